@@ -1,0 +1,87 @@
+package raknet
+
+import (
+	"fmt"
+
+	"tidegate/codec"
+)
+
+// Bits of a datagram's first byte (docs/protocols/raknet.md#datagrams).
+const (
+	bitValid      = 0x80 // always set
+	bitACK        = 0x40
+	bitNACK       = 0x20 // where bitACK is clear
+	bitHasRate    = 0x20 // where bitACK is set: a float32 follows; no default build sets it
+	bitContinuous = 0x08 // the sender has more waiting
+	bitNeedsRate  = 0x04 // the sender is in slow start
+)
+
+// datagramHeaderSize is what precedes the capsules of a data datagram.
+const datagramHeaderSize = 4
+
+var errDatagram = fmt.Errorf("raknet: datagram cut short or of no known kind: %w", codec.ErrMalformed)
+
+// datagramKind says what a datagram of a connection carries.
+type datagramKind uint8
+
+const (
+	dataDatagram datagramKind = iota
+	ackDatagram
+	nackDatagram
+)
+
+// datagram is what a connection's peers send each other:
+//
+//	0       bits: valid, ACK, NACK or packet pair, continuous, needs rate
+//	1..3    number, little-endian: only of data
+//	..      capsules, or the ranges of an ACK or NACK
+type datagram struct {
+	kind   datagramKind
+	number Seq24  // of data
+	body   []byte // aliases the datagram
+}
+
+func (d *datagram) parse(b []byte) error {
+	if len(b) == 0 || b[0]&bitValid == 0 {
+		return errDatagram
+	}
+	switch {
+	case b[0]&bitACK != 0:
+		rate := 0
+		if b[0]&bitHasRate != 0 {
+			rate = 4
+		}
+		if len(b) < 1+rate {
+			return errDatagram
+		}
+		*d = datagram{kind: ackDatagram, body: b[1+rate:]}
+	case b[0]&bitNACK != 0:
+		*d = datagram{kind: nackDatagram, body: b[1:]}
+	default:
+		if len(b) < datagramHeaderSize {
+			return errDatagram
+		}
+		*d = datagram{kind: dataDatagram, number: seq24(b[1:]), body: b[datagramHeaderSize:]}
+	}
+	return nil
+}
+
+// appendDataHeader starts a data datagram. Readers ignore both flags; we set them as stock RakNet does.
+func appendDataHeader(b []byte, number Seq24, continuous, slowStart bool) []byte {
+	bits := byte(bitValid)
+	if continuous {
+		bits |= bitContinuous
+	}
+	if slowStart {
+		bits |= bitNeedsRate
+	}
+	return appendSeq24(append(b, bits), number)
+}
+
+// seq24 reads a sequence number: three bytes, little-endian.
+func seq24(b []byte) Seq24 {
+	_ = b[2]
+	return Seq24(b[0]) | Seq24(b[1])<<8 | Seq24(b[2])<<16
+}
+
+func appendSeq24(b []byte, s Seq24) []byte { return append(b, byte(s), byte(s>>8), byte(s>>16)) }

@@ -1,0 +1,100 @@
+package raknet
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// The four messages that open a connection, two of each side, are described in docs/protocols/raknet.md#open-connection.
+
+// openConnectionRequest1 probes whether the server is there, speaks the version, and is reached by so long a datagram:
+//
+//	0       0x05
+//	1..16   magic
+//	17      protocol version
+//	18..    zeros up to the length probed
+type openConnectionRequest1 struct {
+	version uint8
+	length  int // of the whole datagram, in bytes: the MTU less udpOverhead
+}
+
+const minRequest1Size = 1 + len(magic) + 1
+
+func (m *openConnectionRequest1) parse(b []byte) error {
+	body, err := checkOffline(b, idOpenConnectionRequest1, 1)
+	if err != nil {
+		return err
+	}
+	*m = openConnectionRequest1{version: body[0], length: len(b)}
+	return nil
+}
+
+func (m *openConnectionRequest1) append(b []byte) []byte {
+	b = appendOffline(b, idOpenConnectionRequest1)
+	b = append(b, m.version)
+	for range m.length - minRequest1Size {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// openConnectionRequest2 asks for the connection itself:
+//
+//	0       0x07
+//	1..16   magic
+//	..      cookie, 4 bytes, and challenge flag, 1 byte, if the reply had a cookie; a challenge of 64 bytes if the flag is set
+//	..      server's address as the client sees it
+//	..      MTU, 2 bytes, big-endian
+//	..      client's GUID, 8 bytes, big-endian
+type openConnectionRequest2 struct {
+	hasCookie bool
+	cookie    uint32
+	server    netip.AddrPort
+	mtu       uint16
+	guid      uint64
+}
+
+const challengeSize = 64
+
+// parse reads a request; only the server knows whether it asked for a cookie, so it says so. A challenge is skipped:
+// it comes from a client that will encrypt, which its next datagram shows.
+func (m *openConnectionRequest2) parse(b []byte, cookie bool) error {
+	body, err := checkOffline(b, idOpenConnectionRequest2, 0)
+	if err != nil {
+		return err
+	}
+	*m = openConnectionRequest2{hasCookie: cookie}
+	if cookie {
+		if len(body) < 5 {
+			return errOfflineShort
+		}
+		m.cookie = binary.BigEndian.Uint32(body)
+		challenged := body[4] != 0
+		body = body[5:]
+		if challenged {
+			if len(body) < challengeSize {
+				return errOfflineShort
+			}
+			body = body[challengeSize:]
+		}
+	}
+	if m.server, body, err = parseAddress(body); err != nil {
+		return err
+	}
+	if len(body) < 2+8 {
+		return errOfflineShort
+	}
+	m.mtu, m.guid = binary.BigEndian.Uint16(body), binary.BigEndian.Uint64(body[2:])
+	return nil
+}
+
+func (m *openConnectionRequest2) append(b []byte) []byte {
+	b = appendOffline(b, idOpenConnectionRequest2)
+	if m.hasCookie {
+		b = binary.BigEndian.AppendUint32(b, m.cookie)
+		b = append(b, 0)
+	}
+	b = appendAddress(b, m.server)
+	b = binary.BigEndian.AppendUint16(b, m.mtu)
+	return appendGUID(b, m.guid)
+}
