@@ -1,0 +1,76 @@
+package simnet
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"time"
+)
+
+// Weather is what happens to datagrams on their way. The zero value delivers each at once.
+type Weather struct {
+	Loss        float64       // share of datagrams lost, 0 to 1
+	Duplication float64       // share of datagrams sent on twice; each copy has its own fate
+	Latency     time.Duration // one way
+	Jitter      time.Duration // added to the latency, evenly from 0 up to this; datagrams overtake each other
+	MTU         int           // longest datagram in bytes (UDP payload); longer ones vanish; 0: any
+	Bandwidth   int           // bytes per second and direction; 0: any
+	Backlog     time.Duration // longest wait for bandwidth, beyond which datagrams are dropped; 0: any
+}
+
+// SetWeather changes the weather of all paths that have none of their own.
+func (n *Net) SetWeather(w Weather) { n.weather = w }
+
+// SetPath gives the one direction between two addresses its own weather. Weather{Loss: 1} cuts it.
+func (n *Net) SetPath(from, to netip.AddrPort, w Weather) {
+	n.stateOf(path{from, to}).own = &w
+}
+
+// path is one direction between two addresses.
+type path struct{ from, to netip.AddrPort }
+
+// pathState is what a path remembers.
+type pathState struct {
+	own       *Weather
+	busyUntil time.Time // when the datagrams under way leave the bandwidth free
+}
+
+func (n *Net) stateOf(p path) *pathState {
+	state := n.paths[p]
+	if state == nil {
+		state = &pathState{}
+		n.paths[p] = state
+	}
+	return state
+}
+
+func (n *Net) weatherOf(p path) (*Weather, *pathState) {
+	state := n.stateOf(p)
+	if state.own != nil {
+		return state.own, state
+	}
+	return &n.weather, state
+}
+
+// fateOf decides over one copy of a datagram of the given size.
+func (w *Weather) fateOf(rng *rand.Rand, state *pathState, now time.Time, size int) fate {
+	if w.MTU > 0 && size > w.MTU {
+		return fate{kind: tooLong}
+	}
+	if w.Loss > 0 && rng.Float64() < w.Loss {
+		return fate{kind: lost}
+	}
+	delay := w.Latency
+	if w.Jitter > 0 {
+		delay += time.Duration(rng.Int64N(int64(w.Jitter)))
+	}
+	if w.Bandwidth > 0 {
+		wait := max(state.busyUntil.Sub(now), 0)
+		if w.Backlog > 0 && wait > w.Backlog {
+			return fate{kind: overflowed}
+		}
+		wait += time.Duration(size) * time.Second / time.Duration(w.Bandwidth)
+		state.busyUntil = now.Add(wait)
+		delay += wait
+	}
+	return fate{kind: arrives, delay: delay}
+}
