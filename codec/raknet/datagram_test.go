@@ -1,0 +1,59 @@
+package raknet
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"tidegate/codec"
+)
+
+func TestDatagram(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		hex    string
+		kind   datagramKind
+		number Seq24
+		body   string
+		least  int // bytes of the shortest datagram that passes
+	}{
+		{"data of stock", "84000000aabb", dataDatagram, 0, "aabb", 4},
+		{"data with more to come", "8cfeffffaabb", dataDatagram, 0xfffffe, "aabb", 4},
+		{"data of a packet pair", "90010000", dataDatagram, 1, "", 4},
+		{"ACK", "c0000101000000", ackDatagram, 0, "000101000000", 1},
+		{"ACK with a rate", "e040000000000101000000", ackDatagram, 0, "000101000000", 5},
+		{"NACK", "a0000101040000", nackDatagram, 0, "000101040000", 1},
+	} {
+		wire := unhex(t, c.hex)
+		var d datagram
+		if err := d.parse(wire); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if d.kind != c.kind || d.number != c.number || !bytes.Equal(d.body, unhex(t, c.body)) {
+			t.Errorf("%s: parse = %+v", c.name, d)
+		}
+		for n := range c.least {
+			if err := d.parse(wire[:n]); !errors.Is(err, codec.ErrMalformed) {
+				t.Errorf("%s: parse of %d bytes: %v, want ErrMalformed", c.name, n, err)
+			}
+		}
+		wire[0] &^= bitValid
+		if err := d.parse(wire); !errors.Is(err, codec.ErrMalformed) {
+			t.Errorf("%s: parse without the valid bit: %v, want ErrMalformed", c.name, err)
+		}
+	}
+}
+
+func TestAppendDataHeader(t *testing.T) {
+	for _, c := range []struct {
+		continuous, slowStart bool
+		want                  string
+	}{
+		{false, false, "80563412"}, {false, true, "84563412"}, {true, false, "88563412"}, {true, true, "8c563412"},
+	} {
+		if b := appendDataHeader(nil, 0x123456, c.continuous, c.slowStart); !bytes.Equal(b, unhex(t, c.want)) {
+			t.Errorf("appendDataHeader(%v, %v) = %x, want %s", c.continuous, c.slowStart, b, c.want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package raknet
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// unassigned returns the hex of a list of so many unassigned addresses.
+func unassigned(n int) string { return strings.Repeat("04ffffffff0000", n) }
+
+func TestConnectionRequest(t *testing.T) {
+	noPassword := func(n int) bool { return n >= minConnectionRequestSize }
+	for _, g := range []golden{
+		{name: "stock", hex: "09000660c47c9a997b000000000000001500",
+			want: &connectionRequest{guid: 0x660c47c9a997b, time: 0x15, password: []byte{}}},
+		{name: "stock with a password", hex: "09000660c4837c12e600000000000000150077726f6e67",
+			want: &connectionRequest{guid: 0x660c4837c12e6, time: 0x15, password: []byte("wrong")}, whole: noPassword},
+		{name: "with a proof", hex: "09000660c47c9a997b000000000000001501aabb",
+			want:    &connectionRequest{guid: 0x660c47c9a997b, time: 0x15, encrypts: true, password: []byte{0xaa, 0xbb}},
+			written: "09000660c47c9a997b000000000000001500aabb", whole: noPassword},
+	} {
+		t.Run(g.name, g.run)
+	}
+}
+
+// shorterList tells the lengths at which a message cut short is one with a shorter list of IPv4 addresses; fixed is
+// its length without any.
+func shorterList(fixed int) func(int) bool {
+	return func(n int) bool { return n >= fixed && (n-fixed)%address4Size == 0 }
+}
+
+func TestConnectionRequestAccepted(t *testing.T) {
+	const times = "0000000000000015" + "00000000000002d3"
+	client := netip.MustParseAddrPort("127.0.0.1:60642")
+	for _, g := range []golden{
+		{name: "stock", hex: "10" + "0480fffffeece20000" + "0480fffffea41a" + unassigned(9) + times,
+			want:    &connectionRequestAccepted{client: client, addresses: 10, requestTime: 0x15, replyTime: 0x2d3},
+			written: "10" + "0480fffffeece20000" + unassigned(10) + times, whole: shorterList(26)},
+		{name: "go-raknet", hex: "10" + "0480fffffeece20000" + unassigned(20) + "0000000000000015" + "000001a1fd1009ee",
+			want:  &connectionRequestAccepted{client: client, addresses: 20, requestTime: 0x15, replyTime: 0x1a1fd1009ee},
+			whole: shorterList(26)},
+		{name: "stock over IPv6", hex: "10" + "060a00bdfd0000000000000000000000000000000000000001000000000000" + "0480fffffea484" + unassigned(9) + times,
+			want: &connectionRequestAccepted{client: netip.MustParseAddrPort("[::1]:48637"), addresses: 10, requestTime: 0x15,
+				replyTime: 0x2d3},
+			written: "10" + "061700bdfd0000000000000000000000000000000000000001000000000000" + unassigned(10) + times, whole: shorterList(48)},
+	} {
+		t.Run(g.name, g.run)
+	}
+}
+
+func TestNewIncomingConnection(t *testing.T) {
+	server := netip.MustParseAddrPort("127.0.0.1:42123")
+	for _, g := range []golden{
+		{name: "stock", hex: "13" + "0480fffffea48b" + "0480fffffea1b7" + unassigned(9) + "00000000000002d3" + "000000000000001f",
+			want:    &newIncomingConnection{server: server, addresses: 10, serverTime: 0x2d3, clientTime: 0x1f},
+			written: "13" + "0480fffffea48b" + unassigned(10) + "00000000000002d3" + "000000000000001f", whole: shorterList(24)},
+		{name: "go-raknet", hex: "13" + "0480fffffea48b" + unassigned(20) + "00000000000002c4" + "000001a1fd0fe10e",
+			want:  &newIncomingConnection{server: server, addresses: 20, serverTime: 0x2c4, clientTime: 0x1a1fd0fe10e},
+			whole: shorterList(24)},
+	} {
+		t.Run(g.name, g.run)
+	}
+}
+
+func TestConnectedPingAndPong(t *testing.T) {
+	for _, g := range []golden{
+		{name: "ping", hex: "00000000000000001f", want: &connectedPing{time: 0x1f}},
+		{name: "pong", hex: "03000000000000001f00000000000002e7", want: &connectedPong{pingTime: 0x1f, pongTime: 0x2e7}},
+	} {
+		t.Run(g.name, g.run)
+		if err := blank(g.want).parse(append(unhex(t, g.hex), 0)); err == nil {
+			t.Errorf("%s with a byte too many was read", g.name)
+		}
+	}
+}
