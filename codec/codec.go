@@ -28,6 +28,8 @@ type Protocol interface {
 	Name() string
 	// Modes are the delivery modes its wire can express.
 	Modes() Modes
+	// IDs is how its messages are named.
+	IDs() IDs
 	// Sniff reports whether a datagram from an unknown address could open or precede a session of this protocol.
 	// It never allocates.
 	Sniff(datagram []byte) bool

@@ -63,3 +63,13 @@ func ModesOf(modes ...Mode) Modes {
 
 // Has reports whether m is in the set.
 func (s Modes) Has(m Mode) bool { return m < modeCount && s&(1<<m) != 0 }
+
+// IDs is how a protocol's messages are named.
+type IDs uint8
+
+// Kinds of message IDs.
+const (
+	NoIDs   IDs = iota // a message is its payload (RUDP, R-Type)
+	ByteIDs            // the payload's first byte says what it is (RakNet's packet ID)
+	WordIDs            // a 16-bit Message.ID beside the payload (Riptide)
+)
