@@ -1,0 +1,159 @@
+package proxy
+
+import (
+	"bytes"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/session"
+)
+
+// newcomer takes a datagram from an address without a session.
+func (r *Relay) newcomer(now time.Time, d *door, from netip.AddrPort, datagram []byte) {
+	w := d.sniff(datagram)
+	if w == nil {
+		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)
+		return
+	}
+	full := r.table.Room()
+	if full != nil || r.draining {
+		reason, why := codec.ServerFull, DropTableFull
+		switch {
+		case r.draining:
+			reason, why = codec.ServerStopped, DropClosing
+		case full == session.ErrHalfOpen:
+			why = DropHalfOpen
+		}
+		if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason); len(reply) > 0 {
+			r.drop(now, why, d, from, len(datagram), full)
+			r.sockets.Send(d.socket, from, reply)
+			return
+		}
+	}
+	conn, reply, err := w.protocol.Accept(now, from, datagram, r.sockets.Buffer())
+	if len(reply) > 0 {
+		r.sockets.Send(d.socket, from, reply)
+	}
+	switch {
+	case err != nil:
+		r.drop(now, dropOf(err), d, from, len(datagram), err)
+	case conn != nil && full == nil && !r.draining:
+		r.open(now, d, w, from, conn)
+	}
+}
+
+// sniff finds the protocol of a first datagram, or nil.
+func (d *door) sniff(datagram []byte) *way {
+	for i := range d.ways {
+		if d.ways[i].protocol.Sniff(datagram) {
+			return &d.ways[i]
+		}
+	}
+	return nil
+}
+
+func (r *Relay) open(now time.Time, d *door, w *way, from netip.AddrPort, conn codec.Conn) {
+	e, err := r.table.Add(session.Key{Listener: d.index, Client: from}, pair{
+		door:     d,
+		route:    d.route,
+		bridge:   w.bridge,
+		protocol: w.protocol,
+		client:   side{conn: conn},
+		opened:   now,
+		heard:    now,
+		expires:  now.Add(r.settings.HandshakeTimeout),
+	})
+	if err != nil {
+		return
+	}
+	r.counters.Opened++
+	r.settle(now, e)
+}
+
+// asked answers a client that wants to join.
+func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
+	p := &e.Value
+	p.hello = codec.Hello{Data: bytes.Clone(ev.Payload), Pad: ev.Pad, Identity: ev.Identity}
+	if p.hello.Identity == 0 {
+		p.hello.Identity = r.identities.next()
+	}
+	if p.route.Admit == UpstreamFirst {
+		r.dial(now, e)
+		return
+	}
+	r.admit(now, e, 0)
+}
+
+// admit lets the client in, as the client ID the upstream gave, or as one of ours.
+func (r *Relay) admit(now time.Time, e *entry, id uint16) {
+	p := &e.Value
+	if !p.bridge.keepsClientID {
+		var ok bool
+		if id, ok = p.route.ids.take(); !ok {
+			r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.ServerFull})
+			return
+		}
+		p.ownsID = true
+	}
+	p.id = id
+	p.client.conn.Admit(now, id)
+}
+
+// dial opens the upstream side. Where no server can be had, the client is told.
+func (r *Relay) dial(now time.Time, e *entry) {
+	p := &e.Value
+	p.tries++
+	p.server = p.route.pool.Pick(now)
+	if p.server == nil {
+		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
+		return
+	}
+	socket, err := r.sockets.Dial(p.server.Addr, netio.SocketOptions{})
+	if err != nil {
+		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
+		r.hangUp(p)
+		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
+		return
+	}
+	socket.SetOwner(e)
+	p.socket = socket
+	p.refused = 0
+	p.upstream = side{conn: p.route.Upstream.Protocol.Dial(now, p.server.Addr, p.hello)}
+}
+
+// retry dials another server after one did not answer, and reports whether it could.
+func (r *Relay) retry(now time.Time, e *entry) bool {
+	p := &e.Value
+	p.route.pool.Failed(p.server, now)
+	if p.ending || !p.client.live() || p.tries >= len(p.route.Upstream.Servers) {
+		return false
+	}
+	r.hangUp(p)
+	r.dial(now, e)
+	return true
+}
+
+// hangUp leaves the server and its socket.
+func (r *Relay) hangUp(p *pair) {
+	if p.server != nil {
+		p.route.pool.Release(p.server)
+	}
+	if p.socket != nil {
+		p.socket.Close()
+	}
+	p.server, p.socket = nil, nil
+}
+
+// establish notes that a side has connected.
+func (r *Relay) establish(now time.Time, e *entry) {
+	p := &e.Value
+	if !p.client.up || !p.upstream.up || p.ending {
+		return
+	}
+	r.table.Establish(e)
+	r.counters.Established++
+	p.heard = now
+	r.journal.established(now, e)
+}

@@ -1,0 +1,119 @@
+package proxy
+
+import (
+	"tidegate/codec"
+)
+
+// bridge is how messages cross between a client's protocol and an upstream's. It is immutable.
+type bridge struct {
+	toUpstream, toClient lane
+	keepsClientID        bool // the upstream says which client a client is
+}
+
+func newBridge(client, upstream codec.Protocol, r *Route) *bridge {
+	return &bridge{
+		toUpstream:    newLane(client, upstream, r),
+		toClient:      newLane(upstream, client, r),
+		keepsClientID: upstream.IDs() == codec.WordIDs && r.Admit == UpstreamFirst,
+	}
+}
+
+// lane is one direction of a bridge.
+type lane struct {
+	steps    [6]step // by the message's mode
+	crossing crossing
+	envelope envelope
+	notify   bool // the far wire carries messages without an ID as Notify
+	lossy    bool // a message that cannot be carried is dropped, not a reason to close
+}
+
+// crossing is what happens to message IDs.
+type crossing uint8
+
+const (
+	pass   crossing = iota // both sides have IDs, or neither has
+	wrap                   // the far side has none
+	unwrap                 // the near side has none
+)
+
+// step is how messages of one mode are sent on.
+type step struct {
+	mode codec.Mode
+	hold hold
+}
+
+// hold is what is done for order on a wire without it.
+type hold uint8
+
+const (
+	holdNone  hold = iota
+	holdOne        // one message of a channel is under way at a time
+	holdWatch      // sent at once; acknowledgements out of order are counted
+)
+
+func newLane(near, far codec.Protocol, r *Route) lane {
+	l := lane{
+		lossy:    r.AllowLossy,
+		envelope: envelope{kind: r.Envelope, packetID: r.PacketID, rawID: r.RawMessageID},
+	}
+	have := far.Modes()
+	nearWords, farWords := near.IDs() == codec.WordIDs, far.IDs() == codec.WordIDs
+	switch {
+	case nearWords && !farWords:
+		l.crossing = wrap
+		l.envelope.hasByte = far.IDs() == codec.ByteIDs
+	case !nearWords && farWords:
+		l.crossing = unwrap
+		l.envelope.hasByte = near.IDs() == codec.ByteIDs
+		// Notify carries no message ID, so it is no stand-in for a mode that does.
+		l.notify = have.Has(codec.Notify)
+		have &^= codec.ModesOf(codec.Notify)
+	}
+	for m := range l.steps {
+		l.steps[m] = stepFor(codec.Mode(m), have, r)
+	}
+	return l
+}
+
+// stepFor finds how a mode crosses to a wire that has the given ones.
+func stepFor(want codec.Mode, have codec.Modes, r *Route) step {
+	if mode, ok := Carry(want, have); ok {
+		return step{mode: mode}
+	}
+	if want != codec.Reliable && have.Has(codec.Reliable) {
+		switch {
+		case r.Ordered == OrderedStrict:
+			return step{mode: codec.Reliable, hold: holdOne}
+		case want.IsReliable():
+			return step{mode: codec.Reliable, hold: holdWatch}
+		}
+	}
+	for _, weak := range []codec.Mode{codec.UnreliableSequenced, codec.Notify, codec.Unreliable} {
+		if have.Has(weak) && (weak != codec.Notify || want == codec.Notify) {
+			return step{mode: weak}
+		}
+	}
+	return step{mode: codec.Unreliable}
+}
+
+// stronger lists, for each mode, the modes that keep its promise, cheapest first.
+var stronger = [6][]codec.Mode{
+	codec.Unreliable: {codec.Unreliable, codec.UnreliableSequenced, codec.Notify, codec.Reliable,
+		codec.ReliableSequenced, codec.ReliableOrdered},
+	codec.UnreliableSequenced: {codec.UnreliableSequenced, codec.Notify, codec.ReliableSequenced, codec.ReliableOrdered},
+	codec.Reliable:            {codec.Reliable, codec.ReliableOrdered},
+	codec.ReliableOrdered:     {codec.ReliableOrdered},
+	codec.ReliableSequenced:   {codec.ReliableSequenced, codec.ReliableOrdered},
+	// The sender's reports of what arrived come from its own wire, hop by hop.
+	codec.Notify: {codec.Notify, codec.UnreliableSequenced, codec.ReliableSequenced, codec.ReliableOrdered},
+}
+
+// Carry picks the cheapest mode of have that is at least as strong as want.
+func Carry(want codec.Mode, have codec.Modes) (codec.Mode, bool) {
+	for _, m := range stronger[want] {
+		if have.Has(m) {
+			return m, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,105 @@
+package proxy
+
+import (
+	"errors"
+	"time"
+
+	"tidegate/codec"
+)
+
+// carry sends a message that came from one side on to the other.
+func (r *Relay) carry(now time.Time, e *entry, to *side, l *lane, m *codec.Message) {
+	if !to.live() {
+		r.drop(now, DropClosing, e.Value.door, e.Key.Client, len(m.Payload), nil)
+		return
+	}
+	m.Receipt = 0
+	switch l.crossing {
+	case pass:
+		r.send(now, e, to, l, m)
+	case wrap:
+		if !l.envelope.fits(m) {
+			r.unsent(now, e, l, m, m.Mode, codec.ErrTooLarge)
+			return
+		}
+		r.scratch = l.envelope.wrap(r.scratch[:0], m)
+		m.Payload, m.Pad, m.HasID = r.scratch, 0, false
+		r.send(now, e, to, l, m)
+	case unwrap:
+		r.unwrap(now, e, to, l, m)
+	}
+}
+
+// unwrap sends on each message of an envelope.
+func (r *Relay) unwrap(now time.Time, e *entry, to *side, l *lane, m *codec.Message) {
+	size := len(m.Payload)
+	rest, hasID, err := l.envelope.open(m.Payload)
+	for first := true; err == nil && (first || len(rest) > 0); first = false {
+		one := *m
+		if rest, err = l.envelope.next(rest, hasID, &one); err == nil {
+			r.send(now, e, to, l, &one)
+		}
+	}
+	if err != nil {
+		r.drop(now, DropEnvelope, e.Value.door, e.Key.Client, size, err)
+	}
+}
+
+// send gives a message to a side, in the mode that keeps its promise there.
+func (r *Relay) send(now time.Time, e *entry, to *side, l *lane, m *codec.Message) {
+	want := m.Mode
+	step := l.steps[want]
+	if l.crossing == unwrap && !m.HasID {
+		if l.notify && !want.IsReliable() {
+			step = lNotify
+		} else {
+			m.ID, m.HasID = l.envelope.rawID, true
+		}
+	}
+	switch step.hold {
+	case holdWatch:
+		to.order.watch(m)
+	case holdOne:
+		if !to.order.begin(m) {
+			if !to.order.keep(m, isSequenced(want), e.Value.route.Queue) {
+				r.unsent(now, e, l, m, want, codec.ErrFull)
+			}
+			return
+		}
+	}
+	m.Mode = step.mode
+	if err := to.conn.Send(now, *m); err != nil {
+		if step.hold == holdOne {
+			to.order.cancel(m.Channel)
+		}
+		r.unsent(now, e, l, m, want, err)
+	}
+}
+
+// lNotify is the step of a message without an ID towards a wire whose messages have one.
+var lNotify = step{mode: codec.Notify}
+
+// answered takes the fate of a message sent to a side, and sends the next of its channel where one waits.
+func (r *Relay) answered(now time.Time, e *entry, s *side, l *lane, receipt codec.Receipt) {
+	channel, overtaken, free := s.order.answered(receipt)
+	if overtaken {
+		r.counters.Overtaken++
+	}
+	for free && s.live() {
+		m := s.order.next(channel)
+		if m == nil {
+			return
+		}
+		r.send(now, e, s, l, m)
+		free = !s.order.busy(channel)
+	}
+}
+
+// unsent handles a message that a side did not take. Delivery is never weakened silently: where the message's promise
+// cannot be kept and the route has not allowed that, the session ends.
+func (r *Relay) unsent(now time.Time, e *entry, l *lane, m *codec.Message, want codec.Mode, err error) {
+	r.drop(now, dropOf(err), e.Value.door, e.Key.Client, len(m.Payload), err)
+	if want.IsReliable() && !l.lossy && (errors.Is(err, codec.ErrTooLarge) || errors.Is(err, codec.ErrFull)) {
+		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Overflow})
+	}
+}

@@ -1,0 +1,106 @@
+package proxy
+
+import (
+	"errors"
+
+	"tidegate/codec"
+)
+
+// Drop is why a datagram or a message went no further.
+type Drop uint8
+
+// Reasons to drop.
+const (
+	DropEmpty           Drop = iota // a datagram without a byte
+	DropSourcePort                  // a datagram from source port 0, which nobody can answer
+	DropUnknownProtocol             // a first datagram that no protocol of the listener knows
+	DropRefused                     // a first datagram that its protocol refused
+	DropTableFull                   // a newcomer while all places for sessions were taken
+	DropHalfOpen                    // a newcomer while too many others had not finished joining
+	DropMalformed                   // a datagram, or part of one, not of its protocol's layout
+	DropUnexpected                  // a datagram that its session does not expect now
+	DropDuplicate                   // a datagram or message seen before, or stale
+	DropWindow                      // a datagram too far ahead
+	DropLimit                       // a bound on a peer's memory
+	DropTooLarge                    // a message larger than the far side's protocol carries
+	DropQueueFull                   // a message for a peer who has too much queued already
+	DropEnvelope                    // a message not in the route's envelope
+	DropClosing                     // a message for a side that is saying goodbye
+	DropSocket                      // no socket could be had towards the upstream
+	dropCount
+)
+
+var dropNames = [dropCount]string{
+	"empty", "source-port", "unknown-protocol", "refused", "table-full", "half-open", "malformed", "unexpected",
+	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "closing", "socket",
+}
+
+// String is the reason's name as in logs and metrics.
+func (d Drop) String() string {
+	if d < dropCount {
+		return dropNames[d]
+	}
+	return "unknown"
+}
+
+// Traffic counts messages and the bytes of their payloads.
+type Traffic struct {
+	Messages uint64
+	Bytes    uint64
+}
+
+func (t *Traffic) add(m *codec.Message) {
+	t.Messages++
+	t.Bytes += uint64(len(m.Payload))
+}
+
+// Counters are the totals of a Relay. They only grow.
+type Counters struct {
+	Opened        uint64 // sessions asked for
+	Established   uint64 // sessions both of whose sides were connected
+	Closed        uint64 // sessions ended
+	FromClients   Traffic
+	FromUpstreams Traffic
+	Drops         [dropCount]uint64
+	Overtaken     uint64 // messages that arrived after a newer one of their channel (ordered = "fast")
+}
+
+// Add adds the totals of another Relay.
+func (c *Counters) Add(o *Counters) {
+	c.Opened += o.Opened
+	c.Established += o.Established
+	c.Closed += o.Closed
+	c.Overtaken += o.Overtaken
+	for _, t := range []struct{ to, from *Traffic }{
+		{&c.FromClients, &o.FromClients}, {&c.FromUpstreams, &o.FromUpstreams},
+	} {
+		t.to.Messages += t.from.Messages
+		t.to.Bytes += t.from.Bytes
+	}
+	for i, n := range o.Drops {
+		c.Drops[i] += n
+	}
+}
+
+// dropOf maps a codec's error to a reason.
+func dropOf(err error) Drop {
+	switch {
+	case errors.Is(err, codec.ErrDuplicate):
+		return DropDuplicate
+	case errors.Is(err, codec.ErrWindow):
+		return DropWindow
+	case errors.Is(err, codec.ErrUnexpected):
+		return DropUnexpected
+	case errors.Is(err, codec.ErrLimit):
+		return DropLimit
+	case errors.Is(err, codec.ErrRefused):
+		return DropRefused
+	case errors.Is(err, codec.ErrTooLarge):
+		return DropTooLarge
+	case errors.Is(err, codec.ErrFull):
+		return DropQueueFull
+	case errors.Is(err, codec.ErrClosed):
+		return DropClosing
+	}
+	return DropMalformed
+}

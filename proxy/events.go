@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// settle takes the events of both sides until neither has any left.
+func (r *Relay) settle(now time.Time, e *entry) {
+	p := &e.Value
+	for again := true; again; {
+		again = false
+		for {
+			ev, ok := p.client.conn.Poll()
+			if !ok {
+				break
+			}
+			r.clientEvent(now, e, &ev)
+		}
+		for p.upstream.conn != nil {
+			ev, ok := p.upstream.conn.Poll()
+			if !ok {
+				break
+			}
+			r.upstreamEvent(now, e, &ev)
+			again = true // it may have made the client's side say more
+		}
+	}
+	r.mark(e)
+}
+
+func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
+	p := &e.Value
+	switch ev.Kind {
+	case codec.Asked:
+		r.asked(now, e, ev)
+	case codec.Connected:
+		p.client.up = true
+		if p.route.Admit == ProofFirst {
+			r.dial(now, e)
+		}
+		r.establish(now, e)
+	case codec.Received:
+		p.client.in.add(&ev.Message)
+		r.counters.FromClients.add(&ev.Message)
+		r.carry(now, e, &p.upstream, &p.bridge.toUpstream, &ev.Message)
+	case codec.Delivered, codec.Lost:
+		r.answered(now, e, &p.client, &p.bridge.toClient, ev.Receipt)
+	case codec.Disconnected:
+		p.client.down = true
+		r.end(now, e, blameClient, codec.Goodbye{Reason: ev.Reason})
+	}
+}
+
+func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
+	p := &e.Value
+	if p.upstream.down {
+		return // given up for lost before it said so itself
+	}
+	switch ev.Kind {
+	case codec.Connected:
+		p.upstream.up = true
+		p.hello = codec.Hello{}
+		p.route.pool.Answered(p.server)
+		if p.route.Admit == UpstreamFirst && p.client.live() && !p.ending {
+			r.admit(now, e, ev.Client)
+		}
+		r.establish(now, e)
+	case codec.Received:
+		p.upstream.in.add(&ev.Message)
+		r.counters.FromUpstreams.add(&ev.Message)
+		r.carry(now, e, &p.client, &p.bridge.toClient, &ev.Message)
+	case codec.Delivered, codec.Lost:
+		r.answered(now, e, &p.upstream, &p.bridge.toUpstream, ev.Receipt)
+	case codec.Joined, codec.Left:
+		if p.client.live() {
+			// A protocol without such news goes without; that is no fault.
+			_ = p.client.conn.Announce(now, ev.Kind, ev.Client)
+		}
+	case codec.Disconnected:
+		p.upstream.down = true
+		r.upstreamGone(now, e, codec.Goodbye{Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad})
+	}
+}
+
+// abandonUpstream treats the upstream as gone without waiting for its connection to notice.
+func (r *Relay) abandonUpstream(now time.Time, e *entry) {
+	e.Value.upstream.down = true
+	r.upstreamGone(now, e, codec.Goodbye{Reason: codec.TransportError})
+	r.settle(now, e)
+}
+
+// upstreamGone finds the client another server, or tells it why there is none.
+func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
+	p := &e.Value
+	unreachable := why.Reason == codec.NoConnection || why.Reason == codec.TimedOut || why.Reason == codec.TransportError
+	if !p.upstream.up && unreachable && r.retry(now, e) {
+		return
+	}
+	r.end(now, e, blameUpstream, why)
+}

@@ -1,0 +1,103 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// Who ended a session, as in logs and snapshots.
+const (
+	blameClient   = "client"
+	blameUpstream = "upstream"
+	blameProxy    = "proxy"
+)
+
+// end says goodbye to whichever side is still there. The first reason given is the session's.
+func (r *Relay) end(now time.Time, e *entry, blame string, why codec.Goodbye) {
+	p := &e.Value
+	if !p.ending {
+		p.ending = true
+		p.why, p.blame = why.Reason, blame
+		p.expires = now.Add(r.settings.DrainTimeout)
+	}
+	if p.client.live() {
+		p.client.conn.Close(now, toClient(why, p.client.up))
+	}
+	if p.upstream.live() {
+		p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+	}
+	r.mark(e)
+}
+
+// toClient is what a client is told of the end of its session: a refusal where it has not been let in, and else one of
+// the ends that every protocol has words for.
+func toClient(why codec.Goodbye, connected bool) codec.Goodbye {
+	reason := why.Reason
+	if connected {
+		switch reason {
+		case codec.Kicked, codec.ServerStopped:
+		case codec.NoConnection, codec.TimedOut, codec.TransportError, codec.PoorConnection:
+			reason = codec.ServerStopped
+		default:
+			reason = codec.Kicked
+		}
+	} else {
+		switch reason {
+		case codec.TimedOut, codec.TransportError, codec.PoorConnection, codec.ServerStopped, codec.Violation:
+			reason = codec.NoConnection
+		case codec.Closed, codec.Kicked, codec.Overflow:
+			reason = codec.Rejected
+			if len(why.Data) > 0 {
+				reason = codec.RejectedCustom
+			}
+		}
+	}
+	return codec.Goodbye{Reason: reason, Data: why.Data, Pad: why.Pad}
+}
+
+// expiry is when a session is given up, whatever its connections think.
+func (p *pair) expiry(idle time.Duration) time.Time {
+	if p.ending || !p.client.up || !p.upstream.up {
+		return p.expires
+	}
+	return p.heard.Add(idle)
+}
+
+// expire gives a session up whose time is over: first politely, then at once.
+func (r *Relay) expire(now time.Time, e *entry) {
+	p := &e.Value
+	if now.Before(p.expiry(r.settings.IdleTimeout)) {
+		return
+	}
+	if p.ending {
+		p.client.down, p.upstream.down = true, true
+		return
+	}
+	r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.TimedOut})
+	r.settle(now, e)
+}
+
+// Drain lets no one in any more and says goodbye to every client and upstream. Drained tells when that is done.
+func (r *Relay) Drain(now time.Time) {
+	r.draining = true
+	for e := range r.table.All {
+		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.ServerStopped})
+		r.settle(now, e)
+	}
+}
+
+// Drained reports whether Drain was called and every goodbye has been said, or given up.
+func (r *Relay) Drained() bool { return r.draining && r.table.Len() == 0 }
+
+// forget removes a session that is over.
+func (r *Relay) forget(now time.Time, e *entry) {
+	p := &e.Value
+	r.journal.ended(now, e)
+	r.hangUp(p)
+	if p.ownsID {
+		p.route.ids.free(p.id)
+	}
+	r.counters.Closed++
+	r.table.Remove(e)
+}

@@ -1,0 +1,69 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/ratelimit"
+)
+
+// A line about one kind of drop is written at most this often: a flood must not fill the disk.
+const (
+	dropLogEvery = 5 * time.Second
+	dropLogBurst = 3
+)
+
+// journal writes what a Relay has to say: a line for each session's beginning and end, and a bounded number about
+// what it drops.
+type journal struct {
+	log    zerolog.Logger
+	limits [dropCount]ratelimit.Limiter
+	unsaid [dropCount]uint64 // since the last line
+}
+
+func newJournal(log zerolog.Logger) journal {
+	j := journal{log: log}
+	for i := range j.limits {
+		j.limits[i] = ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst}
+	}
+	return j
+}
+
+// drop tells of something dropped, now and then. size is in bytes.
+func (j *journal) drop(now time.Time, why Drop, listener string, from netip.AddrPort, size int, err error) {
+	if !j.limits[why].Allow(now) {
+		j.unsaid[why]++
+		return
+	}
+	e := j.log.Warn()
+	if why == DropDuplicate || why == DropWindow || why == DropUnexpected {
+		e = j.log.Debug() // an honest but bad network does these
+	}
+	e.Str("reason", why.String()).Str("listener", listener).Stringer("address", from).Int("bytes", size).
+		Uint64("unsaid", j.unsaid[why]).AnErr("error", err).Msg("dropped")
+	j.unsaid[why] = 0
+}
+
+func (j *journal) established(now time.Time, e *entry) {
+	p := &e.Value
+	j.log.Info().Str("listener", p.door.name).Stringer("client", e.Key.Client).Str("protocol", p.protocol.Name()).
+		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
+		Dur("took", now.Sub(p.opened)).Msg("session established")
+}
+
+// ended writes the one line that a session leaves behind.
+func (j *journal) ended(now time.Time, e *entry) {
+	p := &e.Value
+	server := netip.AddrPort{}
+	if p.server != nil {
+		server = p.server.Addr
+	}
+	j.log.Info().Str("listener", p.door.name).Stringer("client", e.Key.Client).Str("protocol", p.protocol.Name()).
+		Str("upstream", p.route.Upstream.Name).Stringer("server", server).
+		Str("reason", p.why.String()).Str("by", p.blame).Dur("lasted", now.Sub(p.opened)).
+		Uint64("messages_up", p.client.in.Messages).Uint64("bytes_up", p.client.in.Bytes).
+		Uint64("messages_down", p.upstream.in.Messages).Uint64("bytes_down", p.upstream.in.Bytes).
+		Msg("session ended")
+}

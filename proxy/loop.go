@@ -1,0 +1,87 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/netio"
+)
+
+// loop gives one Relay its sockets and its clock. Everything of it but post and wait belongs to run's goroutine.
+type loop struct {
+	relay   *Relay
+	poller  netio.Poller
+	now     time.Time // of this turn: one look at the clock serves a whole batch
+	mailbox chan func(*Relay, time.Time)
+	done    chan struct{} // closed when run has returned
+}
+
+func newLoop(relay *Relay, poller netio.Poller) *loop {
+	return &loop{relay: relay, poller: poller, mailbox: make(chan func(*Relay, time.Time), 16), done: make(chan struct{})}
+}
+
+// run turns until the Relay is drained.
+func (l *loop) run() error {
+	defer close(l.done)
+	defer l.poller.Close()
+	for !l.relay.Drained() {
+		if err := l.poller.Wait(l.relay.NextTimeout()); err != nil {
+			return err
+		}
+		l.now = time.Now()
+		l.poller.Receive(l)
+		l.readMail()
+		l.relay.Advance(l.now)
+		l.relay.Flush(l.now)
+		l.poller.Flush()
+	}
+	return nil
+}
+
+// Datagram implements netio.Handler.
+func (l *loop) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
+	l.relay.Receive(l.now, s, from, datagram)
+}
+
+// Failed implements netio.Handler.
+func (l *loop) Failed(s netio.Socket, err error) { l.relay.Failed(l.now, s, err) }
+
+// post has f called on the loop's own goroutine, between batches. It reports false once the loop has ended. Safe for
+// concurrent use.
+func (l *loop) post(f func(*Relay, time.Time)) bool {
+	select {
+	case l.mailbox <- f:
+		l.poller.Wake()
+		return true
+	case <-l.done:
+		return false
+	}
+}
+
+// ask posts f and waits until it has been called, or will never be.
+func (l *loop) ask(f func(*Relay, time.Time)) bool {
+	called := make(chan struct{})
+	if !l.post(func(r *Relay, now time.Time) {
+		f(r, now)
+		close(called)
+	}) {
+		return false
+	}
+	select {
+	case <-called:
+		return true
+	case <-l.done:
+		return false
+	}
+}
+
+func (l *loop) readMail() {
+	for {
+		select {
+		case f := <-l.mailbox:
+			f(l.relay, l.now)
+		default:
+			return
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/session"
+	"tidegate/upstream"
+)
+
+// entry is a session in the table of a Relay.
+type entry = session.Entry[pair]
+
+// pair is what a session is: a client-side connection and an upstream-side one, and how messages cross.
+type pair struct {
+	door   *door
+	route  *route
+	bridge *bridge
+
+	client, upstream side
+	protocol         codec.Protocol // the client's
+
+	server  *upstream.Server // nil while none is chosen
+	socket  netio.Socket     // towards server; nil while there is none
+	refused int              // refusals by the server's host since its last datagram
+	tries   int              // servers dialled so far
+	hello   codec.Hello      // the client's, kept until the upstream is connected
+
+	id     uint16 // the client ID the client was told
+	ownsID bool   // id is the Relay's, not the upstream's
+
+	opened  time.Time
+	heard   time.Time // when the client last sent a datagram
+	expires time.Time // when the session is given up; moves with heard once established
+	ending  bool      // both sides have been told to close
+	dirty   bool      // waits for the next Flush
+	why     codec.Reason
+	blame   string // whose end it was: "client", "upstream" or "proxy"
+}
+
+// side is one of a pair's two connections.
+type side struct {
+	conn  codec.Conn // nil while there is none
+	up    bool       // Connected
+	down  bool       // Disconnected
+	in    Traffic    // received from the peer and sent on
+	order order      // of what is sent to the peer
+}
+
+// live reports whether the side has a connection that has not ended.
+func (s *side) live() bool { return s.conn != nil && !s.down }
+
+// over reports whether nothing more will come of either side.
+func (p *pair) over() bool { return !p.client.live() && !p.upstream.live() }

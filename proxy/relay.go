@@ -1,0 +1,269 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/session"
+	"tidegate/upstream"
+)
+
+// Sockets is what a Relay asks of its loop; netio.Poller has it.
+type Sockets interface {
+	Dial(to netip.AddrPort, o netio.SocketOptions) (netio.Socket, error)
+	Buffer() []byte
+	Send(s netio.Socket, to netip.AddrPort, datagram []byte)
+}
+
+// Relay is one core's share of the proxy, as a machine without I/O: it owns sessions, each joining a client-side
+// connection to an upstream-side one. Whoever drives it gives it datagrams and the time:
+//
+//	relay.Receive(now, socket, from, datagram) // any number of times
+//	relay.Advance(now)                         // what is due
+//	relay.Flush(now)                           // writes to Sockets; then wait until relay.NextTimeout()
+//
+// It is not safe for concurrent use.
+type Relay struct {
+	settings *Settings
+	sockets  Sockets
+	journal  journal
+	counters Counters
+
+	doors  []door
+	routes []*route
+	table  *session.Table[pair]
+	dirty  []*entry
+	pools  map[*Upstream]*upstream.Pool
+
+	scratch    []byte // for wrapped messages
+	identities identities
+	draining   bool // no newcomers
+}
+
+// door is a listener as a Relay sees it.
+type door struct {
+	index  int
+	name   string
+	ways   []way
+	route  *route
+	socket netio.Socket
+}
+
+// way is a protocol clients may speak at a door.
+type way struct {
+	protocol codec.Protocol
+	bridge   *bridge
+}
+
+// route is a Route with what a Relay needs to follow it.
+type route struct {
+	*Route
+	pool *upstream.Pool
+	ids  clientIDs
+}
+
+// NewRelay returns the Relay of one loop; shard is which of how many shards it is. seed makes it differ from others.
+func NewRelay(s *Settings, shard, shards int, sockets Sockets, log zerolog.Logger, seed uint64, now time.Time) *Relay {
+	r := &Relay{
+		settings:   s,
+		sockets:    sockets,
+		journal:    newJournal(log),
+		doors:      make([]door, len(s.Listeners)),
+		table:      session.NewTable[pair](s.Limits, now),
+		pools:      make(map[*Upstream]*upstream.Pool),
+		identities: newIdentities(seed),
+	}
+	known := make(map[*Route]*route)
+	for i := range s.Listeners {
+		l := &s.Listeners[i]
+		if known[l.Route] == nil {
+			known[l.Route] = r.newRoute(l.Route, shard, shards)
+		}
+		d := &r.doors[i]
+		*d = door{index: i, name: l.Name, route: known[l.Route]}
+		for _, p := range l.Protocols {
+			d.ways = append(d.ways, way{p, newBridge(p, l.Route.Upstream.Protocol, l.Route)})
+		}
+	}
+	return r
+}
+
+func (r *Relay) newRoute(settings *Route, shard, shards int) *route {
+	pool := r.pools[settings.Upstream]
+	if pool == nil {
+		pool = upstream.New(settings.Upstream.Servers, settings.Upstream.Options)
+		r.pools[settings.Upstream] = pool
+	}
+	route := &route{Route: settings, pool: pool, ids: newClientIDs(shard, shards)}
+	r.routes = append(r.routes, route)
+	return route
+}
+
+// Attach gives the Relay the socket of a listener.
+func (r *Relay) Attach(listener int, s netio.Socket) {
+	r.doors[listener].socket = s
+	s.SetOwner(&r.doors[listener])
+}
+
+// Receive takes a datagram that came in by one of the Relay's sockets.
+func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	switch owner := s.Owner().(type) {
+	case *door:
+		r.fromClient(now, owner, from, datagram)
+	case *entry:
+		r.fromUpstream(now, owner, datagram)
+	}
+}
+
+func (r *Relay) fromClient(now time.Time, d *door, from netip.AddrPort, datagram []byte) {
+	switch {
+	case len(datagram) == 0:
+		r.drop(now, DropEmpty, d, from, 0, nil)
+		return
+	case from.Port() == 0:
+		r.drop(now, DropSourcePort, d, from, len(datagram), nil)
+		return
+	}
+	e := r.table.Get(session.Key{Listener: d.index, Client: from})
+	if e == nil {
+		r.newcomer(now, d, from, datagram)
+		return
+	}
+	p := &e.Value
+	if p.client.down {
+		return
+	}
+	p.heard = now
+	if err := p.client.conn.Receive(now, datagram); err != nil {
+		r.drop(now, dropOf(err), d, from, len(datagram), err)
+	}
+	r.settle(now, e)
+}
+
+func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
+	p := &e.Value
+	p.refused = 0
+	if !p.upstream.live() {
+		return
+	}
+	var err error
+	drop := DropEmpty
+	if len(datagram) > 0 {
+		err = p.upstream.conn.Receive(now, datagram)
+		drop = dropOf(err)
+	}
+	if err != nil || len(datagram) == 0 {
+		r.drop(now, drop, p.door, p.server.Addr, len(datagram), err)
+	}
+	r.settle(now, e)
+}
+
+// refusals is how many times in a row an established upstream's host may say that nobody listens, before it is believed.
+const refusals = 3
+
+// Failed takes the news that the peer of a dialled socket cannot be reached.
+func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
+	e, ok := s.Owner().(*entry)
+	if !ok {
+		return
+	}
+	p := &e.Value
+	if p.refused++; p.upstream.live() && (!p.upstream.up || p.refused >= refusals) {
+		r.abandonUpstream(now, e)
+	}
+}
+
+// Advance runs what is due.
+func (r *Relay) Advance(now time.Time) {
+	for e := r.table.Due(now); e != nil; e = r.table.Due(now) {
+		p := &e.Value
+		if p.client.live() {
+			p.client.conn.Advance(now)
+			r.settle(now, e)
+		}
+		if p.upstream.live() {
+			p.upstream.conn.Advance(now)
+			r.settle(now, e)
+		}
+		r.expire(now, e)
+		r.mark(e)
+	}
+}
+
+// NextTimeout is when Advance wants to be called next; zero means never.
+func (r *Relay) NextTimeout() time.Time { return r.table.NextTimeout() }
+
+// Flush writes what the sessions have to say since the last Flush.
+func (r *Relay) Flush(now time.Time) {
+	// A session marked meanwhile is appended and visited too.
+	for i := 0; i < len(r.dirty); i++ {
+		e := r.dirty[i]
+		r.dirty[i] = nil
+		e.Value.dirty = false
+		r.transmit(now, e)
+		r.settle(now, e)
+		if e.Value.dirty {
+			continue
+		}
+		if e.Value.over() {
+			r.forget(now, e)
+			continue
+		}
+		r.table.Schedule(e, now, nextTimeout(&e.Value, r.settings.IdleTimeout))
+	}
+	r.dirty = r.dirty[:0]
+}
+
+// transmit writes what both sides of a session have to say.
+func (r *Relay) transmit(now time.Time, e *entry) {
+	p := &e.Value
+	for {
+		b, ok := p.client.conn.Transmit(now, r.sockets.Buffer())
+		if !ok {
+			break
+		}
+		r.sockets.Send(p.door.socket, e.Key.Client, b)
+	}
+	if p.upstream.conn == nil || p.socket == nil {
+		return
+	}
+	for {
+		b, ok := p.upstream.conn.Transmit(now, r.sockets.Buffer())
+		if !ok {
+			break
+		}
+		r.sockets.Send(p.socket, p.server.Addr, b)
+	}
+}
+
+// mark puts a session on the list for the next Flush.
+func (r *Relay) mark(e *entry) {
+	if !e.Value.dirty {
+		e.Value.dirty = true
+		r.dirty = append(r.dirty, e)
+	}
+}
+
+// nextTimeout is the earliest of a session's deadlines.
+func nextTimeout(p *pair, idle time.Duration) time.Time {
+	next := p.expiry(idle)
+	for _, s := range [...]*side{&p.client, &p.upstream} {
+		if !s.live() {
+			continue
+		}
+		if t := s.conn.NextTimeout(); !t.IsZero() && t.Before(next) {
+			next = t
+		}
+	}
+	return next
+}
+
+// drop counts and tells of something that goes no further.
+func (r *Relay) drop(now time.Time, why Drop, d *door, from netip.AddrPort, size int, err error) {
+	r.counters.Drops[why]++
+	r.journal.drop(now, why, d.name, from, size, err)
+}

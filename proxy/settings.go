@@ -1,0 +1,85 @@
+// Package proxy joins clients to game servers: it ends each side's protocol and carries whole messages between them.
+//
+// Start with Relay, one core's share of the proxy as a machine without I/O; Loop gives a Relay its sockets and its
+// clock; Server runs one Loop per core. A bridge says how messages cross between two protocols.
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/session"
+	"tidegate/upstream"
+)
+
+// Settings is what a proxy is made of: plain values, filled from the configuration.
+type Settings struct {
+	Listeners        []Listener
+	Limits           session.Limits // per Relay
+	HandshakeTimeout time.Duration  // a session that is not established by then is given up
+	IdleTimeout      time.Duration  // an established session whose client is silent for so long is given up
+	DrainTimeout     time.Duration  // how long goodbyes may take at shutdown
+}
+
+// Listener is one address clients come to.
+type Listener struct {
+	Name      string
+	Addr      netip.AddrPort
+	Protocols []codec.Protocol // the first whose Sniff says yes gets the newcomer
+	Route     *Route
+}
+
+// Route says where a listener's clients go and how their messages cross.
+type Route struct {
+	Name     string
+	Upstream *Upstream
+	Admit    Admit
+	Ordered  Ordered
+	// AllowLossy accepts every weakening of delivery, and drops rather than closes where a message is too large.
+	AllowLossy   bool
+	Envelope     Envelope
+	PacketID     byte   // first byte of enveloped messages; PacketID+1 marks those without an ID
+	RawMessageID uint16 // ID of messages that come without one, towards a protocol whose messages have IDs
+	Queue        int    // bytes held back towards one peer to keep order; codecs have their own bound
+}
+
+// Upstream is a set of equal game servers.
+type Upstream struct {
+	Name     string
+	Protocol codec.Protocol
+	Servers  []netip.AddrPort
+	Options  upstream.Options
+}
+
+// Admit is when the upstream is asked about a newcomer.
+type Admit uint8
+
+// Ways to admit.
+const (
+	// UpstreamFirst dials the upstream before the client is let in, so that the client hears the upstream's refusal,
+	// or its own client ID, in its own protocol.
+	UpstreamFirst Admit = iota
+	// ProofFirst lets the client in, and dials the upstream once the client has proved its address.
+	ProofFirst
+)
+
+// Ordered is what happens to ordered messages towards a protocol without order.
+type Ordered uint8
+
+// Ways to treat order.
+const (
+	OrderedUnset  Ordered = iota // not said; Settings of a pair that needs it must say
+	OrderedStrict                // one message per round trip and channel: order is kept, rate is not
+	OrderedFast                  // sent at once: rate is kept, order only while the network keeps it
+)
+
+// Envelope is how a message ID travels in a protocol whose messages have none.
+type Envelope uint8
+
+// Envelopes. docs/bridging.md has their layout.
+const (
+	EnvelopeID     Envelope = iota // packet byte where the protocol has one, ID, payload
+	EnvelopeRaw                    // payload only
+	EnvelopeFramed                 // as EnvelopeID with a length before each ID: several messages in one
+)

@@ -1,0 +1,67 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/netio"
+)
+
+// Snapshot is how a proxy stands at one moment.
+type Snapshot struct {
+	Counters Counters
+	Sockets  []netio.Stats // of each loop
+	Sessions []Session // of each Relay oldest first
+}
+
+// Session is one session of a Snapshot.
+type Session struct {
+	Listener         string
+	Route            string
+	Client           netip.AddrPort
+	Server           netip.AddrPort // zero while none is chosen
+	ClientProtocol   string
+	UpstreamProtocol string
+	Age              time.Duration
+	Established      bool
+	FromClient       Traffic
+	FromUpstream     Traffic
+	ClientStats      codec.Stats
+	UpstreamStats    codec.Stats
+}
+
+// Snapshot copies what can be known of the Relay and its sessions.
+func (r *Relay) Snapshot(now time.Time) Snapshot {
+	s := Snapshot{Counters: r.counters, Sessions: make([]Session, 0, r.table.Len())}
+	for e := range r.table.All {
+		p := &e.Value
+		one := Session{
+			Listener:         p.door.name,
+			Route:            p.route.Name,
+			Client:           e.Key.Client,
+			ClientProtocol:   p.protocol.Name(),
+			UpstreamProtocol: p.route.Upstream.Protocol.Name(),
+			Age:              now.Sub(p.opened),
+			Established:      p.client.up && p.upstream.up && !p.ending,
+			FromClient:       p.client.in,
+			FromUpstream:     p.upstream.in,
+			ClientStats:      p.client.conn.Stats(),
+		}
+		if p.server != nil {
+			one.Server = p.server.Addr
+		}
+		if p.upstream.conn != nil {
+			one.UpstreamStats = p.upstream.conn.Stats()
+		}
+		s.Sessions = append(s.Sessions, one)
+	}
+	return s
+}
+
+// add joins the snapshot of another Relay and of its sockets.
+func (s *Snapshot) add(o Snapshot, sockets netio.Stats) {
+	s.Counters.Add(&o.Counters)
+	s.Sockets = append(s.Sockets, sockets)
+	s.Sessions = append(s.Sessions, o.Sessions...)
+}
