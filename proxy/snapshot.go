@@ -12,7 +12,7 @@ import (
 type Snapshot struct {
 	Counters Counters
 	Sockets  []netio.Stats // of each loop
-	Sessions []Session // of each Relay oldest first
+	Sessions []Session     // of each Relay oldest first
 }
 
 // Session is one session of a Snapshot.
