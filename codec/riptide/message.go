@@ -1,0 +1,78 @@
+package riptide
+
+import (
+	"encoding/binary"
+
+	"tidegate/codec"
+)
+
+// maxHeader bounds the bytes that a message header puts between the type and the payload.
+const maxHeader = 8
+
+// userHeader is what precedes the payload of an unreliable or reliable message.
+//
+//	body 0..1  sequence number, of reliable messages only
+//	then       id: the message ID as a VarULong, of which receivers use the low 16 bits
+type userHeader struct {
+	reliable bool
+	seq      seq
+	id       uint16
+}
+
+// parse returns the place in d's body where the payload begins.
+func (h *userHeader) parse(d []byte) (payload int, err error) {
+	h.reliable = kindOf(d) == kindReliable
+	at := 0
+	if h.reliable {
+		if bodyLen(d) < 2 {
+			return 0, codec.ErrMalformed
+		}
+		h.seq = seq(bodyUint16(d, 0))
+		at = 2
+	}
+	id, at, ok := bodyVarint(d, at)
+	if !ok {
+		return 0, codec.ErrMalformed
+	}
+	h.id = id
+	return at, nil
+}
+
+// append appends the header to b, which is the part of a body that precedes the payload.
+func (h *userHeader) append(b []byte) []byte {
+	if h.reliable {
+		b = binary.LittleEndian.AppendUint16(b, uint16(h.seq))
+	}
+	return appendVarint(b, h.id)
+}
+
+// notifyHeader is what precedes the payload of a notify message. Its acknowledgement is of the notify messages of the
+// other direction.
+//
+//	body 0..1  last: the newest notify sequence number received
+//	body 2     bits: bit i says that last-(i+1) was received
+//	body 3..4  sequence number
+//
+// A message ID is part of the payload: the library writes one if the game asks, and never reads one.
+type notifyHeader struct {
+	last seq
+	bits uint8
+	seq  seq
+}
+
+const notifyHeaderLen = 5
+
+func (h *notifyHeader) parse(d []byte) error {
+	if bodyLen(d) < notifyHeaderLen {
+		return codec.ErrMalformed
+	}
+	h.last, h.bits, h.seq = seq(bodyUint16(d, 0)), bodyByte(d, 2), seq(bodyUint16(d, 3))
+	return nil
+}
+
+// append appends the header to b, which is the part of a body that precedes the payload.
+func (h *notifyHeader) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint16(b, uint16(h.last))
+	b = append(b, h.bits)
+	return binary.LittleEndian.AppendUint16(b, uint16(h.seq))
+}
