@@ -1,0 +1,114 @@
+package riptide
+
+import "tidegate/codec"
+
+// maxNotifyReceipts bounds the notify receipts that wait for word from the peer. A peer which never sends notify
+// messages of its own never gives word; the oldest receipt then counts as lost.
+const maxNotifyReceipts = 1024
+
+// notifier numbers notify messages, drops late ones and learns which of ours arrived.
+// docs/protocols/riptide.md#notify
+type notifier struct {
+	next     seq   // of the next message we send
+	acked    seq   // newest of ours that the peer has told of
+	last     seq   // newest received
+	bits     uint8 // bit i: last-(i+1) was received
+	receipts []notifyReceipt
+	answered int // receipts before this index have been answered
+	loss     lossQuality
+}
+
+type notifyReceipt struct {
+	seq     seq
+	receipt codec.Receipt
+}
+
+func newNotifier() notifier { return notifier{next: 1} }
+
+// header is the header of the next message we send; number counts it as sent.
+func (n *notifier) header() notifyHeader {
+	return notifyHeader{last: n.last, bits: n.bits, seq: n.next}
+}
+
+func (n *notifier) number() { n.next++ }
+
+// ask keeps the receipt of the message just numbered. It returns the receipt that had to make room, or zero.
+func (n *notifier) ask(s seq, r codec.Receipt) (lost codec.Receipt) {
+	if n.answered == len(n.receipts) {
+		n.receipts, n.answered = n.receipts[:0], 0
+	}
+	if len(n.receipts)-n.answered == maxNotifyReceipts {
+		lost = n.receipts[n.answered].receipt
+		n.answered++
+	}
+	if n.answered > maxNotifyReceipts {
+		n.receipts = append(n.receipts[:0], n.receipts[n.answered:]...)
+		n.answered = 0
+	}
+	n.receipts = append(n.receipts, notifyReceipt{s, r})
+	return lost
+}
+
+// receive records the peer's message s and reports whether it is newer than all before it.
+func (n *notifier) receive(s seq) bool {
+	gap := s.minus(n.last)
+	if gap <= 0 {
+		return false
+	}
+	n.bits = n.bits<<gap | 1<<(gap-1)
+	n.last = s
+	return true
+}
+
+// acknowledged takes what the peer says it received of ours. It reports whether that was news, how many messages are
+// known to be lost by it, and whether the connection is too poor. The receipts it decides come from decide.
+func (n *notifier) acknowledged(h *notifyHeader) (news bool, lost int, poor bool) {
+	gap := h.last.minus(n.acked)
+	if gap <= 0 || !h.last.before(n.next) {
+		return false, 0, false
+	}
+	for s := n.acked + 1; s != h.last+1; s++ {
+		arrived := h.arrived(s)
+		if !arrived {
+			lost++
+		}
+		if n.loss.result(arrived) {
+			poor = true
+		}
+	}
+	n.acked = h.last
+	return true, lost, poor
+}
+
+// decide returns the next receipt that header h decides, oldest first.
+func (n *notifier) decide(h *notifyHeader) (r codec.Receipt, delivered, ok bool) {
+	if n.answered == len(n.receipts) || h.last.before(n.receipts[n.answered].seq) {
+		return 0, false, false
+	}
+	oldest := n.receipts[n.answered]
+	n.answered++
+	return oldest.receipt, h.arrived(oldest.seq), true
+}
+
+// give returns the next receipt without an answer, oldest first, and forgets it.
+func (n *notifier) give() (r codec.Receipt, ok bool) {
+	if n.answered == len(n.receipts) {
+		return 0, false
+	}
+	n.answered++
+	return n.receipts[n.answered-1].receipt, true
+}
+
+// relax gives up memory that is not needed at present.
+func (n *notifier) relax() {
+	if n.answered == len(n.receipts) {
+		n.receipts, n.answered = nil, 0
+	}
+}
+
+// arrived reports whether h says that message s, not newer than its last, was received. What the bits do not reach
+// counts as lost, as in the library.
+func (h *notifyHeader) arrived(s seq) bool {
+	back := h.last.minus(s)
+	return back == 0 || back <= 8 && h.bits&(1<<(back-1)) != 0
+}

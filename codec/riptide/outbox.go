@@ -1,0 +1,66 @@
+package riptide
+
+import "encoding/binary"
+
+// outbox is a first-in first-out log of datagrams that wait for Transmit. A record is two bytes of length and the
+// datagram, or reference and the sequence number of a message that the flight holds.
+type outbox struct {
+	log  []byte
+	read int
+}
+
+const (
+	lengthSize = 2
+	reference  = 0xffff
+)
+
+// bytes is how much the outbox holds.
+func (o *outbox) bytes() int { return len(o.log) - o.read }
+
+// begin opens a record. The caller appends one datagram to what it returns and gives that to end.
+func (o *outbox) begin() []byte {
+	if o.read == len(o.log) {
+		o.log, o.read = o.log[:0], 0
+	}
+	return append(o.log, 0, 0)
+}
+
+// end closes the record that begin opened.
+func (o *outbox) end(b []byte) {
+	start := len(o.log)
+	binary.LittleEndian.PutUint16(b[start:], uint16(len(b)-start-lengthSize))
+	o.log = b
+}
+
+// refer queues a transmission of the message in flight with sequence number s.
+func (o *outbox) refer(s seq) {
+	b := o.begin()
+	b = binary.LittleEndian.AppendUint16(b, uint16(s))
+	binary.LittleEndian.PutUint16(b[len(b)-2*lengthSize:], reference)
+	o.log = b
+}
+
+// next takes the oldest record: a datagram, lent until the next begin, or a sequence number where datagram is nil.
+func (o *outbox) next() (datagram []byte, s seq, ok bool) {
+	if o.bytes() == 0 {
+		return nil, 0, false
+	}
+	n := int(binary.LittleEndian.Uint16(o.log[o.read:]))
+	at := o.read + lengthSize
+	if n == reference {
+		o.read = at + lengthSize
+		return nil, seq(binary.LittleEndian.Uint16(o.log[at:])), true
+	}
+	o.read = at + n
+	return o.log[at:o.read], 0, true
+}
+
+// drop forgets everything.
+func (o *outbox) drop() { o.log, o.read = o.log[:0], 0 }
+
+// relax gives up memory when nothing waits.
+func (o *outbox) relax() {
+	if o.bytes() == 0 {
+		*o = outbox{}
+	}
+}

@@ -1,0 +1,120 @@
+package riptide
+
+import "time"
+
+// windowSize is how many reliable sequence numbers beyond the oldest missing one are remembered, a power of two.
+const windowSize = 4096
+
+// verdict is what a window makes of a sequence number.
+type verdict uint8
+
+const (
+	fresh     verdict = iota // seen for the first time: deliver
+	duplicate                // seen before: acknowledge, do not deliver
+	beyond                   // too far ahead of a missing one to remember: neither, the peer will resend it
+)
+
+// window knows which reliable messages have arrived, exactly, in bounded memory. Everything before base has; of the
+// windowSize numbers from base on, one bit each tells. docs/protocols/riptide.md#duplicates says how the real library
+// does it and why this differs.
+type window struct {
+	base  seq       // oldest not received
+	last  seq       // newest received
+	first uint8     // how many numbers last has advanced by in all, up to 16: acknowledgement bits that mean something
+	bits  []uint64  // bit (number mod windowSize); nil while nothing is missing
+	stuck time.Time // since when numbers are beyond
+}
+
+func newWindow() window { return window{base: 1} }
+
+// add records s and says what to do with its message. A number that stays missing for longer than patience while
+// others are beyond is given up, so that a peer which drops one of its messages does not block all later ones.
+func (w *window) add(now time.Time, s seq, patience time.Duration) verdict {
+	ahead := s.minus(w.base)
+	if ahead < 0 {
+		return duplicate
+	}
+	if ahead >= windowSize {
+		if !w.impatient(now, patience) {
+			return beyond
+		}
+		w.skipTo(s - windowSize + 1)
+	}
+	if s == w.base && !w.hasHoles() {
+		w.advance(s)
+		w.base++
+		return fresh
+	}
+	if w.bits == nil {
+		w.bits = make([]uint64, windowSize/64)
+	}
+	if w.isSet(s) {
+		return duplicate
+	}
+	w.set(s)
+	if w.last.before(s) {
+		w.advance(s)
+	}
+	w.closeHole()
+	return fresh
+}
+
+// acknowledge is the acknowledgement of s, which was just added.
+func (w *window) acknowledge(s seq) ack {
+	a := ack{last: w.last, forSeq: s}
+	for i := range seq(w.first) {
+		if old := w.last - i - 1; old.before(w.base) || w.isSet(old) {
+			a.bits |= 1 << i
+		}
+	}
+	return a
+}
+
+// relax gives up memory that is not needed at present.
+func (w *window) relax() {
+	if !w.hasHoles() {
+		w.bits = nil
+	}
+}
+
+func (w *window) hasHoles() bool { return w.base != w.last+1 }
+
+func (w *window) impatient(now time.Time, patience time.Duration) bool {
+	if !w.hasHoles() {
+		return false
+	}
+	if w.stuck.IsZero() {
+		w.stuck = now
+	}
+	return now.Sub(w.stuck) >= patience
+}
+
+// skipTo counts every number before s as received.
+func (w *window) skipTo(s seq) {
+	for range min(s.minus(w.base), windowSize) {
+		w.clear(w.base)
+		w.base++
+	}
+	w.base, w.stuck = s, time.Time{}
+	if w.last.before(s - 1) {
+		w.advance(s - 1)
+	}
+	w.closeHole()
+}
+
+func (w *window) closeHole() {
+	for w.isSet(w.base) {
+		w.clear(w.base)
+		w.base++
+		w.stuck = time.Time{}
+	}
+}
+
+func (w *window) advance(s seq) {
+	w.first = uint8(min(int(w.first)+s.minus(w.last), 16))
+	w.last = s
+}
+
+func (w *window) isSet(s seq) bool { return w.bits[s%windowSize/64]&(1<<(s%64)) != 0 }
+func (w *window) set(s seq)        { w.bits[s%windowSize/64] |= 1 << (s % 64) }
+func (w *window) clear(s seq)      { w.bits[s%windowSize/64] &^= 1 << (s % 64) }
