@@ -1,0 +1,143 @@
+package riptide
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// beat is a client's pulse: Connect until answered, then heartbeats, one each HeartbeatInterval from Dial on.
+type beat struct {
+	next     time.Time // zero on the server's side
+	connect  []byte    // the Connect datagram, until connected
+	attempts int
+	ping     uint8     // of the next heartbeat
+	pingAt   time.Time // when the latest heartbeat went out; zero once answered
+}
+
+// dial makes the client's side of a session. docs/protocols/riptide.md#client
+func dial(p *Protocol, now time.Time, hello codec.Hello) *Conn {
+	c := newConn(p, now)
+	if datagramLen(0, len(hello.Data), hello.Pad) > p.options.maxDatagram() {
+		c.end(codec.NoConnection)
+		return c
+	}
+	c.beat.connect = appendDatagram(nil, kindConnect, nil, hello.Data, hello.Pad)
+	c.beat.next = now
+	c.tick(now)
+	return c
+}
+
+// leave tells the server that we go; a client gives no reason.
+func (c *Conn) leave() {
+	c.data.end(appendDatagram(c.data.begin(), kindDisconnect, nil, nil, 0))
+}
+
+// tick sends what is due at each heartbeat interval.
+func (c *Conn) tick(now time.Time) {
+	if c.state == closed || now.Before(c.beat.next) {
+		return
+	}
+	c.beat.next = c.beat.next.Add(c.options.HeartbeatInterval)
+	if !now.Before(c.beat.next) {
+		c.beat.next = now.Add(c.options.HeartbeatInterval)
+	}
+	switch c.state {
+	case connecting:
+		c.attempt()
+	case connected:
+		c.sendHeartbeat(now)
+		c.relax()
+	}
+}
+
+func (c *Conn) attempt() {
+	if c.beat.attempts == c.options.MaxAttempts {
+		c.end(codec.NoConnection)
+		return
+	}
+	c.beat.attempts++
+	if b, ok := c.reply(len(c.beat.connect)); ok {
+		c.control.end(append(b, c.beat.connect...))
+	}
+}
+
+func (c *Conn) sendHeartbeat(now time.Time) {
+	h := heartbeat{ping: c.beat.ping, rtt: c.rtt.milliseconds()}
+	c.beat.ping++
+	c.beat.pingAt = now
+	if b, ok := c.reply(4); ok {
+		c.control.end(h.append(b))
+	}
+}
+
+// receiveFromServer handles the messages that only a server sends.
+func (c *Conn) receiveFromServer(now time.Time, k kind, d []byte) error {
+	switch k {
+	case kindConnect:
+		return c.receivePending(now)
+	case kindReject:
+		if c.state == connected {
+			return codec.ErrUnexpected
+		}
+		return c.receiveFarewell(d)
+	case kindDisconnect:
+		return c.receiveFarewell(d)
+	case kindHeartbeat:
+		return c.receivePong(now, d)
+	}
+	return codec.ErrUnexpected
+}
+
+// receivePending handles the server's bare Connect: the attempt has arrived, so there is no need to repeat it.
+func (c *Conn) receivePending(now time.Time) error {
+	if c.state != connecting {
+		return codec.ErrUnexpected
+	}
+	c.state = pending
+	c.heard = now
+	return nil
+}
+
+func (c *Conn) receiveFarewell(d []byte) error {
+	var f farewell
+	if err := f.parse(d); err != nil {
+		return err
+	}
+	disconnected := codec.Event{Kind: codec.Disconnected, Reason: f.meaning()}
+	if f.carriesData() {
+		disconnected.Payload, disconnected.Pad = c.lend(d, farewellLen)
+	}
+	c.endWith(disconnected)
+	return nil
+}
+
+func (c *Conn) receivePong(now time.Time, d []byte) error {
+	ping, err := parseHeartbeatAnswer(d)
+	if err != nil {
+		return err
+	}
+	if c.state != connected {
+		return codec.ErrUnexpected
+	}
+	c.heard = now
+	if ping == c.beat.ping-1 && !c.beat.pingAt.IsZero() {
+		c.rtt.measure(now.Sub(c.beat.pingAt))
+		c.beat.pingAt = time.Time{}
+	}
+	return nil
+}
+
+// receiveWelcome takes the ID the server gives us and echoes it, which makes the session on the server's side.
+func (c *Conn) receiveWelcome(now time.Time, d []byte) error {
+	var n clientNote
+	if err := n.parse(d); err != nil {
+		return err
+	}
+	c.client = n.client
+	c.beat.connect = nil
+	c.sendWelcome(now)
+	c.open(now)
+	c.events.push(codec.Event{Kind: codec.Connected, Client: n.client})
+	return nil
+}

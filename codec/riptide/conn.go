@@ -1,0 +1,211 @@
+package riptide
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// maxControl bounds the bytes of acknowledgements, heartbeats and handshake messages that wait for Transmit. What does
+// not fit is not sent; the peer's resends ask for it again.
+const maxControl = 32 << 10
+
+// maxSends is how often a reliable message is sent before the connection is given up.
+const maxSends = 15
+
+// state is how far a connection has come.
+type state uint8
+
+const (
+	connecting state = iota // client: Connect goes out
+	pending                 // client: the server has said that it is deciding
+	asked                   // server: the proxy is deciding
+	welcomed                // server: waits for the client's Welcome
+	connected
+	closed
+)
+
+// Conn is one side of one connection. It conducts: each concern of the protocol is a type of its own.
+type Conn struct {
+	options *Options
+	server  bool
+	state   state
+	busy    bool   // messages have passed since the last heartbeat
+	client  uint16 // the client's ID
+	heard   time.Time
+	welcome welcome
+	beat    beat
+
+	window   window
+	flight   flight
+	notifier notifier
+	rtt      rtt
+	sends    sendQuality
+
+	control outbox // goes out first and in any state
+	data    outbox // messages; goes out once connected
+	events  events
+	scratch []byte // holds the payload that Poll lends
+	stats   codec.Stats
+}
+
+func newConn(p *Protocol, now time.Time) *Conn {
+	return &Conn{
+		options:  &p.options,
+		heard:    now,
+		window:   newWindow(),
+		flight:   newFlight(),
+		notifier: newNotifier(),
+	}
+}
+
+// Poll returns the next event.
+func (c *Conn) Poll() (codec.Event, bool) { return c.events.next() }
+
+// Transmit appends the next datagram to b.
+func (c *Conn) Transmit(_ time.Time, b []byte) ([]byte, bool) {
+	for {
+		datagram, s, ok := c.control.next()
+		if !ok && c.state >= connected {
+			datagram, s, ok = c.data.next()
+		}
+		if !ok {
+			return b, false
+		}
+		if datagram == nil {
+			m := c.flight.get(s)
+			if m == nil {
+				continue // acknowledged meanwhile
+			}
+			datagram = m.datagram
+		}
+		c.stats.Sent++
+		return append(b, datagram...), true
+	}
+}
+
+// Advance runs what is due: time-outs, resends, heartbeats and connection attempts.
+func (c *Conn) Advance(now time.Time) {
+	if c.state == closed {
+		return
+	}
+	if deadline := c.deadline(); !deadline.IsZero() && !now.Before(deadline) {
+		c.end(codec.TimedOut)
+		return
+	}
+	c.resendWelcome(now)
+	c.resendMessages(now)
+	if !c.server {
+		c.tick(now)
+	}
+}
+
+// NextTimeout is when the first of those things is due.
+func (c *Conn) NextTimeout() time.Time {
+	if c.state == closed {
+		return time.Time{}
+	}
+	next := earliest(c.deadline(), c.beat.next)
+	if c.welcome.waiting {
+		next = earliest(next, c.welcome.sentAt.Add(c.rtt.resend()))
+	}
+	if _, m, ok := c.flight.due(); ok {
+		next = earliest(next, m.sentAt.Add(c.rtt.resend()))
+	}
+	return next
+}
+
+// Stats are the connection's figures so far.
+func (c *Conn) Stats() codec.Stats {
+	s := c.stats
+	s.RTT = c.rtt.smooth
+	s.Queued = c.queued()
+	return s
+}
+
+// Close ends the session, or refuses it before Admit. Disconnected follows at once: Riptide acknowledges no goodbye.
+func (c *Conn) Close(_ time.Time, why codec.Goodbye) {
+	if c.state == closed {
+		return
+	}
+	if c.state != connected {
+		c.data.drop()
+	}
+	if c.server {
+		c.dismiss(why)
+	} else {
+		c.leave()
+	}
+	c.finish(codec.Event{Kind: codec.Disconnected, Reason: why.Reason})
+}
+
+// deadline is when the peer's silence ends the connection; zero for a client that still sends Connect.
+func (c *Conn) deadline() time.Time {
+	switch c.state {
+	case connecting:
+		return time.Time{}
+	case pending, asked:
+		return c.heard.Add(c.options.ConnectTimeout)
+	}
+	return c.heard.Add(c.options.TimeoutTime)
+}
+
+// open begins the session proper: what waited for it goes out.
+func (c *Conn) open(now time.Time) {
+	c.state = connected
+	c.heard = now
+	c.launch(now)
+}
+
+// end ends the connection without a word to the peer, as the library does when it loses or is left by it.
+func (c *Conn) end(reason codec.Reason) {
+	c.endWith(codec.Event{Kind: codec.Disconnected, Reason: reason})
+}
+
+func (c *Conn) endWith(disconnected codec.Event) {
+	c.control.drop()
+	c.data.drop()
+	c.finish(disconnected)
+}
+
+// finish answers all receipts and reports the end.
+func (c *Conn) finish(disconnected codec.Event) {
+	c.state = closed
+	for r := range c.flight.receipts() {
+		c.events.push(codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: r}})
+	}
+	for r, ok := c.notifier.give(); ok; r, ok = c.notifier.give() {
+		c.events.push(codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: r}})
+	}
+	c.events.push(disconnected)
+}
+
+// reply opens a record among the control messages, unless there is no room for n more bytes.
+func (c *Conn) reply(n int) (b []byte, ok bool) {
+	if c.control.bytes()+n+lengthSize > maxControl {
+		return nil, false
+	}
+	return c.control.begin(), true
+}
+
+// relax gives up the memory of a connection that has been quiet for a heartbeat.
+func (c *Conn) relax() {
+	if !c.busy {
+		c.window.relax()
+		c.flight.relax()
+		c.notifier.relax()
+		c.control.relax()
+		c.data.relax()
+		c.events.relax()
+		c.scratch = nil
+	}
+	c.busy = false
+}
+
+// earliest is the earlier of two times, of which zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,73 @@
+package riptide
+
+import "time"
+
+// Version selects a dialect of the protocol.
+type Version uint8
+
+// V22 is Riptide 2.1.0 to 2.2.1, which understand each other.
+const V22 Version = 0
+
+var names = [...]string{V22: "riptide-2.2"}
+
+// The library's defaults.
+const (
+	defaultHeartbeat      = time.Second
+	defaultTimeout        = 5 * time.Second
+	defaultConnectTimeout = 10 * time.Second
+	defaultAttempts       = 5
+	defaultPayload        = 1225
+	maxMessage            = defaultPayload + messageOverhead
+)
+
+// messageOverhead is what the library reserves for headers on top of Options.MaxPayload.
+const messageOverhead = 6
+
+// Defaults of our own.
+const (
+	defaultQueued   = 1 << 20
+	defaultInFlight = windowSize
+)
+
+// Options tune a Protocol. The zero value means the library's own behaviour.
+type Options struct {
+	Version Version
+	// HeartbeatInterval spaces a client's heartbeats and connection attempts; 1 s if zero.
+	HeartbeatInterval time.Duration
+	// TimeoutTime is how long a connection lives without a heartbeat; 5 s if zero.
+	TimeoutTime time.Duration
+	// ConnectTimeout is how long either side waits for the server's answer to a connection attempt; 10 s if zero.
+	ConnectTimeout time.Duration
+	// MaxAttempts is how often a client sends Connect; 5 if zero.
+	MaxAttempts int
+	// MaxPayload is the library's setting of that name, in bytes; 1225 if zero. A message takes up to 6 bytes more.
+	// Both ends must agree on it. The largest that makes sense is codec.MaxDatagram less those 6 bytes.
+	MaxPayload int
+	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged; 1 MiB if zero.
+	MaxQueued int
+	// MaxInFlight bounds how far a reliable message may run ahead of the oldest unacknowledged one; 4096 if zero or
+	// more. Riptide has no such bound, but from 32 on its receivers lose messages after a burst of losses
+	// (docs/protocols/riptide.md#duplicates): 31 trades rate for that.
+	MaxInFlight int
+	// IgnoreQuality keeps connections whose messages need many transmissions, or whose notify messages are lost. A
+	// reliable message that 15 transmissions do not deliver ends a connection in any case.
+	IgnoreQuality bool
+}
+
+func (o Options) withDefaults() Options {
+	o.HeartbeatInterval = orDefault(o.HeartbeatInterval, defaultHeartbeat)
+	o.TimeoutTime = orDefault(o.TimeoutTime, defaultTimeout)
+	o.ConnectTimeout = orDefault(o.ConnectTimeout, defaultConnectTimeout)
+	o.MaxAttempts = orDefault(o.MaxAttempts, defaultAttempts)
+	o.MaxPayload = orDefault(o.MaxPayload, defaultPayload)
+	o.MaxQueued = orDefault(o.MaxQueued, defaultQueued)
+	o.MaxInFlight = min(orDefault(o.MaxInFlight, defaultInFlight), defaultInFlight)
+	return o
+}
+
+func orDefault[T int | time.Duration](v, fallback T) T {
+	if v == 0 {
+		return fallback
+	}
+	return v
+}

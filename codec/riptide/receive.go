@@ -1,0 +1,208 @@
+package riptide
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// Receive takes one datagram, which is one message.
+func (c *Conn) Receive(now time.Time, datagram []byte) error {
+	err := c.receive(now, datagram)
+	if err != nil {
+		c.stats.Dropped++
+	} else {
+		c.stats.Received++
+	}
+	return err
+}
+
+func (c *Conn) receive(now time.Time, d []byte) error {
+	switch {
+	case c.state == closed:
+		return codec.ErrUnexpected
+	case len(d) == 0 || len(d) > c.options.maxDatagram():
+		return codec.ErrMalformed
+	}
+	switch k := kindOf(d); {
+	case k == kindAck:
+		return c.receiveAck(now, d)
+	case k >= kindReliable:
+		return c.receiveReliable(now, d)
+	case k == kindUnreliable:
+		return c.receiveUser(d)
+	case k == kindNotify:
+		return c.receiveNotify(d)
+	case c.server:
+		return c.receiveFromClient(now, k, d)
+	default:
+		return c.receiveFromServer(now, k, d)
+	}
+}
+
+func (c *Conn) receiveAck(now time.Time, d []byte) error {
+	var a ack
+	if err := a.parse(d); err != nil {
+		return err
+	}
+	poor := c.land(now, a.forSeq, true)
+	poor = c.land(now, a.last, false) || poor
+	for i := range seq(16) {
+		if a.bits&(1<<i) != 0 {
+			poor = c.land(now, a.last-i-1, false) || poor
+		}
+	}
+	if poor {
+		c.end(codec.PoorConnection)
+		return nil
+	}
+	c.launch(now)
+	return nil
+}
+
+// land settles message s, which the peer says it has; asked says that this message caused the acknowledgement, so
+// that it tells the round trip. It reports whether the connection is too poor to go on.
+func (c *Conn) land(now time.Time, s seq, asked bool) (poor bool) {
+	if c.landWelcome(now, s) {
+		return false
+	}
+	m, ok := c.flight.land(s)
+	if !ok {
+		return false
+	}
+	if asked && m.sends == 1 {
+		c.rtt.measure(now.Sub(m.sentAt))
+	}
+	if m.receipt != 0 {
+		c.events.push(codec.Event{Kind: codec.Delivered, Message: codec.Message{Receipt: m.receipt}})
+	}
+	return c.sends.delivered(m.sends) && !c.options.IgnoreQuality
+}
+
+// receiveReliable acknowledges a numbered message, also a duplicate, and handles a new one.
+func (c *Conn) receiveReliable(now time.Time, d []byte) error {
+	if bodyLen(d) < 2 {
+		return codec.ErrMalformed
+	}
+	if c.state != connected && !c.isExpected(d) {
+		return codec.ErrUnexpected
+	}
+	s := seq(bodyUint16(d, 0))
+	verdict := c.window.add(now, s, c.options.TimeoutTime)
+	if verdict == beyond {
+		return codec.ErrWindow
+	}
+	a := c.window.acknowledge(s)
+	if b, ok := c.reply(7); ok {
+		c.control.end(a.append(b))
+	}
+	if verdict == duplicate {
+		return codec.ErrDuplicate
+	}
+	return c.handle(now, d)
+}
+
+// isExpected reports whether numbered message d may come before the session has begun: only the Welcome that begins it.
+func (c *Conn) isExpected(d []byte) bool {
+	if c.server {
+		return c.isWelcomeBack(d)
+	}
+	return kindOf(d) == kindWelcome && bodyLen(d) >= 4
+}
+
+// handle handles a reliable message that was not seen before.
+func (c *Conn) handle(now time.Time, d []byte) error {
+	k := kindOf(d)
+	switch {
+	case k == kindReliable:
+		return c.receiveUser(d)
+	case k == kindWelcome && c.state == welcomed:
+		c.open(now)
+		c.events.push(codec.Event{Kind: codec.Connected, Client: c.client})
+		return nil
+	case k == kindWelcome && c.state != connected:
+		return c.receiveWelcome(now, d)
+	case (k == kindClientConnected || k == kindClientDisconnected) && !c.server:
+		return c.receiveNews(d)
+	}
+	return codec.ErrUnexpected
+}
+
+func (c *Conn) receiveNews(d []byte) error {
+	var n clientNote
+	if err := n.parse(d); err != nil {
+		return err
+	}
+	news := codec.Event{Kind: codec.Joined, Client: n.client}
+	if n.kind == kindClientDisconnected {
+		news.Kind = codec.Left
+	}
+	c.events.push(news)
+	return nil
+}
+
+func (c *Conn) receiveUser(d []byte) error {
+	if c.state != connected {
+		return codec.ErrUnexpected
+	}
+	var h userHeader
+	at, err := h.parse(d)
+	if err != nil {
+		return err
+	}
+	m := codec.Message{Mode: codec.Unreliable, ID: h.id, HasID: true}
+	if h.reliable {
+		m.Mode = codec.Reliable
+	}
+	c.deliver(m, d, at)
+	return nil
+}
+
+func (c *Conn) receiveNotify(d []byte) error {
+	if c.state != connected {
+		return codec.ErrUnexpected
+	}
+	var h notifyHeader
+	if err := h.parse(d); err != nil {
+		return err
+	}
+	if c.settleNotify(&h) && !c.options.IgnoreQuality {
+		c.end(codec.PoorConnection)
+		return nil
+	}
+	if !c.notifier.receive(h.seq) {
+		return codec.ErrDuplicate
+	}
+	c.deliver(codec.Message{Mode: codec.Notify}, d, notifyHeaderLen)
+	return nil
+}
+
+// settleNotify answers the receipts that h decides and reports whether too much was lost to go on.
+func (c *Conn) settleNotify(h *notifyHeader) (poor bool) {
+	news, lost, poor := c.notifier.acknowledged(h)
+	if !news {
+		return false
+	}
+	c.stats.Lost += uint64(lost)
+	for r, delivered, ok := c.notifier.decide(h); ok; r, delivered, ok = c.notifier.decide(h) {
+		kind := codec.Lost
+		if delivered {
+			kind = codec.Delivered
+		}
+		c.events.push(codec.Event{Kind: kind, Message: codec.Message{Receipt: r}})
+	}
+	return poor
+}
+
+// deliver reports message m, whose payload begins at byte at of d's body.
+func (c *Conn) deliver(m codec.Message, d []byte, at int) {
+	c.busy = true
+	m.Payload, m.Pad = c.lend(d, at)
+	c.events.push(codec.Event{Kind: codec.Received, Message: m})
+}
+
+// lend copies d's body from byte at on to the scratch memory, as bytes.
+func (c *Conn) lend(d []byte, at int) (payload []byte, pad uint8) {
+	c.scratch, pad = appendBody(c.scratch[:0], d, at)
+	return c.scratch, pad
+}

@@ -1,0 +1,166 @@
+package riptide
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// Send queues a message of mode Unreliable, Reliable or Notify. Unreliable and reliable messages have an ID on the
+// wire: without HasID it is 0. A notify message has one only with HasID, as the first bytes of its payload. Nobody
+// learns what became of an unreliable message: its receipt is answered Lost at once.
+func (c *Conn) Send(now time.Time, m codec.Message) error {
+	if c.state == closed {
+		return codec.ErrClosed
+	}
+	var err error
+	switch m.Mode {
+	case codec.Unreliable:
+		err = c.sendUnreliable(&m)
+	case codec.Reliable:
+		err = c.sendReliable(&m)
+	case codec.Notify:
+		err = c.sendNotify(&m)
+	default:
+		err = codec.ErrMode
+	}
+	if err == nil {
+		c.busy = true
+		c.launch(now)
+	}
+	return err
+}
+
+// Announce tells a client that another client Joined or Left, reliably. Clients cannot announce.
+func (c *Conn) Announce(now time.Time, kind codec.EventKind, client uint16) error {
+	n := clientNote{kind: kindClientConnected, seq: c.flight.next, client: client}
+	if kind == codec.Left {
+		n.kind = kindClientDisconnected
+	}
+	switch {
+	case c.state == closed:
+		return codec.ErrClosed
+	case !c.server || kind != codec.Joined && kind != codec.Left:
+		return codec.ErrMode
+	}
+	const size = 5
+	if err := c.admitsReliable(size); err != nil {
+		return err
+	}
+	c.flight.hold(n.append(c.flight.spare.take(size)), 0)
+	c.busy = true
+	c.launch(now)
+	return nil
+}
+
+func (c *Conn) sendUnreliable(m *codec.Message) error {
+	var room [maxHeader]byte
+	h := userHeader{id: m.ID}
+	if err := c.write(kindUnreliable, h.append(room[:0]), m); err != nil {
+		return err
+	}
+	if m.Receipt != 0 {
+		c.events.push(codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: m.Receipt}})
+	}
+	return nil
+}
+
+func (c *Conn) sendReliable(m *codec.Message) error {
+	var room [maxHeader]byte
+	h := userHeader{reliable: true, seq: c.flight.next, id: m.ID}
+	head := h.append(room[:0])
+	size := datagramLen(len(head), len(m.Payload), m.Pad)
+	if err := c.admitsReliable(size); err != nil {
+		return err
+	}
+	c.flight.hold(appendDatagram(c.flight.spare.take(size), kindReliable, head, m.Payload, m.Pad), m.Receipt)
+	return nil
+}
+
+func (c *Conn) sendNotify(m *codec.Message) error {
+	var room [maxHeader]byte
+	h := c.notifier.header()
+	head := h.append(room[:0])
+	if m.HasID {
+		head = appendVarint(head, m.ID)
+	}
+	if err := c.write(kindNotify, head, m); err != nil {
+		return err
+	}
+	c.notifier.number()
+	if m.Receipt == 0 {
+		return nil
+	}
+	if lost := c.notifier.ask(h.seq, m.Receipt); lost != 0 {
+		c.events.push(codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: lost}})
+	}
+	return nil
+}
+
+// write queues an unreliable datagram.
+func (c *Conn) write(k kind, head []byte, m *codec.Message) error {
+	if err := c.admits(datagramLen(len(head), len(m.Payload), m.Pad)); err != nil {
+		return err
+	}
+	c.data.end(appendDatagram(c.data.begin(), k, head, m.Payload, m.Pad))
+	return nil
+}
+
+// admits reports why a datagram of size bytes may not be queued, if so.
+func (c *Conn) admits(size int) error {
+	switch {
+	case size > c.options.maxDatagram():
+		return codec.ErrTooLarge
+	case c.queued()+size > c.options.MaxQueued:
+		return codec.ErrFull
+	}
+	return nil
+}
+
+func (c *Conn) admitsReliable(size int) error {
+	if c.flight.isFull() {
+		return codec.ErrFull
+	}
+	return c.admits(size)
+}
+
+// queued is how many bytes of messages wait to be sent or acknowledged.
+func (c *Conn) queued() int { return c.flight.bytes + c.data.bytes() }
+
+// say queues a message that is a type alone.
+func (c *Conn) say(k kind) {
+	if b, ok := c.reply(1); ok {
+		c.control.end(appendDatagram(b, k, nil, nil, 0))
+	}
+}
+
+// launch sends the reliable messages for which there is room in the air.
+func (c *Conn) launch(now time.Time) {
+	if c.state != connected {
+		return
+	}
+	for s, ok := c.flight.launch(now, c.options.MaxInFlight); ok; s, ok = c.flight.launch(now, c.options.MaxInFlight) {
+		c.data.refer(s)
+	}
+}
+
+// resendMessages repeats the reliable messages whose acknowledgement is overdue, and gives the connection up when one
+// has been sent often enough.
+func (c *Conn) resendMessages(now time.Time) {
+	for c.state == connected {
+		s, m, ok := c.flight.due()
+		if !ok || now.Before(m.sentAt.Add(c.rtt.resend())) {
+			return
+		}
+		if m.sends >= maxSends {
+			c.end(codec.PoorConnection)
+			return
+		}
+		if m.sends == 1 {
+			c.stats.Lost++
+		}
+		c.stats.Resent++
+		c.flight.resend(now, s)
+		c.data.refer(s)
+	}
+}

@@ -1,0 +1,87 @@
+package riptide
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// rejectRepeats is how often a Reject is sent: nothing acknowledges it.
+const rejectRepeats = 3
+
+// accept makes the server's side of a session from a client's Connect, and tells the client that it is pending.
+// docs/protocols/riptide.md#server
+func accept(p *Protocol, now time.Time, connect []byte) *Conn {
+	c := newConn(p, now)
+	c.server = true
+	c.state = asked
+	c.stats.Received = 1
+	c.say(kindConnect)
+	asks := codec.Event{Kind: codec.Asked}
+	asks.Payload, asks.Pad = c.lend(connect, 0)
+	c.events.push(asks)
+	return c
+}
+
+// Admit sends the Welcome that gives the client its ID. The client's own Welcome makes the session.
+func (c *Conn) Admit(now time.Time, client uint16) {
+	if c.state != asked {
+		return
+	}
+	c.state = welcomed
+	c.client = client
+	c.heard = now
+	c.sendWelcome(now)
+}
+
+// dismiss says goodbye to a client, or refuses it.
+func (c *Conn) dismiss(why codec.Goodbye) {
+	if c.state == connected {
+		f := disconnection(why)
+		c.data.end(f.append(c.data.begin(), c.options.maxDatagram(), why.Data, why.Pad))
+		return
+	}
+	f := rejection(why)
+	for range rejectRepeats {
+		c.control.end(f.append(c.control.begin(), c.options.maxDatagram(), why.Data, why.Pad))
+	}
+}
+
+// receiveFromClient handles the messages that only a client sends. Until its Welcome has come a client may say nothing
+// but Connect, Ack and Welcome; real servers let it through with more.
+func (c *Conn) receiveFromClient(now time.Time, k kind, d []byte) error {
+	switch {
+	case k == kindConnect:
+		return codec.ErrDuplicate // the client has been answered; its next answer is Admit or Close
+	case c.state != connected:
+		return codec.ErrUnexpected
+	case k == kindHeartbeat:
+		return c.answerHeartbeat(now, d)
+	case k == kindDisconnect:
+		c.end(codec.Closed)
+		return nil
+	}
+	return codec.ErrUnexpected
+}
+
+func (c *Conn) answerHeartbeat(now time.Time, d []byte) error {
+	var h heartbeat
+	if err := h.parse(d); err != nil {
+		return err
+	}
+	c.heard = now
+	if claimed := time.Duration(h.rtt) * time.Millisecond; claimed > 0 && claimed <= c.options.TimeoutTime {
+		c.rtt.claim(claimed)
+	}
+	if b, ok := c.reply(2); ok {
+		c.control.end(appendHeartbeatAnswer(b, h.ping))
+	}
+	c.relax()
+	return nil
+}
+
+// isWelcomeBack reports whether d is the Welcome of a client that was admitted and has taken the ID it was given.
+func (c *Conn) isWelcomeBack(d []byte) bool {
+	var n clientNote
+	return c.state == welcomed && kindOf(d) == kindWelcome && n.parse(d) == nil && n.client == c.client
+}

@@ -1,0 +1,57 @@
+package riptide
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// welcomeSeq is the number of the Welcome that each side sends: the first reliable message of its direction.
+const welcomeSeq seq = 1
+
+// welcome is the transmission of our Welcome, apart from the flight because it goes out before the session begins.
+type welcome struct {
+	waiting bool // for its acknowledgement
+	sends   uint8
+	sentAt  time.Time
+}
+
+// sendWelcome sends Welcome once more.
+func (c *Conn) sendWelcome(now time.Time) {
+	c.welcome.waiting = true
+	c.welcome.sends++
+	c.welcome.sentAt = now
+	n := clientNote{kind: kindWelcome, seq: welcomeSeq, client: c.client}
+	if b, ok := c.reply(5); ok {
+		c.control.end(n.append(b))
+	}
+}
+
+// resendWelcome repeats Welcome when it is due. A server that has sent it in vain falls silent and waits for its
+// deadline; a client, for whom the session has begun, gives up.
+func (c *Conn) resendWelcome(now time.Time) {
+	if !c.welcome.waiting || now.Before(c.welcome.sentAt.Add(c.rtt.resend())) {
+		return
+	}
+	if c.welcome.sends < maxSends {
+		c.stats.Resent++
+		c.sendWelcome(now)
+		return
+	}
+	c.welcome.waiting = false
+	if c.state == connected {
+		c.end(codec.PoorConnection)
+	}
+}
+
+// landWelcome takes the acknowledgement of our Welcome and reports whether s was that.
+func (c *Conn) landWelcome(now time.Time, s seq) bool {
+	if s != welcomeSeq || !c.welcome.waiting {
+		return false
+	}
+	c.welcome.waiting = false
+	if c.welcome.sends == 1 {
+		c.rtt.measure(now.Sub(c.welcome.sentAt))
+	}
+	return true
+}
