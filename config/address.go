@@ -1,0 +1,74 @@
+package config
+
+import "net/netip"
+
+// listeners checks the listeners and that no two take the same datagrams.
+func (v *validator) listeners() {
+	if len(v.Listeners) == 0 {
+		v.fault("listener", nil, "at least one [[listener]] table")
+	}
+	for i, l := range v.Listeners {
+		path := item("listener", i)
+		v.listenAddress(i)
+		protocols := child(path, "protocols")
+		for j, name := range l.Protocols {
+			v.protocol(item(protocols, j), name, func(t Traits) bool { return t.Server })
+		}
+		once(v.report, protocols, l.Protocols, `at least one protocol, for example ["raknet"]`)
+		v.reference(child(path, "route"), l.Route, "route", namesOf(v.Routes, routeName))
+	}
+}
+
+func (v *validator) listenAddress(i int) {
+	key := child(item("listener", i), "address")
+	address := v.Listeners[i].Address
+	if !address.IsValid() {
+		v.fault(key, address, wanted(addressType))
+		return
+	}
+	for j, other := range v.Listeners[:i] {
+		if overlap(address, other.Address) {
+			v.fault(key, address, "an address and port of its own; "+v.where(item("listener", j))+
+				" takes "+other.Address.String())
+			return
+		}
+	}
+}
+
+// overlap reports whether two listening addresses would take the same datagrams. Port 0, any free port, never does.
+func overlap(a, b netip.AddrPort) bool {
+	if !a.IsValid() || !b.IsValid() || a.Port() != b.Port() || a.Port() == 0 {
+		return false
+	}
+	return a.Addr() == b.Addr() || covers(a.Addr(), b.Addr()) || covers(b.Addr(), a.Addr())
+}
+
+// covers reports whether a is a wildcard that includes b. The one of IPv6 includes IPv4 as well.
+func covers(a, b netip.Addr) bool {
+	return a.IsUnspecified() && (a.Is6() || b.Is4())
+}
+
+// servers checks the addresses of an upstream's servers.
+func (v *validator) servers(i int) {
+	key := child(item("upstream", i), "servers")
+	servers := v.Upstreams[i].Servers
+	once(v.report, key, servers, `at least one ip:port, for example ["127.0.0.1:19132"]`)
+	for j, server := range servers {
+		if server.Port() == 0 || server.Addr().IsUnspecified() {
+			v.fault(item(key, j), server, "the address and port that the game server listens on")
+		}
+		for k, l := range v.Listeners {
+			if reaches(server, l.Address) {
+				v.fault(item(key, j), server, "a game server; this is "+v.where(item("listener", k))+" of Tidegate itself")
+			}
+		}
+	}
+}
+
+// reaches reports whether datagrams to server surely arrive at a listening address of this very process.
+func reaches(server, listener netip.AddrPort) bool {
+	if !server.IsValid() || !overlap(server, listener) {
+		return false
+	}
+	return server.Addr() == listener.Addr() || server.Addr().IsLoopback()
+}

@@ -1,0 +1,94 @@
+package config
+
+// choice is a value that is one of a few words.
+type choice interface{ choices() []string }
+
+// LogLevel is the least severe level that is logged.
+type LogLevel string
+
+// Log levels.
+const (
+	Debug LogLevel = "debug"
+	Info  LogLevel = "info"
+	Warn  LogLevel = "warn"
+	Error LogLevel = "error"
+)
+
+func (LogLevel) choices() []string { return words(Debug, Info, Warn, Error) }
+
+// LogFormat is the form of log lines.
+type LogFormat string
+
+// Log formats.
+const (
+	FormatAuto  LogFormat = "auto"  // human on a terminal, json elsewhere
+	FormatHuman LogFormat = "human" // one coloured line an entry
+	FormatJSON  LogFormat = "json"  // one JSON object a line
+)
+
+func (LogFormat) choices() []string { return words(FormatAuto, FormatHuman, FormatJSON) }
+
+// Backend is how a loop talks to the kernel.
+type Backend string
+
+// Backends.
+const (
+	BackendAuto     Backend = "auto"     // epoll on Linux, portable elsewhere
+	BackendEpoll    Backend = "epoll"    // batched system calls, Linux only
+	BackendPortable Backend = "portable" // Go's own sockets
+)
+
+func (Backend) choices() []string { return words(BackendAuto, BackendEpoll, BackendPortable) }
+
+// Admit is when a client that asks to join is told yes.
+type Admit string
+
+// Times of admission.
+const (
+	UpstreamFirst Admit = "upstream_first" // once the upstream server has accepted it
+	ProofFirst    Admit = "proof_first"    // once it has proved its address
+)
+
+func (Admit) choices() []string { return words(UpstreamFirst, ProofFirst) }
+
+// Ordered is how messages that must keep their order are sent over a protocol that does not keep it.
+type Ordered string
+
+// Ways to send ordered messages.
+const (
+	Strict Ordered = "strict" // one per round trip and channel: order is kept, rate is not
+	Fast   Ordered = "fast"   // at once: rate is kept, order only while the network keeps it
+)
+
+func (Ordered) choices() []string { return words(Strict, Fast) }
+
+// Envelope is how a message's ID travels over a protocol without message IDs.
+type Envelope string
+
+// Envelopes.
+const (
+	EnvelopeID     Envelope = "id"     // the ID in 2 bytes before the payload
+	EnvelopeRaw    Envelope = "raw"    // the payload alone
+	EnvelopeFramed Envelope = "framed" // as id, with a 2-byte length before it
+)
+
+func (Envelope) choices() []string { return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed) }
+
+// Balance is which server of an upstream gets the next session.
+type Balance string
+
+// Balances.
+const (
+	LeastSessions Balance = "least_sessions"
+	RoundRobin    Balance = "round_robin"
+)
+
+func (Balance) choices() []string { return words(LeastSessions, RoundRobin) }
+
+func words[T ~string](values ...T) []string {
+	text := make([]string, len(values))
+	for i, v := range values {
+		text[i] = string(v)
+	}
+	return text
+}

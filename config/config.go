@@ -1,0 +1,96 @@
+// Package config reads tidegate.toml into a plain struct, fills in defaults, and refuses what cannot work: all at
+// once, each fault with its line, key, value and remedy. It knows neither sockets nor codecs: what a protocol can do
+// is told to it as Traits.
+//
+// Start with Load. config.example.toml is the manual of the keys; docs/configuration.md has them in tables.
+package config
+
+import "net/netip"
+
+// Config is the whole of tidegate.toml. Every field has the key of its toml tag.
+type Config struct {
+	Log       Log        `toml:"log"`
+	Loop      Loop       `toml:"loop"`
+	Limits    Limits     `toml:"limits"`
+	Listeners []Listener `toml:"listener"`
+	Routes    []Route    `toml:"route"`
+	Upstreams []Upstream `toml:"upstream"`
+	RakNet    RakNet     `toml:"raknet"`
+	Bedrock   RakNet     `toml:"bedrock"`
+	Riptide   Riptide    `toml:"riptide"`
+
+	places *index // where each key stands; nil if the Config was not read from a file
+}
+
+// Log says what is logged and how.
+type Log struct {
+	Level           LogLevel  `toml:"level"`
+	Format          LogFormat `toml:"format"`
+	PlayerAddresses bool      `toml:"player_addresses"` // false: players' addresses are redacted
+}
+
+// Loop tunes the loops that carry the datagrams.
+type Loop struct {
+	Count         int      `toml:"count"` // 0: automatic
+	Backend       Backend  `toml:"backend"`
+	MaxBatchDelay Duration `toml:"max_batch_delay"` // how long an outgoing datagram may wait for company
+	ReceiveBuffer Size     `toml:"receive_buffer"`  // of each listening socket, in the kernel
+}
+
+// Limits bound sessions and their times, over all listeners together.
+type Limits struct {
+	Sessions         int      `toml:"sessions"`
+	HalfOpen         int      `toml:"half_open"` // sessions whose handshake has not ended
+	HandshakeTimeout Duration `toml:"handshake_timeout"`
+	IdleTimeout      Duration `toml:"idle_timeout"`
+	DrainTimeout     Duration `toml:"drain_timeout"` // for goodbyes at shutdown
+}
+
+// Listener is a UDP address that players connect to.
+type Listener struct {
+	Name      string         `toml:"name"`
+	Address   netip.AddrPort `toml:"address"`
+	Protocols []string       `toml:"protocols"` // tried in this order on a newcomer's first datagram
+	Route     string         `toml:"route"`     // name of a Route
+}
+
+// Route joins listeners to an upstream and says how messages cross where the two protocols differ.
+type Route struct {
+	Name         string   `toml:"name"`
+	Upstream     string   `toml:"upstream"` // name of an Upstream
+	Admit        Admit    `toml:"admit"`
+	Ordered      Ordered  `toml:"ordered"` // empty: not stated
+	AllowLossy   bool     `toml:"allow_lossy"`
+	Envelope     Envelope `toml:"envelope"`
+	PacketID     uint8    `toml:"packet_id"`      // first byte of a RakNet message that came from elsewhere
+	RawMessageID uint16   `toml:"raw_message_id"` // message ID given to messages of a raw envelope
+	Queue        Size     `toml:"queue"`          // towards one peer
+}
+
+// Upstream is a group of equal game servers.
+type Upstream struct {
+	Name       string           `toml:"name"`
+	Protocol   string           `toml:"protocol"`
+	Servers    []netip.AddrPort `toml:"servers"`
+	Balance    Balance          `toml:"balance"`
+	RetryAfter Duration         `toml:"retry_after"` // how long a server that failed is left alone
+}
+
+// RakNet is the options of RakNet, or of its Bedrock dialect.
+type RakNet struct {
+	Versions   []uint8  `toml:"versions"` // protocol numbers accepted from clients
+	MaxMTU     uint16   `toml:"max_mtu"`  // bytes, IP and UDP headers included
+	Cookies    bool     `toml:"cookies"`
+	Pong       string   `toml:"pong"` // server list text
+	MaxMessage Size     `toml:"max_message"`
+	Timeout    Duration `toml:"timeout"`
+}
+
+// Riptide is the options of every Riptide version.
+type Riptide struct {
+	Heartbeat         Duration `toml:"heartbeat"`
+	Timeout           Duration `toml:"timeout"`
+	ConnectAttempts   int      `toml:"connect_attempts"`
+	MaxPayload        int      `toml:"max_payload"` // bytes
+	QualityDisconnect bool     `toml:"quality_disconnect"`
+}

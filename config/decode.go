@@ -1,0 +1,137 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// decoder moves a parsed file into a Config and reports every key and value that does not fit. A value that does not
+// fit leaves the field as it was; an element of a list then is its type's zero value, so that indices stay true.
+type decoder struct{ report *report }
+
+// table moves the keys of a table into the struct to.
+func (d decoder) table(path string, to reflect.Value, table map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		if field, ok := fieldOf(to, key); ok {
+			d.value(child(path, key), field, table[key])
+		} else {
+			d.unknown(path, key, table, keysOf(to.Type()))
+		}
+	}
+}
+
+func (d decoder) value(path string, to reflect.Value, value any) {
+	if d.fits(path, to, value) {
+		return
+	}
+	want := wanted(to.Type())
+	if address, ok := value.(string); ok && to.Type() == addressType {
+		want = wantedAddress(address)
+	}
+	d.report.fault(path, value, want)
+}
+
+// fits stores value in to and reports whether it could. What is wrong within a table or list is reported within.
+func (d decoder) fits(path string, to reflect.Value, value any) bool {
+	switch value := value.(type) {
+	case map[string]any:
+		if to.Kind() != reflect.Struct || to.Type() == addressType {
+			return false
+		}
+		d.table(path, to, value)
+		return true
+	case []any:
+		if to.Kind() != reflect.Slice {
+			return false
+		}
+		d.list(path, to, value)
+		return true
+	case string:
+		return fitsText(to, value)
+	case bool:
+		if to.Kind() != reflect.Bool {
+			return false
+		}
+		to.SetBool(value)
+		return true
+	case int64:
+		return fitsNumber(to, value)
+	default:
+		return false
+	}
+}
+
+func (d decoder) list(path string, to reflect.Value, list []any) {
+	to.Set(reflect.MakeSlice(to.Type(), len(list), len(list)))
+	for i, value := range list {
+		element := to.Index(i)
+		if entry, ok := element.Addr().Interface().(defaulter); ok {
+			entry.setDefaults()
+		}
+		d.value(item(path, i), element, value)
+	}
+}
+
+// unknown reports a key that the table does not have. The key that was plainly meant is not reported as missing too.
+func (d decoder) unknown(path, key string, table map[string]any, known []string) {
+	want := "a known key: " + enumerate(known)
+	if near, ok := nearest(key, known); ok {
+		want = fmt.Sprintf("a known key; did you mean %q?", near)
+		if _, stated := table[near]; !stated {
+			d.report.settle(child(path, near))
+		}
+	}
+	d.report.unknown(child(path, key), table[key], want)
+}
+
+func fitsText(to reflect.Value, text string) bool {
+	if reader, ok := to.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		return reader.UnmarshalText([]byte(text)) == nil
+	}
+	if c, ok := to.Interface().(choice); ok && !slices.Contains(c.choices(), text) {
+		return false
+	}
+	if to.Kind() != reflect.String {
+		return false
+	}
+	to.SetString(text)
+	return true
+}
+
+func fitsNumber(to reflect.Value, number int64) bool {
+	switch {
+	case to.Type() == durationType || to.Type() == sizeType:
+		return false
+	case to.CanInt() && !to.OverflowInt(number):
+		to.SetInt(number)
+		return true
+	case to.CanUint() && number >= 0 && !to.OverflowUint(uint64(number)):
+		to.SetUint(uint64(number))
+		return true
+	}
+	return false
+}
+
+// fieldOf is the field of a struct that has a key.
+func fieldOf(table reflect.Value, key string) (reflect.Value, bool) {
+	for i := range table.NumField() {
+		if table.Type().Field(i).Tag.Get("toml") == key && key != "" {
+			return table.Field(i), true
+		}
+	}
+	return reflect.Value{}, false
+}
+
+// keysOf lists the keys of a struct in the order of its fields; fields that are not for the file have none.
+func keysOf(t reflect.Type) []string {
+	keys := make([]string, 0, t.NumField())
+	for i := range t.NumField() {
+		if key := t.Field(i).Tag.Get("toml"); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

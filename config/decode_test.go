@@ -1,0 +1,101 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// change replaces old, which must be there, in the valid file.
+func change(t *testing.T, old, replacement string) []byte {
+	t.Helper()
+	if !strings.Contains(valid, old) {
+		t.Fatalf("%q is not in the valid file", old)
+	}
+	return []byte(strings.Replace(valid, old, replacement, 1))
+}
+
+func TestWrongTypes(t *testing.T) {
+	for _, row := range []struct{ name, text, want string }{
+		{"switch", `log.player_addresses = "no"`, `1:24: log.player_addresses = "no": want true or false`},
+		{"switch for a word", `log.level = true`, `1:13: log.level = true: want "debug", "info", "warn" or "error"`},
+		{"not one of the words", `log.level = "loud"`, `1:13: log.level = "loud": want "debug", "info", "warn" or "error"`},
+		{"empty word", `log.format = ""`, `1:14: log.format = "": want "auto", "human" or "json"`},
+		{"number for text", `raknet.pong = 5`, `1:15: raknet.pong = 5: want text in quotes`},
+		{"fraction", `limits.sessions = 1.5`, `1:19: limits.sessions = 1.5: want a whole number`},
+		{"beyond 16 bits", `raknet.max_mtu = 65536`, `1:18: raknet.max_mtu = 65536: want a whole number from 0 to 65535`},
+		{"negative", `raknet.max_mtu = -1`, `1:18: raknet.max_mtu = -1: want a whole number from 0 to 65535`},
+		{"list element", `raknet.versions = [6, 256]`, `1:23: raknet.versions[1] = 256: want a whole number from 0 to 255`},
+		{"number for a list", `raknet.versions = 6`,
+			`1:19: raknet.versions = 6: want a list in brackets, each a whole number from 0 to 255`},
+		{"list for a number", `limits.sessions = [1, "a", [2]]`,
+			`1:19: limits.sessions = [1, "a", [...]]: want a whole number`},
+		{"number for a duration", `limits.idle_timeout = 30`,
+			`1:23: limits.idle_timeout = 30: want a duration in quotes, with its unit (ms, s, m or h), for example "10s"`},
+		{"duration without unit", `limits.idle_timeout = "30"`,
+			`1:23: limits.idle_timeout = "30": want a duration in quotes, with its unit (ms, s, m or h), for example "10s"`},
+		{"number for a size", `raknet.max_message = 5`,
+			`1:22: raknet.max_message = 5: want a size in quotes, whole and with its unit (B, KiB, MiB or GiB), for example "2MiB"`},
+		{"table for text", "[log.level]\na = 1", `1:6: log.level: want "debug", "info", "warn" or "error"`},
+		{"text for a table", `log = "info"`, `1:7: log = "info": want a table: a [header] and keys below it`},
+		{"date", `limits.sessions = 2026-11-21`, `1:19: limits.sessions = "2026-11-21": want a whole number`},
+		{"long text", `limits.sessions = "` + strings.Repeat("é", 40) + `"`,
+			`1:19: limits.sessions = "` + strings.Repeat("é", 30) + `...": want a whole number`},
+		{"long list", `limits.sessions = [` + strings.Repeat("1,", 40) + `]`,
+			`1:19: limits.sessions = [` + strings.Repeat("1, ", 20) + `1, ...]: want a whole number`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, _, err := Parse("t.toml", []byte(row.text+"\n"+valid), known)
+			check(t, err, "t.toml:"+row.want)
+		})
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	for _, row := range []struct{ value, want string }{
+		{`":7777"`, `":7777": want ip:port, for example "0.0.0.0:7777"`},
+		{`"1.2.3.4"`, `"1.2.3.4": want ip:port, for example "0.0.0.0:7777"`},
+		{`"1.2.3.4:70000"`, `"1.2.3.4:70000": want ip:port, for example "0.0.0.0:7777"`},
+		{`"::1:7777"`, `"::1:7777": want ip:port, for example "0.0.0.0:7777"`},
+		{`"play.example.com:7777"`, `"play.example.com:7777": want ip:port, for example "0.0.0.0:7777"; host names are not looked up`},
+		{`7777`, `7777: want ip:port, for example "0.0.0.0:7777"`},
+	} {
+		text := change(t, `address = "0.0.0.0:7777"`, "address = "+row.value)
+		_, _, err := Parse("t.toml", text, known)
+		check(t, err, "t.toml:3:11: listener[0].address = "+row.want)
+	}
+	for _, value := range []string{`"[::]:7777"`, `"[::1]:7777"`, `"127.0.0.1:0"`} {
+		if _, _, err := Parse("t.toml", change(t, `"0.0.0.0:7777"`, value), known); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestUnknownKeys(t *testing.T) {
+	for _, row := range []struct{ name, old, replacement, want string }{
+		{"misspelt and so missing is one fault", "upstream = ", "upsteam = ",
+			`t.toml:9:1: route[0].upsteam = "arena": want a known key; did you mean "upstream"?`},
+		{"misspelt table", "[[listener]]", "[[listners]]",
+			`t.toml:1:3: listners: want a known key; did you mean "listener"?`},
+		{"misspelt list that others refer to", "[[upstream]]", "[[upstrem]]",
+			`t.toml:11:3: upstrem: want a known key; did you mean "upstream"?`},
+		{"misspelt name that others refer to", "[[route]]\nname", "[[route]]\nnmae",
+			`t.toml:8:1: route[0].nmae = "arena": want a known key; did you mean "name"?`},
+		{"other case", "protocols", "Protocols",
+			`t.toml:4:1: listener[0].Protocols = ["raknet"]: want a known key; did you mean "protocols"?`},
+		{"nothing like it", "route = ", "destination = ",
+			`t.toml:1:3: listener[0].route: want the name of one of the [[route]] tables: "arena"` + "\n" +
+				`t.toml:5:1: listener[0].destination = "arena": want a known key: name, address, protocols or route`},
+		{"one bracket", "[[route]]", "[route]",
+			"t.toml:7:2: route: want a list of tables: a [[header]] in two brackets for each"},
+		{"needs quotes", "route = ", `"rou te\n" = 1` + "\nroute = ",
+			`t.toml:5:1: listener[0]."rou te\n" = 1: want a known key; did you mean "route"?`},
+		{"with the right key beside it", "route = ", "rout = 1\nroute = 7 # ",
+			`t.toml:5:1: listener[0].rout = 1: want a known key; did you mean "route"?` + "\n" +
+				`t.toml:6:9: listener[0].route = 7: want text in quotes`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, _, err := Parse("t.toml", change(t, row.old, row.replacement), known)
+			check(t, err, row.want)
+		})
+	}
+}

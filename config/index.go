@@ -1,0 +1,180 @@
+package config
+
+import (
+	"bytes"
+	"sort"
+
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// index knows where each key of a file stands. A nil index is that of a configuration without a file.
+type index struct {
+	file   string
+	places map[string]place // by key path
+}
+
+// place is where a key's name and its value begin. An element of a list, and a table under a header, has one for both.
+type place struct{ key, value position }
+
+// position is a place in a file, both from 1, the column in bytes. The zero position is nowhere.
+type position struct{ line, column int }
+
+// name is the file's name.
+func (x *index) name() string {
+	if x == nil {
+		return ""
+	}
+	return x.file
+}
+
+// has reports whether the file states a key.
+func (x *index) has(path string) bool {
+	if x == nil {
+		return false
+	}
+	_, ok := x.places[path]
+	return ok
+}
+
+// find is where a key stands; for a key that is not in the file, where the nearest table around it begins.
+func (x *index) find(path string) place {
+	if x == nil {
+		return place{}
+	}
+	for ; path != ""; path = parent(path) {
+		if found, ok := x.places[path]; ok {
+			return found
+		}
+	}
+	start := position{line: 1, column: 1}
+	return place{start, start}
+}
+
+// maxDepth is how deep tables are indexed: deeper than the schema, so that what lies below is within an unknown key.
+const maxDepth = 4
+
+// indexer builds an index from the parser's tree of a file.
+type indexer struct {
+	index
+	text   []byte
+	lines  []int          // offset of each line's first byte
+	table  string         // path of the table that the last header opened
+	depth  int            // of table
+	counts map[string]int // tables so far of each [[list]]
+}
+
+// newIndex indexes a text that parses as TOML.
+func newIndex(file string, text []byte) *index {
+	x := indexer{
+		index:  index{file: file, places: make(map[string]place)},
+		text:   text,
+		lines:  lineStarts(text),
+		counts: make(map[string]int),
+	}
+	var parser unstable.Parser
+	parser.Reset(text)
+	for parser.NextExpression() {
+		x.expression(parser.Expression())
+	}
+	return &x.index
+}
+
+func (x *indexer) expression(node *unstable.Node) {
+	switch node.Kind {
+	case unstable.Table:
+		x.table, x.depth = x.keys("", 0, node)
+	case unstable.ArrayTable:
+		path, depth := x.keys("", 0, node)
+		x.table, x.depth = item(path, x.counts[path]), depth
+		x.counts[path]++
+		header := x.position(int(firstKey(node).Raw.Offset))
+		x.record(x.table, place{header, header})
+	case unstable.KeyValue:
+		x.keyValue(x.table, x.depth, node)
+	}
+}
+
+// keyValue indexes key = value inside the table at path, and what the value contains.
+func (x *indexer) keyValue(table string, depth int, node *unstable.Node) {
+	path, depth := x.keys(table, depth, node)
+	x.value(path, depth, node.Value(), x.places[path].value)
+}
+
+func (x *indexer) value(path string, depth int, node *unstable.Node, at position) {
+	if depth >= maxDepth {
+		return
+	}
+	children := node.Children()
+	switch node.Kind {
+	case unstable.InlineTable:
+		for children.Next() {
+			x.keyValue(path, depth, children.Node())
+		}
+	case unstable.Array:
+		for i := 0; children.Next(); i++ {
+			x.element(item(path, i), depth+1, children.Node(), at)
+		}
+	}
+}
+
+// element indexes an element of a list that begins at list. The parser does not say where a list within it begins.
+func (x *indexer) element(path string, depth int, node *unstable.Node, list position) {
+	at := list
+	if node.Raw.Length > 0 {
+		at = x.position(int(node.Raw.Offset))
+	}
+	x.record(path, place{at, at})
+	x.value(path, depth, node, at)
+}
+
+// keys indexes each part of a possibly dotted key inside the table at path, and returns the whole key's path and depth.
+func (x *indexer) keys(path string, depth int, node *unstable.Node) (string, int) {
+	for part := firstKey(node); part != nil && depth < maxDepth; part = part.Next() {
+		if n := x.counts[path]; n > 0 {
+			path = item(path, n-1)
+		}
+		path = child(path, string(part.Data))
+		depth++
+		at := x.position(int(part.Raw.Offset))
+		value := at
+		if node.Kind == unstable.KeyValue && part.Next() == nil {
+			value = x.position(x.afterEquals(part))
+		}
+		x.record(path, place{at, value})
+	}
+	return path, depth
+}
+
+// record keeps the first place of a path: a table may be opened by one header and a deeper one.
+func (x *indexer) record(path string, at place) {
+	if _, ok := x.places[path]; !ok {
+		x.places[path] = at
+	}
+}
+
+// afterEquals is the offset of the value of key = value, given the last part of the key.
+func (x *indexer) afterEquals(part *unstable.Node) int {
+	rest := x.text[part.Raw.Offset+part.Raw.Length:]
+	return len(x.text) - len(bytes.TrimLeft(rest, " \t="))
+}
+
+func (x *indexer) position(offset int) position {
+	line := sort.SearchInts(x.lines, offset+1) // the first line that begins after offset, which is the number of ours
+	return position{line: line, column: offset - x.lines[line-1] + 1}
+}
+
+func lineStarts(text []byte) []int {
+	starts := []int{0}
+	for i, b := range text {
+		if b == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	return starts
+}
+
+func firstKey(node *unstable.Node) *unstable.Node {
+	keys := node.Key()
+	keys.Next()
+	return keys.Node()
+}

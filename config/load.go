@@ -1,0 +1,86 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"reflect"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+)
+
+// maxFile is the size of the largest configuration file that is read.
+const maxFile = 1 * MiB
+
+// Find returns the configuration file to use where none was named: ./tidegate.toml, else /etc/tidegate/tidegate.toml.
+func Find() (string, error) {
+	return find("tidegate.toml", "/etc/tidegate/tidegate.toml")
+}
+
+func find(paths ...string) (string, error) {
+	for _, path := range paths {
+		_, err := os.Stat(path)
+		if err == nil {
+			return path, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", fmt.Errorf("look for configuration: %w", err)
+		}
+	}
+	return "", fmt.Errorf("no configuration file: neither %s exists; start from config.example.toml",
+		strings.Join(paths, " nor "))
+}
+
+// Load reads a configuration file. Known are the protocols that it may name. The error is Faults if the file can be
+// read but not used, with every fault of the file; warnings are about a Config that can be used.
+func Load(path string, known map[string]Traits) (c *Config, warnings []Fault, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read configuration: %w", err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, int64(maxFile)+1))
+	if err != nil {
+		return nil, nil, fmt.Errorf("read configuration: %w", err)
+	}
+	return Parse(path, text, known)
+}
+
+// Parse is Load for a text in memory; name is the file name in faults.
+func Parse(name string, text []byte, known map[string]Traits) (c *Config, warnings []Fault, err error) {
+	tables, fault := parse(text)
+	if fault != nil {
+		fault.File = name
+		return nil, nil, Faults{*fault}
+	}
+	c = Default()
+	c.places = newIndex(name, text)
+	report := newReport(c.places)
+	decoder{report}.table("", reflect.ValueOf(c).Elem(), tables)
+	c.validate(report, known)
+	if warnings, err = report.result(); err != nil {
+		return nil, nil, err
+	}
+	return c, warnings, nil
+}
+
+// parse reads TOML, or says why the text is none: then nothing else can be known of it.
+func parse(text []byte) (map[string]any, *Fault) {
+	if len(text) > int(maxFile) {
+		return nil, &Fault{Line: 1, Column: 1, Want: fmt.Sprintf("a file of at most %s", maxFile)}
+	}
+	var tables map[string]any
+	err := toml.Unmarshal(text, &tables)
+	if err == nil {
+		return tables, nil
+	}
+	fault := &Fault{Line: 1, Column: 1, Want: "valid TOML: " + strings.TrimPrefix(err.Error(), "toml: ")}
+	var syntax *toml.DecodeError
+	if errors.As(err, &syntax) {
+		fault.Line, fault.Column = syntax.Position()
+	}
+	return nil, fault
+}

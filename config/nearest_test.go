@@ -1,0 +1,15 @@
+package config
+
+import "testing"
+
+func TestNearest(t *testing.T) {
+	known := []string{"name", "address", "protocols", "max_mtu"}
+	for key, want := range map[string]string{
+		"nmae": "name", "Name": "name", "adress": "address", "addresses": "address", "protocol": "protocols",
+		"max-mtu": "max_mtu", "mtu_max": "", "port": "", "": "",
+	} {
+		if got, ok := nearest(key, known); ok != (want != "") || ok && got != want {
+			t.Errorf("nearest(%q) = %q, %v; want %q", key, got, ok, want)
+		}
+	}
+}

@@ -1,0 +1,216 @@
+package config
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// known are protocols as a proxy would list them. "lossy" stands for one that promises nothing, "deaf" for one that
+// cannot be listened on, "mute" for one that cannot be spoken to a server.
+var known = map[string]Traits{
+	"raknet":      {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true},
+	"bedrock":     {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true},
+	"riptide-2.2": {Sequenced: true, Reliable: true, IDs: true, Server: true, Client: true},
+	"lossy":       {Server: true, Client: true},
+	"deaf":        {Client: true},
+	"mute":        {Server: true},
+}
+
+// valid is a small file that the tests of single rules change in one place.
+const valid = `[[listener]]
+name = "public"
+address = "0.0.0.0:7777"
+protocols = ["raknet"]
+route = "arena"
+
+[[route]]
+name = "arena"
+upstream = "arena"
+
+[[upstream]]
+name = "arena"
+protocol = "raknet"
+servers = ["127.0.0.1:19132"]
+`
+
+// check fails unless the error of a file reads as want, to the letter.
+func check(t *testing.T, err error, want string) {
+	t.Helper()
+	got := ""
+	if err != nil {
+		got = err.Error()
+	}
+	if want = strings.TrimSpace(want); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestValidFileHasNoFaults(t *testing.T) {
+	c, warnings, err := Parse("tidegate.toml", []byte(valid), known)
+	if err != nil || len(warnings) != 0 {
+		t.Fatalf("faults %v, warnings %v", err, warnings)
+	}
+	if got := c.Listeners[0].Address.String(); got != "0.0.0.0:7777" {
+		t.Errorf("address = %s", got)
+	}
+	if got := c.Routes[0]; got.Admit != UpstreamFirst || got.PacketID != 0x86 || got.Queue != 4*MiB {
+		t.Errorf("route without its defaults: %+v", got)
+	}
+	if got := c.Upstreams[0]; got.Balance != LeastSessions || got.RetryAfter != seconds(5) {
+		t.Errorf("upstream without its defaults: %+v", got)
+	}
+}
+
+func TestAllFaultsOfAFileAtOnce(t *testing.T) {
+	const text = `[limits]
+sessions = "many"
+idel_timeout = "30s"
+
+[[listener]]
+name = "a"
+address = "7777"
+protocols = ["riptide-2.2"]
+route = "west"
+
+[[listener]]
+name = "b"
+address = "0.0.0.0:7778"
+protocols = ["riptide-2.2"]
+route = "west"
+
+[[listener]]
+name = "c"
+address = "127.0.0.1:7778"
+protocols = ["riptide-2.2"]
+route = "east"
+
+[[route]]
+name = "west"
+upstream = "arena"
+
+[[route]]
+name = "east"
+
+[[upstream]]
+name = "arena"
+protocol = "raknet"
+servers = ["127.0.0.1:19132"]
+`
+	_, _, err := Parse("tidegate.toml", []byte(text), known)
+	check(t, err, `
+tidegate.toml:2:12: limits.sessions = "many": want a whole number
+tidegate.toml:3:1: limits.idel_timeout = "30s": want a known key; did you mean "idle_timeout"?
+tidegate.toml:7:11: listener[0].address = "7777": want ip:port, for example "0.0.0.0:7777"
+tidegate.toml:19:11: listener[2].address = "127.0.0.1:7778": want an address and port of its own; listener[1] on line 11 takes 0.0.0.0:7778
+tidegate.toml:23:3: route[0].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it), "strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: riptide-2.2 does not keep the order that raknet promises
+tidegate.toml:27:3: route[1].upstream: want the name of one of the [[upstream]] tables: "arena"
+`)
+	var faults Faults
+	if !errors.As(err, &faults) || len(faults) != 6 {
+		t.Fatalf("%d faults", len(faults))
+	}
+	var first Fault
+	if !errors.As(err, &first) || first != faults[0] {
+		t.Errorf("first fault %+v", first)
+	}
+}
+
+func TestSyntaxErrorStandsAlone(t *testing.T) {
+	for _, row := range []struct{ name, text, want string }{
+		{"no value", "a = 1\nb = \nc = [", "t.toml:2:5: want valid TOML: unexpected character U+000A at start of value"},
+		{"key twice", "[log]\nlevel = \"info\"\nlevel = \"warn\"", "t.toml:3:1: want valid TOML: key level is already defined"},
+		{"too long", strings.Repeat("#", int(maxFile)+1), "t.toml:1:1: want a file of at most 1MiB"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, _, err := Parse("t.toml", []byte(row.text), known)
+			check(t, err, row.want)
+		})
+	}
+}
+
+func TestFileWithoutListener(t *testing.T) {
+	_, _, err := Parse("t.toml", nil, known)
+	check(t, err, "t.toml:1:1: listener: want at least one [[listener]] table")
+}
+
+func TestLargestFileIsRead(t *testing.T) {
+	text := valid + strings.Repeat("#", int(maxFile)-len(valid))
+	if _, _, err := Parse("t.toml", []byte(text), known); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tidegate.toml")
+	if err := os.WriteFile(path, []byte(valid+"x = 1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := Load(path, known)
+	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, servers, balance or retry_after")
+	if c != nil {
+		t.Error("a faulty file gave a configuration")
+	}
+	if _, _, err := Load(path+".none", known); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing file: %v", err)
+	}
+}
+
+func TestFind(t *testing.T) {
+	here := filepath.Join(t.TempDir(), "tidegate.toml")
+	system := filepath.Join(t.TempDir(), "tidegate.toml")
+	_, err := find(here, system)
+	check(t, err, "no configuration file: neither "+here+" nor "+system+" exists; start from config.example.toml")
+
+	for _, path := range []string{system, here} { // the later one written is the earlier one looked for
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := find(here, system); err != nil || got != path {
+			t.Errorf("found %q, %v; want %q", got, err, path)
+		}
+	}
+	if _, err := find(filepath.Join(here, "below-a-file")); err == nil || errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a path that cannot be looked at: %v", err)
+	}
+}
+
+func TestValidateAfterChange(t *testing.T) {
+	c, _, err := Parse("tidegate.toml", []byte(valid), known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Limits.Sessions = 0
+	c.Routes[0].Upstream = "moon"
+	_, err = c.Validate(known)
+	check(t, err, `
+tidegate.toml:1:1: limits.sessions: want 1 to 1000000
+tidegate.toml:9:12: route[0].upstream = "moon": want the name of one of the [[upstream]] tables: "arena"
+`)
+	_, err = Default().Validate(known)
+	check(t, err, "listener: want at least one [[listener]] table")
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(valid))
+	f.Add([]byte("listener = [{name.x = [[1], {}], address = {a = 1979-05-27}}, 3]\nroute.\"a b\".c = '''\n'''\n"))
+	f.Add([]byte("[a.b.c.d.e]\nf.g = {h = {i = {j = [{}]}}}\n[[a.b.x]]\n[[a.b.x]]\n[a.b.x.y]\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		c, _, err := Parse("f", text, known)
+		if (c == nil) == (err == nil) {
+			t.Fatalf("configuration %v, error %v", c, err)
+		}
+		var faults Faults
+		if err != nil && !errors.As(err, &faults) {
+			t.Fatalf("%T is no Faults", err)
+		}
+		lines := strings.Split(string(text), "\n")
+		for _, fault := range faults {
+			if fault.Line < 1 || fault.Line > len(lines) || fault.Column < 1 || fault.Column > len(lines[fault.Line-1])+1 {
+				t.Errorf("outside the file: %v", fault)
+			}
+		}
+	})
+}

@@ -1,0 +1,38 @@
+package config
+
+// routes checks the routes by themselves; what their two sides make of each other is for bridges.
+func (v *validator) routes() {
+	for i, r := range v.Routes {
+		path := item("route", i)
+		v.reference(child(path, "upstream"), r.Upstream, "upstream", namesOf(v.Upstreams, upstreamName))
+		within(v.report, child(path, "queue"), r.Queue, 16*KiB, GiB)
+	}
+}
+
+func (v *validator) upstreams() {
+	for i, u := range v.Upstreams {
+		path := item("upstream", i)
+		v.protocol(child(path, "protocol"), u.Protocol, func(t Traits) bool { return t.Client })
+		v.servers(i)
+		within(v.report, child(path, "retry_after"), u.RetryAfter, milliseconds(100), seconds(3600))
+	}
+}
+
+// unused warns of routes and upstreams that nothing refers to.
+func (v *validator) unused() {
+	routed, sent := make(map[string]bool), make(map[string]bool)
+	for _, l := range v.Listeners {
+		routed[l.Route] = true
+	}
+	for i, r := range v.Routes {
+		sent[r.Upstream] = true
+		if !routed[r.Name] {
+			v.warn(child(item("route", i), "name"), r.Name, "a listener that uses this route")
+		}
+	}
+	for i, u := range v.Upstreams {
+		if !sent[u.Name] {
+			v.warn(child(item("upstream", i), "name"), u.Name, "a route that uses this upstream")
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Traits is what configuration must know of a protocol.
+type Traits struct {
+	Ordered   bool // its wire can keep messages in order
+	Sequenced bool // its wire can drop what is older than the last delivered
+	Reliable  bool // its wire can resend until acknowledged
+	IDs       bool // its messages have an ID beside the payload
+	Server    bool // it can be listened on
+	Client    bool // it can be spoken to an upstream
+}
+
+// Validate checks a configuration that was changed after Load, as Load does. The error is nil or Faults.
+func (c *Config) Validate(known map[string]Traits) (warnings []Fault, err error) {
+	r := newReport(c.places)
+	c.validate(r, known)
+	return r.result()
+}
+
+// validate checks all that the types of the fields leave open.
+func (c *Config) validate(r *report, known map[string]Traits) {
+	v := validator{Config: c, report: r, known: known}
+	v.loop()
+	v.limits()
+	v.raknet("raknet", c.RakNet)
+	v.raknet("bedrock", c.Bedrock)
+	v.riptide()
+	v.names("listener", namesOf(v.Listeners, listenerName))
+	v.names("route", namesOf(v.Routes, routeName))
+	v.names("upstream", namesOf(v.Upstreams, upstreamName))
+	v.listeners()
+	v.routes()
+	v.upstreams()
+	v.bridges()
+	v.unused()
+}
+
+// validator is one run of validate.
+type validator struct {
+	*Config
+	*report
+	known map[string]Traits
+}
+
+func (v *validator) loop() {
+	within(v.report, "loop.count", v.Loop.Count, 0, 1024)
+	within(v.report, "loop.max_batch_delay", v.Loop.MaxBatchDelay, 0, milliseconds(100))
+	within(v.report, "loop.receive_buffer", v.Loop.ReceiveBuffer, 64*KiB, GiB)
+}
+
+func (v *validator) limits() {
+	within(v.report, "limits.sessions", v.Limits.Sessions, 1, 1_000_000)
+	within(v.report, "limits.half_open", v.Limits.HalfOpen, 1, 1_000_000)
+	within(v.report, "limits.handshake_timeout", v.Limits.HandshakeTimeout, seconds(1), seconds(300))
+	within(v.report, "limits.idle_timeout", v.Limits.IdleTimeout, seconds(1), seconds(86_400))
+	within(v.report, "limits.drain_timeout", v.Limits.DrainTimeout, 0, seconds(3600))
+}
+
+// maxPong is RakNet's own limit for the server list text, which also keeps a pong from amplifying a forged ping much.
+const maxPong = 400
+
+func (v *validator) raknet(table string, o RakNet) {
+	once(v.report, child(table, "versions"), o.Versions, "at least one protocol number")
+	within(v.report, child(table, "max_mtu"), o.MaxMTU, 576, 1492)
+	if len(o.Pong) > maxPong {
+		v.fault(child(table, "pong"), o.Pong, fmt.Sprintf("at most %d bytes of text", maxPong))
+	}
+	within(v.report, child(table, "max_message"), o.MaxMessage, KiB, 64*MiB)
+	within(v.report, child(table, "timeout"), o.Timeout, seconds(1), seconds(300))
+}
+
+func (v *validator) riptide() {
+	o := v.Riptide
+	within(v.report, "riptide.heartbeat", o.Heartbeat, milliseconds(100), seconds(60))
+	within(v.report, "riptide.timeout", o.Timeout, seconds(1), seconds(300))
+	if o.Timeout <= o.Heartbeat {
+		v.fault("riptide.timeout", o.Timeout, fmt.Sprintf("longer than riptide.heartbeat, which is %s", o.Heartbeat))
+	}
+	within(v.report, "riptide.connect_attempts", o.ConnectAttempts, 1, 100)
+	within(v.report, "riptide.max_payload", o.MaxPayload, 1, 1225)
+}
+
+// within reports a value outside low to high, both allowed.
+func within[T cmp.Ordered](r *report, key string, value, low, high T) {
+	if value < low || value > high {
+		r.fault(key, value, render(low)+" to "+render(high))
+	}
+}
+
+// once reports a list that is empty, for want of atLeastOne, or that has an element twice.
+func once[T comparable](r *report, key string, list []T, atLeastOne string) {
+	if len(list) == 0 {
+		r.fault(key, list, atLeastOne)
+	}
+	for i, element := range list {
+		if first := slices.Index(list, element); first < i && !r.settled[item(key, first)] {
+			r.fault(item(key, i), element, "each only once; "+item(key, first)+" is the same")
+		}
+	}
+}
+
+func seconds(n int) Duration { return Duration(time.Duration(n) * time.Second) }
+
+func milliseconds(n int) Duration { return Duration(time.Duration(n) * time.Millisecond) }

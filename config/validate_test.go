@@ -1,0 +1,152 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestRules has a row for each rule that a file can break: the valid file with one line changed.
+func TestRules(t *testing.T) {
+	long := strings.Repeat("n", maxName)
+	for _, row := range []struct{ name, old, replacement, want string }{
+		{"no name", `name = "public"` + "\n", "",
+			`1:3: listener[0].name: want a name of 1 to 64 letters, digits, - and _`},
+		{"name of other letters", `"public"`, `"pub lic"`,
+			`2:8: listener[0].name = "pub lic": want a name of 1 to 64 letters, digits, - and _`},
+		{"long name", `"public"`, `"` + long + `x"`,
+			`2:8: listener[0].name = "` + long[:maxRendered] + `...": want a name of 1 to 64 letters, digits, - and _`},
+		{"longest name", `"public"`, `"` + long + `"`, ""},
+		{"name twice", "[[upstream]]", "[[upstream]]\nname = \"arena\"\nprotocol = \"raknet\"\nservers = [\"1.1.1.1:1\"]\n[[upstream]]",
+			`16:8: upstream[1].name = "arena": want a name of its own; upstream[0] on line 11 has it already`},
+		{"no address", `address = "0.0.0.0:7777"` + "\n", "",
+			`1:3: listener[0].address: want ip:port, for example "0.0.0.0:7777"`},
+		{"no protocols", `["raknet"]`, `[]`,
+			`4:13: listener[0].protocols = []: want at least one protocol, for example ["raknet"]`},
+		{"unknown protocol", `["raknet"]`, `["raknet", "riptide"]`,
+			`4:24: listener[0].protocols[1] = "riptide": want "bedrock", "lossy", "mute", "raknet" or "riptide-2.2"`},
+		{"protocol without server side", `["raknet"]`, `["deaf"]`,
+			`4:14: listener[0].protocols[0] = "deaf": want "bedrock", "lossy", "mute", "raknet" or "riptide-2.2"`},
+		{"protocol twice", `["raknet"]`, `["raknet", "bedrock", "raknet"]`,
+			`4:35: listener[0].protocols[2] = "raknet": want each only once; listener[0].protocols[0] is the same`},
+		{"unknown route", `route = "arena"`, `route = "moon"`,
+			`5:9: listener[0].route = "moon": want the name of one of the [[route]] tables: "arena"`},
+		{"route to unknown upstream", `upstream = "arena"`, `upstream = "moon"`,
+			`9:12: route[0].upstream = "moon": want the name of one of the [[upstream]] tables: "arena"`},
+		{"route to no upstream", "upstream = \"arena\"\n", "",
+			`7:3: route[0].upstream: want the name of one of the [[upstream]] tables: "arena"`},
+		{"small queue", `upstream = "arena"`, "upstream = \"arena\"\nqueue = \"16383B\"",
+			`10:9: route[0].queue = "16383B": want "16KiB" to "1GiB"`},
+		{"no upstream protocol", `protocol = "raknet"` + "\n", "",
+			`11:3: upstream[0].protocol: want "bedrock", "deaf", "lossy", "raknet" or "riptide-2.2"`},
+		{"upstream protocol without client side", `protocol = "raknet"`, `protocol = "mute"`,
+			`13:12: upstream[0].protocol = "mute": want "bedrock", "deaf", "lossy", "raknet" or "riptide-2.2"`},
+		{"upstream without servers", `servers = ["127.0.0.1:19132"]`, "",
+			`11:3: upstream[0].servers: want at least one ip:port, for example ["127.0.0.1:19132"]`},
+		{"server twice", `["127.0.0.1:19132"]`, `["127.0.0.1:19132", "127.0.0.1:19132"]`,
+			`14:31: upstream[0].servers[1] = "127.0.0.1:19132": want each only once; upstream[0].servers[0] is the same`},
+		{"server without port", `["127.0.0.1:19132"]`, `["127.0.0.1:0"]`,
+			`14:12: upstream[0].servers[0] = "127.0.0.1:0": want the address and port that the game server listens on`},
+		{"server anywhere", `["127.0.0.1:19132"]`, `["0.0.0.0:19132"]`,
+			`14:12: upstream[0].servers[0] = "0.0.0.0:19132": want the address and port that the game server listens on`},
+		{"server is Tidegate", `["127.0.0.1:19132"]`, `["127.0.0.1:7777"]`,
+			`14:12: upstream[0].servers[0] = "127.0.0.1:7777": want a game server; this is listener[0] on line 1 of Tidegate itself`},
+		{"server on another machine's port", `["127.0.0.1:19132"]`, `["10.0.0.2:7777"]`, ""},
+		{"retry too soon", `protocol = "raknet"`, "protocol = \"raknet\"\nretry_after = \"99ms\"",
+			`14:15: upstream[0].retry_after = "99ms": want "100ms" to "1h"`},
+		{"fault in a list is not taken for another", `["127.0.0.1:19132"]`, `["x", "127.0.0.1:19132"]`,
+			`14:12: upstream[0].servers[0] = "x": want ip:port, for example "0.0.0.0:7777"`},
+		{"reliable towards lossy", `protocol = "raknet"`, `protocol = "lossy"`,
+			`7:3: route[0].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it), ` +
+				`"strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: ` +
+				"lossy does not keep the order that raknet promises\n" +
+				`t.toml:7:3: route[0].allow_lossy: want true, to accept losses, or another upstream protocol: ` +
+				"lossy does not resend what raknet promises to deliver"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			want := row.want
+			if want != "" {
+				want = "t.toml:" + want
+			}
+			_, _, err := Parse("t.toml", change(t, row.old, row.replacement), known)
+			check(t, err, want)
+		})
+	}
+}
+
+// TestRanges goes through every number of the tables without names, at both ends and just beyond them.
+func TestRanges(t *testing.T) {
+	for _, row := range []struct{ key, below, low, high, above, want string }{
+		{"loop.count", "-1", "0", "1024", "1025", "0 to 1024"},
+		{"loop.max_batch_delay", "", `"0s"`, `"100ms"`, `"101ms"`, `"0s" to "100ms"`},
+		{"loop.receive_buffer", `"63KiB"`, `"64KiB"`, `"1GiB"`, `"1025MiB"`, `"64KiB" to "1GiB"`},
+		{"limits.sessions", "0", "1", "1000000", "1000001", "1 to 1000000"},
+		{"limits.half_open", "0", "1", "1000000", "1000001", "1 to 1000000"},
+		{"limits.handshake_timeout", `"999ms"`, `"1s"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},
+		{"limits.idle_timeout", `"999ms"`, `"1s"`, `"24h"`, `"24h0m1s"`, `"1s" to "24h"`},
+		{"limits.drain_timeout", "", `"0s"`, `"1h"`, `"1h0m1s"`, `"0s" to "1h"`},
+		{"raknet.max_mtu", "575", "576", "1492", "1493", "576 to 1492"},
+		{"raknet.max_message", `"1023B"`, `"1KiB"`, `"64MiB"`, `"65MiB"`, `"1KiB" to "64MiB"`},
+		{"raknet.timeout", `"999ms"`, `"1s"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},
+		{"bedrock.max_mtu", "575", "576", "1492", "1493", "576 to 1492"},
+		{"riptide.heartbeat", `"99ms"`, `"100ms"`, `"4s"`, "", `"100ms" to "1m"`},
+		{"riptide.timeout", "", `"1001ms"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},
+		{"riptide.connect_attempts", "0", "1", "100", "101", "1 to 100"},
+		{"riptide.max_payload", "0", "1", "1225", "1226", "1 to 1225"},
+	} {
+		for _, good := range []string{row.low, row.high} {
+			if _, _, err := Parse("t.toml", []byte(row.key+" = "+good+"\n"+valid), known); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, bad := range []string{row.below, row.above} {
+			if bad == "" {
+				continue
+			}
+			_, _, err := Parse("t.toml", []byte(row.key+" = "+bad+"\n"+valid), known)
+			check(t, err, fmt.Sprintf("t.toml:1:%d: %s = %s: want %s", len(row.key)+4, row.key, bad, row.want))
+		}
+	}
+}
+
+func TestProtocolOptions(t *testing.T) {
+	for _, row := range []struct{ line, want string }{
+		{`raknet.versions = []`, `1:19: raknet.versions = []: want at least one protocol number`},
+		{`bedrock.versions = [9, 9]`, `1:24: bedrock.versions[1] = 9: want each only once; bedrock.versions[0] is the same`},
+		{`raknet.pong = "` + strings.Repeat("p", maxPong+1) + `"`,
+			`1:15: raknet.pong = "` + strings.Repeat("p", maxRendered) + `...": want at most 400 bytes of text`},
+		{`riptide.timeout = "1s"`, `1:19: riptide.timeout = "1s": want longer than riptide.heartbeat, which is 1s`},
+		{`riptide.heartbeat = "5s"`, `1:1: riptide.timeout = "5s": want longer than riptide.heartbeat, which is 5s`},
+	} {
+		_, _, err := Parse("t.toml", []byte(row.line+"\n"+valid), known)
+		check(t, err, "t.toml:"+row.want)
+	}
+	longest := `raknet.pong = "` + strings.Repeat("p", maxPong) + "\"\n"
+	if _, _, err := Parse("t.toml", []byte(longest+valid), known); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	text := strings.Replace(valid, `["raknet"]`, `["riptide-2.2"]`, 1)
+	text = strings.Replace(text, "[[route]]", "[[route]]\nordered = \"fast\"\nenvelope = \"raw\"", 1)
+	text += `
+[[upstream]]
+name = "attic"
+protocol = "raknet"
+servers = ["127.0.0.1:19133"]
+
+[[route]]
+name = "cellar"
+upstream = "arena"
+`
+	_, warnings, err := Parse("t.toml", []byte(text), known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, Faults(warnings), `
+t.toml:9:12: route[0].envelope = "raw": want "id" or "framed" if the game tells messages apart by ID: raknet has no message IDs and riptide-2.2 has
+t.toml:19:8: upstream[1].name = "attic": want a route that uses this upstream
+t.toml:24:8: route[1].name = "cellar": want a listener that uses this route
+`)
+}

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"net"
+	"net/netip"
+	"reflect"
+)
+
+var (
+	addressType  = reflect.TypeFor[netip.AddrPort]()
+	durationType = reflect.TypeFor[Duration]()
+	sizeType     = reflect.TypeFor[Size]()
+)
+
+// wanted says in a fault's words what a type takes.
+func wanted(t reflect.Type) string {
+	switch t {
+	case addressType:
+		return `ip:port, for example "0.0.0.0:7777"`
+	case durationType:
+		return `a duration in quotes, with its unit (ms, s, m or h), for example "10s"`
+	case sizeType:
+		return `a size in quotes, whole and with its unit (B, KiB, MiB or GiB), for example "2MiB"`
+	}
+	if c, ok := reflect.Zero(t).Interface().(choice); ok {
+		return either(c.choices())
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "text in quotes"
+	case reflect.Uint8:
+		return fmt.Sprintf("a whole number from 0 to %d", math.MaxUint8)
+	case reflect.Uint16:
+		return fmt.Sprintf("a whole number from 0 to %d", math.MaxUint16)
+	case reflect.Struct:
+		return "a table: a [header] and keys below it"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Struct && t.Elem() != addressType {
+			return "a list of tables: a [[header]] in two brackets for each"
+		}
+		return "a list in brackets, each " + wanted(t.Elem())
+	default:
+		return "a whole number"
+	}
+}
+
+// wantedAddress is the remedy for a text that is no address.
+func wantedAddress(text string) string {
+	want := wanted(addressType)
+	host, _, err := net.SplitHostPort(text)
+	if err != nil || host == "" {
+		return want
+	}
+	if _, err := netip.ParseAddr(host); err != nil {
+		want += "; host names are not looked up"
+	}
+	return want
+}
