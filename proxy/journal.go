@@ -19,12 +19,13 @@ const (
 // what it drops.
 type journal struct {
 	log    zerolog.Logger
+	hide   bool // tell the networks of players, not their addresses
 	limits [dropCount]ratelimit.Limiter
 	unsaid [dropCount]uint64 // since the last line
 }
 
-func newJournal(log zerolog.Logger) journal {
-	j := journal{log: log}
+func newJournal(log zerolog.Logger, hide bool) journal {
+	j := journal{log: log, hide: hide}
 	for i := range j.limits {
 		j.limits[i] = ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst}
 	}
@@ -41,14 +42,14 @@ func (j *journal) drop(now time.Time, why Drop, listener string, from netip.Addr
 	if why == DropDuplicate || why == DropWindow || why == DropUnexpected {
 		e = j.log.Debug() // an honest but bad network does these
 	}
-	e.Str("reason", why.String()).Str("listener", listener).Stringer("address", from).Int("bytes", size).
+	e.Str("reason", why.String()).Str("listener", listener).Str("address", j.player(from)).Int("bytes", size).
 		Uint64("unsaid", j.unsaid[why]).AnErr("error", err).Msg("dropped")
 	j.unsaid[why] = 0
 }
 
 func (j *journal) established(now time.Time, e *entry) {
 	p := &e.Value
-	j.log.Info().Str("listener", p.door.name).Stringer("client", e.Key.Client).Str("protocol", p.protocol.Name()).
+	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
 		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
 		Dur("took", now.Sub(p.opened)).Msg("session established")
 }
@@ -60,10 +61,26 @@ func (j *journal) ended(now time.Time, e *entry) {
 	if p.server != nil {
 		server = p.server.Addr
 	}
-	j.log.Info().Str("listener", p.door.name).Stringer("client", e.Key.Client).Str("protocol", p.protocol.Name()).
+	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
 		Str("upstream", p.route.Upstream.Name).Stringer("server", server).
 		Str("reason", p.why.String()).Str("by", p.blame).Dur("lasted", now.Sub(p.opened)).
 		Uint64("messages_up", p.client.in.Messages).Uint64("bytes_up", p.client.in.Bytes).
 		Uint64("messages_down", p.upstream.in.Messages).Uint64("bytes_down", p.upstream.in.Bytes).
 		Msg("session ended")
+}
+
+// player is how a player's address is written.
+func (j *journal) player(addr netip.AddrPort) string {
+	if !j.hide {
+		return addr.String()
+	}
+	bits := 24
+	if addr.Addr().Is6() {
+		bits = 48
+	}
+	network, err := addr.Addr().Prefix(bits)
+	if err != nil {
+		return "hidden"
+	}
+	return network.String()
 }

@@ -66,22 +66,30 @@ type route struct {
 	ids  clientIDs
 }
 
-// NewRelay returns the Relay of one loop; shard is which of how many shards it is. seed makes it differ from others.
-func NewRelay(s *Settings, shard, shards int, sockets Sockets, log zerolog.Logger, seed uint64, now time.Time) *Relay {
+// RelayOptions are what makes a Relay differ from its siblings, and where it tells of itself.
+type RelayOptions struct {
+	Shard, Shards int    // which of how many Relays share the listeners
+	Seed          uint64 // of the identities it gives to clients that have none
+	Log           zerolog.Logger
+	HideAddresses bool // log the networks of players, not their addresses
+}
+
+// NewRelay returns a Relay whose time begins at now. Each listener still wants its socket, by Attach.
+func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Relay {
 	r := &Relay{
 		settings:   s,
 		sockets:    sockets,
-		journal:    newJournal(log),
+		journal:    newJournal(o.Log, o.HideAddresses),
 		doors:      make([]door, len(s.Listeners)),
 		table:      session.NewTable[pair](s.Limits, now),
 		pools:      make(map[*Upstream]*upstream.Pool),
-		identities: newIdentities(seed),
+		identities: newIdentities(o.Seed),
 	}
 	known := make(map[*Route]*route)
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
 		if known[l.Route] == nil {
-			known[l.Route] = r.newRoute(l.Route, shard, shards)
+			known[l.Route] = r.newRoute(l.Route, o.Shard, max(o.Shards, 1))
 		}
 		d := &r.doors[i]
 		*d = door{index: i, name: l.Name, route: known[l.Route]}

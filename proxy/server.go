@@ -19,6 +19,7 @@ type Options struct {
 	IO            netio.Options
 	ReceiveBuffer int // kernel's, of each listening socket, in bytes; 0 means netio's default
 	Log           zerolog.Logger
+	HideAddresses bool // log the networks of players, not their addresses
 }
 
 // Server runs a proxy: one loop per core, sharing nothing.
@@ -46,7 +47,9 @@ func (s *Server) addLoop(settings *Settings, o Options, shard int) error {
 	if err != nil {
 		return fmt.Errorf("open poller: %w", err)
 	}
-	relay := NewRelay(settings, shard, max(o.Loops, 1), poller, o.Log, rand.Uint64(), time.Now())
+	relay := NewRelay(settings, RelayOptions{
+		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses,
+	}, poller, time.Now())
 	s.loops = append(s.loops, newLoop(relay, poller))
 	for i := range settings.Listeners {
 		l := &settings.Listeners[i]

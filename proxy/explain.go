@@ -1,0 +1,64 @@
+package proxy
+
+import (
+	"fmt"
+
+	"tidegate/codec"
+)
+
+// Crossing is how messages of one mode are sent on towards another protocol.
+type Crossing struct {
+	From, To codec.Mode
+	// Remark says what becomes of the promise where To alone does not keep it; empty where it does.
+	Remark string
+}
+
+// String is To and the remark.
+func (c Crossing) String() string {
+	if c.Remark == "" {
+		return c.To.String()
+	}
+	return c.To.String() + ": " + c.Remark
+}
+
+// Crossings tells how each mode of near is sent on to far by a route.
+func Crossings(near, far codec.Protocol, r *Route) []Crossing {
+	l := newLane(near, far, r)
+	var all []Crossing
+	for m, step := range l.steps {
+		from := codec.Mode(m)
+		if !near.Modes().Has(from) {
+			continue
+		}
+		c := Crossing{From: from, To: step.mode}
+		_, kept := Carry(from, codec.ModesOf(step.mode))
+		switch {
+		case step.hold == holdOne:
+			c.Remark = "one of a channel per round trip, in order"
+		case step.hold == holdWatch:
+			c.Remark = "at once, in order while the network keeps it"
+		case !kept && from == codec.UnreliableSequenced:
+			c.Remark = "a stale one may arrive late"
+		case !kept:
+			c.Remark = "may be lost"
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// Framing says what happens to message IDs on the way from near to far.
+func Framing(near, far codec.Protocol, r *Route) string {
+	l := newLane(near, far, r)
+	name := map[Envelope]string{EnvelopeID: "id", EnvelopeRaw: "raw", EnvelopeFramed: "framed"}[r.Envelope]
+	if l.envelope.hasByte && r.Envelope != EnvelopeRaw {
+		name += fmt.Sprintf(", packet byte 0x%02x", r.PacketID)
+	}
+	switch l.crossing {
+	case wrap:
+		return "wrapped in envelope " + name
+	case unwrap:
+		return "taken out of envelope " + name
+	}
+	return "passed as they are"
+}
