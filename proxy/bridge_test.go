@@ -1,0 +1,108 @@
+package proxy
+
+import (
+	"testing"
+
+	"tidegate/codec"
+)
+
+var (
+	riptideModes = codec.ModesOf(codec.Unreliable, codec.Reliable, codec.Notify)
+)
+
+func TestCarryNeverWeakens(t *testing.T) {
+	type promise struct{ reliable, exactlyOnce, sequenced, ordered bool }
+	promises := map[codec.Mode]promise{
+		codec.Unreliable:          {},
+		codec.UnreliableSequenced: {sequenced: true},
+		codec.Reliable:            {reliable: true, exactlyOnce: true},
+		codec.ReliableOrdered:     {reliable: true, exactlyOnce: true, sequenced: true, ordered: true},
+		codec.ReliableSequenced:   {reliable: true, sequenced: true},
+		codec.Notify:              {sequenced: true},
+	}
+	for set := codec.Modes(0); set < 1<<6; set++ {
+		for want, promised := range promises {
+			got, ok := Carry(want, set)
+			if !ok {
+				if set.Has(want) || set.Has(codec.ReliableOrdered) {
+					t.Errorf("Carry(%v, %06b) finds nothing", want, set)
+				}
+				continue
+			}
+			p := promises[got]
+			switch {
+			case !set.Has(got):
+				t.Errorf("Carry(%v, %06b) = %v, which is not there", want, set, got)
+			case set.Has(want) && got != want:
+				t.Errorf("Carry(%v, %06b) = %v, though it is there", want, set, got)
+			case promised.reliable && !p.reliable, promised.sequenced && !p.sequenced,
+				promised.exactlyOnce && !p.exactlyOnce, promised.ordered && !p.ordered:
+				t.Errorf("Carry(%v, %06b) = %v, which is weaker", want, set, got)
+			}
+		}
+	}
+}
+
+func TestStepsTowardsRiptide(t *testing.T) {
+	withoutNotify := riptideModes &^ codec.ModesOf(codec.Notify)
+	for _, c := range []struct {
+		ordered Ordered
+		want    codec.Mode
+		step    step
+	}{
+		{OrderedStrict, codec.Unreliable, step{mode: codec.Unreliable}},
+		{OrderedStrict, codec.UnreliableSequenced, step{codec.Reliable, holdOne}},
+		{OrderedStrict, codec.Reliable, step{mode: codec.Reliable}},
+		{OrderedStrict, codec.ReliableOrdered, step{codec.Reliable, holdOne}},
+		{OrderedStrict, codec.ReliableSequenced, step{codec.Reliable, holdOne}},
+		{OrderedFast, codec.UnreliableSequenced, step{mode: codec.Unreliable}},
+		{OrderedFast, codec.ReliableOrdered, step{codec.Reliable, holdWatch}},
+		{OrderedFast, codec.ReliableSequenced, step{codec.Reliable, holdWatch}},
+		{OrderedUnset, codec.ReliableOrdered, step{codec.Reliable, holdWatch}},
+	} {
+		if got := stepFor(c.want, withoutNotify, &Route{Ordered: c.ordered}); got != c.step {
+			t.Errorf("ordered %d, %v: %+v, want %+v", c.ordered, c.want, got, c.step)
+		}
+	}
+}
+
+func TestStepsTowardsAWireWithoutReliability(t *testing.T) {
+	notifyOnly := codec.ModesOf(codec.Notify)
+	if got := stepFor(codec.Notify, notifyOnly, &Route{}); got != (step{mode: codec.Notify}) {
+		t.Errorf("notify: %+v", got)
+	}
+	unreliable := codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced)
+	if got := stepFor(codec.ReliableOrdered, unreliable, &Route{AllowLossy: true}); got.mode != codec.UnreliableSequenced {
+		t.Errorf("ordered towards sequenced: %+v", got)
+	}
+}
+
+func TestClientIDs(t *testing.T) {
+	ids := newClientIDs(1, 3)
+	for _, want := range []uint16{2, 5, 8} {
+		if got, ok := ids.take(); !ok || got != want {
+			t.Fatalf("take = %d, %v; want %d", got, ok, want)
+		}
+	}
+	ids.free(5)
+	if got, _ := ids.take(); got != 11 {
+		t.Fatalf("a freed ID was given again at once: %d", got)
+	}
+	n := 4
+	for {
+		id, ok := ids.take()
+		if !ok {
+			break
+		}
+		if n++; id%3 != 2 {
+			t.Fatalf("%d is another shard's", id)
+		}
+	}
+	if want := (65535 - 2) / 3; n != want+1+1 { // the fresh ones, and 5 again
+		t.Fatalf("%d IDs were to be had, want %d", n, want+2)
+	}
+	ids.free(2)
+	if got, ok := ids.take(); !ok || got != 2 {
+		t.Fatalf("after one was freed, take = %d, %v", got, ok)
+	}
+}
