@@ -53,9 +53,9 @@ func newConn(p *Protocol, now time.Time) *Conn {
 	return &Conn{
 		options:  &p.options,
 		heard:    now,
-		window:   newWindow(),
-		flight:   newFlight(),
-		notifier: newNotifier(),
+		window:   newWindow(p.options.first),
+		flight:   newFlight(p.options.first + 1),
+		notifier: newNotifier(p.options.first),
 	}
 }
 

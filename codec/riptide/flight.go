@@ -32,11 +32,8 @@ type inFlight struct {
 	prev, succ seq
 }
 
-// newFlight starts behind the handshake's Welcome, which is number 1 in both directions.
-func newFlight() flight {
-	const start = welcomeSeq + 1
-	return flight{oldest: start, unsent: start, next: start}
-}
+// newFlight gives its first message the number s.
+func newFlight(s seq) flight { return flight{oldest: s, unsent: s, next: s} }
 
 func (f *flight) isFull() bool { return f.next-f.oldest >= maxWaiting }
 func (f *flight) isIdle() bool { return f.next == f.oldest }

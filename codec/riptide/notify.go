@@ -23,7 +23,8 @@ type notifyReceipt struct {
 	receipt codec.Receipt
 }
 
-func newNotifier() notifier { return notifier{next: 1} }
+// newNotifier begins with number s in both directions.
+func newNotifier(s seq) notifier { return notifier{next: s, acked: s - 1, last: s - 1} }
 
 // header is the header of the next message we send; number counts it as sent.
 func (n *notifier) header() notifyHeader {

@@ -52,6 +52,10 @@ type Options struct {
 	// IgnoreQuality keeps connections whose messages need many transmissions, or whose notify messages are lost. A
 	// reliable message that 15 transmissions do not deliver ends a connection in any case.
 	IgnoreQuality bool
+
+	// first is the first sequence number of everything, 1 if zero as in every real session. Tests of wrap-around
+	// choose another.
+	first seq
 }
 
 func (o Options) withDefaults() Options {
@@ -61,11 +65,12 @@ func (o Options) withDefaults() Options {
 	o.MaxAttempts = orDefault(o.MaxAttempts, defaultAttempts)
 	o.MaxPayload = orDefault(o.MaxPayload, defaultPayload)
 	o.MaxQueued = orDefault(o.MaxQueued, defaultQueued)
+	o.first = orDefault(o.first, firstSeq)
 	o.MaxInFlight = min(orDefault(o.MaxInFlight, defaultInFlight), defaultInFlight)
 	return o
 }
 
-func orDefault[T int | time.Duration](v, fallback T) T {
+func orDefault[T int | time.Duration | seq](v, fallback T) T {
 	if v == 0 {
 		return fallback
 	}

@@ -19,8 +19,8 @@ func (o *outbox) bytes() int { return len(o.log) - o.read }
 
 // begin opens a record. The caller appends one datagram to what it returns and gives that to end.
 func (o *outbox) begin() []byte {
-	if o.read == len(o.log) {
-		o.log, o.read = o.log[:0], 0
+	if o.read >= o.bytes() { // reclaim what was read, at the cost of moving no more than that
+		o.log, o.read = append(o.log[:0], o.log[o.read:]...), 0
 	}
 	return append(o.log, 0, 0)
 }

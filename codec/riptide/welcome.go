@@ -6,8 +6,8 @@ import (
 	"tidegate/codec"
 )
 
-// welcomeSeq is the number of the Welcome that each side sends: the first reliable message of its direction.
-const welcomeSeq seq = 1
+// firstSeq is the number of the first reliable message of each direction, which is Welcome, and of the first notify.
+const firstSeq seq = 1
 
 // welcome is the transmission of our Welcome, apart from the flight because it goes out before the session begins.
 type welcome struct {
@@ -21,7 +21,7 @@ func (c *Conn) sendWelcome(now time.Time) {
 	c.welcome.waiting = true
 	c.welcome.sends++
 	c.welcome.sentAt = now
-	n := clientNote{kind: kindWelcome, seq: welcomeSeq, client: c.client}
+	n := clientNote{kind: kindWelcome, seq: c.options.first, client: c.client}
 	if b, ok := c.reply(5); ok {
 		c.control.end(n.append(b))
 	}
@@ -46,7 +46,7 @@ func (c *Conn) resendWelcome(now time.Time) {
 
 // landWelcome takes the acknowledgement of our Welcome and reports whether s was that.
 func (c *Conn) landWelcome(now time.Time, s seq) bool {
-	if s != welcomeSeq || !c.welcome.waiting {
+	if s != c.options.first || !c.welcome.waiting {
 		return false
 	}
 	c.welcome.waiting = false

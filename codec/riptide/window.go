@@ -25,7 +25,8 @@ type window struct {
 	stuck time.Time // since when numbers are beyond
 }
 
-func newWindow() window { return window{base: 1} }
+// newWindow expects s as the first number.
+func newWindow(s seq) window { return window{base: s, last: s - 1} }
 
 // add records s and says what to do with its message. A number that stays missing for longer than patience while
 // others are beyond is given up, so that a peer which drops one of its messages does not block all later ones.

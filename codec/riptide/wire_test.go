@@ -1,0 +1,173 @@
+package riptide
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"tidegate/codec"
+)
+
+// Golden datagrams are from captures of Riptide 2.2.1, unless they say otherwise.
+
+func TestAckGolden(t *testing.T) {
+	for _, c := range []struct {
+		hex  string
+		want ack
+	}{
+		{"1100100000", ack{last: 1, bits: 1, forSeq: 1}},
+		{"4100f000700000", ack{last: 4, bits: 15, forSeq: 3}},
+		{"a100f03f300100", ack{last: 10, bits: 1023, forSeq: 9}},
+	} {
+		d := unhex(t, c.hex)
+		var got ack
+		if err := got.parse(d); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
+		}
+		if again := c.want.append(nil); !bytes.Equal(again, d) {
+			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
+		}
+		truncations(t, d, func(b []byte) error { return new(ack).parse(b) })
+	}
+}
+
+// Riptide 2.1.0 to 2.1.2 append forSeq also where it says nothing new.
+func TestAck210(t *testing.T) {
+	var a ack
+	want := ack{last: 1, bits: 1, forSeq: 1}
+	if err := a.parse(unhex(t, "11001000200000")); err != nil || a != want {
+		t.Errorf("%+v, %v; want %+v", a, err, want)
+	}
+}
+
+func TestHeartbeatGolden(t *testing.T) {
+	for _, c := range []struct {
+		hex  string
+		want heartbeat
+	}{
+		{"04f0ff0f", heartbeat{ping: 0, rtt: -1}},
+		{"14200000", heartbeat{ping: 1, rtt: 2}},
+	} {
+		d := unhex(t, c.hex)
+		var got heartbeat
+		if err := got.parse(d); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
+		}
+		if again := c.want.append(nil); !bytes.Equal(again, d) {
+			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
+		}
+		truncations(t, d, func(b []byte) error { return new(heartbeat).parse(b) })
+	}
+	d := unhex(t, "2400")
+	if ping, err := parseHeartbeatAnswer(d); err != nil || ping != 2 {
+		t.Errorf("%x: ping %d, %v; want 2", d, ping, err)
+	}
+	if again := appendHeartbeatAnswer(nil, 2); !bytes.Equal(again, d) {
+		t.Errorf("%x, want %x", again, d)
+	}
+	truncations(t, d, func(b []byte) error { _, err := parseHeartbeatAnswer(b); return err })
+}
+
+func TestClientNoteGolden(t *testing.T) {
+	for _, c := range []struct {
+		hex  string
+		want clientNote
+	}{
+		{"1800100000", clientNote{kindWelcome, 1, 1}},
+		{"2900200000", clientNote{kindClientConnected, 2, 2}},
+		{"3a00200000", clientNote{kindClientDisconnected, 3, 2}},
+	} {
+		d := unhex(t, c.hex)
+		var got clientNote
+		if err := got.parse(d); err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
+		}
+		if again := c.want.append(nil); !bytes.Equal(again, d) {
+			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
+		}
+		truncations(t, d, func(b []byte) error { return new(clientNote).parse(b) })
+	}
+}
+
+func TestUserHeaderGolden(t *testing.T) {
+	for _, c := range []struct {
+		hex     string
+		want    userHeader
+		payload string
+	}{
+		{"10a005", userHeader{id: 1}, "5a"},
+		{"27001000", userHeader{reliable: true, seq: 2, id: 1}, ""},
+		{"27001000000000a0f70aaa0e", userHeader{reliable: true, seq: 2, id: 1}, "000000007aafa0ea"},
+	} {
+		d := unhex(t, c.hex)
+		var got userHeader
+		at, err := got.parse(d)
+		if err != nil || got != c.want {
+			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
+			continue
+		}
+		payload, pad := appendBody(nil, d, at)
+		if fmt.Sprintf("%x", payload) != c.payload || pad != 0 {
+			t.Errorf("%s: payload %x pad %d, want %s", c.hex, payload, pad, c.payload)
+		}
+		if again := appendDatagram(nil, kindOf(d), c.want.append(nil), payload, pad); !bytes.Equal(again, d) {
+			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
+		}
+		truncations(t, d[:at+1], func(b []byte) error { _, err := new(userHeader).parse(b); return err })
+	}
+}
+
+func TestNotifyHeaderGolden(t *testing.T) {
+	d := unhex(t, "4600e0500040000000d0651c2c66095d3005")
+	want := notifyHeader{last: 4, bits: 14, seq: 5}
+	var got notifyHeader
+	if err := got.parse(d); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	payload, pad := appendBody(nil, d, notifyHeaderLen)
+	if again := appendDatagram(nil, kindNotify, want.append(nil), payload, pad); !bytes.Equal(again, d) {
+		t.Errorf("%x, want %x", again, d)
+	}
+	truncations(t, d[:notifyHeaderLen+1], func(b []byte) error { return new(notifyHeader).parse(b) })
+}
+
+func TestFarewellGolden(t *testing.T) {
+	for _, c := range []struct {
+		hex     string
+		want    farewell
+		data    string
+		meaning codec.Reason
+	}{
+		{"2300", farewell{kindReject, rejectServerFull}, "", codec.ServerFull},
+		{"3300", farewell{kindReject, rejectRejected}, "", codec.Rejected},
+		{"432016e6e65646a60352e74697c6062203330303", farewell{kindReject, rejectCustom}, "banned: until 2030", codec.RejectedCustom},
+		{"4500", farewell{kindDisconnect, disconnectKicked}, "", codec.Kicked},
+		{"451066b606", farewell{kindDisconnect, disconnectKicked}, "afk", codec.Kicked},
+		{"5500", farewell{kindDisconnect, disconnectServerStopped}, "", codec.ServerStopped},
+	} {
+		d := unhex(t, c.hex)
+		var got farewell
+		if err := got.parse(d); err != nil || got != c.want || got.meaning() != c.meaning {
+			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
+			continue
+		}
+		data, pad := appendBody(nil, d, farewellLen)
+		if string(data) != c.data {
+			t.Errorf("%s: data %q, want %q", c.hex, data, c.data)
+		}
+		if again := c.want.append(nil, maxMessage, data, pad); !bytes.Equal(again, d) {
+			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
+		}
+		truncations(t, d[:2], func(b []byte) error { return new(farewell).parse(b) })
+	}
+}
+
+// truncations checks that no proper beginning of d, empty ones apart, parses. Receive refuses empty datagrams.
+func truncations(t *testing.T, d []byte, parse func([]byte) error) {
+	t.Helper()
+	for n := 1; n < len(d); n++ {
+		if parse(d[:n]) == nil {
+			t.Errorf("%d of the %d bytes %x parsed without error", n, len(d), d)
+		}
+	}
+}
