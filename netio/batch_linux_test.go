@@ -1,0 +1,273 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// counter is a Handler that counts.
+type counter struct{ datagrams, failures int }
+
+func (c *counter) Datagram(Socket, netip.AddrPort, []byte) { c.datagrams++ }
+func (c *counter) Failed(Socket, error)                    { c.failures++ }
+
+func newEpoll(t testing.TB) *epollPoller {
+	t.Helper()
+	p, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p.(*epollPoller)
+}
+
+func listen(t testing.TB, p Poller, o SocketOptions) Socket {
+	t.Helper()
+	s, err := p.Listen(netip.MustParseAddrPort("127.0.0.1:0"), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func dial(t testing.TB, p Poller, to netip.AddrPort) Socket {
+	t.Helper()
+	s, err := p.Dial(to, SocketOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func turn(t testing.TB, p Poller, h Handler) {
+	t.Helper()
+	if err := p.Wait(time.Now().Add(5 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	p.Receive(h)
+}
+
+// However mixed, the datagrams of a socket go in full batches, and come in full batches.
+func TestBatches(t *testing.T) {
+	p := newEpoll(t)
+	server := listen(t, p, SocketOptions{})
+	clients := []Socket{dial(t, p, server.Addr()), dial(t, p, server.Addr())}
+	for range outSlots / 2 {
+		for _, c := range clients {
+			p.Send(c, netip.AddrPort{}, append(p.Buffer(), "x"...))
+		}
+	}
+	// The last of them filled the queue, which flushed itself.
+	if got, want := p.Stats().Out, (Traffic{Datagrams: outSlots, Bytes: outSlots, Calls: 2}); got != want {
+		t.Errorf("out %+v, want %+v", got, want)
+	}
+	var c counter
+	turn(t, p, &c)
+	want := Traffic{Datagrams: outSlots, Bytes: outSlots, Calls: outSlots/listenBatch + 1}
+	if got := p.Stats().In; c.datagrams != outSlots || got.Datagrams != want.Datagrams || got.Calls > want.Calls {
+		t.Errorf("in %+v, want %+v", got, want)
+	}
+}
+
+// A turn takes no more of a socket than its rounds; the next Wait returns at once for the rest.
+func TestRoundsAreBounded(t *testing.T) {
+	const sent = listenRounds*listenBatch + 10
+	p := newEpoll(t)
+	server := listen(t, p, SocketOptions{})
+	client := dial(t, p, server.Addr())
+	for range sent {
+		p.Send(client, netip.AddrPort{}, []byte("x"))
+	}
+	for range 3 * dialBatch {
+		p.Send(server, client.Addr(), []byte("y"))
+	}
+	p.Flush()
+	toServer, toClient := listenRounds*listenBatch, dialRounds*dialBatch
+	var c counter
+	turn(t, p, &c)
+	if want := toServer + toClient; c.datagrams != want {
+		t.Fatalf("%d datagrams in a turn, want %d", c.datagrams, want)
+	}
+	turn(t, p, &c)
+	if want := sent + 2*toClient; c.datagrams != want {
+		t.Fatalf("%d datagrams in two turns, want %d", c.datagrams, want)
+	}
+}
+
+// A queue longer than one system call takes goes in several.
+func TestFlushOfALongQueue(t *testing.T) {
+	p := newEpoll(t)
+	client := dial(t, p, listen(t, p, SocketOptions{}).Addr())
+	for range sendBatch + 1 {
+		p.Send(client, netip.AddrPort{}, []byte("x"))
+	}
+	p.Flush()
+	if got, want := p.Stats().Out, (Traffic{Datagrams: sendBatch + 1, Bytes: sendBatch + 1, Calls: 2}); got != want {
+		t.Errorf("out %+v, want %+v", got, want)
+	}
+}
+
+// pair returns a socket with a small send buffer, and a descriptor that is its peer: they are of the Unix family, since UDP
+// over loopback rather drops than blocks.
+func pair(t *testing.T, p *epollPoller) (s *epollSocket, peer int) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fds[1]) })
+	if err := setOption(fds[0], unix.SOL_SOCKET, unix.SO_SNDBUF, 1); err != nil {
+		t.Fatal(err)
+	}
+	s = &epollSocket{poller: p, fd: fds[0], endpoint: endpoint{peer: netip.MustParseAddrPort("192.0.2.1:1")}}
+	if err := p.watch(s); err != nil {
+		t.Fatal(err)
+	}
+	return s, fds[1]
+}
+
+// When the kernel takes no more, the rest of the queue is dropped and counted, and what comes later is sent again.
+func TestWouldBlock(t *testing.T) {
+	p := newEpoll(t)
+	s, peer := pair(t, p)
+	for range outSlots {
+		p.Send(s, netip.AddrPort{}, []byte("x"))
+	}
+	st := p.Stats()
+	if st.WouldBlock == 0 || st.Out.Datagrams == 0 || st.WouldBlock+st.Out.Datagrams != outSlots {
+		t.Fatalf("%d sent, %d would have blocked, want %d in all", st.Out.Datagrams, st.WouldBlock, outSlots)
+	}
+	if _, err := unix.Read(peer, make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	p.Send(s, netip.AddrPort{}, []byte("y"))
+	p.Flush()
+	if got := p.Stats(); got.Out.Datagrams != st.Out.Datagrams+1 || got.WouldBlock != st.WouldBlock {
+		t.Errorf("out %+v after the peer had read, want one more than %+v", got.Out, st.Out)
+	}
+}
+
+// A datagram that met an error does not hold up those behind it in the batch.
+func TestErrorAmidABatch(t *testing.T) {
+	p := newEpoll(t)
+	server, taker := listen(t, p, SocketOptions{}), listen(t, p, SocketOptions{})
+	p.Send(server, taker.Addr(), []byte("1"))
+	p.Send(server, netip.MustParseAddrPort("127.0.0.1:0"), []byte("2")) // EINVAL
+	p.Send(server, taker.Addr(), []byte("3"))
+	p.Flush()
+	if got := p.Stats(); got.Errors != 1 || got.Out.Datagrams != 2 {
+		t.Errorf("stats %+v, want 2 sent and 1 error", got)
+	}
+}
+
+// Without the option no datagram forbids routers to fragment it; with it all do, of both families.
+func TestDontFragment(t *testing.T) {
+	p := newEpoll(t)
+	for _, network := range []string{"127.0.0.1:0", "[::1]:0"} {
+		for _, dontFragment := range []bool{false, true} {
+			s, err := p.Listen(netip.MustParseAddrPort(network), SocketOptions{DontFragment: dontFragment})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := unix.IP_PMTUDISC_DONT
+			if dontFragment {
+				want = unix.IP_PMTUDISC_PROBE
+			}
+			got, err := unix.GetsockoptInt(s.(*epollSocket).fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER)
+			if err != nil || got != want {
+				t.Errorf("%s: IP_MTU_DISCOVER = %d, %v; want %d", network, got, err, want)
+			}
+		}
+	}
+}
+
+// What the kernel dropped for want of room is counted, so that nothing is lost unseen.
+func TestKernelDrops(t *testing.T) {
+	const sent = 500
+	p := newEpoll(t)
+	server := listen(t, p, SocketOptions{ReceiveBuffer: 1}) // the kernel makes it its least
+	client := dial(t, p, server.Addr())
+	var c counter
+	for round := range 2 { // the second tells that the count goes on from the first's
+		for range sent {
+			p.Send(client, netip.AddrPort{}, []byte("x"))
+		}
+		p.Flush()
+		turn(t, p, &c)
+		p.Send(client, netip.AddrPort{}, []byte("tell"))
+		p.Flush()
+		turn(t, p, &c)
+		in := p.Stats().In.Datagrams
+		if drops, want := p.Stats().KernelDrops, uint64((round+1)*(sent+1)); drops == 0 || in+drops != want {
+			t.Errorf("round %d: %d received and %d dropped, want %d in all", round, in, drops, want)
+		}
+	}
+}
+
+func TestReusePort(t *testing.T) {
+	p := newEpoll(t)
+	first := listen(t, p, SocketOptions{ReusePort: true})
+	if _, err := newEpoll(t).Listen(first.Addr(), SocketOptions{ReusePort: true}); err != nil {
+		t.Errorf("a second loop on %s: %v", first.Addr(), err)
+	}
+	portable := newPortable(Options{})
+	if _, err := portable.Listen(first.Addr(), SocketOptions{ReusePort: true}); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("portable: %v, want ErrUnsupported", err)
+	}
+}
+
+// An event of a socket that is no more is passed over.
+func TestStaleEvent(t *testing.T) {
+	p := newEpoll(t)
+	s, peer := pair(t, p)
+	if _, err := unix.Write(peer, []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := unix.Dup(s.fd) // as a child process has until it execs
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	var c counter
+	turnNow := func() {
+		if err := p.Wait(time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		p.Receive(&c)
+	}
+	turnNow()
+	if err := unix.Close(copied); err != nil {
+		t.Fatal(err)
+	}
+	if c.datagrams != 0 {
+		t.Errorf("%d datagrams of a closed socket", c.datagrams)
+	}
+}
+
+// Thousands of sessions have a socket each.
+func TestThousandsOfSockets(t *testing.T) {
+	const clients = 4000
+	p := newEpoll(t)
+	server := listen(t, p, SocketOptions{})
+	var all []Socket
+	for range clients {
+		all = append(all, dial(t, p, server.Addr()))
+	}
+	var c counter
+	for i, s := range all {
+		p.Send(server, s.Addr(), fmt.Append(p.Buffer(), i))
+	}
+	p.Flush()
+	for c.datagrams < clients {
+		before := c.datagrams
+		turn(t, p, &c)
+		if c.datagrams == before {
+			t.Fatalf("%d of %d datagrams came", c.datagrams, clients)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package netio
+
+import (
+	"errors"
+	"syscall"
+)
+
+// Winsock's error numbers that package syscall does not name.
+const (
+	wsaEMsgSize     syscall.Errno = 10040
+	wsaENetUnreach  syscall.Errno = 10051
+	wsaEHostUnreach syscall.Errno = 10065
+	wsaEWouldBlock  syscall.Errno = 10035
+)
+
+// classify tells what an error of the operating system means. Winsock reports an unreachable port as a reset.
+func classify(err error) failure {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return otherFailure
+	}
+	switch errno {
+	case wsaEWouldBlock:
+		return wouldBlock
+	case wsaEMsgSize:
+		return tooLarge
+	case syscall.WSAECONNRESET, syscall.ECONNREFUSED:
+		return refused
+	case wsaEHostUnreach, wsaENetUnreach:
+		return unreachable
+	}
+	return otherFailure
+}

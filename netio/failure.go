@@ -1,0 +1,54 @@
+package netio
+
+// failure is what an error of a socket means, whatever the platform calls it.
+type failure uint8
+
+const (
+	otherFailure failure = iota
+	wouldBlock           // the kernel's buffer is full, or empty
+	tooLarge             // the datagram is longer than the path, or the buffer it was to be read into, allows
+	refused              // the peer's host answered that nobody listens
+	unreachable          // no way to the peer's host
+)
+
+// err is the error the Handler is told, or nil where it is none of its business.
+func (f failure) err() error {
+	switch f {
+	case refused:
+		return ErrRefused
+	case unreachable:
+		return ErrUnreachable
+	}
+	return nil
+}
+
+// failures is the news for Handler.Failed. It is told by Receive, never from within Send or Flush, so that a loop is
+// not called back amid its own work. At most one entry a socket and datagram received.
+type failures []failed
+
+// failed is one dialed socket that met an error.
+type failed struct {
+	socket   Socket
+	endpoint *endpoint
+	err      error
+}
+
+// add queues the news that s failed, if s is dialed and it has not been told since the peer's last datagram.
+func (q *failures) add(s Socket, e *endpoint, f failure) {
+	if !e.dialed() || e.failed || f.err() == nil {
+		return
+	}
+	e.failed = true
+	*q = append(*q, failed{s, e, f.err()})
+}
+
+// tell empties the queue into h, with what h adds meanwhile.
+func (q *failures) tell(h Handler) {
+	for i := 0; i < len(*q); i++ {
+		if f := (*q)[i]; !f.endpoint.closed {
+			h.Failed(f.socket, f.err)
+		}
+	}
+	clear(*q)
+	*q = (*q)[:0]
+}

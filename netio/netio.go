@@ -1,0 +1,93 @@
+// Package netio reads and writes UDP datagrams in batches. It knows sockets, addresses and errors, and nothing of what
+// the datagrams say: no protocol, no session, no policy.
+//
+// Start with Poller, which owns the sockets of one loop and the loop's wait. A loop's turn is always the same:
+//
+//	for poller.Wait(deadline) == nil {
+//		poller.Receive(handler) // the handler answers by Buffer and Send
+//		poller.Flush()
+//	}
+//
+// There are two backends with the same behavior, and one table of tests for both. On Linux, epoll_linux.go waits on
+// all sockets at once and moves up to 64 datagrams a system call; portable.go does the same over package net, one
+// goroutine a socket, on every platform.
+package netio
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// MaxDatagram is the size in bytes of the largest datagram sent or received.
+const MaxDatagram = 4096
+
+// Errors of the package. Those of the operating system are wrapped.
+var (
+	ErrClosed      = errors.New("poller closed")                  // Wait, Listen, Dial after Close
+	ErrRefused     = errors.New("port unreachable")               // Handler.Failed: nobody listens at the peer
+	ErrUnreachable = errors.New("host unreachable")               // Handler.Failed: no way to the peer
+	ErrAddress     = errors.New("not an address to bind or dial") // Listen, Dial: the zero address
+)
+
+// Poller owns a loop's UDP sockets and its wait. It is used by one goroutine, except for Wake.
+type Poller interface {
+	// Listen opens a socket bound to addr. Port 0 picks one, which Socket.Addr tells. An unspecified IPv6 address
+	// takes IPv4 as well; the peers' addresses are plain IPv4 then.
+	Listen(addr netip.AddrPort, o SocketOptions) (Socket, error)
+	// Dial opens a socket connected to an upstream, which need not answer or exist.
+	Dial(to netip.AddrPort, o SocketOptions) (Socket, error)
+	// Wait blocks until there is something to Receive, a Wake, or the deadline; the zero deadline is none, and a past
+	// one only looks. It may return early, and it returns nil for all of these. ErrClosed after Close.
+	Wait(deadline time.Time) error
+	// Receive gives h what came in before the last Wait returned: a bounded number of datagrams of each socket, so that
+	// a flooded one cannot starve the others. What remains makes the next Wait return at once. The handler may
+	// call anything of the Poller and of its sockets but Wait and Receive.
+	Receive(h Handler)
+	// Buffer lends room for one outgoing datagram: length 0, capacity MaxDatagram. It is the caller's until Send.
+	Buffer() []byte
+	// Send queues a datagram; sent are those of one socket in the order of Send, batched. It is best what was
+	// appended to Buffer; other bytes are copied. A socket that was dialed ignores to. A datagram that cannot be
+	// sent is dropped and counted in Stats.
+	Send(s Socket, to netip.AddrPort, datagram []byte)
+	// Flush sends all that is queued. A full batch is flushed by itself.
+	Flush()
+	// Wake makes the current or else the next Wait return. Any goroutine may call it, also after Close.
+	Wake()
+	// Stats are the totals of all sockets so far, closed ones included.
+	Stats() Stats
+	// Close closes all sockets, without a Flush.
+	Close() error
+}
+
+// Handler takes what Receive has to give.
+type Handler interface {
+	// Datagram is one datagram that s received. The bytes are lent until it returns, and it may overwrite them. Empty
+	// datagrams come too; those longer than MaxDatagram do not.
+	Datagram(s Socket, from netip.AddrPort, datagram []byte)
+	// Failed tells that the peer of a dialed socket cannot be reached: ErrRefused or ErrUnreachable. The socket stays
+	// usable. It is told once, and again only after another datagram has come from the peer.
+	Failed(s Socket, err error)
+}
+
+// Socket is one UDP socket of a Poller, used by the same goroutine.
+type Socket interface {
+	// Addr is the address the socket is bound to.
+	Addr() netip.AddrPort
+	// Peer is the address the socket was dialed to; the zero AddrPort of one that listens.
+	Peer() netip.AddrPort
+	// Owner is the value given to SetOwner: how a loop finds the session of a socket again. Nil at first.
+	Owner() any
+	SetOwner(owner any)
+	// Close sends what is queued for the socket and closes it. The handler hears nothing more of it, and Send to it
+	// does nothing. A second Close does nothing.
+	Close()
+}
+
+// New opens a Poller with the backend o asks for.
+func New(o Options) (Poller, error) {
+	if o.Backend == Portable {
+		return newPortable(o), nil
+	}
+	return newNative(o)
+}

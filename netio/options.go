@@ -1,0 +1,49 @@
+package netio
+
+import "time"
+
+// Backend is a way to do the I/O.
+type Backend uint8
+
+// The backends.
+const (
+	Auto     Backend = iota // Epoll where there is one, else Portable
+	Epoll                   // epoll, recvmmsg and sendmmsg; Linux only
+	Portable                // package net, everywhere
+)
+
+// Options are those of a Poller. The zero value is ready to use.
+type Options struct {
+	Backend Backend
+	// MaxBatchDelay lets Wait sleep up to this long after a turn with few datagrams, so that the next turn has more of
+	// them. It trades latency for CPU; 0.25 to 1 ms halves the CPU of a moderate load. 0 is off.
+	MaxBatchDelay time.Duration
+}
+
+// SocketOptions are those of one socket. The zero value is ready to use.
+type SocketOptions struct {
+	// ReusePort lets several sockets of this process listen on one address, the kernel spreading the clients over
+	// them. Not in the portable backend: errors.ErrUnsupported.
+	ReusePort bool
+	// DontFragment forbids routers to fragment what the socket sends, as a search for the path's MTU needs. Not in the
+	// portable backend: errors.ErrUnsupported.
+	DontFragment bool
+	// ReceiveBuffer and SendBuffer are the kernel's buffers in bytes. The kernel charges a small datagram with about
+	// 768 bytes. 0 means 2 MiB for a socket that listens and the system's default for one that was dialed.
+	ReceiveBuffer, SendBuffer int
+}
+
+// listenBuffer is the kernel's buffer of a listening socket in bytes: about 2,700 small datagrams. Much more would turn
+// overload into delay; the usual default of 208 KiB holds only 277.
+const listenBuffer = 2 << 20
+
+// withListenDefaults fills in the defaults of a listening socket.
+func (o SocketOptions) withListenDefaults() SocketOptions {
+	if o.ReceiveBuffer == 0 {
+		o.ReceiveBuffer = listenBuffer
+	}
+	if o.SendBuffer == 0 {
+		o.SendBuffer = listenBuffer
+	}
+	return o
+}

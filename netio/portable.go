@@ -1,0 +1,202 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// backlog is how many datagrams of all sockets await the Poller's goroutine; readers block beyond.
+const backlog = 256
+
+// portable is the Poller over package net. Each socket has a goroutine that reads; all else is done by the Poller's own.
+type portable struct {
+	backlog  chan *inDatagram
+	first    *inDatagram // taken by Wait, for Receive
+	wake     chan struct{}
+	timer    *time.Timer
+	delay    batchDelay
+	failures failures
+	stats    Stats
+	out      [MaxDatagram]byte
+	sockets  map[*portableSocket]struct{}
+	readers  sync.WaitGroup
+	closed   bool
+}
+
+func newPortable(o Options) *portable {
+	p := &portable{
+		backlog: make(chan *inDatagram, backlog),
+		wake:    make(chan struct{}, 1),
+		timer:   time.NewTimer(0),
+		delay:   batchDelay{max: o.MaxBatchDelay},
+		sockets: make(map[*portableSocket]struct{}),
+	}
+	p.timer.Stop()
+	return p
+}
+
+func (p *portable) Listen(addr netip.AddrPort, o SocketOptions) (Socket, error) {
+	s, err := p.open(addr, o.withListenDefaults(), listenQuota, func(network string) (*net.UDPConn, error) {
+		return net.ListenUDP(network, net.UDPAddrFromAddrPort(addr))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", addr, err)
+	}
+	return s, nil
+}
+
+func (p *portable) Dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
+	s, err := p.open(to, o, dialQuota, func(network string) (*net.UDPConn, error) {
+		return net.DialUDP(network, nil, net.UDPAddrFromAddrPort(to))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", to, err)
+	}
+	s.peer = unmap(to)
+	return s, nil
+}
+
+// open makes a socket, by connect on the network that has addr, and starts its reader.
+func (p *portable) open(addr netip.AddrPort, o SocketOptions, quota int,
+	connect func(network string) (*net.UDPConn, error)) (*portableSocket, error) {
+	switch {
+	case p.closed:
+		return nil, ErrClosed
+	case !addr.IsValid():
+		return nil, ErrAddress
+	case o.ReusePort || o.DontFragment:
+		return nil, errors.ErrUnsupported
+	}
+	network := "udp" // of an unspecified IPv6 address: both families
+	if addr.Addr().Unmap().Is4() {
+		network = "udp4"
+	}
+	conn, err := connect(network)
+	if err != nil {
+		return nil, err
+	}
+	if err := setBuffers(conn, o); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	s := newPortableSocket(p, conn, quota)
+	p.sockets[s] = struct{}{}
+	p.readers.Go(s.read)
+	return s, nil
+}
+
+func setBuffers(conn *net.UDPConn, o SocketOptions) error {
+	if o.ReceiveBuffer > 0 {
+		if err := conn.SetReadBuffer(o.ReceiveBuffer); err != nil {
+			return err
+		}
+	}
+	if o.SendBuffer > 0 {
+		return conn.SetWriteBuffer(o.SendBuffer)
+	}
+	return nil
+}
+
+func (p *portable) Wait(deadline time.Time) error {
+	if p.closed {
+		return ErrClosed
+	}
+	p.delay.pause(deadline)
+	if p.first != nil || len(p.failures) > 0 {
+		return nil
+	}
+	expired := p.arm(deadline)
+	select {
+	case p.first = <-p.backlog:
+	case <-p.wake:
+	case <-expired:
+	}
+	return nil
+}
+
+// arm returns the channel that tells the deadline, nil for none. Should it tell before the select has seen the backlog,
+// nothing is lost: Receive takes all of the backlog.
+func (p *portable) arm(deadline time.Time) <-chan time.Time {
+	if deadline.IsZero() {
+		return nil
+	}
+	p.timer.Reset(time.Until(deadline))
+	return p.timer.C
+}
+
+func (p *portable) Receive(h Handler) {
+	if p.first != nil {
+		d := p.first
+		p.first = nil
+		p.deliver(d, h)
+	}
+	for range len(p.backlog) {
+		p.deliver(<-p.backlog, h)
+	}
+	p.failures.tell(h)
+}
+
+// deliver hands one datagram, or the error in its place, to h and gives it back to its reader.
+func (p *portable) deliver(d *inDatagram, h Handler) {
+	s := d.socket
+	switch {
+	case s.closed:
+		return
+	case d.err != nil:
+		f := classify(d.err)
+		p.stats.countReceive(f)
+		p.failures.add(s, &s.endpoint, f)
+	case d.n > MaxDatagram:
+		p.stats.countReceive(tooLarge)
+	default:
+		s.failed = false
+		p.delay.handled++
+		p.stats.In.add(1, d.n)
+		h.Datagram(s, unmap(d.from), d.bytes[:d.n])
+	}
+	s.free <- d
+}
+
+func (p *portable) Buffer() []byte { return p.out[:0] }
+
+func (p *portable) Send(s Socket, to netip.AddrPort, datagram []byte) {
+	socket := s.(*portableSocket)
+	if socket.closed {
+		return
+	}
+	if len(datagram) > MaxDatagram {
+		p.stats.countSend(tooLarge, 1)
+		return
+	}
+	if err := socket.write(to, datagram); err != nil {
+		f := classify(err)
+		p.stats.countSend(f, 1)
+		p.failures.add(s, &socket.endpoint, f)
+		return
+	}
+	p.stats.Out.add(1, len(datagram))
+}
+
+// Flush does nothing: Send has sent.
+func (p *portable) Flush() {}
+
+func (p *portable) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default: // one is pending already
+	}
+}
+
+func (p *portable) Stats() Stats { return p.stats }
+
+func (p *portable) Close() error {
+	p.closed = true
+	for s := range p.sockets {
+		s.Close()
+	}
+	p.readers.Wait()
+	return nil
+}

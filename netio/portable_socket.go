@@ -1,0 +1,87 @@
+package netio
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+)
+
+// Quotas are how many datagrams a socket may have in the backlog. A flooded socket fills no more of it than this.
+const (
+	listenQuota = 64
+	dialQuota   = 2
+)
+
+// inDatagram is room for one incoming datagram. It goes around: from the socket's free ones to its reader, through the
+// backlog to the Poller, and back.
+type inDatagram struct {
+	socket *portableSocket
+	from   netip.AddrPort
+	n      int
+	err    error
+	bytes  [MaxDatagram + 1]byte // one more, to see that a datagram is too long
+}
+
+// portableSocket is a Socket over package net.
+type portableSocket struct {
+	endpoint
+	poller *portable
+	conn   *net.UDPConn
+	free   chan *inDatagram
+	done   chan struct{} // closed by Close
+}
+
+func newPortableSocket(p *portable, conn *net.UDPConn, quota int) *portableSocket {
+	s := &portableSocket{
+		endpoint: endpoint{addr: unmap(conn.LocalAddr().(*net.UDPAddr).AddrPort())},
+		poller:   p,
+		conn:     conn,
+		free:     make(chan *inDatagram, quota),
+		done:     make(chan struct{}),
+	}
+	for range quota {
+		s.free <- &inDatagram{socket: s}
+	}
+	return s
+}
+
+// read is the socket's goroutine. It ends when the socket is closed.
+func (s *portableSocket) read() {
+	for {
+		var d *inDatagram
+		select {
+		case d = <-s.free:
+		case <-s.done:
+			return
+		}
+		d.n, d.from, d.err = s.conn.ReadFromUDPAddrPort(d.bytes[:])
+		if errors.Is(d.err, net.ErrClosed) {
+			return
+		}
+		select {
+		case s.poller.backlog <- d:
+		case <-s.done:
+			return
+		}
+	}
+}
+
+func (s *portableSocket) write(to netip.AddrPort, datagram []byte) error {
+	if s.dialed() {
+		_, err := s.conn.Write(datagram)
+		return err
+	}
+	_, err := s.conn.WriteToUDPAddrPort(datagram, to)
+	return err
+}
+
+func (s *portableSocket) Close() {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	close(s.done)
+	// There is nothing to do about an error, and nothing is lost by it: the socket is gone either way.
+	_ = s.conn.Close()
+	delete(s.poller.sockets, s)
+}

@@ -1,0 +1,114 @@
+package netio
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// epollSocket is a Socket of an epollPoller.
+type epollSocket struct {
+	endpoint
+	poller *epollPoller
+	fd     int
+	family int
+	queue  chain  // what is to be sent
+	drops  uint32 // the kernel's own count of its drops, as last told
+}
+
+// openSocket makes a non-blocking UDP socket of the family, with its options set.
+func openSocket(family int, o SocketOptions) (fd int, err error) {
+	fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
+	if err != nil {
+		return -1, os.NewSyscallError("socket", err)
+	}
+	if err := setOptions(fd, family, o); err != nil {
+		return -1, closeAfter(fd, err)
+	}
+	return fd, nil
+}
+
+func setOptions(fd, family int, o SocketOptions) error {
+	discover := unix.IP_PMTUDISC_DONT
+	if o.DontFragment {
+		discover = unix.IP_PMTUDISC_PROBE // and let nothing but the MTU of our own interface hold a datagram back
+	}
+	if family == unix.AF_INET6 {
+		if err := setOption(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
+			return err
+		}
+		if err := setOption(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, discover); err != nil {
+			return err
+		}
+	}
+	// An IPv6 socket has this one too, for the IPv4 it carries.
+	if err := setOption(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, discover); err != nil {
+		return err
+	}
+	if err := setOption(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
+		return err
+	}
+	if o.ReusePort {
+		if err := setOption(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+			return err
+		}
+	}
+	if err := setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, o.ReceiveBuffer); err != nil {
+		return err
+	}
+	return setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, o.SendBuffer)
+}
+
+// setBuffer sizes a buffer of the kernel: beyond the system's limit if we may, else up to it.
+func setBuffer(fd, force, ask, size int) error {
+	if size == 0 || setOption(fd, unix.SOL_SOCKET, force, size) == nil {
+		return nil
+	}
+	return setOption(fd, unix.SOL_SOCKET, ask, size)
+}
+
+func setOption(fd, level, option, value int) error {
+	if err := unix.SetsockoptInt(fd, level, option, value); err != nil {
+		return fmt.Errorf("setsockopt %d of level %d: %w", option, level, err)
+	}
+	return nil
+}
+
+// familyOf is the address family of a socket that is bound or connected to addr.
+func familyOf(addr netip.AddrPort) int {
+	if addr.Addr().Unmap().Is4() {
+		return unix.AF_INET
+	}
+	return unix.AF_INET6
+}
+
+// bind, connect and boundTo are those of package unix, for addresses of this package.
+
+func bind(fd, family int, addr netip.AddrPort) error {
+	return os.NewSyscallError("bind", unix.Bind(fd, unixSockaddr(addr, family)))
+}
+
+func connect(fd, family int, to netip.AddrPort) error {
+	return os.NewSyscallError("connect", unix.Connect(fd, unixSockaddr(to, family)))
+}
+
+func unixSockaddr(addr netip.AddrPort, family int) unix.Sockaddr {
+	ip, port := addr.Addr().Unmap(), int(addr.Port())
+	if family == unix.AF_INET {
+		return &unix.SockaddrInet4{Port: port, Addr: ip.As4()}
+	}
+	return &unix.SockaddrInet6{Port: port, ZoneId: scopeID(ip.Zone()), Addr: ip.As16()}
+}
+
+func boundTo(fd int) (netip.AddrPort, error) {
+	sa, err := unix.Getsockname(fd)
+	switch sa := sa.(type) {
+	case *unix.SockaddrInet4:
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port)), nil
+	case *unix.SockaddrInet6:
+		return unmap(netip.AddrPortFrom(withScope(netip.AddrFrom16(sa.Addr), sa.ZoneId), uint16(sa.Port))), nil
+	}
+	return netip.AddrPort{}, os.NewSyscallError("getsockname", err)
+}

@@ -1,0 +1,52 @@
+package netio
+
+// Stats are totals of a Poller. They only grow.
+type Stats struct {
+	In, Out     Traffic
+	Truncated   uint64 // received longer than MaxDatagram, dropped
+	KernelDrops uint64 // received while the kernel's buffer was full, dropped by the kernel; always 0 in Portable
+	WouldBlock  uint64 // to be sent while the kernel's buffer was full, dropped
+	TooLarge    uint64 // to be sent, longer than MaxDatagram or than the path allows, dropped
+	Refused     uint64 // reports that nobody listens at a dialed peer
+	Errors      uint64 // other errors of sending and receiving, each of at most one datagram
+}
+
+// Traffic is what went one way.
+type Traffic struct {
+	Datagrams uint64
+	Bytes     uint64 // of payload
+	Calls     uint64 // that carried them: Datagrams / Calls is the batching reached
+}
+
+// add counts datagrams that one call carried.
+func (t *Traffic) add(datagrams, bytes int) {
+	t.Datagrams += uint64(datagrams)
+	t.Bytes += uint64(bytes)
+	t.Calls++
+}
+
+// countSend counts n datagrams that were not sent.
+func (s *Stats) countSend(f failure, n int) {
+	switch f {
+	case wouldBlock:
+		s.WouldBlock += uint64(n)
+	case tooLarge:
+		s.TooLarge += uint64(n)
+	case refused:
+		s.Refused += uint64(n)
+	default:
+		s.Errors += uint64(n)
+	}
+}
+
+// countReceive counts an error in place of a received datagram.
+func (s *Stats) countReceive(f failure) {
+	switch f {
+	case tooLarge:
+		s.Truncated++
+	case refused:
+		s.Refused++
+	default:
+		s.Errors++
+	}
+}
