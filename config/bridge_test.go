@@ -83,7 +83,8 @@ func TestListenersThatOverlap(t *testing.T) {
 		{"127.0.0.1:0", "127.0.0.1:0", false},
 	} {
 		text := change(t, `address = "0.0.0.0:7777"`, `address = "`+row.first+`"`)
-		text = append(text, "[[listener]]\nname = \"b\"\naddress = \""+row.second+"\"\nprotocols = [\"raknet\"]\nroute = \"arena\"\n"...)
+		text = append(text, "[[listener]]\nname = \"b\"\naddress = \""+row.second+"\"\n"+
+			"protocols = [\"raknet\"]\nroute = \"arena\"\n"...)
 		_, _, err := Parse("t.toml", text, known)
 		want := ""
 		if row.overlap {

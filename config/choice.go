@@ -22,7 +22,7 @@ type LogFormat string
 // Log formats.
 const (
 	FormatAuto  LogFormat = "auto"  // human on a terminal, json elsewhere
-	FormatHuman LogFormat = "human" // one coloured line an entry
+	FormatHuman LogFormat = "human" // one colored line an entry
 	FormatJSON  LogFormat = "json"  // one JSON object a line
 )
 

@@ -41,7 +41,7 @@ func Load(path string, known map[string]Traits) (c *Config, warnings []Fault, er
 	if err != nil {
 		return nil, nil, fmt.Errorf("read configuration: %w", err)
 	}
-	defer file.Close()
+	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, int64(maxFile)+1))
 	if err != nil {
 		return nil, nil, fmt.Errorf("read configuration: %w", err)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,7 +122,8 @@ tidegate.toml:27:3: route[1].upstream: want the name of one of the [[upstream]] 
 func TestSyntaxErrorStandsAlone(t *testing.T) {
 	for _, row := range []struct{ name, text, want string }{
 		{"no value", "a = 1\nb = \nc = [", "t.toml:2:5: want valid TOML: unexpected character U+000A at start of value"},
-		{"key twice", "[log]\nlevel = \"info\"\nlevel = \"warn\"", "t.toml:3:1: want valid TOML: key level is already defined"},
+		{"key twice", "[log]\nlevel = \"info\"\nlevel = \"warn\"",
+			"t.toml:3:1: want valid TOML: key level is already defined"},
 		{"too long", strings.Repeat("#", int(maxFile)+1), "t.toml:1:1: want a file of at most 1MiB"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -189,8 +191,26 @@ func TestValidateAfterChange(t *testing.T) {
 tidegate.toml:1:1: limits.sessions: want 1 to 1000000
 tidegate.toml:9:12: route[0].upstream = "moon": want the name of one of the [[upstream]] tables: "arena"
 `)
-	_, err = Default().Validate(known)
+}
+
+func TestValidateWithoutFile(t *testing.T) {
+	c := Default()
+	_, err := c.Validate(known)
 	check(t, err, "listener: want at least one [[listener]] table")
+
+	at := netip.MustParseAddrPort("127.0.0.1:7777")
+	c.Listeners = []Listener{
+		{Name: "a", Address: at, Protocols: []string{"raknet"}, Route: "a"},
+		{Name: "b", Address: at, Protocols: []string{"raknet"}, Route: "b"},
+	}
+	c.Routes = []Route{{Name: "a", Upstream: "a", Queue: MiB}}
+	c.Upstreams = []Upstream{{Name: "a", Protocol: "raknet", Servers: []netip.AddrPort{at}, RetryAfter: seconds(1)}}
+	_, err = c.Validate(known)
+	check(t, err, `
+listener[1].address = "127.0.0.1:7777": want an address and port of its own; listener[0] takes 127.0.0.1:7777
+listener[1].route = "b": want the name of one of the [[route]] tables: "a"
+upstream[0].servers[0] = "127.0.0.1:7777": want a game server; this is listener[0] of Tidegate itself
+`)
 }
 
 func FuzzParse(f *testing.F) {

@@ -39,7 +39,8 @@ func TestSizeText(t *testing.T) {
 			t.Errorf("%d.String() = %q, want %q", int64(want), s, text)
 		}
 	}
-	for _, text := range []string{"", "2", "MiB", "2MB", "2 MiB", "-1B", "1.5MiB", "8589934592GiB", "9223372036854775808B"} {
+	for _, text := range []string{"", "2", "MiB", "2MB", "2 MiB", "-1B", "1.5MiB", "8589934592GiB",
+		"9223372036854775808B"} {
 		if err := new(Size).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%q was read", text)
 		}

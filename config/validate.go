@@ -76,6 +76,9 @@ func (v *validator) raknet(table string, o RakNet) {
 	within(v.report, child(table, "timeout"), o.Timeout, seconds(1), seconds(300))
 }
 
+// maxPayload leaves room for Riptide's headers in the largest datagram that any protocol here reads or writes.
+const maxPayload = 4090
+
 func (v *validator) riptide() {
 	o := v.Riptide
 	within(v.report, "riptide.heartbeat", o.Heartbeat, milliseconds(100), seconds(60))
@@ -84,7 +87,7 @@ func (v *validator) riptide() {
 		v.fault("riptide.timeout", o.Timeout, fmt.Sprintf("longer than riptide.heartbeat, which is %s", o.Heartbeat))
 	}
 	within(v.report, "riptide.connect_attempts", o.ConnectAttempts, 1, 100)
-	within(v.report, "riptide.max_payload", o.MaxPayload, 1, 1225)
+	within(v.report, "riptide.max_payload", o.MaxPayload, 1, maxPayload)
 }
 
 // within reports a value outside low to high, both allowed.
