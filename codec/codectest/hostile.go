@@ -1,0 +1,128 @@
+package codectest
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"time"
+)
+
+const (
+	hostileSeeds      = 20
+	hostileDatagrams  = 400 // injected into one simulation
+	hostileSamples    = 64  // genuine datagrams remembered of each direction
+	hostileMaxRandom  = 100 // bytes of a random datagram, usually
+	hostileMaxLong    = 1500
+	hostileMaxChanges = 4
+)
+
+// hostility makes datagrams that a peer, or somebody who forges its address, might send.
+type hostility struct {
+	rng     *rand.Rand
+	samples [][]byte // genuine datagrams, all delivered by now
+	seen    int
+}
+
+// observe remembers a genuine datagram, or every so often not.
+func (h *hostility) observe(datagram []byte) {
+	h.seen++
+	if len(h.samples) < hostileSamples {
+		h.samples = append(h.samples, append([]byte(nil), datagram...))
+	} else if i := h.rng.IntN(h.seen); i < hostileSamples {
+		h.samples[i] = append(h.samples[i][:0], datagram...)
+	}
+}
+
+// next returns a hostile datagram, and whether a forger made it up: replays and cut-off ones only repeat what the
+// peer has said.
+func (h *hostility) next() (datagram []byte, forged bool) {
+	if len(h.samples) == 0 {
+		return h.random(), true
+	}
+	genuine := append([]byte(nil), h.samples[h.rng.IntN(len(h.samples))]...)
+	switch h.rng.IntN(6) {
+	case 0:
+		return h.random(), true
+	case 1:
+		return genuine, false
+	case 2:
+		return genuine[:h.rng.IntN(len(genuine))], false
+	case 3:
+		return append(genuine[:1+h.rng.IntN(len(genuine))], h.random()...), true
+	default:
+		for range 1 + h.rng.IntN(hostileMaxChanges) {
+			genuine[h.rng.IntN(min(len(genuine), 32))] = byte(h.rng.Uint32())
+		}
+		return genuine, true
+	}
+}
+
+func (h *hostility) random() []byte {
+	size := h.rng.IntN(hostileMaxRandom)
+	if h.rng.IntN(20) == 0 {
+		size = h.rng.IntN(hostileMaxLong)
+	}
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(h.rng.Uint32())
+	}
+	return b
+}
+
+// checkHostile plays sessions under a rain of hostile datagrams. Those that cannot change a session must not: it
+// survives, and all reliable traffic arrives. If there are others, they may do to the session what they like, but
+// nothing may panic and the contract's order of events holds.
+func checkHostile(t tb, c *Config) {
+	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
+		p := connectedPair(r, c, seed)
+		if p == nil {
+			return
+		}
+		p.rain(func(datagram []byte, forged bool) bool {
+			return forged && c.Forges != nil && c.Forges(datagram)
+		})
+		p.runUntilSettled(false)
+		p.closeAndCheck(p.client, c.Leaves[0].Said)
+	})
+	if c.Forges == nil {
+		return
+	}
+	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
+		p := connectedPair(r, c, seed)
+		if p == nil {
+			return
+		}
+		p.up.lenient, p.down.lenient = true, true
+		p.rain(func([]byte, bool) bool { return false })
+		p.net.Run(settleLimit)
+		p.closeAndCheck(p.client, c.Leaves[0].Said)
+	})
+}
+
+// rain plans traffic and injects hostile datagrams in all directions while it flows, but for those to skip. Copies of
+// genuine datagrams come after the originals.
+func (p *pair) rain(skip func(datagram []byte, forged bool) bool) {
+	modes := p.c.modes()
+	p.client.plan, p.server.plan = p.compose(modes), p.compose(modes)
+	p.up.strange, p.down.strange = true, true
+	toServer, toClient := &hostility{rng: p.rng}, &hostility{rng: p.rng}
+	p.net.SetTap(func(from, _ netip.AddrPort, datagram []byte) {
+		sender := toServer
+		if from == serverAddr {
+			sender = toClient
+		}
+		copied := append([]byte(nil), datagram...)
+		p.net.After(clear20.Latency+time.Millisecond, func() { sender.observe(copied) })
+	})
+	for range hostileDatagrams {
+		p.net.Run(time.Millisecond)
+		for _, way := range []struct {
+			from, to netip.AddrPort
+			h        *hostility
+		}{{clientAddr, serverAddr, toServer}, {serverAddr, clientAddr, toClient}, {strangerAddr, serverAddr, toServer}} {
+			if datagram, forged := way.h.next(); !skip(datagram, forged) {
+				p.net.Inject(0, way.from, way.to, datagram)
+			}
+		}
+	}
+	p.net.SetTap(nil)
+}

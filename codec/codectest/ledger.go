@@ -1,0 +1,166 @@
+package codectest
+
+import (
+	"bytes"
+
+	"tidegate/codec"
+)
+
+// ledger knows every message accepted in one direction and what became of it.
+type ledger struct {
+	c         *Config
+	r         *report
+	name      string
+	direction uint32
+	records   []record
+	ordered   [256][]uint32              // indexes of ReliableOrdered messages on each channel, as sent
+	inOrder   [256]int                   // how many of them have arrived
+	newest    [codec.Notify + 1][256]int // of each mode and channel, the newest to arrive, by index plus 1
+	lastSent  [256]int                   // on each channel, the last message in any mode that has channels, likewise
+	tip       [256]int                   // on each channel, the newest such message to arrive, likewise
+	lenient   bool                       // forged datagrams may have changed anything; only receipts count
+	strange   bool                       // datagrams are replayed and made up; what they carry may be received too
+	unsettled int                        // index before which everything is settled
+	scratch   []byte
+}
+
+// record is one accepted message.
+type record struct {
+	mode      codec.Mode
+	channel   uint8
+	id        uint16
+	size      int
+	pad       uint8
+	receipt   bool
+	arrivals  int
+	answers   int
+	delivered bool
+}
+
+// compose returns the next message of the direction. Its payload is the ledger's until the next call.
+func (l *ledger) compose(mode codec.Mode, channel uint8, size int, pad uint8, receipt bool) codec.Message {
+	index := uint32(len(l.records))
+	l.scratch = l.c.appendPayload(l.scratch[:0], l.direction, index, size, pad)
+	m := codec.Message{Payload: l.scratch, Pad: pad, Mode: mode, Channel: channel}
+	if l.c.IDs.Has(mode) {
+		m.HasID, m.ID = true, uint16(index*2039)
+	}
+	if receipt {
+		m.Receipt = codec.Receipt(index + 1)
+	}
+	return m
+}
+
+// accepted notes that Send took the message that compose returned last, and spoils its payload, which was only lent.
+func (l *ledger) accepted(m codec.Message) {
+	index := len(l.records)
+	l.records = append(l.records, record{
+		mode: m.Mode, channel: m.Channel, id: m.ID, size: len(m.Payload), pad: m.Pad, receipt: m.Receipt != 0,
+	})
+	if hasChannel(m.Mode) {
+		l.lastSent[m.Channel] = index + 1
+	}
+	if m.Mode == codec.ReliableOrdered {
+		l.ordered[m.Channel] = append(l.ordered[m.Channel], uint32(index))
+	}
+	for i := range m.Payload {
+		m.Payload[i] = 0xee
+	}
+}
+
+// arrived checks a Received event, which may be several messages joined.
+func (l *ledger) arrived(m codec.Message) {
+	rest := m.Payload
+	for {
+		index, size, ok := l.c.parsePayload(rest, l.direction)
+		if !ok || int(index) >= len(l.records) || size > len(rest) || (size < len(rest) && !l.c.Joins) {
+			if l.strange {
+				return
+			}
+			l.complain("%v message of %d bytes received that nobody sent: %.40x", m.Mode, len(m.Payload), m.Payload)
+			return
+		}
+		m.Payload, rest = rest[:size], rest[size:]
+		l.compare(m, index)
+		l.count(index)
+		if len(rest) == 0 {
+			return
+		}
+	}
+}
+
+// compare checks that a message arrived as it was sent.
+func (l *ledger) compare(m codec.Message, index uint32) {
+	rec := &l.records[index]
+	l.scratch = l.c.appendPayload(l.scratch[:0], l.direction, index, rec.size, rec.pad)
+	if !bytes.Equal(m.Payload, l.scratch) || m.Pad != rec.pad {
+		l.complain("message %d arrived with other bytes, or pad %d instead of %d", index, m.Pad, rec.pad)
+	}
+	if m.HasID != l.c.IDs.Has(rec.mode) || m.ID != rec.id {
+		l.complain("message %d arrived with ID %d (%v), sent with %d", index, m.ID, m.HasID, rec.id)
+	}
+	if m.Channel != rec.channel {
+		l.complain("message %d arrived on channel %d, sent on %d", index, m.Channel, rec.channel)
+	}
+	if !l.c.ModesBlur && m.Mode != rec.mode && m.Mode != strengthened(rec.mode) {
+		l.complain("message %d arrived as %v, sent as %v", index, m.Mode, rec.mode)
+	}
+}
+
+// strengthened is the mode that a codec may send a message in for its size.
+func strengthened(m codec.Mode) codec.Mode {
+	switch m {
+	case codec.Unreliable:
+		return codec.Reliable
+	case codec.UnreliableSequenced:
+		return codec.ReliableSequenced
+	}
+	return m
+}
+
+// count checks that a message arrives as often and in the order that its mode promises.
+func (l *ledger) count(index uint32) {
+	rec := &l.records[index]
+	rec.arrivals++
+	if mayRepeat := rec.mode == codec.Unreliable && (l.c.Repeats || l.strange); rec.arrivals > 1 && !mayRepeat {
+		l.complain("%v message %d arrived %d times", rec.mode, index, rec.arrivals)
+	}
+	newest := &l.newest[rec.mode][rec.channel]
+	switch rec.mode {
+	case codec.ReliableOrdered:
+		expected := l.ordered[rec.channel][min(l.inOrder[rec.channel], len(l.ordered[rec.channel])-1)]
+		if index != expected {
+			l.complain("%v message %d arrived out of order on channel %d, want %d", rec.mode, index, rec.channel, expected)
+		}
+		l.inOrder[rec.channel]++
+	case codec.UnreliableSequenced, codec.ReliableSequenced, codec.Notify:
+		if int(index) < *newest {
+			l.complain("%v message %d arrived on channel %d after %d", rec.mode, index, rec.channel, *newest-1)
+		}
+	}
+	*newest = max(*newest, int(index)+1)
+	if hasChannel(rec.mode) {
+		l.tip[rec.channel] = max(l.tip[rec.channel], int(index)+1)
+	}
+}
+
+// answered checks a Delivered or Lost event.
+func (l *ledger) answered(receipt codec.Receipt, delivered bool) {
+	index := int(receipt) - 1
+	if index < 0 || index >= len(l.records) || !l.records[index].receipt {
+		l.r.Errorf("%s: receipt %d answered that nobody asked for", l.name, receipt)
+		return
+	}
+	rec := &l.records[index]
+	if rec.answers++; rec.answers > 1 {
+		l.r.Errorf("%s: receipt of %v message %d answered %d times", l.name, rec.mode, index, rec.answers)
+	}
+	rec.delivered = delivered
+}
+
+// complain reports what no honest network does; in a simulation with forged datagrams it does not count.
+func (l *ledger) complain(format string, args ...any) {
+	if !l.lenient {
+		l.r.Errorf(l.name+": "+format, args...)
+	}
+}

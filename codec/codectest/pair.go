@@ -1,0 +1,152 @@
+package codectest
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/simnet"
+)
+
+const (
+	clientName = "client"
+	serverName = "server"
+	helloSize  = 20
+)
+
+// settleLimit is how much virtual time the promised deliveries may take in any weather of the suite.
+const settleLimit = 2 * time.Minute
+
+var (
+	clientAddr   = netip.MustParseAddrPort("192.0.2.1:40000")
+	serverAddr   = netip.MustParseAddrPort("198.51.100.1:7777")
+	strangerAddr = netip.MustParseAddrPort("203.0.113.1:50000")
+)
+
+// pair is a client and a server of one protocol in a network.
+type pair struct {
+	c      *Config
+	r      *report
+	net    *simnet.Net
+	rng    *rand.Rand
+	client *side
+	server *side
+	node   *serverNode
+	up     *ledger // client to server
+	down   *ledger // server to client
+	hello  codec.Hello
+}
+
+// newPair makes a server that waits in the given weather, and a client that has yet to dial.
+func newPair(r *report, c *Config, seed uint64, weather simnet.Weather) *pair {
+	p := &pair{
+		c: c, r: r,
+		net:  simnet.New(r, seed, weather),
+		rng:  rand.New(rand.NewPCG(seed, 1)),
+		up:   &ledger{c: c, r: r, name: "client to server", direction: 1},
+		down: &ledger{c: c, r: r, name: "server to client", direction: 2},
+	}
+	p.client = &side{name: clientName, c: c, r: r, rng: p.rng, out: p.up, in: p.down}
+	p.server = &side{name: serverName, c: c, r: r, rng: p.rng, out: p.down, in: p.up}
+	p.server.admitID = uint16(1 + p.rng.IntN(1000))
+	return p
+}
+
+// dial brings both protocols into the network and opens the connection.
+func (p *pair) dial(make func(seed uint64) (server, client codec.Protocol), seed uint64) {
+	server, client := make(seed)
+	p.node = &serverNode{protocol: server, r: p.r, self: serverAddr, client: clientAddr, side: p.server}
+	p.net.Add(p.node, serverAddr)
+	p.composeHello()
+	data := append([]byte(nil), p.hello.Data...)
+	lent := p.hello
+	lent.Data = data
+	p.client.conn = client.Dial(p.net.Now(), serverAddr, lent)
+	clear(data)
+	p.net.Add(&clientNode{side: p.client, self: clientAddr, server: serverAddr}, clientAddr)
+}
+
+func (p *pair) composeHello() {
+	if p.c.HelloData {
+		p.hello.Pad = p.c.Pads[p.rng.IntN(len(p.c.Pads))]
+		p.hello.Data = p.c.appendFiller(nil, p.rng.Uint32(), 1+p.rng.IntN(helloSize), p.hello.Pad)
+	}
+	if p.c.HelloIdentity {
+		p.hello.Identity = p.rng.Uint64() | 1
+	}
+}
+
+// connect runs until both sides are connected, and checks what they were told. It reports false if the attempt ended
+// without a session, which only bad weather excuses.
+func (p *pair) connect() bool {
+	p.net.RunUntil(p.c.DialTimeout, func() bool {
+		return p.client.connected && p.server.connected || p.client.over || p.server.over
+	})
+	if !p.client.connected || !p.server.connected {
+		return false
+	}
+	p.checkHandshake()
+	return !p.r.Failed()
+}
+
+// checkHandshake checks what the sides of a connected pair were told of each other.
+func (p *pair) checkHandshake() {
+	asked := &p.server.asked
+	if !p.server.wasAsked {
+		p.r.Errorf("server: Connected without Asked")
+	}
+	if sent := p.hello; p.c.HelloData && string(asked.Payload) != string(sent.Data) || asked.Pad != sent.Pad {
+		p.r.Errorf("server: Asked brings data %x pad %d, want %x pad %d", asked.Payload, asked.Pad, sent.Data, sent.Pad)
+	}
+	if p.c.HelloIdentity && asked.Identity != p.hello.Identity {
+		p.r.Errorf("server: Asked brings identity %x, want %x", asked.Identity, p.hello.Identity)
+	}
+	if p.c.ClientIDs && p.client.clientID != p.server.admitID {
+		p.r.Errorf("client: told to be client %d, want %d", p.client.clientID, p.server.admitID)
+	}
+}
+
+// mustConnect is connect in weather that excuses nothing.
+func (p *pair) mustConnect() bool {
+	if p.connect() {
+		return true
+	}
+	p.r.Errorf("no session: client connected %v, over %v (%v); server asked %v, connected %v, over %v (%v)",
+		p.client.connected, p.client.over, p.client.goodbye.Reason,
+		p.server.wasAsked, p.server.connected, p.server.over, p.server.goodbye.Reason)
+	return false
+}
+
+// connected returns a pair with a session in clear weather, or nil.
+func connectedPair(r *report, c *Config, seed uint64) *pair {
+	p := newPair(r, c, seed, clear20)
+	p.dial(c.New, seed)
+	if !p.mustConnect() {
+		return nil
+	}
+	return p
+}
+
+// runUntilOver runs until both sides are disconnected, which must happen within the time-out.
+func (p *pair) runUntilOver() {
+	limit := max(p.c.Timeout, p.c.DialTimeout)
+	p.net.RunUntil(limit, func() bool { return p.client.over && p.server.over })
+	for _, s := range []*side{p.client, p.server} {
+		if !s.over {
+			p.r.Errorf("%s: no Disconnected within %v", s.name, limit)
+		}
+	}
+	p.up.checkReceipts()
+	p.down.checkReceipts()
+}
+
+// closeAndCheck ends a session that is quiet: the side closes, both are disconnected, and nothing comes after that.
+func (p *pair) closeAndCheck(s *side, why codec.Goodbye) {
+	s.close(p.net.Now(), why)
+	if err := s.conn.Send(p.net.Now(), codec.Message{Payload: []byte("late"), Mode: p.c.modes()[0]}); !isClosed(err) {
+		p.r.Errorf("%s: Send after Close: %v, want ErrClosed", s.name, err)
+	}
+	p.runUntilOver()
+	p.net.Run(time.Second)
+}

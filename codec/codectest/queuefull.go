@@ -1,0 +1,54 @@
+package codectest
+
+import (
+	"errors"
+	"time"
+
+	"tidegate/codec"
+)
+
+const (
+	fillSize  = 1000      // bytes of the messages that fill a queue
+	maxFill   = 100_000   // of them must be enough to reach any bound
+	fillLimit = time.Hour // of virtual time, for a full queue to empty
+)
+
+// checkQueueFull sends without transmitting until the queue is full: the bound exists, what was accepted arrives, what
+// was refused does not.
+func checkQueueFull(t tb, c *Config) {
+	for _, m := range c.modes() {
+		if !m.IsReliable() {
+			continue // an unreliable message over the bound may be dropped instead
+		}
+		simulate(t, m.String(), func(r *report) {
+			p := connectedPair(r, c, 1)
+			if p == nil {
+				return
+			}
+			p.fill(m)
+			if !p.net.RunUntil(fillLimit, p.up.settled) {
+				r.Errorf("a full queue did not empty within %v", fillLimit)
+			}
+			p.up.checkArrivals(false)
+			p.closeAndCheck(p.client, c.Leaves[0].Said)
+		})
+	}
+}
+
+// fill sends from the client until it gets ErrFull.
+func (p *pair) fill(m codec.Mode) {
+	size := min(fillSize, p.c.MaxPayload(m)-maxIDSize)
+	for range maxFill {
+		message := p.up.compose(m, 0, size, 0, true)
+		err := p.client.conn.Send(p.net.Now(), message)
+		if errors.Is(err, codec.ErrFull) {
+			return
+		}
+		if err != nil {
+			p.r.Errorf("Send to a queue not full: %v", err)
+			return
+		}
+		p.up.accepted(message)
+	}
+	p.r.Errorf("no ErrFull after %d messages of %d bytes", maxFill, size)
+}

@@ -1,0 +1,65 @@
+package codectest
+
+import (
+	"fmt"
+
+	"tidegate/internal/simnet"
+)
+
+// tb is the part of testing.TB that the suite uses, so that its own tests can watch it fail.
+type tb interface {
+	Helper()
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+const (
+	maxErrors      = 5 // of one simulation; later ones are usually echoes of the first
+	maxFailedSeeds = 3 // of one check
+)
+
+// report gathers what one simulation finds wrong.
+type report struct {
+	t        tb
+	what     string
+	errors   int
+	cleanups []func()
+}
+
+func (r *report) Helper()                         { r.t.Helper() }
+func (r *report) Logf(format string, args ...any) { r.t.Logf(format, args...) }
+func (r *report) Failed() bool                    { return r.errors > 0 }
+func (r *report) Cleanup(f func())                { r.cleanups = append(r.cleanups, f) }
+
+func (r *report) Errorf(format string, args ...any) {
+	r.t.Helper()
+	if r.errors++; r.errors <= maxErrors {
+		r.t.Errorf("%s: %s", r.what, fmt.Sprintf(format, args...))
+	}
+}
+
+// simulate runs one simulation, and logs its trace if it fails. It reports whether all went well.
+func simulate(t tb, what string, run func(r *report)) bool {
+	t.Helper()
+	r := &report{t: t, what: what}
+	run(r)
+	for _, f := range r.cleanups {
+		f()
+	}
+	return !r.Failed()
+}
+
+// simulateSeeds runs a simulation for each of n seeds, or until enough have failed to tell the story.
+func simulateSeeds(t tb, n int, run func(r *report, seed uint64)) {
+	t.Helper()
+	failed := 0
+	for _, seed := range simnet.Seeds(n) {
+		if !simulate(t, fmt.Sprintf("seed %d", seed), func(r *report) { run(r, seed) }) {
+			failed++
+		}
+		if failed == maxFailedSeeds {
+			t.Logf("stopped after %d failed seeds", failed)
+			return
+		}
+	}
+}

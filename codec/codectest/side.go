@@ -1,0 +1,208 @@
+package codectest
+
+import (
+	"errors"
+	"hash/maphash"
+	"math/rand/v2"
+	"time"
+
+	"tidegate/codec"
+)
+
+const (
+	maxRound         = 20_000 // events of one Poll round, datagrams of one Transmit round
+	maxAdvances      = 2000   // Advance calls in a virtual second
+	guardBytes       = 8      // before the room given to Transmit
+	guard       byte = 0xc3
+)
+
+// side is one Conn under observation, with the application behind it. It obeys both laws of the contract, and reports
+// every event that breaks a promise.
+type side struct {
+	name string
+	c    *Config
+	r    *report
+	rng  *rand.Rand
+	conn codec.Conn
+	out  *ledger // what this side sends
+	in   *ledger // what the peer sends it
+
+	onReceived func(codec.Message) // instead of the ledger, if set
+	plan       []planned           // what the application sends, by time
+	asked      codec.Event
+	admitAfter time.Duration // how long the application thinks about Asked; negative: for ever
+	admitAt    time.Time
+	admitID    uint16
+
+	wasAsked, connected, over bool
+	silent                    bool          // over, and its last Transmit round is done
+	clientID                  uint16        // told by Connected
+	goodbye                   codec.Goodbye // told by Disconnected
+	joined, left              []uint16
+
+	lent       []lent
+	buffer     []byte    // for Transmit
+	advancedAt time.Time // of an Advance that has not been followed by a Transmit round; else zero
+	second     int64     // the virtual second that advances counts
+	advances   int
+}
+
+// planned is a message the application will send.
+type planned struct {
+	at      time.Time
+	mode    codec.Mode
+	channel uint8
+	size    int
+	pad     uint8
+	receipt bool
+}
+
+// lent is a payload from Poll, which must stay as it is until the next input.
+type lent struct {
+	payload []byte
+	sum     uint64
+}
+
+var sumSeed = maphash.MakeSeed()
+
+// receive gives the Conn a datagram and drains it, and sometimes advances it early, which must be harmless.
+func (s *side) receive(now time.Time, datagram []byte) {
+	// What is dropped and why is the codec's own affair; that it does not matter shows in the ledger.
+	_ = s.conn.Receive(now, datagram)
+	s.drain(now)
+	if !s.over && s.rng.IntN(4) == 0 {
+		s.conn.Advance(now)
+		s.drain(now)
+	}
+}
+
+// advance runs what is due in the Conn and in the application.
+func (s *side) advance(now time.Time) {
+	if due := s.conn.NextTimeout(); !due.IsZero() && !due.After(now) {
+		s.conn.Advance(now)
+		s.drain(now)
+		s.advancedAt = now
+		s.countAdvance(now)
+	}
+	if !s.admitAt.IsZero() && !s.admitAt.After(now) {
+		s.admitAt = time.Time{}
+		s.conn.Admit(now, s.admitID)
+		s.drain(now)
+	}
+	for len(s.plan) > 0 && !s.plan[0].at.After(now) {
+		next := s.plan[0]
+		s.plan = s.plan[1:]
+		if !s.over {
+			s.send(now, next)
+		}
+	}
+}
+
+// countAdvance bounds how often a Conn wants to be woken.
+func (s *side) countAdvance(now time.Time) {
+	if second := now.Unix(); second != s.second {
+		s.second, s.advances = second, 0
+	}
+	if s.advances++; s.advances == maxAdvances {
+		s.r.Errorf("%s: busy: asked for %d Advance calls within a virtual second", s.name, maxAdvances)
+	}
+}
+
+// send sends one message that the Conn has to accept, unless its queue is full.
+func (s *side) send(now time.Time, p planned) {
+	m := s.out.compose(p.mode, p.channel, p.size, p.pad, p.receipt)
+	switch err := s.conn.Send(now, m); {
+	case err == nil:
+		s.out.accepted(m)
+	case !errors.Is(err, codec.ErrFull):
+		s.r.Errorf("%s: Send of %d bytes %v: %v", s.name, p.size, p.mode, err)
+	}
+}
+
+// close says goodbye and drains. The goodbye's data is spoiled, since it was only lent.
+func (s *side) close(now time.Time, why codec.Goodbye) {
+	why.Data = append([]byte(nil), why.Data...)
+	s.conn.Close(now, why)
+	for i := range why.Data {
+		why.Data[i] = 0xee
+	}
+	s.drain(now)
+}
+
+// drain polls until there is nothing left, and checks that the payloads of the round stayed as they were.
+func (s *side) drain(now time.Time) {
+	s.lent = s.lent[:0]
+	for range maxRound {
+		e, ok := s.conn.Poll()
+		if !ok {
+			for _, l := range s.lent {
+				if maphash.Bytes(sumSeed, l.payload) != l.sum {
+					s.r.Errorf("%s: a payload changed within its Poll round", s.name)
+				}
+			}
+			return
+		}
+		s.lent = append(s.lent, lent{e.Payload, maphash.Bytes(sumSeed, e.Payload)})
+		s.handle(now, e)
+	}
+	s.r.Errorf("%s: Poll round did not end after %d events", s.name, maxRound)
+}
+
+// transmit returns the next datagram appended to b.
+func (s *side) transmit(now time.Time, b []byte) ([]byte, bool) {
+	if s.buffer == nil {
+		s.buffer = make([]byte, guardBytes, guardBytes+codec.MaxDatagram)
+		for i := range s.buffer {
+			s.buffer[i] = guard
+		}
+	}
+	out, ok := s.conn.Transmit(now, s.buffer)
+	if !ok {
+		s.checkMovedOn()
+		return b, false
+	}
+	if !s.appended(out) {
+		s.r.Errorf("%s: Transmit did not append one datagram of 1 to %d bytes", s.name, codec.MaxDatagram)
+		return b, false
+	}
+	return append(b, out[guardBytes:]...), true
+}
+
+// appended reports whether out is the buffer given to Transmit, its bytes untouched, with one datagram after them.
+func (s *side) appended(out []byte) bool {
+	if len(out) <= guardBytes || len(out) > guardBytes+codec.MaxDatagram || &out[0] != &s.buffer[0] {
+		return false
+	}
+	for _, b := range out[:guardBytes] {
+		if b != guard {
+			return false
+		}
+	}
+	return true
+}
+
+// checkMovedOn checks, once everything is sent, that the last Advance has moved the timeout on.
+func (s *side) checkMovedOn() {
+	if next := s.conn.NextTimeout(); !s.advancedAt.IsZero() && !next.IsZero() && !next.After(s.advancedAt) {
+		s.r.Errorf("%s: busy: NextTimeout does not move on: Advance at %v leaves %v", s.name, s.advancedAt, next)
+		s.over = true
+	}
+	s.advancedAt = time.Time{}
+}
+
+// nextTimeout is when the Conn or the application wants to be advanced.
+func (s *side) nextTimeout() time.Time {
+	next := earliest(s.conn.NextTimeout(), s.admitAt)
+	if len(s.plan) > 0 {
+		next = earliest(next, s.plan[0].at)
+	}
+	return next
+}
+
+// earliest is the earlier of two times, of which zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

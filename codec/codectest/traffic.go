@@ -1,0 +1,164 @@
+package codectest
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+const (
+	trafficMessages = 40 // in each direction of one simulation
+	wrapSeeds       = 20
+	maxGap          = 20  // milliseconds between two sends
+	usualSize       = 200 // bytes; most messages are shorter
+	largeSize       = 3000
+	quiet           = 2 * time.Second // for what is under way to arrive
+	excusedShare    = 10              // one in so many handshakes may fail in foul weather
+)
+
+// trafficChecks are each mode, and all together, in each weather; and foul weather again where counters wrap.
+func trafficChecks(c *Config) []check {
+	var list []check
+	modes := c.modes()
+	for _, w := range weathers {
+		for _, m := range modes {
+			list = append(list, trafficCheck(w, m.String(), c.New, []codec.Mode{m}))
+		}
+		list = append(list, trafficCheck(w, "mixed", c.New, modes))
+	}
+	if c.NearWrap != nil {
+		w := foul
+		w.name, w.seeds = "wrap", wrapSeeds
+		list = append(list, trafficCheck(w, "mixed", c.NearWrap, modes))
+		for _, m := range modes {
+			list = append(list, trafficCheck(w, m.String(), c.NearWrap, []codec.Mode{m}))
+		}
+	}
+	return list
+}
+
+// factory makes the protocols of a simulation, as Config.New does.
+type factory = func(seed uint64) (server, client codec.Protocol)
+
+func trafficCheck(w weather, what string, make factory, modes []codec.Mode) check {
+	return check{"traffic/" + w.name + "/" + what, func(t tb, c *Config) {
+		runs, failedHandshakes := 0, 0
+		simulateSeeds(t, w.seeds, func(r *report, seed uint64) {
+			runs++
+			digest, ok := traffic(r, c, w, make, modes, seed)
+			if !ok {
+				failedHandshakes++
+			}
+			if runs > 1 {
+				return
+			}
+			if again, _ := traffic(r, c, w, make, modes, seed); again != digest {
+				r.Errorf("two simulations of one seed differ: the codec depends on more than its input")
+			}
+		})
+		if failedHandshakes > 0 && (!w.excuse || failedHandshakes > 1+runs/excusedShare) {
+			t.Errorf("%d of %d handshakes failed", failedHandshakes, runs)
+		}
+	}}
+}
+
+// traffic plays one session: both sides send, everything promised arrives, one side leaves. It reports false if
+// there was no session, and the digest of all datagrams.
+func traffic(r *report, c *Config, w weather, make factory, modes []codec.Mode, seed uint64) (uint64, bool) {
+	p := newPair(r, c, seed, w.net)
+	if c.CalmHandshake {
+		p.net.SetWeather(clear20)
+	}
+	p.server.admitAfter = time.Duration(p.rng.IntN(2)) * 30 * time.Millisecond
+	p.dial(make, seed)
+	eager := seed%2 == 0 && !c.CalmHandshake
+	if eager {
+		p.client.plan = p.compose(modes)
+	}
+	if !p.connect() {
+		return p.net.Digest(), false
+	}
+	p.net.SetWeather(w.net)
+	if !eager {
+		p.client.plan = p.compose(modes)
+	}
+	p.server.plan = p.compose(modes)
+	p.runUntilSettled(w.calm)
+	p.checkStats(w)
+	leaver, why := p.client, c.Leaves[0].Said
+	if seed%3 == 0 {
+		leaver = p.server
+	}
+	p.closeAndCheck(leaver, why)
+	return p.net.Digest(), true
+}
+
+// compose plans the traffic of one direction: bursts and pauses, small messages and a few large ones.
+func (p *pair) compose(modes []codec.Mode) []planned {
+	at := p.net.Now()
+	plan := make([]planned, trafficMessages)
+	for i := range plan {
+		if p.rng.IntN(3) > 0 {
+			at = at.Add(time.Duration(p.rng.IntN(maxGap)) * time.Millisecond)
+		}
+		m := modes[p.rng.IntN(len(modes))]
+		plan[i] = planned{at: at, mode: m, size: p.size(m), receipt: p.rng.IntN(4) > 0}
+		plan[i].pad = p.c.Pads[p.rng.IntN(len(p.c.Pads))]
+		if hasChannel(m) {
+			plan[i].channel = uint8(p.rng.IntN(p.c.Channels))
+		}
+	}
+	return plan
+}
+
+// hasChannel reports whether the mode's promise is one about an ordering channel.
+func hasChannel(m codec.Mode) bool {
+	return m == codec.ReliableOrdered || m == codec.ReliableSequenced || m == codec.UnreliableSequenced
+}
+
+func (p *pair) size(m codec.Mode) int {
+	limit := usualSize
+	if p.rng.IntN(10) == 0 {
+		limit = largeSize
+	}
+	smallest := p.c.smallest()
+	limit = min(limit, p.c.MaxPayload(m)-maxIDSize)
+	return smallest + p.rng.IntN(max(limit-smallest, 1))
+}
+
+// maxIDSize is how many bytes more the longest message ID may take than ID 1, to which MaxPayload refers.
+const maxIDSize = 2
+
+// runUntilSettled lets the planned traffic run and checks what came of it.
+func (p *pair) runUntilSettled(calm bool) {
+	settled := p.net.RunUntil(settleLimit, func() bool {
+		return len(p.client.plan) == 0 && len(p.server.plan) == 0 && p.up.settled() && p.down.settled()
+	})
+	p.net.Run(quiet)
+	if !settled {
+		p.r.Errorf("promised deliveries outstanding after %v", settleLimit)
+	}
+	for _, s := range []*side{p.client, p.server} {
+		if s.over {
+			p.r.Errorf("%s: the session ended by itself: %v", s.name, s.goodbye.Reason)
+		}
+	}
+	p.up.checkArrivals(calm)
+	p.down.checkArrivals(calm)
+}
+
+// checkStats checks the figures that any protocol can know after a session's traffic.
+func (p *pair) checkStats(w weather) {
+	for _, s := range []*side{p.client, p.server} {
+		stats := s.conn.Stats()
+		if stats.Sent == 0 || stats.Received == 0 {
+			p.r.Errorf("%s: Stats count %d datagrams sent, %d received", s.name, stats.Sent, stats.Received)
+		}
+		if stats.RTT != 0 && w.calm && (stats.RTT < 2*w.net.Latency || stats.RTT > 2*w.net.Latency+time.Second) {
+			p.r.Errorf("%s: Stats.RTT = %v with a latency of %v", s.name, stats.RTT, w.net.Latency)
+		}
+		if !p.net.RunUntil(quiet, func() bool { return s.conn.Stats().Queued == 0 }) {
+			p.r.Errorf("%s: Stats.Queued = %d after all was acknowledged", s.name, stats.Queued)
+		}
+	}
+}
