@@ -23,7 +23,7 @@ func newLoop(relay *Relay, poller netio.Poller) *loop {
 // run turns until the Relay is drained.
 func (l *loop) run() error {
 	defer close(l.done)
-	defer l.poller.Close()
+	defer func() { _ = l.poller.Close() }() // nothing is left to be lost
 	for !l.relay.Drained() {
 		if err := l.poller.Wait(l.relay.NextTimeout()); err != nil {
 			return err

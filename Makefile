@@ -1,0 +1,50 @@
+GO ?= go
+LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@latest
+FUZZTIME ?= 20s
+BENCH ?= .
+BENCHCOUNT ?= 6
+
+.PHONY: help build test race fuzz bench bench-compare lint check demo interop
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+
+build: ## build ./tidegate
+	$(GO) build -trimpath -o tidegate .
+
+test: ## run all tests
+	$(GO) test ./...
+
+race: ## run all tests under the race detector, shuffled; fewer seeds
+	$(GO) test -race -short -shuffle on ./...
+
+fuzz: ## run every fuzz target for FUZZTIME each
+	@set -e; $(GO) list -f '{{.Dir}}' ./... | while read -r dir; do \
+		for target in $$(grep -hso '^func Fuzz[A-Za-z0-9_]*' "$$dir"/*_test.go | sed 's/^func //'); do \
+			echo "$$dir $$target"; \
+			(cd "$$dir" && $(GO) test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) .); \
+		done; \
+	done
+
+bench: ## run the benchmarks; BENCH=pattern, result in bench-new.txt
+	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./... | tee bench-new.txt
+
+bench-compare: ## compare bench-old.txt with bench-new.txt
+	$(BENCHSTAT) bench-old.txt bench-new.txt
+
+lint: ## check format, vet, lint and tidiness
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt the files above"; exit 1; }
+	$(GO) mod tidy -diff
+	$(GO) vet ./...
+	GOOS=darwin $(GO) vet ./...
+	GOOS=windows $(GO) vet ./...
+	$(LINT) run
+
+check: lint test race ## what must pass before a change is handed in
+
+demo: ## show the main job
+	$(GO) run . demo
+
+interop: ## talk to real independent peers; needs Python and Node
+	$(GO) test -tags interop -count 1 ./interop/...
