@@ -87,6 +87,7 @@ type check struct {
 
 // checks is the suite. Traffic comes apart, since it has a matrix of modes and weathers.
 var checks = []check{
+	{"protocol", checkProtocol},
 	{"sizes", checkSizes},
 	{"send-errors", checkSendErrors},
 	{"queue-full", checkQueueFull},

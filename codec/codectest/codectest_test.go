@@ -1,6 +1,8 @@
 package codectest
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,3 +38,85 @@ func toyConfig(fault string) Config {
 }
 
 func TestToyPasses(t *testing.T) { Run(t, toyConfig("")) }
+
+// witness is a tb that notes what is reported.
+type witness struct{ errors []string }
+
+func (*witness) Helper()             {}
+func (*witness) Logf(string, ...any) {}
+
+func (w *witness) Errorf(format string, args ...any) {
+	w.errors = append(w.errors, fmt.Sprintf(format, args...))
+}
+
+// TestBrokenToyFails breaks one promise at a time and names the check that must catch it, and by which words.
+func TestBrokenToyFails(t *testing.T) {
+	for _, test := range []struct{ fault, check, says string }{
+		{"sniffs anything", "protocol", "empty datagram"},
+		{"forgets to resend", "traffic/foul/reliable", "never arrived"},
+		{"delivers duplicates", "traffic/foul/reliable", "arrived 2 times"},
+		{"delivers duplicates", "traffic/foul/unreliable", "arrived 2 times"},
+		{"reorders", "traffic/reordered/reliable-ordered", "out of order"},
+		{"goes backwards", "traffic/reordered/unreliable-sequenced", "after"},
+		{"goes backwards", "traffic/foul/reliable-sequenced", "after"},
+		{"receipt twice", "traffic/clear/reliable", "answered 2 times"},
+		{"receipt forgotten", "peer-vanishes", "answered 0 times, want once"},
+		{"reports too early", "traffic/foul/unreliable", "reported delivered, but never arrived"},
+		{"reports too early", "peer-vanishes", "reported delivered, but never arrived"},
+		{"keeps the datagram", "traffic/reordered/reliable-ordered", "nobody sent"},
+		{"busy loop", "traffic/clear/reliable", "busy"},
+		{"restless", "traffic/clear/reliable", "Advance calls within a virtual second"},
+		{"moody", "traffic/clear/reliable", "differ"},
+		{"compares plainly", "traffic/wrap/reliable", "never arrived"},
+		{"loses the pad", "sizes", "pad 3"},
+		{"loses the pad", "traffic/clear/reliable", "pad 0 instead of 3"},
+		{"loses the ID", "traffic/clear/reliable", "with ID 0"},
+		{"keeps the payload", "traffic/clear/reliable", "nobody sent"},
+		{"changes what it lent", "traffic/foul/mixed", "changed within its Poll round"},
+		{"never connects", "traffic/clear/reliable", "handshakes failed"},
+		{"receives too early", "traffic/clear/reliable", "Received before Connected"},
+		{"asks twice", "traffic/clear/reliable", "Asked twice"},
+		{"forgets who asks", "traffic/clear/reliable", "Asked brings"},
+		{"tells a wrong ID", "traffic/clear/reliable", "told to be client"},
+		{"disconnected twice", "leave", "after Disconnected"},
+		{"ends again", "close-both", "after Disconnected"},
+		{"receipt forgotten", "close-early", "answered 0 times, want once"},
+		{"counts wrongly", "traffic/clear/reliable", "Stats.Queued"},
+		{"never times out", "peer-vanishes", "silence not noticed"},
+		{"never times out", "no-answer", "still dialing"},
+		{"goodbye without data", "kick", "heard as"},
+		{"goodbye without data", "refuse", "heard as"},
+		{"refuses with another reason", "refuse-stateless", "want server-full"},
+		{"takes any size", "send-errors", "want ErrTooLarge"},
+		{"takes any mode", "send-errors", "want ErrMode"},
+		{"sends when closed", "leave", "want ErrClosed"},
+		{"drops when full", "queue-full", "no ErrFull"},
+		{"overwrites the buffer", "traffic/clear/reliable", "did not append"},
+		{"dies of garbage", "hostile", "ended by itself"},
+		{"remembers everything", "memory", "grow by"},
+		{"allocates", "allocations", "allocations for a message"},
+		{"announces", "news", "want ErrMode"},
+		{"invents errors", "hostile", "wraps neither"},
+	} {
+		t.Run(test.fault+"/"+test.check, func(t *testing.T) {
+			w := runCheck(t, test.check, toyConfig(test.fault))
+			if !strings.Contains(strings.Join(w.errors, "\n"), test.says) {
+				t.Errorf("a codec that %q passes %s, or for other reasons: %q", test.fault, test.check, w.errors)
+			}
+		})
+	}
+}
+
+// runCheck runs one part of the suite before a witness.
+func runCheck(t *testing.T, name string, config Config) *witness {
+	c := config.withDefaults()
+	for _, ck := range append(trafficChecks(c), checks...) {
+		if ck.name == name {
+			w := &witness{}
+			ck.run(w, c)
+			return w
+		}
+	}
+	t.Fatalf("no check %q", name)
+	return nil
+}

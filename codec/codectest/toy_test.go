@@ -2,6 +2,7 @@ package codectest
 
 import (
 	"encoding/binary"
+	"errors"
 	"hash/crc32"
 	"math/rand/v2"
 	"net/netip"
@@ -38,9 +39,11 @@ type toyProtocol struct {
 	first toySeq // sequence number to start with
 }
 
-func (p *toyProtocol) Name() string        { return "toy" }
-func (p *toyProtocol) IDs() codec.IDs      { return codec.WordIDs }
-func (p *toyProtocol) Sniff(b []byte) bool { return len(b) > 0 && b[0] == toyHello }
+func (p *toyProtocol) Name() string   { return "toy" }
+func (p *toyProtocol) IDs() codec.IDs { return codec.WordIDs }
+func (p *toyProtocol) Sniff(b []byte) bool {
+	return len(b) > 0 && b[0] == toyHello || p.fault == "sniffs anything"
+}
 func (p *toyProtocol) Modes() codec.Modes {
 	return codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
 		codec.ReliableSequenced, codec.Notify)
@@ -56,20 +59,33 @@ func (p *toyProtocol) conn(now time.Time) *toyConn {
 
 func (p *toyProtocol) Accept(now time.Time, _ netip.AddrPort, b, reply []byte) (codec.Conn, []byte, error) {
 	body, ok := toyOpen(b)
-	if !ok || len(body) < 10 {
+	switch {
+	case p.fault == "invents errors" && !ok:
+		return nil, reply, errors.New("no idea")
+	case !ok || len(body) < 10:
 		return nil, reply, codec.ErrMalformed
 	}
 	c := p.conn(now)
 	c.server = true
 	c.ask = append(c.ask, body[10:]...)
-	c.push(codec.Event{
+	asked := codec.Event{
 		Kind: codec.Asked, Message: codec.Message{Payload: c.ask, Pad: body[9]},
 		Identity: binary.BigEndian.Uint64(body[1:]),
-	})
+	}
+	if p.fault == "forgets who asks" {
+		asked.Identity = 0
+	}
+	c.push(asked)
+	if p.fault == "asks twice" {
+		c.push(asked)
+	}
 	return c, reply, nil
 }
 
-func (p *toyProtocol) Refuse(b, reply []byte, reason codec.Reason) []byte {
+func (p *toyProtocol) Refuse(_, reply []byte, reason codec.Reason) []byte {
+	if p.fault == "refuses with another reason" {
+		reason = codec.Rejected
+	}
 	return toySeal(append(reply, toyGoodbye, byte(reason), 0), 0)
 }
 
@@ -126,11 +142,17 @@ func (c *toyConn) Poll() (codec.Event, bool) {
 		return codec.Event{}, false
 	}
 	c.polled++
+	if c.fault == "changes what it lent" && c.polled > 1 {
+		clear(c.events[c.polled-2].Payload)
+	}
 	return c.events[c.polled-1], true
 }
 
 func (c *toyConn) Stats() codec.Stats {
 	stats := c.stats
+	if c.fault == "counts wrongly" {
+		stats.Queued++
+	}
 	for i := range c.slots {
 		if c.slots[i].used {
 			stats.Queued += len(c.slots[i].datagram)
@@ -139,14 +161,20 @@ func (c *toyConn) Stats() codec.Stats {
 	return stats
 }
 
-func (c *toyConn) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
+func (c *toyConn) Announce(time.Time, codec.EventKind, uint16) error {
+	if c.fault == "announces" {
+		return nil
+	}
+	return codec.ErrMode
+}
 
 func (c *toyConn) Receive(now time.Time, b []byte) error {
 	body, ok := toyOpen(b)
-	if !ok || c.over {
-		if c.fault == "dies of garbage" && !c.over {
-			c.end(codec.Violation, nil, 0)
-		}
+	switch {
+	case !ok && !c.over && c.fault == "dies of garbage":
+		c.end(codec.Violation, nil, 0)
+		return codec.ErrMalformed
+	case !ok || c.over && c.fault != "ends again":
 		return codec.ErrMalformed
 	}
 	if c.fault == "remembers everything" {
@@ -180,7 +208,10 @@ func (c *toyConn) join(client uint16) {
 		return
 	}
 	c.joined, c.pingAt, c.handshakeAt = true, c.heard.Add(toyPingEvery), time.Time{}
-	if c.fault != "connected never" || !c.server {
+	if c.fault == "tells a wrong ID" {
+		client = 0
+	}
+	if c.fault != "receives too early" && (c.fault != "never connects" || !c.server) {
 		c.push(codec.Event{Kind: codec.Connected, Client: client})
 	}
 }
@@ -194,7 +225,9 @@ func (c *toyConn) Close(_ time.Time, why codec.Goodbye) {
 		return
 	}
 	c.goodbye = append(c.goodbye, toyGoodbye, byte(why.Reason), why.Pad)
-	c.goodbye = append(c.goodbye, why.Data...)
+	if c.fault != "goodbye without data" {
+		c.goodbye = append(c.goodbye, why.Data...)
+	}
 	c.end(why.Reason, nil, 0)
 }
 
@@ -226,8 +259,11 @@ func (c *toyConn) Advance(now time.Time) {
 	}
 	if c.joined && !now.Before(c.pingAt) && c.fault != "busy loop" {
 		c.ping, c.pingAt = true, now.Add(toyPingEvery)
-		if c.fault == "moody" {
+		switch c.fault {
+		case "moody":
 			c.pingAt = c.pingAt.Add(time.Duration(rand.IntN(1e6)))
+		case "restless":
+			c.pingAt = now.Add(100 * time.Microsecond)
 		}
 	}
 	if !c.handshakeAt.IsZero() && !now.Before(c.handshakeAt) {

@@ -33,6 +33,7 @@ type toySlot struct {
 	sent          time.Time // last transmission; zero: none yet
 	resent        bool
 	datagram      []byte
+	lent          []byte // the payload of Send itself, against the law
 }
 
 // toyIn is what a toy connection has received.
@@ -55,9 +56,9 @@ type toyHeld struct {
 
 func (c *toyConn) Send(now time.Time, m codec.Message) error {
 	switch {
-	case c.over:
+	case c.over && c.fault != "sends when closed":
 		return codec.ErrClosed
-	case m.Mode > codec.Notify:
+	case m.Mode > codec.Notify && c.fault != "takes any mode":
 		return codec.ErrMode
 	case len(m.Payload) > toyMaxPayload && c.fault != "takes any size":
 		return codec.ErrTooLarge
@@ -68,7 +69,7 @@ func (c *toyConn) Send(now time.Time, m codec.Message) error {
 			return nil
 		}
 	}
-	if c.fault == "drops silently when full" {
+	if c.fault == "drops when full" {
 		return nil
 	}
 	return codec.ErrFull
@@ -82,7 +83,12 @@ func (c *toyConn) fill(s *toySlot, m codec.Message) {
 	b = binary.BigEndian.AppendUint16(b, m.ID)
 	b = binary.BigEndian.AppendUint16(b, uint16(c.nextSeq))
 	b = binary.BigEndian.AppendUint16(b, uint16(c.nextOrder))
-	*s = toySlot{used: true, pending: true, seq: c.nextSeq, mode: m.Mode, receipt: m.Receipt, datagram: append(b, m.Payload...)}
+	*s = toySlot{
+		used: true, pending: true, seq: c.nextSeq, mode: m.Mode, receipt: m.Receipt, datagram: append(b, m.Payload...),
+	}
+	if c.fault == "keeps the payload" {
+		s.lent = m.Payload
+	}
 	c.nextSeq++
 	if m.Mode == codec.ReliableOrdered {
 		c.nextOrder++
@@ -160,6 +166,7 @@ func (c *toyConn) appendMessage(now time.Time, b []byte) ([]byte, bool) {
 	}
 	first.pending, first.sent = false, now
 	b = append(b, first.datagram...)
+	copy(b[len(b)-len(first.lent):], first.lent)
 	switch {
 	case c.fault == "reports too early":
 		c.release(first, codec.Delivered)
@@ -192,7 +199,11 @@ func (c *toyConn) receiveMessage(body []byte) error {
 // duplicate reports whether a sequence number was seen before, or is too old to tell.
 func (c *toyConn) duplicate(seq toySeq) bool {
 	place := &c.seen[seq%toyWindow]
-	if *place == int(seq)+1 || seq.before(c.newest-toyWindow) {
+	tooOld := seq.before(c.newest - toyWindow)
+	if c.fault == "compares plainly" {
+		tooOld = int(seq) < int(c.newest)-toyWindow
+	}
+	if *place == int(seq)+1 || tooOld {
 		return true
 	}
 	*place = int(seq) + 1
@@ -245,8 +256,11 @@ func (c *toyConn) deliverInOrder(m codec.Message, order toySeq) {
 }
 
 func (c *toyConn) received(m codec.Message) {
-	if c.fault == "loses the pad" {
+	switch c.fault {
+	case "loses the pad":
 		m.Pad = 0
+	case "loses the ID":
+		m.ID = 0
 	}
 	c.push(codec.Event{Kind: codec.Received, Message: m})
 }

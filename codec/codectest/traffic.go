@@ -9,8 +9,9 @@ import (
 const (
 	trafficMessages = 40 // in each direction of one simulation
 	wrapSeeds       = 20
-	maxGap          = 20  // milliseconds between two sends
-	usualSize       = 200 // bytes; most messages are shorter
+	maxGap          = 20   // milliseconds between two sends
+	maxLate         = 3000 // microseconds that a side may be woken too late
+	usualSize       = 200  // bytes; most messages are shorter
 	largeSize       = 3000
 	quiet           = 2 * time.Second // for what is under way to arrive
 	excusedShare    = 10              // one in so many handshakes may fail in foul weather
@@ -69,6 +70,8 @@ func traffic(r *report, c *Config, w weather, make factory, modes []codec.Mode, 
 	if c.CalmHandshake {
 		p.net.SetWeather(clear20)
 	}
+	p.client.late = time.Duration(p.rng.IntN(maxLate)) * time.Microsecond
+	p.server.late = time.Duration(p.rng.IntN(maxLate)) * time.Microsecond
 	p.server.admitAfter = time.Duration(p.rng.IntN(2)) * 30 * time.Millisecond
 	p.dial(make, seed)
 	eager := seed%2 == 0 && !c.CalmHandshake

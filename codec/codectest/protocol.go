@@ -1,0 +1,39 @@
+package codectest
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"tidegate/codec"
+)
+
+// checkProtocol checks what a Protocol says of itself, and that Sniff costs nothing and lets nothing empty pass.
+func checkProtocol(t tb, c *Config) {
+	simulate(t, "protocol", func(r *report) {
+		server, client := c.New(1)
+		for _, p := range []codec.Protocol{server, client} {
+			if p.Name() == "" || len(c.modes()) == 0 {
+				r.Errorf("protocol %q with modes %v", p.Name(), c.modes())
+			}
+			if (p.IDs() == codec.WordIDs) != (c.IDs != 0) {
+				r.Errorf("Protocol.IDs() = %d, but Config.IDs names the modes %b", p.IDs(), c.IDs)
+			}
+		}
+		if server.Sniff(nil) {
+			r.Errorf("Sniff takes an empty datagram")
+		}
+		h := hostility{rng: rand.New(rand.NewPCG(1, 1))}
+		datagrams := make([][]byte, hostileDatagrams)
+		for i := range datagrams {
+			datagrams[i] = h.random()
+		}
+		allocations := testing.AllocsPerRun(1, func() {
+			for _, datagram := range datagrams {
+				server.Sniff(datagram)
+			}
+		})
+		if allocations > 0 {
+			r.Errorf("Sniff allocates: %v for %d datagrams", allocations, len(datagrams))
+		}
+	})
+}
