@@ -35,9 +35,10 @@ func (v *validator) listenAddress(i int) {
 	}
 }
 
-// overlap reports whether two listening addresses would take the same datagrams. Port 0, any free port, never does.
+// overlap reports whether two listening addresses would take the same datagrams. Port 0, which
+// is any free port and also that of a missing address, never does.
 func overlap(a, b netip.AddrPort) bool {
-	if !a.IsValid() || !b.IsValid() || a.Port() != b.Port() || a.Port() == 0 {
+	if a.Port() != b.Port() || a.Port() == 0 {
 		return false
 	}
 	return a.Addr() == b.Addr() || covers(a.Addr(), b.Addr()) || covers(b.Addr(), a.Addr())
@@ -67,8 +68,5 @@ func (v *validator) servers(i int) {
 
 // reaches reports whether datagrams to server surely arrive at a listening address of this very process.
 func reaches(server, listener netip.AddrPort) bool {
-	if !server.IsValid() || !overlap(server, listener) {
-		return false
-	}
-	return server.Addr() == listener.Addr() || server.Addr().IsLoopback()
+	return overlap(server, listener) && (server.Addr() == listener.Addr() || server.Addr().IsLoopback())
 }

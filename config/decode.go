@@ -108,7 +108,7 @@ func fitsNumber(to reflect.Value, number int64) bool {
 	case to.CanInt() && !to.OverflowInt(number):
 		to.SetInt(number)
 		return true
-	case to.CanUint() && number >= 0 && !to.OverflowUint(uint64(number)):
+	case to.CanUint() && !to.OverflowUint(uint64(number)): // which a negative number does too
 		to.SetUint(uint64(number))
 		return true
 	}

@@ -37,10 +37,14 @@ func TestWrongTypes(t *testing.T) {
 			`1:22: raknet.max_message = 5: want a size in quotes, whole and with its unit (B, KiB, MiB or GiB), ` +
 				`for example "2MiB"`},
 		{"table for text", "[log.level]\na = 1", `1:6: log.level: want "debug", "info", "warn" or "error"`},
+		{"table for an address", "[[upstream]]\nname = \"u\"\nprotocol = \"raknet\"\nservers = [{ip = 1}]",
+			`4:12: upstream[0].servers[0]: want ip:port, for example "0.0.0.0:7777"`},
+		{"address for a list", "[[upstream]]\nname = \"u\"\nprotocol = \"raknet\"\nservers = \"1.1.1.1:1\"",
+			`4:11: upstream[0].servers = "1.1.1.1:1": want a list in brackets, each ip:port, for example "0.0.0.0:7777"`},
 		{"text for a table", `log = "info"`, `1:7: log = "info": want a table: a [header] and keys below it`},
 		{"date", `limits.sessions = 2026-11-21`, `1:19: limits.sessions = "2026-11-21": want a whole number`},
-		{"long text", `limits.sessions = "` + strings.Repeat("é", 40) + `"`,
-			`1:19: limits.sessions = "` + strings.Repeat("é", 30) + `...": want a whole number`},
+		{"long text", `limits.sessions = "x` + strings.Repeat("é", 40) + `"`,
+			`1:19: limits.sessions = "x` + strings.Repeat("é", 29) + `...": want a whole number`},
 		{"long list", `limits.sessions = [` + strings.Repeat("1,", 40) + `]`,
 			`1:19: limits.sessions = [` + strings.Repeat("1, ", 20) + `1, ...]: want a whole number`},
 	} {
@@ -91,6 +95,8 @@ func TestUnknownKeys(t *testing.T) {
 			"t.toml:7:2: route: want a list of tables: a [[header]] in two brackets for each"},
 		{"needs quotes", "route = ", `"rou te\n" = 1` + "\nroute = ",
 			`t.toml:5:1: listener[0]."rou te\n" = 1: want a known key; did you mean "route"?`},
+		{"empty key", "[[listener]]", "\"\" = 1\n[[listener]]",
+			`t.toml:1:1: "" = 1: want a known key: log, loop, limits, listener, route, upstream, raknet, bedrock or riptide`},
 		{"with the right key beside it", "route = ", "rout = 1\nroute = 7 # ",
 			`t.toml:5:1: listener[0].rout = 1: want a known key; did you mean "route"?` + "\n" +
 				`t.toml:6:9: listener[0].route = 7: want text in quotes`},

@@ -20,6 +20,7 @@ b = 1
 b = {c.d = 1, e = {f = {g = 1}}}
 [[list.deep]]
 h = 1
+[table.other]
 `))
 	for _, row := range []struct {
 		path       string
@@ -55,6 +56,7 @@ h = 1
 	for path, want := range map[string]position{
 		"list[1].missing":   {11, 3},
 		"table.sub.missing": {2, 13},
+		"list[7].missing":   {6, 3},
 		"missing.at.all":    {1, 1},
 	} {
 		if got := x.find(path); x.has(path) || got != (place{want, want}) {

@@ -155,6 +155,13 @@ func TestLoad(t *testing.T) {
 	if c != nil {
 		t.Error("a faulty file gave a configuration")
 	}
+
+	if err := os.WriteFile(path, []byte(valid+strings.Repeat("#", int(maxFile))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = Load(path, known)
+	check(t, err, path+":1:1: want a file of at most 1MiB")
+
 	if _, _, err := Load(path+".none", known); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("missing file: %v", err)
 	}
@@ -186,7 +193,10 @@ func TestValidateAfterChange(t *testing.T) {
 	}
 	c.Limits.Sessions = 0
 	c.Routes[0].Upstream = "moon"
-	_, err = c.Validate(known)
+	warnings, err := c.Validate(known)
+	if len(warnings) > 0 {
+		t.Errorf("warnings that follow from faults: %v", warnings)
+	}
 	check(t, err, `
 tidegate.toml:1:1: limits.sessions: want 1 to 1000000
 tidegate.toml:9:12: route[0].upstream = "moon": want the name of one of the [[upstream]] tables: "arena"

@@ -59,10 +59,10 @@ func quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// isZero reports whether a value says nothing: the zero value of its type, or an empty list.
+// isZero reports whether a value says nothing: none at all, or the zero value of its type.
 func isZero(value any) bool {
 	v := reflect.ValueOf(value)
-	return !v.IsValid() || v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
+	return !v.IsValid() || v.IsZero()
 }
 
 // either joins alternatives as a sentence does: "a", "b" or "c".

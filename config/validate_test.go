@@ -118,6 +118,7 @@ func TestRanges(t *testing.T) {
 func TestProtocolOptions(t *testing.T) {
 	for _, row := range []struct{ line, want string }{
 		{`raknet.versions = []`, `1:19: raknet.versions = []: want at least one protocol number`},
+		{`raknet.versions = ["x", 0]`, `1:20: raknet.versions[0] = "x": want a whole number from 0 to 255`},
 		{`bedrock.versions = [9, 9]`, `1:24: bedrock.versions[1] = 9: want each only once; bedrock.versions[0] is the same`},
 		{`raknet.pong = "` + strings.Repeat("p", maxPong+1) + `"`,
 			`1:15: raknet.pong = "` + strings.Repeat("p", maxRendered) + `...": want at most 400 bytes of text`},
