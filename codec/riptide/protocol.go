@@ -30,6 +30,9 @@ func (p *Protocol) Modes() codec.Modes {
 	return codec.ModesOf(codec.Unreliable, codec.Reliable, codec.Notify)
 }
 
+// IDs are 16 bits beside the payload.
+func (p *Protocol) IDs() codec.IDs { return codec.WordIDs }
+
 // Sniff reports whether the datagram is a Connect.
 func (p *Protocol) Sniff(datagram []byte) bool {
 	return len(datagram) > 0 && len(datagram) <= p.options.maxDatagram() && kindOf(datagram) == kindConnect
