@@ -1,0 +1,134 @@
+package raknet
+
+import "tidegate/codec"
+
+// inbound is a message on its way from the peer's datagram to the application.
+type inbound struct {
+	payload         []byte
+	owned           bool // payload is a recycled buffer, not part of the datagram
+	pad             uint8
+	mode            codec.Mode
+	channel         uint8
+	order, sequence Seq24
+}
+
+func isOrdered(m codec.Mode) bool { return m == codec.ReliableOrdered }
+
+// channels puts the peer's ordered and sequenced messages into their order, each channel by itself
+// (docs/protocols/raknet.md#ordering). Sequenced messages share the ordering numbers without using them up: they wait
+// for the ordered messages before them, and each ordered message starts the sequencing numbers anew. The state of a
+// channel is made when it is first used.
+type channels struct {
+	list []channel
+	// messages and bytes wait, in all channels together.
+	messages, bytes int
+}
+
+type channel struct {
+	order    Seq24       // of the next ordered message
+	sequence Seq24       // the least sequencing number that is not stale
+	waiting  waitingHeap // messages ahead of order
+}
+
+// judge says whether a message is fresh (its turn), early (ahead of a missing one), or stale.
+func (c *channels) judge(m *inbound) verdict {
+	var order, sequence Seq24
+	if int(m.channel) < len(c.list) {
+		order, sequence = c.list[m.channel].order, c.list[m.channel].sequence
+	}
+	switch ahead := m.order.Sub(order); {
+	case ahead > 0:
+		return early
+	case ahead < 0, isSequenced(m.mode) && m.sequence.Before(sequence):
+		return stale
+	}
+	return fresh
+}
+
+// pass records that a fresh message was handed on.
+func (c *channels) pass(m *inbound) {
+	ch := c.at(m.channel)
+	if isOrdered(m.mode) {
+		ch.order, ch.sequence = ch.order.Add(1), 0
+	} else {
+		ch.sequence = m.sequence.Add(1)
+	}
+}
+
+// hold keeps an early message, whose payload must be owned.
+func (c *channels) hold(m inbound) {
+	c.at(m.channel).waiting.push(m)
+	c.messages++
+	c.bytes += cap(m.payload)
+}
+
+// release takes the next held message that is no longer early off its channel: fresh, to be passed on, or stale.
+func (c *channels) release(number uint8) (m inbound, v verdict, ok bool) {
+	ch := c.at(number)
+	if len(ch.waiting) == 0 {
+		return inbound{}, stale, false
+	}
+	if v = c.judge(&ch.waiting[0]); v == early {
+		return inbound{}, v, false
+	}
+	m = ch.waiting.pop()
+	c.messages--
+	c.bytes -= cap(m.payload)
+	return m, v, true
+}
+
+func (c *channels) at(number uint8) *channel {
+	for int(number) >= len(c.list) {
+		c.list = append(c.list, channel{})
+	}
+	return &c.list[number]
+}
+
+// waitingHeap is a binary heap of early messages: by ordering number; of the same one the sequenced messages come before
+// the ordered, and by sequencing number.
+type waitingHeap []inbound
+
+func (h waitingHeap) less(i, j int) bool {
+	a, b := &h[i], &h[j]
+	if a.order != b.order {
+		return a.order.Before(b.order)
+	}
+	if isOrdered(a.mode) || isOrdered(b.mode) {
+		return isOrdered(b.mode) && !isOrdered(a.mode)
+	}
+	return a.sequence.Before(b.sequence)
+}
+
+func (h *waitingHeap) push(m inbound) {
+	*h = append(*h, m)
+	s := *h
+	for i := len(s) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !s.less(i, parent) {
+			return
+		}
+		s[i], s[parent] = s[parent], s[i]
+		i = parent
+	}
+}
+
+func (h *waitingHeap) pop() inbound {
+	s := *h
+	top, last := s[0], len(s)-1
+	s[0], s[last] = s[last], inbound{}
+	s = s[:last]
+	*h = s
+	for i := 0; ; {
+		least := i
+		for child := 2*i + 1; child <= 2*i+2 && child < last; child++ {
+			if s.less(child, least) {
+				least = child
+			}
+		}
+		if least == i {
+			return top
+		}
+		s[i], s[least] = s[least], s[i]
+		i = least
+	}
+}

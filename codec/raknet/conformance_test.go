@@ -1,0 +1,43 @@
+package raknet
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/codectest"
+)
+
+func TestConformance(t *testing.T) {
+	sides := func(seed uint64) (server, client codec.Protocol) {
+		o := Options{MaxMessage: 64 << 10, MaxQueued: 1 << 20}
+		binary.BigEndian.PutUint64(o.Seed[:], seed)
+		return New(o), New(o)
+	}
+	both := func(reason codec.Reason) codectest.Farewell {
+		return codectest.Farewell{Said: codec.Goodbye{Reason: reason}, Heard: codec.Goodbye{Reason: reason}}
+	}
+	codectest.Run(t, codectest.Config{
+		New:           sides,
+		Prefix:        []byte{0x86},
+		MinPayload:    1,
+		MaxPayload:    func(codec.Mode) int { return 64 << 10 },
+		Sizes:         []int{1431, 1432, 1433, 2863, 2864, 2865, 8191, 8192, 20_000},
+		Pads:          []uint8{0, 1, 7},
+		PadsLow:       true,
+		Channels:      maxChannels,
+		HelloData:     true,
+		HelloIdentity: true,
+		ClientIDs:     true,
+		Refusals: []codectest.Farewell{
+			both(codec.InvalidPassword), both(codec.ServerFull), both(codec.Banned), both(codec.AlreadyConnected),
+			both(codec.TooSoon), both(codec.Incompatible), both(codec.Rejected),
+		},
+		Kicks: []codectest.Farewell{
+			{Said: codec.Goodbye{Reason: codec.Kicked}, Heard: codec.Goodbye{Reason: codec.Closed}},
+		},
+		StatelessRefusal: codec.ServerFull,
+		Timeout:          15 * time.Second,
+	})
+}

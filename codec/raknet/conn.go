@@ -1,0 +1,299 @@
+package raknet
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+)
+
+var (
+	errEmpty      = fmt.Errorf("raknet: empty message: %w", codec.ErrMode)
+	errReservedID = fmt.Errorf("raknet: message begins with a byte below 0x1b, which is RakNet's own: %w", codec.ErrMode)
+	errChannel    = fmt.Errorf("raknet: ordering channel above 31: %w", codec.ErrMode)
+	errPhase      = fmt.Errorf("raknet: %w", codec.ErrUnexpected)
+	errTiny       = fmt.Errorf("raknet: datagram of at most 2 bytes: %w", codec.ErrMalformed)
+)
+
+// phase is how far a connection has come.
+type phase uint8
+
+const (
+	probing    phase = iota // client: asks for the connection with offline messages
+	requesting              // client: sent CONNECTION_REQUEST
+	halfOpen                // server: waits for CONNECTION_REQUEST
+	asked                   // server: waits for Admit
+	admitted                // server: sent CONNECTION_REQUEST_ACCEPTED
+	connected
+	closing // waits for the peer to acknowledge our goodbye
+	closed
+)
+
+// Conn is one side of a RakNet connection. It only conducts: sender and receiver are its two halves, and the handshakes,
+// the keeping alive and the parting have files of their own. It is not safe for concurrent use.
+//
+// Inside, time is what has passed since the Conn was made.
+type Conn struct {
+	p     *Protocol
+	peer  netip.AddrPort
+	start time.Time
+	phase phase
+
+	dialed   bool          // we are the client
+	guid     uint64        // the client's
+	longList bool          // server: the client expects 20 addresses
+	asking   *asking       // client: until the connection is granted
+	askedAt  uint64        // server: the client's time in its CONNECTION_REQUEST
+	offline  []byte        // the offline message to be sent next; a later one replaces it
+	deadline time.Duration // of the handshake, or of the parting
+	parting  parting
+	early    earlyMessages
+
+	sender    sender
+	receiver  receiver
+	memory    buffers
+	lent      [][]byte // recycled buffers that events refer to, until the next input
+	events    events
+	keepalive keepalive
+	sent      uint64 // as in codec.Stats
+	received  uint64
+}
+
+var _ codec.Conn = (*Conn)(nil)
+
+func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
+	c := &Conn{p: p, peer: peer, start: now, phase: phase, deadline: p.o.HandshakeTimeout}
+	c.sender.memory = &c.memory
+	c.receiver.memory = &c.memory
+	c.receiver.heldBudget = p.o.MaxHeld
+	c.receiver.splits.memory = &c.memory
+	c.receiver.splits.budget = p.o.MaxAssembly
+	return c
+}
+
+func (c *Conn) setMTU(mtu int) {
+	c.sender.setMTU(mtu)
+	c.receiver.splits.partRoom = 1 << classOf(partSizeAt(mtu))
+}
+
+// Receive takes one datagram from the peer's address.
+func (c *Conn) Receive(now time.Time, datagram []byte) error {
+	c.recycle()
+	at := now.Sub(c.start)
+	if len(datagram) <= 2 {
+		c.receiver.dropped++
+		return errTiny
+	}
+	if id, ok := offlineID(datagram); ok {
+		return c.receiveOffline(now, id, datagram)
+	}
+	if c.phase == probing || c.phase == closed {
+		return errPhase
+	}
+	err := c.receiveOnline(at, datagram)
+	c.report()
+	c.stepParting(at)
+	return err
+}
+
+func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
+	var d datagram
+	if err := d.parse(b); err != nil {
+		c.receiver.dropped++
+		return err
+	}
+	c.received++
+	c.keepalive.heardAt = now
+	switch d.kind {
+	case ackDatagram:
+		return c.sender.acknowledge(now, d.body)
+	case nackDatagram:
+		return c.sender.reject(now, d.body)
+	}
+	c.receiver.ackDelay = c.p.o.AckDelay
+	if c.sender.rtt.smoothed == 0 {
+		c.receiver.ackDelay = 0 // until the handshake is over each round trip counts
+	}
+	err := c.receiver.take(now, &d)
+	for i := range c.receiver.ready {
+		if handleErr := c.handle(now, &c.receiver.ready[i]); err == nil {
+			err = handleErr
+		}
+	}
+	c.receiver.ready = c.receiver.ready[:0]
+	if err == errSplitTooLarge {
+		c.finish(codec.Violation)
+	}
+	return err
+}
+
+// receiveOffline takes a message that stands outside of the reliability layer.
+func (c *Conn) receiveOffline(now time.Time, id byte, b []byte) error {
+	var err error
+	switch {
+	case c.asking != nil:
+		err = c.receiveReply(now.Sub(c.start), id, b)
+	case isForServers(id) && !c.dialed && c.phase != closed:
+		err = c.answerOffline(now, id, b)
+	default:
+		err = errPhase
+	}
+	if err != nil {
+		c.receiver.dropped++
+		return err
+	}
+	c.received++
+	return nil
+}
+
+// Advance runs what is due.
+func (c *Conn) Advance(now time.Time) {
+	c.recycle()
+	at := now.Sub(c.start)
+	if c.phase == closed {
+		return
+	}
+	if c.asking != nil && at >= c.asking.retryAt {
+		c.ask(at)
+	}
+	c.sender.advance(at)
+	c.report()
+	c.stepParting(at)
+	switch {
+	case c.phase == closed:
+	case c.phase == connected:
+		c.stepKeepalive(at)
+	case at >= c.deadline:
+		c.expireDeadline()
+	}
+}
+
+// Send queues a message, also before Connected. The first byte must not be below 0x1b (ID_TIMESTAMP): those are
+// RakNet's own messages.
+func (c *Conn) Send(now time.Time, m codec.Message) error {
+	switch {
+	case c.phase >= closing:
+		return codec.ErrClosed
+	case !c.p.Modes().Has(m.Mode):
+		return codec.ErrMode
+	case len(m.Payload) == 0:
+		return errEmpty
+	case m.Payload[0] < idFirstUser:
+		return errReservedID
+	case hasChannel(m.Mode) && m.Channel >= maxChannels:
+		return errChannel
+	case len(m.Payload) > c.p.o.MaxMessage:
+		return codec.ErrTooLarge
+	case c.sender.bytes+len(m.Payload)+queueOverhead*(c.sender.count+1) > c.p.o.MaxQueued:
+		return codec.ErrFull
+	}
+	at := now.Sub(c.start)
+	c.sender.enqueue(at, m)
+	c.keepalive.activeAt = at
+	return nil
+}
+
+// Announce fails: RakNet has no news of other clients.
+func (c *Conn) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
+
+// Poll returns the next event.
+func (c *Conn) Poll() (codec.Event, bool) { return c.events.poll() }
+
+// Transmit appends one datagram to b.
+func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
+	at := now.Sub(c.start)
+	start := len(b)
+	b = c.transmit(at, b)
+	c.report()
+	if len(b) == start {
+		return b, false
+	}
+	c.sent++
+	return b, true
+}
+
+func (c *Conn) transmit(now time.Duration, b []byte) []byte {
+	r := &c.receiver
+	switch {
+	case len(c.offline) > 0:
+		b = append(b, c.offline...)
+		c.offline = c.offline[:0]
+		return b
+	case c.phase == probing:
+		return b
+	case r.nacks.count > 0 && c.phase != closed:
+		return r.nacks.write(b, nackDatagram, c.sender.datagramSize())
+	case r.acks.count > 0 && now >= r.acksAt:
+		return r.acks.write(b, ackDatagram, c.sender.datagramSize())
+	case c.phase == closed:
+		return b
+	}
+	c.fillControl(now)
+	b, _ = c.sender.transmit(now, b, c.phase == connected || c.phase == closing)
+	return b
+}
+
+// NextTimeout is when Advance wants to be called next.
+func (c *Conn) NextTimeout() time.Time {
+	if c.phase == closed {
+		return time.Time{}
+	}
+	next := c.deadline
+	if c.phase == connected {
+		next = c.keepalive.next(&c.sender, c.p.o.Timeout)
+	}
+	if c.phase == closing {
+		next = min(next, c.parting.next())
+	}
+	if c.asking != nil {
+		next = min(next, c.asking.retryAt)
+	}
+	if c.receiver.acks.count > 0 {
+		next = min(next, c.receiver.acksAt)
+	}
+	if at, ok := c.sender.nextTimeout(); ok {
+		next = min(next, at)
+	}
+	return c.start.Add(next)
+}
+
+// Stats are the figures so far.
+func (c *Conn) Stats() codec.Stats {
+	return codec.Stats{
+		RTT: c.sender.rtt.smoothed, Sent: c.sent, Received: c.received, Resent: c.sender.resent, Lost: c.sender.lost,
+		Dropped: c.receiver.dropped, Queued: c.sender.bytes,
+	}
+}
+
+// report turns the outcomes of messages into events.
+func (c *Conn) report() {
+	f := &c.sender.flight
+	for _, o := range f.done {
+		if o.message.receipt != 0 {
+			c.events.push(receiptEvent(o.message.receipt, o.delivered))
+		}
+		c.sender.finish(o.message)
+	}
+	f.done = f.done[:0]
+}
+
+func receiptEvent(receipt codec.Receipt, delivered bool) codec.Event {
+	kind := codec.Lost
+	if delivered {
+		kind = codec.Delivered
+	}
+	return codec.Event{Kind: kind, Message: codec.Message{Receipt: receipt}}
+}
+
+// recycle takes the memory of polled events back.
+func (c *Conn) recycle() {
+	if !c.events.empty() {
+		return
+	}
+	for i, b := range c.lent {
+		c.memory.put(b)
+		c.lent[i] = nil
+	}
+	c.lent = c.lent[:0]
+}

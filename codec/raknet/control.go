@@ -1,0 +1,129 @@
+package raknet
+
+import (
+	"fmt"
+	"time"
+
+	"tidegate/codec"
+)
+
+// Bounds of what the peer may send before it is connected: it goes out after its last message of the handshake, but may
+// overtake that.
+const (
+	maxEarly      = 1024
+	maxEarlyBytes = 256 << 10
+)
+
+var errEarlyRoom = fmt.Errorf("raknet: too much sent ahead of the handshake: %w", codec.ErrLimit)
+
+// earlyMessages wait for Connected. Their payloads are owned.
+type earlyMessages struct {
+	list  []inbound
+	bytes int
+}
+
+// handle takes a message in its order: RakNet's own, or the game's.
+func (c *Conn) handle(now time.Duration, m *inbound) error {
+	if m.payload[0] < idFirstUser {
+		err := c.handleControl(now, m.payload, m.pad)
+		c.lend(m)
+		if err != nil {
+			c.receiver.dropped++
+		}
+		return err
+	}
+	switch {
+	case c.phase == connected, c.phase == closing && c.parting.connected:
+		c.keepalive.activeAt = now
+		c.deliver(m)
+		return nil
+	case c.phase == requesting, c.phase == admitted:
+		return c.keepEarly(m)
+	}
+	c.receiver.dropped++
+	c.lend(m)
+	return errPhase
+}
+
+// handleControl handles one of RakNet's own messages. Those it does not know are the peer's business, as in stock RakNet.
+func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error {
+	switch payload[0] {
+	case idConnectedPing:
+		var m connectedPing
+		if err := m.parse(payload); err != nil {
+			return err
+		}
+		c.keepalive.pong, c.keepalive.pongTime = true, m.time
+		return nil
+	case idConnectedPong, idDetectLostConnections:
+		return nil
+	case idDisconnectionNotification:
+		c.receiver.acksAt = now // the peer waits for it, and we will not be there later
+		c.finish(c.goodbyeReason())
+		return nil
+	}
+	if c.dialed {
+		return c.handleClient(now, payload)
+	}
+	return c.handleServer(now, payload, pad)
+}
+
+// goodbyeReason is what the peer's goodbye means: a refusal, if it comes before its welcome.
+func (c *Conn) goodbyeReason() codec.Reason {
+	switch c.phase {
+	case requesting:
+		return codec.Rejected
+	case closing:
+		return c.parting.reason
+	}
+	return codec.Closed
+}
+
+// connect ends the handshake. Messages that came ahead of its end are delivered now.
+func (c *Conn) connect(now time.Duration, client uint16) {
+	c.phase = connected
+	c.keepalive.start(now)
+	c.events.push(codec.Event{Kind: codec.Connected, Client: client})
+	for i := range c.early.list {
+		c.deliver(&c.early.list[i])
+	}
+	c.early = earlyMessages{}
+}
+
+// keepEarly keeps a message until the handshake ends.
+func (c *Conn) keepEarly(m *inbound) error {
+	if len(c.early.list) == maxEarly || c.early.bytes+len(m.payload) > maxEarlyBytes {
+		if m.mode.IsReliable() { // it has been acknowledged, so to drop it would break a promise
+			c.finish(codec.Violation)
+		}
+		c.lend(m)
+		return errEarlyRoom
+	}
+	if !m.owned {
+		m.payload, m.owned = c.memory.copy(m.payload), true
+	}
+	c.early.list = append(c.early.list, *m)
+	c.early.bytes += len(m.payload)
+	return nil
+}
+
+// deliver hands a message to the application.
+func (c *Conn) deliver(m *inbound) {
+	c.events.push(codec.Event{Kind: codec.Received, Message: codec.Message{
+		Payload: m.payload, Pad: m.pad, Mode: m.mode, Channel: m.channel,
+	}})
+	c.lend(m)
+}
+
+// lend keeps the memory of a message until the next input.
+func (c *Conn) lend(m *inbound) {
+	if m.owned {
+		c.lent = append(c.lent, m.payload)
+	}
+}
+
+// scratch returns an empty buffer to build one of RakNet's own messages in.
+func (c *Conn) scratch() []byte { return make([]byte, 0, 256) }
+
+// milliseconds is the time as RakNet's messages have it.
+func (c *Conn) milliseconds(now time.Duration) uint64 { return uint64(c.start.Add(now).UnixMilli()) }

@@ -1,0 +1,280 @@
+package raknet
+
+import "time"
+
+// maxFlight is how many of our newest datagrams are remembered. Stock RakNet ignores acknowledgements of older ones and
+// go-raknet ends a connection whose window is 2048 wide, so this also bounds what is unacknowledged
+// (docs/protocols/raknet.md#recovery-and-congestion).
+const maxFlight = 512
+
+// part is a message, or one piece of a split one, that was sent and may be sent again.
+type part struct {
+	message  *outgoing // nil in a free slot
+	index    uint32    // of the piece
+	reliable Seq24     // the same in each transmission; none if the message is unreliable
+	id       uint32    // of this use of the slot
+	resent   bool      // transmitted more than once
+	waiting  bool      // in the resend queue
+}
+
+// partRef names a part. It goes stale when the part has settled and its slot got another id.
+type partRef struct{ slot, id uint32 }
+
+type datagramState uint8
+
+const (
+	inFlight datagramState = iota
+	lost                   // the peer asked for it; what it held unreliably may still be acknowledged in time
+	expired                // no acknowledgement came in time
+	settled                // acknowledged
+)
+
+// sentDatagram is one transmission: which parts a datagram number stands for.
+type sentDatagram struct {
+	at    time.Duration
+	size  int
+	state datagramState
+	parts []partRef
+}
+
+// flight is all that was sent and has not settled: the datagrams by number, the parts they carried, and which of the
+// parts must go out again. A late acknowledgement of a datagram that was taken for lost still settles its parts.
+type flight struct {
+	base Seq24 // the oldest datagram remembered
+	due  Seq24 // the oldest that may yet expire
+	next Seq24 // the number of the next
+	ring []sentDatagram
+
+	parts    []part
+	free     []uint32  // slots of parts
+	resend   []partRef // first in, first out
+	resentTo int       // how many at the start of resend went out already
+	nextPart uint32    // id
+	reliable Seq24     // number of the next reliable part
+	unacked  int       // reliable parts that have not arrived
+
+	done []outcome // collected for the sender
+}
+
+// outcome is the end of a message.
+type outcome struct {
+	message   *outgoing
+	delivered bool
+}
+
+// room reports whether another datagram can be remembered, and forgets old ones to make room.
+func (f *flight) room() bool {
+	f.trim()
+	if f.next.Sub(f.base) < maxFlight {
+		return true
+	}
+	if f.at(f.base).state != expired {
+		return false
+	}
+	f.forgetOldest()
+	return true
+}
+
+// open starts the record of the next datagram. It counts once it is committed.
+func (f *flight) open(now time.Duration) *sentDatagram {
+	if f.next.Sub(f.base) == len(f.ring) {
+		f.grow()
+	}
+	d := f.at(f.next)
+	d.at, d.size, d.state, d.parts = now, 0, inFlight, d.parts[:0]
+	return d
+}
+
+func (f *flight) commit(size int) {
+	f.at(f.next).size = size
+	f.next = f.next.Add(1)
+}
+
+// track makes a part of a message whose transmission wants an answer.
+func (f *flight) track(m *outgoing, index uint32) partRef {
+	slot := uint32(len(f.parts))
+	if last := len(f.free) - 1; last >= 0 {
+		slot, f.free = f.free[last], f.free[:last]
+	} else {
+		f.parts = append(f.parts, part{})
+	}
+	p := part{message: m, index: index, id: f.nextPart}
+	f.nextPart++
+	if m.mode.IsReliable() {
+		p.reliable, f.reliable = f.reliable, f.reliable.Add(1)
+		f.unacked++
+	}
+	f.parts[slot] = p
+	return partRef{slot, p.id}
+}
+
+// get returns the part of a reference, or nil if it has settled.
+func (f *flight) get(r partRef) *part {
+	if p := &f.parts[r.slot]; p.message != nil && p.id == r.id {
+		return p
+	}
+	return nil
+}
+
+// acknowledge settles a datagram and what it carried. It reports whether the datagram was still in flight.
+func (f *flight) acknowledge(n Seq24) (was datagramState) {
+	d := f.at(n)
+	was, d.state = d.state, settled
+	if was == settled {
+		return was
+	}
+	for _, r := range d.parts {
+		p := f.get(r)
+		if p == nil {
+			continue
+		}
+		m := p.message
+		f.drop(r)
+		if m.settled++; m.settled == m.parts {
+			f.done = append(f.done, outcome{m, true})
+		}
+	}
+	return was
+}
+
+// lose marks a datagram in flight as lost and queues its reliable parts to be sent again.
+func (f *flight) lose(n Seq24) {
+	d := f.at(n)
+	d.state = lost
+	for _, r := range d.parts {
+		if p := f.get(r); p != nil && p.message.mode.IsReliable() && !p.waiting {
+			p.waiting = true
+			f.resend = append(f.resend, r)
+		}
+	}
+}
+
+// expire ends a datagram whose time is up: what it held unreliably is lost.
+func (f *flight) expire(n Seq24) {
+	d := f.at(n)
+	if d.state == inFlight {
+		f.lose(n)
+	}
+	d.state = expired
+	for _, r := range d.parts {
+		if p := f.get(r); p != nil && !p.message.mode.IsReliable() {
+			f.done = append(f.done, outcome{p.message, false})
+			f.drop(r)
+		}
+	}
+}
+
+// oldestDue returns the oldest datagram that may yet expire.
+func (f *flight) oldestDue() (n Seq24, ok bool) {
+	for ; f.due != f.next; f.due = f.due.Add(1) {
+		if s := f.at(f.due).state; s == inFlight || s == lost {
+			return f.due, true
+		}
+	}
+	return 0, false
+}
+
+// resentLately reports whether a datagram carried something for the second time, or more.
+func (f *flight) resentLately(n Seq24) bool {
+	for _, r := range f.at(n).parts {
+		if p := f.get(r); p != nil && p.resent {
+			return true
+		}
+	}
+	return false
+}
+
+// nextResend returns the first part to be sent again, or nil.
+func (f *flight) nextResend() (partRef, *part) {
+	for ; f.resentTo < len(f.resend); f.resentTo++ {
+		if p := f.get(f.resend[f.resentTo]); p != nil {
+			return f.resend[f.resentTo], p
+		}
+	}
+	f.resend, f.resentTo = f.resend[:0], 0
+	return partRef{}, nil
+}
+
+// resentOne takes the part that nextResend returned out of the queue.
+func (f *flight) resentOne(p *part) {
+	p.waiting, p.resent = false, true
+	f.resentTo++
+}
+
+// release gives the memory back while nothing is in flight.
+func (f *flight) release() {
+	f.trim()
+	if f.base == f.next {
+		f.ring, f.parts, f.free, f.resend, f.resentTo, f.done = nil, nil, nil, nil, 0, nil
+	}
+}
+
+// trim forgets the oldest datagrams as far as nothing they carried is still wanted.
+func (f *flight) trim() {
+	for f.base != f.next {
+		d := f.at(f.base)
+		if d.state == inFlight || d.state != settled && f.anyLive(d) {
+			return
+		}
+		f.forgetOldest()
+	}
+}
+
+func (f *flight) forgetOldest() {
+	if f.due == f.base {
+		f.due = f.due.Add(1)
+	}
+	f.base = f.base.Add(1)
+}
+
+func (f *flight) anyLive(d *sentDatagram) bool {
+	for _, r := range d.parts {
+		if f.get(r) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *flight) drop(r partRef) {
+	p := &f.parts[r.slot]
+	if p.message.mode.IsReliable() {
+		f.unacked--
+	}
+	p.message = nil
+	f.free = append(f.free, r.slot)
+}
+
+func (f *flight) at(n Seq24) *sentDatagram { return &f.ring[int(n)%len(f.ring)] }
+
+func (f *flight) grow() {
+	grown := make([]sentDatagram, max(8, 2*len(f.ring)))
+	for n := f.base; n != f.next; n = n.Add(1) {
+		grown[int(n)%len(grown)] = *f.at(n)
+	}
+	f.ring = grown
+}
+
+// overlap is what a range that does not wrap has in common with the numbers remembered, which may wrap: two ranges, of
+// which an empty one ends before it starts.
+func (f *flight) overlap(r ackRange) [2]ackRange {
+	if f.base == f.next {
+		return [2]ackRange{emptyRange, emptyRange}
+	}
+	newest := f.next.Add(-1)
+	if f.base <= newest {
+		return [2]ackRange{common(r, ackRange{f.base, newest}), emptyRange}
+	}
+	return [2]ackRange{common(r, ackRange{f.base, seq24Mask}), common(r, ackRange{0, newest})}
+}
+
+var emptyRange = ackRange{first: 1, last: 0}
+
+// common is what two ranges share, neither of which wraps.
+func common(a, b ackRange) ackRange {
+	r := ackRange{first: max(a.first, b.first), last: min(a.last, b.last)}
+	if uint32(r.last) < uint32(r.first) {
+		return emptyRange
+	}
+	return r
+}

@@ -1,0 +1,137 @@
+package raknet
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+)
+
+// probes are the MTUs that a client tries, each a few times before it takes the path for too narrow
+// (docs/protocols/raknet.md#open-connection).
+var probes = [...]int{1492, 1200, 576}
+
+const (
+	triesPerProbe = 4
+	// requestsPerReply is how often the second request is sent before the first is tried again: the cookie may have
+	// grown old, or the server never have kept us.
+	requestsPerReply = 2
+	firstRetry       = 200 * time.Millisecond
+	lastRetry        = 500 * time.Millisecond // stock RakNet's only one
+)
+
+// asking is a client's state until its connection is granted.
+type asking struct {
+	password []byte
+	pad      uint8 // of the password
+	tries    int   // first requests sent
+	reply    openConnectionReply1
+	replied  bool
+	requests int // second requests sent since the reply
+	retryAt  time.Duration
+}
+
+// dial makes the client's side of a connection, which sends its first request at once.
+func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Conn {
+	c := newConn(p, now, to, probing)
+	c.dialed = true
+	c.guid = hello.Identity
+	c.asking = &asking{password: append([]byte(nil), hello.Data...), pad: hello.Pad}
+	c.ask(0)
+	return c
+}
+
+// ask sends the request that is to be answered next, once more.
+func (c *Conn) ask(now time.Duration) {
+	a := c.asking
+	if a.replied && a.requests < requestsPerReply {
+		c.request2()
+	} else {
+		a.replied = false
+		c.request1()
+	}
+	a.retryAt = now + min(firstRetry+time.Duration((a.tries-1)%triesPerProbe)*firstRetry/2, lastRetry)
+}
+
+func (c *Conn) request1() {
+	a := c.asking
+	mtu := probes[min(a.tries/triesPerProbe, len(probes)-1)]
+	a.tries++
+	m := openConnectionRequest1{version: c.p.o.DialVersion, length: min(mtu, c.p.o.MaxMTU) - udpOverhead}
+	c.offline = m.append(c.offline[:0])
+}
+
+func (c *Conn) request2() {
+	a := c.asking
+	a.requests++
+	m := openConnectionRequest2{
+		hasCookie: a.reply.hasCookie, cookie: a.reply.cookie, server: c.peer, guid: c.guid,
+		mtu: uint16(c.p.clampMTU(a.reply.mtu)),
+	}
+	c.offline = m.append(c.offline[:0])
+}
+
+// receiveReply takes the server's answer to one of our requests.
+func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
+	if reason, ok := refusalReason(id); ok {
+		c.finish(reason)
+		return nil
+	}
+	a := c.asking
+	switch id {
+	case idOpenConnectionReply1:
+		if err := a.reply.parse(b); err != nil {
+			return err
+		}
+		a.replied, a.requests = true, 0
+		c.ask(now)
+		return nil
+	case idOpenConnectionReply2:
+		var m openConnectionReply2
+		if err := m.parse(b); err != nil {
+			return err
+		}
+		if !a.replied {
+			return errPhase
+		}
+		c.granted(now, &m)
+		return nil
+	}
+	return errPhase
+}
+
+// granted goes on to the reliability layer with our first message there.
+func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
+	if reply.encrypts {
+		c.finish(codec.Incompatible)
+		return
+	}
+	c.setMTU(min(c.p.clampMTU(reply.mtu), c.p.clampMTU(c.asking.reply.mtu)))
+	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.asking.password}
+	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.asking.pad)
+	c.phase, c.asking, c.offline = requesting, nil, nil
+}
+
+// handleClient handles RakNet's own messages of a server's handshake.
+func (c *Conn) handleClient(now time.Duration, payload []byte) error {
+	if c.phase != requesting {
+		return errPhase
+	}
+	if reason, ok := refusalReason(payload[0]); ok {
+		c.finish(reason)
+		return nil
+	}
+	if payload[0] != idConnectionRequestAccepted {
+		return errPhase
+	}
+	var m connectionRequestAccepted
+	if err := m.parse(payload); err != nil {
+		return err
+	}
+	answer := newIncomingConnection{
+		server: c.peer, addresses: addresses(c.p.o.DialVersion), serverTime: m.replyTime, clientTime: c.milliseconds(now),
+	}
+	c.sender.enqueueControl(now, codec.ReliableOrdered, answer.append(c.scratch()), 0)
+	c.connect(now, m.index)
+	return nil
+}

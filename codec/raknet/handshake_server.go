@@ -1,0 +1,87 @@
+package raknet
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+)
+
+// accept makes the server's side of a connection, which answers the client's second request first.
+func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnectionRequest2, longList bool) *Conn {
+	c := newConn(p, now, from, halfOpen)
+	c.guid, c.longList = request.guid, longList
+	c.setMTU(p.clampMTU(request.mtu))
+	c.grant()
+	return c
+}
+
+// grant answers the second request: the connection is there.
+func (c *Conn) grant() {
+	m := openConnectionReply2{guid: c.p.o.GUID, client: c.peer, mtu: uint16(c.sender.mtu)}
+	c.offline = m.append(c.offline[:0])
+}
+
+// answerOffline answers what a client says outside of its connection, since an answer of ours may have been lost.
+func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
+	if id != idOpenConnectionRequest2 {
+		reply, err := c.p.answer(now, c.peer, b, c.offline[:0])
+		c.offline = reply
+		return err
+	}
+	request, _, err := c.p.parseRequest2(now, c.peer, b)
+	switch {
+	case err != nil:
+		return err
+	case request.guid == c.guid && c.phase < connected:
+		c.grant()
+	case request.guid != c.guid && !c.p.o.NoCookies:
+		// Its cookie proves the address, so this client took the place of the one we know. It asks again when it gets
+		// no answer, and then finds the place free.
+		c.finish(codec.Closed)
+	default:
+		c.offline = c.p.appendRefusal(c.offline[:0], idAlreadyConnected)
+	}
+	return nil
+}
+
+// handleServer handles RakNet's own messages of a client's handshake.
+func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error {
+	switch payload[0] {
+	case idConnectionRequest:
+		var m connectionRequest
+		if err := m.parse(payload); err != nil {
+			return err
+		}
+		if c.phase != halfOpen || m.encrypts {
+			return errPhase
+		}
+		c.phase, c.askedAt = asked, m.time
+		c.events.push(codec.Event{
+			Kind: codec.Asked, Message: codec.Message{Payload: m.password, Pad: pad}, Identity: m.guid,
+		})
+	case idNewIncomingConnection:
+		if c.phase != admitted {
+			return errPhase
+		}
+		c.connect(now, 0)
+	default:
+		return errPhase
+	}
+	return nil
+}
+
+// Admit lets the client in; client is what it is told as its index.
+func (c *Conn) Admit(now time.Time, client uint16) {
+	if c.phase != asked {
+		return
+	}
+	c.phase = admitted
+	m := connectionRequestAccepted{
+		client: c.peer, index: client, addresses: 10, requestTime: c.askedAt, replyTime: uint64(now.UnixMilli()),
+	}
+	if c.longList {
+		m.addresses = 20
+	}
+	c.sender.enqueueControl(now.Sub(c.start), codec.ReliableOrdered, m.append(c.scratch()), 0)
+}

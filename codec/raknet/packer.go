@@ -1,0 +1,94 @@
+package raknet
+
+import "time"
+
+// packer fills one datagram: first with what must be sent again, then with what waits, in order.
+type packer struct {
+	s        *sender
+	now      time.Duration
+	b        []byte
+	start    int // of the datagram in b
+	datagram *sentDatagram
+}
+
+func (p *packer) packResends() {
+	f := &p.s.flight
+	for ref, again := f.nextResend(); again != nil; ref, again = f.nextResend() {
+		if !p.pack(again.message, again.index, again.reliable) {
+			return
+		}
+		p.datagram.parts = append(p.datagram.parts, ref)
+		f.resentOne(again)
+		p.s.resent++
+		p.s.reliableAt = p.now
+	}
+}
+
+func (p *packer) packQueue(q *queue) {
+	for m := q.peek(); m != nil; m = q.peek() {
+		if p.overdue(m) {
+			q.pop()
+			p.s.flight.done = append(p.s.flight.done, outcome{m, false})
+			continue
+		}
+		if m.parts == 0 {
+			if p.isSplit(m) && p.s.openSplits >= maxOpenSplits {
+				return
+			}
+			p.s.start(m)
+		}
+		if !p.packNext(m) {
+			return
+		}
+		if m.sent == m.parts {
+			q.pop()
+		}
+		if !m.mode.IsReliable() && m.receipt == 0 {
+			p.s.finish(m)
+		}
+	}
+}
+
+// packNext packs the next part of a message that is being sent for the first time.
+func (p *packer) packNext(m *outgoing) bool {
+	if !p.pack(m, m.sent, p.s.flight.reliable) {
+		return false
+	}
+	if m.mode.IsReliable() || m.receipt != 0 {
+		p.datagram.parts = append(p.datagram.parts, p.s.flight.track(m, m.sent))
+	}
+	if m.mode.IsReliable() {
+		p.s.reliableAt = p.now
+	}
+	m.sent++
+	return true
+}
+
+// pack writes one part as a capsule, or reports that it does not fit. A datagram has room for the longest capsule, so
+// the first always fits.
+func (p *packer) pack(m *outgoing, index uint32, reliable Seq24) bool {
+	c := capsule{
+		mode: m.mode, channel: m.channel, reliable: reliable, sequence: m.sequence, order: m.order, payload: m.payload,
+	}
+	if m.parts > 1 {
+		from := int(index) * p.s.partSize()
+		c.payload = m.payload[from:min(from+p.s.partSize(), len(m.payload))]
+		c.split, c.splitCount, c.splitID, c.splitIndex = true, m.parts, m.splitID, index
+	}
+	if index == m.parts-1 {
+		c.pad = m.pad
+	}
+	if len(p.b)-p.start+c.size() > p.s.datagramSize() {
+		return false
+	}
+	p.b = c.append(p.b)
+	return true
+}
+
+// overdue reports whether an unreliable message waited too long to be of use. One that must be split will travel
+// reliably, and so is kept.
+func (p *packer) overdue(m *outgoing) bool {
+	return !m.mode.IsReliable() && !p.isSplit(m) && p.now-m.queuedAt > queueLife
+}
+
+func (p *packer) isSplit(m *outgoing) bool { return len(m.payload) > p.s.partSize() }

@@ -1,0 +1,107 @@
+package raknet
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// parting is how a connection ends in order: what was queued goes out first, then the goodbye, and then we wait until
+// the peer has acknowledged it.
+type parting struct {
+	reason  codec.Reason
+	byeAt   time.Duration // the goodbye leaves now at the latest
+	endAt   time.Duration
+	byeSent bool
+	// connected says that messages flowed, and still do until the end; refused that the client was never let in, so
+	// that nothing goes before the goodbye.
+	connected, refused bool
+}
+
+// next is when stepParting has something to do.
+func (p *parting) next() time.Duration {
+	if p.byeSent {
+		return p.endAt
+	}
+	return p.byeAt
+}
+
+// Close says goodbye, or refuses where the client was not admitted. RakNet has no room for data with either.
+func (c *Conn) Close(now time.Time, why codec.Goodbye) {
+	c.recycle()
+	if c.phase >= closing {
+		return
+	}
+	reason := why.Reason
+	if reason == codec.ReasonNone {
+		reason = codec.Closed
+	}
+	if c.phase == probing {
+		c.finish(reason)
+		return
+	}
+	at := now.Sub(c.start)
+	c.parting = parting{
+		reason: reason, byeAt: at + c.p.o.CloseTimeout*2/3, endAt: at + c.p.o.CloseTimeout,
+		connected: c.phase == connected,
+	}
+	if c.phase == halfOpen || c.phase == asked {
+		c.enqueueRefusal(at, reason)
+		c.parting.refused = true
+	}
+	c.phase = closing
+	c.stepParting(at)
+}
+
+// enqueueRefusal says why the client is not let in. It travels as a reliable message, which stock RakNet expects of
+// INVALID_PASSWORD and skips for the other reasons; the goodbye behind it then ends the attempt there, too.
+func (c *Conn) enqueueRefusal(now time.Duration, reason codec.Reason) {
+	id, ok := refusalID(reason)
+	switch {
+	case !ok:
+	case id == idInvalidPassword:
+		c.sender.enqueueControl(now, codec.Reliable, []byte{id, 0}, 7) // 9 bits, as stock RakNet has it
+	default:
+		c.sender.enqueueControl(now, codec.Reliable, c.p.appendRefusal(c.scratch(), id), 0)
+	}
+}
+
+// stepParting takes the next step of the parting, if it is time.
+func (c *Conn) stepParting(now time.Duration) {
+	if c.phase != closing {
+		return
+	}
+	p := &c.parting
+	if p.byeSent {
+		if c.sender.settled() || now >= p.endAt {
+			c.finish(p.reason)
+		}
+		return
+	}
+	if p.refused || c.sender.settled() || now >= p.byeAt {
+		p.byeSent = true
+		c.sender.enqueueControl(now, codec.ReliableOrdered, []byte{idDisconnectionNotification}, 0)
+	}
+}
+
+// expireDeadline ends a handshake that took too long.
+func (c *Conn) expireDeadline() {
+	if c.dialed {
+		c.finish(codec.NoConnection)
+	} else {
+		c.finish(codec.TimedOut)
+	}
+}
+
+// finish ends the connection. Messages that have not settled are lost.
+func (c *Conn) finish(reason codec.Reason) {
+	if c.phase == closed {
+		return
+	}
+	c.report()
+	c.sender.abandon(&c.events)
+	c.events.push(codec.Event{Kind: codec.Disconnected, Reason: reason})
+	c.phase, c.asking, c.offline = closed, nil, nil
+	c.early, c.receiver.channels = earlyMessages{}, channels{}
+	c.receiver.splits.open = nil
+}

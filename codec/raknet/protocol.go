@@ -1,0 +1,163 @@
+// Package raknet is the RakNet protocol, of version 6 (stock RakNet 4.081 and SLikeNet) and of the versions that
+// Minecraft Bedrock speaks, for both ends of a connection: every reliability, 32 ordering channels, split messages,
+// bit lengths. It does not encrypt (libcat), and it does not look into messages.
+//
+// Start with Protocol for the handshake that needs no memory, Conn for a connection, then sender and receiver, its
+// two halves. Facts about the wire are in docs/protocols/raknet.md.
+package raknet
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+)
+
+var (
+	errNotOffline = fmt.Errorf("raknet: not a message for a newcomer: %w", codec.ErrMalformed)
+	errPingSize   = fmt.Errorf("raknet: ping without a GUID: %w", codec.ErrMalformed)
+	errProbeSize  = fmt.Errorf("raknet: probe shorter than the least MTU: %w", codec.ErrMalformed)
+	errVersion    = fmt.Errorf("raknet: protocol version not accepted: %w", codec.ErrRefused)
+	errCookie     = fmt.Errorf("raknet: cookie wrong or too old: %w", codec.ErrRefused)
+)
+
+// Protocol is RakNet with its options. It is immutable and safe for concurrent use.
+type Protocol struct {
+	o       Options
+	cookies cookies
+}
+
+var _ codec.Protocol = (*Protocol)(nil)
+
+// New returns the protocol with the given options.
+func New(o Options) *Protocol {
+	p := &Protocol{o: o.withDefaults()}
+	p.cookies = cookies{&p.o.Seed}
+	return p
+}
+
+// Name is the name given in Options.
+func (p *Protocol) Name() string { return p.o.Name }
+
+// Modes are all but Notify.
+func (p *Protocol) Modes() codec.Modes {
+	return codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
+		codec.ReliableSequenced)
+}
+
+// IDs are bytes: a game's message begins with its packet identifier.
+func (p *Protocol) IDs() codec.IDs { return codec.ByteIDs }
+
+// Sniff recognises pings and the two requests that open a connection.
+func (p *Protocol) Sniff(datagram []byte) bool {
+	id, ok := offlineID(datagram)
+	return ok && isForServers(id)
+}
+
+func isForServers(id byte) bool {
+	switch id {
+	case idUnconnectedPing, idUnconnectedPingOpen, idOpenConnectionRequest1, idOpenConnectionRequest2:
+		return true
+	}
+	return false
+}
+
+// Accept answers pings and the first request without keeping anything. The second request makes a Conn, once its cookie
+// has proved the address.
+func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
+	id, ok := offlineID(datagram)
+	if !ok || !isForServers(id) {
+		return nil, reply, errNotOffline
+	}
+	if id != idOpenConnectionRequest2 {
+		reply, err := p.answer(now, from, datagram, reply)
+		return nil, reply, err
+	}
+	request, longList, err := p.parseRequest2(now, from, datagram)
+	if err != nil {
+		return nil, reply, err
+	}
+	return accept(p, now, from, request, longList), reply, nil
+}
+
+// Refuse answers the second request with the offline message of the reason; it has none for most of them, and
+// NO_FREE_INCOMING_CONNECTIONS stands for those.
+func (p *Protocol) Refuse(datagram, reply []byte, reason codec.Reason) []byte {
+	if id, ok := offlineID(datagram); !ok || id != idOpenConnectionRequest2 {
+		return reply
+	}
+	id, ok := refusalID(reason)
+	if !ok || id == idInvalidPassword { // which is an online message
+		id = idNoFreeConnections
+	}
+	return p.appendRefusal(reply, id)
+}
+
+// Dial opens a connection to a server. The client's GUID is the Identity of hello; where that is 0 it is derived from
+// Seed, to and now, so two connections dialled to one server at one instant must be given theirs.
+func (p *Protocol) Dial(now time.Time, to netip.AddrPort, hello codec.Hello) codec.Conn {
+	if hello.Identity == 0 {
+		label, _ := to.MarshalBinary()
+		hello.Identity = guidFrom(&p.o.Seed, binary.BigEndian.AppendUint64(label, uint64(now.UnixNano())))
+	}
+	return dial(p, now, to, hello)
+}
+
+// answer appends the answer to a ping or to the first request. No answer to a first request is longer than it.
+func (p *Protocol) answer(now time.Time, from netip.AddrPort, datagram, reply []byte) ([]byte, error) {
+	if datagram[0] != idOpenConnectionRequest1 {
+		return p.answerPing(datagram, reply)
+	}
+	var request openConnectionRequest1
+	if err := request.parse(datagram); err != nil {
+		return reply, err
+	}
+	if !slices.Contains(p.o.Versions, request.version) {
+		return p.appendRefusal(reply, idIncompatibleVersion), errVersion
+	}
+	if request.length+udpOverhead < p.o.MinMTU {
+		return reply, errProbeSize
+	}
+	answer := openConnectionReply1{guid: p.o.GUID, mtu: uint16(min(request.length+udpOverhead, p.o.MaxMTU))}
+	if !p.o.NoCookies {
+		answer.hasCookie = true
+		answer.cookie = p.cookies.give(now, from, request.version >= firstLongList)
+	}
+	return answer.append(reply), nil
+}
+
+func (p *Protocol) answerPing(datagram, reply []byte) ([]byte, error) {
+	var ping unconnectedPing
+	if err := ping.parse(datagram); err != nil {
+		return reply, err
+	}
+	if len(datagram) < pingSize {
+		return reply, errPingSize
+	}
+	pong := Pong{Time: ping.time, GUID: p.o.GUID, Data: p.o.Pong}
+	return pong.append(reply, p.o.SizedPong), nil
+}
+
+// parseRequest2 reads a second request and checks its cookie. Without cookies the client's version is unknown, and
+// taken to be like ours.
+func (p *Protocol) parseRequest2(now time.Time, from netip.AddrPort, datagram []byte) (
+	request openConnectionRequest2, longList bool, err error,
+) {
+	if err := request.parse(datagram, !p.o.NoCookies); err != nil {
+		return request, false, err
+	}
+	if p.o.NoCookies {
+		return request, p.o.DialVersion >= firstLongList, nil
+	}
+	longList, ok := p.cookies.check(now, from, request.cookie)
+	if !ok {
+		return request, false, errCookie
+	}
+	return request, longList, nil
+}
+
+// clampMTU brings an MTU that the peer asks for within our bounds.
+func (p *Protocol) clampMTU(mtu uint16) int { return min(max(int(mtu), p.o.MinMTU), p.o.MaxMTU) }

@@ -1,0 +1,58 @@
+package raknet
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// outgoing is a message on its way to the peer: queued, then in flight as one part or several.
+type outgoing struct {
+	payload  []byte // a recycled buffer
+	pad      uint8
+	mode     codec.Mode
+	channel  uint8
+	receipt  codec.Receipt
+	queuedAt time.Duration
+	control  bool // RakNet's own, not the game's
+
+	// Set as its first part is sent.
+	order, sequence Seq24
+	splitID         uint16
+	parts           uint32 // 1 for a message that is not split
+	sent            uint32 // parts sent at least once
+	settled         uint32 // parts that arrived
+}
+
+// queue is a first-in, first-out ring of messages whose size is a power of two.
+type queue struct {
+	ring        []*outgoing
+	first, size int
+}
+
+func (q *queue) push(m *outgoing) {
+	if q.size == len(q.ring) {
+		grown := make([]*outgoing, max(8, 2*len(q.ring)))
+		for i := range q.size {
+			grown[i] = q.ring[(q.first+i)%len(q.ring)]
+		}
+		q.ring, q.first = grown, 0
+	}
+	q.ring[(q.first+q.size)%len(q.ring)] = m
+	q.size++
+}
+
+// peek returns the oldest message, or nil.
+func (q *queue) peek() *outgoing {
+	if q.size == 0 {
+		return nil
+	}
+	return q.ring[q.first]
+}
+
+// pop takes the message that peek returned out.
+func (q *queue) pop() {
+	q.ring[q.first] = nil
+	q.first = (q.first + 1) % len(q.ring)
+	q.size--
+}

@@ -1,0 +1,219 @@
+package raknet
+
+import (
+	"fmt"
+	"time"
+
+	"tidegate/codec"
+)
+
+var (
+	errDatagramSeen   = fmt.Errorf("raknet: datagram arrived before: %w", codec.ErrDuplicate)
+	errDatagramWindow = fmt.Errorf("raknet: datagram number: %w", codec.ErrWindow)
+	errReliableWindow = fmt.Errorf("raknet: reliable message number: %w", codec.ErrWindow)
+	errHeldRoom       = fmt.Errorf("raknet: no room to hold a message that is ahead of its turn: %w", codec.ErrLimit)
+	errSplitRoom      = fmt.Errorf("raknet: no room for another split message: %w", codec.ErrLimit)
+	errSplitTooLarge  = fmt.Errorf("raknet: split message over every bound: %w", codec.ErrLimit)
+)
+
+// maxHeld bounds the messages that wait for one ahead of them, in all ordering channels together.
+const maxHeld = 4096
+
+// receiver is the receiving half of a connection: it takes datagrams apart, joins what was split, and puts messages in
+// their order. Where it has no room now it refuses a datagram: that is not acknowledged, so the peer sends its reliable
+// messages again (docs/protocols/raknet.md#recovery-and-congestion).
+type receiver struct {
+	datagrams  datagramWindow
+	reliable   reliableWindow
+	channels   channels
+	heldBudget int // bytes that may wait in channels
+	splits     reassembly
+	memory     *buffers
+	ready      []inbound // in the order in which the application gets them
+	dropped    uint64    // as in codec.Stats
+
+	acks     ackQueue
+	acksAt   time.Duration // when acks are due; of meaning while there are some
+	ackDelay time.Duration
+	nacks    ackQueue // due at once
+}
+
+// acksAtOnce is how many datagrams may wait for their acknowledgement before it goes out ahead of its time, so that the
+// peer's window keeps moving.
+const acksAtOnce = 64
+
+// take takes a data datagram; what came of it is in ready. Parts of a datagram may count even if there is an error.
+func (r *receiver) take(now time.Duration, d *datagram) error {
+	switch r.datagrams.judge(d.number) {
+	case refused:
+		r.dropped++
+		return errDatagramWindow
+	case stale: // our acknowledgement was lost, or the path made two of one
+		r.dropped++
+		r.acknowledge(now, d.number)
+		return errDatagramSeen
+	}
+	last, missing := r.datagrams.add(d.number)
+	r.nacks.addUpTo(last, missing)
+	r.nacks.remove(d.number)
+
+	r.acknowledge(now, d.number)
+	refusal, err := r.takeCapsules(now, d.body)
+	if refusal != nil {
+		r.dropped++
+		r.datagrams.forget(d.number)
+		r.acks.remove(d.number)
+		return refusal
+	}
+	return err
+}
+
+// acknowledge notes that a datagram's number must be acknowledged, and by when.
+func (r *receiver) acknowledge(now time.Duration, n Seq24) {
+	if r.acks.count == 0 {
+		r.acksAt = now + r.ackDelay
+	}
+	r.acks.add(n)
+	if r.acks.count >= acksAtOnce {
+		r.acksAt = now
+	}
+}
+
+// takeCapsules takes what a datagram holds up to an invalid capsule. A refusal says that it must not be acknowledged.
+func (r *receiver) takeCapsules(now time.Duration, b []byte) (refusal, err error) {
+	for !isPadding(b) {
+		var c capsule
+		if b, err = c.parse(b); err != nil {
+			break
+		}
+		if refusal, err = r.takeCapsule(now, &c); refusal != nil || err != nil {
+			break
+		}
+	}
+	if err != nil {
+		r.dropped++
+	}
+	return refusal, err
+}
+
+func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err error) {
+	if c.mode.IsReliable() {
+		switch r.reliable.judge(c.reliable) {
+		case stale:
+			r.dropped++
+			return nil, nil
+		case refused:
+			return errReliableWindow, nil
+		}
+	}
+	m := inbound{
+		payload: c.payload, pad: c.pad, mode: c.mode, channel: c.channel, order: c.order, sequence: c.sequence,
+	}
+	if c.split {
+		return r.takePart(now, c, m)
+	}
+	v := r.judgeOrder(&m)
+	if v == early && !r.mayHold(len(c.payload)) {
+		if c.mode.IsReliable() {
+			return errHeldRoom, nil
+		}
+		v = stale
+	}
+	r.arrived(c)
+	r.place(m, v)
+	return nil, nil
+}
+
+// takePart takes one part of a split message; m is the message but for its payload.
+func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, err error) {
+	switch v, err := r.splits.judge(c); {
+	case err != nil:
+		return nil, err
+	case v == stale:
+		r.dropped++
+		r.arrived(c)
+		return nil, nil
+	case v == refused && r.splits.neverFits(c):
+		return errSplitTooLarge, nil
+	case v == refused:
+		return errSplitRoom, nil
+	}
+	if r.splits.opens(c) && r.judgeOrder(&m) == early && !r.mayHold(0) {
+		return errHeldRoom, nil
+	}
+	r.arrived(c)
+	joined, pad, done := r.splits.add(c)
+	if !done {
+		return nil, nil
+	}
+	r.acksAt = now // a peer may hold its next message back until all parts of this are acknowledged
+	m.payload, m.pad, m.owned = joined, pad, true
+	r.place(m, r.judgeOrder(&m))
+	return nil, nil
+}
+
+// place passes a message on, and those it sets free with it, or holds it, or drops it.
+func (r *receiver) place(m inbound, v verdict) {
+	switch v {
+	case early:
+		if !m.owned {
+			m.payload, m.owned = r.memory.copy(m.payload), true
+		}
+		r.channels.hold(m)
+		return
+	case stale:
+		r.dropped++
+		r.recycle(m)
+		return
+	}
+	r.ready = append(r.ready, m)
+	if !hasChannel(m.mode) {
+		return
+	}
+	r.channels.pass(&m)
+	for m, v, ok := r.channels.release(m.channel); ok; m, v, ok = r.channels.release(m.channel) {
+		if v == stale {
+			r.dropped++
+			r.recycle(m)
+			continue
+		}
+		r.ready = append(r.ready, m)
+		r.channels.pass(&m)
+	}
+}
+
+// recycle takes the memory of a message back that nobody will read again.
+func (r *receiver) recycle(m inbound) {
+	if m.owned {
+		r.memory.put(m.payload)
+	}
+}
+
+func (r *receiver) judgeOrder(m *inbound) verdict {
+	if !hasChannel(m.mode) {
+		return fresh
+	}
+	return r.channels.judge(m)
+}
+
+func (r *receiver) mayHold(size int) bool {
+	return r.channels.messages < maxHeld && r.channels.bytes+size <= r.heldBudget
+}
+
+func (r *receiver) arrived(c *capsule) {
+	if c.mode.IsReliable() {
+		r.reliable.add(c.reliable)
+	}
+}
+
+// release gives memory back that is not in use.
+func (r *receiver) release() {
+	r.ready = nil
+	if r.acks.count == 0 {
+		r.acks.ranges = nil
+	}
+	if r.nacks.count == 0 {
+		r.nacks.ranges = nil
+	}
+	r.reliable.release()
+}

@@ -1,0 +1,94 @@
+package raknet
+
+import "time"
+
+// How the sender learns what arrived: acknowledgements, requests to send again, and silence
+// (docs/protocols/raknet.md#recovery-and-congestion).
+
+// acknowledge takes the body of an ACK. Numbers that are not in flight are ignored.
+func (s *sender) acknowledge(now time.Duration, body []byte) error {
+	oldest := time.Duration(-1)
+	err := s.eachNamed(body, func(n Seq24) {
+		d := s.flight.at(n)
+		was := s.flight.acknowledge(n)
+		if was == settled {
+			return
+		}
+		if was == inFlight {
+			s.congestion.acknowledged(n, d.size)
+		}
+		// The oldest of a batch waited longest for it, and the timeout must allow for that.
+		if oldest < 0 || d.at < oldest {
+			oldest = d.at
+		}
+	})
+	if oldest >= 0 {
+		s.rtt.sample(now - oldest)
+		s.sampledAt = now
+	}
+	return err
+}
+
+// reject takes the body of a NACK: what it names in flight is sent again at once, but what was sent again already only
+// after a round trip more, lest a peer multiply our traffic.
+func (s *sender) reject(now time.Duration, body []byte) error {
+	return s.eachNamed(body, func(n Seq24) {
+		d := s.flight.at(n)
+		if d.state != inFlight || s.flight.resentLately(n) && now-d.at < s.rtt.smoothed {
+			return
+		}
+		s.flight.lose(n)
+		s.congestion.lost(n, s.flight.next, d.size, false)
+		s.lost++
+	})
+}
+
+// advance takes the datagrams for lost whose acknowledgement is overdue.
+func (s *sender) advance(now time.Duration) {
+	timeout, any := s.rtt.timeout(), false
+	for n, ok := s.flight.oldestDue(); ok; n, ok = s.flight.oldestDue() {
+		d := s.flight.at(n)
+		if now-d.at < timeout {
+			break
+		}
+		if d.state == inFlight {
+			s.congestion.lost(n, s.flight.next, d.size, true)
+			s.lost++
+			any = true
+		}
+		s.flight.expire(n)
+	}
+	if any {
+		s.rtt.expire()
+	}
+}
+
+// nextTimeout is when advance has something to do.
+func (s *sender) nextTimeout() (at time.Duration, ok bool) {
+	n, ok := s.flight.oldestDue()
+	if !ok {
+		return 0, false
+	}
+	return s.flight.at(n).at + s.rtt.timeout(), true
+}
+
+// eachNamed visits the remembered datagrams that an ACK or NACK names. However wide its ranges are, and however often
+// they overlap, it visits no more than there can be.
+func (s *sender) eachNamed(body []byte, visit func(Seq24)) error {
+	var r ackReader
+	if err := r.parse(body); err != nil {
+		return err
+	}
+	left := maxFlight
+	for named, ok := r.next(); ok; named, ok = r.next() {
+		for _, span := range s.flight.overlap(named) {
+			for n := span.first; !span.last.Before(n); n = n.Add(1) {
+				if left--; left < 0 {
+					return errAcks
+				}
+				visit(n)
+			}
+		}
+	}
+	return nil
+}

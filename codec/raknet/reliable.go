@@ -1,0 +1,68 @@
+package raknet
+
+// maxReliableAhead is how many reliable messages may arrive ahead of one that is missing. Stock RakNet keeps at most 512
+// in flight, the most generous other implementation 2048. One beyond is refused: it is not acknowledged, so the peer
+// sends it again.
+const maxReliableAhead = 8192
+
+// reliableWindow knows which of the peer's reliable messages arrived, so that each is taken once. Its memory grows with
+// the distance from the oldest missing one to the newest arrived: nothing while all is in order.
+type reliableWindow struct {
+	base Seq24    // the oldest that has not arrived
+	seen []uint64 // bit n mod size: n, one of the size numbers from base on, arrived; size is a power of two
+}
+
+// judge says whether a message is fresh, stale, or refused as too far ahead.
+func (w *reliableWindow) judge(n Seq24) verdict {
+	switch ahead := n.Sub(w.base); {
+	case ahead < 0:
+		return stale
+	case ahead >= maxReliableAhead:
+		return refused
+	case ahead < w.size() && w.has(n):
+		return stale
+	}
+	return fresh
+}
+
+// add records a fresh message.
+func (w *reliableWindow) add(n Seq24) {
+	if n == w.base && len(w.seen) == 0 {
+		w.base = n.Add(1)
+		return
+	}
+	for n.Sub(w.base) >= w.size() {
+		w.grow()
+	}
+	w.seen[int(n)%w.size()/64] |= 1 << (n % 64)
+	for w.has(w.base) {
+		w.seen[int(w.base)%w.size()/64] &^= 1 << (w.base % 64)
+		w.base = w.base.Add(1)
+	}
+}
+
+// release gives the memory back while nothing is missing.
+func (w *reliableWindow) release() {
+	for _, word := range w.seen {
+		if word != 0 {
+			return
+		}
+	}
+	w.seen = nil
+}
+
+func (w *reliableWindow) size() int { return 64 * len(w.seen) }
+
+func (w *reliableWindow) has(n Seq24) bool {
+	return w.seen[int(n)%w.size()/64]&(1<<(n%64)) != 0
+}
+
+func (w *reliableWindow) grow() {
+	grown := reliableWindow{base: w.base, seen: make([]uint64, max(1, 2*len(w.seen)))}
+	for i := range w.size() {
+		if n := w.base.Add(i); w.has(n) {
+			grown.seen[int(n)%grown.size()/64] |= 1 << (n % 64)
+		}
+	}
+	*w = grown
+}

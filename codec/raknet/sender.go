@@ -1,0 +1,203 @@
+package raknet
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// Bounds of what is sent.
+const (
+	// maxOpenSplits is how many split messages may be under way at once: go-raknet ends a connection with more than 16.
+	maxOpenSplits = 16
+	// queueLife is how long an unreliable message waits to be sent before it is dropped, as in stock RakNet.
+	queueLife = time.Second
+	// queueOverhead is what a queued message costs beside its bytes.
+	queueOverhead = 64
+	// keptMessages bounds the records of messages kept for use again.
+	keptMessages = 256
+)
+
+// sender is the sending half of a connection: it numbers messages, splits and packs them into datagrams, and sends the
+// reliable ones again until they are acknowledged (docs/protocols/raknet.md#recovery-and-congestion).
+type sender struct {
+	mtu        int
+	control    queue // RakNet's own messages, ahead of
+	messages   queue // the game's
+	flight     flight
+	congestion congestion
+	rtt        rtt
+	channels   []sendChannel
+	splitID    uint16
+	openSplits int
+	bytes      int // of the game's messages that have not settled
+	count      int // of those
+	idle       []*outgoing
+	memory     *buffers
+
+	resent, lost uint64        // as in codec.Stats
+	reliableAt   time.Duration // when something reliable was last sent
+	sampledAt    time.Duration // when the round trip was last measured
+}
+
+// sendChannel is the sending side of an ordering channel.
+type sendChannel struct {
+	order    Seq24 // of the next ordered message
+	sequence Seq24 // of the next sequenced message
+}
+
+// setMTU fixes the size of datagrams, before the first.
+func (s *sender) setMTU(mtu int) {
+	s.mtu = mtu
+	s.congestion = newCongestion(s.datagramSize())
+}
+
+// Sizes at an MTU, as in stock RakNet (docs/protocols/raknet.md#sizes): room is kept for 5 bytes more of datagram header
+// than there are, and for the longest capsule header whatever the message's own.
+func (s *sender) datagramSize() int { return s.mtu - udpOverhead - 5 }
+func (s *sender) partSize() int     { return partSizeAt(s.mtu) }
+
+func partSizeAt(mtu int) int { return mtu - udpOverhead - 9 - maxCapsuleHeaderSize }
+
+// outgoing returns a record for a message with its own copy of the payload.
+func (s *sender) outgoing(now time.Duration, m codec.Message) *outgoing {
+	o := new(outgoing)
+	if last := len(s.idle) - 1; last >= 0 {
+		o, s.idle = s.idle[last], s.idle[:last]
+	}
+	*o = outgoing{
+		payload: s.memory.copy(m.Payload), pad: m.Pad, mode: m.Mode, channel: m.Channel, receipt: m.Receipt, queuedAt: now,
+	}
+	return o
+}
+
+// enqueue queues a message of the game.
+func (s *sender) enqueue(now time.Duration, m codec.Message) {
+	s.messages.push(s.outgoing(now, m))
+	s.bytes += len(m.Payload)
+	s.count++
+}
+
+// enqueueControl queues a message of RakNet's own.
+func (s *sender) enqueueControl(now time.Duration, mode codec.Mode, payload []byte, pad uint8) {
+	m := s.outgoing(now, codec.Message{Payload: payload, Pad: pad, Mode: mode})
+	m.control = true
+	s.control.push(m)
+}
+
+// transmit appends one datagram of what is due to b, if there is something and the path has room for it. Messages of the
+// game stay behind unless they are open to go.
+func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool) {
+	if !s.congestion.allows() || !s.hasWork(open) || !s.flight.room() {
+		return b, false
+	}
+	p := packer{s: s, now: now, start: len(b), datagram: s.flight.open(now)}
+	slowStart := s.congestion.window < s.congestion.threshold
+	p.b = appendDataHeader(b, s.flight.next, false, slowStart)
+	p.packResends()
+	p.packQueue(&s.control)
+	if open {
+		p.packQueue(&s.messages)
+	}
+	size := len(p.b) - p.start
+	if size == datagramHeaderSize {
+		return b, false
+	}
+	if s.hasWork(open) {
+		p.b[p.start] |= bitContinuous
+	}
+	s.flight.commit(size)
+	s.congestion.sent(size)
+	return p.b, true
+}
+
+func (s *sender) hasWork(open bool) bool {
+	_, again := s.flight.nextResend()
+	return again != nil || s.control.size > 0 || open && s.messages.size > 0
+}
+
+// settled reports whether nothing waits to be sent or acknowledged.
+func (s *sender) settled() bool {
+	return s.control.size == 0 && s.messages.size == 0 && s.flight.unacked == 0
+}
+
+// start numbers a message whose first part is about to be sent.
+func (s *sender) start(m *outgoing) {
+	if m.parts = uint32((len(m.payload) + s.partSize() - 1) / s.partSize()); m.parts > 1 {
+		m.mode = splitMode(m.mode)
+		m.splitID = s.splitID
+		s.splitID++
+		s.openSplits++
+	}
+	if !hasChannel(m.mode) {
+		return
+	}
+	for int(m.channel) >= len(s.channels) {
+		s.channels = append(s.channels, sendChannel{})
+	}
+	ch := &s.channels[m.channel]
+	m.order = ch.order
+	if isSequenced(m.mode) {
+		m.sequence, ch.sequence = ch.sequence, ch.sequence.Add(1)
+	} else {
+		ch.order, ch.sequence = ch.order.Add(1), 0
+	}
+}
+
+// splitMode is the mode in which the parts of a split message travel: a message of many parts would hardly ever arrive
+// unreliably.
+func splitMode(m codec.Mode) codec.Mode {
+	switch m {
+	case codec.Unreliable:
+		return codec.Reliable
+	case codec.UnreliableSequenced:
+		return codec.ReliableSequenced
+	}
+	return m
+}
+
+// finish takes a message that was delivered or given up off the books.
+func (s *sender) finish(m *outgoing) {
+	if m.parts > 1 {
+		s.openSplits--
+	}
+	if !m.control {
+		s.bytes -= len(m.payload)
+		s.count--
+	}
+	s.memory.put(m.payload)
+	*m = outgoing{}
+	if len(s.idle) < keptMessages {
+		s.idle = append(s.idle, m)
+	}
+}
+
+// abandon reports all that has not settled as lost, and lets go of it.
+func (s *sender) abandon(e *events) {
+	for i := range s.flight.parts {
+		giveUp(s.flight.parts[i].message, e)
+	}
+	for m := s.messages.peek(); m != nil; m = s.messages.peek() {
+		s.messages.pop()
+		giveUp(m, e)
+	}
+	s.control, s.messages, s.flight, s.idle = queue{}, queue{}, flight{}, nil
+	s.bytes, s.count = 0, 0
+}
+
+// giveUp reports a message as lost, once: several parts may be of one message. nil is none.
+func giveUp(m *outgoing, e *events) {
+	if m != nil && m.receipt != 0 {
+		e.push(receiptEvent(m.receipt, false))
+		m.receipt = 0
+	}
+}
+
+// release gives memory back while nothing waits to be sent or acknowledged.
+func (s *sender) release() {
+	s.flight.release()
+	s.idle = nil
+	if s.settled() {
+		s.control, s.messages = queue{}, queue{}
+	}
+}

@@ -1,0 +1,114 @@
+package raknet
+
+import (
+	"fmt"
+
+	"tidegate/codec"
+)
+
+// maxSplits is how many split messages may be incomplete at once. A stock peer has at most 512 parts in flight, so no
+// more than half as many messages.
+const maxSplits = 256
+
+var errSplit = fmt.Errorf("raknet: part contradicts the others of its message: %w", codec.ErrMalformed)
+
+// reassembly joins split messages (docs/protocols/raknet.md#splitting). The first part to arrive fixes how many there
+// are, and room for all of them is reserved then: a message that was begun can always be finished, and one that would
+// go over the budget is refused until there is room.
+type reassembly struct {
+	open     []*assembly
+	reserved int // bytes
+	budget   int
+	partRoom int // bytes set aside for one part
+	memory   *buffers
+}
+
+// assembly is one incomplete message.
+type assembly struct {
+	first   capsule  // the first part that arrived, without its payload: all others agree with it
+	parts   [][]byte // by index; nil where missing
+	missing int
+	size    int // bytes of the parts that arrived
+	pad     uint8
+}
+
+// judge says whether a part is fresh, stale, or refused for want of room.
+func (r *reassembly) judge(c *capsule) (verdict, error) {
+	if c.splitCount < 2 || !c.mode.IsReliable() {
+		return stale, errSplit
+	}
+	if a := r.find(c.splitID); a != nil {
+		switch {
+		case !a.matches(c):
+			return stale, errSplit
+		case a.parts[c.splitIndex] != nil:
+			return stale, nil
+		}
+		return fresh, nil
+	}
+	if len(r.open) == maxSplits || r.neverFits(c) || r.reserved+int(c.splitCount)*r.partRoom > r.budget {
+		return refused, nil
+	}
+	return fresh, nil
+}
+
+// add keeps a fresh part. With the last one it returns the joined message, in recycled memory.
+func (r *reassembly) add(c *capsule) (joined []byte, pad uint8, done bool) {
+	a := r.find(c.splitID)
+	if a == nil {
+		a = &assembly{first: *c, parts: make([][]byte, c.splitCount), missing: int(c.splitCount)}
+		a.first.payload = nil
+		r.open = append(r.open, a)
+		r.reserved += len(a.parts) * r.partRoom
+	}
+	a.parts[c.splitIndex] = r.memory.copy(c.payload)
+	a.size += len(c.payload)
+	if c.splitIndex == c.splitCount-1 {
+		a.pad = c.pad
+	}
+	if a.missing--; a.missing > 0 {
+		return nil, 0, false
+	}
+	return r.join(a), a.pad, true
+}
+
+// neverFits reports whether a message has more parts than the whole budget has room for.
+func (r *reassembly) neverFits(c *capsule) bool {
+	return int64(c.splitCount) > int64(r.budget/r.partRoom)
+}
+
+// opens reports whether a part is the first of its message to arrive.
+func (r *reassembly) opens(c *capsule) bool { return r.find(c.splitID) == nil }
+
+func (r *reassembly) join(a *assembly) []byte {
+	joined := r.memory.get(a.size)
+	for _, part := range a.parts {
+		joined = append(joined, part...)
+		r.memory.put(part)
+	}
+	r.reserved -= len(a.parts) * r.partRoom
+	for i, open := range r.open {
+		if open == a {
+			last := len(r.open) - 1
+			r.open[i], r.open[last] = r.open[last], nil
+			r.open = r.open[:last]
+			break
+		}
+	}
+	return joined
+}
+
+func (r *reassembly) find(id uint16) *assembly {
+	for i := len(r.open) - 1; i >= 0; i-- {
+		if r.open[i].first.splitID == id {
+			return r.open[i]
+		}
+	}
+	return nil
+}
+
+func (a *assembly) matches(c *capsule) bool {
+	f := &a.first
+	return c.splitCount == f.splitCount && c.mode == f.mode && c.channel == f.channel && c.order == f.order &&
+		c.sequence == f.sequence
+}
