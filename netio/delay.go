@@ -14,14 +14,20 @@ type batchDelay struct {
 
 // pause sleeps if the last turn was such a one, and never beyond the deadline, zero being none.
 func (d *batchDelay) pause(deadline time.Time) {
+	if pause := d.take(); pause > 0 {
+		if !deadline.IsZero() {
+			pause = min(pause, time.Until(deadline))
+		}
+		sleep(pause)
+	}
+}
+
+// take returns how long to sleep for the datagrams handled, and forgets them.
+func (d *batchDelay) take() time.Duration {
 	few := d.handled > 0 && d.handled < busyTurn
 	d.handled = 0
-	if d.max <= 0 || !few {
-		return
+	if !few {
+		return 0
 	}
-	pause := d.max
-	if !deadline.IsZero() {
-		pause = min(pause, time.Until(deadline))
-	}
-	time.Sleep(pause)
+	return d.max
 }

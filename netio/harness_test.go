@@ -15,11 +15,39 @@ const patience = 5 * time.Second
 // loopback is where sockets listen that no test wants elsewhere.
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
-// eachBackend runs a test for each backend that the platform has.
-func eachBackend(t *testing.T, test func(t *testing.T, o netio.Options)) {
-	t.Run("portable", func(t *testing.T) { test(t, netio.Options{Backend: netio.Portable}) })
+// backend is a backend of the platform.
+type backend struct {
+	name string
+	o    netio.Options
+}
+
+func backends() []backend {
+	all := []backend{{"portable", netio.Options{Backend: netio.Portable}}}
 	if runtime.GOOS == "linux" {
-		t.Run("epoll", func(t *testing.T) { test(t, netio.Options{Backend: netio.Epoll}) })
+		all = append(all, backend{"epoll", netio.Options{Backend: netio.Epoll}})
+	}
+	return all
+}
+
+func eachBackend(t *testing.T, test func(t *testing.T, o netio.Options)) {
+	for _, b := range backends() {
+		t.Run(b.name, func(t *testing.T) { test(t, b.o) })
+	}
+}
+
+// turnUntil turns a loop with the handler until done.
+func turnUntil(t testing.TB, p netio.Poller, h netio.Handler, what string, done func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !done() {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s; stats %+v", what, p.Stats())
+		}
+		if err := p.Wait(deadline); err != nil {
+			t.Fatal(err)
+		}
+		p.Receive(h)
+		p.Flush()
 	}
 }
 
@@ -102,13 +130,7 @@ func (l *loop) send(s netio.Socket, to netip.AddrPort, datagram string) {
 // until turns the loop until done.
 func (l *loop) until(what string, done func() bool) {
 	l.t.Helper()
-	deadline := time.Now().Add(patience)
-	for !done() {
-		if time.Now().After(deadline) {
-			l.t.Fatalf("waited in vain for %s; stats %+v", what, l.Stats())
-		}
-		l.turn(deadline)
-	}
+	turnUntil(l.t, l.Poller, l, what, done)
 }
 
 func (l *loop) turn(deadline time.Time) {

@@ -38,7 +38,8 @@ type Poller interface {
 	// Dial opens a socket connected to an upstream, which need not answer or exist.
 	Dial(to netip.AddrPort, o SocketOptions) (Socket, error)
 	// Wait blocks until there is something to Receive, a Wake, or the deadline; the zero deadline is none, and a past
-	// one only looks. It may return early, and it returns nil for all of these. ErrClosed after Close.
+	// one only looks. It may return early, and about a millisecond late. It returns nil for all of these, and ErrClosed
+	// after Close.
 	Wait(deadline time.Time) error
 	// Receive gives h what came in before the last Wait returned: a bounded number of datagrams of each socket, so that
 	// a flooded one cannot starve the others. What remains makes the next Wait return at once. The handler may

@@ -168,8 +168,8 @@ func TestBatchDelay(t *testing.T) {
 		l.Flush()
 		start := time.Now()
 		l.untilReceived(2)
-		if took := time.Since(start); took < delay {
-			t.Errorf("a turn after one with a single datagram came after %s, want %s", took, delay)
+		if took := time.Since(start); took < delay/2 { // a signal may cut it
+			t.Errorf("a turn after one with a single datagram came after %s, want about %s", took, delay)
 		}
 	})
 }
