@@ -1,0 +1,174 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/riptide"
+	"tidegate/netio"
+)
+
+const (
+	// connectAttempts is the game's to choose: with Riptide's default of 5 a client on a very bad link may not get in.
+	connectAttempts = 10
+	// settleTime is how long outstanding echoes are waited for.
+	settleTime = 5 * time.Second
+)
+
+// crowd is all clients and what drives them. One goroutine at a time uses it.
+type crowd struct {
+	poller  netio.Poller
+	clients []*client
+	began   time.Time
+	now     time.Time // of this turn
+	times   latencies // from sending to the echo
+}
+
+// newCrowd makes clients that connect to a proxy, or a link before it, as soon as they are driven.
+func newCrowd(clients, rate int, door netip.AddrPort, now time.Time) (*crowd, error) {
+	poller, err := netio.New(netio.Options{})
+	if err != nil {
+		return nil, err
+	}
+	c := &crowd{poller: poller, began: now, now: now}
+	protocol := riptide.New(riptide.Options{MaxAttempts: connectAttempts})
+	every := time.Second / time.Duration(rate)
+	for i := range clients {
+		socket, err := poller.Dial(door, netio.SocketOptions{})
+		if err != nil {
+			_ = poller.Close() // the error that matters is the one before
+			return nil, fmt.Errorf("client %d: dial %s: %w", i, door, err)
+		}
+		one := &client{
+			index:    uint16(i),
+			conn:     protocol.Dial(now, door, codec.Hello{}),
+			socket:   socket,
+			every:    every,
+			next:     now.Add(every * time.Duration(i) / time.Duration(clients)), // in turn, not all at once
+			reliable: newLedger(),
+		}
+		socket.SetOwner(one)
+		c.clients = append(c.clients, one)
+	}
+	return c, nil
+}
+
+// play connects the clients and lets them send until ctx is done, and then waits for the echoes under way.
+func (c *crowd) play(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, c.poller.Wake)
+	defer stop()
+	for next := c.now; ctx.Err() == nil; next = c.nextTimeout(true) { // at once first: connecting starts by sending
+		if err := c.turn(next, true); err != nil {
+			return err
+		}
+	}
+	deadline := time.Now().Add(settleTime)
+	for c.underWay() && c.now.Before(deadline) {
+		if err := c.turn(earliest(c.nextTimeout(false), deadline), false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave says goodbye for every client, and closes the sockets.
+func (c *crowd) leave() error {
+	c.now = time.Now()
+	for _, one := range c.clients {
+		one.leave(c.now)
+		one.settle(c.since(), &c.times)
+		c.transmit(one)
+	}
+	c.poller.Flush()
+	return c.poller.Close()
+}
+
+// turn waits for datagrams or the deadline, and does what is due.
+func (c *crowd) turn(deadline time.Time, sending bool) error {
+	if err := c.poller.Wait(deadline); err != nil {
+		return fmt.Errorf("wait for datagrams: %w", err)
+	}
+	c.now = time.Now()
+	c.poller.Receive(c)
+	for _, one := range c.clients {
+		if t := one.conn.NextTimeout(); !t.IsZero() && !c.now.Before(t) {
+			one.conn.Advance(c.now)
+			one.settle(c.since(), &c.times)
+		}
+		if sending {
+			one.send(c.now, c.since())
+		}
+		c.transmit(one)
+	}
+	c.poller.Flush()
+	return nil
+}
+
+// Datagram implements netio.Handler.
+func (c *crowd) Datagram(s netio.Socket, _ netip.AddrPort, datagram []byte) {
+	one := s.Owner().(*client)
+	// What the connection drops it counts.
+	_ = one.conn.Receive(c.now, datagram)
+	one.settle(c.since(), &c.times)
+}
+
+// Failed implements netio.Handler. A client goes on trying.
+func (c *crowd) Failed(netio.Socket, error) {}
+
+func (c *crowd) transmit(one *client) {
+	for {
+		b, ok := one.conn.Transmit(c.now, c.poller.Buffer())
+		if !ok {
+			return
+		}
+		c.poller.Send(one.socket, one.socket.Peer(), b)
+	}
+}
+
+// nextTimeout is when the next client has something to do; zero means never.
+func (c *crowd) nextTimeout(sending bool) time.Time {
+	var next time.Time
+	for _, one := range c.clients {
+		if t := one.conn.NextTimeout(); !t.IsZero() {
+			next = earliest(next, t)
+		}
+		if sending && one.playing() {
+			next = earliest(next, one.next)
+		}
+	}
+	return next
+}
+
+// underWay reports whether echoes of reliable messages may still come.
+func (c *crowd) underWay() bool {
+	for _, one := range c.clients {
+		if one.playing() && len(one.reliable.underWay) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// since is the time since the crowd's start, as probes carry it.
+func (c *crowd) since() time.Duration { return c.now.Sub(c.began) }
+
+// result is the part of the Result that the clients know.
+func (c *crowd) result() Result {
+	r := Result{Clients: len(c.clients)}
+	for _, one := range c.clients {
+		r.book(one)
+	}
+	r.RTT50, r.RTT99 = c.times.quantile(0.5), c.times.quantile(0.99)
+	return r
+}
+
+// earliest is the earlier of two times, of which the first may be zero for never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"tidegate/codec"
+)
+
+// Result is how a demo went, as its clients saw it.
+type Result struct {
+	Clients   int          // asked for
+	Connected int          // reached the server
+	Goodbyes  int          // left by their own goodbye, with the connection alive until then
+	Heard     int          // sessions that the proxy saw end before it was stopped
+	Lost      int          // lost their connection before
+	LostBy    codec.Reason // of one of those
+
+	Reliable   Delivery
+	Unreliable Exchange
+	Changed    uint64 // echoes, of either kind, of no message that their client sent
+
+	RTT50, RTT99 time.Duration // from sending a message to its echo: half, and 99 of 100, were not longer
+	Resent       Resent
+	Link         LinkStats // zero without a link
+	ProxyError   error     // with which the proxy ended
+}
+
+// Resent counts transmissions of messages beyond their first, by who sent them.
+type Resent struct {
+	ByClients uint64
+	ToClients uint64 // by the proxy
+	ToServer  uint64 // by the proxy
+}
+
+// book adds what a client knows.
+func (r *Result) book(c *client) {
+	if c.connected {
+		r.Connected++
+	}
+	switch {
+	case c.left:
+		r.Goodbyes++
+	case c.connected:
+		r.Lost, r.LostBy = r.Lost+1, c.reason
+	}
+	r.Reliable.add(c.reliable.delivery())
+	r.Unreliable.Sent += c.unreliable.Sent
+	r.Unreliable.Returned += c.unreliable.Returned
+	r.Changed += c.changed
+	r.Resent.ByClients += c.conn.Stats().Resent
+}
+
+// OK reports whether every client connected, got each reliable message back exactly once and unchanged, and left by a
+// goodbye, and whether the proxy ended cleanly.
+func (r *Result) OK() bool { return len(r.faults()) == 0 }
+
+// faults say what is not as it should be.
+func (r *Result) faults() []string {
+	var faults []string
+	check := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Sprintf(format, args...))
+		}
+	}
+	check(r.Connected < r.Clients, "%d of %s did not connect", r.Clients-r.Connected, count(r.Clients, "client"))
+	check(r.Lost > 0, "%s lost the connection (%s)", count(r.Lost, "client"), r.LostBy)
+	check(r.Reliable.Sent == 0, "nothing was sent")
+	check(r.Reliable.Missing > 0, "%s missing", count(r.Reliable.Missing, "reliable message"))
+	check(r.Reliable.Duplicated > 0, "%s came back twice", count(r.Reliable.Duplicated, "reliable message"))
+	check(r.Changed > 0, "%s changed", count(r.Changed, "message"))
+	// A link may lose a goodbye, which Riptide says only once.
+	check(r.Link.Lost == 0 && r.Heard < r.Goodbyes, "%s not heard", count(r.Goodbyes-r.Heard, "goodbye"))
+	check(r.ProxyError != nil, "the proxy ended with an error: %v", r.ProxyError)
+	return faults
+}
+
+// Summary is the Result as text, for people. Its last line begins with "ok:" or "FAILED:".
+func (r *Result) Summary() string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("")
+	line("%-12s %10s %10s %10s %10s", "messages", "sent", "returned", "missing", "twice")
+	line("%-12s %10d %10d %10d %10d", "reliable",
+		r.Reliable.Sent, r.Reliable.Returned, r.Reliable.Missing, r.Reliable.Duplicated)
+	line("%-12s %10d %10d", "unreliable", r.Unreliable.Sent, r.Unreliable.Returned)
+	line("%-12s %d", "changed", r.Changed)
+	line("%-12s p50 %s, p99 %s, from client to server and back", "round trip", roundTrip(r.RTT50), roundTrip(r.RTT99))
+	if r.Link.Carried > 0 {
+		line("%-12s %d of %d datagrams lost", "link", r.Link.Lost, r.Link.Carried+r.Link.Lost)
+	}
+	line("%-12s %d by clients, %d to clients, %d to the server", "resent",
+		r.Resent.ByClients, r.Resent.ToClients, r.Resent.ToServer)
+	line("%-12s %d of %s, %d heard by the proxy", "goodbyes", r.Goodbyes, count(r.Clients, "client"), r.Heard)
+	line("")
+	if faults := r.faults(); len(faults) > 0 {
+		line("FAILED: %s", strings.Join(faults, "; "))
+	} else {
+		line("ok: all %d reliable messages came back exactly once and unchanged", r.Reliable.Sent)
+	}
+	return b.String()
+}

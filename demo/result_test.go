@@ -1,0 +1,73 @@
+package demo
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+func good() Result {
+	return Result{
+		Clients: 4, Connected: 4, Goodbyes: 4, Heard: 4,
+		Reliable:   Delivery{Sent: 800, Returned: 800},
+		Unreliable: Exchange{Sent: 800, Returned: 721},
+		RTT50:      1200 * time.Microsecond, RTT99: 103400 * time.Microsecond,
+		Resent: Resent{ByClients: 40, ToClients: 45, ToServer: 1},
+		Link:   LinkStats{Carried: 9500, Lost: 500},
+	}
+}
+
+func TestSummary(t *testing.T) {
+	const want = `
+messages           sent   returned    missing      twice
+reliable            800        800          0          0
+unreliable          800        721
+changed      0
+round trip   p50 1.2 ms, p99 103.4 ms, from client to server and back
+link         500 of 10000 datagrams lost
+resent       40 by clients, 45 to clients, 1 to the server
+goodbyes     4 of 4 clients, 4 heard by the proxy
+
+ok: all 800 reliable messages came back exactly once and unchanged
+`
+	r := good()
+	if got := r.Summary(); got != want {
+		t.Errorf("summary:\n%s\nwant:\n%s", got, want)
+	}
+	if !r.OK() {
+		t.Error("not OK")
+	}
+}
+
+func TestEveryFaultFails(t *testing.T) {
+	for _, step := range []struct {
+		spoil func(*Result)
+		want  string
+	}{
+		{func(r *Result) { r.Connected = 3 }, "1 of 4 clients did not connect"},
+		{func(r *Result) { r.Lost, r.LostBy = 2, codec.TimedOut }, "2 clients lost the connection (timed-out)"},
+		{func(r *Result) { r.Reliable = Delivery{} }, "nothing was sent"},
+		{func(r *Result) { r.Reliable.Missing = 1 }, "1 reliable message missing"},
+		{func(r *Result) { r.Reliable.Duplicated = 2 }, "2 reliable messages came back twice"},
+		{func(r *Result) { r.Changed = 3 }, "3 messages changed"},
+		{func(r *Result) { r.Link, r.Heard = LinkStats{}, 2 }, "2 goodbyes not heard"},
+		{func(r *Result) { r.ProxyError = errors.New("gone") }, "the proxy ended with an error: gone"},
+	} {
+		r := good()
+		step.spoil(&r)
+		lines := strings.Split(strings.TrimSpace(r.Summary()), "\n")
+		if last := lines[len(lines)-1]; r.OK() || last != "FAILED: "+step.want {
+			t.Errorf("OK = %v, last line %q; want %q", r.OK(), last, "FAILED: "+step.want)
+		}
+	}
+	// A goodbye that a lossy link took is no fault.
+	if r := good(); r.Link.Lost > 0 {
+		r.Heard = 3
+		if !r.OK() {
+			t.Error("a goodbye lost by the link fails the demo")
+		}
+	}
+}

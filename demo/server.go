@@ -1,0 +1,58 @@
+package demo
+
+import (
+	"net"
+	"net/netip"
+	"sync"
+
+	"github.com/sandertv/go-raknet"
+)
+
+// gameServer is a small game server on go-raknet: it sends every message back to whom it came from. go-raknet writes
+// nothing but reliable ordered messages, so the echo of an unreliable message is reliable.
+type gameServer struct {
+	listener *raknet.Listener
+	serving  sync.WaitGroup
+}
+
+func startGameServer(at netip.AddrPort) (*gameServer, error) {
+	// go-raknet blocks an IP address after one bad datagram from it; here all players have the proxy's.
+	listener, err := raknet.ListenConfig{BlockDuration: -1}.Listen(at.String())
+	if err != nil {
+		return nil, err
+	}
+	g := &gameServer{listener: listener}
+	g.serving.Go(g.accept)
+	return g, nil
+}
+
+func (g *gameServer) addr() netip.AddrPort { return g.listener.Addr().(*net.UDPAddr).AddrPort() }
+
+// stop closes the socket. Connections that are left end by themselves.
+func (g *gameServer) stop() {
+	_ = g.listener.Close() // nothing is left to be lost
+	g.serving.Wait()
+}
+
+func (g *gameServer) accept() {
+	for {
+		conn, err := g.listener.Accept()
+		if err != nil {
+			return // stopped
+		}
+		go echo(conn.(*raknet.Conn))
+	}
+}
+
+// echo serves one player until it leaves.
+func echo(conn *raknet.Conn) {
+	for {
+		message, err := conn.ReadPacket()
+		if err != nil {
+			return
+		}
+		if _, err := conn.Write(message); err != nil {
+			return
+		}
+	}
+}

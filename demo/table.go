@@ -1,0 +1,110 @@
+package demo
+
+import (
+	"fmt"
+	"time"
+
+	"tidegate/proxy"
+)
+
+// figures is what a row of the table says of one session or of several.
+type figures struct {
+	clientRTT, serverRTT       time.Duration
+	toServer, toClient         rate
+	clientResent, serverResent uint64
+	dropped                    uint64
+}
+
+// rate is traffic a second.
+type rate struct {
+	messages, bytes float64
+}
+
+func rateOf(before, after proxy.Traffic, interval time.Duration) rate {
+	if interval <= 0 {
+		return rate{}
+	}
+	return rate{
+		messages: float64(after.Messages-before.Messages) / interval.Seconds(),
+		bytes:    float64(after.Bytes-before.Bytes) / interval.Seconds(),
+	}
+}
+
+// sum is the sum of rows; of round trips it is the mean of those that are known.
+func sum(rows []figures) figures {
+	var all figures
+	var clients, servers time.Duration // with a known round trip
+	for i := range rows {
+		r := &rows[i]
+		all.clientRTT += r.clientRTT
+		all.serverRTT += r.serverRTT
+		if r.clientRTT > 0 {
+			clients++
+		}
+		if r.serverRTT > 0 {
+			servers++
+		}
+		all.toServer.messages += r.toServer.messages
+		all.toServer.bytes += r.toServer.bytes
+		all.toClient.messages += r.toClient.messages
+		all.toClient.bytes += r.toClient.bytes
+		all.clientResent += r.clientResent
+		all.serverResent += r.serverResent
+		all.dropped += r.dropped
+	}
+	all.clientRTT /= max(clients, 1)
+	all.serverRTT /= max(servers, 1)
+	return all
+}
+
+// Layout of the table, 100 columns wide: two columns that say what a row is about, then the figures in groups.
+const (
+	groups  = "%-22s  %18s  %15s  %15s  %14s\n"
+	columns = "%-16s%6s  %9s%9s  %6s%9s  %6s%9s  %7s%7s%8s\n"
+)
+
+// heading is the two lines above the rows.
+func heading(what, more string) string {
+	return fmt.Sprintf(groups, "", "round trip", "to server", "to client", "resent") +
+		fmt.Sprintf(columns, what, more, "client", "server", "msg/s", "bytes/s", "msg/s", "bytes/s",
+			"client", "server", "dropped")
+}
+
+func row(what, more string, f *figures) string {
+	return fmt.Sprintf(columns, what, more, roundTrip(f.clientRTT), roundTrip(f.serverRTT),
+		fmt.Sprintf("%.0f", f.toServer.messages), size(f.toServer.bytes),
+		fmt.Sprintf("%.0f", f.toClient.messages), size(f.toClient.bytes),
+		fmt.Sprint(f.clientResent), fmt.Sprint(f.serverResent), fmt.Sprint(f.dropped))
+}
+
+// roundTrip is a round trip for people; "-" where it is not known.
+func roundTrip(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "-"
+	case d >= time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
+}
+
+func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
+
+// size is a number of bytes for people.
+func size(n float64) string {
+	switch {
+	case n < 999.5:
+		return fmt.Sprintf("%.0f B", n)
+	case n < 999_950:
+		return fmt.Sprintf("%.1f kB", n/1e3)
+	}
+	return fmt.Sprintf("%.1f MB", n/1e6)
+}
+
+// count is a number of things.
+func count[T int | uint64](n T, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprint(n, " ", thing)
+}
