@@ -2,6 +2,7 @@ package riptide
 
 import (
 	"bytes"
+	"encoding/hex"
 	"net/netip"
 	"testing"
 	"time"
@@ -86,13 +87,8 @@ func drain(c codec.Conn) (events []codec.Event) {
 	return events
 }
 
-// kinds are the kinds of events, in order.
-func kinds(events []codec.Event) (all []codec.EventKind) {
-	for _, e := range events {
-		all = append(all, e.Kind)
-	}
-	return all
-}
+// hexOf spells d.
+func hexOf(d []byte) string { return hex.EncodeToString(d) }
 
 func TestPairTalks(t *testing.T) {
 	p := newPair(t, Options{})
