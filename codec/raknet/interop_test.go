@@ -1,0 +1,273 @@
+package raknet_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+)
+
+// The tests here run our side against go-raknet, an independent implementation of the Bedrock dialect, over loopback.
+
+// interopTime bounds each test; none comes near it.
+const interopTime = 20 * time.Second
+
+func bedrock() raknet.Options {
+	return raknet.Options{Name: "bedrock", DialVersion: 11, GUID: 8, Pong: []byte("MCPE;ours"), SizedPong: true}
+}
+
+func patience(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), interopTime)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// gorkServer is a go-raknet listener that hands out the one connection it accepts.
+func gorkServer(t *testing.T, conf gork.ListenConfig) (address string, accepted chan *gork.Conn) {
+	l, err := conf.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.PongData([]byte("MCPE;theirs"))
+	accepted = make(chan *gork.Conn, 1)
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			accepted <- conn.(*gork.Conn)
+		}
+	}()
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String(), accepted
+}
+
+// pair is a connection between our side and go-raknet's.
+type pair struct {
+	ours   *endpoint
+	theirs *gork.Conn
+}
+
+func dialGork(ctx context.Context, t *testing.T, conf gork.ListenConfig) pair {
+	address, accepted := gorkServer(t, conf)
+	ours := dial(t, bedrock(), address)
+	ours.want(ctx, codec.Connected)
+	select {
+	case theirs := <-accepted:
+		return pair{ours, theirs}
+	case <-ctx.Done():
+		t.Fatal("go-raknet accepts nobody")
+		return pair{}
+	}
+}
+
+// gorkDials keeps go-raknet's dials apart: they share a map without a lock.
+var gorkDials sync.Mutex
+
+func dialedByGork(ctx context.Context, t *testing.T, o raknet.Options) pair {
+	ours := listen(t, o)
+	gorkDials.Lock()
+	theirs, err := gork.DialContext(ctx, ours.addr())
+	gorkDials.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours.want(ctx, codec.Connected)
+	return pair{ours, theirs}
+}
+
+// eachPair runs f with either side in either role, with and without cookies.
+func eachPair(t *testing.T, f func(ctx context.Context, t *testing.T, p pair)) {
+	noCookies := bedrock()
+	noCookies.NoCookies = true
+	for _, c := range []struct {
+		name string
+		make func(ctx context.Context, t *testing.T) pair
+	}{
+		{"to its listener", func(ctx context.Context, t *testing.T) pair { return dialGork(ctx, t, gork.ListenConfig{}) }},
+		{"to its listener without cookies", func(ctx context.Context, t *testing.T) pair {
+			return dialGork(ctx, t, gork.ListenConfig{DisableCookies: true})
+		}},
+		{"from its dialer", func(ctx context.Context, t *testing.T) pair { return dialedByGork(ctx, t, bedrock()) }},
+		{"from its dialer without cookies", func(ctx context.Context, t *testing.T) pair {
+			return dialedByGork(ctx, t, noCookies)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it mostly waits: go-raknet acknowledges every 100 ms
+			ctx := patience(t)
+			f(ctx, t, c.make(ctx, t))
+		})
+	}
+}
+
+// game returns a message of a Bedrock game: its first byte, then noise.
+func game(size int) []byte {
+	b := make([]byte, size)
+	noise := rand.NewChaCha8([32]byte{1})
+	_, _ = noise.Read(b)
+	b[0] = 0xfe
+	return b
+}
+
+func TestInteropEcho(t *testing.T) {
+	eachPair(t, func(ctx context.Context, t *testing.T, p pair) {
+		for _, size := range []int{1, 2, 100, 1400, 1432, 1433, 5000} {
+			want := game(size)
+			p.ours.send(want)
+			got := wantRead(ctx, t, p.theirs)
+			if !bytes.Equal(got, want) {
+				t.Fatalf("go-raknet got %d bytes, want %d", len(got), size)
+			}
+			if _, err := p.theirs.Write(got); err != nil {
+				t.Fatal(err)
+			}
+			p.ours.wantMessage(ctx, want)
+		}
+	})
+}
+
+// TestInteropLarge moves messages of many parts: what go-raknet's listener takes at most (512 parts) leaves room for
+// 500 kB; its dialer takes any number.
+func TestInteropLarge(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		size int
+		make func(ctx context.Context, t *testing.T) pair
+	}{
+		{"to its listener", 500_000, func(ctx context.Context, t *testing.T) pair { return dialGork(ctx, t, gork.ListenConfig{}) }},
+		{"from its dialer", 1_000_000, func(ctx context.Context, t *testing.T) pair { return dialedByGork(ctx, t, bedrock()) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel() // it mostly waits: go-raknet acknowledges every 100 ms
+			ctx := patience(t)
+			p := c.make(ctx, t)
+			want := game(c.size)
+			p.ours.send(want)
+			got := wantRead(ctx, t, p.theirs)
+			if !bytes.Equal(got, want) {
+				t.Fatalf("go-raknet got %d bytes, want %d", len(got), c.size)
+			}
+			if _, err := p.theirs.Write(got); err != nil {
+				t.Fatal(err)
+			}
+			p.ours.wantMessage(ctx, want)
+		})
+	}
+}
+
+// TestInteropMany moves many messages each way at once, and wants them in order.
+func TestInteropMany(t *testing.T) {
+	const count = 3000
+	message := func(i int) []byte { return binary.BigEndian.AppendUint32(game(60), uint32(i)) }
+	eachPair(t, func(ctx context.Context, t *testing.T, p pair) {
+		echoed := make(chan error, 1)
+		go func() {
+			for range count {
+				b, err := p.theirs.ReadPacket()
+				if err == nil {
+					_, err = p.theirs.Write(b)
+				}
+				if err != nil {
+					echoed <- err
+					return
+				}
+			}
+			echoed <- nil
+		}()
+		for i := range count {
+			p.ours.send(message(i))
+		}
+		for i := range count {
+			p.ours.wantMessage(ctx, message(i))
+		}
+		if err := <-echoed; err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// wantRead reads a message off go-raknet's side, which knows no deadlines.
+func wantRead(ctx context.Context, t *testing.T, conn *gork.Conn) []byte {
+	t.Helper()
+	type result struct {
+		b   []byte
+		err error
+	}
+	read := make(chan result, 1)
+	go func() {
+		b, err := conn.ReadPacket()
+		read <- result{bytes.Clone(b), err}
+	}()
+	select {
+	case r := <-read:
+		if r.err != nil {
+			t.Fatalf("go-raknet reads: %v", r.err)
+		}
+		return r.b
+	case <-ctx.Done():
+		t.Fatal("go-raknet reads nothing")
+		return nil
+	}
+}
+
+func TestInteropClosedByUs(t *testing.T) {
+	eachPair(t, func(ctx context.Context, t *testing.T, p pair) {
+		p.ours.close()
+		if got := p.ours.want(ctx, codec.Disconnected); got.Reason != codec.Closed {
+			t.Errorf("disconnected for %v, want closed", got.Reason)
+		}
+		select {
+		case <-p.theirs.Context().Done():
+		case <-ctx.Done():
+			t.Error("go-raknet does not notice")
+		}
+	})
+}
+
+func TestInteropClosedByThem(t *testing.T) {
+	eachPair(t, func(ctx context.Context, t *testing.T, p pair) {
+		if err := p.theirs.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.ours.want(ctx, codec.Disconnected); got.Reason != codec.Closed {
+			t.Errorf("disconnected for %v, want closed", got.Reason)
+		}
+	})
+}
+
+func TestInteropPing(t *testing.T) {
+	ours := listen(t, bedrock())
+	data, err := gork.PingContext(patience(t), ours.addr())
+	if err != nil || string(data) != "MCPE;ours" {
+		t.Errorf("go-raknet's ping of ours = %q, %v", data, err)
+	}
+
+	address, _ := gorkServer(t, gork.ListenConfig{})
+	socket, err := net.Dial("udp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	if err := socket.SetDeadline(time.Now().Add(interopTime)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := socket.Write(raknet.AppendPing(nil, 99, 7)); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, codec.MaxDatagram)
+	n, err := socket.Read(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pong, err := raknet.ParsePong(b[:n])
+	if err != nil || pong.Time != 99 || string(pong.Data) != "MCPE;theirs" {
+		t.Errorf("our ping of go-raknet's = %+v, %v", pong, err)
+	}
+}
