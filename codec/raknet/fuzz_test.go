@@ -1,0 +1,90 @@
+package raknet
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+)
+
+// A script is what the fuzzer feeds a connection: datagrams, each with its length (2 bytes) before it.
+
+func script(datagrams ...[]byte) (b []byte) {
+	for _, d := range datagrams {
+		b = binary.BigEndian.AppendUint16(b, uint16(len(d)))
+		b = append(b, d...)
+	}
+	return b
+}
+
+func playScript(r *replay, b []byte) {
+	at := r.now.Sub(replayStart)
+	for len(b) >= 2 && !r.over {
+		n := min(int(binary.BigEndian.Uint16(b)), len(b)-2)
+		_ = r.receive(b[2 : 2+n])
+		b = b[2+n:]
+		at += 7 * time.Millisecond
+		r.runTo(at)
+	}
+	r.runTo(at + 30*time.Second)
+	if !r.over {
+		r.t.Fatal("a connection whose peer is silent does not end")
+	}
+}
+
+// seedScripts are what the peers of some captures sent, after their handshakes, as scripts.
+func seedScripts(f *testing.F, from string) {
+	for _, c := range captures(f) {
+		var sent [][]byte
+		for _, d := range c.delivered(1, from) {
+			if _, offline := offlineID(d.wire); !offline && len(sent) < 30 {
+				sent = append(sent, d.wire)
+			}
+		}
+		f.Add(script(sent...))
+	}
+	f.Add(script(unhex(f, "84020000"+"700010020000"+"01000000"+"ffffffff"+"0007"+"00000001"+"aabb"), unhex(f, "c0000100000000ffffff")))
+}
+
+// FuzzReceiveServer plays scripts to a server's side of a connection, FuzzReceiveClient to a client's: no panic, events in
+// their order, no timer that never moves on, and an end when the peer stays silent.
+func FuzzReceiveServer(f *testing.F) {
+	seedScripts(f, "client")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		_, server := live(t)
+		playScript(server, b)
+	})
+}
+
+func FuzzReceiveClient(f *testing.F) {
+	seedScripts(f, "server")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		client, _ := live(t)
+		playScript(client, b)
+	})
+}
+
+// FuzzAccept knocks at a server's door: what it answers is no longer than what it was asked, and nobody without a cookie
+// comes in.
+func FuzzAccept(f *testing.F) {
+	for _, c := range captures(f) {
+		for _, d := range c.datagrams[:min(len(c.datagrams), 4)] {
+			f.Add(d.wire)
+		}
+	}
+	door := New(Options{GUID: 8, Pong: []byte("a server")})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if !door.Sniff(b) {
+			return
+		}
+		conn, reply, err := door.Accept(replayStart, replayClient, b, nil)
+		if conn != nil {
+			t.Fatalf("%x came in without a cookie", b)
+		}
+		if len(reply) > len(b) && reply[0] != idUnconnectedPong {
+			t.Fatalf("%d bytes are answered by %d", len(b), len(reply))
+		}
+		if len(reply) == 0 && err == nil {
+			t.Fatal("neither an answer nor an error")
+		}
+	})
+}
