@@ -3,10 +3,13 @@ package raknet
 import "time"
 
 // Bounds of the retransmission timeout. The first stands until a round trip was measured. Stock RakNet has 2 s as first
-// and as longest; a first of half a second repairs a lossy handshake sooner and costs one message twice at worst.
+// and as longest; a first of half a second repairs a lossy handshake sooner and costs one message twice at worst. Backing
+// off ends early, since a player waits: a dead peer gets each message ten times until it is given up, where stock RakNet
+// sends it a hundred times.
 const (
 	firstTimeout   = 500 * time.Millisecond
 	longestTimeout = 2 * time.Second
+	longestBackoff = time.Second
 	timeoutSlack   = 30 * time.Millisecond // the peer's ticks
 )
 
@@ -28,19 +31,19 @@ func (r *rtt) sample(d time.Duration) {
 	r.smoothed = max(r.smoothed+(d-r.smoothed)/8, 1)
 }
 
-// timeout is how long to wait for an acknowledgement: stock RakNet's formula, which allows for peers that acknowledge in
-// ticks, with the backing off that it lacks (docs/protocols/raknet.md#recovery-and-congestion).
+// timeout is how long to wait for an acknowledgement, by RFC 6298. Stock RakNet waits a round trip longer, but does not
+// back off (docs/protocols/raknet.md#recovery-and-congestion).
 func (r *rtt) timeout() time.Duration {
 	t := firstTimeout
 	if r.smoothed != 0 {
-		t = 2*r.smoothed + 4*r.deviation + timeoutSlack
+		t = r.smoothed + 4*r.deviation + timeoutSlack
 	}
-	return min(t<<r.backoff, longestTimeout)
+	return min(max(t, min(t<<r.backoff, longestBackoff)), longestTimeout)
 }
 
 // expire doubles the timeout after nothing was acknowledged for so long.
 func (r *rtt) expire() {
-	if r.timeout() < longestTimeout {
+	if r.timeout() < longestBackoff {
 		r.backoff++
 	}
 }

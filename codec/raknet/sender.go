@@ -61,9 +61,11 @@ func partSizeAt(mtu int) int { return mtu - udpOverhead - 9 - maxCapsuleHeaderSi
 
 // outgoing returns a record for a message with its own copy of the payload.
 func (s *sender) outgoing(now time.Duration, m codec.Message) *outgoing {
-	o := new(outgoing)
+	var o *outgoing
 	if last := len(s.idle) - 1; last >= 0 {
 		o, s.idle = s.idle[last], s.idle[:last]
+	} else {
+		o = new(outgoing)
 	}
 	*o = outgoing{
 		payload: s.memory.copy(m.Payload), pad: m.Pad, mode: m.Mode, channel: m.Channel, receipt: m.Receipt, queuedAt: now,
