@@ -13,7 +13,8 @@ const (
 	wsaEWouldBlock  syscall.Errno = 10035
 )
 
-// classify tells what an error of the operating system means. Winsock reports an unreachable port as a reset.
+// classify tells what an error of the operating system means. None means refused: package net has Winsock keep the
+// reports of unreachable ports to itself.
 func classify(err error) failure {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -24,8 +25,6 @@ func classify(err error) failure {
 		return wouldBlock
 	case wsaEMsgSize:
 		return tooLarge
-	case syscall.WSAECONNRESET, syscall.ECONNREFUSED:
-		return refused
 	case wsaEHostUnreach, wsaENetUnreach:
 		return unreachable
 	}

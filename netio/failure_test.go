@@ -3,6 +3,7 @@ package netio_test
 import (
 	"errors"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -11,6 +12,9 @@ import (
 
 // nobody returns an address of loopback at which nobody listens.
 func nobody(l *loop) netip.AddrPort {
+	if runtime.GOOS == "windows" {
+		l.t.Skip("Windows does not tell who is not there")
+	}
 	s := l.listen(loopback)
 	s.Close()
 	return s.Addr()
@@ -110,7 +114,7 @@ func TestIncomingTooLarge(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
 		server := l.listen(loopback)
-		for _, n := range []int{netio.MaxDatagram + 1, 60000, 5} {
+		for _, n := range []int{netio.MaxDatagram + 1, 9000, 5} {
 			sendByNet(t, server.Addr(), strings.Repeat("x", n))
 		}
 		l.untilReceived(1)

@@ -47,9 +47,8 @@ type Poller interface {
 	Receive(h Handler)
 	// Buffer lends room for one outgoing datagram: length 0, capacity MaxDatagram. It is the caller's until Send.
 	Buffer() []byte
-	// Send queues a datagram; sent are those of one socket in the order of Send, batched. It is best what was
-	// appended to Buffer; other bytes are copied. A socket that was dialed ignores to. A datagram that cannot be
-	// sent is dropped and counted in Stats.
+	// Send queues a datagram. Those of one socket leave in the order of Send. The bytes are best what was appended to
+	// Buffer; others are copied. A dialed socket ignores to. What cannot be sent is dropped and counted in Stats.
 	Send(s Socket, to netip.AddrPort, datagram []byte)
 	// Flush sends all that is queued. A full batch is flushed by itself.
 	Flush()
@@ -67,7 +66,7 @@ type Handler interface {
 	// datagrams come too; those longer than MaxDatagram do not.
 	Datagram(s Socket, from netip.AddrPort, datagram []byte)
 	// Failed tells that the peer of a dialed socket cannot be reached: ErrRefused or ErrUnreachable. The socket stays
-	// usable. It is told once, and again only after another datagram has come from the peer.
+	// usable. It is told once, and again only after another datagram has come from the peer. Windows tells nothing.
 	Failed(s Socket, err error)
 }
 

@@ -35,23 +35,20 @@ func setOptions(fd, family int, o SocketOptions) error {
 	if o.DontFragment {
 		discover = unix.IP_PMTUDISC_PROBE // and let nothing but the MTU of our own interface hold a datagram back
 	}
+	type option struct{ level, name, value int }
+	options := []option{
+		{unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1},
+		{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, discover}, // an IPv6 socket has it too, for the IPv4 it carries
+	}
 	if family == unix.AF_INET6 {
-		if err := setOption(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
-			return err
-		}
-		if err := setOption(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, discover); err != nil {
-			return err
-		}
-	}
-	// An IPv6 socket has this one too, for the IPv4 it carries.
-	if err := setOption(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, discover); err != nil {
-		return err
-	}
-	if err := setOption(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1); err != nil {
-		return err
+		options = append(options, option{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0},
+			option{unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, discover})
 	}
 	if o.ReusePort {
-		if err := setOption(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		options = append(options, option{unix.SOL_SOCKET, unix.SO_REUSEPORT, 1})
+	}
+	for _, opt := range options {
+		if err := setOption(fd, opt.level, opt.name, opt.value); err != nil {
 			return err
 		}
 	}
@@ -69,9 +66,9 @@ func setBuffer(fd, force, ask, size int) error {
 	return setOption(fd, unix.SOL_SOCKET, ask, size)
 }
 
-func setOption(fd, level, option, value int) error {
-	if err := unix.SetsockoptInt(fd, level, option, value); err != nil {
-		return fmt.Errorf("setsockopt %d of level %d: %w", option, level, err)
+func setOption(fd, level, name, value int) error {
+	if err := unix.SetsockoptInt(fd, level, name, value); err != nil {
+		return fmt.Errorf("setsockopt %d of level %d: %w", name, level, err)
 	}
 	return nil
 }

@@ -1,0 +1,57 @@
+package netio
+
+import (
+	"net/netip"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A socket that could not be opened leaves no descriptor behind: the next gets the one it had.
+func TestFailedOpenLeaksNothing(t *testing.T) {
+	p := newEpoll(t)
+	taken := listen(t, p, SocketOptions{})
+	first := listen(t, p, SocketOptions{}).(*epollSocket)
+	first.Close()
+	for _, open := range []func() (Socket, error){
+		func() (Socket, error) { return p.Listen(taken.Addr(), SocketOptions{}) },
+		func() (Socket, error) {
+			return p.Listen(taken.Addr(), SocketOptions{SendBuffer: -1, ReceiveBuffer: -1})
+		},
+		func() (Socket, error) { return p.Dial(netip.MustParseAddrPort("255.255.255.255:1"), SocketOptions{}) },
+	} {
+		if _, err := open(); err == nil {
+			t.Fatal("no error")
+		}
+	}
+	if got := listen(t, p, SocketOptions{}).(*epollSocket).fd; got != first.fd {
+		t.Errorf("the next descriptor is %d, want %d as before", got, first.fd)
+	}
+}
+
+// Sizes that are asked for are those of the kernel, which doubles them; the defaults need not be within its limits.
+func TestBufferSizes(t *testing.T) {
+	p := newEpoll(t)
+	asked := listen(t, p, SocketOptions{ReceiveBuffer: 1 << 16, SendBuffer: 1 << 15})
+	if got, want := bufferSizes(t, asked), [2]int{1 << 17, 1 << 16}; got != want {
+		t.Errorf("buffers %v, want %v", got, want)
+	}
+	if unix.Geteuid() != 0 {
+		t.Skip("the rest is for those who may exceed the kernel's limits")
+	}
+	if got, want := bufferSizes(t, listen(t, p, SocketOptions{})), [2]int{2 * listenBuffer, 2 * listenBuffer}; got != want {
+		t.Errorf("buffers by default %v, want %v", got, want)
+	}
+}
+
+func bufferSizes(t *testing.T, s Socket) (sizes [2]int) {
+	t.Helper()
+	for i, name := range []int{unix.SO_RCVBUF, unix.SO_SNDBUF} {
+		n, err := unix.GetsockoptInt(s.(*epollSocket).fd, unix.SOL_SOCKET, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sizes[i] = n
+	}
+	return sizes
+}
