@@ -82,6 +82,8 @@ func TestBrokenToyFails(t *testing.T) {
 		{"ends again", "close-both", "after Disconnected"},
 		{"receipt forgotten", "close-early", "answered 0 times, want once"},
 		{"counts wrongly", "traffic/clear/reliable", "Stats.Queued"},
+		{"counts backwards", "traffic/clear/reliable", "Stats went from"},
+		{"learns", "traffic/clear/reliable", "same protocols differ"},
 		{"never times out", "peer-vanishes", "silence not noticed"},
 		{"never times out", "no-answer", "still dialing"},
 		{"goodbye without data", "kick", "heard as"},

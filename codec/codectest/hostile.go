@@ -73,11 +73,12 @@ func (h *hostility) random() []byte {
 // nothing may panic and the contract's order of events holds.
 func checkHostile(t tb, c *Config) {
 	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
-		p := connectedPair(r, c, seed)
-		if p == nil {
+		p := newPair(r, c, seed, clear20)
+		toServer, toClient := p.eavesdrop()
+		if !p.open(seed, false) {
 			return
 		}
-		p.rain(func(datagram []byte, forged bool) bool {
+		p.rain(toServer, toClient, func(datagram []byte, forged bool) bool {
 			return forged && c.Forges != nil && c.Forges(datagram)
 		})
 		p.runUntilSettled(false)
@@ -87,32 +88,41 @@ func checkHostile(t tb, c *Config) {
 		return
 	}
 	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
-		p := connectedPair(r, c, seed)
-		if p == nil {
+		p := newPair(r, c, seed, clear20)
+		toServer, toClient := p.eavesdrop()
+		if !p.open(seed, false) {
 			return
 		}
 		p.up.lenient, p.down.lenient = true, true
-		p.rain(func([]byte, bool) bool { return false })
+		p.rain(toServer, toClient, func([]byte, bool) bool { return false })
 		p.net.Run(settleLimit)
 		p.closeAndCheck(p.client, c.Leaves[0].Said)
 	})
 }
 
+// eavesdrop lets two hostilities see the datagrams between client and server, once those have arrived.
+func (p *pair) eavesdrop() (toServer, toClient *hostility) {
+	toServer, toClient = &hostility{rng: p.rng}, &hostility{rng: p.rng}
+	p.net.SetTap(func(_, to netip.AddrPort, datagram []byte) {
+		h := toServer
+		switch to {
+		case strangerAddr:
+			return
+		case clientAddr:
+			h = toClient
+		}
+		copied := append([]byte(nil), datagram...)
+		p.net.After(clear20.Latency+time.Millisecond, func() { h.observe(copied) })
+	})
+	return toServer, toClient
+}
+
 // rain plans traffic and injects hostile datagrams in all directions while it flows, but for those to skip. Copies of
 // genuine datagrams come after the originals.
-func (p *pair) rain(skip func(datagram []byte, forged bool) bool) {
+func (p *pair) rain(toServer, toClient *hostility, skip func(datagram []byte, forged bool) bool) {
 	modes := p.c.modes()
 	p.client.plan, p.server.plan = p.compose(modes), p.compose(modes)
 	p.up.strange, p.down.strange = true, true
-	toServer, toClient := &hostility{rng: p.rng}, &hostility{rng: p.rng}
-	p.net.SetTap(func(from, _ netip.AddrPort, datagram []byte) {
-		sender := toServer
-		if from == serverAddr {
-			sender = toClient
-		}
-		copied := append([]byte(nil), datagram...)
-		p.net.After(clear20.Latency+time.Millisecond, func() { sender.observe(copied) })
-	})
 	for range hostileDatagrams {
 		p.net.Run(time.Millisecond)
 		for _, way := range []struct {

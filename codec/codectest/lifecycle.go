@@ -2,95 +2,11 @@ package codectest
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/simnet"
 )
-
-const lifecycleSeeds = 20 // of those checks that run in foul weather too
-
-// checkLeaves lets the client say each of its goodbyes.
-func checkLeaves(t tb, c *Config) { checkFarewells(t, c, "leave", c.Leaves, clientName) }
-
-// checkKicks lets the server say each of its goodbyes to a client in session.
-func checkKicks(t tb, c *Config) { checkFarewells(t, c, "kick", c.Kicks, serverName) }
-
-// checkFarewells ends a session by each goodbye, and checks what the other side hears. In foul weather the goodbye may
-// be lost, and then the other side notices the silence.
-func checkFarewells(t tb, c *Config, what string, farewells []Farewell, sayer string) {
-	for i, f := range farewells {
-		play := func(r *report, w simnet.Weather, seed uint64) (heard codec.Goodbye, ok bool) {
-			p := connectedPair(r, c, seed)
-			if p == nil {
-				return codec.Goodbye{}, false
-			}
-			p.net.SetWeather(w)
-			speaker, listener := p.client, p.server
-			if sayer == serverName {
-				speaker, listener = p.server, p.client
-			}
-			p.closeAndCheck(speaker, f.Said)
-			return listener.goodbye, true
-		}
-		simulate(t, fmt.Sprintf("%s %d", what, i), func(r *report) {
-			if heard, ok := play(r, clear20, 1); ok && !sameGoodbye(heard, f.Heard) {
-				r.Errorf("goodbye %+v heard as %+v, want %+v", f.Said, heard, f.Heard)
-			}
-		})
-		simulateSeeds(t, lifecycleSeeds, func(r *report, seed uint64) {
-			heard, ok := play(r, foul.net, seed)
-			if ok && !sameGoodbye(heard, f.Heard) && !isSilence(heard.Reason) {
-				r.Errorf("goodbye %+v heard as %+v, want %+v or a time-out", f.Said, heard, f.Heard)
-			}
-		})
-	}
-}
-
-// isSilence reports whether a session with the reason ended because nothing was heard.
-func isSilence(reason codec.Reason) bool {
-	return reason == codec.TimedOut || reason == codec.PoorConnection
-}
-
-// checkRefusals answers Asked by each refusal.
-func checkRefusals(t tb, c *Config) {
-	for i, f := range c.Refusals {
-		simulate(t, fmt.Sprintf("refusal %d", i), func(r *report) {
-			p := newPair(r, c, 1, clear20)
-			p.server.admitAfter = -1
-			p.dial(c.New, 1)
-			if !p.net.RunUntil(c.DialTimeout, func() bool { return p.server.wasAsked || p.client.over }) || p.client.over {
-				r.Errorf("server: never Asked")
-				return
-			}
-			p.net.Run(50 * time.Millisecond)
-			p.closeAndCheck(p.server, f.Said)
-			if p.client.connected || p.server.connected {
-				r.Errorf("Connected in spite of the refusal")
-			}
-			if !sameGoodbye(p.client.goodbye, f.Heard) {
-				r.Errorf("refusal %+v heard as %+v, want %+v", f.Said, p.client.goodbye, f.Heard)
-			}
-		})
-	}
-}
-
-// checkStatelessRefusal lets the server turn everybody away without a Conn.
-func checkStatelessRefusal(t tb, c *Config) {
-	if c.StatelessRefusal == codec.ReasonNone {
-		return
-	}
-	simulate(t, "stateless refusal", func(r *report) {
-		p := newPair(r, c, 1, clear20)
-		p.dial(c.New, 1)
-		p.node.full = true
-		p.net.RunUntil(c.DialTimeout, func() bool { return p.client.over })
-		if p.client.connected || p.client.goodbye.Reason != c.StatelessRefusal {
-			r.Errorf("client: over %v with %v, want %v", p.client.over, p.client.goodbye.Reason, c.StatelessRefusal)
-		}
-	})
-}
 
 // checkCloseEarly closes the dialing side at several points of its handshake, with messages waiting.
 func checkCloseEarly(t tb, c *Config) {
@@ -194,45 +110,4 @@ func checkNoAnswer(t tb, c *Config) {
 		p.up.checkReceipts()
 		p.net.Run(time.Second)
 	})
-}
-
-// checkNews announces clients that join and leave, in foul weather: each piece of news comes once.
-func checkNews(t tb, c *Config) {
-	if !c.News {
-		simulate(t, "no news", func(r *report) {
-			if p := connectedPair(r, c, 1); p != nil {
-				p.refusesNews(p.server)
-			}
-		})
-		return
-	}
-	simulateSeeds(t, lifecycleSeeds, func(r *report, seed uint64) {
-		p := connectedPair(r, c, seed)
-		if p == nil {
-			return
-		}
-		p.refusesNews(p.client)
-		p.net.SetWeather(foul.net)
-		want := []uint16{1001, 1002, 65535}
-		for _, id := range want {
-			for _, kind := range []codec.EventKind{codec.Joined, codec.Left} {
-				if err := p.server.conn.Announce(p.net.Now(), kind, id); err != nil {
-					r.Errorf("server: Announce %v: %v", kind, err)
-				}
-			}
-		}
-		p.net.Run(quiet)
-		for _, heard := range [][]uint16{p.client.joined, p.client.left} {
-			if slices.Sort(heard); !slices.Equal(heard, want) {
-				r.Errorf("client: heard of %v joining or leaving, want %v", heard, want)
-			}
-		}
-	})
-}
-
-// refusesNews checks that a side which cannot announce says so.
-func (p *pair) refusesNews(s *side) {
-	if err := s.conn.Announce(p.net.Now(), codec.Joined, 1); !isMode(err) {
-		p.r.Errorf("%s: Announce: %v, want ErrMode", s.name, err)
-	}
 }

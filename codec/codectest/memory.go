@@ -17,12 +17,13 @@ func checkMemory(t tb, c *Config) {
 		worst := uint64(0)
 		sent := 0
 		for seed := uint64(1); sent < memoryDatagrams && !r.Failed(); seed++ {
-			p := connectedPair(r, c, seed)
-			if p == nil {
+			p := newPair(r, c, seed, clear20)
+			toServer, toClient := p.eavesdrop()
+			if !p.open(seed, false) {
 				return
 			}
 			before := heap()
-			sent += p.flood(memoryDatagrams - sent)
+			sent += p.flood(toServer, toClient, memoryDatagrams-sent)
 			*p.up, *p.down = ledger{}, ledger{} // what the suite itself remembers does not count
 			if after := heap(); after > before {
 				worst = max(worst, after-before)
@@ -36,9 +37,8 @@ func checkMemory(t tb, c *Config) {
 }
 
 // flood gives both sides up to n hostile datagrams, and reports how many until one of them was over.
-func (p *pair) flood(n int) int {
+func (p *pair) flood(toServer, toClient *hostility, n int) int {
 	p.up.lenient, p.down.lenient = true, true
-	toServer, toClient := &hostility{rng: p.rng}, &hostility{rng: p.rng}
 	now := p.net.Now()
 	for i := range n {
 		now = now.Add(time.Millisecond)

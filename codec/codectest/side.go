@@ -40,6 +40,7 @@ type side struct {
 	goodbye                   codec.Goodbye // told by Disconnected
 	joined, left              []uint16
 
+	stats        codec.Stats // as last seen
 	lent         []lent
 	buffer       []byte        // for Transmit
 	late         time.Duration // by how much the side is woken after its timeout, as a busy loop's would be
@@ -160,6 +161,7 @@ func (s *side) transmit(now time.Time, b []byte) ([]byte, bool) {
 	out, ok := s.conn.Transmit(now, s.buffer)
 	if !ok {
 		s.checkMovedOn()
+		s.checkGrowth()
 		return b, false
 	}
 	if !s.appended(out) {

@@ -50,6 +50,9 @@ func (p *toyProtocol) Modes() codec.Modes {
 }
 
 func (p *toyProtocol) conn(now time.Time) *toyConn {
+	if p.fault == "learns" {
+		p.first++
+	}
 	return &toyConn{
 		fault: p.fault, heard: now,
 		toyOut: toyOut{nextSeq: p.first, nextOrder: p.first},
@@ -150,8 +153,11 @@ func (c *toyConn) Poll() (codec.Event, bool) {
 
 func (c *toyConn) Stats() codec.Stats {
 	stats := c.stats
-	if c.fault == "counts wrongly" {
+	switch c.fault {
+	case "counts wrongly":
 		stats.Queued++
+	case "counts backwards":
+		stats.Sent = 1000 - stats.Sent
 	}
 	for i := range c.slots {
 		if c.slots[i].used {

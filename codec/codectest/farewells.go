@@ -1,0 +1,100 @@
+package codectest
+
+import (
+	"fmt"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/simnet"
+)
+
+const foulSeeds = 20 // of the checks whose subject is not weather, where they run in foul weather too
+
+// checkLeaves lets the client say each of its goodbyes.
+func checkLeaves(t tb, c *Config) {
+	checkFarewells(t, c, c.Leaves, false, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
+		p.closeAndCheck(p.client, said)
+		return p.server.goodbye
+	})
+}
+
+// checkKicks lets the server say each of its goodbyes to a client in session.
+func checkKicks(t tb, c *Config) {
+	checkFarewells(t, c, c.Kicks, false, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
+		p.closeAndCheck(p.server, said)
+		return p.client.goodbye
+	})
+}
+
+// checkRefusals answers Asked by each refusal.
+func checkRefusals(t tb, c *Config) {
+	checkFarewells(t, c, c.Refusals, true, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
+		p.net.Run(50 * time.Millisecond)
+		p.closeAndCheck(p.server, said)
+		if p.client.connected || p.server.connected {
+			p.r.Errorf("Connected in spite of a refusal")
+		}
+		return p.client.goodbye
+	})
+}
+
+// checkFarewells plays each goodbye in clear weather and in foul. Each begins with a session, or, for a refusal, with
+// a client that has asked for one. In foul weather the goodbye may be lost; then the other side notices the silence.
+func checkFarewells(t tb, c *Config, list []Farewell, refusal bool, say func(*pair, codec.Goodbye) codec.Goodbye) {
+	for _, f := range list {
+		play := func(r *report, seed uint64, w simnet.Weather, excused func(codec.Reason) bool) {
+			p := newPair(r, c, seed, clear20)
+			if !p.open(seed, refusal) {
+				return
+			}
+			p.net.SetWeather(w)
+			if heard := say(p, f.Said); !sameGoodbye(heard, f.Heard) && !excused(heard.Reason) {
+				r.Errorf("goodbye %+v heard as %+v, want %+v", f.Said, heard, f.Heard)
+			}
+		}
+		simulate(t, fmt.Sprint(f.Said.Reason), func(r *report) {
+			play(r, 1, clear20, func(codec.Reason) bool { return false })
+		})
+		simulateSeeds(t, foulSeeds, func(r *report, seed uint64) {
+			play(r, seed, foul.net, func(heard codec.Reason) bool {
+				return isSilence(heard) || refusal && heard == codec.NoConnection
+			})
+		})
+	}
+}
+
+// open brings a pair into session, or to where the server has to answer Asked.
+func (p *pair) open(seed uint64, undecided bool) bool {
+	if !undecided {
+		p.dial(p.c.New, seed)
+		return p.mustConnect()
+	}
+	p.server.admitAfter = -1
+	p.dial(p.c.New, seed)
+	if !p.net.RunUntil(p.c.DialTimeout, func() bool { return p.server.wasAsked || p.client.over }) || p.client.over {
+		p.r.Errorf("server: never Asked")
+		return false
+	}
+	return true
+}
+
+// isSilence reports whether a session with the reason ended because nothing was heard.
+func isSilence(reason codec.Reason) bool {
+	return reason == codec.TimedOut || reason == codec.PoorConnection
+}
+
+// checkStatelessRefusal lets the server turn everybody away without a Conn.
+func checkStatelessRefusal(t tb, c *Config) {
+	if c.StatelessRefusal == codec.ReasonNone {
+		return
+	}
+	simulate(t, "stateless refusal", func(r *report) {
+		p := newPair(r, c, 1, clear20)
+		p.dial(c.New, 1)
+		p.node.full = true
+		p.net.RunUntil(c.DialTimeout, func() bool { return p.client.over })
+		if p.client.connected || p.client.goodbye.Reason != c.StatelessRefusal {
+			r.Errorf("client: over %v with %v, want %v", p.client.over, p.client.goodbye.Reason, c.StatelessRefusal)
+		}
+	})
+}

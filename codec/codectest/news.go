@@ -1,0 +1,48 @@
+package codectest
+
+import (
+	"slices"
+
+	"tidegate/codec"
+)
+
+// checkNews announces clients that join and leave, in foul weather: each piece of news comes once.
+func checkNews(t tb, c *Config) {
+	if !c.News {
+		simulate(t, "no news", func(r *report) {
+			if p := connectedPair(r, c, 1); p != nil {
+				p.refusesNews(p.server)
+			}
+		})
+		return
+	}
+	simulateSeeds(t, foulSeeds, func(r *report, seed uint64) {
+		p := connectedPair(r, c, seed)
+		if p == nil {
+			return
+		}
+		p.refusesNews(p.client)
+		p.net.SetWeather(foul.net)
+		want := []uint16{1001, 1002, 65535}
+		for _, id := range want {
+			for _, kind := range []codec.EventKind{codec.Joined, codec.Left} {
+				if err := p.server.conn.Announce(p.net.Now(), kind, id); err != nil {
+					r.Errorf("server: Announce %v: %v", kind, err)
+				}
+			}
+		}
+		p.net.Run(quiet)
+		for _, heard := range [][]uint16{p.client.joined, p.client.left} {
+			if slices.Sort(heard); !slices.Equal(heard, want) {
+				r.Errorf("client: heard of %v joining or leaving, want %v", heard, want)
+			}
+		}
+	})
+}
+
+// refusesNews checks that a side which cannot announce says so.
+func (p *pair) refusesNews(s *side) {
+	if err := s.conn.Announce(p.net.Now(), codec.Joined, 1); !isMode(err) {
+		p.r.Errorf("%s: Announce: %v, want ErrMode", s.name, err)
+	}
+}
