@@ -107,10 +107,10 @@ func (c *Conn) NextTimeout() time.Time {
 	}
 	next := earliest(c.deadline(), c.beat.next)
 	if c.welcome.waiting {
-		next = earliest(next, c.welcome.sentAt.Add(c.rtt.resend()))
+		next = earliest(next, c.welcome.sentAt.Add(c.rtt.resend(c.welcome.sends)))
 	}
 	if _, m, ok := c.flight.due(); ok {
-		next = earliest(next, m.sentAt.Add(c.rtt.resend()))
+		next = earliest(next, m.sentAt.Add(c.rtt.resend(m.sends)))
 	}
 	return next
 }

@@ -110,20 +110,20 @@ func TestNotifyReceiptsBounded(t *testing.T) {
 
 func TestLossQuality(t *testing.T) {
 	var q lossQuality
-	for i := range 200 {
-		if q.result(i%20 != 0) && i < 100 {
-			t.Fatalf("too poor at message %d with a loss of 5 %%", i)
+	for i := range 1000 {
+		if q.result(i%22 != 0) {
+			t.Fatalf("too poor at message %d with 3 lost of 64", i)
 		}
 	}
 	q = lossQuality{}
 	poorAt := 0
 	for i := 1; poorAt == 0 && i < 1000; i++ {
-		if q.result(i%10 != 1) {
+		if q.result(i > 4 && i%16 != 0) {
 			poorAt = i
 		}
 	}
-	if poorAt != qualityRuns {
-		t.Errorf("a loss of 10 %% was too poor at message %d, want %d", poorAt, qualityRuns)
+	if want := 4 + qualityRuns - 1; poorAt != want {
+		t.Errorf("4 lost of 64 were too poor at message %d, want %d", poorAt, want)
 	}
 }
 

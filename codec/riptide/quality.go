@@ -7,7 +7,7 @@ const (
 	qualitySpan  = 64 // how many of the latest results a measure is taken of
 	qualityRuns  = 64 // how many bad measures in a row end the connection
 	maxMeanSends = 5
-	lossDivisor  = 20 // more than a 20th, that is 5 %, is too much loss
+	maxLost      = 3 // up to 5 %
 )
 
 // sendQuality measures how often the latest delivered reliable messages had to be sent.
@@ -35,9 +35,8 @@ func (q *sendQuality) delivered(sends uint8) bool {
 
 // lossQuality measures how many of the latest notify messages were lost.
 type lossQuality struct {
-	lost  uint64 // one bit each of the latest
-	count int
-	bad   int
+	lost uint64 // one bit each of the latest
+	bad  int
 }
 
 // result records a notify message's fate and reports whether the connection is too poor.
@@ -46,8 +45,7 @@ func (q *lossQuality) result(delivered bool) bool {
 	if !delivered {
 		q.lost |= 1
 	}
-	q.count = min(q.count+1, qualitySpan)
-	if lossDivisor*bits.OnesCount64(q.lost) <= q.count {
+	if bits.OnesCount64(q.lost) <= maxLost {
 		q.bad = 0
 		return false
 	}

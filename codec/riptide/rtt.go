@@ -8,6 +8,10 @@ const (
 	minimumResend = 10 * time.Millisecond
 )
 
+// patientSends is after how many transmissions a message is not sent again before firstResend. On a short path the
+// library's times would give a connection up after 150 ms; its own ticks are too coarse for that, ours are not.
+const patientSends = 5
+
 // rtt is the smoothed round trip time: seven parts of the old value and three of the new, at least a millisecond.
 type rtt struct {
 	smooth time.Duration // zero until measured
@@ -39,12 +43,16 @@ func (r *rtt) sample(d time.Duration) {
 	r.smooth = (7*r.smooth + 3*r.last) / 10
 }
 
-// resend is how long a reliable message waits for its acknowledgement before it is sent again.
-func (r *rtt) resend() time.Duration {
+// resend is how long a reliable message waits for its acknowledgement before it is sent again, after so many sends.
+func (r *rtt) resend(sends uint8) time.Duration {
 	if r.smooth == 0 {
 		return firstResend
 	}
-	return max(minimumResend, r.smooth*6/5)
+	after := max(minimumResend, r.smooth*6/5)
+	if sends >= patientSends {
+		after = max(after, firstResend)
+	}
+	return after
 }
 
 // milliseconds is the last round trip as a heartbeat reports it, -1 when there is none.

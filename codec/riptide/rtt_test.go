@@ -27,19 +27,22 @@ func TestRTT(t *testing.T) {
 		} else {
 			r.measure(step.sample)
 		}
-		if r.smooth != step.smooth || r.resend() != step.again || r.milliseconds() != step.reported {
-			t.Errorf("%s: smooth %v, resend after %v, reported %d", step.what, r.smooth, r.resend(), r.milliseconds())
+		if r.smooth != step.smooth || r.resend(1) != step.again || r.milliseconds() != step.reported {
+			t.Errorf("%s: smooth %v, resend after %v, reported %d", step.what, r.smooth, r.resend(1), r.milliseconds())
 		}
 	}
 }
 
 func TestRTTBounds(t *testing.T) {
 	var r rtt
-	if r.resend() != firstResend || r.milliseconds() != -1 {
-		t.Errorf("unknown: resend after %v, reported %d", r.resend(), r.milliseconds())
+	if r.resend(1) != firstResend || r.milliseconds() != -1 {
+		t.Errorf("unknown: resend after %v, reported %d", r.resend(1), r.milliseconds())
 	}
 	r.measure(0)
-	if r.smooth != time.Millisecond || r.resend() != minimumResend || r.milliseconds() != 1 {
-		t.Errorf("zero: smooth %v, resend after %v, reported %d", r.smooth, r.resend(), r.milliseconds())
+	if got := r.resend(patientSends); got != firstResend {
+		t.Errorf("zero, after %d transmissions: resend after %v", patientSends, got)
+	}
+	if r.smooth != time.Millisecond || r.resend(1) != minimumResend || r.milliseconds() != 1 {
+		t.Errorf("zero: smooth %v, resend after %v, reported %d", r.smooth, r.resend(1), r.milliseconds())
 	}
 }

@@ -149,7 +149,7 @@ func (c *Conn) launch(now time.Time) {
 func (c *Conn) resendMessages(now time.Time) {
 	for c.state == connected {
 		s, m, ok := c.flight.due()
-		if !ok || now.Before(m.sentAt.Add(c.rtt.resend())) {
+		if !ok || now.Before(m.sentAt.Add(c.rtt.resend(m.sends))) {
 			return
 		}
 		if m.sends >= maxSends {

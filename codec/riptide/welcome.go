@@ -30,7 +30,7 @@ func (c *Conn) sendWelcome(now time.Time) {
 // resendWelcome repeats Welcome when it is due. A server that has sent it in vain falls silent and waits for its
 // deadline; a client, for whom the session has begun, gives up.
 func (c *Conn) resendWelcome(now time.Time) {
-	if !c.welcome.waiting || now.Before(c.welcome.sentAt.Add(c.rtt.resend())) {
+	if !c.welcome.waiting || now.Before(c.welcome.sentAt.Add(c.rtt.resend(c.welcome.sends))) {
 		return
 	}
 	if c.welcome.sends < maxSends {

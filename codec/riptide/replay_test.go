@@ -1,0 +1,345 @@
+package riptide
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+// Every capture is replayed twice for each client in it: our server answers what the real client sent, and our client
+// answers what the real server sent. Our side's application does what the real one's did. Our side must receive the
+// same messages and send the same datagrams; of those whose number or time is a matter of pace, the distinct ones.
+func TestReplay(t *testing.T) {
+	for _, c := range loadCaptures(t) {
+		if c.scenario == "reliable-sequence-wrap" {
+			continue // its middle is not in the capture; TestReplayWrap has the rest
+		}
+		for client := range 2 {
+			lines := c.of(client)
+			if len(lines) == 0 {
+				continue
+			}
+			for _, side := range []string{"client", "server"} {
+				t.Run(fmt.Sprintf("%s/%s/%s%d", c.version, c.scenario, side, client), func(t *testing.T) {
+					r := newReplay(t, side, lines)
+					r.run(lines)
+					r.check(endings[c.scenario+"/"+side])
+				})
+			}
+		}
+	}
+}
+
+// The capture of 65,600 messages has only its beginning and the part around the wrap of sequence numbers. The latter
+// is replayed from a session that has come so far.
+func TestReplayWrap(t *testing.T) {
+	const millis, before = 7000, 65528 // of the cut, and the number before the first after it
+	for _, c := range loadCaptures(t) {
+		if c.scenario != "reliable-sequence-wrap" {
+			continue
+		}
+		lines := slices.DeleteFunc(c.of(0), func(l line) bool { return l.Millis < millis })
+		for i := range lines {
+			lines[i].Millis -= millis
+		}
+		for _, side := range []string{"client", "server"} {
+			t.Run(side, func(t *testing.T) {
+				p := newPair(t, Options{first: before})
+				conn := map[string]*Conn{"client": p.client, "server": p.server}[side]
+				conn.window.first = 16
+				r := newReplay(t, side, lines)
+				r.conn = conn
+				r.run(lines)
+				r.check(codec.ReasonNone)
+			})
+		}
+	}
+}
+
+// endings are why sessions end in scenarios where neither side says so. Elsewhere a side that is told nothing times out.
+var endings = map[string]codec.Reason{
+	"no-server/client":              codec.NoConnection,
+	"blackhole-one-reliable/client": codec.PoorConnection,
+}
+
+// replay is our side of a captured session.
+type replay struct {
+	t       *testing.T
+	side    string
+	p       *Protocol
+	conn    codec.Conn
+	coming  []arrival // the real peer's datagrams that have yet to reach our side
+	said    map[seq]bool
+	left    bool // our side has closed
+	wantEnd codec.Reason
+
+	wantSent, sent         map[string]int // distinct datagrams, paced fields blanked
+	wantMessages, messages map[message]int
+	newestNotify           seq
+	reliable               map[seq]bool
+	ended                  []codec.Event
+	acks                   []ack // sent by the latest input
+}
+
+type arrival struct {
+	at       time.Time
+	datagram []byte
+}
+
+func newReplay(t *testing.T, side string, lines []line) *replay {
+	r := &replay{
+		t: t, side: side, p: New(Options{}), wantEnd: codec.TimedOut,
+		said: map[seq]bool{}, reliable: map[seq]bool{},
+		wantSent: map[string]int{}, sent: map[string]int{},
+		wantMessages: map[message]int{}, messages: map[message]int{},
+	}
+	for _, l := range lines {
+		if l.From == side {
+			r.expect(l.datagram)
+			continue
+		}
+		for _, at := range l.arrivals(t) {
+			r.coming = append(r.coming, arrival{at, l.datagram})
+		}
+	}
+	slices.SortStableFunc(r.coming, func(a, b arrival) int { return a.at.Compare(b.at) })
+	return r
+}
+
+// run plays the session, and then lets our side be until it ends.
+func (r *replay) run(lines []line) {
+	for _, l := range lines {
+		r.advance(l.at())
+		if l.From == r.side {
+			r.act(l.at(), l.datagram)
+		}
+	}
+	end := lines[len(lines)-1].at()
+	for len(r.coming) > 0 {
+		r.feed(end, 0)
+	}
+	for next := r.conn.NextTimeout(); !next.IsZero(); next = r.conn.NextTimeout() {
+		r.conn.Advance(next)
+		r.collect(next, next.Before(end))
+	}
+}
+
+// advance lets our side's timers run until now, and gives it what has come, but for numbered messages: those it is
+// given when the capture shows that the real one handled them.
+func (r *replay) advance(now time.Time) {
+	for r.conn != nil {
+		next := r.conn.NextTimeout()
+		if next.IsZero() || next.After(now) {
+			break
+		}
+		r.conn.Advance(next)
+		r.collect(next, true)
+	}
+	for i := 0; i < len(r.coming) && !r.coming[i].at.After(now); {
+		d := r.coming[i].datagram
+		isUser := kindOf(d) == kindUnreliable || kindOf(d) == kindNotify
+		if kindOf(d) >= kindReliable || isUser && r.conn.(*Conn).state != connected {
+			i++
+			continue
+		}
+		r.feed(now, i)
+	}
+}
+
+// feed gives our side one of the coming datagrams.
+func (r *replay) feed(now time.Time, i int) {
+	d := bytes.Clone(r.coming[i].datagram)
+	r.coming = slices.Delete(r.coming, i, i+1)
+	r.note(d)
+	r.acks = nil
+	if r.conn == nil {
+		conn, _, err := r.p.Accept(now, address, d, nil)
+		if err != nil {
+			r.t.Fatalf("Accept of %x: %v", d, err)
+		}
+		r.conn = conn
+	} else {
+		_ = r.conn.Receive(now, d) // duplicates are errors
+	}
+	r.collect(now, true)
+}
+
+// note notes which message a datagram must bring.
+func (r *replay) note(d []byte) {
+	in := read(d)
+	switch {
+	case r.left:
+		return
+	case in.kind == kindReliable:
+		if !r.reliable[in.seq] {
+			r.wantMessages[in.message]++
+		}
+		r.reliable[in.seq] = true
+	case in.kind == kindUnreliable:
+		r.wantMessages[in.message]++
+	case in.kind == kindNotify:
+		if r.newestNotify.before(in.seq) {
+			r.wantMessages[in.message]++
+			r.newestNotify = in.seq
+		}
+	case in.kind == kindReject || in.kind == kindDisconnect:
+		f := farewell{kind: in.kind, reason: uint8(in.id)}
+		r.wantEnd = f.meaning()
+		if r.side == "server" {
+			r.wantEnd = codec.Closed
+		}
+	}
+}
+
+// act does what the real side's application did when it sent d.
+func (r *replay) act(now time.Time, d []byte) {
+	out := read(d)
+	first := !r.said[out.seq]
+	switch out.kind {
+	case kindAck:
+		r.handle(now, readAck(r.t, d))
+		return
+	case kindConnect:
+		if r.conn == nil {
+			r.conn = r.p.Dial(now, address, codec.Hello{Data: []byte(out.payload), Pad: out.pad})
+		}
+	case kindUnreliable, kindNotify:
+		r.send(now, out)
+	case kindReject, kindDisconnect:
+		r.goodbye(now, out)
+	case kindReliable:
+		if first {
+			r.send(now, out)
+		}
+	case kindWelcome:
+		r.conn.Admit(now, out.id)
+	case kindClientConnected, kindClientDisconnected:
+		news := codec.Joined
+		if out.kind == kindClientDisconnected {
+			news = codec.Left
+		}
+		if err := r.conn.Announce(now, news, out.id); first && err != nil {
+			r.t.Errorf("announce %v: %v", news, err)
+		}
+	}
+	if out.kind >= kindReliable {
+		r.said[out.seq] = true
+	}
+	r.collect(now, true)
+}
+
+// handle gives our side the numbered message that the real one acknowledged by want, and compares.
+func (r *replay) handle(now time.Time, want ack) {
+	i := slices.IndexFunc(r.coming, func(a arrival) bool {
+		return kindOf(a.datagram) >= kindReliable && read(a.datagram).seq == want.forSeq
+	})
+	if i < 0 {
+		r.t.Errorf("nothing has come that the real %s acknowledged by %+v", r.side, want)
+		return
+	}
+	r.feed(now, i)
+	if !slices.Equal(r.acks, []ack{want}) {
+		r.t.Errorf("acknowledged by %+v, the real %s by %+v", r.acks, r.side, want)
+	}
+}
+
+func (r *replay) send(now time.Time, out reading) {
+	m := codec.Message{Payload: []byte(out.payload), Pad: out.pad, Mode: out.mode, ID: out.id, HasID: out.kind != kindNotify}
+	if err := r.conn.Send(now, m); err != nil {
+		r.t.Errorf("send of %+v: %v", out, err)
+	}
+}
+
+func (r *replay) goodbye(now time.Time, out reading) {
+	f := farewell{kind: out.kind, reason: uint8(out.id)}
+	why := codec.Goodbye{Reason: f.meaning(), Data: []byte(out.payload), Pad: out.pad}
+	if r.side == "client" {
+		why = codec.Goodbye{Reason: codec.Closed}
+	}
+	r.conn.Close(now, why)
+	if !r.left {
+		r.left, r.wantEnd = true, why.Reason
+	}
+}
+
+// collect drains our side. What it sends counts only while the capture lasts.
+func (r *replay) collect(now time.Time, counts bool) {
+	for _, e := range drain(r.conn) {
+		switch e.Kind {
+		case codec.Received:
+			r.messages[message{e.Mode, e.ID, string(e.Payload), e.Pad}]++
+		case codec.Disconnected:
+			r.ended = append(r.ended, e)
+		}
+	}
+	for _, d := range transmit(r.conn, now) {
+		switch {
+		case kindOf(d) == kindAck:
+			r.acks = append(r.acks, readAck(r.t, d))
+		case counts:
+			r.sent[unpaced(d)]++
+		}
+	}
+}
+
+// expect notes what our side must send because the real one did.
+func (r *replay) expect(d []byte) {
+	if hexOf(d) == "0505" {
+		d = unhex(r.t, "5500") // the server of 2.1.0 means this, and later ones say it
+	}
+	if kindOf(d) != kindAck {
+		r.wantSent[unpaced(d)]++
+	}
+}
+
+// unpaced spells a datagram without what depends on pace: measured times, and acknowledgements inside notify messages.
+func unpaced(d []byte) string {
+	d = bytes.Clone(d)
+	switch kindOf(d) {
+	case kindHeartbeat:
+		d = d[:2]
+		d[1] &= 0x0f
+	case kindNotify:
+		copy(d, []byte{6, 0, 0})
+		d[3] &= 0xf0
+	}
+	return hexOf(d)
+}
+
+// exact are the types of which our side must send as many as the real one.
+var exact = []kind{kindUnreliable, kindReject, kindDisconnect, kindNotify}
+
+func (r *replay) check(ending codec.Reason) {
+	if ending != codec.ReasonNone {
+		r.wantEnd = ending
+	}
+	if len(r.ended) != 1 || r.ended[0].Reason != r.wantEnd {
+		r.t.Errorf("ended by %+v, want %v", r.ended, r.wantEnd)
+	}
+	if !maps.Equal(r.messages, r.wantMessages) {
+		r.t.Errorf("received %v, want %v", r.messages, r.wantMessages)
+	}
+	for h, times := range r.wantSent {
+		if k := kindOf(unhex(r.t, h)); r.sent[h] == 0 || slices.Contains(exact, k) && r.sent[h] != times {
+			r.t.Errorf("%s sent %d times, the real %s did %d times", h, r.sent[h], r.side, times)
+		}
+	}
+	early := 0
+	for h := range r.sent {
+		k := kindOf(unhex(r.t, h))
+		switch {
+		case r.wantSent[h] > 0:
+		case k == kindConnect && r.side == "server":
+			// A server without a handler does not say that it is deciding; the proxy always does.
+		case k == kindHeartbeat && r.side == "client" && early == 0:
+			early++ // ours was due just before the capture ends
+		default:
+			r.t.Errorf("%s sent, which the real %s did not", h, r.side)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package riptide
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+func TestSendErrors(t *testing.T) {
+	p := newPair(t, Options{MaxQueued: 2000})
+	big := make([]byte, 1230)
+	for _, c := range []struct {
+		what string
+		m    codec.Message
+		want error
+	}{
+		{"ordered", codec.Message{Mode: codec.ReliableOrdered}, codec.ErrMode},
+		{"sequenced", codec.Message{Mode: codec.UnreliableSequenced}, codec.ErrMode},
+		{"reliable too large", codec.Message{Mode: codec.Reliable, Payload: big[:1228]}, codec.ErrTooLarge},
+		{"reliable too large with its ID", codec.Message{Mode: codec.Reliable, Payload: big[:1227], ID: 128}, codec.ErrTooLarge},
+		{"unreliable too large", codec.Message{Mode: codec.Unreliable, Payload: big[:1230]}, codec.ErrTooLarge},
+		{"notify too large", codec.Message{Mode: codec.Notify, Payload: big[:1226]}, codec.ErrTooLarge},
+		{"reliable, the largest", codec.Message{Mode: codec.Reliable, Payload: big[:1227]}, nil},
+		{"reliable over the bound", codec.Message{Mode: codec.Reliable, Payload: big[:800]}, codec.ErrFull},
+		{"unreliable over the bound", codec.Message{Mode: codec.Unreliable, Payload: big[:800]}, codec.ErrFull},
+		{"notify over the bound", codec.Message{Mode: codec.Notify, Payload: big[:800]}, codec.ErrFull},
+		{"unreliable within the bound", codec.Message{Mode: codec.Unreliable, Payload: big[:700]}, nil},
+	} {
+		if err := p.client.Send(p.now, c.m); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.what, err, c.want)
+		}
+	}
+	if err := p.client.Announce(p.now, codec.Joined, 1); !errors.Is(err, codec.ErrMode) {
+		t.Errorf("announcing client: %v, want ErrMode", err)
+	}
+	p.exchange()
+	wantQueued(t, p.client, 0)
+	if err := p.client.Send(p.now, codec.Message{Mode: codec.Notify, Payload: big[:1225]}); err != nil {
+		t.Errorf("notify, the largest: %v", err)
+	}
+	if h := p.client.notifier.header(); h.seq != 2 {
+		t.Errorf("refused notify messages took %d numbers", h.seq-2)
+	}
+}
+
+// Messages wait in bounded numbers for a session or for acknowledgements.
+func TestSendBounded(t *testing.T) {
+	c := dials(t, Options{MaxQueued: 1 << 30})
+	m := codec.Message{Mode: codec.Reliable}
+	for range maxWaiting {
+		if err := c.Send(start, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Send(start, m); !errors.Is(err, codec.ErrFull) {
+		t.Errorf("message %d: %v, want ErrFull", maxWaiting+1, err)
+	}
+	_ = c.Receive(start, unhex(t, "1800100000"))
+	if sent := len(transmit(c, start)) - 2; sent != windowSize { // besides the acknowledgement and Welcome
+		t.Errorf("%d messages in the air, want %d", sent, windowSize)
+	}
+	s := asks(t, Options{MaxQueued: 1 << 30}, "02")
+	for range maxWaiting {
+		if err := s.Announce(start, codec.Joined, 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Announce(start, codec.Joined, 1); !errors.Is(err, codec.ErrFull) {
+		t.Errorf("news %d: %v, want ErrFull", maxWaiting+1, err)
+	}
+}
+
+// A peer that makes us answer more than is ever transmitted cannot make the answers grow without bound.
+func TestControlBounded(t *testing.T) {
+	p := newPair(t, Options{})
+	for range 3 * maxControl {
+		_ = p.server.Receive(p.now, unhex(t, "27001000"))
+		_ = p.server.Receive(p.now, unhex(t, "04f0ff0f"))
+		drain(p.server)
+	}
+	if n := p.server.control.bytes(); n > maxControl || n < maxControl-10 {
+		t.Errorf("%d bytes of answers wait, want up to %d", n, maxControl)
+	}
+	if c := cap(p.server.control.log); c > 2*maxControl {
+		t.Errorf("room for %d bytes of answers", c)
+	}
+}
+
+// Whatever body comes in goes out again as it was, from either side, through Hello, messages and goodbyes.
+func TestEveryBitIsForwarded(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 10))
+	p := newPair(t, Options{})
+	for n := range 3000 {
+		k := []kind{kindUnreliable, kindReliable, kindNotify}[n%3]
+		d := numbered(randomBytes(rng, 1+rng.IntN(60)), p.server, k)
+		if err := p.server.Receive(p.now, d); err != nil {
+			t.Fatalf("%x: %v", d, err)
+		}
+		e := wantKinds(t, p.server, codec.Received)[0]
+		transmit(p.server, p.now)
+		if err := p.server.Send(p.now, e.Message); err != nil {
+			t.Fatal(err)
+		}
+		out := transmit(p.server, p.now)
+		if len(out) != 1 || !sameBody(out[0], d, k) {
+			t.Fatalf("%x came in as %+v and went out as %x", d, e.Message, out)
+		}
+		p.server.flight.land(p.server.flight.next - 1)
+	}
+}
+
+// numbered is a message with the bits of d, the next number that c expects, and a message ID of d's.
+func numbered(d []byte, c *Conn, k kind) []byte {
+	payload, pad := appendBody(nil, d, 0)
+	id := uint16(d[0]) * uint16(len(d))
+	switch k {
+	case kindReliable:
+		h := userHeader{reliable: true, seq: c.window.last + 1, id: id}
+		return appendDatagram(nil, k, h.append(nil), payload, pad)
+	case kindNotify:
+		h := notifyHeader{seq: c.notifier.last + 1}
+		return appendDatagram(nil, k, h.append(nil), payload, pad)
+	}
+	h := userHeader{id: id}
+	return appendDatagram(nil, k, h.append(nil), payload, pad)
+}
+
+// sameBody compares two datagrams but for the numbers of the session.
+func sameBody(a, b []byte, k kind) bool {
+	skip := map[kind]int{kindUnreliable: 0, kindReliable: 2, kindNotify: notifyHeaderLen}[k]
+	if len(a) != len(b) || kindOf(a) != kindOf(b) {
+		return false
+	}
+	x, padX := appendBody(nil, a, skip)
+	y, padY := appendBody(nil, b, skip)
+	return bytes.Equal(x, y) && padX == padY
+}
+
+func TestHelloAndGoodbyeBits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	p := New(Options{})
+	for range 500 {
+		connect := randomBytes(rng, 1+rng.IntN(30))
+		connect[0] = connect[0]&0xf0 | byte(kindConnect)
+		conn, _, _ := p.Accept(start, address, connect, nil)
+		hello := wantKinds(t, conn, codec.Asked)[0]
+		again := p.Dial(start, address, codec.Hello{Data: hello.Payload, Pad: hello.Pad})
+		wantSent(t, again, start, hexOf(connect))
+
+		reject := append([]byte{0x43, connect[0] & 0xf0}, connect[1:]...) // reason 4 and the same bits
+		if err := again.Receive(start, reject); err != nil {
+			t.Fatal(err)
+		}
+		bye := wantKinds(t, again, codec.Disconnected)[0]
+		transmit(conn, start)
+		conn.Close(start, codec.Goodbye{Reason: bye.Reason, Data: bye.Payload, Pad: bye.Pad})
+		wantSent(t, conn, start, hexOf(reject), hexOf(reject), hexOf(reject))
+	}
+}
+
+// Unreliable and reliable messages always have an ID on the wire, notify messages only on request.
+func TestSendIDs(t *testing.T) {
+	p := newPair(t, Options{})
+	for _, c := range []struct {
+		m    codec.Message
+		want string
+	}{
+		{codec.Message{Mode: codec.Unreliable, Payload: []byte{0x5a}}, "00a005"},
+		{codec.Message{Mode: codec.Unreliable, Payload: []byte{0x5a}, HasID: true, ID: 65535}, "f0ff3fa005"},
+		{codec.Message{Mode: codec.Notify, Payload: []byte{0x5a}}, "0600001000a005"},
+		{codec.Message{Mode: codec.Notify, Payload: []byte{0x5a}, HasID: true, ID: 3}, "0600002000" + "30a005"},
+	} {
+		if err := p.client.Send(p.now, c.m); err != nil {
+			t.Fatal(err)
+		}
+		wantSent(t, p.client, p.now, c.want)
+	}
+}
+
+func wantQueued(t *testing.T, c *Conn, want int) {
+	t.Helper()
+	if q := c.Stats().Queued; q != want {
+		t.Errorf("%d bytes queued, want %d", q, want)
+	}
+}
+
+// A reliable message is sent 15 times, and the connection is given up when that was in vain.
+func TestReliableGivesUp(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		rtt  time.Duration
+		want time.Duration
+	}{
+		{"no round trip known", 0, 15 * 50 * time.Millisecond},
+		{"a short one", time.Millisecond, (4*10 + 11*50) * time.Millisecond},
+		{"a long one", 100 * time.Millisecond, 15 * 120 * time.Millisecond},
+	} {
+		p := newPair(t, Options{})
+		p.client.rtt = rtt{smooth: c.rtt}
+		p.client.beat.next = start.Add(time.Hour)
+		for r := range codec.Receipt(2) {
+			if err := p.client.Send(p.now, codec.Message{Mode: codec.Reliable, Receipt: r + 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now, sent := until(p.client, start.Add(time.Minute))
+		if now.Sub(start) != c.want || sent[kindReliable] != 2*maxSends {
+			t.Errorf("%s: over after %v and %d transmissions, want %v and 30", c.what, now.Sub(start), sent[kindReliable], c.want)
+		}
+		e := wantKinds(t, p.client, codec.Lost, codec.Lost, codec.Disconnected)
+		if e[0].Receipt != 1 || e[1].Receipt != 2 || e[2].Reason != codec.PoorConnection {
+			t.Errorf("%s: %+v", c.what, e)
+		}
+		s := p.client.Stats()
+		if s.Resent != 2*(maxSends-1) || s.Lost != 2 {
+			t.Errorf("%s: %d resent, %d lost; want 28 and 2", c.what, s.Resent, s.Lost)
+		}
+	}
+}
