@@ -16,6 +16,9 @@ var (
 	errTiny       = fmt.Errorf("raknet: datagram of at most 2 bytes: %w", codec.ErrMalformed)
 )
 
+// reportDelay is how soon after Transmit, which makes no events, the messages that it dropped are reported.
+const reportDelay = time.Millisecond
+
 // phase is how far a connection has come.
 type phase uint8
 
@@ -40,13 +43,12 @@ type Conn struct {
 	start time.Time
 	phase phase
 
-	dialed   bool          // we are the client
-	guid     uint64        // the client's
-	longList bool          // server: the client expects 20 addresses
-	asking   *asking       // client: until the connection is granted
-	askedAt  uint64        // server: the client's time in its CONNECTION_REQUEST
-	offline  []byte        // the offline message to be sent next; a later one replaces it
-	deadline time.Duration // of the handshake, or of the parting
+	dialed   bool    // we are the client
+	guid     uint64  // the client's
+	longList bool    // server: the client expects 20 addresses
+	asking   *asking // client: until the connection is granted
+	askedAt  uint64  // server: the client's time in its CONNECTION_REQUEST
+	offline  []byte  // the offline message to be sent next; a later one replaces it
 	parting  parting
 	early    earlyMessages
 
@@ -55,6 +57,7 @@ type Conn struct {
 	memory    buffers
 	lent      [][]byte // recycled buffers that events refer to, until the next input
 	events    events
+	reportAt  time.Duration // when messages that Transmit dropped are reported
 	keepalive keepalive
 	sent      uint64 // as in codec.Stats
 	received  uint64
@@ -63,7 +66,7 @@ type Conn struct {
 var _ codec.Conn = (*Conn)(nil)
 
 func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
-	c := &Conn{p: p, peer: peer, start: now, phase: phase, deadline: p.o.HandshakeTimeout}
+	c := &Conn{p: p, peer: peer, start: now, phase: phase}
 	c.sender.memory = &c.memory
 	c.receiver.memory = &c.memory
 	c.receiver.heldBudget = p.o.MaxHeld
@@ -161,11 +164,10 @@ func (c *Conn) Advance(now time.Time) {
 	c.report()
 	c.stepParting(at)
 	switch {
-	case c.phase == closed:
 	case c.phase == connected:
 		c.stepKeepalive(at)
-	case at >= c.deadline:
-		c.expireDeadline()
+	case c.phase < connected && at >= c.p.o.HandshakeTimeout:
+		c.expireHandshake()
 	}
 }
 
@@ -205,7 +207,7 @@ func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
 	at := now.Sub(c.start)
 	start := len(b)
 	b = c.transmit(at, b)
-	c.report()
+	c.reportAt = at + reportDelay
 	if len(b) == start {
 		return b, false
 	}
@@ -218,7 +220,7 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 	switch {
 	case len(c.offline) > 0:
 		b = append(b, c.offline...)
-		c.offline = c.offline[:0]
+		c.offline = nil
 		return b
 	case c.phase == probing:
 		return b
@@ -230,7 +232,7 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 		return b
 	}
 	c.fillControl(now)
-	b, _ = c.sender.transmit(now, b, c.phase == connected || c.phase == closing)
+	b, _ = c.sender.transmit(now, b, c.phase == connected || c.phase == closing && c.parting.flows)
 	return b
 }
 
@@ -239,12 +241,15 @@ func (c *Conn) NextTimeout() time.Time {
 	if c.phase == closed {
 		return time.Time{}
 	}
-	next := c.deadline
-	if c.phase == connected {
+	next := c.p.o.HandshakeTimeout
+	switch c.phase {
+	case connected:
 		next = c.keepalive.next(&c.sender, c.p.o.Timeout)
+	case closing:
+		next = c.parting.next()
 	}
-	if c.phase == closing {
-		next = min(next, c.parting.next())
+	if len(c.sender.flight.done) > 0 {
+		next = min(next, c.reportAt)
 	}
 	if c.asking != nil {
 		next = min(next, c.asking.retryAt)

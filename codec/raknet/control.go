@@ -33,7 +33,7 @@ func (c *Conn) handle(now time.Duration, m *inbound) error {
 		return err
 	}
 	switch {
-	case c.phase == connected, c.phase == closing && c.parting.connected:
+	case c.phase == connected, c.phase == closing && c.parting.flows:
 		c.keepalive.activeAt = now
 		c.deliver(m)
 		return nil
@@ -58,7 +58,6 @@ func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error
 	case idConnectedPong, idDetectLostConnections:
 		return nil
 	case idDisconnectionNotification:
-		c.receiver.acksAt = now // the peer waits for it, and we will not be there later
 		c.finish(c.goodbyeReason())
 		return nil
 	}

@@ -35,10 +35,10 @@ func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 		return err
 	case request.guid == c.guid && c.phase < connected:
 		c.grant()
-	case request.guid != c.guid && !c.p.o.NoCookies:
+	case (request.guid != c.guid || c.phase == closing) && !c.p.o.NoCookies:
 		// Its cookie proves the address, so this client took the place of the one we know. It asks again when it gets
 		// no answer, and then finds the place free.
-		c.finish(codec.Closed)
+		c.finish(c.goodbyeReason())
 	default:
 		c.offline = c.p.appendRefusal(c.offline[:0], idAlreadyConnected)
 	}

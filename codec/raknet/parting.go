@@ -13,9 +13,7 @@ type parting struct {
 	byeAt   time.Duration // the goodbye leaves now at the latest
 	endAt   time.Duration
 	byeSent bool
-	// connected says that messages flowed, and still do until the end; refused that the client was never let in, so
-	// that nothing goes before the goodbye.
-	connected, refused bool
+	flows   bool // messages flowed before, and still do until the end; otherwise the goodbye leaves at once
 }
 
 // next is when stepParting has something to do.
@@ -43,11 +41,13 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 	at := now.Sub(c.start)
 	c.parting = parting{
 		reason: reason, byeAt: at + c.p.o.CloseTimeout*2/3, endAt: at + c.p.o.CloseTimeout,
-		connected: c.phase == connected,
+		flows: c.phase == connected,
 	}
 	if c.phase == halfOpen || c.phase == asked {
 		c.enqueueRefusal(at, reason)
-		c.parting.refused = true
+	}
+	if !c.parting.flows {
+		c.sender.abandonQueue(&c.events)
 	}
 	c.phase = closing
 	c.stepParting(at)
@@ -78,18 +78,22 @@ func (c *Conn) stepParting(now time.Duration) {
 		}
 		return
 	}
-	if p.refused || c.sender.settled() || now >= p.byeAt {
+	if !p.flows || c.sender.settled() || now >= p.byeAt {
 		p.byeSent = true
 		c.sender.enqueueControl(now, codec.ReliableOrdered, []byte{idDisconnectionNotification}, 0)
 	}
 }
 
-// expireDeadline ends a handshake that took too long.
-func (c *Conn) expireDeadline() {
-	if c.dialed {
-		c.finish(codec.NoConnection)
-	} else {
+// expireHandshake ends a handshake that took too long. A server that offered its key probably wants to encrypt, but may
+// make exceptions, so this is not known before.
+func (c *Conn) expireHandshake() {
+	switch {
+	case !c.dialed:
 		c.finish(codec.TimedOut)
+	case c.asking != nil && c.asking.reply.encrypts:
+		c.finish(codec.Incompatible)
+	default:
+		c.finish(codec.NoConnection)
 	}
 }
 
@@ -100,6 +104,7 @@ func (c *Conn) finish(reason codec.Reason) {
 	}
 	c.report()
 	c.sender.abandon(&c.events)
+	c.receiver.acksAt = 0 // what we got, the peer should know; there is no later
 	c.events.push(codec.Event{Kind: codec.Disconnected, Reason: reason})
 	c.phase, c.asking, c.offline = closed, nil, nil
 	c.early, c.receiver.channels = earlyMessages{}, channels{}

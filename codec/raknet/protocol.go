@@ -115,11 +115,11 @@ func (p *Protocol) answer(now time.Time, from netip.AddrPort, datagram, reply []
 	if err := request.parse(datagram); err != nil {
 		return reply, err
 	}
-	if !slices.Contains(p.o.Versions, request.version) {
-		return p.appendRefusal(reply, idIncompatibleVersion), errVersion
-	}
 	if request.length+udpOverhead < p.o.MinMTU {
 		return reply, errProbeSize
+	}
+	if !slices.Contains(p.o.Versions, request.version) {
+		return p.appendRefusal(reply, idIncompatibleVersion), errVersion
 	}
 	answer := openConnectionReply1{guid: p.o.GUID, mtu: uint16(min(request.length+udpOverhead, p.o.MaxMTU))}
 	if !p.o.NoCookies {

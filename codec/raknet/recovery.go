@@ -32,9 +32,13 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 // reject takes the body of a NACK: what it names in flight is sent again at once, but what was sent again already only
 // after a round trip more, lest a peer multiply our traffic.
 func (s *sender) reject(now time.Duration, body []byte) error {
+	patience := s.rtt.smoothed
+	if patience == 0 {
+		patience = firstTimeout
+	}
 	return s.eachNamed(body, func(n Seq24) {
 		d := s.flight.at(n)
-		if d.state != inFlight || s.flight.resentLately(n) && now-d.at < s.rtt.smoothed {
+		if d.state != inFlight || s.flight.resentLately(n) && now-d.at < patience {
 			return
 		}
 		s.flight.lose(n)

@@ -179,12 +179,20 @@ func (s *sender) abandon(e *events) {
 	for i := range s.flight.parts {
 		giveUp(s.flight.parts[i].message, e)
 	}
+	s.abandonQueue(e)
+	s.control, s.flight, s.idle = queue{}, flight{}, nil
+	s.bytes, s.count = 0, 0
+}
+
+// abandonQueue reports the game's messages that were not sent in full as lost, and lets go of them.
+func (s *sender) abandonQueue(e *events) {
 	for m := s.messages.peek(); m != nil; m = s.messages.peek() {
 		s.messages.pop()
 		giveUp(m, e)
+		s.bytes -= len(m.payload)
+		s.count--
 	}
-	s.control, s.messages, s.flight, s.idle = queue{}, queue{}, flight{}, nil
-	s.bytes, s.count = 0, 0
+	s.messages = queue{}
 }
 
 // giveUp reports a message as lost, once: several parts may be of one message. nil is none.
