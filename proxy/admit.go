@@ -97,7 +97,7 @@ func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 		}
 		p.ownsID = true
 	}
-	p.id = id
+	p.id, p.admitted = id, true
 	p.client.conn.Admit(now, id)
 }
 

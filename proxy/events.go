@@ -6,8 +6,14 @@ import (
 	"tidegate/codec"
 )
 
-// settle takes the events of both sides until neither has any left.
+// settle takes what an input to a session has brought about, and marks it for the next Flush.
 func (r *Relay) settle(now time.Time, e *entry) {
+	r.poll(now, e)
+	r.mark(e)
+}
+
+// poll takes the events of both sides until neither has any left. It reports whether there were any.
+func (r *Relay) poll(now time.Time, e *entry) (found bool) {
 	p := &e.Value
 	for again := true; again; {
 		again = false
@@ -17,6 +23,7 @@ func (r *Relay) settle(now time.Time, e *entry) {
 				break
 			}
 			r.clientEvent(now, e, &ev)
+			found = true
 		}
 		for p.upstream.conn != nil {
 			ev, ok := p.upstream.conn.Poll()
@@ -24,10 +31,10 @@ func (r *Relay) settle(now time.Time, e *entry) {
 				break
 			}
 			r.upstreamEvent(now, e, &ev)
-			again = true // it may have made the client's side say more
+			found, again = true, true // it may have made the client's side say more
 		}
 	}
-	r.mark(e)
+	return found
 }
 
 func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {

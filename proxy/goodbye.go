@@ -22,7 +22,7 @@ func (r *Relay) end(now time.Time, e *entry, blame string, why codec.Goodbye) {
 		p.expires = now.Add(r.settings.DrainTimeout)
 	}
 	if p.client.live() {
-		p.client.conn.Close(now, toClient(why, p.client.up))
+		p.client.conn.Close(now, toClient(why, p.admitted))
 	}
 	if p.upstream.live() {
 		p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
@@ -32,9 +32,9 @@ func (r *Relay) end(now time.Time, e *entry, blame string, why codec.Goodbye) {
 
 // toClient is what a client is told of the end of its session: a refusal where it has not been let in, and else one of
 // the ends that every protocol has words for.
-func toClient(why codec.Goodbye, connected bool) codec.Goodbye {
+func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 	reason := why.Reason
-	if connected {
+	if admitted {
 		switch reason {
 		case codec.Kicked, codec.ServerStopped:
 		case codec.NoConnection, codec.TimedOut, codec.TransportError, codec.PoorConnection:

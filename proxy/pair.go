@@ -27,8 +27,9 @@ type pair struct {
 	tries   int              // servers dialled so far
 	hello   codec.Hello      // the client's, kept until the upstream is connected
 
-	id     uint16 // the client ID the client was told
-	ownsID bool   // id is the Relay's, not the upstream's
+	admitted bool   // the client was told that it may join
+	id       uint16 // the client ID it was told
+	ownsID   bool   // id is the Relay's, not the upstream's
 
 	opened  time.Time
 	heard   time.Time // when the client last sent a datagram

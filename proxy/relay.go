@@ -213,8 +213,8 @@ func (r *Relay) Flush(now time.Time) {
 		r.dirty[i] = nil
 		e.Value.dirty = false
 		r.transmit(now, e)
-		r.settle(now, e)
-		if e.Value.dirty {
+		if r.poll(now, e) {
+			r.mark(e) // what came of it wants to be written too
 			continue
 		}
 		if e.Value.over() {

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/codec"
+	"tidegate/proxy"
+)
+
+func checkCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:  "check",
+		Usage: "say what is wrong with a configuration, or how its messages will cross",
+		Flags: []cli.Flag{configFlag},
+		Action: func(c *cli.Context) error {
+			settled, err := load(c)
+			if err != nil {
+				return err
+			}
+			fmt.Fprint(c.App.Writer, explain(settings(settled, 1)))
+			fmt.Fprintln(c.App.Writer, "configuration is good")
+			return nil
+		},
+	})
+}
+
+// explain tells, for each listener and protocol, how messages cross to its upstream and back.
+func explain(s *proxy.Settings) string {
+	var text strings.Builder
+	for i := range s.Listeners {
+		l := &s.Listeners[i]
+		u := l.Route.Upstream
+		for _, p := range l.Protocols {
+			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, l.Addr, p.Name(), u.Name, u.Protocol.Name())
+			explainWay(&text, "client to upstream", p, u.Protocol, l.Route)
+			explainWay(&text, "upstream to client", u.Protocol, p, l.Route)
+		}
+	}
+	return text.String()
+}
+
+func explainWay(text *strings.Builder, title string, near, far codec.Protocol, r *proxy.Route) {
+	fmt.Fprintf(text, "  %s: %s\n", title, proxy.Framing(near, far, r))
+	for _, c := range proxy.Crossings(near, far, r) {
+		fmt.Fprintf(text, "    %-20s as %s\n", c.From, c)
+	}
+}

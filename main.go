@@ -1,0 +1,79 @@
+// Command tidegate is a proxy for game servers: it ends each side's protocol and carries whole messages between them.
+//
+// Exit codes: 0 all is well, 1 it did not work, 2 it was asked wrongly (an unknown flag, a faulty configuration).
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// exampleConfig is the demo's configuration, and the manual.
+//
+//go:embed config.example.toml
+var exampleConfig []byte
+
+func main() {
+	// The first signal asks for an orderly end; the second one ends at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, os.Args))
+}
+
+// run runs a command line and returns its exit code.
+func run(ctx context.Context, args []string) int {
+	err := newApp().RunContext(ctx, args)
+	if err == nil {
+		return 0
+	}
+	var code cli.ExitCoder
+	if errors.As(err, &code) {
+		if text := err.Error(); text != "" {
+			fmt.Fprintln(os.Stderr, text)
+		}
+		return code.ExitCode()
+	}
+	fmt.Fprintln(os.Stderr, "tidegate:", err)
+	return 1
+}
+
+func newApp() *cli.App {
+	return &cli.App{
+		Name:            "tidegate",
+		Usage:           "a proxy for game servers that speaks the games' own protocols",
+		HideHelpCommand: true,
+		HideVersion:     true,
+		Commands: []*cli.Command{
+			runCommand(), checkCommand(), demoCommand(), pingCommand(), versionCommand(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return misuse(fmt.Errorf("unknown command %q", c.Args().First()))
+			}
+			return cli.ShowAppHelp(c)
+		},
+		OnUsageError: func(_ *cli.Context, err error, _ bool) error { return misuse(err) },
+		// run prints errors and picks the code.
+		ExitErrHandler: func(*cli.Context, error) {},
+	}
+}
+
+// command completes a command with what all of them share.
+func command(c *cli.Command) *cli.Command {
+	c.HideHelpCommand = true
+	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return misuse(err) }
+	return c
+}
+
+// misuse makes an error one that ends with code 2.
+func misuse(err error) error {
+	return cli.Exit(fmt.Sprintf("tidegate: %v\nSee tidegate --help.", err), 2)
+}

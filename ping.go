@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+	"tidegate/codec/riptide"
+)
+
+func pingCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:      "ping",
+		Usage:     "ask a game server whether it is there, by its own protocol",
+		ArgsUsage: "HOST:PORT",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "protocol", Aliases: []string{"p"}, Value: "any", Usage: "ask by `NAME`: raknet, riptide-2.2 or any"},
+			&cli.DurationFlag{Name: "timeout", Aliases: []string{"t"}, Value: 3 * time.Second, Usage: "wait `DURATION` for an answer"},
+			&cli.BoolFlag{Name: "json", Usage: "print the answer as JSON"},
+		},
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return misuse(errors.New("ping wants one HOST:PORT"))
+			}
+			ask, ok := askers[c.String("protocol")]
+			if !ok {
+				return misuse(fmt.Errorf("--protocol %q: want raknet, riptide-2.2 or any", c.String("protocol")))
+			}
+			found, err := ping(c.Context, c.Args().First(), ask, c.Duration("timeout"))
+			if err != nil {
+				return err
+			}
+			return found.print(c)
+		},
+	})
+}
+
+// answer is what a server said.
+type answer struct {
+	Address  string  `json:"address"`
+	Protocol string  `json:"protocol"`
+	RTT      float64 `json:"rtt_ms"`
+	Text     string  `json:"text"`
+}
+
+func (a answer) print(c *cli.Context) error {
+	if c.Bool("json") {
+		return json.NewEncoder(c.App.Writer).Encode(a)
+	}
+	fmt.Fprintf(c.App.Writer, "%s: %s, %.2f ms, %s\n", a.Address, a.Protocol, a.RTT, a.Text)
+	return nil
+}
+
+// asker is one way to ask over a connected socket that has a read deadline.
+type asker func(conn net.Conn, answers chan<- answer)
+
+var askers = map[string][]asker{
+	"any":         {askRakNet, askRiptide},
+	"raknet":      {askRakNet},
+	"riptide-2.2": {askRiptide},
+}
+
+// ping asks in every given way at once and returns the first answer.
+func ping(ctx context.Context, address string, ask []asker, timeout time.Duration) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	answers := make(chan answer, len(ask))
+	for _, one := range ask {
+		conn, err := new(net.Dialer).DialContext(ctx, "udp", address)
+		if err != nil {
+			return answer{}, err
+		}
+		defer func() { _ = conn.Close() }()
+		_ = conn.SetDeadline(time.Now().Add(timeout)) // a UDP socket has deadlines
+		go one(conn, answers)
+	}
+	select {
+	case a := <-answers:
+		a.Address = address
+		return a, nil
+	case <-ctx.Done():
+		return answer{}, fmt.Errorf("ping %s: no answer in %s", address, timeout)
+	}
+}
+
+// again is how often a question is repeated: a datagram may be lost.
+const again = 500 * time.Millisecond
+
+// askRakNet sends unconnected pings; the pong tells when its ping was sent.
+func askRakNet(conn net.Conn, answers chan<- answer) {
+	start := time.Now()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		for {
+			_, _ = conn.Write(raknet.AppendPing(nil, uint64(time.Since(start)), 1)) // the answer is what counts
+			select {
+			case <-time.After(again):
+			case <-stop:
+				return
+			}
+		}
+	}()
+	var b [codec.MaxDatagram]byte
+	for {
+		n, err := conn.Read(b[:])
+		if errors.Is(err, net.ErrClosed) || isTimeout(err) {
+			return
+		}
+		if pong, err := raknet.ParsePong(b[:n]); err == nil {
+			rtt := time.Since(start) - time.Duration(pong.Time)
+			answers <- answer{Protocol: "raknet", RTT: milliseconds(rtt), Text: fmt.Sprintf("%q", pong.Data)}
+			return
+		}
+	}
+}
+
+// askRiptide asks to join, which is the only question a Riptide server answers, and leaves at once.
+func askRiptide(conn net.Conn, answers chan<- answer) {
+	to := conn.RemoteAddr().(*net.UDPAddr).AddrPort()
+	joining := riptide.New(riptide.Options{}).Dial(time.Now(), to, codec.Hello{})
+	defer func() {
+		joining.Close(time.Now(), codec.Goodbye{Reason: codec.Closed})
+		transmit(conn, joining)
+	}()
+	var b [codec.MaxDatagram]byte
+	for {
+		asked := time.Now() // it asks now, or when its deadline comes
+		transmit(conn, joining)
+		_ = conn.SetReadDeadline(joining.NextTimeout())
+		n, err := conn.Read(b[:])
+		now := time.Now()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case isTimeout(err):
+			joining.Advance(now)
+		case err == nil && joining.Receive(now, b[:n]) == nil:
+			answers <- answer{Protocol: "riptide-2.2", RTT: milliseconds(now.Sub(asked)), Text: verdict(joining)}
+			return
+		}
+		if ev, ok := joining.Poll(); ok && ev.Kind == codec.Disconnected {
+			return // it has asked often enough
+		}
+	}
+}
+
+// verdict is what a Riptide server's first answer means for a player.
+func verdict(joining codec.Conn) string {
+	ev, ok := joining.Poll()
+	switch {
+	case !ok:
+		return "there, and deciding whom to let in"
+	case ev.Kind == codec.Disconnected:
+		return "there, and refuses: " + ev.Reason.String()
+	}
+	return "there, and lets players in"
+}
+
+// transmit writes what a connection has to say.
+func transmit(conn net.Conn, c codec.Conn) {
+	for {
+		datagram, ok := c.Transmit(time.Now(), make([]byte, 0, codec.MaxDatagram))
+		if !ok {
+			return
+		}
+		_, _ = conn.Write(datagram) // a lost one is asked for again
+	}
+}
+
+func isTimeout(err error) bool {
+	var failed net.Error
+	return errors.As(err, &failed) && failed.Timeout()
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,356 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/riptide"
+	"tidegate/internal/simnet"
+	"tidegate/netio"
+	"tidegate/session"
+)
+
+func riptide22() codec.Protocol { return riptide.New(riptide.Options{}) }
+
+// riptideWorld joins Riptide players to Riptide servers.
+func riptideWorld(t *testing.T, change func(r *Route)) *world {
+	route := defaultRoute(riptide22())
+	if change != nil {
+		change(route)
+	}
+	return newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, riptide22(), route)
+}
+
+func TestIdentityPassesThrough(t *testing.T) {
+	w := riptideWorld(t, nil)
+	first := w.connect(codec.Hello{Data: []byte{'h', 'i', 5}, Pad: 4})
+	second := w.connect(codec.Hello{})
+	asked := w.servers[0].peers[0].find(codec.Asked)
+	if !bytes.Equal(asked.Payload, []byte{'h', 'i', 5}) || asked.Pad != 4 {
+		t.Errorf("connect data came as %x, pad %d", asked.Payload, asked.Pad)
+	}
+	if a, b := first.find(codec.Connected).Client, second.find(codec.Connected).Client; a != 101 || b != 102 {
+		t.Errorf("client IDs %d and %d, want the upstream's 101 and 102", a, b)
+	}
+	_ = w.servers[0].peers[0].conn.Announce(w.Now(), codec.Joined, 102)
+	_ = w.servers[0].peers[0].conn.Announce(w.Now(), codec.Left, 77)
+	w.Run(time.Second)
+	joined, left := first.find(codec.Joined), first.find(codec.Left)
+	if joined == nil || joined.Client != 102 || left == nil || left.Client != 77 {
+		t.Errorf("news came as %v and %v", joined, left)
+	}
+}
+
+func TestEveryBitOfAMessagePasses(t *testing.T) {
+	w := riptideWorld(t, nil)
+	p := w.connect(codec.Hello{})
+	for mode := range codec.Mode(6) {
+		if !riptide22().Modes().Has(mode) {
+			continue
+		}
+		m := codec.Message{Payload: []byte{1, 2, 0x0b}, Pad: 4, Mode: mode}
+		if mode != codec.Notify {
+			m.ID, m.HasID = 4711, true
+		}
+		before := len(p.received())
+		w.send(&p.peer, m)
+		w.Run(time.Second)
+		all := p.received()
+		if len(all) != before+1 {
+			t.Errorf("%v: %d messages came back, want 1", mode, len(all)-before)
+			continue
+		}
+		got := all[before]
+		if !bytes.Equal(got.Payload, m.Payload) || got.Pad != 4 || got.Mode != mode || got.ID != m.ID || got.HasID != m.HasID {
+			t.Errorf("%v: came back as %+v", mode, got)
+		}
+	}
+}
+
+func TestRefusalReachesTheClient(t *testing.T) {
+	for _, c := range []struct {
+		say  codec.Goodbye
+		want codec.Goodbye
+	}{
+		{codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte("banned: until 2030")},
+			codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte("banned: until 2030")}},
+		{codec.Goodbye{Reason: codec.Rejected}, codec.Goodbye{Reason: codec.Rejected}},
+		{codec.Goodbye{Reason: codec.ServerFull}, codec.Goodbye{Reason: codec.ServerFull}},
+	} {
+		w := riptideWorld(t, nil)
+		w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
+			if ev.Kind == codec.Asked {
+				p.conn.Close(now, c.say)
+			}
+		}
+		p := w.join(codec.Hello{})
+		w.await("refused", 10*time.Second, p.gone)
+		end := p.find(codec.Disconnected)
+		if end.Reason != c.want.Reason || !bytes.Equal(end.Payload, c.want.Data) {
+			t.Errorf("refused with %v %q, want %v %q", end.Reason, end.Payload, c.want.Reason, c.want.Data)
+		}
+		if w.Run(time.Second); w.proxy.relay.table.Len() != 0 {
+			t.Error("the refused session is kept")
+		}
+	}
+}
+
+func TestKickReachesTheClient(t *testing.T) {
+	w := riptideWorld(t, nil)
+	kicked, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
+	w.servers[0].peers[0].conn.Close(w.Now(), codec.Goodbye{Reason: codec.Kicked, Data: []byte("afk")})
+	w.await("kicked", time.Second, kicked.gone)
+	if end := kicked.find(codec.Disconnected); end.Reason != codec.Kicked || string(end.Payload) != "afk" {
+		t.Errorf("kicked with %v %q", end.Reason, end.Payload)
+	}
+	if w.Run(time.Second); other.gone() {
+		t.Error("the other player was thrown out too")
+	}
+}
+
+func TestClientsGoodbyeReachesTheUpstream(t *testing.T) {
+	w := riptideWorld(t, nil)
+	p := w.connect(codec.Hello{})
+	p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
+	w.await("told", time.Second, w.servers[0].peers[0].gone)
+	if end := w.servers[0].peers[0].find(codec.Disconnected); end.Reason != codec.Closed {
+		t.Errorf("the upstream was told %v", end.Reason)
+	}
+	if !w.proxy.sockets[upstreamSocketAddr(0)].closed {
+		t.Error("the socket towards the upstream is still open")
+	}
+}
+
+func TestUpstreamThatIsDown(t *testing.T) {
+	w := riptideWorld(t, nil)
+	w.servers[0].down = true
+	p := w.join(codec.Hello{})
+	w.await("refused", 12*time.Second, p.gone)
+	if end := p.find(codec.Disconnected); end.Reason != codec.NoConnection {
+		t.Errorf("refused with %v, want no-connection", end.Reason)
+	}
+	// While it rests, newcomers hear so at once.
+	q := w.join(codec.Hello{})
+	w.await("refused at once", 500*time.Millisecond, q.gone)
+	// It is tried again afterwards.
+	w.servers[0].down = false
+	w.Run(5 * time.Second)
+	w.connect(codec.Hello{})
+}
+
+func TestAnotherServerIsTried(t *testing.T) {
+	w := riptideWorld(t, func(r *Route) { r.Upstream.Servers = []netip.AddrPort{serverAddr, secondAddr} })
+	w.servers[0].down = true
+	w.connect(codec.Hello{Data: []byte("hello")})
+	if asked := w.servers[1].peers[0].find(codec.Asked); string(asked.Payload) != "hello" {
+		t.Errorf("the second server was asked with %q", asked.Payload)
+	}
+}
+
+// TestRefusedByTheHost: an ICMP answer while dialing is believed at once, one to an established session is not.
+func TestRefusedByTheHost(t *testing.T) {
+	w := riptideWorld(t, nil)
+	p := w.connect(codec.Hello{})
+	socket := w.proxy.sockets[upstreamSocketAddr(0)]
+	for range refusals - 1 {
+		w.proxy.relay.Failed(w.Now(), socket, netio.ErrRefused)
+	}
+	if w.Run(time.Second); p.gone() {
+		t.Fatal("two refusals, with life between, ended a session")
+	}
+	for range refusals {
+		w.proxy.relay.Failed(w.Now(), socket, netio.ErrRefused)
+	}
+	w.await("told", time.Second, p.gone)
+	if end := p.find(codec.Disconnected); end.Reason != codec.ServerStopped {
+		t.Errorf("told %v, want server-stopped", end.Reason)
+	}
+
+	w.servers[0].down = true
+	q := w.join(codec.Hello{})
+	w.Run(100 * time.Millisecond)
+	w.proxy.relay.Failed(w.Now(), w.proxy.sockets[upstreamSocketAddr(1)], netio.ErrRefused)
+	w.await("refused", 100*time.Millisecond, q.gone)
+}
+
+func TestNoSocketTowardsTheUpstream(t *testing.T) {
+	w := riptideWorld(t, nil)
+	w.proxy.noDial = errors.New("too many open files")
+	p := w.join(codec.Hello{})
+	w.await("refused", time.Second, p.gone)
+	if w.drops(DropSocket) != 1 {
+		t.Errorf("counted %d", w.drops(DropSocket))
+	}
+}
+
+func TestFullTable(t *testing.T) {
+	w := riptideWorld(t, nil)
+	w.proxy.relay.table = session.NewTable[pair](session.Limits{Sessions: 2, HalfOpen: 2}, w.Now())
+	first := w.connect(codec.Hello{})
+	w.connect(codec.Hello{})
+	late := w.join(codec.Hello{})
+	w.await("refused", time.Second, late.gone)
+	if end := late.find(codec.Disconnected); end.Reason != codec.ServerFull || w.drops(DropTableFull) == 0 {
+		t.Errorf("refused with %v, counted %d", end.Reason, w.drops(DropTableFull))
+	}
+	first.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
+	w.Run(time.Second)
+	w.connect(codec.Hello{})
+}
+
+func TestDatagramsOfNobody(t *testing.T) {
+	w := riptideWorld(t, nil)
+	p := w.connect(codec.Hello{})
+	stranger := netip.MustParseAddrPort("192.0.2.1:4000")
+	w.Inject(0, stranger, doorAddr, []byte("GET / HTTP/1.1"))
+	w.Inject(0, stranger, doorAddr, nil)
+	w.Inject(0, netip.AddrPortFrom(stranger.Addr(), 0), doorAddr, []byte{2})
+	w.Inject(0, p.addr, doorAddr, []byte{0x0f, 0xff})
+	w.Inject(0, serverAddr, upstreamSocketAddr(0), nil)
+	w.Run(time.Second)
+	for _, c := range []struct {
+		why  Drop
+		want uint64
+	}{{DropUnknownProtocol, 1}, {DropEmpty, 2}, {DropSourcePort, 1}} {
+		if got := w.drops(c.why); got != c.want {
+			t.Errorf("%v: counted %d, want %d", c.why, got, c.want)
+		}
+	}
+	if w.proxy.relay.table.Len() != 1 || p.gone() {
+		t.Error("the session did not stay as it was")
+	}
+}
+
+func TestOversizeClosesOnlyWhatWasPromised(t *testing.T) {
+	small := riptide.New(riptide.Options{MaxPayload: 100})
+	for _, c := range []struct {
+		mode  codec.Mode
+		lossy bool
+		ends  bool
+	}{{codec.Unreliable, false, false}, {codec.Reliable, false, true}, {codec.Reliable, true, false}} {
+		w := newWorld(t, 1, simnet.Weather{}, riptide22(), defaultRoute(small))
+		w.settings.Listeners[0].Route.AllowLossy = c.lossy
+		w.proxy.relay.doors[0].ways[0].bridge = newBridge(riptide22(), small, w.settings.Listeners[0].Route)
+		p, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
+		w.send(&p.peer, codec.Message{Payload: make([]byte, 500), Mode: c.mode, ID: 1, HasID: true})
+		w.Run(time.Second)
+		if p.gone() != c.ends || other.gone() || w.drops(DropTooLarge) != 1 {
+			t.Errorf("%v, lossy %v: ended %v, other ended %v, counted %d; want %v, false, 1",
+				c.mode, c.lossy, p.gone(), other.gone(), w.drops(DropTooLarge), c.ends)
+		}
+	}
+}
+
+func TestDrainSaysGoodbye(t *testing.T) {
+	w := riptideWorld(t, nil)
+	var all []*player
+	for range 3 {
+		all = append(all, w.connect(codec.Hello{}))
+	}
+	w.proxy.relay.Drain(w.Now())
+	w.await("drained", 5*time.Second, w.proxy.relay.Drained)
+	w.Run(time.Second)
+	for i, p := range all {
+		if end := p.find(codec.Disconnected); end == nil || end.Reason != codec.ServerStopped {
+			t.Errorf("player %d was told %v", i, end)
+		}
+		if end := w.servers[0].peers[i].find(codec.Disconnected); end == nil || end.Reason != codec.Closed {
+			t.Errorf("upstream %d was told %v", i, end)
+		}
+	}
+	late := w.join(codec.Hello{})
+	w.await("refused", time.Second, late.gone)
+}
+
+func TestSilentClientsAreGivenUp(t *testing.T) {
+	w := riptideWorld(t, nil)
+	w.settings.IdleTimeout = 3 * time.Second // before Riptide itself notices
+	p := w.connect(codec.Hello{})
+	w.Run(10 * time.Second)
+	if p.gone() {
+		t.Fatal("heartbeats did not keep the session")
+	}
+	w.SetPath(p.addr, doorAddr, simnet.Weather{Loss: 1})
+	w.await("given up", 4*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
+}
+
+func TestUpstreamThatNeverAnswersIsGivenUp(t *testing.T) {
+	w := riptideWorld(t, nil)
+	w.settings.HandshakeTimeout = 2 * time.Second
+	w.servers[0].react = nil // asked, and never says yes or no
+	p := w.join(codec.Hello{})
+	w.await("refused", 4*time.Second, p.gone)
+	if end := p.find(codec.Disconnected); end.Reason != codec.NoConnection {
+		t.Errorf("told %v, want no-connection", end.Reason)
+	}
+	w.await("forgotten", 4*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
+}
+
+func TestProofFirst(t *testing.T) {
+	w := riptideWorld(t, func(r *Route) { r.Admit = ProofFirst })
+	forger := w.join(codec.Hello{})
+	w.SetPath(doorAddr, forger.addr, simnet.Weather{Loss: 1}) // the answers go to somebody else
+	w.Run(3 * time.Second)
+	if len(w.servers[0].peers) != 0 {
+		t.Fatal("the upstream was asked before the client had proved its address")
+	}
+	p := w.connect(codec.Hello{Data: []byte("x")})
+	if id := p.find(codec.Connected).Client; id > 100 {
+		t.Errorf("client ID %d, want one of the proxy's", id)
+	}
+	w.send(&p.peer, codec.Message{Payload: []byte("early"), Mode: codec.Reliable, HasID: true})
+	w.await("answered", time.Second, func() bool { return len(p.received()) == 1 })
+}
+
+// TestManySeedsOfBadWeather: whatever the network does, every reliable message comes back exactly once and unchanged.
+func TestManySeedsOfBadWeather(t *testing.T) {
+	seeds := uint64(50)
+	if testing.Short() {
+		seeds = 10
+	}
+	bad := simnet.Weather{Loss: 0.2, Duplication: 0.1, Latency: 10 * time.Millisecond, Jitter: 100 * time.Millisecond}
+	quality := riptide.New(riptide.Options{IgnoreQuality: true})
+	for _, c := range []struct {
+		name      string
+		clients   codec.Protocol
+		upstreams codec.Protocol
+		mode      codec.Mode
+	}{
+		{"riptide to riptide", quality, quality, codec.Reliable},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range seeds {
+				echoInWeather(t, seed, bad, c.clients, c.upstreams, c.mode)
+			}
+		})
+	}
+}
+
+func echoInWeather(t *testing.T, seed uint64, weather simnet.Weather, clients, upstreams codec.Protocol, mode codec.Mode) {
+	const messages = 40
+	w := newWorld(t, seed, simnet.Weather{Latency: 10 * time.Millisecond}, clients, defaultRoute(upstreams))
+	p := w.connect(codec.Hello{})
+	w.SetWeather(weather)
+	for i := range messages {
+		w.send(&p.peer, codec.Message{
+			Payload: fmt.Appendf(nil, "message %d", i), Mode: mode, ID: uint16(i), HasID: clients.IDs() == codec.WordIDs,
+		})
+		w.Run(20 * time.Millisecond)
+	}
+	w.RunUntil(time.Minute, func() bool { return len(p.received()) >= messages || p.gone() })
+	w.Run(5 * time.Second)
+	seen := make(map[string]int)
+	for _, m := range p.received() {
+		seen[string(m.Payload)]++
+	}
+	for i := range messages {
+		if n := seen[fmt.Sprintf("message %d", i)]; n != 1 {
+			t.Fatalf("seed %d: message %d came back %d times; %d in all", seed, i, n, len(p.received()))
+		}
+	}
+}

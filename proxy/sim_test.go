@@ -1,0 +1,344 @@
+package proxy
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/internal/simnet"
+	"tidegate/netio"
+	"tidegate/session"
+	"tidegate/upstream"
+)
+
+// Addresses of the simulated world: one proxy with a door, its upstream sockets, two game servers, players.
+var (
+	doorAddr   = netip.MustParseAddrPort("10.0.0.1:7777")
+	serverAddr = netip.MustParseAddrPort("10.1.0.1:19132")
+	secondAddr = netip.MustParseAddrPort("10.1.0.2:19132")
+)
+
+func playerAddr(i int) netip.AddrPort {
+	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)}), 5000)
+}
+
+func upstreamSocketAddr(i int) netip.AddrPort {
+	return netip.AddrPortFrom(doorAddr.Addr(), uint16(40000+i))
+}
+
+// relayNode is a Relay in the simulated network: its sockets are entries of a map.
+type relayNode struct {
+	relay   *Relay
+	sockets map[netip.AddrPort]*simSocket
+	dialed  int
+	out     []simDatagram
+	buffer  []byte
+	noDial  error // what Dial fails with
+}
+
+type simDatagram struct {
+	from, to netip.AddrPort
+	bytes    []byte
+}
+
+type simSocket struct {
+	addr, peer netip.AddrPort
+	owner      any
+	closed     bool
+}
+
+func (s *simSocket) Addr() netip.AddrPort { return s.addr }
+func (s *simSocket) Peer() netip.AddrPort { return s.peer }
+func (s *simSocket) Owner() any           { return s.owner }
+func (s *simSocket) SetOwner(owner any)   { s.owner = owner }
+func (s *simSocket) Close()               { s.closed = true }
+
+func (n *relayNode) Dial(to netip.AddrPort, _ netio.SocketOptions) (netio.Socket, error) {
+	if n.noDial != nil {
+		return nil, n.noDial
+	}
+	s := &simSocket{addr: upstreamSocketAddr(n.dialed), peer: to}
+	n.dialed++
+	n.sockets[s.addr] = s
+	return s, nil
+}
+
+func (n *relayNode) Buffer() []byte { return n.buffer[:0] }
+
+func (n *relayNode) Send(s netio.Socket, to netip.AddrPort, datagram []byte) {
+	socket := s.(*simSocket)
+	if socket.peer.IsValid() {
+		to = socket.peer
+	}
+	n.out = append(n.out, simDatagram{socket.addr, to, bytes.Clone(datagram)})
+}
+
+func (n *relayNode) Receive(now time.Time, from, to netip.AddrPort, datagram []byte) {
+	s := n.sockets[to]
+	if s == nil || s.closed || s.peer.IsValid() && s.peer != from {
+		return
+	}
+	n.relay.Receive(now, s, from, datagram)
+}
+
+func (n *relayNode) Advance(now time.Time) { n.relay.Advance(now) }
+
+func (n *relayNode) NextTimeout() time.Time { return n.relay.NextTimeout() }
+
+func (n *relayNode) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
+	if len(n.out) == 0 {
+		n.relay.Flush(now)
+	}
+	if len(n.out) == 0 {
+		return b, netip.AddrPort{}, netip.AddrPort{}, false
+	}
+	next := n.out[0]
+	n.out = n.out[1:]
+	return append(b, next.bytes...), next.from, next.to, true
+}
+
+// peer is a game's end of a connection, client or server, with all it was told.
+type peer struct {
+	conn   codec.Conn
+	events []codec.Event
+	at     []time.Time
+	react  func(now time.Time, p *peer, ev *codec.Event) // may be nil
+}
+
+func (p *peer) drain(now time.Time) {
+	for ev, ok := p.conn.Poll(); ok; ev, ok = p.conn.Poll() {
+		kept := ev
+		kept.Payload = bytes.Clone(ev.Payload)
+		p.events, p.at = append(p.events, kept), append(p.at, now)
+		if p.react != nil {
+			p.react(now, p, &kept)
+		}
+	}
+}
+
+// find returns the first event of a kind, or nil.
+func (p *peer) find(kind codec.EventKind) *codec.Event {
+	for i := range p.events {
+		if p.events[i].Kind == kind {
+			return &p.events[i]
+		}
+	}
+	return nil
+}
+
+// received are the messages received so far.
+func (p *peer) received() []codec.Message {
+	var all []codec.Message
+	for _, ev := range p.events {
+		if ev.Kind == codec.Received {
+			all = append(all, ev.Message)
+		}
+	}
+	return all
+}
+
+// gone reports whether the connection has ended.
+func (p *peer) gone() bool { return p.find(codec.Disconnected) != nil }
+
+// player is a game client.
+type player struct {
+	peer
+	addr netip.AddrPort
+}
+
+func (c *player) Receive(now time.Time, _, _ netip.AddrPort, datagram []byte) {
+	_ = c.conn.Receive(now, datagram)
+	c.drain(now)
+}
+
+func (c *player) Advance(now time.Time) {
+	c.conn.Advance(now)
+	c.drain(now)
+}
+
+func (c *player) NextTimeout() time.Time { return c.conn.NextTimeout() }
+
+func (c *player) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
+	b, ok := c.conn.Transmit(now, b)
+	c.drain(now)
+	return b, c.addr, doorAddr, ok
+}
+
+// game is a game server.
+type game struct {
+	protocol codec.Protocol
+	addr     netip.AddrPort
+	peers    []*peer // in the order they came
+	byAddr   map[netip.AddrPort]*peer
+	replies  []simDatagram
+	react    func(now time.Time, p *peer, ev *codec.Event)
+	down     bool // answers nothing
+}
+
+func (g *game) Receive(now time.Time, from, _ netip.AddrPort, datagram []byte) {
+	if g.down {
+		return
+	}
+	if p := g.byAddr[from]; p != nil {
+		_ = p.conn.Receive(now, datagram)
+		p.drain(now)
+		return
+	}
+	conn, reply, err := g.protocol.Accept(now, from, datagram, nil)
+	if len(reply) > 0 {
+		g.replies = append(g.replies, simDatagram{g.addr, from, reply})
+	}
+	if err != nil || conn == nil {
+		return
+	}
+	p := &peer{conn: conn, react: g.react}
+	g.peers = append(g.peers, p)
+	g.byAddr[from] = p
+	p.drain(now)
+}
+
+func (g *game) Advance(now time.Time) {
+	for _, p := range g.peers {
+		p.conn.Advance(now)
+		p.drain(now)
+	}
+}
+
+func (g *game) NextTimeout() time.Time {
+	var next time.Time
+	for _, p := range g.peers {
+		if t := p.conn.NextTimeout(); !t.IsZero() && (next.IsZero() || t.Before(next)) {
+			next = t
+		}
+	}
+	return next
+}
+
+func (g *game) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
+	if len(g.replies) > 0 {
+		r := g.replies[0]
+		g.replies = g.replies[1:]
+		return append(b, r.bytes...), r.from, r.to, true
+	}
+	for _, p := range g.peers {
+		if out, ok := p.conn.Transmit(now, b); ok {
+			return out, g.addr, g.addrOf(p), true
+		}
+		p.drain(now)
+	}
+	return b, netip.AddrPort{}, netip.AddrPort{}, false
+}
+
+func (g *game) addrOf(p *peer) netip.AddrPort {
+	for addr, other := range g.byAddr { // one match: the order does not matter
+		if other == p {
+			return addr
+		}
+	}
+	return netip.AddrPort{}
+}
+
+// welcome is a game server's reaction that lets everyone in, each with the next client ID, and echoes every message.
+func welcome() func(now time.Time, p *peer, ev *codec.Event) {
+	last := uint16(100)
+	return func(now time.Time, p *peer, ev *codec.Event) {
+		switch ev.Kind {
+		case codec.Asked:
+			last++
+			p.conn.Admit(now, last)
+		case codec.Received:
+			_ = p.conn.Send(now, ev.Message)
+		}
+	}
+}
+
+// world is a proxy between players and game servers, in virtual time.
+type world struct {
+	*simnet.Net
+	t        *testing.T
+	clients  codec.Protocol
+	proxy    *relayNode
+	servers  [2]*game
+	settings *Settings
+	players  int
+}
+
+// defaultRoute is what tests change before they call newWorld.
+func defaultRoute(upstreams codec.Protocol) *Route {
+	return &Route{
+		Name: "arena", Ordered: OrderedFast, PacketID: 0x86, Queue: 1 << 20,
+		Upstream: &Upstream{
+			Name: "arena", Protocol: upstreams, Servers: []netip.AddrPort{serverAddr},
+			Options: upstream.Options{RetryAfter: 5 * time.Second},
+		},
+	}
+}
+
+// newWorld joins players of one protocol to servers of the route's.
+func newWorld(t *testing.T, seed uint64, weather simnet.Weather, clients codec.Protocol, route *Route) *world {
+	w := &world{Net: simnet.New(t, seed, weather), t: t, clients: clients}
+	w.settings = &Settings{
+		Listeners:        []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{clients}, Route: route}},
+		Limits:           session.Limits{Sessions: 100, HalfOpen: 50},
+		HandshakeTimeout: 15 * time.Second,
+		IdleTimeout:      30 * time.Second,
+		DrainTimeout:     3 * time.Second,
+	}
+	w.proxy = &relayNode{sockets: make(map[netip.AddrPort]*simSocket), buffer: make([]byte, 0, codec.MaxDatagram)}
+	w.proxy.relay = NewRelay(w.settings, RelayOptions{Seed: seed, Log: zerolog.Nop()}, w.proxy, w.Now())
+	door := &simSocket{addr: doorAddr}
+	w.proxy.sockets[doorAddr] = door
+	w.proxy.relay.Attach(0, door)
+	addrs := []netip.AddrPort{doorAddr}
+	for i := range 200 {
+		addrs = append(addrs, upstreamSocketAddr(i))
+	}
+	w.Add(w.proxy, addrs...)
+	for i, addr := range []netip.AddrPort{serverAddr, secondAddr} {
+		w.servers[i] = &game{
+			protocol: route.Upstream.Protocol, addr: addr, byAddr: make(map[netip.AddrPort]*peer), react: welcome(),
+		}
+		w.Add(w.servers[i], addr)
+	}
+	return w
+}
+
+// join lets a new player dial the proxy.
+func (w *world) join(hello codec.Hello) *player {
+	p := &player{addr: playerAddr(w.players)}
+	w.players++
+	p.conn = w.clients.Dial(w.Now(), doorAddr, hello)
+	w.Add(p, p.addr)
+	return p
+}
+
+// connect is join, and waits until the player is connected.
+func (w *world) connect(hello codec.Hello) *player {
+	w.t.Helper()
+	p := w.join(hello)
+	w.await("connected", 20*time.Second, func() bool { return p.find(codec.Connected) != nil })
+	return p
+}
+
+// await runs until done, or fails the test after limit.
+func (w *world) await(what string, limit time.Duration, done func() bool) {
+	w.t.Helper()
+	if !w.RunUntil(limit, done) {
+		w.t.Fatalf("not %s after %v", what, limit)
+	}
+}
+
+// drops is how often the Relay dropped something for a reason.
+func (w *world) drops(why Drop) uint64 { return w.proxy.relay.counters.Drops[why] }
+
+// send gives a player's message to its connection.
+func (w *world) send(p *peer, m codec.Message) {
+	w.t.Helper()
+	if err := p.conn.Send(w.Now(), m); err != nil {
+		w.t.Fatalf("send: %v", err)
+	}
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/mattn/go-isatty"
+	"github.com/rs/zerolog"
+	"github.com/urfave/cli/v2"
+
+	"tidegate/config"
+	"tidegate/netio"
+	"tidegate/proxy"
+)
+
+func runCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:  "run",
+		Usage: "run the proxy until Ctrl-C or SIGTERM; a second one ends it at once",
+		Flags: []cli.Flag{configFlag},
+		Action: func(c *cli.Context) error {
+			settled, err := load(c)
+			if err != nil {
+				return err
+			}
+			return serve(c, settled)
+		},
+	})
+}
+
+var configFlag = &cli.StringFlag{
+	Name: "config", Aliases: []string{"c"}, TakesFile: true,
+	Usage: "read the configuration from `FILE` (default: ./tidegate.toml, then /etc/tidegate/tidegate.toml)",
+}
+
+// load reads the configuration of -c, or the default one. Faults are printed, all of them; warnings too.
+func load(c *cli.Context) (*config.Config, error) {
+	path := c.String("config")
+	if c.NArg() > 0 {
+		return nil, misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
+	}
+	if path == "" {
+		found, err := config.Find()
+		if err != nil {
+			return nil, cli.Exit("tidegate: "+err.Error(), 2)
+		}
+		path = found
+	}
+	settled, warnings, err := config.Load(path, traits())
+	for _, w := range warnings {
+		fmt.Fprintln(c.App.ErrWriter, "warning:", w)
+	}
+	var faults config.Faults
+	switch {
+	case errors.As(err, &faults):
+		return nil, cli.Exit(faults.Error(), 2)
+	case err != nil:
+		return nil, cli.Exit("tidegate: "+err.Error(), 2)
+	}
+	return settled, nil
+}
+
+func serve(c *cli.Context, settled *config.Config) error {
+	log := newLog(settled, c.App.ErrWriter)
+	loops := loopCount(settled.Loop.Count, runtime.GOMAXPROCS(0))
+	server, err := proxy.Listen(settings(settled, loops), options(settled, loops, log))
+	if err != nil {
+		return err
+	}
+	for i, addr := range server.Addrs() {
+		l := settled.Listeners[i]
+		log.Info().Str("listener", l.Name).Stringer("address", addr).Strs("protocols", l.Protocols).
+			Str("route", l.Route).Msg("listening")
+	}
+	log.Info().Str("version", version()).Int("loops", loops).Msg("tidegate is running")
+	err = server.Run(c.Context)
+	log.Info().AnErr("error", err).Msg("tidegate has ended")
+	return err
+}
+
+func options(c *config.Config, loops int, log zerolog.Logger) proxy.Options {
+	return proxy.Options{
+		Loops: loops,
+		IO: netio.Options{
+			Backend: map[config.Backend]netio.Backend{
+				config.BackendAuto: netio.Auto, config.BackendEpoll: netio.Epoll, config.BackendPortable: netio.Portable,
+			}[c.Loop.Backend],
+			MaxBatchDelay: time.Duration(c.Loop.MaxBatchDelay),
+		},
+		ReceiveBuffer: int(c.Loop.ReceiveBuffer),
+		Log:           log,
+		HideAddresses: !c.Log.PlayerAddresses,
+	}
+}
+
+// loopCount is how many loops to run: more of them are more wake-ups, so a small machine does best with one
+// (docs/benchmarks.md).
+func loopCount(asked, cores int) int {
+	if asked > 0 {
+		return asked
+	}
+	return max(1, cores/2)
+}
+
+// newLog writes for a reader on a terminal, and JSON for a program.
+func newLog(c *config.Config, w io.Writer) zerolog.Logger {
+	human := c.Log.Format == config.FormatHuman
+	if file, ok := w.(*os.File); ok && c.Log.Format == config.FormatAuto {
+		human = isatty.IsTerminal(file.Fd())
+	}
+	if human {
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
+	}
+	level := map[config.LogLevel]zerolog.Level{
+		config.Debug: zerolog.DebugLevel, config.Info: zerolog.InfoLevel,
+		config.Warn: zerolog.WarnLevel, config.Error: zerolog.ErrorLevel,
+	}[c.Log.Level]
+	return zerolog.New(w).Level(level).With().Timestamp().Logger()
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/config"
+	"tidegate/proxy"
+	"tidegate/session"
+	"tidegate/upstream"
+)
+
+// settings turns a configuration that has been checked into what a proxy is made of.
+func settings(c *config.Config, loops int) *proxy.Settings {
+	s := &proxy.Settings{
+		Limits: session.Limits{
+			Sessions: share(c.Limits.Sessions, loops),
+			HalfOpen: share(c.Limits.HalfOpen, loops),
+		},
+		HandshakeTimeout: time.Duration(c.Limits.HandshakeTimeout),
+		IdleTimeout:      time.Duration(c.Limits.IdleTimeout),
+		DrainTimeout:     time.Duration(c.Limits.DrainTimeout),
+	}
+	upstreams := make(map[string]*config.Upstream)
+	for i := range c.Upstreams {
+		upstreams[c.Upstreams[i].Name] = &c.Upstreams[i]
+	}
+	routes := make(map[string]*proxy.Route)
+	for i := range c.Routes {
+		r := &c.Routes[i]
+		routes[r.Name] = newRoute(c, r, upstreams[r.Upstream])
+	}
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		route := routes[l.Route]
+		var spoken []codec.Protocol
+		for _, name := range l.Protocols {
+			spoken = append(spoken, build(name, c, route.Queue))
+		}
+		s.Listeners = append(s.Listeners, proxy.Listener{
+			Name: l.Name, Addr: l.Address, Protocols: spoken, Route: route,
+		})
+	}
+	return s
+}
+
+// newRoute also makes the route's upstream: each route has its own idea of which servers are well.
+func newRoute(c *config.Config, r *config.Route, u *config.Upstream) *proxy.Route {
+	balance := map[config.Balance]upstream.Balance{
+		config.LeastSessions: upstream.LeastSessions, config.RoundRobin: upstream.RoundRobin,
+	}[u.Balance]
+	return &proxy.Route{
+		Name: r.Name,
+		Upstream: &proxy.Upstream{
+			Name:     u.Name,
+			Protocol: build(u.Protocol, c, int(r.Queue)),
+			Servers:  u.Servers,
+			Options:  upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
+		},
+		Admit: map[config.Admit]proxy.Admit{
+			config.UpstreamFirst: proxy.UpstreamFirst, config.ProofFirst: proxy.ProofFirst,
+		}[r.Admit],
+		Ordered: map[config.Ordered]proxy.Ordered{
+			config.Strict: proxy.OrderedStrict, config.Fast: proxy.OrderedFast,
+		}[r.Ordered],
+		AllowLossy: r.AllowLossy,
+		Envelope: map[config.Envelope]proxy.Envelope{
+			config.EnvelopeID: proxy.EnvelopeID, config.EnvelopeRaw: proxy.EnvelopeRaw,
+			config.EnvelopeFramed: proxy.EnvelopeFramed,
+		}[r.Envelope],
+		PacketID:     r.PacketID,
+		RawMessageID: r.RawMessageID,
+		Queue:        int(r.Queue),
+	}
+}
+
+// share is one loop's part of a limit, at least 1.
+func share(limit, loops int) int { return max(1, limit/loops) }
