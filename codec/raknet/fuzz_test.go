@@ -71,6 +71,7 @@ func FuzzAccept(f *testing.F) {
 			f.Add(d.wire)
 		}
 	}
+	f.Add(unhex(f, "05"+magicHex+"07"+"00000000000000")) // too short for an answer
 	door := New(Options{GUID: 8, Pong: []byte("a server")})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if !door.Sniff(b) {

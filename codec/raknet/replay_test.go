@@ -240,6 +240,8 @@ var refusing = map[string]codec.Reason{
 	"incompatible_version_new_server/1": codec.Incompatible,
 	"incompatible_version_old_server/1": codec.Incompatible,
 	"ip_recently_connected/1":           codec.TooSoon,
+	"security_client_without_libcat/1":  codec.Incompatible,
+	"security_wrong_key/1":              codec.Incompatible,
 	"server_full/2":                     codec.ServerFull,
 	"slikenet_server_full/2":            codec.ServerFull,
 	"wrong_password/1":                  codec.InvalidPassword,
