@@ -30,7 +30,7 @@ func (p *Protocol) Modes() codec.Modes {
 	return codec.ModesOf(codec.Unreliable, codec.Reliable, codec.Notify)
 }
 
-// IDs are 16 bits beside the payload.
+// IDs is codec.WordIDs: unreliable and reliable messages have an ID; with notify messages it is part of the payload.
 func (p *Protocol) IDs() codec.IDs { return codec.WordIDs }
 
 // Sniff reports whether the datagram is a Connect.
