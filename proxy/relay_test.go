@@ -9,11 +9,14 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
 	"tidegate/internal/simnet"
 	"tidegate/netio"
 	"tidegate/session"
 )
+
+func raknet6() codec.Protocol { return raknet.New(raknet.Options{}) }
 
 func riptide22() codec.Protocol { return riptide.New(riptide.Options{}) }
 
@@ -322,6 +325,9 @@ func TestManySeedsOfBadWeather(t *testing.T) {
 		mode      codec.Mode
 	}{
 		{"riptide to riptide", quality, quality, codec.Reliable},
+		{"riptide to raknet", quality, raknet6(), codec.Reliable},
+		{"raknet to riptide", raknet6(), quality, codec.ReliableOrdered},
+		{"raknet to raknet", raknet6(), raknet6(), codec.ReliableOrdered},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range seeds {
@@ -338,7 +344,7 @@ func echoInWeather(t *testing.T, seed uint64, weather simnet.Weather, clients, u
 	w.SetWeather(weather)
 	for i := range messages {
 		w.send(&p.peer, codec.Message{
-			Payload: fmt.Appendf(nil, "message %d", i), Mode: mode, ID: uint16(i), HasID: clients.IDs() == codec.WordIDs,
+			Payload: numbered(clients, i), Mode: mode, ID: uint16(i), HasID: clients.IDs() == codec.WordIDs,
 		})
 		w.Run(20 * time.Millisecond)
 	}
@@ -349,8 +355,18 @@ func echoInWeather(t *testing.T, seed uint64, weather simnet.Weather, clients, u
 		seen[string(m.Payload)]++
 	}
 	for i := range messages {
-		if n := seen[fmt.Sprintf("message %d", i)]; n != 1 {
+		if n := seen[string(numbered(clients, i))]; n != 1 {
 			t.Fatalf("seed %d: message %d came back %d times; %d in all", seed, i, n, len(p.received()))
 		}
 	}
+}
+
+// numbered is message i as a player of a protocol sends it: a RakNet player writes the envelope itself.
+func numbered(clients codec.Protocol, i int) []byte {
+	payload := fmt.Appendf(nil, "message %d", i)
+	if clients.IDs() == codec.WordIDs {
+		return payload
+	}
+	e := envelope{hasByte: true, packetID: 0x86}
+	return e.wrap(nil, &codec.Message{Payload: payload, ID: uint16(i), HasID: true})
 }
