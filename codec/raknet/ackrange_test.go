@@ -76,6 +76,24 @@ func TestAckWriter(t *testing.T) {
 	}
 }
 
+func TestAcksDoNotAllocate(t *testing.T) {
+	room := make([]byte, 0, 100)
+	if n := testing.AllocsPerRun(10, func() {
+		w := beginAcks(room, ackDatagram, 100)
+		w.add(ackRange{1, 1})
+		w.add(ackRange{0xfffffe, 1})
+		var r ackReader
+		if r.parse(w.end()[1:]) != nil {
+			t.Fatal("what was written does not read back")
+		}
+		for _, ok := r.next(); ok; _, ok = r.next() {
+			continue
+		}
+	}); n != 0 {
+		t.Errorf("writing and reading allocate %v times", n)
+	}
+}
+
 func TestAckWriterStaysInItsLimit(t *testing.T) {
 	const limit = ackHeaderSize + 2*rangeRecordSize + singleRecordSize
 	w := beginAcks(make([]byte, 5), nackDatagram, limit)

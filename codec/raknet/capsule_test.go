@@ -48,6 +48,13 @@ func TestCapsule(t *testing.T) {
 			if b := got.append(nil); !bytes.Equal(b, wire) || got.size() != len(wire) {
 				t.Errorf("append = %x (size %d), want %x", b, got.size(), wire)
 			}
+			room := make([]byte, 0, 2*len(wire))
+			if n := testing.AllocsPerRun(10, func() {
+				_, _ = got.parse(wire)
+				_ = got.append(room)
+			}); n != 0 {
+				t.Errorf("parse and append allocate %v times", n)
+			}
 			for n := range wire {
 				if _, err := got.parse(wire[:n]); !errors.Is(err, codec.ErrMalformed) {
 					t.Errorf("parse of %d of %d bytes: %v, want ErrMalformed", n, len(wire), err)

@@ -44,6 +44,13 @@ func (g golden) run(t *testing.T) {
 	if b := got.append([]byte("x")); !bytes.Equal(b[1:], written) || b[0] != 'x' {
 		t.Errorf("append = %x, want %x", b[1:], written)
 	}
+	room := make([]byte, 0, 2*len(wire))
+	if n := testing.AllocsPerRun(10, func() {
+		_ = got.parse(wire)
+		_ = got.append(room)
+	}); n != 0 {
+		t.Errorf("parse and append allocate %v times", n)
+	}
 	for n := range wire {
 		err := blank(g.want).parse(wire[:n])
 		if g.whole != nil && g.whole(n) {
@@ -115,6 +122,9 @@ func TestOfflineID(t *testing.T) {
 			if _, ok := offlineID(b[:n]); ok {
 				t.Errorf("%s: %d of %d bytes taken for offline", c.name, n, len(b))
 			}
+		}
+		if n := testing.AllocsPerRun(10, func() { offlineID(b) }); n != 0 {
+			t.Errorf("%s: offlineID allocates %v times", c.name, n)
 		}
 		at := bytes.Index(b, []byte(magic))
 		b[at+15] ^= 1
