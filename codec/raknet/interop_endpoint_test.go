@@ -22,6 +22,9 @@ type endpoint struct {
 	conn     codec.Conn
 	peer     netip.AddrPort
 
+	// loses decides whether the network of the loop loses the next datagram, either way; nil loses none.
+	loses func() bool
+
 	calls  chan func(now time.Time) // to be run between datagrams
 	events chan codec.Event         // payloads cloned
 	done   chan struct{}
@@ -112,7 +115,7 @@ func (e *endpoint) wake(now time.Time) {
 
 func (e *endpoint) take(now time.Time, from netip.AddrPort, datagram []byte) {
 	if e.conn != nil {
-		if from == e.peer {
+		if from == e.peer && !e.lost() {
 			_ = e.conn.Receive(now, datagram)
 		}
 		return
@@ -143,9 +146,13 @@ func (e *endpoint) pump(now time.Time) {
 	}
 	var room [codec.MaxDatagram]byte
 	for b, ok := e.conn.Transmit(now, room[:0]); ok; b, ok = e.conn.Transmit(now, room[:0]) {
-		_, _ = e.socket.WriteToUDPAddrPort(b, e.peer)
+		if !e.lost() {
+			_, _ = e.socket.WriteToUDPAddrPort(b, e.peer)
+		}
 	}
 }
+
+func (e *endpoint) lost() bool { return e.loses != nil && e.loses() }
 
 // do runs f on the loop.
 func (e *endpoint) do(f func(now time.Time)) {
