@@ -16,12 +16,24 @@ const (
 	connectAttempts = 10
 	// settleTime is how long outstanding echoes are waited for.
 	settleTime = 5 * time.Second
+	// joinTime is how long the game waits for its last client.
+	joinTime = 10 * time.Second
+)
+
+// phase is how far the game has come.
+type phase uint8
+
+const (
+	connecting phase = iota
+	sending
+	settling
 )
 
 // crowd is all clients and what drives them. One goroutine at a time uses it.
 type crowd struct {
 	poller  netio.Poller
 	clients []*client
+	phase   phase
 	began   time.Time
 	now     time.Time // of this turn
 	times   latencies // from sending to the echo
@@ -47,7 +59,6 @@ func newCrowd(clients, rate int, door netip.AddrPort, now time.Time) (*crowd, er
 			conn:     protocol.Dial(now, door, codec.Hello{}),
 			socket:   socket,
 			every:    every,
-			next:     now.Add(every * time.Duration(i) / time.Duration(clients)), // in turn, not all at once
 			reliable: newLedger(),
 		}
 		socket.SetOwner(one)
@@ -56,18 +67,40 @@ func newCrowd(clients, rate int, door netip.AddrPort, now time.Time) (*crowd, er
 	return c, nil
 }
 
-// play connects the clients and lets them send until ctx is done, and then waits for the echoes under way.
-func (c *crowd) play(ctx context.Context) error {
+// play connects the clients, lets them send for so long, or until ctx is done if that is 0, and then waits for the
+// echoes under way. If ctx is done before, it goes straight to the last.
+func (c *crowd) play(ctx context.Context, long time.Duration) error {
 	stop := context.AfterFunc(ctx, c.poller.Wake)
 	defer stop()
-	for next := c.now; ctx.Err() == nil; next = c.nextTimeout(true) { // at once first: connecting starts by sending
-		if err := c.turn(next, true); err != nil {
-			return err
-		}
+	c.phase = connecting
+	if err := c.run(ctx, joinTime, c.joined); err != nil {
+		return err
 	}
-	deadline := time.Now().Add(settleTime)
-	for c.underWay() && c.now.Before(deadline) {
-		if err := c.turn(earliest(c.nextTimeout(false), deadline), false); err != nil {
+	c.phase = sending
+	for i, one := range c.clients { // in turn, not all at once
+		one.next = c.now.Add(one.every * time.Duration(i) / time.Duration(len(c.clients)))
+	}
+	if err := c.run(ctx, long, never); err != nil {
+		return err
+	}
+	c.phase = settling
+	return c.run(context.Background(), settleTime, c.settled)
+}
+
+// run turns until so much time has passed, if it is not 0, or ctx or the phase is done.
+func (c *crowd) run(ctx context.Context, long time.Duration, done func() bool) error {
+	var end time.Time
+	if long > 0 {
+		end = c.now.Add(long)
+	}
+	for next := c.now; ctx.Err() == nil && !done(); next = c.nextTimeout() { // at once first: a phase may begin by sending
+		if !end.IsZero() {
+			if !c.now.Before(end) {
+				return nil
+			}
+			next = earliest(next, end)
+		}
+		if err := c.turn(next); err != nil {
 			return err
 		}
 	}
@@ -87,7 +120,7 @@ func (c *crowd) leave() error {
 }
 
 // turn waits for datagrams or the deadline, and does what is due.
-func (c *crowd) turn(deadline time.Time, sending bool) error {
+func (c *crowd) turn(deadline time.Time) error {
 	if err := c.poller.Wait(deadline); err != nil {
 		return fmt.Errorf("wait for datagrams: %w", err)
 	}
@@ -98,7 +131,7 @@ func (c *crowd) turn(deadline time.Time, sending bool) error {
 			one.conn.Advance(c.now)
 			one.settle(c.since(), &c.times)
 		}
-		if sending {
+		if c.phase == sending {
 			one.send(c.now, c.since())
 		}
 		c.transmit(one)
@@ -129,28 +162,40 @@ func (c *crowd) transmit(one *client) {
 }
 
 // nextTimeout is when the next client has something to do; zero means never.
-func (c *crowd) nextTimeout(sending bool) time.Time {
+func (c *crowd) nextTimeout() time.Time {
 	var next time.Time
 	for _, one := range c.clients {
 		if t := one.conn.NextTimeout(); !t.IsZero() {
 			next = earliest(next, t)
 		}
-		if sending && one.playing() {
+		if c.phase == sending && one.playing() {
 			next = earliest(next, one.next)
 		}
 	}
 	return next
 }
 
-// underWay reports whether echoes of reliable messages may still come.
-func (c *crowd) underWay() bool {
+// joined reports whether every client is connected, or never will be.
+func (c *crowd) joined() bool {
 	for _, one := range c.clients {
-		if one.playing() && len(one.reliable.underWay) > 0 {
-			return true
+		if !one.connected && !one.gone {
+			return false
 		}
 	}
-	return false
+	return true
 }
+
+// settled reports whether no more echoes of reliable messages can come.
+func (c *crowd) settled() bool {
+	for _, one := range c.clients {
+		if one.playing() && len(one.reliable.underWay) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func never() bool { return false }
 
 // since is the time since the crowd's start, as probes carry it.
 func (c *crowd) since() time.Duration { return c.now.Sub(c.began) }

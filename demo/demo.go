@@ -41,7 +41,7 @@ var loopback = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0) // 
 
 // Options are what a demo is to be like.
 type Options struct {
-	For     time.Duration // how long the clients send; 0 means until the context is done
+	For     time.Duration // how long the clients send, once all are there; 0 means until the context is done
 	Clients int           // 1 to 500; 4 if zero
 	Loss    float64       // share of datagrams lost between clients and proxy, each way, 0 to 0.5
 	Rate    int           // reliable messages a second and client, and as many unreliable ones; 1 to 1000, 20 if zero
@@ -160,13 +160,8 @@ func (s *stage) introduction(o *Options) string {
 
 // play lets the clients play, and shows how it goes.
 func (s *stage) play(ctx context.Context, o *Options, v *view) error {
-	if o.For > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, o.For)
-		defer cancel()
-	}
 	played := make(chan error, 1)
-	go func() { played <- s.crowd.play(ctx) }()
+	go func() { played <- s.crowd.play(ctx, o.For) }()
 	ticker := time.NewTicker(viewInterval)
 	defer ticker.Stop()
 	for {

@@ -1,0 +1,119 @@
+package demo
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+	"tidegate/codec/riptide"
+	"tidegate/proxy"
+	"tidegate/session"
+)
+
+// settings are those of the example configuration, as far as they matter here.
+func settings(listen, server netip.AddrPort) (*proxy.Settings, error) {
+	return &proxy.Settings{
+		Listeners: []proxy.Listener{{
+			Name:      "public",
+			Addr:      listen,
+			Protocols: []codec.Protocol{riptide.New(riptide.Options{})},
+			Route: &proxy.Route{
+				Name: "arena",
+				Upstream: &proxy.Upstream{
+					Name:     "arena",
+					Protocol: inOrder{raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11})},
+					Servers:  []netip.AddrPort{server},
+				},
+				Ordered:  proxy.OrderedFast,
+				PacketID: 0x86,
+				Queue:    4 << 20,
+			},
+		}},
+		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
+		HandshakeTimeout: 10 * time.Second,
+		IdleTimeout:      30 * time.Second,
+		DrainTimeout:     2 * time.Second,
+	}, nil
+}
+
+// inOrder is RakNet for peers on go-raknet: it delivers a reliable message again when it is resent, and knows by its
+// number only an ordered one.
+type inOrder struct{ codec.Protocol }
+
+func (p inOrder) Modes() codec.Modes { return codec.ModesOf(codec.Unreliable, codec.ReliableOrdered) }
+
+func TestRun(t *testing.T) {
+	for _, step := range []struct {
+		name     string
+		loss     float64
+		terminal bool
+		want     []string
+	}{
+		{"clean link, terminal", 0, true, []string{"straight", "client             age", "127.0.0.1:", "all 3", "\nok: "}},
+		{"lossy link, plain", 0.05, false, []string{"loses 5 %", "time              open", "lost\n", "\nok: "}},
+	} {
+		t.Run(step.name, func(t *testing.T) {
+			t.Parallel()
+			var out strings.Builder
+			r, err := Run(t.Context(), Options{
+				For: 2 * time.Second, Clients: 3, Loss: step.loss, Settings: settings, Out: &out,
+				Terminal: step.terminal, Log: zerolog.Nop(),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.OK() {
+				t.Errorf("not OK: %+v", r)
+			}
+			for _, want := range step.want {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("output lacks %q", want)
+				}
+			}
+			// Two seconds less the handshakes, 20 a second and client.
+			if r.Reliable.Sent < 60 || r.Unreliable.Sent < 60 || r.RTT50 == 0 || r.RTT99 < r.RTT50 {
+				t.Errorf("too little: %+v", r)
+			}
+			if (r.Link.Lost > 0) != (step.loss > 0) {
+				t.Errorf("the link lost %d datagrams", r.Link.Lost)
+			}
+			if t.Failed() {
+				t.Log(out.String())
+			}
+		})
+	}
+}
+
+// TestRunEndsEarly lets the context end the demo, which then finishes in good order.
+func TestRunEndsEarly(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var out strings.Builder
+	r, err := Run(ctx, Options{For: time.Hour, Clients: 1, Settings: settings, Out: &out})
+	if err != nil || !r.OK() {
+		t.Errorf("%v, %+v\n%s", err, r, out.String())
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	for _, step := range []struct {
+		options Options
+		want    string
+	}{
+		{Options{Clients: 501}, "501 clients: want 1 to 500"},
+		{Options{Clients: -1}, "-1 clients: want 1 to 500"},
+		{Options{Loss: 0.6}, "loss 0.6: want 0 to 0.5"},
+		{Options{Rate: 1001}, "rate 1001: want 1 to 1000"},
+		{Options{For: -time.Second}, "duration -1s: want 0 or more"},
+	} {
+		if _, err := Run(t.Context(), step.options); err == nil || err.Error() != step.want {
+			t.Errorf("error %v, want %q", err, step.want)
+		}
+	}
+}
