@@ -34,16 +34,18 @@ func (c *Conn) Admit(now time.Time, client uint16) {
 	c.sendWelcome(now)
 }
 
-// dismiss says goodbye to a client, or refuses it.
+// dismiss says goodbye to a client, or refuses it. One that was sent its Welcome and has not answered yet may think of
+// itself either way: it is refused, which a connected client ignores, and then told goodbye.
 func (c *Conn) dismiss(why codec.Goodbye) {
-	if c.state == connected {
+	if c.state != connected {
+		f := rejection(why)
+		for range rejectRepeats {
+			c.control.end(f.append(c.control.begin(), c.options.maxDatagram(), why.Data, why.Pad))
+		}
+	}
+	if c.state >= welcomed {
 		f := disconnection(why)
 		c.data.end(f.append(c.data.begin(), c.options.maxDatagram(), why.Data, why.Pad))
-		return
-	}
-	f := rejection(why)
-	for range rejectRepeats {
-		c.control.end(f.append(c.control.begin(), c.options.maxDatagram(), why.Data, why.Pad))
 	}
 }
 

@@ -129,17 +129,18 @@ func TestServerRejects(t *testing.T) {
 	for _, c := range []struct {
 		why  codec.Goodbye
 		want string
+		bye  string // follows where the client was sent its Welcome, and may be connected without our knowing
 	}{
-		{codec.Goodbye{Reason: codec.NoConnection}, "0300"},
-		{codec.Goodbye{Reason: codec.AlreadyConnected}, "1300"},
-		{codec.Goodbye{Reason: codec.ServerFull}, "2300"},
-		{codec.Goodbye{Reason: codec.Rejected}, "3300"},
-		{codec.Goodbye{Reason: codec.RejectedCustom}, "4300"},
-		{codec.Goodbye{Reason: codec.Rejected, Data: []byte("afk")}, "431066b606"},
-		{codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte("afk")}, "431066b606"},
-		{codec.Goodbye{Reason: codec.RejectedCustom, Data: make([]byte, 2000)}, "4300"},
-		{codec.Goodbye{Reason: codec.Banned}, "3300"},
-		{codec.Goodbye{Reason: codec.TimedOut}, "3300"},
+		{codec.Goodbye{Reason: codec.NoConnection}, "0300", "4500"},
+		{codec.Goodbye{Reason: codec.AlreadyConnected}, "1300", "4500"},
+		{codec.Goodbye{Reason: codec.ServerFull}, "2300", "4500"},
+		{codec.Goodbye{Reason: codec.Rejected}, "3300", "4500"},
+		{codec.Goodbye{Reason: codec.RejectedCustom}, "4300", "4500"},
+		{codec.Goodbye{Reason: codec.Rejected, Data: []byte("afk")}, "431066b606", "451066b606"},
+		{codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte("afk")}, "431066b606", "451066b606"},
+		{codec.Goodbye{Reason: codec.RejectedCustom, Data: make([]byte, 2000)}, "4300", "4500"},
+		{codec.Goodbye{Reason: codec.Banned}, "3300", "4500"},
+		{codec.Goodbye{Reason: codec.TimedOut}, "3300", "3500"},
 	} {
 		for _, admitted := range []bool{false, true} {
 			s := asks(t, Options{}, "02")
@@ -152,7 +153,11 @@ func TestServerRejects(t *testing.T) {
 			drain(s)
 			transmit(s, start)
 			s.Close(start, c.why)
-			wantSent(t, s, start, c.want, c.want, c.want)
+			want := []string{c.want, c.want, c.want}
+			if admitted {
+				want = append(want, c.bye)
+			}
+			wantSent(t, s, start, want...)
 			if e := wantKinds(t, s, codec.Disconnected); e[0].Reason != c.why.Reason {
 				t.Errorf("disconnected for %v, want %v", e[0].Reason, c.why.Reason)
 			}
