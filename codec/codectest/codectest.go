@@ -4,9 +4,8 @@
 //
 // Start with Config and Run. A side (side.go) watches one Conn and reports every breach of the contract that it sees;
 // a ledger (ledger.go) knows the messages of one direction and what became of them; a pair (pair.go) joins a client
-// and a server in a network. The checks proper are in traffic.go, sizes.go, lifecycle.go, senderrors.go, hostile.go,
-// memory.go and allocs.go. A failing simulation logs its seed and last datagrams; rerun it with -seed=N, or more seeds
-// with -seeds=N.
+// and a server in a network. The list named checks says which parts the suite has; each is a file. A failing
+// simulation logs its seed and last datagrams; rerun it with -seed=N, or more seeds with -seeds=N.
 package codectest
 
 import (
@@ -70,6 +69,9 @@ type Config struct {
 	// Forges says of a datagram that somebody who forges the peer's address could change the session by it, because
 	// the protocol authenticates nothing. The suite then does not ask that the session survives it.
 	Forges func(datagram []byte) bool
+	// Ends says of a datagram that, forged, it could end the session. The flood that measures memory leaves such ones
+	// out, so that the session lives to grow.
+	Ends func(datagram []byte) bool
 	// MaxMemory is by how many bytes hostile datagrams may make both sides of a session grow. Zero means 4 MiB.
 	MaxMemory uint64
 
@@ -85,11 +87,12 @@ type check struct {
 	run  func(t tb, c *Config)
 }
 
-// checks is the suite. Traffic comes apart, since it has a matrix of modes and weathers.
+// checks is the suite, but for traffic (traffic.go), which is a matrix of weathers and modes.
 var checks = []check{
 	{"protocol", checkProtocol},
 	{"sizes", checkSizes},
 	{"send-errors", checkSendErrors},
+	{"bulk", checkBulk},
 	{"queue-full", checkQueueFull},
 	{"news", checkNews},
 	{"leave", checkLeaves},

@@ -74,36 +74,42 @@ func (l *ledger) arrived(m codec.Message) {
 	for {
 		index, size, ok := l.c.parsePayload(rest, l.direction)
 		if !ok || int(index) >= len(l.records) || size > len(rest) || (size < len(rest) && !l.c.Joins) {
-			if l.strange {
-				return
-			}
-			l.complain("%v message of %d bytes received that nobody sent: %.40x", m.Mode, len(m.Payload), m.Payload)
+			l.mismatch("%v message of %d bytes received that nobody sent: %.40x", m.Mode, len(m.Payload), m.Payload)
 			return
 		}
 		m.Payload, rest = rest[:size], rest[size:]
-		l.compare(m, index)
-		l.count(index)
+		if l.isSame(m, index) {
+			l.count(index)
+		}
 		if len(rest) == 0 {
 			return
 		}
 	}
 }
 
-// compare checks that a message arrived as it was sent.
-func (l *ledger) compare(m codec.Message, index uint32) {
+// isSame checks that a message arrived as it was sent.
+func (l *ledger) isSame(m codec.Message, index uint32) bool {
 	rec := &l.records[index]
 	l.scratch = l.c.appendPayload(l.scratch[:0], l.direction, index, rec.size, rec.pad)
-	if !bytes.Equal(m.Payload, l.scratch) || m.Pad != rec.pad {
-		l.complain("message %d arrived with other bytes, or pad %d instead of %d", index, m.Pad, rec.pad)
+	switch {
+	case !bytes.Equal(m.Payload, l.scratch) || m.Pad != rec.pad:
+		l.mismatch("message %d arrived with other bytes, or pad %d instead of %d", index, m.Pad, rec.pad)
+	case m.HasID != l.c.IDs.Has(rec.mode) || m.ID != rec.id:
+		l.mismatch("message %d arrived with ID %d (%v), sent with %d", index, m.ID, m.HasID, rec.id)
+	case m.Channel != rec.channel:
+		l.mismatch("message %d arrived on channel %d, sent on %d", index, m.Channel, rec.channel)
+	case !l.c.ModesBlur && m.Mode != rec.mode && m.Mode != strengthened(rec.mode):
+		l.mismatch("message %d arrived as %v, sent as %v", index, m.Mode, rec.mode)
+	default:
+		return true
 	}
-	if m.HasID != l.c.IDs.Has(rec.mode) || m.ID != rec.id {
-		l.complain("message %d arrived with ID %d (%v), sent with %d", index, m.ID, m.HasID, rec.id)
-	}
-	if m.Channel != rec.channel {
-		l.complain("message %d arrived on channel %d, sent on %d", index, m.Channel, rec.channel)
-	}
-	if !l.c.ModesBlur && m.Mode != rec.mode && m.Mode != strengthened(rec.mode) {
-		l.complain("message %d arrived as %v, sent as %v", index, m.Mode, rec.mode)
+	return false
+}
+
+// mismatch reports a message that nobody sent, unless somebody may have made it up.
+func (l *ledger) mismatch(format string, args ...any) {
+	if !l.strange {
+		l.complain(format, args...)
 	}
 }
 

@@ -109,12 +109,14 @@ func (c *toyConn) release(s *toySlot, answer codec.EventKind) {
 
 func (c *toyConn) acknowledged(now time.Time, seq toySeq) {
 	for i := range c.slots {
-		if s := &c.slots[i]; s.used && s.seq == seq && !s.sent.IsZero() {
-			if !s.resent {
-				c.stats.RTT = now.Sub(s.sent)
-			}
-			c.release(s, codec.Delivered)
+		s := &c.slots[i]
+		if !s.used || s.seq != seq || s.sent.IsZero() || s.mode == codec.Notify && c.fault == "never reports" {
+			continue
 		}
+		if !s.resent {
+			c.stats.RTT = now.Sub(s.sent)
+		}
+		c.release(s, codec.Delivered)
 	}
 }
 

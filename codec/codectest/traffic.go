@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	trafficMessages = 40 // in each direction of one simulation
+	trafficMessages = 80 // in each direction of one simulation
 	wrapSeeds       = 20
 	maxGap          = 20   // milliseconds between two sends
 	maxLate         = 3000 // microseconds that a side may be woken too late

@@ -8,10 +8,35 @@ import (
 )
 
 const (
-	fillSize  = 1000      // bytes of the messages that fill a queue
-	maxFill   = 100_000   // of them must be enough to reach any bound
-	fillLimit = time.Hour // of virtual time, for a full queue to empty
+	bulkMessages = 200       // sent at once
+	fillSize     = 1000      // bytes of the messages that fill a queue
+	maxFill      = 100_000   // of them must be enough to reach any bound
+	fillLimit    = time.Hour // of virtual time, for a full queue to empty
 )
+
+// checkBulk sends much more than the network takes at once, both ways, in foul weather.
+func checkBulk(t tb, c *Config) {
+	for _, m := range c.modes() {
+		if !m.IsReliable() {
+			continue
+		}
+		simulateSeeds(t, foulSeeds, func(r *report, seed uint64) {
+			p := connectedPair(r, c, seed)
+			if p == nil {
+				return
+			}
+			p.net.SetWeather(foul.net)
+			for _, s := range []*side{p.client, p.server} {
+				for range bulkMessages {
+					size := min(fillSize, c.MaxPayload(m)-maxIDSize)
+					s.plan = append(s.plan, planned{at: p.net.Now(), mode: m, size: size, receipt: true})
+				}
+			}
+			p.runUntilSettled(false)
+			p.closeAndCheck(p.client, c.Leaves[0].Said)
+		})
+	}
+}
 
 // checkQueueFull sends without transmitting until the queue is full: the bound exists, what was accepted arrives, what
 // was refused does not.
