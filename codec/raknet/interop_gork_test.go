@@ -1,0 +1,102 @@
+package raknet_test
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+)
+
+// gorkServer is a go-raknet listener that hands out the one connection it accepts.
+func gorkServer(t *testing.T, conf gork.ListenConfig) (address string, accepted chan *gork.Conn) {
+	l, err := conf.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.PongData([]byte("MCPE;theirs"))
+	accepted = make(chan *gork.Conn, 1)
+	go func() {
+		if conn, err := l.Accept(); err == nil {
+			accepted <- conn.(*gork.Conn)
+		}
+	}()
+	t.Cleanup(func() { l.Close() })
+	return l.Addr().String(), accepted
+}
+
+// pair is a connection between our side and go-raknet's.
+type pair struct {
+	ours   *endpoint
+	theirs *gork.Conn
+}
+
+func dialGork(ctx context.Context, t *testing.T, conf gork.ListenConfig) pair {
+	address, accepted := gorkServer(t, conf)
+	ours := dial(t, bedrock(), address)
+	ours.want(ctx, codec.Connected)
+	select {
+	case theirs := <-accepted:
+		return pair{ours, theirs}
+	case <-ctx.Done():
+		t.Fatal("go-raknet accepts nobody")
+		return pair{}
+	}
+}
+
+// gorkDials keeps go-raknet's dials apart: they share a map without a lock.
+var gorkDials sync.Mutex
+
+func dialedByGork(ctx context.Context, t *testing.T, o raknet.Options) pair {
+	ours := listen(t, o)
+	gorkDials.Lock()
+	theirs, err := gork.DialContext(ctx, ours.addr())
+	gorkDials.Unlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours.want(ctx, codec.Connected)
+	return pair{ours, theirs}
+}
+
+// echo has go-raknet send back so many messages.
+func echo(conn *gork.Conn, count int) error {
+	for range count {
+		b, err := conn.ReadPacket()
+		if err != nil {
+			return err
+		}
+		if _, err := conn.Write(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantRead reads a message off go-raknet's side, which knows no deadlines.
+func wantRead(ctx context.Context, t *testing.T, conn *gork.Conn) []byte {
+	t.Helper()
+	type result struct {
+		b   []byte
+		err error
+	}
+	read := make(chan result, 1)
+	go func() {
+		b, err := conn.ReadPacket()
+		read <- result{bytes.Clone(b), err}
+	}()
+	select {
+	case r := <-read:
+		if r.err != nil {
+			t.Fatalf("go-raknet reads: %v", r.err)
+		}
+		return r.b
+	case <-ctx.Done():
+		t.Fatal("go-raknet reads nothing")
+		return nil
+	}
+}

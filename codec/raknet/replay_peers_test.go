@@ -1,0 +1,124 @@
+package raknet
+
+import (
+	"net/netip"
+	"testing"
+
+	"tidegate/codec"
+)
+
+// peers is what a capture says of its two peers.
+type peers struct {
+	client, server netip.AddrPort
+	clientGUID     uint64
+	serverGUID     uint64
+	version        uint8 // of the client
+	password       []byte
+}
+
+// meet reads the peers off the handshake, with made-up values for what did not come to be.
+func meet(t *testing.T, c *capture, conn int) peers {
+	t.Helper()
+	p := peers{
+		client: replayClient, server: replayServerAddr, clientGUID: 7, serverGUID: 8, version: 6,
+	}
+	if d, ok := c.first(conn, "client", idOpenConnectionRequest1); ok {
+		p.version = d.wire[17]
+	}
+	if d, ok := c.first(conn, "client", idOpenConnectionRequest2); ok {
+		var m openConnectionRequest2
+		if err := m.parse(d.wire, hasCookie(c, conn)); err != nil {
+			t.Fatal(err)
+		}
+		p.server, p.clientGUID = m.server, m.guid
+	}
+	if d, ok := c.first(conn, "server", idOpenConnectionReply2); ok {
+		var m openConnectionReply2
+		if err := m.parse(d.wire); err != nil {
+			t.Fatal(err)
+		}
+		p.client = m.client
+	}
+	p.serverGUID = serverGUID(c)
+	if m, ok := capturedRequest(c, conn); ok {
+		p.password = m.password
+	}
+	return p
+}
+
+func serverGUID(c *capture) uint64 {
+	for _, d := range c.datagrams {
+		if d.From != "server" {
+			continue
+		}
+		if pong, err := ParsePong(d.wire); err == nil {
+			return pong.GUID
+		}
+		var old incompatible
+		if old.parse(d.wire) == nil {
+			return old.guid
+		}
+		if _, ok := offlineID(d.wire); ok { // all others have it in one place
+			m := refusal{}
+			_ = m.parse(append([]byte{idAlreadyConnected}, d.wire[1:]...))
+			return m.guid
+		}
+	}
+	return 8
+}
+
+// hasCookie reports whether the real server of a capture demanded a cookie.
+func hasCookie(c *capture, conn int) bool {
+	d, ok := c.first(conn, "server", idOpenConnectionReply1)
+	return ok && d.wire[25] != 0
+}
+
+// capturedRequest returns the first CONNECTION_REQUEST of a connection, whether it arrived or not.
+func capturedRequest(c *capture, conn int) (m connectionRequest, ok bool) {
+	for _, d := range c.datagrams {
+		if d.Conn == conn && d.From == "client" {
+			if m, ok := requestIn(d.wire); ok {
+				return m, true
+			}
+		}
+	}
+	return connectionRequest{}, false
+}
+
+// requestIn returns the CONNECTION_REQUEST that a datagram begins with.
+func requestIn(wire []byte) (m connectionRequest, ok bool) {
+	var d datagram
+	var c capsule
+	if d.parse(wire) != nil || d.kind != dataDatagram {
+		return m, false
+	}
+	if _, err := c.parse(d.body); err != nil || c.split {
+		return m, false
+	}
+	return m, m.parse(c.payload) == nil
+}
+
+// refusing names the connections that the real server refused, and why.
+var refusing = map[string]codec.Reason{
+	"banned/1":                          codec.Banned,
+	"cpp_client_gork_server_v6/1":       codec.Incompatible,
+	"gork_client_cpp_server_v6/1":       codec.Incompatible,
+	"incompatible_version_new_server/1": codec.Incompatible,
+	"incompatible_version_old_server/1": codec.Incompatible,
+	"ip_recently_connected/1":           codec.TooSoon,
+	"security_client_without_libcat/1":  codec.Incompatible,
+	"security_wrong_key/1":              codec.Incompatible,
+	"server_full/2":                     codec.ServerFull,
+	"slikenet_server_full/2":            codec.ServerFull,
+	"wrong_password/1":                  codec.InvalidPassword,
+}
+
+// offlineOf returns what a side of a real connection sent offline.
+func offlineOf(c *capture, conn int, from string) (list [][]byte) {
+	for _, d := range c.datagrams {
+		if _, ok := offlineID(d.wire); ok && d.Conn == conn && d.From == from {
+			list = append(list, d.wire)
+		}
+	}
+	return list
+}
