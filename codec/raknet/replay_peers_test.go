@@ -75,27 +75,29 @@ func hasCookie(c *capture, conn int) bool {
 
 // capturedRequest returns the first CONNECTION_REQUEST of a connection, whether it arrived or not.
 func capturedRequest(c *capture, conn int) (m connectionRequest, ok bool) {
-	for _, d := range c.datagrams {
-		if d.Conn == conn && d.From == "client" {
-			if m, ok := requestIn(d.wire); ok {
-				return m, true
+	b := firstOnline(wiresOf(c, conn, "client"), idConnectionRequest)
+	return m, b != nil && m.parse(b) == nil
+}
+
+// firstOnline returns the first message of an identifier in a list of datagrams, or nil.
+func firstOnline(wires [][]byte, id byte) []byte {
+	for _, wire := range wires {
+		var d datagram
+		if d.parse(wire) != nil || d.kind != dataDatagram {
+			continue
+		}
+		for b := d.body; !isPadding(b); {
+			var c capsule
+			var err error
+			if b, err = c.parse(b); err != nil {
+				break
+			}
+			if !c.split && c.payload[0] == id {
+				return c.payload
 			}
 		}
 	}
-	return connectionRequest{}, false
-}
-
-// requestIn returns the CONNECTION_REQUEST that a datagram begins with.
-func requestIn(wire []byte) (m connectionRequest, ok bool) {
-	var d datagram
-	var c capsule
-	if d.parse(wire) != nil || d.kind != dataDatagram {
-		return m, false
-	}
-	if _, err := c.parse(d.body); err != nil || c.split {
-		return m, false
-	}
-	return m, m.parse(c.payload) == nil
+	return nil
 }
 
 // refusing names the connections that the real server refused, and why.
@@ -113,11 +115,21 @@ var refusing = map[string]codec.Reason{
 	"wrong_password/1":                  codec.InvalidPassword,
 }
 
-// offlineOf returns what a side of a real connection sent offline.
-func offlineOf(c *capture, conn int, from string) (list [][]byte) {
+// wiresOf returns what a side of a real connection sent.
+func wiresOf(c *capture, conn int, from string) (list [][]byte) {
 	for _, d := range c.datagrams {
-		if _, ok := offlineID(d.wire); ok && d.Conn == conn && d.From == from {
+		if d.Conn == conn && d.From == from {
 			list = append(list, d.wire)
+		}
+	}
+	return list
+}
+
+// offlineOnly returns those of a list of datagrams that are offline messages.
+func offlineOnly(wires [][]byte) (list [][]byte) {
+	for _, wire := range wires {
+		if _, ok := offlineID(wire); ok {
+			list = append(list, wire)
 		}
 	}
 	return list

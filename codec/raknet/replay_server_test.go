@@ -17,6 +17,7 @@ func TestReplayServer(t *testing.T) {
 		t.Run("none", func(t *testing.T) {
 			r := replayServer(t, c, conn, false)
 			wantOfflineAnswers(t, r, c, conn)
+			wantWelcome(t, r, c, conn)
 		})
 	})
 }
@@ -114,7 +115,9 @@ func (s *serverReplay) withCookie(wire []byte) []byte {
 func (s *serverReplay) wantAsked(c *capture, conn int, arrived []captured) {
 	s.t.Helper()
 	request, ok := capturedRequest(c, conn)
-	ok = ok && slices.ContainsFunc(arrived, func(d captured) bool { _, is := requestIn(d.wire); return is })
+	ok = ok && slices.ContainsFunc(arrived, func(d captured) bool {
+		return firstOnline([][]byte{d.wire}, idConnectionRequest) != nil
+	})
 	if (s.asked != nil) != ok {
 		s.t.Fatalf("asked = %v, want %v", s.asked != nil, ok)
 	}
@@ -131,14 +134,33 @@ func wantOfflineAnswers(t *testing.T, s *serverReplay, c *capture, conn int) {
 	if c.name == "cpp_client_gork_server_lost_reply2" {
 		return // go-raknet fell silent after its first answer
 	}
-	theirs := offlineOf(c, conn, "server")
-	for _, b := range s.sentOffline() {
+	ours, theirs := offlineOnly(s.sent), offlineOnly(wiresOf(c, conn, "server"))
+	for _, b := range ours {
 		ofKind := func(x []byte) bool { return x[0] == b[0] }
 		if slices.ContainsFunc(theirs, ofKind) && !contains(theirs, b) {
 			t.Errorf("answered %x, which the real server did not", b)
 		}
 	}
-	if len(theirs) > 0 && len(s.sentOffline()) == 0 {
+	if len(theirs) > 0 && len(ours) == 0 {
 		t.Error("gave no answer at all")
+	}
+}
+
+// wantWelcome compares our CONNECTION_REQUEST_ACCEPTED with the real server's.
+func wantWelcome(t *testing.T, s *serverReplay, c *capture, conn int) {
+	recorded := wiresOf(c, conn, "server")
+	if firstOnline(recorded, idConnectionRequestAccepted) == nil {
+		return
+	}
+	var ours, theirs connectionRequestAccepted
+	parseOnline(t, &ours, s.sent, idConnectionRequestAccepted)
+	parseOnline(t, &theirs, recorded, idConnectionRequestAccepted)
+	if stockBuildOfBedrock(c) {
+		theirs.addresses = ours.addresses
+	}
+	theirs.index = 0 // stock servers count their clients
+	theirs.replyTime = ours.replyTime
+	if ours != theirs {
+		t.Errorf("welcomed by %+v, want %+v", ours, theirs)
 	}
 }

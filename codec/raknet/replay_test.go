@@ -87,7 +87,7 @@ func (r *replay) poll() {
 		switch e.Kind {
 		case codec.Asked:
 			r.asked = &e
-			r.conn.Admit(r.now, 1)
+			r.conn.Admit(r.now, 0)
 		case codec.Connected:
 			r.connected = true
 		case codec.Received:
@@ -129,16 +129,6 @@ func (r *replay) wantMessages(o *oracle) {
 
 func brief(m codec.Message) string {
 	return fmt.Sprintf("%v, channel %d, %d bytes less %d bits, %.8x", m.Mode, m.Channel, len(m.Payload), m.Pad, m.Payload)
-}
-
-// sentOffline returns what our side sent offline.
-func (r *replay) sentOffline() (list [][]byte) {
-	for _, b := range r.sent {
-		if _, ok := offlineID(b); ok {
-			list = append(list, b)
-		}
-	}
-	return list
 }
 
 // eachConnection runs f for each client address of each capture.
