@@ -46,8 +46,8 @@ func (c *Conn) tick(now time.Time) {
 	case connecting:
 		c.attempt()
 	case connected:
-		c.sendHeartbeat(now)
 		c.relax()
+		c.sendHeartbeat(now)
 	}
 }
 

@@ -1,6 +1,10 @@
 package riptide
 
-import "tidegate/codec"
+import (
+	"slices"
+
+	"tidegate/codec"
+)
 
 // maxNotifyReceipts bounds the notify receipts that wait for word from the peer. A peer which never sends notify
 // messages of its own never gives word; the oldest receipt then counts as lost.
@@ -102,8 +106,8 @@ func (n *notifier) give() (r codec.Receipt, ok bool) {
 
 // relax gives up memory that is not needed at present.
 func (n *notifier) relax() {
-	if n.answered == len(n.receipts) {
-		n.receipts, n.answered = nil, 0
+	if waiting := n.receipts[n.answered:]; cap(n.receipts) > 2*len(waiting) {
+		n.receipts, n.answered = slices.Clone(waiting), 0
 	}
 }
 

@@ -75,10 +75,10 @@ func (c *Conn) answerHeartbeat(now time.Time, d []byte) error {
 	if claimed := time.Duration(h.rtt) * time.Millisecond; claimed > 0 && claimed <= c.options.TimeoutTime {
 		c.rtt.claim(claimed)
 	}
+	c.relax()
 	if b, ok := c.reply(2); ok {
 		c.control.end(appendHeartbeatAnswer(b, h.ping))
 	}
-	c.relax()
 	return nil
 }
 

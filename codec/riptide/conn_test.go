@@ -1,0 +1,278 @@
+package riptide
+
+import (
+	"errors"
+	"testing"
+	"time"
+	"unsafe"
+
+	"tidegate/codec"
+)
+
+// Notify receipts are answered by the acknowledgements that come back with the peer's own notify messages.
+func TestNotifyReceipts(t *testing.T) {
+	p := newPair(t, Options{})
+	for r := range codec.Receipt(4) {
+		if err := p.client.Send(p.now, codec.Message{Mode: codec.Notify, Receipt: r + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, d := range transmit(p.client, p.now) {
+		if i == 0 || i == 2 {
+			_ = p.server.Receive(p.now, d)
+		}
+	}
+	wantKinds(t, p.server, codec.Received, codec.Received)
+	wantKinds(t, p.client)
+	if err := p.server.Send(p.now, codec.Message{Mode: codec.Notify}); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range transmit(p.server, p.now) {
+		_ = p.client.Receive(p.now, d)
+	}
+	events := wantKinds(t, p.client, codec.Delivered, codec.Lost, codec.Delivered, codec.Received)
+	for i, e := range events[:3] {
+		if e.Receipt != codec.Receipt(i+1) {
+			t.Errorf("receipt %d answered, want %d", e.Receipt, i+1)
+		}
+	}
+	p.client.Close(p.now, codec.Goodbye{})
+	if e := wantKinds(t, p.client, codec.Lost, codec.Disconnected); e[0].Receipt != 4 {
+		t.Errorf("receipt %d answered at the end, want 4", e[0].Receipt)
+	}
+}
+
+func TestReliableReceipts(t *testing.T) {
+	p := newPair(t, Options{})
+	if err := p.client.Send(p.now, codec.Message{Mode: codec.Reliable, Receipt: 9}); err != nil {
+		t.Fatal(err)
+	}
+	p.atClient = nil
+	p.exchange()
+	if len(p.atClient) != 1 || p.atClient[0].Kind != codec.Delivered || p.atClient[0].Receipt != 9 {
+		t.Errorf("events %+v, want Delivered of 9", p.atClient)
+	}
+}
+
+// Both sides measure the round trip by the acknowledgements of messages that were sent once.
+func TestRTTByAcknowledgements(t *testing.T) {
+	const away = 30 * time.Millisecond
+	p := newPair(t, Options{})
+	for _, ends := range [][2]*Conn{{p.client, p.server}, {p.server, p.client}} {
+		from, to := ends[0], ends[1]
+		from.rtt = rtt{}
+		for _, resends := range []int{0, 1} {
+			if err := from.Send(p.now, codec.Message{Mode: codec.Reliable}); err != nil {
+				t.Fatal(err)
+			}
+			sent := transmit(from, p.now)
+			for range resends {
+				p.now = from.NextTimeout()
+				from.Advance(p.now)
+				sent = append(sent, transmit(from, p.now)...)
+			}
+			p.now = p.now.Add(away)
+			for _, d := range sent {
+				_ = to.Receive(p.now, d)
+			}
+			drain(to)
+			for _, d := range transmit(to, p.now) {
+				_ = from.Receive(p.now, d)
+			}
+		}
+		if got := from.Stats().RTT; got != away {
+			t.Errorf("RTT %v, want %v: a message sent twice does not tell", got, away)
+		}
+	}
+}
+
+// poorLink sends reliable messages whose first transmissions are all lost, and notify messages of which each eighth
+// arrives, until the client is disconnected or all are sent.
+func poorLink(t *testing.T, o Options, mode codec.Mode) (sent int, over bool) {
+	p := newPair(t, o)
+	for sent = 1; sent <= 300; sent++ {
+		if err := p.client.Send(p.now, codec.Message{Mode: mode}); err != nil {
+			t.Fatal(err)
+		}
+		if mode == codec.Reliable {
+			p.client.flight.at(p.client.flight.unsent - 1).sends = maxMeanSends + 1
+		} else if sent%8 != 0 {
+			transmit(p.client, p.now)
+			continue
+		}
+		p.exchange()
+		if err := p.server.Send(p.now, codec.Message{Mode: mode}); err != nil {
+			t.Fatal(err)
+		}
+		p.exchange()
+		if p.client.state == closed {
+			last := p.atClient[len(p.atClient)-1]
+			return sent, last.Kind == codec.Disconnected && last.Reason == codec.PoorConnection
+		}
+	}
+	return sent, false
+}
+
+func TestQualityEndsConnections(t *testing.T) {
+	for _, c := range []struct {
+		mode codec.Mode
+		want int
+	}{{codec.Reliable, qualityRuns}, {codec.Notify, 72}} { // 4 lost by the 4th, known in steps of 8
+		if sent, over := poorLink(t, Options{}, c.mode); !over || sent != c.want {
+			t.Errorf("%v: over %v after %d messages, want %d", c.mode, over, sent, c.want)
+		}
+		if sent, over := poorLink(t, Options{IgnoreQuality: true}, c.mode); over {
+			t.Errorf("%v: over after %d messages though quality is ignored", c.mode, sent)
+		}
+	}
+}
+
+func TestMaxInFlight(t *testing.T) {
+	p := newPair(t, Options{MaxInFlight: 31})
+	for range 40 {
+		if err := p.client.Send(p.now, codec.Message{Mode: codec.Reliable}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := transmit(p.client, p.now)
+	if len(first) != 31 {
+		t.Fatalf("%d messages in the air, want 31", len(first))
+	}
+	for _, d := range first {
+		_ = p.server.Receive(p.now, d)
+		drain(p.server)
+	}
+	p.exchange()
+	if !p.client.flight.isIdle() {
+		t.Error("messages wait though all before them were acknowledged")
+	}
+}
+
+func TestMalformedChangesNothing(t *testing.T) {
+	p := newPair(t, Options{})
+	large := make([]byte, 1232)
+	for _, c := range []struct {
+		what     string
+		datagram []byte
+		want     error
+	}{
+		{"empty", nil, codec.ErrMalformed},
+		{"too large", large, codec.ErrMalformed},
+		{"short Ack", unhex(t, "11001000"), codec.ErrMalformed},
+		{"short Heartbeat", unhex(t, "04f0ff"), codec.ErrMalformed},
+		{"short Notify", unhex(t, "0600001000"), codec.ErrMalformed},
+		{"Reliable without number", unhex(t, "2700"), codec.ErrMalformed},
+		{"Unreliable without ID", unhex(t, "10"), codec.ErrMalformed},
+		{"Reject from a client", unhex(t, "2300"), codec.ErrUnexpected},
+		{"leap of a number", unhex(t, "0700f8"+"1000"), codec.ErrWindow},
+	} {
+		if err := p.server.Receive(p.now, c.datagram); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.what, err, c.want)
+		}
+	}
+	wantKinds(t, p.server)
+	wantSent(t, p.server, p.now)
+	if s := p.server.Stats(); s.Dropped != 9 {
+		t.Errorf("%d dropped, want 9", s.Dropped)
+	}
+}
+
+// Types that do not exist yet and reliable messages without an ID are acknowledged, as the library does: their sender
+// would give the connection up otherwise.
+func TestStrangeReliableIsAcknowledged(t *testing.T) {
+	for _, c := range []struct {
+		datagram, want string
+		err            error
+	}{
+		{"2b0010a005", "2100300000", codec.ErrUnexpected},
+		{"270000", "2100300000", codec.ErrMalformed},
+		{"290010a005", "2100300000", codec.ErrUnexpected},
+	} {
+		p := newPair(t, Options{})
+		if err := p.server.Receive(p.now, unhex(t, c.datagram)); !errors.Is(err, c.err) {
+			t.Errorf("%s: %v, want %v", c.datagram, err, c.err)
+		}
+		wantSent(t, p.server, p.now, c.want)
+		wantKinds(t, p.server)
+	}
+}
+
+// An idle connection is small: two heartbeats after its last message it holds nothing but itself.
+func TestIdleIsSmall(t *testing.T) {
+	if size := unsafe.Sizeof(Conn{}); size > 1024 {
+		t.Errorf("a Conn takes %d bytes", size)
+	}
+	p := newPair(t, Options{})
+	for n := range 500 {
+		m := codec.Message{Mode: []codec.Mode{codec.Reliable, codec.Notify}[n%2], Payload: make([]byte, n), Receipt: 1}
+		for _, c := range []*Conn{p.client, p.server} {
+			if err := c.Send(p.now, m); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.exchange()
+	}
+	for range 3 {
+		p.now = p.client.NextTimeout()
+		p.client.Advance(p.now)
+		p.exchange()
+	}
+	for _, c := range []*Conn{p.client, p.server} {
+		if held := heldBytes(c); held > 300 {
+			t.Errorf("an idle connection holds %d bytes besides itself", held)
+		}
+	}
+}
+
+// heldBytes is the memory of c's buffers.
+func heldBytes(c *Conn) int {
+	return cap(c.flight.ring)*int(unsafe.Sizeof(inFlight{})) + c.flight.spare.bytes +
+		cap(c.notifier.receipts)*int(unsafe.Sizeof(notifyReceipt{})) +
+		8*cap(c.window.bits) + cap(c.control.log) + cap(c.data.log) + cap(c.scratch) +
+		cap(c.events.queue)*int(unsafe.Sizeof(codec.Event{}))
+}
+
+// The steady path allocates nothing, resends and losses included.
+func TestSteadyPathAllocatesNothing(t *testing.T) {
+	p := newPair(t, Options{IgnoreQuality: true})
+	payload, buffer := make([]byte, 120), make([]byte, 0, codec.MaxDatagram)
+	carry := func(from, to *Conn, lose int) {
+		for i := 1; ; i++ {
+			d, ok := from.Transmit(p.now, buffer)
+			if !ok {
+				return
+			}
+			if i == lose {
+				continue
+			}
+			_ = to.Receive(p.now, d)
+			for _, ok := to.Poll(); ok; _, ok = to.Poll() {
+			}
+		}
+	}
+	n := 0
+	step := func() {
+		n++
+		p.now = p.now.Add(20 * time.Millisecond)
+		for _, c := range []*Conn{p.client, p.server} {
+			for _, mode := range []codec.Mode{codec.Unreliable, codec.Reliable, codec.Notify} {
+				_ = c.Send(p.now, codec.Message{Mode: mode, Payload: payload, Receipt: codec.Receipt(n)})
+			}
+			for _, ok := c.Poll(); ok; _, ok = c.Poll() {
+			}
+			c.Advance(p.now)
+		}
+		carry(p.client, p.server, 2*(n%3))
+		carry(p.server, p.client, 2*(n%5))
+		carry(p.client, p.server, 0)
+	}
+	for range 3000 {
+		step()
+	}
+	if allocs := testing.AllocsPerRun(1000, step); allocs != 0 {
+		t.Errorf("%v allocations each step", allocs)
+	}
+	if p.client.state != connected || p.server.state != connected || p.client.Stats().Resent == 0 {
+		t.Errorf("client in state %d, server in %d, %+v", p.client.state, p.server.state, p.client.Stats())
+	}
+}
