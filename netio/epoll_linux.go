@@ -162,7 +162,6 @@ func (p *epollPoller) Close() error {
 	p.closed = true
 	for _, s := range p.sockets {
 		if s != nil {
-			s.queue.length = 0
 			s.Close()
 		}
 	}

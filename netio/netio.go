@@ -56,7 +56,7 @@ type Poller interface {
 	Wake()
 	// Stats are the totals of all sockets so far, closed ones included.
 	Stats() Stats
-	// Close closes all sockets, without a Flush.
+	// Close closes all sockets, as Socket.Close does.
 	Close() error
 }
 

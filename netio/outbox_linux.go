@@ -102,10 +102,7 @@ func (o *outbox) flushSocket(s *epollSocket) {
 
 func (o *outbox) prepare(h *mmsghdr, slot *outSlot) {
 	h.Iov = &slot.iovec
-	h.Name = nil
-	if slot.nameLen > 0 {
-		h.Name = (*byte)(unsafe.Pointer(&slot.name))
-	}
+	h.Name = (*byte)(unsafe.Pointer(&slot.name))
 	h.Namelen = slot.nameLen
 }
 

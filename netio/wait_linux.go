@@ -17,7 +17,7 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 	p.ready = p.ready[:0] // what was not received is still ready
 	var err error
 	// Looking first means that a busy loop neither parks nor touches the timer.
-	if !p.look(uintptr(p.epfd)) && len(p.failures) == 0 && !past(deadline) {
+	if !p.look(uintptr(p.epfd)) && len(p.failures) == 0 {
 		err = p.park(deadline)
 	}
 	if p.woken.Swap(false) {
@@ -25,8 +25,6 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 	}
 	return err
 }
-
-func past(deadline time.Time) bool { return !deadline.IsZero() && !deadline.After(time.Now()) }
 
 // look adds the sockets that have input to ready, and reports whether there are any.
 func (p *epollPoller) look(epfd uintptr) bool {

@@ -66,6 +66,27 @@ func TestWaitWithoutDeadline(t *testing.T) {
 	})
 }
 
+// What one Wait found and nobody received, the next finds again.
+func TestWaitTwice(t *testing.T) {
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		l := newLoop(t, o)
+		server := l.listen(loopback)
+		for range 2 {
+			sendByNet(t, server.Addr(), "x")
+		}
+		for range 3 {
+			start := time.Now()
+			if err := l.Wait(start.Add(patience)); err != nil {
+				t.Fatal(err)
+			}
+			if time.Since(start) >= patience {
+				t.Fatal("Wait blocked though there is input")
+			}
+		}
+		l.untilReceived(2)
+	})
+}
+
 func TestWakeFromAnotherGoroutine(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
@@ -92,6 +113,33 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 				answers <- got
 			default:
 			}
+		}
+	})
+}
+
+// A Wake spoils the deadline of the wait it ends, but not that of the next, though it is the same.
+func TestWakeKeepsTheDeadline(t *testing.T) {
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		l := newLoop(t, o)
+		const rounds = 100
+		mailbox := make(chan int)
+		go func() {
+			for i := range rounds { // some of them find the loop waiting
+				l.Wake()
+				mailbox <- i
+			}
+		}()
+		deadline := time.Now().Add(50 * time.Millisecond)
+		for range rounds {
+			l.turn(deadline)
+			<-mailbox
+		}
+		turns := 0
+		for ; time.Now().Before(deadline); turns++ {
+			l.turn(deadline)
+		}
+		if turns > rounds {
+			t.Errorf("%d waits ended before their deadline", turns)
 		}
 	})
 }
@@ -134,12 +182,13 @@ func TestAfterClose(t *testing.T) {
 				t.Errorf("Close: %v", err)
 			}
 		}
+		out := p.Stats().Out
 		p.Wake()
 		s.Close()
 		p.Send(s, s.Addr(), []byte("x"))
 		p.Flush()
-		if got := p.Stats(); got != (netio.Stats{}) {
-			t.Errorf("Stats = %+v after Close, want nothing sent", got)
+		if got := p.Stats().Out; got != out {
+			t.Errorf("sent %+v after Close, want %+v as before", got, out)
 		}
 		if err := p.Wait(time.Time{}); !errors.Is(err, netio.ErrClosed) {
 			t.Errorf("Wait = %v, want ErrClosed", err)
