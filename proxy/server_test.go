@@ -1,0 +1,259 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+	"tidegate/codec/riptide"
+	"tidegate/netio"
+	"tidegate/proxy"
+	"tidegate/session"
+	"tidegate/upstream"
+)
+
+var anyPort = netip.MustParseAddrPort("127.0.0.1:0")
+
+// running is a proxy on real sockets.
+type running struct {
+	addr   netip.AddrPort
+	server *proxy.Server
+	stop   context.CancelFunc
+	ended  chan error
+}
+
+// start runs a proxy with one listener, until the test ends or stop.
+func start(t *testing.T, backend netio.Backend, loops int, clients, upstreams codec.Protocol, to netip.AddrPort) *running {
+	t.Helper()
+	route := &proxy.Route{
+		Name: "arena", Ordered: proxy.OrderedFast, PacketID: 0x86, Queue: 8 << 20,
+		Upstream: &proxy.Upstream{
+			Name: "arena", Protocol: upstreams, Servers: []netip.AddrPort{to},
+			Options: upstream.Options{RetryAfter: time.Second},
+		},
+	}
+	server, err := proxy.Listen(&proxy.Settings{
+		Listeners:        []proxy.Listener{{Name: "play", Addr: anyPort, Protocols: []codec.Protocol{clients}, Route: route}},
+		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
+		HandshakeTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: 5 * time.Second,
+	}, proxy.Options{Loops: loops, IO: netio.Options{Backend: backend}, Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{addr: server.Addrs()[0], server: server, stop: cancel, ended: make(chan error, 1)}
+	go func() { r.ended <- server.Run(ctx) }()
+	t.Cleanup(func() { r.end(t) })
+	return r
+}
+
+// end stops the proxy and waits for its goodbyes.
+func (r *running) end(t *testing.T) {
+	t.Helper()
+	if r.ended == nil {
+		return
+	}
+	r.stop()
+	select {
+	case err := <-r.ended:
+		if err != nil {
+			t.Errorf("the proxy ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the proxy did not end")
+	}
+	r.ended = nil
+}
+
+// gorkServer is a go-raknet game server: an even first byte asks for the message back, an odd one for it twice over.
+func gorkServer(t *testing.T) (addr netip.AddrPort, left chan error) {
+	t.Helper()
+	listener, err := gork.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	left = make(chan error, 16)
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() { left <- echo(conn.(*gork.Conn)) }()
+		}
+	}()
+	return netip.MustParseAddrPort(listener.Addr().String()), left
+}
+
+func echo(conn *gork.Conn) error {
+	for {
+		message, err := conn.ReadPacket()
+		if err != nil {
+			return err
+		}
+		if message[0]%2 == 1 {
+			message = append(bytes.Clone(message), message...)
+		}
+		if _, err := conn.Write(message); err != nil {
+			return err
+		}
+	}
+}
+
+func bedrock() codec.Protocol {
+	return raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, SizedPong: true, Pong: []byte("MCPE;Tidegate")})
+}
+
+var backends = []struct {
+	name    string
+	backend netio.Backend
+	loops   int
+}{{"native", netio.Auto, 1}, {"native, two loops", netio.Auto, 2}, {"portable", netio.Portable, 1}}
+
+// TestGoRakNetThroughTheProxy: an independent client and server, with messages of 500 kB up and 1 MB down.
+func TestGoRakNetThroughTheProxy(t *testing.T) {
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			server, left := gorkServer(t)
+			r := start(t, b.backend, b.loops, bedrock(), bedrock(), server)
+			conn, err := gork.DialTimeout(r.addr.String(), 10*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			rng := rand.New(rand.NewPCG(1, 1))
+			for _, size := range []int{1, 100, 1400, 20_000, 500_001, 500_000} {
+				exchange(t, conn, rng, size, size == 500_001)
+			}
+			r.end(t)
+			t.Log("ended", time.Since(begin))
+			readUntilGone(t, conn)
+			select {
+			case <-left:
+			case <-time.After(10 * time.Second):
+				t.Error("the game server was not told goodbye")
+			}
+		})
+	}
+}
+
+// exchange sends a random message and wants it back, twice over if so asked.
+func exchange(t *testing.T, conn *gork.Conn, rng *rand.Rand, size int, double bool) {
+	t.Helper()
+	message := make([]byte, size)
+	for i := range message {
+		message[i] = byte(rng.Uint32())
+	}
+	message[0] = 0xfe
+	want := message
+	if double {
+		message[0] = 0xff
+		want = append(bytes.Clone(message), message...)
+	}
+	if _, err := conn.Write(message); err != nil {
+		t.Fatal(err)
+	}
+	got, err := readWithin(conn, 30*time.Second)
+	if err != nil || !bytes.Equal(got, want) {
+		t.Fatalf("%d bytes: %d came back, want %d; %v", size, len(got), len(want), err)
+	}
+}
+
+// readWithin reads a message; go-raknet has no deadlines.
+func readWithin(conn *gork.Conn, limit time.Duration) ([]byte, error) {
+	type result struct {
+		message []byte
+		err     error
+	}
+	results := make(chan result, 1)
+	go func() {
+		message, err := conn.ReadPacket()
+		results <- result{message, err}
+	}()
+	select {
+	case r := <-results:
+		return r.message, r.err
+	case <-time.After(limit):
+		return nil, errors.New("nothing came in time")
+	}
+}
+
+func readUntilGone(t *testing.T, conn *gork.Conn) {
+	t.Helper()
+	if message, err := readWithin(conn, 10*time.Second); err == nil || err.Error() == "nothing came in time" {
+		t.Errorf("after the proxy's end: %d bytes, %v; want the connection to be closed", len(message), err)
+	}
+}
+
+func TestPingIsAnsweredAtTheEdge(t *testing.T) {
+	r := start(t, netio.Auto, 1, bedrock(), bedrock(), netip.MustParseAddrPort("127.0.0.1:1"))
+	pong, err := gork.Ping(r.addr.String())
+	if err != nil || string(pong) != "MCPE;Tidegate" {
+		t.Fatalf("pong = %q, %v", pong, err)
+	}
+}
+
+// TestNobodyListensUpstream: the refusal of the upstream's host reaches the client at once, long before the five
+// seconds in which a silent upstream would be given up.
+func TestNobodyListensUpstream(t *testing.T) {
+	plain := riptide.New(riptide.Options{})
+	r := start(t, netio.Auto, 1, plain, plain, closedPort(t))
+	socket, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(r.addr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = socket.Close() }()
+	if err := socket.SetDeadline(time.Now().Add(4 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	conn := plain.Dial(time.Now(), r.addr, codec.Hello{})
+	var b [codec.MaxDatagram]byte
+	for {
+		for d, ok := conn.Transmit(time.Now(), b[:0]); ok; d, ok = conn.Transmit(time.Now(), b[:0]) {
+			_, _ = socket.Write(d)
+		}
+		n, err := socket.Read(b[:])
+		if err != nil {
+			t.Fatalf("no refusal: %v", err)
+		}
+		_ = conn.Receive(time.Now(), b[:n])
+		if ev, ok := conn.Poll(); ok {
+			if ev.Kind != codec.Disconnected || ev.Reason != codec.NoConnection {
+				t.Errorf("told %v, %v; want no-connection", ev.Kind, ev.Reason)
+			}
+			return
+		}
+	}
+}
+
+func closedPort(t *testing.T) netip.AddrPort {
+	listener, err := gork.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := netip.MustParseAddrPort(listener.Addr().String())
+	_ = listener.Close()
+	return addr
+}
+
+func TestListenSaysWhatItCouldNotBind(t *testing.T) {
+	r := start(t, netio.Auto, 1, bedrock(), bedrock(), anyPort)
+	route := &proxy.Route{Upstream: &proxy.Upstream{Protocol: bedrock(), Servers: []netip.AddrPort{anyPort}}}
+	_, err := proxy.Listen(&proxy.Settings{
+		Listeners: []proxy.Listener{{Name: "second", Addr: r.addr, Protocols: []codec.Protocol{bedrock()}, Route: route}},
+	}, proxy.Options{})
+	if err == nil || !bytes.Contains([]byte(err.Error()), []byte("listener second: listen on "+r.addr.String())) {
+		t.Fatalf("err = %v, want one that names listener and address", err)
+	}
+}
