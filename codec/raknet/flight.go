@@ -32,9 +32,9 @@ const (
 // sentDatagram is one transmission: which parts a datagram number stands for.
 type sentDatagram struct {
 	at    time.Duration
-	size  int
-	state datagramState
 	parts []partRef
+	size  int32
+	state datagramState
 }
 
 // flight is all that was sent and has not settled: the datagrams by number, the parts they carried, and which of the
@@ -86,7 +86,7 @@ func (f *flight) open(now time.Duration) *sentDatagram {
 }
 
 func (f *flight) commit(size int) {
-	f.at(f.next).size = size
+	f.at(f.next).size = int32(size)
 	f.next = f.next.Add(1)
 }
 
@@ -248,7 +248,7 @@ func (f *flight) drop(r partRef) {
 func (f *flight) at(n Seq24) *sentDatagram { return &f.ring[int(n)%len(f.ring)] }
 
 func (f *flight) grow() {
-	grown := make([]sentDatagram, max(8, 2*len(f.ring)))
+	grown := make([]sentDatagram, max(4, 2*len(f.ring)))
 	for n := f.base; n != f.next; n = n.Add(1) {
 		grown[int(n)%len(grown)] = *f.at(n)
 	}

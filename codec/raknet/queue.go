@@ -32,7 +32,7 @@ type queue struct {
 
 func (q *queue) push(m *outgoing) {
 	if q.size == len(q.ring) {
-		grown := make([]*outgoing, max(8, 2*len(q.ring)))
+		grown := make([]*outgoing, max(4, 2*len(q.ring)))
 		for i := range q.size {
 			grown[i] = q.ring[(q.first+i)%len(q.ring)]
 		}

@@ -15,7 +15,7 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 			return
 		}
 		if was == inFlight {
-			s.congestion.acknowledged(n, d.size)
+			s.congestion.acknowledged(n, int(d.size))
 		}
 		// The oldest of a batch waited longest for it, and the timeout must allow for that.
 		if oldest < 0 || d.at < oldest {
@@ -42,7 +42,7 @@ func (s *sender) reject(now time.Duration, body []byte) error {
 			return
 		}
 		s.flight.lose(n)
-		s.congestion.lost(n, s.flight.next, d.size, false)
+		s.congestion.lost(n, s.flight.next, int(d.size), false)
 		s.lost++
 	})
 }
@@ -56,7 +56,7 @@ func (s *sender) advance(now time.Duration) {
 			break
 		}
 		if d.state == inFlight {
-			s.congestion.lost(n, s.flight.next, d.size, true)
+			s.congestion.lost(n, s.flight.next, int(d.size), true)
 			s.lost++
 			any = true
 		}

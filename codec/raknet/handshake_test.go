@@ -1,0 +1,231 @@
+package raknet
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+func TestHandshake(t *testing.T) {
+	l := newLink(t, Options{})
+	l.exchange()
+	if len(l.toServer) != 1 || l.toServer[0].Kind != codec.Asked {
+		t.Fatalf("server saw %v, want asked", kinds(l.toServer))
+	}
+	if asked := l.toServer[0]; string(asked.Payload) != "secret" || asked.Identity != 77 {
+		t.Errorf("asked with %q by %d", asked.Payload, asked.Identity)
+	}
+	l.wait(time.Second)
+	if len(l.toClient) > 0 {
+		t.Errorf("client saw %v before Admit", kinds(l.toClient))
+	}
+	l.server.Admit(l.now, 3)
+	l.exchange()
+	if len(l.toClient) != 1 || l.toClient[0].Kind != codec.Connected || l.toClient[0].Client != 3 {
+		t.Errorf("client saw %+v, want connected as 3", l.toClient)
+	}
+	if len(l.toServer) != 2 || l.toServer[1].Kind != codec.Connected {
+		t.Errorf("server saw %v, want asked, connected", kinds(l.toServer))
+	}
+}
+
+// TestHandshakeSurvivesEachLoss loses the nth datagram of the handshake, for each n, and twice in a row.
+func TestHandshakeSurvivesEachLoss(t *testing.T) {
+	for n := range 16 {
+		l := newLink(t, Options{})
+		sent := 0
+		l.drop = func(bool, []byte) bool {
+			sent++
+			return sent == n+1 || sent == n+2
+		}
+		l.wait(2 * time.Second)
+		if l.server == nil || !has(l.toServer, codec.Asked) {
+			t.Fatalf("loss of %d: not asked within 2 s", n)
+		}
+		l.server.Admit(l.now, 3)
+		l.wait(3 * time.Second)
+		if count(l.toClient, codec.Connected) != 1 || count(l.toServer, codec.Connected) != 1 {
+			t.Errorf("loss of %d: client saw %v, server %v", n, kinds(l.toClient), kinds(l.toServer))
+		}
+	}
+}
+
+func TestDialStepsDownToThePathsMTU(t *testing.T) {
+	for _, test := range []struct{ path, mtu int }{{1500, 1492}, {1400, 1200}, {600, 576}} {
+		l := newLink(t, Options{})
+		l.drop = func(_ bool, datagram []byte) bool { return len(datagram)+udpOverhead > test.path }
+		l.wait(5 * time.Second)
+		if l.server == nil || l.server.sender.mtu != test.mtu || l.client.sender.mtu != test.mtu {
+			t.Errorf("path of %d bytes: no connection, or not of MTU %d", test.path, test.mtu)
+		}
+	}
+}
+
+func TestDialIsRefused(t *testing.T) {
+	for _, reason := range []codec.Reason{
+		codec.AlreadyConnected, codec.ServerFull, codec.Banned, codec.TooSoon, codec.Incompatible,
+	} {
+		l := newLink(t, Options{})
+		id, _ := refusalID(reason)
+		_ = l.client.Receive(l.now, l.p.appendRefusal(nil, id))
+		l.poll()
+		if got := ending(t, l.toClient); got != reason {
+			t.Errorf("%#x ends the attempt as %v, want %v", id, got, reason)
+		}
+	}
+}
+
+func TestDialGivesUp(t *testing.T) {
+	l := newLink(t, Options{})
+	l.drop = func(bool, []byte) bool { return true }
+	l.wait(10*time.Second - 1)
+	if len(l.toClient) > 0 {
+		t.Errorf("client saw %v within 10 s", kinds(l.toClient))
+	}
+	l.wait(1)
+	if got := ending(t, l.toClient); got != codec.NoConnection {
+		t.Errorf("ended as %v, want no-connection", got)
+	}
+}
+
+// TestDialMeetsEncryption plays a server that offers a key, and one that encrypts.
+func TestDialMeetsEncryption(t *testing.T) {
+	offer := openConnectionReply1{guid: 1, hasCookie: true, cookie: 2, mtu: 1492}
+	wire := offer.append(nil)
+	wire = append(wire[:len(wire)-2], append(make([]byte, publicKeySize), 0x05, 0xd4)...)
+
+	l := newLink(t, Options{})
+	l.drop = func(bool, []byte) bool { return true }
+	_ = l.client.Receive(l.now, wire)
+	l.wait(10 * time.Second)
+	if got := ending(t, l.toClient); got != codec.Incompatible {
+		t.Errorf("a server with a key that falls silent: ended as %v, want incompatible", got)
+	}
+
+	l = newLink(t, Options{})
+	_ = l.client.Receive(l.now, wire)
+	grant := openConnectionReply2{guid: 1, client: linkClient, mtu: 1492}
+	wire = grant.append(nil)
+	wire[len(wire)-1] = 0x80
+	_ = l.client.Receive(l.now, wire)
+	l.poll()
+	if got := ending(t, l.toClient); got != codec.Incompatible {
+		t.Errorf("a server that encrypts: ended as %v, want incompatible", got)
+	}
+}
+
+// request2Of is a second request with a fresh cookie.
+func request2Of(p *Protocol, now time.Time, guid uint64) []byte {
+	m := openConnectionRequest2{
+		hasCookie: !p.o.NoCookies, cookie: p.cookies.give(now, linkClient, false), server: linkServer, mtu: 1492, guid: guid,
+	}
+	return m.append(nil)
+}
+
+func TestRequestsOfAKnownClient(t *testing.T) {
+	for _, test := range []struct {
+		what      string
+		noCookies bool
+		connected bool
+		guid      uint64
+		id        byte // of the answer; 0: none, and the connection is over
+	}{
+		{"the same client again", false, false, 77, idOpenConnectionReply2},
+		{"the same client, connected", false, true, 77, idAlreadyConnected},
+		{"another client in its place", false, true, 78, 0},
+		{"another client without proof", true, true, 78, idAlreadyConnected},
+	} {
+		l := newLink(t, Options{NoCookies: test.noCookies})
+		l.exchange()
+		if test.connected {
+			l.server.Admit(l.now, 1)
+			l.exchange()
+		}
+		if err := l.server.Receive(l.now, request2Of(l.p, l.now, test.guid)); err != nil {
+			t.Errorf("%s: %v", test.what, err)
+		}
+		l.poll()
+		reply, ok := l.server.Transmit(l.now, nil)
+		if id, _ := offlineID(reply); ok != (test.id != 0) || id != test.id {
+			t.Errorf("%s: answered by %#x, want %#x", test.what, id, test.id)
+		}
+		if over := has(l.toServer, codec.Disconnected); over != (test.id == 0) {
+			t.Errorf("%s: over = %v", test.what, over)
+		}
+	}
+}
+
+func TestServerAnswersOfflineMessagesOfItsClient(t *testing.T) {
+	l := newConnected(t, Options{Pong: []byte("hello")})
+	if err := l.server.Receive(l.now, AppendPing(nil, 1, 2)); err != nil {
+		t.Error(err)
+	}
+	wire, _ := l.server.Transmit(l.now, nil)
+	if pong, err := ParsePong(wire); err != nil || string(pong.Data) != "hello" {
+		t.Errorf("ping answered by %q, %v", pong.Data, err)
+	}
+	forged := request2Of(New(Options{Seed: [32]byte{9}}), l.now, 78)
+	if err := l.server.Receive(l.now, forged); !errors.Is(err, codec.ErrRefused) {
+		t.Errorf("a second request with a bad cookie: %v, want ErrRefused", err)
+	}
+	if err := l.client.Receive(l.now, AppendPing(nil, 1, 2)); !errors.Is(err, codec.ErrUnexpected) {
+		t.Errorf("a ping to a client: %v, want ErrUnexpected", err)
+	}
+}
+
+func TestHalfOpenConnectionEnds(t *testing.T) {
+	l := newLink(t, Options{})
+	l.exchange()
+	l.drop = func(bool, []byte) bool { return true }
+	l.wait(10 * time.Second)
+	if got := ending(t, l.toServer); got != codec.TimedOut {
+		t.Errorf("ended as %v, want timed-out", got)
+	}
+}
+
+// TestMessagesAheadOfTheHandshake delivers what overtook the client's last message of it.
+func TestMessagesAheadOfTheHandshake(t *testing.T) {
+	l := newLink(t, Options{})
+	l.exchange()
+	l.server.Admit(l.now, 1)
+	l.carry(l.server, false) // the client is connected now
+	var held [][]byte
+	l.drop = func(toServer bool, datagram []byte) bool {
+		if toServer && len(datagram) > 60 && len(held) == 0 { // its last message of the handshake
+			held = append(held, datagram)
+			return true
+		}
+		return !toServer // nobody asks for it again
+	}
+	for l.carry(l.client, true) {
+	}
+	l.send(l.client, codec.Reliable, 20, 0)
+	l.exchange()
+	if len(held) != 1 || has(l.toServer, codec.Received) || has(l.toServer, codec.Connected) {
+		t.Fatalf("%d held back, server saw %v", len(held), kinds(l.toServer))
+	}
+	_ = l.server.Receive(l.now, held[0])
+	l.poll()
+	if n := len(l.toServer); n < 2 || l.toServer[n-2].Kind != codec.Connected || l.toServer[n-1].Kind != codec.Received {
+		t.Errorf("server saw %v, want connected, received at the end", kinds(l.toServer))
+	}
+}
+
+func TestTooMuchAheadOfTheHandshake(t *testing.T) {
+	l := newLink(t, Options{})
+	l.exchange()
+	l.server.Admit(l.now, 1)
+	for i := range maxEarly + 1 {
+		c := capsule{mode: codec.Reliable, reliable: Seq24(1 + i), payload: gamePayload(8)}
+		_ = l.server.Receive(l.now, c.append(appendDataHeader(nil, Seq24(1+i), false, false)))
+		l.poll()
+		if over := has(l.toServer, codec.Disconnected); over != (i == maxEarly) {
+			t.Fatalf("over = %v after %d messages, with a bound of %d", over, i+1, maxEarly)
+		}
+	}
+	if got := ending(t, l.toServer); got != codec.Violation {
+		t.Errorf("ended as %v, want violation", got)
+	}
+}

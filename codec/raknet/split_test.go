@@ -1,0 +1,119 @@
+package raknet
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"tidegate/codec"
+)
+
+func newReassembly(budget int) *reassembly {
+	return &reassembly{budget: budget, partRoom: 1024, memory: new(buffers)}
+}
+
+// splitParts are the parts of a message, in order.
+func splitParts(id uint16, message []byte, size int) (parts []capsule) {
+	count := (len(message) + size - 1) / size
+	for i := range count {
+		parts = append(parts, capsule{
+			mode: codec.ReliableOrdered, channel: 4, order: 9, split: true, splitID: id, splitCount: uint32(count),
+			splitIndex: uint32(i), payload: message[i*size : min((i+1)*size, len(message))],
+		})
+	}
+	parts[count-1].pad = 3
+	return parts
+}
+
+func TestReassemblyJoinsInAnyOrder(t *testing.T) {
+	message := bytes.Repeat([]byte("0123456789"), 500)
+	rng := rand.New(rand.NewPCG(1, 2))
+	r := newReassembly(1 << 20)
+	for id := range uint16(50) {
+		parts := splitParts(id, message, 700)
+		rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
+		for i := range parts {
+			if v, err := r.judge(&parts[i]); v != fresh || err != nil {
+				t.Fatalf("part %d: %v, %v", i, v, err)
+			}
+			joined, pad, done := r.add(&parts[i])
+			if done != (i == len(parts)-1) {
+				t.Fatalf("done = %v after %d of %d parts", done, i+1, len(parts))
+			}
+			if done && (pad != 3 || !bytes.Equal(joined, message)) {
+				t.Fatalf("joined %d bytes with pad %d, or others", len(joined), pad)
+			}
+			if !done {
+				if v, _ := r.judge(&parts[i]); v != stale {
+					t.Fatalf("the same part again is %v, want stale", v)
+				}
+			}
+		}
+	}
+	if len(r.open) != 0 || r.reserved != 0 {
+		t.Errorf("%d messages open and %d bytes reserved at the end, want none", len(r.open), r.reserved)
+	}
+}
+
+func TestReassemblyRefusesContradictions(t *testing.T) {
+	first := splitParts(7, make([]byte, 5000), 1000)[2]
+	for _, test := range []struct {
+		what   string
+		change func(c *capsule)
+	}{
+		{"count", func(c *capsule) { c.splitCount++ }},
+		{"fewer", func(c *capsule) { c.splitCount, c.splitIndex = 2, 1 }},
+		{"mode", func(c *capsule) { c.mode = codec.Reliable }},
+		{"channel", func(c *capsule) { c.channel++ }},
+		{"order", func(c *capsule) { c.order++ }},
+		{"sequence", func(c *capsule) { c.sequence++ }},
+		{"of one part", func(c *capsule) { c.splitID, c.splitCount, c.splitIndex = 8, 1, 0 }},
+		{"of no part", func(c *capsule) { c.splitID, c.splitCount, c.splitIndex = 8, 0, 0 }},
+		{"not reliable", func(c *capsule) { c.splitID, c.mode = 8, codec.UnreliableSequenced }},
+	} {
+		r := newReassembly(1 << 20)
+		r.add(&first)
+		other := first
+		other.splitIndex = 0
+		test.change(&other)
+		if _, err := r.judge(&other); !errors.Is(err, codec.ErrMalformed) {
+			t.Errorf("another %s: %v, want ErrMalformed", test.what, err)
+		}
+	}
+}
+
+func TestReassemblyIsBounded(t *testing.T) {
+	t.Run("messages", func(t *testing.T) {
+		r := newReassembly(1 << 30)
+		for id := range uint16(maxSplits) {
+			r.add(&splitParts(id, make([]byte, 2000), 1000)[0])
+		}
+		if v, _ := r.judge(&splitParts(maxSplits, make([]byte, 2000), 1000)[0]); v != refused {
+			t.Errorf("one message too many is %v, want refused", v)
+		}
+		if v, _ := r.judge(&splitParts(0, make([]byte, 2000), 1000)[1]); v != fresh {
+			t.Errorf("another part of an open message is %v, want fresh", v)
+		}
+	})
+	t.Run("bytes", func(t *testing.T) {
+		r := newReassembly(10 * 1024)
+		r.add(&splitParts(1, make([]byte, 6000), 1000)[0])
+		large, small := splitParts(2, make([]byte, 5000), 1000), splitParts(3, make([]byte, 4000), 1000)
+		if v, _ := r.judge(&large[0]); v != refused || r.neverFits(&large[0]) {
+			t.Errorf("a message over what is left of the budget is %v, or would never fit", v)
+		}
+		if v, _ := r.judge(&small[0]); v != fresh {
+			t.Errorf("a message within the budget is %v, want fresh", v)
+		}
+	})
+	t.Run("count", func(t *testing.T) {
+		r := newReassembly(10 * 1024)
+		for _, count := range []uint32{11, 1 << 31, 1<<32 - 1} {
+			c := capsule{mode: codec.Reliable, split: true, splitCount: count}
+			if v, _ := r.judge(&c); v != refused || !r.neverFits(&c) {
+				t.Errorf("a message of %d parts is %v, or would fit", count, v)
+			}
+		}
+	})
+}
