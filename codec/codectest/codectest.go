@@ -70,7 +70,7 @@ type Config struct {
 	// the protocol authenticates nothing. The suite then does not ask that the session survives it.
 	Forges func(datagram []byte) bool
 	// Ends says of a datagram that, forged, it could end the session. The flood that measures memory leaves such ones
-	// out, so that the session lives to grow.
+	// out, so that the session lives to grow; nil: none, but all that Forges names if sessions then end too soon.
 	Ends func(datagram []byte) bool
 	// MaxMemory is by how many bytes hostile datagrams may make both sides of a session grow. Zero means 4 MiB.
 	MaxMemory uint64

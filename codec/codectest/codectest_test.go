@@ -90,6 +90,7 @@ func TestBrokenToyFails(t *testing.T) {
 		{"goodbye without data", "kick", "heard as"},
 		{"goodbye without data", "refuse", "heard as"},
 		{"refuses with another reason", "refuse-stateless", "want server-full"},
+		{"refuses in place", "refuse-stateless", "did not append"},
 		{"takes any size", "send-errors", "want ErrTooLarge"},
 		{"takes any mode", "send-errors", "want ErrMode"},
 		{"sends when closed", "leave", "want ErrClosed"},

@@ -1,6 +1,7 @@
 package codectest
 
 import (
+	"bytes"
 	"errors"
 	"net/netip"
 	"time"
@@ -22,31 +23,11 @@ func (n *clientNode) Receive(now time.Time, from, _ netip.AddrPort, datagram []b
 
 func (n *clientNode) Advance(now time.Time) { n.advance(now) }
 
-func (n *clientNode) NextTimeout() time.Time { return n.nextWake() }
+func (n *clientNode) NextTimeout() time.Time { return n.nextTimeout() }
 
 func (n *clientNode) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
 	b, ok := n.transmitLast(now, b)
 	return b, n.self, n.server, ok
-}
-
-// nextWake is nextTimeout, or never once the side is over.
-func (s *side) nextWake() time.Time {
-	if s.over {
-		return time.Time{}
-	}
-	return s.nextTimeout()
-}
-
-// transmitLast is transmit up to and including the one round that follows Disconnected, as a proxy would run it.
-func (s *side) transmitLast(now time.Time, b []byte) ([]byte, bool) {
-	if s.silent {
-		return b, false
-	}
-	b, ok := s.transmit(now, b)
-	if !ok && s.over {
-		s.silent = true
-	}
-	return b, ok
 }
 
 // serverNode accepts the one client of the test, and anybody else only to refuse at once.
@@ -87,9 +68,9 @@ func (n *serverNode) Receive(now time.Time, from, _ netip.AddrPort, datagram []b
 
 // accept hands a datagram of a newcomer to the protocol and queues its answer.
 func (n *serverNode) accept(now time.Time, from netip.AddrPort, datagram []byte) codec.Conn {
-	conn, reply, err := n.protocol.Accept(now, from, datagram, nil)
+	conn, reply, err := n.protocol.Accept(now, from, datagram, bytes.Clone(guard))
 	switch {
-	case err == nil && conn == nil && len(reply) == 0:
+	case err == nil && conn == nil && len(reply) == len(guard):
 		n.r.Errorf("server: Accept gives neither Conn nor reply nor error")
 	case err != nil && conn != nil:
 		n.r.Errorf("server: Accept gives a Conn and the error %v", err)
@@ -103,7 +84,7 @@ func (n *serverNode) accept(now time.Time, from netip.AddrPort, datagram []byte)
 // refuse turns a newcomer away: by the protocol's stateless refusal if the server is full, else by closing.
 func (n *serverNode) refuse(now time.Time, conn codec.Conn, from netip.AddrPort, datagram []byte) {
 	if n.full {
-		n.answer(from, n.protocol.Refuse(datagram, nil, codec.ServerFull))
+		n.answer(from, n.protocol.Refuse(datagram, bytes.Clone(guard), codec.ServerFull))
 		return
 	}
 	conn.Close(now, codec.Goodbye{Reason: codec.Rejected})
@@ -112,14 +93,17 @@ func (n *serverNode) refuse(now time.Time, conn codec.Conn, from netip.AddrPort,
 		if !ok {
 			return
 		}
-		n.answer(from, b)
+		n.out = append(n.out, outgoing{from, b})
 	}
 	n.r.Errorf("server: Transmit round of a refused Conn did not end")
 }
 
-func (n *serverNode) answer(to netip.AddrPort, datagram []byte) {
-	if len(datagram) > codec.MaxDatagram {
-		n.r.Errorf("server: answer of %d bytes, want at most %d", len(datagram), codec.MaxDatagram)
+// answer queues what Accept or Refuse appended to guard, which is one datagram or nothing.
+func (n *serverNode) answer(to netip.AddrPort, reply []byte) {
+	datagram, ok := bytes.CutPrefix(reply, guard)
+	if !ok || len(datagram) > codec.MaxDatagram {
+		n.r.Errorf("server: reply %.40x: did not append one datagram of up to %d bytes", reply, codec.MaxDatagram)
+		return
 	}
 	if len(datagram) > 0 {
 		n.out = append(n.out, outgoing{to, datagram})
@@ -136,7 +120,7 @@ func (n *serverNode) NextTimeout() time.Time {
 	if n.side.conn == nil {
 		return time.Time{}
 	}
-	return n.side.nextWake()
+	return n.side.nextTimeout()
 }
 
 func (n *serverNode) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {

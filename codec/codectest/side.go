@@ -10,10 +10,8 @@ import (
 )
 
 const (
-	maxRound         = 20_000 // events of one Poll round, datagrams of one Transmit round
-	maxAdvances      = 2000   // Advance calls in a virtual second
-	guardBytes       = 8      // before the room given to Transmit
-	guard       byte = 0xc3
+	maxRound    = 20_000 // events of one Poll round, datagrams of one Transmit round
+	maxAdvances = 2000   // Advance calls in a virtual second
 )
 
 // side is one Conn under observation, with the application behind it. It obeys both laws of the contract, and reports
@@ -150,51 +148,11 @@ func (s *side) drain(now time.Time) {
 	s.r.Errorf("%s: Poll round did not end after %d events", s.name, maxRound)
 }
 
-// transmit returns the next datagram appended to b.
-func (s *side) transmit(now time.Time, b []byte) ([]byte, bool) {
-	if s.buffer == nil {
-		s.buffer = make([]byte, guardBytes, guardBytes+codec.MaxDatagram)
-		for i := range s.buffer {
-			s.buffer[i] = guard
-		}
-	}
-	out, ok := s.conn.Transmit(now, s.buffer)
-	if !ok {
-		s.checkMovedOn()
-		s.checkGrowth()
-		return b, false
-	}
-	if !s.appended(out) {
-		s.r.Errorf("%s: Transmit did not append one datagram of 1 to %d bytes", s.name, codec.MaxDatagram)
-		return b, false
-	}
-	return append(b, out[guardBytes:]...), true
-}
-
-// appended reports whether out is the buffer given to Transmit, its bytes untouched, with one datagram after them.
-func (s *side) appended(out []byte) bool {
-	if len(out) <= guardBytes || len(out) > guardBytes+codec.MaxDatagram || &out[0] != &s.buffer[0] {
-		return false
-	}
-	for _, b := range out[:guardBytes] {
-		if b != guard {
-			return false
-		}
-	}
-	return true
-}
-
-// checkMovedOn checks, once everything is sent, that the last Advance has moved the timeout on.
-func (s *side) checkMovedOn() {
-	if next := s.conn.NextTimeout(); !s.advancedFrom.IsZero() && !next.IsZero() && !next.After(s.advancedFrom) {
-		s.r.Errorf("%s: busy: NextTimeout does not move on: Advance at %v leaves %v", s.name, s.advancedFrom, next)
-		s.over = true
-	}
-	s.advancedFrom = time.Time{}
-}
-
-// nextTimeout is when the Conn or the application wants to be advanced.
+// nextTimeout is when the Conn or the application wants to be advanced; never once the side is over.
 func (s *side) nextTimeout() time.Time {
+	if s.over {
+		return time.Time{}
+	}
 	next := s.conn.NextTimeout()
 	if !next.IsZero() {
 		next = next.Add(s.late)

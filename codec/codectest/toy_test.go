@@ -89,7 +89,10 @@ func (p *toyProtocol) Refuse(_, reply []byte, reason codec.Reason) []byte {
 	if p.fault == "refuses with another reason" {
 		reason = codec.Rejected
 	}
-	return toySeal(append(reply, toyGoodbye, byte(reason), 0), 0)
+	if p.fault == "refuses in place" {
+		reply = reply[:0]
+	}
+	return toySeal(append(reply, toyGoodbye, byte(reason), 0), len(reply))
 }
 
 func (p *toyProtocol) Dial(now time.Time, _ netip.AddrPort, hello codec.Hello) codec.Conn {

@@ -1,0 +1,56 @@
+package codectest
+
+import (
+	"bytes"
+	"time"
+
+	"tidegate/codec"
+)
+
+// guard stands before the room that a codec appends to, to show that it only appends.
+var guard = []byte("\xc3before\xc3")
+
+// transmitLast is transmit up to and including the one round that follows Disconnected, as a proxy would run it.
+func (s *side) transmitLast(now time.Time, b []byte) ([]byte, bool) {
+	if s.silent {
+		return b, false
+	}
+	b, ok := s.transmit(now, b)
+	if !ok && s.over {
+		s.silent = true
+	}
+	return b, ok
+}
+
+// transmit returns the next datagram appended to b.
+func (s *side) transmit(now time.Time, b []byte) ([]byte, bool) {
+	if s.buffer == nil {
+		s.buffer = append(make([]byte, 0, len(guard)+codec.MaxDatagram), guard...)
+	}
+	out, ok := s.conn.Transmit(now, s.buffer)
+	if !ok {
+		s.checkMovedOn()
+		s.checkGrowth()
+		return b, false
+	}
+	if !s.appended(out) {
+		s.r.Errorf("%s: Transmit did not append one datagram of 1 to %d bytes", s.name, codec.MaxDatagram)
+		return b, false
+	}
+	return append(b, out[len(guard):]...), true
+}
+
+// appended reports whether out is the buffer given to Transmit, its bytes untouched, with one datagram after them.
+func (s *side) appended(out []byte) bool {
+	return len(out) > len(guard) && len(out) <= len(guard)+codec.MaxDatagram && &out[0] == &s.buffer[0] &&
+		bytes.HasPrefix(out, guard)
+}
+
+// checkMovedOn checks, once everything is sent, that the last Advance has moved the timeout on.
+func (s *side) checkMovedOn() {
+	if next := s.conn.NextTimeout(); !s.advancedFrom.IsZero() && !next.IsZero() && !next.After(s.advancedFrom) {
+		s.r.Errorf("%s: busy: NextTimeout does not move on: Advance at %v leaves %v", s.name, s.advancedFrom, next)
+		s.over = true
+	}
+	s.advancedFrom = time.Time{}
+}
