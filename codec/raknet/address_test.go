@@ -9,8 +9,11 @@ import (
 	"tidegate/codec"
 )
 
+// loopback6Hex is what follows the port of [::1] on the wire.
+const loopback6Hex = "00000000" + "00000000000000000000000000000001" + "00000000"
+
 func TestAddress(t *testing.T) {
-	const loopback6 = "00000000" + "00000000000000000000000000000001" + "00000000"
+
 	for _, c := range []struct {
 		name    string
 		hex     string
@@ -19,9 +22,9 @@ func TestAddress(t *testing.T) {
 	}{
 		{"IPv4", "0480fffffea41b", "127.0.0.1:42011", ""},
 		{"unassigned", "04ffffffff0000", "0.0.0.0:0", ""},
-		{"IPv6 from Windows", "061700a485" + loopback6, "[::1]:42117", ""},
-		{"IPv6 from Linux", "060a00a485" + loopback6, "[::1]:42117", "061700a485" + loopback6},
-		{"IPv6 from BSD", "061c1ea485" + loopback6, "[::1]:42117", "061700a485" + loopback6},
+		{"IPv6 from Windows", "061700a485" + loopback6Hex, "[::1]:42117", ""},
+		{"IPv6 from Linux", "060a00a485" + loopback6Hex, "[::1]:42117", "061700a485" + loopback6Hex},
+		{"IPv6 from BSD", "061c1ea485" + loopback6Hex, "[::1]:42117", "061700a485" + loopback6Hex},
 	} {
 		wire := unhex(t, c.hex)
 		got, rest, err := parseAddress(append(wire[:len(wire):len(wire)], 0xaa))

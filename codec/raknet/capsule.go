@@ -28,7 +28,8 @@ var modes = [8]codec.Mode{
 
 // reliabilities is the inverse of modes.
 var reliabilities = [5]byte{
-	codec.Unreliable: 0, codec.UnreliableSequenced: 1, codec.Reliable: 2, codec.ReliableOrdered: 3, codec.ReliableSequenced: 4,
+	codec.Unreliable: 0, codec.UnreliableSequenced: 1, codec.Reliable: 2, codec.ReliableOrdered: 3,
+	codec.ReliableSequenced: 4,
 }
 
 // capsule is one message, or one part of a split message, in a datagram (docs/protocols/raknet.md#capsules). All are

@@ -42,11 +42,13 @@ func seedScripts(f *testing.F, from string) {
 		}
 		f.Add(script(sent...))
 	}
-	f.Add(script(unhex(f, "84020000"+"700010020000"+"01000000"+"ffffffff"+"0007"+"00000001"+"aabb"), unhex(f, "c0000100000000ffffff")))
+	hugeSplit := "84020000" + "700010020000" + "01000000" + "ffffffff" + "0007" + "00000001" + "aabb"
+	wideACK := "c00001" + "00000000ffffff"
+	f.Add(script(unhex(f, hugeSplit), unhex(f, wideACK)))
 }
 
-// FuzzReceiveServer plays scripts to a server's side of a connection, FuzzReceiveClient to a client's: no panic, events in
-// their order, no timer that never moves on, and an end when the peer stays silent.
+// FuzzReceiveServer plays scripts to a server's side of a connection, FuzzReceiveClient to a client's: no panic, events
+// in their order, no timer that never moves on, and an end when the peer stays silent.
 func FuzzReceiveServer(f *testing.F) {
 	seedScripts(f, "client")
 	f.Fuzz(func(t *testing.T, b []byte) {

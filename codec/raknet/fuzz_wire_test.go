@@ -64,7 +64,8 @@ func FuzzPong(f *testing.F) {
 // FuzzCapsules reads capsule after capsule: each is written as it was read, but for reliabilities 5 to 7, the unused
 // low bits of the first byte, and never larger than the datagram.
 func FuzzCapsules(f *testing.F) {
-	f.Add(unhex(f, "000010aabb"+"600010020000"+"0100001faabb"+"700010020000"+"01000000"+"00000002"+"0007"+"00000001"+"aabb"+"0000"))
+	part := "700010020000" + "01000000" + "00000002" + "0007" + "00000001" + "aabb"
+	f.Add(unhex(f, "000010aabb"+"600010020000"+"0100001faabb"+part+"0000"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for !isPadding(b) {
 			var c capsule

@@ -89,8 +89,12 @@ func TestInteropLarge(t *testing.T) {
 		size int
 		make func(ctx context.Context, t *testing.T) pair
 	}{
-		{"to its listener", 500_000, func(ctx context.Context, t *testing.T) pair { return dialGork(ctx, t, gork.ListenConfig{}) }},
-		{"from its dialer", 1_000_000, func(ctx context.Context, t *testing.T) pair { return dialedByGork(ctx, t, bedrock()) }},
+		{"to its listener", 500_000, func(ctx context.Context, t *testing.T) pair {
+			return dialGork(ctx, t, gork.ListenConfig{})
+		}},
+		{"from its dialer", 1_000_000, func(ctx context.Context, t *testing.T) pair {
+			return dialedByGork(ctx, t, bedrock())
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // it mostly waits: go-raknet acknowledges every 100 ms

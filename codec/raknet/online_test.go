@@ -32,7 +32,7 @@ func shorterList(fixed int) func(int) bool {
 
 func TestConnectionRequestAccepted(t *testing.T) {
 	const times = "0000000000000015" + "00000000000002d3"
-	client := netip.MustParseAddrPort("127.0.0.1:60642")
+	client, client6 := netip.MustParseAddrPort("127.0.0.1:60642"), netip.MustParseAddrPort("[::1]:48637")
 	for _, g := range []golden{
 		{name: "stock", hex: "10" + "0480fffffeece20000" + "0480fffffea41a" + unassigned(9) + times,
 			want:    &connectionRequestAccepted{client: client, addresses: 10, requestTime: 0x15, replyTime: 0x2d3},
@@ -40,10 +40,9 @@ func TestConnectionRequestAccepted(t *testing.T) {
 		{name: "go-raknet", hex: "10" + "0480fffffeece20000" + unassigned(20) + "0000000000000015" + "000001a1fd1009ee",
 			want:  &connectionRequestAccepted{client: client, addresses: 20, requestTime: 0x15, replyTime: 0x1a1fd1009ee},
 			whole: shorterList(26)},
-		{name: "stock over IPv6", hex: "10" + "060a00bdfd0000000000000000000000000000000000000001000000000000" + "0480fffffea484" + unassigned(9) + times,
-			want: &connectionRequestAccepted{client: netip.MustParseAddrPort("[::1]:48637"), addresses: 10, requestTime: 0x15,
-				replyTime: 0x2d3},
-			written: "10" + "061700bdfd0000000000000000000000000000000000000001000000000000" + unassigned(10) + times, whole: shorterList(48)},
+		{name: "stock over IPv6", hex: "10" + "060a00bdfd" + loopback6Hex + "0000" + "0480fffffea484" + unassigned(9) + times,
+			want:    &connectionRequestAccepted{client: client6, addresses: 10, requestTime: 0x15, replyTime: 0x2d3},
+			written: "10" + "061700bdfd" + loopback6Hex + "0000" + unassigned(10) + times, whole: shorterList(48)},
 	} {
 		t.Run(g.name, g.run)
 	}

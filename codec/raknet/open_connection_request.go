@@ -42,7 +42,8 @@ func (m *openConnectionRequest1) append(b []byte) []byte {
 //
 //	0       0x07
 //	1..16   magic
-//	..      cookie, 4 bytes, and challenge flag, 1 byte, if the reply had a cookie; a challenge of 64 bytes if the flag is set
+//	..      cookie, 4 bytes, and challenge flag, 1 byte, if the reply had a cookie
+//	..      challenge, 64 bytes, if that flag is set
 //	..      server's address as the client sees it
 //	..      MTU, 2 bytes, big-endian
 //	..      client's GUID, 8 bytes, big-endian

@@ -46,17 +46,17 @@ func TestOpenConnectionReply1(t *testing.T) {
 }
 
 func TestOpenConnectionRequest2(t *testing.T) {
-	server4 := netip.MustParseAddrPort("127.0.0.1:42011")
+	server4, server6 := netip.MustParseAddrPort("127.0.0.1:42011"), netip.MustParseAddrPort("[::1]:42117")
 	challenge := strings.Repeat("29", challengeSize)
 	for _, g := range []golden{
 		{name: "stock", hex: "07" + magicHex + "0480fffffea41b05d4000660c47c9a997b",
 			want: request2{&openConnectionRequest2{server: server4, mtu: 1492, guid: 0x660c47c9a997b}, false}},
-		{name: "stock over IPv6", hex: "07" + magicHex + "060a00a4850000000000000000000000000000000000000001" + "00000000" + "05d4000660c485c2a897",
-			want:    request2{&openConnectionRequest2{server: netip.MustParseAddrPort("[::1]:42117"), mtu: 1492, guid: 0x660c485c2a897}, false},
-			written: "07" + magicHex + "061700a4850000000000000000000000000000000000000001" + "00000000" + "05d4000660c485c2a897"},
+		{name: "stock over IPv6", hex: "07" + magicHex + "060a00a485" + loopback6Hex + "05d4000660c485c2a897",
+			want:    request2{&openConnectionRequest2{server: server6, mtu: 1492, guid: 0x660c485c2a897}, false},
+			written: "07" + magicHex + "061700a485" + loopback6Hex + "05d4000660c485c2a897"},
 		{name: "stock with a cookie", hex: "07" + magicHex + "d6528aaa000480fffffea49505d4000660c486a67405",
-			want: request2{&openConnectionRequest2{hasCookie: true, cookie: 0xd6528aaa, server: netip.MustParseAddrPort("127.0.0.1:42133"),
-				mtu: 1492, guid: 0x660c486a67405}, true}},
+			want: request2{&openConnectionRequest2{hasCookie: true, cookie: 0xd6528aaa,
+				server: netip.MustParseAddrPort("127.0.0.1:42133"), mtu: 1492, guid: 0x660c486a67405}, true}},
 		{name: "stock with a challenge", hex: "07" + magicHex + "888fcc2101" + challenge + "0480fffffea41b05d4000660c485145892",
 			want: request2{&openConnectionRequest2{hasCookie: true, cookie: 0x888fcc21, server: server4, mtu: 1492,
 				guid: 0x660c485145892}, true},

@@ -118,9 +118,9 @@ func (r *replay) wantMessages(o *oracle) {
 	for i := range max(len(r.messages), len(o.messages)) {
 		switch {
 		case i >= len(r.messages):
-			r.t.Fatalf("%d messages received, want %d; the first missing: %s", len(r.messages), len(o.messages), brief(o.messages[i]))
+			r.t.Fatalf("only %d of %d messages received; next is %s", i, len(o.messages), brief(o.messages[i]))
 		case i >= len(o.messages):
-			r.t.Fatalf("%d messages received, want %d; the first too many: %s", len(r.messages), len(o.messages), brief(r.messages[i]))
+			r.t.Fatalf("%d messages received, want %d; then came %s", len(r.messages), i, brief(r.messages[i]))
 		case brief(r.messages[i]) != brief(o.messages[i]) || !bytes.Equal(r.messages[i].Payload, o.messages[i].Payload):
 			r.t.Fatalf("message %d is %s, want %s", i, brief(r.messages[i]), brief(o.messages[i]))
 		}
