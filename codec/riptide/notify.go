@@ -66,13 +66,14 @@ func (n *notifier) receive(s seq) bool {
 }
 
 // acknowledged takes what the peer says it received of ours. It reports whether that was news, how many messages are
-// known to be lost by it, and whether the connection is too poor. The receipts it decides come from decide.
+// known to be lost by it, and whether the connection is too poor: messages that h does not reach are no evidence, or
+// a peer that answers seldom would seem to be far away. The receipts it decides come from decide.
 func (n *notifier) acknowledged(h *notifyHeader) (news bool, lost int, poor bool) {
 	gap := h.last.minus(n.acked)
 	if gap <= 0 || !h.last.before(n.next) {
 		return false, 0, false
 	}
-	for s := n.acked + 1; s != h.last+1; s++ {
+	for s := h.last + 1 - seq(min(gap, notifyReach)); s != h.last+1; s++ {
 		arrived := h.arrived(s)
 		if !arrived {
 			lost++
@@ -111,9 +112,12 @@ func (n *notifier) relax() {
 	}
 }
 
-// arrived reports whether h says that message s, not newer than its last, was received. What the bits do not reach
-// counts as lost, as in the library.
+// notifyReach is how many messages, back from its last, a notify header tells of.
+const notifyReach = 9
+
+// arrived reports whether h says that message s, not newer than its last, was received. What it does not reach counts
+// as lost, as in the library.
 func (h *notifyHeader) arrived(s seq) bool {
 	back := h.last.minus(s)
-	return back == 0 || back <= 8 && h.bits&(1<<(back-1)) != 0
+	return back == 0 || back < notifyReach && h.bits&(1<<(back-1)) != 0
 }
