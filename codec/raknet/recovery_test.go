@@ -1,0 +1,178 @@
+package raknet
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+func TestAcknowledgedOnce(t *testing.T) {
+	s := newSender(seq24Mask)
+	s.enqueueOne(0, codec.Reliable, 500, 1)
+	s.enqueueOne(0, codec.Unreliable, 500, 2)
+	s.enqueueOne(0, codec.Reliable, 1000, 3)
+	s.transmitAll(t, 0) // four datagrams: 2^24-1, 0, 1, 2
+	for _, step := range []struct {
+		what string
+		body []byte
+		want []string
+	}{
+		{"over the wrap-around", named(ackRange{seq24Mask, 0}), []string{"1 true", "2 true"}},
+		{"the same again", named(ackRange{seq24Mask, 0}), nil},
+		{"never sent", one(3), nil},
+		{"one of two parts", one(1), nil},
+		{"the other part", one(2), []string{"3 true"}},
+	} {
+		if err := s.acknowledge(50*ms, step.body); err != nil {
+			t.Errorf("%s: %v", step.what, err)
+		}
+		if got := s.outcomes(); !slices.Equal(got, step.want) {
+			t.Errorf("%s: %v, want %v", step.what, got, step.want)
+		}
+	}
+	if s.rtt.smoothed != 50*ms {
+		t.Errorf("round trip of %v, want 50 ms", s.rtt.smoothed)
+	}
+}
+
+func TestSilenceSendsAgain(t *testing.T) {
+	s := newSender(seq24Mask)
+	s.enqueueOne(0, codec.Unreliable, 8, 1)
+	s.enqueueOne(0, codec.ReliableOrdered, 8, 2)
+	first := s.transmitAll(t, 0)[0]
+	at, ok := s.nextTimeout()
+	if !ok || at != firstTimeout {
+		t.Fatalf("next timeout %v, %v, want %v", at, ok, firstTimeout)
+	}
+	s.advance(at - 1)
+	if got := s.transmitAll(t, at-1); len(got) > 0 {
+		t.Fatal("sent again too early")
+	}
+	s.advance(at)
+	if got, want := s.outcomes(), []string{"1 false"}; !slices.Equal(got, want) {
+		t.Errorf("outcomes %v, want %v", got, want)
+	}
+	again := s.transmitAll(t, at)
+	if len(again) != 1 || len(again[0]) != 1 {
+		t.Fatalf("sent again: %v", again)
+	}
+	if c := again[0][0]; c.reliable != first[1].reliable || c.order != first[1].order || c.mode != first[1].mode {
+		t.Errorf("sent again as %+v, first as %+v", c, first[1])
+	}
+	if next, _ := s.nextTimeout(); next != at+longestBackoff {
+		t.Errorf("next timeout %v, want backed off to %v", next, at+longestBackoff)
+	}
+	if s.resent != 1 || s.lost != 1 {
+		t.Errorf("%d sent again, %d lost, want 1 and 1", s.resent, s.lost)
+	}
+}
+
+// TestLateAcknowledgement settles what was taken for lost, whether it was sent again already or not.
+func TestLateAcknowledgement(t *testing.T) {
+	for _, resent := range []bool{false, true} {
+		s := newSender(0)
+		s.enqueueOne(0, codec.Reliable, 8, 1)
+		s.transmitAll(t, 0)
+		s.advance(time.Second)
+		if resent {
+			s.transmitAll(t, time.Second)
+		}
+		_ = s.acknowledge(time.Second, one(0))
+		if got, want := s.outcomes(), []string{"1 true"}; !slices.Equal(got, want) {
+			t.Errorf("resent %v: outcomes %v, want %v", resent, got, want)
+		}
+		if got := s.transmitAll(t, time.Second); len(got) > 0 {
+			t.Errorf("resent %v: sent again after it arrived", resent)
+		}
+		if resent {
+			_ = s.acknowledge(time.Second, one(1))
+		}
+		if s.congestion.inFlight != 0 || !s.settled() || len(s.outcomes()) > 0 {
+			t.Errorf("resent %v: %d bytes in flight at the end", resent, s.congestion.inFlight)
+		}
+	}
+}
+
+// TestNACKFlood asks for everything all the time: each message is sent once more at once, and then once a round trip.
+func TestNACKFlood(t *testing.T) {
+	s := newSender(0)
+	s.rtt.sample(100 * ms)
+	s.rtt.deviation = 250 * ms // so that only NACKs matter here
+	s.enqueueOne(0, codec.Reliable, 8, 0)
+	sent := 0
+	for now := time.Duration(0); now < time.Second; now += ms {
+		sent += len(s.transmitAll(t, now))
+		for range 10 {
+			_ = s.reject(now, named(ackRange{0, seq24Mask}))
+		}
+	}
+	if sent != 11 {
+		t.Errorf("sent %d times within ten round trips, want 11", sent)
+	}
+}
+
+func TestNACKLeavesUnreliableMessagesTheirTime(t *testing.T) {
+	s := newSender(0)
+	s.enqueueOne(0, codec.Unreliable, 8, 1)
+	s.transmitAll(t, 0)
+	_ = s.reject(10*ms, one(0))
+	if got := s.outcomes(); len(got) > 0 {
+		t.Fatalf("outcomes %v at once", got)
+	}
+	_ = s.acknowledge(20*ms, one(0)) // it was only overtaken
+	if got, want := s.outcomes(), []string{"1 true"}; !slices.Equal(got, want) {
+		t.Errorf("outcomes %v, want %v", got, want)
+	}
+}
+
+// TestRangeExplosion names all numbers there are, as often as a datagram can.
+func TestRangeExplosion(t *testing.T) {
+	all := make([]ackRange, 200)
+	for i := range all {
+		all[i] = ackRange{0, seq24Mask - 1}
+	}
+	for _, take := range []func(*sender, []byte) error{
+		func(s *sender, body []byte) error { return s.acknowledge(ms, body) },
+		func(s *sender, body []byte) error { return s.reject(ms, body) },
+	} {
+		s := newSender(seq24Mask - 100)
+		s.congestion.window = 1 << 20
+		for range maxFlight {
+			s.enqueueOne(0, codec.Reliable, 500, 0)
+		}
+		if got := len(s.transmitAll(t, 0)); got != maxFlight {
+			t.Fatalf("%d datagrams in flight, want %d", got, maxFlight)
+		}
+		if err := take(s, named(all...)); !errors.Is(err, codec.ErrMalformed) {
+			t.Errorf("200 ranges of everything: %v, want ErrMalformed", err)
+		}
+		visits := 0
+		_ = s.eachNamed(named(all...), func(Seq24) { visits++ })
+		if visits > maxFlight {
+			t.Errorf("%d numbers visited, want at most %d", visits, maxFlight)
+		}
+	}
+}
+
+// TestFlightIsBounded sends without hearing anything until no more datagrams are remembered.
+func TestFlightIsBounded(t *testing.T) {
+	s := newSender(seq24Mask - 100)
+	s.congestion.window = 1 << 30
+	for range 2 * maxFlight {
+		s.enqueueOne(0, codec.Reliable, 500, 0)
+	}
+	if got := len(s.transmitAll(t, 0)); got != maxFlight || len(s.flight.ring) != maxFlight {
+		t.Errorf("%d datagrams in flight, %d remembered, want %d", got, len(s.flight.ring), maxFlight)
+	}
+	s.advance(time.Second) // all are lost, so they give way to new ones
+	s.congestion.window = 1 << 30
+	if got := len(s.transmitAll(t, time.Second)); got != maxFlight || len(s.flight.ring) != maxFlight {
+		t.Errorf("%d datagrams sent again, %d remembered, want %d", got, len(s.flight.ring), maxFlight)
+	}
+	if s.resent != maxFlight {
+		t.Errorf("%d messages sent again, want the %d that were lost", s.resent, maxFlight)
+	}
+}
