@@ -148,14 +148,15 @@ func (s *stage) tearDown() {
 	}
 }
 
+// introduction says what runs in front of what.
 func (s *stage) introduction(o *Options) string {
-	text := fmt.Sprintf("Tidegate on %s, in front of a go-raknet game server on %s that echoes all it reads.\n",
-		s.proxy.addr(), s.server.addr())
-	way := "straight"
+	way := "play on it"
 	if s.link != nil {
-		way = fmt.Sprintf("over a link on %s that loses %.3g %% of their datagrams each way", s.link.addr(), 100*o.Loss)
+		way = fmt.Sprintf("play on it by a link on %s that loses %.3g %% each way", s.link.addr(), 100*o.Loss)
 	}
-	return text + fmt.Sprintf("%s play on it, %s.\n\n", count(o.Clients, "Riptide 2.2 client"), way)
+	return fmt.Sprintf("Tidegate on %s in front of a RakNet game server, an echo, on %s.\n", s.proxy.addr(), s.server.addr()) +
+		fmt.Sprintf("%s %s.\n", count(o.Clients, "Riptide client"), way) +
+		"Round trips are as the protocols know them: Riptide in whole ms, go-raknet within its 100 ms ticks.\n\n"
 }
 
 // play lets the clients play, and shows how it goes.

@@ -55,8 +55,8 @@ func TestRun(t *testing.T) {
 		terminal bool
 		want     []string
 	}{
-		{"clean link, terminal", 0, true, []string{"straight", "client             age", "127.0.0.1:", "all 3", "\nok: "}},
-		{"lossy link, plain", 0.05, false, []string{"loses 5 %", "time              open", "lost\n", "\nok: "}},
+		{"clean link, terminal", 0, true, []string{"Tidegate on 127.0.0.1:", "client             age", "127.0.0.1:", "all 3", "\nok: "}},
+		{"lossy link, plain", 0.05, false, []string{"loses 5 % each way", "time              open", "lost\n", "\nok: "}},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			t.Parallel()
@@ -76,9 +76,8 @@ func TestRun(t *testing.T) {
 					t.Errorf("output lacks %q", want)
 				}
 			}
-			// Two seconds less the handshakes, 20 a second and client.
-			if r.Reliable.Sent < 60 || r.Unreliable.Sent < 60 || r.RTT50 == 0 || r.RTT99 < r.RTT50 {
-				t.Errorf("too little: %+v", r)
+			if r.Unreliable.Returned == 0 || r.RTT50 == 0 || r.RTT99 < r.RTT50 {
+				t.Errorf("unreliable messages, or round trips, are missing: %+v", r)
 			}
 			if (r.Link.Lost > 0) != (step.loss > 0) {
 				t.Errorf("the link lost %d datagrams", r.Link.Lost)

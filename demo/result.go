@@ -81,11 +81,11 @@ func (r *Result) Summary() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("")
-	line("%-12s %10s %10s %10s %10s", "messages", "sent", "returned", "missing", "twice")
+	line("%-12s %10s %10s %10s %10s", "messages", "sent", "returned", "missing", "duplicated")
 	line("%-12s %10d %10d %10d %10d", "reliable",
 		r.Reliable.Sent, r.Reliable.Returned, r.Reliable.Missing, r.Reliable.Duplicated)
 	line("%-12s %10d %10d", "unreliable", r.Unreliable.Sent, r.Unreliable.Returned)
-	line("%-12s %d", "changed", r.Changed)
+	line("%-12s %d of both kinds", "changed", r.Changed)
 	line("%-12s p50 %s, p99 %s, from client to server and back", "round trip", roundTrip(r.RTT50), roundTrip(r.RTT99))
 	if r.Link.Carried > 0 {
 		line("%-12s %d of %d datagrams lost", "link", r.Link.Lost, r.Link.Carried+r.Link.Lost)

@@ -22,10 +22,10 @@ func good() Result {
 
 func TestSummary(t *testing.T) {
 	const want = `
-messages           sent   returned    missing      twice
+messages           sent   returned    missing duplicated
 reliable            800        800          0          0
 unreliable          800        721
-changed      0
+changed      0 of both kinds
 round trip   p50 1.2 ms, p99 103.4 ms, from client to server and back
 link         500 of 10000 datagrams lost
 resent       40 by clients, 45 to clients, 1 to the server
