@@ -134,7 +134,7 @@ func TestOfflineID(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusalMessages(t *testing.T) {
 	for _, g := range []golden{
 		{name: "already connected", hex: "1200ffff00fefefefefdfdfdfd12345678000660c48310c3ff",
 			want: &refusal{id: idAlreadyConnected, guid: 0x660c48310c3ff}},
