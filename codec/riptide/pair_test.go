@@ -17,7 +17,7 @@ var (
 
 // pair is a client and a server that talk without loss, in virtual time.
 type pair struct {
-	t              *testing.T
+	t              testing.TB
 	now            time.Time
 	client, server *Conn
 	atClient       []codec.Event
@@ -25,7 +25,7 @@ type pair struct {
 }
 
 // newPair connects a client to a server that admits it as client 7.
-func newPair(t *testing.T, o Options) *pair {
+func newPair(t testing.TB, o Options) *pair {
 	t.Helper()
 	p := &pair{t: t, now: start}
 	proto := New(o)

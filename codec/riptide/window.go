@@ -63,6 +63,10 @@ func (w *window) add(now time.Time, s seq, patience time.Duration) verdict {
 // acknowledge is the acknowledgement of s, which was just added.
 func (w *window) acknowledge(s seq) ack {
 	a := ack{last: w.last, forSeq: s}
+	if !w.hasHoles() {
+		a.bits = 1<<w.first - 1
+		return a
+	}
 	for i := range seq(w.first) {
 		if old := w.last - i - 1; old.before(w.base) || w.isSet(old) {
 			a.bits |= 1 << i
