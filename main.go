@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
@@ -25,23 +26,25 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args))
+	os.Exit(run(ctx, os.Args, os.Stdout, os.Stderr))
 }
 
 // run runs a command line and returns its exit code.
-func run(ctx context.Context, args []string) int {
-	err := newApp().RunContext(ctx, args)
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	app := newApp()
+	app.Writer, app.ErrWriter = stdout, stderr
+	err := app.RunContext(ctx, args)
 	if err == nil {
 		return 0
 	}
 	var code cli.ExitCoder
 	if errors.As(err, &code) {
 		if text := err.Error(); text != "" {
-			fmt.Fprintln(os.Stderr, text)
+			fmt.Fprintln(stderr, text)
 		}
 		return code.ExitCode()
 	}
-	fmt.Fprintln(os.Stderr, "tidegate:", err)
+	fmt.Fprintln(stderr, "tidegate:", err)
 	return 1
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -34,10 +36,12 @@ func pingCommand() *cli.Command {
 				return misuse(fmt.Errorf("--protocol %q: want raknet, riptide-2.2 or any", c.String("protocol")))
 			}
 			found, err := ping(c.Context, c.Args().First(), ask, c.Duration("timeout"))
-			if err != nil {
-				return err
+			for _, a := range found {
+				if err := a.print(c); err != nil {
+					return err
+				}
 			}
-			return found.print(c)
+			return err
 		},
 	})
 }
@@ -67,27 +71,43 @@ var askers = map[string][]asker{
 	"riptide-2.2": {askRiptide},
 }
 
-// ping asks in every given way at once and returns the first answer.
-func ping(ctx context.Context, address string, ask []asker, timeout time.Duration) (answer, error) {
+// together is how long after a first answer others are waited for: a port may speak several protocols.
+const together = 200 * time.Millisecond
+
+// ping asks in every given way at once and returns the answers, at least one, by protocol.
+func ping(ctx context.Context, address string, ask []asker, timeout time.Duration) ([]answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	answers := make(chan answer, len(ask))
 	for _, one := range ask {
 		conn, err := new(net.Dialer).DialContext(ctx, "udp", address)
 		if err != nil {
-			return answer{}, err
+			return nil, err
 		}
 		defer func() { _ = conn.Close() }()
 		_ = conn.SetDeadline(time.Now().Add(timeout)) // a UDP socket has deadlines
 		go one(conn, answers)
 	}
-	select {
-	case a := <-answers:
-		a.Address = address
-		return a, nil
-	case <-ctx.Done():
-		return answer{}, fmt.Errorf("ping %s: no answer in %s", address, timeout)
+	var found []answer
+	over := ctx.Done()
+	for len(found) < len(ask) {
+		select {
+		case a := <-answers:
+			a.Address = address
+			found = append(found, a)
+			soon, cancel := context.WithTimeout(ctx, together)
+			defer cancel()
+			over = soon.Done()
+			continue
+		case <-over:
+		}
+		break
 	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("ping %s: no answer in %s", address, timeout)
+	}
+	slices.SortFunc(found, func(a, b answer) int { return strings.Compare(a.Protocol, b.Protocol) })
+	return found, nil
 }
 
 // again is how often a question is repeated: a datagram may be lost.

@@ -13,13 +13,21 @@ const (
 	blameProxy    = "proxy"
 )
 
+// lingerTime is how long a session's goodbyes may take. Codecs give up earlier by themselves.
+const lingerTime = 5 * time.Second
+
 // end says goodbye to whichever side is still there. The first reason given is the session's.
 func (r *Relay) end(now time.Time, e *entry, blame string, why codec.Goodbye) {
 	p := &e.Value
-	if !p.ending {
-		p.ending = true
+	limit := lingerTime
+	if r.draining {
+		limit = r.settings.DrainTimeout
+	}
+	if last := now.Add(limit); !p.ending {
+		p.ending, p.expires = true, last
 		p.why, p.blame = why.Reason, blame
-		p.expires = now.Add(r.settings.DrainTimeout)
+	} else if last.Before(p.expires) {
+		p.expires = last
 	}
 	if p.client.live() {
 		p.client.conn.Close(now, toClient(why, p.admitted))

@@ -137,7 +137,6 @@ func TestGoRakNetThroughTheProxy(t *testing.T) {
 				exchange(t, conn, rng, size, size == 500_001)
 			}
 			r.end(t)
-			t.Log("ended", time.Since(begin))
 			readUntilGone(t, conn)
 			select {
 			case <-left:

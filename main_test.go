@@ -1,0 +1,271 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+)
+
+// TestMain lets the test binary stand in for tidegate itself: signals and exit codes want a process.
+func TestMain(m *testing.M) {
+	if os.Getenv("TIDEGATE_MAIN") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// tidegate runs a command line in this process.
+func tidegate(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var out, errs bytes.Buffer
+	code = run(ctx, append([]string{"tidegate"}, args...), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// write puts a configuration into a file.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tidegate.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestMisuseEndsWithTwo(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"fly"}, `unknown command "fly"`},
+		{[]string{"--fast"}, "flag provided but not defined: -fast"},
+		{[]string{"run", "--fast"}, "flag provided but not defined: -fast"},
+		{[]string{"run", "file"}, `unexpected argument "file"`},
+		{[]string{"run", "-c", "/nonexistent/tidegate.toml"}, "no such file"},
+		{[]string{"ping"}, "ping wants one HOST:PORT"},
+		{[]string{"ping", "-p", "smtp", "127.0.0.1:1"}, `--protocol "smtp": want raknet, riptide-2.2 or any`},
+		{[]string{"demo", "--loss", "80%"}, `--loss 80%: want a share up to a half, for example "5%"`},
+		{[]string{"demo", "--loss", "much"}, "--loss much: want a share"},
+		{[]string{"demo", "--clients", "0"}, "--clients 0: want 1 to 500"},
+		{[]string{"demo", "--for", "1ms"}, "--for 1ms: want at least 1s"},
+	} {
+		code, _, stderr := tidegate(t, c.args...)
+		if code != 2 || !strings.Contains(stderr, c.says) {
+			t.Errorf("%v: code %d, says %q; want 2 and %q", c.args, code, stderr, c.says)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, stdout, _ := tidegate(t, "version")
+	if code != 0 || !strings.HasPrefix(stdout, "tidegate "+release) {
+		t.Errorf("code %d, says %q", code, stdout)
+	}
+}
+
+// TestCheckReportsAllFaults: what a bad file is told, to the letter.
+func TestCheckReportsAllFaults(t *testing.T) {
+	path := write(t, `[[listener]]
+name = "one"
+address = "7777"
+protocols = ["riptide-2.2"]
+route = "arena"
+
+[[listener]]
+name = "two"
+address = "0.0.0.0:7000"
+protocols = ["riptide-2.2"]
+route = "nowhere"
+
+[[listener]]
+name = "three"
+address = "127.0.0.1:7000"
+protocols = ["riptide-2.2"]
+route = "arena"
+
+[[route]]
+name = "arena"
+upstream = "arena"
+colour = "red"
+
+[[route]]
+name = "empty"
+upstream = "void"
+
+[[upstream]]
+name = "arena"
+protocol = "raknet"
+servers = ["127.0.0.1:19132"]
+
+[limits]
+sessions = "many"
+`)
+	code, stdout, stderr := tidegate(t, "check", "-c", path)
+	if code != 2 || stdout != "" {
+		t.Errorf("code %d, stdout %q; want 2 and nothing", code, stdout)
+	}
+	want, err := os.ReadFile("testdata/faults.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.ReplaceAll(stderr, path, "tidegate.toml"); got != string(want) {
+		t.Errorf("says:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestCheckExplainsTheExample(t *testing.T) {
+	code, stdout, stderr := tidegate(t, "check", "-c", "config.example.toml")
+	want, err := os.ReadFile("testdata/explained.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code != 0 || stderr != "" || stdout != string(want) {
+		t.Errorf("code %d, stderr %q, says:\n%s\nwant:\n%s", code, stderr, stdout, want)
+	}
+}
+
+// bridge is a configuration for a Riptide and RakNet listener in front of a RakNet server.
+func bridge(server string) string {
+	return `
+[[listener]]
+name = "public"
+address = "127.0.0.1:0"
+protocols = ["bedrock", "riptide-2.2"]
+route = "arena"
+[[route]]
+name = "arena"
+upstream = "arena"
+ordered = "fast"
+[[upstream]]
+name = "arena"
+protocol = "bedrock"
+servers = ["` + server + `"]
+[bedrock]
+pong = "MCPE;A test;"
+`
+}
+
+// process is tidegate as a process of its own.
+type process struct {
+	cmd  *exec.Cmd
+	log  *bufio.Scanner
+	addr string // of its listener
+}
+
+func startProcess(t *testing.T, configuration string) *process {
+	t.Helper()
+	p := &process{cmd: exec.Command(os.Args[0], "run", "-c", write(t, configuration))}
+	p.cmd.Env = append(os.Environ(), "TIDEGATE_MAIN=1")
+	stderr, err := p.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	p.log = bufio.NewScanner(stderr)
+	p.addr = p.await(t, "listening")["address"].(string)
+	p.await(t, "tidegate is running")
+	return p
+}
+
+// await reads the log until a message.
+func (p *process) await(t *testing.T, message string) map[string]any {
+	t.Helper()
+	for p.log.Scan() {
+		var line map[string]any
+		if err := json.Unmarshal(p.log.Bytes(), &line); err != nil {
+			t.Fatalf("log line %q: %v", p.log.Text(), err)
+		}
+		if line["message"] == message {
+			return line
+		}
+	}
+	t.Fatalf("the log ended before %q", message)
+	return nil
+}
+
+// TestSignalsEndItPolitely: a player and a server are told goodbye, and the exit code is 0.
+func TestSignalsEndItPolitely(t *testing.T) {
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		listener, err := gork.Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted := make(chan *gork.Conn, 1)
+		go func() {
+			if conn, err := listener.Accept(); err == nil {
+				accepted <- conn.(*gork.Conn)
+			}
+		}()
+		p := startProcess(t, bridge(listener.Addr().String()))
+		player, err := gork.DialTimeout(p.addr, 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := <-accepted
+		p.await(t, "session established")
+		if err := p.cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		for who, conn := range map[string]*gork.Conn{"player": player, "server": server} {
+			select {
+			case <-conn.Context().Done():
+			case <-time.After(10 * time.Second):
+				t.Errorf("%v: the %s was not told goodbye", signal, who)
+			}
+		}
+		if line := p.await(t, "session ended"); line["reason"] != "server-stopped" || line["by"] != "proxy" {
+			t.Errorf("%v: the session ended for %v by %v", signal, line["reason"], line["by"])
+		}
+		p.await(t, "tidegate has ended")
+		if err := p.cmd.Wait(); err != nil {
+			t.Errorf("%v: %v", signal, err)
+		}
+		_ = listener.Close()
+	}
+}
+
+func TestPing(t *testing.T) {
+	p := startProcess(t, bridge("127.0.0.1:1"))
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{p.addr}, []string{p.addr + ": raknet, ", ` ms, "MCPE;A test;"`, p.addr + ": riptide-2.2, "}},
+		{[]string{"-p", "riptide-2.2", p.addr}, []string{"riptide-2.2", "there, and deciding whom to let in"}},
+		{[]string{"--json", "-p", "raknet", p.addr}, []string{`"protocol":"raknet"`, `"text":"\"MCPE;A test;\""`}},
+	} {
+		code, stdout, stderr := tidegate(t, append([]string{"ping"}, c.args...)...)
+		for _, want := range c.want {
+			if code != 0 || !strings.Contains(stdout, want) {
+				t.Errorf("ping %v: code %d, says %q %q; want %q", c.args, code, stdout, stderr, want)
+			}
+		}
+	}
+	code, _, stderr := tidegate(t, "ping", "-t", "200ms", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 9).String())
+	if code != 1 || !strings.Contains(stderr, "no answer in 200ms") {
+		t.Errorf("ping of nobody: code %d, says %q", code, stderr)
+	}
+}
+
+func TestDemoIsTheMainJob(t *testing.T) {
+	code, stdout, stderr := tidegate(t, "demo", "--for", "1s", "--clients", "2")
+	if code != 0 || !strings.Contains(stdout, "\nok: ") {
+		t.Errorf("code %d, says:\n%s%s", code, stdout, stderr)
+	}
+}
