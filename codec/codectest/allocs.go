@@ -17,7 +17,7 @@ const (
 // checkAllocs measures the steady path of a lossless session in each mode: a message each way, its acknowledgement and
 // its receipt cost no allocation.
 func checkAllocs(t tb, c *Config) {
-	for _, m := range c.modes() {
+	for _, m := range c.modes {
 		simulate(t, m.String(), func(r *report) {
 			p := connectedPair(r, c, 1)
 			if p == nil {

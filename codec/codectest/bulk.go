@@ -16,7 +16,7 @@ const (
 
 // checkBulk sends much more than the network takes at once, both ways, in foul weather.
 func checkBulk(t tb, c *Config) {
-	for _, m := range c.modes() {
+	for _, m := range c.modes {
 		if !m.IsReliable() {
 			continue
 		}
@@ -41,7 +41,7 @@ func checkBulk(t tb, c *Config) {
 // checkQueueFull sends without transmitting until the queue is full: the bound exists, what was accepted arrives, what
 // was refused does not.
 func checkQueueFull(t tb, c *Config) {
-	for _, m := range c.modes() {
+	for _, m := range c.modes {
 		if !m.IsReliable() {
 			continue // an unreliable message over the bound may be dropped instead
 		}

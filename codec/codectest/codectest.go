@@ -75,11 +75,15 @@ type Config struct {
 	// MaxMemory is by how many bytes hostile datagrams may make both sides of a session grow. Zero means 4 MiB.
 	MaxMemory uint64
 
-	boundsPayload bool // MaxPayload was given
+	boundsPayload bool         // MaxPayload was given
+	modes         []codec.Mode // of the protocol
 }
 
 // Farewell is a goodbye as one side says it and as the other hears it.
 type Farewell struct{ Said, Heard codec.Goodbye }
+
+// factory makes the protocols of a simulation, as Config.New does.
+type factory = func(seed uint64) (server, client codec.Protocol)
 
 // check is one part of the suite.
 type check struct {
@@ -139,17 +143,11 @@ func (c Config) withDefaults() *Config {
 		c.MaxMemory = 4 << 20
 	}
 	c.Channels = max(c.Channels, 1)
-	return &c
-}
-
-// modes are the delivery modes of the protocol under test.
-func (c *Config) modes() []codec.Mode {
 	server, _ := c.New(1)
-	var modes []codec.Mode
 	for m := codec.Unreliable; m <= codec.Notify; m++ {
 		if server.Modes().Has(m) {
-			modes = append(modes, m)
+			c.modes = append(c.modes, m)
 		}
 	}
-	return modes
+	return &c
 }

@@ -22,7 +22,7 @@ type hostility struct {
 	seen    int
 }
 
-// observe remembers a genuine datagram, or every so often not.
+// observe takes a genuine datagram into the samples, which are a fair choice of all so far.
 func (h *hostility) observe(datagram []byte) {
 	h.seen++
 	if len(h.samples) < hostileSamples {
@@ -73,31 +73,36 @@ func (h *hostility) random() []byte {
 // nothing may panic and the contract's order of events holds.
 func checkHostile(t tb, c *Config) {
 	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
-		p := newPair(r, c, seed, clear20)
-		toServer, toClient := p.eavesdrop()
-		if !p.open(seed, false) {
-			return
+		if p := rainedOn(r, c, seed, c.Forges); p != nil {
+			p.runUntilSettled(false)
+			p.closeAndCheck(p.client, c.Leaves[0].Said)
 		}
-		p.rain(toServer, toClient, func(datagram []byte, forged bool) bool {
-			return forged && c.Forges != nil && c.Forges(datagram)
-		})
-		p.runUntilSettled(false)
-		p.closeAndCheck(p.client, c.Leaves[0].Said)
 	})
 	if c.Forges == nil {
 		return
 	}
 	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
-		p := newPair(r, c, seed, clear20)
-		toServer, toClient := p.eavesdrop()
-		if !p.open(seed, false) {
-			return
+		if p := rainedOn(r, c, seed, nil); p != nil {
+			p.up.lenient, p.down.lenient = true, true
+			p.net.Run(settleLimit)
+			p.closeAndCheck(p.client, c.Leaves[0].Said)
 		}
-		p.up.lenient, p.down.lenient = true, true
-		p.rain(toServer, toClient, func([]byte, bool) bool { return false })
-		p.net.Run(settleLimit)
-		p.closeAndCheck(p.client, c.Leaves[0].Said)
 	})
+}
+
+// rainedOn returns a pair in the midst of hostile datagrams, but for forged ones to spare, or nil.
+func rainedOn(r *report, c *Config, seed uint64, spared func([]byte) bool) *pair {
+	p := newPair(r, c, seed, clear20)
+	toServer, toClient := p.eavesdrop()
+	if !p.open(seed, false) {
+		return nil
+	}
+	p.client.plan, p.server.plan = p.compose(c.modes), p.compose(c.modes)
+	p.up.strange, p.down.strange = true, true
+	for i := range hostileDatagrams {
+		p.net.After(time.Duration(i)*time.Millisecond, func() { p.rain(toServer, toClient, spared) })
+	}
+	return p
 }
 
 // eavesdrop lets two hostilities see the datagrams between client and server, once those have arrived.
@@ -117,22 +122,14 @@ func (p *pair) eavesdrop() (toServer, toClient *hostility) {
 	return toServer, toClient
 }
 
-// rain plans traffic and injects hostile datagrams in all directions while it flows, but for those to skip. Copies of
-// genuine datagrams come after the originals.
-func (p *pair) rain(toServer, toClient *hostility, skip func(datagram []byte, forged bool) bool) {
-	modes := p.c.modes()
-	p.client.plan, p.server.plan = p.compose(modes), p.compose(modes)
-	p.up.strange, p.down.strange = true, true
-	for range hostileDatagrams {
-		p.net.Run(time.Millisecond)
-		for _, way := range []struct {
-			from, to netip.AddrPort
-			h        *hostility
-		}{{clientAddr, serverAddr, toServer}, {serverAddr, clientAddr, toClient}, {strangerAddr, serverAddr, toServer}} {
-			if datagram, forged := way.h.next(); !skip(datagram, forged) {
-				p.net.Inject(0, way.from, way.to, datagram)
-			}
+// rain injects a hostile datagram in each direction, but for forged ones to spare.
+func (p *pair) rain(toServer, toClient *hostility, spared func([]byte) bool) {
+	for _, way := range []struct {
+		from, to netip.AddrPort
+		h        *hostility
+	}{{clientAddr, serverAddr, toServer}, {serverAddr, clientAddr, toClient}, {strangerAddr, serverAddr, toServer}} {
+		if datagram, forged := way.h.next(); !forged || spared == nil || !spared(datagram) {
+			p.net.Inject(0, way.from, way.to, datagram)
 		}
 	}
-	p.net.SetTap(nil)
 }

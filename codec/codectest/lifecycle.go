@@ -53,7 +53,7 @@ func checkCloseBoth(t tb, c *Config) {
 
 // sendOneOfEach sends a message with a receipt in each mode.
 func (s *side) sendOneOfEach(now time.Time) {
-	for _, m := range s.c.modes() {
+	for _, m := range s.c.modes {
 		s.send(now, planned{mode: m, size: s.c.smallest(), receipt: true})
 	}
 }

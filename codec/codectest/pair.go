@@ -1,6 +1,7 @@
 package codectest
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"net/netip"
 	"time"
@@ -54,16 +55,15 @@ func newPair(r *report, c *Config, seed uint64, weather simnet.Weather) *pair {
 }
 
 // dial brings both protocols into the network and opens the connection.
-func (p *pair) dial(make func(seed uint64) (server, client codec.Protocol), seed uint64) {
-	server, client := make(seed)
+func (p *pair) dial(build factory, seed uint64) {
+	server, client := build(seed)
 	p.node = &serverNode{protocol: server, r: p.r, self: serverAddr, client: clientAddr, side: p.server}
 	p.net.Add(p.node, serverAddr)
 	p.composeHello()
-	data := append([]byte(nil), p.hello.Data...)
 	lent := p.hello
-	lent.Data = data
+	lent.Data = bytes.Clone(p.hello.Data)
 	p.client.conn = client.Dial(p.net.Now(), serverAddr, lent)
-	clear(data)
+	clear(lent.Data)
 	p.net.Add(&clientNode{side: p.client, self: clientAddr, server: serverAddr}, clientAddr)
 }
 
@@ -96,7 +96,7 @@ func (p *pair) checkHandshake() {
 	if !p.server.wasAsked {
 		p.r.Errorf("server: Connected without Asked")
 	}
-	if sent := p.hello; p.c.HelloData && string(asked.Payload) != string(sent.Data) || asked.Pad != sent.Pad {
+	if sent := p.hello; p.c.HelloData && (!bytes.Equal(asked.Payload, sent.Data) || asked.Pad != sent.Pad) {
 		p.r.Errorf("server: Asked brings data %x pad %d, want %x pad %d", asked.Payload, asked.Pad, sent.Data, sent.Pad)
 	}
 	if p.c.HelloIdentity && asked.Identity != p.hello.Identity {
@@ -118,7 +118,7 @@ func (p *pair) mustConnect() bool {
 	return false
 }
 
-// connected returns a pair with a session in clear weather, or nil.
+// connectedPair returns a pair with a session in clear weather, or nil.
 func connectedPair(r *report, c *Config, seed uint64) *pair {
 	p := newPair(r, c, seed, clear20)
 	p.dial(c.New, seed)
@@ -144,7 +144,7 @@ func (p *pair) runUntilOver() {
 // closeAndCheck ends a session that is quiet: the side closes, both are disconnected, and nothing comes after that.
 func (p *pair) closeAndCheck(s *side, why codec.Goodbye) {
 	s.close(p.net.Now(), why)
-	if err := s.conn.Send(p.net.Now(), codec.Message{Payload: []byte("late"), Mode: p.c.modes()[0]}); !isClosed(err) {
+	if err := s.conn.Send(p.net.Now(), codec.Message{Payload: []byte("late"), Mode: p.c.modes[0]}); !isClosed(err) {
 		p.r.Errorf("%s: Send after Close: %v, want ErrClosed", s.name, err)
 	}
 	p.runUntilOver()

@@ -49,17 +49,20 @@ func simulate(t tb, what string, run func(r *report)) bool {
 	return !r.Failed()
 }
 
-// simulateSeeds runs a simulation for each of n seeds, or until enough have failed to tell the story.
-func simulateSeeds(t tb, n int, run func(r *report, seed uint64)) {
+// simulateSeeds runs a simulation for each of n seeds, or until enough have failed to tell the story. It reports how
+// many it ran.
+func simulateSeeds(t tb, n int, run func(r *report, seed uint64)) int {
 	t.Helper()
+	seeds := simnet.Seeds(n)
 	failed := 0
-	for _, seed := range simnet.Seeds(n) {
+	for i, seed := range seeds {
 		if !simulate(t, fmt.Sprintf("seed %d", seed), func(r *report) { run(r, seed) }) {
 			failed++
 		}
 		if failed == maxFailedSeeds {
 			t.Logf("stopped after %d failed seeds", failed)
-			return
+			return i + 1
 		}
 	}
+	return len(seeds)
 }

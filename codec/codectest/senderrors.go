@@ -19,7 +19,7 @@ func checkSendErrors(t tb, c *Config) {
 		for _, s := range []*side{p.client, p.server} {
 			p.checkRefused(s)
 		}
-		modes := c.modes()
+		modes := c.modes
 		p.client.plan, p.server.plan = p.compose(modes), p.compose(modes)
 		p.runUntilSettled(true)
 		p.closeAndCheck(p.client, c.Leaves[0].Said)

@@ -11,7 +11,7 @@ import (
 // checkSizes sends payloads of every interesting size and pad, one at a time in clear weather, so that even those too
 // short to be recognized can be compared.
 func checkSizes(t tb, c *Config) {
-	for _, m := range c.modes() {
+	for _, m := range c.modes {
 		simulate(t, m.String(), func(r *report) {
 			p := connectedPair(r, c, 1)
 			if p == nil {

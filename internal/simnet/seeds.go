@@ -10,8 +10,11 @@ var (
 	seedsFlag = flag.Int("seeds", 0, "run simulations with this many seeds")
 )
 
-// shortShare is how much fewer seeds -short runs.
-const shortShare = 10
+// -short runs one in shortShare of the seeds, but not fewer than fewSeeds of those there are.
+const (
+	shortShare = 10
+	fewSeeds   = 5
+)
 
 // Seeds are the seeds that a test with n of them as its usual number runs: 1 to n, or to what -seeds says, fewer with
 // -short, or only the one of -seed.
@@ -23,7 +26,7 @@ func Seeds(n int) []uint64 {
 	case *seedsFlag > 0:
 		n = *seedsFlag
 	case testing.Short():
-		n = max(n/shortShare, 1)
+		n = max(n/shortShare, min(n, fewSeeds))
 	}
 	seeds := make([]uint64, n)
 	for i := range seeds {

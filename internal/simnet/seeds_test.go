@@ -22,11 +22,13 @@ func TestSeeds(t *testing.T) {
 		}
 	}
 	*seedFlag, *seedsFlag = 0, 0
-	want := 200
-	if testing.Short() {
-		want = 200 / shortShare
-	}
-	if got := len(Seeds(200)); got != want {
-		t.Errorf("without flags Seeds(200) has %d, want %d", got, want)
+	for _, test := range []struct{ n, short int }{{200, 20}, {20, 5}, {3, 3}} {
+		want := test.n
+		if testing.Short() {
+			want = test.short
+		}
+		if got := len(Seeds(test.n)); got != want {
+			t.Errorf("without flags Seeds(%d) has %d, want %d", test.n, got, want)
+		}
 	}
 }
