@@ -12,8 +12,10 @@ import (
 )
 
 const (
-	// connectAttempts is the game's to choose: with Riptide's default of 5 a client on a very bad link may not get in.
+	// A game on bad links chooses these higher than Riptide's defaults, 5 attempts and 5 s without the answer to a
+	// heartbeat.
 	connectAttempts = 10
+	timeout         = 15 * time.Second
 	// settleTime is how long outstanding echoes are waited for.
 	settleTime = 5 * time.Second
 	// joinTime is how long the game waits for its last client.
@@ -46,7 +48,7 @@ func newCrowd(clients, rate int, door netip.AddrPort, now time.Time) (*crowd, er
 		return nil, err
 	}
 	c := &crowd{poller: poller, began: now, now: now}
-	protocol := riptide.New(riptide.Options{MaxAttempts: connectAttempts})
+	protocol := riptide.New(riptide.Options{MaxAttempts: connectAttempts, TimeoutTime: timeout})
 	every := time.Second / time.Duration(rate)
 	for i := range clients {
 		socket, err := poller.Dial(door, netio.SocketOptions{})
@@ -93,7 +95,8 @@ func (c *crowd) run(ctx context.Context, long time.Duration, done func() bool) e
 	if long > 0 {
 		end = c.now.Add(long)
 	}
-	for next := c.now; ctx.Err() == nil && !done(); next = c.nextTimeout() { // at once first: a phase may begin by sending
+	// The first turn waits for nothing: a phase may begin by sending.
+	for next := c.now; ctx.Err() == nil && !done(); next = c.nextTimeout() {
 		if !end.IsZero() {
 			if !c.now.Before(end) {
 				return nil

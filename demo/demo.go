@@ -1,9 +1,10 @@
 // Package demo shows Tidegate's main job, for real and in one process: Riptide clients play on a RakNet server through
 // the proxy, over loopback sockets, and every message is accounted for.
 //
-// The server (server.go) is written on go-raknet, a RakNet implementation that is not ours, and echoes what it reads. The
-// clients (crowd.go, client.go) send numbered, checksummed messages (probe.go) and keep the books (ledger.go). A link
-// (link.go) between them and the proxy loses datagrams, if asked to. Start with Run.
+// The server (gameserver.go) is written on go-raknet, a RakNet implementation that is not ours, and echoes what it
+// reads. The clients (crowd.go, client.go) send numbered, checksummed messages (probe.go) and keep the books
+// (ledger.go). A link (link.go) between them and the proxy loses datagrams, if asked to. Start with Run, which sets the
+// stage (stage.go).
 package demo
 
 import (
@@ -16,7 +17,6 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/netio"
 	"tidegate/proxy"
 )
 
@@ -28,16 +28,6 @@ const (
 	defaultClients = 4
 	defaultRate    = 20
 )
-
-const (
-	viewInterval = time.Second
-	// goodbyeTime is how long the proxy is given to hear the clients' goodbyes before it is stopped. It is a little more
-	// than a goodbye to the server may take.
-	goodbyeTime     = 2500 * time.Millisecond
-	goodbyeInterval = 20 * time.Millisecond
-)
-
-var loopback = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0) // with any free port
 
 // Options are what a demo is to be like.
 type Options struct {
@@ -94,141 +84,4 @@ func (o Options) checked() (Options, error) {
 		return o, fmt.Errorf("duration %v: want 0 or more", o.For)
 	}
 	return o, nil
-}
-
-// stage is everything a demo runs.
-type stage struct {
-	server *gameServer
-	proxy  *running
-	link   *link // nil without loss
-	crowd  *crowd
-}
-
-// setUp starts all parts, those behind before those in front.
-func setUp(o *Options) (s *stage, err error) {
-	s = &stage{}
-	defer func() {
-		if err != nil {
-			s.tearDown()
-		}
-	}()
-	if s.server, err = startGameServer(loopback); err != nil {
-		return nil, fmt.Errorf("start the game server: %w", err)
-	}
-	settings, err := o.Settings(loopback, s.server.addr())
-	if err != nil {
-		return nil, fmt.Errorf("make the proxy's settings: %w", err)
-	}
-	if s.proxy, err = startProxy(settings, o.Log); err != nil {
-		return nil, fmt.Errorf("start the proxy: %w", err)
-	}
-	door := s.proxy.addr()
-	if o.Loss > 0 {
-		if s.link, err = startLink(door, o.Clients, o.Loss); err != nil {
-			return nil, fmt.Errorf("start the link: %w", err)
-		}
-		door = s.link.addr()
-	}
-	if s.crowd, err = newCrowd(o.Clients, o.Rate, door, time.Now()); err != nil {
-		return nil, fmt.Errorf("make the clients: %w", err)
-	}
-	return s, nil
-}
-
-// tearDown stops what a failed setUp has started.
-func (s *stage) tearDown() {
-	if s.link != nil {
-		s.link.stop()
-	}
-	if s.proxy != nil {
-		_ = s.proxy.stop() // the error that matters is the one before
-	}
-	if s.server != nil {
-		s.server.stop()
-	}
-}
-
-// introduction says what runs in front of what.
-func (s *stage) introduction(o *Options) string {
-	way := "play on it"
-	if s.link != nil {
-		way = fmt.Sprintf("play on it by a link on %s that loses %.3g %% each way", s.link.addr(), 100*o.Loss)
-	}
-	return fmt.Sprintf("Tidegate on %s in front of a RakNet game server, an echo, on %s.\n", s.proxy.addr(), s.server.addr()) +
-		fmt.Sprintf("%s %s.\n", count(o.Clients, "Riptide client"), way) +
-		"Round trips are as the protocols know them: Riptide in whole ms, go-raknet within its 100 ms ticks.\n\n"
-}
-
-// play lets the clients play, and shows how it goes.
-func (s *stage) play(ctx context.Context, o *Options, v *view) error {
-	played := make(chan error, 1)
-	go func() { played <- s.crowd.play(ctx, o.For) }()
-	ticker := time.NewTicker(viewInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case err := <-played:
-			return err
-		case now := <-ticker.C:
-			v.show(now, s.proxy.server.Snapshot())
-		}
-	}
-}
-
-// finish ends all parts in good order, those in front before those behind, and draws up the result.
-func (s *stage) finish() (Result, error) {
-	last := s.proxy.server.Snapshot()
-	err := s.crowd.leave()
-	heard := s.awaitGoodbyes()
-	result := s.crowd.result()
-	result.Heard = heard
-	result.ProxyError = s.proxy.stop()
-	if s.link != nil {
-		result.Link = s.link.stop()
-	}
-	s.server.stop()
-	for i := range last.Sessions {
-		result.Resent.ToClients += last.Sessions[i].ClientStats.Resent
-		result.Resent.ToServer += last.Sessions[i].UpstreamStats.Resent
-	}
-	return result, err
-}
-
-// awaitGoodbyes waits until the proxy has heard every client's goodbye and passed it on, and returns how many it heard.
-// A goodbye that the link lost is never heard: Riptide says it once.
-func (s *stage) awaitGoodbyes() int {
-	deadline := time.Now().Add(goodbyeTime)
-	for {
-		now := s.proxy.server.Snapshot()
-		if len(now.Sessions) == 0 || time.Now().After(deadline) {
-			return int(now.Counters.Closed)
-		}
-		time.Sleep(goodbyeInterval)
-	}
-}
-
-// running is a proxy that serves.
-type running struct {
-	server *proxy.Server
-	cancel context.CancelFunc
-	ended  chan error
-}
-
-func startProxy(settings *proxy.Settings, log zerolog.Logger) (*running, error) {
-	server, err := proxy.Listen(settings, proxy.Options{Loops: 1, IO: netio.Options{}, Log: log})
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{server: server, cancel: cancel, ended: make(chan error, 1)}
-	go func() { r.ended <- server.Run(ctx) }()
-	return r, nil
-}
-
-func (r *running) addr() netip.AddrPort { return r.server.Addrs()[0] }
-
-// stop lets the proxy say its goodbyes and waits for it.
-func (r *running) stop() error {
-	r.cancel()
-	return <-r.ended
 }

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -55,8 +56,12 @@ func TestRun(t *testing.T) {
 		terminal bool
 		want     []string
 	}{
-		{"clean link, terminal", 0, true, []string{"Tidegate on 127.0.0.1:", "client             age", "127.0.0.1:", "all 3", "\nok: "}},
-		{"lossy link, plain", 0.05, false, []string{"loses 5 % each way", "time              open", "lost\n", "\nok: "}},
+		{"clean link, terminal", 0, true, []string{
+			"Tidegate on 127.0.0.1:", "client             age", "127.0.0.1:", "all 3", "\nok: ",
+		}},
+		{"lossy link, plain", 0.05, false, []string{
+			"loses 5 % each way", "time              open", "lost\n", "\nok: ",
+		}},
 	} {
 		t.Run(step.name, func(t *testing.T) {
 			t.Parallel()
@@ -110,9 +115,12 @@ func TestRunRefuses(t *testing.T) {
 		{Options{Loss: 0.6}, "loss 0.6: want 0 to 0.5"},
 		{Options{Rate: 1001}, "rate 1001: want 1 to 1000"},
 		{Options{For: -time.Second}, "duration -1s: want 0 or more"},
+		{Options{Settings: noSettings}, "make the proxy's settings: no such route"},
 	} {
 		if _, err := Run(t.Context(), step.options); err == nil || err.Error() != step.want {
 			t.Errorf("error %v, want %q", err, step.want)
 		}
 	}
 }
+
+func noSettings(_, _ netip.AddrPort) (*proxy.Settings, error) { return nil, errors.New("no such route") }
