@@ -85,6 +85,7 @@ func TestBrokenToyFails(t *testing.T) {
 		{"counts wrongly", "traffic/clear/reliable", "Stats.Queued"},
 		{"counts backwards", "traffic/clear/reliable", "Stats went from"},
 		{"learns", "traffic/clear/reliable", "same protocols differ"},
+		{"never times out", "close-early", "left its handshake not noticed"},
 		{"never times out", "peer-vanishes", "silence not noticed"},
 		{"never times out", "no-answer", "still dialing"},
 		{"goodbye without data", "kick", "heard as"},

@@ -8,18 +8,28 @@ import (
 	"tidegate/internal/simnet"
 )
 
-// checkCloseEarly closes the dialing side at several points of its handshake, with messages waiting.
+// checkCloseEarly closes the dialing side at several points of its handshake, with messages waiting. A server that was
+// asked and never answers notices too, even if the goodbye is lost.
 func checkCloseEarly(t tb, c *Config) {
 	for _, after := range []time.Duration{0, 10 * time.Millisecond, 30 * time.Millisecond, 50 * time.Millisecond} {
-		simulate(t, fmt.Sprintf("close after %v", after), func(r *report) {
-			p := newPair(r, c, 1, clear20)
-			p.server.admitAfter = -1
-			p.dial(c.New, 1)
-			p.client.sendOneOfEach(p.net.Now())
-			p.net.Run(after)
-			p.closeOver(p.client)
-			p.up.checkReceipts()
-		})
+		for _, lost := range []bool{false, true} {
+			simulate(t, fmt.Sprintf("close after %v, lost %v", after, lost), func(r *report) {
+				p := newPair(r, c, 1, clear20)
+				p.server.admitAfter = -1
+				p.dial(c.New, 1)
+				p.client.sendOneOfEach(p.net.Now())
+				p.net.Run(after)
+				if lost {
+					p.net.SetWeather(simnet.Weather{Loss: 1})
+				}
+				p.closeOver(p.client)
+				p.up.checkReceipts()
+				limit := max(c.Timeout, c.DialTimeout)
+				if p.server.conn != nil && !p.net.RunUntil(limit, func() bool { return p.server.over }) {
+					r.Errorf("server: a client that left its handshake not noticed within %v", limit)
+				}
+			})
+		}
 	}
 }
 
