@@ -123,4 +123,6 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
-func noSettings(_, _ netip.AddrPort) (*proxy.Settings, error) { return nil, errors.New("no such route") }
+func noSettings(_, _ netip.AddrPort) (*proxy.Settings, error) {
+	return nil, errors.New("no such route")
+}

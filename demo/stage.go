@@ -33,38 +33,42 @@ type stage struct {
 	crowd  *crowd
 }
 
-// setUp starts all parts, those behind before those in front.
-func setUp(o *Options) (s *stage, err error) {
-	s = &stage{}
-	defer func() {
-		if err != nil {
-			s.tearDown()
-		}
-	}()
-	if s.server, err = startGameServer(loopback); err != nil {
-		return nil, fmt.Errorf("start the game server: %w", err)
-	}
-	settings, err := o.Settings(loopback, s.server.addr())
-	if err != nil {
-		return nil, fmt.Errorf("make the proxy's settings: %w", err)
-	}
-	if s.proxy, err = startProxy(settings, o.Log); err != nil {
-		return nil, fmt.Errorf("start the proxy: %w", err)
-	}
-	door := s.proxy.addr()
-	if o.Loss > 0 {
-		if s.link, err = startLink(door, o.Clients, o.Loss); err != nil {
-			return nil, fmt.Errorf("start the link: %w", err)
-		}
-		door = s.link.addr()
-	}
-	if s.crowd, err = newCrowd(o.Clients, o.Rate, door, time.Now()); err != nil {
-		return nil, fmt.Errorf("make the clients: %w", err)
+// setUp starts all parts, or none.
+func setUp(o *Options) (*stage, error) {
+	s := &stage{}
+	if err := s.start(o); err != nil {
+		s.tearDown()
+		return nil, err
 	}
 	return s, nil
 }
 
-// tearDown stops what a failed setUp has started.
+// start starts the parts, those behind before those in front.
+func (s *stage) start(o *Options) (err error) {
+	if s.server, err = startGameServer(loopback); err != nil {
+		return fmt.Errorf("start the game server: %w", err)
+	}
+	settings, err := o.Settings(loopback, s.server.addr())
+	if err != nil {
+		return fmt.Errorf("make the proxy's settings: %w", err)
+	}
+	if s.proxy, err = startProxy(settings, o.Log); err != nil {
+		return fmt.Errorf("start the proxy: %w", err)
+	}
+	door := s.proxy.addr()
+	if o.Loss > 0 {
+		if s.link, err = startLink(door, o.Clients, o.Loss); err != nil {
+			return fmt.Errorf("start the link: %w", err)
+		}
+		door = s.link.addr()
+	}
+	if s.crowd, err = newCrowd(o.Clients, o.Rate, door, time.Now()); err != nil {
+		return fmt.Errorf("make the clients: %w", err)
+	}
+	return nil
+}
+
+// tearDown stops what was started of a stage that could not be completed.
 func (s *stage) tearDown() {
 	if s.link != nil {
 		s.link.stop()
