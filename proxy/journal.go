@@ -74,12 +74,12 @@ func (j *journal) player(addr netip.AddrPort) string {
 	if !j.hide {
 		return addr.String()
 	}
-	bits := 24
-	if addr.Addr().Is6() {
+	ip, bits := addr.Addr().Unmap(), 24
+	if ip.Is6() {
 		bits = 48
 	}
-	network, err := addr.Addr().Prefix(bits)
-	if err != nil {
+	network, err := ip.Prefix(bits)
+	if err != nil || !network.IsValid() {
 		return "hidden"
 	}
 	return network.String()

@@ -1,0 +1,157 @@
+package proxy
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/simnet"
+)
+
+// captured are the datagrams of the codecs' captures, each once, up to a number of each file.
+func captured(tb testing.TB, each int) [][]byte {
+	tb.Helper()
+	var all [][]byte
+	for _, pattern := range []string{"../codec/raknet/testdata/*.jsonl", "../codec/riptide/testdata/*/*.jsonl"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			tb.Fatalf("%s: no captures: %v", pattern, err)
+		}
+		for _, file := range files {
+			all = append(all, datagramsOf(tb, file, each)...)
+		}
+	}
+	return all
+}
+
+func datagramsOf(tb testing.TB, file string, limit int) [][]byte {
+	tb.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	var all [][]byte
+	lines := bufio.NewScanner(f)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() && len(all) < limit {
+		var line struct{ Hex string }
+		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
+			tb.Fatalf("%s: %v", file, err)
+		}
+		if d, err := hex.DecodeString(line.Hex); err == nil && len(d) > 0 {
+			all = append(all, d)
+		}
+	}
+	return all
+}
+
+// both is a proxy that lets players of both protocols in, with one player of each.
+func both(t *testing.T, seed uint64) (w *world, riptider, rakneter *player) {
+	route := defaultRoute(raknet6())
+	w = newWorld(t, seed, simnet.Weather{Latency: 2 * time.Millisecond}, riptide22(), route)
+	d := &w.proxy.relay.doors[0]
+	d.ways = []way{
+		{raknet6(), newBridge(raknet6(), raknet6(), route)},
+		{riptide22(), newBridge(riptide22(), raknet6(), route)},
+	}
+	riptider = w.connect(codec.Hello{})
+	w.clients = raknet6()
+	return w, riptider, w.connect(codec.Hello{})
+}
+
+// stillPlays checks that a player's reliable message comes back.
+func (w *world) stillPlays(p *player, m codec.Message) {
+	w.t.Helper()
+	before := len(p.received())
+	w.send(&p.peer, m)
+	w.await("answered after all that", 10*time.Second, func() bool { return len(p.received()) > before })
+}
+
+// TestHostileDatagramsLeaveTheOthersAlone: random bytes and every truncation of what real peers sent, from strangers, hurt
+// no session, and leave nothing behind.
+func TestHostileDatagramsLeaveTheOthersAlone(t *testing.T) {
+	each := 40
+	if testing.Short() {
+		each = 4
+	}
+	w, riptider, rakneter := both(t, 1)
+	rng := rand.New(rand.NewPCG(1, 2))
+	stranger := func() netip.AddrPort {
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{198, 51, 100, byte(rng.Uint32())}), uint16(1+rng.IntN(60000)))
+	}
+	garbage := make([]byte, 100)
+	for i, d := range captured(t, each) {
+		for n := 1; n <= len(d); n += 1 + len(d)/60 {
+			w.Inject(0, stranger(), doorAddr, d[:n])
+		}
+		for j := range garbage {
+			garbage[j] = byte(rng.Uint32())
+		}
+		w.Inject(0, stranger(), doorAddr, garbage[:rng.IntN(len(garbage))])
+		if i%20 == 0 {
+			w.Run(10 * time.Millisecond)
+		}
+		if table := w.proxy.relay.table; table.HalfOpen() > 50 {
+			t.Fatalf("%d half-open sessions", table.HalfOpen())
+		}
+	}
+	w.Run(30 * time.Second)
+	w.stillPlays(riptider, codec.Message{Payload: []byte("x"), Mode: codec.Reliable, ID: 1, HasID: true})
+	w.stillPlays(rakneter, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
+	if n := w.proxy.relay.table.Len(); n != 2 {
+		t.Errorf("%d sessions are left, want the two players'", n)
+	}
+	if w.drops(DropUnknownProtocol) == 0 || w.drops(DropHalfOpen) == 0 {
+		t.Errorf("counted %d unknown, %d beyond the half-open; want some of both",
+			w.drops(DropUnknownProtocol), w.drops(DropHalfOpen))
+	}
+}
+
+// TestForgedDatagramsOfAPlayer: truncations of foreign datagrams in a RakNet player's name do not end its session, as
+// long as none of them is a goodbye that the wire cannot tell from a real one.
+func TestForgedDatagramsOfAPlayer(t *testing.T) {
+	w, _, rakneter := both(t, 1)
+	for _, d := range datagramsOf(t, "../codec/riptide/testdata/riptide-2.2.1/values-reliable.jsonl", 100) {
+		for n := range d {
+			w.Inject(0, rakneter.addr, doorAddr, d[:n])
+		}
+	}
+	w.Run(time.Second)
+	w.stillPlays(rakneter, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
+}
+
+// FuzzRelay gives a Relay with a player of each protocol whatever comes, from both players, a stranger and the upstream.
+func FuzzRelay(f *testing.F) {
+	for _, d := range captured(f, 2) {
+		f.Add(d)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		w, riptider, rakneter := both(t, 1)
+		for i := 0; len(data) > 1; i++ {
+			n := min(1+int(data[0]), len(data))
+			d := data[1:n]
+			data = data[n:]
+			switch i % 4 {
+			case 0:
+				w.Inject(0, riptider.addr, doorAddr, d)
+			case 1:
+				w.Inject(0, rakneter.addr, doorAddr, d)
+			case 2:
+				w.Inject(0, playerAddr(9000), doorAddr, d)
+			case 3:
+				w.Inject(0, serverAddr, upstreamSocketAddr(0), d)
+			}
+			w.Run(5 * time.Millisecond)
+		}
+		w.proxy.relay.Drain(w.Now())
+		w.await("drained", 10*time.Second, w.proxy.relay.Drained)
+	})
+}
