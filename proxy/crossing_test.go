@@ -188,7 +188,7 @@ type pipe struct {
 	buffer []byte
 }
 
-func newPipe(t *testing.T, clients, upstreams codec.Protocol) *pipe {
+func newPipe(t testing.TB, clients, upstreams codec.Protocol) *pipe {
 	w := newWorld(t, 1, simnet.Weather{}, clients, defaultRoute(upstreams))
 	p := w.connect(codec.Hello{})
 	w.Run(time.Second)

@@ -259,7 +259,7 @@ func welcome() func(now time.Time, p *peer, ev *codec.Event) {
 // world is a proxy between players and game servers, in virtual time.
 type world struct {
 	*simnet.Net
-	t        *testing.T
+	t        testing.TB
 	clients  codec.Protocol
 	proxy    *relayNode
 	servers  [2]*game
@@ -279,7 +279,7 @@ func defaultRoute(upstreams codec.Protocol) *Route {
 }
 
 // newWorld joins players of one protocol to servers of the route's.
-func newWorld(t *testing.T, seed uint64, weather simnet.Weather, clients codec.Protocol, route *Route) *world {
+func newWorld(t testing.TB, seed uint64, weather simnet.Weather, clients codec.Protocol, route *Route) *world {
 	w := &world{Net: simnet.New(t, seed, weather), t: t, clients: clients}
 	w.settings = &Settings{
 		Listeners:        []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{clients}, Route: route}},
