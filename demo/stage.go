@@ -89,7 +89,7 @@ func (s *stage) introduction(o *Options) string {
 	}
 	text := fmt.Sprintf("Tidegate on %s in front of a RakNet game server, an echo, on %s.\n%s %s.\n",
 		s.proxy.addr(), s.server.addr(), count(o.Clients, "Riptide client"), way) +
-		"Round trips are as the protocols know them: Riptide in whole ms, go-raknet in ticks of 100 ms.\n"
+		"Round trips are the protocols' own measures; Riptide's are in whole milliseconds.\n"
 	if o.Loss > badLoss {
 		text += "Riptide gives up connections that lose so many heartbeats in a row: expect some to end.\n"
 	}
