@@ -25,6 +25,7 @@ const (
 	DropTooLarge                    // a message larger than the far side's protocol carries
 	DropQueueFull                   // a message for a peer who has too much queued already
 	DropEnvelope                    // a message not in the route's envelope
+	DropUnfit                       // a message that the far side's protocol has no form for
 	DropClosing                     // a message for a side that is saying goodbye
 	DropSocket                      // no socket could be had towards the upstream
 	dropCount
@@ -32,7 +33,7 @@ const (
 
 var dropNames = [dropCount]string{
 	"empty", "source-port", "unknown-protocol", "refused", "table-full", "half-open", "malformed", "unexpected",
-	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "closing", "socket",
+	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "closing", "socket",
 }
 
 // String is the reason's name as in logs and metrics.
@@ -99,6 +100,8 @@ func dropOf(err error) Drop {
 		return DropTooLarge
 	case errors.Is(err, codec.ErrFull):
 		return DropQueueFull
+	case errors.Is(err, codec.ErrMode):
+		return DropUnfit
 	case errors.Is(err, codec.ErrClosed):
 		return DropClosing
 	}

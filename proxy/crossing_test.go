@@ -273,3 +273,17 @@ func TestSteadyPathAllocatesNothing(t *testing.T) {
 		})
 	}
 }
+
+func TestUnfitMessagesAreCounted(t *testing.T) {
+	route := defaultRoute(raknet6())
+	route.Envelope = EnvelopeRaw
+	w := newWorld(t, 1, simnet.Weather{}, riptide22(), route)
+	p := w.connect(codec.Hello{})
+	w.send(&p.peer, codec.Message{Payload: []byte{0x05}, Mode: codec.Reliable, HasID: true}) // a handshake of RakNet's
+	w.send(&p.peer, codec.Message{Mode: codec.Reliable, HasID: true})
+	w.send(&p.peer, codec.Message{Payload: []byte{0x90, 1}, Mode: codec.Reliable, ID: 3, HasID: true})
+	w.await("answered", time.Second, func() bool { return len(p.received()) == 1 })
+	if got := p.received()[0]; w.drops(DropUnfit) != 2 || string(got.Payload) != "\x90\x01" || got.ID != 0 {
+		t.Errorf("counted %d, received %+v", w.drops(DropUnfit), got)
+	}
+}
