@@ -1,10 +1,11 @@
 package raknet
 
-// Bounds of the congestion window in full datagrams. The first is RFC 6928's. The floor is high for TCP, but a game's own
-// tick bounds what it sends, and on a lossy wireless path the square-root law would starve it for no one's good. The
+// Bounds of the congestion window in full datagrams. The first is what content networks start with today, about 46 kB: a
+// player who joins waits for a map, and a path too narrow for it says so at once. The floor is high for TCP, but a game's
+// own tick bounds what it sends, and on a lossy wireless path the square-root law would starve it for no one's good. The
 // ceiling keeps the window a number; maxFlight binds earlier.
 const (
-	firstWindow = 10
+	firstWindow = 32
 	leastWindow = 8
 	mostWindow  = 4096
 )
@@ -18,6 +19,7 @@ type congestion struct {
 	window    int   // bytes that may be in flight
 	threshold int   // window at which slow start ends
 	inFlight  int   // bytes sent, and neither acknowledged nor lost
+	limiting  bool  // the window held something back when we last wanted to send
 	recovered Seq24 // losses of datagrams before this one belong to a round that was already answered
 	reduced   bool  // recovered has a meaning
 }
@@ -26,17 +28,19 @@ func newCongestion(segment int) congestion {
 	return congestion{segment: segment, window: firstWindow * segment, threshold: mostWindow * segment}
 }
 
-// allows reports whether another datagram may go out.
-func (c *congestion) allows() bool { return c.inFlight < c.window }
+// allows reports whether another datagram may go out, when there is something to send.
+func (c *congestion) allows() bool {
+	c.limiting = c.inFlight >= c.window
+	return !c.limiting
+}
 
 func (c *congestion) sent(size int) { c.inFlight += size }
 
-// acknowledged takes an acknowledged datagram out of flight. The window grows only if it was full: what the game did
-// not try to send says nothing about the path.
+// acknowledged takes an acknowledged datagram out of flight. The window grows only if it held something back: what the
+// game did not try to send says nothing about the path.
 func (c *congestion) acknowledged(n Seq24, size int) {
-	full := c.inFlight+c.segment > c.window
 	c.inFlight -= size
-	if !full || c.inRecovery(n) {
+	if !c.limiting || c.inRecovery(n) {
 		return
 	}
 	if c.window < c.threshold {

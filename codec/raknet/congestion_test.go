@@ -2,55 +2,81 @@ package raknet
 
 import "testing"
 
-func TestCongestion(t *testing.T) {
-	const segment = 1000
-	start := Seq24(seq24Mask - 5)
-	c := newCongestion(segment)
-	next := start
-	fill := func() {
-		for c.allows() {
-			c.sent(segment)
-			next = next.Add(1)
-		}
-	}
-	want := func(what string, segments int) {
-		t.Helper()
-		if c.window/segment != segments {
-			t.Fatalf("%s: window of %d bytes, want %d datagrams", what, c.window, segments)
-		}
-	}
-	fill()
-	for n := start; n != next; n = n.Add(1) {
-		c.acknowledged(n, segment)
-		if n == start {
-			want("slow start", firstWindow+1)
-		}
-	}
-	want("acknowledged in one go, so that the window was not full for long", firstWindow+1)
+const testSegment = 1000
 
-	c.window = 100 * segment
-	oldest := next
-	fill()
-	c.lost(oldest, next, segment, false)
-	want("one lost", 50)
-	c.lost(oldest.Add(1), next, segment, true)
-	want("another lost of the same round", 50)
+// window is a congestion window under test, with the number of the next datagram.
+type window struct {
+	congestion
+	t    *testing.T
+	next Seq24
+}
 
-	fill()
-	c.inFlight = c.window
-	c.acknowledged(oldest.Add(2), segment)
-	want("acknowledged from before the loss", 50)
-	for range 60 {
-		c.inFlight = c.window
-		c.acknowledged(next.Add(1), segment)
+// fill sends until the window holds the next datagram back, and returns the number of the first sent.
+func (w *window) fill() (first Seq24) {
+	first = w.next
+	for w.allows() {
+		w.sent(testSegment)
+		w.next = w.next.Add(1)
 	}
-	want("a round trip of congestion avoidance", 51)
+	return first
+}
 
-	c.lost(next.Add(1), next.Add(2), segment, true)
-	want("a time-out", leastWindow)
-	c.lost(next.Add(3), next.Add(4), segment, true)
-	want("another", leastWindow)
-	c.inFlight = 0
-	c.acknowledged(next.Add(9), 0)
-	want("acknowledged with an empty window", leastWindow)
+// acknowledgeAll acknowledges the datagrams from first up to the next, as one batch.
+func (w *window) acknowledgeAll(first Seq24) {
+	for n := first; n != w.next; n = n.Add(1) {
+		w.acknowledged(n, testSegment)
+	}
+}
+
+func (w *window) want(what string, segments int) {
+	w.t.Helper()
+	if w.window/testSegment != segments {
+		w.t.Fatalf("%s: window of %d bytes, want %d datagrams", what, w.window, segments)
+	}
+}
+
+func newWindow(t *testing.T) *window {
+	return &window{t: t, congestion: newCongestion(testSegment), next: seq24Mask - 5}
+}
+
+func TestSlowStartDoublesEachRound(t *testing.T) {
+	w := newWindow(t)
+	for round := range 4 {
+		w.want("slow start", firstWindow<<round)
+		w.acknowledgeAll(w.fill())
+	}
+}
+
+func TestWindowGrowsOnlyIfItHoldsSomethingBack(t *testing.T) {
+	w := newWindow(t)
+	for range 100 {
+		if !w.allows() {
+			t.Fatal("nothing is in flight, and still nothing may be sent")
+		}
+		w.sent(testSegment)
+		w.acknowledged(w.next, testSegment)
+		w.next = w.next.Add(1)
+	}
+	w.want("one datagram at a time", firstWindow)
+}
+
+func TestLossHalvesOnceARound(t *testing.T) {
+	w := newWindow(t)
+	w.window = 100 * testSegment
+	first := w.fill()
+	w.lost(first, w.next, testSegment, false)
+	w.want("one lost", 50)
+	w.lost(first.Add(1), w.next, testSegment, true)
+	w.want("another lost of the same round", 50)
+	w.acknowledgeAll(first.Add(2))
+	w.want("the rest of the round acknowledged", 50)
+	w.acknowledgeAll(w.fill())
+	if w.want("a round of congestion avoidance", 50); w.window < 50_900 {
+		t.Errorf("window of %d bytes, want nearly a datagram more", w.window)
+	}
+	first = w.fill()
+	w.lost(first, w.next, testSegment, true)
+	w.want("a time-out", leastWindow)
+	w.lost(w.next, w.next.Add(1), testSegment, true)
+	w.want("another", leastWindow)
 }

@@ -68,6 +68,7 @@ var _ codec.Conn = (*Conn)(nil)
 func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
 	c := &Conn{p: p, peer: peer, start: now, phase: phase}
 	c.sender.memory = &c.memory
+	c.sender.orderedOnly = p.o.OrderedOnly
 	c.receiver.memory = &c.memory
 	c.receiver.heldBudget = p.o.MaxHeld
 	c.receiver.splits.memory = &c.memory
@@ -97,6 +98,7 @@ func (c *Conn) Receive(now time.Time, datagram []byte) error {
 	err := c.receiveOnline(at, datagram)
 	c.report()
 	c.stepParting(at)
+	c.releaseIfIdle(at)
 	return err
 }
 
@@ -166,6 +168,7 @@ func (c *Conn) Advance(now time.Time) {
 	switch {
 	case c.phase == connected:
 		c.stepKeepalive(at)
+		c.releaseIfIdle(at)
 	case c.phase < connected && at >= c.p.o.HandshakeTimeout:
 		c.expireHandshake()
 	}
@@ -265,8 +268,12 @@ func (c *Conn) NextTimeout() time.Time {
 
 // Stats are the figures so far.
 func (c *Conn) Stats() codec.Stats {
+	rtt := c.keepalive.rtt.smoothed
+	if rtt == 0 {
+		rtt = c.sender.rtt.smoothed
+	}
 	return codec.Stats{
-		RTT: c.sender.rtt.smoothed, Sent: c.sent, Received: c.received, Resent: c.sender.resent, Lost: c.sender.lost,
+		RTT: rtt, Sent: c.sent, Received: c.received, Resent: c.sender.resent, Lost: c.sender.lost,
 		Dropped: c.receiver.dropped, Queued: c.sender.bytes,
 	}
 }

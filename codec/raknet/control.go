@@ -55,7 +55,14 @@ func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error
 		}
 		c.keepalive.pong, c.keepalive.pongTime = true, m.time
 		return nil
-	case idConnectedPong, idDetectLostConnections:
+	case idConnectedPong:
+		var m connectedPong
+		if err := m.parse(payload); err != nil {
+			return err
+		}
+		c.keepalive.receivePong(now, &m)
+		return nil
+	case idDetectLostConnections:
 		return nil
 	case idDisconnectionNotification:
 		c.finish(c.goodbyeReason())

@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// activePing is how often the round trip is measured while the game talks and nothing of ours was acknowledged.
+// activePing is how often the round trip is measured while the game talks.
 const activePing = time.Second
 
 // keepalive notices a dead peer, keeps a live one from taking us for dead, and answers its pings
@@ -15,14 +15,19 @@ type keepalive struct {
 	heardAt  time.Duration // any datagram
 	activeAt time.Duration // a message of the game, either way
 	pingedAt time.Duration
-	ping     bool // an unreliable ping is due
-	pong     bool // the peer's last ping wants its pong; those before it are not answered, however many came
-	pongTime uint64
+	pingDue  bool
+	pingMode codec.Mode // of the ping that is due
+	pong     bool       // the peer's last ping wants its pong; those before it are not answered, however many came
+	ponged   bool       // our last ping was answered
+	pongTime uint64     // to be answered
+	sentTime uint64     // of our last ping, as it says
+	sentAt   time.Duration
+	rtt      rtt // of pings, which the peer answers sooner than it acknowledges
 }
 
 func (k *keepalive) start(now time.Duration) {
 	k.heardAt, k.activeAt, k.pingedAt = now, now, now
-	k.ping = true
+	k.pingDue, k.pingMode = true, codec.Unreliable
 }
 
 // next is when stepKeepalive has something to do.
@@ -31,7 +36,7 @@ func (k *keepalive) next(s *sender, timeout time.Duration) time.Duration {
 	if at, ok := k.reliablePingAt(s, timeout); ok {
 		next = min(next, at)
 	}
-	if at, ok := k.activePingAt(s); ok {
+	if at, ok := k.activePingAt(); ok {
 		next = min(next, at)
 	}
 	return next
@@ -44,9 +49,8 @@ func (k *keepalive) reliablePingAt(s *sender, timeout time.Duration) (time.Durat
 }
 
 // activePingAt is when the round trip should be measured again.
-func (k *keepalive) activePingAt(s *sender) (time.Duration, bool) {
-	last := max(k.pingedAt, s.sampledAt)
-	return last + activePing, k.activeAt > last
+func (k *keepalive) activePingAt() (time.Duration, bool) {
+	return k.pingedAt + activePing, k.activeAt > k.pingedAt
 }
 
 // stepKeepalive pings, or gives a silent peer up.
@@ -58,12 +62,11 @@ func (c *Conn) stepKeepalive(now time.Duration) {
 	}
 	if at, ok := k.reliablePingAt(&c.sender, c.p.o.Timeout); ok && now >= at {
 		k.pingedAt = now
-		c.release()
-		c.enqueuePing(now, codec.Reliable)
+		k.pingDue, k.pingMode = true, codec.Reliable
 	}
-	if at, ok := k.activePingAt(&c.sender); ok && now >= at {
+	if at, ok := k.activePingAt(); ok && now >= at {
 		k.pingedAt = now
-		k.ping = true
+		k.pingDue, k.pingMode = true, codec.Unreliable
 	}
 }
 
@@ -76,20 +79,28 @@ func (c *Conn) fillControl(now time.Duration) {
 		var b [connectedPongSize]byte
 		c.sender.enqueueControl(now, codec.Unreliable, m.append(b[:0]), 0)
 	}
-	if k.ping {
-		k.ping = false
-		c.enqueuePing(now, codec.Unreliable)
+	if k.pingDue {
+		k.pingDue = false
+		m := connectedPing{time: c.milliseconds(now)}
+		k.sentAt, k.sentTime, k.ponged = now, m.time, false
+		var b [connectedPingSize]byte
+		c.sender.enqueueControl(now, k.pingMode, m.append(b[:0]), 0)
 	}
 }
 
-func (c *Conn) enqueuePing(now time.Duration, mode codec.Mode) {
-	m := connectedPing{time: c.milliseconds(now)}
-	var b [connectedPingSize]byte
-	c.sender.enqueueControl(now, mode, m.append(b[:0]), 0)
+// receivePong takes the answer to our last ping as a measure of the round trip.
+func (k *keepalive) receivePong(now time.Duration, m *connectedPong) {
+	if !k.ponged && m.pingTime == k.sentTime {
+		k.ponged = true
+		k.rtt.sample(now - k.sentAt)
+	}
 }
 
-// release gives memory back that an idle connection does not need.
-func (c *Conn) release() {
+// releaseIfIdle gives memory back once the game has been silent for a while and nothing of ours is under way.
+func (c *Conn) releaseIfIdle(now time.Duration) {
+	if c.phase != connected || now < c.keepalive.activeAt+c.p.o.Timeout/2 || !c.sender.settled() {
+		return
+	}
 	c.sender.release()
 	c.receiver.release()
 	c.memory.release()

@@ -26,18 +26,33 @@ type link struct {
 	toClient, toServer []codec.Event // what each side's application saw, payloads copied
 	drop               func(toServer bool, datagram []byte) bool
 	carried            int // datagrams
+	delay              time.Duration
+	underWay           []delayed // with a delay, in order of arrival
+}
+
+type delayed struct {
+	at       time.Time
+	toServer bool
+	datagram []byte
 }
 
 // newLink returns a link whose client has dialled, but not sent yet.
 func newLink(t testing.TB, o Options) *link {
-	l := &link{t: t, p: New(o), now: linkStart}
+	return newLinkOf(t, New(o))
+}
+
+func newLinkOf(t testing.TB, p *Protocol) *link {
+	l := &link{t: t, p: p, now: linkStart}
 	l.client = l.p.Dial(l.now, linkServer, codec.Hello{Data: []byte("secret"), Identity: 77}).(*Conn)
 	return l
 }
 
 // newConnected returns a link whose handshake is over.
 func newConnected(t testing.TB, o Options) *link {
-	l := newLink(t, o)
+	return connect(t, newLink(t, o))
+}
+
+func connect(t testing.TB, l *link) *link {
 	l.exchange()
 	l.server.Admit(l.now, 3)
 	l.exchange()
@@ -66,6 +81,15 @@ func (l *link) carry(from *Conn, toServer bool) bool {
 	if !ok || l.drop != nil && l.drop(toServer, datagram) {
 		return ok
 	}
+	if l.delay > 0 {
+		l.underWay = append(l.underWay, delayed{l.now.Add(l.delay), toServer, datagram})
+		return true
+	}
+	l.deliver(toServer, datagram)
+	return true
+}
+
+func (l *link) deliver(toServer bool, datagram []byte) {
 	switch {
 	case !toServer:
 		_ = l.client.Receive(l.now, datagram)
@@ -75,7 +99,6 @@ func (l *link) carry(from *Conn, toServer bool) bool {
 		l.accept(datagram)
 	}
 	l.poll()
-	return true
 }
 
 func (l *link) accept(datagram []byte) {
@@ -113,11 +136,19 @@ func (l *link) wait(d time.Duration) {
 				next = c.NextTimeout()
 			}
 		}
+		if len(l.underWay) > 0 && l.underWay[0].at.Before(next) {
+			next = l.underWay[0].at
+		}
 		if next.After(until) {
 			l.now = until
 			return
 		}
 		l.now = later(next, l.now)
+		for len(l.underWay) > 0 && !l.underWay[0].at.After(l.now) {
+			d := l.underWay[0]
+			l.underWay = l.underWay[1:]
+			l.deliver(d.toServer, d.datagram)
+		}
 		for _, c := range []*Conn{l.client, l.server} {
 			if c != nil {
 				c.Advance(l.now)

@@ -23,6 +23,10 @@ type Options struct {
 	Pong      []byte
 	SizedPong bool
 
+	// OrderedOnly takes Reliable and ReliableSequenced out of Modes, for peers such as go-raknet that deliver messages of
+	// those modes again when they are sent again. What the peer sends in them is received as ever.
+	OrderedOnly bool
+
 	// MaxMTU and MinMTU bound the MTU of a connection: the length of a datagram plus 28. At most 1492 and at least 400;
 	// default 1492 and 400.
 	MaxMTU, MinMTU int

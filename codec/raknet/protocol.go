@@ -42,8 +42,11 @@ func New(o Options) *Protocol {
 // Name is the name given in Options.
 func (p *Protocol) Name() string { return p.o.Name }
 
-// Modes are all but Notify.
+// Modes are all but Notify, or fewer with Options.OrderedOnly.
 func (p *Protocol) Modes() codec.Modes {
+	if p.o.OrderedOnly {
+		return codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.ReliableOrdered)
+	}
 	return codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
 		codec.ReliableSequenced)
 }

@@ -136,6 +136,13 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
+func TestOrderedOnly(t *testing.T) {
+	modes := New(Options{OrderedOnly: true}).Modes()
+	if want := codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.ReliableOrdered); modes != want {
+		t.Errorf("modes %b, want %b", modes, want)
+	}
+}
+
 func TestDialDerivesGUIDs(t *testing.T) {
 	p := New(Options{Seed: [32]byte{1}})
 	guids := make(map[uint64]bool)

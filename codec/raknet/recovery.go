@@ -24,7 +24,6 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 	})
 	if oldest >= 0 {
 		s.rtt.sample(now - oldest)
-		s.sampledAt = now
 	}
 	return err
 }

@@ -21,23 +21,23 @@ const (
 // sender is the sending half of a connection: it numbers messages, splits and packs them into datagrams, and sends the
 // reliable ones again until they are acknowledged (docs/protocols/raknet.md#recovery-and-congestion).
 type sender struct {
-	mtu        int
-	control    queue // RakNet's own messages, ahead of
-	messages   queue // the game's
-	flight     flight
-	congestion congestion
-	rtt        rtt
-	channels   []sendChannel
-	splitID    uint16
-	openSplits int
-	bytes      int // of the game's messages that have not settled
-	count      int // of those
-	idle       []*outgoing
-	memory     *buffers
+	mtu         int
+	orderedOnly bool  // as in Options
+	control     queue // RakNet's own messages, ahead of
+	messages    queue // the game's
+	flight      flight
+	congestion  congestion
+	rtt         rtt
+	channels    []sendChannel
+	splitID     uint16
+	openSplits  int
+	bytes       int // of the game's messages that have not settled
+	count       int // of those
+	idle        []*outgoing
+	memory      *buffers
 
 	resent, lost uint64        // as in codec.Stats
 	reliableAt   time.Duration // when something reliable was last sent
-	sampledAt    time.Duration // when the round trip was last measured
 }
 
 // sendChannel is the sending side of an ordering channel.
@@ -90,7 +90,11 @@ func (s *sender) enqueueControl(now time.Duration, mode codec.Mode, payload []by
 // transmit appends one datagram of what is due to b, if there is something and the path has room for it. Messages of the
 // game stay behind unless they are open to go.
 func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool) {
-	if !s.congestion.allows() || !s.hasWork(open) || !s.flight.room() {
+	if !s.hasWork(open) {
+		s.congestion.limiting = false
+		return b, false
+	}
+	if !s.congestion.allows() || !s.flight.room() {
 		return b, false
 	}
 	p := packer{s: s, now: now, start: len(b), datagram: s.flight.open(now)}
@@ -126,7 +130,7 @@ func (s *sender) settled() bool {
 // start numbers a message whose first part is about to be sent.
 func (s *sender) start(m *outgoing) {
 	if m.parts = uint32((len(m.payload) + s.partSize() - 1) / s.partSize()); m.parts > 1 {
-		m.mode = splitMode(m.mode)
+		m.mode = s.splitMode(m.mode)
 		m.splitID = s.splitID
 		s.splitID++
 		s.openSplits++
@@ -148,11 +152,13 @@ func (s *sender) start(m *outgoing) {
 
 // splitMode is the mode in which the parts of a split message travel: a message of many parts would hardly ever arrive
 // unreliably.
-func splitMode(m codec.Mode) codec.Mode {
-	switch m {
-	case codec.Unreliable:
+func (s *sender) splitMode(m codec.Mode) codec.Mode {
+	switch {
+	case s.orderedOnly:
+		return codec.ReliableOrdered
+	case m == codec.Unreliable:
 		return codec.Reliable
-	case codec.UnreliableSequenced:
+	case m == codec.UnreliableSequenced:
 		return codec.ReliableSequenced
 	}
 	return m

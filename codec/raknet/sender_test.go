@@ -109,6 +109,17 @@ func TestSenderSplits(t *testing.T) {
 	}
 }
 
+func TestSenderSplitsForPeersThatRepeat(t *testing.T) {
+	s := newSender(0)
+	s.orderedOnly = true
+	s.enqueueOne(0, codec.Unreliable, 600, 0)
+	for _, list := range s.transmitAll(t, 0) {
+		if list[0].mode != codec.ReliableOrdered {
+			t.Errorf("part %d is %v, want reliable-ordered", list[0].splitIndex, list[0].mode)
+		}
+	}
+}
+
 func TestSenderBoundsOpenSplits(t *testing.T) {
 	s := newSender(0)
 	s.congestion.window = 1 << 20

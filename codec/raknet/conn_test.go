@@ -1,0 +1,127 @@
+package raknet
+
+import (
+	"errors"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"tidegate/codec"
+)
+
+func TestSendRefuses(t *testing.T) {
+	l := newConnected(t, Options{MaxMessage: 1000, MaxQueued: 1500})
+	for _, test := range []struct {
+		what string
+		m    codec.Message
+		want error
+	}{
+		{"a mode it lacks", codec.Message{Payload: gamePayload(5), Mode: codec.Notify}, codec.ErrMode},
+		{"an empty message", codec.Message{}, codec.ErrMode},
+		{"a message that RakNet would swallow", codec.Message{Payload: []byte{idFirstUser - 1, 1}}, codec.ErrMode},
+		{"a channel there is not", codec.Message{Payload: gamePayload(5), Mode: codec.ReliableOrdered, Channel: 32}, codec.ErrMode},
+		{"a message too large", codec.Message{Payload: gamePayload(1001)}, codec.ErrTooLarge},
+		{"the largest message", codec.Message{Payload: gamePayload(1000)}, nil},
+		{"more than the queue holds", codec.Message{Payload: gamePayload(1000)}, codec.ErrFull},
+		{"what the queue just holds", codec.Message{Payload: gamePayload(500 - 2*queueOverhead)}, nil},
+		{"a byte more", codec.Message{Payload: gamePayload(1)}, codec.ErrFull},
+	} {
+		if err := l.client.Send(l.now, test.m); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v, want %v", test.what, err, test.want)
+		}
+	}
+	if err := l.client.Announce(l.now, codec.Joined, 1); !errors.Is(err, codec.ErrMode) {
+		t.Errorf("Announce: %v, want ErrMode", err)
+	}
+}
+
+func TestReceiveRefuses(t *testing.T) {
+	l := newConnected(t, Options{})
+	for _, datagram := range [][]byte{nil, {0x84}, {0x84, 0}, {0x84, 0, 0}, {0x15, 0, 0, 0}, {0xc0, 0xff, 0xff}, {0xa0, 0, 1, 0}} {
+		if err := l.server.Receive(l.now, datagram); !errors.Is(err, codec.ErrMalformed) {
+			t.Errorf("% x: %v, want ErrMalformed", datagram, err)
+		}
+	}
+	dialling := newLink(t, Options{})
+	if err := dialling.client.Receive(l.now, []byte{0x84, 0, 0, 0, 0x40, 0, 8, 0, 0, 0, 0x15}); !errors.Is(err, codec.ErrUnexpected) {
+		t.Errorf("a datagram before the handshake: %v, want ErrUnexpected", err)
+	}
+}
+
+// TestGiantSplitEndsTheConnection announces a message that could never be taken.
+func TestGiantSplitEndsTheConnection(t *testing.T) {
+	l := newConnected(t, Options{})
+	c := capsule{mode: codec.Reliable, reliable: l.client.sender.flight.reliable, split: true, splitCount: 1 << 31, payload: gamePayload(8)}
+	_ = l.server.Receive(l.now, c.append(appendDataHeader(nil, l.client.sender.flight.next, false, false)))
+	l.poll()
+	if got := ending(t, l.toServer); got != codec.Violation {
+		t.Errorf("ended as %v, want violation", got)
+	}
+}
+
+// TestLargeMessageOverALossyPath takes megabytes through a path that loses a tenth of all datagrams.
+func TestLargeMessageOverALossyPath(t *testing.T) {
+	l := newConnected(t, Options{})
+	rng := rand.New(rand.NewPCG(1, 2))
+	l.drop = func(bool, []byte) bool { return rng.IntN(10) == 0 }
+	for range 3 {
+		l.send(l.server, codec.ReliableOrdered, 1<<20, 0)
+	}
+	for range 1000 {
+		l.wait(20 * ms)
+	}
+	for _, e := range l.toClient {
+		if e.Kind != codec.Received || string(e.Payload) != string(gamePayload(1<<20)) {
+			t.Errorf("client saw %v with %d bytes", e.Kind, len(e.Payload))
+		}
+	}
+	if len(l.toClient) != 3 {
+		t.Errorf("%d messages arrived, want 3", len(l.toClient))
+	}
+}
+
+// TestSlowStartCarriesAMegabyte needs no more round trips than doubling takes.
+func TestSlowStartCarriesAMegabyte(t *testing.T) {
+	l := newConnected(t, Options{})
+	l.delay = 25 * ms
+	start := l.now
+	l.send(l.server, codec.ReliableOrdered, 1<<20, 0)
+	for len(l.toClient) == 0 {
+		l.wait(ms)
+	}
+	// 733 parts in windows of 32, 64, 128, 256 and 512, and half a round trip for the last.
+	if took := l.now.Sub(start); took > 5*50*ms {
+		t.Errorf("1 MiB took %v over a round trip of 50 ms", took)
+	}
+}
+
+// TestIdleConnectionIsSmall measures what a connection keeps once its game has fallen silent.
+func TestIdleConnectionIsSmall(t *testing.T) {
+	const links, most = 100, 1536
+	idle := make([][2]*Conn, links)
+	p := New(Options{})
+	before := heapInUse()
+	for i := range idle {
+		l := connect(t, newLinkOf(t, p))
+		for range 20 {
+			l.send(l.client, codec.ReliableOrdered, 1000, 0)
+			l.send(l.server, codec.ReliableOrdered, 10_000, 0)
+		}
+		l.wait(12e9)
+		idle[i] = [2]*Conn{l.client, l.server}
+	}
+	each := (heapInUse() - before) / (2 * links)
+	if each > most {
+		t.Errorf("an idle connection takes %d bytes, want at most %d", each, most)
+	}
+	t.Logf("an idle connection takes %d bytes", each)
+	runtime.KeepAlive(idle)
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}

@@ -1,0 +1,74 @@
+package raknet
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+func TestIdleConnectionLives(t *testing.T) {
+	l := newConnected(t, Options{})
+	before := l.carried
+	l.wait(time.Minute)
+	if len(l.toClient)+len(l.toServer) > 0 {
+		t.Errorf("client saw %v, server %v", kinds(l.toClient), kinds(l.toServer))
+	}
+	// Each side pings every 5 s; a ping, its pong, and an acknowledgement of both.
+	if got := l.carried - before; got < 24 || got > 2*12*4 {
+		t.Errorf("%d datagrams in a minute of silence", got)
+	}
+	if l.client.sender.rtt.smoothed == 0 || l.server.sender.rtt.smoothed == 0 {
+		t.Error("no round trip measured")
+	}
+}
+
+func TestSilentPeerIsGivenUp(t *testing.T) {
+	l := newConnected(t, Options{Timeout: 4 * time.Second})
+	l.wait(10 * time.Second)
+	heard := l.server.start.Add(l.server.keepalive.heardAt)
+	l.drop = func(toServer bool, _ []byte) bool { return toServer }
+	for !has(l.toServer, codec.Disconnected) {
+		l.wait(ms)
+	}
+	if got := l.now.Sub(heard); got < 4*time.Second || got > 4*time.Second+ms {
+		t.Errorf("given up %v after it was heard, want 4 s", got)
+	}
+	if got := ending(t, l.toServer); got != codec.TimedOut {
+		t.Errorf("ended as %v, want timed-out", got)
+	}
+}
+
+// TestRoundTripIsMeasured lets only the client talk, unreliably: the server measures by pings of its own, and so without
+// the time that the client's acknowledgements wait.
+func TestRoundTripIsMeasured(t *testing.T) {
+	l := newConnected(t, Options{AckDelay: 100 * ms})
+	l.delay = 20 * ms
+	for range 300 {
+		l.send(l.client, codec.Unreliable, 20, 0)
+		l.wait(100 * ms)
+	}
+	if got := l.server.Stats().RTT; got < 38*ms || got > 42*ms {
+		t.Errorf("round trip of %v, want nearly 40 ms", got)
+	}
+	if got := l.server.sender.rtt.timeout(); got < 100*ms {
+		t.Errorf("timeout of %v, want more than the 100 ms that an acknowledgement may wait", got)
+	}
+}
+
+func TestPingFloodIsAnsweredOnce(t *testing.T) {
+	l := newConnected(t, Options{})
+	ping := connectedPing{time: 1}
+	for n := range Seq24(100) {
+		c := capsule{mode: codec.Unreliable, payload: ping.append(nil)}
+		_ = l.server.Receive(l.now, c.append(appendDataHeader(nil, l.server.receiver.datagrams.next.Add(int(n&1)), false, false)))
+	}
+	for sent := 0; ; sent++ {
+		if _, ok := l.server.Transmit(l.now, nil); !ok {
+			if sent > 4 {
+				t.Errorf("100 pings are answered by %d datagrams", sent)
+			}
+			return
+		}
+	}
+}

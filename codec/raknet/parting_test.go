@@ -1,0 +1,105 @@
+package raknet
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+// TestCloseSendsWhatWasQueued loses every third datagram on the way, and still all arrives before the end.
+func TestCloseSendsWhatWasQueued(t *testing.T) {
+	l := newConnected(t, Options{})
+	for i := range 40 {
+		l.send(l.client, modes[i%5], 100, codec.Receipt(1+i))
+	}
+	l.client.Close(l.now, codec.Goodbye{Reason: codec.ServerStopped})
+	if err := l.client.Send(l.now, codec.Message{Payload: gamePayload(1)}); err != codec.ErrClosed {
+		t.Errorf("Send after Close: %v", err)
+	}
+	sent := 0
+	l.drop = func(bool, []byte) bool {
+		sent++
+		return sent%3 == 0
+	}
+	l.wait(3 * time.Second)
+	if got := ending(t, l.toClient); got != codec.ServerStopped {
+		t.Errorf("client ended as %v, want server-stopped", got)
+	}
+	if got := ending(t, l.toServer); got != codec.Closed {
+		t.Errorf("server ended as %v, want closed", got)
+	}
+	if got := count(l.toServer, codec.Received); got < 24 {
+		t.Errorf("%d messages arrived, want at least the 24 reliable ones", got)
+	}
+	if got := count(l.toClient, codec.Delivered) + count(l.toClient, codec.Lost); got != 40 {
+		t.Errorf("%d receipts answered, want 40", got)
+	}
+}
+
+// TestCloseEndsWithoutThePeer closes towards a peer that is gone.
+func TestCloseEndsWithoutThePeer(t *testing.T) {
+	l := newConnected(t, Options{CloseTimeout: time.Second})
+	l.drop = func(bool, []byte) bool { return true }
+	l.send(l.client, codec.Reliable, 5000, 1)
+	l.client.Close(l.now, codec.Goodbye{})
+	l.wait(time.Second - 1)
+	if len(l.toClient) > 0 {
+		t.Fatalf("client saw %v within its second", kinds(l.toClient))
+	}
+	l.wait(1)
+	if got, want := kinds(l.toClient), []codec.EventKind{codec.Lost, codec.Disconnected}; !slices.Equal(got, want) {
+		t.Errorf("client saw %v, want %v", got, want)
+	}
+	if !l.client.NextTimeout().IsZero() {
+		t.Error("wants to be woken after the end")
+	}
+}
+
+func TestCloseBeforeAdmitRefuses(t *testing.T) {
+	for _, test := range []struct{ said, heard codec.Reason }{
+		{codec.InvalidPassword, codec.InvalidPassword}, {codec.ServerFull, codec.ServerFull},
+		{codec.Banned, codec.Banned}, {codec.AlreadyConnected, codec.AlreadyConnected},
+		{codec.TooSoon, codec.TooSoon}, {codec.Incompatible, codec.Incompatible},
+		{codec.Rejected, codec.Rejected}, {codec.ServerStopped, codec.Rejected}, {codec.ReasonNone, codec.Rejected},
+	} {
+		l := newLink(t, Options{})
+		l.exchange()
+		l.send(l.client, codec.Reliable, 20, 5)
+		l.server.Close(l.now, codec.Goodbye{Reason: test.said})
+		l.exchange()
+		if got := ending(t, l.toClient); got != test.heard {
+			t.Errorf("%v heard as %v, want %v", test.said, got, test.heard)
+		}
+		if got := kinds(l.toClient); !slices.Equal(got, []codec.EventKind{codec.Lost, codec.Disconnected}) {
+			t.Errorf("%v: client saw %v, want lost, disconnected", test.said, got)
+		}
+		l.wait(0)
+		ending(t, l.toServer)
+	}
+}
+
+func TestCloseWhileDialling(t *testing.T) {
+	l := newLink(t, Options{})
+	l.send(l.client, codec.Reliable, 20, 5)
+	l.client.Close(l.now, codec.Goodbye{Reason: codec.Closed})
+	l.poll()
+	if got := ending(t, l.toClient); got != codec.Closed {
+		t.Errorf("ended as %v, want closed", got)
+	}
+	if _, ok := l.client.Transmit(l.now, nil); ok {
+		t.Error("still dials")
+	}
+}
+
+// TestClientReturnsWhileWePart lets the peer dial anew before it acknowledged our goodbye.
+func TestClientReturnsWhileWePart(t *testing.T) {
+	l := newConnected(t, Options{})
+	l.server.Close(l.now, codec.Goodbye{Reason: codec.Kicked})
+	_ = l.server.Receive(l.now, request2Of(l.p, l.now, 77))
+	l.poll()
+	if got := ending(t, l.toServer); got != codec.Kicked {
+		t.Errorf("ended as %v, want kicked", got)
+	}
+}
