@@ -185,7 +185,7 @@ func (e *endpoint) want(ctx context.Context, kind codec.EventKind) codec.Event {
 				e.t.Fatalf("disconnected for %v while waiting for %v", event.Reason, kind)
 			}
 		case <-ctx.Done():
-			e.t.Fatalf("no %v: %v", kind, ctx.Err())
+			e.t.Fatalf("no %v: %v", kind, context.Cause(ctx))
 		}
 	}
 }
