@@ -45,10 +45,13 @@ func (e *echoPair) round(t testing.TB, n int, payload []byte) {
 
 func TestNoAllocations(t *testing.T) {
 	payload := make([]byte, 200)
-	for _, addr := range []string{"127.0.0.1:0", "[::1]:0"} {
+	for _, c := range []struct {
+		addr  string
+		delay time.Duration
+	}{{"127.0.0.1:0", 0}, {"[::1]:0", 0}, {"127.0.0.1:0", time.Microsecond}} {
 		eachBackend(t, func(t *testing.T, o netio.Options) {
-			o.MaxBatchDelay = time.Microsecond
-			e := newEchoPair(t, o, netip.MustParseAddrPort(addr))
+			o.MaxBatchDelay = c.delay
+			e := newEchoPair(t, o, netip.MustParseAddrPort(c.addr))
 			e.round(t, 20, payload)
 			step := func() {
 				e.round(t, 20, payload)
@@ -57,7 +60,7 @@ func TestNoAllocations(t *testing.T) {
 				_ = e.Wait(time.Time{})
 			}
 			if got := testing.AllocsPerRun(100, step); got != 0 {
-				t.Errorf("%s: %v allocations a round of 20 echoes, want none", addr, got)
+				t.Errorf("%+v: %v allocations a round of 20 echoes, want none", c, got)
 			}
 		})
 	}

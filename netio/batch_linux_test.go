@@ -16,7 +16,7 @@ type counter struct{ datagrams, failures int }
 func (c *counter) Datagram(Socket, netip.AddrPort, []byte) { c.datagrams++ }
 func (c *counter) Failed(Socket, error)                    { c.failures++ }
 
-func newEpoll(t testing.TB) *epollPoller {
+func newEpollPoller(t testing.TB) *epollPoller {
 	t.Helper()
 	p, err := New(Options{})
 	if err != nil {
@@ -54,7 +54,7 @@ func turn(t testing.TB, p Poller, h Handler) {
 
 // However mixed, the datagrams of a socket go in full batches, and come in full batches.
 func TestBatches(t *testing.T) {
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	server := listen(t, p, SocketOptions{})
 	clients := []Socket{dial(t, p, server.Addr()), dial(t, p, server.Addr())}
 	for range outSlots / 2 {
@@ -77,7 +77,7 @@ func TestBatches(t *testing.T) {
 // A turn takes no more of a socket than its rounds; the next Wait returns at once for the rest.
 func TestRoundsAreBounded(t *testing.T) {
 	const sent = listenRounds*listenBatch + 10
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	server := listen(t, p, SocketOptions{})
 	client := dial(t, p, server.Addr())
 	for range sent {
@@ -104,7 +104,7 @@ func TestRoundsAreBounded(t *testing.T) {
 
 // A queue longer than one system call takes goes in several.
 func TestFlushOfALongQueue(t *testing.T) {
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	client := dial(t, p, listen(t, p, SocketOptions{}).Addr())
 	for range sendBatch + 1 {
 		p.Send(client, netip.AddrPort{}, []byte("x"))
@@ -136,7 +136,7 @@ func pair(t *testing.T, p *epollPoller) (s *epollSocket, peer int) {
 
 // When the kernel takes no more, the rest of the queue is dropped and counted, and what comes later is sent again.
 func TestWouldBlock(t *testing.T) {
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	s, peer := pair(t, p)
 	for range outSlots {
 		p.Send(s, netip.AddrPort{}, []byte("x"))
@@ -157,7 +157,7 @@ func TestWouldBlock(t *testing.T) {
 
 // A datagram that met an error does not hold up those behind it in the batch.
 func TestErrorAmidABatch(t *testing.T) {
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	server, taker := listen(t, p, SocketOptions{}), listen(t, p, SocketOptions{})
 	p.Send(server, taker.Addr(), []byte("1"))
 	p.Send(server, netip.MustParseAddrPort("127.0.0.1:0"), []byte("2")) // EINVAL
@@ -170,7 +170,7 @@ func TestErrorAmidABatch(t *testing.T) {
 
 // Without the option no datagram forbids routers to fragment it; with it all do, of both families.
 func TestDontFragment(t *testing.T) {
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	for _, network := range []string{"127.0.0.1:0", "[::1]:0"} {
 		for _, dontFragment := range []bool{false, true} {
 			s, err := p.Listen(netip.MustParseAddrPort(network), SocketOptions{DontFragment: dontFragment})
@@ -192,7 +192,7 @@ func TestDontFragment(t *testing.T) {
 // What the kernel dropped for want of room is counted, so that nothing is lost unseen.
 func TestKernelDrops(t *testing.T) {
 	const sent = 500
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	server := listen(t, p, SocketOptions{ReceiveBuffer: 1}) // the kernel makes it its least
 	client := dial(t, p, server.Addr())
 	var c counter
@@ -213,9 +213,9 @@ func TestKernelDrops(t *testing.T) {
 }
 
 func TestReusePort(t *testing.T) {
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	first := listen(t, p, SocketOptions{ReusePort: true})
-	if _, err := newEpoll(t).Listen(first.Addr(), SocketOptions{ReusePort: true}); err != nil {
+	if _, err := newEpollPoller(t).Listen(first.Addr(), SocketOptions{ReusePort: true}); err != nil {
 		t.Errorf("a second loop on %s: %v", first.Addr(), err)
 	}
 	portable := newPortable(Options{})
@@ -226,7 +226,7 @@ func TestReusePort(t *testing.T) {
 
 // An event of a socket that is no more is passed over.
 func TestStaleEvent(t *testing.T) {
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	s, peer := pair(t, p)
 	if _, err := unix.Write(peer, []byte("x")); err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestStaleEvent(t *testing.T) {
 // Thousands of sessions have a socket each.
 func TestThousandsOfSockets(t *testing.T) {
 	const clients = 4000
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	server := listen(t, p, SocketOptions{})
 	var all []Socket
 	for range clients {

@@ -1,12 +1,8 @@
 package netio
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
-	"os"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,18 +12,9 @@ import (
 const readyBatch = 256
 
 // epollPoller is the Poller over epoll, recvmmsg and sendmmsg.
-//
-// Its epoll descriptor is itself waited on by Go's own poller, as an os.File: an epoll descriptor is readable when one of
-// its sockets is. So a waiting loop parks its goroutine and blocks no thread, and file's read deadline serves both as the
-// timer and as the wake.
 type epollPoller struct {
-	epfd     int
-	file     *os.File // of epfd
-	raw      syscall.RawConn
-	poll     func(epfd uintptr) bool // p.look, made once
-	armed    time.Time               // the read deadline that file has,
-	stale    bool                    // unless it has passed or was moved by Wake
-	woken    atomic.Bool
+	waiter   *waiter
+	look     func(fd uintptr) bool // p.poll, made once
 	events   [readyBatch]unix.EpollEvent
 	sockets  []*epollSocket // by descriptor
 	ready    []*epollSocket // to be read by Receive
@@ -42,30 +29,20 @@ type epollPoller struct {
 
 // newNative opens the best backend of the platform.
 func newNative(o Options) (Poller, error) {
-	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	w, err := newWaiter(o.MaxBatchDelay > 0)
 	if err != nil {
-		return nil, os.NewSyscallError("epoll_create1", err)
-	}
-	if err := unix.SetNonblock(epfd, true); err != nil { // as os.NewFile wants it to have deadlines
-		return nil, closeAfter(epfd, os.NewSyscallError("fcntl", err))
-	}
-	file := os.NewFile(uintptr(epfd), "epoll")
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
+		return nil, err
 	}
 	slab := make([]byte, listenBatch*MaxDatagram)
 	p := &epollPoller{
-		epfd:     epfd,
-		file:     file,
-		raw:      raw,
+		waiter:   w,
 		ready:    make([]*epollSocket, 0, readyBatch),
 		listenIn: newInbox(listenBatch, slab, true),
 		dialIn:   newInbox(dialBatch, slab, false),
 		out:      newOutbox(),
 		delay:    batchDelay{max: o.MaxBatchDelay},
 	}
-	p.poll = p.look
+	p.look = func(uintptr) bool { return p.poll() }
 	return p, nil
 }
 
@@ -112,11 +89,10 @@ func (p *epollPoller) open(addr netip.AddrPort, o SocketOptions,
 	return s, nil
 }
 
-// watch adds a socket to the epoll set, level-triggered: what a turn leaves unread makes the next one.
+// watch has Wait look for the socket's input.
 func (p *epollPoller) watch(s *epollSocket) error {
-	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(s.fd)}
-	if err := unix.EpollCtl(p.epfd, unix.EPOLL_CTL_ADD, s.fd, &event); err != nil {
-		return os.NewSyscallError("epoll_ctl", err)
+	if err := p.waiter.add(s.fd); err != nil {
+		return err
 	}
 	if missing := s.fd + 1 - len(p.sockets); missing > 0 {
 		p.sockets = append(p.sockets, make([]*epollSocket, missing)...)
@@ -125,16 +101,41 @@ func (p *epollPoller) watch(s *epollSocket) error {
 	return nil
 }
 
-func (s *epollSocket) Close() {
-	if s.closed {
-		return
+func (p *epollPoller) Wait(deadline time.Time) error {
+	if p.closed {
+		return ErrClosed
 	}
-	s.poller.out.flushSocket(s)
-	s.poller.sockets[s.fd] = nil
-	s.closed = true
-	// Closing leaves the epoll set too. There is nothing to do about an error: the descriptor is gone either way.
-	_ = unix.Close(s.fd)
+	if d := p.delay.next(deadline); d > 0 {
+		if err := p.waiter.sleep(d); err != nil {
+			return err
+		}
+	}
+	p.ready = p.ready[:0] // what was not received is still ready
+	var err error
+	// Looking first means that a busy loop neither parks nor touches the timer.
+	if !p.poll() && len(p.failures) == 0 {
+		err = p.waiter.park(deadline, p.look)
+	}
+	p.waiter.forget()
+	return err
 }
+
+// poll adds the sockets that have input to ready, and reports whether there are any.
+func (p *epollPoller) poll() bool {
+	n, errno := epollPoll(p.waiter.epfd, p.events[:])
+	if errno != 0 {
+		return false
+	}
+	for i := range p.events[:n] {
+		// A closed socket can still be reported while a child process about to exec holds a copy of it.
+		if s := p.sockets[p.events[i].Fd]; s != nil {
+			p.ready = append(p.ready, s)
+		}
+	}
+	return len(p.ready) > 0
+}
+
+func (p *epollPoller) Wake() { p.waiter.wake() }
 
 func (p *epollPoller) Buffer() []byte { return p.out.buffer() }
 
@@ -165,8 +166,5 @@ func (p *epollPoller) Close() error {
 			s.Close()
 		}
 	}
-	return p.file.Close()
+	return p.waiter.close()
 }
-
-// closeAfter closes a descriptor that err has made useless, and returns err.
-func closeAfter(fd int, err error) error { return errors.Join(err, unix.Close(fd)) }

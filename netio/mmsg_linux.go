@@ -31,8 +31,8 @@ func mmsg(call uintptr, fd int, batch []mmsghdr) (int, syscall.Errno) {
 }
 
 // epollPoll returns how many events of the epoll descriptor are ready, without waiting. Raw, as above.
-func epollPoll(epfd uintptr, events []unix.EpollEvent) (int, syscall.Errno) {
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, epfd, uintptr(unsafe.Pointer(&events[0])),
+func epollPoll(epfd int, events []unix.EpollEvent) (int, syscall.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])),
 		uintptr(len(events)), 0, 0, 0)
 	return int(n), errno
 }

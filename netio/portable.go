@@ -104,7 +104,7 @@ func (p *portable) Wait(deadline time.Time) error {
 	if p.closed {
 		return ErrClosed
 	}
-	p.delay.pause(deadline)
+	time.Sleep(p.delay.next(deadline))
 	if p.first != nil || len(p.failures) > 0 {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -16,6 +17,17 @@ type epollSocket struct {
 	family int
 	queue  chain  // what is to be sent
 	drops  uint32 // the kernel's own count of its drops, as last told
+}
+
+func (s *epollSocket) Close() {
+	if s.closed {
+		return
+	}
+	s.poller.out.flushSocket(s)
+	s.poller.sockets[s.fd] = nil
+	s.closed = true
+	// Closing leaves the epoll set too. There is nothing to do about an error: the descriptor is gone either way.
+	_ = unix.Close(s.fd)
 }
 
 // openSocket makes a non-blocking UDP socket of the family, with its options set.
@@ -109,3 +121,6 @@ func boundTo(fd int) (netip.AddrPort, error) {
 	}
 	return netip.AddrPort{}, os.NewSyscallError("getsockname", err)
 }
+
+// closeAfter closes a descriptor that err has made useless, and returns err.
+func closeAfter(fd int, err error) error { return errors.Join(err, unix.Close(fd)) }

@@ -9,7 +9,7 @@ import (
 
 // A socket that could not be opened leaves no descriptor behind: the next gets the one it had.
 func TestFailedOpenLeaksNothing(t *testing.T) {
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	taken := listen(t, p, SocketOptions{})
 	first := listen(t, p, SocketOptions{}).(*epollSocket)
 	first.Close()
@@ -29,9 +29,29 @@ func TestFailedOpenLeaksNothing(t *testing.T) {
 	}
 }
 
+// Closing a Poller leaves no descriptor behind: the next has the same ones.
+func TestCloseLeaksNothing(t *testing.T) {
+	var first int
+	for i := range 2 {
+		p, err := New(Options{MaxBatchDelay: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fd := listen(t, p, SocketOptions{}).(*epollSocket).fd
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = fd
+		} else if fd != first {
+			t.Errorf("the second Poller's socket has descriptor %d, the first's had %d", fd, first)
+		}
+	}
+}
+
 // Sizes that are asked for are those of the kernel, which doubles them; the defaults need not be within its limits.
 func TestBufferSizes(t *testing.T) {
-	p := newEpoll(t)
+	p := newEpollPoller(t)
 	asked := listen(t, p, SocketOptions{ReceiveBuffer: 1 << 16, SendBuffer: 1 << 15})
 	if got, want := bufferSizes(t, asked), [2]int{1 << 17, 1 << 16}; got != want {
 		t.Errorf("buffers %v, want %v", got, want)

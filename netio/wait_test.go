@@ -47,21 +47,24 @@ func TestWaitWithoutDeadline(t *testing.T) {
 		socket := client.dial(server.Addr())
 		l.turn(time.Now().Add(time.Millisecond))
 
-		turns := make(chan int)
+		over := make(chan error)
 		go func() {
-			n := 0
-			for ; len(l.received) == 0 && n < 100; n++ {
-				l.turn(time.Time{})
+			var err error
+			for n := 0; len(l.received) == 0 && n < 100 && err == nil; n++ {
+				err = l.Wait(time.Time{})
+				l.Receive(l)
 			}
-			turns <- n
+			over <- err
 		}()
 		select {
-		case <-turns:
-			t.Error("Wait without a deadline returned again and again")
+		case err := <-over:
+			t.Errorf("Wait without a deadline returned again and again, or %v", err)
 		case <-time.After(5 * time.Millisecond):
 			client.send(socket, netip.AddrPort{}, "wake up")
 			client.Flush()
-			<-turns
+			if err := <-over; err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
@@ -198,6 +201,39 @@ func TestAfterClose(t *testing.T) {
 		}
 		if _, err := p.Dial(loopback, netio.SocketOptions{}); !errors.Is(err, netio.ErrClosed) {
 			t.Errorf("Dial = %v, want ErrClosed", err)
+		}
+	})
+}
+
+// Input that comes while the loop waits ends the wait, also when a batch delay came before.
+func TestInputFromAnotherLoop(t *testing.T) {
+	const rounds = 100
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		for _, o.MaxBatchDelay = range []time.Duration{0, time.Microsecond} {
+			l, other := newLoop(t, o), newLoop(t, netio.Options{})
+			server := other.listen(loopback)
+			echoed := make(chan error)
+			go func() {
+				other.onDatagram = func(s netio.Socket, from netip.AddrPort, datagram []byte) {
+					other.Send(s, from, datagram)
+				}
+				var err error
+				for len(other.received) < rounds && err == nil {
+					err = other.Wait(time.Now().Add(patience))
+					other.Receive(other)
+					other.Flush()
+				}
+				echoed <- err
+			}()
+			client := l.dial(server.Addr())
+			for i := range rounds {
+				l.send(client, netip.AddrPort{}, "x")
+				l.Flush()
+				l.untilReceived(i + 1)
+			}
+			if err := <-echoed; err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }
