@@ -42,7 +42,7 @@ func traits() map[string]config.Traits {
 		all[p.name] = config.Traits{
 			Ordered:   modes.Has(codec.ReliableOrdered),
 			Sequenced: modes.Has(codec.UnreliableSequenced),
-			Reliable:  modes.Has(codec.Reliable),
+			Reliable:  modes.Has(codec.Reliable) || modes.Has(codec.ReliableOrdered),
 			IDs:       built.IDs() == codec.WordIDs,
 			Server:    true,
 			Client:    true,
@@ -73,6 +73,7 @@ func newRakNet(name string, c *config.RakNet, queue int, dial uint8) codec.Proto
 		NoCookies:   !c.Cookies,
 		Pong:        []byte(c.Pong),
 		SizedPong:   name == "bedrock",
+		OrderedOnly: name == "bedrock", // as Minecraft does; go-raknet needs it
 		MaxMTU:      int(c.MaxMTU),
 		MaxMessage:  int(c.MaxMessage),
 		MaxQueued:   queue,

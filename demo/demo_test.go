@@ -28,7 +28,7 @@ func settings(listen, server netip.AddrPort) (*proxy.Settings, error) {
 				Name: "arena",
 				Upstream: &proxy.Upstream{
 					Name:     "arena",
-					Protocol: inOrder{raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11})},
+					Protocol: raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, OrderedOnly: true}),
 					Servers:  []netip.AddrPort{server},
 				},
 				Ordered:  proxy.OrderedFast,
@@ -42,12 +42,6 @@ func settings(listen, server netip.AddrPort) (*proxy.Settings, error) {
 		DrainTimeout:     2 * time.Second,
 	}, nil
 }
-
-// inOrder is RakNet for peers on go-raknet: it delivers a reliable message again when it is resent, and knows by its
-// number only an ordered one.
-type inOrder struct{ codec.Protocol }
-
-func (p inOrder) Modes() codec.Modes { return codec.ModesOf(codec.Unreliable, codec.ReliableOrdered) }
 
 func TestRun(t *testing.T) {
 	for _, step := range []struct {

@@ -112,7 +112,7 @@ func echo(conn *gork.Conn) error {
 }
 
 func bedrock() codec.Protocol {
-	return raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, SizedPong: true, Pong: []byte("MCPE;Tidegate")})
+	return raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, OrderedOnly: true, SizedPong: true, Pong: []byte("MCPE;Tidegate")})
 }
 
 var backends = []struct {
