@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,6 +107,8 @@ type message struct {
 	payload string
 	pad     uint8
 }
+
+func (m message) String() string { return fmt.Sprintf("%v %d %x/%d", m.mode, m.id, m.payload, m.pad) }
 
 // read reads a datagram.
 func read(d []byte) reading {

@@ -132,12 +132,19 @@ func TestClientDisconnected(t *testing.T) {
 		{"0505", codec.ServerStopped}, // of 2.1.0
 	} {
 		p := newPair(t, Options{})
+		if err := p.client.Receive(p.now, unhex(t, "2900200000")); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.client.Send(p.now, codec.Message{Mode: codec.Unreliable}); err != nil {
+			t.Fatal(err)
+		}
 		if err := p.client.Receive(p.now, unhex(t, c.hex)); err != nil {
 			t.Errorf("%s: %v", c.hex, err)
 		}
-		if e := wantKinds(t, p.client, codec.Disconnected); e[0].Reason != c.want {
-			t.Errorf("%s: %v, want %v", c.hex, e[0].Reason, c.want)
+		if e := wantKinds(t, p.client, codec.Joined, codec.Disconnected); e[1].Reason != c.want {
+			t.Errorf("%s: %v, want %v", c.hex, e[1].Reason, c.want)
 		}
+		wantSent(t, p.client, p.now) // the server has gone
 	}
 	p := newPair(t, Options{})
 	if err := p.client.Receive(p.now, []byte{0x05}); !errors.Is(err, codec.ErrMalformed) {

@@ -71,7 +71,7 @@ func TestRTTByAcknowledgements(t *testing.T) {
 				from.Advance(p.now)
 				sent = append(sent, transmit(from, p.now)...)
 			}
-			p.now = p.now.Add(away)
+			p.now = p.now.Add(time.Duration(1+resends) * away)
 			for _, d := range sent {
 				_ = to.Receive(p.now, d)
 			}
@@ -84,6 +84,46 @@ func TestRTTByAcknowledgements(t *testing.T) {
 			t.Errorf("RTT %v, want %v: a message sent twice does not tell", got, away)
 		}
 	}
+}
+
+// So does Welcome, if it was sent once.
+func TestRTTByWelcome(t *testing.T) {
+	for resends, want := range []time.Duration{30 * time.Millisecond, 0} {
+		s := asks(t, Options{}, "02")
+		s.Admit(start, 1)
+		now := start
+		for range resends {
+			now = s.NextTimeout()
+			s.Advance(now)
+		}
+		if err := s.Receive(now.Add(30*time.Millisecond), unhex(t, "1100100000")); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Stats().RTT; got != want {
+			t.Errorf("%d resends: RTT %v, want %v", resends, got, want)
+		}
+	}
+}
+
+// One acknowledgement settles all that it tells of.
+func TestAckSettles(t *testing.T) {
+	p := newPair(t, Options{})
+	for r := range codec.Receipt(6) {
+		if err := p.client.Send(p.now, codec.Message{Mode: codec.Reliable, Receipt: r + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Messages 2 to 7: 7 is the newest, 5 and 4 are in the bits, 2 caused it.
+	a := ack{last: 7, bits: 0b110, forSeq: 2}
+	if err := p.client.Receive(p.now, a.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	for i, e := range wantKinds(t, p.client, codec.Delivered, codec.Delivered, codec.Delivered, codec.Delivered) {
+		if want := []codec.Receipt{1, 6, 4, 3}[i]; e.Receipt != want {
+			t.Errorf("receipt %d answered, want %d", e.Receipt, want)
+		}
+	}
+	wantSent(t, p.client, p.now, "37000000", "67000000") // the others need not go out any more
 }
 
 // poorLink sends reliable messages whose first transmissions are all lost, and notify messages of which each eighth

@@ -251,7 +251,7 @@ func (r *replay) handle(now time.Time, want ack) {
 func (r *replay) send(now time.Time, out reading) {
 	m := codec.Message{Payload: []byte(out.payload), Pad: out.pad, Mode: out.mode, ID: out.id, HasID: out.kind != kindNotify}
 	if err := r.conn.Send(now, m); err != nil {
-		r.t.Errorf("send of %+v: %v", out, err)
+		r.t.Errorf("send of %v: %v", out.message, err)
 	}
 }
 

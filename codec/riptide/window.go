@@ -101,9 +101,6 @@ func (w *window) skipTo(s seq) {
 		w.base++
 	}
 	w.base, w.stuck = s, time.Time{}
-	if w.last.before(s - 1) {
-		w.advance(s - 1)
-	}
 	w.closeHole()
 }
 

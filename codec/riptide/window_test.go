@@ -99,6 +99,7 @@ func TestWindowBeyond(t *testing.T) {
 		{"no longer beyond", patience - 1, windowSize + 1, fresh},
 		{"beyond again", patience, 2*windowSize + 8, beyond},
 		{"patience ends", 2 * patience, 2*windowSize + 8, fresh},
+		{"patience begins anew", 2 * patience, 4 * windowSize, beyond},
 		{"given up", 2 * patience, 3, duplicate},
 		{"not given up", 2 * patience, windowSize + 9, fresh},
 	} {
