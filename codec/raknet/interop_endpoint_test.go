@@ -30,27 +30,36 @@ type endpoint struct {
 	done   chan struct{}
 }
 
+// Where both sides listen, on ports of the system's choice.
+const (
+	loopback4 = "127.0.0.1:0"
+	loopback6 = "[::1]:0"
+)
+
 // eventBacklog is more events than any of the tests here brings about.
 const eventBacklog = 1 << 16
 
 // listen starts a server of ours that takes one client. It ends with the test.
-func listen(t *testing.T, o raknet.Options) *endpoint {
-	e := newEndpoint(t, raknet.New(o))
+func listen(t *testing.T, at string, o raknet.Options) *endpoint {
+	e := newEndpoint(t, at, raknet.New(o))
 	go e.run()
 	return e
 }
 
 // dial starts a client of ours. It ends with the test.
-func dial(t *testing.T, o raknet.Options, to string) *endpoint {
-	e := newEndpoint(t, raknet.New(o))
+func dial(t *testing.T, at string, o raknet.Options, to string) *endpoint {
+	e := newEndpoint(t, at, raknet.New(o))
 	e.peer = netip.MustParseAddrPort(to)
 	e.conn = e.protocol.Dial(time.Now(), e.peer, codec.Hello{})
 	go e.run()
 	return e
 }
 
-func newEndpoint(t *testing.T, p *raknet.Protocol) *endpoint {
-	socket, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+func newEndpoint(t *testing.T, at string, p *raknet.Protocol) *endpoint {
+	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(at)))
+	if err != nil && at == loopback6 {
+		t.Skipf("no IPv6 here: %v", err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

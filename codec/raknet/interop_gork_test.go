@@ -13,8 +13,8 @@ import (
 )
 
 // gorkServer is a go-raknet listener that hands out the one connection it accepts.
-func gorkServer(t *testing.T, conf gork.ListenConfig) (address string, accepted chan *gork.Conn) {
-	l, err := conf.Listen("127.0.0.1:0")
+func gorkServer(t *testing.T, at string, conf gork.ListenConfig) (address string, accepted chan *gork.Conn) {
+	l, err := conf.Listen(at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,9 +35,9 @@ type pair struct {
 	theirs *gork.Conn
 }
 
-func dialGork(ctx context.Context, t *testing.T, conf gork.ListenConfig) pair {
-	address, accepted := gorkServer(t, conf)
-	ours := dial(t, bedrock(), address)
+func dialGork(ctx context.Context, t *testing.T, at string, conf gork.ListenConfig) pair {
+	address, accepted := gorkServer(t, at, conf)
+	ours := dial(t, at, bedrock(), address)
 	ours.want(ctx, codec.Connected)
 	select {
 	case theirs := <-accepted:
@@ -51,8 +51,8 @@ func dialGork(ctx context.Context, t *testing.T, conf gork.ListenConfig) pair {
 // gorkDials keeps go-raknet's dials apart: they share a map without a lock.
 var gorkDials sync.Mutex
 
-func dialedByGork(ctx context.Context, t *testing.T, o raknet.Options) pair {
-	ours := listen(t, o)
+func dialedByGork(ctx context.Context, t *testing.T, at string, o raknet.Options) pair {
+	ours := listen(t, at, o)
 	gorkDials.Lock()
 	theirs, err := gork.DialContext(ctx, ours.addr())
 	gorkDials.Unlock()

@@ -39,13 +39,23 @@ func eachPair(t *testing.T, f func(ctx context.Context, t *testing.T, p pair)) {
 		name string
 		make func(ctx context.Context, t *testing.T) pair
 	}{
-		{"to its listener", func(ctx context.Context, t *testing.T) pair { return dialGork(ctx, t, gork.ListenConfig{}) }},
-		{"to its listener without cookies", func(ctx context.Context, t *testing.T) pair {
-			return dialGork(ctx, t, gork.ListenConfig{DisableCookies: true})
+		{"to its listener", func(ctx context.Context, t *testing.T) pair {
+			return dialGork(ctx, t, loopback4, gork.ListenConfig{})
 		}},
-		{"from its dialer", func(ctx context.Context, t *testing.T) pair { return dialedByGork(ctx, t, bedrock()) }},
+		{"to its listener without cookies", func(ctx context.Context, t *testing.T) pair {
+			return dialGork(ctx, t, loopback4, gork.ListenConfig{DisableCookies: true})
+		}},
+		{"to its listener over IPv6", func(ctx context.Context, t *testing.T) pair {
+			return dialGork(ctx, t, loopback6, gork.ListenConfig{})
+		}},
+		{"from its dialer", func(ctx context.Context, t *testing.T) pair {
+			return dialedByGork(ctx, t, loopback4, bedrock())
+		}},
 		{"from its dialer without cookies", func(ctx context.Context, t *testing.T) pair {
-			return dialedByGork(ctx, t, noCookies)
+			return dialedByGork(ctx, t, loopback4, noCookies)
+		}},
+		{"from its dialer over IPv6", func(ctx context.Context, t *testing.T) pair {
+			return dialedByGork(ctx, t, loopback6, bedrock())
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,18 +78,24 @@ func game(size int) []byte {
 func TestInteropEcho(t *testing.T) {
 	eachPair(t, func(ctx context.Context, t *testing.T, p pair) {
 		for _, size := range []int{1, 2, 100, 1400, 1432, 1433, 5000} {
-			want := game(size)
-			p.ours.send(want)
-			got := wantRead(ctx, t, p.theirs)
-			if !bytes.Equal(got, want) {
-				t.Fatalf("go-raknet got %d bytes, want %d", len(got), size)
-			}
-			if _, err := p.theirs.Write(got); err != nil {
-				t.Fatal(err)
-			}
-			p.ours.wantMessage(ctx, want)
+			echoOne(ctx, t, p, size)
 		}
 	})
+}
+
+// echoOne sends a message to go-raknet, which sends it back.
+func echoOne(ctx context.Context, t *testing.T, p pair, size int) {
+	t.Helper()
+	want := game(size)
+	p.ours.send(want)
+	got := wantRead(ctx, t, p.theirs)
+	if !bytes.Equal(got, want) {
+		t.Fatalf("go-raknet got %d bytes, want %d", len(got), size)
+	}
+	if _, err := p.theirs.Write(got); err != nil {
+		t.Fatal(err)
+	}
+	p.ours.wantMessage(ctx, want)
 }
 
 // TestInteropLarge moves messages of many parts: what go-raknet's listener takes at most (512 parts) leaves room for
@@ -91,26 +107,16 @@ func TestInteropLarge(t *testing.T) {
 		make func(ctx context.Context, t *testing.T) pair
 	}{
 		{"to its listener", 500_000, func(ctx context.Context, t *testing.T) pair {
-			return dialGork(ctx, t, gork.ListenConfig{})
+			return dialGork(ctx, t, loopback4, gork.ListenConfig{})
 		}},
 		{"from its dialer", 1_000_000, func(ctx context.Context, t *testing.T) pair {
-			return dialedByGork(ctx, t, bedrock())
+			return dialedByGork(ctx, t, loopback4, bedrock())
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel() // it mostly waits: go-raknet acknowledges every 100 ms
 			ctx := patience(t)
-			p := c.make(ctx, t)
-			want := game(c.size)
-			p.ours.send(want)
-			got := wantRead(ctx, t, p.theirs)
-			if !bytes.Equal(got, want) {
-				t.Fatalf("go-raknet got %d bytes, want %d", len(got), c.size)
-			}
-			if _, err := p.theirs.Write(got); err != nil {
-				t.Fatal(err)
-			}
-			p.ours.wantMessage(ctx, want)
+			echoOne(ctx, t, c.make(ctx, t), c.size)
 		})
 	}
 }
@@ -176,13 +182,13 @@ func TestInteropClosedByThem(t *testing.T) {
 }
 
 func TestInteropPing(t *testing.T) {
-	ours := listen(t, bedrock())
+	ours := listen(t, loopback4, bedrock())
 	data, err := gork.PingContext(patience(t), ours.addr())
 	if err != nil || string(data) != "MCPE;ours" {
 		t.Errorf("go-raknet's ping of ours = %q, %v", data, err)
 	}
 
-	address, _ := gorkServer(t, gork.ListenConfig{})
+	address, _ := gorkServer(t, loopback4, gork.ListenConfig{})
 	socket, err := net.Dial("udp", address)
 	if err != nil {
 		t.Fatal(err)
