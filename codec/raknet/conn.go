@@ -93,6 +93,7 @@ func (c *Conn) Receive(now time.Time, datagram []byte) error {
 		return c.receiveOffline(now, id, datagram)
 	}
 	if c.phase == probing || c.phase == closed {
+		c.receiver.dropped++
 		return errPhase
 	}
 	err := c.receiveOnline(at, datagram)

@@ -59,6 +59,18 @@ func TestGiantSplitEndsTheConnection(t *testing.T) {
 	}
 }
 
+// TestOverdueMessageIsReported lets an unreliable message wait for the handshake for too long.
+func TestOverdueMessageIsReported(t *testing.T) {
+	l := newLink(t, Options{})
+	l.send(l.client, codec.Unreliable, 20, 9)
+	l.wait(2 * queueLife)
+	l.server.Admit(l.now, 1)
+	l.wait(reportDelay)
+	if n := len(l.toClient); n != 2 || l.toClient[1].Kind != codec.Lost || l.toClient[1].Receipt != 9 {
+		t.Errorf("client saw %+v, want connected, lost", l.toClient)
+	}
+}
+
 // TestLargeMessageOverALossyPath takes megabytes through a path that loses a tenth of all datagrams.
 func TestLargeMessageOverALossyPath(t *testing.T) {
 	l := newConnected(t, Options{})

@@ -2,8 +2,9 @@ package raknet
 
 import "tidegate/codec"
 
-// keptEvents is how many events the queue keeps room for once it has been emptied.
-const keptEvents = 64
+// keptEvents is how many events the queue keeps room for once it has been emptied: as many as a datagram can bring, and
+// a good many more.
+const keptEvents = 1024
 
 // events is a first-in, first-out queue of what Poll returns. It is empty between two inputs, so it starts over then.
 type events struct {

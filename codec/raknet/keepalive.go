@@ -104,7 +104,6 @@ func (c *Conn) releaseIfIdle(now time.Duration) {
 	c.sender.release()
 	c.receiver.release()
 	c.memory.release()
-	c.offline = nil
 	if c.events.empty() {
 		c.events, c.lent = events{}, nil
 	}
