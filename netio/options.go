@@ -16,7 +16,7 @@ const (
 type Options struct {
 	Backend Backend
 	// MaxBatchDelay lets Wait sleep up to this long after a turn with few datagrams, so that the next turn has more of
-	// them. It trades latency for CPU; 0.25 to 1 ms halves the CPU of a moderate load. 0 is off.
+	// them. It trades latency for CPU: 1 ms halves the CPU of 20,000 datagrams a second. 0 is off.
 	MaxBatchDelay time.Duration
 }
 
