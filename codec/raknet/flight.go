@@ -254,27 +254,3 @@ func (f *flight) grow() {
 	}
 	f.ring = grown
 }
-
-// overlap is what a range that does not wrap has in common with the numbers remembered, which may wrap: two ranges, of
-// which an empty one ends before it starts.
-func (f *flight) overlap(r ackRange) [2]ackRange {
-	if f.base == f.next {
-		return [2]ackRange{emptyRange, emptyRange}
-	}
-	newest := f.next.Add(-1)
-	if f.base <= newest {
-		return [2]ackRange{common(r, ackRange{f.base, newest}), emptyRange}
-	}
-	return [2]ackRange{common(r, ackRange{f.base, seq24Mask}), common(r, ackRange{0, newest})}
-}
-
-var emptyRange = ackRange{first: 1, last: 0}
-
-// common is what two ranges share, neither of which wraps.
-func common(a, b ackRange) ackRange {
-	r := ackRange{first: max(a.first, b.first), last: min(a.last, b.last)}
-	if uint32(r.last) < uint32(r.first) {
-		return emptyRange
-	}
-	return r
-}

@@ -48,7 +48,7 @@ func (s *sender) reject(now time.Duration, body []byte) error {
 
 // advance takes the datagrams for lost whose acknowledgement is overdue.
 func (s *sender) advance(now time.Duration) {
-	timeout, any := s.rtt.timeout(), false
+	timeout, silent := s.rtt.timeout(), false
 	for n, ok := s.flight.oldestDue(); ok; n, ok = s.flight.oldestDue() {
 		d := s.flight.at(n)
 		if now-d.at < timeout {
@@ -57,11 +57,11 @@ func (s *sender) advance(now time.Duration) {
 		if d.state == inFlight {
 			s.congestion.lost(n, s.flight.next, int(d.size), true)
 			s.lost++
-			any = true
+			silent = true
 		}
 		s.flight.expire(n)
 	}
-	if any {
+	if silent {
 		s.rtt.expire()
 	}
 }
@@ -94,4 +94,28 @@ func (s *sender) eachNamed(body []byte, visit func(Seq24)) error {
 		}
 	}
 	return nil
+}
+
+// overlap is what a range that does not wrap has in common with the numbers remembered, which may wrap: two ranges, of
+// which an empty one ends before it starts.
+func (f *flight) overlap(r ackRange) [2]ackRange {
+	if f.base == f.next {
+		return [2]ackRange{emptyRange, emptyRange}
+	}
+	newest := f.next.Add(-1)
+	if f.base <= newest {
+		return [2]ackRange{common(r, ackRange{f.base, newest}), emptyRange}
+	}
+	return [2]ackRange{common(r, ackRange{f.base, seq24Mask}), common(r, ackRange{0, newest})}
+}
+
+var emptyRange = ackRange{first: 1, last: 0}
+
+// common is what two ranges share, neither of which wraps.
+func common(a, b ackRange) ackRange {
+	r := ackRange{first: max(a.first, b.first), last: min(a.last, b.last)}
+	if uint32(r.last) < uint32(r.first) {
+		return emptyRange
+	}
+	return r
 }
