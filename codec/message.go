@@ -69,7 +69,8 @@ type IDs uint8
 
 // Kinds of message IDs.
 const (
-	NoIDs   IDs = iota // a message is its payload (RUDP, R-Type)
+	NoIDs   IDs = iota // a message is its payload (R-Type)
 	ByteIDs            // the payload's first byte says what it is (RakNet's packet ID)
 	WordIDs            // a 16-bit Message.ID beside the payload (Riptide)
+	Merged             // as NoIDs, and several messages may arrive as one: only lengths tell them apart (RUDP)
 )

@@ -40,7 +40,17 @@ const (
 type step struct {
 	mode codec.Mode
 	hold hold
+	care care
 }
+
+// care is what is done for reliability on a wire that tells what was lost but does not resend it.
+type care uint8
+
+const (
+	careNone   care = iota
+	careResend      // a copy is kept, and sent again whenever it was lost
+	careReport      // losses are counted
+)
 
 // hold is what is done for order on a wire without it.
 type hold uint8
@@ -56,15 +66,15 @@ func newLane(near, far codec.Protocol, r *Route) lane {
 		lossy:    r.AllowLossy,
 		envelope: envelope{kind: r.Envelope, packetID: r.PacketID, rawID: r.RawMessageID},
 	}
+	l.crossing = crossingOf(near.IDs(), far.IDs(), r.Envelope)
 	have := far.Modes()
-	nearWords, farWords := near.IDs() == codec.WordIDs, far.IDs() == codec.WordIDs
-	switch {
-	case nearWords && !farWords:
-		l.crossing = wrap
+	switch l.crossing {
+	case wrap:
 		l.envelope.hasByte = far.IDs() == codec.ByteIDs
-	case !nearWords && farWords:
-		l.crossing = unwrap
-		l.envelope.hasByte = near.IDs() == codec.ByteIDs
+	case unwrap:
+		l.envelope.hasByte = near.IDs() == codec.ByteIDs && far.IDs() == codec.WordIDs
+	}
+	if l.crossing == unwrap && far.IDs() == codec.WordIDs {
 		// Notify carries no message ID, so it is no stand-in for a mode that does.
 		l.notify = have.Has(codec.Notify)
 		have &^= codec.ModesOf(codec.Notify)
@@ -75,18 +85,37 @@ func newLane(near, far codec.Protocol, r *Route) lane {
 	return l
 }
 
+// crossingOf says what becomes of message IDs. Frames also keep messages apart on a wire that merges them.
+func crossingOf(near, far codec.IDs, kind Envelope) crossing {
+	switch {
+	case near == far:
+		return pass
+	case near == codec.WordIDs, far == codec.Merged && kind == EnvelopeFramed:
+		return wrap
+	case far == codec.WordIDs, near == codec.Merged && kind == EnvelopeFramed:
+		return unwrap
+	}
+	return pass
+}
+
 // stepFor finds how a mode crosses to a wire that has the given ones.
 func stepFor(want codec.Mode, have codec.Modes, r *Route) step {
 	if mode, ok := Carry(want, have); ok {
 		return step{mode: mode}
 	}
-	if want != codec.Reliable && have.Has(codec.Reliable) {
-		switch {
-		case r.Ordered == OrderedStrict:
-			return step{mode: codec.Reliable, hold: holdOne}
-		case want.IsReliable():
-			return step{mode: codec.Reliable, hold: holdWatch}
+	switch {
+	case want != codec.Reliable && have.Has(codec.Reliable) && r.Ordered == OrderedStrict:
+		return step{mode: codec.Reliable, hold: holdOne}
+	case want.IsReliable() && have.Has(codec.Reliable):
+		return step{mode: codec.Reliable, hold: holdWatch}
+	case want.IsReliable() && have.Has(codec.Notify) && r.Reliable == ReliableReport:
+		return step{mode: codec.Notify, care: careReport}
+	case want.IsReliable() && have.Has(codec.Notify) && r.Reliable == ReliableResend:
+		s := step{mode: codec.Notify, care: careResend}
+		if want != codec.Reliable && r.Ordered == OrderedStrict {
+			s.hold = holdOne
 		}
+		return s
 	}
 	for _, weak := range []codec.Mode{codec.UnreliableSequenced, codec.Notify, codec.Unreliable} {
 		if have.Has(weak) && (weak != codec.Notify || want == codec.Notify) {

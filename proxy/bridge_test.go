@@ -51,14 +51,14 @@ func TestStepsTowardsRiptide(t *testing.T) {
 		step    step
 	}{
 		{OrderedStrict, codec.Unreliable, step{mode: codec.Unreliable}},
-		{OrderedStrict, codec.UnreliableSequenced, step{codec.Reliable, holdOne}},
+		{OrderedStrict, codec.UnreliableSequenced, step{mode: codec.Reliable, hold: holdOne}},
 		{OrderedStrict, codec.Reliable, step{mode: codec.Reliable}},
-		{OrderedStrict, codec.ReliableOrdered, step{codec.Reliable, holdOne}},
-		{OrderedStrict, codec.ReliableSequenced, step{codec.Reliable, holdOne}},
+		{OrderedStrict, codec.ReliableOrdered, step{mode: codec.Reliable, hold: holdOne}},
+		{OrderedStrict, codec.ReliableSequenced, step{mode: codec.Reliable, hold: holdOne}},
 		{OrderedFast, codec.UnreliableSequenced, step{mode: codec.Unreliable}},
-		{OrderedFast, codec.ReliableOrdered, step{codec.Reliable, holdWatch}},
-		{OrderedFast, codec.ReliableSequenced, step{codec.Reliable, holdWatch}},
-		{OrderedUnset, codec.ReliableOrdered, step{codec.Reliable, holdWatch}},
+		{OrderedFast, codec.ReliableOrdered, step{mode: codec.Reliable, hold: holdWatch}},
+		{OrderedFast, codec.ReliableSequenced, step{mode: codec.Reliable, hold: holdWatch}},
+		{OrderedUnset, codec.ReliableOrdered, step{mode: codec.Reliable, hold: holdWatch}},
 	} {
 		if got := stepFor(c.want, withoutNotify, &Route{Ordered: c.ordered}); got != c.step {
 			t.Errorf("ordered %d, %v: %+v, want %+v", c.ordered, c.want, got, c.step)

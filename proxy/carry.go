@@ -56,19 +56,27 @@ func (r *Relay) send(now time.Time, e *entry, to *side, l *lane, m *codec.Messag
 			m.ID, m.HasID = l.envelope.rawID, true
 		}
 	}
+	limit := e.Value.route.Queue
 	switch step.hold {
 	case holdWatch:
 		to.order.watch(m)
 	case holdOne:
 		if !to.order.begin(m) {
-			if !to.order.keep(m, isSequenced(want), e.Value.route.Queue) {
+			if !to.order.keep(m, isSequenced(want), limit) {
 				r.unsent(now, e, l, m, want, codec.ErrFull)
 			}
 			return
 		}
 	}
 	m.Mode = step.mode
-	if err := to.conn.Send(now, *m); err != nil {
+	err := codec.ErrFull
+	if step.care == careNone || to.kept.keep(m, step.care, want != codec.Reliable, step.hold == holdOne, limit) {
+		err = to.conn.Send(now, *m)
+	}
+	if err != nil {
+		if m.Receipt&resendBit != 0 {
+			to.kept.forget(m.Receipt)
+		}
 		if step.hold == holdOne {
 			to.order.cancel(m.Channel)
 		}
@@ -80,8 +88,11 @@ func (r *Relay) send(now time.Time, e *entry, to *side, l *lane, m *codec.Messag
 var lNotify = step{mode: codec.Notify}
 
 // answered takes the fate of a message sent to a side, and sends the next of its channel where one waits.
-func (r *Relay) answered(now time.Time, e *entry, s *side, l *lane, receipt codec.Receipt) {
-	channel, overtaken, free := s.order.answered(receipt)
+func (r *Relay) answered(now time.Time, e *entry, s *side, l *lane, ev *codec.Event) {
+	if ev.Receipt&resendBit != 0 && !r.cared(now, s, ev) {
+		return
+	}
+	channel, overtaken, free := s.order.answered(ev.Receipt)
 	if overtaken {
 		r.counters.Overtaken++
 	}
@@ -93,6 +104,28 @@ func (r *Relay) answered(now time.Time, e *entry, s *side, l *lane, receipt code
 		r.send(now, e, s, l, m)
 		free = !s.order.busy(channel)
 	}
+}
+
+// cared takes the fate of a message that is kept. It reports whether the message's channel waited for this, and then
+// gives the event the receipt that order knows it by.
+func (r *Relay) cared(now time.Time, s *side, ev *codec.Event) bool {
+	k := s.kept.of(ev.Receipt)
+	if ev.Kind == codec.Lost {
+		switch {
+		case k.care == careReport:
+			r.counters.Lost++
+		case s.live() && s.conn.Send(now, k.message) == nil:
+			r.counters.Resent++
+			if k.ordered && !k.turn {
+				r.counters.Overtaken++
+			}
+			return false
+		}
+	}
+	turn, channel := k.turn, k.message.Channel
+	s.kept.forget(ev.Receipt)
+	ev.Receipt = receiptOf(channel, 0)
+	return turn
 }
 
 // unsent handles a message that a side did not take. Delivery is never weakened silently: where the message's promise

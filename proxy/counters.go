@@ -64,6 +64,8 @@ type Counters struct {
 	FromUpstreams Traffic
 	Drops         [dropCount]uint64
 	Overtaken     uint64 // messages that arrived after a newer one of their channel (ordered = "fast")
+	Resent        uint64 // transmissions beyond the first of messages that only Tidegate resends (reliable = "resend")
+	Lost          uint64 // reliable messages known to be lost (reliable = "report")
 }
 
 // Add adds the totals of another Relay.
@@ -72,6 +74,8 @@ func (c *Counters) Add(o *Counters) {
 	c.Established += o.Established
 	c.Closed += o.Closed
 	c.Overtaken += o.Overtaken
+	c.Resent += o.Resent
+	c.Lost += o.Lost
 	for _, t := range []struct{ to, from *Traffic }{
 		{&c.FromClients, &o.FromClients}, {&c.FromUpstreams, &o.FromUpstreams},
 	} {

@@ -53,7 +53,7 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 		r.counters.FromClients.add(&ev.Message)
 		r.carry(now, e, &p.upstream, &p.bridge.toUpstream, &ev.Message)
 	case codec.Delivered, codec.Lost:
-		r.answered(now, e, &p.client, &p.bridge.toClient, ev.Receipt)
+		r.answered(now, e, &p.client, &p.bridge.toClient, ev)
 	case codec.Disconnected:
 		p.client.down = true
 		r.end(now, e, blameClient, codec.Goodbye{Reason: ev.Reason})
@@ -79,7 +79,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		r.counters.FromUpstreams.add(&ev.Message)
 		r.carry(now, e, &p.client, &p.bridge.toClient, &ev.Message)
 	case codec.Delivered, codec.Lost:
-		r.answered(now, e, &p.upstream, &p.bridge.toUpstream, ev.Receipt)
+		r.answered(now, e, &p.upstream, &p.bridge.toUpstream, ev)
 	case codec.Joined, codec.Left:
 		if p.client.live() {
 			// A protocol without such news goes without; that is no fault.

@@ -33,6 +33,12 @@ func Crossings(near, far codec.Protocol, r *Route) []Crossing {
 		c := Crossing{From: from, To: step.mode}
 		_, kept := Carry(from, codec.ModesOf(step.mode))
 		switch {
+		case step.care == careResend && step.hold == holdOne:
+			c.Remark = "one of a channel at a time, again until it arrived: at least once, in order"
+		case step.care == careResend:
+			c.Remark = "again until it arrived: at least once"
+		case step.care == careReport:
+			c.Remark = "may be lost; losses are counted"
 		case step.hold == holdOne:
 			c.Remark = "one of a channel per round trip, in order"
 		case step.hold == holdWatch:

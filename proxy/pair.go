@@ -47,6 +47,7 @@ type side struct {
 	down  bool       // Disconnected
 	in    Traffic    // received from the peer and sent on
 	order order      // of what is sent to the peer
+	kept  resends    // of what is sent to the peer
 }
 
 // live reports whether the side has a connection that has not ended.

@@ -36,6 +36,7 @@ type Route struct {
 	Upstream *Upstream
 	Admit    Admit
 	Ordered  Ordered
+	Reliable Reliable
 	// AllowLossy accepts every weakening of delivery, and drops rather than closes where a message is too large.
 	AllowLossy   bool
 	Envelope     Envelope
@@ -72,6 +73,16 @@ const (
 	OrderedUnset  Ordered = iota // not said; Settings of a pair that needs it must say
 	OrderedStrict                // one message per round trip and channel: order is kept, rate is not
 	OrderedFast                  // sent at once: rate is kept, order only while the network keeps it
+)
+
+// Reliable is what happens to reliable messages towards a protocol that tells what was lost but does not resend it.
+type Reliable uint8
+
+// Ways to treat reliability.
+const (
+	ReliableUnset  Reliable = iota // not said; Settings of a pair that needs it must say
+	ReliableResend                 // sent again until it is known to have arrived: at least once
+	ReliableReport                 // sent once; what is lost is counted
 )
 
 // Envelope is how a message ID travels in a protocol whose messages have none.
