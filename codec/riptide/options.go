@@ -5,10 +5,13 @@ import "time"
 // Version selects a dialect of the protocol.
 type Version uint8
 
-// V22 is Riptide 2.1.0 to 2.2.1, which understand each other.
-const V22 Version = 0
+// The dialects. Neither understands a message of the other.
+const (
+	V22 Version = iota // Riptide 2.1.0 to 2.2.1, which understand each other
+	V20                // Riptide 2.0
+)
 
-var names = [...]string{V22: "riptide-2.2"}
+var names = [...]string{V22: "riptide-2.2", V20: "riptide-2.0"}
 
 // The library's defaults.
 const (
