@@ -1,0 +1,87 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/sandertv/go-raknet"
+)
+
+// startGoServer runs a go-raknet server that echoes every message.
+func startGoServer(t *testing.T) *peer {
+	t.Helper()
+	// go-raknet blocks an IP address after one bad datagram from it; here all players have the proxy's.
+	listener, err := raknet.ListenConfig{BlockDuration: -1}.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener.PongData([]byte("go-raknet"))
+	t.Cleanup(func() { listener.Close() })
+	p := &peer{name: "go-raknet server", port: portOf(t, listener.Addr().String()), events: make(chan event, 10000)}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return // closed
+			}
+			go p.echo(conn.(*raknet.Conn))
+		}
+	}()
+	return p
+}
+
+func (p *peer) echo(conn *raknet.Conn) {
+	p.events <- event{Event: "joined"}
+	defer func() { p.events <- event{Event: "left"} }()
+	for {
+		payload, err := conn.ReadPacket()
+		if err != nil {
+			return
+		}
+		p.events <- event{Event: "received", Payload: hex.EncodeToString(payload)}
+		if _, err := conn.Write(payload); err != nil {
+			return
+		}
+	}
+}
+
+// startGoClient connects a go-raknet client, which sends nothing but reliable ordered messages.
+func startGoClient(t *testing.T, port string) *peer {
+	t.Helper()
+	conn, err := raknet.DialTimeout(net.JoinHostPort("127.0.0.1", port), patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	p := &peer{name: "go-raknet client", events: make(chan event, 10000)}
+	p.events <- event{Event: "connected"}
+	go func() {
+		for {
+			payload, err := conn.ReadPacket()
+			if err != nil {
+				p.events <- event{Event: "disconnected"}
+				return
+			}
+			p.events <- event{Event: "received", Payload: hex.EncodeToString(payload)}
+		}
+	}()
+	p.do = func(c order) error {
+		switch c.Do {
+		case "send":
+			payload, err := hex.DecodeString(c.Payload)
+			if err != nil {
+				return err
+			}
+			_, err = conn.Write(payload)
+			return err
+		case "leave":
+			return conn.Close()
+		}
+		return fmt.Errorf("unknown order")
+	}
+	return p
+}

@@ -1,0 +1,113 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// installing is how long one installation may take.
+const installing = 90 * time.Second
+
+// runtime is a language that peers are written in.
+type runtime struct {
+	name    string
+	version []string               // command whose output says which version of the language is there
+	pins    string                 // file under peers/ that fixes the libraries' versions
+	install func(dir string) error // installs the libraries into a new directory
+	ready   func() (string, error) // returns the directory, once installed
+}
+
+var (
+	python = newRuntime("python", []string{"python3", "--version"}, "requirements.txt", installPython)
+	node   = newRuntime("node", []string{"node", "--version"}, "package-lock.json", installNode)
+)
+
+func newRuntime(name string, version []string, pins string, install func(dir string) error) *runtime {
+	r := &runtime{name: name, version: version, pins: pins, install: install}
+	r.ready = sync.OnceValues(r.prepare)
+	return r
+}
+
+// dir returns where the libraries are installed. What cannot be installed fails the test.
+func (r *runtime) dir(t *testing.T) string {
+	t.Helper()
+	dir, err := r.ready()
+	if err != nil {
+		t.Fatalf("install the %s peers: %v", r.name, err)
+	}
+	return dir
+}
+
+// prepare installs into the user's cache, in a directory named by what is installed, unless an earlier run has.
+func (r *runtime) prepare() (string, error) {
+	version, err := exec.Command(r.version[0], r.version[1:]...).Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", r.version[0], err)
+	}
+	pins, err := os.ReadFile(filepath.Join("peers", r.pins))
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append(version, pins...))
+	dir := filepath.Join(cache, "tidegate-interop", fmt.Sprintf("%s-%x", r.name, sum[:6]))
+	complete := filepath.Join(dir, "complete")
+	if _, err := os.Stat(complete); err == nil {
+		return dir, nil
+	}
+	if err := os.RemoveAll(dir); err != nil { // an installation that was interrupted
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	if err := r.install(dir); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(complete, nil, 0o644)
+}
+
+func installPython(dir string) error {
+	if err := command(".", "python3", "-m", "venv", dir); err != nil {
+		return err
+	}
+	return command("peers", filepath.Join(dir, "bin", "python"), "-m", "pip", "install",
+		"--disable-pip-version-check", "--require-hashes", "-r", "requirements.txt")
+}
+
+func installNode(dir string) error {
+	for _, name := range []string{"package.json", "package-lock.json"} {
+		content, err := os.ReadFile(filepath.Join("peers", name))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+			return err
+		}
+	}
+	return command(dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+}
+
+// command runs a program in a directory; its output is part of the error.
+func command(dir, name string, args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), installing)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"encoding/json"
+	"net"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// peer is an independent client or server. It does as it is commanded and tells what happens to it; the scripts under
+// peers/ do so by lines of JSON.
+type peer struct {
+	name   string
+	port   string // of a server
+	events chan event
+	passed []event // while others were awaited, oldest first
+	do     func(c order) error
+}
+
+// order is what a peer shall do.
+type order struct {
+	Do       string  `json:"do"`               // send, leave; a Riptide server can kick
+	Client   *uint16 `json:"client,omitempty"` // to kick
+	ID       uint16  `json:"id"`               // of a Riptide message
+	Reliable bool    `json:"reliable"`         // of a message
+	Payload  string  `json:"payload"`          // of a message or a kick, in hex
+}
+
+// event is what happened to a peer.
+type event struct {
+	// Event is listening, joined, left, asked or received for a server; connected, refused, disconnected, received or,
+	// of other clients, joined and left for a client.
+	Event    string
+	Client   uint16 // Riptide's client ID
+	ID       uint16 // of a Riptide message
+	Reliable bool   // whether a Riptide message is
+	Reason   int    // of a Riptide refusal or goodbye, as on the wire
+	Payload  string // in hex
+}
+
+// startServer runs a server script on a free port.
+func startServer(t *testing.T, in *runtime, script string) *peer {
+	t.Helper()
+	p := startScript(t, in, script, freePort(t))
+	p.await(t, "listening")
+	return p
+}
+
+// startScript runs one of the scripts under peers/; its first argument is a port.
+func startScript(t *testing.T, in *runtime, script, port string, args ...string) *peer {
+	t.Helper()
+	dir := in.dir(t)
+	p := &peer{name: script, port: port, events: make(chan event, 10000)}
+	heard := func(line []byte) {
+		var e event
+		if json.Unmarshal(line, &e) == nil { // libraries write what they like
+			p.events <- e
+		}
+	}
+	program, env := "node", []string{"NODE_PATH=" + filepath.Join(dir, "node_modules")}
+	if in == python {
+		program, env = filepath.Join(dir, "bin", "python"), nil
+	}
+	running := start(t, env, heard, program, append([]string{filepath.Join("peers", script), port}, args...)...)
+	commands := json.NewEncoder(running.stdin)
+	p.do = func(c order) error { return commands.Encode(c) }
+	return p
+}
+
+// order makes a peer do something.
+func (p *peer) order(t *testing.T, c order) {
+	t.Helper()
+	if err := p.do(c); err != nil {
+		t.Fatalf("%s: %s: %v", p.name, c.Do, err)
+	}
+}
+
+// await returns the oldest event of a kind that has not been returned before.
+func (p *peer) await(t *testing.T, kind string) event {
+	t.Helper()
+	if i := slices.IndexFunc(p.passed, func(e event) bool { return e.Event == kind }); i >= 0 {
+		e := p.passed[i]
+		p.passed = slices.Delete(p.passed, i, i+1)
+		return e
+	}
+	late := time.After(patience)
+	for {
+		select {
+		case e := <-p.events:
+			if e.Event == kind {
+				return e
+			}
+			p.passed = append(p.passed, e)
+		case <-late:
+			t.Fatalf("%s: no %q after %s, but %s", p.name, kind, patience, kinds(p.passed))
+		}
+	}
+}
+
+func kinds(events []event) []string {
+	var kinds []string
+	for _, e := range events {
+		kinds = append(kinds, e.Event)
+	}
+	return kinds
+}
+
+// freePort returns a UDP port that nobody uses now.
+func freePort(t *testing.T) string {
+	t.Helper()
+	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	return portOf(t, conn.LocalAddr().String())
+}
+
+func portOf(t *testing.T, address string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}

@@ -1,0 +1,31 @@
+// A RakNet client on jsp-raknet. Usage: jsp_client.js PORT
+'use strict'
+
+const { Client } = require('jsp-raknet')
+const EncapsulatedPacket = require('jsp-raknet/js/protocol/EncapsulatedPacket').default
+const { obey, tell } = require('./lines')
+
+const unreliable = 0
+const reliableOrdered = 3
+
+const client = new Client('127.0.0.1', Number(process.argv[2]))
+let connection
+
+client.on('connected', established => {
+  connection = established
+  tell('connected')
+})
+client.on('encapsulated', packet => tell('received', { payload: packet.buffer.toString('hex') }))
+client.on('disconnect', () => tell('disconnected'))
+client.on('error', reason => tell('refused', { reason }))
+client.connect()
+
+obey({
+  send: command => {
+    const packet = new EncapsulatedPacket()
+    packet.reliability = command.reliable ? reliableOrdered : unreliable
+    packet.buffer = Buffer.from(command.payload, 'hex')
+    connection.addEncapsulatedToQueue(packet)
+  },
+  leave: () => client.close('leaving')
+})

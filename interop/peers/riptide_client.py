@@ -1,0 +1,26 @@
+"""A Riptide client. Usage: riptide_client.py PORT [CONNECT-DATA-IN-HEX]"""
+import sys
+
+from lines import run, tell
+from pytidenetworking.client import Client
+from pytidenetworking.transports.udp.udp_client import UDPClient
+from riptide_message import attachment, outgoing, unread
+
+client = Client(UDPClient())
+client.Connected += lambda: tell("connected", client=client.id)
+# The reason of a refusal is not handed on, but it is the first byte of its message. No message: nobody answered.
+client.ConnectionFailed += lambda message: tell(
+    "refused", reason=message.data[0] if message else None, payload=unread(message))
+client.Disconnected += lambda reason, message: tell("disconnected", reason=int(reason), payload=unread(message))
+client.ClientConnected += lambda other: tell("joined", client=other)
+client.ClientDisconnected += lambda other: tell("left", client=other)
+client.MessageReceived += lambda connection, number, message: tell(
+    "received", id=number, reliable=message.header == 7, payload=unread(message))
+client._useMessageHandlers = False  # the event above is enough
+
+data = attachment(sys.argv[2]) if len(sys.argv) > 2 else None
+client.connect(("127.0.0.1", int(sys.argv[1])), message=data)
+run(client.update, {
+    "send": lambda command: client.send(outgoing(command)),
+    "leave": lambda command: client.disconnect(),
+})

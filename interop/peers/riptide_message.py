@@ -1,0 +1,29 @@
+"""Whole-byte payloads as pytide messages."""
+from pytidenetworking.message import create, createInternal
+from pytidenetworking.message_base import MessageSendMode
+
+
+def outgoing(command):
+    """The message that a send command describes."""
+    mode = MessageSendMode.Reliable if command["reliable"] else MessageSendMode.Unreliable
+    message = create(mode, command["id"])
+    message.putBytes(bytes.fromhex(command["payload"]))
+    return message
+
+
+def attachment(payload):
+    """Data of a connection attempt, a refusal or a kick; payload is hex."""
+    message = createInternal()
+    message.putBytes(bytes.fromhex(payload))
+    return message
+
+
+def unread(message):
+    """What has not been read of a received message, in hex.
+
+    The wire does not say how long a payload is. Its type takes half a byte, so behind a payload of whole bytes half a
+    byte of padding is left, which pytide rounds up to a byte of its own.
+    """
+    if message is None:
+        return ""
+    return bytes(message.getBytes(len(message.data) - message.readBits // 8 - 1)).hex()

@@ -1,0 +1,54 @@
+"""A Riptide server that echoes every message and takes every client, unless its connect data is one of the words below.
+
+Usage: riptide_server.py PORT
+"""
+import enum
+import sys
+
+from lines import run, tell
+from pytidenetworking import server as pytide
+from pytidenetworking.message import create
+from pytidenetworking.transports.udp.udp_server import UDPServer
+from riptide_message import attachment, unread
+
+REFUSE = b"refuse me".hex()
+REFUSE_WITH_DATA = b"refuse me and say why".hex()
+
+# pytide kept the numbers of Riptide 2.0; these are what 2.1 puts on the wire.
+pytide.RejectReason = enum.IntEnum(
+    "RejectReason", ["NoConnection", "AlreadyConnected", "ServerFull", "Rejected", "Custom"], start=0)
+
+server = pytide.Server(UDPServer())
+
+
+def decide(connection, message):
+    """Answers a connection attempt, which has been told that it is pending."""
+    data = unread(message)
+    tell("asked", payload=data)
+    if data == REFUSE:
+        server.reject(connection)
+    elif data == REFUSE_WITH_DATA:
+        # The public method takes data and drops it: it never uses the reason that goes with data.
+        server._Server__reject(connection, pytide.RejectReason.Custom, attachment(b"no shoes, no service".hex()))
+    else:
+        server.accept(connection)
+
+
+def echo(connection, number, message):
+    """Sends a message back as it came."""
+    payload = unread(message)
+    tell("received", client=connection.id, id=number, reliable=message.header == 7, payload=payload)
+    answer = create(message.header, number)
+    answer.putBytes(bytes.fromhex(payload))
+    server.send(answer, connection)
+
+
+server.handleConnection = decide
+server.ClientConnected += lambda connection: tell("joined", client=connection.id)
+server.ClientDisconnected += lambda connection, reason: tell("left", client=connection.id, reason=int(reason))
+server.MessageReceived += echo
+server.start(int(sys.argv[1]), 5)
+tell("listening")
+run(server.update, {
+    "kick": lambda command: server.disconnectClient(command["client"], attachment(command["payload"])),
+})

@@ -1,0 +1,85 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long anything is waited for.
+const patience = 10 * time.Second
+
+// process is a program in a process group of its own, which is killed at the end of the test.
+type process struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	wait  func() error // until it has ended and all it said has been heard
+}
+
+// start starts a program. Each line it writes is heard, from one goroutine for stdout and one for stderr.
+func start(t *testing.T, env []string, heard func(line []byte), name string, args ...string) *process {
+	t.Helper()
+	var said transcript
+	p := &process{cmd: exec.Command(name, args...)}
+	p.cmd.Env = append(os.Environ(), env...)
+	p.cmd.Stdout = &lines{said: &said, heard: heard}
+	p.cmd.Stderr = &lines{said: &said, heard: heard}
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	p.cmd.WaitDelay = patience
+	stdin, err := p.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.stdin = stdin
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait = sync.OnceValue(p.cmd.Wait)
+	t.Cleanup(func() {
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+		_ = p.wait()
+		if t.Failed() {
+			t.Logf("%s said:\n%s", p.cmd, said.text.String())
+		}
+	})
+	return p
+}
+
+// lines hands on what is written to it line by line.
+type lines struct {
+	said  *transcript
+	heard func(line []byte)
+	begun []byte // of a line
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.said.append(b)
+	l.begun = append(l.begun, b...)
+	for {
+		line, rest, whole := bytes.Cut(l.begun, []byte("\n"))
+		if !whole {
+			return len(b), nil
+		}
+		l.heard(line)
+		l.begun = rest
+	}
+}
+
+// transcript is what a process said, both ways, for when the test fails.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *transcript) append(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.text.Write(b)
+}

@@ -1,0 +1,77 @@
+//go:build interop
+
+package interop_test
+
+import "testing"
+
+// Reasons on Riptide's wire (docs/protocols/riptide.md#reasons).
+const (
+	rejected       = 3
+	rejectedCustom = 4
+	kicked         = 4
+	serverStopped  = 5
+)
+
+// TestRiptideToRiptide: nothing that Riptide has gets lost between its own sides.
+func TestRiptideToRiptide(t *testing.T) {
+	server := pytideServer.server(t)
+	between := startTidegate(t, route{protocol: "riptide-2.2", server: server.port})
+	connect := func(t *testing.T, data string) *peer {
+		t.Helper()
+		return startScript(t, python, "riptide_client.py", between.port, inHex(data))
+	}
+
+	first := connect(t, "I am the first")
+	if got := server.await(t, "asked").Payload; got != inHex("I am the first") {
+		t.Errorf("connect data arrived as %s", got)
+	}
+	if told, is := first.await(t, "connected").Client, server.await(t, "joined").Client; told != is {
+		t.Errorf("the client is %d to itself, %d to the server", told, is)
+	}
+	t.Run("messages", func(t *testing.T) {
+		first.order(t, order{Do: "send", ID: 0x1234, Payload: "c0ffee"})
+		if e := server.await(t, "received"); e.ID != 0x1234 || e.Payload != "c0ffee" || e.Reliable {
+			t.Errorf("the server got %+v, want unreliable message 0x1234 of c0ffee", e)
+		}
+		if e := first.await(t, "received"); e.Reliable {
+			t.Error("the echo of an unreliable message came reliably")
+		}
+		language := pytideClient.language
+		language.largest = largestRiptide
+		talk(t, first, language)
+	})
+	t.Run("news of others", func(t *testing.T) {
+		second := connect(t, "I am the second")
+		id := second.await(t, "connected").Client
+		if e := first.await(t, "joined"); e.Client != id {
+			t.Errorf("the first was told that %d joined, want %d", e.Client, id)
+		}
+		second.order(t, order{Do: "leave"})
+		if e := first.await(t, "left"); e.Client != id {
+			t.Errorf("the first was told that %d left, want %d", e.Client, id)
+		}
+	})
+	t.Run("kick", func(t *testing.T) {
+		guest := connect(t, "I shall be kicked")
+		id := guest.await(t, "connected").Client
+		server.order(t, order{Do: "kick", Client: &id, Payload: inHex("out you go")})
+		if e := guest.await(t, "disconnected"); e.Reason != kicked || e.Payload != inHex("out you go") {
+			t.Errorf("was told reason %d with %s, want %d and the server's data", e.Reason, e.Payload, kicked)
+		}
+	})
+	t.Run("refusal", func(t *testing.T) {
+		if e := connect(t, "refuse me").await(t, "refused"); e.Reason != rejected || e.Payload != "" {
+			t.Errorf("was told reason %d with %q, want %d and nothing", e.Reason, e.Payload, rejected)
+		}
+	})
+	t.Run("refusal with data", func(t *testing.T) {
+		e := connect(t, "refuse me and say why").await(t, "refused")
+		if e.Reason != rejectedCustom || e.Payload != inHex("no shoes, no service") {
+			t.Errorf("was told reason %d with %q, want %d and the server's data", e.Reason, e.Payload, rejectedCustom)
+		}
+	})
+	between.stop(t)
+	if e := first.await(t, "disconnected"); e.Reason != serverStopped {
+		t.Errorf("the first was told reason %d at the end, want %d", e.Reason, serverStopped)
+	}
+}

@@ -1,0 +1,108 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// packetByte marks bridged messages on RakNet's side: the only one that every library here lets pass.
+const packetByte = 0xfe
+
+// proxy is a running Tidegate.
+type proxy struct {
+	*process
+	port    string
+	journal chan journalEntry
+}
+
+// journalEntry is a line of Tidegate's log.
+type journalEntry struct {
+	Message string
+	Address string
+	Reason  string
+	By      string
+}
+
+// route is where a proxy's players go.
+type route struct {
+	protocol  string // of the server
+	server    string // port of the server
+	noCookies bool   // for players whose library has none
+}
+
+// startTidegate runs the binary between players of every protocol and one server.
+func startTidegate(t *testing.T, to route) *proxy {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tidegate.toml")
+	if err := os.WriteFile(path, []byte(to.configuration()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{journal: make(chan journalEntry, 1000)}
+	heard := func(line []byte) {
+		var entry journalEntry
+		if json.Unmarshal(line, &entry) == nil {
+			p.journal <- entry
+		}
+	}
+	p.process = start(t, nil, heard, tidegate, "run", "-c", path)
+	p.port = portOf(t, p.await(t, "listening").Address)
+	return p
+}
+
+func (r route) configuration() string {
+	return fmt.Sprintf(`
+[[listener]]
+name = "public"
+address = "127.0.0.1:0"
+protocols = ["bedrock", "riptide-2.2"]
+route = "arena"
+[[route]]
+name = "arena"
+upstream = "arena"
+ordered = "fast"
+packet_id = %d
+[[upstream]]
+name = "arena"
+protocol = %q
+servers = ["127.0.0.1:%s"]
+[bedrock]
+cookies = %t
+[log]
+format = "json"
+`, packetByte, r.protocol, r.server, !r.noCookies)
+}
+
+// await reads the log until a message.
+func (p *proxy) await(t *testing.T, message string) journalEntry {
+	t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case entry := <-p.journal:
+			if entry.Message == message {
+				return entry
+			}
+		case <-late:
+			t.Fatalf("Tidegate's log has no %q after %s", message, patience)
+		}
+	}
+}
+
+// stop asks for an orderly end, and wants one.
+func (p *proxy) stop(t *testing.T) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, "tidegate has ended")
+	if err := p.wait(); err != nil {
+		t.Errorf("SIGTERM: %v, want exit code 0", err)
+	}
+}
