@@ -27,7 +27,7 @@ func (l language) message(i int, reliable bool) order {
 		payload = append(payload, byte(id), byte(id>>8))
 	}
 	payload = append(payload, byte(i))
-	size := (i * i * l.largest / (messages * messages)) + 1
+	size := 1 + i*i*(l.largest-1)/(messages*messages) // the last is the largest
 	for len(payload) < size {
 		payload = append(payload, byte(i+len(payload)))
 	}
@@ -38,8 +38,8 @@ func (l language) message(i int, reliable bool) order {
 	return o
 }
 
-// messages is how many a conversation has. pytide can send some 150 reliable ones on a connection, not more: it counts
-// the attempts of earlier messages as those of later ones, and gives the connection up.
+// messages is how many a conversation has before its last one. pytide gives a connection up after some 150 reliable
+// messages: it counts the attempts of earlier ones as those of later ones.
 const messages = 40
 
 // talk has a client send messages to a server that echoes, and wants each back as it was: a reliable one exactly once,

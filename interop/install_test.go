@@ -20,21 +20,34 @@ const installing = 90 * time.Second
 // runtime is a language that peers are written in.
 type runtime struct {
 	name    string
-	version []string               // command whose output says which version of the language is there
-	pins    string                 // file under peers/ that fixes the libraries' versions
-	install func(dir string) error // installs the libraries into a new directory
-	ready   func() (string, error) // returns the directory, once installed
+	version []string                              // command whose output says which version of the language is there
+	pins    string                                // file under peers/ that fixes the libraries' versions
+	install func(dir string) error                // installs the libraries into a new directory
+	line    func(dir string) (env, line []string) // begins the command line of a script that uses them
+	ready   func() (string, error)                // returns the directory, once installed
 }
 
 var (
-	python = newRuntime("python", []string{"python3", "--version"}, "requirements.txt", installPython)
-	node   = newRuntime("node", []string{"node", "--version"}, "package-lock.json", installNode)
+	python = newRuntime(runtime{
+		name: "python", version: []string{"python3", "--version"}, pins: "requirements.txt",
+		install: installPython,
+		line:    func(dir string) (env, line []string) { return nil, []string{filepath.Join(dir, "bin", "python")} },
+	})
+	node = newRuntime(runtime{
+		name: "node", version: []string{"node", "--version"}, pins: "package-lock.json",
+		install: installNode,
+		line: func(dir string) (env, line []string) {
+			// raknet-node frees its buffers on the wrong thread, so that V8 ends when it collects them: here it never
+			// runs out of room for new ones.
+			line = []string{"node", "--min-semi-space-size=64", "--max-semi-space-size=64"}
+			return []string{"NODE_PATH=" + filepath.Join(dir, "node_modules")}, line
+		},
+	})
 )
 
-func newRuntime(name string, version []string, pins string, install func(dir string) error) *runtime {
-	r := &runtime{name: name, version: version, pins: pins, install: install}
+func newRuntime(r runtime) *runtime {
 	r.ready = sync.OnceValues(r.prepare)
-	return r
+	return &r
 }
 
 // dir returns where the libraries are installed. What cannot be installed fails the test.

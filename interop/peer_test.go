@@ -61,11 +61,9 @@ func startScript(t *testing.T, in *runtime, script, port string, args ...string)
 			p.events <- e
 		}
 	}
-	program, env := "node", []string{"NODE_PATH=" + filepath.Join(dir, "node_modules")}
-	if in == python {
-		program, env = filepath.Join(dir, "bin", "python"), nil
-	}
-	running := start(t, env, heard, program, append([]string{filepath.Join("peers", script), port}, args...)...)
+	env, line := in.line(dir)
+	line = append(line, filepath.Join("peers", script), port)
+	running := start(t, env, heard, append(line, args...)...)
 	commands := json.NewEncoder(running.stdin)
 	p.do = func(c order) error { return commands.Encode(c) }
 	return p

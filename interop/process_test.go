@@ -24,10 +24,10 @@ type process struct {
 }
 
 // start starts a program. Each line it writes is heard, from one goroutine for stdout and one for stderr.
-func start(t *testing.T, env []string, heard func(line []byte), name string, args ...string) *process {
+func start(t *testing.T, env []string, heard func(line []byte), args ...string) *process {
 	t.Helper()
 	var said transcript
-	p := &process{cmd: exec.Command(name, args...)}
+	p := &process{cmd: exec.Command(args[0], args[1:]...)}
 	p.cmd.Env = append(os.Environ(), env...)
 	p.cmd.Stdout = &lines{said: &said, heard: heard}
 	p.cmd.Stderr = &lines{said: &said, heard: heard}

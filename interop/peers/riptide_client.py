@@ -1,6 +1,7 @@
 """A Riptide client. Usage: riptide_client.py PORT [CONNECT-DATA-IN-HEX]"""
 import sys
 
+import repairs  # noqa: F401
 from lines import run, tell
 from pytidenetworking.client import Client
 from pytidenetworking.transports.udp.udp_client import UDPClient

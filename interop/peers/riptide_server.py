@@ -2,23 +2,19 @@
 
 Usage: riptide_server.py PORT
 """
-import enum
 import sys
 
+import repairs  # noqa: F401
 from lines import run, tell
-from pytidenetworking import server as pytide
 from pytidenetworking.message import create
+from pytidenetworking.server import RejectReason, Server
 from pytidenetworking.transports.udp.udp_server import UDPServer
 from riptide_message import attachment, unread
 
 REFUSE = b"refuse me".hex()
 REFUSE_WITH_DATA = b"refuse me and say why".hex()
 
-# pytide kept the numbers of Riptide 2.0; these are what 2.1 puts on the wire.
-pytide.RejectReason = enum.IntEnum(
-    "RejectReason", ["NoConnection", "AlreadyConnected", "ServerFull", "Rejected", "Custom"], start=0)
-
-server = pytide.Server(UDPServer())
+server = Server(UDPServer())
 
 
 def decide(connection, message):
@@ -29,7 +25,7 @@ def decide(connection, message):
         server.reject(connection)
     elif data == REFUSE_WITH_DATA:
         # The public method takes data and drops it: it never uses the reason that goes with data.
-        server._Server__reject(connection, pytide.RejectReason.Custom, attachment(b"no shoes, no service".hex()))
+        server._Server__reject(connection, RejectReason.Custom, attachment(b"no shoes, no service".hex()))
     else:
         server.accept(connection)
 
