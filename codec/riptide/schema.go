@@ -1,0 +1,135 @@
+package riptide
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Schema is the types of a message's values in order. It is immutable and safe for concurrent use.
+type Schema []Type
+
+// Type is the type of a value, or of an array of values.
+type Type struct {
+	element
+	count int // of an array's elements, notArray or lengthFirst
+}
+
+// Values of Type.count where it is no number of elements.
+const (
+	notArray    = 0
+	lengthFirst = -1 // the array's length is on the wire
+)
+
+// element is the type of one value.
+type element struct {
+	name string
+	form form
+	bits int // of one value on the wire; at least, where its size varies
+}
+
+// form is how a value lies on the wire.
+type form uint8
+
+const (
+	numeric form = iota // the same bits in both dialects
+	boolean             // a bit, or in Riptide 2.0 a byte; in arrays always a bit
+	text                // a length and bytes
+	varint              // a number of variable length; Riptide 2.1+
+	loose               // bits that are no type of C#; Riptide 2.1+
+)
+
+// loosePrefix begins the name of loose bits; their number follows.
+const loosePrefix = "bits:"
+
+var elements = [...]element{
+	{"byte", numeric, 8}, {"sbyte", numeric, 8}, {"bool", boolean, 1}, {"short", numeric, 16}, {"ushort", numeric, 16},
+	{"int", numeric, 32}, {"uint", numeric, 32}, {"long", numeric, 64}, {"ulong", numeric, 64}, {"float", numeric, 32},
+	{"double", numeric, 64}, {"string", text, 8}, {"vector2", numeric, 64}, {"vector3", numeric, 96},
+	{"quaternion", numeric, 128}, {"varulong", varint, 8}, {"varlong", varint, 8},
+}
+
+// ParseSchema reads the names of types: those of C# (byte, sbyte, bool, short, ushort, int, uint, long, ulong, float,
+// double, string), Unity's vector2, vector3 and quaternion, and Riptide 2.1's varulong, varlong and bits:N, which is N
+// bits, 1 to 64. Behind each may stand [] for an array that begins with its length, or [N] for N elements, 1 to 32767,
+// without a length. The error names every fault.
+func ParseSchema(names []string) (Schema, error) {
+	s := make(Schema, len(names))
+	var faults []error
+	for i, name := range names {
+		var err error
+		if s[i], err = parseType(name); err != nil {
+			faults = append(faults, fmt.Errorf("type %d: %w", i+1, err))
+		}
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	return s, nil
+}
+
+// Check tells which types the dialect does not have.
+func (s Schema) Check(v Version) error {
+	var faults []error
+	for i, t := range s {
+		if v == V20 && (t.form == varint || t.form == loose) {
+			faults = append(faults, fmt.Errorf("type %d: %s: not in %s", i+1, t, names[v]))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// String is the type's name as ParseSchema reads it.
+func (t Type) String() string {
+	switch t.count {
+	case notArray:
+		return t.name
+	case lengthFirst:
+		return t.name + "[]"
+	default:
+		return fmt.Sprintf("%s[%d]", t.name, t.count)
+	}
+}
+
+func parseType(name string) (Type, error) {
+	base, count := name, notArray
+	if inner, ok := strings.CutSuffix(name, "]"); ok {
+		var length string
+		if base, length, ok = strings.Cut(inner, "["); !ok {
+			return Type{}, fmt.Errorf("%q: want a [ before the ]", name)
+		}
+		if count = lengthFirst; length != "" {
+			if count, ok = parseCount(length, maxLength); !ok {
+				return Type{}, fmt.Errorf("%q: want [] or a number of elements from 1 to %d, for example [3]", name, maxLength)
+			}
+		}
+	}
+	e, err := parseElement(base)
+	return Type{e, count}, err
+}
+
+func parseElement(name string) (element, error) {
+	if size, ok := strings.CutPrefix(name, loosePrefix); ok {
+		bits, ok := parseCount(size, 64)
+		if !ok {
+			return element{}, fmt.Errorf("%q: want a number of bits from 1 to 64, for example bits:3", name)
+		}
+		return element{name, loose, bits}, nil
+	}
+	known := make([]string, len(elements))
+	for i, e := range elements {
+		if e.name == name {
+			return e, nil
+		}
+		known[i] = e.name
+	}
+	return element{}, fmt.Errorf("%q: want %s or bits:N, and [] or [N] behind it for an array", name,
+		strings.Join(known, ", "))
+}
+
+// parseCount reads a number from 1 to most, in digits alone.
+func parseCount(s string, most int) (n int, ok bool) {
+	n, err := strconv.Atoi(s)
+	return n, err == nil && n >= 1 && n <= most && strconv.Itoa(n) == s
+}

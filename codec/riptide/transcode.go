@@ -1,0 +1,71 @@
+package riptide
+
+// Transcode reads a payload's values in one dialect and appends them to dst in the other. It allocates nothing where
+// dst has room for the result and 8 bytes more; the result exceeds the payload by at most a byte for each bool and
+// length in the schema. What from and to have in common stays bit for bit, so also a NaN and a string that is no valid
+// UTF-8; what can be written in several ways (a bool of 2, a number with needless bytes) comes out as the library
+// writes it. With an error, which is one of this package's, out is dst.
+func (s Schema) Transcode(dst []byte, from, to Version, payload []byte, pad uint8) (out []byte, outPad uint8, err error) {
+	r, w := NewReader(from, payload, pad), NewWriter(to, dst)
+	for i := range s {
+		s[i].transcode(&r, &w)
+	}
+	if err = r.Finish(); err != nil {
+		return dst, 0, err
+	}
+	if out, outPad, err = w.Finish(); err != nil {
+		return dst, 0, err
+	}
+	return out, outPad, nil
+}
+
+func (t *Type) transcode(r *Reader, w *Writer) {
+	n := t.count
+	switch {
+	case n == lengthFirst:
+		n = r.Length(t.bits)
+		w.Length(n)
+	case n == notArray && t.form == boolean:
+		w.Bool(r.Bool())
+		return
+	case n == notArray:
+		n = 1
+	}
+	// No loop is longer than the payload, whatever the schema says.
+	if !r.has(n * t.bits) {
+		return
+	}
+	switch t.form {
+	case numeric:
+		copyBits(r, w, n*t.bits)
+	case boolean:
+		copyBits(r, w, n)
+		r.align()
+		w.align()
+	case text:
+		for range n {
+			size := r.Length(8)
+			w.Length(size)
+			copyBits(r, w, 8*size)
+		}
+	case varint:
+		for range n {
+			w.VarULong(r.VarULong())
+		}
+	case loose:
+		for range n {
+			w.Bits(r.Bits(t.bits), t.bits)
+		}
+	}
+}
+
+// copyBits copies n bits, which numbers, bytes and packed bools have the same of in both dialects.
+func copyBits(r *Reader, w *Writer, n int) {
+	if !r.has(n) {
+		return
+	}
+	for ; n > 64; n -= 64 {
+		w.fixed(r.fixed(64), 64)
+	}
+	w.fixed(r.fixed(n), n)
+}
