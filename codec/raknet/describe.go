@@ -1,0 +1,72 @@
+package raknet
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Describer explains the datagrams of one connection in plain words, for people. It remembers what explaining needs:
+// whether the peers agreed to encrypt, and the parts of split messages. It is not safe for concurrent use.
+type Describer struct {
+	encrypted  bool
+	fromClient describedWay
+	fromServer describedWay
+}
+
+// NewDescriber returns a Describer for a connection of which nothing has been seen.
+func NewDescriber() *Describer { return new(Describer) }
+
+// Describe explains a datagram: as a whole, and each message in it. An error, which wraps codec.ErrMalformed, says
+// that it is not RakNet, at least in part; what could be understood is returned all the same.
+func (d *Describer) Describe(fromServer bool, b []byte) (text string, messages []string, err error) {
+	if id, ok := offlineID(b); ok {
+		if text, err = d.offline(id, b); err != nil {
+			return "", nil, err
+		}
+		return text, nil, nil
+	}
+	if d.encrypted {
+		return fmt.Sprintf("ciphertext of %d bytes", len(b)), nil, nil
+	}
+	var got datagram
+	if err := got.parse(b); err != nil {
+		return "", nil, err
+	}
+	if got.kind != dataDatagram {
+		text, err = describeAcks(got.kind, got.body)
+		return text, nil, err
+	}
+	way := &d.fromClient
+	if fromServer {
+		way = &d.fromServer
+	}
+	messages, err = way.capsules(got.body)
+	return fmt.Sprintf("data #%d", got.number), messages, err
+}
+
+// describeAcks names the datagrams that an ACK or NACK lists.
+func describeAcks(kind datagramKind, body []byte) (string, error) {
+	var list ackReader
+	if err := list.parse(body); err != nil {
+		return "", err
+	}
+	var text strings.Builder
+	text.WriteString("NACK of")
+	if kind == ackDatagram {
+		text.Reset()
+		text.WriteString("ACK of")
+	}
+	for separator := " "; ; separator = ", " {
+		r, ok := list.next()
+		switch {
+		case !ok && separator == " ":
+			return text.String() + " nothing", nil
+		case !ok:
+			return text.String(), nil
+		case r.first == r.last:
+			fmt.Fprintf(&text, "%s#%d", separator, r.first)
+		default:
+			fmt.Fprintf(&text, "%s#%d-#%d", separator, r.first, r.last)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package raknet
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Bounds of what a Describer remembers of each direction.
+const (
+	describedSplits = 8 << 20 // bytes of incomplete split messages
+	describedRecent = 1024    // reliable numbers: twice what a stock peer has in flight
+)
+
+// describedWay is what a Describer remembers of one direction: the parts of split messages, and the newest reliable
+// numbers, to tell what is sent again.
+type describedWay struct {
+	splits *reassembly
+	recent []Seq24 // the number plus 1 of the last message at index (number mod describedRecent); 0 for none
+}
+
+// capsules explains each message of a data datagram, up to the first that is invalid.
+func (w *describedWay) capsules(body []byte) (messages []string, err error) {
+	for !isPadding(body) {
+		var c capsule
+		if body, err = c.parse(body); err != nil {
+			return messages, err
+		}
+		told, err := w.capsule(&c)
+		messages = append(messages, told...)
+		if err != nil {
+			return messages, err
+		}
+	}
+	return messages, nil
+}
+
+// capsule explains one capsule, and the message that its part completes.
+func (w *describedWay) capsule(c *capsule) ([]string, error) {
+	again := c.mode.IsReliable() && w.seen(c.reliable)
+	text := describeDelivery(c)
+	if again {
+		text += ", sent again"
+	}
+	if !c.split {
+		content, err := describeContent(c.payload, c.pad)
+		return []string{text + ": " + content}, err
+	}
+	part := fmt.Sprintf("%s: part %d of %d of split message %d, %s",
+		text, c.splitIndex+1, c.splitCount, c.splitID, size(c.payload, c.pad))
+	if again {
+		return []string{part}, nil
+	}
+	joined, pad, err := w.join(c)
+	if joined == nil {
+		return []string{part}, err
+	}
+	content, err := describeContent(joined, pad)
+	return []string{part, fmt.Sprintf("split message %d complete: %s", c.splitID, content)}, err
+}
+
+// join keeps a part and returns the message if that was its last one.
+func (w *describedWay) join(c *capsule) (joined []byte, pad uint8, err error) {
+	if w.splits == nil {
+		w.splits = &reassembly{budget: describedSplits, partRoom: maxDescribedPart, memory: new(buffers)}
+	}
+	if judged, err := w.splits.judge(c); judged != fresh {
+		return nil, 0, err
+	}
+	joined, pad, _ = w.splits.add(c)
+	return joined, pad, nil
+}
+
+// maxDescribedPart is the room set aside for a part: no path carries a larger datagram whole.
+const maxDescribedPart = 1500
+
+// seen notes a reliable number and reports whether it was there before.
+func (w *describedWay) seen(n Seq24) bool {
+	if w.recent == nil {
+		w.recent = make([]Seq24, describedRecent)
+	}
+	slot := &w.recent[n%describedRecent]
+	was := *slot
+	*slot = n + 1
+	return was == n+1
+}
+
+// describeDelivery names the mode and the numbers that go with it.
+func describeDelivery(c *capsule) string {
+	var text strings.Builder
+	text.WriteString(c.mode.String())
+	if c.mode.IsReliable() {
+		fmt.Fprintf(&text, " #%d", c.reliable)
+	}
+	if isSequenced(c.mode) {
+		fmt.Fprintf(&text, " sequence %d", c.sequence)
+	}
+	if hasChannel(c.mode) {
+		fmt.Fprintf(&text, " order %d channel %d", c.order, c.channel)
+	}
+	return text.String()
+}
+
+// size tells the length of a payload of which the last pad bits are not used.
+func size(payload []byte, pad uint8) string {
+	if pad == 0 {
+		return fmt.Sprintf("%d bytes", len(payload))
+	}
+	return fmt.Sprintf("%d bits", len(payload)*8-int(pad))
+}
