@@ -32,7 +32,6 @@ var allMethods = []methods{
 	of("string", parseString, readString, (*Writer).String),
 	of("varulong", integer[uint64], (*Reader).VarULong, (*Writer).VarULong),
 	of("varlong", integer[int64], (*Reader).VarLong, (*Writer).VarLong),
-	of("length", strconv.Atoi, func(r *Reader) int { return r.Length(1) }, (*Writer).Length),
 	bitsMethods(3), bitsMethods(11), bitsMethods(20), bitsMethods(40),
 	{
 		name:  "bools",
@@ -52,8 +51,14 @@ var allMethods = []methods{
 	},
 }
 
+// lengthMethods are those of an array's length, which is a value only together with the elements.
+var lengthMethods = of("length", strconv.Atoi, func(r *Reader) int { return r.Length(1) }, (*Writer).Length)
+
 func methodsOf(t *testing.T, name string) methods {
 	t.Helper()
+	if name == lengthMethods.name {
+		return lengthMethods
+	}
 	for _, m := range allMethods {
 		if m.name == name {
 			return m
@@ -79,7 +84,11 @@ func of[T comparable](name string, parse func(string) (T, error), read func(*Rea
 }
 
 func bitsMethods(n int) methods {
-	return of(fmt.Sprintf("bits(%d)", n), integer[uint64],
+	lowest := func(text string) (uint64, error) {
+		v, err := integer[uint64](text)
+		return v & (1<<n - 1), err
+	}
+	return of(fmt.Sprintf("bits(%d)", n), lowest,
 		func(r *Reader) uint64 { return r.Bits(n) }, func(w *Writer, v uint64) { w.Bits(v, n) })
 }
 
