@@ -85,7 +85,6 @@ func ping(ctx context.Context, address string, ask []asker, timeout time.Duratio
 			return nil, err
 		}
 		defer func() { _ = conn.Close() }()
-		_ = conn.SetDeadline(time.Now().Add(timeout)) // a UDP socket has deadlines
 		go one(conn, answers)
 	}
 	var found []answer
@@ -113,31 +112,45 @@ func ping(ctx context.Context, address string, ask []asker, timeout time.Duratio
 // again is how often a question is repeated: a datagram may be lost.
 const again = 500 * time.Millisecond
 
-// askRakNet sends unconnected pings; the pong tells when its ping was sent.
+// askRakNet sends unconnected pings until one is answered.
 func askRakNet(conn net.Conn, answers chan<- answer) {
 	start := time.Now()
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() {
-		for {
-			_, _ = conn.Write(raknet.AppendPing(nil, uint64(time.Since(start)), 1)) // the answer is what counts
-			select {
-			case <-time.After(again):
-			case <-stop:
-				return
-			}
-		}
-	}()
 	var b [codec.MaxDatagram]byte
 	for {
-		n, err := conn.Read(b[:])
-		if errors.Is(err, net.ErrClosed) || isTimeout(err) {
+		asked := time.Now()
+		// A lost one is asked for again.
+		_, _ = conn.Write(raknet.AppendPing(b[:0], uint64(asked.Sub(start)), 1))
+		pong, now, err := readPong(conn, b[:], asked.Add(again))
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return
+		case err != nil:
+			continue
 		}
-		if pong, err := raknet.ParsePong(b[:n]); err == nil {
-			rtt := time.Since(start) - time.Duration(pong.Time)
-			answers <- answer{Protocol: "raknet", RTT: milliseconds(rtt), Text: fmt.Sprintf("%q", pong.Data)}
-			return
+		// The pong tells when its ping was sent; a server that makes that up is timed by the last ping.
+		rtt := now.Sub(start) - time.Duration(pong.Time)
+		if rtt < 0 || rtt > now.Sub(start) {
+			rtt = now.Sub(asked)
+		}
+		answers <- answer{Protocol: "raknet", RTT: milliseconds(rtt), Text: fmt.Sprintf("%q", pong.Data)}
+		return
+	}
+}
+
+// readPong reads until a pong or the deadline; the pong lies in b.
+func readPong(conn net.Conn, b []byte, deadline time.Time) (pong raknet.Pong, now time.Time, err error) {
+	_ = conn.SetReadDeadline(deadline) // a UDP socket has deadlines
+	for {
+		n, err := conn.Read(b)
+		now = time.Now()
+		if err != nil {
+			if !now.Before(deadline) || isTimeout(err) || errors.Is(err, net.ErrClosed) {
+				return pong, now, err
+			}
+			continue // the host's refusal may be of an earlier ping
+		}
+		if pong, err = raknet.ParsePong(b[:n]); err == nil {
+			return pong, now, nil
 		}
 	}
 }
