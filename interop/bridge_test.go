@@ -2,10 +2,7 @@
 
 package interop_test
 
-import (
-	"encoding/hex"
-	"testing"
-)
+import "testing"
 
 // contender is one implementation of a side.
 type contender struct {
@@ -137,5 +134,3 @@ func sayGoodbye(t *testing.T, between *proxy, client, server *peer) {
 	client.await(t, "disconnected")
 	server.await(t, "left")
 }
-
-func inHex(text string) string { return hex.EncodeToString([]byte(text)) }

@@ -69,10 +69,10 @@ func startGoClient(t *testing.T, port string) *peer {
 			p.events <- event{Event: "received", Payload: hex.EncodeToString(payload)}
 		}
 	}()
-	p.do = func(c order) error {
-		switch c.Do {
+	p.do = func(o order) error {
+		switch o.Do {
 		case "send":
-			payload, err := hex.DecodeString(c.Payload)
+			payload, err := hex.DecodeString(o.Payload)
 			if err != nil {
 				return err
 			}
@@ -81,7 +81,7 @@ func startGoClient(t *testing.T, port string) *peer {
 		case "leave":
 			return conn.Close()
 		}
-		return fmt.Errorf("unknown order")
+		return fmt.Errorf("unknown order %q", o.Do)
 	}
 	return p
 }

@@ -18,7 +18,7 @@ type peer struct {
 	port   string // of a server
 	events chan event
 	passed []event // while others were awaited, oldest first
-	do     func(c order) error
+	do     func(o order) error
 }
 
 // order is what a peer shall do.
@@ -65,15 +65,15 @@ func startScript(t *testing.T, in *runtime, script, port string, args ...string)
 	line = append(line, filepath.Join("peers", script), port)
 	running := start(t, env, heard, append(line, args...)...)
 	commands := json.NewEncoder(running.stdin)
-	p.do = func(c order) error { return commands.Encode(c) }
+	p.do = func(o order) error { return commands.Encode(o) }
 	return p
 }
 
 // order makes a peer do something.
-func (p *peer) order(t *testing.T, c order) {
+func (p *peer) order(t *testing.T, o order) {
 	t.Helper()
-	if err := p.do(c); err != nil {
-		t.Fatalf("%s: %s: %v", p.name, c.Do, err)
+	if err := p.do(o); err != nil {
+		t.Fatalf("%s: %s: %v", p.name, o.Do, err)
 	}
 }
 

@@ -2,7 +2,10 @@
 
 package interop_test
 
-import "testing"
+import (
+	"encoding/hex"
+	"testing"
+)
 
 // Reasons on Riptide's wire (docs/protocols/riptide.md#reasons).
 const (
@@ -75,3 +78,5 @@ func TestRiptideToRiptide(t *testing.T) {
 		t.Errorf("the first was told reason %d at the end, want %d", e.Reason, serverStopped)
 	}
 }
+
+func inHex(text string) string { return hex.EncodeToString([]byte(text)) }

@@ -4,10 +4,14 @@ import enum
 from pytidenetworking import server
 from pytidenetworking.utils.relieble_sequencer import ReliableSequencer
 
-# It kept the numbers of Riptide 2.0; these are what 2.1 puts on the wire.
-server.RejectReason = enum.IntEnum(
+# pytide kept the numbers of Riptide 2.0; these are what 2.1 puts on the wire.
+RejectReason = enum.IntEnum(
     "RejectReason", ["NoConnection", "AlreadyConnected", "ServerFull", "Rejected", "Custom"], start=0)
 
-# It compares what the peer has received with what it has received itself, and dies of a negative shift when many more
-# messages go one way than the other. Each ack also names one message, which is dealt with before this is called.
-ReliableSequencer.updateReceivedAcks = lambda self, last, earlier: None
+
+def repair():
+    """Repairs the library; call it before anything is made of it."""
+    server.RejectReason = RejectReason
+    # It compares what the peer has received with what it has received itself, and dies of a negative shift when many
+    # more messages go one way than the other. Each ack also names one message, which is dealt with before this call.
+    ReliableSequencer.updateReceivedAcks = lambda self, last, earlier: None

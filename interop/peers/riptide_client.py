@@ -1,12 +1,13 @@
 """A Riptide client. Usage: riptide_client.py PORT [CONNECT-DATA-IN-HEX]"""
 import sys
 
-import repairs  # noqa: F401
 from lines import run, tell
 from pytidenetworking.client import Client
 from pytidenetworking.transports.udp.udp_client import UDPClient
+from repairs import repair
 from riptide_message import attachment, outgoing, unread
 
+repair()
 client = Client(UDPClient())
 client.Connected += lambda: tell("connected", client=client.id)
 # The reason of a refusal is not handed on, but it is the first byte of its message. No message: nobody answered.

@@ -4,16 +4,17 @@ Usage: riptide_server.py PORT
 """
 import sys
 
-import repairs  # noqa: F401
 from lines import run, tell
 from pytidenetworking.message import create
-from pytidenetworking.server import RejectReason, Server
+from pytidenetworking.server import Server
 from pytidenetworking.transports.udp.udp_server import UDPServer
+from repairs import RejectReason, repair
 from riptide_message import attachment, unread
 
 REFUSE = b"refuse me".hex()
 REFUSE_WITH_DATA = b"refuse me and say why".hex()
 
+repair()
 server = Server(UDPServer())
 
 
