@@ -1,0 +1,44 @@
+package rudp
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"tidegate/codec"
+	"tidegate/codec/codectest"
+)
+
+// At 50 Hz a session survives 660 ms without an acknowledgement, which every weather of the suite leaves room for.
+func TestConformance(t *testing.T) {
+	codectest.Run(t, codectest.Config{
+		New: func(seed uint64) (server, client codec.Protocol) {
+			o := Options{AppID: 0xbeef, Rate: 50}
+			binary.BigEndian.PutUint64(o.Seed[:], seed)
+			return New(o), New(o)
+		},
+		NearWrap: func(uint64) (server, client codec.Protocol) {
+			o := Options{Rate: 50, base: 65520}
+			return New(o), New(o)
+		},
+		MinPayload: 1,
+		MaxPayload: func(codec.Mode) int { return defaultMaxPayload },
+		Sizes:      []int{defaultMaxJoined - 1, defaultMaxJoined, defaultMaxJoined + 1},
+		Joins:      true,
+		ModesBlur:  true,
+		Refusals: []codectest.Farewell{
+			farewell(codec.ServerFull, codec.Rejected),
+			farewell(codec.Rejected, codec.Rejected),
+			farewell(codec.Banned, codec.Rejected),
+		},
+		Kicks: []codectest.Farewell{
+			farewell(codec.Kicked, codec.Closed),
+			farewell(codec.ServerStopped, codec.Closed),
+			farewell(codec.Closed, codec.Closed),
+		},
+		StatelessRefusal: codec.Rejected,
+	})
+}
+
+func farewell(said, heard codec.Reason) codectest.Farewell {
+	return codectest.Farewell{Said: codec.Goodbye{Reason: said}, Heard: codec.Goodbye{Reason: heard}}
+}

@@ -1,0 +1,69 @@
+// Package rudp speaks RUDP, the protocol of the C# library of that name by renatommartins, version 0.12.0, as a server
+// and as a client. It has no sockets, clocks or goroutines. The wire and its rules, and where this package differs from
+// the library, are in docs/protocols/rudp.md.
+//
+// RUDP sends one packet each period, with whatever was queued by then joined without separators; it never resends, but
+// says of each packet whether it arrived. Start with Protocol, then Conn in conn.go. Each concern has its file: packets
+// (packet.go), what was received (acks.go), what became of what we sent (flight.go), what waits for its packet
+// (outbox.go), the two ends' handshakes (server.go, client.go).
+package rudp
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+)
+
+// Protocol is RUDP with its options. It is immutable and safe for concurrent use.
+type Protocol struct {
+	options Options
+}
+
+// New returns the protocol with options o.
+func New(o Options) *Protocol { return &Protocol{options: o.withDefaults()} }
+
+// Name is "rudp".
+func (p *Protocol) Name() string { return "rudp" }
+
+const modes = codec.Modes(1<<codec.Unreliable | 1<<codec.UnreliableSequenced | 1<<codec.Notify)
+
+// Modes are unreliable, unreliable-sequenced and notify, which are one on the wire: whatever is received is called
+// unreliable-sequenced, since late packets are dropped.
+func (p *Protocol) Modes() codec.Modes { return modes }
+
+// IDs is codec.Merged: messages of one period arrive as one.
+func (p *Protocol) IDs() codec.IDs { return codec.Merged }
+
+// Sniff reports whether the datagram is a request of our application.
+func (p *Protocol) Sniff(datagram []byte) bool {
+	var q packet
+	return len(datagram) == overhead && q.parse(datagram) == nil && p.isRequest(&q)
+}
+
+// Accept makes a Conn of every valid request; nothing else is answered. The client proves its address afterwards, by
+// acknowledging our first packet.
+func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
+	if !p.Sniff(datagram) {
+		return nil, reply, codec.ErrMalformed
+	}
+	return accept(p, now, from), reply, nil
+}
+
+// Refuse appends a Refuse packet, which cannot say why.
+func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
+	if !p.Sniff(datagram) {
+		return reply
+	}
+	q := packet{app: p.options.AppID, seq: p.options.base, acks: acks{last: p.options.base}, kind: kindRefuse}
+	return q.append(reply)
+}
+
+// Dial opens a connection to a server. RUDP carries nothing of the hello.
+func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, _ codec.Hello) codec.Conn {
+	return dial(p, now)
+}
+
+func (p *Protocol) isRequest(q *packet) bool {
+	return q.app == p.options.AppID && q.kind == kindRequest && q.seq == p.options.base
+}

@@ -1,0 +1,82 @@
+package rudp
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// Receive takes one datagram, which is one packet.
+func (c *Conn) Receive(now time.Time, datagram []byte) error {
+	err := c.receive(now, datagram)
+	if err != nil {
+		c.stats.Dropped++
+	} else {
+		c.stats.Received++
+	}
+	return err
+}
+
+func (c *Conn) receive(now time.Time, d []byte) error {
+	var p packet
+	if err := p.parse(d); err != nil {
+		return err
+	}
+	switch {
+	case c.state == dialing:
+		return c.receiveAnswer(now, &p)
+	case c.state == closed || p.app != c.options.AppID:
+		return codec.ErrUnexpected
+	case c.state == asked:
+		return c.receiveUndecided(now, &p)
+	}
+	return c.receiveInSession(now, &p)
+}
+
+// receiveInSession takes a packet of the peer if it is newer than all before it, no newer than an honest peer's can be,
+// and acknowledges nothing that is impossible.
+func (c *Conn) receiveInSession(now time.Time, p *packet) error {
+	if !c.takes(p.kind) {
+		return codec.ErrUnexpected
+	}
+	switch gap := p.seq.minus(c.received.last); {
+	case gap <= 0:
+		return codec.ErrDuplicate
+	case gap > maxAhead || !c.flight.allows(p.acks.last):
+		return codec.ErrWindow
+	case c.state == admitted && p.acks.last == c.flight.acked:
+		return codec.ErrUnexpected // proves nothing
+	}
+	c.received.add(p.seq)
+	c.heard = now
+	c.acknowledge(now, &p.acks)
+	if c.state == admitted {
+		c.open()
+	}
+	switch p.kind {
+	case kindData:
+		m := codec.Message{Payload: p.data, Mode: codec.UnreliableSequenced}
+		c.events.push(codec.Event{Kind: codec.Received, Message: m})
+	case kindNotify:
+		c.end(codec.Closed)
+	}
+	return nil
+}
+
+// takes reports whether a packet of kind k belongs into a session: a server of ours repeats Accept until it is
+// acknowledged.
+func (c *Conn) takes(k kind) bool {
+	return k == kindData || k == kindKeepAlive || k == kindNotify || k == kindAccept && !c.server
+}
+
+// acknowledge takes what the peer says it has received. What it has not will never reach it: it drops late packets.
+func (c *Conn) acknowledge(now time.Time, a *acks) {
+	if a.last == c.flight.acked {
+		return
+	}
+	c.rtt.sample(now.Sub(c.flight.sentAt(a.last)))
+	c.stats.Lost += uint64(c.flight.acknowledge(a))
+	for r, delivered, ok := c.flight.decide(a); ok; r, delivered, ok = c.flight.decide(a) {
+		c.events.answer(r, delivered)
+	}
+}
