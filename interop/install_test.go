@@ -31,7 +31,9 @@ var (
 	python = newRuntime(runtime{
 		name: "python", version: []string{"python3", "--version"}, pins: "requirements.txt",
 		install: installPython,
-		line:    func(dir string) (env, line []string) { return nil, []string{filepath.Join(dir, "bin", "python")} },
+		line: func(dir string) (env, line []string) {
+			return nil, []string{filepath.Join(dir, "bin", "python"), "-B"} // -B: leave no files beside the scripts
+		},
 	})
 	node = newRuntime(runtime{
 		name: "node", version: []string{"node", "--version"}, pins: "package-lock.json",
