@@ -1,0 +1,51 @@
+package rudp
+
+import (
+	"fmt"
+	"strings"
+)
+
+var kindNames = [kindCount]string{
+	"connection request", "connection accept", "connection refuse", "disconnection notify", "keep alive", "data",
+}
+
+// Describe explains a datagram in plain words, for people: as a whole, and the data that it carries. Both sides write
+// all datagrams alike. Errors wrap codec.ErrMalformed; a checksum that does not match is one.
+func Describe(datagram []byte) (text string, content []string, err error) {
+	var p packet
+	if err := p.parse(datagram); err != nil {
+		return "", nil, err
+	}
+	text = fmt.Sprintf("%s #%d, application %d, acknowledges %s, checksum good", kindNames[p.kind], p.seq, p.app, p.acks.describe())
+	switch {
+	case p.kind == kindAccept:
+		var t terms
+		if err := t.parse(p.data); err != nil {
+			return "", nil, err
+		}
+		content = []string{fmt.Sprintf("%d packets a second, version %d", t.rate, t.version)}
+	case len(p.data) > 0:
+		content = []string{fmt.Sprintf("%d bytes: %.16x", len(p.data), p.data)}
+	}
+	return text, content, nil
+}
+
+// describe lists the numbers that an acknowledgement tells of, newest first.
+func (a *acks) describe() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "#%d", a.last)
+	for back := seq(1); back <= ackReach; back++ {
+		if !a.has(a.last - back) {
+			continue
+		}
+		first := back
+		for back < ackReach && a.has(a.last-back-1) {
+			back++
+		}
+		fmt.Fprintf(&text, ", #%d", a.last-first)
+		if back > first {
+			fmt.Fprintf(&text, "-#%d", a.last-back)
+		}
+	}
+	return text.String()
+}
