@@ -59,11 +59,8 @@ func (t *Type) transcode(r *Reader, w *Writer) {
 	}
 }
 
-// copyBits copies n bits, which numbers, bytes and packed bools have the same of in both dialects.
+// copyBits copies n bits, which the payload has: numbers, bytes and packed bools are the same in both dialects.
 func copyBits(r *Reader, w *Writer, n int) {
-	if !r.has(n) {
-		return
-	}
 	for ; n > 64; n -= 64 {
 		w.fixed(r.fixed(64), 64)
 	}

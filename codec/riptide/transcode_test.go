@@ -84,7 +84,7 @@ func TestTranscode(t *testing.T) {
 		{"bool", V22, V20, "", 0, "00", 0}, // false is all padding
 		{"bool bool bool", V22, V20, "05", 4, "010001", 0},
 		{"bool bool bool", V20, V22, "010001", 0, "05", 5},
-		{"bool", V20, V22, "02", 0, "00", 7}, // only 1 is true
+		{"bool bool", V20, V22, "0203", 0, "00", 6}, // only 1 is true
 		{"bool[3] byte", V20, V22, "fd41", 0, "0d02", 5},
 		{"bool[3] byte", V22, V20, "0d02", 5, "0541", 0},
 		{"bool[] bool[9]", V22, V20, "02fe07", 4, "0202ff01", 0},
@@ -128,8 +128,9 @@ func TestTranscodeRefuses(t *testing.T) {
 		{"bits:8", V22, V20, "07", ErrDialect},
 		{"bits:8", V20, V22, "07", ErrDialect},
 		{"bool[]", V22, V20, "808002" + long, ErrLength},
+		{"byte varlong", V22, V20, "0101", ErrDialect},
 	} {
-		s := mustSchema(t, c.schema)
+		s := mustSchema(t, strings.Fields(c.schema)...)
 		dst := []byte("before")
 		out, pad, err := s.Transcode(dst, c.from, c.to, unhex(t, c.payload), 0)
 		if !errors.Is(err, c.want) || string(out) != "before" || pad != 0 {

@@ -93,7 +93,7 @@ func TestReaderPadding(t *testing.T) {
 		bits    int // that can be read
 	}{
 		{V22, "", 0, 4},
-		{V22, "", 3, 4}, // nothing to pad
+		{V22, "", 7, 4}, // nothing to pad
 		{V22, "ff", 0, 12},
 		{V22, "ff", 4, 4},
 		{V22, "ff", 5, 4},
@@ -121,6 +121,14 @@ func TestReaderPadding(t *testing.T) {
 		if r.fixed(1); !errors.Is(r.Err(), ErrShort) {
 			t.Errorf("%s %q pad %d: more than %d bits", names[c.version], c.payload, c.pad, c.bits)
 		}
+	}
+}
+
+// Padding is read as zeros also by the fastest way, whatever the peer put there.
+func TestReaderPaddingInWords(t *testing.T) {
+	r := NewReader(V22, bytes.Repeat([]byte{0xff}, 8), 3)
+	if got := r.Bits(64); got != 1<<61-1 || r.Finish() != nil {
+		t.Errorf("%x, %v", got, r.Finish())
 	}
 }
 
@@ -176,6 +184,14 @@ func TestReaderLengthBound(t *testing.T) {
 		if got := r.Length(c.bits); got != c.want || !errors.Is(r.Err(), c.err) {
 			t.Errorf("%s %s: %d, %v; want %d, %v", names[c.version], c.payload, got, r.Err(), c.want, c.err)
 		}
+	}
+}
+
+// Bytes that are not there are not made up, however many a caller asks for.
+func TestReaderBytesBound(t *testing.T) {
+	r := NewReader(V20, make([]byte, 20), 0)
+	if got := r.AppendBytes([]byte("before"), 1<<30); string(got) != "before" || !errors.Is(r.Err(), ErrShort) {
+		t.Errorf("%d bytes, %v", len(got), r.Err())
 	}
 }
 

@@ -139,7 +139,7 @@ func (w *Writer) Bytes(elements []byte) {
 
 // fixed writes the lowest n bits of v, up to 64, the lowest first.
 func (w *Writer) fixed(v uint64, n int) {
-	if w.err != nil || n == 0 {
+	if w.err != nil {
 		return
 	}
 	v = v << (64 - n) >> (64 - n)
