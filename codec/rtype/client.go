@@ -1,0 +1,271 @@
+package rtype
+
+import (
+	"bytes"
+	"time"
+
+	"tidegate/codec"
+)
+
+// client is the side of a connection that faces a server.
+type client struct {
+	link
+	gather    gather
+	hellos    int
+	nextHello time.Time
+	helloDue  bool
+	pongDue   bool
+}
+
+func dial(o *Options, now time.Time) *client {
+	c := &client{link: newLink(o, now)}
+	c.greet(now)
+	return c
+}
+
+// Admit is the other side's.
+func (c *client) Admit(time.Time, uint16) {}
+
+// greet says Hello, or gives the server up that has not answered.
+func (c *client) greet(now time.Time) {
+	if c.hellos == c.options.MaxHellos {
+		c.nextHello = time.Time{}
+		if c.state == opening {
+			c.lose(codec.NoConnection)
+		}
+		return
+	}
+	c.hellos++
+	c.helloDue = true
+	c.nextHello = now.Add(c.options.HelloInterval)
+}
+
+// Send queues a canonical message: a key, a request or an update.
+func (c *client) Send(now time.Time, m codec.Message) error {
+	if err := c.check(&m); err != nil {
+		return err
+	}
+	if err := c.send(m.Payload); err != nil {
+		return err
+	}
+	c.answer(now, m.Receipt)
+	return nil
+}
+
+func (c *client) send(payload []byte) error {
+	if len(payload) == 1 {
+		return c.sendByte(payload[0])
+	}
+	var in instruction
+	if c.format.document || in.parseAlone(payload, &canonical, c.sizes) != nil || in.op != update {
+		return errNoForm
+	}
+	return c.put(&in)
+}
+
+func (c *client) sendByte(canonical byte) error {
+	lone, err := byteOf(canonical, &c.format)
+	if err != nil {
+		return err
+	}
+	if !c.hasRoom(1) {
+		return codec.ErrFull
+	}
+	c.out.end(append(c.out.begin(), lone), !c.format.document)
+	return nil
+}
+
+// Receive takes one datagram of the server's.
+func (c *client) Receive(now time.Time, datagram []byte) error {
+	c.scratch = c.scratch[:0]
+	return c.count(c.receive(now, datagram))
+}
+
+func (c *client) receive(now time.Time, d []byte) error {
+	switch {
+	case c.state == closed:
+		return codec.ErrUnexpected
+	case bytes.Equal(d, ping):
+		c.hear(now)
+		c.pongDue = true
+		return nil
+	case isGoodbye(d):
+		c.leave()
+		return nil
+	case !c.initial.known():
+		return c.receiveInitial(now, d)
+	case c.format.document:
+		return c.receiveStream(now, d)
+	}
+	return c.receiveAlone(now, d)
+}
+
+// leave ends the session, or the attempt to have one, by the server's goodbye.
+func (c *client) leave() {
+	reason := codec.Kicked
+	if c.state == opening {
+		reason = codec.Rejected
+	}
+	c.lose(reason)
+}
+
+// receiveInitial takes a datagram while the names of the components are not known. It may be instructions all the same:
+// parts of the initialisation may be late or lost.
+func (c *client) receiveInitial(now time.Time, d []byte) error {
+	if c.format.document || c.options.Dialect == Auto {
+		if rest, ok := c.receiveNames(now, d); ok {
+			return c.receiveStream(now, rest)
+		}
+	}
+	if c.format.document {
+		return c.receiveStream(now, d)
+	}
+	if !c.gather.take(d) {
+		return c.receiveAlone(now, d)
+	}
+	c.hear(now)
+	if n, done := c.gather.done(); done {
+		c.format.learn(format{era: c.gather.era})
+		c.announce(n)
+		c.gather = gather{}
+		c.report()
+	}
+	return nil
+}
+
+// receiveNames takes the document's initialisation, by which a server also shows that it speaks that dialect.
+func (c *client) receiveNames(now time.Time, d []byte) (rest []byte, ok bool) {
+	var n initialisation
+	rest, err := n.parse(d)
+	if err != nil {
+		return nil, false
+	}
+	c.hear(now)
+	c.format = formats[Document]
+	c.announce(n)
+	c.report()
+	return rest, true
+}
+
+// report tells what is known of the components and of the format.
+func (c *client) report() {
+	a := announcement{format: c.format, initial: c.initial}
+	start := len(c.scratch)
+	c.scratch = a.append(c.scratch)
+	c.take(c.scratch[start:])
+}
+
+// receiveStream takes the instructions of one of the document's datagrams, up to the first that is broken.
+func (c *client) receiveStream(now time.Time, d []byte) error {
+	for len(d) > 0 {
+		var in instruction
+		rest, err := in.parse(d, &c.format, c.sizes)
+		if err != nil {
+			return err
+		}
+		c.hear(now)
+		c.takeInstruction(&in, d[:len(d)-len(rest)])
+		d = rest
+	}
+	return nil
+}
+
+// receiveAlone takes one of the game's instructions. The first may tell the width of entities.
+func (c *client) receiveAlone(now time.Time, d []byte) error {
+	f := c.format
+	if f.width == 0 {
+		f.width = widthOf(d)
+	}
+	var in instruction
+	if err := in.parseAlone(d, &f, c.sizes); err != nil {
+		return err
+	}
+	if f.width == 0 && in.op != nextFrame {
+		return errWidth
+	}
+	c.hear(now)
+	if f.width != c.format.width {
+		c.format = f
+		if c.initial.known() {
+			c.report()
+		}
+	}
+	c.takeInstruction(&in, d)
+	return nil
+}
+
+// hear notes that the server is there, which makes the session the first time.
+func (c *client) hear(now time.Time) {
+	c.heard = now
+	if c.state == opening {
+		c.connect(now)
+	}
+}
+
+// Advance runs what is due: time-outs and Hellos.
+func (c *client) Advance(now time.Time) {
+	if c.state == closed {
+		return
+	}
+	if c.state == connected && !now.Before(c.deadline()) {
+		c.lose(codec.TimedOut)
+		return
+	}
+	if next := c.helloAt(); !next.IsZero() && !now.Before(next) {
+		c.greet(now)
+	}
+}
+
+// deadline is when the server's silence ends the session.
+func (c *client) deadline() time.Time { return c.heard.Add(c.options.ServerTimeout) }
+
+// helloAt is when the next Hello is due: until the server answers, and while a part of its initialisation is missing.
+func (c *client) helloAt() time.Time {
+	if c.state == opening || c.gather.begun() {
+		return c.nextHello
+	}
+	return time.Time{}
+}
+
+// NextTimeout is when Advance has something to do, or Poll a receipt.
+func (c *client) NextTimeout() time.Time {
+	if c.state == closed {
+		return time.Time{}
+	}
+	next := c.helloAt()
+	if c.state == connected {
+		next = earliest(next, c.deadline())
+	}
+	if c.events.waiting() > 0 {
+		next = earliest(next, c.answerAt)
+	}
+	return next
+}
+
+// Transmit appends the next datagram to b.
+func (c *client) Transmit(_ time.Time, b []byte) ([]byte, bool) {
+	ok := true
+	switch {
+	case c.state != closed && c.helloDue:
+		c.helloDue = false
+		b = append(b, c.options.Hello...)
+	case c.state != closed && c.pongDue:
+		c.pongDue = false
+		b = append(b, pong...)
+	case c.state == opening:
+		ok = false
+	default:
+		b, ok = c.out.next(b)
+	}
+	if ok {
+		c.stats.Sent++
+	}
+	return b, ok
+}
+
+// Close ends the session. A client has no goodbye: the server will miss its answers to pings.
+func (c *client) Close(_ time.Time, why codec.Goodbye) {
+	if c.state != closed {
+		c.finish(why.Reason)
+	}
+}

@@ -1,0 +1,138 @@
+package rtype
+
+import (
+	"bytes"
+	"slices"
+)
+
+// maxComponents bounds how many components a world has. It also makes the parts of the game's initialisation tell
+// themselves apart whatever their order (gather.go).
+const maxComponents = 255
+
+// maxName bounds the length of a name, which the document writes as one byte.
+const maxName = 255
+
+// endOfNames closes the document's list of names.
+const endOfNames = 0xffff
+
+// initialisation names the components of a world; a component's ID is its position. As the document writes it:
+//
+//	0..1  count, big-endian
+//	2     length L of a name
+//	      count times L bytes: a name, padded with zeros
+//	      ff ff
+//
+// docs/protocols/rtype.md#initialisation
+type initialisation struct {
+	names [][]byte // nil: not known
+	pad   int      // L
+}
+
+// parse reads the document's layout. The names are copies.
+func (n *initialisation) parse(b []byte) (rest []byte, err error) {
+	if len(b) < 3 {
+		return nil, errNames
+	}
+	count, pad := int(be.Uint16(b)), int(b[2])
+	all := count * pad
+	if b = b[3:]; count > maxComponents || len(b) < all+2 || be.Uint16(b[all:]) != endOfNames {
+		return nil, errNames
+	}
+	names := make([][]byte, count)
+	for i := range names {
+		name := bytes.TrimRight(b[i*pad:(i+1)*pad], "\x00")
+		if !isName(name) {
+			return nil, errNames
+		}
+		names[i] = bytes.Clone(name)
+	}
+	*n = initialisation{names: names, pad: pad}
+	return b[all+2:], nil
+}
+
+// append writes the document's layout.
+func (n *initialisation) append(b []byte) []byte {
+	b = be.AppendUint16(b, uint16(len(n.names)))
+	b = append(b, byte(n.pad))
+	for _, name := range n.names {
+		b = append(b, name...)
+		b = append(b, make([]byte, n.pad-len(name))...)
+	}
+	return be.AppendUint16(b, endOfNames)
+}
+
+// len is how many bytes append writes.
+func (n *initialisation) len() int { return 3 + len(n.names)*n.pad + 2 }
+
+// parts is how many datagrams the game's initialisation has.
+func (n *initialisation) parts() int { return 2 + len(n.names) }
+
+// appendPart writes one datagram of the game's initialisation: the count, the length of the longest name, then each
+// component's index and name.
+func (n *initialisation) appendPart(b []byte, i int, era Era) []byte {
+	switch i {
+	case 0:
+		return be.AppendUint16(b, uint16(len(n.names)))
+	case 1:
+		return appendIndex(b, n.pad, era)
+	}
+	return append(appendIndex(b, i-2, era), n.names[i-2]...)
+}
+
+// appendIndex writes a number below 256 as the era does: late servers wrote two bytes of their own memory.
+func appendIndex(b []byte, i int, era Era) []byte {
+	b = append(b, byte(i))
+	if era != Early {
+		b = append(b, 0)
+	}
+	return b
+}
+
+// equal reports whether both name the same components.
+func (n *initialisation) equal(other *initialisation) bool {
+	return n.known() && other.known() && n.pad == other.pad && slices.EqualFunc(n.names, other.names, bytes.Equal)
+}
+
+func (n *initialisation) known() bool { return n.names != nil }
+
+// isName reports whether b is a component's name: one or more of a-z, A-Z, 0-9, '-', '_' and '.'.
+func isName(b []byte) bool {
+	for _, c := range b {
+		letter := c|0x20 >= 'a' && c|0x20 <= 'z'
+		if !letter && (c < '0' || c > '9') && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return len(b) > 0
+}
+
+// unknownSize is the size of a component that the configuration does not name.
+const unknownSize = -1
+
+// sizes are the bytes of data of each announced component, by ID. nil means that none has been announced yet: then
+// every component may be, with an unknown size.
+type sizes []int
+
+// sizesOf looks up the names among those of the configuration.
+func sizesOf(n *initialisation, configured map[string]int) sizes {
+	s := make(sizes, len(n.names))
+	for i, name := range n.names {
+		size, ok := configured[string(name)]
+		if !ok {
+			size = unknownSize
+		}
+		s[i] = size
+	}
+	return s
+}
+
+// of is the size of a component, or unknownSize.
+func (s sizes) of(component uint16) (int, error) {
+	switch {
+	case s == nil:
+		return unknownSize, nil
+	case int(component) >= len(s):
+		return 0, errComponent
+	}
+	return s[component], nil
+}

@@ -1,0 +1,130 @@
+package rtype
+
+import "encoding/binary"
+
+var be = binary.BigEndian
+
+// opcode says what an instruction does to the world.
+type opcode byte
+
+const (
+	create opcode = iota
+	remove
+	attach
+	update
+	detach
+
+	nextFrame opcode = 0x0a // late servers only
+)
+
+// maxNarrow is the largest entity that 2 bytes hold.
+const maxNarrow = 1<<16 - 1
+
+// instruction is one change of the world, big-endian:
+//
+//	0       opcode
+//	1..w    entity, w bytes: 2 or 4          not in nextFrame
+//	2 more  component                        attach, update, detach
+//	rest    the component's new data         update
+//
+// docs/protocols/rtype.md#instructions
+type instruction struct {
+	op        opcode
+	entity    uint32
+	component uint16
+	data      []byte // lent by the bytes it was parsed from
+}
+
+// parse reads the instruction that b begins with, and returns what follows it. An update of a component whose size is
+// not known takes all of b.
+func (in *instruction) parse(b []byte, f *format, sizes sizes) (rest []byte, err error) {
+	if len(b) == 0 {
+		return nil, errTorn
+	}
+	*in = instruction{op: opcode(b[0])}
+	if in.op == nextFrame && !f.document {
+		return b[1:], nil
+	}
+	if in.op > detach {
+		return nil, errOpcode
+	}
+	width := f.entityWidth()
+	if len(b) < headLen(in.op, width) {
+		return nil, errTorn
+	}
+	in.entity, rest = takeEntity(b[1:], width), b[1+width:]
+	if in.op < attach {
+		return rest, nil
+	}
+	in.component, rest = be.Uint16(rest), rest[2:]
+	if in.op != update {
+		_, err = sizes.of(in.component)
+		return rest, err
+	}
+	return in.parseData(rest, sizes)
+}
+
+// parseData reads what an update says.
+func (in *instruction) parseData(b []byte, sizes sizes) (rest []byte, err error) {
+	size, err := sizes.of(in.component)
+	if err != nil {
+		return nil, err
+	}
+	if size == unknownSize {
+		size = len(b)
+	}
+	if len(b) < size {
+		return nil, errTorn
+	}
+	in.data = b[:size]
+	return b[size:], nil
+}
+
+// parseAlone is parse of an instruction that fills b.
+func (in *instruction) parseAlone(b []byte, f *format, sizes sizes) error {
+	rest, err := in.parse(b, f, sizes)
+	if err == nil && len(rest) > 0 {
+		return errTorn
+	}
+	return err
+}
+
+// append writes the instruction. Its entity must fit the width.
+func (in *instruction) append(b []byte, width int) []byte {
+	b = append(b, byte(in.op))
+	if in.op == nextFrame {
+		return b
+	}
+	if width == 2 {
+		b = be.AppendUint16(b, uint16(in.entity))
+	} else {
+		b = be.AppendUint32(b, in.entity)
+	}
+	if in.op >= attach {
+		b = be.AppendUint16(b, in.component)
+	}
+	return append(b, in.data...)
+}
+
+// len is how many bytes append writes.
+func (in *instruction) len(width int) int {
+	if in.op == nextFrame {
+		return 1
+	}
+	return headLen(in.op, width) + len(in.data)
+}
+
+// headLen is the length of an instruction without data.
+func headLen(op opcode, width int) int {
+	if op >= attach {
+		return 1 + width + 2
+	}
+	return 1 + width
+}
+
+func takeEntity(b []byte, width int) uint32 {
+	if width == 2 {
+		return uint32(be.Uint16(b))
+	}
+	return be.Uint32(b)
+}

@@ -1,0 +1,175 @@
+package rtype
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// maxDatagram is the receive buffer of the game's clients.
+const maxDatagram = 1024
+
+// maxReceipts bounds the receipts that Send takes before they are polled, which is wanted answerDelay after the first.
+const (
+	maxReceipts = 4096
+	answerDelay = 10 * time.Millisecond
+)
+
+// state is how far a connection has come.
+type state uint8
+
+const (
+	opening state = iota // client: Hello goes out; server: the proxy is deciding
+	connected
+	closed
+)
+
+// link is what both sides of a connection share.
+type link struct {
+	options  *Options
+	state    state
+	format   format
+	initial  initialisation
+	sizes    sizes
+	heard    time.Time // when the peer was last
+	answerAt time.Time // when Poll wants to be called for receipts, if any wait
+	out      outbox
+	events   events
+	scratch  []byte // holds payloads that Poll lends
+	stats    codec.Stats
+}
+
+func newLink(o *Options, now time.Time) link {
+	return link{options: o, format: o.format(), heard: now}
+}
+
+// Poll returns the next event.
+func (l *link) Poll() (codec.Event, bool) { return l.events.next() }
+
+// Stats are the connection's figures so far.
+func (l *link) Stats() codec.Stats {
+	s := l.stats
+	s.Queued = l.out.bytes()
+	return s
+}
+
+// Announce is not of this protocol.
+func (l *link) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
+
+// check is what Send refuses whatever the message says.
+func (l *link) check(m *codec.Message) error {
+	switch {
+	case l.state == closed:
+		return codec.ErrClosed
+	case m.Mode != codec.Unreliable:
+		return codec.ErrMode
+	case m.Receipt != 0 && l.events.waiting() >= maxReceipts:
+		return codec.ErrFull
+	}
+	return nil
+}
+
+// answer settles a receipt at once: nothing in this protocol will ever tell whether a message arrived.
+func (l *link) answer(now time.Time, r codec.Receipt) {
+	if r == 0 {
+		return
+	}
+	if l.events.waiting() == 0 {
+		l.answerAt = now.Add(answerDelay)
+	}
+	l.events.push(codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: r}})
+}
+
+// put queues one instruction in the peer's spelling.
+func (l *link) put(in *instruction) error {
+	width := l.format.entityWidth()
+	n := in.len(width)
+	switch {
+	case in.op == nextFrame && l.format.document:
+		return errNoForm
+	case width == 2 && in.entity > maxNarrow || n > maxDatagram:
+		return codec.ErrTooLarge
+	case !l.hasRoom(n):
+		return codec.ErrFull
+	}
+	endless := in.op == update && l.sizeOf(in.component) == unknownSize
+	l.out.end(in.append(l.out.begin(), width), endless || !l.format.document)
+	return nil
+}
+
+func (l *link) hasRoom(n int) bool { return l.out.bytes()+recordHead+n <= l.options.MaxQueued }
+
+func (l *link) sizeOf(component uint16) int {
+	size, err := l.sizes.of(component)
+	if err != nil {
+		return unknownSize
+	}
+	return size
+}
+
+// announce takes the names of the components, from wherever they come.
+func (l *link) announce(n initialisation) {
+	l.initial, l.sizes = n, sizesOf(&n, l.options.Components)
+}
+
+// take reports a message of the peer's.
+func (l *link) take(payload []byte) {
+	l.events.push(codec.Event{Kind: codec.Received, Message: codec.Message{Payload: payload}})
+}
+
+// takeInstruction reports an instruction, in canonical form. from is the bytes that it was parsed from.
+func (l *link) takeInstruction(in *instruction, from []byte) {
+	if l.format.entityWidth() == canonical.entityWidth() {
+		l.take(from)
+		return
+	}
+	start := len(l.scratch)
+	l.scratch = in.append(l.scratch, canonical.entityWidth())
+	l.take(l.scratch[start:])
+}
+
+// takeByte reports a message of one byte.
+func (l *link) takeByte(b byte) {
+	l.scratch = append(l.scratch, b)
+	l.take(l.scratch[len(l.scratch)-1:])
+}
+
+// count does the figures of one datagram.
+func (l *link) count(err error) error {
+	if err != nil {
+		l.stats.Dropped++
+	} else {
+		l.stats.Received++
+	}
+	return err
+}
+
+// connect makes the session.
+func (l *link) connect(now time.Time) {
+	l.state = connected
+	l.heard = now
+	l.events.push(codec.Event{Kind: codec.Connected})
+}
+
+// lose ends the connection when the peer is gone: nothing more is sent.
+func (l *link) lose(reason codec.Reason) {
+	l.out.drop()
+	l.finish(reason)
+}
+
+// finish ends the connection. What a session has sent so far still goes out.
+func (l *link) finish(reason codec.Reason) {
+	if l.state != connected {
+		l.out.drop()
+	}
+	l.state = closed
+	l.events.push(codec.Event{Kind: codec.Disconnected, Reason: reason})
+}
+
+// earliest is the earlier of two times, of which zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

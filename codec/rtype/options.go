@@ -1,0 +1,113 @@
+package rtype
+
+import (
+	"maps"
+	"time"
+)
+
+// Dialect selects how messages are spelled. docs/protocols/rtype.md#dialects
+type Dialect uint8
+
+// The dialects.
+const (
+	Auto     Dialect = iota // what the peer turns out to speak
+	Document                // as the protocol document 0.0.1 has it
+	Game16                  // the game's, entities of 16 bits
+	Game32                  // the game's, entities of 32 bits
+)
+
+var names = [...]string{Auto: "rtype", Document: "rtype-0.0.1", Game16: "rtype-16", Game32: "rtype-32"}
+
+// Era is the age of the game's own dialects: their initialisation and their clients' lone bytes changed in time.
+type Era uint8
+
+// The eras.
+const (
+	AnyEra Era = iota // as the dialect has it: Game16 is early, Game32 late, Auto finds out
+	Early             // indexes of one byte; lone bytes are keys
+	Late              // indexes of two bytes; lone bytes are requests
+)
+
+// Defaults. The real server pings after 10 s (early) or 60 s (late) and waits 2 s (early) or 10 s (late).
+const (
+	defaultPingInterval  = 10 * time.Second
+	defaultPongTimeout   = 10 * time.Second
+	defaultIdleTimeout   = 30 * time.Second
+	defaultServerTimeout = 90 * time.Second // longer than the late server's pings are apart
+	defaultHelloInterval = time.Second
+	defaultHellos        = 8
+	defaultQueued        = 256 << 10
+	defaultWorld         = 256 << 10
+	defaultRate          = 1000
+)
+
+var (
+	defaultHello  = []byte("start")
+	documentHello = []byte{0x01} // right key released: of the document's messages one that changes nothing
+)
+
+// Options tune a Protocol. The zero value is the automatic dialect with the game's own times. New copies what they
+// refer to.
+type Options struct {
+	Dialect Dialect
+	// Era overrides the era of Game16 and Game32.
+	Era Era
+	// Hello is what a client opens with, and again until it is answered; "start" if nil, in Document 01.
+	Hello []byte
+	// Components are the bytes of data of components, by name. Updates of others take the rest of their datagram.
+	Components map[string]int
+	// PingInterval is the silence of a client after which it is pinged, if its dialect has pings; 10 s if zero,
+	// never if negative. PongTimeout is how long it then has to say anything; 10 s if zero.
+	PingInterval, PongTimeout time.Duration
+	// IdleTimeout is the silence of a client, and ServerTimeout that of a server, that ends a session; 30 s and 90 s
+	// if zero.
+	IdleTimeout, ServerTimeout time.Duration
+	// HelloInterval spaces a client's Hellos, of which MaxHellos are sent; 1 s and 8 if zero.
+	HelloInterval time.Duration
+	MaxHellos     int
+	// Refresh is how often a server repeats the state of its world to a client, to repair losses; never if zero.
+	Refresh time.Duration
+	// MaxQueued bounds the bytes of messages that wait to be sent, and MaxWorld those that a server's mirror of its
+	// world takes; 256 KiB each if zero.
+	MaxQueued, MaxWorld int
+	// MaxRate is how many messages a second a client may send, and at once after a second's silence; 1000 if zero.
+	MaxRate int
+}
+
+func (o Options) withDefaults() Options {
+	o.PingInterval = orDefault(o.PingInterval, defaultPingInterval)
+	o.PongTimeout = orDefault(o.PongTimeout, defaultPongTimeout)
+	o.IdleTimeout = orDefault(o.IdleTimeout, defaultIdleTimeout)
+	o.ServerTimeout = orDefault(o.ServerTimeout, defaultServerTimeout)
+	o.HelloInterval = orDefault(o.HelloInterval, defaultHelloInterval)
+	o.MaxHellos = orDefault(o.MaxHellos, defaultHellos)
+	o.MaxQueued = orDefault(o.MaxQueued, defaultQueued)
+	o.MaxWorld = orDefault(o.MaxWorld, defaultWorld)
+	o.MaxRate = orDefault(o.MaxRate, defaultRate)
+	o.Components = maps.Clone(o.Components)
+	switch {
+	case o.Hello != nil:
+		o.Hello = append([]byte(nil), o.Hello...)
+	case o.Dialect == Document:
+		o.Hello = documentHello
+	default:
+		o.Hello = defaultHello
+	}
+	return o
+}
+
+func orDefault[T int | time.Duration](v, fallback T) T {
+	if v == 0 {
+		return fallback
+	}
+	return v
+}
+
+// format is how the options' dialect spells messages.
+func (o *Options) format() format {
+	f := formats[o.Dialect]
+	if o.Era != AnyEra && !f.document {
+		f.era = o.Era
+	}
+	return f
+}

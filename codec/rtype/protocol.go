@@ -1,0 +1,71 @@
+// Package rtype speaks the protocol of R-Type, a student's game whose server mirrors its entities and components to its
+// clients: the dialect of the protocol document 0.0.1 and those of the game itself, as a server and as a client. It has
+// no sockets, clocks or goroutines. The wire, its dialects and the canonical messages that cross the contract are in
+// docs/protocols/rtype.md.
+//
+// Start with Protocol, then server.go and client.go, the two sides of a connection; link.go is what they share. Each
+// concern has its file: an instruction (instruction.go), the names of components (initial.go, gather.go), canonical
+// messages (message.go), dialects (format.go), pings (pulse.go), the world as a client should know it (mirror.go,
+// gone.go) and how it is told once more (replay.go).
+package rtype
+
+import (
+	"bytes"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+)
+
+// Protocol is R-Type with its options. It is immutable and safe for concurrent use.
+type Protocol struct {
+	options Options
+}
+
+// New returns the protocol with options o.
+func New(o Options) *Protocol { return &Protocol{options: o.withDefaults()} }
+
+// Name is "rtype", or that with the dialect.
+func (p *Protocol) Name() string { return names[p.options.Dialect] }
+
+// Modes is unreliable alone.
+func (p *Protocol) Modes() codec.Modes { return codec.ModesOf(codec.Unreliable) }
+
+// IDs is codec.NoIDs.
+func (p *Protocol) IDs() codec.IDs { return codec.NoIDs }
+
+// Sniff reports whether the datagram is a Hello of the game's clients, or one of the document's instructions.
+func (p *Protocol) Sniff(datagram []byte) bool { return p.isHello(datagram) || p.isKey(datagram) }
+
+func (p *Protocol) isHello(d []byte) bool {
+	return p.options.Dialect != Document && len(d) > 0 && bytes.Equal(d, p.options.Hello)
+}
+
+func (p *Protocol) isKey(d []byte) bool {
+	document := p.options.Dialect == Document || p.options.Dialect == Auto
+	return document && len(d) == 1 && d[0] <= maxKey
+}
+
+// Accept makes a Conn of every newcomer: R-Type cannot prove an address.
+func (p *Protocol) Accept(now time.Time, _ netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
+	switch {
+	case p.isHello(datagram):
+		return accept(&p.options, now, p.options.format(), nil), reply, nil
+	case p.isKey(datagram):
+		return accept(&p.options, now, formats[Document], bytes.Clone(datagram)), reply, nil
+	}
+	return nil, reply, codec.ErrMalformed
+}
+
+// Refuse appends the goodbye of the game's server. The document has none.
+func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
+	if p.isHello(datagram) {
+		return append(reply, goodbye...)
+	}
+	return reply
+}
+
+// Dial opens a connection to a server. R-Type's Hello carries nothing of the caller's.
+func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, _ codec.Hello) codec.Conn {
+	return dial(&p.options, now)
+}
