@@ -23,8 +23,10 @@ type lane struct {
 	steps    [6]step // by the message's mode
 	crossing crossing
 	envelope envelope
-	notify   bool // the far wire carries messages without an ID as Notify
-	lossy    bool // a message that cannot be carried is dropped, not a reason to close
+	// translator is nil where payloads are the same on both sides.
+	translator Translator
+	notify     bool // the far wire carries messages without an ID as Notify
+	lossy      bool // a message that cannot be carried is dropped, not a reason to close
 }
 
 // crossing is what happens to message IDs.
@@ -67,6 +69,9 @@ func newLane(near, far codec.Protocol, r *Route) lane {
 		envelope: envelope{kind: r.Envelope, packetID: r.PacketID, rawID: r.RawMessageID},
 	}
 	l.crossing = crossingOf(near.IDs(), far.IDs(), r.Envelope)
+	if r.Translator != nil && l.crossing == pass {
+		l.translator = r.Translator(near, far)
+	}
 	have := far.Modes()
 	switch l.crossing {
 	case wrap:

@@ -16,7 +16,9 @@ func (r *Relay) carry(now time.Time, e *entry, to *side, l *lane, m *codec.Messa
 	m.Receipt = 0
 	switch l.crossing {
 	case pass:
-		r.send(now, e, to, l, m)
+		if l.translator == nil || r.translate(now, e, l, m) {
+			r.send(now, e, to, l, m)
+		}
 	case wrap:
 		if !l.envelope.fits(m) {
 			r.unsent(now, e, l, m, m.Mode, codec.ErrTooLarge)
@@ -28,6 +30,25 @@ func (r *Relay) carry(now time.Time, e *entry, to *side, l *lane, m *codec.Messa
 	case unwrap:
 		r.unwrap(now, e, to, l, m)
 	}
+}
+
+// translate puts a message into the far side's words, or drops it.
+func (r *Relay) translate(now time.Time, e *entry, l *lane, m *codec.Message) bool {
+	why := DropSchema
+	payload, pad, translation := l.translator.Translate(r.scratch[:0], m)
+	switch translation {
+	case Passed:
+		r.counters.Passed++
+		return true
+	case Translated:
+		r.scratch = payload
+		m.Payload, m.Pad = payload, pad
+		return true
+	case Undeclared:
+		why = DropUndeclared
+	}
+	r.drop(now, why, e.Value.door, e.Key.Client, len(m.Payload), nil)
+	return false
 }
 
 // unwrap sends on each message of an envelope.

@@ -26,6 +26,8 @@ const (
 	DropQueueFull                   // a message for a peer who has too much queued already
 	DropEnvelope                    // a message not in the route's envelope
 	DropUnfit                       // a message that the far side's protocol has no form for
+	DropUndeclared                  // a message whose ID the route does not declare
+	DropSchema                      // a message that is not what the route declares it to be
 	DropClosing                     // a message for a side that is saying goodbye
 	DropSocket                      // no socket could be had towards the upstream
 	dropCount
@@ -33,7 +35,7 @@ const (
 
 var dropNames = [dropCount]string{
 	"empty", "source-port", "unknown-protocol", "refused", "table-full", "half-open", "malformed", "unexpected",
-	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "closing", "socket",
+	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "undeclared", "schema", "closing", "socket",
 }
 
 // String is the reason's name as in logs and metrics.
@@ -65,6 +67,7 @@ type Counters struct {
 	Drops         [dropCount]uint64
 	Overtaken     uint64 // messages that arrived after a newer one of their channel (ordered = "fast")
 	Resent        uint64 // transmissions beyond the first of messages that only Tidegate resends (reliable = "resend")
+	Passed        uint64 // messages that went as they were, for want of a declared schema
 	Lost          uint64 // reliable messages known to be lost (reliable = "report")
 }
 
@@ -76,6 +79,7 @@ func (c *Counters) Add(o *Counters) {
 	c.Overtaken += o.Overtaken
 	c.Resent += o.Resent
 	c.Lost += o.Lost
+	c.Passed += o.Passed
 	for _, t := range []struct{ to, from *Traffic }{
 		{&c.FromClients, &o.FromClients}, {&c.FromUpstreams, &o.FromUpstreams},
 	} {

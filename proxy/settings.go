@@ -43,7 +43,27 @@ type Route struct {
 	PacketID     byte   // first byte of enveloped messages; PacketID+1 marks those without an ID
 	RawMessageID uint16 // ID of messages that come without one, towards a protocol whose messages have IDs
 	Queue        int    // bytes held back towards one peer to keep order; codecs have their own bound
+	// Translator returns what turns the payloads of near into those of far, or nil where they are the same. May be nil.
+	Translator func(near, far codec.Protocol) Translator
 }
+
+// Translator turns payloads of one protocol into another's, in one direction. It is safe for concurrent use.
+type Translator interface {
+	// Translate returns what to send in place of m's payload: bytes appended to dst, which it returns without what dst
+	// held before, or m's own after Passed.
+	Translate(dst []byte, m *codec.Message) (payload []byte, pad uint8, t Translation)
+}
+
+// Translation is what a Translator made of a message.
+type Translation uint8
+
+// Translations. Only after Translated and Passed is there a payload to send.
+const (
+	Translated     Translation = iota
+	Passed                     // nothing is declared about it: it goes as it is
+	Undeclared                 // nothing is declared about it, and the route wants none of those
+	Untranslatable             // it is not what was declared about it
+)
 
 // Upstream is a set of equal game servers.
 type Upstream struct {
