@@ -74,7 +74,7 @@ func TestBodyRoundTrip(t *testing.T) {
 				head[i] = bodyByte(d, i)
 			}
 			payload, pad := appendBody([]byte("x"), d, at)
-			if got := appendDatagram(nil, kindOf(d), head, payload[1:], pad); !bytes.Equal(got, d) {
+			if got := appendDatagram(nil, v22.kindOf(d), head, payload[1:], pad); !bytes.Equal(got, d) {
 				t.Fatalf("%x read at %d as %x pad %d, written as %x", d, at, payload[1:], pad, got)
 			}
 		}

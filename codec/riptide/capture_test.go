@@ -67,6 +67,14 @@ func loadCaptures(t *testing.T) []capture {
 	return all
 }
 
+// dialect is the one that the library of the capture speaks.
+func (c *capture) dialect() Version {
+	if c.version == "riptide-2.0.0" {
+		return V20
+	}
+	return V22
+}
+
 // of returns the lines of one client and its server.
 func (c *capture) of(client int) []line {
 	return slices.DeleteFunc(slices.Clone(c.lines), func(l line) bool { return l.Client != client })
@@ -93,7 +101,7 @@ func (l *line) arrivals(t *testing.T) (times []time.Time) {
 	return times
 }
 
-// reading is a datagram read bit by bit, independently of the code under test.
+// reading is a datagram read bit by bit, independently of the code under test, but for its type.
 type reading struct {
 	kind kind
 	seq  seq
@@ -110,9 +118,9 @@ type message struct {
 
 func (m message) String() string { return fmt.Sprintf("%v %d %x/%d", m.mode, m.id, m.payload, m.pad) }
 
-// read reads a datagram.
-func read(d []byte) reading {
-	at := 0
+// read reads a datagram of dialect v.
+func read(v Version, d []byte) reading {
+	at := []int{V22: 4, V20: 8}[v]
 	take := func(n int) (v uint64) {
 		for i := range n {
 			v |= uint64(d[at/8]>>(at%8)&1) << i
@@ -120,7 +128,7 @@ func read(d []byte) reading {
 		}
 		return v
 	}
-	r := reading{kind: kind(take(4))}
+	r := reading{kind: dialects[v].kindOf(d)}
 	switch r.kind {
 	case kindUnreliable:
 		r.mode = codec.Unreliable
@@ -139,6 +147,10 @@ func read(d []byte) reading {
 	}
 	switch r.kind {
 	case kindUnreliable, kindReliable:
+		if v == V20 {
+			r.id = uint16(take(16))
+			break
+		}
 		for shift := 0; ; shift += 7 {
 			group := take(8)
 			r.id |= uint16(group&0x7f) << shift
@@ -162,9 +174,9 @@ func read(d []byte) reading {
 }
 
 // readAck reads an acknowledgement.
-func readAck(t *testing.T, d []byte) (a ack) {
+func readAck(t *testing.T, v Version, d []byte) (a ack) {
 	t.Helper()
-	if err := a.parse(d); err != nil {
+	if err := a.parse(&dialects[v], d); err != nil {
 		t.Fatalf("acknowledgement %x: %v", d, err)
 	}
 	return a

@@ -18,11 +18,11 @@ type beat struct {
 // dial makes the client's side of a session. docs/protocols/riptide.md#client
 func dial(p *Protocol, now time.Time, hello codec.Hello) *Conn {
 	c := newConn(p, now)
-	if datagramLen(0, len(hello.Data), hello.Pad) > p.options.maxDatagram() {
+	if c.dialect.size(0, len(hello.Data), hello.Pad) > p.options.maxDatagram {
 		c.end(codec.NoConnection)
 		return c
 	}
-	c.beat.connect = appendDatagram(nil, kindConnect, nil, hello.Data, hello.Pad)
+	c.beat.connect = c.dialect.append(nil, kindConnect, nil, hello.Data, hello.Pad)
 	c.beat.next = now
 	c.tick(now)
 	return c
@@ -30,7 +30,7 @@ func dial(p *Protocol, now time.Time, hello codec.Hello) *Conn {
 
 // leave tells the server that we go; a client gives no reason.
 func (c *Conn) leave() {
-	c.data.end(appendDatagram(c.data.begin(), kindDisconnect, nil, nil, 0))
+	c.data.end(c.dialect.append(c.data.begin(), kindDisconnect, nil, nil, 0))
 }
 
 // tick sends what is due at each heartbeat interval.
@@ -67,7 +67,7 @@ func (c *Conn) sendHeartbeat(now time.Time) {
 	c.beat.ping++
 	c.beat.pingAt = now
 	if b, ok := c.reply(4); ok {
-		c.control.end(h.append(b))
+		c.control.end(h.append(c.dialect, b))
 	}
 }
 
@@ -80,16 +80,17 @@ func (c *Conn) receiveFromServer(now time.Time, k kind, d []byte) error {
 		if c.state == connected {
 			return codec.ErrUnexpected
 		}
-		return c.receiveFarewell(d)
+		return c.receiveFarewell(now, d)
 	case kindDisconnect:
-		return c.receiveFarewell(d)
+		return c.receiveFarewell(now, d)
 	case kindHeartbeat:
 		return c.receivePong(now, d)
 	}
 	return codec.ErrUnexpected
 }
 
-// receivePending handles the server's bare Connect: the attempt has arrived, so there is no need to repeat it.
+// receivePending handles the server's bare Connect, or a Reject that says the same: the attempt has arrived, so there
+// is no need to repeat it.
 func (c *Conn) receivePending(now time.Time) error {
 	if c.state != connecting {
 		return codec.ErrUnexpected
@@ -99,10 +100,13 @@ func (c *Conn) receivePending(now time.Time) error {
 	return nil
 }
 
-func (c *Conn) receiveFarewell(d []byte) error {
+func (c *Conn) receiveFarewell(now time.Time, d []byte) error {
 	var f farewell
-	if err := f.parse(d); err != nil {
+	if err := f.parse(c.dialect, d); err != nil {
 		return err
+	}
+	if f.kind == kindReject && f.reason == rejectPending {
+		return c.receivePending(now)
 	}
 	disconnected := codec.Event{Kind: codec.Disconnected, Reason: f.meaning()}
 	if f.carriesData() {
@@ -113,7 +117,7 @@ func (c *Conn) receiveFarewell(d []byte) error {
 }
 
 func (c *Conn) receivePong(now time.Time, d []byte) error {
-	ping, err := parseHeartbeatAnswer(d)
+	ping, err := parseHeartbeatAnswer(c.dialect, d)
 	if err != nil {
 		return err
 	}
@@ -131,7 +135,7 @@ func (c *Conn) receivePong(now time.Time, d []byte) error {
 // receiveWelcome takes the ID the server gives us and echoes it, which makes the session on the server's side.
 func (c *Conn) receiveWelcome(now time.Time, d []byte) error {
 	var n clientNote
-	if err := n.parse(d); err != nil {
+	if err := n.parse(c.dialect, d); err != nil {
 		return err
 	}
 	c.client = n.client

@@ -23,7 +23,7 @@ func until(c *Conn, end time.Time) (now time.Time, sent map[kind]int) {
 		now = next
 		c.Advance(now)
 		for _, d := range transmit(c, now) {
-			sent[kindOf(d)]++
+			sent[v22.kindOf(d)]++
 		}
 	}
 	return now, sent
@@ -187,7 +187,7 @@ func TestClientHeartbeats(t *testing.T) {
 		}
 		p.client.Advance(p.now)
 		wantSent(t, p.client, p.now, want)
-		pong := appendHeartbeatAnswer(nil, uint8(i))
+		pong := appendHeartbeatAnswer(v22, nil, uint8(i))
 		for _, after := range []time.Duration{30, 60} { // the second answer does not count
 			_ = p.client.Receive(p.now.Add(after*time.Millisecond), pong)
 		}

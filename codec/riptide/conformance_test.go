@@ -41,7 +41,7 @@ func TestConformance(t *testing.T) {
 		},
 		StatelessRefusal: codec.ServerFull,
 		Forges:           forges,
-		Ends:             func(d []byte) bool { return len(d) > 0 && kindOf(d) == kindDisconnect },
+		Ends:             func(d []byte) bool { return len(d) > 0 && v22.kindOf(d) == kindDisconnect },
 	})
 }
 
@@ -74,6 +74,6 @@ func forges(d []byte) bool {
 	if len(d) == 0 {
 		return false
 	}
-	k := kindOf(d)
+	k := v22.kindOf(d)
 	return k == kindAck || k == kindDisconnect || k == kindNotify || k >= kindReliable
 }

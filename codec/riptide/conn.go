@@ -10,7 +10,8 @@ import (
 // not fit is not sent; the peer's resends ask for it again.
 const maxControl = 32 << 10
 
-// maxSends is how often a reliable message is sent before the connection is given up.
+// maxSends is how often the library sends a reliable message. Then 2.1+ gives up the connection and 2.0 the message,
+// silently; we do neither to a peer of 2.0 until dialect.slowSends. docs/protocols/riptide.md#resends
 const maxSends = 15
 
 // state is how far a connection has come.
@@ -28,6 +29,7 @@ const (
 // Conn is one side of one connection. It conducts: each concern of the protocol is a type of its own.
 type Conn struct {
 	options *Options
+	dialect *dialect
 	server  bool
 	state   state
 	busy    bool   // messages have passed since the last heartbeat
@@ -52,6 +54,7 @@ type Conn struct {
 func newConn(p *Protocol, now time.Time) *Conn {
 	return &Conn{
 		options:  &p.options,
+		dialect:  p.dialect,
 		heard:    now,
 		window:   newWindow(p.options.first),
 		flight:   newFlight(p.options.first + 1),
@@ -107,10 +110,10 @@ func (c *Conn) NextTimeout() time.Time {
 	}
 	next := earliest(c.deadline(), c.beat.next)
 	if c.welcome.waiting {
-		next = earliest(next, c.welcome.sentAt.Add(c.rtt.resend(c.welcome.sends)))
+		next = earliest(next, c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends)))
 	}
 	if _, m, ok := c.flight.due(); ok {
-		next = earliest(next, m.sentAt.Add(c.rtt.resend(m.sends)))
+		next = earliest(next, m.sentAt.Add(c.resendAfter(m.sends)))
 	}
 	return next
 }

@@ -115,7 +115,7 @@ func TestAckSettles(t *testing.T) {
 	}
 	// Messages 2 to 7: 7 is the newest, 5 and 4 are in the bits, 2 caused it.
 	a := ack{last: 7, bits: 0b110, forSeq: 2}
-	if err := p.client.Receive(p.now, a.append(nil)); err != nil {
+	if err := p.client.Receive(p.now, a.append(v22, nil)); err != nil {
 		t.Fatal(err)
 	}
 	for i, e := range wantKinds(t, p.client, codec.Delivered, codec.Delivered, codec.Delivered, codec.Delivered) {

@@ -3,18 +3,22 @@ package riptide
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	"tidegate/codec"
 )
 
-// addCaptured seeds a fuzz target with a datagram of each type.
+// addCaptured seeds a fuzz target with a datagram of each type of each dialect.
 func addCaptured(f *testing.F) {
 	for _, h := range []string{
 		"10a005", "1100100000", "4100f000700000", "8207", "432016e6e65646a60352e74697c6062203330303", "04f0ff0f", "0400",
 		"05", "451066b606", "060000100000000000a0f70aaa3e2d868903", "27001000000000a0f70aaa0e", "1800100000",
 		"2900200000", "3a00200000", "fb00200000",
+
+		"0001005a", "0101000100", "0204000f000300", "0378", "03", "040562616e6e6564", "0402", "0500ffff", "0500", "06",
+		"060461666b", "070200010000000000", "0801000100", "0902000200", "0a03000200",
 	} {
 		f.Add(unhex(f, h))
 	}
@@ -31,7 +35,7 @@ func FuzzReceive(f *testing.F) {
 		if len(data) > maxFuzzed {
 			return
 		}
-		for _, make := range fuzzStates {
+		for _, make := range slices.Concat(fuzzStates(v22Fuzzed), fuzzStates(v20Fuzzed)) {
 			c := make()
 			now := start
 			watch := watcher{t: t, c: c}
@@ -45,7 +49,7 @@ func FuzzReceive(f *testing.F) {
 				c.Advance(now)
 				watch.drain()
 				_ = c.Send(now, codec.Message{Mode: codec.Reliable, Payload: data[:min(len(data), 9)]})
-				_ = c.Send(now, codec.Message{Mode: codec.Notify, Receipt: 1})
+				_ = c.Send(now, codec.Message{Mode: codec.Notify, Receipt: 1}) // 2.0 has none
 				transmit(c, now)
 			}
 			if q := c.queued(); q > c.options.MaxQueued {
@@ -61,30 +65,44 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
+// fuzzed are a dialect and its messages that lead from state to state.
+type fuzzed struct {
+	version          Version
+	connect, welcome []byte
+}
+
+var (
+	v22Fuzzed = fuzzed{V22, []byte{0x02}, []byte{0x18, 0, 0x10, 0, 0}}
+	v20Fuzzed = fuzzed{V20, []byte{0x03}, []byte{0x08, 1, 0, 1, 0}}
+)
+
 // fuzzStates make a Conn in each state.
-var fuzzStates = []func() *Conn{
-	func() *Conn { return New(Options{}).Dial(start, address, codec.Hello{}).(*Conn) },
-	func() *Conn { return clientAfter([]byte{0x02}) },
-	func() *Conn { return clientAfter([]byte{0x18, 0, 0x10, 0, 0}) },
-	func() *Conn { return accept(New(Options{}), start, []byte{0x02}) },
-	func() *Conn { return admitted() },
-	func() *Conn {
-		c := admitted()
-		_ = c.Receive(start, []byte{0x18, 0, 0x10, 0, 0})
+func fuzzStates(f fuzzed) []func() *Conn {
+	p := New(Options{Version: f.version})
+	clientAfter := func(datagrams ...[]byte) *Conn {
+		c := p.Dial(start, address, codec.Hello{}).(*Conn)
+		for _, d := range datagrams {
+			_ = c.Receive(start, d)
+		}
 		return c
-	},
-}
-
-func clientAfter(datagram []byte) *Conn {
-	c := New(Options{}).Dial(start, address, codec.Hello{}).(*Conn)
-	_ = c.Receive(start, datagram)
-	return c
-}
-
-func admitted() *Conn {
-	c := accept(New(Options{}), start, []byte{0x02})
-	c.Admit(start, 1)
-	return c
+	}
+	admitted := func() *Conn {
+		c := accept(p, start, f.connect)
+		c.Admit(start, 1)
+		return c
+	}
+	return []func() *Conn{
+		func() *Conn { return clientAfter() },
+		func() *Conn { return clientAfter(f.connect) },
+		func() *Conn { return clientAfter(f.welcome) },
+		func() *Conn { return accept(p, start, f.connect) },
+		admitted,
+		func() *Conn {
+			c := admitted()
+			_ = c.Receive(start, f.welcome)
+			return c
+		},
+	}
 }
 
 // watcher checks the order of a Conn's events.
@@ -109,92 +127,103 @@ func (w *watcher) drain() {
 	}
 }
 
-// FuzzWire parses anything as every message and writes it again: what was understood must come out the same.
+// FuzzWire parses anything as every message of both dialects and writes it again: what was understood must come out
+// the same.
 func FuzzWire(f *testing.F) {
 	addCaptured(f)
 	f.Fuzz(func(t *testing.T, d []byte) {
 		if len(d) == 0 {
 			return
 		}
-		k := kindOf(d)
-		var a ack
-		if a.parse(d) == nil {
-			again := a
-			if err := again.parse(a.append(nil)); err != nil || again != a {
-				t.Errorf("%x: %+v, again %+v, %v", d, a, again, err)
-			}
+		for _, w := range []*dialect{v22, v20} {
+			fuzzInternal(t, w, d)
+			fuzzUser(t, w, d)
 		}
-		var h heartbeat
-		if h.parse(d) == nil && k == kindHeartbeat {
-			sameStart(t, d, h.append(nil), 3)
-		}
-		var n clientNote
-		if n.parse(d) == nil {
-			sameStart(t, d, n.append(nil), 4)
-		}
-		var l farewell
-		if l.parse(d) == nil {
-			sameStart(t, d, l.append(nil, maxMessage, nil, 0), farewellLen)
-		}
-		fuzzMessages(t, d, k)
+		fuzzNotify(t, d)
 	})
 }
 
+func fuzzInternal(t *testing.T, w *dialect, d []byte) {
+	var a ack
+	if a.parse(w, d) == nil {
+		again := a
+		if err := again.parse(w, a.append(w, nil)); err != nil || again != a {
+			t.Errorf("%x: %+v, again %+v, %v", d, a, again, err)
+		}
+	}
+	var h heartbeat
+	if h.parse(w, d) == nil && w.kindOf(d) == kindHeartbeat {
+		sameStart(t, w, d, h.append(w, nil), 3)
+	}
+	var n clientNote
+	if n.parse(w, d) == nil {
+		sameStart(t, w, d, n.append(w, nil), 4)
+	}
+	var l farewell
+	if l.parse(w, d) == nil {
+		sameStart(t, w, d, l.append(w, nil, maxMessage, nil, 0), farewellLen)
+	}
+}
+
 // sameStart checks that two datagrams agree in their type and the first n bytes of their bodies.
-func sameStart(t *testing.T, d, again []byte, n int) {
+func sameStart(t *testing.T, w *dialect, d, again []byte, n int) {
 	t.Helper()
-	if kindOf(d) != kindOf(again) {
+	if w.kindOf(d) != w.kindOf(again) {
 		t.Errorf("%x: again %x", d, again)
 	}
 	for i := range n {
-		if bodyByte(d, i) != bodyByte(again, i) {
+		if w.byteAt(d, i) != w.byteAt(again, i) {
 			t.Errorf("%x: again %x", d, again)
 		}
 	}
 }
 
 // hasHead reports whether d's body begins with head.
-func hasHead(d, head []byte) bool {
+func hasHead(w *dialect, d, head []byte) bool {
 	for i, b := range head {
-		if i >= bodyLen(d) || bodyByte(d, i) != b {
+		if i >= bodyLen(d) || w.byteAt(d, i) != b {
 			return false
 		}
 	}
 	return true
 }
 
-func fuzzMessages(t *testing.T, d []byte, k kind) {
+func fuzzNotify(t *testing.T, d []byte) {
 	var notify notifyHeader
 	if notify.parse(d) == nil {
-		payload, pad := appendBody(nil, d, notifyHeaderLen)
-		if again := appendDatagram(nil, k, notify.append(nil), payload, pad); !bytes.Equal(again, d) {
+		payload, pad := v22.payload(nil, d, notifyHeaderLen)
+		if again := v22.append(nil, v22.kindOf(d), notify.append(nil), payload, pad); !bytes.Equal(again, d) {
 			t.Errorf("%x: again %x", d, again)
 		}
 	}
+}
+
+func fuzzUser(t *testing.T, w *dialect, d []byte) {
+	k := w.kindOf(d)
 	if k != kindUnreliable && k != kindReliable {
 		return
 	}
 	var user userHeader
-	at, err := user.parse(d)
+	at, err := user.parse(w, d)
 	if err != nil {
 		if !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%x: %v", d, err)
 		}
 		return
 	}
-	payload, pad := appendBody(nil, d, at)
-	head := user.append(nil)
-	again := appendDatagram(nil, k, head, payload, pad)
+	payload, pad := w.payload(nil, d, at)
+	head := user.append(w, nil)
+	again := w.append(nil, k, head, payload, pad)
 	// An ID may also be written in more bytes than it needs, or with more bits than count.
-	if hasHead(d, head) && !bytes.Equal(again, d) {
+	if hasHead(w, d, head) && !bytes.Equal(again, d) {
 		t.Errorf("%x: again %x", d, again)
 	}
 	reread := user
-	if at, err = reread.parse(again); err != nil || reread != user {
+	if at, err = reread.parse(w, again); err != nil || reread != user {
 		t.Errorf("%x: %+v, again %+v, %v", d, user, reread, err)
 		return
 	}
-	if body, p := appendBody(nil, again, at); !bytes.Equal(body, payload) || p != pad {
+	if body, p := w.payload(nil, again, at); !bytes.Equal(body, payload) || p != pad {
 		t.Errorf("%x: payload %x, again %x", d, payload, body)
 	}
 }

@@ -16,33 +16,44 @@ type farewell struct {
 // farewellLen is where the data begins in the body.
 const farewellLen = 1
 
-func (f *farewell) parse(d []byte) error {
+func (f *farewell) parse(w *dialect, d []byte) error {
 	if bodyLen(d) < farewellLen {
 		return codec.ErrMalformed
 	}
-	f.kind, f.reason = kindOf(d), bodyByte(d, 0)
+	f.kind, f.reason = w.kindOf(d), w.byteAt(d, 0)
+	if f.kind == kindReject {
+		f.reason = w.rejectReason(f.reason)
+	}
 	return nil
 }
 
 // append appends the whole datagram. Data that does not fit in limit bytes is left out; the reason still goes.
-func (f *farewell) append(b []byte, limit int, data []byte, pad uint8) []byte {
-	if !f.carriesData() || datagramLen(farewellLen, len(data), pad) > limit {
+func (f *farewell) append(w *dialect, b []byte, limit int, data []byte, pad uint8) []byte {
+	if !f.carriesData() || w.size(farewellLen, len(data), pad) > limit {
 		data = nil
 	}
-	return appendDatagram(b, f.kind, []byte{f.reason}, data, pad)
+	reason := [farewellLen]byte{f.reason}
+	if f.kind == kindReject {
+		reason[0] = w.rejectByte(f.reason)
+	}
+	return w.append(b, f.kind, reason[:], data, pad)
 }
 
 func (f *farewell) carriesData() bool {
 	return f.kind == kindReject && f.reason == rejectCustom || f.kind == kindDisconnect && f.reason == disconnectKicked
 }
 
-// Reasons in Reject.
+// Reasons in Reject, numbered as in 2.1+.
 const (
 	rejectNoConnection uint8 = iota
 	rejectAlreadyConnected
 	rejectServerFull
 	rejectRejected
 	rejectCustom
+
+	// rejectPending says that the server is still deciding, which is no refusal.
+	rejectPending   uint8 = 0xff
+	rejectPending20 uint8 = 2 // how 2.0 writes it
 )
 
 // rejection is the farewell that refuses a client for why.
@@ -76,7 +87,7 @@ const (
 )
 
 // disconnection is the farewell that ends a client's session for why.
-func disconnection(why codec.Goodbye) farewell {
+func disconnection(w *dialect, why codec.Goodbye) farewell {
 	f := farewell{kind: kindDisconnect, reason: disconnectKicked}
 	switch why.Reason {
 	case codec.TransportError:
@@ -88,7 +99,7 @@ func disconnection(why codec.Goodbye) farewell {
 	case codec.Closed:
 		f.reason = disconnectDisconnected
 	case codec.PoorConnection:
-		f.reason = disconnectPoorConnection
+		f.reason = w.poorConnection
 	}
 	return f
 }

@@ -12,7 +12,7 @@ const maxHeader = 8
 // userHeader is what precedes the payload of an unreliable or reliable message.
 //
 //	body 0..1  sequence number, of reliable messages only
-//	then       id: the message ID as a VarULong, of which receivers use the low 16 bits
+//	then       id: the message ID. In 2.1+ a VarULong, of which receivers use the low 16 bits; in 2.0 two bytes
 type userHeader struct {
 	reliable bool
 	seq      seq
@@ -20,17 +20,17 @@ type userHeader struct {
 }
 
 // parse returns the place in d's body where the payload begins.
-func (h *userHeader) parse(d []byte) (payload int, err error) {
-	h.reliable = kindOf(d) == kindReliable
+func (h *userHeader) parse(w *dialect, d []byte) (payload int, err error) {
+	h.reliable = w.kindOf(d) == kindReliable
 	at := 0
 	if h.reliable {
 		if bodyLen(d) < 2 {
 			return 0, codec.ErrMalformed
 		}
-		h.seq = seq(bodyUint16(d, 0))
+		h.seq = seq(w.uint16At(d, 0))
 		at = 2
 	}
-	id, at, ok := bodyVarint(d, at)
+	id, at, ok := w.idAt(d, at)
 	if !ok {
 		return 0, codec.ErrMalformed
 	}
@@ -39,14 +39,14 @@ func (h *userHeader) parse(d []byte) (payload int, err error) {
 }
 
 // append appends the header to b, which is the part of a body that precedes the payload.
-func (h *userHeader) append(b []byte) []byte {
+func (h *userHeader) append(w *dialect, b []byte) []byte {
 	if h.reliable {
 		b = binary.LittleEndian.AppendUint16(b, uint16(h.seq))
 	}
-	return appendVarint(b, h.id)
+	return w.appendID(b, h.id)
 }
 
-// notifyHeader is what precedes the payload of a notify message. Its acknowledgement is of the notify messages of the
+// notifyHeader is what precedes the payload of a notify message, which 2.0 does not have. Its acknowledgement is of the notify messages of the
 // other direction.
 //
 //	body 0..1  last: the newest notify sequence number received

@@ -20,11 +20,8 @@ const (
 	defaultConnectTimeout = 10 * time.Second
 	defaultAttempts       = 5
 	defaultPayload        = 1225
-	maxMessage            = defaultPayload + messageOverhead
+	maxMessage            = defaultPayload + 6 // in 2.1+; 2.0's are a byte shorter
 )
-
-// messageOverhead is what the library reserves for headers on top of Options.MaxPayload.
-const messageOverhead = 6
 
 // Defaults of our own.
 const (
@@ -43,8 +40,9 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// MaxAttempts is how often a client sends Connect; 5 if zero.
 	MaxAttempts int
-	// MaxPayload is the library's setting of that name, in bytes; 1225 if zero. A message takes up to 6 bytes more.
-	// Both ends must agree on it. The largest that makes sense is codec.MaxDatagram less those 6 bytes.
+	// MaxPayload is the library's setting of that name, in bytes; 1225 if zero. A message takes up to 6 bytes
+	// more, or 5 in 2.0. Both ends must agree on it, or a peer of 2.0 can die of a larger message. The largest that
+	// makes sense is codec.MaxDatagram less those 6 bytes.
 	MaxPayload int
 	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged; 1 MiB if zero.
 	MaxQueued int
@@ -53,9 +51,12 @@ type Options struct {
 	// (docs/protocols/riptide.md#duplicates): 31 trades rate for that.
 	MaxInFlight int
 	// IgnoreQuality keeps connections whose messages need many transmissions, or whose notify messages are lost. A
-	// reliable message that 15 transmissions do not deliver ends a connection in any case.
+	// reliable message that 15 transmissions do not deliver ends a connection in any case. Always so in 2.0, which
+	// does not measure quality and is more patient with a message (docs/protocols/riptide.md#resends).
 	IgnoreQuality bool
 
+	// maxDatagram is the size of the largest message, which is a datagram of its own.
+	maxDatagram int
 	// first is the first sequence number of everything, 1 if zero as in every real session. Tests of wrap-around
 	// choose another.
 	first seq
@@ -68,6 +69,8 @@ func (o Options) withDefaults() Options {
 	o.MaxAttempts = orDefault(o.MaxAttempts, defaultAttempts)
 	o.MaxPayload = orDefault(o.MaxPayload, defaultPayload)
 	o.MaxQueued = orDefault(o.MaxQueued, defaultQueued)
+	o.IgnoreQuality = o.IgnoreQuality || o.Version == V20
+	o.maxDatagram = o.MaxPayload + dialects[o.Version].overhead
 	o.first = orDefault(o.first, firstSeq)
 	o.MaxInFlight = min(orDefault(o.MaxInFlight, defaultInFlight), defaultInFlight)
 	return o

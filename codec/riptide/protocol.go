@@ -1,9 +1,9 @@
-// Package riptide speaks the protocol of the Riptide networking library for C# on UDP, versions 2.1.0 to 2.2.1, as a
-// server and as a client. It has no sockets, clocks or goroutines. The wire and its rules, and where this package
+// Package riptide speaks the protocol of the Riptide networking library for C# on UDP, as a server and as a client:
+// versions 2.1.0 to 2.2.1 or, as Options.Version says, 2.0, which is another dialect (dialect.go). It has no sockets, clocks or goroutines. The wire and its rules, and where this package
 // differs from the library, are in docs/protocols/riptide.md.
 //
 // Start with Protocol, then Conn in conn.go. Each concern has its file: the bit string (bits.go), messages (wire.go,
-// message.go, goodbye.go), duplicates and acknowledgements (window.go), resends (flight.go), notify (notify.go), the
+// message.go, ack.go, goodbye.go), duplicates and acknowledgements (window.go), resends (flight.go), notify (notify.go), the
 // two ends' handshakes (server.go, client.go).
 package riptide
 
@@ -17,25 +17,26 @@ import (
 // Protocol is Riptide with its options. It is immutable and safe for concurrent use.
 type Protocol struct {
 	options Options
+	dialect *dialect
 }
 
 // New returns the protocol with options o.
-func New(o Options) *Protocol { return &Protocol{options: o.withDefaults()} }
+func New(o Options) *Protocol {
+	return &Protocol{options: o.withDefaults(), dialect: &dialects[o.Version]}
+}
 
-// Name is "riptide-2.2".
+// Name is "riptide-2.2" or "riptide-2.0".
 func (p *Protocol) Name() string { return names[p.options.Version] }
 
-// Modes are unreliable, reliable and notify.
-func (p *Protocol) Modes() codec.Modes {
-	return codec.ModesOf(codec.Unreliable, codec.Reliable, codec.Notify)
-}
+// Modes are unreliable, reliable and, but for 2.0, notify.
+func (p *Protocol) Modes() codec.Modes { return p.dialect.modes }
 
 // IDs is codec.WordIDs: unreliable and reliable messages have an ID; with notify messages it is part of the payload.
 func (p *Protocol) IDs() codec.IDs { return codec.WordIDs }
 
 // Sniff reports whether the datagram is a Connect.
 func (p *Protocol) Sniff(datagram []byte) bool {
-	return len(datagram) > 0 && len(datagram) <= p.options.maxDatagram() && kindOf(datagram) == kindConnect
+	return len(datagram) > 0 && len(datagram) <= p.options.maxDatagram && p.dialect.kindOf(datagram) == kindConnect
 }
 
 // Accept makes a Conn of every Connect: Riptide cannot prove an address before the session.
@@ -52,13 +53,10 @@ func (p *Protocol) Refuse(datagram, reply []byte, reason codec.Reason) []byte {
 		return reply
 	}
 	f := rejection(codec.Goodbye{Reason: reason})
-	return f.append(reply, p.options.maxDatagram(), nil, 0)
+	return f.append(p.dialect, reply, p.options.maxDatagram, nil, 0)
 }
 
 // Dial opens a connection to a server. The hello's data that is larger than a message makes it fail at once.
 func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, hello codec.Hello) codec.Conn {
 	return dial(p, now, hello)
 }
-
-// maxDatagram is the size of the largest message, which is a datagram of its own.
-func (o *Options) maxDatagram() int { return o.MaxPayload + messageOverhead }

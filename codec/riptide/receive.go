@@ -21,10 +21,10 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 	switch {
 	case c.state == closed:
 		return codec.ErrUnexpected
-	case len(d) == 0 || len(d) > c.options.maxDatagram():
+	case len(d) == 0 || len(d) > c.options.maxDatagram:
 		return codec.ErrMalformed
 	}
-	switch k := kindOf(d); {
+	switch k := c.dialect.kindOf(d); {
 	case k == kindAck:
 		return c.receiveAck(now, d)
 	case k >= kindReliable:
@@ -42,7 +42,7 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 
 func (c *Conn) receiveAck(now time.Time, d []byte) error {
 	var a ack
-	if err := a.parse(d); err != nil {
+	if err := a.parse(c.dialect, d); err != nil {
 		return err
 	}
 	poor := c.land(now, a.forSeq, true)
@@ -87,14 +87,14 @@ func (c *Conn) receiveReliable(now time.Time, d []byte) error {
 	if c.state != connected && !c.isExpected(d) {
 		return codec.ErrUnexpected
 	}
-	s := seq(bodyUint16(d, 0))
+	s := seq(c.dialect.uint16At(d, 0))
 	verdict := c.window.add(now, s, c.options.TimeoutTime)
 	if verdict == beyond {
 		return codec.ErrWindow
 	}
 	a := c.window.acknowledge(s)
 	if b, ok := c.reply(7); ok {
-		c.control.end(a.append(b))
+		c.control.end(a.append(c.dialect, b))
 	}
 	if verdict == duplicate {
 		return codec.ErrDuplicate
@@ -107,12 +107,12 @@ func (c *Conn) isExpected(d []byte) bool {
 	if c.server {
 		return c.isWelcomeBack(d)
 	}
-	return kindOf(d) == kindWelcome && bodyLen(d) >= 4
+	return c.dialect.kindOf(d) == kindWelcome && bodyLen(d) >= 4
 }
 
 // handle handles a reliable message that was not seen before.
 func (c *Conn) handle(now time.Time, d []byte) error {
-	k := kindOf(d)
+	k := c.dialect.kindOf(d)
 	switch {
 	case k == kindReliable:
 		return c.receiveUser(d)
@@ -130,7 +130,7 @@ func (c *Conn) handle(now time.Time, d []byte) error {
 
 func (c *Conn) receiveNews(d []byte) error {
 	var n clientNote
-	if err := n.parse(d); err != nil {
+	if err := n.parse(c.dialect, d); err != nil {
 		return err
 	}
 	news := codec.Event{Kind: codec.Joined, Client: n.client}
@@ -146,7 +146,7 @@ func (c *Conn) receiveUser(d []byte) error {
 		return codec.ErrUnexpected
 	}
 	var h userHeader
-	at, err := h.parse(d)
+	at, err := h.parse(c.dialect, d)
 	if err != nil {
 		return err
 	}
@@ -203,6 +203,6 @@ func (c *Conn) deliver(m codec.Message, d []byte, at int) {
 
 // lend copies d's body from byte at on to the scratch memory, as bytes.
 func (c *Conn) lend(d []byte, at int) (payload []byte, pad uint8) {
-	c.scratch, pad = appendBody(c.scratch[:0], d, at)
+	c.scratch, pad = c.dialect.payload(c.scratch[:0], d, at)
 	return c.scratch, pad
 }

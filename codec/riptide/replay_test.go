@@ -26,9 +26,11 @@ func TestReplay(t *testing.T) {
 			}
 			for _, side := range []string{"client", "server"} {
 				t.Run(fmt.Sprintf("%s/%s/%s%d", c.version, c.scenario, side, client), func(t *testing.T) {
-					r := newReplay(t, side, lines)
+					name := fmt.Sprintf("%s/%s/%s", c.version, c.scenario, side)
+					r := newReplay(t, c.dialect(), side, lines)
+					r.inexact = slices.Contains(inexact, name)
 					r.run(lines)
-					r.check(endings[c.scenario+"/"+side])
+					r.check(endings[name])
 				})
 			}
 		}
@@ -38,21 +40,22 @@ func TestReplay(t *testing.T) {
 // The capture of 65,600 messages has only its beginning and the part around the wrap of sequence numbers. The latter
 // is replayed from a session that has come so far.
 func TestReplayWrap(t *testing.T) {
-	const millis, before = 7000, 65528 // of the cut, and the number before the first after it
+	const before = 65528 // the number before the first after the cut
 	for _, c := range loadCaptures(t) {
 		if c.scenario != "reliable-sequence-wrap" {
 			continue
 		}
+		millis := []float64{V22: 7000, V20: 6100}[c.dialect()] // of the cut
 		lines := slices.DeleteFunc(c.of(0), func(l line) bool { return l.Millis < millis })
 		for i := range lines {
 			lines[i].Millis -= millis
 		}
 		for _, side := range []string{"client", "server"} {
-			t.Run(side, func(t *testing.T) {
-				p := newPair(t, Options{first: before})
+			t.Run(c.version+"/"+side, func(t *testing.T) {
+				p := newPair(t, Options{Version: c.dialect(), first: before})
 				conn := map[string]*Conn{"client": p.client, "server": p.server}[side]
 				conn.window.first = 16
-				r := newReplay(t, side, lines)
+				r := newReplay(t, c.dialect(), side, lines)
 				r.conn = conn
 				r.run(lines)
 				r.check(codec.ReasonNone)
@@ -63,19 +66,27 @@ func TestReplayWrap(t *testing.T) {
 
 // endings are why sessions end in scenarios where neither side says so. Elsewhere a side that is told nothing times out.
 var endings = map[string]codec.Reason{
-	"no-server/client":              codec.NoConnection,
-	"blackhole-one-reliable/client": codec.PoorConnection,
+	"riptide-2.0.0/no-server/client":              codec.NoConnection,
+	"riptide-2.2.1/no-server/client":              codec.NoConnection,
+	"riptide-2.2.1/blackhole-one-reliable/client": codec.PoorConnection,
 }
+
+// inexact are the scenarios in which the real receiver loses count, which ours does not: their acknowledgements are
+// compared only by the message that each is for.
+var inexact = []string{"riptide-2.0.0/reliable-burst-30-first-20-lost/server"}
 
 // replay is our side of a captured session.
 type replay struct {
 	t       *testing.T
 	side    string
+	v       Version
+	w       *dialect
 	p       *Protocol
 	conn    codec.Conn
 	coming  []arrival // the real peer's datagrams that have yet to reach our side
 	said    map[seq]bool
 	left    bool // our side has closed
+	inexact bool // acknowledgements are
 	wantEnd codec.Reason
 
 	wantSent, sent         map[string]int // distinct datagrams, paced fields blanked
@@ -91,9 +102,9 @@ type arrival struct {
 	datagram []byte
 }
 
-func newReplay(t *testing.T, side string, lines []line) *replay {
+func newReplay(t *testing.T, v Version, side string, lines []line) *replay {
 	r := &replay{
-		t: t, side: side, p: New(Options{}), wantEnd: codec.TimedOut,
+		t: t, side: side, v: v, w: &dialects[v], p: New(Options{Version: v}), wantEnd: codec.TimedOut,
 		said: map[seq]bool{}, reliable: map[seq]bool{},
 		wantSent: map[string]int{}, sent: map[string]int{},
 		wantMessages: map[message]int{}, messages: map[message]int{},
@@ -142,8 +153,8 @@ func (r *replay) advance(now time.Time) {
 	}
 	for i := 0; i < len(r.coming) && !r.coming[i].at.After(now); {
 		d := r.coming[i].datagram
-		isUser := kindOf(d) == kindUnreliable || kindOf(d) == kindNotify
-		if kindOf(d) >= kindReliable || isUser && r.conn.(*Conn).state != connected {
+		isUser := r.w.kindOf(d) == kindUnreliable || r.w.kindOf(d) == kindNotify
+		if r.w.kindOf(d) >= kindReliable || isUser && r.conn.(*Conn).state != connected {
 			i++
 			continue
 		}
@@ -171,7 +182,7 @@ func (r *replay) feed(now time.Time, i int) {
 
 // note notes which message a datagram must bring.
 func (r *replay) note(d []byte) {
-	in := read(d)
+	in := read(r.v, d)
 	switch {
 	case r.left:
 		return
@@ -188,8 +199,7 @@ func (r *replay) note(d []byte) {
 			r.newestNotify = in.seq
 		}
 	case in.kind == kindReject || in.kind == kindDisconnect:
-		f := farewell{kind: in.kind, reason: uint8(in.id)}
-		r.wantEnd = f.meaning()
+		r.wantEnd = r.reason(in)
 		if r.side == "server" {
 			r.wantEnd = codec.Closed
 		}
@@ -198,11 +208,11 @@ func (r *replay) note(d []byte) {
 
 // act does what the real side's application did when it sent d.
 func (r *replay) act(now time.Time, d []byte) {
-	out := read(d)
+	out := read(r.v, d)
 	first := !r.said[out.seq]
 	switch out.kind {
 	case kindAck:
-		r.handle(now, readAck(r.t, d))
+		r.handle(now, readAck(r.t, r.v, d))
 		return
 	case kindConnect:
 		if r.conn == nil {
@@ -236,13 +246,16 @@ func (r *replay) act(now time.Time, d []byte) {
 // handle gives our side the numbered message that the real one acknowledged by want, and compares.
 func (r *replay) handle(now time.Time, want ack) {
 	i := slices.IndexFunc(r.coming, func(a arrival) bool {
-		return kindOf(a.datagram) >= kindReliable && read(a.datagram).seq == want.forSeq
+		return r.w.kindOf(a.datagram) >= kindReliable && read(r.v, a.datagram).seq == want.forSeq
 	})
 	if i < 0 {
 		r.t.Errorf("nothing has come that the real %s acknowledged by %+v", r.side, want)
 		return
 	}
 	r.feed(now, i)
+	if r.inexact && len(r.acks) == 1 {
+		r.acks[0].last, r.acks[0].bits = want.last, want.bits
+	}
 	if !slices.Equal(r.acks, []ack{want}) {
 		r.t.Errorf("acknowledged by %+v, the real %s by %+v", r.acks, r.side, want)
 	}
@@ -255,9 +268,17 @@ func (r *replay) send(now time.Time, out reading) {
 	}
 }
 
+// reason is what a Reject or Disconnect says.
+func (r *replay) reason(bye reading) codec.Reason {
+	f := farewell{kind: bye.kind, reason: uint8(bye.id)}
+	if f.kind == kindReject {
+		f.reason = r.w.rejectReason(f.reason)
+	}
+	return f.meaning()
+}
+
 func (r *replay) goodbye(now time.Time, out reading) {
-	f := farewell{kind: out.kind, reason: uint8(out.id)}
-	why := codec.Goodbye{Reason: f.meaning(), Data: []byte(out.payload), Pad: out.pad}
+	why := codec.Goodbye{Reason: r.reason(out), Data: []byte(out.payload), Pad: out.pad}
 	if r.side == "client" {
 		why = codec.Goodbye{Reason: codec.Closed}
 	}
@@ -279,10 +300,10 @@ func (r *replay) collect(now time.Time, counts bool) {
 	}
 	for _, d := range transmit(r.conn, now) {
 		switch {
-		case kindOf(d) == kindAck:
-			r.acks = append(r.acks, readAck(r.t, d))
+		case r.w.kindOf(d) == kindAck:
+			r.acks = append(r.acks, readAck(r.t, r.v, d))
 		case counts:
-			r.sent[unpaced(d)]++
+			r.sent[r.unpaced(d)]++
 		}
 	}
 }
@@ -292,18 +313,20 @@ func (r *replay) expect(d []byte) {
 	if hexOf(d) == "0505" {
 		d = unhex(r.t, "5500") // the server of 2.1.0 means this, and later ones say it
 	}
-	if kindOf(d) != kindAck {
-		r.wantSent[unpaced(d)]++
+	if r.w.kindOf(d) != kindAck {
+		r.wantSent[r.unpaced(d)]++
 	}
 }
 
 // unpaced spells a datagram without what depends on pace: measured times, and acknowledgements inside notify messages.
-func unpaced(d []byte) string {
+func (r *replay) unpaced(d []byte) string {
 	d = bytes.Clone(d)
-	switch kindOf(d) {
+	switch r.w.kindOf(d) {
 	case kindHeartbeat:
 		d = d[:2]
-		d[1] &= 0x0f
+		if r.v == V22 {
+			d[1] &= 0x0f
+		}
 	case kindNotify:
 		copy(d, []byte{6, 0, 0})
 		d[3] &= 0xf0
@@ -324,14 +347,15 @@ func (r *replay) check(ending codec.Reason) {
 	if !maps.Equal(r.messages, r.wantMessages) {
 		r.t.Errorf("received %v, want %v", r.messages, r.wantMessages)
 	}
+	r.forgiveLastHeartbeat()
 	for h, times := range r.wantSent {
-		if k := kindOf(unhex(r.t, h)); r.sent[h] == 0 || slices.Contains(exact, k) && r.sent[h] != times {
+		if k := r.w.kindOf(unhex(r.t, h)); r.sent[h] == 0 || slices.Contains(exact, k) && r.sent[h] != times {
 			r.t.Errorf("%s sent %d times, the real %s did %d times", h, r.sent[h], r.side, times)
 		}
 	}
 	early := 0
 	for h := range r.sent {
-		k := kindOf(unhex(r.t, h))
+		k := r.w.kindOf(unhex(r.t, h))
 		switch {
 		case r.wantSent[h] > 0:
 		case k == kindConnect && r.side == "server":
@@ -341,5 +365,22 @@ func (r *replay) check(ending codec.Reason) {
 		default:
 			r.t.Errorf("%s sent, which the real %s did not", h, r.side)
 		}
+	}
+}
+
+// forgiveLastHeartbeat does not ask for the real client's last heartbeat if it came before ours was due: ours comes by
+// a timer that does not run fast, and not after a time-out.
+func (r *replay) forgiveLastHeartbeat() {
+	if r.v != V20 || r.side != "client" || r.wantEnd != codec.TimedOut {
+		return
+	}
+	last := ""
+	for h := range r.wantSent {
+		if r.w.kindOf(unhex(r.t, h)) == kindHeartbeat && h > last {
+			last = h
+		}
+	}
+	if r.sent[last] == 0 {
+		delete(r.wantSent, last)
 	}
 }

@@ -6,12 +6,15 @@ import (
 	"tidegate/codec"
 )
 
-// Send queues a message of mode Unreliable, Reliable or Notify. Unreliable and reliable messages have an ID on the
+// Send queues a message of mode Unreliable, Reliable or, but for 2.0, Notify. Unreliable and reliable messages have an ID on the
 // wire: without HasID it is 0. A notify message has one only with HasID, as the first bytes of its payload. Nobody
 // learns what became of an unreliable message: its receipt is answered Lost at once.
 func (c *Conn) Send(now time.Time, m codec.Message) error {
-	if c.state == closed {
+	switch {
+	case c.state == closed:
 		return codec.ErrClosed
+	case !c.dialect.modes.Has(m.Mode):
+		return codec.ErrMode
 	}
 	var err error
 	switch m.Mode {
@@ -21,8 +24,6 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 		err = c.sendReliable(&m)
 	case codec.Notify:
 		err = c.sendNotify(&m)
-	default:
-		err = codec.ErrMode
 	}
 	if err == nil {
 		c.busy = true
@@ -47,7 +48,7 @@ func (c *Conn) Announce(now time.Time, kind codec.EventKind, client uint16) erro
 	if err := c.admitsReliable(size); err != nil {
 		return err
 	}
-	c.flight.hold(n.append(c.flight.spare.take(size)), 0)
+	c.flight.hold(n.append(c.dialect, c.flight.spare.take(size)), 0)
 	c.busy = true
 	c.launch(now)
 	return nil
@@ -56,7 +57,7 @@ func (c *Conn) Announce(now time.Time, kind codec.EventKind, client uint16) erro
 func (c *Conn) sendUnreliable(m *codec.Message) error {
 	var room [maxHeader]byte
 	h := userHeader{id: m.ID}
-	if err := c.write(kindUnreliable, h.append(room[:0]), m); err != nil {
+	if err := c.write(kindUnreliable, h.append(c.dialect, room[:0]), m); err != nil {
 		return err
 	}
 	if m.Receipt != 0 {
@@ -68,12 +69,13 @@ func (c *Conn) sendUnreliable(m *codec.Message) error {
 func (c *Conn) sendReliable(m *codec.Message) error {
 	var room [maxHeader]byte
 	h := userHeader{reliable: true, seq: c.flight.next, id: m.ID}
-	head := h.append(room[:0])
-	size := datagramLen(len(head), len(m.Payload), m.Pad)
+	head := h.append(c.dialect, room[:0])
+	size := c.dialect.size(len(head), len(m.Payload), m.Pad)
 	if err := c.admitsReliable(size); err != nil {
 		return err
 	}
-	c.flight.hold(appendDatagram(c.flight.spare.take(size), kindReliable, head, m.Payload, m.Pad), m.Receipt)
+	b := c.dialect.append(c.flight.spare.take(size), kindReliable, head, m.Payload, m.Pad)
+	c.flight.hold(b, m.Receipt)
 	return nil
 }
 
@@ -82,7 +84,7 @@ func (c *Conn) sendNotify(m *codec.Message) error {
 	h := c.notifier.header()
 	head := h.append(room[:0])
 	if m.HasID {
-		head = appendVarint(head, m.ID)
+		head = c.dialect.appendID(head, m.ID)
 	}
 	if err := c.write(kindNotify, head, m); err != nil {
 		return err
@@ -99,17 +101,17 @@ func (c *Conn) sendNotify(m *codec.Message) error {
 
 // write queues an unreliable datagram.
 func (c *Conn) write(k kind, head []byte, m *codec.Message) error {
-	if err := c.admits(datagramLen(len(head), len(m.Payload), m.Pad)); err != nil {
+	if err := c.admits(c.dialect.size(len(head), len(m.Payload), m.Pad)); err != nil {
 		return err
 	}
-	c.data.end(appendDatagram(c.data.begin(), k, head, m.Payload, m.Pad))
+	c.data.end(c.dialect.append(c.data.begin(), k, head, m.Payload, m.Pad))
 	return nil
 }
 
 // admits reports why a datagram of size bytes may not be queued, if so.
 func (c *Conn) admits(size int) error {
 	switch {
-	case size > c.options.maxDatagram():
+	case size > c.options.maxDatagram:
 		return codec.ErrTooLarge
 	case c.queued()+size > c.options.MaxQueued:
 		return codec.ErrFull
@@ -130,7 +132,7 @@ func (c *Conn) queued() int { return c.flight.bytes + c.data.bytes() }
 // say queues a message that is a type alone.
 func (c *Conn) say(k kind) {
 	if b, ok := c.reply(1); ok {
-		c.control.end(appendDatagram(b, k, nil, nil, 0))
+		c.control.end(c.dialect.append(b, k, nil, nil, 0))
 	}
 }
 
@@ -149,10 +151,10 @@ func (c *Conn) launch(now time.Time) {
 func (c *Conn) resendMessages(now time.Time) {
 	for c.state == connected {
 		s, m, ok := c.flight.due()
-		if !ok || now.Before(m.sentAt.Add(c.rtt.resend(m.sends))) {
+		if !ok || now.Before(m.sentAt.Add(c.resendAfter(m.sends))) {
 			return
 		}
-		if m.sends >= maxSends {
+		if m.sends >= maxSends+c.dialect.slowSends {
 			c.end(codec.PoorConnection)
 			return
 		}
@@ -163,4 +165,14 @@ func (c *Conn) resendMessages(now time.Time) {
 		c.flight.resend(now, s)
 		c.data.refer(s)
 	}
+}
+
+// resendAfter is how long a reliable message waits for its acknowledgement after so many sends. The slow pace divides
+// TimeoutTime by slowSends, so that the peer has been silent for longer than that when the last of them was in vain.
+func (c *Conn) resendAfter(sends uint8) time.Duration {
+	after := c.rtt.resend(sends)
+	if slow := c.dialect.slowSends; slow > 0 && sends >= maxSends {
+		after = max(after, c.options.TimeoutTime/time.Duration(slow))
+	}
+	return after
 }

@@ -120,19 +120,19 @@ func numbered(d []byte, c *Conn, k kind) []byte {
 	switch k {
 	case kindReliable:
 		h := userHeader{reliable: true, seq: c.window.last + 1, id: id}
-		return appendDatagram(nil, k, h.append(nil), payload, pad)
+		return c.dialect.append(nil, k, h.append(c.dialect, nil), payload, pad)
 	case kindNotify:
 		h := notifyHeader{seq: c.notifier.last + 1}
-		return appendDatagram(nil, k, h.append(nil), payload, pad)
+		return c.dialect.append(nil, k, h.append(nil), payload, pad)
 	}
 	h := userHeader{id: id}
-	return appendDatagram(nil, k, h.append(nil), payload, pad)
+	return c.dialect.append(nil, k, h.append(c.dialect, nil), payload, pad)
 }
 
 // sameBody compares two datagrams but for the numbers of the session.
 func sameBody(a, b []byte, k kind) bool {
 	skip := map[kind]int{kindUnreliable: 0, kindReliable: 2, kindNotify: notifyHeaderLen}[k]
-	if len(a) != len(b) || kindOf(a) != kindOf(b) {
+	if len(a) != len(b) || v22.kindOf(a) != v22.kindOf(b) {
 		return false
 	}
 	x, padX := appendBody(nil, a, skip)

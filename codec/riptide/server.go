@@ -6,9 +6,6 @@ import (
 	"tidegate/codec"
 )
 
-// rejectRepeats is how often a Reject is sent: nothing acknowledges it.
-const rejectRepeats = 3
-
 // accept makes the server's side of a session from a client's Connect, and tells the client that it is pending.
 // docs/protocols/riptide.md#server
 func accept(p *Protocol, now time.Time, connect []byte) *Conn {
@@ -39,13 +36,13 @@ func (c *Conn) Admit(now time.Time, client uint16) {
 func (c *Conn) dismiss(why codec.Goodbye) {
 	if c.state != connected {
 		f := rejection(why)
-		for range rejectRepeats {
-			c.control.end(f.append(c.control.begin(), c.options.maxDatagram(), why.Data, why.Pad))
+		for range c.dialect.rejectRepeats {
+			c.control.end(f.append(c.dialect, c.control.begin(), c.options.maxDatagram, why.Data, why.Pad))
 		}
 	}
 	if c.state >= welcomed {
-		f := disconnection(why)
-		c.data.end(f.append(c.data.begin(), c.options.maxDatagram(), why.Data, why.Pad))
+		f := disconnection(c.dialect, why)
+		c.data.end(f.append(c.dialect, c.data.begin(), c.options.maxDatagram, why.Data, why.Pad))
 	}
 }
 
@@ -68,7 +65,7 @@ func (c *Conn) receiveFromClient(now time.Time, k kind, d []byte) error {
 
 func (c *Conn) answerHeartbeat(now time.Time, d []byte) error {
 	var h heartbeat
-	if err := h.parse(d); err != nil {
+	if err := h.parse(c.dialect, d); err != nil {
 		return err
 	}
 	c.heard = now
@@ -77,7 +74,7 @@ func (c *Conn) answerHeartbeat(now time.Time, d []byte) error {
 	}
 	c.relax()
 	if b, ok := c.reply(2); ok {
-		c.control.end(appendHeartbeatAnswer(b, h.ping))
+		c.control.end(appendHeartbeatAnswer(c.dialect, b, h.ping))
 	}
 	return nil
 }
@@ -85,5 +82,5 @@ func (c *Conn) answerHeartbeat(now time.Time, d []byte) error {
 // isWelcomeBack reports whether d is the Welcome of a client that was admitted and has taken the ID it was given.
 func (c *Conn) isWelcomeBack(d []byte) bool {
 	var n clientNote
-	return c.state == welcomed && kindOf(d) == kindWelcome && n.parse(d) == nil && n.client == c.client
+	return c.state == welcomed && c.dialect.kindOf(d) == kindWelcome && n.parse(c.dialect, d) == nil && n.client == c.client
 }

@@ -262,7 +262,7 @@ func TestServerTakesPlausibleRTT(t *testing.T) {
 		_ = s.Receive(start, unhex(t, "1800100000")) // our own Welcome's acknowledgement never comes
 		transmit(s, start)
 		h := heartbeat{ping: 9, rtt: c.rtt}
-		if err := s.Receive(start, h.append(nil)); err != nil {
+		if err := s.Receive(start, h.append(v22, nil)); err != nil {
 			t.Fatal(err)
 		}
 		wantSent(t, s, start, "9400")

@@ -23,17 +23,21 @@ func (c *Conn) sendWelcome(now time.Time) {
 	c.welcome.sentAt = now
 	n := clientNote{kind: kindWelcome, seq: c.options.first, client: c.client}
 	if b, ok := c.reply(5); ok {
-		c.control.end(n.append(b))
+		c.control.end(n.append(c.dialect, b))
 	}
 }
 
 // resendWelcome repeats Welcome when it is due. A server that has sent it in vain falls silent and waits for its
 // deadline; a client, for whom the session has begun, gives up.
 func (c *Conn) resendWelcome(now time.Time) {
-	if !c.welcome.waiting || now.Before(c.welcome.sentAt.Add(c.rtt.resend(c.welcome.sends))) {
+	if !c.welcome.waiting || now.Before(c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends))) {
 		return
 	}
-	if c.welcome.sends < maxSends {
+	limit := uint8(maxSends)
+	if c.state == connected {
+		limit += c.dialect.slowSends
+	}
+	if c.welcome.sends < limit {
 		c.stats.Resent++
 		c.sendWelcome(now)
 		return

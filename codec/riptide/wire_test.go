@@ -8,6 +8,9 @@ import (
 	"tidegate/codec"
 )
 
+// The dialects.
+var v22, v20 = &dialects[V22], &dialects[V20]
+
 // Golden datagrams are from captures of Riptide 2.2.1, unless they say otherwise.
 
 func TestAckGolden(t *testing.T) {
@@ -21,13 +24,13 @@ func TestAckGolden(t *testing.T) {
 	} {
 		d := unhex(t, c.hex)
 		var got ack
-		if err := got.parse(d); err != nil || got != c.want {
+		if err := got.parse(v22, d); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 		}
-		if again := c.want.append(nil); !bytes.Equal(again, d) {
+		if again := c.want.append(v22, nil); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d, func(b []byte) error { return new(ack).parse(b) })
+		truncations(t, d, func(b []byte) error { return new(ack).parse(v22, b) })
 	}
 }
 
@@ -35,7 +38,7 @@ func TestAckGolden(t *testing.T) {
 func TestAck210(t *testing.T) {
 	var a ack
 	want := ack{last: 1, bits: 1, forSeq: 1}
-	if err := a.parse(unhex(t, "11001000200000")); err != nil || a != want {
+	if err := a.parse(v22, unhex(t, "11001000200000")); err != nil || a != want {
 		t.Errorf("%+v, %v; want %+v", a, err, want)
 	}
 }
@@ -50,22 +53,22 @@ func TestHeartbeatGolden(t *testing.T) {
 	} {
 		d := unhex(t, c.hex)
 		var got heartbeat
-		if err := got.parse(d); err != nil || got != c.want {
+		if err := got.parse(v22, d); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 		}
-		if again := c.want.append(nil); !bytes.Equal(again, d) {
+		if again := c.want.append(v22, nil); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d, func(b []byte) error { return new(heartbeat).parse(b) })
+		truncations(t, d, func(b []byte) error { return new(heartbeat).parse(v22, b) })
 	}
 	d := unhex(t, "2400")
-	if ping, err := parseHeartbeatAnswer(d); err != nil || ping != 2 {
+	if ping, err := parseHeartbeatAnswer(v22, d); err != nil || ping != 2 {
 		t.Errorf("%x: ping %d, %v; want 2", d, ping, err)
 	}
-	if again := appendHeartbeatAnswer(nil, 2); !bytes.Equal(again, d) {
+	if again := appendHeartbeatAnswer(v22, nil, 2); !bytes.Equal(again, d) {
 		t.Errorf("%x, want %x", again, d)
 	}
-	truncations(t, d, func(b []byte) error { _, err := parseHeartbeatAnswer(b); return err })
+	truncations(t, d, func(b []byte) error { _, err := parseHeartbeatAnswer(v22, b); return err })
 }
 
 func TestClientNoteGolden(t *testing.T) {
@@ -79,13 +82,13 @@ func TestClientNoteGolden(t *testing.T) {
 	} {
 		d := unhex(t, c.hex)
 		var got clientNote
-		if err := got.parse(d); err != nil || got != c.want {
+		if err := got.parse(v22, d); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 		}
-		if again := c.want.append(nil); !bytes.Equal(again, d) {
+		if again := c.want.append(v22, nil); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d, func(b []byte) error { return new(clientNote).parse(b) })
+		truncations(t, d, func(b []byte) error { return new(clientNote).parse(v22, b) })
 	}
 }
 
@@ -101,7 +104,7 @@ func TestUserHeaderGolden(t *testing.T) {
 	} {
 		d := unhex(t, c.hex)
 		var got userHeader
-		at, err := got.parse(d)
+		at, err := got.parse(v22, d)
 		if err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 			continue
@@ -110,10 +113,10 @@ func TestUserHeaderGolden(t *testing.T) {
 		if fmt.Sprintf("%x", payload) != c.payload || pad != 0 {
 			t.Errorf("%s: payload %x pad %d, want %s", c.hex, payload, pad, c.payload)
 		}
-		if again := appendDatagram(nil, kindOf(d), c.want.append(nil), payload, pad); !bytes.Equal(again, d) {
+		if again := appendDatagram(nil, v22.kindOf(d), c.want.append(v22, nil), payload, pad); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d[:at+1], func(b []byte) error { _, err := new(userHeader).parse(b); return err })
+		truncations(t, d[:at+1], func(b []byte) error { _, err := new(userHeader).parse(v22, b); return err })
 	}
 }
 
@@ -147,7 +150,7 @@ func TestFarewellGolden(t *testing.T) {
 	} {
 		d := unhex(t, c.hex)
 		var got farewell
-		if err := got.parse(d); err != nil || got != c.want || got.meaning() != c.meaning {
+		if err := got.parse(v22, d); err != nil || got != c.want || got.meaning() != c.meaning {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 			continue
 		}
@@ -155,10 +158,10 @@ func TestFarewellGolden(t *testing.T) {
 		if string(data) != c.data {
 			t.Errorf("%s: data %q, want %q", c.hex, data, c.data)
 		}
-		if again := c.want.append(nil, maxMessage, data, pad); !bytes.Equal(again, d) {
+		if again := c.want.append(v22, nil, maxMessage, data, pad); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d[:2], func(b []byte) error { return new(farewell).parse(b) })
+		truncations(t, d[:2], func(b []byte) error { return new(farewell).parse(v22, b) })
 	}
 }
 

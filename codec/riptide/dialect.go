@@ -1,0 +1,150 @@
+package riptide
+
+import (
+	"encoding/binary"
+
+	"tidegate/codec"
+)
+
+// dialect is what one version of the protocol does differently from the other. Their layouts differ in the width of
+// the type, in the form of a message ID and in where an acknowledgement says that it has more to tell. So everything
+// else is written and read by the same code, which counts bytes from behind the type: the body.
+// docs/protocols/riptide.md#riptide-20
+type dialect struct {
+	modes codec.Modes
+	// wholeBytes says that the type takes a byte and not a nibble, so that all fields lie on bytes.
+	wholeBytes bool
+	// overhead is what the library reserves for headers on top of Options.MaxPayload.
+	overhead int
+	// rejectRepeats is how often a Reject is sent: nothing acknowledges it.
+	rejectRepeats int
+	// poorConnection is the reason in Disconnect for a poor connection.
+	poorConnection uint8
+	// slowSends is how many more times a reliable message is sent after maxSends, at a slow pace, before we give the
+	// connection up.
+	slowSends uint8
+}
+
+var dialects = [...]dialect{
+	V22: {
+		modes:          codec.ModesOf(codec.Unreliable, codec.Reliable, codec.Notify),
+		overhead:       6,
+		rejectRepeats:  3,
+		poorConnection: disconnectPoorConnection,
+	},
+	V20: {
+		modes:          codec.ModesOf(codec.Unreliable, codec.Reliable),
+		wholeBytes:     true,
+		overhead:       5,
+		rejectRepeats:  1,
+		poorConnection: disconnectTransportError,
+		slowSends:      10,
+	},
+}
+
+// typeAckExtra is the type of Riptide 2.0's acknowledgements that have more to tell. Its types from there to
+// Disconnect are one higher than those of 2.1+.
+const typeAckExtra = 2
+
+// kindOf is the type of datagram d, which is not empty.
+func (w *dialect) kindOf(d []byte) kind {
+	if !w.wholeBytes {
+		return kind(d[0] & 0x0f)
+	}
+	if k := kind(d[0]); k < typeAckExtra || k >= kindReliable {
+		return k
+	}
+	return kind(d[0] - 1)
+}
+
+// typeOf is the first byte, or nibble, of a message of kind k.
+func (w *dialect) typeOf(k kind) byte {
+	if w.wholeBytes && k >= typeAckExtra && k < kindReliable {
+		return byte(k) + 1
+	}
+	return byte(k)
+}
+
+// byteAt is byte i of d's body.
+func (w *dialect) byteAt(d []byte, i int) byte {
+	if w.wholeBytes {
+		return d[i+1]
+	}
+	return bodyByte(d, i)
+}
+
+// uint16At is the little-endian number at byte i of d's body.
+func (w *dialect) uint16At(d []byte, i int) uint16 {
+	if w.wholeBytes {
+		return binary.LittleEndian.Uint16(d[i+1:])
+	}
+	return bodyUint16(d, i)
+}
+
+// idAt is the message ID at byte i of d's body, and the place after it. It reports false when the body ends first.
+func (w *dialect) idAt(d []byte, i int) (id uint16, next int, ok bool) {
+	if !w.wholeBytes {
+		return bodyVarint(d, i)
+	}
+	if bodyLen(d) < i+2 {
+		return 0, 0, false
+	}
+	return w.uint16At(d, i), i + 2, true
+}
+
+// appendID appends a message ID to b, which is part of a body.
+func (w *dialect) appendID(b []byte, id uint16) []byte {
+	if w.wholeBytes {
+		return binary.LittleEndian.AppendUint16(b, id)
+	}
+	return appendVarint(b, id)
+}
+
+// payload appends d's body from byte i on to b, as a payload and its Pad.
+func (w *dialect) payload(b, d []byte, i int) (out []byte, pad uint8) {
+	if w.wholeBytes {
+		return append(b, d[i+1:]...), 0
+	}
+	return appendBody(b, d, i)
+}
+
+// append appends a message of kind k whose body is head and then payload less its last pad bits.
+func (w *dialect) append(b []byte, k kind, head, payload []byte, pad uint8) []byte {
+	if !w.wholeBytes {
+		return appendDatagram(b, k, head, payload, pad)
+	}
+	b = append(b, w.typeOf(k))
+	b = append(b, head...)
+	return append(b, payload...)
+}
+
+// size is the length of what append appends.
+func (w *dialect) size(head, payload int, pad uint8) int {
+	if w.wholeBytes {
+		return 1 + head + payload
+	}
+	return datagramLen(head, payload, pad)
+}
+
+// rejectReason is the reason that Reject's byte x stands for. Riptide 2.0 has one more, at 2; its further ones are one
+// higher than those of 2.1+.
+func (w *dialect) rejectReason(x uint8) uint8 {
+	switch {
+	case !w.wholeBytes || x < rejectPending20:
+		return x
+	case x == rejectPending20:
+		return rejectPending
+	}
+	return x - 1
+}
+
+// rejectByte is the byte for a reason in Reject.
+func (w *dialect) rejectByte(reason uint8) uint8 {
+	switch {
+	case !w.wholeBytes || reason < rejectPending20:
+		return reason
+	case reason == rejectPending:
+		return rejectPending20
+	}
+	return reason + 1
+}
