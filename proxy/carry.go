@@ -35,7 +35,7 @@ func (r *Relay) carry(now time.Time, e *entry, to *side, l *lane, m *codec.Messa
 // translate puts a message into the far side's words, or drops it.
 func (r *Relay) translate(now time.Time, e *entry, l *lane, m *codec.Message) bool {
 	why := DropSchema
-	payload, pad, translation := l.translator.Translate(r.scratch[:0], m)
+	payload, pad, translation := l.translator.Translate(r.scratch[:0], *m)
 	switch translation {
 	case Passed:
 		r.counters.Passed++

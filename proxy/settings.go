@@ -51,7 +51,7 @@ type Route struct {
 type Translator interface {
 	// Translate returns what to send in place of m's payload: bytes appended to dst, which it returns without what dst
 	// held before, or m's own after Passed.
-	Translate(dst []byte, m *codec.Message) (payload []byte, pad uint8, t Translation)
+	Translate(dst []byte, m codec.Message) (payload []byte, pad uint8, t Translation)
 }
 
 // Translation is what a Translator made of a message.
