@@ -3,6 +3,8 @@ package rudp
 import (
 	"fmt"
 	"strings"
+
+	"tidegate/codec"
 )
 
 var kindNames = [kindCount]string{
@@ -10,8 +12,12 @@ var kindNames = [kindCount]string{
 }
 
 // Describe explains a datagram in plain words, for people: as a whole, and the data that it carries. Both sides write
-// all datagrams alike. Errors wrap codec.ErrMalformed; a checksum that does not match is one.
+// all datagrams alike. Errors wrap codec.ErrMalformed; a checksum that does not match is one. Real peers send what no
+// peer can receive if their game does: such a datagram is told by its length alone.
 func Describe(datagram []byte) (text string, content []string, err error) {
+	if len(datagram) > codec.MaxDatagram {
+		return fmt.Sprintf("%d bytes, more than any peer receives: lost", len(datagram)), nil, nil
+	}
 	var p packet
 	if err := p.parse(datagram); err != nil {
 		return "", nil, err

@@ -47,6 +47,14 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
+// TestDescribeTooLarge: the real library sends 4097 bytes when its game asks for 4081.
+func TestDescribeTooLarge(t *testing.T) {
+	text, _, err := Describe(make([]byte, codec.MaxDatagram+1))
+	if want := "4097 bytes, more than any peer receives: lost"; text != want || err != nil {
+		t.Errorf("%q, %v; want %q", text, err, want)
+	}
+}
+
 func FuzzDescribe(f *testing.F) {
 	for k := range kindCount {
 		p := packet{seq: 65535, acks: acks{last: 3, bits: 0xe0000000}, kind: k, data: []byte{20, 0}}
