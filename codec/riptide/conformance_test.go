@@ -7,16 +7,29 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// Foul weather loses more notify messages than the library lets a connection live with.
 func TestConformance(t *testing.T) {
+	for _, v := range []Version{V22, V20} {
+		t.Run(names[v], func(t *testing.T) { codectest.Run(t, conformance(v)) })
+	}
+}
+
+// conformance is what dialect v can do. Foul weather loses more notify messages than the library lets a connection
+// live with.
+func conformance(v Version) codectest.Config {
 	makes := func(o Options) func(uint64) (server, client codec.Protocol) {
+		o.Version, o.IgnoreQuality = v, true
 		return func(uint64) (server, client codec.Protocol) { return New(o), New(o) }
 	}
-	codectest.Run(t, codectest.Config{
-		New:        makes(Options{IgnoreQuality: true}),
-		NearWrap:   makes(Options{first: 65520, IgnoreQuality: true}),
-		MaxPayload: largestPayload,
-		Pads:       []uint8{0, 4},
+	pads, poor := []uint8{0, 4}, codec.PoorConnection
+	if v == V20 {
+		pads, poor = nil, codec.TransportError
+	}
+	custom := withData(pads)
+	return codectest.Config{
+		New:        makes(Options{}),
+		NearWrap:   makes(Options{first: 65520}),
+		MaxPayload: func(m codec.Mode) int { return largestPayloads[v][m] },
+		Pads:       pads,
 		IDs:        codec.ModesOf(codec.Unreliable, codec.Reliable),
 		Repeats:    true,
 		HelloData:  true,
@@ -28,52 +41,59 @@ func TestConformance(t *testing.T) {
 			plain(codec.ServerFull, codec.ServerFull),
 			plain(codec.Rejected, codec.Rejected),
 			plain(codec.Banned, codec.Rejected),
-			withData(codec.RejectedCustom, codec.RejectedCustom),
-			withData(codec.Rejected, codec.RejectedCustom),
+			custom(codec.RejectedCustom, codec.RejectedCustom),
+			custom(codec.Rejected, codec.RejectedCustom),
 		},
 		Kicks: []codectest.Farewell{
 			plain(codec.Kicked, codec.Kicked),
-			withData(codec.Kicked, codec.Kicked),
+			custom(codec.Kicked, codec.Kicked),
 			plain(codec.ServerStopped, codec.ServerStopped),
 			plain(codec.Closed, codec.Closed),
-			plain(codec.PoorConnection, codec.PoorConnection),
+			plain(codec.PoorConnection, poor),
 			plain(codec.Overflow, codec.Kicked),
 		},
 		StatelessRefusal: codec.ServerFull,
-		Forges:           forges,
-		Ends:             func(d []byte) bool { return len(d) > 0 && v22.kindOf(d) == kindDisconnect },
-	})
+		Forges:           func(d []byte) bool { return forges(&dialects[v], d) },
+		Ends:             func(d []byte) bool { return ends(&dialects[v], d) },
+	}
 }
 
-// largestPayload is the size of the largest payload with an ID of one byte. docs/protocols/riptide.md#sizes
-func largestPayload(m codec.Mode) int {
-	switch m {
-	case codec.Reliable:
-		return 1227
-	case codec.Notify:
-		return 1225
-	}
-	return 1229
+// largestPayloads are the sizes of the largest payloads, in 2.1+ with an ID of one byte.
+// docs/protocols/riptide.md#sizes
+var largestPayloads = [...]map[codec.Mode]int{
+	V22: {codec.Unreliable: 1229, codec.Reliable: 1227, codec.Notify: 1225},
+	V20: {codec.Unreliable: 1227, codec.Reliable: 1225},
 }
 
 func plain(said, heard codec.Reason) codectest.Farewell {
 	return codectest.Farewell{Said: codec.Goodbye{Reason: said}, Heard: codec.Goodbye{Reason: heard}}
 }
 
-func withData(said, heard codec.Reason) codectest.Farewell {
-	data, pad := []byte{1, 2, 3, 0x0f}, uint8(4)
-	return codectest.Farewell{
-		Said:  codec.Goodbye{Reason: said, Data: data, Pad: pad},
-		Heard: codec.Goodbye{Reason: heard, Data: data, Pad: pad},
+// withData makes farewells with data that has the last of the given pads.
+func withData(pads []uint8) func(said, heard codec.Reason) codectest.Farewell {
+	data, pad := []byte{1, 2, 3, 0x0f}, uint8(0)
+	if pads != nil {
+		pad = pads[len(pads)-1]
+	}
+	return func(said, heard codec.Reason) codectest.Farewell {
+		return codectest.Farewell{
+			Said:  codec.Goodbye{Reason: said, Data: data, Pad: pad},
+			Heard: codec.Goodbye{Reason: heard, Data: data, Pad: pad},
+		}
 	}
 }
 
 // forges says which types of message end a session, bring another message in a genuine one's place, or claim that a
 // message has arrived, whoever sends them.
-func forges(d []byte) bool {
+func forges(w *dialect, d []byte) bool {
 	if len(d) == 0 {
 		return false
 	}
-	k := v22.kindOf(d)
+	k := w.kindOf(d)
 	return k == kindAck || k == kindDisconnect || k == kindNotify || k >= kindReliable
+}
+
+// ends says which types of message end a session, whoever sends them.
+func ends(w *dialect, d []byte) bool {
+	return len(d) > 0 && (w.kindOf(d) == kindDisconnect || w.kindOf(d) == kindReject)
 }
