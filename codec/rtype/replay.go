@@ -1,6 +1,10 @@
 package rtype
 
-import "time"
+import (
+	"time"
+
+	"tidegate/codec"
+)
 
 // A replay goes out in portions, so that neither the client nor the path to it is swamped.
 const (
@@ -30,8 +34,8 @@ type replay struct {
 // begin starts from the beginning.
 func (r *replay) begin(now time.Time) { *r = replay{next: now} }
 
-// portion gives one portion to put, which says whether there is room for more, and reports whether the replay is over.
-func (r *replay) portion(m *mirror, g *gone, put func(*instruction) bool) (over bool) {
+// portion puts one portion on the link, as far as there is room, and reports whether the replay is over.
+func (r *replay) portion(l *link, m *mirror, g *gone) (over bool) {
 	for n := 0; r.stage != replayed; {
 		if r.stage == deletions && r.at == len(g.ring) || r.stage < deletions && r.at == len(m.slots) {
 			r.stage, r.at = r.stage+1, 0
@@ -40,7 +44,7 @@ func (r *replay) portion(m *mirror, g *gone, put func(*instruction) bool) (over 
 		if n >= portion {
 			return false
 		}
-		told, ok := r.tell(m, g, put)
+		told, ok := r.tell(l, m, g)
 		if !ok {
 			return false
 		}
@@ -50,18 +54,18 @@ func (r *replay) portion(m *mirror, g *gone, put func(*instruction) bool) (over 
 	return true
 }
 
-// tell puts what the present stage says of one slot or deletion.
-func (r *replay) tell(m *mirror, g *gone, put func(*instruction) bool) (told int, ok bool) {
+// tell puts what the present stage says of one slot or deletion. Not ok means that there is no room for it.
+func (r *replay) tell(l *link, m *mirror, g *gone) (told int, ok bool) {
 	if r.stage == deletions {
 		in, due := g.take(r.at, m)
-		return 1, !due || put(&in)
+		return 1, !due || l.put(&in) != codec.ErrFull
 	}
 	s := &m.slots[r.at]
 	switch {
 	case !s.alive:
 		return 0, true
 	case r.stage == creates:
-		return 1, put(&instruction{op: create, entity: s.entity})
+		return 1, l.put(&instruction{op: create, entity: s.entity}) != codec.ErrFull
 	}
 	for i := range s.components {
 		c := &s.components[i]
@@ -69,10 +73,9 @@ func (r *replay) tell(m *mirror, g *gone, put func(*instruction) bool) (told int
 		if r.stage == updates {
 			in.op, in.data = update, c.data
 		}
-		if (r.stage == updates && !c.known) || put(&in) {
-			continue
+		if (r.stage == attaches || c.known) && l.put(&in) == codec.ErrFull {
+			return i, false
 		}
-		return i, false
 	}
 	return len(s.components), true
 }

@@ -1,0 +1,135 @@
+package rtype
+
+import (
+	"bytes"
+	"time"
+
+	"tidegate/codec"
+)
+
+// Receive takes one datagram of the server's.
+func (c *client) Receive(now time.Time, datagram []byte) error {
+	c.scratch = c.scratch[:0]
+	return c.count(c.receive(now, datagram))
+}
+
+func (c *client) receive(now time.Time, d []byte) error {
+	switch {
+	case c.state == closed:
+		return codec.ErrUnexpected
+	case bytes.Equal(d, ping):
+		c.hear(now)
+		c.pongDue = true
+		return nil
+	case isGoodbye(d):
+		c.leave()
+		return nil
+	case !c.initial.known():
+		return c.receiveInitial(now, d)
+	case c.format.document:
+		return c.receiveStream(now, d)
+	}
+	return c.receiveAlone(now, d)
+}
+
+// leave ends the session, or the attempt to have one, by the server's goodbye.
+func (c *client) leave() {
+	reason := codec.Kicked
+	if c.state == opening {
+		reason = codec.Rejected
+	}
+	c.lose(reason)
+}
+
+// receiveInitial takes a datagram while the names of the components are not known. It may be instructions all the same:
+// parts of the initialisation may be late or lost.
+func (c *client) receiveInitial(now time.Time, d []byte) error {
+	if c.format.document || c.options.Dialect == Auto {
+		if rest, ok := c.receiveNames(now, d); ok {
+			return c.receiveStream(now, rest)
+		}
+	}
+	if c.format.document {
+		return c.receiveStream(now, d)
+	}
+	if !c.gather.take(d) {
+		return c.receiveAlone(now, d)
+	}
+	c.hear(now)
+	if n, done := c.gather.done(); done {
+		c.format.learn(format{era: c.gather.era})
+		c.announce(n)
+		c.gather = gather{}
+		c.report()
+	}
+	return nil
+}
+
+// receiveNames takes the document's initialisation, by which a server also shows that it speaks that dialect.
+func (c *client) receiveNames(now time.Time, d []byte) (rest []byte, ok bool) {
+	var n initialisation
+	rest, err := n.parse(d)
+	if err != nil {
+		return nil, false
+	}
+	c.hear(now)
+	c.format = formats[Document]
+	c.announce(n)
+	c.report()
+	return rest, true
+}
+
+// report tells what is known of the components and of the format.
+func (c *client) report() {
+	a := announcement{format: c.format, initial: c.initial}
+	start := len(c.scratch)
+	c.scratch = a.append(c.scratch)
+	c.take(c.scratch[start:])
+}
+
+// receiveStream takes the instructions of one of the document's datagrams, up to the first that is broken.
+func (c *client) receiveStream(now time.Time, d []byte) error {
+	for len(d) > 0 {
+		var in instruction
+		rest, err := in.parse(d, &c.format, c.sizes)
+		if err != nil {
+			return err
+		}
+		c.hear(now)
+		c.takeInstruction(&in, d[:len(d)-len(rest)])
+		d = rest
+	}
+	return nil
+}
+
+// receiveAlone takes one of the game's instructions. The first may tell the width of entities.
+func (c *client) receiveAlone(now time.Time, d []byte) error {
+	f := c.format
+	if f.width == 0 {
+		f.width = widthOf(d)
+	}
+	var in instruction
+	if err := in.parseAlone(d, &f, c.sizes); err != nil {
+		return err
+	}
+	if f.width == 0 && in.op != nextFrame {
+		return errWidth
+	}
+	c.hear(now)
+	if f.width != c.format.width {
+		c.format = f
+		if c.initial.known() {
+			c.report()
+		}
+	}
+	c.takeInstruction(&in, d)
+	return nil
+}
+
+// hear notes that the server is there, which makes the session the first time.
+func (c *client) hear(now time.Time) {
+	c.heard = now
+	if c.state == opening {
+		c.connect(now)
+	}
+}
