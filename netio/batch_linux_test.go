@@ -128,7 +128,7 @@ func pair(t *testing.T, p *epollPoller) (s *epollSocket, peer int) {
 		t.Fatal(err)
 	}
 	s = &epollSocket{poller: p, fd: fds[0], endpoint: endpoint{peer: netip.MustParseAddrPort("192.0.2.1:1")}}
-	if err := p.watch(s); err != nil {
+	if err := p.watch(s, s.fd, unix.EPOLLIN); err != nil {
 		t.Fatal(err)
 	}
 	return s, fds[1]

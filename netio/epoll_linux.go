@@ -16,15 +16,33 @@ type epollPoller struct {
 	waiter   *waiter
 	look     func(fd uintptr) bool // p.poll, made once
 	events   [readyBatch]unix.EpollEvent
-	sockets  []*epollSocket // by descriptor
-	ready    []*epollSocket // to be read by Receive
+	sockets  []watched // by descriptor
+	ready    []readiness
+	slab     []byte // that all reads go to
 	listenIn *inbox
 	dialIn   *inbox
 	out      *outbox
+	stage    stage
+	clock    alarmClock
+	lingers  *alarms // of closed streams
 	delay    batchDelay
 	failures failures
 	stats    Stats
 	closed   bool
+}
+
+// watched is a descriptor in the epoll set.
+type watched interface {
+	// handle does what its events ask for.
+	handle(events uint32, h Handler)
+	// shut closes it, whatever is still queued.
+	shut()
+}
+
+// readiness is what epoll said of a descriptor, for Receive.
+type readiness struct {
+	watched
+	events uint32
 }
 
 // newNative opens the best backend of the platform.
@@ -36,12 +54,14 @@ func newNative(o Options) (Poller, error) {
 	slab := make([]byte, listenBatch*MaxDatagram)
 	p := &epollPoller{
 		waiter:   w,
-		ready:    make([]*epollSocket, 0, readyBatch),
+		ready:    make([]readiness, 0, readyBatch),
+		slab:     slab,
 		listenIn: newInbox(listenBatch, slab, true),
 		dialIn:   newInbox(dialBatch, slab, false),
 		out:      newOutbox(),
 		delay:    batchDelay{max: o.MaxBatchDelay},
 	}
+	p.lingers = p.clock.add(lingerTime)
 	p.look = func(uintptr) bool { return p.poll() }
 	return p, nil
 }
@@ -83,22 +103,29 @@ func (p *epollPoller) open(addr netip.AddrPort, o SocketOptions,
 	if s.addr, err = boundTo(s.fd); err != nil {
 		return nil, closeAfter(s.fd, err)
 	}
-	if err := p.watch(s); err != nil {
+	if err := p.watch(s, s.fd, unix.EPOLLIN); err != nil {
 		return nil, closeAfter(s.fd, err)
 	}
 	return s, nil
 }
 
-// watch has Wait look for the socket's input.
-func (p *epollPoller) watch(s *epollSocket) error {
-	if err := p.waiter.add(s.fd); err != nil {
+// watch has Wait look for the events of a descriptor.
+func (p *epollPoller) watch(w watched, fd int, events uint32) error {
+	if err := p.waiter.set(unix.EPOLL_CTL_ADD, fd, events); err != nil {
 		return err
 	}
-	if missing := s.fd + 1 - len(p.sockets); missing > 0 {
-		p.sockets = append(p.sockets, make([]*epollSocket, missing)...)
+	if missing := fd + 1 - len(p.sockets); missing > 0 {
+		p.sockets = append(p.sockets, make([]watched, missing)...)
 	}
-	p.sockets[s.fd] = s
+	p.sockets[fd] = w
 	return nil
+}
+
+// release closes a descriptor, which leaves the epoll set too. There is nothing to do about an error: the descriptor is
+// gone either way.
+func (p *epollPoller) release(fd int) {
+	p.sockets[fd] = nil
+	_ = unix.Close(fd)
 }
 
 func (p *epollPoller) Wait(deadline time.Time) error {
@@ -114,7 +141,7 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 	var err error
 	// Looking first means that a busy loop neither parks nor touches the timer.
 	if !p.poll() && len(p.failures) == 0 {
-		err = p.waiter.park(deadline, p.look)
+		err = p.waiter.park(p.clock.before(deadline), p.look)
 	}
 	p.waiter.forget()
 	return err
@@ -129,7 +156,7 @@ func (p *epollPoller) poll() bool {
 	for i := range p.events[:n] {
 		// A closed socket can still be reported while a child process about to exec holds a copy of it.
 		if s := p.sockets[p.events[i].Fd]; s != nil {
-			p.ready = append(p.ready, s)
+			p.ready = append(p.ready, readiness{s, p.events[i].Events})
 		}
 	}
 	return len(p.ready) > 0
@@ -140,8 +167,13 @@ func (p *epollPoller) Wake() { p.waiter.wake() }
 func (p *epollPoller) Buffer() []byte { return p.out.buffer() }
 
 func (p *epollPoller) Send(s Socket, to netip.AddrPort, datagram []byte) {
-	socket := s.(*epollSocket)
+	if stream, ok := s.(*epollStream); ok {
+		stream.send(datagram)
+		return
+	}
+	socket, ok := s.(*epollSocket)
 	switch {
+	case !ok: // a listener for streams, which sends nothing
 	case socket.closed:
 	case len(datagram) > MaxDatagram:
 		p.stats.countSend(tooLarge, 1)
@@ -152,7 +184,10 @@ func (p *epollPoller) Send(s Socket, to netip.AddrPort, datagram []byte) {
 	}
 }
 
-func (p *epollPoller) Flush() { p.out.flush() }
+func (p *epollPoller) Flush() {
+	p.out.flush()
+	p.stage.flush()
+}
 
 func (p *epollPoller) Stats() Stats { return p.stats }
 
@@ -161,9 +196,10 @@ func (p *epollPoller) Close() error {
 		return nil
 	}
 	p.closed = true
+	p.stage.flush()
 	for _, s := range p.sockets {
 		if s != nil {
-			s.Close()
+			s.shut()
 		}
 	}
 	return p.waiter.close()

@@ -26,11 +26,12 @@ func (f failure) err() error {
 // not called back amid its own work. At most one entry a socket and datagram received.
 type failures []failed
 
-// failed is one dialed socket that met an error.
+// failed is one dialed socket that met an error, or a stream that is over.
 type failed struct {
 	socket   Socket
 	endpoint *endpoint
 	err      error
+	over     bool // the socket is to be closed
 }
 
 // add queues the news that s failed, if s is dialed and it has not been told since the peer's last datagram.
@@ -39,14 +40,22 @@ func (q *failures) add(s Socket, e *endpoint, f failure) {
 		return
 	}
 	e.failed = true
-	*q = append(*q, failed{s, e, f.err()})
+	*q = append(*q, failed{s, e, f.err(), false})
 }
+
+// end queues the news that the stream s is over. It must come once a stream.
+func (q *failures) end(s Socket, e *endpoint, err error) { *q = append(*q, failed{s, e, err, true}) }
 
 // tell empties the queue into h, with what h adds meanwhile.
 func (q *failures) tell(h Handler) {
 	for i := 0; i < len(*q); i++ {
-		if f := (*q)[i]; !f.endpoint.closed {
-			h.Failed(f.socket, f.err)
+		f := (*q)[i]
+		if f.endpoint.closed {
+			continue
+		}
+		h.Failed(f.socket, f.err)
+		if f.over {
+			f.socket.Close()
 		}
 	}
 	clear(*q)

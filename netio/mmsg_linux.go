@@ -36,3 +36,17 @@ func epollPoll(epfd int, events []unix.EpollEvent) (int, syscall.Errno) {
 		uintptr(len(events)), 0, 0, 0)
 	return int(n), errno
 }
+
+// recv and send move bytes through a non-blocking TCP socket. Raw, as above.
+
+func recv(fd int, b []byte) (int, syscall.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+		unix.MSG_DONTWAIT, 0, 0)
+	return int(n), errno
+}
+
+func send(fd int, b []byte) (int, syscall.Errno) {
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),
+		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+	return int(n), errno
+}

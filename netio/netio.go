@@ -1,5 +1,5 @@
-// Package netio reads and writes UDP datagrams in batches. It knows sockets, addresses and errors, and nothing of what
-// the datagrams say: no protocol, no session, no policy.
+// Package netio reads and writes UDP datagrams in batches, and the frames of TCP streams as if they were datagrams. It
+// knows sockets, addresses and errors, and nothing of what the datagrams say: no protocol, no session, no policy.
 //
 // Start with Poller, which owns the sockets of one loop and the loop's wait. A loop's turn is always the same:
 //
@@ -10,7 +10,7 @@
 //
 // There are two backends with the same behavior, and one table of tests for both. On Linux, epoll_linux.go waits on
 // all sockets at once and moves up to 64 datagrams a system call; portable.go does the same over package net, one
-// goroutine a socket, on every platform.
+// goroutine a socket, on every platform. Streams have their files beside these: framing.go, stream*.go.
 package netio
 
 import (
@@ -30,13 +30,18 @@ var (
 	ErrAddress     = errors.New("not an address to bind or dial") // Listen, Dial: the zero address
 )
 
-// Poller owns a loop's UDP sockets and its wait. It is used by one goroutine, except for Wake.
+// Poller owns a loop's sockets and its wait. It is used by one goroutine, except for Wake.
 type Poller interface {
 	// Listen opens a socket bound to addr. Port 0 picks one, which Socket.Addr tells. An unspecified IPv6 address
 	// takes IPv4 as well; the peers' addresses are plain IPv4 then.
 	Listen(addr netip.AddrPort, o SocketOptions) (Socket, error)
 	// Dial opens a socket connected to an upstream, which need not answer or exist.
 	Dial(to netip.AddrPort, o SocketOptions) (Socket, error)
+	// ListenStream opens a TCP listener. The connections that it accepts are Sockets with a Peer; their Owner is at first
+	// the listener's. Their frames come as datagrams.
+	ListenStream(addr netip.AddrPort, o StreamOptions) (Socket, error)
+	// DialStream opens a TCP connection and does not wait for it: what is sent meanwhile waits in its Backlog.
+	DialStream(to netip.AddrPort, o StreamOptions) (Socket, error)
 	// Wait blocks until there is something to Receive, a Wake, or the deadline; the zero deadline is none, and a past
 	// one only looks. It may return early, and about a millisecond late. It returns nil for all of these, and ErrClosed
 	// after Close.
@@ -67,20 +72,24 @@ type Handler interface {
 	Datagram(s Socket, from netip.AddrPort, datagram []byte)
 	// Failed tells that the peer of a dialed socket cannot be reached: ErrRefused or ErrUnreachable. The socket stays
 	// usable. It is told once, and again only after another datagram has come from the peer. Windows tells nothing.
+	//
+	// Of a stream, dialed or accepted, it tells once that it has ended, or why it cannot go on. The frames that came
+	// before have been given by then. The stream is closed when Failed returns.
 	Failed(s Socket, err error)
 }
 
-// Socket is one UDP socket of a Poller, used by the same goroutine.
+// Socket is one UDP socket, stream, or listener for streams, of a Poller, used by the same goroutine.
 type Socket interface {
 	// Addr is the address the socket is bound to.
 	Addr() netip.AddrPort
-	// Peer is the address the socket was dialed to; the zero AddrPort of one that listens.
+	// Peer is the address the socket was dialed to, or accepted from; the zero AddrPort of one that listens.
 	Peer() netip.AddrPort
 	// Owner is the value given to SetOwner: how a loop finds the session of a socket again. Nil at first.
 	Owner() any
 	SetOwner(owner any)
 	// Close sends what is queued for the socket and closes it. The handler hears nothing more of it, and Send to it
-	// does nothing. A second Close does nothing.
+	// does nothing. A second Close does nothing. A listener that is closed gives up, as silent, the
+	// connections that have sent no frame yet.
 	Close()
 }
 

@@ -9,33 +9,47 @@ import (
 	"time"
 )
 
-// backlog is how many datagrams of all sockets await the Poller's goroutine; readers block beyond.
+// backlog is how many arrivals of all sockets await the Poller's goroutine; readers block beyond.
 const backlog = 256
 
-// portable is the Poller over package net. Each socket has a goroutine that reads; all else is done by the Poller's own.
+// portable is the Poller over package net. Each socket has a goroutine that reads, and each stream another that writes; all
+// else is done by the Poller's own.
 type portable struct {
-	backlog  chan *inDatagram
-	first    *inDatagram // taken by Wait, for Receive
+	backlog  chan arrival
+	first    arrival // taken by Wait, for Receive
 	wake     chan struct{}
 	timer    *time.Timer
 	delay    batchDelay
 	failures failures
 	stats    Stats
 	out      [MaxDatagram]byte
-	sockets  map[*portableSocket]struct{}
+	sockets  map[shutter]struct{}
 	readers  sync.WaitGroup
+	writers  sync.WaitGroup // of streams
+	clock    alarmClock
+	lingers  *alarms // of closed streams
 	closed   bool
+}
+
+// arrival is what a goroutine of a socket has for the Poller's own.
+type arrival interface{ deliver(p *portable, h Handler) }
+
+// shutter is a socket in use.
+type shutter interface {
+	// shut closes it, whatever is still queued.
+	shut()
 }
 
 func newPortable(o Options) *portable {
 	p := &portable{
-		backlog: make(chan *inDatagram, backlog),
+		backlog: make(chan arrival, backlog),
 		wake:    make(chan struct{}, 1),
 		timer:   time.NewTimer(0),
 		delay:   batchDelay{max: o.MaxBatchDelay},
-		sockets: make(map[*portableSocket]struct{}),
+		sockets: make(map[shutter]struct{}),
 	}
 	p.timer.Stop()
+	p.lingers = p.clock.add(lingerTime)
 	return p
 }
 
@@ -71,11 +85,7 @@ func (p *portable) open(addr netip.AddrPort, o SocketOptions, quota int,
 	case o.ReusePort || o.DontFragment:
 		return nil, errors.ErrUnsupported
 	}
-	network := "udp" // of an unspecified IPv6 address: both families
-	if addr.Addr().Unmap().Is4() {
-		network = "udp4"
-	}
-	conn, err := connect(network)
+	conn, err := connect(network("udp", addr))
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +96,14 @@ func (p *portable) open(addr netip.AddrPort, o SocketOptions, quota int,
 	p.sockets[s] = struct{}{}
 	p.readers.Go(s.read)
 	return s, nil
+}
+
+// network is package net's name of a protocol for an address; an unspecified IPv6 address has both families.
+func network(protocol string, addr netip.AddrPort) string {
+	if addr.Addr().Unmap().Is4() {
+		return protocol + "4"
+	}
+	return protocol
 }
 
 func setBuffers(conn *net.UDPConn, o SocketOptions) error {
@@ -108,7 +126,7 @@ func (p *portable) Wait(deadline time.Time) error {
 	if p.first != nil || len(p.failures) > 0 {
 		return nil
 	}
-	expired := p.arm(deadline)
+	expired := p.arm(p.clock.before(deadline))
 	select {
 	case p.first = <-p.backlog:
 	case <-p.wake:
@@ -129,18 +147,19 @@ func (p *portable) arm(deadline time.Time) <-chan time.Time {
 
 func (p *portable) Receive(h Handler) {
 	if p.first != nil {
-		d := p.first
+		a := p.first
 		p.first = nil
-		p.deliver(d, h)
+		a.deliver(p, h)
 	}
 	for range len(p.backlog) {
-		p.deliver(<-p.backlog, h)
+		(<-p.backlog).deliver(p, h)
 	}
+	p.clock.ring()
 	p.failures.tell(h)
 }
 
-// deliver hands one datagram, or the error in its place, to h and gives it back to its reader.
-func (p *portable) deliver(d *inDatagram, h Handler) {
+// deliver hands the datagram, or the error in its place, to h and gives it back to its reader.
+func (d *inDatagram) deliver(p *portable, h Handler) {
 	s := d.socket
 	switch {
 	case s.closed:
@@ -163,8 +182,12 @@ func (p *portable) deliver(d *inDatagram, h Handler) {
 func (p *portable) Buffer() []byte { return p.out[:0] }
 
 func (p *portable) Send(s Socket, to netip.AddrPort, datagram []byte) {
-	socket := s.(*portableSocket)
-	if socket.closed {
+	if stream, ok := s.(*portableStream); ok {
+		stream.send(datagram)
+		return
+	}
+	socket, ok := s.(*portableSocket)
+	if !ok || socket.closed { // not ok: a listener for streams, which sends nothing
 		return
 	}
 	if len(datagram) > MaxDatagram {
@@ -192,11 +215,27 @@ func (p *portable) Wake() {
 
 func (p *portable) Stats() Stats { return p.stats }
 
+// closeTime is how long Close may take to write what streams have queued.
+const closeTime = 200 * time.Millisecond
+
 func (p *portable) Close() error {
 	p.closed = true
 	for s := range p.sockets {
-		s.Close()
+		if stream, ok := s.(*portableStream); ok && stream.sent {
+			stream.out.hurry(closeTime)
+		} else {
+			s.shut()
+		}
+	}
+	p.writers.Wait()
+	for s := range p.sockets {
+		s.shut()
 	}
 	p.readers.Wait()
+	for len(p.backlog) > 0 {
+		if a, ok := (<-p.backlog).(*accepted); ok && a.err == nil {
+			_ = a.conn.Close()
+		}
+	}
 	return nil
 }

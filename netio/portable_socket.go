@@ -85,3 +85,5 @@ func (s *portableSocket) Close() {
 	_ = s.conn.Close()
 	delete(s.poller.sockets, s)
 }
+
+func (s *portableSocket) shut() { s.Close() }

@@ -6,16 +6,22 @@ import (
 
 func (p *epollPoller) Receive(h Handler) {
 	// The handler may close sockets, and open others of the same descriptor: ready holds sockets, not descriptors.
-	for _, s := range p.ready {
-		if s.dialed() {
-			p.receive(s, p.dialIn, dialRounds, h)
-		} else {
-			p.receive(s, p.listenIn, listenRounds, h)
-		}
+	for _, r := range p.ready {
+		r.handle(r.events, h)
 	}
 	clear(p.ready)
 	p.ready = p.ready[:0]
+	p.clock.ring()
 	p.failures.tell(h)
+}
+
+// handle reads the socket's datagrams.
+func (s *epollSocket) handle(_ uint32, h Handler) {
+	if s.dialed() {
+		s.poller.receive(s, s.poller.dialIn, dialRounds, h)
+	} else {
+		s.poller.receive(s, s.poller.listenIn, listenRounds, h)
+	}
 }
 
 // receive reads up to so many rounds from s and gives h what came. A batch that is not full was the last of it: asking

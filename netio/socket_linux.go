@@ -24,11 +24,11 @@ func (s *epollSocket) Close() {
 		return
 	}
 	s.poller.out.flushSocket(s)
-	s.poller.sockets[s.fd] = nil
 	s.closed = true
-	// Closing leaves the epoll set too. There is nothing to do about an error: the descriptor is gone either way.
-	_ = unix.Close(s.fd)
+	s.poller.release(s.fd)
 }
+
+func (s *epollSocket) shut() { s.Close() }
 
 // openSocket makes a non-blocking UDP socket of the family, with its options set.
 func openSocket(family int, o SocketOptions) (fd int, err error) {
@@ -113,13 +113,17 @@ func unixSockaddr(addr netip.AddrPort, family int) unix.Sockaddr {
 
 func boundTo(fd int) (netip.AddrPort, error) {
 	sa, err := unix.Getsockname(fd)
+	return ofSockaddr(sa), os.NewSyscallError("getsockname", err)
+}
+
+func ofSockaddr(sa unix.Sockaddr) netip.AddrPort {
 	switch sa := sa.(type) {
 	case *unix.SockaddrInet4:
-		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port)), nil
+		return netip.AddrPortFrom(netip.AddrFrom4(sa.Addr), uint16(sa.Port))
 	case *unix.SockaddrInet6:
-		return unmap(netip.AddrPortFrom(withScope(netip.AddrFrom16(sa.Addr), sa.ZoneId), uint16(sa.Port))), nil
+		return unmap(netip.AddrPortFrom(withScope(netip.AddrFrom16(sa.Addr), sa.ZoneId), uint16(sa.Port)))
 	}
-	return netip.AddrPort{}, os.NewSyscallError("getsockname", err)
+	return netip.AddrPort{}
 }
 
 // closeAfter closes a descriptor that err has made useless, and returns err.

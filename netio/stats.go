@@ -9,6 +9,32 @@ type Stats struct {
 	TooLarge    uint64 // to be sent, longer than MaxDatagram or than the path allows, dropped
 	Refused     uint64 // reports that nobody listens at a dialed peer
 	Errors      uint64 // other errors of sending and receiving, each of at most one datagram
+	Streams     StreamStats
+}
+
+// StreamStats are totals of a Poller's TCP connections. Their frames are in Stats.In and Out.
+type StreamStats struct {
+	Accepted  uint64
+	Dialed    uint64
+	Ended     uint64 // by the peer, in order or by a reset, or by the network
+	BadFrames uint64 // closed for a frame length out of bounds
+	Silent    uint64 // closed for want of a first frame
+	Slow      uint64 // closed for what waited for the peer to read
+	Refused   uint64 // closed as soon as accepted: StreamOptions.MaxConns
+}
+
+// countEnd counts the end of a stream for err.
+func (s *StreamStats) countEnd(err error) {
+	switch err {
+	case ErrFrame:
+		s.BadFrames++
+	case ErrSilent:
+		s.Silent++
+	case ErrSlow:
+		s.Slow++
+	default:
+		s.Ended++
+	}
 }
 
 // Traffic is what went one way.

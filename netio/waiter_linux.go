@@ -60,10 +60,11 @@ func newEpoll() (int, error) {
 	return epfd, nil
 }
 
-// add watches a socket, level-triggered: what a turn leaves unread makes the next one.
-func (w *waiter) add(fd int) error {
-	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
-	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, unix.EPOLL_CTL_ADD, fd, &event))
+// set watches a descriptor for events, or for others than before, level-triggered: what a turn leaves unread makes the
+// next one.
+func (w *waiter) set(op, fd int, events uint32) error {
+	event := unix.EpollEvent{Events: events, Fd: int32(fd)}
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, op, fd, &event))
 }
 
 // park waits until look, which is called whenever there may be input, reports true; until the deadline, zero being none;

@@ -1,0 +1,59 @@
+package netio
+
+import "encoding/binary"
+
+// Prefix is how a stream writes the length of a frame before it.
+type Prefix uint8
+
+// The prefixes.
+const (
+	LengthU16LE Prefix = iota // 2 bytes, little-endian: Riptide 2.0
+	LengthI32LE               // 4 bytes, little-endian and signed: Riptide 2.1 and later
+)
+
+// size is the prefix's own length in bytes.
+func (p Prefix) size() int {
+	if p == LengthI32LE {
+		return 4
+	}
+	return 2
+}
+
+// framing is how a stream is cut into frames of 1 to max bytes.
+type framing struct {
+	prefix Prefix
+	max    int
+}
+
+// cut returns the first frame of b and what follows it. A nil frame without an error has not come whole yet.
+func (f framing) cut(b []byte) (frame, rest []byte, err error) {
+	head := f.prefix.size()
+	if len(b) < head {
+		return nil, b, nil
+	}
+	n := int(binary.LittleEndian.Uint16(b))
+	if f.prefix == LengthI32LE {
+		n = int(int32(binary.LittleEndian.Uint32(b)))
+	}
+	if n < 1 || n > f.max {
+		return nil, nil, ErrFrame
+	}
+	if len(b) < head+n {
+		return nil, b, nil
+	}
+	end := head + n
+	return b[head:end:end], b[end:], nil
+}
+
+// fits reports whether a frame of n bytes can be written.
+func (f framing) fits(n int) bool { return n > 0 && n <= MaxDatagram }
+
+// append appends a frame with its prefix.
+func (f framing) append(b, frame []byte) []byte {
+	if f.prefix == LengthI32LE {
+		b = binary.LittleEndian.AppendUint32(b, uint32(len(frame)))
+	} else {
+		b = binary.LittleEndian.AppendUint16(b, uint16(len(frame)))
+	}
+	return append(b, frame...)
+}

@@ -1,0 +1,112 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// portableListener accepts TCP connections over package net, in a goroutine.
+type portableListener struct {
+	endpoint
+	poller   *portable
+	options  StreamOptions
+	listener *net.TCPListener
+	open     int           // accepted and not shut
+	hellos   *alarms       // of the connections that have sent no frame yet
+	done     chan struct{} // closed by shut
+}
+
+// accepted is a connection that waits for the Poller's goroutine, or the error in its place.
+type accepted struct {
+	listener *portableListener
+	conn     *net.TCPConn
+	err      error
+}
+
+func (p *portable) ListenStream(addr netip.AddrPort, o StreamOptions) (Socket, error) {
+	o, err := p.checkStream(addr, o)
+	if err != nil {
+		return nil, fmt.Errorf("listen for streams on %s: %w", addr, err)
+	}
+	listener, err := net.ListenTCP(network("tcp", addr), net.TCPAddrFromAddrPort(addr))
+	if err != nil {
+		return nil, fmt.Errorf("listen for streams on %s: %w", addr, err)
+	}
+	l := &portableListener{poller: p, options: o, listener: listener, done: make(chan struct{})}
+	l.addr = unmap(listener.Addr().(*net.TCPAddr).AddrPort())
+	l.hellos = p.clock.add(o.HelloTimeout)
+	p.sockets[l] = struct{}{}
+	p.readers.Go(l.accept)
+	return l, nil
+}
+
+// accept is the listener's goroutine.
+func (l *portableListener) accept() {
+	for {
+		conn, err := l.listener.AcceptTCP()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if !l.post(&accepted{l, conn, err}) {
+			if conn != nil {
+				_ = conn.Close()
+			}
+			return
+		}
+		if err != nil {
+			select {
+			case <-time.After(acceptPause):
+			case <-l.done:
+			}
+		}
+	}
+}
+
+func (l *portableListener) post(a *accepted) bool {
+	select {
+	case l.poller.backlog <- a:
+		return true
+	case <-l.done:
+		return false
+	}
+}
+
+func (a *accepted) deliver(p *portable, _ Handler) {
+	l := a.listener
+	switch {
+	case a.err != nil:
+		p.stats.Errors++
+		return
+	case l.closed || l.open >= l.options.MaxConns:
+		p.stats.Streams.Refused++
+		_ = a.conn.Close()
+		return
+	}
+	s := p.newStream(l.options)
+	s.addr = unmap(a.conn.LocalAddr().(*net.TCPAddr).AddrPort())
+	s.peer = unmap(a.conn.RemoteAddr().(*net.TCPAddr).AddrPort())
+	s.owner, s.listener = l.owner, l
+	l.open++
+	p.stats.Streams.Accepted++
+	s.alarm.due = func() { s.fail(ErrSilent) }
+	l.hellos.set(&s.alarm)
+	p.readers.Go(func() { s.read(a.conn) })
+}
+
+func (l *portableListener) Close() { l.shut() }
+
+// shut gives up the connections that have sent no frame yet.
+func (l *portableListener) shut() {
+	if l.closed {
+		return
+	}
+	l.closed = true
+	l.hellos.ringAll()
+	l.poller.clock.drop(l.hellos)
+	close(l.done)
+	_ = l.listener.Close()
+	delete(l.poller.sockets, l)
+}

@@ -1,0 +1,183 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// epollStream is a TCP connection of an epollPoller.
+type epollStream struct {
+	endpoint
+	poller     *epollPoller
+	fd         int
+	listener   *epollListener // that accepted it; nil if it was dialed
+	framing    framing
+	rest       []byte // the beginning of a frame that has not come whole
+	backlog    []byte // what the kernel did not take yet
+	limit      int    // of backlog, in bytes
+	connecting bool
+	wrote      bool   // the peer may have something of ours to read
+	ending     bool   // told, or about to be told, to Handler.Failed
+	events     uint32 // that epoll watches for
+	alarm      alarm  // for the first frame; once closed, for the end of lingering
+}
+
+func (p *epollPoller) DialStream(to netip.AddrPort, o StreamOptions) (Socket, error) {
+	s, err := p.dialStream(to, o)
+	if err != nil {
+		return nil, fmt.Errorf("dial stream %s: %w", to, err)
+	}
+	return s, nil
+}
+
+func (p *epollPoller) dialStream(to netip.AddrPort, o StreamOptions) (*epollStream, error) {
+	fd, o, err := p.streamSocket(to, o)
+	if err != nil {
+		return nil, err
+	}
+	hopeless := connect(fd, familyOf(to), to)
+	if errors.Is(hopeless, unix.EINPROGRESS) {
+		hopeless = nil
+	}
+	if hopeless != nil && classify(hopeless).err() == nil {
+		return nil, closeAfter(fd, hopeless)
+	}
+	s := p.newStream(fd, o)
+	s.peer = unmap(to)
+	s.connecting = true
+	if s.addr, err = boundTo(fd); err != nil {
+		return nil, closeAfter(fd, err)
+	}
+	s.events = unix.EPOLLIN | unix.EPOLLOUT
+	if err := p.watch(s, fd, s.events); err != nil {
+		return nil, closeAfter(fd, err)
+	}
+	p.stats.Streams.Dialed++
+	if hopeless != nil {
+		s.fail(hopeless)
+	}
+	return s, nil
+}
+
+func (p *epollPoller) newStream(fd int, o StreamOptions) *epollStream {
+	return &epollStream{poller: p, fd: fd, framing: o.framing(), limit: o.Backlog}
+}
+
+// streamSocket makes a non-blocking TCP socket for an address, and fills in the options' defaults.
+func (p *epollPoller) streamSocket(addr netip.AddrPort, o StreamOptions) (int, StreamOptions, error) {
+	o, err := o.withDefaults()
+	switch {
+	case err != nil:
+		return -1, o, err
+	case p.closed:
+		return -1, o, ErrClosed
+	case !addr.IsValid():
+		return -1, o, ErrAddress
+	}
+	fd, err := unix.Socket(familyOf(addr), unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
+	if err != nil {
+		return -1, o, os.NewSyscallError("socket", err)
+	}
+	if err := setOption(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1); err != nil { // accepted connections inherit it
+		return -1, o, closeAfter(fd, err)
+	}
+	return fd, o, nil
+}
+
+func (s *epollStream) handle(events uint32, h Handler) {
+	if s.poller.sockets[s.fd] != watched(s) {
+		return // closed meanwhile
+	}
+	if s.connecting && !s.connected() {
+		return
+	}
+	if events&unix.EPOLLOUT != 0 {
+		s.drain()
+	}
+	if events&^unix.EPOLLOUT != 0 {
+		s.read(h)
+	}
+}
+
+// connected takes the outcome of the connect under way.
+func (s *epollStream) connected() bool {
+	errno, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_ERROR)
+	if err == nil && errno == 0 {
+		s.connecting = false
+		return true
+	}
+	if err == nil {
+		err = os.NewSyscallError("connect", syscall.Errno(errno))
+	}
+	s.fail(err)
+	return false
+}
+
+// read gives h the frames of one read. There is but one a turn, so that a flood waits for its turn like everyone.
+func (s *epollStream) read(h Handler) {
+	room := s.poller.slab
+	kept := copy(room, s.rest)
+	n, errno := recv(s.fd, room[kept:])
+	switch {
+	case errno == unix.EAGAIN || errno == unix.EINTR:
+	case s.closed:
+		if n <= 0 {
+			s.shut() // the peer has closed it too: the end of lingering
+		}
+	case errno != 0:
+		s.fail(os.NewSyscallError("read", errno))
+	case n == 0:
+		s.fail(ErrEnded)
+	default:
+		s.deliver(room[:kept+n], n, h)
+	}
+}
+
+// deliver gives h the whole frames of b, the last n bytes of which are new, and keeps what follows them.
+func (s *epollStream) deliver(b []byte, n int, h Handler) {
+	p := s.poller
+	frames := 0
+	defer func() { p.stats.In.add(frames, n) }()
+	for !s.closed && !s.ending {
+		frame, rest, err := s.framing.cut(b)
+		if err != nil {
+			s.fail(err)
+			return
+		}
+		if frame == nil {
+			s.keep(rest)
+			return
+		}
+		b = rest
+		frames++
+		s.alarm.stop()
+		p.delay.handled++
+		h.Datagram(s, s.peer, frame)
+	}
+}
+
+// keep keeps the beginning of a frame for the next read.
+func (s *epollStream) keep(rest []byte) {
+	if len(rest) == 0 && len(s.rest) == 0 {
+		return
+	}
+	s.rest = append(s.rest[:0], rest...)
+}
+
+// fail has the handler told that the stream is over.
+func (s *epollStream) fail(err error) {
+	if s.closed || s.ending {
+		return
+	}
+	s.ending = true
+	if told := classify(err).err(); told != nil {
+		err = told
+	}
+	s.poller.stats.Streams.countEnd(err)
+	s.poller.failures.end(s, &s.endpoint, err)
+}
