@@ -1,0 +1,106 @@
+package rudp
+
+import (
+	"bytes"
+	"encoding/hex"
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+const ms = time.Millisecond
+
+var (
+	start   = time.Unix(1_700_000_000, 0)
+	address = netip.MustParseAddrPort("192.0.2.1:7777")
+)
+
+// pair is a client and a server that talk without loss, in virtual time.
+type pair struct {
+	t              testing.TB
+	now            time.Time
+	client, server *Conn
+	atClient       []codec.Event
+	atServer       []codec.Event
+}
+
+// newPair connects a client to a server that admits it.
+func newPair(t testing.TB, o Options) *pair {
+	t.Helper()
+	p := &pair{t: t, now: start}
+	proto := New(o)
+	p.client = proto.Dial(p.now, address, codec.Hello{}).(*Conn)
+	conn, reply, err := proto.Accept(p.now, address, one(t, p.client, p.now), nil)
+	if err != nil || len(reply) != 0 {
+		t.Fatalf("Accept: reply %x, error %v", reply, err)
+	}
+	p.server = conn.(*Conn)
+	p.server.Admit(p.now, 7)
+	p.exchange()
+	p.step()
+	if p.client.state != connected || p.server.state != connected {
+		t.Fatalf("client in state %d, server in state %d", p.client.state, p.server.state)
+	}
+	return p
+}
+
+// step lets a period pass.
+func (p *pair) step() {
+	p.now = p.now.Add(p.server.period)
+	p.client.Advance(p.now)
+	p.server.Advance(p.now)
+	p.exchange()
+}
+
+// exchange carries what is due both ways.
+func (p *pair) exchange() {
+	up, down := transmit(p.client, p.now), transmit(p.server, p.now)
+	for _, d := range up {
+		_ = p.server.Receive(p.now, d)
+	}
+	for _, d := range down {
+		_ = p.client.Receive(p.now, d)
+	}
+	p.atClient = append(p.atClient, drain(p.client)...)
+	p.atServer = append(p.atServer, drain(p.server)...)
+}
+
+// transmit takes all datagrams that c wants to send.
+func transmit(c codec.Conn, now time.Time) (datagrams [][]byte) {
+	for d, ok := c.Transmit(now, nil); ok; d, ok = c.Transmit(now, nil) {
+		datagrams = append(datagrams, d)
+	}
+	return datagrams
+}
+
+// one takes the one datagram that c must want to send.
+func one(t testing.TB, c codec.Conn, now time.Time) []byte {
+	t.Helper()
+	all := transmit(c, now)
+	if len(all) != 1 {
+		t.Fatalf("%d datagrams, want 1: %x", len(all), all)
+	}
+	return all[0]
+}
+
+// drain takes all events of c, with payloads of their own.
+func drain(c codec.Conn) (events []codec.Event) {
+	for e, ok := c.Poll(); ok; e, ok = c.Poll() {
+		e.Payload = bytes.Clone(e.Payload)
+		events = append(events, e)
+	}
+	return events
+}
+
+// kinds are the kinds of events.
+func kinds(events []codec.Event) (list []codec.EventKind) {
+	for _, e := range events {
+		list = append(list, e.Kind)
+	}
+	return list
+}
+
+// hexOf spells d.
+func hexOf(d []byte) string { return hex.EncodeToString(d) }

@@ -1,0 +1,290 @@
+package rudp
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+// Every capture is replayed twice for each client in it: our server answers what the real client sent, and our client
+// answers what the real server sent. Our side's application sends what the real one did, and our side ticks when the
+// real one did. It must receive the same messages and send the same datagrams, byte for byte.
+// docs/protocols/rudp.md#replay says what is excepted.
+func TestReplay(t *testing.T) {
+	captures := loadCaptures(t)
+	for _, name := range slices.Sorted(maps.Keys(captures)) {
+		for _, side := range []string{"client", "server"} {
+			t.Run(name+"/"+side, func(t *testing.T) {
+				r := newReplay(t, name, side, captures[name])
+				r.run(captures[name])
+				r.check()
+			})
+		}
+	}
+}
+
+// endings are why sessions end for our side. Elsewhere a server times out when the capture ends, and a client closes.
+var endings = map[string]codec.Reason{
+	"accept-delayed-800/0/client":               codec.NoConnection,
+	"accept-lost/0/client":                      codec.NoConnection,
+	"blackhole-both/0/client":                   codec.TimedOut,
+	"blackhole-server-to-client/0/client":       codec.TimedOut,
+	"blackhole-server-to-client/0/server":       codec.Closed,
+	"never-accepted/0/client":                   codec.NoConnection,
+	"request-duplicated-before-accept/0/client": codec.Rejected,
+	"server-stop/0/server":                      codec.Closed,
+	"wrong-app-id/0/client":                     codec.Incompatible,
+	"wrong-app-id/0/server":                     codec.ReasonNone, // there is none
+}
+
+// replay is our side of a captured session.
+type replay struct {
+	t        *testing.T
+	side     string
+	ending   codec.Reason
+	p        *Protocol
+	conn     *Conn
+	coming   []arrival // the real peer's datagrams that have yet to reach our side
+	received [][]byte
+	ended    []codec.Reason
+
+	wantReceived  [][]byte
+	newest        int          // number of the peer's newest packet in session
+	acknowledged  map[seq]bool // by any packet of the peer
+	carriedIn     map[codec.Receipt]seq
+	answers       map[codec.Receipt]codec.EventKind
+	nextReceipt   codec.Receipt
+	sessionIsOpen bool
+}
+
+func newReplay(t *testing.T, name, side string, lines []line) *replay {
+	r := &replay{
+		t: t, side: side, ending: codec.TimedOut, newest: -1,
+		acknowledged: map[seq]bool{}, carriedIn: map[codec.Receipt]seq{}, answers: map[codec.Receipt]codec.EventKind{},
+	}
+	peer := "client"
+	if side == "client" {
+		peer, r.ending = "server", codec.Closed
+	}
+	if reason, ok := endings[name+"/"+side]; ok {
+		r.ending = reason
+	}
+	r.coming = arrivals(t, lines, peer)
+	options := Options{Rate: 20, DialTimeout: clientPatience}
+	for _, l := range lines {
+		if l.From == side && len(l.datagram) <= codec.MaxDatagram {
+			p := parse(t, l.datagram)
+			options.AppID = p.app
+			var accept terms
+			if p.kind == kindAccept && accept.parse(p.data) == nil {
+				options.Rate = accept.rate
+			}
+		}
+	}
+	if name == "never-accepted/0" {
+		options.AppID = 1
+	}
+	r.p = New(options)
+	return r
+}
+
+// run plays the session, and then lets our side be until it ends. A real client closes without a word.
+func (r *replay) run(lines []line) {
+	last := start
+	for _, l := range lines {
+		if l.From == r.side {
+			last = l.at()
+			r.act(last, l.datagram)
+		}
+	}
+	for len(r.coming) > 0 {
+		if r.side == "client" && r.conn.state == connected && r.coming[0].at.After(last.Add(r.conn.period)) {
+			r.conn.Close(last, codec.Goodbye{Reason: codec.Closed})
+		}
+		r.feed(r.coming[0].at)
+	}
+	for r.conn != nil && r.conn.state != closed {
+		next := r.conn.NextTimeout()
+		r.conn.Advance(next)
+		transmit(r.conn, next)
+		r.collect()
+	}
+}
+
+// act makes our side do what the real one did when it sent d, and compares.
+func (r *replay) act(now time.Time, d []byte) {
+	if len(d) > codec.MaxDatagram {
+		r.actTooLarge(now, d)
+		return
+	}
+	want := parse(r.t, d)
+	for len(r.coming) > 0 && !r.coming[0].at.After(now) && (r.conn == nil || r.isBehind(&want)) {
+		r.feed(now)
+	}
+	switch {
+	case want.kind == kindRequest:
+		r.conn = r.p.Dial(now, address, codec.Hello{}).(*Conn)
+	case want.kind == kindRefuse || r.conn.state == closed:
+		return // we do not refuse repeated or malformed requests, and send nothing after the peer's notify
+	case want.kind == kindAccept:
+		r.conn.Admit(now, 1)
+	case want.kind == kindNotify && !r.conn.flight.isFull() && r.conn.state == connected:
+		r.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+	default:
+		r.send(want.data, want.seq)
+		r.conn.tickAt = now
+		r.conn.Advance(now)
+	}
+	r.compare(&want, d, transmit(r.conn, now))
+	r.collect()
+}
+
+// isBehind reports whether the real side had received more than ours when it sent p.
+func (r *replay) isBehind(p *packet) bool {
+	switch r.conn.state {
+	case closed, asked:
+		return false
+	case dialing:
+		return true
+	}
+	return p.acks.last.minus(r.conn.received.last) > 0
+}
+
+// actTooLarge sends what the real library sends and cannot receive, and we refuse.
+func (r *replay) actTooLarge(now time.Time, d []byte) {
+	for r.conn.state == dialing || seq(be.Uint16(d[4:])).minus(r.conn.received.last) > 0 {
+		r.feed(now)
+	}
+	m := codec.Message{Payload: d[headerLen : len(d)-checksumLen], Mode: codec.Notify}
+	if err := r.conn.Send(now, m); err != codec.ErrTooLarge {
+		r.t.Errorf("Send of %d bytes: %v", len(m.Payload), err)
+	}
+	r.conn.tickAt = now
+	r.conn.Advance(now)
+	if got := one(r.t, r.conn, now); !bytes.Equal(got[:10], d[:10]) {
+		r.t.Errorf("sent %x, the real one %.12x", got, d)
+	}
+}
+
+// send sends data, in pieces to be joined if it is short.
+func (r *replay) send(data []byte, in seq) {
+	for piece := range slices.Chunk(data, max(8, len(data)/100)) {
+		r.nextReceipt++
+		m := codec.Message{Payload: piece, Mode: codec.Notify, Receipt: r.nextReceipt}
+		if len(data) > 100 {
+			m.Payload = data
+		}
+		if err := r.conn.Send(start, m); err != nil {
+			r.t.Fatalf("Send: %v", err)
+		}
+		r.carriedIn[m.Receipt] = in
+		if len(data) > 100 {
+			return
+		}
+	}
+}
+
+// compare compares what we sent with what the real side did. Before the client has answered our server repeats Accept
+// where the real one sends KeepAlive, and not without end.
+func (r *replay) compare(want *packet, d []byte, sent [][]byte) {
+	if r.conn.state == admitted && r.conn.attempts == maxAccepts && len(sent) == 0 {
+		return
+	}
+	if len(sent) != 1 {
+		r.t.Errorf("sent %x, the real one %x", sent, d)
+		return
+	}
+	got := parse(r.t, sent[0])
+	if got.kind == kindAccept && want.kind == kindKeepAlive && got.seq == want.seq && got.acks == want.acks {
+		return
+	}
+	if !bytes.Equal(sent[0], d) {
+		r.t.Errorf("sent %x, the real one %x", sent[0], d)
+	}
+}
+
+// feed gives our side the next of the coming datagrams.
+func (r *replay) feed(now time.Time) {
+	d := bytes.Clone(r.coming[0].datagram)
+	r.coming = r.coming[1:]
+	if r.conn != nil && r.conn.state == dialing && !now.Before(r.conn.deadline) {
+		r.conn.Advance(now)
+	}
+	r.note(d)
+	if r.conn == nil {
+		conn, _, err := r.p.Accept(now, address, d, nil)
+		if err != nil {
+			return
+		}
+		r.conn = conn.(*Conn)
+	} else {
+		_ = r.conn.Receive(now, d) // late ones are errors
+	}
+	r.collect()
+	clear(d)
+}
+
+// note notes what a datagram of the peer must bring.
+func (r *replay) note(d []byte) {
+	var p packet
+	if p.parse(d) != nil || p.app != r.p.options.AppID || r.conn != nil && r.conn.state == closed {
+		return
+	}
+	if p.kind == kindAccept || r.side == "server" && p.kind != kindRequest {
+		r.sessionIsOpen = true
+	}
+	if !r.sessionIsOpen || int(p.seq) <= r.newest {
+		return
+	}
+	r.newest = int(p.seq)
+	for back := range seq(ackReach + 1) {
+		if p.acks.has(p.acks.last - back) {
+			r.acknowledged[p.acks.last-back] = true
+		}
+	}
+	if p.kind == kindData {
+		r.wantReceived = append(r.wantReceived, bytes.Clone(p.data))
+	}
+}
+
+func (r *replay) collect() {
+	for _, e := range drain(r.conn) {
+		switch e.Kind {
+		case codec.Received:
+			r.received = append(r.received, e.Payload)
+		case codec.Delivered, codec.Lost:
+			if _, twice := r.answers[e.Receipt]; twice {
+				r.t.Errorf("receipt %d answered twice", e.Receipt)
+			}
+			r.answers[e.Receipt] = e.Kind
+		case codec.Disconnected:
+			r.ended = append(r.ended, e.Reason)
+		}
+	}
+}
+
+func (r *replay) check() {
+	wantEnds := []codec.Reason{r.ending}
+	if r.ending == codec.ReasonNone {
+		wantEnds = nil
+	}
+	if !slices.Equal(r.ended, wantEnds) {
+		r.t.Errorf("ended by %v, want %v", r.ended, r.ending)
+	}
+	if !slices.EqualFunc(r.received, r.wantReceived, bytes.Equal) {
+		r.t.Errorf("received %x, want %x", r.received, r.wantReceived)
+	}
+	for receipt, in := range r.carriedIn {
+		want := codec.Lost
+		if r.acknowledged[in] {
+			want = codec.Delivered
+		}
+		if got, ok := r.answers[receipt]; !ok || got != want {
+			r.t.Errorf("message in packet %d: %v (%v), want %v", in, got, ok, want)
+		}
+	}
+}
