@@ -1,0 +1,157 @@
+package riptide
+
+import (
+	"fmt"
+
+	"tidegate/codec"
+)
+
+// Describe explains a datagram, or a message of a stream, of dialect v in plain words, for people: as a whole, and
+// what the game put into it. It expects of each side what an honest peer writes, so that the other dialect's datagrams
+// stand out. Errors wrap codec.ErrMalformed.
+func Describe(v Version, fromServer bool, datagram []byte) (text string, content []string, err error) {
+	if len(datagram) == 0 {
+		return "", nil, codec.ErrMalformed
+	}
+	w := &dialects[v]
+	text, content, err = w.describe(fromServer, datagram)
+	if err != nil {
+		return "", nil, err
+	}
+	return text, content, nil
+}
+
+// describe explains a datagram that is not empty. Its results are void if there is an error.
+func (w *dialect) describe(fromServer bool, d []byte) (text string, content []string, err error) {
+	switch k := w.kindOf(d); {
+	case k == kindUnreliable, k == kindReliable:
+		return w.describeUser(d)
+	case k == kindNotify:
+		return w.describeNotify(d)
+	case k == kindAck:
+		text, err = w.describeAck(d)
+	case k == kindConnect:
+		return w.describeConnect(fromServer, d)
+	case k == kindHeartbeat:
+		text, err = w.describeHeartbeat(fromServer, d)
+	case k == kindWelcome, fromServer && (k == kindClientConnected || k == kindClientDisconnected):
+		text, err = w.describeNote(fromServer, d)
+	case fromServer && (k == kindReject || k == kindDisconnect):
+		return w.describeFarewell(d)
+	case k == kindDisconnect:
+		text, err = "disconnect", exactly(d, 1)
+	default:
+		err = codec.ErrMalformed
+	}
+	return text, nil, err
+}
+
+func (w *dialect) describeUser(d []byte) (text string, content []string, err error) {
+	var h userHeader
+	at, err := h.parse(w, d)
+	if err != nil {
+		return "", nil, err
+	}
+	text = "unreliable"
+	if h.reliable {
+		text = fmt.Sprintf("reliable #%d", h.seq)
+	}
+	return text, []string{fmt.Sprintf("message %d, %s", h.id, w.describePayload(d, at))}, nil
+}
+
+func (w *dialect) describeNotify(d []byte) (text string, content []string, err error) {
+	var h notifyHeader
+	if err := h.parse(d); err != nil {
+		return "", nil, err
+	}
+	text = fmt.Sprintf("notify #%d, acknowledges %s", h.seq, describeAcked(h.last, uint16(h.bits)))
+	return text, []string{w.describePayload(d, notifyHeaderLen)}, nil
+}
+
+func (w *dialect) describeConnect(fromServer bool, d []byte) (text string, content []string, err error) {
+	if fromServer {
+		return "pending: the game is deciding", nil, exactly(d, 1)
+	}
+	return "connect", w.describeData(d, 0), nil
+}
+
+func (w *dialect) describeHeartbeat(fromServer bool, d []byte) (string, error) {
+	if fromServer {
+		ping, err := parseHeartbeatAnswer(w, d)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("heartbeat answer %d", ping), exactly(d, 2)
+	}
+	var h heartbeat
+	if err := h.parse(w, d); err != nil {
+		return "", err
+	}
+	if h.rtt < 0 {
+		return fmt.Sprintf("heartbeat %d, round trip unknown", h.ping), exactly(d, 4)
+	}
+	return fmt.Sprintf("heartbeat %d, round trip %d ms", h.ping, h.rtt), exactly(d, 4)
+}
+
+// describeNote explains a Welcome, which the client repeats to say that it has it, or news of another client.
+func (w *dialect) describeNote(fromServer bool, d []byte) (string, error) {
+	var n clientNote
+	if err := n.parse(w, d); err != nil {
+		return "", err
+	}
+	what := "welcome: you are client %d"
+	switch {
+	case n.kind == kindClientConnected:
+		what = "client %d has connected"
+	case n.kind == kindClientDisconnected:
+		what = "client %d has disconnected"
+	case !fromServer:
+		what = "welcome received: I am client %d"
+	}
+	return fmt.Sprintf("reliable #%d, "+what, n.seq, n.client), exactly(d, 5)
+}
+
+func (w *dialect) describeFarewell(d []byte) (text string, content []string, err error) {
+	var f farewell
+	if err := f.parse(w, d); err != nil {
+		return "", nil, err
+	}
+	content = w.describeData(d, farewellLen)
+	if content != nil && !f.carriesData() {
+		return "", nil, codec.ErrMalformed
+	}
+	switch {
+	case f.kind == kindReject && f.reason == rejectPending:
+		text = "pending: the game is deciding"
+	case f.kind == kindReject:
+		text = "reject: " + f.meaning().String()
+	default:
+		text = "disconnect: " + f.meaning().String()
+	}
+	return text, content, nil
+}
+
+// describeData explains the data that a game may add, from byte i of d's body on.
+func (w *dialect) describeData(d []byte, i int) []string {
+	if payload, _ := w.payload(nil, d, i); len(payload) == 0 {
+		return nil
+	}
+	return []string{"data, " + w.describePayload(d, i)}
+}
+
+// describePayload gives the length of what d's body carries from byte i on, and how it begins.
+func (w *dialect) describePayload(d []byte, i int) string {
+	payload, pad := w.payload(nil, d, i)
+	if pad > 0 {
+		return fmt.Sprintf("%d bits: %.16x", len(payload)*8-int(pad), payload)
+	}
+	return fmt.Sprintf("%d bytes: %.16x", len(payload), payload)
+}
+
+// exactly is an error unless datagram d is as long as its message always is.
+func exactly(d []byte, size int) error {
+	if len(d) != size {
+		return codec.ErrMalformed
+	}
+	return nil
+}
