@@ -20,23 +20,16 @@ func newBridge(client, upstream codec.Protocol, r *Route) *bridge {
 
 // lane is one direction of a bridge.
 type lane struct {
-	steps    [6]step // by the message's mode
-	crossing crossing
-	envelope envelope
+	steps [6]step // by the message's mode
+	// open and seal are the envelopes on the near and the far side; nil where messages are as their protocol has them.
+	open, seal *envelope
+	rawID      uint16 // of messages that come without an ID, towards a wire that wants one
+	wantsID    bool   // the far wire's messages have IDs
 	// translator is nil where payloads are the same on both sides.
 	translator Translator
 	notify     bool // the far wire carries messages without an ID as Notify
 	lossy      bool // a message that cannot be carried is dropped, not a reason to close
 }
-
-// crossing is what happens to message IDs.
-type crossing uint8
-
-const (
-	pass   crossing = iota // both sides have IDs, or neither has
-	wrap                   // the far side has none
-	unwrap                 // the near side has none
-)
 
 // step is how messages of one mode are sent on.
 type step struct {
@@ -65,23 +58,19 @@ const (
 
 func newLane(near, far codec.Protocol, r *Route) lane {
 	l := lane{
-		lossy:    r.AllowLossy,
-		envelope: envelope{kind: r.Envelope, packetID: r.PacketID, rawID: r.RawMessageID},
+		open:    envelopeOf(near.IDs(), far.IDs(), r),
+		seal:    envelopeOf(far.IDs(), near.IDs(), r),
+		rawID:   r.RawMessageID,
+		wantsID: far.IDs() == codec.WordIDs,
+		lossy:   r.AllowLossy,
 	}
-	l.crossing = crossingOf(near.IDs(), far.IDs(), r.Envelope)
-	if r.Translator != nil && l.crossing == pass {
+	if r.Translator != nil && near.IDs() == far.IDs() {
 		l.translator = r.Translator(near, far)
 	}
 	have := far.Modes()
-	switch l.crossing {
-	case wrap:
-		l.envelope.hasByte = far.IDs() == codec.ByteIDs
-	case unwrap:
-		l.envelope.hasByte = near.IDs() == codec.ByteIDs && far.IDs() == codec.WordIDs
-	}
-	if l.crossing == unwrap && far.IDs() == codec.WordIDs {
+	if l.wantsID && near.IDs() != codec.WordIDs {
 		// Notify carries no message ID, so it is no stand-in for a mode that does.
-		l.notify = have.Has(codec.Notify)
+		l.notify = l.open != nil && have.Has(codec.Notify)
 		have &^= codec.ModesOf(codec.Notify)
 	}
 	for m := range l.steps {
@@ -90,17 +79,17 @@ func newLane(near, far codec.Protocol, r *Route) lane {
 	return l
 }
 
-// crossingOf says what becomes of message IDs. Frames also keep messages apart on a wire that merges them.
-func crossingOf(near, far codec.IDs, kind Envelope) crossing {
+// envelopeOf is the envelope of messages on the side of a protocol, towards one that names its messages as other; nil
+// where they need none.
+func envelopeOf(ids, other codec.IDs, r *Route) *envelope {
+	e := &envelope{kind: r.Envelope, hasByte: ids == codec.ByteIDs, packetID: r.PacketID, rawID: r.RawMessageID}
 	switch {
-	case near == far:
-		return pass
-	case near == codec.WordIDs, far == codec.Merged && kind == EnvelopeFramed:
-		return wrap
-	case far == codec.WordIDs, near == codec.Merged && kind == EnvelopeFramed:
-		return unwrap
+	case ids == other, ids == codec.WordIDs, r.Envelope == EnvelopeRaw:
+		return nil
+	case other == codec.WordIDs, ids == codec.ByteIDs, ids == codec.Merged && r.Envelope == EnvelopeFramed:
+		return e
 	}
-	return pass
+	return nil
 }
 
 // stepFor finds how a mode crosses to a wire that has the given ones.

@@ -14,21 +14,11 @@ func (r *Relay) carry(now time.Time, e *entry, to *side, l *lane, m *codec.Messa
 		return
 	}
 	m.Receipt = 0
-	switch l.crossing {
-	case pass:
-		if l.translator == nil || r.translate(now, e, l, m) {
-			r.send(now, e, to, l, m)
-		}
-	case wrap:
-		if !l.envelope.fits(m) {
-			r.unsent(now, e, l, m, m.Mode, codec.ErrTooLarge)
-			return
-		}
-		r.scratch = l.envelope.wrap(r.scratch[:0], m)
-		m.Payload, m.Pad, m.HasID = r.scratch, 0, false
-		r.send(now, e, to, l, m)
-	case unwrap:
+	switch {
+	case l.open != nil:
 		r.unwrap(now, e, to, l, m)
+	case l.translator == nil || r.translate(now, e, l, m):
+		r.wrap(now, e, to, l, m)
 	}
 }
 
@@ -54,11 +44,11 @@ func (r *Relay) translate(now time.Time, e *entry, l *lane, m *codec.Message) bo
 // unwrap sends on each message of an envelope.
 func (r *Relay) unwrap(now time.Time, e *entry, to *side, l *lane, m *codec.Message) {
 	size := len(m.Payload)
-	rest, hasID, err := l.envelope.open(m.Payload)
+	rest, hasID, err := l.open.open(m.Payload)
 	for first := true; err == nil && (first || len(rest) > 0); first = false {
 		one := *m
-		if rest, err = l.envelope.next(rest, hasID, &one); err == nil {
-			r.send(now, e, to, l, &one)
+		if rest, err = l.open.next(rest, hasID, &one); err == nil {
+			r.wrap(now, e, to, l, &one)
 		}
 	}
 	if err != nil {
@@ -66,16 +56,30 @@ func (r *Relay) unwrap(now time.Time, e *entry, to *side, l *lane, m *codec.Mess
 	}
 }
 
+// wrap sends a message on in the far side's form.
+func (r *Relay) wrap(now time.Time, e *entry, to *side, l *lane, m *codec.Message) {
+	switch {
+	case l.seal == nil:
+	case !l.seal.fits(m):
+		r.unsent(now, e, l, m, m.Mode, codec.ErrTooLarge)
+		return
+	default:
+		r.scratch = l.seal.wrap(r.scratch[:0], m)
+		m.Payload, m.Pad, m.HasID = r.scratch, 0, false
+	}
+	r.send(now, e, to, l, m)
+}
+
 // send gives a message to a side, in the mode that keeps its promise there.
 func (r *Relay) send(now time.Time, e *entry, to *side, l *lane, m *codec.Message) {
 	want := m.Mode
 	step := l.steps[want]
-	if l.crossing == unwrap && !m.HasID {
-		if l.notify && !want.IsReliable() {
-			step = lNotify
-		} else {
-			m.ID, m.HasID = l.envelope.rawID, true
-		}
+	switch {
+	case !l.wantsID || m.HasID:
+	case l.notify && !want.IsReliable():
+		step = lNotify
+	case want != codec.Notify:
+		m.ID, m.HasID = l.rawID, true
 	}
 	limit := e.Value.route.Queue
 	switch step.hold {

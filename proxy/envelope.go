@@ -14,7 +14,6 @@ var errEnvelope = errors.New("message not in the route's envelope")
 //
 //	id      packet byte*, ID u16 little-endian, payload
 //	framed  packet byte*, then each: length u16 little-endian of what follows, ID u16 little-endian, payload
-//	raw     payload
 //
 // * only in protocols whose messages begin with a byte that names them. A message without an ID has the packet byte
 // plus one, and no ID field. Where there is no such byte, it travels as the raw ID.
@@ -27,9 +26,6 @@ type envelope struct {
 
 // wrap appends m to b as the far side's payload.
 func (e *envelope) wrap(b []byte, m *codec.Message) []byte {
-	if e.kind == EnvelopeRaw {
-		return append(b, m.Payload...)
-	}
 	id, hasID := m.ID, m.HasID
 	switch {
 	case e.hasByte && hasID:
@@ -60,7 +56,7 @@ func (e *envelope) fits(m *codec.Message) bool {
 // open reads the packet byte. It returns the rest, and whether its messages have IDs.
 func (e *envelope) open(payload []byte) (rest []byte, hasID bool, err error) {
 	switch {
-	case !e.hasByte || e.kind == EnvelopeRaw:
+	case !e.hasByte:
 		return payload, true, nil
 	case len(payload) > 0 && payload[0] == e.packetID:
 		return payload[1:], true, nil
@@ -72,11 +68,7 @@ func (e *envelope) open(payload []byte) (rest []byte, hasID bool, err error) {
 
 // next reads one message from what open or next left into m. All other fields of m stay as they are.
 func (e *envelope) next(b []byte, hasID bool, m *codec.Message) (rest []byte, err error) {
-	m.ID, m.HasID, m.Pad = e.rawID, true, 0
-	if e.kind == EnvelopeRaw {
-		m.Payload = b
-		return nil, nil
-	}
+	m.ID, m.Pad = 0, 0
 	if e.kind == EnvelopeFramed {
 		if len(b) < 2 {
 			return nil, errEnvelope

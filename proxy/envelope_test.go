@@ -27,7 +27,6 @@ func TestEnvelopeLayout(t *testing.T) {
 		{"framed, no ID", envelope{kind: EnvelopeFramed, hasByte: true, packetID: 0x86}, nameless,
 			[]byte{0x87, 2, 0, 'h', 'i'}},
 		{"framed, no packet byte", envelope{kind: EnvelopeFramed}, message, []byte{4, 0, 2, 1, 'h', 'i'}},
-		{"raw", envelope{kind: EnvelopeRaw, hasByte: true, packetID: 0x86}, message, []byte("hi")},
 	} {
 		if got := c.envelope.wrap(nil, &c.message); !bytes.Equal(got, c.want) {
 			t.Errorf("%s: wrap = %x, want %x", c.what, got, c.want)

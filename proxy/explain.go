@@ -53,18 +53,27 @@ func Crossings(near, far codec.Protocol, r *Route) []Crossing {
 	return all
 }
 
-// Framing says what happens to message IDs on the way from near to far.
+// Framing says what happens to the form of messages on the way from near to far.
 func Framing(near, far codec.Protocol, r *Route) string {
 	l := newLane(near, far, r)
-	name := map[Envelope]string{EnvelopeID: "id", EnvelopeRaw: "raw", EnvelopeFramed: "framed"}[r.Envelope]
-	if l.envelope.hasByte && r.Envelope != EnvelopeRaw {
-		name += fmt.Sprintf(", packet byte 0x%02x", r.PacketID)
-	}
-	switch l.crossing {
-	case wrap:
-		return "wrapped in envelope " + name
-	case unwrap:
-		return "taken out of envelope " + name
+	switch {
+	case l.open != nil && l.seal != nil:
+		return "taken out of envelope " + l.open.String() + " and put into envelope " + l.seal.String()
+	case l.open != nil:
+		return "taken out of envelope " + l.open.String()
+	case l.seal != nil:
+		return "put into envelope " + l.seal.String()
+	case l.translator != nil:
+		return "translated by their declared types"
 	}
 	return "passed as they are"
+}
+
+// String is the envelope as in configuration.
+func (e *envelope) String() string {
+	name := map[Envelope]string{EnvelopeID: "id", EnvelopeFramed: "framed"}[e.kind]
+	if e.hasByte {
+		name += fmt.Sprintf(" with packet byte 0x%02x", e.packetID)
+	}
+	return name
 }
