@@ -1,0 +1,105 @@
+package rudp
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+// maxFuzzed bounds the bytes of one dialogue: longer ones only take longer.
+const maxFuzzed = 2000
+
+// FuzzReceive makes packets of data, with numbers near those that the session expects and a right checksum, and gives
+// them to both sides in every state. Whatever they are, nothing panics, the contract's order of events holds, and
+// memory stays bounded.
+func FuzzReceive(f *testing.F) {
+	f.Add([]byte{0x44, 0x11, 0, 0, 0x45, 0x11, 8, 8, 'd', 'a', 't', 'a', 0x43, 0x11, 0, 0})
+	f.Add([]byte{0x41, 0x01, 0, 0, 0x42, 0x01, 0, 0, 0x40, 0x01, 0, 0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > maxFuzzed {
+			return
+		}
+		for _, make := range fuzzStates {
+			fuzzDialogue(t, make(), data)
+		}
+	})
+}
+
+// fuzzStates make a Conn in each state.
+var fuzzStates = []func() *Conn{
+	func() *Conn { return New(Options{}).Dial(start, address, codec.Hello{}).(*Conn) },
+	func() *Conn {
+		c := New(Options{}).Dial(start, address, codec.Hello{}).(*Conn)
+		_ = c.Receive(start, (&packet{kind: kindAccept, data: []byte{100, 0}}).append(nil))
+		return c
+	},
+	func() *Conn { return accept(New(Options{}), start, address) },
+	func() *Conn {
+		c := accept(New(Options{}), start, address)
+		c.Admit(start, 1)
+		return c
+	},
+}
+
+func fuzzDialogue(t *testing.T, c *Conn, data []byte) {
+	now := start
+	watch := watcher{t: t, c: c}
+	watch.drain()
+	for rest := data; len(rest) >= 4; {
+		now = now.Add(time.Duration(rest[2]) * ms)
+		_ = c.Receive(now, rest[:min(len(rest), 40)]) // as it is: almost never a packet
+		n := min(4+int(rest[3]&63), len(rest))
+		p := packet{
+			seq:  c.received.last + seq(rest[1]&15),
+			acks: acks{last: c.flight.acked + seq(rest[1]>>4) - 1, bits: uint32(rest[3]) << 24},
+			kind: kind(rest[0] & 7),
+			data: rest[4:n],
+		}
+		d := p.append(nil)
+		_ = c.Receive(now, d) // most are refused
+		watch.drain()
+		clear(d)
+		rest = rest[n:]
+		c.Advance(now)
+		watch.drain()
+		if c.Send(now, codec.Message{Mode: codec.Notify, Payload: data[:min(len(data), 9)], Receipt: 1}) == nil {
+			watch.asked++
+		}
+		transmit(c, now)
+	}
+	if n := len(c.flight.receipts) - c.flight.answered; n > maxInFlight*maxJoined {
+		t.Errorf("%d receipts in flight", n)
+	}
+	c.Close(now, codec.Goodbye{Reason: codec.Closed, Data: data})
+	watch.drain()
+	transmit(c, now)
+	if !watch.over || watch.asked != watch.answered {
+		t.Errorf("disconnected %v, %d receipts of %d answered", watch.over, watch.answered, watch.asked)
+	}
+}
+
+// watcher checks the order of a Conn's events.
+type watcher struct {
+	t               *testing.T
+	c               *Conn
+	connected, over bool
+	asked, answered int
+}
+
+func (w *watcher) drain() {
+	for e, ok := w.c.Poll(); ok; e, ok = w.c.Poll() {
+		switch {
+		case w.over:
+			w.t.Errorf("%v after Disconnected", e.Kind)
+		case e.Kind == codec.Connected && w.connected:
+			w.t.Error("Connected twice")
+		case e.Kind == codec.Received && (!w.connected || len(e.Payload) == 0):
+			w.t.Error("Received before Connected, or nothing")
+		case e.Kind == codec.Delivered || e.Kind == codec.Lost:
+			w.answered++
+		}
+		w.connected = w.connected || e.Kind == codec.Connected
+		w.over = w.over || e.Kind == codec.Disconnected
+	}
+}
