@@ -1,0 +1,197 @@
+package proxy
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/riptide"
+	"tidegate/codec/rtype"
+	"tidegate/codec/rudp"
+	"tidegate/internal/simnet"
+)
+
+// family is every protocol, for the pairs of it. Riptide's quality rules would end sessions in the weather of these
+// tests, as they should.
+var family = []codec.Protocol{
+	raknet6(),
+	riptide.New(riptide.Options{Version: riptide.V20, IgnoreQuality: true}),
+	riptide.New(riptide.Options{IgnoreQuality: true}),
+	rudp.New(rudp.Options{AppID: 7}),
+	rtype.New(rtype.Options{Dialect: rtype.Game32}),
+}
+
+// promise is what a pair of protocols can keep, in one direction.
+type promise uint8
+
+const (
+	exactlyOnce promise = iota
+	atLeastOnce
+	atMostOnce
+)
+
+func promiseOf(near, far codec.Protocol) promise {
+	switch {
+	case !near.Modes().Has(codec.Reliable):
+		return atMostOnce
+	case far.Modes().Has(codec.Reliable):
+		return exactlyOnce
+	case far.Modes().Has(codec.Notify):
+		return atLeastOnce
+	}
+	return atMostOnce
+}
+
+// matrixRoute is a route that any pair can take.
+func matrixRoute(client, upstream codec.Protocol) *Route {
+	r := defaultRoute(upstream)
+	r.Reliable = ReliableResend
+	r.AllowLossy = promiseOf(client, upstream) == atMostOnce || promiseOf(upstream, client) == atMostOnce
+	if client.IDs() == codec.Merged || upstream.IDs() == codec.Merged {
+		r.Envelope = EnvelopeFramed
+	}
+	if isRType(client) && upstream.IDs() == codec.WordIDs || isRType(upstream) && client.IDs() == codec.WordIDs {
+		r.Envelope = EnvelopeRaw // R-Type carries nothing but its own instructions
+	}
+	return r
+}
+
+func isRType(p codec.Protocol) bool { return p.IDs() == codec.NoIDs }
+
+const bodySize = 12
+
+// body is the text of message i, of bodySize bytes, so that merged ones can be told apart.
+func body(i int) []byte { return fmt.Appendf(nil, "message %04d", i) }
+
+// instruction is what R-Type can carry of a body: an update of component 0 of entity 1.
+var instruction = []byte{3, 0, 0, 0, 1, 0, 0}
+
+// say gives message i to a game's end of a session with a protocol, the strongest way it has.
+func (w *world) say(p *peer, near, far codec.Protocol, r *Route, i int) {
+	w.t.Helper()
+	m := codec.Message{Payload: body(i), Mode: codec.Unreliable}
+	for _, mode := range []codec.Mode{codec.ReliableOrdered, codec.Reliable, codec.UnreliableSequenced} {
+		if near.Modes().Has(mode) {
+			m.Mode = mode
+			break
+		}
+	}
+	if isRType(near) || isRType(far) {
+		m.Payload = append(bytes.Clone(instruction), m.Payload...)
+	}
+	if near.IDs() == codec.WordIDs {
+		m.ID, m.HasID = uint16(i), true
+	} else if e := envelopeOf(near.IDs(), far.IDs(), r); e != nil {
+		m.ID, m.HasID = uint16(i), true
+		m.Payload = e.wrap(nil, &m)
+		m.ID, m.HasID = 0, false
+	}
+	w.send(p, m)
+}
+
+// heard counts the bodies that a game's end has received; anything else is a failure.
+func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string]int {
+	t.Helper()
+	seen := make(map[string]int)
+	for _, m := range p.received() {
+		messages := []codec.Message{m}
+		if e := envelopeOf(near.IDs(), far.IDs(), r); e != nil {
+			var err error
+			if messages, err = unwrapAll(e, m.Payload); err != nil {
+				t.Fatalf("received %x: %v", m.Payload, err)
+			}
+		}
+		for _, one := range messages {
+			rest := one.Payload
+			if isRType(near) || isRType(far) {
+				var found bool
+				if rest, found = bytes.CutPrefix(rest, instruction); !found {
+					continue // of R-Type's own: the announcement of its components
+				}
+			}
+			for ; len(rest) >= bodySize; rest = rest[bodySize:] {
+				seen[string(rest[:bodySize])]++
+			}
+			if len(rest) > 0 {
+				t.Fatalf("received %q, which nobody sent", one.Payload)
+			}
+		}
+	}
+	return seen
+}
+
+// TestMatrix joins every protocol to every other: in bad weather each direction keeps what the pair can promise.
+func TestMatrix(t *testing.T) {
+	for _, client := range family {
+		for _, upstream := range family {
+			t.Run(client.Name()+" to "+upstream.Name(), func(t *testing.T) {
+				for seed := range uint64(5) {
+					matrixRun(t, seed, client, upstream)
+				}
+			})
+		}
+	}
+}
+
+func matrixRun(t *testing.T, seed uint64, client, upstream codec.Protocol) {
+	const messages = 60
+	route := matrixRoute(client, upstream)
+	w := newWorld(t, seed, simnet.Weather{Latency: 5 * time.Millisecond}, client, route)
+	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
+		if ev.Kind == codec.Asked {
+			p.conn.Admit(now, 101)
+			if isRType(upstream) { // its client counts as connected when it has heard something
+				_ = p.conn.Send(now, codec.Message{Payload: []byte{0, 0, 0, 0, 1}})
+			}
+		}
+	}
+	p := w.join(codec.Hello{})
+	if isRType(client) && !isRType(upstream) {
+		w.await("at the server", 5*time.Second, func() bool { return len(w.servers[0].peers) == 1 })
+		greeting := codec.Message{Payload: []byte{0, 0, 0, 0, 1}, Mode: codec.Unreliable}
+		if e := envelopeOf(upstream.IDs(), client.IDs(), route); e != nil {
+			greeting.Payload = e.wrap(nil, &codec.Message{Payload: greeting.Payload, HasID: true})
+		}
+		greeting.HasID = upstream.IDs() == codec.WordIDs
+		w.await("greeted", 5*time.Second, func() bool {
+			return w.servers[0].peers[0].conn.Send(w.Now(), greeting) == nil
+		})
+	}
+	w.await("connected", 20*time.Second, func() bool { return p.find(codec.Connected) != nil })
+	w.Run(200 * time.Millisecond)
+	server := w.servers[0].peers[0]
+	w.SetWeather(simnet.Weather{Loss: 0.1, Duplication: 0.05, Latency: 5 * time.Millisecond, Jitter: 15 * time.Millisecond})
+	for i := range messages {
+		w.say(&p.peer, client, upstream, route, i)
+		w.say(server, upstream, client, route, i)
+		w.Run(25 * time.Millisecond)
+	}
+	w.Run(10 * time.Second)
+	check := func(what string, promised promise, seen map[string]int) {
+		t.Helper()
+		n := 0
+		for i := range messages {
+			times := seen[string(body(i))]
+			delete(seen, string(body(i)))
+			if times > 0 {
+				n++
+			}
+			if promised == exactlyOnce && times != 1 || promised == atLeastOnce && times == 0 {
+				t.Errorf("seed %d, %s: message %d arrived %d times", seed, what, i, times)
+			}
+		}
+		for other := range seen {
+			t.Errorf("seed %d, %s: %q was never sent", seed, what, other)
+		}
+		if n < messages/2 {
+			t.Errorf("seed %d, %s: only %d of %d arrived", seed, what, n, messages)
+		}
+	}
+	check("to the server", promiseOf(client, upstream), heard(t, server, upstream, client, route))
+	check("to the client", promiseOf(upstream, client), heard(t, &p.peer, client, upstream, route))
+	if p.gone() {
+		t.Errorf("seed %d: the session ended: %v", seed, p.find(codec.Disconnected).Reason)
+	}
+}
