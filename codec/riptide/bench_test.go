@@ -8,9 +8,16 @@ import (
 
 // BenchmarkMessage carries a message from a client to a server, with its acknowledgement where it has one.
 func BenchmarkMessage(b *testing.B) {
-	for _, mode := range []codec.Mode{codec.Unreliable, codec.Reliable, codec.Notify} {
+	benchmarkMessage(b, V22)
+}
+
+// BenchmarkMessage20 is BenchmarkMessage of Riptide 2.0.
+func BenchmarkMessage20(b *testing.B) { benchmarkMessage(b, V20) }
+
+func benchmarkMessage(b *testing.B, v Version) {
+	for _, mode := range modesOf(v) {
 		b.Run(mode.String(), func(b *testing.B) {
-			p := newPair(b, Options{})
+			p := newPair(b, Options{Version: v})
 			m := codec.Message{Mode: mode, ID: 7, HasID: mode != codec.Notify, Payload: make([]byte, 100)}
 			buffer := make([]byte, 0, codec.MaxDatagram)
 			carry := func(from, to *Conn) {

@@ -239,12 +239,17 @@ func TestStrangeReliableIsAcknowledged(t *testing.T) {
 
 // An idle connection is small: two heartbeats after its last message it holds nothing but itself.
 func TestIdleIsSmall(t *testing.T) {
+	eachVersion(t, testIdleIsSmall)
+}
+
+func testIdleIsSmall(t *testing.T, v Version) {
 	if size := unsafe.Sizeof(Conn{}); size > 1024 {
 		t.Errorf("a Conn takes %d bytes", size)
 	}
-	p := newPair(t, Options{})
+	p := newPair(t, Options{Version: v})
+	modes := modesOf(v)
 	for n := range 500 {
-		m := codec.Message{Mode: []codec.Mode{codec.Reliable, codec.Notify}[n%2], Payload: make([]byte, n), Receipt: 1}
+		m := codec.Message{Mode: modes[n%len(modes)], Payload: make([]byte, n), Receipt: 1}
 		for _, c := range []*Conn{p.client, p.server} {
 			if err := c.Send(p.now, m); err != nil {
 				t.Fatal(err)
@@ -274,7 +279,12 @@ func heldBytes(c *Conn) int {
 
 // The steady path allocates nothing, resends and losses included.
 func TestSteadyPathAllocatesNothing(t *testing.T) {
-	p := newPair(t, Options{IgnoreQuality: true})
+	eachVersion(t, testSteadyPath)
+}
+
+func testSteadyPath(t *testing.T, v Version) {
+	p := newPair(t, Options{Version: v, IgnoreQuality: true})
+	modes := modesOf(v)
 	payload, buffer := make([]byte, 120), make([]byte, 0, codec.MaxDatagram)
 	carry := func(from, to *Conn, lose int) {
 		for i := 1; ; i++ {
@@ -295,7 +305,7 @@ func TestSteadyPathAllocatesNothing(t *testing.T) {
 		n++
 		p.now = p.now.Add(20 * time.Millisecond)
 		for _, c := range []*Conn{p.client, p.server} {
-			for _, mode := range []codec.Mode{codec.Unreliable, codec.Reliable, codec.Notify} {
+			for _, mode := range modes {
 				_ = c.Send(p.now, codec.Message{Mode: mode, Payload: payload, Receipt: codec.Receipt(n)})
 			}
 			for _, ok := c.Poll(); ok; _, ok = c.Poll() {

@@ -90,9 +90,26 @@ func drain(c codec.Conn) (events []codec.Event) {
 // hexOf spells d.
 func hexOf(d []byte) string { return hex.EncodeToString(d) }
 
-func TestPairTalks(t *testing.T) {
-	p := newPair(t, Options{})
-	for i, mode := range []codec.Mode{codec.Unreliable, codec.Reliable, codec.Notify} {
+// eachVersion runs a test for each dialect.
+func eachVersion(t *testing.T, test func(t *testing.T, v Version)) {
+	for _, v := range []Version{V22, V20} {
+		t.Run(names[v], func(t *testing.T) { test(t, v) })
+	}
+}
+
+// modesOf are the modes of dialect v.
+func modesOf(v Version) []codec.Mode {
+	if v == V20 {
+		return []codec.Mode{codec.Unreliable, codec.Reliable}
+	}
+	return []codec.Mode{codec.Unreliable, codec.Reliable, codec.Notify}
+}
+
+func TestPairTalks(t *testing.T) { eachVersion(t, testPairTalks) }
+
+func testPairTalks(t *testing.T, v Version) {
+	p := newPair(t, Options{Version: v})
+	for i, mode := range modesOf(v) {
 		m := codec.Message{Payload: []byte("payload of some length"), Mode: mode, ID: 300, HasID: mode != codec.Notify}
 		for _, side := range []struct {
 			from *Conn

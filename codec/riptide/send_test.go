@@ -92,10 +92,15 @@ func TestControlBounded(t *testing.T) {
 
 // Whatever body comes in goes out again as it was, from either side, through Hello, messages and goodbyes.
 func TestEveryBitIsForwarded(t *testing.T) {
+	eachVersion(t, testEveryBitIsForwarded)
+}
+
+func testEveryBitIsForwarded(t *testing.T, v Version) {
 	rng := rand.New(rand.NewPCG(9, 10))
-	p := newPair(t, Options{})
+	p := newPair(t, Options{Version: v})
+	kinds := []kind{kindUnreliable, kindReliable, kindNotify}[:len(modesOf(v))]
 	for n := range 3000 {
-		k := []kind{kindUnreliable, kindReliable, kindNotify}[n%3]
+		k := kinds[n%len(kinds)]
 		d := numbered(randomBytes(rng, 1+rng.IntN(60)), p.server, k)
 		if err := p.server.Receive(p.now, d); err != nil {
 			t.Fatalf("%x: %v", d, err)
@@ -106,7 +111,7 @@ func TestEveryBitIsForwarded(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := transmit(p.server, p.now)
-		if len(out) != 1 || !sameBody(out[0], d, k) {
+		if len(out) != 1 || !sameBody(p.server.dialect, out[0], d, k) {
 			t.Fatalf("%x came in as %+v and went out as %x", d, e.Message, out)
 		}
 		p.server.flight.land(p.server.flight.next - 1)
@@ -115,7 +120,7 @@ func TestEveryBitIsForwarded(t *testing.T) {
 
 // numbered is a message with the bits of d, the next number that c expects, and a message ID of d's.
 func numbered(d []byte, c *Conn, k kind) []byte {
-	payload, pad := appendBody(nil, d, 0)
+	payload, pad := c.dialect.payload(nil, d, 0)
 	id := uint16(d[0]) * uint16(len(d))
 	switch k {
 	case kindReliable:
@@ -130,13 +135,13 @@ func numbered(d []byte, c *Conn, k kind) []byte {
 }
 
 // sameBody compares two datagrams but for the numbers of the session.
-func sameBody(a, b []byte, k kind) bool {
+func sameBody(w *dialect, a, b []byte, k kind) bool {
 	skip := map[kind]int{kindUnreliable: 0, kindReliable: 2, kindNotify: notifyHeaderLen}[k]
-	if len(a) != len(b) || v22.kindOf(a) != v22.kindOf(b) {
+	if len(a) != len(b) || w.kindOf(a) != w.kindOf(b) {
 		return false
 	}
-	x, padX := appendBody(nil, a, skip)
-	y, padY := appendBody(nil, b, skip)
+	x, padX := w.payload(nil, a, skip)
+	y, padY := w.payload(nil, b, skip)
 	return bytes.Equal(x, y) && padX == padY
 }
 

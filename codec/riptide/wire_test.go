@@ -11,26 +11,30 @@ import (
 // The dialects.
 var v22, v20 = &dialects[V22], &dialects[V20]
 
-// Golden datagrams are from captures of Riptide 2.2.1, unless they say otherwise.
+// Golden datagrams are from captures of Riptide 2.2.1 and 2.0.0, unless they say otherwise.
 
 func TestAckGolden(t *testing.T) {
 	for _, c := range []struct {
+		w    *dialect
 		hex  string
 		want ack
 	}{
-		{"1100100000", ack{last: 1, bits: 1, forSeq: 1}},
-		{"4100f000700000", ack{last: 4, bits: 15, forSeq: 3}},
-		{"a100f03f300100", ack{last: 10, bits: 1023, forSeq: 9}},
+		{v22, "1100100000", ack{last: 1, bits: 1, forSeq: 1}},
+		{v22, "4100f000700000", ack{last: 4, bits: 15, forSeq: 3}},
+		{v22, "a100f03f300100", ack{last: 10, bits: 1023, forSeq: 9}},
+		{v20, "0101000100", ack{last: 1, bits: 1, forSeq: 1}},
+		{v20, "02010000001600", ack{last: 1, bits: 0, forSeq: 22}},
+		{v20, "0205001d000400", ack{last: 5, bits: 0x1d, forSeq: 4}},
 	} {
 		d := unhex(t, c.hex)
 		var got ack
-		if err := got.parse(v22, d); err != nil || got != c.want {
+		if err := got.parse(c.w, d); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 		}
-		if again := c.want.append(v22, nil); !bytes.Equal(again, d) {
+		if again := c.want.append(c.w, nil); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d, func(b []byte) error { return new(ack).parse(v22, b) })
+		truncations(t, d, func(b []byte) error { return new(ack).parse(c.w, b) })
 	}
 }
 
@@ -45,78 +49,93 @@ func TestAck210(t *testing.T) {
 
 func TestHeartbeatGolden(t *testing.T) {
 	for _, c := range []struct {
+		w    *dialect
 		hex  string
 		want heartbeat
 	}{
-		{"04f0ff0f", heartbeat{ping: 0, rtt: -1}},
-		{"14200000", heartbeat{ping: 1, rtt: 2}},
+		{v22, "04f0ff0f", heartbeat{ping: 0, rtt: -1}},
+		{v22, "14200000", heartbeat{ping: 1, rtt: 2}},
+		{v20, "0500ffff", heartbeat{ping: 0, rtt: -1}},
+		{v20, "05010200", heartbeat{ping: 1, rtt: 2}},
 	} {
 		d := unhex(t, c.hex)
 		var got heartbeat
-		if err := got.parse(v22, d); err != nil || got != c.want {
+		if err := got.parse(c.w, d); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 		}
-		if again := c.want.append(v22, nil); !bytes.Equal(again, d) {
+		if again := c.want.append(c.w, nil); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d, func(b []byte) error { return new(heartbeat).parse(v22, b) })
+		truncations(t, d, func(b []byte) error { return new(heartbeat).parse(c.w, b) })
 	}
-	d := unhex(t, "2400")
-	if ping, err := parseHeartbeatAnswer(v22, d); err != nil || ping != 2 {
-		t.Errorf("%x: ping %d, %v; want 2", d, ping, err)
+	for _, c := range []struct {
+		w   *dialect
+		hex string
+	}{{v22, "2400"}, {v20, "0502"}} {
+		d := unhex(t, c.hex)
+		if ping, err := parseHeartbeatAnswer(c.w, d); err != nil || ping != 2 {
+			t.Errorf("%x: ping %d, %v; want 2", d, ping, err)
+		}
+		if again := appendHeartbeatAnswer(c.w, nil, 2); !bytes.Equal(again, d) {
+			t.Errorf("%x, want %x", again, d)
+		}
+		truncations(t, d, func(b []byte) error { _, err := parseHeartbeatAnswer(c.w, b); return err })
 	}
-	if again := appendHeartbeatAnswer(v22, nil, 2); !bytes.Equal(again, d) {
-		t.Errorf("%x, want %x", again, d)
-	}
-	truncations(t, d, func(b []byte) error { _, err := parseHeartbeatAnswer(v22, b); return err })
 }
 
 func TestClientNoteGolden(t *testing.T) {
 	for _, c := range []struct {
+		w    *dialect
 		hex  string
 		want clientNote
 	}{
-		{"1800100000", clientNote{kindWelcome, 1, 1}},
-		{"2900200000", clientNote{kindClientConnected, 2, 2}},
-		{"3a00200000", clientNote{kindClientDisconnected, 3, 2}},
+		{v22, "1800100000", clientNote{kindWelcome, 1, 1}},
+		{v22, "2900200000", clientNote{kindClientConnected, 2, 2}},
+		{v22, "3a00200000", clientNote{kindClientDisconnected, 3, 2}},
+		{v20, "0801000100", clientNote{kindWelcome, 1, 1}},
+		{v20, "0902000200", clientNote{kindClientConnected, 2, 2}},
+		{v20, "0a03000200", clientNote{kindClientDisconnected, 3, 2}},
 	} {
 		d := unhex(t, c.hex)
 		var got clientNote
-		if err := got.parse(v22, d); err != nil || got != c.want {
+		if err := got.parse(c.w, d); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 		}
-		if again := c.want.append(v22, nil); !bytes.Equal(again, d) {
+		if again := c.want.append(c.w, nil); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d, func(b []byte) error { return new(clientNote).parse(v22, b) })
+		truncations(t, d, func(b []byte) error { return new(clientNote).parse(c.w, b) })
 	}
 }
 
 func TestUserHeaderGolden(t *testing.T) {
 	for _, c := range []struct {
+		w       *dialect
 		hex     string
 		want    userHeader
 		payload string
 	}{
-		{"10a005", userHeader{id: 1}, "5a"},
-		{"27001000", userHeader{reliable: true, seq: 2, id: 1}, ""},
-		{"27001000000000a0f70aaa0e", userHeader{reliable: true, seq: 2, id: 1}, "000000007aafa0ea"},
+		{v22, "10a005", userHeader{id: 1}, "5a"},
+		{v22, "27001000", userHeader{reliable: true, seq: 2, id: 1}, ""},
+		{v22, "27001000000000a0f70aaa0e", userHeader{reliable: true, seq: 2, id: 1}, "000000007aafa0ea"},
+		{v20, "003f00aa", userHeader{id: 63}, "aa"},
+		{v20, "0704003f00aa", userHeader{reliable: true, seq: 4, id: 63}, "aa"},
 	} {
 		d := unhex(t, c.hex)
 		var got userHeader
-		at, err := got.parse(v22, d)
+		at, err := got.parse(c.w, d)
 		if err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 			continue
 		}
-		payload, pad := appendBody(nil, d, at)
+		payload, pad := c.w.payload(nil, d, at)
 		if fmt.Sprintf("%x", payload) != c.payload || pad != 0 {
 			t.Errorf("%s: payload %x pad %d, want %s", c.hex, payload, pad, c.payload)
 		}
-		if again := appendDatagram(nil, v22.kindOf(d), c.want.append(v22, nil), payload, pad); !bytes.Equal(again, d) {
+		if again := c.w.append(nil, c.w.kindOf(d), c.want.append(c.w, nil), payload, pad); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d[:at+1], func(b []byte) error { _, err := new(userHeader).parse(v22, b); return err })
+		truncations(t, d[:at+1], func(b []byte) error { _, err := new(userHeader).parse(c.w, b); return err })
 	}
 }
 
@@ -136,32 +155,39 @@ func TestNotifyHeaderGolden(t *testing.T) {
 
 func TestFarewellGolden(t *testing.T) {
 	for _, c := range []struct {
+		w       *dialect
 		hex     string
 		want    farewell
 		data    string
 		meaning codec.Reason
 	}{
-		{"2300", farewell{kindReject, rejectServerFull}, "", codec.ServerFull},
-		{"3300", farewell{kindReject, rejectRejected}, "", codec.Rejected},
-		{"432016e6e65646a60352e74697c6062203330303", farewell{kindReject, rejectCustom}, "banned: until 2030", codec.RejectedCustom},
-		{"4500", farewell{kindDisconnect, disconnectKicked}, "", codec.Kicked},
-		{"451066b606", farewell{kindDisconnect, disconnectKicked}, "afk", codec.Kicked},
-		{"5500", farewell{kindDisconnect, disconnectServerStopped}, "", codec.ServerStopped},
+		{v22, "2300", farewell{kindReject, rejectServerFull}, "", codec.ServerFull},
+		{v22, "3300", farewell{kindReject, rejectRejected}, "", codec.Rejected},
+		{v22, "432016e6e65646a60352e74697c6062203330303", farewell{kindReject, rejectCustom}, "banned: until 2030", codec.RejectedCustom},
+		{v22, "4500", farewell{kindDisconnect, disconnectKicked}, "", codec.Kicked},
+		{v22, "451066b606", farewell{kindDisconnect, disconnectKicked}, "afk", codec.Kicked},
+		{v22, "5500", farewell{kindDisconnect, disconnectServerStopped}, "", codec.ServerStopped},
+		{v20, "0403", farewell{kindReject, rejectServerFull}, "", codec.ServerFull},
+		{v20, "0404", farewell{kindReject, rejectRejected}, "", codec.Rejected},
+		{v20, "040562616e6e65643a20756e74696c2032303330", farewell{kindReject, rejectCustom}, "banned: until 2030", codec.RejectedCustom},
+		{v20, "0604", farewell{kindDisconnect, disconnectKicked}, "", codec.Kicked},
+		{v20, "060461666b", farewell{kindDisconnect, disconnectKicked}, "afk", codec.Kicked},
+		{v20, "0605", farewell{kindDisconnect, disconnectServerStopped}, "", codec.ServerStopped},
 	} {
 		d := unhex(t, c.hex)
 		var got farewell
-		if err := got.parse(v22, d); err != nil || got != c.want || got.meaning() != c.meaning {
+		if err := got.parse(c.w, d); err != nil || got != c.want || got.meaning() != c.meaning {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 			continue
 		}
-		data, pad := appendBody(nil, d, farewellLen)
+		data, pad := c.w.payload(nil, d, farewellLen)
 		if string(data) != c.data {
 			t.Errorf("%s: data %q, want %q", c.hex, data, c.data)
 		}
-		if again := c.want.append(v22, nil, maxMessage, data, pad); !bytes.Equal(again, d) {
+		if again := c.want.append(c.w, nil, maxMessage, data, pad); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d[:2], func(b []byte) error { return new(farewell).parse(v22, b) })
+		truncations(t, d[:2], func(b []byte) error { return new(farewell).parse(c.w, b) })
 	}
 }
 
