@@ -43,6 +43,22 @@ func (e *echoPair) round(t testing.TB, n int, payload []byte) {
 	turnUntil(t, e.Poller, e, "echoes", func() bool { return e.answers >= want })
 }
 
+func TestStreamsDoNotAllocate(t *testing.T) {
+	payload := make([]byte, 200)
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		l := newLoop(t, o)
+		e := &echoPair{Poller: l.Poller}
+		e.server = l.listenStream(netio.StreamOptions{})
+		e.client = l.dialStream(e.server.Addr(), netio.StreamOptions{})
+		for range 50 { // until all buffers have their size
+			e.round(t, 20, payload)
+		}
+		if got := testing.AllocsPerRun(100, func() { e.round(t, 20, payload) }); got != 0 {
+			t.Errorf("%v allocations a round of 20 echoes, want none", got)
+		}
+	})
+}
+
 func TestNoAllocations(t *testing.T) {
 	payload := make([]byte, 200)
 	for _, c := range []struct {
