@@ -108,12 +108,12 @@ func (c *client) receiveAlone(now time.Time, d []byte) error {
 	if f.width == 0 {
 		f.width = widthOf(d)
 	}
+	if f.width == 0 && (len(d) != 1 || opcode(d[0]) != nextFrame) {
+		return errWidth
+	}
 	var in instruction
 	if err := in.parseAlone(d, &f, c.sizes); err != nil {
 		return err
-	}
-	if f.width == 0 && in.op != nextFrame {
-		return errWidth
 	}
 	c.hear(now)
 	if f.width != c.format.width {

@@ -58,7 +58,10 @@ func (r *replay) portion(l *link, m *mirror, g *gone) (over bool) {
 func (r *replay) tell(l *link, m *mirror, g *gone) (told int, ok bool) {
 	if r.stage == deletions {
 		in, due := g.take(r.at, m)
-		return 1, !due || l.put(&in) != codec.ErrFull
+		if !due {
+			return 0, true
+		}
+		return 1, l.put(&in) != codec.ErrFull
 	}
 	s := &m.slots[r.at]
 	switch {

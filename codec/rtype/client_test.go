@@ -1,0 +1,152 @@
+package rtype
+
+import (
+	"errors"
+	"testing"
+
+	"tidegate/codec"
+)
+
+// What a client's side understands of each dialect, and what it finds out by itself.
+func TestClientHears(t *testing.T) {
+	earlyParts, lateParts := exampleParts[Early], exampleParts[Late]
+	join := func(lists ...[]string) (all []string) {
+		for _, l := range lists {
+			all = append(all, l...)
+		}
+		return all
+	}
+	for _, c := range []struct {
+		what    string
+		dialect Dialect
+		in      []string
+		want    []string
+	}{
+		{"16", Game16, join(earlyParts, exampleNarrow), join([]string{"f00102" + names8}, exampleMessages)},
+		{"32", Game32, join(lateParts, exampleMessages), join([]string{"f00204" + names8}, exampleMessages)},
+		{"automatic, 16", Auto, join(earlyParts, exampleNarrow),
+			join([]string{"f00100" + names8, "f00102" + names8}, exampleMessages)},
+		{"automatic, 32", Auto, join(lateParts, exampleMessages),
+			join([]string{"f00200" + names8, "f00204" + names8}, exampleMessages)},
+		{"automatic, document", Auto, []string{names8 + "000007", "0200070000 0300070000deadbeef 0400070000 010007"},
+			join([]string{"f00102" + names8}, exampleMessages)},
+		{"document", Document, []string{names8, "000007 0200070000 0300070000deadbeef 0400070000 010007"},
+			join([]string{"f00102" + names8}, exampleMessages)},
+		{"next frame", Game32, join(lateParts, []string{"0a"}), []string{"f00204" + names8, "0a"}},
+		{"no initialisation", Game32, exampleMessages, exampleMessages},
+		{"document without initialisation", Document, []string{"000007 010007"}, []string{"0000000007", "0100000007"}},
+		{"instructions overtake the initialisation", Auto, []string{"0003", "0800", "00 00000007"},
+			[]string{"00 00000007"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			conn := dialed(t, Options{Dialect: c.dialect, Components: worldSizes})
+			var got []codec.Event
+			for _, d := range c.in {
+				receive(t, conn, start, d)
+				got = append(got, drain(conn)...)
+			}
+			if len(got) != len(c.want)+1 || got[0].Kind != codec.Connected {
+				t.Fatalf("%d events %+v, want Connected and %d", len(got), got, len(c.want))
+			}
+			for i, want := range c.want {
+				if e := got[i+1]; e.Kind != codec.Received || string(e.Payload) != string(unhex(t, want)) {
+					t.Errorf("event %d: %v %x, want %s", i+1, e.Kind, e.Payload, want)
+				}
+			}
+		})
+	}
+}
+
+func TestClientDropsTheRest(t *testing.T) {
+	for _, c := range []struct {
+		what, datagram string
+		dialect        Dialect
+		want           error
+		received       []string
+	}{
+		{"opcode", "05 00000001", Game32, errOpcode, nil},
+		{"torn", "00 0001", Game32, errTorn, nil},
+		{"two in one", "00 00000001 00 00000002", Game32, errTorn, nil},
+		{"component", "02 00000001 0003", Game32, errComponent, nil},
+		{"size", "03 00000001 0002 0000", Game32, errTorn, nil},
+		{"torn at the end", "000001 0100", Document, errTorn, []string{"00 00000001"}},
+		{"opcode in between", "000001 0a 000002", Document, errOpcode, []string{"00 00000001"}},
+		{"update tells no width", "03 0001 0002 aa", Auto, errWidth, nil},
+		{"no width at all", "00 000001", Auto, errWidth, nil},
+		{"empty", "", Auto, errWidth, nil},
+		{"empty datagram", "", Game16, errTorn, nil},
+	} {
+		conn := dialed(t, Options{Dialect: c.dialect, Components: map[string]int{"Health": 1}})
+		if c.dialect == Document {
+			receive(t, conn, start, names8)
+		} else {
+			receive(t, conn, start, exampleParts[Late]...)
+		}
+		drain(conn)
+		if err := conn.Receive(start, unhex(t, c.datagram)); err != c.want {
+			t.Errorf("%s: %v, want %v", c.what, err, c.want)
+		}
+		wantReceived(t, conn, c.received...)
+	}
+}
+
+// A datagram that is nothing does not make a session.
+func TestOnlyMeaningConnects(t *testing.T) {
+	c := dialed(t, Options{})
+	for _, d := range []string{"", "00", "fffefd", "05 00000001", "03 0001 0002"} {
+		if err := c.Receive(start, unhex(t, d)); err == nil {
+			t.Errorf("%s taken", d)
+		}
+	}
+	if got := drain(c); len(got) != 0 {
+		t.Errorf("events %+v", got)
+	}
+	receive(t, c, start, pingHex)
+	if got := wantReceived(t, c); len(got) != 1 || got[0] != codec.Connected {
+		t.Errorf("events %v", got)
+	}
+	wantSent(t, c, start, pongHex)
+}
+
+func TestClientSpeaks(t *testing.T) {
+	for _, c := range []struct {
+		dialect Dialect
+		era     Era
+		message string
+		want    string
+		err     error
+	}{
+		{Document, AnyEra, "0b", "0b", nil},
+		{Document, AnyEra, "0c", "", codec.ErrMode},
+		{Document, AnyEra, "10", "", codec.ErrMode},
+		{Document, AnyEra, "03 00000001 0000 aa", "", codec.ErrMode},
+		{Game16, AnyEra, "02", "02", nil},
+		{Game16, AnyEra, "12", "", codec.ErrMode},
+		{Game16, Late, "12", "02", nil},
+		{Game16, AnyEra, "03 00000001 0000 aa", "03 0001 0000 aa", nil},
+		{Game16, AnyEra, "03 00010000 0000 aa", "", codec.ErrTooLarge},
+		{Game32, AnyEra, "02", "", codec.ErrMode},
+		{Game32, AnyEra, "12", "02", nil},
+		{Game32, AnyEra, "13", "", codec.ErrMode},
+		{Game32, Early, "02", "02", nil},
+		{Game32, AnyEra, "03 00000001 0000 aa", "03 00000001 0000 aa", nil},
+		{Game32, AnyEra, "00 00000001", "", codec.ErrMode},
+		{Game32, AnyEra, announce8, "", codec.ErrMode},
+		{Game32, AnyEra, "", "", codec.ErrMode},
+		{Auto, AnyEra, "02", "02", nil},
+		{Auto, AnyEra, "12", "02", nil},
+	} {
+		conn := dialed(t, Options{Dialect: c.dialect, Era: c.era})
+		err := conn.Send(start, codec.Message{Payload: unhex(t, c.message)})
+		if !errors.Is(err, c.err) {
+			t.Errorf("dialect %d: %s: %v, want %v", c.dialect, c.message, err, c.err)
+		}
+		wantSent(t, conn, start) // not before there is a session
+		receive(t, conn, start, pingHex)
+		want := []string{pongHex}
+		if c.err == nil {
+			want = append(want, c.want)
+		}
+		wantSent(t, conn, start, want...)
+	}
+}
