@@ -33,6 +33,7 @@ var may = map[string][]string{
 	"codec/rtype":        {"codec", "codec/internal/seq"},
 	"codec/rudp":         {"codec", "codec/internal/seq"},
 	"config":             {},
+	"decode":             {"codec", "codec/raknet", "codec/riptide", "codec/rtype", "codec/rudp"},
 	"demo":               {anyPackage},
 	"filter":             {"codec"},
 	"fleet":              {"proxy"},

@@ -55,7 +55,7 @@ func newApp() *cli.App {
 		HideHelpCommand: true,
 		HideVersion:     true,
 		Commands: []*cli.Command{
-			runCommand(), checkCommand(), demoCommand(), pingCommand(), versionCommand(),
+			runCommand(), checkCommand(), demoCommand(), pingCommand(), decodeCommand(), versionCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {

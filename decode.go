@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/decode"
+)
+
+func decodeCommand() *cli.Command {
+	names := strings.Join(decode.Protocols(), ", ")
+	return command(&cli.Command{
+		Name:      "decode",
+		Usage:     "explain a capture in plain words: JSON Lines, pcap or pcapng, also gzipped",
+		ArgsUsage: "FILE",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "protocol", Aliases: []string{"p"}, Usage: "take everything for `NAME`: " + names},
+			&cli.UintFlag{Name: "port", Usage: "of pcap files, only the traffic of the server at port `N`"},
+			&cli.BoolFlag{Name: "json", Usage: "print a JSON object per datagram, and one that sums up"},
+		},
+		Action: func(c *cli.Context) error {
+			name, port := c.String("protocol"), c.Uint("port")
+			switch {
+			case c.NArg() != 1:
+				return misuse(errors.New("decode wants one FILE"))
+			case name != "" && !slices.Contains(decode.Protocols(), name):
+				return misuse(fmt.Errorf("--protocol %q: want %s", name, names))
+			case c.IsSet("port") && (port < 1 || port > 65535):
+				return misuse(fmt.Errorf("--port %d: want 1 to 65535", port))
+			}
+			return decode.File(c.Args().First(), c.App.Writer, decode.Options{
+				Protocol: name, Port: uint16(port), JSON: c.Bool("json"),
+			})
+		},
+	})
+}

@@ -1,0 +1,75 @@
+package decode
+
+import (
+	"fmt"
+	"strings"
+
+	"tidegate/codec"
+)
+
+// explanation is what a record means.
+type explanation struct {
+	text     string
+	messages []string
+	fault    error // it was not, or not wholly, of the protocol
+}
+
+// openedOrClosed is what a record of a stream without bytes means.
+const openedOrClosed = "stream opened or closed"
+
+// explainer explains one conversation as one protocol.
+type explainer struct {
+	protocol   *protocol
+	describe   describe
+	fromClient framer // of streams
+	fromServer framer
+}
+
+func newExplainer(p *protocol) *explainer {
+	return &explainer{
+		protocol: p, describe: p.begin(),
+		fromClient: framer{prefix: p.prefix}, fromServer: framer{prefix: p.prefix},
+	}
+}
+
+func (e *explainer) explain(fromServer bool, r *record) explanation {
+	if r.stream {
+		return e.explainStream(fromServer, r)
+	}
+	text, messages, err := e.describe(fromServer, r.data)
+	return explanation{text, messages, err}
+}
+
+// explainStream explains each message that the bytes complete.
+func (e *explainer) explainStream(fromServer bool, r *record) explanation {
+	frames := &e.fromClient
+	if fromServer {
+		frames = &e.fromServer
+	}
+	if len(r.data) == 0 {
+		*frames = framer{prefix: frames.prefix}
+		return explanation{text: openedOrClosed}
+	}
+	if r.missing {
+		frames.broken = true
+	}
+	frames.add(r.data)
+	var told explanation
+	for {
+		frame, ok := frames.next()
+		if !ok {
+			break
+		}
+		text, content, err := e.describe(fromServer, frame)
+		if err != nil {
+			told.fault = err
+			text = err.Error()
+		}
+		told.messages = append(told.messages, strings.Join(append([]string{text}, content...), ": "))
+	}
+	told.text = fmt.Sprintf("part of a stream, messages completed: %d", len(told.messages))
+	if frames.broken {
+		told.fault = fmt.Errorf("stream without recognisable messages: %w", codec.ErrMalformed)
+	}
+	return told
+}

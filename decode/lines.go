@@ -1,0 +1,77 @@
+package decode
+
+import (
+	"bufio"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+)
+
+// maxLine bounds a line of JSON Lines in bytes.
+const maxLine = 1 << 20
+
+// line is either the first line of a capture in JSON Lines, which describes it, or a datagram.
+type line struct {
+	Protocol  string `json:"protocol"`
+	Transport string `json:"transport"` // "tcp": the datagrams are reads of a stream
+
+	Millis float64 `json:"t_ms"`
+	From   string  `json:"from"` // client or server
+	Conn   int     `json:"conn"` // which of several clients
+	Hex    string  `json:"hex"`
+	What   string  `json:"what"`  // what the application did, or what the recorder thought of it
+	Relay  string  `json:"relay"` // what became of it on its way
+}
+
+// readLines reads a capture in JSON Lines: a line of description, which may be absent, and one for each datagram.
+func readLines(in io.Reader, take func(*record) error) error {
+	scan := bufio.NewScanner(in)
+	scan.Buffer(nil, maxLine)
+	var about line
+	for number := 1; scan.Scan(); number++ {
+		if len(scan.Bytes()) == 0 {
+			continue
+		}
+		var l line
+		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+		if number == 1 && l.From == "" {
+			about = l
+			continue
+		}
+		r, err := l.record(&about)
+		if err != nil {
+			return fmt.Errorf("line %d: %w", number, err)
+		}
+		if err := take(r); err != nil {
+			return err
+		}
+	}
+	return scan.Err()
+}
+
+func (l *line) record(about *line) (*record, error) {
+	data, err := hex.DecodeString(l.Hex)
+	if err != nil {
+		return nil, fmt.Errorf("hex: %w", err)
+	}
+	client := fmt.Sprintf("client %d", l.Conn)
+	r := &record{millis: l.Millis, flow: client, protocol: about.Protocol, stream: about.Transport == "tcp", data: data, note: l.What}
+	switch l.From {
+	case "client":
+		r.side, r.from, r.to = clientSide, client, "server"
+	case "server":
+		r.side, r.from, r.to = serverSide, "server", client
+	default:
+		return nil, fmt.Errorf("from %q: want client or server", l.From)
+	}
+	switch {
+	case r.note == "":
+		r.note = l.Relay
+	case l.Relay != "":
+		r.note += "; " + l.Relay
+	}
+	return r, nil
+}

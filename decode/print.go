@@ -1,0 +1,84 @@
+package decode
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// printer writes explanations and keeps count.
+type printer struct {
+	out  io.Writer
+	json bool
+
+	datagrams, unknown, ignored int
+	protocols                   map[string]int // datagrams
+}
+
+// printed is a datagram as JSON.
+type printed struct {
+	Millis   float64  `json:"t_ms"`
+	From     string   `json:"from"`
+	To       string   `json:"to"`
+	Protocol string   `json:"protocol"`
+	Bytes    int      `json:"bytes"`
+	Text     string   `json:"text"`
+	Messages []string `json:"messages"`
+	Note     string   `json:"note,omitempty"`
+	Unknown  bool     `json:"is_unknown,omitempty"`
+}
+
+// summary is the last line as JSON.
+type summary struct {
+	Datagrams int            `json:"datagrams"`
+	Unknown   int            `json:"unknown"`
+	Ignored   int            `json:"ignored"`
+	Protocols map[string]int `json:"protocols"`
+}
+
+// print writes one datagram, unless it only counts.
+func (p *printer) print(r *record, protocol string, told explanation) error {
+	if r.ignored {
+		p.ignored++
+		return nil
+	}
+	p.datagrams++
+	p.protocols[protocol]++
+	text := told.text
+	if told.fault != nil {
+		p.unknown++
+		text = strings.TrimPrefix(text+", unknown: ", ", ") + told.fault.Error()
+	}
+	if p.json {
+		messages := append([]string{}, told.messages...) // a list even where there are none
+		return json.NewEncoder(p.out).Encode(printed{
+			r.millis, r.from, r.to, protocol, len(r.data), text, messages, r.note, told.fault != nil,
+		})
+	}
+	_, err := fmt.Fprintf(p.out, "%12.3f ms  %s > %s  %s  %d bytes  %s\n", r.millis, r.from, r.to, protocol, len(r.data), text)
+	for _, message := range told.messages {
+		fmt.Fprintf(p.out, "    %s\n", message)
+	}
+	if r.note != "" {
+		fmt.Fprintf(p.out, "    (%s)\n", r.note)
+	}
+	return err
+}
+
+// summarise writes the last line.
+func (p *printer) summarise() error {
+	if p.json {
+		return json.NewEncoder(p.out).Encode(summary{p.datagrams, p.unknown, p.ignored, p.protocols})
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d datagrams", p.datagrams)
+	for _, name := range slices.Sorted(maps.Keys(p.protocols)) {
+		fmt.Fprintf(&text, ", %d %s", p.protocols[name], name)
+	}
+	fmt.Fprintf(&text, "; %d not understood; %d other packets ignored\n", p.unknown, p.ignored)
+	_, err := io.WriteString(p.out, text.String())
+	return err
+}

@@ -1,0 +1,149 @@
+package decode
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Bounds of the survey.
+const (
+	maxFlows    = 1 << 16
+	maxSurveyed = 64 // records of a conversation, by which its protocol is judged
+	maxChance   = 2  // datagrams that may be understood by chance
+)
+
+var (
+	errManyFlows = errors.New("too many conversations in one capture")
+	errNoneFits  = errors.New("of no protocol known here")
+)
+
+// table knows the conversations of a capture, at most maxFlows.
+type table struct {
+	forced *protocol
+	flows  map[string]*flow
+}
+
+// flow is one conversation.
+type flow struct {
+	first    string // who spoke first
+	surveyed int
+	trials   []*trial   // what it may be
+	chosen   *explainer // what it is; nil if nothing fits
+	swapped  bool       // whoever spoke first is the server
+}
+
+// trial is an attempt to explain a conversation as one protocol, the first to speak being the client or the server.
+type trial struct {
+	explainer *explainer
+	swapped   bool
+	opened    bool // it began as the protocol's conversations begin
+	faults    int
+}
+
+func newTable(forced string) *table {
+	return &table{forced: named(forced), flows: make(map[string]*flow)}
+}
+
+// survey looks at a record to find out its conversation's protocol.
+func (t *table) survey(r *record) error {
+	f := t.flows[r.flow]
+	switch {
+	case r.ignored, f == nil && len(t.flows) == maxFlows:
+		return nil
+	case f == nil:
+		f = &flow{first: r.from, trials: t.trials(r)}
+		t.flows[r.flow] = f
+	}
+	if len(r.data) == 0 || f.surveyed == maxSurveyed {
+		return nil
+	}
+	for _, trial := range f.trials {
+		fromServer := f.fromServer(r, trial.swapped)
+		if f.surveyed == 0 {
+			trial.opened = !fromServer && (r.stream || trial.explainer.protocol.opens(r.data))
+		}
+		if trial.explainer.explain(fromServer, r).fault != nil {
+			trial.faults++
+		}
+	}
+	f.surveyed++
+	return nil
+}
+
+// trials are what the conversation that r begins may be.
+func (t *table) trials(r *record) (all []*trial) {
+	try := func(p *protocol) {
+		all = append(all, &trial{explainer: newExplainer(p)})
+		if r.side == anySide {
+			all = append(all, &trial{explainer: newExplainer(p), swapped: true})
+		}
+	}
+	only := t.forced
+	if only == nil {
+		only = named(r.protocol)
+	}
+	if only != nil {
+		try(only)
+		return all
+	}
+	for i := range protocols {
+		try(&protocols[i])
+	}
+	return all
+}
+
+// settle ends the survey: each conversation is of the protocol that it breaks least.
+func (t *table) settle() {
+	for _, f := range t.flows {
+		best := f.trials[0]
+		for _, trial := range f.trials[1:] {
+			if trial.betterThan(best) {
+				best = trial
+			}
+		}
+		if t.forced != nil || len(f.trials) == 1 || best.convinces(f.surveyed) {
+			f.chosen, f.swapped = newExplainer(best.explainer.protocol), best.swapped
+		}
+		f.trials = nil
+	}
+}
+
+// convinces reports whether a conversation that nobody named is of the trial's protocol after all: half of it must be
+// understood, and all of a few datagrams where that says little and it does not begin as it should.
+func (t *trial) convinces(surveyed int) bool {
+	if t.explainer.protocol.vague && !t.opened {
+		return t.faults == 0 && surveyed > maxChance
+	}
+	return t.faults*2 <= surveyed
+}
+
+func (t *trial) betterThan(other *trial) bool {
+	if t.faults != other.faults {
+		return t.faults < other.faults
+	}
+	return t.opened && !other.opened
+}
+
+// explain explains a record after the survey, and names its protocol.
+func (t *table) explain(r *record) (protocol string, told explanation) {
+	f := t.flows[r.flow]
+	switch {
+	case r.ignored:
+		return "", explanation{}
+	case f == nil:
+		return "unknown", explanation{fault: errManyFlows}
+	case f.chosen == nil && len(r.data) == 0 && r.stream:
+		return "unknown", explanation{text: openedOrClosed}
+	case f.chosen == nil:
+		return "unknown", explanation{fault: fmt.Errorf("%w: %.16x", errNoneFits, r.data)}
+	}
+	return f.chosen.protocol.name, f.chosen.explain(f.fromServer(r, f.swapped), r)
+}
+
+// fromServer reports whether the server sent r.
+func (f *flow) fromServer(r *record, swapped bool) bool {
+	if r.side != anySide {
+		return r.side == serverSide
+	}
+	return (r.from != f.first) != swapped
+}
