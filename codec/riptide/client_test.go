@@ -23,7 +23,7 @@ func until(c *Conn, end time.Time) (now time.Time, sent map[kind]int) {
 		now = next
 		c.Advance(now)
 		for _, d := range transmit(c, now) {
-			sent[v22.kindOf(d)]++
+			sent[c.dialect.kindOf(d)]++
 		}
 	}
 	return now, sent

@@ -168,15 +168,20 @@ func TestQualityEndsConnections(t *testing.T) {
 }
 
 func TestMaxInFlight(t *testing.T) {
-	p := newPair(t, Options{MaxInFlight: 31})
+	testMaxInFlight(t, Options{MaxInFlight: 31}, 31)
+	testMaxInFlight(t, Options{Version: V20}, 16)
+}
+
+func testMaxInFlight(t *testing.T, o Options, want int) {
+	p := newPair(t, o)
 	for range 40 {
 		if err := p.client.Send(p.now, codec.Message{Mode: codec.Reliable}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	first := transmit(p.client, p.now)
-	if len(first) != 31 {
-		t.Fatalf("%d messages in the air, want 31", len(first))
+	if len(first) != want {
+		t.Fatalf("%d messages in the air, want %d", len(first), want)
 	}
 	for _, d := range first {
 		_ = p.server.Receive(p.now, d)

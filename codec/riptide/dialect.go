@@ -20,6 +20,8 @@ type dialect struct {
 	rejectRepeats int
 	// poorConnection is the reason in Disconnect for a poor connection.
 	poorConnection uint8
+	// inFlight is the default of Options.MaxInFlight.
+	inFlight int
 	// slowSends is how many more times a reliable message is sent after maxSends, at a slow pace, before we give the
 	// connection up.
 	slowSends uint8
@@ -31,6 +33,7 @@ var dialects = [...]dialect{
 		overhead:       6,
 		rejectRepeats:  3,
 		poorConnection: disconnectPoorConnection,
+		inFlight:       windowSize,
 	},
 	V20: {
 		modes:          codec.ModesOf(codec.Unreliable, codec.Reliable),
@@ -38,6 +41,7 @@ var dialects = [...]dialect{
 		overhead:       5,
 		rejectRepeats:  1,
 		poorConnection: disconnectTransportError,
+		inFlight:       16,
 		slowSends:      10,
 	},
 }

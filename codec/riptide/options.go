@@ -23,11 +23,8 @@ const (
 	maxMessage            = defaultPayload + 6 // in 2.1+; 2.0's are a byte shorter
 )
 
-// Defaults of our own.
-const (
-	defaultQueued   = 1 << 20
-	defaultInFlight = windowSize
-)
+// defaultQueued is a default of our own.
+const defaultQueued = 1 << 20
 
 // Options tune a Protocol. The zero value means the library's own behaviour.
 type Options struct {
@@ -46,9 +43,10 @@ type Options struct {
 	MaxPayload int
 	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged; 1 MiB if zero.
 	MaxQueued int
-	// MaxInFlight bounds how far a reliable message may run ahead of the oldest unacknowledged one; 4096 if zero or
-	// more. Riptide has no such bound, but from 32 on its receivers lose messages after a burst of losses
-	// (docs/protocols/riptide.md#duplicates): 31 trades rate for that.
+	// MaxInFlight bounds how many reliable messages are under way, counted from the oldest unacknowledged one; at
+	// most 4096. Riptide has no such bound, but its receivers lose count of more (docs/protocols/riptide.md#duplicates):
+	// in 2.0 of more than 16, after any loss, so 16 if zero; in 2.1+ of more than 31, after a burst of losses, which is
+	// left to chance for the sake of rate: 4096 if zero.
 	MaxInFlight int
 	// IgnoreQuality keeps connections whose messages need many transmissions, or whose notify messages are lost. A
 	// reliable message that 15 transmissions do not deliver ends a connection in any case. Always so in 2.0, which
@@ -72,7 +70,7 @@ func (o Options) withDefaults() Options {
 	o.IgnoreQuality = o.IgnoreQuality || o.Version == V20
 	o.maxDatagram = o.MaxPayload + dialects[o.Version].overhead
 	o.first = orDefault(o.first, firstSeq)
-	o.MaxInFlight = min(orDefault(o.MaxInFlight, defaultInFlight), defaultInFlight)
+	o.MaxInFlight = min(orDefault(o.MaxInFlight, dialects[o.Version].inFlight), windowSize)
 	return o
 }
 

@@ -1,0 +1,120 @@
+package riptide
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+// deaf is a client of a 2.0 server that answers heartbeats and acknowledges nothing, with two messages sent to it.
+func deaf(t *testing.T) *pair {
+	p := newPair(t, Options{Version: V20})
+	p.client.rtt = rtt{}
+	for r := range codec.Receipt(2) {
+		if err := p.client.Send(p.now, codec.Message{Mode: codec.Reliable, Receipt: r + 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return p
+}
+
+// step lets the client do what is due next, and the server answer what is no reliable message.
+func (p *pair) step() (reliable int) {
+	p.now = p.client.NextTimeout()
+	p.client.Advance(p.now)
+	for _, d := range transmit(p.client, p.now) {
+		if v20.kindOf(d) == kindReliable {
+			reliable++
+			continue
+		}
+		_ = p.server.Receive(p.now, d)
+		for _, answer := range transmit(p.server, p.now) {
+			_ = p.client.Receive(p.now, answer)
+		}
+	}
+	return reliable
+}
+
+// A message that the peer never acknowledges is sent 15 times at the library's pace, 10 times slowly, and then the
+// connection is given up: it is not lost in silence.
+func TestPatience20(t *testing.T) {
+	p := deaf(t)
+	sent := len(transmit(p.client, p.now))
+	var slowly []time.Duration
+	for last := p.now; p.client.state == connected; {
+		n := p.step()
+		sent += n
+		if n > 0 {
+			if sent > 2*maxSends {
+				slowly = append(slowly, p.now.Sub(last))
+			}
+			last = p.now
+		}
+	}
+	if sent != 2*25 || len(slowly) != 10 {
+		t.Errorf("%d transmissions of 2 messages, %d of each slowly; want 50 and 10", sent, len(slowly))
+	}
+	for _, after := range slowly {
+		if after != 500*time.Millisecond {
+			t.Errorf("sent again after %v, want 500 ms", after)
+		}
+	}
+	e := wantKinds(t, p.client, codec.Lost, codec.Lost, codec.Disconnected)
+	if e[2].Reason != codec.PoorConnection {
+		t.Errorf("over for %v, want a poor connection", e[2].Reason)
+	}
+}
+
+// A path that is dead for longer than 15 transmissions costs no message.
+func TestOutage20(t *testing.T) {
+	p := deaf(t)
+	transmit(p.client, p.now)
+	for p.client.flight.at(p.client.flight.oldest).sends < maxSends+2 {
+		p.step()
+	}
+	p.atClient, p.atServer = nil, nil
+	p.now = p.client.NextTimeout()
+	for p.client.Stats().Queued > 0 && p.now.Sub(start) < 10*time.Second {
+		p.client.Advance(p.now)
+		p.exchange()
+		p.now = p.client.NextTimeout()
+	}
+	if len(p.atServer) != 2 || len(p.atClient) != 2 || p.atClient[1].Kind != codec.Delivered {
+		t.Errorf("server saw %+v, client %+v; want 2 messages delivered", p.atServer, p.atClient)
+	}
+}
+
+// The client's own Welcome is as patient as its messages; the server's stops after 15.
+func TestWelcomePatience20(t *testing.T) {
+	c := New(Options{Version: V20}).Dial(start, address, codec.Hello{}).(*Conn)
+	if err := c.Receive(start, unhex(t, "0801000100")); err != nil {
+		t.Fatal(err)
+	}
+	sent := 0
+	for now := start; c.state == connected && now.Sub(start) < time.Minute; now = c.NextTimeout() {
+		c.Advance(now)
+		for _, d := range transmit(c, now) {
+			if v20.kindOf(d) == kindWelcome {
+				sent++
+			}
+		}
+		c.heard = now
+	}
+	if e := wantKinds(t, c, codec.Connected, codec.Disconnected); e[1].Reason != codec.PoorConnection || sent != 25 {
+		t.Errorf("over for %v after %d transmissions, want a poor connection after 25", e[1].Reason, sent)
+	}
+	s := asks(t, Options{Version: V20}, "03")
+	s.Admit(start, 1)
+	transmit(s, start)
+	if now, sent := until(s, start.Add(time.Minute)); sent[kindWelcome] != maxSends-1 || now.Sub(start) != 5*time.Second {
+		t.Errorf("server's Welcome resent %d times until %v, want 14 and 5 s", sent[kindWelcome], now.Sub(start))
+	}
+}
+
+// Quality ends no connection of 2.0.
+func TestQuality20(t *testing.T) {
+	if sent, over := poorLink(t, Options{Version: V20}, codec.Reliable); over {
+		t.Errorf("over after %d messages", sent)
+	}
+}
