@@ -43,7 +43,7 @@ type Conn struct {
 
 	dialed   bool    // we are the client
 	guid     uint64  // the client's
-	longList bool    // server: the client expects 20 addresses
+	longList bool    // the handshake lists 20 addresses, not 10
 	asking   *asking // client: until the connection is granted
 	askedAt  uint64  // server: the client's time in its CONNECTION_REQUEST
 	offline  []byte  // the offline message to be sent next; a later one replaces it

@@ -2,6 +2,7 @@ package raknet
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -24,7 +25,9 @@ const (
 type asking struct {
 	password []byte
 	pad      uint8 // of the password
-	tries    int   // first requests sent
+	version  uint8
+	refused  []uint8 // versions that the server did not take
+	tries    int     // first requests sent
 	reply    openConnectionReply1
 	replied  bool
 	requests int // second requests sent since the reply
@@ -36,7 +39,7 @@ func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Con
 	c := newConn(p, now, to, probing)
 	c.dialed = true
 	c.guid = hello.Identity
-	c.asking = &asking{password: append([]byte(nil), hello.Data...), pad: hello.Pad}
+	c.asking = &asking{password: append([]byte(nil), hello.Data...), pad: hello.Pad, version: p.o.DialVersion}
 	c.ask(0)
 	return c
 }
@@ -57,7 +60,7 @@ func (c *Conn) request1() {
 	a := c.asking
 	mtu := probes[min(a.tries/triesPerProbe, len(probes)-1)]
 	a.tries++
-	m := openConnectionRequest1{version: c.p.o.DialVersion, length: min(mtu, c.p.o.MaxMTU) - udpOverhead}
+	m := openConnectionRequest1{version: a.version, length: min(mtu, c.p.o.MaxMTU) - udpOverhead}
 	c.offline = m.append(c.offline[:0])
 }
 
@@ -73,6 +76,9 @@ func (c *Conn) request2() {
 
 // receiveReply takes the server's answer to one of our requests.
 func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
+	if id == idIncompatibleVersion {
+		return c.changeVersion(now, b)
+	}
 	if reason, ok := refusalReason(id); ok {
 		c.finish(reason)
 		return nil
@@ -100,12 +106,33 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 	return errPhase
 }
 
+// changeVersion asks again with the version that a server names as its own, if we speak that, too.
+func (c *Conn) changeVersion(now time.Duration, b []byte) error {
+	var m incompatible
+	if err := m.parse(b); err != nil {
+		return err
+	}
+	a := c.asking
+	switch {
+	case m.version == a.version && len(a.refused) > 0:
+		return errPhase // it answers a request from before the change
+	case m.version == a.version, slices.Contains(a.refused, m.version), !slices.Contains(c.p.o.Versions, m.version):
+		c.finish(codec.Incompatible)
+		return nil
+	}
+	a.refused = append(a.refused, a.version)
+	a.version, a.replied = m.version, false
+	c.ask(now)
+	return nil
+}
+
 // granted goes on to the reliability layer with our first message there.
 func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 	if reply.encrypts {
 		c.finish(codec.Incompatible)
 		return
 	}
+	c.longList = c.asking.version >= firstLongList
 	c.setMTU(min(c.p.clampMTU(reply.mtu), c.p.clampMTU(c.asking.reply.mtu)))
 	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.asking.password}
 	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.asking.pad)
@@ -129,7 +156,7 @@ func (c *Conn) handleClient(now time.Duration, payload []byte) error {
 		return err
 	}
 	answer := newIncomingConnection{
-		server: c.peer, addresses: addresses(c.p.o.DialVersion), serverTime: m.replyTime, clientTime: c.milliseconds(now),
+		server: c.peer, addresses: c.ownAddresses(), serverTime: m.replyTime, clientTime: c.milliseconds(now),
 	}
 	c.sender.enqueueControl(now, codec.ReliableOrdered, answer.append(c.scratch()), 0)
 	c.connect(now, m.index)

@@ -78,10 +78,7 @@ func (c *Conn) Admit(now time.Time, client uint16) {
 	}
 	c.phase = admitted
 	m := connectionRequestAccepted{
-		client: c.peer, index: client, addresses: 10, requestTime: c.askedAt, replyTime: uint64(now.UnixMilli()),
-	}
-	if c.longList {
-		m.addresses = 20
+		client: c.peer, index: client, addresses: c.ownAddresses(), requestTime: c.askedAt, replyTime: uint64(now.UnixMilli()),
 	}
 	c.sender.enqueueControl(now.Sub(c.start), codec.ReliableOrdered, m.append(c.scratch()), 0)
 }

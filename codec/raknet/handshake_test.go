@@ -65,7 +65,7 @@ func TestDialStepsDownToThePathsMTU(t *testing.T) {
 
 func TestDialIsRefused(t *testing.T) {
 	for _, reason := range []codec.Reason{
-		codec.AlreadyConnected, codec.ServerFull, codec.Banned, codec.TooSoon, codec.Incompatible,
+		codec.AlreadyConnected, codec.ServerFull, codec.Banned, codec.TooSoon,
 	} {
 		l := newLink(t, Options{})
 		id, _ := refusalID(reason)
@@ -74,6 +74,54 @@ func TestDialIsRefused(t *testing.T) {
 		if got := ending(t, l.toClient); got != reason {
 			t.Errorf("%#x ends the attempt as %v, want %v", id, got, reason)
 		}
+	}
+}
+
+// TestDialChangesVersion plays servers that speak one version and name another, or the same.
+func TestDialChangesVersion(t *testing.T) {
+	for _, test := range []struct {
+		what  string
+		named []uint8 // in each refusal
+		want  uint8   // version of the request that follows; 0: it is over
+	}{
+		{"a version of ours", []uint8{10}, 10},
+		{"the same refusal again", []uint8{10, 10}, 10},
+		{"one after the other", []uint8{10, 9}, 9},
+		{"a version that is not ours", []uint8{8}, 0},
+		{"the version that was refused", []uint8{11}, 0},
+		{"back and forth", []uint8{10, 11}, 0},
+	} {
+		l := newLink(t, Options{DialVersion: 11, Versions: []uint8{9, 10, 11}})
+		var request openConnectionRequest1
+		for _, version := range test.named {
+			m := incompatible{version: version, guid: 1}
+			_ = l.client.Receive(l.now, m.append(nil))
+			l.poll()
+			if wire, ok := l.client.Transmit(l.now, nil); ok {
+				if err := request.parse(wire); err != nil {
+					t.Fatalf("%s: %v", test.what, err)
+				}
+			}
+		}
+		if test.want == 0 {
+			if got := ending(t, l.toClient); got != codec.Incompatible {
+				t.Errorf("%s: ended as %v, want incompatible", test.what, got)
+			}
+			continue
+		}
+		if request.version != test.want || len(l.toClient) > 0 {
+			t.Errorf("%s: asked with version %d, saw %v, want %d", test.what, request.version, kinds(l.toClient), test.want)
+		}
+	}
+}
+
+// TestDialReachesAnotherVersion lists as many addresses as the version that was agreed on has.
+func TestDialReachesAnotherVersion(t *testing.T) {
+	l := newLinkOf(t, New(Options{DialVersion: 6, Versions: []uint8{6, 11}}))
+	l.p = New(Options{DialVersion: 11, Versions: []uint8{11}}) // the server's
+	connect(t, l)
+	if !l.client.longList || !l.server.longList {
+		t.Errorf("handshake of version 11 with long lists: client %v, server %v", l.client.longList, l.server.longList)
 	}
 }
 

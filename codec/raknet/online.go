@@ -131,6 +131,14 @@ func (m *newIncomingConnection) append(b []byte) []byte {
 	return appendAddressesAndTimes(b, m.addresses, m.serverTime, m.clientTime)
 }
 
+// ownAddresses is how many addresses of its own each side of this connection lists.
+func (c *Conn) ownAddresses() int {
+	if c.longList {
+		return 20
+	}
+	return 10
+}
+
 // timesSize is the length of the two times that end a list of addresses. The list has no count: what is left of the
 // message before these is the list.
 const timesSize = 16

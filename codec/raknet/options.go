@@ -6,9 +6,10 @@ import "time"
 type Options struct {
 	// Name is the protocol's name in configuration and logs. Default "raknet".
 	Name string
-	// Versions are the protocol versions our server side accepts. Default 6 (stock 4.081) and 9, 10, 11 (Bedrock).
+	// Versions are the protocol versions our server side accepts, and our client side changes to for a server that asks
+	// for one. Default 6 (stock 4.081) and 9, 10, 11 (Bedrock).
 	Versions []uint8
-	// DialVersion is the version our client side speaks. Default 6. From 7 on handshakes list 20 addresses, not 10.
+	// DialVersion is the version our client side speaks first. Default 6. From 7 on handshakes list 20 addresses, not 10.
 	DialVersion uint8
 	// GUID names our server side, and must not be 0 on the wire: go-raknet takes that for a fault. By default it is
 	// derived from Seed.
@@ -81,13 +82,5 @@ func setDefault[T comparable](value *T, def T) {
 	}
 }
 
-// addresses is how many addresses of its own a peer of a version lists in its handshake.
-func addresses(version uint8) int {
-	if version >= firstLongList {
-		return 20
-	}
-	return 10
-}
-
-// firstLongList is the first version whose handshakes list 20 addresses.
+// firstLongList is the first version whose handshakes list 20 addresses, not 10.
 const firstLongList = 7

@@ -17,7 +17,7 @@ func TestReplayClient(t *testing.T) {
 		}
 		p := meet(t, c, conn)
 		r := newReplay(t)
-		protocol := New(Options{DialVersion: p.version})
+		protocol := New(Options{DialVersion: p.version, Versions: []uint8{p.version}}) // as a client of one version
 		r.runTo(c.datagrams[0].at())
 		r.conn = protocol.Dial(r.now, p.server, codec.Hello{Identity: p.clientGUID, Data: p.password})
 		r.drain()
