@@ -1,6 +1,9 @@
 package config
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // listeners checks the listeners and that no two take the same datagrams.
 func (v *validator) listeners() {
@@ -15,8 +18,33 @@ func (v *validator) listeners() {
 			v.protocol(item(protocols, j), name, func(t Traits) bool { return t.Server })
 		}
 		once(v.report, protocols, l.Protocols, `at least one protocol, for example ["raknet"]`)
+		v.openers(protocols, l.Protocols)
 		v.reference(child(path, "route"), l.Route, "route", namesOf(v.Routes, routeName))
 	}
+}
+
+// openers warns where a one-byte datagram may open two of a listener's protocols.
+func (v *validator) openers(key string, protocols []string) {
+	for j, later := range protocols {
+		for _, earlier := range protocols[:j] {
+			if opener := v.sharedOpener(earlier, later); opener >= 0 && earlier != later {
+				v.warn(item(key, j), later, fmt.Sprintf("the protocol that matters more first, or a listener each: "+
+					"a lone byte 0x%02x may open both, and %s, which comes first, gets it", opener, earlier))
+				break
+			}
+		}
+	}
+}
+
+// sharedOpener is a byte that opens both protocols, or -1.
+func (v *validator) sharedOpener(one, other string) int {
+	a, b := v.known[one].Openers, v.known[other].Openers
+	for opener := range a {
+		if a[opener] && b[opener] {
+			return opener
+		}
+	}
+	return -1
 }
 
 func (v *validator) listenAddress(i int) {

@@ -12,42 +12,75 @@ func (v *validator) bridges() {
 		if upstream < 0 {
 			continue
 		}
-		var weak weakness
+		var found findings
 		for _, l := range v.Listeners {
 			if l.Route == r.Name {
-				v.weigh(&weak, l.Protocols, v.Upstreams[upstream].Protocol)
+				v.weigh(&found, l.Protocols, v.Upstreams[upstream].Protocol)
 			}
 		}
-		v.weakened(item("route", i), r, weak)
+		v.weakened(item("route", i), r, found)
+		v.advised(item("route", i), r, found)
+		v.messages(item("route", i), r, found.dialects)
 	}
 }
 
-// weakness is what a route's pairs of protocols lose, in words, one for each pair and direction.
-type weakness struct{ order, delivery, ids []string }
+// findings is what a route's pairs of protocols lose, in words, one for each pair and direction.
+type findings struct {
+	order    []string // asks for Route.Ordered
+	resends  []string // asks for Route.Reliable
+	delivery []string // asks for Route.AllowLossy
+	ids      []string
+	merged   []string
+	dialects []string // names of protocols that spell the same payloads differently
+}
 
 // weigh adds what is lost between each client protocol and the upstream's. Names that will not do are reported
 // elsewhere.
-func (v *validator) weigh(weak *weakness, clients []string, upstream string) {
+func (v *validator) weigh(found *findings, clients []string, upstream string) {
 	for _, client := range clients {
 		if v.known[client].Server && v.known[upstream].Client {
-			v.compare(weak, client, upstream)
-			v.compare(weak, upstream, client)
+			v.compare(found, client, upstream)
+			v.compare(found, upstream, client)
 		}
 	}
 }
 
 // compare adds what a message loses on its way from one protocol to another.
-func (v *validator) compare(weak *weakness, from, to string) {
+func (v *validator) compare(found *findings, from, to string) {
 	had, has := v.known[from], v.known[to]
-	if had.Ordered && !has.Ordered || had.Sequenced && !has.Sequenced && !has.Ordered {
-		weak.order = add(weak.order, to+" does not keep the order that "+from+" promises")
-	}
 	if had.Reliable && !has.Reliable {
-		weak.delivery = add(weak.delivery, to+" does not resend what "+from+" promises to deliver")
+		if has.Reports {
+			found.resends = add(found.resends, to+" only tells what was lost of what "+from+" promises to deliver")
+		} else {
+			found.delivery = add(found.delivery, to+" does not resend what "+from+" promises to deliver")
+		}
+	}
+	if had.Ordered && !has.Ordered || had.dropsOld() && !has.keepsOldOut(had) {
+		sentence := to + " does not keep the order that " + from + " promises"
+		if has.Reliable || has.Reports {
+			found.order = add(found.order, sentence)
+		} else {
+			found.delivery = add(found.delivery, sentence)
+		}
 	}
 	if had.IDs && !has.IDs {
-		weak.ids = add(weak.ids, to+" has no message IDs and "+from+" has")
+		found.ids = add(found.ids, to+" has no message IDs and "+from+" has")
 	}
+	if has.Merges && !had.Merges {
+		found.merged = add(found.merged, to+" may join messages and "+from+" does not")
+	}
+	if from != to && had.Types != nil && has.Types != nil {
+		found.dialects = add(found.dialects, from)
+	}
+}
+
+// dropsOld reports whether some of the protocol's messages never arrive later than a newer one.
+func (t Traits) dropsOld() bool { return t.Sequenced || t.Reports }
+
+// keepsOldOut reports whether that promise of another protocol can be kept. A wire that reports losses has no message
+// IDs in what it reports on, so what comes without any cannot be sent there.
+func (t Traits) keepsOldOut(from Traits) bool {
+	return t.Ordered || t.Sequenced || t.Reports && (from.IDs || !t.IDs)
 }
 
 func add(sentences []string, sentence string) []string {
@@ -58,18 +91,29 @@ func add(sentences []string, sentence string) []string {
 }
 
 // weakened reports what a route loses without saying so.
-func (v *validator) weakened(path string, r Route, weak weakness) {
-	if len(weak.order) > 0 && r.Ordered == "" && !r.AllowLossy {
+func (v *validator) weakened(path string, r Route, found findings) {
+	if len(found.order) > 0 && r.Ordered == "" && !r.AllowLossy {
 		v.fault(child(path, "ordered"), r.Ordered, `"fast" (sent at once: rate is kept, order only while the network `+
 			`keeps it), "strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: `+
-			strings.Join(weak.order, "; "))
+			strings.Join(found.order, "; "))
 	}
-	if len(weak.delivery) > 0 && !r.AllowLossy {
+	if len(found.resends) > 0 && r.Reliable == "" && !r.AllowLossy {
+		v.fault(child(path, "reliable"), r.Reliable, `"resend" (kept, and sent again until known to have arrived: at least `+
+			`once), "report" (sent once; what is lost is counted) or allow_lossy = true: `+strings.Join(found.resends, "; "))
+	}
+	if len(found.delivery) > 0 && !r.AllowLossy {
 		v.fault(child(path, "allow_lossy"), r.AllowLossy, "true, to accept losses, or another upstream protocol: "+
-			strings.Join(weak.delivery, "; "))
+			strings.Join(found.delivery, "; "))
 	}
-	if len(weak.ids) > 0 && r.Envelope == EnvelopeRaw {
-		v.warn(child(path, "envelope"), r.Envelope, `"id" or "framed" if the game tells messages apart by ID: `+
-			strings.Join(weak.ids, "; "))
+}
+
+// advised warns of envelopes that hardly suit a route.
+func (v *validator) advised(path string, r Route, found findings) {
+	key := child(path, "envelope")
+	if len(found.ids) > 0 && r.Envelope == EnvelopeRaw {
+		v.warn(key, r.Envelope, `"id" or "framed" if the game tells messages apart by ID: `+strings.Join(found.ids, "; "))
+	}
+	if len(found.merged) > 0 && r.Envelope != EnvelopeFramed {
+		v.warn(key, r.Envelope, `"framed" unless the game can tell where a message ends: `+strings.Join(found.merged, "; "))
 	}
 }

@@ -21,6 +21,16 @@ func TestBridges(t *testing.T) {
 		{"riptide-2.2", "lossy", `ordered = "fast"`, "allow_lossy"},
 		{"lossy", "riptide-2.2", `ordered = "strict"`, "allow_lossy"},
 		{"lossy", "riptide-2.2", `allow_lossy = true`, ""},
+		{"raknet", "rudp", `ordered = "fast"`, "reliable"},
+		{"raknet", "rudp", `reliable = "resend"`, "ordered"},
+		{"raknet", "rudp", "ordered = \"strict\"\nreliable = \"report\"", ""},
+		{"raknet", "rudp", `allow_lossy = true`, ""},
+		{"riptide-2.2", "rudp", "ordered = \"fast\"\nreliable = \"resend\"", ""},
+		{"riptide-2.0", "rudp", `reliable = "resend"`, "ordered"}, // what RUDP drops as old, Riptide may deliver
+		{"riptide-2.0", "riptide-2.2", "", "ordered"},             // of notify messages
+		{"riptide-2.0", "riptide-2.2", `ordered = "fast"`, ""},
+		{"rudp", "rtype", "ordered = \"fast\"\nreliable = \"resend\"", "allow_lossy"},
+		{"riptide-2.0", "rtype", `allow_lossy = true`, ""},
 	} {
 		text := string(change(t, `["raknet"]`, `["`+row.client+`"]`))
 		text = strings.Replace(text, `protocol = "raknet"`, `protocol = "`+row.upstream+`"`, 1)
@@ -62,8 +72,8 @@ servers = ["127.0.0.1:19132"]`, `protocol = "riptide-2.2"
 servers = ["127.0.0.1:19132"]`, 1))
 	_, _, err := Parse("t.toml", text, known)
 	check(t, err, `
-t.toml:24:3: route[1].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it), "strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: riptide-2.2 does not keep the order that raknet promises; lossy does not keep the order that riptide-2.2 promises
-t.toml:25:15: route[1].allow_lossy = false: want true, to accept losses, or another upstream protocol: lossy does not resend what riptide-2.2 promises to deliver
+t.toml:24:3: route[1].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it), "strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: riptide-2.2 does not keep the order that raknet promises
+t.toml:25:15: route[1].allow_lossy = false: want true, to accept losses, or another upstream protocol: lossy does not resend what riptide-2.2 promises to deliver; lossy does not keep the order that riptide-2.2 promises
 `)
 }
 

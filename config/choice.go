@@ -62,6 +62,28 @@ const (
 
 func (Ordered) choices() []string { return words(Strict, Fast) }
 
+// Reliable is how messages that must arrive are sent over a protocol that tells what was lost but does not resend it.
+type Reliable string
+
+// Ways to send reliable messages.
+const (
+	Resend Reliable = "resend" // kept, and sent again until known to have arrived: at least once
+	Report Reliable = "report" // sent once; what is lost is counted
+)
+
+func (Reliable) choices() []string { return words(Resend, Report) }
+
+// Undeclared is what happens to messages without declared types between dialects that spell values differently.
+type Undeclared string
+
+// Ways to treat undeclared messages.
+const (
+	UndeclaredPass Undeclared = "pass" // as they are
+	UndeclaredDrop Undeclared = "drop" // dropped and counted
+)
+
+func (Undeclared) choices() []string { return words(UndeclaredPass, UndeclaredDrop) }
+
 // Envelope is how a message's ID travels over a protocol without message IDs.
 type Envelope string
 
@@ -84,6 +106,18 @@ const (
 )
 
 func (Balance) choices() []string { return words(LeastSessions, RoundRobin) }
+
+// Era is the age of R-Type's game, whose messages changed in time.
+type Era string
+
+// Eras.
+const (
+	EraAuto  Era = "auto"  // as usual in the dialect
+	EraEarly Era = "early" // players' inputs are keys
+	EraLate  Era = "late"  // players' inputs are requests
+)
+
+func (Era) choices() []string { return words(EraAuto, EraEarly, EraLate) }
 
 func words[T ~string](values ...T) []string {
 	text := make([]string, len(values))

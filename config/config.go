@@ -18,6 +18,8 @@ type Config struct {
 	RakNet    RakNet     `toml:"raknet"`
 	Bedrock   RakNet     `toml:"bedrock"`
 	Riptide   Riptide    `toml:"riptide"`
+	RUDP      RUDP       `toml:"rudp"`
+	RType     RType      `toml:"rtype"`
 
 	places *index // where each key stands; nil if the Config was not read from a file
 }
@@ -56,15 +58,24 @@ type Listener struct {
 
 // Route joins listeners to an upstream and says how messages cross where the two protocols differ.
 type Route struct {
-	Name         string   `toml:"name"`
-	Upstream     string   `toml:"upstream"` // name of an Upstream
-	Admit        Admit    `toml:"admit"`
-	Ordered      Ordered  `toml:"ordered"` // empty: not stated
-	AllowLossy   bool     `toml:"allow_lossy"`
-	Envelope     Envelope `toml:"envelope"`
-	PacketID     uint8    `toml:"packet_id"`      // first byte of a RakNet message that came from elsewhere
-	RawMessageID uint16   `toml:"raw_message_id"` // message ID given to messages of a raw envelope
-	Queue        Size     `toml:"queue"`          // towards one peer
+	Name         string     `toml:"name"`
+	Upstream     string     `toml:"upstream"` // name of an Upstream
+	Admit        Admit      `toml:"admit"`
+	Ordered      Ordered    `toml:"ordered"`  // empty: not stated
+	Reliable     Reliable   `toml:"reliable"` // empty: not stated
+	AllowLossy   bool       `toml:"allow_lossy"`
+	Envelope     Envelope   `toml:"envelope"`
+	PacketID     uint8      `toml:"packet_id"`      // first byte of a RakNet message that came from elsewhere
+	RawMessageID uint16     `toml:"raw_message_id"` // message ID given to messages of a raw envelope
+	Queue        Size       `toml:"queue"`          // towards one peer
+	Undeclared   Undeclared `toml:"undeclared"`     // messages without an entry in Messages
+	Messages     []Message  `toml:"message"`
+}
+
+// Message declares the values of a message, so that its payload can be spelled anew for another dialect.
+type Message struct {
+	ID    int      `toml:"id"`    // 0 to 65535; negative: not stated
+	Types []string `toml:"types"` // of its values, in order
 }
 
 // Upstream is a group of equal game servers.
@@ -93,4 +104,29 @@ type Riptide struct {
 	ConnectAttempts   int      `toml:"connect_attempts"`
 	MaxPayload        int      `toml:"max_payload"` // bytes
 	QualityDisconnect bool     `toml:"quality_disconnect"`
+}
+
+// RUDP is the options of RUDP.
+type RUDP struct {
+	AppID          uint16   `toml:"app_id"`
+	Rate           uint8    `toml:"rate"`        // packets a second
+	MaxPayload     int      `toml:"max_payload"` // bytes of one message
+	MaxJoined      int      `toml:"max_joined"`  // bytes of messages that share a packet
+	ConnectTimeout Duration `toml:"connect_timeout"`
+}
+
+// RType is the options of every dialect of R-Type.
+type RType struct {
+	Hello           string         `toml:"hello"` // not of the document's dialect, which has none
+	Era             Era            `toml:"era"`
+	Components      map[string]int `toml:"components"`    // bytes of data, by name
+	PingInterval    Duration       `toml:"ping_interval"` // 0: never
+	PingTimeout     Duration       `toml:"ping_timeout"`
+	IdleTimeout     Duration       `toml:"idle_timeout"`   // of clients
+	ServerTimeout   Duration       `toml:"server_timeout"` // of servers
+	ConnectInterval Duration       `toml:"connect_interval"`
+	ConnectAttempts int            `toml:"connect_attempts"`
+	Refresh         Duration       `toml:"refresh"`   // 0: never
+	MaxWorld        Size           `toml:"max_world"` // of a server's state, kept to refresh it
+	MaxRate         int            `toml:"max_rate"`  // messages a second from a client
 }

@@ -38,10 +38,14 @@ func (d decoder) value(path string, to reflect.Value, value any) {
 func (d decoder) fits(path string, to reflect.Value, value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
-		if to.Kind() != reflect.Struct || to.Type() == addressType {
+		switch {
+		case to.Kind() == reflect.Map:
+			d.entries(path, to, value)
+		case to.Kind() == reflect.Struct && to.Type() != addressType:
+			d.table(path, to, value)
+		default:
 			return false
 		}
-		d.table(path, to, value)
 		return true
 	case []any:
 		if to.Kind() != reflect.Slice {
@@ -61,6 +65,16 @@ func (d decoder) fits(path string, to reflect.Value, value any) bool {
 		return fitsNumber(to, value)
 	default:
 		return false
+	}
+}
+
+// entries moves a table whose keys are the user's own words.
+func (d decoder) entries(path string, to reflect.Value, table map[string]any) {
+	to.Set(reflect.MakeMap(to.Type()))
+	for _, key := range slices.Sorted(maps.Keys(table)) {
+		entry := reflect.New(to.Type().Elem()).Elem()
+		d.value(child(path, key), entry, table[key])
+		to.SetMapIndex(reflect.ValueOf(key), entry)
 	}
 }
 

@@ -91,12 +91,14 @@ func TestUnknownKeys(t *testing.T) {
 		{"nothing like it", "route = ", "destination = ",
 			`t.toml:1:3: listener[0].route: want the name of one of the [[route]] tables: "arena"` + "\n" +
 				`t.toml:5:1: listener[0].destination = "arena": want a known key: name, address, protocols or route`},
+		{"typo in a message", "[[upstream]]", "[[route.message]]\nid = 1\ntype = [\"int\"]\n[[upstream]]",
+			`t.toml:13:1: route[0].message[0].type = ["int"]: want a known key; did you mean "types"?`},
 		{"one bracket", "[[route]]", "[route]",
 			"t.toml:7:2: route: want a list of tables: a [[header]] in two brackets for each"},
 		{"needs quotes", "route = ", `"rou te\n" = 1` + "\nroute = ",
 			`t.toml:5:1: listener[0]."rou te\n" = 1: want a known key; did you mean "route"?`},
 		{"empty key", "[[listener]]", "\"\" = 1\n[[listener]]",
-			`t.toml:1:1: "" = 1: want a known key: log, loop, limits, listener, route, upstream, raknet, bedrock or riptide`},
+			`t.toml:1:1: "" = 1: want a known key: log, loop, limits, listener, route, upstream, raknet, bedrock, riptide, rudp or rtype`},
 		{"with the right key beside it", "route = ", "rout = 1\nroute = 7 # ",
 			`t.toml:5:1: listener[0].rout = 1: want a known key; did you mean "route"?` + "\n" +
 				`t.toml:6:9: listener[0].route = 7: want text in quotes`},

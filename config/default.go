@@ -26,6 +26,20 @@ func Default() *Config {
 			MaxPayload:        1225,
 			QualityDisconnect: true,
 		},
+		RUDP: RUDP{Rate: 100, MaxPayload: 4080, MaxJoined: 1384, ConnectTimeout: seconds(3)},
+		RType: RType{
+			Hello:           "start",
+			Era:             EraAuto,
+			Components:      map[string]int{},
+			PingInterval:    seconds(10),
+			PingTimeout:     seconds(10),
+			IdleTimeout:     seconds(30),
+			ServerTimeout:   seconds(90),
+			ConnectInterval: seconds(1),
+			ConnectAttempts: 8,
+			MaxWorld:        256 * KiB,
+			MaxRate:         1000,
+		},
 	}
 }
 
@@ -43,8 +57,10 @@ func defaultRakNet(versions ...uint8) RakNet {
 type defaulter interface{ setDefaults() }
 
 func (r *Route) setDefaults() {
-	*r = Route{Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB}
+	*r = Route{Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB, Undeclared: UndeclaredPass}
 }
+
+func (m *Message) setDefaults() { *m = Message{ID: -1} }
 
 func (u *Upstream) setDefaults() {
 	*u = Upstream{Balance: LeastSessions, RetryAfter: Duration(5 * time.Second)}

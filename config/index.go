@@ -51,7 +51,7 @@ func (x *index) find(path string) place {
 }
 
 // maxDepth is how deep tables are indexed: deeper than the schema, so that what lies below is within an unknown key.
-const maxDepth = 4
+const maxDepth = 6
 
 // indexer builds an index from the parser's tree of a file.
 type indexer struct {

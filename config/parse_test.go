@@ -14,10 +14,36 @@ import (
 var known = map[string]Traits{
 	"raknet":      {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true},
 	"bedrock":     {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true},
-	"riptide-2.2": {Sequenced: true, Reliable: true, IDs: true, Server: true, Client: true},
+	"riptide-2.0": {Reliable: true, IDs: true, Server: true, Client: true, Types: noVarint, Openers: lone(3)},
+	"riptide-2.2": {Reliable: true, IDs: true, Server: true, Client: true, Reports: true, Types: anyType},
+	"rudp":        {Sequenced: true, Server: true, Client: true, Reports: true, Merges: true},
+	"rtype":       {Server: true, Client: true, Openers: lone(2, 3, 255)},
 	"lossy":       {Server: true, Client: true},
 	"deaf":        {Client: true},
 	"mute":        {Server: true},
+}
+
+// lone is a set of openers.
+func lone(of ...byte) (set [256]bool) {
+	for _, b := range of {
+		set[b] = true
+	}
+	return set
+}
+
+// anyType and noVarint stand for two dialects, of which one lacks a type.
+func anyType(name string) (want string) {
+	if name != "int" && name != "varulong" {
+		return "int or varulong"
+	}
+	return ""
+}
+
+func noVarint(name string) (want string) {
+	if name != "int" {
+		return "int"
+	}
+	return ""
 }
 
 // valid is a small file that the tests of single rules change in one place.

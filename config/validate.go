@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -15,6 +14,13 @@ type Traits struct {
 	IDs       bool // its messages have an ID beside the payload
 	Server    bool // it can be listened on
 	Client    bool // it can be spoken to an upstream
+	Reports   bool // its wire can tell what was lost, and drops what is older than the last delivered
+	Merges    bool // several of its messages may arrive as one
+	// Openers are the bytes that, alone in a datagram, it takes for a newcomer's.
+	Openers [256]bool
+	// Types is nil unless payloads are spelled differently in another dialect. It says what a type of value should
+	// be for this dialect to know it; empty if it does.
+	Types func(name string) (want string)
 }
 
 // Validate checks a configuration that was changed after Load, as Load does. The error is nil or Faults.
@@ -32,6 +38,8 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v.raknet("raknet", c.RakNet)
 	v.raknet("bedrock", c.Bedrock)
 	v.riptide()
+	v.rudp()
+	v.rtype()
 	v.names("listener", namesOf(v.Listeners, listenerName))
 	v.names("route", namesOf(v.Routes, routeName))
 	v.names("upstream", namesOf(v.Upstreams, upstreamName))
@@ -61,33 +69,6 @@ func (v *validator) limits() {
 	within(v.report, "limits.handshake_timeout", v.Limits.HandshakeTimeout, seconds(1), seconds(300))
 	within(v.report, "limits.idle_timeout", v.Limits.IdleTimeout, seconds(1), seconds(86_400))
 	within(v.report, "limits.drain_timeout", v.Limits.DrainTimeout, 0, seconds(3600))
-}
-
-// maxPong is RakNet's own limit for the server list text, which also keeps a pong from amplifying a forged ping much.
-const maxPong = 400
-
-func (v *validator) raknet(table string, o RakNet) {
-	once(v.report, child(table, "versions"), o.Versions, "at least one protocol number")
-	within(v.report, child(table, "max_mtu"), o.MaxMTU, 576, 1492)
-	if len(o.Pong) > maxPong {
-		v.fault(child(table, "pong"), o.Pong, fmt.Sprintf("at most %d bytes of text", maxPong))
-	}
-	within(v.report, child(table, "max_message"), o.MaxMessage, KiB, 64*MiB)
-	within(v.report, child(table, "timeout"), o.Timeout, seconds(1), seconds(300))
-}
-
-// maxPayload leaves room for Riptide's headers in the largest datagram that any protocol here reads or writes.
-const maxPayload = 4090
-
-func (v *validator) riptide() {
-	o := v.Riptide
-	within(v.report, "riptide.heartbeat", o.Heartbeat, milliseconds(100), seconds(60))
-	within(v.report, "riptide.timeout", o.Timeout, seconds(1), seconds(300))
-	if o.Timeout <= o.Heartbeat {
-		v.fault("riptide.timeout", o.Timeout, fmt.Sprintf("longer than riptide.heartbeat, which is %s", o.Heartbeat))
-	}
-	within(v.report, "riptide.connect_attempts", o.ConnectAttempts, 1, 100)
-	within(v.report, "riptide.max_payload", o.MaxPayload, 1, maxPayload)
 }
 
 // within reports a value outside low to high, both allowed.

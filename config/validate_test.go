@@ -25,9 +25,9 @@ func TestRules(t *testing.T) {
 		{"no protocols", `["raknet"]`, `[]`,
 			`4:13: listener[0].protocols = []: want at least one protocol, for example ["raknet"]`},
 		{"unknown protocol", `["raknet"]`, `["raknet", "riptide"]`,
-			`4:24: listener[0].protocols[1] = "riptide": want "bedrock", "lossy", "mute", "raknet" or "riptide-2.2"`},
+			`4:24: listener[0].protocols[1] = "riptide": want "bedrock", "lossy", "mute", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
 		{"protocol without server side", `["raknet"]`, `["deaf"]`,
-			`4:14: listener[0].protocols[0] = "deaf": want "bedrock", "lossy", "mute", "raknet" or "riptide-2.2"`},
+			`4:14: listener[0].protocols[0] = "deaf": want "bedrock", "lossy", "mute", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
 		{"protocol twice", `["raknet"]`, `["raknet", "bedrock", "raknet"]`,
 			`4:35: listener[0].protocols[2] = "raknet": want each only once; listener[0].protocols[0] is the same`},
 		{"unknown route", `route = "arena"`, `route = "moon"`,
@@ -43,9 +43,9 @@ func TestRules(t *testing.T) {
 		{"no byte after the packet ID", `upstream = "arena"`, "upstream = \"arena\"\npacket_id = 255",
 			`10:13: route[0].packet_id = 255: want 0 to 254`},
 		{"no upstream protocol", `protocol = "raknet"` + "\n", "",
-			`11:3: upstream[0].protocol: want "bedrock", "deaf", "lossy", "raknet" or "riptide-2.2"`},
+			`11:3: upstream[0].protocol: want "bedrock", "deaf", "lossy", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
 		{"upstream protocol without client side", `protocol = "raknet"`, `protocol = "mute"`,
-			`13:12: upstream[0].protocol = "mute": want "bedrock", "deaf", "lossy", "raknet" or "riptide-2.2"`},
+			`13:12: upstream[0].protocol = "mute": want "bedrock", "deaf", "lossy", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
 		{"upstream without servers", `servers = ["127.0.0.1:19132"]`, "",
 			`11:3: upstream[0].servers: want at least one ip:port, for example ["127.0.0.1:19132"]`},
 		{"server twice", `["127.0.0.1:19132"]`, `["127.0.0.1:19132", "127.0.0.1:19132"]`,
@@ -63,11 +63,15 @@ func TestRules(t *testing.T) {
 		{"fault in a list is not taken for another", `["127.0.0.1:19132"]`, `["x", "127.0.0.1:19132"]`,
 			`14:12: upstream[0].servers[0] = "x": want ip:port, for example "0.0.0.0:7777"`},
 		{"reliable towards lossy", `protocol = "raknet"`, `protocol = "lossy"`,
+			`7:3: route[0].allow_lossy: want true, to accept losses, or another upstream protocol: ` +
+				"lossy does not resend what raknet promises to deliver; lossy does not keep the order that raknet promises"},
+		{"reliable towards reports", `protocol = "raknet"`, `protocol = "rudp"`,
 			`7:3: route[0].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it), ` +
 				`"strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: ` +
-				"lossy does not keep the order that raknet promises\n" +
-				`t.toml:7:3: route[0].allow_lossy: want true, to accept losses, or another upstream protocol: ` +
-				"lossy does not resend what raknet promises to deliver"},
+				"rudp does not keep the order that raknet promises\n" +
+				`t.toml:7:3: route[0].reliable: want "resend" (kept, and sent again until known to have arrived: at least once), ` +
+				`"report" (sent once; what is lost is counted) or allow_lossy = true: ` +
+				"rudp only tells what was lost of what raknet promises to deliver"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			want := row.want
@@ -99,6 +103,20 @@ func TestRanges(t *testing.T) {
 		{"riptide.timeout", "", `"1001ms"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},
 		{"riptide.connect_attempts", "0", "1", "100", "101", "1 to 100"},
 		{"riptide.max_payload", "0", "1", "4090", "4091", "1 to 4090"},
+		{"rudp.rate", "0", "1", "255", "", "1 to 255"},
+		{"rudp.max_payload", "0", "1", "4080", "4081", "1 to 4080"},
+		{"rudp.max_joined", "0", "1", "1456", "1457", "1 to 1456"},
+		{"rudp.connect_timeout", `"99ms"`, `"100ms"`, `"1m"`, `"1m1s"`, `"100ms" to "1m"`},
+		{"rtype.ping_interval", "", `"0s"`, `"5m"`, `"5m1s"`, `"0s" to "5m"`},
+		{"rtype.ping_timeout", `"999ms"`, `"1s"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},
+		{"rtype.idle_timeout", `"999ms"`, `"1s"`, `"1h"`, `"1h0m1s"`, `"1s" to "1h"`},
+		{"rtype.server_timeout", `"999ms"`, `"1s"`, `"1h"`, `"1h0m1s"`, `"1s" to "1h"`},
+		{"rtype.connect_interval", `"99ms"`, `"100ms"`, `"1m"`, `"1m1s"`, `"100ms" to "1m"`},
+		{"rtype.connect_attempts", "0", "1", "100", "101", "1 to 100"},
+		{"rtype.refresh", "", `"0s"`, `"1h"`, `"1h0m1s"`, `"0s" to "1h"`},
+		{"rtype.max_world", `"1023B"`, `"1KiB"`, `"64MiB"`, `"65MiB"`, `"1KiB" to "64MiB"`},
+		{"rtype.max_rate", "0", "1", "100000", "100001", "1 to 100000"},
+		{"rtype.components.Position", "-1", "0", "1024", "1025", "0 to 1024"},
 	} {
 		for _, good := range []string{row.low, row.high} {
 			if _, _, err := Parse("t.toml", []byte(row.key+" = "+good+"\n"+valid), known); err != nil {
@@ -123,6 +141,15 @@ func TestProtocolOptions(t *testing.T) {
 		{`raknet.pong = "` + strings.Repeat("p", maxPong+1) + `"`,
 			`1:15: raknet.pong = "` + strings.Repeat("p", maxRendered) + `...": want at most 400 bytes of text`},
 		{`riptide.timeout = "1s"`, `1:19: riptide.timeout = "1s": want longer than riptide.heartbeat, which is 1s`},
+		{`rtype.hello = ""`, `1:15: rtype.hello = "": want 1 to 255 bytes of text`},
+		{`rtype.hello = "` + strings.Repeat("p", maxHello+1) + `"`,
+			`1:15: rtype.hello = "` + strings.Repeat("p", maxRendered) + `...": want 1 to 255 bytes of text`},
+		{`rtype.era = "ice"`, `1:13: rtype.era = "ice": want "auto", "early" or "late"`},
+		{`rtype.components = 8`, `1:20: rtype.components = 8: want a table: a [header] and keys below it`},
+		{`rtype.components = { A = 1, B = "2" }`, `1:33: rtype.components.B = "2": want a whole number`},
+		{`rtype.components."" = 1`, `1:23: rtype.components."" = 1: want a name of 1 to 255 bytes`},
+		{`rtype.components."` + strings.Repeat("n", maxComponentName+1) + `" = 1`,
+			`1:279: rtype.components.` + strings.Repeat("n", maxComponentName+1) + ` = 1: want a name of 1 to 255 bytes`},
 		{`riptide.heartbeat = "5s"`, `1:1: riptide.timeout = "5s": want longer than riptide.heartbeat, which is 5s`},
 	} {
 		_, _, err := Parse("t.toml", []byte(row.line+"\n"+valid), known)

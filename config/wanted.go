@@ -36,7 +36,7 @@ func wanted(t reflect.Type) string {
 		return fmt.Sprintf("a whole number from 0 to %d", math.MaxUint8)
 	case reflect.Uint16:
 		return fmt.Sprintf("a whole number from 0 to %d", math.MaxUint16)
-	case reflect.Struct:
+	case reflect.Struct, reflect.Map:
 		return "a table: a [header] and keys below it"
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Struct && t.Elem() != addressType {
