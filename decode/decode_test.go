@@ -85,6 +85,22 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
+// TestRTypeRecognised: of its own captures there are none, and its first byte may also be Riptide's.
+func TestRTypeRecognised(t *testing.T) {
+	for _, capture := range []string{
+		`{"from":"client","hex":"7374617274"}
+{"from":"server","hex":"0002"}`,
+		`{"from":"client","hex":"02"}
+{"from":"server","hex":"00010141ffff000005"}
+{"from":"client","hex":"03"}`,
+	} {
+		_, sum := explained(t, []byte(capture), Options{})
+		if sum.Unknown != 0 || sum.Protocols["rtype"] != sum.Datagrams {
+			t.Errorf("%s\n%+v", capture, sum)
+		}
+	}
+}
+
 const kicked = `{"protocol":"riptide-2.2"}
 {"t_ms":0,"from":"client","hex":"02","what":"Client.Connect","relay":"dropped"}
 

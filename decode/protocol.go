@@ -5,6 +5,7 @@ import (
 
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
+	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
 )
 
@@ -30,6 +31,7 @@ var protocols = []protocol{
 	{"rudp", rudp.New(rudp.Options{}).Sniff, func() describe { return describeRUDP }, 0, false},
 	{"riptide-2.2", riptide.New(riptide.Options{Version: riptide.V22}).Sniff, describeRiptide(riptide.V22), 4, true},
 	{"riptide-2.0", riptide.New(riptide.Options{Version: riptide.V20}).Sniff, describeRiptide(riptide.V20), 2, true},
+	{"rtype", rtype.New(rtype.Options{}).Sniff, func() describe { return rtype.NewDescriber().Describe }, 0, true},
 }
 
 // Protocols are the names of all protocols.

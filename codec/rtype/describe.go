@@ -1,0 +1,81 @@
+package rtype
+
+import (
+	"bytes"
+	"fmt"
+
+	"tidegate/codec"
+)
+
+// Describer explains the datagrams of one session in plain words, for people. It learns the dialect and the names of
+// the components as the session's peers do. It is not safe for concurrent use.
+type Describer struct {
+	format  format
+	gather  gather
+	initial initialisation
+}
+
+// NewDescriber returns a Describer for a session of which nothing has been seen.
+func NewDescriber() *Describer { return new(Describer) }
+
+// Describe explains a datagram: as a whole, and each of its instructions where there are several. Errors wrap
+// codec.ErrMalformed.
+func (d *Describer) Describe(fromServer bool, b []byte) (text string, instructions []string, err error) {
+	switch {
+	case len(b) == 0:
+		return "", nil, codec.ErrMalformed
+	case fromServer:
+		instructions, err = d.server(b)
+	default:
+		instructions, err = d.client(b)
+	}
+	switch {
+	case len(instructions) == 0:
+		return "", nil, err
+	case len(instructions) == 1 && err == nil:
+		return instructions[0], nil, nil
+	}
+	return fmt.Sprintf("%d instructions", len(instructions)), instructions, err
+}
+
+// client explains what a client says.
+func (d *Describer) client(b []byte) ([]string, error) {
+	switch {
+	case bytes.Equal(b, defaultHello):
+		d.gather, d.initial = gather{}, initialisation{} // the server will name its components anew
+		if d.format.document {
+			d.format = format{}
+		}
+		return []string{"start: a client wants to play"}, nil
+	case bytes.Equal(b, pong):
+		return []string{"pong"}, nil
+	}
+	return d.input(b)
+}
+
+// server explains what a server says. Parts of the initialisation come before anything else, but some servers repeat
+// them at any time.
+func (d *Describer) server(b []byte) ([]string, error) {
+	switch {
+	case bytes.Equal(b, ping):
+		return []string{"ping"}, nil
+	case isGoodbye(b):
+		return []string{"goodbye"}, nil
+	case d.initial.known():
+		told, err := d.instructions(b)
+		if err != nil && len(told) == 0 {
+			if part, ok := d.part(b); ok {
+				return []string{part}, nil
+			}
+		}
+		return told, err
+	}
+	if told, rest, ok := d.names(b); ok {
+		more, err := d.instructions(rest)
+		return append([]string{told}, more...), err
+	}
+	if part, ok := d.part(b); ok && !d.format.document {
+		return []string{part}, nil
+	}
+	return d.instructions(b)
+}

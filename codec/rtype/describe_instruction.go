@@ -1,0 +1,87 @@
+package rtype
+
+import "fmt"
+
+// instructions explains the changes of the world in a server's datagram, up to the first that is broken.
+func (d *Describer) instructions(b []byte) (told []string, err error) {
+	f := d.format
+	if f.width == 0 {
+		f.width = widthOf(b)
+	}
+	if f.width == 0 && opcode(b[0]) == update {
+		return []string{fmt.Sprintf("update, width of entities not known yet: %.16x", b[1:])}, nil
+	}
+	for len(b) > 0 {
+		var in instruction
+		rest, err := in.parse(b, &f, d.sizes())
+		if err == nil && len(rest) > 0 && !f.document {
+			err = errTorn
+		}
+		if err != nil {
+			return told, err
+		}
+		told = append(told, d.instruction(&in))
+		b = rest
+	}
+	d.format = f
+	return told, nil
+}
+
+// sizes are those of the announced components: not known, as they are configured and not on the wire.
+func (d *Describer) sizes() sizes {
+	if !d.initial.known() {
+		return nil
+	}
+	return sizesOf(&d.initial, nil)
+}
+
+func (d *Describer) instruction(in *instruction) string {
+	switch in.op {
+	case create:
+		return fmt.Sprintf("create entity %d", in.entity)
+	case remove:
+		return fmt.Sprintf("delete entity %d", in.entity)
+	case attach:
+		return fmt.Sprintf("attach component %s to entity %d", d.component(in.component), in.entity)
+	case update:
+		return fmt.Sprintf("update component %s of entity %d, %d bytes: %.16x",
+			d.component(in.component), in.entity, len(in.data), in.data)
+	case detach:
+		return fmt.Sprintf("detach component %s from entity %d", d.component(in.component), in.entity)
+	}
+	return "next frame"
+}
+
+var (
+	keyNames     = [maxKey/2 + 1]string{"right", "up", "left", "down", "left click", "right click"}
+	requestNames = [maxRequest + 1]string{"list the components", "ignore a component", "start the game"}
+)
+
+// input explains what a client does: lone bytes, several of them in the document's dialect, or an update.
+func (d *Describer) input(b []byte) (told []string, err error) {
+	if len(b) > 1 && !d.format.document {
+		if opcode(b[0]) != update {
+			return nil, errOpcode
+		}
+		return d.instructions(b)
+	}
+	for _, lone := range b {
+		canonical, err := inputOf(lone, &d.format)
+		if err != nil {
+			return told, err
+		}
+		told = append(told, describeInput(canonical))
+	}
+	return told, nil
+}
+
+// describeInput explains a canonical message of one byte.
+func describeInput(b byte) string {
+	if b >= request {
+		return "request: " + requestNames[b-request]
+	}
+	if b%2 == 0 {
+		return "key pressed: " + keyNames[b/2]
+	}
+	return "key released: " + keyNames[b/2]
+}

@@ -1,0 +1,131 @@
+package rtype
+
+import (
+	"encoding/hex"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"tidegate/codec"
+)
+
+// said is a datagram of a session and what is told of it: the whole and, where it has several, its instructions.
+type said struct {
+	fromServer bool
+	hex        string
+	told       string // lines
+}
+
+func TestDescribeSessions(t *testing.T) {
+	const client, server = false, true
+	for _, session := range []struct {
+		dialect   string
+		datagrams []said
+	}{
+		{"document", []said{
+			{client, "02", "key pressed: up"},
+			{server, "0003" + "08" + "506f736974696f6e" + "56656c6f63697479" + "4865616c74680000" + "ffff" + "000005",
+				"2 instructions\ninitialisation, 3 components: Position, Velocity, Health\ncreate entity 5"},
+			{server, "0200050001" + "030005000201020304", "2 instructions\nattach component 1 (Velocity) to entity 5\n" +
+				"update component 2 (Health) of entity 5, 4 bytes: 01020304"},
+			{server, "0400050001", "detach component 1 (Velocity) from entity 5"},
+			{server, "010005", "delete entity 5"},
+			{client, "0308", "2 instructions\nkey released: up\nkey pressed: left click"},
+			{client, hexOf("start"), "start: a client wants to play"},
+			{client, "02", "key pressed: up"},
+		}},
+		{"early game", []said{
+			{client, hexOf("start"), "start: a client wants to play"},
+			{server, "0002", "initialisation: 2 components"},
+			{server, "06", "initialisation: names are at most 6 bytes long"},
+			{server, "01" + hexOf("Health"), "initialisation: component 1 is Health"},
+			{server, "00" + hexOf("Team"), "initialisation: component 0 is Team"},
+			{server, "03000500010102", "update, width of entities not known yet: 000500010102"},
+			{server, "000005", "create entity 5"},
+			{server, "03000500010102", "update component 1 (Health) of entity 5, 2 bytes: 0102"},
+			{server, "0002", "initialisation: 2 components"},
+			{server, hexOf("ping"), "ping"},
+			{client, hexOf("pong"), "pong"},
+			{client, "0b", "key released: right click"},
+			{server, hexOf("You have been disconnected :(") + "00", "goodbye"},
+		}},
+		{"late game", []said{
+			{client, hexOf("start"), "start: a client wants to play"},
+			{server, "0001", "initialisation: 1 components"},
+			{server, "0400", "initialisation: names are at most 4 bytes long"},
+			{server, "0000" + hexOf("Team"), "initialisation: component 0 is Team"},
+			{server, "0000000007", "create entity 7"},
+			{server, "02000000070000", "attach component 0 (Team) to entity 7"},
+			{client, "0300000007000009", "update component 0 (Team) of entity 7, 1 bytes: 09"},
+			{client, "02", "request: start the game"},
+			{server, "0a", "next frame"},
+		}},
+	} {
+		d := NewDescriber()
+		for i, s := range session.datagrams {
+			text, instructions, err := d.Describe(s.fromServer, bytesOf(t, s.hex))
+			if told := strings.Join(slices.Insert(instructions, 0, text), "\n"); err != nil || told != s.told {
+				t.Errorf("%s, datagram %d: %q, %v; want %q", session.dialect, i, told, err, s.told)
+			}
+		}
+	}
+}
+
+func hexOf(text string) string { return hex.EncodeToString([]byte(text)) }
+
+func bytesOf(t testing.TB, digits string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestDescribeMalformed(t *testing.T) {
+	for _, c := range []struct {
+		what       string
+		fromServer bool
+		hex        string
+		told       int
+	}{
+		{"nothing", true, "", 0},
+		{"no instruction", true, "20000005", 0},
+		{"two instructions of the game at once", true, "00000500000600", 0},
+		{"a client that creates", false, "000005", 0},
+		{"no key", false, "0c", 0},
+	} {
+		_, instructions, err := NewDescriber().Describe(c.fromServer, bytesOf(t, c.hex))
+		if !errors.Is(err, codec.ErrMalformed) || len(instructions) != c.told {
+			t.Errorf("%s: %q, %v", c.what, instructions, err)
+		}
+	}
+	d := NewDescriber()
+	if _, _, err := d.Describe(true, bytesOf(t, "0001"+"01"+"41"+"ffff")); err != nil {
+		t.Fatal(err)
+	}
+	if _, told, err := d.Describe(true, bytesOf(t, "000005"+"0200050000"+"020005")); !errors.Is(err, codec.ErrMalformed) || len(told) != 2 {
+		t.Errorf("a torn instruction behind two whole ones: %q, %v", told, err)
+	}
+	if _, told, err := d.Describe(true, bytesOf(t, "0200050001")); !errors.Is(err, codec.ErrMalformed) || len(told) != 0 {
+		t.Errorf("a component that was not announced: %q, %v", told, err)
+	}
+}
+
+func FuzzDescribe(f *testing.F) {
+	f.Add([]byte("start"), bytesOf(f, "0002"), bytesOf(f, "000005"))
+	f.Add(bytesOf(f, "02"), bytesOf(f, "00010141ffff000005"), bytesOf(f, "030005000001"))
+	f.Add(bytesOf(f, "0400"), bytesOf(f, "00014100"), bytesOf(f, "0300000007000009"))
+	f.Fuzz(func(t *testing.T, first, second, third []byte) {
+		d := NewDescriber()
+		for _, b := range [][]byte{first, second, third, first} {
+			for _, fromServer := range []bool{true, false} {
+				text, _, err := d.Describe(fromServer, b)
+				if err == nil && text == "" || err != nil && !errors.Is(err, codec.ErrMalformed) {
+					t.Fatalf("%x: %q, %v", b, text, err)
+				}
+			}
+		}
+	})
+}
