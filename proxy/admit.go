@@ -10,12 +10,19 @@ import (
 	"tidegate/session"
 )
 
-// newcomer takes a datagram from an address without a session.
-func (r *Relay) newcomer(now time.Time, d *door, from netip.AddrPort, datagram []byte) {
+// newcomer takes a datagram from an address without a session. A stream that it makes no session of is closed.
+func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if !r.greet(now, d, s, from, datagram) && d.stream {
+		s.Close()
+	}
+}
+
+// greet takes the first datagram from an address, and reports whether there is a session now.
+func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
 	w := d.sniff(datagram)
 	if w == nil {
 		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)
-		return
+		return false
 	}
 	full := r.table.Room()
 	if full != nil || r.draining {
@@ -28,20 +35,21 @@ func (r *Relay) newcomer(now time.Time, d *door, from netip.AddrPort, datagram [
 		}
 		if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason); len(reply) > 0 {
 			r.drop(now, why, d, from, len(datagram), full)
-			r.sockets.Send(d.socket, from, reply)
-			return
+			r.sockets.Send(s, from, reply)
+			return false
 		}
 	}
 	conn, reply, err := w.protocol.Accept(now, from, datagram, r.sockets.Buffer())
 	if len(reply) > 0 {
-		r.sockets.Send(d.socket, from, reply)
+		r.sockets.Send(s, from, reply)
 	}
 	switch {
 	case err != nil:
 		r.drop(now, dropOf(err), d, from, len(datagram), err)
 	case conn != nil && full == nil && !r.draining:
-		r.open(now, d, w, from, conn)
+		return r.open(now, d, w, s, from, conn)
 	}
+	return false
 }
 
 // sniff finds the protocol of a first datagram, or nil.
@@ -54,11 +62,12 @@ func (d *door) sniff(datagram []byte) *way {
 	return nil
 }
 
-func (r *Relay) open(now time.Time, d *door, w *way, from netip.AddrPort, conn codec.Conn) {
+func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, conn codec.Conn) bool {
 	e, err := r.table.Add(session.Key{Listener: d.index, Client: from}, pair{
 		door:     d,
 		route:    d.route,
 		bridge:   w.bridge,
+		face:     s,
 		protocol: w.protocol,
 		client:   side{conn: conn},
 		opened:   now,
@@ -66,10 +75,11 @@ func (r *Relay) open(now time.Time, d *door, w *way, from netip.AddrPort, conn c
 		expires:  now.Add(r.settings.HandshakeTimeout),
 	})
 	if err != nil {
-		return
+		return false
 	}
 	r.counters.Opened++
 	r.settle(now, e)
+	return true
 }
 
 // asked answers a client that wants to join.
@@ -110,7 +120,7 @@ func (r *Relay) dial(now time.Time, e *entry) {
 		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
 		return
 	}
-	socket, err := r.sockets.Dial(p.server.Addr, netio.SocketOptions{})
+	socket, err := p.route.Upstream.Transport.dial(r.sockets, p.server.Addr)
 	if err != nil {
 		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
 		r.hangUp(p)

@@ -91,6 +91,17 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	}
 }
 
+// abandonClient treats the client as gone without waiting for its connection to notice.
+func (r *Relay) abandonClient(now time.Time, e *entry) {
+	p := &e.Value
+	if !p.client.live() {
+		return
+	}
+	p.client.down = true
+	r.end(now, e, blameClient, codec.Goodbye{Reason: codec.TransportError})
+	r.settle(now, e)
+}
+
 // abandonUpstream treats the upstream as gone without waiting for its connection to notice.
 func (r *Relay) abandonUpstream(now time.Time, e *entry) {
 	e.Value.upstream.down = true

@@ -103,6 +103,9 @@ func (r *Relay) forget(now time.Time, e *entry) {
 	p := &e.Value
 	r.journal.ended(now, e)
 	r.hangUp(p)
+	if p.door.stream {
+		p.face.Close()
+	}
 	if p.ownsID {
 		p.route.ids.free(p.id)
 	}

@@ -17,6 +17,7 @@ type pair struct {
 	door   *door
 	route  *route
 	bridge *bridge
+	face   netio.Socket // towards the client: the listener's, or the client's own stream
 
 	client, upstream side
 	protocol         codec.Protocol // the client's

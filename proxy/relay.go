@@ -15,6 +15,7 @@ import (
 // Sockets is what a Relay asks of its loop; netio.Poller has it.
 type Sockets interface {
 	Dial(to netip.AddrPort, o netio.SocketOptions) (netio.Socket, error)
+	DialStream(to netip.AddrPort, o netio.StreamOptions) (netio.Socket, error)
 	Buffer() []byte
 	Send(s netio.Socket, to netip.AddrPort, datagram []byte)
 }
@@ -48,9 +49,9 @@ type Relay struct {
 type door struct {
 	index  int
 	name   string
+	stream bool // each client has a socket of its own
 	ways   []way
 	route  *route
-	socket netio.Socket
 }
 
 // way is a protocol clients may speak at a door.
@@ -92,7 +93,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 			known[l.Route] = r.newRoute(l.Route, o.Shard, max(o.Shards, 1))
 		}
 		d := &r.doors[i]
-		*d = door{index: i, name: l.Name, route: known[l.Route]}
+		*d = door{index: i, name: l.Name, stream: l.Transport.Stream, route: known[l.Route]}
 		for _, p := range l.Protocols {
 			d.ways = append(d.ways, way{p, newBridge(p, l.Route.Upstream.Protocol, l.Route)})
 		}
@@ -111,23 +112,20 @@ func (r *Relay) newRoute(settings *Route, shard, shards int) *route {
 	return route
 }
 
-// Attach gives the Relay the socket of a listener.
-func (r *Relay) Attach(listener int, s netio.Socket) {
-	r.doors[listener].socket = s
-	s.SetOwner(&r.doors[listener])
-}
+// Attach gives the Relay the socket of a listener. The streams that it accepts must have its Owner.
+func (r *Relay) Attach(listener int, s netio.Socket) { s.SetOwner(&r.doors[listener]) }
 
 // Receive takes a datagram that came in by one of the Relay's sockets.
 func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	switch owner := s.Owner().(type) {
 	case *door:
-		r.fromClient(now, owner, from, datagram)
+		r.fromClient(now, owner, s, from, datagram)
 	case *entry:
 		r.fromUpstream(now, owner, datagram)
 	}
 }
 
-func (r *Relay) fromClient(now time.Time, d *door, from netip.AddrPort, datagram []byte) {
+func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	switch {
 	case len(datagram) == 0:
 		r.drop(now, DropEmpty, d, from, 0, nil)
@@ -138,10 +136,16 @@ func (r *Relay) fromClient(now time.Time, d *door, from netip.AddrPort, datagram
 	}
 	e := r.table.Get(session.Key{Listener: d.index, Client: from})
 	if e == nil {
-		r.newcomer(now, d, from, datagram)
+		r.newcomer(now, d, s, from, datagram)
 		return
 	}
 	p := &e.Value
+	if d.stream && p.face != s {
+		// The client's last session is still saying goodbye to the upstream. It may come again.
+		r.drop(now, DropClosing, d, from, len(datagram), nil)
+		s.Close()
+		return
+	}
 	if p.client.down {
 		return
 	}
@@ -173,15 +177,20 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 // refusals is how many times in a row an established upstream's host may say that nobody listens, before it is believed.
 const refusals = 3
 
-// Failed takes the news that the peer of a dialled socket cannot be reached.
+// Failed takes the news that the peer of a dialled socket cannot be reached, or that a stream has ended.
 func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
-	e, ok := s.Owner().(*entry)
-	if !ok {
-		return
-	}
-	p := &e.Value
-	if p.refused++; p.upstream.live() && (!p.upstream.up || p.refused >= refusals) {
-		r.abandonUpstream(now, e)
+	switch owner := s.Owner().(type) {
+	case *door:
+		if e := r.table.Get(session.Key{Listener: owner.index, Client: s.Peer()}); e != nil && e.Value.face == s {
+			r.abandonClient(now, e)
+		}
+	case *entry:
+		p := &owner.Value
+		p.refused++
+		believed := !p.upstream.up || p.refused >= refusals || p.route.Upstream.Transport.Stream
+		if p.upstream.live() && believed {
+			r.abandonUpstream(now, owner)
+		}
 	}
 }
 
@@ -234,7 +243,7 @@ func (r *Relay) transmit(now time.Time, e *entry) {
 		if !ok {
 			break
 		}
-		r.sockets.Send(p.door.socket, e.Key.Client, b)
+		r.sockets.Send(p.face, e.Key.Client, b)
 	}
 	if p.upstream.conn == nil || p.socket == nil {
 		return

@@ -57,7 +57,7 @@ func (s *Server) addLoop(settings *Settings, o Options, shard int) error {
 		if shard > 0 {
 			addr = s.addrs[i] // with the port that the first loop was given
 		}
-		socket, err := poller.Listen(addr, netio.SocketOptions{ReusePort: o.Loops > 1, ReceiveBuffer: o.ReceiveBuffer})
+		socket, err := l.Transport.listen(poller, addr, settings, &o)
 		if err != nil {
 			return fmt.Errorf("listener %s: listen on %s: %w", l.Name, addr, err)
 		}

@@ -35,6 +35,13 @@ type running struct {
 // start runs a proxy with one listener, until the test ends or stop.
 func start(t *testing.T, backend netio.Backend, loops int, clients, upstreams codec.Protocol, to netip.AddrPort) *running {
 	t.Helper()
+	return startWith(t, backend, loops, clients, upstreams, to, func(*proxy.Settings) {})
+}
+
+// startWith is start with settings to be changed first.
+func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstreams codec.Protocol, to netip.AddrPort,
+	change func(*proxy.Settings)) *running {
+	t.Helper()
 	route := &proxy.Route{
 		Name: "arena", Ordered: proxy.OrderedFast, PacketID: 0x86, Queue: 8 << 20,
 		Upstream: &proxy.Upstream{
@@ -42,11 +49,13 @@ func start(t *testing.T, backend netio.Backend, loops int, clients, upstreams co
 			Options: upstream.Options{RetryAfter: time.Second},
 		},
 	}
-	server, err := proxy.Listen(&proxy.Settings{
+	settings := &proxy.Settings{
 		Listeners:        []proxy.Listener{{Name: "play", Addr: anyPort, Protocols: []codec.Protocol{clients}, Route: route}},
 		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
 		HandshakeTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: 5 * time.Second,
-	}, proxy.Options{Loops: loops, IO: netio.Options{Backend: backend}, Log: zerolog.Nop()})
+	}
+	change(settings)
+	server, err := proxy.Listen(settings, proxy.Options{Loops: loops, IO: netio.Options{Backend: backend}, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

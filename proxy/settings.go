@@ -26,6 +26,7 @@ type Settings struct {
 type Listener struct {
 	Name      string
 	Addr      netip.AddrPort
+	Transport Transport
 	Protocols []codec.Protocol // the first whose Sniff says yes gets the newcomer
 	Route     *Route
 }
@@ -67,10 +68,11 @@ const (
 
 // Upstream is a set of equal game servers.
 type Upstream struct {
-	Name     string
-	Protocol codec.Protocol
-	Servers  []netip.AddrPort
-	Options  upstream.Options
+	Name      string
+	Protocol  codec.Protocol
+	Transport Transport
+	Servers   []netip.AddrPort
+	Options   upstream.Options
 }
 
 // Admit is when the upstream is asked about a newcomer.

@@ -1,0 +1,94 @@
+package proxy_test
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/proxy"
+)
+
+// streamStats are the totals of all loops.
+func (w *streamWorld) streamStats() (sum netio.StreamStats) {
+	for _, s := range w.running.server.Snapshot().Sockets {
+		sum.BadFrames += s.Streams.BadFrames
+		sum.Silent += s.Streams.Silent
+		sum.Slow += s.Streams.Slow
+	}
+	return sum
+}
+
+// What opens no session is closed, and costs the players nothing.
+func TestHostileStreams(t *testing.T) {
+	eachStreamWorld(t, func(w *streamWorld) {
+		_, _ = w.connect()
+		for _, c := range []struct {
+			name string
+			b    []byte
+		}{
+			{"a length of 0", make([]byte, 4)},
+			{"a length beyond the largest", []byte{0xd0, 0x07, 0, 0}},
+			{"a negative length", []byte{0xff, 0xff, 0xff, 0xff}},
+			{"HTTP", []byte("GET / HTTP/1.1\r\n\r\n")},
+		} {
+			p := dialStream(w.t, w.addr, w.dialect.wide)
+			_, _ = p.stream.Write(c.b)
+			p.ends()
+		}
+		if got := w.streamStats().BadFrames; got != 4 {
+			w.t.Errorf("%d bad frames counted, want 4", got)
+		}
+		unknown := dialStream(w.t, w.addr, w.dialect.wide)
+		unknown.write([]byte{0xff, 1, 2, 3})
+		unknown.ends()
+		silent := dialStream(w.t, w.addr, w.dialect.wide)
+		silent.ends() // after the handshake timeout, which is a second here
+		s := w.running.server.Snapshot()
+		if s.Counters.Drops[proxy.DropUnknownProtocol] != 1 || w.streamStats().Silent != 1 || len(s.Sessions) != 1 {
+			w.t.Errorf("drops %v, silent %d, %d sessions", s.Counters.Drops, w.streamStats().Silent, len(s.Sessions))
+		}
+	})
+}
+
+// A client that does not read is given up when too much waits for it, and its server is told.
+func TestClientThatDoesNotRead(t *testing.T) {
+	eachStreamWorld(t, func(w *streamWorld) {
+		_, server := w.connect()
+		gone := false
+		for limit := time.Now().Add(patience); !gone && time.Now().Before(limit); {
+			for range 200 {
+				m := codec.Message{Payload: make([]byte, 1200), Mode: codec.Unreliable, ID: 1, HasID: true}
+				_ = server.conn.Send(time.Now(), m) // full now and then
+			}
+			server.flush()
+			server.step()
+			for ev, ok := server.conn.Poll(); ok; ev, ok = server.conn.Poll() {
+				gone = gone || ev.Kind == codec.Disconnected
+			}
+		}
+		if !gone || w.streamStats().Slow != 1 {
+			w.t.Errorf("server told: %v; %d slow readers counted, want 1", gone, w.streamStats().Slow)
+		}
+		w.untilForgotten()
+	})
+}
+
+// A newcomer beyond the limit is refused in its own protocol, and then its stream ends.
+func TestFullProxyRefusesStreams(t *testing.T) {
+	server := newStreamServer(t, riptide22.protocol, true)
+	r := startWith(t, netio.Auto, 1, riptide22.protocol, riptide22.protocol, server.addr(), func(s *proxy.Settings) {
+		s.Listeners[0].Transport = riptide22.transport()
+		s.Listeners[0].Route.Upstream.Transport = riptide22.transport()
+		s.Limits.Sessions = 1
+	})
+	w := &streamWorld{r, t, riptide22, server}
+	_, _ = w.connect()
+	second := dialStream(t, r.addr, true)
+	second.conn = riptide22.protocol.Dial(time.Now(), r.addr, codec.Hello{})
+	second.flush()
+	if end := second.await(codec.Disconnected, nil); end.Reason != codec.ServerFull {
+		t.Errorf("refused with %v, want server-full", end.Reason)
+	}
+	second.ends()
+}
