@@ -18,7 +18,6 @@ func dial(p *Protocol, now time.Time) *Conn {
 		received: acks{last: o.base - 1},
 		flight:   newFlight(now, o.base+1), // the request is number 0, and counts as acknowledged
 		deadline: now.Add(o.DialTimeout),
-		heard:    now,
 		tickAt:   now,
 	}
 	c.repeatRequest(now)

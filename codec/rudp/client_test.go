@@ -70,6 +70,21 @@ func TestClientMissesAccept(t *testing.T) {
 	}
 }
 
+// An answer makes a request needless that is due and has not gone out.
+func TestClientAnsweredInTime(t *testing.T) {
+	for _, answer := range []string{acceptAt20, refusal} {
+		c := newClient(Options{})
+		one(t, c, start)
+		c.Advance(start.Add(250 * ms))
+		if err := c.Receive(start.Add(250*ms), unhex(t, answer)); err != nil {
+			t.Fatal(err)
+		}
+		if d := transmit(c, start.Add(250*ms)); len(d) > 0 {
+			t.Errorf("after %s: sent %x", answer, d)
+		}
+	}
+}
+
 func TestClientRefusesAnswers(t *testing.T) {
 	c := newClient(Options{})
 	for what, bad := range map[string]struct {

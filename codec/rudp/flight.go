@@ -45,9 +45,6 @@ func (f *flight) number(now time.Time) seq {
 
 // carry notes that packet s carries a message whose sender wants to know what becomes of it.
 func (f *flight) carry(s seq, r codec.Receipt) {
-	if f.answered == len(f.receipts) {
-		f.receipts, f.answered = f.receipts[:0], 0
-	}
 	if len(f.receipts) == cap(f.receipts) && f.answered > len(f.receipts)/2 {
 		f.receipts = append(f.receipts[:0], f.receipts[f.answered:]...)
 		f.answered = 0

@@ -55,7 +55,7 @@ func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
 	if !p.Sniff(datagram) {
 		return reply
 	}
-	q := packet{app: p.options.AppID, seq: p.options.base, acks: acks{last: p.options.base}, kind: kindRefuse}
+	q := packet{app: p.options.AppID, seq: p.options.base, kind: kindRefuse}
 	return q.append(reply)
 }
 

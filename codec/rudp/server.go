@@ -29,7 +29,6 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort) *Conn {
 		received: acks{last: o.base},
 		flight:   newFlight(now, o.firstSeq(now, from)),
 		deadline: now.Add(clientPatience),
-		heard:    now,
 	}
 	c.stats.Received = 1
 	c.events.push(codec.Event{Kind: codec.Asked})

@@ -84,6 +84,9 @@ func TestServerConnects(t *testing.T) {
 	if got := kinds(drain(c)); !slices.Equal(got, []codec.EventKind{codec.Connected}) {
 		t.Errorf("events %v", got)
 	}
+	if got := c.Stats(); got.Received != 2 || got.Dropped != 2 || got.Sent != 1 {
+		t.Errorf("stats %+v, want the request and the proof received", got)
+	}
 }
 
 // A client that does not answer is sent 8 Accepts of 18 bytes; a real server sends 35 packets.
@@ -150,6 +153,8 @@ func TestServerClosesHandshake(t *testing.T) {
 	if got := hexOf(one(t, c, start)); got != refusal {
 		t.Errorf("refusal %s", got)
 	}
+	c.Advance(start.Add(time.Hour))
+	c.Close(start, codec.Goodbye{Reason: codec.Kicked})
 	if got := drain(c); len(got) != 1 || got[0].Reason != codec.Banned {
 		t.Errorf("events %v", got)
 	}

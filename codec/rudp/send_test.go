@@ -1,0 +1,163 @@
+package rudp
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+// payloads are the payloads of all Received events.
+func payloads(events []codec.Event) (list []string) {
+	for _, e := range events {
+		if e.Kind == codec.Received {
+			list = append(list, string(e.Payload))
+		}
+	}
+	return list
+}
+
+func send(t testing.TB, c *Conn, payload string, r codec.Receipt) {
+	t.Helper()
+	m := codec.Message{Payload: []byte(payload), Mode: codec.Notify, Receipt: r}
+	if err := c.Send(start, m); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each side sends one packet a period, whatever is queued and however late it is woken.
+func TestPace(t *testing.T) {
+	p := newPair(t, Options{Rate: 20})
+	for _, c := range []*Conn{p.client, p.server} {
+		now := c.NextTimeout()
+		send(t, c, "a", 0)
+		send(t, c, "b", 0)
+		for _, step := range []struct {
+			what string
+			wait time.Duration
+			want int
+		}{
+			{"on the beat", 0, 1},
+			{"at once again", 0, 0},
+			{"just before the next", 50*ms - 1, 0},
+			{"at the next", 1, 1},
+			{"late", 60 * ms, 1},
+			{"on the beat after that", 40 * ms, 1},
+			{"missed several", 500 * ms, 1},
+			{"and no more", 49 * ms, 0},
+			{"but a period later", 1 * ms, 1},
+		} {
+			now = now.Add(step.wait)
+			c.Advance(now)
+			if got := transmit(c, now); len(got) != step.want {
+				t.Fatalf("%s: %d packets, want %d", step.what, len(got), step.want)
+			}
+		}
+	}
+}
+
+func TestMessagesOfOnePeriodAreJoined(t *testing.T) {
+	p := newPair(t, Options{MaxJoined: 8})
+	for _, s := range []string{"abc", "def", "gh", "i", "longer than joined", "j"} {
+		send(t, p.client, s, 0)
+		send(t, p.server, s, 0)
+	}
+	if q := p.client.Stats().Queued; q != 28 {
+		t.Errorf("%d bytes queued", q)
+	}
+	for range 5 {
+		p.step()
+	}
+	want := []string{"abcdefgh", "i", "longer than joined", "j"}
+	if got := payloads(p.atServer); !slices.Equal(got, want) {
+		t.Errorf("server received %q", got)
+	}
+	if got := payloads(p.atClient); !slices.Equal(got, want) || p.client.Stats().Queued != 0 {
+		t.Errorf("client received %q", got)
+	}
+}
+
+func TestSendErrors(t *testing.T) {
+	p := newPair(t, Options{MaxPayload: 100, MaxQueued: 1000})
+	c := p.client
+	for _, step := range []struct {
+		size int
+		mode codec.Mode
+		want error
+	}{
+		{10, codec.Reliable, codec.ErrMode},
+		{10, codec.Notify + 1, codec.ErrMode},
+		{0, codec.Notify, errEmpty},
+		{101, codec.Notify, codec.ErrTooLarge},
+		{100, codec.Notify, nil},
+		{100, codec.Unreliable, nil},
+	} {
+		err := c.Send(p.now, codec.Message{Payload: make([]byte, step.size), Mode: step.mode})
+		if !errors.Is(err, step.want) {
+			t.Errorf("%d bytes %v: %v, want %v", step.size, step.mode, err, step.want)
+		}
+	}
+	for range 8 {
+		send(t, c, string(make([]byte, 100)), 0)
+	}
+	if err := c.Send(p.now, codec.Message{Payload: []byte{1}}); !errors.Is(err, codec.ErrFull) {
+		t.Errorf("over MaxQueued: %v", err)
+	}
+	c.Close(p.now, codec.Goodbye{})
+	if err := c.Send(p.now, codec.Message{Payload: []byte{1}}); !errors.Is(err, codec.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
+
+func TestSendBoundsMessages(t *testing.T) {
+	c := newPair(t, Options{}).client
+	for range maxWaiting {
+		send(t, c, "x", 0)
+	}
+	if err := c.Send(start, codec.Message{Payload: []byte("x")}); !errors.Is(err, codec.ErrFull) {
+		t.Errorf("%d messages wait: %v", maxWaiting+1, err)
+	}
+}
+
+// Each receipt is answered as soon as the peer acknowledges a newer packet, and those without an answer at the end.
+func TestReceipts(t *testing.T) {
+	for _, base := range []seq{0, 65530} {
+		p := newPair(t, Options{base: base})
+		for r := codec.Receipt(1); r <= 6; r++ {
+			send(t, p.client, "x", r)
+			if r == 5 {
+				break // joined with 6
+			}
+			p.now = p.now.Add(p.client.period)
+			p.client.Advance(p.now)
+			if d := one(t, p.client, p.now); r != 2 {
+				_ = p.server.Receive(p.now, d)
+			}
+		}
+		send(t, p.client, "y", 6)
+		p.atClient = nil
+		for range 3 {
+			p.step()
+		}
+		send(t, p.client, "never sent", 7)
+		p.client.Close(p.now, codec.Goodbye{Reason: codec.Closed})
+		p.exchange()
+		answers := map[codec.Receipt]codec.EventKind{}
+		for _, e := range p.atClient {
+			if e.Receipt != 0 {
+				answers[e.Receipt] = e.Kind
+			}
+		}
+		for r, want := range []codec.EventKind{0, codec.Delivered, codec.Lost, codec.Delivered, codec.Delivered,
+			codec.Delivered, codec.Delivered, codec.Lost} {
+			if answers[codec.Receipt(r)] != want {
+				t.Errorf("base %d: receipt %d: %v, want %v", base, r, answers[codec.Receipt(r)], want)
+			}
+		}
+		if lost := p.client.Stats().Lost; lost != 1 {
+			t.Errorf("base %d: Stats.Lost %d, want 1", base, lost)
+		}
+	}
+}
