@@ -71,6 +71,14 @@ func (m *mirror) hasComponent(entity uint32, id uint16) bool {
 	return ok && m.slots[at].find(id) >= 0
 }
 
+// componentsOf are those of an entity, until the next change.
+func (m *mirror) componentsOf(entity uint32) []component {
+	if at, ok := m.where[entity]; ok {
+		return m.slots[at].components
+	}
+	return nil
+}
+
 func (m *mirror) create(entity uint32) {
 	if m.has(entity) {
 		return

@@ -67,17 +67,18 @@ func TestReplayIsPaced(t *testing.T) {
 	wantSent(t, s, now, "00 00000023", "00 00000024", "00 00000025")
 }
 
-// Deletions are repeated with a few refreshes, unless what they delete exists again.
+// Deletions are repeated with a few refreshes, unless what they delete exists again. So is the loss of the components
+// that an entity had before.
 func TestRefreshRepeatsDeletions(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32, Refresh: time.Second}, startHex)
 	send(t, s, start, "00 00000001", "02 00000001 0003", "02 00000001 0004", "04 00000001 0003", "04 00000001 0004",
-		"02 00000001 0004", "00 00000002", "01 00000002", "00 00000003", "01 00000003", "00 00000003")
+		"02 00000001 0004", "00 00000002", "01 00000002", "00 00000003", "02 00000003 0005", "01 00000003", "00 00000003")
 	transmit(s, start)
 	exists := []string{"00 00000001", "00 00000003", "02 00000001 0004"}
 	for i := range maxRepeats + 2 {
 		want := slices.Clone(exists)
 		if i < maxRepeats {
-			want = append(want, "04 00000001 0003", "01 00000002")
+			want = append(want, "04 00000001 0003", "01 00000002", "04 00000003 0005")
 		}
 		now := s.NextTimeout()
 		s.Advance(now)
@@ -90,13 +91,13 @@ func TestRefreshRepeatsDeletions(t *testing.T) {
 // Of more deletions than the bound the oldest are forgotten.
 func TestGoneIsBounded(t *testing.T) {
 	var g gone
+	m := mirror{max: 1000}
 	for i := range uint32(maxGone + 10) {
-		g.note(&instruction{op: remove, entity: i})
+		g.note(&instruction{op: remove, entity: i}, &m)
 	}
 	if len(g.ring) != maxGone {
 		t.Fatalf("%d deletions remembered", len(g.ring))
 	}
-	m := mirror{max: 1000}
 	var entities []uint32
 	for i := range g.ring {
 		in, ok := g.take(i, &m)

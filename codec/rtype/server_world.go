@@ -29,10 +29,10 @@ func (s *server) send(payload []byte) error {
 	if err := s.put(&in); err != nil {
 		return err
 	}
-	s.mirror.apply(&in)
 	if s.options.Refresh > 0 {
-		s.gone.note(&in)
+		s.gone.note(&in, &s.mirror)
 	}
+	s.mirror.apply(&in)
 	return nil
 }
 
