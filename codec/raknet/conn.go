@@ -57,6 +57,7 @@ type Conn struct {
 	events    events
 	reportAt  time.Duration // when messages that Transmit dropped are reported
 	keepalive keepalive
+	clock     peerClock
 	sent      uint64 // as in codec.Stats
 	received  uint64
 }

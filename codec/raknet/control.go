@@ -60,7 +60,9 @@ func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error
 		if err := m.parse(payload); err != nil {
 			return err
 		}
-		c.keepalive.receivePong(now, &m)
+		if rtt, ok := c.keepalive.receivePong(now, &m); ok {
+			c.clock.sample(rtt, m.pingTime, m.pongTime)
+		}
 		return nil
 	case idDetectLostConnections:
 		return nil
@@ -115,6 +117,7 @@ func (c *Conn) keepEarly(m *inbound) error {
 
 // deliver hands a message to the application.
 func (c *Conn) deliver(m *inbound) {
+	c.clock.adjust(m.payload)
 	c.events.push(codec.Event{Kind: codec.Received, Message: codec.Message{
 		Payload: m.payload, Pad: m.pad, Mode: m.mode, Channel: m.channel,
 	}})

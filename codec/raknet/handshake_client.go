@@ -155,6 +155,7 @@ func (c *Conn) handleClient(now time.Duration, payload []byte) error {
 	if err := m.parse(payload); err != nil {
 		return err
 	}
+	c.sampleClock(now, m.requestTime, m.replyTime)
 	answer := newIncomingConnection{
 		server: c.peer, addresses: c.ownAddresses(), serverTime: m.replyTime, clientTime: c.milliseconds(now),
 	}

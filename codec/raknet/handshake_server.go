@@ -61,9 +61,14 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 			Kind: codec.Asked, Message: codec.Message{Payload: m.password, Pad: pad}, Identity: m.guid,
 		})
 	case idNewIncomingConnection:
+		var m newIncomingConnection
+		if err := m.parse(payload); err != nil {
+			return err
+		}
 		if c.phase != admitted {
 			return errPhase
 		}
+		c.sampleClock(now, m.serverTime, m.clientTime)
 		c.connect(now, 0)
 	default:
 		return errPhase

@@ -24,6 +24,7 @@ const (
 	idInvalidPassword           = 0x18
 	idIncompatibleVersion       = 0x19
 	idRecentlyConnected         = 0x1a
-	idFirstUser                 = 0x1b // ID_TIMESTAMP and all above it are the application's
+	idTimestamp                 = 0x1b // a time goes before the application's message
+	idFirstUser                 = idTimestamp
 	idUnconnectedPong           = 0x1c // offline only: online, 0x1c is the application's
 )

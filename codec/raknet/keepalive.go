@@ -89,11 +89,13 @@ func (c *Conn) fillControl(now time.Duration) {
 }
 
 // receivePong takes the answer to our last ping as a measure of the round trip.
-func (k *keepalive) receivePong(now time.Duration, m *connectedPong) {
-	if !k.ponged && m.pingTime == k.sentTime {
-		k.ponged = true
-		k.rtt.sample(now - k.sentAt)
+func (k *keepalive) receivePong(now time.Duration, m *connectedPong) (rtt time.Duration, ok bool) {
+	if k.ponged || m.pingTime != k.sentTime {
+		return 0, false
 	}
+	k.ponged = true
+	k.rtt.sample(now - k.sentAt)
+	return now - k.sentAt, true
 }
 
 // releaseIfIdle gives memory back once the game has been silent for a while and nothing of ours is under way.
