@@ -137,6 +137,38 @@ func TestCheckExplainsTheExample(t *testing.T) {
 	}
 }
 
+func TestCheckExplainsDialects(t *testing.T) {
+	code, stdout, stderr := tidegate(t, "check", "-c", write(t, dialectBridge))
+	const want = `old (127.0.0.1:7700) riptide-2.0 -> arena (riptide-2.2)
+  client to upstream: translated by their declared types
+    unreliable           as unreliable
+    reliable             as reliable
+  upstream to client: translated by their declared types
+    unreliable           as unreliable
+    reliable             as reliable
+    notify               as unreliable: may be lost
+configuration is good
+`
+	if code != 0 || stderr != "" || stdout != want {
+		t.Errorf("code %d, stderr %q, says:\n%s\nwant:\n%s", code, stderr, stdout, want)
+	}
+}
+
+// TestCheckNamesFaultyTypes: each with its place and what the dialects know instead.
+func TestCheckNamesFaultyTypes(t *testing.T) {
+	path := write(t, strings.Replace(dialectBridge, `"bool", "ushort"`, `"flot", "int[0]", "varlong"`, 1))
+	code, _, stderr := tidegate(t, "check", "-c", path)
+	const want = `t.toml:14:10: route[0].message[0].types[0] = "flot": want byte, sbyte, bool, short, ushort, int, uint, long, ` +
+		`ulong, float, double, string, vector2, vector3, quaternion, varulong, varlong or bits:N, and [] or [N] behind it ` +
+		"for an array\n" +
+		`t.toml:14:18: route[0].message[0].types[1] = "int[0]": want [] or a number of elements from 1 to 32767, ` +
+		"for example [3]\n" +
+		`t.toml:14:28: route[0].message[0].types[2] = "varlong": want a type that riptide-2.0 has`
+	if got := strings.ReplaceAll(stderr, path, "t.toml"); code != 2 || !strings.Contains(got, want) {
+		t.Errorf("code %d, says:\n%s\nwant:\n%s", code, got, want)
+	}
+}
+
 // bridge is a configuration for a Riptide and RakNet listener in front of a RakNet server.
 func bridge(server string) string {
 	return `

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"slices"
@@ -9,17 +10,38 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
+	"tidegate/codec/rtype"
+	"tidegate/codec/rudp"
 	"tidegate/config"
+)
+
+// speaker makes a protocol. queue bounds the bytes that wait for one peer.
+type speaker func(c *config.Config, queue int) codec.Protocol
+
+// evidence is how a protocol knows a newcomer's datagram: the less, the surer.
+type evidence int
+
+const (
+	byMagic    evidence = iota // 16 bytes that nobody else sends
+	byChecksum                 // of the whole datagram
+	byShape                    // a byte or a word that others may send as well
 )
 
 // protocols is the list of what Tidegate speaks, by the names of the configuration.
 var protocols = []struct {
-	name  string
-	build func(c *config.Config, queue int) codec.Protocol
+	name     string
+	evidence evidence
+	build    speaker
 }{
-	{"raknet", func(c *config.Config, queue int) codec.Protocol { return newRakNet("raknet", &c.RakNet, queue, 6) }},
-	{"bedrock", func(c *config.Config, queue int) codec.Protocol { return newRakNet("bedrock", &c.Bedrock, queue, 11) }},
-	{"riptide-2.2", newRiptide},
+	{"raknet", byMagic, newStockRakNet},
+	{"bedrock", byMagic, newBedrock},
+	{"riptide-2.0", byShape, newRiptide(riptide.V20)},
+	{"riptide-2.2", byShape, newRiptide(riptide.V22)},
+	{"rudp", byChecksum, newRUDP},
+	{"rtype", byShape, newRType(rtype.Auto)},
+	{"rtype-0.0.1", byShape, newRType(rtype.Document)},
+	{"rtype-16", byShape, newRType(rtype.Game16)},
+	{"rtype-32", byShape, newRType(rtype.Game32)},
 }
 
 // build makes the protocol of a name that the configuration has been checked for. queue bounds the bytes that wait for
@@ -33,22 +55,20 @@ func build(name string, c *config.Config, queue int) codec.Protocol {
 	panic("protocol without a builder: " + name)
 }
 
-// traits are what the configuration must know of each protocol.
-func traits() map[string]config.Traits {
-	all := make(map[string]config.Traits, len(protocols))
+// surestFirst orders the names of a listener's protocols so that none is taken for another that knows it less surely.
+func surestFirst(names []string) []string {
+	sorted := slices.Clone(names)
+	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(evidenceOf(a), evidenceOf(b)) })
+	return sorted
+}
+
+func evidenceOf(name string) evidence {
 	for _, p := range protocols {
-		built := p.build(config.Default(), 0)
-		modes := built.Modes()
-		all[p.name] = config.Traits{
-			Ordered:   modes.Has(codec.ReliableOrdered),
-			Sequenced: modes.Has(codec.UnreliableSequenced),
-			Reliable:  modes.Has(codec.Reliable) || modes.Has(codec.ReliableOrdered),
-			IDs:       built.IDs() == codec.WordIDs,
-			Server:    true,
-			Client:    true,
+		if p.name == name {
+			return p.evidence
 		}
 	}
-	return all
+	return byShape
 }
 
 // secrets are drawn once a process: a restart makes old cookies void.
@@ -62,6 +82,14 @@ var secrets = func() (s struct {
 	s.guid = binary.LittleEndian.Uint64(b[:])
 	return s
 }()
+
+func newStockRakNet(c *config.Config, queue int) codec.Protocol {
+	return newRakNet("raknet", &c.RakNet, queue, 6)
+}
+
+func newBedrock(c *config.Config, queue int) codec.Protocol {
+	return newRakNet("bedrock", &c.Bedrock, queue, 11)
+}
 
 func newRakNet(name string, c *config.RakNet, queue int, dial uint8) codec.Protocol {
 	return raknet.New(raknet.Options{
@@ -81,15 +109,55 @@ func newRakNet(name string, c *config.RakNet, queue int, dial uint8) codec.Proto
 	})
 }
 
-func newRiptide(c *config.Config, queue int) codec.Protocol {
-	o := &c.Riptide
-	return riptide.New(riptide.Options{
-		Version:           riptide.V22,
-		HeartbeatInterval: time.Duration(o.Heartbeat),
-		TimeoutTime:       time.Duration(o.Timeout),
-		MaxAttempts:       o.ConnectAttempts,
-		MaxPayload:        o.MaxPayload,
-		MaxQueued:         queue,
-		IgnoreQuality:     !o.QualityDisconnect,
+func newRiptide(version riptide.Version) speaker {
+	return func(c *config.Config, queue int) codec.Protocol {
+		o := &c.Riptide
+		return riptide.New(riptide.Options{
+			Version:           version,
+			HeartbeatInterval: time.Duration(o.Heartbeat),
+			TimeoutTime:       time.Duration(o.Timeout),
+			MaxAttempts:       o.ConnectAttempts,
+			MaxPayload:        o.MaxPayload,
+			MaxQueued:         queue,
+			IgnoreQuality:     !o.QualityDisconnect,
+		})
+	}
+}
+
+func newRUDP(c *config.Config, queue int) codec.Protocol {
+	o := &c.RUDP
+	return rudp.New(rudp.Options{
+		AppID:       o.AppID,
+		Rate:        o.Rate,
+		MaxPayload:  o.MaxPayload,
+		MaxJoined:   o.MaxJoined,
+		MaxQueued:   queue,
+		DialTimeout: time.Duration(o.ConnectTimeout),
+		Seed:        secrets.seed,
 	})
+}
+
+func newRType(dialect rtype.Dialect) speaker {
+	return func(c *config.Config, queue int) codec.Protocol {
+		o := &c.RType
+		options := rtype.Options{
+			Dialect:       dialect,
+			Era:           map[config.Era]rtype.Era{config.EraEarly: rtype.Early, config.EraLate: rtype.Late}[o.Era],
+			Components:    o.Components,
+			PingInterval:  cmp.Or(time.Duration(o.PingInterval), -1), // zero is the codec's default, negative is never
+			PongTimeout:   time.Duration(o.PingTimeout),
+			IdleTimeout:   time.Duration(o.IdleTimeout),
+			ServerTimeout: time.Duration(o.ServerTimeout),
+			HelloInterval: time.Duration(o.ConnectInterval),
+			MaxHellos:     o.ConnectAttempts,
+			Refresh:       time.Duration(o.Refresh),
+			MaxQueued:     queue,
+			MaxWorld:      int(o.MaxWorld),
+			MaxRate:       o.MaxRate,
+		}
+		if dialect != rtype.Document {
+			options.Hello = []byte(o.Hello)
+		}
+		return rtype.New(options)
+	}
 }

@@ -34,7 +34,7 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 		l := &c.Listeners[i]
 		route := routes[l.Route]
 		var spoken []codec.Protocol
-		for _, name := range l.Protocols {
+		for _, name := range surestFirst(l.Protocols) {
 			spoken = append(spoken, build(name, c, route.Queue))
 		}
 		s.Listeners = append(s.Listeners, proxy.Listener{
@@ -63,6 +63,9 @@ func newRoute(c *config.Config, r *config.Route, u *config.Upstream) *proxy.Rout
 		Ordered: map[config.Ordered]proxy.Ordered{
 			config.Strict: proxy.OrderedStrict, config.Fast: proxy.OrderedFast,
 		}[r.Ordered],
+		Reliable: map[config.Reliable]proxy.Reliable{
+			config.Resend: proxy.ReliableResend, config.Report: proxy.ReliableReport,
+		}[r.Reliable],
 		AllowLossy: r.AllowLossy,
 		Envelope: map[config.Envelope]proxy.Envelope{
 			config.EnvelopeID: proxy.EnvelopeID, config.EnvelopeRaw: proxy.EnvelopeRaw,
@@ -71,6 +74,7 @@ func newRoute(c *config.Config, r *config.Route, u *config.Upstream) *proxy.Rout
 		PacketID:     r.PacketID,
 		RawMessageID: r.RawMessageID,
 		Queue:        int(r.Queue),
+		Translator:   transcoding(r),
 	}
 }
 

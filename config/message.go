@@ -23,7 +23,8 @@ func (v *validator) messages(path string, r Route, dialects []string) {
 			v.typeName(item(child(entry, "types"), j), name, dialects)
 		}
 		if first := slices.Index(ids, m.ID); first < i {
-			v.fault(child(entry, "id"), m.ID, "an ID of its own; "+v.where(item(child(path, "message"), first))+" has it already")
+			v.fault(child(entry, "id"), m.ID,
+				"an ID of its own; "+v.where(item(child(path, "message"), first))+" has it already")
 		}
 	}
 	v.adviseMessages(path, r, dialects)
@@ -54,7 +55,8 @@ func (v *validator) adviseMessages(path string, r Route, dialects []string) {
 		v.warn(key, nil, "a [[route.message]] table for each message ID: "+strings.Join(dialects, " and ")+
 			" spell some values differently, and nothing says which")
 	case len(dialects) == 0 && len(r.Messages) > 0:
-		v.warn(item(key, 0), nil, "none: on this route payloads pass as they are, and the types of their values change nothing")
+		v.warn(item(key, 0), nil,
+			"none: on this route payloads pass as they are, and the types of their values change nothing")
 	case len(dialects) == 0 && r.Undeclared == UndeclaredDrop:
 		v.warn(child(path, "undeclared"), r.Undeclared, `"pass": on this route payloads pass as they are, declared or not`)
 	}
