@@ -58,7 +58,7 @@ func fuzzDialogue(t *testing.T, s *server, c *client, data []byte) {
 		if q := max(s.Stats().Queued, c.Stats().Queued); q > 1<<12 || s.mirror.bytes > 1<<12 {
 			t.Fatalf("%d bytes queued, %d bytes of world", q, s.mirror.bytes)
 		}
-		if now.UnixNano()&64 != 0 {
+		if rest[0]&1 != 0 {
 			transmit(s, now)
 			transmit(c, now)
 		}
