@@ -18,6 +18,7 @@ func (v *validator) listeners() {
 			v.protocol(item(protocols, j), name, func(t Traits) bool { return t.Server })
 		}
 		once(v.report, protocols, l.Protocols, `at least one protocol, for example ["raknet"]`)
+		v.listenTransport(path, l)
 		v.openers(protocols, l.Protocols)
 		v.reference(child(path, "route"), l.Route, "route", namesOf(v.Routes, routeName))
 	}
@@ -55,7 +56,7 @@ func (v *validator) listenAddress(i int) {
 		return
 	}
 	for j, other := range v.Listeners[:i] {
-		if overlap(address, other.Address) {
+		if other.Transport == v.Listeners[i].Transport && overlap(address, other.Address) {
 			v.fault(key, address, "an address and port of its own; "+v.where(item("listener", j))+
 				" takes "+other.Address.String())
 			return
@@ -87,7 +88,7 @@ func (v *validator) servers(i int) {
 			v.fault(item(key, j), server, "the address and port that the game server listens on")
 		}
 		for k, l := range v.Listeners {
-			if reaches(server, l.Address) {
+			if l.Transport == v.Upstreams[i].Transport && reaches(server, l.Address) {
 				v.fault(item(key, j), server, "a game server; this is "+v.where(item("listener", k))+" of Tidegate itself")
 			}
 		}

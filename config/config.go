@@ -48,10 +48,11 @@ type Limits struct {
 	DrainTimeout     Duration `toml:"drain_timeout"` // for goodbyes at shutdown
 }
 
-// Listener is a UDP address that players connect to.
+// Listener is an address that players connect to.
 type Listener struct {
 	Name      string         `toml:"name"`
 	Address   netip.AddrPort `toml:"address"`
+	Transport Transport      `toml:"transport"`
 	Protocols []string       `toml:"protocols"` // tried in this order on a newcomer's first datagram
 	Route     string         `toml:"route"`     // name of a Route
 }
@@ -82,6 +83,7 @@ type Message struct {
 type Upstream struct {
 	Name       string           `toml:"name"`
 	Protocol   string           `toml:"protocol"`
+	Transport  Transport        `toml:"transport"`
 	Servers    []netip.AddrPort `toml:"servers"`
 	Balance    Balance          `toml:"balance"`
 	RetryAfter Duration         `toml:"retry_after"` // how long a server that failed is left alone

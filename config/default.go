@@ -56,6 +56,8 @@ func defaultRakNet(versions ...uint8) RakNet {
 // defaulter is an entry of a list of tables that has defaults of its own.
 type defaulter interface{ setDefaults() }
 
+func (l *Listener) setDefaults() { *l = Listener{Transport: UDP} }
+
 func (r *Route) setDefaults() {
 	*r = Route{Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB, Undeclared: UndeclaredPass}
 }
@@ -63,5 +65,5 @@ func (r *Route) setDefaults() {
 func (m *Message) setDefaults() { *m = Message{ID: -1} }
 
 func (u *Upstream) setDefaults() {
-	*u = Upstream{Balance: LeastSessions, RetryAfter: Duration(5 * time.Second)}
+	*u = Upstream{Transport: UDP, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second)}
 }

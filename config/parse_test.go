@@ -14,8 +14,8 @@ import (
 var known = map[string]Traits{
 	"raknet":      {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true},
 	"bedrock":     {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true},
-	"riptide-2.0": {Reliable: true, IDs: true, Server: true, Client: true, Types: noVarint, Openers: lone(3)},
-	"riptide-2.2": {Reliable: true, IDs: true, Server: true, Client: true, Reports: true, Types: anyType},
+	"riptide-2.0": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Types: noVarint, Openers: lone(3)},
+	"riptide-2.2": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Reports: true, Types: anyType},
 	"rudp":        {Sequenced: true, Server: true, Client: true, Reports: true, Merges: true},
 	"rtype":       {Server: true, Client: true, Openers: lone(2, 3, 255)},
 	"lossy":       {Server: true, Client: true},
@@ -177,7 +177,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _, err := Load(path, known)
-	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, servers, balance or retry_after")
+	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, transport, servers, balance or retry_after")
 	if c != nil {
 		t.Error("a faulty file gave a configuration")
 	}

@@ -17,6 +17,7 @@ func (v *validator) upstreams() {
 	for i, u := range v.Upstreams {
 		path := item("upstream", i)
 		v.protocol(child(path, "protocol"), u.Protocol, func(t Traits) bool { return t.Client })
+		v.transport(child(path, "transport"), u.Transport, []string{u.Protocol})
 		v.servers(i)
 		within(v.report, child(path, "retry_after"), u.RetryAfter, milliseconds(100), seconds(3600))
 	}

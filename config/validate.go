@@ -14,6 +14,7 @@ type Traits struct {
 	IDs       bool // its messages have an ID beside the payload
 	Server    bool // it can be listened on
 	Client    bool // it can be spoken to an upstream
+	Stream    bool // it can be carried by TCP
 	Reports   bool // its wire can tell what was lost, and drops what is older than the last delivered
 	Merges    bool // several of its messages may arrive as one
 	// Openers are the bytes that, alone in a datagram, it takes for a newcomer's.

@@ -1,0 +1,28 @@
+package main
+
+import (
+	"tidegate/config"
+	"tidegate/netio"
+	"tidegate/proxy"
+)
+
+// prefixes are how the protocols that have a TCP transport frame their messages there.
+// docs/protocols/riptide.md#tcp
+var prefixes = map[string]netio.Prefix{"riptide-2.0": netio.LengthU16LE, "riptide-2.2": netio.LengthI32LE}
+
+// riptideOverhead is what Riptide's largest message has beside the largest payload, in bytes.
+const riptideOverhead = 6
+
+// transport is what carries the datagrams of a protocol.
+func transport(t config.Transport, protocol string, c *config.Config) proxy.Transport {
+	if t != config.TCP {
+		return proxy.Transport{}
+	}
+	return proxy.Transport{Stream: true, Prefix: prefixes[protocol], MaxFrame: c.Riptide.MaxPayload + riptideOverhead}
+}
+
+// streams reports whether a protocol has a TCP transport.
+func streams(protocol string) bool {
+	_, ok := prefixes[protocol]
+	return ok
+}
