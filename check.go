@@ -34,12 +34,20 @@ func explain(s *proxy.Settings) string {
 		l := &s.Listeners[i]
 		u := l.Route.Upstream
 		for _, p := range l.Protocols {
-			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, l.Addr, p.Name(), u.Name, u.Protocol.Name())
+			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, place(l), p.Name(), u.Name, u.Protocol.Name())
 			explainWay(&text, "client to upstream", p, u.Protocol, l.Route)
 			explainWay(&text, "upstream to client", u.Protocol, p, l.Route)
 		}
 	}
 	return text.String()
+}
+
+// place is where a listener's clients connect.
+func place(l *proxy.Listener) string {
+	if l.Transport.Stream {
+		return "tcp " + l.Addr.String()
+	}
+	return l.Addr.String()
 }
 
 func explainWay(text *strings.Builder, title string, near, far codec.Protocol, r *proxy.Route) {

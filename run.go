@@ -73,8 +73,8 @@ func serve(c *cli.Context, settled *config.Config) error {
 	}
 	for i, addr := range server.Addrs() {
 		l := settled.Listeners[i]
-		log.Info().Str("listener", l.Name).Stringer("address", addr).Strs("protocols", l.Protocols).
-			Str("route", l.Route).Msg("listening")
+		log.Info().Str("listener", l.Name).Stringer("address", addr).Str("transport", string(l.Transport)).
+			Strs("protocols", l.Protocols).Str("route", l.Route).Msg("listening")
 	}
 	log.Info().Str("version", version()).Int("loops", loops).Msg("tidegate is running")
 	err = server.Run(c.Context)

@@ -38,7 +38,8 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 			spoken = append(spoken, build(name, c, route.Queue))
 		}
 		s.Listeners = append(s.Listeners, proxy.Listener{
-			Name: l.Name, Addr: l.Address, Protocols: spoken, Route: route,
+			Name: l.Name, Addr: l.Address, Transport: transport(l.Transport, l.Protocols[0], c),
+			Protocols: spoken, Route: route,
 		})
 	}
 	return s
@@ -52,10 +53,11 @@ func newRoute(c *config.Config, r *config.Route, u *config.Upstream) *proxy.Rout
 	return &proxy.Route{
 		Name: r.Name,
 		Upstream: &proxy.Upstream{
-			Name:     u.Name,
-			Protocol: build(u.Protocol, c, int(r.Queue)),
-			Servers:  u.Servers,
-			Options:  upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
+			Name:      u.Name,
+			Protocol:  build(u.Protocol, c, int(r.Queue)),
+			Transport: transport(u.Transport, u.Protocol, c),
+			Servers:   u.Servers,
+			Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
 		},
 		Admit: map[config.Admit]proxy.Admit{
 			config.UpstreamFirst: proxy.UpstreamFirst, config.ProofFirst: proxy.ProofFirst,

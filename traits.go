@@ -21,6 +21,7 @@ func traits() map[string]config.Traits {
 			Reports:   modes.Has(codec.Notify),
 			IDs:       built.IDs() == codec.WordIDs,
 			Merges:    built.IDs() == codec.Merged,
+			Stream:    streams(p.name),
 			Server:    true,
 			Client:    true,
 			Openers:   openers(built),

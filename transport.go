@@ -6,8 +6,7 @@ import (
 	"tidegate/proxy"
 )
 
-// prefixes are how the protocols that have a TCP transport frame their messages there.
-// docs/protocols/riptide.md#tcp
+// prefixes are how the protocols that have a TCP transport frame their messages there: 2 bytes in Riptide 2.0, 4 since 2.1.
 var prefixes = map[string]netio.Prefix{"riptide-2.0": netio.LengthU16LE, "riptide-2.2": netio.LengthI32LE}
 
 // riptideOverhead is what Riptide's largest message has beside the largest payload, in bytes.
