@@ -27,12 +27,15 @@ const (
 	byShape                    // a byte or a word that others may send as well
 )
 
-// protocols is the list of what Tidegate speaks, by the names of the configuration.
-var protocols = []struct {
+// protocol is one that Tidegate speaks, by its name in the configuration.
+type protocol struct {
 	name     string
 	evidence evidence
 	build    speaker
-}{
+}
+
+// protocols is the list of them.
+var protocols = []protocol{
 	{"raknet", byMagic, newStockRakNet},
 	{"bedrock", byMagic, newBedrock},
 	{"riptide-2.0", byShape, newRiptide(riptide.V20)},
@@ -47,28 +50,23 @@ var protocols = []struct {
 // build makes the protocol of a name that the configuration has been checked for. queue bounds the bytes that wait for
 // one peer.
 func build(name string, c *config.Config, queue int) codec.Protocol {
-	for _, p := range protocols {
-		if p.name == name {
-			return p.build(c, queue)
-		}
-	}
-	panic("protocol without a builder: " + name)
+	return byName(name).build(c, queue)
 }
 
 // surestFirst orders the names of a listener's protocols so that none is taken for another that knows it less surely.
 func surestFirst(names []string) []string {
 	sorted := slices.Clone(names)
-	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(evidenceOf(a), evidenceOf(b)) })
+	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(byName(a).evidence, byName(b).evidence) })
 	return sorted
 }
 
-func evidenceOf(name string) evidence {
-	for _, p := range protocols {
-		if p.name == name {
-			return p.evidence
+func byName(name string) *protocol {
+	for i := range protocols {
+		if protocols[i].name == name {
+			return &protocols[i]
 		}
 	}
-	return byShape
+	panic("protocol that is not in the list: " + name)
 }
 
 // secrets are drawn once a process: a restart makes old cookies void.
