@@ -7,9 +7,11 @@ import (
 	"tidegate/netio"
 )
 
-// client is one Riptide client and its books.
+// client is one player and its books.
 type client struct {
 	index  uint16
+	pair   Pair
+	form   form
 	conn   codec.Conn
 	socket netio.Socket
 	every  time.Duration // between two turns of sending
@@ -35,7 +37,7 @@ type Exchange struct {
 // playing reports whether messages can flow.
 func (c *client) playing() bool { return c.connected && !c.gone }
 
-// send sends a reliable and an unreliable message, each turn.
+// send sends a reliable message, where the pair can promise anything of it, and an unreliable one, each turn.
 func (c *client) send(now time.Time, since time.Duration) {
 	if !c.playing() || now.Before(c.next) {
 		return
@@ -44,11 +46,13 @@ func (c *client) send(now time.Time, since time.Duration) {
 	if c.next = c.next.Add(c.every); !now.Before(c.next) {
 		c.next = now.Add(c.every)
 	}
-	p := probe{number: c.reliable.sent, sent: since, client: c.index, reliable: true}
-	if c.write(now, &p, codec.Reliable) {
-		c.reliable.send()
+	if c.pair.Promise() != Lossy {
+		p := probe{number: c.reliable.sent, sent: since, client: c.index, reliable: true}
+		if c.write(now, &p, mode(c.pair.from)) {
+			c.reliable.send()
+		}
 	}
-	p = probe{number: c.unreliable.Sent, sent: since, client: c.index}
+	p := probe{number: c.unreliable.Sent, sent: since, client: c.index}
 	if c.write(now, &p, codec.Unreliable) {
 		c.unreliable.Sent++
 	}
@@ -56,8 +60,9 @@ func (c *client) send(now time.Time, since time.Duration) {
 
 // write reports whether the connection took the probe; one whose queue is full does not.
 func (c *client) write(now time.Time, p *probe, mode codec.Mode) bool {
-	c.scratch = p.append(c.scratch[:0])
-	return c.conn.Send(now, codec.Message{Payload: c.scratch, Mode: mode, ID: p.id(), HasID: true}) == nil
+	m := c.form.message(c.scratch, p, mode)
+	c.scratch = m.Payload
+	return c.conn.Send(now, m) == nil
 }
 
 // settle handles the connection's events; times takes the round trips of the echoes.
@@ -74,11 +79,22 @@ func (c *client) settle(since time.Duration, times *latencies) {
 	}
 }
 
-// receive books an echo.
+// receive books the echoes in a message.
 func (c *client) receive(m *codec.Message, since time.Duration, times *latencies) {
+	err := c.form.probes(m, func(id uint16, body []byte) { c.book(id, body, since, times) })
+	if err != nil {
+		c.changed++
+	}
+}
+
+// book books an echo.
+func (c *client) book(id uint16, body []byte, since time.Duration, times *latencies) {
 	var p probe
 	switch {
-	case p.parse(m.ID, m.Payload) != nil || p.client != c.index:
+	case p.parse(id, body) != nil || p.client != c.index:
+		c.changed++
+		return
+	case !p.reliable && p.number >= c.unreliable.Sent:
 		c.changed++
 		return
 	case !p.reliable:
@@ -88,6 +104,14 @@ func (c *client) receive(m *codec.Message, since time.Duration, times *latencies
 		return
 	}
 	times.add(since - p.sent)
+}
+
+// waits reports whether echoes are outstanding that the pair promises, or that come if nothing is lost.
+func (c *client) waits() bool {
+	if c.pair.Promise() == Lossy {
+		return c.unreliable.Returned < c.unreliable.Sent
+	}
+	return len(c.reliable.underWay) > 0
 }
 
 // leave says goodbye.

@@ -2,24 +2,23 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/riptide"
 	"tidegate/netio"
 )
 
 const (
-	// A game on bad links chooses these higher than Riptide's defaults, 5 attempts and 5 s without the answer to a
-	// heartbeat.
-	connectAttempts = 10
-	timeout         = 15 * time.Second
 	// settleTime is how long outstanding echoes are waited for.
 	settleTime = 5 * time.Second
 	// joinTime is how long the game waits for its last client.
 	joinTime = 10 * time.Second
+	// leaveTime is how long goodbyes may take that want an acknowledgement.
+	leaveTime = 3 * time.Second
 )
 
 // phase is how far the game has come.
@@ -29,6 +28,7 @@ const (
 	connecting phase = iota
 	sending
 	settling
+	leaving
 )
 
 // crowd is all clients and what drives them. One goroutine at a time uses it.
@@ -42,13 +42,12 @@ type crowd struct {
 }
 
 // newCrowd makes clients that connect to a proxy, or a link before it, as soon as they are driven.
-func newCrowd(clients, rate int, door netip.AddrPort, now time.Time) (*crowd, error) {
+func newCrowd(pair Pair, clients, rate int, door netip.AddrPort, now time.Time) (*crowd, error) {
 	poller, err := netio.New(netio.Options{})
 	if err != nil {
 		return nil, err
 	}
 	c := &crowd{poller: poller, began: now, now: now}
-	protocol := riptide.New(riptide.Options{MaxAttempts: connectAttempts, TimeoutTime: timeout})
 	every := time.Second / time.Duration(rate)
 	for i := range clients {
 		socket, err := poller.Dial(door, netio.SocketOptions{})
@@ -58,7 +57,9 @@ func newCrowd(clients, rate int, door netip.AddrPort, now time.Time) (*crowd, er
 		}
 		one := &client{
 			index:    uint16(i),
-			conn:     protocol.Dial(now, door, codec.Hello{}),
+			pair:     pair,
+			form:     formOf(pair, pair.from),
+			conn:     pair.from.Dial(now, door, codec.Hello{Identity: uint64(i) + 1}),
 			socket:   socket,
 			every:    every,
 			reliable: newLedger(),
@@ -110,16 +111,17 @@ func (c *crowd) run(ctx context.Context, long time.Duration, done func() bool) e
 	return nil
 }
 
-// leave says goodbye for every client, and closes the sockets.
+// leave says goodbye for every client, waits for those goodbyes that are acknowledged, and closes the sockets.
 func (c *crowd) leave() error {
 	c.now = time.Now()
+	c.phase = leaving
 	for _, one := range c.clients {
 		one.leave(c.now)
 		one.settle(c.since(), &c.times)
 		c.transmit(one)
 	}
 	c.poller.Flush()
-	return c.poller.Close()
+	return errors.Join(c.run(context.Background(), leaveTime, c.empty), c.poller.Close())
 }
 
 // turn waits for datagrams or the deadline, and does what is due.
@@ -188,14 +190,19 @@ func (c *crowd) joined() bool {
 	return true
 }
 
-// settled reports whether no more echoes of reliable messages can come.
+// settled reports whether no more echoes can come that the pair promises, or all have.
 func (c *crowd) settled() bool {
 	for _, one := range c.clients {
-		if one.playing() && len(one.reliable.underWay) > 0 {
+		if one.playing() && one.waits() {
 			return false
 		}
 	}
 	return true
+}
+
+// empty reports whether all clients are gone.
+func (c *crowd) empty() bool {
+	return !slices.ContainsFunc(c.clients, func(one *client) bool { return !one.gone })
 }
 
 func never() bool { return false }

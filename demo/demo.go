@@ -1,10 +1,11 @@
-// Package demo shows Tidegate's main job, for real and in one process: Riptide clients play on a RakNet server through
-// the proxy, over loopback sockets, and every message is accounted for.
+// Package demo shows Tidegate at work, for real and in one process: players of one protocol play on a server of another
+// through the proxy, over loopback sockets, and every message is accounted for. The main job is Riptide on RakNet; any
+// other pair (pair.go) is held to what its two wires can promise (promise.go).
 //
-// The server (gameserver.go) is written on go-raknet, a RakNet implementation that is not ours, and echoes what it
-// reads. The clients (crowd.go, client.go) send numbered, checksummed messages (probe.go) and keep the books
-// (ledger.go). A link (link.go) between them and the proxy loses datagrams, if asked to. Start with Run, which sets the
-// stage (stage.go).
+// The main job's server (gameserver.go) is written on go-raknet, a RakNet implementation that is not ours; the others
+// (codecserver.go) on our own codecs. They echo what they read. The clients (crowd.go, client.go) send numbered,
+// checksummed messages (probe.go) in the form that their protocol wants (form.go) and keep the books (ledger.go). A link
+// (link.go) between them and the proxy loses datagrams, if asked to. Start with Run, which sets the stage (stage.go).
 package demo
 
 import (
@@ -31,6 +32,7 @@ const (
 
 // Options are what a demo is to be like.
 type Options struct {
+	Pair    Pair          // the main job's if zero
 	For     time.Duration // how long the clients send, once all are there; 0 means until the context is done
 	Clients int           // 1 to 500; 4 if zero
 	Loss    float64       // share of datagrams lost between clients and proxy, each way, 0 to 0.5
@@ -67,6 +69,9 @@ func Run(ctx context.Context, o Options) (Result, error) {
 
 // checked fills in the defaults, or says what cannot be.
 func (o Options) checked() (Options, error) {
+	if o.Pair == (Pair{}) {
+		o.Pair = MainPair()
+	}
 	if o.Clients == 0 {
 		o.Clients = defaultClients
 	}

@@ -10,38 +10,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/codec"
-	"tidegate/codec/raknet"
-	"tidegate/codec/riptide"
 	"tidegate/proxy"
-	"tidegate/session"
 )
-
-// settings are those of the example configuration, as far as they matter here.
-func settings(listen, server netip.AddrPort) (*proxy.Settings, error) {
-	return &proxy.Settings{
-		Listeners: []proxy.Listener{{
-			Name:      "public",
-			Addr:      listen,
-			Protocols: []codec.Protocol{riptide.New(riptide.Options{})},
-			Route: &proxy.Route{
-				Name: "arena",
-				Upstream: &proxy.Upstream{
-					Name:     "arena",
-					Protocol: raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, OrderedOnly: true}),
-					Servers:  []netip.AddrPort{server},
-				},
-				Ordered:  proxy.OrderedFast,
-				PacketID: 0x86,
-				Queue:    4 << 20,
-			},
-		}},
-		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
-		HandshakeTimeout: 10 * time.Second,
-		IdleTimeout:      30 * time.Second,
-		DrainTimeout:     2 * time.Second,
-	}, nil
-}
 
 func TestRun(t *testing.T) {
 	for _, step := range []struct {
@@ -61,7 +31,7 @@ func TestRun(t *testing.T) {
 			t.Parallel()
 			var out strings.Builder
 			r, err := Run(t.Context(), Options{
-				For: 2 * time.Second, Clients: 3, Loss: step.loss, Settings: settings, Out: &out,
+				For: 2 * time.Second, Clients: 3, Loss: step.loss, Settings: settings(MainPair()), Out: &out,
 				Terminal: step.terminal, Log: zerolog.Nop(),
 			})
 			if err != nil {
@@ -93,7 +63,7 @@ func TestRunEndsEarly(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	var out strings.Builder
-	r, err := Run(ctx, Options{For: time.Hour, Clients: 1, Settings: settings, Out: &out})
+	r, err := Run(ctx, Options{For: time.Hour, Clients: 1, Settings: settings(MainPair()), Out: &out})
 	if err != nil || !r.OK() {
 		t.Errorf("%v, %+v\n%s", err, r, out.String())
 	}

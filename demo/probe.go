@@ -33,7 +33,7 @@ const (
 	probeHeader  = 19
 	probeTrailer = 4
 	minProbe     = probeHeader + probeTrailer
-	maxProbe     = 1200 // fits the smallest Riptide payload limit in use, 1225
+	maxProbe     = 1000 // fits R-Type's datagrams of 1024 bytes with an update's head
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

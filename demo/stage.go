@@ -18,7 +18,7 @@ const (
 	// than a goodbye to the server may take.
 	goodbyeTime     = 2500 * time.Millisecond
 	goodbyeInterval = 20 * time.Millisecond
-	// badLoss is the loss from which Riptide loses connections: a server gives a client up that it has not heard a
+	// badLoss is the loss from which protocols lose connections, Riptide for one: a server gives a client up that it has not heard a
 	// heartbeat of for 5 s, and there is one a second.
 	badLoss = 0.2
 )
@@ -27,15 +27,23 @@ var loopback = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0) // 
 
 // stage is everything a demo runs.
 type stage struct {
-	server *gameServer
+	pair   Pair
+	server server
 	proxy  *running
 	link   *link // nil without loss
 	crowd  *crowd
 }
 
+// server is a game server that echoes.
+type server interface {
+	addr() netip.AddrPort
+	// stop closes the socket and returns the books of what reached the server, if it keeps any.
+	stop() arrivals
+}
+
 // setUp starts all parts, or none.
 func setUp(o *Options) (*stage, error) {
-	s := &stage{}
+	s := &stage{pair: o.Pair}
 	if err := s.start(o); err != nil {
 		s.tearDown()
 		return nil, err
@@ -45,7 +53,7 @@ func setUp(o *Options) (*stage, error) {
 
 // start starts the parts, those behind before those in front.
 func (s *stage) start(o *Options) (err error) {
-	if s.server, err = startGameServer(loopback); err != nil {
+	if s.server, err = startServer(o); err != nil {
 		return fmt.Errorf("start the game server: %w", err)
 	}
 	settings, err := o.Settings(loopback, s.server.addr())
@@ -62,10 +70,17 @@ func (s *stage) start(o *Options) (err error) {
 		}
 		door = s.link.addr()
 	}
-	if s.crowd, err = newCrowd(o.Clients, o.Rate, door, time.Now()); err != nil {
+	if s.crowd, err = newCrowd(o.Pair, o.Clients, o.Rate, door, time.Now()); err != nil {
 		return fmt.Errorf("make the clients: %w", err)
 	}
 	return nil
+}
+
+func startServer(o *Options) (server, error) {
+	if o.Pair.To() == goRakNet {
+		return startGameServer(loopback, formOf(o.Pair, o.Pair.to))
+	}
+	return startCodecServer(o.Pair, o.Clients)
 }
 
 // tearDown stops what was started of a stage that could not be completed.
@@ -87,11 +102,11 @@ func (s *stage) introduction(o *Options) string {
 	if s.link != nil {
 		way = fmt.Sprintf("play on it by a link on %s that loses %.3g %% each way", s.link.addr(), 100*o.Loss)
 	}
-	text := fmt.Sprintf("Tidegate on %s in front of a RakNet game server, an echo, on %s.\n%s %s.\n",
-		s.proxy.addr(), s.server.addr(), count(o.Clients, "Riptide client"), way) +
+	text := fmt.Sprintf("Tidegate on %s in front of a %s game server (%s), an echo, on %s.\n%s %s.\n",
+		s.proxy.addr(), s.pair.To(), s.pair.serverOn(), s.server.addr(), count(o.Clients, s.pair.From()+" client"), way) +
 		"Round trips are the protocols' own measures; Riptide's are in whole milliseconds.\n"
 	if o.Loss > badLoss {
-		text += "Riptide gives up connections that lose so many heartbeats in a row: expect some to end.\n"
+		text += "Protocols give up connections that lose so many heartbeats in a row: expect some to end.\n"
 	}
 	return text + "\n"
 }
@@ -118,12 +133,15 @@ func (s *stage) finish() (Result, error) {
 	err := s.crowd.leave()
 	heard := s.awaitGoodbyes()
 	result := s.crowd.result()
+	result.Pair = s.pair
 	result.Heard = heard
 	result.ProxyError = s.proxy.stop()
 	if s.link != nil {
 		result.Link = s.link.stop()
 	}
-	s.server.stop()
+	if books := s.server.stop(); result.Pair.Promise() == AtLeastOnce {
+		books.correct(&result.Reliable)
+	}
 	for i := range last.Sessions {
 		result.Resent.ToClients += last.Sessions[i].ClientStats.Resent
 		result.Resent.ToServer += last.Sessions[i].UpstreamStats.Resent
@@ -132,9 +150,12 @@ func (s *stage) finish() (Result, error) {
 }
 
 // awaitGoodbyes waits until the proxy has heard every client's goodbye and passed it on, and returns how many it heard.
-// A goodbye that the link lost is never heard: Riptide says it once.
+// A goodbye that the link lost is never heard: most protocols say it once, and R-Type's players never do.
 func (s *stage) awaitGoodbyes() int {
-	deadline := time.Now().Add(goodbyeTime)
+	deadline := time.Now()
+	if s.pair.saysGoodbye() {
+		deadline = deadline.Add(goodbyeTime)
+	}
 	for {
 		now := s.proxy.server.Snapshot()
 		if len(now.Sessions) == 0 || time.Now().After(deadline) {

@@ -59,13 +59,13 @@ func sum(rows []figures) figures {
 
 // Layout of the table, 100 columns wide: two columns that say what a row is about, then the figures in groups.
 const (
-	groups  = "%-22s  %18s  %15s  %15s  %14s\n"
+	groups  = "%-32s%10s  %15s  %15s  %14s\n"
 	columns = "%-16s%6s  %9s%9s  %6s%9s  %6s%9s  %7s%7s%8s\n"
 )
 
-// heading is the two lines above the rows.
-func heading(what, more string) string {
-	return fmt.Sprintf(groups, "", "round trip", "to server", "to client", "resent") +
+// heading is the two lines above the rows: which protocols are spoken, and what the columns are.
+func heading(pair, what, more string) string {
+	return fmt.Sprintf(groups, pair, "round trip", "to server", "to client", "resent") +
 		fmt.Sprintf(columns, what, more, "client", "server", "msg/s", "bytes/s", "msg/s", "bytes/s",
 			"client", "server", "dropped")
 }

@@ -45,7 +45,7 @@ func (v *view) show(now time.Time, s proxy.Snapshot) {
 	text := ""
 	if !v.headed {
 		v.headed = true
-		text = heading("time", "open")
+		text = heading(spoken(s.Sessions), "time", "open")
 	}
 	all := sum(rows)
 	v.write(text + row(seconds(now.Sub(v.began)), fmt.Sprint(len(rows)), &all))
@@ -54,7 +54,7 @@ func (v *view) show(now time.Time, s proxy.Snapshot) {
 // redraw replaces the table on the terminal. It may have become shorter or longer.
 func (v *view) redraw(now time.Time, sessions []proxy.Session, rows []figures) {
 	var b bytes.Buffer
-	b.WriteString(heading("client", "age"))
+	b.WriteString(heading(spoken(sessions), "client", "age"))
 	for i := range rows {
 		if i == maxRows {
 			fmt.Fprintf(&b, "and %d more\n", len(rows)-maxRows)
@@ -98,6 +98,14 @@ func (v *view) measure(now time.Time, sessions []proxy.Session) []figures {
 	}
 	v.before, v.shown = known, now
 	return rows
+}
+
+// spoken is the protocols of the sessions, which all speak the same.
+func spoken(sessions []proxy.Session) string {
+	if len(sessions) == 0 {
+		return ""
+	}
+	return sessions[0].ClientProtocol + " to " + sessions[0].UpstreamProtocol
 }
 
 // write writes text. A reader who is gone does not end the demo: its result still counts.

@@ -16,6 +16,8 @@ func snapshots(sessions int) (first, second proxy.Snapshot) {
 		one := proxy.Session{
 			Client:       netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(40001+i)),
 			Age:          time.Second,
+
+			ClientProtocol: "riptide-2.2", UpstreamProtocol: "bedrock",
 			FromClient:   proxy.Traffic{Messages: 10, Bytes: 1000},
 			FromUpstream: proxy.Traffic{Messages: 5, Bytes: 500},
 		}
@@ -41,7 +43,7 @@ func TestTableOnTerminal(t *testing.T) {
 	out.Reset()
 	v.show(began.Add(2*time.Second), second)
 	const want = "\x1b[5A" +
-		`                                round trip        to server        to client          resent
+		`riptide-2.2 to bedrock          round trip        to server        to client          resent
 client             age     client   server   msg/s  bytes/s   msg/s  bytes/s   client server dropped
 127.0.0.1:40001    2 s     1.2 ms  52.0 ms      40  12.3 kB      39   1.5 MB       12      1       5
 127.0.0.1:40002    2 s     1.2 ms        -      40  12.3 kB      39   1.5 MB       12      0       2
@@ -79,7 +81,7 @@ func TestPlainLines(t *testing.T) {
 	first, second := snapshots(2)
 	v.show(began.Add(time.Second), first)
 	v.show(began.Add(2*time.Second), second)
-	const want = `                                round trip        to server        to client          resent
+	const want = `riptide-2.2 to bedrock          round trip        to server        to client          resent
 time              open     client   server   msg/s  bytes/s   msg/s  bytes/s   client server dropped
 1 s                  2          -        -      20   2.0 kB      10   1.0 kB        0      0       0
 2 s                  2     1.2 ms  52.0 ms      80  24.7 kB      78   3.0 MB       24      1       7

@@ -1,0 +1,78 @@
+package demo
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"tidegate/codec"
+)
+
+// Configuration is what tidegate.toml says for the pair, with players at listen and one server.
+func (p Pair) Configuration(listen, server netip.AddrPort) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("# %s players on a %s server.", p.From(), p.To())
+	line("[[listener]]")
+	line("name = %q", "players")
+	line("address = %q", listen)
+	line("protocols = [%q]", p.From())
+	line("route = %q", "game")
+	line("")
+	line("[[route]]")
+	line("name = %q", "game")
+	line("upstream = %q", "game")
+	for _, s := range p.crossing() {
+		line("# %s", s.why)
+		line("%s", s.setting)
+	}
+	line("")
+	line("[[upstream]]")
+	line("name = %q", "game")
+	line("protocol = %q", p.To())
+	line("servers = [%q]", server)
+	return b.String()
+}
+
+// setting is a key of a route with its value, and why it is there.
+type setting struct{ setting, why string }
+
+// crossing is what the route must say of messages that one side cannot carry as the other does.
+func (p Pair) crossing() []setting {
+	var all []setting
+	if p.losesOrder() {
+		all = append(all, setting{`ordered = "fast"`, "Not both sides keep order."})
+	}
+	switch {
+	case p.needsResend():
+		all = append(all, setting{`reliable = "resend"`, "One side only reports what was lost."})
+	case p.isLossy():
+		all = append(all, setting{`allow_lossy = true`, "One side never learns what was lost."})
+	}
+	switch {
+	case p.isFramed() && p.from != p.to:
+		all = append(all, setting{`envelope = "framed"`, "RUDP joins messages."})
+	case p.isRaw():
+		all = append(all, setting{`envelope = "raw"`, "R-Type carries its own instructions only."})
+	}
+	return all
+}
+
+// losesOrder reports whether one side keeps some order that the other does not.
+func (p Pair) losesOrder() bool {
+	const order = codec.Modes(1<<codec.ReliableOrdered | 1<<codec.UnreliableSequenced)
+	return p.from.Modes()&order != p.to.Modes()&order
+}
+
+// needsResend reports whether reliable messages meet a side that reports losses.
+func (p Pair) needsResend() bool {
+	return isReliable(p.from) && reports(p.to) || isReliable(p.to) && reports(p.from)
+}
+
+// isLossy reports whether reliable messages meet a side that does not even report losses.
+func (p Pair) isLossy() bool { return isReliable(p.from) != isReliable(p.to) && !p.needsResend() }
+
+// isRaw reports whether R-Type meets a protocol with message IDs.
+func (p Pair) isRaw() bool {
+	return p.inWorld() && (p.from.IDs() == codec.WordIDs || p.to.IDs() == codec.WordIDs)
+}
