@@ -15,7 +15,7 @@ const (
 	defaultDialTimeout = 3 * time.Second
 )
 
-// Options tune a Protocol. The zero value means the library's own behaviour.
+// Options tune a Protocol. The zero value is that of a game with AppID 0.
 type Options struct {
 	// AppID is the application's ID, which both ends must agree on.
 	AppID uint16

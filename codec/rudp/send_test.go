@@ -161,3 +161,33 @@ func TestReceipts(t *testing.T) {
 		}
 	}
 }
+
+// A side that hears nothing has at most 33 packets of 256 receipts to remember, and answers each.
+func TestReceiptsInFlight(t *testing.T) {
+	p := newPair(t, Options{})
+	answers := map[codec.Receipt]int{}
+	most, r := 0, codec.Receipt(0)
+	for p.client.state != closed {
+		for range maxJoined + 1 {
+			r++
+			send(t, p.client, "x", r)
+		}
+		p.now = p.client.NextTimeout()
+		p.client.Advance(p.now)
+		one(t, p.client, p.now)
+		most = max(most, len(p.client.flight.receipts))
+		for _, e := range drain(p.client) {
+			if e.Kind == codec.Lost {
+				answers[e.Receipt]++
+			}
+		}
+	}
+	if want := (maxInFlight - 1) * maxJoined; most != want { // the first packet is that of newPair
+		t.Errorf("%d receipts in flight, want %d", most, want)
+	}
+	for i := codec.Receipt(1); i <= r; i++ {
+		if answers[i] != 1 {
+			t.Fatalf("receipt %d of %d answered %d times", i, r, answers[i])
+		}
+	}
+}
