@@ -19,7 +19,7 @@ type Describer struct {
 func NewDescriber() *Describer { return new(Describer) }
 
 // Describe explains a datagram: as a whole, and each of its instructions where there are several. Errors wrap
-// codec.ErrMalformed.
+// codec.ErrMalformed, or codec.ErrUnexpected of an update that came before anything that tells the width of entities.
 func (d *Describer) Describe(fromServer bool, b []byte) (text string, instructions []string, err error) {
 	switch {
 	case len(b) == 0:

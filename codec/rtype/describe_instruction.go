@@ -9,7 +9,7 @@ func (d *Describer) instructions(b []byte) (told []string, err error) {
 		f.width = widthOf(b)
 	}
 	if f.width == 0 && opcode(b[0]) == update {
-		return []string{fmt.Sprintf("update, width of entities not known yet: %.16x", b[1:])}, nil
+		return nil, errWidth
 	}
 	for len(b) > 0 {
 		var in instruction
