@@ -28,7 +28,7 @@ func (v *validator) listeners() {
 func (v *validator) openers(key string, protocols []string) {
 	for j, later := range protocols {
 		for _, earlier := range protocols[:j] {
-			if opener := v.sharedOpener(earlier, later); opener >= 0 && earlier != later {
+			if opener := v.sharedOpener(earlier, later); opener >= 0 {
 				v.warn(item(key, j), later, fmt.Sprintf("the protocol that matters more first, or a listener each: "+
 					"a lone byte 0x%02x may open both, and %s, which comes first, gets it", opener, earlier))
 				break

@@ -31,6 +31,9 @@ func TestBridges(t *testing.T) {
 		{"riptide-2.0", "riptide-2.2", `ordered = "fast"`, ""},
 		{"rudp", "rtype", "ordered = \"fast\"\nreliable = \"resend\"", "allow_lossy"},
 		{"riptide-2.0", "rtype", `allow_lossy = true`, ""},
+		{"rudp", "riptide-2.2", `reliable = "resend"`, "ordered"}, // Riptide's notify messages have no ID
+		{"mute", "riptide-2.0", "", "ordered"},
+		{"mute", "deaf", "", "allow_lossy"}, // order keeps what is old from coming late
 	} {
 		text := string(change(t, `["raknet"]`, `["`+row.client+`"]`))
 		text = strings.Replace(text, `protocol = "raknet"`, `protocol = "`+row.upstream+`"`, 1)

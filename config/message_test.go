@@ -48,6 +48,7 @@ func TestMessageWarnings(t *testing.T) {
 		{"declared", dialects(declared), ""},
 		{"not declared", dialects(""), `t.toml:7:3: route[0].message: want a [[route.message]] table for each message ID: ` +
 			`riptide-2.0 and riptide-2.2 spell some values differently, and nothing says which`},
+		{"one dialect", []byte(strings.ReplaceAll(valid, `"raknet"`, `"riptide-2.2"`)), ""},
 		{"without effect", []byte(strings.Replace(valid, "[[upstream]]", declared+"[[upstream]]", 1)),
 			`t.toml:11:3: route[0].message[0]: want none: on this route payloads pass as they are, ` +
 				`and the types of their values change nothing`},
@@ -61,6 +62,19 @@ func TestMessageWarnings(t *testing.T) {
 			}
 			check(t, Faults(warnings), row.want)
 		})
+	}
+}
+
+// TestMessagesWithoutFile has a message that no file states.
+func TestMessagesWithoutFile(t *testing.T) {
+	c, _, err := Parse("t.toml", dialects(""), known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.places = nil
+	c.Routes[0].Messages = []Message{{ID: 5, Types: []string{"int"}}}
+	if _, err := c.Validate(known); err != nil {
+		t.Error(err)
 	}
 }
 

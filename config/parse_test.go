@@ -19,8 +19,8 @@ var known = map[string]Traits{
 	"rudp":        {Sequenced: true, Server: true, Client: true, Reports: true, Merges: true},
 	"rtype":       {Server: true, Client: true, Openers: lone(2, 3, 255)},
 	"lossy":       {Server: true, Client: true},
-	"deaf":        {Client: true},
-	"mute":        {Server: true},
+	"deaf":        {Ordered: true, Reliable: true, Client: true},
+	"mute":        {Sequenced: true, Server: true},
 }
 
 // lone is a set of openers.
@@ -252,6 +252,8 @@ upstream[0].servers[0] = "127.0.0.1:7777": want a game server; this is listener[
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(valid))
 	f.Add([]byte("listener = [{name.x = [[1], {}], address = {a = 1979-05-27}}, 3]\nroute.\"a b\".c = '''\n'''\n"))
+	f.Add(dialects("[[route.message]]\nid = 7\ntypes = [\"int\", \"x\"]\n"))
+	f.Add([]byte("rtype.components = {a = 1, \"\" = 2, b = []}\nroute = [{message = [{id = -3, types = [[]]}]}]\n"))
 	f.Add([]byte("[a.b.c.d.e]\nf.g = {h = {i = {j = [{}]}}}\n[[a.b.x]]\n[[a.b.x]]\n[a.b.x.y]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, _, err := Parse("f", text, known)

@@ -155,7 +155,9 @@ func TestProtocolOptions(t *testing.T) {
 		_, _, err := Parse("t.toml", []byte(row.line+"\n"+valid), known)
 		check(t, err, "t.toml:"+row.want)
 	}
-	longest := `raknet.pong = "` + strings.Repeat("p", maxPong) + "\"\n"
+	longest := `raknet.pong = "` + strings.Repeat("p", maxPong) + "\"\n" +
+		`rtype.hello = "` + strings.Repeat("h", maxHello) + "\"\n" +
+		"rtype.components." + strings.Repeat("n", maxComponentName) + " = 1\n"
 	if _, _, err := Parse("t.toml", []byte(longest+valid), known); err != nil {
 		t.Error(err)
 	}
