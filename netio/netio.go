@@ -80,7 +80,7 @@ type Handler interface {
 
 // Socket is one UDP socket, stream, or listener for streams, of a Poller, used by the same goroutine.
 type Socket interface {
-	// Addr is the address the socket is bound to.
+	// Addr is the address the socket is bound to. A stream that was dialed in the portable backend has none.
 	Addr() netip.AddrPort
 	// Peer is the address the socket was dialed to, or accepted from; the zero AddrPort of one that listens.
 	Peer() netip.AddrPort
