@@ -3,6 +3,7 @@ package rtype
 import (
 	"bytes"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -28,11 +29,11 @@ func TestDocumentInitialisation(t *testing.T) {
 
 func TestStrangeNames(t *testing.T) {
 	for _, c := range []string{
-		"0001 02 4100 0000",     // not closed
-		"0001 02 0041 ffff",     // zero before a letter
-		"0001 02 2041 ffff",     // space
-		"0001 00 ffff",          // empty name
-		"0100 01" + "41 ffff",   // more components than may be
+		"0001 02 4100 0000", // not closed
+		"0001 02 0041 ffff", // zero before a letter
+		"0001 02 2041 ffff", // space
+		"0001 00 ffff",      // empty name
+		"0100 01" + strings.Repeat("41", maxComponents+1) + "ffff",
 		"0002 02 4141 00 ffff",  // too short
 		"0001 03 41 2f 41 ffff", // slash
 	} {
@@ -109,6 +110,10 @@ func TestGatherIsPicky(t *testing.T) {
 	}
 	if n, done := g.done(); !done || n.pad != maxName {
 		t.Errorf("length %d, want that of the longest name", n.pad)
+	}
+	var overtaken gather
+	if !overtaken.take([]byte{0, 0, 'x'}) || !overtaken.take([]byte{byte(nextFrame)}) || overtaken.era != Late {
+		t.Errorf("era %d of late names, which an instruction has overtaken", overtaken.era)
 	}
 	var open gather
 	if open.take([]byte{maxComponents, 'x'}) {

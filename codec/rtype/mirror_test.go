@@ -36,7 +36,8 @@ func TestMirrorFollows(t *testing.T) {
 		{op: update, entity: 1, component: 7, data: []byte{3, 4}},
 		{op: detach, entity: 1, component: 5},
 		{op: detach, entity: 1, component: 9},
-		{op: create, entity: 1}, // changes nothing
+		{op: attach, entity: 1, component: 8}, // with its defaults
+		{op: create, entity: 1},               // changes nothing
 		{op: attach, entity: 3, component: 5},
 		{op: remove, entity: 3},
 		{op: update, entity: 2, component: 5, data: []byte{9}}, // not attached
@@ -47,7 +48,7 @@ func TestMirrorFollows(t *testing.T) {
 		m.apply(&in)
 	}
 	want := []string{
-		"0000000001", "0000000002", "02000000010006", "02000000010007", "030000000100070304",
+		"0000000001", "0000000002", "02000000010006", "02000000010007", "02000000010008", "030000000100070304",
 	}
 	if got := m.told(t); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)

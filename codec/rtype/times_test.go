@@ -121,14 +121,11 @@ func TestHellos(t *testing.T) {
 func TestHellosForMissingParts(t *testing.T) {
 	c := dialed(t, Options{MaxHellos: 3})
 	receive(t, c, start, "0002", "08", "00 41")
+	drain(c)
 	walk(t, c, []step{{time.Second, []string{startHex}}})
 	receive(t, c, start.Add(time.Second), "01 42")
-	if want := start.Add(time.Second + defaultServerTimeout); !c.NextTimeout().Equal(want) {
-		drain(c)
-		if !c.NextTimeout().Equal(want) {
-			t.Errorf("next timeout %v, want %v", c.NextTimeout(), want)
-		}
-	}
+	drain(c)
+	walk(t, c, []step{{time.Second + defaultServerTimeout, nil}})
 	c = dialed(t, Options{MaxHellos: 2})
 	receive(t, c, start, "0002")
 	drain(c)
@@ -136,6 +133,19 @@ func TestHellosForMissingParts(t *testing.T) {
 		{time.Second, []string{startHex}}, {2 * time.Second, nil}, {defaultServerTimeout, nil},
 	})
 	wantEnd(t, c, codec.TimedOut)
+}
+
+// What waits for a client that is given up does not go out any more.
+func TestSilentEnd(t *testing.T) {
+	s := admitted(t, Options{Dialect: Game32}, startHex)
+	send(t, s, start, "00 00000001")
+	s.Advance(start.Add(time.Hour))
+	wantSent(t, s, start)
+	wantEnd(t, s, codec.TimedOut)
+	s = admitted(t, Options{Dialect: Game32}, startHex)
+	s.Advance(start.Add(defaultPingInterval))
+	s.Close(start, codec.Goodbye{Reason: codec.Kicked})
+	wantSent(t, s, start, goodbyeHex) // no ping
 }
 
 func TestGoodbyes(t *testing.T) {
