@@ -21,14 +21,22 @@ import (
 func demoCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:  "demo",
-		Usage: "show the main job: Riptide clients play on a RakNet server through Tidegate, all in this process",
+		Usage: "show Tidegate at work, all in this process: Riptide clients play on a RakNet server, or any other pair",
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "for", Value: 10 * time.Second, Usage: "play for `DURATION`"},
 			&cli.IntFlag{Name: "clients", Value: 4, Usage: "with `N` clients, 1 to 500"},
 			&cli.StringFlag{Name: "loss", Value: "0%", Usage: "lose this `SHARE` of the clients' datagrams each way, up to 50%"},
+			&cli.StringFlag{Name: "from", Value: demo.MainPair().From(), Usage: "`PROTOCOL` of the clients"},
+			&cli.StringFlag{Name: "to", Value: demo.MainPair().To(), Usage: "`PROTOCOL` of the game server"},
+			&cli.BoolFlag{Name: "list", Usage: "list all pairs of protocols and what each can promise, and end"},
+			&cli.BoolFlag{Name: "show-config", Usage: "print a configuration for the pair, and end"},
 		},
 		Action: func(c *cli.Context) error {
 			loss, err := parseShare(c.String("loss"))
+			if err != nil {
+				return misuse(err)
+			}
+			pair, err := demo.NewPair(c.String("from"), c.String("to"))
 			switch {
 			case err != nil:
 				return misuse(err)
@@ -38,18 +46,31 @@ func demoCommand() *cli.Command {
 				return misuse(fmt.Errorf("--for %s: want at least 1s", c.Duration("for")))
 			case c.NArg() > 0:
 				return misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
+			case c.Bool("list"):
+				fmt.Fprint(c.App.Writer, demo.List())
+				return nil
+			case c.Bool("show-config"):
+				fmt.Fprint(c.App.Writer, pair.Configuration(exampleDoor, exampleServer))
+				return nil
 			}
-			return playDemo(c, loss)
+			return playDemo(c, pair, loss)
 		},
 	})
 }
 
-func playDemo(c *cli.Context, loss float64) error {
+// The addresses of a configuration that is only shown.
+var (
+	exampleDoor   = netip.MustParseAddrPort("0.0.0.0:7777")
+	exampleServer = netip.MustParseAddrPort("127.0.0.1:19132")
+)
+
+func playDemo(c *cli.Context, pair demo.Pair, loss float64) error {
 	result, err := demo.Run(c.Context, demo.Options{
+		Pair:     pair,
 		For:      c.Duration("for"),
 		Clients:  c.Int("clients"),
 		Loss:     loss,
-		Settings: demoSettings,
+		Settings: demoSettings(pair),
 		Out:      c.App.Writer,
 		Terminal: c.App.Writer == os.Stdout && isatty.IsTerminal(os.Stdout.Fd()),
 		Log:      zerolog.Nop(),
@@ -63,15 +84,22 @@ func playDemo(c *cli.Context, loss float64) error {
 	return nil
 }
 
-// demoSettings is the example configuration, listening and sending elsewhere.
-func demoSettings(listen, server netip.AddrPort) (*proxy.Settings, error) {
-	c, _, err := config.Parse("config.example.toml", exampleConfig, traits())
-	if err != nil {
-		return nil, err
+// demoSettings returns what makes settings for a pair: for the main job from the example configuration, listening and
+// sending elsewhere, for others from one that --show-config shows.
+func demoSettings(pair demo.Pair) func(listen, server netip.AddrPort) (*proxy.Settings, error) {
+	return func(listen, server netip.AddrPort) (*proxy.Settings, error) {
+		name, text := "demo.toml", []byte(pair.Configuration(listen, server))
+		if pair.IsMain() {
+			name, text = "config.example.toml", exampleConfig
+		}
+		c, _, err := config.Parse(name, text, traits())
+		if err != nil {
+			return nil, err
+		}
+		c.Listeners[0].Address = listen
+		c.Upstreams[0].Servers = []netip.AddrPort{server}
+		return settings(c, 1), nil
 	}
-	c.Listeners[0].Address = listen
-	c.Upstreams[0].Servers = []netip.AddrPort{server}
-	return settings(c, 1), nil
 }
 
 // parseShare reads "5%" or "0.05".

@@ -40,14 +40,14 @@ type setting struct{ setting, why string }
 // crossing is what the route must say of messages that one side cannot carry as the other does.
 func (p Pair) crossing() []setting {
 	var all []setting
-	if p.losesOrder() {
+	switch {
+	case p.isLossy():
+		all = append(all, setting{`allow_lossy = true`, "R-Type never learns what was lost, nor in which order messages came."})
+	case p.losesOrder():
 		all = append(all, setting{`ordered = "fast"`, "Not both sides keep order."})
 	}
-	switch {
-	case p.needsResend():
+	if p.needsResend() {
 		all = append(all, setting{`reliable = "resend"`, "One side only reports what was lost."})
-	case p.isLossy():
-		all = append(all, setting{`allow_lossy = true`, "One side never learns what was lost."})
 	}
 	switch {
 	case p.isFramed() && p.from != p.to:
@@ -58,9 +58,12 @@ func (p Pair) crossing() []setting {
 	return all
 }
 
+// isLossy reports whether one side promises what the other, R-Type, cannot even be helped to.
+func (p Pair) isLossy() bool { return isRType(p.from) != isRType(p.to) }
+
 // losesOrder reports whether one side keeps some order that the other does not.
 func (p Pair) losesOrder() bool {
-	const order = codec.Modes(1<<codec.ReliableOrdered | 1<<codec.UnreliableSequenced)
+	const order = codec.Modes(1<<codec.ReliableOrdered | 1<<codec.UnreliableSequenced | 1<<codec.Notify)
 	return p.from.Modes()&order != p.to.Modes()&order
 }
 
@@ -68,9 +71,6 @@ func (p Pair) losesOrder() bool {
 func (p Pair) needsResend() bool {
 	return isReliable(p.from) && reports(p.to) || isReliable(p.to) && reports(p.from)
 }
-
-// isLossy reports whether reliable messages meet a side that does not even report losses.
-func (p Pair) isLossy() bool { return isReliable(p.from) != isReliable(p.to) && !p.needsResend() }
 
 // isRaw reports whether R-Type meets a protocol with message IDs.
 func (p Pair) isRaw() bool {

@@ -47,24 +47,41 @@ func settings(p Pair) func(listen, server netip.AddrPort) (*proxy.Settings, erro
 	}
 }
 
-// TestEveryPair plays every pair of protocols over a clean link, a few at a time.
-func TestEveryPair(t *testing.T) {
-	places := make(chan struct{}, 2)
-	for _, p := range Pairs() {
+// TestLossyLink plays a pair of each promise while datagrams are lost.
+func TestLossyLink(t *testing.T) {
+	for _, names := range [][2]string{{"raknet", "riptide-2.0"}, {"riptide-2.2", "rudp"}, {"rudp", "raknet"}} {
+		p, err := NewPair(names[0], names[1])
+		if err != nil {
+			t.Fatal(err)
+		}
 		t.Run(p.String(), func(t *testing.T) {
 			t.Parallel()
-			places <- struct{}{}
-			defer func() { <-places }()
 			var out strings.Builder
 			r, err := Run(t.Context(), Options{
-				Pair: p, For: time.Second, Clients: 2, Settings: settings(p), Out: &out,
+				Pair: p, For: time.Second, Clients: 3, Loss: 0.05, Settings: settings(p), Out: &out,
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !r.OK() {
-				t.Errorf("not OK:\n%s", out.String())
+			if err != nil || !r.OK() || r.Link.Lost == 0 {
+				t.Errorf("%v, %d datagrams lost\n%s", err, r.Link.Lost, out.String())
 			}
 		})
+	}
+}
+
+func TestPromises(t *testing.T) {
+	for _, c := range []struct {
+		from, to string
+		want     Promise
+	}{
+		{"riptide-2.2", "bedrock", ExactlyOnce},
+		{"bedrock", "riptide-2.0", ExactlyOnce},
+		{"raknet", "rudp", AtLeastOnce},
+		{"rudp", "raknet", Lossy},
+		{"riptide-2.0", "rtype", Lossy},
+		{"rtype", "rudp", Lossy},
+	} {
+		p, err := NewPair(c.from, c.to)
+		if err != nil || p.Promise() != c.want {
+			t.Errorf("%s to %s: %v, error %v; want %v", c.from, c.to, p.Promise(), err, c.want)
+		}
 	}
 }

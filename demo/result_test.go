@@ -65,6 +65,29 @@ func TestEveryFaultFails(t *testing.T) {
 			t.Errorf("OK = %v, last line %q; want %q", r.OK(), last, "FAILED: "+step.want)
 		}
 	}
+	// Where the pair promises less, less is a fault.
+	for _, step := range []struct {
+		to    string
+		spoil func(*Result)
+		want  string // empty: no fault
+	}{
+		{"rudp", func(r *Result) { r.Reliable.Duplicated = 2 }, ""},
+		{"rudp", func(r *Result) { r.Reliable.Missing = 1 }, "1 reliable message missing"},
+		{"rtype", func(r *Result) { r.Reliable = Delivery{} }, ""},
+		{"rtype", func(r *Result) { r.Unreliable.Returned = 0 }, "only 0 of 800 messages came back"},
+		{"rtype", func(r *Result) { r.Link = LinkStats{} }, "only 721 of 800 messages came back"},
+		{"rtype", func(r *Result) { r.Changed = 1 }, "1 message changed"},
+	} {
+		r := good()
+		var err error
+		if r.Pair, err = NewPair("riptide-2.2", step.to); err != nil {
+			t.Fatal(err)
+		}
+		step.spoil(&r)
+		if got := strings.Join(r.faults(), "; "); got != step.want {
+			t.Errorf("to %s: faults %q, want %q", step.to, got, step.want)
+		}
+	}
 	// A goodbye that a lossy link took is no fault.
 	if r := good(); r.Link.Lost > 0 {
 		r.Heard = 3

@@ -14,8 +14,8 @@ import (
 func snapshots(sessions int) (first, second proxy.Snapshot) {
 	for i := range sessions {
 		one := proxy.Session{
-			Client:       netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(40001+i)),
-			Age:          time.Second,
+			Client: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(40001+i)),
+			Age:    time.Second,
 
 			ClientProtocol: "riptide-2.2", UpstreamProtocol: "bedrock",
 			FromClient:   proxy.Traffic{Messages: 10, Bytes: 1000},

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate/config"
+	"tidegate/demo"
+)
+
+func TestDemoIsTheMainJob(t *testing.T) {
+	code, stdout, stderr := tidegate(t, "demo", "--for", "1s", "--clients", "2")
+	if code != 0 || !strings.Contains(stdout, "in front of a bedrock game server (go-raknet)") ||
+		!strings.Contains(stdout, "\nok: ") {
+		t.Errorf("code %d, says:\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestDemoOfEveryPair plays every pair by its own configuration, two at a time.
+func TestDemoOfEveryPair(t *testing.T) {
+	places := make(chan struct{}, 2)
+	for _, p := range demo.Pairs() {
+		t.Run(p.String(), func(t *testing.T) {
+			t.Parallel()
+			places <- struct{}{}
+			defer func() { <-places }()
+			var out strings.Builder
+			r, err := demo.Run(t.Context(), demo.Options{
+				Pair: p, For: time.Second, Clients: 2, Settings: demoSettings(p), Out: &out,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.OK() {
+				t.Errorf("not OK:\n%s", out.String())
+			}
+		})
+	}
+}
+
+// TestDemoConfigurations: what --show-config prints is good as it stands. It is warned of only where Riptide's message
+// IDs are lost on R-Type, which has no room for any, and between Riptide's dialects, whose values the demo does not use.
+func TestDemoConfigurations(t *testing.T) {
+	for _, p := range demo.Pairs() {
+		text := p.Configuration(exampleDoor, exampleServer)
+		_, warnings, err := config.Parse("demo.toml", []byte(text), traits())
+		dialects := p.From() != p.To() && strings.HasPrefix(p.From(), "riptide") && strings.HasPrefix(p.To(), "riptide")
+		expected := dialects || strings.Contains(text, `envelope = "raw"`)
+		if err != nil || len(warnings) > 0 != expected {
+			t.Errorf("%s: %v %v", p, err, warnings)
+		}
+	}
+	code, stdout, _ := tidegate(t, "demo", "--show-config", "--from", "rudp", "--to", "raknet")
+	want, err := os.ReadFile("testdata/demo-config.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code != 0 || stdout != string(want) {
+		t.Errorf("code %d, says:\n%s\nwant:\n%s", code, stdout, want)
+	}
+}
+
+func TestDemoList(t *testing.T) {
+	code, stdout, _ := tidegate(t, "demo", "--list")
+	want, err := os.ReadFile("testdata/demo-list.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code != 0 || stdout != string(want) {
+		t.Errorf("code %d, says:\n%s\nwant:\n%s", code, stdout, want)
+	}
+}
+
+// TestDemoSpeaksConfiguredProtocols: what the demo can show, the configuration can name.
+func TestDemoSpeaksConfiguredProtocols(t *testing.T) {
+	known := traits()
+	for _, name := range demo.Protocols() {
+		if _, ok := known[name]; !ok {
+			t.Errorf("no protocol %q", name)
+		}
+	}
+}
