@@ -17,6 +17,8 @@ func (c *client) receive(now time.Time, d []byte) error {
 	switch {
 	case c.state == closed:
 		return codec.ErrUnexpected
+	case len(d) == 0:
+		return errTorn
 	case bytes.Equal(d, ping):
 		c.hear(now)
 		c.pongDue = true
@@ -28,6 +30,9 @@ func (c *client) receive(now time.Time, d []byte) error {
 		return c.receiveInitial(now, d)
 	case c.format.document:
 		return c.receiveStream(now, d)
+	case c.initial.hasPart(d, c.format.era): // early servers repeat it whenever they hear from us
+		c.hear(now)
+		return codec.ErrDuplicate
 	}
 	return c.receiveAlone(now, d)
 }

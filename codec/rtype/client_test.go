@@ -73,8 +73,8 @@ func TestClientDropsTheRest(t *testing.T) {
 		{"opcode in between", "000001 0a 000002", Document, errOpcode, []string{"00 00000001"}},
 		{"update tells no width", "03 0001 0002 aa", Auto, errWidth, nil},
 		{"no width at all", "00 000001", Auto, errWidth, nil},
-		{"empty", "", Auto, errWidth, nil},
-		{"empty datagram", "", Game16, errTorn, nil},
+		{"empty", "", Auto, errTorn, nil},
+		{"empty for the document", "", Document, errTorn, nil},
 	} {
 		conn := dialed(t, Options{Dialect: c.dialect, Components: map[string]int{"Health": 1}})
 		if c.dialect == Document {
@@ -88,6 +88,36 @@ func TestClientDropsTheRest(t *testing.T) {
 		}
 		wantReceived(t, conn, c.received...)
 	}
+}
+
+// Early servers send their initialisation again whenever they hear from a client. No part of it is taken for an
+// instruction, though by their lengths some could be.
+func TestRepeatedInitialisation(t *testing.T) {
+	for _, parts := range [][]string{
+		{"0002", "0a", "00 4870", "01 4149"},             // Hp is entity 4870 as well
+		{"0002", "0a00", "0000 417265", "0100 4172656e"}, // so is Are entity 417265 in 32 bits
+	} {
+		c := dialed(t, Options{})
+		receive(t, c, start, parts...)
+		drain(c)
+		for _, d := range parts {
+			if err := c.Receive(start, unhex(t, d)); err != codec.ErrDuplicate {
+				t.Errorf("%s: %v", d, err)
+			}
+		}
+		wantReceived(t, c)
+		for _, d := range []string{"0003", "08", "0900"} {
+			if err := c.Receive(start, unhex(t, d)); err == nil || err == codec.ErrDuplicate {
+				t.Errorf("%s: %v", d, err)
+			}
+		}
+		receive(t, c, start, "00 00000007")
+	}
+	c := dialed(t, Options{})
+	receive(t, c, start, "0001", "0a00", "0000 41")
+	drain(c)
+	receive(t, c, start, "0a") // the next frame of a late server, not the length of early ones
+	wantReceived(t, c, "0a")
 }
 
 // A datagram that is nothing does not make a session.

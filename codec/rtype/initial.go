@@ -88,6 +88,20 @@ func appendIndex(b []byte, i int, era Era) []byte {
 	return b
 }
 
+// hasPart reports whether d is a datagram of the game's initialisation, of either era.
+func (n *initialisation) hasPart(d []byte, era Era) bool {
+	switch {
+	case len(d) == 1:
+		return era == Early && int(d[0]) == n.pad
+	case len(d) == 2 && (d[0] == 0 && int(d[1]) == len(n.names) || int(d[0]) == n.pad && d[1] == 0):
+		return true
+	case len(d) < 2 || int(d[0]) >= len(n.names):
+		return false
+	}
+	name := n.names[d[0]]
+	return bytes.Equal(d[1:], name) || d[1] == 0 && bytes.Equal(d[2:], name)
+}
+
 // equal reports whether both name the same components.
 func (n *initialisation) equal(other *initialisation) bool {
 	return n.known() && other.known() && n.pad == other.pad && slices.EqualFunc(n.names, other.names, bytes.Equal)

@@ -16,6 +16,8 @@ func (s *server) Receive(now time.Time, datagram []byte) error {
 func (s *server) receive(now time.Time, d []byte) error {
 	isHello := !s.format.document && bytes.Equal(d, s.options.Hello)
 	switch {
+	case len(d) == 0:
+		return errTorn
 	case s.state == opening && isHello:
 		s.heard = now
 		return codec.ErrDuplicate

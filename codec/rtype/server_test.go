@@ -179,6 +179,7 @@ func TestServerDropsTheRest(t *testing.T) {
 		received []string
 	}{
 		{Options{Dialect: Document}, "00", "02 0c 03", errOpcode, []string{"02"}},
+		{Options{Dialect: Document}, "00", "", errTorn, nil},
 		{Options{Dialect: Game16}, startHex, "0c", errOpcode, nil},
 		{Options{Dialect: Game32}, startHex, "03", errOpcode, nil},
 		{Options{Dialect: Game32}, startHex, "00 00000001", errOpcode, nil}, // clients create nothing
