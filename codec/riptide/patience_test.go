@@ -21,6 +21,9 @@ func deaf(t *testing.T) *pair {
 
 // step lets the client do what is due next, and the server answer what is no reliable message.
 func (p *pair) step() (reliable int) {
+	if p.client.state != connected {
+		p.t.Fatal("the connection was given up")
+	}
 	p.now = p.client.NextTimeout()
 	p.client.Advance(p.now)
 	for _, d := range transmit(p.client, p.now) {
