@@ -8,7 +8,7 @@ type endpoint struct {
 	peer   netip.AddrPort // zero of a socket that listens
 	owner  any
 	closed bool
-	failed bool // a failure was queued for the Handler since the peer's last datagram
+	failed bool // a failure is queued for the Handler
 }
 
 func (e *endpoint) Addr() netip.AddrPort { return e.addr }

@@ -23,7 +23,7 @@ func (f failure) err() error {
 }
 
 // failures is the news for Handler.Failed. It is told by Receive, never from within Send or Flush, so that a loop is
-// not called back amid its own work. At most one entry a socket and datagram received.
+// not called back amid its own work. At most one entry a socket.
 type failures []failed
 
 // failed is one dialed socket that met an error, or a stream that is over.
@@ -34,7 +34,7 @@ type failed struct {
 	over     bool // the socket is to be closed
 }
 
-// add queues the news that s failed, if s is dialed and it has not been told since the peer's last datagram.
+// add queues the news that s failed, if s is dialed and the news is not in the queue already.
 func (q *failures) add(s Socket, e *endpoint, f failure) {
 	if !e.dialed() || e.failed || f.err() == nil {
 		return
@@ -50,6 +50,7 @@ func (q *failures) end(s Socket, e *endpoint, err error) { *q = append(*q, faile
 func (q *failures) tell(h Handler) {
 	for i := 0; i < len(*q); i++ {
 		f := (*q)[i]
+		f.endpoint.failed = false
 		if f.endpoint.closed {
 			continue
 		}

@@ -71,7 +71,7 @@ type Handler interface {
 	// datagrams come too; those longer than MaxDatagram do not.
 	Datagram(s Socket, from netip.AddrPort, datagram []byte)
 	// Failed tells that the peer of a dialed socket cannot be reached: ErrRefused or ErrUnreachable. The socket stays
-	// usable. It is told once, and again only after another datagram has come from the peer. Windows tells nothing.
+	// usable. It is told of each such answer, but once a Receive at most. Windows tells nothing.
 	//
 	// Of a stream, dialed or accepted, it tells once that it has ended, or why it cannot go on. The frames that came
 	// before have been given by then. The stream is closed when Failed returns.

@@ -171,7 +171,6 @@ func (d *inDatagram) deliver(p *portable, h Handler) {
 	case d.n > MaxDatagram:
 		p.stats.countReceive(tooLarge)
 	default:
-		s.failed = false
 		p.delay.handled++
 		p.stats.In.add(1, d.n)
 		h.Datagram(s, unmap(d.from), d.bytes[:d.n])

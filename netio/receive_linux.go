@@ -73,7 +73,6 @@ func (p *epollPoller) deliver(s *epollSocket, in *inbox, i int, h Handler) {
 	if in.names != nil {
 		from = addrPort(&in.names[i])
 	}
-	s.failed = false
 	p.delay.handled++
 	h.Datagram(s, from, in.datagram(i))
 }

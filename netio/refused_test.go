@@ -20,53 +20,22 @@ func nobody(l *loop) netip.AddrPort {
 	return s.Addr()
 }
 
-func TestRefusedIsToldOnce(t *testing.T) {
+// Whoever decides what refusals mean wants to count them.
+func TestEachRefusalIsTold(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
 		client := l.dial(nobody(l))
-		for want := uint64(1); want <= 3; want++ {
-			l.until("refusals", func() bool {
-				l.send(client, netip.AddrPort{}, "hello?")
-				l.Flush()
-				return l.Stats().Refused >= want
-			})
-		}
-		l.until("the news", func() bool { return len(l.failed) > 0 })
-		if len(l.failed) != 1 || l.failed[0].socket != client || !errors.Is(l.failed[0].err, netio.ErrRefused) {
-			t.Errorf("told %+v, want ErrRefused of the client once", l.failed)
-		}
-	})
-}
-
-// An upstream that comes back and goes again is told as down again.
-func TestRefusedIsToldAgainAfterADatagram(t *testing.T) {
-	eachBackend(t, func(t *testing.T, o netio.Options) {
-		l := newLoop(t, o)
-		client := l.dial(nobody(l))
-		refused := func(times int) {
-			t.Helper()
-			l.until("a refusal", func() bool {
-				if len(l.failed) < times {
-					l.send(client, netip.AddrPort{}, "hello?")
-					l.Flush()
-				}
-				return len(l.failed) == times
-			})
-		}
-		refused(1)
-		server := l.listen(client.Peer())
-		l.until("a datagram from the peer", func() bool {
-			l.send(server, client.Addr(), "I am back")
+		for told := 1; told <= 3; told++ {
+			l.send(client, netip.AddrPort{}, "hello?")
 			l.Flush()
-			for _, r := range l.received {
-				if r.socket == client {
-					return true
-				}
+			l.until("a refusal", func() bool { return len(l.failed) == told })
+			if last := l.failed[told-1]; last.socket != client || !errors.Is(last.err, netio.ErrRefused) {
+				t.Errorf("told %+v, want ErrRefused of the client", last)
 			}
-			return false
-		})
-		server.Close()
-		refused(2)
+		}
+		if got := l.Stats().Refused; got != 3 {
+			t.Errorf("counted %d refusals, want 3", got)
+		}
 	})
 }
 
