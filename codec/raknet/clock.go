@@ -13,8 +13,8 @@ const clockSamples = 5
 // (docs/protocols/raknet.md#timestamps).
 type peerClock struct {
 	samples [clockSamples]clockSample // oldest overwritten first
-	next    int
-	best    clockSample
+	next    uint8
+	best    uint8
 }
 
 // clockSample is what one round trip says. A used one has a roundTrip above 0.
@@ -28,11 +28,10 @@ type clockSample struct {
 func (k *peerClock) sample(roundTrip time.Duration, sent, answered uint64) {
 	half := uint64((roundTrip/2 + time.Millisecond/2) / time.Millisecond)
 	k.samples[k.next] = clockSample{max(roundTrip, 1), answered - sent - half}
-	k.next = (k.next + 1) % clockSamples
-	k.best = clockSample{}
-	for _, s := range k.samples {
-		if s.roundTrip > 0 && (k.best.roundTrip == 0 || s.roundTrip <= k.best.roundTrip) {
-			k.best = s
+	k.best, k.next = k.next, (k.next+1)%clockSamples
+	for i, s := range k.samples {
+		if s.roundTrip > 0 && s.roundTrip < k.samples[k.best].roundTrip {
+			k.best = uint8(i)
 		}
 	}
 }
@@ -46,7 +45,7 @@ func (k *peerClock) adjust(payload []byte) {
 		return
 	}
 	theirs := binary.BigEndian.Uint64(payload[1:])
-	binary.BigEndian.PutUint64(payload[1:], theirs-k.best.ahead)
+	binary.BigEndian.PutUint64(payload[1:], theirs-k.samples[k.best].ahead)
 }
 
 // sampleClock takes the first round trip from the handshake: the peer says its own time, and echoes one of ours.

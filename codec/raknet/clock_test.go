@@ -3,7 +3,6 @@ package raknet
 import (
 	"bytes"
 	"encoding/binary"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -55,99 +54,24 @@ func TestClockLeavesTheRestAlone(t *testing.T) {
 	}
 }
 
-// clockNode drives one Conn, whose clock is ahead of the network's, and keeps what it received and when.
-type clockNode struct {
-	ahead      time.Duration
-	self, peer netip.AddrPort
-	p          *Protocol
-	conn       codec.Conn
-	reply      []byte
-	gap        []time.Duration // between the time in a message, in terms of our clock, and now
-	connected  bool
-}
-
-func (n *clockNode) Receive(now time.Time, from, _ netip.AddrPort, datagram []byte) {
-	now = now.Add(n.ahead)
-	if n.conn != nil {
-		_ = n.conn.Receive(now, datagram)
-	} else if conn, reply, err := n.p.Accept(now, from, datagram, nil); err == nil {
-		n.conn, n.reply = conn, reply
-	}
-	n.drain(now)
-}
-
-func (n *clockNode) drain(now time.Time) {
-	if n.conn == nil {
-		return
-	}
-	for e, ok := n.conn.Poll(); ok; e, ok = n.conn.Poll() {
-		switch e.Kind {
-		case codec.Asked:
-			n.conn.Admit(now, 1)
-		case codec.Connected:
-			n.connected = true
-		case codec.Received:
-			said := binary.BigEndian.Uint64(e.Payload[1:])
-			n.gap = append(n.gap, now.Sub(time.UnixMilli(int64(said))))
-		}
-	}
-}
-
-func (n *clockNode) Advance(now time.Time) {
-	if n.conn != nil {
-		n.conn.Advance(now.Add(n.ahead))
-		n.drain(now.Add(n.ahead))
-	}
-}
-
-func (n *clockNode) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
-	if len(n.reply) > 0 {
-		b, n.reply = append(b, n.reply...), nil
-		return b, n.self, n.peer, true
-	}
-	if n.conn == nil {
-		return b, n.self, n.peer, false
-	}
-	b, ok := n.conn.Transmit(now.Add(n.ahead), b)
-	return b, n.self, n.peer, ok
-}
-
-func (n *clockNode) NextTimeout() time.Time {
-	if n.conn == nil || n.conn.NextTimeout().IsZero() {
-		return time.Time{}
-	}
-	return n.conn.NextTimeout().Add(-n.ahead)
-}
-
 // TestTimestampsAreOfTheReceiversClock lets two peers whose clocks are an hour apart tell each other the time.
 func TestTimestampsAreOfTheReceiversClock(t *testing.T) {
-	net := simnet.New(t, 1, simnet.Weather{Latency: 20 * ms, Jitter: 10 * ms})
-	server := &clockNode{ahead: time.Hour, self: linkServer, peer: linkClient, p: New(Options{})}
-	client := &clockNode{self: linkClient, peer: linkServer}
-	client.conn = New(Options{}).Dial(net.Now(), linkServer, codec.Hello{})
-	net.Add(server, linkServer)
-	net.Add(client, linkClient)
-	net.Run(time.Second)
-	if !client.connected || !server.connected {
-		t.Fatal("not connected")
-	}
+	net, client, server := newSim(t, simnet.Weather{Latency: 20 * ms, Jitter: 10 * ms}, time.Hour)
 	for range 40 {
-		for _, n := range []*clockNode{client, server} {
-			now := net.Now().Add(n.ahead)
-			m := codec.Message{Payload: timestamped(uint64(now.UnixMilli()), "at"), Mode: codec.Unreliable}
-			if err := n.conn.Send(now, m); err != nil {
-				t.Fatal(err)
-			}
+		for _, n := range []*simNode{client, server} {
+			now := uint64(net.Now().Add(n.ahead).UnixMilli())
+			n.send(t, net.Now(), codec.Message{Payload: timestamped(now, "at"), Mode: codec.Unreliable})
 		}
 		net.Run(100 * ms)
 	}
-	for _, n := range []*clockNode{client, server} {
-		if len(n.gap) != 40 {
-			t.Errorf("%v got %d messages, want 40", n.self, len(n.gap))
+	for _, n := range []*simNode{client, server} {
+		if len(n.got) != 40 {
+			t.Errorf("%v got %d messages, want 40", n.self, len(n.got))
 		}
-		for _, gap := range n.gap {
-			if gap < 10*ms || gap > 40*ms {
-				t.Errorf("%v takes a message for %v old, want about 20 to 30 ms", n.self, gap)
+		for _, m := range n.got {
+			said := time.UnixMilli(int64(binary.BigEndian.Uint64(m.payload[1:])))
+			if age := m.at.Sub(said); age < 10*ms || age > 40*ms {
+				t.Errorf("%v takes a message for %v old, want about 20 to 30 ms", n.self, age)
 			}
 		}
 	}

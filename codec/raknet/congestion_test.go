@@ -14,7 +14,7 @@ type window struct {
 // fill sends until the window holds the next datagram back, and returns the number of the first sent.
 func (w *window) fill() (first Seq24) {
 	first = w.next
-	for w.allows() {
+	for w.allows(0) {
 		w.sent(testSegment)
 		w.next = w.next.Add(1)
 	}
@@ -50,7 +50,7 @@ func TestSlowStartDoublesEachRound(t *testing.T) {
 func TestWindowGrowsOnlyIfItHoldsSomethingBack(t *testing.T) {
 	w := newWindow(t)
 	for range 100 {
-		if !w.allows() {
+		if !w.allows(0) {
 			t.Fatal("nothing is in flight, and still nothing may be sent")
 		}
 		w.sent(testSegment)
@@ -63,9 +63,11 @@ func TestWindowGrowsOnlyIfItHoldsSomethingBack(t *testing.T) {
 func TestLossHalvesOnceARound(t *testing.T) {
 	w := newWindow(t)
 	w.window = 100 * testSegment
+	w.queue.standing = true
 	first := w.fill()
 	w.lost(first, w.next, testSegment, false)
 	w.want("one lost", 50)
+	w.queue.standing = false
 	w.lost(first.Add(1), w.next, testSegment, true)
 	w.want("another lost of the same round", 50)
 	w.acknowledgeAll(first.Add(2))
@@ -79,4 +81,38 @@ func TestLossHalvesOnceARound(t *testing.T) {
 	w.want("a time-out", leastWindow)
 	w.lost(w.next, w.next.Add(1), testSegment, true)
 	w.want("another", leastWindow)
+}
+
+// TestLossAtRandomCostsNothing takes a loss for congestion only if there are many, or a queue stands.
+func TestLossAtRandomCostsNothing(t *testing.T) {
+	w := newWindow(t)
+	w.window, w.threshold = 50*testSegment, 50*testSegment
+	loseOneIn := func(each int) {
+		for range 10 {
+			first := w.fill()
+			for n := first; n != w.next; n = n.Add(1) {
+				if n.Sub(first)%each == each-1 {
+					w.lost(n, w.next, testSegment, false)
+				} else {
+					w.acknowledged(n, testSegment)
+				}
+			}
+		}
+	}
+	if loseOneIn(20); w.window < 55*testSegment {
+		t.Errorf("window of %d bytes after ten rounds that lost one in 20 each, want growth", w.window)
+	}
+	if loseOneIn(4); w.window > 20*testSegment {
+		t.Errorf("window of %d bytes after ten rounds that lost one in 4 each, want it small", w.window)
+	}
+}
+
+func TestWindowDoesNotGrowWhileAQueueStands(t *testing.T) {
+	w := newWindow(t)
+	w.queue.standing = true
+	w.acknowledgeAll(w.fill())
+	w.want("a queue stands", firstWindow)
+	w.queue.standing = false
+	w.acknowledgeAll(w.fill())
+	w.want("slow start is over", firstWindow)
 }

@@ -158,7 +158,7 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 	case r.nacks.count > 0 && c.phase != closed:
 		return r.nacks.write(b, nackDatagram, c.sender.datagramSize())
 	case r.acks.count > 0 && now >= r.acksAt:
-		return r.acks.write(b, ackDatagram, c.sender.datagramSize())
+		return r.writeAcks(b, c.sender.datagramSize())
 	case c.phase == closed:
 		return b
 	}

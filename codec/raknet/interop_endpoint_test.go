@@ -16,7 +16,7 @@ import (
 
 // endpoint runs one connection of ours, of either side, over a UDP socket.
 type endpoint struct {
-	t        *testing.T
+	t        testing.TB
 	socket   *net.UDPConn
 	protocol *raknet.Protocol
 	conn     codec.Conn
@@ -40,14 +40,14 @@ const (
 const eventBacklog = 1 << 16
 
 // listen starts a server of ours that takes one client. It ends with the test.
-func listen(t *testing.T, at string, o raknet.Options) *endpoint {
+func listen(t testing.TB, at string, o raknet.Options) *endpoint {
 	e := newEndpoint(t, at, raknet.New(o))
 	go e.run()
 	return e
 }
 
 // dial starts a client of ours. It ends with the test.
-func dial(t *testing.T, at string, o raknet.Options, to string) *endpoint {
+func dial(t testing.TB, at string, o raknet.Options, to string) *endpoint {
 	e := newEndpoint(t, at, raknet.New(o))
 	e.peer = netip.MustParseAddrPort(to)
 	e.conn = e.protocol.Dial(time.Now(), e.peer, codec.Hello{})
@@ -55,7 +55,7 @@ func dial(t *testing.T, at string, o raknet.Options, to string) *endpoint {
 	return e
 }
 
-func newEndpoint(t *testing.T, at string, p *raknet.Protocol) *endpoint {
+func newEndpoint(t testing.TB, at string, p *raknet.Protocol) *endpoint {
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(at)))
 	if err != nil && at == loopback6 {
 		t.Skipf("no IPv6 here: %v", err)

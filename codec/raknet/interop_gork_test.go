@@ -13,7 +13,7 @@ import (
 )
 
 // gorkServer is a go-raknet listener that hands out the one connection it accepts.
-func gorkServer(t *testing.T, at string, conf gork.ListenConfig) (address string, accepted chan *gork.Conn) {
+func gorkServer(t testing.TB, at string, conf gork.ListenConfig) (address string, accepted chan *gork.Conn) {
 	l, err := conf.Listen(at)
 	if err != nil {
 		t.Fatal(err)

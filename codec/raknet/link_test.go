@@ -64,6 +64,16 @@ func connect(t testing.TB, l *link) *link {
 	return l
 }
 
+// connectOver ends the handshake over a path with a delay each way.
+func connectOver(l *link, delay time.Duration) *link {
+	l.delay = delay
+	l.wait(8 * delay)
+	l.server.Admit(l.now, 3)
+	l.wait(8*delay + 50*ms)
+	l.toClient, l.toServer = nil, nil
+	return l
+}
+
 // exchange carries datagrams until both sides are silent.
 func (l *link) exchange() {
 	for l.carry(l.client, true) || l.carry(l.server, false) {

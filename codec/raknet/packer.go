@@ -2,7 +2,7 @@ package raknet
 
 import "time"
 
-// packer fills one datagram: first with what must be sent again, then with what waits, in order.
+// packer fills one datagram: first with what must be sent again, then with what waits, each queue in order.
 type packer struct {
 	s        *sender
 	now      time.Duration
@@ -24,10 +24,27 @@ func (p *packer) packResends() {
 	}
 }
 
+// packMessages packs the game's messages. While both small and bulk ones wait, each goes first in every other datagram,
+// so that neither starves.
+func (p *packer) packMessages(bulk bool) {
+	s := p.s
+	if !bulk {
+		p.packQueue(&s.small)
+		return
+	}
+	first, second := &s.small, &s.bulk
+	if s.bulkTurn && s.bulk.size > 0 {
+		first, second = second, first
+	}
+	s.bulkTurn = first == &s.small
+	p.packQueue(first)
+	p.packQueue(second)
+}
+
 func (p *packer) packQueue(q *queue) {
 	for m := q.peek(); m != nil; m = q.peek() {
 		if p.overdue(m) {
-			q.pop()
+			p.leave(q, m)
 			p.s.flight.done = append(p.s.flight.done, outcome{m, false})
 			continue
 		}
@@ -41,11 +58,19 @@ func (p *packer) packQueue(q *queue) {
 			return
 		}
 		if m.sent == m.parts {
-			q.pop()
+			p.leave(q, m)
 		}
 		if !m.mode.IsReliable() && m.receipt == 0 {
 			p.s.finish(m)
 		}
+	}
+}
+
+// leave takes the oldest message, m, out of its queue.
+func (p *packer) leave(q *queue, m *outgoing) {
+	q.pop()
+	if m.inLine {
+		p.s.channels[m.channel].bulk--
 	}
 }
 

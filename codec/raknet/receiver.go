@@ -33,6 +33,8 @@ type receiver struct {
 	dropped    uint64    // as in codec.Stats
 
 	acks     ackQueue
+	told     ackQueue      // what the last ACK told for the first time
+	repeat   ackQueue      // its memory takes turns with that of told
 	acksAt   time.Duration // when acks are due; of meaning while there are some
 	ackDelay time.Duration
 	nacks    ackQueue // due at once
@@ -77,6 +79,17 @@ func (r *receiver) acknowledge(now time.Duration, n Seq24) {
 	if r.acks.count >= acksAtOnce {
 		r.acksAt = now
 	}
+}
+
+// writeAcks appends an ACK to b. It repeats what was new in the one before, since the loss of an ACK would make the peer
+// send all of that again.
+func (r *receiver) writeAcks(b []byte, limit int) []byte {
+	r.repeat, r.told = r.told, r.repeat
+	r.told.set(&r.acks)
+	for _, again := range r.repeat.ranges {
+		r.acks.addUpTo(again.last, again.last.Sub(again.first)+1)
+	}
+	return r.acks.write(b, ackDatagram, limit)
 }
 
 // takeCapsules takes what a datagram holds up to an invalid capsule. A refusal says that it must not be acknowledged.
@@ -211,6 +224,7 @@ func (r *receiver) release() {
 	r.ready = nil
 	if r.acks.count == 0 {
 		r.acks.ranges = nil
+		r.told, r.repeat = ackQueue{}, ackQueue{}
 	}
 	if r.nacks.count == 0 {
 		r.nacks.ranges = nil

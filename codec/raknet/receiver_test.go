@@ -171,3 +171,23 @@ func TestReceiverKeepsWhatCameBeforeAnInvalidCapsule(t *testing.T) {
 		t.Errorf("%d messages, %v, acknowledged %v; want 1, malformed, true", n, err, f.acknowledged())
 	}
 }
+
+// TestAcknowledgementsAreRepeatedOnce tells a number twice, as long as there is something new to tell with it.
+func TestAcknowledgementsAreRepeatedOnce(t *testing.T) {
+	f := newFeeder(t)
+	f.r.acks, f.r.told = ackQueue{}, ackQueue{}
+	for _, step := range []struct {
+		add  Seq24
+		want ackRange
+	}{{10, ackRange{10, 10}}, {11, ackRange{10, 11}}, {12, ackRange{11, 12}}, {13, ackRange{12, 13}}} {
+		f.r.acknowledge(0, step.add)
+		var d datagram
+		var list ackReader
+		if err := d.parse(f.r.writeAcks(nil, 100)); err != nil || list.parse(d.body) != nil {
+			t.Fatal(err)
+		}
+		if got, _ := list.next(); got != step.want || f.r.acks.count != 0 {
+			t.Errorf("after %d: told %v, want %v; %d left", step.add, got, step.want, f.r.acks.count)
+		}
+	}
+}

@@ -7,7 +7,7 @@ import "time"
 
 // acknowledge takes the body of an ACK. Numbers that are not in flight are ignored.
 func (s *sender) acknowledge(now time.Duration, body []byte) error {
-	oldest := time.Duration(-1)
+	oldest, newest := time.Duration(-1), s.flight.base
 	err := s.eachNamed(body, func(n Seq24) {
 		d := s.flight.at(n)
 		was := s.flight.acknowledge(n)
@@ -21,9 +21,14 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 		if oldest < 0 || d.at < oldest {
 			oldest = d.at
 		}
+		if newest.Before(n) {
+			newest = n
+		}
 	})
 	if oldest >= 0 {
 		s.rtt.sample(now - oldest)
+		s.congestion.queue.sample(now, now-s.flight.at(newest).at, newest, s.flight.next)
+		s.ackedAt = now
 	}
 	return err
 }
@@ -48,31 +53,40 @@ func (s *sender) reject(now time.Duration, body []byte) error {
 
 // advance takes the datagrams for lost whose acknowledgement is overdue.
 func (s *sender) advance(now time.Duration) {
-	timeout, silent := s.rtt.timeout(), false
+	if now >= s.pacer.wakeAt {
+		s.pacer.wakeAt = 0
+	}
+	timeout := s.rtt.timeout()
+	silent, expired := now-s.ackedAt >= timeout, false
 	for n, ok := s.flight.oldestDue(); ok; n, ok = s.flight.oldestDue() {
 		d := s.flight.at(n)
 		if now-d.at < timeout {
 			break
 		}
 		if d.state == inFlight {
-			s.congestion.lost(n, s.flight.next, int(d.size), true)
+			s.congestion.lost(n, s.flight.next, int(d.size), silent)
 			s.lost++
-			silent = true
+			expired = true
 		}
 		s.flight.expire(n)
 	}
-	if silent {
+	if expired && silent {
 		s.rtt.expire()
 	}
 }
 
-// nextTimeout is when advance has something to do.
+// nextTimeout is when advance has something to do, or something held back may go.
 func (s *sender) nextTimeout() (at time.Duration, ok bool) {
-	n, ok := s.flight.oldestDue()
-	if !ok {
-		return 0, false
+	at, ok = s.pacer.wakeAt, s.pacer.wakeAt != 0
+	n, due := s.flight.oldestDue()
+	if !due {
+		return at, ok
 	}
-	return s.flight.at(n).at + s.rtt.timeout(), true
+	expiry := s.flight.at(n).at + s.rtt.timeout()
+	if ok {
+		return min(at, expiry), true
+	}
+	return expiry, true
 }
 
 // eachNamed visits the remembered datagrams that an ACK or NACK names. However wide its ranges are, and however often

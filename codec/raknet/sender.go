@@ -14,6 +14,10 @@ const (
 	queueLife = time.Second
 	// queueOverhead is what a queued message costs beside its bytes.
 	queueOverhead = 64
+	// bulkSize is the length from which on a message is bulk: the game's smaller ones may overtake it.
+	bulkSize = 4096
+	// urgentLeeway is how many datagrams of smaller messages, and of those sent again, may go beyond what bulk may.
+	urgentLeeway = 4
 	// keptMessages bounds the records of messages kept for use again.
 	keptMessages = 256
 )
@@ -24,9 +28,13 @@ type sender struct {
 	mtu         int
 	orderedOnly bool  // as in Options
 	control     queue // RakNet's own messages, ahead of
-	messages    queue // the game's
+	small       queue // the game's, which share the path with
+	bulk        queue // its large ones, and those that must not overtake them
+	bulkTurn    bool  // of the two, bulk goes first in the next datagram
 	flight      flight
 	congestion  congestion
+	pacer       pacer
+	ackedAt     time.Duration // when something new was acknowledged
 	rtt         rtt
 	channels    []sendChannel
 	splitID     uint16
@@ -44,6 +52,7 @@ type sender struct {
 type sendChannel struct {
 	order    Seq24 // of the next ordered message
 	sequence Seq24 // of the next sequenced message
+	bulk     int   // messages of the channel that wait in bulk
 }
 
 // setMTU fixes the size of datagrams, before the first.
@@ -75,9 +84,30 @@ func (s *sender) outgoing(now time.Duration, m codec.Message) *outgoing {
 
 // enqueue queues a message of the game.
 func (s *sender) enqueue(now time.Duration, m codec.Message) {
-	s.messages.push(s.outgoing(now, m))
+	o := s.outgoing(now, m)
+	if s.isBulk(&m) {
+		if o.inLine = hasChannel(m.Mode); o.inLine {
+			s.channel(m.Channel).bulk++
+		}
+		s.bulk.push(o)
+	} else {
+		s.small.push(o)
+	}
 	s.bytes += len(m.Payload)
 	s.count++
+}
+
+// isBulk reports whether a message is large, or could not be delivered before a large one that waits.
+func (s *sender) isBulk(m *codec.Message) bool {
+	return len(m.Payload) >= bulkSize || hasChannel(m.Mode) && s.channel(m.Channel).bulk > 0
+}
+
+// channel returns the state of an ordering channel, which is made when it is first used.
+func (s *sender) channel(number uint8) *sendChannel {
+	for int(number) >= len(s.channels) {
+		s.channels = append(s.channels, sendChannel{})
+	}
+	return &s.channels[number]
 }
 
 // enqueueControl queues a message of RakNet's own.
@@ -91,19 +121,19 @@ func (s *sender) enqueueControl(now time.Duration, mode codec.Mode, payload []by
 // game stay behind unless they are open to go.
 func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool) {
 	if !s.hasWork(open) {
-		s.congestion.limiting = false
+		s.congestion.limiting, s.pacer.wakeAt = false, 0
 		return b, false
 	}
-	if !s.congestion.allows() || !s.flight.room() {
+	bulk := s.mayTransmit(now, 0)
+	if !bulk && (!s.hasUrgentWork(open) || !s.mayTransmit(now, urgentLeeway*s.datagramSize())) || !s.flight.room() {
 		return b, false
 	}
 	p := packer{s: s, now: now, start: len(b), datagram: s.flight.open(now)}
-	slowStart := s.congestion.window < s.congestion.threshold
-	p.b = appendDataHeader(b, s.flight.next, false, slowStart)
+	p.b = appendDataHeader(b, s.flight.next, false, s.congestion.inSlowStart())
 	p.packResends()
 	p.packQueue(&s.control)
 	if open {
-		p.packQueue(&s.messages)
+		p.packMessages(bulk)
 	}
 	size := len(p.b) - p.start
 	if size == datagramHeaderSize {
@@ -114,17 +144,34 @@ func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool)
 	}
 	s.flight.commit(size)
 	s.congestion.sent(size)
+	if s.rtt.smoothed != 0 {
+		s.pacer.sent(size)
+	}
 	return p.b, true
 }
 
-func (s *sender) hasWork(open bool) bool {
+// mayTransmit reports whether window and pace have room, or would have with some leeway.
+func (s *sender) mayTransmit(now time.Duration, leeway int) bool {
+	if !s.congestion.allows(leeway) {
+		return false
+	}
+	if s.pacer.allows(now, s.congestion.pace(s.rtt.smoothed), s.datagramSize(), leeway) {
+		return true
+	}
+	s.congestion.limiting = true
+	return false
+}
+
+func (s *sender) hasWork(open bool) bool { return s.hasUrgentWork(open) || open && s.bulk.size > 0 }
+
+func (s *sender) hasUrgentWork(open bool) bool {
 	_, again := s.flight.nextResend()
-	return again != nil || s.control.size > 0 || open && s.messages.size > 0
+	return again != nil || s.control.size > 0 || open && s.small.size > 0
 }
 
 // settled reports whether nothing waits to be sent or acknowledged.
 func (s *sender) settled() bool {
-	return s.control.size == 0 && s.messages.size == 0 && s.flight.unacked == 0
+	return s.control.size == 0 && s.small.size == 0 && s.bulk.size == 0 && s.flight.unacked == 0
 }
 
 // start numbers a message whose first part is about to be sent.
@@ -138,10 +185,7 @@ func (s *sender) start(m *outgoing) {
 	if !hasChannel(m.mode) {
 		return
 	}
-	for int(m.channel) >= len(s.channels) {
-		s.channels = append(s.channels, sendChannel{})
-	}
-	ch := &s.channels[m.channel]
+	ch := s.channel(m.channel)
 	m.order = ch.order
 	if isSequenced(m.mode) {
 		m.sequence, ch.sequence = ch.sequence, ch.sequence.Add(1)
@@ -192,13 +236,15 @@ func (s *sender) abandon(e *events) {
 
 // abandonQueue reports the game's messages that were not sent in full as lost, and lets go of them.
 func (s *sender) abandonQueue(e *events) {
-	for m := s.messages.peek(); m != nil; m = s.messages.peek() {
-		s.messages.pop()
-		giveUp(m, e)
-		s.bytes -= len(m.payload)
-		s.count--
+	for _, q := range []*queue{&s.small, &s.bulk} {
+		for m := q.peek(); m != nil; m = q.peek() {
+			q.pop()
+			giveUp(m, e)
+			s.bytes -= len(m.payload)
+			s.count--
+		}
+		*q = queue{}
 	}
-	s.messages = queue{}
 }
 
 // giveUp reports a message as lost, once: several parts may be of one message. nil is none.
@@ -214,6 +260,6 @@ func (s *sender) release() {
 	s.flight.release()
 	s.idle = nil
 	if s.settled() {
-		s.control, s.messages = queue{}, queue{}
+		s.control, s.small, s.bulk = queue{}, queue{}, queue{}
 	}
 }

@@ -138,7 +138,7 @@ func TestSenderBoundsOpenSplits(t *testing.T) {
 
 func TestSenderDropsWhatWaitedTooLong(t *testing.T) {
 	s := newSender(0)
-	s.congestion.inFlight = s.congestion.window
+	s.congestion.inFlight = s.congestion.window + urgentLeeway*s.datagramSize()
 	s.enqueueOne(0, codec.Unreliable, 8, 1)
 	s.enqueueOne(0, codec.Unreliable, 600, 2) // split, and so reliable
 	s.enqueueOne(0, codec.Reliable, 8, 3)
@@ -173,7 +173,7 @@ func TestSenderBooks(t *testing.T) {
 		t.Errorf("on the books at the end: %d bytes, %d messages, %d splits, %d in flight, %d unacknowledged",
 			s.bytes, s.count, s.openSplits, s.congestion.inFlight, s.flight.unacked)
 	}
-	if s.release(); s.flight.ring != nil || s.messages.ring != nil || s.idle != nil {
+	if s.release(); s.flight.ring != nil || s.small.ring != nil || s.bulk.ring != nil || s.idle != nil {
 		t.Error("memory not released though nothing is under way")
 	}
 }
