@@ -212,36 +212,36 @@ func TestPingIsAnsweredAtTheEdge(t *testing.T) {
 	}
 }
 
-// TestNobodyListensUpstream: the refusal of the upstream's host reaches the client at once, long before the five
-// seconds in which a silent upstream would be given up.
+// TestNobodyListensUpstream: the refusal of the upstream's host reaches the client at once, long before a silent upstream
+// would be given up.
 func TestNobodyListensUpstream(t *testing.T) {
-	plain := riptide.New(riptide.Options{})
-	r := start(t, netio.Auto, 1, plain, plain, closedPort(t))
-	socket, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(r.addr))
+	patient := riptide.New(riptide.Options{TimeoutTime: time.Minute, MaxAttempts: 60})
+	r := start(t, netio.Auto, 1, patient, patient, closedPort(t))
+	client := dialUDP(t, patient, r.addr)
+	if ev := client.await(codec.Disconnected); ev.Reason != codec.NoConnection {
+		t.Errorf("told %v, want no-connection", ev.Reason)
+	}
+}
+
+// TestUpstreamIsKilled: a game server that dies without a goodbye is noticed by its host's refusals.
+func TestUpstreamIsKilled(t *testing.T) {
+	patient := riptide.New(riptide.Options{TimeoutTime: time.Minute})
+	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = socket.Close() }()
-	if err := socket.SetDeadline(time.Now().Add(4 * time.Second)); err != nil {
-		t.Fatal(err)
-	}
-	conn := plain.Dial(time.Now(), r.addr, codec.Hello{})
-	var b [codec.MaxDatagram]byte
-	for {
-		for d, ok := conn.Transmit(time.Now(), b[:0]); ok; d, ok = conn.Transmit(time.Now(), b[:0]) {
-			_, _ = socket.Write(d)
-		}
-		n, err := socket.Read(b[:])
-		if err != nil {
-			t.Fatalf("no refusal: %v", err)
-		}
-		_ = conn.Receive(time.Now(), b[:n])
-		if ev, ok := conn.Poll(); ok {
-			if ev.Kind != codec.Disconnected || ev.Reason != codec.NoConnection {
-				t.Errorf("told %v, %v; want no-connection", ev.Kind, ev.Reason)
-			}
-			return
-		}
+	server := &udpPeer{t: t, socket: socket}
+	r := start(t, netio.Auto, 1, patient, patient, socket.LocalAddr().(*net.UDPAddr).AddrPort())
+	client := dialUDP(t, patient, r.addr)
+	client.flush()
+	server.accept(patient)
+	server.await(codec.Asked)
+	server.conn.Admit(time.Now(), 1)
+	server.await(codec.Connected)
+	client.await(codec.Connected)
+	_ = socket.Close()
+	if ev := client.await(codec.Disconnected); ev.Reason != codec.ServerStopped {
+		t.Errorf("told %v, want server-stopped", ev.Reason)
 	}
 }
 
