@@ -25,6 +25,7 @@ type client struct {
 	reliable   ledger
 	unreliable Exchange
 	changed    uint64
+	keyboard   keyboard
 	scratch    []byte
 }
 
@@ -62,6 +63,7 @@ func (c *client) send(now time.Time, since time.Duration) {
 func (c *client) write(now time.Time, p *probe, mode codec.Mode) bool {
 	m := c.form.message(c.scratch, p, mode)
 	c.scratch = m.Payload
+	c.keyboard.press(p)
 	return c.conn.Send(now, m) == nil
 }
 
@@ -81,9 +83,25 @@ func (c *client) settle(since time.Duration, times *latencies) {
 
 // receive books the echoes in a message.
 func (c *client) receive(m *codec.Message, since time.Duration, times *latencies) {
-	err := c.form.probes(m, func(id uint16, body []byte) { c.book(id, body, since, times) })
+	book := c.book
+	if c.form.keys {
+		book = c.bookKey
+	}
+	err := c.form.probes(m, func(id uint16, body []byte) { book(id, body, since, times) })
 	if err != nil {
 		c.changed++
+	}
+}
+
+// bookKey books the answer to a key.
+func (c *client) bookKey(player uint16, data []byte, since time.Duration, times *latencies) {
+	sent, ok := c.keyboard.answered(player, data)
+	switch {
+	case !ok:
+		c.changed++
+	case sent > 0:
+		c.unreliable.Returned++
+		times.add(since - sent)
 	}
 }
 

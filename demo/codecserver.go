@@ -19,6 +19,7 @@ type codecServer struct {
 	guests   []*guest
 	byAddr   map[netip.AddrPort]*guest // at most limit
 	limit    int
+	welcomed uint16    // guests so far
 	now      time.Time // of this turn
 	books    arrivals
 	stopped  atomic.Bool
@@ -27,9 +28,10 @@ type codecServer struct {
 
 // guest is a player on the server, as far as it knows.
 type guest struct {
-	addr netip.AddrPort
-	conn codec.Conn
-	gone bool
+	number uint16
+	addr   netip.AddrPort
+	conn   codec.Conn
+	gone   bool
 }
 
 // startCodecServer opens a game server for a number of players.
@@ -117,7 +119,8 @@ func (s *codecServer) welcome(from netip.AddrPort, datagram []byte) *guest {
 	if conn == nil {
 		return nil
 	}
-	g := &guest{addr: from, conn: conn}
+	s.welcomed++
+	g := &guest{number: s.welcomed, addr: from, conn: conn}
 	s.guests = append(s.guests, g)
 	s.byAddr[from] = g
 	return g
@@ -128,7 +131,7 @@ func (s *codecServer) settle(g *guest) {
 	for e, ok := g.conn.Poll(); ok; e, ok = g.conn.Poll() {
 		switch e.Kind {
 		case codec.Asked:
-			g.conn.Admit(s.now, uint16(len(s.guests)))
+			g.conn.Admit(s.now, g.number)
 		case codec.Connected:
 			s.greet(g)
 		case codec.Received:
@@ -149,13 +152,11 @@ func (s *codecServer) greet(g *guest) {
 	}
 }
 
-// echo books what is in a message and sends it back, in the strongest mode. An echo for which there is no room is
+// echo books what is in a message and replies to it, in the strongest mode. A reply for which there is no room is
 // missed by its player.
 func (s *codecServer) echo(g *guest, m *codec.Message) {
 	_ = s.form.probes(m, s.books.book) // what was changed its player finds out
-	_ = g.conn.Send(s.now, codec.Message{
-		Payload: m.Payload, Pad: m.Pad, Mode: mode(s.protocol), ID: m.ID, HasID: m.HasID,
-	})
+	s.form.replies(m, g.number, mode(s.protocol), func(reply codec.Message) { _ = g.conn.Send(s.now, reply) })
 }
 
 func (s *codecServer) transmit(g *guest) {

@@ -25,13 +25,14 @@ const (
 //	R-Type's world    an update: 3, entity u32, component u16, probe; big-endian, the ID is the entity
 //
 // Lengths, of all that follows in their frame, and IDs are little-endian. Where one side speaks R-Type the probes of the
-// other are R-Type's updates too.
+// other are R-Type's updates too, or keys and their answers (keys.go).
 type form struct {
 	beside bool // the protocol has IDs of its own
 	packet bool // messages begin with a packet byte
 	id     bool // then an ID
 	framed bool // each with a length before it
 	world  bool // the rest is R-Type's
+	keys   bool // and its players press keys
 }
 
 // formOf is the form of a pair on the side of protocol p.
@@ -43,6 +44,7 @@ func formOf(pair Pair, p codec.Protocol) form {
 		id:     ids == codec.ByteIDs || ids == codec.Merged,
 		framed: pair.isFramed() && (ids == codec.ByteIDs || ids == codec.Merged),
 		world:  pair.inWorld(),
+		keys:   pair.pressesKeys(),
 	}
 }
 
@@ -53,20 +55,30 @@ const (
 	opAnnounced = 0xf0
 )
 
-// greetings are what a server of R-Type's world says to a newcomer: there is one component, Probe, and an entity. That
-// tells R-Type's clients all they have to know of the format.
+// greetings are what a server of R-Type's world says to a newcomer: in the early format of the game and entities of 16
+// bits, there is one component, Probe, and an entity.
 var greetings = [][]byte{
-	{opAnnounced, 2, 4, 0, 1, 5, 'P', 'r', 'o', 'b', 'e', 0xff, 0xff},
+	{opAnnounced, 1, 2, 0, 1, 5, 'P', 'r', 'o', 'b', 'e', 0xff, 0xff},
 	{opCreate, 0, 0, 0, 0},
 }
 
 // message is a probe, ready to be sent. Its payload is made in b's memory.
 func (f form) message(b []byte, p *probe, mode codec.Mode) codec.Message {
 	b, frame := f.head(b[:0], p.id())
-	if f.world {
-		b = append(b, opUpdate, 0, 0, byte(p.id()>>8), byte(p.id()), 0, 0)
+	switch {
+	case f.keys:
+		b = append(b, p.key())
+	case f.world:
+		b = p.append(appendUpdate(b, p.id()))
+	default:
+		b = p.append(b)
 	}
-	return f.finish(p.append(b), frame, p.id(), mode)
+	return f.finish(b, frame, p.id(), mode)
+}
+
+// appendUpdate appends an update without its data.
+func appendUpdate(b []byte, entity uint16) []byte {
+	return append(b, opUpdate, 0, 0, byte(entity>>8), byte(entity), 0, 0)
 }
 
 // greeting is one of greetings, ready to be sent.
@@ -141,7 +153,7 @@ func (f form) probe(id uint16, b []byte, hasID bool, take func(id uint16, body [
 		id, b = le.Uint16(b), b[idSize:]
 	}
 	switch {
-	case !f.world:
+	case !f.world, f.keys && len(b) == 1:
 		take(id, b)
 	case len(b) > 0 && (b[0] == opAnnounced || b[0] == opCreate):
 	case len(b) >= updateHead && b[0] == opUpdate:

@@ -39,17 +39,17 @@ func (g *gameServer) stop() arrivals {
 }
 
 func (g *gameServer) accept() {
-	for {
+	for player := uint16(1); ; player++ {
 		conn, err := g.listener.Accept()
 		if err != nil {
 			return // stopped
 		}
-		go g.serve(conn.(*raknet.Conn))
+		go g.serve(conn.(*raknet.Conn), player)
 	}
 }
 
 // serve serves one player until it leaves.
-func (g *gameServer) serve(conn *raknet.Conn) {
+func (g *gameServer) serve(conn *raknet.Conn, player uint16) {
 	if g.form.world {
 		for _, text := range greetings {
 			if _, err := conn.Write(g.form.greeting(text, codec.ReliableOrdered).Payload); err != nil {
@@ -62,8 +62,9 @@ func (g *gameServer) serve(conn *raknet.Conn) {
 		if err != nil {
 			return
 		}
-		if _, err := conn.Write(message); err != nil {
-			return
-		}
+		// A player who is gone is noticed by the next read.
+		g.form.replies(&codec.Message{Payload: message}, player, codec.ReliableOrdered, func(reply codec.Message) {
+			_, _ = conn.Write(reply.Payload)
+		})
 	}
 }

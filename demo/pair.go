@@ -30,9 +30,16 @@ var protocols = []codec.Protocol{
 	riptide.New(riptide.Options{MaxAttempts: connectAttempts, TimeoutTime: timeout}),
 	rudp.New(rudp.Options{Rate: rudpRate}),
 	rtype.New(rtype.Options{}),
+	document,
 	rtype.New(rtype.Options{Dialect: rtype.Game16}),
-	rtype.New(rtype.Options{Dialect: rtype.Game32}),
+	late,
 }
+
+// Of R-Type's dialects, players of the document's press keys and do nothing else; those of the late game press none.
+var (
+	document = rtype.New(rtype.Options{Dialect: rtype.Document})
+	late     = rtype.New(rtype.Options{Dialect: rtype.Game32})
+)
 
 // goRakNet is the protocol whose game server is written on go-raknet. All others are our own codecs' server sides.
 const goRakNet = "bedrock"
@@ -47,6 +54,9 @@ func NewPair(from, to string) (p Pair, err error) {
 	}
 	if p.to, err = protocolOf(to); err != nil {
 		return p, fmt.Errorf("game server: %w", err)
+	}
+	if p.pressesKeys() && p.has(late) {
+		return p, fmt.Errorf("%s: players of one do nothing but press keys, and of the other press none", p)
 	}
 	return p, nil
 }
@@ -77,12 +87,14 @@ func Protocols() []string {
 	return names
 }
 
-// Pairs are all pairs, by protocol of the players, then of the server.
+// Pairs are all pairs that there are, by protocol of the players, then of the server.
 func Pairs() []Pair {
 	var all []Pair
 	for _, from := range protocols {
 		for _, to := range protocols {
-			all = append(all, Pair{from, to})
+			if p, err := NewPair(from.Name(), to.Name()); err == nil {
+				all = append(all, p)
+			}
 		}
 	}
 	return all
@@ -102,6 +114,11 @@ func (p Pair) IsMain() bool { return p == MainPair() }
 
 // inWorld reports whether messages are R-Type's: where one side speaks it, the other has to say the same.
 func (p Pair) inWorld() bool { return isRType(p.from) || isRType(p.to) }
+
+// pressesKeys reports whether one side's players can only press keys.
+func (p Pair) pressesKeys() bool { return p.has(document) }
+
+func (p Pair) has(one codec.Protocol) bool { return p.from == one || p.to == one }
 
 // isFramed reports whether messages of one side may run together, and so need frames.
 func (p Pair) isFramed() bool { return p.from.IDs() == codec.Merged || p.to.IDs() == codec.Merged }
