@@ -142,6 +142,6 @@ func (c *Conn) receiveWelcome(now time.Time, d []byte) error {
 	c.beat.connect = nil
 	c.sendWelcome(now)
 	c.open(now)
-	c.events.push(codec.Event{Kind: codec.Connected, Client: n.client})
+	c.events.Push(codec.Event{Kind: codec.Connected, Client: n.client})
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/internal/queue"
 )
 
 // maxControl bounds the bytes of acknowledgements, heartbeats and handshake messages that wait for Transmit. What does
@@ -46,7 +47,7 @@ type Conn struct {
 
 	control outbox // goes out first and in any state
 	data    outbox // messages; goes out once connected
-	events  events
+	events  queue.Events
 	scratch []byte // holds the payload that Poll lends
 	stats   codec.Stats
 }
@@ -63,7 +64,7 @@ func newConn(p *Protocol, now time.Time) *Conn {
 }
 
 // Poll returns the next event.
-func (c *Conn) Poll() (codec.Event, bool) { return c.events.next() }
+func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }
 
 // Transmit appends the next datagram to b.
 func (c *Conn) Transmit(_ time.Time, b []byte) ([]byte, bool) {
@@ -175,12 +176,12 @@ func (c *Conn) endWith(disconnected codec.Event) {
 func (c *Conn) finish(disconnected codec.Event) {
 	c.state = closed
 	for r := range c.flight.receipts() {
-		c.events.push(codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: r}})
+		c.events.Answer(r, false)
 	}
 	for r, ok := c.notifier.give(); ok; r, ok = c.notifier.give() {
-		c.events.push(codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: r}})
+		c.events.Answer(r, false)
 	}
-	c.events.push(disconnected)
+	c.events.Push(disconnected)
 }
 
 // reply opens a record among the control messages, unless there is no room for n more bytes.
@@ -199,7 +200,7 @@ func (c *Conn) relax() {
 		c.notifier.relax()
 		c.control.relax()
 		c.data.relax()
-		c.events.relax()
+		c.events.Release()
 		c.scratch = nil
 	}
 	c.busy = false

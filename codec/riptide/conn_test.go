@@ -279,7 +279,7 @@ func heldBytes(c *Conn) int {
 	return cap(c.flight.ring)*int(unsafe.Sizeof(inFlight{})) + c.flight.spare.bytes +
 		cap(c.notifier.receipts)*int(unsafe.Sizeof(notifyReceipt{})) +
 		8*cap(c.window.bits) + cap(c.control.log) + cap(c.data.log) + cap(c.scratch) +
-		cap(c.events.queue)*int(unsafe.Sizeof(codec.Event{}))
+		c.events.Room()*int(unsafe.Sizeof(codec.Event{}))
 }
 
 // The steady path allocates nothing, resends and losses included.

@@ -74,7 +74,7 @@ func (c *Conn) land(now time.Time, s seq, asked bool) (poor bool) {
 		c.rtt.measure(now.Sub(m.sentAt))
 	}
 	if m.receipt != 0 {
-		c.events.push(codec.Event{Kind: codec.Delivered, Message: codec.Message{Receipt: m.receipt}})
+		c.events.Answer(m.receipt, true)
 	}
 	return c.sends.delivered(m.sends) && !c.options.IgnoreQuality
 }
@@ -118,7 +118,7 @@ func (c *Conn) handle(now time.Time, d []byte) error {
 		return c.receiveUser(d)
 	case k == kindWelcome && c.state == welcomed:
 		c.open(now)
-		c.events.push(codec.Event{Kind: codec.Connected, Client: c.client})
+		c.events.Push(codec.Event{Kind: codec.Connected, Client: c.client})
 		return nil
 	case k == kindWelcome && c.state != connected:
 		return c.receiveWelcome(now, d)
@@ -137,7 +137,7 @@ func (c *Conn) receiveNews(d []byte) error {
 	if n.kind == kindClientDisconnected {
 		news.Kind = codec.Left
 	}
-	c.events.push(news)
+	c.events.Push(news)
 	return nil
 }
 
@@ -185,11 +185,7 @@ func (c *Conn) settleNotify(h *notifyHeader) (poor bool) {
 	}
 	c.stats.Lost += uint64(lost)
 	for r, delivered, ok := c.notifier.decide(h); ok; r, delivered, ok = c.notifier.decide(h) {
-		kind := codec.Lost
-		if delivered {
-			kind = codec.Delivered
-		}
-		c.events.push(codec.Event{Kind: kind, Message: codec.Message{Receipt: r}})
+		c.events.Answer(r, delivered)
 	}
 	return poor
 }
@@ -198,7 +194,7 @@ func (c *Conn) settleNotify(h *notifyHeader) (poor bool) {
 func (c *Conn) deliver(m codec.Message, d []byte, at int) {
 	c.busy = true
 	m.Payload, m.Pad = c.lend(d, at)
-	c.events.push(codec.Event{Kind: codec.Received, Message: m})
+	c.events.Push(codec.Event{Kind: codec.Received, Message: m})
 }
 
 // lend copies d's body from byte at on to the scratch memory, as bytes.

@@ -61,7 +61,7 @@ func (c *Conn) sendUnreliable(m *codec.Message) error {
 		return err
 	}
 	if m.Receipt != 0 {
-		c.events.push(codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: m.Receipt}})
+		c.events.Answer(m.Receipt, false)
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (c *Conn) sendNotify(m *codec.Message) error {
 		return nil
 	}
 	if lost := c.notifier.ask(h.seq, m.Receipt); lost != 0 {
-		c.events.push(codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: lost}})
+		c.events.Answer(lost, false)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func accept(p *Protocol, now time.Time, connect []byte) *Conn {
 	c.say(kindConnect)
 	asks := codec.Event{Kind: codec.Asked}
 	asks.Payload, asks.Pad = c.lend(connect, 0)
-	c.events.push(asks)
+	c.events.Push(asks)
 	return c
 }
 

@@ -108,7 +108,7 @@ func (c *client) NextTimeout() time.Time {
 	if c.state == connected {
 		next = earliest(next, c.deadline())
 	}
-	if c.events.waiting() > 0 {
+	if c.events.Len() > 0 {
 		next = earliest(next, c.answerAt)
 	}
 	return next

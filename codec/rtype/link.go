@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/internal/queue"
 )
 
 // maxDatagram is the receive buffer of the game's clients.
@@ -34,7 +35,7 @@ type link struct {
 	heard    time.Time // when the peer was last
 	answerAt time.Time // when Poll wants to be called for receipts, if any wait
 	out      outbox
-	events   events
+	events   queue.Events
 	scratch  []byte // holds payloads that Poll lends
 	stats    codec.Stats
 }
@@ -44,7 +45,7 @@ func newLink(o *Options, now time.Time) link {
 }
 
 // Poll returns the next event.
-func (l *link) Poll() (codec.Event, bool) { return l.events.next() }
+func (l *link) Poll() (codec.Event, bool) { return l.events.Poll() }
 
 // Stats are the connection's figures so far.
 func (l *link) Stats() codec.Stats {
@@ -63,7 +64,7 @@ func (l *link) check(m *codec.Message) error {
 		return codec.ErrClosed
 	case m.Mode != codec.Unreliable:
 		return codec.ErrMode
-	case m.Receipt != 0 && l.events.waiting() >= maxReceipts:
+	case m.Receipt != 0 && l.events.Len() >= maxReceipts:
 		return codec.ErrFull
 	}
 	return nil
@@ -74,10 +75,10 @@ func (l *link) answer(now time.Time, r codec.Receipt) {
 	if r == 0 {
 		return
 	}
-	if l.events.waiting() == 0 {
+	if l.events.Len() == 0 {
 		l.answerAt = now.Add(answerDelay)
 	}
-	l.events.push(codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: r}})
+	l.events.Answer(r, false)
 }
 
 // put queues one instruction in the peer's spelling.
@@ -114,7 +115,7 @@ func (l *link) announce(n initialisation) {
 
 // take reports a message of the peer's.
 func (l *link) take(payload []byte) {
-	l.events.push(codec.Event{Kind: codec.Received, Message: codec.Message{Payload: payload}})
+	l.events.Push(codec.Event{Kind: codec.Received, Message: codec.Message{Payload: payload}})
 }
 
 // takeInstruction reports an instruction, in canonical form. from is the bytes that it was parsed from.
@@ -148,7 +149,7 @@ func (l *link) count(err error) error {
 func (l *link) connect(now time.Time) {
 	l.state = connected
 	l.heard = now
-	l.events.push(codec.Event{Kind: codec.Connected})
+	l.events.Push(codec.Event{Kind: codec.Connected})
 }
 
 // lose ends the connection when the peer is gone: nothing more is sent.
@@ -163,7 +164,7 @@ func (l *link) finish(reason codec.Reason) {
 		l.out.drop()
 	}
 	l.state = closed
-	l.events.push(codec.Event{Kind: codec.Disconnected, Reason: reason})
+	l.events.Push(codec.Event{Kind: codec.Disconnected, Reason: reason})
 }
 
 // earliest is the earlier of two times, of which zero means never.

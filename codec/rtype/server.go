@@ -33,7 +33,7 @@ func accept(o *Options, now time.Time, f format, opener []byte) *server {
 	}
 	s.format = f
 	s.stats.Received = 1
-	s.events.push(codec.Event{Kind: codec.Asked})
+	s.events.Push(codec.Event{Kind: codec.Asked})
 	return s
 }
 
@@ -84,7 +84,7 @@ func (s *server) NextTimeout() time.Time {
 		return time.Time{}
 	}
 	next := earliest(s.deadline(), earliest(s.pulse.next, s.replay.next))
-	if s.events.waiting() > 0 {
+	if s.events.Len() > 0 {
 		next = earliest(next, s.answerAt)
 	}
 	return next

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/internal/queue"
 )
 
 // maxAhead is how far ahead of the newest packet the next of an honest peer can be: maxInFlight packets it knows no
@@ -41,12 +42,12 @@ type Conn struct {
 	due      bool          // the packet of this period waits for Transmit
 	parting  []kind        // the last packets of a connection, which wait for Transmit
 
-	events events
+	events queue.Events
 	stats  codec.Stats
 }
 
 // Poll returns the next event.
-func (c *Conn) Poll() (codec.Event, bool) { return c.events.poll() }
+func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }
 
 // Transmit appends the packet that is due to b.
 func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
@@ -143,7 +144,7 @@ func (c *Conn) schedule(now time.Time, interval time.Duration) {
 // open begins the session proper.
 func (c *Conn) open() {
 	c.state, c.deadline = connected, time.Time{}
-	c.events.push(codec.Event{Kind: codec.Connected})
+	c.events.Push(codec.Event{Kind: codec.Connected})
 }
 
 // giveUp ends a session of which 33 packets are unacknowledged. docs/protocols/rudp.md#acks
@@ -172,15 +173,15 @@ func (c *Conn) expire() {
 func (c *Conn) end(reason codec.Reason) {
 	c.state, c.due = closed, false
 	for r, ok := c.flight.give(); ok; r, ok = c.flight.give() {
-		c.events.answer(r, false)
+		c.events.Answer(r, false)
 	}
 	for c.outbox.count() > 0 {
 		_, messages := c.outbox.take(c.options.MaxJoined)
 		for _, m := range messages {
 			if m.receipt != 0 {
-				c.events.answer(m.receipt, false)
+				c.events.Answer(m.receipt, false)
 			}
 		}
 	}
-	c.events.push(codec.Event{Kind: codec.Disconnected, Reason: reason})
+	c.events.Push(codec.Event{Kind: codec.Disconnected, Reason: reason})
 }

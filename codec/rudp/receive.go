@@ -56,7 +56,7 @@ func (c *Conn) receiveInSession(now time.Time, p *packet) error {
 	switch p.kind {
 	case kindData:
 		m := codec.Message{Payload: p.data, Mode: codec.UnreliableSequenced}
-		c.events.push(codec.Event{Kind: codec.Received, Message: m})
+		c.events.Push(codec.Event{Kind: codec.Received, Message: m})
 	case kindNotify:
 		c.end(codec.Closed)
 	}
@@ -77,6 +77,6 @@ func (c *Conn) acknowledge(now time.Time, a *acks) {
 	c.rtt.sample(now.Sub(c.flight.sentAt(a.last)))
 	c.stats.Lost += uint64(c.flight.acknowledge(a))
 	for r, delivered, ok := c.flight.decide(a); ok; r, delivered, ok = c.flight.decide(a) {
-		c.events.answer(r, delivered)
+		c.events.Answer(r, delivered)
 	}
 }

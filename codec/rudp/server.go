@@ -31,7 +31,7 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort) *Conn {
 		deadline: now.Add(clientPatience),
 	}
 	c.stats.Received = 1
-	c.events.push(codec.Event{Kind: codec.Asked})
+	c.events.Push(codec.Event{Kind: codec.Asked})
 	return c
 }
 
