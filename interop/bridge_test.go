@@ -2,39 +2,54 @@
 
 package interop_test
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // contender is one implementation of a side.
 type contender struct {
 	name      string
-	noCookies bool // a client that does not return RakNet's cookie
+	transport string
+	protocol  string // of a server, in Tidegate's configuration
+	noCookies bool   // a client that does not return RakNet's cookie
 	language  language
 	client    func(t *testing.T, port string) *peer
 	server    func(t *testing.T) *peer
 }
 
 var (
-	pytideClient = contender{name: "pytide", client: script(python, "riptide_client.py"),
-		language: language{ids: true, unreliable: true}}
+	pytideClients = []contender{pytideClient(udp), pytideClient(tcp)}
+	pytideServers = []contender{pytideServer(udp), pytideServer(tcp)}
 	raknetClients = []contender{
-		{name: "go-raknet", client: startGoClient},
-		{name: "jsp-raknet", client: script(node, "jsp_client.js"), noCookies: true, language: language{unreliable: true}},
-		{name: "raknet-node", client: script(node, "rust_client.js"), noCookies: true},
+		{name: "go-raknet", transport: udp, client: startGoClient},
+		{name: "jsp-raknet", transport: udp, client: script(node, "jsp_client.js"), noCookies: true,
+			language: language{unreliable: true}},
+		{name: "raknet-node", transport: udp, client: script(node, "rust_client.js"), noCookies: true},
 	}
 	raknetServers = []contender{
-		{name: "go-raknet", server: startGoServer},
-		{name: "serenityjs", server: server(node, "serenity_server.js")},
-		{name: "raknet-node", server: server(node, "rust_server.js")},
+		{name: "go-raknet", transport: udp, protocol: "bedrock", server: startGoServer},
+		{name: "serenityjs", transport: udp, protocol: "bedrock", server: server(node, "serenity_server.js")},
+		{name: "raknet-node", transport: udp, protocol: "bedrock", server: server(node, "rust_server.js")},
 	}
-	pytideServer = contender{name: "pytide", server: server(python, "riptide_server.py")}
 )
 
-func script(in *runtime, name string) func(t *testing.T, port string) *peer {
-	return func(t *testing.T, port string) *peer { return startScript(t, in, name, port) }
+func pytideClient(transport string) contender {
+	return contender{name: "pytide over " + transport, transport: transport,
+		client: script(python, "riptide_client.py", transport), language: language{ids: true, unreliable: true}}
 }
 
-func server(in *runtime, name string) func(t *testing.T) *peer {
-	return func(t *testing.T) *peer { return startServer(t, in, name) }
+func pytideServer(transport string) contender {
+	return contender{name: "pytide over " + transport, transport: transport, protocol: "riptide-2.2",
+		server: server(python, "riptide_server.py", transport)}
+}
+
+func script(in *runtime, name string, args ...string) func(t *testing.T, port string) *peer {
+	return func(t *testing.T, port string) *peer { return startScript(t, in, name, port, args...) }
+}
+
+func server(in *runtime, name string, args ...string) func(t *testing.T) *peer {
+	return func(t *testing.T) *peer { return startServer(t, in, name, args...) }
 }
 
 const (
@@ -44,80 +59,56 @@ const (
 
 // TestRiptideToRakNet is the main job, with strangers at both ends.
 func TestRiptideToRakNet(t *testing.T) {
-	for _, to := range raknetServers {
-		t.Run(to.name, func(t *testing.T) {
-			server := to.server(t)
-			between := startTidegate(t, route{protocol: "bedrock", server: server.port})
-			client := pytideClient.client(t, between.port)
-			client.await(t, "connected")
-			server.await(t, "joined")
-			client.order(t, order{Do: "send", ID: 0x1234, Reliable: true, Payload: "c0ffee"})
-			if got := server.await(t, "received").Payload; got != "fe3412c0ffee" {
-				t.Errorf("the server got %s, want packet byte, ID and payload: fe3412c0ffee", got)
-			}
-			client.await(t, "received")
-			language := pytideClient.language
-			language.largest = largestRiptide
-			talk(t, client, language)
-			between.stop(t)
-			if e := client.await(t, "disconnected"); e.Reason != serverStopped {
-				t.Errorf("the client was told reason %d at the end, want %d", e.Reason, serverStopped)
-			}
-			server.await(t, "left")
-		})
-	}
+	everyPair(t, pytideClients, raknetServers, func(t *testing.T, from, to contender) {
+		client, between, server := meet(t, from, to)
+		client.order(t, order{Do: "send", ID: 0x1234, Reliable: true, Payload: "c0ffee"})
+		if got := server.await(t, "received").Payload; got != "fe3412c0ffee" {
+			t.Errorf("the server got %s, want packet byte, ID and payload: fe3412c0ffee", got)
+		}
+		client.await(t, "received")
+		language := from.language
+		language.largest = largestRiptide
+		talk(t, client, language)
+		between.stop(t)
+		if e := client.await(t, "disconnected"); e.Reason != serverStopped {
+			t.Errorf("the client was told reason %d at the end, want %d", e.Reason, serverStopped)
+		}
+		server.await(t, "left")
+	})
 }
 
 // TestRakNetToRiptide is the same the other way round.
 func TestRakNetToRiptide(t *testing.T) {
-	for _, from := range raknetClients {
-		t.Run(from.name, func(t *testing.T) {
-			server := pytideServer.server(t)
-			between := startTidegate(t, route{protocol: "riptide-2.2", server: server.port, noCookies: from.noCookies})
-			client := from.client(t, between.port)
-			client.await(t, "connected")
-			server.await(t, "joined")
-			client.order(t, order{Do: "send", Reliable: true, Payload: "fe3412c0ffee"})
-			if e := server.await(t, "received"); e.ID != 0x1234 || e.Payload != "c0ffee" || !e.Reliable {
-				t.Errorf("the server got %+v, want reliable message 0x1234 of c0ffee", e)
-			}
-			client.await(t, "received")
-			language := from.language
-			language.bridged, language.largest = true, largestRiptide
-			talk(t, client, language)
-			sayGoodbye(t, between, client, server)
-		})
-	}
+	everyPair(t, raknetClients, pytideServers, func(t *testing.T, from, to contender) {
+		client, between, server := meet(t, from, to)
+		client.order(t, order{Do: "send", Reliable: true, Payload: "fe3412c0ffee"})
+		if e := server.await(t, "received"); e.ID != 0x1234 || e.Payload != "c0ffee" || !e.Reliable {
+			t.Errorf("the server got %+v, want reliable message 0x1234 of c0ffee", e)
+		}
+		client.await(t, "received")
+		language := from.language
+		language.bridged, language.largest = true, largestRiptide
+		talk(t, client, language)
+		sayGoodbye(t, between, client, server)
+	})
 }
 
 // TestRakNetToRakNet: three implementations of RakNet on each side, with messages that go in pieces.
 func TestRakNetToRakNet(t *testing.T) {
-	for _, from := range raknetClients {
-		for _, to := range raknetServers {
-			t.Run(from.name+" to "+to.name, func(t *testing.T) {
-				server := to.server(t)
-				between := startTidegate(t, route{protocol: "bedrock", server: server.port, noCookies: from.noCookies})
-				client := from.client(t, between.port)
-				client.await(t, "connected")
-				server.await(t, "joined")
-				language := from.language
-				language.largest = largestRakNet
-				talk(t, client, language)
-				sayGoodbye(t, between, client, server)
-			})
-		}
-	}
+	everyPair(t, raknetClients, raknetServers, func(t *testing.T, from, to contender) {
+		client, between, server := meet(t, from, to)
+		language := from.language
+		language.largest = largestRakNet
+		talk(t, client, language)
+		sayGoodbye(t, between, client, server)
+	})
 }
 
 // TestClientsLeave: a server hears of a client's goodbye, whoever says it.
 func TestClientsLeave(t *testing.T) {
-	for _, from := range append(raknetClients, pytideClient) {
+	for _, from := range slices.Concat(raknetClients, pytideClients) {
 		t.Run(from.name, func(t *testing.T) {
-			server := startGoServer(t)
-			between := startTidegate(t, route{protocol: "bedrock", server: server.port, noCookies: from.noCookies})
-			client := from.client(t, between.port)
-			client.await(t, "connected")
-			server.await(t, "joined")
+			client, between, server := meet(t, from, raknetServers[0])
 			client.order(t, order{Do: "leave"})
 			server.await(t, "left")
 			if e := between.await(t, "session ended"); e.By != "client" || e.Reason != "closed" {
@@ -125,6 +116,28 @@ func TestClientsLeave(t *testing.T) {
 			}
 		})
 	}
+}
+
+// everyPair runs a subtest for each client with each server.
+func everyPair(t *testing.T, clients, servers []contender, test func(t *testing.T, from, to contender)) {
+	t.Helper()
+	for _, from := range clients {
+		for _, to := range servers {
+			t.Run(from.name+" to "+to.name, func(t *testing.T) { test(t, from, to) })
+		}
+	}
+}
+
+// meet connects a client to a server through a proxy.
+func meet(t *testing.T, from, to contender) (client *peer, between *proxy, server *peer) {
+	t.Helper()
+	server = to.server(t)
+	between = startTidegate(t, route{protocol: to.protocol, transport: to.transport, server: server.port,
+		noCookies: from.noCookies})
+	client = from.client(t, between.ports[from.transport])
+	client.await(t, "connected")
+	server.await(t, "joined")
+	return client, between, server
 }
 
 // sayGoodbye stops a proxy, of which both sides are told.

@@ -19,6 +19,7 @@ type peer struct {
 	events chan event
 	passed []event // while others were awaited, oldest first
 	do     func(o order) error
+	kill   func() error // ends it without a goodbye; only of a script
 }
 
 // order is what a peer shall do.
@@ -43,9 +44,9 @@ type event struct {
 }
 
 // startServer runs a server script on a free port.
-func startServer(t *testing.T, in *runtime, script string) *peer {
+func startServer(t *testing.T, in *runtime, script string, args ...string) *peer {
 	t.Helper()
-	p := startScript(t, in, script, freePort(t))
+	p := startScript(t, in, script, freePort(t), args...)
 	p.await(t, "listening")
 	return p
 }
@@ -64,6 +65,7 @@ func startScript(t *testing.T, in *runtime, script, port string, args ...string)
 	env, line := in.line(dir)
 	line = append(line, filepath.Join("peers", script), port)
 	running := start(t, env, heard, append(line, args...)...)
+	p.kill = running.cmd.Process.Kill
 	commands := json.NewEncoder(running.stdin)
 	p.do = func(o order) error { return commands.Encode(o) }
 	return p
@@ -107,15 +109,24 @@ func kinds(events []event) []string {
 	return kinds
 }
 
-// freePort returns a UDP port that nobody uses now.
+// freePort returns a port that nobody uses now, neither for UDP nor for TCP.
 func freePort(t *testing.T) string {
 	t.Helper()
-	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 10 {
+		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		listener, err := net.Listen("tcp", conn.LocalAddr().String())
+		if err != nil {
+			continue // another's, for TCP
+		}
+		defer listener.Close()
+		return portOf(t, listener.Addr().String())
 	}
-	defer conn.Close()
-	return portOf(t, conn.LocalAddr().String())
+	t.Fatal("no port is free for both UDP and TCP")
+	return ""
 }
 
 func portOf(t *testing.T, address string) string {

@@ -16,7 +16,7 @@ func TestPing(t *testing.T) {
 		contender
 		protocol, says string
 	}{
-		{pytideServer, "riptide-2.2", "there, and deciding whom to let in"},
+		{pytideServers[0], "riptide-2.2", "there, and deciding whom to let in"},
 		{raknetServers[0], "raknet", "go-raknet"},
 		{raknetServers[1], "raknet", "MCPE;serenity;"},
 		{raknetServers[2], "raknet", "MCPE;Rust Raknet Server;"},

@@ -15,13 +15,15 @@ const (
 	serverStopped  = 5
 )
 
-// TestRiptideToRiptide: nothing that Riptide has gets lost between its own sides.
-func TestRiptideToRiptide(t *testing.T) {
-	server := pytideServer.server(t)
-	between := startTidegate(t, route{protocol: "riptide-2.2", server: server.port})
+// TestRiptideToRiptide: nothing that Riptide has gets lost between its own sides, whatever carries each.
+func TestRiptideToRiptide(t *testing.T) { everyPair(t, pytideClients, pytideServers, riptideToRiptide) }
+
+func riptideToRiptide(t *testing.T, from, to contender) {
+	server := to.server(t)
+	between := startTidegate(t, route{protocol: to.protocol, transport: to.transport, server: server.port})
 	connect := func(t *testing.T, data string) *peer {
 		t.Helper()
-		return startScript(t, python, "riptide_client.py", between.port, inHex(data))
+		return startScript(t, python, "riptide_client.py", between.ports[from.transport], from.transport, inHex(data))
 	}
 
 	first := connect(t, "I am the first")
@@ -39,7 +41,7 @@ func TestRiptideToRiptide(t *testing.T) {
 		if e := first.await(t, "received"); e.Reliable {
 			t.Error("the echo of an unreliable message came reliably")
 		}
-		language := pytideClient.language
+		language := from.language
 		language.largest = largestRiptide
 		talk(t, first, language)
 	})

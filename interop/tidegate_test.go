@@ -15,36 +15,44 @@ import (
 // packetByte marks bridged messages on RakNet's side: the only one that every library here lets pass.
 const packetByte = 0xfe
 
+// What carries datagrams, as configuration and log say it.
+const (
+	udp = "udp"
+	tcp = "tcp"
+)
+
 // proxy is a running Tidegate.
 type proxy struct {
 	*process
-	port    string
+	ports   map[string]string // where it listens, by transport
 	journal chan journalEntry
 }
 
 // journalEntry is a line of Tidegate's log.
 type journalEntry struct {
-	Message string
-	Address string
-	Reason  string
-	By      string
+	Message   string
+	Address   string
+	Transport string
+	Reason    string
+	By        string
 }
 
 // route is where a proxy's players go.
 type route struct {
 	protocol  string // of the server
+	transport string // to the server
 	server    string // port of the server
 	noCookies bool   // for players whose library has none
 }
 
-// startTidegate runs the binary between players of every protocol and one server.
+// startTidegate runs the binary between players of every protocol, over UDP and TCP, and one server.
 func startTidegate(t *testing.T, to route) *proxy {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tidegate.toml")
 	if err := os.WriteFile(path, []byte(to.configuration()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := &proxy{journal: make(chan journalEntry, 1000)}
+	p := &proxy{ports: make(map[string]string), journal: make(chan journalEntry, 1000)}
 	heard := func(line []byte) {
 		var entry journalEntry
 		if json.Unmarshal(line, &entry) == nil {
@@ -52,7 +60,10 @@ func startTidegate(t *testing.T, to route) *proxy {
 		}
 	}
 	p.process = start(t, nil, heard, tidegate, "run", "-c", path)
-	p.port = portOf(t, p.await(t, "listening").Address)
+	for range 2 { // listeners
+		listening := p.await(t, "listening")
+		p.ports[listening.Transport] = portOf(t, listening.Address)
+	}
 	return p
 }
 
@@ -63,6 +74,12 @@ name = "public"
 address = "127.0.0.1:0"
 protocols = ["bedrock", "riptide-2.2"]
 route = "arena"
+[[listener]]
+name = "stream"
+transport = "tcp"
+address = "127.0.0.1:0"
+protocols = ["riptide-2.2"]
+route = "arena"
 [[route]]
 name = "arena"
 upstream = "arena"
@@ -71,12 +88,13 @@ packet_id = %d
 [[upstream]]
 name = "arena"
 protocol = %q
+transport = %q
 servers = ["127.0.0.1:%s"]
 [bedrock]
 cookies = %t
 [log]
 format = "json"
-`, packetByte, r.protocol, r.server, !r.noCookies)
+`, packetByte, r.protocol, r.transport, r.server, !r.noCookies)
 }
 
 // await reads the log until a message.

@@ -8,8 +8,8 @@ import "testing"
 // first. This server splits messages wrongly and takes a client's goodbye for its own end, so neither is tried.
 func TestServerOfAnotherVersion(t *testing.T) {
 	server := startServer(t, node, "jsp_server.js")
-	between := startTidegate(t, route{protocol: "bedrock", server: server.port})
-	client := startGoClient(t, between.port)
+	between := startTidegate(t, route{protocol: "bedrock", transport: udp, server: server.port})
+	client := startGoClient(t, between.ports[udp])
 	client.await(t, "connected")
 	server.await(t, "joined")
 	talk(t, client, language{largest: largestRiptide})

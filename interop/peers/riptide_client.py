@@ -1,14 +1,14 @@
-"""A Riptide client. Usage: riptide_client.py PORT [CONNECT-DATA-IN-HEX]"""
+"""A Riptide client. Usage: riptide_client.py PORT udp|tcp [CONNECT-DATA-IN-HEX]"""
 import sys
 
 from lines import run, tell
 from pytidenetworking.client import Client
-from pytidenetworking.transports.udp.udp_client import UDPClient
 from repairs import repair
 from riptide_message import attachment, outgoing, unread
+from transports import CLIENTS
 
 repair()
-client = Client(UDPClient())
+client = Client(CLIENTS[sys.argv[2]]())
 client.Connected += lambda: tell("connected", client=client.id)
 # The reason of a refusal is not handed on, but it is the first byte of its message. No message: nobody answered.
 client.ConnectionFailed += lambda message: tell(
@@ -20,7 +20,7 @@ client.MessageReceived += lambda connection, number, message: tell(
     "received", id=number, reliable=message.header == 7, payload=unread(message))
 client._useMessageHandlers = False  # the event above is enough
 
-data = attachment(sys.argv[2]) if len(sys.argv) > 2 else None
+data = attachment(sys.argv[3]) if len(sys.argv) > 3 else None
 client.connect(("127.0.0.1", int(sys.argv[1])), message=data)
 run(client.update, {
     "send": lambda command: client.send(outgoing(command)),

@@ -1,21 +1,21 @@
 """A Riptide server that echoes every message and takes every client, unless its connect data is one of the words below.
 
-Usage: riptide_server.py PORT
+Usage: riptide_server.py PORT udp|tcp
 """
 import sys
 
 from lines import run, tell
 from pytidenetworking.message import create
 from pytidenetworking.server import Server
-from pytidenetworking.transports.udp.udp_server import UDPServer
 from repairs import RejectReason, repair
 from riptide_message import attachment, unread
+from transports import SERVERS
 
 REFUSE = b"refuse me".hex()
 REFUSE_WITH_DATA = b"refuse me and say why".hex()
 
 repair()
-server = Server(UDPServer())
+server = Server(SERVERS[sys.argv[2]]())
 
 
 def decide(connection, message):
