@@ -44,6 +44,8 @@ func demoCommand() *cli.Command {
 				return misuse(fmt.Errorf("--clients %d: want 1 to 500", c.Int("clients")))
 			case c.Duration("for") < time.Second:
 				return misuse(fmt.Errorf("--for %s: want at least 1s", c.Duration("for")))
+			case loss > 0 && pair.OverTCP():
+				return misuse(fmt.Errorf("--loss %s: want 0, since TCP loses nothing", c.String("loss")))
 			case c.NArg() > 0:
 				return misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
 			case c.Bool("list"):

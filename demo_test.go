@@ -81,3 +81,12 @@ func TestDemoKnowsEveryProtocol(t *testing.T) {
 		}
 	}
 }
+
+// TestDemoOverTCP: a configuration for TCP says so, on the side where it is.
+func TestDemoOverTCP(t *testing.T) {
+	code, stdout, _ := tidegate(t, "demo", "--show-config", "--from", "riptide-2.2+tcp")
+	if code != 0 || strings.Count(stdout, `transport = "tcp"`) != 1 ||
+		!strings.Contains(stdout, "protocols = [\"riptide-2.2\"]\ntransport") {
+		t.Errorf("code %d, says:\n%s", code, stdout)
+	}
+}

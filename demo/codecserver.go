@@ -29,6 +29,7 @@ type codecServer struct {
 // guest is a player on the server, as far as it knows.
 type guest struct {
 	number uint16
+	socket netio.Socket // by which the guest comes
 	addr   netip.AddrPort
 	conn   codec.Conn
 	gone   bool
@@ -40,7 +41,7 @@ func startCodecServer(pair Pair, players int) (*codecServer, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket, err := poller.Listen(loopback, netio.SocketOptions{})
+	socket, err := listen(poller, pair.to)
 	if err != nil {
 		_ = poller.Close() // the error that matters is the one before
 		return nil, err
@@ -92,10 +93,10 @@ func (s *codecServer) run() {
 }
 
 // Datagram implements netio.Handler.
-func (s *codecServer) Datagram(_ netio.Socket, from netip.AddrPort, datagram []byte) {
+func (s *codecServer) Datagram(by netio.Socket, from netip.AddrPort, datagram []byte) {
 	g := s.byAddr[from]
 	if g == nil {
-		if g = s.welcome(from, datagram); g == nil {
+		if g = s.welcome(by, from, datagram); g == nil {
 			return
 		}
 	} else {
@@ -104,23 +105,27 @@ func (s *codecServer) Datagram(_ netio.Socket, from netip.AddrPort, datagram []b
 	s.settle(g)
 }
 
-// Failed implements netio.Handler. Connections end by their own time-outs.
-func (s *codecServer) Failed(netio.Socket, error) {}
+// Failed implements netio.Handler: a guest's stream has ended, and so has the guest.
+func (s *codecServer) Failed(by netio.Socket, _ error) {
+	if g := s.byAddr[by.Peer()]; g != nil {
+		g.gone = true
+	}
+}
 
 // welcome makes a guest of a newcomer, if the datagram makes one and there is room.
-func (s *codecServer) welcome(from netip.AddrPort, datagram []byte) *guest {
+func (s *codecServer) welcome(by netio.Socket, from netip.AddrPort, datagram []byte) *guest {
 	if len(s.byAddr) == s.limit || !s.protocol.Sniff(datagram) {
 		return nil
 	}
 	conn, reply, err := s.protocol.Accept(s.now, from, datagram, s.poller.Buffer())
 	if err == nil && len(reply) > 0 {
-		s.poller.Send(s.socket, from, reply)
+		s.poller.Send(by, from, reply)
 	}
 	if conn == nil {
 		return nil
 	}
 	s.welcomed++
-	g := &guest{number: s.welcomed, addr: from, conn: conn}
+	g := &guest{number: s.welcomed, socket: by, addr: from, conn: conn}
 	s.guests = append(s.guests, g)
 	s.byAddr[from] = g
 	return g
@@ -165,16 +170,19 @@ func (s *codecServer) transmit(g *guest) {
 		if !ok {
 			return
 		}
-		s.poller.Send(s.socket, g.addr, b)
+		s.poller.Send(g.socket, g.addr, b)
 	}
 }
 
-// forget lets go of guests that are gone.
+// forget lets go of guests that are gone, and of their streams.
 func (s *codecServer) forget() {
 	kept := s.guests[:0]
 	for _, g := range s.guests {
 		if g.gone {
 			delete(s.byAddr, g.addr)
+			if g.socket != s.socket {
+				g.socket.Close()
+			}
 		} else {
 			kept = append(kept, g)
 		}

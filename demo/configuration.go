@@ -16,7 +16,10 @@ func (p Pair) Configuration(listen, server netip.AddrPort) string {
 	line("[[listener]]")
 	line("name = %q", "players")
 	line("address = %q", listen)
-	line("protocols = [%q]", p.From())
+	line("protocols = [%q]", plainName(p.from))
+	if isStream(p.from) {
+		line("transport = %q", "tcp")
+	}
 	line("route = %q", "game")
 	line("")
 	line("[[route]]")
@@ -29,10 +32,16 @@ func (p Pair) Configuration(listen, server netip.AddrPort) string {
 	line("")
 	line("[[upstream]]")
 	line("name = %q", "game")
-	line("protocol = %q", p.To())
+	line("protocol = %q", plainName(p.to))
+	if isStream(p.to) {
+		line("transport = %q", "tcp")
+	}
 	line("servers = [%q]", server)
 	return b.String()
 }
+
+// plainName is a protocol's name without its transport.
+func plainName(p codec.Protocol) string { return strings.TrimSuffix(p.Name(), overTCP) }
 
 // setting is a key of a route with its value, and why it is there.
 type setting struct{ setting, why string }

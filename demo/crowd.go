@@ -50,7 +50,7 @@ func newCrowd(pair Pair, clients, rate int, door netip.AddrPort, now time.Time) 
 	c := &crowd{poller: poller, began: now, now: now}
 	every := time.Second / time.Duration(rate)
 	for i := range clients {
-		socket, err := poller.Dial(door, netio.SocketOptions{})
+		socket, err := dial(poller, pair.from, door)
 		if err != nil {
 			_ = poller.Close() // the error that matters is the one before
 			return nil, fmt.Errorf("client %d: dial %s: %w", i, door, err)
@@ -153,8 +153,12 @@ func (c *crowd) Datagram(s netio.Socket, _ netip.AddrPort, datagram []byte) {
 	one.settle(c.since(), &c.times)
 }
 
-// Failed implements netio.Handler. A client goes on trying.
-func (c *crowd) Failed(netio.Socket, error) {}
+// Failed implements netio.Handler. A client goes on trying, but for one whose stream has ended.
+func (c *crowd) Failed(s netio.Socket, _ error) {
+	if one := s.Owner().(*client); one.pair.OverTCP() && !one.gone {
+		one.gone, one.reason = true, codec.TransportError
+	}
+}
 
 func (c *crowd) transmit(one *client) {
 	for {

@@ -85,6 +85,8 @@ func (o Options) checked() (Options, error) {
 		return o, fmt.Errorf("rate %d: want 1 to %d", o.Rate, maxRate)
 	case !(o.Loss >= 0 && o.Loss <= maxLoss):
 		return o, fmt.Errorf("loss %v: want 0 to %v", o.Loss, maxLoss)
+	case o.Loss > 0 && o.Pair.OverTCP():
+		return o, errors.New("loss over TCP: want 0, since TCP loses nothing")
 	case o.For < 0:
 		return o, fmt.Errorf("duration %v: want 0 or more", o.For)
 	}

@@ -11,6 +11,7 @@ import (
 	"tidegate/codec/riptide"
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
+	"tidegate/netio"
 )
 
 const (
@@ -22,17 +23,24 @@ const (
 	rudpRate = 30
 )
 
-// protocols are what players and game servers speak here. Their names are those of the configuration.
+// protocols are what players and game servers speak here. Their names are those of the configuration, with a
+// "+tcp" where they go over TCP.
 var protocols = []codec.Protocol{
 	raknet.New(raknet.Options{}),
 	raknet.New(raknet.Options{Name: goRakNet, DialVersion: 11, OrderedOnly: true}),
-	riptide.New(riptide.Options{Version: riptide.V20, MaxAttempts: connectAttempts, TimeoutTime: timeout}),
-	riptide.New(riptide.Options{MaxAttempts: connectAttempts, TimeoutTime: timeout}),
+	newRiptide(riptide.V20),
+	newRiptide(riptide.V22),
 	rudp.New(rudp.Options{Rate: rudpRate}),
 	rtype.New(rtype.Options{}),
 	document,
 	rtype.New(rtype.Options{Dialect: rtype.Game16}),
 	late,
+	stream{newRiptide(riptide.V20), netio.LengthU16LE},
+	stream{newRiptide(riptide.V22), netio.LengthI32LE},
+}
+
+func newRiptide(v riptide.Version) codec.Protocol {
+	return riptide.New(riptide.Options{Version: v, MaxAttempts: connectAttempts, TimeoutTime: timeout})
 }
 
 // Of R-Type's dialects, players of the document's press keys and do nothing else; those of the late game press none.
@@ -87,11 +95,15 @@ func Protocols() []string {
 	return names
 }
 
-// Pairs are all pairs that there are, by protocol of the players, then of the server.
+// Pairs are all pairs that there are, by protocol of the players, then of the server. Over TCP they are those of a
+// protocol with itself and with the main job's server: what carries a message is nothing to what is beyond it.
 func Pairs() []Pair {
 	var all []Pair
 	for _, from := range protocols {
 		for _, to := range protocols {
+			if (isStream(from) || isStream(to)) && from != to && to.Name() != goRakNet {
+				continue
+			}
 			if p, err := NewPair(from.Name(), to.Name()); err == nil {
 				all = append(all, p)
 			}
@@ -119,6 +131,9 @@ func (p Pair) inWorld() bool { return isRType(p.from) || isRType(p.to) }
 func (p Pair) pressesKeys() bool { return p.has(document) }
 
 func (p Pair) has(one codec.Protocol) bool { return p.from == one || p.to == one }
+
+// OverTCP reports whether the players connect by TCP, where no datagrams are lost.
+func (p Pair) OverTCP() bool { return isStream(p.from) }
 
 // isFramed reports whether messages of one side may run together, and so need frames.
 func (p Pair) isFramed() bool { return p.from.IDs() == codec.Merged || p.to.IDs() == codec.Merged }

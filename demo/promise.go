@@ -60,7 +60,7 @@ func (p Pair) reason() string {
 // List is a table of all pairs.
 func List() string {
 	var b strings.Builder
-	const columns = "%-12s  %-12s  %-14s  %-15s  %s\n"
+	const columns = "%-15s  %-15s  %-13s  %-9s  %s\n"
 	fmt.Fprintf(&b, columns, "from", "to", "promise", "server", "why")
 	for _, p := range Pairs() {
 		fmt.Fprintf(&b, columns, p.From(), p.To(), p.Promise(), p.serverOn(), p.reason())
