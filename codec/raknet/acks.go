@@ -45,7 +45,9 @@ func (q *ackQueue) addUpTo(last Seq24, count int) {
 }
 
 // set makes the set equal to another.
-func (q *ackQueue) set(to *ackQueue) { q.ranges, q.count = append(q.ranges[:0], to.ranges...), to.count }
+func (q *ackQueue) set(to *ackQueue) {
+	q.ranges, q.count = append(q.ranges[:0], to.ranges...), to.count
+}
 
 // remove takes one number out of the set.
 func (q *ackQueue) remove(n Seq24) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/internal/events"
 )
 
 var (
@@ -54,7 +55,7 @@ type Conn struct {
 	receiver  receiver
 	memory    buffers
 	lent      [][]byte // recycled buffers that events refer to, until the next input
-	events    events
+	events    events.Queue
 	reportAt  time.Duration // when messages that Transmit dropped are reported
 	keepalive keepalive
 	clock     peerClock
@@ -131,7 +132,7 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 func (c *Conn) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
 
 // Poll returns the next event.
-func (c *Conn) Poll() (codec.Event, bool) { return c.events.poll() }
+func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }
 
 // Transmit appends one datagram to b.
 func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
@@ -211,24 +212,16 @@ func (c *Conn) report() {
 	f := &c.sender.flight
 	for _, o := range f.done {
 		if o.message.receipt != 0 {
-			c.events.push(receiptEvent(o.message.receipt, o.delivered))
+			c.events.Answer(o.message.receipt, o.delivered)
 		}
 		c.sender.finish(o.message)
 	}
 	f.done = f.done[:0]
 }
 
-func receiptEvent(receipt codec.Receipt, delivered bool) codec.Event {
-	kind := codec.Lost
-	if delivered {
-		kind = codec.Delivered
-	}
-	return codec.Event{Kind: kind, Message: codec.Message{Receipt: receipt}}
-}
-
 // recycle takes the memory of polled events back.
 func (c *Conn) recycle() {
-	if !c.events.empty() {
+	if c.events.Len() > 0 {
 		return
 	}
 	for i, b := range c.lent {

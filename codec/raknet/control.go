@@ -66,6 +66,15 @@ func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error
 		return nil
 	case idDetectLostConnections:
 		return nil
+	case idConnectionLost:
+		var m connectionLost
+		if err := m.parse(payload); err != nil {
+			return err
+		}
+		if c.dialed && m.guid == c.guid {
+			c.finish(codec.TimedOut)
+		}
+		return nil
 	case idDisconnectionNotification:
 		c.finish(c.goodbyeReason())
 		return nil
@@ -91,7 +100,7 @@ func (c *Conn) goodbyeReason() codec.Reason {
 func (c *Conn) connect(now time.Duration, client uint16) {
 	c.phase = connected
 	c.keepalive.start(now)
-	c.events.push(codec.Event{Kind: codec.Connected, Client: client})
+	c.events.Push(codec.Event{Kind: codec.Connected, Client: client})
 	for i := range c.early.list {
 		c.deliver(&c.early.list[i])
 	}
@@ -118,7 +127,7 @@ func (c *Conn) keepEarly(m *inbound) error {
 // deliver hands a message to the application.
 func (c *Conn) deliver(m *inbound) {
 	c.clock.adjust(m.payload)
-	c.events.push(codec.Event{Kind: codec.Received, Message: codec.Message{
+	c.events.Push(codec.Event{Kind: codec.Received, Message: codec.Message{
 		Payload: m.payload, Pad: m.pad, Mode: m.mode, Channel: m.channel,
 	}})
 	c.lend(m)

@@ -19,6 +19,8 @@ const (
 	requestsPerReply = 2
 	firstRetry       = 200 * time.Millisecond
 	lastRetry        = 500 * time.Millisecond // stock RakNet's only one
+	// mostSnubs is after how many of them a server with a key is taken to demand encryption: it may make exceptions.
+	mostSnubs = 2
 )
 
 // asking is a client's state until its connection is granted.
@@ -31,6 +33,7 @@ type asking struct {
 	reply    openConnectionReply1
 	replied  bool
 	requests int // second requests sent since the reply
+	snubs    int // replies of a server with a key, whose second requests then got no answer
 	retryAt  time.Duration
 }
 
@@ -47,9 +50,16 @@ func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Con
 // ask sends the request that is to be answered next, once more.
 func (c *Conn) ask(now time.Duration) {
 	a := c.asking
-	if a.replied && a.requests < requestsPerReply {
+	switch {
+	case a.replied && a.requests < requestsPerReply:
 		c.request2()
-	} else {
+	case a.replied && a.reply.encrypts && a.snubs == mostSnubs-1:
+		c.lackKey()
+		return
+	default:
+		if a.replied {
+			a.snubs++
+		}
 		a.replied = false
 		c.request1()
 	}
@@ -129,7 +139,7 @@ func (c *Conn) changeVersion(now time.Duration, b []byte) error {
 // granted goes on to the reliability layer with our first message there.
 func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 	if reply.encrypts {
-		c.finish(codec.Incompatible)
+		c.lackKey()
 		return
 	}
 	c.longList = c.asking.version >= firstLongList
@@ -137,6 +147,13 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.asking.password}
 	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.asking.pad)
 	c.phase, c.asking, c.offline = requesting, nil, nil
+}
+
+// lackKey gives up a server that encrypts, and tells it why.
+func (c *Conn) lackKey() {
+	c.finish(codec.Incompatible)
+	m := requiresPublicKey{code: serverKeyMissing}
+	c.offline = m.append(nil)
 }
 
 // handleClient handles RakNet's own messages of a server's handshake.

@@ -18,8 +18,7 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnect
 
 // grant answers the second request: the connection is there.
 func (c *Conn) grant() {
-	m := openConnectionReply2{guid: c.p.o.GUID, client: c.peer, mtu: uint16(c.sender.mtu)}
-	c.offline = m.append(c.offline[:0])
+	c.offline = c.p.appendPlainGrant(c.offline[:0], c.peer, uint16(c.sender.mtu))
 }
 
 // answerOffline answers what a client says outside of its connection, since an answer of ours may have been lost.
@@ -33,6 +32,8 @@ func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 	switch {
 	case err != nil:
 		return err
+	case request.challenged:
+		c.offline = c.p.appendPlainGrant(c.offline[:0], c.peer, request.mtu)
 	case request.guid == c.guid && c.phase < connected:
 		c.grant()
 	case (request.guid != c.guid || c.phase == closing) && !c.p.o.NoCookies:
@@ -53,11 +54,15 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 		if err := m.parse(payload); err != nil {
 			return err
 		}
-		if c.phase != halfOpen || m.encrypts {
+		if c.phase != halfOpen {
 			return errPhase
 		}
+		if m.encrypts {
+			c.refuseSecurity(now)
+			return nil
+		}
 		c.phase, c.askedAt = asked, m.time
-		c.events.push(codec.Event{
+		c.events.Push(codec.Event{
 			Kind: codec.Asked, Message: codec.Message{Payload: m.password, Pad: pad}, Identity: m.guid,
 		})
 	case idNewIncomingConnection:
@@ -74,6 +79,13 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 		return errPhase
 	}
 	return nil
+}
+
+// refuseSecurity turns a client away that takes the connection for encrypted.
+func (c *Conn) refuseSecurity(now time.Duration) {
+	m := requiresSecurity{client: c.peer, guid: c.p.o.GUID}
+	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), 0)
+	c.part(now, codec.Incompatible)
 }
 
 // Admit lets the client in; client is what it is told as its index.

@@ -140,10 +140,8 @@ func TestDialGivesUp(t *testing.T) {
 
 // TestDialMeetsEncryption plays a server that offers a key, and one that encrypts.
 func TestDialMeetsEncryption(t *testing.T) {
-	offer := openConnectionReply1{guid: 1, hasCookie: true, cookie: 2, mtu: 1492}
+	offer := openConnectionReply1{guid: 1, hasCookie: true, cookie: 2, encrypts: true, mtu: 1492}
 	wire := offer.append(nil)
-	wire = append(wire[:len(wire)-2], append(make([]byte, publicKeySize), 0x05, 0xd4)...)
-
 	l := newLink(t, Options{})
 	l.drop = func(bool, []byte) bool { return true }
 	_ = l.client.Receive(l.now, wire)
@@ -154,13 +152,14 @@ func TestDialMeetsEncryption(t *testing.T) {
 
 	l = newLink(t, Options{})
 	_ = l.client.Receive(l.now, wire)
-	grant := openConnectionReply2{guid: 1, client: linkClient, mtu: 1492}
-	wire = grant.append(nil)
-	wire[len(wire)-1] = 0x80
-	_ = l.client.Receive(l.now, wire)
+	grant := openConnectionReply2{guid: 1, client: linkClient, mtu: 1492, encrypts: true}
+	_ = l.client.Receive(l.now, grant.append(nil))
 	l.poll()
 	if got := ending(t, l.toClient); got != codec.Incompatible {
 		t.Errorf("a server that encrypts: ended as %v, want incompatible", got)
+	}
+	if wire, _ := l.client.Transmit(l.now, nil); string(wire) != "\x0a\x00" {
+		t.Errorf("said %x to it, want 0a00", wire)
 	}
 }
 

@@ -13,6 +13,8 @@ const (
 	idOpenConnectionRequest2    = 0x07
 	idOpenConnectionReply2      = 0x08
 	idConnectionRequest         = 0x09
+	idRequiresPublicKey         = 0x0a
+	idRequiresSecurity          = 0x0b
 	idOutOfBand                 = 0x0d
 	idConnectionRequestAccepted = 0x10
 	idConnectionAttemptFailed   = 0x11
@@ -20,6 +22,7 @@ const (
 	idNewIncomingConnection     = 0x13
 	idNoFreeConnections         = 0x14
 	idDisconnectionNotification = 0x15
+	idConnectionLost            = 0x16
 	idConnectionBanned          = 0x17
 	idInvalidPassword           = 0x18
 	idIncompatibleVersion       = 0x19

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/internal/events"
 )
 
 // activePing is how often the round trip is measured while the game talks.
@@ -106,7 +107,7 @@ func (c *Conn) releaseIfIdle(now time.Duration) {
 	c.sender.release()
 	c.receiver.release()
 	c.memory.release()
-	if c.events.empty() {
-		c.events, c.lent = events{}, nil
+	if c.events.Len() == 0 {
+		c.events, c.lent = events.Queue{}, nil
 	}
 }

@@ -11,14 +11,21 @@ func unassigned(n int) string { return strings.Repeat("04ffffffff0000", n) }
 
 func TestConnectionRequest(t *testing.T) {
 	noPassword := func(n int) bool { return n >= minConnectionRequestSize }
+	const head = "09000660c47c9a997b000000000000001501"
+	proof, identity := strings.Repeat("e7", proofSize), strings.Repeat("1d", identitySize)
+	proved := &connectionRequest{guid: 0x660c47c9a997b, time: 0x15, encrypts: true,
+		proof: [proofSize]byte(unhex(t, proof)), password: []byte{0xaa}}
+	identified := *proved
+	identified.identity = unhex(t, identity)
 	for _, g := range []golden{
 		{name: "stock", hex: "09000660c47c9a997b000000000000001500",
 			want: &connectionRequest{guid: 0x660c47c9a997b, time: 0x15, password: []byte{}}},
 		{name: "stock with a password", hex: "09000660c4837c12e600000000000000150077726f6e67",
 			want: &connectionRequest{guid: 0x660c4837c12e6, time: 0x15, password: []byte("wrong")}, whole: noPassword},
-		{name: "with a proof", hex: "09000660c47c9a997b000000000000001501aabb",
-			want:    &connectionRequest{guid: 0x660c47c9a997b, time: 0x15, encrypts: true, password: []byte{0xaa, 0xbb}},
-			written: "09000660c47c9a997b000000000000001500aabb", whole: noPassword},
+		{name: "with a proof", hex: head + proof + "00aa", want: proved,
+			whole: func(n int) bool { return n >= minConnectionRequestSize+proofSize+1 }},
+		{name: "with an identity", hex: head + proof + "01" + identity + "aa", want: &identified,
+			whole: func(n int) bool { return n >= minConnectionRequestSize+proofSize+1+identitySize }},
 	} {
 		t.Run(g.name, g.run)
 	}

@@ -18,7 +18,8 @@ type openConnectionReply1 struct {
 	guid      uint64
 	hasCookie bool
 	cookie    uint32
-	encrypts  bool // a public key came along; read only, for we have no keys
+	encrypts  bool // a public key comes along
+	publicKey [publicKeySize]byte
 	mtu       uint16
 }
 
@@ -39,6 +40,7 @@ func (m *openConnectionReply1) parse(b []byte) error {
 		body = body[4:]
 		if len(body) >= publicKeySize+2 {
 			m.encrypts = true
+			copy(m.publicKey[:], body)
 			body = body[publicKeySize:]
 		}
 	}
@@ -52,9 +54,14 @@ func (m *openConnectionReply1) append(b []byte) []byte {
 	b = appendFlag(b, m.hasCookie)
 	if m.hasCookie {
 		b = binary.BigEndian.AppendUint32(b, m.cookie)
+		if m.encrypts {
+			b = append(b, m.publicKey[:]...)
+		}
 	}
 	return binary.BigEndian.AppendUint16(b, m.mtu)
 }
+
+const answerSize = 128
 
 // openConnectionReply2 grants the connection and settles its MTU:
 //
@@ -68,7 +75,8 @@ type openConnectionReply2 struct {
 	guid     uint64
 	client   netip.AddrPort
 	mtu      uint16
-	encrypts bool // read only, for we have no keys
+	encrypts bool
+	answer   [answerSize]byte // to the client's challenge
 }
 
 func (m *openConnectionReply2) parse(b []byte) error {
@@ -84,6 +92,13 @@ func (m *openConnectionReply2) parse(b []byte) error {
 		return errOfflineShort
 	}
 	m.mtu, m.encrypts = binary.BigEndian.Uint16(body), body[2] != 0
+	if !m.encrypts {
+		return nil
+	}
+	if len(body) < 2+1+answerSize {
+		return errOfflineShort
+	}
+	copy(m.answer[:], body[2+1:])
 	return nil
 }
 
@@ -92,7 +107,10 @@ func (m *openConnectionReply2) append(b []byte) []byte {
 	b = appendGUID(b, m.guid)
 	b = appendAddress(b, m.client)
 	b = binary.BigEndian.AppendUint16(b, m.mtu)
-	return append(b, 0)
+	if !m.encrypts {
+		return append(b, 0)
+	}
+	return append(append(b, 0x80), m.answer[:]...)
 }
 
 func appendFlag(b []byte, set bool) []byte {

@@ -48,17 +48,18 @@ func (m *openConnectionRequest1) append(b []byte) []byte {
 //	..      MTU, 2 bytes, big-endian
 //	..      client's GUID, 8 bytes, big-endian
 type openConnectionRequest2 struct {
-	hasCookie bool
-	cookie    uint32
-	server    netip.AddrPort
-	mtu       uint16
-	guid      uint64
+	hasCookie  bool
+	cookie     uint32
+	challenged bool
+	challenge  [challengeSize]byte // that only the server's private key can answer
+	server     netip.AddrPort
+	mtu        uint16
+	guid       uint64
 }
 
 const challengeSize = 64
 
-// parse reads a request; only the server knows whether it asked for a cookie, so it says so. A challenge is skipped:
-// it comes from a client that will encrypt, which its next datagram shows.
+// parse reads a request; only the server knows whether it asked for a cookie, so it says so.
 func (m *openConnectionRequest2) parse(b []byte, cookie bool) error {
 	body, err := checkOffline(b, idOpenConnectionRequest2, 0)
 	if err != nil {
@@ -70,12 +71,13 @@ func (m *openConnectionRequest2) parse(b []byte, cookie bool) error {
 			return errOfflineShort
 		}
 		m.cookie = binary.BigEndian.Uint32(body)
-		challenged := body[4] != 0
+		m.challenged = body[4] != 0
 		body = body[5:]
-		if challenged {
+		if m.challenged {
 			if len(body) < challengeSize {
 				return errOfflineShort
 			}
+			copy(m.challenge[:], body)
 			body = body[challengeSize:]
 		}
 	}
@@ -93,7 +95,10 @@ func (m *openConnectionRequest2) append(b []byte) []byte {
 	b = appendOffline(b, idOpenConnectionRequest2)
 	if m.hasCookie {
 		b = binary.BigEndian.AppendUint32(b, m.cookie)
-		b = append(b, 0)
+		b = appendFlag(b, m.challenged)
+		if m.challenged {
+			b = append(b, m.challenge[:]...)
+		}
 	}
 	b = appendAddress(b, m.server)
 	b = binary.BigEndian.AppendUint16(b, m.mtu)

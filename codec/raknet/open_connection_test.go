@@ -38,8 +38,9 @@ func TestOpenConnectionReply1(t *testing.T) {
 			want: &openConnectionReply1{guid: 0x5656a83100b856b0, hasCookie: true, cookie: 0xd6528aaa, mtu: 1492}},
 		// A prefix of this one is the form without a key, its MTU being the first bytes of the key.
 		{name: "cookie and key of stock", hex: head + "01888fcc21" + key + "05d4",
-			want:    &openConnectionReply1{guid: 0x660c48509a6ae, hasCookie: true, cookie: 0x888fcc21, encrypts: true, mtu: 1492},
-			written: head + "01888fcc21" + "05d4", whole: func(n int) bool { return n >= 32 }},
+			want: &openConnectionReply1{guid: 0x660c48509a6ae, hasCookie: true, cookie: 0x888fcc21, encrypts: true,
+				publicKey: [publicKeySize]byte(unhex(t, key)), mtu: 1492},
+			whole: func(n int) bool { return n >= 32 }},
 	} {
 		t.Run(g.name, g.run)
 	}
@@ -59,8 +60,7 @@ func TestOpenConnectionRequest2(t *testing.T) {
 				server: netip.MustParseAddrPort("127.0.0.1:42133"), mtu: 1492, guid: 0x660c486a67405}, true}},
 		{name: "stock with a challenge", hex: "07" + magicHex + "888fcc2101" + challenge + "0480fffffea41b05d4000660c485145892",
 			want: request2{&openConnectionRequest2{hasCookie: true, cookie: 0x888fcc21, server: server4, mtu: 1492,
-				guid: 0x660c485145892}, true},
-			written: "07" + magicHex + "888fcc2100" + "0480fffffea41b05d4000660c485145892"},
+				guid: 0x660c485145892, challenged: true, challenge: [challengeSize]byte(unhex(t, challenge))}, true}},
 	} {
 		t.Run(g.name, g.run)
 	}
@@ -68,12 +68,13 @@ func TestOpenConnectionRequest2(t *testing.T) {
 
 func TestOpenConnectionReply2(t *testing.T) {
 	client := netip.MustParseAddrPort("127.0.0.1:51255")
+	answer := strings.Repeat("5c", answerSize)
 	for _, g := range []golden{
 		{name: "stock", hex: "08" + magicHex + "000660c48509a6ae" + "0480fffffec83705d400",
 			want: &openConnectionReply2{guid: 0x660c48509a6ae, client: client, mtu: 1492}},
-		{name: "stock that encrypts", hex: "08" + magicHex + "000660c48509a6ae" + "0480fffffec83705d480",
-			want:    &openConnectionReply2{guid: 0x660c48509a6ae, client: client, mtu: 1492, encrypts: true},
-			written: "08" + magicHex + "000660c48509a6ae" + "0480fffffec83705d400"},
+		{name: "stock that encrypts", hex: "08" + magicHex + "000660c48509a6ae" + "0480fffffec83705d480" + answer,
+			want: &openConnectionReply2{guid: 0x660c48509a6ae, client: client, mtu: 1492, encrypts: true,
+				answer: [answerSize]byte(unhex(t, answer))}},
 	} {
 		t.Run(g.name, g.run)
 	}

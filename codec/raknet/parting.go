@@ -39,18 +39,23 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 		return
 	}
 	at := now.Sub(c.start)
-	c.parting = parting{
-		reason: reason, byeAt: at + c.p.o.CloseTimeout*2/3, endAt: at + c.p.o.CloseTimeout,
-		flows: c.phase == connected,
-	}
 	if c.phase == halfOpen || c.phase == asked {
 		c.enqueueRefusal(at, reason)
+	}
+	c.part(at, reason)
+}
+
+// part begins to end the connection.
+func (c *Conn) part(now time.Duration, reason codec.Reason) {
+	c.parting = parting{
+		reason: reason, byeAt: now + c.p.o.CloseTimeout*2/3, endAt: now + c.p.o.CloseTimeout,
+		flows: c.phase == connected,
 	}
 	if !c.parting.flows {
 		c.sender.abandonQueue(&c.events)
 	}
 	c.phase = closing
-	c.stepParting(at)
+	c.stepParting(now)
 }
 
 // enqueueRefusal says why the client is not let in. It travels as a reliable message, which stock RakNet expects of
@@ -105,7 +110,7 @@ func (c *Conn) finish(reason codec.Reason) {
 	c.report()
 	c.sender.abandon(&c.events)
 	c.receiver.acksAt = 0 // what we got, the peer should know; there is no later
-	c.events.push(codec.Event{Kind: codec.Disconnected, Reason: reason})
+	c.events.Push(codec.Event{Kind: codec.Disconnected, Reason: reason})
 	c.phase, c.asking, c.offline = closed, nil, nil
 	c.early, c.receiver.channels = earlyMessages{}, channels{}
 	c.receiver.splits.open = nil

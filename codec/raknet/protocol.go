@@ -21,6 +21,7 @@ var (
 	errPingSize   = fmt.Errorf("raknet: ping without a GUID: %w", codec.ErrMalformed)
 	errProbeSize  = fmt.Errorf("raknet: probe shorter than the least MTU: %w", codec.ErrMalformed)
 	errVersion    = fmt.Errorf("raknet: protocol version not accepted: %w", codec.ErrRefused)
+	errChallenge  = fmt.Errorf("raknet: client wants to encrypt: %w", codec.ErrRefused)
 	errCookie     = fmt.Errorf("raknet: cookie wrong or too old: %w", codec.ErrRefused)
 )
 
@@ -82,6 +83,9 @@ func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []
 	request, longList, err := p.parseRequest2(now, from, datagram)
 	if err != nil {
 		return nil, reply, err
+	}
+	if request.challenged {
+		return nil, p.appendPlainGrant(reply, from, request.mtu), errChallenge
 	}
 	return accept(p, now, from, request, longList), reply, nil
 }
@@ -160,6 +164,13 @@ func (p *Protocol) parseRequest2(now time.Time, from netip.AddrPort, datagram []
 		return request, false, errCookie
 	}
 	return request, longList, nil
+}
+
+// appendPlainGrant appends the second reply, which does not answer a challenge. A stock client that demands encryption
+// ends its attempt with it, and says ID_OUR_SYSTEM_REQUIRES_SECURITY to its application.
+func (p *Protocol) appendPlainGrant(b []byte, client netip.AddrPort, mtu uint16) []byte {
+	m := openConnectionReply2{guid: p.o.GUID, client: client, mtu: uint16(p.clampMTU(mtu))}
+	return m.append(b)
 }
 
 // clampMTU brings an MTU that the peer asks for within our bounds.

@@ -31,6 +31,12 @@ func refusalID(reason codec.Reason) (id byte, ok bool) {
 
 // refusalReason is the reason that a message says, if it is a refusal.
 func refusalReason(id byte) (reason codec.Reason, ok bool) {
+	switch id {
+	case idRequiresPublicKey, idRequiresSecurity:
+		return codec.Incompatible, true
+	case idConnectionAttemptFailed:
+		return codec.NoConnection, true
+	}
 	for _, r := range refusals {
 		if r.id == id {
 			return r.reason, true

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/internal/events"
 )
 
 // Bounds of what is sent.
@@ -225,7 +226,7 @@ func (s *sender) finish(m *outgoing) {
 }
 
 // abandon reports all that has not settled as lost, and lets go of it.
-func (s *sender) abandon(e *events) {
+func (s *sender) abandon(e *events.Queue) {
 	for i := range s.flight.parts {
 		giveUp(s.flight.parts[i].message, e)
 	}
@@ -235,7 +236,7 @@ func (s *sender) abandon(e *events) {
 }
 
 // abandonQueue reports the game's messages that were not sent in full as lost, and lets go of them.
-func (s *sender) abandonQueue(e *events) {
+func (s *sender) abandonQueue(e *events.Queue) {
 	for _, q := range []*queue{&s.small, &s.bulk} {
 		for m := q.peek(); m != nil; m = q.peek() {
 			q.pop()
@@ -248,9 +249,9 @@ func (s *sender) abandonQueue(e *events) {
 }
 
 // giveUp reports a message as lost, once: several parts may be of one message. nil is none.
-func giveUp(m *outgoing, e *events) {
+func giveUp(m *outgoing, e *events.Queue) {
 	if m != nil && m.receipt != 0 {
-		e.push(receiptEvent(m.receipt, false))
+		e.Answer(m.receipt, false)
 		m.receipt = 0
 	}
 }

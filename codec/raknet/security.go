@@ -1,0 +1,94 @@
+package raknet
+
+import (
+	"encoding/binary"
+	"net/netip"
+)
+
+// What peers say when one wants to encrypt and the other does not (docs/protocols/raknet.md#security). Stock RakNet
+// tells its own application so instead, all but the last two codes of the first.
+
+// requiresPublicKey tells a peer that its key, or proof of identity, does not do:
+//
+//	0       0x0a
+//	1       why: one of the codes below
+type requiresPublicKey struct{ code byte }
+
+const (
+	serverKeyMissing      = 0
+	clientIdentityMissing = 1
+	clientIdentityInvalid = 2
+)
+
+const requiresPublicKeySize = 2
+
+func (m *requiresPublicKey) parse(b []byte) error {
+	if err := checkOnline(b, idRequiresPublicKey, requiresPublicKeySize); err != nil {
+		return err
+	}
+	if len(b) != requiresPublicKeySize || b[1] > clientIdentityInvalid {
+		return errOnlineShort
+	}
+	m.code = b[1]
+	return nil
+}
+
+func (m *requiresPublicKey) append(b []byte) []byte { return append(b, idRequiresPublicKey, m.code) }
+
+// requiresSecurity tells a client that wants to encrypt that the server does not:
+//
+//	0       0x0b
+//	..      client's address
+//	..      8 bytes: server's GUID
+type requiresSecurity struct {
+	client netip.AddrPort
+	guid   uint64
+}
+
+func (m *requiresSecurity) parse(b []byte) error {
+	err := checkOnline(b, idRequiresSecurity, 1)
+	if err != nil {
+		return err
+	}
+	*m = requiresSecurity{}
+	var rest []byte
+	if m.client, rest, err = parseAddress(b[1:]); err != nil {
+		return err
+	}
+	if len(rest) != 8 {
+		return errOnlineShort
+	}
+	m.guid = binary.BigEndian.Uint64(rest)
+	return nil
+}
+
+func (m *requiresSecurity) append(b []byte) []byte {
+	return appendGUID(appendAddress(append(b, idRequiresSecurity), m.client), m.guid)
+}
+
+// connectionLost tells that the server lost a client (docs/protocols/raknet.md#online):
+//
+//	0       0x16
+//	1..8    client's GUID
+//	..      client's address
+type connectionLost struct {
+	guid   uint64
+	client netip.AddrPort
+}
+
+func (m *connectionLost) parse(b []byte) error {
+	err := checkOnline(b, idConnectionLost, 1+8)
+	if err != nil {
+		return err
+	}
+	var rest []byte
+	m.guid = binary.BigEndian.Uint64(b[1:])
+	if m.client, rest, err = parseAddress(b[1+8:]); err == nil && len(rest) != 0 {
+		err = errOnlineShort
+	}
+	return err
+}
+
+func (m *connectionLost) append(b []byte) []byte {
+	return appendAddress(appendGUID(append(b, idConnectionLost), m.guid), m.client)
+}
