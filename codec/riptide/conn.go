@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/internal/queue"
+	"tidegate/codec/internal/events"
 )
 
 // maxControl bounds the bytes of acknowledgements, heartbeats and handshake messages that wait for Transmit. What does
@@ -47,7 +47,7 @@ type Conn struct {
 
 	control outbox // goes out first and in any state
 	data    outbox // messages; goes out once connected
-	events  queue.Events
+	events  events.Queue
 	scratch []byte // holds the payload that Poll lends
 	stats   codec.Stats
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/internal/queue"
+	"tidegate/codec/internal/events"
 )
 
 // maxDatagram is the receive buffer of the game's clients.
@@ -35,7 +35,7 @@ type link struct {
 	heard    time.Time // when the peer was last
 	answerAt time.Time // when Poll wants to be called for receipts, if any wait
 	out      outbox
-	events   queue.Events
+	events   events.Queue
 	scratch  []byte // holds payloads that Poll lends
 	stats    codec.Stats
 }

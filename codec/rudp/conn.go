@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/internal/queue"
+	"tidegate/codec/internal/events"
 )
 
 // maxAhead is how far ahead of the newest packet the next of an honest peer can be: maxInFlight packets it knows no
@@ -42,7 +42,7 @@ type Conn struct {
 	due      bool          // the packet of this period waits for Transmit
 	parting  []kind        // the last packets of a connection, which wait for Transmit
 
-	events queue.Events
+	events events.Queue
 	stats  codec.Stats
 }
 
