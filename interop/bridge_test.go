@@ -77,7 +77,18 @@ func TestRiptideToRakNet(t *testing.T) {
 	})
 }
 
-// TestRakNetToRiptide is the same the other way round.
+// TestNotifyToRakNet: a notify message has no ID, which the next packet byte says.
+func TestNotifyToRakNet(t *testing.T) {
+	everyPair(t, pytideClients, raknetServers[:1], func(t *testing.T, from, to contender) {
+		client, _, server := meet(t, from, to)
+		client.order(t, order{Do: "notify", Payload: "c0ffee"})
+		if got := server.await(t, "received").Payload; got != "ffc0ffee" {
+			t.Errorf("the server got %s, want packet byte and payload: ffc0ffee", got)
+		}
+	})
+}
+
+// TestRakNetToRiptide is the main job the other way round.
 func TestRakNetToRiptide(t *testing.T) {
 	everyPair(t, raknetClients, pytideServers, func(t *testing.T, from, to contender) {
 		client, between, server := meet(t, from, to)

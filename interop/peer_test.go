@@ -24,17 +24,17 @@ type peer struct {
 
 // order is what a peer shall do.
 type order struct {
-	Do       string  `json:"do"`               // send, leave; a Riptide server can kick
+	Do       string  `json:"do"`               // send, leave; a Riptide client can notify, its server kick
 	Client   *uint16 `json:"client,omitempty"` // to kick
 	ID       uint16  `json:"id"`               // of a Riptide message
 	Reliable bool    `json:"reliable"`         // of a message
-	Payload  string  `json:"payload"`          // of a message or a kick, in hex
+	Payload  string  `json:"payload"`          // of a message, a notice or a kick, in hex
 }
 
 // event is what happened to a peer.
 type event struct {
-	// Event is listening, joined, left, asked or received for a server; connected, refused, disconnected, received or,
-	// of other clients, joined and left for a client.
+	// Event is listening, joined, left, asked or received for a server; connected, refused, disconnected, received,
+	// notified or, of other clients, joined and left for a client.
 	Event    string
 	Client   uint16 // Riptide's client ID
 	ID       uint16 // of a Riptide message

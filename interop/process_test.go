@@ -60,17 +60,20 @@ type lines struct {
 }
 
 func (l *lines) Write(b []byte) (int, error) {
-	l.said.append(b)
 	l.begun = append(l.begun, b...)
 	for {
 		line, rest, whole := bytes.Cut(l.begun, []byte("\n"))
 		if !whole {
 			return len(b), nil
 		}
+		l.said.append(line)
 		l.heard(line)
 		l.begun = rest
 	}
 }
+
+// longest is how much of a line a transcript shows, in bytes.
+const longest = 300
 
 // transcript is what a process said, both ways, for when the test fails.
 type transcript struct {
@@ -78,8 +81,9 @@ type transcript struct {
 	text bytes.Buffer
 }
 
-func (s *transcript) append(b []byte) {
+func (s *transcript) append(line []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.text.Write(b)
+	s.text.Write(line[:min(len(line), longest)])
+	s.text.WriteByte('\n')
 }

@@ -45,6 +45,14 @@ func riptideToRiptide(t *testing.T, from, to contender) {
 		language.largest = largestRiptide
 		talk(t, first, language)
 	})
+	t.Run("notify messages", func(t *testing.T) {
+		for _, text := range []string{"one", "another", "and a third"} {
+			first.order(t, order{Do: "notify", Payload: inHex(text)})
+			if got := first.await(t, "notified").Payload; got != inHex(text) {
+				t.Errorf("%q came back as %s", text, got)
+			}
+		}
+	})
 	t.Run("news of others", func(t *testing.T) {
 		second := connect(t, "I am the second")
 		id := second.await(t, "connected").Client

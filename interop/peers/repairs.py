@@ -2,6 +2,7 @@
 import enum
 
 from pytidenetworking import server
+from pytidenetworking.utils.notify_sequencer import NotifySequencer
 from pytidenetworking.utils.relieble_sequencer import ReliableSequencer
 
 # pytide kept the numbers of Riptide 2.0; these are what 2.1 puts on the wire.
@@ -15,3 +16,8 @@ def repair():
     # It compares what the peer has received with what it has received itself, and dies of a negative shift when many
     # more messages go one way than the other. Each ack also names one message, which is dealt with before this call.
     ReliableSequencer.updateReceivedAcks = lambda self, last, earlier: None
+    # It dies of the first notify message, sent or received, over a name that it misspells; what such a message
+    # acknowledges it reckons as above.
+    NotifySequencer._lastReceivedSeqId = property(
+        lambda self: self.lastReceivedSeqId, lambda self, last: setattr(self, "lastReceivedSeqId", last))
+    NotifySequencer.updateReceivedAcks = lambda self, last, earlier: None

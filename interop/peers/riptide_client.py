@@ -4,7 +4,7 @@ import sys
 from lines import run, tell
 from pytidenetworking.client import Client
 from repairs import repair
-from riptide_message import attachment, outgoing, unread
+from riptide_message import attachment, notice, outgoing, unread
 from transports import CLIENTS
 
 repair()
@@ -22,7 +22,10 @@ client._useMessageHandlers = False  # the event above is enough
 
 data = attachment(sys.argv[3]) if len(sys.argv) > 3 else None
 client.connect(("127.0.0.1", int(sys.argv[1])), message=data)
+# Notify messages are news of the connection, which the client keeps to itself.
+client._Client__connection.notifyReceived += lambda message: tell("notified", payload=unread(message))
 run(client.update, {
     "send": lambda command: client.send(outgoing(command)),
+    "notify": lambda command: client.send(notice(command["payload"])),
     "leave": lambda command: client.disconnect(),
 })

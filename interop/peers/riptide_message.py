@@ -11,6 +11,13 @@ def outgoing(command):
     return message
 
 
+def notice(payload):
+    """A notify message, which has no ID; payload is hex."""
+    message = create(MessageSendMode.Notify, 0)
+    message.putBytes(bytes.fromhex(payload))
+    return message
+
+
 def attachment(payload):
     """Data of a connection attempt, a refusal or a kick; payload is hex."""
     message = createInternal()

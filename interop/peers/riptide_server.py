@@ -8,7 +8,7 @@ from lines import run, tell
 from pytidenetworking.message import create
 from pytidenetworking.server import Server
 from repairs import RejectReason, repair
-from riptide_message import attachment, unread
+from riptide_message import attachment, notice, unread
 from transports import SERVERS
 
 REFUSE = b"refuse me".hex()
@@ -40,8 +40,14 @@ def echo(connection, number, message):
     server.send(answer, connection)
 
 
+def join(connection):
+    """Echoes the notify messages of a new client, which are news of the connection."""
+    connection.notifyReceived += lambda message: server.send(notice(unread(message)), connection)
+    tell("joined", client=connection.id)
+
+
 server.handleConnection = decide
-server.ClientConnected += lambda connection: tell("joined", client=connection.id)
+server.ClientConnected += join
 server.ClientDisconnected += lambda connection, reason: tell("left", client=connection.id, reason=int(reason))
 server.MessageReceived += echo
 server.start(int(sys.argv[1]), 5)
