@@ -34,7 +34,7 @@ type assembly struct {
 
 // judge says whether a part is fresh, stale, or refused for want of room.
 func (r *reassembly) judge(c *capsule) (verdict, error) {
-	if c.splitCount < 2 || !c.mode.IsReliable() {
+	if c.splitCount < 2 || !c.mode.IsReliable() || len(c.payload) > r.partRoom {
 		return stale, errSplit
 	}
 	if a := r.find(c.splitID); a != nil {

@@ -1,0 +1,188 @@
+package raknet
+
+import (
+	"bytes"
+	"errors"
+	"runtime"
+	"testing"
+
+	"tidegate/codec"
+)
+
+// hostile is a client that has finished its handshake and then says what no honest one would.
+type hostile struct {
+	*link
+	number, reliable Seq24
+}
+
+func newHostile(t *testing.T, o Options) *hostile {
+	l := newConnected(t, o)
+	h := &hostile{link: l, number: l.server.receiver.datagrams.next, reliable: l.server.receiver.reliable.base}
+	return h
+}
+
+// say sends capsules in one datagram, in sequence.
+func (h *hostile) say(capsules ...capsule) error {
+	b := appendDataHeader(nil, h.number, false, false)
+	for i := range capsules {
+		b = capsules[i].append(b)
+	}
+	h.number = h.number.Add(1)
+	return h.sayRaw(b)
+}
+
+func (h *hostile) sayRaw(b []byte) error {
+	err := h.server.Receive(h.now, b)
+	h.poll()
+	return err
+}
+
+// next numbers a reliable capsule.
+func (h *hostile) next(c capsule) capsule {
+	c.reliable, h.reliable = h.reliable, h.reliable.Add(1)
+	return c
+}
+
+// TestHostileSessionIsBounded attacks the memory of a session in each way known, and measures what it keeps.
+func TestHostileSessionIsBounded(t *testing.T) {
+	o := Options{MaxMTU: 400, MaxAssembly: 1 << 20, MaxHeld: 512 << 10}
+	most := uint64(o.MaxHeld + 3*o.MaxAssembly + 1<<20)
+	large := gamePayload(3000)
+	for _, attack := range []struct {
+		name  string
+		round func(h *hostile, i int)
+	}{
+		{"split messages never finished", func(h *hostile, i int) {
+			_ = h.say(h.next(capsule{mode: codec.Reliable, split: true, splitCount: 1000, splitID: uint16(i),
+				splitIndex: 1, payload: large[:300]}))
+		}},
+		{"parts larger than the path carries", func(h *hostile, i int) {
+			_ = h.say(h.next(capsule{mode: codec.Reliable, split: true, splitCount: 2000, splitIndex: uint32(i % 2000),
+				payload: large}))
+		}},
+		{"split messages finished ahead of their turn", func(h *hostile, i int) {
+			_ = h.say(h.next(capsule{mode: codec.ReliableOrdered, order: Seq24(5 + i/1000), split: true, splitCount: 1000,
+				splitID: uint16(i / 1000), splitIndex: uint32(i % 1000), payload: large[:300]}))
+		}},
+		{"ordered messages ahead of their turn", func(h *hostile, i int) {
+			_ = h.say(h.next(capsule{mode: codec.ReliableOrdered, channel: uint8(i % 32), order: Seq24(5 + i), payload: large}))
+		}},
+		{"sequenced messages ahead of their turn", func(h *hostile, i int) {
+			_ = h.say(capsule{mode: codec.UnreliableSequenced, order: Seq24(1 + i), payload: large[:1]})
+		}},
+		{"every other datagram missing", func(h *hostile, _ int) {
+			h.number = h.number.Add(1)
+			_ = h.say(capsule{mode: codec.Unreliable, payload: large[:1]})
+		}},
+		{"every other reliable number missing", func(h *hostile, _ int) {
+			h.reliable = h.reliable.Add(1)
+			_ = h.say(h.next(capsule{mode: codec.Reliable, payload: large[:1]}))
+		}},
+		{"pings", func(h *hostile, i int) {
+			ping := connectedPing{time: uint64(i)}
+			_ = h.say(h.next(capsule{mode: codec.Reliable, payload: ping.append(nil)}))
+		}},
+		{"requests for the connection", func(h *hostile, i int) {
+			request := connectionRequest{guid: 77, password: large}
+			_ = h.say(h.next(capsule{mode: codec.Reliable, payload: request.append(nil)}))
+			_ = h.sayRaw(request2Of(h.p, h.now, 77))
+		}},
+		{"random numbers", func(h *hostile, i int) {
+			h.number, h.reliable = Seq24(i*7919*2654435), Seq24(i*104729*2654435)
+			_ = h.say(h.next(capsule{mode: codec.ReliableOrdered, order: Seq24(i * 15485863), payload: large}))
+		}},
+	} {
+		h := newHostile(t, o)
+		before := heapInUse()
+		for i := range 20_000 {
+			attack.round(h, i)
+			h.toServer = h.toServer[:0]
+		}
+		if kept := heapInUse() - min(before, heapInUse()); kept > most {
+			t.Errorf("%s: %d bytes kept, want at most %d", attack.name, kept, most)
+		} else {
+			t.Logf("%s: %d kB kept", attack.name, kept>>10)
+		}
+		runtime.KeepAlive(h)
+	}
+}
+
+// TestAcknowledgementsOfEverything names the whole of the 24-bit space, forwards and across the wrap-around, to a session.
+func TestAcknowledgementsOfEverything(t *testing.T) {
+	for _, r := range []ackRange{{0, seq24Mask}, {0, 1 << 23}, {1 << 23, seq24Mask}} {
+		for _, kind := range []datagramKind{ackDatagram, nackDatagram} {
+			h := newHostile(t, Options{})
+			h.drop = func(bool, []byte) bool { return true }
+			h.send(h.server, codec.Reliable, 20, 9)
+			h.exchange()
+			h.drop = nil
+			w := beginAcks(nil, kind, codec.MaxDatagram)
+			for w.add(r) {
+			}
+			_ = h.sayRaw(w.end())
+			h.wait(100 * ms)
+			if has(h.toServer, codec.Disconnected) {
+				t.Errorf("kind %v of %v ends the session", kind, r)
+			}
+		}
+	}
+}
+
+// TestInvalidCapsulesEndNothing: what is malformed is refused and counted, and the session goes on.
+func TestInvalidCapsulesEndNothing(t *testing.T) {
+	for _, test := range []struct{ name, hex string }{
+		{"no bits", "000000" + "86"},
+		{"no bits, reliable", "400000" + "000000" + "00"},
+		{"more bits than bytes", "00ffff" + "aabb"},
+		{"channel 32", "600008" + "000000" + "000000" + "20" + "86"},
+		{"channel 255", "600008" + "000000" + "000000" + "ff" + "86"},
+		{"a split of no parts", "500008" + "090000" + "00000000" + "0000" + "00000000" + "86"},
+		{"a split of one part", "500008" + "090000" + "00000001" + "0000" + "00000000" + "86"},
+		{"part beyond the last", "500008" + "090000" + "00000002" + "0000" + "00000002" + "86"},
+		{"an unreliable part", "100008" + "00000002" + "0000" + "00000000" + "86"},
+	} {
+		h := newHostile(t, Options{})
+		dropped := h.server.Stats().Dropped
+		b := append(appendDataHeader(nil, h.number, false, false), unhex(t, test.hex)...)
+		if err := h.sayRaw(b); !errors.Is(err, codec.ErrMalformed) {
+			t.Errorf("%s: %v, want ErrMalformed", test.name, err)
+		}
+		if len(h.toServer) > 0 || h.server.Stats().Dropped == dropped {
+			t.Errorf("%s: saw %v, %d dropped", test.name, kinds(h.toServer), h.server.Stats().Dropped-dropped)
+		}
+		h.number = h.number.Add(1)
+		if err := h.say(h.next(capsule{mode: codec.Reliable, payload: gamePayload(8)})); err != nil || !has(h.toServer, codec.Received) {
+			t.Errorf("%s: the next message: %v", test.name, err)
+		}
+	}
+}
+
+// TestSplitWithinASplit joins parts that spell a part of another message: it is the game's, and is not looked into.
+func TestSplitWithinASplit(t *testing.T) {
+	h := newHostile(t, Options{})
+	inner := capsule{mode: codec.Reliable, split: true, splitCount: 2, splitID: 1, payload: gamePayload(40)}
+	wire := append([]byte{0x86}, inner.append(nil)...)
+	for i, part := range [][]byte{wire[:20], wire[20:]} {
+		if err := h.say(h.next(capsule{mode: codec.Reliable, split: true, splitCount: 2, splitID: 1,
+			splitIndex: uint32(i), payload: part})); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(h.toServer) != 1 || !bytes.Equal(h.toServer[0].Payload, wire) || len(h.server.receiver.splits.open) > 0 {
+		t.Errorf("saw %v, %d incomplete", kinds(h.toServer), len(h.server.receiver.splits.open))
+	}
+}
+
+// TestProbesOfEverySize: a first request is answered by less than it has, or not at all, and nothing is kept of it.
+func TestProbesOfEverySize(t *testing.T) {
+	p := New(Options{})
+	whole := openConnectionRequest1{version: 6, length: codec.MaxDatagram}
+	wire := whole.append(nil)
+	for n := range len(wire) + 1 {
+		conn, reply, err := p.Accept(linkStart, linkClient, wire[:n], nil)
+		answered := len(reply) > 0
+		if conn != nil || len(reply) > n || answered != (n+udpOverhead >= 400) || answered != (err == nil) {
+			t.Fatalf("%d bytes: conn %v, answered by %d bytes, %v", n, conn, len(reply), err)
+		}
+	}
+}
