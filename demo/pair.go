@@ -149,3 +149,13 @@ func isReliable(p codec.Protocol) bool {
 
 // reports tells whether the sender of a message learns what became of it, and nothing more is done.
 func reports(p codec.Protocol) bool { return !isReliable(p) && p.Modes().Has(codec.Notify) }
+
+// mode is the strongest mode of a protocol that asks for no more order than it must.
+func mode(p codec.Protocol) codec.Mode {
+	for _, m := range []codec.Mode{codec.Reliable, codec.ReliableOrdered, codec.UnreliableSequenced} {
+		if p.Modes().Has(m) {
+			return m
+		}
+	}
+	return codec.Unreliable
+}

@@ -75,8 +75,13 @@ func (r *Result) faults() []string {
 	check(r.Reliable.Missing > 0, "%s missing", count(r.Reliable.Missing, "reliable message"))
 	check(promise == ExactlyOnce && r.Reliable.Duplicated > 0,
 		"%s came back twice", count(r.Reliable.Duplicated, "reliable message"))
-	check(promise == Lossy && r.Unreliable.Returned < r.due(),
-		"only %d of %s came back", r.Unreliable.Returned, count(r.Unreliable.Sent, "message"))
+	if promise != ExactlyOnce {
+		answers := r.answers()
+		check(answers.Returned < r.due(answers.Sent),
+			"only %d of %s came back", answers.Returned, count(answers.Sent, "message"))
+		check(r.Link.Lost == 0 && answers.Returned > answers.Sent,
+			"%d came back of %s", answers.Returned, count(answers.Sent, "message"))
+	}
 	check(r.Changed > 0, "%s changed", count(r.Changed, "message"))
 	// A link may lose a goodbye, which most protocols say only once.
 	check(r.Pair.saysGoodbye() && r.Link.Lost == 0 && r.Heard < r.Goodbyes,
@@ -85,12 +90,20 @@ func (r *Result) faults() []string {
 	return faults
 }
 
-// due is how many unreliable messages must come back where a pair promises nothing.
-func (r *Result) due() uint64 {
+// answers are the messages of which most must come back where none is promised to.
+func (r *Result) answers() Exchange {
+	if r.Pair.Promise() == Lossy {
+		return r.Unreliable
+	}
+	return Exchange{Sent: r.Reliable.Sent, Returned: r.Reliable.Returned}
+}
+
+// due is how many of them that is. A lossy link may take any of them, but hardly all.
+func (r *Result) due(sent uint64) uint64 {
 	if r.Link.Lost > 0 {
 		return 1
 	}
-	return uint64(nearlyAll * float64(r.Unreliable.Sent))
+	return uint64(nearlyAll * float64(sent))
 }
 
 // Summary is the Result as text, for people. Its last line begins with "ok:" or "FAILED:".

@@ -76,6 +76,9 @@ func TestEveryFaultFails(t *testing.T) {
 		{"rtype", func(r *Result) { r.Reliable = Delivery{} }, ""},
 		{"rtype", func(r *Result) { r.Unreliable.Returned = 0 }, "only 0 of 800 messages came back"},
 		{"rtype", func(r *Result) { r.Link = LinkStats{} }, "only 721 of 800 messages came back"},
+		{"rtype", func(r *Result) { r.Link, r.Unreliable.Returned = LinkStats{}, 801 }, "801 came back of 800 messages"},
+		{"rudp", func(r *Result) { r.Link, r.Reliable.Returned = LinkStats{}, 700 }, "only 700 of 800 messages came back"},
+		{"rudp", func(r *Result) { r.Reliable.Returned = 700 }, ""},
 		{"rtype", func(r *Result) { r.Changed = 1 }, "1 message changed"},
 	} {
 		r := good()

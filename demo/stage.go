@@ -18,8 +18,8 @@ const (
 	// than a goodbye to the server may take.
 	goodbyeTime     = 2500 * time.Millisecond
 	goodbyeInterval = 20 * time.Millisecond
-	// badLoss is the loss from which protocols lose connections, Riptide for one: a server gives a client up that it has not heard a
-	// heartbeat of for 5 s, and there is one a second.
+	// badLoss is the loss from which protocols lose connections. Riptide is one: a server gives a client up that it has
+	// not heard a heartbeat of for 5 s, and there is one a second.
 	badLoss = 0.2
 )
 
