@@ -17,11 +17,12 @@ import (
 )
 
 // capture is what a relay between a real client and a real server saw. testdata/<library and version>/<scenario>.jsonl
-// has a line of description and then one for each datagram.
+// has a line of description and then one for each datagram; where the scenario begins with tcp/, for each read of a
+// stream.
 type capture struct {
 	version  string
 	scenario string
-	lines    []line
+	lines    []line // a datagram each, also of streams
 }
 
 // line is a datagram as the relay saw it.
@@ -36,35 +37,45 @@ type line struct {
 }
 
 // loadCaptures reads all captures.
-func loadCaptures(t *testing.T) []capture {
+func loadCaptures(t *testing.T) (all []capture) {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*/*.jsonl")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("captures: %d files, %v", len(files), err)
-	}
-	var all []capture
-	for _, file := range files {
-		c := capture{
-			version:  filepath.Base(filepath.Dir(file)),
-			scenario: strings.TrimSuffix(filepath.Base(file), ".jsonl"),
+	for _, pattern := range []string{"*.jsonl", "tcp/*.jsonl"} {
+		files, err := filepath.Glob("testdata/*/" + pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("captures %s: %d files, %v", pattern, len(files), err)
 		}
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+		for _, file := range files {
+			all = append(all, loadCapture(t, file))
 		}
-		for scan := bufio.NewScanner(bytes.NewReader(data)); scan.Scan(); {
-			var l line
-			if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-			if l.From != "" {
-				l.datagram = unhex(t, l.Hex)
-				c.lines = append(c.lines, l)
-			}
-		}
-		all = append(all, c)
 	}
 	return all
+}
+
+func loadCapture(t *testing.T, file string) (c capture) {
+	t.Helper()
+	name := strings.TrimPrefix(filepath.ToSlash(file), "testdata/")
+	c.version, c.scenario, _ = strings.Cut(strings.TrimSuffix(name, ".jsonl"), "/")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for scan := bufio.NewScanner(bytes.NewReader(data)); scan.Scan(); {
+		var l line
+		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if l.From != "" {
+			l.datagram = unhex(t, l.Hex)
+			c.lines = append(c.lines, l)
+		}
+	}
+	if strings.HasPrefix(c.scenario, "tcp/") {
+		c.unframe(t)
+	}
+	if len(c.lines) == 0 {
+		t.Fatalf("%s: empty", file)
+	}
+	return c
 }
 
 // dialect is the one that the library of the capture speaks.

@@ -13,7 +13,8 @@ import (
 
 // Every capture is replayed twice for each client in it: our server answers what the real client sent, and our client
 // answers what the real server sent. Our side's application does what the real one's did. Our side must receive the
-// same messages and send the same datagrams; of those whose number or time is a matter of pace, the distinct ones.
+// same messages and send the same datagrams; of those whose number or time is a matter of pace, the distinct ones. What
+// came over TCP is no exception.
 func TestReplay(t *testing.T) {
 	for _, c := range loadCaptures(t) {
 		if c.scenario == "reliable-sequence-wrap" {

@@ -1,0 +1,53 @@
+package riptide
+
+import (
+	"encoding/binary"
+	"testing"
+)
+
+// unframe puts the messages of a capture of TCP in the place of the reads of its streams, each message at the time of
+// the read that completed it. docs/protocols/riptide.md#tcp
+func (c *capture) unframe(t *testing.T) {
+	t.Helper()
+	type stream struct {
+		client int
+		from   string
+	}
+	rests := map[stream][]byte{}
+	incomplete := 0 // bytes of all rests
+	reads := c.lines
+	c.lines = nil
+	for _, read := range reads {
+		s := stream{read.Client, read.From}
+		incomplete -= len(rests[s])
+		rest := append(rests[s], read.datagram...)
+		for message := c.cut(&rest); message != nil; message = c.cut(&rest) {
+			l := read
+			l.datagram = message
+			c.lines = append(c.lines, l)
+		}
+		rests[s] = rest
+		incomplete += len(rest)
+	}
+	if incomplete > 0 {
+		t.Fatalf("%s/%s: streams end with %d bytes of messages that are not whole", c.version, c.scenario, incomplete)
+	}
+}
+
+// cut takes the first message off a stream, or returns nil if it is not whole. Its length comes before it.
+func (c *capture) cut(stream *[]byte) (message []byte) {
+	b := *stream
+	head := map[Version]int{V20: 2, V22: 4}[c.dialect()]
+	if len(b) < head {
+		return nil
+	}
+	length := int(binary.LittleEndian.Uint16(b))
+	if head == 4 {
+		length = int(binary.LittleEndian.Uint32(b))
+	}
+	if len(b) < head+length {
+		return nil
+	}
+	*stream = b[head+length:]
+	return b[head : head+length]
+}
