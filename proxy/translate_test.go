@@ -1,0 +1,97 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/riptide"
+	"tidegate/internal/simnet"
+)
+
+// transcoder is Riptide's Transcoder as main gives it to a route.
+type transcoder struct{ *riptide.Transcoder }
+
+func (t transcoder) Translate(dst []byte, m codec.Message) ([]byte, uint8, Translation) {
+	payload, pad, verdict := t.Transcode(dst, &m)
+	return payload, pad, [...]Translation{
+		riptide.Transcoded: Translated, riptide.Passed: Passed,
+		riptide.Dropped: Undeclared, riptide.Unfit: Untranslatable,
+	}[verdict]
+}
+
+// dialectWorld joins players of Riptide 2.0 to an echo of 2.2. Message 7 is a string, a bool and a ushort.
+func dialectWorld(t *testing.T, dropUndeclared bool) (*world, *player) {
+	t.Helper()
+	schema, err := riptide.ParseSchema([]string{"string", "bool", "ushort"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]riptide.Version{"riptide-2.0": riptide.V20, "riptide-2.2": riptide.V22}
+	route := defaultRoute(riptide22())
+	route.Translator = func(near, far codec.Protocol) Translator {
+		return transcoder{riptide.NewTranscoder(versions[near.Name()], versions[far.Name()],
+			map[uint16]riptide.Schema{7: schema}, dropUndeclared)}
+	}
+	old := riptide.New(riptide.Options{Version: riptide.V20})
+	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, old, route)
+	return w, w.connect(codec.Hello{})
+}
+
+// spelled is message 7 with a text, as a version writes it.
+func spelled(t *testing.T, v riptide.Version, text string) codec.Message {
+	t.Helper()
+	wr := riptide.NewWriter(v, nil)
+	wr.String(text)
+	wr.Bool(true)
+	wr.UShort(4660)
+	payload, pad, err := wr.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return codec.Message{Payload: payload, Pad: pad, Mode: codec.Reliable, ID: 7, HasID: true}
+}
+
+// understood reads message 7.
+func understood(v riptide.Version, m codec.Message) (string, error) {
+	r := riptide.NewReader(v, m.Payload, m.Pad)
+	text := string(r.AppendString(nil))
+	if !r.Bool() || r.UShort() != 4660 {
+		return "", riptide.ErrShort
+	}
+	return text, r.Finish()
+}
+
+// TestDialectsUnderstandEachOther: what a 2.0 player says reaches a 2.2 server in its own spelling, and back.
+func TestDialectsUnderstandEachOther(t *testing.T) {
+	w, p := dialectWorld(t, true)
+	w.send(&p.peer, spelled(t, riptide.V20, "ahoy"))
+	w.await("answered", time.Second, func() bool { return len(p.received()) == 1 })
+	there, err := understood(riptide.V22, w.servers[0].peers[0].received()[0])
+	if err != nil || there != "ahoy" {
+		t.Errorf("the server read %q, %v", there, err)
+	}
+	back, err := understood(riptide.V20, p.received()[0])
+	if err != nil || back != "ahoy" {
+		t.Errorf("the player read %q, %v", back, err)
+	}
+}
+
+func TestUndeclaredAndUnfitAreCounted(t *testing.T) {
+	for _, drop := range []bool{true, false} {
+		w, p := dialectWorld(t, drop)
+		w.send(&p.peer, codec.Message{Payload: []byte{1, 2}, Mode: codec.Reliable, ID: 8, HasID: true})
+		unfit := spelled(t, riptide.V20, "ahoy")
+		unfit.Payload = unfit.Payload[:3]
+		w.send(&p.peer, unfit)
+		w.Run(time.Second)
+		passed := len(w.servers[0].peers[0].received())
+		if drop && (passed != 0 || w.drops(DropUndeclared) != 1) || !drop && (passed != 1 || w.proxy.relay.counters.Passed != 2) {
+			t.Errorf("drop %v: %d reached the server, dropped %d, passed %d",
+				drop, passed, w.drops(DropUndeclared), w.proxy.relay.counters.Passed)
+		}
+		if w.drops(DropSchema) != 1 || p.gone() {
+			t.Errorf("drop %v: counted %d unfit; the player is gone: %v", drop, w.drops(DropSchema), p.gone())
+		}
+	}
+}
