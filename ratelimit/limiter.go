@@ -13,14 +13,17 @@ type Limiter struct {
 }
 
 // Allow reports whether an event may pass now, and counts it if so.
-func (l *Limiter) Allow(now time.Time) bool {
-	free := l.free
-	if free.Before(now) {
-		free = now
+func (l *Limiter) Allow(now time.Time) bool { return allow(&l.free, now, l.Every, l.Burst) }
+
+// allow is Allow with the state of a Limiter at free.
+func allow(free *time.Time, now time.Time, every time.Duration, burst int) bool {
+	paid := *free
+	if paid.Before(now) {
+		paid = now
 	}
-	if free.Sub(now) > l.Every*time.Duration(max(l.Burst, 1)-1) {
+	if paid.Sub(now) > every*time.Duration(max(burst, 1)-1) {
 		return false
 	}
-	l.free = free.Add(l.Every)
+	*free = paid.Add(every)
 	return true
 }

@@ -1,0 +1,108 @@
+package ratelimit
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+var start = time.Unix(1_700_000_000, 0)
+
+func TestBudget(t *testing.T) {
+	b := NewBudget(Rates{Overall: 5, Network: 2}, 7)
+	now := start
+	for _, step := range []struct {
+		what string
+		wait time.Duration
+		from string
+		want bool
+	}{
+		{"first of a network", 0, "192.0.2.1", true},
+		{"second, of its neighbour", 0, "192.0.2.200", true},
+		{"third", 0, "192.0.2.1", false},
+		{"the same network, mapped into IPv6", 0, "::ffff:192.0.2.9", false},
+		{"another network", 0, "198.51.100.1", true},
+		{"one of IPv6", 0, "2001:db8:1::1", true},
+		{"its other end", 0, "2001:db8:1:ffff::1", true},
+		{"all is spent", 0, "2001:db8:2::1", false},
+		{"a fifth of a second later", 200 * time.Millisecond, "2001:db8:2::1", true},
+		{"the first network waits for its half second", 0, "192.0.2.1", false},
+		{"which is over", 300 * time.Millisecond, "192.0.2.1", true},
+	} {
+		now = now.Add(step.wait)
+		if got := b.Allow(now, netip.MustParseAddr(step.from)); got != step.want {
+			t.Fatalf("%s: Allow = %v, want %v", step.what, got, step.want)
+		}
+	}
+}
+
+// TestBudgetHoldsAgainstForgedSources: 100,000 networks cannot spend more in a second than the overall bound, nor push
+// out what one network has spent.
+func TestBudgetHoldsAgainstForgedSources(t *testing.T) {
+	b := NewBudget(Rates{Overall: 1_000_000, Network: 1}, 7)
+	victim := netip.MustParseAddr("192.0.2.1")
+	if !b.Allow(start, victim) {
+		t.Fatal("the first is refused")
+	}
+	passed, used := 0, make(map[int]bool)
+	for i := range 100_000 {
+		from := forged(i)
+		used[b.place(from)] = true
+		if b.Allow(start, from) {
+			passed++
+		}
+	}
+	if passed != places-1 {
+		t.Errorf("%d of 100,000 networks passed, want one for each place but the victim's: %d", passed, places-1)
+	}
+	if len(used) != places {
+		t.Errorf("%d places are used, want all %d", len(used), places)
+	}
+	if b.Allow(start, victim) {
+		t.Error("the flood made the victim's bound laxer")
+	}
+	small := NewBudget(Rates{Overall: 50, Network: 50}, 7)
+	passed = 0
+	for i := range 100_000 {
+		if small.Allow(start.Add(time.Duration(i)*10*time.Microsecond), forged(i)) {
+			passed++
+		}
+	}
+	if passed < 99 || passed > 100 {
+		t.Errorf("%d passed in a second, want the burst of 50 and 50 more", passed)
+	}
+}
+
+// forged is an address of the i-th network: half of them of IPv4.
+func forged(i int) netip.Addr {
+	if i%2 == 0 {
+		var ip [4]byte
+		binary.BigEndian.PutUint32(ip[:], 10<<24+uint32(i)<<8)
+		return netip.AddrFrom4(ip)
+	}
+	var ip [16]byte
+	binary.BigEndian.PutUint64(ip[:], 0x2001<<48+uint64(i)<<16)
+	return netip.AddrFrom16(ip)
+}
+
+func TestSeedMovesPlaces(t *testing.T) {
+	one, other := NewBudget(Rates{1, 1}, 1), NewBudget(Rates{1, 1}, 2)
+	same := 0
+	for i := range 1000 {
+		if one.place(forged(i)) == other.place(forged(i)) {
+			same++
+		}
+	}
+	if same > 10 {
+		t.Errorf("%d of 1000 networks have the same place by another seed", same)
+	}
+}
+
+func TestBudgetAllowDoesNotAllocate(t *testing.T) {
+	b := NewBudget(Rates{Overall: 10, Network: 10}, 1)
+	i := 0
+	if n := testing.AllocsPerRun(1000, func() { i++; b.Allow(start, forged(i)) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
