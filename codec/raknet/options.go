@@ -23,6 +23,9 @@ type Options struct {
 	// it, as the Bedrock dialect demands and stock RakNet does not know.
 	Pong      []byte
 	SizedPong bool
+	// PongText, if not nil, is asked for the answer to each ping, and Pong is the answer only when it returns nothing. It
+	// must be safe for concurrent use, and should not allocate; its result is only read.
+	PongText func() []byte
 
 	// OrderedOnly takes Reliable and ReliableSequenced out of Modes, for peers such as go-raknet that deliver messages of
 	// those modes again when they are sent again. What the peer sends in them is received as ever.

@@ -144,8 +144,18 @@ func (p *Protocol) answerPing(datagram, reply []byte) ([]byte, error) {
 	if len(datagram) < pingSize {
 		return reply, errPingSize
 	}
-	pong := Pong{Time: ping.time, GUID: p.o.GUID, Data: p.o.Pong}
+	pong := Pong{Time: ping.time, GUID: p.o.GUID, Data: p.pongText()}
 	return pong.append(reply, p.o.SizedPong), nil
+}
+
+// pongText is what our server side says of itself now.
+func (p *Protocol) pongText() []byte {
+	if p.o.PongText != nil {
+		if text := p.o.PongText(); len(text) > 0 {
+			return text[:min(len(text), maxPong)]
+		}
+	}
+	return p.o.Pong
 }
 
 // parseRequest2 reads a second request and checks its cookie. Without cookies the client's version is unknown, and
