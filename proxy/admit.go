@@ -35,13 +35,13 @@ func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPor
 		}
 		if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason); len(reply) > 0 {
 			r.drop(now, why, d, from, len(datagram), full)
-			r.sockets.Send(s, from, reply)
+			r.answer(now, d, s, from, datagram, reply)
 			return false
 		}
 	}
 	conn, reply, err := w.protocol.Accept(now, from, datagram, r.sockets.Buffer())
 	if len(reply) > 0 {
-		r.sockets.Send(s, from, reply)
+		r.answer(now, d, s, from, datagram, reply)
 	}
 	switch {
 	case err != nil:
@@ -50,6 +50,16 @@ func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPor
 		return r.open(now, d, w, s, from, conn)
 	}
 	return false
+}
+
+// answer sends a stateless reply. Where it is larger than the datagram, and so worth a forged address, its budget
+// must allow it.
+func (r *Relay) answer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
+	if len(reply) > len(datagram) && d.answers != nil && !d.answers.Allow(now, from.Addr()) {
+		r.drop(now, DropPingBudget, d, from, len(datagram), nil)
+		return
+	}
+	r.sockets.Send(s, from, reply)
 }
 
 // sniff finds the protocol of a first datagram, or nil.

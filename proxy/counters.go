@@ -30,12 +30,14 @@ const (
 	DropSchema                      // a message that is not what the route declares it to be
 	DropClosing                     // a message for a side that is saying goodbye
 	DropSocket                      // no socket could be had towards the upstream
+	DropPingBudget                  // a stranger's question whose answer, larger than it, is beyond Settings.Answers
 	dropCount
 )
 
 var dropNames = [dropCount]string{
 	"empty", "source-port", "unknown-protocol", "refused", "table-full", "half-open", "malformed", "unexpected",
 	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "undeclared", "schema", "closing", "socket",
+	"ping-budget",
 }
 
 // String is the reason's name as in logs and metrics.

@@ -89,6 +89,7 @@ func (r *Relay) expire(now time.Time, e *entry) {
 // Drain lets no one in any more and says goodbye to every client and upstream. Drained tells when that is done.
 func (r *Relay) Drain(now time.Time) {
 	r.draining = true
+	r.pingers = nil
 	for e := range r.table.All {
 		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.ServerStopped})
 		r.settle(now, e)

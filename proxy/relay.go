@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/netio"
+	"tidegate/ratelimit"
 	"tidegate/session"
 	"tidegate/upstream"
 )
@@ -34,11 +35,12 @@ type Relay struct {
 	journal  journal
 	counters Counters
 
-	doors  []door
-	routes []*route
-	table  *session.Table[pair]
-	dirty  []*entry
-	pools  map[*Upstream]*upstream.Pool
+	doors   []door
+	routes  []*route
+	pingers []*pinger
+	table   *session.Table[pair]
+	dirty   []*entry
+	pools   map[*Upstream]*upstream.Pool
 
 	scratch    []byte // for wrapped messages
 	identities identities
@@ -52,6 +54,10 @@ type door struct {
 	stream bool // each client has a socket of its own
 	ways   []way
 	route  *route
+
+	answers *ratelimit.Budget // nil: not bounded
+	pong    *Pong             // nil: none is made
+	port    uint16            // where players come to
 }
 
 // way is a protocol clients may speak at a door.
@@ -93,10 +99,16 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 			known[l.Route] = r.newRoute(l.Route, o.Shard, max(o.Shards, 1))
 		}
 		d := &r.doors[i]
-		*d = door{index: i, name: l.Name, stream: l.Transport.Stream, route: known[l.Route]}
+		*d = door{index: i, name: l.Name, stream: l.Transport.Stream, route: known[l.Route], pong: l.Pong}
+		if s.Answers.Overall > 0 && !d.stream {
+			d.answers = ratelimit.NewBudget(s.Answers, r.identities.next())
+		}
 		for _, p := range l.Protocols {
 			d.ways = append(d.ways, way{p, newBridge(p, l.Route.Upstream.Protocol, l.Route)})
 		}
+	}
+	if o.Shard == 0 { // the others' listeners have the same Pongs
+		r.addPingers(now)
 	}
 	return r
 }
@@ -113,7 +125,11 @@ func (r *Relay) newRoute(settings *Route, shard, shards int) *route {
 }
 
 // Attach gives the Relay the socket of a listener. The streams that it accepts must have its Owner.
-func (r *Relay) Attach(listener int, s netio.Socket) { s.SetOwner(&r.doors[listener]) }
+func (r *Relay) Attach(listener int, s netio.Socket) {
+	d := &r.doors[listener]
+	d.port = s.Addr().Port()
+	s.SetOwner(d)
+}
 
 // Receive takes a datagram that came in by one of the Relay's sockets.
 func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
@@ -122,6 +138,8 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 		r.fromClient(now, owner, s, from, datagram)
 	case *entry:
 		r.fromUpstream(now, owner, datagram)
+	case *pinged:
+		owner.answered(now, r, datagram)
 	}
 }
 
@@ -196,6 +214,9 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 
 // Advance runs what is due.
 func (r *Relay) Advance(now time.Time) {
+	for _, p := range r.pingers {
+		p.advance(now, r)
+	}
 	for e := r.table.Due(now); e != nil; e = r.table.Due(now) {
 		p := &e.Value
 		if p.client.live() {
@@ -212,7 +233,15 @@ func (r *Relay) Advance(now time.Time) {
 }
 
 // NextTimeout is when Advance wants to be called next; zero means never.
-func (r *Relay) NextTimeout() time.Time { return r.table.NextTimeout() }
+func (r *Relay) NextTimeout() time.Time {
+	next := r.table.NextTimeout()
+	for _, p := range r.pingers {
+		if next.IsZero() || p.due.Before(next) {
+			next = p.due
+		}
+	}
+	return next
+}
 
 // Flush writes what the sessions have to say since the last Flush.
 func (r *Relay) Flush(now time.Time) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/ratelimit"
 	"tidegate/session"
 	"tidegate/upstream"
 )
@@ -20,6 +21,9 @@ type Settings struct {
 	HandshakeTimeout time.Duration  // a session that is not established by then is given up
 	IdleTimeout      time.Duration  // an established session whose client is silent for so long is given up
 	DrainTimeout     time.Duration  // how long goodbyes may take at shutdown
+	// Answers bounds those of each listener that go to strangers and are larger than what they answer, per Relay: whoever
+	// forges a victim's address would have them flooded. Nothing is bounded if Overall is 0.
+	Answers ratelimit.Rates
 }
 
 // Listener is one address clients come to.
@@ -29,6 +33,7 @@ type Listener struct {
 	Transport Transport
 	Protocols []codec.Protocol // the first whose Sniff says yes gets the newcomer
 	Route     *Route
+	Pong      *Pong // what its protocols say of the upstream's servers; nil where they speak for themselves
 }
 
 // Route says where a listener's clients go and how their messages cross.
@@ -46,6 +51,7 @@ type Route struct {
 	Queue        int    // bytes held back towards one peer to keep order; codecs have their own bound
 	// Translator returns what turns the payloads of near into those of far, or nil where they are the same. May be nil.
 	Translator func(near, far codec.Protocol) Translator
+	Pings      Pings // for the listeners' Pongs, of an upstream whose protocol is a codec.Pinger
 }
 
 // Translator turns payloads of one protocol into another's, in one direction. It is safe for concurrent use.

@@ -280,6 +280,12 @@ func defaultRoute(upstreams codec.Protocol) *Route {
 
 // newWorld joins players of one protocol to servers of the route's.
 func newWorld(t testing.TB, seed uint64, weather simnet.Weather, clients codec.Protocol, route *Route) *world {
+	return newWorldWith(t, seed, weather, clients, route, func(*Settings) {})
+}
+
+// newWorldWith is newWorld with settings to be changed first.
+func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients codec.Protocol, route *Route,
+	change func(*Settings)) *world {
 	w := &world{Net: simnet.New(t, seed, weather), t: t, clients: clients}
 	w.settings = &Settings{
 		Listeners:        []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{clients}, Route: route}},
@@ -288,6 +294,7 @@ func newWorld(t testing.TB, seed uint64, weather simnet.Weather, clients codec.P
 		IdleTimeout:      30 * time.Second,
 		DrainTimeout:     3 * time.Second,
 	}
+	change(w.settings)
 	w.proxy = &relayNode{sockets: make(map[netip.AddrPort]*simSocket), buffer: make([]byte, 0, codec.MaxDatagram)}
 	w.proxy.relay = NewRelay(w.settings, RelayOptions{Seed: seed, Log: zerolog.Nop()}, w.proxy, w.Now())
 	door := &simSocket{addr: doorAddr}
