@@ -1,0 +1,66 @@
+package proxy_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+	"tidegate/proxy"
+)
+
+// TestGoRakNetServerIsListed: a server list that asks the proxy sees the text of a go-raknet server, also while that is
+// being restarted, and then its new one.
+func TestGoRakNetServerIsListed(t *testing.T) {
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			server := listedServer(t, "127.0.0.1:0", "MCPE;Arena;844;1.21.111;3;20;1;World;Survival;1;19132;19132;")
+			addr := server.Addr().String()
+			pong := new(proxy.Pong)
+			r := startWith(t, b.backend, b.loops, bedrock(), bedrock(), netip.MustParseAddrPort(addr), func(s *proxy.Settings) {
+				l := &s.Listeners[0]
+				l.Protocols = []codec.Protocol{raknet.New(raknet.Options{SizedPong: true, PongText: pong.Text})}
+				l.Pong, l.Route.Pings = pong, proxy.Pings{Refresh: 20 * time.Millisecond, Keep: time.Minute, Name: "Tide"}
+			})
+			port := r.addr.String()[len("127.0.0.1:"):]
+			text := "MCPE;Tide;844;1.21.111;3;20;1;World;Survival;1;" + port + ";" + port + ";"
+			awaitListed(t, r.addr, text)
+			_ = server.Close()
+			for range 5 {
+				if got, err := gork.Ping(r.addr.String()); err != nil || string(got) != text {
+					t.Fatalf("while the server is away: %q, %v; want %q", got, err, text)
+				}
+			}
+			listedServer(t, addr, "MCPE;Arena;844;1.21.111;0;20;1;World;Survival;1;19132;19132;")
+			awaitListed(t, r.addr, "MCPE;Tide;844;1.21.111;0;20;1;World;Survival;1;"+port+";"+port+";")
+		})
+	}
+}
+
+// listedServer is a go-raknet server with a text for server lists.
+func listedServer(t *testing.T, addr, text string) *gork.Listener {
+	t.Helper()
+	listener, err := gork.Listen(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	listener.PongData([]byte(text))
+	return listener
+}
+
+// awaitListed asks until the answer is text.
+func awaitListed(t *testing.T, addr netip.AddrPort, text string) {
+	t.Helper()
+	var got []byte
+	var err error
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		if got, err = gork.PingTimeout(addr.String(), time.Second); err == nil && string(got) == text {
+			return
+		}
+	}
+	t.Fatalf("listed as %q, %v; want %q", got, err, text)
+}
