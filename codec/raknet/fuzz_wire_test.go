@@ -21,13 +21,17 @@ func FuzzWireTypes(f *testing.F) {
 		"13" + "0480fffffea48b" + unassigned(2) + "00000000000002d3000000000000001f",
 		"00000000000000001f",
 		"03000000000000001f00000000000002e7",
+		"0a01",
+		"0b" + "0480fffffec837" + "000660c48509a6ae",
+		"16" + "000660c48509a6ae" + "0480fffffec837",
 	} {
 		f.Add(unhex(f, seed))
 	}
 	blanks := []wireType{
 		&unconnectedPing{}, &openConnectionRequest1{}, &openConnectionReply1{}, &openConnectionReply2{}, &refusal{},
 		&incompatible{}, &connectionRequest{}, &connectionRequestAccepted{}, &newIncomingConnection{}, &connectedPing{},
-		&connectedPong{}, request2{nil, false}, request2{nil, true},
+		&connectedPong{}, request2{nil, false}, request2{nil, true}, &requiresPublicKey{}, &requiresSecurity{},
+		&connectionLost{},
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, kind := range blanks {
