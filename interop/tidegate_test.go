@@ -67,6 +67,8 @@ func startTidegate(t *testing.T, to route) *proxy {
 	return p
 }
 
+// configuration forgives slow peers: Riptide's own rule is to end a connection when 15 transmissions, here 10 ms apart,
+// are not acknowledged, and pytide may think for longer.
 func (r route) configuration() string {
 	return fmt.Sprintf(`
 [[listener]]
@@ -92,6 +94,8 @@ transport = %q
 servers = ["127.0.0.1:%s"]
 [bedrock]
 cookies = %t
+[riptide]
+quality_disconnect = false
 [log]
 format = "json"
 `, packetByte, r.protocol, r.transport, r.server, !r.noCookies)

@@ -1,7 +1,7 @@
 """Repairs of pytide-networking 2.1.0a0, without which it cannot hold a conversation with anybody."""
 import enum
 
-from pytidenetworking import pending_message, server
+from pytidenetworking import server
 from pytidenetworking.utils.notify_sequencer import NotifySequencer
 from pytidenetworking.utils.relieble_sequencer import ReliableSequencer
 
@@ -13,9 +13,6 @@ RejectReason = enum.IntEnum(
 def repair():
     """Repairs the library; call it before anything is made of it."""
     server.RejectReason = RejectReason
-    # A pending message counts the attempts to send its predecessor too, so that a connection soon counts as poor: none
-    # has a predecessor now.
-    pending_message.PENDING_MESSAGE_POOL.size = 0
     # It compares what the peer has received with what it has received itself, and dies of a negative shift when many
     # more messages go one way than the other. Each ack also names one message, which is dealt with before this call.
     ReliableSequencer.updateReceivedAcks = lambda self, last, earlier: None
