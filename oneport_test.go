@@ -88,7 +88,7 @@ func takers(datagram []byte, app uint16, listed ...string) []string {
 		if len(all) > 0 && byName(name).evidence > byName(all[0]).evidence {
 			break
 		}
-		if build(name, c, 0).Sniff(datagram) {
+		if build(name, c, use{}).Sniff(datagram) {
 			all = append(all, name)
 		}
 	}

@@ -15,8 +15,14 @@ import (
 	"tidegate/config"
 )
 
-// speaker makes a protocol. queue bounds the bytes that wait for one peer.
-type speaker func(c *config.Config, queue int) codec.Protocol
+// speaker makes a protocol.
+type speaker func(c *config.Config, use use) codec.Protocol
+
+// use is what one place in the configuration makes of a protocol.
+type use struct {
+	queue int           // bytes that may wait for one peer
+	pong  func() []byte // text for server lists; nil, or nothing: the configured one
+}
 
 // evidence is how a protocol knows a newcomer's datagram: the less, the surer.
 type evidence int
@@ -47,10 +53,9 @@ var protocols = []protocol{
 	{"rtype-32", byShape, newRType(rtype.Game32)},
 }
 
-// build makes the protocol of a name that the configuration has been checked for. queue bounds the bytes that wait for
-// one peer.
-func build(name string, c *config.Config, queue int) codec.Protocol {
-	return byName(name).build(c, queue)
+// build makes the protocol of a name that the configuration has been checked for.
+func build(name string, c *config.Config, use use) codec.Protocol {
+	return byName(name).build(c, use)
 }
 
 // surestFirst orders the names of a listener's protocols so that none is taken for another that knows it less surely.
@@ -81,15 +86,15 @@ var secrets = func() (s struct {
 	return s
 }()
 
-func newStockRakNet(c *config.Config, queue int) codec.Protocol {
-	return newRakNet("raknet", &c.RakNet, queue, 6)
+func newStockRakNet(c *config.Config, use use) codec.Protocol {
+	return newRakNet("raknet", &c.RakNet, use, 6)
 }
 
-func newBedrock(c *config.Config, queue int) codec.Protocol {
-	return newRakNet("bedrock", &c.Bedrock, queue, 11)
+func newBedrock(c *config.Config, use use) codec.Protocol {
+	return newRakNet("bedrock", &c.Bedrock, use, 11)
 }
 
-func newRakNet(name string, c *config.RakNet, queue int, dial uint8) codec.Protocol {
+func newRakNet(name string, c *config.RakNet, use use, dial uint8) codec.Protocol {
 	return raknet.New(raknet.Options{
 		Name:        name,
 		Versions:    slices.Clone(c.Versions),
@@ -98,17 +103,18 @@ func newRakNet(name string, c *config.RakNet, queue int, dial uint8) codec.Proto
 		Seed:        secrets.seed,
 		NoCookies:   !c.Cookies,
 		Pong:        []byte(c.Pong),
+		PongText:    use.pong,
 		SizedPong:   name == "bedrock",
 		OrderedOnly: name == "bedrock", // as Minecraft does; go-raknet needs it
 		MaxMTU:      int(c.MaxMTU),
 		MaxMessage:  int(c.MaxMessage),
-		MaxQueued:   queue,
+		MaxQueued:   use.queue,
 		Timeout:     time.Duration(c.Timeout),
 	})
 }
 
 func newRiptide(version riptide.Version) speaker {
-	return func(c *config.Config, queue int) codec.Protocol {
+	return func(c *config.Config, use use) codec.Protocol {
 		o := &c.Riptide
 		return riptide.New(riptide.Options{
 			Version:           version,
@@ -116,27 +122,27 @@ func newRiptide(version riptide.Version) speaker {
 			TimeoutTime:       time.Duration(o.Timeout),
 			MaxAttempts:       o.ConnectAttempts,
 			MaxPayload:        o.MaxPayload,
-			MaxQueued:         queue,
+			MaxQueued:         use.queue,
 			IgnoreQuality:     !o.QualityDisconnect,
 		})
 	}
 }
 
-func newRUDP(c *config.Config, queue int) codec.Protocol {
+func newRUDP(c *config.Config, use use) codec.Protocol {
 	o := &c.RUDP
 	return rudp.New(rudp.Options{
 		AppID:       o.AppID,
 		Rate:        o.Rate,
 		MaxPayload:  o.MaxPayload,
 		MaxJoined:   o.MaxJoined,
-		MaxQueued:   queue,
+		MaxQueued:   use.queue,
 		DialTimeout: time.Duration(o.ConnectTimeout),
 		Seed:        secrets.seed,
 	})
 }
 
 func newRType(dialect rtype.Dialect) speaker {
-	return func(c *config.Config, queue int) codec.Protocol {
+	return func(c *config.Config, use use) codec.Protocol {
 		o := &c.RType
 		options := rtype.Options{
 			Dialect:       dialect,
@@ -149,7 +155,7 @@ func newRType(dialect rtype.Dialect) speaker {
 			HelloInterval: time.Duration(o.ConnectInterval),
 			MaxHellos:     o.ConnectAttempts,
 			Refresh:       time.Duration(o.Refresh),
-			MaxQueued:     queue,
+			MaxQueued:     use.queue,
 			MaxWorld:      int(o.MaxWorld),
 			MaxRate:       o.MaxRate,
 		}

@@ -11,7 +11,7 @@ import (
 
 func TestProtocolsGoByTheirNames(t *testing.T) {
 	for _, p := range protocols {
-		if got := build(p.name, config.Default(), 1<<20).Name(); got != p.name {
+		if got := build(p.name, config.Default(), use{queue: 1 << 20}).Name(); got != p.name {
 			t.Errorf("%s calls itself %s", p.name, got)
 		}
 	}
@@ -19,8 +19,8 @@ func TestProtocolsGoByTheirNames(t *testing.T) {
 
 func TestTraits(t *testing.T) {
 	for name, want := range map[string]config.Traits{
-		"raknet":      {Ordered: true, Sequenced: true, Reliable: true},
-		"bedrock":     {Ordered: true, Sequenced: true, Reliable: true},
+		"raknet":      {Ordered: true, Sequenced: true, Reliable: true, Pings: true},
+		"bedrock":     {Ordered: true, Sequenced: true, Reliable: true, Pings: true},
 		"riptide-2.0": {Reliable: true, IDs: true},
 		"riptide-2.2": {Reliable: true, IDs: true, Reports: true},
 		"rudp":        {Sequenced: true, Reports: true, Merges: true},
@@ -28,7 +28,8 @@ func TestTraits(t *testing.T) {
 	} {
 		got := traits()[name]
 		if !got.Server || !got.Client || got.Ordered != want.Ordered || got.Sequenced != want.Sequenced ||
-			got.Reliable != want.Reliable || got.IDs != want.IDs || got.Reports != want.Reports || got.Merges != want.Merges {
+			got.Reliable != want.Reliable || got.IDs != want.IDs || got.Reports != want.Reports || got.Merges != want.Merges ||
+			got.Pings != want.Pings {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
@@ -75,7 +76,7 @@ func TestTranslation(t *testing.T) {
 	}
 	l := &settings(c, 1).Listeners[0]
 	old, now := l.Protocols[0], l.Route.Upstream.Protocol
-	if l.Route.Translator(old, old) != nil || l.Route.Translator(build("raknet", c, 0), now) != nil {
+	if l.Route.Translator(old, old) != nil || l.Route.Translator(build("raknet", c, use{}), now) != nil {
 		t.Error("want no translation but between two dialects")
 	}
 	up := l.Route.Translator(old, now)

@@ -3,9 +3,9 @@ package main
 import (
 	"time"
 
-	"tidegate/codec"
 	"tidegate/config"
 	"tidegate/proxy"
+	"tidegate/ratelimit"
 	"tidegate/session"
 	"tidegate/upstream"
 )
@@ -20,6 +20,10 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 		HandshakeTimeout: time.Duration(c.Limits.HandshakeTimeout),
 		IdleTimeout:      time.Duration(c.Limits.IdleTimeout),
 		DrainTimeout:     time.Duration(c.Limits.DrainTimeout),
+		Answers: ratelimit.Rates{
+			Overall: share(c.Limits.PingAnswers, loops),
+			Network: share(c.Limits.PingAnswersPerNetwork, loops),
+		},
 	}
 	upstreams := make(map[string]*config.Upstream)
 	for i := range c.Upstreams {
@@ -31,18 +35,24 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 		routes[r.Name] = newRoute(c, r, upstreams[r.Upstream])
 	}
 	for i := range c.Listeners {
-		l := &c.Listeners[i]
-		route := routes[l.Route]
-		var spoken []codec.Protocol
-		for _, name := range surestFirst(l.Protocols) {
-			spoken = append(spoken, build(name, c, route.Queue))
-		}
-		s.Listeners = append(s.Listeners, proxy.Listener{
-			Name: l.Name, Addr: l.Address, Transport: transport(l.Transport, l.Protocols[0], c),
-			Protocols: spoken, Route: route,
-		})
+		s.Listeners = append(s.Listeners, newListener(c, &c.Listeners[i], routes[c.Listeners[i].Route]))
 	}
 	return s
+}
+
+func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy.Listener {
+	listener := proxy.Listener{
+		Name: l.Name, Addr: l.Address, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
+	}
+	as := use{queue: route.Queue}
+	if route.Pings.Refresh > 0 {
+		listener.Pong = new(proxy.Pong)
+		as.pong = listener.Pong.Text
+	}
+	for _, name := range surestFirst(l.Protocols) {
+		listener.Protocols = append(listener.Protocols, build(name, c, as))
+	}
+	return listener
 }
 
 // newRoute also makes the route's upstream: each route has its own idea of which servers are well.
@@ -54,7 +64,7 @@ func newRoute(c *config.Config, r *config.Route, u *config.Upstream) *proxy.Rout
 		Name: r.Name,
 		Upstream: &proxy.Upstream{
 			Name:      u.Name,
-			Protocol:  build(u.Protocol, c, int(r.Queue)),
+			Protocol:  build(u.Protocol, c, use{queue: int(r.Queue)}),
 			Transport: transport(u.Transport, u.Protocol, c),
 			Servers:   u.Servers,
 			Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
@@ -77,7 +87,16 @@ func newRoute(c *config.Config, r *config.Route, u *config.Upstream) *proxy.Rout
 		RawMessageID: r.RawMessageID,
 		Queue:        int(r.Queue),
 		Translator:   transcoding(r),
+		Pings:        pings(r),
 	}
+}
+
+// pings are how a route's servers are asked for their texts, if at all.
+func pings(r *config.Route) proxy.Pings {
+	if r.Pong != config.PongUpstream {
+		return proxy.Pings{}
+	}
+	return proxy.Pings{Refresh: time.Duration(r.PongRefresh), Keep: time.Duration(r.PongKeep), Name: r.PongName}
 }
 
 // share is one loop's part of a limit, at least 1.

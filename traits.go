@@ -12,8 +12,9 @@ import (
 func traits() map[string]config.Traits {
 	all := make(map[string]config.Traits, len(protocols))
 	for _, p := range protocols {
-		built := p.build(config.Default(), 0)
+		built := p.build(config.Default(), use{})
 		modes := built.Modes()
+		_, pings := built.(codec.Pinger)
 		t := config.Traits{
 			Ordered:   modes.Has(codec.ReliableOrdered),
 			Sequenced: modes.Has(codec.UnreliableSequenced),
@@ -21,6 +22,7 @@ func traits() map[string]config.Traits {
 			Reports:   modes.Has(codec.Notify),
 			IDs:       built.IDs() == codec.WordIDs,
 			Merges:    built.IDs() == codec.Merged,
+			Pings:     pings,
 			Stream:    streams(p.name),
 			Server:    true,
 			Client:    true,

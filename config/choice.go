@@ -96,6 +96,17 @@ const (
 
 func (Envelope) choices() []string { return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed) }
 
+// PongSource is where the text comes from that server lists show.
+type PongSource string
+
+// Sources of the text.
+const (
+	PongConfigured PongSource = "configured" // the protocol's own option
+	PongUpstream   PongSource = "upstream"   // the upstream's servers
+)
+
+func (PongSource) choices() []string { return words(PongConfigured, PongUpstream) }
+
 // Balance is which server of an upstream gets the next session.
 type Balance string
 

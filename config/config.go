@@ -46,6 +46,9 @@ type Limits struct {
 	HandshakeTimeout Duration `toml:"handshake_timeout"`
 	IdleTimeout      Duration `toml:"idle_timeout"`
 	DrainTimeout     Duration `toml:"drain_timeout"` // for goodbyes at shutdown
+	// Answers a second to strangers that are larger than what they answer, of each listener.
+	PingAnswers           int `toml:"ping_answers"`
+	PingAnswersPerNetwork int `toml:"ping_answers_per_network"` // IPv4 /24, IPv6 /48
 }
 
 // Listener is an address that players connect to.
@@ -70,6 +73,10 @@ type Route struct {
 	RawMessageID uint16     `toml:"raw_message_id"` // message ID given to messages of a raw envelope
 	Queue        Size       `toml:"queue"`          // towards one peer
 	Undeclared   Undeclared `toml:"undeclared"`     // messages without an entry in Messages
+	Pong         PongSource `toml:"pong"`           // text for server lists
+	PongName     string     `toml:"pong_name"`      // in place of the servers' name in it; empty: theirs
+	PongRefresh  Duration   `toml:"pong_refresh"`   // from one question to the servers to the next
+	PongKeep     Duration   `toml:"pong_keep"`      // how long the text of a silent server counts
 	Messages     []Message  `toml:"message"`
 }
 

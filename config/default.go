@@ -16,6 +16,9 @@ func Default() *Config {
 			HandshakeTimeout: Duration(10 * time.Second),
 			IdleTimeout:      Duration(30 * time.Second),
 			DrainTimeout:     Duration(2 * time.Second),
+
+			PingAnswers:           2000,
+			PingAnswersPerNetwork: 20,
 		},
 		RakNet:  defaultRakNet(6, 9, 10, 11),
 		Bedrock: defaultRakNet(9, 10, 11),
@@ -59,7 +62,10 @@ type defaulter interface{ setDefaults() }
 func (l *Listener) setDefaults() { *l = Listener{Transport: UDP} }
 
 func (r *Route) setDefaults() {
-	*r = Route{Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB, Undeclared: UndeclaredPass}
+	*r = Route{
+		Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB, Undeclared: UndeclaredPass,
+		Pong: PongConfigured, PongRefresh: seconds(2), PongKeep: seconds(60),
+	}
 }
 
 func (m *Message) setDefaults() { *m = Message{ID: -1} }

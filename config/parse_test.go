@@ -12,8 +12,8 @@ import (
 // known are protocols as a proxy would list them. "lossy" stands for one that promises nothing, "deaf" for one that
 // cannot be listened on, "mute" for one that cannot be spoken to a server.
 var known = map[string]Traits{
-	"raknet":      {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true},
-	"bedrock":     {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true},
+	"raknet":      {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true, Pings: true},
+	"bedrock":     {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true, Pings: true},
 	"riptide-2.0": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Types: noVarint, Openers: lone(3)},
 	"riptide-2.2": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Reports: true, Types: anyType},
 	"rudp":        {Sequenced: true, Server: true, Client: true, Reports: true, Merges: true},
@@ -239,7 +239,7 @@ func TestValidateWithoutFile(t *testing.T) {
 		{Name: "a", Address: at, Protocols: []string{"raknet"}, Route: "a"},
 		{Name: "b", Address: at, Protocols: []string{"raknet"}, Route: "b"},
 	}
-	c.Routes = []Route{{Name: "a", Upstream: "a", Queue: MiB}}
+	c.Routes = []Route{{Name: "a", Upstream: "a", Queue: MiB, PongRefresh: seconds(2), PongKeep: seconds(60)}}
 	c.Upstreams = []Upstream{{Name: "a", Protocol: "raknet", Servers: []netip.AddrPort{at}, RetryAfter: seconds(1)}}
 	_, err = c.Validate(known)
 	check(t, err, `

@@ -10,6 +10,7 @@ func (v *validator) routes() {
 		v.reference(child(path, "upstream"), r.Upstream, "upstream", namesOf(v.Upstreams, upstreamName))
 		within(v.report, child(path, "packet_id"), r.PacketID, 0, maxPacketID)
 		within(v.report, child(path, "queue"), r.Queue, 16*KiB, GiB)
+		v.pong(path, r)
 	}
 }
 

@@ -17,6 +17,7 @@ type Traits struct {
 	Stream    bool // it can be carried by TCP
 	Reports   bool // its wire can tell what was lost, and drops what is older than the last delivered
 	Merges    bool // several of its messages may arrive as one
+	Pings     bool // its servers tell whoever asks a text for server lists
 	// Openers are the bytes that, alone in a datagram, it takes for a newcomer's.
 	Openers [256]bool
 	// Types is nil unless payloads are spelled differently in another dialect. It says what a type of value should
@@ -70,6 +71,8 @@ func (v *validator) limits() {
 	within(v.report, "limits.handshake_timeout", v.Limits.HandshakeTimeout, seconds(1), seconds(300))
 	within(v.report, "limits.idle_timeout", v.Limits.IdleTimeout, seconds(1), seconds(86_400))
 	within(v.report, "limits.drain_timeout", v.Limits.DrainTimeout, 0, seconds(3600))
+	within(v.report, "limits.ping_answers", v.Limits.PingAnswers, 1, 1_000_000)
+	within(v.report, "limits.ping_answers_per_network", v.Limits.PingAnswersPerNetwork, 1, 1_000_000)
 }
 
 // within reports a value outside low to high, both allowed.

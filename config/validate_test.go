@@ -95,6 +95,8 @@ func TestRanges(t *testing.T) {
 		{"limits.handshake_timeout", `"999ms"`, `"1s"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},
 		{"limits.idle_timeout", `"999ms"`, `"1s"`, `"24h"`, `"24h0m1s"`, `"1s" to "24h"`},
 		{"limits.drain_timeout", "", `"0s"`, `"1h"`, `"1h0m1s"`, `"0s" to "1h"`},
+		{"limits.ping_answers", "0", "1", "1000000", "1000001", "1 to 1000000"},
+		{"limits.ping_answers_per_network", "0", "1", "1000000", "1000001", "1 to 1000000"},
 		{"raknet.max_mtu", "575", "576", "1492", "1493", "576 to 1492"},
 		{"raknet.max_message", `"1023B"`, `"1KiB"`, `"64MiB"`, `"65MiB"`, `"1KiB" to "64MiB"`},
 		{"raknet.timeout", `"999ms"`, `"1s"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},

@@ -1,0 +1,48 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestServerLists has a row for each rule about them: the valid file with a line or more below the route.
+func TestServerLists(t *testing.T) {
+	long := strings.Repeat("n", maxPongName)
+	for _, row := range []struct{ name, lines, want string }{
+		{"all at their least", "pong = \"upstream\"\npong_name = \"Tide\"\npong_refresh = \"100ms\"\npong_keep = \"1s\"", ""},
+		{"all at their most", `pong_name = "` + long + "\"\npong_refresh = \"1m\"\npong_keep = \"24h\"", ""},
+		{"unknown source", `pong = "both"`, `10:8: route[0].pong = "both": want "configured" or "upstream"`},
+		{"long name", `pong_name = "` + long + `n"`,
+			`10:13: route[0].pong_name = "` + long[:maxRendered] + `...": want at most 100 bytes of text without semicolons`},
+		{"name of two fields", `pong_name = "a;b"`,
+			`10:13: route[0].pong_name = "a;b": want at most 100 bytes of text without semicolons`},
+		{"asks too often", `pong_refresh = "99ms"`, `10:16: route[0].pong_refresh = "99ms": want "100ms" to "1m"`},
+		{"asks too seldom", "pong_refresh = \"61s\"\npong_keep = \"2m\"",
+			`10:16: route[0].pong_refresh = "1m1s": want "100ms" to "1m"`},
+		{"kept too short", `pong_keep = "999ms"`, `10:13: route[0].pong_keep = "999ms": want "1s" to "24h"`},
+		{"kept too long", `pong_keep = "86401s"`, `10:13: route[0].pong_keep = "24h0m1s": want "1s" to "24h"`},
+		{"kept until the next question", `pong_keep = "2s"`,
+			`10:13: route[0].pong_keep = "2s": want longer than pong_refresh, which is 2s`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			want := row.want
+			if want != "" {
+				want = "t.toml:" + want
+			}
+			_, warnings, err := Parse("t.toml", change(t, `upstream = "arena"`, "upstream = \"arena\"\n"+row.lines), known)
+			check(t, err, want)
+			check(t, Faults(warnings), "")
+		})
+	}
+}
+
+func TestServerListsWithoutTexts(t *testing.T) {
+	listed := strings.Replace(valid, `upstream = "arena"`, "upstream = \"arena\"\nordered = \"fast\"\npong = \"upstream\"", 1)
+	_, _, err := Parse("t.toml", []byte(strings.Replace(listed, `protocol = "raknet"`, `protocol = "riptide-2.0"`, 1)), known)
+	check(t, err, `t.toml:11:8: route[0].pong = "upstream": want "configured": riptide-2.0 servers have no text for server lists`)
+
+	_, warnings, err := Parse("t.toml", []byte(strings.Replace(listed, `["raknet"]`, `["riptide-2.0"]`, 1)), known)
+	check(t, err, "")
+	check(t, Faults(warnings),
+		`t.toml:11:8: route[0].pong = "upstream": want "configured": no protocol of the route's listeners has server lists`)
+}
