@@ -46,5 +46,5 @@ check: lint test race ## what must pass before a change is handed in
 demo: ## show the main job
 	$(GO) run . demo
 
-interop: ## talk to real independent peers; needs Python and Node
+interop: ## talk to real independent peers; needs Python, Node and Java with Maven
 	$(GO) test -tags interop -count 1 ./interop/...

@@ -21,16 +21,26 @@ type contender struct {
 var (
 	pytideClients = []contender{pytideClient(udp), pytideClient(tcp)}
 	pytideServers = []contender{pytideServer(udp), pytideServer(tcp)}
+	goClient      = contender{name: "go-raknet", transport: udp, client: startGoClient}
+	goServer      = contender{name: "go-raknet", transport: udp, protocol: "bedrock", server: startGoServer}
+
+	cloudburstClient = contender{name: "cloudburst", transport: udp, language: language{unreliable: true},
+		client: script(java, "Cloudburst.java", "client")}
+	cloudburstServer = contender{name: "cloudburst", transport: udp, protocol: "bedrock",
+		server: server(java, "Cloudburst.java", "server")}
+
 	raknetClients = []contender{
-		{name: "go-raknet", transport: udp, client: startGoClient},
+		goClient,
 		{name: "jsp-raknet", transport: udp, client: script(node, "jsp_client.js"), noCookies: true,
 			language: language{unreliable: true}},
 		{name: "raknet-node", transport: udp, client: script(node, "rust_client.js"), noCookies: true},
+		cloudburstClient,
 	}
 	raknetServers = []contender{
-		{name: "go-raknet", transport: udp, protocol: "bedrock", server: startGoServer},
+		goServer,
 		{name: "serenityjs", transport: udp, protocol: "bedrock", server: server(node, "serenity_server.js")},
 		{name: "raknet-node", transport: udp, protocol: "bedrock", server: server(node, "rust_server.js")},
+		cloudburstServer,
 	}
 )
 
@@ -104,7 +114,7 @@ func TestRakNetToRiptide(t *testing.T) {
 	})
 }
 
-// TestRakNetToRakNet: three implementations of RakNet on each side, with messages that go in pieces.
+// TestRakNetToRakNet: four implementations of RakNet on each side, with messages that go in pieces.
 func TestRakNetToRakNet(t *testing.T) {
 	everyPair(t, raknetClients, raknetServers, func(t *testing.T, from, to contender) {
 		client, between, server := meet(t, from, to)

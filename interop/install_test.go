@@ -103,7 +103,15 @@ func installPython(dir string) error {
 }
 
 func installNode(dir string) error {
-	for _, name := range []string{"package.json", "package-lock.json"} {
+	if err := copyPeerFiles(dir, "package.json", "package-lock.json"); err != nil {
+		return err
+	}
+	return command(dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+}
+
+// copyPeerFiles copies files from peers/ into a directory.
+func copyPeerFiles(dir string, names ...string) error {
+	for _, name := range names {
 		content, err := os.ReadFile(filepath.Join("peers", name))
 		if err != nil {
 			return err
@@ -112,7 +120,7 @@ func installNode(dir string) error {
 			return err
 		}
 	}
-	return command(dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
+	return nil
 }
 
 // command runs a program in a directory; its output is part of the error.

@@ -20,6 +20,7 @@ func TestPing(t *testing.T) {
 		{raknetServers[0], "raknet", "go-raknet"},
 		{raknetServers[1], "raknet", "MCPE;serenity;"},
 		{raknetServers[2], "raknet", "MCPE;Rust Raknet Server;"},
+		{raknetServers[3], "raknet", "MCPE;Cloudburst;"},
 		{contender{name: "jsp-raknet", server: server(node, "jsp_server.js")}, "raknet", "MCPE;JSRakNet"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -1,0 +1,62 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// java runs peers from their source, which it compiles as it starts.
+var java = newRuntime(runtime{
+	name: "java", version: []string{"java", "--version"}, pins: jarSums,
+	install: installJars,
+	line: func(dir string) (env, line []string) {
+		return nil, []string{"java", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(dir, "*")} // 1: it starts sooner
+	},
+})
+
+// jarSums is the file under peers/ with the hash of every jar, as sha256sum writes it. Their names have their versions.
+const jarSums = "jars.sha256"
+
+// installJars has Maven fetch the jars, and believes none that has another hash than jarSums.
+func installJars(dir string) error {
+	if err := copyPeerFiles(dir, "pom.xml"); err != nil {
+		return err
+	}
+	if err := command(dir, "mvn", "-B", "-ntp", "-q", "dependency:copy-dependencies", "-DoutputDirectory=."); err != nil {
+		return err
+	}
+	want, err := os.ReadFile(filepath.Join("peers", jarSums))
+	if err != nil {
+		return err
+	}
+	got, err := sumJars(dir)
+	if err != nil {
+		return err
+	}
+	if got != string(want) {
+		return fmt.Errorf("jars differ from %s; they are\n%s", jarSums, got)
+	}
+	return nil
+}
+
+// sumJars hashes the jars of a directory.
+func sumJars(dir string) (string, error) {
+	jars, err := filepath.Glob(filepath.Join(dir, "*.jar"))
+	if err != nil {
+		return "", err
+	}
+	var sums strings.Builder
+	for _, jar := range jars { // in order
+		content, err := os.ReadFile(jar)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), filepath.Base(jar))
+	}
+	return sums.String(), nil
+}
