@@ -42,12 +42,13 @@ type Conn struct {
 	start time.Time
 	phase phase
 
-	dialed   bool    // we are the client
-	guid     uint64  // the client's
-	longList bool    // the handshake lists 20 addresses, not 10
-	asking   *asking // client: until the connection is granted
-	askedAt  uint64  // server: the client's time in its CONNECTION_REQUEST
-	offline  []byte  // the offline message to be sent next; a later one replaces it
+	dialed   bool          // we are the client
+	guid     uint64        // the client's
+	longList bool          // the handshake lists 20 addresses, not 10
+	asking   *asking       // client: until the connection is granted
+	askedAt  uint64        // server: the client's time in its CONNECTION_REQUEST
+	offline  []byte        // the offline message to be sent next; a later one replaces it
+	pongDue  time.Duration // server: no ping is answered before
 	parting  parting
 	early    earlyMessages
 

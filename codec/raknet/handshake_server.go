@@ -1,6 +1,7 @@
 package raknet
 
 import (
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -21,9 +22,17 @@ func (c *Conn) grant() {
 	c.offline = c.p.appendPlainGrant(c.offline[:0], c.peer, uint16(c.sender.mtu))
 }
 
+// pongEvery is how seldom a connection answers pings: they are short, the answers are long, and the sender may be forged.
+const pongEvery = time.Second
+
+var errPings = fmt.Errorf("raknet: more than a ping a second: %w", codec.ErrUnexpected)
+
 // answerOffline answers what a client says outside of its connection, since an answer of ours may have been lost.
 func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
-	if id != idOpenConnectionRequest2 {
+	switch id {
+	case idUnconnectedPing, idUnconnectedPingOpen:
+		return c.answerPing(now, b)
+	case idOpenConnectionRequest1:
 		reply, err := c.p.answer(now, c.peer, b, c.offline[:0])
 		c.offline = reply
 		return err
@@ -44,6 +53,19 @@ func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 		c.offline = c.p.appendRefusal(c.offline[:0], idAlreadyConnected)
 	}
 	return nil
+}
+
+// answerPing answers one ping a second.
+func (c *Conn) answerPing(now time.Time, b []byte) error {
+	at := now.Sub(c.start)
+	if at < c.pongDue {
+		return errPings
+	}
+	reply, err := c.p.answerPing(b, c.offline[:0])
+	if err == nil {
+		c.offline, c.pongDue = reply, at+pongEvery
+	}
+	return err
 }
 
 // handleServer handles RakNet's own messages of a client's handshake.

@@ -213,6 +213,21 @@ func TestServerAnswersOfflineMessagesOfItsClient(t *testing.T) {
 	if pong, err := ParsePong(wire); err != nil || string(pong.Data) != "hello" {
 		t.Errorf("ping answered by %q, %v", pong.Data, err)
 	}
+	for _, step := range []struct {
+		wait time.Duration
+		ping []byte
+		want error
+	}{
+		{pongEvery - 1, AppendPing(nil, 1, 2), codec.ErrUnexpected},
+		{1, AppendPing(nil, 1, 2)[:minPingSize], codec.ErrMalformed},
+		{0, AppendPing(nil, 1, 2), nil},
+		{0, AppendPing(nil, 1, 2), codec.ErrUnexpected},
+	} {
+		l.now = l.now.Add(step.wait)
+		if err := l.server.Receive(l.now, step.ping); !errors.Is(err, step.want) {
+			t.Errorf("a ping %v later: %v, want %v", step.wait, err, step.want)
+		}
+	}
 	forged := request2Of(New(Options{Seed: [32]byte{9}}), l.now, 78)
 	if err := l.server.Receive(l.now, forged); !errors.Is(err, codec.ErrRefused) {
 		t.Errorf("a second request with a bad cookie: %v, want ErrRefused", err)
