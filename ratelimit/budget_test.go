@@ -10,7 +10,7 @@ import (
 var start = time.Unix(1_700_000_000, 0)
 
 func TestBudget(t *testing.T) {
-	b := NewBudget(Rates{Overall: 5, Network: 2}, 7)
+	b := NewBudget(Rates{Overall: 8, Network: 2}, 7)
 	now := start
 	for _, step := range []struct {
 		what string
@@ -25,10 +25,14 @@ func TestBudget(t *testing.T) {
 		{"another network", 0, "198.51.100.1", true},
 		{"one of IPv6", 0, "2001:db8:1::1", true},
 		{"its other end", 0, "2001:db8:1:ffff::1", true},
-		{"all is spent", 0, "2001:db8:2::1", false},
-		{"a fifth of a second later", 200 * time.Millisecond, "2001:db8:2::1", true},
+		{"its middle, beyond what it has", 0, "2001:db8:1:8000::1", false},
+		{"the next network", 0, "2001:db8:2::1", true},
+		{"and the next", 0, "2001:db8:3::1", true},
+		{"and the next", 0, "2001:db8:4::1", true},
+		{"all is spent", 0, "2001:db8:5::1", false},
+		{"an eighth of a second later", 125 * time.Millisecond, "2001:db8:6::1", true},
 		{"the first network waits for its half second", 0, "192.0.2.1", false},
-		{"which is over", 300 * time.Millisecond, "192.0.2.1", true},
+		{"which is over", 375 * time.Millisecond, "192.0.2.1", true},
 	} {
 		now = now.Add(step.wait)
 		if got := b.Allow(now, netip.MustParseAddr(step.from)); got != step.want {
