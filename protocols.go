@@ -87,14 +87,14 @@ var secrets = func() (s struct {
 }()
 
 func newStockRakNet(c *config.Config, use use) codec.Protocol {
-	return newRakNet("raknet", &c.RakNet, use, 6)
+	return newRakNet("raknet", c, &c.RakNet, use, 6)
 }
 
 func newBedrock(c *config.Config, use use) codec.Protocol {
-	return newRakNet("bedrock", &c.Bedrock, use, 11)
+	return newRakNet("bedrock", c, &c.Bedrock, use, 11)
 }
 
-func newRakNet(name string, c *config.RakNet, use use, dial uint8) codec.Protocol {
+func newRakNet(name string, all *config.Config, c *config.RakNet, use use, dial uint8) codec.Protocol {
 	return raknet.New(raknet.Options{
 		Name:        name,
 		Versions:    slices.Clone(c.Versions),
@@ -109,7 +109,11 @@ func newRakNet(name string, c *config.RakNet, use use, dial uint8) codec.Protoco
 		MaxMTU:      int(c.MaxMTU),
 		MaxMessage:  int(c.MaxMessage),
 		MaxQueued:   use.queue,
+		MaxAssembly: max(8<<20, 2*int(c.MaxMessage)), // the largest message, and the next behind it
+		MaxHeld:     max(4<<20, int(c.MaxMessage)),
 		Timeout:     time.Duration(c.Timeout),
+
+		HandshakeTimeout: time.Duration(all.Limits.HandshakeTimeout),
 	})
 }
 
@@ -120,6 +124,7 @@ func newRiptide(version riptide.Version) speaker {
 			Version:           version,
 			HeartbeatInterval: time.Duration(o.Heartbeat),
 			TimeoutTime:       time.Duration(o.Timeout),
+			ConnectTimeout:    time.Duration(c.Limits.HandshakeTimeout),
 			MaxAttempts:       o.ConnectAttempts,
 			MaxPayload:        o.MaxPayload,
 			MaxQueued:         use.queue,

@@ -25,14 +25,14 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 			Network: share(c.Limits.PingAnswersPerNetwork, loops),
 		},
 	}
-	upstreams := make(map[string]*config.Upstream)
+	upstreams := make(map[string]*proxy.Upstream)
 	for i := range c.Upstreams {
-		upstreams[c.Upstreams[i].Name] = &c.Upstreams[i]
+		upstreams[c.Upstreams[i].Name] = newUpstream(c, &c.Upstreams[i])
 	}
 	routes := make(map[string]*proxy.Route)
 	for i := range c.Routes {
 		r := &c.Routes[i]
-		routes[r.Name] = newRoute(c, r, upstreams[r.Upstream])
+		routes[r.Name] = newRoute(r, upstreams[r.Upstream])
 	}
 	for i := range c.Listeners {
 		s.Listeners = append(s.Listeners, newListener(c, &c.Listeners[i], routes[c.Listeners[i].Route]))
@@ -55,20 +55,30 @@ func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy
 	return listener
 }
 
-// newRoute also makes the route's upstream: each route has its own idea of which servers are well.
-func newRoute(c *config.Config, r *config.Route, u *config.Upstream) *proxy.Route {
+// newUpstream makes an upstream for all routes to it: its servers' sessions are counted together.
+func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
+	var queue config.Size // the largest of its routes'
+	for i := range c.Routes {
+		if c.Routes[i].Upstream == u.Name {
+			queue = max(queue, c.Routes[i].Queue)
+		}
+	}
 	balance := map[config.Balance]upstream.Balance{
 		config.LeastSessions: upstream.LeastSessions, config.RoundRobin: upstream.RoundRobin,
 	}[u.Balance]
+	return &proxy.Upstream{
+		Name:      u.Name,
+		Protocol:  build(u.Protocol, c, use{queue: int(queue)}),
+		Transport: transport(u.Transport, u.Protocol, c),
+		Servers:   u.Servers,
+		Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
+	}
+}
+
+func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
 	return &proxy.Route{
-		Name: r.Name,
-		Upstream: &proxy.Upstream{
-			Name:      u.Name,
-			Protocol:  build(u.Protocol, c, use{queue: int(r.Queue)}),
-			Transport: transport(u.Transport, u.Protocol, c),
-			Servers:   u.Servers,
-			Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
-		},
+		Name:     r.Name,
+		Upstream: u,
 		Admit: map[config.Admit]proxy.Admit{
 			config.UpstreamFirst: proxy.UpstreamFirst, config.ProofFirst: proxy.ProofFirst,
 		}[r.Admit],

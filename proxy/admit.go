@@ -140,6 +140,8 @@ func (r *Relay) dial(now time.Time, e *entry) {
 	socket.SetOwner(e)
 	p.socket = socket
 	p.refused = 0
+	// A share of the client's own patience, so that some is left to hear of it, or for the next server.
+	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+len(p.route.Upstream.Servers)))
 	p.upstream = side{conn: p.route.Upstream.Protocol.Dial(now, p.server.Addr, p.hello)}
 }
 
@@ -153,6 +155,18 @@ func (r *Relay) retry(now time.Time, e *entry) bool {
 	r.hangUp(p)
 	r.dial(now, e)
 	return true
+}
+
+// loseFaith gives up a server that has not said anything for its share of the time.
+func (r *Relay) loseFaith(now time.Time, e *entry) {
+	p := &e.Value
+	if p.dialBy.IsZero() || now.Before(p.dialBy) {
+		return
+	}
+	p.dialBy = time.Time{}
+	if p.upstream.live() && !p.upstream.up && p.upstream.conn.Stats().Received == 0 {
+		r.abandonUpstream(now, e)
+	}
 }
 
 // hangUp leaves the server and its socket.

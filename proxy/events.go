@@ -67,7 +67,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	}
 	switch ev.Kind {
 	case codec.Connected:
-		p.upstream.up = true
+		p.upstream.up, p.dialBy = true, time.Time{}
 		p.hello = codec.Hello{}
 		p.route.pool.Answered(p.server)
 		if p.route.Admit == UpstreamFirst && p.client.live() && !p.ending {

@@ -24,7 +24,7 @@ func (r *Relay) end(now time.Time, e *entry, blame string, why codec.Goodbye) {
 		limit = r.settings.DrainTimeout
 	}
 	if last := now.Add(limit); !p.ending {
-		p.ending, p.expires = true, last
+		p.ending, p.expires, p.dialBy = true, last, time.Time{}
 		p.why, p.blame = why.Reason, blame
 	} else if last.Before(p.expires) {
 		p.expires = last

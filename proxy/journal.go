@@ -51,19 +51,19 @@ func (j *journal) established(now time.Time, e *entry) {
 	p := &e.Value
 	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
 		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
-		Dur("took", now.Sub(p.opened)).Msg("session established")
+		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Msg("session established")
 }
 
 // ended writes the one line that a session leaves behind.
 func (j *journal) ended(now time.Time, e *entry) {
 	p := &e.Value
-	server := netip.AddrPort{}
+	server := "" // none was chosen
 	if p.server != nil {
-		server = p.server.Addr
+		server = p.server.Addr.String()
 	}
 	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
-		Str("upstream", p.route.Upstream.Name).Stringer("server", server).
-		Str("reason", p.why.String()).Str("by", p.blame).Dur("lasted", now.Sub(p.opened)).
+		Str("upstream", p.route.Upstream.Name).Str("server", server).
+		Str("reason", p.why.String()).Str("by", p.blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
 		Uint64("messages_up", p.client.in.Messages).Uint64("bytes_up", p.client.in.Bytes).
 		Uint64("messages_down", p.upstream.in.Messages).Uint64("bytes_down", p.upstream.in.Bytes).
 		Msg("session ended")

@@ -26,6 +26,7 @@ type pair struct {
 	socket  netio.Socket     // towards server; nil while there is none
 	refused int              // refusals by the server's host since its last datagram
 	tries   int              // servers dialled so far
+	dialBy  time.Time        // when server is given up if it has said nothing; zero once it has
 	hello   codec.Hello      // the client's, kept until the upstream is connected
 
 	admitted bool   // the client was told that it may join

@@ -227,6 +227,7 @@ func (r *Relay) Advance(now time.Time) {
 			p.upstream.conn.Advance(now)
 			r.settle(now, e)
 		}
+		r.loseFaith(now, e)
 		r.expire(now, e)
 		r.mark(e)
 	}
@@ -297,6 +298,9 @@ func (r *Relay) mark(e *entry) {
 // nextTimeout is the earliest of a session's deadlines.
 func nextTimeout(p *pair, idle time.Duration) time.Time {
 	next := p.expiry(idle)
+	if !p.dialBy.IsZero() && p.dialBy.Before(next) {
+		next = p.dialBy
+	}
 	for _, s := range [...]*side{&p.client, &p.upstream} {
 		if !s.live() {
 			continue

@@ -155,6 +155,39 @@ func TestAnotherServerIsTried(t *testing.T) {
 	}
 }
 
+// TestSilentServersAreGivenUpInTime: RakNet clients wait as long as our own dialing would, so a server that says nothing
+// gets a share of that time only, and then rests.
+func TestSilentServersAreGivenUpInTime(t *testing.T) {
+	route := defaultRoute(raknet6())
+	route.Upstream.Servers = []netip.AddrPort{serverAddr, secondAddr}
+	route.Upstream.Options.RetryAfter = time.Minute
+	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), route)
+	w.settings.HandshakeTimeout = 9 * time.Second
+	w.servers[0].down = true
+	begin := w.Now()
+	w.connect(codec.Hello{})
+	if took := w.Now().Sub(begin); took > 4*time.Second || len(w.servers[1].peers) != 1 {
+		t.Errorf("connected after %v; the second server has %d sessions", took, len(w.servers[1].peers))
+	}
+	begin = w.Now()
+	w.connect(codec.Hello{})
+	if took := w.Now().Sub(begin); took > time.Second {
+		t.Errorf("the silent server was asked again: connected after %v", took)
+	}
+}
+
+// TestServersThatDecideAreWaitedFor: one that has answered, but not decided, is not silent.
+func TestServersThatDecideAreWaitedFor(t *testing.T) {
+	w := riptideWorld(t, nil)
+	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
+		if ev.Kind == codec.Asked {
+			w.After(8*time.Second, func() { p.conn.Admit(w.Now(), 1) })
+		}
+	}
+	p := w.join(codec.Hello{})
+	w.await("connected", 9*time.Second, func() bool { return p.find(codec.Connected) != nil })
+}
+
 // TestRefusedByTheHost: an ICMP answer while dialing is believed at once, one to an established session is not.
 func TestRefusedByTheHost(t *testing.T) {
 	w := riptideWorld(t, nil)
