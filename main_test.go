@@ -55,7 +55,7 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		{[]string{"run", "--fast"}, "flag provided but not defined: -fast"},
 		{[]string{"run", "file"}, `unexpected argument "file"`},
 		{[]string{"run", "-c", "/nonexistent/tidegate.toml"}, "no such file"},
-		{[]string{"ping"}, "ping wants one HOST:PORT"},
+		{[]string{"ping"}, "ping wants one HOST:PORT, after its flags"},
 		{[]string{"ping", "-p", "smtp", "127.0.0.1:1"}, `--protocol "smtp": want raknet, riptide-2.2 or any`},
 		{[]string{"demo", "--loss", "80%"}, `--loss 80%: want a share up to a half, for example "5%"`},
 		{[]string{"demo", "--loss", "much"}, "--loss much: want a share"},
@@ -283,7 +283,7 @@ func TestPing(t *testing.T) {
 		want []string
 	}{
 		{[]string{p.addr}, []string{p.addr + ": raknet, ", ` ms, "MCPE;A test;"`, p.addr + ": riptide-2.2, "}},
-		{[]string{"-p", "riptide-2.2", p.addr}, []string{"riptide-2.2", "there, and deciding whom to let in"}},
+		{[]string{"-p", "riptide-2.2", p.addr}, []string{"riptide-2.2", "there, and refuses: no-connection"}},
 		{[]string{"--json", "-p", "raknet", p.addr}, []string{`"protocol":"raknet"`, `"text":"\"MCPE;A test;\""`}},
 	} {
 		code, stdout, stderr := tidegate(t, append([]string{"ping"}, c.args...)...)

@@ -29,7 +29,7 @@ func pingCommand() *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return misuse(errors.New("ping wants one HOST:PORT"))
+				return misuse(errors.New("ping wants one HOST:PORT, after its flags"))
 			}
 			ask, ok := askers[c.String("protocol")]
 			if !ok {
@@ -72,7 +72,7 @@ var askers = map[string][]asker{
 }
 
 // together is how long after a first answer others are waited for: a port may speak several protocols.
-const together = 200 * time.Millisecond
+const together = decision + 100*time.Millisecond
 
 // ping asks in every given way at once and returns the answers, at least one, by protocol.
 func ping(ctx context.Context, address string, ask []asker, timeout time.Duration) ([]answer, error) {
@@ -155,7 +155,8 @@ func readPong(conn net.Conn, b []byte, deadline time.Time) (pong raknet.Pong, no
 	}
 }
 
-// askRiptide asks to join, which is the only question a Riptide server answers, and leaves at once.
+// askRiptide asks to join, which is the only question a Riptide server answers, and leaves at once. A server that has a
+// say in who joins first answers that it is deciding; its decision is waited for.
 func askRiptide(conn net.Conn, answers chan<- answer) {
 	to := conn.RemoteAddr().(*net.UDPAddr).AddrPort()
 	joining := riptide.New(riptide.Options{}).Dial(time.Now(), to, codec.Hello{})
@@ -163,35 +164,49 @@ func askRiptide(conn net.Conn, answers chan<- answer) {
 		joining.Close(time.Now(), codec.Goodbye{Reason: codec.Closed})
 		transmit(conn, joining)
 	}()
+	found := answer{Protocol: "riptide-2.2", Text: "there, and deciding whom to let in"}
+	decideBy := time.Time{} // set by the first answer
 	var b [codec.MaxDatagram]byte
 	for {
 		asked := time.Now() // it asks now, or when its deadline comes
 		transmit(conn, joining)
-		_ = conn.SetReadDeadline(joining.NextTimeout())
+		deadline := joining.NextTimeout()
+		if !decideBy.IsZero() && decideBy.Before(deadline) {
+			deadline = decideBy
+		}
+		_ = conn.SetReadDeadline(deadline)
 		n, err := conn.Read(b[:])
 		now := time.Now()
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
+		case isTimeout(err) && !decideBy.IsZero() && !now.Before(decideBy):
+			answers <- found
+			return
 		case isTimeout(err):
 			joining.Advance(now)
-		case err == nil && joining.Receive(now, b[:n]) == nil:
-			answers <- answer{Protocol: "riptide-2.2", RTT: milliseconds(now.Sub(asked)), Text: verdict(joining)}
-			return
+		case err == nil && joining.Receive(now, b[:n]) == nil && decideBy.IsZero():
+			decideBy, found.RTT = now.Add(decision), milliseconds(now.Sub(asked))
 		}
-		if ev, ok := joining.Poll(); ok && ev.Kind == codec.Disconnected {
+		ev, decided := joining.Poll()
+		switch {
+		case !decided:
+		case ev.Kind == codec.Disconnected && decideBy.IsZero():
 			return // it has asked often enough
+		default:
+			found.Text = verdict(ev)
+			answers <- found
+			return
 		}
 	}
 }
 
-// verdict is what a Riptide server's first answer means for a player.
-func verdict(joining codec.Conn) string {
-	ev, ok := joining.Poll()
-	switch {
-	case !ok:
-		return "there, and deciding whom to let in"
-	case ev.Kind == codec.Disconnected:
+// decision is how long a Riptide server may take to decide.
+const decision = 500 * time.Millisecond
+
+// verdict is what a Riptide server's decision means for a player.
+func verdict(ev codec.Event) string {
+	if ev.Kind == codec.Disconnected {
 		return "there, and refuses: " + ev.Reason.String()
 	}
 	return "there, and lets players in"
