@@ -66,7 +66,7 @@ func load(c *cli.Context) (*config.Config, error) {
 
 func serve(c *cli.Context, settled *config.Config) error {
 	log := newLog(settled, c.App.ErrWriter)
-	loops := loopCount(settled.Loop.Count, runtime.GOMAXPROCS(0))
+	loops := loopCount(settled.Loop.Count, runtime.GOMAXPROCS(0), netio.SharesPorts(backend(settled)))
 	server, err := proxy.Listen(settings(settled, loops), options(settled, loops, log))
 	if err != nil {
 		return err
@@ -86,9 +86,7 @@ func options(c *config.Config, loops int, log zerolog.Logger) proxy.Options {
 	return proxy.Options{
 		Loops: loops,
 		IO: netio.Options{
-			Backend: map[config.Backend]netio.Backend{
-				config.BackendAuto: netio.Auto, config.BackendEpoll: netio.Epoll, config.BackendPortable: netio.Portable,
-			}[c.Loop.Backend],
+			Backend:       backend(c),
 			MaxBatchDelay: time.Duration(c.Loop.MaxBatchDelay),
 		},
 		ReceiveBuffer: int(c.Loop.ReceiveBuffer),
@@ -97,10 +95,19 @@ func options(c *config.Config, loops int, log zerolog.Logger) proxy.Options {
 	}
 }
 
+func backend(c *config.Config) netio.Backend {
+	return map[config.Backend]netio.Backend{
+		config.BackendAuto: netio.Auto, config.BackendEpoll: netio.Epoll, config.BackendPortable: netio.Portable,
+	}[c.Loop.Backend]
+}
+
 // loopCount is how many loops to run: more of them are more wake-ups, so a small machine does best with one
-// (docs/benchmarks.md).
-func loopCount(asked, cores int) int {
-	if asked > 0 {
+// (docs/benchmarks.md), and where they cannot share a port there is one only.
+func loopCount(asked, cores int, sharesPorts bool) int {
+	switch {
+	case !sharesPorts:
+		return 1
+	case asked > 0:
 		return asked
 	}
 	return max(1, cores/2)

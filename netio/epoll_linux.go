@@ -45,6 +45,8 @@ type readiness struct {
 	events uint32
 }
 
+const nativeSharesPorts = true
+
 // newNative opens the best backend of the platform.
 func newNative(o Options) (Poller, error) {
 	w, err := newWaiter(o.MaxBatchDelay > 0)

@@ -14,3 +14,5 @@ func newNative(o Options) (Poller, error) {
 	}
 	return newPortable(o), nil
 }
+
+const nativeSharesPorts = false

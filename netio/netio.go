@@ -93,6 +93,9 @@ type Socket interface {
 	Close()
 }
 
+// SharesPorts reports whether several Pollers of a backend may listen on one address (SocketOptions.ReusePort).
+func SharesPorts(b Backend) bool { return b != Portable && nativeSharesPorts }
+
 // New opens a Poller with the backend o asks for.
 func New(o Options) (Poller, error) {
 	if o.Backend == Portable {

@@ -53,13 +53,20 @@ func (s *Server) addLoop(settings *Settings, o Options, shard int) error {
 	s.loops = append(s.loops, newLoop(relay, poller))
 	for i := range settings.Listeners {
 		l := &settings.Listeners[i]
-		addr := l.Addr
-		if shard > 0 {
+		shared := o.Loops > 1
+		addr, err := l.Addr, error(nil)
+		switch {
+		case shard > 0:
 			addr = s.addrs[i] // with the port that the first loop was given
+		case shared:
+			addr, err = l.Transport.claim(poller, addr, settings, &o)
 		}
-		socket, err := l.Transport.listen(poller, addr, settings, &o)
+		var socket netio.Socket
+		if err == nil {
+			socket, err = l.Transport.listen(poller, addr, shared, settings, &o)
+		}
 		if err != nil {
-			return fmt.Errorf("listener %s: listen on %s: %w", l.Name, addr, err)
+			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
 		if shard == 0 {
 			s.addrs = append(s.addrs, socket.Addr())

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -256,12 +257,16 @@ func closedPort(t *testing.T) netip.AddrPort {
 }
 
 func TestListenSaysWhatItCouldNotBind(t *testing.T) {
-	r := start(t, netio.Auto, 1, bedrock(), bedrock(), anyPort)
-	route := &proxy.Route{Upstream: &proxy.Upstream{Protocol: bedrock(), Servers: []netip.AddrPort{anyPort}}}
-	_, err := proxy.Listen(&proxy.Settings{
-		Listeners: []proxy.Listener{{Name: "second", Addr: r.addr, Protocols: []codec.Protocol{bedrock()}, Route: route}},
-	}, proxy.Options{})
-	if err == nil || !bytes.Contains([]byte(err.Error()), []byte("listener second: listen on "+r.addr.String())) {
-		t.Fatalf("err = %v, want one that names listener and address", err)
+	for _, loops := range []int{1, 2} {
+		r := start(t, netio.Auto, loops, bedrock(), bedrock(), anyPort)
+		route := &proxy.Route{Upstream: &proxy.Upstream{Protocol: bedrock(), Servers: []netip.AddrPort{anyPort}}}
+		_, err := proxy.Listen(&proxy.Settings{
+			Listeners: []proxy.Listener{
+				{Name: "second", Addr: r.addr, Protocols: []codec.Protocol{bedrock()}, Route: route},
+			},
+		}, proxy.Options{Loops: loops})
+		if err == nil || !strings.Contains(err.Error(), "listener second: listen on "+r.addr.String()) {
+			t.Errorf("%d loops: err = %v, want one that names listener and address", loops, err)
+		}
 	}
 }

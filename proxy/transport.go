@@ -14,8 +14,8 @@ type Transport struct {
 }
 
 // listen opens the socket of a listener, of a loop that has a Relay of these settings.
-func (t Transport) listen(poller netio.Poller, addr netip.AddrPort, s *Settings, o *Options) (netio.Socket, error) {
-	shared := o.Loops > 1
+func (t Transport) listen(poller netio.Poller, addr netip.AddrPort, shared bool, s *Settings, o *Options) (netio.Socket,
+	error) {
 	if !t.Stream {
 		return poller.Listen(addr, netio.SocketOptions{ReusePort: shared, ReceiveBuffer: o.ReceiveBuffer})
 	}
@@ -24,6 +24,17 @@ func (t Transport) listen(poller netio.Poller, addr netip.AddrPort, s *Settings,
 		HelloTimeout: s.HandshakeTimeout,
 		MaxConns:     s.Limits.Sessions + s.Limits.HalfOpen, // more than sessions, so that some can be refused in words
 	})
+}
+
+// claim makes sure that nobody else has the address of a listener, before the loops share it: another process that
+// shares it too would get half of the players. It returns the address with its port.
+func (t Transport) claim(poller netio.Poller, addr netip.AddrPort, s *Settings, o *Options) (netip.AddrPort, error) {
+	socket, err := t.listen(poller, addr, false, s, o)
+	if err != nil {
+		return addr, err
+	}
+	defer socket.Close()
+	return socket.Addr(), nil
 }
 
 // dial opens a socket towards an upstream server.
