@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/allocs"
 	"tidegate/netio"
 )
 
@@ -53,7 +54,7 @@ func TestStreamsDoNotAllocate(t *testing.T) {
 		for range 50 { // until all buffers have their size
 			e.round(t, 20, payload)
 		}
-		if got := testing.AllocsPerRun(100, func() { e.round(t, 20, payload) }); got != 0 {
+		if got := allocs.PerRun(100, func() { e.round(t, 20, payload) }); got != 0 {
 			t.Errorf("%v allocations a round of 20 echoes, want none", got)
 		}
 	})
@@ -75,7 +76,7 @@ func TestNoAllocations(t *testing.T) {
 				e.Wake()
 				_ = e.Wait(time.Time{})
 			}
-			if got := testing.AllocsPerRun(100, step); got != 0 {
+			if got := allocs.PerRun(100, step); got != 0 {
 				t.Errorf("%+v: %v allocations a round of 20 echoes, want none", c, got)
 			}
 		})

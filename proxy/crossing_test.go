@@ -12,6 +12,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
+	"tidegate/internal/allocs"
 	"tidegate/internal/simnet"
 	"tidegate/netio"
 )
@@ -261,7 +262,7 @@ func TestSteadyPathAllocatesNothing(t *testing.T) {
 				p.round(c.message)
 			}
 			before := p.world.proxy.relay.counters.FromClients.Messages
-			if n := testing.AllocsPerRun(1000, func() { p.round(c.message) }); n != 0 {
+			if n := allocs.PerRun(1000, func() { p.round(c.message) }); n != 0 {
 				t.Errorf("%v allocations a message", n)
 			}
 			if got := p.world.proxy.relay.counters.FromClients.Messages - before; got != 1001 {

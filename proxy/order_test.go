@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/allocs"
 )
 
 func text(channel uint8, mode codec.Mode, s string) *codec.Message {
@@ -125,7 +126,7 @@ func TestHoldingAllocatesNothing(t *testing.T) {
 		o.answered(one.Receipt)
 	}
 	step()
-	if n := testing.AllocsPerRun(1000, step); n != 0 {
+	if n := allocs.PerRun(1000, step); n != 0 {
 		t.Fatalf("%v allocations", n)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/internal/allocs"
 	"tidegate/internal/simnet"
 	"tidegate/netio"
 )
@@ -215,7 +216,7 @@ func TestPingsDoNotAllocate(t *testing.T) {
 	ping, now := raknet.AppendPing(nil, 1, 2), l.Now()
 	_, pong, _ := l.servers[0].protocol.Accept(now, browserAddr, raknet.AppendPing(nil, p.token, 3), nil)
 	before := l.pong.Text()
-	if n := testing.AllocsPerRun(1000, func() {
+	if n := allocs.PerRun(1000, func() {
 		now = now.Add(2 * time.Second)
 		relay.Advance(now)
 		relay.Receive(now, p.servers[0].socket, serverAddr, pong)

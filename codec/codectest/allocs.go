@@ -2,10 +2,10 @@ package codectest
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/allocs"
 )
 
 const (
@@ -27,7 +27,7 @@ func checkAllocs(t tb, c *Config) {
 			for range allocWarmUp {
 				s.step()
 			}
-			if n := testing.AllocsPerRun(allocSteps, s.step); n > 0 {
+			if n := allocs.PerRun(allocSteps, s.step); n > 0 {
 				r.Errorf("%v allocations for a message each way", n)
 			}
 			if s.fault != "" || s.received < 2*allocSteps {

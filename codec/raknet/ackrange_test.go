@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/allocs"
 )
 
 func readAll(r ackReader) (all []ackRange) {
@@ -78,7 +79,7 @@ func TestAckWriter(t *testing.T) {
 
 func TestAcksDoNotAllocate(t *testing.T) {
 	room := make([]byte, 0, 100)
-	if n := testing.AllocsPerRun(10, func() {
+	if n := allocs.PerRun(10, func() {
 		w := beginAcks(room, ackDatagram, 100)
 		w.add(ackRange{1, 1})
 		w.add(ackRange{0xfffffe, 1})

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/allocs"
 )
 
 // steady is a connected link with a message to send and a buffer to carry it in, for measures of the steady path.
@@ -63,7 +64,7 @@ func TestSteadyPathDoesNotAllocate(t *testing.T) {
 			if size > s.client.sender.partSize() {
 				want = 2 * 3
 			}
-			if got := testing.AllocsPerRun(300, func() { s.step(3) }); got > want {
+			if got := allocs.PerRun(300, func() { s.step(3) }); got > want {
 				t.Errorf("%v of %d bytes: %v allocations for three messages, want %v", mode, size, got, want)
 			}
 			if s.got < 3*600 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/allocs"
 )
 
 // The capsules are those of the captures in testdata, payloads shortened.
@@ -49,7 +50,7 @@ func TestCapsule(t *testing.T) {
 				t.Errorf("append = %x (size %d), want %x", b, got.size(), wire)
 			}
 			room := make([]byte, 0, 2*len(wire))
-			if n := testing.AllocsPerRun(10, func() {
+			if n := allocs.PerRun(10, func() {
 				_, _ = got.parse(wire)
 				_ = got.append(room)
 			}); n != 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/allocs"
 )
 
 func TestJoinPongs(t *testing.T) {
@@ -41,7 +42,7 @@ func TestJoinPongs(t *testing.T) {
 			if got := p.JoinPongs(b, texts, c.as); string(got) != c.want {
 				t.Errorf("JoinPongs = %q, want %q", got, c.want)
 			}
-			if n := testing.AllocsPerRun(100, func() { p.JoinPongs(b, texts, c.as) }); n != 0 {
+			if n := allocs.PerRun(100, func() { p.JoinPongs(b, texts, c.as) }); n != 0 {
 				t.Errorf("%v allocations", n)
 			}
 		})
@@ -88,7 +89,7 @@ func TestPinger(t *testing.T) {
 		t.Errorf("no pong: %v, want ErrMalformed", err)
 	}
 	ping, reply := client.AppendPing(nil, 5), make([]byte, 0, codec.MaxDatagram)
-	if n := testing.AllocsPerRun(100, func() { _, _, _ = server.Accept(linkStart, linkClient, ping, reply) }); n != 0 {
+	if n := allocs.PerRun(100, func() { _, _, _ = server.Accept(linkStart, linkClient, ping, reply) }); n != 0 {
 		t.Errorf("%v allocations a ping", n)
 	}
 }

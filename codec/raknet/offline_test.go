@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/allocs"
 )
 
 // wireType is what most wire types of this package are.
@@ -45,7 +46,7 @@ func (g golden) run(t *testing.T) {
 		t.Errorf("append = %x, want %x", b[1:], written)
 	}
 	room := make([]byte, 0, 2*len(wire))
-	if n := testing.AllocsPerRun(10, func() {
+	if n := allocs.PerRun(10, func() {
 		_ = got.parse(wire)
 		_ = got.append(room)
 	}); n != 0 {
@@ -123,7 +124,7 @@ func TestOfflineID(t *testing.T) {
 				t.Errorf("%s: %d of %d bytes taken for offline", c.name, n, len(b))
 			}
 		}
-		if n := testing.AllocsPerRun(10, func() { offlineID(b) }); n != 0 {
+		if n := allocs.PerRun(10, func() { offlineID(b) }); n != 0 {
 			t.Errorf("%s: offlineID allocates %v times", c.name, n)
 		}
 		at := bytes.Index(b, []byte(magic))
