@@ -10,6 +10,7 @@ require (
 	github.com/sandertv/go-raknet v1.15.0
 	github.com/urfave/cli/v2 v2.27.7
 	golang.org/x/sys v0.49.0
+	golang.org/x/term v0.47.0
 )
 
 require (

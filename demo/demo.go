@@ -40,7 +40,7 @@ type Options struct {
 	// Settings makes the proxy's settings, with one listener at listen and one upstream server.
 	Settings func(listen, server netip.AddrPort) (*proxy.Settings, error)
 	Out      io.Writer      // where the table and the summary go
-	Terminal bool           // Out is a terminal: the table is redrawn in place; else a line a second is written
+	Terminal bool           // Out is a terminal, an *os.File: the table is redrawn in place; else it gets a line a second
 	Log      zerolog.Logger // the proxy's
 }
 
@@ -56,14 +56,18 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	v := newView(o.Out, o.Terminal, time.Now())
-	v.write(s.introduction(&o))
+	var screen func() screen
+	if o.Terminal {
+		screen = screenOf(o.Out)
+	}
+	v := newView(o.Out, screen, time.Now())
+	v.introduce(s.introduction(&o))
 	driveErr := s.play(ctx, &o, v)
 	result, err := s.finish()
 	if err = errors.Join(driveErr, err); err != nil {
 		return result, err
 	}
-	v.write(result.Summary())
+	v.conclude(result.Summary())
 	return result, nil
 }
 

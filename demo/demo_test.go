@@ -21,10 +21,10 @@ func TestRun(t *testing.T) {
 		want     []string
 	}{
 		{"clean link, terminal", 0, true, []string{
-			"Tidegate on 127.0.0.1:", "client             age", "127.0.0.1:", "all 3", "\nok: ",
+			"Tidegate on 127.0.0.1:", "client    age", clearLine + ":", "all 3", "\nok: ",
 		}},
 		{"lossy link, plain", 0.05, false, []string{
-			"loses 5 % each way", "time              open", "lost\n", "\nok: ",
+			"loses 5 %", "time     open", "lost\n", "\nok: ",
 		}},
 	} {
 		t.Run(step.name, func(t *testing.T) {

@@ -104,7 +104,7 @@ func (s *stage) introduction(o *Options) string {
 	}
 	text := fmt.Sprintf("Tidegate on %s in front of a %s game server (%s), an echo, on %s.\n%s %s.\n",
 		s.proxy.addr(), s.pair.To(), s.pair.serverOn(), s.server.addr(), count(o.Clients, s.pair.From()+" client"), way) +
-		"Round trips are the protocols' own measures; Riptide's are in whole milliseconds.\n"
+		"Round trips are the protocols' own measures; Riptide's are whole milliseconds.\n"
 	if o.Loss > badLoss {
 		text += "Protocols give up connections that lose so many heartbeats in a row: expect some to end.\n"
 	}

@@ -57,26 +57,6 @@ func sum(rows []figures) figures {
 	return all
 }
 
-// Layout of the table, 100 columns wide: two columns that say what a row is about, then the figures in groups.
-const (
-	groups  = "%-32s%10s  %15s  %15s  %14s\n"
-	columns = "%-16s%6s  %9s%9s  %6s%9s  %6s%9s  %7s%7s%8s\n"
-)
-
-// heading is the two lines above the rows: which protocols are spoken, and what the columns are.
-func heading(pair, what, more string) string {
-	return fmt.Sprintf(groups, pair, "round trip", "to server", "to client", "resent") +
-		fmt.Sprintf(columns, what, more, "client", "server", "msg/s", "bytes/s", "msg/s", "bytes/s",
-			"client", "server", "dropped")
-}
-
-func row(what, more string, f *figures) string {
-	return fmt.Sprintf(columns, what, more, roundTrip(f.clientRTT), roundTrip(f.serverRTT),
-		fmt.Sprintf("%.0f", f.toServer.messages), size(f.toServer.bytes),
-		fmt.Sprintf("%.0f", f.toClient.messages), size(f.toClient.bytes),
-		fmt.Sprint(f.clientResent), fmt.Sprint(f.serverResent), fmt.Sprint(f.dropped))
-}
-
 // roundTrip is a round trip for people; "-" where it is not known.
 func roundTrip(d time.Duration) string {
 	switch {

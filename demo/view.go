@@ -1,80 +1,112 @@
 package demo
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"net/netip"
+	"strings"
 	"time"
 
 	"tidegate/proxy"
 )
 
-// maxRows is how many sessions the table shows: it must fit on any screen to be redrawn in place.
-const maxRows = 12
-
 // ANSI control sequences.
 const (
-	cursorUp = "\x1b[%dA" // by so many lines
-	clearEnd = "\x1b[K"   // to the end of the line
+	cursorUp   = "\r\x1b[%dA" // to the start of the line so many above
+	clearLine  = "\x1b[K"     // from the cursor to the end of the line
+	clearBelow = "\x1b[J"     // from the cursor to the end of the screen
 )
 
 // view shows how sessions go: on a terminal as a table with a row a session, redrawn in place; elsewhere as one row for
 // all of them at a time.
 type view struct {
-	out      io.Writer
-	terminal bool
-	began    time.Time
-	shown    time.Time // when the latest snapshot was
-	before   map[netip.AddrPort]proxy.Session
-	lines    int // of the table on the terminal
-	headed   bool
+	out    io.Writer
+	screen func() screen // nil if out is no terminal
+	began  time.Time
+	shown  time.Time // when the latest snapshot was
+	before map[netip.AddrPort]proxy.Session
+	drawn  []string // the table on the terminal
+	headed bool
 }
 
-func newView(out io.Writer, terminal bool, now time.Time) *view {
-	return &view{out: out, terminal: terminal, began: now, shown: now}
+// newView returns a view of a terminal whose size screen tells, or of something else if screen is nil.
+func newView(out io.Writer, screen func() screen, now time.Time) *view {
+	return &view{out: out, screen: screen, began: now, shown: now}
+}
+
+// introduce writes a text above the table.
+func (v *view) introduce(text string) {
+	if v.screen == nil {
+		v.write(ordinary.wrap(text))
+		return
+	}
+	v.write(v.screen().wrap(text))
+}
+
+// conclude writes a text below the table. Elsewhere than on a terminal its lines stay whole: programs look for them.
+func (v *view) conclude(text string) {
+	if v.screen != nil {
+		text = v.screen().wrap(text)
+	}
+	v.write(text)
 }
 
 // show shows a snapshot taken now, with rates since the one before.
 func (v *view) show(now time.Time, s proxy.Snapshot) {
 	rows := v.measure(now, s.Sessions)
-	if v.terminal {
+	if v.screen != nil {
 		v.redraw(now, s.Sessions, rows)
 		return
 	}
-	text := ""
+	var lines []string
 	if !v.headed {
 		v.headed = true
-		text = heading(spoken(s.Sessions), "time", "open")
+		lines = standard.heading(spoken(s.Sessions), "time", "open")
 	}
 	all := sum(rows)
-	v.write(text + row(seconds(now.Sub(v.began)), fmt.Sprint(len(rows)), &all))
+	lines = append(lines, standard.row(seconds(now.Sub(v.began)), fmt.Sprint(len(rows)), &all))
+	v.write(strings.Join(lines, "\n") + "\n")
 }
 
-// redraw replaces the table on the terminal. It may have become shorter or longer.
+// redraw replaces the table on the terminal. Both may have become smaller or larger. The screen is not cleared before:
+// some terminals would keep what was on it above the screen.
 func (v *view) redraw(now time.Time, sessions []proxy.Session, rows []figures) {
-	var b bytes.Buffer
-	b.WriteString(heading(spoken(sessions), "client", "age"))
-	for i := range rows {
-		if i == maxRows {
-			fmt.Fprintf(&b, "and %d more\n", len(rows)-maxRows)
-			break
-		}
-		b.WriteString(row(sessions[i].Client.String(), seconds(sessions[i].Age), &rows[i]))
+	s := v.screen()
+	var b strings.Builder
+	if len(v.drawn) > 0 {
+		fmt.Fprintf(&b, cursorUp, s.rows(v.drawn))
+	}
+	v.drawn = v.table(s, now, sessions, rows)
+	for _, line := range v.drawn {
+		b.WriteString(clearLine + line + "\n")
+	}
+	v.write(b.String() + clearBelow)
+}
+
+// table is the lines of the table for a screen, on which a row is left for the cursor: what scrolls off the top cannot
+// be replaced. Sessions that have no room are counted; of a screen too low for more the last rows remain.
+func (v *view) table(s screen, now time.Time, sessions []proxy.Session, rows []figures) []string {
+	l := layoutFor(s)
+	lines := l.heading(spoken(sessions), "client", "age")
+	height := max(s.height-1, 1)
+	shown := len(rows)
+	if room := height - len(lines) - 1; shown > room {
+		shown = max(room-1, 0)
+	}
+	for i := range shown {
+		lines = append(lines, l.row(l.client(sessions[i].Client), seconds(sessions[i].Age), &rows[i]))
+	}
+	if shown < len(rows) {
+		lines = append(lines, fmt.Sprintf("... and %d more", len(rows)-shown))
 	}
 	all := sum(rows)
-	b.WriteString(row("all "+fmt.Sprint(len(rows)), seconds(now.Sub(v.began)), &all))
+	lines = append(lines, l.row("all "+fmt.Sprint(len(rows)), seconds(now.Sub(v.began)), &all))
 
-	lines := bytes.Count(b.Bytes(), []byte("\n"))
-	for ; lines < v.lines; lines++ {
-		b.WriteByte('\n')
+	lines = lines[max(len(lines)-height, 0):]
+	for i := range lines {
+		lines[i] = s.cut(lines[i])
 	}
-	text := string(bytes.ReplaceAll(b.Bytes(), []byte("\n"), []byte(clearEnd+"\n")))
-	if v.lines > 0 {
-		text = fmt.Sprintf(cursorUp, v.lines) + text
-	}
-	v.lines = lines
-	v.write(text)
+	return lines
 }
 
 // measure works out the figures of all sessions, and remembers the sessions for the next time.
