@@ -1,7 +1,7 @@
 // Package decode explains captures in plain words: datagram by datagram and message by message. It reads files, tells
 // conversations and their protocols apart, and prints; what the bytes mean, each codec's Describe says.
 //
-// Start with File. A file is read twice: the first time to find out which protocol each conversation speaks (survey.go),
+// Start with File; Stream takes what cannot be read twice. A file is read twice: the first time to find out which protocol each conversation speaks (survey.go),
 // the second time to explain it.
 package decode
 
@@ -18,26 +18,9 @@ type Options struct {
 	JSON     bool   // one JSON object a datagram, and one that sums up
 }
 
-// File explains the capture in a file: JSON Lines, pcap or pcapng, each also gzipped. It ends with a summary.
+// File explains the capture in a file: JSON Lines, pcap or pcapng, each also gzipped. It ends with a summary. Of a capture
+// that is damaged it explains what comes before the damage; the error names the packet or line.
 func File(path string, out io.Writer, o Options) error {
-	t := newTable(o.Protocol)
-	if err := read(path, o.Port, t.survey); err != nil {
-		return err
-	}
-	t.settle()
-	p := printer{out: out, json: o.JSON, protocols: make(map[string]int)}
-	err := read(path, o.Port, func(r *record) error {
-		name, told := t.explain(r)
-		return p.print(r, name, told)
-	})
-	if err != nil {
-		return err
-	}
-	return p.summarise()
-}
-
-// read gives each record of a file, in order, to take.
-func read(path string, port uint16, take func(*record) error) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err
@@ -46,8 +29,31 @@ func read(path string, port uint16, take func(*record) error) error {
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: want a regular file: it is read twice", path)
 	}
-	if err := readRecords(file, port, take); err != nil {
+	if err := explainTwice(file, out, o); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+// explainTwice surveys a capture and explains it. The survey takes a damaged capture for one that ends there, for the
+// second reading meets the same damage and reports it.
+func explainTwice(capture io.ReadSeeker, out io.Writer, o Options) error {
+	t := newTable(o.Protocol)
+	_ = readRecords(capture, o.Port, t.survey)
+	t.settle()
+	if _, err := capture.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	p := printer{out: out, json: o.JSON, protocols: make(map[string]int)}
+	err := readRecords(capture, o.Port, func(r *record) error {
+		name, told := t.explain(r)
+		return p.print(r, name, told)
+	})
+	if err != nil && p.datagrams+p.ignored == 0 {
+		return err
+	}
+	if failed := p.summarise(); err == nil {
+		return failed
+	}
+	return err
 }

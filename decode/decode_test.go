@@ -118,13 +118,13 @@ func TestText(t *testing.T) {
 	if err := File(path, &out, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	const want = `       0.000 ms  client 0 > server  riptide-2.2  1 bytes  connect
+	const want = `       0.000 ms  client 0 > server  riptide-2.2  1 byte  connect
     (Client.Connect; dropped)
     1000.500 ms  client 0 > server  riptide-2.2  2 bytes  connect
     data, 1 bytes: 78
     1010.000 ms  server > client 0  riptide-2.2  5 bytes  disconnect: kicked
     data, 3 bytes: 61666b
-    1011.000 ms  client 1 > server  riptide-2.2  1 bytes  unknown: malformed datagram
+    1011.000 ms  client 1 > server  riptide-2.2  1 byte  unknown: malformed datagram
 4 datagrams, 4 riptide-2.2; 1 not understood; 0 other packets ignored
 `
 	if out.String() != want {
@@ -154,7 +154,7 @@ func TestUnreadable(t *testing.T) {
 		{"an odd digit", `{"from":"client","hex":"0"}`, "line 1: hex: "},
 		{"a third party", "{}\n" + `{"from":"relay","hex":"00"}`, `line 2: from "relay": want client or server`},
 		{"torn JSON", "{}\n{", "line 2: unexpected end of JSON input"},
-		{"a line without end", "{" + strings.Repeat(" ", maxLine), "token too long"},
+		{"a line without end", "{" + strings.Repeat(" ", maxLine), "line 1: longer than 1048576 bytes"},
 		{"half a packet", string(pcapOf(t, udpPacket(clientAddr, serverAddr, []byte{3}))[:50]), "EOF"},
 		{"half a gzip", "\x1f\x8b\x08\x00", "EOF"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -29,7 +30,8 @@ func readLines(in io.Reader, take func(*record) error) error {
 	scan := bufio.NewScanner(in)
 	scan.Buffer(nil, maxLine)
 	var about line
-	for number := 1; scan.Scan(); number++ {
+	number := 1
+	for ; scan.Scan(); number++ {
 		if len(scan.Bytes()) == 0 {
 			continue
 		}
@@ -49,7 +51,13 @@ func readLines(in io.Reader, take func(*record) error) error {
 			return err
 		}
 	}
-	return scan.Err()
+	switch err := scan.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("line %d: longer than %d bytes", number, maxLine)
+	case err != nil:
+		return fmt.Errorf("line %d: %w", number, err)
+	}
+	return nil
 }
 
 func (l *line) record(about *line) (*record, error) {

@@ -3,8 +3,9 @@ package decode
 import (
 	"bufio"
 	"encoding/binary"
-	"errors"
+	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -46,23 +47,31 @@ func readPcapng(in *bufio.Reader, port uint16, take func(*record) error) error {
 	return readPackets(reader, linkType, port, take)
 }
 
-// readPackets makes records of packets from links of the given types.
+// readPackets makes records of packets from links of the given types. Packets of other links are ignored, and at the end
+// an error names the first.
 func readPackets(
 	source gopacket.PacketDataSource, linkType func(gopacket.CaptureInfo) layers.LinkType, port uint16, take func(*record) error,
 ) error {
 	var began time.Time
+	var unsupported error
 	streams := make(streams)
-	for {
+	for number := 1; ; number++ {
 		data, info, err := source.ReadPacketData()
 		switch {
-		case errors.Is(err, io.EOF):
-			return nil
+		case err == io.EOF && info.CaptureLength == 0:
+			return unsupported
+		case err == io.EOF: // between a packet's header and its bytes
+			return fmt.Errorf("packet %d: %w", number, io.ErrUnexpectedEOF)
 		case err != nil:
-			return err
+			return fmt.Errorf("packet %d: %w", number, err)
 		case began.IsZero():
 			began = info.Timestamp
 		}
-		packet := gopacket.NewPacket(data, linkType(info), gopacket.DecodeOptions{Lazy: true, NoCopy: true})
+		link := linkType(info)
+		if unsupported == nil && !isSupported(link) {
+			unsupported = fmt.Errorf("packet %d: link type %d is not supported", number, link)
+		}
+		packet := gopacket.NewPacket(data, link, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
 		r := recordOf(packet, streams)
 		if !r.ignored && !r.keep(packet, port) {
 			continue
@@ -75,4 +84,9 @@ func readPackets(
 			return err
 		}
 	}
+}
+
+// isSupported reports whether there is a decoder for a link's packets.
+func isSupported(link layers.LinkType) bool {
+	return link.String() != layers.LinkType(math.MaxUint16).String() // the name of those without one
 }
