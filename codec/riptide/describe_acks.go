@@ -22,25 +22,23 @@ func (w *dialect) describeAck(d []byte) (string, error) {
 	return text, exactly(d, size)
 }
 
-// describeAcked lists the numbers that an acknowledgement tells of, newest first: last, and last-(i+1) for each bit i.
+// describeAcked lists the numbers that an acknowledgement tells of, oldest first: last-(i+1) for each bit i, and last.
 func describeAcked(last seq, bits uint16) string {
-	var text strings.Builder
+	var ranges []string
 	all := uint32(bits)<<1 | 1 // bit i: last-i
-	for i := seq(0); all>>i != 0; i++ {
+	for i := 16; i >= 0; i-- {
 		if all>>i&1 == 0 {
 			continue
 		}
-		if i > 0 {
-			text.WriteString(", ")
-		}
 		first := i
-		for all>>(i+1)&1 != 0 {
-			i++
+		for i > 0 && all>>(i-1)&1 != 0 {
+			i--
 		}
-		fmt.Fprintf(&text, "#%d", last-first)
-		if i > first {
-			fmt.Fprintf(&text, "-#%d", last-i)
+		text := fmt.Sprintf("#%d", last-seq(first))
+		if i < first {
+			text += fmt.Sprintf("-#%d", last-seq(i))
 		}
+		ranges = append(ranges, text)
 	}
-	return text.String()
+	return strings.Join(ranges, ", ")
 }

@@ -38,9 +38,9 @@ func TestDescribeWords(t *testing.T) {
 		{V22, client, "10a005", "unreliable", []string{"message 1, 1 bytes: 5a"}},
 		{V22, client, "27001000000000a0f70aaa0e", "reliable #2", []string{"message 1, 8 bytes: 000000007aafa0ea"}},
 		{V22, client, "10a0a5", "unreliable", []string{"message 1, 12 bits: 5a0a"}}, // made up
-		{V22, server, "4600e0500040000000d0651c2c66095d3005", "notify #5, acknowledges #4, #2-#0", []string{"12 bytes: 040000005dc6c16296d00553"}},
-		{V22, server, "a100f03f300100", "ack of #10-#0, caused by #9", nil},
-		{V22, server, "11001000200000", "ack of #1-#0", nil}, // 2.1.0
+		{V22, server, "4600e0500040000000d0651c2c66095d3005", "notify #5, acknowledges #0-#2, #4", []string{"12 bytes: 040000005dc6c16296d00553"}},
+		{V22, server, "a100f03f300100", "ack of #0-#10, caused by #9", nil},
+		{V22, server, "11001000200000", "ack of #0-#1", nil}, // 2.1.0
 		{V22, client, "04f0ff0f", "heartbeat 0, round trip unknown", nil},
 		{V22, client, "14200000", "heartbeat 1, round trip 2 ms", nil},
 		{V22, server, "2400", "heartbeat answer 2", nil},
@@ -57,8 +57,8 @@ func TestDescribeWords(t *testing.T) {
 		{V20, server, "0402", "pending: the game is deciding", nil},
 		{V20, server, "0403", "reject: server-full", nil},
 		{V20, server, "060461666b", "disconnect: kicked", []string{"data, 3 bytes: 61666b"}},
-		{V20, client, "0101000100", "ack of #1-#0", nil},
-		{V20, client, "0203000f000200", "ack of #3-#65535, caused by #2", nil}, // made up
+		{V20, client, "0101000100", "ack of #0-#1", nil},
+		{V20, client, "0203000f000200", "ack of #65535-#3, caused by #2", nil}, // made up
 		{V20, client, "05010200", "heartbeat 1, round trip 2 ms", nil},
 		{V20, server, "0902000200", "reliable #2, client 2 has connected", nil},
 		{V20, client, "070200010000", "reliable #2", []string{"message 1, 1 bytes: 00"}},
