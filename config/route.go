@@ -1,14 +1,16 @@
 package config
 
-// maxPacketID leaves room for the byte after it, which marks messages without an ID.
-const maxPacketID = 254
+const (
+	minPacketID = 0x1b // RakNet keeps the packet IDs below it for itself: they never reach the game
+	maxPacketID = 254  // leaves room for the byte after it, which marks messages without an ID
+)
 
 // routes checks the routes by themselves; what their two sides make of each other is for bridges.
 func (v *validator) routes() {
 	for i, r := range v.Routes {
 		path := item("route", i)
 		v.reference(child(path, "upstream"), r.Upstream, "upstream", namesOf(v.Upstreams, upstreamName))
-		within(v.report, child(path, "packet_id"), r.PacketID, 0, maxPacketID)
+		within(v.report, child(path, "packet_id"), r.PacketID, minPacketID, maxPacketID)
 		within(v.report, child(path, "queue"), r.Queue, 16*KiB, GiB)
 		v.pong(path, r)
 	}
