@@ -70,7 +70,8 @@ func overlap(a, b netip.AddrPort) bool {
 	if a.Port() != b.Port() || a.Port() == 0 {
 		return false
 	}
-	return a.Addr() == b.Addr() || covers(a.Addr(), b.Addr()) || covers(b.Addr(), a.Addr())
+	one, other := a.Addr().Unmap(), b.Addr().Unmap()
+	return one == other || covers(one, other) || covers(other, one)
 }
 
 // covers reports whether a is a wildcard that includes b. The one of IPv6 includes IPv4 as well.
@@ -84,7 +85,7 @@ func (v *validator) servers(i int) {
 	servers := v.Upstreams[i].Servers
 	once(v.report, key, servers, `at least one ip:port, for example ["127.0.0.1:19132"]`)
 	for j, server := range servers {
-		if server.Port() == 0 || server.Addr().IsUnspecified() {
+		if server.Port() == 0 || !single(server.Addr()) {
 			v.fault(item(key, j), server, "the address and port that the game server listens on")
 		}
 		for k, l := range v.Listeners {
@@ -95,7 +96,14 @@ func (v *validator) servers(i int) {
 	}
 }
 
+// single reports whether an address can be that of one machine.
+func single(a netip.Addr) bool {
+	a = a.Unmap()
+	return !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
+}
+
 // reaches reports whether datagrams to server surely arrive at a listening address of this very process.
 func reaches(server, listener netip.AddrPort) bool {
-	return overlap(server, listener) && (server.Addr() == listener.Addr() || server.Addr().IsLoopback())
+	to := server.Addr().Unmap()
+	return overlap(server, listener) && (to == listener.Addr().Unmap() || to.IsLoopback())
 }

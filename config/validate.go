@@ -61,6 +61,9 @@ type validator struct {
 
 func (v *validator) loop() {
 	within(v.report, "loop.count", v.Loop.Count, 0, 1024)
+	if v.Loop.Count > 1 && v.Loop.Backend == BackendPortable {
+		v.fault("loop.count", v.Loop.Count, `1, or loop.backend = "auto": portable sockets cannot share a port between loops`)
+	}
 	within(v.report, "loop.max_batch_delay", v.Loop.MaxBatchDelay, 0, milliseconds(100))
 	within(v.report, "loop.receive_buffer", v.Loop.ReceiveBuffer, 64*KiB, GiB)
 }

@@ -60,6 +60,15 @@ func TestRules(t *testing.T) {
 		{"server is Tidegate", `["127.0.0.1:19132"]`, `["127.0.0.1:7777"]`,
 			`14:12: upstream[0].servers[0] = "127.0.0.1:7777": want a game server; ` +
 				`this is listener[0] on line 1 of Tidegate itself`},
+		{"server is Tidegate, in IPv6's spelling", `["127.0.0.1:19132"]`, `["[::ffff:127.0.0.1]:7777"]`,
+			`14:12: upstream[0].servers[0] = "[::ffff:127.0.0.1]:7777": want a game server; ` +
+				`this is listener[0] on line 1 of Tidegate itself`},
+		{"server of many", `["127.0.0.1:19132"]`, `["224.0.0.1:19132"]`,
+			`14:12: upstream[0].servers[0] = "224.0.0.1:19132": want the address and port that the game server listens on`},
+		{"server of all", `["127.0.0.1:19132"]`, `["255.255.255.255:19132"]`,
+			`14:12: upstream[0].servers[0] = "255.255.255.255:19132": want the address and port that the game server listens on`},
+		{"server anywhere, in IPv6's spelling", `["127.0.0.1:19132"]`, `["[::ffff:0.0.0.0]:19132"]`,
+			`14:12: upstream[0].servers[0] = "[::ffff:0.0.0.0]:19132": want the address and port that the game server listens on`},
 		{"server on another machine's port", `["127.0.0.1:19132"]`, `["10.0.0.2:7777"]`, ""},
 		{"retry too soon", `protocol = "raknet"`, "protocol = \"raknet\"\nretry_after = \"99ms\"",
 			`14:15: upstream[0].retry_after = "99ms": want "100ms" to "1h"`},
@@ -140,6 +149,8 @@ func TestRanges(t *testing.T) {
 
 func TestProtocolOptions(t *testing.T) {
 	for _, row := range []struct{ line, want string }{
+		{`loop = { count = 2, backend = "portable" }`, `1:18: loop.count = 2: want 1, or loop.backend = "auto": ` +
+			"portable sockets cannot share a port between loops"},
 		{`raknet.versions = []`, `1:19: raknet.versions = []: want at least one protocol number`},
 		{`raknet.versions = ["x", 0]`, `1:20: raknet.versions[0] = "x": want a whole number from 0 to 255`},
 		{`bedrock.versions = [9, 9]`, `1:24: bedrock.versions[1] = 9: want each only once; bedrock.versions[0] is the same`},
@@ -160,7 +171,7 @@ func TestProtocolOptions(t *testing.T) {
 		_, _, err := Parse("t.toml", []byte(row.line+"\n"+valid), known)
 		check(t, err, "t.toml:"+row.want)
 	}
-	longest := `raknet.pong = "` + strings.Repeat("p", maxPong) + "\"\n" +
+	longest := "loop = { count = 1, backend = \"portable\" }\n" + `raknet.pong = "` + strings.Repeat("p", maxPong) + "\"\n" +
 		`rtype.hello = "` + strings.Repeat("h", maxHello) + "\"\n" +
 		"rtype.components." + strings.Repeat("n", maxComponentName) + " = 1\n"
 	if _, _, err := Parse("t.toml", []byte(longest+valid), known); err != nil {
