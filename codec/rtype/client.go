@@ -39,7 +39,8 @@ func (c *client) greet(now time.Time) {
 	c.nextHello = now.Add(c.options.HelloInterval)
 }
 
-// Send queues a canonical message: a key, a request or an update.
+// Send queues a canonical message: a key, a request or an update. ErrFull also while the automatic dialect does not know
+// yet how wide an update's entity is.
 func (c *client) Send(now time.Time, m codec.Message) error {
 	if err := c.check(&m); err != nil {
 		return err
@@ -54,6 +55,9 @@ func (c *client) Send(now time.Time, m codec.Message) error {
 func (c *client) send(payload []byte) error {
 	if len(payload) == 1 {
 		return c.sendByte(payload[0])
+	}
+	if c.format.width == 0 {
+		return codec.ErrFull // to guess could name another entity; the server's first instruction will tell
 	}
 	var in instruction
 	if c.format.document || in.parseAlone(payload, &canonical, c.sizes) != nil || in.op != update {

@@ -180,3 +180,22 @@ func TestClientSpeaks(t *testing.T) {
 		wantSent(t, conn, start, want...)
 	}
 }
+
+// Before the server's first instruction an automatic client cannot tell how wide an entity is, and a guess could name
+// another one.
+func TestUpdatesWaitForTheWidth(t *testing.T) {
+	c := dialed(t, Options{})
+	receive(t, c, start, exampleParts[Early]...)
+	update := codec.Message{Payload: unhex(t, "03 00000007 0000 deadbeef")}
+	if err := c.Send(start, update); !errors.Is(err, codec.ErrFull) {
+		t.Fatalf("Send before an instruction: %v, want ErrFull", err)
+	}
+	drain(c)
+	transmit(c, start)
+	receive(t, c, start, "000007")
+	drain(c)
+	if err := c.Send(start, update); err != nil {
+		t.Fatal(err)
+	}
+	wantSent(t, c, start, "03 0007 0000 deadbeef")
+}
