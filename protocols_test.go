@@ -24,11 +24,11 @@ func TestTraits(t *testing.T) {
 		"riptide-2.0": {Reliable: true, IDs: true},
 		"riptide-2.2": {Reliable: true, IDs: true, Reports: true},
 		"rudp":        {Sequenced: true, Reports: true, Merges: true},
-		"rtype":       {},
+		"rtype":       {Own: true},
 	} {
 		got := traits()[name]
 		if !got.Server || !got.Client || got.Ordered != want.Ordered || got.Sequenced != want.Sequenced ||
-			got.Reliable != want.Reliable || got.IDs != want.IDs || got.Reports != want.Reports || got.Merges != want.Merges ||
+			got.Reliable != want.Reliable || got.IDs != want.IDs || got.Reports != want.Reports || got.Merges != want.Merges || got.Own != want.Own ||
 			got.Pings != want.Pings {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -22,6 +22,7 @@ func traits() map[string]config.Traits {
 			Reports:   modes.Has(codec.Notify),
 			IDs:       built.IDs() == codec.WordIDs,
 			Merges:    built.IDs() == codec.Merged,
+			Own:       built.IDs() == codec.NoIDs,
 			Pings:     pings,
 			Stream:    streams(p.name),
 			Server:    true,

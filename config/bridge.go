@@ -30,6 +30,7 @@ type findings struct {
 	resends  []string // asks for Route.Reliable
 	delivery []string // asks for Route.AllowLossy
 	ids      []string
+	own      []string // asks for a raw Route.Envelope
 	merged   []string
 	dialects []string // names of protocols that spell the same payloads differently
 }
@@ -63,7 +64,14 @@ func (v *validator) compare(found *findings, from, to string) {
 			found.delivery = add(found.delivery, sentence)
 		}
 	}
-	if had.IDs && !has.IDs {
+	switch {
+	case had.IDs && has.Own || had.Own && has.IDs:
+		own := to
+		if had.Own {
+			own = from
+		}
+		found.own = add(found.own, own+" carries nothing but its own messages")
+	case had.IDs && !has.IDs:
 		found.ids = add(found.ids, to+" has no message IDs and "+from+" has")
 	}
 	if has.Merges && !had.Merges {
@@ -100,6 +108,9 @@ func (v *validator) weakened(path string, r Route, found findings) {
 	if len(found.resends) > 0 && r.Reliable == "" && !r.AllowLossy {
 		v.fault(child(path, "reliable"), r.Reliable, `"resend" (kept, and sent again until known to have arrived: at least `+
 			`once), "report" (sent once; what is lost is counted) or allow_lossy = true: `+strings.Join(found.resends, "; "))
+	}
+	if len(found.own) > 0 && r.Envelope != EnvelopeRaw {
+		v.fault(child(path, "envelope"), r.Envelope, `"raw": `+strings.Join(found.own, "; "))
 	}
 	if len(found.delivery) > 0 && !r.AllowLossy {
 		v.fault(child(path, "allow_lossy"), r.AllowLossy, "true, to accept losses, or another upstream protocol: "+

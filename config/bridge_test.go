@@ -30,7 +30,11 @@ func TestBridges(t *testing.T) {
 		{"riptide-2.0", "riptide-2.2", "", "ordered"},             // of notify messages
 		{"riptide-2.0", "riptide-2.2", `ordered = "fast"`, ""},
 		{"rudp", "rtype", "ordered = \"fast\"\nreliable = \"resend\"", "allow_lossy"},
-		{"riptide-2.0", "rtype", `allow_lossy = true`, ""},
+		{"riptide-2.0", "rtype", `allow_lossy = true`, "envelope"},
+		{"riptide-2.0", "rtype", "allow_lossy = true\nenvelope = \"framed\"", "envelope"},
+		{"riptide-2.0", "rtype", "allow_lossy = true\nenvelope = \"raw\"", ""},
+		{"rtype", "riptide-2.0", "allow_lossy = true\nenvelope = \"raw\"", ""},
+		{"raknet", "rtype", "allow_lossy = true", ""},
 		{"rudp", "riptide-2.2", `reliable = "resend"`, "ordered"}, // Riptide's notify messages have no ID
 		{"mute", "riptide-2.0", "", "ordered"},
 		{"mute", "deaf", "", "allow_lossy"}, // order keeps what is old from coming late

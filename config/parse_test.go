@@ -17,7 +17,7 @@ var known = map[string]Traits{
 	"riptide-2.0": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Types: noVarint, Openers: lone(3)},
 	"riptide-2.2": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Reports: true, Types: anyType},
 	"rudp":        {Sequenced: true, Server: true, Client: true, Reports: true, Merges: true},
-	"rtype":       {Server: true, Client: true, Openers: lone(2, 3, 255)},
+	"rtype":       {Own: true, Server: true, Client: true, Openers: lone(2, 3, 255)},
 	"lossy":       {Server: true, Client: true},
 	"deaf":        {Ordered: true, Reliable: true, Client: true},
 	"mute":        {Sequenced: true, Server: true},

@@ -17,6 +17,7 @@ type Traits struct {
 	Stream    bool // it can be carried by TCP
 	Reports   bool // its wire can tell what was lost, and drops what is older than the last delivered
 	Merges    bool // several of its messages may arrive as one
+	Own       bool // it carries nothing but its own messages
 	Pings     bool // its servers tell whoever asks a text for server lists
 	// Openers are the bytes that, alone in a datagram, it takes for a newcomer's.
 	Openers [256]bool
