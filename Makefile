@@ -1,5 +1,5 @@
 GO ?= go
-LINT ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@latest
 FUZZTIME ?= 20s
 BENCH ?= .
@@ -39,7 +39,7 @@ lint: ## check format, vet, lint and tidiness
 	$(GO) vet ./...
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
-	$(LINT) run
+	$(GOLANGCI) run
 
 check: lint test race ## what must pass before a change is handed in
 
