@@ -38,6 +38,7 @@ var may = map[string][]string{
 	"filter":                {"codec"},
 	"fleet":                 {"proxy"},
 	"internal/allocs":       {},
+	"internal/filewatch":    {},
 	"internal/simnet":       {},
 	"interop":               {},
 	"netio":                 {},
