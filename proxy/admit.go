@@ -25,10 +25,10 @@ func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPor
 		return false
 	}
 	full := r.table.Room()
-	if full != nil || r.draining {
+	if full != nil || r.draining || d.retired {
 		reason, why := codec.ServerFull, DropTableFull
 		switch {
-		case r.draining:
+		case r.draining, d.retired:
 			reason, why = codec.ServerStopped, DropClosing
 		case full == session.ErrHalfOpen:
 			why = DropHalfOpen
@@ -46,7 +46,7 @@ func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPor
 	switch {
 	case err != nil:
 		r.drop(now, dropOf(err), d, from, len(datagram), err)
-	case conn != nil && full == nil && !r.draining:
+	case conn != nil && full == nil && !r.draining && !d.retired:
 		return r.open(now, d, w, s, from, conn)
 	}
 	return false
@@ -87,6 +87,7 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 	if err != nil {
 		return false
 	}
+	d.sessions++
 	r.counters.Opened++
 	r.settle(now, e)
 	return true

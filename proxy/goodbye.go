@@ -111,5 +111,6 @@ func (r *Relay) forget(now time.Time, e *entry) {
 		p.route.ids.free(p.id)
 	}
 	r.counters.Closed++
+	p.door.left()
 	r.table.Remove(e)
 }

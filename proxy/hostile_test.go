@@ -57,7 +57,7 @@ func datagramsOf(tb testing.TB, file string, limit int) [][]byte {
 func both(t *testing.T, seed uint64) (w *world, riptider, rakneter *player) {
 	route := defaultRoute(raknet6())
 	w = newWorld(t, seed, simnet.Weather{Latency: 2 * time.Millisecond}, riptide22(), route)
-	d := &w.proxy.relay.doors[0]
+	d := w.proxy.relay.doors[0]
 	d.ways = []way{
 		{raknet6(), newBridge(raknet6(), raknet6(), route)},
 		{riptide22(), newBridge(riptide22(), raknet6(), route)},

@@ -22,7 +22,7 @@ type clientIDs struct {
 // be about its successor.
 const freedReserve = 1024
 
-func newClientIDs(shard, shards int) clientIDs { return clientIDs{next: 1 + shard, step: shards} }
+func newClientIDs(shard, shards int) *clientIDs { return &clientIDs{next: 1 + shard, step: shards} }
 
 // take returns an unused ID, or false when all 65,535 are in use.
 func (c *clientIDs) take() (uint16, bool) {

@@ -37,7 +37,7 @@ func (r *Relay) addPingers(now time.Time) {
 		}
 		var doors []*door
 		for i := range r.doors {
-			if d := &r.doors[i]; d.route == route && d.pong != nil {
+			if d := r.doors[i]; d.route == route && d.pong != nil {
 				doors = append(doors, d)
 			}
 		}
@@ -56,6 +56,15 @@ func newPinger(r *Route, protocol codec.Pinger, doors []*door, token uint64, now
 		p.servers[i].pinger = p
 	}
 	return p
+}
+
+// close gives up the pinger's sockets.
+func (p *pinger) close() {
+	for i := range p.servers {
+		if s := &p.servers[i]; s.socket != nil {
+			s.socket.Close()
+		}
+	}
 }
 
 // advance asks every server anew once it is time.

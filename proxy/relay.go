@@ -6,9 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/codec"
 	"tidegate/netio"
-	"tidegate/ratelimit"
 	"tidegate/session"
 	"tidegate/upstream"
 )
@@ -35,43 +33,29 @@ type Relay struct {
 	journal  journal
 	counters Counters
 
-	doors   []door
-	routes  []*route
-	pingers []*pinger
-	table   *session.Table[pair]
-	dirty   []*entry
-	pools   map[*Upstream]*upstream.Pool
+	doors    []*door // as the settings list their listeners
+	lastDoor int     // index of the youngest door
+	routes   []*route
+	pingers  []*pinger
+	table    *session.Table[pair]
+	dirty    []*entry
+	pools    map[string]*upstream.Pool // by the upstream's name
+	shard    shard
 
 	scratch    []byte // for wrapped messages
 	identities identities
 	draining   bool // no newcomers
 }
 
-// door is a listener as a Relay sees it.
-type door struct {
-	index  int
-	name   string
-	stream bool // each client has a socket of its own
-	ways   []way
-	route  *route
-
-	answers *ratelimit.Budget // nil: not bounded
-	pong    *Pong             // nil: none is made
-	port    uint16            // where players come to
-}
-
-// way is a protocol clients may speak at a door.
-type way struct {
-	protocol codec.Protocol
-	bridge   *bridge
-}
-
 // route is a Route with what a Relay needs to follow it.
 type route struct {
 	*Route
 	pool *upstream.Pool
-	ids  clientIDs
+	ids  *clientIDs
 }
+
+// shard is which of how many Relays that share the listeners one is.
+type shard struct{ index, of int }
 
 // RelayOptions are what makes a Relay differ from its siblings, and where it tells of itself.
 type RelayOptions struct {
@@ -84,51 +68,63 @@ type RelayOptions struct {
 // NewRelay returns a Relay whose time begins at now. Each listener still wants its socket, by Attach.
 func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Relay {
 	r := &Relay{
-		settings:   s,
 		sockets:    sockets,
 		journal:    newJournal(o.Log, o.HideAddresses),
-		doors:      make([]door, len(s.Listeners)),
 		table:      session.NewTable[pair](s.Limits, now),
-		pools:      make(map[*Upstream]*upstream.Pool),
 		identities: newIdentities(o.Seed),
+		shard:      shard{o.Shard, max(o.Shards, 1)},
 	}
+	r.arrange(now, s)
+	return r
+}
+
+// arrange makes the Relay's doors, routes and pools those of the settings, and keeps of the present ones what stays.
+func (r *Relay) arrange(now time.Time, s *Settings) {
+	r.settings = s
+	oldPools, oldRoutes, oldDoors := r.pools, r.routes, r.doors
+	r.pools, r.routes, r.doors = make(map[string]*upstream.Pool), nil, nil
 	known := make(map[*Route]*route)
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
 		if known[l.Route] == nil {
-			known[l.Route] = r.newRoute(l.Route, o.Shard, max(o.Shards, 1))
+			known[l.Route] = r.newRoute(l.Route, oldPools, oldRoutes)
 		}
-		d := &r.doors[i]
-		*d = door{index: i, name: l.Name, stream: l.Transport.Stream, route: known[l.Route], pong: l.Pong}
-		if s.Answers.Overall > 0 && !d.stream {
-			d.answers = ratelimit.NewBudget(s.Answers, r.identities.next())
+		d := doorOf(l, oldDoors)
+		if d == nil {
+			r.lastDoor++
+			d = &door{index: r.lastDoor}
 		}
-		for _, p := range l.Protocols {
-			d.ways = append(d.ways, way{p, newBridge(p, l.Route.Upstream.Protocol, l.Route)})
-		}
+		r.furnish(d, l, known[l.Route])
+		r.doors = append(r.doors, d)
 	}
-	if o.Shard == 0 { // the others' listeners have the same Pongs
+	if r.shard.index == 0 { // the others' listeners have the same Pongs
 		r.addPingers(now)
 	}
-	return r
 }
 
-func (r *Relay) newRoute(settings *Route, shard, shards int) *route {
-	pool := r.pools[settings.Upstream]
-	if pool == nil {
-		pool = upstream.New(settings.Upstream.Servers, settings.Upstream.Options)
-		r.pools[settings.Upstream] = pool
+func (r *Relay) newRoute(settings *Route, oldPools map[string]*upstream.Pool, oldRoutes []*route) *route {
+	u := settings.Upstream
+	pool := r.pools[u.Name]
+	switch {
+	case pool != nil:
+	case oldPools[u.Name] != nil:
+		pool = oldPools[u.Name]
+		pool.Update(u.Servers, u.Options)
+	default:
+		pool = upstream.New(u.Servers, u.Options)
 	}
-	route := &route{Route: settings, pool: pool, ids: newClientIDs(shard, shards)}
+	r.pools[u.Name] = pool
+	route := &route{Route: settings, pool: pool}
+	for _, old := range oldRoutes {
+		if old.Name == settings.Name {
+			route.ids = old.ids
+		}
+	}
+	if route.ids == nil {
+		route.ids = newClientIDs(r.shard.index, r.shard.of)
+	}
 	r.routes = append(r.routes, route)
 	return route
-}
-
-// Attach gives the Relay the socket of a listener. The streams that it accepts must have its Owner.
-func (r *Relay) Attach(listener int, s netio.Socket) {
-	d := &r.doors[listener]
-	d.port = s.Addr().Port()
-	s.SetOwner(d)
 }
 
 // Receive takes a datagram that came in by one of the Relay's sockets.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -24,15 +25,21 @@ type Options struct {
 
 // Server runs a proxy: one loop per core, sharing nothing.
 type Server struct {
-	loops []*loop
-	addrs []netip.AddrPort
+	loops   []*loop
+	options Options
+
+	reloading sync.Mutex // held by Reload
+	mu        sync.Mutex // guards what follows
+	settings  *Settings
+	addrs     []netip.AddrPort // of settings' listeners
 }
 
 // Listen opens the sockets of all listeners. The settings must not change any more.
 func Listen(s *Settings, o Options) (*Server, error) {
-	server := &Server{}
-	for i := range max(o.Loops, 1) {
-		if err := server.addLoop(s, o, i); err != nil {
+	o.Loops = max(o.Loops, 1)
+	server := &Server{options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners))}
+	for i := range o.Loops {
+		if err := server.addLoop(i); err != nil {
 			for _, l := range server.loops {
 				_ = l.poller.Close() // the error that matters is the one before
 			}
@@ -42,42 +49,58 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	return server, nil
 }
 
-func (s *Server) addLoop(settings *Settings, o Options, shard int) error {
-	poller, err := netio.New(o.IO)
+func (s *Server) addLoop(shard int) error {
+	poller, err := netio.New(s.options.IO)
 	if err != nil {
 		return fmt.Errorf("open poller: %w", err)
 	}
-	relay := NewRelay(settings, RelayOptions{
+	o := &s.options
+	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses,
 	}, poller, time.Now())
 	s.loops = append(s.loops, newLoop(relay, poller))
-	for i := range settings.Listeners {
-		l := &settings.Listeners[i]
-		shared := o.Loops > 1
-		addr, err := l.Addr, error(nil)
-		switch {
-		case shard > 0:
-			addr = s.addrs[i] // with the port that the first loop was given
-		case shared:
-			addr, err = l.Transport.claim(poller, addr, settings, &o)
-		}
-		var socket netio.Socket
-		if err == nil {
-			socket, err = l.Transport.listen(poller, addr, shared, settings, &o)
-		}
+	for i := range s.settings.Listeners {
+		l := &s.settings.Listeners[i]
+		socket, err := l.open(poller, s.addrs[i], s.settings, o)
 		if err != nil {
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
-		if shard == 0 {
-			s.addrs = append(s.addrs, socket.Addr())
-		}
+		s.addrs[i] = socket.Addr()
 		relay.Attach(i, socket)
 	}
 	return nil
 }
 
-// Addrs are the addresses of the listeners, in the order of the settings.
-func (s *Server) Addrs() []netip.AddrPort { return s.addrs }
+// open opens the socket of a listener for one loop: the first, which chooses the address, or another at that address.
+func (l *Listener) open(poller netio.Poller, addr netip.AddrPort, s *Settings, o *Options) (netio.Socket, error) {
+	shared := o.Loops > 1
+	var err error
+	switch {
+	case addr.IsValid():
+	case shared:
+		addr, err = l.Transport.claim(poller, l.Addr, s, o)
+	default:
+		addr = l.Addr
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.Transport.listen(poller, addr, shared, s, o)
+}
+
+// keep notes the settings that hold now.
+func (s *Server) keep(settings *Settings, addrs []netip.AddrPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.settings, s.addrs = settings, addrs
+}
+
+// Addrs are the addresses of the listeners, in the order of the settings. Safe for concurrent use.
+func (s *Server) Addrs() []netip.AddrPort {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.addrs
+}
 
 // Run serves until ctx is done, then says goodbye to every client and upstream, in their own protocols, and returns nil.
 func (s *Server) Run(ctx context.Context) error {

@@ -27,10 +27,11 @@ var anyPort = netip.MustParseAddrPort("127.0.0.1:0")
 
 // running is a proxy on real sockets.
 type running struct {
-	addr   netip.AddrPort
-	server *proxy.Server
-	stop   context.CancelFunc
-	ended  chan error
+	addr     netip.AddrPort
+	settings *proxy.Settings
+	server   *proxy.Server
+	stop     context.CancelFunc
+	ended    chan error
 }
 
 // start runs a proxy with one listener, until the test ends or stop.
@@ -61,7 +62,7 @@ func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstream
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{addr: server.Addrs()[0], server: server, stop: cancel, ended: make(chan error, 1)}
+	r := &running{addr: server.Addrs()[0], settings: settings, server: server, stop: cancel, ended: make(chan error, 1)}
 	go func() { r.ended <- server.Run(ctx) }()
 	t.Cleanup(func() { r.end(t) })
 	return r

@@ -54,6 +54,9 @@ func NewTable[T any](limits Limits, now time.Time) *Table[T] {
 	return &Table[T]{limits: limits, byKey: make(map[Key]*Entry[T]), wheel: wheel[T]{start: now}}
 }
 
+// Limit replaces the limits. Sessions beyond them stay.
+func (t *Table[T]) Limit(l Limits) { t.limits = l }
+
 // Get returns the session of a key, or nil.
 func (t *Table[T]) Get(k Key) *Entry[T] { return t.byKey[k] }
 

@@ -24,7 +24,7 @@ type Options struct {
 // Pool is the servers of one upstream. It is not safe for concurrent use: each Relay has its own.
 type Pool struct {
 	options Options
-	servers []Server
+	servers []*Server
 	turn    int // of RoundRobin: index of the next server to try
 }
 
@@ -37,11 +37,31 @@ type Server struct {
 
 // New returns a pool of the given servers.
 func New(servers []netip.AddrPort, o Options) *Pool {
-	p := &Pool{options: o, servers: make([]Server, len(servers))}
-	for i, addr := range servers {
-		p.servers[i].Addr = addr
-	}
+	p := new(Pool)
+	p.Update(servers, o)
 	return p
+}
+
+// Update replaces the servers and options. A server that stays keeps its sessions and its rest; one that goes gets no new
+// sessions, and those it has still want their Release.
+func (p *Pool) Update(servers []netip.AddrPort, o Options) {
+	fresh := make([]*Server, len(servers))
+	for i, addr := range servers {
+		fresh[i] = p.find(addr)
+		if fresh[i] == nil {
+			fresh[i] = &Server{Addr: addr}
+		}
+	}
+	p.options, p.servers, p.turn = o, fresh, 0
+}
+
+func (p *Pool) find(addr netip.AddrPort) *Server {
+	for _, s := range p.servers {
+		if s.Addr == addr {
+			return s
+		}
+	}
+	return nil
 }
 
 // Pick chooses a server for a new session and counts the session there until Release. It returns nil when every
@@ -50,7 +70,7 @@ func (p *Pool) Pick(now time.Time) *Server {
 	var best *Server
 	n := len(p.servers)
 	for i := range n {
-		s := &p.servers[(p.turn+i)%n]
+		s := p.servers[(p.turn+i)%n]
 		if now.Before(s.restsTil) || best != nil && s.sessions >= best.sessions {
 			continue
 		}

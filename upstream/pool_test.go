@@ -57,3 +57,19 @@ func TestFailedServerRests(t *testing.T) {
 	p.Answered(sick)
 	pick(t, p, now, a)
 }
+
+// TestUpdate: a server that stays keeps its sessions and its rest, one that goes gets no more.
+func TestUpdate(t *testing.T) {
+	c := netip.MustParseAddrPort("192.0.2.3:19132")
+	p := New([]netip.AddrPort{a, b}, Options{RetryAfter: time.Minute})
+	gone, stays := pick(t, p, now, a), pick(t, p, now, b)
+	p.Update([]netip.AddrPort{b, c}, Options{RetryAfter: time.Minute})
+	pick(t, p, now, c)
+	p.Failed(stays, now)
+	p.Update([]netip.AddrPort{b, c}, Options{RetryAfter: time.Hour})
+	pick(t, p, now, c)
+	p.Release(gone)
+	if got := stays.Sessions(); got != 1 {
+		t.Errorf("sessions of the server that stayed = %d, want 1", got)
+	}
+}

@@ -65,7 +65,10 @@ func (w *Watcher) Run(ctx context.Context, changed func(file string)) {
 				waiting[file] = true
 				timer.Reset(settle)
 			}
-		case <-w.notify.Errors: // an overflow of the kernel's queue: look at everything
+		case _, ok := <-w.notify.Errors: // an overflow of the kernel's queue: look at everything
+			if !ok {
+				return
+			}
 			for _, file := range w.files {
 				waiting[file] = true
 			}

@@ -1,0 +1,85 @@
+package proxy
+
+import (
+	"net/netip"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/ratelimit"
+)
+
+// door is a listener as a Relay sees it.
+type door struct {
+	index     int // in the keys of its sessions; never another door's
+	name      string
+	addr      netip.AddrPort // as in the settings
+	transport Transport
+	stream    bool // each client has a socket of its own
+	ways      []way
+	route     *route
+
+	answers *ratelimit.Budget // nil: not bounded
+	pong    *Pong             // nil: none is made
+	port    uint16            // where players come to
+
+	socket   netio.Socket
+	sessions int
+	retired  bool // no newcomers: the settings do not have it any more
+}
+
+// way is a protocol clients may speak at a door.
+type way struct {
+	protocol codec.Protocol
+	bridge   *bridge
+}
+
+// sameDoor reports whether two listeners have one socket: whoever comes to the one comes to the other.
+func (l *Listener) sameDoor(o *Listener) bool { return l.Addr == o.Addr && l.Transport == o.Transport }
+
+// doorOf finds the door of a listener, or nil.
+func doorOf(l *Listener, doors []*door) *door {
+	for _, d := range doors {
+		if d.addr == l.Addr && d.transport == l.Transport {
+			return d
+		}
+	}
+	return nil
+}
+
+// furnish makes a door that of a listener. Its sessions keep what they have.
+func (r *Relay) furnish(d *door, l *Listener, route *route) {
+	if l.Pong != nil && d.pong != nil && r.shard.index == 0 {
+		l.Pong.text.Store(d.pong.text.Load()) // until the servers have been asked again
+	}
+	d.name, d.addr, d.transport, d.stream = l.Name, l.Addr, l.Transport, l.Transport.Stream
+	d.route, d.pong, d.answers, d.ways = route, l.Pong, nil, nil
+	if r.settings.Answers.Overall > 0 && !d.stream {
+		d.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())
+	}
+	for _, p := range l.Protocols {
+		d.ways = append(d.ways, way{p, newBridge(p, l.Route.Upstream.Protocol, l.Route)})
+	}
+}
+
+// Attach gives the Relay the socket of a listener. The streams that it accepts must have its Owner.
+func (r *Relay) Attach(listener int, s netio.Socket) {
+	d := r.doors[listener]
+	d.socket, d.port = s, s.Addr().Port()
+	s.SetOwner(d)
+}
+
+// retire closes a door to newcomers, and altogether once its last session has ended.
+func (d *door) retire() {
+	d.retired = true
+	if d.stream || d.sessions == 0 { // streams that were accepted live on without it
+		d.socket.Close()
+	}
+}
+
+// left notes that a session of the door has ended.
+func (d *door) left() {
+	d.sessions--
+	if d.retired && d.sessions == 0 {
+		d.socket.Close()
+	}
+}
