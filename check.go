@@ -16,7 +16,7 @@ func checkCommand() *cli.Command {
 		Usage: "say what is wrong with a configuration, or how its messages will cross",
 		Flags: []cli.Flag{configFlag},
 		Action: func(c *cli.Context) error {
-			settled, err := load(c)
+			_, settled, err := load(c)
 			if err != nil {
 				return err
 			}

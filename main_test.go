@@ -211,11 +211,13 @@ type process struct {
 	cmd  *exec.Cmd
 	log  *bufio.Scanner
 	addr string // of its listener
+	file string // its configuration
 }
 
-func startProcess(t *testing.T, configuration string) *process {
+func startProcess(t *testing.T, configuration string, flags ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.Command(os.Args[0], "run", "-c", write(t, configuration))}
+	p := &process{file: write(t, configuration)}
+	p.cmd = exec.Command(os.Args[0], append([]string{"run", "-c", p.file}, flags...)...)
 	p.cmd.Env = append(os.Environ(), "TIDEGATE_MAIN=1")
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {

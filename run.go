@@ -21,13 +21,16 @@ func runCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:  "run",
 		Usage: "run the proxy until Ctrl-C or SIGTERM; a second one ends it at once",
-		Flags: []cli.Flag{configFlag},
+		Description: "SIGHUP reads the configuration anew: all of it, or nothing if it has a fault. No session ends.",
+		Flags: []cli.Flag{configFlag, &cli.BoolFlag{
+			Name: "watch", Usage: "read the configuration anew whenever its file has changed",
+		}},
 		Action: func(c *cli.Context) error {
-			settled, err := load(c)
+			path, settled, err := load(c)
 			if err != nil {
 				return err
 			}
-			return serve(c, settled)
+			return serve(c, path, settled)
 		},
 	})
 }
@@ -38,17 +41,15 @@ var configFlag = &cli.StringFlag{
 }
 
 // load reads the configuration of -c, or the default one. Faults are printed, all of them; warnings too.
-func load(c *cli.Context) (*config.Config, error) {
-	path := c.String("config")
+func load(c *cli.Context) (path string, settled *config.Config, err error) {
+	path = c.String("config")
 	if c.NArg() > 0 {
-		return nil, misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
+		return "", nil, misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
 	}
 	if path == "" {
-		found, err := config.Find()
-		if err != nil {
-			return nil, cli.Exit("tidegate: "+err.Error(), 2)
+		if path, err = config.Find(); err != nil {
+			return "", nil, cli.Exit("tidegate: "+err.Error(), 2)
 		}
-		path = found
 	}
 	settled, warnings, err := config.Load(path, traits())
 	for _, w := range warnings {
@@ -57,14 +58,14 @@ func load(c *cli.Context) (*config.Config, error) {
 	var faults config.Faults
 	switch {
 	case errors.As(err, &faults):
-		return nil, cli.Exit(faults.Error(), 2)
+		return "", nil, cli.Exit(faults.Error(), 2)
 	case err != nil:
-		return nil, cli.Exit("tidegate: "+err.Error(), 2)
+		return "", nil, cli.Exit("tidegate: "+err.Error(), 2)
 	}
-	return settled, nil
+	return path, settled, nil
 }
 
-func serve(c *cli.Context, settled *config.Config) error {
+func serve(c *cli.Context, path string, settled *config.Config) error {
 	log := newLog(settled, c.App.ErrWriter)
 	loops := loopCount(settled.Loop.Count, runtime.GOMAXPROCS(0), netio.SharesPorts(backend(settled)))
 	server, err := proxy.Listen(settings(settled, loops), options(settled, loops, log))
@@ -75,6 +76,13 @@ func serve(c *cli.Context, settled *config.Config) error {
 		l := settled.Listeners[i]
 		log.Info().Str("listener", l.Name).Stringer("address", addr).Str("transport", string(l.Transport)).
 			Strs("protocols", l.Protocols).Str("route", l.Route).Msg("listening")
+	}
+	reloads := &reloader{path: path, loops: loops, server: server, log: log, current: settled}
+	reloads.onSignal(c.Context)
+	if c.Bool("watch") {
+		if err := reloads.onChange(c.Context); err != nil {
+			return err
+		}
 	}
 	log.Info().Str("version", version()).Int("loops", loops).Msg("tidegate is running")
 	err = server.Run(c.Context)

@@ -1,0 +1,19 @@
+package config
+
+import "reflect"
+
+// Fixed lists the keys whose values differ in next and only count from a restart on, in the order of the file.
+func (c *Config) Fixed(next *Config) (keys []string) {
+	for _, t := range []struct {
+		path string
+		a, b any
+	}{{"log", c.Log, next.Log}, {"loop", c.Loop, next.Loop}} {
+		a, b := reflect.ValueOf(t.a), reflect.ValueOf(t.b)
+		for i := range a.NumField() {
+			if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {
+				keys = append(keys, child(t.path, a.Type().Field(i).Tag.Get("toml")))
+			}
+		}
+	}
+	return keys
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/config"
+	"tidegate/internal/filewatch"
+	"tidegate/proxy"
+)
+
+// reloader puts a changed configuration file into force in a running proxy: the whole of it, or none.
+type reloader struct {
+	path   string
+	loops  int
+	server *proxy.Server
+	log    zerolog.Logger
+
+	mu      sync.Mutex // guards what follows
+	current *config.Config
+	status  reloadStatus
+}
+
+// reloadStatus is how the reloads of a process went. An empty Error is that of the last one, if it succeeded.
+type reloadStatus struct {
+	Succeeded uint64    `json:"succeeded"`
+	Failed    uint64    `json:"failed"`
+	Last      time.Time `json:"last,omitzero"`
+	Error     string    `json:"error,omitempty"`
+	// Restart lists the keys that the file has other values of than the process, which only a restart puts in force.
+	Restart []string `json:"restart,omitempty"`
+}
+
+// reload reads the file anew. An error leaves everything as it was. Safe for concurrent use.
+func (r *reloader) reload(cause string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.status.Last = time.Now()
+	fixed, err := r.apply()
+	if err != nil {
+		r.status.Failed++
+		r.status.Error = err.Error()
+		r.log.Error().Str("cause", cause).Str("file", r.path).Err(err).
+			Msg("configuration not reloaded; the old one stays in force")
+		return err
+	}
+	r.status.Succeeded++
+	r.status.Error, r.status.Restart = "", fixed
+	event := r.log.Info()
+	if len(fixed) > 0 {
+		event = r.log.Warn().Strs("needs_restart", fixed)
+	}
+	event.Str("cause", cause).Str("file", r.path).Msg("configuration reloaded")
+	return nil
+}
+
+func (r *reloader) apply() (fixed []string, err error) {
+	next, warnings, err := config.Load(r.path, traits())
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range warnings {
+		r.log.Warn().Msg(w.Error())
+	}
+	if err := r.server.Reload(settings(next, r.loops)); err != nil {
+		return nil, fmt.Errorf("reload: %w", err)
+	}
+	fixed = r.current.Fixed(next)
+	next.Log, next.Loop = r.current.Log, r.current.Loop
+	r.current = next
+	return fixed, nil
+}
+
+// state is how the reloads went so far. Safe for concurrent use.
+func (r *reloader) state() reloadStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+// onSignal reloads at each SIGHUP until ctx is done. Signals that come meanwhile make for one reload.
+func (r *reloader) onSignal(ctx context.Context) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	context.AfterFunc(ctx, func() { signal.Stop(hangups) })
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+				_ = r.reload("signal") // which tells of it
+			}
+		}
+	}()
+}
+
+// onChange reloads whenever the file has changed, until ctx is done.
+func (r *reloader) onChange(ctx context.Context) error {
+	watcher, err := filewatch.New(r.path)
+	if err != nil {
+		return err
+	}
+	go watcher.Run(ctx, func(string) { _ = r.reload("file changed") })
+	return nil
+}
