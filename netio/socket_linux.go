@@ -36,12 +36,18 @@ func openSocket(family int, o SocketOptions) (fd int, err error) {
 	if err != nil {
 		return -1, os.NewSyscallError("socket", err)
 	}
+	if family == unix.AF_INET6 {
+		if err := setOption(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0); err != nil {
+			return -1, closeAfter(fd, err)
+		}
+	}
 	if err := setOptions(fd, family, o); err != nil {
 		return -1, closeAfter(fd, err)
 	}
 	return fd, nil
 }
 
+// setOptions sets what can be set of a bound socket too.
 func setOptions(fd, family int, o SocketOptions) error {
 	discover := unix.IP_PMTUDISC_DONT
 	if o.DontFragment {
@@ -53,8 +59,7 @@ func setOptions(fd, family int, o SocketOptions) error {
 		{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, discover}, // an IPv6 socket has it too, for the IPv4 it carries
 	}
 	if family == unix.AF_INET6 {
-		options = append(options, option{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 0},
-			option{unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, discover})
+		options = append(options, option{unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, discover})
 	}
 	if o.ReusePort {
 		options = append(options, option{unix.SOL_SOCKET, unix.SO_REUSEPORT, 1})

@@ -42,12 +42,10 @@ func (p *epollPoller) listenStream(addr netip.AddrPort, o StreamOptions) (*epoll
 	if err := l.listen(addr); err != nil {
 		return nil, closeAfter(fd, err)
 	}
-	l.hellos, l.pauses = p.clock.add(o.HelloTimeout), p.clock.add(acceptPause)
-	l.pause.due = func() { l.watchFor(unix.EPOLLIN) }
 	return l, nil
 }
 
-func (l *epollListener) listen(addr netip.AddrPort) (err error) {
+func (l *epollListener) listen(addr netip.AddrPort) error {
 	family := familyOf(addr)
 	if err := setOption(l.fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil { // after a restart
 		return err
@@ -68,10 +66,21 @@ func (l *epollListener) listen(addr netip.AddrPort) (err error) {
 	if err := unix.Listen(l.fd, acceptQueue); err != nil {
 		return os.NewSyscallError("listen", err)
 	}
+	return l.start()
+}
+
+// start accepts connections from now on.
+func (l *epollListener) start() (err error) {
 	if l.addr, err = boundTo(l.fd); err != nil {
 		return err
 	}
-	return l.poller.watch(l, l.fd, unix.EPOLLIN)
+	p := l.poller
+	if err := p.watch(l, l.fd, unix.EPOLLIN); err != nil {
+		return err
+	}
+	l.hellos, l.pauses = p.clock.add(l.options.HelloTimeout), p.clock.add(acceptPause)
+	l.pause.due = func() { l.watchFor(unix.EPOLLIN) }
+	return nil
 }
 
 // handle accepts a bounded number of connections.

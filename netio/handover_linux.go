@@ -1,0 +1,155 @@
+package netio
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// errNotOurs is for a socket that is not of the kind that is asked for.
+var errNotOurs = errors.New("not such a socket")
+
+func (p *epollPoller) Adopt(f *os.File, o SocketOptions) (Socket, error) {
+	fd, family, err := p.inherit(f, unix.SOCK_DGRAM)
+	if err != nil {
+		return nil, fmt.Errorf("adopt socket: %w", err)
+	}
+	s := &epollSocket{poller: p, fd: fd, family: family}
+	if err := setOptions(fd, family, o.withListenDefaults()); err != nil {
+		return nil, closeAfter(fd, err)
+	}
+	if s.addr, err = boundTo(fd); err != nil {
+		return nil, closeAfter(fd, err)
+	}
+	if err := p.watch(s, fd, unix.EPOLLIN); err != nil {
+		return nil, closeAfter(fd, err)
+	}
+	return s, nil
+}
+
+func (p *epollPoller) AdoptStream(f *os.File, o StreamOptions) (Socket, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	fd, _, err := p.inherit(f, unix.SOCK_STREAM)
+	if err != nil {
+		return nil, fmt.Errorf("adopt socket: %w", err)
+	}
+	l := &epollListener{poller: p, fd: fd, options: o}
+	if err := l.start(); err != nil {
+		return nil, closeAfter(fd, err)
+	}
+	return l, nil
+}
+
+// inherit copies the descriptor of a socket of a kind.
+func (p *epollPoller) inherit(f *os.File, kind int) (fd, family int, err error) {
+	if p.closed {
+		return -1, 0, ErrClosed
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return -1, 0, err
+	}
+	var inner error
+	err = raw.Control(func(from uintptr) {
+		fd, inner = unix.FcntlInt(from, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err := errors.Join(err, inner); err != nil {
+		return -1, 0, err
+	}
+	got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil {
+		return -1, 0, closeAfter(fd, os.NewSyscallError("getsockopt", err))
+	}
+	if got != kind {
+		return -1, 0, closeAfter(fd, errNotOurs)
+	}
+	if family, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
+		err = unix.SetNonblock(fd, true)
+	}
+	if err != nil {
+		return -1, 0, closeAfter(fd, err)
+	}
+	return fd, family, nil
+}
+
+func (p *epollPoller) File(s Socket) (*os.File, error) {
+	fd := -1
+	switch s := s.(type) {
+	case *epollSocket:
+		fd = s.fd
+	case *epollListener:
+		fd = s.fd
+	default:
+		return nil, errNotOurs
+	}
+	duplicate, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(duplicate), s.Addr().String()), nil
+}
+
+func (p *epollPoller) Part(listener Socket, peer netip.AddrPort, h Handler) (Socket, error) {
+	l, ok := listener.(*epollSocket)
+	if !ok || l.dialed() {
+		return nil, errNotOurs
+	}
+	// Sockets that share an address must all be said to.
+	if err := setOption(l.fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
+		return nil, err
+	}
+	fd, err := openSocket(l.family, SocketOptions{ReusePort: true})
+	if err != nil {
+		return nil, err
+	}
+	s := &epollSocket{poller: p, fd: fd, family: l.family}
+	s.owner = l.owner
+	if err := bind(fd, l.family, l.addr); err != nil {
+		return nil, closeAfter(fd, err)
+	}
+	if err := connect(fd, l.family, peer); err != nil {
+		return nil, closeAfter(fd, err)
+	}
+	s.addr, s.peer = l.addr, unmap(peer)
+	p.takeStrays(l, fd, h)
+	if err := p.watch(s, fd, unix.EPOLLIN); err != nil {
+		return nil, closeAfter(fd, err)
+	}
+	return s, nil
+}
+
+// takeStrays gives h what a socket received between its bind and its connect, when it was one of several that anybody's
+// datagrams go to.
+func (p *epollPoller) takeStrays(l *epollSocket, fd int, h Handler) {
+	for range listenRounds {
+		n, errno := p.listenIn.read(fd)
+		if errno != 0 {
+			return
+		}
+		for i := range n {
+			p.deliver(l, p.listenIn, i, h)
+		}
+	}
+}
+
+func (p *epollPoller) Mute(s Socket) {
+	fd := -1
+	switch s := s.(type) {
+	case *epollSocket:
+		fd = s.fd
+	case *epollListener:
+		fd = s.fd
+		s.pause.stop()
+	default:
+		return
+	}
+	if err := p.waiter.set(unix.EPOLL_CTL_MOD, fd, 0); err != nil {
+		p.stats.Errors++
+	}
+}
