@@ -19,6 +19,9 @@ func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.Addr
 
 // greet takes the first datagram from an address, and reports whether there is a session now.
 func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
+	if !r.mayEnter(now, d, from, datagram) {
+		return false
+	}
 	w := d.sniff(datagram)
 	if w == nil {
 		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)

@@ -76,33 +76,3 @@ func TestStepsTowardsAWireWithoutReliability(t *testing.T) {
 		t.Errorf("ordered towards sequenced: %+v", got)
 	}
 }
-
-func TestClientIDs(t *testing.T) {
-	ids := newClientIDs(1, 3)
-	for _, want := range []uint16{2, 5, 8} {
-		if got, ok := ids.take(); !ok || got != want {
-			t.Fatalf("take = %d, %v; want %d", got, ok, want)
-		}
-	}
-	ids.free(5)
-	if got, _ := ids.take(); got != 11 {
-		t.Fatalf("a freed ID was given again at once: %d", got)
-	}
-	n := 4
-	for {
-		id, ok := ids.take()
-		if !ok {
-			break
-		}
-		if n++; id%3 != 2 {
-			t.Fatalf("%d is another shard's", id)
-		}
-	}
-	if want := (65535 - 2) / 3; n != want+1+1 { // the fresh ones, and 5 again
-		t.Fatalf("%d IDs were to be had, want %d", n, want+2)
-	}
-	ids.free(2)
-	if got, ok := ids.take(); !ok || got != 2 {
-		t.Fatalf("after one was freed, take = %d, %v", got, ok)
-	}
-}

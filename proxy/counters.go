@@ -31,13 +31,14 @@ const (
 	DropClosing                     // a message for a side that is saying goodbye
 	DropSocket                      // no socket could be had towards the upstream
 	DropPingBudget                  // a stranger's question whose answer, larger than it, is beyond Settings.Answers
+	DropBanned                      // a datagram from a newcomer of a banned network
 	dropCount
 )
 
 var dropNames = [dropCount]string{
 	"empty", "source-port", "unknown-protocol", "refused", "table-full", "half-open", "malformed", "unexpected",
 	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "undeclared", "schema", "closing", "socket",
-	"ping-budget",
+	"ping-budget", "banned",
 }
 
 // String is the reason's name as in logs and metrics.

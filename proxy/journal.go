@@ -69,6 +69,12 @@ func (j *journal) ended(now time.Time, e *entry) {
 		Msg("session ended")
 }
 
+// banned tells of an automatic ban.
+func (j *journal) banned(e *entry, ban *ratelimit.Ban) {
+	j.log.Warn().Str("listener", e.Value.door.name).Str("client", j.player(e.Key.Client)).Str("reason", ban.Reason).
+		Time("until", ban.Until).Int("times", ban.Times).Msg("banned")
+}
+
 // player is how a player's address is written.
 func (j *journal) player(addr netip.AddrPort) string {
 	if !j.hide {

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/netio"
+	"tidegate/ratelimit"
 	"tidegate/session"
 	"tidegate/upstream"
 )
@@ -42,6 +43,7 @@ type Relay struct {
 	pools    map[string]*upstream.Pool // by the upstream's name
 	shard    shard
 
+	guard      guard
 	scratch    []byte // for wrapped messages
 	identities identities
 	draining   bool // no newcomers
@@ -62,7 +64,8 @@ type RelayOptions struct {
 	Shard, Shards int    // which of how many Relays share the listeners
 	Seed          uint64 // of the identities it gives to clients that have none
 	Log           zerolog.Logger
-	HideAddresses bool // log the networks of players, not their addresses
+	HideAddresses bool            // log the networks of players, not their addresses
+	Bans          *ratelimit.Bans // shared by all Relays; nil: nobody is banned
 }
 
 // NewRelay returns a Relay whose time begins at now. Each listener still wants its socket, by Attach.
@@ -73,6 +76,10 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		table:      session.NewTable[pair](s.Limits, now),
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
+		guard:      guard{bans: o.Bans},
+	}
+	if o.Bans == nil {
+		r.guard.bans = ratelimit.NewBans(ratelimit.Terms{})
 	}
 	r.arrange(now, s)
 	return r
@@ -121,7 +128,7 @@ func (r *Relay) newRoute(settings *Route, oldPools map[string]*upstream.Pool, ol
 		}
 	}
 	if route.ids == nil {
-		route.ids = newClientIDs(r.shard.index, r.shard.of)
+		route.ids = newClientIDs(r.shard, r.identities.secret())
 	}
 	r.routes = append(r.routes, route)
 	return route

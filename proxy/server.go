@@ -12,6 +12,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/netio"
+	"tidegate/ratelimit"
 )
 
 // Options are how a Server runs.
@@ -20,7 +21,8 @@ type Options struct {
 	IO            netio.Options
 	ReceiveBuffer int // kernel's, of each listening socket, in bytes; 0 means netio's default
 	Log           zerolog.Logger
-	HideAddresses bool // log the networks of players, not their addresses
+	HideAddresses bool            // log the networks of players, not their addresses
+	Bans          *ratelimit.Bans // nil: nobody is banned
 }
 
 // Server runs a proxy: one loop per core, sharing nothing.
@@ -37,6 +39,9 @@ type Server struct {
 // Listen opens the sockets of all listeners. The settings must not change any more.
 func Listen(s *Settings, o Options) (*Server, error) {
 	o.Loops = max(o.Loops, 1)
+	if o.Bans == nil {
+		o.Bans = ratelimit.NewBans(ratelimit.Terms{})
+	}
 	server := &Server{options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners))}
 	for i := range o.Loops {
 		if err := server.addLoop(i); err != nil {
@@ -56,7 +61,7 @@ func (s *Server) addLoop(shard int) error {
 	}
 	o := &s.options
 	relay := NewRelay(s.settings, RelayOptions{
-		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses,
+		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
 	}, poller, time.Now())
 	s.loops = append(s.loops, newLoop(relay, poller))
 	for i := range s.settings.Listeners {
@@ -104,6 +109,9 @@ func (s *Server) Addrs() []netip.AddrPort {
 
 // Run serves until ctx is done, then says goodbye to every client and upstream, in their own protocols, and returns nil.
 func (s *Server) Run(ctx context.Context) error {
+	unwatched, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	go s.enforceBans(unwatched)
 	results := make(chan error, len(s.loops))
 	for _, l := range s.loops {
 		go func() { results <- l.run() }()
@@ -118,6 +126,21 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// enforceBans has every loop look at its sessions whenever the bans have changed, until ctx is done.
+func (s *Server) enforceBans(ctx context.Context) {
+	changed := s.options.Bans.Subscribe()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			for _, l := range s.loops {
+				l.post((*Relay).EnforceBans)
+			}
+		}
+	}
 }
 
 func (s *Server) drain() {

@@ -11,6 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/simnet"
 	"tidegate/netio"
+	"tidegate/ratelimit"
 	"tidegate/session"
 	"tidegate/upstream"
 )
@@ -296,7 +297,7 @@ func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients cod
 	}
 	change(w.settings)
 	w.proxy = &relayNode{sockets: make(map[netip.AddrPort]*simSocket), buffer: make([]byte, 0, codec.MaxDatagram)}
-	w.proxy.relay = NewRelay(w.settings, RelayOptions{Seed: seed, Log: zerolog.Nop()}, w.proxy, w.Now())
+	w.proxy.relay = NewRelay(w.settings, RelayOptions{Seed: seed, Log: zerolog.Nop(), Bans: ratelimit.NewBans(banTerms)}, w.proxy, w.Now())
 	door := &simSocket{addr: doorAddr}
 	w.proxy.sockets[doorAddr] = door
 	w.proxy.relay.Attach(0, door)
@@ -337,6 +338,11 @@ func (w *world) await(what string, limit time.Duration, done func() bool) {
 	if !w.RunUntil(limit, done) {
 		w.t.Fatalf("not %s after %v", what, limit)
 	}
+}
+
+// keyOf is the key of a player's session at the first door.
+func (w *world) keyOf(p *player) session.Key {
+	return session.Key{Listener: w.proxy.relay.doors[0].index, Client: p.addr}
 }
 
 // drops is how often the Relay dropped something for a reason.

@@ -60,3 +60,6 @@ func (p *Protocol) Refuse(datagram, reply []byte, reason codec.Reason) []byte {
 func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, hello codec.Hello) codec.Conn {
 	return dial(p, now, hello)
 }
+
+// Proof is the client ID that the client's Welcome gives back.
+func (p *Protocol) Proof() codec.Proof { return codec.ProvedClientID }

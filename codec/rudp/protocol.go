@@ -67,3 +67,11 @@ func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, _ codec.Hello) codec.Co
 func (p *Protocol) isRequest(q *packet) bool {
 	return q.app == p.options.AppID && q.kind == kindRequest && q.seq == p.options.base
 }
+
+// Proof is the acknowledgement of a first sequence number, which only a Seed makes unguessable.
+func (p *Protocol) Proof() codec.Proof {
+	if p.options.Seed == [32]byte{} {
+		return codec.NoProof
+	}
+	return codec.ProvedConnect
+}

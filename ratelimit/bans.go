@@ -1,0 +1,263 @@
+package ratelimit
+
+import (
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gaissmai/bart"
+)
+
+// maxAutomatic bounds the automatic bans that are kept, in force or remembered. Beyond it those that end first make room:
+// whoever is banned has proved its address, so that this many need as many real networks.
+const maxAutomatic = 20_000
+
+// Bans are the networks that are kept out. It is safe for concurrent use; Find takes no lock, so that any number of
+// loops may ask for each newcomer.
+type Bans struct {
+	table atomic.Pointer[bart.Table[*Ban]] // never changed, only replaced
+
+	mu          sync.Mutex // guards what follows
+	terms       Terms
+	automatic   int
+	pending     map[netip.Prefix]*Ban // changes since the last Sync took them; nil: removed
+	subscribers []chan struct{}
+}
+
+// NewBans returns no bans.
+func NewBans(t Terms) *Bans {
+	b := &Bans{terms: t, pending: make(map[netip.Prefix]*Ban)}
+	b.table.Store(new(bart.Table[*Ban]))
+	return b
+}
+
+// SetTerms changes the terms of automatic bans. Those that were imposed stay as they are.
+func (b *Bans) SetTerms(t Terms) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.terms = t
+}
+
+// Find returns the ban that keeps an address out, or nil. The Ban must not be changed.
+func (b *Bans) Find(now time.Time, a netip.Addr) *Ban {
+	table := b.table.Load()
+	a = a.Unmap().WithZone("")
+	ban, ok := table.Lookup(a)
+	if !ok {
+		return nil
+	}
+	if ban.Active(now) {
+		return ban
+	}
+	return covering(table, now, a)
+}
+
+// covering looks for a ban in force around one that is over.
+func covering(table *bart.Table[*Ban], now time.Time, a netip.Addr) *Ban {
+	for _, ban := range table.Supernets(netip.PrefixFrom(a, a.BitLen())) {
+		if ban.Active(now) {
+			return ban
+		}
+	}
+	return nil
+}
+
+// Add imposes a ban in place of the one that its prefix has.
+func (b *Bans) Add(ban Ban) {
+	ban.Prefix = Masked(ban.Prefix)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.put(&ban)
+	b.tell()
+}
+
+// Remove lifts the ban of a prefix, and forgets that it was. It reports whether there was one.
+func (b *Bans) Remove(p netip.Prefix) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p = Masked(p)
+	old, ok := b.table.Load().Get(p)
+	if !ok {
+		return false
+	}
+	b.drop(old)
+	b.tell()
+	return true
+}
+
+// Offend bans the network of an address whose session has proved it, for longer each time, and returns the ban. A
+// network that is banned already stays so for as long as it was.
+func (b *Bans) Offend(now time.Time, a netip.Addr, reason string) Ban {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p := b.terms.Networks.Of(a)
+	old, ok := b.table.Load().Get(p)
+	times := 1
+	switch {
+	case ok && old.Active(now):
+		return *old
+	case ok && old.Author == Automatic && now.Before(old.Until.Add(b.terms.Memory)):
+		times = old.Times + 1
+	case !ok && b.automatic >= maxAutomatic:
+		b.makeRoom()
+	}
+	ban := &Ban{
+		Prefix: p, Reason: reason, Author: Automatic, Times: times,
+		Since: plain(now), Until: plain(now.Add(b.terms.length(times))),
+	}
+	b.put(ban)
+	b.tell()
+	return *ban
+}
+
+// All are the bans by prefix, those that are over but remembered included.
+func (b *Bans) All() []Ban {
+	all := []Ban{}
+	for _, ban := range b.table.Load().AllSorted() {
+		all = append(all, *ban)
+	}
+	return all
+}
+
+// Subscribe returns a channel that has something to read after the bans have changed.
+func (b *Bans) Subscribe() <-chan struct{} {
+	told := make(chan struct{}, 1)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.subscribers = append(b.subscribers, told)
+	return told
+}
+
+// Sync joins the bans with those of a store that others change too: load reads it, and store, unless it would change
+// nothing, writes what load read with the changes made here since the last Sync. Only bans that are in force, or
+// remembered, are kept. Where one of them fails, the changes wait for the next Sync. Calls must not overlap.
+func (b *Bans) Sync(now time.Time, load func() ([]Ban, error), store func([]Ban) error) error {
+	changes, terms := b.takePending()
+	stored, err := load()
+	if err != nil {
+		b.returnPending(changes)
+		return err
+	}
+	joined := join(stored, changes)
+	joined = slices.DeleteFunc(joined, func(ban Ban) bool { return terms.forgotten(now, &ban) })
+	if len(changes) > 0 || len(joined) != len(stored) {
+		err = store(joined)
+	}
+	if err != nil {
+		b.returnPending(changes)
+	}
+	b.replace(joined)
+	return err
+}
+
+func (b *Bans) takePending() (map[netip.Prefix]*Ban, Terms) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changes := b.pending
+	b.pending = make(map[netip.Prefix]*Ban)
+	return changes, b.terms
+}
+
+// returnPending puts changes back that could not be stored, behind what has changed meanwhile.
+func (b *Bans) returnPending(changes map[netip.Prefix]*Ban) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for p, ban := range changes {
+		if _, ok := b.pending[p]; !ok {
+			b.pending[p] = ban
+		}
+	}
+}
+
+// join applies changes to bans.
+func join(stored []Ban, changes map[netip.Prefix]*Ban) []Ban {
+	joined := make([]Ban, 0, len(stored)+len(changes))
+	for _, ban := range stored {
+		if _, changed := changes[ban.Prefix]; !changed {
+			joined = append(joined, ban)
+		}
+	}
+	for _, ban := range changes {
+		if ban != nil {
+			joined = append(joined, *ban)
+		}
+	}
+	slices.SortFunc(joined, func(a, b Ban) int { return a.Prefix.Compare(b.Prefix) })
+	return joined
+}
+
+// replace makes bans those of the store with what has changed since they were read.
+func (b *Bans) replace(stored []Ban) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := join(stored, b.pending)
+	if slices.EqualFunc(all, b.All(), Ban.equal) {
+		return
+	}
+	table := new(bart.Table[*Ban])
+	b.automatic = 0
+	for _, ban := range all {
+		table.Insert(ban.Prefix, &ban)
+		b.count(&ban, 1)
+	}
+	b.table.Store(table)
+	b.tell()
+}
+
+// forgotten reports whether a ban is over and does not count any more.
+func (t *Terms) forgotten(now time.Time, ban *Ban) bool {
+	if ban.Active(now) {
+		return false
+	}
+	return ban.Author != Automatic || !now.Before(ban.Until.Add(t.Memory))
+}
+
+// makeRoom forgets the sixteenth of the automatic bans that ends first, so that looking for it is seldom.
+func (b *Bans) makeRoom() {
+	var automatic []*Ban
+	for _, ban := range b.table.Load().AllSorted() {
+		if ban.Author == Automatic {
+			automatic = append(automatic, ban)
+		}
+	}
+	slices.SortStableFunc(automatic, func(x, y *Ban) int { return x.Until.Compare(y.Until) })
+	for _, ban := range automatic[:maxAutomatic/16] {
+		b.drop(ban)
+	}
+}
+
+// put and drop change the table while mu is held.
+
+func (b *Bans) put(ban *Ban) {
+	table := b.table.Load()
+	if old, ok := table.Get(ban.Prefix); ok {
+		b.count(old, -1)
+	}
+	b.table.Store(table.InsertPersist(ban.Prefix, ban))
+	b.pending[ban.Prefix] = ban
+	b.count(ban, 1)
+}
+
+func (b *Bans) drop(ban *Ban) {
+	b.table.Store(b.table.Load().DeletePersist(ban.Prefix))
+	b.pending[ban.Prefix] = nil
+	b.count(ban, -1)
+}
+
+func (b *Bans) count(ban *Ban, by int) {
+	if ban.Author == Automatic {
+		b.automatic += by
+	}
+}
+
+// tell wakes the subscribers.
+func (b *Bans) tell() {
+	for _, told := range b.subscribers {
+		select {
+		case told <- struct{}{}:
+		default: // it has not looked since the last change
+		}
+	}
+}
