@@ -1,0 +1,147 @@
+package filter
+
+import (
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/ratelimit"
+)
+
+// Direction is which way a message goes.
+type Direction uint8
+
+// Directions. A rule about neither is about both.
+const (
+	Both Direction = iota
+	FromClient
+	FromUpstream
+)
+
+// Range is the numbers from Low to High, both included.
+type Range struct{ Low, High uint16 }
+
+// Message is a rule about messages, as they were received. It matches a message that is all that it says.
+type Message struct {
+	Name      string
+	Direction Direction
+	Listeners []string    // names; empty: all
+	Protocols []string    // names of what the sender speaks; empty: all
+	IDs       []Range     // of messages that have an ID; empty: any, or none
+	Packets   []Range     // of the first byte of the payload; empty: any
+	MinSize   int         // of the payload in bytes
+	MaxSize   int         // 0: unbounded
+	Modes     codec.Modes // 0: all
+	// Every and Burst, if Every is not 0, let pass as much of what matches, of each session: the rule is about the rest.
+	Every   time.Duration
+	Burst   int
+	Verdict ratelimit.Verdict
+}
+
+// Memory is what the rules with a rate know of one session. The zero value is that of a new session. It takes memory
+// only if a rule with a rate matches. It is not safe for concurrent use.
+type Memory struct {
+	of       *Set
+	limiters []ratelimit.Limiter // by rank
+}
+
+// messages are compiled rules about messages.
+type messages struct {
+	names     []string
+	verdicts  []ratelimit.Verdict
+	observing Mask
+	rules     [3][]messageRule // by direction; of Both none
+	rated     []ratelimit.Limiter
+}
+
+// messageRule is one rule, with what all rules of its direction are asked first up front.
+type messageRule struct {
+	*Message
+	index   int
+	packets [4]uint64 // bits of the first bytes
+	rank    int       // among those with a rate; -1 without
+}
+
+func (s *messages) compile(rules []Message) {
+	for i := range rules {
+		m := rules[i]
+		rule := messageRule{Message: &m, index: i, rank: -1}
+		for _, r := range m.Packets {
+			for b := int(r.Low); b <= int(min(r.High, 255)); b++ {
+				rule.packets[b/64] |= 1 << (b % 64)
+			}
+		}
+		if m.Every > 0 {
+			rule.rank = len(s.rated)
+			s.rated = append(s.rated, ratelimit.Limiter{Every: m.Every, Burst: m.Burst})
+		}
+		if m.Verdict == ratelimit.Observe {
+			s.observing |= 1 << i
+		}
+		s.names = append(s.names, m.Name)
+		s.verdicts = append(s.verdicts, m.Verdict)
+		for _, d := range []Direction{FromClient, FromUpstream} {
+			if m.Direction == Both || m.Direction == d {
+				s.rules[d] = append(s.rules[d], rule)
+			}
+		}
+	}
+}
+
+// Judges reports whether any rule is about messages of a direction.
+func (s *Set) Judges(d Direction) bool { return s != nil && len(s.messages.rules[d]) > 0 }
+
+// Message judges a message of a session that came by a listener, from a side that speaks a protocol. It allocates only
+// when a rule with a rate matches for the first time in the session.
+func (s *Set) Message(now time.Time, d Direction, listener, protocol string, m *codec.Message, memory *Memory) Match {
+	if !s.Judges(d) {
+		return free
+	}
+	match := free
+	for i := range s.messages.rules[d] {
+		r := &s.messages.rules[d][i]
+		switch {
+		case !r.matches(listener, protocol, m), r.rank >= 0 && memory.limiter(s, r.rank).Allow(now):
+		case r.Verdict == ratelimit.Observe:
+			match.Observed |= 1 << r.index
+		default:
+			match.Rule, match.Verdict = r.index, r.Verdict
+			return match
+		}
+	}
+	return match
+}
+
+func (r *messageRule) matches(listener, protocol string, m *codec.Message) bool {
+	size := len(m.Payload)
+	switch {
+	case size < r.MinSize, r.MaxSize > 0 && size > r.MaxSize:
+		return false
+	case r.Modes != 0 && !r.Modes.Has(m.Mode):
+		return false
+	case len(r.IDs) > 0 && !(m.HasID && within(r.IDs, m.ID)):
+		return false
+	case len(r.Packets) > 0 && (size == 0 || r.packets[m.Payload[0]/64]>>(m.Payload[0]%64)&1 == 0):
+		return false
+	case len(r.Protocols) > 0 && !slices.Contains(r.Protocols, protocol):
+		return false
+	}
+	return len(r.Listeners) == 0 || slices.Contains(r.Listeners, listener)
+}
+
+func within(ranges []Range, n uint16) bool {
+	for _, r := range ranges {
+		if r.Low <= n && n <= r.High {
+			return true
+		}
+	}
+	return false
+}
+
+// limiter is that of a rule with a rate. What was known under another Set is forgotten.
+func (m *Memory) limiter(s *Set, rank int) *ratelimit.Limiter {
+	if m.of != s {
+		m.of, m.limiters = s, slices.Clone(s.messages.rated)
+	}
+	return &m.limiters[rank]
+}

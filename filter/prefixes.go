@@ -1,0 +1,79 @@
+package filter
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+)
+
+// Bounds of a list of prefixes.
+const (
+	MaxPrefixes = 1_000_000
+	maxLine     = 1024 // bytes
+)
+
+// ParsePrefix reads a prefix, or an address as the prefix of it alone. Bits beyond the prefix's length must be zero: a
+// slip in writing 10.0.0.1/8 would let in, or shut out, far more than meant.
+func ParsePrefix(text string) (netip.Prefix, error) {
+	if !strings.Contains(text, "/") {
+		addr, err := netip.ParseAddr(text)
+		if err != nil {
+			return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a prefix", text)
+		}
+		if addr.Zone() != "" {
+			return netip.Prefix{}, fmt.Errorf("%q has a zone", text)
+		}
+		addr = addr.Unmap()
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q is neither an address nor a prefix", text)
+	}
+	if p != p.Masked() {
+		return netip.Prefix{}, fmt.Errorf("%q has bits beyond its length; did you mean %s?", text, p.Masked())
+	}
+	return unmap(p), nil
+}
+
+// unmap turns a prefix of IPv4 in IPv6's spelling into one of IPv4.
+func unmap(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p
+}
+
+// ReadPrefixes reads a list: a prefix or address on each line, and comments from # or ; to the line's end. The error
+// names the line.
+func ReadPrefixes(r io.Reader) ([]netip.Prefix, error) {
+	var list []netip.Prefix
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	n := 1
+	for ; lines.Scan(); n++ {
+		text := lines.Bytes()
+		if at := bytes.IndexAny(text, "#;"); at >= 0 {
+			text = text[:at]
+		}
+		text = bytes.TrimSpace(text)
+		if len(text) == 0 {
+			continue
+		}
+		p, err := ParsePrefix(string(text))
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if len(list) == MaxPrefixes {
+			return nil, fmt.Errorf("line %d: more than %d prefixes", n, MaxPrefixes)
+		}
+		list = append(list, p)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("line %d: %w", n, err)
+	}
+	return list, nil
+}

@@ -1,0 +1,141 @@
+package filter
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/gaissmai/bart"
+
+	"tidegate/ratelimit"
+)
+
+// Source is a rule about where newcomers come from. It matches an address in any of its prefixes, countries or networks.
+type Source struct {
+	Name      string
+	Listeners []string // names; empty: all
+	Prefixes  []netip.Prefix
+	Countries []string          // ISO 3166 codes of two capital letters
+	Networks  []uint32          // numbers of autonomous systems
+	Verdict   ratelimit.Verdict // Pass, Observe or Drop: a newcomer has nothing else to lose
+}
+
+// sources are compiled rules about sources. An address is looked up once in the prefixes of all rules and once in each
+// database, however many rules there are.
+type sources struct {
+	names     []string
+	verdicts  []ratelimit.Verdict
+	listeners [][]string
+	scoped    Mask // rules that are not about all listeners
+	observing Mask
+
+	prefixes           bart.Table[Mask] // each prefix with the rules of those around it
+	countries, numbers located
+	byCountry, byASN   Mask // the rules that need them
+}
+
+// located are the rules about what a database tells of an address.
+type located struct {
+	database *Database
+	rules    map[uintptr]Mask // by record
+}
+
+func (s *sources) compile(r *Rules) error {
+	countries, networks := make(map[string]Mask), make(map[uint32]Mask)
+	for i := range r.Sources {
+		rule := &r.Sources[i]
+		bit := Mask(1) << i
+		s.names = append(s.names, rule.Name)
+		s.verdicts = append(s.verdicts, rule.Verdict)
+		s.listeners = append(s.listeners, rule.Listeners)
+		if rule.Verdict == ratelimit.Observe {
+			s.observing |= bit
+		}
+		if len(rule.Listeners) > 0 {
+			s.scoped |= bit
+		}
+		for _, country := range rule.Countries {
+			countries[country] |= bit
+			s.byCountry |= bit
+		}
+		for _, network := range rule.Networks {
+			networks[network] |= bit
+			s.byASN |= bit
+		}
+	}
+	s.addPrefixes(r.Sources)
+	s.countries.database, s.numbers.database = r.Countries, r.Networks
+	if s.byCountry != 0 {
+		if r.Countries == nil {
+			return fmt.Errorf("rule %s: no database of countries", s.names[first(s.byCountry)])
+		}
+		s.countries.rules = r.Countries.records(func(p *Place) Mask { return countries[p.Country] })
+	}
+	if s.byASN != 0 {
+		if r.Networks == nil {
+			return fmt.Errorf("rule %s: no database of networks", s.names[first(s.byASN)])
+		}
+		s.numbers.rules = r.Networks.records(func(p *Place) Mask { return networks[p.Network] })
+	}
+	return nil
+}
+
+func first(m Mask) (index int) {
+	for i := range m.All {
+		return i
+	}
+	return -1
+}
+
+// addPrefixes gives each prefix its rules and those of the prefixes around it, so that the longest match has them all.
+func (s *sources) addPrefixes(rules []Source) {
+	type ruled struct {
+		prefix netip.Prefix
+		rule   Mask
+	}
+	var all []ruled
+	for i := range rules {
+		for _, p := range rules[i].Prefixes {
+			all = append(all, ruled{unmap(p), 1 << i})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b ruled) int { return cmp.Compare(a.prefix.Bits(), b.prefix.Bits()) })
+	for _, p := range all { // the widest first
+		_, around, _ := s.prefixes.LookupPrefixLPM(p.prefix)
+		s.prefixes.Insert(p.prefix, around|p.rule)
+	}
+}
+
+func (s *sources) judge(listener string, from netip.Addr) Match {
+	from = from.Unmap().WithZone("")
+	matched, _ := s.prefixes.Lookup(from)
+	if s.byCountry&^matched != 0 {
+		matched |= s.countries.of(from)
+	}
+	if s.byASN&^matched != 0 {
+		matched |= s.numbers.of(from)
+	}
+	for i := range (matched & s.scoped).All {
+		if !slices.Contains(s.listeners[i], listener) {
+			matched &^= 1 << i
+		}
+	}
+	return decide(matched, s.observing, func(i int) ratelimit.Verdict { return s.verdicts[i] })
+}
+
+func (s *sources) place(addr netip.Addr) Place {
+	addr = addr.Unmap().WithZone("")
+	place := s.countries.database.place(addr)
+	network := s.numbers.database.place(addr)
+	place.Network, place.Holder = network.Network, network.Holder
+	return place
+}
+
+func (l *located) of(addr netip.Addr) Mask {
+	found := l.database.reader.Lookup(addr)
+	if !found.Found() {
+		return 0
+	}
+	return l.rules[found.Offset()]
+}
