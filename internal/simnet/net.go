@@ -1,5 +1,5 @@
-// Package simnet is a network in virtual time: any number of nodes exchange datagrams through seeded weather (loss,
-// duplication, latency, jitter, MTU, bandwidth). The same seed gives the same run to the byte. It knows nothing of
+// Package simnet is a network in virtual time: any number of nodes exchange datagrams and streams through seeded weather
+// (loss, duplication, latency, jitter, MTU, bandwidth). The same seed gives the same run to the byte. It knows nothing of
 // protocols and uses no clock, socket or goroutine; it serves tests only.
 //
 // Start with Node, which is what the network drives, and Net.Run. Law 2 of the codec contract (memory is lent) is
@@ -55,6 +55,7 @@ type Net struct {
 	byAddr    map[netip.AddrPort]*host
 	weather   Weather
 	paths     map[path]*pathState
+	lanes     map[path]*lane // of the streams that have not ended
 	queue     queue
 	trace     trace
 	tap       func(from, to netip.AddrPort, datagram []byte)
@@ -81,6 +82,7 @@ func New(tb TB, seed uint64, weather Weather) *Net {
 		byAddr:  make(map[netip.AddrPort]*host),
 		weather: weather,
 		paths:   make(map[path]*pathState),
+		lanes:   make(map[path]*lane),
 		trace:   newTrace(),
 		scratch: make([]byte, 0, MaxDatagram),
 	}

@@ -22,9 +22,10 @@ const (
 	overflowed
 	injected
 	unreachable
+	streamed
 )
 
-var fateNames = [...]string{"arrives", "lost", "too long", "overflowed", "injected", "unreachable"}
+var fateNames = [...]string{"arrives", "lost", "too long", "overflowed", "injected", "unreachable", "streamed"}
 
 // fate is what became of a datagram, and when it arrives if it does.
 type fate struct {
@@ -33,7 +34,7 @@ type fate struct {
 }
 
 func (f fate) String() string {
-	if f.kind == arrives || f.kind == injected {
+	if f.kind == arrives || f.kind == injected || f.kind == streamed {
 		return fmt.Sprintf("%s +%v", fateNames[f.kind], f.delay)
 	}
 	return fateNames[f.kind]
