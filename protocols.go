@@ -20,8 +20,9 @@ type speaker func(c *config.Config, use use) codec.Protocol
 
 // use is what one place in the configuration makes of a protocol.
 type use struct {
-	queue int           // bytes that may wait for one peer
-	pong  func() []byte // text for server lists; nil, or nothing: the configured one
+	queue  int           // bytes that may wait for one peer
+	stream bool          // its datagrams go over TCP
+	pong   func() []byte // text for server lists; nil, or nothing: the configured one
 }
 
 // evidence is how a protocol knows a newcomer's datagram: the less, the surer.
@@ -129,6 +130,7 @@ func newRiptide(version riptide.Version) speaker {
 			MaxPayload:        o.MaxPayload,
 			MaxQueued:         use.queue,
 			IgnoreQuality:     !o.QualityDisconnect,
+			Stream:            use.stream,
 		})
 	}
 }

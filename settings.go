@@ -44,7 +44,7 @@ func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy
 	listener := proxy.Listener{
 		Name: l.Name, Addr: l.Address, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
 	}
-	as := use{queue: route.Queue}
+	as := use{queue: route.Queue, stream: listener.Transport.Stream}
 	if route.Pings.Refresh > 0 {
 		listener.Pong = new(proxy.Pong)
 		as.pong = listener.Pong.Text
@@ -68,7 +68,7 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 	}[u.Balance]
 	return &proxy.Upstream{
 		Name:      u.Name,
-		Protocol:  build(u.Protocol, c, use{queue: int(queue)}),
+		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP}),
 		Transport: transport(u.Transport, u.Protocol, c),
 		Servers:   u.Servers,
 		Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},

@@ -12,8 +12,12 @@ import (
 const maxControl = 32 << 10
 
 // maxSends is how often the library sends a reliable message. Then 2.1+ gives up the connection and 2.0 the message,
-// silently; we do neither to a peer of 2.0 until dialect.slowSends. docs/protocols/riptide.md#resends
-const maxSends = 15
+// silently; we do neither to a peer of 2.0, nor to one whose stream stalls, until slowSends more, at a slow pace.
+// docs/protocols/riptide.md#resends
+const (
+	maxSends  = 15
+	slowSends = 10
+)
 
 // state is how far a connection has come.
 type state uint8

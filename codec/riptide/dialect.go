@@ -22,9 +22,8 @@ type dialect struct {
 	poorConnection uint8
 	// inFlight is the default of Options.MaxInFlight.
 	inFlight int
-	// slowSends is how many more times a reliable message is sent after maxSends, at a slow pace, before we give the
-	// connection up.
-	slowSends uint8
+	// patient says that after maxSends of a reliable message there are slowSends before we give the connection up.
+	patient bool
 }
 
 var dialects = [...]dialect{
@@ -42,7 +41,7 @@ var dialects = [...]dialect{
 		rejectRepeats:  1,
 		poorConnection: disconnectTransportError,
 		inFlight:       16,
-		slowSends:      10,
+		patient:        true,
 	},
 }
 

@@ -52,7 +52,12 @@ type Options struct {
 	// reliable message that 15 transmissions do not deliver ends a connection in any case. Always so in 2.0, which
 	// does not measure quality and is more patient with a message (docs/protocols/riptide.md#resends).
 	IgnoreQuality bool
+	// Stream is for a connection over TCP, where nothing is lost and many transmissions only mean that the stream
+	// stalls: 2.1+ is as patient as 2.0 then.
+	Stream bool
 
+	// patient is whether slowSends come after maxSends.
+	patient bool
 	// maxDatagram is the size of the largest message, which is a datagram of its own.
 	maxDatagram int
 	// first is the first sequence number of everything, 1 if zero as in every real session. Tests of wrap-around
@@ -67,7 +72,8 @@ func (o Options) withDefaults() Options {
 	o.MaxAttempts = orDefault(o.MaxAttempts, defaultAttempts)
 	o.MaxPayload = orDefault(o.MaxPayload, defaultPayload)
 	o.MaxQueued = orDefault(o.MaxQueued, defaultQueued)
-	o.IgnoreQuality = o.IgnoreQuality || o.Version == V20
+	o.patient = dialects[o.Version].patient || o.Stream
+	o.IgnoreQuality = o.IgnoreQuality || o.patient
 	o.maxDatagram = o.MaxPayload + dialects[o.Version].overhead
 	o.first = orDefault(o.first, firstSeq)
 	o.MaxInFlight = min(orDefault(o.MaxInFlight, dialects[o.Version].inFlight), windowSize)

@@ -7,9 +7,21 @@ import (
 	"tidegate/codec"
 )
 
-// deaf is a client of a 2.0 server that answers heartbeats and acknowledges nothing, with two messages sent to it.
-func deaf(t *testing.T) *pair {
-	p := newPair(t, Options{Version: V20})
+// patients are the options of connections that do not give up after maxSends.
+var patients = map[string]Options{
+	"2.0": {Version: V20}, "2.0 over TCP": {Version: V20, Stream: true}, "2.2 over TCP": {Stream: true},
+}
+
+// eachPatient runs a test with all of patients.
+func eachPatient(t *testing.T, test func(t *testing.T, o Options)) {
+	for name, o := range patients {
+		t.Run(name, func(t *testing.T) { test(t, o) })
+	}
+}
+
+// deaf is a client of a server that answers heartbeats and acknowledges nothing, with two messages sent to it.
+func deaf(t *testing.T, o Options) *pair {
+	p := newPair(t, o)
 	p.client.rtt = rtt{}
 	for r := range codec.Receipt(2) {
 		if err := p.client.Send(p.now, codec.Message{Mode: codec.Reliable, Receipt: r + 1}); err != nil {
@@ -27,7 +39,7 @@ func (p *pair) step() (reliable int) {
 	p.now = p.client.NextTimeout()
 	p.client.Advance(p.now)
 	for _, d := range transmit(p.client, p.now) {
-		if v20.kindOf(d) == kindReliable {
+		if p.client.dialect.kindOf(d) == kindReliable {
 			reliable++
 			continue
 		}
@@ -41,8 +53,10 @@ func (p *pair) step() (reliable int) {
 
 // A message that the peer never acknowledges is sent 15 times at the library's pace, 10 times slowly, and then the
 // connection is given up: it is not lost in silence.
-func TestPatience20(t *testing.T) {
-	p := deaf(t)
+func TestPatience(t *testing.T) { eachPatient(t, patience) }
+
+func patience(t *testing.T, o Options) {
+	p := deaf(t, o)
 	sent := len(transmit(p.client, p.now))
 	var slowly []time.Duration
 	for last := p.now; p.client.state == connected; {
@@ -70,8 +84,10 @@ func TestPatience20(t *testing.T) {
 }
 
 // A path that is dead for longer than 15 transmissions costs no message.
-func TestOutage20(t *testing.T) {
-	p := deaf(t)
+func TestOutage(t *testing.T) { eachPatient(t, outage) }
+
+func outage(t *testing.T, o Options) {
+	p := deaf(t, o)
 	transmit(p.client, p.now)
 	for p.client.flight.at(p.client.flight.oldest).sends < maxSends+2 {
 		p.step()
@@ -115,9 +131,11 @@ func TestWelcomePatience20(t *testing.T) {
 	}
 }
 
-// Quality ends no connection of 2.0.
-func TestQuality20(t *testing.T) {
-	if sent, over := poorLink(t, Options{Version: V20}, codec.Reliable); over {
-		t.Errorf("over after %d messages", sent)
-	}
+// Quality ends no connection of 2.0, and none over TCP.
+func TestQualityOfPatients(t *testing.T) {
+	eachPatient(t, func(t *testing.T, o Options) {
+		if sent, over := poorLink(t, o, codec.Reliable); over {
+			t.Errorf("over after %d messages", sent)
+		}
+	})
 }

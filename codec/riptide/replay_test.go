@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,7 @@ func TestReplay(t *testing.T) {
 			for _, side := range []string{"client", "server"} {
 				t.Run(fmt.Sprintf("%s/%s/%s%d", c.version, c.scenario, side, client), func(t *testing.T) {
 					name := fmt.Sprintf("%s/%s/%s", c.version, c.scenario, side)
-					r := newReplay(t, c.dialect(), side, lines)
+					r := newReplay(t, Options{Version: c.dialect(), Stream: strings.HasPrefix(c.scenario, "tcp/")}, side, lines)
 					r.inexact = slices.Contains(inexact, name)
 					r.run(lines)
 					r.check(endings[name])
@@ -56,7 +57,7 @@ func TestReplayWrap(t *testing.T) {
 				p := newPair(t, Options{Version: c.dialect(), first: before})
 				conn := map[string]*Conn{"client": p.client, "server": p.server}[side]
 				conn.window.first = 16
-				r := newReplay(t, c.dialect(), side, lines)
+				r := newReplay(t, Options{Version: c.dialect()}, side, lines)
 				r.conn = conn
 				r.run(lines)
 				r.check(codec.ReasonNone)
@@ -103,9 +104,9 @@ type arrival struct {
 	datagram []byte
 }
 
-func newReplay(t *testing.T, v Version, side string, lines []line) *replay {
+func newReplay(t *testing.T, o Options, side string, lines []line) *replay {
 	r := &replay{
-		t: t, side: side, v: v, w: &dialects[v], p: New(Options{Version: v}), wantEnd: codec.TimedOut,
+		t: t, side: side, v: o.Version, w: &dialects[o.Version], p: New(o), wantEnd: codec.TimedOut,
 		said: map[seq]bool{}, reliable: map[seq]bool{},
 		wantSent: map[string]int{}, sent: map[string]int{},
 		wantMessages: map[message]int{}, messages: map[message]int{},

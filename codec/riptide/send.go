@@ -154,7 +154,7 @@ func (c *Conn) resendMessages(now time.Time) {
 		if !ok || now.Before(m.sentAt.Add(c.resendAfter(m.sends))) {
 			return
 		}
-		if m.sends >= maxSends+c.dialect.slowSends {
+		if m.sends >= c.sendLimit() {
 			c.end(codec.PoorConnection)
 			return
 		}
@@ -171,8 +171,16 @@ func (c *Conn) resendMessages(now time.Time) {
 // TimeoutTime by slowSends, so that the peer has been silent for longer than that when the last of them was in vain.
 func (c *Conn) resendAfter(sends uint8) time.Duration {
 	after := c.rtt.resend(sends)
-	if slow := c.dialect.slowSends; slow > 0 && sends >= maxSends {
-		after = max(after, c.options.TimeoutTime/time.Duration(slow))
+	if c.options.patient && sends >= maxSends {
+		after = max(after, c.options.TimeoutTime/slowSends)
 	}
 	return after
+}
+
+// sendLimit is how often a reliable message is sent.
+func (c *Conn) sendLimit() uint8 {
+	if c.options.patient {
+		return maxSends + slowSends
+	}
+	return maxSends
 }

@@ -35,7 +35,7 @@ func (c *Conn) resendWelcome(now time.Time) {
 	}
 	limit := uint8(maxSends)
 	if c.state == connected {
-		limit += c.dialect.slowSends
+		limit = c.sendLimit()
 	}
 	if c.welcome.sends < limit {
 		c.stats.Resent++
