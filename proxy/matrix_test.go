@@ -11,16 +11,39 @@ import (
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
 	"tidegate/internal/simnet"
+	"tidegate/netio"
 )
 
-// family is every protocol, for the pairs of it. Riptide's quality rules would end sessions in the weather of these
-// tests, as they should.
-var family = []codec.Protocol{
-	raknet6(),
-	riptide.New(riptide.Options{Version: riptide.V20, IgnoreQuality: true}),
-	riptide.New(riptide.Options{IgnoreQuality: true}),
-	rudp.New(rudp.Options{AppID: 7}),
-	rtype.New(rtype.Options{Dialect: rtype.Game32}),
+// member is a protocol with what carries it.
+type member struct {
+	codec.Protocol
+	transport Transport
+}
+
+// String is the protocol's name, with its transport unless that is UDP.
+func (m member) String() string {
+	if m.transport.Stream {
+		return m.Name() + " over tcp"
+	}
+	return m.Name()
+}
+
+// Riptide's quality rules would end sessions in the weather of these tests, as they should.
+var (
+	steady22   = riptide.New(riptide.Options{IgnoreQuality: true})
+	streamed20 = riptide.New(riptide.Options{Version: riptide.V20, Stream: true})
+	streamed22 = riptide.New(riptide.Options{Stream: true})
+)
+
+// family is every protocol over every transport it has, for the pairs of it.
+var family = []member{
+	{Protocol: raknet6()},
+	{Protocol: riptide.New(riptide.Options{Version: riptide.V20})},
+	{Protocol: steady22},
+	{Protocol: rudp.New(rudp.Options{AppID: 7})},
+	{Protocol: rtype.New(rtype.Options{Dialect: rtype.Game32})},
+	{streamed20, Transport{Stream: true, Prefix: netio.LengthU16LE}},
+	{streamed22, Transport{Stream: true, Prefix: netio.LengthI32LE}},
 }
 
 // promise is what a pair of protocols can keep, in one direction.
@@ -126,8 +149,8 @@ func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string
 func TestMatrix(t *testing.T) {
 	for _, client := range family {
 		for _, upstream := range family {
-			t.Run(client.Name()+" to "+upstream.Name(), func(t *testing.T) {
-				for seed := range uint64(5) {
+			t.Run(client.String()+" to "+upstream.String(), func(t *testing.T) {
+				for _, seed := range simnet.Seeds(5) {
 					matrixRun(t, seed, client, upstream)
 				}
 			})
@@ -135,10 +158,13 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-func matrixRun(t *testing.T, seed uint64, client, upstream codec.Protocol) {
+func matrixRun(t *testing.T, seed uint64, client, upstream member) {
 	const messages = 60
-	route := matrixRoute(client, upstream)
-	w := newWorld(t, seed, simnet.Weather{Latency: 5 * time.Millisecond}, client, route)
+	route := matrixRoute(client.Protocol, upstream.Protocol)
+	route.Upstream.Transport = upstream.transport
+	w := newWorldWith(t, seed, simnet.Weather{Latency: 5 * time.Millisecond}, client.Protocol, route, func(s *Settings) {
+		s.Listeners[0].Transport = client.transport
+	})
 	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
 		if ev.Kind == codec.Asked {
 			p.conn.Admit(now, 101)

@@ -34,7 +34,9 @@ func upstreamSocketAddr(i int) netip.AddrPort {
 // relayNode is a Relay in the simulated network: its sockets are entries of a map.
 type relayNode struct {
 	relay   *Relay
+	net     *simnet.Net
 	sockets map[netip.AddrPort]*simSocket
+	streams map[streamKey]*simStream
 	dialed  int
 	out     []simDatagram
 	buffer  []byte
@@ -71,6 +73,10 @@ func (n *relayNode) Dial(to netip.AddrPort, _ netio.SocketOptions) (netio.Socket
 func (n *relayNode) Buffer() []byte { return n.buffer[:0] }
 
 func (n *relayNode) Send(s netio.Socket, to netip.AddrPort, datagram []byte) {
+	if stream, ok := s.(*simStream); ok {
+		n.net.WriteStream(stream.addr, stream.peer, stream.append(nil, datagram))
+		return
+	}
 	socket := s.(*simSocket)
 	if socket.peer.IsValid() {
 		to = socket.peer
@@ -266,6 +272,9 @@ type world struct {
 	servers  [2]*game
 	settings *Settings
 	players  int
+
+	tcpPlayers []*tcpPlayer // the players, where they use TCP
+	tcpServers []*tcpGame   // the servers, where they do
 }
 
 // defaultRoute is what tests change before they call newWorld.
@@ -296,7 +305,12 @@ func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients cod
 		DrainTimeout:     3 * time.Second,
 	}
 	change(w.settings)
-	w.proxy = &relayNode{sockets: make(map[netip.AddrPort]*simSocket), buffer: make([]byte, 0, codec.MaxDatagram)}
+	w.proxy = &relayNode{
+		net:     w.Net,
+		sockets: make(map[netip.AddrPort]*simSocket),
+		streams: make(map[streamKey]*simStream),
+		buffer:  make([]byte, 0, codec.MaxDatagram),
+	}
 	w.proxy.relay = NewRelay(w.settings, RelayOptions{Seed: seed, Log: zerolog.Nop(), Bans: ratelimit.NewBans(banTerms)}, w.proxy, w.Now())
 	door := &simSocket{addr: doorAddr}
 	w.proxy.sockets[doorAddr] = door
@@ -310,7 +324,7 @@ func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients cod
 		w.servers[i] = &game{
 			protocol: route.Upstream.Protocol, addr: addr, byAddr: make(map[netip.AddrPort]*peer), react: welcome(),
 		}
-		w.Add(w.servers[i], addr)
+		w.Add(w.gameNode(w.servers[i]), addr)
 	}
 	return w
 }
@@ -320,7 +334,7 @@ func (w *world) join(hello codec.Hello) *player {
 	p := &player{addr: playerAddr(w.players)}
 	w.players++
 	p.conn = w.clients.Dial(w.Now(), doorAddr, hello)
-	w.Add(p, p.addr)
+	w.Add(w.playerNode(p), p.addr)
 	return p
 }
 

@@ -1,0 +1,89 @@
+package proxy
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/simnet"
+)
+
+// streamWorld joins players over TCP to servers over TCP, of Riptide 2.0 to 2.2.
+func streamWorld(t *testing.T, change func(*Route)) *world {
+	client, upstream := family[5], family[6]
+	route := defaultRoute(upstream.Protocol)
+	route.Upstream.Transport = upstream.transport
+	change(route)
+	weather := simnet.Weather{Latency: 5 * time.Millisecond}
+	return newWorldWith(t, 1, weather, client.Protocol, route, func(s *Settings) {
+		s.Listeners[0].Transport = client.transport
+	})
+}
+
+// refuseStreams has the first server refuse all streams.
+func (w *world) refuseStreams() { w.servers[0].down = true }
+
+func TestRefusedStreamUpstream(t *testing.T) {
+	w := streamWorld(t, func(*Route) {})
+	w.refuseStreams()
+	p := w.join(codec.Hello{})
+	w.await("refused", time.Second, p.gone)
+	if end := p.find(codec.Disconnected); end.Reason != codec.NoConnection {
+		t.Errorf("told %v, want no-connection", end.Reason)
+	}
+	w.await("forgotten", time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
+}
+
+func TestNextServerAfterARefusedStream(t *testing.T) {
+	w := streamWorld(t, func(r *Route) { r.Upstream.Servers = []netip.AddrPort{serverAddr, secondAddr} })
+	w.refuseStreams()
+	w.connect(codec.Hello{})
+	if w.Elapsed() > time.Second || len(w.servers[1].peers) != 1 {
+		t.Errorf("connected after %v, %d at the second server", w.Elapsed(), len(w.servers[1].peers))
+	}
+}
+
+// Whoever's stream ends without a goodbye is gone, and the other side hears of it at once.
+func TestEndOfAStream(t *testing.T) {
+	t.Run("the client's", func(t *testing.T) {
+		w := streamWorld(t, func(*Route) {})
+		p := w.connect(codec.Hello{})
+		w.CloseStream(p.addr, doorAddr)
+		server := w.servers[0].peers[0]
+		w.await("told", time.Second, server.gone)
+		w.await("forgotten", time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
+		if w.Run(time.Second); len(w.tcpServers[0].ended) != 1 {
+			t.Error("the proxy keeps its stream to the server")
+		}
+	})
+	t.Run("the server's", func(t *testing.T) {
+		w := streamWorld(t, func(*Route) {})
+		p := w.connect(codec.Hello{})
+		w.CloseStream(serverAddr, upstreamSocketAddr(0))
+		w.await("told", time.Second, p.gone)
+		if end := p.find(codec.Disconnected); end.Reason != codec.ServerStopped {
+			t.Errorf("told %v, want server-stopped", end.Reason)
+		}
+		w.await("forgotten", time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
+	})
+}
+
+// A client that comes again by the same address, behind the end of its last stream, gets a new session.
+func TestClientComesAgainByStream(t *testing.T) {
+	w := streamWorld(t, func(*Route) {})
+	p := w.connect(codec.Hello{})
+	w.send(&p.peer, codec.Message{Payload: []byte("1"), Mode: codec.Reliable, ID: 1, HasID: true})
+	w.await("answered", time.Second, func() bool { return len(p.received()) == 1 })
+	p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
+	w.await("forgotten", 5*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
+	w.Run(time.Second)
+	w.Remove(p.addr)
+	w.players = 0 // the next has the same address
+	again := w.connect(codec.Hello{})
+	w.send(&again.peer, codec.Message{Payload: []byte("2"), Mode: codec.Reliable, ID: 1, HasID: true})
+	w.await("answered", time.Second, func() bool { return len(again.received()) == 1 })
+	if len(w.servers[0].peers) != 2 || string(again.received()[0].Payload) != "2" {
+		t.Errorf("%d sessions at the server, received %v", len(w.servers[0].peers), again.received())
+	}
+}
