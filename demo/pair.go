@@ -28,19 +28,19 @@ const (
 var protocols = []codec.Protocol{
 	raknet.New(raknet.Options{}),
 	raknet.New(raknet.Options{Name: goRakNet, DialVersion: 11, OrderedOnly: true}),
-	newRiptide(riptide.V20),
-	newRiptide(riptide.V22),
+	newRiptide(riptide.V20, false),
+	newRiptide(riptide.V22, false),
 	rudp.New(rudp.Options{Rate: rudpRate}),
 	rtype.New(rtype.Options{}),
 	document,
 	rtype.New(rtype.Options{Dialect: rtype.Game16}),
 	late,
-	stream{newRiptide(riptide.V20), netio.LengthU16LE},
-	stream{newRiptide(riptide.V22), netio.LengthI32LE},
+	stream{newRiptide(riptide.V20, true), netio.LengthU16LE},
+	stream{newRiptide(riptide.V22, true), netio.LengthI32LE},
 }
 
-func newRiptide(v riptide.Version) codec.Protocol {
-	return riptide.New(riptide.Options{Version: v, MaxAttempts: connectAttempts, TimeoutTime: timeout})
+func newRiptide(v riptide.Version, overTCP bool) codec.Protocol {
+	return riptide.New(riptide.Options{Version: v, Stream: overTCP, MaxAttempts: connectAttempts, TimeoutTime: timeout})
 }
 
 // Of R-Type's dialects, players of the document's press keys and do nothing else; those of the late game press none.
@@ -64,7 +64,8 @@ func NewPair(from, to string) (p Pair, err error) {
 		return p, fmt.Errorf("game server: %w", err)
 	}
 	if p.pressesKeys() && p.has(late) {
-		return p, fmt.Errorf("%s: players of one do nothing but press keys, and of the other press none", p)
+		return p, fmt.Errorf("%s: nothing of what players do exists in both: those of %s only press keys, and those of %s "+
+			"only send requests and updates (docs/protocols/rtype.md#dialects)", p, document.Name(), late.Name())
 	}
 	return p, nil
 }
@@ -95,15 +96,11 @@ func Protocols() []string {
 	return names
 }
 
-// Pairs are all pairs that there are, by protocol of the players, then of the server. Over TCP they are those of a
-// protocol with itself and with the main job's server: what carries a message is nothing to what is beyond it.
+// Pairs are all pairs that there are, by protocol of the players, then of the server.
 func Pairs() []Pair {
 	var all []Pair
 	for _, from := range protocols {
 		for _, to := range protocols {
-			if (isStream(from) || isStream(to)) && from != to && to.Name() != goRakNet {
-				continue
-			}
 			if p, err := NewPair(from.Name(), to.Name()); err == nil {
 				all = append(all, p)
 			}
