@@ -102,7 +102,7 @@ func newRakNet(name string, all *config.Config, c *config.RakNet, use use, dial 
 		DialVersion: dial,
 		GUID:        secrets.guid,
 		Seed:        secrets.seed,
-		NoCookies:   !c.Cookies,
+		Cookies:     cookies(c),
 		Pong:        []byte(c.Pong),
 		PongText:    use.pong,
 		SizedPong:   name == "bedrock",
@@ -171,4 +171,11 @@ func newRType(dialect rtype.Dialect) speaker {
 		}
 		return rtype.New(options)
 	}
+}
+
+func cookies(c *config.RakNet) raknet.CookieMode {
+	if !c.Cookies {
+		return raknet.CookiesNone
+	}
+	return raknet.CookiesPrivate
 }

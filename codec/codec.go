@@ -78,6 +78,8 @@ type Hello struct {
 	Pad  uint8
 	// Identity is the client's RakNet GUID; zero where it has none.
 	Identity uint64
+	// From is where the server sees the client, as far as it is known. RakNet's offloaded cookies are made for it.
+	From netip.AddrPort
 }
 
 // Goodbye is why a connection ends and what the game adds to it.

@@ -45,9 +45,11 @@ type Conn struct {
 	dialed   bool          // we are the client
 	guid     uint64        // the client's
 	longList bool          // the handshake lists 20 addresses, not 10
+	round    uint8         // server: of the cookie by which the connection was opened
 	asking   *asking       // client: until the connection is granted
 	askedAt  uint64        // server: the client's time in its CONNECTION_REQUEST
-	offline  []byte        // the offline message to be sent next; a later one replaces it
+	upSince  time.Duration // when it became connected
+	offline  []byte        // message, or last word, to be sent next; a later one replaces it
 	pongDue  time.Duration // server: no ping is answered before
 	parting  parting
 	early    earlyMessages
@@ -64,7 +66,7 @@ type Conn struct {
 	received  uint64
 }
 
-var _ codec.Conn = (*Conn)(nil)
+var _ codec.Identified = (*Conn)(nil)
 
 func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
 	c := &Conn{p: p, peer: peer, start: now, phase: phase}
@@ -131,6 +133,9 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 
 // Announce fails: RakNet has no news of other clients.
 func (c *Conn) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
+
+// Identity is the client's GUID, as in the request that opened the connection.
+func (c *Conn) Identity() uint64 { return c.guid }
 
 // Poll returns the next event.
 func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }

@@ -98,7 +98,7 @@ func (c *Conn) goodbyeReason() codec.Reason {
 
 // connect ends the handshake. Messages that came ahead of its end are delivered now.
 func (c *Conn) connect(now time.Duration, client uint16) {
-	c.phase = connected
+	c.phase, c.upSince = connected, now
 	c.keepalive.start(now)
 	c.events.Push(codec.Event{Kind: codec.Connected, Client: client})
 	for i := range c.early.list {
@@ -111,7 +111,7 @@ func (c *Conn) connect(now time.Duration, client uint16) {
 func (c *Conn) keepEarly(m *inbound) error {
 	if len(c.early.list) == maxEarly || c.early.bytes+len(m.payload) > maxEarlyBytes {
 		if m.mode.IsReliable() { // it has been acknowledged, so to drop it would break a promise
-			c.finish(codec.Violation)
+			c.expel()
 		}
 		c.lend(m)
 		return errEarlyRoom

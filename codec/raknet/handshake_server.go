@@ -9,9 +9,9 @@ import (
 )
 
 // accept makes the server's side of a connection, which answers the client's second request first.
-func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnectionRequest2, longList bool) *Conn {
+func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnectionRequest2, o origin) *Conn {
 	c := newConn(p, now, from, halfOpen)
-	c.guid, c.longList = request.guid, longList
+	c.guid, c.longList, c.round = request.guid, o.longList, o.round
 	c.setMTU(p.clampMTU(request.mtu))
 	c.grant()
 	return c
@@ -33,11 +33,23 @@ func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 	case idUnconnectedPing, idUnconnectedPingOpen:
 		return c.answerPing(now, b)
 	case idOpenConnectionRequest1:
-		reply, err := c.p.answer(now, c.peer, b, c.offline[:0])
+		round := c.round
+		if c.phase >= connected {
+			round = nextRound(round)
+		}
+		reply, err := c.p.answer(now, c.peer, b, c.offline[:0], round)
 		c.offline = reply
 		return err
 	}
-	request, _, err := c.p.parseRequest2(now, c.peer, b)
+	return c.answerRequest2(now, b)
+}
+
+// answerRequest2 answers a second request from the address of this connection. A client whose cookie shows that it
+// has begun anew, after a crash say, takes the place of the one we know; it asks again when it gets no answer, and then
+// finds the place free. Without that proof whoever is connected stays (docs/protocols/raknet.md#connection-outcome).
+func (c *Conn) answerRequest2(now time.Time, b []byte) error {
+	request, o, err := c.p.parseRequest2(now, c.peer, b)
+	proven := c.p.o.Cookies != CookiesNone
 	switch {
 	case err != nil:
 		return err
@@ -45,9 +57,7 @@ func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 		c.offline = c.p.appendPlainGrant(c.offline[:0], c.peer, request.mtu)
 	case request.guid == c.guid && c.phase < connected:
 		c.grant()
-	case (request.guid != c.guid || c.phase == closing) && !c.p.o.NoCookies:
-		// Its cookie proves the address, so this client took the place of the one we know. It asks again when it gets
-		// no answer, and then finds the place free.
+	case proven && c.phase != connected, c.hasBegunAnew(now, request.cookie, o):
 		c.finish(c.goodbyeReason())
 	default:
 		c.offline = c.p.appendRefusal(c.offline[:0], idAlreadyConnected)
@@ -85,7 +95,7 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 		}
 		c.phase, c.askedAt = asked, m.time
 		c.events.Push(codec.Event{
-			Kind: codec.Asked, Message: codec.Message{Payload: m.password, Pad: pad}, Identity: m.guid,
+			Kind: codec.Asked, Message: codec.Message{Payload: m.password, Pad: pad}, Identity: c.guid,
 		})
 	case idNewIncomingConnection:
 		var m newIncomingConnection

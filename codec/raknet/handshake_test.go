@@ -163,47 +163,6 @@ func TestDialMeetsEncryption(t *testing.T) {
 	}
 }
 
-// request2Of is a second request with a fresh cookie.
-func request2Of(p *Protocol, now time.Time, guid uint64) []byte {
-	m := openConnectionRequest2{
-		hasCookie: !p.o.NoCookies, cookie: p.cookies.give(now, linkClient, false), server: linkServer, mtu: 1492, guid: guid,
-	}
-	return m.append(nil)
-}
-
-func TestRequestsOfAKnownClient(t *testing.T) {
-	for _, test := range []struct {
-		what      string
-		noCookies bool
-		connected bool
-		guid      uint64
-		id        byte // of the answer; 0: none, and the connection is over
-	}{
-		{"the same client again", false, false, 77, idOpenConnectionReply2},
-		{"the same client, connected", false, true, 77, idAlreadyConnected},
-		{"another client in its place", false, true, 78, 0},
-		{"another client without proof", true, true, 78, idAlreadyConnected},
-	} {
-		l := newLink(t, Options{NoCookies: test.noCookies})
-		l.exchange()
-		if test.connected {
-			l.server.Admit(l.now, 1)
-			l.exchange()
-		}
-		if err := l.server.Receive(l.now, request2Of(l.p, l.now, test.guid)); err != nil {
-			t.Errorf("%s: %v", test.what, err)
-		}
-		l.poll()
-		reply, ok := l.server.Transmit(l.now, nil)
-		if id, _ := offlineID(reply); ok != (test.id != 0) || id != test.id {
-			t.Errorf("%s: answered by %#x, want %#x", test.what, id, test.id)
-		}
-		if over := has(l.toServer, codec.Disconnected); over != (test.id == 0) {
-			t.Errorf("%s: over = %v", test.what, over)
-		}
-	}
-}
-
 func TestServerAnswersOfflineMessagesOfItsClient(t *testing.T) {
 	l := newConnected(t, Options{Pong: []byte("hello")})
 	if err := l.server.Receive(l.now, AppendPing(nil, 1, 2)); err != nil {

@@ -34,7 +34,7 @@ func patience(t *testing.T) context.Context {
 // eachPair runs f with either side in either role, with and without cookies.
 func eachPair(t *testing.T, f func(ctx context.Context, t *testing.T, p pair)) {
 	noCookies := bedrock()
-	noCookies.NoCookies = true
+	noCookies.Cookies = raknet.CookiesNone
 	for _, c := range []struct {
 		name string
 		make func(ctx context.Context, t *testing.T) pair

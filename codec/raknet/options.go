@@ -16,9 +16,11 @@ type Options struct {
 	GUID uint64
 	// Seed is the secret from which cookies and GUIDs are derived. Servers that share clients share it.
 	Seed [32]byte
-	// NoCookies leaves the proof of a client's address out, for peers that cannot read a cookie: stock clients built
-	// with libcat. Anyone can then make connections in the name of any address.
-	NoCookies bool
+	// Cookies is how clients prove their address. Stock clients built with libcat cannot read a cookie, and need
+	// CookiesNone. CookieSecret is shared with whoever gives or checks them besides: CookiesActive and
+	// CookiesOffloadedPSK need it.
+	Cookies      CookieMode
+	CookieSecret [32]byte
 	// Pong is what our server side answers to a ping; at most 400 bytes of it are sent. SizedPong puts its length before
 	// it, as the Bedrock dialect demands and stock RakNet does not know.
 	Pong      []byte

@@ -102,6 +102,15 @@ func (c *Conn) expireHandshake() {
 	}
 }
 
+// expel ends the connection of a peer that broke a bound. It is told once, in a datagram that waits for nothing: neither
+// for what was sent before, nor for an acknowledgement.
+func (c *Conn) expel() {
+	bye := capsule{mode: codec.Unreliable, payload: []byte{idDisconnectionNotification}}
+	datagram := bye.append(appendDataHeader(nil, c.sender.flight.next, false, false))
+	c.finish(codec.Violation)
+	c.offline = datagram
+}
+
 // finish ends the connection. Messages that have not settled are lost.
 func (c *Conn) finish(reason codec.Reason) {
 	if c.phase == closed {

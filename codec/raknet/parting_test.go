@@ -57,6 +57,30 @@ func TestCloseEndsWithoutThePeer(t *testing.T) {
 	}
 }
 
+// TestViolatorsAreTold begins a message that fits into no memory, while one of ours to the violator is under way.
+func TestViolatorsAreTold(t *testing.T) {
+	h := newHostile(t, Options{})
+	h.send(h.server, codec.ReliableOrdered, 20, 1)
+	for h.carry(h.server, false) { // the message arrives, and is not acknowledged
+		h.drop = func(bool, []byte) bool { return true }
+	}
+	h.drop = nil
+	tooLarge := capsule{mode: codec.Reliable, split: true, splitCount: 1 << 20, payload: gamePayload(1000)}
+	if err := h.say(h.next(tooLarge)); err != errSplitTooLarge {
+		t.Fatalf("said %v", err)
+	}
+	if got := ending(t, h.toServer); got != codec.Violation {
+		t.Errorf("the server ended as %v, want violation", got)
+	}
+	h.carry(h.server, false)
+	if got := ending(t, h.toClient); got != codec.Closed {
+		t.Errorf("the client ended as %v, want closed", got)
+	}
+	if wire, ok := h.server.Transmit(h.now, nil); ok && wire[0]&bitACK == 0 {
+		t.Errorf("%x followed the goodbye", wire)
+	}
+}
+
 func TestCloseBeforeAdmitRefuses(t *testing.T) {
 	for _, test := range []struct{ said, heard codec.Reason }{
 		{codec.InvalidPassword, codec.InvalidPassword}, {codec.ServerFull, codec.ServerFull},

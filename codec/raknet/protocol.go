@@ -23,12 +23,14 @@ var (
 	errVersion    = fmt.Errorf("raknet: protocol version not accepted: %w", codec.ErrRefused)
 	errChallenge  = fmt.Errorf("raknet: client wants to encrypt: %w", codec.ErrRefused)
 	errCookie     = fmt.Errorf("raknet: cookie wrong or too old: %w", codec.ErrRefused)
+	errOffloaded  = fmt.Errorf("raknet: first request is for whoever stands before us: %w", codec.ErrRefused)
 )
 
 // Protocol is RakNet with its options. It is immutable and safe for concurrent use.
 type Protocol struct {
 	o       Options
 	cookies cookies
+	shared  *sharedCookies // nil: CookieSecret is not in use
 }
 
 var _ codec.Protocol = (*Protocol)(nil)
@@ -37,6 +39,9 @@ var _ codec.Protocol = (*Protocol)(nil)
 func New(o Options) *Protocol {
 	p := &Protocol{o: o.withDefaults()}
 	p.cookies = cookies{&p.o.Seed}
+	if o.Cookies == CookiesActive || o.Cookies == CookiesOffloadedPSK {
+		p.shared = newSharedCookies(o.CookieSecret)
+	}
 	return p
 }
 
@@ -77,17 +82,17 @@ func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []
 		return nil, reply, errNotOffline
 	}
 	if id != idOpenConnectionRequest2 {
-		reply, err := p.answer(now, from, datagram, reply)
+		reply, err := p.answer(now, from, datagram, reply, 0)
 		return nil, reply, err
 	}
-	request, longList, err := p.parseRequest2(now, from, datagram)
+	request, origin, err := p.parseRequest2(now, from, datagram)
 	if err != nil {
 		return nil, reply, err
 	}
 	if request.challenged {
 		return nil, p.appendPlainGrant(reply, from, request.mtu), errChallenge
 	}
-	return accept(p, now, from, request, longList), reply, nil
+	return accept(p, now, from, request, origin), reply, nil
 }
 
 // Refuse answers the second request with the offline message of the reason; it has none for most of them, and
@@ -113,10 +118,14 @@ func (p *Protocol) Dial(now time.Time, to netip.AddrPort, hello codec.Hello) cod
 	return dial(p, now, to, hello)
 }
 
-// answer appends the answer to a ping or to the first request. No answer to a first request is longer than it.
-func (p *Protocol) answer(now time.Time, from netip.AddrPort, datagram, reply []byte) ([]byte, error) {
+// answer appends the answer to a ping or to the first request, with a cookie of the given round. No answer to a first
+// request is longer than it.
+func (p *Protocol) answer(now time.Time, from netip.AddrPort, datagram, reply []byte, round uint8) ([]byte, error) {
 	if datagram[0] != idOpenConnectionRequest1 {
 		return p.answerPing(datagram, reply)
+	}
+	if p.o.Cookies.offloaded() {
+		return reply, errOffloaded
 	}
 	var request openConnectionRequest1
 	if err := request.parse(datagram); err != nil {
@@ -129,9 +138,9 @@ func (p *Protocol) answer(now time.Time, from netip.AddrPort, datagram, reply []
 		return p.appendRefusal(reply, idIncompatibleVersion), errVersion
 	}
 	answer := openConnectionReply1{guid: p.o.GUID, mtu: uint16(min(request.length+udpOverhead, p.o.MaxMTU))}
-	if !p.o.NoCookies {
+	if p.o.Cookies != CookiesNone {
 		answer.hasCookie = true
-		answer.cookie = p.cookies.give(now, from, request.version >= firstLongList)
+		answer.cookie = p.giveCookie(now, from, request.version, round)
 	}
 	return answer.append(reply), nil
 }
@@ -161,19 +170,19 @@ func (p *Protocol) pongText() []byte {
 // parseRequest2 reads a second request and checks its cookie. Without cookies the client's version is unknown, and
 // taken to be like ours.
 func (p *Protocol) parseRequest2(now time.Time, from netip.AddrPort, datagram []byte) (
-	request openConnectionRequest2, longList bool, err error,
+	request openConnectionRequest2, o origin, err error,
 ) {
-	if err := request.parse(datagram, !p.o.NoCookies); err != nil {
-		return request, false, err
+	if err := request.parse(datagram, p.o.Cookies != CookiesNone); err != nil {
+		return request, o, err
 	}
-	if p.o.NoCookies {
-		return request, p.o.DialVersion >= firstLongList, nil
+	if p.o.Cookies == CookiesNone {
+		return request, origin{longList: p.o.DialVersion >= firstLongList}, nil
 	}
-	longList, ok := p.cookies.check(now, from, request.cookie)
+	o, ok := p.checkCookie(now, from, request.cookie)
 	if !ok {
-		return request, false, errCookie
+		return request, o, errCookie
 	}
-	return request, longList, nil
+	return request, o, nil
 }
 
 // appendPlainGrant appends the second reply, which does not answer a challenge. A stock client that demands encryption

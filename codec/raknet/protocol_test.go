@@ -86,6 +86,7 @@ func TestAcceptDemandsTheCookie(t *testing.T) {
 		{"given to another port", cookieFor(p, linkStart, otherPort), false},
 		{"given by another server", cookieFor(New(Options{Seed: [32]byte{2}}), linkStart, linkClient), false},
 		{"with another version", cookieFor(p, linkStart, linkClient) ^ longListBit, false},
+		{"with another round", cookieFor(p, linkStart, linkClient) ^ 1<<roundShift, false},
 		{"guessed", 12345, false},
 	} {
 		request := openConnectionRequest2{hasCookie: true, cookie: test.cookie, server: linkServer, mtu: 1492, guid: 7}
@@ -100,7 +101,7 @@ func TestAcceptDemandsTheCookie(t *testing.T) {
 }
 
 func TestAcceptClampsTheMTU(t *testing.T) {
-	p := New(Options{NoCookies: true})
+	p := New(Options{Cookies: CookiesNone})
 	for _, test := range []struct{ asked, want uint16 }{{65535, 1492}, {1, 400}, {0, 400}, {1200, 1200}} {
 		request := openConnectionRequest2{server: linkServer, mtu: test.asked, guid: 7}
 		conn, _, err := p.Accept(linkStart, linkClient, request.append(nil), nil)

@@ -60,7 +60,7 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 	}
 	c.receiver.ready = c.receiver.ready[:0]
 	if err == errSplitTooLarge {
-		c.finish(codec.Violation)
+		c.expel()
 	}
 	return err
 }

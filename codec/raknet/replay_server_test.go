@@ -29,7 +29,6 @@ type serverReplay struct {
 	peers    peers
 	recorded bool // the client was asked for a cookie when it was recorded
 	cookies  bool // we ask for one
-	cookie   uint32
 }
 
 func replayServer(t *testing.T, c *capture, conn int, cookies bool) *serverReplay {
@@ -57,9 +56,16 @@ func replayServer(t *testing.T, c *capture, conn int, cookies bool) *serverRepla
 	return s
 }
 
+func cookieMode(cookies bool) CookieMode {
+	if cookies {
+		return CookiesPrivate
+	}
+	return CookiesNone
+}
+
 // serverOptions makes our server look like the real one.
 func serverOptions(c *capture, p peers, cookies bool) Options {
-	o := Options{GUID: p.serverGUID, NoCookies: !cookies}
+	o := Options{GUID: p.serverGUID, Cookies: cookieMode(cookies)}
 	for _, d := range c.datagrams {
 		if pong, err := ParsePong(d.wire); err == nil {
 			o.Pong = pong.Data
@@ -90,10 +96,6 @@ func (s *serverReplay) accept(wire []byte) {
 	conn, reply, _ := s.protocol.Accept(s.now, s.peers.client, bytes.Clone(wire), nil)
 	if len(reply) > 0 {
 		s.sent = append(s.sent, reply)
-		var first openConnectionReply1
-		if first.parse(reply) == nil {
-			s.cookie = first.cookie
-		}
 	}
 	if conn != nil {
 		s.conn = conn
@@ -107,7 +109,13 @@ func (s *serverReplay) withCookie(wire []byte) []byte {
 	if m.parse(wire, s.recorded) != nil {
 		return wire
 	}
-	m.hasCookie, m.cookie = s.cookies, s.cookie
+	m.hasCookie = s.cookies
+	for _, sent := range s.sent { // the last one that our server gave counts
+		var first openConnectionReply1
+		if first.parse(sent) == nil {
+			m.cookie = first.cookie
+		}
+	}
 	return m.append(nil)
 }
 

@@ -55,7 +55,7 @@ func TestServerThatDemandsEncryption(t *testing.T) {
 func TestClientThatDemandsEncryption(t *testing.T) {
 	p := New(Options{})
 	request := openConnectionRequest2{
-		hasCookie: true, cookie: p.cookies.give(linkStart, linkClient, false), challenged: true, server: linkServer, mtu: 1492,
+		hasCookie: true, cookie: p.cookies.give(linkStart, linkClient, origin{}), challenged: true, server: linkServer, mtu: 1492,
 		guid: 77,
 	}
 	wire := request.append(nil)
@@ -65,7 +65,7 @@ func TestClientThatDemandsEncryption(t *testing.T) {
 		t.Errorf("conn %v, %v, answered by %x, want a grant without encryption only", conn, err, reply)
 	}
 	l := newConnected(t, Options{})
-	request.cookie = l.p.cookies.give(l.now, linkClient, false)
+	request.cookie = l.p.cookies.give(l.now, linkClient, origin{})
 	if err := l.server.Receive(l.now, request.append(nil)); err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,131 @@
+package raknet
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+// request2Of is a second request with a cookie as a newcomer gets it.
+func request2Of(p *Protocol, now time.Time, guid uint64) []byte {
+	return requestWith(p, p.giveCookie(now, linkClient, 11, 0), guid)
+}
+
+func requestWith(p *Protocol, cookie uint32, guid uint64) []byte {
+	m := openConnectionRequest2{
+		hasCookie: p.o.Cookies != CookiesNone, cookie: cookie, server: linkServer, mtu: 1492, guid: guid,
+	}
+	return m.append(nil)
+}
+
+// TestConnectionOutcome asks for a connection from an address that has one (docs/protocols/raknet.md#connection-outcome).
+func TestConnectionOutcome(t *testing.T) {
+	const same, other = 77, 78
+	for _, test := range []struct {
+		what      string
+		cookies   CookieMode
+		connected bool
+		anew      bool // its cookie is an answer of the connection's
+		guid      uint64
+		id        byte // of the answer; 0: none, and the connection is over
+	}{
+		{"the same client, whose answer was lost", CookiesPrivate, false, false, same, idOpenConnectionReply2},
+		{"the same client, which asked twice", CookiesPrivate, false, true, same, idOpenConnectionReply2},
+		{"another client in the place of a half-open one", CookiesPrivate, false, true, other, 0},
+		{"a late copy of the request that opened it", CookiesPrivate, true, false, same, idAlreadyConnected},
+		{"a late request of a client before it", CookiesPrivate, true, false, other, idAlreadyConnected},
+		{"the same client, begun anew", CookiesPrivate, true, true, same, 0},
+		{"another client in its place", CookiesPrivate, true, true, other, 0},
+		{"published cookie, a late copy", CookiesActive, true, false, same, idAlreadyConnected},
+		{"published cookie, begun anew", CookiesActive, true, true, same, 0},
+		{"without proof, half open", CookiesNone, false, false, same, idOpenConnectionReply2},
+		{"without proof, another client on a half-open one", CookiesNone, false, false, other, idAlreadyConnected},
+		{"without proof, the same client", CookiesNone, true, true, same, idAlreadyConnected},
+		{"without proof, another client", CookiesNone, true, true, other, idAlreadyConnected},
+	} {
+		l := newLink(t, Options{Cookies: test.cookies})
+		l.exchange()
+		if test.connected {
+			l.server.Admit(l.now, 1)
+			l.exchange()
+		}
+		request := request2Of(l.p, l.now, test.guid)
+		if test.anew {
+			request = requestWith(l.p, askAgain(t, l).cookie, test.guid)
+		}
+		if err := l.server.Receive(l.now, request); err != nil {
+			t.Errorf("%s: %v", test.what, err)
+		}
+		l.poll()
+		reply, ok := l.server.Transmit(l.now, nil)
+		if id, _ := offlineID(reply); ok != (test.id != 0) || id != test.id {
+			t.Errorf("%s: answered by %#x, want %#x", test.what, id, test.id)
+		}
+		if over := has(l.toServer, codec.Disconnected); over != (test.id == 0) {
+			t.Errorf("%s: over = %v", test.what, over)
+		}
+	}
+}
+
+// askAgain sends the server's connection a first request, and returns its answer.
+func askAgain(t *testing.T, l *link) openConnectionReply1 {
+	t.Helper()
+	first := openConnectionRequest1{version: 11, length: 1464}
+	if err := l.server.Receive(l.now, first.append(nil)); err != nil {
+		t.Fatal(err)
+	}
+	wire, _ := l.server.Transmit(l.now, nil)
+	var reply openConnectionReply1
+	if err := reply.parse(wire); err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
+// TestClientsFollowEachOther opens each connection by the cookie that the one before gave. What opened a connection
+// never ends it, not even as a late copy.
+func TestClientsFollowEachOther(t *testing.T) {
+	l := newConnected(t, Options{})
+	for guid := uint64(100); guid < 108; guid++ {
+		request := requestWith(l.p, askAgain(t, l).cookie, guid)
+		_ = l.server.Receive(l.now, request)
+		l.poll()
+		ending(t, l.toServer)
+		conn, _, err := l.p.Accept(l.now, linkClient, request, nil)
+		if err != nil {
+			t.Fatalf("client %d: %v", guid, err)
+		}
+		l.server, l.toServer = conn.(*Conn), nil
+		l.client = l.p.Dial(l.now, linkServer, codec.Hello{Identity: guid}).(*Conn)
+		l.client.asking.reply, l.client.asking.replied = openConnectionReply1{mtu: 1492}, true
+		connect(t, l)
+		_ = l.server.Receive(l.now, request)
+		if l.poll(); has(l.toServer, codec.Disconnected) {
+			t.Fatalf("client %d: a late copy of its request ended its connection", guid)
+		}
+		_, _ = l.server.Transmit(l.now, nil) // that it is connected already
+	}
+}
+
+// TestOffloadedOutcome: where somebody else gives the cookies, one of a later minute than the connection's is proof.
+func TestOffloadedOutcome(t *testing.T) {
+	p := New(Options{Cookies: CookiesOffloadedPSK, CookieSecret: [32]byte{7}})
+	l := newLinkOf(t, p)
+	l.client = p.Dial(l.now, linkServer, codec.Hello{Identity: 77, From: linkClient}).(*Conn)
+	connect(t, l)
+	ask := func() byte {
+		_ = l.server.Receive(l.now, requestWith(p, p.shared.give(l.now, linkClient, 11), 77))
+		l.poll()
+		reply, _ := l.server.Transmit(l.now, nil)
+		id, _ := offlineID(reply)
+		return id
+	}
+	if id := ask(); id != idAlreadyConnected {
+		t.Errorf("in the same minute: answered by %#x, want already connected", id)
+	}
+	l.wait(time.Minute)
+	if id := ask(); id != 0 || !has(l.toServer, codec.Disconnected) {
+		t.Errorf("a minute later: answered by %#x, saw %v; want the end", id, kinds(l.toServer))
+	}
+}
