@@ -195,9 +195,10 @@ func (p *Protocol) appendPlainGrant(b []byte, client netip.AddrPort, mtu uint16)
 // clampMTU brings an MTU that the peer asks for within our bounds.
 func (p *Protocol) clampMTU(mtu uint16) int { return min(max(int(mtu), p.o.MinMTU), p.o.MaxMTU) }
 
-// Proof is the cookie that the second request gives back; without cookies there is none.
+// Proof is the cookie that the second request gives back. Without cookies there is none, and one of which only the age is
+// looked at proves nothing to us.
 func (p *Protocol) Proof() codec.Proof {
-	if p.o.NoCookies {
+	if p.o.Cookies == CookiesNone || p.o.Cookies == CookiesOffloaded {
 		return codec.NoProof
 	}
 	return codec.ProvedAccept
