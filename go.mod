@@ -3,6 +3,7 @@ module tidegate
 go 1.26.0
 
 require (
+	github.com/cilium/ebpf v0.22.0
 	github.com/fsnotify/fsnotify v1.10.1
 	github.com/gaissmai/bart v0.30.0
 	github.com/gopacket/gopacket v1.7.7
@@ -13,6 +14,8 @@ require (
 	github.com/rs/zerolog v1.35.1
 	github.com/sandertv/go-raknet v1.15.0
 	github.com/urfave/cli/v2 v2.27.7
+	github.com/vishvananda/netlink v1.3.1
+	github.com/vishvananda/netns v0.0.5
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 )

@@ -1,0 +1,133 @@
+package netlab
+
+import (
+	"net"
+	"runtime"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// Namespace is a network of its own, with its own interfaces and routes. Its loopback is up.
+type Namespace struct {
+	t      testing.TB
+	name   string
+	handle netns.NsHandle
+}
+
+// New makes a namespace that goes with the test.
+func New(t testing.TB, name string) *Namespace {
+	t.Helper()
+	n := &Namespace{t: t, name: name}
+	var err error
+	onOwnThread(func() { n.handle, err = netns.New() })
+	if err != nil {
+		t.Skipf("network namespaces are not to be had here: %v", err)
+	}
+	t.Cleanup(func() { _ = n.handle.Close() })
+	n.up("lo")
+	return n
+}
+
+// Do runs f in the namespace, on a thread that ends with it. So f must not end the test's goroutine.
+func (n *Namespace) Do(f func()) {
+	n.t.Helper()
+	var err error
+	onOwnThread(func() {
+		if err = netns.Set(n.handle); err == nil {
+			f()
+		}
+	})
+	if err != nil {
+		n.t.Fatalf("enter namespace %s: %v", n.name, err)
+	}
+}
+
+// onOwnThread runs f on a thread that nothing else runs on, before or after.
+func onOwnThread(f func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+		f()
+	}()
+	<-done
+}
+
+// Index is the number of an interface in its namespace.
+func (n *Namespace) Index(device string) int {
+	n.t.Helper()
+	return n.link(device).Attrs().Index
+}
+
+// Route sends what goes to a network ("10.1.0.0/16" or "default") by a gateway.
+func (n *Namespace) Route(network, gateway string) {
+	n.t.Helper()
+	route := &netlink.Route{Gw: net.ParseIP(gateway)}
+	if network != "default" {
+		route.Dst = n.network(network)
+	}
+	n.run("route "+network, func() error { return netlink.RouteAdd(route) })
+}
+
+// SetMTU changes the size of the largest packet of an interface, in bytes.
+func (n *Namespace) SetMTU(device string, mtu int) {
+	n.t.Helper()
+	link := n.link(device)
+	n.run("set MTU", func() error { return netlink.LinkSetMTU(link, mtu) })
+}
+
+// Address gives an interface an address with the length of its network, such as "10.0.0.1/24".
+func (n *Namespace) Address(device, address string) {
+	n.t.Helper()
+	link := n.link(device)
+	parsed, err := netlink.ParseAddr(address)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	parsed.Flags = noDAD
+	n.run("address "+address, func() error { return netlink.AddrAdd(link, parsed) })
+}
+
+// noDAD is IFA_F_NODAD: an IPv6 address that is there at once, without asking the neighbors whether they have it.
+const noDAD = 0x02
+
+func (n *Namespace) network(cidr string) *net.IPNet {
+	_, network, err := net.ParseCIDR(cidr)
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return network
+}
+
+func (n *Namespace) up(device string) {
+	link := n.link(device)
+	n.run("set "+device+" up", func() error { return netlink.LinkSetUp(link) })
+}
+
+func (n *Namespace) link(device string) (link netlink.Link) {
+	n.t.Helper()
+	n.run("find "+device, func() (err error) { link, err = netlink.LinkByName(device); return err })
+	return link
+}
+
+func (n *Namespace) run(what string, f func() error) {
+	n.t.Helper()
+	var err error
+	n.Do(func() { err = f() })
+	if err != nil {
+		n.t.Fatalf("namespace %s: %s: %v", n.name, what, err)
+	}
+}
+
+// Cable joins two namespaces by a pair of Ethernet interfaces of those names, and turns them on.
+func Cable(a *Namespace, deviceA string, b *Namespace, deviceB string) {
+	a.t.Helper()
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = deviceA
+	pair := &netlink.Veth{LinkAttrs: attributes, PeerName: deviceB, PeerNamespace: netlink.NsFd(b.handle)}
+	a.run("join by a cable", func() error { return netlink.LinkAdd(pair) })
+	a.up(deviceA)
+	b.up(deviceB)
+}

@@ -1,0 +1,150 @@
+package shield
+
+import (
+	"time"
+
+	"github.com/cilium/ebpf/asm"
+)
+
+// The stack of both programs. The prefix length stands before the address, as a key of the ban list wants it, and the
+// address is IPv4-mapped where it is one of IPv4.
+const (
+	addrAt   = -16 // 16 bytes: source address
+	prefixAt = -20 // 4 bytes: 128
+	sourceAt = -32 // 8 bytes: what the source is known by in the rates
+	dueAt    = -40 // 8 bytes: a new value of the rates
+	reasonAt = -44 // 4 bytes: index into the tally
+	targetAt = -72 // 20 bytes: address and port of the listener, in XDP
+)
+
+// What the registers hold throughout.
+const (
+	ctx    = asm.R6 // the program's argument
+	tables = asm.R7 // pointer to the table of possible first bytes
+	first  = asm.R8 // first byte of the payload, or noByte
+	weight = asm.R9 // how many datagrams this is
+)
+
+// verdicts are what a kind of program returns.
+type verdicts struct{ pass, drop int32 }
+
+// checks are the part that both kinds of program share: from a source address on the stack and filled registers to
+// the verdict.
+type checks struct {
+	bans bans
+	meter
+	interval  time.Duration // between two datagrams of a source; 0: not limited
+	tolerance time.Duration // how far ahead of that a source may be
+	verdicts
+}
+
+func newChecks(o *Options, v verdicts) checks {
+	c := checks{verdicts: v}
+	if o.PacketRate > 0 {
+		c.interval = time.Second / time.Duration(o.PacketRate)
+		c.tolerance = c.interval * time.Duration(max(o.Burst, 1)-1)
+	}
+	return c
+}
+
+// code is the checks, the cheapest first but for bans: what a banned network sends shall be counted as that.
+func (c *checks) code() asm.Instructions {
+	code := asm.Instructions{
+		asm.StoreImm(asm.RFP, prefixAt, 128, asm.Word),
+		asm.LoadMapPtr(asm.R1, c.bans.ipv6.FD()),
+		asm.LoadMem(asm.R2, asm.RFP, addrAt, asm.DWord),
+		asm.JNE.Imm(asm.R2, 0, "bans"),
+		asm.LoadMem(asm.R2, asm.RFP, addrAt+8, asm.Half),
+		asm.JNE.Imm(asm.R2, 0, "bans"),
+		asm.LoadMem(asm.R2, asm.RFP, addrAt+10, asm.Half),
+		asm.JNE.Imm(asm.R2, 0xffff, "bans"),
+		asm.LoadMapPtr(asm.R1, c.bans.ipv4.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP).WithSymbol("bans"),
+		asm.Add.Imm(asm.R2, prefixAt),
+		asm.FnMapLookupElem.Call(),
+		asm.Mov.Imm(asm.R1, int32(Banned)),
+		asm.JNE.Imm(asm.R0, 0, "count"),
+
+		asm.Mov.Reg(asm.R2, first),
+		asm.RSh.Imm(asm.R2, 6),
+		asm.And.Imm(asm.R2, 7),
+		asm.LSh.Imm(asm.R2, 3),
+		asm.Add.Reg(tables, asm.R2),
+		asm.LoadMem(asm.R3, tables, 0, asm.DWord),
+		asm.Mov.Reg(asm.R2, first),
+		asm.And.Imm(asm.R2, 63),
+		asm.RSh.Reg(asm.R3, asm.R2),
+		asm.And.Imm(asm.R3, 1),
+		asm.Mov.Imm(asm.R1, int32(FirstByte)),
+		asm.JEq.Imm(asm.R3, 0, "count"),
+	}
+	if c.interval > 0 {
+		code = append(code, c.rateCode()...)
+	}
+	return append(append(code, asm.Mov.Imm(asm.R1, int32(Passed))), c.countCode()...)
+}
+
+// rateCode lets a source pass while its theoretical arrival time (of the generic cell rate algorithm) is not more than
+// the tolerance ahead of the clock. Two processors may take the same time for theirs: then one datagram more passes.
+func (c *checks) rateCode() asm.Instructions {
+	return asm.Instructions{
+		// An IPv6 source is its /64, and one of IPv4 the half of its mapped address that says something.
+		asm.LoadMem(asm.R1, asm.RFP, addrAt, asm.DWord),
+		asm.JNE.Imm(asm.R1, 0, "source"),
+		asm.LoadMem(asm.R1, asm.RFP, addrAt+8, asm.DWord),
+		asm.StoreMem(asm.RFP, sourceAt, asm.R1, asm.DWord).WithSymbol("source"),
+
+		asm.LoadMapPtr(asm.R1, c.rates.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, sourceAt),
+		asm.FnMapLookupElem.Call(),
+		asm.Mov.Reg(first, asm.R0), // the byte has been looked at
+		asm.FnKtimeGetNs.Call(),
+		asm.JEq.Imm(first, 0, "stranger"),
+
+		asm.LoadMem(asm.R2, first, 0, asm.DWord),
+		asm.JGE.Reg(asm.R2, asm.R0, "ahead"),
+		asm.Mov.Reg(asm.R2, asm.R0),
+		asm.Mov.Reg(asm.R3, asm.R2).WithSymbol("ahead"),
+		asm.Sub.Reg(asm.R3, asm.R0),
+		asm.Mov.Imm(asm.R1, int32(Rate)),
+		asm.LoadImm(asm.R4, int64(c.tolerance), asm.DWord),
+		asm.JGT.Reg(asm.R3, asm.R4, "count"),
+		asm.Mov.Reg(asm.R5, weight),
+		asm.Mul.Imm(asm.R5, int32(c.interval)), // at most a second
+		asm.Add.Reg(asm.R2, asm.R5),
+		asm.StoreMem(first, 0, asm.R2, asm.DWord),
+		asm.Ja.Label("passed"),
+
+		asm.Mov.Reg(asm.R5, weight).WithSymbol("stranger"),
+		asm.Mul.Imm(asm.R5, int32(c.interval)),
+		asm.Add.Reg(asm.R0, asm.R5),
+		asm.StoreMem(asm.RFP, dueAt, asm.R0, asm.DWord),
+		asm.LoadMapPtr(asm.R1, c.rates.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, sourceAt),
+		asm.Mov.Reg(asm.R3, asm.RFP),
+		asm.Add.Imm(asm.R3, dueAt),
+		asm.Mov.Imm(asm.R4, 0),
+		asm.FnMapUpdateElem.Call(),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol("passed"),
+	}
+}
+
+// countCode counts the reason in R1 and returns its verdict. Each processor has a tally of its own.
+func (c *checks) countCode() asm.Instructions {
+	return asm.Instructions{
+		asm.StoreMem(asm.RFP, reasonAt, asm.R1, asm.Word).WithSymbol("count"),
+		asm.LoadMapPtr(asm.R1, c.tally.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, reasonAt),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "verdict"),
+		asm.AddAtomic.Mem(asm.R0, weight, asm.DWord, 0),
+		asm.LoadMem(asm.R1, asm.RFP, reasonAt, asm.Word).WithSymbol("verdict"),
+		asm.Mov.Imm(asm.R0, c.drop),
+		asm.JNE.Imm(asm.R1, int32(Passed), "return"),
+		asm.Mov.Imm(asm.R0, c.pass).WithSymbol("pass"),
+		asm.Return().WithSymbol("return"),
+	}
+}

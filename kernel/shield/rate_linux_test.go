@@ -1,0 +1,109 @@
+package shield
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"syscall"
+	"testing"
+)
+
+// TestRate checks that a source is held to its burst, as one whatever its ports, and others are not.
+func TestRate(t *testing.T) {
+	s := newShield(t, Options{PacketRate: 1, Burst: 3}) // a test does not last the second in which one more may come
+	conn := listen(t, "127.0.0.1:0")
+	if err := s.Guard(conn, FirstBytes{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		sendFrom(t, "127.3.0.1", conn.LocalAddr(), []byte("flood"))
+	}
+	sendFrom(t, "127.3.0.2", conn.LocalAddr(), []byte("other"))
+	if got := fmt.Sprint(received(t, conn)); got != "[flood flood flood other]" {
+		t.Errorf("received %v", got)
+	}
+	if got, want := tally(t, s).Sockets, (Tally{Passed: 4, Rate: 2}); got != want {
+		t.Errorf("counters are %v, want %v", got, want)
+	}
+}
+
+// TestRateRefills checks that a source that waits may send again.
+func TestRateRefills(t *testing.T) {
+	s := newShield(t, Options{PacketRate: 1000, Burst: 1})
+	conn := listen(t, "127.0.0.1:0")
+	if err := s.Guard(conn, FirstBytes{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 1000 { // each system call is far from a millisecond, and all together are far above
+		sendFrom(t, "127.3.0.1", conn.LocalAddr(), []byte("x"))
+	}
+	got := tally(t, s).Sockets
+	if got[Passed] < 2 || got[Rate] == 0 || got[Passed]+got[Rate] != 1000 {
+		t.Errorf("counters are %v, want some passed and some not", got)
+	}
+}
+
+// TestSourcesAreBounded sends from more sources than are remembered.
+func TestSourcesAreBounded(t *testing.T) {
+	s := newShield(t, Options{PacketRate: 1, Burst: 1, Sources: 64})
+	conn := listen(t, "127.0.0.1:0")
+	if err := s.Guard(conn, FirstBytes{}); err != nil {
+		t.Fatal(err)
+	}
+	addr := netip.MustParseAddr("127.4.0.0")
+	for range 500 {
+		addr = addr.Next()
+		sendFrom(t, addr.String(), conn.LocalAddr(), []byte("x"))
+	}
+	if got := tally(t, s).Sockets; got[Passed] != 500 {
+		t.Errorf("counters are %v, want 500 passed", got)
+	}
+	held := 0
+	var key, value uint64
+	for entries := s.sockets.rates.Iterate(); entries.Next(&key, &value); {
+		held++
+	}
+	if held == 0 || held > 64 {
+		t.Errorf("%d sources are remembered, want at most 64", held)
+	}
+}
+
+// TestMergedDatagramsCount sends a run of datagrams as one packet to a socket that takes such as they are.
+func TestMergedDatagramsCount(t *testing.T) {
+	s := newShield(t, Options{PacketRate: 1, Burst: 10})
+	conn := listen(t, "127.0.0.1:0")
+	if err := s.Guard(conn, FirstBytes{}); err != nil {
+		t.Fatal(err)
+	}
+	sender, err := net.Dial("udp", conn.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sender.Close()
+	udpOption(t, conn, 104, 1)                  // UDP_GRO
+	udpOption(t, sender.(*net.UDPConn), 103, 4) // UDP_SEGMENT: of 4 bytes
+	for range 4 {
+		if _, err := sender.Write([]byte("aaaabbbbccccdddd")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Four at once are let in while there is room for one: the third run comes when 8 of 10 have gone.
+	if got, want := tally(t, s).Sockets, (Tally{Passed: 12, Rate: 4}); got != want {
+		t.Errorf("counters are %v, want %v", got, want)
+	}
+}
+
+func udpOption(t *testing.T, conn *net.UDPConn, name, value int) {
+	t.Helper()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var set error
+	if err := raw.Control(func(fd uintptr) { set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_UDP, name, value) }); err != nil {
+		t.Fatal(err)
+	}
+	if set != nil {
+		t.Skipf("the kernel merges no datagrams: %v", set)
+	}
+}

@@ -1,0 +1,36 @@
+//go:build !linux
+
+package shield
+
+import (
+	"net/netip"
+	"syscall"
+
+	"tidegate/kernel"
+)
+
+// Shield is never made on this system.
+type Shield struct{}
+
+// New tells that there is no shield on this system.
+func New(Options) (*Shield, error) {
+	return nil, &kernel.Unavailable{What: "eBPF", Err: kernel.ErrSystem}
+}
+
+// Guard is for Linux.
+func (*Shield) Guard(syscall.Conn, FirstBytes) error { return kernel.ErrSystem }
+
+// Unguard has nothing to take away.
+func Unguard(syscall.Conn) error { return nil }
+
+// GuardInterface is for Linux.
+func (*Shield) GuardInterface(string, []Listener) (Mode, error) { return 0, kernel.ErrSystem }
+
+// SetBans is for Linux.
+func (*Shield) SetBans([]netip.Prefix) (left int, err error) { return 0, kernel.ErrSystem }
+
+// Counters are zero.
+func (*Shield) Counters() (Counters, error) { return Counters{}, nil }
+
+// Close does nothing.
+func (*Shield) Close() error { return nil }
