@@ -186,6 +186,9 @@ func (p *epollPoller) Send(s Socket, to netip.AddrPort, datagram []byte) {
 	}
 }
 
+// Forward sends a copy.
+func (p *epollPoller) Forward(s Socket, to netip.AddrPort, datagram []byte) { p.Send(s, to, datagram) }
+
 func (p *epollPoller) Flush() {
 	p.out.flush()
 	p.stage.flush()

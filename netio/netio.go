@@ -55,6 +55,9 @@ type Poller interface {
 	// Send queues a datagram. Those of one socket leave in the order of Send. The bytes are best what was appended to
 	// Buffer; others are copied. A dialed socket ignores to. What cannot be sent is dropped and counted in Stats.
 	Send(s Socket, to netip.AddrPort, datagram []byte)
+	// Forward is Send for a datagram that Receive is just giving to the handler. Nobody may write to its bytes any more:
+	// they need not be copied before they are sent.
+	Forward(s Socket, to netip.AddrPort, datagram []byte)
 	// Flush sends all that is queued. A full batch is flushed by itself.
 	Flush()
 	// Wake makes the current or else the next Wait return. Any goroutine may call it, also after Close.

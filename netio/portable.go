@@ -202,6 +202,9 @@ func (p *portable) Send(s Socket, to netip.AddrPort, datagram []byte) {
 	p.stats.Out.add(1, len(datagram))
 }
 
+// Forward is no better than Send here: Send copies nothing either.
+func (p *portable) Forward(s Socket, to netip.AddrPort, datagram []byte) { p.Send(s, to, datagram) }
+
 // Flush does nothing: Send has sent.
 func (p *portable) Flush() {}
 

@@ -12,6 +12,10 @@ import (
 
 // newcomer takes a datagram from an address without a session. A stream that it makes no session of is closed.
 func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if d.route.Mode == ModeRelay {
+		r.greetPlain(now, d, s, from, datagram)
+		return
+	}
 	if !r.greet(now, d, s, from, datagram) && d.stream {
 		s.Close()
 	}

@@ -32,13 +32,14 @@ const (
 	DropSocket                      // no socket could be had towards the upstream
 	DropPingBudget                  // a stranger's question whose answer, larger than it, is beyond Settings.Answers
 	DropBanned                      // a datagram from a newcomer of a banned network
+	DropUnanswered                  // a client's first datagrams, passed on to a server that said nothing (ModeRelay)
 	dropCount
 )
 
 var dropNames = [dropCount]string{
 	"empty", "source-port", "unknown-protocol", "refused", "table-full", "half-open", "malformed", "unexpected",
 	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "undeclared", "schema", "closing", "socket",
-	"ping-budget", "banned",
+	"ping-budget", "banned", "unanswered",
 }
 
 // String is the reason's name as in logs and metrics.
@@ -49,7 +50,7 @@ func (d Drop) String() string {
 	return "unknown"
 }
 
-// Traffic counts messages and the bytes of their payloads.
+// Traffic counts messages and the bytes of their payloads; in ModeRelay, datagrams and theirs.
 type Traffic struct {
 	Messages uint64
 	Bytes    uint64
@@ -67,6 +68,8 @@ type Counters struct {
 	Closed        uint64 // sessions ended
 	FromClients   Traffic
 	FromUpstreams Traffic
+	RelayedUp     Traffic // datagrams of clients passed on by routes in ModeRelay
+	RelayedDown   Traffic // datagrams of servers passed on by routes in ModeRelay
 	Drops         [dropCount]uint64
 	Overtaken     uint64 // messages that arrived after a newer one of their channel (ordered = "fast")
 	Resent        uint64 // transmissions beyond the first of messages that only Tidegate resends (reliable = "resend")
@@ -85,6 +88,7 @@ func (c *Counters) Add(o *Counters) {
 	c.Passed += o.Passed
 	for _, t := range []struct{ to, from *Traffic }{
 		{&c.FromClients, &o.FromClients}, {&c.FromUpstreams, &o.FromUpstreams},
+		{&c.RelayedUp, &o.RelayedUp}, {&c.RelayedDown, &o.RelayedDown},
 	} {
 		t.to.Messages += t.from.Messages
 		t.to.Bytes += t.from.Bytes

@@ -209,6 +209,8 @@ func (p *pipe) Send(s netio.Socket, _ netip.AddrPort, datagram []byte) {
 	}
 }
 
+func (p *pipe) Forward(s netio.Socket, to netip.AddrPort, datagram []byte) { p.Send(s, to, datagram) }
+
 func (p *pipe) Buffer() []byte { return p.buffer[:0] }
 
 func (p *pipe) Dial(netip.AddrPort, netio.SocketOptions) (netio.Socket, error) {

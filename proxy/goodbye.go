@@ -94,10 +94,13 @@ func (r *Relay) Drain(now time.Time) {
 		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.ServerStopped})
 		r.settle(now, e)
 	}
+	for e := range r.plains.All {
+		r.endPlain(now, e, blameProxy, codec.ServerStopped)
+	}
 }
 
 // Drained reports whether Drain was called and every goodbye has been said, or given up.
-func (r *Relay) Drained() bool { return r.draining && r.table.Len() == 0 }
+func (r *Relay) Drained() bool { return r.draining && r.table.Len()+r.plains.Len() == 0 }
 
 // forget removes a session that is over.
 func (r *Relay) forget(now time.Time, e *entry) {

@@ -18,6 +18,7 @@ type Sockets interface {
 	DialStream(to netip.AddrPort, o netio.StreamOptions) (netio.Socket, error)
 	Buffer() []byte
 	Send(s netio.Socket, to netip.AddrPort, datagram []byte)
+	Forward(s netio.Socket, to netip.AddrPort, datagram []byte)
 }
 
 // Relay is one core's share of the proxy, as a machine without I/O: it owns sessions, each joining a client-side
@@ -39,6 +40,7 @@ type Relay struct {
 	routes   []*route
 	pingers  []*pinger
 	table    *session.Table[pair]
+	plains   *session.Table[plain] // of routes in ModeRelay
 	dirty    []*entry
 	pools    map[string]*upstream.Pool // by the upstream's name
 	shard    shard
@@ -74,6 +76,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		sockets:    sockets,
 		journal:    newJournal(o.Log, o.HideAddresses),
 		table:      session.NewTable[pair](s.Limits, now),
+		plains:     session.NewTable[plain](s.Limits, now),
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		guard:      guard{bans: o.Bans},
@@ -141,6 +144,8 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 		r.fromClient(now, owner, s, from, datagram)
 	case *entry:
 		r.fromUpstream(now, owner, datagram)
+	case *plainEntry:
+		r.passDown(now, owner, datagram)
 	case *pinged:
 		owner.answered(now, r, datagram)
 	}
@@ -155,7 +160,12 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 		r.drop(now, DropSourcePort, d, from, len(datagram), nil)
 		return
 	}
-	e := r.table.Get(session.Key{Listener: d.index, Client: from})
+	key := session.Key{Listener: d.index, Client: from}
+	if e := r.plains.Get(key); e != nil {
+		r.passUp(now, e, s, datagram)
+		return
+	}
+	e := r.table.Get(key)
 	if e == nil {
 		r.newcomer(now, d, s, from, datagram)
 		return
@@ -212,6 +222,8 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 		if p.upstream.live() && believed {
 			r.abandonUpstream(now, owner)
 		}
+	case *plainEntry:
+		r.failedPlain(now, owner)
 	}
 }
 
@@ -234,11 +246,17 @@ func (r *Relay) Advance(now time.Time) {
 		r.expire(now, e)
 		r.mark(e)
 	}
+	for e := r.plains.Due(now); e != nil; e = r.plains.Due(now) {
+		r.expirePlain(now, e)
+	}
 }
 
 // NextTimeout is when Advance wants to be called next; zero means never.
 func (r *Relay) NextTimeout() time.Time {
 	next := r.table.NextTimeout()
+	if at := r.plains.NextTimeout(); next.IsZero() || !at.IsZero() && at.Before(next) {
+		next = at
+	}
 	for _, p := range r.pingers {
 		if next.IsZero() || p.due.Before(next) {
 			next = p.due

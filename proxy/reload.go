@@ -114,6 +114,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	old := r.doors
 	r.arrange(now, s)
 	r.table.Limit(s.Limits)
+	r.plains.Limit(s.Limits)
 	for i, socket := range sockets {
 		if socket != nil {
 			r.Attach(i, socket)

@@ -40,6 +40,7 @@ type Listener struct {
 type Route struct {
 	Name     string
 	Upstream *Upstream
+	Mode     Mode // in ModeRelay what follows does not matter
 	Admit    Admit
 	Ordered  Ordered
 	Reliable Reliable

@@ -84,6 +84,10 @@ func (n *relayNode) Send(s netio.Socket, to netip.AddrPort, datagram []byte) {
 	n.out = append(n.out, simDatagram{socket.addr, to, bytes.Clone(datagram)})
 }
 
+func (n *relayNode) Forward(s netio.Socket, to netip.AddrPort, datagram []byte) {
+	n.Send(s, to, datagram)
+}
+
 func (n *relayNode) Receive(now time.Time, from, to netip.AddrPort, datagram []byte) {
 	s := n.sockets[to]
 	if s == nil || s.closed || s.peer.IsValid() && s.peer != from {

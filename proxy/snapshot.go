@@ -25,6 +25,7 @@ type Session struct {
 	UpstreamProtocol string
 	Age              time.Duration
 	Established      bool
+	Relayed          bool // in ModeRelay: traffic is datagrams, and there are no Stats
 	FromClient       Traffic
 	FromUpstream     Traffic
 	ClientStats      codec.Stats
@@ -33,7 +34,7 @@ type Session struct {
 
 // Snapshot copies what can be known of the Relay and its sessions.
 func (r *Relay) Snapshot(now time.Time) Snapshot {
-	s := Snapshot{Counters: r.counters, Sessions: make([]Session, 0, r.table.Len())}
+	s := Snapshot{Counters: r.counters, Sessions: make([]Session, 0, r.table.Len()+r.plains.Len())}
 	for e := range r.table.All {
 		p := &e.Value
 		one := Session{
@@ -55,6 +56,9 @@ func (r *Relay) Snapshot(now time.Time) Snapshot {
 			one.UpstreamStats = p.upstream.conn.Stats()
 		}
 		s.Sessions = append(s.Sessions, one)
+	}
+	for e := range r.plains.All {
+		s.Sessions = append(s.Sessions, plainSession(now, e))
 	}
 	return s
 }

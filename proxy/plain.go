@@ -1,0 +1,167 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/session"
+	"tidegate/upstream"
+)
+
+// plainEntry is a session in ModeRelay in the table of a Relay.
+type plainEntry = session.Entry[plain]
+
+// plain is a session of a route in ModeRelay: the datagrams of a client and a server pass as they are, and nothing is
+// known of what they say. It is established when the server has answered and the client has spoken again, which says at
+// least that the client hears answers; and it ends by silence alone, or when nobody listens at the server.
+//
+// Deadlines are lazy: a datagram only notes the time, and the table looks at it when the last deadline comes.
+type plain struct {
+	door     *door
+	route    *route
+	protocol codec.Protocol   // whose Sniff let the client in
+	face     netio.Socket     // towards the client
+	server   *upstream.Server // nil while none is chosen
+	socket   netio.Socket     // towards server; nil while there is none
+
+	opened time.Time
+	heard  time.Time // when the client last sent a datagram
+	// Datagrams and bytes that the client and the server have sent and that were passed on.
+	up, down Traffic
+
+	tries       uint16 // servers dialled so far
+	refused     uint8  // refusals by the server's host since its last datagram
+	answered    bool   // by a server
+	established bool
+}
+
+// greetPlain takes the first datagram from an address at a door whose route is in ModeRelay.
+func (r *Relay) greetPlain(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	w := d.sniff(datagram)
+	if w == nil {
+		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)
+		return
+	}
+	if full := r.plainRoom(); full != nil || r.draining || d.retired {
+		r.turnAway(now, d, w, s, from, datagram, full)
+		return
+	}
+	e, err := r.plains.Add(session.Key{Listener: d.index, Client: from}, plain{
+		door: d, route: d.route, protocol: w.protocol, face: s, opened: now, heard: now,
+	})
+	if err != nil {
+		r.drop(now, DropTableFull, d, from, len(datagram), err)
+		return
+	}
+	d.sessions++
+	r.counters.Opened++
+	if !r.dialPlain(now, e) {
+		r.endPlain(now, e, blameUpstream, codec.NoConnection)
+		return
+	}
+	r.plains.Schedule(e, now, e.Value.expiry(r.settings))
+	r.passUp(now, e, s, datagram)
+}
+
+// plainRoom reports why a further session would not be added, or nil. Both kinds of sessions share limits.Sessions.
+func (r *Relay) plainRoom() error {
+	if r.table.Len()+r.plains.Len() >= r.settings.Limits.Sessions {
+		return session.ErrFull
+	}
+	return r.plains.Room()
+}
+
+// turnAway tells a newcomer, where its protocol can, that there is no place.
+func (r *Relay) turnAway(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte,
+	full error) {
+	reason, why := codec.ServerFull, DropTableFull
+	switch {
+	case r.draining, d.retired:
+		reason, why = codec.ServerStopped, DropClosing
+	case full == session.ErrHalfOpen:
+		why = DropHalfOpen
+	}
+	r.drop(now, why, d, from, len(datagram), full)
+	if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason); len(reply) > 0 {
+		r.answer(now, d, s, from, datagram, reply)
+	}
+}
+
+// dialPlain opens a socket towards a server, and reports whether one could be had.
+func (r *Relay) dialPlain(now time.Time, e *plainEntry) bool {
+	p := &e.Value
+	p.tries++
+	if p.server = p.route.pool.Pick(now); p.server == nil {
+		return false
+	}
+	socket, err := p.route.Upstream.Transport.dial(r.sockets, p.server.Addr)
+	if err != nil {
+		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
+		return false
+	}
+	socket.SetOwner(e)
+	p.socket, p.refused = socket, 0
+	return true
+}
+
+// passUp gives a client's datagram to its server. s is the socket that it came by.
+func (r *Relay) passUp(now time.Time, e *plainEntry, s netio.Socket, datagram []byte) {
+	p := &e.Value
+	p.heard, p.face = now, s
+	if p.answered && !p.established {
+		r.establishPlain(now, e)
+	}
+	p.up.count(datagram)
+	r.counters.RelayedUp.count(datagram)
+	r.sockets.Forward(p.socket, p.server.Addr, datagram)
+}
+
+// passDown gives a server's datagram to its client.
+func (r *Relay) passDown(now time.Time, e *plainEntry, datagram []byte) {
+	p := &e.Value
+	p.refused = 0
+	if len(datagram) == 0 {
+		r.drop(now, DropEmpty, p.door, p.server.Addr, 0, nil)
+		return
+	}
+	if !p.answered {
+		p.answered = true
+		p.route.pool.Answered(p.server)
+	}
+	if !p.established && !r.affords(now, e, len(datagram)) {
+		r.drop(now, DropPingBudget, p.door, e.Key.Client, len(datagram), nil)
+		return
+	}
+	p.down.count(datagram)
+	r.counters.RelayedDown.count(datagram)
+	r.sockets.Forward(p.face, e.Key.Client, datagram)
+}
+
+// amplification is how many bytes an address may be sent for each of its own before it has shown that it hears them, as
+// in RFC 9000, section 8.1.
+const amplification = 3
+
+// affords reports whether n more bytes may go to a client that may be forged. Beyond its own bytes' worth, it is the
+// listener's budget for answers to strangers that must allow it.
+func (r *Relay) affords(now time.Time, e *plainEntry, n int) bool {
+	p := &e.Value
+	return p.down.Bytes+uint64(n) <= amplification*p.up.Bytes ||
+		p.door.answers == nil || p.door.answers.Allow(now, e.Key.Client.Addr())
+}
+
+func (r *Relay) establishPlain(now time.Time, e *plainEntry) {
+	p := &e.Value
+	p.established = true
+	r.plains.Establish(e)
+	r.counters.Established++
+	r.plains.Schedule(e, now, p.expiry(r.settings))
+	r.journal.plainEstablished(now, e)
+}
+
+// count counts a datagram.
+func (t *Traffic) count(datagram []byte) {
+	t.Messages++
+	t.Bytes += uint64(len(datagram))
+}

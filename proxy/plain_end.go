@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// expiry is when a session is given up if its client says nothing more.
+func (p *plain) expiry(s *Settings) time.Time {
+	if p.established {
+		return p.heard.Add(s.IdleTimeout)
+	}
+	return p.opened.Add(s.HandshakeTimeout)
+}
+
+// expirePlain ends a session whose time is over, or has it looked at again.
+func (r *Relay) expirePlain(now time.Time, e *plainEntry) {
+	if at := e.Value.expiry(r.settings); now.Before(at) {
+		r.plains.Schedule(e, now, at)
+		return
+	}
+	r.endPlain(now, e, blameProxy, codec.TimedOut)
+}
+
+// failedPlain takes the news that nobody listens at a session's server. While the server has said nothing, another is
+// tried: the client repeats its first datagram. Later the session ends once it is believed, and the client's next first
+// datagram finds a server that lives.
+func (r *Relay) failedPlain(now time.Time, e *plainEntry) {
+	p := &e.Value
+	p.refused++
+	switch {
+	case p.answered && p.refused < refusals:
+		return
+	case !p.answered:
+		p.route.pool.Failed(p.server, now)
+		if int(p.tries) < len(p.route.Upstream.Servers) {
+			r.hangUpPlain(p)
+			if r.dialPlain(now, e) {
+				return
+			}
+		}
+	}
+	r.endPlain(now, e, blameUpstream, codec.NoConnection)
+}
+
+// hangUpPlain leaves the server and its socket.
+func (r *Relay) hangUpPlain(p *plain) {
+	if p.server != nil {
+		p.route.pool.Release(p.server)
+	}
+	if p.socket != nil {
+		p.socket.Close()
+	}
+	p.server, p.socket = nil, nil
+}
+
+// endPlain forgets a session. Nobody is told: there are no words that every protocol has.
+func (r *Relay) endPlain(now time.Time, e *plainEntry, blame string, why codec.Reason) {
+	p := &e.Value
+	switch {
+	case p.established:
+		r.journal.plainEnded(now, e, blame, why)
+	case !p.answered && p.server != nil: // bounded: clients may be forged
+		r.drop(now, DropUnanswered, p.door, p.server.Addr, 0, nil)
+	}
+	r.hangUpPlain(p)
+	r.counters.Closed++
+	p.door.left()
+	r.plains.Remove(e)
+}

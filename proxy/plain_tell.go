@@ -1,0 +1,44 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+func (j *journal) plainEstablished(now time.Time, e *plainEntry) {
+	p := &e.Value
+	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
+		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).Str("mode", "relay").
+		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Msg("session established")
+}
+
+// plainEnded writes the one line that an established session leaves behind.
+func (j *journal) plainEnded(now time.Time, e *plainEntry, blame string, why codec.Reason) {
+	p := &e.Value
+	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
+		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).Str("mode", "relay").
+		Str("reason", why.String()).Str("by", blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
+		Uint64("datagrams_up", p.up.Messages).Uint64("bytes_up", p.up.Bytes).
+		Uint64("datagrams_down", p.down.Messages).Uint64("bytes_down", p.down.Bytes).
+		Msg("session ended")
+}
+
+// plainSession is a session in ModeRelay as a Snapshot has it. Its traffic is datagrams, and of their senders' protocol
+// nothing else is known.
+func plainSession(now time.Time, e *plainEntry) Session {
+	p := &e.Value
+	return Session{
+		Listener:         p.door.name,
+		Route:            p.route.Name,
+		Client:           e.Key.Client,
+		Server:           p.server.Addr,
+		ClientProtocol:   p.protocol.Name(),
+		UpstreamProtocol: p.route.Upstream.Protocol.Name(),
+		Age:              now.Sub(p.opened),
+		Established:      p.established,
+		Relayed:          true,
+		FromClient:       p.up,
+		FromUpstream:     p.down,
+	}
+}

@@ -1,0 +1,322 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/internal/simnet"
+	"tidegate/netio"
+	"tidegate/ratelimit"
+	"tidegate/session"
+)
+
+// plainRoute is a route in ModeRelay to two servers.
+func plainRoute(servers codec.Protocol) *Route {
+	route := defaultRoute(servers)
+	route.Mode = ModeRelay
+	route.Upstream.Servers = []netip.AddrPort{serverAddr, secondAddr}
+	return route
+}
+
+// plainRelay is a Relay with one door in ModeRelay, driven by hand.
+type plainRelay struct {
+	*relayNode
+	t        testing.TB
+	now      time.Time
+	settings *Settings
+}
+
+func newPlainRelay(t testing.TB, clients codec.Protocol, change func(*Settings)) *plainRelay {
+	t.Helper()
+	p := &plainRelay{t: t, now: time.Unix(1_700_000_000, 0), settings: &Settings{
+		Listeners: []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{clients}, Route: plainRoute(Any)}},
+		Limits:    session.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
+		IdleTimeout: 30 * time.Second, DrainTimeout: 3 * time.Second,
+	}}
+	change(p.settings)
+	p.relayNode = &relayNode{sockets: make(map[netip.AddrPort]*simSocket), buffer: make([]byte, 0, codec.MaxDatagram)}
+	p.relay = NewRelay(p.settings, RelayOptions{Seed: 1, Log: zerolog.Nop()}, p.relayNode, p.now)
+	p.sockets[doorAddr] = &simSocket{addr: doorAddr}
+	p.relay.Attach(0, p.sockets[doorAddr])
+	return p
+}
+
+func unchanged(*Settings) {}
+
+// pass gives the Relay a datagram, and wants it passed on unchanged, once, from from to to.
+func (p *plainRelay) pass(sender, at, from, to netip.AddrPort, datagram []byte) {
+	p.t.Helper()
+	p.out = p.out[:0]
+	p.Receive(p.now, sender, at, bytes.Clone(datagram))
+	if len(p.out) != 1 {
+		p.t.Fatalf("%d datagrams came of one from %v; dropped %v", len(p.out), sender, p.relay.counters.Drops)
+	}
+	if got := p.out[0]; got.from != from || got.to != to || !bytes.Equal(got.bytes, datagram) {
+		p.t.Fatalf("%v sent %x; %v sent %v %x", sender, datagram, got.from, got.to, got.bytes)
+	}
+}
+
+// swallow gives the Relay a datagram that it must not pass on, and tells whether the reason was counted once.
+func (p *plainRelay) swallow(sender, at netip.AddrPort, datagram []byte, why Drop) {
+	p.t.Helper()
+	before := p.relay.counters.Drops[why]
+	p.out = p.out[:0]
+	p.Receive(p.now, sender, at, datagram)
+	if len(p.out) != 0 || p.relay.counters.Drops[why] != before+1 {
+		p.t.Fatalf("%d datagrams came of one from %v; want it dropped as %v, counted %v", len(p.out), sender, why,
+			p.relay.counters.Drops)
+	}
+}
+
+// up and down pass a datagram of player i, whose socket towards the server is the n-th.
+func (p *plainRelay) up(i, n int, server netip.AddrPort, datagram []byte) {
+	p.t.Helper()
+	p.pass(playerAddr(i), doorAddr, upstreamSocketAddr(n), server, datagram)
+}
+
+func (p *plainRelay) down(i, n int, server netip.AddrPort, datagram []byte) {
+	p.t.Helper()
+	p.pass(server, upstreamSocketAddr(n), doorAddr, playerAddr(i), datagram)
+}
+
+// meet establishes a session of player i.
+func (p *plainRelay) meet(i, n int, server netip.AddrPort) {
+	p.t.Helper()
+	p.up(i, n, server, []byte("hello"))
+	p.down(i, n, server, []byte("hello yourself"))
+	p.up(i, n, server, []byte("play"))
+}
+
+func (p *plainRelay) wait(d time.Duration) {
+	p.now = p.now.Add(d)
+	p.relay.Advance(p.now)
+	p.relay.Flush(p.now)
+}
+
+// TestRelayedSessions plays RakNet through a route in ModeRelay: the players' connections end at the server.
+func TestRelayedSessions(t *testing.T) {
+	route := plainRoute(raknet6())
+	w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, raknet6(), route)
+	first, second := w.connect(codec.Hello{Identity: 4711}), w.connect(codec.Hello{})
+	for _, p := range []*player{first, second} {
+		w.send(&p.peer, codec.Message{Payload: []byte{0x90, 1, 2}, Mode: codec.ReliableOrdered, Channel: 3})
+		w.await("echoed", time.Second, func() bool { return len(p.received()) == 1 })
+		if got := p.received()[0]; !bytes.Equal(got.Payload, []byte{0x90, 1, 2}) || got.Channel != 3 {
+			t.Errorf("came back as %+v", got)
+		}
+	}
+	if asked := w.servers[0].peers[0].find(codec.Asked); asked.Identity != 4711 {
+		t.Errorf("the server was told of identity %d, want the client's own", asked.Identity)
+	}
+	if len(w.servers[1].peers) != 1 {
+		t.Errorf("the second server has %d players, want one", len(w.servers[1].peers))
+	}
+	snapshot := w.proxy.relay.Snapshot(w.Now())
+	if len(snapshot.Sessions) != 2 {
+		t.Fatalf("%d sessions, want 2", len(snapshot.Sessions))
+	}
+	s := snapshot.Sessions[0]
+	if !s.Relayed || !s.Established || s.Server != serverAddr || s.ClientProtocol != "raknet" ||
+		s.FromClient.Messages < 4 || s.FromUpstream.Messages < 3 {
+		t.Errorf("session %+v", s)
+	}
+	c := &snapshot.Counters
+	if c.Opened != 2 || c.Established != 2 || c.FromClients.Messages != 0 ||
+		c.RelayedUp.Messages != s.FromClient.Messages+snapshot.Sessions[1].FromClient.Messages {
+		t.Errorf("counters %+v", c)
+	}
+	first.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
+	w.await("told", time.Second, w.servers[0].peers[0].gone)
+}
+
+func TestRelayedNewcomersAreLookedAt(t *testing.T) {
+	p := newPlainRelay(t, riptide22(), unchanged)
+	p.swallow(playerAddr(0), doorAddr, []byte("GET / HTTP/1.1"), DropUnknownProtocol)
+	p.swallow(playerAddr(0), doorAddr, nil, DropEmpty)
+	if p.dialed != 0 || p.relay.plains.Len() != 0 {
+		t.Fatalf("%d sockets, %d sessions for a stranger", p.dialed, p.relay.plains.Len())
+	}
+	p.up(0, 0, serverAddr, []byte{2})
+	p.up(0, 0, serverAddr, []byte("GET / HTTP/1.1")) // later ones are the server's own affair
+	p.swallow(serverAddr, upstreamSocketAddr(0), nil, DropEmpty)
+}
+
+// TestAnyProtocolIsRelayed: whatever comes first opens a session, and each client keeps its server.
+func TestAnyProtocolIsRelayed(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	for i, server := range []netip.AddrPort{serverAddr, secondAddr} {
+		for n := range 3 {
+			p.up(i, i, server, []byte{0xff, byte(n)})
+			p.down(i, i, server, []byte{0xfe, byte(n)})
+		}
+	}
+	if _, _, err := Any.Accept(p.now, playerAddr(0), []byte{1}, nil); err == nil || Any.Modes() != 0 {
+		t.Errorf("an unknown protocol is terminated: %v, modes %v", err, Any.Modes())
+	}
+}
+
+func TestRelayedSessionsAreBounded(t *testing.T) {
+	p := newPlainRelay(t, Any, func(s *Settings) { s.Limits = session.Limits{Sessions: 4, HalfOpen: 2} })
+	p.up(0, 0, serverAddr, []byte("a"))
+	p.up(1, 1, secondAddr, []byte("b"))
+	p.swallow(playerAddr(2), doorAddr, []byte("c"), DropHalfOpen)
+	for i, server := range []netip.AddrPort{serverAddr, secondAddr} {
+		p.down(i, i, server, []byte("x"))
+		p.up(i, i, server, []byte("y"))
+	}
+	p.meet(2, 2, serverAddr)
+	p.meet(3, 3, secondAddr)
+	p.swallow(playerAddr(4), doorAddr, []byte("e"), DropTableFull)
+}
+
+// TestRefusalsWhereTheProtocolHasThem: RakNet and Riptide clients hear that there is no place.
+func TestRefusalsWhereTheProtocolHasThem(t *testing.T) {
+	p := newPlainRelay(t, riptide22(), func(s *Settings) { s.Limits.Sessions = 1 })
+	p.up(0, 0, serverAddr, []byte{2})
+	want := riptide22().Refuse([]byte{2}, nil, codec.ServerFull)
+	p.answers(playerAddr(1), []byte{2}, want)
+	p.relay.Drain(p.now)
+	p.answers(playerAddr(2), []byte{2}, riptide22().Refuse([]byte{2}, nil, codec.ServerStopped))
+}
+
+// answers gives the Relay a newcomer's datagram and wants an answer.
+func (p *plainRelay) answers(client netip.AddrPort, datagram, answer []byte) {
+	p.t.Helper()
+	p.out = p.out[:0]
+	p.Receive(p.now, client, doorAddr, datagram)
+	if len(p.out) != 1 || p.out[0].to != client || !bytes.Equal(p.out[0].bytes, answer) {
+		p.t.Fatalf("came %+v, want the answer %x", p.out, answer)
+	}
+}
+
+func TestSilenceEndsRelayedSessions(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	p.up(0, 0, serverAddr, []byte("nobody answers this"))
+	p.meet(1, 1, secondAddr)
+	p.wait(9999 * time.Millisecond)
+	if p.relay.plains.Len() != 2 {
+		t.Fatal("a session was given up too early")
+	}
+	p.wait(2 * time.Millisecond)
+	if p.relay.plains.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed || p.relay.counters.Drops[DropUnanswered] != 1 {
+		t.Fatal("a session whose server never answered is kept, or not counted")
+	}
+	for range 10 {
+		p.up(1, 1, secondAddr, []byte("still here"))
+		p.wait(29 * time.Second)
+	}
+	p.up(1, 1, secondAddr, []byte("still here"))
+	p.down(1, 1, secondAddr, []byte("server"))
+	p.wait(29 * time.Second)
+	p.down(1, 1, secondAddr, []byte("only the client's silence counts"))
+	p.wait(1100 * time.Millisecond)
+	if p.relay.plains.Len() != 0 || !p.sockets[upstreamSocketAddr(1)].closed || p.relay.counters.Closed != 2 {
+		t.Fatal("a silent session is kept")
+	}
+	if !p.relay.NextTimeout().IsZero() {
+		t.Error("an empty Relay wants to be woken")
+	}
+}
+
+// TestAnswersToForgedAddressesAreBounded: until a client has shown that it hears answers, they may be as large as three
+// times what it sent; beyond, they are the listener's budget's.
+func TestAnswersToForgedAddressesAreBounded(t *testing.T) {
+	p := newPlainRelay(t, Any, func(s *Settings) { s.Answers = ratelimit.Rates{Overall: 10, Network: 2} })
+	p.up(0, 0, serverAddr, make([]byte, 100))
+	p.down(0, 0, serverAddr, make([]byte, 300))
+	p.down(0, 0, serverAddr, make([]byte, 1000))
+	p.down(0, 0, serverAddr, make([]byte, 1000))
+	p.swallow(serverAddr, upstreamSocketAddr(0), make([]byte, 1), DropPingBudget)
+	p.up(0, 0, serverAddr, []byte("heard you"))
+	for range 10 {
+		p.down(0, 0, serverAddr, make([]byte, 1000))
+	}
+}
+
+func TestRefusedRelayedSessions(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	p.up(0, 0, serverAddr, []byte("anyone?"))
+	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(0)], netio.ErrRefused)
+	if !p.sockets[upstreamSocketAddr(0)].closed {
+		t.Error("the socket towards the server that refused is open")
+	}
+	p.up(0, 1, secondAddr, []byte("anyone?"))
+	p.down(0, 1, secondAddr, []byte("me"))
+	p.up(0, 1, secondAddr, []byte("good"))
+	p.meet(1, 2, secondAddr) // the first server rests
+
+	socket := p.sockets[upstreamSocketAddr(1)]
+	for range refusals - 1 {
+		p.relay.Failed(p.now, socket, netio.ErrRefused)
+	}
+	p.down(0, 1, secondAddr, []byte("still alive"))
+	for range refusals - 1 {
+		p.relay.Failed(p.now, socket, netio.ErrRefused)
+	}
+	if p.relay.plains.Len() != 2 {
+		t.Fatal("refusals with life between ended a session")
+	}
+	p.relay.Failed(p.now, socket, netio.ErrRefused)
+	if p.relay.plains.Len() != 1 || !socket.closed {
+		t.Fatal("a session whose server is gone is kept")
+	}
+}
+
+func TestRelayedSessionWithoutServer(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	p.up(0, 0, serverAddr, []byte("a"))
+	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(0)], netio.ErrRefused)
+	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(1)], netio.ErrRefused)
+	if p.relay.plains.Len() != 0 {
+		t.Fatal("a session that no server wants is kept")
+	}
+	p.Receive(p.now, playerAddr(1), doorAddr, []byte("b"))
+	p.wait(6 * time.Second)
+	p.noDial = errors.New("too many open files")
+	p.swallow(playerAddr(2), doorAddr, []byte("c"), DropSocket)
+	if n := p.relay.plains.Len(); n != 0 || p.relay.counters.Opened != p.relay.counters.Closed {
+		t.Errorf("%d sessions, %+v", n, p.relay.counters)
+	}
+	for _, s := range []netip.AddrPort{serverAddr, secondAddr} {
+		if n := p.relay.doors[0].route.pool.Pick(p.now).Sessions(); n != 1 {
+			t.Errorf("%v has %d sessions that are not there", s, n-1)
+		}
+	}
+}
+
+func TestDrainEndsRelayedSessions(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	p.meet(0, 0, serverAddr)
+	p.up(1, 1, secondAddr, []byte("a"))
+	p.relay.Drain(p.now)
+	if !p.relay.Drained() || p.relay.counters.Closed != 2 {
+		t.Errorf("not drained: %+v", p.relay.counters)
+	}
+}
+
+// TestReloadOfTheMode: a session stays what it is when its listener's route becomes another.
+func TestReloadOfTheMode(t *testing.T) {
+	route := plainRoute(riptide22())
+	w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, riptide22(), route)
+	relayed := w.connect(codec.Hello{})
+	w.reload(func(s *Settings) {
+		ended := *route
+		ended.Mode = ModeTerminate
+		s.Listeners[0].Route = &ended
+	})
+	terminated := w.connect(codec.Hello{})
+	w.echoes(relayed, "as before")
+	w.echoes(terminated, "anew")
+	w.reload(func(s *Settings) { s.Listeners[0].Route = route })
+	w.echoes(relayed, "as before")
+	w.echoes(terminated, "as before")
+	if a, b := w.proxy.relay.plains.Len(), w.proxy.relay.table.Len(); a != 1 || b != 1 {
+		t.Errorf("%d relayed and %d terminated sessions, want one each", a, b)
+	}
+}
