@@ -35,6 +35,10 @@ func explain(s *proxy.Settings) string {
 		u := l.Route.Upstream
 		for _, p := range l.Protocols {
 			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, place(l), p.Name(), u.Name, u.Protocol.Name())
+			if l.Route.Mode == proxy.ModeRelay {
+				fmt.Fprintf(&text, "  datagrams pass as they are; first ones are looked at\n")
+				continue
+			}
 			explainWay(&text, "client to upstream", p, u.Protocol, l.Route)
 			explainWay(&text, "upstream to client", u.Protocol, p, l.Route)
 		}

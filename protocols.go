@@ -13,6 +13,7 @@ import (
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
 	"tidegate/config"
+	"tidegate/proxy"
 )
 
 // speaker makes a protocol.
@@ -32,6 +33,7 @@ const (
 	byMagic    evidence = iota // 16 bytes that nobody else sends
 	byChecksum                 // of the whole datagram
 	byShape                    // a byte or a word that others may send as well
+	byNothing                  // it takes everything
 )
 
 // protocol is one that Tidegate speaks, by its name in the configuration.
@@ -40,6 +42,9 @@ type protocol struct {
 	evidence evidence
 	build    speaker
 }
+
+// opaque is the name of the protocol that stands for any, to be relayed and not terminated.
+const opaque = "any"
 
 // protocols is the list of them.
 var protocols = []protocol{
@@ -52,6 +57,7 @@ var protocols = []protocol{
 	{"rtype-0.0.1", byShape, newRType(rtype.Document)},
 	{"rtype-16", byShape, newRType(rtype.Game16)},
 	{"rtype-32", byShape, newRType(rtype.Game32)},
+	{opaque, byNothing, func(*config.Config, use) codec.Protocol { return proxy.Any }},
 }
 
 // build makes the protocol of a name that the configuration has been checked for.

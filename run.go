@@ -19,8 +19,8 @@ import (
 
 func runCommand() *cli.Command {
 	return command(&cli.Command{
-		Name:  "run",
-		Usage: "run the proxy until Ctrl-C or SIGTERM; a second one ends it at once",
+		Name:        "run",
+		Usage:       "run the proxy until Ctrl-C or SIGTERM; a second one ends it at once",
 		Description: "SIGHUP reads the configuration anew: all of it, or nothing if it has a fault. No session ends.",
 		Flags: []cli.Flag{configFlag, &cli.BoolFlag{
 			Name: "watch", Usage: "read the configuration anew whenever its file has changed",

@@ -79,6 +79,7 @@ func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
 	return &proxy.Route{
 		Name:     r.Name,
 		Upstream: u,
+		Mode:     map[config.Mode]proxy.Mode{config.Terminate: proxy.ModeTerminate, config.Relay: proxy.ModeRelay}[r.Mode],
 		Admit: map[config.Admit]proxy.Admit{
 			config.UpstreamFirst: proxy.UpstreamFirst, config.ProofFirst: proxy.ProofFirst,
 		}[r.Admit],

@@ -24,10 +24,13 @@ func traits() map[string]config.Traits {
 			Merges:    built.IDs() == codec.Merged,
 			Own:       built.IDs() == codec.NoIDs,
 			Pings:     pings,
+			Opaque:    p.name == opaque,
 			Stream:    streams(p.name),
 			Server:    true,
 			Client:    true,
-			Openers:   openers(built),
+		}
+		if !t.Opaque { // which comes last of all, and so takes nobody's
+			t.Openers = openers(built)
 		}
 		if version, ok := dialects[p.name]; ok {
 			t.Types = func(name string) string { return typeWanted(name, version, p.name) }

@@ -12,6 +12,13 @@ func (v *validator) bridges() {
 		if upstream < 0 {
 			continue
 		}
+		if r.Mode == Relay {
+			v.relayed(item("route", i), r, upstream)
+			continue
+		}
+		if !v.terminable(r, upstream) {
+			continue
+		}
 		var found findings
 		for _, l := range v.Listeners {
 			if l.Route == r.Name {

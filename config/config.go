@@ -64,6 +64,7 @@ type Listener struct {
 type Route struct {
 	Name         string     `toml:"name"`
 	Upstream     string     `toml:"upstream"` // name of an Upstream
+	Mode         Mode       `toml:"mode"`
 	Admit        Admit      `toml:"admit"`
 	Ordered      Ordered    `toml:"ordered"`  // empty: not stated
 	Reliable     Reliable   `toml:"reliable"` // empty: not stated

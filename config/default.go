@@ -63,7 +63,7 @@ func (l *Listener) setDefaults() { *l = Listener{Transport: UDP} }
 
 func (r *Route) setDefaults() {
 	*r = Route{
-		Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB, Undeclared: UndeclaredPass,
+		Mode: Terminate, Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB, Undeclared: UndeclaredPass,
 		Pong: PongConfigured, PongRefresh: seconds(2), PongKeep: seconds(60),
 	}
 }

@@ -21,6 +21,7 @@ var known = map[string]Traits{
 	"lossy":       {Server: true, Client: true},
 	"deaf":        {Ordered: true, Reliable: true, Client: true},
 	"mute":        {Sequenced: true, Server: true},
+	"any":         {Opaque: true, Server: true, Client: true},
 }
 
 // lone is a set of openers.

@@ -19,7 +19,7 @@ func TestTransports(t *testing.T) {
 		{"upstream without tcp", `["raknet"]`, server + "\ntransport = \"tcp\"",
 			`14:13: upstream[0].transport = "tcp": want "udp", or a protocol that has TCP (riptide-2.0 or riptide-2.2): raknet has not`},
 		{"unknown protocol is no fault of the transport", "[\"moon\"]\ntransport = \"tcp\"", server,
-			`4:14: listener[0].protocols[0] = "moon": want "bedrock", "lossy", "mute", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
+			`4:14: listener[0].protocols[0] = "moon": want "any", "bedrock", "lossy", "mute", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			text := strings.Replace(valid, `["raknet"]`, row.listener, 1)

@@ -19,6 +19,7 @@ type Traits struct {
 	Merges    bool // several of its messages may arrive as one
 	Own       bool // it carries nothing but its own messages
 	Pings     bool // its servers tell whoever asks a text for server lists
+	Opaque    bool // it stands for any protocol, known or not: it can be relayed and not terminated
 	// Openers are the bytes that, alone in a datagram, it takes for a newcomer's.
 	Openers [256]bool
 	// Types is nil unless payloads are spelled differently in another dialect. It says what a type of value should

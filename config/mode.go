@@ -1,0 +1,66 @@
+package config
+
+// Mode is what a route makes of datagrams.
+type Mode string
+
+// Modes.
+const (
+	Terminate Mode = "terminate" // each side's protocol ends in Tidegate, and messages are carried
+	Relay     Mode = "relay"     // datagrams pass as they are
+)
+
+func (Mode) choices() []string { return words(Terminate, Relay) }
+
+// terminable checks that Tidegate speaks what a route is to terminate, and reports whether it does.
+func (v *validator) terminable(r Route, upstream int) bool {
+	known := true
+	remedy := "a protocol that Tidegate speaks, or mode = \"relay\" for the route: what is not known cannot be terminated"
+	for i, l := range v.Listeners {
+		for j, name := range l.Protocols {
+			if l.Route == r.Name && v.known[name].Opaque {
+				v.fault(item(child(item("listener", i), "protocols"), j), name, remedy)
+				known = false
+			}
+		}
+	}
+	if name := v.Upstreams[upstream].Protocol; v.known[name].Opaque {
+		v.fault(child(item("upstream", upstream), "protocol"), name, remedy)
+		known = false
+	}
+	return known
+}
+
+// relayed checks that a route in mode relay needs nothing that only termination gives.
+func (v *validator) relayed(path string, r Route, upstream int) {
+	u := v.Upstreams[upstream]
+	key := child(path, "mode")
+	if u.Transport == TCP {
+		v.fault(key, r.Mode, `"terminate", or transport = "udp" for `+v.where(item("upstream", upstream)))
+	}
+	for i, l := range v.Listeners {
+		if l.Route != r.Name {
+			continue
+		}
+		if l.Transport == TCP {
+			v.fault(key, r.Mode, `"terminate", or transport = "udp" for `+v.where(item("listener", i)))
+		}
+		for j, name := range l.Protocols {
+			if v.known[name].Server && v.known[u.Protocol].Client && !v.agree(name, u.Protocol) {
+				v.fault(item(child(item("listener", i), "protocols"), j), name,
+					`"`+u.Protocol+`", which the servers speak, mode = "terminate" for the route, or protocol = "any" for the `+
+						"upstream: a relay translates nothing")
+			}
+		}
+	}
+	if r.Pong == PongUpstream {
+		v.fault(child(path, "pong"), r.Pong, `"configured": in mode relay the servers are asked themselves`)
+	}
+	if len(r.Messages) > 0 {
+		v.warn(item(child(path, "message"), 0), nil, "none: a relay translates nothing")
+	}
+}
+
+// agree reports whether a client and a server understand each other without help.
+func (v *validator) agree(client, server string) bool {
+	return client == server || v.known[client].Opaque || v.known[server].Opaque
+}

@@ -1,0 +1,45 @@
+package proxy_test
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/proxy"
+)
+
+// TestRelayOverRealSockets has go-raknet's client play on go-raknet's server through a route in ModeRelay; the first of
+// the two servers is not there.
+func TestRelayOverRealSockets(t *testing.T) {
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			server, _ := gorkServer(t)
+			r := startWith(t, b.backend, b.loops, bedrock(), proxy.Any, server, func(s *proxy.Settings) {
+				route := s.Listeners[0].Route
+				route.Mode = proxy.ModeRelay
+				route.Upstream.Servers = []netip.AddrPort{closedPort(t), server}
+			})
+			conn, err := gork.DialTimeout(r.addr.String(), patience)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetReadDeadline(time.Now().Add(patience))
+			want := bytes.Repeat([]byte{0x90}, 5000) // split into several datagrams
+			if _, err := conn.Write(want); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := conn.ReadPacket(); err != nil || !bytes.Equal(got, want) {
+				t.Fatalf("%d bytes came back of %d, %v", len(got), len(want), err)
+			}
+			snapshot := r.server.Snapshot()
+			s := snapshot.Sessions[0]
+			if len(snapshot.Sessions) != 1 || !s.Relayed || !s.Established || s.Server != server || s.FromUpstream.Bytes < 5000 {
+				t.Errorf("sessions %+v", snapshot.Sessions)
+			}
+		})
+	}
+}
