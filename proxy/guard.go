@@ -75,4 +75,5 @@ func (r *Relay) EnforceBans(now time.Time) {
 			r.settle(now, e)
 		}
 	}
+	r.endBannedPlains(now)
 }

@@ -39,6 +39,9 @@ type plain struct {
 
 // greetPlain takes the first datagram from an address at a door whose route is in ModeRelay.
 func (r *Relay) greetPlain(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if !r.mayEnter(now, d, from, datagram) {
+		return
+	}
 	w := d.sniff(datagram)
 	if w == nil {
 		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)

@@ -44,6 +44,15 @@ func (r *Relay) failedPlain(now time.Time, e *plainEntry) {
 	r.endPlain(now, e, blameUpstream, codec.NoConnection)
 }
 
+// endBannedPlains ends the sessions whose clients have been banned since they came.
+func (r *Relay) endBannedPlains(now time.Time) {
+	for e := range r.plains.All {
+		if r.guard.bans.Find(now, e.Key.Client.Addr()) != nil {
+			r.endPlain(now, e, blameProxy, codec.Banned)
+		}
+	}
+}
+
 // hangUpPlain leaves the server and its socket.
 func (r *Relay) hangUpPlain(p *plain) {
 	if p.server != nil {

@@ -320,3 +320,15 @@ func TestReloadOfTheMode(t *testing.T) {
 		t.Errorf("%d relayed and %d terminated sessions, want one each", a, b)
 	}
 }
+
+func TestBansHoldForRelayedSessions(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	p.meet(0, 0, serverAddr)
+	p.meet(1, 1, secondAddr)
+	p.relay.guard.bans.Add(ratelimit.Ban{Prefix: netip.PrefixFrom(playerAddr(0).Addr(), 32)})
+	p.relay.EnforceBans(p.now)
+	if p.relay.plains.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed {
+		t.Error("the banned player's session is kept, or another's is not")
+	}
+	p.swallow(playerAddr(0), doorAddr, []byte("me again"), DropBanned)
+}
