@@ -40,6 +40,7 @@ func checkAllocs(t tb, c *Config) {
 // shuttle carries datagrams between the Conns of a pair without network, checks or allocation.
 type shuttle struct {
 	ends     [2]codec.Conn
+	payloads [2][]byte // what each end says
 	now      time.Time
 	message  codec.Message
 	buffer   []byte
@@ -48,16 +49,18 @@ type shuttle struct {
 }
 
 func newShuttle(p *pair, m codec.Mode) *shuttle {
-	message := codec.Message{Payload: p.c.appendPayload(nil, 0, 0, max(p.c.smallest(), 64), 0), Mode: m}
+	size := max(p.c.smallest(), 64)
+	message := codec.Message{Mode: m}
 	if p.c.IDs.Has(m) {
 		message.HasID, message.ID = true, 7
 	}
 	p.net.Run(quiet) // the handshake's last datagrams arrive
 	return &shuttle{
-		ends:    [2]codec.Conn{p.client.conn, p.server.conn},
-		now:     p.net.Now(),
-		message: message,
-		buffer:  make([]byte, 0, codec.MaxDatagram),
+		ends:     [2]codec.Conn{p.client.conn, p.server.conn},
+		now:      p.net.Now(),
+		payloads: [2][]byte{p.up.appendPayload(nil, 0, size, 0), p.down.appendPayload(nil, 0, size, 0)},
+		message:  message,
+		buffer:   make([]byte, 0, codec.MaxDatagram),
 	}
 }
 
@@ -65,11 +68,12 @@ func newShuttle(p *pair, m codec.Mode) *shuttle {
 func (s *shuttle) step() {
 	s.now = s.now.Add(allocTick)
 	s.message.Receipt++
-	for _, conn := range s.ends {
+	for i, conn := range s.ends {
 		if due := conn.NextTimeout(); !due.IsZero() && !due.After(s.now) {
 			conn.Advance(s.now)
 			s.poll(conn)
 		}
+		s.message.Payload = s.payloads[i]
 		if err := conn.Send(s.now, s.message); err != nil {
 			s.fault = fmt.Sprintf("Send: %v", err)
 		}

@@ -46,6 +46,13 @@ type Config struct {
 	// ModesBlur says that the wire does not tell the modes apart, so a message may be received in another one.
 	ModesBlur bool
 
+	// Word is all that a client can say where it cannot send test payloads (R-Type's keys); the suite then only counts how
+	// often it arrives, and takes more of it, which may be part of the handshake. Nil: a client says what a server does.
+	Word []byte
+	// Greeting is what a server must say before its client can count as connected (R-Type without pings): payloads that
+	// begin with other bytes than Prefix does. They are said until the client is connected, and not counted.
+	Greeting [][]byte
+
 	// HelloData and HelloIdentity say that Asked brings the client's Hello.Data and Hello.Identity.
 	HelloData     bool
 	HelloIdentity bool

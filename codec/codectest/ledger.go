@@ -12,6 +12,7 @@ type ledger struct {
 	r         *report
 	name      string
 	direction uint32
+	word      []byte // all that can be said in this direction; nil: test payloads
 	records   []record
 	ordered   [256][]uint32              // indexes of ReliableOrdered messages on each channel, as sent
 	inOrder   [256]int                   // how many of them have arrived
@@ -40,7 +41,7 @@ type record struct {
 // compose returns the next message of the direction. Its payload is the ledger's until the next call.
 func (l *ledger) compose(mode codec.Mode, channel uint8, size int, pad uint8, receipt bool) codec.Message {
 	index := uint32(len(l.records))
-	l.scratch = l.c.appendPayload(l.scratch[:0], l.direction, index, size, pad)
+	l.scratch = l.appendPayload(l.scratch[:0], index, size, pad)
 	m := codec.Message{Payload: l.scratch, Pad: pad, Mode: mode, Channel: channel}
 	if l.c.IDs.Has(mode) {
 		m.HasID, m.ID = true, uint16(index*2039)
@@ -70,6 +71,13 @@ func (l *ledger) accepted(m codec.Message) {
 
 // arrived checks a Received event, which may be several messages joined.
 func (l *ledger) arrived(m codec.Message) {
+	switch {
+	case l.c.greets(m.Payload):
+		return
+	case l.word != nil:
+		l.heard(m)
+		return
+	}
 	rest := m.Payload
 	for {
 		index, size, ok := l.c.parsePayload(rest, l.direction)
@@ -90,7 +98,7 @@ func (l *ledger) arrived(m codec.Message) {
 // isSame checks that a message arrived as it was sent.
 func (l *ledger) isSame(m codec.Message, index uint32) bool {
 	rec := &l.records[index]
-	l.scratch = l.c.appendPayload(l.scratch[:0], l.direction, index, rec.size, rec.pad)
+	l.scratch = l.appendPayload(l.scratch[:0], index, rec.size, rec.pad)
 	switch {
 	case !bytes.Equal(m.Payload, l.scratch) || m.Pad != rec.pad:
 		l.mismatch("message %d arrived with other bytes, or pad %d instead of %d", index, m.Pad, rec.pad)

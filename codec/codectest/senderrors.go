@@ -46,7 +46,7 @@ func (p *pair) checkRefused(s *side) {
 			}
 			continue
 		}
-		if !p.c.boundsPayload {
+		if !p.c.boundsPayload || s.out.word != nil {
 			continue
 		}
 		message.Payload = make([]byte, p.c.MaxPayload(m)+1)

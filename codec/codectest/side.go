@@ -31,6 +31,8 @@ type side struct {
 	admitAfter time.Duration // how long the application thinks about Asked; negative: for ever
 	admitAt    time.Time
 	admitID    uint16
+	greetAt    time.Time
+	unheard    func() bool // whether a greeting is still wanted; nil: there is none
 
 	wasAsked, connected, over bool
 	silent                    bool          // over, and its last Transmit round is done
@@ -88,6 +90,10 @@ func (s *side) advance(now time.Time) {
 		s.admitAt = time.Time{}
 		s.conn.Admit(now, s.admitID)
 		s.drain(now)
+		s.greet(now)
+	}
+	if !s.greetAt.IsZero() && !s.greetAt.After(now) {
+		s.greet(now)
 	}
 	for len(s.plan) > 0 && !s.plan[0].at.After(now) {
 		next := s.plan[0]
@@ -157,7 +163,7 @@ func (s *side) nextTimeout() time.Time {
 	if !next.IsZero() {
 		next = next.Add(s.late)
 	}
-	next = earliest(next, s.admitAt)
+	next = earliest(earliest(next, s.admitAt), s.greetAt)
 	if len(s.plan) > 0 {
 		next = earliest(next, s.plan[0].at)
 	}

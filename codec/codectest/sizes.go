@@ -47,9 +47,15 @@ func (p *pair) sendAlone(m codec.Mode, size int, pad uint8) {
 		message.HasID, message.ID = true, 1
 	}
 	for _, way := range []struct{ from, to *side }{{p.client, p.server}, {p.server, p.client}} {
+		if way.from.out.word != nil {
+			continue
+		}
 		what := fmt.Sprintf("%d bytes pad %d from the %s", size, pad, way.from.name)
 		var arrived []codec.Message
 		way.to.onReceived = func(got codec.Message) {
+			if p.c.greets(got.Payload) {
+				return
+			}
 			got.Payload = slices.Clone(got.Payload)
 			arrived = append(arrived, got)
 		}

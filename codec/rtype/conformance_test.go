@@ -9,13 +9,39 @@ import (
 )
 
 // Both of the game's dialects carry updates either way, which is what the suite sends. Its server has no components to
-// announce, so that the first ping is what its client hears first.
+// announce, so that the first ping is what its client hears first. Entities of 16 bits are wider in canonical form.
 func TestConformance(t *testing.T) {
-	t.Run("16", func(t *testing.T) { conform(t, Game16, maxDatagram+2) }) // entities are wider in canonical form
-	t.Run("32", func(t *testing.T) { conform(t, Game32, maxDatagram) })
+	t.Run("16", func(t *testing.T) { codectest.Run(t, conformance(Game16, maxDatagram+2)) })
+	t.Run("32", func(t *testing.T) { codectest.Run(t, conformance(Game32, maxDatagram)) })
+	t.Run("auto", func(t *testing.T) {
+		c := conformance(Auto, maxDatagram)
+		c.Greeting = greeting(Late, 4) // which tells the client how wide entities are
+		codectest.Run(t, c)
+	})
+	t.Run("0.0.1", func(t *testing.T) { codectest.Run(t, conformanceDocument()) })
 }
 
-func conform(t *testing.T, dialect Dialect, largest int) {
+// greeting is a server's component and entity, in the canonical form.
+func greeting(era Era, width uint8) [][]byte {
+	announcement := append([]byte{announced, byte(era), width, 0, 1, 4}, "Test\xff\xff"...)
+	return [][]byte{announcement, (&instruction{op: create, entity: 1}).append(nil, 4)}
+}
+
+// conformanceDocument is what the document's dialect can do: its clients press keys and nothing else, the first of which
+// opens the session, and nobody says goodbye.
+func conformanceDocument() codectest.Config {
+	c := conformance(Document, maxDatagram+2)
+	c.Word = documentHello
+	c.Greeting = greeting(Early, 2)
+	silence := farewell(codec.Kicked, codec.TimedOut)
+	c.Kicks = []codectest.Farewell{silence}
+	c.Refusals = []codectest.Farewell{farewell(codec.ServerFull, codec.NoConnection)}
+	c.StatelessRefusal = codec.NoConnection
+	c.Forges = nil
+	return c
+}
+
+func conformance(dialect Dialect, largest int) codectest.Config {
 	options := Options{
 		Dialect:       dialect,
 		HelloInterval: 200 * time.Millisecond,
@@ -25,7 +51,7 @@ func conform(t *testing.T, dialect Dialect, largest int) {
 		IdleTimeout:   12 * time.Second,
 		ServerTimeout: 12 * time.Second,
 	}
-	codectest.Run(t, codectest.Config{
+	return codectest.Config{
 		New:        func(uint64) (server, client codec.Protocol) { return New(options), New(options) },
 		Prefix:     (&instruction{op: update, entity: 1}).append(nil, 4),
 		MaxPayload: func(codec.Mode) int { return largest },
@@ -44,7 +70,7 @@ func conform(t *testing.T, dialect Dialect, largest int) {
 		},
 		StatelessRefusal: codec.Rejected,
 		Forges:           isGoodbye,
-	})
+	}
 }
 
 func farewell(said, heard codec.Reason) codectest.Farewell {
