@@ -40,7 +40,9 @@ type Message struct {
 
 // Memory is what the rules with a rate know of one session. The zero value is that of a new session. It takes memory
 // only if a rule with a rate matches. It is not safe for concurrent use.
-type Memory struct {
+type Memory struct{ *memory }
+
+type memory struct {
 	of       *Set
 	limiters []ratelimit.Limiter // by rank
 }
@@ -140,8 +142,8 @@ func within(ranges []Range, n uint16) bool {
 
 // limiter is that of a rule with a rate. What was known under another Set is forgotten.
 func (m *Memory) limiter(s *Set, rank int) *ratelimit.Limiter {
-	if m.of != s {
-		m.of, m.limiters = s, slices.Clone(s.messages.rated)
+	if m.memory == nil || m.of != s {
+		m.memory = &memory{s, slices.Clone(s.messages.rated)}
 	}
 	return &m.limiters[rank]
 }

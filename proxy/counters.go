@@ -33,13 +33,15 @@ const (
 	DropPingBudget                  // a stranger's question whose answer, larger than it, is beyond Settings.Answers
 	DropBanned                      // a datagram from a newcomer of a banned network
 	DropUnanswered                  // a client's first datagrams, passed on to a server that said nothing (ModeRelay)
+	DropSourceRule                  // a datagram from a newcomer whom a rule about sources keeps out
+	DropMessageRule                 // a message that a rule about messages stops
 	dropCount
 )
 
 var dropNames = [dropCount]string{
 	"empty", "source-port", "unknown-protocol", "refused", "table-full", "half-open", "malformed", "unexpected",
 	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "undeclared", "schema", "closing", "socket",
-	"ping-budget", "banned", "unanswered",
+	"ping-budget", "banned", "unanswered", "source-rule", "message-rule",
 }
 
 // String is the reason's name as in logs and metrics.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/filter"
 )
 
 // settle takes what an input to a session has brought about, and marks it for the next Flush.
@@ -51,7 +52,9 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 	case codec.Received:
 		p.client.in.add(&ev.Message)
 		r.counters.FromClients.add(&ev.Message)
-		r.carry(now, e, &p.upstream, &p.bridge.toUpstream, &ev.Message)
+		if r.mayCross(now, e, filter.FromClient, &ev.Message) {
+			r.carry(now, e, &p.upstream, &p.bridge.toUpstream, &ev.Message)
+		}
 	case codec.Delivered, codec.Lost:
 		r.answered(now, e, &p.client, &p.bridge.toClient, ev)
 	case codec.Disconnected:
@@ -77,7 +80,9 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	case codec.Received:
 		p.upstream.in.add(&ev.Message)
 		r.counters.FromUpstreams.add(&ev.Message)
-		r.carry(now, e, &p.client, &p.bridge.toClient, &ev.Message)
+		if r.mayCross(now, e, filter.FromUpstream, &ev.Message) {
+			r.carry(now, e, &p.client, &p.bridge.toClient, &ev.Message)
+		}
 	case codec.Delivered, codec.Lost:
 		r.answered(now, e, &p.upstream, &p.bridge.toUpstream, ev)
 	case codec.Joined, codec.Left:

@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/filter"
 	"tidegate/ratelimit"
 )
 
 // guard is what decides about the present: who may come in, and what may pass. Every datagram from a client is judged in
 // mayEnter or mayPass, and every message in mayCross.
 type guard struct {
-	bans *ratelimit.Bans
+	bans    *ratelimit.Bans
+	filters filters
 }
 
 // mayEnter judges a datagram from an address without a session, before its protocol sees it.
@@ -20,7 +22,12 @@ func (r *Relay) mayEnter(now time.Time, d *door, from netip.AddrPort, datagram [
 		r.drop(now, DropBanned, d, from, len(datagram), nil)
 		return false
 	}
-	return true
+	return r.mayCome(now, d, from, len(datagram))
+}
+
+// mayCross judges a message that a side of a session sent, before it goes on to the other.
+func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *codec.Message) bool {
+	return r.maySay(now, e, from, m)
 }
 
 // sentence does to a session what a verdict says, and reports whether what the verdict is about may go on.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/filter"
 	"tidegate/netio"
 	"tidegate/session"
 	"tidegate/upstream"
@@ -32,6 +33,8 @@ type pair struct {
 	admitted bool   // the client was told that it may join
 	id       uint16 // the client ID it was told
 	ownsID   bool   // id is the Relay's, not the upstream's
+
+	rates filter.Memory // of rules about messages
 
 	opened  time.Time
 	heard   time.Time // when the client last sent a datagram

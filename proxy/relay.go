@@ -85,6 +85,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		r.guard.bans = ratelimit.NewBans(ratelimit.Terms{})
 	}
 	r.arrange(now, s)
+	r.Filter(now, s.Filter)
 	return r
 }
 

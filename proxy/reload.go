@@ -125,6 +125,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 			d.retire()
 		}
 	}
+	r.Filter(now, s.Filter)
 }
 
 func (r *Relay) has(d *door) bool {

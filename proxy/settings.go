@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/filter"
 	"tidegate/ratelimit"
 	"tidegate/session"
 	"tidegate/upstream"
@@ -24,6 +25,7 @@ type Settings struct {
 	// Answers bounds those of each listener that go to strangers and are larger than what they answer, per Relay: whoever
 	// forges a victim's address would have them flooded. Nothing is bounded if Overall is 0.
 	Answers ratelimit.Rates
+	Filter  *filter.Set // rules about sources and messages; nil: none
 }
 
 // Listener is one address clients come to.

@@ -1,0 +1,163 @@
+package proxy
+
+import (
+	"errors"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/filter"
+	"tidegate/ratelimit"
+)
+
+// filters are a Relay's rules about sources and messages, and what came of them.
+type filters struct {
+	set      *filter.Set
+	sources  ruleHits
+	messages ruleHits
+}
+
+// ruleHits counts what rules of one kind matched, by index.
+type ruleHits struct {
+	names  []string
+	counts []uint64
+	faults []error // what the journal says of what a rule stopped; made once
+}
+
+// RuleCount is how often a rule has matched, observing rules included.
+type RuleCount struct {
+	Kind    string // "source" or "message"
+	Name    string
+	Matches uint64
+}
+
+// Filter replaces the rules. Sessions whose clients may not come any more end.
+func (r *Relay) Filter(now time.Time, set *filter.Set) {
+	f := &r.guard.filters
+	f.set = set
+	f.sources = f.sources.renamed(set.SourceNames())
+	f.messages = f.messages.renamed(set.MessageNames())
+	for e := range r.table.All {
+		if !e.Value.ending && !r.mayStay(e.Value.door, e.Key.Client.Addr()) {
+			r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Banned})
+			r.settle(now, e)
+		}
+	}
+	for e := range r.plains.All {
+		if !r.mayStay(e.Value.door, e.Key.Client.Addr()) {
+			r.endPlain(now, e, blameProxy, codec.Banned)
+		}
+	}
+}
+
+// RuleCounts are the counts of all rules, those about sources first.
+func (r *Relay) RuleCounts() []RuleCount {
+	f := &r.guard.filters
+	counts := make([]RuleCount, 0, len(f.sources.names)+len(f.messages.names))
+	counts = f.sources.list(counts, "source")
+	return f.messages.list(counts, "message")
+}
+
+// mayCome judges an address without a session by the rules about sources.
+func (r *Relay) mayCome(now time.Time, d *door, from netip.AddrPort, size int) bool {
+	f := &r.guard.filters
+	if f.set == nil {
+		return true
+	}
+	match := f.set.Source(d.name, from.Addr())
+	fault := f.sources.note(match)
+	if match.Verdict < ratelimit.Drop {
+		return true
+	}
+	r.drop(now, DropSourceRule, d, from, size, fault)
+	return false
+}
+
+// mayStay judges the address of a session by the rules about sources.
+func (r *Relay) mayStay(d *door, client netip.Addr) bool {
+	return r.guard.filters.set.Source(d.name, client).Verdict < ratelimit.Drop
+}
+
+// maySay judges a message by the rules about messages. What they say is done to the session.
+func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.Message) bool {
+	f := &r.guard.filters
+	if !f.set.Judges(from) {
+		return true
+	}
+	p := &e.Value
+	speaks := p.protocol
+	if from == filter.FromUpstream {
+		speaks = p.route.Upstream.Protocol
+	}
+	match := f.set.Message(now, from, p.door.name, speaks.Name(), m, &p.rates)
+	fault := f.messages.note(match)
+	if match.Verdict < ratelimit.Drop {
+		return true
+	}
+	r.drop(now, DropMessageRule, p.door, e.Key.Client, len(m.Payload), fault)
+	return r.sentence(now, e, match.Verdict, fault.Error())
+}
+
+// note counts a match, and returns what the journal says of it.
+func (h *ruleHits) note(m filter.Match) error {
+	for i := range m.Observed.All {
+		h.counts[i]++
+	}
+	if m.Rule < 0 {
+		return nil
+	}
+	h.counts[m.Rule]++
+	return h.faults[m.Rule]
+}
+
+// renamed are the hits of other rules, where those of the same name go on counting.
+func (h *ruleHits) renamed(names []string) ruleHits {
+	fresh := ruleHits{names: names, counts: make([]uint64, len(names)), faults: make([]error, len(names))}
+	for i, name := range names {
+		fresh.faults[i] = errors.New("rule " + name)
+		for j, old := range h.names {
+			if old == name {
+				fresh.counts[i] = h.counts[j]
+			}
+		}
+	}
+	return fresh
+}
+
+func (h *ruleHits) list(to []RuleCount, kind string) []RuleCount {
+	for i, name := range h.names {
+		to = append(to, RuleCount{kind, name, h.counts[i]})
+	}
+	return to
+}
+
+// Filter replaces the rules in every loop. Safe for concurrent use.
+func (s *Server) Filter(set *filter.Set) {
+	for _, l := range s.loops {
+		l.post(func(r *Relay, now time.Time) { r.Filter(now, set) })
+	}
+}
+
+// RuleCounts are the counts of all rules over all loops. It waits for each loop's turn. Safe for concurrent use.
+func (s *Server) RuleCounts() []RuleCount {
+	var all []RuleCount
+	for _, l := range s.loops {
+		l.ask(func(r *Relay, _ time.Time) { all = addCounts(all, r.RuleCounts()) })
+	}
+	return all
+}
+
+// addCounts joins the counts of Relays, which may have different rules for a moment.
+func addCounts(all, more []RuleCount) []RuleCount {
+next:
+	for _, c := range more {
+		for i := range all {
+			if all[i].Kind == c.Kind && all[i].Name == c.Name {
+				all[i].Matches += c.Matches
+				continue next
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
