@@ -99,7 +99,7 @@ func demoSettings(pair demo.Pair) func(listen, server netip.AddrPort) (*proxy.Se
 			return nil, err
 		}
 		c.Listeners[0].Address = listen
-		c.Upstreams[0].Servers = []netip.AddrPort{server}
+		c.Upstreams[0].Servers = []config.Server{config.ServerAt(server)}
 		return settings(c, 1), nil
 	}
 }

@@ -65,14 +65,23 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 	}
 	balance := map[config.Balance]upstream.Balance{
 		config.LeastSessions: upstream.LeastSessions, config.RoundRobin: upstream.RoundRobin,
+		config.Weighted: upstream.Weighted, config.Hash: upstream.Hash,
 	}[u.Balance]
 	return &proxy.Upstream{
 		Name:      u.Name,
 		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP}),
 		Transport: transport(u.Transport, u.Protocol, c),
-		Servers:   u.Servers,
+		Servers:   targets(u.Servers),
 		Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
 	}
+}
+
+func targets(servers []config.Server) []upstream.Target {
+	all := make([]upstream.Target, len(servers))
+	for i, s := range servers {
+		all[i] = upstream.Target{Addr: s.Address, Weight: s.Weight, MaxSessions: s.MaxSessions}
+	}
+	return all
 }
 
 func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {

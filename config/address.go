@@ -79,23 +79,6 @@ func covers(a, b netip.Addr) bool {
 	return a.IsUnspecified() && (a.Is6() || b.Is4())
 }
 
-// servers checks the addresses of an upstream's servers.
-func (v *validator) servers(i int) {
-	key := child(item("upstream", i), "servers")
-	servers := v.Upstreams[i].Servers
-	once(v.report, key, servers, `at least one ip:port, for example ["127.0.0.1:19132"]`)
-	for j, server := range servers {
-		if server.Port() == 0 || !single(server.Addr()) {
-			v.fault(item(key, j), server, "the address and port that the game server listens on")
-		}
-		for k, l := range v.Listeners {
-			if l.Transport == v.Upstreams[i].Transport && reaches(server, l.Address) {
-				v.fault(item(key, j), server, "a game server; this is "+v.where(item("listener", k))+" of Tidegate itself")
-			}
-		}
-	}
-}
-
 // single reports whether an address can be that of one machine.
 func single(a netip.Addr) bool {
 	a = a.Unmap()

@@ -114,9 +114,11 @@ type Balance string
 const (
 	LeastSessions Balance = "least_sessions"
 	RoundRobin    Balance = "round_robin"
+	Weighted      Balance = "weighted"
+	Hash          Balance = "hash"
 )
 
-func (Balance) choices() []string { return words(LeastSessions, RoundRobin) }
+func (Balance) choices() []string { return words(LeastSessions, RoundRobin, Weighted, Hash) }
 
 // Era is the age of R-Type's game, whose messages changed in time.
 type Era string

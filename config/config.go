@@ -89,12 +89,12 @@ type Message struct {
 
 // Upstream is a group of equal game servers.
 type Upstream struct {
-	Name       string           `toml:"name"`
-	Protocol   string           `toml:"protocol"`
-	Transport  Transport        `toml:"transport"`
-	Servers    []netip.AddrPort `toml:"servers"`
-	Balance    Balance          `toml:"balance"`
-	RetryAfter Duration         `toml:"retry_after"` // how long a server that failed is left alone
+	Name       string    `toml:"name"`
+	Protocol   string    `toml:"protocol"`
+	Transport  Transport `toml:"transport"`
+	Servers    []Server  `toml:"servers"`
+	Balance    Balance   `toml:"balance"`
+	RetryAfter Duration  `toml:"retry_after"` // how long a server that failed is left alone
 }
 
 // RakNet is the options of RakNet, or of its Bedrock dialect.

@@ -28,7 +28,7 @@ func (d decoder) value(path string, to reflect.Value, value any) {
 		return
 	}
 	want := wanted(to.Type())
-	if address, ok := value.(string); ok && to.Type() == addressType {
+	if address, ok := value.(string); ok && (to.Type() == addressType || to.Type() == serverType) {
 		want = wantedAddress(address)
 	}
 	d.report.fault(path, value, want)

@@ -38,7 +38,8 @@ func TestWrongTypes(t *testing.T) {
 				`for example "2MiB"`},
 		{"table for text", "[log.level]\na = 1", `1:6: log.level: want "debug", "info", "warn" or "error"`},
 		{"table for an address", "[[upstream]]\nname = \"u\"\nprotocol = \"raknet\"\nservers = [{ip = 1}]",
-			`4:12: upstream[0].servers[0]: want ip:port, for example "0.0.0.0:7777"`},
+			`4:12: upstream[0].servers[0]: want ip:port, for example "0.0.0.0:7777"` + "\n" +
+				`t.toml:4:13: upstream[0].servers[0].ip = 1: want a known key: address, weight or max_sessions`},
 		{"address for a list", "[[upstream]]\nname = \"u\"\nprotocol = \"raknet\"\nservers = \"1.1.1.1:1\"",
 			`4:11: upstream[0].servers = "1.1.1.1:1": want a list in brackets, each ip:port, for example "0.0.0.0:7777"`},
 		{"text for a table", `log = "info"`, `1:7: log = "info": want a table: a [header] and keys below it`},

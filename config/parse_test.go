@@ -241,7 +241,7 @@ func TestValidateWithoutFile(t *testing.T) {
 		{Name: "b", Address: at, Protocols: []string{"raknet"}, Route: "b"},
 	}
 	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: minPacketID, Queue: MiB, PongRefresh: seconds(2), PongKeep: seconds(60)}}
-	c.Upstreams = []Upstream{{Name: "a", Protocol: "raknet", Servers: []netip.AddrPort{at}, RetryAfter: seconds(1)}}
+	c.Upstreams = []Upstream{{Name: "a", Protocol: "raknet", Servers: []Server{ServerAt(at)}, RetryAfter: seconds(1)}}
 	_, err = c.Validate(known)
 	check(t, err, `
 listener[1].address = "127.0.0.1:7777": want an address and port of its own; listener[0] takes 127.0.0.1:7777

@@ -10,6 +10,7 @@ import (
 
 var (
 	addressType  = reflect.TypeFor[netip.AddrPort]()
+	serverType   = reflect.TypeFor[Server]()
 	durationType = reflect.TypeFor[Duration]()
 	sizeType     = reflect.TypeFor[Size]()
 )
@@ -17,7 +18,7 @@ var (
 // wanted says in a fault's words what a type takes.
 func wanted(t reflect.Type) string {
 	switch t {
-	case addressType:
+	case addressType, serverType:
 		return `ip:port, for example "0.0.0.0:7777"`
 	case durationType:
 		return `a duration in quotes, with its unit (ms, s, m or h), for example "10s"`
@@ -39,7 +40,7 @@ func wanted(t reflect.Type) string {
 	case reflect.Struct, reflect.Map:
 		return "a table: a [header] and keys below it"
 	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Struct && t.Elem() != addressType {
+		if t.Elem().Kind() == reflect.Struct && t.Elem() != addressType && t.Elem() != serverType {
 			return "a list of tables: a [[header]] in two brackets for each"
 		}
 		return "a list in brackets, each " + wanted(t.Elem())

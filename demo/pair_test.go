@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/proxy"
 	"tidegate/session"
+	"tidegate/upstream"
 )
 
 // settings are those of the pair's configuration.
@@ -34,7 +35,7 @@ func settings(p Pair) func(listen, server netip.AddrPort) (*proxy.Settings, erro
 		}
 	}
 	return func(listen, server netip.AddrPort) (*proxy.Settings, error) {
-		route.Upstream.Servers = []netip.AddrPort{server}
+		route.Upstream.Servers = upstream.At(server)
 		return &proxy.Settings{
 			Listeners: []proxy.Listener{{
 				Name: "players", Addr: listen, Protocols: []codec.Protocol{p.from}, Route: route,

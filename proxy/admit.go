@@ -133,7 +133,7 @@ func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 func (r *Relay) dial(now time.Time, e *entry) {
 	p := &e.Value
 	p.tries++
-	p.server = p.route.pool.Pick(now)
+	p.server = p.route.pool.Pick(now, e.Key.Client.Addr())
 	if p.server == nil {
 		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
 		return
@@ -149,15 +149,15 @@ func (r *Relay) dial(now time.Time, e *entry) {
 	p.socket = socket
 	p.refused = 0
 	// A share of the client's own patience, so that some is left to hear of it, or for the next server.
-	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+len(p.route.Upstream.Servers)))
+	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
 	p.upstream = side{conn: p.route.Upstream.Protocol.Dial(now, p.server.Addr, p.hello)}
 }
 
 // retry dials another server after one did not answer, and reports whether it could.
-func (r *Relay) retry(now time.Time, e *entry) bool {
+func (r *Relay) retry(now time.Time, e *entry, why codec.Reason) bool {
 	p := &e.Value
-	p.route.pool.Failed(p.server, now)
-	if p.ending || !p.client.live() || p.tries >= len(p.route.Upstream.Servers) {
+	p.route.pool.Failed(p.server, now, why.String())
+	if p.ending || !p.client.live() || p.tries >= p.route.mostTries() {
 		return false
 	}
 	r.hangUp(p)

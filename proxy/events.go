@@ -118,7 +118,7 @@ func (r *Relay) abandonUpstream(now time.Time, e *entry) {
 func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 	p := &e.Value
 	unreachable := why.Reason == codec.NoConnection || why.Reason == codec.TimedOut || why.Reason == codec.TransportError
-	if !p.upstream.up && unreachable && r.retry(now, e) {
+	if !p.upstream.up && unreachable && r.retry(now, e, why.Reason) {
 		return
 	}
 	r.end(now, e, blameUpstream, why)

@@ -1,20 +1,24 @@
 package proxy
 
 import (
+	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/netio"
+	"tidegate/upstream"
 )
 
 // pinger asks the servers of a route for their texts, and makes of them those of the route's listeners.
 type pinger struct {
-	route    *Route
+	route    *route
 	protocol codec.Pinger
 	token    uint64 // of its questions: what does not bring it back comes from a stranger
 	due      time.Time
 	doors    []*door
-	servers  []pinged
+	listed   []*upstream.Server
+	servers  []*pinged // of listed
 
 	texts  [][]byte // scratch: those that count, as servers lists them
 	joined []byte   // scratch
@@ -23,6 +27,7 @@ type pinger struct {
 // pinged is a server of a pinger.
 type pinged struct {
 	pinger *pinger
+	addr   netip.AddrPort
 	socket netio.Socket // nil while none could be had
 	heard  time.Time    // when it last answered; zero: it has no text that counts
 	text   []byte
@@ -42,28 +47,47 @@ func (r *Relay) addPingers(now time.Time) {
 			}
 		}
 		if len(doors) > 0 {
-			r.pingers = append(r.pingers, newPinger(route.Route, protocol, doors, r.identities.next(), now))
+			r.pingers = append(r.pingers, newPinger(route, protocol, doors, r.identities.next(), now))
 		}
 	}
 }
 
-func newPinger(r *Route, protocol codec.Pinger, doors []*door, token uint64, now time.Time) *pinger {
-	p := &pinger{
-		route: r, protocol: protocol, token: token, due: now, doors: doors,
-		servers: make([]pinged, len(r.Upstream.Servers)),
+func newPinger(r *route, protocol codec.Pinger, doors []*door, token uint64, now time.Time) *pinger {
+	return &pinger{route: r, protocol: protocol, token: token, due: now, doors: doors}
+}
+
+// list makes servers those that the pool lists now. Those that stay keep their texts.
+func (p *pinger) list() {
+	listed := p.route.pool.Servers()
+	if slices.Equal(listed, p.listed) {
+		return
 	}
-	for i := range p.servers {
-		p.servers[i].pinger = p
+	old := p.servers
+	p.listed, p.servers = listed, nil
+	for _, server := range listed {
+		i := slices.IndexFunc(old, func(s *pinged) bool { return s.addr == server.Addr })
+		if i < 0 {
+			p.servers = append(p.servers, &pinged{pinger: p, addr: server.Addr})
+			continue
+		}
+		p.servers = append(p.servers, old[i])
+		old = slices.Delete(old, i, i+1)
 	}
-	return p
+	for _, s := range old {
+		s.close()
+	}
 }
 
 // close gives up the pinger's sockets.
 func (p *pinger) close() {
-	for i := range p.servers {
-		if s := &p.servers[i]; s.socket != nil {
-			s.socket.Close()
-		}
+	for _, s := range p.servers {
+		s.close()
+	}
+}
+
+func (s *pinged) close() {
+	if s.socket != nil {
+		s.socket.Close()
 	}
 }
 
@@ -73,28 +97,27 @@ func (p *pinger) advance(now time.Time, r *Relay) {
 		return
 	}
 	p.due = now.Add(p.route.Pings.Refresh)
-	for i := range p.servers {
-		s := &p.servers[i]
+	p.list()
+	for _, s := range p.servers {
 		if now.Sub(s.heard) >= p.route.Pings.Keep {
 			s.heard = time.Time{}
 		}
-		p.ask(now, r, i)
+		p.ask(now, r, s)
 	}
 	p.publish()
 }
 
-func (p *pinger) ask(now time.Time, r *Relay, server int) {
-	s, addr := &p.servers[server], p.route.Upstream.Servers[server]
+func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
 	if s.socket == nil {
-		socket, err := r.sockets.Dial(addr, netio.SocketOptions{})
+		socket, err := r.sockets.Dial(s.addr, netio.SocketOptions{})
 		if err != nil {
-			r.drop(now, DropSocket, p.doors[0], addr, 0, err)
+			r.drop(now, DropSocket, p.doors[0], s.addr, 0, err)
 			return
 		}
 		socket.SetOwner(s)
 		s.socket = socket
 	}
-	r.sockets.Send(s.socket, addr, p.protocol.AppendPing(r.sockets.Buffer(), p.token))
+	r.sockets.Send(s.socket, s.addr, p.protocol.AppendPing(r.sockets.Buffer(), p.token))
 }
 
 // answered takes what came from a server's address.
@@ -115,8 +138,8 @@ func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 // publish makes the listeners' texts of those that count.
 func (p *pinger) publish() {
 	p.texts = p.texts[:0]
-	for i := range p.servers {
-		if s := &p.servers[i]; !s.heard.IsZero() && len(s.text) > 0 {
+	for _, s := range p.servers {
+		if !s.heard.IsZero() && len(s.text) > 0 {
 			p.texts = append(p.texts, s.text)
 		}
 	}

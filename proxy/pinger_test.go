@@ -14,6 +14,7 @@ import (
 	"tidegate/internal/allocs"
 	"tidegate/internal/simnet"
 	"tidegate/netio"
+	"tidegate/upstream"
 )
 
 // browser is a player's server list: what it was answered, without a session.
@@ -94,7 +95,7 @@ func TestUpstreamTextIsGivenAway(t *testing.T) {
 
 func TestTextsOfSeveralServersAreJoined(t *testing.T) {
 	l := newListed(t, func(r *Route) {
-		r.Upstream.Servers = []netip.AddrPort{serverAddr, secondAddr}
+		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
 		r.Pings.Name = "Tide"
 	})
 	l.Run(time.Second)

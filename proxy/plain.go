@@ -96,7 +96,7 @@ func (r *Relay) turnAway(now time.Time, d *door, w *way, s netio.Socket, from ne
 func (r *Relay) dialPlain(now time.Time, e *plainEntry) bool {
 	p := &e.Value
 	p.tries++
-	if p.server = p.route.pool.Pick(now); p.server == nil {
+	if p.server = p.route.pool.Pick(now, e.Key.Client.Addr()); p.server == nil {
 		return false
 	}
 	socket, err := p.route.Upstream.Transport.dial(r.sockets, p.server.Addr)

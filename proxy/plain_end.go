@@ -33,8 +33,8 @@ func (r *Relay) failedPlain(now time.Time, e *plainEntry) {
 	case p.answered && p.refused < refusals:
 		return
 	case !p.answered:
-		p.route.pool.Failed(p.server, now)
-		if int(p.tries) < len(p.route.Upstream.Servers) {
+		p.route.pool.Failed(p.server, now, codec.NoConnection.String())
+		if int(p.tries) < p.route.mostTries() {
 			r.hangUpPlain(p)
 			if r.dialPlain(now, e) {
 				return

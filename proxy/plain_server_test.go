@@ -2,13 +2,13 @@ package proxy_test
 
 import (
 	"bytes"
-	"net/netip"
 	"testing"
 	"time"
 
 	gork "github.com/sandertv/go-raknet"
 
 	"tidegate/proxy"
+	"tidegate/upstream"
 )
 
 // TestRelayOverRealSockets has go-raknet's client play on go-raknet's server through a route in ModeRelay; the first of
@@ -20,7 +20,7 @@ func TestRelayOverRealSockets(t *testing.T) {
 			r := startWith(t, b.backend, b.loops, bedrock(), proxy.Any, server, func(s *proxy.Settings) {
 				route := s.Listeners[0].Route
 				route.Mode = proxy.ModeRelay
-				route.Upstream.Servers = []netip.AddrPort{closedPort(t), server}
+				route.Upstream.Servers = upstream.At(closedPort(t), server)
 			})
 			conn, err := gork.DialTimeout(r.addr.String(), patience)
 			if err != nil {

@@ -14,13 +14,14 @@ import (
 	"tidegate/netio"
 	"tidegate/ratelimit"
 	"tidegate/session"
+	"tidegate/upstream"
 )
 
 // plainRoute is a route in ModeRelay to two servers.
 func plainRoute(servers codec.Protocol) *Route {
 	route := defaultRoute(servers)
 	route.Mode = ModeRelay
-	route.Upstream.Servers = []netip.AddrPort{serverAddr, secondAddr}
+	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
 	return route
 }
 
@@ -283,9 +284,9 @@ func TestRelayedSessionWithoutServer(t *testing.T) {
 	if n := p.relay.plains.Len(); n != 0 || p.relay.counters.Opened != p.relay.counters.Closed {
 		t.Errorf("%d sessions, %+v", n, p.relay.counters)
 	}
-	for _, s := range []netip.AddrPort{serverAddr, secondAddr} {
-		if n := p.relay.doors[0].route.pool.Pick(p.now).Sessions(); n != 1 {
-			t.Errorf("%v has %d sessions that are not there", s, n-1)
+	for _, s := range p.relay.doors[0].route.pool.Status(p.now) {
+		if s.Sessions != 0 {
+			t.Errorf("%v has %d sessions that are not there", s.Addr, s.Sessions)
 		}
 	}
 }

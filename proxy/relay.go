@@ -42,7 +42,7 @@ type Relay struct {
 	table    *session.Table[pair]
 	plains   *session.Table[plain] // of routes in ModeRelay
 	dirty    []*entry
-	pools    map[string]*upstream.Pool // by the upstream's name
+	pools    *upstream.Pools // its siblings have the same
 	shard    shard
 
 	guard      guard
@@ -58,6 +58,9 @@ type route struct {
 	ids  *clientIDs
 }
 
+// mostTries is how many servers a client may be sent to before it is refused: more have no time to answer.
+func (r *route) mostTries() int { return min(len(r.pool.Servers()), 4) }
+
 // shard is which of how many Relays that share the listeners one is.
 type shard struct{ index, of int }
 
@@ -68,11 +71,16 @@ type RelayOptions struct {
 	Log           zerolog.Logger
 	HideAddresses bool            // log the networks of players, not their addresses
 	Bans          *ratelimit.Bans // shared by all Relays; nil: nobody is banned
+	Pools         *upstream.Pools // of all siblings; nil: its own
 }
 
 // NewRelay returns a Relay whose time begins at now. Each listener still wants its socket, by Attach.
 func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Relay {
+	if o.Pools == nil {
+		o.Pools = new(upstream.Pools)
+	}
 	r := &Relay{
+		pools:      o.Pools,
 		sockets:    sockets,
 		journal:    newJournal(o.Log, o.HideAddresses),
 		table:      session.NewTable[pair](s.Limits, now),
@@ -89,16 +97,16 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	return r
 }
 
-// arrange makes the Relay's doors, routes and pools those of the settings, and keeps of the present ones what stays.
+// arrange makes the Relay's doors and routes those of the settings, and keeps of the present ones what stays.
 func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.settings = s
-	oldPools, oldRoutes, oldDoors := r.pools, r.routes, r.doors
-	r.pools, r.routes, r.doors = make(map[string]*upstream.Pool), nil, nil
+	oldRoutes, oldDoors := r.routes, r.doors
+	r.routes, r.doors = nil, nil
 	known := make(map[*Route]*route)
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
 		if known[l.Route] == nil {
-			known[l.Route] = r.newRoute(l.Route, oldPools, oldRoutes)
+			known[l.Route] = r.newRoute(l.Route, oldRoutes)
 		}
 		d := doorOf(l, oldDoors)
 		if d == nil {
@@ -113,18 +121,10 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	}
 }
 
-func (r *Relay) newRoute(settings *Route, oldPools map[string]*upstream.Pool, oldRoutes []*route) *route {
+func (r *Relay) newRoute(settings *Route, oldRoutes []*route) *route {
 	u := settings.Upstream
-	pool := r.pools[u.Name]
-	switch {
-	case pool != nil:
-	case oldPools[u.Name] != nil:
-		pool = oldPools[u.Name]
-		pool.Update(u.Servers, u.Options)
-	default:
-		pool = upstream.New(u.Servers, u.Options)
-	}
-	r.pools[u.Name] = pool
+	pool := r.pools.Get(u.Name)
+	pool.Update(u.Servers, u.Options)
 	route := &route{Route: settings, pool: pool}
 	for _, old := range oldRoutes {
 		if old.Name == settings.Name {

@@ -14,6 +14,7 @@ import (
 	"tidegate/internal/simnet"
 	"tidegate/netio"
 	"tidegate/session"
+	"tidegate/upstream"
 )
 
 func raknet6() codec.Protocol { return raknet.New(raknet.Options{}) }
@@ -147,7 +148,7 @@ func TestUpstreamThatIsDown(t *testing.T) {
 }
 
 func TestAnotherServerIsTried(t *testing.T) {
-	w := riptideWorld(t, func(r *Route) { r.Upstream.Servers = []netip.AddrPort{serverAddr, secondAddr} })
+	w := riptideWorld(t, func(r *Route) { r.Upstream.Servers = upstream.At(serverAddr, secondAddr) })
 	w.servers[0].down = true
 	w.connect(codec.Hello{Data: []byte("hello")})
 	if asked := w.servers[1].peers[0].find(codec.Asked); string(asked.Payload) != "hello" {
@@ -159,7 +160,7 @@ func TestAnotherServerIsTried(t *testing.T) {
 // gets a share of that time only, and then rests.
 func TestSilentServersAreGivenUpInTime(t *testing.T) {
 	route := defaultRoute(raknet6())
-	route.Upstream.Servers = []netip.AddrPort{serverAddr, secondAddr}
+	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
 	route.Upstream.Options.RetryAfter = time.Minute
 	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), route)
 	w.settings.HandshakeTimeout = 9 * time.Second

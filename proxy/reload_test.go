@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/simnet"
 	"tidegate/netio"
+	"tidegate/upstream"
 )
 
 // otherDoor is where a listener moves to.
@@ -45,7 +46,7 @@ func TestReloadKeepsSessions(t *testing.T) {
 	w.reload(func(s *Settings) {
 		route := *s.Listeners[0].Route
 		up := *route.Upstream
-		up.Servers = []netip.AddrPort{secondAddr}
+		up.Servers = upstream.At(secondAddr)
 		route.Upstream = &up
 		s.Listeners[0].Name, s.Listeners[0].Route = "renamed", &route
 	})

@@ -13,6 +13,7 @@ import (
 
 	"tidegate/netio"
 	"tidegate/ratelimit"
+	"tidegate/upstream"
 )
 
 // Options are how a Server runs.
@@ -29,6 +30,7 @@ type Options struct {
 type Server struct {
 	loops   []*loop
 	options Options
+	pools   upstream.Pools
 
 	reloading sync.Mutex // held by Reload
 	mu        sync.Mutex // guards what follows
@@ -62,6 +64,7 @@ func (s *Server) addLoop(shard int) error {
 	o := &s.options
 	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
+		Pools: &s.pools,
 	}, poller, time.Now())
 	s.loops = append(s.loops, newLoop(relay, poller))
 	for i := range s.settings.Listeners {

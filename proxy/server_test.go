@@ -47,7 +47,7 @@ func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstream
 	route := &proxy.Route{
 		Name: "arena", Ordered: proxy.OrderedFast, PacketID: 0x86, Queue: 8 << 20,
 		Upstream: &proxy.Upstream{
-			Name: "arena", Protocol: upstreams, Servers: []netip.AddrPort{to},
+			Name: "arena", Protocol: upstreams, Servers: upstream.At(to),
 			Options: upstream.Options{RetryAfter: time.Second},
 		},
 	}
@@ -260,7 +260,7 @@ func closedPort(t *testing.T) netip.AddrPort {
 func TestListenSaysWhatItCouldNotBind(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		r := start(t, netio.Auto, loops, bedrock(), bedrock(), anyPort)
-		route := &proxy.Route{Upstream: &proxy.Upstream{Protocol: bedrock(), Servers: []netip.AddrPort{anyPort}}}
+		route := &proxy.Route{Upstream: &proxy.Upstream{Protocol: bedrock(), Servers: upstream.At(anyPort)}}
 		_, err := proxy.Listen(&proxy.Settings{
 			Listeners: []proxy.Listener{
 				{Name: "second", Addr: r.addr, Protocols: []codec.Protocol{bedrock()}, Route: route},

@@ -80,7 +80,7 @@ type Upstream struct {
 	Name      string
 	Protocol  codec.Protocol
 	Transport Transport
-	Servers   []netip.AddrPort
+	Servers   []upstream.Target // beside those that Server.Discovered tells of
 	Options   upstream.Options
 }
 

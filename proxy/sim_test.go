@@ -286,7 +286,7 @@ func defaultRoute(upstreams codec.Protocol) *Route {
 	return &Route{
 		Name: "arena", Ordered: OrderedFast, PacketID: 0x86, Queue: 1 << 20,
 		Upstream: &Upstream{
-			Name: "arena", Protocol: upstreams, Servers: []netip.AddrPort{serverAddr},
+			Name: "arena", Protocol: upstreams, Servers: upstream.At(serverAddr),
 			Options: upstream.Options{RetryAfter: 5 * time.Second},
 		},
 	}

@@ -1,19 +1,19 @@
 package proxy
 
 import (
-	"net/netip"
 	"testing"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/simnet"
+	"tidegate/upstream"
 )
 
 // streamWorld joins players over TCP to servers over TCP, of Riptide 2.0 to 2.2.
 func streamWorld(t *testing.T, change func(*Route)) *world {
-	client, upstream := family[5], family[6]
-	route := defaultRoute(upstream.Protocol)
-	route.Upstream.Transport = upstream.transport
+	client, server := family[5], family[6]
+	route := defaultRoute(server.Protocol)
+	route.Upstream.Transport = server.transport
 	change(route)
 	weather := simnet.Weather{Latency: 5 * time.Millisecond}
 	return newWorldWith(t, 1, weather, client.Protocol, route, func(s *Settings) {
@@ -36,7 +36,7 @@ func TestRefusedStreamUpstream(t *testing.T) {
 }
 
 func TestNextServerAfterARefusedStream(t *testing.T) {
-	w := streamWorld(t, func(r *Route) { r.Upstream.Servers = []netip.AddrPort{serverAddr, secondAddr} })
+	w := streamWorld(t, func(r *Route) { r.Upstream.Servers = upstream.At(serverAddr, secondAddr) })
 	w.refuseStreams()
 	w.connect(codec.Hello{})
 	if w.Elapsed() > time.Second || len(w.servers[1].peers) != 1 {

@@ -1,62 +1,121 @@
-// Package upstream decides which game server gets the next session. It knows addresses and outcomes, no protocols.
+// Package upstream decides which game server gets the next session, and remembers how each of them is. It knows addresses
+// and outcomes, no protocols and no sockets; time is an argument.
+//
+// Start with Pool, the servers of one upstream. The loops of a proxy share the Pools, since "the fewest sessions" and "at
+// most so many" are only true of all loops together. A Pool's lock is held for the moment of a session's beginning and
+// end, never for a datagram.
 package upstream
 
 import (
+	"errors"
 	"net/netip"
+	"slices"
+	"sync"
 	"time"
 )
 
-// Balance is how a Pool spreads sessions over its servers.
-type Balance uint8
-
-// Ways to spread sessions.
-const (
-	LeastSessions Balance = iota // the server with the fewest, the first listed among equals
-	RoundRobin                   // one after the other
-)
+// ErrUnknown is of a server that the Pool does not have.
+var ErrUnknown = errors.New("no such server in the upstream")
 
 // Options of a Pool.
 type Options struct {
-	Balance    Balance
-	RetryAfter time.Duration // how long a server that failed is left alone
+	Balance Balance
+	// RetryAfter is how long a server is left alone that failed a session. It doubles with each failure in a row, up to
+	// mostBackoff times itself.
+	RetryAfter time.Duration
+	// Rise and Fall are after how many checks in a row a server counts as up, or as down. 0: there are no checks.
+	Rise, Fall int
 }
 
-// Pool is the servers of one upstream. It is not safe for concurrent use: each Relay has its own.
+// mostBackoff bounds the pauses of a server that keeps failing, in RetryAfters: when it is back, players must not wait long.
+const mostBackoff = 4
+
+// Target is a server as it is configured, or discovered.
+type Target struct {
+	Addr        netip.AddrPort
+	Weight      int // share of the sessions compared with other servers; 0 is 1
+	MaxSessions int // at once, over all loops; 0: no bound
+}
+
+// At returns targets of equal weight and without bounds.
+func At(addrs ...netip.AddrPort) []Target {
+	targets := make([]Target, len(addrs))
+	for i, addr := range addrs {
+		targets[i].Addr = addr
+	}
+	return targets
+}
+
+// Pool is the servers of one upstream. It is safe for concurrent use.
 type Pool struct {
-	options Options
-	servers []*Server
-	turn    int // of RoundRobin: index of the next server to try
-}
-
-// Server is one game server.
-type Server struct {
-	Addr     netip.AddrPort
-	sessions int
-	restsTil time.Time // after a failure; zero while it is well
+	mu         sync.Mutex
+	options    Options
+	configured []Target
+	discovered []Target
+	servers    []*Server // as listed; never changed, only replaced
+	leaving    []*Server // listed no more, but with sessions
+	turn       int       // of RoundRobin: index of the next server to try
 }
 
 // New returns a pool of the given servers.
-func New(servers []netip.AddrPort, o Options) *Pool {
+func New(servers []Target, o Options) *Pool {
 	p := new(Pool)
 	p.Update(servers, o)
 	return p
 }
 
-// Update replaces the servers and options. A server that stays keeps its sessions and its rest; one that goes gets no new
-// sessions, and those it has still want their Release.
-func (p *Pool) Update(servers []netip.AddrPort, o Options) {
-	fresh := make([]*Server, len(servers))
-	for i, addr := range servers {
-		fresh[i] = p.find(addr)
-		if fresh[i] == nil {
-			fresh[i] = &Server{Addr: addr}
-		}
+// Update replaces the configured servers and the options. A server that stays keeps its sessions and what is known of it;
+// one that goes gets no new sessions, and those it has still want their Release. It does nothing if nothing has changed.
+func (p *Pool) Update(servers []Target, o Options) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.servers != nil && o == p.options && slices.Equal(servers, p.configured) {
+		return
 	}
-	p.options, p.servers, p.turn = o, fresh, 0
+	p.options, p.configured = o, slices.Clone(servers)
+	p.list()
 }
 
-func (p *Pool) find(addr netip.AddrPort) *Server {
-	for _, s := range p.servers {
+// Discover replaces the servers that were found beside the configured ones, as Update does.
+func (p *Pool) Discover(servers []Target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.Equal(servers, p.discovered) {
+		p.discovered = slices.Clone(servers)
+		p.list()
+	}
+}
+
+// list makes servers of the targets. Those that were there, or are still leaving, are the same ones.
+func (p *Pool) list() {
+	known := slices.Concat(p.servers, p.leaving)
+	listed := make([]*Server, 0, len(p.configured)+len(p.discovered))
+	for _, t := range slices.Concat(p.configured, p.discovered) {
+		if find(listed, t.Addr) != nil {
+			continue // found as well as configured
+		}
+		s := find(known, t.Addr)
+		if s == nil {
+			s = &Server{Addr: t.Addr}
+		}
+		s.weight, s.maxSessions, s.gone = max(t.Weight, 1), t.MaxSessions, false
+		if p.options.Fall == 0 {
+			s.downAt = time.Time{} // nobody would find it up again
+		}
+		listed = append(listed, s)
+	}
+	p.leaving = nil
+	for _, s := range known {
+		if find(listed, s.Addr) == nil && s.sessions > 0 {
+			s.gone = true
+			p.leaving = append(p.leaving, s)
+		}
+	}
+	p.servers, p.turn = listed, 0
+}
+
+func find(servers []*Server, addr netip.AddrPort) *Server {
+	for _, s := range servers {
 		if s.Addr == addr {
 			return s
 		}
@@ -64,36 +123,62 @@ func (p *Pool) find(addr netip.AddrPort) *Server {
 	return nil
 }
 
-// Pick chooses a server for a new session and counts the session there until Release. It returns nil when every
-// server is resting after a failure.
-func (p *Pool) Pick(now time.Time) *Server {
-	var best *Server
-	n := len(p.servers)
-	for i := range n {
-		s := p.servers[(p.turn+i)%n]
-		if now.Before(s.restsTil) || best != nil && s.sessions >= best.sessions {
-			continue
-		}
-		best = s
-		if p.options.Balance == RoundRobin {
-			p.turn = (p.turn + i + 1) % n
-			break
-		}
+// Servers are those that are listed now. The slice is the caller's to read.
+func (p *Pool) Servers() []*Server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.servers
+}
+
+// Pick chooses a server for a client's new session and counts the session there until Release. It returns nil when every
+// server is full, drained, down, or resting after a failure.
+func (p *Pool) Pick(now time.Time, client netip.Addr) *Server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.choose(now, client)
+	if s != nil {
+		s.sessions++
 	}
-	if best != nil {
-		best.sessions++
+	return s
+}
+
+// Take counts a session at the server of an address, however it is balanced or full, until Release. It is nil if the Pool
+// does not list it.
+func (p *Pool) Take(addr netip.AddrPort) *Server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := find(p.servers, addr)
+	if s != nil {
+		s.sessions++
 	}
-	return best
+	return s
 }
 
 // Release ends a session at a server.
-func (p *Pool) Release(s *Server) { s.sessions-- }
+func (p *Pool) Release(s *Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s.sessions--; s.sessions == 0 && s.gone {
+		p.leaving = slices.DeleteFunc(p.leaving, func(o *Server) bool { return o == s })
+	}
+}
 
-// Failed notes that a server did not answer: it gets no new sessions for a while.
-func (p *Pool) Failed(s *Server, now time.Time) { s.restsTil = now.Add(p.options.RetryAfter) }
+// Failed notes that a server did not answer a session: it gets no new ones for a while. Further sessions that fail while it
+// rests tell nothing new.
+func (p *Pool) Failed(s *Server, now time.Time, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !s.restsTil.IsZero() && now.Before(s.restsTil) {
+		return
+	}
+	rest := min(p.options.RetryAfter<<min(s.failures, 16), mostBackoff*p.options.RetryAfter)
+	s.failures++
+	s.restsTil, s.failedAt, s.cause = now.Add(rest), now, why
+}
 
 // Answered notes that a server let a session in.
-func (p *Pool) Answered(s *Server) { s.restsTil = time.Time{} }
-
-// Sessions is the number of sessions at the server.
-func (s *Server) Sessions() int { return s.sessions }
+func (p *Pool) Answered(s *Server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.heal()
+}

@@ -2,74 +2,201 @@ package upstream
 
 import (
 	"net/netip"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 )
 
 var (
-	now = time.Unix(1_700_000_000, 0)
-	a   = netip.MustParseAddrPort("192.0.2.1:19132")
-	b   = netip.MustParseAddrPort("192.0.2.2:19132")
+	now    = time.Unix(1_700_000_000, 0)
+	a      = netip.MustParseAddrPort("192.0.2.1:19132")
+	b      = netip.MustParseAddrPort("192.0.2.2:19132")
+	c      = netip.MustParseAddrPort("192.0.2.3:19132")
+	client = netip.MustParseAddr("198.51.100.1")
 )
 
 func pick(t *testing.T, p *Pool, now time.Time, want netip.AddrPort) *Server {
 	t.Helper()
-	s := p.Pick(now)
+	s := p.Pick(now, client)
 	if s == nil || s.Addr != want {
 		t.Fatalf("Pick = %v, want %v", s, want)
 	}
 	return s
 }
 
-func TestLeastSessions(t *testing.T) {
-	p := New([]netip.AddrPort{a, b}, Options{})
-	first := pick(t, p, now, a)
-	pick(t, p, now, b)
-	pick(t, p, now, a)
-	p.Release(first)
-	p.Release(first)
-	pick(t, p, now, a)
-	if got := first.Sessions(); got != 1 {
-		t.Fatalf("sessions = %d, want 1", got)
+func pickNone(t *testing.T, p *Pool, now time.Time) {
+	t.Helper()
+	if s := p.Pick(now, client); s != nil {
+		t.Fatalf("Pick = %v, want none", s.Addr)
 	}
 }
 
-func TestRoundRobin(t *testing.T) {
-	p := New([]netip.AddrPort{a, b}, Options{Balance: RoundRobin})
-	p.Release(pick(t, p, now, a))
-	p.Release(pick(t, p, now, b))
-	p.Release(pick(t, p, now, a))
+// status is that of one server.
+func status(t *testing.T, p *Pool, now time.Time, addr netip.AddrPort) Status {
+	t.Helper()
+	all := p.Status(now)
+	i := slices.IndexFunc(all, func(s Status) bool { return s.Addr == addr })
+	if i < 0 {
+		t.Fatalf("no status of %v", addr)
+	}
+	return all[i]
 }
 
-func TestFailedServerRests(t *testing.T) {
-	p := New([]netip.AddrPort{a, b}, Options{RetryAfter: 5 * time.Second})
+func TestFailedServerRestsLongerEachTime(t *testing.T) {
+	p := New(At(a), Options{RetryAfter: 5 * time.Second})
 	sick := pick(t, p, now, a)
-	p.Failed(sick, now)
-	p.Release(sick)
-	other := pick(t, p, now, b)
-	pick(t, p, now, b)
-	p.Failed(other, now)
-	if s := p.Pick(now.Add(4999 * time.Millisecond)); s != nil {
-		t.Fatalf("Pick while all rest = %v", s)
+	at := now
+	for _, rest := range []time.Duration{5, 10, 20, 20} {
+		rest *= time.Second
+		p.Failed(sick, at, "silent")
+		p.Failed(sick, at.Add(rest/2), "silent") // another session, of the same death
+		pickNone(t, p, at.Add(rest-time.Millisecond))
+		if s := status(t, p, at.Add(time.Second), a); s.State != Resting || s.Cause != "silent" || s.Since != at {
+			t.Fatalf("status of a server that rests: %+v", s)
+		}
+		at = at.Add(rest)
+		pick(t, p, at, a)
 	}
-	pick(t, p, now.Add(5*time.Second), a)
-	p.Failed(sick, now)
+	if s := status(t, p, at, a); s.State != Up || s.Since != at || s.Cause != "" {
+		t.Errorf("status after the rest: %+v", s)
+	}
+	p.Failed(sick, at, "silent")
 	p.Answered(sick)
-	pick(t, p, now, a)
+	pick(t, p, at, a)
+	p.Failed(sick, at, "silent")
+	pick(t, p, at.Add(5*time.Second), a)
 }
 
 // TestUpdate: a server that stays keeps its sessions and its rest, one that goes gets no more.
 func TestUpdate(t *testing.T) {
-	c := netip.MustParseAddrPort("192.0.2.3:19132")
-	p := New([]netip.AddrPort{a, b}, Options{RetryAfter: time.Minute})
+	p := New(At(a, b), Options{RetryAfter: time.Minute})
 	gone, stays := pick(t, p, now, a), pick(t, p, now, b)
-	p.Update([]netip.AddrPort{b, c}, Options{RetryAfter: time.Minute})
+	p.Update(At(b, c), Options{RetryAfter: time.Minute})
 	pick(t, p, now, c)
-	p.Failed(stays, now)
-	p.Update([]netip.AddrPort{b, c}, Options{RetryAfter: time.Hour})
+	p.Failed(stays, now, "refused")
+	p.Update(At(b, c), Options{RetryAfter: time.Hour})
 	pick(t, p, now, c)
+	if s := status(t, p, now, a); s.State != Gone || s.Sessions != 1 {
+		t.Errorf("status of the server that went: %+v", s)
+	}
 	p.Release(gone)
-	if got := stays.Sessions(); got != 1 {
-		t.Errorf("sessions of the server that stayed = %d, want 1", got)
+	if all := p.Status(now); len(all) != 2 || all[0].Sessions != 1 || all[0].State != Resting {
+		t.Errorf("in the end: %+v", all)
+	}
+}
+
+// TestServersComeBack: one that is listed again while sessions are left is the same server.
+func TestServersComeBack(t *testing.T) {
+	p := New(At(a, b), Options{})
+	first := pick(t, p, now, a)
+	p.Update(At(b), Options{})
+	p.Update(At(b, a), Options{})
+	pick(t, p, now, b)
+	p.Release(first)
+	pick(t, p, now, a)
+}
+
+func TestDiscover(t *testing.T) {
+	p := New(At(a), Options{})
+	p.Discover([]Target{{Addr: a, MaxSessions: 1}, {Addr: b}})
+	pick(t, p, now, a)
+	pick(t, p, now, b)
+	pick(t, p, now, a) // as configured: without a bound
+	p.Update(At(a), Options{Balance: RoundRobin})
+	pick(t, p, now, a)
+	pick(t, p, now, b)
+	p.Discover(nil)
+	pick(t, p, now, a)
+	pick(t, p, now, a)
+}
+
+func TestMostSessions(t *testing.T) {
+	p := New([]Target{{Addr: a, MaxSessions: 1}, {Addr: b, MaxSessions: 2}}, Options{})
+	full := pick(t, p, now, a)
+	pick(t, p, now, b)
+	pick(t, p, now, b)
+	pickNone(t, p, now)
+	p.Release(full)
+	pick(t, p, now, a)
+	if p.Take(a) != full || p.Take(c) != nil {
+		t.Error("Take does not find the server of an address, or finds one that is not there")
+	}
+}
+
+func TestDrain(t *testing.T) {
+	p := New(At(a, b), Options{})
+	if err := p.Drain(now, a, true); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Drain(now.Add(time.Second), a, true) // once more changes nothing
+	pick(t, p, now, b)
+	pick(t, p, now, b)
+	p.Update(At(a, b), Options{Balance: RoundRobin})
+	if s := status(t, p, now, a); s.State != Draining || s.Since != now {
+		t.Errorf("status after an Update: %+v", s)
+	}
+	if err := p.Drain(now, a, false); err != nil {
+		t.Fatal(err)
+	}
+	pick(t, p, now, a)
+	if err := p.Drain(now, c, true); err != ErrUnknown {
+		t.Errorf("drain of a stranger: %v", err)
+	}
+}
+
+func TestChecks(t *testing.T) {
+	p := New(At(a), Options{Rise: 2, Fall: 3, RetryAfter: time.Hour})
+	s := p.Servers()[0]
+	for i, step := range []struct{ passed, changed, open bool }{
+		{false, false, true}, {false, false, true}, {true, false, true}, // two are no three
+		{false, false, true}, {false, false, true}, {false, true, false}, {false, false, false},
+		{true, false, false}, {false, false, false}, {true, false, false}, {true, true, true}, {true, false, true},
+	} {
+		at := now.Add(time.Duration(i) * time.Second)
+		if got := p.Checked(s, at, step.passed, time.Millisecond, "silent"); got != step.changed {
+			t.Fatalf("step %d: changed = %v", i, got)
+		}
+		if got := p.Pick(at, client) != nil; got != step.open {
+			t.Fatalf("step %d: open = %v", i, got)
+		}
+		if i == 6 {
+			p.Failed(s, at, "refused")
+		}
+	}
+	if got := status(t, p, now, a); got.State != Up || got.Since != now.Add(10*time.Second) || got.RTT != time.Millisecond {
+		t.Errorf("status in the end: %+v", got)
+	}
+	for range 3 {
+		p.Checked(s, now, false, 0, "silent")
+	}
+	pickNone(t, p, now)
+	p.Update(At(a), Options{})
+	pick(t, p, now, a) // nobody checks any more
+}
+
+// TestConcurrentSessions: counts hold however many loops there are.
+func TestConcurrentSessions(t *testing.T) {
+	var pools Pools
+	pools.Get("arena").Update([]Target{{Addr: a, MaxSessions: 50}, {Addr: b, MaxSessions: 50}}, Options{})
+	var loops sync.WaitGroup
+	got := make([]int, 8)
+	for i := range got {
+		loops.Go(func() {
+			p := pools.Get("arena")
+			for range 100 {
+				if s := p.Pick(now, client); s != nil {
+					got[i]++
+				}
+			}
+		})
+	}
+	loops.Wait()
+	sum := 0
+	for _, n := range got {
+		sum += n
+	}
+	if all := pools.Get("arena").Status(now); sum != 100 || all[0].Sessions != 50 || all[1].Sessions != 50 {
+		t.Errorf("%d sessions; %+v", sum, all)
 	}
 }

@@ -1,0 +1,86 @@
+package proxy_test
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/netio"
+	"tidegate/proxy"
+	"tidegate/upstream"
+)
+
+// joins connects a player for as long as the test.
+func (r *running) joins(t *testing.T) {
+	t.Helper()
+	conn, err := gork.DialTimeout(r.addr.String(), 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+}
+
+// sessions are those at each server of the first upstream.
+func (r *running) sessions() []int {
+	var counts []int
+	for _, s := range r.server.Upstreams()[0].Servers {
+		counts = append(counts, s.Sessions)
+	}
+	return counts
+}
+
+// TestLoopsCountTogether: sessions are spread over servers whichever loop they came by, and bounds are those of all loops.
+func TestLoopsCountTogether(t *testing.T) {
+	first, _ := gorkServer(t)
+	second, _ := gorkServer(t)
+	r := startWith(t, netio.Auto, 2, bedrock(), bedrock(), first, func(s *proxy.Settings) {
+		s.Listeners[0].Route.Upstream.Servers = []upstream.Target{{Addr: first, MaxSessions: 3}, {Addr: second}}
+	})
+	for range 6 {
+		r.joins(t)
+	}
+	if got := r.sessions(); got[0] != 3 || got[1] != 3 {
+		t.Errorf("sessions at the servers: %v, want 3 each", got)
+	}
+	r.joins(t)
+	if err := r.server.DrainServer("arena", second); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.server.Upstreams()[0].Servers[1]; got.State != upstream.Draining || got.Sessions != 4 {
+		t.Errorf("the drained server: %+v", got)
+	}
+	if _, err := gork.DialTimeout(r.addr.String(), 3*time.Second); err == nil {
+		t.Error("somebody was let in with one server full and the other drained")
+	}
+	if err := r.server.UndrainServer("arena", second); err != nil {
+		t.Fatal(err)
+	}
+	r.joins(t)
+	for _, err := range []error{
+		r.server.DrainServer("arena", netip.MustParseAddrPort("127.0.0.1:1")), r.server.DrainServer("nobody", second),
+	} {
+		if !errors.Is(err, upstream.ErrUnknown) && !errors.Is(err, proxy.ErrNoUpstream) {
+			t.Errorf("drain of nobody: %v", err)
+		}
+	}
+}
+
+// TestDiscoveredServers: servers may come and go while it runs.
+func TestDiscoveredServers(t *testing.T) {
+	first, _ := gorkServer(t)
+	r := startWith(t, netio.Auto, 1, bedrock(), bedrock(), first, func(s *proxy.Settings) {
+		s.Listeners[0].Route.Upstream.Servers = nil
+	})
+	if _, err := gork.DialTimeout(r.addr.String(), 2*time.Second); err == nil {
+		t.Error("somebody was let in without a server")
+	}
+	r.server.Discovered("arena", upstream.At(first))
+	r.joins(t)
+	r.server.Discovered("arena", nil)
+	if got := r.server.Upstreams()[0].Servers; len(got) != 1 || got[0].State != upstream.Gone || got[0].Sessions != 1 {
+		t.Errorf("the server that vanished: %+v", got)
+	}
+}

@@ -1,0 +1,77 @@
+package upstream
+
+import (
+	"net/netip"
+	"time"
+)
+
+// Server is one game server of a Pool, which guards all of it but the address.
+type Server struct {
+	Addr netip.AddrPort
+
+	weight, maxSessions int
+	sessions            int
+	turn                int  // of Weighted: how much it is owed
+	gone                bool // listed no more
+
+	drainedAt time.Time // zero: not drained
+	downAt    time.Time // zero: the checks find it well, or there are none
+	failedAt  time.Time
+	restsTil  time.Time // after failedAt; zero while it is well
+	failures  int       // in a row
+	cause     string    // of the last failure, of a session or a check
+
+	streak    int // checks in a row: positive those passed, negative those failed
+	checkedAt time.Time
+	rtt       time.Duration // of the last check passed
+	upAt      time.Time     // when the checks last found it up again
+}
+
+// open reports whether the server may have another session.
+func (s *Server) open(now time.Time) bool {
+	return s.drainedAt.IsZero() && s.downAt.IsZero() && !now.Before(s.restsTil) &&
+		(s.maxSessions == 0 || s.sessions < s.maxSessions)
+}
+
+// heal forgets the failures of sessions.
+func (s *Server) heal() { s.restsTil, s.failures = time.Time{}, 0 }
+
+// Drain keeps new sessions from a server, or lets them in again; those that it has stay. It outlives Update and Discover
+// for as long as the server is listed.
+func (p *Pool) Drain(now time.Time, addr netip.AddrPort, drain bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := find(p.servers, addr)
+	switch {
+	case s == nil:
+		return ErrUnknown
+	case !drain:
+		s.drainedAt = time.Time{}
+	case s.drainedAt.IsZero():
+		s.drainedAt = now
+	}
+	return nil
+}
+
+// Checked notes the result of a health check, and reports whether it changed the server from up to down or back. Why is
+// of a check that failed.
+func (p *Pool) Checked(s *Server, now time.Time, passed bool, rtt time.Duration, why string) (changed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.checkedAt = now
+	if passed {
+		s.streak, s.rtt = max(s.streak, 0)+1, rtt
+		if s.downAt.IsZero() || s.streak < p.options.Rise {
+			return false
+		}
+		s.downAt, s.upAt = time.Time{}, now
+		s.heal() // the check knows better than a pause
+		return true
+	}
+	s.streak, s.cause = min(s.streak, 0)-1, why
+	if !s.downAt.IsZero() || -s.streak < p.options.Fall {
+		return false
+	}
+	s.downAt = now
+	return true
+}
