@@ -70,6 +70,11 @@ func newNative(o Options) (Poller, error) {
 
 func (p *epollPoller) Listen(addr netip.AddrPort, o SocketOptions) (Socket, error) {
 	s, err := p.open(addr, o.withListenDefaults(), bind)
+	if err == nil && o.Steered > 1 {
+		if err = steer(s.fd, o.Steered); err != nil {
+			s.Close()
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
 	}

@@ -79,7 +79,7 @@ func (p *epollPoller) inherit(f *os.File, kind int) (fd, family int, err error) 
 }
 
 func (p *epollPoller) File(s Socket) (*os.File, error) {
-	fd := -1
+	var fd int
 	switch s := s.(type) {
 	case *epollSocket:
 		fd = s.fd
@@ -139,7 +139,7 @@ func (p *epollPoller) takeStrays(l *epollSocket, fd int, h Handler) {
 }
 
 func (p *epollPoller) Mute(s Socket) {
-	fd := -1
+	var fd int
 	switch s := s.(type) {
 	case *epollSocket:
 		fd = s.fd
@@ -152,4 +152,21 @@ func (p *epollPoller) Mute(s Socket) {
 	if err := p.waiter.set(unix.EPOLL_CTL_MOD, fd, 0); err != nil {
 		p.stats.Errors++
 	}
+}
+
+// Bound tells what a socket of another process is bound to, and whether it is one of streams.
+func Bound(f *os.File) (addr netip.AddrPort, stream bool, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return addr, false, err
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) {
+		var kind int
+		if kind, inner = unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TYPE); inner == nil {
+			stream = kind == unix.SOCK_STREAM
+			addr, inner = boundTo(int(fd))
+		}
+	})
+	return addr, stream, errors.Join(err, inner)
 }

@@ -25,6 +25,9 @@ type SocketOptions struct {
 	// ReusePort lets several sockets of this process listen on one address, the kernel spreading the clients over
 	// them. Not in the portable backend: errors.ErrUnsupported.
 	ReusePort bool
+	// Steered is how many sockets share the address, if a client is to stay with one of them when more are opened there
+	// (Handover.Part); 0 or 1: whatever the kernel does. The first so many sockets of the address are those. Linux only.
+	Steered int
 	// DontFragment forbids routers to fragment what the socket sends, as a search for the path's MTU needs. Not in the
 	// portable backend: errors.ErrUnsupported.
 	DontFragment bool

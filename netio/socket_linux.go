@@ -75,6 +75,21 @@ func setOptions(fd, family int, o SocketOptions) error {
 	return setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, o.SendBuffer)
 }
 
+// rxHash is where a classic BPF program finds a datagram's flow hash (SKF_AD_OFF + SKF_AD_RXHASH in linux/filter.h).
+const rxHash = 0xffff_f000 + 32
+
+// steer has the kernel choose, for a socket that is bound, among the first n sockets that share an address by the hash of the flow. What it does of its
+// own accord depends on how many sockets there are in all.
+func steer(fd, n int) error {
+	program := [...]unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: rxHash},
+		{Code: unix.BPF_ALU | unix.BPF_MOD | unix.BPF_K, K: uint32(n)},
+		{Code: unix.BPF_RET | unix.BPF_A},
+	}
+	return os.NewSyscallError("setsockopt", unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF,
+		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}))
+}
+
 // setBuffer sizes a buffer of the kernel: beyond the system's limit if we may, else up to it.
 func setBuffer(fd, force, ask, size int) error {
 	if size == 0 || setOption(fd, unix.SOL_SOCKET, force, size) == nil {

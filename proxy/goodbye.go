@@ -20,7 +20,7 @@ const lingerTime = 5 * time.Second
 func (r *Relay) end(now time.Time, e *entry, blame string, why codec.Goodbye) {
 	p := &e.Value
 	limit := lingerTime
-	if r.draining {
+	if r.farewell {
 		limit = r.settings.DrainTimeout
 	}
 	if last := now.Add(limit); !p.ending {
@@ -86,28 +86,12 @@ func (r *Relay) expire(now time.Time, e *entry) {
 	r.settle(now, e)
 }
 
-// Drain lets no one in any more and says goodbye to every client and upstream. Drained tells when that is done.
-func (r *Relay) Drain(now time.Time) {
-	r.draining = true
-	r.pingers = nil
-	for e := range r.table.All {
-		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.ServerStopped})
-		r.settle(now, e)
-	}
-	for e := range r.plains.All {
-		r.endPlain(now, e, blameProxy, codec.ServerStopped)
-	}
-}
-
-// Drained reports whether Drain was called and every goodbye has been said, or given up.
-func (r *Relay) Drained() bool { return r.draining && r.table.Len()+r.plains.Len() == 0 }
-
 // forget removes a session that is over.
 func (r *Relay) forget(now time.Time, e *entry) {
 	p := &e.Value
 	r.journal.ended(now, e)
 	r.hangUp(p)
-	if p.door.stream {
+	if p.face != p.door.socket { // a stream, or parted
 		p.face.Close()
 	}
 	if p.ownsID {

@@ -65,7 +65,7 @@ func (r *Relay) greetPlain(now time.Time, d *door, s netio.Socket, from netip.Ad
 		return
 	}
 	r.plains.Schedule(e, now, e.Value.expiry(r.settings))
-	r.passUp(now, e, s, datagram)
+	r.passUp(now, e, datagram)
 }
 
 // plainRoom reports why a further session would not be added, or nil. Both kinds of sessions share limits.Sessions.
@@ -109,10 +109,10 @@ func (r *Relay) dialPlain(now time.Time, e *plainEntry) bool {
 	return true
 }
 
-// passUp gives a client's datagram to its server. s is the socket that it came by.
-func (r *Relay) passUp(now time.Time, e *plainEntry, s netio.Socket, datagram []byte) {
+// passUp gives a client's datagram to its server.
+func (r *Relay) passUp(now time.Time, e *plainEntry, datagram []byte) {
 	p := &e.Value
-	p.heard, p.face = now, s
+	p.heard = now
 	if p.answered && !p.established {
 		r.establishPlain(now, e)
 	}

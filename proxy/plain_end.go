@@ -74,6 +74,9 @@ func (r *Relay) endPlain(now time.Time, e *plainEntry, blame string, why codec.R
 		r.drop(now, DropUnanswered, p.door, p.server.Addr, 0, nil)
 	}
 	r.hangUpPlain(p)
+	if p.face != p.door.socket { // parted
+		p.face.Close()
+	}
 	r.counters.Closed++
 	p.door.left()
 	r.plains.Remove(e)

@@ -48,7 +48,9 @@ type Relay struct {
 	guard      guard
 	scratch    []byte // for wrapped messages
 	identities identities
-	draining   bool // no newcomers
+	draining   bool      // no newcomers
+	drainBy    time.Time // when those who are left are told goodbye, while draining
+	farewell   bool      // they have been
 }
 
 // route is a Route with what a Relay needs to follow it.
@@ -163,7 +165,7 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 	}
 	key := session.Key{Listener: d.index, Client: from}
 	if e := r.plains.Get(key); e != nil {
-		r.passUp(now, e, s, datagram)
+		r.passUp(now, e, datagram)
 		return
 	}
 	e := r.table.Get(key)
@@ -213,7 +215,9 @@ const refusals = 3
 func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 	switch owner := s.Owner().(type) {
 	case *door:
-		if e := r.table.Get(session.Key{Listener: owner.index, Client: s.Peer()}); e != nil && e.Value.face == s {
+		// A datagram socket that was parted says only that one of ours did not arrive.
+		e := r.table.Get(session.Key{Listener: owner.index, Client: s.Peer()})
+		if owner.stream && e != nil && e.Value.face == s {
 			r.abandonClient(now, e)
 		}
 	case *entry:
@@ -230,6 +234,7 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 
 // Advance runs what is due.
 func (r *Relay) Advance(now time.Time) {
+	r.drainDue(now)
 	for _, p := range r.pingers {
 		p.advance(now, r)
 	}
@@ -257,6 +262,9 @@ func (r *Relay) NextTimeout() time.Time {
 	next := r.table.NextTimeout()
 	if at := r.plains.NextTimeout(); next.IsZero() || !at.IsZero() && at.Before(next) {
 		next = at
+	}
+	if r.draining && !r.farewell && (next.IsZero() || r.drainBy.Before(next)) {
+		next = r.drainBy
 	}
 	for _, p := range r.pingers {
 		if next.IsZero() || p.due.Before(next) {

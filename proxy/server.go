@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
 	"sync"
 	"time"
 
@@ -24,13 +25,17 @@ type Options struct {
 	Log           zerolog.Logger
 	HideAddresses bool            // log the networks of players, not their addresses
 	Bans          *ratelimit.Bans // nil: nobody is banned
+	// Inherited are listening sockets that another process opened, for the listeners that have their addresses: of a
+	// service manager, or of the predecessor's Server.Files. Listen closes them.
+	Inherited []*os.File
 }
 
 // Server runs a proxy: one loop per core, sharing nothing.
 type Server struct {
-	loops   []*loop
-	options Options
-	pools   upstream.Pools
+	loops     []*loop
+	options   Options
+	pools     upstream.Pools
+	inherited []inherited // that no listener has taken yet
 
 	reloading sync.Mutex // held by Reload
 	mu        sync.Mutex // guards what follows
@@ -45,6 +50,11 @@ func Listen(s *Settings, o Options) (*Server, error) {
 		o.Bans = ratelimit.NewBans(ratelimit.Terms{})
 	}
 	server := &Server{options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners))}
+	var err error
+	if server.inherited, err = inherit(o.Inherited); err != nil {
+		return nil, err
+	}
+	defer server.disown()
 	for i := range o.Loops {
 		if err := server.addLoop(i); err != nil {
 			for _, l := range server.loops {
@@ -69,7 +79,10 @@ func (s *Server) addLoop(shard int) error {
 	s.loops = append(s.loops, newLoop(relay, poller))
 	for i := range s.settings.Listeners {
 		l := &s.settings.Listeners[i]
-		socket, err := l.open(poller, s.addrs[i], s.settings, o)
+		socket, err := s.adopt(poller, l, s.settings)
+		if socket == nil && err == nil {
+			socket, err = l.open(poller, s.addrs[i], s.settings, o)
+		}
 		if err != nil {
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
@@ -110,7 +123,8 @@ func (s *Server) Addrs() []netip.AddrPort {
 	return s.addrs
 }
 
-// Run serves until ctx is done, then says goodbye to every client and upstream, in their own protocols, and returns nil.
+// Run serves until ctx is done. Then it lets no one in, waits for Settings.DrainGrace for sessions to end, says goodbye to
+// every client and upstream that is left, in their own protocols, and returns nil.
 func (s *Server) Run(ctx context.Context) error {
 	unwatched, unwatch := context.WithCancel(ctx)
 	defer unwatch()
@@ -148,7 +162,7 @@ func (s *Server) enforceBans(ctx context.Context) {
 
 func (s *Server) drain() {
 	for _, l := range s.loops {
-		l.post((*Relay).Drain)
+		l.post(func(r *Relay, now time.Time) { r.DrainBy(now, now.Add(r.settings.DrainGrace)) })
 	}
 }
 

@@ -59,6 +59,11 @@ func TestReloadUnderLoad(t *testing.T) {
 
 // talk sends numbered messages until stop, a hundred at least, and wants each back in order.
 func talk(conn *gork.Conn, stop <-chan struct{}) error {
+	return talkWith(conn, stop, func(time.Duration) {})
+}
+
+// talkWith is talk, and tells how long each answer took.
+func talkWith(conn *gork.Conn, stop <-chan struct{}, took func(time.Duration)) error {
 	for i := uint32(0); ; i++ {
 		select {
 		case <-stop:
@@ -67,6 +72,7 @@ func talk(conn *gork.Conn, stop <-chan struct{}) error {
 			}
 		default:
 		}
+		began := time.Now()
 		message := binary.LittleEndian.AppendUint32([]byte{0xfe}, i)
 		if _, err := conn.Write(message); err != nil {
 			return err
@@ -75,6 +81,7 @@ func talk(conn *gork.Conn, stop <-chan struct{}) error {
 		if err != nil || string(got) != string(message) {
 			return fmt.Errorf("message %d came back as %x: %w", i, got, err)
 		}
+		took(time.Since(began))
 	}
 }
 

@@ -17,13 +17,24 @@ type Transport struct {
 func (t Transport) listen(poller netio.Poller, addr netip.AddrPort, shared bool, s *Settings, o *Options) (netio.Socket,
 	error) {
 	if !t.Stream {
-		return poller.Listen(addr, netio.SocketOptions{ReusePort: shared, ReceiveBuffer: o.ReceiveBuffer})
+		steered := 0
+		if shared {
+			steered = o.Loops
+		}
+		return poller.Listen(addr, netio.SocketOptions{
+			ReusePort: shared, Steered: steered, ReceiveBuffer: o.ReceiveBuffer,
+		})
 	}
-	return poller.ListenStream(addr, netio.StreamOptions{
+	return poller.ListenStream(addr, t.streamOptions(shared, s))
+}
+
+// streamOptions are those of a listener for streams.
+func (t Transport) streamOptions(shared bool, s *Settings) netio.StreamOptions {
+	return netio.StreamOptions{
 		Prefix: t.Prefix, MaxFrame: t.MaxFrame, ReusePort: shared,
 		HelloTimeout: s.HandshakeTimeout,
 		MaxConns:     s.Limits.Sessions + s.Limits.HalfOpen, // more than sessions, so that some can be refused in words
-	})
+	}
 }
 
 // claim makes sure that nobody else has the address of a listener, before the loops share it: another process that

@@ -1,0 +1,122 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"os"
+	"time"
+
+	"tidegate/netio"
+)
+
+// ErrNoHandover is for a backend whose sockets cannot go to another process.
+var ErrNoHandover = errors.New("only the epoll backend can hand sockets over")
+
+// partBatch is how many sessions get a socket of their own in one turn of a loop, about 2 ms.
+const partBatch = 128
+
+// Files returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited. The caller closes them.
+func (s *Server) Files() (files []*os.File, err error) {
+	for _, l := range s.loops {
+		if !l.ask(func(r *Relay, _ time.Time) {
+			var own []*os.File
+			own, err = r.files()
+			files = append(files, own...)
+		}) {
+			err = ErrEnded
+		}
+		if err != nil {
+			for _, f := range files {
+				_ = f.Close() // the error that matters is the one before
+			}
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func (r *Relay) files() (files []*os.File, err error) {
+	sockets, ok := r.sockets.(netio.Handover)
+	if !ok {
+		return nil, ErrNoHandover
+	}
+	for _, d := range r.doors {
+		file, err := sockets.File(d.socket)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// HandOver leaves the listening sockets to a successor, which must not read them before this returns, and must from then
+// on: every session gets a socket of its own, so that the kernel tells apart whose a datagram is. The sessions go on until
+// they end by themselves, for as long as grace; then Run returns. An error leaves everything as it was.
+func (s *Server) HandOver(grace time.Duration) error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	for _, l := range s.loops {
+		for more := true; more; {
+			var err error
+			if !l.ask(func(r *Relay, _ time.Time) { more, err = r.part(l, partBatch) }) {
+				return ErrEnded
+			}
+			if err != nil {
+				return fmt.Errorf("part sessions: %w", err)
+			}
+		}
+	}
+	for _, l := range s.loops {
+		var err error
+		if !l.ask(func(r *Relay, now time.Time) { err = r.leave(now, l, grace) }) {
+			err = ErrEnded
+		}
+		if err != nil {
+			return fmt.Errorf("leave listeners: %w", err)
+		}
+	}
+	return nil
+}
+
+// part gives up to n sessions that come by a listener's socket one of their own, and tells whether there are more.
+func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
+	sockets, ok := r.sockets.(netio.Handover)
+	if !ok {
+		return false, ErrNoHandover
+	}
+	own := func(d *door, face *netio.Socket, client netip.AddrPort) {
+		if *face != d.socket || more || err != nil {
+			return // a stream, or parted already
+		}
+		if n--; n < 0 {
+			more = true
+			return
+		}
+		var fresh netio.Socket
+		if fresh, err = sockets.Part(d.socket, client, h); err == nil {
+			*face = fresh
+		}
+	}
+	for e := range r.table.All {
+		own(e.Value.door, &e.Value.face, e.Key.Client)
+	}
+	for e := range r.plains.All {
+		own(e.Value.door, &e.Value.face, e.Key.Client)
+	}
+	return more, err
+}
+
+// leave parts the sessions that came meanwhile, hears nothing more by the listeners' sockets, and lets the sessions end.
+func (r *Relay) leave(now time.Time, h netio.Handler, grace time.Duration) error {
+	if _, err := r.part(h, math.MaxInt); err != nil {
+		return err
+	}
+	for _, d := range r.doors {
+		r.sockets.(netio.Handover).Mute(d.socket)
+	}
+	r.DrainBy(now, now.Add(grace))
+	return nil
+}
