@@ -53,6 +53,8 @@ func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPor
 	switch {
 	case err != nil:
 		r.drop(now, dropOf(err), d, from, len(datagram), err)
+	case conn != nil && r.known.isHere(d, conn):
+		r.refuseKnown(now, d, w, s, from, datagram)
 	case conn != nil && full == nil && !r.draining && !d.retired:
 		return r.open(now, d, w, s, from, conn)
 	}
@@ -95,6 +97,7 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 		return false
 	}
 	d.sessions++
+	r.known.add(e)
 	r.counters.Opened++
 	r.settle(now, e)
 	return true

@@ -35,6 +35,7 @@ const (
 	DropUnanswered                  // a client's first datagrams, passed on to a server that said nothing (ModeRelay)
 	DropSourceRule                  // a datagram from a newcomer whom a rule about sources keeps out
 	DropMessageRule                 // a message that a rule about messages stops
+	DropKnown                       // a newcomer who plays already, from another address
 	dropCount
 )
 
@@ -42,6 +43,7 @@ var dropNames = [dropCount]string{
 	"empty", "source-port", "unknown-protocol", "refused", "table-full", "half-open", "malformed", "unexpected",
 	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "undeclared", "schema", "closing", "socket",
 	"ping-budget", "banned", "unanswered", "source-rule", "message-rule",
+	"already-connected",
 }
 
 // String is the reason's name as in logs and metrics.

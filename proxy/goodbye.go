@@ -99,5 +99,6 @@ func (r *Relay) forget(now time.Time, e *entry) {
 	}
 	r.counters.Closed++
 	p.door.left()
+	r.known.remove(e)
 	r.table.Remove(e)
 }

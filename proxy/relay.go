@@ -41,6 +41,7 @@ type Relay struct {
 	pingers  []*pinger
 	table    *session.Table[pair]
 	plains   *session.Table[plain] // of routes in ModeRelay
+	known    known
 	dirty    []*entry
 	pools    *upstream.Pools // its siblings have the same
 	shard    shard
@@ -87,6 +88,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		journal:    newJournal(o.Log, o.HideAddresses),
 		table:      session.NewTable[pair](s.Limits, now),
 		plains:     session.NewTable[plain](s.Limits, now),
+		known:      make(known),
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		guard:      guard{bans: o.Bans},

@@ -1,0 +1,79 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+	"tidegate/internal/simnet"
+)
+
+// TestSecondOfAnIdentityIsRefused: a GUID plays once, as on a RakNet server, and is free again when its player has left.
+func TestSecondOfAnIdentityIsRefused(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), defaultRoute(riptide22()))
+	first, other := w.connect(codec.Hello{Identity: 7}), w.connect(codec.Hello{Identity: 8})
+	second := w.join(codec.Hello{Identity: 7})
+	w.await("refused", time.Second, second.gone)
+	if got := second.find(codec.Disconnected).Reason; got != codec.AlreadyConnected {
+		t.Errorf("the second was told %v, want already-connected", got)
+	}
+	if first.gone() || other.gone() || w.drops(DropKnown) == 0 || len(w.servers[0].peers) != 2 {
+		t.Errorf("the first is gone: %v, another: %v; %d counted; the server saw %d", first.gone(), other.gone(),
+			w.drops(DropKnown), len(w.servers[0].peers))
+	}
+	first.conn.Close(w.Now(), codec.Goodbye{})
+	w.await("the first has left", 5*time.Second, first.gone)
+	w.connect(codec.Hello{Identity: 7})
+}
+
+// TestKnownIdentitiesAreBounded: as many as there are sessions, and none when these are over.
+func TestKnownIdentitiesAreBounded(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(riptide22()))
+	for i := range 20 {
+		w.connect(codec.Hello{Identity: uint64(1 + i)})
+	}
+	r := w.proxy.relay
+	if len(r.known) != 20 || r.table.Len() != 20 {
+		t.Errorf("%d identities of %d sessions, want 20", len(r.known), r.table.Len())
+	}
+	r.Drain(w.Now())
+	w.await("drained", 5*time.Second, r.Drained)
+	if len(r.known) != 0 {
+		t.Errorf("%d identities of no session", len(r.known))
+	}
+}
+
+// TestClientReturnsAfterACrash: on the port it had, long before its old connection would time out.
+func TestClientReturnsAfterACrash(t *testing.T) {
+	for _, c := range []struct {
+		what     string
+		clients  codec.Protocol
+		identity uint64 // of the client that returns; it was 7
+		returns  bool
+	}{
+		{"with its GUID", raknet6(), 7, true},
+		{"with another GUID", raknet6(), 8, true},
+		{"without proof", raknet.New(raknet.Options{Cookies: raknet.CookiesNone}), 7, false},
+		{"as another without proof", raknet.New(raknet.Options{Cookies: raknet.CookiesNone}), 8, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, c.clients, defaultRoute(raknet6()))
+			p := w.connect(codec.Hello{Identity: 7})
+			w.Run(100 * time.Millisecond)
+			p.conn = c.clients.Dial(w.Now(), doorAddr, codec.Hello{Identity: c.identity})
+			p.events = nil
+			w.await("an answer", 3*time.Second, func() bool { return p.gone() || p.find(codec.Connected) != nil })
+			if !c.returns {
+				if !p.gone() || p.find(codec.Disconnected).Reason != codec.AlreadyConnected || w.servers[0].peers[0].gone() {
+					t.Errorf("saw %v; the old session is gone: %v", p.events, w.servers[0].peers[0].gone())
+				}
+				return
+			}
+			peers := w.servers[0].peers
+			if p.gone() || len(peers) != 2 || !peers[0].gone() || peers[1].gone() {
+				t.Errorf("the player is gone: %v; the server saw %d peers", p.gone(), len(peers))
+			}
+		})
+	}
+}
