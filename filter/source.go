@@ -14,8 +14,8 @@ import (
 // Source is a rule about where newcomers come from. It matches an address in any of its prefixes, countries or networks.
 type Source struct {
 	Name      string
-	Listeners []string // names; empty: all
-	Prefixes  []netip.Prefix
+	Listeners []string          // names; empty: all
+	Prefixes  []netip.Prefix    // none of IPv4 within IPv6
 	Countries []string          // ISO 3166 codes of two capital letters
 	Networks  []uint32          // numbers of autonomous systems
 	Verdict   ratelimit.Verdict // Pass, Observe or Drop: a newcomer has nothing else to lose
@@ -97,7 +97,7 @@ func (s *sources) addPrefixes(rules []Source) {
 	var all []ruled
 	for i := range rules {
 		for _, p := range rules[i].Prefixes {
-			all = append(all, ruled{unmap(p), 1 << i})
+			all = append(all, ruled{p, 1 << i})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b ruled) int { return cmp.Compare(a.prefix.Bits(), b.prefix.Bits()) })

@@ -11,15 +11,10 @@ import (
 	"tidegate/ratelimit"
 )
 
-func prefixes(t testing.TB, texts ...string) []netip.Prefix {
-	t.Helper()
+func listOf(texts ...string) []netip.Prefix {
 	var list []netip.Prefix
 	for _, text := range texts {
-		p, err := ParsePrefix(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, p)
+		list = append(list, netip.MustParsePrefix(text))
 	}
 	return list
 }
@@ -38,13 +33,13 @@ func world(t testing.TB) *Set {
 	t.Helper()
 	s, err := New(Rules{
 		Sources: []Source{
-			{Name: "seen", Prefixes: prefixes(t, "0.0.0.0/0"), Verdict: ratelimit.Observe},
-			{Name: "office", Prefixes: prefixes(t, "192.0.2.0/24", "2001:db8:1::/48"), Verdict: ratelimit.Pass},
-			{Name: "crowd", Prefixes: prefixes(t, "192.0.0.0/16", "2001:db8::/32"), Verdict: ratelimit.Drop},
+			{Name: "seen", Prefixes: listOf("0.0.0.0/0"), Verdict: ratelimit.Observe},
+			{Name: "office", Prefixes: listOf("192.0.2.0/24", "2001:db8:1::/48"), Verdict: ratelimit.Pass},
+			{Name: "crowd", Prefixes: listOf("192.0.0.0/16", "2001:db8::/32"), Verdict: ratelimit.Drop},
 			{Name: "abroad", Countries: []string{"XA", "XB"}, Verdict: ratelimit.Drop},
 			{Name: "hosting", Networks: []uint32{64500}, Verdict: ratelimit.Drop},
-			{Name: "late", Prefixes: prefixes(t, "203.0.113.7"), Verdict: ratelimit.Observe},
-			{Name: "staff", Listeners: []string{"staff"}, Prefixes: prefixes(t, "0.0.0.0/0", "::/0"), Verdict: ratelimit.Drop},
+			{Name: "late", Prefixes: listOf("203.0.113.7/32"), Verdict: ratelimit.Observe},
+			{Name: "staff", Listeners: []string{"staff"}, Prefixes: listOf("0.0.0.0/0", "::/0"), Verdict: ratelimit.Drop},
 		},
 		Countries: database(t, geofile.Countries(t, map[string]string{
 			"198.51.100.0/24": "XA", "203.0.113.0/24": "XC", "2001:db8:f::/48": "XB", "2001:4860::/32": "XB",

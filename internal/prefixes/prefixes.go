@@ -1,4 +1,5 @@
-package filter
+// Package prefixes reads networks as people write them: one, or a list of them in a file. Start with Read.
+package prefixes
 
 import (
 	"bufio"
@@ -9,15 +10,15 @@ import (
 	"strings"
 )
 
-// Bounds of a list of prefixes.
+// Bounds of a list.
 const (
-	MaxPrefixes = 1_000_000
-	maxLine     = 1024 // bytes
+	MaxList = 1_000_000
+	maxLine = 1024 // bytes
 )
 
-// ParsePrefix reads a prefix, or an address as the prefix of it alone. Bits beyond the prefix's length must be zero: a
+// Parse reads a prefix, or an address as the prefix of it alone. Bits beyond the prefix's length must be zero: a
 // slip in writing 10.0.0.1/8 would let in, or shut out, far more than meant.
-func ParsePrefix(text string) (netip.Prefix, error) {
+func Parse(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)
 		if err != nil {
@@ -47,9 +48,9 @@ func unmap(p netip.Prefix) netip.Prefix {
 	return p
 }
 
-// ReadPrefixes reads a list: a prefix or address on each line, and comments from # or ; to the line's end. The error
+// Read reads a list: a prefix or address on each line, and comments from # or ; to the line's end. The error
 // names the line.
-func ReadPrefixes(r io.Reader) ([]netip.Prefix, error) {
+func Read(r io.Reader) ([]netip.Prefix, error) {
 	var list []netip.Prefix
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
@@ -63,12 +64,12 @@ func ReadPrefixes(r io.Reader) ([]netip.Prefix, error) {
 		if len(text) == 0 {
 			continue
 		}
-		p, err := ParsePrefix(string(text))
+		p, err := Parse(string(text))
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		if len(list) == MaxPrefixes {
-			return nil, fmt.Errorf("line %d: more than %d prefixes", n, MaxPrefixes)
+		if len(list) == MaxList {
+			return nil, fmt.Errorf("line %d: more than %d prefixes", n, MaxList)
 		}
 		list = append(list, p)
 	}
