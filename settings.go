@@ -67,10 +67,12 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 		config.LeastSessions: upstream.LeastSessions, config.RoundRobin: upstream.RoundRobin,
 		config.Weighted: upstream.Weighted, config.Hash: upstream.Hash,
 	}[u.Balance]
+	carrier := transport(u.Transport, u.Protocol, c)
+	carrier.Probes = probes(u.Protocol)
 	return &proxy.Upstream{
 		Name:      u.Name,
 		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP}),
-		Transport: transport(u.Transport, u.Protocol, c),
+		Transport: carrier,
 		Servers:   targets(u.Servers),
 		Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
 	}

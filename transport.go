@@ -20,6 +20,9 @@ func transport(t config.Transport, protocol string, c *config.Config) proxy.Tran
 	return proxy.Transport{Stream: true, Prefix: prefixes[protocol], MaxFrame: c.Riptide.MaxPayload + riptideOverhead}
 }
 
+// probes reports whether a protocol's client side searches for the path's MTU.
+func probes(protocol string) bool { return protocol == "raknet" || protocol == "bedrock" }
+
 // streams reports whether a protocol has a TCP transport.
 func streams(protocol string) bool {
 	_, ok := prefixes[protocol]

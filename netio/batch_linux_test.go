@@ -185,6 +185,12 @@ func TestDontFragment(t *testing.T) {
 			if err != nil || got != want {
 				t.Errorf("%s: IP_MTU_DISCOVER = %d, %v; want %d", network, got, err, want)
 			}
+			if err := s.(Prober).AllowFragments(); err != nil {
+				t.Fatal(err)
+			}
+			if got, _ := unix.GetsockoptInt(s.(*epollSocket).fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER); got != unix.IP_PMTUDISC_DONT {
+				t.Errorf("%s: IP_MTU_DISCOVER = %d after AllowFragments, want %d", network, got, unix.IP_PMTUDISC_DONT)
+			}
 		}
 	}
 }

@@ -49,17 +49,12 @@ func openSocket(family int, o SocketOptions) (fd int, err error) {
 
 // setOptions sets what can be set of a bound socket too.
 func setOptions(fd, family int, o SocketOptions) error {
-	discover := unix.IP_PMTUDISC_DONT
-	if o.DontFragment {
-		discover = unix.IP_PMTUDISC_PROBE // and let nothing but the MTU of our own interface hold a datagram back
+	if err := forbidFragments(fd, family, o.DontFragment); err != nil {
+		return err
 	}
 	type option struct{ level, name, value int }
 	options := []option{
 		{unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1},
-		{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, discover}, // an IPv6 socket has it too, for the IPv4 it carries
-	}
-	if family == unix.AF_INET6 {
-		options = append(options, option{unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, discover})
 	}
 	if o.ReusePort {
 		options = append(options, option{unix.SOL_SOCKET, unix.SO_REUSEPORT, 1})

@@ -153,7 +153,9 @@ func (r *Relay) dial(now time.Time, e *entry) {
 	p.refused = 0
 	// A share of the client's own patience, so that some is left to hear of it, or for the next server.
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
-	p.upstream = side{conn: p.route.Upstream.Protocol.Dial(now, p.server.Addr, p.hello)}
+	hello := p.hello
+	hello.From = socket.Addr()
+	p.upstream = side{conn: p.route.Upstream.Protocol.Dial(now, p.server.Addr, hello)}
 }
 
 // retry dials another server after one did not answer, and reports whether it could.

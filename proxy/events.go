@@ -71,6 +71,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	switch ev.Kind {
 	case codec.Connected:
 		p.upstream.up, p.dialBy = true, time.Time{}
+		p.route.Upstream.Transport.probed(p.socket)
 		p.hello = codec.Hello{}
 		p.route.pool.Answered(p.server)
 		if p.route.Admit == UpstreamFirst && p.client.live() && !p.ending {

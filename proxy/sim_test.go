@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"errors"
 	"net/netip"
 	"testing"
 	"time"
@@ -41,6 +42,8 @@ type relayNode struct {
 	out     []simDatagram
 	buffer  []byte
 	noDial  error // what Dial fails with
+	// fragments says that the system cannot forbid fragments.
+	fragments bool
 }
 
 type simDatagram struct {
@@ -52,6 +55,12 @@ type simSocket struct {
 	addr, peer netip.AddrPort
 	owner      any
 	closed     bool
+	whole      bool // routers must not fragment what it sends
+}
+
+func (s *simSocket) AllowFragments() error {
+	s.whole = false
+	return nil
 }
 
 func (s *simSocket) Addr() netip.AddrPort { return s.addr }
@@ -60,11 +69,14 @@ func (s *simSocket) Owner() any           { return s.owner }
 func (s *simSocket) SetOwner(owner any)   { s.owner = owner }
 func (s *simSocket) Close()               { s.closed = true }
 
-func (n *relayNode) Dial(to netip.AddrPort, _ netio.SocketOptions) (netio.Socket, error) {
-	if n.noDial != nil {
+func (n *relayNode) Dial(to netip.AddrPort, o netio.SocketOptions) (netio.Socket, error) {
+	switch {
+	case n.noDial != nil:
 		return nil, n.noDial
+	case o.DontFragment && n.fragments:
+		return nil, errors.ErrUnsupported
 	}
-	s := &simSocket{addr: upstreamSocketAddr(n.dialed), peer: to}
+	s := &simSocket{addr: upstreamSocketAddr(n.dialed), peer: to, whole: o.DontFragment}
 	n.dialed++
 	n.sockets[s.addr] = s
 	return s, nil

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net/netip"
 
 	"tidegate/netio"
@@ -11,6 +12,9 @@ type Transport struct {
 	Stream   bool         // TCP, with each datagram as a frame
 	Prefix   netio.Prefix // of each frame
 	MaxFrame int          // bytes of the largest frame received; 0 means netio's limit
+	// Probes says that the protocol searches for the path's MTU while it connects to a server: routers must not fragment
+	// its datagrams meanwhile. Where the system cannot forbid that, it goes without.
+	Probes bool
 }
 
 // listen opens the socket of a listener, of a loop that has a Relay of these settings.
@@ -50,8 +54,19 @@ func (t Transport) claim(poller netio.Poller, addr netip.AddrPort, s *Settings, 
 
 // dial opens a socket towards an upstream server.
 func (t Transport) dial(sockets Sockets, to netip.AddrPort) (netio.Socket, error) {
-	if !t.Stream {
+	if t.Stream {
+		return sockets.DialStream(to, netio.StreamOptions{Prefix: t.Prefix, MaxFrame: t.MaxFrame})
+	}
+	socket, err := sockets.Dial(to, netio.SocketOptions{DontFragment: t.Probes})
+	if t.Probes && errors.Is(err, errors.ErrUnsupported) {
 		return sockets.Dial(to, netio.SocketOptions{})
 	}
-	return sockets.DialStream(to, netio.StreamOptions{Prefix: t.Prefix, MaxFrame: t.MaxFrame})
+	return socket, err
+}
+
+// probed ends the search for the path's MTU. A path that becomes narrower later then costs fragments, not the session.
+func (t Transport) probed(s netio.Socket) {
+	if p, ok := s.(netio.Prober); ok && t.Probes {
+		_ = p.AllowFragments() // without it the path must stay as it is
+	}
 }

@@ -1,0 +1,49 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+	"tidegate/internal/simnet"
+)
+
+// TestProbesGoUnfragmented: towards a server whose path's MTU is searched for, and only until it has let the client in.
+func TestProbesGoUnfragmented(t *testing.T) {
+	for _, c := range []struct {
+		what           string
+		probes, cannot bool
+		whole          bool // while the search goes on
+	}{
+		{"a protocol that searches", true, false, true},
+		{"a system that cannot forbid fragments", true, true, false},
+		{"a protocol that does not search", false, false, false},
+	} {
+		route := defaultRoute(raknet6())
+		route.Upstream.Transport.Probes = c.probes
+		w := newWorld(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, raknet6(), route)
+		w.proxy.fragments = c.cannot
+		p := w.join(codec.Hello{})
+		w.await("dialed", time.Second, func() bool { return w.proxy.dialed == 1 })
+		socket := w.proxy.sockets[upstreamSocketAddr(0)]
+		if socket.whole != c.whole {
+			t.Errorf("%s: fragments forbidden = %v, want %v", c.what, socket.whole, c.whole)
+		}
+		w.await("connected", time.Second, func() bool { return p.find(codec.Connected) != nil })
+		if socket.whole {
+			t.Errorf("%s: fragments are still forbidden", c.what)
+		}
+	}
+}
+
+// TestUpstreamSeesWhoDials: what a server's cookies are made for is the address that it sees.
+func TestUpstreamSeesWhoDials(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet.New(raknet.Options{
+		Cookies: raknet.CookiesOffloadedPSK, CookieSecret: [32]byte{1},
+	})))
+	w.connect(codec.Hello{Identity: 7})
+	if len(w.servers[0].peers) != 1 {
+		t.Errorf("the server saw %d clients, want 1", len(w.servers[0].peers))
+	}
+}
