@@ -156,10 +156,10 @@ func TestCheckExplainsTheExample(t *testing.T) {
 func TestCheckExplainsDialects(t *testing.T) {
 	code, stdout, stderr := tidegate(t, "check", "-c", write(t, dialectBridge))
 	const want = `old (127.0.0.1:7700) riptide-2.0 -> arena (riptide-2.2)
-  client to upstream: translated by their declared types
+  client to upstream: those of 1 message ID translated by their types, all others dropped
     unreliable           as unreliable
     reliable             as reliable
-  upstream to client: translated by their declared types
+  upstream to client: those of 1 message ID translated by their types, all others dropped
     unreliable           as unreliable
     reliable             as reliable
     notify               as unreliable: may be lost

@@ -26,6 +26,7 @@ func traits() map[string]config.Traits {
 			Pings:     pings,
 			Opaque:    p.name == opaque,
 			Stream:    streams(p.name),
+			Inputs:    inputs[p.name],
 			Server:    true,
 			Client:    true,
 		}
@@ -37,6 +38,7 @@ func traits() map[string]config.Traits {
 		}
 		all[p.name] = t
 	}
+	overlaps(all)
 	return all
 }
 

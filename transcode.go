@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/config"
@@ -23,12 +25,34 @@ func transcoding(r *config.Route) func(near, far codec.Protocol) proxy.Translato
 		if !ok || !also || from == to {
 			return nil
 		}
-		return transcoder{riptide.NewTranscoder(from, to, schemas, r.Undeclared == config.UndeclaredDrop)}
+		drops := r.Undeclared == config.UndeclaredDrop
+		return transcoder{riptide.NewTranscoder(from, to, schemas, drops), transcoded(len(schemas), drops)}
 	}
 }
 
+// transcoded says what becomes of messages when the types of so many IDs are declared.
+func transcoded(declared int, drops bool) string {
+	others := "passed as they are"
+	if drops {
+		others = "dropped"
+	}
+	switch declared {
+	case 0:
+		return "all " + others + ": no [[route.message]] declares types"
+	case 1:
+		return "those of 1 message ID translated by their types, all others " + others
+	}
+	return fmt.Sprintf("those of %d message IDs translated by their types, all others %s", declared, others)
+}
+
 // transcoder is Riptide's Transcoder as the proxy wants it.
-type transcoder struct{ *riptide.Transcoder }
+type transcoder struct {
+	*riptide.Transcoder
+	words string
+}
+
+// String is what becomes of messages.
+func (t transcoder) String() string { return t.words }
 
 var translations = [...]proxy.Translation{
 	riptide.Transcoded: proxy.Translated, riptide.Passed: proxy.Passed,

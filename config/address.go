@@ -24,10 +24,14 @@ func (v *validator) listeners() {
 	}
 }
 
-// openers warns where a one-byte datagram may open two of a listener's protocols.
+// openers warns where a newcomer's datagram may open two of a listener's protocols.
 func (v *validator) openers(key string, protocols []string) {
 	for j, later := range protocols {
 		for _, earlier := range protocols[:j] {
+			if all, taken := v.known[earlier].Takes[later]; taken {
+				v.warn(item(key, j), later, "one of "+earlier+" and "+later+": "+overshadowed(earlier, later, all))
+				break
+			}
 			if opener := v.sharedOpener(earlier, later); opener >= 0 {
 				v.warn(item(key, j), later, fmt.Sprintf("the protocol that matters more first, or a listener each: "+
 					"a lone byte 0x%02x may open both, and %s, which comes first, gets it", opener, earlier))
@@ -35,6 +39,15 @@ func (v *validator) openers(key string, protocols []string) {
 			}
 		}
 	}
+}
+
+// overshadowed says what a protocol is left by another that comes first and takes its newcomers, or all of them.
+func overshadowed(earlier, later string, all bool) string {
+	rest := "none"
+	if !all {
+		rest = "only those who open otherwise"
+	}
+	return earlier + " comes first and gets the players of both, and " + later + " " + rest
 }
 
 // sharedOpener is a byte that opens both protocols, or -1.

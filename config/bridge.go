@@ -39,6 +39,7 @@ type findings struct {
 	ids      []string
 	own      []string // asks for a raw Route.Envelope
 	merged   []string
+	unheard  []string // what players say, and servers do not take
 	dialects []string // names of protocols that spell the same payloads differently
 }
 
@@ -49,6 +50,7 @@ func (v *validator) weigh(found *findings, clients []string, upstream string) {
 		if v.known[client].Server && v.known[upstream].Client {
 			v.compare(found, client, upstream)
 			v.compare(found, upstream, client)
+			v.unheard(found, client, upstream)
 		}
 	}
 }
@@ -63,8 +65,7 @@ func (v *validator) compare(found *findings, from, to string) {
 			found.delivery = add(found.delivery, to+" does not resend what "+from+" promises to deliver")
 		}
 	}
-	if had.Ordered && !has.Ordered || had.dropsOld() && !has.keepsOldOut(had) {
-		sentence := to + " does not keep the order that " + from + " promises"
+	if sentence := outOfOrder(from, had, to, has); sentence != "" {
 		if has.Reliable || has.Reports {
 			found.order = add(found.order, sentence)
 		} else {
@@ -87,6 +88,19 @@ func (v *validator) compare(found *findings, from, to string) {
 	if from != to && had.Types != nil && has.Types != nil {
 		found.dialects = add(found.dialects, from)
 	}
+}
+
+// outOfOrder says how a protocol does not keep the order that another promises; nothing if it does.
+func outOfOrder(from string, had Traits, to string, has Traits) string {
+	switch {
+	case had.Ordered && !has.Ordered:
+		return to + " does not keep the order that " + from + " promises"
+	case !had.dropsOld() || has.keepsOldOut(had):
+		return ""
+	case had.Sequenced:
+		return to + " may deliver late a sequenced message that " + from + " drops once a newer one has come"
+	}
+	return to + " may deliver late a notify message that " + from + " drops once a newer one has come"
 }
 
 // dropsOld reports whether some of the protocol's messages never arrive later than a newer one.
@@ -130,6 +144,9 @@ func (v *validator) advised(path string, r Route, found findings) {
 	key := child(path, "envelope")
 	if len(found.ids) > 0 && r.Envelope == EnvelopeRaw {
 		v.warn(key, r.Envelope, `"id" or "framed" if the game tells messages apart by ID: `+strings.Join(found.ids, "; "))
+	}
+	if len(found.unheard) > 0 {
+		v.warn(child(path, "upstream"), r.Upstream, "R-Type of one age on both sides: "+strings.Join(found.unheard, "; "))
 	}
 	if len(found.merged) > 0 && r.Envelope != EnvelopeFramed {
 		v.warn(key, r.Envelope, `"framed" unless the game can tell where a message ends: `+strings.Join(found.merged, "; "))

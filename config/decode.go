@@ -28,8 +28,13 @@ func (d decoder) value(path string, to reflect.Value, value any) {
 		return
 	}
 	want := wanted(to.Type())
-	if address, ok := value.(string); ok && (to.Type() == addressType || to.Type() == serverType) {
-		want = wantedAddress(address)
+	if text, ok := value.(string); ok {
+		switch to.Type() {
+		case addressType, serverType:
+			want = wantedAddress(text)
+		case durationType:
+			want = wantedDuration(text)
+		}
 	}
 	d.report.fault(path, value, want)
 }

@@ -22,6 +22,13 @@ func TestWrongTypes(t *testing.T) {
 		{"empty word", `log.format = ""`, `1:14: log.format = "": want "auto", "human" or "json"`},
 		{"number for text", `raknet.pong = 5`, `1:15: raknet.pong = 5: want text in quotes`},
 		{"fraction", `limits.sessions = 1.5`, `1:19: limits.sessions = 1.5: want a whole number`},
+		{"fraction of nothing", `limits.sessions = 1.0`, `1:19: limits.sessions = 1.0: want a whole number`},
+		{"large fraction", `limits.sessions = 1e30`, `1:19: limits.sessions = 1e+30: want a whole number`},
+		{"infinity", `limits.sessions = inf`, `1:19: limits.sessions = inf: want a whole number`},
+		{"negative duration", `limits.idle_timeout = "-5s"`, `1:23: limits.idle_timeout = "-5s": ` +
+			`want a duration that is not negative, for example "10s"`},
+		{"duration beyond all", `limits.idle_timeout = "9999999h"`, `1:23: limits.idle_timeout = "9999999h": ` +
+			`want a shorter duration, for example "10s"`},
 		{"beyond 16 bits", `raknet.max_mtu = 65536`, `1:18: raknet.max_mtu = 65536: want a whole number from 0 to 65535`},
 		{"negative", `raknet.max_mtu = -1`, `1:18: raknet.max_mtu = -1: want a whole number from 0 to 65535`},
 		{"list element", `raknet.versions = [6, 256]`, `1:23: raknet.versions[1] = 256: want a whole number from 0 to 255`},

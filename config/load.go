@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 )
+
+// byteOrderMark is what some editors begin a file with.
+var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // maxFile is the size of the largest configuration file that is read.
 const maxFile = 1 * MiB
@@ -51,6 +55,7 @@ func Load(path string, known map[string]Traits) (c *Config, warnings []Fault, er
 
 // Parse is Load for a text in memory; name is the file name in faults.
 func Parse(name string, text []byte, known map[string]Traits) (c *Config, warnings []Fault, err error) {
+	text = bytes.TrimPrefix(text, byteOrderMark)
 	tables, fault := parse(text)
 	if fault != nil {
 		fault.File = name

@@ -273,3 +273,14 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestByteOrderMark: some editors begin a file with one, and do not show it.
+func TestByteOrderMark(t *testing.T) {
+	if _, _, err := Parse("t.toml", []byte("\xef\xbb\xbf"+valid), known); err != nil {
+		t.Error(err)
+	}
+	_, _, err := Parse("t.toml", []byte("\xef\xbb\xbfsessions = 1"), known)
+	if err == nil || !strings.HasPrefix(err.Error(), "t.toml:1:1: sessions = 1") {
+		t.Errorf("a fault behind the mark: %v", err)
+	}
+}

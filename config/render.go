@@ -21,11 +21,22 @@ func render(value any) string {
 		return quote(v.String())
 	case reflect.Slice:
 		return renderList(v)
-	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Float64:
+	case reflect.Bool, reflect.Int, reflect.Int64, reflect.Uint8, reflect.Uint16:
 		return fmt.Sprint(value)
+	case reflect.Float64:
+		return renderFloat(v.Float())
 	default:
 		return ""
 	}
+}
+
+// renderFloat keeps what makes a number no integer: the point, if nothing else.
+func renderFloat(f float64) string {
+	text := strings.ToLower(strconv.FormatFloat(f, 'g', -1, 64))
+	if strings.ContainsAny(text, ".en") { // also of inf and nan
+		return strings.TrimPrefix(text, "+")
+	}
+	return text + ".0"
 }
 
 // renderList does not descend into lists of lists, so that the depth of a file's nesting costs nothing.

@@ -1,7 +1,7 @@
 package config
 
 const (
-	minPacketID = 0x1b // RakNet keeps the packet IDs below it for itself: they never reach the game
+	minPacketID = 0x1c // RakNet keeps those below 0x1b for itself, and converts the time in messages of 0x1b (27)
 	maxPacketID = 254  // leaves room for the byte after it, which marks messages without an ID
 )
 

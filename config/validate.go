@@ -20,6 +20,10 @@ type Traits struct {
 	Own       bool // it carries nothing but its own messages
 	Pings     bool // its servers tell whoever asks a text for server lists
 	Opaque    bool // it stands for any protocol, known or not: it can be relayed and not terminated
+	// Takes names the protocols whose newcomers it takes for its own where it comes first, and says whether all of them.
+	Takes map[string]bool
+	// Inputs are what its players can say, by the age of the game; nil: anything.
+	Inputs func(Era) Inputs
 	// Openers are the bytes that, alone in a datagram, it takes for a newcomer's.
 	Openers [256]bool
 	// Types is nil unless payloads are spelled differently in another dialect. It says what a type of value should

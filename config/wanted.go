@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"reflect"
+	"regexp"
+	"strings"
 )
 
 var (
@@ -48,6 +50,22 @@ func wanted(t reflect.Type) string {
 		return "a whole number"
 	}
 }
+
+// wantedDuration is the remedy for a text that is no duration.
+func wantedDuration(text string) string {
+	const example = `, for example "10s"`
+	text, negative := strings.CutPrefix(text, "-")
+	switch {
+	case !likeDuration.MatchString(text):
+		return wanted(durationType)
+	case negative:
+		return "a duration that is not negative" + example
+	}
+	return "a shorter duration" + example
+}
+
+// likeDuration matches what is a duration unless it is too long for one.
+var likeDuration = regexp.MustCompile(`^\+?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
 // wantedAddress is the remedy for a text that is no address.
 func wantedAddress(text string) string {

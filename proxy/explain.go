@@ -64,7 +64,7 @@ func Framing(near, far codec.Protocol, r *Route) string {
 	case l.seal != nil:
 		return "put into envelope " + l.seal.String()
 	case l.translator != nil:
-		return "translated by their declared types"
+		return l.translator.String()
 	}
 	return "passed as they are"
 }

@@ -60,6 +60,8 @@ type Route struct {
 
 // Translator turns payloads of one protocol into another's, in one direction. It is safe for concurrent use.
 type Translator interface {
+	// String says in words what becomes of messages.
+	String() string
 	// Translate returns what to send in place of m's payload: bytes appended to dst, which it returns without what dst
 	// held before, or m's own after Passed.
 	Translate(dst []byte, m codec.Message) (payload []byte, pad uint8, t Translation)

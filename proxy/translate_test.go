@@ -20,6 +20,8 @@ func (t transcoder) Translate(dst []byte, m codec.Message) ([]byte, uint8, Trans
 	}[verdict]
 }
 
+func (transcoder) String() string { return "rewritten" }
+
 // dialectWorld joins players of Riptide 2.0 to an echo of 2.2. Message 7 is a string, a bool and a ushort.
 func dialectWorld(t *testing.T, dropUndeclared bool) (*world, *player) {
 	t.Helper()
