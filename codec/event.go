@@ -66,6 +66,9 @@ const (
 	reasonCount
 )
 
+// ReasonCount is how many reasons there are.
+const ReasonCount = int(reasonCount)
+
 var reasonNames = [reasonCount]string{
 	"none", "no-connection", "already-connected", "server-full", "rejected", "rejected-custom", "banned",
 	"invalid-password", "too-soon", "incompatible", "closed", "timed-out", "kicked", "server-stopped",

@@ -32,6 +32,9 @@ const (
 	modeCount
 )
 
+// ModeCount is how many modes there are.
+const ModeCount = int(modeCount)
+
 var modeNames = [modeCount]string{
 	"unreliable", "unreliable-sequenced", "reliable", "reliable-ordered", "reliable-sequenced", "notify",
 }

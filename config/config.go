@@ -20,6 +20,7 @@ type Config struct {
 	Riptide   Riptide    `toml:"riptide"`
 	RUDP      RUDP       `toml:"rudp"`
 	RType     RType      `toml:"rtype"`
+	Admin     Admin      `toml:"admin"`
 
 	places *index // where each key stands; nil if the Config was not read from a file
 }

@@ -22,6 +22,7 @@ func Default() *Config {
 		},
 		RakNet:  defaultRakNet(6, 9, 10, 11),
 		Bedrock: defaultRakNet(9, 10, 11),
+		Admin:   Admin{Listen: "127.0.0.1:9470"},
 		Riptide: Riptide{
 			Heartbeat:         Duration(time.Second),
 			Timeout:           Duration(5 * time.Second),

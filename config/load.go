@@ -41,16 +41,25 @@ func find(paths ...string) (string, error) {
 // Load reads a configuration file. Known are the protocols that it may name. The error is Faults if the file can be
 // read but not used, with every fault of the file; warnings are about a Config that can be used.
 func Load(path string, known map[string]Traits) (c *Config, warnings []Fault, err error) {
+	text, err := read(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	return Parse(path, text, known)
+}
+
+// read reads a file as far as parse takes it.
+func read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w", err)
+		return nil, fmt.Errorf("read configuration: %w", err)
 	}
 	defer func() { _ = file.Close() }()
 	text, err := io.ReadAll(io.LimitReader(file, int64(maxFile)+1))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read configuration: %w", err)
+		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	return Parse(path, text, known)
+	return text, nil
 }
 
 // Parse is Load for a text in memory; name is the file name in faults.

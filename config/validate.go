@@ -48,6 +48,7 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v.riptide()
 	v.rudp()
 	v.rtype()
+	v.admin()
 	v.names("listener", namesOf(v.Listeners, listenerName))
 	v.names("route", namesOf(v.Routes, routeName))
 	v.names("upstream", namesOf(v.Upstreams, upstreamName))

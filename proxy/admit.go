@@ -68,6 +68,7 @@ func (r *Relay) answer(now time.Time, d *door, s netio.Socket, from netip.AddrPo
 		r.drop(now, DropPingBudget, d, from, len(datagram), nil)
 		return
 	}
+	r.counters.Clients.Out.count(reply)
 	r.sockets.Send(s, from, reply)
 }
 
@@ -89,6 +90,8 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 		face:     s,
 		protocol: w.protocol,
 		client:   side{conn: conn},
+		serial:   r.serials.next(),
+		tally:    w.tally,
 		opened:   now,
 		heard:    now,
 		expires:  now.Add(r.settings.HandshakeTimeout),
@@ -99,6 +102,7 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 	d.sessions++
 	r.known.add(e)
 	r.counters.Opened++
+	w.tally.Opened++
 	r.settle(now, e)
 	return true
 }
@@ -153,6 +157,7 @@ func (r *Relay) dial(now time.Time, e *entry) {
 	p.refused = 0
 	// A share of the client's own patience, so that some is left to hear of it, or for the next server.
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
+	r.toUpstreams.leave(&p.upstream)
 	hello := p.hello
 	hello.From = socket.Addr()
 	p.upstream = side{conn: p.route.Upstream.Protocol.Dial(now, p.server.Addr, hello)}
@@ -201,6 +206,10 @@ func (r *Relay) establish(now time.Time, e *entry) {
 	}
 	r.table.Establish(e)
 	r.counters.Established++
+	if !p.established {
+		p.established = true
+		p.tally.Established++
+	}
 	p.heard = now
 	r.journal.established(now, e)
 }

@@ -65,11 +65,26 @@ func (t *Traffic) add(m *codec.Message) {
 	t.Bytes += uint64(len(m.Payload))
 }
 
+func (t *Traffic) join(o Traffic) {
+	t.Messages += o.Messages
+	t.Bytes += o.Bytes
+}
+
+// Wire is the datagrams on one side of the proxy, and their bytes without the headers of IP and UDP.
+type Wire struct{ In, Out Traffic }
+
+func (w *Wire) join(o *Wire) {
+	w.In.join(o.In)
+	w.Out.join(o.Out)
+}
+
 // Counters are the totals of a Relay. They only grow.
 type Counters struct {
 	Opened        uint64 // sessions asked for
 	Established   uint64 // sessions both of whose sides were connected
 	Closed        uint64 // sessions ended
+	Clients       Wire   // strangers' datagrams and answers to them included, without those that RelayedDown has
+	Upstreams     Wire   // without those that RelayedUp has
 	FromClients   Traffic
 	FromUpstreams Traffic
 	RelayedUp     Traffic // datagrams of clients passed on by routes in ModeRelay
@@ -90,13 +105,12 @@ func (c *Counters) Add(o *Counters) {
 	c.Resent += o.Resent
 	c.Lost += o.Lost
 	c.Passed += o.Passed
-	for _, t := range []struct{ to, from *Traffic }{
-		{&c.FromClients, &o.FromClients}, {&c.FromUpstreams, &o.FromUpstreams},
-		{&c.RelayedUp, &o.RelayedUp}, {&c.RelayedDown, &o.RelayedDown},
-	} {
-		t.to.Messages += t.from.Messages
-		t.to.Bytes += t.from.Bytes
-	}
+	c.RelayedUp.join(o.RelayedUp)
+	c.RelayedDown.join(o.RelayedDown)
+	c.FromClients.join(o.FromClients)
+	c.FromUpstreams.join(o.FromUpstreams)
+	c.Clients.join(&o.Clients)
+	c.Upstreams.join(&o.Upstreams)
 	for i, n := range o.Drops {
 		c.Drops[i] += n
 	}

@@ -18,6 +18,7 @@ type door struct {
 	ways      []way
 	route     *route
 
+	drops   *DropTally
 	answers *ratelimit.Budget // nil: not bounded
 	pong    *Pong             // nil: none is made
 	port    uint16            // where players come to
@@ -31,6 +32,7 @@ type door struct {
 type way struct {
 	protocol codec.Protocol
 	bridge   *bridge
+	tally    *Tally
 }
 
 // sameDoor reports whether two listeners have one socket: whoever comes to the one comes to the other.
@@ -53,11 +55,16 @@ func (r *Relay) furnish(d *door, l *Listener, route *route) {
 	}
 	d.name, d.addr, d.transport, d.stream = l.Name, l.Addr, l.Transport, l.Transport.Stream
 	d.route, d.pong, d.answers, d.ways = route, l.Pong, nil, nil
+	d.drops = r.tallies.dropsOf(l.Name)
 	if r.settings.Answers.Overall > 0 && !d.stream {
 		d.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())
 	}
 	for _, p := range l.Protocols {
-		d.ways = append(d.ways, way{p, newBridge(p, l.Route.Upstream.Protocol, l.Route)})
+		d.ways = append(d.ways, way{
+			protocol: p,
+			bridge:   newBridge(p, l.Route.Upstream.Protocol, l.Route),
+			tally:    r.tallies.of(l.Name, p.Name()),
+		})
 	}
 }
 

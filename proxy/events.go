@@ -52,6 +52,7 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 	case codec.Received:
 		p.client.in.add(&ev.Message)
 		r.counters.FromClients.add(&ev.Message)
+		p.tally.FromClients[ev.Mode].add(&ev.Message)
 		if r.mayCross(now, e, filter.FromClient, &ev.Message) {
 			r.carry(now, e, &p.upstream, &p.bridge.toUpstream, &ev.Message)
 		}
@@ -81,6 +82,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	case codec.Received:
 		p.upstream.in.add(&ev.Message)
 		r.counters.FromUpstreams.add(&ev.Message)
+		p.tally.FromUpstreams[ev.Mode].add(&ev.Message)
 		if r.mayCross(now, e, filter.FromUpstream, &ev.Message) {
 			r.carry(now, e, &p.client, &p.bridge.toClient, &ev.Message)
 		}

@@ -6,18 +6,27 @@ import (
 	"tidegate/codec"
 )
 
-// Who ended a session, as in logs and snapshots.
+// Party is who ended a session.
+type Party uint8
+
+// Parties to blame.
 const (
-	blameClient   = "client"
-	blameUpstream = "upstream"
-	blameProxy    = "proxy"
+	blameClient Party = iota
+	blameUpstream
+	blameProxy
+	blameCount
 )
+
+var partyNames = [blameCount]string{"client", "upstream", "proxy"}
+
+// String is the party's name as in logs and metrics.
+func (p Party) String() string { return partyNames[p] }
 
 // lingerTime is how long a session's goodbyes may take. Codecs give up earlier by themselves.
 const lingerTime = 5 * time.Second
 
 // end says goodbye to whichever side is still there. The first reason given is the session's.
-func (r *Relay) end(now time.Time, e *entry, blame string, why codec.Goodbye) {
+func (r *Relay) end(now time.Time, e *entry, blame Party, why codec.Goodbye) {
 	p := &e.Value
 	limit := lingerTime
 	if r.farewell {
@@ -100,5 +109,8 @@ func (r *Relay) forget(now time.Time, e *entry) {
 	r.counters.Closed++
 	p.door.left()
 	r.known.remove(e)
+	p.tally.end(p.blame, p.why, p.established)
+	r.toClients.leave(&p.client)
+	r.toUpstreams.leave(&p.upstream)
 	r.table.Remove(e)
 }

@@ -59,8 +59,8 @@ func both(t *testing.T, seed uint64) (w *world, riptider, rakneter *player) {
 	w = newWorld(t, seed, simnet.Weather{Latency: 2 * time.Millisecond}, riptide22(), route)
 	d := w.proxy.relay.doors[0]
 	d.ways = []way{
-		{raknet6(), newBridge(raknet6(), raknet6(), route)},
-		{riptide22(), newBridge(riptide22(), raknet6(), route)},
+		{raknet6(), newBridge(raknet6(), raknet6(), route), new(Tally)},
+		{riptide22(), newBridge(riptide22(), raknet6(), route), new(Tally)},
 	}
 	riptider = w.connect(codec.Hello{})
 	w.clients = raknet6()

@@ -63,7 +63,7 @@ func (j *journal) ended(now time.Time, e *entry) {
 	}
 	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
 		Str("upstream", p.route.Upstream.Name).Str("server", server).
-		Str("reason", p.why.String()).Str("by", p.blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
+		Str("reason", p.why.String()).Stringer("by", p.blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
 		Uint64("messages_up", p.client.in.Messages).Uint64("bytes_up", p.client.in.Bytes).
 		Uint64("messages_down", p.upstream.in.Messages).Uint64("bytes_down", p.upstream.in.Bytes).
 		Msg("session ended")

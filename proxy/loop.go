@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -12,6 +14,7 @@ type loop struct {
 	relay   *Relay
 	poller  netio.Poller
 	now     time.Time // of this turn: one look at the clock serves a whole batch
+	turns   turns
 	mailbox chan func(*Relay, time.Time)
 	done    chan struct{} // closed when run has returned
 }
@@ -34,6 +37,7 @@ func (l *loop) run() error {
 		l.relay.Advance(l.now)
 		l.relay.Flush(l.now)
 		l.poller.Flush()
+		l.turns.end(l.now)
 	}
 	return nil
 }
@@ -72,6 +76,31 @@ func (l *loop) ask(f func(*Relay, time.Time)) bool {
 		return true
 	case <-l.done:
 		return false
+	}
+}
+
+// consult is ask for someone whose patience ends with ctx. f must not be used after an error: it may be called later.
+func (l *loop) consult(ctx context.Context, f func(*Relay, time.Time)) error {
+	called := make(chan struct{})
+	letter := func(r *Relay, now time.Time) {
+		f(r, now)
+		close(called)
+	}
+	select {
+	case l.mailbox <- letter:
+		l.poller.Wake()
+	case <-l.done:
+		return ErrStopped
+	case <-ctx.Done():
+		return fmt.Errorf("%w: a loop does not answer", ctx.Err())
+	}
+	select {
+	case <-called:
+		return nil
+	case <-l.done:
+		return ErrStopped
+	case <-ctx.Done():
+		return fmt.Errorf("%w: a loop does not answer", ctx.Err())
 	}
 }
 

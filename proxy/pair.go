@@ -42,7 +42,12 @@ type pair struct {
 	ending  bool      // both sides have been told to close
 	dirty   bool      // waits for the next Flush
 	why     codec.Reason
-	blame   string // whose end it was: "client", "upstream" or "proxy"
+	blame   Party // whose end it was
+
+	serial      SessionID
+	tally       *Tally
+	established bool          // both sides were connected, once
+	lookDue     time.Duration // of the Relay's life: when its figures are looked at again
 }
 
 // side is one of a pair's two connections.
@@ -53,6 +58,8 @@ type side struct {
 	in    Traffic    // received from the peer and sent on
 	order order      // of what is sent to the peer
 	kept  resends    // of what is sent to the peer
+
+	sampled sampled
 }
 
 // live reports whether the side has a connection that has not ended.

@@ -26,6 +26,8 @@ type plain struct {
 	server   *upstream.Server // nil while none is chosen
 	socket   netio.Socket     // towards server; nil while there is none
 
+	serial SessionID
+	tally  *Tally
 	opened time.Time
 	heard  time.Time // when the client last sent a datagram
 	// Datagrams and bytes that the client and the server have sent and that were passed on.
@@ -53,6 +55,7 @@ func (r *Relay) greetPlain(now time.Time, d *door, s netio.Socket, from netip.Ad
 	}
 	e, err := r.plains.Add(session.Key{Listener: d.index, Client: from}, plain{
 		door: d, route: d.route, protocol: w.protocol, face: s, opened: now, heard: now,
+		serial: r.serials.next(), tally: w.tally,
 	})
 	if err != nil {
 		r.drop(now, DropTableFull, d, from, len(datagram), err)
@@ -60,6 +63,7 @@ func (r *Relay) greetPlain(now time.Time, d *door, s netio.Socket, from netip.Ad
 	}
 	d.sessions++
 	r.counters.Opened++
+	w.tally.Opened++
 	if !r.dialPlain(now, e) {
 		r.endPlain(now, e, blameUpstream, codec.NoConnection)
 		return
@@ -159,6 +163,7 @@ func (r *Relay) establishPlain(now time.Time, e *plainEntry) {
 	p.established = true
 	r.plains.Establish(e)
 	r.counters.Established++
+	p.tally.Established++
 	r.plains.Schedule(e, now, p.expiry(r.settings))
 	r.journal.plainEstablished(now, e)
 }

@@ -65,7 +65,7 @@ func (r *Relay) hangUpPlain(p *plain) {
 }
 
 // endPlain forgets a session. Nobody is told: there are no words that every protocol has.
-func (r *Relay) endPlain(now time.Time, e *plainEntry, blame string, why codec.Reason) {
+func (r *Relay) endPlain(now time.Time, e *plainEntry, blame Party, why codec.Reason) {
 	p := &e.Value
 	switch {
 	case p.established:
@@ -78,6 +78,7 @@ func (r *Relay) endPlain(now time.Time, e *plainEntry, blame string, why codec.R
 		p.face.Close()
 	}
 	r.counters.Closed++
+	p.tally.end(blame, why, p.established)
 	p.door.left()
 	r.plains.Remove(e)
 }

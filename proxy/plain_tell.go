@@ -14,11 +14,11 @@ func (j *journal) plainEstablished(now time.Time, e *plainEntry) {
 }
 
 // plainEnded writes the one line that an established session leaves behind.
-func (j *journal) plainEnded(now time.Time, e *plainEntry, blame string, why codec.Reason) {
+func (j *journal) plainEnded(now time.Time, e *plainEntry, blame Party, why codec.Reason) {
 	p := &e.Value
 	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
 		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).Str("mode", "relay").
-		Str("reason", why.String()).Str("by", blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
+		Str("reason", why.String()).Stringer("by", blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
 		Uint64("datagrams_up", p.up.Messages).Uint64("bytes_up", p.up.Bytes).
 		Uint64("datagrams_down", p.down.Messages).Uint64("bytes_down", p.down.Bytes).
 		Msg("session ended")
@@ -29,6 +29,7 @@ func (j *journal) plainEnded(now time.Time, e *plainEntry, blame string, why cod
 func plainSession(now time.Time, e *plainEntry) Session {
 	p := &e.Value
 	return Session{
+		ID:               p.serial,
 		Listener:         p.door.name,
 		Route:            p.route.Name,
 		Client:           e.Key.Client,

@@ -34,6 +34,11 @@ type Relay struct {
 	sockets  Sockets
 	journal  journal
 	counters Counters
+	tallies  tallies
+	serials  serials
+	born     time.Time
+
+	toClients, toUpstreams Samples
 
 	doors    []*door // as the settings list their listeners
 	lastDoor int     // index of the youngest door
@@ -92,6 +97,8 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		guard:      guard{bans: o.Bans},
+		born:       now,
+		serials:    newSerials(o.Shard, max(o.Shards, 1)),
 	}
 	if o.Bans == nil {
 		r.guard.bans = ratelimit.NewBans(ratelimit.Terms{})
@@ -146,10 +153,13 @@ func (r *Relay) newRoute(settings *Route, oldRoutes []*route) *route {
 func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	switch owner := s.Owner().(type) {
 	case *door:
+		r.counters.Clients.In.count(datagram)
 		r.fromClient(now, owner, s, from, datagram)
 	case *entry:
+		r.counters.Upstreams.In.count(datagram)
 		r.fromUpstream(now, owner, datagram)
 	case *plainEntry:
+		r.counters.Upstreams.In.count(datagram)
 		r.passDown(now, owner, datagram)
 	case *pinged:
 		owner.answered(now, r, datagram)
@@ -292,6 +302,7 @@ func (r *Relay) Flush(now time.Time) {
 			r.forget(now, e)
 			continue
 		}
+		r.look(now, &e.Value)
 		r.table.Schedule(e, now, nextTimeout(&e.Value, r.settings.IdleTimeout))
 	}
 	r.dirty = r.dirty[:0]
@@ -305,6 +316,7 @@ func (r *Relay) transmit(now time.Time, e *entry) {
 		if !ok {
 			break
 		}
+		r.counters.Clients.Out.count(b)
 		r.sockets.Send(p.face, e.Key.Client, b)
 	}
 	if p.upstream.conn == nil || p.socket == nil {
@@ -315,6 +327,7 @@ func (r *Relay) transmit(now time.Time, e *entry) {
 		if !ok {
 			break
 		}
+		r.counters.Upstreams.Out.count(b)
 		r.sockets.Send(p.socket, p.server.Addr, b)
 	}
 }
@@ -347,5 +360,6 @@ func nextTimeout(p *pair, idle time.Duration) time.Time {
 // drop counts and tells of something that goes no further.
 func (r *Relay) drop(now time.Time, why Drop, d *door, from netip.AddrPort, size int, err error) {
 	r.counters.Drops[why]++
+	d.drops.Drops[why]++
 	r.journal.drop(now, why, d.name, from, size, err)
 }

@@ -17,6 +17,7 @@ type Snapshot struct {
 
 // Session is one session of a Snapshot.
 type Session struct {
+	ID               SessionID
 	Listener         string
 	Route            string
 	Client           netip.AddrPort
@@ -26,6 +27,7 @@ type Session struct {
 	Age              time.Duration
 	Established      bool
 	Relayed          bool // in ModeRelay: traffic is datagrams, and there are no Stats
+	Ending           bool // goodbyes are being said
 	FromClient       Traffic
 	FromUpstream     Traffic
 	ClientStats      codec.Stats
@@ -36,29 +38,36 @@ type Session struct {
 func (r *Relay) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{Counters: r.counters, Sessions: make([]Session, 0, r.table.Len()+r.plains.Len())}
 	for e := range r.table.All {
-		p := &e.Value
-		one := Session{
-			Listener:         p.door.name,
-			Route:            p.route.Name,
-			Client:           e.Key.Client,
-			ClientProtocol:   p.protocol.Name(),
-			UpstreamProtocol: p.route.Upstream.Protocol.Name(),
-			Age:              now.Sub(p.opened),
-			Established:      p.client.up && p.upstream.up && !p.ending,
-			FromClient:       p.client.in,
-			FromUpstream:     p.upstream.in,
-			ClientStats:      p.client.conn.Stats(),
-		}
-		if p.server != nil {
-			one.Server = p.server.Addr
-		}
-		if p.upstream.conn != nil {
-			one.UpstreamStats = p.upstream.conn.Stats()
-		}
-		s.Sessions = append(s.Sessions, one)
+		s.Sessions = append(s.Sessions, describe(now, e))
 	}
 	for e := range r.plains.All {
 		s.Sessions = append(s.Sessions, plainSession(now, e))
+	}
+	return s
+}
+
+// describe copies what can be known of a session.
+func describe(now time.Time, e *entry) Session {
+	p := &e.Value
+	s := Session{
+		ID:               p.serial,
+		Listener:         p.door.name,
+		Route:            p.route.Name,
+		Client:           e.Key.Client,
+		ClientProtocol:   p.protocol.Name(),
+		UpstreamProtocol: p.route.Upstream.Protocol.Name(),
+		Age:              now.Sub(p.opened),
+		Established:      p.client.up && p.upstream.up && !p.ending,
+		Ending:           p.ending,
+		FromClient:       p.client.in,
+		FromUpstream:     p.upstream.in,
+		ClientStats:      p.client.conn.Stats(),
+	}
+	if p.server != nil {
+		s.Server = p.server.Addr
+	}
+	if p.upstream.conn != nil {
+		s.UpstreamStats = p.upstream.conn.Stats()
 	}
 	return s
 }

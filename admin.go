@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/admin"
+	"tidegate/config"
+)
+
+// startAdmin opens the admin server, unless it is off. Close ends it.
+func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
+	if c.Admin.Listen == config.AdminOff {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithCancel(context.Background()) // it stays while players are told goodbye
+	listener, err := admin.Listen(ctx, admin.Address(c.Admin.Listen))
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf(`admin.listen = %q: %w; another address of its own, or "off", would do`, c.Admin.Listen, err)
+	}
+	o.Version, o.Token = version(), string(c.Admin.Token)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := admin.New(o).Serve(ctx, listener); err != nil {
+			o.Log.Error().Err(err).Msg("the admin server has ended")
+		}
+	}()
+	o.Log.Info().Str("address", string(c.Admin.Listen)).Msg("operators are listened to")
+	return func() {
+		cancel()
+		<-ended
+	}, nil
+}
+
+// adminClient reaches the running proxy of the configuration of -c, or of the default one.
+func adminClient(path string) (*admin.Client, error) {
+	table, err := config.LoadAdmin(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case table.Listen == config.AdminOff:
+		return nil, fmt.Errorf(`%s has admin.listen = "off": no running proxy can be asked`, path)
+	}
+	return admin.NewClient(admin.Address(table.Listen), string(table.Token)), nil
+}

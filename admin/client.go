@@ -1,0 +1,112 @@
+package admin
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+// Client asks a running proxy. It is safe for concurrent use.
+type Client struct {
+	address Address
+	token   string
+	http    http.Client
+}
+
+// maxAnswer is the size in bytes of the largest answer that a Client reads: the largest page of sessions, ten times.
+const maxAnswer = 64 << 20
+
+// NewClient returns a client of the server at an address. The token may be empty.
+func NewClient(a Address, token string) *Client {
+	network, address := a.split()
+	if network == "tcp" {
+		address = nearby(address)
+	}
+	return &Client{address: a, token: token, http: http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
+		},
+	}}}
+}
+
+// nearby is where to reach one who listens at an address on this machine.
+func nearby(address string) string {
+	listening, err := netip.ParseAddrPort(address)
+	if err != nil || !listening.Addr().IsUnspecified() {
+		return address
+	}
+	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	if listening.Addr().Is6() {
+		loopback = netip.IPv6Loopback()
+	}
+	return netip.AddrPortFrom(loopback, listening.Port()).String()
+}
+
+// Get asks for what is at a path, and reads its JSON into out.
+func (c *Client) Get(ctx context.Context, path string, out any) error {
+	return c.do(ctx, http.MethodGet, path, nil, out)
+}
+
+// Post asks for something to be done, with in as JSON, and reads the answer into out.
+func (c *Client) Post(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, http.MethodPost, path, body, out)
+}
+
+// StatusError is an answer that is not 200.
+type StatusError struct {
+	Status int
+	Text   string
+}
+
+func (e *StatusError) Error() string { return e.Text }
+
+func (c *Client) do(ctx context.Context, method, path string, body []byte, out any) error {
+	request, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("ask the proxy at %s: %w", c.address, unwrapURL(err))
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("ask the proxy at %s: %w", c.address, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		var why refusal
+		if json.Unmarshal(text, &why) != nil || why.Error == "" {
+			why.Error = response.Status
+		}
+		return &StatusError{response.StatusCode, why.Error}
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("answer of the proxy at %s: %w", c.address, err)
+	}
+	return nil
+}
+
+// unwrapURL takes away from an error of package http the URL, which is none that anyone typed.
+func unwrapURL(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}

@@ -1,0 +1,131 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strconv"
+
+	"tidegate/codec"
+	"tidegate/proxy"
+)
+
+// Session is the JSON of a session.
+type Session struct {
+	ID       string  `json:"id"`    // the session's for its life, and no other's
+	State    string  `json:"state"` // "half-open", "established" or "ending"
+	Listener string  `json:"listener"`
+	Route    string  `json:"route"`
+	Age      float64 `json:"age_seconds"`
+	Client   Side    `json:"client"`
+	Server   Side    `json:"server"`
+}
+
+// Side is one of a session's two connections. Counts are since it began.
+type Side struct {
+	Address  string  `json:"address,omitempty"` // none while no server is chosen
+	Protocol string  `json:"protocol"`
+	RTT      float64 `json:"rtt_ms,omitempty"`   // smoothed round trip, once it is known
+	Messages uint64  `json:"messages"`           // that came from it
+	Bytes    uint64  `json:"bytes"`              // of payload, in those messages
+	Sent     uint64  `json:"datagrams_sent"`     // to it
+	Received uint64  `json:"datagrams_received"` // from it, and accepted
+	Resent   uint64  `json:"resent"`             // transmissions of messages to it beyond their first
+	Lost     uint64  `json:"lost"`               // messages or datagrams to it that did not arrive the first time
+	Dropped  uint64  `json:"dropped"`            // datagrams from it, or parts, that were refused
+	Queued   int     `json:"queued_bytes"`       // of messages to it, to be sent or acknowledged
+}
+
+// Sessions is a page of a list of sessions.
+type Sessions struct {
+	Sessions []Session `json:"sessions"`       // oldest first
+	Next     string    `json:"next,omitempty"` // the "after" of the next page, if there may be one
+}
+
+// Sizes of a page of sessions.
+const (
+	usualPage = 1000
+	maxPage   = 10_000
+)
+
+func (s *Server) listSessions(r *http.Request) (Sessions, error) {
+	ask := r.URL.Query()
+	q := proxy.Query{Listener: ask.Get("listener"), Route: ask.Get("route"), Limit: usualPage}
+	var err error
+	if text := ask.Get("after"); text != "" {
+		if q.After, err = proxy.ParseSessionID(text); err != nil {
+			return Sessions{}, misuse{err}
+		}
+	}
+	if text := ask.Get("limit"); text != "" {
+		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > maxPage {
+			return Sessions{}, misuse{fmt.Errorf("limit %q: want 1 to %d", text, maxPage)}
+		}
+	}
+	found, err := s.Proxy.Sessions(r.Context(), q)
+	if err != nil {
+		return Sessions{}, err
+	}
+	page := Sessions{Sessions: make([]Session, len(found))}
+	for i := range found {
+		page.Sessions[i] = session(&found[i])
+	}
+	if len(found) == q.Limit {
+		page.Next = found[len(found)-1].ID.String()
+	}
+	return page, nil
+}
+
+func (s *Server) showSession(r *http.Request) (Session, error) {
+	id, err := proxy.ParseSessionID(r.PathValue("id"))
+	if err != nil {
+		return Session{}, misuse{err}
+	}
+	found, err := s.Proxy.Session(r.Context(), id)
+	return session(&found), err
+}
+
+// Kick is what a kick takes.
+type Kick struct {
+	Text string `json:"text,omitempty"` // told to the player, where the protocol has words for it
+}
+
+func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
+	id, err := proxy.ParseSessionID(r.PathValue("id"))
+	if err != nil {
+		return nothing{}, misuse{err}
+	}
+	if err := s.Proxy.Kick(r.Context(), id, k.Text); err != nil {
+		return nothing{}, err
+	}
+	s.Log.Info().Stringer("session", id).Str("text", k.Text).Msg("session kicked by an operator")
+	return nothing{}, nil
+}
+
+// session is the JSON of a session.
+func session(s *proxy.Session) Session {
+	state := "half-open"
+	switch {
+	case s.Ending:
+		state = "ending"
+	case s.Established:
+		state = "established"
+	}
+	return Session{
+		ID: s.ID.String(), State: state, Listener: s.Listener, Route: s.Route, Age: s.Age.Seconds(),
+		Client: side(s.Client, s.ClientProtocol, s.FromClient, &s.ClientStats),
+		Server: side(s.Server, s.UpstreamProtocol, s.FromUpstream, &s.UpstreamStats),
+	}
+}
+
+func side(addr netip.AddrPort, protocol string, from proxy.Traffic, stats *codec.Stats) Side {
+	side := Side{
+		Protocol: protocol, RTT: stats.RTT.Seconds() * 1000, Messages: from.Messages, Bytes: from.Bytes,
+		Sent: stats.Sent, Received: stats.Received, Resent: stats.Resent, Lost: stats.Lost, Dropped: stats.Dropped,
+		Queued: stats.Queued,
+	}
+	if addr.IsValid() {
+		side.Address = addr.String()
+	}
+	return side
+}

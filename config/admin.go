@@ -1,0 +1,91 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"reflect"
+	"strings"
+)
+
+// Admin is where operators and their programs reach a running Tidegate.
+type Admin struct {
+	Listen AdminAddress `toml:"listen"`
+	Token  Secret       `toml:"token"` // that every request must bring; empty: none is asked for
+}
+
+// AdminAddress is ip:port, "unix:" and the path of a socket, or "off".
+type AdminAddress string
+
+// AdminOff is the address of no one.
+const AdminOff AdminAddress = "off"
+
+// Secret is a text that is not shown.
+type Secret string
+
+// String hides the text.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return "(hidden)"
+}
+
+const (
+	minToken   = 16  // characters: what cannot be guessed over a network
+	maxToken   = 200 // characters
+	socketPath = 100 // bytes that every system allows in the path of a Unix socket
+)
+
+func (v *validator) admin() {
+	a := v.Admin
+	local := true
+	if path, ok := strings.CutPrefix(string(a.Listen), "unix:"); ok {
+		if path == "" || len(path) > socketPath {
+			v.fault("admin.listen", a.Listen, fmt.Sprintf("a path of 1 to %d bytes behind unix:", socketPath))
+		}
+	} else if a.Listen != AdminOff {
+		addr, err := netip.ParseAddrPort(string(a.Listen))
+		if err != nil || addr.Port() == 0 {
+			v.fault("admin.listen", a.Listen, `ip:port, for example "127.0.0.1:9470", "unix:/run/tidegate/admin.sock" or "off"`)
+		}
+		local = err != nil || addr.Addr().Unmap().IsLoopback()
+	}
+	switch {
+	case a.Token == "" && !local:
+		v.fault("admin.token", nil, fmt.Sprintf("a token of %d characters or more, since admin.listen is not on loopback", minToken))
+	case a.Token != "" && !isToken(string(a.Token)):
+		v.fault("admin.token", a.Token, fmt.Sprintf("%d to %d letters, digits and signs", minToken, maxToken))
+	}
+}
+
+// isToken reports whether a text can be sent in a header, and not be guessed for its shortness.
+func isToken(text string) bool {
+	for _, c := range []byte(text) {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(text) >= minToken && len(text) <= maxToken
+}
+
+// LoadAdmin reads nothing but the [admin] table of a configuration file: commands reach a running proxy by it also while
+// the rest of the file is being edited. The error is Faults if the table, or the file, is at fault.
+func LoadAdmin(path string) (Admin, error) {
+	text, err := read(path)
+	if err != nil {
+		return Admin{}, err
+	}
+	tables, fault := parse(text)
+	if fault != nil {
+		fault.File = path
+		return Admin{}, Faults{*fault}
+	}
+	c := Default()
+	report := newReport(newIndex(path, text))
+	if table, ok := tables["admin"]; ok {
+		decoder{report}.value("admin", reflect.ValueOf(c).Elem().FieldByName("Admin"), table)
+	}
+	(&validator{Config: c, report: report}).admin()
+	_, err = report.result()
+	return c.Admin, err
+}

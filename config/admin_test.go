@@ -1,0 +1,61 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAdmin(t *testing.T) {
+	for _, c := range []struct{ table, want string }{
+		{``, ""},
+		{`listen = "off"`, ""},
+		{`listen = "unix:/run/tidegate/admin.sock"`, ""},
+		{`listen = "[::1]:9470"`, ""},
+		{`listen = "0.0.0.0:9470"` + "\n" + `token = "0123456789abcdef"`, ""},
+		{`listen = "0.0.0.0:9470"`,
+			"t.toml:1:2: admin.token: want a token of 16 characters or more, since admin.listen is not on loopback"},
+		{`listen = "192.0.2.1:9470"` + "\n" + `token = "short"`,
+			`t.toml:3:9: admin.token = "(hidden)": want 16 to 200 letters, digits and signs`},
+		{`token = "sixteen letters and blanks"`,
+			`t.toml:2:9: admin.token = "(hidden)": want 16 to 200 letters, digits and signs`},
+		{`listen = "unix:"`, `t.toml:2:10: admin.listen = "unix:": want a path of 1 to 100 bytes behind unix:`},
+		{`listen = "127.0.0.1:0"`, `t.toml:2:10: admin.listen = "127.0.0.1:0": want ip:port, for example ` +
+			`"127.0.0.1:9470", "unix:/run/tidegate/admin.sock" or "off"`},
+		{`listen = "localhost"`, `t.toml:2:10: admin.listen = "localhost": want ip:port, for example ` +
+			`"127.0.0.1:9470", "unix:/run/tidegate/admin.sock" or "off"`},
+	} {
+		// What is wrong elsewhere keeps nobody from the admin table.
+		path := filepath.Join(t.TempDir(), "t.toml")
+		if err := os.WriteFile(path, []byte("[admin]\n"+c.table+"\n[limits]\nsessions = \"many\"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := LoadAdmin(path)
+		got := ""
+		if err != nil {
+			got = strings.TrimPrefix(err.Error(), filepath.Dir(path)+"/")
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.table, got, c.want)
+		}
+	}
+}
+
+func TestLoadAdminReads(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "t.toml")
+	text := "[admin]\nlisten = \"unix:/tmp/a\"\ntoken = \"0123456789abcdef\"\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, err := LoadAdmin(path)
+	if want := (Admin{"unix:/tmp/a", "0123456789abcdef"}); err != nil || got != want {
+		t.Errorf("%v, %v; want %v", got, err, want)
+	}
+	if err := os.WriteFile(path, []byte("[admin"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadAdmin(path); err == nil || !strings.Contains(err.Error(), "want valid TOML") {
+		t.Errorf("of no TOML: %v", err)
+	}
+}

@@ -1,0 +1,59 @@
+package proxy
+
+import "time"
+
+// histogramBounds are the upper ends of a Histogram's buckets, from what one loop's turn takes to what a bad
+// connection's round trip takes.
+var histogramBounds = [...]time.Duration{
+	10 * time.Microsecond, 20 * time.Microsecond, 50 * time.Microsecond,
+	100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
+	1 * time.Millisecond, 2 * time.Millisecond, 5 * time.Millisecond,
+	10 * time.Millisecond, 20 * time.Millisecond, 50 * time.Millisecond,
+	100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond,
+	1 * time.Second, 2 * time.Second, 5 * time.Second,
+}
+
+// Histogram counts durations by size, in fixed buckets from 10 µs to 5 s.
+type Histogram struct {
+	counts [len(histogramBounds) + 1]uint64 // the last is of what is longer than every bound
+	sum    time.Duration
+}
+
+func (h *Histogram) observe(d time.Duration) {
+	i := 0
+	for i < len(histogramBounds) && d > histogramBounds[i] {
+		i++
+	}
+	h.counts[i]++
+	h.sum += d
+}
+
+func (h *Histogram) add(o *Histogram) {
+	for i, n := range o.counts {
+		h.counts[i] += n
+	}
+	h.sum += o.sum
+}
+
+// Sum is the sum of all durations counted.
+func (h *Histogram) Sum() time.Duration { return h.sum }
+
+// Count is how many durations were counted.
+func (h *Histogram) Count() (n uint64) {
+	for _, c := range h.counts {
+		n += c
+	}
+	return n
+}
+
+// Buckets yields each bucket's upper end and how many durations are not longer than that, in rising order. What is
+// longer than all of them is only in Count.
+func (h *Histogram) Buckets(yield func(bound time.Duration, count uint64) bool) {
+	var n uint64
+	for i, bound := range histogramBounds {
+		n += h.counts[i]
+		if !yield(bound, n) {
+			return
+		}
+	}
+}

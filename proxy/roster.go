@@ -1,0 +1,136 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+)
+
+// Errors of what an operator may ask of a Server.
+var (
+	ErrNoSession = errors.New("no such session") // it has ended, or never was
+	ErrEnding    = errors.New("the session is ending already")
+)
+
+// Query chooses sessions of a list. Empty fields choose all.
+type Query struct {
+	Listener, Route string
+	After           SessionID // only younger ones: the last of the page before
+	Limit           int       // at most so many
+}
+
+// Sessions are those that the query chooses, oldest first. A loop is kept for a few nanoseconds by each session it has,
+// and about a microsecond by each that it lists.
+func (s *Server) Sessions(ctx context.Context, q Query) ([]Session, error) {
+	var all []Session
+	for _, l := range s.loops {
+		var some []Session
+		if err := l.consult(ctx, func(r *Relay, now time.Time) { some = r.list(now, q) }); err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	slices.SortFunc(all, func(a, b Session) int { return cmp.Compare(a.ID, b.ID) })
+	return all[:min(len(all), q.Limit)], nil
+}
+
+// Session is one session, or ErrNoSession.
+func (s *Server) Session(ctx context.Context, id SessionID) (found Session, err error) {
+	err = s.atHome(ctx, id, func(r *Relay, now time.Time) (err error) {
+		found, err = r.session(now, id)
+		return err
+	})
+	return found, err
+}
+
+// Kick ends a session. The client is told that it was kicked and, where its protocol has words for it, the text. A
+// client of a route in ModeRelay cannot be told.
+func (s *Server) Kick(ctx context.Context, id SessionID, text string) error {
+	return s.atHome(ctx, id, func(r *Relay, now time.Time) error { return r.kick(now, id, text) })
+}
+
+// atHome calls f on the loop that has a session, if any has.
+func (s *Server) atHome(ctx context.Context, id SessionID, f func(*Relay, time.Time) error) error {
+	var result error
+	l := s.loops[id.shard(len(s.loops))]
+	err := l.consult(ctx, func(r *Relay, now time.Time) { result = f(r, now) })
+	if err != nil {
+		return err
+	}
+	return result
+}
+
+// list is the Relay's part of Server.Sessions.
+func (r *Relay) list(now time.Time, q Query) []Session {
+	var list []Session
+	for e := range r.table.All {
+		if p := &e.Value; q.chooses(p.serial, p.door, p.route) && len(list) < q.Limit {
+			list = append(list, describe(now, e))
+		}
+	}
+	terminated := len(list)
+	for e := range r.plains.All {
+		if p := &e.Value; q.chooses(p.serial, p.door, p.route) && len(list)-terminated < q.Limit {
+			list = append(list, plainSession(now, e))
+		}
+	}
+	return list
+}
+
+func (q *Query) chooses(id SessionID, d *door, r *route) bool {
+	return id > q.After && (q.Listener == "" || d.name == q.Listener) && (q.Route == "" || r.Name == q.Route)
+}
+
+func (r *Relay) session(now time.Time, id SessionID) (Session, error) {
+	if e := r.find(id); e != nil {
+		return describe(now, e), nil
+	}
+	if e := r.findPlain(id); e != nil {
+		return plainSession(now, e), nil
+	}
+	return Session{}, ErrNoSession
+}
+
+// find is the session of an ID, or nil.
+func (r *Relay) find(id SessionID) *entry {
+	for e := range r.table.All {
+		if e.Value.serial == id {
+			return e
+		}
+	}
+	return nil
+}
+
+func (r *Relay) findPlain(id SessionID) *plainEntry {
+	for e := range r.plains.All {
+		if e.Value.serial == id {
+			return e
+		}
+	}
+	return nil
+}
+
+func (r *Relay) kick(now time.Time, id SessionID, text string) error {
+	if e := r.findPlain(id); e != nil {
+		r.endPlain(now, e, blameProxy, codec.Kicked)
+		return nil
+	}
+	e := r.find(id)
+	switch {
+	case e == nil:
+		return ErrNoSession
+	case e.Value.ending:
+		return ErrEnding
+	}
+	why := codec.Goodbye{Reason: codec.Kicked}
+	if writer, ok := e.Value.protocol.(codec.Texter); ok && text != "" {
+		why.Data, why.Pad = writer.AppendText(nil, text)
+	}
+	r.end(now, e, blameProxy, why)
+	r.settle(now, e)
+	return nil
+}

@@ -1,0 +1,64 @@
+package proxy
+
+import "time"
+
+// sampleEvery is how often a session's figures are looked at, while it has anything to say.
+const sampleEvery = 5 * time.Second
+
+// Samples are figures of one side of all sessions. Each session is looked at every few seconds and at its end, so that
+// nobody ever has to walk all sessions.
+type Samples struct {
+	RTT    Histogram // of sessions whose round trip is known
+	Queued int       // bytes of messages to the side that wait to be sent or acknowledged
+	Resent uint64    // transmissions of messages to the side beyond their first
+	Lost   uint64    // messages or datagrams to the side known not to have arrived the first time
+}
+
+// sampled is what Samples have of one side of a session.
+type sampled struct {
+	queued       int
+	resent, lost uint64
+}
+
+// look adds what has changed since the last look.
+func (s *Samples) look(of *side) {
+	if of.conn == nil {
+		return
+	}
+	stats := of.conn.Stats()
+	if stats.RTT > 0 {
+		s.RTT.observe(stats.RTT)
+	}
+	s.take(of, sampled{stats.Queued, stats.Resent, stats.Lost})
+}
+
+// leave samples a side that is over.
+func (s *Samples) leave(of *side) {
+	if of.conn != nil {
+		stats := of.conn.Stats()
+		s.take(of, sampled{0, stats.Resent, stats.Lost})
+	}
+}
+
+func (s *Samples) take(of *side, now sampled) {
+	s.Queued += now.queued - of.sampled.queued
+	s.Resent += now.resent - of.sampled.resent
+	s.Lost += now.lost - of.sampled.lost
+	of.sampled = now
+}
+
+func (s *Samples) add(o *Samples) {
+	s.RTT.add(&o.RTT)
+	s.Queued += o.Queued
+	s.Resent += o.Resent
+	s.Lost += o.Lost
+}
+
+// look samples a session that is due for it.
+func (r *Relay) look(now time.Time, p *pair) {
+	if life := now.Sub(r.born); life >= p.lookDue {
+		p.lookDue = life + sampleEvery
+		r.toClients.look(&p.client)
+		r.toUpstreams.look(&p.upstream)
+	}
+}
