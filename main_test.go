@@ -208,15 +208,17 @@ pong = "MCPE;A test;"
 
 // process is tidegate as a process of its own.
 type process struct {
-	cmd  *exec.Cmd
-	log  *bufio.Scanner
-	addr string // of its listener
-	file string // its configuration
+	cmd   *exec.Cmd
+	log   *bufio.Scanner
+	addr  string // of its listener
+	file  string // its configuration
+	admin string // socket of its operators
 }
 
 func startProcess(t *testing.T, configuration string, flags ...string) *process {
 	t.Helper()
-	p := &process{file: write(t, configuration)}
+	p := &process{admin: socketPath(t)}
+	p.file = write(t, p.reachable(configuration))
 	p.cmd = exec.Command(os.Args[0], append([]string{"run", "-c", p.file}, flags...)...)
 	p.cmd.Env = append(os.Environ(), "TIDEGATE_MAIN=1")
 	stderr, err := p.cmd.StderrPipe()
@@ -231,6 +233,25 @@ func startProcess(t *testing.T, configuration string, flags ...string) *process 
 	p.addr = p.await(t, "listening")["address"].(string)
 	p.await(t, "tidegate is running")
 	return p
+}
+
+// reachable makes a configuration one of a process whose operators come by a socket of its own, unless it says otherwise.
+func (p *process) reachable(configuration string) string {
+	if strings.Contains(configuration, "[admin]") {
+		return configuration
+	}
+	return configuration + "\n[admin]\nlisten = \"unix:" + p.admin + "\"\n"
+}
+
+// socketPath is a path for a Unix socket, which must be short.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "admin")
 }
 
 // await reads the log until a message.

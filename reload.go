@@ -11,6 +11,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/admin"
 	"tidegate/config"
 	"tidegate/internal/filewatch"
 	"tidegate/proxy"
@@ -25,17 +26,7 @@ type reloader struct {
 
 	mu      sync.Mutex // guards what follows
 	current *config.Config
-	status  reloadStatus
-}
-
-// reloadStatus is how the reloads of a process went. An empty Error is that of the last one, if it succeeded.
-type reloadStatus struct {
-	Succeeded uint64    `json:"succeeded"`
-	Failed    uint64    `json:"failed"`
-	Last      time.Time `json:"last,omitzero"`
-	Error     string    `json:"error,omitempty"`
-	// Restart lists the keys that the file has other values of than the process, which only a restart puts in force.
-	Restart []string `json:"restart,omitempty"`
+	status  admin.Reloads
 }
 
 // reload reads the file anew. An error leaves everything as it was. Safe for concurrent use.
@@ -73,13 +64,13 @@ func (r *reloader) apply() (fixed []string, err error) {
 		return nil, fmt.Errorf("reload: %w", err)
 	}
 	fixed = r.current.Fixed(next)
-	next.Log, next.Loop = r.current.Log, r.current.Loop
+	next.Log, next.Loop, next.Admin = r.current.Log, r.current.Loop, r.current.Admin
 	r.current = next
 	return fixed, nil
 }
 
 // state is how the reloads went so far. Safe for concurrent use.
-func (r *reloader) state() reloadStatus {
+func (r *reloader) state() admin.Reloads {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status

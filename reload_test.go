@@ -15,7 +15,7 @@ import (
 func (p *process) rewrite(t *testing.T, text string) {
 	t.Helper()
 	fresh := filepath.Join(t.TempDir(), "fresh")
-	if err := os.WriteFile(fresh, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(fresh, []byte(p.reachable(text)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Rename(fresh, p.file); err != nil {

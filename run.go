@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
+	"tidegate/admin"
 	"tidegate/config"
 	"tidegate/netio"
 	"tidegate/proxy"
@@ -84,8 +86,17 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 			return err
 		}
 	}
+	ctx, drain := context.WithCancel(c.Context)
+	defer drain()
+	closeAdmin, err := startAdmin(settled, admin.Options{
+		Proxy: server, Reload: reloads.reload, Reloads: reloads.state, Drain: drain, Log: log,
+	})
+	if err != nil {
+		return err
+	}
+	defer closeAdmin()
 	log.Info().Str("version", version()).Int("loops", loops).Msg("tidegate is running")
-	err = server.Run(c.Context)
+	err = server.Run(ctx)
 	log.Info().AnErr("error", err).Msg("tidegate has ended")
 	return err
 }

@@ -31,6 +31,10 @@ type Options struct {
 	Proxy   Proxy
 	Token   string // that every request must bring as "Authorization: Bearer"; empty: none is asked for
 	Version string // of Tidegate
+	// Reload puts the changed configuration file into force, or nothing of it; cause is told in the log.
+	Reload  func(cause string) error
+	Reloads func() Reloads // how that went so far
+	Drain   func()         // ends the proxy as SIGTERM does
 	Log     zerolog.Logger
 }
 

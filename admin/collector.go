@@ -62,8 +62,9 @@ var (
 
 // collector asks the proxy for its totals at each scrape.
 type collector struct {
-	proxy Proxy
-	build [2]string
+	proxy   Proxy
+	reloads func() Reloads
+	build   [2]string
 }
 
 // Describe implements prometheus.Collector. It tells nothing: which metrics there are depends on the configuration.
@@ -73,6 +74,7 @@ func (c *collector) Describe(chan<- *prometheus.Desc) {}
 func (c *collector) Collect(to chan<- prometheus.Metric) {
 	out := metricsOf(to)
 	out.set(buildInfo, 1, c.build[:]...)
+	out.reloads(c.reloads())
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	f, err := c.proxy.Figures(ctx)
@@ -121,6 +123,9 @@ func (out metricsOf) sessions(tallies []*proxy.Tally) {
 
 func (out metricsOf) modes(t *proxy.Tally, from string, by *[codec.ModeCount]proxy.Traffic) {
 	for mode, traffic := range by {
+		if traffic.Messages == 0 { // no pair of protocols has all modes
+			continue
+		}
 		out.count(messages, traffic.Messages, t.Listener, t.Protocol, from, codec.Mode(mode).String())
 		out.count(messageBytes, traffic.Bytes, t.Listener, t.Protocol, from, codec.Mode(mode).String())
 	}

@@ -90,9 +90,12 @@ func write(w http.ResponseWriter, status int, out any) {
 // statusOf is the HTTP status of an error.
 func statusOf(err error) int {
 	var wrong misuse
+	var faulty notReloaded
 	switch {
 	case errors.As(err, &wrong):
 		return http.StatusBadRequest
+	case errors.As(err, &faulty):
+		return http.StatusUnprocessableEntity
 	case errors.Is(err, proxy.ErrNoSession):
 		return http.StatusNotFound
 	case errors.Is(err, proxy.ErrEnding):

@@ -22,7 +22,7 @@ func (s *Server) metrics() http.Handler {
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{proxy: s.Proxy, build: [2]string{s.Version, runtime.Version()}},
+		&collector{proxy: s.Proxy, reloads: s.Reloads, build: [2]string{s.Version, runtime.Version()}},
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeTime,

@@ -12,6 +12,9 @@ func (s *Server) endpoints() []endpoint {
 		get("/api/v1/sessions", s.listSessions),
 		get("/api/v1/sessions/{id}", s.showSession),
 		post("/api/v1/sessions/{id}/kick", s.kickSession),
+		get("/api/v1/reload", s.reloads),
+		post("/api/v1/reload", s.reload),
+		post("/api/v1/drain", s.drain),
 	}
 }
 

@@ -98,6 +98,8 @@ cookies = %t
 quality_disconnect = false
 [log]
 format = "json"
+[admin]
+listen = "off"
 `, packetByte, r.protocol, r.transport, r.server, !r.noCookies)
 }
 

@@ -1,0 +1,50 @@
+package admin
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestGuard(t *testing.T) {
+	const token = "0123456789abcdef"
+	for _, c := range []struct {
+		name, token string
+		method      string
+		headers     []string
+		status      int
+	}{
+		{"no token is asked for", "", "GET", nil, 200},
+		{"no token is asked for on the machine's name", "", "GET", []string{"Host", "localhost:9470"}, 200},
+		{"IPv6", "", "GET", []string{"Host", "[::1]:9470"}, 200},
+		{"a site whose name resolves to this machine", "", "GET", []string{"Host", "evil.example:9470"}, 403},
+		{"a page of another site", "", "POST", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"a page of another site, in an old browser", "", "POST", []string{"Origin", "https://evil.example"}, 403},
+		{"the token is missing", token, "GET", nil, 401},
+		{"the token is wrong", token, "GET", []string{"Authorization", "Bearer 0123456789abcdeF"}, 401},
+		{"the token is a part", token, "GET", []string{"Authorization", "Bearer 0123"}, 401},
+		{"the token is right", token, "GET", []string{"Authorization", "Bearer " + token}, 200},
+		{"the token is right, by a name", token, "GET", []string{"Authorization", "Bearer " + token, "Host", "tide.example"}, 200},
+		{"the token is right, from another site", token, "POST",
+			[]string{"Authorization", "Bearer " + token, "Sec-Fetch-Site", "cross-site"}, 403},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			path := "/api/v1/version"
+			if c.method == http.MethodPost {
+				path = "/api/v1/drain"
+			}
+			f := newFake(c.token)
+			want(t, f.ask(c.method, path, "", c.headers...), c.status)
+			if f.drained {
+				t.Error("it was done all the same")
+			}
+		})
+	}
+}
+
+// TestEverythingIsGuarded: nothing answers without the token.
+func TestEverythingIsGuarded(t *testing.T) {
+	f := newFake("0123456789abcdef")
+	for _, path := range []string{"/", "/livez", "/readyz", "/metrics", "/debug/pprof/", "/api/v1/openapi.json", "/api/v1/sessions"} {
+		want(t, f.ask(http.MethodGet, path, ""), 401)
+	}
+}

@@ -1,0 +1,40 @@
+package admin
+
+import (
+	"testing"
+
+	"tidegate/proxy"
+)
+
+func TestSessions(t *testing.T) {
+	f := newFake("")
+	for _, c := range []struct {
+		method, path, body string
+		status             int
+		says               string
+	}{
+		{"GET", "/api/v1/sessions", "", 200, `{"sessions":[{"id":"c","state":"established","listener":"play","route":"arena",` +
+			`"age_seconds":90,"client":{"address":"192.0.2.1:5000","protocol":"riptide-2.2","rtt_ms":20,"messages":7,"bytes":700,` +
+			`"datagrams_sent":10,"datagrams_received":11,"resent":1,"lost":2,"dropped":3,"queued_bytes":4},` +
+			`"server":{"address":"10.0.0.5:19132","protocol":"raknet","messages":0,`},
+		{"GET", "/api/v1/sessions?limit=1", "", 200, `"next":"c"`},
+		{"GET", "/api/v1/sessions?limit=0", "", 400, `limit \"0\": want 1 to 10000`},
+		{"GET", "/api/v1/sessions?after=!", "", 400, `session \"!\": want an ID`},
+		{"GET", "/api/v1/sessions/c", "", 200, `"id":"c"`},
+		{"GET", "/api/v1/sessions/d", "", 404, `no such session`},
+		{"GET", "/api/v1/sessions/0", "", 400, `session \"0\": want an ID`},
+		{"POST", "/api/v1/sessions/c/kick", `{"text":"afk"}`, 200, `{}`},
+		{"POST", "/api/v1/sessions/d/kick", ``, 404, `no such session`},
+		{"POST", "/api/v1/sessions/c/kick", `{"test":"afk"}`, 400, `unknown field \"test\"`},
+		{"DELETE", "/api/v1/sessions/c", "", 404, `nothing is at DELETE /api/v1/sessions/c`},
+	} {
+		t.Run(c.method+" "+c.path, func(t *testing.T) { want(t, f.ask(c.method, c.path, c.body), c.status, c.says) })
+	}
+	if f.proxy.kicked != "afk" {
+		t.Errorf("kicked with %q", f.proxy.kicked)
+	}
+	f.ask("GET", "/api/v1/sessions?after=c&limit=7&listener=play&route=arena", "")
+	if want := (proxy.Query{Listener: "play", Route: "arena", After: 12, Limit: 7}); f.proxy.query != want {
+		t.Errorf("asked for %+v, want %+v", f.proxy.query, want)
+	}
+}

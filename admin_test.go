@@ -1,0 +1,48 @@
+package main
+
+import (
+	"testing"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/admin"
+)
+
+// TestAdminServer asks a process about itself, by a Unix socket.
+func TestAdminServer(t *testing.T) {
+	listener, err := gork.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	go func() { _, _ = listener.Accept() }()
+	p := startProcess(t, bridge(listener.Addr().String()))
+	player, err := gork.Dial(p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = player.Close() }()
+	p.await(t, "session established")
+	client, err := adminClient(p.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found admin.Sessions
+	if err := client.Get(t.Context(), "/api/v1/sessions", &found); err != nil {
+		t.Fatal(err)
+	}
+	if len(found.Sessions) != 1 || found.Sessions[0].Client.Address != player.LocalAddr().String() {
+		t.Errorf("sessions %+v", found.Sessions)
+	}
+	var done struct{}
+	if err := client.Post(t.Context(), "/api/v1/sessions/"+found.Sessions[0].ID+"/kick", nil, &done); err != nil {
+		t.Fatal(err)
+	}
+	if line := p.await(t, "session ended"); line["reason"] != "kicked" || line["by"] != "proxy" {
+		t.Errorf("the session ended for %v by %v", line["reason"], line["by"])
+	}
+	if err := client.Post(t.Context(), "/api/v1/drain", nil, &done); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, "tidegate has ended")
+}
