@@ -21,9 +21,10 @@ type speaker func(c *config.Config, use use) codec.Protocol
 
 // use is what one place in the configuration makes of a protocol.
 type use struct {
-	queue  int           // bytes that may wait for one peer
-	stream bool          // its datagrams go over TCP
-	pong   func() []byte // text for server lists; nil, or nothing: the configured one
+	queue    int              // bytes that may wait for one peer
+	stream   bool             // its datagrams go over TCP
+	pong     func() []byte    // text for server lists; nil, or nothing: the configured one
+	upstream *config.Upstream // whose servers are dialed; nil for players
 }
 
 // evidence is how a protocol knows a newcomer's datagram: the less, the surer.
@@ -102,23 +103,25 @@ func newBedrock(c *config.Config, use use) codec.Protocol {
 }
 
 func newRakNet(name string, all *config.Config, c *config.RakNet, use use, dial uint8) codec.Protocol {
+	mode, secret := cookies(c, use.upstream)
 	return raknet.New(raknet.Options{
-		Name:        name,
-		Versions:    slices.Clone(c.Versions),
-		DialVersion: dial,
-		GUID:        secrets.guid,
-		Seed:        secrets.seed,
-		Cookies:     cookies(c),
-		Pong:        []byte(c.Pong),
-		PongText:    use.pong,
-		SizedPong:   name == "bedrock",
-		OrderedOnly: name == "bedrock", // as Minecraft does; go-raknet needs it
-		MaxMTU:      int(c.MaxMTU),
-		MaxMessage:  int(c.MaxMessage),
-		MaxQueued:   use.queue,
-		MaxAssembly: max(8<<20, 2*int(c.MaxMessage)), // the largest message, and the next behind it
-		MaxHeld:     max(4<<20, int(c.MaxMessage)),
-		Timeout:     time.Duration(c.Timeout),
+		Name:         name,
+		Versions:     slices.Clone(c.Versions),
+		DialVersion:  dial,
+		GUID:         secrets.guid,
+		Seed:         secrets.seed,
+		Cookies:      mode,
+		CookieSecret: secret,
+		Pong:         []byte(c.Pong),
+		PongText:     use.pong,
+		SizedPong:    name == "bedrock",
+		OrderedOnly:  name == "bedrock", // as Minecraft does; go-raknet needs it
+		MaxMTU:       int(c.MaxMTU),
+		MaxMessage:   int(c.MaxMessage),
+		MaxQueued:    use.queue,
+		MaxAssembly:  max(8<<20, 2*int(c.MaxMessage)), // the largest message, and the next behind it
+		MaxHeld:      max(4<<20, int(c.MaxMessage)),
+		Timeout:      time.Duration(c.Timeout),
 
 		HandshakeTimeout: time.Duration(all.Limits.HandshakeTimeout),
 	})
@@ -177,11 +180,4 @@ func newRType(dialect rtype.Dialect) speaker {
 		}
 		return rtype.New(options)
 	}
-}
-
-func cookies(c *config.RakNet) raknet.CookieMode {
-	if !c.Cookies {
-		return raknet.CookiesNone
-	}
-	return raknet.CookiesPrivate
 }

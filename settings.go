@@ -71,7 +71,7 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 	carrier.Probes = probes(u.Protocol)
 	return &proxy.Upstream{
 		Name:      u.Name,
-		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP}),
+		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP, upstream: u}),
 		Transport: carrier,
 		Servers:   targets(u.Servers),
 		Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},

@@ -96,6 +96,9 @@ type Upstream struct {
 	Servers    []Server  `toml:"servers"`
 	Balance    Balance   `toml:"balance"`
 	RetryAfter Duration  `toml:"retry_after"` // how long a server that failed is left alone
+
+	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
+	CookieSecret Secret     `toml:"cookie_secret"` // of the servers, to make their cookies
 }
 
 // RakNet is the options of RakNet, or of its Bedrock dialect.
@@ -106,6 +109,9 @@ type RakNet struct {
 	Pong       string   `toml:"pong"` // server list text
 	MaxMessage Size     `toml:"max_message"`
 	Timeout    Duration `toml:"timeout"`
+
+	CookieMode   CookieMode `toml:"cookie_mode"`   // of players' cookies
+	CookieSecret Secret     `toml:"cookie_secret"` // shared with who else gives or checks them
 }
 
 // Riptide is the options of every Riptide version.

@@ -52,6 +52,7 @@ func defaultRakNet(versions ...uint8) RakNet {
 		Versions:   versions,
 		MaxMTU:     1492,
 		Cookies:    true,
+		CookieMode: CookiePrivate,
 		MaxMessage: 2 * MiB,
 		Timeout:    Duration(10 * time.Second),
 	}
@@ -72,5 +73,5 @@ func (r *Route) setDefaults() {
 func (m *Message) setDefaults() { *m = Message{ID: -1} }
 
 func (u *Upstream) setDefaults() {
-	*u = Upstream{Transport: UDP, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second)}
+	*u = Upstream{Transport: UDP, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second), CookieMode: CookieActive}
 }

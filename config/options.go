@@ -9,12 +9,13 @@ import (
 // maxPong is RakNet's own limit for the server list text, which also keeps a pong from amplifying a forged ping much.
 const maxPong = 400
 
-func (v *validator) raknet(table string, o RakNet) {
+func (v *validator) raknet(table string, o *RakNet) {
 	once(v.report, child(table, "versions"), o.Versions, "at least one protocol number")
 	within(v.report, child(table, "max_mtu"), o.MaxMTU, 576, 1492)
 	if len(o.Pong) > maxPong {
 		v.fault(child(table, "pong"), o.Pong, fmt.Sprintf("at most %d bytes of text", maxPong))
 	}
+	v.listenerCookies(table, o)
 	within(v.report, child(table, "max_message"), o.MaxMessage, KiB, 64*MiB)
 	within(v.report, child(table, "timeout"), o.Timeout, seconds(1), seconds(300))
 }

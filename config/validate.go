@@ -43,8 +43,8 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v := validator{Config: c, report: r, known: known}
 	v.loop()
 	v.limits()
-	v.raknet("raknet", c.RakNet)
-	v.raknet("bedrock", c.Bedrock)
+	v.raknet("raknet", &c.RakNet)
+	v.raknet("bedrock", &c.Bedrock)
 	v.riptide()
 	v.rudp()
 	v.rtype()
