@@ -10,7 +10,7 @@ import (
 
 func TestCookiesOfBothSides(t *testing.T) {
 	o := config.Default().Bedrock
-	o.CookieSecret = config.Secret(strings.Repeat("01", 32))
+	o.CookieSecret = config.Key(strings.Repeat("01", 32))
 	for _, c := range []struct {
 		players, servers config.CookieMode
 		off              bool

@@ -98,7 +98,7 @@ type Upstream struct {
 	RetryAfter Duration  `toml:"retry_after"` // how long a server that failed is left alone
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
-	CookieSecret Secret     `toml:"cookie_secret"` // of the servers, to make their cookies
+	CookieSecret Key        `toml:"cookie_secret"` // of the servers, to make their cookies
 }
 
 // RakNet is the options of RakNet, or of its Bedrock dialect.
@@ -111,7 +111,7 @@ type RakNet struct {
 	Timeout    Duration `toml:"timeout"`
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of players' cookies
-	CookieSecret Secret     `toml:"cookie_secret"` // shared with who else gives or checks them
+	CookieSecret Key        `toml:"cookie_secret"` // shared with who else gives or checks them
 }
 
 // Riptide is the options of every Riptide version.

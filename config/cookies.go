@@ -22,49 +22,49 @@ func (CookieMode) choices() []string {
 	return words(CookiePrivate, CookieActive, CookieOffloaded, CookieOffloadedPSK)
 }
 
-// Secret is 32 bytes that are shared with others: 64 hexadecimal digits, or "file:" and the path of a file with them.
+// Key is 32 bytes that are shared with others: 64 hexadecimal digits, or "file:" and the path of a file with them.
 // Validation puts the content in the place of the path.
-type Secret string
+type Key string
 
-// fileSecret begins a secret that stands in a file.
-const fileSecret = "file:"
+// fileKey begins a key that stands in a file.
+const fileKey = "file:"
 
-// Bytes is the secret of a checked configuration; zeros if there is none.
-func (s Secret) Bytes() (secret [32]byte) {
-	_, _ = hex.Decode(secret[:], []byte(s)) // it has been checked
-	return secret
+// Bytes is the key of a checked configuration; zeros if there is none.
+func (k Key) Bytes() (key [32]byte) {
+	_, _ = hex.Decode(key[:], []byte(k)) // it has been checked
+	return key
 }
 
-// load reads the secret from its file, if it stands in one, and checks it.
-func (s Secret) load() (Secret, error) {
-	if path, ok := strings.CutPrefix(string(s), fileSecret); ok {
+// load reads the key from its file, if it stands in one, and checks it.
+func (k Key) load() (Key, error) {
+	if path, ok := strings.CutPrefix(string(k), fileKey); ok {
 		content, err := os.ReadFile(path)
 		if err != nil {
-			return s, err
+			return k, err
 		}
-		s = Secret(strings.TrimSpace(string(content)))
+		k = Key(strings.TrimSpace(string(content)))
 	}
-	b, err := hex.DecodeString(string(s))
-	if err == nil && len(b) != len(s.Bytes()) {
-		err = fmt.Errorf("%d bytes, not %d", len(b), len(s.Bytes()))
+	b, err := hex.DecodeString(string(k))
+	if err == nil && len(b) != len(k.Bytes()) {
+		err = fmt.Errorf("%d bytes, not %d", len(b), len(k.Bytes()))
 	}
-	return s, err
+	return k, err
 }
 
-// hidden stands in a fault for a secret.
-const hidden = "(hidden)"
+// String hides the key.
+func (k Key) String() string { return Secret(k).String() }
 
 // secret checks a secret that a cookie mode needs, or does not.
-func (v *validator) secret(key string, mode CookieMode, s *Secret, needed bool) {
+func (v *validator) secret(key string, mode CookieMode, s *Key, needed bool) {
 	switch {
 	case needed && *s == "":
-		v.fault(key, *s, fmt.Sprintf("64 hexadecimal digits, or %q and a path: cookie_mode = %q needs the secret", fileSecret, mode))
+		v.fault(key, *s, fmt.Sprintf("64 hexadecimal digits, or %q and a path: cookie_mode = %q needs the secret", fileKey, mode))
 	case !needed && *s != "":
-		v.warn(key, hidden, fmt.Sprintf("nothing: cookie_mode = %q has no use for it", mode))
+		v.warn(key, *s, fmt.Sprintf("nothing: cookie_mode = %q has no use for it", mode))
 	case needed:
 		loaded, err := s.load()
 		if *s = loaded; err != nil {
-			v.fault(key, hidden, fmt.Sprintf("64 hexadecimal digits, or %q and the path of a file with them: %v", fileSecret, err))
+			v.fault(key, *s, fmt.Sprintf("64 hexadecimal digits, or %q and the path of a file with them: %v", fileKey, err))
 		}
 	}
 }
