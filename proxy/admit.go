@@ -2,110 +2,10 @@ package proxy
 
 import (
 	"bytes"
-	"net/netip"
 	"time"
 
 	"tidegate/codec"
-	"tidegate/netio"
-	"tidegate/session"
 )
-
-// newcomer takes a datagram from an address without a session. A stream that it makes no session of is closed.
-func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	if d.route.Mode == ModeRelay {
-		r.greetPlain(now, d, s, from, datagram)
-		return
-	}
-	if !r.greet(now, d, s, from, datagram) && d.stream {
-		s.Close()
-	}
-}
-
-// greet takes the first datagram from an address, and reports whether there is a session now.
-func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
-	if !r.mayEnter(now, d, from, datagram) {
-		return false
-	}
-	w := d.sniff(datagram)
-	if w == nil {
-		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)
-		return false
-	}
-	full := r.table.Room()
-	if full != nil || r.draining || d.retired {
-		reason, why := codec.ServerFull, DropTableFull
-		switch {
-		case r.draining, d.retired:
-			reason, why = codec.ServerStopped, DropClosing
-		case full == session.ErrHalfOpen:
-			why = DropHalfOpen
-		}
-		if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason); len(reply) > 0 {
-			r.drop(now, why, d, from, len(datagram), full)
-			r.answer(now, d, s, from, datagram, reply)
-			return false
-		}
-	}
-	conn, reply, err := w.protocol.Accept(now, from, datagram, r.sockets.Buffer())
-	if len(reply) > 0 {
-		r.answer(now, d, s, from, datagram, reply)
-	}
-	switch {
-	case err != nil:
-		r.drop(now, dropOf(err), d, from, len(datagram), err)
-	case conn != nil && r.known.isHere(d, conn):
-		r.refuseKnown(now, d, w, s, from, datagram)
-	case conn != nil && full == nil && !r.draining && !d.retired:
-		return r.open(now, d, w, s, from, conn)
-	}
-	return false
-}
-
-// answer sends a stateless reply. Where it is larger than the datagram, and so worth a forged address, its budget
-// must allow it.
-func (r *Relay) answer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
-	if len(reply) > len(datagram) && d.answers != nil && !d.answers.Allow(now, from.Addr()) {
-		r.drop(now, DropPingBudget, d, from, len(datagram), nil)
-		return
-	}
-	r.counters.Clients.Out.count(reply)
-	r.sockets.Send(s, from, reply)
-}
-
-// sniff finds the protocol of a first datagram, or nil.
-func (d *door) sniff(datagram []byte) *way {
-	for i := range d.ways {
-		if d.ways[i].protocol.Sniff(datagram) {
-			return &d.ways[i]
-		}
-	}
-	return nil
-}
-
-func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, conn codec.Conn) bool {
-	e, err := r.table.Add(session.Key{Listener: d.index, Client: from}, pair{
-		door:     d,
-		route:    d.route,
-		bridge:   w.bridge,
-		face:     s,
-		protocol: w.protocol,
-		client:   side{conn: conn},
-		serial:   r.serials.next(),
-		tally:    w.tally,
-		opened:   now,
-		heard:    now,
-		expires:  now.Add(r.settings.HandshakeTimeout),
-	})
-	if err != nil {
-		return false
-	}
-	d.sessions++
-	r.known.add(e)
-	r.counters.Opened++
-	w.tally.Opened++
-	r.settle(now, e)
-	return true
-}
 
 // asked answers a client that wants to join.
 func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
@@ -204,7 +104,7 @@ func (r *Relay) establish(now time.Time, e *entry) {
 	if !p.client.up || !p.upstream.up || p.ending {
 		return
 	}
-	r.table.Establish(e)
+	r.settleDown(e)
 	r.counters.Established++
 	if !p.established {
 		p.established = true

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"tidegate/codec"
+	"tidegate/ratelimit"
 )
 
 // Drop is why a datagram or a message went no further.
@@ -36,6 +37,11 @@ const (
 	DropSourceRule                  // a datagram from a newcomer whom a rule about sources keeps out
 	DropMessageRule                 // a message that a rule about messages stops
 	DropKnown                       // a newcomer who plays already, from another address
+	DropRate                        // a datagram or a reliable message beyond a limit
+	DropHandshakes                  // a newcomer beyond a limit of handshakes
+	DropAskAgain                    // a newcomer who must ask twice, since too many ask
+	DropHalfOpenSource              // a newcomer while too many others of its address or network had not finished joining
+	DropUnproved                    // a datagram for a client who might be forged and was sent enough
 	dropCount
 )
 
@@ -44,6 +50,7 @@ var dropNames = [dropCount]string{
 	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "undeclared", "schema", "closing", "socket",
 	"ping-budget", "banned", "unanswered", "source-rule", "message-rule",
 	"already-connected",
+	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
 }
 
 // String is the reason's name as in logs and metrics.
@@ -78,6 +85,12 @@ func (w *Wire) join(o *Wire) {
 	w.Out.join(o.Out)
 }
 
+// Breaches counts what went beyond a limit, by what was done about it.
+type Breaches struct {
+	Observed uint64 // nothing
+	Enforced uint64 // its verdict
+}
+
 // Counters are the totals of a Relay. They only grow.
 type Counters struct {
 	Opened        uint64 // sessions asked for
@@ -85,6 +98,7 @@ type Counters struct {
 	Closed        uint64 // sessions ended
 	Clients       Wire   // strangers' datagrams and answers to them included, without those that RelayedDown has
 	Upstreams     Wire   // without those that RelayedUp has
+	Evicted       uint64 // of those, half-open ones that had to make room for newcomers
 	FromClients   Traffic
 	FromUpstreams Traffic
 	RelayedUp     Traffic // datagrams of clients passed on by routes in ModeRelay
@@ -93,12 +107,21 @@ type Counters struct {
 	Overtaken     uint64 // messages that arrived after a newer one of their channel (ordered = "fast")
 	Resent        uint64 // transmissions beyond the first of messages that only Tidegate resends (reliable = "resend")
 	Passed        uint64 // messages that went as they were, for want of a declared schema
-	Lost          uint64 // reliable messages known to be lost (reliable = "report")
+	// Limits counts the breaches of limits by what and together with whom they count.
+	Limits [ratelimit.Quantities][ratelimit.Scopes]Breaches
+	Lost   uint64 // reliable messages known to be lost (reliable = "report")
 }
 
 // Add adds the totals of another Relay.
 func (c *Counters) Add(o *Counters) {
 	c.Opened += o.Opened
+	c.Evicted += o.Evicted
+	for q := range c.Limits {
+		for s := range c.Limits[q] {
+			c.Limits[q][s].Observed += o.Limits[q][s].Observed
+			c.Limits[q][s].Enforced += o.Limits[q][s].Enforced
+		}
+	}
 	c.Established += o.Established
 	c.Closed += o.Closed
 	c.Overtaken += o.Overtaken

@@ -33,6 +33,7 @@ type way struct {
 	protocol codec.Protocol
 	bridge   *bridge
 	tally    *Tally
+	proof    codec.Proof // of its clients' addresses
 }
 
 // sameDoor reports whether two listeners have one socket: whoever comes to the one comes to the other.
@@ -63,6 +64,7 @@ func (r *Relay) furnish(d *door, l *Listener, route *route) {
 		d.ways = append(d.ways, way{
 			protocol: p,
 			bridge:   newBridge(p, l.Route.Upstream.Protocol, l.Route),
+			proof:    proofOf(p),
 			tally:    r.tallies.of(l.Name, p.Name()),
 		})
 	}

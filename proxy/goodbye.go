@@ -112,5 +112,7 @@ func (r *Relay) forget(now time.Time, e *entry) {
 	p.tally.end(p.blame, p.why, p.established)
 	r.toClients.leave(&p.client)
 	r.toUpstreams.leave(&p.upstream)
+	r.discharge(&p.meter, e.Key.Client.Addr())
 	r.table.Remove(e)
+	p.forgotten = true
 }

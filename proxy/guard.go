@@ -9,11 +9,25 @@ import (
 	"tidegate/ratelimit"
 )
 
-// guard is what decides about the present: who may come in, and what may pass. Every datagram from a client is judged in
-// mayEnter or mayPass, and every message in mayCross.
+// guard is what decides about the present: who may come in, and what may pass. Strangers are judged in mayEnter and
+// mayAsk, datagrams of sessions in mayPass, and messages in mayCross.
 type guard struct {
+	start   time.Time
 	bans    *ratelimit.Bans
 	filters filters
+	limits  limits
+	askers  *ratelimit.Askers // who have asked for a session while many did
+
+	all       node // of all sessions
+	addresses map[netip.Addr]*node
+	networks  map[netip.Prefix]*node
+}
+
+func newGuard(now time.Time, bans *ratelimit.Bans, seed uint64) guard {
+	if bans == nil {
+		bans = ratelimit.NewBans(ratelimit.Terms{})
+	}
+	return guard{start: now, bans: bans, askers: ratelimit.NewAskers(seed)}
 }
 
 // mayEnter judges a datagram from an address without a session, before its protocol sees it.
@@ -22,12 +36,90 @@ func (r *Relay) mayEnter(now time.Time, d *door, from netip.AddrPort, datagram [
 		r.drop(now, DropBanned, d, from, len(datagram), nil)
 		return false
 	}
+	if l := r.strangerWithin(now, r.guard.limits.strangers, from, len(datagram)); l != nil {
+		r.drop(now, DropRate, d, from, len(datagram), l.why)
+		return false
+	}
 	return r.mayCome(now, d, from, len(datagram))
+}
+
+// mayAsk judges a newcomer that asks for a session. When many do who have not proved their address, each must ask twice:
+// real clients repeat themselves, and whoever forges addresses at random does not.
+func (r *Relay) mayAsk(now time.Time, d *door, from netip.AddrPort, size int, proved bool) bool {
+	g, rules := &r.guard, r.guard.limits.handshakes[1]
+	if !proved {
+		rules = g.limits.handshakes[0]
+		if r.crowded(now) && !g.askers.Again(r.sinceStart(now), from) {
+			r.drop(now, DropAskAgain, d, from, size, nil)
+			return false
+		}
+	}
+	if l := r.strangerWithin(now, rules, from, size); l != nil {
+		r.drop(now, DropHandshakes, d, from, size, l.why)
+		return false
+	}
+	return true
+}
+
+// crowded reports whether so many ask, or are half-open, that half of what may be is reached.
+func (r *Relay) crowded(now time.Time) bool {
+	l := &r.guard.limits
+	if l.calm.PerSecond > 0 && !l.calmed.Take(r.sinceStart(now), l.calm, 1) {
+		return true
+	}
+	return 2*(r.table.HalfOpen()+r.plains.HalfOpen()) >= r.settings.Limits.HalfOpen
+}
+
+// mayPass judges a client's datagram before its session sees it.
+func (r *Relay) mayPass(now time.Time, d *door, m *meter, from netip.AddrPort, size int) bool {
+	if l := r.exceeded(now, r.guard.limits.datagrams, m, size); l != nil {
+		r.drop(now, DropRate, d, from, size, l.why)
+		return false
+	}
+	return true
+}
+
+// accepted judges a client's datagram that its connection has accepted. Where it is one too many, the session ends.
+func (r *Relay) accepted(now time.Time, e *entry, size int) {
+	if l := r.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {
+		r.drop(now, DropRate, e.Value.door, e.Key.Client, size, l.why)
+		r.sentence(now, e, l.Verdict, l.String())
+	}
 }
 
 // mayCross judges a message that a side of a session sent, before it goes on to the other.
 func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *codec.Message) bool {
-	return r.maySay(now, e, from, m)
+	p := &e.Value
+	if !r.maySay(now, e, from, m) {
+		return false
+	}
+	if p.meter.choked {
+		r.drop(now, DropQueueFull, p.door, e.Key.Client, len(m.Payload), nil)
+		if m.Mode.IsReliable() && !p.route.AllowLossy {
+			r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Overflow})
+		}
+		return false
+	}
+	if from != filter.FromClient || !m.Mode.IsReliable() {
+		return true
+	}
+	l := r.exceeded(now, r.guard.limits.messages, &p.meter, len(m.Payload))
+	if l == nil {
+		return true
+	}
+	r.drop(now, DropRate, p.door, e.Key.Client, len(m.Payload), l.why)
+	return r.sentence(now, e, l.Verdict, l.String())
+}
+
+// exceeded asks rules about something of a session. Where one stops it, it returns that.
+func (r *Relay) exceeded(now time.Time, rules []*rule, m *meter, size int) *rule {
+	at := r.sinceStart(now)
+	for _, l := range rules {
+		if !r.at(m, l.Per).buckets[l.Of].Take(at, l.Rate, l.weight(size)) && r.breaks(l) {
+			return l
+		}
+	}
+	return nil
 }
 
 // sentence does to a session what a verdict says, and reports whether what the verdict is about may go on.
@@ -52,26 +144,6 @@ func (r *Relay) banSource(now time.Time, e *entry, why string) {
 		reason = codec.Banned
 	}
 	r.end(now, e, blameProxy, codec.Goodbye{Reason: reason})
-}
-
-// proved reports whether the client has shown that its address is its own.
-func (p *pair) proved() bool {
-	if p.door.stream {
-		return true
-	}
-	prover, ok := p.protocol.(codec.Prover)
-	if !ok {
-		return false
-	}
-	switch prover.Proof() {
-	case codec.ProvedAccept:
-		return true
-	case codec.ProvedConnect:
-		return p.client.up
-	case codec.ProvedClientID:
-		return p.client.up && p.ownsID // servers count theirs up from 1
-	}
-	return false
 }
 
 // EnforceBans ends the sessions whose clients have been banned since they came.

@@ -59,8 +59,8 @@ func both(t *testing.T, seed uint64) (w *world, riptider, rakneter *player) {
 	w = newWorld(t, seed, simnet.Weather{Latency: 2 * time.Millisecond}, riptide22(), route)
 	d := w.proxy.relay.doors[0]
 	d.ways = []way{
-		{raknet6(), newBridge(raknet6(), raknet6(), route), new(Tally)},
-		{riptide22(), newBridge(riptide22(), raknet6(), route), new(Tally)},
+		{raknet6(), newBridge(raknet6(), raknet6(), route), new(Tally), codec.ProvedAccept},
+		{riptide22(), newBridge(riptide22(), raknet6(), route), new(Tally), codec.ProvedClientID},
 	}
 	riptider = w.connect(codec.Hello{})
 	w.clients = raknet6()
@@ -109,9 +109,9 @@ func TestHostileDatagramsLeaveTheOthersAlone(t *testing.T) {
 	if n := w.proxy.relay.table.Len(); n != 2 {
 		t.Errorf("%d sessions are left, want the two players'", n)
 	}
-	if w.drops(DropUnknownProtocol) == 0 || w.drops(DropHalfOpen) == 0 {
-		t.Errorf("counted %d unknown, %d beyond the half-open; want some of both",
-			w.drops(DropUnknownProtocol), w.drops(DropHalfOpen))
+	if w.drops(DropUnknownProtocol) == 0 || w.drops(DropAskAgain) == 0 {
+		t.Errorf("counted %d unknown, %d that must ask again; want some of both",
+			w.drops(DropUnknownProtocol), w.drops(DropAskAgain))
 	}
 }
 

@@ -35,14 +35,18 @@ type pair struct {
 	ownsID   bool   // id is the Relay's, not the upstream's
 
 	rates filter.Memory // of rules about messages
+	trust trust
+	meter meter
 
 	opened  time.Time
 	heard   time.Time // when the client last sent a datagram
 	expires time.Time // when the session is given up; moves with heard once established
 	ending  bool      // both sides have been told to close
 	dirty   bool      // waits for the next Flush
-	why     codec.Reason
-	blame   Party // whose end it was
+	// forgotten: it is not in the table any more, and may still be on the list for the next Flush.
+	forgotten bool
+	why       codec.Reason
+	blame     Party // whose end it was
 
 	serial      SessionID
 	tally       *Tally

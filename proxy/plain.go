@@ -28,6 +28,7 @@ type plain struct {
 
 	serial SessionID
 	tally  *Tally
+	meter  meter
 	opened time.Time
 	heard  time.Time // when the client last sent a datagram
 	// Datagrams and bytes that the client and the server have sent and that were passed on.
@@ -49,7 +50,10 @@ func (r *Relay) greetPlain(now time.Time, d *door, s netio.Socket, from netip.Ad
 		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)
 		return
 	}
-	if full := r.plainRoom(); full != nil || r.draining || d.retired {
+	if !r.mayAsk(now, d, from, len(datagram), false) {
+		return
+	}
+	if full := r.plainRoom(now, from); full != nil || r.draining || d.retired {
 		r.turnAway(now, d, w, s, from, datagram, full)
 		return
 	}
@@ -64,6 +68,7 @@ func (r *Relay) greetPlain(now time.Time, d *door, s netio.Socket, from netip.Ad
 	d.sessions++
 	r.counters.Opened++
 	w.tally.Opened++
+	r.enroll(&e.Value.meter, from.Addr())
 	if !r.dialPlain(now, e) {
 		r.endPlain(now, e, blameUpstream, codec.NoConnection)
 		return
@@ -72,12 +77,19 @@ func (r *Relay) greetPlain(now time.Time, d *door, s netio.Socket, from netip.Ad
 	r.passUp(now, e, datagram)
 }
 
-// plainRoom reports why a further session would not be added, or nil. Both kinds of sessions share limits.Sessions.
-func (r *Relay) plainRoom() error {
-	if r.table.Len()+r.plains.Len() >= r.settings.Limits.Sessions {
-		return session.ErrFull
+// plainRoom makes room for a further session, in place of the oldest half-open one if need be, or reports why there is
+// none. Both kinds of sessions share limits.Sessions.
+func (r *Relay) plainRoom(now time.Time, from netip.AddrPort) error {
+	err := r.plains.Room(from.Addr())
+	if err == nil && r.table.Len()+r.plains.Len() >= r.settings.Limits.Sessions {
+		err = session.ErrFull
 	}
-	return r.plains.Room()
+	if eldest := r.plains.Eldest(false); eldest != nil && (err == session.ErrFull || err == session.ErrHalfOpen) {
+		r.counters.Evicted++
+		r.endPlain(now, eldest, blameProxy, codec.ServerFull)
+		return nil
+	}
+	return err
 }
 
 // turnAway tells a newcomer, where its protocol can, that there is no place.
@@ -89,6 +101,8 @@ func (r *Relay) turnAway(now time.Time, d *door, w *way, s netio.Socket, from ne
 		reason, why = codec.ServerStopped, DropClosing
 	case full == session.ErrHalfOpen:
 		why = DropHalfOpen
+	case full == session.ErrAddress, full == session.ErrNetwork:
+		why = DropHalfOpenSource
 	}
 	r.drop(now, why, d, from, len(datagram), full)
 	if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason); len(reply) > 0 {
@@ -146,16 +160,12 @@ func (r *Relay) passDown(now time.Time, e *plainEntry, datagram []byte) {
 	r.sockets.Forward(p.face, e.Key.Client, datagram)
 }
 
-// amplification is how many bytes an address may be sent for each of its own before it has shown that it hears them, as
-// in RFC 9000, section 8.1.
-const amplification = 3
-
 // affords reports whether n more bytes may go to a client that may be forged. Beyond its own bytes' worth, it is the
 // listener's budget for answers to strangers that must allow it.
 func (r *Relay) affords(now time.Time, e *plainEntry, n int) bool {
-	p := &e.Value
-	return p.down.Bytes+uint64(n) <= amplification*p.up.Bytes ||
-		p.door.answers == nil || p.door.answers.Allow(now, e.Key.Client.Addr())
+	p, client := &e.Value, e.Key.Client
+	sent := p.down.onWire(client) + uint64(wireSize(client, n))
+	return sent <= amplification*p.up.onWire(client) || p.door.mayAnswer(now, client)
 }
 
 func (r *Relay) establishPlain(now time.Time, e *plainEntry) {
@@ -166,6 +176,11 @@ func (r *Relay) establishPlain(now time.Time, e *plainEntry) {
 	p.tally.Established++
 	r.plains.Schedule(e, now, p.expiry(r.settings))
 	r.journal.plainEstablished(now, e)
+}
+
+// onWire is what counted datagrams of a client weigh on the wire.
+func (t *Traffic) onWire(client netip.AddrPort) uint64 {
+	return t.Bytes + t.Messages*uint64(wireSize(client, 0))
 }
 
 // count counts a datagram.

@@ -162,24 +162,33 @@ func TestAnyProtocolIsRelayed(t *testing.T) {
 	}
 }
 
+// TestRelayedSessionsAreBounded: with half of the half-open places taken newcomers must ask twice, with all of them the
+// oldest makes room, and established sessions stay.
 func TestRelayedSessionsAreBounded(t *testing.T) {
-	p := newPlainRelay(t, Any, func(s *Settings) { s.Limits = session.Limits{Sessions: 4, HalfOpen: 2} })
-	p.up(0, 0, serverAddr, []byte("a"))
-	p.up(1, 1, secondAddr, []byte("b"))
-	p.swallow(playerAddr(2), doorAddr, []byte("c"), DropHalfOpen)
-	for i, server := range []netip.AddrPort{serverAddr, secondAddr} {
-		p.down(i, i, server, []byte("x"))
-		p.up(i, i, server, []byte("y"))
+	p := newPlainRelay(t, Any, func(s *Settings) { s.Limits = session.Limits{Sessions: 4, HalfOpen: 4} })
+	servers := []netip.AddrPort{serverAddr, secondAddr, serverAddr, secondAddr, serverAddr}
+	for i, server := range servers {
+		if i >= 2 {
+			p.swallow(playerAddr(i), doorAddr, []byte("first"), DropAskAgain)
+		}
+		p.up(i, i, server, []byte("again"))
 	}
-	p.meet(2, 2, serverAddr)
-	p.meet(3, 3, secondAddr)
-	p.swallow(playerAddr(4), doorAddr, []byte("e"), DropTableFull)
+	if p.relay.plains.Len() != 4 || p.relay.counters.Evicted != 1 {
+		t.Fatalf("%d sessions, %d evicted", p.relay.plains.Len(), p.relay.counters.Evicted)
+	}
+	for i, server := range servers[1:] {
+		p.down(i+1, i+1, server, []byte("x"))
+		p.up(i+1, i+1, server, []byte("y"))
+	}
+	p.swallow(playerAddr(5), doorAddr, []byte("e"), DropTableFull)
 }
 
 // TestRefusalsWhereTheProtocolHasThem: RakNet and Riptide clients hear that there is no place.
 func TestRefusalsWhereTheProtocolHasThem(t *testing.T) {
 	p := newPlainRelay(t, riptide22(), func(s *Settings) { s.Limits.Sessions = 1 })
 	p.up(0, 0, serverAddr, []byte{2})
+	p.down(0, 0, serverAddr, []byte{0x0a})
+	p.up(0, 0, serverAddr, []byte{0x0a})
 	want := riptide22().Refuse([]byte{2}, nil, codec.ServerFull)
 	p.answers(playerAddr(1), []byte{2}, want)
 	p.relay.Drain(p.now)

@@ -96,13 +96,10 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		known:      make(known),
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
-		guard:      guard{bans: o.Bans},
 		born:       now,
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
 	}
-	if o.Bans == nil {
-		r.guard.bans = ratelimit.NewBans(ratelimit.Terms{})
-	}
+	r.guard = newGuard(now, o.Bans, r.identities.next())
 	r.arrange(now, s)
 	r.Filter(now, s.Filter)
 	return r
@@ -111,6 +108,8 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 // arrange makes the Relay's doors and routes those of the settings, and keeps of the present ones what stays.
 func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.settings = s
+	r.guard.limits = newLimits(s.Bounds, r.identities.next)
+	r.enrollAnew()
 	oldRoutes, oldDoors := r.routes, r.doors
 	r.routes, r.doors = nil, nil
 	known := make(map[*Route]*route)
@@ -177,7 +176,9 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 	}
 	key := session.Key{Listener: d.index, Client: from}
 	if e := r.plains.Get(key); e != nil {
-		r.passUp(now, e, datagram)
+		if r.mayPass(now, d, &e.Value.meter, from, len(datagram)) {
+			r.passUp(now, e, datagram)
+		}
 		return
 	}
 	e := r.table.Get(key)
@@ -192,14 +193,21 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 		s.Close()
 		return
 	}
-	if p.client.down {
+	if p.client.down || !r.mayPass(now, d, &p.meter, from, len(datagram)) {
 		return
 	}
 	p.heard = now
-	if err := p.client.conn.Receive(now, datagram); err != nil {
+	p.trust.owe(from, len(datagram))
+	connected := p.client.up
+	err := p.client.conn.Receive(now, datagram)
+	if err != nil {
 		r.drop(now, dropOf(err), d, from, len(datagram), err)
 	}
 	r.settle(now, e)
+	if err == nil {
+		r.accepted(now, e, len(datagram))
+		r.reviewTrust(e, connected)
+	}
 }
 
 func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
@@ -292,8 +300,12 @@ func (r *Relay) Flush(now time.Time) {
 	for i := 0; i < len(r.dirty); i++ {
 		e := r.dirty[i]
 		r.dirty[i] = nil
+		if e.Value.forgotten {
+			continue
+		}
 		e.Value.dirty = false
 		r.transmit(now, e)
+		r.weigh(now, e)
 		if r.poll(now, e) {
 			r.mark(e) // what came of it wants to be written too
 			continue
@@ -316,8 +328,7 @@ func (r *Relay) transmit(now time.Time, e *entry) {
 		if !ok {
 			break
 		}
-		r.counters.Clients.Out.count(b)
-		r.sockets.Send(p.face, e.Key.Client, b)
+		r.sendToClient(now, e, b)
 	}
 	if p.upstream.conn == nil || p.socket == nil {
 		return

@@ -289,6 +289,7 @@ func TestDrainSaysGoodbye(t *testing.T) {
 	for range 3 {
 		all = append(all, w.connect(codec.Hello{}))
 	}
+	w.Run(50 * time.Millisecond) // until the last one's welcome has come: to the unproved little is said
 	w.proxy.relay.Drain(w.Now())
 	w.await("drained", 5*time.Second, w.proxy.relay.Drained)
 	w.Run(time.Second)

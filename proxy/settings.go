@@ -27,6 +27,10 @@ type Settings struct {
 	// forges a victim's address would have them flooded. Nothing is bounded if Overall is 0.
 	Answers ratelimit.Rates
 	Filter  *filter.Set // rules about sources and messages; nil: none
+	// Bounds are the limits of rates and queues, at most one of each quantity and scope, and Networks what counts as one
+	// in those by network; per Relay.
+	Bounds   []ratelimit.Limit
+	Networks ratelimit.Networks
 }
 
 // Listener is one address clients come to.

@@ -10,14 +10,29 @@ import (
 
 // Errors of Add.
 var (
-	ErrFull     = errors.New("session table full")          // Limits.Sessions are open
-	ErrHalfOpen = errors.New("too many half-open sessions") // Limits.HalfOpen have not been established yet
+	ErrFull     = errors.New("session table full")                         // Limits.Sessions are open
+	ErrHalfOpen = errors.New("too many half-open sessions")                // Limits.HalfOpen have not been established yet
+	ErrAddress  = errors.New("too many half-open sessions of its address") // and Limits.HalfOpenAddress of those
+	ErrNetwork  = errors.New("too many half-open sessions of its network") // and Limits.HalfOpenNetwork of those
 )
 
 // Limits bound a Table.
 type Limits struct {
 	Sessions int // open at once, half-open ones included
 	HalfOpen int // open at once that have not been established
+	// Of those, from one address and from one network; 0 bounds nothing.
+	HalfOpenAddress, HalfOpenNetwork int
+	NetworkV4, NetworkV6             int // bits of a network's addresses
+}
+
+// network is the network of an address that is no IPv4 within IPv6.
+func (l *Limits) network(a netip.Addr) netip.Prefix {
+	bits := l.NetworkV6
+	if a.Is4() {
+		bits = l.NetworkV4
+	}
+	p, _ := a.Prefix(bits) // zero where there are not so many bits: all are of one network then
+	return p
 }
 
 // Key names a session: the listener it came by, and the client's address.
@@ -30,7 +45,7 @@ type Key struct {
 type Table[T any] struct {
 	limits   Limits
 	byKey    map[Key]*Entry[T]
-	halfOpen int
+	halfOpen halfOpen[T]
 	first    *Entry[T] // all entries, oldest first, so that walking them is the same in every run
 	last     *Entry[T]
 	wheel    wheel[T]
@@ -41,7 +56,7 @@ type Entry[T any] struct {
 	Key   Key
 	Value T
 
-	established          bool
+	waiting              *waiting[T] // nil once established
 	armed                bool
 	due                  int64     // tick, while armed
 	deadline             time.Time // what Schedule last asked for; may be later than due
@@ -51,7 +66,10 @@ type Entry[T any] struct {
 
 // NewTable returns an empty table whose time begins at now.
 func NewTable[T any](limits Limits, now time.Time) *Table[T] {
-	return &Table[T]{limits: limits, byKey: make(map[Key]*Entry[T]), wheel: wheel[T]{start: now}}
+	return &Table[T]{
+		limits: limits, byKey: make(map[Key]*Entry[T]), wheel: wheel[T]{start: now},
+		halfOpen: halfOpen[T]{addresses: make(map[netip.Addr]int), networks: make(map[netip.Prefix]int)},
+	}
 }
 
 // Limit replaces the limits. Sessions beyond them stay.
@@ -60,20 +78,28 @@ func (t *Table[T]) Limit(l Limits) { t.limits = l }
 // Get returns the session of a key, or nil.
 func (t *Table[T]) Get(k Key) *Entry[T] { return t.byKey[k] }
 
-// Room reports why a further session would not be added, or nil.
-func (t *Table[T]) Room() error {
-	switch {
-	case len(t.byKey) >= t.limits.Sessions:
+// Room reports why a further session of a client would not be added, or nil. Its own source's limits come first: no
+// other session's end would help it.
+func (t *Table[T]) Room(client netip.Addr) error {
+	err := t.halfOpen.room(&t.limits, client)
+	if (err == nil || err == ErrHalfOpen) && len(t.byKey) >= t.limits.Sessions {
 		return ErrFull
-	case t.halfOpen >= t.limits.HalfOpen:
-		return ErrHalfOpen
 	}
-	return nil
+	return err
+}
+
+// Eldest is the half-open session that has waited longest, of those that have proved their address or of the others; nil
+// if there is none.
+func (t *Table[T]) Eldest(proved bool) *Entry[T] {
+	if proved {
+		return t.halfOpen.proved.eldest()
+	}
+	return t.halfOpen.unproved.eldest()
 }
 
 // Add opens a half-open session. The key must not be in use.
 func (t *Table[T]) Add(k Key, value T) (*Entry[T], error) {
-	if err := t.Room(); err != nil {
+	if err := t.Room(k.Client.Addr()); err != nil {
 		return nil, err
 	}
 	e := &Entry[T]{Key: k, Value: value, prev: t.last}
@@ -84,15 +110,21 @@ func (t *Table[T]) Add(k Key, value T) (*Entry[T], error) {
 	}
 	t.last = e
 	t.byKey[k] = e
-	t.halfOpen++
+	t.halfOpen.add(e, &t.limits)
 	return e, nil
+}
+
+// Prove notes that a session's client has proved its address.
+func (t *Table[T]) Prove(e *Entry[T]) {
+	if e.waiting != nil {
+		t.halfOpen.prove(e.waiting)
+	}
 }
 
 // Establish takes a session out of the half-open ones.
 func (t *Table[T]) Establish(e *Entry[T]) {
-	if !e.established {
-		e.established = true
-		t.halfOpen--
+	if e.waiting != nil {
+		t.halfOpen.remove(e)
 	}
 }
 
@@ -151,7 +183,7 @@ func (t *Table[T]) NextTimeout() time.Time {
 func (t *Table[T]) Len() int { return len(t.byKey) }
 
 // HalfOpen is the number of sessions that are not established.
-func (t *Table[T]) HalfOpen() int { return t.halfOpen }
+func (t *Table[T]) HalfOpen() int { return t.halfOpen.count }
 
 // All yields every session, oldest first. The session at hand may be removed meanwhile.
 func (t *Table[T]) All(yield func(*Entry[T]) bool) {

@@ -1,0 +1,137 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/session"
+)
+
+// newcomer takes a datagram from an address without a session. A stream that it makes no session of is closed.
+func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if d.route.Mode == ModeRelay {
+		r.greetPlain(now, d, s, from, datagram)
+		return
+	}
+	if !r.greet(now, d, s, from, datagram) && d.stream {
+		s.Close()
+	}
+}
+
+// greet takes the first datagram from an address, and reports whether there is a session now.
+func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
+	if !r.mayEnter(now, d, from, datagram) {
+		return false
+	}
+	w := d.sniff(datagram)
+	if w == nil {
+		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)
+		return false
+	}
+	// Where Accept is the proof, it tells who asks for a session; elsewhere every datagram that it is shown does.
+	proved := d.stream || w.proof == codec.ProvedAccept
+	if !proved && !r.mayAsk(now, d, from, len(datagram), false) {
+		return false
+	}
+	full := r.room(now, from, proved)
+	closed := r.draining || d.retired
+	if (full != nil || closed) && r.refuse(now, d, w, s, from, datagram, full) {
+		return false
+	}
+	conn, reply, err := w.protocol.Accept(now, from, datagram, r.sockets.Buffer())
+	if len(reply) > 0 {
+		r.answer(now, d, s, from, datagram, reply)
+	}
+	switch {
+	case err != nil:
+		r.drop(now, dropOf(err), d, from, len(datagram), err)
+	case conn != nil && r.known.isHere(d, conn):
+		r.refuseKnown(now, d, w, s, from, datagram)
+	case conn == nil || full != nil || closed:
+	case !proved || r.mayAsk(now, d, from, len(datagram), true):
+		return r.open(now, d, w, s, from, len(datagram), conn)
+	}
+	return false
+}
+
+// refuse tells a newcomer in its protocol why it cannot come in, and reports whether that was to be said: to a datagram
+// that asks for something else there is no such answer.
+func (r *Relay) refuse(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte, full error) bool {
+	reason, why := codec.ServerFull, DropTableFull
+	switch {
+	case r.draining, d.retired:
+		reason, why = codec.ServerStopped, DropClosing
+	case full == session.ErrHalfOpen:
+		why = DropHalfOpen
+	case full == session.ErrAddress, full == session.ErrNetwork:
+		why = DropHalfOpenSource
+	}
+	reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason)
+	if len(reply) == 0 {
+		return false
+	}
+	r.drop(now, why, d, from, len(datagram), full)
+	r.answer(now, d, s, from, datagram, reply)
+	return true
+}
+
+// answer sends a stateless reply. Where it is larger than the datagram, and so worth a forged address, its budget
+// must allow it.
+func (r *Relay) answer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
+	if len(reply) > len(datagram) && !d.mayAnswer(now, from) {
+		r.drop(now, DropPingBudget, d, from, len(datagram), nil)
+		return
+	}
+	r.counters.Clients.Out.count(reply)
+	r.sockets.Send(s, from, reply)
+}
+
+// mayAnswer spends from the budget for what is worth a forged address.
+func (d *door) mayAnswer(now time.Time, from netip.AddrPort) bool {
+	return d.answers == nil || d.answers.Allow(now, from.Addr())
+}
+
+// sniff finds the protocol of a first datagram, or nil.
+func (d *door) sniff(datagram []byte) *way {
+	for i := range d.ways {
+		if d.ways[i].protocol.Sniff(datagram) {
+			return &d.ways[i]
+		}
+	}
+	return nil
+}
+
+// open makes a session of a newcomer, in place of a half-open one if need be.
+func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, size int, conn codec.Conn) bool {
+	if r.table.Room(from.Addr()) != nil {
+		r.evict(now, r.victim(now, true))
+	}
+	e, err := r.table.Add(session.Key{Listener: d.index, Client: from}, pair{
+		door:     d,
+		route:    d.route,
+		bridge:   w.bridge,
+		face:     s,
+		protocol: w.protocol,
+		client:   side{conn: conn},
+		serial:   r.serials.next(),
+		tally:    w.tally,
+		trust:    trust{proof: w.proof},
+		opened:   now,
+		heard:    now,
+		expires:  now.Add(r.settings.HandshakeTimeout),
+	})
+	if err != nil {
+		return false
+	}
+	d.sessions++
+	r.known.add(e)
+	r.counters.Opened++
+	w.tally.Opened++
+	r.enroll(&e.Value.meter, from.Addr())
+	e.Value.trust.owe(from, size)
+	r.settle(now, e)
+	r.reviewTrust(e, false)
+	return true
+}

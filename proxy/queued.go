@@ -1,0 +1,57 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/ratelimit"
+)
+
+// weigh counts what waits in a session, and judges it. Of a limit over several sessions only those are judged that hold
+// more than their share.
+func (r *Relay) weigh(now time.Time, e *entry) {
+	rules := r.guard.limits.queues
+	if len(rules) == 0 {
+		return
+	}
+	p := &e.Value
+	queued := p.client.conn.Stats().Queued + p.client.order.bytes + p.upstream.order.bytes
+	if p.upstream.conn != nil {
+		queued += p.upstream.conn.Stats().Queued
+	}
+	r.guard.count(&p.meter, queued-p.meter.own.queued)
+	p.meter.choked = false
+	if queued == 0 || p.ending {
+		return
+	}
+	for _, l := range rules {
+		n := r.at(&p.meter, l.Per)
+		if n.queued <= l.Rate.PerSecond || queued*n.sessions < n.queued || !r.breaks(l) {
+			continue
+		}
+		if l.Verdict == ratelimit.Drop {
+			p.meter.choked = true
+			continue
+		}
+		r.drop(now, DropQueueFull, p.door, e.Key.Client, queued, l.why)
+		if l.Verdict == ratelimit.BanSource {
+			r.banSource(now, e, l.String())
+		} else {
+			r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Overflow})
+		}
+		return
+	}
+}
+
+// count adds to what waits in a session, and in all that it counts with.
+func (g *guard) count(m *meter, more int) {
+	if more == 0 {
+		return
+	}
+	m.own.queued += more
+	g.all.queued += more
+	if m.address != nil {
+		m.address.queued += more
+		m.network.queued += more
+	}
+}

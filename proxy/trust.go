@@ -1,0 +1,108 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+)
+
+// amplification is how many times the bytes that an unproved address sent it may be sent: whoever forges it must not
+// have us flood it (RFC 9000, section 8.1).
+const amplification = 3
+
+// What a datagram weighs on the wire beside its payload, in bytes: IP and UDP headers. Where games' datagrams are of one
+// byte, these are the most of it, for a victim as for an attacker.
+const (
+	headersV4 = 20 + 8
+	headersV6 = 40 + 8
+)
+
+// trust is what a session's client has shown of its address being its own, and what it may be sent until it has.
+type trust struct {
+	proof    codec.Proof
+	answered bool // it has answered us, as far as its protocol can show it: it may be sent whatever there is
+	credit   int  // bytes on the wire that it may be sent before
+}
+
+// wireSize is what a datagram of a peer weighs on the wire.
+func wireSize(peer netip.AddrPort, payload int) int {
+	if a := peer.Addr(); a.Is4() || a.Is4In6() {
+		return payload + headersV4
+	}
+	return payload + headersV6
+}
+
+// owe notes a datagram from the client.
+func (t *trust) owe(client netip.AddrPort, size int) {
+	if !t.answered {
+		t.credit += amplification * wireSize(client, size)
+	}
+}
+
+// spend reports whether a datagram may go to the client, and takes its bytes from the credit.
+func (t *trust) spend(client netip.AddrPort, size int) bool {
+	if t.answered {
+		return true
+	}
+	weight := wireSize(client, size)
+	if weight > t.credit {
+		return false
+	}
+	t.credit -= weight
+	return true
+}
+
+// sendToClient writes a datagram to a session's client, unless that has not answered yet and was sent enough. What a client of a
+// protocol without proof is sent beyond that is an answer to a stranger like a pong, and spends from the same budget.
+func (r *Relay) sendToClient(now time.Time, e *entry, datagram []byte) {
+	p, client := &e.Value, e.Key.Client
+	if !p.trust.spend(client, len(datagram)) && (p.trust.proof != codec.NoProof || !p.door.mayAnswer(now, client)) {
+		r.drop(now, DropUnproved, p.door, client, len(datagram), nil)
+		return
+	}
+	r.counters.Clients.Out.count(datagram)
+	r.sockets.Send(p.face, client, datagram)
+}
+
+// reviewTrust looks whether the client has answered by now. heard is whether it has just sent something that its
+// connection, once connected, accepted: the most that a protocol without proof has.
+func (r *Relay) reviewTrust(e *entry, heard bool) {
+	p := &e.Value
+	if p.trust.answered || !p.proved() && !heard && (!p.client.up || p.trust.proof == codec.NoProof) {
+		return
+	}
+	p.trust.answered = true
+	r.table.Prove(e)
+	r.settleDown(e)
+}
+
+// settleDown takes an established session out of the half-open ones, once its client has answered: one of a forged
+// address may seem established where the protocol has no proof.
+func (r *Relay) settleDown(e *entry) {
+	p := &e.Value
+	if p.trust.answered && p.client.up && p.upstream.up && !p.ending {
+		r.table.Establish(e)
+	}
+}
+
+// proved reports whether the client has shown beyond doubt that its address is its own.
+func (p *pair) proved() bool {
+	switch {
+	case p.door.stream, p.trust.proof == codec.ProvedAccept:
+		return true
+	case p.trust.proof == codec.ProvedConnect:
+		return p.client.up
+	case p.trust.proof == codec.ProvedClientID:
+		return p.client.up && p.ownsID // servers count theirs up from 1
+	}
+	return false
+}
+
+// proofOf is how a protocol's clients prove their address.
+func proofOf(p codec.Protocol) codec.Proof {
+	if prover, ok := p.(codec.Prover); ok {
+		return prover.Proof()
+	}
+	return codec.NoProof
+}
