@@ -18,10 +18,9 @@ type epollPoller struct {
 	events   [readyBatch]unix.EpollEvent
 	sockets  []watched // by descriptor
 	ready    []readiness
-	slab     []byte // that all reads go to
-	listenIn *inbox
-	dialIn   *inbox
+	in       *inbox
 	out      *outbox
+	room     []byte // that streams are read into
 	stage    stage
 	clock    alarmClock
 	lingers  *alarms // of closed streams
@@ -53,15 +52,14 @@ func newNative(o Options) (Poller, error) {
 	if err != nil {
 		return nil, err
 	}
-	slab := make([]byte, listenBatch*MaxDatagram)
+	in := newInbox()
 	p := &epollPoller{
-		waiter:   w,
-		ready:    make([]readiness, 0, readyBatch),
-		slab:     slab,
-		listenIn: newInbox(listenBatch, slab, true),
-		dialIn:   newInbox(dialBatch, slab, false),
-		out:      newOutbox(),
-		delay:    batchDelay{max: o.MaxBatchDelay},
+		waiter: w,
+		ready:  make([]readiness, 0, readyBatch),
+		in:     in,
+		out:    newOutbox(in),
+		room:   make([]byte, streamRead),
+		delay:  batchDelay{max: o.MaxBatchDelay},
 	}
 	p.lingers = p.clock.add(lingerTime)
 	p.look = func(uintptr) bool { return p.poll() }
@@ -174,6 +172,15 @@ func (p *epollPoller) Wake() { p.waiter.wake() }
 func (p *epollPoller) Buffer() []byte { return p.out.buffer() }
 
 func (p *epollPoller) Send(s Socket, to netip.AddrPort, datagram []byte) {
+	p.send(s, to, datagram, false)
+}
+
+func (p *epollPoller) Forward(s Socket, to netip.AddrPort, datagram []byte) {
+	p.send(s, to, datagram, p.in.lend(datagram))
+}
+
+// send queues a datagram, which is lent until the next flush or else copied.
+func (p *epollPoller) send(s Socket, to netip.AddrPort, datagram []byte, lent bool) {
 	if stream, ok := s.(*epollStream); ok {
 		stream.send(datagram)
 		return
@@ -184,15 +191,12 @@ func (p *epollPoller) Send(s Socket, to netip.AddrPort, datagram []byte) {
 	case socket.closed:
 	case len(datagram) > MaxDatagram:
 		p.stats.countSend(tooLarge, 1)
-	case !p.out.push(socket, to, datagram):
+	case !p.out.push(socket, to, nil, datagram, lent):
 		p.stats.countSend(otherFailure, 1)
 	case p.out.full():
 		p.out.flush()
 	}
 }
-
-// Forward sends a copy.
-func (p *epollPoller) Forward(s Socket, to netip.AddrPort, datagram []byte) { p.Send(s, to, datagram) }
 
 func (p *epollPoller) Flush() {
 	p.out.flush()

@@ -127,14 +127,13 @@ func (p *epollPoller) Part(listener Socket, peer netip.AddrPort, h Handler) (Soc
 // takeStrays gives h what a socket received between its bind and its connect, when it was one of several that anybody's
 // datagrams go to.
 func (p *epollPoller) takeStrays(l *epollSocket, fd int, h Handler) {
-	for range listenRounds {
-		n, errno := p.listenIn.read(fd)
+	for range 4 {
+		p.out.flush() // which leaves all of the inbox free
+		n, errno := p.in.read(fd, listenBatch)
 		if errno != 0 {
 			return
 		}
-		for i := range n {
-			p.deliver(l, p.listenIn, i, h)
-		}
+		p.deliver(l, n, h)
 	}
 }
 

@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"net/netip"
 	"syscall"
 )
 
@@ -18,63 +19,84 @@ func (p *epollPoller) Receive(h Handler) {
 // handle reads the socket's datagrams.
 func (s *epollSocket) handle(_ uint32, h Handler) {
 	if s.dialed() {
-		s.poller.receive(s, s.poller.dialIn, dialRounds, h)
+		s.poller.receive(s, dialBatch, 1, h)
 	} else {
-		s.poller.receive(s, s.poller.listenIn, listenRounds, h)
+		s.poller.receive(s, listenBatch, turnDatagrams, h)
 	}
 }
 
-// receive reads up to so many rounds from s and gives h what came. A batch that is not full was the last of it: asking
-// the kernel again would cost more than the rare datagram that has come meanwhile is worth.
-func (p *epollPoller) receive(s *epollSocket, in *inbox, rounds int, h Handler) {
-	for range rounds {
-		if s.closed {
-			return
+// receive reads from s and gives h what came, until it has had so many datagrams. A batch that is not full was the last of
+// it: asking the kernel again would cost more than the rare datagram that has come meanwhile is worth.
+func (p *epollPoller) receive(s *epollSocket, batch, enough int, h Handler) {
+	for received := 0; received < enough && !s.closed; {
+		if p.in.room(batch) < min(batch, dialBatch) {
+			p.out.flush()
 		}
-		n, errno := in.read(s.fd)
+		room := p.in.room(batch)
+		n, errno := p.in.read(s.fd, room)
 		if errno != 0 {
 			p.receiveFailed(s, errno)
 			return
 		}
-		p.count(s, in, n)
-		for i := 0; i < n && !s.closed; i++ {
-			p.deliver(s, in, i, h)
-		}
-		if n < len(in.batch) {
+		received += p.count(s, n)
+		p.deliver(s, n, h)
+		if n < room {
 			return
 		}
 	}
 }
 
-// count counts the n datagrams that in has of s.
-func (p *epollPoller) count(s *epollSocket, in *inbox, n int) {
-	datagrams, bytes := 0, 0
-	for i := range n {
-		if in.truncated(i) {
+// count counts the n messages of the last read, and returns the number of their datagrams.
+func (p *epollPoller) count(s *epollSocket, n int) (datagrams int) {
+	bytes := 0
+	for slot := p.in.first; slot < p.in.first+n; slot++ {
+		length, size := int(p.in.batch[slot].n), p.in.size(slot)
+		if p.in.tooLarge(slot) {
 			p.stats.countReceive(tooLarge)
 			continue
 		}
+		bytes += length
 		datagrams++
-		bytes += len(in.datagram(i))
+		if length > size {
+			datagrams += (length - 1) / size
+		}
 	}
 	p.stats.In.add(datagrams, bytes)
-	if drops, told := in.drops(n - 1); told {
-		p.stats.KernelDrops += uint64(drops - s.drops)
-		s.drops = drops
+	if last := &p.in.notes[p.in.first+n-1]; last.counted {
+		p.stats.KernelDrops += uint64(uint32(last.drops) - s.drops)
+		s.drops = uint32(last.drops)
 	}
+	return datagrams
 }
 
-// deliver gives h the i-th datagram of in.
-func (p *epollPoller) deliver(s *epollSocket, in *inbox, i int, h Handler) {
-	if in.truncated(i) {
-		return
+// deliver gives h the n messages of the last read.
+func (p *epollPoller) deliver(s *epollSocket, n int, h Handler) {
+	in := p.in
+	for slot := in.first; slot < in.first+n && !s.closed; slot++ {
+		if in.tooLarge(slot) {
+			continue
+		}
+		from := s.peer
+		if !s.dialed() {
+			from = addrPort(&in.names[slot])
+		}
+		in.current = slot
+		p.hand(s, from, in.message(slot), in.size(slot), h)
 	}
-	from := s.peer
-	if in.names != nil {
-		from = addrPort(&in.names[i])
+	in.current = -1
+}
+
+// hand gives h the datagrams of a message, all of a size but the last, which may be shorter.
+func (p *epollPoller) hand(s *epollSocket, from netip.AddrPort, message []byte, size int, h Handler) {
+	for {
+		end := min(size, len(message))
+		p.delay.handled++
+		h.Datagram(s, from, message[:end:end])
+		message = message[end:]
+		if len(message) == 0 || s.closed {
+			return
+		}
 	}
-	p.delay.handled++
-	h.Datagram(s, from, in.datagram(i))
 }
 
 func (p *epollPoller) receiveFailed(s *epollSocket, errno syscall.Errno) {

@@ -59,6 +59,7 @@ func setOptions(fd, family int, o SocketOptions) error {
 	if o.ReusePort {
 		options = append(options, option{unix.SOL_SOCKET, unix.SO_REUSEPORT, 1})
 	}
+	_ = setOption(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // older kernels join nothing
 	for _, opt := range options {
 		if err := setOption(fd, opt.level, opt.name, opt.value); err != nil {
 			return err

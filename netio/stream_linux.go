@@ -10,6 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// streamRead is how many bytes one read of a stream takes.
+const streamRead = 256 << 10
+
 // epollStream is a TCP connection of an epollPoller.
 type epollStream struct {
 	endpoint
@@ -120,7 +123,7 @@ func (s *epollStream) connected() bool {
 
 // read gives h the frames of one read. There is but one a turn, so that a flood waits for its turn like everyone.
 func (s *epollStream) read(h Handler) {
-	room := s.poller.slab
+	room := s.poller.room
 	kept := copy(room, s.rest)
 	n, errno := recv(s.fd, room[kept:])
 	switch {

@@ -140,7 +140,7 @@ func (s *epollStream) shut() {
 	s.backlog = nil
 	if s.wrote { // as little as possible unread: the kernel would reset the connection, and the peer lose our last words
 		s.finish()
-		_, _ = recv(s.fd, s.poller.slab)
+		_, _ = recv(s.fd, s.poller.room)
 	}
 	s.poller.release(s.fd)
 	if s.listener != nil {

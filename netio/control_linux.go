@@ -1,0 +1,69 @@
+package netio
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Control messages accompany a datagram: to the kernel, where it is to leave from and how it is to be cut; from the
+// kernel, where it was sent to, of what it was joined, and what was lost.
+
+// controlRoom is room in bytes for all the control messages that a datagram can have: SO_RXQ_OVFL, UDP_GRO, IP_PKTINFO and
+// IPV6_PKTINFO.
+const controlRoom = 2*(unix.SizeofCmsghdr+8) + (unix.SizeofCmsghdr + 16) + (unix.SizeofCmsghdr + 24)
+
+// at is an address of this machine, or none.
+type at = netip.Addr
+
+// read reads the control messages of a datagram.
+func (n *note) read(b []byte) {
+	for len(b) >= unix.SizeofCmsghdr {
+		h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
+		end := int(h.Len)
+		if end < unix.SizeofCmsghdr || end > len(b) {
+			return
+		}
+		n.take(h.Level, h.Type, b[unix.SizeofCmsghdr:end])
+		b = b[min(unix.CmsgSpace(end-unix.SizeofCmsghdr), len(b)):]
+	}
+}
+
+func (n *note) take(level, kind int32, data []byte) {
+	switch {
+	case level == unix.SOL_SOCKET && kind == unix.SO_RXQ_OVFL && len(data) >= 4:
+		n.drops, n.counted = int(binary.NativeEndian.Uint32(data)), true
+	case level == unix.SOL_UDP && kind == unix.UDP_GRO && len(data) >= 4:
+		n.size = int(binary.NativeEndian.Uint32(data))
+	case level == unix.SOL_IP && kind == unix.IP_PKTINFO && len(data) >= 12:
+		// Of a broadcast, ipi_spec_dst is the address to answer from.
+		n.at = netip.AddrFrom4([4]byte(data[4:8]))
+	case level == unix.SOL_IPV6 && kind == unix.IPV6_PKTINFO && len(data) >= 16:
+		// An IPv4 datagram has an IP_PKTINFO too, which says more.
+		if a := netip.AddrFrom16([16]byte(data[:16])); !a.Is4In6() && !a.IsMulticast() {
+			n.at = a
+		}
+	}
+}
+
+// appendControl appends a control message.
+func appendControl(b []byte, level, kind int32, data []byte) []byte {
+	begin := len(b)
+	for range unix.CmsgSpace(len(data)) {
+		b = append(b, 0)
+	}
+	h := (*unix.Cmsghdr)(unsafe.Pointer(&b[begin]))
+	h.Level, h.Type = level, kind
+	h.SetLen(unix.CmsgLen(len(data)))
+	copy(b[begin+unix.SizeofCmsghdr:], data)
+	return b
+}
+
+// appendSegment appends the control message that has a datagram cut into several of a size.
+func appendSegment(b []byte, size int) []byte {
+	var data [2]byte
+	binary.NativeEndian.PutUint16(data[:], uint16(size))
+	return appendControl(b, unix.SOL_UDP, unix.UDP_SEGMENT, data[:])
+}
