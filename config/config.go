@@ -15,6 +15,9 @@ type Config struct {
 	Listeners []Listener `toml:"listener"`
 	Routes    []Route    `toml:"route"`
 	Upstreams []Upstream `toml:"upstream"`
+	Access    []Access   `toml:"access"`
+	Filters   []Filter   `toml:"filter"`
+	Geo       Geo        `toml:"geo"`
 	RakNet    RakNet     `toml:"raknet"`
 	Bedrock   RakNet     `toml:"bedrock"`
 	Riptide   Riptide    `toml:"riptide"`

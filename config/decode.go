@@ -36,6 +36,9 @@ func (d decoder) value(path string, to reflect.Value, value any) {
 			want = wantedDuration(text)
 		}
 	}
+	if prefix, ok := value.(string); ok && to.Type() == prefixType {
+		want = wantedPrefix(prefix)
+	}
 	d.report.fault(path, value, want)
 }
 

@@ -70,6 +70,8 @@ func (r *Route) setDefaults() {
 	}
 }
 
+func (f *Filter) setDefaults() { *f = Filter{From: FromAny, Per: seconds(1)} }
+
 func (m *Message) setDefaults() { *m = Message{ID: -1} }
 
 func (u *Upstream) setDefaults() {

@@ -55,6 +55,8 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v.listeners()
 	v.routes()
 	v.upstreams()
+	v.access()
+	v.filters()
 	v.bridges()
 	v.unused()
 }

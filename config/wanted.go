@@ -24,6 +24,10 @@ func wanted(t reflect.Type) string {
 		return `ip:port, for example "0.0.0.0:7777"`
 	case durationType:
 		return `a duration in quotes, with its unit (ms, s, m or h), for example "10s"`
+	case prefixType:
+		return `a prefix, for example "192.0.2.0/24", or an address`
+	case rangeType:
+		return `a number from 0 to 65535 or a range in quotes, for example "7", "100-199" or "0x86"`
 	case sizeType:
 		return `a size in quotes, whole and with its unit (B, KiB, MiB or GiB), for example "2MiB"`
 	}

@@ -1,0 +1,87 @@
+package config
+
+import "path/filepath"
+
+// Access is a rule about where players come from.
+type Access struct {
+	Name      string        `toml:"name"`
+	Verdict   AccessVerdict `toml:"verdict"`
+	Listeners []string      `toml:"listeners"` // names; empty: all
+	Prefixes  []Prefix      `toml:"prefixes"`
+	Files     []string      `toml:"files"`     // lists of prefixes
+	Countries []string      `toml:"countries"` // ISO 3166 codes
+	Networks  []int         `toml:"networks"`  // numbers of autonomous systems
+}
+
+// AccessVerdict is what becomes of players whom a rule about sources is about.
+type AccessVerdict string
+
+// Verdicts about sources.
+const (
+	AccessAllow   AccessVerdict = "allow"   // they may come; no later rule is asked
+	AccessDrop    AccessVerdict = "drop"    // they hear nothing
+	AccessObserve AccessVerdict = "observe" // they are counted, and later rules are asked
+)
+
+func (AccessVerdict) choices() []string { return words(AccessAllow, AccessDrop, AccessObserve) }
+
+// Geo names the operator's MaxMind databases.
+type Geo struct {
+	CountryFile string `toml:"country_file"` // empty: none
+	NetworkFile string `toml:"network_file"` // empty: none
+}
+
+// Path is a file that the configuration names: relative to the folder of the configuration's own file.
+func (c *Config) Path(file string) string {
+	if file == "" || filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(filepath.Dir(c.places.name()), file)
+}
+
+// maxASN is the largest number of an autonomous system.
+const maxASN = 1<<32 - 1
+
+func (v *validator) access() {
+	v.names("access", namesOf(v.Access, func(a Access) string { return a.Name }))
+	v.countRules("access", len(v.Access))
+	for i, a := range v.Access {
+		path := item("access", i)
+		if a.Verdict == "" {
+			v.fault(child(path, "verdict"), nil, either(a.Verdict.choices()))
+		}
+		if len(a.Prefixes)+len(a.Files)+len(a.Countries)+len(a.Networks) == 0 {
+			v.fault(child(path, "prefixes"), nil,
+				`at least one of prefixes, files, countries and networks; ["0.0.0.0/0", "::/0"] is everybody`)
+		}
+		v.scope(path, a.Listeners)
+		for j, file := range a.Files {
+			if file == "" {
+				v.fault(item(child(path, "files"), j), file, "the path of a file with a prefix on each line")
+			}
+		}
+		v.places(path, a)
+	}
+}
+
+// places checks countries and networks, which need a database each.
+func (v *validator) places(path string, a Access) {
+	for j, code := range a.Countries {
+		if !isCountry(code) {
+			v.fault(item(child(path, "countries"), j), code, `a country's code of two capital letters, for example "DE"`)
+		}
+	}
+	if len(a.Countries) > 0 && v.Geo.CountryFile == "" {
+		v.fault("geo.country_file", nil, "the path of a MaxMind database of countries; "+v.where(path)+" needs it")
+	}
+	for j, number := range a.Networks {
+		within(v.report, item(child(path, "networks"), j), number, 1, maxASN)
+	}
+	if len(a.Networks) > 0 && v.Geo.NetworkFile == "" {
+		v.fault("geo.network_file", nil, "the path of a MaxMind database of networks (ASN); "+v.where(path)+" needs it")
+	}
+}
+
+func isCountry(code string) bool {
+	return len(code) == 2 && code[0] >= 'A' && code[0] <= 'Z' && code[1] >= 'A' && code[1] <= 'Z'
+}

@@ -1,0 +1,124 @@
+package config
+
+import "fmt"
+
+// Filter is a rule about messages.
+type Filter struct {
+	Name      string        `toml:"name"`
+	Verdict   FilterVerdict `toml:"verdict"`
+	From      Sender        `toml:"from"`
+	Listeners []string      `toml:"listeners"` // names; empty: all
+	Protocols []string      `toml:"protocols"` // of the sender; empty: all
+	IDs       []Range       `toml:"ids"`       // message IDs; empty: any
+	Packets   []Range       `toml:"packets"`   // first bytes of payloads; empty: any
+	MinSize   Size          `toml:"min_size"`  // of the payload
+	MaxSize   Size          `toml:"max_size"`  // 0: unbounded
+	Modes     []Delivery    `toml:"modes"`     // empty: all
+	Rate      int           `toml:"rate"`      // of each session in Per, which passes; 0: none does
+	Per       Duration      `toml:"per"`
+	Burst     int           `toml:"burst"` // at once after a rest; 0: as many as Rate
+}
+
+// FilterVerdict is what becomes of messages that a rule is about, and of their sessions.
+type FilterVerdict string
+
+// Verdicts about messages.
+const (
+	FilterAllow      FilterVerdict = "allow"      // they pass; no later rule is asked
+	FilterObserve    FilterVerdict = "observe"    // they are counted, and later rules are asked
+	FilterDrop       FilterVerdict = "drop"       // they go no further
+	FilterDisconnect FilterVerdict = "disconnect" // and the session ends
+	FilterBan        FilterVerdict = "ban"        // and its address is banned, if it is proved
+)
+
+func (FilterVerdict) choices() []string {
+	return words(FilterAllow, FilterObserve, FilterDrop, FilterDisconnect, FilterBan)
+}
+
+// Sender is a side of a session.
+type Sender string
+
+// Senders.
+const (
+	FromAny      Sender = "any"
+	FromClient   Sender = "client"
+	FromUpstream Sender = "upstream"
+)
+
+func (Sender) choices() []string { return words(FromAny, FromClient, FromUpstream) }
+
+// Delivery is a mode of delivery, by the name that the codecs have for it.
+type Delivery string
+
+// Modes of delivery.
+const (
+	Unreliable          Delivery = "unreliable"
+	UnreliableSequenced Delivery = "unreliable-sequenced"
+	ReliableUnordered   Delivery = "reliable"
+	ReliableOrdered     Delivery = "reliable-ordered"
+	ReliableSequenced   Delivery = "reliable-sequenced"
+	Notify              Delivery = "notify"
+)
+
+func (Delivery) choices() []string {
+	return words(Unreliable, UnreliableSequenced, ReliableUnordered, ReliableOrdered, ReliableSequenced, Notify)
+}
+
+// maxRules bounds the rules about sources, and those about messages.
+const maxRules = 64
+
+func (v *validator) countRules(list string, n int) {
+	if n > maxRules {
+		v.fault(item(list, maxRules), nil, fmt.Sprintf("at most %d rules of a kind", maxRules))
+	}
+}
+
+// scope checks the listeners that a rule names.
+func (v *validator) scope(path string, listeners []string) {
+	for j, name := range listeners {
+		v.reference(item(child(path, "listeners"), j), name, "listener", namesOf(v.Listeners, listenerName))
+	}
+}
+
+func (v *validator) filters() {
+	v.names("filter", namesOf(v.Filters, func(f Filter) string { return f.Name }))
+	v.countRules("filter", len(v.Filters))
+	for i, f := range v.Filters {
+		path := item("filter", i)
+		v.filterVerdict(path, f)
+		v.scope(path, f.Listeners)
+		for j, name := range f.Protocols {
+			v.protocol(item(child(path, "protocols"), j), name, func(t Traits) bool { return !t.Opaque })
+		}
+		for j, r := range f.Packets {
+			if _, high := r.Bounds(); high > 255 {
+				v.fault(item(child(path, "packets"), j), r, "bytes: 0 to 255")
+			}
+		}
+		within(v.report, child(path, "min_size"), f.MinSize, 0, maxFilterSize)
+		within(v.report, child(path, "max_size"), f.MaxSize, 0, maxFilterSize)
+		if f.MaxSize > 0 && f.MaxSize < f.MinSize {
+			v.fault(child(path, "max_size"), f.MaxSize, fmt.Sprintf(`"0B", for no bound, or at least min_size, which is %s`, f.MinSize))
+		}
+		within(v.report, child(path, "rate"), f.Rate, 0, 1_000_000)
+		within(v.report, child(path, "per"), f.Per, milliseconds(1), seconds(3600))
+		within(v.report, child(path, "burst"), f.Burst, 0, 1_000_000)
+	}
+}
+
+// maxFilterSize is the size of the largest message of any protocol here.
+const maxFilterSize = 64 * MiB
+
+func (v *validator) filterVerdict(path string, f Filter) {
+	key := child(path, "verdict")
+	all := f.From == FromAny && len(f.Listeners)+len(f.Protocols)+len(f.IDs)+len(f.Packets)+len(f.Modes) == 0 &&
+		f.MinSize == 0 && f.MaxSize == 0 && f.Rate == 0
+	switch {
+	case f.Verdict == "":
+		v.fault(key, nil, either(f.Verdict.choices()))
+	case f.Verdict == FilterBan && f.From != FromClient:
+		v.fault(key, f.Verdict, `another verdict, or from = "client": players are not to blame for what servers send`)
+	case all && f.Verdict != FilterObserve && f.Verdict != FilterAllow:
+		v.warn(key, f.Verdict, "a condition, such as ids or rate: this rule is about every message")
+	}
+}
