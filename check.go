@@ -20,7 +20,11 @@ func checkCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprint(c.App.Writer, explain(settings(settled, 1)))
+			ruled, err := ruledSettings(settled, 1)
+			if err != nil {
+				return cli.Exit("tidegate: "+err.Error(), 2)
+			}
+			fmt.Fprint(c.App.Writer, explain(ruled))
 			fmt.Fprintln(c.App.Writer, "configuration is good")
 			return nil
 		},

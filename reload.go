@@ -22,6 +22,7 @@ type reloader struct {
 	path   string
 	loops  int
 	server *proxy.Server
+	lists  *lists
 	log    zerolog.Logger
 
 	mu      sync.Mutex // guards what follows
@@ -60,8 +61,15 @@ func (r *reloader) apply() (fixed []string, err error) {
 	for _, w := range warnings {
 		r.log.Warn().Msg(w.Error())
 	}
-	if err := r.server.Reload(settings(next, r.loops)); err != nil {
+	ruled, err := ruledSettings(next, r.loops)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.server.Reload(ruled); err != nil {
 		return nil, fmt.Errorf("reload: %w", err)
+	}
+	if err := r.lists.follow(next); err != nil {
+		r.log.Warn().Err(err).Msg("files of rules are not watched")
 	}
 	fixed = r.current.Fixed(next)
 	next.Log, next.Loop, next.Admin = r.current.Log, r.current.Loop, r.current.Admin

@@ -70,7 +70,11 @@ func load(c *cli.Context) (path string, settled *config.Config, err error) {
 func serve(c *cli.Context, path string, settled *config.Config) error {
 	log := newLog(settled, c.App.ErrWriter)
 	loops := loopCount(settled.Loop.Count, runtime.GOMAXPROCS(0), netio.SharesPorts(backend(settled)))
-	server, err := proxy.Listen(settings(settled, loops), options(settled, loops, log))
+	ruled, err := ruledSettings(settled, loops)
+	if err != nil {
+		return cli.Exit("tidegate: "+err.Error(), 2)
+	}
+	server, err := proxy.Listen(ruled, options(settled, loops, log))
 	if err != nil {
 		return err
 	}
@@ -79,7 +83,11 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 		log.Info().Str("listener", l.Name).Stringer("address", addr).Str("transport", string(l.Transport)).
 			Strs("protocols", l.Protocols).Str("route", l.Route).Msg("listening")
 	}
-	reloads := &reloader{path: path, loops: loops, server: server, log: log, current: settled}
+	files := &lists{ctx: c.Context, server: server, log: log}
+	if err := files.follow(settled); err != nil {
+		return err
+	}
+	reloads := &reloader{path: path, loops: loops, server: server, lists: files, log: log, current: settled}
 	reloads.onSignal(c.Context)
 	if c.Bool("watch") {
 		if err := reloads.onChange(c.Context); err != nil {

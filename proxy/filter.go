@@ -131,10 +131,10 @@ func (h *ruleHits) list(to []RuleCount, kind string) []RuleCount {
 	return to
 }
 
-// Filter replaces the rules in every loop. Safe for concurrent use.
+// Filter replaces the rules in every loop, and returns when they are in force. Safe for concurrent use.
 func (s *Server) Filter(set *filter.Set) {
 	for _, l := range s.loops {
-		l.post(func(r *Relay, now time.Time) { r.Filter(now, set) })
+		l.ask(func(r *Relay, now time.Time) { r.Filter(now, set) })
 	}
 }
 
