@@ -28,12 +28,18 @@ type reloader struct {
 	mu      sync.Mutex // guards what follows
 	current *config.Config
 	status  admin.Reloads
+	stopped bool
 }
 
 // reload reads the file anew. An error leaves everything as it was. Safe for concurrent use.
 func (r *reloader) reload(cause string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.stopped {
+		return proxy.ErrEnded
+	}
+	manager.reloading()
+	defer manager.ready()
 	r.status.Last = time.Now()
 	fixed, err := r.apply()
 	if err != nil {
@@ -82,6 +88,20 @@ func (r *reloader) state() admin.Reloads {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
+}
+
+// stop has every further reload refused.
+func (r *reloader) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+}
+
+// handoverGrace is how long sessions may go on here once a successor has the listeners.
+func (r *reloader) handoverGrace() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Duration(r.current.Limits.HandoverGrace)
 }
 
 // onSignal reloads at each SIGHUP until ctx is done. Signals that come meanwhile make for one reload.

@@ -70,11 +70,17 @@ func load(c *cli.Context) (path string, settled *config.Config, err error) {
 func serve(c *cli.Context, path string, settled *config.Config) error {
 	log := newLog(settled, c.App.ErrWriter)
 	loops := loopCount(settled.Loop.Count, runtime.GOMAXPROCS(0), netio.SharesPorts(backend(settled)))
+	from, err := born()
+	if err != nil {
+		return err
+	}
 	ruled, err := ruledSettings(settled, loops)
 	if err != nil {
 		return cli.Exit("tidegate: "+err.Error(), 2)
 	}
-	server, err := proxy.Listen(ruled, options(settled, loops, log))
+	o := options(settled, loops, log)
+	o.Inherited = from.sockets
+	server, err := proxy.Listen(ruled, o)
 	if err != nil {
 		return err
 	}
@@ -85,6 +91,9 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 	}
 	files := &lists{ctx: c.Context, server: server, log: log}
 	if err := files.follow(settled); err != nil {
+		return err
+	}
+	if err := from.takeOver(); err != nil {
 		return err
 	}
 	reloads := &reloader{path: path, loops: loops, server: server, lists: files, log: log, current: settled}
@@ -99,12 +108,31 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 	closeAdmin, err := startAdmin(settled, admin.Options{
 		Proxy: server, Reload: reloads.reload, Reloads: reloads.state, Drain: drain, Log: log,
 	})
-	if err != nil {
+	switch {
+	case err != nil && from.predecessor == nil:
 		return err
+	case err != nil: // players are waiting, and nobody else would take them
+		log.Error().Err(err).Msg("operators are not listened to")
+		closeAdmin = func() {}
 	}
 	defer closeAdmin()
+	upgrades := &upgrader{server: server, log: log, grace: reloads.handoverGrace, leave: func() {
+		reloads.stop()
+		closeAdmin()
+	}}
+	upgrades.onSignal(ctx)
 	log.Info().Str("version", version()).Int("loops", loops).Msg("tidegate is running")
+	manager.ready()
+	told := make(chan struct{})
+	running := context.AfterFunc(ctx, func() {
+		manager.stopping()
+		close(told)
+	})
 	err = server.Run(ctx)
+	if !running() {
+		<-told
+	}
+	upgrades.wait()
 	log.Info().AnErr("error", err).Msg("tidegate has ended")
 	return err
 }

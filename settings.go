@@ -19,6 +19,7 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 		},
 		HandshakeTimeout: time.Duration(c.Limits.HandshakeTimeout),
 		IdleTimeout:      time.Duration(c.Limits.IdleTimeout),
+		DrainGrace:       time.Duration(c.Limits.DrainGrace),
 		DrainTimeout:     time.Duration(c.Limits.DrainTimeout),
 		Answers: ratelimit.Rates{
 			Overall: share(c.Limits.PingAnswers, loops),

@@ -49,7 +49,9 @@ type Limits struct {
 	HalfOpen         int      `toml:"half_open"` // sessions whose handshake has not ended
 	HandshakeTimeout Duration `toml:"handshake_timeout"`
 	IdleTimeout      Duration `toml:"idle_timeout"`
-	DrainTimeout     Duration `toml:"drain_timeout"` // for goodbyes at shutdown
+	DrainGrace       Duration `toml:"drain_grace"`    // for sessions to end by themselves at shutdown
+	DrainTimeout     Duration `toml:"drain_timeout"`  // for goodbyes at shutdown
+	HandoverGrace    Duration `toml:"handover_grace"` // for sessions to end once a successor has the listeners
 	// Answers a second to strangers that are larger than what they answer, of each listener.
 	PingAnswers           int `toml:"ping_answers"`
 	PingAnswersPerNetwork int `toml:"ping_answers_per_network"` // IPv4 /24, IPv6 /48

@@ -16,6 +16,7 @@ func Default() *Config {
 			HandshakeTimeout: Duration(10 * time.Second),
 			IdleTimeout:      Duration(30 * time.Second),
 			DrainTimeout:     Duration(2 * time.Second),
+			HandoverGrace:    Duration(time.Hour),
 
 			PingAnswers:           2000,
 			PingAnswersPerNetwork: 20,

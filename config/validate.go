@@ -82,6 +82,8 @@ func (v *validator) limits() {
 	within(v.report, "limits.half_open", v.Limits.HalfOpen, 1, 1_000_000)
 	within(v.report, "limits.handshake_timeout", v.Limits.HandshakeTimeout, seconds(1), seconds(300))
 	within(v.report, "limits.idle_timeout", v.Limits.IdleTimeout, seconds(1), seconds(86_400))
+	within(v.report, "limits.drain_grace", v.Limits.DrainGrace, 0, seconds(86_400))
+	within(v.report, "limits.handover_grace", v.Limits.HandoverGrace, 0, seconds(7*86_400))
 	within(v.report, "limits.drain_timeout", v.Limits.DrainTimeout, 0, seconds(3600))
 	within(v.report, "limits.ping_answers", v.Limits.PingAnswers, 1, 1_000_000)
 	within(v.report, "limits.ping_answers_per_network", v.Limits.PingAnswersPerNetwork, 1, 1_000_000)
