@@ -104,7 +104,7 @@ func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
 		AllowLossy: r.AllowLossy,
 		Envelope: map[config.Envelope]proxy.Envelope{
 			config.EnvelopeID: proxy.EnvelopeID, config.EnvelopeRaw: proxy.EnvelopeRaw,
-			config.EnvelopeFramed: proxy.EnvelopeFramed,
+			config.EnvelopeFramed: proxy.EnvelopeFramed, config.EnvelopeAggregate: proxy.EnvelopeAggregate,
 		}[r.Envelope],
 		PacketID:     r.PacketID,
 		RawMessageID: r.RawMessageID,

@@ -148,7 +148,7 @@ func (v *validator) advised(path string, r Route, found findings) {
 	if len(found.unheard) > 0 {
 		v.warn(child(path, "upstream"), r.Upstream, "R-Type of one age on both sides: "+strings.Join(found.unheard, "; "))
 	}
-	if len(found.merged) > 0 && r.Envelope != EnvelopeFramed {
+	if len(found.merged) > 0 && r.Envelope != EnvelopeFramed && r.Envelope != EnvelopeAggregate {
 		v.warn(key, r.Envelope, `"framed" unless the game can tell where a message ends: `+strings.Join(found.merged, "; "))
 	}
 }

@@ -92,9 +92,11 @@ const (
 	EnvelopeID     Envelope = "id"     // the ID in 2 bytes before the payload
 	EnvelopeRaw    Envelope = "raw"    // the payload alone
 	EnvelopeFramed Envelope = "framed" // as id, with a 2-byte length before it
+	// EnvelopeAggregate is framed, and several messages in one of RakNet.
+	EnvelopeAggregate Envelope = "aggregate"
 )
 
-func (Envelope) choices() []string { return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed) }
+func (Envelope) choices() []string { return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed, EnvelopeAggregate) }
 
 // PongSource is where the text comes from that server lists show.
 type PongSource string

@@ -86,7 +86,7 @@ func envelopeOf(ids, other codec.IDs, r *Route) *envelope {
 	switch {
 	case ids == other, ids == codec.WordIDs, r.Envelope == EnvelopeRaw:
 		return nil
-	case other == codec.WordIDs, ids == codec.ByteIDs, ids == codec.Merged && r.Envelope == EnvelopeFramed:
+	case other == codec.WordIDs, ids == codec.ByteIDs, ids == codec.Merged && e.framed():
 		return e
 	}
 	return nil

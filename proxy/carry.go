@@ -63,6 +63,9 @@ func (r *Relay) wrap(now time.Time, e *entry, to *side, l *lane, m *codec.Messag
 	case !l.seal.fits(m):
 		r.unsent(now, e, l, m, m.Mode, codec.ErrTooLarge)
 		return
+	case l.seal.joins():
+		r.join(now, e, to, l, m)
+		return
 	default:
 		r.scratch = l.seal.wrap(r.scratch[:0], m)
 		m.Payload, m.Pad, m.HasID = r.scratch, 0, false

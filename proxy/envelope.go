@@ -12,8 +12,9 @@ var errEnvelope = errors.New("message not in the route's envelope")
 
 // envelope writes and reads message IDs for a protocol whose messages have none:
 //
-//	id      packet byte*, ID u16 little-endian, payload
-//	framed  packet byte*, then each: length u16 little-endian of what follows, ID u16 little-endian, payload
+//	id         packet byte*, ID u16 little-endian, payload
+//	framed     packet byte*, then each: length u16 little-endian of what follows, ID u16 little-endian, payload
+//	aggregate  packet byte*, compression (0, none)*, then each as framed
 //
 // * only in protocols whose messages begin with a byte that names them. A message without an ID has the packet byte
 // plus one, and no ID field. Where there is no such byte, it travels as the raw ID.
@@ -24,18 +25,41 @@ type envelope struct {
 	rawID    uint16
 }
 
+// uncompressed is the only compression of aggregates that we write and read.
+const uncompressed = 0
+
+// joins reports whether what is sent at the same time shares an envelope.
+func (e *envelope) joins() bool { return e.kind == EnvelopeAggregate && e.hasByte }
+
+// framed reports whether each message has its length before it.
+func (e *envelope) framed() bool { return e.kind == EnvelopeFramed || e.kind == EnvelopeAggregate }
+
 // wrap appends m to b as the far side's payload.
-func (e *envelope) wrap(b []byte, m *codec.Message) []byte {
-	id, hasID := m.ID, m.HasID
-	switch {
-	case e.hasByte && hasID:
+func (e *envelope) wrap(b []byte, m *codec.Message) []byte { return e.add(e.begin(b, m.HasID), m) }
+
+// begin appends what comes before the first message.
+func (e *envelope) begin(b []byte, hasID bool) []byte {
+	if !e.hasByte {
+		return b
+	}
+	if hasID {
 		b = append(b, e.packetID)
-	case e.hasByte:
+	} else {
 		b = append(b, e.packetID+1)
-	case !hasID:
+	}
+	if e.kind == EnvelopeAggregate {
+		b = append(b, uncompressed)
+	}
+	return b
+}
+
+// add appends a message to what begin or add left.
+func (e *envelope) add(b []byte, m *codec.Message) []byte {
+	id, hasID := m.ID, m.HasID
+	if !e.hasByte && !hasID {
 		id, hasID = e.rawID, true
 	}
-	if e.kind == EnvelopeFramed {
+	if e.framed() {
 		n := len(m.Payload)
 		if hasID {
 			n += 2
@@ -50,26 +74,31 @@ func (e *envelope) wrap(b []byte, m *codec.Message) []byte {
 
 // fits reports whether a message can be wrapped: a frame's length is 16 bits.
 func (e *envelope) fits(m *codec.Message) bool {
-	return e.kind != EnvelopeFramed || len(m.Payload) <= 1<<16-1-2
+	return !e.framed() || len(m.Payload) <= 1<<16-1-2
 }
 
-// open reads the packet byte. It returns the rest, and whether its messages have IDs.
+// open reads what is before the first message. It returns the rest, and whether its messages have IDs.
 func (e *envelope) open(payload []byte) (rest []byte, hasID bool, err error) {
-	switch {
-	case !e.hasByte:
+	if !e.hasByte {
 		return payload, true, nil
-	case len(payload) > 0 && payload[0] == e.packetID:
-		return payload[1:], true, nil
-	case len(payload) > 0 && payload[0] == e.packetID+1:
-		return payload[1:], false, nil
 	}
-	return nil, false, errEnvelope
+	if len(payload) == 0 || payload[0] != e.packetID && payload[0] != e.packetID+1 {
+		return nil, false, errEnvelope
+	}
+	hasID, rest = payload[0] == e.packetID, payload[1:]
+	if e.kind == EnvelopeAggregate {
+		if len(rest) == 0 || rest[0] != uncompressed {
+			return nil, false, errEnvelope
+		}
+		rest = rest[1:]
+	}
+	return rest, hasID, nil
 }
 
 // next reads one message from what open or next left into m. All other fields of m stay as they are.
 func (e *envelope) next(b []byte, hasID bool, m *codec.Message) (rest []byte, err error) {
 	m.ID, m.Pad = 0, 0
-	if e.kind == EnvelopeFramed {
+	if e.framed() {
 		if len(b) < 2 {
 			return nil, errEnvelope
 		}

@@ -27,6 +27,11 @@ func TestEnvelopeLayout(t *testing.T) {
 		{"framed, no ID", envelope{kind: EnvelopeFramed, hasByte: true, packetID: 0x86}, nameless,
 			[]byte{0x87, 2, 0, 'h', 'i'}},
 		{"framed, no packet byte", envelope{kind: EnvelopeFramed}, message, []byte{4, 0, 2, 1, 'h', 'i'}},
+		{"aggregate", envelope{kind: EnvelopeAggregate, hasByte: true, packetID: 0x9c}, message,
+			[]byte{0x9c, 0, 4, 0, 2, 1, 'h', 'i'}},
+		{"aggregate, no ID", envelope{kind: EnvelopeAggregate, hasByte: true, packetID: 0x9c}, nameless,
+			[]byte{0x9d, 0, 2, 0, 'h', 'i'}},
+		{"aggregate, no packet byte", envelope{kind: EnvelopeAggregate}, message, []byte{4, 0, 2, 1, 'h', 'i'}},
 	} {
 		if got := c.envelope.wrap(nil, &c.message); !bytes.Equal(got, c.want) {
 			t.Errorf("%s: wrap = %x, want %x", c.what, got, c.want)
@@ -52,32 +57,49 @@ func unwrapAll(e *envelope, payload []byte) ([]codec.Message, error) {
 }
 
 // TestEnvelopeThereAndBack: wrapping and unwrapping is the identity on payload and ID, and on having one where there is
-// a packet byte to tell.
+// a packet byte to tell; for several messages at once where they have lengths.
 func TestEnvelopeThereAndBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 5000 {
 		e := envelope{
-			kind:     []Envelope{EnvelopeID, EnvelopeFramed}[rng.IntN(2)],
+			kind:     []Envelope{EnvelopeID, EnvelopeFramed, EnvelopeAggregate}[rng.IntN(3)],
 			hasByte:  rng.IntN(2) == 0,
 			packetID: byte(rng.Uint32()),
 			rawID:    uint16(rng.Uint32()),
 		}
-		m := codec.Message{Payload: make([]byte, rng.IntN(40)), HasID: !e.hasByte || rng.IntN(2) == 0}
-		for i := range m.Payload {
-			m.Payload[i] = byte(rng.Uint32())
+		several := 1
+		if e.framed() {
+			several = 1 + rng.IntN(5)
 		}
-		if m.HasID {
-			m.ID = uint16(rng.Uint32())
+		hasID := !e.hasByte || rng.IntN(2) == 0
+		wire := e.begin(nil, hasID)
+		var sent []codec.Message
+		for range several {
+			sent = append(sent, randomMessage(rng, hasID))
+			wire = e.add(wire, &sent[len(sent)-1])
 		}
-		back, err := unwrapAll(&e, e.wrap(nil, &m))
-		if err != nil || len(back) != 1 {
-			t.Fatalf("%+v %+v: came back as %v, %v", e, m, back, err)
+		back, err := unwrapAll(&e, wire)
+		if err != nil || len(back) != several {
+			t.Fatalf("%+v %+v: came back as %v, %v", e, sent, back, err)
 		}
-		got := back[0]
-		if !bytes.Equal(got.Payload, m.Payload) || got.HasID != m.HasID || m.HasID && got.ID != m.ID {
-			t.Fatalf("%+v: %+v came back as %+v", e, m, got)
+		for i, got := range back {
+			m := sent[i]
+			if !bytes.Equal(got.Payload, m.Payload) || got.HasID != m.HasID || m.HasID && got.ID != m.ID {
+				t.Fatalf("%+v: %+v came back as %+v", e, m, got)
+			}
 		}
 	}
+}
+
+func randomMessage(rng *rand.Rand, hasID bool) codec.Message {
+	m := codec.Message{Payload: make([]byte, rng.IntN(40)), HasID: hasID}
+	for i := range m.Payload {
+		m.Payload[i] = byte(rng.Uint32())
+	}
+	if hasID {
+		m.ID = uint16(rng.Uint32())
+	}
+	return m
 }
 
 func TestFramedHoldsSeveral(t *testing.T) {
@@ -110,6 +132,8 @@ func TestEnvelopeRefuses(t *testing.T) {
 		{"another packet byte", envelope{hasByte: true, packetID: 0x86}, []byte{0x85, 1, 0}},
 		{"no room for an ID", envelope{hasByte: true, packetID: 0x86}, []byte{0x86, 1}},
 		{"no room for a length", envelope{kind: EnvelopeFramed}, []byte{1}},
+		{"no compression", envelope{kind: EnvelopeAggregate, hasByte: true, packetID: 0x86}, []byte{0x86}},
+		{"a compression", envelope{kind: EnvelopeAggregate, hasByte: true, packetID: 0x86}, []byte{0x86, 1, 2, 0, 1, 0}},
 		{"a length beyond the end", envelope{kind: EnvelopeFramed}, []byte{3, 0, 1, 0}},
 		{"a frame too short for its ID", envelope{kind: EnvelopeFramed}, []byte{1, 0, 1}},
 	} {

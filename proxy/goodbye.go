@@ -38,6 +38,7 @@ func (r *Relay) end(now time.Time, e *entry, blame Party, why codec.Goodbye) {
 	} else if last.Before(p.expires) {
 		p.expires = last
 	}
+	r.sendJoint(now, e)
 	if p.client.live() {
 		p.client.conn.Close(now, toClient(why, p.admitted))
 	}

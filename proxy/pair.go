@@ -62,6 +62,7 @@ type side struct {
 	in    Traffic    // received from the peer and sent on
 	order order      // of what is sent to the peer
 	kept  resends    // of what is sent to the peer
+	joint *aggregate // of what is sent to the peer; nil until there is one
 
 	sampled sampled
 }

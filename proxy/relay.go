@@ -304,6 +304,7 @@ func (r *Relay) Flush(now time.Time) {
 			continue
 		}
 		e.Value.dirty = false
+		r.sendJoint(now, e)
 		r.transmit(now, e)
 		r.weigh(now, e)
 		if r.poll(now, e) {

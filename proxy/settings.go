@@ -131,4 +131,7 @@ const (
 	EnvelopeID     Envelope = iota // packet byte where the protocol has one, ID, payload
 	EnvelopeRaw                    // payload only
 	EnvelopeFramed                 // as EnvelopeID with a length before each ID: several messages in one
+	// EnvelopeAggregate is EnvelopeFramed, and joins what is sent at the same time in one message where messages begin
+	// with a packet byte.
+	EnvelopeAggregate
 )
