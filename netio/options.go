@@ -1,6 +1,9 @@
 package netio
 
-import "time"
+import (
+	"net/netip"
+	"time"
+)
 
 // Backend is a way to do the I/O.
 type Backend uint8
@@ -22,6 +25,9 @@ type Options struct {
 
 // SocketOptions are those of one socket. The zero value is ready to use.
 type SocketOptions struct {
+	// Local is the address of this machine that a dialed socket sends from; the zero Addr leaves it to the system. It must
+	// be of the peer's family.
+	Local netip.Addr
 	// ReusePort lets several sockets of this process listen on one address, the kernel spreading the clients over
 	// them. Not in the portable backend: errors.ErrUnsupported.
 	ReusePort bool

@@ -65,13 +65,21 @@ func (p *portable) Listen(addr netip.AddrPort, o SocketOptions) (Socket, error) 
 
 func (p *portable) Dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
 	s, err := p.open(to, o, dialQuota, func(network string) (*net.UDPConn, error) {
-		return net.DialUDP(network, nil, net.UDPAddrFromAddrPort(to))
+		return net.DialUDP(network, localAddr(o), net.UDPAddrFromAddrPort(to))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", to, err)
 	}
 	s.peer = unmap(to)
 	return s, nil
+}
+
+// localAddr is where a dialed socket sends from, or nil for the system to choose.
+func localAddr(o SocketOptions) *net.UDPAddr {
+	if !o.Local.IsValid() {
+		return nil
+	}
+	return net.UDPAddrFromAddrPort(netip.AddrPortFrom(o.Local, 0))
 }
 
 // open makes a socket, by connect on the network that has addr, and starts its reader.

@@ -44,6 +44,9 @@ func openSocket(family int, o SocketOptions) (fd int, err error) {
 	if err := setOptions(fd, family, o); err != nil {
 		return -1, closeAfter(fd, err)
 	}
+	if err := bindLocal(fd, family, o.Local); err != nil {
+		return -1, closeAfter(fd, err)
+	}
 	return fd, nil
 }
 
