@@ -104,6 +104,13 @@ func (r *reloader) handoverGrace() time.Duration {
 	return time.Duration(r.current.Limits.HandoverGrace)
 }
 
+// configuration is what is in force, as TOML. Safe for concurrent use.
+func (r *reloader) configuration() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current.TOML()
+}
+
 // onSignal reloads at each SIGHUP until ctx is done. Signals that come meanwhile make for one reload.
 func (r *reloader) onSignal(ctx context.Context) {
 	hangups := make(chan os.Signal, 1)

@@ -106,7 +106,7 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 	ctx, drain := context.WithCancel(c.Context)
 	defer drain()
 	closeAdmin, err := startAdmin(settled, admin.Options{
-		Proxy: server, Reload: reloads.reload, Reloads: reloads.state, Drain: drain, Log: log,
+		Proxy: server, Reload: reloads.reload, Reloads: reloads.state, Config: reloads.configuration, Drain: drain, Log: log,
 	})
 	switch {
 	case err != nil && from.predecessor == nil:

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -24,6 +25,9 @@ type Proxy interface {
 	Sessions(ctx context.Context, q proxy.Query) ([]proxy.Session, error)
 	Session(ctx context.Context, id proxy.SessionID) (proxy.Session, error)
 	Kick(ctx context.Context, id proxy.SessionID, text string) error
+	Upstreams() []proxy.UpstreamStatus
+	DrainServer(upstream string, server netip.AddrPort) error
+	UndrainServer(upstream string, server netip.AddrPort) error
 }
 
 // Options are what a Server is made of.
@@ -34,6 +38,7 @@ type Options struct {
 	// Reload puts the changed configuration file into force, or nothing of it; cause is told in the log.
 	Reload  func(cause string) error
 	Reloads func() Reloads // how that went so far
+	Config  func() string  // in force, as TOML with every default and without secrets
 	Drain   func()         // ends the proxy as SIGTERM does
 	Log     zerolog.Logger
 }

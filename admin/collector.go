@@ -75,6 +75,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	out := metricsOf(to)
 	out.set(buildInfo, 1, c.build[:]...)
 	out.reloads(c.reloads())
+	out.upstreams(c.proxy.Upstreams())
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	f, err := c.proxy.Figures(ctx)
@@ -87,6 +88,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	out.sessions(f.Sessions)
 	out.traffic(&f)
 	out.drops(f.Drops)
+	out.rules(f.Rules)
+	out.set(bans, float64(f.Bans))
 	out.sockets(&f)
 }
 
@@ -175,6 +178,8 @@ var (
 	dropped     = counter("dropped_total", "Datagrams and messages that went no further, by reason.", "listener", "reason")
 	socketDrops = counter("socket_drops_total", "Datagrams lost between Tidegate and the kernel.", "loop", "reason")
 	socketCalls = counter("socket_calls_total", "System calls that carried datagrams.", "loop", "direction")
+	ruleMatches = counter("rule_matches_total", "What rules matched, observing ones included.", "kind", "rule")
+	bans        = gauge("bans", "Bans that are kept, those that are over but remembered included.")
 	streams     = counter("streams_total", "TCP connections, by what became of them.", "event")
 )
 
@@ -183,5 +188,11 @@ func (out metricsOf) drops(tallies []*proxy.DropTally) {
 		for why, n := range t.Drops {
 			out.count(dropped, n, t.Listener, proxy.Drop(why).String())
 		}
+	}
+}
+
+func (out metricsOf) rules(counts []proxy.RuleCount) {
+	for _, r := range counts {
+		out.count(ruleMatches, r.Matches, r.Kind, r.Name)
 	}
 }

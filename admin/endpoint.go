@@ -8,24 +8,31 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"tidegate/proxy"
+	"tidegate/upstream"
 )
 
 // endpoint is one method of one path of the API.
 type endpoint struct {
 	method, path string
+	query        []string     // parameters that it takes
 	request      reflect.Type // of the body; nil: there is none
 	response     reflect.Type
 	serve        http.HandlerFunc
 }
 
-// get is an endpoint that tells something. Fields of Out are its JSON.
-func get[Out any](path string, tell func(*http.Request) (Out, error)) endpoint {
+// get is an endpoint that tells something. Fields of Out are its JSON; query are the parameters that it takes.
+func get[Out any](path string, tell func(*http.Request) (Out, error), query ...string) endpoint {
 	return endpoint{
-		method: http.MethodGet, path: path, response: reflect.TypeFor[Out](),
+		method: http.MethodGet, path: path, query: query, response: reflect.TypeFor[Out](),
 		serve: func(w http.ResponseWriter, r *http.Request) {
-			out, err := tell(r)
+			var out Out
+			err := checkQuery(r, query)
+			if err == nil {
+				out, err = tell(r)
+			}
 			answer(w, out, err)
 		},
 	}
@@ -45,6 +52,16 @@ func post[In, Out any](path string, do func(*http.Request, In) (Out, error)) end
 			answer(w, out, err)
 		},
 	}
+}
+
+// checkQuery refuses parameters that an endpoint does not take: they are mistyped.
+func checkQuery(r *http.Request, known []string) error {
+	for name := range r.URL.Query() {
+		if !slices.Contains(known, name) {
+			return misuse{fmt.Errorf("parameter %q: want one of %q", name, known)}
+		}
+	}
+	return nil
 }
 
 // nothing is the JSON of those who have nothing to say: {}.
@@ -96,7 +113,7 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.As(err, &faulty):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, proxy.ErrNoSession):
+	case errors.Is(err, proxy.ErrNoSession), errors.Is(err, proxy.ErrNoUpstream), errors.Is(err, upstream.ErrUnknown):
 		return http.StatusNotFound
 	case errors.Is(err, proxy.ErrEnding):
 		return http.StatusConflict

@@ -13,6 +13,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/proxy"
+	"tidegate/upstream"
 )
 
 // fakeProxy is a proxy with one session, 12, that remembers what it was told.
@@ -21,6 +22,8 @@ type fakeProxy struct {
 	err     error // of Figures
 	query   proxy.Query
 	kicked  string
+
+	upstreams []proxy.UpstreamStatus
 }
 
 var fakeSession = proxy.Session{
@@ -44,6 +47,27 @@ func (p *fakeProxy) Session(_ context.Context, id proxy.SessionID) (proxy.Sessio
 	return fakeSession, nil
 }
 
+func (p *fakeProxy) Upstreams() []proxy.UpstreamStatus { return p.upstreams }
+
+func (p *fakeProxy) DrainServer(name string, server netip.AddrPort) error {
+	return p.change(name, server, upstream.Draining)
+}
+
+func (p *fakeProxy) UndrainServer(name string, server netip.AddrPort) error {
+	return p.change(name, server, upstream.Up)
+}
+
+func (p *fakeProxy) change(name string, server netip.AddrPort, to upstream.State) error {
+	switch {
+	case name != p.upstreams[0].Name:
+		return proxy.ErrNoUpstream
+	case server != p.upstreams[0].Servers[0].Addr:
+		return upstream.ErrUnknown
+	}
+	p.upstreams[0].Servers[0].State = to
+	return nil
+}
+
 func (p *fakeProxy) Kick(_ context.Context, id proxy.SessionID, text string) error {
 	if id != fakeSession.ID {
 		return proxy.ErrNoSession
@@ -62,11 +86,15 @@ type fake struct {
 }
 
 func newFake(token string) *fake {
-	f := &fake{proxy: &fakeProxy{}}
+	f := &fake{proxy: &fakeProxy{upstreams: []proxy.UpstreamStatus{{Name: "arena", Servers: []upstream.Status{
+		{Addr: netip.MustParseAddrPort("10.0.0.5:19132"), Sessions: 3, Weight: 1},
+		{Addr: netip.MustParseAddrPort("10.0.0.6:19132"), State: upstream.Down, Cause: "timed-out", Weight: 2},
+	}}}}}
 	f.Server = New(Options{
 		Proxy: f.proxy, Token: token, Version: "1.2.3", Log: zerolog.Nop(),
 		Reload:  func(string) error { return f.reload },
 		Reloads: func() Reloads { return f.state },
+		Config:  func() string { return "[admin]\n" },
 		Drain:   func() { f.drained = true },
 	})
 	return f

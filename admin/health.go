@@ -38,7 +38,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	if !admission.OK {
 		admission.Detail = "the proxy lets nobody in any more"
 	}
-	tellHealth(w, loops, admission, s.checkConfiguration())
+	tellHealth(w, loops, admission, s.checkUpstreams(), s.checkConfiguration())
 }
 
 func (s *Server) checkLoops(ctx context.Context) (Check, proxy.Figures) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/proxy"
+	"tidegate/upstream"
 )
 
 func TestHealth(t *testing.T) {
@@ -20,6 +21,10 @@ func TestHealth(t *testing.T) {
 		{"draining", func(f *fake) { f.proxy.figures.Draining = true }, 200, 503, `"detail":"the proxy lets nobody in any more"`},
 		{"over", func(f *fake) { f.proxy.err = proxy.ErrStopped }, 200, 503, `"detail":"the proxy has stopped"`},
 		{"stuck", func(f *fake) { f.proxy.err = silent }, 503, 503, `{"name":"loops","ok":false,"detail":"a loop does not answer"}`},
+		{"half of the servers", func(f *fake) { f.proxy.upstreams[0].Servers[1].State = upstream.Up }, 200, 200,
+			`{"name":"upstreams","ok":true}`},
+		{"no server", func(f *fake) { f.proxy.upstreams[0].Servers[0].State = upstream.Draining }, 200, 503,
+			`{"name":"upstreams","ok":false,"detail":"no server is up of arena"}`},
 		{"refused file", func(f *fake) { f.state.Error = "want this" }, 200, 200,
 			`{"name":"configuration","ok":true,"detail":"the last reload failed, and the configuration before it is in force: want this"}`},
 	} {

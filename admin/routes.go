@@ -9,9 +9,13 @@ import (
 func (s *Server) endpoints() []endpoint {
 	return []endpoint{
 		get("/api/v1/version", s.version),
-		get("/api/v1/sessions", s.listSessions),
+		get("/api/v1/sessions", s.listSessions, "listener", "route", "after", "limit"),
 		get("/api/v1/sessions/{id}", s.showSession),
 		post("/api/v1/sessions/{id}/kick", s.kickSession),
+		get("/api/v1/upstreams", s.listUpstreams),
+		post("/api/v1/upstreams/{name}/drain", s.drainServer),
+		post("/api/v1/upstreams/{name}/undrain", s.undrainServer),
+		get("/api/v1/config", s.config),
 		get("/api/v1/reload", s.reloads),
 		post("/api/v1/reload", s.reload),
 		post("/api/v1/drain", s.drain),

@@ -19,6 +19,8 @@ type Figures struct {
 	Sockets     []netio.Stats // of each loop
 	ToClients   Samples
 	ToUpstreams Samples
+	Rules       []RuleCount
+	Bans        int       // kept: those in force, and those that are over but remembered
 	Turns       Histogram // what loops' turns took, one of turnSample counted
 	Draining    bool
 }
@@ -30,7 +32,7 @@ func (r *Relay) Figures() Figures {
 	return Figures{
 		Counters: r.counters, Sessions: copied.sessions, Drops: copied.drops,
 		ToClients: r.toClients, ToUpstreams: r.toUpstreams,
-		Draining: r.draining,
+		Draining: r.draining, Rules: r.RuleCounts(),
 	}
 }
 
@@ -44,13 +46,14 @@ func (f *Figures) add(o *Figures) {
 	f.ToClients.add(&o.ToClients)
 	f.ToUpstreams.add(&o.ToUpstreams)
 	f.Turns.add(&o.Turns)
+	f.Rules = addCounts(f.Rules, o.Rules)
 	f.Draining = f.Draining || o.Draining
 }
 
 // Figures are the totals of all loops. It waits for each loop's turn, as long as ctx allows; an error tells that a loop
 // has ended, or does not answer.
 func (s *Server) Figures(ctx context.Context) (Figures, error) {
-	var all Figures
+	all := Figures{Bans: s.options.Bans.Len()}
 	for _, l := range s.loops {
 		var one Figures
 		err := l.consult(ctx, func(r *Relay, _ time.Time) {

@@ -16,9 +16,13 @@ const (
 	Down           // its checks say so
 	Draining       // at the operator's command
 	Gone           // listed no more; its sessions stay
+	stateCount
 )
 
-var stateNames = [...]string{"up", "resting", "down", "draining", "gone"}
+// StateCount is how many states there are.
+const StateCount = int(stateCount)
+
+var stateNames = [StateCount]string{"up", "resting", "down", "draining", "gone"}
 
 // String is the state's name as in logs and the API.
 func (s State) String() string { return stateNames[s] }

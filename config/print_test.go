@@ -1,0 +1,30 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+// TestTOMLIsRead: what is printed of the manual, defaults and all, means the same.
+func TestTOMLIsRead(t *testing.T) {
+	text := readFile(t, manual)
+	want := loaded(t, manual, commented.ReplaceAllString(text, "$1"))
+	want.Bedrock.Pong = "quoted \"\\\t\x7f räuberisch <&>"
+	want.RType.Components = map[string]int{"a key": 3, "b": 4}
+	printed := want.TOML()
+	if got := loaded(t, "printed.toml", printed); !reflect.DeepEqual(got, want) {
+		t.Errorf("printed\n%s\nit means\n%+v\nwant\n%+v", printed, got, want)
+	}
+}
+
+func TestTOMLHidesSecrets(t *testing.T) {
+	c := Default()
+	c.Admin.Token = "0123456789abcdef"
+	c.Bedrock.CookieSecret = "00ff"
+	text := c.TOML()
+	if strings.Contains(text, "0123456789") || strings.Contains(text, "00ff") ||
+		strings.Count(text, "(hidden)") != 2 {
+		t.Errorf("printed\n%s", text)
+	}
+}
