@@ -121,7 +121,7 @@ func TestText(t *testing.T) {
 	const want = `       0.000 ms  client 0 > server  riptide-2.2  1 byte  connect
     (Client.Connect; dropped)
     1000.500 ms  client 0 > server  riptide-2.2  2 bytes  connect
-    data, 1 bytes: 78
+    data, 1 byte: 78
     1010.000 ms  server > client 0  riptide-2.2  5 bytes  disconnect: kicked
     data, 3 bytes: 61666b
     1011.000 ms  client 1 > server  riptide-2.2  1 byte  unknown: malformed datagram

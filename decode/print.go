@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"tidegate/internal/words"
 )
 
 // printer writes explanations and keeps count.
@@ -58,7 +60,7 @@ func (p *printer) print(r *record, protocol string, told explanation) error {
 			r.millis, r.from, r.to, protocol, len(r.data), text, messages, r.note, told.fault != nil,
 		})
 	}
-	_, err := fmt.Fprintf(p.out, "%12.3f ms  %s > %s  %s  %s  %s\n", r.millis, r.from, r.to, protocol, size(len(r.data)), text)
+	_, err := fmt.Fprintf(p.out, "%12.3f ms  %s > %s  %s  %s  %s\n", r.millis, r.from, r.to, protocol, words.Count(len(r.data), "byte"), text)
 	for _, message := range told.messages {
 		fmt.Fprintf(p.out, "    %s\n", message)
 	}
@@ -66,13 +68,6 @@ func (p *printer) print(r *record, protocol string, told explanation) error {
 		fmt.Fprintf(p.out, "    (%s)\n", r.note)
 	}
 	return err
-}
-
-func size(bytes int) string {
-	if bytes == 1 {
-		return "1 byte"
-	}
-	return fmt.Sprintf("%d bytes", bytes)
 }
 
 // summarise writes the last line.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/words"
 )
 
 // Result is how a demo went, as its clients saw it.
@@ -68,24 +69,24 @@ func (r *Result) faults() []string {
 			faults = append(faults, fmt.Sprintf(format, args...))
 		}
 	}
-	check(r.Connected < r.Clients, "%d of %s did not connect", r.Clients-r.Connected, count(r.Clients, "client"))
-	check(r.Lost > 0, "%s lost the connection (%s)", count(r.Lost, "client"), r.LostBy)
+	check(r.Connected < r.Clients, "%d of %s did not connect", r.Clients-r.Connected, words.Count(r.Clients, "client"))
+	check(r.Lost > 0, "%s lost the connection (%s)", words.Count(r.Lost, "client"), r.LostBy)
 	promise := r.Pair.Promise()
 	check(r.Reliable.Sent+r.Unreliable.Sent == 0 || promise != Lossy && r.Reliable.Sent == 0, "nothing was sent")
-	check(r.Reliable.Missing > 0, "%s missing", count(r.Reliable.Missing, "reliable message"))
+	check(r.Reliable.Missing > 0, "%s missing", words.Count(r.Reliable.Missing, "reliable message"))
 	check(promise == ExactlyOnce && r.Reliable.Duplicated > 0,
-		"%s came back twice", count(r.Reliable.Duplicated, "reliable message"))
+		"%s came back twice", words.Count(r.Reliable.Duplicated, "reliable message"))
 	if promise != ExactlyOnce {
 		answers := r.answers()
 		check(answers.Returned < r.due(answers.Sent),
-			"only %d of %s came back", answers.Returned, count(answers.Sent, "message"))
+			"only %d of %s came back", answers.Returned, words.Count(answers.Sent, "message"))
 		check(r.Link.Lost == 0 && answers.Returned > answers.Sent,
-			"%d came back of %s", answers.Returned, count(answers.Sent, "message"))
+			"%d came back of %s", answers.Returned, words.Count(answers.Sent, "message"))
 	}
-	check(r.Changed > 0, "%s changed", count(r.Changed, "message"))
+	check(r.Changed > 0, "%s changed", words.Count(r.Changed, "message"))
 	// A link may lose a goodbye, which most protocols say only once.
 	check(r.Pair.saysGoodbye() && r.Link.Lost == 0 && r.Heard < r.Goodbyes,
-		"%s not heard", count(r.Goodbyes-r.Heard, "goodbye"))
+		"%s not heard", words.Count(r.Goodbyes-r.Heard, "goodbye"))
 	check(r.ProxyError != nil, "the proxy ended with an error: %v", r.ProxyError)
 	return faults
 }
@@ -123,7 +124,7 @@ func (r *Result) Summary() string {
 	}
 	line("%-12s %d by clients, %d to clients, %d to the server", "resent",
 		r.Resent.ByClients, r.Resent.ToClients, r.Resent.ToServer)
-	line("%-12s %d of %s, %d heard by the proxy", "goodbyes", r.Goodbyes, count(r.Clients, "client"), r.Heard)
+	line("%-12s %d of %s, %d heard by the proxy", "goodbyes", r.Goodbyes, words.Count(r.Clients, "client"), r.Heard)
 	line("")
 	if faults := r.faults(); len(faults) > 0 {
 		line("FAILED: %s", strings.Join(faults, "; "))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/words"
 	"tidegate/netio"
 	"tidegate/proxy"
 )
@@ -103,7 +104,7 @@ func (s *stage) introduction(o *Options) string {
 		way = fmt.Sprintf("play on it by a link on %s that loses %.3g %% each way", s.link.addr(), 100*o.Loss)
 	}
 	text := fmt.Sprintf("Tidegate on %s in front of a %s game server (%s), an echo, on %s.\n%s %s.\n",
-		s.proxy.addr(), s.pair.To(), s.pair.serverOn(), s.server.addr(), count(o.Clients, s.pair.From()+" client"), way) +
+		s.proxy.addr(), s.pair.To(), s.pair.serverOn(), s.server.addr(), words.Count(o.Clients, s.pair.From()+" client"), way) +
 		"Round trips are the protocols' own measures; Riptide's are whole milliseconds.\n"
 	if o.Loss > badLoss {
 		text += "Protocols give up connections that lose so many heartbeats in a row: expect some to end.\n"

@@ -80,11 +80,3 @@ func size(n float64) string {
 	}
 	return fmt.Sprintf("%.1f MB", n/1e6)
 }
-
-// count is a number of things.
-func count[T int | uint64](n T, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return fmt.Sprint(n, " ", thing)
-}

@@ -3,6 +3,8 @@ package raknet
 import (
 	"fmt"
 	"strings"
+
+	"tidegate/internal/words"
 )
 
 // Describer explains the datagrams of one connection in plain words, for people. It remembers what explaining needs:
@@ -26,7 +28,7 @@ func (d *Describer) Describe(fromServer bool, b []byte) (text string, messages [
 		return text, nil, nil
 	}
 	if d.encrypted {
-		return fmt.Sprintf("ciphertext of %d bytes", len(b)), nil, nil
+		return "ciphertext of " + words.Count(len(b), "byte"), nil, nil
 	}
 	var got datagram
 	if err := got.parse(b); err != nil {

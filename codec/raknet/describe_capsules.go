@@ -3,6 +3,8 @@ package raknet
 import (
 	"fmt"
 	"strings"
+
+	"tidegate/internal/words"
 )
 
 // Bounds of what a Describer remembers of each direction.
@@ -103,7 +105,7 @@ func describeDelivery(c *capsule) string {
 // size tells the length of a payload of which the last pad bits are not used.
 func size(payload []byte, pad uint8) string {
 	if pad == 0 {
-		return fmt.Sprintf("%d bytes", len(payload))
+		return words.Count(len(payload), "byte")
 	}
-	return fmt.Sprintf("%d bits", len(payload)*8-int(pad))
+	return words.Count(len(payload)*8-int(pad), "bit")
 }

@@ -1,6 +1,10 @@
 package raknet
 
-import "fmt"
+import (
+	"fmt"
+
+	"tidegate/internal/words"
+)
 
 // offline explains an offline message and notes whether the connection will be encrypted.
 func (d *Describer) offline(id byte, b []byte) (string, error) {
@@ -34,7 +38,7 @@ func (d *Describer) offline(id byte, b []byte) (string, error) {
 		err := m.parse(b)
 		return fmt.Sprintf("refused, incompatible version: server has %d, GUID %016x", m.version, m.guid), err
 	case idOutOfBand:
-		return fmt.Sprintf("out of band message of %d bytes", len(b)), nil
+		return "out of band message of " + words.Count(len(b), "byte"), nil
 	}
 	var m refusal
 	err := m.parse(b)

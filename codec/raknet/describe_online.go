@@ -1,6 +1,10 @@
 package raknet
 
-import "fmt"
+import (
+	"fmt"
+
+	"tidegate/internal/words"
+)
 
 // describeContent explains a whole online message: one of RakNet's own with its fields, one of the game by its first
 // byte.
@@ -45,7 +49,7 @@ func describeOwn(b []byte) (string, error) {
 	if reason, ok := refusalReason(b[0]); ok {
 		return "refused, " + reason.String(), nil
 	}
-	return fmt.Sprintf("library message 0x%02x, %d bytes: %.16x", b[0], len(b), b), nil
+	return fmt.Sprintf("library message 0x%02x, %s: %.16x", b[0], words.Count(len(b), "byte"), b), nil
 }
 
 func describeConnectionRequest(b []byte) (string, error) {

@@ -10,7 +10,13 @@ import (
 // more than half as many messages.
 const maxSplits = 256
 
-var errSplit = fmt.Errorf("raknet: part contradicts the others of its message: %w", codec.ErrMalformed)
+// Errors of parts.
+var (
+	errSplit           = fmt.Errorf("raknet: part contradicts the others of its message: %w", codec.ErrMalformed)
+	errSplitUnreliable = fmt.Errorf("raknet: part of a message that is not reliable: %w", codec.ErrMalformed)
+	errSplitCount      = fmt.Errorf("raknet: part of a message that has fewer than two: %w", codec.ErrMalformed)
+	errSplitSize       = fmt.Errorf("raknet: part larger than the MTU has room for: %w", codec.ErrMalformed)
+)
 
 // reassembly joins split messages (docs/protocols/raknet.md#splitting). The first part to arrive fixes how many there
 // are, and room for all of them is reserved then: a message that was begun can always be finished, and one that would
@@ -34,8 +40,13 @@ type assembly struct {
 
 // judge says whether a part is fresh, stale, or refused for want of room.
 func (r *reassembly) judge(c *capsule) (verdict, error) {
-	if c.splitCount < 2 || !c.mode.IsReliable() || len(c.payload) > r.partRoom {
-		return stale, errSplit
+	switch {
+	case !c.mode.IsReliable():
+		return stale, errSplitUnreliable
+	case c.splitCount < 2:
+		return stale, errSplitCount
+	case len(c.payload) > r.partRoom:
+		return stale, errSplitSize
 	}
 	if a := r.find(c.splitID); a != nil {
 		switch {

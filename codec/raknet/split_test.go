@@ -61,24 +61,26 @@ func TestReassemblyRefusesContradictions(t *testing.T) {
 	for _, test := range []struct {
 		what   string
 		change func(c *capsule)
+		want   error
 	}{
-		{"count", func(c *capsule) { c.splitCount++ }},
-		{"fewer", func(c *capsule) { c.splitCount, c.splitIndex = 2, 1 }},
-		{"mode", func(c *capsule) { c.mode = codec.Reliable }},
-		{"channel", func(c *capsule) { c.channel++ }},
-		{"order", func(c *capsule) { c.order++ }},
-		{"sequence", func(c *capsule) { c.sequence++ }},
-		{"of one part", func(c *capsule) { c.splitID, c.splitCount, c.splitIndex = 8, 1, 0 }},
-		{"of no part", func(c *capsule) { c.splitID, c.splitCount, c.splitIndex = 8, 0, 0 }},
-		{"not reliable", func(c *capsule) { c.splitID, c.mode = 8, codec.UnreliableSequenced }},
+		{"count", func(c *capsule) { c.splitCount++ }, errSplit},
+		{"fewer", func(c *capsule) { c.splitCount, c.splitIndex = 2, 1 }, errSplit},
+		{"mode", func(c *capsule) { c.mode = codec.Reliable }, errSplit},
+		{"channel", func(c *capsule) { c.channel++ }, errSplit},
+		{"order", func(c *capsule) { c.order++ }, errSplit},
+		{"sequence", func(c *capsule) { c.sequence++ }, errSplit},
+		{"of one part", func(c *capsule) { c.splitID, c.splitCount, c.splitIndex = 8, 1, 0 }, errSplitCount},
+		{"of no part", func(c *capsule) { c.splitID, c.splitCount, c.splitIndex = 8, 0, 0 }, errSplitCount},
+		{"not reliable", func(c *capsule) { c.splitID, c.mode = 8, codec.UnreliableSequenced }, errSplitUnreliable},
+		{"too large", func(c *capsule) { c.splitID, c.payload = 8, make([]byte, 1025) }, errSplitSize},
 	} {
 		r := newReassembly(1 << 20)
 		r.add(&first)
 		other := first
 		other.splitIndex = 0
 		test.change(&other)
-		if _, err := r.judge(&other); !errors.Is(err, codec.ErrMalformed) {
-			t.Errorf("another %s: %v, want ErrMalformed", test.what, err)
+		if _, err := r.judge(&other); err != test.want || !errors.Is(err, codec.ErrMalformed) {
+			t.Errorf("another %s: %v, want %v", test.what, err, test.want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"tidegate/codec"
+	"tidegate/internal/words"
 )
 
 // Describe explains a datagram, or a message of a stream, of dialect v in plain words, for people: as a whole, and
@@ -143,9 +144,9 @@ func (w *dialect) describeData(d []byte, i int) []string {
 func (w *dialect) describePayload(d []byte, i int) string {
 	payload, pad := w.payload(nil, d, i)
 	if pad > 0 {
-		return fmt.Sprintf("%d bits: %.16x", len(payload)*8-int(pad), payload)
+		return fmt.Sprintf("%s: %.16x", words.Count(len(payload)*8-int(pad), "bit"), payload)
 	}
-	return fmt.Sprintf("%d bytes: %.16x", len(payload), payload)
+	return fmt.Sprintf("%s: %.16x", words.Count(len(payload), "byte"), payload)
 }
 
 // exactly is an error unless datagram d is as long as its message always is.

@@ -33,9 +33,9 @@ func TestDescribeWords(t *testing.T) {
 		content    []string
 	}{
 		{V22, client, "02", "connect", nil},
-		{V22, client, "8207", "connect", []string{"data, 1 bytes: 78"}},
+		{V22, client, "8207", "connect", []string{"data, 1 byte: 78"}},
 		{V22, server, "02", "pending: the game is deciding", nil},
-		{V22, client, "10a005", "unreliable", []string{"message 1, 1 bytes: 5a"}},
+		{V22, client, "10a005", "unreliable", []string{"message 1, 1 byte: 5a"}},
 		{V22, client, "27001000000000a0f70aaa0e", "reliable #2", []string{"message 1, 8 bytes: 000000007aafa0ea"}},
 		{V22, client, "10a0a5", "unreliable", []string{"message 1, 12 bits: 5a0a"}}, // made up
 		{V22, server, "4600e0500040000000d0651c2c66095d3005", "notify #5, acknowledges #0-#2, #4", []string{"12 bytes: 040000005dc6c16296d00553"}},
@@ -61,7 +61,7 @@ func TestDescribeWords(t *testing.T) {
 		{V20, client, "0203000f000200", "ack of #65535-#3, caused by #2", nil}, // made up
 		{V20, client, "05010200", "heartbeat 1, round trip 2 ms", nil},
 		{V20, server, "0902000200", "reliable #2, client 2 has connected", nil},
-		{V20, client, "070200010000", "reliable #2", []string{"message 1, 1 bytes: 00"}},
+		{V20, client, "070200010000", "reliable #2", []string{"message 1, 1 byte: 00"}},
 	} {
 		text, content, err := Describe(c.version, c.fromServer, unhex(t, c.hex))
 		if err != nil || text != c.text || !slices.Equal(content, c.content) {

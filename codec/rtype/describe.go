@@ -2,9 +2,9 @@ package rtype
 
 import (
 	"bytes"
-	"fmt"
 
 	"tidegate/codec"
+	"tidegate/internal/words"
 )
 
 // Describer explains the datagrams of one session in plain words, for people. It learns the dialect and the names of
@@ -35,7 +35,7 @@ func (d *Describer) Describe(fromServer bool, b []byte) (text string, instructio
 	case len(instructions) == 1 && err == nil:
 		return instructions[0], nil, nil
 	}
-	return fmt.Sprintf("%d instructions", len(instructions)), instructions, err
+	return words.Count(len(instructions), "instruction"), instructions, err
 }
 
 // client explains what a client says.

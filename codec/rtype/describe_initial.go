@@ -3,6 +3,8 @@ package rtype
 import (
 	"bytes"
 	"fmt"
+
+	"tidegate/internal/words"
 )
 
 // names explains the document's initialisation, which shows that the server speaks that dialect.
@@ -13,7 +15,7 @@ func (d *Describer) names(b []byte) (told string, rest []byte, ok bool) {
 		return "", nil, false
 	}
 	d.initial, d.format = n, formats[Document]
-	return fmt.Sprintf("initialisation, %d components: %s", len(n.names), bytes.Join(n.names, []byte(", "))), rest, true
+	return fmt.Sprintf("initialisation, %s: %s", words.Count(len(n.names), "component"), bytes.Join(n.names, []byte(", "))), rest, true
 }
 
 // part explains a part of the game's initialisation that has not come yet.
@@ -25,9 +27,9 @@ func (d *Describer) part(b []byte) (told string, ok bool) {
 	g := d.gather
 	switch {
 	case g.counted != before.counted:
-		told = fmt.Sprintf("initialisation: %d components", g.count)
+		told = "initialisation: " + words.Count(g.count, "component")
 	case g.pad != before.pad:
-		told = fmt.Sprintf("initialisation: names are at most %d bytes long", g.pad)
+		told = fmt.Sprintf("initialisation: names are at most %s long", words.Count(g.pad, "byte"))
 	default:
 		told = fmt.Sprintf("initialisation: component %d is %s", b[0], g.names[b[0]])
 	}

@@ -1,6 +1,10 @@
 package rtype
 
-import "fmt"
+import (
+	"fmt"
+
+	"tidegate/internal/words"
+)
 
 // instructions explains the changes of the world in a server's datagram, up to the first that is broken.
 func (d *Describer) instructions(b []byte) (told []string, err error) {
@@ -44,8 +48,8 @@ func (d *Describer) instruction(in *instruction) string {
 	case attach:
 		return fmt.Sprintf("attach component %s to entity %d", d.component(in.component), in.entity)
 	case update:
-		return fmt.Sprintf("update component %s of entity %d, %d bytes: %.16x",
-			d.component(in.component), in.entity, len(in.data), in.data)
+		return fmt.Sprintf("update component %s of entity %d, %s: %.16x",
+			d.component(in.component), in.entity, words.Count(len(in.data), "byte"), in.data)
 	case detach:
 		return fmt.Sprintf("detach component %s from entity %d", d.component(in.component), in.entity)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tidegate/codec"
+	"tidegate/internal/words"
 )
 
 var kindNames = [kindCount]string{
@@ -29,9 +30,9 @@ func Describe(datagram []byte) (text string, content []string, err error) {
 		if err := t.parse(p.data); err != nil {
 			return "", nil, err
 		}
-		content = []string{fmt.Sprintf("%d packets a second, version %d", t.rate, t.version)}
+		content = []string{fmt.Sprintf("%s a second, version %d", words.Count(int(t.rate), "packet"), t.version)}
 	case len(p.data) > 0:
-		content = []string{fmt.Sprintf("%d bytes: %.16x", len(p.data), p.data)}
+		content = []string{fmt.Sprintf("%s: %.16x", words.Count(len(p.data), "byte"), p.data)}
 	}
 	return text, content, nil
 }
