@@ -4,12 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
@@ -74,7 +72,7 @@ func playDemo(c *cli.Context, pair demo.Pair, loss float64) error {
 		Loss:     loss,
 		Settings: demoSettings(pair),
 		Out:      c.App.Writer,
-		Terminal: c.App.Writer == os.Stdout && isatty.IsTerminal(os.Stdout.Fd()),
+		Terminal: isTerminal(c.App.Writer),
 		Log:      zerolog.Nop(),
 	})
 	if err != nil {

@@ -32,8 +32,12 @@ func main() {
 // run runs a command line and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	app := newApp()
-	app.Writer, app.ErrWriter = stdout, stderr
+	out := &output{Writer: stdout}
+	app.Writer, app.ErrWriter = out, stderr
 	err := app.RunContext(ctx, args)
+	if err == nil && out.err != nil {
+		err = fmt.Errorf("print: %w", out.err)
+	}
 	if err == nil {
 		return 0
 	}

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"time"
 
-	"github.com/mattn/go-isatty"
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
@@ -171,8 +169,8 @@ func loopCount(asked, cores int, sharesPorts bool) int {
 // newLog writes for a reader on a terminal, and JSON for a program.
 func newLog(c *config.Config, w io.Writer) zerolog.Logger {
 	human := c.Log.Format == config.FormatHuman
-	if file, ok := w.(*os.File); ok && c.Log.Format == config.FormatAuto {
-		human = isatty.IsTerminal(file.Fd())
+	if c.Log.Format == config.FormatAuto {
+		human = isTerminal(w)
 	}
 	if human {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
