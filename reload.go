@@ -60,7 +60,7 @@ func (r *reloader) reload(cause string) error {
 }
 
 func (r *reloader) apply() (fixed []string, err error) {
-	next, warnings, err := config.Load(r.path, traits())
+	next, warnings, err := loadFile(r.path)
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func load(c *cli.Context) (path string, settled *config.Config, err error) {
 			return "", nil, cli.Exit("tidegate: "+err.Error(), 2)
 		}
 	}
-	settled, warnings, err := config.Load(path, traits())
+	settled, warnings, err := loadFile(path)
 	for _, w := range warnings {
 		fmt.Fprintln(c.App.ErrWriter, "warning:", w)
 	}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"net"
+	"net/netip"
+
+	"tidegate/config"
+)
+
+// loadFile reads a configuration file for this machine.
+func loadFile(path string) (c *config.Config, warnings []config.Fault, err error) {
+	if c, warnings, err = config.Load(path, traits()); err != nil {
+		return nil, nil, err
+	}
+	if err := c.Circles(ownAddresses()); err != nil {
+		return nil, nil, err
+	}
+	return c, warnings, nil
+}
+
+// ownAddresses are those of the machine's interfaces; none where the system does not tell.
+func ownAddresses() []netip.Addr {
+	networks, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var own []netip.Addr
+	for _, network := range networks {
+		if ip, ok := network.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(ip.IP); ok {
+				own = append(own, addr.Unmap())
+			}
+		}
+	}
+	return own
+}

@@ -1,0 +1,27 @@
+package config
+
+import (
+	"net/netip"
+	"slices"
+)
+
+// Circles finds servers that are the configuration's own listeners, by the addresses of the machine it is for: datagrams
+// would go in circles. Those that any machine would have are faults of Load already. The error is nil or Faults.
+func (c *Config) Circles(own []netip.Addr) error {
+	v := validator{Config: c, report: newReport(c.places)}
+	for i, u := range c.Upstreams {
+		for j, server := range u.Servers {
+			if !slices.Contains(own, server.Address.Addr().Unmap()) {
+				continue
+			}
+			for k, l := range c.Listeners {
+				if l.Transport == u.Transport && overlap(server.Address, l.Address) {
+					v.fault(item(child(item("upstream", i), "servers"), j), server, "a game server; this address is the "+
+						"machine's own, and "+v.where(item("listener", k))+" of Tidegate itself takes what is sent there")
+				}
+			}
+		}
+	}
+	_, err := v.result()
+	return err
+}

@@ -1,0 +1,40 @@
+package config
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+func TestCircles(t *testing.T) {
+	own := []netip.Addr{netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("2001:db8::7")}
+	const circle = `t.toml:14:12: upstream[0].servers[0] = "SERVER": want a game server; this address is the machine's own, ` +
+		`and listener[0] on line 1 of Tidegate itself takes what is sent there`
+	for _, row := range []struct {
+		listener, server, transport string
+		circle                      bool
+	}{
+		{"0.0.0.0:7777", "192.0.2.7:7777", "udp", true},
+		{"[::]:7777", "192.0.2.7:7777", "udp", true},
+		{"[::]:7777", "[2001:db8::7]:7777", "udp", true},
+		{"[::]:7777", "[::ffff:192.0.2.7]:7777", "udp", true},
+		{"0.0.0.0:7777", "[2001:db8::7]:7777", "udp", false}, // which takes IPv4 only
+		{"0.0.0.0:7777", "192.0.2.7:7778", "udp", false},
+		{"0.0.0.0:7777", "192.0.2.8:7777", "udp", false},
+		{"192.0.2.9:7777", "192.0.2.7:7777", "udp", false},
+		{"0.0.0.0:7777", "192.0.2.7:7777", "tcp", false}, // and the listener takes datagrams
+	} {
+		text := strings.Replace(valid, "0.0.0.0:7777", row.listener, 1)
+		text = strings.Replace(text, "127.0.0.1:19132", row.server, 1)
+		c, _, err := Parse("t.toml", []byte(text), known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Upstreams[0].Transport = Transport(row.transport)
+		want := ""
+		if row.circle {
+			want = strings.Replace(circle, "SERVER", row.server, 1)
+		}
+		check(t, c.Circles(own), want)
+	}
+}
