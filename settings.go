@@ -16,6 +16,11 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 		Limits: session.Limits{
 			Sessions: share(c.Limits.Sessions, loops),
 			HalfOpen: share(c.Limits.HalfOpen, loops),
+
+			HalfOpenAddress: shareUp(c.Limits.HalfOpenPerAddress, loops),
+			HalfOpenNetwork: shareUp(c.Limits.HalfOpenPerNetwork, loops),
+			NetworkV4:       c.Limits.NetworkIPv4,
+			NetworkV6:       c.Limits.NetworkIPv6,
 		},
 		HandshakeTimeout: time.Duration(c.Limits.HandshakeTimeout),
 		IdleTimeout:      time.Duration(c.Limits.IdleTimeout),
@@ -26,6 +31,8 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 			Network: share(c.Limits.PingAnswersPerNetwork, loops),
 		},
 	}
+	s.Bounds = bounds(c, loops)
+	s.Networks = ratelimit.Networks{V4: c.Limits.NetworkIPv4, V6: c.Limits.NetworkIPv6}
 	upstreams := make(map[string]*proxy.Upstream)
 	for i := range c.Upstreams {
 		upstreams[c.Upstreams[i].Name] = newUpstream(c, &c.Upstreams[i])

@@ -12,6 +12,8 @@ type Config struct {
 	Log       Log        `toml:"log"`
 	Loop      Loop       `toml:"loop"`
 	Limits    Limits     `toml:"limits"`
+	Rates     []Limit    `toml:"limit"`
+	Bans      Bans       `toml:"bans"`
 	Listeners []Listener `toml:"listener"`
 	Routes    []Route    `toml:"route"`
 	Upstreams []Upstream `toml:"upstream"`
@@ -45,8 +47,14 @@ type Loop struct {
 
 // Limits bound sessions and their times, over all listeners together.
 type Limits struct {
-	Sessions         int      `toml:"sessions"`
-	HalfOpen         int      `toml:"half_open"` // sessions whose handshake has not ended
+	Sessions int `toml:"sessions"`
+	HalfOpen int `toml:"half_open"` // sessions whose handshake has not ended
+	// Of those, from one address and from one network, whose sizes NetworkIPv4 and NetworkIPv6 are, in bits.
+	HalfOpenPerAddress int `toml:"half_open_per_address"`
+	HalfOpenPerNetwork int `toml:"half_open_per_network"`
+	NetworkIPv4        int `toml:"network_ipv4"`
+	NetworkIPv6        int `toml:"network_ipv6"`
+
 	HandshakeTimeout Duration `toml:"handshake_timeout"`
 	IdleTimeout      Duration `toml:"idle_timeout"`
 	DrainGrace       Duration `toml:"drain_grace"`    // for sessions to end by themselves at shutdown

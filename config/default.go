@@ -11,8 +11,14 @@ func Default() *Config {
 			ReceiveBuffer: 2 * MiB,
 		},
 		Limits: Limits{
-			Sessions:         10_000,
-			HalfOpen:         1_000,
+			Sessions: 10_000,
+			HalfOpen: 1_000,
+
+			HalfOpenPerAddress: 32,
+			HalfOpenPerNetwork: 128,
+			NetworkIPv4:        24,
+			NetworkIPv6:        64,
+
 			HandshakeTimeout: Duration(10 * time.Second),
 			IdleTimeout:      Duration(30 * time.Second),
 			DrainTimeout:     Duration(2 * time.Second),
@@ -21,6 +27,7 @@ func Default() *Config {
 			PingAnswers:           2000,
 			PingAnswersPerNetwork: 20,
 		},
+		Bans:    defaultBans(),
 		RakNet:  defaultRakNet(6, 9, 10, 11),
 		Bedrock: defaultRakNet(9, 10, 11),
 		Admin:   Admin{Listen: "127.0.0.1:9470"},

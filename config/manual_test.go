@@ -34,7 +34,7 @@ func loaded(t *testing.T, name, text string) *Config {
 	return c
 }
 
-var commented = regexp.MustCompile(`(?m)^# ([a-z_]+ = )`)
+var commented = regexp.MustCompile(`(?m)^# ([a-z0-9_]+ = )`)
 
 // TestManualShowsDefaults compares the manual with what it gives once every commented key is in force.
 func TestManualShowsDefaults(t *testing.T) {
@@ -58,7 +58,7 @@ type entry struct {
 
 var (
 	headerLine = regexp.MustCompile(`^\[+([a-z.]+)\]+$`)
-	keyLine    = regexp.MustCompile(`^(# )?([a-z_]+) = (.*)$`)
+	keyLine    = regexp.MustCompile(`^(# )?([a-z0-9_]+) = (.*)$`)
 )
 
 // unset are the keys without a default that need not be there.

@@ -43,6 +43,8 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v := validator{Config: c, report: r, known: known}
 	v.loop()
 	v.limits()
+	v.rates()
+	v.bans()
 	v.raknet("raknet", &c.RakNet)
 	v.raknet("bedrock", &c.Bedrock)
 	v.riptide()
@@ -80,6 +82,10 @@ func (v *validator) loop() {
 func (v *validator) limits() {
 	within(v.report, "limits.sessions", v.Limits.Sessions, 1, 1_000_000)
 	within(v.report, "limits.half_open", v.Limits.HalfOpen, 1, 1_000_000)
+	within(v.report, "limits.half_open_per_address", v.Limits.HalfOpenPerAddress, 1, 1_000_000)
+	within(v.report, "limits.half_open_per_network", v.Limits.HalfOpenPerNetwork, 1, 1_000_000)
+	within(v.report, "limits.network_ipv4", v.Limits.NetworkIPv4, 8, 32)
+	within(v.report, "limits.network_ipv6", v.Limits.NetworkIPv6, 16, 128)
 	within(v.report, "limits.handshake_timeout", v.Limits.HandshakeTimeout, seconds(1), seconds(300))
 	within(v.report, "limits.idle_timeout", v.Limits.IdleTimeout, seconds(1), seconds(86_400))
 	within(v.report, "limits.drain_grace", v.Limits.DrainGrace, 0, seconds(86_400))

@@ -15,6 +15,7 @@ var (
 	serverType   = reflect.TypeFor[Server]()
 	durationType = reflect.TypeFor[Duration]()
 	sizeType     = reflect.TypeFor[Size]()
+	amountType   = reflect.TypeFor[Amount]()
 )
 
 // wanted says in a fault's words what a type takes.
@@ -30,6 +31,8 @@ func wanted(t reflect.Type) string {
 		return `a number from 0 to 65535 or a range in quotes, for example "7", "100-199" or "0x86"`
 	case sizeType:
 		return `a size in quotes, whole and with its unit (B, KiB, MiB or GiB), for example "2MiB"`
+	case amountType:
+		return `a whole number, or a size in quotes with its unit (B, KiB, MiB or GiB), for example "2MiB"`
 	}
 	if c, ok := reflect.Zero(t).Interface().(choice); ok {
 		return either(c.choices())

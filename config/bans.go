@@ -1,0 +1,35 @@
+package config
+
+import "fmt"
+
+// Bans say where bans are kept, and for how long Tidegate itself imposes them.
+type Bans struct {
+	File    string   `toml:"file"`  // relative to the configuration's folder; empty: none
+	First   Duration `toml:"first"` // each further one of a network is twice as long
+	Longest Duration `toml:"longest"`
+	Memory  Duration `toml:"memory"` // how long after its end a ban counts
+	IPv4    int      `toml:"ipv4"`   // bits of the network that is banned for one address
+	IPv6    int      `toml:"ipv6"`
+}
+
+func defaultBans() Bans {
+	return Bans{
+		File: "bans.jsonl", First: seconds(10 * 60), Longest: seconds(24 * 3600), Memory: seconds(24 * 3600),
+		IPv4: 32, IPv6: 64,
+	}
+}
+
+// longestBan is about a year: longer ones are an operator's to impose.
+const longestBan = 366 * 24 * 3600 // seconds
+
+func (v *validator) bans() {
+	b := v.Bans
+	within(v.report, "bans.first", b.First, seconds(1), seconds(longestBan))
+	within(v.report, "bans.longest", b.Longest, seconds(1), seconds(longestBan))
+	within(v.report, "bans.memory", b.Memory, 0, seconds(longestBan))
+	if b.Longest < b.First {
+		v.fault("bans.longest", b.Longest, fmt.Sprintf("not less than bans.first, which is %s", b.First))
+	}
+	within(v.report, "bans.ipv4", b.IPv4, 16, 32)
+	within(v.report, "bans.ipv6", b.IPv6, 32, 128)
+}

@@ -1,0 +1,153 @@
+package config
+
+import "fmt"
+
+// Limit bounds a quantity: a rate, or the bytes that wait. It takes the place of the default of its Of and Per.
+type Limit struct {
+	Of      Quantity     `toml:"of"`
+	Per     Scope        `toml:"per"`
+	Rate    Amount       `toml:"rate"`  // a second; of QueuedBytes at any time
+	Burst   Amount       `toml:"burst"` // at once after a rest; 0: as much as Rate
+	Verdict LimitVerdict `toml:"verdict"`
+}
+
+func (l *Limit) setDefaults() { *l = Limit{Verdict: LimitDrop} }
+
+// defaultLimits hurt no game that is known, and keep a single source from taking the proxy for itself. docs/security.md
+// has the reason of each.
+var defaultLimits = []Limit{
+	{Packets, PerSession, 10_000, 20_000, LimitDrop},
+	{Bytes, PerSession, Amount(16 * MiB), Amount(32 * MiB), LimitDrop},
+	{Handshakes, PerAddress, 10, 40, LimitDrop},
+	{Handshakes, PerNetwork, 100, 400, LimitDrop},
+	{Handshakes, Overall, 1000, 4000, LimitDrop},
+	{ReliableMessages, PerSession, 50_000, 200_000, LimitDisconnect},
+	{QueuedBytes, Overall, Amount(GiB), 0, LimitDrop},
+}
+
+// EffectiveLimits are the limits in force: the stated ones, and the defaults of which none is in the place.
+func (c *Config) EffectiveLimits() []Limit {
+	var all []Limit
+	for _, l := range defaultLimits {
+		if !c.statesLimit(l.Of, l.Per) {
+			all = append(all, l)
+		}
+	}
+	for _, l := range c.Rates {
+		if l.Burst == 0 {
+			l.Burst = l.Rate
+		}
+		if l.Verdict != LimitOff {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+func (c *Config) statesLimit(of Quantity, per Scope) bool {
+	for _, l := range c.Rates {
+		if l.Of == of && l.Per == per {
+			return true
+		}
+	}
+	return false
+}
+
+// largestDatagram is the size in bytes of the largest datagram of any protocol: a burst below it would stop it for ever.
+const largestDatagram = 4096
+
+// maxAmount is the largest rate, of bytes.
+const maxAmount = Amount(1024 * GiB)
+
+// rates checks the limits of rates and queues.
+func (v *validator) rates() {
+	for i, l := range v.Rates {
+		path := item("limit", i)
+		if l.Of == "" {
+			v.fault(child(path, "of"), nil, either(l.Of.choices()))
+		}
+		if l.Per == "" {
+			v.fault(child(path, "per"), nil, either(l.Per.choices()))
+		}
+		for j, other := range v.Rates[:i] {
+			if l.Of == other.Of && l.Per == other.Per && l.Of != "" && l.Per != "" {
+				v.fault(path, nil, fmt.Sprintf("one limit of %s per %s; %s is another", l.Of, l.Per, v.where(item("limit", j))))
+			}
+		}
+		v.rate(path, l)
+	}
+}
+
+func (v *validator) rate(path string, l Limit) {
+	if l.Of == Handshakes && l.Per == PerSession {
+		v.fault(child(path, "per"), l.Per, `"address", "network" or "overall": a session has one handshake`)
+	}
+	if l.Of == Handshakes && (l.Verdict == LimitDisconnect || l.Verdict == LimitBan) {
+		v.fault(child(path, "verdict"), l.Verdict, `"drop" or "observe": a newcomer has no session to end, and its address may be forged`)
+	}
+	if l.Verdict == LimitOff {
+		return
+	}
+	within(v.report, child(path, "rate"), l.Rate, 1, maxAmount)
+	switch least := Amount(largestDatagram); {
+	case l.Of == Bytes && l.Burst != 0:
+		within(v.report, child(path, "burst"), l.Burst, least, maxAmount)
+	case l.Of == Bytes:
+		within(v.report, child(path, "rate"), l.Rate, least, maxAmount)
+	case l.Of == QueuedBytes && l.Burst != 0:
+		v.fault(child(path, "burst"), l.Burst, "no burst: what waits is no rate")
+	default:
+		within(v.report, child(path, "burst"), l.Burst, 0, maxAmount)
+	}
+}
+
+// Amount is a number, or of bytes one that may have a unit, as Size.
+type Amount int64
+
+// UnmarshalText reads a number of bytes with its unit.
+func (a *Amount) UnmarshalText(text []byte) error { return (*Size)(a).UnmarshalText(text) }
+
+// Quantity is what a limit counts.
+type Quantity string
+
+// Quantities.
+const (
+	Packets          Quantity = "packets"
+	Bytes            Quantity = "bytes"
+	Handshakes       Quantity = "handshakes"
+	ReliableMessages Quantity = "reliable_messages"
+	QueuedBytes      Quantity = "queued_bytes"
+)
+
+func (Quantity) choices() []string {
+	return words(Packets, Bytes, Handshakes, ReliableMessages, QueuedBytes)
+}
+
+// Scope is what a limit counts together.
+type Scope string
+
+// Scopes.
+const (
+	PerSession Scope = "session"
+	PerAddress Scope = "address"
+	PerNetwork Scope = "network"
+	Overall    Scope = "overall"
+)
+
+func (Scope) choices() []string { return words(PerSession, PerAddress, PerNetwork, Overall) }
+
+// LimitVerdict is what is done about what goes beyond a limit.
+type LimitVerdict string
+
+// Verdicts of limits.
+const (
+	LimitOff        LimitVerdict = "off"     // there is no limit
+	LimitObserve    LimitVerdict = "observe" // it passes and is counted
+	LimitDrop       LimitVerdict = "drop"
+	LimitDisconnect LimitVerdict = "disconnect"
+	LimitBan        LimitVerdict = "ban"
+)
+
+func (LimitVerdict) choices() []string {
+	return words(LimitOff, LimitObserve, LimitDrop, LimitDisconnect, LimitBan)
+}

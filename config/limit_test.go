@@ -1,0 +1,77 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// withLimits parses a working file with some more at its end.
+func withLimits(t *testing.T, more string) (*Config, error) {
+	t.Helper()
+	c, _, err := Parse("t.toml", []byte(readFile(t, manual)+more), known)
+	return c, err
+}
+
+func TestLimitsTakeTheDefaultsPlace(t *testing.T) {
+	c, err := withLimits(t, `
+[[limit]]
+of = "packets"
+per = "session"
+rate = 100
+[[limit]]
+of = "bytes"
+per = "session"
+rate = 1
+verdict = "off"
+[[limit]]
+of = "bytes"
+per = "network"
+rate = "2MiB"
+burst = "8MiB"
+verdict = "observe"
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.EffectiveLimits()
+	want := append(slices.Clone(defaultLimits[2:]),
+		Limit{Packets, PerSession, 100, 100, LimitDrop},
+		Limit{Bytes, PerNetwork, Amount(2 * MiB), Amount(8 * MiB), LimitObserve})
+	if !slices.Equal(got, want) {
+		t.Errorf("in force are\n%+v\nwant\n%+v", got, want)
+	}
+}
+
+func TestFaultyLimits(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"of = \"handshakes\"\nper = \"session\"\nrate = 1", `limit[0].per = "session": want "address", "network" or "overall": a session has one handshake`},
+		{"of = \"handshakes\"\nper = \"address\"\nrate = 1\nverdict = \"ban\"", `limit[0].verdict = "ban": want "drop" or "observe": a newcomer has no session to end, and its address may be forged`},
+		{"of = \"packets\"\nper = \"address\"", "limit[0].rate: want 1 to 1099511627776"},
+		{"rate = 1", `limit[0].of: want "packets", "bytes", "handshakes", "reliable_messages" or "queued_bytes"`},
+		{"of = \"bytes\"\nper = \"address\"\nrate = 4095", "limit[0].rate = 4095: want 4096 to 1099511627776"},
+		{"of = \"bytes\"\nper = \"address\"\nrate = 9000\nburst = \"1KiB\"", "limit[0].burst = 1024: want 4096 to 1099511627776"},
+		{"of = \"queued_bytes\"\nper = \"address\"\nrate = 9000\nburst = 1", "limit[0].burst = 1: want no burst: what waits is no rate"},
+		{"of = \"bytes\"\nper = \"address\"\nrate = \"much\"", `limit[0].rate = "much": want a whole number, or a size in quotes`},
+		{"of = \"packets\"\nper = \"address\"\nrate = 5\n[[limit]]\nof = \"packets\"\nper = \"address\"\nrate = 5",
+			"limit[1]: want one limit of packets per address; limit[0] on line"},
+	} {
+		_, err := withLimits(t, "\n[[limit]]\n"+c.text+"\n")
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\ngives %v\nwant %s", c.text, err, c.want)
+		}
+	}
+}
+
+func TestFaultyBans(t *testing.T) {
+	c := Default()
+	c.Bans.Longest, c.Bans.IPv6 = seconds(5), 16
+	_, err := c.Validate(known)
+	for _, want := range []string{
+		`bans.longest = "5s": want not less than bans.first, which is 10m`, "bans.ipv6 = 16: want 32 to 128",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
