@@ -14,6 +14,7 @@ import (
 type Session struct {
 	ID       string  `json:"id"`    // the session's for its life, and no other's
 	State    string  `json:"state"` // "half-open", "established" or "ending"
+	Mode     string  `json:"mode"`  // "terminate" or "relay"
 	Listener string  `json:"listener"`
 	Route    string  `json:"route"`
 	Age      float64 `json:"age_seconds"`
@@ -111,8 +112,12 @@ func session(s *proxy.Session) Session {
 	case s.Established:
 		state = "established"
 	}
+	mode := "terminate"
+	if s.Relayed {
+		mode = "relay"
+	}
 	return Session{
-		ID: s.ID.String(), State: state, Listener: s.Listener, Route: s.Route, Age: s.Age.Seconds(),
+		ID: s.ID.String(), State: state, Mode: mode, Listener: s.Listener, Route: s.Route, Age: s.Age.Seconds(),
 		Client: side(s.Client, s.ClientProtocol, s.FromClient, &s.ClientStats),
 		Server: side(s.Server, s.UpstreamProtocol, s.FromUpstream, &s.UpstreamStats),
 	}

@@ -13,7 +13,7 @@ func TestSessions(t *testing.T) {
 		status             int
 		says               string
 	}{
-		{"GET", "/api/v1/sessions", "", 200, `{"sessions":[{"id":"c","state":"established","listener":"play","route":"arena",` +
+		{"GET", "/api/v1/sessions", "", 200, `{"sessions":[{"id":"c","state":"established","mode":"terminate","listener":"play","route":"arena",` +
 			`"age_seconds":90,"client":{"address":"192.0.2.1:5000","protocol":"riptide-2.2","rtt_ms":20,"messages":7,"bytes":700,` +
 			`"datagrams_sent":10,"datagrams_received":11,"resent":1,"lost":2,"dropped":3,"queued_bytes":4},` +
 			`"server":{"address":"10.0.0.5:19132","protocol":"raknet","messages":0,`},
