@@ -67,3 +67,17 @@ func appendSegment(b []byte, size int) []byte {
 	binary.NativeEndian.PutUint16(data[:], uint16(size))
 	return appendControl(b, unix.SOL_UDP, unix.UDP_SEGMENT, data[:])
 }
+
+// sourceControl is the control message that has a datagram leave from an address of this machine.
+func sourceControl(from at) []byte {
+	if from.Is4() {
+		var info [12]byte
+		ip := from.As4()
+		copy(info[4:], ip[:])
+		return appendControl(nil, unix.SOL_IP, unix.IP_PKTINFO, info[:])
+	}
+	var info [20]byte
+	ip := from.As16()
+	copy(info[:], ip[:])
+	return appendControl(nil, unix.SOL_IPV6, unix.IPV6_PKTINFO, info[:])
+}

@@ -18,6 +18,7 @@ type epollPoller struct {
 	events   [readyBatch]unix.EpollEvent
 	sockets  []watched // by descriptor
 	ready    []readiness
+	hubs     hubs
 	in       *inbox
 	out      *outbox
 	room     []byte // that streams are read into
@@ -68,6 +69,9 @@ func newNative(o Options) (Poller, error) {
 
 func (p *epollPoller) Listen(addr netip.AddrPort, o SocketOptions) (Socket, error) {
 	s, err := p.open(addr, o.withListenDefaults(), bind)
+	if err == nil {
+		err = s.facing()
+	}
 	if err == nil && o.Steered > 1 {
 		if err = steer(s.fd, o.Steered); err != nil {
 			s.Close()
@@ -80,9 +84,25 @@ func (p *epollPoller) Listen(addr netip.AddrPort, o SocketOptions) (Socket, erro
 }
 
 func (p *epollPoller) Dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
-	s, err := p.open(to, o, connect)
+	s, err := p.dial(to, o)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", to, err)
+	}
+	return s, nil
+}
+
+func (p *epollPoller) dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
+	switch {
+	case p.closed:
+		return nil, ErrClosed
+	case o.Sources.IsValid():
+		return p.dialFrom(to, o)
+	case o.Pooled:
+		return p.dialPooled(to, o)
+	}
+	s, err := p.open(to, o, connect)
+	if err != nil {
+		return nil, err
 	}
 	s.peer = unmap(to)
 	return s, nil
@@ -181,17 +201,27 @@ func (p *epollPoller) Forward(s Socket, to netip.AddrPort, datagram []byte) {
 
 // send queues a datagram, which is lent until the next flush or else copied.
 func (p *epollPoller) send(s Socket, to netip.AddrPort, datagram []byte, lent bool) {
-	if stream, ok := s.(*epollStream); ok {
-		stream.send(datagram)
-		return
+	switch s := s.(type) {
+	case *epollSocket:
+		p.queue(s, to, nil, datagram, lent)
+	case *lane:
+		if !s.closed {
+			p.queue(s.hub.epollSocket, s.peer, s.source, datagram, lent)
+		}
+	case *face:
+		p.queue(s.under, to, s.source, datagram, lent)
+	case *epollStream:
+		s.send(datagram)
 	}
-	socket, ok := s.(*epollSocket)
+}
+
+// queue queues a datagram for a descriptor, to leave from where the control message source says.
+func (p *epollPoller) queue(s *epollSocket, to netip.AddrPort, source, datagram []byte, lent bool) {
 	switch {
-	case !ok: // a listener for streams, which sends nothing
-	case socket.closed:
+	case s.closed:
 	case len(datagram) > MaxDatagram:
 		p.stats.countSend(tooLarge, 1)
-	case !p.out.push(socket, to, nil, datagram, lent):
+	case !p.out.push(s, to, source, datagram, lent):
 		p.stats.countSend(otherFailure, 1)
 	case p.out.full():
 		p.out.flush()

@@ -107,6 +107,8 @@ func (f *flight) send(s *epollSocket) {
 		switch {
 		case errno == 0:
 			s.poller.stats.Out.add(datagrams(batch[:n]), sizes(batch[:n]))
+		case f.notOurs(s, errno):
+			n = 0 // once more
 		case batch[0].Iovlen > 1 && f.runsFail(errno, &batch[0]):
 			n = 1
 			f.sendApart(s, &batch[0])
@@ -120,6 +122,16 @@ func (f *flight) send(s *epollSocket) {
 		}
 		batch = batch[n:]
 	}
+}
+
+// notOurs reports whether an error is that of an earlier datagram, which one of the lanes of a descriptor sent: it is told
+// there.
+func (f *flight) notOurs(s *epollSocket, errno syscall.Errno) bool {
+	h, ok := s.split.(*hub)
+	if !ok || classifyErrno(errno).err() == nil {
+		return false
+	}
+	return h.tellErrors() > 0
 }
 
 // runsFail reports whether an error is about the run rather than its datagrams: the path's MTU is less than one of them,

@@ -24,6 +24,9 @@ func (p *epollPoller) Adopt(f *os.File, o SocketOptions) (Socket, error) {
 	if s.addr, err = boundTo(fd); err != nil {
 		return nil, closeAfter(fd, err)
 	}
+	if err := s.facing(); err != nil {
+		return nil, closeAfter(fd, err)
+	}
 	if err := p.watch(s, fd, unix.EPOLLIN); err != nil {
 		return nil, closeAfter(fd, err)
 	}
@@ -96,7 +99,7 @@ func (p *epollPoller) File(s Socket) (*os.File, error) {
 }
 
 func (p *epollPoller) Part(listener Socket, peer netip.AddrPort, h Handler) (Socket, error) {
-	l, ok := listener.(*epollSocket)
+	l, ok := Listening(listener).(*epollSocket)
 	if !ok || l.dialed() {
 		return nil, errNotOurs
 	}
@@ -110,13 +113,13 @@ func (p *epollPoller) Part(listener Socket, peer netip.AddrPort, h Handler) (Soc
 	}
 	s := &epollSocket{poller: p, fd: fd, family: l.family}
 	s.owner = l.owner
-	if err := bind(fd, l.family, l.addr); err != nil {
+	if err := bind(fd, l.family, listener.Addr()); err != nil {
 		return nil, closeAfter(fd, err)
 	}
 	if err := connect(fd, l.family, peer); err != nil {
 		return nil, closeAfter(fd, err)
 	}
-	s.addr, s.peer = l.addr, unmap(peer)
+	s.addr, s.peer = listener.Addr(), unmap(peer)
 	p.takeStrays(l, fd, h)
 	if err := p.watch(s, fd, unix.EPOLLIN); err != nil {
 		return nil, closeAfter(fd, err)

@@ -90,10 +90,27 @@ type Socket interface {
 	// Owner is the value given to SetOwner: how a loop finds the session of a socket again. Nil at first.
 	Owner() any
 	SetOwner(owner any)
-	// Close sends what is queued for the socket and closes it. The handler hears nothing more of it, and Send to it
+	// Close sends what is queued for the socket, at the latest with the next Flush, and closes it. The handler hears nothing more of it, and Send to it
 	// does nothing. A second Close does nothing. A listener that is closed gives up, as silent, the
 	// connections that have sent no frame yet.
 	Close()
+}
+
+// Face is the Socket that a handler is given for what comes to a listener bound to all addresses of the machine, where the
+// backend can tell them apart: what is sent by it leaves from the address that the peer used. Its owner is the listener's,
+// and to close it does nothing.
+type Face interface {
+	Socket
+	// Listener is the socket that was opened.
+	Listener() Socket
+}
+
+// Listening is the socket that was opened of one that a handler was given.
+func Listening(s Socket) Socket {
+	if f, ok := s.(Face); ok {
+		return f.Listener()
+	}
+	return s
 }
 
 // SharesPorts reports whether several Pollers of a backend may listen on one address (SocketOptions.ReusePort).

@@ -37,6 +37,14 @@ type SocketOptions struct {
 	// DontFragment forbids routers to fragment what the socket sends, as a search for the path's MTU needs. Not in the
 	// portable backend: errors.ErrUnsupported.
 	DontFragment bool
+	// Sources, if valid, has each dialed socket take an address of its own from the prefix as its source, all by one
+	// descriptor. The prefix must be local to the machine (see CheckSources) and routed back from the peer. Datagrams from
+	// elsewhere than its peer do not reach a socket. Not in the portable backend: errors.ErrUnsupported.
+	Sources netip.Prefix
+	// SourceKey chooses among Sources: sockets of one key and one peer get the same address, or the next that is free.
+	SourceKey uint64
+	// Pooled lets dialed sockets to different peers share descriptors. It does nothing in the portable backend.
+	Pooled bool
 	// ReceiveBuffer and SendBuffer are the kernel's buffers in bytes. The kernel charges a small datagram with about
 	// 768 bytes. 0 means 2 MiB for a socket that listens and the system's default for one that was dialed.
 	ReceiveBuffer, SendBuffer int

@@ -3,6 +3,8 @@ package netio
 import (
 	"net/netip"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 func (p *epollPoller) Receive(h Handler) {
@@ -17,7 +19,10 @@ func (p *epollPoller) Receive(h Handler) {
 }
 
 // handle reads the socket's datagrams.
-func (s *epollSocket) handle(_ uint32, h Handler) {
+func (s *epollSocket) handle(events uint32, h Handler) {
+	if hub, ok := s.split.(*hub); ok && events&unix.EPOLLERR != 0 {
+		hub.tellErrors()
+	}
 	if s.dialed() {
 		s.poller.receive(s, dialBatch, 1, h)
 	} else {
@@ -80,20 +85,26 @@ func (p *epollPoller) deliver(s *epollSocket, n int, h Handler) {
 		if !s.dialed() {
 			from = addrPort(&in.names[slot])
 		}
+		to := Socket(s)
+		if s.split != nil {
+			if to = s.split.socketOf(from, in.notes[slot].at); to == nil {
+				continue
+			}
+		}
 		in.current = slot
-		p.hand(s, from, in.message(slot), in.size(slot), h)
+		p.hand(s, to, from, in.message(slot), in.size(slot), h)
 	}
 	in.current = -1
 }
 
-// hand gives h the datagrams of a message, all of a size but the last, which may be shorter.
-func (p *epollPoller) hand(s *epollSocket, from netip.AddrPort, message []byte, size int, h Handler) {
+// hand gives h the datagrams of a message that is for to, all of a size but the last, which may be shorter.
+func (p *epollPoller) hand(s *epollSocket, to Socket, from netip.AddrPort, message []byte, size int, h Handler) {
 	for {
 		end := min(size, len(message))
 		p.delay.handled++
-		h.Datagram(s, from, message[:end:end])
+		h.Datagram(to, from, message[:end:end])
 		message = message[end:]
-		if len(message) == 0 || s.closed {
+		if l, ok := to.(*lane); len(message) == 0 || s.closed || ok && l.closed {
 			return
 		}
 	}
@@ -101,6 +112,9 @@ func (p *epollPoller) hand(s *epollSocket, from netip.AddrPort, message []byte, 
 
 func (p *epollPoller) receiveFailed(s *epollSocket, errno syscall.Errno) {
 	f := classifyErrno(errno)
+	if _, ok := s.split.(*hub); ok && f.err() != nil {
+		return // it is in the error queue, which the next turn reads
+	}
 	if f == wouldBlock { // not ready after all
 		return
 	}

@@ -15,8 +15,23 @@ type epollSocket struct {
 	poller *epollPoller
 	fd     int
 	family int
-	queue  chain  // what is to be sent
-	drops  uint32 // the kernel's own count of its drops, as last told
+	queue  chain    // what is to be sent
+	drops  uint32   // the kernel's own count of its drops, as last told
+	split  splitter // of a descriptor that several Sockets share; nil for one
+}
+
+// facing has a listener that is bound to all addresses answer from the one that a peer used.
+func (s *epollSocket) facing() error {
+	if !s.addr.Addr().IsUnspecified() {
+		return nil
+	}
+	if s.family == unix.AF_INET6 {
+		if err := setOption(s.fd, unix.SOL_IPV6, unix.IPV6_RECVPKTINFO, 1); err != nil {
+			return err
+		}
+	}
+	s.split = newFaces(s)
+	return setOption(s.fd, unix.SOL_IP, unix.IP_PKTINFO, 1)
 }
 
 func (s *epollSocket) Close() {

@@ -7,6 +7,7 @@ type Stats struct {
 	KernelDrops uint64 // received while the kernel's buffer was full, dropped by the kernel; always 0 in Portable
 	WouldBlock  uint64 // to be sent while the kernel's buffer was full, dropped
 	TooLarge    uint64 // to be sent, longer than MaxDatagram or than the path allows, dropped
+	Strangers   uint64 // received by a descriptor of dialed sockets from nobody's peer, dropped
 	Refused     uint64 // reports that nobody listens at a dialed peer
 	Errors      uint64 // other errors of sending and receiving, each of at most one datagram
 	Streams     StreamStats
