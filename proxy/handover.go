@@ -88,7 +88,7 @@ func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
 		return false, ErrNoHandover
 	}
 	own := func(d *door, face *netio.Socket, client netip.AddrPort) {
-		if *face != d.socket || more || err != nil {
+		if netio.Listening(*face) != d.socket || more || err != nil {
 			return // a stream, or parted already
 		}
 		if n--; n < 0 {
@@ -96,7 +96,7 @@ func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
 			return
 		}
 		var fresh netio.Socket
-		if fresh, err = sockets.Part(d.socket, client, h); err == nil {
+		if fresh, err = sockets.Part(*face, client, h); err == nil {
 			*face = fresh
 		}
 	}
