@@ -1,0 +1,166 @@
+package flow
+
+import (
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+)
+
+// find gets the flow of the key, and the time.
+func find(flows *ebpf.Map) asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMapPtr(asm.R1, flows.FD()).WithSymbol("find"),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, keyAt),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "next"),
+		asm.Mov.Reg(flow, asm.R0),
+		asm.FnKtimeGetNs.Call(),
+		asm.Mov.Reg(now, asm.R0),
+	}
+}
+
+// admit leaves what is too large for the way out to the sockets, and drops what is beyond the rate: the generic cell
+// rate algorithm. Where two processors have datagrams of one flow at the same time, one more may pass.
+func admit() asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMem(asm.R1, ctx, skbInterface, asm.Word),
+		asm.LoadMem(asm.R2, flow, atInPlace, asm.Word),
+		asm.JEq.Reg(asm.R1, asm.R2, "fits"),
+		asm.StoreImm(asm.RFP, wordAt, 0, asm.Word),
+		asm.Mov.Reg(asm.R1, ctx),
+		asm.LoadMem(asm.R2, flow, atOut, asm.Word),
+		asm.Mov.Reg(asm.R3, asm.RFP),
+		asm.Add.Imm(asm.R3, wordAt),
+		asm.Mov.Imm(asm.R4, 0),
+		asm.Mov.Imm(asm.R5, everySegment),
+		asm.FnCheckMtu.Call(),
+		asm.JNE.Imm(asm.R0, 0, "next"),
+
+		asm.LoadMem(asm.R1, flow, atInterval, asm.DWord).WithSymbol("fits"),
+		asm.JEq.Imm(asm.R1, 0, "admitted"),
+		asm.LoadMem(asm.R2, flow, atDue, asm.DWord),
+		asm.JGE.Reg(asm.R2, now, "ahead"),
+		asm.Mov.Reg(asm.R2, now),
+		asm.Mov.Reg(asm.R3, asm.R2).WithSymbol("ahead"),
+		asm.Sub.Reg(asm.R3, now),
+		asm.LoadMem(asm.R4, flow, atTolerance, asm.DWord),
+		asm.JGT.Reg(asm.R3, asm.R4, "beyond"),
+		asm.Mul.Reg(asm.R1, weight),
+		asm.Add.Reg(asm.R2, asm.R1),
+		asm.StoreMem(flow, atDue, asm.R2, asm.DWord),
+	}
+}
+
+// account counts the datagram in its flow, and in the totals of this processor.
+func account(totals *ebpf.Map) asm.Instructions {
+	const packets, bytes = 0, 8 // in a Count
+	return asm.Instructions{
+		asm.StoreMem(flow, atSeen, now, asm.DWord).WithSymbol("admitted"),
+		asm.LoadMem(asm.R1, asm.RFP, sizeAt, asm.Word),
+		asm.Sub.Imm(asm.R1, udpLen),
+		asm.StoreMem(asm.RFP, sizeAt, asm.R1, asm.Word),
+		asm.AddAtomic.Mem(flow, weight, asm.DWord, atPackets),
+		asm.AddAtomic.Mem(flow, asm.R1, asm.DWord, atBytes),
+		asm.LoadMem(asm.R1, flow, atWay, asm.DWord),
+		asm.StoreMem(asm.RFP, wordAt, asm.R1, asm.Word),
+		asm.LoadMapPtr(asm.R1, totals.FD()),
+		asm.Mov.Reg(asm.R2, asm.RFP),
+		asm.Add.Imm(asm.R2, wordAt),
+		asm.FnMapLookupElem.Call(),
+		asm.JEq.Imm(asm.R0, 0, "rewrite"),
+		asm.LoadMem(asm.R1, asm.R0, packets, asm.DWord),
+		asm.Add.Reg(asm.R1, weight),
+		asm.StoreMem(asm.R0, packets, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R0, bytes, asm.DWord),
+		asm.LoadMem(asm.R2, asm.RFP, sizeAt, asm.Word),
+		asm.Add.Reg(asm.R1, asm.R2),
+		asm.StoreMem(asm.R0, bytes, asm.R1, asm.DWord),
+
+		asm.LoadMem(asm.R1, ctx, skbProtocol, asm.Word).WithSymbol("rewrite"),
+		asm.HostTo(asm.BE, asm.R1, asm.Half),
+		asm.JEq.Imm(asm.R1, etherIPv6, "rewrite IPv6"),
+	}
+}
+
+// rewriteIPv4 writes the sums first: the packet is looked at by nobody before all is done. That of the IP header makes
+// up for the addresses, so what a card has told of the whole packet's sum stays true.
+func rewriteIPv4() asm.Instructions {
+	code := asm.Instructions{
+		asm.Mov.Reg(asm.R1, ctx),
+		asm.Mov.Imm(asm.R2, ipSumAt),
+		asm.Mov.Imm(asm.R3, 0),
+		asm.LoadMem(asm.R4, flow, atIPSum, asm.Word),
+		asm.Mov.Imm(asm.R5, 0),
+		asm.FnL3CsumReplace.Call(),
+		asm.JNE.Imm(asm.R0, 0, "drop"),
+	}
+	code = append(code, sums(udpIPv4)...)
+	code = append(code, store(ttlIPv4, asm.RFP, headers+8, 1, 0)...)
+	return append(code, store(sourceIPv4, flow, 0, 12, 0)...)
+}
+
+// rewriteIPv6 has the kernel make up for the addresses: no sum of the header does. Ports and UDP sum cancel out.
+func rewriteIPv6() asm.Instructions {
+	code := store(hopsIPv6, asm.RFP, headers+7, 1, recomputeSum)
+	code[0] = code[0].WithSymbol("rewrite IPv6")
+	code = append(code, store(sourceIPv6, flow, 0, 32, recomputeSum)...)
+	code = append(code, sums(udpIPv6)...)
+	return append(code, store(udpIPv6, flow, 32, 4, 0)...)
+}
+
+// sums updates the UDP sum: for the addresses, which are in it even where a card is to make the rest of it, and for the
+// ports, which are not.
+func sums(udp int32) asm.Instructions {
+	var code asm.Instructions
+	for _, change := range []struct {
+		at    int16
+		flags int32
+	}{{atAddrSum, pseudoHeader | mangledZero}, {atPortSum, mangledZero}} {
+		code = append(code,
+			asm.Mov.Reg(asm.R1, ctx),
+			asm.Mov.Imm(asm.R2, udp+udpSumAt),
+			asm.Mov.Imm(asm.R3, 0),
+			asm.LoadMem(asm.R4, flow, change.at, asm.Word),
+			asm.Mov.Imm(asm.R5, change.flags),
+			asm.FnL4CsumReplace.Call(),
+			asm.JNE.Imm(asm.R0, 0, "drop"),
+		)
+	}
+	return code
+}
+
+// store writes bytes from a pointer's offset into the packet.
+func store(at int32, from asm.Register, offset, length, flags int32) asm.Instructions {
+	return asm.Instructions{
+		asm.Mov.Reg(asm.R1, ctx),
+		asm.Mov.Imm(asm.R2, at),
+		asm.Mov.Reg(asm.R3, from),
+		asm.Add.Imm(asm.R3, offset),
+		asm.Mov.Imm(asm.R4, length),
+		asm.Mov.Imm(asm.R5, flags),
+		asm.FnSkbStoreBytes.Call(),
+		asm.JNE.Imm(asm.R0, 0, "drop"),
+	}
+}
+
+// send has the kernel find the neighbor and send, by the loopback too: that delivers, with a route, so that its own
+// addresses are no strangers there. What came by the loopback and stays there has its route already.
+func send() asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMem(asm.R1, ctx, skbInterface, asm.Word).WithSymbol("send"),
+		asm.LoadMem(asm.R2, flow, atInPlace, asm.Word),
+		asm.JEq.Reg(asm.R1, asm.R2, "next"),
+		asm.LoadMem(asm.R1, flow, atOut, asm.Word),
+		asm.Mov.Imm(asm.R2, 0),
+		asm.Mov.Imm(asm.R3, 0),
+		asm.Mov.Imm(asm.R4, 0),
+		asm.FnRedirectNeigh.Call(),
+		asm.Return(),
+
+		asm.AddAtomic.Mem(flow, weight, asm.DWord, atDropped).WithSymbol("beyond"),
+		asm.Mov.Imm(asm.R0, drop).WithSymbol("drop"),
+		asm.Return(),
+		asm.Mov.Imm(asm.R0, next).WithSymbol("next"),
+		asm.Return(),
+	}
+}
