@@ -116,7 +116,7 @@ func newRakNet(name string, all *config.Config, c *config.RakNet, use use, dial 
 		PongText:     use.pong,
 		SizedPong:    name == "bedrock",
 		OrderedOnly:  name == "bedrock", // as Minecraft does; go-raknet needs it
-		MaxMTU:       int(c.MaxMTU),
+		MaxMTU:       int(c.MaxMTU) - headerLen(use.upstream),
 		MaxMessage:   int(c.MaxMessage),
 		MaxQueued:    use.queue,
 		MaxAssembly:  max(8<<20, 2*int(c.MaxMessage)), // the largest message, and the next behind it

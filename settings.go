@@ -51,6 +51,7 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy.Listener {
 	listener := proxy.Listener{
 		Name: l.Name, Addr: l.Address, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
+		ProxiesFrom: config.Networks(l.ProxyProtocolFrom),
 	}
 	as := use{queue: route.Queue, stream: listener.Transport.Stream}
 	if route.Pings.Refresh > 0 {
@@ -81,9 +82,25 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 		Name:      u.Name,
 		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP, upstream: u}),
 		Transport: carrier,
+		Headers:   headers[u.ProxyProtocol],
 		Servers:   targets(u.Servers),
 		Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
 	}
+}
+
+// headers are the placements of PROXY protocol headers by their names in the configuration.
+var headers = map[config.ProxyProtocol]proxy.Headers{
+	config.HeadersOff: proxy.HeadersOff, config.HeadersFirst: proxy.HeadersFirst,
+	config.HeadersUntilReply: proxy.HeadersUntilReply, config.HeadersEvery: proxy.HeadersEvery,
+	config.HeadersSimple: proxy.HeadersSimple,
+}
+
+// headerLen is how many bytes the datagrams to an upstream's servers must leave free; none to players, where u is nil.
+func headerLen(u *config.Upstream) int {
+	if u == nil {
+		return 0
+	}
+	return headers[u.ProxyProtocol].Len()
 }
 
 func targets(servers []config.Server) []upstream.Target {

@@ -19,6 +19,7 @@ func (v *validator) listeners() {
 		}
 		once(v.report, protocols, l.Protocols, `at least one protocol, for example ["raknet"]`)
 		v.listenTransport(path, l)
+		v.listenProxies(path, l)
 		v.openers(protocols, l.Protocols)
 		v.reference(child(path, "route"), l.Route, "route", namesOf(v.Routes, routeName))
 	}

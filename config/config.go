@@ -72,6 +72,8 @@ type Listener struct {
 	Transport Transport      `toml:"transport"`
 	Protocols []string       `toml:"protocols"` // tried in this order on a newcomer's first datagram
 	Route     string         `toml:"route"`     // name of a Route
+
+	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"` // whose PROXY protocol headers are believed
 }
 
 // Route joins listeners to an upstream and says how messages cross where the two protocols differ.
@@ -109,6 +111,8 @@ type Upstream struct {
 	Servers    []Server  `toml:"servers"`
 	Balance    Balance   `toml:"balance"`
 	RetryAfter Duration  `toml:"retry_after"` // how long a server that failed is left alone
+
+	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
 	CookieSecret Key        `toml:"cookie_secret"` // of the servers, to make their cookies

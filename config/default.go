@@ -69,7 +69,7 @@ func defaultRakNet(versions ...uint8) RakNet {
 // defaulter is an entry of a list of tables that has defaults of its own.
 type defaulter interface{ setDefaults() }
 
-func (l *Listener) setDefaults() { *l = Listener{Transport: UDP} }
+func (l *Listener) setDefaults() { *l = Listener{Transport: UDP, ProxyProtocolFrom: []Network{}} }
 
 func (r *Route) setDefaults() {
 	*r = Route{
@@ -83,5 +83,8 @@ func (f *Filter) setDefaults() { *f = Filter{From: FromAny, Per: seconds(1)} }
 func (m *Message) setDefaults() { *m = Message{ID: -1} }
 
 func (u *Upstream) setDefaults() {
-	*u = Upstream{Transport: UDP, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second), CookieMode: CookieActive}
+	*u = Upstream{
+		Transport: UDP, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second), CookieMode: CookieActive,
+		ProxyProtocol: HeadersOff,
+	}
 }

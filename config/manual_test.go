@@ -166,7 +166,7 @@ func allKeys(path string, t reflect.Type) []string {
 		if of.Kind() == reflect.Slice {
 			of = of.Elem()
 		}
-		if of.Kind() == reflect.Struct && of != addressType && of != serverType {
+		if isTable(of) {
 			keys = append(keys, allKeys(child(path, name), of)...)
 		} else {
 			keys = append(keys, child(path, name))

@@ -13,6 +13,7 @@ import (
 var (
 	addressType  = reflect.TypeFor[netip.AddrPort]()
 	serverType   = reflect.TypeFor[Server]()
+	networkType  = reflect.TypeFor[Network]()
 	durationType = reflect.TypeFor[Duration]()
 	sizeType     = reflect.TypeFor[Size]()
 	amountType   = reflect.TypeFor[Amount]()
@@ -23,6 +24,8 @@ func wanted(t reflect.Type) string {
 	switch t {
 	case addressType, serverType:
 		return `ip:port, for example "0.0.0.0:7777"`
+	case networkType:
+		return `a network or an address, for example "10.0.0.0/8"`
 	case durationType:
 		return `a duration in quotes, with its unit (ms, s, m or h), for example "10s"`
 	case prefixType:
@@ -49,13 +52,18 @@ func wanted(t reflect.Type) string {
 	case reflect.Struct, reflect.Map:
 		return "a table: a [header] and keys below it"
 	case reflect.Slice:
-		if t.Elem().Kind() == reflect.Struct && t.Elem() != addressType && t.Elem() != serverType {
+		if isTable(t.Elem()) {
 			return "a list of tables: a [[header]] in two brackets for each"
 		}
 		return "a list in brackets, each " + wanted(t.Elem())
 	default:
 		return "a whole number"
 	}
+}
+
+// isTable reports whether values of a type are tables alone.
+func isTable(t reflect.Type) bool {
+	return t.Kind() == reflect.Struct && t != addressType && t != serverType && t != networkType
 }
 
 // wantedDuration is the remedy for a text that is no duration.

@@ -54,6 +54,7 @@ func (r *Relay) dial(now time.Time, e *entry) {
 	}
 	socket.SetOwner(e)
 	p.socket = socket
+	p.preamble = p.route.Upstream.Headers.preamble(e.Key.Client, p.face.Addr())
 	p.refused = 0
 	// A share of the client's own patience, so that some is left to hear of it, or for the next server.
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))

@@ -42,6 +42,8 @@ const (
 	DropAskAgain                    // a newcomer who must ask twice, since too many ask
 	DropHalfOpenSource              // a newcomer while too many others of its address or network had not finished joining
 	DropUnproved                    // a datagram for a client who might be forged and was sent enough
+	DropUntrusted                   // a PROXY protocol header of somebody who is not believed
+	DropUntold                      // a trusted proxy's datagram that does not say whose it is
 	dropCount
 )
 
@@ -51,6 +53,7 @@ var dropNames = [dropCount]string{
 	"ping-budget", "banned", "unanswered", "source-rule", "message-rule",
 	"already-connected",
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
+	"untrusted-header", "no-header",
 }
 
 // String is the reason's name as in logs and metrics.

@@ -23,6 +23,8 @@ type door struct {
 	pong    *Pong             // nil: none is made
 	port    uint16            // where players come to
 
+	fronts *fronts // nil: clients come by themselves
+
 	socket   netio.Socket
 	sessions int
 	retired  bool // no newcomers: the settings do not have it any more
@@ -60,6 +62,7 @@ func (r *Relay) furnish(d *door, l *Listener, route *route) {
 	if r.settings.Answers.Overall > 0 && !d.stream {
 		d.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())
 	}
+	d.fronts = newFronts(l.ProxiesFrom, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, d.fronts)
 	for _, p := range l.Protocols {
 		d.ways = append(d.ways, way{
 			protocol: p,

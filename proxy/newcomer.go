@@ -85,7 +85,7 @@ func (r *Relay) answer(now time.Time, d *door, s netio.Socket, from netip.AddrPo
 		return
 	}
 	r.counters.Clients.Out.count(reply)
-	r.sockets.Send(s, from, reply)
+	r.sendAnswer(d, s, from, reply)
 }
 
 // mayAnswer spends from the budget for what is worth a forged address.
@@ -113,6 +113,7 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 		route:    d.route,
 		bridge:   w.bridge,
 		face:     s,
+		via:      d.via(nil),
 		protocol: w.protocol,
 		client:   side{conn: conn},
 		serial:   r.serials.next(),

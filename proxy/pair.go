@@ -20,15 +20,18 @@ type pair struct {
 	bridge *bridge
 	face   netio.Socket // towards the client: the listener's, or the client's own stream
 
+	via *front // by which the client comes; nil: by itself
+
 	client, upstream side
 	protocol         codec.Protocol // the client's
 
-	server  *upstream.Server // nil while none is chosen
-	socket  netio.Socket     // towards server; nil while there is none
-	refused int              // refusals by the server's host since its last datagram
-	tries   int              // servers dialled so far
-	dialBy  time.Time        // when server is given up if it has said nothing; zero once it has
-	hello   codec.Hello      // the client's, kept until the upstream is connected
+	server   *upstream.Server // nil while none is chosen
+	socket   netio.Socket     // towards server; nil while there is none
+	preamble preamble         // of datagrams to server
+	refused  int              // refusals by the server's host since its last datagram
+	tries    int              // servers dialled so far
+	dialBy   time.Time        // when server is given up if it has said nothing; zero once it has
+	hello    codec.Hello      // the client's, kept until the upstream is connected
 
 	admitted bool   // the client was told that it may join
 	id       uint16 // the client ID it was told

@@ -31,6 +31,9 @@ type pinged struct {
 	socket netio.Socket // nil while none could be had
 	heard  time.Time    // when it last answered; zero: it has no text that counts
 	text   []byte
+	// While it does not answer, questions begin anew as a stranger's do, with a header: it may have been restarted.
+	answers  bool
+	preamble preamble
 }
 
 // addPingers has the servers of every route asked that a listener with a Pong takes.
@@ -117,11 +120,17 @@ func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
 		socket.SetOwner(s)
 		s.socket = socket
 	}
-	r.sockets.Send(s.socket, s.addr, p.protocol.AppendPing(r.sockets.Buffer(), p.token))
+	if self := s.socket.Addr(); !s.answers {
+		s.preamble = p.route.Upstream.Headers.preamble(self, self)
+	}
+	s.answers = false
+	r.sockets.Send(s.socket, s.addr, p.protocol.AppendPing(s.preamble.begin(r.sockets.Buffer()), p.token))
+	s.preamble.sent()
 }
 
 // answered takes what came from a server's address.
 func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
+	datagram = s.preamble.heard(datagram)
 	token, text, err := s.pinger.protocol.ParsePong(datagram)
 	switch {
 	case err != nil:
@@ -129,7 +138,7 @@ func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 	case token != s.pinger.token:
 		r.drop(now, DropUnexpected, s.pinger.doors[0], s.socket.Peer(), len(datagram), codec.ErrUnexpected)
 	default:
-		s.heard = now
+		s.heard, s.answers = now, true
 		s.text = append(s.text[:0], text...)
 		s.pinger.publish()
 	}

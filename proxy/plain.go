@@ -23,12 +23,16 @@ type plain struct {
 	route    *route
 	protocol codec.Protocol   // whose Sniff let the client in
 	face     netio.Socket     // towards the client
+	via      *front           // by which the client comes; nil: by itself
 	server   *upstream.Server // nil while none is chosen
 	socket   netio.Socket     // towards server; nil while there is none
 
 	serial SessionID
 	tally  *Tally
 	meter  meter
+
+	preamble *preamble // of datagrams to server; nil: never any
+
 	opened time.Time
 	heard  time.Time // when the client last sent a datagram
 	// Datagrams and bytes that the client and the server have sent and that were passed on.
@@ -58,7 +62,7 @@ func (r *Relay) greetPlain(now time.Time, d *door, s netio.Socket, from netip.Ad
 		return
 	}
 	e, err := r.plains.Add(session.Key{Listener: d.index, Client: from}, plain{
-		door: d, route: d.route, protocol: w.protocol, face: s, opened: now, heard: now,
+		door: d, route: d.route, protocol: w.protocol, face: s, via: d.via(nil), opened: now, heard: now,
 		serial: r.serials.next(), tally: w.tally,
 	})
 	if err != nil {
@@ -124,25 +128,46 @@ func (r *Relay) dialPlain(now time.Time, e *plainEntry) bool {
 	}
 	socket.SetOwner(e)
 	p.socket, p.refused = socket, 0
+	if headers := p.route.Upstream.Headers; headers != HeadersOff {
+		first := headers.preamble(e.Key.Client, p.face.Addr())
+		p.preamble = &first
+	}
 	return true
 }
 
 // passUp gives a client's datagram to its server.
 func (r *Relay) passUp(now time.Time, e *plainEntry, datagram []byte) {
 	p := &e.Value
-	p.heard = now
+	p.heard, p.via = now, p.door.via(p.via)
 	if p.answered && !p.established {
 		r.establishPlain(now, e)
 	}
 	p.up.count(datagram)
 	r.counters.RelayedUp.count(datagram)
-	r.sockets.Forward(p.socket, p.server.Addr, datagram)
+	if p.preamble == nil {
+		r.sockets.Forward(p.socket, p.server.Addr, datagram)
+		return
+	}
+	r.sendHeaded(now, e, p.socket, p.server.Addr, p.preamble.begin(r.sockets.Buffer()), datagram)
+	p.preamble.sent()
+}
+
+// sendHeaded sends a datagram with what b has before it.
+func (r *Relay) sendHeaded(now time.Time, e *plainEntry, s netio.Socket, to netip.AddrPort, b, datagram []byte) {
+	if len(b)+len(datagram) > netio.MaxDatagram {
+		r.drop(now, DropTooLarge, e.Value.door, e.Key.Client, len(datagram), nil)
+		return
+	}
+	r.sockets.Send(s, to, append(b, datagram...))
 }
 
 // passDown gives a server's datagram to its client.
 func (r *Relay) passDown(now time.Time, e *plainEntry, datagram []byte) {
 	p := &e.Value
 	p.refused = 0
+	if p.preamble != nil {
+		datagram = p.preamble.heard(datagram)
+	}
 	if len(datagram) == 0 {
 		r.drop(now, DropEmpty, p.door, p.server.Addr, 0, nil)
 		return
@@ -157,7 +182,11 @@ func (r *Relay) passDown(now time.Time, e *plainEntry, datagram []byte) {
 	}
 	p.down.count(datagram)
 	r.counters.RelayedDown.count(datagram)
-	r.sockets.Forward(p.face, e.Key.Client, datagram)
+	if !p.via.simple() {
+		r.sockets.Forward(p.face, p.via.to(e.Key.Client), datagram)
+		return
+	}
+	r.sendHeaded(now, e, p.face, p.via.to(e.Key.Client), p.via.begin(r.sockets.Buffer()), datagram)
 }
 
 // affords reports whether n more bytes may go to a client that may be forged. Beyond its own bytes' worth, it is the

@@ -166,6 +166,12 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 }
 
 func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if d.fronts != nil {
+		var ok bool
+		if from, datagram, ok = r.unveil(now, d, from, datagram); !ok {
+			return
+		}
+	}
 	switch {
 	case len(datagram) == 0:
 		r.drop(now, DropEmpty, d, from, 0, nil)
@@ -196,7 +202,7 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 	if p.client.down || !r.mayPass(now, d, &p.meter, from, len(datagram)) {
 		return
 	}
-	p.heard = now
+	p.heard, p.via = now, d.via(p.via)
 	p.trust.owe(from, len(datagram))
 	connected := p.client.up
 	err := p.client.conn.Receive(now, datagram)
@@ -213,6 +219,7 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
 	p.refused = 0
+	datagram = p.preamble.heard(datagram)
 	if !p.upstream.live() {
 		return
 	}
@@ -325,7 +332,7 @@ func (r *Relay) Flush(now time.Time) {
 func (r *Relay) transmit(now time.Time, e *entry) {
 	p := &e.Value
 	for {
-		b, ok := p.client.conn.Transmit(now, r.sockets.Buffer())
+		b, ok := p.client.conn.Transmit(now, p.via.begin(r.sockets.Buffer()))
 		if !ok {
 			break
 		}
@@ -335,11 +342,12 @@ func (r *Relay) transmit(now time.Time, e *entry) {
 		return
 	}
 	for {
-		b, ok := p.upstream.conn.Transmit(now, r.sockets.Buffer())
+		b, ok := p.upstream.conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
 		if !ok {
 			break
 		}
 		r.counters.Upstreams.Out.count(b)
+		p.preamble.sent()
 		r.sockets.Send(p.socket, p.server.Addr, b)
 	}
 }

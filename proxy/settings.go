@@ -38,9 +38,12 @@ type Listener struct {
 	Name      string
 	Addr      netip.AddrPort
 	Transport Transport
-	Protocols []codec.Protocol // the first whose Sniff says yes gets the newcomer
-	Route     *Route
-	Pong      *Pong // what its protocols say of the upstream's servers; nil where they speak for themselves
+	// ProxiesFrom are the networks of proxies whose PROXY protocol headers are believed: a session is that of the client
+	// they name. Not of a stream.
+	ProxiesFrom []netip.Prefix
+	Protocols   []codec.Protocol // the first whose Sniff says yes gets the newcomer
+	Route       *Route
+	Pong        *Pong // what its protocols say of the upstream's servers; nil where they speak for themselves
 }
 
 // Route says where a listener's clients go and how their messages cross.
@@ -87,6 +90,7 @@ type Upstream struct {
 	Name      string
 	Protocol  codec.Protocol
 	Transport Transport
+	Headers   Headers           // not of a stream
 	Servers   []upstream.Target // beside those that Server.Discovered tells of
 	Options   upstream.Options
 }

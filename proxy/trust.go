@@ -57,12 +57,12 @@ func (t *trust) spend(client netip.AddrPort, size int) bool {
 // protocol without proof is sent beyond that is an answer to a stranger like a pong, and spends from the same budget.
 func (r *Relay) sendToClient(now time.Time, e *entry, datagram []byte) {
 	p, client := &e.Value, e.Key.Client
-	if !p.trust.spend(client, len(datagram)) && (p.trust.proof != codec.NoProof || !p.door.mayAnswer(now, client)) {
+	if !p.trust.spend(client, len(datagram)-p.via.headerLen()) && (p.trust.proof != codec.NoProof || !p.door.mayAnswer(now, client)) {
 		r.drop(now, DropUnproved, p.door, client, len(datagram), nil)
 		return
 	}
 	r.counters.Clients.Out.count(datagram)
-	r.sockets.Send(p.face, client, datagram)
+	r.sockets.Send(p.face, p.via.to(client), datagram)
 }
 
 // reviewTrust looks whether the client has answered by now. heard is whether it has just sent something that its

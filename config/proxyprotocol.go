@@ -1,0 +1,76 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+
+	"tidegate/internal/prefixes"
+)
+
+// ProxyProtocol says which datagrams to a server begin with a header that tells whose they are.
+type ProxyProtocol string
+
+// Placements of the header.
+const (
+	HeadersOff        ProxyProtocol = "off"
+	HeadersFirst      ProxyProtocol = "first"       // a session's first datagram
+	HeadersUntilReply ProxyProtocol = "until_reply" // all until the server has answered
+	HeadersEvery      ProxyProtocol = "every"
+	HeadersSimple     ProxyProtocol = "spp" // all, in Cloudflare's Simple Proxy Protocol
+)
+
+func (ProxyProtocol) choices() []string {
+	return words(HeadersOff, HeadersFirst, HeadersUntilReply, HeadersEvery, HeadersSimple)
+}
+
+// MaxHeader is the length in bytes of the longest header: PROXY protocol v2 with IPv6 addresses.
+const MaxHeader = 52
+
+// Network is a prefix of IP addresses, or one address.
+type Network struct{ netip.Prefix }
+
+// UnmarshalText reads a prefix or an address.
+func (n *Network) UnmarshalText(text []byte) (err error) {
+	n.Prefix, err = prefixes.Parse(string(text))
+	return err
+}
+
+// Networks are the prefixes of a list.
+func Networks(list []Network) []netip.Prefix {
+	all := make([]netip.Prefix, len(list))
+	for i, n := range list {
+		all[i] = n.Prefix
+	}
+	return all
+}
+
+// listenProxies checks whom a listener believes.
+func (v *validator) listenProxies(path string, l Listener) {
+	key := child(path, "proxy_protocol_from")
+	if l.Transport == TCP && len(l.ProxyProtocolFrom) > 0 {
+		v.fault(key, nil, `an empty list, or transport = "udp": over tcp there are no datagrams for headers to stand in`)
+	}
+	for i, n := range l.ProxyProtocolFrom {
+		if n.IsValid() && n.Bits() == 0 {
+			v.fault(item(key, i), n, "the networks of your own proxies: whoever is believed can play as anybody")
+		}
+	}
+}
+
+// proxyProtocol checks what an upstream's servers are told.
+func (v *validator) proxyProtocol(path string, u Upstream) {
+	key := child(path, "proxy_protocol")
+	switch {
+	case u.ProxyProtocol == HeadersOff:
+	case u.Transport == TCP:
+		v.fault(key, u.ProxyProtocol, `"off", or transport = "udp": over tcp there are no datagrams for headers to stand in`)
+	case v.known[u.Protocol].IDs && v.Riptide.MaxPayload > maxPayload-MaxHeader:
+		v.fault(key, u.ProxyProtocol, roomFor("riptide.max_payload", maxPayload))
+	case v.known[u.Protocol].Merges && v.RUDP.MaxPayload > maxMessageRUDP-MaxHeader:
+		v.fault(key, u.ProxyProtocol, roomFor("rudp.max_payload", maxMessageRUDP))
+	}
+}
+
+func roomFor(option string, most int) string {
+	return fmt.Sprintf(`"off", or %s of at most %d: larger datagrams have no room for a header`, option, most-MaxHeader)
+}
