@@ -62,6 +62,7 @@ func load(t testing.TB, path string) []byte {
 func TestCaptures(t *testing.T) {
 	for _, set := range []struct{ files, protocol string }{
 		{"raknet/testdata/*.jsonl*", "raknet"},
+		{"raknet/testdata/secured/*.jsonl", "raknet"},
 		{"riptide/testdata/riptide-2.0.0/*.jsonl", "riptide-2.0"},
 		{"riptide/testdata/riptide-2.1.0/*.jsonl", "riptide-2.2"},
 		{"riptide/testdata/riptide-2.2.1/*.jsonl", "riptide-2.2"},

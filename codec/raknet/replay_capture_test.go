@@ -34,7 +34,12 @@ func (d *captured) at() time.Duration { return time.Duration(d.Millis * float64(
 
 func captures(t testing.TB) []capture {
 	t.Helper()
-	names, err := filepath.Glob("testdata/*.jsonl*")
+	return capturesOf(t, "testdata/*.jsonl*")
+}
+
+func capturesOf(t testing.TB, pattern string) []capture {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no captures: %v", err)
 	}
