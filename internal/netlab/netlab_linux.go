@@ -55,12 +55,6 @@ func onOwnThread(f func()) {
 	<-done
 }
 
-// Index is the number of an interface in its namespace.
-func (n *Namespace) Index(device string) int {
-	n.t.Helper()
-	return n.link(device).Attrs().Index
-}
-
 // Route sends what goes to a network ("10.1.0.0/16" or "default") by a gateway.
 func (n *Namespace) Route(network, gateway string) {
 	n.t.Helper()
@@ -69,6 +63,19 @@ func (n *Namespace) Route(network, gateway string) {
 		route.Dst = n.network(network)
 	}
 	n.run("route "+network, func() error { return netlink.RouteAdd(route) })
+}
+
+// Unroute takes a network's route away.
+func (n *Namespace) Unroute(network string) {
+	n.t.Helper()
+	n.run("unroute "+network, func() error { return netlink.RouteDel(&netlink.Route{Dst: n.network(network)}) })
+}
+
+// Down turns an interface off.
+func (n *Namespace) Down(device string) {
+	n.t.Helper()
+	link := n.link(device)
+	n.run("set "+device+" down", func() error { return netlink.LinkSetDown(link) })
 }
 
 // SetMTU changes the size of the largest packet of an interface, in bytes.
