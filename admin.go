@@ -33,15 +33,3 @@ func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
 		<-ended
 	}, nil
 }
-
-// adminClient reaches the running proxy of the configuration of -c, or of the default one.
-func adminClient(path string) (*admin.Client, error) {
-	table, err := config.LoadAdmin(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case table.Listen == config.AdminOff:
-		return nil, fmt.Errorf(`%s has admin.listen = "off": no running proxy can be asked`, path)
-	}
-	return admin.NewClient(admin.Address(table.Listen), string(table.Token)), nil
-}

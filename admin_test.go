@@ -23,10 +23,7 @@ func TestAdminServer(t *testing.T) {
 	}
 	defer func() { _ = player.Close() }()
 	p.await(t, "session established")
-	client, err := adminClient(p.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := admin.NewClient(admin.Address("unix:"+p.admin), "")
 	var found admin.Sessions
 	if err := client.Get(t.Context(), "/api/v1/sessions", &found); err != nil {
 		t.Fatal(err)

@@ -12,9 +12,10 @@ import (
 
 func checkCommand() *cli.Command {
 	return command(&cli.Command{
-		Name:  "check",
-		Usage: "say what is wrong with a configuration, or how its messages will cross",
-		Flags: []cli.Flag{configFlag},
+		Name:        "check",
+		Usage:       "say what is wrong with a configuration, or how its messages will cross",
+		Description: examples("tidegate check -c tidegate.toml"),
+		Flags:       []cli.Flag{configFlag},
 		Action: func(c *cli.Context) error {
 			_, settled, err := load(c)
 			if err != nil {

@@ -14,9 +14,10 @@ import (
 func decodeCommand() *cli.Command {
 	names := strings.Join(decode.Protocols(), ", ")
 	return command(&cli.Command{
-		Name:      "decode",
-		Usage:     "explain a capture in plain words: JSON Lines, pcap or pcapng, also gzipped; - is standard input",
-		ArgsUsage: "FILE",
+		Name:        "decode",
+		Usage:       "explain a capture in plain words: JSON Lines, pcap or pcapng, also gzipped; - is standard input",
+		Description: examples("tidegate decode --port 7777 game.pcap", "tidegate decode --json game.pcap"),
+		ArgsUsage:   "FILE",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "protocol", Aliases: []string{"p"}, Usage: "take everything for `NAME`: " + names},
 			&cli.UintFlag{Name: "port", Usage: "of pcap files, only the traffic of the server at port `N`"},

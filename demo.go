@@ -18,8 +18,9 @@ import (
 
 func demoCommand() *cli.Command {
 	return command(&cli.Command{
-		Name:  "demo",
-		Usage: "show Tidegate at work, all in this process: Riptide clients play on a RakNet server, or any other pair",
+		Name:        "demo",
+		Usage:       "show Tidegate at work, all in this process: Riptide clients play on a RakNet server, or any other pair",
+		Description: examples("tidegate demo --for 2s --clients 2 --from rudp --to raknet", "tidegate demo --list"),
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "for", Value: 10 * time.Second, Usage: "play for `DURATION`"},
 			&cli.IntFlag{Name: "clients", Value: 4, Usage: "with `N` clients, 1 to 500"},

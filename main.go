@@ -59,7 +59,8 @@ func newApp() *cli.App {
 		HideHelpCommand: true,
 		HideVersion:     true,
 		Commands: []*cli.Command{
-			runCommand(), checkCommand(), demoCommand(), pingCommand(), decodeCommand(), versionCommand(),
+			runCommand(), checkCommand(), demoCommand(), pingCommand(), decodeCommand(),
+			sessionsCommand(), upstreamsCommand(), reloadCommand(), drainCommand(), configCommand(), versionCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
@@ -78,6 +79,17 @@ func command(c *cli.Command) *cli.Command {
 	c.HideHelpCommand = true
 	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return misuse(err) }
 	return c
+}
+
+// group completes a command that has only commands below it.
+func group(c *cli.Command) *cli.Command {
+	c.Action = func(c *cli.Context) error {
+		if c.NArg() > 0 {
+			return misuse(fmt.Errorf("unknown command %q", c.Command.Name+" "+c.Args().First()))
+		}
+		return cli.ShowSubcommandHelp(c)
+	}
+	return command(c)
 }
 
 // misuse makes an error one that ends with code 2.

@@ -19,9 +19,10 @@ import (
 
 func pingCommand() *cli.Command {
 	return command(&cli.Command{
-		Name:      "ping",
-		Usage:     "ask a game server whether it is there, by its own protocol",
-		ArgsUsage: "HOST:PORT",
+		Name:        "ping",
+		Usage:       "ask a game server whether it is there, by its own protocol",
+		Description: examples("tidegate ping 127.0.0.1:7777", "tidegate ping --protocol raknet --json 127.0.0.1:7777"),
+		ArgsUsage:   "HOST:PORT",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "protocol", Aliases: []string{"p"}, Value: "any", Usage: "ask by `NAME`: raknet, riptide-2.2 or any"},
 			&cli.DurationFlag{Name: "timeout", Aliases: []string{"t"}, Value: 3 * time.Second, Usage: "wait `DURATION` for an answer"},

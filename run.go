@@ -21,7 +21,8 @@ func runCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "run",
 		Usage:       "run the proxy until Ctrl-C or SIGTERM; a second one ends it at once",
-		Description: "SIGHUP reads the configuration anew: all of it, or nothing if it has a fault. No session ends.",
+		Description: "SIGHUP reads the configuration anew: all of it, or nothing if it has a fault. No session ends.\n\n" +
+			examples("tidegate run -c tidegate.toml"),
 		Flags: []cli.Flag{configFlag, &cli.BoolFlag{
 			Name: "watch", Usage: "read the configuration anew whenever its file has changed",
 		}},
@@ -42,27 +43,41 @@ var configFlag = &cli.StringFlag{
 
 // load reads the configuration of -c, or the default one. Faults are printed, all of them; warnings too.
 func load(c *cli.Context) (path string, settled *config.Config, err error) {
-	path = c.String("config")
 	if c.NArg() > 0 {
 		return "", nil, misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
 	}
-	if path == "" {
-		if path, err = config.Find(); err != nil {
-			return "", nil, cli.Exit("tidegate: "+err.Error(), 2)
-		}
+	if path, err = configPath(c); err != nil {
+		return "", nil, err
 	}
 	settled, warnings, err := loadFile(path)
 	for _, w := range warnings {
 		fmt.Fprintln(c.App.ErrWriter, "warning:", w)
 	}
-	var faults config.Faults
-	switch {
-	case errors.As(err, &faults):
-		return "", nil, cli.Exit(faults.Error(), 2)
-	case err != nil:
-		return "", nil, cli.Exit("tidegate: "+err.Error(), 2)
+	if err != nil {
+		return "", nil, faulty(err)
 	}
 	return path, settled, nil
+}
+
+// configPath is the configuration file of -c, or the default one.
+func configPath(c *cli.Context) (string, error) {
+	if path := c.String("config"); path != "" {
+		return path, nil
+	}
+	path, err := config.Find()
+	if err != nil {
+		return "", cli.Exit("tidegate: "+err.Error(), 2)
+	}
+	return path, nil
+}
+
+// faulty makes an error of a configuration one that ends with code 2.
+func faulty(err error) error {
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		return cli.Exit(faults.Error(), 2)
+	}
+	return cli.Exit("tidegate: "+err.Error(), 2)
 }
 
 func serve(c *cli.Context, path string, settled *config.Config) error {

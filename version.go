@@ -13,8 +13,9 @@ const release = "0.1.0-dev"
 
 func versionCommand() *cli.Command {
 	return command(&cli.Command{
-		Name:  "version",
-		Usage: "print the version",
+		Name:        "version",
+		Usage:       "print the version",
+		Description: examples("tidegate version"),
 		Action: func(c *cli.Context) error {
 			fmt.Fprintf(c.App.Writer, "tidegate %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil

@@ -75,7 +75,9 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler: s, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
 	}
+	parted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
+		defer close(parted)
 		// Whoever asked for the end hears that it has begun.
 		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 		defer cancel()
@@ -83,9 +85,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 			_ = web.Close()
 		}
 	})
-	defer stop()
 	if err := web.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		stop()
 		return err
 	}
+	<-parted
 	return nil
 }
