@@ -45,7 +45,8 @@ func (r *Relay) dial(now time.Time, e *entry) {
 		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
 		return
 	}
-	socket, err := p.route.Upstream.Transport.dial(r.sockets, p.server.Addr)
+	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
+	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr)
 	if err != nil {
 		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
 		r.hangUp(p)
@@ -96,7 +97,8 @@ func (r *Relay) hangUp(p *pair) {
 	if p.socket != nil {
 		p.socket.Close()
 	}
-	p.server, p.socket = nil, nil
+	p.path.leave()
+	p.server, p.socket, p.path, p.waits = nil, nil, nil, false
 }
 
 // establish notes that a side has connected.

@@ -44,6 +44,7 @@ const (
 	DropUnproved                    // a datagram for a client who might be forged and was sent enough
 	DropUntrusted                   // a PROXY protocol header of somebody who is not believed
 	DropUntold                      // a trusted proxy's datagram that does not say whose it is
+	DropPaced                       // a client's datagram while too many waited for their way to its server (ModeRelay)
 	dropCount
 )
 
@@ -53,7 +54,7 @@ var dropNames = [dropCount]string{
 	"ping-budget", "banned", "unanswered", "source-rule", "message-rule",
 	"already-connected",
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
-	"untrusted-header", "no-header",
+	"untrusted-header", "no-header", "paced",
 }
 
 // String is the reason's name as in logs and metrics.
@@ -107,6 +108,7 @@ type Counters struct {
 	RelayedUp     Traffic // datagrams of clients passed on by routes in ModeRelay
 	RelayedDown   Traffic // datagrams of servers passed on by routes in ModeRelay
 	Drops         [dropCount]uint64
+	Paced         uint64 // datagrams that waited for their turn on the way to a server
 	Overtaken     uint64 // messages that arrived after a newer one of their channel (ordered = "fast")
 	Resent        uint64 // transmissions beyond the first of messages that only Tidegate resends (reliable = "resend")
 	Passed        uint64 // messages that went as they were, for want of a declared schema
@@ -127,6 +129,7 @@ func (c *Counters) Add(o *Counters) {
 	}
 	c.Established += o.Established
 	c.Closed += o.Closed
+	c.Paced += o.Paced
 	c.Overtaken += o.Overtaken
 	c.Resent += o.Resent
 	c.Lost += o.Lost

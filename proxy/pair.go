@@ -27,6 +27,8 @@ type pair struct {
 
 	server   *upstream.Server // nil while none is chosen
 	socket   netio.Socket     // towards server; nil while there is none
+	path     *path            // to server, if sessions share a choice or a bound there
+	waits    bool             // in path's line
 	preamble preamble         // of datagrams to server
 	refused  int              // refusals by the server's host since its last datagram
 	tries    int              // servers dialled so far

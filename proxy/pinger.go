@@ -112,7 +112,7 @@ func (p *pinger) advance(now time.Time, r *Relay) {
 
 func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
 	if s.socket == nil {
-		socket, err := r.sockets.Dial(s.addr, netio.SocketOptions{})
+		socket, err := r.sockets.Dial(s.addr, netio.SocketOptions{Local: p.route.Upstream.source(s.addr.Addr())})
 		if err != nil {
 			r.drop(now, DropSocket, p.doors[0], s.addr, 0, err)
 			return

@@ -26,6 +26,7 @@ type plain struct {
 	via      *front           // by which the client comes; nil: by itself
 	server   *upstream.Server // nil while none is chosen
 	socket   netio.Socket     // towards server; nil while there is none
+	path     *path            // to server, if sessions share a choice or a bound there
 
 	serial SessionID
 	tally  *Tally
@@ -121,7 +122,8 @@ func (r *Relay) dialPlain(now time.Time, e *plainEntry) bool {
 	if p.server = p.route.pool.Pick(now, e.Key.Client.Addr()); p.server == nil {
 		return false
 	}
-	socket, err := p.route.Upstream.Transport.dial(r.sockets, p.server.Addr)
+	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
+	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr)
 	if err != nil {
 		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
 		return false
@@ -144,12 +146,21 @@ func (r *Relay) passUp(now time.Time, e *plainEntry, datagram []byte) {
 	}
 	p.up.count(datagram)
 	r.counters.RelayedUp.count(datagram)
-	if p.preamble == nil {
+	r.forwardUp(now, e, datagram)
+}
+
+// toServer sends a client's datagram on. lent says that it is in the sockets' own memory.
+func (r *Relay) toServer(now time.Time, e *plainEntry, datagram []byte, lent bool) {
+	p := &e.Value
+	switch {
+	case p.preamble != nil:
+		r.sendHeaded(now, e, p.socket, p.server.Addr, p.preamble.begin(r.sockets.Buffer()), datagram)
+		p.preamble.sent()
+	case lent:
 		r.sockets.Forward(p.socket, p.server.Addr, datagram)
-		return
+	default:
+		r.sockets.Send(p.socket, p.server.Addr, datagram)
 	}
-	r.sendHeaded(now, e, p.socket, p.server.Addr, p.preamble.begin(r.sockets.Buffer()), datagram)
-	p.preamble.sent()
 }
 
 // sendHeaded sends a datagram with what b has before it.

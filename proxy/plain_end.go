@@ -61,7 +61,8 @@ func (r *Relay) hangUpPlain(p *plain) {
 	if p.socket != nil {
 		p.socket.Close()
 	}
-	p.server, p.socket = nil, nil
+	p.path.leave()
+	p.server, p.socket, p.path = nil, nil, nil
 }
 
 // endPlain forgets a session. Nobody is told: there are no words that every protocol has.

@@ -48,6 +48,8 @@ type Relay struct {
 	plains   *session.Table[plain] // of routes in ModeRelay
 	known    known
 	dirty    []*entry
+	paths    map[pathKey]*path
+	jams     []*path         // on which something waits
 	pools    *upstream.Pools // its siblings have the same
 	shard    shard
 
@@ -94,6 +96,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		table:      session.NewTable[pair](s.Limits, now),
 		plains:     session.NewTable[plain](s.Limits, now),
 		known:      make(known),
+		paths:      make(map[pathKey]*path),
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
@@ -126,6 +129,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 		r.furnish(d, l, known[l.Route])
 		r.doors = append(r.doors, d)
 	}
+	r.arrangePaths(now)
 	if r.shard.index == 0 { // the others' listeners have the same Pongs
 		r.addPingers(now)
 	}
@@ -298,11 +302,15 @@ func (r *Relay) NextTimeout() time.Time {
 			next = p.due
 		}
 	}
+	if at := r.jamsEnd(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		next = at
+	}
 	return next
 }
 
 // Flush writes what the sessions have to say since the last Flush.
 func (r *Relay) Flush(now time.Time) {
+	r.clear(now)
 	// A session marked meanwhile is appended and visited too.
 	for i := 0; i < len(r.dirty); i++ {
 		e := r.dirty[i]
@@ -318,12 +326,12 @@ func (r *Relay) Flush(now time.Time) {
 			r.mark(e) // what came of it wants to be written too
 			continue
 		}
-		if e.Value.over() {
+		if e.Value.over() && !e.Value.waits {
 			r.forget(now, e)
 			continue
 		}
 		r.look(now, &e.Value)
-		r.table.Schedule(e, now, nextTimeout(&e.Value, r.settings.IdleTimeout))
+		r.table.Schedule(e, now, e.Value.patience(nextTimeout(&e.Value, r.settings.IdleTimeout)))
 	}
 	r.dirty = r.dirty[:0]
 }
@@ -341,15 +349,7 @@ func (r *Relay) transmit(now time.Time, e *entry) {
 	if p.upstream.conn == nil || p.socket == nil {
 		return
 	}
-	for {
-		b, ok := p.upstream.conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
-		if !ok {
-			break
-		}
-		r.counters.Upstreams.Out.count(b)
-		p.preamble.sent()
-		r.sockets.Send(p.socket, p.server.Addr, b)
-	}
+	r.sendUp(now, e)
 }
 
 // mark puts a session on the list for the next Flush.

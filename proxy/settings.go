@@ -93,6 +93,10 @@ type Upstream struct {
 	Headers   Headers           // not of a stream
 	Servers   []upstream.Target // beside those that Server.Discovered tells of
 	Options   upstream.Options
+	// Sources are the addresses of this machine that sessions are spread over, to servers of their family; none: the
+	// system chooses.
+	Sources []netip.Addr
+	Pace    Pace // of each source towards each server
 }
 
 // Admit is when the upstream is asked about a newcomer.

@@ -77,6 +77,9 @@ func (n *relayNode) Dial(to netip.AddrPort, o netio.SocketOptions) (netio.Socket
 		return nil, errors.ErrUnsupported
 	}
 	s := &simSocket{addr: upstreamSocketAddr(n.dialed), peer: to, whole: o.DontFragment}
+	if o.Local.IsValid() {
+		s.addr = netip.AddrPortFrom(o.Local, s.addr.Port())
+	}
 	n.dialed++
 	n.sockets[s.addr] = s
 	return s, nil

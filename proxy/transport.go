@@ -52,14 +52,14 @@ func (t Transport) claim(poller netio.Poller, addr netip.AddrPort, s *Settings, 
 	return socket.Addr(), nil
 }
 
-// dial opens a socket towards an upstream server.
-func (t Transport) dial(sockets Sockets, to netip.AddrPort) (netio.Socket, error) {
+// dial opens a socket towards an upstream server, from an address of ours if it is valid.
+func (t Transport) dial(sockets Sockets, to netip.AddrPort, local netip.Addr) (netio.Socket, error) {
 	if t.Stream {
 		return sockets.DialStream(to, netio.StreamOptions{Prefix: t.Prefix, MaxFrame: t.MaxFrame})
 	}
-	socket, err := sockets.Dial(to, netio.SocketOptions{DontFragment: t.Probes})
+	socket, err := sockets.Dial(to, netio.SocketOptions{Local: local, DontFragment: t.Probes})
 	if t.Probes && errors.Is(err, errors.ErrUnsupported) {
-		return sockets.Dial(to, netio.SocketOptions{})
+		return sockets.Dial(to, netio.SocketOptions{Local: local})
 	}
 	return socket, err
 }

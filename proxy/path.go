@@ -1,0 +1,237 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/netio"
+	"tidegate/ratelimit"
+)
+
+// Pace is how many datagrams a server takes from one address: RakLib and Cloudburst block an address beyond 200, or 120,
+// in 10 ms, and all sessions of a proxy have one address.
+type Pace struct {
+	Datagrams int // of this Relay, in any span; 0: unbounded
+	Span      time.Duration
+}
+
+// paceSlack is added to a span: datagrams leave at the end of the turn in whose beginning they are counted, and do not
+// all take equally long to the server.
+const paceSlack = 2 * time.Millisecond
+
+// path is the way from one source address to one server, which the sessions on it share. When the server's Pace is used up,
+// sessions wait in line and keep their datagrams in their codecs, so that nothing is lost or copied; a line is no
+// longer than there are sessions.
+type path struct {
+	pathKey
+	sessions int
+	window   *ratelimit.Window // nil: unbounded
+	line     line              // sessions that wait; those that have left meanwhile are passed over
+	parked   parked            // datagrams of sessions in ModeRelay that wait
+	odd      bool              // whose turn it is, the line's or that of what is parked
+	jammed   bool              // something waits
+}
+
+type pathKey struct {
+	upstream string
+	server   netip.AddrPort
+	source   netip.Addr // the zero Addr: the system's choice
+}
+
+// takePath finds the path of a further session to a server: from the source that has the fewest. It is nil where there is
+// nothing to choose and nothing to bound.
+func (r *Relay) takePath(now time.Time, u *Upstream, server netip.AddrPort) *path {
+	var best *path
+	for _, source := range u.Sources {
+		if source.Is4() == server.Addr().Unmap().Is4() {
+			if p := r.pathOf(now, u, server, source); best == nil || p.sessions < best.sessions {
+				best = p
+			}
+		}
+	}
+	if best == nil && u.Pace.Datagrams > 0 {
+		best = r.pathOf(now, u, server, netip.Addr{})
+	}
+	if best != nil {
+		best.sessions++
+	}
+	return best
+}
+
+func (r *Relay) pathOf(now time.Time, u *Upstream, server netip.AddrPort, source netip.Addr) *path {
+	key := pathKey{u.Name, server, source}
+	p := r.paths[key]
+	if p == nil {
+		p = &path{pathKey: key}
+		p.pace(now, u.Pace)
+		r.paths[key] = p
+	}
+	return p
+}
+
+// source is the first address that servers of an address's family are spoken to from; the zero Addr leaves it to the system.
+func (u *Upstream) source(to netip.Addr) netip.Addr {
+	for _, source := range u.Sources {
+		if source.Is4() == to.Unmap().Is4() {
+			return source
+		}
+	}
+	return netip.Addr{}
+}
+
+// pace bounds a path.
+func (p *path) pace(now time.Time, to Pace) {
+	switch span := to.Span + paceSlack; {
+	case to.Datagrams == 0:
+		p.window = nil
+	case p.window == nil || !p.window.Is(to.Datagrams, span):
+		p.window = ratelimit.NewWindow(to.Datagrams, span, now)
+	}
+}
+
+// arrangePaths gives the paths the bounds of new settings, and forgets those without sessions.
+func (r *Relay) arrangePaths(now time.Time) {
+	for key, p := range r.paths {
+		if p.sessions == 0 {
+			delete(r.paths, key)
+			continue
+		}
+		for _, route := range r.routes {
+			if route.Upstream.Name == key.upstream {
+				p.pace(now, route.Upstream.Pace)
+			}
+		}
+	}
+}
+
+// local is where sockets of the path send from.
+func (p *path) local() netip.Addr {
+	if p == nil {
+		return netip.Addr{}
+	}
+	return p.source
+}
+
+// leave takes a session off the path.
+func (p *path) leave() {
+	if p != nil {
+		p.sessions--
+	}
+}
+
+// free reports whether a datagram may leave now.
+func (p *path) free(now time.Time) bool { return p.window == nil || p.window.Free(now) }
+
+func (p *path) count(now time.Time) {
+	if p.window != nil {
+		p.window.Count(now)
+	}
+}
+
+// sendUp writes what a session's upstream side has to say, as far as its path lets it now.
+func (r *Relay) sendUp(now time.Time, e *entry) {
+	p := &e.Value
+	way := p.path
+	for way == nil || !p.waits && !way.jammed && way.free(now) {
+		b, ok := p.upstream.conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
+		if !ok {
+			return
+		}
+		r.sendToServer(now, p, b)
+	}
+	if !p.waits {
+		p.waits = true
+		way.line.push(e)
+		r.jam(way)
+	}
+}
+
+// sendToServer sends a datagram on a session's path.
+func (r *Relay) sendToServer(now time.Time, p *pair, b []byte) {
+	if p.path != nil {
+		p.path.count(now)
+	}
+	r.counters.Upstreams.Out.count(b)
+	p.preamble.sent()
+	r.sockets.Send(p.socket, p.server.Addr, b)
+}
+
+// jam notes that something waits on a path.
+func (r *Relay) jam(p *path) {
+	if !p.jammed {
+		p.jammed = true
+		r.jams = append(r.jams, p)
+	}
+}
+
+// clear lets those who wait send, as far as their paths let them: one datagram each in turn.
+func (r *Relay) clear(now time.Time) {
+	still := r.jams[:0]
+	for _, p := range r.jams {
+		for p.free(now) && r.nextInLine(now, p) {
+		}
+		if p.jammed = p.line.len() > 0 || p.parked.len() > 0; p.jammed {
+			still = append(still, p)
+		}
+	}
+	r.jams = still
+}
+
+// nextInLine gives one who waits a turn, and reports whether there was any.
+func (r *Relay) nextInLine(now time.Time, way *path) bool {
+	way.odd = !way.odd // neither kind of sessions waits for all of the other
+	if way.odd {
+		return r.sendParked(now, way) || r.sendWaiting(now, way)
+	}
+	return r.sendWaiting(now, way) || r.sendParked(now, way)
+}
+
+// sendWaiting gives the first session in line its turn, and reports whether there was one.
+func (r *Relay) sendWaiting(now time.Time, way *path) bool {
+	e := way.line.pop()
+	if e == nil {
+		return false
+	}
+	p := &e.Value
+	if p.path != way || !p.waits {
+		return true // it has left
+	}
+	r.mark(e)
+	b, ok := p.upstream.conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
+	if p.waits = ok; ok {
+		r.counters.Paced++
+		r.sendToServer(now, p, b)
+		way.line.push(e)
+	}
+	return true
+}
+
+// jamsEnd is when the first path is free for those who wait; zero if nobody waits.
+func (r *Relay) jamsEnd() (next time.Time) {
+	for _, p := range r.jams {
+		if p.window == nil {
+			continue // since a moment ago: they go at the next Flush
+		}
+		if at := p.window.Next(); next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
+// patience moves the time when a session wants to be looked at, while it waits, to when its turn may come: what it has to
+// say may make its codec ask at once.
+func (p *pair) patience(at time.Time) time.Time {
+	if !p.waits || p.path.window == nil {
+		return at
+	}
+	if turn := p.path.window.Next(); at.Before(turn) {
+		return turn
+	}
+	return at
+}
+
+// dialUp opens a socket towards a server, on a path or on none.
+func (r *Relay) dialUp(u *Upstream, way *path, server netip.AddrPort) (netio.Socket, error) {
+	return u.Transport.dial(r.sockets, server, way.local())
+}

@@ -1,0 +1,272 @@
+package proxy
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/allocs"
+	"tidegate/internal/simnet"
+)
+
+// blocking is a server that blocks an address which sends more than most datagrams in a tick, as RakLib and Cloudburst do.
+// It looks at every tick that there could be, since nobody knows when the server's begin.
+type blocking struct {
+	most    int
+	tick    time.Duration
+	sent    map[netip.Addr][]time.Time
+	blocked map[netip.Addr]bool
+}
+
+// watch has a server's neighbourhood block addresses: what they send is lost.
+func (w *world) watch(most int, tick time.Duration) *blocking {
+	b := &blocking{most, tick, make(map[netip.Addr][]time.Time), make(map[netip.Addr]bool)}
+	w.SetTap(func(from, to netip.AddrPort, _ []byte) {
+		if to != serverAddr {
+			return
+		}
+		ip := from.Addr()
+		times := append(b.sent[ip], w.Now())
+		b.sent[ip] = times
+		if n := len(times); n > most && w.Now().Sub(times[n-1-most]) < tick {
+			b.blocked[ip] = true
+			w.servers[0].down = true
+		}
+	})
+	return b
+}
+
+// paced is a world of players on a server that takes 20 datagrams in 10 ms from an address.
+func paced(t testing.TB, clients, servers codec.Protocol, change func(*Upstream)) *world {
+	route := defaultRoute(servers)
+	route.Upstream.Pace = Pace{Datagrams: 20, Span: 10 * time.Millisecond}
+	change(route.Upstream)
+	return newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, clients, route)
+}
+
+// TestPaceKeepsServersFromBlocking: 24 players at once send what their server would block the proxy for. It all arrives, and
+// nobody's waits for all of another's.
+func TestPaceKeepsServersFromBlocking(t *testing.T) {
+	const players, messages = 24, 30
+	for _, c := range []struct {
+		clients, servers codec.Protocol
+		unbounded        bool
+	}{
+		{riptide22(), raknet6(), false},
+		{raknet6(), riptide22(), false},
+		{riptide22(), raknet6(), true}, // which shows that it is the pace that helps
+	} {
+		t.Run(fmt.Sprintf("%s to %s, unbounded %v", c.clients.Name(), c.servers.Name(), c.unbounded), func(t *testing.T) {
+			w := paced(t, c.clients, c.servers, func(u *Upstream) {
+				if c.unbounded {
+					u.Pace = Pace{}
+				}
+			})
+			var all []*player
+			for range players {
+				all = append(all, w.connect(codec.Hello{}))
+			}
+			for _, p := range w.servers[0].peers {
+				p.react = nil // no echoes
+			}
+			server := w.watch(20, 10*time.Millisecond)
+			for i := range messages {
+				for _, p := range all {
+					payload := append([]byte{0x86, 1, 0, byte(i)}, make([]byte, 900)...)
+					w.send(&p.peer, codec.Message{Payload: payload, Mode: codec.Reliable, ID: 7, HasID: c.clients.IDs() == codec.WordIDs})
+				}
+			}
+			arrived := func() (sum, least int) {
+				least = messages
+				for _, p := range w.servers[0].peers {
+					n := len(p.received())
+					sum, least = sum+n, min(least, n)
+				}
+				return sum, least
+			}
+			if c.unbounded {
+				w.Run(time.Second)
+				if len(server.blocked) == 0 {
+					t.Error("without a pace the server does not mind: the test proves nothing")
+				}
+				return
+			}
+			w.await("half arrived", 5*time.Second, func() bool { n, _ := arrived(); return n >= players*messages/2 })
+			if _, least := arrived(); least < messages/5 {
+				t.Errorf("when half of all messages have arrived, someone's %d of %d have", least, messages)
+			}
+			w.await("all arrived", 5*time.Second, func() bool { n, _ := arrived(); return n == players*messages })
+			if len(server.blocked) > 0 {
+				t.Error("the server has blocked the proxy")
+			}
+			if w.proxy.relay.counters.Paced == 0 {
+				t.Error("nothing had to wait")
+			}
+			for _, p := range all {
+				p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
+			}
+			w.await("ended", 10*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
+			if len(server.blocked) > 0 || len(w.proxy.relay.jams) > 0 {
+				t.Errorf("at the end: blocked %v, %d jams", server.blocked, len(w.proxy.relay.jams))
+			}
+			for _, path := range w.proxy.relay.paths {
+				if path.sessions != 0 {
+					t.Errorf("%d sessions are left on a path", path.sessions)
+				}
+			}
+		})
+	}
+}
+
+// TestSourcesSpreadSessions: each address has its share of the sessions, and a pace of its own.
+func TestSourcesSpreadSessions(t *testing.T) {
+	sources := []netip.Addr{
+		netip.MustParseAddr("10.0.0.5"), netip.MustParseAddr("2001:db8::5"), netip.MustParseAddr("10.0.0.6"),
+	}
+	w := paced(t, riptide22(), raknet6(), func(u *Upstream) { u.Sources = sources })
+	var more []netip.AddrPort
+	for i := range 20 {
+		for _, source := range sources {
+			more = append(more, netip.AddrPortFrom(source, upstreamSocketAddr(i).Port()))
+		}
+	}
+	w.Add(w.proxy, more...)
+	players := []*player{w.connect(codec.Hello{}), w.connect(codec.Hello{}), w.connect(codec.Hello{}), w.connect(codec.Hello{})}
+	seen := make(map[netip.Addr]int)
+	for addr := range w.servers[0].byAddr {
+		seen[addr.Addr()]++
+	}
+	if seen[sources[0]] != 2 || seen[sources[2]] != 2 || len(seen) != 2 {
+		t.Fatalf("sessions by source: %v, want two from each address of the server's family", seen)
+	}
+	players[0].conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
+	w.await("left", 5*time.Second, func() bool { return w.proxy.relay.table.Len() == 3 })
+	w.connect(codec.Hello{})
+	clear(seen)
+	for key, path := range w.proxy.relay.paths {
+		seen[key.source] = path.sessions
+	}
+	if seen[sources[0]] != 2 || seen[sources[2]] != 2 {
+		t.Errorf("sessions by source after one has left and one has come: %v", seen)
+	}
+	w.reload(func(s *Settings) {
+		route := *s.Listeners[0].Route
+		up := *route.Upstream
+		up.Pace.Datagrams = 7
+		route.Upstream, s.Listeners[0].Route = &up, &route
+	})
+	for key, path := range w.proxy.relay.paths {
+		if !path.window.Is(7, up10ms) {
+			t.Errorf("the path from %s does not have the new pace", key.source)
+		}
+	}
+}
+
+const up10ms = 10*time.Millisecond + paceSlack
+
+// TestPaceOfRelayedDatagrams: those of ModeRelay wait in order, and beyond a bound the newest are dropped and counted.
+func TestPaceOfRelayedDatagrams(t *testing.T) {
+	r := newPlainRelay(t, Any, func(s *Settings) {
+		s.Listeners[0].Route.Upstream.Servers = s.Listeners[0].Route.Upstream.Servers[:1]
+		s.Listeners[0].Route.Upstream.Pace = Pace{Datagrams: 20, Span: 10 * time.Millisecond}
+	})
+	const sent = 20 + maxParked + 5
+	for i := range sent {
+		r.Receive(r.now, playerAddr(i%3), doorAddr, []byte{byte(i), byte(i >> 8), 'x'})
+	}
+	if got := r.relay.counters.Drops[DropPaced]; got != 5 {
+		t.Errorf("%d dropped, want 5", got)
+	}
+	var times []time.Time
+	for len(times) < sent-5 {
+		r.relay.Advance(r.now)
+		r.relay.Flush(r.now)
+		for _, d := range r.out {
+			if got := int(d.bytes[0]) | int(d.bytes[1])<<8; got != len(times) {
+				t.Fatalf("datagram %d in the place of %d", got, len(times))
+			}
+			times = append(times, r.now)
+		}
+		r.out = r.out[:0]
+		next := r.relay.jamsEnd()
+		if next.IsZero() {
+			break
+		}
+		r.now = next
+	}
+	if len(times) != sent-5 {
+		t.Fatalf("%d were passed on, want %d", len(times), sent-5)
+	}
+	for i := 20; i < len(times); i++ {
+		if within := times[i].Sub(times[i-20]); within < 10*time.Millisecond {
+			t.Fatalf("21 datagrams within %v", within)
+		}
+	}
+}
+
+// TestPacedSessionsDoNotSpin: while sessions wait, the Relay is to be woken when their turn comes and not before.
+func TestPacedSessionsDoNotSpin(t *testing.T) {
+	w := paced(t, riptide22(), raknet6(), func(u *Upstream) { u.Pace.Datagrams = 1 })
+	p := w.connect(codec.Hello{})
+	for range 50 {
+		w.send(&p.peer, codec.Message{Payload: make([]byte, 900), Mode: codec.Reliable, ID: 7, HasID: true})
+	}
+	waited := false
+	for range 200 {
+		w.Run(time.Millisecond)
+		relay := w.proxy.relay
+		e := relay.table.Get(w.keyOf(p))
+		if e == nil {
+			t.Fatal("the session has ended")
+		}
+		if !e.Value.waits {
+			continue
+		}
+		waited = true
+		if at, turn := e.Value.patience(w.Now()), e.Value.path.window.Next(); turn.After(w.Now()) && at.Before(turn) {
+			t.Fatalf("wants to be looked at in %v, and has its turn in %v", at.Sub(w.Now()), turn.Sub(w.Now()))
+		}
+	}
+	if !waited {
+		t.Error("it never waited")
+	}
+}
+
+func TestPacedPathAllocatesNothing(t *testing.T) {
+	p := newPipe(t, riptide22(), raknet6())
+	relay := p.world.proxy.relay
+	e := relay.table.Get(p.world.keyOf(p.player))
+	way := &path{}
+	way.pace(p.now, Pace{Datagrams: 1, Span: 15 * time.Millisecond})
+	e.Value.path = way
+	way.sessions++
+	m := codec.Message{Mode: codec.Reliable, ID: 7, HasID: true, Payload: make([]byte, 200)}
+	for range 200 {
+		p.round(m)
+	}
+	if n := allocs.PerRun(200, func() { p.round(m) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+	if relay.counters.Paced == 0 {
+		t.Error("nothing had to wait")
+	}
+}
+
+func TestLine(t *testing.T) {
+	var l line
+	entries := make([]entry, 5)
+	for _, i := range []int{0, 1, 2} {
+		l.push(&entries[i])
+	}
+	for _, want := range []*entry{&entries[0], &entries[1]} {
+		if got := l.pop(); got != want {
+			t.Fatal("not the first")
+		}
+	}
+	l.push(&entries[3])
+	if l.len() != 2 || l.pop() != &entries[2] || l.pop() != &entries[3] || l.pop() != nil || l.len() != 0 {
+		t.Fatal("not in order")
+	}
+}
