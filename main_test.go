@@ -164,7 +164,7 @@ func TestCheckExplainsDialects(t *testing.T) {
   upstream to client: those of 1 message ID translated by their types, all others dropped
     unreliable           as unreliable
     reliable             as reliable
-    notify               as unreliable: may be lost
+    notify               as unreliable: a stale one may arrive late
 configuration is good
 `
 	if code != 0 || stderr != "" || stdout != want {

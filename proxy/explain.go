@@ -43,7 +43,7 @@ func Crossings(near, far codec.Protocol, r *Route) []Crossing {
 			c.Remark = "one of a channel per round trip, in order"
 		case step.hold == holdWatch:
 			c.Remark = "at once, in order while the network keeps it"
-		case !kept && from == codec.UnreliableSequenced:
+		case !kept && !from.IsReliable():
 			c.Remark = "a stale one may arrive late"
 		case !kept:
 			c.Remark = "may be lost"
@@ -65,6 +65,10 @@ func Framing(near, far codec.Protocol, r *Route) string {
 		return "put into envelope " + l.seal.String()
 	case l.translator != nil:
 		return l.translator.String()
+	case l.wantsID && near.IDs() != codec.WordIDs:
+		return fmt.Sprintf("passed as they are, with message ID %d", r.RawMessageID)
+	case !l.wantsID && near.IDs() == codec.WordIDs:
+		return "passed without their message IDs"
 	}
 	return "passed as they are"
 }

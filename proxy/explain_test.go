@@ -1,0 +1,48 @@
+package proxy
+
+import (
+	"strings"
+	"testing"
+
+	"tidegate/codec"
+)
+
+func TestFraming(t *testing.T) {
+	raknet, riptide := family[0].Protocol, family[2].Protocol
+	rudp, rtype := family[3].Protocol, family[4].Protocol
+	for _, c := range []struct {
+		near, far codec.Protocol
+		envelope  Envelope
+		want      string
+	}{
+		{riptide, riptide, EnvelopeID, "passed as they are"},
+		{riptide, raknet, EnvelopeID, "put into envelope id with packet byte 0x86"},
+		{raknet, riptide, EnvelopeID, "taken out of envelope id with packet byte 0x86"},
+		{raknet, rudp, EnvelopeFramed, "taken out of envelope framed with packet byte 0x86 and put into envelope framed"},
+		{riptide, raknet, EnvelopeRaw, "passed without their message IDs"},
+		{raknet, riptide, EnvelopeRaw, "passed as they are, with message ID 7"},
+		{rtype, riptide, EnvelopeRaw, "passed as they are, with message ID 7"},
+		{rudp, raknet, EnvelopeRaw, "passed as they are"},
+	} {
+		r := defaultRoute(c.far)
+		r.Envelope, r.RawMessageID = c.envelope, 7
+		if got := Framing(c.near, c.far, r); got != c.want {
+			t.Errorf("%s to %s: %q, want %q", c.near.Name(), c.far.Name(), got, c.want)
+		}
+	}
+}
+
+// TestCrossingsOfWhatMayBeLost: a message that its own wire may lose is weakened by what is worse than that.
+func TestCrossingsOfWhatMayBeLost(t *testing.T) {
+	for _, far := range []codec.Protocol{family[1].Protocol, family[4].Protocol} { // neither keeps old ones out
+		r := defaultRoute(far)
+		for _, c := range Crossings(family[2].Protocol, far, r) {
+			if c.From == codec.Notify && c.String() != "unreliable: a stale one may arrive late" {
+				t.Errorf("to %s: notify as %s", far.Name(), c)
+			}
+			if c.From == codec.Unreliable && strings.Contains(c.String(), ":") {
+				t.Errorf("to %s: unreliable as %s", far.Name(), c)
+			}
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/simnet"
+)
+
+// TestOnePort has a player of every protocol come to one listener, all at once, and the one server answer each of them.
+// RakNet and RUDP stand first, as who sets up a listener puts what knows its own most surely.
+func TestOnePort(t *testing.T) {
+	byShape := []codec.Protocol{family[1].Protocol, family[2].Protocol, family[4].Protocol}
+	for range byShape {
+		byShape = append(byShape[1:], byShape[0])
+		all := append([]codec.Protocol{family[0].Protocol, family[3].Protocol}, byShape...)
+		onePort(t, all)
+	}
+}
+
+func onePort(t *testing.T, all []codec.Protocol) {
+	far := raknet6()
+	route := defaultRoute(far)
+	route.Reliable, route.AllowLossy, route.Envelope = ReliableResend, true, EnvelopeFramed
+	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, far, route, func(s *Settings) {
+		s.Listeners[0].Protocols = all
+	})
+	players := make([]*player, len(all))
+	for i, near := range all {
+		w.clients = near
+		players[i] = w.join(codec.Hello{})
+		w.say(&players[i].peer, near, far, route, i)
+	}
+	w.Run(time.Second)
+	w.greetTheSilent(&envelope{kind: EnvelopeFramed, hasByte: true, packetID: route.PacketID})
+	for i, near := range all {
+		w.await(near.Name()+" answered", 5*time.Second, func() bool {
+			return heard(t, &players[i].peer, near, far, route)[string(body(i))] == 1
+		})
+	}
+	var spoken []string
+	for _, s := range w.proxy.relay.Snapshot(w.Now()).Sessions {
+		spoken = append(spoken, s.ClientProtocol)
+	}
+	var want []string
+	for _, p := range all {
+		want = append(want, p.Name())
+	}
+	slices.Sort(spoken)
+	if slices.Sort(want); !slices.Equal(spoken, want) {
+		t.Errorf("sessions of %v, want %v", spoken, want)
+	}
+}
+
+// greetTheSilent has the server create an entity for whoever has not said anything: R-Type's player, who waits for that.
+func (w *world) greetTheSilent(e *envelope) {
+	w.t.Helper()
+	for _, p := range w.servers[0].peers {
+		if len(p.received()) == 0 {
+			created := codec.Message{Payload: []byte{0, 0, 0, 0, 1}}
+			w.send(p, codec.Message{Payload: e.wrap(nil, &created), Mode: codec.Unreliable})
+		}
+	}
+}
