@@ -26,14 +26,22 @@ type entry struct {
 	AddrSum uint32
 	PortSum uint32
 
-	Interval  uint64 // ns between datagrams; 0: not limited
-	Tolerance uint64 // ns that they may come early
-	Due       uint64 // theoretical arrival time of the next, in ns of the monotonic clock
+	Packet, Byte bucket
 
 	Packets, Bytes, Dropped uint64
 	Seen                    uint64 // ns of the monotonic clock
 	Way                     uint64 // index of the totals
 }
+
+// bucket limits a rate: the generic cell rate algorithm.
+type bucket struct {
+	Cost      uint64 // ns that 1 << costShift of what is counted take; 0: not limited
+	Tolerance uint64 // ns that they may come early
+	Due       uint64 // theoretical arrival time of the next, in ns of the monotonic clock
+}
+
+// costShift makes room for fractions of a nanosecond: at 16 MiB a second, a byte takes 60 of them.
+const costShift = 10
 
 // The ways.
 const (
@@ -82,12 +90,16 @@ func difference(before, after []byte) (sum uint32) {
 
 // limit holds the entry to a rate.
 func (e *entry) limit(r Rate) {
-	if r.Packets <= 0 {
-		return
+	e.Packet = newBucket(r.Packets, r.PacketBurst)
+	e.Byte = newBucket(r.Bytes, r.ByteBurst)
+}
+
+func newBucket(perSecond, burst int) bucket {
+	if perSecond <= 0 {
+		return bucket{}
 	}
-	interval := time.Second / time.Duration(r.Packets)
-	e.Interval = uint64(max(interval, 1))
-	e.Tolerance = e.Interval * uint64(max(r.Burst, 1)-1)
+	cost := max(1, uint64(time.Second)<<costShift/uint64(perSecond))
+	return bucket{Cost: cost, Tolerance: cost * uint64(max(burst, 1)-1) >> costShift}
 }
 
 func (e *entry) count() Count { return Count{e.Packets, e.Bytes, e.Dropped} }
@@ -99,9 +111,11 @@ const (
 	atIPSum     = int16(unsafe.Offsetof(entry{}.IPSum))
 	atAddrSum   = int16(unsafe.Offsetof(entry{}.AddrSum))
 	atPortSum   = int16(unsafe.Offsetof(entry{}.PortSum))
-	atInterval  = int16(unsafe.Offsetof(entry{}.Interval))
-	atTolerance = int16(unsafe.Offsetof(entry{}.Tolerance))
-	atDue       = int16(unsafe.Offsetof(entry{}.Due))
+	atPacket    = int16(unsafe.Offsetof(entry{}.Packet))
+	atByte      = int16(unsafe.Offsetof(entry{}.Byte))
+	atCost      = int16(unsafe.Offsetof(bucket{}.Cost))      // in a bucket
+	atTolerance = int16(unsafe.Offsetof(bucket{}.Tolerance)) // in a bucket
+	atDue       = int16(unsafe.Offsetof(bucket{}.Due))       // in a bucket
 	atPackets   = int16(unsafe.Offsetof(entry{}.Packets))
 	atBytes     = int16(unsafe.Offsetof(entry{}.Bytes))
 	atDropped   = int16(unsafe.Offsetof(entry{}.Dropped))

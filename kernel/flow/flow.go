@@ -25,10 +25,12 @@ type Flow struct {
 	Server   netip.AddrPort
 }
 
-// Rate bounds what a client may send through the kernel.
+// Rate bounds what a client may send through the kernel. The zero value bounds nothing.
 type Rate struct {
-	Packets int // datagrams a second; 0: any number
-	Burst   int // datagrams at once; at least 1
+	Packets     int // datagrams a second; 0: any number
+	PacketBurst int // datagrams at once; at least 1
+	Bytes       int // bytes of payload a second; 0: any number
+	ByteBurst   int // bytes at once; more than a datagram has
 }
 
 // Options are those of a Table.

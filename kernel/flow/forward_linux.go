@@ -19,10 +19,13 @@ func find(flows *ebpf.Map) asm.Instructions {
 	}
 }
 
-// admit leaves what is too large for the way out to the sockets, and drops what is beyond the rate: the generic cell
-// rate algorithm. Where two processors have datagrams of one flow at the same time, one more may pass.
+// admit leaves what is too large for the way out to the sockets, and drops what is beyond the rates. Where two processors
+// have datagrams of one flow at the same time, one more may pass.
 func admit() asm.Instructions {
-	return asm.Instructions{
+	code := asm.Instructions{
+		asm.LoadMem(asm.R1, asm.RFP, sizeAt, asm.Word),
+		asm.Sub.Imm(asm.R1, udpLen),
+		asm.StoreMem(asm.RFP, sizeAt, asm.R1, asm.Word),
 		asm.LoadMem(asm.R1, ctx, skbInterface, asm.Word),
 		asm.LoadMem(asm.R2, flow, atInPlace, asm.Word),
 		asm.JEq.Reg(asm.R1, asm.R2, "fits"),
@@ -35,19 +38,30 @@ func admit() asm.Instructions {
 		asm.Mov.Imm(asm.R5, everySegment),
 		asm.FnCheckMtu.Call(),
 		asm.JNE.Imm(asm.R0, 0, "next"),
+		asm.Mov.Reg(asm.R5, weight).WithSymbol("fits"),
+	}
+	code = append(code, within(atPacket, "packet")...)
+	code = append(code, asm.LoadMem(asm.R5, asm.RFP, sizeAt, asm.Word))
+	return append(code, within(atByte, "byte")...)
+}
 
-		asm.LoadMem(asm.R1, flow, atInterval, asm.DWord).WithSymbol("fits"),
-		asm.JEq.Imm(asm.R1, 0, "admitted"),
-		asm.LoadMem(asm.R2, flow, atDue, asm.DWord),
-		asm.JGE.Reg(asm.R2, now, "ahead"),
+// within takes what R5 counts from the bucket at an offset of the entry.
+func within(bucket int16, name string) asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMem(asm.R1, flow, bucket+atCost, asm.DWord),
+		asm.JEq.Imm(asm.R1, 0, name+" done"),
+		asm.LoadMem(asm.R2, flow, bucket+atDue, asm.DWord),
+		asm.JGE.Reg(asm.R2, now, name+" ahead"),
 		asm.Mov.Reg(asm.R2, now),
-		asm.Mov.Reg(asm.R3, asm.R2).WithSymbol("ahead"),
+		asm.Mov.Reg(asm.R3, asm.R2).WithSymbol(name + " ahead"),
 		asm.Sub.Reg(asm.R3, now),
-		asm.LoadMem(asm.R4, flow, atTolerance, asm.DWord),
+		asm.LoadMem(asm.R4, flow, bucket+atTolerance, asm.DWord),
 		asm.JGT.Reg(asm.R3, asm.R4, "beyond"),
-		asm.Mul.Reg(asm.R1, weight),
+		asm.Mul.Reg(asm.R1, asm.R5),
+		asm.RSh.Imm(asm.R1, costShift),
 		asm.Add.Reg(asm.R2, asm.R1),
-		asm.StoreMem(flow, atDue, asm.R2, asm.DWord),
+		asm.StoreMem(flow, bucket+atDue, asm.R2, asm.DWord),
+		asm.Mov.Imm(asm.R0, 0).WithSymbol(name + " done"),
 	}
 }
 
@@ -55,10 +69,8 @@ func admit() asm.Instructions {
 func account(totals *ebpf.Map) asm.Instructions {
 	const packets, bytes = 0, 8 // in a Count
 	return asm.Instructions{
-		asm.StoreMem(flow, atSeen, now, asm.DWord).WithSymbol("admitted"),
+		asm.StoreMem(flow, atSeen, now, asm.DWord),
 		asm.LoadMem(asm.R1, asm.RFP, sizeAt, asm.Word),
-		asm.Sub.Imm(asm.R1, udpLen),
-		asm.StoreMem(asm.RFP, sizeAt, asm.R1, asm.Word),
 		asm.AddAtomic.Mem(flow, weight, asm.DWord, atPackets),
 		asm.AddAtomic.Mem(flow, asm.R1, asm.DWord, atBytes),
 		asm.LoadMem(asm.R1, flow, atWay, asm.DWord),

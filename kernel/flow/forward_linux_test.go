@@ -82,7 +82,7 @@ func TestStrangers(t *testing.T) {
 // TestRate checks that a client is held to its burst, and its server to nothing.
 func TestRate(t *testing.T) {
 	forFamilies(t, func(t *testing.T, l *lab) {
-		l.add(Rate{Packets: 1, Burst: 3}) // the test takes less than the second in which one more may come
+		l.add(Rate{Packets: 1, PacketBurst: 3}) // the test takes less than the second in which one more may come
 		for range 5 {
 			l.send(l.client, l.flow.Listener, []byte("flood"))
 			l.send(l.server, l.flow.Source, []byte("answer"))
@@ -100,6 +100,22 @@ func TestRate(t *testing.T) {
 			t.Errorf("usage is %+v, want %+v", usage.FromClient, want)
 		}
 	})
+}
+
+// TestByteRate checks that a client is held to its bytes. A datagram may be the one that goes beyond.
+func TestByteRate(t *testing.T) {
+	l := newLab(t, overIPv4)
+	l.add(Rate{Bytes: 100, ByteBurst: 2100}) // the test takes less than the 9 s in which one more may come
+	payload := bytes.Repeat([]byte("b"), 1000)
+	for range 5 {
+		l.send(l.client, l.flow.Listener, payload)
+	}
+	l.send(l.server, l.flow.Source, payload)
+	l.arrives(l.client, l.flow.Listener, payload)
+	usage, _ := l.table.Usage(l.flow)
+	if want := (Count{Packets: 3, Bytes: 3000, Dropped: 2}); usage.FromClient != want {
+		t.Errorf("usage is %+v, want %+v", usage.FromClient, want)
+	}
 }
 
 // TestFull fills a table, and checks that a place that was left can be taken.

@@ -55,7 +55,7 @@ const (
 	headers = -48 // up to 48 bytes: the IP and the UDP header
 	keyAt   = -88 // 36 bytes
 	wordAt  = -92 // 4 bytes: arguments of helpers
-	sizeAt  = -96 // 4 bytes: the UDP header's length
+	sizeAt  = -96 // 4 bytes: the UDP header's length, then the payload's
 )
 
 // What the registers hold.

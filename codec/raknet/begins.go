@@ -1,0 +1,4 @@
+package raknet
+
+// Begins implements codec.Beginner: clients send the requests of the handshake, and datagrams of a connection.
+func (p *Protocol) Begins(first byte) bool { return isForServers(first) || first&bitValid != 0 }

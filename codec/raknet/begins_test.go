@@ -1,0 +1,24 @@
+package raknet
+
+import (
+	"testing"
+
+	"tidegate/codec"
+)
+
+// TestBegins checks that no datagram of a real client begins as none does, and that most bytes begin none.
+func TestBegins(t *testing.T) {
+	var p codec.Beginner = New(Options{})
+	for _, c := range captures(t) {
+		for _, d := range c.datagrams {
+			if d.From == "client" && !p.Begins(d.wire[0]) {
+				t.Errorf("%s: a client's datagram begins with %#x", c.name, d.wire[0])
+			}
+		}
+	}
+	for _, b := range []byte{0x00, 0x03, 0x06, 0x08, 0x1c, 0x7f} {
+		if p.Begins(b) {
+			t.Errorf("Begins(%#x) is true", b)
+		}
+	}
+}
