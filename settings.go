@@ -35,7 +35,9 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 	s.Networks = ratelimit.Networks{V4: c.Limits.NetworkIPv4, V6: c.Limits.NetworkIPv6}
 	upstreams := make(map[string]*proxy.Upstream)
 	for i := range c.Upstreams {
-		upstreams[c.Upstreams[i].Name] = newUpstream(c, &c.Upstreams[i])
+		u := &c.Upstreams[i]
+		upstreams[u.Name] = newUpstream(c, u)
+		upstreams[u.Name].Pace = pace(u, loops)
 	}
 	routes := make(map[string]*proxy.Route)
 	for i := range c.Routes {
@@ -83,6 +85,7 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP, upstream: u}),
 		Transport: carrier,
 		Headers:   headers[u.ProxyProtocol],
+		Sources:   sources(u.Sources),
 		Servers:   targets(u.Servers),
 		Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
 	}

@@ -112,6 +112,10 @@ type Upstream struct {
 	Balance    Balance   `toml:"balance"`
 	RetryAfter Duration  `toml:"retry_after"` // how long a server that failed is left alone
 
+	Sources       []IP     `toml:"sources"`     // addresses of this machine; empty: the system's choice
+	MaxPackets    int      `toml:"max_packets"` // in MaxPacketsPer, from each source to each server; 0: unbounded
+	MaxPacketsPer Duration `toml:"max_packets_per"`
+
 	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers

@@ -85,6 +85,6 @@ func (m *Message) setDefaults() { *m = Message{ID: -1} }
 func (u *Upstream) setDefaults() {
 	*u = Upstream{
 		Transport: UDP, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second), CookieMode: CookieActive,
-		ProxyProtocol: HeadersOff,
+		ProxyProtocol: HeadersOff, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
 	}
 }

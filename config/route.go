@@ -23,6 +23,7 @@ func (v *validator) upstreams() {
 		v.transport(child(path, "transport"), u.Transport, []string{u.Protocol})
 		v.servers(i)
 		v.proxyProtocol(path, u)
+		v.path(path, u)
 		v.upstreamCookies(path, &v.Upstreams[i])
 		within(v.report, child(path, "retry_after"), u.RetryAfter, milliseconds(100), seconds(3600))
 	}

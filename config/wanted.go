@@ -30,6 +30,8 @@ func wanted(t reflect.Type) string {
 		return `a duration in quotes, with its unit (ms, s, m or h), for example "10s"`
 	case prefixType:
 		return `a prefix, for example "192.0.2.0/24", or an address`
+	case ipType:
+		return `an IP address, for example "10.0.0.5"`
 	case rangeType:
 		return `a number from 0 to 65535 or a range in quotes, for example "7", "100-199" or "0x86"`
 	case sizeType:
