@@ -55,7 +55,7 @@ func words(line string) (all []string) {
 	return all
 }
 
-// TestExamples runs the examples of every command's help, in a directory with tidegate.toml and game.pcap, beside the
+// TestExamples runs the examples of every command's help, in a directory with tidegate.toml, game.pcap and blocklist.txt, beside the
 // proxy that the example of run has started, with one player. The addresses in them are put right.
 func TestExamples(t *testing.T) {
 	listener, err := gork.Listen("127.0.0.1:0")
@@ -76,7 +76,7 @@ func TestExamples(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	configuration := (&process{admin: socketPath(t)}).reachable(bridge(listener.Addr().String()) + "[loop]\ncount = 1\n")
-	for name, text := range map[string]string{"tidegate.toml": configuration, "game.pcap": string(capture)} {
+	for name, text := range map[string]string{"tidegate.toml": configuration, "game.pcap": string(capture), "blocklist.txt": "203.0.113.0/24\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,7 @@ var may = map[string][]string{
 	"fleet":                 {"proxy"},
 	"internal/allocs":       {},
 	"internal/filewatch":    {},
+	"internal/banfile":      {"internal/prefixes", "ratelimit"},
 	"internal/geofile":      {},
 	"internal/netlab":       {},
 	"internal/prefixes":     {},

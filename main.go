@@ -59,7 +59,7 @@ func newApp() *cli.App {
 		HideHelpCommand: true,
 		HideVersion:     true,
 		Commands: []*cli.Command{
-			runCommand(), checkCommand(), demoCommand(), pingCommand(), decodeCommand(),
+			runCommand(), checkCommand(), demoCommand(), pingCommand(), decodeCommand(), banCommand(),
 			sessionsCommand(), upstreamsCommand(), reloadCommand(), drainCommand(), configCommand(), versionCommand(),
 		},
 		Action: func(c *cli.Context) error {

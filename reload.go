@@ -15,6 +15,7 @@ import (
 	"tidegate/config"
 	"tidegate/internal/filewatch"
 	"tidegate/proxy"
+	"tidegate/ratelimit"
 )
 
 // reloader puts a changed configuration file into force in a running proxy: the whole of it, or none.
@@ -23,6 +24,7 @@ type reloader struct {
 	loops  int
 	server *proxy.Server
 	lists  *lists
+	bans   *ratelimit.Bans
 	log    zerolog.Logger
 
 	mu      sync.Mutex // guards what follows
@@ -77,6 +79,7 @@ func (r *reloader) apply() (fixed []string, err error) {
 	if err := r.lists.follow(next); err != nil {
 		r.log.Warn().Err(err).Msg("files of rules are not watched")
 	}
+	r.bans.SetTerms(banTerms(next.Bans))
 	fixed = r.current.Fixed(next)
 	next.Log, next.Loop, next.Admin = r.current.Log, r.current.Loop, r.current.Admin
 	r.current = next

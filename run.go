@@ -19,8 +19,8 @@ import (
 
 func runCommand() *cli.Command {
 	return command(&cli.Command{
-		Name:        "run",
-		Usage:       "run the proxy until Ctrl-C or SIGTERM; a second one ends it at once",
+		Name:  "run",
+		Usage: "run the proxy until Ctrl-C or SIGTERM; a second one ends it at once",
 		Description: "SIGHUP reads the configuration anew: all of it, or nothing if it has a fault. No session ends.\n\n" +
 			examples("tidegate run -c tidegate.toml"),
 		Flags: []cli.Flag{configFlag, &cli.BoolFlag{
@@ -91,7 +91,12 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 	if err != nil {
 		return cli.Exit("tidegate: "+err.Error(), 2)
 	}
+	keeper, err := keepBans(settled, log)
+	if err != nil {
+		return cli.Exit("tidegate: "+err.Error(), 2)
+	}
 	o := options(settled, loops, log)
+	o.Bans = keeper.bans
 	o.Inherited = from.sockets
 	server, err := proxy.Listen(ruled, o)
 	if err != nil {
@@ -102,6 +107,7 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 		log.Info().Str("listener", l.Name).Stringer("address", addr).Str("transport", string(l.Transport)).
 			Strs("protocols", l.Protocols).Str("route", l.Route).Msg("listening")
 	}
+	defer keeper.start(context.Background())() // until the last session has ended
 	files := &lists{ctx: c.Context, server: server, log: log}
 	if err := files.follow(settled); err != nil {
 		return err
@@ -109,7 +115,7 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 	if err := from.takeOver(); err != nil {
 		return err
 	}
-	reloads := &reloader{path: path, loops: loops, server: server, lists: files, log: log, current: settled}
+	reloads := &reloader{path: path, loops: loops, server: server, lists: files, bans: keeper.bans, log: log, current: settled}
 	reloads.onSignal(c.Context)
 	if c.Bool("watch") {
 		if err := reloads.onChange(c.Context); err != nil {

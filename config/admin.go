@@ -71,21 +71,31 @@ func isToken(text string) bool {
 // LoadAdmin reads nothing but the [admin] table of a configuration file: commands reach a running proxy by it also while
 // the rest of the file is being edited. The error is Faults if the table, or the file, is at fault.
 func LoadAdmin(path string) (Admin, error) {
-	text, err := read(path)
+	c, err := loadTable(path, "admin", "Admin", (*validator).admin)
 	if err != nil {
 		return Admin{}, err
+	}
+	return c.Admin, nil
+}
+
+// loadTable reads nothing but the table of a key, into the field of a name.
+func loadTable(path, key, field string, check func(*validator)) (*Config, error) {
+	text, err := read(path)
+	if err != nil {
+		return nil, err
 	}
 	tables, fault := parse(text)
 	if fault != nil {
 		fault.File = path
-		return Admin{}, Faults{*fault}
+		return nil, Faults{*fault}
 	}
 	c := Default()
-	report := newReport(newIndex(path, text))
-	if table, ok := tables["admin"]; ok {
-		decoder{report}.value("admin", reflect.ValueOf(c).Elem().FieldByName("Admin"), table)
+	c.places = newIndex(path, text)
+	report := newReport(c.places)
+	if table, ok := tables[key]; ok {
+		decoder{report}.value(key, reflect.ValueOf(c).Elem().FieldByName(field), table)
 	}
-	(&validator{Config: c, report: report}).admin()
+	check(&validator{Config: c, report: report})
 	_, err = report.result()
-	return c.Admin, err
+	return c, err
 }

@@ -19,6 +19,17 @@ func defaultBans() Bans {
 	}
 }
 
+// LoadBans reads nothing but the [bans] table of a configuration file, and returns the path of the file of bans as a
+// command can open it: operators impose bans also while the rest of the configuration is being edited.
+func LoadBans(path string) (Bans, error) {
+	c, err := loadTable(path, "bans", "Bans", (*validator).bans)
+	if err != nil {
+		return Bans{}, err
+	}
+	c.Bans.File = c.Path(c.Bans.File)
+	return c.Bans, nil
+}
+
 // longestBan is about a year: longer ones are an operator's to impose.
 const longestBan = 366 * 24 * 3600 // seconds
 

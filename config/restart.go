@@ -15,5 +15,8 @@ func (c *Config) Fixed(next *Config) (keys []string) {
 			}
 		}
 	}
+	if c.Bans.File != next.Bans.File {
+		keys = append(keys, "bans.file")
+	}
 	return keys
 }

@@ -10,8 +10,8 @@ func TestFixed(t *testing.T) {
 	if got := old.Fixed(next); len(got) > 0 {
 		t.Errorf("equal configurations differ in %v", got)
 	}
-	next.Log.Level, next.Loop.Count, next.Limits.Sessions = Debug, 3, 7
-	if got, want := old.Fixed(next), []string{"log.level", "loop.count"}; !slices.Equal(got, want) {
+	next.Log.Level, next.Loop.Count, next.Bans.File = Debug, 3, "other"
+	if got, want := old.Fixed(next), []string{"log.level", "loop.count", "bans.file"}; !slices.Equal(got, want) {
 		t.Errorf("Fixed = %v, want %v", got, want)
 	}
 }

@@ -176,3 +176,6 @@ func (s *Server) Snapshot() Snapshot {
 	}
 	return all
 }
+
+// Bans are the bans in force, to be changed and subscribed to. Safe for concurrent use.
+func (s *Server) Bans() *ratelimit.Bans { return s.options.Bans }

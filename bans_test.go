@@ -1,0 +1,65 @@
+package main
+
+import (
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/config"
+	"tidegate/ratelimit"
+)
+
+// eventually waits until done, or fails the test.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for limit := time.Now().Add(10 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatalf("not %s", what)
+		}
+	}
+}
+
+// TestRunningProxyAndCommandsShareBans: what a command bans is in force soon, and what the proxy bans is in the file, also
+// when it ends at once.
+func TestRunningProxyAndCommandsShareBans(t *testing.T) {
+	c := config.Default()
+	c.Bans.File = filepath.Join(t.TempDir(), "bans.jsonl")
+	keeper, err := keepBans(c, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := keeper.start(t.Context())
+	cheat, flooder := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("198.51.100.1")
+	tidegate(t, "ban", "add", "--file", c.Bans.File, "192.0.2.7")
+	eventually(t, "in force", func() bool { return keeper.bans.Find(time.Now(), cheat) != nil })
+	keeper.bans.Offend(time.Now(), flooder, "flood")
+	stop()
+	if got := banned(t, c.Bans.File); len(got) != 2 {
+		t.Errorf("the file has %v", got)
+	}
+	again, err := keepBans(c, zerolog.Nop())
+	if err != nil || again.bans.Find(time.Now(), flooder) == nil {
+		t.Errorf("after a restart: %v, %+v", err, again.bans.All())
+	}
+}
+
+// TestDamagedBansKeepFromRunning: nobody is let in by mistake.
+func TestDamagedBansKeepFromRunning(t *testing.T) {
+	c := config.Default()
+	c.Bans.File = write(t, "{")
+	if _, err := keepBans(c, zerolog.Nop()); err == nil {
+		t.Error("want an error")
+	}
+}
+
+func TestBanTerms(t *testing.T) {
+	want := ratelimit.Terms{
+		First: 10 * time.Minute, Longest: 24 * time.Hour, Memory: 24 * time.Hour, Networks: ratelimit.Networks{V4: 32, V6: 64},
+	}
+	if got := banTerms(config.Default().Bans); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,86 @@
+// Package banfile keeps bans in a file that several processes read and change: a running proxy, commands, editors. Each
+// line is a ban, as an object of JSON:
+//
+//	{"prefix":"192.0.2.0/24","reason":"cheating","author":"ann","since":"2026-11-21T10:00:00Z","until":"2026-11-22T10:00:00Z"}
+//
+// Only prefix is required; a ban without until is for ever. Start with File.
+package banfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"tidegate/ratelimit"
+)
+
+// File is the path of a file of bans. It need not exist.
+type File string
+
+// patience is how long another process may have the file for itself.
+const patience = 5 * time.Second
+
+// Sync joins bans with those of the file, as ratelimit.Bans.Sync does, while no other process changes it. A file that is
+// at fault changes nothing; one that cannot be written is still read.
+func (f File) Sync(now time.Time, bans *ratelimit.Bans) error {
+	store := f.write
+	unlock, err := f.lock()
+	if err != nil {
+		store = func([]ratelimit.Ban) error { return err }
+	} else {
+		defer unlock()
+	}
+	return bans.Sync(now, f.Read, store)
+}
+
+// lock keeps other processes from changing the file. The lock is a file beside it, since the file itself is replaced.
+func (f File) lock() (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	lock := flock.New(string(f)+".lock", flock.SetPermissions(0o644))
+	if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("lock %s: %w", f, err)
+	}
+	return func() { _ = lock.Unlock() }, nil
+}
+
+// Read returns the bans of the file, each network once. The error names the line.
+func (f File) Read() ([]ratelimit.Ban, error) {
+	file, err := os.Open(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	bans, err := parse(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", f, err)
+	}
+	return bans, nil
+}
+
+// write replaces the file: whoever reads it finds the old bans or the new ones, also after a crash.
+func (f File) write(bans []ratelimit.Ban) (err error) {
+	fresh, err := os.CreateTemp(filepath.Dir(string(f)), filepath.Base(string(f))+".*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(fresh.Name())
+		}
+	}()
+	err = errors.Join(format(fresh, bans), fresh.Chmod(0o644), fresh.Sync(), fresh.Close())
+	if err != nil {
+		return fmt.Errorf("write %s: %w", f, err)
+	}
+	return os.Rename(fresh.Name(), string(f))
+}

@@ -1,0 +1,101 @@
+package banfile
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"tidegate/internal/prefixes"
+	"tidegate/ratelimit"
+)
+
+const (
+	maxBans = 1_000_000
+	maxLine = 8 << 10 // bytes
+)
+
+// Record is a ban as it is written.
+type Record struct {
+	Prefix string    `json:"prefix"`
+	Reason string    `json:"reason,omitempty"`
+	Author string    `json:"author,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	Until  time.Time `json:"until,omitzero"` // left out: for ever
+	Times  int       `json:"times,omitempty"`
+}
+
+// RecordOf is how a ban is written.
+func RecordOf(b ratelimit.Ban) Record {
+	return Record{b.Prefix.String(), b.Reason, b.Author, b.Since.UTC(), b.Until.UTC(), b.Times}
+}
+
+func (r *Record) ban() (ratelimit.Ban, error) {
+	prefix, err := prefixes.Parse(r.Prefix)
+	if err != nil {
+		return ratelimit.Ban{}, err
+	}
+	return ratelimit.Ban{
+		Prefix: prefix, Reason: r.Reason, Author: r.Author, Since: r.Since.UTC(), Until: r.Until.UTC(), Times: max(0, r.Times),
+	}, nil
+}
+
+// parse reads a ban from each line that is not empty. Of several of one network the last counts.
+func parse(r io.Reader) ([]ratelimit.Ban, error) {
+	var bans []ratelimit.Ban
+	places := make(map[netip.Prefix]int)
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	n := 1
+	for ; lines.Scan(); n++ {
+		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+			continue
+		}
+		ban, err := parseLine(lines.Bytes())
+		if err != nil {
+			return nil, fmt.Errorf("%d: %w", n, err)
+		}
+		if i, ok := places[ban.Prefix]; ok {
+			bans[i] = ban
+			continue
+		}
+		if len(bans) == maxBans {
+			return nil, fmt.Errorf("%d: more than %d bans", n, maxBans)
+		}
+		places[ban.Prefix] = len(bans)
+		bans = append(bans, ban)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%d: %w", n, err)
+	}
+	return bans, nil
+}
+
+func parseLine(line []byte) (ratelimit.Ban, error) {
+	var r Record
+	d := json.NewDecoder(bytes.NewReader(line))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return ratelimit.Ban{}, fmt.Errorf("want an object of JSON: %w", err)
+	}
+	if d.More() {
+		return ratelimit.Ban{}, fmt.Errorf("want one object of JSON on a line")
+	}
+	return r.ban()
+}
+
+// format writes bans, one a line.
+func format(w io.Writer, bans []ratelimit.Ban) error {
+	lines := bufio.NewWriter(w)
+	out := json.NewEncoder(lines)
+	out.SetEscapeHTML(false)
+	for _, b := range bans {
+		if err := out.Encode(RecordOf(b)); err != nil {
+			return err
+		}
+	}
+	return lines.Flush()
+}

@@ -1,0 +1,53 @@
+package proxy_test
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/proxy"
+	"tidegate/ratelimit"
+)
+
+// TestBanReachesEveryLoop: independent players over real sockets are thrown out when their address is banned, and cannot
+// come back before it is not.
+func TestBanReachesEveryLoop(t *testing.T) {
+	const players = 4
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			server, _ := gorkServer(t)
+			r := start(t, b.backend, b.loops, bedrock(), bedrock(), server)
+			gone := make(chan error, players)
+			for range players {
+				conn, err := gork.DialTimeout(r.addr.String(), patience)
+				if err != nil {
+					t.Fatal(err)
+				}
+				go func() { _, err := conn.ReadPacket(); gone <- err }()
+			}
+			home := netip.MustParsePrefix("127.0.0.0/8")
+			r.server.Bans().Add(ratelimit.Ban{Prefix: home, Until: time.Now().Add(time.Hour)})
+			for range players {
+				select {
+				case <-gone:
+				case <-time.After(patience):
+					t.Fatal("a banned player goes on playing")
+				}
+			}
+			if _, err := gork.DialTimeout(r.addr.String(), 300*time.Millisecond); err == nil {
+				t.Error("a banned player came back")
+			}
+			if r.server.Snapshot().Counters.Drops[proxy.DropBanned] == 0 {
+				t.Error("nothing was counted")
+			}
+			r.server.Bans().Remove(home)
+			conn, err := gork.DialTimeout(r.addr.String(), patience)
+			if err != nil {
+				t.Fatalf("after the ban was lifted: %v", err)
+			}
+			_ = conn.Close()
+		})
+	}
+}
