@@ -2,10 +2,13 @@ GO ?= go
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@latest
 FUZZTIME ?= 20s
+HELM ?= $(GO) run helm.sh/helm/v3/cmd/helm@v3.18.4
+VERSION ?= $(shell sed -n 's/^const release = "\(.*\)"/\1/p' version.go)
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build test race fuzz bench bench-compare lint check demo interop
+.PHONY: help build test race fuzz bench bench-compare lint check demo interop release chart
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -48,3 +51,21 @@ demo: ## show the main job
 
 interop: ## talk to real independent peers; needs Python, Node and Java with Maven
 	$(GO) test -tags interop -count 1 ./interop/...
+
+release: ## build static binaries, Debian packages and their checksums into dist/
+	rm -rf dist && mkdir dist
+	@set -e; for platform in $(PLATFORMS); do \
+		os=$${platform%/*}; arch=$${platform#*/}; ext=; [ $$os = windows ] && ext=.exe || true; \
+		echo "dist/tidegate-$$os-$$arch$$ext"; \
+		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags '-s -w' -o dist/tidegate-$$os-$$arch$$ext .; \
+	done
+	@set -e; for shell in bash zsh fish; do $(GO) run . completion $$shell > dist/completion.$$shell; done
+	$(GO) run . man | gzip -9n > dist/tidegate.1.gz
+	@set -e; for arch in amd64 arm64; do \
+		packaging/deb/build.sh $(VERSION) $$arch; \
+	done
+	cd dist && sha256sum tidegate-* *.deb > SHA256SUMS
+
+chart: ## check the Helm chart
+	$(HELM) lint packaging/helm/tidegate --set admin.token=0123456789abcdef
+	$(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,udpRoute.enabled=true,podMonitor.enabled=true

@@ -52,6 +52,7 @@ var may = map[string][]string{
 	"netio":                 {},
 	"proxy":                 {"codec", "filter", "netio", "proxyproto", "ratelimit", "session", "upstream"},
 	"proxyproto":            {},
+	"packaging":             {},
 	"ratelimit":             {},
 	"session":               {"codec"},
 	"upstream":              {"codec"},

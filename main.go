@@ -54,13 +54,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 func newApp() *cli.App {
 	return &cli.App{
-		Name:            "tidegate",
-		Usage:           "a proxy for game servers that speaks the games' own protocols",
-		HideHelpCommand: true,
-		HideVersion:     true,
+		Name:                 "tidegate",
+		Usage:                "a proxy for game servers that speaks the games' own protocols",
+		HideHelpCommand:      true,
+		HideVersion:          true,
+		EnableBashCompletion: true,
 		Commands: []*cli.Command{
 			runCommand(), checkCommand(), demoCommand(), pingCommand(), decodeCommand(), banCommand(),
-			sessionsCommand(), upstreamsCommand(), reloadCommand(), drainCommand(), configCommand(), versionCommand(),
+			sessionsCommand(), upstreamsCommand(), reloadCommand(), drainCommand(), configCommand(), completionCommand(), manCommand(), versionCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {

@@ -6,7 +6,7 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// manager tells the service manager how things stand, where there is one that wants to know (Type=notify-reload).
+// manager tells the service manager how things stand, where there is one that wants to know (Type=notify).
 var manager serviceManager
 
 type serviceManager struct{}

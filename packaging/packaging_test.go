@@ -1,0 +1,154 @@
+// Package packaging has no code: what is shipped beside the program is tested here.
+package packaging
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// metrics are the names that the admin server's families have, as its source says.
+func metrics(t *testing.T) map[string]bool {
+	t.Helper()
+	known := make(map[string]bool)
+	files, err := filepath.Glob("../admin/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			name, ok := call.Fun.(*ast.Ident)
+			if !ok {
+				return true
+			}
+			switch name.Name {
+			case "counter", "gauge":
+				known["tidegate_"+text(call.Args[0])] = true
+			case "newFamily":
+				for _, suffix := range []string{"_bucket", "_sum", "_count"} {
+					known["tidegate_"+text(call.Args[1])+suffix] = true
+				}
+			}
+			return true
+		})
+	}
+	if len(known) < 20 {
+		t.Fatalf("only %d metrics were found in the source", len(known))
+	}
+	return known
+}
+
+func text(e ast.Expr) string {
+	if lit, ok := e.(*ast.BasicLit); ok {
+		s, _ := strconv.Unquote(lit.Value)
+		return s
+	}
+	return ""
+}
+
+// TestMetricsExist: dashboards and alerts name only metrics that there are.
+func TestMetricsExist(t *testing.T) {
+	known := metrics(t)
+	name := regexp.MustCompile(`\btidegate_[a-z_]+`)
+	for _, file := range []string{"grafana/tidegate.json", "prometheus/alerts.yml"} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := name.FindAllString(string(b), -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no metric", file)
+		}
+		for _, m := range found {
+			if !known[m] {
+				t.Errorf("%s: there is no metric %s", file, m)
+			}
+		}
+	}
+}
+
+func TestDashboardIsJSON(t *testing.T) {
+	b, err := os.ReadFile("grafana/tidegate.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(b, &d); err != nil || len(d.Panels) == 0 {
+		t.Fatalf("%d panels, %v", len(d.Panels), err)
+	}
+	for _, p := range d.Panels {
+		if len(p.Targets) == 0 || p.Targets[0].Expr == "" {
+			t.Errorf("panel %q asks for nothing", p.Title)
+		}
+	}
+}
+
+// TestAlertsAreExplained: the operator finds each alert in the manual.
+func TestAlertsAreExplained(t *testing.T) {
+	rules, err := os.ReadFile("prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manual, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(string(rules), -1)
+	if len(names) == 0 {
+		t.Error("no alerts")
+	}
+	for _, n := range names {
+		if !strings.Contains(string(manual), "`"+n[1]+"`") {
+			t.Errorf("docs/operations.md does not tell what to do about %s", n[1])
+		}
+	}
+}
+
+// TestPackageHasItsFiles: every file that the Debian package is made of is in the source, or made by `make release`.
+func TestPackageHasItsFiles(t *testing.T) {
+	script, err := os.ReadFile("deb/build.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := regexp.MustCompile(`(?m)^put \d+ "?([\w./-]+)`).FindAllStringSubmatch(string(script), -1)
+	if len(sources) < 8 {
+		t.Fatalf("%d sources", len(sources))
+	}
+	for _, s := range sources {
+		if made := strings.HasPrefix(s[1], "dist/"); made {
+			stem, _, _ := strings.Cut(strings.TrimSuffix(s[1], "-linux-"), ".")
+			if !strings.Contains(string(makefile), stem) {
+				t.Errorf("make release does not make %s", s[1])
+			}
+		} else if _, err := os.Stat("../" + s[1]); err != nil {
+			t.Error(err)
+		}
+	}
+}
