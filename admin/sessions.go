@@ -69,7 +69,7 @@ func (s *Server) listSessions(r *http.Request) (Sessions, error) {
 	}
 	page := Sessions{Sessions: make([]Session, len(found))}
 	for i := range found {
-		page.Sessions[i] = session(&found[i])
+		page.Sessions[i] = sessionOf(&found[i])
 	}
 	if len(found) == q.Limit {
 		page.Next = found[len(found)-1].ID.String()
@@ -83,7 +83,7 @@ func (s *Server) showSession(r *http.Request) (Session, error) {
 		return Session{}, misuse{err}
 	}
 	found, err := s.Proxy.Session(r.Context(), id)
-	return session(&found), err
+	return sessionOf(&found), err
 }
 
 // Kick is what a kick takes.
@@ -103,8 +103,8 @@ func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
 	return nothing{}, nil
 }
 
-// session is the JSON of a session.
-func session(s *proxy.Session) Session {
+// sessionOf is the JSON of a session.
+func sessionOf(s *proxy.Session) Session {
 	state := "half-open"
 	switch {
 	case s.Ending:
@@ -118,19 +118,19 @@ func session(s *proxy.Session) Session {
 	}
 	return Session{
 		ID: s.ID.String(), State: state, Mode: mode, Listener: s.Listener, Route: s.Route, Age: s.Age.Seconds(),
-		Client: side(s.Client, s.ClientProtocol, s.FromClient, &s.ClientStats),
-		Server: side(s.Server, s.UpstreamProtocol, s.FromUpstream, &s.UpstreamStats),
+		Client: sideOf(s.Client, s.ClientProtocol, s.FromClient, &s.ClientStats),
+		Server: sideOf(s.Server, s.UpstreamProtocol, s.FromUpstream, &s.UpstreamStats),
 	}
 }
 
-func side(addr netip.AddrPort, protocol string, from proxy.Traffic, stats *codec.Stats) Side {
-	side := Side{
+func sideOf(addr netip.AddrPort, protocol string, from proxy.Traffic, stats *codec.Stats) Side {
+	one := Side{
 		Protocol: protocol, RTT: stats.RTT.Seconds() * 1000, Messages: from.Messages, Bytes: from.Bytes,
 		Sent: stats.Sent, Received: stats.Received, Resent: stats.Resent, Lost: stats.Lost, Dropped: stats.Dropped,
 		Queued: stats.Queued,
 	}
 	if addr.IsValid() {
-		side.Address = addr.String()
+		one.Address = addr.String()
 	}
-	return side
+	return one
 }

@@ -1,0 +1,104 @@
+package proxy
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/riptide"
+	"tidegate/internal/simnet"
+)
+
+func TestKickByAnOperator(t *testing.T) {
+	w := riptideWorld(t, nil)
+	kicked, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
+	relay := w.proxy.relay
+	first := relay.list(w.Now(), Query{Limit: 1})[0]
+	if err := relay.kick(w.Now(), first.ID, "afk"); err != nil {
+		t.Fatal(err)
+	}
+	if err := relay.kick(w.Now(), first.ID, "afk"); !errors.Is(err, ErrEnding) {
+		t.Errorf("kicked again: %v", err)
+	}
+	w.await("kicked", time.Second, kicked.gone)
+	end := kicked.find(codec.Disconnected)
+	text := riptide.NewReader(riptide.V22, end.Payload, end.Pad)
+	if got := string(text.AppendString(nil)); end.Reason != codec.Kicked || got != "afk" {
+		t.Errorf("told %v and %q", end.Reason, got)
+	}
+	w.await("told", time.Second, w.servers[0].peers[0].gone)
+	w.Run(10 * time.Second)
+	if other.gone() {
+		t.Error("the other player was thrown out too")
+	}
+	if err := relay.kick(w.Now(), first.ID, ""); !errors.Is(err, ErrNoSession) {
+		t.Errorf("kicked after its end: %v", err)
+	}
+	if got := w.tally().Ended[blameProxy][codec.Kicked]; got != 1 {
+		t.Errorf("%d counted as kicked", got)
+	}
+}
+
+// TestKickInEveryProtocol: the text is Riptide's affair; the kick is everyone's.
+func TestKickInEveryProtocol(t *testing.T) {
+	for _, protocol := range []codec.Protocol{riptide22(), raknet6()} {
+		w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, protocol, defaultRoute(raknet6()))
+		p := w.connect(codec.Hello{})
+		w.await("established", time.Second, func() bool { return w.tally().Established == 1 })
+		if err := w.proxy.relay.kick(w.Now(), 1, "away"); err != nil {
+			t.Fatal(err)
+		}
+		w.await("told", 5*time.Second, p.gone)
+	}
+}
+
+func TestKickOfARelayedSession(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	p.meet(0, 0, serverAddr)
+	p.meet(1, 1, secondAddr)
+	if err := p.relay.kick(p.now, 1, "away"); err != nil || p.relay.plains.Len() != 1 {
+		t.Errorf("%v, %d sessions left", err, p.relay.plains.Len())
+	}
+	if s, err := p.relay.session(p.now, 2); err != nil || !s.Relayed || s.Client != playerAddr(1) {
+		t.Errorf("%v %v", s, err)
+	}
+	if _, err := p.relay.session(p.now, 1); !errors.Is(err, ErrNoSession) {
+		t.Errorf("of one that is over: %v", err)
+	}
+}
+
+func TestPagesOfSessions(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	for i := range 10 {
+		p.meet(i, i, [...]netip.AddrPort{serverAddr, secondAddr}[i%2])
+	}
+	var ids []SessionID
+	for after := SessionID(0); ; {
+		page := p.relay.list(p.now, Query{After: after, Limit: 4})
+		for _, s := range page {
+			ids = append(ids, s.ID)
+			after = s.ID
+		}
+		if len(page) < 4 {
+			break
+		}
+	}
+	if !slices.Equal(ids, []SessionID{1, 2, 3, 4, 5, 6, 7, 8, 9, 10}) {
+		t.Errorf("listed %v", ids)
+	}
+	for _, c := range []struct {
+		q    Query
+		want int
+	}{
+		{Query{Listener: "play", Route: "arena", Limit: 100}, 10},
+		{Query{Listener: "other", Limit: 100}, 0},
+		{Query{Route: "other", Limit: 100}, 0},
+	} {
+		if got := len(p.relay.list(p.now, c.q)); got != c.want {
+			t.Errorf("%+v: %d, want %d", c.q, got, c.want)
+		}
+	}
+}
