@@ -96,7 +96,9 @@ const (
 	EnvelopeAggregate Envelope = "aggregate"
 )
 
-func (Envelope) choices() []string { return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed, EnvelopeAggregate) }
+func (Envelope) choices() []string {
+	return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed, EnvelopeAggregate)
+}
 
 // PongSource is where the text comes from that server lists show.
 type PongSource string

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/link"
 	"tidegate/internal/words"
 	"tidegate/netio"
 	"tidegate/proxy"
@@ -31,7 +32,7 @@ type stage struct {
 	pair   Pair
 	server server
 	proxy  *running
-	link   *link // nil without loss
+	link   *link.Link // nil without loss
 	crowd  *crowd
 }
 
@@ -66,10 +67,10 @@ func (s *stage) start(o *Options) (err error) {
 	}
 	door := s.proxy.addr()
 	if o.Loss > 0 {
-		if s.link, err = startLink(door, o.Clients, o.Loss); err != nil {
+		if s.link, err = link.Start(door, o.Clients, o.Loss); err != nil {
 			return fmt.Errorf("start the link: %w", err)
 		}
-		door = s.link.addr()
+		door = s.link.Addr()
 	}
 	if s.crowd, err = newCrowd(o.Pair, o.Clients, o.Rate, door, time.Now()); err != nil {
 		return fmt.Errorf("make the clients: %w", err)
@@ -87,7 +88,7 @@ func startServer(o *Options) (server, error) {
 // tearDown stops what was started of a stage that could not be completed.
 func (s *stage) tearDown() {
 	if s.link != nil {
-		s.link.stop()
+		s.link.Stop()
 	}
 	if s.proxy != nil {
 		_ = s.proxy.stop() // the error that matters is the one before
@@ -101,7 +102,7 @@ func (s *stage) tearDown() {
 func (s *stage) introduction(o *Options) string {
 	way := "play on it"
 	if s.link != nil {
-		way = fmt.Sprintf("play on it by a link on %s that loses %.3g %% each way", s.link.addr(), 100*o.Loss)
+		way = fmt.Sprintf("play on it by a link on %s that loses %.3g %% each way", s.link.Addr(), 100*o.Loss)
 	}
 	text := fmt.Sprintf("Tidegate on %s in front of a %s game server (%s), an echo, on %s.\n%s %s.\n",
 		s.proxy.addr(), s.pair.To(), s.pair.serverOn(), s.server.addr(), words.Count(o.Clients, s.pair.From()+" client"), way) +
@@ -138,7 +139,7 @@ func (s *stage) finish() (Result, error) {
 	result.Heard = heard
 	result.ProxyError = s.proxy.stop()
 	if s.link != nil {
-		result.Link = s.link.stop()
+		result.Link = s.link.Stop()
 	}
 	if books := s.server.stop(); result.Pair.Promise() == AtLeastOnce {
 		books.correct(&result.Reliable)

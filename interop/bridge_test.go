@@ -13,32 +13,43 @@ type contender struct {
 	transport string
 	protocol  string // of a server, in Tidegate's configuration
 	noCookies bool   // a client that does not return RakNet's cookie
-	language  language
-	client    func(t *testing.T, port string) *peer
-	server    func(t *testing.T) *peer
+	largest   int    // bytes of the largest message that it takes; 0: more than is sent here
+	// noTimer says that it sends nothing again unless it is asked to: what is the last to be lost stays lost. So what it
+	// sends is not lost here, and it is not made to send more at once than sockets hold.
+	noTimer  bool
+	endures  int // messages that it takes from a path that loses some; 0: any number
+	language language
+	client   func(t *testing.T, port string) *peer
+	server   func(t *testing.T) *peer
 }
 
 var (
 	pytideClients = []contender{pytideClient(udp), pytideClient(tcp)}
 	pytideServers = []contender{pytideServer(udp), pytideServer(tcp)}
 	goClient      = contender{name: "go-raknet", transport: udp, client: startGoClient}
-	goServer      = contender{name: "go-raknet", transport: udp, protocol: "bedrock", server: startGoServer}
+	goServer      = contender{name: "go-raknet", transport: udp, protocol: "bedrock", server: startGoServer,
+		largest: 512 * 1400} // it takes 512 parts
 
 	cloudburstClient = contender{name: "cloudburst", transport: udp, language: language{unreliable: true},
 		client: script(java, "Cloudburst.java", "client")}
 	cloudburstServer = contender{name: "cloudburst", transport: udp, protocol: "bedrock",
 		server: server(java, "Cloudburst.java", "server")}
 
+	// jspServer takes one client's goodbye for its own end, and answers split messages with unreliable parts.
+	jspServer = contender{name: "jsp-raknet", transport: udp, protocol: "bedrock", server: server(node, "jsp_server.js"),
+		largest: largestRiptide, noTimer: true, endures: 100}
+
 	raknetClients = []contender{
 		goClient,
 		{name: "jsp-raknet", transport: udp, client: script(node, "jsp_client.js"), noCookies: true,
-			language: language{unreliable: true}},
+			language: language{unreliable: true}, noTimer: true, endures: 100},
 		{name: "raknet-node", transport: udp, client: script(node, "rust_client.js"), noCookies: true},
 		cloudburstClient,
 	}
 	raknetServers = []contender{
 		goServer,
-		{name: "serenityjs", transport: udp, protocol: "bedrock", server: server(node, "serenity_server.js")},
+		{name: "serenityjs", transport: udp, protocol: "bedrock", server: server(node, "serenity_server.js"),
+			noTimer: true},
 		{name: "raknet-node", transport: udp, protocol: "bedrock", server: server(node, "rust_server.js")},
 		cloudburstServer,
 	}

@@ -34,7 +34,7 @@ type order struct {
 // event is what happened to a peer.
 type event struct {
 	// Event is listening, joined, left, asked or received for a server; connected, refused, disconnected, received,
-	// notified or, of other clients, joined and left for a client.
+	// ponged, notified or, of other clients, joined and left for a client.
 	Event    string
 	Client   uint16 // Riptide's client ID
 	ID       uint16 // of a Riptide message
@@ -81,6 +81,12 @@ func (p *peer) order(t *testing.T, o order) {
 
 // await returns the oldest event of a kind that has not been returned before.
 func (p *peer) await(t *testing.T, kind string) event {
+	t.Helper()
+	return p.awaitWithin(t, kind, patience)
+}
+
+// awaitWithin is await with another patience.
+func (p *peer) awaitWithin(t *testing.T, kind string, patience time.Duration) event {
 	t.Helper()
 	if i := slices.IndexFunc(p.passed, func(e event) bool { return e.Event == kind }); i >= 0 {
 		e := p.passed[i]

@@ -4,10 +4,13 @@ package interop_test
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/sandertv/go-raknet"
 )
 
 // TestPing: tidegate ping finds out who is there, and by which protocol.
@@ -40,4 +43,38 @@ func TestPing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestClientsPing: what each library shows in its server list is what Tidegate was told to say.
+func TestClientsPing(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		client func(t *testing.T, port string) *peer
+	}{
+		{"go-raknet", pingByGo},
+		{"jsp-raknet", script(node, "jsp_client.js", "ping")},
+		{"raknet-node", script(node, "rust_client.js", "ping")},
+		{"cloudburst", script(java, "Cloudburst.java", "ping")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			between := startTidegate(t, route{protocol: "bedrock", transport: udp, server: freePort(t)})
+			answer := c.client(t, between.ports[udp]).await(t, "ponged").Payload
+			text, err := hex.DecodeString(answer)
+			if err != nil || !strings.Contains(string(text), "the arena") {
+				t.Errorf("was told %q, %v", text, err)
+			}
+		})
+	}
+}
+
+func pingByGo(t *testing.T, port string) *peer {
+	t.Helper()
+	text, err := raknet.Ping("127.0.0.1:" + port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &peer{name: "go-raknet", events: make(chan event, 1)}
+	p.events <- event{Event: "ponged", Payload: hex.EncodeToString(text)}
+	return p
 }

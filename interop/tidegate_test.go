@@ -3,6 +3,7 @@
 package interop_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -41,7 +42,8 @@ type journalEntry struct {
 type route struct {
 	protocol  string // of the server
 	transport string // to the server
-	server    string // port of the server
+	host      string // of the server; empty: 127.0.0.1
+	server    string // its port
 	noCookies bool   // for players whose library has none
 }
 
@@ -91,16 +93,17 @@ packet_id = %d
 name = "arena"
 protocol = %q
 transport = %q
-servers = ["127.0.0.1:%s"]
+servers = ["%s:%s"]
 [bedrock]
 cookies = %t
+pong = "MCPE;the arena;844;1.21.111;0;100;1;Tidegate;Survival;1;19132;19132;"
 [riptide]
 quality_disconnect = false
 [log]
 format = "json"
 [admin]
 listen = "off"
-`, packetByte, r.protocol, r.transport, r.server, !r.noCookies)
+`, packetByte, r.protocol, r.transport, cmp.Or(r.host, "127.0.0.1"), r.server, !r.noCookies)
 }
 
 // await reads the log until a message.

@@ -14,10 +14,13 @@ import io.netty.channel.nio.NioEventLoopGroup;
 import io.netty.channel.socket.nio.NioDatagramChannel;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
+import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.cloudburstmc.netty.channel.raknet.RakChannelFactory;
+import org.cloudburstmc.netty.channel.raknet.RakPing;
+import org.cloudburstmc.netty.channel.raknet.RakPong;
 import org.cloudburstmc.netty.channel.raknet.RakPriority;
 import org.cloudburstmc.netty.channel.raknet.RakReliability;
 import org.cloudburstmc.netty.channel.raknet.config.RakChannelOption;
@@ -25,7 +28,7 @@ import org.cloudburstmc.netty.channel.raknet.packet.RakMessage;
 
 /**
  * A RakNet peer on CloudburstMC's netty-transport-raknet: a client, or a server that echoes every message as it came.
- * Usage: Cloudburst.java PORT client|server
+ * Usage: Cloudburst.java PORT client|server|ping; ping asks for the server list text.
  */
 final class Cloudburst {
     private static final int PROTOCOL = 11;
@@ -33,11 +36,16 @@ final class Cloudburst {
 
     public static void main(String[] args) throws Exception {
         int port = Integer.parseInt(args[0]);
-        if (args[1].equals("server")) {
-            serve(port);
-            obey(null);
-        } else {
-            obey(connect(port));
+        switch (args[1]) {
+            case "server" -> {
+                serve(port);
+                obey(null);
+            }
+            case "ping" -> {
+                ask(port);
+                obey(null);
+            }
+            default -> obey(connect(port));
         }
         System.exit(0); // netty's threads would go on
     }
@@ -53,6 +61,20 @@ final class Cloudburst {
             .childHandler(initializer(Echo::new))
             .bind("127.0.0.1", port).sync();
         tell("listening", Map.of());
+    }
+
+    private static void ask(int port) throws InterruptedException {
+        new Bootstrap()
+            .channelFactory(RakChannelFactory.client(NioDatagramChannel.class))
+            .group(new NioEventLoopGroup(1))
+            .handler(new SimpleChannelInboundHandler<RakPong>() {
+                @Override
+                protected void channelRead0(ChannelHandlerContext ctx, RakPong pong) {
+                    tell("ponged", Map.of("payload", ByteBufUtil.hexDump(pong.getPongData())));
+                }
+            })
+            .bind(0).sync().channel()
+            .writeAndFlush(new RakPing(1, new InetSocketAddress("127.0.0.1", port))).sync();
     }
 
     private static Channel connect(int port) throws InterruptedException {

@@ -1,4 +1,4 @@
-// A RakNet client on jsp-raknet. Usage: jsp_client.js PORT
+// A RakNet client on jsp-raknet, which plays, or asks for the server list text. Usage: jsp_client.js PORT [ping]
 'use strict'
 
 const { Client } = require('jsp-raknet')
@@ -18,7 +18,15 @@ client.on('connected', established => {
 client.on('encapsulated', packet => tell('received', { payload: packet.buffer.toString('hex') }))
 client.on('disconnect', () => tell('disconnected'))
 client.on('error', reason => tell('refused', { reason }))
-client.connect()
+const asks = process.argv[3] === 'ping'
+if (asks) client.ping(text => tell('ponged', { payload: Buffer.from(String(text)).toString('hex') }))
+else client.connect()
+
+// The library asks once; whether the question or an answer is lost, it would wait for ever.
+const asking = setInterval(() => {
+  if (connection || asks) clearInterval(asking)
+  else if (!client.connection) client.sendConnectionRequest()
+}, 500)
 
 obey({
   send: command => {

@@ -1,5 +1,5 @@
 // A RakNet client on raknet-node (rust-raknet), which sends nothing but reliable ordered messages. Usage:
-// rust_client.js PORT
+// rust_client.js PORT [ping], which asks for the server list text instead
 'use strict'
 
 const { RaknetClient } = require('raknet-node')
@@ -17,8 +17,17 @@ async function play (port) {
   }
 }
 
-play(process.argv[2])
+// Each send waits for the one before: the library lets them overtake each other.
+let sent = Promise.resolve()
+
+async function ask (port) {
+  const answer = await RaknetClient.ping('127.0.0.1:' + port)
+  tell('ponged', { payload: Buffer.from(JSON.stringify(answer, (_, v) => typeof v === 'bigint' ? String(v) : v)).toString('hex') })
+}
+
+if (process.argv[3] === 'ping') ask(process.argv[2])
+else play(process.argv[2])
 obey({
-  send: command => client.send(Buffer.from(command.payload, 'hex')),
+  send: command => { sent = sent.then(() => client.send(Buffer.from(command.payload, 'hex'))) },
   leave: () => client.close()
 })

@@ -1,0 +1,144 @@
+// Package link is a path of UDP datagrams that loses some: between clients and a server, on real sockets. internal/simnet
+// does the same in virtual time.
+package link
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"tidegate/netio"
+)
+
+// seed makes the same share of the same row of datagrams get lost in every run.
+const seed = 1
+
+var loopback = netip.MustParseAddrPort("127.0.0.1:0")
+
+// Link carries datagrams between clients and a server, and loses some. Each client has a socket of its own towards the
+// server, and so an address by which the server knows it.
+type Link struct {
+	poller netio.Poller
+	front  netio.Socket // where clients send to
+	server netip.AddrPort
+	paths  map[netip.AddrPort]netio.Socket // towards the server, by client; at most limit
+	limit  int
+	loss   Loss
+	weather
+	carried atomic.Uint64
+	lost    atomic.Uint64
+	stopped atomic.Bool
+	done    chan struct{}
+}
+
+// Stats counts datagrams, both ways together.
+type Stats struct {
+	Carried uint64
+	Lost    uint64
+}
+
+// Loss is the share of datagrams that are lost each way, of 1.
+type Loss struct{ ToServer, ToClients float64 }
+
+// Start opens a link to a server for a number of clients, on a port of loopback.
+func Start(server netip.AddrPort, clients int, loss float64) (*Link, error) {
+	return StartAt(loopback, server, clients, Loss{loss, loss})
+}
+
+// StartAt is Start at an address of one's choice, and with a loss for each direction.
+func StartAt(at, server netip.AddrPort, clients int, loss Loss) (*Link, error) {
+	poller, err := netio.New(netio.Options{})
+	if err != nil {
+		return nil, err
+	}
+	front, err := poller.Listen(at, netio.SocketOptions{})
+	if err != nil {
+		_ = poller.Close() // the error that matters is the one before
+		return nil, err
+	}
+	l := &Link{
+		poller:  poller,
+		front:   front,
+		server:  server,
+		paths:   make(map[netip.AddrPort]netio.Socket),
+		limit:   clients,
+		weather: newWeather(seed),
+		loss:    loss,
+		done:    make(chan struct{}),
+	}
+	go l.run()
+	return l, nil
+}
+
+// Addr is where clients send to.
+func (l *Link) Addr() netip.AddrPort { return l.front.Addr() }
+
+// Stop ends the link and returns what it did.
+func (l *Link) Stop() Stats {
+	l.stopped.Store(true)
+	l.poller.Wake()
+	<-l.done
+	_ = l.poller.Close() // nothing is left to be lost
+	return l.Stats()
+}
+
+// Stats are the link's figures so far. Safe for concurrent use.
+func (l *Link) Stats() Stats { return Stats{Carried: l.carried.Load(), Lost: l.lost.Load()} }
+
+func (l *Link) run() {
+	defer close(l.done)
+	for !l.stopped.Load() {
+		// Without the link no client gets through, which the result shows.
+		if l.poller.Wait(time.Time{}) != nil {
+			return
+		}
+		l.poller.Receive(l)
+		l.poller.Flush()
+	}
+}
+
+// Datagram implements netio.Handler.
+func (l *Link) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if s != l.front {
+		l.carry(l.front, s.Owner().(netip.AddrPort), datagram, l.loss.ToClients)
+		return
+	}
+	if path := l.path(from); path != nil {
+		l.carry(path, l.server, datagram, l.loss.ToServer)
+	}
+}
+
+// Failed implements netio.Handler. The server may be gone already.
+func (l *Link) Failed(netio.Socket, error) {}
+
+func (l *Link) carry(s netio.Socket, to netip.AddrPort, datagram []byte, loss float64) {
+	if l.loses(loss) {
+		l.lost.Add(1)
+		return
+	}
+	l.carried.Add(1)
+	l.poller.Send(s, to, datagram)
+}
+
+// path is the socket of a client, or nil where there can be none.
+func (l *Link) path(client netip.AddrPort) netio.Socket {
+	if path := l.paths[client]; path != nil || len(l.paths) == l.limit {
+		return path
+	}
+	path, err := l.poller.Dial(l.server, netio.SocketOptions{})
+	if err != nil {
+		return nil // the client tries again
+	}
+	path.SetOwner(client)
+	l.paths[client] = path
+	return path
+}
+
+// weather decides which datagrams are lost.
+type weather struct{ rng *rand.Rand }
+
+func newWeather(seed uint64) weather { return weather{rand.New(rand.NewPCG(seed, 0))} }
+
+// loses reports whether the next datagram is lost, where such a share is.
+func (w *weather) loses(share float64) bool { return w.rng.Float64() < share }

@@ -1,0 +1,93 @@
+package link
+
+import (
+	"math"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func TestWeatherLosesItsShare(t *testing.T) {
+	const n = 100_000
+	for _, loss := range []float64{0, 0.05, 0.5} {
+		w, again, other := newWeather(7), newWeather(7), newWeather(8)
+		lost, differs := 0, false
+		for i := range n {
+			l := w.loses(loss)
+			if l != again.loses(loss) {
+				t.Fatalf("loss %v: datagram %d fares differently with the same seed", loss, i)
+			}
+			differs = differs || l != other.loses(loss)
+			if l {
+				lost++
+			}
+		}
+		if share := float64(lost) / n; math.Abs(share-loss) > 0.005 {
+			t.Errorf("loss %v: lost %v", loss, share)
+		}
+		if differs != (loss > 0) {
+			t.Errorf("loss %v: another seed makes a difference: %v", loss, differs)
+		}
+	}
+}
+
+// TestLinkLosesByDirection sends datagrams to a server that answers each, with all lost one way or none.
+func TestLinkLosesByDirection(t *testing.T) {
+	for _, c := range []struct {
+		loss          Loss
+		carried, lost uint64
+	}{
+		{Loss{}, 2, 0},
+		{Loss{ToServer: 1}, 0, 1},
+		{Loss{ToClients: 1}, 1, 1},
+	} {
+		server, client := listen(t), listen(t)
+		l, err := StartAt(loopback, server.LocalAddr().(*net.UDPAddr).AddrPort(), 1, c.loss)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := client.WriteToUDPAddrPort([]byte("question"), l.Addr()); err != nil {
+			t.Fatal(err)
+		}
+		if c.loss.ToServer == 0 {
+			_, from := read(t, server)
+			if _, err := server.WriteToUDPAddrPort([]byte("answer"), from); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if c.lost == 0 {
+			if got, from := read(t, client); got != "answer" || from != l.Addr() {
+				t.Errorf("%q came from %v", got, from)
+			}
+		}
+		want := Stats{Carried: c.carried, Lost: c.lost}
+		for limit := time.Now().Add(10 * time.Second); l.Stats() != want && time.Now().Before(limit); {
+			time.Sleep(time.Millisecond)
+		}
+		if got := l.Stop(); got != want {
+			t.Errorf("%+v: %+v, want %+v", c.loss, got, want)
+		}
+	}
+}
+
+func listen(t *testing.T) *net.UDPConn {
+	t.Helper()
+	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func read(t *testing.T, c *net.UDPConn) (text string, from netip.AddrPort) {
+	t.Helper()
+	var b [64]byte
+	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	n, from, err := c.ReadFromUDPAddrPort(b[:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b[:n]), netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+}

@@ -1,0 +1,136 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"cmp"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/internal/link"
+)
+
+// weathers are the shares of datagrams that are lost between a library and Tidegate, each way.
+var weathers = []float64{0, 0.05}
+
+// large is the size of a large message, in bytes.
+const large = 1 << 20
+
+// TestEveryClient: each library as the client, in each weather, with a far end that is not to blame.
+func TestEveryClient(t *testing.T) {
+	for _, from := range raknetClients {
+		inWeathers(t, from, func(t *testing.T, loss float64) {
+			server := startOwnServer(t)
+			between := startTidegate(t, route{protocol: "bedrock", transport: udp, server: server.port, noCookies: from.noCookies})
+			weather := link.Loss{ToClients: loss, ToServer: loss}
+			if from.noTimer {
+				weather.ToServer = 0
+			}
+			_, door := lossy(t, "127.0.0.1:0", between.ports[udp], weather)
+			client := from.client(t, door)
+			client.await(t, "connected")
+			server.await(t, "joined")
+			from.soak(t, loss, client, server)
+			client.order(t, order{Do: "leave"})
+			server.await(t, "left")
+		})
+	}
+}
+
+// TestEveryServer: each library as the server.
+func TestEveryServer(t *testing.T) {
+	for _, to := range append(slices.Clone(raknetServers), jspServer) {
+		inWeathers(t, to, func(t *testing.T, loss float64) {
+			server := to.server(t)
+			weather := link.Loss{ToClients: loss, ToServer: loss}
+			if to.noTimer {
+				weather.ToClients = 0
+			}
+			// serenityjs wants clients to name its own port as the server's.
+			host, port := lossy(t, "127.0.0.2:"+server.port, server.port, weather)
+			between := startTidegate(t, route{protocol: to.protocol, transport: udp, host: host, server: port})
+			client := startOwnClient(t, between.ports[udp])
+			client.await(t, "connected")
+			server.await(t, "joined")
+			to.soak(t, loss, client, server)
+			if to.name != jspServer.name {
+				client.order(t, order{Do: "leave"})
+				server.await(t, "left")
+			}
+		})
+	}
+}
+
+func inWeathers(t *testing.T, c contender, test func(t *testing.T, loss float64)) {
+	t.Helper()
+	for _, loss := range weathers {
+		t.Run(fmt.Sprintf("%s/loss %g%%", c.name, 100*loss), func(t *testing.T) {
+			t.Parallel()
+			test(t, loss)
+		})
+	}
+}
+
+// lossy puts a link between clients and a port, and returns where to reach it; without loss that is the port itself.
+func lossy(t *testing.T, at, port string, loss link.Loss) (host, reached string) {
+	t.Helper()
+	if loss == (link.Loss{}) {
+		return "127.0.0.1", port
+	}
+	l, err := link.StartAt(netip.MustParseAddrPort(at), netip.MustParseAddrPort("127.0.0.1:"+port), 10, loss)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Stop() })
+	return l.Addr().Addr().String(), portOf(t, l.Addr().String())
+}
+
+// soak sends numbered messages, and a large one, to a server that echoes: each arrives once and in order, both ways.
+func (c contender) soak(t *testing.T, loss float64, client, server *peer) {
+	t.Helper()
+	messages, atOnce, size := burst, 1000, min(cmp.Or(c.largest, large), large)
+	if loss > 0 && c.noTimer {
+		atOnce, size = 100, 0
+	}
+	if loss > 0 && c.endures > 0 {
+		messages = c.endures
+	}
+	start := time.Now()
+	for sent, back := 0, 0; back < messages; back++ {
+		for ; sent < messages && sent < back+atOnce; sent++ {
+			client.order(t, order{Do: "send", Reliable: true, Payload: numbered(sent)})
+		}
+		for _, p := range []*peer{server, client} {
+			if got := p.await(t, "received").Payload; got != numbered(back) {
+				t.Fatalf("%s: message %d is %.40s, want %s", p.name, back, got, numbered(back))
+			}
+		}
+	}
+	t.Logf("%d messages and their echoes took %v", messages, time.Since(start))
+	if size == 0 {
+		return
+	}
+	start = time.Now()
+	payload := largeMessage(size)
+	client.order(t, order{Do: "send", Reliable: true, Payload: payload})
+	for _, p := range []*peer{server, client} {
+		if got := p.awaitWithin(t, "received", 3*patience).Payload; got != payload {
+			t.Errorf("%s: a message of %d bytes is another, of %d", p.name, size, len(got)/2)
+		}
+	}
+	t.Logf("%d bytes and their echo took %v", size, time.Since(start))
+}
+
+// largeMessage is hardly like itself when a part of it is missing or in another's place.
+func largeMessage(size int) string {
+	b := make([]byte, size)
+	for i := range b {
+		b[i] = byte(i * i >> 8)
+	}
+	b[0] = packetByte
+	return hex.EncodeToString(b)
+}
