@@ -25,6 +25,9 @@ func checkCommand() *cli.Command {
 			if err != nil {
 				return cli.Exit("tidegate: "+err.Error(), 2)
 			}
+			if err := localSources(settled); err != nil { // where it will run may be another machine
+				fmt.Fprintln(c.App.ErrWriter, "warning:", err)
+			}
 			fmt.Fprint(c.App.Writer, explain(ruled))
 			fmt.Fprintln(c.App.Writer, "configuration is good")
 			return nil

@@ -69,6 +69,9 @@ func (r *reloader) apply() (fixed []string, err error) {
 	for _, w := range warnings {
 		r.log.Warn().Msg(w.Error())
 	}
+	if err := localSources(next); err != nil {
+		return nil, err
+	}
 	ruled, err := ruledSettings(next, r.loops)
 	if err != nil {
 		return nil, err

@@ -83,6 +83,9 @@ func faulty(err error) error {
 func serve(c *cli.Context, path string, settled *config.Config) error {
 	log := newLog(settled, c.App.ErrWriter)
 	loops := loopCount(settled.Loop.Count, runtime.GOMAXPROCS(0), netio.SharesPorts(backend(settled)))
+	if err := localSources(settled); err != nil {
+		return err
+	}
 	from, err := born()
 	if err != nil {
 		return err

@@ -80,6 +80,8 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 	}[u.Balance]
 	carrier := transport(u.Transport, u.Protocol, c)
 	carrier.Probes = probes(u.Protocol)
+	carrier.Pooled = u.ShareSockets
+	carrier.Sources = u.SourcePrefix.Prefix()
 	return &proxy.Upstream{
 		Name:      u.Name,
 		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP, upstream: u}),

@@ -117,6 +117,8 @@ type Upstream struct {
 	MaxPacketsPer Duration `toml:"max_packets_per"`
 
 	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
+	SourcePrefix  SourcePrefix  `toml:"source_prefix"` // of the addresses that sessions come from, one each; empty: one for all
+	ShareSockets  bool          `toml:"share_sockets"` // sessions at different servers share sockets
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
 	CookieSecret Key        `toml:"cookie_secret"` // of the servers, to make their cookies

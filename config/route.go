@@ -24,6 +24,7 @@ func (v *validator) upstreams() {
 		v.servers(i)
 		v.proxyProtocol(path, u)
 		v.path(path, u)
+		v.sources(i)
 		v.upstreamCookies(path, &v.Upstreams[i])
 		within(v.report, child(path, "retry_after"), u.RetryAfter, milliseconds(100), seconds(3600))
 	}

@@ -28,6 +28,8 @@ func wanted(t reflect.Type) string {
 		return `a network or an address, for example "10.0.0.0/8"`
 	case durationType:
 		return `a duration in quotes, with its unit (ms, s, m or h), for example "10s"`
+	case sourcePrefixType:
+		return `a prefix, for example "127.64.0.0/10", or ""`
 	case prefixType:
 		return `a prefix, for example "192.0.2.0/24", or an address`
 	case ipType:

@@ -16,15 +16,19 @@ type hubs struct {
 type hubKind struct {
 	family       int
 	dontFragment bool
+	local        netip.Addr // the zero Addr: the system's choice
 }
 
-func kindOf(to netip.AddrPort, o SocketOptions) hubKind { return hubKind{familyOf(to), o.DontFragment} }
+func kindOf(to netip.AddrPort, o SocketOptions) hubKind {
+	return hubKind{familyOf(to), o.DontFragment, o.Local}
+}
 
 // dialFrom opens a lane with an address of its own.
 func (p *epollPoller) dialFrom(to netip.AddrPort, o SocketOptions) (Socket, error) {
 	if !to.IsValid() || o.Sources.Addr().Is4() != to.Addr().Unmap().Is4() {
 		return nil, ErrAddress
 	}
+	o.Local = netip.Addr{}
 	kind := kindOf(to, o)
 	h := p.hubs.own[kind]
 	if h == nil {
@@ -60,11 +64,16 @@ func (h *hub) freeSource(to netip.AddrPort, o SocketOptions) (at, bool) {
 
 // openHub opens a descriptor to share. Its errors are told by lane, if the kernel can.
 func (p *epollPoller) openHub(kind hubKind, o SocketOptions) (*hub, error) {
-	any := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
-	if kind.family == unix.AF_INET6 {
-		any = netip.AddrPortFrom(netip.IPv6Unspecified(), 0)
+	local := o.Local
+	switch {
+	case local.IsValid():
+	case kind.family == unix.AF_INET6:
+		local = netip.IPv6Unspecified()
+	default:
+		local = netip.IPv4Unspecified()
 	}
-	s, err := p.open(any, o.withListenDefaults(), bind)
+	o.Local = netip.Addr{} // open binds to an address that it is given, and this one only
+	s, err := p.open(netip.AddrPortFrom(local, 0), o.withListenDefaults(), bind)
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +125,7 @@ func (p *epollPoller) dialPooled(to netip.AddrPort, o SocketOptions) (Socket, er
 		pl.hubs = append(pl.hubs, nil)
 	}
 	if pl.hubs[i] == nil {
-		h, err := p.openHub(kind, SocketOptions{DontFragment: o.DontFragment, ReceiveBuffer: o.ReceiveBuffer, SendBuffer: o.SendBuffer})
+		h, err := p.openHub(kind, o)
 		if err != nil {
 			return nil, err
 		}

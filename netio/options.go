@@ -26,7 +26,7 @@ type Options struct {
 // SocketOptions are those of one socket. The zero value is ready to use.
 type SocketOptions struct {
 	// Local is the address of this machine that a dialed socket sends from; the zero Addr leaves it to the system. It must
-	// be of the peer's family.
+	// be of the peer's family. It does nothing beside Sources.
 	Local netip.Addr
 	// ReusePort lets several sockets of this process listen on one address, the kernel spreading the clients over
 	// them. Not in the portable backend: errors.ErrUnsupported.

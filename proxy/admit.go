@@ -46,7 +46,7 @@ func (r *Relay) dial(now time.Time, e *entry) {
 		return
 	}
 	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
-	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr)
+	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client.Addr())
 	if err != nil {
 		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
 		r.hangUp(p)

@@ -231,7 +231,7 @@ func (p *pair) patience(at time.Time) time.Time {
 	return at
 }
 
-// dialUp opens a socket towards a server, on a path or on none.
-func (r *Relay) dialUp(u *Upstream, way *path, server netip.AddrPort) (netio.Socket, error) {
-	return u.Transport.dial(r.sockets, server, way.local())
+// dialUp opens a socket towards a server on behalf of a client, on a path or on none.
+func (r *Relay) dialUp(u *Upstream, way *path, server netip.AddrPort, client netip.Addr) (netio.Socket, error) {
+	return u.Transport.dial(r.sockets, server, way.local(), client)
 }

@@ -123,7 +123,7 @@ func (r *Relay) dialPlain(now time.Time, e *plainEntry) bool {
 		return false
 	}
 	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
-	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr)
+	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client.Addr())
 	if err != nil {
 		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
 		return false
@@ -211,6 +211,7 @@ func (r *Relay) affords(now time.Time, e *plainEntry, n int) bool {
 func (r *Relay) establishPlain(now time.Time, e *plainEntry) {
 	p := &e.Value
 	p.established = true
+	p.route.Upstream.Transport.probed(p.socket) // what the client searched for it has found
 	r.plains.Establish(e)
 	r.counters.Established++
 	p.tally.Established++

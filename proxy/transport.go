@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"hash/fnv"
 	"net/netip"
 
 	"tidegate/netio"
@@ -15,6 +16,10 @@ type Transport struct {
 	// Probes says that the protocol searches for the path's MTU while it connects to a server: routers must not fragment
 	// its datagrams meanwhile. Where the system cannot forbid that, it goes without.
 	Probes bool
+	// Sources, if valid, is the prefix that sessions come from at a server, with an address each. Pooled has sessions at
+	// different servers share sockets.
+	Sources netip.Prefix
+	Pooled  bool
 }
 
 // listen opens the socket of a listener, of a loop that has a Relay of these settings.
@@ -52,16 +57,29 @@ func (t Transport) claim(poller netio.Poller, addr netip.AddrPort, s *Settings, 
 	return socket.Addr(), nil
 }
 
-// dial opens a socket towards an upstream server, from an address of ours if it is valid.
-func (t Transport) dial(sockets Sockets, to netip.AddrPort, local netip.Addr) (netio.Socket, error) {
+// dial opens a socket towards an upstream server on behalf of a client, from an address of ours if local is valid.
+func (t Transport) dial(sockets Sockets, to netip.AddrPort, local, client netip.Addr) (netio.Socket, error) {
 	if t.Stream {
 		return sockets.DialStream(to, netio.StreamOptions{Prefix: t.Prefix, MaxFrame: t.MaxFrame})
 	}
-	socket, err := sockets.Dial(to, netio.SocketOptions{Local: local, DontFragment: t.Probes})
+	o := netio.SocketOptions{
+		Local: local, Sources: t.Sources, SourceKey: sourceKey(client), Pooled: t.Pooled, DontFragment: t.Probes,
+	}
+	socket, err := sockets.Dial(to, o)
 	if t.Probes && errors.Is(err, errors.ErrUnsupported) {
-		return sockets.Dial(to, netio.SocketOptions{Local: local})
+		o.DontFragment = false
+		return sockets.Dial(to, o)
 	}
 	return socket, err
+}
+
+// sourceKey is what a client's address is chosen by among an upstream's Sources. It is the same in every run, so that a game
+// server's bans by address outlive ours.
+func sourceKey(client netip.Addr) uint64 {
+	h := fnv.New64a()
+	ip := client.As16()
+	_, _ = h.Write(ip[:]) // never fails
+	return h.Sum64()
 }
 
 // probed ends the search for the path's MTU. A path that becomes narrower later then costs fragments, not the session.

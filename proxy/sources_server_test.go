@@ -1,0 +1,134 @@
+package proxy_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/proxy"
+	"tidegate/upstream"
+)
+
+// TestSourcesOfSessions: in either mode, and by either way to share sockets, each session has its own answers; with a
+// prefix of sources the server sees each come from an address of its own, the same when the player comes again.
+func TestSourcesOfSessions(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has them")
+	}
+	prefix := netip.MustParsePrefix("127.64.0.0/10")
+	for _, mode := range []proxy.Mode{proxy.ModeTerminate, proxy.ModeRelay} {
+		for _, carrier := range []proxy.Transport{{Sources: prefix}, {Sources: prefix, Probes: true}, {Pooled: true}} {
+			t.Run(fmt.Sprintf("mode %d, %+v", mode, carrier), func(t *testing.T) {
+				listener, err := gork.Listen("127.0.0.1:0")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = listener.Close() }()
+				seen := make(chan netip.AddrPort, 10)
+				go func() {
+					for {
+						conn, err := listener.Accept()
+						if err != nil {
+							return
+						}
+						seen <- netip.MustParseAddrPort(conn.RemoteAddr().String())
+						go func() { _ = echo(conn.(*gork.Conn)) }()
+					}
+				}()
+				server := netip.MustParseAddrPort(listener.Addr().String())
+				r := startWith(t, netio.Auto, 2, bedrock(), bedrock(), server, func(s *proxy.Settings) {
+					s.Listeners[0].Route.Mode = mode
+					s.Listeners[0].Route.Upstream.Transport = carrier
+				})
+				for i := range 3 {
+					play(t, r.addr, 2*i)
+				}
+				first, second, third := <-seen, <-seen, <-seen
+				if first == second || second == third || first == third {
+					t.Fatalf("sessions come from %v, %v, %v", first, second, third)
+				}
+				if own := carrier.Sources.IsValid(); own != prefix.Contains(first.Addr()) {
+					t.Errorf("a session comes from %v", first)
+				}
+			})
+		}
+	}
+}
+
+// play has a go-raknet client say something and hear it again. The connection stays until the test ends.
+func play(t *testing.T, to netip.AddrPort, first int) {
+	t.Helper()
+	conn, err := gork.DialTimeout(to.String(), patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	message := append([]byte{0x90 + byte(first)}, make([]byte, 3000)...)
+	if _, err := conn.Write(message); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := conn.ReadPacket(); err != nil || !bytes.Equal(got, message) {
+		t.Fatalf("%d bytes came back, %v", len(got), err)
+	}
+}
+
+// TestPlayersKeepTheirSource: a player who comes again by another port has the same address at the server, as long as it is
+// free.
+func TestPlayersKeepTheirSource(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has them")
+	}
+	server, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = server.Close() }()
+	to := server.LocalAddr().(*net.UDPAddr).AddrPort()
+	r := startWith(t, netio.Auto, 1, proxy.Any, proxy.Any, to, func(s *proxy.Settings) {
+		route := s.Listeners[0].Route
+		route.Mode = proxy.ModeRelay
+		route.Upstream.Transport.Sources = netip.MustParsePrefix("127.64.0.0/10")
+		route.Upstream.Servers = upstream.At(to)
+		s.HandshakeTimeout = 100 * time.Millisecond
+	})
+	come := func(from string) netip.Addr {
+		client, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(from)}, net.UDPAddrFromAddrPort(r.addr))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = client.Close() }()
+		if _, err := client.Write([]byte("hello")); err != nil {
+			t.Fatal(err)
+		}
+		_ = server.SetReadDeadline(time.Now().Add(patience))
+		_, source, err := server.ReadFromUDPAddrPort(make([]byte, codec.MaxDatagram))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return source.Addr()
+	}
+	first, other := come("127.0.0.1"), come("127.0.0.2")
+	if first == other {
+		t.Errorf("two players come from %v", first)
+	}
+	if again := come("127.0.0.1"); again == first {
+		t.Errorf("two sessions at a time come from %v", first)
+	}
+	for limit := time.Now().Add(patience); len(r.server.Snapshot().Sessions) > 0; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Fatal("sessions without answers are kept")
+		}
+	}
+	if again := come("127.0.0.1"); again != first {
+		t.Errorf("a player comes from %v, and again from %v", first, again)
+	}
+}
