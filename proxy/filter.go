@@ -138,15 +138,6 @@ func (s *Server) Filter(set *filter.Set) {
 	}
 }
 
-// RuleCounts are the counts of all rules over all loops. It waits for each loop's turn. Safe for concurrent use.
-func (s *Server) RuleCounts() []RuleCount {
-	var all []RuleCount
-	for _, l := range s.loops {
-		l.ask(func(r *Relay, _ time.Time) { all = addCounts(all, r.RuleCounts()) })
-	}
-	return all
-}
-
 // addCounts joins the counts of Relays, which may have different rules for a moment.
 func addCounts(all, more []RuleCount) []RuleCount {
 next:

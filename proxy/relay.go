@@ -33,6 +33,7 @@ type Relay struct {
 	settings *Settings
 	sockets  Sockets
 	journal  journal
+	recent   *recent
 	counters Counters
 	tallies  tallies
 	serials  serials
@@ -97,12 +98,14 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		plains:     session.NewTable[plain](s.Limits, now),
 		known:      make(known),
 		paths:      make(map[pathKey]*path),
+		recent:     new(recent),
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
 	}
 	r.guard = newGuard(now, o.Bans, r.identities.next())
+	r.recent.seed = r.identities.next()
 	r.arrange(now, s)
 	r.Filter(now, s.Filter)
 	return r
@@ -381,5 +384,6 @@ func nextTimeout(p *pair, idle time.Duration) time.Time {
 func (r *Relay) drop(now time.Time, why Drop, d *door, from netip.AddrPort, size int, err error) {
 	r.counters.Drops[why]++
 	d.drops.Drops[why]++
+	r.recent.add(now, why, d.name, from, size, err)
 	r.journal.drop(now, why, d.name, from, size, err)
 }

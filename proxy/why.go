@@ -1,0 +1,132 @@
+package proxy
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"time"
+
+	"tidegate/filter"
+	"tidegate/ratelimit"
+)
+
+// Why is what decides about an address now.
+type Why struct {
+	Address  netip.Addr
+	Place    filter.Place
+	Ban      *ratelimit.Ban // in force; nil: none
+	Sources  []SourceWhy    // of each listener
+	Limits   []LimitWhy     // that its next datagram would break
+	Sessions []Session
+	Drops    []RecentDrop // oldest first
+}
+
+// SourceWhy is what the rules about sources say of an address at a listener.
+type SourceWhy struct {
+	Listener string
+	Rule     string // that decides; empty: none
+	Verdict  ratelimit.Verdict
+	Observed []string // rules before it that match and only observe
+}
+
+// LimitWhy is a limit that is used up.
+type LimitWhy struct {
+	Limit   string // as in logs, for example "packets per address"
+	Verdict ratelimit.Verdict
+	Session SessionID // whose it is; 0: that of strangers of the address
+}
+
+// JudgeSources asks the rules about sources at each listener, which may be those of a proxy that does not run.
+func JudgeSources(s *Settings, set *filter.Set, a netip.Addr) []SourceWhy {
+	var all []SourceWhy
+	for i := range s.Listeners {
+		match := set.Source(s.Listeners[i].Name, a)
+		one := SourceWhy{Listener: s.Listeners[i].Name, Verdict: match.Verdict}
+		names := set.SourceNames()
+		if match.Rule >= 0 {
+			one.Rule = names[match.Rule]
+		}
+		for i := range match.Observed.All {
+			one.Observed = append(one.Observed, names[i])
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// Why tells what decides about an address. It changes nothing, and takes as long as the Relay has sessions.
+func (r *Relay) Why(now time.Time, a netip.Addr) Why {
+	a = a.Unmap().WithZone("")
+	set := r.guard.filters.set
+	w := Why{Address: a, Place: set.Place(a), Sources: JudgeSources(r.settings, set, a), Drops: r.recent.of(a, nil)}
+	if ban := r.guard.bans.Find(now, a); ban != nil {
+		copied := *ban
+		w.Ban = &copied
+	}
+	g := &r.guard.limits
+	for _, rules := range [][]*rule{g.strangers, g.handshakes[0], g.handshakes[1]} {
+		for _, l := range rules {
+			w.note(l, *l.bucket(a, r.settings.Networks), r.sinceStart(now), 0)
+		}
+	}
+	for e := range r.table.All {
+		if e.Key.Client.Addr().Unmap() == a {
+			w.Sessions = append(w.Sessions, describe(now, e))
+			r.whySession(now, &w, &e.Value.meter, e.Value.serial)
+		}
+	}
+	for e := range r.plains.All {
+		if e.Key.Client.Addr().Unmap() == a {
+			w.Sessions = append(w.Sessions, plainSession(now, e))
+			r.whySession(now, &w, &e.Value.meter, e.Value.serial)
+		}
+	}
+	return w
+}
+
+// whySession notes the limits that a session has used up.
+func (r *Relay) whySession(now time.Time, w *Why, m *meter, id SessionID) {
+	g := &r.guard.limits
+	for _, rules := range [][]*rule{g.datagrams, g.accepted, g.messages} {
+		for _, l := range rules {
+			w.note(l, r.at(m, l.Per).buckets[l.Of], r.sinceStart(now), id)
+		}
+	}
+	for _, l := range g.queues {
+		if r.at(m, l.Per).queued >= l.Rate.PerSecond {
+			w.Limits = append(w.Limits, LimitWhy{l.String(), l.Verdict, id})
+		}
+	}
+}
+
+// note adds a limit if its bucket, of which this is a copy, would not let one more pass.
+func (w *Why) note(l *rule, b ratelimit.Bucket, now time.Duration, id SessionID) {
+	one := LimitWhy{l.String(), l.Verdict, id}
+	if !b.Take(now, l.Rate, 1) && !slices.Contains(w.Limits, one) {
+		w.Limits = append(w.Limits, one)
+	}
+}
+
+// Why tells what decides about an address, over all loops. It waits for each loop's turn, as long as ctx allows.
+func (s *Server) Why(ctx context.Context, a netip.Addr) (Why, error) {
+	var all Why
+	for i, l := range s.loops {
+		var one Why
+		if err := l.consult(ctx, func(r *Relay, now time.Time) { one = r.Why(now, a) }); err != nil {
+			return Why{}, err
+		}
+		if i == 0 {
+			all = one
+			continue
+		}
+		for _, limit := range one.Limits {
+			if !slices.Contains(all.Limits, limit) {
+				all.Limits = append(all.Limits, limit)
+			}
+		}
+		all.Sessions = append(all.Sessions, one.Sessions...)
+		all.Drops = append(all.Drops, one.Drops...)
+	}
+	slices.SortStableFunc(all.Drops, func(a, b RecentDrop) int { return a.At.Compare(b.At) })
+	return all, nil
+}
