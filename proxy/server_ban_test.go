@@ -25,6 +25,7 @@ func TestBanReachesEveryLoop(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				echoed(t, conn)
 				go func() { _, err := conn.ReadPacket(); gone <- err }()
 			}
 			home := netip.MustParsePrefix("127.0.0.0/8")
@@ -47,7 +48,20 @@ func TestBanReachesEveryLoop(t *testing.T) {
 			if err != nil {
 				t.Fatalf("after the ban was lifted: %v", err)
 			}
+			echoed(t, conn)
 			_ = conn.Close()
 		})
+	}
+}
+
+// echoed sends a message and waits for the server's echo. A go-raknet server that is closed before its game has answered
+// a player races with itself.
+func echoed(t *testing.T, conn *gork.Conn) {
+	t.Helper()
+	if _, err := conn.Write([]byte{0x86}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.ReadPacket(); err != nil {
+		t.Fatal(err)
 	}
 }
