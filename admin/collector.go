@@ -145,6 +145,7 @@ var (
 	lost          = counter("lost_total", "Messages or datagrams known not to have arrived the first time.", "side")
 	overtaken     = counter("messages_overtaken_total", `Messages that arrived after a newer one of their channel (ordered = "fast").`)
 	unreported    = counter("messages_lost_total", `Reliable messages that are lost for good (reliable = "report").`)
+	paced         = counter("paced_total", "Datagrams that waited for their turn on the way to a server (max_packets).")
 	passed        = counter("messages_passed_total", "Messages that went untranslated, for want of declared types.")
 )
 
@@ -163,6 +164,7 @@ func (out metricsOf) traffic(f *proxy.Figures) {
 	out.count(overtaken, f.Counters.Overtaken)
 	out.count(unreported, f.Counters.Lost)
 	out.count(passed, f.Counters.Passed)
+	out.count(paced, f.Counters.Paced)
 }
 
 // wire tells of one side's datagrams; relayed are those sent to it that were passed on as they came.
