@@ -24,7 +24,7 @@ const (
 // may lists, for each package, the packages of this module it may import; docs/architecture.md explains the layers.
 var may = map[string][]string{
 	root:                    {anyPackage},
-	"admin":                 {"codec", "proxy", "upstream"},
+	"admin":                 {"codec", "proxy", "ratelimit", "upstream"},
 	"codec":                 {},
 	"codec/codectest":       {"codec", "internal/allocs", "internal/simnet"},
 	"codec/internal/events": {"codec"},

@@ -25,6 +25,7 @@ type Proxy interface {
 	Sessions(ctx context.Context, q proxy.Query) ([]proxy.Session, error)
 	Session(ctx context.Context, id proxy.SessionID) (proxy.Session, error)
 	Kick(ctx context.Context, id proxy.SessionID, text string) error
+	Why(ctx context.Context, a netip.Addr) (proxy.Why, error)
 	Upstreams() []proxy.UpstreamStatus
 	DrainServer(upstream string, server netip.AddrPort) error
 	UndrainServer(upstream string, server netip.AddrPort) error

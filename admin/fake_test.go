@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -12,7 +13,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/filter"
 	"tidegate/proxy"
+	"tidegate/ratelimit"
 	"tidegate/upstream"
 )
 
@@ -45,6 +48,17 @@ func (p *fakeProxy) Session(_ context.Context, id proxy.SessionID) (proxy.Sessio
 		return proxy.Session{}, proxy.ErrNoSession
 	}
 	return fakeSession, nil
+}
+
+func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (proxy.Why, error) {
+	return proxy.Why{
+		Address: a, Place: filter.Place{Country: "XA", Network: 64500, Holder: "Example"},
+		Ban:      &ratelimit.Ban{Prefix: netip.PrefixFrom(a, 24).Masked(), Reason: "cheats", Author: "root", Since: time.Now(), Until: time.Now()},
+		Sources:  []proxy.SourceWhy{{Listener: "play", Rule: "crowd", Verdict: ratelimit.Drop, Observed: []string{"all"}}},
+		Limits:   []proxy.LimitWhy{{Limit: "packets per address", Verdict: ratelimit.Drop, Session: 12}},
+		Sessions: []proxy.Session{fakeSession},
+		Drops:    []proxy.RecentDrop{{At: time.Now(), Listener: "play", From: fakeSession.Client, Cause: errors.New("rule crowd"), Times: 3}},
+	}, nil
 }
 
 func (p *fakeProxy) Upstreams() []proxy.UpstreamStatus { return p.upstreams }

@@ -209,6 +209,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	for path, example := range map[string]string{
 		"/api/v1/sessions":      "/api/v1/sessions?limit=1",
 		"/api/v1/sessions/{id}": "/api/v1/sessions/c",
+		"/api/v1/why":           "/api/v1/why?address=192.0.2.1",
 		"/api/v1/upstreams":     "/api/v1/upstreams",
 		"/api/v1/reload":        "/api/v1/reload",
 		"/api/v1/version":       "/api/v1/version",

@@ -12,6 +12,7 @@ func (s *Server) endpoints() []endpoint {
 		get("/api/v1/sessions", s.listSessions, "listener", "route", "after", "limit"),
 		get("/api/v1/sessions/{id}", s.showSession),
 		post("/api/v1/sessions/{id}/kick", s.kickSession),
+		get("/api/v1/why", s.why, "address"),
 		get("/api/v1/upstreams", s.listUpstreams),
 		post("/api/v1/upstreams/{name}/drain", s.drainServer),
 		post("/api/v1/upstreams/{name}/undrain", s.undrainServer),
