@@ -130,6 +130,7 @@ func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
 		Reliable: map[config.Reliable]proxy.Reliable{
 			config.Resend: proxy.ReliableResend, config.Report: proxy.ReliableReport,
 		}[r.Reliable],
+		Failover:   failover(r),
 		AllowLossy: r.AllowLossy,
 		Envelope: map[config.Envelope]proxy.Envelope{
 			config.EnvelopeID: proxy.EnvelopeID, config.EnvelopeRaw: proxy.EnvelopeRaw,
@@ -141,6 +142,15 @@ func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
 		Translator:   transcoding(r),
 		Pings:        pings(r),
 	}
+}
+
+// failover is what becomes of a route's sessions whose server is lost.
+func failover(r *config.Route) proxy.Failover {
+	f := proxy.Failover{Goodbyes: r.HoldGoodbyes, NewIDs: r.HoldNewIDs}
+	if r.Failover == config.FailoverHold {
+		f.Hold = time.Duration(r.HoldTime)
+	}
+	return f
 }
 
 // pings are how a route's servers are asked for their texts, if at all.

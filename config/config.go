@@ -90,6 +90,10 @@ type Route struct {
 	RawMessageID uint16     `toml:"raw_message_id"` // message ID given to messages of a raw envelope
 	Queue        Size       `toml:"queue"`          // towards one peer
 	Undeclared   Undeclared `toml:"undeclared"`     // messages without an entry in Messages
+	Failover     Failover   `toml:"failover"`       // of players whose server is lost
+	HoldTime     Duration   `toml:"hold_time"`      // how long they are kept
+	HoldGoodbyes bool       `toml:"hold_goodbyes"`  // also after a goodbye without a reason
+	HoldNewIDs   bool       `toml:"hold_new_ids"`   // also under another Riptide client ID
 	Pong         PongSource `toml:"pong"`           // text for server lists
 	PongName     string     `toml:"pong_name"`      // in place of the servers' name in it; empty: theirs
 	PongRefresh  Duration   `toml:"pong_refresh"`   // from one question to the servers to the next

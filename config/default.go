@@ -74,6 +74,7 @@ func (l *Listener) setDefaults() { *l = Listener{Transport: UDP, ProxyProtocolFr
 func (r *Route) setDefaults() {
 	*r = Route{
 		Mode: Terminate, Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB, Undeclared: UndeclaredPass,
+		Failover: FailoverDisconnect, HoldTime: seconds(15),
 		Pong: PongConfigured, PongRefresh: seconds(2), PongKeep: seconds(60),
 	}
 }

@@ -240,7 +240,7 @@ func TestValidateWithoutFile(t *testing.T) {
 		{Name: "a", Address: at, Protocols: []string{"raknet"}, Route: "a"},
 		{Name: "b", Address: at, Protocols: []string{"raknet"}, Route: "b"},
 	}
-	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: minPacketID, Queue: MiB, PongRefresh: seconds(2), PongKeep: seconds(60)}}
+	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: minPacketID, Queue: MiB, PongRefresh: seconds(2), PongKeep: seconds(60), HoldTime: seconds(1)}}
 	c.Upstreams = []Upstream{{Name: "a", Protocol: "raknet", Servers: []Server{ServerAt(at)}, RetryAfter: seconds(1), MaxPacketsPer: seconds(1)}}
 	_, err = c.Validate(known)
 	check(t, err, `

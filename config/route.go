@@ -13,6 +13,7 @@ func (v *validator) routes() {
 		within(v.report, child(path, "packet_id"), r.PacketID, minPacketID, maxPacketID)
 		within(v.report, child(path, "queue"), r.Queue, 16*KiB, GiB)
 		v.pong(path, r)
+		v.failover(path, r)
 	}
 }
 

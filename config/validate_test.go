@@ -51,6 +51,8 @@ func TestRules(t *testing.T) {
 			`11:3: upstream[0].protocol: want "any", "bedrock", "deaf", "lossy", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
 		{"upstream protocol without client side", `protocol = "raknet"`, `protocol = "mute"`,
 			`13:12: upstream[0].protocol = "mute": want "any", "bedrock", "deaf", "lossy", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
+		{"hold on a relay", `upstream = "arena"`, "upstream = \"arena\"\nmode = \"relay\"\nfailover = \"hold\"",
+			`11:12: route[0].failover = "hold": want "disconnect": a route in mode "relay" does not know what players say`},
 		{"weight and bound out of range", `servers = ["127.0.0.1:19132"]`,
 			`servers = [{ address = "127.0.0.1:19132", weight = 0, max_sessions = -1 }]`,
 			`14:52: upstream[0].servers[0].weight = 0: want 1 to 1000` + "\n" +

@@ -45,13 +45,22 @@ func (r *Relay) dial(now time.Time, e *entry) {
 		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
 		return
 	}
+	r.toUpstreams.leave(&p.upstream)
+	p.upstream = side{keeps: p.route.Failover.Hold > 0}
+	if !r.reach(now, e) {
+		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
+	}
+}
+
+// reach opens the upstream side to the server that was chosen, and reports whether it could.
+func (r *Relay) reach(now time.Time, e *entry) bool {
+	p := &e.Value
 	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
 	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client.Addr())
 	if err != nil {
 		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
 		r.hangUp(p)
-		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
-		return
+		return false
 	}
 	socket.SetOwner(e)
 	p.socket = socket
@@ -59,10 +68,10 @@ func (r *Relay) dial(now time.Time, e *entry) {
 	p.refused = 0
 	// A share of the client's own patience, so that some is left to hear of it, or for the next server.
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
-	r.toUpstreams.leave(&p.upstream)
 	hello := p.hello
 	hello.From = socket.Addr()
-	p.upstream = side{conn: p.route.Upstream.Protocol.Dial(now, p.server.Addr, hello)}
+	p.upstream.conn = p.route.Upstream.Protocol.Dial(now, p.server.Addr, hello)
+	return true
 }
 
 // retry dials another server after one did not answer, and reports whether it could.

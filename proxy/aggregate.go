@@ -63,7 +63,7 @@ func (r *Relay) sendAggregate(now time.Time, e *entry, to *side) {
 	if cap(m.Payload) > maxAggregate {
 		a.message.Payload = make([]byte, 0, maxAggregate) // a large message needs not stay
 	}
-	if !to.live() {
+	if !to.takes() {
 		r.drop(now, DropClosing, e.Value.door, e.Key.Client, len(m.Payload), nil)
 		return
 	}

@@ -45,6 +45,7 @@ const (
 	careNone   care = iota
 	careResend      // a copy is kept, and sent again whenever it was lost
 	careReport      // losses are counted
+	careHold        // a copy is kept, and sent to the next server if this one is lost
 )
 
 // hold is what is done for order on a wire without it.

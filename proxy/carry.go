@@ -9,7 +9,7 @@ import (
 
 // carry sends a message that came from one side on to the other.
 func (r *Relay) carry(now time.Time, e *entry, to *side, l *lane, m *codec.Message) {
-	if !to.live() {
+	if !to.takes() {
 		r.drop(now, DropClosing, e.Value.door, e.Key.Client, len(m.Payload), nil)
 		return
 	}
@@ -97,9 +97,9 @@ func (r *Relay) send(now time.Time, e *entry, to *side, l *lane, m *codec.Messag
 		}
 	}
 	m.Mode = step.mode
-	err := codec.ErrFull
-	if step.care == careNone || to.kept.keep(m, step.care, want != codec.Reliable, step.hold == holdOne, limit) {
-		err = to.conn.Send(now, *m)
+	err, care := codec.ErrFull, to.careFor(step.care, want)
+	if care == careNone || to.kept.keep(m, care, want != codec.Reliable, limit) {
+		err = to.send(now, m)
 	}
 	if err != nil {
 		if m.Receipt&resendBit != 0 {
@@ -124,7 +124,7 @@ func (r *Relay) answered(now time.Time, e *entry, s *side, l *lane, ev *codec.Ev
 	if overtaken {
 		r.counters.Overtaken++
 	}
-	for free && s.live() {
+	for free && s.takes() {
 		m := s.order.next(channel)
 		if m == nil {
 			return
@@ -134,26 +134,39 @@ func (r *Relay) answered(now time.Time, e *entry, s *side, l *lane, ev *codec.Ev
 	}
 }
 
-// cared takes the fate of a message that is kept. It reports whether the message's channel waited for this, and then
-// gives the event the receipt that order knows it by.
+// cared takes the fate of a message that is kept. It reports whether order wants to know of it, and then gives the event
+// the receipt that order knows the message by.
 func (r *Relay) cared(now time.Time, s *side, ev *codec.Event) bool {
 	k := s.kept.of(ev.Receipt)
 	if ev.Kind == codec.Lost {
 		switch {
 		case k.care == careReport:
 			r.counters.Lost++
-		case s.live() && s.conn.Send(now, k.message) == nil:
+		case k.care == careResend && s.live() && s.conn.Send(now, k.message) == nil:
 			r.counters.Resent++
-			if k.ordered && !k.turn {
+			if k.ordered && k.inner == 0 {
 				r.counters.Overtaken++
 			}
 			return false
+		case s.keeps:
+			s.kept.lose(ev.Receipt)
+			return false
+		default:
+			r.counters.Lost++
 		}
 	}
-	turn, channel := k.turn, k.message.Channel
+	inner := k.inner
 	s.kept.forget(ev.Receipt)
-	ev.Receipt = receiptOf(channel, 0)
-	return turn
+	ev.Receipt = inner
+	return inner != 0
+}
+
+// purge gives up messages that a server has lost which is still there itself: some wires give up after many attempts.
+func (r *Relay) purge(now time.Time, e *entry, s *side, l *lane) {
+	for _, receipt := range s.kept.receipts(func(k *keptMessage) bool { return k.lost }) {
+		s.kept.of(receipt).care = careReport
+		r.answered(now, e, s, l, &codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: receipt}})
+	}
 }
 
 // unsent handles a message that a side did not take. Delivery is never weakened silently: where the message's promise

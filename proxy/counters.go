@@ -42,6 +42,7 @@ const (
 	DropAskAgain                    // a newcomer who must ask twice, since too many ask
 	DropHalfOpenSource              // a newcomer while too many others of its address or network had not finished joining
 	DropUnproved                    // a datagram for a client who might be forged and was sent enough
+	DropHeld                        // an unreliable message while a session has no server
 	DropUntrusted                   // a PROXY protocol header of somebody who is not believed
 	DropUntold                      // a trusted proxy's datagram that does not say whose it is
 	DropPaced                       // a client's datagram while too many waited for their way to its server (ModeRelay)
@@ -54,7 +55,7 @@ var dropNames = [dropCount]string{
 	"ping-budget", "banned", "unanswered", "source-rule", "message-rule",
 	"already-connected",
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
-	"untrusted-header", "no-header", "paced",
+	"held", "untrusted-header", "no-header", "paced",
 }
 
 // String is the reason's name as in logs and metrics.
@@ -100,6 +101,9 @@ type Counters struct {
 	Opened        uint64 // sessions asked for
 	Established   uint64 // sessions both of whose sides were connected
 	Closed        uint64 // sessions ended
+	Held          uint64 // times that an established session lost its server and was kept
+	Moved         uint64 // times that an operator moved one
+	Regained      uint64 // times that a server took one that was held or moved
 	Clients       Wire   // strangers' datagrams and answers to them included, without those that RelayedDown has
 	Upstreams     Wire   // without those that RelayedUp has
 	Evicted       uint64 // of those, half-open ones that had to make room for newcomers
@@ -130,6 +134,9 @@ func (c *Counters) Add(o *Counters) {
 	c.Established += o.Established
 	c.Closed += o.Closed
 	c.Paced += o.Paced
+	c.Held += o.Held
+	c.Moved += o.Moved
+	c.Regained += o.Regained
 	c.Overtaken += o.Overtaken
 	c.Resent += o.Resent
 	c.Lost += o.Lost
@@ -164,6 +171,8 @@ func dropOf(err error) Drop {
 		return DropQueueFull
 	case errors.Is(err, codec.ErrMode):
 		return DropUnfit
+	case errors.Is(err, errAway):
+		return DropHeld
 	case errors.Is(err, codec.ErrClosed):
 		return DropClosing
 	}

@@ -35,6 +35,12 @@ func (r *Relay) poll(now time.Time, e *entry) (found bool) {
 			found, again = true, true // it may have made the client's side say more
 		}
 	}
+	switch {
+	case p.upstream.kept.lost > 0 && p.upstream.live() && !p.upstream.away:
+		r.purge(now, e, &p.upstream, &p.bridge.toUpstream)
+	case p.mayDepart():
+		r.depart(now, e)
+	}
 	return found
 }
 
@@ -73,8 +79,11 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	case codec.Connected:
 		p.upstream.up, p.dialBy = true, time.Time{}
 		p.route.Upstream.Transport.probed(p.socket)
-		p.hello = codec.Hello{}
 		p.route.pool.Answered(p.server)
+		if p.gap != nil {
+			r.regain(now, e, ev.Client)
+			return
+		}
 		if p.route.Admit == UpstreamFirst && p.client.live() && !p.ending {
 			r.admit(now, e, ev.Client)
 		}
@@ -89,6 +98,9 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	case codec.Delivered, codec.Lost:
 		r.answered(now, e, &p.upstream, &p.bridge.toUpstream, ev)
 	case codec.Joined, codec.Left:
+		if p.upstream.keeps {
+			p.company.note(ev.Kind, ev.Client)
+		}
 		if p.client.live() {
 			// A protocol without such news goes without; that is no fault.
 			_ = p.client.conn.Announce(now, ev.Kind, ev.Client)
@@ -120,9 +132,22 @@ func (r *Relay) abandonUpstream(now time.Time, e *entry) {
 // upstreamGone finds the client another server, or tells it why there is none.
 func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 	p := &e.Value
+	switch {
+	case p.gap == nil:
+	case p.gap.leaving:
+		p.gap.leaving = false
+		r.leaveServer(now, p)
+		r.seek(now, e)
+		return
+	default:
+		r.unwelcome(now, e, why)
+		return
+	}
 	unreachable := why.Reason == codec.NoConnection || why.Reason == codec.TimedOut || why.Reason == codec.TransportError
 	if !p.upstream.up && unreachable && r.retry(now, e, why.Reason) {
 		return
 	}
-	r.end(now, e, blameUpstream, why)
+	if !r.lose(now, e, why.Reason) {
+		r.end(now, e, blameUpstream, why)
+	}
 }

@@ -35,6 +35,7 @@ func (r *Relay) end(now time.Time, e *entry, blame Party, why codec.Goodbye) {
 	if last := now.Add(limit); !p.ending {
 		p.ending, p.expires, p.dialBy = true, last, time.Time{}
 		p.why, p.blame = why.Reason, blame
+		p.gap, p.upstream.away = nil, false
 	} else if last.Before(p.expires) {
 		p.expires = last
 	}
@@ -92,7 +93,11 @@ func (r *Relay) expire(now time.Time, e *entry) {
 		p.client.down, p.upstream.down = true, true
 		return
 	}
-	r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.TimedOut})
+	if p.gap != nil {
+		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.ServerStopped})
+	} else {
+		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.TimedOut})
+	}
 	r.settle(now, e)
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/codec"
 	"tidegate/ratelimit"
 )
 
@@ -89,4 +90,20 @@ func (j *journal) player(addr netip.AddrPort) string {
 		return "hidden"
 	}
 	return network.String()
+}
+
+// held tells that a session has lost its server and is kept.
+func (j *journal) held(e *entry, why codec.Reason) {
+	p := &e.Value
+	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("upstream", p.route.Upstream.Name).
+		Stringer("server", p.server.Addr).Str("reason", why.String()).Msg("session held")
+}
+
+// regained tells that a server has taken a session that was held or moved. client is what it calls the player, where its
+// protocol does.
+func (j *journal) regained(e *entry, held time.Duration, client uint16) {
+	p := &e.Value
+	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("upstream", p.route.Upstream.Name).
+		Stringer("server", p.server.Addr).Int64("took_ms", held.Milliseconds()).
+		Uint16("client_id", client).Bool("same_id", client == p.id).Msg("session regained")
 }

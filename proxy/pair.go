@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"time"
 
 	"tidegate/codec"
@@ -33,7 +34,10 @@ type pair struct {
 	refused  int              // refusals by the server's host since its last datagram
 	tries    int              // servers dialled so far
 	dialBy   time.Time        // when server is given up if it has said nothing; zero once it has
-	hello    codec.Hello      // the client's, kept until the upstream is connected
+	hello    codec.Hello      // the client's, for every server that it is sent to
+	gap      *gap             // while another server is sought; else nil
+
+	company company // that the server has told the client of
 
 	admitted bool   // the client was told that it may join
 	id       uint16 // the client ID it was told
@@ -67,6 +71,8 @@ type side struct {
 	in    Traffic    // received from the peer and sent on
 	order order      // of what is sent to the peer
 	kept  resends    // of what is sent to the peer
+	keeps bool       // what is sent to the peer reliably is kept until it was delivered
+	away  bool       // there is no peer for a while: what is to be sent to it is kept
 	joint *aggregate // of what is sent to the peer; nil until there is one
 
 	sampled sampled
@@ -74,6 +80,31 @@ type side struct {
 
 // live reports whether the side has a connection that has not ended.
 func (s *side) live() bool { return s.conn != nil && !s.down }
+
+// takes reports whether messages may be sent to the side.
+func (s *side) takes() bool { return s.live() || s.away }
+
+// careFor is what is done for a message to the side that a bridge would give the care c.
+func (s *side) careFor(c care, want codec.Mode) care {
+	if s.away && c != careResend && want.IsReliable() || s.keeps && c == careNone && want.IsReliable() {
+		return careHold
+	}
+	return c
+}
+
+// errAway: the message is not one that waits for a server.
+var errAway = errors.New("no server at the moment")
+
+// send gives a message to the side's connection. One that is kept waits where there is none.
+func (s *side) send(now time.Time, m *codec.Message) error {
+	switch {
+	case !s.away:
+		return s.conn.Send(now, *m)
+	case m.Receipt&resendBit != 0:
+		return nil
+	}
+	return errAway
+}
 
 // over reports whether nothing more will come of either side.
 func (p *pair) over() bool { return !p.client.live() && !p.upstream.live() }

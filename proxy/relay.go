@@ -45,6 +45,7 @@ type Relay struct {
 	lastDoor int     // index of the youngest door
 	routes   []*route
 	pingers  []*pinger
+	partings partings
 	table    *session.Table[pair]
 	plains   *session.Table[plain] // of routes in ModeRelay
 	known    known
@@ -167,6 +168,8 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 	case *plainEntry:
 		r.counters.Upstreams.In.count(datagram)
 		r.passDown(now, owner, datagram)
+	case *parting:
+		r.partings.receive(now, owner, datagram, r.sockets)
 	case *pinged:
 		owner.answered(now, r, datagram)
 	}
@@ -283,9 +286,11 @@ func (r *Relay) Advance(now time.Time) {
 			r.settle(now, e)
 		}
 		r.loseFaith(now, e)
+		r.heldDue(now, e)
 		r.expire(now, e)
 		r.mark(e)
 	}
+	r.partings.advance(now, r.sockets)
 	for e := r.plains.Due(now); e != nil; e = r.plains.Due(now) {
 		r.expirePlain(now, e)
 	}
@@ -299,6 +304,9 @@ func (r *Relay) NextTimeout() time.Time {
 	}
 	if r.draining && !r.farewell && (next.IsZero() || r.drainBy.Before(next)) {
 		next = r.drainBy
+	}
+	if at := r.partings.due; next.IsZero() || !at.IsZero() && at.Before(next) {
+		next = at
 	}
 	for _, p := range r.pingers {
 		if next.IsZero() || p.due.Before(next) {
@@ -368,6 +376,9 @@ func nextTimeout(p *pair, idle time.Duration) time.Time {
 	next := p.expiry(idle)
 	if !p.dialBy.IsZero() && p.dialBy.Before(next) {
 		next = p.dialBy
+	}
+	if p.gap != nil && !p.gap.next.IsZero() && p.gap.next.Before(next) {
+		next = p.gap.next
 	}
 	for _, s := range [...]*side{&p.client, &p.upstream} {
 		if !s.live() {

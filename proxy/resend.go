@@ -1,11 +1,18 @@
 package proxy
 
-import "tidegate/codec"
+import (
+	"cmp"
+	"slices"
+
+	"tidegate/codec"
+)
 
 // resends keeps copies of the messages to one side that nobody but the Relay would send again.
 type resends struct {
 	kept  []keptMessage
-	free  []int // unused places in kept
+	free  []int  // unused places in kept
+	last  uint64 // number of the youngest
+	lost  int    // how many are marked so
 	bytes int
 }
 
@@ -14,17 +21,19 @@ type keptMessage struct {
 	message codec.Message
 	buffer  []byte
 	care    care
-	ordered bool // a newer message of its channel may have arrived before
-	turn    bool // the channel waits for it (holdOne)
+	ordered bool          // a newer message of its channel may have arrived before
+	inner   codec.Receipt // by which order knows it; 0 if it does not
+	number  uint64        // counts up
+	lost    bool          // by a server that may be lost itself: regain or purge decides
 }
 
 // resendBit tells receipts of kept messages from those of order.
 const resendBit codec.Receipt = 1 << 31
 
 // keep copies m and marks it. It reports false where limit, in bytes, is reached.
-func (r *resends) keep(m *codec.Message, c care, ordered, turn bool, limit int) bool {
+func (r *resends) keep(m *codec.Message, c care, ordered bool, limit int) bool {
 	size := 0
-	if c == careResend {
+	if c != careReport {
 		size = len(m.Payload)
 	}
 	if r.bytes+size > limit {
@@ -36,10 +45,12 @@ func (r *resends) keep(m *codec.Message, c care, ordered, turn bool, limit int) 
 	}
 	i := r.free[len(r.free)-1]
 	r.free = r.free[:len(r.free)-1]
+	inner := m.Receipt
 	m.Receipt = resendBit | codec.Receipt(i+1)
+	r.last++
 	k := &r.kept[i]
 	k.buffer = append(k.buffer[:0], m.Payload[:size]...)
-	k.message, k.care, k.ordered, k.turn = *m, c, ordered, turn
+	k.message, k.care, k.ordered, k.inner, k.number, k.lost = *m, c, ordered, inner, r.last, false
 	k.message.Payload = k.buffer
 	r.bytes += size
 	return true
@@ -50,7 +61,42 @@ func (r *resends) of(receipt codec.Receipt) *keptMessage { return &r.kept[receip
 
 // forget lets go of a kept message.
 func (r *resends) forget(receipt codec.Receipt) {
-	r.bytes -= len(r.of(receipt).buffer)
-	r.of(receipt).buffer = r.of(receipt).buffer[:0]
+	k := r.of(receipt)
+	r.bytes -= len(k.buffer)
+	k.buffer, k.number = k.buffer[:0], 0
+	if k.lost {
+		k.lost = false
+		r.lost--
+	}
 	r.free = append(r.free, int(receipt&^resendBit-1))
+}
+
+// lose marks a kept message as lost.
+func (r *resends) lose(receipt codec.Receipt) {
+	if k := r.of(receipt); !k.lost {
+		k.lost = true
+		r.lost++
+	}
+}
+
+// inOrder lists the receipts of all kept messages, oldest first. None is lost any more.
+func (r *resends) inOrder() []codec.Receipt {
+	all := r.receipts(func(*keptMessage) bool { return true })
+	for _, receipt := range all {
+		r.of(receipt).lost = false
+	}
+	r.lost = 0
+	return all
+}
+
+// receipts lists those of the kept messages that are chosen, oldest first.
+func (r *resends) receipts(chosen func(*keptMessage) bool) []codec.Receipt {
+	all := make([]codec.Receipt, 0, len(r.kept)-len(r.free))
+	for i := range r.kept {
+		if k := &r.kept[i]; k.number > 0 && chosen(k) {
+			all = append(all, k.message.Receipt)
+		}
+	}
+	slices.SortFunc(all, func(a, b codec.Receipt) int { return cmp.Compare(r.of(a).number, r.of(b).number) })
+	return all
 }

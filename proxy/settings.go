@@ -52,6 +52,7 @@ type Route struct {
 	Upstream *Upstream
 	Mode     Mode // in ModeRelay what follows does not matter
 	Admit    Admit
+	Failover Failover
 	Ordered  Ordered
 	Reliable Reliable
 	// AllowLossy accepts every weakening of delivery, and drops rather than closes where a message is too large.

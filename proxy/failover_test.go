@@ -1,0 +1,346 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/riptide"
+	"tidegate/codec/rudp"
+	"tidegate/internal/simnet"
+	"tidegate/netio"
+	"tidegate/upstream"
+)
+
+// saga is a world in which a player sends numbered messages while servers come and go.
+type saga struct {
+	*world
+	player *player
+	sent   int
+	got    [2][]int // at each server, in the order they came
+}
+
+// newSaga connects a player by a route that holds sessions for 20 s.
+func newSaga(t *testing.T, seed uint64, weather simnet.Weather, p codec.Protocol, change func(*Route)) *saga {
+	t.Helper()
+	route := defaultRoute(p)
+	route.Failover = Failover{Hold: 20 * time.Second}
+	route.Upstream.Options.RetryAfter = 100 * time.Millisecond
+	if change != nil {
+		change(route)
+	}
+	s := &saga{world: newWorld(t, seed, weather, p, route)}
+	for i := range s.servers {
+		s.servers[i].react = s.records(i)
+	}
+	s.player = s.connect(codec.Hello{Data: []byte("me"), Identity: 77})
+	s.Run(time.Second) // until it is established
+	return s
+}
+
+// records is a game server's reaction that notes the numbers.
+func (s *saga) records(server int) func(time.Time, *peer, *codec.Event) {
+	welcome := welcome()
+	return func(now time.Time, p *peer, ev *codec.Event) {
+		if ev.Kind == codec.Received {
+			for m := range slices.Chunk(ev.Payload, 4) { // RUDP joins messages
+				s.got[server] = append(s.got[server], int(binary.BigEndian.Uint16(m[1:])))
+			}
+			return
+		}
+		welcome(now, p, ev)
+	}
+}
+
+// play sends a numbered message every 20 ms for a while.
+func (s *saga) play(mode codec.Mode, d time.Duration) {
+	s.t.Helper()
+	for range int(d / (20 * time.Millisecond)) {
+		s.send(&s.player.peer, codec.Message{
+			Payload: []byte{0x86, byte(s.sent >> 8), byte(s.sent), 0}, Mode: mode, ID: 7, HasID: s.clients.IDs() == codec.WordIDs,
+		})
+		s.sent++
+		s.Run(20 * time.Millisecond)
+	}
+}
+
+// die has a server fall silent and forget everybody; live has it come back.
+func (s *saga) die(server int) {
+	g := s.servers[server]
+	g.down, g.peers, g.byAddr, g.replies = true, nil, make(map[netip.AddrPort]*peer), nil
+}
+
+func (s *saga) live(server int) { s.servers[server].down = false }
+
+// refuse has the host of a server that is down say so about each of the proxy's sockets to it.
+func (s *saga) refuse(server int) {
+	for i := range s.proxy.dialed {
+		if socket := s.proxy.sockets[upstreamSocketAddr(i)]; socket.peer == s.servers[server].addr && !socket.closed {
+			s.proxy.relay.Failed(s.Now(), socket, netio.ErrRefused)
+		}
+	}
+}
+
+// settled waits until the last message has come and returns how often each came to any server.
+func (s *saga) settled() map[int]int {
+	s.t.Helper()
+	s.await("the last message received", 30*time.Second, func() bool {
+		return slices.Contains(s.got[0], s.sent-1) || slices.Contains(s.got[1], s.sent-1)
+	})
+	s.Run(2 * time.Second)
+	times := make(map[int]int)
+	for _, n := range slices.Concat(s.got[0], s.got[1]) {
+		times[n]++
+	}
+	return times
+}
+
+// reliableFamily are the protocols whose messages can be held.
+var reliableFamily = []struct {
+	protocol codec.Protocol
+	mode     codec.Mode
+	most     int // times that a message may come to all servers together
+}{
+	{raknet6(), codec.ReliableOrdered, 2},
+	{riptide.New(riptide.Options{Version: riptide.V20}), codec.Reliable, 2},
+	{riptide22(), codec.Reliable, 2},
+	{rudp.New(rudp.Options{AppID: 7}), codec.Notify, 0},
+}
+
+// TestHoldOverARestart: a server dies and comes back 4 s later; the player stays, and nothing that it sent is lost.
+func TestHoldOverARestart(t *testing.T) {
+	for _, member := range reliableFamily[:3] {
+		for _, weather := range []simnet.Weather{{Latency: 20 * time.Millisecond},
+			{Latency: 20 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.05}} {
+			t.Run(fmt.Sprint(member.protocol.Name(), " loss ", weather.Loss), func(t *testing.T) {
+				s := newSaga(t, 1, weather, member.protocol, nil)
+				s.play(member.mode, 2*time.Second)
+				s.die(0)
+				s.servers[0].react = s.records(0)
+				s.play(member.mode, time.Second)
+				for range refusals {
+					s.refuse(0)
+				}
+				s.play(member.mode, 3*time.Second)
+				s.live(0)
+				s.play(member.mode, 3*time.Second)
+				times := s.settled()
+				for n := range s.sent {
+					if times[n] < 1 || times[n] > member.most {
+						t.Fatalf("message %d came %d times", n, times[n])
+					}
+				}
+				if member.mode == codec.ReliableOrdered && !slices.IsSorted(s.afterRestart()) {
+					t.Error("messages overtook each other")
+				}
+				if s.player.gone() || s.servers[0].peers[0].find(codec.Asked).Identity != 77 && member.mode == codec.ReliableOrdered {
+					t.Error("the player is gone, or somebody else")
+				}
+				c := s.proxy.relay.counters
+				if c.Held != 1 || c.Regained != 1 {
+					t.Errorf("held %d, regained %d", c.Held, c.Regained)
+				}
+			})
+		}
+	}
+}
+
+// afterRestart is what the first server got after it forgot: from where a number comes for the second time, or jumps back.
+func (s *saga) afterRestart() []int {
+	for i := 1; i < len(s.got[0]); i++ {
+		if s.got[0][i] <= s.got[0][i-1] {
+			return s.got[0][i:]
+		}
+	}
+	return s.got[0]
+}
+
+// TestHoldRUDP: what only Tidegate resends is held as well.
+func TestHoldRUDP(t *testing.T) {
+	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))
+	route.Failover, route.Reliable = Failover{Hold: 20 * time.Second}, ReliableResend
+	route.Envelope = EnvelopeRaw
+	s := &saga{world: newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond, Loss: 0.02}, riptide22(), route)}
+	s.servers[0].react = s.records(0)
+	s.player = s.connect(codec.Hello{})
+	s.play(codec.Reliable, time.Second)
+	s.die(0)
+	s.play(codec.Reliable, 4*time.Second) // it notices by itself
+	s.live(0)
+	s.play(codec.Reliable, time.Second)
+	times := s.settled()
+	for n := range s.sent {
+		if times[n] < 1 {
+			t.Errorf("message %d did not come", n)
+		}
+	}
+}
+
+// TestHoldFindsAnotherServer at once, where there is one.
+func TestHoldFindsAnotherServer(t *testing.T) {
+	s := newSaga(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, raknet6(), func(r *Route) {
+		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	})
+	s.play(codec.ReliableOrdered, time.Second)
+	s.die(0)
+	s.play(codec.ReliableOrdered, 100*time.Millisecond)
+	for range refusals {
+		s.refuse(0)
+	}
+	s.play(codec.ReliableOrdered, time.Second)
+	if times := s.settled(); len(times) != s.sent || !slices.IsSorted(s.got[1]) {
+		t.Errorf("%d of %d messages came; the second server got %v", len(times), s.sent, s.got[1])
+	}
+	if asked := s.servers[1].peers[0].find(codec.Asked); string(asked.Payload) != "me" || asked.Identity != 77 {
+		t.Errorf("the second server was asked by %d with %q", asked.Identity, asked.Payload)
+	}
+}
+
+// TestHoldEnds: a client that no server takes in time is told what it would have been told at once.
+func TestHoldEnds(t *testing.T) {
+	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), nil)
+	s.die(0)
+	for range refusals {
+		s.refuse(0)
+	}
+	s.Run(19 * time.Second)
+	if s.player.gone() {
+		t.Fatal("given up early")
+	}
+	s.await("told", 2*time.Second, s.player.gone)
+	if end := s.player.find(codec.Disconnected); end.Reason != codec.ServerStopped {
+		t.Errorf("told %v", end.Reason)
+	}
+	s.Run(10 * time.Second)
+	if got := s.proxy.relay.pools.Get("arena").Status(s.Now())[0].Sessions; got != 0 || s.proxy.relay.table.Len() != 0 {
+		t.Errorf("%d sessions at the server, %d in the table", got, s.proxy.relay.table.Len())
+	}
+}
+
+// TestWithoutHold: the client is told at once, in words that have it come again.
+func TestWithoutHold(t *testing.T) {
+	for _, member := range reliableFamily {
+		s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, member.protocol, func(r *Route) { r.Failover = Failover{} })
+		s.die(0)
+		for range refusals {
+			s.refuse(0)
+		}
+		s.await("told", time.Second, s.player.gone)
+	}
+}
+
+// TestKickedPlayersAreNotHeld: a server's own wish is not its loss, unless the route takes it for one.
+func TestKickedPlayersAreNotHeld(t *testing.T) {
+	for _, row := range []struct {
+		name     string
+		protocol codec.Protocol
+		why      codec.Reason
+		goodbyes bool
+		held     bool
+	}{
+		{"kicked", riptide22(), codec.Kicked, false, false},
+		{"stopped", riptide22(), codec.ServerStopped, false, true},
+		{"goodbye", raknet6(), codec.Closed, false, false},
+		{"goodbye that means loss", raknet6(), codec.Closed, true, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, row.protocol, func(r *Route) {
+				r.Failover.Goodbyes, r.Failover.NewIDs = row.goodbyes, true
+			})
+			old := s.servers[0].peers[0]
+			old.conn.Close(s.Now(), codec.Goodbye{Reason: row.why})
+			s.Run(3 * time.Second)
+			if s.player.gone() == row.held {
+				t.Errorf("gone = %v", s.player.gone())
+			}
+			if row.held && len(s.servers[0].peers) != 2 {
+				t.Errorf("the server has met %d players, want the same one twice", len(s.servers[0].peers))
+			}
+		})
+	}
+}
+
+// TestHoldKeepsTheClientID, or ends where it cannot and the route does not allow another.
+func TestHoldKeepsTheClientID(t *testing.T) {
+	for _, allowed := range []bool{false, true} {
+		s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), func(r *Route) {
+			r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+			r.Failover.NewIDs = allowed
+		})
+		s.servers[1].react = func(now time.Time, p *peer, ev *codec.Event) {
+			if ev.Kind == codec.Asked {
+				p.conn.Admit(now, 999)
+			}
+		}
+		s.servers[0].peers[0].conn.Close(s.Now(), codec.Goodbye{Reason: codec.ServerStopped})
+		s.Run(2 * time.Second)
+		if s.player.gone() == allowed {
+			t.Errorf("with new IDs allowed = %v: gone = %v", allowed, s.player.gone())
+		}
+	}
+}
+
+// TestHoldIsBounded: a client that sends more than may wait loses its session, and not a message silently.
+func TestHoldIsBounded(t *testing.T) {
+	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), func(r *Route) { r.Queue = 64 << 10 })
+	s.die(0)
+	for range refusals {
+		s.refuse(0)
+	}
+	big := make([]byte, 8<<10)
+	big[0] = 0x86
+	for range 8 {
+		s.send(&s.player.peer, codec.Message{Payload: big, Mode: codec.ReliableOrdered})
+		s.send(&s.player.peer, codec.Message{Payload: big[:100], Mode: codec.Unreliable})
+		s.Run(200 * time.Millisecond)
+	}
+	if s.player.gone() || s.drops(DropHeld) != 8 {
+		t.Fatalf("gone = %v; %d unreliable messages dropped, want 8", s.player.gone(), s.drops(DropHeld))
+	}
+	s.send(&s.player.peer, codec.Message{Payload: big, Mode: codec.ReliableOrdered})
+	s.await("told", time.Second, s.player.gone)
+	if s.drops(DropQueueFull) != 1 {
+		t.Errorf("%d messages dropped for want of room", s.drops(DropQueueFull))
+	}
+}
+
+// TestHoldBelievesARefusal: a server that does not want the player is not asked again.
+func TestHoldBelievesARefusal(t *testing.T) {
+	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), nil)
+	s.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
+		if ev.Kind == codec.Asked {
+			p.conn.Close(now, codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte("too late")})
+		}
+	}
+	s.servers[0].peers[0].conn.Close(s.Now(), codec.Goodbye{Reason: codec.ServerStopped})
+	s.await("told", 5*time.Second, s.player.gone)
+	if end := s.player.find(codec.Disconnected); end.Reason != codec.Kicked || string(end.Payload) != "too late" {
+		t.Errorf("told %v %q", end.Reason, end.Payload)
+	}
+}
+
+// TestHoldScattersTheOthers: to a Riptide player the others have left with the server.
+func TestHoldScattersTheOthers(t *testing.T) {
+	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), func(r *Route) { r.Failover.NewIDs = true })
+	old := s.servers[0].peers[0]
+	for _, id := range []uint16{5, 6, 7} {
+		_ = old.conn.Announce(s.Now(), codec.Joined, id)
+	}
+	_ = old.conn.Announce(s.Now(), codec.Left, 6)
+	s.Run(time.Second)
+	old.conn.Close(s.Now(), codec.Goodbye{Reason: codec.ServerStopped})
+	s.Run(2 * time.Second)
+	var left []uint16
+	for _, ev := range s.player.events {
+		if ev.Kind == codec.Left {
+			left = append(left, ev.Client)
+		}
+	}
+	if want := []uint16{6, 5, 7}; !slices.Equal(left, want) || s.player.gone() {
+		t.Errorf("left: %v, want %v; gone = %v", left, want, s.player.gone())
+	}
+}

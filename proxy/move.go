@@ -1,0 +1,102 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/upstream"
+)
+
+// ErrNotMovable is of a session that is not established, is moving already, or is of a route in ModeRelay, whose server
+// alone knows what was said.
+var ErrNotMovable = errors.New("session cannot be moved")
+
+// Transfer moves an established session to another server of its upstream, which is asked with what the client joined
+// with. Until then what the client sends reliably waits; the old server has what it acknowledged, and the new one what
+// came later. A server that will not take the session counts as one that is lost: others are tried.
+func (s *Server) Transfer(ctx context.Context, id SessionID, to netip.AddrPort) error {
+	return s.atHome(ctx, id, func(r *Relay, now time.Time) error {
+		e := r.find(id)
+		switch {
+		case e == nil && r.findPlain(id) != nil:
+			return ErrNotMovable
+		case e == nil:
+			return ErrNoSession
+		}
+		return r.move(now, e, to)
+	})
+}
+
+// TransferServer moves all sessions of a server to others of its upstream, as they are balanced, and drains it so that
+// none comes back. It returns how many are on their way.
+func (s *Server) TransferServer(ctx context.Context, upstreamName string, from netip.AddrPort) (moved int, err error) {
+	pool, err := s.pool(upstreamName)
+	if err != nil {
+		return 0, err
+	}
+	if err := pool.Drain(time.Now(), from, true); err != nil {
+		return 0, err
+	}
+	for _, l := range s.loops {
+		err = errors.Join(err, l.consult(ctx, func(r *Relay, now time.Time) { moved += r.moveAll(now, pool, from) }))
+	}
+	return moved, err
+}
+
+func (r *Relay) moveAll(now time.Time, pool *upstream.Pool, from netip.AddrPort) (moved int) {
+	for e := range r.table.All {
+		p := &e.Value
+		if p.server == nil || p.server.Addr != from || p.route.pool != pool {
+			continue
+		}
+		if r.move(now, e, netip.AddrPort{}) == nil {
+			moved++
+		}
+	}
+	return moved
+}
+
+// move begins to move a session to a server, or to any if that is zero.
+func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
+	p := &e.Value
+	if !p.established || p.ending || p.gap != nil || !p.upstream.up || !p.client.live() {
+		return ErrNotMovable
+	}
+	if to.IsValid() {
+		server := p.route.pool.Take(to)
+		if server == nil {
+			return upstream.ErrUnknown
+		}
+		p.route.pool.Release(server)
+	}
+	r.sendAggregate(now, e, &p.upstream)
+	r.counters.Moved++
+	p.gap = &gap{
+		since: now, until: now.Add(max(p.route.Failover.Hold, moveTime)), next: now.Add(quiesceTime), to: to, leaving: true,
+	}
+	p.upstream.away = true
+	p.expires = p.gap.until
+	r.settle(now, e)
+	return nil
+}
+
+// mayDepart reports whether the server that a session leaves has acknowledged all it was sent.
+func (p *pair) mayDepart() bool {
+	return p.gap != nil && p.gap.leaving && p.upstream.live() && p.upstream.conn.Stats().Queued == 0
+}
+
+// depart leaves a server that is still there for another.
+func (r *Relay) depart(now time.Time, e *entry) {
+	p := &e.Value
+	p.gap.leaving = false
+	if p.upstream.live() {
+		p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+		r.partings.add(now, p, r.sockets)
+		p.socket = nil // the parting's
+	}
+	r.leaveServer(now, p)
+	r.seek(now, e)
+}

@@ -1,0 +1,31 @@
+package proxy
+
+import (
+	"slices"
+	"time"
+
+	"tidegate/codec"
+)
+
+// company is the other clients that a server has told a client of, as Riptide does. It is only known where the server may
+// be lost and the client kept. It has at most as many as there are client IDs.
+type company []uint16
+
+// note takes a piece of news.
+func (c *company) note(kind codec.EventKind, client uint16) {
+	i := slices.Index(*c, client)
+	switch {
+	case kind == codec.Joined && i < 0:
+		*c = append(*c, client)
+	case kind == codec.Left && i >= 0:
+		*c = slices.Delete(*c, i, i+1)
+	}
+}
+
+// scatter tells a client that the others have left, with the server where they were.
+func (r *Relay) scatter(now time.Time, p *pair) {
+	for _, client := range p.company {
+		_ = p.client.conn.Announce(now, codec.Left, client) // a protocol without such news goes without
+	}
+	p.company = nil
+}
