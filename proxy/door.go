@@ -20,8 +20,10 @@ type door struct {
 
 	drops   *DropTally
 	answers *ratelimit.Budget // nil: not bounded
-	pong    *Pong             // nil: none is made
-	port    uint16            // where players come to
+	// unproved is for clients of protocols without proof, once there are such.
+	unproved *ratelimit.Budget
+	pong     *Pong  // nil: none is made
+	port     uint16 // where players come to
 
 	fronts *fronts // nil: clients come by themselves
 
@@ -64,10 +66,16 @@ func (r *Relay) furnish(d *door, l *Listener, route *route) {
 	}
 	d.fronts = newFronts(l.ProxiesFrom, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, d.fronts)
 	for _, p := range l.Protocols {
+		proof := proofOf(p, d.stream)
+		if proof == codec.NoProof && d.unproved == nil {
+			d.unproved = ratelimit.NewBudget(ratelimit.Rates{
+				Overall: max(1, unprovedOverall/r.shard.of), Network: max(1, unprovedNetwork/r.shard.of),
+			}, r.identities.next())
+		}
 		d.ways = append(d.ways, way{
 			protocol: p,
 			bridge:   newBridge(p, l.Route.Upstream.Protocol, l.Route),
-			proof:    proofOf(p),
+			proof:    proof,
 			tally:    r.tallies.of(l.Name, p.Name()),
 		})
 	}

@@ -31,7 +31,7 @@ func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPor
 		return false
 	}
 	// Where Accept is the proof, it tells who asks for a session; elsewhere every datagram that it is shown does.
-	proved := d.stream || w.proof == codec.ProvedAccept
+	proved := w.proof == codec.ProvedAccept
 	if !proved && !r.mayAsk(now, d, from, len(datagram), false) {
 		return false
 	}

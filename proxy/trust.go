@@ -18,11 +18,19 @@ const (
 	headersV6 = 40 + 8
 )
 
+// What clients of protocols without proof may be sent beyond that once they have answered, in datagrams a second of a
+// listener: to one network (IPv4 /24, IPv6 /48), as much as eight players at 60 Hz are sent, and to all. Who forges an
+// address may answer in its name, so it is this that keeps a victim from more than half a megabit a second or so.
+const (
+	unprovedNetwork = 500
+	unprovedOverall = 50_000
+)
+
 // trust is what a session's client has shown of its address being its own, and what it may be sent until it has.
 type trust struct {
 	proof    codec.Proof
 	answered bool // it has answered us, as far as its protocol can show it: it may be sent whatever there is
-	credit   int  // bytes on the wire that it may be sent before
+	credit   int  // bytes on the wire that it may be sent before, and without proof also after
 }
 
 // wireSize is what a datagram of a peer weighs on the wire.
@@ -35,14 +43,14 @@ func wireSize(peer netip.AddrPort, payload int) int {
 
 // owe notes a datagram from the client.
 func (t *trust) owe(client netip.AddrPort, size int) {
-	if !t.answered {
+	if !t.answered || t.proof == codec.NoProof {
 		t.credit += amplification * wireSize(client, size)
 	}
 }
 
 // spend reports whether a datagram may go to the client, and takes its bytes from the credit.
 func (t *trust) spend(client netip.AddrPort, size int) bool {
-	if t.answered {
+	if t.answered && t.proof != codec.NoProof {
 		return true
 	}
 	weight := wireSize(client, size)
@@ -53,11 +61,22 @@ func (t *trust) spend(client netip.AddrPort, size int) bool {
 	return true
 }
 
-// sendToClient writes a datagram to a session's client, unless that has not answered yet and was sent enough. What a client of a
-// protocol without proof is sent beyond that is an answer to a stranger like a pong, and spends from the same budget.
+// spendMore reports whether a datagram may go to a client without proof beyond its credit: until it has answered, it is an
+// answer to a stranger like a pong.
+func (p *pair) spendMore(now time.Time, client netip.AddrPort) bool {
+	switch {
+	case p.trust.proof != codec.NoProof:
+		return false
+	case p.trust.answered:
+		return p.door.unproved.Allow(now, client.Addr())
+	}
+	return p.door.mayAnswer(now, client)
+}
+
+// sendToClient writes a datagram to a session's client, unless that has not proved its address and was sent enough.
 func (r *Relay) sendToClient(now time.Time, e *entry, datagram []byte) {
 	p, client := &e.Value, e.Key.Client
-	if !p.trust.spend(client, len(datagram)-p.via.headerLen()) && (p.trust.proof != codec.NoProof || !p.door.mayAnswer(now, client)) {
+	if !p.trust.spend(client, len(datagram)-p.via.headerLen()) && !p.spendMore(now, client) {
 		r.drop(now, DropUnproved, p.door, client, len(datagram), nil)
 		return
 	}
@@ -89,7 +108,7 @@ func (r *Relay) settleDown(e *entry) {
 // proved reports whether the client has shown beyond doubt that its address is its own.
 func (p *pair) proved() bool {
 	switch {
-	case p.door.stream, p.trust.proof == codec.ProvedAccept:
+	case p.trust.proof == codec.ProvedAccept:
 		return true
 	case p.trust.proof == codec.ProvedConnect:
 		return p.client.up
@@ -99,8 +118,11 @@ func (p *pair) proved() bool {
 	return false
 }
 
-// proofOf is how a protocol's clients prove their address.
-func proofOf(p codec.Protocol) codec.Proof {
+// proofOf is how a protocol's clients prove their address. One who has a stream has done so by the stream's handshake.
+func proofOf(p codec.Protocol, stream bool) codec.Proof {
+	if stream {
+		return codec.ProvedAccept
+	}
 	if prover, ok := p.(codec.Prover); ok {
 		return prover.Proof()
 	}

@@ -1,0 +1,168 @@
+package proxy
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+	"tidegate/codec/riptide"
+	"tidegate/codec/rtype"
+	"tidegate/codec/rudp"
+	"tidegate/internal/simnet"
+	"tidegate/ratelimit"
+)
+
+// victim counts what a forged address sends, as it seems, and is sent.
+type victim struct {
+	addr              netip.AddrPort
+	asked, told       int // bytes on the wire
+	askedRaw, toldRaw int // of payload
+}
+
+func (v *victim) watch(w *world) {
+	w.SetPath(doorAddr, v.addr, simnet.Weather{Loss: 1}) // whoever forges the address hears nothing
+	w.SetTap(func(from, to netip.AddrPort, datagram []byte) {
+		switch {
+		case from == v.addr && to == doorAddr:
+			v.asked += wireSize(from, len(datagram))
+			v.askedRaw += len(datagram)
+		case from == doorAddr && to == v.addr:
+			v.told += wireSize(to, len(datagram))
+			v.toldRaw += len(datagram)
+		}
+	})
+}
+
+// talkative lets everyone in and, once they are connected, talks at 50 Hz.
+func (w *world) talkative() {
+	inner := greets(welcome())
+	for _, g := range w.servers {
+		g.react = func(now time.Time, p *peer, ev *codec.Event) {
+			inner(now, p, ev)
+			if ev.Kind == codec.Asked {
+				w.talk(p, 0)
+			}
+		}
+	}
+}
+
+func (w *world) talk(p *peer, n int) {
+	m := codec.Message{Payload: append([]byte{0, 0, 0, 0, byte(n)}, make([]byte, 200)...)}
+	if w.settings.Listeners[0].Route.Upstream.Protocol.IDs() == codec.NoIDs {
+		m.Payload = m.Payload[:5] // R-Type: entity n is there
+	}
+	m.HasID = w.settings.Listeners[0].Route.Upstream.Protocol.IDs() == codec.WordIDs
+	_ = p.conn.Send(w.Now(), m)
+	if n < 200 {
+		w.After(20*time.Millisecond, func() { w.talk(p, n+1) })
+	}
+}
+
+// TestAmplification: a forged address gets at most three times the bytes that were sent in its name, whether its forger
+// sends one datagram or goes on as a client does that hears nothing, and whatever the game server has to say. Beyond it
+// are only answers that have a budget of their own, which is as good as empty here. R-Type has nothing to tell a forger
+// who goes on from a player, so that the budget of those who answer is what bounds it; that is spent here, too.
+func TestAmplification(t *testing.T) {
+	seed := [32]byte{1}
+	document := rtype.New(rtype.Options{Dialect: rtype.Document})
+	game := rtype.New(rtype.Options{Dialect: rtype.Game32})
+	for _, c := range []struct {
+		name     string
+		protocol codec.Protocol
+		most     float64 // measured, rounded up: docs/security.md has the figures
+	}{
+		{"raknet", raknet6(), 0.1},
+		{"raknet without cookies", raknet.New(raknet.Options{Cookies: raknet.CookiesNone}), 0.1},
+		{"riptide-2.0", riptide.New(riptide.Options{Version: riptide.V20}), 3},
+		{"riptide-2.2", riptide22(), 3},
+		{"rudp", rudp.New(rudp.Options{AppID: 7, Seed: seed}), 3},
+		{"rtype document", document, 3},
+		{"rtype game", game, 3},
+	} {
+		for _, admit := range []Admit{UpstreamFirst, ProofFirst} {
+			once, going := forgedOnce(t, c.protocol, admit), forgedOn(t, c.protocol, admit)
+			for how, v := range map[string]*victim{"one datagram": once, "a deaf client": going} {
+				factor := float64(v.told) / float64(v.asked)
+				t.Logf("%s, admit %d, %s: %d bytes for %d on the wire, factor %.2f; of payload %d for %d",
+					c.name, admit, how, v.told, v.asked, factor, v.toldRaw, v.askedRaw)
+				if v.asked == 0 || factor > c.most {
+					t.Errorf("%s, admit %d, %s: factor %.2f, want at most %.1f", c.name, admit, how, factor, c.most)
+				}
+			}
+		}
+	}
+}
+
+// forgedWorld has no budget for answers worth speaking of: one of the network of the forged address has spent it.
+func forgedWorld(t *testing.T, p codec.Protocol, admit Admit) *world {
+	route := matrixRoute(p, p)
+	route.Admit = admit
+	w := newWorldWith(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, p, route, func(s *Settings) {
+		s.Answers = ratelimit.Rates{Overall: 1, Network: 1}
+	})
+	w.talkative()
+	return w
+}
+
+func (w *world) spendAnswers(v *victim) {
+	d := w.proxy.relay.doors[0]
+	for i := range 60 { // until a minute from now
+		at := w.Now().Add(time.Duration(i) * time.Second)
+		d.mayAnswer(at, v.addr)
+		for range unprovedNetwork {
+			if d.unproved != nil {
+				d.unproved.Allow(at, v.addr.Addr())
+			}
+		}
+	}
+}
+
+func forgedOnce(t *testing.T, p codec.Protocol, admit Admit) *victim {
+	w := forgedWorld(t, p, admit)
+	v := &victim{addr: playerAddr(0)}
+	v.watch(w)
+	w.spendAnswers(v)
+	first, _ := p.Dial(w.Now(), doorAddr, codec.Hello{}).Transmit(w.Now(), nil)
+	v.asked, v.askedRaw = wireSize(v.addr, len(first)), len(first)
+	w.Inject(0, v.addr, doorAddr, first)
+	w.Run(30 * time.Second)
+	return v
+}
+
+func forgedOn(t *testing.T, p codec.Protocol, admit Admit) *victim {
+	w := forgedWorld(t, p, admit)
+	v := &victim{addr: playerAddr(0)}
+	v.watch(w)
+	w.spendAnswers(v)
+	w.join(codec.Hello{})
+	w.Run(30 * time.Second)
+	return v
+}
+
+// TestWithoutProofAVictimIsSpared: whoever answers for a forged address in R-Type has it sent no more than its network's
+// budget.
+func TestWithoutProofAVictimIsSpared(t *testing.T) {
+	game := rtype.New(rtype.Options{Dialect: rtype.Game32})
+	w := newWorldWith(t, 1, simnet.Weather{}, game, matrixRoute(game, game), func(s *Settings) {
+		s.Answers = ratelimit.Rates{Overall: 100, Network: 20}
+	})
+	w.talkative()
+	sent := 0
+	w.SetTap(func(from, _ netip.AddrPort, _ []byte) {
+		if from == doorAddr {
+			sent++
+		}
+	})
+	const forged, seconds = 20, 3 // addresses of one network; each is told 50 things a second
+	for range forged {
+		p := w.join(codec.Hello{})
+		w.Run(time.Millisecond)
+		w.Inject(time.Millisecond, p.addr, doorAddr, []byte("start"))
+	}
+	w.Run(seconds * time.Second)
+	if most := 20 + 20*seconds + unprovedNetwork*(seconds+1) + 3*forged*10; sent > most || sent < unprovedNetwork {
+		t.Errorf("%d datagrams in %d s, want at most %d", sent, seconds, most)
+	}
+}
