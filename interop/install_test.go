@@ -22,6 +22,7 @@ type runtime struct {
 	name    string
 	version []string                              // command whose output says which version of the language is there
 	pins    string                                // file under peers/ that fixes the libraries' versions
+	builds  []string                              // files under peers/ that are compiled with the libraries
 	install func(dir string) error                // installs the libraries into a new directory
 	line    func(dir string) (env, line []string) // begins the command line of a script that uses them
 	ready   func() (string, error)                // returns the directory, once installed
@@ -76,7 +77,15 @@ func (r *runtime) prepare() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(append(version, pins...))
+	what := append(version, pins...)
+	for _, name := range r.builds {
+		source, err := os.ReadFile(filepath.Join("peers", name))
+		if err != nil {
+			return "", err
+		}
+		what = append(what, source...)
+	}
+	sum := sha256.Sum256(what)
 	dir := filepath.Join(cache, "tidegate-interop", fmt.Sprintf("%s-%x", r.name, sum[:6]))
 	complete := filepath.Join(dir, "complete")
 	if _, err := os.Stat(complete); err == nil {

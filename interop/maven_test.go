@@ -13,9 +13,9 @@ import (
 // java runs peers from their source, which it compiles as it starts.
 var java = newRuntime(runtime{
 	name: "java", version: []string{"java", "--version"}, pins: jarSums,
-	install: installJars,
+	builds: []string{edgeCookies}, install: installJars,
 	line: func(dir string) (env, line []string) {
-		return nil, []string{"java", "-XX:TieredStopAtLevel=1", "-cp", filepath.Join(dir, "*")} // 1: it starts sooner
+		return nil, []string{"java", "-XX:TieredStopAtLevel=1", "-cp", dir + ":" + filepath.Join(dir, "*")} // 1: it starts sooner
 	},
 })
 
@@ -41,8 +41,11 @@ func installJars(dir string) error {
 	if got != string(want) {
 		return fmt.Errorf("jars differ from %s; they are\n%s", jarSums, got)
 	}
-	return nil
+	return command("peers", "javac", "-cp", filepath.Join(dir, "*"), "-d", dir, edgeCookies)
 }
+
+// edgeCookies is a class that Cloudburst.java uses: java compiles only the one file that it is started with.
+const edgeCookies = "EdgeCookies.java"
 
 // sumJars hashes the jars of a directory.
 func sumJars(dir string) (string, error) {

@@ -47,7 +47,7 @@ type event struct {
 func startServer(t *testing.T, in *runtime, script string, args ...string) *peer {
 	t.Helper()
 	p := startScript(t, in, script, freePort(t), args...)
-	p.await(t, "listening")
+	p.awaitWithin(t, "listening", 3*patience) // some take long to start on a busy machine
 	return p
 }
 

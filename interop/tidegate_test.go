@@ -45,6 +45,8 @@ type route struct {
 	host      string // of the server; empty: 127.0.0.1
 	server    string // its port
 	noCookies bool   // for players whose library has none
+	upstream  string // further keys of [[upstream]]
+	bedrock   string // further keys of [bedrock]
 }
 
 // startTidegate runs the binary between players of every protocol, over UDP and TCP, and one server.
@@ -94,8 +96,10 @@ name = "arena"
 protocol = %q
 transport = %q
 servers = ["%s:%s"]
+%s
 [bedrock]
 cookies = %t
+%s
 pong = "MCPE;the arena;844;1.21.111;0;100;1;Tidegate;Survival;1;19132;19132;"
 [riptide]
 quality_disconnect = false
@@ -103,7 +107,7 @@ quality_disconnect = false
 format = "json"
 [admin]
 listen = "off"
-`, packetByte, r.protocol, r.transport, cmp.Or(r.host, "127.0.0.1"), r.server, !r.noCookies)
+`, packetByte, r.protocol, r.transport, cmp.Or(r.host, "127.0.0.1"), r.server, r.upstream, !r.noCookies, r.bedrock)
 }
 
 // await reads the log until a message.

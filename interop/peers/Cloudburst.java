@@ -16,6 +16,7 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.util.HexFormat;
 import java.util.Map;
 import java.util.function.Supplier;
 import org.cloudburstmc.netty.channel.raknet.RakChannelFactory;
@@ -25,10 +26,12 @@ import org.cloudburstmc.netty.channel.raknet.RakPriority;
 import org.cloudburstmc.netty.channel.raknet.RakReliability;
 import org.cloudburstmc.netty.channel.raknet.config.RakChannelOption;
 import org.cloudburstmc.netty.channel.raknet.packet.RakMessage;
+import org.cloudburstmc.netty.handler.codec.raknet.server.RakServerOfflineHandler;
 
 /**
  * A RakNet peer on CloudburstMC's netty-transport-raknet: a client, or a server that echoes every message as it came.
- * Usage: Cloudburst.java PORT client|server|ping; ping asks for the server list text.
+ * Usage: Cloudburst.java PORT client|server [MODE SECRET]|ping; ping asks for the server list text, MODE is of cookies:
+ * active, offloaded or offloaded_psk.
  */
 final class Cloudburst {
     private static final int PROTOCOL = 11;
@@ -38,7 +41,7 @@ final class Cloudburst {
         int port = Integer.parseInt(args[0]);
         switch (args[1]) {
             case "server" -> {
-                serve(port);
+                serve(port, args.length > 2 ? new EdgeCookies(args[2], HexFormat.of().parseHex(args[3])) : null);
                 obey(null);
             }
             case "ping" -> {
@@ -50,8 +53,8 @@ final class Cloudburst {
         System.exit(0); // netty's threads would go on
     }
 
-    private static void serve(int port) throws InterruptedException {
-        new ServerBootstrap()
+    private static void serve(int port, EdgeCookies cookies) throws InterruptedException {
+        Channel server = new ServerBootstrap()
             .channelFactory(RakChannelFactory.server(NioDatagramChannel.class))
             .group(new NioEventLoopGroup(1))
             .option(RakChannelOption.RAK_SUPPORTED_PROTOCOLS, new int[] {PROTOCOL})
@@ -59,7 +62,10 @@ final class Cloudburst {
             .option(RakChannelOption.RAK_ADVERTISEMENT,
                 Unpooled.copiedBuffer("MCPE;Cloudburst;", StandardCharsets.UTF_8))
             .childHandler(initializer(Echo::new))
-            .bind("127.0.0.1", port).sync();
+            .bind("127.0.0.1", port).sync().channel();
+        if (cookies != null) {
+            server.pipeline().addBefore(RakServerOfflineHandler.NAME, "edge-cookies", cookies);
+        }
         tell("listening", Map.of());
     }
 
