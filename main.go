@@ -61,7 +61,7 @@ func newApp() *cli.App {
 		EnableBashCompletion: true,
 		Commands: []*cli.Command{
 			runCommand(), checkCommand(), demoCommand(), pingCommand(), decodeCommand(), banCommand(),
-			sessionsCommand(), upstreamsCommand(), reloadCommand(), drainCommand(), configCommand(), completionCommand(), manCommand(), versionCommand(),
+			sessionsCommand(), upstreamsCommand(), whyCommand(), reloadCommand(), drainCommand(), configCommand(), completionCommand(), manCommand(), versionCommand(),
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
