@@ -50,7 +50,7 @@ demo: ## show the main job
 	$(GO) run . demo
 
 interop: ## talk to real independent peers; needs Python, Node and Java with Maven
-	$(GO) test -tags interop -count 1 -parallel 6 ./interop/...
+	$(GO) test -tags interop -count 1 -parallel 4 ./interop/...
 
 release: ## build static binaries, Debian packages and their checksums into dist/
 	rm -rf dist && mkdir dist

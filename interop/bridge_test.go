@@ -167,7 +167,7 @@ func meet(t *testing.T, from, to contender) (client *peer, between *proxy, serve
 	between = startTidegate(t, route{protocol: to.protocol, transport: to.transport, server: server.port,
 		noCookies: from.noCookies})
 	client = from.client(t, between.ports[from.transport])
-	client.await(t, "connected")
+	client.awaitWithin(t, "connected", 3*patience)
 	server.await(t, "joined")
 	return client, between, server
 }

@@ -33,7 +33,7 @@ func TestServersOfEachCookieMode(t *testing.T) {
 				}
 				return
 			}
-			client.await(t, "connected")
+			client.awaitWithin(t, "connected", 3*patience)
 			server.await(t, "joined")
 			talk(t, client, language{largest: largestRakNet})
 			sayGoodbye(t, between, client, server)
@@ -66,7 +66,7 @@ func TestPlayersOfEachCookieMode(t *testing.T) {
 			}
 			between := startTidegate(t, to)
 			client := startScript(t, java, "Cloudburst.java", between.ports[udp], "client")
-			client.await(t, "connected")
+			client.awaitWithin(t, "connected", 3*patience)
 			server.await(t, "joined")
 			talk(t, client, language{largest: largestRakNet})
 			client.order(t, order{Do: "leave"})

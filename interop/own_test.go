@@ -33,6 +33,7 @@ type ownPeer struct {
 func ownOptions() raknet.Options {
 	return raknet.Options{
 		Versions: []uint8{9, 10, 11}, DialVersion: 11, SizedPong: true, OrderedOnly: true, MaxMessage: 4 << 20, MaxQueued: 64 << 20,
+		HandshakeTimeout: 3 * patience,
 	}
 }
 

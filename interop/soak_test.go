@@ -32,7 +32,7 @@ func TestEveryClient(t *testing.T) {
 			}
 			_, door := lossy(t, "127.0.0.1:0", between.ports[udp], weather)
 			client := from.client(t, door)
-			client.await(t, "connected")
+			client.awaitWithin(t, "connected", 3*patience)
 			server.await(t, "joined")
 			from.soak(t, loss, client, server)
 			client.order(t, order{Do: "leave"})
@@ -54,7 +54,7 @@ func TestEveryServer(t *testing.T) {
 			host, port := lossy(t, "127.0.0.2:"+server.port, server.port, weather)
 			between := startTidegate(t, route{protocol: to.protocol, transport: udp, host: host, server: port})
 			client := startOwnClient(t, between.ports[udp])
-			client.await(t, "connected")
+			client.awaitWithin(t, "connected", 3*patience)
 			server.await(t, "joined")
 			to.soak(t, loss, client, server)
 			if to.name != jspServer.name {

@@ -101,6 +101,8 @@ servers = ["%s:%s"]
 cookies = %t
 %s
 pong = "MCPE;the arena;844;1.21.111;0;100;1;Tidegate;Survival;1;19132;19132;"
+[limits]
+handshake_timeout = "30s"
 [riptide]
 quality_disconnect = false
 [log]
@@ -113,7 +115,7 @@ listen = "off"
 // await reads the log until a message.
 func (p *proxy) await(t *testing.T, message string) journalEntry {
 	t.Helper()
-	late := time.After(patience)
+	late := time.After(3 * patience) // a silent server has half of the handshake's 30 s
 	for {
 		select {
 		case entry := <-p.journal:
@@ -121,7 +123,7 @@ func (p *proxy) await(t *testing.T, message string) journalEntry {
 				return entry
 			}
 		case <-late:
-			t.Fatalf("Tidegate's log has no %q after %s", message, patience)
+			t.Fatalf("Tidegate's log has no %q after %s", message, 3*patience)
 		}
 	}
 }
