@@ -3,7 +3,9 @@ package decode
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/hex"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -16,8 +18,8 @@ func TestDamage(t *testing.T) {
 	packet := udpPacket(clientAddr, serverAddr, []byte{2})
 	pcap := pcapOf(t, packet, packet)
 	lines := strings.Repeat(`{"from":"client","hex":"02"}`+"\n", 2)
-	const one, none = "1 datagrams, 1 riptide-2.2; 0 not understood; 0 other packets ignored\n",
-		"0 datagrams; 0 not understood; 1 other packets ignored\n"
+	const one, none = "1 datagram, 1 riptide-2.2; 0 not understood; 0 other packets ignored\n",
+		"0 datagrams; 0 not understood; 1 other packet ignored\n"
 	for _, c := range []struct{ what, capture, summary, says string }{
 		{"pcap, within a packet", string(pcap[:len(pcap)-3]), one, "packet 2: unexpected EOF"},
 		{"pcap, after a packet's header", string(pcap[:len(pcap)-len(packet)]), one, "packet 2: unexpected EOF"},
@@ -26,6 +28,8 @@ func TestDamage(t *testing.T) {
 		{"JSON Lines", cut([]byte(lines), 5), one, "line 2: unexpected end of JSON input"},
 		{"an endless line", lines[:len(lines)/2] + strings.Repeat(" ", maxLine), one, "line 2: longer than 1048576 bytes"},
 		{"gzip", cut(gzipped(t, lines), 3), "2 datagrams, 2 riptide-2.2; ", "line 3: unexpected EOF"},
+		{"gzip, within a line", cut(gzipped(t, lines+`{"from":"client","hex":"`+noise()), 300), "2 datagrams, 2 riptide-2.2; ",
+			"line 3: unexpected EOF"},
 		{"link type", string(pcapOfType(t, layers.LinkType(147), packet)), none, "packet 1: link type 147 is not supported"},
 	} {
 		var out strings.Builder
@@ -34,6 +38,16 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%s: %v, want %q; says:\n%s\nwant %q", c.what, err, c.says, &out, c.summary)
 		}
 	}
+}
+
+// noise is hexadecimal that a compressor makes nothing of.
+func noise() string {
+	b := make([]byte, 2000)
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return hex.EncodeToString(b) + "\"}\n"
 }
 
 func cut(capture []byte, n int) string { return string(capture[:len(capture)-n]) }

@@ -2,6 +2,7 @@ package decode
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,7 @@ func readLines(in io.Reader, take func(*record) error) error {
 		}
 		var l line
 		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
-			return fmt.Errorf("line %d: %w", number, err)
+			return fmt.Errorf("line %d: %w", number, cmp.Or(scan.Err(), err)) // what cannot be read has no whole line
 		}
 		if number == 1 && l.From == "" {
 			about = l

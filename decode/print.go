@@ -76,11 +76,11 @@ func (p *printer) summarise() error {
 		return json.NewEncoder(p.out).Encode(summary{p.datagrams, p.unknown, p.ignored, p.protocols})
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d datagrams", p.datagrams)
+	text.WriteString(words.Count(p.datagrams, "datagram"))
 	for _, name := range slices.Sorted(maps.Keys(p.protocols)) {
 		fmt.Fprintf(&text, ", %d %s", p.protocols[name], name)
 	}
-	fmt.Fprintf(&text, "; %d not understood; %d other packets ignored\n", p.unknown, p.ignored)
+	fmt.Fprintf(&text, "; %d not understood; %s ignored\n", p.unknown, words.Count(p.ignored, "other packet"))
 	_, err := io.WriteString(p.out, text.String())
 	return err
 }

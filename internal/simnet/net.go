@@ -1,6 +1,6 @@
-// Package simnet is a network in virtual time: any number of nodes exchange datagrams and streams through seeded weather
-// (loss, duplication, latency, jitter, MTU, bandwidth). The same seed gives the same run to the byte. It knows nothing of
-// protocols and uses no clock, socket or goroutine; it serves tests only.
+// Package simnet is a network in virtual time: any number of nodes exchange datagrams and streams through seeded
+// weather (loss, duplication, latency, jitter, MTU, bandwidth). The same seed gives the same run to the byte. It knows
+// nothing of protocols and uses no clock, socket or goroutine; it serves tests only.
 //
 // Start with Node, which is what the network drives, and Net.Run. Law 2 of the codec contract (memory is lent) is
 // enforced here: each datagram is overwritten as soon as its receiver returns, so a kept reference shows at once.

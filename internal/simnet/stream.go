@@ -100,8 +100,8 @@ func (n *Net) push(l *lane, b []byte, f func()) {
 	}})
 }
 
-// streamDelay is how long a piece takes, with what is lost of it sent again, after twice as long each time. What waits for
-// an earlier piece goes out together with it.
+// streamDelay is how long a piece takes, with what is lost of it sent again, after twice as long each time. What waits
+// for an earlier piece goes out together with it.
 func (n *Net) streamDelay(l *lane, size int) (delay time.Duration) {
 	if n.now.Before(l.stalled) {
 		return 0
