@@ -84,15 +84,15 @@ func TestExamples(t *testing.T) {
 	ran := &background{}
 	var last []example // what ends the proxy
 	for _, e := range allExamples(t, "", newApp().Commands) {
-		switch {
-		case e.command == "run":
+		switch e.command {
+		case "run":
 			ran.start(t, e.args)
 			player, err := gork.Dial(ran.address(t))
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = player.Close() }()
-		case e.command == "drain":
+		case "drain":
 			last = append(last, e)
 		default:
 			ran.try(t, e, listener.Addr().String())

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"time"
 
 	"tidegate/proxy"
 	"tidegate/upstream"
@@ -27,14 +28,14 @@ type endpoint struct {
 func get[Out any](path string, tell func(*http.Request) (Out, error), query ...string) endpoint {
 	return endpoint{
 		method: http.MethodGet, path: path, query: query, response: reflect.TypeFor[Out](),
-		serve: func(w http.ResponseWriter, r *http.Request) {
+		serve: patiently(func(w http.ResponseWriter, r *http.Request) {
 			var out Out
 			err := checkQuery(r, query)
 			if err == nil {
 				out, err = tell(r)
 			}
 			answer(w, out, err)
-		},
+		}),
 	}
 }
 
@@ -42,7 +43,7 @@ func get[Out any](path string, tell func(*http.Request) (Out, error), query ...s
 func post[In, Out any](path string, do func(*http.Request, In) (Out, error)) endpoint {
 	return endpoint{
 		method: http.MethodPost, path: path, request: reflect.TypeFor[In](), response: reflect.TypeFor[Out](),
-		serve: func(w http.ResponseWriter, r *http.Request) {
+		serve: patiently(func(w http.ResponseWriter, r *http.Request) {
 			var in In
 			if err := read(r, &in); err != nil {
 				answer(w, in, err)
@@ -50,9 +51,20 @@ func post[In, Out any](path string, do func(*http.Request, In) (Out, error)) end
 			}
 			out, err := do(r, in)
 			answer(w, out, err)
-		},
+		}),
 	}
 }
+
+// patiently gives a handler so long to ask the loops as an operator is willing to wait.
+func patiently(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), askTime)
+		defer cancel()
+		serve(w, r.WithContext(ctx))
+	}
+}
+
+const askTime = 10 * time.Second
 
 // checkQuery refuses parameters that an endpoint does not take: they are mistyped.
 func checkQuery(r *http.Request, known []string) error {

@@ -27,8 +27,7 @@ type Figures struct {
 
 // Figures copies the Relay's totals.
 func (r *Relay) Figures() Figures {
-	var copied tallies
-	copied.add(&r.tallies)
+	copied := r.tallies.clone()
 	return Figures{
 		Counters: r.counters, Sessions: copied.sessions, Drops: copied.drops,
 		ToClients: r.toClients, ToUpstreams: r.toUpstreams,

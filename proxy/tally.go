@@ -88,6 +88,21 @@ func (t *tallies) dropsOf(listener string) *DropTally {
 	return one
 }
 
+// clone copies all of it, without looking for names: it is done in a loop's time.
+func (t *tallies) clone() tallies {
+	sessions, drops := make([]Tally, len(t.sessions)), make([]DropTally, len(t.drops))
+	var c tallies
+	for i, one := range t.sessions {
+		sessions[i] = *one
+		c.sessions = append(c.sessions, &sessions[i])
+	}
+	for i, one := range t.drops {
+		drops[i] = *one
+		c.drops = append(c.drops, &drops[i])
+	}
+	return c
+}
+
 // add adds those of another Relay.
 func (t *tallies) add(o *tallies) {
 	for _, one := range o.sessions {

@@ -1,0 +1,136 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// socketPath is a path for a Unix socket, which must be short.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "admin")
+}
+
+// serving is a server at an address until the returned function is called, which waits for its end.
+func serving(t *testing.T, f *fake, a Address) (at net.Addr, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	l, err := Listen(ctx, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- f.Serve(ctx, l) }()
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	return l.Addr(), stop
+}
+
+func TestClient(t *testing.T) {
+	const token = "0123456789abcdef"
+	path := socketPath(t)
+	for _, a := range []Address{Address("unix:" + path), "127.0.0.1:0", "0.0.0.0:0", "[::]:0"} {
+		t.Run(string(a), func(t *testing.T) {
+			f := newFake(token)
+			at, stop := serving(t, f, a)
+			if !strings.HasPrefix(string(a), "unix:") {
+				a = Address(at.String())
+			}
+			c := NewClient(a, token)
+			var found Sessions
+			if err := c.Get(t.Context(), "/api/v1/sessions", &found); err != nil || found.Sessions[0].ID != "c" {
+				t.Errorf("%v, %v", found, err)
+			}
+			var done struct{}
+			if err := c.Post(t.Context(), "/api/v1/sessions/c/kick", Kick{Text: "afk"}, &done); err != nil || f.proxy.kicked != "afk" {
+				t.Errorf("kicked with %q, %v", f.proxy.kicked, err)
+			}
+			var refused *StatusError
+			err := c.Get(t.Context(), "/api/v1/sessions/d", &done)
+			if !errors.As(err, &refused) || refused.Status != 404 || err.Error() != "no such session" {
+				t.Errorf("of a session that is not there: %v", err)
+			}
+			if err := NewClient(a, "").Get(t.Context(), "/livez", &done); !errors.As(err, &refused) || refused.Status != 401 {
+				t.Errorf("without the token: %v", err)
+			}
+			stop()
+			want := "ask the proxy at " + string(a) + ": dial "
+			if err := c.Get(t.Context(), "/livez", &done); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("after its end: %v, want %s", err, want)
+			}
+		})
+	}
+}
+
+// TestListenUnix: a socket is for owner and group, replaces one that a dead process left, and nothing else.
+func TestListenUnix(t *testing.T) {
+	path := socketPath(t)
+	a := Address("unix:" + path)
+	dead, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.(*net.UnixListener).SetUnlinkOnClose(false)
+	_ = dead.Close()
+	alive, err := Listen(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o660 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if _, err := Listen(t.Context(), a); err == nil || !strings.Contains(err.Error(), "another process listens there") {
+		t.Errorf("beside one that lives: %v", err)
+	}
+	_ = alive.Close()
+	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Listen(t.Context(), a); err == nil || !strings.Contains(err.Error(), "there is something else than a socket") {
+		t.Errorf("in place of a file: %v", err)
+	}
+	if text, _ := os.ReadFile(path); string(text) != "precious" {
+		t.Error("the file is gone")
+	}
+}
+
+// TestServeEndsInOrder: an answer that is under way at the end still comes.
+func TestServeEndsInOrder(t *testing.T) {
+	f := newFake("")
+	ctx, cancel := context.WithCancel(context.Background())
+	path := socketPath(t)
+	l, err := Listen(ctx, Address("unix:"+path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Drain = cancel // in the middle of an answer
+	ended := make(chan error)
+	go func() { ended <- f.Serve(ctx, l) }()
+	var done struct{}
+	if err := NewClient(Address("unix:"+path), "").Post(t.Context(), "/api/v1/drain", nil, &done); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
