@@ -41,6 +41,9 @@ type pathKey struct {
 // takePath finds the path of a further session to a server: from the source that has the fewest. It is nil where there is
 // nothing to choose and nothing to bound.
 func (r *Relay) takePath(now time.Time, u *Upstream, server netip.AddrPort) *path {
+	if u.Transport.Sources.IsValid() {
+		return r.ownPath(now, u)
+	}
 	var best *path
 	for _, source := range u.Sources {
 		if source.Is4() == server.Addr().Unmap().Is4() {
@@ -56,6 +59,17 @@ func (r *Relay) takePath(now time.Time, u *Upstream, server netip.AddrPort) *pat
 		best.sessions++
 	}
 	return best
+}
+
+// ownPath is the path of a session that comes from an address of its own, if it has a bound: all that the server takes,
+// since no other loop has a share of it.
+func (r *Relay) ownPath(now time.Time, u *Upstream) *path {
+	if u.Pace.Datagrams == 0 {
+		return nil
+	}
+	p := &path{sessions: 1}
+	p.pace(now, Pace{u.Pace.Datagrams * r.shard.of, u.Pace.Span})
+	return p
 }
 
 func (r *Relay) pathOf(now time.Time, u *Upstream, server netip.AddrPort, source netip.Addr) *path {

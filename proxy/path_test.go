@@ -166,6 +166,21 @@ func TestSourcesSpreadSessions(t *testing.T) {
 
 const up10ms = 10*time.Millisecond + paceSlack
 
+// TestSessionsWithAddressesOfTheirOwnHaveTheirOwnPace: they share nothing at the server, and with no other loop.
+func TestSessionsWithAddressesOfTheirOwnHaveTheirOwnPace(t *testing.T) {
+	w := paced(t, riptide22(), raknet6(), func(u *Upstream) { u.Transport.Sources = netip.MustParsePrefix("127.64.0.0/10") })
+	relay, u := w.proxy.relay, w.settings.Listeners[0].Route.Upstream
+	relay.shard.of = 3
+	one, other := relay.takePath(w.Now(), u, serverAddr), relay.takePath(w.Now(), u, serverAddr)
+	if one == other || !one.window.Is(60, up10ms) || len(relay.paths) != 0 {
+		t.Errorf("paths %+v and %+v, %d shared", one, other, len(relay.paths))
+	}
+	u.Pace = Pace{}
+	if p := relay.takePath(w.Now(), u, serverAddr); p != nil {
+		t.Errorf("a path without a bound: %+v", p)
+	}
+}
+
 // TestPaceOfRelayedDatagrams: those of ModeRelay wait in order, and beyond a bound the newest are dropped and counted.
 func TestPaceOfRelayedDatagrams(t *testing.T) {
 	r := newPlainRelay(t, Any, func(s *Settings) {
