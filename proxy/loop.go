@@ -37,6 +37,9 @@ func (l *loop) run() error {
 		l.relay.Advance(l.now)
 		l.relay.Flush(l.now)
 		l.poller.Flush()
+		if l.relay.Paced() {
+			l.relay.Sent(time.Now())
+		}
 		l.turns.end(l.now)
 	}
 	return nil

@@ -21,7 +21,7 @@ func (r *Relay) forwardUp(now time.Time, e *plainEntry, datagram []byte) {
 	switch {
 	case way == nil:
 	case !way.jammed && way.free(now):
-		way.count(now)
+		r.count(now, way)
 	case way.parked.len() == maxParked:
 		r.drop(now, DropPaced, p.door, e.Key.Client, len(datagram), nil)
 		return
@@ -41,7 +41,7 @@ func (r *Relay) sendParked(now time.Time, way *path) bool {
 		return false
 	}
 	if p := &d.of.Value; p.path == way && p.socket != nil {
-		way.count(now)
+		r.count(now, way)
 		r.counters.Paced++
 		r.toServer(now, d.of, d.bytes, false)
 	}

@@ -15,8 +15,7 @@ type Pace struct {
 	Span      time.Duration
 }
 
-// paceSlack is added to a span: datagrams leave at the end of the turn in whose beginning they are counted, and do not
-// all take equally long to the server.
+// paceSlack is added to a span: datagrams do not all take equally long to the server.
 const paceSlack = 2 * time.Millisecond
 
 // path is the way from one source address to one server, which the sessions on it share. When the server's Pace is used up,
@@ -30,6 +29,7 @@ type path struct {
 	parked   parked            // datagrams of sessions in ModeRelay that wait
 	odd      bool              // whose turn it is, the line's or that of what is parked
 	jammed   bool              // something waits
+	moved    bool              // datagrams have been counted since Sent
 }
 
 type pathKey struct {
@@ -136,10 +136,31 @@ func (p *path) leave() {
 // free reports whether a datagram may leave now.
 func (p *path) free(now time.Time) bool { return p.window == nil || p.window.Free(now) }
 
-func (p *path) count(now time.Time) {
-	if p.window != nil {
-		p.window.Count(now)
+// count counts a datagram that leaves by the end of this turn.
+func (r *Relay) count(now time.Time, p *path) {
+	if p.window == nil {
+		return
 	}
+	p.window.Count(now)
+	if !p.moved {
+		p.moved = true
+		r.moved = append(r.moved, p)
+	}
+}
+
+// Paced reports whether datagrams left, since the last Sent, whose number in a span is bounded.
+func (r *Relay) Paced() bool { return len(r.moved) > 0 }
+
+// Sent tells when the datagrams of the last Flush have left: how long a turn took must not be taken for a rest of the server's.
+func (r *Relay) Sent(now time.Time) {
+	for _, p := range r.moved {
+		p.moved = false
+		if p.window != nil {
+			p.window.Sent(now)
+		}
+	}
+	clear(r.moved)
+	r.moved = r.moved[:0]
 }
 
 // sendUp writes what a session's upstream side has to say, as far as its path lets it now.
@@ -163,7 +184,7 @@ func (r *Relay) sendUp(now time.Time, e *entry) {
 // sendToServer sends a datagram on a session's path.
 func (r *Relay) sendToServer(now time.Time, p *pair, b []byte) {
 	if p.path != nil {
-		p.path.count(now)
+		r.count(now, p.path)
 	}
 	r.counters.Upstreams.Out.count(b)
 	p.preamble.sent()

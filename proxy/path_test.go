@@ -221,6 +221,28 @@ func TestPaceOfRelayedDatagrams(t *testing.T) {
 	}
 }
 
+// TestSlowTurnIsNoRest: what leaves at the end of a long turn counts from there.
+func TestSlowTurnIsNoRest(t *testing.T) {
+	r := newPlainRelay(t, Any, func(s *Settings) {
+		s.Listeners[0].Route.Upstream.Pace = Pace{Datagrams: 1, Span: 10 * time.Millisecond}
+		s.Listeners[0].Route.Upstream.Servers = s.Listeners[0].Route.Upstream.Servers[:1]
+	})
+	for range 2 {
+		r.Receive(r.now, playerAddr(0), doorAddr, []byte("x"))
+	}
+	r.relay.Flush(r.now)
+	sent := r.now.Add(7 * time.Millisecond)
+	if !r.relay.Paced() {
+		t.Fatal("nothing is bounded")
+	}
+	if r.relay.Sent(sent); r.relay.Paced() {
+		t.Error("it has not heard when its datagrams left")
+	}
+	if next := r.relay.NextTimeout(); !next.Equal(sent.Add(up10ms)) {
+		t.Errorf("the next may leave %v after the first has, want %v", next.Sub(sent), up10ms)
+	}
+}
+
 // TestPacedSessionsDoNotSpin: while sessions wait, the Relay is to be woken when their turn comes and not before.
 func TestPacedSessionsDoNotSpin(t *testing.T) {
 	w := paced(t, riptide22(), raknet6(), func(u *Upstream) { u.Pace.Datagrams = 1 })

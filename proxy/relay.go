@@ -52,6 +52,7 @@ type Relay struct {
 	dirty    []*entry
 	paths    map[pathKey]*path
 	jams     []*path         // on which something waits
+	moved    []*path         // on which something was counted since Sent
 	pools    *upstream.Pools // its siblings have the same
 	shard    shard
 

@@ -10,6 +10,7 @@ type Window struct {
 	born time.Time
 	last []time.Duration // when the last events passed, since born; a ring
 	next int             // the oldest of them
+	new  int             // the youngest so many have been counted since Sent
 }
 
 // NewWindow returns a Window through which n events pass in any span, n at least 1.
@@ -33,6 +34,17 @@ func (w *Window) Count(now time.Time) {
 	if w.next++; w.next == len(w.last) {
 		w.next = 0
 	}
+	w.new = min(w.new+1, len(w.last))
+}
+
+// Sent tells that the events counted since the last Sent may have taken until now: whoever counts them, and lets them happen
+// later, all at once, must not take the time between for gone.
+func (w *Window) Sent(now time.Time) {
+	at := now.Sub(w.born)
+	for i := 1; i <= w.new; i++ {
+		w.last[(w.next-i+len(w.last))%len(w.last)] = at
+	}
+	w.new = 0
 }
 
 // Next is when an event may pass again.

@@ -37,6 +37,29 @@ func TestWindow(t *testing.T) {
 	}
 }
 
+// TestWindowKnowsWhenItWasSent: what was counted early and sent late counts from then.
+func TestWindowKnowsWhenItWasSent(t *testing.T) {
+	w := NewWindow(3, 10*time.Millisecond, start)
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	w.Count(at(0))
+	w.Sent(at(2))
+	w.Count(at(4))
+	w.Count(at(4))
+	w.Sent(at(9))
+	for _, want := range []int{12, 19, 19} {
+		if next := w.Next(); !next.Equal(at(want)) {
+			t.Fatalf("next in %v, want %d ms", next.Sub(start), want)
+		}
+		w.Count(w.Next())
+	}
+	for range 5 { // more than it remembers
+		w.Count(at(40))
+	}
+	if w.Sent(at(41)); !w.Next().Equal(at(51)) {
+		t.Errorf("next in %v, want 51 ms", w.Next().Sub(start))
+	}
+}
+
 // TestWindowHoldsForAnySpan asks at random moments, as often as it is let, and then looks at every span.
 func TestWindowHoldsForAnySpan(t *testing.T) {
 	const n, span = 7, 10 * time.Millisecond
