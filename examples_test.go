@@ -58,30 +58,19 @@ func words(line string) (all []string) {
 // TestExamples runs the examples of every command's help, in a directory with tidegate.toml, game.pcap and blocklist.txt, beside the
 // proxy that the example of run has started, with one player. The addresses in them are put right.
 func TestExamples(t *testing.T) {
-	listener, err := gork.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	go func() {
-		for {
-			if _, err := listener.Accept(); err != nil {
-				return
-			}
-		}
-	}()
+	first, second := gameServer(t), gameServer(t)
 	capture, err := os.ReadFile(handshake)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	configuration := (&process{admin: socketPath(t)}).reachable(bridge(listener.Addr().String()) + "[loop]\ncount = 1\n")
+	configuration := (&process{admin: socketPath(t)}).reachable(bridge(first+`", "`+second) + "[loop]\ncount = 1\n")
 	for name, text := range map[string]string{"tidegate.toml": configuration, "game.pcap": string(capture), "blocklist.txt": "203.0.113.0/24\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	ran := &background{}
+	ran := &background{servers: strings.NewReplacer("10.0.0.5:19132", first, "10.0.0.6:19132", second)}
 	var last []example // what ends the proxy
 	for _, e := range allExamples(t, "", newApp().Commands) {
 		switch e.command {
@@ -95,23 +84,40 @@ func TestExamples(t *testing.T) {
 		case "drain":
 			last = append(last, e)
 		default:
-			ran.try(t, e, listener.Addr().String())
+			ran.try(t, e)
 		}
 	}
 	for _, e := range last {
-		ran.try(t, e, listener.Addr().String())
+		ran.try(t, e)
 	}
 	if code := <-ran.ended; code != 0 {
 		t.Errorf("run ended with code %d", code)
 	}
 }
 
-// try runs an example that ends.
-func (b *background) try(t *testing.T, e example, server string) {
+// gameServer is the address of a server that lets everyone in.
+func gameServer(t *testing.T) string {
 	t.Helper()
-	args := strings.NewReplacer("127.0.0.1:7777", b.address(t), "10.0.0.5:19132", server)
-	for i := range e.args {
-		e.args[i] = args.Replace(e.args[i])
+	listener, err := gork.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			if _, err := listener.Accept(); err != nil {
+				return
+			}
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// try runs an example that ends.
+func (b *background) try(t *testing.T, e example) {
+	t.Helper()
+	for i, arg := range e.args {
+		e.args[i] = strings.ReplaceAll(b.servers.Replace(arg), "127.0.0.1:7777", b.address(t))
 	}
 	if code, stdout, stderr := tidegate(t, e.args...); code != 0 {
 		t.Errorf("tidegate %s: code %d, says\n%s%s", strings.Join(e.args, " "), code, stdout, stderr)
@@ -123,6 +129,8 @@ type background struct {
 	ended chan int
 	log   *io.PipeReader
 	addr  string
+	// servers puts the addresses of the test's servers in place of an example's.
+	servers *strings.Replacer
 }
 
 func (b *background) start(t *testing.T, args []string) {

@@ -10,14 +10,8 @@ import (
 
 // TestOperatorCommands asks a running proxy with one player for things to see and do.
 func TestOperatorCommands(t *testing.T) {
-	listener, err := gork.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	go func() { _, _ = listener.Accept() }()
-	server := listener.Addr().String()
-	p := startProcess(t, bridge(server)+"[loop]\ncount = 1\n")
+	server, second := gameServer(t), gameServer(t)
+	p := startProcess(t, bridge(server+`", "`+second)+"[loop]\ncount = 1\n")
 	player, err := gork.Dial(p.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -45,12 +39,16 @@ func TestOperatorCommands(t *testing.T) {
 		{"sessions show 1 --json", 2, `show: flags come before other arguments`},
 		{"sessions show 1 2", 2, `unexpected argument "2"`},
 		{"sessions fly", 2, `unknown command "sessions fly"`},
-		{"upstreams list", 0, `^UPSTREAM  SERVER .*\narena +` + upstream + ` +up +- +1 `},
+		{"upstreams list", 0, `^UPSTREAM  SERVER .*\narena +` + upstream + ` +up +- +1 .*\narena +` + regexp.QuoteMeta(second) + ` +up +- +0 `},
 		{"upstreams drain arena " + server, 0, `^server ` + upstream + ` of arena: drained\n$`},
 		{"upstreams list --json", 0, `^{"name":"arena","servers":\[{"address":"` + upstream + `","state":"draining",`},
 		{"upstreams undrain arena " + server, 0, `: undrained\n$`},
 		{"upstreams drain arena 192.0.2.1:1", 1, `upstream arena, server 192.0.2.1:1: no such server in the upstream`},
 		{"upstreams drain arena here", 2, `server "here": want ip:port`},
+		{"sessions transfer 1 192.0.2.1:1", 1, `no such server in the upstream`},
+		{"sessions transfer 1 " + second, 0, `^session 1 goes to ` + regexp.QuoteMeta(second) + `\n$`},
+		{"upstreams drain --move arena 192.0.2.1:1", 1, `no such server in the upstream`},
+		{"upstreams drain --move arena " + server, 0, `: drained; 0 of its sessions go to others\n$`},
 		{"reload", 0, `^configuration reloaded\n$`},
 		{"reload --status", 0, `^1 succeeded, 0 failed\n$`},
 		{"reload --status --json", 0, `^{"succeeded":1,"failed":0,"last":"2`},

@@ -15,7 +15,7 @@ import (
 func sessionsCommand() *cli.Command {
 	return group(&cli.Command{
 		Name:  "sessions",
-		Usage: "list, show and end the sessions of the running proxy",
+		Usage: "list, show, move and end the sessions of the running proxy",
 		Subcommands: []*cli.Command{
 			operatorCommand(&cli.Command{
 				Name:  "list",
@@ -33,6 +33,11 @@ func sessionsCommand() *cli.Command {
 				Flags:       []cli.Flag{jsonFlag},
 				Description: examples("tidegate sessions show 1"),
 			}, showSession, "ID"),
+			operatorCommand(&cli.Command{
+				Name: "transfer", Usage: "have a session go on at another server of its upstream",
+				Description: "The server is asked with what the player joined with; what the player sends reliably waits meanwhile.\n\n" +
+					examples("tidegate sessions transfer 1 10.0.0.6:19132"),
+			}, transferSession, "ID", "SERVER"),
 			operatorCommand(&cli.Command{
 				Name: "kick", Usage: "end a session; the player is told in its own protocol",
 				Flags: []cli.Flag{
@@ -131,6 +136,17 @@ func showSession(c *cli.Context, client *admin.Client) error {
 		rows = append(rows, append([]string{figure.name}, number(figure.of)...))
 	}
 	printTable(c.App.Writer, []column{{name: ""}, {name: "CLIENT", number: true}, {name: "SERVER", number: true}}, rows)
+	return nil
+}
+
+func transferSession(c *cli.Context, client *admin.Client) error {
+	id, server := c.Args().Get(0), c.Args().Get(1)
+	var done struct{}
+	path := "/api/v1/sessions/" + url.PathEscape(id) + "/transfer"
+	if err := client.Post(c.Context, path, admin.Transfer{Server: server}, &done); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.Writer, "session %s goes to %s\n", id, server)
 	return nil
 }
 

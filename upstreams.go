@@ -23,8 +23,12 @@ func upstreamsCommand() *cli.Command {
 			}, listUpstreams),
 			operatorCommand(&cli.Command{
 				Name: "drain", Usage: "give a server no new sessions; those that it has stay",
-				Description: examples("tidegate upstreams drain arena 10.0.0.5:19132"),
-			}, changeServer("drain"), "UPSTREAM", "SERVER"),
+				Flags: []cli.Flag{
+					&cli.BoolFlag{Name: "move", Usage: "have those that it has go on at others of the upstream"},
+				},
+				Description: examples("tidegate upstreams drain arena 10.0.0.5:19132",
+					"tidegate upstreams drain --move arena 10.0.0.5:19132"),
+			}, drainServer, "UPSTREAM", "SERVER"),
 			operatorCommand(&cli.Command{
 				Name: "undrain", Usage: "give a drained server new sessions again",
 				Description: examples("tidegate upstreams undrain arena 10.0.0.5:19132"),
@@ -74,6 +78,20 @@ func serverRow(upstream string, s *admin.GameServer) []string {
 	return []string{
 		upstream, s.Address, s.State, since, strconv.Itoa(s.Sessions), most, strconv.Itoa(s.Weight), rtt(s.RTT), s.Cause,
 	}
+}
+
+func drainServer(c *cli.Context, client *admin.Client) error {
+	if !c.Bool("move") {
+		return changeServer("drain")(c, client)
+	}
+	name, server := c.Args().Get(0), c.Args().Get(1)
+	var moved admin.Moved
+	path := "/api/v1/upstreams/" + url.PathEscape(name) + "/transfer"
+	if err := client.Post(c.Context, path, admin.ServerOf{Server: server}, &moved); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.Writer, "server %s of %s: drained; %d of its sessions go to others\n", server, name, moved.Sessions)
+	return nil
 }
 
 func changeServer(verb string) func(*cli.Context, *admin.Client) error {

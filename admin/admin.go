@@ -26,7 +26,9 @@ type Proxy interface {
 	Session(ctx context.Context, id proxy.SessionID) (proxy.Session, error)
 	Kick(ctx context.Context, id proxy.SessionID, text string) error
 	Why(ctx context.Context, a netip.Addr) (proxy.Why, error)
+	Transfer(ctx context.Context, id proxy.SessionID, to netip.AddrPort) error
 	Upstreams() []proxy.UpstreamStatus
+	TransferServer(ctx context.Context, upstream string, from netip.AddrPort) (moved int, err error)
 	DrainServer(upstream string, server netip.AddrPort) error
 	UndrainServer(upstream string, server netip.AddrPort) error
 }

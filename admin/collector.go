@@ -164,6 +164,7 @@ func (out metricsOf) traffic(f *proxy.Figures) {
 	out.count(overtaken, f.Counters.Overtaken)
 	out.count(unreported, f.Counters.Lost)
 	out.count(passed, f.Counters.Passed)
+	out.failovers(&f.Counters)
 	out.count(paced, f.Counters.Paced)
 }
 

@@ -127,7 +127,7 @@ func statusOf(err error) int {
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, proxy.ErrNoSession), errors.Is(err, proxy.ErrNoUpstream), errors.Is(err, upstream.ErrUnknown):
 		return http.StatusNotFound
-	case errors.Is(err, proxy.ErrEnding):
+	case errors.Is(err, proxy.ErrEnding), errors.Is(err, proxy.ErrNotMovable):
 		return http.StatusConflict
 	case errors.Is(err, proxy.ErrStopped), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable

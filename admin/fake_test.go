@@ -25,6 +25,7 @@ type fakeProxy struct {
 	err     error // of Figures
 	query   proxy.Query
 	kicked  string
+	movedTo []netip.AddrPort
 
 	upstreams []proxy.UpstreamStatus
 }
@@ -62,6 +63,21 @@ func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (proxy.Why, error) {
 }
 
 func (p *fakeProxy) Upstreams() []proxy.UpstreamStatus { return p.upstreams }
+
+func (p *fakeProxy) Transfer(_ context.Context, id proxy.SessionID, to netip.AddrPort) error {
+	switch {
+	case id != fakeSession.ID:
+		return proxy.ErrNoSession
+	case to == fakeSession.Server:
+		return proxy.ErrNotMovable
+	}
+	p.movedTo = append(p.movedTo, to)
+	return nil
+}
+
+func (p *fakeProxy) TransferServer(_ context.Context, name string, from netip.AddrPort) (int, error) {
+	return 3, p.change(name, from, upstream.Draining)
+}
 
 func (p *fakeProxy) DrainServer(name string, server netip.AddrPort) error {
 	return p.change(name, server, upstream.Draining)

@@ -13,7 +13,7 @@ import (
 // Session is the JSON of a session.
 type Session struct {
 	ID       string  `json:"id"`    // the session's for its life, and no other's
-	State    string  `json:"state"` // "half-open", "established" or "ending"
+	State    string  `json:"state"` // "half-open", "established", "held" or "ending"
 	Mode     string  `json:"mode"`  // "terminate" or "relay"
 	Listener string  `json:"listener"`
 	Route    string  `json:"route"`
@@ -109,6 +109,8 @@ func sessionOf(s *proxy.Session) Session {
 	switch {
 	case s.Ending:
 		state = "ending"
+	case s.Held:
+		state = "held"
 	case s.Established:
 		state = "established"
 	}

@@ -1,6 +1,8 @@
 package admin
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
 
 	"tidegate/proxy"
@@ -26,12 +28,20 @@ func TestSessions(t *testing.T) {
 		{"POST", "/api/v1/sessions/c/kick", `{"text":"afk"}`, 200, `{}`},
 		{"POST", "/api/v1/sessions/d/kick", ``, 404, `no such session`},
 		{"POST", "/api/v1/sessions/c/kick", `{"test":"afk"}`, 400, `unknown field \"test\"`},
+		{"POST", "/api/v1/sessions/c/transfer", `{"server":"10.0.0.6:19132"}`, 200, `{}`},
+		{"POST", "/api/v1/sessions/c/transfer", ``, 200, `{}`},
+		{"POST", "/api/v1/sessions/c/transfer", `{"server":"here"}`, 400, `server \"here\": want ip:port`},
+		{"POST", "/api/v1/sessions/c/transfer", `{"server":"10.0.0.5:19132"}`, 409, `session cannot be moved`},
+		{"POST", "/api/v1/sessions/d/transfer", ``, 404, `no such session`},
 		{"DELETE", "/api/v1/sessions/c", "", 404, `nothing is at DELETE /api/v1/sessions/c`},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) { want(t, f.ask(c.method, c.path, c.body), c.status, c.says) })
 	}
 	if f.proxy.kicked != "afk" {
 		t.Errorf("kicked with %q", f.proxy.kicked)
+	}
+	if want := []netip.AddrPort{netip.MustParseAddrPort("10.0.0.6:19132"), {}}; !slices.Equal(f.proxy.movedTo, want) {
+		t.Errorf("moved to %v, want %v", f.proxy.movedTo, want)
 	}
 	f.ask("GET", "/api/v1/sessions?after=c&limit=7&listener=play&route=arena", "")
 	if want := (proxy.Query{Listener: "play", Route: "arena", After: 12, Limit: 7}); f.proxy.query != want {

@@ -69,9 +69,9 @@ func (s *Server) undrainServer(r *http.Request, of ServerOf) (nothing, error) {
 
 func (s *Server) changeServer(r *http.Request, of ServerOf, change func(string, netip.AddrPort) error, done string) (nothing, error) {
 	name := r.PathValue("name")
-	addr, err := netip.ParseAddrPort(of.Server)
+	addr, err := parseServer(of.Server)
 	if err != nil {
-		return nothing{}, misuse{fmt.Errorf("server %q: want ip:port", of.Server)}
+		return nothing{}, err
 	}
 	if err := change(name, addr); err != nil {
 		return nothing{}, fmt.Errorf("upstream %s, server %s: %w", name, addr, err)

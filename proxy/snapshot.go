@@ -28,6 +28,7 @@ type Session struct {
 	Established      bool
 	Relayed          bool // in ModeRelay: traffic is datagrams, and there are no Stats
 	Ending           bool // goodbyes are being said
+	Held             bool // it has lost or left its server, and waits for one to take it
 	FromClient       Traffic
 	FromUpstream     Traffic
 	ClientStats      codec.Stats
@@ -59,6 +60,7 @@ func describe(now time.Time, e *entry) Session {
 		Age:              now.Sub(p.opened),
 		Established:      p.client.up && p.upstream.up && !p.ending,
 		Ending:           p.ending,
+		Held:             p.gap != nil,
 		FromClient:       p.client.in,
 		FromUpstream:     p.upstream.in,
 		ClientStats:      p.client.conn.Stats(),

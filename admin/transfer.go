@@ -1,0 +1,69 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+
+	"tidegate/proxy"
+)
+
+// Transfer is where a session is moved.
+type Transfer struct {
+	Server string `json:"server,omitempty"` // ip:port of a server of its upstream; empty: any other
+}
+
+func (s *Server) transferSession(r *http.Request, to Transfer) (nothing, error) {
+	id, err := proxy.ParseSessionID(r.PathValue("id"))
+	if err != nil {
+		return nothing{}, misuse{err}
+	}
+	var server netip.AddrPort
+	if to.Server != "" {
+		if server, err = parseServer(to.Server); err != nil {
+			return nothing{}, err
+		}
+	}
+	if err := s.Proxy.Transfer(r.Context(), id, server); err != nil {
+		return nothing{}, err
+	}
+	s.Log.Info().Stringer("session", id).Str("server", to.Server).Msg("session moved by an operator")
+	return nothing{}, nil
+}
+
+// Moved is how many sessions are on their way.
+type Moved struct {
+	Sessions int `json:"sessions"`
+}
+
+func (s *Server) transferServer(r *http.Request, of ServerOf) (Moved, error) {
+	name := r.PathValue("name")
+	server, err := parseServer(of.Server)
+	if err != nil {
+		return Moved{}, err
+	}
+	n, err := s.Proxy.TransferServer(r.Context(), name, server)
+	if err != nil {
+		return Moved{}, fmt.Errorf("upstream %s, server %s: %w", name, server, err)
+	}
+	s.Log.Info().Str("upstream", name).Stringer("server", server).Int("sessions", n).Msg("server's sessions moved by an operator")
+	return Moved{n}, nil
+}
+
+func parseServer(text string) (netip.AddrPort, error) {
+	server, err := netip.ParseAddrPort(text)
+	if err != nil {
+		return server, misuse{fmt.Errorf("server %q: want ip:port", text)}
+	}
+	return server, nil
+}
+
+// What became of sessions between servers.
+var failovers = counter("failovers_total", "Sessions that lost their server and were held, were moved by an operator, "+
+	"or were taken by a server again.", "event")
+
+func (out metricsOf) failovers(c *proxy.Counters) {
+	out.count(failovers, c.Held, "held")
+	out.count(failovers, c.Moved, "moved")
+	out.count(failovers, c.Regained, "regained")
+}
