@@ -1,0 +1,109 @@
+package bench
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// conclude makes figures and ratios of the rounds.
+func (r *Result) conclude(all []*measured) {
+	direct := 0.0 // over all processes, of a datagram
+	for _, m := range all {
+		f := m.figures(r.Sessions)
+		everything := m.median(func(r round) float64 { return float64(r.all) / float64(2*r.back) })
+		if m.name == "direct" {
+			direct = everything
+		} else {
+			f.CPUAll = everything - direct
+		}
+		r.Subjects = append(r.Subjects, f)
+	}
+	for i := range r.Subjects {
+		if f := &r.Subjects[i]; f.Name != "direct" && !isOurs(f) {
+			r.Ratios = append(r.Ratios, r.ratios(f))
+		}
+	}
+}
+
+func isOurs(f *Figures) bool { return strings.HasPrefix(f.Name, "tidegate") }
+
+func (m *measured) figures(sessions int) Figures {
+	f := Figures{
+		Name:      m.name,
+		PerSecond: m.median(func(r round) float64 { return 2 * float64(r.back) / r.took.Seconds() }),
+		Loss:      m.median(func(r round) float64 { return float64(r.sent-min(r.sent, r.back)) / float64(r.sent) }),
+		P50:       m.median(func(r round) float64 { return float64(r.p50) }),
+		P99:       m.median(func(r round) float64 { return float64(r.p99) }),
+		P999:      m.median(func(r round) float64 { return float64(r.pm) }),
+	}
+	if m.pid() != 0 {
+		f.CPU = m.median(func(r round) float64 { return float64(r.own) / float64(2*r.back) })
+		f.SessionMemory = float64(m.full-m.idle) / float64(sessions)
+	}
+	return f
+}
+
+// median is that of a figure over the rounds.
+func (m *measured) median(of func(round) float64) float64 {
+	values := make([]float64, len(m.rounds))
+	for i, r := range m.rounds {
+		values[i] = of(r)
+	}
+	return median(values)
+}
+
+func median(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	switch {
+	case n == 0:
+		return 0
+	case n%2 == 1:
+		return values[n/2]
+	}
+	return (values[n/2-1] + values[n/2]) / 2
+}
+
+// ratios are ours over another's. Where both have a process, its own time is what counts, which direct's noise is not in;
+// the kernel's fast path has none, and is compared by what it adds to direct.
+func (r *Result) ratios(other *Figures) Ratios {
+	ratios := Ratios{Over: other.Name}
+	for i := range r.Subjects {
+		f := &r.Subjects[i]
+		if !isOurs(f) {
+			continue
+		}
+		if f.Name == "tidegate-kernel" {
+			least(&ratios.CPU, f.CPUAll/other.CPUAll)
+			continue
+		}
+		cpu := f.CPU / other.CPU
+		if other.CPU == 0 {
+			cpu = f.CPUAll / other.CPUAll
+		}
+		least(&ratios.CPU, cpu)
+		if least(&ratios.CPUUser, cpu) {
+			ratios.P99 = f.P99 / other.P99
+		}
+		if other.SessionMemory > 0 {
+			least(&ratios.Memory, f.SessionMemory/other.SessionMemory)
+		}
+	}
+	return ratios
+}
+
+// least keeps the smaller of what there is, if anything, and a new value, and reports whether that is the new one.
+func least(have *float64, value float64) bool {
+	if *have == 0 || value < *have {
+		*have = value
+		return true
+	}
+	return false
+}
+
+// machine says where it was measured.
+func machine() string {
+	return fmt.Sprintf("%d cores, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
+}

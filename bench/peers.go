@@ -1,0 +1,114 @@
+package bench
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// startNginx runs nginx's stream proxy with one worker, as its documentation has it for UDP.
+func startNginx(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	module := "" // distributions have it in a file of its own
+	if found, _ := filepath.Glob("/usr/lib/nginx/modules/ngx_stream_module.so"); len(found) > 0 {
+		module = "load_module " + found[0] + ";"
+	}
+	file, err := write(dir, "nginx.conf", fmt.Sprintf(`%s
+daemon off; master_process off; error_log %s/error.log; pid %s/pid;
+worker_rlimit_nofile 20000;
+events { worker_connections 40000; multi_accept on; }
+stream { server { listen %s udp rcvbuf=2m; proxy_pass %s; proxy_timeout 10m; } }
+`, module, dir, dir, addr, echo))
+	if err != nil {
+		return nil, err
+	}
+	return run("nginx", addr, "nginx", "-p", dir, "-c", file)
+}
+
+// startSocat runs socat, which forks for every client.
+func startSocat(_ *Options, echo netip.AddrPort, _ string) (*subject, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	return run("socat", addr, "socat", fmt.Sprintf("UDP4-LISTEN:%d,bind=%v,fork,reuseaddr", addr.Port(), addr.Addr()),
+		fmt.Sprintf("UDP4:%v", echo))
+}
+
+//go:embed peers/relay.c
+var relayC []byte
+
+// startC builds and runs the C program of the same design.
+func startC(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	binary := filepath.Join(dir, "relay")
+	cc := exec.Command("cc", "-O2", "-o", binary, "-xc", "-")
+	cc.Stdin = bytes.NewReader(relayC)
+	if out, err := cc.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build relay.c: %w: %s", err, out)
+	}
+	return run("c", addr, binary, fmt.Sprint(addr.Port()), fmt.Sprint(echo.Port()))
+}
+
+//go:embed peers/traefik.go.txt
+var traefikMain string
+
+//go:embed peers/traefik.mod.txt
+var traefikMod string
+
+// startTraefik builds and runs Traefik's UDP proxy, its package pkg/udp, as its own server puts it together.
+func startTraefik(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	source := filepath.Join(dir, "traefik")
+	if err := os.Mkdir(source, 0o700); err != nil {
+		return nil, err
+	}
+	for name, text := range map[string]string{"main.go": traefikMain, "go.mod": traefikMod} {
+		if _, err := write(source, name, text); err != nil {
+			return nil, err
+		}
+	}
+	build := exec.Command("go", "build", "-mod=mod", "-o", "proxy", ".")
+	build.Dir = source
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build traefik: %w: %s", err, out)
+	}
+	return run("traefik", addr, filepath.Join(source, "proxy"), addr.String(), echo.String())
+}
+
+// startKernelNAT has nftables rewrite addresses, with connection tracking: what the kernel itself offers.
+func startKernelNAT(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	file, err := write(dir, "nat.nft", fmt.Sprintf(`table ip tidegate_bench {
+	chain out {
+		type nat hook output priority -100;
+		ip daddr %v udp dport %d dnat to %v
+	}
+}
+`, addr.Addr(), addr.Port(), echo))
+	if err != nil {
+		return nil, err
+	}
+	if out, err := exec.Command("nft", "-f", file).CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("nft: %w: %s", err, out)
+	}
+	return &subject{name: "kernel-nat", addr: addr, close: func() {
+		_ = exec.Command("nft", "delete", "table", "ip", "tidegate_bench").Run() // it is gone with the rules at worst
+	}}, nil
+}
