@@ -24,6 +24,7 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
 		main()
 	}
+	_ = os.Setenv("TIDEGATE_MAIN", "1") // for whatever this binary starts of itself
 	os.Exit(m.Run())
 }
 

@@ -38,7 +38,7 @@ func (m *measured) figures(sessions int) Figures {
 		P99:       m.median(func(r round) float64 { return float64(r.p99) }),
 		P999:      m.median(func(r round) float64 { return float64(r.pm) }),
 	}
-	if m.pid() != 0 {
+	if m.pid() != 0 && !m.forks {
 		f.CPU = m.median(func(r round) float64 { return float64(r.own) / float64(2*r.back) })
 		f.SessionMemory = float64(m.full-m.idle) / float64(sessions)
 	}

@@ -39,6 +39,11 @@ type load struct {
 	sent, back uint64
 	since      time.Time // datagrams stamped earlier do not count
 	delays     *hdrhistogram.Histogram
+
+	// What is under way, by sequence number modulo the length: those from tail up to head that have a stamp.
+	under      [8192]time.Time
+	head, tail uint64
+	inFlight   int
 }
 
 // newLoad opens clients of a subject at an address.
@@ -70,6 +75,9 @@ func (l *load) Datagram(_ netio.Socket, _ netip.AddrPort, datagram []byte) {
 		return
 	}
 	stamp := l.begun.Add(time.Duration(binary.LittleEndian.Uint64(datagram)))
+	if seq := binary.LittleEndian.Uint64(datagram[8:]); seq >= l.tail && seq < l.head {
+		l.settle(seq)
+	}
 	if stamp.Before(l.since) {
 		return
 	}
@@ -83,12 +91,38 @@ func (l *load) Failed(netio.Socket, error) {}
 // send has the next client send a datagram that is stamped with the time it should have left at.
 func (l *load) send(stamp time.Time) {
 	b := l.poller.Buffer()[:l.size]
-	clear(b[8:])
+	clear(b)
 	binary.LittleEndian.PutUint64(b, uint64(stamp.Sub(l.begun)))
+	binary.LittleEndian.PutUint64(b[8:], l.head)
+	if l.head-l.tail == uint64(len(l.under)) {
+		l.settle(l.tail)
+		l.tail++
+	}
+	l.under[l.head%uint64(len(l.under))] = stamp
+	l.head++
+	l.inFlight++
 	s := l.clients[l.next]
 	l.next = (l.next + 1) % len(l.clients)
 	l.poller.Send(s, s.Peer(), b)
 	l.sent++
+}
+
+// settle takes a datagram off what is under way.
+func (l *load) settle(seq uint64) {
+	if at := &l.under[seq%uint64(len(l.under))]; !at.IsZero() {
+		*at = time.Time{}
+		l.inFlight--
+	}
+}
+
+// giveUp takes what has been under way for too long for lost.
+func (l *load) giveUp() {
+	for ; l.tail < l.head; l.tail++ {
+		if at := l.under[l.tail%uint64(len(l.under))]; !at.IsZero() && l.now.Sub(at) < lostAfter {
+			return
+		}
+		l.settle(l.tail)
+	}
 }
 
 // turn waits until a time for what comes back.
@@ -111,22 +145,14 @@ func (l *load) reset() {
 // saturate keeps flight datagrams under way for a time.
 func (l *load) saturate(d time.Duration) error {
 	l.now = time.Now()
-	end, progress, seen := l.now.Add(d), l.now, l.back
-	under := uint64(0) // sent here and given up
-	first := l.sent - l.back
-	for l.now.Before(end) {
-		for l.sent-l.back-first-under < flight {
+	for end := l.now.Add(d); l.now.Before(end); {
+		for l.inFlight < flight {
 			l.send(l.now)
 		}
 		if err := l.turn(l.now.Add(lostAfter / 5)); err != nil {
 			return err
 		}
-		switch {
-		case l.back != seen:
-			seen, progress = l.back, l.now
-		case l.now.Sub(progress) > lostAfter: // all that is under way is lost
-			under, progress = l.sent-l.back-first, l.now
-		}
+		l.giveUp()
 	}
 	return nil
 }

@@ -38,8 +38,12 @@ func startSocat(_ *Options, echo netip.AddrPort, _ string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return run("socat", addr, "socat", fmt.Sprintf("UDP4-LISTEN:%d,bind=%v,fork,reuseaddr", addr.Port(), addr.Addr()),
+	s, err := run("socat", addr, "socat", fmt.Sprintf("UDP4-LISTEN:%d,bind=%v,fork,reuseaddr", addr.Port(), addr.Addr()),
 		fmt.Sprintf("UDP4:%v", echo))
+	if err == nil {
+		s.forks = true
+	}
+	return s, err
 }
 
 //go:embed peers/relay.c

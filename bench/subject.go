@@ -25,6 +25,7 @@ type subject struct {
 	addr  netip.AddrPort // for clients
 	cmd   *exec.Cmd      // nil: it has no process of its own
 	close func()         // may be nil
+	forks bool           // its work is done by processes that come and go
 	load  *load
 }
 
@@ -109,22 +110,13 @@ func run(name string, addr netip.AddrPort, command ...string) (*subject, error) 
 	}
 	s := &subject{name: name, addr: addr, cmd: cmd}
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if taken(addr) {
+		if listening(addr.Port()) {
 			return s, nil
 		}
 	}
 	s.stop()
 	text, _ := os.ReadFile(log.Name())
 	return nil, fmt.Errorf("%s does not listen on %v: %s", name, addr, text)
-}
-
-// taken reports whether somebody listens at an address.
-func taken(addr netip.AddrPort) bool {
-	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr))
-	if err == nil {
-		_ = socket.Close()
-	}
-	return err != nil
 }
 
 // freeAddr is an address at home that nobody listens at.

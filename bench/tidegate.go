@@ -9,14 +9,12 @@ import (
 type way struct {
 	name     string
 	upstream string // further lines of [[upstream]]
-	kernel   string // kernel.fast_path
+	forward  string // kernel.forward
 }
 
 // ways are those by which a route in mode relay can go, the best last.
 var ways = []way{
 	{"tidegate", "", "off"},
-	{"tidegate-anyip", "source_prefix = \"127.64.0.0/10\"\n", "off"},
-	{"tidegate-kernel", "", "auto"},
 }
 
 // relayConfig is the whole configuration of a relay: everything else is as shipped.
@@ -40,14 +38,12 @@ servers = [%q]
 sessions = 100000
 half_open = 100000
 idle_timeout = "10m"
-[kernel]
-fast_path = %q
 [loop]
 count = 1
 max_batch_delay = %q
 [admin]
 listen = "off"
-`, listen, to, w.upstream, w.kernel, o.Delay)
+`, listen, to, w.upstream, o.Delay)
 }
 
 // startTidegate runs Tidegate one way.

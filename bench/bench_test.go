@@ -1,0 +1,121 @@
+package bench
+
+import (
+	"math"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestOptionsThatCannotBeMeasured(t *testing.T) {
+	for _, c := range []struct {
+		o    Options
+		says string
+	}{
+		{Options{Size: 200, Rounds: 1, Window: time.Second}, "0 sessions"},
+		{Options{Sessions: 1, Size: 15, Rounds: 1, Window: time.Second}, "datagrams of 15 bytes"},
+		{Options{Sessions: 1, Size: 200, Window: time.Second}, "0 rounds"},
+		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Vs: []string{"apache"}}, `"apache"`},
+	} {
+		if _, err := Forward(&c.o); err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.says)
+		}
+	}
+}
+
+// TestLoad measures the echo itself, both ways: all that was sent comes back, and the timetable is kept.
+func TestLoad(t *testing.T) {
+	server, err := startEcho()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.stop()
+	l, err := newLoad(20, 100, server.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if err := l.greet(); err != nil {
+		t.Fatal(err)
+	}
+	l.reset()
+	if err := l.pace(1000, 300*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if l.sent != 300 || l.back != 300 || l.delays.TotalCount() != 300 {
+		t.Errorf("%d sent, %d back, %d timed; want 300 each", l.sent, l.back, l.delays.TotalCount())
+	}
+	l.reset()
+	if err := l.saturate(200 * time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if l.back == 0 || l.sent > l.back+flight || l.inFlight > flight {
+		t.Errorf("%d sent, %d back, %d under way", l.sent, l.back, l.inFlight)
+	}
+}
+
+// TestLoadOutlivesLoss: what does not come back is replaced.
+func TestLoadOutlivesLoss(t *testing.T) {
+	addr, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newLoad(1, minSize, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if err := l.saturate(3 * lostAfter); err != nil {
+		t.Fatal(err)
+	}
+	if l.sent <= flight || l.back != 0 {
+		t.Errorf("%d sent to nobody, %d back", l.sent, l.back)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		of   []float64
+		want float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 4}, 4}, {[]float64{8, 1, 4, 2}, 3}} {
+		if got := median(c.of); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("median of %v = %v, want %v", c.of, got, c.want)
+		}
+	}
+}
+
+// TestRatios: what has a process is compared by its own time, the kernel's path by what it adds to direct.
+func TestRatios(t *testing.T) {
+	r := Result{Subjects: []Figures{
+		{Name: "direct"},
+		{Name: "tidegate", CPU: 600, CPUAll: 700, P99: 20, SessionMemory: 500},
+		{Name: "tidegate-anyip", CPU: 500, CPUAll: 550, P99: 10, SessionMemory: 100},
+		{Name: "tidegate-kernel", CPUAll: 50, P99: 5},
+		{Name: "nginx", CPU: 1000, CPUAll: 1000, P99: 40, SessionMemory: 5000},
+		{Name: "kernel-nat", CPUAll: 100, P99: 5},
+	}}
+	want := Ratios{Over: "nginx", CPU: 0.05, CPUUser: 0.5, P99: 0.25, Memory: 0.02}
+	if got := r.ratios(&r.Subjects[4]); got != want {
+		t.Errorf("over nginx %+v, want %+v", got, want)
+	}
+	if got := r.ratios(&r.Subjects[5]); got.CPU != 0.5 || got.CPUUser != 5.5 {
+		t.Errorf("over kernel-nat %+v", got)
+	}
+}
+
+func TestAccounts(t *testing.T) {
+	before, err := cpuOf(os.Getpid())
+	if err != nil {
+		t.Skip(err)
+	}
+	for end := time.Now().Add(30 * time.Millisecond); time.Now().Before(end); {
+	}
+	after, err := cpuOf(os.Getpid())
+	if err != nil || after-before < time.Millisecond {
+		t.Errorf("30 ms of work are %v in the accounts, %v", after-before, err)
+	}
+	if rss, err := rssOf(os.Getpid()); err != nil || rss < 1<<20 {
+		t.Errorf("%d bytes, %v", rss, err)
+	}
+}
