@@ -15,7 +15,9 @@ func checkCommand() *cli.Command {
 		Name:        "check",
 		Usage:       "say what is wrong with a configuration, or how its messages will cross",
 		Description: examples("tidegate check -c tidegate.toml"),
-		Flags:       []cli.Flag{configFlag},
+		Flags: []cli.Flag{configFlag, &cli.BoolFlag{
+			Name: "explain", Usage: "also say where datagrams are dropped and forwarded, in the kernel or in user space, and why",
+		}},
 		Action: func(c *cli.Context) error {
 			_, settled, err := load(c)
 			if err != nil {
@@ -29,6 +31,9 @@ func checkCommand() *cli.Command {
 				fmt.Fprintln(c.App.ErrWriter, "warning:", err)
 			}
 			fmt.Fprint(c.App.Writer, explain(ruled))
+			if c.Bool("explain") {
+				fmt.Fprint(c.App.Writer, explainKernel(settled, ruled))
+			}
 			fmt.Fprintln(c.App.Writer, "configuration is good")
 			return nil
 		},

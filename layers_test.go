@@ -52,7 +52,7 @@ var may = map[string][]string{
 	"kernel/flow":           {"kernel"},
 	"kernel/shield":         {"kernel"},
 	"netio":                 {},
-	"proxy":                 {"codec", "filter", "netio", "proxyproto", "ratelimit", "session", "upstream"},
+	"proxy":                 {"codec", "filter", "kernel/flow", "kernel/shield", "netio", "proxyproto", "ratelimit", "session", "upstream"},
 	"proxyproto":            {},
 	"packaging":             {},
 	"ratelimit":             {},

@@ -101,6 +101,12 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 	o := options(settled, loops, log)
 	o.Bans = keeper.bans
 	o.Inherited = from.sockets
+	o.Kernel = newKernel(settled)
+	defer func() {
+		if err := closeKernel(&o.Kernel); err != nil {
+			log.Warn().Err(err).Msg("the kernel keeps helping until this process is gone")
+		}
+	}()
 	server, err := proxy.Listen(ruled, o)
 	if err != nil {
 		return err

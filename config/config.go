@@ -14,6 +14,7 @@ type Config struct {
 	Limits    Limits     `toml:"limits"`
 	Rates     []Limit    `toml:"limit"`
 	Bans      Bans       `toml:"bans"`
+	Kernel    Kernel     `toml:"kernel"`
 	Listeners []Listener `toml:"listener"`
 	Routes    []Route    `toml:"route"`
 	Upstreams []Upstream `toml:"upstream"`

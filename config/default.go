@@ -28,6 +28,7 @@ func Default() *Config {
 			PingAnswersPerNetwork: 20,
 		},
 		Bans:    defaultBans(),
+		Kernel:  defaultKernel(),
 		RakNet:  defaultRakNet(6, 9, 10, 11),
 		Bedrock: defaultRakNet(9, 10, 11),
 		Admin:   Admin{Listen: "127.0.0.1:9470"},

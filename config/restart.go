@@ -7,7 +7,7 @@ func (c *Config) Fixed(next *Config) (keys []string) {
 	for _, t := range []struct {
 		path string
 		a, b any
-	}{{"log", c.Log, next.Log}, {"loop", c.Loop, next.Loop}, {"admin", c.Admin, next.Admin}} {
+	}{{"log", c.Log, next.Log}, {"loop", c.Loop, next.Loop}, {"admin", c.Admin, next.Admin}, {"kernel", c.Kernel, next.Kernel}} {
 		a, b := reflect.ValueOf(t.a), reflect.ValueOf(t.b)
 		for i := range a.NumField() {
 			if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {

@@ -45,6 +45,7 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v.limits()
 	v.rates()
 	v.bans()
+	v.kernel()
 	v.raknet("raknet", &c.RakNet)
 	v.raknet("bedrock", &c.Bedrock)
 	v.riptide()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"syscall"
 )
 
 // Quotas are how many datagrams a socket may have in the backlog. A flooded socket fills no more of it than this.
@@ -87,3 +88,6 @@ func (s *portableSocket) Close() {
 }
 
 func (s *portableSocket) shut() { s.Close() }
+
+// SyscallConn implements syscall.Conn, for what the kernel is asked to do with a socket.
+func (s *portableSocket) SyscallConn() (syscall.RawConn, error) { return s.conn.SyscallConn() }

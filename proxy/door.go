@@ -27,6 +27,8 @@ type door struct {
 
 	fronts *fronts // nil: clients come by themselves
 
+	forwardable bool // a Forwarder may carry its sessions
+
 	socket   netio.Socket
 	sessions int
 	retired  bool // no newcomers: the settings do not have it any more
@@ -60,6 +62,7 @@ func (r *Relay) furnish(d *door, l *Listener, route *route) {
 	}
 	d.name, d.addr, d.transport, d.stream = l.Name, l.Addr, l.Transport, l.Transport.Stream
 	d.route, d.pong, d.answers, d.ways = route, l.Pong, nil, nil
+	d.forwardable = r.settings.Forwardable(l) == nil
 	d.drops = r.tallies.dropsOf(l.Name)
 	if r.settings.Answers.Overall > 0 && !d.stream {
 		d.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())

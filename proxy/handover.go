@@ -78,6 +78,7 @@ func (s *Server) HandOver(grace time.Duration) error {
 			return fmt.Errorf("leave listeners: %w", err)
 		}
 	}
+	s.leaveInterfaces()
 	return nil
 }
 

@@ -23,10 +23,12 @@ type journal struct {
 	hide   bool // tell the networks of players, not their addresses
 	limits [dropCount]ratelimit.Limiter
 	unsaid [dropCount]uint64 // since the last line
+
+	ways ratelimit.Limiter // of lines about sessions that the kernel does not forward
 }
 
 func newJournal(log zerolog.Logger, hide bool) journal {
-	j := journal{log: log, hide: hide}
+	j := journal{log: log, hide: hide, ways: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst}}
 	for i := range j.limits {
 		j.limits[i] = ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst}
 	}

@@ -43,6 +43,9 @@ type plain struct {
 	refused     uint8  // refusals by the server's host since its last datagram
 	answered    bool   // by a server
 	established bool
+
+	shortcut  *shortcut // nil: all datagrams come here
+	refusedAt uint64    // one more than the Forwarder's changes when it refused the session
 }
 
 // greetPlain takes the first datagram from an address at a door whose route is in ModeRelay.
@@ -147,6 +150,7 @@ func (r *Relay) passUp(now time.Time, e *plainEntry, datagram []byte) {
 	p.up.count(datagram)
 	r.counters.RelayedUp.count(datagram)
 	r.forwardUp(now, e, datagram)
+	r.hasten(now, e)
 }
 
 // toServer sends a client's datagram on. lent says that it is in the sockets' own memory.
@@ -193,6 +197,7 @@ func (r *Relay) passDown(now time.Time, e *plainEntry, datagram []byte) {
 	}
 	p.down.count(datagram)
 	r.counters.RelayedDown.count(datagram)
+	r.hasten(now, e)
 	if !p.via.simple() {
 		r.sockets.Forward(p.face, p.via.to(e.Key.Client), datagram)
 		return

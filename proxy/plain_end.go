@@ -16,6 +16,7 @@ func (p *plain) expiry(s *Settings) time.Time {
 
 // expirePlain ends a session whose time is over, or has it looked at again.
 func (r *Relay) expirePlain(now time.Time, e *plainEntry) {
+	r.review(now, e)
 	if at := e.Value.expiry(r.settings); now.Before(at) {
 		r.plains.Schedule(e, now, at)
 		return
@@ -28,6 +29,7 @@ func (r *Relay) expirePlain(now time.Time, e *plainEntry) {
 // datagram finds a server that lives.
 func (r *Relay) failedPlain(now time.Time, e *plainEntry) {
 	p := &e.Value
+	r.review(now, e)
 	p.refused++
 	switch {
 	case p.answered && p.refused < refusals:
@@ -68,6 +70,7 @@ func (r *Relay) hangUpPlain(p *plain) {
 // endPlain forgets a session. Nobody is told: there are no words that every protocol has.
 func (r *Relay) endPlain(now time.Time, e *plainEntry, blame Party, why codec.Reason) {
 	p := &e.Value
+	r.slow(e)
 	switch {
 	case p.established:
 		r.journal.plainEnded(now, e, blame, why)

@@ -24,6 +24,14 @@ func (j *journal) plainEnded(now time.Time, e *plainEntry, blame Party, why code
 		Msg("session ended")
 }
 
+// notForwarded tells, now and then, why the kernel does not carry a session that it may.
+func (j *journal) notForwarded(now time.Time, e *plainEntry, err error) {
+	if j.ways.Allow(now) {
+		j.log.Info().Str("listener", e.Value.door.name).Str("client", j.player(e.Key.Client)).Err(err).
+			Msg("session stays in user space")
+	}
+}
+
 // plainSession is a session in ModeRelay as a Snapshot has it. Its traffic is datagrams, and of their senders' protocol
 // nothing else is known.
 func plainSession(now time.Time, e *plainEntry) Session {
@@ -39,6 +47,7 @@ func plainSession(now time.Time, e *plainEntry) Session {
 		Age:              now.Sub(p.opened),
 		Established:      p.established,
 		Relayed:          true,
+		Forwarded:        p.shortcut != nil,
 		FromClient:       p.up,
 		FromUpstream:     p.down,
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/kernel/flow"
 	"tidegate/netio"
 	"tidegate/ratelimit"
 	"tidegate/session"
@@ -56,6 +57,9 @@ type Relay struct {
 	pools    *upstream.Pools // its siblings have the same
 	shard    shard
 
+	forwarder Forwarder // nil: none
+	flowRate  flow.Rate // of each of its sessions
+
 	guard      guard
 	scratch    []byte // for wrapped messages
 	identities identities
@@ -85,6 +89,7 @@ type RelayOptions struct {
 	HideAddresses bool            // log the networks of players, not their addresses
 	Bans          *ratelimit.Bans // shared by all Relays; nil: nobody is banned
 	Pools         *upstream.Pools // of all siblings; nil: its own
+	Forwarder     Forwarder       // of all siblings; nil: none
 }
 
 // NewRelay returns a Relay whose time begins at now. Each listener still wants its socket, by Attach.
@@ -104,6 +109,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
+		forwarder:  o.Forwarder,
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
 	}
 	r.guard = newGuard(now, o.Bans, r.identities.next())
@@ -116,6 +122,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 // arrange makes the Relay's doors and routes those of the settings, and keeps of the present ones what stays.
 func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.settings = s
+	r.flowRate = s.flowRate()
 	r.guard.limits = newLimits(s.Bounds, r.identities.next)
 	r.enrollAnew()
 	oldRoutes, oldDoors := r.routes, r.doors

@@ -44,6 +44,7 @@ func (s *Server) Reload(settings *Settings) error {
 		}
 	}
 	s.keep(settings, addrs)
+	s.reloadKernel()
 	return nil
 }
 
@@ -113,6 +114,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	r.pingers = nil
 	old := r.doors
 	r.arrange(now, s)
+	r.slowAll() // what may be forwarded as the settings are now will be again
 	r.table.Limit(s.Limits)
 	r.plains.Limit(s.Limits)
 	for i, socket := range sockets {

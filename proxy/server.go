@@ -12,6 +12,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/kernel/shield"
 	"tidegate/netio"
 	"tidegate/ratelimit"
 	"tidegate/upstream"
@@ -25,6 +26,7 @@ type Options struct {
 	Log           zerolog.Logger
 	HideAddresses bool            // log the networks of players, not their addresses
 	Bans          *ratelimit.Bans // nil: nobody is banned
+	Kernel        Kernel          // the caller closes what is in it, after Run
 	// Inherited are listening sockets that another process opened, for the listeners that have their addresses: of a
 	// service manager, or of the predecessor's Server.Files. Listen closes them.
 	Inherited []*os.File
@@ -37,10 +39,13 @@ type Server struct {
 	pools     upstream.Pools
 	inherited []inherited // that no listener has taken yet
 
-	reloading sync.Mutex // held by Reload
-	mu        sync.Mutex // guards what follows
-	settings  *Settings
-	addrs     []netip.AddrPort // of settings' listeners
+	keeper keeper
+
+	reloading  sync.Mutex // held by Reload
+	handedOver bool       // guarded by reloading
+	mu         sync.Mutex // guards what follows
+	settings   *Settings
+	addrs      []netip.AddrPort // of settings' listeners
 }
 
 // Listen opens the sockets of all listeners. The settings must not change any more.
@@ -50,6 +55,7 @@ func Listen(s *Settings, o Options) (*Server, error) {
 		o.Bans = ratelimit.NewBans(ratelimit.Terms{})
 	}
 	server := &Server{options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners))}
+	server.keeper.modes = make(map[string]shield.Mode)
 	var err error
 	if server.inherited, err = inherit(o.Inherited); err != nil {
 		return nil, err
@@ -63,6 +69,7 @@ func Listen(s *Settings, o Options) (*Server, error) {
 			return nil, err
 		}
 	}
+	server.startKernel()
 	return server, nil
 }
 
@@ -74,7 +81,7 @@ func (s *Server) addLoop(shard int) error {
 	o := &s.options
 	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Pools: &s.pools,
+		Pools: &s.pools, Forwarder: o.Kernel.forwarder(),
 	}, poller, time.Now())
 	s.loops = append(s.loops, newLoop(relay, poller))
 	for i := range s.settings.Listeners {
@@ -129,6 +136,7 @@ func (s *Server) Run(ctx context.Context) error {
 	unwatched, unwatch := context.WithCancel(ctx)
 	defer unwatch()
 	go s.enforceBans(unwatched)
+	go s.keepShield(unwatched)
 	results := make(chan error, len(s.loops))
 	for _, l := range s.loops {
 		go func() { results <- l.run() }()
@@ -174,6 +182,7 @@ func (s *Server) Snapshot() Snapshot {
 			all.add(r.Snapshot(now), l.poller.Stats())
 		})
 	}
+	all.addKernel(&s.options.Kernel)
 	return all
 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/kernel/flow"
+	"tidegate/kernel/shield"
 	"tidegate/netio"
 )
 
@@ -13,6 +15,22 @@ type Snapshot struct {
 	Counters Counters
 	Sockets  []netio.Stats // of each loop
 	Sessions []Session     // of each Relay oldest first
+	// Shielded is what the kernel's filters have judged, and Forwarded what the kernel has carried of sessions in
+	// ModeRelay; that is in Counters.RelayedUp and RelayedDown too.
+	Shielded  shield.Counters
+	Forwarded flow.Traffic
+}
+
+// addKernel adds what the kernel has done. What it cannot be asked about is left out.
+func (s *Snapshot) addKernel(k *Kernel) {
+	if k.Shield != nil {
+		s.Shielded, _ = k.Shield.Counters()
+	}
+	if k.Flows != nil {
+		s.Forwarded, _ = k.Flows.Totals()
+		s.Counters.RelayedUp.join(Traffic{s.Forwarded.FromClient.Packets, s.Forwarded.FromClient.Bytes})
+		s.Counters.RelayedDown.join(Traffic{s.Forwarded.FromServer.Packets, s.Forwarded.FromServer.Bytes})
+	}
 }
 
 // Session is one session of a Snapshot.
@@ -27,6 +45,7 @@ type Session struct {
 	Age              time.Duration
 	Established      bool
 	Relayed          bool // in ModeRelay: traffic is datagrams, and there are no Stats
+	Forwarded        bool // by the kernel: traffic is told as it was at the last look, IdleTimeout ago at most
 	Ending           bool // goodbyes are being said
 	Held             bool // it has lost or left its server, and waits for one to take it
 	FromClient       Traffic

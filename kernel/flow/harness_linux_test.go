@@ -48,8 +48,28 @@ func newLab(t *testing.T, a addresses) *lab {
 	l.listener = l.open(l.proxyNS, a.listener)
 	l.source = l.open(l.proxyNS, a.source)
 	l.flow = Flow{addrOf(l.client), addrOf(l.listener), addrOf(l.source), addrOf(l.server)}
+	// The kernel adds IPv6's routes when a cable has carried its first bit. A flow would lose its way by that.
+	l.settles(l.open(l.clientNS, a.client), l.open(l.proxyNS, a.listener))
+	l.settles(l.open(l.serverNS, a.server), l.open(l.proxyNS, a.source))
 	l.table = l.newTable(Options{Flows: 16})
 	return l
+}
+
+// settles waits until datagrams go from one socket to another.
+func (l *lab) settles(from, to *net.UDPConn) {
+	l.t.Helper()
+	for b, tries := make([]byte, 1), 0; ; tries++ {
+		l.send(from, addrOf(to), []byte("?"))
+		if err := to.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+			l.t.Fatal(err)
+		}
+		if _, err := to.Read(b); err == nil {
+			return
+		}
+		if tries > 50 {
+			l.t.Fatal("the cable carries nothing")
+		}
+	}
 }
 
 // newTable makes a table in the proxy's namespace, or skips the test where the kernel will have none.

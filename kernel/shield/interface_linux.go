@@ -57,6 +57,24 @@ func (s *Shield) guardInterface(name string, listeners []Listener) (Mode, error)
 	return g.mode, nil
 }
 
+// LeaveInterface takes the program off an interface. It may not be on it.
+func (s *Shield) LeaveInterface(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.interfaces[name]
+	if g == nil {
+		return nil
+	}
+	delete(s.interfaces, name)
+	var last Tally
+	if err := g.meter.addTo(&last); err == nil {
+		for reason, n := range last {
+			s.left[reason] += n
+		}
+	}
+	return g.close()
+}
+
 // attach puts the program in place of the last one, or on the interface: in the driver if that will have it.
 func (g *guarded) attach(name string, program *ebpf.Program) error {
 	if g.link != nil {

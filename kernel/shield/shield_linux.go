@@ -24,6 +24,7 @@ type Shield struct {
 	mu         sync.Mutex
 	banned     map[netip.Prefix]struct{} // what bans holds
 	interfaces map[string]*guarded
+	left       Tally // of interfaces that were guarded once
 }
 
 // New makes a Shield that guards nothing yet. The error is a kernel.Unavailable.
@@ -48,7 +49,7 @@ func New(o Options) (*Shield, error) {
 func (s *Shield) Counters() (Counters, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var c Counters
+	c := Counters{Interfaces: s.left}
 	if err := s.sockets.addTo(&c.Sockets); err != nil {
 		return Counters{}, err
 	}

@@ -26,6 +26,9 @@ func Unguard(syscall.Conn) error { return nil }
 // GuardInterface is for Linux.
 func (*Shield) GuardInterface(string, []Listener) (Mode, error) { return 0, kernel.ErrSystem }
 
+// LeaveInterface has nothing to leave.
+func (*Shield) LeaveInterface(string) error { return nil }
+
 // SetBans is for Linux.
 func (*Shield) SetBans([]netip.Prefix) (left int, err error) { return 0, kernel.ErrSystem }
 

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"errors"
+
+	"tidegate/config"
+	"tidegate/kernel/flow"
+	"tidegate/kernel/shield"
+	"tidegate/proxy"
+)
+
+// Bounds of what the kernel remembers for us.
+const (
+	rememberedSources = 1 << 16 // for their rate, of each socket's filters and of each interface
+	bannedInKernel    = 1 << 20 // prefixes; more are for user space to drop
+)
+
+// errTurnedOff is why the kernel does nothing where the configuration says so.
+var errTurnedOff = errors.New("off in the configuration")
+
+// newKernel asks the kernel for what the configuration wants of it. What is not to be had is left out, with the reason.
+func newKernel(c *config.Config) (k proxy.Kernel) {
+	k.NoShield, k.NoFlows = errTurnedOff, errTurnedOff
+	if c.Kernel.Filter != config.KernelOff {
+		k.Interfaces = c.Kernel.XDP
+		k.Shield, k.NoShield = shield.New(shield.Options{
+			PacketRate: c.Kernel.PacketRate, Burst: c.Kernel.PacketBurst, Sources: rememberedSources, Bans: bannedInKernel,
+		})
+	}
+	if c.Kernel.Forward != config.KernelOff {
+		k.Flows, k.NoFlows = flow.New(flow.Options{Flows: c.Limits.Sessions})
+	}
+	return k
+}
+
+// closeKernel ends the kernel's help.
+func closeKernel(k *proxy.Kernel) error {
+	var errs []error
+	if k.Flows != nil {
+		errs = append(errs, k.Flows.Close())
+	}
+	if k.Shield != nil {
+		errs = append(errs, k.Shield.Close())
+	}
+	return errors.Join(errs...)
+}

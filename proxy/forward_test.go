@@ -1,0 +1,269 @@
+package proxy
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/kernel/flow"
+	"tidegate/netio"
+	"tidegate/ratelimit"
+)
+
+// ferry is a Forwarder that keeps what it is told.
+type ferry struct {
+	flows   map[flow.Flow]*flow.Usage
+	rate    flow.Rate // of the last flow
+	refuses error
+	changes uint64
+	asked   int
+}
+
+func (f *ferry) Add(of flow.Flow, r flow.Rate) error {
+	f.asked++
+	if f.refuses == nil {
+		f.flows[of], f.rate = &flow.Usage{}, r
+	}
+	return f.refuses
+}
+
+func (f *ferry) Delete(of flow.Flow) (last flow.Traffic, ok bool) {
+	u, ok := f.flows[of]
+	delete(f.flows, of)
+	if !ok {
+		return flow.Traffic{}, false
+	}
+	return u.Traffic, true
+}
+
+func (f *ferry) Usage(of flow.Flow) (flow.Usage, bool) {
+	if u := f.flows[of]; u != nil {
+		return *u, true
+	}
+	return flow.Usage{}, false
+}
+
+func (f *ferry) Changes() uint64 { return f.changes }
+
+// loses has all flows gone, as when the network has changed.
+func (f *ferry) loses() {
+	clear(f.flows)
+	f.changes++
+}
+
+func newFerry(t testing.TB, change func(*Settings)) (*plainRelay, *ferry) {
+	t.Helper()
+	p := newPlainRelay(t, Any, change)
+	f := &ferry{flows: make(map[flow.Flow]*flow.Usage)}
+	p.relay.forwarder = f
+	return p, f
+}
+
+// flowOf is that of player i, whose socket towards the server is the n-th.
+func flowOf(i, n int, server netip.AddrPort) flow.Flow {
+	return flow.Flow{Client: playerAddr(i), Listener: doorAddr, Source: upstreamSocketAddr(n), Server: server}
+}
+
+func (f *ferry) want(t *testing.T, when string, want ...flow.Flow) {
+	t.Helper()
+	if len(f.flows) != len(want) {
+		t.Fatalf("%s there are %d flows, want %d", when, len(f.flows), len(want))
+	}
+	for _, w := range want {
+		if f.flows[w] == nil {
+			t.Fatalf("%s there is no flow %+v among %v", when, w, f.flows)
+		}
+	}
+}
+
+// TestForwarded checks when a session is given to the Forwarder, and that its silence here does not end it.
+func TestForwarded(t *testing.T) {
+	p, f := newFerry(t, func(s *Settings) {
+		s.Bounds = []ratelimit.Limit{
+			{Of: ratelimit.Packets, Per: ratelimit.PerSession, Rate: ratelimit.Rate{PerSecond: 100, Burst: 200}, Verdict: ratelimit.Drop},
+			{Of: ratelimit.Bytes, Per: ratelimit.PerSession, Rate: ratelimit.Rate{PerSecond: 5000, Burst: 9000}, Verdict: ratelimit.Drop},
+			{Of: ratelimit.Handshakes, Per: ratelimit.PerAddress, Rate: ratelimit.Rate{PerSecond: 100, Burst: 200}, Verdict: ratelimit.Drop},
+		}
+	})
+	p.up(1, 0, serverAddr, []byte("hello"))
+	p.down(1, 0, serverAddr, []byte("hello yourself"))
+	f.want(t, "before the client has heard an answer")
+	p.up(1, 0, serverAddr, []byte("play"))
+	of := flowOf(1, 0, serverAddr)
+	f.want(t, "once the client has spoken again", of)
+	if want := (flow.Rate{Packets: 100, PacketBurst: 200, Bytes: 5000, ByteBurst: 9000}); f.rate != want {
+		t.Errorf("rate is %+v, want %+v", f.rate, want)
+	}
+	p.up(1, 0, serverAddr, []byte("cut in two on its way"))
+	if f.asked != 1 {
+		t.Errorf("the Forwarder was asked %d times, want once", f.asked)
+	}
+	f.flows[of].FromClient = flow.Count{Packets: 10, Bytes: 1000}
+	f.flows[of].FromServer = flow.Count{Packets: 20, Bytes: 3000}
+	for range 10 {
+		f.flows[of].ClientIdle = 5 * time.Second
+		p.wait(29 * time.Second)
+		f.want(t, "while the client is heard", of)
+	}
+	s := p.relay.Snapshot(p.now).Sessions[0]
+	if want := (Traffic{13, 1000 + 5 + 4 + 21}); !s.Forwarded || s.FromClient != want {
+		t.Errorf("forwarded is %t, and %+v came from the client, want %+v", s.Forwarded, s.FromClient, want)
+	}
+	if want := (Traffic{21, 3000 + 14}); s.FromUpstream != want {
+		t.Errorf("%+v came from the server, want %+v", s.FromUpstream, want)
+	}
+	if c := p.relay.counters; c.RelayedUp.Messages != 3 || c.RelayedDown.Messages != 1 {
+		t.Errorf("counters have %+v and %+v, want what came here", c.RelayedUp, c.RelayedDown)
+	}
+	f.flows[of].ClientIdle = 31 * time.Second
+	p.wait(30 * time.Second)
+	f.want(t, "after the client's silence")
+	if n := len(p.relay.Snapshot(p.now).Sessions); n != 0 {
+		t.Errorf("%d sessions, want none", n)
+	}
+}
+
+// TestForwardingEnds ends sessions in every way that is not their own silence.
+func TestForwardingEnds(t *testing.T) {
+	for _, test := range []struct {
+		what string
+		end  func(p *plainRelay)
+	}{
+		{"ban", func(p *plainRelay) {
+			a := playerAddr(1).Addr()
+			p.relay.guard.bans.Add(ratelimit.Ban{Prefix: netip.PrefixFrom(a, a.BitLen())})
+			p.relay.EnforceBans(p.now)
+		}},
+		{"kick", func(p *plainRelay) {
+			if err := p.relay.kick(p.now, p.relay.Snapshot(p.now).Sessions[0].ID, ""); err != nil {
+				p.t.Fatal(err)
+			}
+		}},
+		{"drain", func(p *plainRelay) { p.relay.Drain(p.now) }},
+		{"server that is gone", func(p *plainRelay) {
+			for range refusals {
+				p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(0)], errors.New("refused"))
+			}
+		}},
+	} {
+		t.Run(test.what, func(t *testing.T) {
+			p, f := newFerry(t, unchanged)
+			p.meet(1, 0, serverAddr)
+			f.want(t, "in a session", flowOf(1, 0, serverAddr))
+			test.end(p)
+			f.want(t, "after its end")
+		})
+	}
+}
+
+// TestServerThatIsHeardElsewhere checks that refusals which are not in a row are not believed, though the answers between
+// them do not come here.
+func TestServerThatIsHeardElsewhere(t *testing.T) {
+	p, f := newFerry(t, unchanged)
+	p.meet(1, 0, serverAddr)
+	of := flowOf(1, 0, serverAddr)
+	for range 3 * refusals {
+		f.flows[of].FromServer.Packets++
+		p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(0)], errors.New("refused"))
+	}
+	f.want(t, "after refusals and answers", of)
+}
+
+// TestWayChanges takes flows away: what comes here then has them added again, and what was forwarded is not counted twice.
+func TestWayChanges(t *testing.T) {
+	p, f := newFerry(t, unchanged)
+	p.meet(1, 0, serverAddr)
+	of := flowOf(1, 0, serverAddr)
+	f.loses()
+	p.up(1, 0, serverAddr, []byte("where to"))
+	f.want(t, "after a datagram", of)
+	f.loses()
+	p.down(1, 0, serverAddr, []byte("where to"))
+	f.want(t, "after an answer", of)
+	f.loses()
+	p.wait(29 * time.Second)
+	p.wait(2 * time.Second)
+	f.want(t, "after silence")
+}
+
+// TestRefusedFlows checks that a session goes on here that the Forwarder does not want, that it is not offered with each
+// datagram, and that it is again when things may have changed.
+func TestRefusedFlows(t *testing.T) {
+	p, f := newFerry(t, unchanged)
+	f.refuses = flow.ErrFull
+	p.meet(1, 0, serverAddr)
+	p.up(1, 0, serverAddr, []byte("on"))
+	p.down(1, 0, serverAddr, []byte("and on"))
+	if f.asked != 1 {
+		t.Errorf("the Forwarder was asked %d times, want once", f.asked)
+	}
+	f.changes++
+	p.up(1, 0, serverAddr, []byte("a change"))
+	p.wait(20 * time.Second)
+	p.up(1, 0, serverAddr, []byte("still here"))
+	if f.asked != 2 {
+		t.Errorf("the Forwarder was asked %d times, want twice", f.asked)
+	}
+	f.refuses = nil
+	p.wait(15 * time.Second)
+	p.up(1, 0, serverAddr, []byte("after a look at the deadline"))
+	f.want(t, "when there is room", flowOf(1, 0, serverAddr))
+}
+
+// TestReloadedForwarding checks that a reload has sessions forwarded as the new settings want it, or not any more.
+func TestReloadedForwarding(t *testing.T) {
+	p, f := newFerry(t, unchanged)
+	p.meet(1, 0, serverAddr)
+	next := *p.settings
+	next.Bounds = []ratelimit.Limit{
+		{Of: ratelimit.Packets, Per: ratelimit.PerSession, Rate: ratelimit.Rate{PerSecond: 7, Burst: 7}, Verdict: ratelimit.Drop},
+	}
+	p.relay.reload(p.now, &next, make([]netio.Socket, 1))
+	f.want(t, "at once")
+	p.up(1, 0, serverAddr, []byte("on"))
+	f.want(t, "after a datagram", flowOf(1, 0, serverAddr))
+	if f.rate.Packets != 7 {
+		t.Errorf("rate is %+v", f.rate)
+	}
+	next.Bounds = []ratelimit.Limit{
+		{Of: ratelimit.Packets, Per: ratelimit.PerAddress, Rate: ratelimit.Rate{PerSecond: 7, Burst: 7}, Verdict: ratelimit.Drop},
+	}
+	p.relay.reload(p.now, &next, make([]netio.Socket, 1))
+	p.up(1, 0, serverAddr, []byte("on"))
+	f.want(t, "with a limit that only user space knows")
+}
+
+// TestForwardable checks which listeners' sessions the kernel may carry.
+func TestForwardable(t *testing.T) {
+	for _, test := range []struct {
+		what   string
+		change func(s *Settings)
+		want   error
+	}{
+		{"relay", unchanged, nil},
+		{"terminated", func(s *Settings) { s.Listeners[0].Route.Mode = ModeTerminate }, errTerminated},
+		{"headers from players' proxies", func(s *Settings) {
+			s.Listeners[0].ProxiesFrom = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+		}, errHeaders},
+		{"headers to servers", func(s *Settings) { s.Listeners[0].Route.Upstream.Headers = HeadersEvery }, errHeaders},
+		{"TCP", func(s *Settings) { s.Listeners[0].Transport.Stream = true }, errTransport},
+		{"pace", func(s *Settings) { s.Listeners[0].Route.Upstream.Pace.Datagrams = 1 }, errPace},
+		{"limit of handshakes", func(s *Settings) {
+			s.Bounds = []ratelimit.Limit{{Of: ratelimit.Handshakes, Per: ratelimit.Overall, Verdict: ratelimit.Drop}}
+		}, nil},
+		{"shared limit", func(s *Settings) {
+			s.Bounds = []ratelimit.Limit{{Of: ratelimit.Bytes, Per: ratelimit.PerNetwork, Verdict: ratelimit.Drop}}
+		}, errShareLimit},
+		{"limit that observes", func(s *Settings) {
+			s.Bounds = []ratelimit.Limit{{Of: ratelimit.Bytes, Per: ratelimit.PerSession, Verdict: ratelimit.Observe}}
+		}, errShareLimit},
+	} {
+		s := &Settings{Listeners: []Listener{{Name: "play", Protocols: []codec.Protocol{Any}, Route: plainRoute(Any)}}}
+		test.change(s)
+		if got := s.Forwardable(&s.Listeners[0]); !errors.Is(got, test.want) || (got == nil) != (test.want == nil) {
+			t.Errorf("%s: %v, want %v", test.what, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/kernel/flow"
+	"tidegate/kernel/shield"
+	"tidegate/netio"
+)
+
+// Kernel is what the operating system's kernel does for a Server. The zero value is nothing.
+type Kernel struct {
+	Shield     *shield.Shield // drops before a datagram is read; nil: nothing is dropped
+	NoShield   error          // why there is none
+	Interfaces []string       // on which to drop still earlier
+	Flows      *flow.Table    // forwards sessions in ModeRelay; nil: nothing is forwarded
+	NoFlows    error          // why there is none
+}
+
+// forwarder is the flows, if there are any.
+func (k *Kernel) forwarder() Forwarder {
+	if k.Flows == nil {
+		return nil
+	}
+	return k.Flows
+}
+
+// Shieldable returns nil if a listener's socket can have a filter of the kernel's, or why not.
+func (l *Listener) Shieldable() error {
+	switch {
+	case l.Transport.Stream:
+		return errors.New("it is for UDP")
+	case len(l.ProxiesFrom) > 0:
+		return errors.New("players come by trusted proxies, whose addresses and headers are not theirs")
+	}
+	return nil
+}
+
+// FirstBytes are those that datagrams of a listener's clients may begin with. Nothing is known of them where one of its
+// protocols says nothing, or where what comes after a session's first datagram is nobody's business.
+func (l *Listener) FirstBytes() (possible shield.FirstBytes) {
+	if l.Route.Mode == ModeRelay {
+		return shield.FirstBytes{}
+	}
+	for _, p := range l.Protocols {
+		beginner, ok := p.(codec.Beginner)
+		if !ok {
+			return shield.FirstBytes{}
+		}
+		for b := range 256 {
+			if beginner.Begins(byte(b)) {
+				possible.Add(byte(b), byte(b))
+			}
+		}
+	}
+	return possible
+}
+
+// shieldLoop puts filters in front of the listening sockets of a loop, as its Relay's settings want them. It runs on the
+// loop's goroutine, or before that.
+func (s *Server) shieldLoop(r *Relay) error {
+	if s.options.Kernel.Shield == nil {
+		return nil
+	}
+	for i := range r.settings.Listeners {
+		l, d := &r.settings.Listeners[i], r.doors[i]
+		socket, ok := netio.Listening(d.socket).(syscall.Conn)
+		if !ok || l.Transport.Stream {
+			continue
+		}
+		var err error
+		if l.Shieldable() == nil {
+			err = s.options.Kernel.Shield.Guard(socket, l.FirstBytes())
+		} else {
+			_ = shield.Unguard(socket) // there may be none, of the settings before
+		}
+		if err != nil {
+			return fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+	}
+	return nil
+}
+
+// startKernel puts the filters in their places, and says in one line what the kernel does and why not more.
+func (s *Server) startKernel() {
+	k := &s.options.Kernel
+	filter := inKernel(k.NoShield)
+	line := s.options.Log.Info()
+	if k.Shield != nil {
+		s.shieldBans(time.Now())
+		for _, l := range s.loops {
+			if err := s.shieldLoop(l.relay); err != nil {
+				filter = inKernel(err)
+			}
+		}
+		for _, state := range s.shieldInterfaces() {
+			line = line.Str("xdp_"+state.name, state.String())
+		}
+	}
+	line.Str("filter", filter).Str("forward", inKernel(k.NoFlows)).Msg("the kernel's help")
+}
+
+// reloadKernel tells the filters of the settings that hold now. Server.reloading is held.
+func (s *Server) reloadKernel() {
+	if s.options.Kernel.Shield == nil {
+		return
+	}
+	for _, l := range s.loops {
+		var err error
+		l.ask(func(r *Relay, _ time.Time) { err = s.shieldLoop(r) })
+		if err != nil {
+			s.options.Log.Warn().Err(err).Msg("a listener is without the kernel's filter")
+		}
+	}
+	s.tellInterfaces(s.shieldInterfaces())
+}
+
+// inKernel says in words who does something.
+func inKernel(why error) string {
+	if why == nil {
+		return "kernel"
+	}
+	return "user space: " + strings.ReplaceAll(why.Error(), "\n", "; ")
+}
