@@ -1,0 +1,245 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/session"
+	"tidegate/upstream"
+)
+
+// idleSessions is how many sessions the memory of one is measured by.
+const idleSessions = 10_000
+
+// crowdNet is the sockets of a Relay: real ones, opened by a real Poller, but what they are to send goes straight to players
+// and servers that are connections in memory.
+type crowdNet struct {
+	netio.Poller
+	t       testing.TB
+	relay   *Relay
+	now     time.Time
+	door    netio.Socket
+	servers codec.Protocol
+	players map[netip.AddrPort]codec.Conn
+	seats   map[netio.Socket]codec.Conn
+	buffer  []byte
+}
+
+func (c *crowdNet) Buffer() []byte { return c.buffer[:0] }
+
+func (c *crowdNet) Forward(s netio.Socket, to netip.AddrPort, datagram []byte) { c.Send(s, to, datagram) }
+
+func (c *crowdNet) Send(s netio.Socket, to netip.AddrPort, datagram []byte) {
+	if !s.Peer().IsValid() {
+		if p := c.players[to]; p != nil {
+			_ = p.Receive(c.now, datagram)
+			c.drain(p)
+		}
+		return
+	}
+	if seat := c.seats[s]; seat != nil {
+		_ = seat.Receive(c.now, datagram)
+		c.drain(seat)
+		return
+	}
+	seat, reply, _ := c.servers.Accept(c.now, s.Addr(), datagram, nil)
+	if seat != nil {
+		c.seats[s] = seat
+		c.drain(seat)
+	}
+	if len(reply) > 0 {
+		c.relay.Receive(c.now, s, s.Peer(), reply)
+	}
+}
+
+func (c *crowdNet) drain(conn codec.Conn) {
+	for ev, ok := conn.Poll(); ok; ev, ok = conn.Poll() {
+		if ev.Kind == codec.Asked {
+			conn.Admit(c.now, 1)
+		}
+	}
+}
+
+// step carries what a player and a server have to say, and lets the Relay answer.
+func (c *crowdNet) step(from netip.AddrPort) {
+	p := c.players[from]
+	p.Advance(c.now)
+	c.drain(p)
+	for d, ok := p.Transmit(c.now, nil); ok; d, ok = p.Transmit(c.now, nil) {
+		c.relay.Receive(c.now, c.door, from, d)
+	}
+	c.relay.Flush(c.now)
+	for s, seat := range c.seats {
+		seat.Advance(c.now)
+		for d, ok := seat.Transmit(c.now, nil); ok; d, ok = seat.Transmit(c.now, nil) {
+			c.relay.Receive(c.now, s, s.Peer(), d)
+		}
+	}
+	c.relay.Flush(c.now)
+}
+
+// newCrowdNet makes a Relay for so many sessions that nobody has joined yet.
+func newCrowdNet(t testing.TB, carrier Transport, mode Mode, protocol codec.Protocol) *crowdNet {
+	poller, err := netio.New(netio.Options{Backend: netio.Epoll})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = poller.Close() })
+	c := &crowdNet{
+		Poller: poller, t: t, now: time.Now(), servers: protocol,
+		players: make(map[netip.AddrPort]codec.Conn), seats: make(map[netio.Socket]codec.Conn),
+		buffer: make([]byte, 0, codec.MaxDatagram),
+	}
+	server, err := poller.Listen(netip.MustParseAddrPort("127.0.0.1:0"), netio.SocketOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	route := defaultRoute(protocol)
+	route.Mode, route.Upstream.Servers, route.Upstream.Transport = mode, upstream.At(server.Addr()), carrier
+	settings := &Settings{
+		Listeners:        []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{protocol}, Route: route}},
+		Limits:           session.Limits{Sessions: 100_000, HalfOpen: 100_000},
+		HandshakeTimeout: time.Minute, IdleTimeout: time.Minute,
+	}
+	c.relay = NewRelay(settings, RelayOptions{Seed: 1, Log: zerolog.Nop()}, c, c.now)
+	if c.door, err = poller.Listen(netip.MustParseAddrPort("127.0.0.1:0"), netio.SocketOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.relay.Attach(0, c.door)
+	return c
+}
+
+// relayed establishes a session in ModeRelay.
+func (c *crowdNet) relayed(from netip.AddrPort) {
+	key := session.Key{Listener: c.relay.doors[0].index, Client: from}
+	c.relay.Receive(c.now, c.door, from, []byte("hello"))
+	s := c.relay.plains.Get(key).Value.socket
+	c.relay.Receive(c.now, s, s.Peer(), []byte("hello yourself"))
+	c.relay.Receive(c.now, c.door, from, []byte("play"))
+}
+
+// terminated establishes a session of two connections. The player and the server are forgotten afterwards.
+func (c *crowdNet) terminated(from netip.AddrPort) {
+	c.players[from] = c.servers.Dial(c.now, doorAddr, codec.Hello{Identity: c.relay.counters.Opened + 1})
+	established := c.relay.counters.Established
+	for range 1000 {
+		c.now = c.now.Add(5 * time.Millisecond)
+		c.step(from)
+		if c.relay.counters.Established > established {
+			c.now = c.now.Add(50 * time.Millisecond) // until all is acknowledged
+			c.step(from)
+			c.step(from)
+			delete(c.players, from)
+			clear(c.seats)
+			return
+		}
+	}
+	c.t.Fatalf("session %v was not established: %+v", from, c.relay.counters)
+}
+
+// BenchmarkIdleSession measures what an idle session takes: heap, and the kernel's slabs, where other processes add noise.
+func BenchmarkIdleSession(b *testing.B) {
+	own := Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}
+	for _, c := range []struct {
+		name     string
+		carrier  Transport
+		mode     Mode
+		protocol codec.Protocol
+	}{
+		{"relay, source_prefix", own, ModeRelay, Any},
+		{"relay, a socket each", Transport{}, ModeRelay, Any},
+		{"raknet to raknet, source_prefix", own, ModeTerminate, raknet6()},
+		{"riptide to riptide, source_prefix", own, ModeTerminate, riptide22()},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			for range b.N {
+				n := newCrowdNet(b, c.carrier, c.mode, c.protocol)
+				heap, slabs := heapInUse(), slabBytes(b)
+				for i := range idleSessions {
+					from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 5000)
+					if c.mode == ModeRelay {
+						n.relayed(from)
+					} else {
+						n.terminated(from)
+					}
+				}
+				n.players, n.seats = nil, nil
+				b.ReportMetric(float64(heapInUse()-heap)/idleSessions, "heap-B/session")
+				b.ReportMetric(float64(slabBytes(b)-slabs)/idleSessions, "kernel-B/session")
+				runtime.KeepAlive(n)
+				_ = n.Close()
+			}
+		})
+	}
+}
+
+// heapInUse is what the heap holds that is still needed, and what stacks take.
+func heapInUse() int64 {
+	runtime.GC()
+	runtime.GC() // what the first has let go of
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+// slabBytes is what the kernel's slabs take, of all processes.
+func slabBytes(t testing.TB) (kb int64) {
+	file, err := os.Open("/proc/meminfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		if rest, ok := strings.CutPrefix(lines.Text(), "Slab:"); ok {
+			_, _ = fmt.Sscan(rest, &kb)
+		}
+	}
+	return kb << 10
+}
+
+// BenchmarkIdleTimers is what so many idle sessions, each with a datagram a second, cost by their deadlines alone, as a share
+// of a core.
+func BenchmarkIdleTimers(b *testing.B) {
+	const sessions = 50_000
+	n := newCrowdNet(b, Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}, ModeRelay, Any)
+	addrs := make([]netip.AddrPort, sessions)
+	for i := range addrs {
+		addrs[i] = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 5000)
+		n.relayed(addrs[i])
+	}
+	r := n.relay
+	entries := make([]*plainEntry, 0, sessions)
+	for e := range r.plains.All {
+		entries = append(entries, e)
+	}
+	var spent time.Duration
+	seconds := 0
+	b.ResetTimer()
+	for range b.N {
+		for ms := range 1000 { // one second, in turns of a millisecond
+			n.now = n.now.Add(time.Millisecond)
+			for _, e := range entries[ms*sessions/1000 : (ms+1)*sessions/1000] {
+				e.Value.heard = n.now
+			}
+			begin := time.Now()
+			r.Advance(n.now)
+			r.NextTimeout()
+			spent += time.Since(begin)
+		}
+		seconds++
+	}
+	b.ReportMetric(float64(spent)/float64(time.Duration(seconds)*time.Second)*100, "%core")
+	if r.plains.Len() != sessions {
+		b.Fatalf("%d sessions are left", r.plains.Len())
+	}
+}
