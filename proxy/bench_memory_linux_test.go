@@ -33,11 +33,14 @@ type crowdNet struct {
 	players map[netip.AddrPort]codec.Conn
 	seats   map[netio.Socket]codec.Conn
 	buffer  []byte
+	own     []byte
 }
 
 func (c *crowdNet) Buffer() []byte { return c.buffer[:0] }
 
-func (c *crowdNet) Forward(s netio.Socket, to netip.AddrPort, datagram []byte) { c.Send(s, to, datagram) }
+func (c *crowdNet) Forward(s netio.Socket, to netip.AddrPort, datagram []byte) {
+	c.Send(s, to, datagram)
+}
 
 func (c *crowdNet) Send(s netio.Socket, to netip.AddrPort, datagram []byte) {
 	if !s.Peer().IsValid() {
@@ -70,23 +73,29 @@ func (c *crowdNet) drain(conn codec.Conn) {
 	}
 }
 
-// step carries what a player and a server have to say, and lets the Relay answer.
-func (c *crowdNet) step(from netip.AddrPort) {
-	p := c.players[from]
-	p.Advance(c.now)
-	c.drain(p)
-	for d, ok := p.Transmit(c.now, nil); ok; d, ok = p.Transmit(c.now, nil) {
-		c.relay.Receive(c.now, c.door, from, d)
+// step lets everyone say what they have to say after a while.
+func (c *crowdNet) step(after time.Duration) {
+	c.now = c.now.Add(after)
+	for from, p := range c.players {
+		p.Advance(c.now)
+		c.drain(p)
+		for d, ok := p.Transmit(c.now, c.room()); ok; d, ok = p.Transmit(c.now, c.room()) {
+			c.relay.Receive(c.now, c.door, from, d)
+		}
 	}
+	c.relay.Advance(c.now)
 	c.relay.Flush(c.now)
 	for s, seat := range c.seats {
 		seat.Advance(c.now)
-		for d, ok := seat.Transmit(c.now, nil); ok; d, ok = seat.Transmit(c.now, nil) {
+		for d, ok := seat.Transmit(c.now, c.room()); ok; d, ok = seat.Transmit(c.now, c.room()) {
 			c.relay.Receive(c.now, s, s.Peer(), d)
 		}
 	}
 	c.relay.Flush(c.now)
 }
+
+// room is for a datagram of a player or a server.
+func (c *crowdNet) room() []byte { return c.own[:0] }
 
 // newCrowdNet makes a Relay for so many sessions that nobody has joined yet.
 func newCrowdNet(t testing.TB, carrier Transport, mode Mode, protocol codec.Protocol) *crowdNet {
@@ -98,7 +107,7 @@ func newCrowdNet(t testing.TB, carrier Transport, mode Mode, protocol codec.Prot
 	c := &crowdNet{
 		Poller: poller, t: t, now: time.Now(), servers: protocol,
 		players: make(map[netip.AddrPort]codec.Conn), seats: make(map[netio.Socket]codec.Conn),
-		buffer: make([]byte, 0, codec.MaxDatagram),
+		buffer: make([]byte, 0, codec.MaxDatagram), own: make([]byte, 0, codec.MaxDatagram),
 	}
 	server, err := poller.Listen(netip.MustParseAddrPort("127.0.0.1:0"), netio.SocketOptions{})
 	if err != nil {
@@ -128,23 +137,19 @@ func (c *crowdNet) relayed(from netip.AddrPort) {
 	c.relay.Receive(c.now, c.door, from, []byte("play"))
 }
 
-// terminated establishes a session of two connections. The player and the server are forgotten afterwards.
-func (c *crowdNet) terminated(from netip.AddrPort) {
-	c.players[from] = c.servers.Dial(c.now, doorAddr, codec.Hello{Identity: c.relay.counters.Opened + 1})
-	established := c.relay.counters.Established
-	for range 1000 {
-		c.now = c.now.Add(5 * time.Millisecond)
-		c.step(from)
-		if c.relay.counters.Established > established {
-			c.now = c.now.Add(50 * time.Millisecond) // until all is acknowledged
-			c.step(from)
-			c.step(from)
-			delete(c.players, from)
-			clear(c.seats)
-			return
-		}
+// terminated establishes sessions of two connections, and lets them be idle for a while. The players and the servers are
+// forgotten afterwards.
+func (c *crowdNet) terminated(all []netip.AddrPort) {
+	for i, from := range all {
+		c.players[from] = c.servers.Dial(c.now, doorAddr, codec.Hello{Identity: uint64(i + 1)})
 	}
-	c.t.Fatalf("session %v was not established: %+v", from, c.relay.counters)
+	for range 200 {
+		c.step(50 * time.Millisecond)
+	}
+	if n := c.relay.counters.Established; n != uint64(len(all)) || c.relay.counters.Closed > 0 {
+		c.t.Fatalf("%d sessions of %d were established: %+v", n, len(all), c.relay.counters)
+	}
+	c.players, c.seats = nil, nil
 }
 
 // BenchmarkIdleSession measures what an idle session takes: heap, and the kernel's slabs, where other processes add noise.
@@ -165,15 +170,13 @@ func BenchmarkIdleSession(b *testing.B) {
 			for range b.N {
 				n := newCrowdNet(b, c.carrier, c.mode, c.protocol)
 				heap, slabs := heapInUse(), slabBytes(b)
-				for i := range idleSessions {
-					from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 5000)
-					if c.mode == ModeRelay {
+				if c.mode == ModeTerminate {
+					n.terminated(crowd(idleSessions))
+				} else {
+					for _, from := range crowd(idleSessions) {
 						n.relayed(from)
-					} else {
-						n.terminated(from)
 					}
 				}
-				n.players, n.seats = nil, nil
 				b.ReportMetric(float64(heapInUse()-heap)/idleSessions, "heap-B/session")
 				b.ReportMetric(float64(slabBytes(b)-slabs)/idleSessions, "kernel-B/session")
 				runtime.KeepAlive(n)
@@ -181,6 +184,15 @@ func BenchmarkIdleSession(b *testing.B) {
 			}
 		})
 	}
+}
+
+// crowd is the addresses of so many players.
+func crowd(n int) []netip.AddrPort {
+	all := make([]netip.AddrPort, n)
+	for i := range all {
+		all[i] = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 5000)
+	}
+	return all
 }
 
 // heapInUse is what the heap holds that is still needed, and what stacks take.
@@ -212,10 +224,8 @@ func slabBytes(t testing.TB) (kb int64) {
 func BenchmarkIdleTimers(b *testing.B) {
 	const sessions = 50_000
 	n := newCrowdNet(b, Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}, ModeRelay, Any)
-	addrs := make([]netip.AddrPort, sessions)
-	for i := range addrs {
-		addrs[i] = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 5000)
-		n.relayed(addrs[i])
+	for _, from := range crowd(sessions) {
+		n.relayed(from)
 	}
 	r := n.relay
 	entries := make([]*plainEntry, 0, sessions)

@@ -29,7 +29,6 @@ type pair struct {
 	server   *upstream.Server // nil while none is chosen
 	socket   netio.Socket     // towards server; nil while there is none
 	path     *path            // to server, if sessions share a choice or a bound there
-	waits    bool             // in path's line
 	preamble preamble         // of datagrams to server
 	refused  int              // refusals by the server's host since its last datagram
 	tries    int              // servers dialled so far
@@ -57,10 +56,13 @@ type pair struct {
 	why       codec.Reason
 	blame     Party // whose end it was
 
-	serial      SessionID
-	tally       *Tally
-	established bool          // both sides were connected, once
-	lookDue     time.Duration // of the Relay's life: when its figures are looked at again
+	// Beside the others of a byte, so that a session takes no more memory than it must.
+	established bool // both sides were connected, once
+	waits       bool // in path's line
+
+	serial  SessionID
+	tally   *Tally
+	lookDue time.Duration // of the Relay's life: when its figures are looked at again
 }
 
 // side is one of a pair's two connections.
