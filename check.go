@@ -45,9 +45,12 @@ func explain(s *proxy.Settings) string {
 	var text strings.Builder
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
+		if i > 0 && s.Listeners[i-1].Name == l.Name {
+			continue // another port of the same
+		}
 		u := l.Route.Upstream
 		for _, p := range l.Protocols {
-			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, place(l), p.Name(), u.Name, u.Protocol.Name())
+			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, place(l, lastPort(s.Listeners[i:])), p.Name(), u.Name, u.Protocol.Name())
 			if l.Route.Mode == proxy.ModeRelay {
 				fmt.Fprintf(&text, "  datagrams pass as they are; first ones are looked at\n")
 				continue
@@ -59,12 +62,25 @@ func explain(s *proxy.Settings) string {
 	return text.String()
 }
 
-// place is where a listener's clients connect.
-func place(l *proxy.Listener) string {
-	if l.Transport.Stream {
-		return "tcp " + l.Addr.String()
+// lastPort is that of the listeners at the front that have one name.
+func lastPort(listeners []proxy.Listener) uint16 {
+	last := 0
+	for last+1 < len(listeners) && listeners[last+1].Name == listeners[0].Name {
+		last++
 	}
-	return l.Addr.String()
+	return listeners[last].Addr.Port()
+}
+
+// place is where a listener's clients connect, at its own port and those up to last.
+func place(l *proxy.Listener, last uint16) string {
+	text := l.Addr.String()
+	if last != l.Addr.Port() {
+		text += fmt.Sprintf("-%d", last)
+	}
+	if l.Transport.Stream {
+		return "tcp " + text
+	}
+	return text
 }
 
 func explainWay(text *strings.Builder, title string, near, far codec.Protocol, r *proxy.Route) {

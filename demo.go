@@ -97,7 +97,7 @@ func demoSettings(pair demo.Pair) func(listen, server netip.AddrPort) (*proxy.Se
 		if err != nil {
 			return nil, err
 		}
-		c.Listeners[0].Address = listen
+		c.Listeners[0].Address = config.AddressOf(listen)
 		c.Upstreams[0].Servers = []config.Server{config.ServerAt(server)}
 		return settings(c, 1), nil
 	}

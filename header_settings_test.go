@@ -20,7 +20,7 @@ func TestHeadersLeaveRoom(t *testing.T) {
 			t.Fatal(err)
 		}
 		u := settings(c, 1).Listeners[0].Route.Upstream
-		conn := u.Protocol.Dial(time.Time{}, c.Upstreams[0].Servers[0].Address, codec.Hello{})
+		conn := u.Protocol.Dial(time.Time{}, c.Upstreams[0].Servers[0].Address.AddrPort, codec.Hello{})
 		probe, _ := conn.Transmit(time.Time{}, nil)
 		if got := len(probe) + overhead + header; got != int(c.Bedrock.MaxMTU) {
 			t.Errorf("%s: the first packet has %d bytes with its header, want %d", option, got, c.Bedrock.MaxMTU)

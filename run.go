@@ -111,11 +111,7 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 	if err != nil {
 		return err
 	}
-	for i, addr := range server.Addrs() {
-		l := settled.Listeners[i]
-		log.Info().Str("listener", l.Name).Stringer("address", addr).Str("transport", string(l.Transport)).
-			Strs("protocols", l.Protocols).Str("route", l.Route).Msg("listening")
-	}
+	tellListeners(log, settled, server.Addrs())
 	defer keeper.start(context.Background())() // until the last session has ended
 	files := &lists{ctx: c.Context, server: server, log: log}
 	if err := files.follow(settled); err != nil {

@@ -45,14 +45,15 @@ func settings(c *config.Config, loops int) *proxy.Settings {
 		routes[r.Name] = newRoute(r, upstreams[r.Upstream])
 	}
 	for i := range c.Listeners {
-		s.Listeners = append(s.Listeners, newListener(c, &c.Listeners[i], routes[c.Listeners[i].Route]))
+		l := &c.Listeners[i]
+		s.Listeners = append(s.Listeners, portListeners(c, l, routes[l.Route])...)
 	}
 	return s
 }
 
 func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy.Listener {
 	listener := proxy.Listener{
-		Name: l.Name, Addr: l.Address, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
+		Name: l.Name, Addr: l.Address.AddrPort, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
 		ProxiesFrom: config.Networks(l.ProxyProtocolFrom),
 	}
 	as := use{queue: route.Queue, stream: listener.Transport.Stream}
@@ -111,7 +112,7 @@ func headerLen(u *config.Upstream) int {
 func targets(servers []config.Server) []upstream.Target {
 	all := make([]upstream.Target, len(servers))
 	for i, s := range servers {
-		all[i] = upstream.Target{Addr: s.Address, Weight: s.Weight, MaxSessions: s.MaxSessions}
+		all[i] = upstream.Target{Addr: s.Address.AddrPort, Weight: s.Weight, MaxSessions: s.MaxSessions}
 	}
 	return all
 }

@@ -69,6 +69,7 @@ func (v *validator) listenAddress(i int) {
 		v.fault(key, address, wanted(addressType))
 		return
 	}
+	v.portCount(key, address)
 	for j, other := range v.Listeners[:i] {
 		if other.Transport == v.Listeners[i].Transport && overlap(address, other.Address) {
 			v.fault(key, address, "an address and port of its own; "+v.where(item("listener", j))+
@@ -78,10 +79,9 @@ func (v *validator) listenAddress(i int) {
 	}
 }
 
-// overlap reports whether two listening addresses would take the same datagrams. Port 0, which
-// is any free port and also that of a missing address, never does.
-func overlap(a, b netip.AddrPort) bool {
-	if a.Port() != b.Port() || a.Port() == 0 {
+// overlap reports whether two listening addresses would take the same datagrams.
+func overlap(a, b Address) bool {
+	if !a.sharesPort(b) {
 		return false
 	}
 	one, other := a.Addr().Unmap(), b.Addr().Unmap()
@@ -100,7 +100,7 @@ func single(a netip.Addr) bool {
 }
 
 // reaches reports whether datagrams to server surely arrive at a listening address of this very process.
-func reaches(server, listener netip.AddrPort) bool {
+func reaches(server, listener Address) bool {
 	to := server.Addr().Unmap()
 	return overlap(server, listener) && (to == listener.Addr().Unmap() || to.IsLoopback())
 }

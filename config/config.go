@@ -5,8 +5,6 @@
 // Start with Load. config.example.toml is the manual of the keys; docs/configuration.md has them in tables.
 package config
 
-import "net/netip"
-
 // Config is the whole of tidegate.toml. Every field has the key of its toml tag.
 type Config struct {
 	Log       Log        `toml:"log"`
@@ -68,11 +66,11 @@ type Limits struct {
 
 // Listener is an address that players connect to.
 type Listener struct {
-	Name      string         `toml:"name"`
-	Address   netip.AddrPort `toml:"address"`
-	Transport Transport      `toml:"transport"`
-	Protocols []string       `toml:"protocols"` // tried in this order on a newcomer's first datagram
-	Route     string         `toml:"route"`     // name of a Route
+	Name      string    `toml:"name"`
+	Address   Address   `toml:"address"`
+	Transport Transport `toml:"transport"`
+	Protocols []string  `toml:"protocols"` // tried in this order on a newcomer's first datagram
+	Route     string    `toml:"route"`     // name of a Route
 
 	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"` // whose PROXY protocol headers are believed
 }

@@ -235,13 +235,13 @@ func TestValidateWithoutFile(t *testing.T) {
 	_, err := c.Validate(known)
 	check(t, err, "listener: want at least one [[listener]] table")
 
-	at := netip.MustParseAddrPort("127.0.0.1:7777")
+	at := AddressOf(netip.MustParseAddrPort("127.0.0.1:7777"))
 	c.Listeners = []Listener{
 		{Name: "a", Address: at, Protocols: []string{"raknet"}, Route: "a"},
 		{Name: "b", Address: at, Protocols: []string{"raknet"}, Route: "b"},
 	}
 	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: minPacketID, Queue: MiB, PongRefresh: seconds(2), PongKeep: seconds(60), HoldTime: seconds(1)}}
-	c.Upstreams = []Upstream{{Name: "a", Protocol: "raknet", Servers: []Server{ServerAt(at)}, RetryAfter: seconds(1), MaxPacketsPer: seconds(1)}}
+	c.Upstreams = []Upstream{{Name: "a", Protocol: "raknet", Servers: []Server{ServerAt(at.AddrPort)}, RetryAfter: seconds(1), MaxPacketsPer: seconds(1)}}
 	_, err = c.Validate(known)
 	check(t, err, `
 listener[1].address = "127.0.0.1:7777": want an address and port of its own; listener[0] takes 127.0.0.1:7777

@@ -26,6 +26,7 @@ func (v *validator) upstreams() {
 		v.proxyProtocol(path, u)
 		v.path(path, u)
 		v.sources(i)
+		v.ports(i)
 		v.upstreamCookies(path, &v.Upstreams[i])
 		within(v.report, child(path, "retry_after"), u.RetryAfter, milliseconds(100), seconds(3600))
 	}

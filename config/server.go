@@ -4,13 +4,13 @@ import "net/netip"
 
 // Server is a game server: in the file an address, or a table that says more than that.
 type Server struct {
-	Address     netip.AddrPort `toml:"address"`
-	Weight      int            `toml:"weight"`       // share of the players compared with other servers
-	MaxSessions int            `toml:"max_sessions"` // 0: no bound
+	Address     Address `toml:"address"`
+	Weight      int     `toml:"weight"`       // share of the players compared with other servers
+	MaxSessions int     `toml:"max_sessions"` // 0: no bound
 }
 
 // ServerAt is a server of which only the address is stated.
-func ServerAt(addr netip.AddrPort) Server { return Server{Address: addr, Weight: 1} }
+func ServerAt(addr netip.AddrPort) Server { return Server{Address: AddressOf(addr), Weight: 1} }
 
 func (s *Server) setDefaults() { *s = Server{Weight: 1} }
 
@@ -29,7 +29,7 @@ const (
 func (v *validator) servers(i int) {
 	key := child(item("upstream", i), "servers")
 	servers := v.Upstreams[i].Servers
-	var addrs []netip.AddrPort
+	var addrs []Address
 	for _, server := range servers {
 		addrs = append(addrs, server.Address)
 	}

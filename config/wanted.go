@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	addressType  = reflect.TypeFor[netip.AddrPort]()
+	addressType  = reflect.TypeFor[Address]()
 	serverType   = reflect.TypeFor[Server]()
 	networkType  = reflect.TypeFor[Network]()
 	durationType = reflect.TypeFor[Duration]()

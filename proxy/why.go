@@ -40,6 +40,9 @@ type LimitWhy struct {
 func JudgeSources(s *Settings, set *filter.Set, a netip.Addr) []SourceWhy {
 	var all []SourceWhy
 	for i := range s.Listeners {
+		if i > 0 && s.Listeners[i].Name == s.Listeners[i-1].Name {
+			continue // another port of the same
+		}
 		match := set.Source(s.Listeners[i].Name, a)
 		one := SourceWhy{Listener: s.Listeners[i].Name, Verdict: match.Verdict}
 		names := set.SourceNames()
