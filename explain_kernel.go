@@ -17,7 +17,10 @@ func explainKernel(c *config.Config, s *proxy.Settings) string {
 	var text strings.Builder
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
-		fmt.Fprintf(&text, "%s (%s)\n", l.Name, place(l))
+		if i > 0 && s.Listeners[i-1].Name == l.Name {
+			continue // another port of the same
+		}
+		fmt.Fprintf(&text, "%s (%s)\n", l.Name, place(l, lastPort(s.Listeners[i:])))
 		fmt.Fprintf(&text, "  dropped in %s\n", explainDrops(c, &k, l))
 		fmt.Fprintf(&text, "  forwarded in %s\n", explainForwarding(&k, s, l))
 	}
