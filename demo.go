@@ -99,7 +99,16 @@ func demoSettings(pair demo.Pair) func(listen, server netip.AddrPort) (*proxy.Se
 		}
 		c.Listeners[0].Address = config.AddressOf(listen)
 		c.Upstreams[0].Servers = []config.Server{config.ServerAt(server)}
+		crowd(c)
 		return settings(c, 1), nil
+	}
+}
+
+// crowd lifts the limits on what comes from one address: all players of a demo do, and at the same moment.
+func crowd(c *config.Config) {
+	c.Limits.HalfOpenPerAddress, c.Limits.HalfOpenPerNetwork = c.Limits.HalfOpen, c.Limits.HalfOpen
+	for _, per := range []config.Scope{config.PerAddress, config.PerNetwork} {
+		c.Rates = append(c.Rates, config.Limit{Of: config.Handshakes, Per: per, Verdict: config.LimitOff})
 	}
 }
 

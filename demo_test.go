@@ -18,6 +18,14 @@ func TestDemoIsTheMainJob(t *testing.T) {
 	}
 }
 
+// TestDemoCrowd: more players than one address may otherwise bring.
+func TestDemoCrowd(t *testing.T) {
+	code, stdout, stderr := tidegate(t, "demo", "--for", "1s", "--clients", "120")
+	if code != 0 || !strings.Contains(stdout, "\nok: ") {
+		t.Errorf("code %d, says:\n%s%s", code, stdout, stderr)
+	}
+}
+
 // TestDemoOfEveryPair plays every pair by its own configuration, four at a time; with -short only some.
 func TestDemoOfEveryPair(t *testing.T) {
 	places := make(chan struct{}, 4)
