@@ -66,7 +66,7 @@ func (s *Server) atHome(ctx context.Context, id SessionID, f func(*Relay, time.T
 
 // list is the Relay's part of Server.Sessions.
 func (r *Relay) list(now time.Time, q Query) []Session {
-	var list []Session
+	list := make([]Session, 0, min(q.Limit, r.table.Len()+r.plains.Len()))
 	for e := range r.table.All {
 		if p := &e.Value; q.chooses(p.serial, p.door, p.route) && len(list) < q.Limit {
 			list = append(list, describe(now, e))

@@ -102,3 +102,24 @@ func TestPagesOfSessions(t *testing.T) {
 		}
 	}
 }
+
+// TestPagesAreCheap: a loop with 20,000 sessions is kept by a page, the last one too, for a fraction of what all of them
+// would take.
+func TestPagesAreCheap(t *testing.T) {
+	const players = 20_000
+	p, _ := busy(t, players)
+	took := func(q Query) time.Duration {
+		best := time.Hour
+		for range 5 {
+			start := time.Now()
+			p.relay.list(p.now, q)
+			best = min(best, time.Since(start))
+		}
+		return best
+	}
+	all, last := took(Query{Limit: players}), took(Query{After: players - 100, Limit: 100})
+	t.Logf("all sessions: %v; the last 100: %v", all, last)
+	if last > all/2 {
+		t.Errorf("the last 100 of %d sessions take %v, all of them %v", players, last, all)
+	}
+}

@@ -1,0 +1,103 @@
+package proxy_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/proxy"
+)
+
+// TestOperatorsSeeAllLoops lists, sums up and kicks the players of two loops.
+func TestOperatorsSeeAllLoops(t *testing.T) {
+	server, _ := gorkServer(t)
+	r := start(t, netio.Auto, 2, bedrock(), bedrock(), server)
+	players := make(map[string]*gork.Conn)
+	for range 6 {
+		conn, err := gork.DialTimeout(r.addr.String(), patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		players[conn.LocalAddr().String()] = conn
+	}
+	established := func(n uint64) bool {
+		f, err := r.server.Figures(t.Context())
+		return err == nil && f.Sessions[0].Established == n
+	}
+	eventually(t, "all established", func() bool { return established(6) })
+	f, err := r.server.Figures(t.Context())
+	if err != nil || len(f.Sockets) != 2 || len(f.Sessions) != 1 || f.Sessions[0].Open() != 6 || f.Counters.Clients.In.Messages < 6 {
+		t.Errorf("%v: %+v", err, f)
+	}
+	all, err := r.server.Sessions(t.Context(), proxy.Query{Limit: 100})
+	if err != nil || len(all) != 6 {
+		t.Fatalf("%d sessions, %v", len(all), err)
+	}
+	if !slices.IsSortedFunc(all, func(a, b proxy.Session) int { return int(a.ID) - int(b.ID) }) {
+		t.Error("the list is not by ID")
+	}
+	if page, err := r.server.Sessions(t.Context(), proxy.Query{After: all[1].ID, Limit: 3}); err != nil || len(page) != 3 || page[0].ID != all[2].ID {
+		t.Errorf("the page after two is %v, %v", page, err)
+	}
+	for _, s := range all {
+		if found, err := r.server.Session(t.Context(), s.ID); err != nil || found.Client != s.Client {
+			t.Errorf("session %v is %v's, %v", s.ID, found.Client, err)
+		}
+		if err := r.server.Kick(t.Context(), s.ID, "bye"); err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-players[s.Client.String()].Context().Done():
+		case <-time.After(patience):
+			t.Errorf("the player of session %v was not told", s.ID)
+		}
+	}
+	eventually(t, "no session left", func() bool {
+		f, err := r.server.Figures(t.Context())
+		return err == nil && f.Sessions[0].Open() == 0
+	})
+	if f, _ := r.server.Figures(t.Context()); f.Sessions[0].Ended[2][codec.Kicked] != 6 {
+		t.Errorf("ended %v", f.Sessions[0].Ended)
+	}
+	r.end(t)
+	if _, err := r.server.Figures(t.Context()); !errors.Is(err, proxy.ErrStopped) {
+		t.Errorf("after the end: %v", err)
+	}
+}
+
+// eventually waits for what comes without a notice.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not %s after %v", what, patience)
+		}
+	}
+}
+
+// TestLoopsThatDoNotAnswer: whoever asks a loop that is not running is not kept for ever.
+func TestLoopsThatDoNotAnswer(t *testing.T) {
+	server, err := proxy.Listen(&proxy.Settings{}, proxy.Options{Loops: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 { // more than a mailbox holds
+		if _, err := server.Figures(ctx); !errors.Is(err, context.Canceled) {
+			t.Fatalf("asked in vain: %v", err)
+		}
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if err := server.Run(ended); err != nil {
+		t.Error(err)
+	}
+}
