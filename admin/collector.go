@@ -91,6 +91,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	out.rules(f.Rules)
 	out.set(bans, float64(f.Bans))
 	out.sockets(&f)
+	out.kernel(&f.Kernel)
 }
 
 // Metrics of sessions. The protocol is the clients'.

@@ -23,7 +23,8 @@ func busyFigures() proxy.Figures {
 	tally.Ended[0][codec.Closed] = 1
 	return proxy.Figures{
 		Sessions: []*proxy.Tally{tally}, Drops: []*proxy.DropTally{{Listener: "play"}}, Sockets: make([]netio.Stats, 1),
-		Rules: []proxy.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
+		Rules:  []proxy.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
+		Kernel: proxy.KernelFigures{Filtered: []proxy.Filtered{{Hook: "socket", Verdict: "passed", Datagrams: 1}}},
 	}
 }
 

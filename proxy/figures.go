@@ -23,6 +23,7 @@ type Figures struct {
 	Bans        int       // kept: those in force, and those that are over but remembered
 	Turns       Histogram // what loops' turns took, one of turnSample counted
 	Draining    bool
+	Kernel      KernelFigures
 }
 
 // Figures copies the Relay's totals.
@@ -65,5 +66,7 @@ func (s *Server) Figures(ctx context.Context) (Figures, error) {
 		}
 		all.add(&one)
 	}
+	all.Kernel = s.options.Kernel.figures()
+	all.Counters.forwarded(&all.Kernel)
 	return all, nil
 }

@@ -182,7 +182,8 @@ func (s *Server) Snapshot() Snapshot {
 			all.add(r.Snapshot(now), l.poller.Stats())
 		})
 	}
-	all.addKernel(&s.options.Kernel)
+	all.Kernel = s.options.Kernel.figures()
+	all.Counters.forwarded(&all.Kernel)
 	return all
 }
 

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/kernel/flow"
-	"tidegate/kernel/shield"
 	"tidegate/netio"
 )
 
@@ -15,22 +13,7 @@ type Snapshot struct {
 	Counters Counters
 	Sockets  []netio.Stats // of each loop
 	Sessions []Session     // of each Relay oldest first
-	// Shielded is what the kernel's filters have judged, and Forwarded what the kernel has carried of sessions in
-	// ModeRelay; that is in Counters.RelayedUp and RelayedDown too.
-	Shielded  shield.Counters
-	Forwarded flow.Traffic
-}
-
-// addKernel adds what the kernel has done. What it cannot be asked about is left out.
-func (s *Snapshot) addKernel(k *Kernel) {
-	if k.Shield != nil {
-		s.Shielded, _ = k.Shield.Counters()
-	}
-	if k.Flows != nil {
-		s.Forwarded, _ = k.Flows.Totals()
-		s.Counters.RelayedUp.join(Traffic{s.Forwarded.FromClient.Packets, s.Forwarded.FromClient.Bytes})
-		s.Counters.RelayedDown.join(Traffic{s.Forwarded.FromServer.Packets, s.Forwarded.FromServer.Bytes})
-	}
+	Kernel   KernelFigures
 }
 
 // Session is one session of a Snapshot.

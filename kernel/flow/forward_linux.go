@@ -1,6 +1,8 @@
 package flow
 
 import (
+	"unsafe"
+
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 )
@@ -67,31 +69,57 @@ func within(bucket int16, name string) asm.Instructions {
 
 // account counts the datagram in its flow, and in the totals of this processor.
 func account(totals *ebpf.Map) asm.Instructions {
-	const packets, bytes = 0, 8 // in a Count
-	return asm.Instructions{
+	return append(asm.Instructions{
 		asm.StoreMem(flow, atSeen, now, asm.DWord),
 		asm.LoadMem(asm.R1, asm.RFP, sizeAt, asm.Word),
 		asm.AddAtomic.Mem(flow, weight, asm.DWord, atPackets),
 		asm.AddAtomic.Mem(flow, asm.R1, asm.DWord, atBytes),
+	}, append(total(totals, "rewrite"),
+		asm.LoadMem(asm.R1, asm.R0, totalPackets, asm.DWord),
+		asm.Add.Reg(asm.R1, weight),
+		asm.StoreMem(asm.R0, totalPackets, asm.R1, asm.DWord),
+		asm.LoadMem(asm.R1, asm.R0, totalBytes, asm.DWord),
+		asm.LoadMem(asm.R2, asm.RFP, sizeAt, asm.Word),
+		asm.Add.Reg(asm.R1, asm.R2),
+		asm.StoreMem(asm.R0, totalBytes, asm.R1, asm.DWord),
+
+		asm.LoadMem(asm.R1, ctx, skbProtocol, asm.Word).WithSymbol("rewrite"),
+		asm.HostTo(asm.BE, asm.R1, asm.Half),
+		asm.JEq.Imm(asm.R1, etherIPv6, "rewrite IPv6"),
+	)...)
+}
+
+// Where things stand in a Count.
+const (
+	totalPackets = int16(unsafe.Offsetof(Count{}.Packets))
+	totalBytes   = int16(unsafe.Offsetof(Count{}.Bytes))
+	totalDropped = int16(unsafe.Offsetof(Count{}.Dropped))
+)
+
+// total points R0 to this processor's total of the flow's way, or goes where there is none.
+func total(totals *ebpf.Map, none string) asm.Instructions {
+	return asm.Instructions{
 		asm.LoadMem(asm.R1, flow, atWay, asm.DWord),
 		asm.StoreMem(asm.RFP, wordAt, asm.R1, asm.Word),
 		asm.LoadMapPtr(asm.R1, totals.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, wordAt),
 		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, "rewrite"),
-		asm.LoadMem(asm.R1, asm.R0, packets, asm.DWord),
-		asm.Add.Reg(asm.R1, weight),
-		asm.StoreMem(asm.R0, packets, asm.R1, asm.DWord),
-		asm.LoadMem(asm.R1, asm.R0, bytes, asm.DWord),
-		asm.LoadMem(asm.R2, asm.RFP, sizeAt, asm.Word),
-		asm.Add.Reg(asm.R1, asm.R2),
-		asm.StoreMem(asm.R0, bytes, asm.R1, asm.DWord),
-
-		asm.LoadMem(asm.R1, ctx, skbProtocol, asm.Word).WithSymbol("rewrite"),
-		asm.HostTo(asm.BE, asm.R1, asm.Half),
-		asm.JEq.Imm(asm.R1, etherIPv6, "rewrite IPv6"),
+		asm.JEq.Imm(asm.R0, 0, none),
 	}
+}
+
+// discard counts and drops what is beyond a rate.
+func discard(totals *ebpf.Map) asm.Instructions {
+	code := asm.Instructions{asm.AddAtomic.Mem(flow, weight, asm.DWord, atDropped).WithSymbol("beyond")}
+	code = append(code, total(totals, "drop")...)
+	return append(code,
+		asm.LoadMem(asm.R1, asm.R0, totalDropped, asm.DWord),
+		asm.Add.Reg(asm.R1, weight),
+		asm.StoreMem(asm.R0, totalDropped, asm.R1, asm.DWord),
+		asm.Mov.Imm(asm.R0, drop).WithSymbol("drop"),
+		asm.Return(),
+	)
 }
 
 // rewriteIPv4 writes the sums first: the packet is looked at by nobody before all is done. That of the IP header makes
@@ -169,9 +197,6 @@ func send() asm.Instructions {
 		asm.FnRedirectNeigh.Call(),
 		asm.Return(),
 
-		asm.AddAtomic.Mem(flow, weight, asm.DWord, atDropped).WithSymbol("beyond"),
-		asm.Mov.Imm(asm.R0, drop).WithSymbol("drop"),
-		asm.Return(),
 		asm.Mov.Imm(asm.R0, next).WithSymbol("next"),
 		asm.Return(),
 	}

@@ -99,6 +99,9 @@ func TestRate(t *testing.T) {
 		if want := (Count{Packets: 3, Bytes: 15, Dropped: 2}); usage.FromClient != want {
 			t.Errorf("usage is %+v, want %+v", usage.FromClient, want)
 		}
+		if totals, err := l.table.Totals(); err != nil || totals.FromClient != usage.FromClient {
+			t.Errorf("totals are %+v, %v, want %+v", totals.FromClient, err, usage.FromClient)
+		}
 	})
 }
 

@@ -79,6 +79,7 @@ func newProgram(flows, totals *ebpf.Map) (*ebpf.Program, error) {
 	code = append(code, asm.Ja.Label("send"))
 	code = append(code, rewriteIPv6()...)
 	code = append(code, send()...)
+	code = append(code, discard(totals)...)
 	return ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "tidegate_flow", Type: ebpf.SchedCLS, AttachType: ebpf.AttachTCXIngress, License: "Dual MIT/GPL",
 		Instructions: code,

@@ -136,7 +136,7 @@ func (t *Table) Usage(f Flow) (u Usage, ok bool) {
 // since is the time from then to now, which may be a little earlier, as another processor has looked at the clock.
 func since(now, then uint64) time.Duration { return max(0, time.Duration(now-then)) }
 
-// Totals are what all flows have forwarded, those that have ended included. Dropped is not in them.
+// Totals are what all flows have forwarded, those that have ended included.
 func (t *Table) Totals() (all Traffic, err error) {
 	for way, sum := range []*Count{fromClient: &all.FromClient, fromServer: &all.FromServer} {
 		var perCPU []Count
@@ -146,6 +146,7 @@ func (t *Table) Totals() (all Traffic, err error) {
 		for _, c := range perCPU {
 			sum.Packets += c.Packets
 			sum.Bytes += c.Bytes
+			sum.Dropped += c.Dropped
 		}
 	}
 	return all, nil

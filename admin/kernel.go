@@ -1,0 +1,19 @@
+package admin
+
+import "tidegate/proxy"
+
+// Metrics of what the kernel does in place of user space.
+var (
+	filtered  = counter("kernel_filtered_total", "Datagrams that filters in the kernel judged.", "hook", "verdict")
+	forwarded = counter("kernel_forwarded_total", "Relayed datagrams that the kernel forwarded; they are in datagrams_total too.", "side")
+	limited   = counter("kernel_limited_total", "Relayed datagrams of clients that the kernel dropped beyond a limit per session.")
+)
+
+func (out metricsOf) kernel(k *proxy.KernelFigures) {
+	for _, f := range k.Filtered {
+		out.count(filtered, f.Datagrams, f.Hook, f.Verdict)
+	}
+	out.count(forwarded, k.ForwardedUp.Messages, "client")
+	out.count(forwarded, k.ForwardedDown.Messages, "server")
+	out.count(limited, k.Limited)
+}

@@ -1,0 +1,55 @@
+package proxy
+
+import (
+	"tidegate/kernel/flow"
+	"tidegate/kernel/shield"
+)
+
+// KernelFigures are what the kernel has done for a Server. What it forwarded is in the Counters too, and what its filters
+// dropped is in none.
+type KernelFigures struct {
+	Filtered      []Filtered // of each hook and verdict; nil without filters
+	ForwardedUp   Traffic    // datagrams of clients in ModeRelay that went on without a visit to user space
+	ForwardedDown Traffic    // of servers
+	Limited       uint64     // datagrams of clients in ModeRelay beyond a limit per session
+}
+
+// Filtered counts what filters of the kernel's have judged one way.
+type Filtered struct {
+	Hook      string // "socket" or "interface"
+	Verdict   string // "passed", or why not
+	Datagrams uint64
+}
+
+// figures asks the kernel. What it does not answer is left out.
+func (k *Kernel) figures() (f KernelFigures) {
+	if k.Shield != nil {
+		if c, err := k.Shield.Counters(); err == nil {
+			f.filter("socket", &c.Sockets)
+			f.filter("interface", &c.Interfaces)
+		}
+	}
+	if k.Flows != nil {
+		if all, err := k.Flows.Totals(); err == nil {
+			f.ForwardedUp, f.ForwardedDown = trafficOf(&all.FromClient), trafficOf(&all.FromServer)
+			f.Limited = all.FromClient.Dropped
+		}
+	}
+	return f
+}
+
+func (f *KernelFigures) filter(hook string, t *shield.Tally) {
+	for reason, n := range t {
+		f.Filtered = append(f.Filtered, Filtered{hook, shield.Reason(reason).String(), n})
+	}
+}
+
+func trafficOf(c *flow.Count) Traffic { return Traffic{c.Packets, c.Bytes} }
+
+// forwarded adds what the kernel has forwarded to what came and went here.
+func (c *Counters) forwarded(f *KernelFigures) {
+	c.Clients.In.join(f.ForwardedUp)
+	c.RelayedUp.join(f.ForwardedUp)
+	c.Upstreams.In.join(f.ForwardedDown)
+	c.RelayedDown.join(f.ForwardedDown)
+}
