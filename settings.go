@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"tidegate/codec"
 	"tidegate/config"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
@@ -88,10 +89,31 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP, upstream: u}),
 		Transport: carrier,
 		Headers:   headers[u.ProxyProtocol],
+		Checks:    checks(u),
 		Sources:   sources(u.Sources),
 		Servers:   targets(u.Servers),
-		Options:   upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)},
+		Options:   poolOptions(u, balance),
 	}
+}
+
+// checks are how an upstream's servers are checked, if at all.
+func checks(u *config.Upstream) proxy.Checks {
+	by := proxy.CheckNothing
+	switch _, pings := byName(u.Protocol).build(config.Default(), use{}).(codec.Pinger); {
+	case u.Health == config.HealthPing, u.Health == config.HealthAuto && pings && u.Transport == config.UDP:
+		by = proxy.CheckPing
+	case u.Health == config.HealthConnect:
+		by = proxy.CheckJoin
+	}
+	return proxy.Checks{By: by, Interval: time.Duration(u.HealthInterval), Timeout: time.Duration(u.HealthTimeout)}
+}
+
+func poolOptions(u *config.Upstream, balance upstream.Balance) upstream.Options {
+	o := upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)}
+	if checks(u).By != proxy.CheckNothing {
+		o.Rise, o.Fall = u.HealthRise, u.HealthFall
+	}
+	return o
 }
 
 // headers are the placements of PROXY protocol headers by their names in the configuration.

@@ -119,6 +119,12 @@ type Upstream struct {
 	MaxPackets    int      `toml:"max_packets"` // in MaxPacketsPer, from each source to each server; 0: unbounded
 	MaxPacketsPer Duration `toml:"max_packets_per"`
 
+	Health         Health   `toml:"health"`
+	HealthInterval Duration `toml:"health_interval"`
+	HealthTimeout  Duration `toml:"health_timeout"`
+	HealthRise     int      `toml:"health_rise"` // checks in a row
+	HealthFall     int      `toml:"health_fall"` // checks in a row
+
 	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
 	SourcePrefix  SourcePrefix  `toml:"source_prefix"` // of the addresses that sessions come from, one each; empty: one for all
 	ShareSockets  bool          `toml:"share_sockets"` // sessions at different servers share sockets

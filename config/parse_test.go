@@ -178,7 +178,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _, err := Load(path, known)
-	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, transport, servers, balance, retry_after, sources, max_packets, max_packets_per, proxy_protocol, source_prefix, share_sockets, cookie_mode or cookie_secret")
+	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, transport, servers, balance, retry_after, sources, max_packets, max_packets_per, health, health_interval, health_timeout, health_rise, health_fall, proxy_protocol, source_prefix, share_sockets, cookie_mode or cookie_secret")
 	if c != nil {
 		t.Error("a faulty file gave a configuration")
 	}
@@ -241,7 +241,10 @@ func TestValidateWithoutFile(t *testing.T) {
 		{Name: "b", Address: at, Protocols: []string{"raknet"}, Route: "b"},
 	}
 	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: minPacketID, Queue: MiB, PongRefresh: seconds(2), PongKeep: seconds(60), HoldTime: seconds(1)}}
-	c.Upstreams = []Upstream{{Name: "a", Protocol: "raknet", Servers: []Server{ServerAt(at.AddrPort)}, RetryAfter: seconds(1), MaxPacketsPer: seconds(1)}}
+	var u Upstream
+	u.setDefaults()
+	u.Transport, u.Name, u.Protocol, u.Servers = "", "a", "raknet", []Server{ServerAt(at.AddrPort)}
+	c.Upstreams = []Upstream{u}
 	_, err = c.Validate(known)
 	check(t, err, `
 listener[1].address = "127.0.0.1:7777": want an address and port of its own; listener[0] takes 127.0.0.1:7777

@@ -24,6 +24,7 @@ func (v *validator) upstreams() {
 		v.transport(child(path, "transport"), u.Transport, []string{u.Protocol})
 		v.servers(i)
 		v.proxyProtocol(path, u)
+		v.health(path, u)
 		v.path(path, u)
 		v.sources(i)
 		v.ports(i)

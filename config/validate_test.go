@@ -53,6 +53,10 @@ func TestRules(t *testing.T) {
 			`13:12: upstream[0].protocol = "mute": want "any", "bedrock", "deaf", "lossy", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
 		{"hold on a relay", `upstream = "arena"`, "upstream = \"arena\"\nmode = \"relay\"\nfailover = \"hold\"",
 			`11:12: route[0].failover = "hold": want "disconnect": a route in mode "relay" does not know what players say`},
+		{"health without a question", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth = \"connect\"",
+			`14:10: upstream[0].health = "connect": want "ping", which no player notices`},
+		{"health that is late", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth_timeout = \"3s\"",
+			`14:18: upstream[0].health_timeout = "3s": want "10ms" to health_interval, which is 2s`},
 		{"weight and bound out of range", `servers = ["127.0.0.1:19132"]`,
 			`servers = [{ address = "127.0.0.1:19132", weight = 0, max_sessions = -1 }]`,
 			`14:52: upstream[0].servers[0].weight = 0: want 1 to 1000` + "\n" +

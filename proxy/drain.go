@@ -25,6 +25,7 @@ func (r *Relay) drainDue(now time.Time) {
 	}
 	r.farewell = true
 	r.pingers = nil
+	r.closeCheckers(now)
 	for e := range r.table.All {
 		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.ServerStopped})
 		r.settle(now, e)

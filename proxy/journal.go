@@ -109,3 +109,12 @@ func (j *journal) regained(e *entry, held time.Duration, client uint16) {
 		Stringer("server", p.server.Addr).Int64("took_ms", held.Milliseconds()).
 		Uint16("client_id", client).Bool("same_id", client == p.id).Msg("session regained")
 }
+
+// checked tells that checks have found a server up again, or down.
+func (j *journal) checked(s *checked, passed bool, why string) {
+	event, message := j.log.Info(), "server up"
+	if !passed {
+		event, message = j.log.Warn().Str("reason", why), "server down"
+	}
+	event.Str("upstream", s.checker.upstream.Name).Stringer("server", s.server.Addr).Msg(message)
+}

@@ -46,6 +46,7 @@ type Relay struct {
 	lastDoor int     // index of the youngest door
 	routes   []*route
 	pingers  []*pinger
+	checkers []*checker
 	partings partings
 	table    *session.Table[pair]
 	plains   *session.Table[plain] // of routes in ModeRelay
@@ -144,6 +145,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.arrangePaths(now)
 	if r.shard.index == 0 { // the others' listeners have the same Pongs
 		r.addPingers(now)
+		r.addCheckers(now)
 	}
 }
 
@@ -178,6 +180,8 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 		r.passDown(now, owner, datagram)
 	case *parting:
 		r.partings.receive(now, owner, datagram, r.sockets)
+	case *checked:
+		owner.heard(now, r, datagram)
 	case *pinged:
 		owner.answered(now, r, datagram)
 	}
@@ -272,6 +276,8 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 		if p.upstream.live() && believed {
 			r.abandonUpstream(now, owner)
 		}
+	case *checked:
+		owner.refused(now, r)
 	case *plainEntry:
 		r.failedPlain(now, owner)
 	}
@@ -282,6 +288,9 @@ func (r *Relay) Advance(now time.Time) {
 	r.drainDue(now)
 	for _, p := range r.pingers {
 		p.advance(now, r)
+	}
+	for _, c := range r.checkers {
+		c.advance(now, r)
 	}
 	for e := r.table.Due(now); e != nil; e = r.table.Due(now) {
 		p := &e.Value
@@ -315,6 +324,11 @@ func (r *Relay) NextTimeout() time.Time {
 	}
 	if at := r.partings.due; next.IsZero() || !at.IsZero() && at.Before(next) {
 		next = at
+	}
+	for _, c := range r.checkers {
+		if next.IsZero() || c.due.Before(next) {
+			next = c.due
+		}
 	}
 	for _, p := range r.pingers {
 		if next.IsZero() || p.due.Before(next) {

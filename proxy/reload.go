@@ -112,6 +112,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 		p.close()
 	}
 	r.pingers = nil
+	r.closeCheckers(now)
 	old := r.doors
 	r.arrange(now, s)
 	r.slowAll() // what may be forwarded as the settings are now will be again

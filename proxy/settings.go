@@ -91,7 +91,8 @@ type Upstream struct {
 	Name      string
 	Protocol  codec.Protocol
 	Transport Transport
-	Headers   Headers           // not of a stream
+	Headers   Headers // not of a stream
+	Checks    Checks
 	Servers   []upstream.Target // beside those that Server.Discovered tells of
 	Options   upstream.Options
 	// Sources are the addresses of this machine that sessions are spread over, to servers of their family; none: the

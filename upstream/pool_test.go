@@ -148,8 +148,12 @@ func TestDrain(t *testing.T) {
 func TestChecks(t *testing.T) {
 	p := New(At(a), Options{Rise: 2, Fall: 3, RetryAfter: time.Hour})
 	s := p.Servers()[0]
+	for range 5 {
+		p.Checked(s, now, false, 0, "silent")
+	}
+	pick(t, p, now, a) // perhaps it does not know the question
 	for i, step := range []struct{ passed, changed, open bool }{
-		{false, false, true}, {false, false, true}, {true, false, true}, // two are no three
+		{true, false, true}, {false, false, true}, {false, false, true}, {true, false, true}, // two are no three
 		{false, false, true}, {false, false, true}, {false, true, false}, {false, false, false},
 		{true, false, false}, {false, false, false}, {true, false, false}, {true, true, true}, {true, false, true},
 	} {
@@ -160,15 +164,16 @@ func TestChecks(t *testing.T) {
 		if got := p.Pick(at, client) != nil; got != step.open {
 			t.Fatalf("step %d: open = %v", i, got)
 		}
-		if i == 6 {
+		if i == 7 {
 			p.Failed(s, at, "refused")
 		}
 	}
-	if got := status(t, p, now, a); got.State != Up || got.Since != now.Add(10*time.Second) || got.RTT != time.Millisecond {
+	if got := status(t, p, now, a); got.State != Up || got.Since != now.Add(11*time.Second) || got.RTT != time.Millisecond {
 		t.Errorf("status in the end: %+v", got)
 	}
+	p = New(At(a), Options{Rise: 2, Fall: 3})
 	for range 3 {
-		p.Checked(s, now, false, 0, "silent")
+		p.Checked(p.Servers()[0], now, false, 0, Refused)
 	}
 	pickNone(t, p, now)
 	p.Update(At(a), Options{})

@@ -25,6 +25,7 @@ type Server struct {
 	checkedAt time.Time
 	rtt       time.Duration // of the last check passed
 	upAt      time.Time     // when the checks last found it up again
+	passed    bool          // a check, ever
 }
 
 // open reports whether the server may have another session.
@@ -53,20 +54,26 @@ func (p *Pool) Drain(now time.Time, addr netip.AddrPort, drain bool) error {
 	return nil
 }
 
+// Refused is why a check failed whose server's host said that nobody listens.
+const Refused = "refused"
+
 // Checked notes the result of a health check, and reports whether it changed the server from up to down or back. Why is
-// of a check that failed.
+// of a check that failed. The silence of a server that has never passed a check says nothing: it may not know the question.
 func (p *Pool) Checked(s *Server, now time.Time, passed bool, rtt time.Duration, why string) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.checkedAt = now
 	if passed {
-		s.streak, s.rtt = max(s.streak, 0)+1, rtt
+		s.streak, s.rtt, s.passed = max(s.streak, 0)+1, rtt, true
 		if s.downAt.IsZero() || s.streak < p.options.Rise {
 			return false
 		}
 		s.downAt, s.upAt = time.Time{}, now
 		s.heal() // the check knows better than a pause
 		return true
+	}
+	if !s.passed && why != Refused {
+		return false
 	}
 	s.streak, s.cause = min(s.streak, 0)-1, why
 	if !s.downAt.IsZero() || -s.streak < p.options.Fall {

@@ -1,0 +1,255 @@
+package proxy
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/netio"
+	"tidegate/upstream"
+)
+
+// Checks is how an upstream's servers are asked whether they are there. How many answers decide is for upstream.Options.
+type Checks struct {
+	By       CheckBy
+	Interval time.Duration // from one check of a server to the next; longer while it is down
+	Timeout  time.Duration // for its answer
+}
+
+// CheckBy is what a check says to a server.
+type CheckBy uint8
+
+// Ways to check.
+const (
+	CheckNothing CheckBy = iota // nothing: sessions alone tell how servers are
+	CheckPing                   // the question for its text, of a protocol that is a codec.Pinger
+	CheckJoin                   // it joins, and leaves at once, or when the server takes too long to decide
+)
+
+// slowest bounds the time between checks of a server that is down, in intervals: it doubles with each check that fails.
+const slowest = 8
+
+// checker checks the servers of an upstream, in the first Relay, for all: the Pool that they share has the results.
+type checker struct {
+	upstream *Upstream
+	pool     *upstream.Pool
+	protocol codec.Pinger // nil where checks join
+	token    uint64       // of its questions
+	due      time.Time    // when it wants to be advanced
+	listed   []*upstream.Server
+	servers  []*checked // of listed
+}
+
+// checked is a server of a checker.
+type checked struct {
+	checker  *checker
+	server   *upstream.Server
+	socket   netio.Socket // nil while there is none
+	conn     codec.Conn   // of a check that joins, until it has left
+	askedAt  time.Time
+	asking   bool      // the check has no result yet
+	next     time.Time // when the next check is due
+	failures int       // in a row
+	known    bool      // it has answered the last check: it need not be told again whose datagrams these are
+	preamble preamble
+}
+
+// addCheckers has the servers checked of every upstream that wants it.
+func (r *Relay) addCheckers(now time.Time) {
+	var pools []*upstream.Pool
+	for _, route := range r.routes {
+		u := route.Upstream
+		if u.Checks.By == CheckNothing || slices.Contains(pools, route.pool) {
+			continue
+		}
+		pools = append(pools, route.pool)
+		c := &checker{upstream: u, pool: route.pool, token: r.identities.next(), due: now}
+		if u.Checks.By == CheckPing {
+			c.protocol = u.Protocol.(codec.Pinger)
+		}
+		r.checkers = append(r.checkers, c)
+	}
+}
+
+// closeCheckers ends all checks.
+func (r *Relay) closeCheckers(now time.Time) {
+	for _, c := range r.checkers {
+		for _, s := range c.servers {
+			s.hangUp(now, r)
+		}
+	}
+	r.checkers = nil
+}
+
+// list makes servers those that the pool lists now.
+func (c *checker) list(now time.Time, r *Relay) {
+	listed := c.pool.Servers()
+	if slices.Equal(listed, c.listed) {
+		return
+	}
+	old := c.servers
+	c.listed, c.servers = listed, nil
+	for _, server := range listed {
+		i := slices.IndexFunc(old, func(s *checked) bool { return s.server == server })
+		if i < 0 {
+			c.servers = append(c.servers, &checked{checker: c, server: server, next: now})
+			continue
+		}
+		c.servers = append(c.servers, old[i])
+		old = slices.Delete(old, i, i+1)
+	}
+	for _, s := range old {
+		s.hangUp(now, r)
+	}
+}
+
+// advance runs what is due.
+func (c *checker) advance(now time.Time, r *Relay) {
+	if now.Before(c.due) {
+		return
+	}
+	c.list(now, r)
+	c.due = now.Add(c.upstream.Checks.Interval) // to look at the pool's list again
+	for _, s := range c.servers {
+		s.advance(now, r)
+		c.plan(s)
+	}
+}
+
+// plan sees to it that a server is looked at in time.
+func (c *checker) plan(s *checked) {
+	at := s.next
+	if s.conn != nil || s.asking {
+		at = s.askedAt.Add(c.upstream.Checks.Timeout)
+	}
+	if s.conn != nil {
+		if t := s.conn.NextTimeout(); !t.IsZero() && t.Before(at) {
+			at = t
+		}
+	}
+	if at.Before(c.due) {
+		c.due = at
+	}
+}
+
+func (s *checked) advance(now time.Time, r *Relay) {
+	late := !now.Before(s.askedAt.Add(s.checker.upstream.Checks.Timeout))
+	switch {
+	case s.asking && late:
+		s.report(now, r, "silent")
+		s.hangUp(now, r)
+	case s.conn != nil && late:
+		s.hangUp(now, r)
+	case s.conn != nil:
+		s.conn.Advance(now)
+		s.flush(now, r)
+	case !s.asking && !now.Before(s.next):
+		s.ask(now, r)
+	}
+}
+
+// ask begins a check.
+func (s *checked) ask(now time.Time, r *Relay) {
+	u := s.checker.upstream
+	s.askedAt, s.asking = now, true
+	if s.socket == nil {
+		socket, err := u.Transport.dial(r.sockets, s.server.Addr, u.source(s.server.Addr.Addr()), netip.Addr{})
+		if err != nil {
+			s.report(now, r, "no socket")
+			return
+		}
+		socket.SetOwner(s)
+		s.socket = socket
+	}
+	if self := s.socket.Addr(); !s.known {
+		s.preamble = u.Headers.preamble(self, self)
+	}
+	s.known = false
+	if p := s.checker.protocol; p != nil {
+		r.sockets.Send(s.socket, s.server.Addr, p.AppendPing(s.preamble.begin(r.sockets.Buffer()), s.checker.token))
+		s.preamble.sent()
+		return
+	}
+	s.conn = u.Protocol.Dial(now, s.server.Addr, codec.Hello{Identity: r.identities.next(), From: s.socket.Addr()})
+	s.flush(now, r)
+}
+
+// heard takes what came from a server's address.
+func (s *checked) heard(now time.Time, r *Relay, datagram []byte) {
+	datagram = s.preamble.heard(datagram)
+	if p := s.checker.protocol; p != nil {
+		token, _, err := p.ParsePong(datagram)
+		if err == nil && token == s.checker.token && s.asking {
+			s.report(now, r, "")
+		}
+		return
+	}
+	if s.conn == nil {
+		return
+	}
+	err := s.conn.Receive(now, datagram)
+	decided := s.flush(now, r)
+	if err == nil && s.asking {
+		s.report(now, r, "")
+	}
+	if decided {
+		s.hangUp(now, r)
+	}
+}
+
+// refused takes the news that nobody listens there.
+func (s *checked) refused(now time.Time, r *Relay) {
+	if s.asking {
+		s.report(now, r, upstream.Refused)
+		s.hangUp(now, r)
+	}
+}
+
+// report ends a check: the server has answered, or why says why not.
+func (s *checked) report(now time.Time, r *Relay, why string) {
+	checks := &s.checker.upstream.Checks
+	passed, pause := why == "", checks.Interval
+	s.known = passed
+	s.asking = false
+	if s.failures++; passed {
+		s.failures = 0
+	}
+	if s.checker.pool.Checked(s.server, now, passed, now.Sub(s.askedAt), why) {
+		r.journal.checked(s, passed, why)
+	}
+	if after := s.failures - s.checker.upstream.Options.Fall; after > 0 {
+		pause = min(pause<<min(after, 16), slowest*pause)
+	}
+	s.next = s.askedAt.Add(pause)
+	s.checker.plan(s)
+}
+
+// hangUp leaves a server that a check has begun to join, and the socket: what it says afterwards is not for the next one.
+func (s *checked) hangUp(now time.Time, r *Relay) {
+	if s.conn != nil {
+		s.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+		s.flush(now, r)
+		s.conn = nil
+	}
+	if s.socket != nil {
+		s.socket.Close()
+	}
+	s.socket, s.known = nil, false
+}
+
+// flush writes what a connection has to say and takes its events. It reports whether the server has decided.
+func (s *checked) flush(now time.Time, r *Relay) (decided bool) {
+	for {
+		b, ok := s.conn.Transmit(now, s.preamble.begin(r.sockets.Buffer()))
+		if !ok {
+			break
+		}
+		s.preamble.sent()
+		r.sockets.Send(s.socket, s.server.Addr, b)
+	}
+	for ev, ok := s.conn.Poll(); ok; ev, ok = s.conn.Poll() {
+		decided = decided || ev.Kind == codec.Connected || ev.Kind == codec.Disconnected
+	}
+	return decided
+}
