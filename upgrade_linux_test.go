@@ -1,9 +1,7 @@
 package main
 
 import (
-	"bytes"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,71 +12,6 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 )
-
-// echoes talks with a go-raknet echo server through the proxy until stop, and notes the longest wait for an answer.
-func echoes(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error {
-	answers, failed := make(chan []byte, 1), make(chan error, 1)
-	go func() {
-		for {
-			b, err := conn.ReadPacket()
-			if err != nil {
-				failed <- err
-				return
-			}
-			answers <- b
-		}
-	}()
-	for i := byte(0); ; i++ {
-		select {
-		case <-stop:
-			return nil
-		default:
-		}
-		began := time.Now()
-		if _, err := conn.Write([]byte{0xfe, i}); err != nil {
-			return err
-		}
-		select {
-		case b := <-answers:
-			if !bytes.Equal(b, []byte{0xfe, i}) {
-				return os.ErrInvalid
-			}
-			longest.Store(max(longest.Load(), int64(time.Since(began))))
-		case err := <-failed:
-			return err
-		case <-time.After(10 * time.Second):
-			return os.ErrDeadlineExceeded
-		}
-	}
-}
-
-// echoServer is a go-raknet server that says everything back.
-func echoServer(t *testing.T) string {
-	t.Helper()
-	listener, err := gork.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				for {
-					b, err := conn.(*gork.Conn).ReadPacket()
-					if err != nil {
-						return
-					}
-					_, _ = conn.Write(b)
-				}
-			}()
-		}
-	}()
-	return listener.Addr().String()
-}
 
 // TestUpgrade replaces a process under load by its successor: who plays goes on in the old one, who comes later is the
 // new one's, and the old one ends with its last player.

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+)
+
+// echoes talks with a go-raknet echo server through the proxy until stop, and notes the longest wait for an answer.
+func echoes(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error {
+	answers, failed := make(chan []byte, 1), make(chan error, 1)
+	go func() {
+		for {
+			b, err := conn.ReadPacket()
+			if err != nil {
+				failed <- err
+				return
+			}
+			answers <- b
+		}
+	}()
+	for i := byte(0); ; i++ {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		began := time.Now()
+		if _, err := conn.Write([]byte{0xfe, i}); err != nil {
+			return err
+		}
+		select {
+		case b := <-answers:
+			if !bytes.Equal(b, []byte{0xfe, i}) {
+				return os.ErrInvalid
+			}
+			longest.Store(max(longest.Load(), int64(time.Since(began))))
+		case err := <-failed:
+			return err
+		case <-time.After(10 * time.Second):
+			return os.ErrDeadlineExceeded
+		}
+	}
+}
+
+// echoServer is a go-raknet server that says everything back.
+func echoServer(t *testing.T) string {
+	t.Helper()
+	listener, err := gork.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				for {
+					b, err := conn.(*gork.Conn).ReadPacket()
+					if err != nil {
+						return
+					}
+					_, _ = conn.Write(b)
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String()
+}
+
+// TestStopUnderLoad: whoever talks when the process is asked to end is told goodbye, and the process ends well.
+func TestStopUnderLoad(t *testing.T) {
+	const players = 16
+	p := startProcess(t, bridge(echoServer(t)))
+	stop := make(chan struct{})
+	defer close(stop)
+	conns := make([]*gork.Conn, players)
+	for i := range conns {
+		conn, err := gork.DialTimeout(p.addr, 10*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns[i] = conn
+		go func() { _ = echoes(conn, stop, new(atomic.Int64)) }() // until it is told goodbye
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for i, conn := range conns {
+		select {
+		case <-conn.Context().Done():
+		case <-time.After(10 * time.Second):
+			t.Errorf("player %d was not told", i)
+		}
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
