@@ -4,9 +4,11 @@ package interop_test
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"net"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -115,21 +117,23 @@ func kinds(events []event) []string {
 	return kinds
 }
 
-// freePort returns a port that nobody uses now, neither for UDP nor for TCP.
+// freePort returns a port that nobody uses now, neither for UDP nor for TCP, and that no system picks for a socket that
+// asks for any.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 10 {
-		conn, err := net.ListenPacket("udp", "127.0.0.1:0")
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(10000)))
+		conn, err := net.ListenPacket("udp", address)
 		if err != nil {
-			t.Fatal(err)
+			continue
 		}
 		defer conn.Close()
-		listener, err := net.Listen("tcp", conn.LocalAddr().String())
+		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			continue // another's, for TCP
 		}
 		defer listener.Close()
-		return portOf(t, listener.Addr().String())
+		return portOf(t, address)
 	}
 	t.Fatal("no port is free for both UDP and TCP")
 	return ""

@@ -58,7 +58,7 @@ final class Cloudburst {
             .channelFactory(RakChannelFactory.server(NioDatagramChannel.class))
             .group(new NioEventLoopGroup(1))
             .option(RakChannelOption.RAK_SUPPORTED_PROTOCOLS, new int[] {PROTOCOL})
-            .option(RakChannelOption.RAK_SEND_COOKIE, true)
+            .option(RakChannelOption.RAK_SEND_COOKIE, cookies == null)
             .option(RakChannelOption.RAK_ADVERTISEMENT,
                 Unpooled.copiedBuffer("MCPE;Cloudburst;", StandardCharsets.UTF_8))
             .childHandler(initializer(Echo::new))
