@@ -121,7 +121,7 @@ func (r *messageRule) matches(listener, protocol string, m *codec.Message) bool 
 		return false
 	case r.Modes != 0 && !r.Modes.Has(m.Mode):
 		return false
-	case len(r.IDs) > 0 && !(m.HasID && within(r.IDs, m.ID)):
+	case len(r.IDs) > 0 && (!m.HasID || !within(r.IDs, m.ID)):
 		return false
 	case len(r.Packets) > 0 && (size == 0 || r.packets[m.Payload[0]/64]>>(m.Payload[0]%64)&1 == 0):
 		return false
