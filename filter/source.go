@@ -110,18 +110,33 @@ func (s *sources) addPrefixes(rules []Source) {
 func (s *sources) judge(listener string, from netip.Addr) Match {
 	from = from.Unmap().WithZone("")
 	matched, _ := s.prefixes.Lookup(from)
-	if s.byCountry&^matched != 0 {
-		matched |= s.countries.of(from)
+	matched = s.here(listener, matched)
+	if s.byCountry&s.open(matched) != 0 {
+		matched |= s.here(listener, s.countries.of(from))
 	}
-	if s.byASN&^matched != 0 {
-		matched |= s.numbers.of(from)
+	if s.byASN&s.open(matched) != 0 {
+		matched |= s.here(listener, s.numbers.of(from))
 	}
+	return decide(matched, s.observing, func(i int) ratelimit.Verdict { return s.verdicts[i] })
+}
+
+// here leaves of the rules those that are about a listener.
+func (s *sources) here(listener string, matched Mask) Mask {
 	for i := range (matched & s.scoped).All {
 		if !slices.Contains(s.listeners[i], listener) {
 			matched &^= 1 << i
 		}
 	}
-	return decide(matched, s.observing, func(i int) ratelimit.Verdict { return s.verdicts[i] })
+	return matched
+}
+
+// open are the rules that still count: those before the one that decides already, and not matched yet.
+func (s *sources) open(matched Mask) Mask {
+	before := ^Mask(0)
+	if deciding := matched &^ s.observing; deciding != 0 {
+		before = below(first(deciding))
+	}
+	return before &^ matched
 }
 
 func (s *sources) place(addr netip.Addr) Place {
