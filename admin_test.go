@@ -10,13 +10,7 @@ import (
 
 // TestAdminServer asks a process about itself, by a Unix socket.
 func TestAdminServer(t *testing.T) {
-	listener, err := gork.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	go func() { _, _ = listener.Accept() }()
-	p := startProcess(t, bridge(listener.Addr().String()))
+	p := startProcess(t, bridge(gameServer(t)))
 	player, err := gork.Dial(p.addr)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	gork "github.com/sandertv/go-raknet"
@@ -102,12 +103,18 @@ func gameServer(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() })
+	// Close races with the goroutine that hands a connection over, as far as anyone can tell without this count.
+	var accepted atomic.Int32
+	t.Cleanup(func() {
+		accepted.Load()
+		_ = listener.Close()
+	})
 	go func() {
 		for {
 			if _, err := listener.Accept(); err != nil {
 				return
 			}
+			accepted.Add(1)
 		}
 	}()
 	return listener.Addr().String()
