@@ -140,7 +140,7 @@ func (r *Relay) banSource(now time.Time, e *entry, why string) {
 	reason := codec.Kicked
 	if p.proved() && p.client.up && p.upstream.up {
 		ban := r.guard.bans.Offend(now, e.Key.Client.Addr(), why)
-		r.journal.banned(e, &ban)
+		r.journal.banned(now, e, &ban)
 		reason = codec.Banned
 	}
 	r.end(now, e, blameProxy, codec.Goodbye{Reason: reason})

@@ -10,35 +10,26 @@ import (
 	"tidegate/ratelimit"
 )
 
-// A line about one kind of drop is written at most this often: a flood must not fill the disk.
-const (
-	dropLogEvery = 5 * time.Second
-	dropLogBurst = 3
-)
-
-// journal writes what a Relay has to say: a line for each session's beginning and end, and a bounded number about
-// what it drops.
+// journal writes what a Relay has to say: a line for each session's beginning and end, and about what it drops; of each
+// kind and source a bounded number.
 type journal struct {
-	log    zerolog.Logger
-	hide   bool // tell the networks of players, not their addresses
-	limits [dropCount]ratelimit.Limiter
-	unsaid [dropCount]uint64 // since the last line
+	log  zerolog.Logger
+	hide bool // tell the networks of players, not their addresses
+	hush hush
 
 	ways ratelimit.Limiter // of lines about sessions that the kernel does not forward
 }
 
-func newJournal(log zerolog.Logger, hide bool) journal {
-	j := journal{log: log, hide: hide, ways: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst}}
-	for i := range j.limits {
-		j.limits[i] = ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst}
+func newJournal(now time.Time, log zerolog.Logger, hide bool, seed uint64) journal {
+	return journal{
+		log: log, hide: hide, hush: newHush(now, seed), ways: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
 	}
-	return j
 }
 
 // drop tells of something dropped, now and then. size is in bytes.
 func (j *journal) drop(now time.Time, why Drop, listener string, from netip.AddrPort, size int, err error) {
-	if !j.limits[why].Allow(now) {
-		j.unsaid[why]++
+	unsaid, ok := j.hush.tells(now, lineKind(why), from.Addr())
+	if !ok {
 		return
 	}
 	e := j.log.Warn()
@@ -46,20 +37,30 @@ func (j *journal) drop(now time.Time, why Drop, listener string, from netip.Addr
 		e = j.log.Debug() // an honest but bad network does these
 	}
 	e.Str("reason", why.String()).Str("listener", listener).Str("address", j.player(from)).Int("bytes", size).
-		Uint64("unsaid", j.unsaid[why]).AnErr("error", err).Msg("dropped")
-	j.unsaid[why] = 0
+		Uint64("unsaid", unsaid).AnErr("error", err).Msg("dropped")
 }
 
 func (j *journal) established(now time.Time, e *entry) {
+	unsaid, ok := j.hush.tells(now, lineJoined, e.Key.Client.Addr())
+	if !ok {
+		return
+	}
 	p := &e.Value
 	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
 		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
-		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Msg("session established")
+		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Uint64("unsaid", unsaid).Msg("session established")
 }
 
 // ended writes the one line that a session leaves behind.
 func (j *journal) ended(now time.Time, e *entry) {
-	p := &e.Value
+	p, kind := &e.Value, lineFailed
+	if p.established {
+		kind = lineEnded
+	}
+	unsaid, ok := j.hush.tells(now, kind, e.Key.Client.Addr())
+	if !ok {
+		return
+	}
 	server := "" // none was chosen
 	if p.server != nil {
 		server = p.server.Addr.String()
@@ -69,13 +70,17 @@ func (j *journal) ended(now time.Time, e *entry) {
 		Str("reason", p.why.String()).Stringer("by", p.blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
 		Uint64("messages_up", p.client.in.Messages).Uint64("bytes_up", p.client.in.Bytes).
 		Uint64("messages_down", p.upstream.in.Messages).Uint64("bytes_down", p.upstream.in.Bytes).
-		Msg("session ended")
+		Uint64("unsaid", unsaid).Msg("session ended")
 }
 
 // banned tells of an automatic ban.
-func (j *journal) banned(e *entry, ban *ratelimit.Ban) {
+func (j *journal) banned(now time.Time, e *entry, ban *ratelimit.Ban) {
+	unsaid, ok := j.hush.tells(now, lineBanned, e.Key.Client.Addr())
+	if !ok {
+		return
+	}
 	j.log.Warn().Str("listener", e.Value.door.name).Str("client", j.player(e.Key.Client)).Str("reason", ban.Reason).
-		Time("until", ban.Until).Int("times", ban.Times).Msg("banned")
+		Time("until", ban.Until).Int("times", ban.Times).Uint64("unsaid", unsaid).Msg("banned")
 }
 
 // player is how a player's address is written.

@@ -15,8 +15,8 @@ import (
 
 func TestAFloodDoesNotFillTheLog(t *testing.T) {
 	var log bytes.Buffer
-	j := newJournal(zerolog.New(&log), false)
 	now := time.Unix(1_700_000_000, 0)
+	j := newJournal(now, zerolog.New(&log), false, 1)
 	stranger := netip.MustParseAddrPort("192.0.2.7:4000")
 	for range 60_000 { // a thousand a second for a minute
 		j.drop(now, DropUnknownProtocol, "play", stranger, 14, nil)
@@ -40,7 +40,7 @@ func TestAFloodDoesNotFillTheLog(t *testing.T) {
 		}
 		said += 1 + fields.Unsaid
 	}
-	if said+int(j.unsaid[DropUnknownProtocol]) != 60_000 {
+	if said+int(j.hush.unsaid[DropUnknownProtocol]) != 60_000 {
 		t.Errorf("the lines account for %d of 60000", said)
 	}
 	log.Reset()
@@ -50,7 +50,7 @@ func TestAFloodDoesNotFillTheLog(t *testing.T) {
 }
 
 func TestPlayersAddressesAreHidden(t *testing.T) {
-	j := newJournal(zerolog.Nop(), true)
+	j := newJournal(time.Time{}, zerolog.Nop(), true, 1)
 	for addr, want := range map[string]string{
 		"192.0.2.7:4000":          "192.0.2.0/24",
 		"[2001:db8:1:2::3]:4000":  "2001:db8:1::/48",

@@ -101,7 +101,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	r := &Relay{
 		pools:      o.Pools,
 		sockets:    sockets,
-		journal:    newJournal(o.Log, o.HideAddresses),
+		journal:    newJournal(now, o.Log, o.HideAddresses, ^o.Seed),
 		table:      session.NewTable[pair](s.Limits, now),
 		plains:     session.NewTable[plain](s.Limits, now),
 		known:      make(known),
@@ -285,6 +285,7 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 
 // Advance runs what is due.
 func (r *Relay) Advance(now time.Time) {
+	r.journal.catchUp(now)
 	r.drainDue(now)
 	for _, p := range r.pingers {
 		p.advance(now, r)
@@ -334,6 +335,9 @@ func (r *Relay) NextTimeout() time.Time {
 		if next.IsZero() || p.due.Before(next) {
 			next = p.due
 		}
+	}
+	if at := r.journal.hush.due; !at.IsZero() && (next.IsZero() || at.Before(next)) {
+		next = at
 	}
 	if at := r.jamsEnd(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
 		next = at

@@ -22,6 +22,11 @@ func NewCrowd(seed uint64) *Crowd { return &Crowd{seed: seed} }
 // Of is the Bucket of a network.
 func (c *Crowd) Of(p netip.Prefix) *Bucket { return &c.buckets[hash(p.Addr(), 0, c.seed)%crowdSize] }
 
+// OfKind is the Bucket of a network for one of several kinds of events.
+func (c *Crowd) OfKind(p netip.Prefix, kind uint8) *Bucket {
+	return &c.buckets[hash(p.Addr(), 1+uint16(kind), c.seed)%crowdSize]
+}
+
 // hash spreads addresses and ports over all numbers by a seed.
 func hash(a netip.Addr, port uint16, seed uint64) uint64 {
 	ip := a.As16()

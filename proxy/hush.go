@@ -1,0 +1,114 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/ratelimit"
+)
+
+// lineKind is what a line of the journal is about: a Drop, or one of those below.
+type lineKind uint8
+
+// Kinds of lines beside drops.
+const (
+	lineJoined = lineKind(dropCount) + iota
+	lineEnded
+	lineFailed // the end of a session that was never established
+	lineBanned
+	lineKinds
+)
+
+// A line about one kind of drop is written at most this often: a flood must not fill the disk.
+const (
+	dropLogEvery = 5 * time.Second
+	dropLogBurst = 3
+)
+
+// And lines about sessions at most this often, of each kind: ten thousand players may join and leave in an hour.
+const (
+	sessionLogEvery = 20 * time.Millisecond
+	sessionLogBurst = 1000
+)
+
+// sourceLog is what one network of sources may have told of one kind, in lines a minute: none takes all lines of a kind.
+var sourceLog = ratelimit.Rate{PerSecond: 60, Burst: 60}
+
+// dropSourceLog is the same of drops.
+var dropSourceLog = ratelimit.Rate{PerSecond: 1, Burst: 2}
+
+// sourceLogNetworks are what counts as one source.
+var sourceLogNetworks = ratelimit.Networks{V4: 24, V6: 64}
+
+// catchUpAfter is how long what was left out may stay untold, when no further line of its kind tells it.
+const catchUpAfter = time.Minute
+
+// hush decides which lines are written, and counts the others, in memory that does not grow.
+type hush struct {
+	start   time.Time
+	limits  [lineKinds]ratelimit.Limiter
+	unsaid  [lineKinds]uint64 // since the last line of the kind
+	sources *ratelimit.Crowd
+	due     time.Time // when what was left out is told; zero: nothing was
+}
+
+func newHush(now time.Time, seed uint64) hush {
+	h := hush{start: now, sources: ratelimit.NewCrowd(seed)}
+	for i := range h.limits {
+		h.limits[i] = ratelimit.Limiter{Every: sessionLogEvery, Burst: sessionLogBurst}
+		if lineKind(i).isDrop() {
+			h.limits[i] = ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst}
+		}
+	}
+	return h
+}
+
+func (k lineKind) isDrop() bool { return k < lineKind(dropCount) || k == lineFailed }
+
+// tells reports whether a line about a source may be written, and how many of its kind were left out since the last one.
+func (h *hush) tells(now time.Time, k lineKind, from netip.Addr) (unsaid uint64, ok bool) {
+	rate, minutes := sourceLog, now.Sub(h.start)/60
+	if k.isDrop() {
+		rate = dropSourceLog
+	}
+	bucket := h.sources.OfKind(sourceLogNetworks.Of(from), uint8(k))
+	if !bucket.Take(minutes, rate, 1) || !h.limits[k].Allow(now) {
+		h.unsaid[k]++
+		if h.due.IsZero() {
+			h.due = now.Add(catchUpAfter)
+		}
+		return 0, false
+	}
+	unsaid, h.unsaid[k] = h.unsaid[k], 0
+	return unsaid, true
+}
+
+// catchUp tells of all that was left out, once that is due.
+func (j *journal) catchUp(now time.Time) {
+	h := &j.hush
+	if h.due.IsZero() || now.Before(h.due) {
+		return
+	}
+	h.due = time.Time{}
+	for k := range h.unsaid {
+		if h.unsaid[k] > 0 {
+			j.log.Warn().Str("about", lineKind(k).String()).Uint64("unsaid", h.unsaid[k]).Msg("lines left out")
+			h.unsaid[k] = 0
+		}
+	}
+}
+
+// String is what the lines are about.
+func (k lineKind) String() string {
+	switch k {
+	case lineJoined:
+		return "session established"
+	case lineEnded:
+		return "session ended"
+	case lineFailed:
+		return "session never established"
+	case lineBanned:
+		return "ban imposed"
+	}
+	return Drop(k).String()
+}
