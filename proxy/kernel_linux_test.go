@@ -1,0 +1,176 @@
+package proxy_test
+
+import (
+	"context"
+	"maps"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/codec/riptide"
+	"tidegate/kernel/shield"
+	"tidegate/proxy"
+	"tidegate/ratelimit"
+	"tidegate/session"
+	"tidegate/upstream"
+)
+
+// shielded is a running proxy with filters in the kernel.
+type shielded struct {
+	*running
+	t    *testing.T
+	bans *ratelimit.Bans
+}
+
+func startShielded(t *testing.T, loops int, protocols ...codec.Protocol) *shielded {
+	t.Helper()
+	s, err := shield.New(shield.Options{PacketRate: 1, Burst: 20, Sources: 64, Bans: 64})
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	bans := ratelimit.NewBans(ratelimit.Terms{})
+	settings := &proxy.Settings{
+		Listeners: []proxy.Listener{{Name: "play", Addr: anyPort, Protocols: protocols, Route: &proxy.Route{
+			Name: "arena", Ordered: proxy.OrderedFast, Reliable: proxy.ReliableResend, PacketID: 0x86, Queue: 1 << 20,
+			Upstream: &proxy.Upstream{Name: "arena", Protocol: bedrock(), Servers: upstream.At(closedPort(t))},
+		}}},
+		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
+		HandshakeTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,
+	}
+	server, err := proxy.Listen(settings, proxy.Options{
+		Loops: loops, Log: zerolog.Nop(), Bans: bans, Kernel: proxy.Kernel{Shield: s},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &running{addr: server.Addrs()[0], settings: settings, server: server, stop: cancel, ended: make(chan error, 1)}
+	go func() { r.ended <- server.Run(ctx) }()
+	t.Cleanup(func() { r.end(t) })
+	return &shielded{r, t, bans}
+}
+
+// send sends datagrams of a byte each from an address of the loopback.
+func (s *shielded) send(from string, firsts ...byte) {
+	s.t.Helper()
+	local := net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0))
+	conn, err := net.DialUDP("udp", local, net.UDPAddrFromAddrPort(s.addr))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	for _, b := range firsts {
+		if _, err := conn.Write([]byte{b}); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+// want waits until the filters have judged so many, and checks that what they passed, and nothing else, came here.
+func (s *shielded) want(what string, want map[string]uint64) {
+	s.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		got, came := s.judged(), s.server.Snapshot().Counters.Clients.In.Messages
+		if maps.Equal(got, want) && came == want["passed"] {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%s: the filters judged %v, and %d came here; want %v", what, got, came, want)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// TestShield checks the drops of each kind in front of all loops' sockets, and that bans and reloads change them.
+func TestShield(t *testing.T) {
+	for _, loops := range []int{1, 2} {
+		s := startShielded(t, loops, bedrock())
+		s.send("127.1.0.1", 0x00, 0x01, 0x84, 0x7f)
+		s.want("first bytes", map[string]uint64{"passed": 2, "first-byte": 2})
+
+		network := netip.MustParsePrefix("127.2.0.0/16")
+		s.bans.Add(ratelimit.Ban{Prefix: network, Until: time.Now().Add(time.Hour)})
+		s.until("banned", "127.2.0.1", 0x00)
+		s.bans.Remove(network)
+		s.until("first-byte", "127.2.0.1", 0x00)
+		s.send("127.3.0.1", bytesOf(0x01, 30)...)
+		before := s.judged()
+		before["passed"], before["rate"] = 2+20, 10
+		s.want("rate", before)
+
+		next := *s.settings
+		next.Listeners = []proxy.Listener{s.settings.Listeners[0]}
+		next.Listeners[0].Protocols = []codec.Protocol{bedrock(), riptide.New(riptide.Options{})}
+		if err := s.server.Reload(&next); err != nil {
+			t.Fatal(err)
+		}
+		s.send("127.4.0.1", 0x00, 0x03) // 0x00 is Riptide's
+		before["passed"]++
+		before["first-byte"]++
+		s.want("after a reload", before)
+	}
+}
+
+// until sends datagrams until the filters judge them some way: they are told of bans a little later.
+func (s *shielded) until(verdict, from string, first byte) {
+	s.t.Helper()
+	before := s.judged()[verdict]
+	for deadline := time.Now().Add(patience); s.judged()[verdict] == before; {
+		if time.Now().After(deadline) {
+			s.t.Fatalf("the filters judge nothing %s: %v", verdict, s.judged())
+		}
+		s.send(from, first)
+	}
+}
+
+// judged is what the filters of the sockets have judged.
+func (s *shielded) judged() map[string]uint64 {
+	got := make(map[string]uint64)
+	for _, f := range s.server.Snapshot().Kernel.Filtered {
+		if f.Hook == "socket" && f.Datagrams > 0 {
+			got[f.Verdict] = f.Datagrams
+		}
+	}
+	return got
+}
+
+func bytesOf(b byte, n int) (all []byte) {
+	for range n {
+		all = append(all, b)
+	}
+	return all
+}
+
+// TestUnshielded checks that a listener whose players come by trusted proxies has no filter, also after it had one.
+func TestUnshielded(t *testing.T) {
+	s := startShielded(t, 1, bedrock())
+	s.send("127.1.0.1", 0x00)
+	s.want("with a filter", map[string]uint64{"first-byte": 1})
+	next := *s.settings
+	next.Listeners = []proxy.Listener{s.settings.Listeners[0]}
+	next.Listeners[0].ProxiesFrom = []netip.Prefix{netip.MustParsePrefix("127.1.0.0/16")}
+	if err := s.server.Reload(&next); err != nil {
+		t.Fatal(err)
+	}
+	s.send("127.1.0.1", 0x00)
+	deadline := time.Now().Add(patience)
+	for s.server.Snapshot().Counters.Clients.In.Messages == 0 {
+		if time.Now().After(deadline) {
+			t.Fatal("nothing came in without a filter")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if got := s.judged(); got["first-byte"] != 1 || got["passed"] != 0 {
+		t.Errorf("the filters have judged %v, want only what came before", got)
+	}
+}
