@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"os"
 	"reflect"
 	"strings"
 )
@@ -30,6 +31,16 @@ func (s Secret) String() string {
 	return "(hidden)"
 }
 
+// load reads the text from its file, if it stands in one: "file:" and a path.
+func (s Secret) load() (Secret, error) {
+	path, ok := strings.CutPrefix(string(s), fileKey)
+	if !ok {
+		return s, nil
+	}
+	text, err := os.ReadFile(path)
+	return Secret(strings.TrimSpace(string(text))), err
+}
+
 const (
 	minToken   = 16  // characters: what cannot be guessed over a network
 	maxToken   = 200 // characters
@@ -50,10 +61,14 @@ func (v *validator) admin() {
 		}
 		local = err != nil || addr.Addr().Unmap().IsLoopback()
 	}
+	token, err := a.Token.load()
+	v.Admin.Token = token
 	switch {
-	case a.Token == "" && !local:
+	case err != nil:
+		v.fault("admin.token", a.Token, fmt.Sprintf("a token, or %q and the path of a file with it: %v", fileKey, err))
+	case token == "" && !local:
 		v.fault("admin.token", nil, fmt.Sprintf("a token of %d characters or more, since admin.listen is not on loopback", minToken))
-	case a.Token != "" && !isToken(string(a.Token)):
+	case token != "" && !isToken(string(token)):
 		v.fault("admin.token", a.Token, fmt.Sprintf("%d to %d letters, digits and signs", minToken, maxToken))
 	}
 }

@@ -8,6 +8,10 @@ import (
 )
 
 func TestAdmin(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(secret, []byte("0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ table, want string }{
 		{``, ""},
 		{`listen = "off"`, ""},
@@ -20,6 +24,9 @@ func TestAdmin(t *testing.T) {
 			`t.toml:3:9: admin.token = "(hidden)": want 16 to 200 letters, digits and signs`},
 		{`token = "sixteen letters and blanks"`,
 			`t.toml:2:9: admin.token = "(hidden)": want 16 to 200 letters, digits and signs`},
+		{`token = "file:` + secret + `"`, ""},
+		{`token = "file:/nonexistent"`, `t.toml:2:9: admin.token = "(hidden)": want a token, or "file:" and the path of a file ` +
+			`with it: open /nonexistent: no such file or directory`},
 		{`listen = "unix:"`, `t.toml:2:10: admin.listen = "unix:": want a path of 1 to 100 bytes behind unix:`},
 		{`listen = "127.0.0.1:0"`, `t.toml:2:10: admin.listen = "127.0.0.1:0": want ip:port, for example ` +
 			`"127.0.0.1:9470", "unix:/run/tidegate/admin.sock" or "off"`},

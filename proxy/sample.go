@@ -15,10 +15,7 @@ type Samples struct {
 }
 
 // sampled is what Samples have of one side of a session.
-type sampled struct {
-	queued       int
-	resent, lost uint64
-}
+type sampled struct{ queued, resent, lost uint32 } // of the counts, the low bits: a look is never far from the next
 
 // look adds what has changed since the last look.
 func (s *Samples) look(of *side) {
@@ -29,21 +26,21 @@ func (s *Samples) look(of *side) {
 	if stats.RTT > 0 {
 		s.RTT.observe(stats.RTT)
 	}
-	s.take(of, sampled{stats.Queued, stats.Resent, stats.Lost})
+	s.take(of, sampled{uint32(stats.Queued), uint32(stats.Resent), uint32(stats.Lost)})
 }
 
 // leave samples a side that is over.
 func (s *Samples) leave(of *side) {
 	if of.conn != nil {
 		stats := of.conn.Stats()
-		s.take(of, sampled{0, stats.Resent, stats.Lost})
+		s.take(of, sampled{0, uint32(stats.Resent), uint32(stats.Lost)})
 	}
 }
 
 func (s *Samples) take(of *side, now sampled) {
-	s.Queued += now.queued - of.sampled.queued
-	s.Resent += now.resent - of.sampled.resent
-	s.Lost += now.lost - of.sampled.lost
+	s.Queued += int(now.queued) - int(of.sampled.queued)
+	s.Resent += uint64(now.resent - of.sampled.resent)
+	s.Lost += uint64(now.lost - of.sampled.lost)
 	of.sampled = now
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,7 +94,12 @@ func gorkServer(t *testing.T) (addr netip.AddrPort, left chan error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = listener.Close() })
+	// Close races with the goroutine that hands a connection over, as far as anyone can tell without this count.
+	var accepted atomic.Int32
+	t.Cleanup(func() {
+		accepted.Load()
+		_ = listener.Close()
+	})
 	left = make(chan error, 16)
 	go func() {
 		for {
@@ -101,6 +107,7 @@ func gorkServer(t *testing.T) (addr netip.AddrPort, left chan error) {
 			if err != nil {
 				return
 			}
+			accepted.Add(1)
 			go func() { left <- echo(conn.(*gork.Conn)) }()
 		}
 	}()
