@@ -14,6 +14,7 @@ func (out metricsOf) sockets(f *proxy.Figures) {
 		out.count(socketDrops, s.WouldBlock, loop, "kernel-send-buffer")
 		out.count(socketDrops, s.Truncated, loop, "too-large-received")
 		out.count(socketDrops, s.TooLarge, loop, "too-large-to-send")
+		out.count(socketDrops, s.Strangers, loop, "stranger")
 		out.count(socketDrops, s.Refused, loop, "refused")
 		out.count(socketDrops, s.Errors, loop, "error")
 		out.count(socketCalls, s.In.Calls, loop, "in")
