@@ -14,7 +14,7 @@ const (
 	reference = "../docs/configuration.md"
 )
 
-func readFile(t *testing.T, path string) string {
+func readFile(t testing.TB, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/riptide"
 	"tidegate/codec/rtype"
+	"tidegate/codec/rudp"
 	"tidegate/internal/simnet"
 	"tidegate/ratelimit"
 	"tidegate/session"
@@ -95,6 +97,29 @@ func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 	}
 	if asked := len(w.servers[0].peers); asked > 700 {
 		t.Errorf("the game server was asked %d times in %v", asked, w.Elapsed())
+	}
+}
+
+// TestProofFirstHoldsForEveryProtocolWithProof: a server hears nothing of a client whose address is forged, and of one that
+// answers it does.
+func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
+	for _, p := range []codec.Protocol{
+		raknet6(), riptide.New(riptide.Options{Version: riptide.V20}), riptide22(), rudp.New(rudp.Options{Seed: [32]byte{1}}),
+	} {
+		route := matrixRoute(p, p)
+		route.Admit = ProofFirst
+		w := newWorld(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, p, route)
+		deaf := w.join(codec.Hello{})
+		w.SetPath(doorAddr, deaf.addr, simnet.Weather{Loss: 1})
+		w.Run(3 * time.Second)
+		if w.proxy.dialed > 0 {
+			t.Errorf("%s: the server was asked before there was proof", p.Name())
+		}
+		w.connect(codec.Hello{})
+		w.Run(time.Second)
+		if w.proxy.dialed != 1 {
+			t.Errorf("%s: dialled %d times after the proof", p.Name(), w.proxy.dialed)
+		}
 	}
 }
 
