@@ -37,6 +37,7 @@ var may = map[string][]string{
 	"decode":                {"codec", "codec/raknet", "codec/riptide", "codec/rtype", "codec/rudp", "internal/words"},
 	"demo":                  {anyPackage},
 	"filter":                {"codec", "ratelimit"},
+	"discovery":             {"internal/filewatch", "upstream"},
 	"fleet":                 {"proxy"},
 	"internal/allocs":       {},
 	"internal/filewatch":    {},

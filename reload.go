@@ -24,6 +24,7 @@ type reloader struct {
 	loops  int
 	server *proxy.Server
 	lists  *lists
+	found  *discoverer
 	bans   *ratelimit.Bans
 	log    zerolog.Logger
 
@@ -82,6 +83,7 @@ func (r *reloader) apply() (fixed []string, err error) {
 	if err := r.lists.follow(next); err != nil {
 		r.log.Warn().Err(err).Msg("files of rules are not watched")
 	}
+	r.found.follow(next)
 	r.bans.SetTerms(banTerms(next.Bans))
 	fixed = r.current.Fixed(next)
 	next.Log, next.Loop, next.Admin = r.current.Log, r.current.Loop, r.current.Admin

@@ -120,7 +120,11 @@ func serve(c *cli.Context, path string, settled *config.Config) error {
 	if err := from.takeOver(); err != nil {
 		return err
 	}
-	reloads := &reloader{path: path, loops: loops, server: server, lists: files, bans: keeper.bans, log: log, current: settled}
+	found := &discoverer{ctx: c.Context, server: server, log: log}
+	found.follow(settled)
+	reloads := &reloader{
+		path: path, loops: loops, server: server, lists: files, found: found, bans: keeper.bans, log: log, current: settled,
+	}
 	reloads.onSignal(c.Context)
 	if c.Bool("watch") {
 		if err := reloads.onChange(c.Context); err != nil {

@@ -108,12 +108,14 @@ type Message struct {
 
 // Upstream is a group of equal game servers.
 type Upstream struct {
-	Name       string    `toml:"name"`
-	Protocol   string    `toml:"protocol"`
-	Transport  Transport `toml:"transport"`
-	Servers    []Server  `toml:"servers"`
-	Balance    Balance   `toml:"balance"`
-	RetryAfter Duration  `toml:"retry_after"` // how long a server that failed is left alone
+	Name       string     `toml:"name"`
+	Protocol   string     `toml:"protocol"`
+	Transport  Transport  `toml:"transport"`
+	Servers    []Server   `toml:"servers"`
+	Discover   []Discover `toml:"discover"` // where more servers are found
+	Resolver   Address    `toml:"resolver"` // DNS server; none: the system's
+	Balance    Balance    `toml:"balance"`
+	RetryAfter Duration   `toml:"retry_after"` // how long a server that failed is left alone
 
 	Sources       []IP     `toml:"sources"`     // addresses of this machine; empty: the system's choice
 	MaxPackets    int      `toml:"max_packets"` // in MaxPacketsPer, from each source to each server; 0: unbounded

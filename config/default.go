@@ -87,7 +87,7 @@ func (m *Message) setDefaults() { *m = Message{ID: -1} }
 func (u *Upstream) setDefaults() {
 	*u = Upstream{
 		Transport: UDP, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second), CookieMode: CookieActive,
-		Health: HealthAuto, HealthInterval: seconds(2), HealthTimeout: seconds(1), HealthRise: 2, HealthFall: 3,
+		Discover: []Discover{}, Health: HealthAuto, HealthInterval: seconds(2), HealthTimeout: seconds(1), HealthRise: 2, HealthFall: 3,
 		ProxyProtocol: HeadersOff, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
 	}
 }

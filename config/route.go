@@ -25,6 +25,7 @@ func (v *validator) upstreams() {
 		v.servers(i)
 		v.proxyProtocol(path, u)
 		v.health(path, u)
+		v.discover(path, u)
 		v.path(path, u)
 		v.sources(i)
 		v.ports(i)

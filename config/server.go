@@ -33,7 +33,9 @@ func (v *validator) servers(i int) {
 	for _, server := range servers {
 		addrs = append(addrs, server.Address)
 	}
-	once(v.report, key, addrs, `at least one ip:port, for example ["127.0.0.1:19132"]`)
+	if len(addrs) > 0 || len(v.Upstreams[i].Discover) == 0 {
+		once(v.report, key, addrs, `at least one ip:port, for example ["127.0.0.1:19132"]`)
+	}
 	for j, server := range servers {
 		path, addr := item(key, j), server.Address
 		if !addr.IsValid() {

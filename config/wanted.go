@@ -14,6 +14,7 @@ var (
 	addressType  = reflect.TypeFor[Address]()
 	serverType   = reflect.TypeFor[Server]()
 	networkType  = reflect.TypeFor[Network]()
+	discoverType = reflect.TypeFor[Discover]()
 	durationType = reflect.TypeFor[Duration]()
 	sizeType     = reflect.TypeFor[Size]()
 	amountType   = reflect.TypeFor[Amount]()
@@ -24,6 +25,8 @@ func wanted(t reflect.Type) string {
 	switch t {
 	case addressType, serverType:
 		return `ip:port, for example "0.0.0.0:7777"`
+	case discoverType:
+		return `host:port, the name of SRV records ("_game._udp.example.com"), or "file:" and a path`
 	case networkType:
 		return `a network or an address, for example "10.0.0.0/8"`
 	case durationType:
@@ -67,7 +70,7 @@ func wanted(t reflect.Type) string {
 
 // isTable reports whether values of a type are tables alone.
 func isTable(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && t != addressType && t != serverType && t != networkType
+	return t.Kind() == reflect.Struct && t != addressType && t != serverType && t != networkType && t != discoverType
 }
 
 // wantedDuration is the remedy for a text that is no duration.

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/config"
+	"tidegate/proxy"
+)
+
+// TestDiscoverer: servers of a file come, and go with the place in the next configuration.
+func TestDiscoverer(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "servers")
+	if err := os.WriteFile(file, []byte("127.0.0.1:7001\n127.0.0.1:7002 weight=3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	parse := func(place string) *config.Config {
+		t.Helper()
+		text := pinged + `"configured"` + strings.Replace(pingedUpstream, "servers", "discover = ["+place+"]\nservers", 1)
+		c, _, err := config.Parse("t.toml", []byte(text), traits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := parse(`"file:` + filepath.ToSlash(file) + `"`)
+	server, err := proxy.Listen(settings(c, 1), proxy.Options{Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { _ = server.Run(t.Context()) }()
+	d := &discoverer{ctx: t.Context(), server: server, log: zerolog.Nop()}
+	has := func(n int) {
+		t.Helper()
+		for deadline := time.Now().Add(10 * time.Second); len(server.Upstreams()[0].Servers) != n; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("%+v, want %d servers", server.Upstreams(), n)
+			}
+		}
+	}
+	d.follow(c)
+	has(3)
+	d.follow(parse(`"file:` + filepath.ToSlash(file) + `"`)) // as before: nothing is looked for anew
+	has(3)
+	if err := os.WriteFile(file, []byte("127.0.0.1:7001\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	has(2)
+	d.follow(parse(""))
+	has(1)
+}
