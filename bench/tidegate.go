@@ -15,6 +15,7 @@ type way struct {
 // ways are those by which a route in mode relay can go, the best last.
 var ways = []way{
 	{"tidegate", "", "off"},
+	{"tidegate-kernel", "", "auto"},
 }
 
 // relayConfig is the whole configuration of a relay: everything else is as shipped.
@@ -41,9 +42,11 @@ idle_timeout = "10m"
 [loop]
 count = 1
 max_batch_delay = %q
+[kernel]
+forward = %q
 [admin]
 listen = "off"
-`, listen, to, w.upstream, o.Delay)
+`, listen, to, w.upstream, o.Delay, w.forward)
 }
 
 // startTidegate runs Tidegate one way.

@@ -170,6 +170,27 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestKnownWays checks that ways are remembered, no more than may be, and that each change has them asked for anew.
+func TestKnownWays(t *testing.T) {
+	l := newLab(t, overIPv4)
+	l.add(Rate{})
+	r := l.table.routes
+	if n := len(r.known); n != 2 {
+		t.Fatalf("%d ways are known, want 2", n)
+	}
+	addr := l.flow.Client.Addr()
+	for i := range maxKnown {
+		r.known[[2]netip.Addr{addr, netip.AddrFrom4([4]byte{11, 0, byte(i >> 8), byte(i)})}] = way{}
+	}
+	if _, err := r.find(l.flow.Listener.Addr(), netip.MustParseAddr("10.1.0.99")); err != nil || len(r.known) > maxKnown+2 {
+		t.Errorf("%v, %d ways are known", err, len(r.known))
+	}
+	r.happens(change{addr: addr}, func(change) {})
+	if n := len(r.known); n != 0 {
+		t.Errorf("%d ways are known after a change", n)
+	}
+}
+
 // TestUnconcerned checks that changes elsewhere leave a flow alone.
 func TestUnconcerned(t *testing.T) {
 	l := newLab(t, overIPv4)

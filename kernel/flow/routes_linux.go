@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -18,8 +19,15 @@ type routes struct {
 	handle *netlink.Handle
 	news   *nl.NetlinkSocket
 	deaf   atomic.Bool   // nothing is heard of changes any more
+	heard  atomic.Uint64 // changes so far
 	ended  chan struct{} // listen has returned
+
+	mu    sync.Mutex
+	known map[[2]netip.Addr]way // from where to where; forgotten with each change
 }
+
+// maxKnown bounds the ways that are remembered. Beyond, the kernel is asked each time.
+const maxKnown = 4096
 
 // way is how the kernel would reach an address.
 type way struct {
@@ -39,7 +47,7 @@ func newRoutes(changed func(change)) (*routes, error) {
 		handle.Close()
 		return nil, fmt.Errorf("netlink: %w", err)
 	}
-	r := &routes{handle: handle, news: news, ended: make(chan struct{})}
+	r := &routes{handle: handle, news: news, ended: make(chan struct{}), known: make(map[[2]netip.Addr]way)}
 	go r.listen(changed)
 	return r, nil
 }
@@ -47,10 +55,31 @@ func newRoutes(changed func(change)) (*routes, error) {
 // errDeaf tells that a way may change without our knowing.
 var errDeaf = errors.New("the kernel tells of no changes of routes")
 
+// find asks for the way that a packet would take now.
 func (r *routes) find(from, to netip.Addr) (way, error) {
 	if r.deaf.Load() {
 		return way{}, errDeaf
 	}
+	ends, heard := [2]netip.Addr{from, to}, r.heard.Load()
+	r.mu.Lock()
+	w, ok := r.known[ends]
+	r.mu.Unlock()
+	if ok {
+		return w, nil
+	}
+	w, err := r.ask(from, to)
+	if err != nil {
+		return way{}, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.heard.Load() == heard && len(r.known) < maxKnown {
+		r.known[ends] = w
+	}
+	return w, nil
+}
+
+func (r *routes) ask(from, to netip.Addr) (way, error) {
 	found, err := r.handle.RouteGetWithOptions(to.AsSlice(), &netlink.RouteGetOptions{SrcAddr: from.AsSlice()})
 	if err != nil || len(found) == 0 {
 		return way{}, fmt.Errorf("no route from %s to %s: %w", from, to, err)
@@ -62,6 +91,15 @@ func (r *routes) find(from, to netip.Addr) (way, error) {
 		return way{found[0].LinkIndex, false}, nil
 	}
 	return way{}, fmt.Errorf("the route from %s to %s is of type %d", from, to, found[0].Type)
+}
+
+// happens forgets all ways, and passes a change on.
+func (r *routes) happens(c change, changed func(change)) {
+	r.mu.Lock()
+	r.heard.Add(1)
+	clear(r.known)
+	r.mu.Unlock()
+	changed(c)
 }
 
 func (r *routes) close() {
@@ -79,16 +117,16 @@ func (r *routes) listen(changed func(change)) {
 		case r.deaf.Load():
 			return
 		case errors.Is(err, unix.ENOBUFS): // there was more than the socket holds
-			changed(change{all: true})
+			r.happens(change{all: true}, changed)
 			continue
 		case err != nil:
 			r.deaf.Store(true)
-			changed(change{all: true})
+			r.happens(change{all: true}, changed)
 			return
 		}
 		for i := range messages {
 			if c, ok := parseChange(&messages[i]); ok {
-				changed(c)
+				r.happens(c, changed)
 			}
 		}
 	}

@@ -69,6 +69,20 @@ func (t *Table) Add(f Flow, r Rate) error {
 	if err := f.valid(); err != nil {
 		return err
 	}
+	for {
+		heard := t.routes.heard.Load()
+		if err := t.add(&f, r); err != nil {
+			t.Delete(f) // of the last round
+			return err
+		}
+		if t.routes.heard.Load() == heard {
+			return nil
+		}
+		// Something has changed meanwhile, and this flow may have been overlooked when it did.
+	}
+}
+
+func (t *Table) add(f *Flow, r Rate) error {
 	toServer, err := t.routes.find(f.Source.Addr(), f.Server.Addr())
 	if err != nil {
 		return &kernel.Unavailable{What: "way to the server", Err: err}
