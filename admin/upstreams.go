@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -87,12 +88,12 @@ func (s *Server) checkUpstreams() Check {
 	var dead []string
 	for i := range all {
 		if !anyUp(&all[i]) {
-			dead = append(dead, all[i].Name)
+			dead = append(dead, configured(all[i].Name))
 		}
 	}
 	check := Check{Name: "upstreams", OK: len(dead) < len(all) || len(all) == 0}
 	if len(dead) > 0 {
-		check.Detail = "no server is up of " + strings.Join(dead, ", ")
+		check.Detail = "no server is up of " + strings.Join(slices.Compact(dead), ", ")
 	}
 	return check
 }
@@ -112,17 +113,36 @@ var (
 	upstreamSessions = gauge("upstream_sessions", "Sessions at servers.", "upstream")
 )
 
+// servings are the figures of the upstreams of one name in the configuration: of a listener with many ports, there is one for
+// each.
+type servings struct {
+	states   [upstream.StateCount]int
+	sessions int
+}
+
 func (out metricsOf) upstreams(all []proxy.UpstreamStatus) {
+	byName := make(map[string]*servings)
 	for _, u := range all {
-		var states [upstream.StateCount]int
-		count := 0
+		name := configured(u.Name)
+		if byName[name] == nil {
+			byName[name] = new(servings)
+		}
+		sum := byName[name]
 		for i := range u.Servers {
-			states[u.Servers[i].State]++
-			count += u.Servers[i].Sessions
+			sum.states[u.Servers[i].State]++
+			sum.sessions += u.Servers[i].Sessions
 		}
-		for state, n := range states {
-			out.set(upstreamServers, float64(n), u.Name, upstream.State(state).String())
-		}
-		out.set(upstreamSessions, float64(count), u.Name)
 	}
+	for name, sum := range byName {
+		for state, n := range sum.states {
+			out.set(upstreamServers, float64(n), name, upstream.State(state).String())
+		}
+		out.set(upstreamSessions, float64(sum.sessions), name)
+	}
+}
+
+// configured is the name in the configuration of an upstream, which may be that of one port.
+func configured(name string) string {
+	name, _, _ = strings.Cut(name, ":")
+	return name
 }

@@ -1,6 +1,12 @@
 package admin
 
-import "testing"
+import (
+	"net/netip"
+	"testing"
+
+	"tidegate/proxy"
+	"tidegate/upstream"
+)
 
 func TestUpstreams(t *testing.T) {
 	f := newFake("")
@@ -31,4 +37,15 @@ func TestUpstreams(t *testing.T) {
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) { want(t, f.ask(c.method, c.path, c.body), c.status, c.says) })
 	}
+}
+
+// TestPortsAreOneUpstream: a thousand ports of a listener are no thousand series.
+func TestPortsAreOneUpstream(t *testing.T) {
+	f := newFake("")
+	server := []upstream.Status{{Addr: netip.MustParseAddrPort("10.0.0.5:8000"), Sessions: 2}}
+	f.proxy.upstreams = []proxy.UpstreamStatus{{Name: "arena", Servers: server}, {Name: "arena:8001", Servers: server}}
+	want(t, f.ask("GET", "/metrics", ""), 200,
+		`tidegate_upstream_servers{state="up",upstream="arena"} 2`, `tidegate_upstream_sessions{upstream="arena"} 4`)
+	server[0].State = upstream.Down
+	want(t, f.ask("GET", "/readyz", ""), 503, `"no server is up of arena"`)
 }

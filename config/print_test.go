@@ -18,6 +18,29 @@ func TestTOMLIsRead(t *testing.T) {
 	}
 }
 
+// TestTOMLOfWhatTheManualLacks: ports, and servers that are tables.
+func TestTOMLOfWhatTheManualLacks(t *testing.T) {
+	const text = `
+[[listener]]
+name = "ports"
+address = "0.0.0.0:7000-7009"
+protocols = ["riptide-2.2"]
+route = "arena"
+[[route]]
+name = "arena"
+upstream = "arena"
+ordered = "fast"
+[[upstream]]
+name = "arena"
+protocol = "raknet"
+servers = [{address = "10.0.0.5:8000-8009", weight = 3}, "10.0.0.6:8000-8009"]
+`
+	want := loaded(t, "t.toml", text)
+	if got := loaded(t, "printed.toml", want.TOML()); !reflect.DeepEqual(got, want) {
+		t.Errorf("printed\n%s\nit means\n%+v\nwant\n%+v", want.TOML(), got, want)
+	}
+}
+
 func TestTOMLHidesSecrets(t *testing.T) {
 	c := Default()
 	c.Admin.Token = "0123456789abcdef"
