@@ -15,6 +15,7 @@ type way struct {
 // ways are those by which a route in mode relay can go, the best last.
 var ways = []way{
 	{"tidegate", "", "off"},
+	{"tidegate-anyip", "source_prefix = \"127.64.0.0/10\"\n", "off"},
 	{"tidegate-kernel", "", "auto"},
 }
 
@@ -39,14 +40,14 @@ servers = [%q]
 sessions = 100000
 half_open = 100000
 idle_timeout = "10m"
+[kernel]
+forward = %q
 [loop]
 count = 1
 max_batch_delay = %q
-[kernel]
-forward = %q
 [admin]
 listen = "off"
-`, listen, to, w.upstream, o.Delay, w.forward)
+`, listen, to, w.upstream, w.forward, o.Delay)
 }
 
 // startTidegate runs Tidegate one way.
