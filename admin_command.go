@@ -28,7 +28,10 @@ func operatorCommand(c *cli.Command, do func(*cli.Context, *admin.Client) error,
 		if err != nil {
 			return err
 		}
-		return orMisuse(do(c, client))
+		if err = do(c, client); isAbsent(err) {
+			return fmt.Errorf("%w\nNo proxy listens there: start one, or name the configuration of the one that runs by -c", err)
+		}
+		return orMisuse(err)
 	}
 	return command(c)
 }
@@ -37,13 +40,18 @@ func operatorCommand(c *cli.Command, do func(*cli.Context, *admin.Client) error,
 func wantArguments(c *cli.Context, names ...string) error {
 	switch {
 	case slices.ContainsFunc(c.Args().Slice(), isFlag):
-		return misuse(fmt.Errorf("%s: flags come before other arguments", c.Command.Name))
+		return misuse(fmt.Errorf("%s: flags come before other arguments", commandPath(c)))
 	case c.NArg() > len(names):
 		return misuse(fmt.Errorf("unexpected argument %q", c.Args().Get(len(names))))
 	case c.NArg() < len(names):
-		return misuse(fmt.Errorf("%s wants %s", c.Command.Name, names[c.NArg()]))
+		return misuse(fmt.Errorf("%s wants %s", commandPath(c), strings.Join(names, " and ")))
 	}
 	return nil
+}
+
+// commandPath is a command as people type it, without the program.
+func commandPath(c *cli.Context) string {
+	return strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")
 }
 
 // adminClient reaches the running proxy of the configuration of -c, or of the default one.

@@ -30,7 +30,7 @@ var (
 	banJSONFlag = &cli.BoolFlag{Name: "json", Usage: "print bans as JSON, one a line"}
 	banFlags    = []cli.Flag{
 		configFlag, banFileFlag, banJSONFlag,
-		&cli.DurationFlag{Name: "for", Usage: "for `DURATION`, 90m or 24h say (default: for ever)"},
+		&cli.DurationFlag{Name: "for", Usage: "for `DURATION`, 90m or 24h say", DefaultText: "for ever"},
 		&cli.StringFlag{Name: "reason", Usage: "note `TEXT` as the reason"},
 		&cli.StringFlag{Name: "author", Usage: "note `NAME` as who did it", DefaultText: "who you are"},
 	}

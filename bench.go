@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -12,7 +13,7 @@ import (
 )
 
 func benchCommand() *cli.Command {
-	return command(&cli.Command{
+	return group(&cli.Command{
 		Name:  "bench",
 		Usage: "measure Tidegate and what else is there, in turn and in one run",
 		Subcommands: []*cli.Command{
@@ -38,7 +39,7 @@ func benchForwardCommand() *cli.Command {
 		Description: examples("tidegate bench forward --sessions 10 --rounds 1 --window 200ms"),
 		Flags: append([]cli.Flag{
 			&cli.IntFlag{Name: "size", Value: 200, Usage: "send datagrams of `BYTES`"},
-			&cli.IntFlag{Name: "rate", Usage: "send `N` datagrams a second on a fixed timetable (default: as many as come back)"},
+			&cli.IntFlag{Name: "rate", Usage: "send `N` datagrams a second on a fixed timetable", DefaultText: "as many as come back"},
 		}, benchFlags...),
 		Action: func(c *cli.Context) error { return measure(c, bench.Forward) },
 	})
@@ -62,7 +63,10 @@ func measure(c *cli.Context, scenario func(*bench.Options) (*bench.Result, error
 		o.Vs = bench.Installed()
 	}
 	result, err := scenario(o)
-	if err != nil {
+	switch {
+	case errors.Is(err, bench.ErrOptions):
+		return misuse(err)
+	case err != nil:
 		return err
 	}
 	if c.Bool("json") {

@@ -2,6 +2,7 @@ package main
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -28,7 +29,7 @@ func completionCommand() *cli.Command {
 			examples("tidegate completion bash", "tidegate completion zsh"),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 || !slices.Contains(shells, c.Args().First()) {
-				return misuse(fmt.Errorf("completion wants one of bash, zsh or fish"))
+				return misuse(errors.New("completion wants one of bash, zsh or fish"))
 			}
 			script, err := completion(c.App, c.Args().First())
 			if err == nil {
@@ -60,6 +61,9 @@ func manCommand() *cli.Command {
 		Usage:       "print the manual page, for man -l -",
 		Description: examples("tidegate man"),
 		Action: func(c *cli.Context) error {
+			if err := wantArguments(c); err != nil {
+				return err
+			}
 			page, err := c.App.ToManWithSection(1)
 			if err == nil {
 				_, err = io.WriteString(c.App.Writer, page)

@@ -20,7 +20,7 @@ func decodeCommand() *cli.Command {
 		ArgsUsage:   "FILE",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "protocol", Aliases: []string{"p"}, Usage: "take everything for `NAME`: " + names},
-			&cli.UintFlag{Name: "port", Usage: "of pcap files, only the traffic of the server at port `N`"},
+			&cli.UintFlag{Name: "port", Usage: "of pcap files, only the traffic of the server at port `N`", DefaultText: "all"},
 			&cli.BoolFlag{Name: "json", Usage: "print a JSON object per datagram, and one that sums up"},
 		},
 		Action: func(c *cli.Context) error {

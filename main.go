@@ -92,6 +92,11 @@ func newApp() *cli.App {
 // command completes a command with what all of them share.
 func command(c *cli.Command) *cli.Command {
 	c.HideHelpCommand = true
+	for _, f := range c.Flags {
+		if is, ok := f.(*cli.BoolFlag); ok {
+			is.DisableDefaultText = true // it is false, of all of them
+		}
+	}
 	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return misuse(err) }
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -35,8 +36,8 @@ func TestOperatorCommands(t *testing.T) {
 		{"sessions show --json 1", 0, `^{"id":"1","state":"established",.*}\n$`},
 		{"sessions show 2", 1, `^tidegate: no such session\n$`},
 		{"sessions show ?", 2, `session "\?": want an ID`},
-		{"sessions show", 2, `show wants ID`},
-		{"sessions show 1 --json", 2, `show: flags come before other arguments`},
+		{"sessions show", 2, `sessions show wants ID`},
+		{"sessions show 1 --json", 2, `sessions show: flags come before other arguments`},
 		{"sessions show 1 2", 2, `unexpected argument "2"`},
 		{"sessions fly", 2, `unknown command "sessions fly"`},
 		{"upstreams list", 0, `^UPSTREAM  SERVER .*\narena +` + upstream + ` +up +- +1 .*\narena +` + regexp.QuoteMeta(second) + ` +up +- +0 `},
@@ -115,5 +116,14 @@ func TestAdminAddressIsTaken(t *testing.T) {
 	code, _, stderr := tidegate(t, "run", "-c", p.file)
 	if code != 1 || !strings.Contains(stderr, "another process listens there; another address of its own, or \"off\", would do") {
 		t.Errorf("code %d, says %s", code, stderr)
+	}
+}
+
+// TestNobodyToAsk: without a running proxy, a command says what to do.
+func TestNobodyToAsk(t *testing.T) {
+	path := write(t, bridge("127.0.0.1:1")+"[admin]\nlisten = \"unix:"+filepath.ToSlash(t.TempDir())+"/absent.sock\"\n")
+	code, _, says := tidegate(t, "sessions", "list", "-c", path)
+	if want := "No proxy listens there: start one, or name the configuration"; code != 1 || !strings.Contains(says, want) {
+		t.Errorf("code %d, says %q; want 1 and %q", code, says, want)
 	}
 }

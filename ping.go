@@ -36,6 +36,9 @@ func pingCommand() *cli.Command {
 			if !ok {
 				return misuse(fmt.Errorf("--protocol %q: want raknet, riptide-2.2 or any", c.String("protocol")))
 			}
+			if _, _, err := net.SplitHostPort(c.Args().First()); err != nil {
+				return misuse(fmt.Errorf(`%q: want HOST:PORT, for example "127.0.0.1:7777"`, c.Args().First()))
+			}
 			found, err := ping(c.Context, c.Args().First(), ask, c.Duration("timeout"))
 			for _, a := range found {
 				if err := a.print(c); err != nil {

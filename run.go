@@ -38,7 +38,7 @@ func runCommand() *cli.Command {
 
 var configFlag = &cli.StringFlag{
 	Name: "config", Aliases: []string{"c"}, TakesFile: true,
-	Usage: "read the configuration from `FILE` (default: ./tidegate.toml, then /etc/tidegate/tidegate.toml)",
+	Usage: "read the configuration from `FILE`", DefaultText: "./tidegate.toml, then /etc/tidegate/tidegate.toml",
 }
 
 // load reads the configuration of -c, or the default one. Faults are printed, all of them; warnings too.

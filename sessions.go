@@ -23,7 +23,7 @@ func sessionsCommand() *cli.Command {
 				Flags: []cli.Flag{
 					&cli.StringFlag{Name: "listener", Usage: "only those that came by the listener `NAME`"},
 					&cli.StringFlag{Name: "route", Usage: "only those that take the route `NAME`"},
-					&cli.IntFlag{Name: "limit", Usage: "at most `N` (default: all)"},
+					&cli.IntFlag{Name: "limit", Usage: "at most `N`", DefaultText: "all"},
 					&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each"},
 				},
 				Description: examples("tidegate sessions list", "tidegate sessions list --listener public --limit 20 --json"),

@@ -17,6 +17,9 @@ func versionCommand() *cli.Command {
 		Usage:       "print the version",
 		Description: examples("tidegate version"),
 		Action: func(c *cli.Context) error {
+			if err := wantArguments(c); err != nil {
+				return err
+			}
 			fmt.Fprintf(c.App.Writer, "tidegate %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 			return nil
 		},

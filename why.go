@@ -122,7 +122,11 @@ func printWhy(w io.Writer, y *admin.Why) {
 		if !b.Until.IsZero() {
 			until = "until " + b.Until.Local().Format(time.DateTime)
 		}
-		fmt.Fprintf(w, "  banned   %s by %s %s: %s\n", b.Prefix, b.Author, until, b.Reason)
+		because := ""
+		if b.Reason != "" {
+			because = ": " + b.Reason
+		}
+		fmt.Fprintf(w, "  banned   %s by %s %s%s\n", b.Prefix, b.Author, until, because)
 	}
 	for _, r := range y.Rules {
 		name := r.Rule
