@@ -57,3 +57,21 @@ func strangers(n int) (flows []Flow) {
 	}
 	return flows
 }
+
+// BenchmarkAdd tells what a session costs user space that comes and goes, with its memory.
+func BenchmarkAdd(b *testing.B) {
+	table := newTable(b, Flow{})
+	f := Flow{netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"),
+		netip.MustParseAddrPort("127.0.0.1:3"), netip.MustParseAddrPort("127.0.0.1:4")}
+	table.Delete(Flow{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := table.Add(f, Rate{}); err != nil {
+			b.Fatal(err)
+		}
+		if _, ok := table.Usage(f); !ok {
+			b.Fatal("the flow is not there")
+		}
+		table.Delete(f)
+	}
+}

@@ -108,7 +108,8 @@ func (t *Table) add(f *Flow, r Rate) error {
 		return err
 	}
 	if err := t.put(newKey(f.Client, f.Listener), &forth); err != nil {
-		_ = t.flows.Delete(newKey(f.Server, f.Source))
+		back := newKey(f.Server, f.Source)
+		_ = t.flows.Delete(&back)
 		return err
 	}
 	return nil
@@ -122,7 +123,7 @@ func (e *entry) leave(w way) {
 }
 
 func (t *Table) put(k key, e *entry) error {
-	err := t.flows.Put(k, e)
+	err := t.flows.Put(&k, e)
 	if errors.Is(err, syscall.E2BIG) {
 		return ErrFull
 	}
@@ -132,15 +133,17 @@ func (t *Table) put(k key, e *entry) error {
 // Delete ends the forwarding of a flow at once, and returns what was forwarded; ok is false if there is no such flow.
 func (t *Table) Delete(f Flow) (last Traffic, ok bool) {
 	var forth, back entry
-	there := t.flows.LookupAndDelete(newKey(f.Client, f.Listener), &forth) == nil
-	and := t.flows.LookupAndDelete(newKey(f.Server, f.Source), &back) == nil
+	up, down := newKey(f.Client, f.Listener), newKey(f.Server, f.Source)
+	there := t.flows.LookupAndDelete(&up, &forth) == nil
+	and := t.flows.LookupAndDelete(&down, &back) == nil
 	return Traffic{forth.count(), back.count()}, there || and
 }
 
 // Usage tells how a flow has been used; ok is false if there is no such flow, or no longer, as its way has changed.
 func (t *Table) Usage(f Flow) (u Usage, ok bool) {
 	var forth, back entry
-	if t.flows.Lookup(newKey(f.Client, f.Listener), &forth) != nil || t.flows.Lookup(newKey(f.Server, f.Source), &back) != nil {
+	up, down := newKey(f.Client, f.Listener), newKey(f.Server, f.Source)
+	if t.flows.Lookup(&up, &forth) != nil || t.flows.Lookup(&down, &back) != nil {
 		return Usage{}, false
 	}
 	now := monotonic()
