@@ -79,6 +79,19 @@ func (r *Relay) mayPass(now time.Time, d *door, m *meter, from netip.AddrPort, s
 	return true
 }
 
+// mayRelay judges a client's datagram of a session in ModeRelay. Nobody can tell whether it is the client's own, so that the
+// hardest verdict is to drop it.
+func (r *Relay) mayRelay(now time.Time, d *door, m *meter, from netip.AddrPort, size int) bool {
+	if !r.mayPass(now, d, m, from, size) {
+		return false
+	}
+	if l := r.exceeded(now, r.guard.limits.accepted, m, size); l != nil {
+		r.drop(now, DropRate, d, from, size, l.why)
+		return false
+	}
+	return true
+}
+
 // accepted judges a client's datagram that its connection has accepted. Where it is one too many, the session ends.
 func (r *Relay) accepted(now time.Time, e *entry, size int) {
 	if l := r.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {

@@ -342,3 +342,19 @@ func TestBansHoldForRelayedSessions(t *testing.T) {
 	}
 	p.swallow(playerAddr(0), doorAddr, []byte("me again"), DropBanned)
 }
+
+// TestRelayedSessionsHaveLimits, whose hardest verdict is to drop: a datagram in ModeRelay may be anybody's.
+func TestRelayedSessionsHaveLimits(t *testing.T) {
+	for _, verdict := range []ratelimit.Verdict{ratelimit.Drop, ratelimit.Disconnect, ratelimit.BanSource} {
+		p := newPlainRelay(t, Any, func(s *Settings) {
+			s.Bounds = []ratelimit.Limit{limit(ratelimit.Packets, ratelimit.PerSession, 1, 3, verdict)}
+		})
+		p.meet(0, 0, serverAddr) // whose first datagram was a stranger's
+		p.up(0, 0, serverAddr, []byte("2"))
+		p.up(0, 0, serverAddr, []byte("3"))
+		p.swallow(playerAddr(0), doorAddr, []byte("4"), DropRate)
+		if p.relay.plains.Len() != 1 || len(p.relay.guard.bans.All()) > 0 {
+			t.Errorf("%v: %d sessions, bans %v", verdict, p.relay.plains.Len(), p.relay.guard.bans.All())
+		}
+	}
+}

@@ -204,7 +204,7 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 	}
 	key := session.Key{Listener: d.index, Client: from}
 	if e := r.plains.Get(key); e != nil {
-		if r.mayPass(now, d, &e.Value.meter, from, len(datagram)) {
+		if r.mayRelay(now, d, &e.Value.meter, from, len(datagram)) {
 			r.passUp(now, e, datagram)
 		}
 		return

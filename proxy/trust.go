@@ -107,12 +107,12 @@ func (r *Relay) settleDown(e *entry) {
 
 // proved reports whether the client has shown beyond doubt that its address is its own.
 func (p *pair) proved() bool {
-	switch {
-	case p.trust.proof == codec.ProvedAccept:
+	switch p.trust.proof {
+	case codec.ProvedAccept:
 		return true
-	case p.trust.proof == codec.ProvedConnect:
+	case codec.ProvedConnect:
 		return p.client.up
-	case p.trust.proof == codec.ProvedClientID:
+	case codec.ProvedClientID:
 		return p.client.up && p.ownsID // servers count theirs up from 1
 	}
 	return false
