@@ -29,20 +29,26 @@ func BenchmarkEcho(b *testing.B) {
 }
 
 // BenchmarkForward does what a proxy does for each of many sessions: a client's datagram goes on to the upstream by the
-// session's own socket, and the answer goes back. All four ends share the Poller.
+// session's own socket, or from the session's own address, and the answer goes back. All four ends share the Poller.
 func BenchmarkForward(b *testing.B) {
-	const clients = 200
 	for _, backend := range backends() {
-		b.Run(backend.name, func(b *testing.B) {
-			f := newForwarder(b, backend.o, clients)
-			b.ReportAllocs()
-			b.ResetTimer()
-			for left := b.N; left > 0; left -= clients {
-				f.round(b, min(left, clients))
-			}
-			reportPerDatagram(b, 4)
-		})
+		b.Run(backend.name, func(b *testing.B) { benchmarkForward(b, backend.o, netio.SocketOptions{}) })
+		if backend.o.Backend == netio.Epoll {
+			own := netio.SocketOptions{Sources: netip.MustParsePrefix("127.64.0.0/10")}
+			b.Run(backend.name+", own addresses", func(b *testing.B) { benchmarkForward(b, backend.o, own) })
+		}
 	}
+}
+
+func benchmarkForward(b *testing.B, o netio.Options, dial netio.SocketOptions) {
+	const clients = 200
+	f := newForwarder(b, o, dial, clients)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for left := b.N; left > 0; left -= clients {
+		f.round(b, min(left, clients))
+	}
+	reportPerDatagram(b, 4)
 }
 
 // reportPerDatagram reports the time for each datagram, of which an operation sends so many.
@@ -60,14 +66,19 @@ type forwarder struct {
 	answers         int
 }
 
-func newForwarder(b *testing.B, o netio.Options, clients int) *forwarder {
+func newForwarder(b *testing.B, o netio.Options, dial netio.SocketOptions, clients int) *forwarder {
 	l := newLoop(b, o)
 	f := &forwarder{
 		Poller: l.Poller, front: l.listen(loopback), upstream: l.listen(loopback),
 		sessions: make(map[netip.AddrPort]netio.Socket),
 	}
-	for range clients {
-		client, session := l.dial(f.front.Addr()), l.dial(f.upstream.Addr())
+	for i := range clients {
+		dial.SourceKey = uint64(i)
+		session, err := l.Dial(f.upstream.Addr(), dial)
+		if err != nil {
+			b.Fatal(err)
+		}
+		client := l.dial(f.front.Addr())
 		addr := client.Addr()
 		session.SetOwner(&addr)
 		f.sessions[addr] = session
@@ -78,12 +89,12 @@ func newForwarder(b *testing.B, o netio.Options, clients int) *forwarder {
 
 func (f *forwarder) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 	if client, ok := s.Owner().(*netip.AddrPort); ok {
-		f.Send(f.front, *client, append(f.Buffer(), datagram...))
+		f.Forward(f.front, *client, datagram)
 		return
 	}
 	switch s {
 	case f.front:
-		f.Send(f.sessions[from], netip.AddrPort{}, append(f.Buffer(), datagram...))
+		f.Forward(f.sessions[from], netip.AddrPort{}, datagram)
 	case f.upstream:
 		f.Send(f.upstream, from, append(f.Buffer(), datagram...))
 	default:
