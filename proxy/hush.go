@@ -98,6 +98,14 @@ func (j *journal) catchUp(now time.Time) {
 	}
 }
 
+// settle tells at once of all that was left out: there may be no later.
+func (j *journal) settle(now time.Time) {
+	if !j.hush.due.IsZero() {
+		j.hush.due = now
+		j.catchUp(now)
+	}
+}
+
 // String is what the lines are about.
 func (k lineKind) String() string {
 	switch k {

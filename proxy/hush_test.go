@@ -53,6 +53,11 @@ func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
 		j.drop(now, DropAskAgain, "play", strangerAddr(1), 1, nil)
 	}
 	log.Reset()
+	same := j
+	if same.settle(now); !strings.Contains(log.String(), `"unsaid":98,`) {
+		t.Errorf("told %s before the end", log.String())
+	}
+	log.Reset()
 	if j.catchUp(now.Add(catchUpAfter - 1)); log.Len() > 0 {
 		t.Error("told too early")
 	}
