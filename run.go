@@ -1,17 +1,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
-	"tidegate/admin"
 	"tidegate/config"
 	"tidegate/netio"
 	"tidegate/proxy"
@@ -31,7 +28,9 @@ func runCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return serve(c, path, settled)
+			s := newService(path, settled, c.App.ErrWriter)
+			defer s.close()
+			return s.run(c.Context, c.Bool("watch"))
 		},
 	})
 }
@@ -78,91 +77,6 @@ func faulty(err error) error {
 		return cli.Exit(faults.Error(), 2)
 	}
 	return cli.Exit("tidegate: "+err.Error(), 2)
-}
-
-func serve(c *cli.Context, path string, settled *config.Config) error {
-	log := newLog(settled, c.App.ErrWriter)
-	loops := loopCount(settled.Loop.Count, runtime.GOMAXPROCS(0), netio.SharesPorts(backend(settled)))
-	if err := localSources(settled); err != nil {
-		return err
-	}
-	from, err := born()
-	if err != nil {
-		return err
-	}
-	ruled, err := ruledSettings(settled, loops)
-	if err != nil {
-		return cli.Exit("tidegate: "+err.Error(), 2)
-	}
-	keeper, err := keepBans(settled, log)
-	if err != nil {
-		return cli.Exit("tidegate: "+err.Error(), 2)
-	}
-	o := options(settled, loops, log)
-	o.Bans = keeper.bans
-	o.Inherited = from.sockets
-	o.Kernel = newKernel(settled)
-	defer func() {
-		if err := closeKernel(&o.Kernel); err != nil {
-			log.Warn().Err(err).Msg("the kernel keeps helping until this process is gone")
-		}
-	}()
-	server, err := proxy.Listen(ruled, o)
-	if err != nil {
-		return err
-	}
-	tellListeners(log, settled, server.Addrs())
-	defer keeper.start(context.Background())() // until the last session has ended
-	files := &lists{ctx: c.Context, server: server, log: log}
-	if err := files.follow(settled); err != nil {
-		return err
-	}
-	if err := from.takeOver(); err != nil {
-		return err
-	}
-	found := &discoverer{ctx: c.Context, server: server, log: log}
-	found.follow(settled)
-	reloads := &reloader{
-		path: path, loops: loops, server: server, lists: files, found: found, bans: keeper.bans, log: log, current: settled,
-	}
-	reloads.onSignal(c.Context)
-	if c.Bool("watch") {
-		if err := reloads.onChange(c.Context); err != nil {
-			return err
-		}
-	}
-	ctx, drain := context.WithCancel(c.Context)
-	defer drain()
-	closeAdmin, err := startAdmin(settled, admin.Options{
-		Proxy: server, Reload: reloads.reload, Reloads: reloads.state, Config: reloads.configuration, Drain: drain, Log: log,
-	})
-	switch {
-	case err != nil && from.predecessor == nil:
-		return err
-	case err != nil: // players are waiting, and nobody else would take them
-		log.Error().Err(err).Msg("operators are not listened to")
-		closeAdmin = func() {}
-	}
-	defer closeAdmin()
-	upgrades := &upgrader{server: server, log: log, grace: reloads.handoverGrace, leave: func() {
-		reloads.stop()
-		closeAdmin()
-	}}
-	upgrades.onSignal(ctx)
-	log.Info().Str("version", version()).Int("loops", loops).Msg("tidegate is running")
-	manager.ready()
-	told := make(chan struct{})
-	running := context.AfterFunc(ctx, func() {
-		manager.stopping()
-		close(told)
-	})
-	err = server.Run(ctx)
-	if !running() {
-		<-told
-	}
-	upgrades.wait()
-	log.Info().AnErr("error", err).Msg("tidegate has ended")
-	return err
 }
 
 func options(c *config.Config, loops int, log zerolog.Logger) proxy.Options {
