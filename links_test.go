@@ -1,0 +1,75 @@
+package main_test
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	codeBlock = regexp.MustCompile("(?ms)^ *```.*?^ *```$")
+	codeSpan  = regexp.MustCompile("`[^`\n]*`")
+	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	link      = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	notInSlug = regexp.MustCompile(`[^\p{L}\p{N}\s_-]`)
+)
+
+// TestLinksLead: what the Markdown files link to within the repository is there, headings included.
+func TestLinksLead(t *testing.T) {
+	pages := make(map[string]string) // what they say outside of code blocks, by path
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && len(file) > 1 && file[0] == '.':
+			return filepath.SkipDir
+		case entry.IsDir() || path.Ext(file) != ".md":
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		pages[filepath.ToSlash(file)] = codeBlock.ReplaceAllString(string(text), "")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	links := 0
+	for page, text := range pages {
+		for _, found := range link.FindAllStringSubmatch(codeSpan.ReplaceAllString(text, ""), -1) {
+			if strings.Contains(found[1], "://") {
+				continue
+			}
+			links++
+			target, anchor, _ := strings.Cut(found[1], "#")
+			file := page
+			if target != "" {
+				file = path.Join(path.Dir(page), target)
+			}
+			if _, err := os.Stat(filepath.FromSlash(file)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, found[1])
+			} else if anchor != "" && !anchors(pages[file])[anchor] {
+				t.Errorf("%s links to %s, but %s has no such heading", page, found[1], file)
+			}
+		}
+	}
+	if links < 50 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+// anchors are the names by which links reach the headings of a page, as GitHub makes them.
+func anchors(text string) map[string]bool {
+	found := make(map[string]bool)
+	for _, match := range heading.FindAllStringSubmatch(text, -1) {
+		slug := strings.ReplaceAll(strings.ToLower(notInSlug.ReplaceAllString(strings.TrimSpace(match[1]), "")), " ", "-")
+		if found[slug] {
+			slug += "-1"
+		}
+		found[slug] = true
+	}
+	return found
+}
