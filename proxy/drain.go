@@ -24,6 +24,7 @@ func (r *Relay) drainDue(now time.Time) {
 		return
 	}
 	r.farewell = true
+	r.journal.settle(now)
 	r.pingers = nil
 	r.closeCheckers(now)
 	for e := range r.table.All {
