@@ -83,6 +83,7 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 	carrier := transport(u.Transport, u.Protocol, c)
 	carrier.Probes = probes(u.Protocol)
 	carrier.Pooled = u.ShareSockets
+	carrier.Transparent = u.Transparent
 	carrier.Sources = u.SourcePrefix.Prefix()
 	return &proxy.Upstream{
 		Name:      u.Name,

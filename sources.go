@@ -19,5 +19,5 @@ func localSources(c *config.Config) error {
 			errs = append(errs, fmt.Errorf("upstream %s: source_prefix: %w", u.Name, err))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, mayBeTransparent(c))...)
 }

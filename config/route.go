@@ -26,6 +26,7 @@ func (v *validator) upstreams() {
 		v.proxyProtocol(path, u)
 		v.health(path, u)
 		v.discover(path, u)
+		v.transparent(path, u)
 		v.path(path, u)
 		v.sources(i)
 		v.ports(i)

@@ -57,6 +57,8 @@ func TestRules(t *testing.T) {
 			`14:10: upstream[0].health = "connect": want "ping", which no player notices`},
 		{"health that is late", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth_timeout = \"3s\"",
 			`14:18: upstream[0].health_timeout = "3s": want "10ms" to health_interval, which is 2s`},
+		{"transparent from elsewhere", `protocol = "raknet"`, "protocol = \"raknet\"\ntransparent = true\nshare_sockets = true",
+			`14:15: upstream[0].transparent = true: want false, or neither source_prefix, sources nor share_sockets: they choose other addresses`},
 		{"weight and bound out of range", `servers = ["127.0.0.1:19132"]`,
 			`servers = [{ address = "127.0.0.1:19132", weight = 0, max_sessions = -1 }]`,
 			`14:52: upstream[0].servers[0].weight = 0: want 1 to 1000` + "\n" +

@@ -100,7 +100,11 @@ func (p *epollPoller) dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
 	case o.Pooled:
 		return p.dialPooled(to, o)
 	}
-	s, err := p.open(to, o, connect)
+	open := func() (*epollSocket, error) { return p.open(to, o, connect) }
+	if o.As.IsValid() {
+		open = func() (*epollSocket, error) { return p.dialAs(to, o) }
+	}
+	s, err := open()
 	if err != nil {
 		return nil, err
 	}

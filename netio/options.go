@@ -43,6 +43,9 @@ type SocketOptions struct {
 	Sources netip.Prefix
 	// SourceKey chooses among Sources: sockets of one key and one peer get the same address, or the next that is free.
 	SourceKey uint64
+	// As, if valid, is the address of somebody else that a dialed socket sends from, and hears answers to if they are
+	// routed here (see CheckTransparent). Not in the portable backend: errors.ErrUnsupported.
+	As netip.AddrPort
 	// Pooled lets dialed sockets to different peers share descriptors. It does nothing in the portable backend.
 	Pooled bool
 	// ReceiveBuffer and SendBuffer are the kernel's buffers in bytes. The kernel charges a small datagram with about

@@ -90,7 +90,7 @@ func (p *portable) open(addr netip.AddrPort, o SocketOptions, quota int,
 		return nil, ErrClosed
 	case !addr.IsValid():
 		return nil, ErrAddress
-	case o.ReusePort || o.DontFragment || o.Sources.IsValid():
+	case o.ReusePort || o.DontFragment || o.Sources.IsValid() || o.As.IsValid():
 		return nil, errors.ErrUnsupported
 	}
 	conn, err := connect(network("udp", addr))

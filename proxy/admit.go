@@ -56,7 +56,7 @@ func (r *Relay) dial(now time.Time, e *entry) {
 func (r *Relay) reach(now time.Time, e *entry) bool {
 	p := &e.Value
 	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
-	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client.Addr())
+	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
 		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
 		r.hangUp(p)

@@ -267,6 +267,6 @@ func (p *pair) patience(at time.Time) time.Time {
 }
 
 // dialUp opens a socket towards a server on behalf of a client, on a path or on none.
-func (r *Relay) dialUp(u *Upstream, way *path, server netip.AddrPort, client netip.Addr) (netio.Socket, error) {
+func (r *Relay) dialUp(u *Upstream, way *path, server, client netip.AddrPort) (netio.Socket, error) {
 	return u.Transport.dial(r.sockets, server, way.local(), client)
 }

@@ -126,7 +126,7 @@ func (r *Relay) dialPlain(now time.Time, e *plainEntry) bool {
 		return false
 	}
 	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
-	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client.Addr())
+	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
 		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
 		return false

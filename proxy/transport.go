@@ -20,6 +20,8 @@ type Transport struct {
 	// different servers share sockets.
 	Sources netip.Prefix
 	Pooled  bool
+	// Transparent has sessions come from the clients' own addresses. Linux, and the answers must be routed here.
+	Transparent bool
 }
 
 // listen opens the socket of a listener, of a loop that has a Relay of these settings.
@@ -58,12 +60,15 @@ func (t Transport) claim(poller netio.Poller, addr netip.AddrPort, s *Settings, 
 }
 
 // dial opens a socket towards an upstream server on behalf of a client, from an address of ours if local is valid.
-func (t Transport) dial(sockets Sockets, to netip.AddrPort, local, client netip.Addr) (netio.Socket, error) {
+func (t Transport) dial(sockets Sockets, to netip.AddrPort, local netip.Addr, client netip.AddrPort) (netio.Socket, error) {
 	if t.Stream {
 		return sockets.DialStream(to, netio.StreamOptions{Prefix: t.Prefix, MaxFrame: t.MaxFrame})
 	}
 	o := netio.SocketOptions{
-		Local: local, Sources: t.Sources, SourceKey: sourceKey(client), Pooled: t.Pooled, DontFragment: t.Probes,
+		Local: local, Sources: t.Sources, SourceKey: sourceKey(client.Addr()), Pooled: t.Pooled, DontFragment: t.Probes,
+	}
+	if t.Transparent {
+		o.As = client
 	}
 	socket, err := sockets.Dial(to, o)
 	if t.Probes && errors.Is(err, errors.ErrUnsupported) {
