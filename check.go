@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tidegate/codec"
+	"tidegate/internal/banfile"
 	"tidegate/proxy"
 )
 
@@ -26,6 +27,11 @@ func checkCommand() *cli.Command {
 			ruled, err := ruledSettings(settled, 1)
 			if err != nil {
 				return cli.Exit("tidegate: "+err.Error(), 2)
+			}
+			if file := banfile.File(settled.Path(settled.Bans.File)); file != "" {
+				if _, err := file.Read(); err != nil {
+					return cli.Exit(fmt.Sprintf("tidegate: read bans: %v", err), 2)
+				}
 			}
 			if err := localSources(settled); err != nil { // where it will run may be another machine
 				fmt.Fprintln(c.App.ErrWriter, "warning:", err)
