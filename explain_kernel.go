@@ -31,20 +31,26 @@ func explainKernel(c *config.Config, s *proxy.Settings) string {
 }
 
 func explainDrops(c *config.Config, k *proxy.Kernel, l *proxy.Listener) string {
+	var firsts string
+	if n := possible(l.FirstBytes()); n < 256 {
+		firsts = fmt.Sprintf("first bytes, of which %d of 256 are possible", n)
+	}
 	switch why := l.Shieldable(); {
 	case why != nil:
 		return fmt.Sprintf("user space: %v", why)
+	case k.Shield == nil && k.Plain && firsts != "":
+		return fmt.Sprintf("the kernel: %s; the rest in user space: %v", firsts, k.NoShield)
 	case k.Shield == nil:
 		return fmt.Sprintf("user space: %v", k.NoShield)
 	}
-	drops := []string{"banned networks"}
-	if n := possible(l.FirstBytes()); n < 256 {
-		drops = append(drops, fmt.Sprintf("first bytes, of which %d of 256 are possible", n))
+	drops := "the kernel: banned networks"
+	if firsts != "" {
+		drops += "; " + firsts
 	}
 	if rate := c.Kernel.PacketRate; rate > 0 {
-		drops = append(drops, fmt.Sprintf("sources beyond %d datagrams a second", rate))
+		drops += fmt.Sprintf("; sources beyond %d datagrams a second", rate)
 	}
-	return "the kernel: " + strings.Join(drops, "; ")
+	return drops
 }
 
 // possible is how many first bytes a set lets pass.

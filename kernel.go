@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"tidegate/config"
+	"tidegate/kernel"
 	"tidegate/kernel/flow"
 	"tidegate/kernel/shield"
 	"tidegate/proxy"
@@ -26,6 +27,7 @@ func newKernel(c *config.Config) (k proxy.Kernel) {
 		k.Shield, k.NoShield = shield.New(shield.Options{
 			PacketRate: c.Kernel.PacketRate, Burst: c.Kernel.PacketBurst, Sources: rememberedSources, Bans: bannedInKernel,
 		})
+		k.Plain = k.NoShield != nil && !errors.Is(k.NoShield, kernel.ErrSystem)
 	}
 	if c.Kernel.Forward != config.KernelOff {
 		k.Flows, k.NoFlows = flow.New(flow.Options{Flows: c.Limits.Sessions})

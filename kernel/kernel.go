@@ -29,7 +29,7 @@ func (u *Unavailable) Unwrap() error { return u.Err }
 func reason(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("not permitted: needs root, or the capabilities CAP_BPF and CAP_NET_ADMIN (%v)", err)
+		return "not permitted: needs root, or the capabilities CAP_BPF and CAP_NET_ADMIN"
 	case errors.Is(err, errors.ErrUnsupported):
 		return fmt.Sprintf("not in this kernel (%v)", err)
 	}

@@ -17,6 +17,7 @@ import (
 type Kernel struct {
 	Shield     *shield.Shield // drops before a datagram is read; nil: nothing is dropped
 	NoShield   error          // why there is none
+	Plain      bool           // without a Shield, drop at least by first bytes, which takes no privilege
 	Interfaces []string       // on which to drop still earlier
 	Flows      *flow.Table    // forwards sessions in ModeRelay; nil: nothing is forwarded
 	NoFlows    error          // why there is none
@@ -61,25 +62,27 @@ func (l *Listener) FirstBytes() (possible shield.FirstBytes) {
 	return possible
 }
 
+// guard has a socket have the filter that it shall have: none, perhaps, where a predecessor's is on it.
+func (k *Kernel) guard(socket syscall.Conn, l *Listener) error {
+	switch {
+	case l.Shieldable() != nil || k.Shield == nil && !k.Plain:
+		return shield.Unguard(socket)
+	case k.Shield == nil:
+		return shield.GuardPlainly(socket, l.FirstBytes())
+	}
+	return k.Shield.Guard(socket, l.FirstBytes())
+}
+
 // shieldLoop puts filters in front of the listening sockets of a loop, as its Relay's settings want them. It runs on the
 // loop's goroutine, or before that.
 func (s *Server) shieldLoop(r *Relay) error {
-	if s.options.Kernel.Shield == nil {
-		return nil
-	}
 	for i := range r.settings.Listeners {
 		l, d := &r.settings.Listeners[i], r.doors[i]
 		socket, ok := netio.Listening(d.socket).(syscall.Conn)
 		if !ok || l.Transport.Stream {
 			continue
 		}
-		var err error
-		if l.Shieldable() == nil {
-			err = s.options.Kernel.Shield.Guard(socket, l.FirstBytes())
-		} else {
-			_ = shield.Unguard(socket) // there may be none, of the settings before
-		}
-		if err != nil {
+		if err := s.options.Kernel.guard(socket, l); err != nil {
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
 	}
@@ -89,27 +92,32 @@ func (s *Server) shieldLoop(r *Relay) error {
 // startKernel puts the filters in their places, and says in one line what the kernel does and why not more.
 func (s *Server) startKernel() {
 	k := &s.options.Kernel
-	filter := inKernel(k.NoShield)
 	line := s.options.Log.Info()
 	if k.Shield != nil {
 		s.shieldBans(time.Now())
-		for _, l := range s.loops {
-			if err := s.shieldLoop(l.relay); err != nil {
-				filter = inKernel(err)
-			}
-		}
-		for _, state := range s.shieldInterfaces() {
-			line = line.Str("xdp_"+state.name, state.String())
-		}
+	}
+	filter := k.FilterState()
+	if err := s.shieldLoops(); err != nil {
+		filter = inKernel(err)
+	}
+	for _, state := range s.shieldInterfaces() {
+		line = line.Str("xdp_"+state.name, state.String())
 	}
 	line.Str("filter", filter).Str("forward", inKernel(k.NoFlows)).Msg("the kernel's help")
 }
 
+// shieldLoops is shieldLoop for all loops before they run.
+func (s *Server) shieldLoops() error {
+	for _, l := range s.loops {
+		if err := s.shieldLoop(l.relay); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // reloadKernel tells the filters of the settings that hold now. Server.reloading is held.
 func (s *Server) reloadKernel() {
-	if s.options.Kernel.Shield == nil {
-		return
-	}
 	for _, l := range s.loops {
 		var err error
 		l.ask(func(r *Relay, _ time.Time) { err = s.shieldLoop(r) })
@@ -118,6 +126,14 @@ func (s *Server) reloadKernel() {
 		}
 	}
 	s.tellInterfaces(s.shieldInterfaces())
+}
+
+// FilterState says in words who drops what needs no session to be judged.
+func (k *Kernel) FilterState() string {
+	if k.Shield == nil && k.Plain {
+		return "kernel, for first bytes; the rest in " + inKernel(k.NoShield)
+	}
+	return inKernel(k.NoShield)
 }
 
 // inKernel says in words who does something.

@@ -101,7 +101,7 @@ func (s *Server) tellInterfaces(states []interfaceState) {
 // Listen, Server.reloading is held.
 func (s *Server) shieldInterfaces() (states []interfaceState) {
 	k := &s.options.Kernel
-	if len(k.Interfaces) == 0 || s.handedOver {
+	if k.Shield == nil || len(k.Interfaces) == 0 || s.handedOver {
 		return nil
 	}
 	targets, err := targetsOf(s.settings, s.addrs)

@@ -37,6 +37,11 @@ func startShielded(t *testing.T, loops int, protocols ...codec.Protocol) *shield
 			t.Error(err)
 		}
 	})
+	return startWithKernel(t, loops, proxy.Kernel{Shield: s}, protocols...)
+}
+
+func startWithKernel(t *testing.T, loops int, kernel proxy.Kernel, protocols ...codec.Protocol) *shielded {
+	t.Helper()
 	bans := ratelimit.NewBans(ratelimit.Terms{})
 	settings := &proxy.Settings{
 		Listeners: []proxy.Listener{{Name: "play", Addr: anyPort, Protocols: protocols, Route: &proxy.Route{
@@ -47,7 +52,7 @@ func startShielded(t *testing.T, loops int, protocols ...codec.Protocol) *shield
 		HandshakeTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,
 	}
 	server, err := proxy.Listen(settings, proxy.Options{
-		Loops: loops, Log: zerolog.Nop(), Bans: bans, Kernel: proxy.Kernel{Shield: s},
+		Loops: loops, Log: zerolog.Nop(), Bans: bans, Kernel: kernel,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -144,6 +149,36 @@ func (s *shielded) judged() map[string]uint64 {
 	return got
 }
 
+// came waits until so many datagrams have come.
+func (s *shielded) came(want uint64) {
+	s.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		got := s.server.Snapshot().Counters.Clients.In.Messages
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("%d datagrams came in, want %d", got, want)
+		}
+	}
+}
+
+// TestPlainFilter checks that without the right to use eBPF impossible datagrams still do not come in, and that a reload
+// changes which they are.
+func TestPlainFilter(t *testing.T) {
+	s := startWithKernel(t, 2, proxy.Kernel{Plain: true}, bedrock())
+	s.send("127.1.0.1", 0x00, 0x7f, 0x01)
+	s.came(1)
+	next := *s.settings
+	next.Listeners = []proxy.Listener{s.settings.Listeners[0]}
+	next.Listeners[0].Protocols = []codec.Protocol{bedrock(), riptide.New(riptide.Options{})}
+	if err := s.server.Reload(&next); err != nil {
+		t.Fatal(err)
+	}
+	s.send("127.1.0.1", 0x03, 0x00)
+	s.came(2)
+}
+
 func bytesOf(b byte, n int) (all []byte) {
 	for range n {
 		all = append(all, b)
@@ -163,13 +198,7 @@ func TestUnshielded(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.send("127.1.0.1", 0x00)
-	deadline := time.Now().Add(patience)
-	for s.server.Snapshot().Counters.Clients.In.Messages == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing came in without a filter")
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	s.came(1)
 	if got := s.judged(); got["first-byte"] != 1 || got["passed"] != 0 {
 		t.Errorf("the filters have judged %v, want only what came before", got)
 	}

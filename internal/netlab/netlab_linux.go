@@ -65,6 +65,23 @@ func (n *Namespace) Route(network, gateway string) {
 	n.run("route "+network, func() error { return netlink.RouteAdd(route) })
 }
 
+// Own makes all addresses of a network the namespace's own.
+func (n *Namespace) Own(network string) {
+	n.t.Helper()
+	link := n.link("lo")
+	n.run("own "+network, func() error {
+		return netlink.RouteAdd(&netlink.Route{
+			LinkIndex: link.Attrs().Index, Dst: n.network(network), Type: typeLocal, Table: tableLocal, Scope: netlink.SCOPE_HOST,
+		})
+	})
+}
+
+// rtnetlink(7)
+const (
+	typeLocal  = 2   // RTN_LOCAL
+	tableLocal = 255 // RT_TABLE_LOCAL
+)
+
 // Unroute takes a network's route away.
 func (n *Namespace) Unroute(network string) {
 	n.t.Helper()

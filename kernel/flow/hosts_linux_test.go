@@ -170,6 +170,21 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// TestOwnedSource gives a session an address of its own, of a network that is the proxy's as a whole.
+func TestOwnedSource(t *testing.T) {
+	for _, test := range []struct {
+		addresses
+		network, source string
+	}{{overIPv4, "10.77.0.0/16", "10.77.3.4"}, {overIPv6, "fd77::/64", "fd77::3:4"}} {
+		l := newLab(t, test.addresses)
+		l.proxyNS.Own(test.network)
+		l.serverNS.Route(test.network, test.addresses.source)
+		l.flow.Source = netip.AddrPortFrom(netip.MustParseAddr(test.source), 4242)
+		l.add(Rate{})
+		l.echo([]byte("from an address of its own"))
+	}
+}
+
 // TestKnownWays checks that ways are remembered, no more than may be, and that each change has them asked for anew.
 func TestKnownWays(t *testing.T) {
 	l := newLab(t, overIPv4)

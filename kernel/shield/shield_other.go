@@ -20,6 +20,9 @@ func New(Options) (*Shield, error) {
 // Guard is for Linux.
 func (*Shield) Guard(syscall.Conn, FirstBytes) error { return kernel.ErrSystem }
 
+// GuardPlainly is for Linux.
+func GuardPlainly(syscall.Conn, FirstBytes) error { return kernel.ErrSystem }
+
 // Unguard has nothing to take away.
 func Unguard(syscall.Conn) error { return nil }
 

@@ -2,6 +2,7 @@ package shield
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"syscall"
 
@@ -40,9 +41,9 @@ func (s *Shield) Guard(socket syscall.Conn, possible FirstBytes) error {
 	return nil
 }
 
-// Unguard takes a socket's filter away.
+// Unguard takes a socket's filter away, if it has one.
 func Unguard(socket syscall.Conn) error {
-	if err := link.DetachSocketFilter(socket); err != nil {
+	if err := link.DetachSocketFilter(socket); err != nil && !errors.Is(err, syscall.ENOENT) {
 		return fmt.Errorf("detach socket filter: %w", err)
 	}
 	return nil
