@@ -15,6 +15,9 @@ import (
 // IPV6_PKTINFO.
 const controlRoom = 2*(unix.SizeofCmsghdr+8) + (unix.SizeofCmsghdr + 16) + (unix.SizeofCmsghdr + 24)
 
+// sourceRoom is room in bytes for the control message that says where a datagram leaves from.
+const sourceRoom = unix.SizeofCmsghdr + 24
+
 // at is an address of this machine, or none.
 type at = netip.Addr
 

@@ -210,7 +210,7 @@ func (p *epollPoller) send(s Socket, to netip.AddrPort, datagram []byte, lent bo
 		p.queue(s, to, nil, datagram, lent)
 	case *lane:
 		if !s.closed {
-			p.queue(s.hub.epollSocket, s.peer, s.source, datagram, lent)
+			p.queue(s.hub.epollSocket, s.peer, s.source(), datagram, lent)
 		}
 	case *face:
 		p.queue(s.under, to, s.source, datagram, lent)

@@ -63,9 +63,25 @@ func (f *faces) socketOf(_ netip.AddrPort, at at) Socket {
 // lane is a dialed Socket that shares its descriptor with others.
 type lane struct {
 	endpoint
-	hub    *hub
-	source []byte // control message that says its own address; nil: it has none
-	key    laneKey
+	hub     *hub
+	control [sourceRoom]byte // says its own address
+	length  uint8            // of control; 0: it has no address of its own
+}
+
+// source is the control message by which a lane's datagrams leave from its address; nil: it has none.
+func (l *lane) source() []byte {
+	if l.length == 0 {
+		return nil
+	}
+	return l.control[:l.length]
+}
+
+// key names the lane among those of its hub.
+func (l *lane) key() laneKey {
+	if l.length == 0 {
+		return keyOf(at{}, l.peer)
+	}
+	return keyOf(l.addr.Addr(), l.peer)
 }
 
 // laneKey names a lane among those of a descriptor. It has no padding, so that it is hashed at once.
@@ -112,16 +128,16 @@ func (h *hub) socketOf(from netip.AddrPort, at at) Socket {
 
 // join opens a lane. Its key must be free.
 func (h *hub) join(at at, peer netip.AddrPort) *lane {
-	l := &lane{endpoint: endpoint{addr: h.addr, peer: peer}, hub: h, key: keyOf(at, peer)}
+	l := &lane{endpoint: endpoint{addr: h.addr, peer: peer}, hub: h}
 	if at.IsValid() {
 		l.addr = netip.AddrPortFrom(at, h.addr.Port())
-		l.source = sourceControl(at)
+		l.length = uint8(copy(l.control[:], sourceControl(at)))
 	}
-	h.lanes[l.key] = l
+	h.lanes[l.key()] = l
 	return l
 }
 
 func (h *hub) leave(l *lane) {
-	delete(h.lanes, l.key)
+	delete(h.lanes, l.key())
 	h.left(l)
 }

@@ -78,7 +78,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 func (r *Relay) retry(now time.Time, e *entry, why codec.Reason) bool {
 	p := &e.Value
 	p.route.pool.Failed(p.server, now, why.String())
-	if p.ending || !p.client.live() || p.tries >= p.route.mostTries() {
+	if p.ending || !p.client.live() || int(p.tries) >= p.route.mostTries() {
 		return false
 	}
 	r.hangUp(p)

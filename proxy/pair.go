@@ -30,8 +30,8 @@ type pair struct {
 	socket   netio.Socket     // towards server; nil while there is none
 	path     *path            // to server, if sessions share a choice or a bound there
 	preamble preamble         // of datagrams to server
-	refused  int              // refusals by the server's host since its last datagram
-	tries    int              // servers dialled so far
+	refused  int32            // refusals by the server's host since its last datagram
+	tries    int32            // servers dialled so far
 	dialBy   time.Time        // when server is given up if it has said nothing; zero once it has
 	hello    codec.Hello      // the client's, for every server that it is sent to
 	gap      *gap             // while another server is sought; else nil
@@ -70,14 +70,15 @@ type side struct {
 	conn  codec.Conn // nil while there is none
 	up    bool       // Connected
 	down  bool       // Disconnected
+	keeps bool       // what is sent to the peer reliably is kept until it was delivered
+	away  bool       // there is no peer for a while: what is to be sent to it is kept
+
+	sampled sampled
+
 	in    Traffic    // received from the peer and sent on
 	order order      // of what is sent to the peer
 	kept  resends    // of what is sent to the peer
-	keeps bool       // what is sent to the peer reliably is kept until it was delivered
-	away  bool       // there is no peer for a while: what is to be sent to it is kept
 	joint *aggregate // of what is sent to the peer; nil until there is one
-
-	sampled sampled
 }
 
 // live reports whether the side has a connection that has not ended.

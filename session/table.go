@@ -56,10 +56,9 @@ type Entry[T any] struct {
 	Key   Key
 	Value T
 
-	waiting              *waiting[T] // nil once established
-	armed                bool
-	due                  int64     // tick, while armed
-	deadline             time.Time // what Schedule last asked for; may be later than due
+	waiting              *waiting[T]   // nil once established
+	due                  int64         // tick by which it is on the wheel; 0 while it is not
+	deadline             time.Duration // since the wheel's start: what Schedule last asked for; may be later than due
 	wheelPrev, wheelNext *Entry[T]
 	prev, next           *Entry[T]
 }
@@ -150,11 +149,11 @@ func (t *Table[T]) Remove(e *Entry[T]) {
 // Schedule says when a session wants to be woken; the zero time means never. Moving a deadline later costs nothing:
 // the session is looked at when the earlier one fires, and put back.
 func (t *Table[T]) Schedule(e *Entry[T], now, at time.Time) {
-	e.deadline = at
+	e.deadline = at.Sub(t.wheel.start)
 	switch {
 	case at.IsZero():
 		t.wheel.disarm(e)
-	case !e.armed || at.Before(t.wheel.timeOf(e.due)):
+	case e.due == 0 || at.Before(t.wheel.timeOf(e.due)):
 		t.wheel.arm(e, now, at)
 	}
 }
@@ -163,10 +162,10 @@ func (t *Table[T]) Schedule(e *Entry[T], now, at time.Time) {
 func (t *Table[T]) Due(now time.Time) *Entry[T] {
 	for {
 		e := t.wheel.pop(now)
-		if e == nil || !e.deadline.After(now) {
+		if e == nil || e.deadline <= now.Sub(t.wheel.start) {
 			return e
 		}
-		t.wheel.arm(e, now, e.deadline)
+		t.wheel.arm(e, now, t.wheel.start.Add(e.deadline))
 	}
 }
 

@@ -25,7 +25,7 @@ func (w *wheel[T]) arm(e *Entry[T], now, at time.Time) {
 	due := int64((at.Sub(w.start) + tick - 1) / tick)
 	e.due = max(due, w.tickOf(now)+1, w.done+1)
 	slot := e.due % slots
-	e.wheelNext, e.armed = w.heads[slot], true
+	e.wheelNext = w.heads[slot]
 	if e.wheelNext != nil {
 		e.wheelNext.wheelPrev = e
 	}
@@ -34,7 +34,7 @@ func (w *wheel[T]) arm(e *Entry[T], now, at time.Time) {
 }
 
 func (w *wheel[T]) disarm(e *Entry[T]) {
-	if !e.armed {
+	if e.due == 0 {
 		return
 	}
 	slot := e.due % slots
@@ -49,7 +49,7 @@ func (w *wheel[T]) disarm(e *Entry[T]) {
 	if w.heads[slot] == nil {
 		w.used[slot/64] &^= 1 << (slot % 64)
 	}
-	e.wheelNext, e.wheelPrev, e.armed = nil, nil, false
+	e.wheelNext, e.wheelPrev, e.due = nil, nil, 0
 }
 
 // pop takes the next entry that is due off the wheel; nil when none is.
