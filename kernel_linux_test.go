@@ -64,7 +64,7 @@ func TestKernelForwards(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	metrics := scrape(t, p.admin)
+	metrics := metricsOf(t, p.admin)
 	for _, want := range []string{
 		`tidegate_kernel_forwarded_total{side="client"} 2`, `tidegate_kernel_forwarded_total{side="server"}`,
 		`tidegate_datagrams_total{direction="in",side="client"} 4`,
@@ -198,8 +198,61 @@ func TestExplainedKernel(t *testing.T) {
 	}
 }
 
-// scrape reads a process's metrics.
-func scrape(t *testing.T, socket string) string {
+// metricsOf reads a process's metrics.
+func metricsOf(t *testing.T, socket string) string {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	answer, err := client.Get("http://localhost/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestInterfaceIsTakenOver has a proxy find another on its interface, and come to it when that one is gone, or has handed
+// its players over.
+func TestInterfaceIsTakenOver(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it is only looked every few seconds")
+	}
+	for _, test := range []struct {
+		what string
+		end  os.Signal
+	}{{"killed", os.Kill}, {"upgraded", syscall.SIGUSR2}} {
+		t.Run(test.what, func(t *testing.T) {
+			t.Parallel()
+			host, other := netlab.New(t, "host"), netlab.New(t, "other")
+			netlab.Cable(host, "front", other, "eth0")
+			needFlows(t, host)
+			var first, second *process
+			host.Do(func() { first = startProcess(t, kernelConfig) })
+			if second = first; test.end == os.Kill {
+				host.Do(func() { second = startProcess(t, strings.Replace(kernelConfig, ":7777", ":7778", 1)) })
+			}
+			if err := first.cmd.Process.Signal(test.end); err != nil {
+				t.Fatal(err)
+			}
+			if test.end == syscall.SIGUSR2 {
+				successor := int(first.await(t, "handed over; ending with the last session")["successor"].(float64))
+				t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
+			}
+			if line := second.await(t, "XDP has changed"); line["interface"] != "front" || line["mode"] != "native" {
+				t.Errorf("the log says %v", line)
+			}
+		})
+	}
+}
+
+// metricsOf reads a process's metrics.
+func metricsOf(t *testing.T, socket string) string {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
