@@ -196,7 +196,7 @@ func (s *codecServer) nextTimeout() time.Time {
 	var next time.Time
 	for _, g := range s.guests {
 		if t := g.conn.NextTimeout(); !t.IsZero() {
-			next = earliest(next, t)
+			next = codec.Earliest(next, t)
 		}
 	}
 	return next

@@ -102,7 +102,7 @@ func (c *crowd) run(ctx context.Context, long time.Duration, done func() bool) e
 			if !c.now.Before(end) {
 				return nil
 			}
-			next = earliest(next, end)
+			next = codec.Earliest(next, end)
 		}
 		if err := c.turn(next); err != nil {
 			return err
@@ -175,10 +175,10 @@ func (c *crowd) nextTimeout() time.Time {
 	var next time.Time
 	for _, one := range c.clients {
 		if t := one.conn.NextTimeout(); !t.IsZero() {
-			next = earliest(next, t)
+			next = codec.Earliest(next, t)
 		}
 		if c.phase == sending && one.playing() {
-			next = earliest(next, one.next)
+			next = codec.Earliest(next, one.next)
 		}
 	}
 	return next
@@ -222,12 +222,4 @@ func (c *crowd) result() Result {
 	}
 	r.RTT50, r.RTT99 = c.times.quantile(0.5), c.times.quantile(0.99)
 	return r
-}
-
-// earliest is the earlier of two times, of which the first may be zero for never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }

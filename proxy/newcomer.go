@@ -59,15 +59,7 @@ func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPor
 // refuse tells a newcomer in its protocol why it cannot come in, and reports whether that was to be said: to a datagram
 // that asks for something else there is no such answer.
 func (r *Relay) refuse(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte, full error) bool {
-	reason, why := codec.ServerFull, DropTableFull
-	switch {
-	case r.draining, d.retired:
-		reason, why = codec.ServerStopped, DropClosing
-	case full == session.ErrHalfOpen:
-		why = DropHalfOpen
-	case full == session.ErrAddress, full == session.ErrNetwork:
-		why = DropHalfOpenSource
-	}
+	reason, why := r.whyFull(d, full)
 	reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason)
 	if len(reply) == 0 {
 		return false
@@ -75,6 +67,19 @@ func (r *Relay) refuse(now time.Time, d *door, w *way, s netio.Socket, from neti
 	r.drop(now, why, d, from, len(datagram), full)
 	r.answer(now, d, s, from, datagram, reply)
 	return true
+}
+
+// whyFull is what a newcomer is told for whom the table has no place, and what its datagram counts as.
+func (r *Relay) whyFull(d *door, full error) (codec.Reason, Drop) {
+	switch {
+	case r.draining, d.retired:
+		return codec.ServerStopped, DropClosing
+	case full == session.ErrHalfOpen:
+		return codec.ServerFull, DropHalfOpen
+	case full == session.ErrAddress, full == session.ErrNetwork:
+		return codec.ServerFull, DropHalfOpenSource
+	}
+	return codec.ServerFull, DropTableFull
 }
 
 // answer sends a stateless reply. Where it is larger than the datagram, and so worth a forged address, its budget

@@ -103,15 +103,7 @@ func (r *Relay) plainRoom(now time.Time, from netip.AddrPort) error {
 // turnAway tells a newcomer, where its protocol can, that there is no place.
 func (r *Relay) turnAway(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte,
 	full error) {
-	reason, why := codec.ServerFull, DropTableFull
-	switch {
-	case r.draining, d.retired:
-		reason, why = codec.ServerStopped, DropClosing
-	case full == session.ErrHalfOpen:
-		why = DropHalfOpen
-	case full == session.ErrAddress, full == session.ErrNetwork:
-		why = DropHalfOpenSource
-	}
+	reason, why := r.whyFull(d, full)
 	r.drop(now, why, d, from, len(datagram), full)
 	if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason); len(reply) > 0 {
 		r.answer(now, d, s, from, datagram, reply)

@@ -283,68 +283,6 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 	}
 }
 
-// Advance runs what is due.
-func (r *Relay) Advance(now time.Time) {
-	r.journal.catchUp(now)
-	r.drainDue(now)
-	for _, p := range r.pingers {
-		p.advance(now, r)
-	}
-	for _, c := range r.checkers {
-		c.advance(now, r)
-	}
-	for e := r.table.Due(now); e != nil; e = r.table.Due(now) {
-		p := &e.Value
-		if p.client.live() {
-			p.client.conn.Advance(now)
-			r.settle(now, e)
-		}
-		if p.upstream.live() {
-			p.upstream.conn.Advance(now)
-			r.settle(now, e)
-		}
-		r.loseFaith(now, e)
-		r.heldDue(now, e)
-		r.expire(now, e)
-		r.mark(e)
-	}
-	r.partings.advance(now, r.sockets)
-	for e := r.plains.Due(now); e != nil; e = r.plains.Due(now) {
-		r.expirePlain(now, e)
-	}
-}
-
-// NextTimeout is when Advance wants to be called next; zero means never.
-func (r *Relay) NextTimeout() time.Time {
-	next := r.table.NextTimeout()
-	if at := r.plains.NextTimeout(); next.IsZero() || !at.IsZero() && at.Before(next) {
-		next = at
-	}
-	if r.draining && !r.farewell && (next.IsZero() || r.drainBy.Before(next)) {
-		next = r.drainBy
-	}
-	if at := r.partings.due; next.IsZero() || !at.IsZero() && at.Before(next) {
-		next = at
-	}
-	for _, c := range r.checkers {
-		if next.IsZero() || c.due.Before(next) {
-			next = c.due
-		}
-	}
-	for _, p := range r.pingers {
-		if next.IsZero() || p.due.Before(next) {
-			next = p.due
-		}
-	}
-	if at := r.journal.hush.due; !at.IsZero() && (next.IsZero() || at.Before(next)) {
-		next = at
-	}
-	if at := r.jamsEnd(); !at.IsZero() && (next.IsZero() || at.Before(next)) {
-		next = at
-	}
-	return next
-}
-
 // Flush writes what the sessions have to say since the last Flush.
 func (r *Relay) Flush(now time.Time) {
 	r.clear(now)
@@ -395,26 +333,6 @@ func (r *Relay) mark(e *entry) {
 		e.Value.dirty = true
 		r.dirty = append(r.dirty, e)
 	}
-}
-
-// nextTimeout is the earliest of a session's deadlines.
-func nextTimeout(p *pair, idle time.Duration) time.Time {
-	next := p.expiry(idle)
-	if !p.dialBy.IsZero() && p.dialBy.Before(next) {
-		next = p.dialBy
-	}
-	if p.gap != nil && !p.gap.next.IsZero() && p.gap.next.Before(next) {
-		next = p.gap.next
-	}
-	for _, s := range [...]*side{&p.client, &p.upstream} {
-		if !s.live() {
-			continue
-		}
-		if t := s.conn.NextTimeout(); !t.IsZero() && t.Before(next) {
-			next = t
-		}
-	}
-	return next
 }
 
 // drop counts and tells of something that goes no further.

@@ -163,17 +163,9 @@ func (s *side) nextTimeout() time.Time {
 	if !next.IsZero() {
 		next = next.Add(s.late)
 	}
-	next = earliest(earliest(next, s.admitAt), s.greetAt)
+	next = codec.Earliest(codec.Earliest(next, s.admitAt), s.greetAt)
 	if len(s.plan) > 0 {
-		next = earliest(next, s.plan[0].at)
+		next = codec.Earliest(next, s.plan[0].at)
 	}
 	return next
-}
-
-// earliest is the earlier of two times, of which zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

@@ -285,12 +285,12 @@ func (c *toyConn) NextTimeout() time.Time {
 	if c.over {
 		return time.Time{}
 	}
-	next := earliest(c.heard.Add(toyTimeout), c.handshakeAt)
+	next := codec.Earliest(c.heard.Add(toyTimeout), c.handshakeAt)
 	if c.fault == "never times out" {
 		next = c.handshakeAt
 	}
 	if c.joined {
-		next = earliest(next, c.pingAt)
+		next = codec.Earliest(next, c.pingAt)
 	}
 	return c.nextSlotTimeout(next)
 }

@@ -149,7 +149,7 @@ func (s *toySlot) due() time.Time {
 func (c *toyConn) nextSlotTimeout(next time.Time) time.Time {
 	for i := range c.slots {
 		if s := &c.slots[i]; s.used && !s.sent.IsZero() {
-			next = earliest(next, s.due())
+			next = codec.Earliest(next, s.due())
 		}
 	}
 	return next

@@ -113,12 +113,12 @@ func (c *Conn) NextTimeout() time.Time {
 	if c.state == closed {
 		return time.Time{}
 	}
-	next := earliest(c.deadline(), c.beat.next)
+	next := codec.Earliest(c.deadline(), c.beat.next)
 	if c.welcome.waiting {
-		next = earliest(next, c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends)))
+		next = codec.Earliest(next, c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends)))
 	}
 	if _, m, ok := c.flight.due(); ok {
-		next = earliest(next, m.sentAt.Add(c.resendAfter(m.sends)))
+		next = codec.Earliest(next, m.sentAt.Add(c.resendAfter(m.sends)))
 	}
 	return next
 }
@@ -208,12 +208,4 @@ func (c *Conn) relax() {
 		c.scratch = nil
 	}
 	c.busy = false
-}
-
-// earliest is the earlier of two times, of which zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

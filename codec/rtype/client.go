@@ -110,10 +110,10 @@ func (c *client) NextTimeout() time.Time {
 	}
 	next := c.helloAt()
 	if c.state == connected {
-		next = earliest(next, c.deadline())
+		next = codec.Earliest(next, c.deadline())
 	}
 	if c.events.Len() > 0 {
-		next = earliest(next, c.answerAt)
+		next = codec.Earliest(next, c.answerAt)
 	}
 	return next
 }

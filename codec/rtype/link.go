@@ -166,11 +166,3 @@ func (l *link) finish(reason codec.Reason) {
 	l.state = closed
 	l.events.Push(codec.Event{Kind: codec.Disconnected, Reason: reason})
 }
-
-// earliest is the earlier of two times, of which zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}

@@ -75,7 +75,7 @@ func (s *server) deadline() time.Time {
 	if s.state == opening {
 		return s.heard.Add(decideTimeout)
 	}
-	return earliest(s.heard.Add(s.options.IdleTimeout), s.pulse.deadline())
+	return codec.Earliest(s.heard.Add(s.options.IdleTimeout), s.pulse.deadline())
 }
 
 // NextTimeout is when Advance has something to do, or Poll a receipt.
@@ -83,9 +83,9 @@ func (s *server) NextTimeout() time.Time {
 	if s.state == closed {
 		return time.Time{}
 	}
-	next := earliest(s.deadline(), earliest(s.pulse.next, s.replay.next))
+	next := codec.Earliest(s.deadline(), codec.Earliest(s.pulse.next, s.replay.next))
 	if s.events.Len() > 0 {
-		next = earliest(next, s.answerAt)
+		next = codec.Earliest(next, s.answerAt)
 	}
 	return next
 }

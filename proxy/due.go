@@ -1,0 +1,69 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// Advance runs what is due.
+func (r *Relay) Advance(now time.Time) {
+	r.journal.catchUp(now)
+	r.drainDue(now)
+	for _, p := range r.pingers {
+		p.advance(now, r)
+	}
+	for _, c := range r.checkers {
+		c.advance(now, r)
+	}
+	for e := r.table.Due(now); e != nil; e = r.table.Due(now) {
+		p := &e.Value
+		if p.client.live() {
+			p.client.conn.Advance(now)
+			r.settle(now, e)
+		}
+		if p.upstream.live() {
+			p.upstream.conn.Advance(now)
+			r.settle(now, e)
+		}
+		r.loseFaith(now, e)
+		r.heldDue(now, e)
+		r.expire(now, e)
+		r.mark(e)
+	}
+	r.partings.advance(now, r.sockets)
+	for e := r.plains.Due(now); e != nil; e = r.plains.Due(now) {
+		r.expirePlain(now, e)
+	}
+}
+
+// NextTimeout is when Advance wants to be called next; zero means never.
+func (r *Relay) NextTimeout() time.Time {
+	next := codec.Earliest(r.table.NextTimeout(), r.plains.NextTimeout())
+	if r.draining && !r.farewell {
+		next = codec.Earliest(next, r.drainBy)
+	}
+	for _, c := range r.checkers {
+		next = codec.Earliest(next, c.due)
+	}
+	for _, p := range r.pingers {
+		next = codec.Earliest(next, p.due)
+	}
+	next = codec.Earliest(next, r.partings.due)
+	next = codec.Earliest(next, r.journal.hush.due)
+	return codec.Earliest(next, r.jamsEnd())
+}
+
+// nextTimeout is the earliest of a session's deadlines.
+func nextTimeout(p *pair, idle time.Duration) time.Time {
+	next := codec.Earliest(p.expiry(idle), p.dialBy)
+	if p.gap != nil {
+		next = codec.Earliest(next, p.gap.next)
+	}
+	for _, s := range [...]*side{&p.client, &p.upstream} {
+		if s.live() {
+			next = codec.Earliest(next, s.conn.NextTimeout())
+		}
+	}
+	return next
+}
