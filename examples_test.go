@@ -22,12 +22,15 @@ type example struct {
 
 var exampleLine = regexp.MustCompile(`(?m)^   tidegate (.*)$`)
 
-// allExamples are those of every command that does something itself, in the order of the help.
+// allExamples are those of every command in the help that does something itself, in its order.
 func allExamples(t *testing.T, path string, commands []*cli.Command) (all []example) {
 	for _, c := range commands {
 		name := strings.TrimSpace(path + " " + c.Name)
 		if len(c.Subcommands) > 0 {
 			all = append(all, allExamples(t, name, c.Subcommands)...)
+			continue
+		}
+		if c.Hidden {
 			continue
 		}
 		lines := exampleLine.FindAllStringSubmatch(c.Description, -1)

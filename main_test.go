@@ -65,7 +65,7 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		{[]string{"man", "1"}, `unexpected argument "1"`},
 		{[]string{"completion", "cmd"}, "completion wants one of bash, zsh or fish"},
 		{[]string{"bench", "backward"}, `unknown command "bench backward"`},
-		{[]string{"bench", "forward", "--size", "0"}, "datagrams of 0 bytes: cannot be measured: want 16 to 1400"},
+		{[]string{"bench", "forward", "--size", "0"}, "datagrams of 0 bytes: cannot be measured: want 20 to 1200"},
 		{[]string{"upstreams", "drain"}, "upstreams drain wants UPSTREAM and SERVER"},
 		{[]string{"demo", "--loss", "80%"}, `--loss 80%: want a share up to a half, for example "5%"`},
 		{[]string{"demo", "--loss", "much"}, "--loss much: want a share"},

@@ -1,8 +1,9 @@
 // Package bench measures Tidegate and what its users might take instead, in turn and in one run, so that what else the
 // machine does meets all alike: ratios of one run are worth something, single figures of different runs are not.
 //
-// Start with Forward, the plain case. A Subject is one thing that is measured: a program of its own in front of an echo.
-// The load and the echo share a process that is pinned to one core, and the subject has another.
+// Start with Forward, the plain case, and scenario, which all have in common. A subject is one thing that is measured: a
+// program of its own in front of a server. The load and the server share a process that is pinned to one core, and the
+// subject has another.
 package bench
 
 import (
@@ -15,18 +16,20 @@ import (
 // Options say how to measure.
 type Options struct {
 	Sessions int           // clients, each at an address of its own
-	Size     int           // bytes of each datagram, at least minSize
-	Rate     int           // datagrams a second that the clients send, on a fixed timetable; 0: as many as come back
+	Size     int           // bytes of each datagram or message, at least minSize
+	From, To string        // protocols of clients and server, where connections are ended
+	Rate     int           // what clients send a second, on a fixed timetable; 0: as many as come back
 	Window   time.Duration // of one measurement
 	Rounds   int           // measurements of each subject, of which the medians count
 	Vs       []string      // subjects beside Tidegate, by name
 	Delay    time.Duration // Tidegate's max_batch_delay
 	Tidegate []string      // command that is Tidegate, to be followed by "run -c FILE"
+	Profiles string        // folder for profiles of the subjects that have them; empty: none
 	Progress func(string)  // told of what is under way; may be nil
 }
 
-// minSize has room for a datagram's stamp.
-const minSize = 16
+// minSize has room for what comes before a stamp, and the stamp.
+const minSize = 4 + minStamp
 
 // ErrOptions is for Options that cannot be measured.
 var ErrOptions = errors.New("cannot be measured")
@@ -35,8 +38,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Sessions < 1 || o.Sessions > maxSessions:
 		return fmt.Errorf("%d sessions: %w: want 1 to %d", o.Sessions, ErrOptions, maxSessions)
-	case o.Size < minSize || o.Size > 1400:
-		return fmt.Errorf("datagrams of %d bytes: %w: want %d to 1400", o.Size, ErrOptions, minSize)
+	case o.Size < minSize || o.Size > 1200:
+		return fmt.Errorf("datagrams of %d bytes: %w: want %d to 1200", o.Size, ErrOptions, minSize)
 	case o.Rounds < 1 || o.Window < 100*time.Millisecond:
 		return fmt.Errorf("%d rounds of %v: %w: want at least 1 of 100ms", o.Rounds, o.Window, ErrOptions)
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidegate/codec"
 )
 
 func TestOptionsThatCannotBeMeasured(t *testing.T) {
@@ -31,7 +33,7 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.stop()
-	l, err := newLoad(20, 100, server.addr())
+	l, err := newDatagramLoad(20, 100, server.addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,17 +42,17 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.reset()
-	if err := l.pace(1000, 300*time.Millisecond); err != nil {
+	if err := pace(l, 1000, 300*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	if l.sent != 300 || l.back != 300 || l.delays.TotalCount() != 300 {
 		t.Errorf("%d sent, %d back, %d timed; want 300 each", l.sent, l.back, l.delays.TotalCount())
 	}
 	l.reset()
-	if err := l.saturate(200 * time.Millisecond); err != nil {
+	if err := saturate(l, 200*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	if l.back == 0 || l.sent > l.back+flight || l.inFlight > flight {
+	if l.back == 0 || l.sent > l.back+uint64(l.flight) || l.inFlight > l.flight {
 		t.Errorf("%d sent, %d back, %d under way", l.sent, l.back, l.inFlight)
 	}
 }
@@ -61,15 +63,15 @@ func TestLoadOutlivesLoss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := newLoad(1, minSize, addr)
+	l, err := newDatagramLoad(1, minStamp, addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.close()
-	if err := l.saturate(3 * lostAfter); err != nil {
+	if err := saturate(l, 3*lostAfter); err != nil {
 		t.Fatal(err)
 	}
-	if l.sent <= flight || l.back != 0 {
+	if l.sent <= uint64(l.flight) || l.back != 0 {
 		t.Errorf("%d sent to nobody, %d back", l.sent, l.back)
 	}
 }
@@ -117,5 +119,74 @@ func TestAccounts(t *testing.T) {
 	}
 	if rss, err := rssOf(os.Getpid()); err != nil || rss < 1<<20 {
 		t.Errorf("%d bytes, %v", rss, err)
+	}
+}
+
+// TestGames: what players of every protocol say comes back from a server of it.
+func TestGames(t *testing.T) {
+	for _, p := range speakers {
+		t.Run(p.Name(), func(t *testing.T) {
+			server, err := startGame(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.stop()
+			l, err := newGameLoad(p, 5, 100, server.addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.close()
+			if err := l.greet(); err != nil {
+				t.Fatal(err)
+			}
+			l.reset()
+			if err := pace(l, 500, 200*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			if l.sent != 100 || l.back != 100 {
+				t.Errorf("%d sent, %d back; want 100 each", l.sent, l.back)
+			}
+		})
+	}
+}
+
+// TestJoins: players come and leave, and others come in their place.
+func TestJoins(t *testing.T) {
+	server, err := startGame(speakers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.stop()
+	l, err := newJoinLoad(speakers[0], server.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if err := saturate(l, 300*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if l.back < 2*joinsInFlight || l.sent > l.back+joinsInFlight {
+		t.Errorf("%d came, %d were let in", l.sent, l.back)
+	}
+	if n := l.table.Len(); n > 4*joinsInFlight {
+		t.Errorf("%d are still there", n)
+	}
+}
+
+// TestMessages: a message's stamps are found again, also where messages were joined.
+func TestMessages(t *testing.T) {
+	for _, p := range speakers {
+		f, books := formOf(p), newTraffic(1)
+		b := make([]byte, 50)
+		books.stamp(b[f.head:], books.begun)
+		payload := f.message(b).Payload
+		if p.IDs() == codec.Merged {
+			payload = append(payload, payload...)
+		}
+		found := 0
+		f.stamps(payload, func(stamp []byte) { found++; books.read(stamp) })
+		if want := len(payload) / len(b); found != want || books.back != uint64(want) || books.inFlight != 0 {
+			t.Errorf("%s: %d stamps of %d, %d back", p.Name(), found, want, books.back)
+		}
 	}
 }

@@ -8,39 +8,46 @@ import (
 )
 
 // conclude makes figures and ratios of the rounds.
-func (r *Result) conclude(all []*measured) {
-	direct := 0.0 // over all processes, of a datagram
+func (sc *scenario) conclude(all []*measured) {
+	direct := 0.0 // over all processes, of each
 	for _, m := range all {
-		f := m.figures(r.Sessions)
-		everything := m.median(func(r round) float64 { return float64(r.all) / float64(2*r.back) })
-		if m.name == "direct" {
+		f := sc.figures(m)
+		everything := m.median(func(r round) float64 { return sc.of(r, float64(r.all)) })
+		switch {
+		case m.name == "direct":
 			direct = everything
-		} else {
+		case direct > 0:
 			f.CPUAll = everything - direct
 		}
-		r.Subjects = append(r.Subjects, f)
+		sc.Subjects = append(sc.Subjects, f)
 	}
-	for i := range r.Subjects {
-		if f := &r.Subjects[i]; f.Name != "direct" && !isOurs(f) {
-			r.Ratios = append(r.Ratios, r.ratios(f))
+	for i := range sc.Subjects {
+		if f := &sc.Subjects[i]; f.Name != "direct" && !isOurs(f) {
+			sc.Ratios = append(sc.Ratios, sc.ratios(f))
 		}
 	}
 }
 
+// of is a round's figure for each.
+func (sc *scenario) of(r round, figure float64) float64 { return figure / float64(sc.each*r.back) }
+
 func isOurs(f *Figures) bool { return strings.HasPrefix(f.Name, "tidegate") }
 
-func (m *measured) figures(sessions int) Figures {
+func (sc *scenario) figures(m *measured) Figures {
 	f := Figures{
 		Name:      m.name,
-		PerSecond: m.median(func(r round) float64 { return 2 * float64(r.back) / r.took.Seconds() }),
+		PerSecond: m.median(func(r round) float64 { return float64(sc.each*r.back) / r.took.Seconds() }),
+		Allocs:    m.median(func(r round) float64 { return sc.of(r, r.allocs) }),
 		Loss:      m.median(func(r round) float64 { return float64(r.sent-min(r.sent, r.back)) / float64(r.sent) }),
 		P50:       m.median(func(r round) float64 { return float64(r.p50) }),
 		P99:       m.median(func(r round) float64 { return float64(r.p99) }),
 		P999:      m.median(func(r round) float64 { return float64(r.pm) }),
 	}
 	if m.pid() != 0 && !m.forks {
-		f.CPU = m.median(func(r round) float64 { return float64(r.own) / float64(2*r.back) })
-		f.SessionMemory = float64(m.full-m.idle) / float64(sessions)
+		f.CPU = m.median(func(r round) float64 { return sc.of(r, float64(r.own)) })
+		if sc.Sessions > 0 {
+			f.SessionMemory = float64(m.full-m.idle) / float64(sc.Sessions)
+		}
 	}
 	return f
 }

@@ -8,17 +8,12 @@ import (
 
 // Print writes a result as tables.
 func (r *Result) Print(w io.Writer) error {
-	load := "as many as come back"
-	if r.Rate > 0 {
-		load = fmt.Sprintf("%d a second from clients", r.Rate)
-	}
-	fmt.Fprintf(w, "%s: %d sessions, datagrams of %d bytes, %s; medians of %d rounds; %s\n\n", r.Scenario, r.Sessions, r.Size,
-		load, r.Rounds, r.Machine)
+	fmt.Fprintf(w, "%s: %s\n\n", r.Scenario, r.circumstances())
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "subject\tdatagrams/s\tCPU ns each\tadded to direct\tloss %\tRTT p50 µs\tp99\tp99.9\tB/session\t")
+	fmt.Fprintf(t, "subject\t%ss/s\tCPU ns each\teach CPU s\tadded to direct\tallocations\tloss %%\tRTT p50 µs\tp99\tp99.9\tB/session\t\n", r.Of)
 	for _, f := range r.Subjects {
-		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%.2f\t%.0f\t%.0f\t%.0f\t%s\t\n", f.Name, f.PerSecond, known(f.CPU), known(f.CPUAll),
-			100*f.Loss, f.P50, f.P99, f.P999, known(f.SessionMemory))
+		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%s\t%.2f\t%.0f\t%.0f\t%.0f\t%s\t\n", f.Name, f.PerSecond, known(f.CPU), known(f.perCPU()),
+			known(f.CPUAll), allocations(f.Allocs), 100*f.Loss, f.P50, f.P99, f.P999, known(f.SessionMemory))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -27,7 +22,7 @@ func (r *Result) Print(w io.Writer) error {
 		fmt.Fprintln(w)
 		fmt.Fprintln(t, "Tidegate over\tcpu_ratio\tcpu_ratio_user\trtt_p99_ratio\tmemory_ratio\t")
 		for _, x := range r.Ratios {
-			fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%.2f\t%.2f\t\n", x.Over, x.CPU, x.CPUUser, x.P99, x.Memory)
+			fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.2f\t%.2f\t\n", x.Over, x.CPU, x.CPUUser, x.P99, x.Memory)
 		}
 		if err := t.Flush(); err != nil {
 			return err
@@ -39,10 +34,44 @@ func (r *Result) Print(w io.Writer) error {
 	return nil
 }
 
+// circumstances say how it was measured.
+func (r *Result) circumstances() (text string) {
+	if r.From != "" {
+		text += fmt.Sprintf("%s to %s, ", r.From, r.To)
+	}
+	if r.Sessions > 0 {
+		text += fmt.Sprintf("%d sessions, ", r.Sessions)
+	}
+	if r.Size > 0 {
+		text += fmt.Sprintf("%d bytes each, ", r.Size)
+	}
+	if r.Rate > 0 {
+		text += fmt.Sprintf("%d a second from clients", r.Rate)
+	} else {
+		text += "as many as come back"
+	}
+	return text + fmt.Sprintf("; medians of %d rounds; %s", r.Rounds, r.Machine)
+}
+
+// perCPU is how many a second of processor time does; 0: unknown.
+func (f *Figures) perCPU() float64 {
+	if f.CPU == 0 {
+		return 0
+	}
+	return 1e9 / f.CPU
+}
+
 // known is a figure, or a dash for one that there is not.
 func known(v float64) string {
 	if v == 0 {
 		return "-"
 	}
 	return fmt.Sprintf("%.0f", v)
+}
+
+func allocations(v float64) string {
+	if v < 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", v)
 }

@@ -26,7 +26,8 @@ type subject struct {
 	cmd   *exec.Cmd      // nil: it has no process of its own
 	close func()         // may be nil
 	forks bool           // its work is done by processes that come and go
-	load  *load
+	admin netip.AddrPort // where it tells of its memory; zero: nowhere
+	load  load
 }
 
 // pid is that of its process, or 0.
@@ -52,7 +53,6 @@ func (s *subject) stop() {
 
 // others are what Tidegate is measured beside.
 var others = []kind{
-	{"direct", startDirect, nothing},
 	{"nginx", startNginx, program("nginx")},
 	{"socat", startSocat, program("socat")},
 	{"c", startC, program("cc")},

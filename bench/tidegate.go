@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 )
 
@@ -12,14 +13,16 @@ type way struct {
 	forward  string // kernel.forward
 }
 
+const anyIP = "source_prefix = \"127.64.0.0/10\"\n"
+
 // ways are those by which a route in mode relay can go, the best last.
 var ways = []way{
 	{"tidegate", "", "off"},
-	{"tidegate-anyip", "source_prefix = \"127.64.0.0/10\"\n", "off"},
+	{"tidegate-anyip", anyIP, "off"},
 	{"tidegate-kernel", "", "auto"},
 }
 
-// relayConfig is the whole configuration of a relay: everything else is as shipped.
+// relayConfig is the listener and route of a relay.
 func relayConfig(o *Options, w way, listen, to netip.AddrPort) string {
 	return fmt.Sprintf(`
 [[listener]]
@@ -35,10 +38,18 @@ mode = "relay"
 name = "bench"
 protocol = "any"
 servers = [%q]
-%s
+%s`, listen, to, w.upstream)
+}
+
+// common is the rest of every configuration: room for all sessions at once, one loop, and no limits, which one client that
+// sends as much as comes back would meet, or ten thousand who join at once. Everything else is as shipped.
+func common(o *Options, w way, admin netip.AddrPort) string {
+	text := fmt.Sprintf(`
 [limits]
-sessions = 100000
-half_open = 100000
+sessions = 200000
+half_open = 200000
+half_open_per_address = 200000
+half_open_per_network = 200000
 idle_timeout = "10m"
 [kernel]
 forward = %q
@@ -46,20 +57,49 @@ forward = %q
 count = 1
 max_batch_delay = %q
 [admin]
-listen = "off"
-`, listen, to, w.upstream, w.forward, o.Delay)
+listen = %q
+`, w.forward, o.Delay, admin)
+	for _, limit := range [][2]string{
+		{"packets", "session"}, {"bytes", "session"}, {"handshakes", "address"}, {"handshakes", "network"},
+		{"handshakes", "overall"}, {"reliable_messages", "session"},
+	} {
+		text += fmt.Sprintf("[[limit]]\nof = %q\nper = %q\nrate = 1\nverdict = \"off\"\n", limit[0], limit[1])
+	}
+	return text
 }
 
-// startTidegate runs Tidegate one way.
-func startTidegate(o *Options, w way, echo netip.AddrPort, dir string) (*subject, error) {
+// startTidegate runs Tidegate with the configuration that config makes for its addresses.
+func startTidegate(name, dir string, o *Options, config func(listen, admin netip.AddrPort) string) (*subject, error) {
 	addr, err := freeAddr()
 	if err != nil {
 		return nil, err
 	}
-	file, err := write(dir, w.name+".toml", relayConfig(o, w, addr, echo))
+	admin, err := freeStreamAddr()
 	if err != nil {
 		return nil, err
 	}
-	command := append(append([]string(nil), o.Tidegate...), "run", "-c", file)
-	return run(w.name, addr, command...)
+	file, err := write(dir, name+".toml", config(addr, admin))
+	if err != nil {
+		return nil, err
+	}
+	s, err := run(name, addr, o.self("run", "-c", file)...)
+	if err == nil {
+		s.admin = admin
+	}
+	return s, err
+}
+
+// self is the command that is Tidegate, with arguments.
+func (o *Options) self(args ...string) []string {
+	return append(append([]string(nil), o.Tidegate...), args...)
+}
+
+// freeStreamAddr is an address at home that nobody listens at by TCP.
+func freeStreamAddr() (netip.AddrPort, error) {
+	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(home, 0)))
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).AddrPort(), nil
 }

@@ -1,0 +1,95 @@
+package bench
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+	"tidegate/codec/riptide"
+	"tidegate/codec/rudp"
+)
+
+// speakers are the protocols that clients and servers speak here, with which the proxies are measured.
+var speakers = []codec.Protocol{
+	raknet.New(raknet.Options{Name: bedrock, DialVersion: 11, Versions: []uint8{11}, Seed: [32]byte{1}, SizedPong: true, OrderedOnly: true}),
+	raknet.New(raknet.Options{Name: "raknet", Seed: [32]byte{2}}),
+	riptide.New(riptide.Options{Version: riptide.V22, IgnoreQuality: true}),
+	riptide.New(riptide.Options{Version: riptide.V20}),
+	rudp.New(rudp.Options{}),
+}
+
+// bedrock is RakNet of version 11, which go-raknet speaks.
+const bedrock = "bedrock"
+
+// speaker is the protocol of a name.
+func speaker(name string) (codec.Protocol, error) {
+	var names []string
+	for _, p := range speakers {
+		if p.Name() == name {
+			return p, nil
+		}
+		names = append(names, p.Name())
+	}
+	return nil, fmt.Errorf("%q: %w: want one of %v", name, ErrOptions, names)
+}
+
+// form is how a client's messages look, so that they may cross to any other protocol: with an ID, and where messages may
+// be joined with their length before it. docs/bridging.md#envelopes
+type form struct {
+	mode codec.Mode
+	ids  codec.IDs
+	head int // bytes before the stamp
+}
+
+// messageID and packetByte name the messages here.
+const (
+	messageID  = 7
+	packetByte = 0x86
+)
+
+// formOf is that of a protocol. Messages are as reliable as it can be.
+func formOf(p codec.Protocol) form {
+	f := form{ids: p.IDs()}
+	for _, mode := range []codec.Mode{codec.ReliableOrdered, codec.Reliable, codec.Notify, codec.Unreliable} {
+		if p.Modes().Has(mode) {
+			f.mode = mode
+			break
+		}
+	}
+	switch f.ids {
+	case codec.ByteIDs:
+		f.head = 3
+	case codec.Merged:
+		f.head = 4
+	}
+	return f
+}
+
+// message makes b, whose stamp is written, a message.
+func (f *form) message(b []byte) codec.Message {
+	switch f.ids {
+	case codec.ByteIDs:
+		b[0] = packetByte
+		binary.LittleEndian.PutUint16(b[1:], messageID)
+	case codec.Merged:
+		binary.LittleEndian.PutUint16(b, uint16(len(b)-2))
+		binary.LittleEndian.PutUint16(b[2:], messageID)
+	}
+	return codec.Message{Payload: b, Mode: f.mode, ID: messageID, HasID: f.ids == codec.WordIDs}
+}
+
+// stamps gives each stamp of a message to take.
+func (f *form) stamps(b []byte, take func([]byte)) {
+	for f.ids == codec.Merged && len(b) > f.head {
+		n := 2 + int(binary.LittleEndian.Uint16(b))
+		if n > len(b) || n < f.head {
+			return
+		}
+		take(b[f.head:n])
+		b = b[n:]
+	}
+	if f.ids != codec.Merged && len(b) > f.head {
+		take(b[f.head:])
+	}
+}

@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	_ "net/http/pprof" // serves the profiles by which allocations are counted
+	"net/netip"
+	"sync"
+
+	"github.com/sandertv/go-raknet"
+)
+
+// startGoRakNet runs RunGoRakNet in a process of its own.
+func startGoRakNet(o *Options, server netip.AddrPort, _ string) (*subject, error) {
+	addr, err := freeAddr()
+	if err != nil {
+		return nil, err
+	}
+	admin, err := freeStreamAddr()
+	if err != nil {
+		return nil, err
+	}
+	s, err := run("go-raknet", addr, o.self("bench", "go-raknet", addr.String(), server.String(), admin.String())...)
+	if err == nil {
+		s.admin = admin
+	}
+	return s, err
+}
+
+// RunGoRakNet is the proxy that anyone would write with go-raknet, for comparison: it accepts at listen, dials the server for
+// each client, and copies packets both ways. Its profiles are at admin. It returns when it cannot listen any more.
+func RunGoRakNet(listen, server, admin string) error {
+	go func() { _ = http.ListenAndServe(admin, nil) }() // without profiles it is measured by less
+	l, err := raknet.Listen(listen)
+	if err != nil {
+		return err
+	}
+	for {
+		client, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err == nil {
+			go serveGoRakNet(client.(*raknet.Conn), server)
+		}
+	}
+}
+
+func serveGoRakNet(client *raknet.Conn, server string) {
+	defer func() { _ = client.Close() }()
+	upstream, err := raknet.Dial(server)
+	if err != nil {
+		return
+	}
+	defer func() { _ = upstream.Close() }()
+	var both sync.WaitGroup
+	both.Go(func() { copyGoRakNet(upstream, client) })
+	both.Go(func() { copyGoRakNet(client, upstream) })
+	both.Wait()
+}
+
+// copyGoRakNet passes packets on until either end is gone, and then ends the other.
+func copyGoRakNet(to, from *raknet.Conn) {
+	defer func() { _ = to.Close() }()
+	for {
+		packet, err := from.ReadPacket()
+		if err != nil {
+			return
+		}
+		if _, err := to.Write(packet); err != nil {
+			_ = from.Close()
+			return
+		}
+	}
+}

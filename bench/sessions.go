@@ -1,0 +1,148 @@
+package bench
+
+import (
+	"fmt"
+	"net/netip"
+	"os"
+	"runtime"
+	"time"
+)
+
+// Idle is what Sessions found out.
+type Idle struct {
+	Sessions int         `json:"sessions"`
+	From     string      `json:"from,omitempty"` // protocol of the clients; empty: sessions are relayed
+	To       string      `json:"to,omitempty"`
+	Rounds   int         `json:"rounds"`
+	Machine  string      `json:"machine"`
+	Subjects []IdleCosts `json:"subjects"`
+	Missing  []string    `json:"missing,omitempty"`
+}
+
+// IdleCosts are medians over all rounds, each with a process of its own.
+type IdleCosts struct {
+	Name string `json:"name"`
+	// For each session, in bytes: what is resident of the process, garbage included; and the kernel's slabs and page tables
+	// of all processes, of which clients and server have a few sockets only.
+	Resident float64 `json:"resident_bytes"`
+	Kernel   float64 `json:"kernel_bytes"`
+	Core     float64 `json:"core_share"` // of a core, for all sessions together
+}
+
+// Sessions measures what sessions cost that say nothing but what their protocol says by itself.
+func Sessions(o *Options) (*Idle, error) {
+	o.Size = minSize // of the greetings
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	sc, err := idleScenario(o)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "tidegate-bench")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	server, err := sc.server()
+	if err != nil {
+		return nil, err
+	}
+	defer server.stop()
+	idle := &Idle{Sessions: o.Sessions, From: o.From, To: o.To, Rounds: o.Rounds, Machine: machine()}
+	for _, k := range sc.kinds {
+		costs, err := sc.idle(o, k, server.addr(), dir)
+		if err != nil {
+			sc.miss(o, k, err)
+			continue
+		}
+		idle.Subjects = append(idle.Subjects, costs)
+	}
+	idle.Missing = sc.Missing
+	return idle, nil
+}
+
+// idleScenario is that of relayed sessions, or of those of a protocol.
+func idleScenario(o *Options) (*scenario, error) {
+	if o.From != "" {
+		sc, err := terminating(o, "sessions", "session")
+		if err != nil {
+			return nil, err
+		}
+		from, _ := speaker(o.From) // terminating has found it
+		sc.load = func(to netip.AddrPort) (load, error) { return newGameLoad(from, o.Sessions, o.Size, to) }
+		return sc, nil
+	}
+	return &scenario{
+		kinds:  append(relays()[1:], asked(o, others)...),
+		server: func() (server, error) { return startEcho() },
+		load:   func(to netip.AddrPort) (load, error) { return newDatagramLoad(o.Sessions, o.Size, to) },
+	}, nil
+}
+
+// idle measures a subject, in a process of its own for each round.
+func (sc *scenario) idle(o *Options, k kind, server netip.AddrPort, dir string) (IdleCosts, error) {
+	var resident, kernel, core []float64
+	for i := range o.Rounds {
+		o.tell("round %d of %d: %s", i+1, o.Rounds, k.name)
+		one, err := sc.idleRound(o, k, server, dir)
+		if err != nil {
+			return IdleCosts{}, err
+		}
+		resident, kernel, core = append(resident, one.Resident), append(kernel, one.Kernel), append(core, one.Core)
+	}
+	return IdleCosts{Name: k.name, Resident: median(resident), Kernel: median(kernel), Core: median(core)}, nil
+}
+
+func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort, dir string) (costs IdleCosts, err error) {
+	if what := k.missing(); what != "" {
+		return costs, fmt.Errorf("there is no %s on this machine", what)
+	}
+	s, err := k.start(o, server, dir)
+	if err != nil {
+		return costs, err
+	}
+	defer s.stop()
+	m := &measured{subject: s}
+	before, err := kernelMemory()
+	if err != nil {
+		return costs, err
+	}
+	if err := sc.fill(m); err != nil {
+		return costs, err
+	}
+	if m.pid() == 0 {
+		return costs, fmt.Errorf("it has no process of its own")
+	}
+	if costs.Core, err = m.rest(o.Window); err != nil {
+		return costs, err
+	}
+	full, err := rssOf(m.pid())
+	if err != nil {
+		return costs, err
+	}
+	after, err := kernelMemory()
+	costs.Resident = float64(full-m.idle) / float64(o.Sessions)
+	costs.Kernel = float64(after-before) / float64(o.Sessions)
+	return costs, err
+}
+
+// rest lets the sessions be, and returns the share of a core that the subject takes for them.
+func (m *measured) rest(d time.Duration) (float64, error) {
+	if err := pin(os.Getpid(), 0); err != nil {
+		return 0, err
+	}
+	runtime.GC() // ours, not while we look
+	own, _, err := m.cpu()
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	for end := began.Add(d); time.Now().Before(end); {
+		if err := m.load.turn(end); err != nil {
+			return 0, err
+		}
+	}
+	after, _, err := m.cpu()
+	return float64(after-own) / float64(time.Since(began)), err
+}
