@@ -26,6 +26,7 @@ var (
 	errTerminated = errors.New(`the route is not in mode "relay"`)
 	errHeaders    = errors.New("PROXY protocol headers are read or written")
 	errTransport  = errors.New("TCP on a side")
+	errBorrowed   = errors.New("sessions have the players' own addresses at the servers")
 	errPace       = errors.New("the upstream has a pace")
 	errShareLimit = errors.New("a limit of packets or bytes is not per session, or does not drop")
 )
@@ -39,6 +40,8 @@ func (s *Settings) Forwardable(l *Listener) error {
 		return errHeaders
 	case l.Transport.Stream || u.Transport.Stream:
 		return errTransport
+	case u.Transport.Transparent:
+		return errBorrowed
 	case u.Pace.Datagrams > 0:
 		return errPace
 	}

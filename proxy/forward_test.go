@@ -249,6 +249,7 @@ func TestForwardable(t *testing.T) {
 		}, errHeaders},
 		{"headers to servers", func(s *Settings) { s.Listeners[0].Route.Upstream.Headers = HeadersEvery }, errHeaders},
 		{"TCP", func(s *Settings) { s.Listeners[0].Transport.Stream = true }, errTransport},
+		{"transparent", func(s *Settings) { s.Listeners[0].Route.Upstream.Transport.Transparent = true }, errBorrowed},
 		{"pace", func(s *Settings) { s.Listeners[0].Route.Upstream.Pace.Datagrams = 1 }, errPace},
 		{"limit of handshakes", func(s *Settings) {
 			s.Bounds = []ratelimit.Limit{{Of: ratelimit.Handshakes, Per: ratelimit.Overall, Verdict: ratelimit.Drop}}
