@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/allocs"
 	"tidegate/kernel/flow"
 	"tidegate/netio"
 	"tidegate/ratelimit"
@@ -265,6 +266,26 @@ func TestForwardable(t *testing.T) {
 		test.change(s)
 		if got := s.Forwardable(&s.Listeners[0]); !errors.Is(got, test.want) || (got == nil) != (test.want == nil) {
 			t.Errorf("%s: %v, want %v", test.what, got, test.want)
+		}
+	}
+}
+
+// TestForwardingAllocatesNothing checks datagrams that come here although their session is forwarded, and such of one that
+// is refused.
+func TestForwardingAllocatesNothing(t *testing.T) {
+	for _, refuses := range []error{nil, flow.ErrFull} {
+		p, f := newFerry(t, unchanged)
+		f.refuses = refuses
+		p.meet(1, 0, serverAddr)
+		out := &swallower{relayNode: p.relayNode}
+		p.relay.sockets = out
+		door, up, datagram := p.sockets[doorAddr], p.sockets[upstreamSocketAddr(0)], make([]byte, 200)
+		n := allocs.PerRun(1000, func() {
+			p.relay.Receive(p.now, door, playerAddr(1), datagram)
+			p.relay.Receive(p.now, up, serverAddr, datagram)
+		})
+		if n != 0 || out.bytes != 1001*400 {
+			t.Errorf("refused with %v: %v allocations a round trip, %d bytes passed", refuses, n, out.bytes)
 		}
 	}
 }
