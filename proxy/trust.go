@@ -61,10 +61,13 @@ func (t *trust) spend(client netip.AddrPort, size int) bool {
 	return true
 }
 
-// spendMore reports whether a datagram may go to a client without proof beyond its credit: until it has answered, it is an
-// answer to a stranger like a pong.
+// spendMore reports whether a datagram may go to a client beyond its credit. Until one without proof has answered, it is an
+// answer to a stranger like a pong. So is a Welcome that Riptide repeats because it was lost: the client, once it knows
+// that it is heard, waits for it without a word that would earn credit.
 func (p *pair) spendMore(now time.Time, client netip.AddrPort) bool {
 	switch {
+	case p.trust.proof == codec.ProvedClientID:
+		return p.door.mayAnswer(now, client)
 	case p.trust.proof != codec.NoProof:
 		return false
 	case p.trust.answered:

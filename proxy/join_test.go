@@ -1,0 +1,30 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/riptide"
+	"tidegate/codec/rudp"
+	"tidegate/internal/simnet"
+)
+
+// TestJoinInBadWeather: whoever asks to join gets in, though every part of the handshake may be lost, and though strangers
+// are sent little.
+func TestJoinInBadWeather(t *testing.T) {
+	for _, clients := range []codec.Protocol{
+		raknet6(), riptide22(), riptide.New(riptide.Options{Version: riptide.V20}), rudp.New(rudp.Options{}),
+	} {
+		t.Run(clients.Name(), func(t *testing.T) {
+			for seed := range uint64(50) {
+				w := newWorld(t, seed, simnet.Weather{Loss: 0.05, Latency: 10 * time.Millisecond}, clients,
+					matrixRoute(clients, raknet6()))
+				p := w.join(codec.Hello{})
+				if !w.RunUntil(20*time.Second, func() bool { return p.find(codec.Connected) != nil }) {
+					t.Errorf("seed %d: not connected; %d datagrams for it were not sent", seed, w.drops(DropUnproved))
+				}
+			}
+		})
+	}
+}
