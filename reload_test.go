@@ -43,13 +43,7 @@ func TestReload(t *testing.T) {
 		{"watch", []string{"--watch"}, func(*process) error { return nil }},
 	} {
 		t.Run(way.name, func(t *testing.T) {
-			listener, err := gork.Listen("127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = listener.Close() }()
-			go func() { _, _ = listener.Accept() }()
-			good := bridge(listener.Addr().String())
+			good := bridge(gameServer(t))
 			p := startProcess(t, good, way.flags...)
 			player, err := gork.DialTimeout(p.addr, 10*time.Second)
 			if err != nil {

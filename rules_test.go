@@ -149,14 +149,9 @@ func TestEveryDeliveryIsAMode(t *testing.T) {
 
 // TestListsAreFollowed changes a list under a running proxy, well and badly.
 func TestListsAreFollowed(t *testing.T) {
-	listener, err := gork.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
 	dir := t.TempDir()
 	list := putFile(t, dir, "blocked.txt", nil)
-	p := startProcess(t, bridge(listener.Addr().String())+
+	p := startProcess(t, bridge(gameServer(t))+
 		"[[access]]\nname = \"blocked\"\nverdict = \"drop\"\nfiles = ['"+list+"']\n")
 	if p.pong(t) == "" {
 		t.Error("no pong before the list has anyone")

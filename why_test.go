@@ -16,12 +16,7 @@ import (
 
 // TestWhyOfARunningProxy asks about addresses that a rule lets in and keeps out, after one has tried.
 func TestWhyOfARunningProxy(t *testing.T) {
-	listener, err := gork.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	p := startProcess(t, bridge(listener.Addr().String())+`
+	p := startProcess(t, bridge(gameServer(t))+`
 [[access]]
 name = "home"
 verdict = "drop"
