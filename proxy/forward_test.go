@@ -79,13 +79,17 @@ func (f *ferry) want(t *testing.T, when string, want ...flow.Flow) {
 	}
 }
 
+func dropping(of ratelimit.Quantity, per ratelimit.Scope, rate, burst int) ratelimit.Limit {
+	return ratelimit.Limit{Of: of, Per: per, Rate: ratelimit.Rate{PerSecond: rate, Burst: burst}, Verdict: ratelimit.Drop}
+}
+
 // TestForwarded checks when a session is given to the Forwarder, and that its silence here does not end it.
 func TestForwarded(t *testing.T) {
 	p, f := newFerry(t, func(s *Settings) {
 		s.Bounds = []ratelimit.Limit{
-			{Of: ratelimit.Packets, Per: ratelimit.PerSession, Rate: ratelimit.Rate{PerSecond: 100, Burst: 200}, Verdict: ratelimit.Drop},
-			{Of: ratelimit.Bytes, Per: ratelimit.PerSession, Rate: ratelimit.Rate{PerSecond: 5000, Burst: 9000}, Verdict: ratelimit.Drop},
-			{Of: ratelimit.Handshakes, Per: ratelimit.PerAddress, Rate: ratelimit.Rate{PerSecond: 100, Burst: 200}, Verdict: ratelimit.Drop},
+			dropping(ratelimit.Packets, ratelimit.PerSession, 100, 200),
+			dropping(ratelimit.Bytes, ratelimit.PerSession, 5000, 9000),
+			dropping(ratelimit.Handshakes, ratelimit.PerAddress, 100, 200),
 		}
 	})
 	p.up(1, 0, serverAddr, []byte("hello"))
@@ -218,9 +222,7 @@ func TestReloadedForwarding(t *testing.T) {
 	p, f := newFerry(t, unchanged)
 	p.meet(1, 0, serverAddr)
 	next := *p.settings
-	next.Bounds = []ratelimit.Limit{
-		{Of: ratelimit.Packets, Per: ratelimit.PerSession, Rate: ratelimit.Rate{PerSecond: 7, Burst: 7}, Verdict: ratelimit.Drop},
-	}
+	next.Bounds = []ratelimit.Limit{dropping(ratelimit.Packets, ratelimit.PerSession, 7, 7)}
 	p.relay.reload(p.now, &next, make([]netio.Socket, 1))
 	f.want(t, "at once")
 	p.up(1, 0, serverAddr, []byte("on"))
@@ -228,9 +230,7 @@ func TestReloadedForwarding(t *testing.T) {
 	if f.rate.Packets != 7 {
 		t.Errorf("rate is %+v", f.rate)
 	}
-	next.Bounds = []ratelimit.Limit{
-		{Of: ratelimit.Packets, Per: ratelimit.PerAddress, Rate: ratelimit.Rate{PerSecond: 7, Burst: 7}, Verdict: ratelimit.Drop},
-	}
+	next.Bounds = []ratelimit.Limit{dropping(ratelimit.Packets, ratelimit.PerAddress, 7, 7)}
 	p.relay.reload(p.now, &next, make([]netio.Socket, 1))
 	p.up(1, 0, serverAddr, []byte("on"))
 	f.want(t, "with a limit that only user space knows")

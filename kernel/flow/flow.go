@@ -77,6 +77,6 @@ func (f *Flow) valid() error {
 }
 
 var (
-	errAddress   = errors.New("the address that the client sends to is not known")
+	errAddress   = errors.New("an address or port of it is not known, as of a socket at all addresses")
 	errLinkLocal = errors.New("an address that counts on one link only")
 )

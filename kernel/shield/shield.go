@@ -52,14 +52,8 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// Reasons is how many reasons there are; all are below.
-const Reasons = int(reasons)
-
 // Tally counts datagrams by Reason. What the network card or the kernel had merged counts as its parts did.
 type Tally [reasons]uint64
-
-// Dropped is the sum of all but Passed.
-func (t *Tally) Dropped() uint64 { return t[Banned] + t[FirstByte] + t[Rate] }
 
 // Counters are the totals of a Shield. They only grow.
 type Counters struct {
