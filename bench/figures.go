@@ -11,6 +11,9 @@ import (
 func (sc *scenario) conclude(all []*measured) {
 	direct := 0.0 // over all processes, of each
 	for _, m := range all {
+		if len(m.rounds) == 0 {
+			continue
+		}
 		f := sc.figures(m)
 		everything := m.median(func(r round) float64 { return sc.of(r, float64(r.all)) })
 		switch {
@@ -43,10 +46,10 @@ func (sc *scenario) figures(m *measured) Figures {
 		P99:       m.median(func(r round) float64 { return float64(r.p99) }),
 		P999:      m.median(func(r round) float64 { return float64(r.pm) }),
 	}
-	if m.pid() != 0 && !m.forks {
+	if m.ownProcess {
 		f.CPU = m.median(func(r round) float64 { return sc.of(r, float64(r.own)) })
 		if sc.Sessions > 0 {
-			f.SessionMemory = float64(m.full-m.idle) / float64(sc.Sessions)
+			f.SessionMemory = m.median(func(r round) float64 { return float64(r.memory) / float64(sc.Sessions) })
 		}
 	}
 	return f

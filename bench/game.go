@@ -68,7 +68,8 @@ type gameLoad struct {
 	players []*entry
 	next    int // player who sends next
 	playing int
-	left    int // players who lost their connection
+	left    int  // players who lost their connection
+	idle    bool // they are to say nothing
 	message []byte
 }
 
@@ -91,6 +92,7 @@ func newGameLoad(p codec.Protocol, players, size int, to netip.AddrPort) (*gameL
 		l.players = append(l.players, e)
 		if i%listenBatch == 0 {
 			if err := l.turn(time.Now().Add(time.Millisecond)); err != nil {
+				l.close()
 				return nil, err
 			}
 		}
@@ -114,7 +116,10 @@ func (l *gameLoad) heed(_ *entry, ev *codec.Event) {
 	}
 }
 
-// greet waits until all are connected, and then until their handshakes' last words are said.
+// firstWords is how many messages everybody says before what is said counts: connections get their memory with them.
+const firstWords = 8
+
+// greet waits until all are connected, and has all who are to play say their first words.
 func (l *gameLoad) greet() error {
 	for give := time.Now().Add(30 * time.Second); l.playing < len(l.players); {
 		if err := l.turn(give); err != nil {
@@ -122,6 +127,17 @@ func (l *gameLoad) greet() error {
 		}
 		if l.left > 0 || time.Now().After(give) {
 			return fmt.Errorf("%d of %d players are connected, %d were thrown out", l.playing, len(l.players), l.left)
+		}
+	}
+	if !l.idle {
+		for i := range firstWords * len(l.players) {
+			l.send(l.begun) // which counts as of long ago
+			if i%listenBatch != 0 {
+				continue
+			}
+			if err := l.turn(time.Now().Add(time.Millisecond)); err != nil {
+				return err
+			}
 		}
 	}
 	for quiet := time.Now().Add(300 * time.Millisecond); time.Now().Before(quiet); {

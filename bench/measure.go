@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// measured is one subject with what its rounds brought.
+// measured is what a subject's rounds brought.
 type measured struct {
-	*subject
-	rounds []round
-	idle   int64 // resident bytes before its first session
-	full   int64 // with all of them
+	name       string
+	ownProcess bool // in which all of its work is done
+	rounds     []round
 }
 
 // round is one measurement.
@@ -19,54 +18,54 @@ type round struct {
 	took         time.Duration
 	own, all     time.Duration // processor time: of the subject's process, of that and ours
 	allocs       float64       // of the subject's process
+	memory       int64         // bytes by which that has grown with its sessions
 	p50, p99, pm int64         // µs
 }
 
-// measure adds a round. Ours are the processes of load and server, on a core of their own.
-func (m *measured) measure(o *Options) error {
+// measure is a round. Ours are the processes of load and server, on a core of their own.
+func (s *subject) measure(o *Options) (r round, err error) {
 	if err := pin(os.Getpid(), 0); err != nil {
-		return err
+		return r, err
 	}
-	if err := m.play(o, o.Window/5); err != nil { // to warm up
-		return err
+	if err := s.play(o, o.Window/5); err != nil { // to warm up
+		return r, err
 	}
-	memory, err := m.allocations()
+	memory, err := s.allocations()
 	if err != nil {
-		return err
+		return r, err
 	}
-	own, ours, err := m.cpu()
+	own, ours, err := s.cpu()
 	if err != nil {
-		return err
+		return r, err
 	}
-	t := m.load.books()
+	t := s.load.books()
 	t.reset()
 	began := time.Now()
-	if err := m.play(o, o.Window); err != nil {
-		return err
+	if err := s.play(o, o.Window); err != nil {
+		return r, err
 	}
-	r := round{took: time.Since(began), sent: t.sent, back: max(1, t.back)}
-	ownAfter, oursAfter, err := m.cpu()
+	r = round{took: time.Since(began), sent: t.sent, back: max(1, t.back), memory: s.full - s.idle}
+	ownAfter, oursAfter, err := s.cpu()
 	if err != nil {
-		return err
+		return r, err
 	}
 	r.own, r.all = ownAfter-own, ownAfter-own+oursAfter-ours
 	if r.allocs, err = memory(); err != nil {
-		return err
+		return r, err
 	}
 	r.p50, r.p99, r.pm = t.delays.ValueAtQuantile(50), t.delays.ValueAtQuantile(99), t.delays.ValueAtQuantile(99.9)
-	m.rounds = append(m.rounds, r)
-	return nil
+	return r, nil
 }
 
-func (m *measured) play(o *Options, d time.Duration) error {
+func (s *subject) play(o *Options, d time.Duration) error {
 	if o.Rate == 0 {
-		return saturate(m.load, d)
+		return saturate(s.load, d)
 	}
-	return pace(m.load, o.Rate, d)
+	return pace(s.load, o.Rate, d)
 }
 
-func (m *measured) cpu() (own, ours time.Duration, err error) {
-	if pid := m.pid(); pid != 0 {
+func (s *subject) cpu() (own, ours time.Duration, err error) {
+	if pid := s.pid(); pid != 0 {
 		if own, err = cpuOf(pid); err != nil {
 			return 0, 0, err
 		}

@@ -11,17 +11,17 @@ import (
 
 // profile keeps where a subject's process spends its time while it is played with, for go tool pprof: in a file of its name in
 // the folder of the options, if they have one.
-func (m *measured) profile(o *Options) error {
-	if o.Profiles == "" || !m.admin.IsValid() {
+func (s *subject) profile(o *Options) error {
+	if o.Profiles == "" || !s.admin.IsValid() {
 		return nil
 	}
 	const seconds = 3
 	done := make(chan error, 1)
 	go func() {
-		done <- download(fmt.Sprintf("http://%v/debug/pprof/profile?seconds=%d", m.admin, seconds),
-			filepath.Join(o.Profiles, m.name+".pb.gz"))
+		done <- download(fmt.Sprintf("http://%v/debug/pprof/profile?seconds=%d", s.admin, seconds),
+			filepath.Join(o.Profiles, s.name+".pb.gz"))
 	}()
-	if err := m.play(o, seconds*time.Second); err != nil {
+	if err := s.play(o, seconds*time.Second); err != nil {
 		return err
 	}
 	return <-done

@@ -23,92 +23,101 @@ type server interface {
 	stop()
 }
 
-// run measures all subjects in turn.
+// run measures all subjects in turn, round by round. Each round has a process of its own, with its sessions: nobody has to keep
+// sessions alive while others are measured, and nobody's idle sessions take the others' time.
 func (sc *scenario) run(o *Options) (*Result, error) {
 	sc.Rate, sc.Rounds, sc.Machine = o.Rate, o.Rounds, machine()
-	dir, err := os.MkdirTemp("", "tidegate-bench")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
 	server, err := sc.server()
 	if err != nil {
 		return nil, err
 	}
 	defer server.stop()
-	var all []*measured
-	defer func() {
-		for _, m := range all {
-			m.stop()
-		}
-	}()
-	for _, k := range sc.kinds {
-		m, err := sc.begin(o, k, server.addr(), dir)
-		if err != nil {
-			sc.miss(o, k, err)
-			continue
-		}
-		all = append(all, m)
+	all := make([]*measured, len(sc.kinds))
+	for i, k := range sc.kinds {
+		all[i] = &measured{name: k.name}
 	}
 	for i := range o.Rounds {
-		for _, m := range all {
-			o.tell("round %d of %d: %s", i+1, o.Rounds, m.name)
-			if err := m.measure(o); err != nil {
-				return nil, fmt.Errorf("%s: %w", m.name, err)
+		for j, m := range all {
+			if len(m.rounds) < i {
+				continue // it could not be measured
 			}
-		}
-	}
-	for _, m := range all {
-		if err := m.profile(o); err != nil {
-			return nil, fmt.Errorf("profile of %s: %w", m.name, err)
+			o.tell("round %d of %d: %s", i+1, o.Rounds, m.name)
+			if err := sc.round(o, sc.kinds[j], m, server.addr(), i == o.Rounds-1); err != nil {
+				sc.miss(o, m.name, err)
+			}
 		}
 	}
 	sc.conclude(all)
 	return &sc.Result, nil
 }
 
+// round measures a subject once, and after the last time keeps its profile.
+func (sc *scenario) round(o *Options, k kind, m *measured, server netip.AddrPort, last bool) error {
+	s, err := sc.begin(o, k, server)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	m.ownProcess = s.pid() != 0 && !s.forks
+	r, err := s.measure(o)
+	if err != nil {
+		return err
+	}
+	m.rounds = append(m.rounds, r)
+	if last {
+		err = s.profile(o)
+	}
+	return err
+}
+
 // miss notes that a subject cannot be measured.
-func (sc *scenario) miss(o *Options, k kind, err error) {
-	sc.Missing = append(sc.Missing, fmt.Sprintf("%s: %v", k.name, err))
-	o.tell("%s: %v", k.name, err)
+func (sc *scenario) miss(o *Options, name string, err error) {
+	sc.Missing = append(sc.Missing, fmt.Sprintf("%s: %v", name, err))
+	o.tell("%s: %v", name, err)
 }
 
 // begin starts a subject and gives it its sessions.
-func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort, dir string) (*measured, error) {
+func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort) (*subject, error) {
 	if what := k.missing(); what != "" {
 		return nil, fmt.Errorf("there is no %s on this machine", what)
 	}
-	o.tell("start %s", k.name)
-	s, err := k.start(o, server, dir)
+	dir, err := os.MkdirTemp("", "tidegate-bench")
 	if err != nil {
 		return nil, err
 	}
-	m := &measured{subject: s}
-	if err := sc.fill(m); err != nil {
+	s, err := k.start(o, server, dir)
+	if err != nil {
+		_ = os.RemoveAll(dir) // the error that matters is the one before
+		return nil, err
+	}
+	s.dir = dir
+	if err := sc.fill(s); err != nil {
 		s.stop()
 		return nil, err
 	}
-	return m, nil
+	return s, nil
 }
 
 // fill opens the sessions, and notes what they take.
-func (sc *scenario) fill(m *measured) (err error) {
-	if pid := m.pid(); pid != 0 {
+func (sc *scenario) fill(s *subject) (err error) {
+	if pid := s.pid(); pid != 0 {
 		if err := pin(pid, runtime.NumCPU()-1); err != nil {
 			return err
 		}
-		if m.idle, err = rssOf(pid); err != nil {
+		if s.idle, err = rssOf(pid); err != nil {
 			return err
 		}
 	}
-	if m.load, err = sc.load(m.addr); err != nil {
+	l, err := sc.load(s.addr)
+	if err != nil {
 		return err
 	}
-	if err := m.load.greet(); err != nil {
+	s.load = l
+	if err := l.greet(); err != nil {
 		return err
 	}
-	if pid := m.pid(); pid != 0 {
-		m.full, err = rssOf(pid)
+	if pid := s.pid(); pid != 0 {
+		s.full, err = rssOf(pid)
 	}
 	return err
 }

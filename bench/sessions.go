@@ -1,7 +1,7 @@
 package bench
 
 import (
-	"fmt"
+	"errors"
 	"net/netip"
 	"os"
 	"runtime"
@@ -39,11 +39,6 @@ func Sessions(o *Options) (*Idle, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "tidegate-bench")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = os.RemoveAll(dir) }()
 	server, err := sc.server()
 	if err != nil {
 		return nil, err
@@ -51,9 +46,9 @@ func Sessions(o *Options) (*Idle, error) {
 	defer server.stop()
 	idle := &Idle{Sessions: o.Sessions, From: o.From, To: o.To, Rounds: o.Rounds, Machine: machine()}
 	for _, k := range sc.kinds {
-		costs, err := sc.idle(o, k, server.addr(), dir)
+		costs, err := sc.idle(o, k, server.addr())
 		if err != nil {
-			sc.miss(o, k, err)
+			sc.miss(o, k.name, err)
 			continue
 		}
 		idle.Subjects = append(idle.Subjects, costs)
@@ -70,7 +65,14 @@ func idleScenario(o *Options) (*scenario, error) {
 			return nil, err
 		}
 		from, _ := speaker(o.From) // terminating has found it
-		sc.load = func(to netip.AddrPort) (load, error) { return newGameLoad(from, o.Sessions, o.Size, to) }
+		sc.load = func(to netip.AddrPort) (load, error) {
+			l, err := newGameLoad(from, o.Sessions, o.Size, to)
+			if err != nil {
+				return nil, err
+			}
+			l.idle = true
+			return l, nil
+		}
 		return sc, nil
 	}
 	return &scenario{
@@ -81,11 +83,11 @@ func idleScenario(o *Options) (*scenario, error) {
 }
 
 // idle measures a subject, in a process of its own for each round.
-func (sc *scenario) idle(o *Options, k kind, server netip.AddrPort, dir string) (IdleCosts, error) {
+func (sc *scenario) idle(o *Options, k kind, server netip.AddrPort) (IdleCosts, error) {
 	var resident, kernel, core []float64
 	for i := range o.Rounds {
 		o.tell("round %d of %d: %s", i+1, o.Rounds, k.name)
-		one, err := sc.idleRound(o, k, server, dir)
+		one, err := sc.idleRound(o, k, server)
 		if err != nil {
 			return IdleCosts{}, err
 		}
@@ -94,55 +96,48 @@ func (sc *scenario) idle(o *Options, k kind, server netip.AddrPort, dir string) 
 	return IdleCosts{Name: k.name, Resident: median(resident), Kernel: median(kernel), Core: median(core)}, nil
 }
 
-func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort, dir string) (costs IdleCosts, err error) {
-	if what := k.missing(); what != "" {
-		return costs, fmt.Errorf("there is no %s on this machine", what)
-	}
-	s, err := k.start(o, server, dir)
-	if err != nil {
-		return costs, err
-	}
-	defer s.stop()
-	m := &measured{subject: s}
+func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs IdleCosts, err error) {
 	before, err := kernelMemory()
 	if err != nil {
 		return costs, err
 	}
-	if err := sc.fill(m); err != nil {
+	s, err := sc.begin(o, k, server)
+	if err != nil {
 		return costs, err
 	}
-	if m.pid() == 0 {
-		return costs, fmt.Errorf("it has no process of its own")
+	defer s.stop()
+	if s.pid() == 0 || s.forks {
+		return costs, errors.New("it has no process of its own")
 	}
-	if costs.Core, err = m.rest(o.Window); err != nil {
+	if costs.Core, err = s.rest(o.Window); err != nil {
 		return costs, err
 	}
-	full, err := rssOf(m.pid())
+	full, err := rssOf(s.pid())
 	if err != nil {
 		return costs, err
 	}
 	after, err := kernelMemory()
-	costs.Resident = float64(full-m.idle) / float64(o.Sessions)
+	costs.Resident = float64(full-s.idle) / float64(o.Sessions)
 	costs.Kernel = float64(after-before) / float64(o.Sessions)
 	return costs, err
 }
 
 // rest lets the sessions be, and returns the share of a core that the subject takes for them.
-func (m *measured) rest(d time.Duration) (float64, error) {
+func (s *subject) rest(d time.Duration) (float64, error) {
 	if err := pin(os.Getpid(), 0); err != nil {
 		return 0, err
 	}
 	runtime.GC() // ours, not while we look
-	own, _, err := m.cpu()
+	own, _, err := s.cpu()
 	if err != nil {
 		return 0, err
 	}
 	began := time.Now()
 	for end := began.Add(d); time.Now().Before(end); {
-		if err := m.load.turn(end); err != nil {
+		if err := s.load.turn(end); err != nil {
 			return 0, err
 		}
 	}
-	after, _, err := m.cpu()
+	after, _, err := s.cpu()
 	return float64(after-own) / float64(time.Since(began)), err
 }

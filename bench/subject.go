@@ -27,7 +27,10 @@ type subject struct {
 	close func()         // may be nil
 	forks bool           // its work is done by processes that come and go
 	admin netip.AddrPort // where it tells of its memory; zero: nowhere
+	dir   string         // of its files
 	load  load
+	idle  int64 // resident bytes before its first session
+	full  int64 // with all of them
 }
 
 // pid is that of its process, or 0.
@@ -48,6 +51,9 @@ func (s *subject) stop() {
 	}
 	if s.close != nil {
 		s.close()
+	}
+	if s.dir != "" {
+		_ = os.RemoveAll(s.dir)
 	}
 }
 
