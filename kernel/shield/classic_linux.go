@@ -4,6 +4,7 @@ import (
 	"syscall"
 
 	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
 
 	"tidegate/kernel"
 )
@@ -19,14 +20,17 @@ func GuardPlainly(socket syscall.Conn, possible FirstBytes) error {
 	if err != nil {
 		return &kernel.Unavailable{What: "classic socket filter", Err: err}
 	}
-	filter := make([]syscall.SockFilter, len(program))
+	filter := make([]unix.SockFilter, len(program))
 	for i, in := range program {
-		filter[i] = syscall.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
+		filter[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
 	}
 	raw, err := socket.SyscallConn()
 	if err == nil {
 		var attached error
-		err = raw.Control(func(fd uintptr) { attached = syscall.AttachLsf(int(fd), filter) })
+		whole := &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+		err = raw.Control(func(fd uintptr) {
+			attached = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, whole)
+		})
 		if err == nil {
 			err = attached
 		}
