@@ -55,6 +55,9 @@ func TestTruncatedDatagrams(t *testing.T) {
 			seen[d.Hex] = true
 			client, server := live(t)
 			for n := range d.wire {
+				if testing.Short() && n > 64 && n%16 > 0 {
+					continue // headers end before
+				}
 				piece := d.wire[:n]
 				_ = client.receive(piece)
 				_ = server.receive(piece)
