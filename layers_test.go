@@ -6,6 +6,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -147,6 +148,21 @@ func codeFaults(pkg string, file *ast.File) []string {
 		return true
 	})
 	return faults
+}
+
+// TestArchitectureNamesEveryPackage: who looks for one finds it among the folders.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, folders, _ := strings.Cut(string(text), "\n## Folders\n")
+	folders, _, _ = strings.Cut(folders, "\n## ")
+	for pkg := range may {
+		if pkg != root && !strings.Contains(folders, "`"+pkg+"`") && !strings.Contains(folders, "`"+pkg+"/`") {
+			t.Errorf("docs/architecture.md does not say what %s is", pkg)
+		}
+	}
 }
 
 // TestLayerFaults shows that TestLayers can fail.
