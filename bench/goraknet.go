@@ -22,10 +22,10 @@ func startGoRakNet(o *Options, server netip.AddrPort, _ string) (*subject, error
 		return nil, err
 	}
 	s, err := run("go-raknet", addr, o.self("bench", "go-raknet", addr.String(), server.String(), admin.String())...)
-	if err == nil {
-		s.admin = admin
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	return s.tells(admin)
 }
 
 // RunGoRakNet is the proxy that anyone would write with go-raknet, for comparison: it accepts at listen, dials the server for

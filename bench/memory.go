@@ -27,17 +27,27 @@ func (s *subject) allocations() (since func() (float64, error), err error) {
 	}, nil
 }
 
-// mallocs is how many objects a Go process has allocated so far, by its profile of the heap.
+// mallocs is how many objects a Go process has allocated so far.
 func mallocs(admin netip.AddrPort) (float64, error) {
-	answer, err := http.Get(fmt.Sprintf("http://%v/debug/pprof/heap?debug=1", admin))
+	return heapFigure(admin, "debug=1", "# Mallocs = ")
+}
+
+// heap is how many bytes a Go process needs for its objects, garbage not included.
+func heap(admin netip.AddrPort) (float64, error) {
+	return heapFigure(admin, "gc=1&debug=1", "# HeapAlloc = ")
+}
+
+// heapFigure is a figure in a process's profile of the heap.
+func heapFigure(admin netip.AddrPort, query, name string) (float64, error) {
+	answer, err := http.Get(fmt.Sprintf("http://%v/debug/pprof/heap?%s", admin, query))
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = answer.Body.Close() }()
 	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-		if value, ok := strings.CutPrefix(lines.Text(), "# Mallocs = "); ok {
+		if value, ok := strings.CutPrefix(lines.Text(), name); ok {
 			return strconv.ParseFloat(value, 64)
 		}
 	}
-	return 0, fmt.Errorf("profile of the heap at %v: %s, and no count", admin, answer.Status)
+	return 0, fmt.Errorf("profile of the heap at %v: %s, without %q", admin, answer.Status, name)
 }

@@ -14,9 +14,9 @@ func (i *Idle) Print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "sessions: %d idle ones, %s; medians of %d rounds; %s\n\n", i.Sessions, what, i.Rounds, i.Machine)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "subject\tresident B/session\tkernel B/session\t% of a core, all together\t")
+	fmt.Fprintln(t, "subject\tresident B/session\tof them in use\tkernel B/session\t% of a core, all together\t")
 	for _, c := range i.Subjects {
-		fmt.Fprintf(t, "%s\t%.0f\t%.0f\t%.2f\t\n", c.Name, c.Resident, c.Kernel, 100*c.Core)
+		fmt.Fprintf(t, "%s\t%.0f\t%s\t%.0f\t%.2f\t\n", c.Name, c.Resident, known(c.Heap), c.Kernel, 100*c.Core)
 	}
 	if err := t.Flush(); err != nil {
 		return err

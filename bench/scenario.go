@@ -108,6 +108,11 @@ func (sc *scenario) fill(s *subject) (err error) {
 			return err
 		}
 	}
+	if s.admin.IsValid() {
+		if s.heap, err = heap(s.admin); err != nil {
+			return err
+		}
+	}
 	l, err := sc.load(s.addr)
 	if err != nil {
 		return err

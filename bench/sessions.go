@@ -26,6 +26,7 @@ type IdleCosts struct {
 	// of all processes, of which clients and server have a few sockets only.
 	Resident float64 `json:"resident_bytes"`
 	Kernel   float64 `json:"kernel_bytes"`
+	Heap     float64 `json:"heap_bytes"` // the part of Resident that is in use; 0: unknown
 	Core     float64 `json:"core_share"` // of a core, for all sessions together
 }
 
@@ -84,16 +85,19 @@ func idleScenario(o *Options) (*scenario, error) {
 
 // idle measures a subject, in a process of its own for each round.
 func (sc *scenario) idle(o *Options, k kind, server netip.AddrPort) (IdleCosts, error) {
-	var resident, kernel, core []float64
+	var resident, kernel, heap, core []float64
 	for i := range o.Rounds {
 		o.tell("round %d of %d: %s", i+1, o.Rounds, k.name)
 		one, err := sc.idleRound(o, k, server)
 		if err != nil {
 			return IdleCosts{}, err
 		}
-		resident, kernel, core = append(resident, one.Resident), append(kernel, one.Kernel), append(core, one.Core)
+		resident, kernel = append(resident, one.Resident), append(kernel, one.Kernel)
+		heap, core = append(heap, one.Heap), append(core, one.Core)
 	}
-	return IdleCosts{Name: k.name, Resident: median(resident), Kernel: median(kernel), Core: median(core)}, nil
+	return IdleCosts{
+		Name: k.name, Resident: median(resident), Kernel: median(kernel), Heap: median(heap), Core: median(core),
+	}, nil
 }
 
 func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs IdleCosts, err error) {
@@ -117,9 +121,19 @@ func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs 
 		return costs, err
 	}
 	after, err := kernelMemory()
+	if err != nil {
+		return costs, err
+	}
 	costs.Resident = float64(full-s.idle) / float64(o.Sessions)
 	costs.Kernel = float64(after-before) / float64(o.Sessions)
-	return costs, err
+	if s.admin.IsValid() {
+		used, err := heap(s.admin)
+		if err != nil {
+			return costs, err
+		}
+		costs.Heap = (used - s.heap) / float64(o.Sessions)
+	}
+	return costs, nil
 }
 
 // rest lets the sessions be, and returns the share of a core that the subject takes for them.

@@ -29,8 +29,9 @@ type subject struct {
 	admin netip.AddrPort // where it tells of its memory; zero: nowhere
 	dir   string         // of its files
 	load  load
-	idle  int64 // resident bytes before its first session
-	full  int64 // with all of them
+	idle  int64   // resident bytes before its first session
+	full  int64   // with all of them
+	heap  float64 // bytes in use before, of a process that tells
 }
 
 // pid is that of its process, or 0.
@@ -123,6 +124,19 @@ func run(name string, addr netip.AddrPort, command ...string) (*subject, error) 
 	s.stop()
 	text, _ := os.ReadFile(log.Name())
 	return nil, fmt.Errorf("%s does not listen on %v: %s", name, addr, text)
+}
+
+// tells waits until a subject's process answers questions about its memory at an address.
+func (s *subject) tells(admin netip.AddrPort) (*subject, error) {
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if conn, err := net.Dial("tcp", admin.String()); err == nil {
+			_ = conn.Close()
+			s.admin = admin
+			return s, nil
+		}
+	}
+	s.stop()
+	return nil, fmt.Errorf("%s does not answer at %v", s.name, admin)
 }
 
 // freeAddr is an address at home that nobody listens at.

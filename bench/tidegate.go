@@ -83,10 +83,10 @@ func startTidegate(name, dir string, o *Options, config func(listen, admin netip
 		return nil, err
 	}
 	s, err := run(name, addr, o.self("run", "-c", file)...)
-	if err == nil {
-		s.admin = admin
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	return s.tells(admin)
 }
 
 // self is the command that is Tidegate, with arguments.
