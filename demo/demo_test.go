@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -60,13 +61,27 @@ func TestRun(t *testing.T) {
 
 // TestRunEndsEarly lets the context end the demo, which then finishes in good order.
 func TestRunEndsEarly(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var out strings.Builder
+	out := lookout{awaits: regexp.MustCompile(`(?m)^\d+ s +1 +\S+ +\S+ +[1-9]`), then: cancel} // one client, and what it sent
 	r, err := Run(ctx, Options{For: time.Hour, Clients: 1, Settings: settings(MainPair()), Out: &out})
 	if err != nil || !r.OK() {
-		t.Errorf("%v, %+v\n%s", err, r, out.String())
+		t.Errorf("%v, %+v\n%s", err, r, out.text.String())
 	}
+}
+
+// lookout keeps what is written, and does something once that matches. It is not safe for concurrent use.
+type lookout struct {
+	text   strings.Builder
+	awaits *regexp.Regexp
+	then   func()
+}
+
+func (l *lookout) Write(b []byte) (int, error) {
+	if l.text.Write(b); l.awaits.MatchString(l.text.String()) {
+		l.then()
+	}
+	return len(b), nil
 }
 
 func TestRunRefuses(t *testing.T) {
