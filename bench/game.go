@@ -65,39 +65,28 @@ type gameLoad struct {
 	*traffic
 	*crowd
 	form    form
+	to      netip.AddrPort
+	wanted  int // players
 	players []*entry
 	next    int // player who sends next
 	playing int
-	left    int  // players who lost their connection
-	idle    bool // they are to say nothing
+	left    int          // players who lost their connection
+	why     codec.Reason // of the last of them
+	idle    bool         // they are to say nothing
 	message []byte
 }
 
 // messagesInFlight is how many messages are under way at once where there is no timetable.
 const messagesInFlight = 256
 
-// newGameLoad opens players of a subject at an address, who are not connected yet.
+// newGameLoad makes players of a subject at an address, who are yet to join.
 func newGameLoad(p codec.Protocol, players, size int, to netip.AddrPort) (*gameLoad, error) {
-	l := &gameLoad{traffic: newTraffic(messagesInFlight), form: formOf(p), message: make([]byte, size)}
+	l := &gameLoad{
+		traffic: newTraffic(messagesInFlight), form: formOf(p), message: make([]byte, size), to: to, wanted: players,
+	}
 	var err error
-	if l.crowd, err = newCrowd(p, l.heed); err != nil {
-		return nil, err
-	}
-	for i := range players {
-		e, err := l.join(to, uint64(i))
-		if err != nil {
-			l.close()
-			return nil, fmt.Errorf("player %d: %w", i, err)
-		}
-		l.players = append(l.players, e)
-		if i%listenBatch == 0 {
-			if err := l.turn(time.Now().Add(time.Millisecond)); err != nil {
-				l.close()
-				return nil, err
-			}
-		}
-	}
-	return l, nil
+	l.crowd, err = newCrowd(p, l.heed)
+	return l, err
 }
 
 func (l *gameLoad) books() *traffic { return l.traffic }
@@ -113,36 +102,60 @@ func (l *gameLoad) heed(_ *entry, ev *codec.Event) {
 		l.form.stamps(ev.Payload, l.read)
 	case codec.Disconnected:
 		l.left++
+		l.why = ev.Reason
 	}
 }
 
 // firstWords is how many messages everybody says before what is said counts: connections get their memory with them.
 const firstWords = 8
 
-// greet waits until all are connected, and has all who are to play say their first words.
+// greet has all players join, a few at a time, and those who are to play say their first words.
 func (l *gameLoad) greet() error {
-	for give := time.Now().Add(30 * time.Second); l.playing < len(l.players); {
-		if err := l.turn(give); err != nil {
+	for i := range l.wanted {
+		e, err := l.join(l.to, uint64(i))
+		if err != nil {
+			return fmt.Errorf("player %d: %w", i, err)
+		}
+		l.players = append(l.players, e)
+		if err := l.await(len(l.players) - joinsInFlight); err != nil {
 			return err
 		}
-		if l.left > 0 || time.Now().After(give) {
-			return fmt.Errorf("%d of %d players are connected, %d were thrown out", l.playing, len(l.players), l.left)
-		}
 	}
-	if !l.idle {
-		for i := range firstWords * len(l.players) {
-			l.send(l.begun) // which counts as of long ago
-			if i%listenBatch != 0 {
-				continue
-			}
-			if err := l.turn(time.Now().Add(time.Millisecond)); err != nil {
+	if err := l.await(l.wanted); err != nil {
+		return err
+	}
+	for range firstWords * l.wanted {
+		if l.idle {
+			break
+		}
+		for l.inFlight >= l.flight {
+			if err := l.turn(time.Now().Add(lostAfter / 5)); err != nil {
 				return err
 			}
+			l.giveUp()
 		}
+		l.send(time.Now())
 	}
 	for quiet := time.Now().Add(300 * time.Millisecond); time.Now().Before(quiet); {
 		if err := l.turn(quiet); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// await waits until so many are connected, who have at most joinTime from one to the next.
+func (l *gameLoad) await(players int) error {
+	const joinTime = 5 * time.Second
+	for n, give := l.playing, time.Now().Add(joinTime); l.playing < players; {
+		if err := l.turn(give); err != nil {
+			return err
+		}
+		if time.Now().After(give) {
+			return fmt.Errorf("%d of %d players are connected, and no more can", l.playing, l.wanted)
+		}
+		if l.playing > n {
+			n, give = l.playing, time.Now().Add(joinTime)
 		}
 	}
 	return nil
@@ -159,5 +172,8 @@ func (l *gameLoad) send(at time.Time) {
 func (l *gameLoad) turn(until time.Time) error {
 	err := l.crowd.turn(until)
 	l.traffic.now = l.crowd.now
+	if err == nil && l.left > 0 {
+		err = fmt.Errorf("%d of %d players are connected, %d were thrown out: %v", l.playing-l.left, l.wanted, l.left, l.why)
+	}
 	return err
 }

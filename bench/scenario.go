@@ -31,7 +31,7 @@ func (sc *scenario) run(o *Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer server.stop()
+	defer func() { server.stop() }()
 	all := make([]*measured, len(sc.kinds))
 	for i, k := range sc.kinds {
 		all[i] = &measured{name: k.name}
