@@ -8,7 +8,7 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build test race fuzz bench bench-compare bench-peers lint check demo interop release chart
+.PHONY: help build test race fuzz bench bench-flood bench-compare bench-peers lint check demo interop release chart
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -32,6 +32,9 @@ fuzz: ## run every fuzz target for FUZZTIME each
 
 bench: ## run the benchmarks; BENCH=pattern, result in bench-new.txt
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./... | tee bench-new.txt
+
+bench-flood: build ## flood Tidegate, and nginx if it is there; as root, with forged addresses
+	./tidegate bench flood $$(command -v nginx > /dev/null && echo --vs nginx)
 
 bench-compare: ## compare bench-old.txt with bench-new.txt
 	$(BENCHSTAT) bench-old.txt bench-new.txt

@@ -19,6 +19,7 @@ func benchCommand() *cli.Command {
 		Usage: "measure Tidegate and what else is there, in turn and in one run",
 		Subcommands: []*cli.Command{
 			benchForwardCommand(), benchBridgeCommand(), benchHandshakesCommand(), benchSessionsCommand(), benchGoRakNetCommand(),
+			benchFloodCommand(),
 		},
 	})
 }

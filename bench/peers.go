@@ -16,20 +16,26 @@ func startNginx(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	module := "" // distributions have it in a file of its own
-	if found, _ := filepath.Glob("/usr/lib/nginx/modules/ngx_stream_module.so"); len(found) > 0 {
-		module = "load_module " + found[0] + ";"
-	}
-	file, err := write(dir, "nginx.conf", fmt.Sprintf(`%s
-daemon off; master_process off; error_log %s/error.log; pid %s/pid;
-worker_rlimit_nofile 20000;
-events { worker_connections 40000; multi_accept on; }
-stream { server { listen %s udp rcvbuf=2m; proxy_pass %s; proxy_timeout 10m; } }
-`, module, dir, dir, addr, echo))
+	file, err := write(dir, "nginx.conf", nginxConfig(dir,
+		fmt.Sprintf("server { listen %s udp rcvbuf=2m; proxy_pass %s; proxy_timeout 10m; }", addr, echo)))
 	if err != nil {
 		return nil, err
 	}
 	return run("nginx", addr, "nginx", "-p", dir, "-c", file)
+}
+
+// nginxConfig is that of one worker with servers.
+func nginxConfig(dir, servers string) string {
+	module := "" // distributions have it in a file of its own
+	if found, _ := filepath.Glob("/usr/lib/nginx/modules/ngx_stream_module.so"); len(found) > 0 {
+		module = "load_module " + found[0] + ";"
+	}
+	return fmt.Sprintf(`%s
+daemon off; master_process off; error_log %s/error.log; pid %s/pid;
+worker_rlimit_nofile 20000;
+events { worker_connections 40000; multi_accept on; }
+stream { %s }
+`, module, dir, dir, servers)
 }
 
 // startSocat runs socat, which forks for every client.

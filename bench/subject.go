@@ -140,8 +140,10 @@ func (s *subject) tells(admin netip.AddrPort) (*subject, error) {
 }
 
 // freeAddr is an address at home that nobody listens at.
-func freeAddr() (netip.AddrPort, error) {
-	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(home, 0)))
+func freeAddr() (netip.AddrPort, error) { return freeAddrAt(home) }
+
+func freeAddrAt(at netip.Addr) (netip.AddrPort, error) {
+	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
 	if err != nil {
 		return netip.AddrPort{}, err
 	}
