@@ -43,7 +43,7 @@ func (sc *scenario) run(o *Options) (*Result, error) {
 			}
 			o.tell("round %d of %d: %s", i+1, o.Rounds, m.name)
 			if err := sc.round(o, sc.kinds[j], m, server.addr(), i == o.Rounds-1); err != nil {
-				sc.miss(o, m.name, err)
+				sc.miss(o, fmt.Sprintf("%s, from round %d on", m.name, i+1), err)
 			}
 		}
 	}
