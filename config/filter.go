@@ -86,6 +86,7 @@ func (v *validator) filters() {
 	for i, f := range v.Filters {
 		path := item("filter", i)
 		v.filterVerdict(path, f)
+		v.blind(path, f)
 		v.scope(path, f.Listeners)
 		for j, name := range f.Protocols {
 			v.protocol(item(child(path, "protocols"), j), name, func(t Traits) bool { return !t.Opaque })
