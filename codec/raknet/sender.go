@@ -20,7 +20,7 @@ const (
 	// urgentLeeway is how many datagrams of smaller messages, and of those sent again, may go beyond what bulk may.
 	urgentLeeway = 4
 	// keptMessages bounds the records of messages kept for use again.
-	keptMessages = 256
+	keptMessages = 2048
 )
 
 // sender is the sending half of a connection: it numbers messages, splits and packs them into datagrams, and sends the
