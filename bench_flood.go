@@ -16,12 +16,13 @@ func benchFloodCommand() *cli.Command {
 		Name:  "flood",
 		Usage: "what players notice while one core floods",
 		Description: "As root, players and attackers are behind a virtual cable of their own and addresses are forged. It takes\n" +
-			"some minutes.\n\n" + examples("tidegate bench flood --vs nginx"),
+			"some minutes.\n\n" + examples("tidegate bench flood --loopback --kind pings --players 2 --rate 1000 --window 200ms"),
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "players", Aliases: []string{"n"}, Value: 20, Usage: "have `N` players of each of three kinds"},
 			&cli.IntFlag{Name: "hz", Value: 30, Usage: "let each say something `N` times a second"},
 			&cli.IntFlag{Name: "rate", Usage: "flood by `N` datagrams a second (default: as many as one core can send)"},
 			&cli.DurationFlag{Name: "window", Value: 5 * time.Second, Usage: "flood for `TIME` each"},
+			&cli.StringSliceFlag{Name: "kind", Usage: fmt.Sprintf("flood by `KIND` only: %q", bench.Floods())},
 			&cli.StringSliceFlag{Name: "vs", Usage: "flood `NAME` too: nginx"},
 			&cli.BoolFlag{Name: "loopback", Usage: "do without a cable, so that the flood's core pays for receiving it"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
@@ -40,7 +41,7 @@ func flood(c *cli.Context) error {
 	}
 	result, err := bench.Flood(&bench.FloodOptions{
 		Players: c.Int("players"), Rate: c.Int("hz"), Flood: c.Int("rate"), Window: c.Duration("window"),
-		Vs: c.StringSlice("vs"), Loopback: c.Bool("loopback"), Tidegate: []string{self},
+		Kinds: c.StringSlice("kind"), Vs: c.StringSlice("vs"), Loopback: c.Bool("loopback"), Tidegate: []string{self},
 		Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
 	})
 	if err != nil {

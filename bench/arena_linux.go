@@ -45,7 +45,11 @@ func openCable() (*arena, error) {
 			_ = far.Close()
 		},
 	}
-	if err := a.plug(far); err != nil {
+	if err := lay(far); err != nil {
+		_ = far.Close() // the cable that may be there is another run's
+		return nil, err
+	}
+	if err := a.plug(); err != nil {
 		a.close()
 		return nil, err
 	}
@@ -75,14 +79,19 @@ func enter(ns netns.NsHandle, f func()) {
 	f()
 }
 
-// plug lays the cable, gives its ends their addresses and starts the worker.
-func (a *arena) plug(far netns.NsHandle) error {
+// lay makes the cable, if there is none.
+func lay(far netns.NsHandle) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = nearDevice
 	pair := &netlink.Veth{LinkAttrs: attributes, PeerName: farDevice, PeerNamespace: netlink.NsFd(far)}
 	if err := netlink.LinkAdd(pair); err != nil {
 		return fmt.Errorf("cable: %w", err)
 	}
+	return nil
+}
+
+// plug gives the cable's ends their addresses and starts the worker.
+func (a *arena) plug() error {
 	var err error
 	a.within(func() {
 		lo, _ := netlink.LinkByName("lo")
@@ -207,7 +216,7 @@ func pinThread(core, nice int) error {
 // overflows is how many datagrams for sockets of a port have not come to their buffers so far, for want of room or because
 // of a filter.
 func overflows(port uint16) (n uint64) {
-	text, _ := os.ReadFile("/proc/net/udp")
+	text, _ := os.ReadFile(udpSockets)
 	local := fmt.Sprintf(":%04X", port)
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.Fields(line); len(fields) > 12 && strings.HasSuffix(fields[1], local) {

@@ -84,8 +84,11 @@ func pin(pid, core int) error {
 	return nil
 }
 
+// udpSockets lists those of the calling thread's namespace. That of the process's first thread may be another by now.
+const udpSockets = "/proc/thread-self/net/udp"
+
 // listening reports whether a UDP socket has a port, without taking the port for a moment to find out.
 func listening(port uint16) bool {
-	b, err := os.ReadFile("/proc/net/udp")
+	b, err := os.ReadFile(udpSockets)
 	return err == nil && bytes.Contains(b, fmt.Appendf(nil, ":%04X 00000000:0000", port))
 }

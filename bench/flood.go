@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -16,6 +17,7 @@ type FloodOptions struct {
 	Flood    int           // datagrams a second; 0: as many as one core can send
 	Window   time.Duration // of one flood
 	Vs       []string      // subjects beside Tidegate: nginx
+	Kinds    []string      // of floods; empty: all
 	Loopback bool          // do without a network of our own
 	Tidegate []string      // command that is Tidegate
 	Progress func(string)  // told of what is under way; may be nil
@@ -35,7 +37,20 @@ func (o *FloodOptions) check() error {
 			return fmt.Errorf("%q: %w: want nginx", name, ErrOptions)
 		}
 	}
+	for _, name := range o.Kinds {
+		if !slices.Contains(Floods(), name) {
+			return fmt.Errorf("%q: %w: want one of %q", name, ErrOptions, Floods())
+		}
+	}
 	return nil
+}
+
+// Floods are the kinds that there are.
+func Floods() (names []string) {
+	for _, a := range assaults {
+		names = append(names, a.name)
+	}
+	return names
 }
 
 func (o *FloodOptions) tell(format string, args ...any) {
@@ -97,11 +112,16 @@ func Flood(o *FloodOptions) (*FloodResult, error) {
 	a, why := openArena(o)
 	defer a.close()
 	r.Arena, r.Why = a.name, why
-	defer func() { _ = hurrySession(0) }() // it may not have been changed
-	if err := favour(a); err != nil {
-		o.tell("priorities are as they are: %v", err)
+	if a.worker != 0 { // whoever has the right to lay a cable has that to be first, too
+		defer func() { _ = hurrySession(0) }()
+		if err := favour(a); err != nil {
+			o.tell("priorities are as they are: %v", err)
+		}
 	}
 	for i := range assaults {
+		if len(o.Kinds) > 0 && !slices.Contains(o.Kinds, assaults[i].name) {
+			continue
+		}
 		for _, t := range targets(o, a) {
 			o.tell("%s: %s", assaults[i].name, t.name)
 			f, err := (&battle{o: o, arena: a, dir: dir, assault: &assaults[i], target: t}).fight()
@@ -136,11 +156,8 @@ const (
 
 // favour puts ourselves and the worker in their places.
 func favour(a *arena) error {
-	err := errors.Join(pin(os.Getpid(), 0), hurryAll(os.Getpid(), gameNice), hurrySession(sessionNice))
-	if a.worker != 0 {
-		err = errors.Join(err, pin(a.worker, runtime.NumCPU()-1), interrupt(a.worker))
-	}
-	return err
+	return errors.Join(pin(os.Getpid(), 0), hurryAll(os.Getpid(), gameNice), hurrySession(sessionNice),
+		pin(a.worker, runtime.NumCPU()-1), interrupt(a.worker))
 }
 
 // battle is one flood at one subject.

@@ -18,6 +18,7 @@ func TestFloodsThatCannotBe(t *testing.T) {
 		"0 turns":    func(o *FloodOptions) { o.Rate = 0 },
 		"for 10ms":   func(o *FloodOptions) { o.Window = 10 * time.Millisecond },
 		`"apache"`:   func(o *FloodOptions) { o.Vs = []string{"apache"} },
+		`"rain"`:     func(o *FloodOptions) { o.Kinds = []string{"rain"} },
 		"flood of -": func(o *FloodOptions) { o.Flood = -1 },
 	} {
 		o := good
