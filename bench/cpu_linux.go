@@ -68,6 +68,18 @@ func kernelMemory() (int64, error) {
 func pin(pid, core int) error {
 	var set unix.CPUSet
 	set.Set(core)
+	return place(pid, &set)
+}
+
+// unpin lets the threads of a process have every core.
+func unpin(pid int) {
+	var set unix.CPUSet
+	set.Fill()
+	_ = place(pid, &set) // at worst they stay where they are
+}
+
+// place keeps all threads of a process on some cores.
+func place(pid int, set *unix.CPUSet) error {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	if err != nil {
 		return err
@@ -77,7 +89,7 @@ func pin(pid, core int) error {
 		if err != nil {
 			return err
 		}
-		if err := unix.SchedSetaffinity(tid, &set); err != nil && err != unix.ESRCH {
+		if err := unix.SchedSetaffinity(tid, set); err != nil && err != unix.ESRCH {
 			return fmt.Errorf("pin process %d: %w", pid, err)
 		}
 	}

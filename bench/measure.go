@@ -24,6 +24,7 @@ type round struct {
 
 // measure is a round. Ours are the processes of load and server, on a core of their own.
 func (s *subject) measure(o *Options) (r round, err error) {
+	defer unpin(os.Getpid())
 	if err := pin(os.Getpid(), 0); err != nil {
 		return r, err
 	}

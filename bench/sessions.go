@@ -138,6 +138,7 @@ func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs 
 
 // rest lets the sessions be, and returns the share of a core that the subject takes for them.
 func (s *subject) rest(d time.Duration) (float64, error) {
+	defer unpin(os.Getpid())
 	if err := pin(os.Getpid(), 0); err != nil {
 		return 0, err
 	}
