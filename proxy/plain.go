@@ -103,10 +103,9 @@ func (r *Relay) plainRoom(now time.Time, from netip.AddrPort) error {
 // turnAway tells a newcomer, where its protocol can, that there is no place.
 func (r *Relay) turnAway(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte,
 	full error) {
-	reason, why := r.whyFull(d, full)
-	r.drop(now, why, d, from, len(datagram), full)
-	if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason); len(reply) > 0 {
-		r.answer(now, d, s, from, datagram, reply)
+	if !r.refuse(now, d, w, s, from, datagram, full) {
+		_, why := r.whyFull(d, full)
+		r.drop(now, why, d, from, len(datagram), full)
 	}
 }
 
