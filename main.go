@@ -81,7 +81,7 @@ func newApp() *cli.App {
 			if c.NArg() > 0 {
 				return misuse(fmt.Errorf("unknown command %q", c.Args().First()))
 			}
-			return cli.ShowAppHelp(c)
+			return commandless(c, "tidegate", cli.ShowAppHelp)
 		},
 		OnUsageError: func(_ *cli.Context, err error, _ bool) error { return misuse(err) },
 		// run prints errors and picks the code.
@@ -107,9 +107,18 @@ func group(c *cli.Command) *cli.Command {
 		if c.NArg() > 0 {
 			return misuse(fmt.Errorf("unknown command %q", c.Command.Name+" "+c.Args().First()))
 		}
-		return cli.ShowSubcommandHelp(c)
+		return commandless(c, c.Command.Name, cli.ShowSubcommandHelp)
 	}
 	return command(c)
+}
+
+// commandless answers a command line that ends where a command is wanted: a script that says so little means something else.
+func commandless(c *cli.Context, name string, help func(*cli.Context) error) error {
+	c.App.Writer = c.App.ErrWriter
+	if err := help(c); err != nil {
+		return err
+	}
+	return cli.Exit(fmt.Sprintf("tidegate: %s wants one of its commands", name), 2)
 }
 
 // misuse makes an error one that ends with code 2.

@@ -53,6 +53,9 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		args []string
 		says string
 	}{
+		{nil, "tidegate wants one of its commands"},
+		{[]string{"ban"}, "ban wants one of its commands"},
+		{[]string{"sessions"}, "list sessions, oldest first"},
 		{[]string{"fly"}, `unknown command "fly"`},
 		{[]string{"--fast"}, "flag provided but not defined: -fast"},
 		{[]string{"run", "--fast"}, "flag provided but not defined: -fast"},
@@ -76,9 +79,9 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		{[]string{"demo", "--from", "riptide-2.2+tcp", "--loss", "5%"}, "--loss 5%: want 0, since TCP loses nothing"},
 		{[]string{"demo", "--to", "smtp"}, `game server: protocol "smtp": want one of raknet, `},
 	} {
-		code, _, stderr := tidegate(t, c.args...)
-		if code != 2 || !strings.Contains(stderr, c.says) {
-			t.Errorf("%v: code %d, says %q; want 2 and %q", c.args, code, stderr, c.says)
+		code, stdout, stderr := tidegate(t, c.args...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, c.says) {
+			t.Errorf("%v: code %d, says %q and %q; want 2 and %q", c.args, code, stdout, stderr, c.says)
 		}
 	}
 }
