@@ -11,18 +11,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/config"
+	"tidegate/internal/await"
 	"tidegate/ratelimit"
 )
-
-// eventually waits until done, or fails the test.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for limit := time.Now().Add(10 * time.Second); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("not %s", what)
-		}
-	}
-}
 
 // TestRunningProxyAndCommandsShareBans: what a command bans is in force soon, and what the proxy bans is in the file, also
 // when it ends at once.
@@ -33,10 +24,11 @@ func TestRunningProxyAndCommandsShareBans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	changed := keeper.bans.Subscribe()
 	stop := keeper.start(t.Context())
 	cheat, flooder := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("198.51.100.1")
 	tidegate(t, "ban", "add", "--file", c.Bans.File, "192.0.2.7")
-	eventually(t, "in force", func() bool { return keeper.bans.Find(time.Now(), cheat) != nil })
+	await.News(t, "in force", changed, func() bool { return keeper.bans.Find(time.Now(), cheat) != nil })
 	keeper.bans.Offend(time.Now(), flooder, "flood")
 	stop()
 	if got := banned(t, c.Bans.File); len(got) != 2 {

@@ -1,15 +1,16 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 
 	"tidegate/config"
+	"tidegate/internal/await"
 	"tidegate/proxy"
 )
 
@@ -37,11 +38,12 @@ func TestDiscoverer(t *testing.T) {
 	d := &discoverer{ctx: t.Context(), server: server, log: zerolog.Nop()}
 	has := func(n int) {
 		t.Helper()
-		for deadline := time.Now().Add(10 * time.Second); len(server.Upstreams()[0].Servers) != n; time.Sleep(time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%+v, want %d servers", server.Upstreams(), n)
+		await.Nil(t, func() error {
+			if got := server.Upstreams(); len(got[0].Servers) != n {
+				return fmt.Errorf("%+v, want %d servers", got, n)
 			}
-		}
+			return nil
+		})
 	}
 	d.follow(c)
 	has(3)

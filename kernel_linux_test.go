@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/await"
 	"tidegate/internal/netlab"
 	"tidegate/kernel/flow"
 )
@@ -79,16 +81,13 @@ func TestKernelForwards(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = p.cmd.Wait() // killed
-	deadline := time.Now().Add(5 * time.Second)
-	for {
+	await.Nil(t, func() error {
 		err := echo(client, "after the end", 50*time.Millisecond)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			return // the kernel has no such port any more
+			return nil // the kernel has no such port any more
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("5 s after the end the client hears %v, want that its connection is refused", err)
-		}
-	}
+		return fmt.Errorf("the client hears %v, want that its connection is refused", err)
+	})
 }
 
 // needFlows skips the test where the kernel forwards nothing.

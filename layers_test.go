@@ -41,6 +41,7 @@ var may = map[string][]string{
 	"discovery":             {"internal/filewatch", "upstream"},
 	"fleet":                 {"proxy"},
 	"internal/allocs":       {},
+	"internal/await":        {},
 	"internal/filewatch":    {},
 	"internal/banfile":      {"internal/prefixes", "ratelimit"},
 	"internal/geofile":      {},

@@ -15,15 +15,14 @@ import (
 	"github.com/miekg/dns"
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/await"
 	"tidegate/upstream"
 )
-
-// patience is how long a test waits for what must come.
-const patience = 10 * time.Second
 
 // zone is a name server on a real socket whose records may change.
 type zone struct {
 	addr string
+	news chan struct{} // has something to read after a question
 
 	mu      sync.Mutex
 	records []dns.RR
@@ -37,7 +36,7 @@ func newZone(t *testing.T, records ...string) *zone {
 	if err != nil {
 		t.Fatal(err)
 	}
-	z := &zone{addr: conn.LocalAddr().String()}
+	z := &zone{addr: conn.LocalAddr().String(), news: make(chan struct{}, 1)}
 	z.set(t, records...)
 	server := &dns.Server{PacketConn: conn, Handler: z}
 	go func() { _ = server.ActivateAndServe() }()
@@ -76,6 +75,10 @@ func (z *zone) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.asked++
+	select {
+	case z.news <- struct{}{}:
+	default: // there is some to read
+	}
 	answer := new(dns.Msg).SetRcode(question, z.code)
 	for _, r := range z.records {
 		if q := question.Question[0]; r.Header().Name == q.Name && r.Header().Rrtype == q.Qtype && z.code == 0 {
@@ -101,7 +104,7 @@ func want(t *testing.T, found <-chan []upstream.Target, list ...upstream.Target)
 		if !slices.Equal(got, list) {
 			t.Fatalf("found %v, want %v", got, list)
 		}
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Fatalf("nothing was found, want %v", list)
 	}
 }
@@ -131,12 +134,7 @@ func TestHost(t *testing.T) {
 	for _, code := range []int{dns.RcodeServerFailure, dns.RcodeNameError} {
 		z.fail(code)
 		before := z.questions()
-		for deadline := time.Now().Add(patience); z.questions() < before+4; {
-			if time.Now().After(deadline) {
-				t.Fatal("not asked again")
-			}
-			time.Sleep(time.Millisecond) // polls the server's count
-		}
+		await.News(t, "asked again", z.news, func() bool { return z.questions() >= before+4 })
 	}
 	z.fail(dns.RcodeSuccess)
 	z.set(t, "game.test. 0 A 192.0.2.3")

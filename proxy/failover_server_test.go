@@ -12,6 +12,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
+	"tidegate/internal/await"
 	"tidegate/netio"
 	"tidegate/proxy"
 	"tidegate/upstream"
@@ -107,16 +108,6 @@ func (c *crowd) play(t *testing.T, r *running, p codec.Protocol, mode codec.Mode
 	}
 }
 
-// until polls for a condition.
-func until(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not %s", what)
-		}
-	}
-}
-
 // TestRestartUnderLoad kills and restarts a game server on real sockets, under each policy, and tells what became of the
 // messages. Figures of one run are in docs/benchmarks.md.
 func TestRestartUnderLoad(t *testing.T) {
@@ -147,25 +138,25 @@ func TestRestartUnderLoad(t *testing.T) {
 					}
 				})
 				c := startCrowd(t, r, game.protocol, game.mode, players)
-				until(t, "under load", func() bool { came, _, _ := books.sum(); return came > 1000 })
+				await.Until(t, "under load", func() bool { came, _, _ := books.sum(); return came > 1000 })
 				if policy == "transfer" {
 					if _, err := r.server.TransferServer(context.Background(), "arena", at); err != nil {
 						t.Fatal(err)
 					}
-					until(t, "empty", func() bool { return r.sessions()[0] == 0 })
+					await.Until(t, "empty", func() bool { return r.sessions()[0] == 0 })
 				}
 				first.end(false)
 				before, _, _ := books.sum()
 				sent := c.sent.Load()
-				until(t, "going on without it", func() bool { return c.sent.Load() > sent+500 || c.told.Load() >= players })
+				await.Until(t, "going on without it", func() bool { return c.sent.Load() > sent+500 || c.told.Load() >= players })
 				startArcade(t, game.protocol, at, books)
-				until(t, "playing again", func() bool { came, _, _ := books.sum(); return came > before+2000 })
+				await.Until(t, "playing again", func() bool { came, _, _ := books.sum(); return came > before+2000 })
 				c.quiet.Store(true)
 				settled := func() bool { came, _, _ := books.sum(); return int64(came) == c.sent.Load() }
 				if policy == "disconnect" {
 					settled = func() bool { return books.idle() > 500*time.Millisecond }
 				}
-				until(t, "settled", settled)
+				await.Until(t, "settled", settled)
 				came, twice, gap := books.sum()
 				t.Logf("%s, %s: %d sent, %d lost, %d came twice, %d players told goodbye, longest gap %d ms", game.name, policy, c.sent.Load(),
 					c.sent.Load()-int64(came), twice, c.told.Load(), gap.Milliseconds())

@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net"
 	"net/netip"
@@ -12,6 +13,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
+	"tidegate/internal/await"
 	"tidegate/kernel/shield"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
@@ -83,17 +85,13 @@ func (s *shielded) send(from string, firsts ...byte) {
 // want waits until the filters have judged so many, and checks that what they passed, and nothing else, came here.
 func (s *shielded) want(what string, want map[string]uint64) {
 	s.t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
+	await.Nil(s.t, func() error {
 		got, came := s.judged(), s.server.Snapshot().Counters.Clients.In.Messages
 		if maps.Equal(got, want) && came == want["passed"] {
-			return
+			return nil
 		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%s: the filters judged %v, and %d came here; want %v", what, got, came, want)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return fmt.Errorf("%s: the filters judged %v, and %d came here; want %v", what, got, came, want)
+	})
 }
 
 // TestShield checks the drops of each kind in front of all loops' sockets, and that bans and reloads change them.
@@ -130,12 +128,13 @@ func TestShield(t *testing.T) {
 func (s *shielded) until(verdict, from string, first byte) {
 	s.t.Helper()
 	before := s.judged()[verdict]
-	for deadline := time.Now().Add(patience); s.judged()[verdict] == before; {
-		if time.Now().After(deadline) {
-			s.t.Fatalf("the filters judge nothing %s: %v", verdict, s.judged())
-		}
+	await.Nil(s.t, func() error {
 		s.send(from, first)
-	}
+		if got := s.judged(); got[verdict] == before {
+			return fmt.Errorf("the filters judge nothing %s: %v", verdict, got)
+		}
+		return nil
+	})
 }
 
 // judged is what the filters of the sockets have judged.
@@ -152,15 +151,12 @@ func (s *shielded) judged() map[string]uint64 {
 // came waits until so many datagrams have come.
 func (s *shielded) came(want uint64) {
 	s.t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		got := s.server.Snapshot().Counters.Clients.In.Messages
-		if got == want {
-			return
+	await.Nil(s.t, func() error {
+		if got := s.server.Snapshot().Counters.Clients.In.Messages; got != want {
+			return fmt.Errorf("%d datagrams came in, want %d", got, want)
 		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("%d datagrams came in, want %d", got, want)
-		}
-	}
+		return nil
+	})
 }
 
 // TestPlainFilter checks that without the right to use eBPF impossible datagrams still do not come in, and that a reload

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"fmt"
 	"net/netip"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/internal/await"
 	"tidegate/proxy"
 )
 
@@ -55,12 +57,11 @@ func listedServer(t *testing.T, addr, text string) *gork.Listener {
 // awaitListed asks until the answer is text.
 func awaitListed(t *testing.T, addr netip.AddrPort, text string) {
 	t.Helper()
-	var got []byte
-	var err error
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
-		if got, err = gork.PingTimeout(addr.String(), time.Second); err == nil && string(got) == text {
-			return
+	await.Nil(t, func() error {
+		got, err := gork.PingTimeout(addr.String(), time.Second)
+		if err == nil && string(got) != text {
+			err = fmt.Errorf("listed as %q, want %q", got, text)
 		}
-	}
-	t.Fatalf("listed as %q, %v; want %q", got, err, text)
+		return err
+	})
 }

@@ -10,6 +10,7 @@ import (
 	gork "github.com/sandertv/go-raknet"
 
 	"tidegate/codec"
+	"tidegate/internal/await"
 	"tidegate/netio"
 	"tidegate/proxy"
 )
@@ -31,7 +32,7 @@ func TestOperatorsSeeAllLoops(t *testing.T) {
 		f, err := r.server.Figures(t.Context())
 		return err == nil && f.Sessions[0].Established == n
 	}
-	eventually(t, "all established", func() bool { return established(6) })
+	await.Until(t, "all established", func() bool { return established(6) })
 	f, err := r.server.Figures(t.Context())
 	if err != nil || len(f.Sockets) != 2 || len(f.Sessions) != 1 || f.Sessions[0].Open() != 6 || f.Counters.Clients.In.Messages < 6 {
 		t.Errorf("%v: %+v", err, f)
@@ -59,7 +60,7 @@ func TestOperatorsSeeAllLoops(t *testing.T) {
 			t.Errorf("the player of session %v was not told", s.ID)
 		}
 	}
-	eventually(t, "no session left", func() bool {
+	await.Until(t, "rid of all sessions", func() bool {
 		f, err := r.server.Figures(t.Context())
 		return err == nil && f.Sessions[0].Open() == 0
 	})
@@ -69,16 +70,6 @@ func TestOperatorsSeeAllLoops(t *testing.T) {
 	r.end(t)
 	if _, err := r.server.Figures(t.Context()); !errors.Is(err, proxy.ErrStopped) {
 		t.Errorf("after the end: %v", err)
-	}
-}
-
-// eventually waits for what comes without a notice.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not %s after %v", what, patience)
-		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
+	"tidegate/internal/await"
 	"tidegate/netio"
 	"tidegate/proxy"
 )
@@ -80,12 +81,7 @@ func (w *streamWorld) connect() (client, server *streamPeer) {
 // untilForgotten waits until the proxy has no session left.
 func (w *streamWorld) untilForgotten() {
 	w.t.Helper()
-	for limit := time.Now().Add(patience); time.Now().Before(limit); { // each Snapshot waits for a turn of the loops
-		if len(w.running.server.Snapshot().Sessions) == 0 {
-			return
-		}
-	}
-	w.t.Error("the session is kept")
+	await.Until(w.t, "rid of the session", func() bool { return len(w.running.server.Snapshot().Sessions) == 0 })
 }
 
 // burst sends a few reliable messages one way, which share segments and reads, and wants all of them to come.

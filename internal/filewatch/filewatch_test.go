@@ -6,10 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
-)
 
-// patience is how long a test waits for what must come.
-const patience = 10 * time.Second
+	"tidegate/internal/await"
+)
 
 // watch runs a Watcher of files for as long as the test, and returns what it tells.
 func watch(t *testing.T, files ...string) <-chan string {
@@ -42,7 +41,7 @@ func expect(t *testing.T, told <-chan string, want string) {
 		if got != want {
 			t.Fatalf("told of %s, want %s", got, want)
 		}
-	case <-time.After(patience):
+	case <-time.After(await.Patience):
 		t.Fatalf("not told of %s", want)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"tidegate/internal/await"
 )
 
 func TestWeatherLosesItsShare(t *testing.T) {
@@ -62,9 +64,7 @@ func TestLinkLosesByDirection(t *testing.T) {
 			}
 		}
 		want := Stats{Carried: c.carried, Lost: c.lost}
-		for limit := time.Now().Add(10 * time.Second); l.Stats() != want && time.Now().Before(limit); {
-			time.Sleep(time.Millisecond)
-		}
+		await.Until(t, "all counted", func() bool { return l.Stats() == want })
 		if got := l.Stop(); got != want {
 			t.Errorf("%+v: %+v, want %+v", c.loss, got, want)
 		}

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 	"syscall"
 	"testing"
-	"time"
 
+	"tidegate/internal/await"
 	"tidegate/internal/netlab"
 )
 
@@ -154,10 +154,7 @@ func TestChanges(t *testing.T) {
 			l.add(Rate{})
 			before := l.table.Changes()
 			test.change()
-			deadline := time.Now().Add(5 * time.Second)
-			for l.table.Changes() == before && time.Now().Before(deadline) {
-				time.Sleep(time.Millisecond)
-			}
+			await.Until(t, "noticed", func() bool { return l.table.Changes() != before })
 			if _, ok := l.table.Usage(l.flow); ok {
 				t.Error("the flow is still there")
 			}
@@ -222,10 +219,7 @@ func TestUnconcerned(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.proxyNS.Route("10.1.0.7/32", "10.1.0.1")
-	deadline := time.Now().Add(5 * time.Second)
-	for l.table.Changes() == 0 && time.Now().Before(deadline) {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "noticed", func() bool { return l.table.Changes() != 0 })
 	if l.table.Changes() != 1 {
 		t.Errorf("%d changes, want one", l.table.Changes())
 	}
