@@ -89,6 +89,11 @@ type Config struct {
 // Farewell is a goodbye as one side says it and as the other hears it.
 type Farewell struct{ Said, Heard codec.Goodbye }
 
+// Plain is a goodbye of a reason alone.
+func Plain(said, heard codec.Reason) Farewell {
+	return Farewell{Said: codec.Goodbye{Reason: said}, Heard: codec.Goodbye{Reason: heard}}
+}
+
 // factory makes the protocols of a simulation, as Config.New does.
 type factory = func(seed uint64) (server, client codec.Protocol)
 

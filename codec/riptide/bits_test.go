@@ -2,20 +2,11 @@ package riptide
 
 import (
 	"bytes"
-	"encoding/hex"
 	"math/rand/v2"
 	"testing"
-)
 
-// unhex is the bytes that h spells.
-func unhex(t testing.TB, h string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(h)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
+	"tidegate/codec/codectest"
+)
 
 // slowDatagram writes the bits of a datagram one by one.
 func slowDatagram(k kind, head, payload []byte, pad uint8) []byte {
@@ -96,7 +87,7 @@ func TestBodyVarint(t *testing.T) {
 		{"858004", 5, 3}, // 65541, of which the library keeps 16 bits
 		{"80808080808080808001", 0, 10},
 	} {
-		d := appendDatagram(nil, kindUnreliable, unhex(t, c.hex), nil, 0)
+		d := appendDatagram(nil, kindUnreliable, codectest.Unhex(t, c.hex), nil, 0)
 		got, next, ok := bodyVarint(d, 0)
 		if !ok || got != c.want || next != c.size {
 			t.Errorf("%s: %d, next %d, %v; want %d, next %d", c.hex, got, next, ok, c.want, c.size)
@@ -107,7 +98,7 @@ func TestBodyVarint(t *testing.T) {
 			}
 		}
 	}
-	d := appendDatagram(nil, kindUnreliable, unhex(t, "8080808080808080808001"), nil, 0)
+	d := appendDatagram(nil, kindUnreliable, codectest.Unhex(t, "8080808080808080808001"), nil, 0)
 	if _, _, ok := bodyVarint(d, 0); ok {
 		t.Error("a number of 11 bytes was read")
 	}

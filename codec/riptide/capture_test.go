@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // capture is what a relay between a real client and a real server saw. testdata/<library and version>/<scenario>.jsonl
@@ -65,7 +66,7 @@ func loadCapture(t *testing.T, file string) (c capture) {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if l.From != "" {
-			l.datagram = unhex(t, l.Hex)
+			l.datagram = codectest.Unhex(t, l.Hex)
 			c.lines = append(c.lines, l)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // dials makes a client's side that has sent its first Connect.
@@ -22,7 +23,7 @@ func until(c *Conn, end time.Time) (now time.Time, sent map[kind]int) {
 	for next := c.NextTimeout(); !next.IsZero() && !next.After(end); next = c.NextTimeout() {
 		now = next
 		c.Advance(now)
-		for _, d := range transmit(c, now) {
+		for _, d := range codectest.Transmit(c, now) {
 			sent[c.dialect.kindOf(d)]++
 		}
 	}
@@ -42,10 +43,10 @@ func TestClientGivesUp(t *testing.T) {
 
 func TestClientPending(t *testing.T) {
 	c := dials(t, Options{})
-	if err := c.Receive(start.Add(time.Second/2), unhex(t, "02")); err != nil {
+	if err := c.Receive(start.Add(time.Second/2), codectest.Unhex(t, "02")); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Receive(start.Add(time.Second), unhex(t, "02")); !errors.Is(err, codec.ErrUnexpected) {
+	if err := c.Receive(start.Add(time.Second), codectest.Unhex(t, "02")); !errors.Is(err, codec.ErrUnexpected) {
 		t.Errorf("pending twice: %v", err)
 	}
 	now, sent := until(c, start.Add(time.Minute))
@@ -64,26 +65,26 @@ func TestClientWelcomed(t *testing.T) {
 	}
 	wantSent(t, c, start)
 	for _, early := range []string{"10a005", "27001000", "2900200000", "180010", "0400"} {
-		if err := c.Receive(start, unhex(t, early)); !errors.Is(err, codec.ErrUnexpected) {
+		if err := c.Receive(start, codectest.Unhex(t, early)); !errors.Is(err, codec.ErrUnexpected) {
 			t.Errorf("%s before Welcome: %v, want ErrUnexpected", early, err)
 		}
 	}
-	if err := c.Receive(start, unhex(t, "1800200000")); err != nil {
+	if err := c.Receive(start, codectest.Unhex(t, "1800200000")); err != nil {
 		t.Fatal(err)
 	}
 	if e := wantKinds(t, c, codec.Connected); e[0].Client != 2 {
 		t.Errorf("is client %d, want 2", e[0].Client)
 	}
 	wantSent(t, c, start, "1100100000", "1800200000", "270010a005")
-	if err := c.Receive(start, unhex(t, "1800200000")); !errors.Is(err, codec.ErrDuplicate) {
+	if err := c.Receive(start, codectest.Unhex(t, "1800200000")); !errors.Is(err, codec.ErrDuplicate) {
 		t.Errorf("Welcome again: %v, want ErrDuplicate", err)
 	}
 	wantSent(t, c, start, "1100100000")
-	if err := c.Receive(start, unhex(t, "2800300000")); !errors.Is(err, codec.ErrUnexpected) {
+	if err := c.Receive(start, codectest.Unhex(t, "2800300000")); !errors.Is(err, codec.ErrUnexpected) {
 		t.Errorf("another Welcome: %v, want ErrUnexpected", err)
 	}
 	wantSent(t, c, start, "2100300000")
-	if err := c.Receive(start, unhex(t, "3300")); !errors.Is(err, codec.ErrUnexpected) {
+	if err := c.Receive(start, codectest.Unhex(t, "3300")); !errors.Is(err, codec.ErrUnexpected) {
 		t.Errorf("Reject of a connected client: %v, want ErrUnexpected", err)
 	}
 }
@@ -102,14 +103,14 @@ func TestClientRejected(t *testing.T) {
 		{"9300", codec.Rejected, ""},
 	} {
 		client := dials(t, Options{})
-		if err := client.Receive(start, unhex(t, c.hex)); err != nil {
+		if err := client.Receive(start, codectest.Unhex(t, c.hex)); err != nil {
 			t.Errorf("%s: %v", c.hex, err)
 		}
 		e := wantKinds(t, client, codec.Disconnected)
 		if e[0].Reason != c.want || string(e[0].Payload) != c.data {
 			t.Errorf("%s: %v with %q, want %v with %q", c.hex, e[0].Reason, e[0].Payload, c.want, c.data)
 		}
-		if err := client.Receive(start, unhex(t, c.hex)); !errors.Is(err, codec.ErrUnexpected) {
+		if err := client.Receive(start, codectest.Unhex(t, c.hex)); !errors.Is(err, codec.ErrUnexpected) {
 			t.Errorf("%s again: %v, want ErrUnexpected", c.hex, err)
 		}
 	}
@@ -132,13 +133,13 @@ func TestClientDisconnected(t *testing.T) {
 		{"0505", codec.ServerStopped}, // of 2.1.0
 	} {
 		p := newPair(t, Options{})
-		if err := p.client.Receive(p.now, unhex(t, "2900200000")); err != nil {
+		if err := p.client.Receive(p.now, codectest.Unhex(t, "2900200000")); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.client.Send(p.now, codec.Message{Mode: codec.Unreliable}); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.client.Receive(p.now, unhex(t, c.hex)); err != nil {
+		if err := p.client.Receive(p.now, codectest.Unhex(t, c.hex)); err != nil {
 			t.Errorf("%s: %v", c.hex, err)
 		}
 		if e := wantKinds(t, p.client, codec.Joined, codec.Disconnected); e[1].Reason != c.want {
@@ -211,8 +212,8 @@ func TestClientTimesOut(t *testing.T) {
 // The server that does not acknowledge our Welcome loses us.
 func TestClientWelcomeUnacknowledged(t *testing.T) {
 	c := dials(t, Options{})
-	_ = c.Receive(start, unhex(t, "1800100000"))
-	transmit(c, start)
+	_ = c.Receive(start, codectest.Unhex(t, "1800100000"))
+	codectest.Transmit(c, start)
 	now, sent := until(c, start.Add(time.Minute))
 	if now.Sub(start) != 15*firstResend || sent[kindWelcome] != maxSends-1 {
 		t.Errorf("over after %v and %d resends, want 750 ms and 14", now.Sub(start), sent[kindWelcome])

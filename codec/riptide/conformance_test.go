@@ -36,21 +36,21 @@ func conformance(v Version) codectest.Config {
 		ClientIDs:  true,
 		News:       true,
 		Refusals: []codectest.Farewell{
-			plain(codec.NoConnection, codec.NoConnection),
-			plain(codec.AlreadyConnected, codec.AlreadyConnected),
-			plain(codec.ServerFull, codec.ServerFull),
-			plain(codec.Rejected, codec.Rejected),
-			plain(codec.Banned, codec.Rejected),
+			codectest.Plain(codec.NoConnection, codec.NoConnection),
+			codectest.Plain(codec.AlreadyConnected, codec.AlreadyConnected),
+			codectest.Plain(codec.ServerFull, codec.ServerFull),
+			codectest.Plain(codec.Rejected, codec.Rejected),
+			codectest.Plain(codec.Banned, codec.Rejected),
 			custom(codec.RejectedCustom, codec.RejectedCustom),
 			custom(codec.Rejected, codec.RejectedCustom),
 		},
 		Kicks: []codectest.Farewell{
-			plain(codec.Kicked, codec.Kicked),
+			codectest.Plain(codec.Kicked, codec.Kicked),
 			custom(codec.Kicked, codec.Kicked),
-			plain(codec.ServerStopped, codec.ServerStopped),
-			plain(codec.Closed, codec.Closed),
-			plain(codec.PoorConnection, poor),
-			plain(codec.Overflow, codec.Kicked),
+			codectest.Plain(codec.ServerStopped, codec.ServerStopped),
+			codectest.Plain(codec.Closed, codec.Closed),
+			codectest.Plain(codec.PoorConnection, poor),
+			codectest.Plain(codec.Overflow, codec.Kicked),
 		},
 		StatelessRefusal: codec.ServerFull,
 		Forges:           func(d []byte) bool { return forges(&dialects[v], d) },
@@ -63,10 +63,6 @@ func conformance(v Version) codectest.Config {
 var largestPayloads = [...]map[codec.Mode]int{
 	V22: {codec.Unreliable: 1229, codec.Reliable: 1227, codec.Notify: 1225},
 	V20: {codec.Unreliable: 1227, codec.Reliable: 1225},
-}
-
-func plain(said, heard codec.Reason) codectest.Farewell {
-	return codectest.Farewell{Said: codec.Goodbye{Reason: said}, Heard: codec.Goodbye{Reason: heard}}
 }
 
 // withData makes farewells with data that has the last of the given pads.

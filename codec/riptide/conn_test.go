@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // Notify receipts are answered by the acknowledgements that come back with the peer's own notify messages.
@@ -17,7 +18,7 @@ func TestNotifyReceipts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for i, d := range transmit(p.client, p.now) {
+	for i, d := range codectest.Transmit(p.client, p.now) {
 		if i == 0 || i == 2 {
 			_ = p.server.Receive(p.now, d)
 		}
@@ -27,7 +28,7 @@ func TestNotifyReceipts(t *testing.T) {
 	if err := p.server.Send(p.now, codec.Message{Mode: codec.Notify}); err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range transmit(p.server, p.now) {
+	for _, d := range codectest.Transmit(p.server, p.now) {
 		_ = p.client.Receive(p.now, d)
 	}
 	events := wantKinds(t, p.client, codec.Delivered, codec.Lost, codec.Delivered, codec.Received)
@@ -65,18 +66,18 @@ func TestRTTByAcknowledgements(t *testing.T) {
 			if err := from.Send(p.now, codec.Message{Mode: codec.Reliable}); err != nil {
 				t.Fatal(err)
 			}
-			sent := transmit(from, p.now)
+			sent := codectest.Transmit(from, p.now)
 			for range resends {
 				p.now = from.NextTimeout()
 				from.Advance(p.now)
-				sent = append(sent, transmit(from, p.now)...)
+				sent = append(sent, codectest.Transmit(from, p.now)...)
 			}
 			p.now = p.now.Add(time.Duration(1+resends) * away)
 			for _, d := range sent {
 				_ = to.Receive(p.now, d)
 			}
-			drain(to)
-			for _, d := range transmit(to, p.now) {
+			codectest.Drain(to)
+			for _, d := range codectest.Transmit(to, p.now) {
 				_ = from.Receive(p.now, d)
 			}
 		}
@@ -96,7 +97,7 @@ func TestRTTByWelcome(t *testing.T) {
 			now = s.NextTimeout()
 			s.Advance(now)
 		}
-		if err := s.Receive(now.Add(30*time.Millisecond), unhex(t, "1100100000")); err != nil {
+		if err := s.Receive(now.Add(30*time.Millisecond), codectest.Unhex(t, "1100100000")); err != nil {
 			t.Fatal(err)
 		}
 		if got := s.Stats().RTT; got != want {
@@ -137,7 +138,7 @@ func poorLink(t *testing.T, o Options, mode codec.Mode) (sent int, over bool) {
 		if mode == codec.Reliable {
 			p.client.flight.at(p.client.flight.unsent - 1).sends = maxMeanSends + 1
 		} else if sent%8 != 0 {
-			transmit(p.client, p.now)
+			codectest.Transmit(p.client, p.now)
 			continue
 		}
 		p.exchange()
@@ -179,13 +180,13 @@ func testMaxInFlight(t *testing.T, o Options, want int) {
 			t.Fatal(err)
 		}
 	}
-	first := transmit(p.client, p.now)
+	first := codectest.Transmit(p.client, p.now)
 	if len(first) != want {
 		t.Fatalf("%d messages in the air, want %d", len(first), want)
 	}
 	for _, d := range first {
 		_ = p.server.Receive(p.now, d)
-		drain(p.server)
+		codectest.Drain(p.server)
 	}
 	p.exchange()
 	if !p.client.flight.isIdle() {
@@ -203,13 +204,13 @@ func TestMalformedChangesNothing(t *testing.T) {
 	}{
 		{"empty", nil, codec.ErrMalformed},
 		{"too large", large, codec.ErrMalformed},
-		{"short Ack", unhex(t, "11001000"), codec.ErrMalformed},
-		{"short Heartbeat", unhex(t, "04f0ff"), codec.ErrMalformed},
-		{"short Notify", unhex(t, "0600001000"), codec.ErrMalformed},
-		{"Reliable without number", unhex(t, "2700"), codec.ErrMalformed},
-		{"Unreliable without ID", unhex(t, "10"), codec.ErrMalformed},
-		{"Reject from a client", unhex(t, "2300"), codec.ErrUnexpected},
-		{"leap of a number", unhex(t, "0700f8"+"1000"), codec.ErrWindow},
+		{"short Ack", codectest.Unhex(t, "11001000"), codec.ErrMalformed},
+		{"short Heartbeat", codectest.Unhex(t, "04f0ff"), codec.ErrMalformed},
+		{"short Notify", codectest.Unhex(t, "0600001000"), codec.ErrMalformed},
+		{"Reliable without number", codectest.Unhex(t, "2700"), codec.ErrMalformed},
+		{"Unreliable without ID", codectest.Unhex(t, "10"), codec.ErrMalformed},
+		{"Reject from a client", codectest.Unhex(t, "2300"), codec.ErrUnexpected},
+		{"leap of a number", codectest.Unhex(t, "0700f8"+"1000"), codec.ErrWindow},
 	} {
 		if err := p.server.Receive(p.now, c.datagram); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.what, err, c.want)
@@ -234,7 +235,7 @@ func TestStrangeReliableIsAcknowledged(t *testing.T) {
 		{"290010a005", "2100300000", codec.ErrUnexpected},
 	} {
 		p := newPair(t, Options{})
-		if err := p.server.Receive(p.now, unhex(t, c.datagram)); !errors.Is(err, c.err) {
+		if err := p.server.Receive(p.now, codectest.Unhex(t, c.datagram)); !errors.Is(err, c.err) {
 			t.Errorf("%s: %v, want %v", c.datagram, err, c.err)
 		}
 		wantSent(t, p.server, p.now, c.want)

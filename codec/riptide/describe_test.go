@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // TestDescribeCaptures: nothing that real peers sent is beyond explanation.
@@ -63,7 +64,7 @@ func TestDescribeWords(t *testing.T) {
 		{V20, server, "0902000200", "reliable #2, client 2 has connected", nil},
 		{V20, client, "070200010000", "reliable #2", []string{"message 1, 1 byte: 00"}},
 	} {
-		text, content, err := Describe(c.version, c.fromServer, unhex(t, c.hex))
+		text, content, err := Describe(c.version, c.fromServer, codectest.Unhex(t, c.hex))
 		if err != nil || text != c.text || !slices.Equal(content, c.content) {
 			t.Errorf("%s of dialect %d: %q, %q, %v; want %q, %q", c.hex, c.version, text, content, err, c.text, c.content)
 		}
@@ -90,7 +91,7 @@ func TestDescribeMalformed(t *testing.T) {
 		{"a type of neither", V22, false, "0f00000000"},
 		{"notify of 2.0", V20, true, "0b00000000"},
 	} {
-		if text, _, err := Describe(c.version, c.fromServer, unhex(t, c.hex)); !errors.Is(err, codec.ErrMalformed) {
+		if text, _, err := Describe(c.version, c.fromServer, codectest.Unhex(t, c.hex)); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%s: %q, %v", c.what, text, err)
 		}
 	}
@@ -98,8 +99,8 @@ func TestDescribeMalformed(t *testing.T) {
 
 func FuzzDescribe(f *testing.F) {
 	for _, hex := range []string{"8207", "27001000000000a0f70aaa0e", "a100f03f300100", "451066b606", "0203000f000200", "060461666b"} {
-		f.Add(unhex(f, hex), true)
-		f.Add(unhex(f, hex), false)
+		f.Add(codectest.Unhex(f, hex), true)
+		f.Add(codectest.Unhex(f, hex), false)
 	}
 	f.Fuzz(func(t *testing.T, d []byte, fromServer bool) {
 		for v := range Version(len(dialects)) {

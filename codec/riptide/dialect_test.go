@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // Every first byte of a datagram is some kind of message, and every kind has its byte.
@@ -81,10 +82,10 @@ func TestServerAdmits20(t *testing.T) {
 	wantSent(t, c, start, "03")
 	c.Admit(start, 300)
 	wantSent(t, c, start, "0801002c01")
-	if err := c.Receive(start, unhex(t, "0801002d01")); !errors.Is(err, codec.ErrUnexpected) {
+	if err := c.Receive(start, codectest.Unhex(t, "0801002d01")); !errors.Is(err, codec.ErrUnexpected) {
 		t.Errorf("Welcome with another ID: %v, want ErrUnexpected", err)
 	}
-	if err := c.Receive(start, unhex(t, "0801002c01")); err != nil {
+	if err := c.Receive(start, codectest.Unhex(t, "0801002c01")); err != nil {
 		t.Errorf("Welcome: %v", err)
 	}
 	wantKinds(t, c, codec.Connected)
@@ -113,7 +114,7 @@ func TestServerRejects20(t *testing.T) {
 				s.Admit(start, 1)
 				want = append(want, c.bye)
 			}
-			transmit(s, start)
+			codectest.Transmit(s, start)
 			s.Close(start, c.why)
 			wantSent(t, s, start, want...)
 		}
@@ -125,10 +126,10 @@ func TestClientPending20(t *testing.T) {
 	for _, answer := range []string{"03", "0402"} {
 		c := New(Options{Version: V20}).Dial(start, address, codec.Hello{Data: []byte("x")}).(*Conn)
 		wantSent(t, c, start, "0378")
-		if err := c.Receive(start, unhex(t, answer)); err != nil {
+		if err := c.Receive(start, codectest.Unhex(t, answer)); err != nil {
 			t.Errorf("%s: %v", answer, err)
 		}
-		if err := c.Receive(start, unhex(t, answer)); !errors.Is(err, codec.ErrUnexpected) {
+		if err := c.Receive(start, codectest.Unhex(t, answer)); !errors.Is(err, codec.ErrUnexpected) {
 			t.Errorf("%s again: %v, want ErrUnexpected", answer, err)
 		}
 		now, sent := until(c, start.Add(time.Minute))
@@ -143,15 +144,15 @@ func TestClientPending20(t *testing.T) {
 
 func TestClientWelcomed20(t *testing.T) {
 	c := New(Options{Version: V20}).Dial(start, address, codec.Hello{}).(*Conn)
-	transmit(c, start)
-	if err := c.Receive(start, unhex(t, "0801000200")); err != nil {
+	codectest.Transmit(c, start)
+	if err := c.Receive(start, codectest.Unhex(t, "0801000200")); err != nil {
 		t.Fatal(err)
 	}
 	if e := wantKinds(t, c, codec.Connected); e[0].Client != 2 {
 		t.Errorf("is client %d, want 2", e[0].Client)
 	}
 	wantSent(t, c, start, "0101000100", "0801000200")
-	if err := c.Receive(start, unhex(t, "0403")); !errors.Is(err, codec.ErrUnexpected) {
+	if err := c.Receive(start, codectest.Unhex(t, "0403")); !errors.Is(err, codec.ErrUnexpected) {
 		t.Errorf("Reject of a connected client: %v, want ErrUnexpected", err)
 	}
 	c.Close(start, codec.Goodbye{Reason: codec.Closed})
@@ -174,14 +175,14 @@ func TestSizes20(t *testing.T) {
 		if err := p.client.Send(p.now, m); err != nil {
 			t.Errorf("%v of %d bytes: %v", c.mode, len(m.Payload), err)
 		}
-		if sent := transmit(p.client, p.now); len(sent) != 1 || len(sent[0]) != 1230 {
+		if sent := codectest.Transmit(p.client, p.now); len(sent) != 1 || len(sent[0]) != 1230 {
 			t.Errorf("%v of %d bytes: %d datagrams %x", c.mode, len(m.Payload), len(sent), sent)
 		}
 	}
 	for size := 1225; size < len(big); size++ {
 		s := newPair(t, Options{Version: V20}).server
 		s.Close(start, codec.Goodbye{Reason: codec.Kicked, Data: big[:size]})
-		for _, d := range transmit(s, start) {
+		for _, d := range codectest.Transmit(s, start) {
 			if len(d) > 1230 {
 				t.Errorf("goodbye with %d bytes of data made a datagram of %d", size, len(d))
 			}
@@ -226,7 +227,7 @@ func TestMalformed20(t *testing.T) {
 		{"Connect again", "03", codec.ErrDuplicate},
 		{"leap of a number", "0700110100", codec.ErrWindow},
 	} {
-		if err := p.server.Receive(p.now, unhex(t, c.datagram)); !errors.Is(err, c.want) {
+		if err := p.server.Receive(p.now, codectest.Unhex(t, c.datagram)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.what, err, c.want)
 		}
 	}
@@ -256,7 +257,7 @@ func TestHelloAndGoodbyeBytes20(t *testing.T) {
 	for size := range 40 {
 		data := bytes.Repeat([]byte{0xf0}, size)
 		dialled := p.Dial(start, address, codec.Hello{Data: data, Pad: 4})
-		connect := transmit(dialled, start)[0]
+		connect := codectest.Transmit(dialled, start)[0]
 		conn, _, err := p.Accept(start, address, connect, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -264,9 +265,9 @@ func TestHelloAndGoodbyeBytes20(t *testing.T) {
 		if e := wantKinds(t, conn, codec.Asked)[0]; !bytes.Equal(e.Payload, data) || e.Pad != 0 {
 			t.Errorf("asked with %x pad %d, want %x", e.Payload, e.Pad, data)
 		}
-		transmit(conn, start)
+		codectest.Transmit(conn, start)
 		conn.Close(start, codec.Goodbye{Reason: codec.RejectedCustom, Data: data})
-		if err := dialled.Receive(start, transmit(conn, start)[0]); err != nil {
+		if err := dialled.Receive(start, codectest.Transmit(conn, start)[0]); err != nil {
 			t.Fatal(err)
 		}
 		if e := wantKinds(t, dialled, codec.Disconnected)[0]; !bytes.Equal(e.Payload, data) || e.Pad != 0 {

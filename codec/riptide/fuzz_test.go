@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // addCaptured seeds a fuzz target with a datagram of each type of each dialect.
@@ -20,7 +21,7 @@ func addCaptured(f *testing.F) {
 		"0001005a", "0101000100", "0204000f000300", "0378", "03", "040562616e6e6564", "0402", "0500ffff", "0500", "06",
 		"060461666b", "070200010000000000", "0801000100", "0902000200", "0a03000200",
 	} {
-		f.Add(unhex(f, h))
+		f.Add(codectest.Unhex(f, h))
 	}
 }
 
@@ -38,27 +39,27 @@ func FuzzReceive(f *testing.F) {
 		for _, make := range slices.Concat(fuzzStates(v22Fuzzed), fuzzStates(v20Fuzzed)) {
 			c := make()
 			now := start
-			watch := watcher{t: t, c: c}
-			watch.drain()
+			watch := codectest.Watcher{T: t, Conn: c}
+			watch.Drain()
 			for rest := data; len(rest) > 0; {
 				n := min(int(rest[0]>>3)+1, len(rest))
 				now = now.Add(time.Duration(rest[0]&7) * 40 * time.Millisecond)
 				_ = c.Receive(now, bytes.Clone(rest[:n])) // most are refused
-				watch.drain()
+				watch.Drain()
 				rest = rest[n:]
 				c.Advance(now)
-				watch.drain()
+				watch.Drain()
 				_ = c.Send(now, codec.Message{Mode: codec.Reliable, Payload: data[:min(len(data), 9)]})
 				_ = c.Send(now, codec.Message{Mode: codec.Notify, Receipt: 1}) // 2.0 has none
-				transmit(c, now)
+				codectest.Transmit(c, now)
 			}
 			if q := c.queued(); q > c.options.MaxQueued {
 				t.Errorf("%d bytes queued", q)
 			}
 			c.Close(now, codec.Goodbye{Reason: codec.Closed, Data: data})
-			watch.drain()
-			transmit(c, now)
-			if !watch.over {
+			watch.Drain()
+			codectest.Transmit(c, now)
+			if !watch.Over() {
 				t.Error("not disconnected after Close")
 			}
 		}
@@ -102,28 +103,6 @@ func fuzzStates(f fuzzed) []func() *Conn {
 			_ = c.Receive(start, f.welcome)
 			return c
 		},
-	}
-}
-
-// watcher checks the order of a Conn's events.
-type watcher struct {
-	t               *testing.T
-	c               *Conn
-	connected, over bool
-}
-
-func (w *watcher) drain() {
-	for e, ok := w.c.Poll(); ok; e, ok = w.c.Poll() {
-		switch {
-		case w.over:
-			w.t.Errorf("%v after Disconnected", e.Kind)
-		case e.Kind == codec.Connected && w.connected:
-			w.t.Error("Connected twice")
-		case e.Kind == codec.Received && !w.connected:
-			w.t.Error("Received before Connected")
-		}
-		w.connected = w.connected || e.Kind == codec.Connected
-		w.over = w.over || e.Kind == codec.Disconnected
 	}
 }
 

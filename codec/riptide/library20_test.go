@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // receiver20 keeps count of reliable messages as Riptide 2.0 does, with its faults. docs/protocols/riptide.md#duplicates
@@ -186,9 +187,9 @@ func (x *exchange20) tick() {
 	}
 	for _, d := range x.arrived(&x.toUs) {
 		_ = x.c.Receive(x.now, d)
-		drain(x.c)
+		codectest.Drain(x.c)
 	}
-	for _, d := range transmit(x.c, x.now) {
+	for _, d := range codectest.Transmit(x.c, x.now) {
 		x.toss(&x.toPeer, d)
 	}
 }
@@ -284,8 +285,8 @@ func TestReceiveFrom20(t *testing.T) {
 				} else if !errors.Is(err, codec.ErrDuplicate) {
 					t.Fatalf("seed %d: number %d: %v", seed, first+i, err)
 				}
-				drain(p.server)
-				for _, d := range transmit(p.server, p.now) {
+				codectest.Drain(p.server)
+				for _, d := range codectest.Transmit(p.server, p.now) {
 					if rng.IntN(4) > 0 {
 						s.acknowledged(readAck(t, V20, d))
 					}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 var (
@@ -30,7 +31,7 @@ func newPair(t testing.TB, o Options) *pair {
 	p := &pair{t: t, now: start}
 	proto := New(o)
 	p.client = proto.Dial(p.now, address, codec.Hello{Data: []byte("hello")}).(*Conn)
-	for _, d := range transmit(p.client, p.now) {
+	for _, d := range codectest.Transmit(p.client, p.now) {
 		conn, reply, err := proto.Accept(p.now, address, d, nil)
 		if err != nil || len(reply) != 0 {
 			t.Fatalf("Accept: reply %x, error %v", reply, err)
@@ -50,12 +51,12 @@ func newPair(t testing.TB, o Options) *pair {
 func (p *pair) exchange() {
 	for again := true; again; {
 		again = false
-		for _, d := range transmit(p.client, p.now) {
+		for _, d := range codectest.Transmit(p.client, p.now) {
 			again = true
 			_ = p.server.Receive(p.now, d)
 			p.poll()
 		}
-		for _, d := range transmit(p.server, p.now) {
+		for _, d := range codectest.Transmit(p.server, p.now) {
 			again = true
 			_ = p.client.Receive(p.now, d)
 			p.poll()
@@ -64,27 +65,10 @@ func (p *pair) exchange() {
 }
 
 func (p *pair) poll() {
-	p.atClient = append(p.atClient, drain(p.client)...)
+	p.atClient = append(p.atClient, codectest.Drain(p.client)...)
 	if p.server != nil {
-		p.atServer = append(p.atServer, drain(p.server)...)
+		p.atServer = append(p.atServer, codectest.Drain(p.server)...)
 	}
-}
-
-// transmit takes all datagrams that c wants to send.
-func transmit(c codec.Conn, now time.Time) (datagrams [][]byte) {
-	for d, ok := c.Transmit(now, nil); ok; d, ok = c.Transmit(now, nil) {
-		datagrams = append(datagrams, d)
-	}
-	return datagrams
-}
-
-// drain takes all events of c, with payloads of their own.
-func drain(c codec.Conn) (events []codec.Event) {
-	for e, ok := c.Poll(); ok; e, ok = c.Poll() {
-		e.Payload = bytes.Clone(e.Payload)
-		events = append(events, e)
-	}
-	return events
 }
 
 // hexOf spells d.

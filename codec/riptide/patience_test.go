@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // patients are the options of connections that do not give up after maxSends.
@@ -38,13 +39,13 @@ func (p *pair) step() (reliable int) {
 	}
 	p.now = p.client.NextTimeout()
 	p.client.Advance(p.now)
-	for _, d := range transmit(p.client, p.now) {
+	for _, d := range codectest.Transmit(p.client, p.now) {
 		if p.client.dialect.kindOf(d) == kindReliable {
 			reliable++
 			continue
 		}
 		_ = p.server.Receive(p.now, d)
-		for _, answer := range transmit(p.server, p.now) {
+		for _, answer := range codectest.Transmit(p.server, p.now) {
 			_ = p.client.Receive(p.now, answer)
 		}
 	}
@@ -57,7 +58,7 @@ func TestPatience(t *testing.T) { eachPatient(t, patience) }
 
 func patience(t *testing.T, o Options) {
 	p := deaf(t, o)
-	sent := len(transmit(p.client, p.now))
+	sent := len(codectest.Transmit(p.client, p.now))
 	var slowly []time.Duration
 	for last := p.now; p.client.state == connected; {
 		n := p.step()
@@ -88,7 +89,7 @@ func TestOutage(t *testing.T) { eachPatient(t, outage) }
 
 func outage(t *testing.T, o Options) {
 	p := deaf(t, o)
-	transmit(p.client, p.now)
+	codectest.Transmit(p.client, p.now)
 	for p.client.flight.at(p.client.flight.oldest).sends < maxSends+2 {
 		p.step()
 	}
@@ -107,13 +108,13 @@ func outage(t *testing.T, o Options) {
 // The client's own Welcome is as patient as its messages; the server's stops after 15.
 func TestWelcomePatience20(t *testing.T) {
 	c := New(Options{Version: V20}).Dial(start, address, codec.Hello{}).(*Conn)
-	if err := c.Receive(start, unhex(t, "0801000100")); err != nil {
+	if err := c.Receive(start, codectest.Unhex(t, "0801000100")); err != nil {
 		t.Fatal(err)
 	}
 	sent := 0
 	for now := start; c.state == connected && now.Sub(start) < time.Minute; now = c.NextTimeout() {
 		c.Advance(now)
-		for _, d := range transmit(c, now) {
+		for _, d := range codectest.Transmit(c, now) {
 			if v20.kindOf(d) == kindWelcome {
 				sent++
 			}
@@ -125,7 +126,7 @@ func TestWelcomePatience20(t *testing.T) {
 	}
 	s := asks(t, Options{Version: V20}, "03")
 	s.Admit(start, 1)
-	transmit(s, start)
+	codectest.Transmit(s, start)
 	if now, sent := until(s, start.Add(time.Minute)); sent[kindWelcome] != maxSends-1 || now.Sub(start) != 5*time.Second {
 		t.Errorf("server's Welcome resent %d times until %v, want 14 and 5 s", sent[kindWelcome], now.Sub(start))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // Every capture is replayed twice for each client in it: our server answers what the real client sent, and our client
@@ -292,7 +293,7 @@ func (r *replay) goodbye(now time.Time, out reading) {
 
 // collect drains our side. What it sends counts only while the capture lasts.
 func (r *replay) collect(now time.Time, counts bool) {
-	for _, e := range drain(r.conn) {
+	for _, e := range codectest.Drain(r.conn) {
 		switch e.Kind {
 		case codec.Received:
 			r.messages[message{e.Mode, e.ID, string(e.Payload), e.Pad}]++
@@ -300,7 +301,7 @@ func (r *replay) collect(now time.Time, counts bool) {
 			r.ended = append(r.ended, e)
 		}
 	}
-	for _, d := range transmit(r.conn, now) {
+	for _, d := range codectest.Transmit(r.conn, now) {
 		switch {
 		case r.w.kindOf(d) == kindAck:
 			r.acks = append(r.acks, readAck(r.t, r.v, d))
@@ -313,7 +314,7 @@ func (r *replay) collect(now time.Time, counts bool) {
 // expect notes what our side must send because the real one did.
 func (r *replay) expect(d []byte) {
 	if hexOf(d) == "0505" {
-		d = unhex(r.t, "5500") // the server of 2.1.0 means this, and later ones say it
+		d = codectest.Unhex(r.t, "5500") // the server of 2.1.0 means this, and later ones say it
 	}
 	if r.w.kindOf(d) != kindAck {
 		r.wantSent[r.unpaced(d)]++
@@ -351,13 +352,13 @@ func (r *replay) check(ending codec.Reason) {
 	}
 	r.forgiveLastHeartbeat()
 	for h, times := range r.wantSent {
-		if k := r.w.kindOf(unhex(r.t, h)); r.sent[h] == 0 || slices.Contains(exact, k) && r.sent[h] != times {
+		if k := r.w.kindOf(codectest.Unhex(r.t, h)); r.sent[h] == 0 || slices.Contains(exact, k) && r.sent[h] != times {
 			r.t.Errorf("%s sent %d times, the real %s did %d times", h, r.sent[h], r.side, times)
 		}
 	}
 	early := 0
 	for h := range r.sent {
-		k := r.w.kindOf(unhex(r.t, h))
+		k := r.w.kindOf(codectest.Unhex(r.t, h))
 		switch {
 		case r.wantSent[h] > 0:
 		case k == kindConnect && r.side == "server":
@@ -378,7 +379,7 @@ func (r *replay) forgiveLastHeartbeat() {
 	}
 	last := ""
 	for h := range r.wantSent {
-		if r.w.kindOf(unhex(r.t, h)) == kindHeartbeat && h > last {
+		if r.w.kindOf(codectest.Unhex(r.t, h)) == kindHeartbeat && h > last {
 			last = h
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 func TestSendErrors(t *testing.T) {
@@ -59,8 +60,8 @@ func TestSendBounded(t *testing.T) {
 	if err := c.Send(start, m); !errors.Is(err, codec.ErrFull) {
 		t.Errorf("message %d: %v, want ErrFull", maxWaiting+1, err)
 	}
-	_ = c.Receive(start, unhex(t, "1800100000"))
-	if sent := len(transmit(c, start)) - 2; sent != windowSize { // besides the acknowledgement and Welcome
+	_ = c.Receive(start, codectest.Unhex(t, "1800100000"))
+	if sent := len(codectest.Transmit(c, start)) - 2; sent != windowSize { // besides the acknowledgement and Welcome
 		t.Errorf("%d messages in the air, want %d", sent, windowSize)
 	}
 	s := asks(t, Options{MaxQueued: 1 << 30}, "02")
@@ -78,9 +79,9 @@ func TestSendBounded(t *testing.T) {
 func TestControlBounded(t *testing.T) {
 	p := newPair(t, Options{})
 	for range 3 * maxControl {
-		_ = p.server.Receive(p.now, unhex(t, "27001000"))
-		_ = p.server.Receive(p.now, unhex(t, "04f0ff0f"))
-		drain(p.server)
+		_ = p.server.Receive(p.now, codectest.Unhex(t, "27001000"))
+		_ = p.server.Receive(p.now, codectest.Unhex(t, "04f0ff0f"))
+		codectest.Drain(p.server)
 	}
 	if n := p.server.control.bytes(); n > maxControl || n < maxControl-10 {
 		t.Errorf("%d bytes of answers wait, want up to %d", n, maxControl)
@@ -106,11 +107,11 @@ func testEveryBitIsForwarded(t *testing.T, v Version) {
 			t.Fatalf("%x: %v", d, err)
 		}
 		e := wantKinds(t, p.server, codec.Received)[0]
-		transmit(p.server, p.now)
+		codectest.Transmit(p.server, p.now)
 		if err := p.server.Send(p.now, e.Message); err != nil {
 			t.Fatal(err)
 		}
-		out := transmit(p.server, p.now)
+		out := codectest.Transmit(p.server, p.now)
 		if len(out) != 1 || !sameBody(p.server.dialect, out[0], d, k) {
 			t.Fatalf("%x came in as %+v and went out as %x", d, e.Message, out)
 		}
@@ -161,7 +162,7 @@ func TestHelloAndGoodbyeBits(t *testing.T) {
 			t.Fatal(err)
 		}
 		bye := wantKinds(t, again, codec.Disconnected)[0]
-		transmit(conn, start)
+		codectest.Transmit(conn, start)
 		conn.Close(start, codec.Goodbye{Reason: bye.Reason, Data: bye.Payload, Pad: bye.Pad})
 		wantSent(t, conn, start, hexOf(reject), hexOf(reject), hexOf(reject))
 	}

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // asks makes the server's side of a client whose Connect is the given datagram.
 func asks(t *testing.T, o Options, connect string) *Conn {
 	t.Helper()
-	conn, reply, err := New(o).Accept(start, address, unhex(t, connect), nil)
+	conn, reply, err := New(o).Accept(start, address, codectest.Unhex(t, connect), nil)
 	if err != nil || len(reply) != 0 {
 		t.Fatalf("Accept: reply %x, error %v", reply, err)
 	}
@@ -24,7 +25,7 @@ func asks(t *testing.T, o Options, connect string) *Conn {
 func wantSent(t *testing.T, c codec.Conn, now time.Time, want ...string) {
 	t.Helper()
 	var got []string
-	for _, d := range transmit(c, now) {
+	for _, d := range codectest.Transmit(c, now) {
 		got = append(got, hexOf(d))
 	}
 	if !slices.Equal(got, want) {
@@ -35,7 +36,7 @@ func wantSent(t *testing.T, c codec.Conn, now time.Time, want ...string) {
 // wantKinds checks the kinds of the events that c reports.
 func wantKinds(t *testing.T, c codec.Conn, want ...codec.EventKind) []codec.Event {
 	t.Helper()
-	events := drain(c)
+	events := codectest.Drain(c)
 	var got []codec.EventKind
 	for _, e := range events {
 		got = append(got, e.Kind)
@@ -88,7 +89,7 @@ func TestServerAdmits(t *testing.T) {
 	wantSent(t, c, start, "02")
 	c.Admit(start, 1)
 	wantSent(t, c, start, "1800100000")
-	if err := c.Receive(start, unhex(t, "1800100000")); err != nil {
+	if err := c.Receive(start, codectest.Unhex(t, "1800100000")); err != nil {
 		t.Errorf("Welcome: %v", err)
 	}
 	wantKinds(t, c, codec.Connected)
@@ -104,18 +105,18 @@ func TestServerNotFooled(t *testing.T) {
 		if admitted {
 			c.Admit(start, 5)
 		}
-		drain(c)
-		transmit(c, start)
+		codectest.Drain(c)
+		codectest.Transmit(c, start)
 		for _, h := range []string{"10a005", "27001000", "060000100000000000a0f7", "04f0ff0f", "05", "4500", "2300",
 			"1800600000", "2900500000", "1b00500000", "18001000"} {
-			if err := c.Receive(start, unhex(t, h)); !errors.Is(err, codec.ErrUnexpected) {
+			if err := c.Receive(start, codectest.Unhex(t, h)); !errors.Is(err, codec.ErrUnexpected) {
 				t.Errorf("admitted %v: %s: error %v, want ErrUnexpected", admitted, h, err)
 			}
 		}
-		if err := c.Receive(start, unhex(t, "02")); !errors.Is(err, codec.ErrDuplicate) {
+		if err := c.Receive(start, codectest.Unhex(t, "02")); !errors.Is(err, codec.ErrDuplicate) {
 			t.Errorf("admitted %v: Connect again: %v, want ErrDuplicate", admitted, err)
 		}
-		if err := c.Receive(start, unhex(t, "1800500000")); (err == nil) != admitted {
+		if err := c.Receive(start, codectest.Unhex(t, "1800500000")); (err == nil) != admitted {
 			t.Errorf("admitted %v: Welcome with the right ID: %v", admitted, err)
 		}
 		if !admitted {
@@ -150,8 +151,8 @@ func TestServerRejects(t *testing.T) {
 			if err := s.Send(start, codec.Message{Mode: codec.Unreliable}); err != nil {
 				t.Fatal(err)
 			}
-			drain(s)
-			transmit(s, start)
+			codectest.Drain(s)
+			codectest.Transmit(s, start)
 			s.Close(start, c.why)
 			want := []string{c.want, c.want, c.want}
 			if admitted {
@@ -186,7 +187,7 @@ func TestServerDisconnects(t *testing.T) {
 		p := newPair(t, Options{})
 		p.server.Close(p.now, c.why)
 		p.server.Close(p.now, codec.Goodbye{Reason: codec.Banned})
-		sent := transmit(p.server, p.now)
+		sent := codectest.Transmit(p.server, p.now)
 		if len(sent) != 1 || hexOf(sent[0]) != c.want {
 			t.Errorf("%v: sent %x, want %s", c.why, sent, c.want)
 			continue
@@ -237,8 +238,8 @@ func TestServerTimesOut(t *testing.T) {
 		{"silence", func() *Conn { return newPair(t, Options{}).server }, 5 * time.Second, 0},
 	} {
 		s := c.make()
-		drain(s)
-		transmit(s, start)
+		codectest.Drain(s)
+		codectest.Transmit(s, start)
 		now, sent := until(s, start.Add(time.Minute))
 		if now.Sub(start) != c.want {
 			t.Errorf("%s: over after %v, want %v", c.what, now.Sub(start), c.want)
@@ -259,8 +260,8 @@ func TestServerTakesPlausibleRTT(t *testing.T) {
 	}{{-1, 0}, {0, 0}, {120, 120 * time.Millisecond}, {5000, 5 * time.Second}, {5001, 0}, {-30000, 0}} {
 		s := asks(t, Options{}, "02")
 		s.Admit(start, 1)
-		_ = s.Receive(start, unhex(t, "1800100000")) // our own Welcome's acknowledgement never comes
-		transmit(s, start)
+		_ = s.Receive(start, codectest.Unhex(t, "1800100000")) // our own Welcome's acknowledgement never comes
+		codectest.Transmit(s, start)
 		h := heartbeat{ping: 9, rtt: c.rtt}
 		if err := s.Receive(start, h.append(v22, nil)); err != nil {
 			t.Fatal(err)
@@ -285,7 +286,7 @@ func TestAnnounce(t *testing.T) {
 	if err := p.server.Announce(p.now, codec.Received, 300); !errors.Is(err, codec.ErrMode) {
 		t.Errorf("announces %v: %v, want ErrMode", codec.Received, err)
 	}
-	sent := transmit(p.server, p.now)
+	sent := codectest.Transmit(p.server, p.now)
 	for range 2 { // each arrives twice, and is news once
 		for _, d := range sent {
 			_ = p.client.Receive(p.now, d)

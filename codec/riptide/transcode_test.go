@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // schemaOf is the schema of a golden message. Schemas have no arrays of a game's own types.
@@ -48,9 +49,9 @@ func TestTranscodeGolden(t *testing.T) {
 		if twin, ok := twins[key(&g)]; ok {
 			compared++
 			old, _ := twin.payload(t, V20)
-			checkTranscode(t, s, V20, V20, old, 0, unhex(t, twin.Hex), &twin)
-			checkTranscode(t, s, V20, V22, old, 0, unhex(t, g.Hex), &g)
-			checkTranscode(t, s, V22, V20, payload, pad, unhex(t, twin.Hex), &twin)
+			checkTranscode(t, s, V20, V20, old, 0, codectest.Unhex(t, twin.Hex), &twin)
+			checkTranscode(t, s, V20, V22, old, 0, codectest.Unhex(t, g.Hex), &g)
+			checkTranscode(t, s, V22, V20, payload, pad, codectest.Unhex(t, twin.Hex), &twin)
 		}
 	}
 	if compared != 324 {
@@ -96,8 +97,9 @@ func TestTranscode(t *testing.T) {
 		{"vector2 vector3[1] quaternion", V20, V22, strings.Repeat("0000c0ff", 9), 0, strings.Repeat("0000c0ff", 9), 0},
 	} {
 		s := mustSchema(t, strings.Fields(c.schema)...)
-		out, pad, err := s.Transcode([]byte("before"), c.from, c.to, unhex(t, c.payload), c.pad)
-		if want := append([]byte("before"), unhex(t, c.want)...); !bytes.Equal(out, want) || pad != c.wantPad || err != nil {
+		out, pad, err := s.Transcode([]byte("before"), c.from, c.to, codectest.Unhex(t, c.payload), c.pad)
+		want := append([]byte("before"), codectest.Unhex(t, c.want)...)
+		if !bytes.Equal(out, want) || pad != c.wantPad || err != nil {
 			t.Errorf("%s of %s: %x pad %d, %v; want %x pad %d", c.schema, c.payload, out, pad, err, want, c.wantPad)
 		}
 	}
@@ -132,7 +134,7 @@ func TestTranscodeRefuses(t *testing.T) {
 	} {
 		s := mustSchema(t, strings.Fields(c.schema)...)
 		dst := []byte("before")
-		out, pad, err := s.Transcode(dst, c.from, c.to, unhex(t, c.payload), 0)
+		out, pad, err := s.Transcode(dst, c.from, c.to, codectest.Unhex(t, c.payload), 0)
 		if !errors.Is(err, c.want) || string(out) != "before" || pad != 0 {
 			t.Errorf("%s of %.20s: %.20q pad %d, %v; want %v", c.schema, c.payload, out, pad, err, c.want)
 		}

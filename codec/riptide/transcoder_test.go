@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 func TestTranscoder(t *testing.T) {
@@ -31,7 +32,7 @@ func TestTranscoder(t *testing.T) {
 		{"notify", drop, codec.Message{Mode: codec.Notify, Payload: []byte{5}}, "", 0, Dropped},
 	} {
 		payload, pad, verdict := c.transcoder.Transcode([]byte("before"), &c.message)
-		if !bytes.Equal(payload, unhex(t, c.payload)) || pad != c.pad || verdict != c.want {
+		if !bytes.Equal(payload, codectest.Unhex(t, c.payload)) || pad != c.pad || verdict != c.want {
 			t.Errorf("%s: %x pad %d, %v; want %s pad %d, %v", c.what, payload, pad, verdict, c.payload, c.pad, c.want)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tidegate/codec/codectest"
 )
 
 // goldenFiles are messages of one value each as the real library writes them. testdata/values-<library and version>.json
@@ -52,9 +54,9 @@ var headers = [...]map[string]string{
 // payload is the part of g's datagram that holds the value, as a Conn delivers it.
 func (g *golden) payload(t *testing.T, v Version) (payload []byte, pad uint8) {
 	t.Helper()
-	d, header := unhex(t, g.Hex), headers[v][g.Mode]
+	d, header := codectest.Unhex(t, g.Hex), headers[v][g.Mode]
 	if v == V20 {
-		return bytes.TrimPrefix(d, unhex(t, header)), 0
+		return bytes.TrimPrefix(d, codectest.Unhex(t, header)), 0
 	}
 	return appendBody(nil, d, len(header)/2)
 }
@@ -62,7 +64,7 @@ func (g *golden) payload(t *testing.T, v Version) (payload []byte, pad uint8) {
 // datagram is the message of the given payload.
 func (g *golden) datagram(t *testing.T, v Version, payload []byte, pad uint8) []byte {
 	t.Helper()
-	header := unhex(t, headers[v][g.Mode])
+	header := codectest.Unhex(t, headers[v][g.Mode])
 	if v == V20 {
 		return append(header, payload...)
 	}
@@ -169,7 +171,7 @@ func TestWriterGolden(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		if got := g.datagram(t, v, payload, pad); !bytes.Equal(got, unhex(t, g.Hex)) {
+		if got := g.datagram(t, v, payload, pad); !bytes.Equal(got, codectest.Unhex(t, g.Hex)) {
 			t.Errorf("%x, want %s", got, g.Hex)
 		}
 	})

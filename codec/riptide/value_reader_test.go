@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+
+	"tidegate/codec/codectest"
 )
 
 // What a datagram's last byte has beyond the payload reads as zeros, and no further.
@@ -26,7 +28,7 @@ func TestReaderPadding(t *testing.T) {
 		{V20, "ffff", 0, 16},
 		{V20, "ffff", 3, 16}, // 2.0 knows no padding
 	} {
-		payload := unhex(t, c.payload)
+		payload := codectest.Unhex(t, c.payload)
 		ones := 8 * len(payload)
 		if len(payload) > 0 && c.version == V22 {
 			ones -= int(c.pad & 7)
@@ -71,7 +73,7 @@ func TestReaderTrailing(t *testing.T) {
 		{V20, "0100", 0, 8, ErrTrailing},
 		{V20, "01", 0, 16, ErrShort}, // the first error stays
 	} {
-		r := NewReader(c.version, unhex(t, c.payload), c.pad)
+		r := NewReader(c.version, codectest.Unhex(t, c.payload), c.pad)
 		r.fixed(c.read)
 		if err := r.Finish(); !errors.Is(err, c.want) {
 			t.Errorf("%s %s pad %d: %v, want %v", names[c.version], c.payload, c.pad, err, c.want)
@@ -102,7 +104,7 @@ func TestReaderLengthBound(t *testing.T) {
 		{V22, "ffffffffffffffffff01", 1, 0, ErrShort},
 		{V22, "8080808080", 8, 0, ErrShort},
 	} {
-		r := NewReader(c.version, unhex(t, c.payload), 0)
+		r := NewReader(c.version, codectest.Unhex(t, c.payload), 0)
 		if got := r.Length(c.bits); got != c.want || !errors.Is(r.Err(), c.err) {
 			t.Errorf("%s %s: %d, %v; want %d, %v", names[c.version], c.payload, got, r.Err(), c.want, c.err)
 		}
@@ -128,7 +130,7 @@ func TestReaderVarint(t *testing.T) {
 		{"80808080808080808080", 0, ErrVarint},
 		{"8080", 0, ErrShort},
 	} {
-		r := NewReader(V22, unhex(t, c.payload), 0)
+		r := NewReader(V22, codectest.Unhex(t, c.payload), 0)
 		if got := r.VarULong(); !errors.Is(r.Finish(), c.err) || c.err == nil && got != c.want {
 			t.Errorf("%s: %d, %v; want %d, %v", c.payload, got, r.Finish(), c.want, c.err)
 		}

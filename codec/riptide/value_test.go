@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // everyValue writes a value of each type that v has.
@@ -102,7 +103,7 @@ func TestWriterLengthBound(t *testing.T) {
 		w := NewWriter(c.version, nil)
 		w.Length(c.length)
 		out, _, err := w.Finish()
-		if !bytes.Equal(out, unhex(t, c.want)) || !errors.Is(err, c.err) {
+		if !bytes.Equal(out, codectest.Unhex(t, c.want)) || !errors.Is(err, c.err) {
 			t.Errorf("%s %d: %x, %v; want %s, %v", names[c.version], c.length, out, err, c.want, c.err)
 		}
 	}

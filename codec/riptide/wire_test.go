@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // The dialects.
@@ -26,7 +27,7 @@ func TestAckGolden(t *testing.T) {
 		{v20, "02010000001600", ack{last: 1, bits: 0, forSeq: 22}},
 		{v20, "0205001d000400", ack{last: 5, bits: 0x1d, forSeq: 4}},
 	} {
-		d := unhex(t, c.hex)
+		d := codectest.Unhex(t, c.hex)
 		var got ack
 		if err := got.parse(c.w, d); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
@@ -42,7 +43,7 @@ func TestAckGolden(t *testing.T) {
 func TestAck210(t *testing.T) {
 	var a ack
 	want := ack{last: 1, bits: 1, forSeq: 1}
-	if err := a.parse(v22, unhex(t, "11001000200000")); err != nil || a != want {
+	if err := a.parse(v22, codectest.Unhex(t, "11001000200000")); err != nil || a != want {
 		t.Errorf("%+v, %v; want %+v", a, err, want)
 	}
 }
@@ -58,7 +59,7 @@ func TestHeartbeatGolden(t *testing.T) {
 		{v20, "0500ffff", heartbeat{ping: 0, rtt: -1}},
 		{v20, "05010200", heartbeat{ping: 1, rtt: 2}},
 	} {
-		d := unhex(t, c.hex)
+		d := codectest.Unhex(t, c.hex)
 		var got heartbeat
 		if err := got.parse(c.w, d); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
@@ -72,7 +73,7 @@ func TestHeartbeatGolden(t *testing.T) {
 		w   *dialect
 		hex string
 	}{{v22, "2400"}, {v20, "0502"}} {
-		d := unhex(t, c.hex)
+		d := codectest.Unhex(t, c.hex)
 		if ping, err := parseHeartbeatAnswer(c.w, d); err != nil || ping != 2 {
 			t.Errorf("%x: ping %d, %v; want 2", d, ping, err)
 		}
@@ -96,7 +97,7 @@ func TestClientNoteGolden(t *testing.T) {
 		{v20, "0902000200", clientNote{kindClientConnected, 2, 2}},
 		{v20, "0a03000200", clientNote{kindClientDisconnected, 3, 2}},
 	} {
-		d := unhex(t, c.hex)
+		d := codectest.Unhex(t, c.hex)
 		var got clientNote
 		if err := got.parse(c.w, d); err != nil || got != c.want {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
@@ -121,7 +122,7 @@ func TestUserHeaderGolden(t *testing.T) {
 		{v20, "003f00aa", userHeader{id: 63}, "aa"},
 		{v20, "0704003f00aa", userHeader{reliable: true, seq: 4, id: 63}, "aa"},
 	} {
-		d := unhex(t, c.hex)
+		d := codectest.Unhex(t, c.hex)
 		var got userHeader
 		at, err := got.parse(c.w, d)
 		if err != nil || got != c.want {
@@ -140,7 +141,7 @@ func TestUserHeaderGolden(t *testing.T) {
 }
 
 func TestNotifyHeaderGolden(t *testing.T) {
-	d := unhex(t, "4600e0500040000000d0651c2c66095d3005")
+	d := codectest.Unhex(t, "4600e0500040000000d0651c2c66095d3005")
 	want := notifyHeader{last: 4, bits: 14, seq: 5}
 	var got notifyHeader
 	if err := got.parse(d); err != nil || got != want {
@@ -174,7 +175,7 @@ func TestFarewellGolden(t *testing.T) {
 		{v20, "060461666b", farewell{kindDisconnect, disconnectKicked}, "afk", codec.Kicked},
 		{v20, "0605", farewell{kindDisconnect, disconnectServerStopped}, "", codec.ServerStopped},
 	} {
-		d := unhex(t, c.hex)
+		d := codectest.Unhex(t, c.hex)
 		var got farewell
 		if err := got.parse(c.w, d); err != nil || got != c.want || got.meaning() != c.meaning {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)

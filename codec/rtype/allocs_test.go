@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // A lively world in each dialect, its mirror and its refreshes cost no allocation, and neither does hostile input.
@@ -19,9 +20,9 @@ func TestSteadyPathAllocatesNothing(t *testing.T) {
 		send(t, s, start, announce8, "00 00000001", "02 00000001 0000")
 		messages := make([][]byte, 0, len(exampleMessages)+1)
 		for _, m := range append([]string{"03 00000001 0000 01020304"}, exampleMessages...) {
-			messages = append(messages, unhex(t, m))
+			messages = append(messages, codectest.Unhex(t, m))
 		}
-		hostile := [][]byte{unhex(t, "ff01"), unhex(t, "03 0001"), unhex(t, "f000"), nil}
+		hostile := [][]byte{codectest.Unhex(t, "ff01"), codectest.Unhex(t, "03 0001"), codectest.Unhex(t, "f000"), nil}
 		now, buffer, received := start, make([]byte, 0, codec.MaxDatagram), 0
 		step := func() {
 			now = now.Add(20 * time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // What a client's side understands of each dialect, and what it finds out by itself.
@@ -43,13 +44,13 @@ func TestClientHears(t *testing.T) {
 			var got []codec.Event
 			for _, d := range c.in {
 				receive(t, conn, start, d)
-				got = append(got, drain(conn)...)
+				got = append(got, codectest.Drain(conn)...)
 			}
 			if len(got) != len(c.want)+1 || got[0].Kind != codec.Connected {
 				t.Fatalf("%d events %+v, want Connected and %d", len(got), got, len(c.want))
 			}
 			for i, want := range c.want {
-				if e := got[i+1]; e.Kind != codec.Received || string(e.Payload) != string(unhex(t, want)) {
+				if e := got[i+1]; e.Kind != codec.Received || string(e.Payload) != string(codectest.Unhex(t, want)) {
 					t.Errorf("event %d: %v %x, want %s", i+1, e.Kind, e.Payload, want)
 				}
 			}
@@ -82,8 +83,8 @@ func TestClientDropsTheRest(t *testing.T) {
 		} else {
 			receive(t, conn, start, exampleParts[Late]...)
 		}
-		drain(conn)
-		if err := conn.Receive(start, unhex(t, c.datagram)); err != c.want {
+		codectest.Drain(conn)
+		if err := conn.Receive(start, codectest.Unhex(t, c.datagram)); err != c.want {
 			t.Errorf("%s: %v, want %v", c.what, err, c.want)
 		}
 		wantReceived(t, conn, c.received...)
@@ -99,15 +100,15 @@ func TestRepeatedInitialisation(t *testing.T) {
 	} {
 		c := dialed(t, Options{})
 		receive(t, c, start, parts...)
-		drain(c)
+		codectest.Drain(c)
 		for _, d := range parts {
-			if err := c.Receive(start, unhex(t, d)); err != codec.ErrDuplicate {
+			if err := c.Receive(start, codectest.Unhex(t, d)); err != codec.ErrDuplicate {
 				t.Errorf("%s: %v", d, err)
 			}
 		}
 		wantReceived(t, c)
 		for _, d := range []string{"0003", "08", "0900"} {
-			if err := c.Receive(start, unhex(t, d)); err == nil || err == codec.ErrDuplicate {
+			if err := c.Receive(start, codectest.Unhex(t, d)); err == nil || err == codec.ErrDuplicate {
 				t.Errorf("%s: %v", d, err)
 			}
 		}
@@ -115,7 +116,7 @@ func TestRepeatedInitialisation(t *testing.T) {
 	}
 	c := dialed(t, Options{})
 	receive(t, c, start, "0001", "0a00", "0000 41")
-	drain(c)
+	codectest.Drain(c)
 	receive(t, c, start, "0a") // the next frame of a late server, not the length of early ones
 	wantReceived(t, c, "0a")
 }
@@ -124,11 +125,11 @@ func TestRepeatedInitialisation(t *testing.T) {
 func TestOnlyMeaningConnects(t *testing.T) {
 	c := dialed(t, Options{})
 	for _, d := range []string{"", "00", "fffefd", "05 00000001", "03 0001 0002"} {
-		if err := c.Receive(start, unhex(t, d)); err == nil {
+		if err := c.Receive(start, codectest.Unhex(t, d)); err == nil {
 			t.Errorf("%s taken", d)
 		}
 	}
-	if got := drain(c); len(got) != 0 {
+	if got := codectest.Drain(c); len(got) != 0 {
 		t.Errorf("events %+v", got)
 	}
 	receive(t, c, start, pingHex)
@@ -167,7 +168,7 @@ func TestClientSpeaks(t *testing.T) {
 		{Auto, AnyEra, "12", "02", nil},
 	} {
 		conn := dialed(t, Options{Dialect: c.dialect, Era: c.era})
-		err := conn.Send(start, codec.Message{Payload: unhex(t, c.message)})
+		err := conn.Send(start, codec.Message{Payload: codectest.Unhex(t, c.message)})
 		if !errors.Is(err, c.err) {
 			t.Errorf("dialect %d: %s: %v, want %v", c.dialect, c.message, err, c.err)
 		}
@@ -186,14 +187,14 @@ func TestClientSpeaks(t *testing.T) {
 func TestUpdatesWaitForTheWidth(t *testing.T) {
 	c := dialed(t, Options{})
 	receive(t, c, start, exampleParts[Early]...)
-	update := codec.Message{Payload: unhex(t, "03 00000007 0000 deadbeef")}
+	update := codec.Message{Payload: codectest.Unhex(t, "03 00000007 0000 deadbeef")}
 	if err := c.Send(start, update); !errors.Is(err, codec.ErrFull) {
 		t.Fatalf("Send before an instruction: %v, want ErrFull", err)
 	}
-	drain(c)
-	transmit(c, start)
+	codectest.Drain(c)
+	codectest.Transmit(c, start)
 	receive(t, c, start, "000007")
-	drain(c)
+	codectest.Drain(c)
 	if err := c.Send(start, update); err != nil {
 		t.Fatal(err)
 	}

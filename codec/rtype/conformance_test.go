@@ -33,9 +33,9 @@ func conformanceDocument() codectest.Config {
 	c := conformance(Document, maxDatagram+2)
 	c.Word = documentHello
 	c.Greeting = greeting(Early, 2)
-	silence := farewell(codec.Kicked, codec.TimedOut)
+	silence := codectest.Plain(codec.Kicked, codec.TimedOut)
 	c.Kicks = []codectest.Farewell{silence}
-	c.Refusals = []codectest.Farewell{farewell(codec.ServerFull, codec.NoConnection)}
+	c.Refusals = []codectest.Farewell{codectest.Plain(codec.ServerFull, codec.NoConnection)}
 	c.StatelessRefusal = codec.NoConnection
 	c.Forges = nil
 	return c
@@ -56,13 +56,13 @@ func conformance(dialect Dialect, largest int) codectest.Config {
 		Prefix:     (&instruction{op: update, entity: 1}).append(nil, 4),
 		MaxPayload: func(codec.Mode) int { return largest },
 		Repeats:    true,
-		Leaves:     []codectest.Farewell{farewell(codec.Closed, codec.TimedOut)},
+		Leaves:     []codectest.Farewell{codectest.Plain(codec.Closed, codec.TimedOut)},
 		Kicks: []codectest.Farewell{
-			farewell(codec.ServerStopped, codec.Kicked),
-			farewell(codec.Kicked, codec.Kicked),
+			codectest.Plain(codec.ServerStopped, codec.Kicked),
+			codectest.Plain(codec.Kicked, codec.Kicked),
 		},
 		Refusals: []codectest.Farewell{
-			farewell(codec.ServerFull, codec.Rejected),
+			codectest.Plain(codec.ServerFull, codec.Rejected),
 			{
 				Said:  codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte("no")},
 				Heard: codec.Goodbye{Reason: codec.Rejected},
@@ -71,8 +71,4 @@ func conformance(dialect Dialect, largest int) codectest.Config {
 		StatelessRefusal: codec.Rejected,
 		Forges:           isGoodbye,
 	}
-}
-
-func farewell(said, heard codec.Reason) codectest.Farewell {
-	return codectest.Farewell{Said: codec.Goodbye{Reason: said}, Heard: codec.Goodbye{Reason: heard}}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // chain is a client and a server of the game with a proxy between them: four Conns, of which the two in the middle are
@@ -37,7 +38,7 @@ func (c *chain) run() {
 	for again := true; again; {
 		again = false
 		for i, conn := range c.conns {
-			for _, d := range transmit(conn, start) {
+			for _, d := range codectest.Transmit(conn, start) {
 				again = true
 				if err := c.conns[i^1].Receive(start, d); err != nil {
 					c.t.Errorf("conn %d: %x: %v", i^1, d, err)
@@ -51,7 +52,7 @@ func (c *chain) run() {
 
 // pass takes the events of one Conn, and sends messages on to the other side of the proxy.
 func (c *chain) pass(i int) {
-	for _, e := range drain(c.conns[i]) {
+	for _, e := range codectest.Drain(c.conns[i]) {
 		if e.Kind != codec.Received {
 			continue
 		}
@@ -89,7 +90,7 @@ func checkCrossing(t *testing.T, near, far, proxyNear, proxyFar Dialect) {
 	got := slices.DeleteFunc(c.atClient, func(said string) bool { return said[:2] == "f0" })
 	want := make([]string, len(exampleMessages))
 	for i, m := range exampleMessages {
-		want[i] = fmt.Sprintf("%x", unhex(t, m))
+		want[i] = fmt.Sprintf("%x", codectest.Unhex(t, m))
 	}
 	if !slices.Equal(got, want) || c.unfit > 0 {
 		t.Errorf("%s: client received %q, want %q; %d unfit", what, got, want, c.unfit)
@@ -113,7 +114,7 @@ func checkWayBack(t *testing.T, c *chain, what string, near, far Dialect) {
 	var want []string
 	for _, m := range say[near] {
 		if slices.Contains(say[far], m) {
-			want = append(want, fmt.Sprintf("%x", unhex(t, m)))
+			want = append(want, fmt.Sprintf("%x", codectest.Unhex(t, m)))
 		}
 	}
 	if !slices.Equal(c.atServer, want) || c.unfit != len(say[near])-len(want) {

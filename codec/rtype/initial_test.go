@@ -5,13 +5,15 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"tidegate/codec/codectest"
 )
 
 // exampleNames are the components of the document's example.
 var exampleNames = initialisation{names: [][]byte{[]byte("Position"), []byte("Velocity"), []byte("Health")}, pad: 8}
 
 func TestDocumentInitialisation(t *testing.T) {
-	wire := unhex(t, names8)
+	wire := codectest.Unhex(t, names8)
 	if got := exampleNames.append(nil); !bytes.Equal(got, wire) || exampleNames.len() != len(wire) {
 		t.Errorf("wrote %x of %d bytes", got, exampleNames.len())
 	}
@@ -38,12 +40,12 @@ func TestStrangeNames(t *testing.T) {
 		"0001 03 41 2f 41 ffff", // slash
 	} {
 		var n initialisation
-		if _, err := n.parse(unhex(t, c)); err != errNames {
+		if _, err := n.parse(codectest.Unhex(t, c)); err != errNames {
 			t.Errorf("%s: %q, %v", c, n.names, err)
 		}
 	}
 	var none initialisation
-	if _, err := none.parse(unhex(t, "0000 08 ffff")); err != nil || !none.known() {
+	if _, err := none.parse(codectest.Unhex(t, "0000 08 ffff")); err != nil || !none.known() {
 		t.Errorf("no components: %v", err)
 	}
 }
@@ -61,7 +63,7 @@ func TestGameInitialisation(t *testing.T) {
 			t.Fatalf("%d parts, want %d", exampleNames.parts(), len(parts))
 		}
 		for i, want := range parts {
-			if got := exampleNames.appendPart(nil, i, era); !bytes.Equal(got, unhex(t, want)) {
+			if got := exampleNames.appendPart(nil, i, era); !bytes.Equal(got, codectest.Unhex(t, want)) {
 				t.Errorf("era %d, part %d: wrote %x, want %s", era, i, got, want)
 			}
 		}
@@ -83,7 +85,7 @@ func gatherShuffled(t *testing.T, parts []string, era Era, seed uint64) {
 		if _, done := g.done(); done {
 			t.Errorf("order %v: done after %d parts", order, i)
 		}
-		d := unhex(t, parts[part])
+		d := codectest.Unhex(t, parts[part])
 		if !g.take(d) || g.take(d) {
 			t.Errorf("order %v: part %d not taken once", order, part)
 		}
@@ -98,7 +100,7 @@ func gatherShuffled(t *testing.T, parts []string, era Era, seed uint64) {
 func TestGatherIsPicky(t *testing.T) {
 	g := gather{counted: true, count: 2, pad: 8}
 	for _, d := range []string{"", "00", "08", "0002", "0900", "02 4141", "0200 4141", "01 20", "0100", "0001 41", "00 00 00"} {
-		if g.take(unhex(t, d)) {
+		if g.take(codectest.Unhex(t, d)) {
 			t.Errorf("%s taken", d)
 		}
 	}
@@ -122,8 +124,8 @@ func TestGatherIsPicky(t *testing.T) {
 }
 
 func FuzzInitialisation(f *testing.F) {
-	f.Add(unhex(f, names8))
-	f.Add(unhex(f, "0000 08 ffff 00"))
+	f.Add(codectest.Unhex(f, names8))
+	f.Add(codectest.Unhex(f, "0000 08 ffff 00"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var n initialisation
 		rest, err := n.parse(b)

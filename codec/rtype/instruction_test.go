@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 var instructions = []struct {
@@ -32,9 +33,9 @@ func TestInstructions(t *testing.T) {
 			f    format
 			want []byte
 		}{
-			{formats[Document], unhex(t, c.narrow)},
-			{formats[Game16], unhex(t, c.narrow)},
-			{formats[Game32], unhex(t, c.wide)},
+			{formats[Document], codectest.Unhex(t, c.narrow)},
+			{formats[Game16], codectest.Unhex(t, c.narrow)},
+			{formats[Game32], codectest.Unhex(t, c.wide)},
 		} {
 			width := wire.f.entityWidth()
 			if got := c.in.append(nil, width); !bytes.Equal(got, wire.want) || c.in.len(width) != len(got) {
@@ -83,7 +84,7 @@ func TestStrangeInstructions(t *testing.T) {
 		{"02 00000001 0000", canonical, sizes{}, errComponent},
 	} {
 		var in instruction
-		if err := in.parseAlone(unhex(t, c.datagram), &c.f, c.sizes); err != c.want {
+		if err := in.parseAlone(codectest.Unhex(t, c.datagram), &c.f, c.sizes); err != c.want {
 			t.Errorf("%s: %v, want %v", c.datagram, err, c.want)
 		}
 	}
@@ -92,8 +93,8 @@ func TestStrangeInstructions(t *testing.T) {
 // What is read is written again as the same bytes.
 func FuzzInstruction(f *testing.F) {
 	for _, c := range instructions {
-		f.Add(unhex(f, c.narrow), true)
-		f.Add(unhex(f, c.wide), false)
+		f.Add(codectest.Unhex(f, c.narrow), true)
+		f.Add(codectest.Unhex(f, c.wide), false)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, document bool) {
 		spelling := canonical

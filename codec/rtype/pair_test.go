@@ -1,7 +1,6 @@
 package rtype
 
 import (
-	"bytes"
 	"encoding/hex"
 	"net/netip"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 var (
@@ -26,38 +26,11 @@ const names8 = "000308" + "506f736974696f6e" + "56656c6f63697479" + "4865616c746
 // announce8 is it as a canonical message that says nothing of the format.
 const announce8 = "f00000" + names8
 
-// unhex reads hexadecimal, with spaces for the eye.
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
-// transmit takes all datagrams that c wants to send.
-func transmit(c codec.Conn, now time.Time) (datagrams [][]byte) {
-	for d, ok := c.Transmit(now, nil); ok; d, ok = c.Transmit(now, nil) {
-		datagrams = append(datagrams, d)
-	}
-	return datagrams
-}
-
-// drain takes all events of c, with payloads of their own.
-func drain(c codec.Conn) (events []codec.Event) {
-	for e, ok := c.Poll(); ok; e, ok = c.Poll() {
-		e.Payload = bytes.Clone(e.Payload)
-		events = append(events, e)
-	}
-	return events
-}
-
 // wantSent checks what c sends, in hexadecimal.
 func wantSent(t testing.TB, c codec.Conn, now time.Time, want ...string) {
 	t.Helper()
 	var got []string
-	for _, d := range transmit(c, now) {
+	for _, d := range codectest.Transmit(c, now) {
 		got = append(got, hex.EncodeToString(d))
 	}
 	for i := range want {
@@ -72,7 +45,7 @@ func wantSent(t testing.TB, c codec.Conn, now time.Time, want ...string) {
 func wantReceived(t testing.TB, c codec.Conn, want ...string) (others []codec.EventKind) {
 	t.Helper()
 	var got []string
-	for _, e := range drain(c) {
+	for _, e := range codectest.Drain(c) {
 		if e.Kind == codec.Received {
 			got = append(got, hex.EncodeToString(e.Payload))
 		} else {
@@ -91,7 +64,7 @@ func wantReceived(t testing.TB, c codec.Conn, want ...string) (others []codec.Ev
 // wantEnd checks that c's last event is Disconnected for a reason.
 func wantEnd(t testing.TB, c codec.Conn, want codec.Reason) {
 	t.Helper()
-	events := drain(c)
+	events := codectest.Drain(c)
 	if len(events) == 0 || events[len(events)-1].Kind != codec.Disconnected || events[len(events)-1].Reason != want {
 		t.Errorf("events %+v, want Disconnected for %v", events, want)
 	}
@@ -101,7 +74,7 @@ func wantEnd(t testing.TB, c codec.Conn, want codec.Reason) {
 func send(t testing.TB, c codec.Conn, now time.Time, messages ...string) {
 	t.Helper()
 	for _, m := range messages {
-		if err := c.Send(now, codec.Message{Payload: unhex(t, m)}); err != nil {
+		if err := c.Send(now, codec.Message{Payload: codectest.Unhex(t, m)}); err != nil {
 			t.Fatalf("Send of %s: %v", m, err)
 		}
 	}
@@ -111,7 +84,7 @@ func send(t testing.TB, c codec.Conn, now time.Time, messages ...string) {
 func receive(t testing.TB, c codec.Conn, now time.Time, datagrams ...string) {
 	t.Helper()
 	for _, d := range datagrams {
-		if err := c.Receive(now, unhex(t, d)); err != nil {
+		if err := c.Receive(now, codectest.Unhex(t, d)); err != nil {
 			t.Fatalf("Receive of %s: %v", d, err)
 		}
 	}
@@ -120,12 +93,12 @@ func receive(t testing.TB, c codec.Conn, now time.Time, datagrams ...string) {
 // admitted returns the side of a session that faces a client, which opened it by a datagram in hexadecimal.
 func admitted(t testing.TB, o Options, opener string) *server {
 	t.Helper()
-	conn, reply, err := New(o).Accept(start, address, unhex(t, opener), nil)
+	conn, reply, err := New(o).Accept(start, address, codectest.Unhex(t, opener), nil)
 	if err != nil || len(reply) > 0 {
 		t.Fatalf("Accept: reply %x, error %v", reply, err)
 	}
 	conn.Admit(start, 7)
-	if got := drain(conn); len(got) < 2 || got[0].Kind != codec.Asked || got[1].Kind != codec.Connected {
+	if got := codectest.Drain(conn); len(got) < 2 || got[0].Kind != codec.Asked || got[1].Kind != codec.Connected {
 		t.Fatalf("events %+v", got)
 	}
 	return conn.(*server)
@@ -137,7 +110,7 @@ const startHex = "7374617274"
 func dialed(t testing.TB, o Options) *client {
 	t.Helper()
 	c := New(o).Dial(start, address, codec.Hello{}).(*client)
-	if got := transmit(c, start); len(got) != 1 {
+	if got := codectest.Transmit(c, start); len(got) != 1 {
 		t.Fatalf("first sends %x", got)
 	}
 	return c

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // A client that asks again gets the initialisation and the present state, a second after the last time at the
@@ -14,7 +15,7 @@ import (
 func TestClientAsksAgain(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game16}, startHex)
 	send(t, s, start, announce8, "00 00000001", "02 00000001 0002", "03 00000001 0002 aa", "00 00000002", "01 00000002")
-	transmit(s, start)
+	codectest.Transmit(s, start)
 	now := start.Add(minReplayed - 1)
 	receive(t, s, now, startHex)
 	wantSent(t, s, now)
@@ -38,7 +39,7 @@ func TestReplayIsPaced(t *testing.T) {
 	for i := range 2*portion + 1 {
 		send(t, s, start, fmt.Sprintf("00 %08x", i))
 	}
-	transmit(s, start)
+	codectest.Transmit(s, start)
 	var sent int
 	for _, c := range []struct {
 		after time.Duration
@@ -53,7 +54,7 @@ func TestReplayIsPaced(t *testing.T) {
 			t.Fatalf("next timeout after %v, want %v", got, c.after)
 		}
 		s.Advance(start.Add(c.after))
-		sent = len(transmit(s, start))
+		sent = len(codectest.Transmit(s, start))
 		if sent != c.want {
 			t.Errorf("%d instructions after %v, want %d", sent, c.after, c.want)
 		}
@@ -73,7 +74,7 @@ func TestRefreshRepeatsDeletions(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32, Refresh: time.Second}, startHex)
 	send(t, s, start, "00 00000001", "02 00000001 0003", "02 00000001 0004", "04 00000001 0003", "04 00000001 0004",
 		"02 00000001 0004", "00 00000002", "01 00000002", "00 00000003", "02 00000003 0005", "01 00000003", "00 00000003")
-	transmit(s, start)
+	codectest.Transmit(s, start)
 	exists := []string{"00 00000001", "00 00000003", "02 00000001 0004"}
 	for i := range maxRepeats + 2 {
 		want := slices.Clone(exists)
@@ -84,7 +85,7 @@ func TestRefreshRepeatsDeletions(t *testing.T) {
 		s.Advance(now)
 		wantSent(t, s, now, want...)
 		receive(t, s, now, "01")
-		drain(s)
+		codectest.Drain(s)
 	}
 }
 
@@ -115,11 +116,11 @@ func TestGoneIsBounded(t *testing.T) {
 func TestOtherComponentsAreAnotherWorld(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game16, Refresh: time.Second}, startHex)
 	send(t, s, start, announce8, "00 00000001", "00 00000002", "01 00000002", "f00000 0001 01 41 ffff")
-	transmit(s, start)
+	codectest.Transmit(s, start)
 	now := s.NextTimeout()
 	s.Advance(now)
 	wantSent(t, s, now)
-	if err := s.Send(now, codec.Message{Payload: unhex(t, "02 00000001 0001")}); err != errNoForm {
+	if err := s.Send(now, codec.Message{Payload: codectest.Unhex(t, "02 00000001 0001")}); err != errNoForm {
 		t.Errorf("component of the old world: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 const goodbyeHex = "596f752068617665206265656e20646973636f6e6e6563746564203a28"
@@ -32,7 +33,7 @@ func TestSniff(t *testing.T) {
 		{Auto, "", false}, {Document, "", false},
 	} {
 		p := New(Options{Dialect: c.dialect})
-		d := unhex(t, c.datagram)
+		d := codectest.Unhex(t, c.datagram)
 		conn, reply, err := p.Accept(start, address, d, nil)
 		if p.Sniff(d) != c.want || (conn != nil) != c.want || len(reply) > 0 || !c.want && !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%s to %s: Sniff %v, want %v; Accept %v, %v", c.datagram, p.Name(), p.Sniff(d), c.want, conn, err)
@@ -115,7 +116,7 @@ func TestCoalescingIsBounded(t *testing.T) {
 		send(t, s, start, "00 00000001")
 	}
 	var sizes []int
-	for _, d := range transmit(s, start) {
+	for _, d := range codectest.Transmit(s, start) {
 		sizes = append(sizes, len(d))
 	}
 	if !slices.Equal(sizes, []int{1024, 1023, 63}) {
@@ -140,14 +141,14 @@ func TestServerHears(t *testing.T) {
 		{"not messages", Options{Dialect: Game32}, startHex, []string{"706f6e67", startHex}, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			conn, _, err := New(c.options).Accept(start, address, unhex(t, c.opener), nil)
+			conn, _, err := New(c.options).Accept(start, address, codectest.Unhex(t, c.opener), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			conn.Admit(start, 7)
 			got := make([]string, 0)
 			collect := func() {
-				for _, e := range drain(conn) {
+				for _, e := range codectest.Drain(conn) {
 					if e.Kind == codec.Received {
 						got = append(got, string(e.Payload))
 					}
@@ -162,7 +163,7 @@ func TestServerHears(t *testing.T) {
 				t.Fatalf("received %x, want %q", got, c.want)
 			}
 			for i, want := range c.want {
-				if got[i] != string(unhex(t, want)) {
+				if got[i] != string(codectest.Unhex(t, want)) {
 					t.Errorf("received %x, want %s", got[i], want)
 				}
 			}
@@ -191,7 +192,7 @@ func TestServerDropsTheRest(t *testing.T) {
 	} {
 		s := admitted(t, c.options, c.opener)
 		send(t, s, start, announce8)
-		if err := s.Receive(start, unhex(t, c.datagram)); err != c.want {
+		if err := s.Receive(start, codectest.Unhex(t, c.datagram)); err != c.want {
 			t.Errorf("%s: %v, want %v", c.datagram, err, c.want)
 		}
 		wantReceived(t, s, c.received...)
@@ -227,8 +228,8 @@ func TestServerRefusesToSend(t *testing.T) {
 		}
 		s := admitted(t, Options{Dialect: c.dialect, Components: worldSizes}, opener)
 		send(t, s, start, announce8)
-		transmit(s, start)
-		if err := s.Send(start, codec.Message{Payload: unhex(t, c.message)}); !errors.Is(err, c.want) {
+		codectest.Transmit(s, start)
+		if err := s.Send(start, codec.Message{Payload: codectest.Unhex(t, c.message)}); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.message, err, c.want)
 		}
 		wantSent(t, s, start)
@@ -244,7 +245,7 @@ func TestQueueIsBounded(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32, MaxQueued: 21}, startHex)
 	send(t, s, start, "00 00000001", "00 00000002", "00 00000003")
 	for _, m := range []string{"00 00000004", announce8} {
-		if err := s.Send(start, codec.Message{Payload: unhex(t, m)}); err != codec.ErrFull {
+		if err := s.Send(start, codec.Message{Payload: codectest.Unhex(t, m)}); err != codec.ErrFull {
 			t.Errorf("%s: %v, want %v", m, err, codec.ErrFull)
 		}
 	}
@@ -261,7 +262,7 @@ func TestQueueIsBounded(t *testing.T) {
 // Nothing will ever tell whether a message arrived, so its receipt is answered at once, and their number is bounded.
 func TestReceiptsAreLost(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32}, startHex)
-	m := codec.Message{Payload: unhex(t, "00 00000001")}
+	m := codec.Message{Payload: codectest.Unhex(t, "00 00000001")}
 	for m.Receipt = 1; m.Receipt <= maxReceipts; m.Receipt++ {
 		if err := s.Send(start.Add(time.Duration(m.Receipt)*time.Microsecond), m); err != nil {
 			t.Fatal(err)
@@ -274,7 +275,7 @@ func TestReceiptsAreLost(t *testing.T) {
 		t.Errorf("next timeout %v, want %v", s.NextTimeout(), want)
 	}
 	s.Advance(s.NextTimeout())
-	for i, e := range drain(s) {
+	for i, e := range codectest.Drain(s) {
 		if e.Kind != codec.Lost || e.Receipt != codec.Receipt(i+1) {
 			t.Fatalf("event %+v, want Lost of %d", e, i+1)
 		}
@@ -308,14 +309,14 @@ func TestInputIsLimited(t *testing.T) {
 			now = now.Add(step.wait)
 			passed := 0
 			for range 2 * perSecond {
-				switch err := s.Receive(now, unhex(t, c.in)); err {
+				switch err := s.Receive(now, codectest.Unhex(t, c.in)); err {
 				case nil:
 					passed++
 				case errRate:
 				default:
 					t.Fatal(err)
 				}
-				drain(s)
+				codectest.Drain(s)
 			}
 			if passed != step.want {
 				t.Errorf("%s: %d messages passed, want %d", step.what, passed, step.want)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 const (
@@ -65,7 +66,7 @@ func TestSignsOfLife(t *testing.T) {
 		now := start.Add(10 * time.Second)
 		s.Advance(now)
 		now = now.Add(40 * time.Millisecond)
-		_ = s.Receive(now, unhex(t, c.datagram))
+		_ = s.Receive(now, codectest.Unhex(t, c.datagram))
 		if got := s.pulse.owed.IsZero(); got != c.heard || s.Stats().RTT != c.rtt {
 			t.Errorf("%s: sign of life %v, RTT %v", c.what, got, s.Stats().RTT)
 		}
@@ -121,14 +122,14 @@ func TestHellos(t *testing.T) {
 func TestHellosForMissingParts(t *testing.T) {
 	c := dialed(t, Options{MaxHellos: 3})
 	receive(t, c, start, "0002", "08", "00 41")
-	drain(c)
+	codectest.Drain(c)
 	walk(t, c, []step{{time.Second, []string{startHex}}})
 	receive(t, c, start.Add(time.Second), "01 42")
-	drain(c)
+	codectest.Drain(c)
 	walk(t, c, []step{{time.Second + defaultServerTimeout, nil}})
 	c = dialed(t, Options{MaxHellos: 2})
 	receive(t, c, start, "0002")
-	drain(c)
+	codectest.Drain(c)
 	walk(t, c, []step{
 		{time.Second, []string{startHex}}, {2 * time.Second, nil}, {defaultServerTimeout, nil},
 	})

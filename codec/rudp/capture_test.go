@@ -1,7 +1,6 @@
 package rudp
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -10,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidegate/codec/codectest"
 )
 
 // line is a datagram between a real client and a real server, as a relay saw it. testdata/<library and version> has a
@@ -45,7 +46,7 @@ func loadCaptures(t testing.TB) map[string][]line {
 			if l.From == "" {
 				continue
 			}
-			l.datagram = unhex(t, l.Hex)
+			l.datagram = codectest.Unhex(t, l.Hex)
 			name := strings.TrimSuffix(filepath.Base(file), ".jsonl") + "/" + strconv.Itoa(l.Client)
 			all[name] = append(all[name], l)
 		}
@@ -89,15 +90,6 @@ func arrivals(t testing.TB, lines []line, from string) (all []arrival) {
 	}
 	slices.SortStableFunc(all, func(a, b arrival) int { return a.at.Compare(b.at) })
 	return all
-}
-
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
 }
 
 // parse parses a datagram that must be a packet.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 func newClient(o Options) *Conn {
@@ -18,14 +19,14 @@ func TestClientConnects(t *testing.T) {
 	if got := hexOf(one(t, c, start)); got != request {
 		t.Fatalf("request %s", got)
 	}
-	if err := c.Receive(start.Add(40*ms), unhex(t, acceptAt20)); err != nil {
+	if err := c.Receive(start.Add(40*ms), codectest.Unhex(t, acceptAt20)); err != nil {
 		t.Fatal(err)
 	}
-	if got := kinds(drain(c)); !slices.Equal(got, []codec.EventKind{codec.Connected}) {
+	if got := codectest.Kinds(codectest.Drain(c)); !slices.Equal(got, []codec.EventKind{codec.Connected}) {
 		t.Errorf("events %v", got)
 	}
 	now := c.NextTimeout()
-	if d := transmit(c, now); len(d) > 0 || !now.Equal(start.Add(90*ms)) {
+	if d := codectest.Transmit(c, now); len(d) > 0 || !now.Equal(start.Add(90*ms)) {
 		t.Errorf("sent %x, next packet after %v, want a period after Accept", d, now.Sub(start))
 	}
 	c.Advance(now)
@@ -40,7 +41,7 @@ func TestClientUnanswered(t *testing.T) {
 	c := newClient(Options{DialTimeout: 1100 * ms})
 	now, sent := start, 0
 	for c.state != closed {
-		for _, d := range transmit(c, now) {
+		for _, d := range codectest.Transmit(c, now) {
 			sent++
 			if hexOf(d) != request {
 				t.Errorf("sent %x", d)
@@ -52,7 +53,7 @@ func TestClientUnanswered(t *testing.T) {
 	if sent != 5 || now.Sub(start) != 1100*ms {
 		t.Errorf("%d requests until %v", sent, now.Sub(start))
 	}
-	if got := drain(c); len(got) != 1 || got[0].Reason != codec.NoConnection {
+	if got := codectest.Drain(c); len(got) != 1 || got[0].Reason != codec.NoConnection {
 		t.Errorf("events %v", got)
 	}
 }
@@ -76,10 +77,10 @@ func TestClientAnsweredInTime(t *testing.T) {
 		c := newClient(Options{})
 		one(t, c, start)
 		c.Advance(start.Add(250 * ms))
-		if err := c.Receive(start.Add(250*ms), unhex(t, answer)); err != nil {
+		if err := c.Receive(start.Add(250*ms), codectest.Unhex(t, answer)); err != nil {
 			t.Fatal(err)
 		}
-		if d := transmit(c, start.Add(250*ms)); len(d) > 0 {
+		if d := codectest.Transmit(c, start.Add(250*ms)); len(d) > 0 {
 			t.Errorf("after %s: sent %x", answer, d)
 		}
 	}
@@ -102,7 +103,7 @@ func TestClientRefusesAnswers(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, err, bad.err)
 		}
 	}
-	if got := drain(c); len(got) > 0 || c.Stats().Dropped != 6 || c.Stats().Received != 0 {
+	if got := codectest.Drain(c); len(got) > 0 || c.Stats().Dropped != 6 || c.Stats().Received != 0 {
 		t.Errorf("events %v, stats %+v", got, c.Stats())
 	}
 }
@@ -114,10 +115,10 @@ func TestClientRefused(t *testing.T) {
 	} {
 		c := newClient(Options{})
 		one(t, c, start)
-		if err := c.Receive(start, unhex(t, h)); err != nil {
+		if err := c.Receive(start, codectest.Unhex(t, h)); err != nil {
 			t.Error(err)
 		}
-		if got := drain(c); len(got) != 1 || got[0].Reason != want {
+		if got := codectest.Drain(c); len(got) != 1 || got[0].Reason != want {
 			t.Errorf("events %v, want %v", got, want)
 		}
 	}
@@ -131,8 +132,8 @@ func TestClientRefusedRepeating(t *testing.T) {
 		now := start.Add(250 * ms)
 		c.Advance(now)
 		one(t, c, now)
-		_ = c.Receive(now, unhex(t, refusal))
-		if got := drain(c); len(got) > 0 {
+		_ = c.Receive(now, codectest.Unhex(t, refusal))
+		if got := codectest.Drain(c); len(got) > 0 {
 			t.Fatalf("events %v", got)
 		}
 		if next := c.NextTimeout(); !next.Equal(start.Add(defaultDialTimeout)) {
@@ -141,11 +142,11 @@ func TestClientRefusedRepeating(t *testing.T) {
 		want := codec.Disconnected
 		if accepted {
 			want = codec.Connected
-			_ = c.Receive(now, unhex(t, acceptAt20))
+			_ = c.Receive(now, codectest.Unhex(t, acceptAt20))
 		} else {
 			c.Advance(c.NextTimeout())
 		}
-		got := drain(c)
+		got := codectest.Drain(c)
 		if len(got) != 1 || got[0].Kind != want || !accepted && got[0].Reason != codec.Rejected {
 			t.Errorf("events %v, want %v", got, want)
 		}
@@ -158,7 +159,7 @@ func TestClientClosesHandshake(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Close(start, codec.Goodbye{Reason: codec.Closed})
-	if got := kinds(drain(c)); !slices.Equal(got, []codec.EventKind{codec.Lost, codec.Disconnected}) {
+	if got := codectest.Kinds(codectest.Drain(c)); !slices.Equal(got, []codec.EventKind{codec.Lost, codec.Disconnected}) {
 		t.Errorf("events %v", got)
 	}
 	if p := parse(t, one(t, c, start)); p.kind != kindNotify || p.seq != 1 {

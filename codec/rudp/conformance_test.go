@@ -26,19 +26,15 @@ func TestConformance(t *testing.T) {
 		Joins:      true,
 		ModesBlur:  true,
 		Refusals: []codectest.Farewell{
-			farewell(codec.ServerFull, codec.Rejected),
-			farewell(codec.Rejected, codec.Rejected),
-			farewell(codec.Banned, codec.Rejected),
+			codectest.Plain(codec.ServerFull, codec.Rejected),
+			codectest.Plain(codec.Rejected, codec.Rejected),
+			codectest.Plain(codec.Banned, codec.Rejected),
 		},
 		Kicks: []codectest.Farewell{
-			farewell(codec.Kicked, codec.Closed),
-			farewell(codec.ServerStopped, codec.Closed),
-			farewell(codec.Closed, codec.Closed),
+			codectest.Plain(codec.Kicked, codec.Closed),
+			codectest.Plain(codec.ServerStopped, codec.Closed),
+			codectest.Plain(codec.Closed, codec.Closed),
 		},
 		StatelessRefusal: codec.Rejected,
 	})
-}
-
-func farewell(said, heard codec.Reason) codectest.Farewell {
-	return codectest.Farewell{Said: codec.Goodbye{Reason: said}, Heard: codec.Goodbye{Reason: heard}}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // The 34th packet without an acknowledgement says goodbye. The reason tells whether the peer is silent.
@@ -35,7 +36,7 @@ func TestGiveUp(t *testing.T) {
 		if heard {
 			want = codec.PoorConnection
 		}
-		got := drain(p.client)
+		got := codectest.Drain(p.client)
 		if sent != 34 || parse(t, last).kind != kindNotify || len(got) != 1 || got[0].Reason != want {
 			t.Errorf("heard %v: %d packets, the last %x, events %v", heard, sent, last, got)
 		}
@@ -43,7 +44,7 @@ func TestGiveUp(t *testing.T) {
 			continue // the last packet acknowledges what the server has not sent
 		}
 		_ = p.server.Receive(p.now, last)
-		if got := drain(p.server); len(got) != 1 || got[0].Reason != codec.Closed {
+		if got := codectest.Drain(p.server); len(got) != 1 || got[0].Reason != codec.Closed {
 			t.Errorf("the server makes of the last packet: %v", got)
 		}
 	}
@@ -66,7 +67,7 @@ func TestNotifyEnds(t *testing.T) {
 		p.now = p.now.Add(time.Second)
 		p.client.Advance(p.now)
 		p.server.Advance(p.now)
-		rest := append(transmit(p.client, p.now), transmit(p.server, p.now)...)
+		rest := append(codectest.Transmit(p.client, p.now), codectest.Transmit(p.server, p.now)...)
 		if len(rest) > 0 || !p.client.NextTimeout().IsZero() || !p.server.NextTimeout().IsZero() {
 			t.Errorf("after the end: %x", rest)
 		}

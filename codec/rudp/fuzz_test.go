@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // maxFuzzed bounds the bytes of one dialogue: longer ones only take longer.
@@ -44,8 +45,19 @@ var fuzzStates = []func() *Conn{
 
 func fuzzDialogue(t *testing.T, c *Conn, data []byte) {
 	now := start
-	watch := watcher{t: t, c: c}
-	watch.drain()
+	watch := codectest.Watcher{T: t, Conn: c}
+	asked, answered := 0, 0
+	drain := func() {
+		for _, e := range watch.Drain() {
+			switch {
+			case e.Kind == codec.Received && len(e.Payload) == 0:
+				t.Error("Received nothing")
+			case e.Kind == codec.Delivered || e.Kind == codec.Lost:
+				answered++
+			}
+		}
+	}
+	drain()
 	for rest := data; len(rest) >= 4; {
 		now = now.Add(time.Duration(rest[2]) * ms)
 		_ = c.Receive(now, rest[:min(len(rest), 40)]) // as it is: almost never a packet
@@ -58,48 +70,23 @@ func fuzzDialogue(t *testing.T, c *Conn, data []byte) {
 		}
 		d := p.append(nil)
 		_ = c.Receive(now, d) // most are refused
-		watch.drain()
+		drain()
 		clear(d)
 		rest = rest[n:]
 		c.Advance(now)
-		watch.drain()
+		drain()
 		if c.Send(now, codec.Message{Mode: codec.Notify, Payload: data[:min(len(data), 9)], Receipt: 1}) == nil {
-			watch.asked++
+			asked++
 		}
-		transmit(c, now)
+		codectest.Transmit(c, now)
 	}
 	if n := len(c.flight.receipts) - c.flight.answered; n > maxInFlight*maxJoined {
 		t.Errorf("%d receipts in flight", n)
 	}
 	c.Close(now, codec.Goodbye{Reason: codec.Closed, Data: data})
-	watch.drain()
-	transmit(c, now)
-	if !watch.over || watch.asked != watch.answered {
-		t.Errorf("disconnected %v, %d receipts of %d answered", watch.over, watch.answered, watch.asked)
-	}
-}
-
-// watcher checks the order of a Conn's events.
-type watcher struct {
-	t               *testing.T
-	c               *Conn
-	connected, over bool
-	asked, answered int
-}
-
-func (w *watcher) drain() {
-	for e, ok := w.c.Poll(); ok; e, ok = w.c.Poll() {
-		switch {
-		case w.over:
-			w.t.Errorf("%v after Disconnected", e.Kind)
-		case e.Kind == codec.Connected && w.connected:
-			w.t.Error("Connected twice")
-		case e.Kind == codec.Received && (!w.connected || len(e.Payload) == 0):
-			w.t.Error("Received before Connected, or nothing")
-		case e.Kind == codec.Delivered || e.Kind == codec.Lost:
-			w.answered++
-		}
-		w.connected = w.connected || e.Kind == codec.Connected
-		w.over = w.over || e.Kind == codec.Disconnected
+	drain()
+	codectest.Transmit(c, now)
+	if !watch.Over() || asked != answered {
+		t.Errorf("disconnected %v, %d receipts of %d answered", watch.Over(), answered, asked)
 	}
 }

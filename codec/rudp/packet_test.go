@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // captured are packets of each type from the library's captures.
@@ -37,7 +38,7 @@ var captured = []struct {
 
 func TestPacket(t *testing.T) {
 	for _, c := range captured {
-		if got := parse(t, unhex(t, c.hex)); !reflect.DeepEqual(got, c.packet) {
+		if got := parse(t, codectest.Unhex(t, c.hex)); !reflect.DeepEqual(got, c.packet) {
 			t.Errorf("%s: %+v, want %+v", c.hex, got, c.packet)
 		}
 		again := c.append([]byte("before"))
@@ -49,7 +50,7 @@ func TestPacket(t *testing.T) {
 
 func TestPacketTruncated(t *testing.T) {
 	for _, c := range captured {
-		d := unhex(t, c.hex)
+		d := codectest.Unhex(t, c.hex)
 		for n := range d {
 			if err := new(packet).parse(d[:n]); !errors.Is(err, codec.ErrMalformed) {
 				t.Errorf("%d bytes of %s: %v", n, c.hex, err)
@@ -62,7 +63,7 @@ func TestPacketTruncated(t *testing.T) {
 func TestPacketChecksum(t *testing.T) {
 	for _, c := range captured {
 		for bit := range len(c.hex) * 4 {
-			d := unhex(t, c.hex)
+			d := codectest.Unhex(t, c.hex)
 			d[bit/8] ^= 1 << (bit % 8)
 			if err := new(packet).parse(d); !errors.Is(err, codec.ErrMalformed) {
 				t.Errorf("%s with bit %d changed: %v", c.hex, bit, err)
@@ -107,7 +108,7 @@ func TestTerms(t *testing.T) {
 
 func FuzzPacket(f *testing.F) {
 	for _, c := range captured {
-		d := unhex(f, c.hex)
+		d := codectest.Unhex(f, c.hex)
 		f.Add(d[:len(d)-checksumLen])
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {

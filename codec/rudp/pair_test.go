@@ -1,13 +1,13 @@
 package rudp
 
 import (
-	"bytes"
 	"encoding/hex"
 	"net/netip"
 	"testing"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 const ms = time.Millisecond
@@ -56,50 +56,25 @@ func (p *pair) step() {
 
 // exchange carries what is due both ways.
 func (p *pair) exchange() {
-	up, down := transmit(p.client, p.now), transmit(p.server, p.now)
+	up, down := codectest.Transmit(p.client, p.now), codectest.Transmit(p.server, p.now)
 	for _, d := range up {
 		_ = p.server.Receive(p.now, d)
 	}
 	for _, d := range down {
 		_ = p.client.Receive(p.now, d)
 	}
-	p.atClient = append(p.atClient, drain(p.client)...)
-	p.atServer = append(p.atServer, drain(p.server)...)
-}
-
-// transmit takes all datagrams that c wants to send.
-func transmit(c codec.Conn, now time.Time) (datagrams [][]byte) {
-	for d, ok := c.Transmit(now, nil); ok; d, ok = c.Transmit(now, nil) {
-		datagrams = append(datagrams, d)
-	}
-	return datagrams
+	p.atClient = append(p.atClient, codectest.Drain(p.client)...)
+	p.atServer = append(p.atServer, codectest.Drain(p.server)...)
 }
 
 // one takes the one datagram that c must want to send.
 func one(t testing.TB, c codec.Conn, now time.Time) []byte {
 	t.Helper()
-	all := transmit(c, now)
+	all := codectest.Transmit(c, now)
 	if len(all) != 1 {
 		t.Fatalf("%d datagrams, want 1: %x", len(all), all)
 	}
 	return all[0]
-}
-
-// drain takes all events of c, with payloads of their own.
-func drain(c codec.Conn) (events []codec.Event) {
-	for e, ok := c.Poll(); ok; e, ok = c.Poll() {
-		e.Payload = bytes.Clone(e.Payload)
-		events = append(events, e)
-	}
-	return events
-}
-
-// kinds are the kinds of events.
-func kinds(events []codec.Event) (list []codec.EventKind) {
-	for _, e := range events {
-		list = append(list, e.Kind)
-	}
-	return list
 }
 
 // hexOf spells d.

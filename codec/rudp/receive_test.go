@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // Packets that the peer cannot have sent change nothing, and do not end the session.
@@ -32,7 +33,7 @@ func TestForged(t *testing.T) {
 			if err := c.Receive(p.now, bad.append(nil)); !errors.Is(err, bad.err) {
 				t.Errorf("%s: %v, want %v", what, err, bad.err)
 			}
-			if got := drain(c); len(got) > 0 || c.received != before || c.flight.acked != acked {
+			if got := codectest.Drain(c); len(got) > 0 || c.received != before || c.flight.acked != acked {
 				t.Errorf("%s: changes the session: %v", what, got)
 			}
 		}

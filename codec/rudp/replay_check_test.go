@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // compare compares what we sent with what the real side did. Before the client has answered our server repeats Accept
@@ -50,7 +51,7 @@ func (r *replay) note(d []byte) {
 }
 
 func (r *replay) collect() {
-	for _, e := range drain(r.conn) {
+	for _, e := range codectest.Drain(r.conn) {
 		switch e.Kind {
 		case codec.Received:
 			r.received = append(r.received, e.Payload)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // Every capture is replayed twice for each client in it: our server answers what the real client sent, and our client
@@ -107,7 +108,7 @@ func (r *replay) run(lines []line) {
 	for r.conn != nil && r.conn.state != closed {
 		next := r.conn.NextTimeout()
 		r.conn.Advance(next)
-		transmit(r.conn, next)
+		codectest.Transmit(r.conn, next)
 		r.collect()
 	}
 }
@@ -136,7 +137,7 @@ func (r *replay) act(now time.Time, d []byte) {
 		r.conn.tickAt = now
 		r.conn.Advance(now)
 	}
-	r.compare(&want, d, transmit(r.conn, now))
+	r.compare(&want, d, codectest.Transmit(r.conn, now))
 	r.collect()
 }
 

@@ -3,6 +3,8 @@ package rudp
 import (
 	"testing"
 	"time"
+
+	"tidegate/codec/codectest"
 )
 
 func TestRTTSmooths(t *testing.T) {
@@ -40,7 +42,7 @@ func TestRTT(t *testing.T) {
 		p.now = p.now.Add(30 * ms)
 		_ = p.server.Receive(p.now, d)
 		p.server.Advance(p.now)
-		for _, back := range transmit(p.server, p.now) {
+		for _, back := range codectest.Transmit(p.server, p.now) {
 			_ = p.client.Receive(p.now.Add(10*ms), back)
 		}
 	}

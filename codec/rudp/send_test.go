@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // payloads are the payloads of all Received events.
@@ -51,7 +52,7 @@ func TestPace(t *testing.T) {
 		} {
 			now = now.Add(step.wait)
 			c.Advance(now)
-			if got := transmit(c, now); len(got) != step.want {
+			if got := codectest.Transmit(c, now); len(got) != step.want {
 				t.Fatalf("%s: %d packets, want %d", step.what, len(got), step.want)
 			}
 		}
@@ -176,7 +177,7 @@ func TestReceiptsInFlight(t *testing.T) {
 		p.client.Advance(p.now)
 		one(t, p.client, p.now)
 		most = max(most, len(p.client.flight.receipts))
-		for _, e := range drain(p.client) {
+		for _, e := range codectest.Drain(p.client) {
 			if e.Kind == codec.Lost {
 				answers[e.Receipt]++
 			}

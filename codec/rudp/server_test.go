@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // request is a client's request with AppID 1, acceptAt20 the answer of a server at 20 Hz, refusal its refusal: captured.
@@ -20,12 +21,12 @@ const (
 // newServer returns the server's side of a client that has sent its request.
 func newServer(t testing.TB, o Options) *Conn {
 	t.Helper()
-	conn, reply, err := New(o).Accept(start, address, unhex(t, request), nil)
+	conn, reply, err := New(o).Accept(start, address, codectest.Unhex(t, request), nil)
 	if err != nil || len(reply) > 0 {
 		t.Fatalf("Accept: reply %x, %v", reply, err)
 	}
 	c := conn.(*Conn)
-	if got := kinds(drain(c)); !slices.Equal(got, []codec.EventKind{codec.Asked}) {
+	if got := codectest.Kinds(codectest.Drain(c)); !slices.Equal(got, []codec.EventKind{codec.Asked}) {
 		t.Fatalf("events %v", got)
 	}
 	return c
@@ -39,7 +40,7 @@ func keepAlive(s, acked seq) []byte {
 
 func TestSniff(t *testing.T) {
 	p := New(Options{AppID: 1})
-	if !p.Sniff(unhex(t, request)) {
+	if !p.Sniff(codectest.Unhex(t, request)) {
 		t.Error("does not take a request")
 	}
 	for what, q := range map[string]packet{
@@ -60,7 +61,7 @@ func TestSniff(t *testing.T) {
 			t.Errorf("%s: refused by %x", what, reply)
 		}
 	}
-	if got := p.Refuse(unhex(t, request), []byte{9}, codec.ServerFull); hexOf(got) != "09"+refusal {
+	if got := p.Refuse(codectest.Unhex(t, request), []byte{9}, codec.ServerFull); hexOf(got) != "09"+refusal {
 		t.Errorf("Refuse appends %x", got)
 	}
 }
@@ -72,16 +73,16 @@ func TestServerConnects(t *testing.T) {
 	if got := hexOf(one(t, c, start)); got != acceptAt20 {
 		t.Fatalf("Accept %s", got)
 	}
-	if err := c.Receive(start, keepAlive(1, 65535)); !errors.Is(err, codec.ErrUnexpected) || len(drain(c)) > 0 {
+	if err := c.Receive(start, keepAlive(1, 65535)); !errors.Is(err, codec.ErrUnexpected) || len(codectest.Drain(c)) > 0 {
 		t.Errorf("a packet that acknowledges nothing: %v", err)
 	}
-	if err := c.Receive(start, keepAlive(1, 1)); !errors.Is(err, codec.ErrWindow) || len(drain(c)) > 0 {
+	if err := c.Receive(start, keepAlive(1, 1)); !errors.Is(err, codec.ErrWindow) || len(codectest.Drain(c)) > 0 {
 		t.Errorf("a packet that acknowledges what was not sent: %v", err)
 	}
 	if err := c.Receive(start, keepAlive(1, 0)); err != nil {
 		t.Error(err)
 	}
-	if got := kinds(drain(c)); !slices.Equal(got, []codec.EventKind{codec.Connected}) {
+	if got := codectest.Kinds(codectest.Drain(c)); !slices.Equal(got, []codec.EventKind{codec.Connected}) {
 		t.Errorf("events %v", got)
 	}
 	if got := c.Stats(); got.Received != 2 || got.Dropped != 2 || got.Sent != 1 {
@@ -99,7 +100,7 @@ func TestServerUnanswered(t *testing.T) {
 		c.Admit(start, 1)
 		bytes, now := 0, start
 		for c.state != closed {
-			for _, d := range transmit(c, now) {
+			for _, d := range codectest.Transmit(c, now) {
 				bytes += len(d)
 				if p := parse(t, d); p.kind != kindAccept {
 					t.Errorf("at %d Hz: sent %+v", rate, p)
@@ -108,10 +109,10 @@ func TestServerUnanswered(t *testing.T) {
 			now = c.NextTimeout()
 			c.Advance(now)
 		}
-		if rest := transmit(c, now); len(rest) > 0 || bytes != 8*18 || now.Sub(start) != deadline {
+		if rest := codectest.Transmit(c, now); len(rest) > 0 || bytes != 8*18 || now.Sub(start) != deadline {
 			t.Errorf("at %d Hz: %d bytes until %v, then %x", rate, bytes, now.Sub(start), rest)
 		}
-		if got := drain(c); len(got) != 1 || got[0].Reason != codec.TimedOut {
+		if got := codectest.Drain(c); len(got) != 1 || got[0].Reason != codec.TimedOut {
 			t.Errorf("at %d Hz: events %v", rate, got)
 		}
 	}
@@ -121,28 +122,28 @@ func TestServerUnanswered(t *testing.T) {
 func TestServerUndecided(t *testing.T) {
 	c := newServer(t, Options{AppID: 1})
 	now := start.Add(400 * ms)
-	if err := c.Receive(now, unhex(t, request)); !errors.Is(err, codec.ErrDuplicate) {
+	if err := c.Receive(now, codectest.Unhex(t, request)); !errors.Is(err, codec.ErrDuplicate) {
 		t.Errorf("repeated request: %v", err)
 	}
 	if err := c.Receive(now, keepAlive(1, 0)); !errors.Is(err, codec.ErrUnexpected) {
 		t.Errorf("KeepAlive of a client that waits: %v", err)
 	}
-	if d := transmit(c, now); len(d) > 0 {
+	if d := codectest.Transmit(c, now); len(d) > 0 {
 		t.Errorf("answered by %x", d)
 	}
 	c.Advance(now.Add(499 * ms))
-	if got := drain(c); len(got) > 0 {
+	if got := codectest.Drain(c); len(got) > 0 {
 		t.Errorf("too early: %v", got)
 	}
 	if next := c.NextTimeout(); !next.Equal(now.Add(500 * ms)) {
 		t.Errorf("NextTimeout after %v", next.Sub(now))
 	}
 	c.Advance(now.Add(500 * ms))
-	if got := drain(c); len(got) != 1 || got[0].Reason != codec.TimedOut {
+	if got := codectest.Drain(c); len(got) != 1 || got[0].Reason != codec.TimedOut {
 		t.Errorf("events %v", got)
 	}
 	c.Admit(now, 1)
-	if d := transmit(c, now); len(d) > 0 || !c.NextTimeout().IsZero() {
+	if d := codectest.Transmit(c, now); len(d) > 0 || !c.NextTimeout().IsZero() {
 		t.Errorf("admitted after its end: sends %x", d)
 	}
 }
@@ -155,7 +156,7 @@ func TestServerClosesHandshake(t *testing.T) {
 	}
 	c.Advance(start.Add(time.Hour))
 	c.Close(start, codec.Goodbye{Reason: codec.Kicked})
-	if got := drain(c); len(got) != 1 || got[0].Reason != codec.Banned {
+	if got := codectest.Drain(c); len(got) != 1 || got[0].Reason != codec.Banned {
 		t.Errorf("events %v", got)
 	}
 
@@ -163,7 +164,7 @@ func TestServerClosesHandshake(t *testing.T) {
 	c.Admit(start, 1)
 	one(t, c, start)
 	c.Close(start, codec.Goodbye{Reason: codec.Closed})
-	sent := transmit(c, start)
+	sent := codectest.Transmit(c, start)
 	if len(sent) != 2 || parse(t, sent[0]).kind != kindRefuse || parse(t, sent[1]).kind != kindNotify {
 		t.Errorf("sent %x", sent)
 	}
@@ -175,7 +176,7 @@ func TestServerLeftInHandshake(t *testing.T) {
 	if err := c.Receive(start, p.append(nil)); err != nil {
 		t.Error(err)
 	}
-	if got := drain(c); len(got) != 1 || got[0].Reason != codec.Closed {
+	if got := codectest.Drain(c); len(got) != 1 || got[0].Reason != codec.Closed {
 		t.Errorf("events %v", got)
 	}
 }
