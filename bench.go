@@ -120,7 +120,7 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 		Sessions: c.Int("sessions"), Size: c.Int("size"), Rate: c.Int("rate"), Window: c.Duration("window"),
 		Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"), Delay: c.Duration("delay"), Tidegate: []string{self},
 		From: c.String("from"), To: c.String("to"), Profiles: c.String("profile"),
-		Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
+		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
 	}
 	if len(o.Vs) == 1 && o.Vs[0] == "all" {
 		o.Vs = bench.Installed()

@@ -42,7 +42,7 @@ func flood(c *cli.Context) error {
 	result, err := bench.Flood(&bench.FloodOptions{
 		Players: c.Int("players"), Rate: c.Int("hz"), Flood: c.Int("rate"), Window: c.Duration("window"),
 		Kinds: c.StringSlice("kind"), Vs: c.StringSlice("vs"), Loopback: c.Bool("loopback"), Tidegate: []string{self},
-		Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
+		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
 	})
 	if err != nil {
 		return err

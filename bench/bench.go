@@ -7,6 +7,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,6 +27,8 @@ type Options struct {
 	Tidegate []string      // command that is Tidegate, to be followed by "run -c FILE"
 	Profiles string        // folder for profiles of the subjects that have them; empty: none
 	Progress func(string)  // told of what is under way; may be nil
+
+	Context context.Context // whose end ends the measurement; nil: nothing does
 }
 
 // minSize has room for what comes before a stamp, and the stamp.

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -21,6 +22,8 @@ type FloodOptions struct {
 	Loopback bool          // do without a network of our own
 	Tidegate []string      // command that is Tidegate
 	Progress func(string)  // told of what is under way; may be nil
+
+	Context context.Context // whose end ends the measurement; nil: nothing does
 }
 
 func (o *FloodOptions) check() error {
@@ -125,6 +128,9 @@ func Flood(o *FloodOptions) (*FloodResult, error) {
 		for _, t := range targets(o, a) {
 			o.tell("%s: %s", assaults[i].name, t.name)
 			f, err := (&battle{o: o, arena: a, dir: dir, assault: &assaults[i], target: t}).fight()
+			if over := (interruption{o.Context}).err(); over != nil {
+				return nil, over
+			}
 			if err != nil {
 				r.Missing = append(r.Missing, fmt.Sprintf("%s, %s: %v", t.name, assaults[i].name, err))
 				continue
@@ -180,6 +186,7 @@ func (b *battle) fight() (*FloodFigures, error) {
 		return nil, err
 	}
 	defer b.game.close()
+	b.game.interruption = interruption{b.o.Context}
 	if err := b.start(); err != nil {
 		return nil, err
 	}

@@ -172,6 +172,9 @@ func (l *gameLoad) send(at time.Time) {
 func (l *gameLoad) turn(until time.Time) error {
 	err := l.crowd.turn(until)
 	l.traffic.now = l.crowd.now
+	if err == nil {
+		err = l.interruption.err()
+	}
 	if err == nil && l.left > 0 {
 		err = fmt.Errorf("%d of %d players are connected, %d were thrown out: %v", l.playing-l.left, l.wanted, l.left, l.why)
 	}

@@ -58,5 +58,8 @@ func (l *joinLoad) turn(until time.Time) error {
 	if err == nil {
 		err = l.err
 	}
+	if err == nil {
+		err = l.interruption.err()
+	}
 	return err
 }

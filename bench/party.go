@@ -59,6 +59,8 @@ type party struct {
 	sending bool
 	delays  *hdrhistogram.Histogram // of reliable messages, there and back
 	tape    tape
+
+	interruption interruption
 }
 
 func newParty(rate int) (*party, error) {
@@ -199,12 +201,12 @@ func modeOf(door int) codec.Mode {
 
 // play lets the game go on for so long, or until it is done.
 func (g *party) play(d time.Duration, done func() bool) error {
-	for end := time.Now().Add(d); g.now.Before(end) && (done == nil || !done()); {
+	for end := time.Now().Add(d); g.now.Before(end) && (done == nil || !done()) && g.interruption.err() == nil; {
 		if err := g.turn(end); err != nil {
 			return err
 		}
 	}
-	return nil
+	return g.interruption.err()
 }
 
 func (g *party) turn(until time.Time) error {

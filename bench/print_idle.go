@@ -21,6 +21,12 @@ func (i *Idle) Print(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	for _, c := range i.Subjects {
+		if c.Scrape != nil && c.ScrapeEmpty != nil {
+			fmt.Fprintf(w, "a scrape of %s: %d bytes in %.1f ms with %d sessions, %d bytes in %.1f ms with %d\n", c.Name,
+				c.ScrapeEmpty.Bytes, c.ScrapeEmpty.Millis, c.ScrapeEmpty.Sessions, c.Scrape.Bytes, c.Scrape.Millis, c.Scrape.Sessions)
+		}
+	}
 	for _, m := range i.Missing {
 		fmt.Fprintln(w, "not measured:", m)
 	}

@@ -42,7 +42,11 @@ func (sc *scenario) run(o *Options) (*Result, error) {
 				continue // it could not be measured
 			}
 			o.tell("round %d of %d: %s", i+1, o.Rounds, m.name)
-			if err := sc.round(o, sc.kinds[j], m, server.addr(), i == o.Rounds-1); err != nil {
+			err := sc.round(o, sc.kinds[j], m, server.addr(), i == o.Rounds-1)
+			if over := (interruption{o.Context}).err(); over != nil {
+				return nil, over
+			}
+			if err != nil {
 				sc.miss(o, fmt.Sprintf("%s, from round %d on", m.name, i+1), err)
 			}
 		}
@@ -91,7 +95,7 @@ func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort) (*subject, 
 		return nil, err
 	}
 	s.dir = dir
-	if err := sc.fill(s); err != nil {
+	if err := sc.fill(o, s); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -99,7 +103,7 @@ func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort) (*subject, 
 }
 
 // fill opens the sessions, and notes what they take.
-func (sc *scenario) fill(s *subject) (err error) {
+func (sc *scenario) fill(o *Options, s *subject) (err error) {
 	if pid := s.pid(); pid != 0 {
 		if err := pin(pid, runtime.NumCPU()-1); err != nil {
 			return err
@@ -118,6 +122,7 @@ func (sc *scenario) fill(s *subject) (err error) {
 		return err
 	}
 	s.load = l
+	l.books().interruption = interruption{o.Context}
 	if err := l.greet(); err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"runtime"
@@ -28,6 +29,9 @@ type IdleCosts struct {
 	Kernel   float64 `json:"kernel_bytes"`
 	Heap     float64 `json:"heap_bytes"` // the part of Resident that is in use; 0: unknown
 	Core     float64 `json:"core_share"` // of a core, for all sessions together
+	// What a scrape takes without sessions and, in the last round, with all of them; nil of what has no metrics.
+	ScrapeEmpty *Scrape `json:"scrape_empty,omitempty"`
+	Scrape      *Scrape `json:"scrape,omitempty"`
 }
 
 // Sessions measures what sessions cost that say nothing but what their protocol says by itself.
@@ -48,6 +52,9 @@ func Sessions(o *Options) (*Idle, error) {
 	idle := &Idle{Sessions: o.Sessions, From: o.From, To: o.To, Rounds: o.Rounds, Machine: machine()}
 	for _, k := range sc.kinds {
 		costs, err := sc.idle(o, k, server.addr())
+		if over := (interruption{o.Context}).err(); over != nil {
+			return nil, over
+		}
 		if err != nil {
 			sc.miss(o, k.name, err)
 			continue
@@ -86,10 +93,14 @@ func idleScenario(o *Options) (*scenario, error) {
 // idle measures a subject, in a process of its own for each round.
 func (sc *scenario) idle(o *Options, k kind, server netip.AddrPort) (IdleCosts, error) {
 	var resident, kernel, heap, core []float64
+	var one IdleCosts
+	empty, err := sc.scrapeIdle(o, k, server)
+	if err != nil {
+		return one, err
+	}
 	for i := range o.Rounds {
 		o.tell("round %d of %d: %s", i+1, o.Rounds, k.name)
-		one, err := sc.idleRound(o, k, server)
-		if err != nil {
+		if one, err = sc.idleRound(o, k, server); err != nil {
 			return IdleCosts{}, err
 		}
 		resident, kernel = append(resident, one.Resident), append(kernel, one.Kernel)
@@ -97,6 +108,7 @@ func (sc *scenario) idle(o *Options, k kind, server netip.AddrPort) (IdleCosts, 
 	}
 	return IdleCosts{
 		Name: k.name, Resident: median(resident), Kernel: median(kernel), Heap: median(heap), Core: median(core),
+		ScrapeEmpty: empty, Scrape: one.Scrape,
 	}, nil
 }
 
@@ -132,6 +144,12 @@ func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs 
 			return costs, err
 		}
 		costs.Heap = (used - s.heap) / float64(o.Sessions)
+		if costs.Scrape, err = scrape(s.admin); err != nil {
+			return costs, err
+		}
+	}
+	if costs.Scrape != nil && costs.Scrape.Sessions != o.Sessions {
+		return costs, fmt.Errorf("it has %d sessions of %d", costs.Scrape.Sessions, o.Sessions)
 	}
 	return costs, nil
 }

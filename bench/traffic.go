@@ -34,6 +34,8 @@ type traffic struct {
 	since      time.Time // what is stamped earlier does not count
 	delays     *hdrhistogram.Histogram
 
+	interruption interruption
+
 	// What is under way, by number modulo the length: those from tail up to head that have a stamp.
 	under      [1 << 15]time.Time
 	head, tail uint64
