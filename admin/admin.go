@@ -9,6 +9,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
@@ -77,6 +78,7 @@ const (
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler: s, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+		ErrorLog: log.New(complaints{s.Log}, "", 0),
 	}
 	parted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

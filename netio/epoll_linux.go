@@ -28,6 +28,7 @@ type epollPoller struct {
 	delay    batchDelay
 	failures failures
 	stats    Stats
+	bound    int // of descriptors
 	closed   bool
 }
 
@@ -61,6 +62,7 @@ func newNative(o Options) (Poller, error) {
 		out:    newOutbox(in),
 		room:   make([]byte, streamRead),
 		delay:  batchDelay{max: o.MaxBatchDelay},
+		bound:  descriptorBound(),
 	}
 	p.lingers = p.clock.add(lingerTime)
 	p.look = func(uintptr) bool { return p.poll() }
@@ -140,6 +142,9 @@ func (p *epollPoller) open(addr netip.AddrPort, o SocketOptions,
 
 // watch has Wait look for the events of a descriptor.
 func (p *epollPoller) watch(w watched, fd int, events uint32) error {
+	if err := p.affords(fd); err != nil {
+		return err
+	}
 	if err := p.waiter.set(unix.EPOLL_CTL_ADD, fd, events); err != nil {
 		return err
 	}
