@@ -82,13 +82,8 @@ func (p *epollPoller) inherit(f *os.File, kind int) (fd, family int, err error) 
 }
 
 func (p *epollPoller) File(s Socket) (*os.File, error) {
-	var fd int
-	switch s := s.(type) {
-	case *epollSocket:
-		fd = s.fd
-	case *epollListener:
-		fd = s.fd
-	default:
+	fd, ok := descriptorOf(s)
+	if !ok {
 		return nil, errNotOurs
 	}
 	duplicate, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
@@ -96,6 +91,17 @@ func (p *epollPoller) File(s Socket) (*os.File, error) {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	return os.NewFile(uintptr(duplicate), s.Addr().String()), nil
+}
+
+// descriptorOf is the file descriptor of a socket that may be handed over.
+func descriptorOf(s Socket) (fd int, ok bool) {
+	switch s := s.(type) {
+	case *epollSocket:
+		return s.fd, true
+	case *epollListener:
+		return s.fd, true
+	}
+	return -1, false
 }
 
 func (p *epollPoller) Part(listener Socket, peer netip.AddrPort, h Handler) (Socket, error) {
@@ -141,15 +147,12 @@ func (p *epollPoller) takeStrays(l *epollSocket, fd int, h Handler) {
 }
 
 func (p *epollPoller) Mute(s Socket) {
-	var fd int
-	switch s := s.(type) {
-	case *epollSocket:
-		fd = s.fd
-	case *epollListener:
-		fd = s.fd
-		s.pause.stop()
-	default:
+	fd, ok := descriptorOf(s)
+	if !ok {
 		return
+	}
+	if l, ok := s.(*epollListener); ok {
+		l.pause.stop()
 	}
 	if err := p.waiter.set(unix.EPOLL_CTL_MOD, fd, 0); err != nil {
 		p.stats.Errors++
