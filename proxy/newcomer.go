@@ -11,25 +11,30 @@ import (
 
 // newcomer takes a datagram from an address without a session. A stream that it makes no session of is closed.
 func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	if d.route.Mode == ModeRelay {
-		r.greetPlain(now, d, s, from, datagram)
+	w := r.recognise(now, d, from, datagram)
+	if w != nil && d.route.Mode == ModeRelay {
+		r.greetPlain(now, d, w, s, from, datagram)
 		return
 	}
-	if !r.greet(now, d, s, from, datagram) && d.stream {
+	if (w == nil || !r.greet(now, d, w, s, from, datagram)) && d.stream {
 		s.Close()
 	}
 }
 
-// greet takes the first datagram from an address, and reports whether there is a session now.
-func (r *Relay) greet(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
+// recognise finds the protocol of a newcomer's datagram, or drops it.
+func (r *Relay) recognise(now time.Time, d *door, from netip.AddrPort, datagram []byte) *way {
 	if !r.mayEnter(now, d, from, datagram) {
-		return false
+		return nil
 	}
 	w := d.sniff(datagram)
 	if w == nil {
 		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)
-		return false
 	}
+	return w
+}
+
+// greet takes the first datagram from an address, and reports whether there is a session now.
+func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
 	// Where Accept is the proof, it tells who asks for a session; elsewhere every datagram that it is shown does.
 	proved := w.proof == codec.ProvedAccept
 	if !proved && !r.mayAsk(now, d, from, len(datagram), false) {

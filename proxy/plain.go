@@ -49,15 +49,7 @@ type plain struct {
 }
 
 // greetPlain takes the first datagram from an address at a door whose route is in ModeRelay.
-func (r *Relay) greetPlain(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	if !r.mayEnter(now, d, from, datagram) {
-		return
-	}
-	w := d.sniff(datagram)
-	if w == nil {
-		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)
-		return
-	}
+func (r *Relay) greetPlain(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	if !r.mayAsk(now, d, from, len(datagram), false) {
 		return
 	}
