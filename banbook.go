@@ -13,6 +13,7 @@ import (
 	"tidegate/config"
 	"tidegate/internal/banfile"
 	"tidegate/ratelimit"
+	"tidegate/setup"
 )
 
 // author is who imposes a ban.
@@ -49,7 +50,7 @@ func openBans(c *cli.Context) (*banBook, error) {
 			return nil, fmt.Errorf(`%s has bans.file = "": there is no file of bans`, path)
 		}
 	}
-	book := &banBook{banfile.File(terms.File), ratelimit.NewBans(banTerms(terms)), time.Now().Truncate(time.Second).UTC()}
+	book := &banBook{banfile.File(terms.File), ratelimit.NewBans(setup.BanTerms(terms)), time.Now().Truncate(time.Second).UTC()}
 	return book, book.save()
 }
 

@@ -11,6 +11,7 @@ import (
 	"tidegate/internal/banfile"
 	"tidegate/internal/filewatch"
 	"tidegate/ratelimit"
+	"tidegate/setup"
 )
 
 // banKeeper keeps the bans of a running proxy and their file the same.
@@ -25,7 +26,7 @@ type banKeeper struct {
 // whom they keep out.
 func keepBans(c *config.Config, log zerolog.Logger) (*banKeeper, error) {
 	k := &banKeeper{
-		bans: ratelimit.NewBans(banTerms(c.Bans)), file: banfile.File(c.Path(c.Bans.File)), log: log,
+		bans: ratelimit.NewBans(setup.BanTerms(c.Bans)), file: banfile.File(c.Path(c.Bans.File)), log: log,
 	}
 	if k.file == "" {
 		return k, nil

@@ -12,7 +12,6 @@ import (
 
 	"tidegate/config"
 	"tidegate/internal/await"
-	"tidegate/ratelimit"
 )
 
 // TestRunningProxyAndCommandsShareBans: what a command bans is in force soon, and what the proxy bans is in the file, also
@@ -46,15 +45,6 @@ func TestDamagedBansKeepFromRunning(t *testing.T) {
 	c.Bans.File = write(t, "{")
 	if _, err := keepBans(c, zerolog.Nop()); err == nil {
 		t.Error("want an error")
-	}
-}
-
-func TestBanTerms(t *testing.T) {
-	want := ratelimit.Terms{
-		First: 10 * time.Minute, Longest: 24 * time.Hour, Memory: 24 * time.Hour, Networks: ratelimit.Networks{V4: 32, V6: 64},
-	}
-	if got := banTerms(config.Default().Bans); got != want {
-		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

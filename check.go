@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/banfile"
 	"tidegate/proxy"
+	"tidegate/setup"
 )
 
 func checkCommand() *cli.Command {
@@ -24,7 +25,7 @@ func checkCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			ruled, err := ruledSettings(settled, 1)
+			ruled, err := setup.RuledSettings(settled, 1)
 			if err != nil {
 				return cli.Exit("tidegate: "+err.Error(), 2)
 			}
@@ -33,7 +34,7 @@ func checkCommand() *cli.Command {
 					return cli.Exit(fmt.Sprintf("tidegate: read bans: %v", err), 2)
 				}
 			}
-			if err := localSources(settled); err != nil { // where it will run may be another machine
+			if err := setup.CheckMachine(settled); err != nil { // where it will run may be another machine
 				fmt.Fprintln(c.App.ErrWriter, "warning:", err)
 			}
 			fmt.Fprint(c.App.Writer, explain(ruled))

@@ -14,6 +14,7 @@ import (
 	"tidegate/config"
 	"tidegate/demo"
 	"tidegate/proxy"
+	"tidegate/setup"
 )
 
 func demoCommand() *cli.Command {
@@ -93,14 +94,14 @@ func demoSettings(pair demo.Pair) func(listen, server netip.AddrPort) (*proxy.Se
 		if pair.IsMain() {
 			name, text = "config.example.toml", exampleConfig
 		}
-		c, _, err := config.Parse(name, text, traits())
+		c, _, err := config.Parse(name, text, setup.Traits())
 		if err != nil {
 			return nil, err
 		}
 		c.Listeners[0].Address = config.AddressOf(listen)
 		c.Upstreams[0].Servers = []config.Server{config.ServerAt(server)}
 		crowd(c)
-		return settings(c, 1), nil
+		return setup.Settings(c, 1), nil
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"tidegate/config"
 	"tidegate/demo"
+	"tidegate/setup"
 )
 
 func TestDemoIsTheMainJob(t *testing.T) {
@@ -61,7 +62,7 @@ func TestDemoOfEveryPair(t *testing.T) {
 func TestDemoConfigurations(t *testing.T) {
 	for _, p := range demo.Pairs() {
 		text := p.Configuration(exampleDoor, exampleServer)
-		_, warnings, err := config.Parse("demo.toml", []byte(text), traits())
+		_, warnings, err := config.Parse("demo.toml", []byte(text), setup.Traits())
 		from, to := strings.TrimSuffix(p.From(), "+tcp"), strings.TrimSuffix(p.To(), "+tcp")
 		dialects := from != to && strings.HasPrefix(from, "riptide") && strings.HasPrefix(to, "riptide")
 		if err != nil || len(warnings) > 0 != dialects {
@@ -91,8 +92,8 @@ func TestDemoList(t *testing.T) {
 
 // TestDemoKnowsEveryProtocol: what the configuration can name, the demo can show.
 func TestDemoKnowsEveryProtocol(t *testing.T) {
-	for name := range traits() {
-		if name == opaque { // which it could only relay
+	for name := range setup.Traits() {
+		if name == setup.Opaque { // which it could only relay
 			continue
 		}
 		if _, err := demo.NewPair(name, name); err != nil {

@@ -12,6 +12,7 @@ import (
 	"tidegate/config"
 	"tidegate/internal/await"
 	"tidegate/proxy"
+	"tidegate/setup"
 )
 
 // TestDiscoverer: servers of a file come, and go with the place in the next configuration.
@@ -22,15 +23,15 @@ func TestDiscoverer(t *testing.T) {
 	}
 	parse := func(place string) *config.Config {
 		t.Helper()
-		text := pinged + `"configured"` + strings.Replace(pingedUpstream, "servers", "discover = ["+place+"]\nservers", 1)
-		c, _, err := config.Parse("t.toml", []byte(text), traits())
+		text := strings.Replace(bridge("127.0.0.1:19132"), "servers", "discover = ["+place+"]\nservers", 1)
+		c, _, err := config.Parse("t.toml", []byte(text), setup.Traits())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	c := parse(`"file:` + filepath.ToSlash(file) + `"`)
-	server, err := proxy.Listen(settings(c, 1), proxy.Options{Log: zerolog.Nop()})
+	server, err := proxy.Listen(setup.Settings(c, 1), proxy.Options{Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,6 @@ var may = map[string][]string{
 	"demo":                  {anyPackage},
 	"filter":                {"codec", "ratelimit"},
 	"discovery":             {"internal/filewatch", "upstream"},
-	"fleet":                 {"proxy"},
 	"internal/allocs":       {},
 	"internal/await":        {},
 	"internal/filewatch":    {},
@@ -60,7 +59,11 @@ var may = map[string][]string{
 	"packaging":             {},
 	"ratelimit":             {},
 	"session":               {"codec"},
-	"upstream":              {"codec"},
+	"setup": {
+		"codec", "codec/raknet", "codec/riptide", "codec/rtype", "codec/rudp", "config", "filter", "internal/prefixes", "netio", "proxy",
+		"ratelimit", "session", "upstream",
+	},
+	"upstream": {"codec"},
 }
 
 // clocks are the functions of package time that read or wait for the clock.

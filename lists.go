@@ -9,6 +9,7 @@ import (
 	"tidegate/config"
 	"tidegate/internal/filewatch"
 	"tidegate/proxy"
+	"tidegate/setup"
 )
 
 // lists keeps the rules of a running proxy as the files say that they are read from.
@@ -30,7 +31,7 @@ func (l *lists) follow(c *config.Config) error {
 		l.stop()
 	}
 	l.current, l.stop = c, nil
-	files := ruleFiles(c)
+	files := setup.RuleFiles(c)
 	if len(files) == 0 {
 		return nil
 	}
@@ -51,7 +52,7 @@ func (l *lists) changed(c *config.Config, file string) {
 	if c != l.current {
 		return // another configuration has come meanwhile
 	}
-	set, err := rules(c)
+	set, err := setup.Rules(c)
 	if err != nil {
 		l.log.Error().Str("file", file).Err(err).Msg("rules not reloaded; the old ones stay in force")
 		return

@@ -167,7 +167,7 @@ func TestCheckExplainsTheExample(t *testing.T) {
 }
 
 func TestCheckExplainsDialects(t *testing.T) {
-	code, stdout, stderr := tidegate(t, "check", "-c", write(t, dialectBridge))
+	code, stdout, stderr := tidegate(t, "check", "-c", "setup/testdata/dialects.toml")
 	const want = `old (127.0.0.1:7700) riptide-2.0 -> arena (riptide-2.2)
   client to upstream: those of 1 message ID translated by their types, all others dropped
     unreliable           as unreliable
@@ -185,7 +185,7 @@ configuration is good
 
 // TestCheckNamesFaultyTypes: each with its place and what the dialects know instead.
 func TestCheckNamesFaultyTypes(t *testing.T) {
-	path := write(t, strings.Replace(dialectBridge, `"bool", "ushort"`, `"flot", "int[0]", "varlong"`, 1))
+	path := write(t, strings.Replace(fixture(t, "dialects.toml"), `"bool", "ushort"`, `"flot", "int[0]", "varlong"`, 1))
 	code, _, stderr := tidegate(t, "check", "-c", path)
 	const want = `t.toml:14:10: route[0].message[0].types[0] = "flot": want byte, sbyte, bool, short, ushort, int, uint, long, ` +
 		`ulong, float, double, string, vector2, vector3, quaternion, varulong, varlong or bits:N, and [] or [N] behind it ` +
@@ -196,6 +196,16 @@ func TestCheckNamesFaultyTypes(t *testing.T) {
 	if got := strings.ReplaceAll(stderr, path, "t.toml"); code != 2 || !strings.Contains(got, want) {
 		t.Errorf("code %d, says:\n%s\nwant:\n%s", code, got, want)
 	}
+}
+
+// fixture is a configuration that setup is tested with too.
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("setup", "testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // bridge is a configuration for a Riptide and RakNet listener in front of a RakNet server.

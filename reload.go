@@ -16,6 +16,7 @@ import (
 	"tidegate/internal/filewatch"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
+	"tidegate/setup"
 )
 
 // reloader puts a changed configuration file into force in a running proxy: the whole of it, or none.
@@ -63,17 +64,17 @@ func (r *reloader) reload(cause string) error {
 }
 
 func (r *reloader) apply() (fixed []string, err error) {
-	next, warnings, err := loadFile(r.path)
+	next, warnings, err := setup.Load(r.path)
 	if err != nil {
 		return nil, err
 	}
 	for _, w := range warnings {
 		r.log.Warn().Msg(w.Error())
 	}
-	if err := localSources(next); err != nil {
+	if err := setup.CheckMachine(next); err != nil {
 		return nil, err
 	}
-	ruled, err := ruledSettings(next, r.loops)
+	ruled, err := setup.RuledSettings(next, r.loops)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func (r *reloader) apply() (fixed []string, err error) {
 		r.log.Warn().Err(err).Msg("files of rules are not watched")
 	}
 	r.found.follow(next)
-	r.bans.SetTerms(banTerms(next.Bans))
+	r.bans.SetTerms(setup.BanTerms(next.Bans))
 	fixed = r.current.Fixed(next)
 	next.Log, next.Loop, next.Admin = r.current.Log, r.current.Loop, r.current.Admin
 	r.current = next

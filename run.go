@@ -12,6 +12,7 @@ import (
 	"tidegate/config"
 	"tidegate/netio"
 	"tidegate/proxy"
+	"tidegate/setup"
 )
 
 func runCommand() *cli.Command {
@@ -48,7 +49,7 @@ func load(c *cli.Context) (path string, settled *config.Config, err error) {
 	if path, err = configPath(c); err != nil {
 		return "", nil, err
 	}
-	settled, warnings, err := loadFile(path)
+	settled, warnings, err := setup.Load(path)
 	for _, w := range warnings {
 		fmt.Fprintln(c.App.ErrWriter, "warning:", w)
 	}

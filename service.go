@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"net/netip"
 	"runtime"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 	"tidegate/config"
 	"tidegate/netio"
 	"tidegate/proxy"
+	"tidegate/setup"
 )
 
 // service is a proxy with all that a process gives it: its configuration's file, bans and lists, discovery, reloads,
@@ -72,13 +74,13 @@ func (s *service) run(ctx context.Context, watch bool) error {
 
 // listen opens everything that a wrong configuration, or another process, may stand in the way of.
 func (s *service) listen() (err error) {
-	if err := localSources(s.config); err != nil {
+	if err := setup.CheckMachine(s.config); err != nil {
 		return err
 	}
 	if s.from, err = born(); err != nil { // whose secrets the settings need
 		return err
 	}
-	ruled, err := ruledSettings(s.config, s.loops)
+	ruled, err := setup.RuledSettings(s.config, s.loops)
 	if err != nil {
 		return cli.Exit("tidegate: "+err.Error(), 2)
 	}
@@ -152,4 +154,17 @@ func (s *service) serve(ctx context.Context) error {
 		<-told
 	}
 	return err
+}
+
+// tellListeners logs where the listeners of the file listen. addrs has the address of each of their ports.
+func tellListeners(log zerolog.Logger, c *config.Config, addrs []netip.AddrPort) {
+	for _, l := range c.Listeners {
+		ports := l.Address.Ports()
+		event := log.Info().Str("listener", l.Name).Stringer("address", addrs[0])
+		if ports > 1 {
+			event = event.Int("ports", ports)
+		}
+		event.Str("transport", string(l.Transport)).Strs("protocols", l.Protocols).Str("route", l.Route).Msg("listening")
+		addrs = addrs[ports:]
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"tidegate/setup"
 
 	"github.com/coreos/go-systemd/v22/activation"
 )
@@ -26,12 +27,6 @@ const successorEnv = "TIDEGATE_SUCCESSOR"
 
 // Descriptors of a successor: the conversation, then the listening sockets.
 const conversationFD, firstListenerFD = 3, 4
-
-// legacy is what a successor must know: with the same secrets, cookies that are under way stay good.
-type legacy struct {
-	GUID uint64   `json:"guid"`
-	Seed [32]byte `json:"seed"`
-}
 
 const (
 	saysReady = "ready\n"
@@ -88,11 +83,11 @@ func born() (birth, error) {
 	if err != nil {
 		return birth{}, fmt.Errorf("hear of the predecessor: %w", err)
 	}
-	var l legacy
-	if err := json.Unmarshal(line, &l); err != nil {
+	var legacy setup.Secrets
+	if err := json.Unmarshal(line, &legacy); err != nil {
 		return birth{}, fmt.Errorf("hear of the predecessor: %w", err)
 	}
-	secrets.guid, secrets.seed = l.GUID, l.Seed
+	setup.Inherit(legacy)
 	return b, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
+	"tidegate/setup"
 	"time"
 )
 
@@ -74,7 +75,7 @@ func (u *upgrader) succeed() (pid int, err error) {
 }
 
 func (u *upgrader) handOver(c *conversation) error {
-	text, err := json.Marshal(legacy{secrets.guid, secrets.seed})
+	text, err := json.Marshal(setup.CurrentSecrets())
 	if err != nil {
 		return err
 	}

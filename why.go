@@ -17,6 +17,7 @@ import (
 	"tidegate/internal/banfile"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
+	"tidegate/setup"
 )
 
 func whyCommand() *cli.Command {
@@ -77,11 +78,11 @@ func isAbsent(err error) bool {
 
 // whyOffline answers from a configuration and the files that it names.
 func whyOffline(path string, address netip.Addr) (admin.Why, error) {
-	settled, _, err := loadFile(path)
+	settled, _, err := setup.Load(path)
 	if err != nil {
 		return admin.Why{}, faulty(err)
 	}
-	set, err := rules(settled)
+	set, err := setup.Rules(settled)
 	if err != nil {
 		return admin.Why{}, faulty(err)
 	}
@@ -92,7 +93,7 @@ func whyOffline(path string, address netip.Addr) (admin.Why, error) {
 	address = address.Unmap().WithZone("")
 	found := proxy.Why{
 		Address: address, Place: set.Place(address), Ban: ban,
-		Sources: proxy.JudgeSources(settings(settled, 1), set, address),
+		Sources: proxy.JudgeSources(setup.Settings(settled, 1), set, address),
 	}
 	return admin.Explain(&found), nil
 }

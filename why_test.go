@@ -45,12 +45,12 @@ prefixes = ["127.0.0.0/8"]
 func TestWhyWithoutAProxy(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "tidegate.toml")
-	text := bridge("127.0.0.1:19132") + `
+	text := fixture(t, "rules.toml") + `
 [admin]
 listen = "unix:` + socketPath(t) + `"
 [bans]
 file = "bans.jsonl"
-` + everyRule
+`
 	for name, content := range map[string][]byte{
 		"tidegate.toml": []byte(text), "friends.txt": []byte("203.0.113.9\n"),
 		"countries.mmdb": geofile.Countries(t, map[string]string{"203.0.113.0/24": "XA"}),

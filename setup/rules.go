@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"errors"
@@ -19,19 +19,19 @@ import (
 // maxDatabase is the size in bytes of the largest MaxMind file that is read; those of cities have about 60 MB.
 const maxDatabase = 512 << 20
 
-// ruledSettings are settings with the rules of the configuration, for which the files are read that it names.
-func ruledSettings(c *config.Config, loops int) (*proxy.Settings, error) {
-	set, err := rules(c)
+// RuledSettings are settings with the rules of the configuration, for which the files are read that it names.
+func RuledSettings(c *config.Config, loops int) (*proxy.Settings, error) {
+	set, err := Rules(c)
 	if err != nil {
 		return nil, err
 	}
-	s := settings(c, loops)
+	s := Settings(c, loops)
 	s.Filter = set
 	return s, nil
 }
 
-// rules compiles the rules about sources and messages. The error has every file that cannot be used.
-func rules(c *config.Config) (*filter.Set, error) {
+// Rules compiles the rules about sources and messages. The error has every file that cannot be used.
+func Rules(c *config.Config) (*filter.Set, error) {
 	var r filter.Rules
 	var faults []error
 	var err error
@@ -57,8 +57,8 @@ func rules(c *config.Config) (*filter.Set, error) {
 	return filter.New(r)
 }
 
-// ruleFiles are the files that the rules are read from.
-func ruleFiles(c *config.Config) []string {
+// RuleFiles are the files that the rules are read from.
+func RuleFiles(c *config.Config) []string {
 	named := []string{c.Geo.CountryFile, c.Geo.NetworkFile}
 	for i := range c.Access {
 		named = append(named, c.Access[i].Files...)

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"strings"
@@ -15,11 +15,11 @@ func TestHeadersLeaveRoom(t *testing.T) {
 	const overhead = 20 + 8 // of IPv4 and UDP
 	for option, header := range map[string]int{"": 0, `proxy_protocol = "first"`: proxyproto.MaxLen, `proxy_protocol = "spp"`: proxyproto.MaxLen} {
 		text := pinged + `"configured"` + strings.Replace(pingedUpstream, "servers", option+"\nservers", 1)
-		c, _, err := config.Parse("t.toml", []byte(text), traits())
+		c, _, err := config.Parse("t.toml", []byte(text), Traits())
 		if err != nil {
 			t.Fatal(err)
 		}
-		u := settings(c, 1).Listeners[0].Route.Upstream
+		u := Settings(c, 1).Listeners[0].Route.Upstream
 		conn := u.Protocol.Dial(time.Time{}, c.Upstreams[0].Servers[0].Address.AddrPort, codec.Hello{})
 		probe, _ := conn.Transmit(time.Time{}, nil)
 		if got := len(probe) + overhead + header; got != int(c.Bedrock.MaxMTU) {

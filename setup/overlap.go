@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"net/netip"
@@ -14,7 +14,7 @@ func overlaps(all map[string]config.Traits) {
 	for _, p := range protocols {
 		takes := make(map[string]bool)
 		for _, other := range protocols {
-			if p.name == other.name || p.evidence != other.evidence || p.name == opaque || other.name == opaque {
+			if p.name == other.name || p.evidence != other.evidence || p.name == Opaque || other.name == Opaque {
 				continue
 			}
 			sniff := p.build(config.Default(), use{}).Sniff

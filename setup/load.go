@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"net"
@@ -7,9 +7,9 @@ import (
 	"tidegate/config"
 )
 
-// loadFile reads a configuration file for this machine.
-func loadFile(path string) (c *config.Config, warnings []config.Fault, err error) {
-	if c, warnings, err = config.Load(path, traits()); err != nil {
+// Load reads a configuration file for this machine.
+func Load(path string) (c *config.Config, warnings []config.Fault, err error) {
+	if c, warnings, err = config.Load(path, Traits()); err != nil {
 		return nil, nil, err
 	}
 	if err := c.Circles(ownAddresses()); err != nil {

@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"time"
@@ -11,8 +11,8 @@ import (
 	"tidegate/upstream"
 )
 
-// settings turns a configuration that has been checked into what a proxy is made of.
-func settings(c *config.Config, loops int) *proxy.Settings {
+// Settings turns a configuration that has been checked into what a proxy is made of.
+func Settings(c *config.Config, loops int) *proxy.Settings {
 	s := &proxy.Settings{
 		Limits: session.Limits{
 			Sessions: share(c.Limits.Sessions, loops),

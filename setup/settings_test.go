@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"net/netip"
@@ -44,11 +44,11 @@ func TestServerListSettings(t *testing.T) {
 		{`"configured"`, proxy.Pings{}},
 		{`"upstream"`, proxy.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide"}},
 	} {
-		c, warnings, err := config.Parse("t.toml", []byte(pinged+row.source+pingedUpstream), traits())
+		c, warnings, err := config.Parse("t.toml", []byte(pinged+row.source+pingedUpstream), Traits())
 		if err != nil || len(warnings) > 0 {
 			t.Fatal(err, warnings)
 		}
-		s := settings(c, 4)
+		s := Settings(c, 4)
 		l := &s.Listeners[0]
 		if l.Route.Pings != row.pings || (l.Pong != nil) != (row.pings.Refresh > 0) {
 			t.Errorf("%s: %+v, listener's text %v", row.source, l.Route.Pings, l.Pong)

@@ -1,10 +1,8 @@
-package main
+package setup
 
 import (
 	"fmt"
 	"net/netip"
-
-	"github.com/rs/zerolog"
 
 	"tidegate/config"
 	"tidegate/proxy"
@@ -54,17 +52,4 @@ func serversOf(c *config.Config, route string) []config.Server {
 		}
 	}
 	return nil
-}
-
-// tellListeners logs where the listeners of the file listen. addrs has the address of each of their ports.
-func tellListeners(log zerolog.Logger, c *config.Config, addrs []netip.AddrPort) {
-	for _, l := range c.Listeners {
-		ports := l.Address.Ports()
-		event := log.Info().Str("listener", l.Name).Stringer("address", addrs[0])
-		if ports > 1 {
-			event = event.Int("ports", ports)
-		}
-		event.Str("transport", string(l.Transport)).Strs("protocols", l.Protocols).Str("route", l.Route).Msg("listening")
-		addrs = addrs[ports:]
-	}
 }

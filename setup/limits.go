@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"time"
@@ -46,8 +46,8 @@ func bound(l config.Limit, loops int) ratelimit.Limit {
 // shareUp is one loop's part of a limit, rounded up: of small ones none is left without.
 func shareUp(limit, loops int) int { return (limit + loops - 1) / loops }
 
-// banTerms are those of the bans that Tidegate itself imposes.
-func banTerms(b config.Bans) ratelimit.Terms {
+// BanTerms are those of the bans that Tidegate itself imposes.
+func BanTerms(b config.Bans) ratelimit.Terms {
 	return ratelimit.Terms{
 		First: time.Duration(b.First), Longest: time.Duration(b.Longest), Memory: time.Duration(b.Memory),
 		Networks: ratelimit.Networks{V4: b.IPv4, V6: b.IPv6},

@@ -1,9 +1,8 @@
-package main
+package setup
 
 import (
 	"fmt"
 	"net"
-	"strings"
 	"testing"
 	"time"
 
@@ -80,11 +79,11 @@ func TestPortsLeadOneToOne(t *testing.T) {
 		_ = conn.Close()
 	}
 	text := fmt.Sprintf(ported, door, door+n-1, servers, servers+n-1, servers)
-	c, warnings, err := config.Parse("t.toml", []byte(text), traits())
+	c, warnings, err := config.Parse("t.toml", []byte(text), Traits())
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
 	}
-	s := settings(c, 2)
+	s := Settings(c, 2)
 	server, err := proxy.Listen(s, proxy.Options{Loops: 2, Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
@@ -126,8 +125,5 @@ func TestPortsLeadOneToOne(t *testing.T) {
 		if !names[want] {
 			t.Errorf("want a listener, route and upstream %s among %v", want, names)
 		}
-	}
-	if text := explain(s); strings.Count(text, "many") != 1 || !strings.Contains(text, fmt.Sprintf("127.0.0.1:%d-%d", door, door+n-1)) {
-		t.Errorf("check says\n%s", text)
 	}
 }

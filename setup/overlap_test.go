@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"fmt"
@@ -51,7 +51,7 @@ func TestProtocolsThatTakeEachOther(t *testing.T) {
 		{`["rtype-0.0.1"]`, "rtype-32", `rtype.era = "early"`, ""},
 		{`["rtype-16"]`, "rtype-32", "", ""},
 	} {
-		_, warnings, err := config.Parse("t.toml", shared(c.protocols, c.upstream, c.more), traits())
+		_, warnings, err := config.Parse("t.toml", shared(c.protocols, c.upstream, c.more), Traits())
 		var got []string
 		for _, w := range warnings {
 			_, text, _ := strings.Cut(w.Error(), ": ")
@@ -67,7 +67,7 @@ func TestProtocolsThatTakeEachOther(t *testing.T) {
 func TestFirstDatagramsAreKnown(t *testing.T) {
 	for _, p := range protocols {
 		built := p.build(config.Default(), use{})
-		if p.name != opaque && !built.Sniff(firstDatagram(built)) {
+		if p.name != Opaque && !built.Sniff(firstDatagram(built)) {
 			t.Errorf("%s does not know its own clients", p.name)
 		}
 	}

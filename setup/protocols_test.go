@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"slices"
@@ -26,14 +26,14 @@ func TestTraits(t *testing.T) {
 		"rudp":        {Sequenced: true, Reports: true, Merges: true},
 		"rtype":       {Own: true},
 	} {
-		got := traits()[name]
+		got := Traits()[name]
 		if !got.Server || !got.Client || got.Ordered != want.Ordered || got.Sequenced != want.Sequenced ||
 			got.Reliable != want.Reliable || got.IDs != want.IDs || got.Reports != want.Reports || got.Merges != want.Merges || got.Own != want.Own ||
 			got.Pings != want.Pings {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if all := traits(); !all["rtype"].Openers[3] || !all["riptide-2.0"].Openers[3] || all["riptide-2.2"].Openers[3] {
+	if all := Traits(); !all["rtype"].Openers[3] || !all["riptide-2.0"].Openers[3] || all["riptide-2.2"].Openers[3] {
 		t.Error("want a lone byte 3 to open R-Type and Riptide 2.0")
 	}
 }
@@ -47,34 +47,10 @@ func TestSurestEvidenceFirst(t *testing.T) {
 	}
 }
 
-// dialectBridge is a configuration for players of Riptide 2.0 on a server of 2.2.
-const dialectBridge = `
-[[listener]]
-name = "old"
-address = "127.0.0.1:7700"
-protocols = ["riptide-2.0"]
-route = "arena"
-[[route]]
-name = "arena"
-upstream = "arena"
-ordered = "fast"
-undeclared = "drop"
-[[route.message]]
-id = 7
-types = ["bool", "ushort"]
-[[upstream]]
-name = "arena"
-protocol = "riptide-2.2"
-servers = ["127.0.0.1:19132"]
-`
-
 // TestTranslation: payloads are spelled anew by what the route declares, without allocating.
 func TestTranslation(t *testing.T) {
-	c, warnings, err := config.Parse("t.toml", []byte(dialectBridge), traits())
-	if err != nil || len(warnings) > 0 {
-		t.Fatal(err, warnings)
-	}
-	l := &settings(c, 1).Listeners[0]
+	c := loaded(t, "testdata/dialects.toml")
+	l := &Settings(c, 1).Listeners[0]
 	old, now := l.Protocols[0], l.Route.Upstream.Protocol
 	if l.Route.Translator(old, old) != nil || l.Route.Translator(build("raknet", c, use{}), now) != nil {
 		t.Error("want no translation but between two dialects")
@@ -107,12 +83,9 @@ func TestTranslation(t *testing.T) {
 }
 
 func TestUndeclaredMessagesPass(t *testing.T) {
-	c, _, err := config.Parse("t.toml", []byte(dialectBridge), traits())
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := loaded(t, "testdata/dialects.toml")
 	c.Routes[0].Undeclared = config.UndeclaredPass
-	l := &settings(c, 1).Listeners[0]
+	l := &Settings(c, 1).Listeners[0]
 	up := l.Route.Translator(l.Protocols[0], l.Route.Upstream.Protocol)
 	if _, _, made := up.Translate(nil, codec.Message{ID: 8, HasID: true}); made != proxy.Passed {
 		t.Errorf("an undeclared message: %d", made)

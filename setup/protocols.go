@@ -1,9 +1,7 @@
-package main
+package setup
 
 import (
 	"cmp"
-	"crypto/rand"
-	"encoding/binary"
 	"slices"
 	"time"
 
@@ -44,8 +42,8 @@ type protocol struct {
 	build    speaker
 }
 
-// opaque is the name of the protocol that stands for any, to be relayed and not terminated.
-const opaque = "any"
+// Opaque is the name of the protocol that stands for any, to be relayed and not terminated.
+const Opaque = "any"
 
 // protocols is the list of them.
 var protocols = []protocol{
@@ -58,7 +56,7 @@ var protocols = []protocol{
 	{"rtype-0.0.1", byShape, newRType(rtype.Document)},
 	{"rtype-16", byShape, newRType(rtype.Game16)},
 	{"rtype-32", byShape, newRType(rtype.Game32)},
-	{opaque, byNothing, func(*config.Config, use) codec.Protocol { return proxy.Any }},
+	{Opaque, byNothing, func(*config.Config, use) codec.Protocol { return proxy.Any }},
 }
 
 // build makes the protocol of a name that the configuration has been checked for.
@@ -82,18 +80,6 @@ func byName(name string) *protocol {
 	panic("protocol that is not in the list: " + name)
 }
 
-// secrets are drawn once a process: a restart makes old cookies void.
-var secrets = func() (s struct {
-	guid uint64
-	seed [32]byte
-}) {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	_, _ = rand.Read(s.seed[:])
-	s.guid = binary.LittleEndian.Uint64(b[:])
-	return s
-}()
-
 func newStockRakNet(c *config.Config, use use) codec.Protocol {
 	return newRakNet("raknet", c, &c.RakNet, use, 6)
 }
@@ -108,8 +94,8 @@ func newRakNet(name string, all *config.Config, c *config.RakNet, use use, dial 
 		Name:         name,
 		Versions:     slices.Clone(c.Versions),
 		DialVersion:  dial,
-		GUID:         secrets.guid,
-		Seed:         secrets.seed,
+		GUID:         secrets.GUID,
+		Seed:         secrets.Seed,
 		Cookies:      mode,
 		CookieSecret: secret,
 		Pong:         []byte(c.Pong),
@@ -153,7 +139,7 @@ func newRUDP(c *config.Config, use use) codec.Protocol {
 		MaxJoined:   o.MaxJoined,
 		MaxQueued:   use.queue,
 		DialTimeout: time.Duration(o.ConnectTimeout),
-		Seed:        secrets.seed,
+		Seed:        secrets.Seed,
 	})
 }
 

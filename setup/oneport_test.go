@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"bufio"
@@ -25,7 +25,7 @@ type opening struct {
 func openings(t *testing.T) []opening {
 	t.Helper()
 	var all []opening
-	for _, pattern := range []string{"codec/*/testdata/*.jsonl", "codec/*/testdata/*/*.jsonl"} {
+	for _, pattern := range []string{"../codec/*/testdata/*.jsonl", "../codec/*/testdata/*/*.jsonl"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

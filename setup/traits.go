@@ -1,4 +1,4 @@
-package main
+package setup
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 	"tidegate/config"
 )
 
-// traits are what the configuration must know of each protocol.
-func traits() map[string]config.Traits {
+// Traits are what the configuration must know of each protocol.
+func Traits() map[string]config.Traits {
 	all := make(map[string]config.Traits, len(protocols))
 	for _, p := range protocols {
 		built := p.build(config.Default(), use{})
@@ -24,7 +24,7 @@ func traits() map[string]config.Traits {
 			Merges:    built.IDs() == codec.Merged,
 			Own:       built.IDs() == codec.NoIDs,
 			Pings:     pings,
-			Opaque:    p.name == opaque,
+			Opaque:    p.name == Opaque,
 			Stream:    streams(p.name),
 			Inputs:    inputs[p.name],
 			Server:    true,

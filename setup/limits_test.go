@@ -1,7 +1,8 @@
-package main
+package setup
 
 import (
 	"testing"
+	"time"
 
 	"tidegate/config"
 	"tidegate/ratelimit"
@@ -41,5 +42,14 @@ func TestLimitsAreShared(t *testing.T) {
 		if got := bound(l, 3).Rate; got != want {
 			t.Errorf("%s over 3 loops: %+v, want %+v", per, got, want)
 		}
+	}
+}
+
+func TestBanTerms(t *testing.T) {
+	want := ratelimit.Terms{
+		First: 10 * time.Minute, Longest: 24 * time.Hour, Memory: 24 * time.Hour, Networks: ratelimit.Networks{V4: 32, V6: 64},
+	}
+	if got := BanTerms(config.Default().Bans); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
