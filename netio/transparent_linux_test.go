@@ -49,7 +49,6 @@ func machines(t *testing.T) (proxy, server string) {
 		"ip -n P route add local default dev lo table 100",
 		"ip -n P -6 rule add iif cable from fd99::2 lookup 100",
 		"ip -n P -6 route add local default dev lo table 100",
-		"ip netns exec P sysctl -qw net.ipv4.conf.cable.rp_filter=0",
 	} {
 		words := strings.Fields(line)
 		for i, w := range words {
