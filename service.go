@@ -104,7 +104,7 @@ func (s *service) listen() (err error) {
 // follow keeps up with the files that the configuration names, with servers that come and go, and with the configuration
 // itself.
 func (s *service) follow(ctx context.Context, watch bool) error {
-	s.endings = append(s.endings, s.bans.start(context.Background())) // until the last session has ended
+	s.endings = append(s.endings, s.bans.start(context.Background()), keepMemory()) // until the last session has ended
 	files := &lists{ctx: ctx, server: s.server, log: s.log}
 	if err := files.follow(s.config); err != nil {
 		return err

@@ -70,7 +70,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
 	hello := p.hello
 	hello.From = socket.Addr()
-	p.upstream.conn = p.route.Upstream.Protocol.Dial(now, p.server.Addr, hello)
+	p.upstream.conn = p.route.speaks.Dial(now, p.server.Addr, hello)
 	return true
 }
 

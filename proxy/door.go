@@ -76,7 +76,7 @@ func (r *Relay) furnish(d *door, l *Listener, route *route) {
 			}, r.identities.next())
 		}
 		d.ways = append(d.ways, way{
-			protocol: p,
+			protocol: r.locals.of(p),
 			bridge:   newBridge(p, l.Route.Upstream.Protocol, l.Route),
 			proof:    proof,
 			tally:    r.tallies.of(l.Name, p.Name()),

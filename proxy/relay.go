@@ -6,6 +6,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"tidegate/codec"
 	"tidegate/kernel/flow"
 	"tidegate/netio"
 	"tidegate/ratelimit"
@@ -42,6 +43,7 @@ type Relay struct {
 
 	toClients, toUpstreams Samples
 
+	locals   locals
 	doors    []*door // as the settings list their listeners
 	lastDoor int     // index of the youngest door
 	routes   []*route
@@ -72,8 +74,9 @@ type Relay struct {
 // route is a Route with what a Relay needs to follow it.
 type route struct {
 	*Route
-	pool *upstream.Pool
-	ids  *clientIDs
+	speaks codec.Protocol // the upstream's, as this Relay's
+	pool   *upstream.Pool
+	ids    *clientIDs
 }
 
 // mostTries is how many servers a client may be sent to before it is refused: more have no time to answer.
@@ -126,6 +129,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.flowRate = s.flowRate()
 	r.guard.limits = newLimits(s.Bounds, r.identities.next)
 	r.enrollAnew()
+	r.locals = make(locals)
 	oldRoutes, oldDoors := r.routes, r.doors
 	r.routes, r.doors = nil, nil
 	known := make(map[*Route]*route)
@@ -153,7 +157,7 @@ func (r *Relay) newRoute(settings *Route, oldRoutes []*route) *route {
 	u := settings.Upstream
 	pool := r.pools.Get(u.Name)
 	pool.Update(u.Servers, u.Options)
-	route := &route{Route: settings, pool: pool}
+	route := &route{Route: settings, speaks: r.locals.of(u.Protocol), pool: pool}
 	for _, old := range oldRoutes {
 		if old.Name == settings.Name {
 			route.ids = old.ids

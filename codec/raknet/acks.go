@@ -44,6 +44,9 @@ func (q *ackQueue) addUpTo(last Seq24, count int) {
 	}
 }
 
+// clear empties the set.
+func (q *ackQueue) clear() { q.ranges, q.count = q.ranges[:0], 0 }
+
 // set makes the set equal to another.
 func (q *ackQueue) set(to *ackQueue) {
 	q.ranges, q.count = append(q.ranges[:0], to.ranges...), to.count

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/internal/events"
 )
 
 var (
@@ -52,30 +51,25 @@ type Conn struct {
 	offline  []byte        // message, or last word, to be sent next; a later one replaces it
 	pongDue  time.Duration // server: no ping is answered before
 	parting  parting
-	early    earlyMessages
 
-	sender    sender
-	receiver  receiver
-	memory    buffers
-	lent      [][]byte // recycled buffers that events refer to, until the next input
-	events    events.Queue
-	reportAt  time.Duration // when messages that Transmit dropped are reported
-	keepalive keepalive
-	clock     peerClock
-	sent      uint64 // as in codec.Stats
-	received  uint64
+	*workspace // nowhere while nothing is under way
+	sender     sender
+	receiver   receiver
+	reportAt   time.Duration // when messages that Transmit dropped are reported
+	keepalive  keepalive
+	clock      peerClock
+	sent       uint64 // as in codec.Stats
+	received   uint64
 }
 
 var _ codec.Identified = (*Conn)(nil)
 
 func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
 	c := &Conn{p: p, peer: peer, start: now, phase: phase}
-	c.sender.memory = &c.memory
 	c.sender.orderedOnly = p.o.OrderedOnly
-	c.receiver.memory = &c.memory
 	c.receiver.heldBudget = p.o.MaxHeld
-	c.receiver.splits.memory = &c.memory
 	c.receiver.splits.budget = p.o.MaxAssembly
+	c.move(p.spaces.get())
 	return c
 }
 
@@ -86,11 +80,12 @@ func (c *Conn) setMTU(mtu int) {
 
 // Advance runs what is due.
 func (c *Conn) Advance(now time.Time) {
-	c.recycle()
-	at := now.Sub(c.start)
 	if c.phase == closed {
 		return
 	}
+	at := now.Sub(c.start)
+	c.occupy()
+	c.recycle()
 	if c.asking != nil && at >= c.asking.retryAt {
 		c.ask(at)
 	}
@@ -126,6 +121,7 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 		return codec.ErrFull
 	}
 	at := now.Sub(c.start)
+	c.occupy()
 	c.sender.enqueue(at, m)
 	c.keepalive.activeAt = at
 	return nil
@@ -138,15 +134,22 @@ func (c *Conn) Announce(time.Time, codec.EventKind, uint16) error { return codec
 func (c *Conn) Identity() uint64 { return c.guid }
 
 // Poll returns the next event.
-func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }
+func (c *Conn) Poll() (codec.Event, bool) {
+	if c.workspace == &nowhere {
+		return codec.Event{}, false
+	}
+	return c.events.Poll()
+}
 
 // Transmit appends one datagram to b.
 func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
 	at := now.Sub(c.start)
 	start := len(b)
+	c.occupy()
 	b = c.transmit(at, b)
 	c.reportAt = at + reportDelay
 	if len(b) == start {
+		c.releaseIfIdle(at)
 		return b, false
 	}
 	c.sent++
@@ -158,10 +161,11 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 	switch {
 	case len(c.offline) > 0:
 		b = append(b, c.offline...)
+		c.memory.put(c.offline)
 		c.offline = nil
 		return b
 	case c.phase == probing:
-		return b
+		return c.transmitRequest(b)
 	case r.nacks.count > 0 && c.phase != closed:
 		return r.nacks.write(b, nackDatagram, c.sender.datagramSize())
 	case r.acks.count > 0 && now >= r.acksAt:

@@ -109,7 +109,7 @@ func TestSlowStartCarriesAMegabyte(t *testing.T) {
 // TestIdleConnectionIsSmall measures what a connection keeps once its game has fallen silent. Other tests' garbage can only
 // add to it, so the least of a few measurements counts.
 func TestIdleConnectionIsSmall(t *testing.T) {
-	const most = 1664
+	const most = 1152
 	each := idleBytes(t)
 	for range 4 {
 		if each <= most {

@@ -40,20 +40,24 @@ type sentDatagram struct {
 // flight is all that was sent and has not settled: the datagrams by number, the parts they carried, and which of the
 // parts must go out again. A late acknowledgement of a datagram that was taken for lost still settles its parts.
 type flight struct {
+	*flying
 	base Seq24 // the oldest datagram remembered
 	due  Seq24 // the oldest that may yet expire
 	next Seq24 // the number of the next
-	ring []sentDatagram
 
+	nextPart uint32 // id
+	reliable Seq24  // number of the next reliable part
+	unacked  int    // reliable parts that have not arrived
+}
+
+// flying is what a flight needs only while something is in it.
+type flying struct {
+	ring     []sentDatagram
 	parts    []part
 	free     []uint32  // slots of parts
 	resend   []partRef // first in, first out
 	resentTo int       // how many at the start of resend went out already
-	nextPart uint32    // id
-	reliable Seq24     // number of the next reliable part
-	unacked  int       // reliable parts that have not arrived
-
-	done []outcome // collected for the sender
+	done     []outcome // collected for the sender
 }
 
 // outcome is the end of a message.
@@ -191,9 +195,11 @@ func (f *flight) nextResend() (partRef, *part) {
 			return f.resend[f.resentTo], p
 		}
 	}
-	f.resend, f.resentTo = f.resend[:0], 0
+	f.forgetResends()
 	return partRef{}, nil
 }
+
+func (f *flying) forgetResends() { f.resend, f.resentTo = f.resend[:0], 0 }
 
 // resentOne takes the part that nextResend returned out of the queue.
 func (f *flight) resentOne(p *part) {
@@ -201,12 +207,16 @@ func (f *flight) resentOne(p *part) {
 	f.resentTo++
 }
 
-// release gives the memory back while nothing is in flight.
-func (f *flight) release() {
+// isIdle reports whether nothing is in flight, and nothing has settled that is not known yet.
+func (f *flight) isIdle() bool {
 	f.trim()
-	if f.base == f.next {
-		f.ring, f.parts, f.free, f.resend, f.resentTo, f.done = nil, nil, nil, nil, 0, nil
-	}
+	return f.base == f.next && len(f.done) == 0
+}
+
+// abandon forgets all that is in flight.
+func (f *flight) abandon() {
+	*f.flying = flying{}
+	f.base, f.due, f.unacked = f.next, f.next, 0
 }
 
 // trim forgets the oldest datagrams as far as nothing they carried is still wanted.

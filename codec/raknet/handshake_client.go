@@ -31,21 +31,33 @@ type asking struct {
 	from     netip.AddrPort // where the server sees us
 	refused  []uint8        // versions that the server did not take
 	tries    int            // first requests sent
+	probe    int            // MTU of the last of them
 	reply    openConnectionReply1
 	replied  bool
 	requests int // second requests sent since the reply
 	snubs    int // replies of a server with a key, whose second requests then got no answer
 	retryAt  time.Duration
+	due      request // what is to be sent next
 }
+
+// request is one of the two by which a connection is asked for.
+type request uint8
+
+const (
+	noRequest request = iota
+	firstRequest
+	secondRequest
+)
 
 // dial makes the client's side of a connection, which sends its first request at once.
 func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Conn {
 	c := newConn(p, now, to, probing)
 	c.dialed = true
 	c.guid = hello.Identity
-	c.asking = &asking{
-		password: append([]byte(nil), hello.Data...), pad: hello.Pad, version: p.o.DialVersion, from: hello.From,
+	c.question = asking{
+		password: append(c.question.password[:0], hello.Data...), pad: hello.Pad, version: p.o.DialVersion, from: hello.From,
 	}
+	c.asking = &c.question
 	c.ask(0)
 	return c
 }
@@ -75,20 +87,33 @@ func (c *Conn) ask(now time.Duration) {
 
 func (c *Conn) request1() {
 	a := c.asking
-	mtu := probes[min(a.tries/triesPerProbe, len(probes)-1)]
+	a.probe = probes[min(a.tries/triesPerProbe, len(probes)-1)]
 	a.tries++
-	m := openConnectionRequest1{version: a.version, length: min(mtu, c.p.o.MaxMTU) - udpOverhead}
-	c.offline = m.append(c.offline[:0])
+	a.due = firstRequest
 }
 
 func (c *Conn) request2() {
+	c.asking.requests++
+	c.asking.due = secondRequest
+}
+
+// transmitRequest appends the request that is due to b, if there is one.
+func (c *Conn) transmitRequest(b []byte) []byte {
 	a := c.asking
-	a.requests++
-	m := openConnectionRequest2{
-		hasCookie: a.reply.hasCookie, cookie: a.reply.cookie, server: c.peer, guid: c.guid,
-		mtu: uint16(c.p.clampMTU(a.reply.mtu)),
+	due := a.due
+	a.due = noRequest
+	switch due {
+	case firstRequest:
+		m := openConnectionRequest1{version: a.version, length: min(a.probe, c.p.o.MaxMTU) - udpOverhead}
+		return m.append(b)
+	case secondRequest:
+		m := openConnectionRequest2{
+			hasCookie: a.reply.hasCookie, cookie: a.reply.cookie, server: c.peer, guid: c.guid,
+			mtu: uint16(c.p.clampMTU(a.reply.mtu)),
+		}
+		return m.append(b)
 	}
-	c.offline = m.append(c.offline[:0])
+	return b
 }
 
 // offloadedMTU is the largest MTU that CloudburstMC's servers take by default.

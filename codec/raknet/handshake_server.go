@@ -19,7 +19,15 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnect
 
 // grant answers the second request: the connection is there.
 func (c *Conn) grant() {
-	c.offline = c.p.appendPlainGrant(c.offline[:0], c.peer, uint16(c.sender.mtu))
+	c.offline = c.p.appendPlainGrant(c.blank(), c.peer, uint16(c.sender.mtu))
+}
+
+// blank is room for the next offline message.
+func (c *Conn) blank() []byte {
+	if c.offline == nil {
+		return c.memory.get(0)
+	}
+	return c.offline[:0]
 }
 
 // pongEvery is how seldom a connection answers pings: they are short, the answers are long, and the sender may be forged.
@@ -37,7 +45,7 @@ func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 		if c.phase >= connected {
 			round = nextRound(round)
 		}
-		reply, err := c.p.answer(now, c.peer, b, c.offline[:0], round)
+		reply, err := c.p.answer(now, c.peer, b, c.blank(), round)
 		c.offline = reply
 		return err
 	}
@@ -54,13 +62,13 @@ func (c *Conn) answerRequest2(now time.Time, b []byte) error {
 	case err != nil:
 		return err
 	case request.challenged:
-		c.offline = c.p.appendPlainGrant(c.offline[:0], c.peer, request.mtu)
+		c.offline = c.p.appendPlainGrant(c.blank(), c.peer, request.mtu)
 	case request.guid == c.guid && c.phase < connected:
 		c.grant()
 	case proven && c.phase != connected, c.hasBegunAnew(now, request.cookie, o):
 		c.finish(c.goodbyeReason())
 	default:
-		c.offline = c.p.appendRefusal(c.offline[:0], idAlreadyConnected)
+		c.offline = c.p.appendRefusal(c.blank(), idAlreadyConnected)
 	}
 	return nil
 }
@@ -71,7 +79,7 @@ func (c *Conn) answerPing(now time.Time, b []byte) error {
 	if at < c.pongDue {
 		return errPings
 	}
-	reply, err := c.p.answerPing(b, c.offline[:0])
+	reply, err := c.p.answerPing(b, c.blank())
 	if err == nil {
 		c.offline, c.pongDue = reply, at+pongEvery
 	}
@@ -126,6 +134,7 @@ func (c *Conn) Admit(now time.Time, client uint16) {
 		return
 	}
 	c.phase = admitted
+	c.occupy()
 	m := connectionRequestAccepted{
 		client: c.peer, index: client, addresses: c.ownAddresses(), requestTime: c.askedAt, replyTime: uint64(now.UnixMilli()),
 	}

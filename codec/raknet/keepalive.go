@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/internal/events"
 )
 
 // activePing is how often the round trip is measured while the game talks.
@@ -99,15 +98,16 @@ func (k *keepalive) receivePong(now time.Duration, m *connectedPong) (rtt time.D
 	return now - k.sentAt, true
 }
 
-// releaseIfIdle gives memory back once the game has been silent for a while and nothing of ours is under way.
+// releaseIfIdle gives memory back once the game has been silent for a while, or has ended, and nothing is under way.
 func (c *Conn) releaseIfIdle(now time.Duration) {
-	if c.phase != connected || now < c.keepalive.activeAt+c.p.o.Timeout/2 || !c.sender.settled() {
+	switch {
+	case c.phase == closed:
+	case c.phase != connected || now < c.keepalive.activeAt+c.p.o.Timeout/2:
 		return
 	}
-	c.sender.release()
-	c.receiver.release()
-	c.memory.release()
-	if c.events.Len() == 0 {
-		c.events, c.lent = events.Queue{}, nil
+	if c.events.Len() == 0 && c.receiver.isIdle() && c.sender.isIdle() {
+		c.recycle()
+		c.receiver.release()
+		c.leave()
 	}
 }

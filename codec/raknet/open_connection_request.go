@@ -32,10 +32,7 @@ func (m *openConnectionRequest1) parse(b []byte) error {
 func (m *openConnectionRequest1) append(b []byte) []byte {
 	b = appendOffline(b, idOpenConnectionRequest1)
 	b = append(b, m.version)
-	for range m.length - minRequest1Size {
-		b = append(b, 0)
-	}
-	return b
+	return append(b, make([]byte, max(0, m.length-minRequest1Size))...)
 }
 
 // openConnectionRequest2 asks for the connection itself:

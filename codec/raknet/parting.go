@@ -26,10 +26,11 @@ func (p *parting) next() time.Duration {
 
 // Close says goodbye, or refuses where the client was not admitted. RakNet has no room for data with either.
 func (c *Conn) Close(now time.Time, why codec.Goodbye) {
-	c.recycle()
 	if c.phase >= closing {
 		return
 	}
+	c.occupy()
+	c.recycle()
 	reason := why.Reason
 	if reason == codec.ReasonNone {
 		reason = codec.Closed

@@ -31,9 +31,10 @@ type Protocol struct {
 	o       Options
 	cookies cookies
 	shared  *sharedCookies // nil: CookieSecret is not in use
+	spaces  *workspaces    // of connections that have one loop; nil: each has its own
 }
 
-var _ codec.Protocol = (*Protocol)(nil)
+var _ codec.Local = (*Protocol)(nil)
 
 // New returns the protocol with the given options.
 func New(o Options) *Protocol {
@@ -43,6 +44,13 @@ func New(o Options) *Protocol {
 		p.shared = newSharedCookies(o.CookieSecret)
 	}
 	return p
+}
+
+// Local implements codec.Local.
+func (p *Protocol) Local() codec.Protocol {
+	local := *p
+	local.spaces = new(workspaces)
+	return &local
 }
 
 // Name is the name given in Options.

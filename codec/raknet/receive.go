@@ -14,7 +14,14 @@ var (
 
 // Receive takes one datagram from the peer's address.
 func (c *Conn) Receive(now time.Time, datagram []byte) error {
+	c.occupy()
 	c.recycle()
+	err := c.receive(now, datagram)
+	c.releaseIfIdle(now.Sub(c.start))
+	return err
+}
+
+func (c *Conn) receive(now time.Time, datagram []byte) error {
 	at := now.Sub(c.start)
 	if len(datagram) <= 2 {
 		c.receiver.dropped++
@@ -30,7 +37,6 @@ func (c *Conn) Receive(now time.Time, datagram []byte) error {
 	err := c.receiveOnline(at, datagram)
 	c.report()
 	c.stepParting(at)
-	c.releaseIfIdle(at)
 	return err
 }
 

@@ -23,22 +23,29 @@ const maxHeld = 4096
 // their order. Where it has no room now it refuses a datagram: that is not acknowledged, so the peer sends its reliable
 // messages again (docs/protocols/raknet.md#recovery-and-congestion).
 type receiver struct {
+	*receiving
 	datagrams  datagramWindow
 	reliable   reliableWindow
 	channels   channels
 	heldBudget int // bytes that may wait in channels
 	splits     reassembly
 	memory     *buffers
-	ready      []inbound // in the order in which the application gets them
-	dropped    uint64    // as in codec.Stats
-
-	acks     ackQueue
-	told     ackQueue      // what the last ACK told for the first time
-	repeat   ackQueue      // its memory takes turns with that of told
-	acksAt   time.Duration // when acks are due; of meaning while there are some
-	ackDelay time.Duration
-	nacks    ackQueue // due at once
+	dropped    uint64        // as in codec.Stats
+	acksAt     time.Duration // when acks are due; of meaning while there are some
+	ackDelay   time.Duration
 }
+
+// receiving is what a receiver needs only while something has come lately.
+type receiving struct {
+	ready  []inbound // in the order in which the application gets them
+	acks   ackQueue
+	told   ackQueue // what the last ACK told for the first time
+	repeat ackQueue // its memory takes turns with that of told
+	nacks  ackQueue // due at once
+}
+
+// isIdle reports whether the peer is to be told nothing.
+func (r *receiving) isIdle() bool { return r.acks.count == 0 && r.nacks.count == 0 }
 
 // acksAtOnce is how many datagrams may wait for their acknowledgement before it goes out ahead of its time, so that the
 // peer's window keeps moving.
@@ -219,15 +226,9 @@ func (r *receiver) arrived(c *capsule) {
 	}
 }
 
-// release gives memory back that is not in use.
+// release gives up what the peer would be told again, and memory that is not in use.
 func (r *receiver) release() {
-	r.ready = nil
-	if r.acks.count == 0 {
-		r.acks.ranges = nil
-		r.told, r.repeat = ackQueue{}, ackQueue{}
-	}
-	if r.nacks.count == 0 {
-		r.nacks.ranges = nil
-	}
+	r.told.clear()
+	r.repeat.clear()
 	r.reliable.release()
 }

@@ -15,7 +15,7 @@ type feeder struct {
 }
 
 func newFeeder(t *testing.T) *feeder {
-	f := &feeder{t: t, r: receiver{heldBudget: 1 << 20, ackDelay: 10 * ms}}
+	f := &feeder{t: t, r: receiver{receiving: new(receiving), heldBudget: 1 << 20, ackDelay: 10 * ms}}
 	f.r.memory = new(buffers)
 	f.r.splits = reassembly{memory: f.r.memory, budget: 100 << 10, partRoom: 1024}
 	return f

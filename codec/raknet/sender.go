@@ -26,12 +26,10 @@ const (
 // sender is the sending half of a connection: it numbers messages, splits and packs them into datagrams, and sends the
 // reliable ones again until they are acknowledged (docs/protocols/raknet.md#recovery-and-congestion).
 type sender struct {
+	*sending
 	mtu         int
-	orderedOnly bool  // as in Options
-	control     queue // RakNet's own messages, ahead of
-	small       queue // the game's, which share the path with
-	bulk        queue // its large ones, and those that must not overtake them
-	bulkTurn    bool  // of the two, bulk goes first in the next datagram
+	orderedOnly bool // as in Options
+	bulkTurn    bool // of small and bulk messages, the latter go first in the next datagram
 	flight      flight
 	congestion  congestion
 	pacer       pacer
@@ -42,11 +40,18 @@ type sender struct {
 	openSplits  int
 	bytes       int // of the game's messages that have not settled
 	count       int // of those
-	idle        []*outgoing
 	memory      *buffers
 
 	resent, lost uint64        // as in codec.Stats
 	reliableAt   time.Duration // when something reliable was last sent
+}
+
+// sending is what a sender needs only while it has something to send or in flight.
+type sending struct {
+	control queue // RakNet's own messages, ahead of
+	small   queue // the game's, which share the path with
+	bulk    queue // its large ones, and those that must not overtake them
+	idle    []*outgoing
 }
 
 // sendChannel is the sending side of an ordering channel.
@@ -231,7 +236,8 @@ func (s *sender) abandon(e *events.Queue) {
 		giveUp(s.flight.parts[i].message, e)
 	}
 	s.abandonQueue(e)
-	s.control, s.flight, s.idle = queue{}, flight{}, nil
+	s.control = queue{}
+	s.flight.abandon()
 	s.bytes, s.count = 0, 0
 }
 
@@ -256,11 +262,5 @@ func giveUp(m *outgoing, e *events.Queue) {
 	}
 }
 
-// release gives memory back while nothing waits to be sent or acknowledged.
-func (s *sender) release() {
-	s.flight.release()
-	s.idle = nil
-	if s.settled() {
-		s.control, s.small, s.bulk = queue{}, queue{}, queue{}
-	}
-}
+// isIdle reports whether nothing waits to be sent, acknowledged, or reported.
+func (s *sender) isIdle() bool { return s.settled() && s.flight.isIdle() }

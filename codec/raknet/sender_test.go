@@ -11,7 +11,7 @@ import (
 
 // newSender returns a sender at an MTU of 576, so that a part is 516 bytes, that has numbered nothing yet.
 func newSender(start Seq24) *sender {
-	s := &sender{memory: new(buffers)}
+	s := &sender{sending: new(sending), flight: flight{flying: new(flying)}, memory: new(buffers)}
 	s.setMTU(576)
 	s.flight.base, s.flight.due, s.flight.next = start, start, start
 	return s
@@ -173,7 +173,7 @@ func TestSenderBooks(t *testing.T) {
 		t.Errorf("on the books at the end: %d bytes, %d messages, %d splits, %d in flight, %d unacknowledged",
 			s.bytes, s.count, s.openSplits, s.congestion.inFlight, s.flight.unacked)
 	}
-	if s.release(); s.flight.ring != nil || s.small.ring != nil || s.bulk.ring != nil || s.idle != nil {
-		t.Error("memory not released though nothing is under way")
+	if !s.isIdle() {
+		t.Error("not idle though nothing is under way")
 	}
 }

@@ -1,0 +1,104 @@
+package raknet
+
+import (
+	"os"
+	"reflect"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/allocs"
+)
+
+// TestMain holds that nobody writes where connections without a workspace read.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if !reflect.DeepEqual(nowhere, workspace{}) {
+		os.Stderr.WriteString("a connection wrote into nowhere\n")
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// idleLink returns a link of one loop whose game has been silent for a while.
+func idleLink(t testing.TB) *link {
+	l := connect(t, newLinkOf(t, New(Options{}).Local().(*Protocol)))
+	l.wait(12 * time.Second)
+	return l
+}
+
+func TestIdleConnectionHasNoWorkspace(t *testing.T) {
+	l := idleLink(t)
+	for _, c := range []*Conn{l.client, l.server} {
+		if c.workspace != &nowhere {
+			t.Fatal("an idle connection has a workspace")
+		}
+		if _, ok := c.Poll(); ok || c.NextTimeout().IsZero() {
+			t.Error("an idle connection has an event, or no timeout")
+		}
+	}
+	l.send(l.client, codec.ReliableOrdered, 1000, 0)
+	l.wait(50 * ms)
+	if len(l.toServer) != 1 || len(l.toServer[0].Payload) != 1000 {
+		t.Errorf("after silence the server saw %+v", l.toServer)
+	}
+	l.client.Close(l.now, codec.Goodbye{})
+	l.wait(time.Second)
+	if l.client.workspace != &nowhere || l.server.workspace != &nowhere {
+		t.Error("a connection that has ended has a workspace")
+	}
+	if n := len(l.p.spaces.free); n != 2 {
+		t.Errorf("%d workspaces are there for use again, want 2", n)
+	}
+}
+
+// TestIdlePingsAllocateNothing: what a ping needs is lent.
+func TestIdlePingsAllocateNothing(t *testing.T) {
+	l := idleLink(t)
+	s := &steady{link: l, buffer: make([]byte, 0, codec.MaxDatagram)}
+	step := func() {
+		l.now = l.now.Add(l.p.o.Timeout / 2)
+		l.client.Advance(l.now)
+		l.server.Advance(l.now)
+		for s.shuttle(l.client, l.server) || s.shuttle(l.server, l.client) {
+		}
+		l.now = l.now.Add(20 * ms) // acknowledgements wait for a while
+		l.client.Advance(l.now)
+		l.server.Advance(l.now)
+		for s.shuttle(l.client, l.server) || s.shuttle(l.server, l.client) {
+		}
+	}
+	for range 10 {
+		step()
+	}
+	before := l.client.sent
+	if got := allocs.PerRun(100, step); got != 0 {
+		t.Errorf("%v allocations", got)
+	}
+	if l.client.sent < before+100 || l.client.phase != connected {
+		t.Errorf("%d datagrams in 100 steps", l.client.sent-before)
+	}
+}
+
+// TestWorkspacesAreBounded: a crowd leaves no more behind than pings need, and nothing that has grown.
+func TestWorkspacesAreBounded(t *testing.T) {
+	const crowd = 10_000
+	var p workspaces
+	lent := make([]*workspace, crowd)
+	for i := range lent {
+		lent[i] = p.get()
+	}
+	for _, w := range lent {
+		p.put(w)
+	}
+	if n := len(p.free); n < keptWorkspaces || n > keptWorkspaces+workspaceReview {
+		t.Errorf("%d are kept, want %d or some more", n, keptWorkspaces)
+	}
+	n := len(p.free)
+	large := p.get()
+	large.receiving.ready = make([]inbound, keptPlaces+1)
+	p.put(large)
+	if len(p.free) != n-1 {
+		t.Errorf("%d are kept with one that has grown, want %d", len(p.free), n-1)
+	}
+}

@@ -1,0 +1,19 @@
+package proxy
+
+import "tidegate/codec"
+
+// locals are the protocols of the settings as one Relay has them: its connections share memory with each other, and with
+// nobody else's.
+type locals map[codec.Local]codec.Protocol
+
+// of is the Relay's own of a protocol.
+func (l locals) of(p codec.Protocol) codec.Protocol {
+	shared, ok := p.(codec.Local)
+	if !ok {
+		return p
+	}
+	if l[shared] == nil {
+		l[shared] = shared.Local()
+	}
+	return l[shared]
+}
