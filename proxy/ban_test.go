@@ -79,7 +79,7 @@ func TestWhoMayBeBanned(t *testing.T) {
 		if e == nil || (e.Value.client.up && e.Value.upstream.up) != c.established {
 			t.Fatalf("%s: session %+v", c.what, e)
 		}
-		if w.proxy.relay.sentence(w.Now(), e, ratelimit.BanSource, "test") {
+		if w.proxy.relay.applyVerdict(w.Now(), e, ratelimit.BanSource, "test") {
 			t.Errorf("%s: may go on", c.what)
 		}
 		w.proxy.relay.settle(w.Now(), e)

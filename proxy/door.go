@@ -55,8 +55,8 @@ func doorOf(l *Listener, doors []*door) *door {
 	return nil
 }
 
-// furnish makes a door that of a listener. Its sessions keep what they have.
-func (r *Relay) furnish(d *door, l *Listener, route *route) {
+// configure makes a door that of a listener. Its sessions keep what they have.
+func (r *Relay) configure(d *door, l *Listener, route *route) {
 	if l.Pong != nil && d.pong != nil && r.shard.index == 0 {
 		l.Pong.text.Store(d.pong.text.Load()) // until the servers have been asked again
 	}

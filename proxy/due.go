@@ -50,7 +50,7 @@ func (r *Relay) NextTimeout() time.Time {
 		next = codec.Earliest(next, p.due)
 	}
 	next = codec.Earliest(next, r.partings.due)
-	next = codec.Earliest(next, r.journal.hush.due)
+	next = codec.Earliest(next, r.journal.lines.due)
 	return codec.Earliest(next, r.jamsEnd())
 }
 

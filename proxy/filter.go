@@ -95,7 +95,7 @@ func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.
 		return true
 	}
 	r.drop(now, DropMessageRule, p.door, e.Key.Client, len(m.Payload), fault)
-	return r.sentence(now, e, match.Verdict, fault.Error())
+	return r.applyVerdict(now, e, match.Verdict, fault.Error())
 }
 
 // note counts a match, and returns what the journal says of it.

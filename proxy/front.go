@@ -69,8 +69,8 @@ func newFronts(trusted []netip.Prefix, most int, old *fronts) *fronts {
 	return f
 }
 
-// unveil finds out whose a datagram is. It returns the client, or reports false where the datagram goes no further.
-func (r *Relay) unveil(now time.Time, d *door, from netip.AddrPort, datagram []byte) (netip.AddrPort, []byte, bool) {
+// unwrapProxied finds out whose a datagram is. It returns the client, or reports false where the datagram goes no further.
+func (r *Relay) unwrapProxied(now time.Time, d *door, from netip.AddrPort, datagram []byte) (netip.AddrPort, []byte, bool) {
 	f := d.fronts
 	f.at = front{}
 	if !f.trusts(from.Addr()) {

@@ -96,7 +96,7 @@ func (r *Relay) mayRelay(now time.Time, d *door, m *meter, from netip.AddrPort, 
 func (r *Relay) accepted(now time.Time, e *entry, size int) {
 	if l := r.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {
 		r.drop(now, DropRate, e.Value.door, e.Key.Client, size, l.why)
-		r.sentence(now, e, l.Verdict, l.String())
+		r.applyVerdict(now, e, l.Verdict, l.String())
 	}
 }
 
@@ -121,7 +121,7 @@ func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *code
 		return true
 	}
 	r.drop(now, DropRate, p.door, e.Key.Client, len(m.Payload), l.why)
-	return r.sentence(now, e, l.Verdict, l.String())
+	return r.applyVerdict(now, e, l.Verdict, l.String())
 }
 
 // exceeded asks rules about something of a session. Where one stops it, it returns that.
@@ -135,8 +135,8 @@ func (r *Relay) exceeded(now time.Time, rules []*rule, m *meter, size int) *rule
 	return nil
 }
 
-// sentence does to a session what a verdict says, and reports whether what the verdict is about may go on.
-func (r *Relay) sentence(now time.Time, e *entry, v ratelimit.Verdict, why string) bool {
+// applyVerdict does to a session what a verdict says, and reports whether what the verdict is about may go on.
+func (r *Relay) applyVerdict(now time.Time, e *entry, v ratelimit.Verdict, why string) bool {
 	switch v {
 	case ratelimit.Disconnect:
 		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Kicked})

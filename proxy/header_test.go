@@ -192,7 +192,7 @@ func TestHeadersDoNotAllocate(t *testing.T) {
 	d := c.second.relay.doors[0]
 	datagram := HeadersEvery.preamble(playerAddr(0), doorAddr).header
 	if n := allocs.PerRun(1000, func() {
-		if _, _, ok := c.second.relay.unveil(c.Now(), d, upstreamSocketAddr(0), datagram); !ok {
+		if _, _, ok := c.second.relay.unwrapProxied(c.Now(), d, upstreamSocketAddr(0), datagram); !ok {
 			t.Fatal("a header was not taken")
 		}
 	}); n != 0 {

@@ -13,22 +13,22 @@ import (
 // journal writes what a Relay has to say: a line for each session's beginning and end, and about what it drops; of each
 // kind and source a bounded number.
 type journal struct {
-	log  zerolog.Logger
-	hide bool // tell the networks of players, not their addresses
-	hush hush
+	log   zerolog.Logger
+	hide  bool // tell the networks of players, not their addresses
+	lines logLimiter
 
 	ways ratelimit.Limiter // of lines about sessions that the kernel does not forward
 }
 
 func newJournal(now time.Time, log zerolog.Logger, hide bool, seed uint64) journal {
 	return journal{
-		log: log, hide: hide, hush: newHush(now, seed), ways: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
+		log: log, hide: hide, lines: newLogLimiter(now, seed), ways: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
 	}
 }
 
 // drop tells of something dropped, now and then. size is in bytes.
 func (j *journal) drop(now time.Time, why Drop, listener string, from netip.AddrPort, size int, err error) {
-	unsaid, ok := j.hush.tells(now, lineKind(why), from.Addr())
+	unsaid, ok := j.lines.allow(now, lineKind(why), from.Addr())
 	if !ok {
 		return
 	}
@@ -41,7 +41,7 @@ func (j *journal) drop(now time.Time, why Drop, listener string, from netip.Addr
 }
 
 func (j *journal) established(now time.Time, e *entry) {
-	unsaid, ok := j.hush.tells(now, lineJoined, e.Key.Client.Addr())
+	unsaid, ok := j.lines.allow(now, lineJoined, e.Key.Client.Addr())
 	if !ok {
 		return
 	}
@@ -57,7 +57,7 @@ func (j *journal) ended(now time.Time, e *entry) {
 	if p.established {
 		kind = lineEnded
 	}
-	unsaid, ok := j.hush.tells(now, kind, e.Key.Client.Addr())
+	unsaid, ok := j.lines.allow(now, kind, e.Key.Client.Addr())
 	if !ok {
 		return
 	}
@@ -75,7 +75,7 @@ func (j *journal) ended(now time.Time, e *entry) {
 
 // banned tells of an automatic ban.
 func (j *journal) banned(now time.Time, e *entry, ban *ratelimit.Ban) {
-	unsaid, ok := j.hush.tells(now, lineBanned, e.Key.Client.Addr())
+	unsaid, ok := j.lines.allow(now, lineBanned, e.Key.Client.Addr())
 	if !ok {
 		return
 	}

@@ -60,9 +60,9 @@ type pair struct {
 	established bool // both sides were connected, once
 	waits       bool // in path's line
 
-	serial  SessionID
-	tally   *Tally
-	lookDue time.Duration // of the Relay's life: when its figures are looked at again
+	serial    SessionID
+	tally     *Tally
+	sampleDue time.Duration // of the Relay's life: when it is sampled again
 }
 
 // side is one of a pair's two connections.

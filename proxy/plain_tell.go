@@ -7,7 +7,7 @@ import (
 )
 
 func (j *journal) plainEstablished(now time.Time, e *plainEntry) {
-	unsaid, ok := j.hush.tells(now, lineJoined, e.Key.Client.Addr())
+	unsaid, ok := j.lines.allow(now, lineJoined, e.Key.Client.Addr())
 	if !ok {
 		return
 	}
@@ -19,7 +19,7 @@ func (j *journal) plainEstablished(now time.Time, e *plainEntry) {
 
 // plainEnded writes the one line that an established session leaves behind.
 func (j *journal) plainEnded(now time.Time, e *plainEntry, blame Party, why codec.Reason) {
-	unsaid, ok := j.hush.tells(now, lineEnded, e.Key.Client.Addr())
+	unsaid, ok := j.lines.allow(now, lineEnded, e.Key.Client.Addr())
 	if !ok {
 		return
 	}

@@ -7,9 +7,9 @@ import (
 	"tidegate/ratelimit"
 )
 
-// weigh counts what waits in a session, and judges it. Of a limit over several sessions only those are judged that hold
+// judgeQueue counts what waits in a session, and judges it. Of a limit over several sessions only those are judged that hold
 // more than their share.
-func (r *Relay) weigh(now time.Time, e *entry) {
+func (r *Relay) judgeQueue(now time.Time, e *entry) {
 	rules := r.guard.limits.queues
 	if len(rules) == 0 {
 		return

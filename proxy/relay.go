@@ -143,7 +143,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 			r.lastDoor++
 			d = &door{index: r.lastDoor}
 		}
-		r.furnish(d, l, known[l.Route])
+		r.configure(d, l, known[l.Route])
 		r.doors = append(r.doors, d)
 	}
 	r.arrangePaths(now)
@@ -194,7 +194,7 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	if d.fronts != nil {
 		var ok bool
-		if from, datagram, ok = r.unveil(now, d, from, datagram); !ok {
+		if from, datagram, ok = r.unwrapProxied(now, d, from, datagram); !ok {
 			return
 		}
 	}
@@ -300,7 +300,7 @@ func (r *Relay) Flush(now time.Time) {
 		e.Value.dirty = false
 		r.sendJoint(now, e)
 		r.transmit(now, e)
-		r.weigh(now, e)
+		r.judgeQueue(now, e)
 		if r.poll(now, e) {
 			r.mark(e) // what came of it wants to be written too
 			continue
@@ -309,7 +309,7 @@ func (r *Relay) Flush(now time.Time) {
 			r.forget(now, e)
 			continue
 		}
-		r.look(now, &e.Value)
+		r.sample(now, &e.Value)
 		r.table.Schedule(e, now, e.Value.patience(nextTimeout(&e.Value, r.settings.IdleTimeout)))
 	}
 	r.dirty = r.dirty[:0]

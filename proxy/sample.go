@@ -17,8 +17,8 @@ type Samples struct {
 // sampled is what Samples have of one side of a session.
 type sampled struct{ queued, resent, lost uint32 } // of the counts, the low bits: a look is never far from the next
 
-// look adds what has changed since the last look.
-func (s *Samples) look(of *side) {
+// observe adds what has changed since the last look.
+func (s *Samples) observe(of *side) {
 	if of.conn == nil {
 		return
 	}
@@ -51,11 +51,11 @@ func (s *Samples) add(o *Samples) {
 	s.Lost += o.Lost
 }
 
-// look samples a session that is due for it.
-func (r *Relay) look(now time.Time, p *pair) {
-	if life := now.Sub(r.born); life >= p.lookDue {
-		p.lookDue = life + sampleEvery
-		r.toClients.look(&p.client)
-		r.toUpstreams.look(&p.upstream)
+// sample looks at a session that is due for it.
+func (r *Relay) sample(now time.Time, p *pair) {
+	if life := now.Sub(r.born); life >= p.sampleDue {
+		p.sampleDue = life + sampleEvery
+		r.toClients.observe(&p.client)
+		r.toUpstreams.observe(&p.upstream)
 	}
 }

@@ -1,7 +1,3 @@
-// Package proxy joins clients to game servers: it ends each side's protocol and carries whole messages between them.
-//
-// Start with Relay, one core's share of the proxy as a machine without I/O; Loop gives a Relay its sockets and its
-// clock; Server runs one Loop per core. A bridge says how messages cross between two protocols.
 package proxy
 
 import (

@@ -43,8 +43,8 @@ var sourceLogNetworks = ratelimit.Networks{V4: 24, V6: 64}
 // catchUpAfter is how long what was left out may stay untold, when no further line of its kind tells it.
 const catchUpAfter = time.Minute
 
-// hush decides which lines are written, and counts the others, in memory that does not grow.
-type hush struct {
+// logLimiter decides which lines are written, and counts the others, in memory that does not grow.
+type logLimiter struct {
 	start   time.Time
 	limits  [lineKinds]ratelimit.Limiter
 	unsaid  [lineKinds]uint64 // since the last line of the kind
@@ -52,8 +52,8 @@ type hush struct {
 	due     time.Time // when what was left out is told; zero: nothing was
 }
 
-func newHush(now time.Time, seed uint64) hush {
-	h := hush{start: now, sources: ratelimit.NewCrowd(seed)}
+func newLogLimiter(now time.Time, seed uint64) logLimiter {
+	h := logLimiter{start: now, sources: ratelimit.NewCrowd(seed)}
 	for i := range h.limits {
 		h.limits[i] = ratelimit.Limiter{Every: sessionLogEvery, Burst: sessionLogBurst}
 		if lineKind(i).isDrop() {
@@ -65,8 +65,8 @@ func newHush(now time.Time, seed uint64) hush {
 
 func (k lineKind) isDrop() bool { return k < lineKind(dropCount) || k == lineFailed }
 
-// tells reports whether a line about a source may be written, and how many of its kind were left out since the last one.
-func (h *hush) tells(now time.Time, k lineKind, from netip.Addr) (unsaid uint64, ok bool) {
+// allow reports whether a line about a source may be written, and how many of its kind were left out since the last one.
+func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (unsaid uint64, ok bool) {
 	rate, minutes := sourceLog, now.Sub(h.start)/60
 	if k.isDrop() {
 		rate = dropSourceLog
@@ -85,7 +85,7 @@ func (h *hush) tells(now time.Time, k lineKind, from netip.Addr) (unsaid uint64,
 
 // catchUp tells of all that was left out, once that is due.
 func (j *journal) catchUp(now time.Time) {
-	h := &j.hush
+	h := &j.lines
 	if h.due.IsZero() || now.Before(h.due) {
 		return
 	}
@@ -100,8 +100,8 @@ func (j *journal) catchUp(now time.Time) {
 
 // settle tells at once of all that was left out: there may be no later.
 func (j *journal) settle(now time.Time) {
-	if !j.hush.due.IsZero() {
-		j.hush.due = now
+	if !j.lines.due.IsZero() {
+		j.lines.due = now
 		j.catchUp(now)
 	}
 }

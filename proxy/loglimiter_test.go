@@ -62,7 +62,7 @@ func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
 		t.Error("told too early")
 	}
 	j.catchUp(now.Add(catchUpAfter))
-	if want := `"about":"ask-again","unsaid":98,`; !strings.Contains(log.String(), want) || !j.hush.due.IsZero() {
+	if want := `"about":"ask-again","unsaid":98,`; !strings.Contains(log.String(), want) || !j.lines.due.IsZero() {
 		t.Errorf("told %s, want %s", log.String(), want)
 	}
 }

@@ -1,0 +1,57 @@
+// Package proxy joins clients to game servers: it ends each side's protocol and carries whole messages between them, or, in
+// ModeRelay, passes datagrams as they are.
+//
+// Start with Relay (relay.go), one core's share of the proxy as a machine without I/O; a loop gives a Relay its sockets and
+// its clock; Server runs one loop per core.
+//
+// # Words
+//
+// A door is a listener as a Relay sees it, and a way one of the protocols that clients speak there. A pair is a session that
+// is terminated, with a side towards the client and one towards the server; a plain is one in ModeRelay. A bridge says how
+// messages cross, each direction on a lane. A path leads from one of our addresses to a server. A front is a trusted proxy
+// before us. A gap is the time in which a session has no server.
+//
+// # Files
+//
+// Of what a proxy is made, and its outside:
+//
+//   - settings.go, mode.go, transport.go, locals.go: Settings, and what their words mean
+//   - server.go, loop.go, turns.go: one loop per core
+//   - reload.go, inherit.go, handover.go, drain.go: new settings, sockets from a predecessor and for a successor,
+//     the end
+//   - roster.go, upstreams.go, serial.go: what operators ask for and change
+//   - snapshot.go, figures.go, counters.go, tally.go, histogram.go, sample.go: what is counted
+//   - journal.go, loglimiter.go, recent.go, why.go, explain.go: what is told: log lines, the last drops, reasons
+//
+// A session from its first datagram to its end:
+//
+//   - relay.go, due.go, door.go: datagrams in, what is due, datagrams out
+//   - newcomer.go, known.go, evict.go, trust.go: who comes in, in whose place, and what it may be sent before it has
+//     proved itself
+//   - pair.go, events.go, admit.go, identity.go: the two sides, and when each is told yes
+//   - failover.go, move.go, news.go, parting.go: another server: held, moved, and the goodbyes to the old one
+//   - goodbye.go: the end, and whose it was
+//
+// What decides about the present, replaced as a whole by a reload:
+//
+//   - guard.go: the four questions, and verdicts
+//   - limits.go, meter.go, queued.go: limits of rates and of what waits
+//   - filter.go: rules about sources and messages
+//
+// How messages cross:
+//
+//   - bridge.go, carry.go, envelope.go, aggregate.go: modes, message IDs, several in one
+//   - order.go, resend.go: promises that a wire does not keep by itself
+//
+// How datagrams go:
+//
+//   - front.go, header.go: PROXY protocol, from proxies before us and towards servers
+//   - path.go, line.go, parked.go, fifo.go: source addresses, and the pace that servers take
+//   - plain.go, plain_end.go, plain_tell.go: sessions in ModeRelay
+//   - forward.go, kernel.go, kernel_keep.go, kernel_figures.go: what the kernel does for us
+//
+// What servers are asked beside sessions:
+//
+//   - checker.go: whether they are there
+//   - pinger.go, pong.go: what server lists show of them
+package proxy

@@ -1,0 +1,35 @@
+package proxy
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestMapOfFiles: the package's documentation names each of its files once, and no other.
+func TestMapOfFiles(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, files, _ := strings.Cut(string(text), "// # Files\n")
+	named := regexp.MustCompile(`[a-z_]+\.go`).FindAllString(files, -1)
+	there, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there = slices.DeleteFunc(there, func(file string) bool { return file == "doc.go" || strings.HasSuffix(file, "_test.go") })
+	for _, file := range there {
+		if i := slices.Index(named, file); i >= 0 {
+			named = slices.Delete(named, i, i+1)
+		} else {
+			t.Errorf("doc.go does not say what %s is for", file)
+		}
+	}
+	if len(named) > 0 {
+		t.Errorf("doc.go names what is not there, or twice: %v", named)
+	}
+}
