@@ -12,7 +12,7 @@ import (
 // explainKernel tells, for each listener, what of its datagrams the kernel would see to on this machine, and why not more.
 // It asks the kernel for all but the interfaces, which only a proxy takes.
 func explainKernel(c *config.Config, s *proxy.Settings) string {
-	k := newKernel(c)
+	k := newKernel(c, 1)
 	defer func() { _ = closeKernel(&k) }() // nothing was attached to anything
 	var text strings.Builder
 	for i := range s.Listeners {
@@ -50,7 +50,7 @@ func explainDrops(c *config.Config, k *proxy.Kernel, l *proxy.Listener) string {
 	if rate := c.Kernel.PacketRate; rate > 0 {
 		drops += fmt.Sprintf("; sources beyond %d datagrams a second", rate)
 	}
-	return drops
+	return drops + "; strangers beyond what a loop can read"
 }
 
 // possible is how many first bytes a set lets pass.

@@ -10,22 +10,24 @@ import (
 	"tidegate/proxy"
 )
 
-// Bounds of what the kernel remembers for us.
+// Bounds of what the kernel knows for us.
 const (
-	rememberedSources = 1 << 16 // for their rate, of each socket's filters and of each interface
-	bannedInKernel    = 1 << 20 // prefixes; more are for user space to drop
+	placesOfSources = 1 << 14 // for their rates, of all sockets' filters and of each interface: 128 KiB
+	bannedInKernel  = 1 << 20 // prefixes; more are for user space to drop
 )
 
 // errTurnedOff is why the kernel does nothing where the configuration says so.
 var errTurnedOff = errors.New("off in the configuration")
 
-// newKernel asks the kernel for what the configuration wants of it. What is not to be had is left out, with the reason.
-func newKernel(c *config.Config) (k proxy.Kernel) {
+// newKernel asks the kernel for what the configuration wants of it, for so many loops. What is not to be had is left out,
+// with the reason.
+func newKernel(c *config.Config, loops int) (k proxy.Kernel) {
 	k.NoShield, k.NoFlows = errTurnedOff, errTurnedOff
 	if c.Kernel.Filter != config.KernelOff {
 		k.Interfaces = c.Kernel.XDP
 		k.Shield, k.NoShield = shield.New(shield.Options{
-			PacketRate: c.Kernel.PacketRate, Burst: c.Kernel.PacketBurst, Sources: rememberedSources, Bans: bannedInKernel,
+			PacketRate: c.Kernel.PacketRate, Burst: c.Kernel.PacketBurst, Sources: placesOfSources, Bans: bannedInKernel,
+			Known: c.Limits.Sessions + c.Limits.HalfOpen, Loops: loops,
 		})
 		k.Plain = k.NoShield != nil && !errors.Is(k.NoShield, kernel.ErrSystem)
 	}

@@ -88,7 +88,7 @@ func (s *service) listen() (err error) {
 		return cli.Exit("tidegate: "+err.Error(), 2)
 	}
 	o := options(s.config, s.loops, s.log)
-	o.Bans, o.Inherited, o.Kernel = s.bans.bans, s.from.sockets, newKernel(s.config)
+	o.Bans, o.Inherited, o.Kernel = s.bans.bans, s.from.sockets, newKernel(s.config, s.loops)
 	s.endings = append(s.endings, func() {
 		if err := closeKernel(&o.Kernel); err != nil {
 			s.log.Warn().Err(err).Msg("the kernel keeps helping until this process is gone")

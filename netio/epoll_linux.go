@@ -27,6 +27,7 @@ type epollPoller struct {
 	lingers  *alarms // of closed streams
 	delay    batchDelay
 	failures failures
+	unread   bool // something was left by this Receive, or may have been
 	stats    Stats
 	bound    int // of descriptors
 	closed   bool

@@ -8,6 +8,7 @@ import (
 )
 
 func (p *epollPoller) Receive(h Handler) {
+	p.unread = len(p.ready) == readyBatch
 	// The handler may close sockets, and open others of the same descriptor: ready holds sockets, not descriptors.
 	for _, r := range p.ready {
 		r.handle(r.events, h)
@@ -16,6 +17,9 @@ func (p *epollPoller) Receive(h Handler) {
 	p.ready = p.ready[:0]
 	p.clock.ring()
 	p.failures.tell(h)
+	if e, ok := h.(Emptied); ok && !p.unread {
+		e.Emptied()
+	}
 }
 
 // handle reads the socket's datagrams.
@@ -49,6 +53,7 @@ func (p *epollPoller) receive(s *epollSocket, batch, enough int, h Handler) {
 			return
 		}
 	}
+	p.unread = true
 }
 
 // count counts the n messages of the last read, and returns the number of their datagrams.

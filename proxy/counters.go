@@ -46,6 +46,8 @@ const (
 	DropUntrusted                   // a PROXY protocol header of somebody who is not believed
 	DropUntold                      // a trusted proxy's datagram that does not say whose it is
 	DropPaced                       // a client's datagram while too many waited for their way to its server (ModeRelay)
+	DropOverload                    // a stranger's datagram while more waited than could be read, and players with them
+	DropReplyBudget                 // a stranger's datagram whose answer, not larger than it, is one of too many
 	dropCount
 )
 
@@ -56,6 +58,7 @@ var dropNames = [dropCount]string{
 	"already-connected",
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
 	"held", "untrusted-header", "no-header", "paced",
+	"overload", "reply-budget",
 }
 
 // String is the reason's name as in logs and metrics.

@@ -114,6 +114,9 @@ func (r *Relay) forget(now time.Time, e *entry) {
 	}
 	r.counters.Closed++
 	p.door.left()
+	if p.trust.answered {
+		r.gate.Forget(e.Key.Client, p.door.port)
+	}
 	r.known.remove(e)
 	p.tally.end(p.blame, p.why, p.established)
 	r.toClients.leave(&p.client)

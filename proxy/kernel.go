@@ -31,6 +31,14 @@ func (k *Kernel) forwarder() Forwarder {
 	return k.Flows
 }
 
+// gate is that of a loop, or nil.
+func (k *Kernel) gate(loop int) *shield.Gate {
+	if k.Shield == nil {
+		return nil
+	}
+	return k.Shield.Gate(loop)
+}
+
 // Shieldable returns nil if a listener's socket can have a filter of the kernel's, or why not.
 func (l *Listener) Shieldable() error {
 	switch {
@@ -63,14 +71,14 @@ func (l *Listener) FirstBytes() (possible shield.FirstBytes) {
 }
 
 // guard has a socket have the filter that it shall have: none, perhaps, where a predecessor's is on it.
-func (k *Kernel) guard(socket syscall.Conn, l *Listener) error {
+func (k *Kernel) guard(socket syscall.Conn, l *Listener, gate *shield.Gate) error {
 	switch {
 	case l.Shieldable() != nil || k.Shield == nil && !k.Plain:
 		return shield.Unguard(socket)
 	case k.Shield == nil:
 		return shield.GuardPlainly(socket, l.FirstBytes())
 	}
-	return k.Shield.Guard(socket, l.FirstBytes())
+	return k.Shield.Guard(socket, l.FirstBytes(), gate)
 }
 
 // shieldLoop puts filters in front of the listening sockets of a loop, as its Relay's settings want them. It runs on the
@@ -82,7 +90,7 @@ func (s *Server) shieldLoop(r *Relay) error {
 		if !ok || l.Transport.Stream {
 			continue
 		}
-		if err := s.options.Kernel.guard(socket, l); err != nil {
+		if err := s.options.Kernel.guard(socket, l, r.gate); err != nil {
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
 	}

@@ -11,6 +11,7 @@ type KernelFigures struct {
 	Filtered      []Filtered // of each hook and verdict; nil without filters
 	ForwardedUp   Traffic    // datagrams of clients in ModeRelay that went on without a visit to user space
 	ForwardedDown Traffic    // of servers
+	Known         int        // clients whom the filters tell from strangers
 	Limited       uint64     // datagrams of clients in ModeRelay beyond a limit per session
 }
 
@@ -28,6 +29,7 @@ func (k *Kernel) figures() (f KernelFigures) {
 			f.filter("socket", &c.Sockets)
 			f.filter("interface", &c.Interfaces)
 		}
+		f.Known = k.Shield.Known()
 	}
 	if k.Flows != nil {
 		if all, err := k.Flows.Totals(); err == nil {

@@ -30,7 +30,7 @@ type shielded struct {
 
 func startShielded(t *testing.T, loops int, protocols ...codec.Protocol) *shielded {
 	t.Helper()
-	s, err := shield.New(shield.Options{PacketRate: 1, Burst: 20, Sources: 64, Bans: 64})
+	s, err := shield.New(shield.Options{PacketRate: 1, Burst: 20, Sources: 1 << 16, Bans: 64, Known: 64, Loops: loops})
 	if err != nil {
 		t.Skip(err)
 	}

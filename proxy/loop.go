@@ -50,6 +50,9 @@ func (l *loop) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 	l.relay.Receive(l.now, s, from, datagram)
 }
 
+// Emptied implements netio.Emptied.
+func (l *loop) Emptied() { l.relay.Emptied() }
+
 // Failed implements netio.Handler.
 func (l *loop) Failed(s netio.Socket, err error) { l.relay.Failed(l.now, s, err) }
 

@@ -87,11 +87,16 @@ func (r *Relay) whyFull(d *door, full error) (codec.Reason, Drop) {
 	return codec.ServerFull, DropTableFull
 }
 
-// answer sends a stateless reply. Where it is larger than the datagram, and so worth a forged address, its budget
-// must allow it.
+// answer sends a stateless reply. Where it is larger than the datagram, it is worth a forged address, and where it is not,
+// still the time that it takes: the budget of its kind must allow it.
 func (r *Relay) answer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
-	if len(reply) > len(datagram) && !d.mayAnswer(now, from) {
+	switch {
+	case d.stream:
+	case len(reply) > len(datagram) && !d.mayAnswer(now, from):
 		r.drop(now, DropPingBudget, d, from, len(datagram), nil)
+		return
+	case len(reply) <= len(datagram) && !r.replies.Allow(now, from.Addr()):
+		r.drop(now, DropReplyBudget, d, from, len(datagram), nil)
 		return
 	}
 	r.counters.Clients.Out.count(reply)

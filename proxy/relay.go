@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/kernel/flow"
+	"tidegate/kernel/shield"
 	"tidegate/netio"
 	"tidegate/ratelimit"
 	"tidegate/session"
@@ -60,8 +61,11 @@ type Relay struct {
 	pools    *upstream.Pools // its siblings have the same
 	shard    shard
 
-	forwarder Forwarder // nil: none
-	flowRate  flow.Rate // of each of its sessions
+	backlog   backlog
+	replies   *ratelimit.Budget // for answers to strangers that are no larger than their questions
+	gate      *shield.Gate      // of the kernel's, for strangers; nil: none
+	forwarder Forwarder         // nil: none
+	flowRate  flow.Rate         // of each of its sessions
 
 	guard      guard
 	scratch    []byte // for wrapped messages
@@ -94,6 +98,7 @@ type RelayOptions struct {
 	Bans          *ratelimit.Bans // shared by all Relays; nil: nobody is banned
 	Pools         *upstream.Pools // of all siblings; nil: its own
 	Forwarder     Forwarder       // of all siblings; nil: none
+	Gate          *shield.Gate    // its own, in front of its listeners' sockets; nil: none
 }
 
 // NewRelay returns a Relay whose time begins at now. Each listener still wants its socket, by Attach.
@@ -114,10 +119,12 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
 		forwarder:  o.Forwarder,
+		gate:       o.Gate,
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
 	}
 	r.guard = newGuard(now, o.Bans, r.identities.next())
 	r.recent.seed = r.identities.next()
+	r.replies = newReplies(r.identities.next())
 	r.arrange(now, s)
 	r.Filter(now, s.Filter)
 	return r
@@ -192,6 +199,7 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 }
 
 func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	r.backlog.read++
 	if d.fronts != nil {
 		var ok bool
 		if from, datagram, ok = r.unwrapProxied(now, d, from, datagram); !ok {
@@ -215,6 +223,10 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 	}
 	e := r.table.Get(key)
 	if e == nil {
+		if r.backlog.sheds() {
+			r.shed(now, d, from, len(datagram))
+			return
+		}
 		r.newcomer(now, d, s, from, datagram)
 		return
 	}

@@ -81,7 +81,7 @@ func (s *Server) addLoop(shard int) error {
 	o := &s.options
 	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Pools: &s.pools, Forwarder: o.Kernel.forwarder(),
+		Pools: &s.pools, Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard),
 	}, poller, time.Now())
 	s.loops = append(s.loops, newLoop(relay, poller))
 	for i := range s.settings.Listeners {

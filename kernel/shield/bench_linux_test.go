@@ -40,7 +40,7 @@ func BenchmarkInterface(b *testing.B) {
 			var letters FirstBytes
 			letters.Add('a', 'z')
 			program, err := s.interfaceProgram(&guarded{meter: s.sockets}, []Listener{
-				{netip.MustParseAddrPort("203.0.113.1:7777"), letters},
+				{Addr: netip.MustParseAddrPort("203.0.113.1:7777"), First: letters},
 			})
 			if err != nil {
 				b.Fatal(err)
@@ -63,7 +63,7 @@ func BenchmarkSocket(b *testing.B) {
 			s := newShield(b, Options{PacketRate: test.rate, Burst: 1})
 			var possible FirstBytes
 			possible.Add(test.possible, test.possible)
-			program, err := s.socketProgram(possible)
+			program, err := s.socketProgram(possible, nil)
 			if err != nil {
 				b.Fatal(err)
 			}

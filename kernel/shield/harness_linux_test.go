@@ -13,7 +13,10 @@ import (
 // newShield makes a Shield, or skips the test where the kernel will have none.
 func newShield(t testing.TB, o Options) *Shield {
 	t.Helper()
-	o.Sources, o.Bans = max(o.Sources, 64), max(o.Bans, 64)
+	o.Bans, o.Known = max(o.Bans, 64), max(o.Known, 64)
+	if o.Sources == 0 {
+		o.Sources = 1 << 16 // so that two share a place in hardly any run
+	}
 	s, err := New(o)
 	if unavailable := (*kernel.Unavailable)(nil); errors.As(err, &unavailable) {
 		t.Skip(err)

@@ -117,6 +117,8 @@ func udpCode(udp int16) asm.Instructions {
 	code := asm.Instructions{
 		asm.LoadMem(asm.R1, packet, udp+2, asm.Half),
 		asm.StoreMem(asm.RFP, targetAt+16, asm.R1, asm.Half),
+		asm.LoadMem(asm.R1, packet, udp, asm.Word),
+		asm.StoreMem(asm.RFP, portsAt, asm.R1, asm.Word),
 		asm.Mov.Imm(first, noByte),
 		asm.LoadMem(asm.R1, packet, udp+4, asm.Half),
 		asm.HostTo(asm.BE, asm.R1, asm.Half),

@@ -116,7 +116,7 @@ func (s *Shield) interfaceProgram(g *guarded, listeners []Listener) (*ebpf.Progr
 	}
 	defer func() { _ = targets.Close() }() // the program holds it
 	c := newChecks(&s.options, verdicts{pass: xdpPass, drop: xdpDrop})
-	c.bans, c.meter = s.bans, g.meter
+	c.bans, c.meter, c.gate = s.bans, g.meter, s.gates.interfaceCode()
 	return ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "tidegate_xdp", Type: ebpf.XDP, License: license,
 		Instructions: append(interfaceCode(targets.FD()), c.code()...),

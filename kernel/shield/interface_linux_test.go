@@ -87,7 +87,7 @@ func TestInterfaceProgram(t *testing.T) {
 			letters.Add('a', 'z')
 			g := &guarded{meter: s.sockets}
 			program, err := s.interfaceProgram(g, []Listener{
-				{netip.MustParseAddrPort(listener4), letters}, {netip.MustParseAddrPort(listener6), letters},
+				{Addr: netip.MustParseAddrPort(listener4), First: letters}, {Addr: netip.MustParseAddrPort(listener6), First: letters},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -147,7 +147,7 @@ func TestInterface(t *testing.T) {
 			}
 			guard := func(possible FirstBytes) {
 				t.Helper()
-				listeners := []Listener{{netip.MustParseAddrPort("10.7.0.2:7777"), possible}}
+				listeners := []Listener{{Addr: netip.MustParseAddrPort("10.7.0.2:7777"), First: possible}}
 				var got Mode
 				var err error
 				server.Do(func() { got, err = s.GuardInterface("eth0", listeners) })

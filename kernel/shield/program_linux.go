@@ -11,16 +11,16 @@ import (
 const (
 	addrAt   = -16 // 16 bytes: source address
 	prefixAt = -20 // 4 bytes: 128
-	sourceAt = -32 // 8 bytes: what the source is known by in the rates
-	dueAt    = -40 // 8 bytes: a new value of the rates
+	placeAt  = -32 // 4 bytes: the source's place in the rates
 	reasonAt = -44 // 4 bytes: index into the tally
+	portsAt  = -48 // 4 bytes: ports of source and listener, in network order
 	targetAt = -72 // 20 bytes: address and port of the listener, in XDP
 )
 
 // What the registers hold throughout.
 const (
 	ctx    = asm.R6 // the program's argument
-	tables = asm.R7 // pointer to the table of possible first bytes
+	tables = asm.R7 // pointer to the table of possible first bytes; after the gate, to its cell
 	first  = asm.R8 // first byte of the payload, or noByte
 	weight = asm.R9 // how many datagrams this is
 )
@@ -32,6 +32,7 @@ type verdicts struct{ pass, drop int32 }
 // the verdict.
 type checks struct {
 	bans bans
+	gate asm.Instructions // those of the gate, which end with the label "known"; none: there is no gate
 	meter
 	interval  time.Duration // between two datagrams of a source; 0: not limited
 	tolerance time.Duration // how far ahead of that a source may be
@@ -69,8 +70,9 @@ func (c *checks) code() asm.Instructions {
 		asm.RSh.Imm(asm.R2, 6),
 		asm.And.Imm(asm.R2, 7),
 		asm.LSh.Imm(asm.R2, 3),
-		asm.Add.Reg(tables, asm.R2),
-		asm.LoadMem(asm.R3, tables, 0, asm.DWord),
+		asm.Mov.Reg(asm.R3, tables),
+		asm.Add.Reg(asm.R3, asm.R2),
+		asm.LoadMem(asm.R3, asm.R3, 0, asm.DWord),
 		asm.Mov.Reg(asm.R2, first),
 		asm.And.Imm(asm.R2, 63),
 		asm.RSh.Reg(asm.R3, asm.R2),
@@ -78,6 +80,7 @@ func (c *checks) code() asm.Instructions {
 		asm.Mov.Imm(asm.R1, int32(FirstByte)),
 		asm.JEq.Imm(asm.R3, 0, "count"),
 	}
+	code = append(code, c.gate...)
 	if c.interval > 0 {
 		code = append(code, c.rateCode()...)
 	}
@@ -92,16 +95,24 @@ func (c *checks) rateCode() asm.Instructions {
 		asm.LoadMem(asm.R1, asm.RFP, addrAt, asm.DWord),
 		asm.JNE.Imm(asm.R1, 0, "source"),
 		asm.LoadMem(asm.R1, asm.RFP, addrAt+8, asm.DWord),
-		asm.StoreMem(asm.RFP, sourceAt, asm.R1, asm.DWord).WithSymbol("source"),
+		asm.LoadImm(asm.R2, int64(c.seed), asm.DWord).WithSymbol("source"),
+		asm.Xor.Reg(asm.R1, asm.R2),
+		asm.LoadImm(asm.R2, mixer, asm.DWord),
+		asm.Mul.Reg(asm.R1, asm.R2),
+		asm.Mov.Reg(asm.R3, asm.R1),
+		asm.RSh.Imm(asm.R3, 32),
+		asm.Xor.Reg(asm.R1, asm.R3),
+		asm.Mul.Reg(asm.R1, asm.R2),
+		asm.RSh.Imm(asm.R1, int32(64-c.bits)),
+		asm.StoreMem(asm.RFP, placeAt, asm.R1, asm.Word),
 
 		asm.LoadMapPtr(asm.R1, c.rates.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP),
-		asm.Add.Imm(asm.R2, sourceAt),
+		asm.Add.Imm(asm.R2, placeAt),
 		asm.FnMapLookupElem.Call(),
-		asm.Mov.Reg(first, asm.R0), // the byte has been looked at
+		asm.JEq.Imm(asm.R0, 0, "passed"), // never: every place is there
+		asm.Mov.Reg(first, asm.R0),       // the byte has been looked at
 		asm.FnKtimeGetNs.Call(),
-		asm.JEq.Imm(first, 0, "stranger"),
-
 		asm.LoadMem(asm.R2, first, 0, asm.DWord),
 		asm.JGE.Reg(asm.R2, asm.R0, "ahead"),
 		asm.Mov.Reg(asm.R2, asm.R0),
@@ -114,22 +125,12 @@ func (c *checks) rateCode() asm.Instructions {
 		asm.Mul.Imm(asm.R5, int32(c.interval)), // at most a second
 		asm.Add.Reg(asm.R2, asm.R5),
 		asm.StoreMem(first, 0, asm.R2, asm.DWord),
-		asm.Ja.Label("passed"),
-
-		asm.Mov.Reg(asm.R5, weight).WithSymbol("stranger"),
-		asm.Mul.Imm(asm.R5, int32(c.interval)),
-		asm.Add.Reg(asm.R0, asm.R5),
-		asm.StoreMem(asm.RFP, dueAt, asm.R0, asm.DWord),
-		asm.LoadMapPtr(asm.R1, c.rates.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP),
-		asm.Add.Imm(asm.R2, sourceAt),
-		asm.Mov.Reg(asm.R3, asm.RFP),
-		asm.Add.Imm(asm.R3, dueAt),
-		asm.Mov.Imm(asm.R4, 0),
-		asm.FnMapUpdateElem.Call(),
 		asm.Mov.Imm(asm.R0, 0).WithSymbol("passed"),
 	}
 }
+
+// mixer is the constant by which a source's bits are mixed: the golden ratio's, as in Fibonacci hashing.
+const mixer = -0x61c8864680b583eb
 
 // countCode counts the reason in R1 and returns its verdict. Each processor has a tally of its own.
 func (c *checks) countCode() asm.Instructions {

@@ -12,7 +12,7 @@ import (
 func TestRate(t *testing.T) {
 	s := newShield(t, Options{PacketRate: 1, Burst: 3}) // a test does not last the second in which one more may come
 	conn := listen(t, "127.0.0.1:0")
-	if err := s.Guard(conn, FirstBytes{}); err != nil {
+	if err := s.Guard(conn, FirstBytes{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {
@@ -31,7 +31,7 @@ func TestRate(t *testing.T) {
 func TestRateRefills(t *testing.T) {
 	s := newShield(t, Options{PacketRate: 1000, Burst: 1})
 	conn := listen(t, "127.0.0.1:0")
-	if err := s.Guard(conn, FirstBytes{}); err != nil {
+	if err := s.Guard(conn, FirstBytes{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for range 1000 { // each system call is far from a millisecond, and all together are far above
@@ -43,28 +43,24 @@ func TestRateRefills(t *testing.T) {
 	}
 }
 
-// TestSourcesAreBounded sends from more sources than are remembered.
+// TestSourcesAreBounded sends from more sources than there are places: none is pushed out, and those that share one are held
+// to the limit together.
 func TestSourcesAreBounded(t *testing.T) {
 	s := newShield(t, Options{PacketRate: 1, Burst: 1, Sources: 64})
 	conn := listen(t, "127.0.0.1:0")
-	if err := s.Guard(conn, FirstBytes{}); err != nil {
+	if err := s.Guard(conn, FirstBytes{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	addr := netip.MustParseAddr("127.4.0.0")
-	for range 500 {
-		addr = addr.Next()
-		sendFrom(t, addr.String(), conn.LocalAddr(), []byte("x"))
+	for range 2 {
+		addr := netip.MustParseAddr("127.4.0.0")
+		for range 500 {
+			addr = addr.Next()
+			sendFrom(t, addr.String(), conn.LocalAddr(), []byte("x"))
+		}
 	}
-	if got := tally(t, s).Sockets; got[Passed] != 500 {
-		t.Errorf("counters are %v, want 500 passed", got)
-	}
-	held := 0
-	var key, value uint64
-	for entries := s.sockets.rates.Iterate(); entries.Next(&key, &value); {
-		held++
-	}
-	if held == 0 || held > 64 {
-		t.Errorf("%d sources are remembered, want at most 64", held)
+	// Of 500 that are spread by chance over 64 places, all places have some, or nearly all.
+	if got := tally(t, s).Sockets; got[Passed] < 56 || got[Passed] > 64 || got[Passed]+got[Rate] != 1000 {
+		t.Errorf("counters are %v, want one passed of each place", got)
 	}
 }
 
@@ -72,7 +68,7 @@ func TestSourcesAreBounded(t *testing.T) {
 func TestMergedDatagramsCount(t *testing.T) {
 	s := newShield(t, Options{PacketRate: 1, Burst: 10})
 	conn := listen(t, "127.0.0.1:0")
-	if err := s.Guard(conn, FirstBytes{}); err != nil {
+	if err := s.Guard(conn, FirstBytes{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	sender, err := net.Dial("udp", conn.LocalAddr().String())

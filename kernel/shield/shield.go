@@ -3,7 +3,8 @@
 // of each listening socket, and on a network interface by XDP where the operator asks for that.
 //
 // It judges single datagrams by their source and first byte, and knows no session. What it lets pass is judged again in
-// user space; where the kernel will not have it, user space does all of it.
+// user space; where the kernel will not have it, user space does all of it. It is told which sources have sessions,
+// and holds the others to what user space can read (Gate), so that a flood of strangers leaves those their room.
 //
 // Start with New. There is no compiler: the programs are written with the assembler of cilium/ebpf (program_linux.go has
 // the part that both kinds share).
@@ -18,10 +19,15 @@ type Options struct {
 	PacketRate int
 	// Burst is how many datagrams may come at once; at least 1.
 	Burst int
-	// Sources is how many sources are remembered, the last ones; at least 1. One takes about 100 bytes of the kernel's.
+	// Sources is how many places there are for what sources have sent, by a secret of the Shield's; at least 1, and rounded up
+	// to a power of two. Sources share a place by chance, which makes the limit stricter, and none can be pushed out of its own.
 	Sources int
 	// Bans is how many prefixes may be banned; at least 1. Memory is taken for those that are.
 	Bans int
+	// Known is how many clients may be known to Gates; at least 1. Memory is taken for those that are, about 100 bytes each.
+	Known int
+	// Loops is how many loops there are, at least 1.
+	Loops int
 }
 
 // Listener is what XDP is told of a listener: only what comes to its address is judged.
@@ -39,10 +45,11 @@ const (
 	Banned                  // its source is in a banned prefix
 	FirstByte               // no protocol of the listener has such a datagram
 	Rate                    // its source sends too many
+	Crowd                   // its source is a stranger, and strangers send too many
 	reasons
 )
 
-var reasonNames = [reasons]string{"passed", "banned", "first-byte", "rate"}
+var reasonNames = [reasons]string{"passed", "banned", "first-byte", "rate", "crowd"}
 
 // String is the reason's name as in logs and metrics.
 func (r Reason) String() string {

@@ -3,6 +3,8 @@ package shield
 import (
 	"errors"
 	"fmt"
+	"math/bits"
+	"math/rand/v2"
 	"net/netip"
 	"sync"
 
@@ -19,6 +21,7 @@ const license = "Dual MIT/GPL"
 type Shield struct {
 	options Options
 	bans    bans
+	gates   *gates
 	sockets meter
 
 	mu         sync.Mutex
@@ -36,7 +39,12 @@ func New(o Options) (*Shield, error) {
 	}
 	var err error
 	if s.bans, err = newBans(o.Bans); err == nil {
-		s.sockets, err = newMeter(&o)
+		s.gates, err = newGates(&o)
+	}
+	if err == nil {
+		if s.sockets, err = newMeter(&o); err != nil {
+			_ = s.gates.close() // the error that matters is the one before
+		}
 	}
 	if err != nil {
 		_ = s.bans.close() // what there is of it
@@ -70,18 +78,21 @@ func (s *Shield) Close() error {
 		errs = append(errs, g.close())
 		delete(s.interfaces, name)
 	}
-	return errors.Join(append(errs, s.sockets.close(), s.bans.close())...)
+	return errors.Join(append(errs, s.sockets.close(), s.gates.close(), s.bans.close())...)
 }
 
 // meter is the maps of one hook. Each has its own, as a datagram that passes two of them is sent once.
 type meter struct {
 	rates *ebpf.Map // theoretical arrival time of a source's next datagram, in ns of the monotonic clock
 	tally *ebpf.Map // datagrams by Reason, for each processor
+	seed  uint64    // by which sources find their places in rates
+	bits  int       // of the number of a place
 }
 
 func newMeter(o *Options) (m meter, err error) {
+	m.seed, m.bits = rand.Uint64(), bits.Len(uint(max(o.Sources, 2)-1))
 	m.rates, err = ebpf.NewMap(&ebpf.MapSpec{
-		Name: "tidegate_rates", Type: ebpf.LRUHash, KeySize: 8, ValueSize: 8, MaxEntries: uint32(max(o.Sources, 1)),
+		Name: "tidegate_rates", Type: ebpf.Array, KeySize: 4, ValueSize: 8, MaxEntries: 1 << m.bits,
 	})
 	if err != nil {
 		return meter{}, fmt.Errorf("map of rates: %w", err)

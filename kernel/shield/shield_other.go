@@ -18,7 +18,25 @@ func New(Options) (*Shield, error) {
 }
 
 // Guard is for Linux.
-func (*Shield) Guard(syscall.Conn, FirstBytes) error { return kernel.ErrSystem }
+func (*Shield) Guard(syscall.Conn, FirstBytes, *Gate) error { return kernel.ErrSystem }
+
+// Gate is never made on this system.
+type Gate struct{}
+
+// Gate is for Linux.
+func (*Shield) Gate(int) *Gate { return nil }
+
+// Known is nobody.
+func (*Shield) Known() int { return 0 }
+
+// Keep does nothing.
+func (*Gate) Keep() {}
+
+// Know does nothing.
+func (*Gate) Know(netip.AddrPort, uint16) {}
+
+// Forget does nothing.
+func (*Gate) Forget(netip.AddrPort, uint16) {}
 
 // GuardPlainly is for Linux.
 func GuardPlainly(syscall.Conn, FirstBytes) error { return kernel.ErrSystem }

@@ -27,10 +27,10 @@ const (
 	etherIPv6 = 0x86dd
 )
 
-// Guard puts a filter in front of a UDP socket, in place of the one it has. The filter lasts as long as the socket, or
-// until the next Guard or Unguard of it; Close does not take it away.
-func (s *Shield) Guard(socket syscall.Conn, possible FirstBytes) error {
-	program, err := s.socketProgram(possible)
+// Guard puts a filter in front of a UDP socket, in place of the one it has, with the Gate of its loop if that is not nil. The
+// filter lasts as long as the socket, or until the next Guard or Unguard of it; Close does not take it away.
+func (s *Shield) Guard(socket syscall.Conn, possible FirstBytes, gate *Gate) error {
+	program, err := s.socketProgram(possible, gate)
 	if err == nil {
 		defer func() { _ = program.Close() }() // the socket holds it
 		err = link.AttachSocketFilter(socket, program)
@@ -49,7 +49,7 @@ func Unguard(socket syscall.Conn) error {
 	return nil
 }
 
-func (s *Shield) socketProgram(possible FirstBytes) (*ebpf.Program, error) {
+func (s *Shield) socketProgram(possible FirstBytes, gate *Gate) (*ebpf.Program, error) {
 	possibles, err := ebpf.NewMap(&ebpf.MapSpec{
 		Name: "tidegate_first", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(binary.Size(table{})), MaxEntries: 1,
 		Contents: []ebpf.MapKV{{Key: uint32(0), Value: possible.table()}},
@@ -60,6 +60,9 @@ func (s *Shield) socketProgram(possible FirstBytes) (*ebpf.Program, error) {
 	defer func() { _ = possibles.Close() }() // the program holds it
 	c := newChecks(&s.options, verdicts{pass: -1, drop: 0})
 	c.bans, c.meter = s.bans, s.sockets
+	if gate != nil {
+		c.gate = s.gates.socketCode(gate.offset)
+	}
 	return ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "tidegate_socket", Type: ebpf.SocketFilter, License: license,
 		Instructions: append(socketCode(possibles.FD()), c.code()...),
@@ -76,7 +79,15 @@ func socketCode(possibles int) asm.Instructions {
 		asm.JNE.Imm(weight, 0, "merged"),
 		asm.Mov.Imm(weight, 1),
 
-		asm.StoreImm(asm.RFP, reasonAt, 0, asm.Word).WithSymbol("merged"),
+		asm.Mov.Reg(asm.R1, ctx).WithSymbol("merged"),
+		asm.Mov.Imm(asm.R2, 0),
+		asm.Mov.Reg(asm.R3, asm.RFP),
+		asm.Add.Imm(asm.R3, portsAt),
+		asm.Mov.Imm(asm.R4, 4),
+		asm.FnSkbLoadBytes.Call(),
+		asm.JNE.Imm(asm.R0, 0, "pass"),
+
+		asm.StoreImm(asm.RFP, reasonAt, 0, asm.Word),
 		asm.Mov.Reg(asm.R1, ctx),
 		asm.Mov.Imm(asm.R2, udpHeader),
 		asm.Mov.Reg(asm.R3, asm.RFP),

@@ -21,7 +21,7 @@ func TestSocketChecks(t *testing.T) {
 			s := newShield(t, Options{})
 			ban(t, s, "127.9.0.0/24", "::/64")
 			conn := listen(t, listener.address)
-			if err := s.Guard(conn, letters); err != nil {
+			if err := s.Guard(conn, letters, nil); err != nil {
 				t.Fatal(err)
 			}
 			want := Tally{Banned: 1}
@@ -48,7 +48,7 @@ func TestSocketChecks(t *testing.T) {
 func TestSocketUnchecked(t *testing.T) {
 	s := newShield(t, Options{})
 	conn := listen(t, "127.0.0.1:0")
-	if err := s.Guard(conn, FirstBytes{}); err != nil {
+	if err := s.Guard(conn, FirstBytes{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	sendFrom(t, "127.0.0.1", conn.LocalAddr(), nil)
@@ -62,7 +62,7 @@ func TestSocketUnchecked(t *testing.T) {
 func TestBansChange(t *testing.T) {
 	s := newShield(t, Options{})
 	conn := listen(t, "127.0.0.1:0")
-	if err := s.Guard(conn, FirstBytes{}); err != nil {
+	if err := s.Guard(conn, FirstBytes{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range []struct {
@@ -92,7 +92,7 @@ func TestUnguard(t *testing.T) {
 	s := newShield(t, Options{})
 	ban(t, s, "127.0.0.0/8")
 	conn := listen(t, "127.0.0.1:0")
-	if err := s.Guard(conn, FirstBytes{}); err != nil {
+	if err := s.Guard(conn, FirstBytes{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	sendFrom(t, "127.0.0.1", conn.LocalAddr(), []byte("one"))

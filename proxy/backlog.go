@@ -1,0 +1,58 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/ratelimit"
+)
+
+// Players and strangers wait in one buffer of the kernel's, which holds about 2,700 small datagrams and then drops both alike.
+// So it must be emptied faster than it fills: when more has been read without finding it empty than may wait at once,
+// strangers are read and not listened to, but for one in some, who may be honest. That costs a fifth of an answer. Where
+// the kernel has a gate for strangers, they never get that far.
+const (
+	mostBacklog = 1024
+	heardOf     = 8 // one stranger of so many is listened to beyond
+)
+
+// Answers to strangers that are no larger than what they answer harm nobody, but take longer than all else that is done
+// about a stranger. A loop sends so many a second, and a network (IPv4 /24, IPv6 /48) gets so many of them: enough for
+// 10,000 RakNet players to join within a second, 250 of them from one network.
+const (
+	repliesOverall = 20_000
+	repliesNetwork = 500
+)
+
+func newReplies(seed uint64) *ratelimit.Budget {
+	return ratelimit.NewBudget(ratelimit.Rates{Overall: repliesOverall, Network: repliesNetwork}, seed)
+}
+
+// backlog is how far a loop is behind with reading. Where nobody tells that there is nothing left, nothing is known.
+type backlog struct {
+	tells bool
+	told  bool // that strangers are not listened to
+	read  int  // clients' datagrams since there was nothing left
+}
+
+// sheds reports whether the stranger whose datagram was read last is not listened to.
+func (b *backlog) sheds() bool { return b.tells && b.read > mostBacklog && b.read%heardOf != 0 }
+
+// Emptied takes the news that there was nothing left to read.
+func (r *Relay) Emptied() {
+	r.backlog = backlog{tells: true}
+	r.gate.Keep()
+}
+
+// shed drops a stranger's datagram for want of time. The first of many is told of as any drop, and the others are counted:
+// nothing may cost less.
+func (r *Relay) shed(now time.Time, d *door, from netip.AddrPort, size int) {
+	if !r.backlog.told {
+		r.backlog.told = true
+		r.drop(now, DropOverload, d, from, size, nil)
+		return
+	}
+	r.counters.Drops[DropOverload]++
+	d.drops.Drops[DropOverload]++
+	r.journal.hush.unsaid[DropOverload]++
+}

@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"testing"
+
+	"tidegate/internal/allocs"
+	"tidegate/internal/simnet"
+)
+
+// TestStrangersAreShedWhenBehind: once more has been read than may wait at once, a stranger in eight is listened to, and every
+// player; until there is nothing left to read.
+func TestStrangersAreShedWhenBehind(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	p.meet(0, 0, serverAddr)
+	p.relay.Emptied()
+	n := 0
+	flood := func(datagrams int) (shed uint64) {
+		before := p.relay.counters.Drops[DropOverload]
+		for range datagrams {
+			n++
+			p.Receive(p.now, strangerAddr(n), doorAddr, []byte("hello"))
+		}
+		return p.relay.counters.Drops[DropOverload] - before
+	}
+	if shed := flood(mostBacklog); shed != 0 {
+		t.Errorf("%d of the first %d were not listened to", shed, mostBacklog)
+	}
+	if shed := flood(8 * heardOf); shed != 7*heardOf {
+		t.Errorf("%d of %d were not listened to, want %d", shed, 8*heardOf, 7*heardOf)
+	}
+	for range 100 {
+		p.up(0, 0, serverAddr, []byte("play"))
+	}
+	p.relay.Emptied()
+	if shed := flood(mostBacklog); shed != 0 {
+		t.Errorf("%d were not listened to after all had been read", shed)
+	}
+}
+
+// TestNobodyIsShedUnknowingly: where nobody tells that all has been read, strangers are listened to.
+func TestNobodyIsShedUnknowingly(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	for i := range 4 * mostBacklog {
+		p.Receive(p.now, strangerAddr(i), doorAddr, []byte("hello"))
+	}
+	if shed := p.relay.counters.Drops[DropOverload]; shed != 0 {
+		t.Errorf("%d were not listened to", shed)
+	}
+}
+
+// TestSheddingIsCheap: it allocates nothing and writes a line a flood, which counts the others.
+func TestSheddingIsCheap(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	p.relay.Emptied()
+	p.relay.backlog.read = mostBacklog
+	hello := []byte("hello")
+	shed := func() {
+		p.relay.backlog.read = mostBacklog // the next is not the one in eight
+		p.Receive(p.now, strangerAddr(1), doorAddr, hello)
+	}
+	shed()
+	if n := allocs.PerRun(1000, shed); n != 0 {
+		t.Errorf("%v allocations for each", n)
+	}
+	if told, all := p.relay.journal.hush.unsaid[DropOverload], p.relay.counters.Drops[DropOverload]; told != all-1 {
+		t.Errorf("%d of %d left unsaid, want all but one", told, all)
+	}
+}
+
+// TestRepliesAreBounded: answers no larger than their questions have a budget of their own, of each network and of all.
+func TestRepliesAreBounded(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
+	ping := append(make([]byte, 9), "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78"...)
+	ping[0] = 1
+	ping = append(ping, make([]byte, 8)...)
+	send := func(i int) {
+		w.proxy.Receive(w.Now(), strangerAddr(i), doorAddr, ping)
+	}
+	for range repliesNetwork + 50 {
+		send(0)
+	}
+	if n := w.drops(DropReplyBudget); n != 50 {
+		t.Errorf("%d questions of one network were not answered, want 50", n)
+	}
+	before := w.drops(DropReplyBudget)
+	for i := range repliesOverall {
+		send(1 + i%2000)
+	}
+	if n := w.drops(DropReplyBudget) - before; n < repliesNetwork {
+		t.Errorf("%d questions of all networks were not answered, want those beyond %d", n, repliesOverall)
+	}
+}

@@ -1,0 +1,215 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/kernel/shield"
+	"tidegate/ratelimit"
+	"tidegate/session"
+	"tidegate/upstream"
+)
+
+// besieged is a running proxy with a relaying route to a server that says everything back.
+type besieged struct {
+	*Server
+	t  *testing.T
+	at *net.UDPAddr
+}
+
+// besiege starts one, whose kernel tells players from strangers or does not.
+func besiege(t *testing.T, loops int, gated bool) *besieged {
+	t.Helper()
+	var k Kernel
+	if gated {
+		var err error
+		o := shield.Options{Sources: 1, Bans: 1, Known: 100, Loops: loops}
+		if k.Shield, err = shield.New(o); err != nil {
+			t.Skip(err)
+		}
+		t.Cleanup(func() { _ = k.Shield.Close() })
+	}
+	server, err := Listen(besiegedSettings(echoServer(t)), Options{Loops: loops, Log: zerolog.Nop(), Kernel: k})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return &besieged{server, t, net.UDPAddrFromAddrPort(server.Addrs()[0])}
+}
+
+func besiegedSettings(to netip.AddrPort) *Settings {
+	route := plainRoute(Any)
+	route.Upstream.Servers = upstream.At(to)
+	return &Settings{
+		Listeners: []Listener{{Name: "play", Addr: netip.MustParseAddrPort("127.0.0.1:0"), Protocols: []codec.Protocol{Any}, Route: route}},
+		Limits:    session.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
+		IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,
+	}
+}
+
+func echoServer(t *testing.T) netip.AddrPort {
+	t.Helper()
+	conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort("127.0.0.1:0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetReadBuffer(1 << 20)
+	go func() {
+		for b := make([]byte, 2000); ; {
+			n, from, err := conn.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			_, _ = conn.WriteToUDPAddrPort(b[:n], from)
+		}
+	}()
+	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func (b *besieged) dial() *net.UDPConn {
+	b.t.Helper()
+	conn, err := net.DialUDP("udp", nil, b.at)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// says is whether what a client says is said back. One who is not heard says it again, as every protocol's clients do.
+func (b *besieged) says(conn *net.UDPConn, text string) bool {
+	b.t.Helper()
+	for range 50 {
+		if _, err := conn.Write([]byte(text)); err != nil {
+			b.t.Fatal(err)
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		reply := make([]byte, 2000)
+		if n, err := conn.Read(reply); err == nil && string(reply[:n]) == text {
+			return true
+		}
+	}
+	return false
+}
+
+// player is a client with an established session.
+func (b *besieged) player() *net.UDPConn {
+	b.t.Helper()
+	conn := b.dial()
+	if !b.says(conn, "hello") || !b.says(conn, "play") {
+		b.t.Fatal("a player does not get in")
+	}
+	return conn
+}
+
+// blind keeps all loops from reading until it is called again.
+func (b *besieged) blind() (see func()) {
+	sighted := make(chan struct{})
+	for _, l := range b.loops {
+		stands := make(chan struct{})
+		l.post(func(*Relay, time.Time) {
+			close(stands)
+			<-sighted
+		})
+		<-stands
+	}
+	return func() { close(sighted) }
+}
+
+// flood sends what fills the listener's buffer several times over, from many ports.
+func (b *besieged) flood() {
+	b.t.Helper()
+	for range 16 {
+		conn := b.dial()
+		for range 500 {
+			if _, err := conn.Write([]byte("flood")); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+		_ = conn.Close()
+	}
+}
+
+// TestPlayersPassAFlood fills the buffer with strangers' datagrams while nobody reads: what a player sends then has found its
+// place, where the kernel knows the player, and has not where it does not.
+func TestPlayersPassAFlood(t *testing.T) {
+	for _, test := range []struct {
+		loops int
+		gated bool
+		want  int
+	}{{1, true, 100}, {2, true, 100}, {1, false, 0}} {
+		t.Run(fmt.Sprintf("%d loops, gated %v", test.loops, test.gated), func(t *testing.T) {
+			b := besiege(t, test.loops, test.gated)
+			player := b.player()
+			see := b.blind()
+			b.flood()
+			for i := range 100 {
+				if _, err := fmt.Fprintf(player, "%d", i); err != nil {
+					t.Fatal(err)
+				}
+			}
+			see()
+			got := 0
+			for reply := make([]byte, 100); got < 100; got++ {
+				_ = player.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+				if _, err := player.Read(reply); err != nil {
+					break
+				}
+			}
+			if got != test.want {
+				t.Errorf("%d of 100 datagrams came through, want %d", got, test.want)
+			}
+			if !b.says(b.dial(), "hello") {
+				t.Error("a newcomer does not get in after the flood")
+			}
+		})
+	}
+}
+
+// TestWhoIsKnown follows whom the kernel tells from strangers through sessions' beginnings and ends, and a reload.
+func TestWhoIsKnown(t *testing.T) {
+	b := besiege(t, 1, true)
+	known := func(want int) {
+		t.Helper()
+		if got := b.Snapshot().Kernel.Known; got != want {
+			t.Fatalf("%d are known, want %d", got, want)
+		}
+	}
+	known(0)
+	first, second := b.player(), b.player()
+	known(2)
+	if !b.says(b.dial(), "hello") {
+		t.Error("a newcomer is not heard")
+	}
+	known(2) // who has said but one thing may be forged
+	next := *b.settings
+	if err := b.Reload(&next); err != nil {
+		t.Fatal(err)
+	}
+	known(2)
+	if !b.says(first, "still here") || !b.says(second, "me too") {
+		t.Error("a player is not heard after a reload")
+	}
+	b.Bans().Add(ratelimit.Ban{Prefix: netip.MustParsePrefix("127.0.0.1/32"), Until: time.Now().Add(time.Hour)})
+	for deadline := time.Now().Add(5 * time.Second); b.Snapshot().Kernel.Known > 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("who was banned stays known")
+		}
+	}
+}
