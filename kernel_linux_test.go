@@ -179,7 +179,7 @@ func TestExplainedKernel(t *testing.T) {
 	}
 	code, out, _ := tidegate(t, "check", "--explain", "-c", write(t, kernelConfig))
 	for _, want := range []string{
-		"play (0.0.0.0:7777)\n  dropped in the kernel: banned networks; sources beyond 50000 datagrams a second\n",
+		"play (0.0.0.0:7777)\n  dropped in the kernel: banned networks; sources beyond 50000 datagrams a second; strangers beyond what a loop can read\n",
 		"  forwarded in the kernel, once a session is established\n", "front: XDP drops what is for these listeners",
 	} {
 		if code != 0 || !strings.Contains(out, want) {

@@ -54,5 +54,5 @@ func (r *Relay) shed(now time.Time, d *door, from netip.AddrPort, size int) {
 	}
 	r.counters.Drops[DropOverload]++
 	d.drops.Drops[DropOverload]++
-	r.journal.hush.unsaid[DropOverload]++
+	r.journal.lines.unsaid[DropOverload]++
 }

@@ -62,7 +62,7 @@ func TestSheddingIsCheap(t *testing.T) {
 	if n := allocs.PerRun(1000, shed); n != 0 {
 		t.Errorf("%v allocations for each", n)
 	}
-	if told, all := p.relay.journal.hush.unsaid[DropOverload], p.relay.counters.Drops[DropOverload]; told != all-1 {
+	if told, all := p.relay.journal.lines.unsaid[DropOverload], p.relay.counters.Drops[DropOverload]; told != all-1 {
 		t.Errorf("%d of %d left unsaid, want all but one", told, all)
 	}
 }
