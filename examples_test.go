@@ -7,7 +7,6 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	gork "github.com/sandertv/go-raknet"
@@ -97,30 +96,6 @@ func TestExamples(t *testing.T) {
 	if code := <-ran.ended; code != 0 {
 		t.Errorf("run ended with code %d", code)
 	}
-}
-
-// gameServer is the address of a server that lets everyone in.
-func gameServer(t *testing.T) string {
-	t.Helper()
-	listener, err := gork.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Close races with the goroutine that hands a connection over, as far as anyone can tell without this count.
-	var accepted atomic.Int32
-	t.Cleanup(func() {
-		accepted.Load()
-		_ = listener.Close()
-	})
-	go func() {
-		for {
-			if _, err := listener.Accept(); err != nil {
-				return
-			}
-			accepted.Add(1)
-		}
-	}()
-	return listener.Addr().String()
 }
 
 // try runs an example that ends.

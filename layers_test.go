@@ -46,6 +46,7 @@ var may = map[string][]string{
 	"internal/geofile":      {},
 	"internal/netlab":       {},
 	"internal/prefixes":     {},
+	"internal/rakserver":    {},
 	"internal/link":         {"netio"},
 	"internal/simnet":       {},
 	"internal/words":        {},

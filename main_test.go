@@ -16,6 +16,8 @@ import (
 	"time"
 
 	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/internal/rakserver"
 )
 
 // TestMain lets the test binary stand in for tidegate itself: signals and exit codes want a process.
@@ -229,6 +231,18 @@ pong = "MCPE;A test;"
 `
 }
 
+// gameServer is the address of a server that lets everyone in.
+func gameServer(t *testing.T) string {
+	t.Helper()
+	return rakserver.Start(t, func(*gork.Conn) {}).String()
+}
+
+// echoServer is the address of a server that says everything back.
+func echoServer(t *testing.T) string {
+	t.Helper()
+	return rakserver.Start(t, rakserver.Echo).String()
+}
+
 // process is tidegate as a process of its own.
 type process struct {
 	cmd   *exec.Cmd
@@ -310,27 +324,19 @@ func (p *process) await(t *testing.T, message string) map[string]any {
 // TestSignalsEndItPolitely: a player and a server are told goodbye, and the exit code is 0.
 func TestSignalsEndItPolitely(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		listener, err := gork.Listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
 		accepted := make(chan *gork.Conn, 1)
-		go func() {
-			if conn, err := listener.Accept(); err == nil {
-				accepted <- conn.(*gork.Conn)
-			}
-		}()
-		p := startProcess(t, bridge(listener.Addr().String()))
+		server := rakserver.Start(t, func(conn *gork.Conn) { accepted <- conn })
+		p := startProcess(t, bridge(server.String()))
 		player, err := gork.DialTimeout(p.addr, 10*time.Second)
 		if err != nil {
 			t.Fatal(err)
 		}
-		server := <-accepted
+		served := <-accepted
 		p.await(t, "session established")
 		if err := p.cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
-		for who, conn := range map[string]*gork.Conn{"player": player, "server": server} {
+		for who, conn := range map[string]*gork.Conn{"player": player, "server": served} {
 			select {
 			case <-conn.Context().Done():
 			case <-time.After(10 * time.Second):
@@ -344,7 +350,6 @@ func TestSignalsEndItPolitely(t *testing.T) {
 		if err := p.cmd.Wait(); err != nil {
 			t.Errorf("%v: %v", signal, err)
 		}
-		_ = listener.Close()
 	}
 }
 

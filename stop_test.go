@@ -48,34 +48,6 @@ func echoes(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error 
 	}
 }
 
-// echoServer is a go-raknet server that says everything back.
-func echoServer(t *testing.T) string {
-	t.Helper()
-	listener, err := gork.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				for {
-					b, err := conn.(*gork.Conn).ReadPacket()
-					if err != nil {
-						return
-					}
-					_, _ = conn.Write(b)
-				}
-			}()
-		}
-	}()
-	return listener.Addr().String()
-}
-
 // TestStopUnderLoad: whoever talks when the process is asked to end is told goodbye, and the process ends well.
 func TestStopUnderLoad(t *testing.T) {
 	const players = 16

@@ -104,12 +104,12 @@ type Counters struct {
 	Opened        uint64 // sessions asked for
 	Established   uint64 // sessions both of whose sides were connected
 	Closed        uint64 // sessions ended
+	Evicted       uint64 // of those, half-open ones that had to make room for newcomers
 	Held          uint64 // times that an established session lost its server and was kept
 	Moved         uint64 // times that an operator moved one
 	Regained      uint64 // times that a server took one that was held or moved
 	Clients       Wire   // strangers' datagrams and answers to them included, without those that RelayedDown has
 	Upstreams     Wire   // without those that RelayedUp has
-	Evicted       uint64 // of those, half-open ones that had to make room for newcomers
 	FromClients   Traffic
 	FromUpstreams Traffic
 	RelayedUp     Traffic // datagrams of clients passed on by routes in ModeRelay

@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
+	"tidegate/internal/rakserver"
 	"tidegate/netio"
 	"tidegate/proxy"
 	"tidegate/session"
@@ -90,28 +90,8 @@ func (r *running) end(t *testing.T) {
 // gorkServer is a go-raknet game server: an even first byte asks for the message back, an odd one for it twice over.
 func gorkServer(t *testing.T) (addr netip.AddrPort, left chan error) {
 	t.Helper()
-	listener, err := gork.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// Close races with the goroutine that hands a connection over, as far as anyone can tell without this count.
-	var accepted atomic.Int32
-	t.Cleanup(func() {
-		accepted.Load()
-		_ = listener.Close()
-	})
 	left = make(chan error, 16)
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			accepted.Add(1)
-			go func() { left <- echo(conn.(*gork.Conn)) }()
-		}
-	}()
-	return netip.MustParseAddrPort(listener.Addr().String()), left
+	return rakserver.Start(t, func(conn *gork.Conn) { left <- echo(conn) }), left
 }
 
 func echo(conn *gork.Conn) error {

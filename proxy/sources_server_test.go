@@ -13,6 +13,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/await"
+	"tidegate/internal/rakserver"
 	"tidegate/netio"
 	"tidegate/proxy"
 	"tidegate/upstream"
@@ -28,23 +29,11 @@ func TestSourcesOfSessions(t *testing.T) {
 	for _, mode := range []proxy.Mode{proxy.ModeTerminate, proxy.ModeRelay} {
 		for _, carrier := range []proxy.Transport{{Sources: prefix}, {Sources: prefix, Probes: true}, {Pooled: true}} {
 			t.Run(fmt.Sprintf("mode %d, %+v", mode, carrier), func(t *testing.T) {
-				listener, err := gork.Listen("127.0.0.1:0")
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = listener.Close() }()
 				seen := make(chan netip.AddrPort, 10)
-				go func() {
-					for {
-						conn, err := listener.Accept()
-						if err != nil {
-							return
-						}
-						seen <- netip.MustParseAddrPort(conn.RemoteAddr().String())
-						go func() { _ = echo(conn.(*gork.Conn)) }()
-					}
-				}()
-				server := netip.MustParseAddrPort(listener.Addr().String())
+				server := rakserver.Start(t, func(conn *gork.Conn) {
+					seen <- netip.MustParseAddrPort(conn.RemoteAddr().String())
+					_ = echo(conn)
+				})
 				r := startWith(t, netio.Auto, 2, bedrock(), bedrock(), server, func(s *proxy.Settings) {
 					s.Listeners[0].Route.Mode = mode
 					s.Listeners[0].Route.Upstream.Transport = carrier
