@@ -38,7 +38,7 @@ var assaults = []assault{
 
 // tape is what players have sent, as whoever listens on a line would have it.
 type tape struct {
-	counts map[*end]int
+	counts map[*entry]int
 	first  []shot // of the handshakes
 	later  []shot
 }
@@ -50,13 +50,13 @@ const (
 	tapeLimit   = 600
 )
 
-func (t *tape) record(e *end, datagram []byte) {
+func (t *tape) record(e *entry, datagram []byte) {
 	if t.counts == nil {
-		t.counts = make(map[*end]int)
+		t.counts = make(map[*entry]int)
 	}
 	n := t.counts[e]
 	t.counts[e]++
-	one := shot{e.player.door, datagram}
+	one := shot{e.Value.player.door, datagram}
 	switch {
 	case n < firstOnTape && len(t.first) < tapeLimit:
 		one.payload = slices.Clone(datagram)

@@ -79,6 +79,22 @@ func TestLoadOutlivesLoss(t *testing.T) {
 	}
 }
 
+// TestGreetingsMissSomebody: whoever is never answered is missed.
+func TestGreetingsMissSomebody(t *testing.T) {
+	addr, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := newDatagramLoad(5, minStamp, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	if err := l.greet(); err == nil || !strings.Contains(err.Error(), "5 of 5 clients") {
+		t.Errorf("nobody answered, and greet says %v", err)
+	}
+}
+
 func TestMedian(t *testing.T) {
 	for _, c := range []struct {
 		of   []float64

@@ -48,22 +48,6 @@ func rssOf(pid int) (int64, error) {
 	return pages * int64(os.Getpagesize()), err
 }
 
-// kernelMemory is what the kernel holds for sockets and for everything in its slabs, in bytes: sockets and their
-// buffers' accounts are among it.
-func kernelMemory() (int64, error) {
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, err
-	}
-	for _, line := range bytes.Split(b, []byte("\n")) {
-		if fields := bytes.Fields(line); len(fields) > 1 && string(fields[0]) == "Slab:" {
-			kib, err := strconv.ParseInt(string(fields[1]), 10, 64)
-			return kib << 10, err
-		}
-	}
-	return 0, fmt.Errorf("no slabs in /proc/meminfo")
-}
-
 // pin keeps all threads of a process on one core, and those that they make.
 func pin(pid, core int) error {
 	var set unix.CPUSet

@@ -9,16 +9,23 @@ import (
 	"tidegate/session"
 )
 
-// crowd is connections of one protocol over real sockets: players, or the guests of a server.
+// crowd is connections over real sockets: players, guests of servers, or both.
 type crowd struct {
+	poller netio.Poller
+	houses int // servers
+	table  *session.Table[member]
+	dirty  []*entry
+	now    time.Time // of this turn
+	// heed is told what happens on a connection, and overhear, if there is one, what players send.
+	heed     func(e *entry, ev *codec.Event)
+	overhear func(e *entry, datagram []byte)
+}
+
+// house is a server of a crowd, the owner of its socket.
+type house struct {
 	protocol codec.Protocol
-	poller   netio.Poller
-	door     netio.Socket // of a server; nil where players are
-	table    *session.Table[member]
-	dirty    []*entry
-	now      time.Time // of this turn
-	// heed is told what happens on a connection.
-	heed func(e *entry, ev *codec.Event)
+	socket   netio.Socket
+	number   int // in the keys of its guests, from 1
 }
 
 type entry = session.Entry[member]
@@ -27,31 +34,43 @@ type entry = session.Entry[member]
 type member struct {
 	conn   codec.Conn
 	socket netio.Socket
+	house  *house // whose guest it is; nil for a player
 	dirty  bool
 	gone   bool
+	player *player   // where players differ
 	number uint64    // of its joining, where joining is what counts
 	joined time.Time // when that should have begun
 }
 
-func newCrowd(p codec.Protocol, heed func(*entry, *codec.Event)) (*crowd, error) {
+func newCrowd(heed func(*entry, *codec.Event)) (*crowd, error) {
 	poller, err := netio.New(netio.Options{})
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	return &crowd{
-		protocol: p, poller: poller, now: now, heed: heed,
+		poller: poller, now: now, heed: heed,
 		table: session.NewTable[member](session.Limits{Sessions: 2 * maxSessions, HalfOpen: 2 * maxSessions}, now),
 	}, nil
 }
 
-// join has a player dial a server.
-func (c *crowd) join(to netip.AddrPort, key uint64) (*entry, error) {
-	s, err := dialClient(c.poller, to, key)
+func (c *crowd) close() { _ = c.poller.Close() }
+
+// open opens a server.
+func (c *crowd) open(p codec.Protocol, o netio.SocketOptions) (*house, error) {
+	s, err := c.poller.Listen(netip.AddrPortFrom(home, 0), o)
 	if err != nil {
 		return nil, err
 	}
-	conn := c.protocol.Dial(c.now, to, codec.Hello{Identity: key + 1, From: s.Addr()})
+	c.houses++
+	h := &house{protocol: p, socket: s, number: c.houses}
+	s.SetOwner(h)
+	return h, nil
+}
+
+// join has a player dial a server by a socket. No two sockets have one address.
+func (c *crowd) join(p codec.Protocol, s netio.Socket, to netip.AddrPort, identity uint64) (*entry, error) {
+	conn := p.Dial(c.now, to, codec.Hello{Identity: identity, From: s.Addr()})
 	e, err := c.table.Add(session.Key{Client: s.Addr()}, member{conn: conn, socket: s})
 	if err != nil {
 		s.Close()
@@ -62,12 +81,21 @@ func (c *crowd) join(to netip.AddrPort, key uint64) (*entry, error) {
 	return e, nil
 }
 
+// come has the client of a key join.
+func (c *crowd) come(p codec.Protocol, to netip.AddrPort, key uint64) (*entry, error) {
+	s, err := dialClient(c.poller, to, key)
+	if err != nil {
+		return nil, err
+	}
+	return c.join(p, s, to, key+1)
+}
+
 // Datagram implements netio.Handler.
 func (c *crowd) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 	e, _ := s.Owner().(*entry)
-	if e == nil && s == c.door {
-		if e = c.table.Get(session.Key{Client: from}); e == nil {
-			c.welcome(from, datagram)
+	if h, ok := s.Owner().(*house); ok {
+		if e = c.table.Get(session.Key{Listener: h.number, Client: from}); e == nil {
+			c.welcome(h, from, datagram)
 			return
 		}
 	}
@@ -81,18 +109,18 @@ func (c *crowd) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 func (c *crowd) Failed(netio.Socket, error) {}
 
 // welcome makes a guest of a newcomer, if the datagram makes one.
-func (c *crowd) welcome(from netip.AddrPort, datagram []byte) {
-	if !c.protocol.Sniff(datagram) {
+func (c *crowd) welcome(h *house, from netip.AddrPort, datagram []byte) {
+	if !h.protocol.Sniff(datagram) {
 		return
 	}
-	conn, reply, err := c.protocol.Accept(c.now, from, datagram, c.poller.Buffer())
+	conn, reply, err := h.protocol.Accept(c.now, from, datagram, c.poller.Buffer())
 	if err == nil && len(reply) > 0 {
-		c.poller.Send(c.door, from, reply)
+		c.poller.Send(h.socket, from, reply)
 	}
 	if conn == nil {
 		return
 	}
-	if e, err := c.table.Add(session.Key{Client: from}, member{conn: conn, socket: c.door}); err == nil {
+	if e, err := c.table.Add(session.Key{Listener: h.number, Client: from}, member{conn: conn, socket: h.socket, house: h}); err == nil {
 		c.settle(e)
 	}
 }
@@ -146,6 +174,9 @@ func (c *crowd) flush() {
 		m := &e.Value
 		m.dirty = false
 		for b, ok := m.conn.Transmit(c.now, c.poller.Buffer()); ok; b, ok = m.conn.Transmit(c.now, c.poller.Buffer()) {
+			if c.overhear != nil && m.house == nil {
+				c.overhear(e, b)
+			}
 			c.poller.Send(m.socket, e.Key.Client, b)
 		}
 		if c.poll(e) {
@@ -157,7 +188,7 @@ func (c *crowd) flush() {
 			continue
 		}
 		c.table.Remove(e)
-		if m.socket != c.door {
+		if m.house == nil {
 			m.socket.Close()
 		}
 	}

@@ -241,10 +241,8 @@ func (b *battle) gather() error {
 // flood adds what the flood does.
 func (b *battle) flood(f *FloodFigures, calm *reading) error {
 	storm := &flooder{arena: b.arena, assault: b.assault, shots: b.assault.arm(&b.game.tape), to: b.to, rate: b.o.Flood}
-	for _, e := range b.game.ends {
-		if e.player != nil {
-			storm.players = append(storm.players, e.socket.Addr())
-		}
+	for _, e := range b.game.players {
+		storm.players = append(storm.players, e.Key.Client)
 	}
 	var err error
 	if f.Before, err = rssOf(b.subject.pid()); err != nil {
@@ -290,18 +288,15 @@ func (f *FloodFigures) tally(r, calm *reading, sent uint64) {
 // count adds what the players noticed. Newcomers are those after the first so many.
 func (f *FloodFigures) count(g *party, players int) {
 	f.P50, f.P99 = float64(g.delays.ValueAtQuantile(50)), float64(g.delays.ValueAtQuantile(99))
-	for _, e := range g.ends {
-		p := e.player
-		if p == nil {
-			continue
-		}
+	for _, e := range g.players {
+		p := e.Value.player
 		if players--; players < 0 {
-			if e.up {
+			if p.up {
 				f.Newcomers++
 			}
 			continue
 		}
-		if e.gone {
+		if p.gone {
 			f.Gone++
 		}
 		f.Unreliable += p.sent[0]

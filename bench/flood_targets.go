@@ -69,7 +69,7 @@ mode = %[4]q
 name = "door%[1]d"
 protocol = %[3]q
 servers = [%[5]q]
-`, door, addr, spoken[door].Name(), mode, b.game.servers[door].Addr())
+`, door, addr, spoken[door].Name(), mode, b.game.servers[door].socket.Addr())
 	}
 	return text
 }
@@ -79,7 +79,7 @@ func startFloodedNginx(b *battle) (*subject, error) {
 	servers := ""
 	for door, addr := range b.to {
 		servers += fmt.Sprintf("server { listen %v udp rcvbuf=2m; deny %v; proxy_pass %v; proxy_timeout 10m; }\n",
-			addr, b.arena.banned(), b.game.servers[door].Addr())
+			addr, b.arena.banned(), b.game.servers[door].socket.Addr())
 	}
 	file, err := write(b.dir, "nginx.conf", nginxConfig(b.dir, servers))
 	if err != nil {

@@ -38,7 +38,7 @@ func TestParty(t *testing.T) {
 	defer g.close()
 	var to [doors]netip.AddrPort
 	for door, s := range g.servers {
-		to[door] = s.Addr()
+		to[door] = s.socket.Addr()
 	}
 	if err := g.join(openLoopback(), to, 0, 1); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 // game is a server of a protocol that says every message back.
 type game struct {
 	*crowd
+	house   *house
 	stopped atomic.Bool
 	done    chan struct{}
 	guests  uint16
@@ -21,19 +22,18 @@ type game struct {
 func startGame(p codec.Protocol) (*game, error) {
 	g := &game{done: make(chan struct{})}
 	var err error
-	if g.crowd, err = newCrowd(p, g.heed); err != nil {
+	if g.crowd, err = newCrowd(g.heed); err != nil {
 		return nil, err
 	}
-	o := netio.SocketOptions{ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20}
-	if g.door, err = g.poller.Listen(netip.AddrPortFrom(home, 0), o); err != nil {
-		_ = g.poller.Close() // the error that matters is the one before
+	if g.house, err = g.open(p, netio.SocketOptions{ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20}); err != nil {
+		g.close()
 		return nil, err
 	}
 	go g.run()
 	return g, nil
 }
 
-func (g *game) addr() netip.AddrPort { return g.door.Addr() }
+func (g *game) addr() netip.AddrPort { return g.house.socket.Addr() }
 
 func (g *game) run() {
 	defer close(g.done)
@@ -57,13 +57,14 @@ func (g *game) stop() {
 	g.stopped.Store(true)
 	g.poller.Wake()
 	<-g.done
-	_ = g.poller.Close()
+	g.close()
 }
 
 // gameLoad is players who send messages.
 type gameLoad struct {
 	*traffic
 	*crowd
+	speaks  codec.Protocol
 	form    form
 	to      netip.AddrPort
 	wanted  int // players
@@ -82,16 +83,14 @@ const messagesInFlight = 256
 // newGameLoad makes players of a subject at an address, who are yet to join.
 func newGameLoad(p codec.Protocol, players, size int, to netip.AddrPort) (*gameLoad, error) {
 	l := &gameLoad{
-		traffic: newTraffic(messagesInFlight), form: formOf(p), message: make([]byte, size), to: to, wanted: players,
+		traffic: newTraffic(messagesInFlight), speaks: p, form: formOf(p), message: make([]byte, size), to: to, wanted: players,
 	}
 	var err error
-	l.crowd, err = newCrowd(p, l.heed)
+	l.crowd, err = newCrowd(l.heed)
 	return l, err
 }
 
 func (l *gameLoad) books() *traffic { return l.traffic }
-
-func (l *gameLoad) close() { _ = l.poller.Close() }
 
 func (l *gameLoad) heed(_ *entry, ev *codec.Event) {
 	switch ev.Kind {
@@ -112,7 +111,7 @@ const firstWords = 8
 // greet has all players join, a few at a time, and those who are to play say their first words.
 func (l *gameLoad) greet() error {
 	for i := range l.wanted {
-		e, err := l.join(l.to, uint64(i))
+		e, err := l.come(l.speaks, l.to, uint64(i))
 		if err != nil {
 			return fmt.Errorf("player %d: %w", i, err)
 		}

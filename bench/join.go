@@ -11,31 +11,30 @@ import (
 type joinLoad struct {
 	*traffic
 	*crowd
-	to    netip.AddrPort
-	comer uint64 // the next one's key
-	err   error  // why nobody can come any more
+	speaks codec.Protocol
+	to     netip.AddrPort
+	comer  uint64 // the next one's key
+	err    error  // why nobody can come any more
 }
 
 // joinsInFlight is how many are connecting at once where there is no timetable.
 const joinsInFlight = 64
 
 func newJoinLoad(p codec.Protocol, to netip.AddrPort) (*joinLoad, error) {
-	l := &joinLoad{traffic: newTraffic(joinsInFlight), to: to}
+	l := &joinLoad{traffic: newTraffic(joinsInFlight), speaks: p, to: to}
 	l.patience = 2 * time.Second // a step of a handshake may wait for a timer
 	var err error
-	l.crowd, err = newCrowd(p, l.heed)
+	l.crowd, err = newCrowd(l.heed)
 	return l, err
 }
 
 func (l *joinLoad) books() *traffic { return l.traffic }
 
-func (l *joinLoad) close() { _ = l.poller.Close() }
-
 // greet has nothing to do: everybody is new.
 func (l *joinLoad) greet() error { return nil }
 
 func (l *joinLoad) send(at time.Time) {
-	e, err := l.join(l.to, l.comer)
+	e, err := l.come(l.speaks, l.to, l.comer)
 	if err != nil {
 		l.err = err
 		return

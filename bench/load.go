@@ -32,7 +32,8 @@ type datagramLoad struct {
 	poller  netio.Poller
 	clients []netio.Socket
 	size    int
-	next    int // client that sends next
+	next    int    // client that sends next
+	heard   []bool // the clients that were answered, while they greet
 }
 
 // newDatagramLoad opens clients of a subject at an address.
@@ -48,6 +49,7 @@ func newDatagramLoad(clients, size int, to netip.AddrPort) (*datagramLoad, error
 			_ = poller.Close() // the error that matters is the one before
 			return nil, fmt.Errorf("client %d: %w", i, err)
 		}
+		s.SetOwner(i)
 		l.clients = append(l.clients, s)
 	}
 	return l, nil
@@ -58,7 +60,12 @@ func (l *datagramLoad) books() *traffic { return l.traffic }
 func (l *datagramLoad) close() { _ = l.poller.Close() }
 
 // Datagram implements netio.Handler: one has come back.
-func (l *datagramLoad) Datagram(_ netio.Socket, _ netip.AddrPort, datagram []byte) { l.read(datagram) }
+func (l *datagramLoad) Datagram(s netio.Socket, _ netip.AddrPort, datagram []byte) {
+	if l.heard != nil {
+		l.heard[s.Owner().(int)] = true
+	}
+	l.read(datagram)
+}
 
 // Failed implements netio.Handler.
 func (l *datagramLoad) Failed(netio.Socket, error) {}
@@ -82,32 +89,85 @@ func (l *datagramLoad) turn(until time.Time) error {
 }
 
 // greet has every client speak and be answered, three times over, so that the subject has its sessions and none is new. It
-// waits for answers, for a subject that takes newcomers one by one shall not lose them.
+// waits for answers, for a subject that takes newcomers one by one shall not lose them. Who was never answered tries again:
+// a figure is of all clients, or there is none.
 func (l *datagramLoad) greet() error {
-	for range 3 {
+	l.heard = make([]bool, len(l.clients))
+	defer func() { l.heard = nil }()
+	for range greetings {
 		for range l.clients {
-			for l.inFlight >= listenBatch {
-				if err := l.turn(time.Now().Add(time.Millisecond)); err != nil {
-					return err
-				}
-				l.giveUp()
-			}
-			l.send(time.Now())
-			if lost := l.sent - l.back - uint64(l.inFlight); lost > mostLost+uint64(len(l.clients)/100) {
-				return fmt.Errorf("%d of %d greetings were not answered", lost, l.sent)
-			}
-		}
-		for quiet := time.Now().Add(200 * time.Millisecond); time.Now().Before(quiet); {
-			if err := l.turn(quiet); err != nil {
+			if err := l.greetOne(); err != nil {
 				return err
 			}
+		}
+		if err := l.listen(); err != nil {
+			return err
+		}
+	}
+	for n := 0; n < greetings && l.unheard() > 0; n++ {
+		if err := l.greetAgain(); err != nil {
+			return err
+		}
+	}
+	if missing := l.unheard(); missing > 0 {
+		return fmt.Errorf("%d of %d clients were never answered", missing, len(l.clients))
+	}
+	return nil
+}
+
+const (
+	greetings = 3
+	// listenBatch is how many newcomers come at once.
+	listenBatch = 32
+	// mostLost is how many greetings may get lost, beside one of a hundred clients'.
+	mostLost = 1000
+)
+
+// greetAgain has those who were never answered greet.
+func (l *datagramLoad) greetAgain() error {
+	for i, heard := range l.heard {
+		if heard {
+			continue
+		}
+		l.next = i
+		if err := l.greetOne(); err != nil {
+			return err
+		}
+	}
+	return l.listen()
+}
+
+// greetOne has the next client say something once few enough others wait for an answer.
+func (l *datagramLoad) greetOne() error {
+	for l.inFlight >= listenBatch {
+		if err := l.turn(time.Now().Add(time.Millisecond)); err != nil {
+			return err
+		}
+		l.giveUp()
+	}
+	l.send(time.Now())
+	if lost := l.sent - l.back - uint64(l.inFlight); lost > mostLost+uint64(len(l.clients)/100) {
+		return fmt.Errorf("%d of %d greetings were not answered", lost, l.sent)
+	}
+	return nil
+}
+
+// listen waits for late answers.
+func (l *datagramLoad) listen() error {
+	for quiet := time.Now().Add(200 * time.Millisecond); time.Now().Before(quiet); {
+		if err := l.turn(quiet); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// mostLost is how many greetings may get lost, beside one of a hundred clients'.
-const mostLost = 1000
-
-// listenBatch is how many newcomers come at once.
-const listenBatch = 32
+// unheard is how many clients were never answered.
+func (l *datagramLoad) unheard() (n int) {
+	for _, heard := range l.heard {
+		if !heard {
+			n++
+		}
+	}
+	return n
+}

@@ -29,31 +29,21 @@ var spoken = [doors]codec.Protocol{
 	doorRelay:   raknet.New(raknet.Options{}),
 }
 
-// end is one end of a connection: a player's, or that of the game server for one.
-type end struct {
-	conn   codec.Conn
-	socket netio.Socket
-	addr   netip.AddrPort // of the other end
-	player *player        // nil: the server's
-	up     bool
-	gone   bool
-}
-
 // player is what one player has said and heard.
 type player struct {
-	door, index    int
+	door           int
 	next           time.Time
 	sent, returned [2]uint64 // unreliable and reliable messages
+	up, gone       bool
 }
 
 // party is players and game servers in one loop, each player saying one reliable and one unreliable message a turn, which its
 // server says back.
 type party struct {
-	poller  netio.Poller
-	servers [doors]netio.Socket
-	guests  map[netip.AddrPort]*end
-	ends    []*end
-	now     time.Time
+	*crowd
+	servers [doors]*house
+	guests  uint16
+	players []*entry
 	begun   time.Time
 	every   time.Duration
 	sending bool
@@ -64,97 +54,61 @@ type party struct {
 }
 
 func newParty(rate int) (*party, error) {
-	poller, err := netio.New(netio.Options{})
-	if err != nil {
+	g := &party{every: time.Second / time.Duration(rate), delays: newDelays()}
+	var err error
+	if g.crowd, err = newCrowd(g.heed); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	g := &party{poller: poller, guests: make(map[netip.AddrPort]*end), now: now, begun: now,
-		every: time.Second / time.Duration(rate), delays: newDelays()}
+	g.begun, g.overhear = g.now, g.tape.record
 	for door := range g.servers {
-		s, err := poller.Listen(netip.AddrPortFrom(home, 0), netio.SocketOptions{})
-		if err != nil {
-			_ = poller.Close() // the error that matters is the one before
+		if g.servers[door], err = g.open(spoken[door], netio.SocketOptions{}); err != nil {
+			g.close()
 			return nil, err
 		}
-		s.SetOwner(door)
-		g.servers[door] = s
 	}
 	return g, nil
 }
-
-func (g *party) close() { _ = g.poller.Close() }
 
 // join has players come to each door of a subject.
 func (g *party) join(a *arena, to [doors]netip.AddrPort, first, count int) (err error) {
 	a.within(func() {
 		for i := range count * doors {
-			door := i % doors
-			var s netio.Socket
-			if s, err = g.poller.Dial(to[door], netio.SocketOptions{Local: a.player(64 + first*doors + i)}); err != nil {
+			var e *entry
+			door, index := i%doors, first*doors+i
+			if e, err = g.enter(a, to[door], door, index); err != nil {
 				err = fmt.Errorf("player %d: %w", i, err)
 				return
 			}
-			e := &end{conn: spoken[door].Dial(g.now, to[door], codec.Hello{Identity: uint64(first*doors+i) + 1}), socket: s,
-				addr: to[door], player: &player{door: door, index: i, next: g.now.Add(g.every * time.Duration(i) / time.Duration(count*doors))}}
-			s.SetOwner(e)
-			g.ends = append(g.ends, e)
+			e.Value.player = &player{door: door, next: g.now.Add(g.every * time.Duration(i) / time.Duration(count*doors))}
+			g.players = append(g.players, e)
 		}
 	})
 	return err
 }
 
-// Datagram implements netio.Handler.
-func (g *party) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
-	e, ok := s.Owner().(*end)
-	if !ok {
-		if e = g.guests[from]; e == nil {
-			if e = g.welcome(s, from, datagram); e == nil {
-				return
-			}
-			g.settle(e)
-			return
-		}
+func (g *party) enter(a *arena, to netip.AddrPort, door, index int) (*entry, error) {
+	s, err := g.poller.Dial(to, netio.SocketOptions{Local: a.player(64 + index)})
+	if err != nil {
+		return nil, err
 	}
-	_ = e.conn.Receive(g.now, datagram) // what it drops is missed
-	g.settle(e)
+	return g.crowd.join(spoken[door], s, to, uint64(index)+1)
 }
 
-// Failed implements netio.Handler.
-func (g *party) Failed(netio.Socket, error) {}
-
-func (g *party) welcome(s netio.Socket, from netip.AddrPort, datagram []byte) *end {
-	p := spoken[s.Owner().(int)]
-	if !p.Sniff(datagram) {
-		return nil
-	}
-	conn, reply, err := p.Accept(g.now, from, datagram, g.poller.Buffer())
-	if err == nil && len(reply) > 0 {
-		g.poller.Send(s, from, reply)
-	}
-	if conn == nil {
-		return nil
-	}
-	e := &end{conn: conn, socket: s, addr: from}
-	g.guests[from] = e
-	g.ends = append(g.ends, e)
-	return e
-}
-
-func (g *party) settle(e *end) {
-	for event, ok := e.conn.Poll(); ok; event, ok = e.conn.Poll() {
-		switch {
-		case event.Kind == codec.Asked:
-			e.conn.Admit(g.now, uint16(len(g.guests)))
-		case event.Kind == codec.Connected:
-			e.up = true
-		case event.Kind == codec.Disconnected:
-			e.gone = true
-		case event.Kind == codec.Received && e.player == nil:
-			_ = e.conn.Send(g.now, event.Message) // one that finds no room is missed
-		case event.Kind == codec.Received:
-			g.heard(e.player, event.Payload)
-		}
+func (g *party) heed(e *entry, ev *codec.Event) {
+	p := e.Value.player
+	switch {
+	case ev.Kind == codec.Asked:
+		g.guests++
+		e.Value.conn.Admit(g.now, g.guests)
+	case p == nil && ev.Kind == codec.Received:
+		_ = e.Value.conn.Send(g.now, ev.Message) // one that finds no room is missed
+	case p == nil:
+	case ev.Kind == codec.Connected:
+		p.up = true
+	case ev.Kind == codec.Disconnected:
+		p.gone = true
+	case ev.Kind == codec.Received:
+		g.heard(p, ev.Payload)
 	}
 }
 
@@ -172,12 +126,12 @@ func (g *party) heard(p *player, m []byte) {
 	}
 }
 
+// speaks reports whether a player says something when it is due.
+func (g *party) speaks(p *player) bool { return g.sending && p.up && !p.gone }
+
 // say has a player say what is due.
-func (g *party) say(e *end) {
-	p := e.player
-	if !g.sending || !e.up || e.gone || p.next.After(g.now) {
-		return
-	}
+func (g *party) say(e *entry) {
+	p := e.Value.player
 	var m [messageSize]byte
 	m[0] = 0x86
 	binary.LittleEndian.PutUint64(m[2:], uint64(p.next.Sub(g.begun)))
@@ -186,10 +140,12 @@ func (g *party) say(e *end) {
 	}
 	for reliable, mode := range [...]codec.Mode{codec.Unreliable, modeOf(p.door)} {
 		m[1] = byte(reliable)
-		if e.conn.Send(g.now, codec.Message{Payload: m[:], Mode: mode, ID: 7, HasID: p.door == doorRiptide}) == nil || reliable == 1 {
+		message := codec.Message{Payload: m[:], Mode: mode, ID: 7, HasID: p.door == doorRiptide}
+		if e.Value.conn.Send(g.now, message) == nil || reliable == 1 {
 			p.sent[reliable]++
 		}
 	}
+	g.mark(e)
 }
 
 func modeOf(door int) codec.Mode {
@@ -209,69 +165,40 @@ func (g *party) play(d time.Duration, done func() bool) error {
 	return g.interruption.err()
 }
 
+// turn waits until a time for what comes, and has players say what is due by then.
 func (g *party) turn(until time.Time) error {
-	for _, e := range g.ends {
-		if t := e.conn.NextTimeout(); !t.IsZero() && t.Before(until) {
-			until = t
-		}
-		if g.sending && e.player != nil && e.up && !e.gone && e.player.next.Before(until) {
-			until = e.player.next
+	for _, e := range g.players {
+		if p := e.Value.player; g.speaks(p) && p.next.Before(until) {
+			until = p.next
 		}
 	}
-	if err := g.poller.Wait(until); err != nil {
+	if err := g.crowd.turn(until); err != nil {
 		return err
 	}
-	g.now = time.Now()
-	g.poller.Receive(g)
-	for _, e := range g.ends {
-		if t := e.conn.NextTimeout(); !t.IsZero() && !g.now.Before(t) {
-			e.conn.Advance(g.now)
-			g.settle(e)
-		}
-		if e.player != nil {
+	for _, e := range g.players {
+		if p := e.Value.player; g.speaks(p) && !p.next.After(g.now) {
 			g.say(e)
 		}
-		g.transmit(e)
 	}
-	g.poller.Flush()
 	return nil
-}
-
-func (g *party) transmit(e *end) {
-	for {
-		b, ok := e.conn.Transmit(g.now, g.poller.Buffer())
-		if !ok {
-			return
-		}
-		if e.player != nil {
-			g.tape.record(e, b)
-		}
-		g.poller.Send(e.socket, e.addr, b)
-	}
 }
 
 // forget forgets what was counted so far.
 func (g *party) forget() {
 	g.delays.Reset()
-	for _, e := range g.ends {
-		if e.player != nil {
-			e.player.sent, e.player.returned = [2]uint64{}, [2]uint64{}
-			e.player.next = maxTime(e.player.next, g.now)
+	for _, e := range g.players {
+		p := e.Value.player
+		p.sent, p.returned = [2]uint64{}, [2]uint64{}
+		if p.next.Before(g.now) {
+			p.next = g.now
 		}
 	}
 }
 
-func maxTime(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
 // ready counts the players who are there.
 func (g *party) ready() (n int) {
-	for _, e := range g.ends {
-		if e.player != nil && e.up && !e.gone {
+	for _, e := range g.players {
+		if p := e.Value.player; p.up && !p.gone {
 			n++
 		}
 	}
@@ -280,10 +207,9 @@ func (g *party) ready() (n int) {
 
 // missing counts the reliable messages that have not come back.
 func (g *party) missing() (n uint64) {
-	for _, e := range g.ends {
-		if p := e.player; p != nil {
-			n += p.sent[1] - min(p.sent[1], p.returned[1])
-		}
+	for _, e := range g.players {
+		p := e.Value.player
+		n += p.sent[1] - min(p.sent[1], p.returned[1])
 	}
 	return n
 }
