@@ -67,6 +67,7 @@ func newApp() *cli.App {
 			decodeCommand(),
 			banCommand(),
 			whyCommand(),
+			healthCommand(),
 			sessionsCommand(),
 			upstreamsCommand(),
 			reloadCommand(),

@@ -50,6 +50,9 @@ func TestOperatorCommands(t *testing.T) {
 		{"sessions transfer 1 " + second, 0, `^session 1 goes to ` + regexp.QuoteMeta(second) + `\n$`},
 		{"upstreams drain --move arena 192.0.2.1:1", 1, `no such server in the upstream`},
 		{"upstreams drain --move arena " + server, 0, `: drained; 0 of its sessions go to others\n$`},
+		{"health", 0, `^ok      loops +\n$`},
+		{"health --ready", 0, `(?m)^ok      upstreams `},
+		{"health --ready --json", 0, `^{"ok":true,"checks":\[{"name":"loops","ok":true}`},
 		{"reload", 0, `^configuration reloaded\n$`},
 		{"reload --status", 0, `^1 succeeded, 0 failed\n$`},
 		{"reload --status --json", 0, `^{"succeeded":1,"failed":0,"last":"2`},
@@ -60,7 +63,7 @@ func TestOperatorCommands(t *testing.T) {
 	} {
 		words := strings.Fields(c.args)
 		args := append([]string{words[0], "-c", p.file}, words[1:]...)
-		if words[0] != "reload" {
+		if words[0] != "reload" && words[0] != "health" {
 			args = append([]string{words[0], words[1], "-c", p.file}, words[2:]...)
 		}
 		code, stdout, stderr := tidegate(t, args...)
@@ -116,6 +119,19 @@ func TestAdminAddressIsTaken(t *testing.T) {
 	code, _, stderr := tidegate(t, "run", "-c", p.file)
 	if code != 1 || !strings.Contains(stderr, "another process listens there; another address of its own, or \"off\", would do") {
 		t.Errorf("code %d, says %s", code, stderr)
+	}
+}
+
+// TestUnhealthy: a proxy that has no server for players says so, by its exit code too.
+func TestUnhealthy(t *testing.T) {
+	server := gameServer(t)
+	p := startProcess(t, bridge(server))
+	if code, _, stderr := tidegate(t, "upstreams", "drain", "-c", p.file, "arena", server); code != 0 {
+		t.Fatal(stderr)
+	}
+	code, stdout, _ := tidegate(t, "health", "--ready", "-c", p.file)
+	if want := "not ok  upstreams      no server is up of arena\n"; code != 1 || !strings.Contains(stdout, want) {
+		t.Errorf("code %d, says\n%s\nwant 1 and %s", code, stdout, want)
 	}
 }
 

@@ -68,6 +68,7 @@ func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 type StatusError struct {
 	Status int
 	Text   string
+	Body   []byte
 }
 
 func (e *StatusError) Error() string { return e.Text }
@@ -94,7 +95,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 		if json.Unmarshal(text, &why) != nil || why.Error == "" {
 			why.Error = response.Status
 		}
-		return &StatusError{response.StatusCode, why.Error}
+		return &StatusError{response.StatusCode, why.Error, text}
 	}
 	if err := json.Unmarshal(text, out); err != nil {
 		return fmt.Errorf("answer of the proxy at %s: %w", c.address, err)

@@ -11,6 +11,9 @@ trap 'rm -rf "$tree"' EXIT
 put() { install -D -m "$1" "$2" "$tree$3"; }
 put 755 "dist/tidegate-linux-$arch" /usr/bin/tidegate
 put 644 config.example.toml /etc/tidegate/tidegate.toml
+# The service may not write beside its configuration.
+sed -i 's|^# file = "bans.jsonl"$|file = "/var/lib/tidegate/bans.jsonl"|' "$tree/etc/tidegate/tidegate.toml"
+grep -q '^file = "/var/lib' "$tree/etc/tidegate/tidegate.toml"
 put 644 config.example.toml /usr/share/doc/tidegate/config.example.toml
 put 644 LICENSE /usr/share/doc/tidegate/copyright
 put 644 packaging/systemd/tidegate.service /usr/lib/systemd/system/tidegate.service
