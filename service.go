@@ -97,6 +97,7 @@ func (s *service) listen() (err error) {
 	if s.server, err = proxy.Listen(ruled, o); err != nil {
 		return err
 	}
+	s.server.InheritDrains(s.from.legacy.Drained)
 	tellListeners(s.log, s.config, s.server.Addrs())
 	return nil
 }

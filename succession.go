@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"strconv"
-	"tidegate/setup"
 
 	"github.com/coreos/go-systemd/v22/activation"
+
+	"tidegate/setup"
 )
 
 // A new release takes over from a running one without losing a session. The predecessor starts the successor with copies
@@ -33,10 +35,18 @@ const (
 	saysGo    = "go\n"
 )
 
+// legacy is what a successor is told before all else.
+type legacy struct {
+	setup.Secrets
+	// Drained are the servers that operators have drained, by upstream: nobody would think of draining them once more.
+	Drained map[string][]netip.AddrPort `json:"drained,omitempty"`
+}
+
 // birth is what a process was started with.
 type birth struct {
 	sockets     []*os.File    // listening, for proxy.Options.Inherited
 	predecessor *conversation // nil: none
+	legacy      legacy        // the predecessor's
 }
 
 type conversation struct {
@@ -83,11 +93,10 @@ func born() (birth, error) {
 	if err != nil {
 		return birth{}, fmt.Errorf("hear of the predecessor: %w", err)
 	}
-	var legacy setup.Secrets
-	if err := json.Unmarshal(line, &legacy); err != nil {
+	if err := json.Unmarshal(line, &b.legacy); err != nil {
 		return birth{}, fmt.Errorf("hear of the predecessor: %w", err)
 	}
-	setup.Inherit(legacy)
+	setup.Inherit(b.legacy.Secrets)
 	return b, nil
 }
 

@@ -10,8 +10,9 @@ import (
 	"os/signal"
 	"strconv"
 	"syscall"
-	"tidegate/setup"
 	"time"
+
+	"tidegate/setup"
 )
 
 // successorTime is how long a successor may take until it is ready.
@@ -75,7 +76,7 @@ func (u *upgrader) succeed() (pid int, err error) {
 }
 
 func (u *upgrader) handOver(c *conversation) error {
-	text, err := json.Marshal(setup.CurrentSecrets())
+	text, err := json.Marshal(legacy{setup.CurrentSecrets(), u.server.Drained()})
 	if err != nil {
 		return err
 	}

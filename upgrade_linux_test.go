@@ -69,6 +69,26 @@ func TestUpgrade(t *testing.T) {
 	t.Logf("longest answer: %v", time.Duration(longest.Load()))
 }
 
+// TestUpgradeKeepsDrains: a server that an operator has taken out of use stays so in the successor.
+func TestUpgradeKeepsDrains(t *testing.T) {
+	server := gameServer(t)
+	p := startProcess(t, bridge(server))
+	if code, _, stderr := tidegate(t, "upstreams", "drain", "-c", p.file, "arena", server); code != 0 {
+		t.Fatal(stderr)
+	}
+	if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	successor := int(p.await(t, "handed over; ending with the last session")["successor"].(float64))
+	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
+	if err := p.cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if _, stdout, _ := tidegate(t, "upstreams", "list", "--json", "-c", p.file); !strings.Contains(stdout, `"state":"draining"`) {
+		t.Errorf("the successor's servers: %s", stdout)
+	}
+}
+
 // TestUpgradeThatFails: with a configuration that has become bad, the old process goes on.
 func TestUpgradeThatFails(t *testing.T) {
 	good := bridge(echoServer(t))

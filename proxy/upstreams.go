@@ -50,6 +50,26 @@ func (s *Server) setDrain(name string, server netip.AddrPort, drain bool) error 
 	return pool.Drain(time.Now(), server, drain)
 }
 
+// Drained are the servers of each upstream that are drained, by its name. Safe for concurrent use.
+func (s *Server) Drained() map[string][]netip.AddrPort {
+	drained := make(map[string][]netip.AddrPort)
+	for _, u := range s.upstreams() {
+		if addrs := s.pools.Get(u.Name).Drained(); len(addrs) > 0 {
+			drained[u.Name] = addrs
+		}
+	}
+	return drained
+}
+
+// InheritDrains drains what was drained in a predecessor, also of servers that are yet to be discovered.
+func (s *Server) InheritDrains(drained map[string][]netip.AddrPort) {
+	for name, addrs := range drained {
+		if pool, err := s.pool(name); err == nil { // an upstream that is no more has nothing to drain
+			pool.Inherit(time.Now(), addrs)
+		}
+	}
+}
+
 // Discovered replaces the servers of an upstream that were found beside those of the settings. Those that vanish keep
 // their sessions and get no new ones. Safe for concurrent use.
 func (s *Server) Discovered(upstreamName string, servers []upstream.Target) {

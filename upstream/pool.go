@@ -52,9 +52,10 @@ type Pool struct {
 	options    Options
 	configured []Target
 	discovered []Target
-	servers    []*Server // as listed; never changed, only replaced
-	leaving    []*Server // listed no more, but with sessions
-	turn       int       // of RoundRobin: index of the next server to try
+	servers    []*Server                    // as listed; never changed, only replaced
+	leaving    []*Server                    // listed no more, but with sessions
+	turn       int                          // of RoundRobin: index of the next server to try
+	inherited  map[netip.AddrPort]time.Time // drained, and not listed yet: since when
 }
 
 // New returns a pool of the given servers.
@@ -97,6 +98,7 @@ func (p *Pool) list() {
 		s := find(known, t.Addr)
 		if s == nil {
 			s = &Server{Addr: t.Addr}
+			p.bequeath(s)
 		}
 		s.weight, s.maxSessions, s.gone = max(t.Weight, 1), t.MaxSessions, false
 		if p.options.Fall == 0 {
