@@ -58,6 +58,7 @@ type Conn struct {
 	reportAt   time.Duration // when messages that Transmit dropped are reported
 	keepalive  keepalive
 	clock      peerClock
+	quirks     quirks
 	sent       uint64 // as in codec.Stats
 	received   uint64
 }
@@ -90,6 +91,7 @@ func (c *Conn) Advance(now time.Time) {
 		c.ask(at)
 	}
 	c.sender.advance(at)
+	c.askAgain(at)
 	c.report()
 	c.stepParting(at)
 	switch {
@@ -198,6 +200,9 @@ func (c *Conn) NextTimeout() time.Time {
 	}
 	if c.receiver.acks.count > 0 {
 		next = min(next, c.receiver.acksAt)
+	}
+	if at, ok := c.receiver.holes.askAt(); ok {
+		next = min(next, at)
 	}
 	if at, ok := c.sender.nextTimeout(); ok {
 		next = min(next, at)

@@ -25,6 +25,7 @@ type earlyMessages struct {
 // handle takes a message in its order: RakNet's own, or the game's.
 func (c *Conn) handle(now time.Duration, m *inbound) error {
 	if m.payload[0] < idFirstUser {
+		c.notice(m)
 		err := c.handleControl(now, m.payload, m.pad)
 		c.lend(m)
 		if err != nil {

@@ -35,6 +35,7 @@ type sentDatagram struct {
 	parts []partRef
 	size  int32
 	state datagramState
+	again bool // sent more than once under its number
 }
 
 // flight is all that was sent and has not settled: the datagrams by number, the parts they carried, and which of the
@@ -48,6 +49,7 @@ type flight struct {
 	nextPart uint32 // id
 	reliable Seq24  // number of the next reliable part
 	unacked  int    // reliable parts that have not arrived
+	literal  bool   // the peer waits for every number
 }
 
 // flying is what a flight needs only while something is in it.
@@ -58,6 +60,7 @@ type flying struct {
 	resend   []partRef // first in, first out
 	resentTo int       // how many at the start of resend went out already
 	done     []outcome // collected for the sender
+	repeats  []Seq24   // datagrams to be sent again under their numbers: to a literal peer
 }
 
 // outcome is the end of a message.
@@ -69,6 +72,9 @@ type outcome struct {
 // room reports whether another datagram can be remembered, and forgets old ones to make room.
 func (f *flight) room() bool {
 	f.trim()
+	if f.literal {
+		return f.next.Sub(f.base) < literalRoom
+	}
 	if f.next.Sub(f.base) < maxFlight {
 		return true
 	}
@@ -85,7 +91,7 @@ func (f *flight) open(now time.Duration) *sentDatagram {
 		f.grow()
 	}
 	d := f.at(f.next)
-	d.at, d.size, d.state, d.parts = now, 0, inFlight, d.parts[:0]
+	d.at, d.size, d.state, d.again, d.parts = now, 0, inFlight, false, d.parts[:0]
 	return d
 }
 
@@ -141,10 +147,14 @@ func (f *flight) acknowledge(n Seq24) (was datagramState) {
 	return was
 }
 
-// lose marks a datagram in flight as lost and queues its reliable parts to be sent again.
+// lose marks a datagram in flight as lost and queues its reliable parts to be sent again; or, for a literal peer, itself.
 func (f *flight) lose(n Seq24) {
 	d := f.at(n)
 	d.state = lost
+	if f.literal {
+		f.queueRepeat(n)
+		return
+	}
 	for _, r := range d.parts {
 		if p := f.get(r); p != nil && p.message.mode.IsReliable() && !p.waiting {
 			p.waiting = true
@@ -223,7 +233,7 @@ func (f *flight) abandon() {
 func (f *flight) trim() {
 	for f.base != f.next {
 		d := f.at(f.base)
-		if d.state == inFlight || d.state != settled && f.anyLive(d) {
+		if d.state == inFlight || d.state != settled && (f.literal || f.anyLive(d)) {
 			return
 		}
 		f.forgetOldest()

@@ -193,6 +193,7 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.asking.password}
 	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.asking.pad)
 	c.phase, c.asking, c.offline = requesting, nil, nil
+	c.expectAnswer(now)
 }
 
 // lackKey gives up a server that encrypts, and tells it why.

@@ -139,4 +139,5 @@ func (c *Conn) Admit(now time.Time, client uint16) {
 		client: c.peer, index: client, addresses: c.ownAddresses(), requestTime: c.askedAt, replyTime: uint64(now.UnixMilli()),
 	}
 	c.sender.enqueueControl(now.Sub(c.start), codec.ReliableOrdered, m.append(c.scratch()), 0)
+	c.expectAnswer(now.Sub(c.start))
 }

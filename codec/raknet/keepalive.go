@@ -6,23 +6,31 @@ import (
 	"tidegate/codec"
 )
 
-// activePing is how often the round trip is measured while the game talks.
-const activePing = time.Second
+const (
+	// activePing is how often the round trip is measured while the game talks.
+	activePing = time.Second
+	// untimedPing is that for peers that send nothing again of their own accord: a pong shows what was lost before it.
+	untimedPing = 250 * time.Millisecond
+	// mostUnanswered is how many pings are repeated sooner because there was no pong.
+	mostUnanswered = 5
+)
 
 // keepalive notices a dead peer, keeps a live one from taking us for dead, and answers its pings
 // (docs/protocols/raknet.md#recovery-and-congestion).
 type keepalive struct {
-	heardAt  time.Duration // any datagram
-	activeAt time.Duration // a message of the game, either way
-	pingedAt time.Duration
-	pingDue  bool
-	pingMode codec.Mode // of the ping that is due
-	pong     bool       // the peer's last ping wants its pong; those before it are not answered, however many came
-	ponged   bool       // our last ping was answered
-	pongTime uint64     // to be answered
-	sentTime uint64     // of our last ping, as it says
-	sentAt   time.Duration
-	rtt      rtt // of pings, which the peer answers sooner than it acknowledges
+	heardAt    time.Duration // any datagram
+	activeAt   time.Duration // a message of the game, either way
+	pingedAt   time.Duration
+	pingDue    bool
+	pingMode   codec.Mode // of the ping that is due
+	pong       bool       // the peer's last ping wants its pong; those before it are not answered, however many came
+	ponged     bool       // our last ping was answered
+	untimed    bool       // quirks.untimed
+	unanswered uint8      // pings in a row that were not answered
+	pongTime   uint64     // to be answered
+	sentTime   uint64     // of our last ping, as it says
+	sentAt     time.Duration
+	rtt        rtt // of pings, which the peer answers sooner than it acknowledges
 }
 
 func (k *keepalive) start(now time.Duration) {
@@ -48,8 +56,12 @@ func (k *keepalive) reliablePingAt(s *sender, timeout time.Duration) (time.Durat
 	return max(s.reliableAt, k.pingedAt) + timeout/2, s.settled()
 }
 
-// activePingAt is when the round trip should be measured again.
+// activePingAt is when the round trip should be measured again, or a ping repeated that shows losses.
 func (k *keepalive) activePingAt() (time.Duration, bool) {
+	if k.untimed {
+		patience := max(untimedPing, k.rtt.timeout()) << min(k.unanswered, 3)
+		return k.pingedAt + patience, k.activeAt > k.pingedAt || !k.ponged && k.unanswered < mostUnanswered
+	}
 	return k.pingedAt + activePing, k.activeAt > k.pingedAt
 }
 
@@ -82,6 +94,9 @@ func (c *Conn) fillControl(now time.Duration) {
 	if k.pingDue {
 		k.pingDue = false
 		m := connectedPing{time: c.milliseconds(now)}
+		if !k.ponged && k.unanswered < mostUnanswered {
+			k.unanswered++
+		}
 		k.sentAt, k.sentTime, k.ponged = now, m.time, false
 		var b [connectedPingSize]byte
 		c.sender.enqueueControl(now, k.pingMode, m.append(b[:0]), 0)
@@ -93,7 +108,7 @@ func (k *keepalive) receivePong(now time.Duration, m *connectedPong) (rtt time.D
 	if k.ponged || m.pingTime != k.sentTime {
 		return 0, false
 	}
-	k.ponged = true
+	k.ponged, k.unanswered = true, 0
 	k.rtt.sample(now - k.sentAt)
 	return now - k.sentAt, true
 }

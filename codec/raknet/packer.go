@@ -9,6 +9,7 @@ type packer struct {
 	b        []byte
 	start    int // of the datagram in b
 	datagram *sentDatagram
+	numbers  int // of reliable messages that may be given out
 }
 
 func (p *packer) packResends() {
@@ -76,6 +77,12 @@ func (p *packer) leave(q *queue, m *outgoing) {
 
 // packNext packs the next part of a message that is being sent for the first time.
 func (p *packer) packNext(m *outgoing) bool {
+	if m.mode.IsReliable() {
+		if p.numbers == 0 {
+			return false
+		}
+		p.numbers--
+	}
 	if !p.pack(m, m.sent, p.s.flight.reliable) {
 		return false
 	}

@@ -58,6 +58,7 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 	if c.sender.rtt.smoothed == 0 {
 		c.receiver.ackDelay = 0 // until the handshake is over each round trip counts
 	}
+	c.receiver.patience = c.patience()
 	err := c.receiver.take(now, &d)
 	for i := range c.receiver.ready {
 		if handleErr := c.handle(now, &c.receiver.ready[i]); err == nil {

@@ -33,6 +33,7 @@ type receiver struct {
 	dropped    uint64        // as in codec.Stats
 	acksAt     time.Duration // when acks are due; of meaning while there are some
 	ackDelay   time.Duration
+	patience   time.Duration // how long an answer to a NACK may take
 }
 
 // receiving is what a receiver needs only while something has come lately.
@@ -42,6 +43,7 @@ type receiving struct {
 	told   ackQueue // what the last ACK told for the first time
 	repeat ackQueue // its memory takes turns with that of told
 	nacks  ackQueue // due at once
+	holes  holes
 }
 
 // isIdle reports whether the peer is to be told nothing.
@@ -53,28 +55,43 @@ const acksAtOnce = 64
 
 // take takes a data datagram; what came of it is in ready. Parts of a datagram may count even if there is an error.
 func (r *receiver) take(now time.Duration, d *datagram) error {
-	switch r.datagrams.judge(d.number) {
-	case refused:
+	judged, wasMissing := r.datagrams.judge(d.number), r.holes.fill(d.number)
+	switch {
+	case judged == refused && !wasMissing:
 		r.dropped++
 		return errDatagramWindow
-	case stale: // our acknowledgement was lost, or the path made two of one
+	case judged == stale: // our acknowledgement was lost, or the path made two of one
 		r.dropped++
 		r.acknowledge(now, d.number)
 		return errDatagramSeen
+	case judged == fresh:
+		r.note(now, d.number)
 	}
-	last, missing := r.datagrams.add(d.number)
-	r.nacks.addUpTo(last, missing)
-	r.nacks.remove(d.number)
 
 	r.acknowledge(now, d.number)
 	refusal, err := r.takeCapsules(now, d.body)
+	r.holes.close(r.reliable.next)
 	if refusal != nil {
 		r.dropped++
-		r.datagrams.forget(d.number)
+		if judged == fresh {
+			r.datagrams.forget(d.number)
+		}
 		r.acks.remove(d.number)
+		r.openHole(now, d.number, 1)
 		return refusal
 	}
 	return err
+}
+
+// note records a number that has arrived, and asks for those that are missing before it.
+func (r *receiver) note(now time.Duration, n Seq24) {
+	last, missing := r.datagrams.add(n)
+	r.nacks.addUpTo(last, missing)
+	r.nacks.remove(n)
+	if missing > 0 {
+		r.holes.fill(last.Add(1 - missing)) // what expect has noted
+		r.openHole(now, last, missing)
+	}
 }
 
 // acknowledge notes that a datagram's number must be acknowledged, and by when.
@@ -230,5 +247,6 @@ func (r *receiver) arrived(c *capsule) {
 func (r *receiver) release() {
 	r.told.clear()
 	r.repeat.clear()
+	r.holes.list = r.holes.list[:0]
 	r.reliable.release()
 }

@@ -17,6 +17,10 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 		if was == inFlight {
 			s.congestion.acknowledged(n, int(d.size))
 		}
+		s.ackedAt = now
+		if d.again {
+			return // of which transmission, nobody knows
+		}
 		// The oldest of a batch waited longest for it, and the timeout must allow for that.
 		if oldest < 0 || d.at < oldest {
 			oldest = d.at
@@ -28,7 +32,6 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 	if oldest >= 0 {
 		s.rtt.sample(now - oldest)
 		s.congestion.queue.sample(now, now-s.flight.at(newest).at, newest, s.flight.next)
-		s.ackedAt = now
 	}
 	return err
 }

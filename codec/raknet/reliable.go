@@ -9,6 +9,7 @@ const maxReliableAhead = 8192
 // the distance from the oldest missing one to the newest arrived: nothing while all is in order.
 type reliableWindow struct {
 	base Seq24    // the oldest that has not arrived
+	next Seq24    // one more than the newest that has
 	seen []uint64 // bit n mod size: n, one of the size numbers from base on, arrived; size is a power of two
 }
 
@@ -27,6 +28,9 @@ func (w *reliableWindow) judge(n Seq24) verdict {
 
 // add records a fresh message.
 func (w *reliableWindow) add(n Seq24) {
+	if !n.Before(w.next) {
+		w.next = n.Add(1)
+	}
 	if n == w.base && len(w.seen) == 0 {
 		w.base = n.Add(1)
 		return
@@ -58,7 +62,7 @@ func (w *reliableWindow) has(n Seq24) bool {
 }
 
 func (w *reliableWindow) grow() {
-	grown := reliableWindow{base: w.base, seen: make([]uint64, max(1, 2*len(w.seen)))}
+	grown := reliableWindow{base: w.base, next: w.next, seen: make([]uint64, max(1, 2*len(w.seen)))}
 	for i := range w.size() {
 		if n := w.base.Add(i); w.has(n) {
 			grown.seen[int(n)%grown.size()/64] |= 1 << (n % 64)

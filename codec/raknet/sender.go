@@ -131,10 +131,19 @@ func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool)
 		return b, false
 	}
 	bulk := s.mayTransmit(now, 0)
-	if !bulk && (!s.hasUrgentWork(open) || !s.mayTransmit(now, urgentLeeway*s.datagramSize())) || !s.flight.room() {
+	if !bulk && (!s.hasUrgentWork(open) || !s.mayTransmit(now, urgentLeeway*s.datagramSize())) {
 		return b, false
 	}
-	p := packer{s: s, now: now, start: len(b), datagram: s.flight.open(now)}
+	if n, ok := s.flight.nextRepeat(); ok {
+		start := len(b)
+		b = s.repeat(now, b, n)
+		s.spend(len(b) - start)
+		return b, true
+	}
+	if !s.flight.room() {
+		return b, false
+	}
+	p := packer{s: s, now: now, start: len(b), datagram: s.flight.open(now), numbers: s.flight.numbersLeft()}
 	p.b = appendDataHeader(b, s.flight.next, false, s.congestion.inSlowStart())
 	p.packResends()
 	p.packQueue(&s.control)
@@ -149,11 +158,16 @@ func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool)
 		p.b[p.start] |= bitContinuous
 	}
 	s.flight.commit(size)
+	s.spend(size)
+	return p.b, true
+}
+
+// spend takes what a datagram needs from window and pace.
+func (s *sender) spend(size int) {
 	s.congestion.sent(size)
 	if s.rtt.smoothed != 0 {
 		s.pacer.sent(size)
 	}
-	return p.b, true
 }
 
 // mayTransmit reports whether window and pace have room, or would have with some leeway.
@@ -172,7 +186,8 @@ func (s *sender) hasWork(open bool) bool { return s.hasUrgentWork(open) || open 
 
 func (s *sender) hasUrgentWork(open bool) bool {
 	_, again := s.flight.nextResend()
-	return again != nil || s.control.size > 0 || open && s.small.size > 0
+	_, repeat := s.flight.nextRepeat()
+	return again != nil || repeat || s.control.size > 0 || open && s.small.size > 0
 }
 
 // settled reports whether nothing waits to be sent or acknowledged.

@@ -76,7 +76,7 @@ func (w *workspace) isLarge() bool {
 	s, f, r := &w.sending, &w.flying, &w.receiving
 	return max(len(s.control.ring), len(s.small.ring), len(s.bulk.ring), cap(s.idle),
 		len(f.ring), cap(f.parts), cap(f.free), cap(f.resend), cap(f.done),
-		cap(r.ready), cap(r.acks.ranges), cap(r.told.ranges), cap(r.repeat.ranges), cap(r.nacks.ranges),
+		cap(r.ready), cap(r.acks.ranges), cap(r.told.ranges), cap(r.repeat.ranges), cap(r.nacks.ranges), cap(r.holes.list),
 		cap(w.lent), w.events.Room()) > keptPlaces || w.memory.kept > keptMemory
 }
 

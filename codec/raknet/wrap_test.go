@@ -32,7 +32,7 @@ func (c *Conn) startAt(n Seq24) {
 	f.base, f.due, f.next, f.reliable = n, n, n, n
 	c.sender.splitID = uint16(n)
 	c.receiver.datagrams.next = n
-	c.receiver.reliable.base = n
+	c.receiver.reliable.base, c.receiver.reliable.next = n, n
 	for range maxChannels {
 		c.sender.channels = append(c.sender.channels, sendChannel{order: n, sequence: n})
 		c.receiver.channels.list = append(c.receiver.channels.list, channel{order: n, sequence: n})

@@ -1,0 +1,97 @@
+package raknet
+
+import "time"
+
+// A literal peer waits for each datagram number to come: behind one that is missing it takes 255 datagrams, and behind a
+// missing reliable message 255 messages; what is beyond, it acknowledges and drops. So to such a peer we send again under
+// the number that was lost, and keep within that room (docs/protocols/raknet.md#peers-without-timers).
+const literalRoom = 255
+
+// mostUnnoticed bounds the datagrams that may have been sent to a peer before it is known to be literal.
+const mostUnnoticed = 16
+
+// becomeLiteral is called when the peer turns out to be literal, early in the connection. Numbers that are forgotten
+// already are sent again, empty, since nobody knows whether they arrived.
+func (f *flight) becomeLiteral() {
+	f.literal = true
+	for n := f.base; n != f.next; n = n.Add(1) {
+		if s := f.at(n).state; s == lost || s == expired {
+			f.queueRepeat(n)
+		}
+	}
+	for f.base != 0 && f.next.Sub(f.base) < mostUnnoticed {
+		if f.next.Sub(f.base) == len(f.ring) {
+			f.grow()
+		}
+		f.base = f.base.Add(-1)
+		*f.at(f.base) = sentDatagram{state: lost}
+		f.queueRepeat(f.base)
+	}
+	f.due = f.base
+}
+
+func (f *flight) queueRepeat(n Seq24) { f.repeats = append(f.repeats, n) }
+
+func (f *flight) dropRepeat() { f.repeats = append(f.repeats[:0], f.repeats[1:]...) }
+
+// nextRepeat returns the first datagram to be sent again under its number.
+func (f *flight) nextRepeat() (n Seq24, ok bool) {
+	for len(f.repeats) > 0 {
+		if n = f.repeats[0]; !n.Before(f.base) && f.at(n).state != settled {
+			return n, true
+		}
+		f.dropRepeat()
+	}
+	return 0, false
+}
+
+// repeated records that the datagram of nextRepeat went out again.
+func (f *flight) repeated(n Seq24, now time.Duration, size int) {
+	d := f.at(n)
+	d.at, d.size, d.state, d.again = now, int32(size), inFlight, true
+	f.dropRepeat()
+	if n.Before(f.due) {
+		f.due = n
+	}
+}
+
+// repeat appends a datagram again as far as what it carried is still wanted.
+func (s *sender) repeat(now time.Duration, b []byte, n Seq24) []byte {
+	p := packer{s: s, now: now, start: len(b), datagram: s.flight.at(n)}
+	p.b = appendDataHeader(b, n, false, s.congestion.inSlowStart())
+	for _, ref := range p.datagram.parts {
+		again := s.flight.get(ref)
+		if again == nil || !p.pack(again.message, again.index, again.reliable) {
+			continue
+		}
+		again.resent = true
+		s.resent++
+		s.reliableAt = now
+	}
+	s.flight.repeated(n, now, len(p.b)-p.start)
+	return p.b
+}
+
+// numbersLeft is for how many new reliable messages the peer has room behind the oldest that it lacks.
+func (f *flight) numbersLeft() int {
+	if !f.literal {
+		return seq24Mask
+	}
+	for n := f.base; n != f.next; n = n.Add(1) {
+		if oldest, ok := f.oldestIn(f.at(n)); ok {
+			return max(0, literalRoom-f.reliable.Sub(oldest))
+		}
+	}
+	return literalRoom
+}
+
+// oldestIn is the lowest number of the reliable messages that a datagram carried and that have not arrived. Those of a
+// literal peer are in the datagrams in the order of their numbers.
+func (f *flight) oldestIn(d *sentDatagram) (oldest Seq24, ok bool) {
+	for _, r := range d.parts {
+		if p := f.get(r); p != nil && p.message.mode.IsReliable() && (!ok || p.reliable.Before(oldest)) {
+			oldest, ok = p.reliable, true
+		}
+	}
+	return oldest, ok
+}

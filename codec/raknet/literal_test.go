@@ -1,0 +1,129 @@
+package raknet
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+)
+
+// newLiteralSender has a literal peer.
+func newLiteralSender(t *testing.T) *sender {
+	t.Helper()
+	s := newSender(0)
+	s.congestion.window = 1 << 30
+	s.flight.becomeLiteral()
+	return s
+}
+
+// repeatOf sends once, and returns the number of the datagram and its capsules.
+func repeatOf(t *testing.T, s *sender, now time.Duration) (n Seq24, list []capsule) {
+	t.Helper()
+	b, ok := s.transmit(now, nil, true)
+	var d datagram
+	if err := d.parse(b); !ok || err != nil {
+		t.Fatalf("nothing sent at %v: %v", now, err)
+	}
+	for rest := d.body; len(rest) > 0; {
+		var c capsule
+		var err error
+		if rest, err = c.parse(rest); err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, c)
+	}
+	return d.number, list
+}
+
+func TestLiteralPeerGetsTheSameNumberAgain(t *testing.T) {
+	s := newLiteralSender(t)
+	for range 3 {
+		s.enqueueOne(0, codec.Reliable, 500, 0)
+	}
+	s.transmitAll(t, 0)
+	_ = s.acknowledge(10*ms, one(0))
+	_ = s.reject(20*ms, one(1))
+	n, list := repeatOf(t, s, 20*ms)
+	if n != 1 || len(list) != 1 || list[0].reliable != 1 {
+		t.Errorf("datagram %d with %v, want 1 again", n, list)
+	}
+	rtt := s.rtt.smoothed
+	_ = s.acknowledge(21*ms, one(1))
+	if s.rtt.smoothed != rtt {
+		t.Error("an acknowledgement of one of two transmissions is taken for a measure")
+	}
+	_ = s.acknowledge(21*ms, one(2))
+	if got := s.transmitAll(t, 30*ms); len(got) > 0 {
+		t.Errorf("sent %d datagrams more", len(got))
+	}
+	if s.flight.trim(); s.flight.base != s.flight.next {
+		t.Errorf("%d to %d are still in flight", s.flight.base, s.flight.next)
+	}
+}
+
+// TestLiteralPeerGetsLostNumbersEmpty: what was lost and need not be sent again leaves its number.
+func TestLiteralPeerGetsLostNumbersEmpty(t *testing.T) {
+	s := newLiteralSender(t)
+	s.enqueueOne(0, codec.Unreliable, 500, 1)
+	s.transmitAll(t, 0)
+	s.advance(firstTimeout)
+	if got := s.outcomes(); len(got) != 1 || got[0] != "1 false" {
+		t.Errorf("outcomes %v, want that it was lost", got)
+	}
+	if n, list := repeatOf(t, s, firstTimeout); n != 0 || len(list) != 0 {
+		t.Errorf("datagram %d with %v, want 0 empty", n, list)
+	}
+}
+
+// TestLiteralPeerIsNotOverrun: whatever arrives, no datagram and no message is beyond what the peer keeps behind the first
+// that it lacks.
+func TestLiteralPeerIsNotOverrun(t *testing.T) {
+	for _, size := range []int{500, 8} {
+		s := newLiteralSender(t)
+		for range 1000 {
+			s.enqueueOne(0, codec.ReliableOrdered, size, 0)
+		}
+		for range 3 {
+			s.transmitAll(t, 0)
+			if n := s.flight.next; n > 1 {
+				_ = s.acknowledge(ms, named(ackRange{1, n - 1}))
+			}
+		}
+		if s.flight.next > literalRoom || s.flight.reliable > literalRoom {
+			t.Errorf("%d bytes: %d datagrams and %d messages, though the first is lacking", size, s.flight.next, s.flight.reliable)
+		}
+		if s.flight.next < literalRoom && s.flight.reliable < literalRoom {
+			t.Errorf("%d bytes: %d datagrams and %d messages leave room", size, s.flight.next, s.flight.reliable)
+		}
+		_ = s.acknowledge(ms, one(0))
+		if got := s.transmitAll(t, ms); len(got) == 0 {
+			t.Errorf("%d bytes: nothing is sent when there is room again", size)
+		}
+	}
+}
+
+// TestLiteralPeerIsNoticedLate: the numbers of datagrams that are forgotten are sent again, since they may be missing.
+func TestLiteralPeerIsNoticedLate(t *testing.T) {
+	s := newSender(0)
+	s.enqueueOne(0, codec.Reliable, 500, 0)
+	s.transmitAll(t, 0)
+	s.advance(firstTimeout)
+	s.transmitAll(t, firstTimeout) // the same as datagram 1
+	_ = s.acknowledge(firstTimeout+ms, one(1))
+	s.flight.trim()
+	s.flight.becomeLiteral()
+	seen := map[Seq24]bool{}
+	for range s.flight.next {
+		n, list := repeatOf(t, s, 2*firstTimeout)
+		if seen[n] = true; len(list) > 0 {
+			t.Errorf("datagram %d has %v", n, list)
+		}
+	}
+	if !seen[0] {
+		t.Errorf("sent again: %v, want 0 among them", seen)
+	}
+	_ = s.acknowledge(2*firstTimeout+ms, named(ackRange{0, 1}))
+	if s.flight.trim(); s.flight.base != s.flight.next {
+		t.Errorf("%d to %d are still in flight", s.flight.base, s.flight.next)
+	}
+}
