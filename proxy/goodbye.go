@@ -117,7 +117,7 @@ func (r *Relay) forget(now time.Time, e *entry) {
 	if p.trust.answered {
 		r.gate.Forget(e.Key.Client, p.door.port)
 	}
-	r.known.remove(e)
+	r.known.remove(p)
 	p.tally.end(p.blame, p.why, p.established)
 	r.toClients.leave(&p.client)
 	r.toUpstreams.leave(&p.upstream)

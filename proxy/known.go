@@ -2,19 +2,23 @@ package proxy
 
 import (
 	"net/netip"
+	"sync"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/netio"
 )
 
-// known finds the sessions of clients that say who they are as they come (codec.Identified): a second one of the same name
-// at the same listener is refused. It has at most one entry a session. Loops share nothing, so each knows its own
-// sessions only.
-type known map[knownKey]*entry
+// Known finds the sessions of clients that say who they are as they come (codec.Identified): a second one of the same name
+// at the same listener is refused, also on another loop. It has at most one entry a session. Its lock is held for the moment
+// in which a session begins or ends.
+type Known struct {
+	mu       sync.Mutex
+	sessions map[knownKey]SessionID
+}
 
 type knownKey struct {
-	listener int
+	listener string
 	identity uint64
 }
 
@@ -24,29 +28,43 @@ func (d *door) keyOf(conn codec.Conn) (k knownKey, ok bool) {
 	if !ok || c.Identity() == 0 {
 		return k, false
 	}
-	return knownKey{d.index, c.Identity()}, true
+	return knownKey{d.name, c.Identity()}, true
 }
 
 // isHere reports whether a client plays already, from another address. A session whose client has left does not count.
-func (k known) isHere(d *door, conn codec.Conn) bool {
+func (k *Known) isHere(d *door, conn codec.Conn) bool {
 	key, ok := d.keyOf(conn)
 	if !ok {
 		return false
 	}
-	e := k[key]
-	return e != nil && e.Value.client.live()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.sessions[key] != 0
 }
 
-func (k known) add(e *entry) {
-	if key, ok := e.Value.door.keyOf(e.Value.client.conn); ok {
-		k[key] = e
+func (k *Known) add(p *pair) {
+	key, ok := p.door.keyOf(p.client.conn)
+	if !ok {
+		return
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.sessions == nil {
+		k.sessions = make(map[knownKey]SessionID)
+	}
+	k.sessions[key] = p.serial
 }
 
-// remove forgets a session, unless another has come in its place.
-func (k known) remove(e *entry) {
-	if key, ok := e.Value.door.keyOf(e.Value.client.conn); ok && k[key] == e {
-		delete(k, key)
+// remove forgets a session whose client has left, unless another has come in its place. Once is enough.
+func (k *Known) remove(p *pair) {
+	key, ok := p.door.keyOf(p.client.conn)
+	if !ok {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.sessions[key] == p.serial {
+		delete(k.sessions, key)
 	}
 }
 

@@ -142,7 +142,7 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 		return false
 	}
 	d.sessions++
-	r.known.add(e)
+	r.known.add(&e.Value)
 	r.counters.Opened++
 	w.tally.Opened++
 	r.enroll(&e.Value.meter, from.Addr())

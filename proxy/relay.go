@@ -53,7 +53,7 @@ type Relay struct {
 	partings partings
 	table    *session.Table[pair]
 	plains   *session.Table[plain] // of routes in ModeRelay
-	known    known
+	known    *Known                // its siblings have the same
 	dirty    []*entry
 	paths    map[pathKey]*path
 	jams     []*path         // on which something waits
@@ -97,6 +97,7 @@ type RelayOptions struct {
 	HideAddresses bool            // log the networks of players, not their addresses
 	Bans          *ratelimit.Bans // shared by all Relays; nil: nobody is banned
 	Pools         *upstream.Pools // of all siblings; nil: its own
+	Known         *Known          // of all siblings; nil: its own
 	Forwarder     Forwarder       // of all siblings; nil: none
 	Gate          *shield.Gate    // its own, in front of its listeners' sockets; nil: none
 }
@@ -106,13 +107,16 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	if o.Pools == nil {
 		o.Pools = new(upstream.Pools)
 	}
+	if o.Known == nil {
+		o.Known = new(Known)
+	}
 	r := &Relay{
 		pools:      o.Pools,
 		sockets:    sockets,
 		journal:    newJournal(now, o.Log, o.HideAddresses, ^o.Seed),
 		table:      session.NewTable[pair](s.Limits, now),
 		plains:     session.NewTable[plain](s.Limits, now),
-		known:      make(known),
+		known:      o.Known,
 		paths:      make(map[pathKey]*path),
 		recent:     new(recent),
 		identities: newIdentities(o.Seed),
