@@ -9,6 +9,7 @@ type endpoint struct {
 	owner  any
 	closed bool
 	failed bool // a failure is queued for the Handler
+	ending bool // of a stream: its end was told, or is about to be, to Handler.Failed
 }
 
 func (e *endpoint) Addr() netip.AddrPort { return e.addr }

@@ -43,8 +43,18 @@ func (q *failures) add(s Socket, e *endpoint, f failure) {
 	*q = append(*q, failed{s, e, f.err(), false})
 }
 
-// end queues the news that the stream s is over. It must come once a stream.
-func (q *failures) end(s Socket, e *endpoint, err error) { *q = append(*q, failed{s, e, err, true}) }
+// end queues the news that the stream s is over, once, and counts why.
+func (q *failures) end(s Socket, e *endpoint, stats *StreamStats, err error) {
+	if e.closed || e.ending {
+		return
+	}
+	e.ending = true
+	if told := classify(err).err(); told != nil {
+		err = told
+	}
+	stats.countEnd(err)
+	*q = append(*q, failed{s, e, err, true})
+}
 
 // tell empties the queue into h, with what h adds meanwhile.
 func (q *failures) tell(h Handler) {

@@ -24,7 +24,6 @@ type portableStream struct {
 	done     chan struct{} // closed by shut
 	dialing  context.CancelFunc
 	sent     bool // there may be something for the peer to read
-	ending   bool // told, or about to be told, to Handler.Failed
 	released bool
 	alarm    alarm // for the first frame; once closed, for the end of lingering
 }

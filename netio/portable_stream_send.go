@@ -23,15 +23,7 @@ func (s *portableStream) send(frame []byte) {
 
 // fail has the handler told that the stream is over.
 func (s *portableStream) fail(err error) {
-	if s.closed || s.ending {
-		return
-	}
-	s.ending = true
-	if told := classify(err).err(); told != nil {
-		err = told
-	}
-	s.poller.stats.Streams.countEnd(err)
-	s.poller.failures.end(s, &s.endpoint, err)
+	s.poller.failures.end(s, &s.endpoint, &s.poller.stats.Streams, err)
 }
 
 // Close sends what is queued. A stream whose peer may still have to read that lingers: to close it at once could make

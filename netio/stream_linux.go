@@ -25,7 +25,6 @@ type epollStream struct {
 	limit      int    // of backlog, in bytes
 	connecting bool
 	wrote      bool   // the peer may have something of ours to read
-	ending     bool   // told, or about to be told, to Handler.Failed
 	events     uint32 // that epoll watches for
 	alarm      alarm  // for the first frame; once closed, for the end of lingering
 }
@@ -174,13 +173,5 @@ func (s *epollStream) keep(rest []byte) {
 
 // fail has the handler told that the stream is over.
 func (s *epollStream) fail(err error) {
-	if s.closed || s.ending {
-		return
-	}
-	s.ending = true
-	if told := classify(err).err(); told != nil {
-		err = told
-	}
-	s.poller.stats.Streams.countEnd(err)
-	s.poller.failures.end(s, &s.endpoint, err)
+	s.poller.failures.end(s, &s.endpoint, &s.poller.stats.Streams, err)
 }
