@@ -100,3 +100,13 @@ type Stats struct {
 	Dropped  uint64        // datagrams, or parts, refused: malformed, duplicate, out of window
 	Queued   int           // bytes of messages waiting to be sent or acknowledged
 }
+
+// Count counts a datagram that was read, and refused where err is not nil. It returns err.
+func (s *Stats) Count(err error) error {
+	if err != nil {
+		s.Dropped++
+	} else {
+		s.Received++
+	}
+	return err
+}

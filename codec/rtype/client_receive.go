@@ -10,7 +10,7 @@ import (
 // Receive takes one datagram of the server's.
 func (c *client) Receive(now time.Time, datagram []byte) error {
 	c.scratch = c.scratch[:0]
-	return c.count(c.receive(now, datagram))
+	return c.stats.Count(c.receive(now, datagram))
 }
 
 func (c *client) receive(now time.Time, d []byte) error {

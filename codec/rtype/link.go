@@ -135,16 +135,6 @@ func (l *link) takeByte(b byte) {
 	l.take(l.scratch[len(l.scratch)-1:])
 }
 
-// count does the figures of one datagram.
-func (l *link) count(err error) error {
-	if err != nil {
-		l.stats.Dropped++
-	} else {
-		l.stats.Received++
-	}
-	return err
-}
-
 // connect makes the session.
 func (l *link) connect(now time.Time) {
 	l.state = connected

@@ -10,7 +10,7 @@ import (
 // Receive takes one datagram of the client's.
 func (s *server) Receive(now time.Time, datagram []byte) error {
 	s.scratch = s.scratch[:0]
-	return s.count(s.receive(now, datagram))
+	return s.stats.Count(s.receive(now, datagram))
 }
 
 func (s *server) receive(now time.Time, d []byte) error {

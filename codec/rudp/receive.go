@@ -8,13 +8,7 @@ import (
 
 // Receive takes one datagram, which is one packet.
 func (c *Conn) Receive(now time.Time, datagram []byte) error {
-	err := c.receive(now, datagram)
-	if err != nil {
-		c.stats.Dropped++
-	} else {
-		c.stats.Received++
-	}
-	return err
+	return c.stats.Count(c.receive(now, datagram))
 }
 
 func (c *Conn) receive(now time.Time, d []byte) error {
