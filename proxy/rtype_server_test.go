@@ -1,0 +1,117 @@
+package proxy_test
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/rtype"
+	"tidegate/internal/await"
+	"tidegate/netio"
+	"tidegate/proxy"
+	"tidegate/upstream"
+)
+
+// startRType runs a game of R-Type that lets everyone in, until it is killed or made mute.
+func startRType(t *testing.T, p codec.Protocol) (addr netip.AddrPort, kill, mute func()) {
+	t.Helper()
+	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = socket.Close() })
+	silent := make(chan struct{})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		games := make(map[netip.AddrPort]*udpPeer)
+		for b := make([]byte, codec.MaxDatagram); ; {
+			n, from, err := socket.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			select {
+			case <-silent:
+				continue
+			default:
+			}
+			g := games[from]
+			if g == nil {
+				g = &udpPeer{socket: socket, to: from}
+				if g.conn, _, err = p.Accept(time.Now(), from, b[:n], nil); err != nil || g.conn == nil {
+					continue
+				}
+				games[from] = g
+			} else {
+				_ = g.conn.Receive(time.Now(), b[:n])
+			}
+			for ev, ok := g.conn.Poll(); ok; ev, ok = g.conn.Poll() {
+				if ev.Kind == codec.Asked {
+					g.conn.Admit(time.Now(), 1)
+				}
+				_ = g.conn.Send(time.Now(), codec.Message{Payload: []byte{0, 0, 0, 0, 1}}) // an entity: players wait for a word
+			}
+			g.flush()
+		}
+	}()
+	kill = func() {
+		_ = socket.Close()
+		<-done
+	}
+	return socket.LocalAddr().(*net.UDPAddr).AddrPort(), kill, func() { close(silent) }
+}
+
+// TestRTypeServerIsLost: R-Type has no question to check its servers by, so that players' sessions alone tell: of one whose host
+// refuses datagrams, and of one that is merely silent. Its sessions end, or are held for another server, and the next player is
+// sent elsewhere.
+func TestRTypeServerIsLost(t *testing.T) {
+	game := rtype.New(rtype.Options{
+		Dialect: rtype.Game32, ServerTimeout: time.Second, HelloInterval: 50 * time.Millisecond, MaxHellos: 4,
+	})
+	players := rtype.New(rtype.Options{Dialect: rtype.Game32}) // who are more patient
+	for _, test := range []struct {
+		name string
+		mute bool
+		hold time.Duration
+	}{{"killed", false, 0}, {"mute", true, 0}, {"killed and held", false, time.Minute}, {"mute and held", true, time.Minute}} {
+		t.Run(test.name, func(t *testing.T) {
+			first, kill, mute := startRType(t, game)
+			second, _, _ := startRType(t, game)
+			r := startWith(t, netio.Auto, 1, players, game, first, func(s *proxy.Settings) {
+				route := s.Listeners[0].Route
+				route.AllowLossy, route.Failover.Hold = true, test.hold
+				route.Upstream.Servers = upstream.At(first, second)
+				route.Upstream.Options.RetryAfter = time.Minute
+			})
+			player := dialUDP(t, players, r.addr)
+			player.await(codec.Connected)
+			if got := r.sessions(); got[0] != 1 || got[1] != 0 {
+				t.Fatalf("sessions %v, want the player at the first server", got)
+			}
+			end, kept := kill, 0
+			if test.mute {
+				end = mute
+			}
+			if test.hold > 0 {
+				kept = 1
+			}
+			end()
+			await.Until(t, "without the first server", func() bool {
+				_ = player.conn.Send(time.Now(), codec.Message{Payload: []byte{4}}) // a key
+				player.flush()
+				got := r.sessions()
+				return got[0] == 0 && got[1] == kept
+			})
+			next := dialUDP(t, players, r.addr)
+			next.await(codec.Connected)
+			if got := r.sessions(); got[0] != 0 || got[1] != kept+1 {
+				t.Errorf("sessions %v, want the next player at the second server", got)
+			}
+			if s := r.server.Upstreams()[0].Servers[0]; s.State != upstream.Resting {
+				t.Errorf("the lost server is %v, %q", s.State, s.Cause)
+			}
+		})
+	}
+}
