@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 	"tidegate/internal/allocs"
 )
 
@@ -28,7 +29,7 @@ func TestAckReader(t *testing.T) {
 		{"several", "0003" + "01010000" + "00030000050000" + "01ffffff", []ackRange{{1, 1}, {3, 5}, {0xffffff, 0xffffff}}},
 		{"none", "0000", nil},
 	} {
-		wire := unhex(t, c.hex)
+		wire := codectest.Unhex(t, c.hex)
 		var r ackReader
 		if err := r.parse(wire); err != nil {
 			t.Errorf("%s: %v", c.name, err)
@@ -47,7 +48,7 @@ func TestAckReader(t *testing.T) {
 
 func TestAckReaderRefusesTheWholeList(t *testing.T) {
 	var r ackReader
-	if err := r.parse(unhex(t, "0002"+"01040000"+"00050000040000")); !errors.Is(err, codec.ErrMalformed) {
+	if err := r.parse(codectest.Unhex(t, "0002"+"01040000"+"00050000040000")); !errors.Is(err, codec.ErrMalformed) {
 		t.Errorf("range that ends below its start: %v, want ErrMalformed", err)
 	}
 }
@@ -71,7 +72,7 @@ func TestAckWriter(t *testing.T) {
 				t.Errorf("%s: no room for %v", c.name, r)
 			}
 		}
-		if got := w.end(); !bytes.Equal(got[1:], unhex(t, c.want)) || got[0] != 'x' {
+		if got := w.end(); !bytes.Equal(got[1:], codectest.Unhex(t, c.want)) || got[0] != 'x' {
 			t.Errorf("%s: wrote %x, want %s", c.name, got[1:], c.want)
 		}
 	}

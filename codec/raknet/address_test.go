@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // loopback6Hex is what follows the port of [::1] on the wire.
@@ -26,13 +27,13 @@ func TestAddress(t *testing.T) {
 		{"IPv6 from Linux", "060a00a485" + loopback6Hex, "[::1]:42117", "061700a485" + loopback6Hex},
 		{"IPv6 from BSD", "061c1ea485" + loopback6Hex, "[::1]:42117", "061700a485" + loopback6Hex},
 	} {
-		wire := unhex(t, c.hex)
+		wire := codectest.Unhex(t, c.hex)
 		got, rest, err := parseAddress(append(wire[:len(wire):len(wire)], 0xaa))
 		if err != nil || got != netip.MustParseAddrPort(c.addr) || !bytes.Equal(rest, []byte{0xaa}) {
 			t.Errorf("%s: parseAddress = %v, %x, %v, want %s", c.name, got, rest, err, c.addr)
 		}
 		if c.written != "" {
-			wire = unhex(t, c.written)
+			wire = codectest.Unhex(t, c.written)
 		}
 		if b := appendAddress(nil, got); !bytes.Equal(b, wire) {
 			t.Errorf("%s: appendAddress = %x, want %x", c.name, b, wire)
@@ -46,11 +47,11 @@ func TestAddress(t *testing.T) {
 }
 
 func TestAppendAddressOfOtherForms(t *testing.T) {
-	if b := appendAddress(nil, netip.AddrPort{}); !bytes.Equal(b, unhex(t, "04ffffffff0000")) {
+	if b := appendAddress(nil, netip.AddrPort{}); !bytes.Equal(b, codectest.Unhex(t, "04ffffffff0000")) {
 		t.Errorf("zero address is written as %x, want unassigned", b)
 	}
 	mapped := netip.MustParseAddrPort("[::ffff:127.0.0.1]:42011")
-	if b := appendAddress(nil, mapped); !bytes.Equal(b, unhex(t, "0480fffffea41b")) {
+	if b := appendAddress(nil, mapped); !bytes.Equal(b, codectest.Unhex(t, "0480fffffea41b")) {
 		t.Errorf("mapped IPv4 address is written as %x, want IPv4", b)
 	}
 }

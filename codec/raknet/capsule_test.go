@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 	"tidegate/internal/allocs"
 )
 
@@ -36,7 +37,7 @@ func TestCapsule(t *testing.T) {
 		{"of 9 bits", "400009000000aabb", capsule{mode: codec.Reliable, pad: 7}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wire := unhex(t, c.hex)
+			wire := codectest.Unhex(t, c.hex)
 			c.want.payload = []byte{0xaa, 0xbb}
 			var got capsule
 			rest, err := got.parse(append(wire[:len(wire):len(wire)], 1, 2, 3))
@@ -44,7 +45,7 @@ func TestCapsule(t *testing.T) {
 				t.Fatalf("parse = %+v, %x, %v, want %+v", got, rest, err, c.want)
 			}
 			if c.written != "" {
-				wire = unhex(t, c.written)
+				wire = codectest.Unhex(t, c.written)
 			}
 			if b := got.append(nil); !bytes.Equal(b, wire) || got.size() != len(wire) {
 				t.Errorf("append = %x (size %d), want %x", b, got.size(), wire)
@@ -73,7 +74,7 @@ func TestCapsuleRefuses(t *testing.T) {
 		"no parts":             "500010020000" + "00000000" + "0007" + "00000000" + "aabb",
 		"part beyond count":    "500010020000" + "00000002" + "0007" + "00000002" + "aabb",
 	} {
-		if _, err := new(capsule).parse(unhex(t, s)); !errors.Is(err, codec.ErrMalformed) {
+		if _, err := new(capsule).parse(codectest.Unhex(t, s)); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%s: %v, want ErrMalformed", name, err)
 		}
 	}
@@ -82,7 +83,7 @@ func TestCapsuleRefuses(t *testing.T) {
 // TestCapsuleKeepsItsPayloadApart guards against an append to a payload that would overwrite the next capsule.
 func TestCapsuleKeepsItsPayloadApart(t *testing.T) {
 	var c capsule
-	rest, err := c.parse(unhex(t, "000010aabb"+"000008cc"))
+	rest, err := c.parse(codectest.Unhex(t, "000010aabb"+"000008cc"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,7 @@ func TestIsPadding(t *testing.T) {
 		"": true, "ff": true, "ffffff": true, "00000000": true, strings.Repeat("00", 60): true,
 		"000008cc": false, "0000000001": false,
 	} {
-		if got := isPadding(unhex(t, s)); got != want {
+		if got := isPadding(codectest.Unhex(t, s)); got != want {
 			t.Errorf("isPadding(%s) = %v, want %v", s, got, want)
 		}
 	}

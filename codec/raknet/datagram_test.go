@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 func TestDatagram(t *testing.T) {
@@ -24,13 +25,13 @@ func TestDatagram(t *testing.T) {
 		{"ACK with a rate", "e040000000000101000000", ackDatagram, 0, "000101000000", 5},
 		{"NACK", "a0000101040000", nackDatagram, 0, "000101040000", 1},
 	} {
-		wire := unhex(t, c.hex)
+		wire := codectest.Unhex(t, c.hex)
 		var d datagram
 		if err := d.parse(wire); err != nil {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if d.kind != c.kind || d.number != c.number || !bytes.Equal(d.body, unhex(t, c.body)) {
+		if d.kind != c.kind || d.number != c.number || !bytes.Equal(d.body, codectest.Unhex(t, c.body)) {
 			t.Errorf("%s: parse = %+v", c.name, d)
 		}
 		for n := range c.least {
@@ -52,7 +53,7 @@ func TestAppendDataHeader(t *testing.T) {
 	}{
 		{false, false, "80563412"}, {false, true, "84563412"}, {true, false, "88563412"}, {true, true, "8c563412"},
 	} {
-		if b := appendDataHeader(nil, 0x123456, c.continuous, c.slowStart); !bytes.Equal(b, unhex(t, c.want)) {
+		if b := appendDataHeader(nil, 0x123456, c.continuous, c.slowStart); !bytes.Equal(b, codectest.Unhex(t, c.want)) {
 			t.Errorf("appendDataHeader(%v, %v) = %x, want %s", c.continuous, c.slowStart, b, c.want)
 		}
 	}

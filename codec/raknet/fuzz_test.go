@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"testing"
 	"time"
+
+	"tidegate/codec/codectest"
 )
 
 // A script is what the fuzzer feeds a connection: datagrams, each with its length (2 bytes) before it.
@@ -44,7 +46,7 @@ func seedScripts(f *testing.F, from string) {
 	}
 	hugeSplit := "84020000" + "700010020000" + "01000000" + "ffffffff" + "0007" + "00000001" + "aabb"
 	wideACK := "c00001" + "00000000ffffff"
-	f.Add(script(unhex(f, hugeSplit), unhex(f, wideACK)))
+	f.Add(script(codectest.Unhex(f, hugeSplit), codectest.Unhex(f, wideACK)))
 }
 
 // FuzzReceiveServer plays scripts to a server's side of a connection, FuzzReceiveClient to a client's: no panic, events
@@ -73,7 +75,7 @@ func FuzzAccept(f *testing.F) {
 			f.Add(d.wire)
 		}
 	}
-	f.Add(unhex(f, "05"+magicHex+"07"+"00000000000000")) // too short for an answer
+	f.Add(codectest.Unhex(f, "05"+magicHex+"07"+"00000000000000")) // too short for an answer
 	door := New(Options{GUID: 8, Pong: []byte("a server")})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if !door.Sniff(b) {

@@ -3,6 +3,8 @@ package raknet
 import (
 	"bytes"
 	"testing"
+
+	"tidegate/codec/codectest"
 )
 
 // FuzzWireTypes feeds every wire type that is a whole message: none panics, and what one has read and written it
@@ -25,7 +27,7 @@ func FuzzWireTypes(f *testing.F) {
 		"0b" + "0480fffffec837" + "000660c48509a6ae",
 		"16" + "000660c48509a6ae" + "0480fffffec837",
 	} {
-		f.Add(unhex(f, seed))
+		f.Add(codectest.Unhex(f, seed))
 	}
 	blanks := []wireType{
 		&unconnectedPing{}, &openConnectionRequest1{}, &openConnectionReply1{}, &openConnectionReply2{}, &refusal{},
@@ -52,7 +54,7 @@ func FuzzWireTypes(f *testing.F) {
 
 // FuzzPong does the same for the pong, which has two forms.
 func FuzzPong(f *testing.F) {
-	f.Add(unhex(f, "1c000000000000000a000660c47c1a909700ffff00fefefefefdfdfdfd12345678000141"))
+	f.Add(codectest.Unhex(f, "1c000000000000000a000660c47c1a909700ffff00fefefefefdfdfdfd12345678000141"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		pong, err := ParsePong(b)
 		if err != nil {
@@ -69,7 +71,7 @@ func FuzzPong(f *testing.F) {
 // low bits of the first byte, and never larger than the datagram.
 func FuzzCapsules(f *testing.F) {
 	part := "700010020000" + "01000000" + "00000002" + "0007" + "00000001" + "aabb"
-	f.Add(unhex(f, "000010aabb"+"600010020000"+"0100001faabb"+part+"0000"))
+	f.Add(codectest.Unhex(f, "000010aabb"+"600010020000"+"0100001faabb"+part+"0000"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for !isPadding(b) {
 			var c capsule
@@ -88,7 +90,7 @@ func FuzzCapsules(f *testing.F) {
 
 // FuzzAcks reads and rewrites a list of acknowledgements.
 func FuzzAcks(f *testing.F) {
-	f.Add(unhex(f, "000301010000000300000500000100000f"))
+	f.Add(codectest.Unhex(f, "000301010000000300000500000100000f"))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var r, again ackReader
 		if r.parse(body) != nil {

@@ -6,20 +6,21 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 func TestHandshake(t *testing.T) {
 	l := newLink(t, Options{})
 	l.exchange()
 	if len(l.toServer) != 1 || l.toServer[0].Kind != codec.Asked {
-		t.Fatalf("server saw %v, want asked", kinds(l.toServer))
+		t.Fatalf("server saw %v, want asked", codectest.Kinds(l.toServer))
 	}
 	if asked := l.toServer[0]; string(asked.Payload) != "secret" || asked.Identity != 77 {
 		t.Errorf("asked with %q by %d", asked.Payload, asked.Identity)
 	}
 	l.wait(time.Second)
 	if len(l.toClient) > 0 {
-		t.Errorf("client saw %v before Admit", kinds(l.toClient))
+		t.Errorf("client saw %v before Admit", codectest.Kinds(l.toClient))
 	}
 	l.server.Admit(l.now, 3)
 	l.exchange()
@@ -27,7 +28,7 @@ func TestHandshake(t *testing.T) {
 		t.Errorf("client saw %+v, want connected as 3", l.toClient)
 	}
 	if len(l.toServer) != 2 || l.toServer[1].Kind != codec.Connected {
-		t.Errorf("server saw %v, want asked, connected", kinds(l.toServer))
+		t.Errorf("server saw %v, want asked, connected", codectest.Kinds(l.toServer))
 	}
 }
 
@@ -47,7 +48,7 @@ func TestHandshakeSurvivesEachLoss(t *testing.T) {
 		l.server.Admit(l.now, 3)
 		l.wait(3 * time.Second)
 		if count(l.toClient, codec.Connected) != 1 || count(l.toServer, codec.Connected) != 1 {
-			t.Errorf("loss of %d: client saw %v, server %v", n, kinds(l.toClient), kinds(l.toServer))
+			t.Errorf("loss of %d: client saw %v, server %v", n, codectest.Kinds(l.toClient), codectest.Kinds(l.toServer))
 		}
 	}
 }
@@ -110,7 +111,8 @@ func TestDialChangesVersion(t *testing.T) {
 			continue
 		}
 		if request.version != test.want || len(l.toClient) > 0 {
-			t.Errorf("%s: asked with version %d, saw %v, want %d", test.what, request.version, kinds(l.toClient), test.want)
+			t.Errorf("%s: asked with version %d, saw %v, want %d", test.what, request.version,
+				codectest.Kinds(l.toClient), test.want)
 		}
 	}
 }
@@ -130,7 +132,7 @@ func TestDialGivesUp(t *testing.T) {
 	l.drop = func(bool, []byte) bool { return true }
 	l.wait(10*time.Second - 1)
 	if len(l.toClient) > 0 {
-		t.Errorf("client saw %v within 10 s", kinds(l.toClient))
+		t.Errorf("client saw %v within 10 s", codectest.Kinds(l.toClient))
 	}
 	l.wait(1)
 	if got := ending(t, l.toClient); got != codec.NoConnection {
@@ -225,12 +227,12 @@ func TestMessagesAheadOfTheHandshake(t *testing.T) {
 	l.send(l.client, codec.Reliable, 20, 0)
 	l.exchange()
 	if len(held) != 1 || has(l.toServer, codec.Received) || has(l.toServer, codec.Connected) {
-		t.Fatalf("%d held back, server saw %v", len(held), kinds(l.toServer))
+		t.Fatalf("%d held back, server saw %v", len(held), codectest.Kinds(l.toServer))
 	}
 	_ = l.server.Receive(l.now, held[0])
 	l.poll()
 	if n := len(l.toServer); n < 2 || l.toServer[n-2].Kind != codec.Connected || l.toServer[n-1].Kind != codec.Received {
-		t.Errorf("server saw %v, want connected, received at the end", kinds(l.toServer))
+		t.Errorf("server saw %v, want connected, received at the end", codectest.Kinds(l.toServer))
 	}
 }
 

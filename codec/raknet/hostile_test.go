@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // hostile is a client that has finished its handshake and then says what no honest one would.
@@ -143,12 +144,12 @@ func TestInvalidCapsulesEndNothing(t *testing.T) {
 	} {
 		h := newHostile(t, Options{})
 		dropped := h.server.Stats().Dropped
-		b := append(appendDataHeader(nil, h.number, false, false), unhex(t, test.hex)...)
+		b := append(appendDataHeader(nil, h.number, false, false), codectest.Unhex(t, test.hex)...)
 		if err := h.sayRaw(b); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%s: %v, want ErrMalformed", test.name, err)
 		}
 		if len(h.toServer) > 0 || h.server.Stats().Dropped == dropped {
-			t.Errorf("%s: saw %v, %d dropped", test.name, kinds(h.toServer), h.server.Stats().Dropped-dropped)
+			t.Errorf("%s: saw %v, %d dropped", test.name, codectest.Kinds(h.toServer), h.server.Stats().Dropped-dropped)
 		}
 		h.number = h.number.Add(1)
 		if err := h.say(h.next(capsule{mode: codec.Reliable, payload: gamePayload(8)})); err != nil || !has(h.toServer, codec.Received) {
@@ -169,7 +170,7 @@ func TestSplitWithinASplit(t *testing.T) {
 		}
 	}
 	if len(h.toServer) != 1 || !bytes.Equal(h.toServer[0].Payload, wire) || len(h.server.receiver.splits.open) > 0 {
-		t.Errorf("saw %v, %d incomplete", kinds(h.toServer), len(h.server.receiver.splits.open))
+		t.Errorf("saw %v, %d incomplete", codectest.Kinds(h.toServer), len(h.server.receiver.splits.open))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 func TestIdleConnectionLives(t *testing.T) {
@@ -12,7 +13,7 @@ func TestIdleConnectionLives(t *testing.T) {
 	before := l.carried
 	l.wait(time.Minute)
 	if len(l.toClient)+len(l.toServer) > 0 {
-		t.Errorf("client saw %v, server %v", kinds(l.toClient), kinds(l.toServer))
+		t.Errorf("client saw %v, server %v", codectest.Kinds(l.toClient), codectest.Kinds(l.toServer))
 	}
 	// Each side pings every 5 s; a ping, its pong, and an acknowledgement of both.
 	if got := l.carried - before; got < 24 || got > 2*12*4 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 var (
@@ -58,7 +59,7 @@ func connect(t testing.TB, l *link) *link {
 	l.exchange()
 	l.wait(50 * time.Millisecond)
 	if !has(l.toClient, codec.Connected) || !has(l.toServer, codec.Connected) {
-		t.Fatalf("not connected: client saw %v, server %v", kinds(l.toClient), kinds(l.toServer))
+		t.Fatalf("not connected: client saw %v, server %v", codectest.Kinds(l.toClient), codectest.Kinds(l.toServer))
 	}
 	l.toClient, l.toServer = nil, nil
 	return l
@@ -185,13 +186,6 @@ func gamePayload(size int) []byte {
 	return b
 }
 
-func kinds(events []codec.Event) (list []codec.EventKind) {
-	for _, e := range events {
-		list = append(list, e.Kind)
-	}
-	return list
-}
-
 func has(events []codec.Event, kind codec.EventKind) bool { return count(events, kind) > 0 }
 
 func count(events []codec.Event, kind codec.EventKind) (n int) {
@@ -207,7 +201,7 @@ func count(events []codec.Event, kind codec.EventKind) (n int) {
 func ending(t testing.TB, events []codec.Event) codec.Reason {
 	t.Helper()
 	if len(events) == 0 || events[len(events)-1].Kind != codec.Disconnected {
-		t.Fatalf("events %v do not end with disconnected", kinds(events))
+		t.Fatalf("events %v do not end with disconnected", codectest.Kinds(events))
 	}
 	return events[len(events)-1].Reason
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // The pings and pongs are those of offline_ping_01, offline_ping_open_connections_02 (RakNet 4.081) and
@@ -26,7 +27,7 @@ func TestUnconnectedPing(t *testing.T) {
 }
 
 func TestAppendPing(t *testing.T) {
-	want := unhex(t, "01000000000000000a00ffff00fefefefefdfdfdfd12345678000660c47c25474b")
+	want := codectest.Unhex(t, "01000000000000000a00ffff00fefefefefdfdfdfd12345678000660c47c25474b")
 	if got := AppendPing(nil, 10, 0x660c47c25474b); !bytes.Equal(got, want) {
 		t.Errorf("AppendPing = %x, want %x", got, want)
 	}
@@ -49,7 +50,7 @@ func TestPong(t *testing.T) {
 		{"stock with data that begins with another length", stock[:66] + "00054142", false, "\x00\x05AB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wire := unhex(t, c.hex)
+			wire := codectest.Unhex(t, c.hex)
 			got, err := ParsePong(wire)
 			if err != nil {
 				t.Fatal(err)
@@ -62,7 +63,7 @@ func TestPong(t *testing.T) {
 			}
 		})
 	}
-	whole := unhex(t, stock)
+	whole := codectest.Unhex(t, stock)
 	for n := range 17 + len(magic) {
 		if _, err := ParsePong(whole[:n]); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("ParsePong of %d bytes: %v, want ErrMalformed", n, err)

@@ -2,13 +2,13 @@ package raknet
 
 import (
 	"bytes"
-	"encoding/hex"
 	"errors"
 	"reflect"
 	"strings"
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 	"tidegate/internal/allocs"
 )
 
@@ -30,7 +30,7 @@ type golden struct {
 }
 
 func (g golden) run(t *testing.T) {
-	wire := unhex(t, g.hex)
+	wire := codectest.Unhex(t, g.hex)
 	got := blank(g.want)
 	if err := got.parse(wire); err != nil {
 		t.Fatalf("parse: %v", err)
@@ -40,7 +40,7 @@ func (g golden) run(t *testing.T) {
 	}
 	written := wire
 	if g.written != "" {
-		written = unhex(t, g.written)
+		written = codectest.Unhex(t, g.written)
 	}
 	if b := got.append([]byte("x")); !bytes.Equal(b[1:], written) || b[0] != 'x' {
 		t.Errorf("append = %x, want %x", b[1:], written)
@@ -75,15 +75,6 @@ func blank(w wireType) wireType {
 	return reflect.New(reflect.TypeOf(w).Elem()).Interface().(wireType)
 }
 
-func unhex(t testing.TB, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
-}
-
 const magicHex = "00ffff00fefefefefdfdfdfd12345678"
 
 func TestOfflineID(t *testing.T) {
@@ -111,7 +102,7 @@ func TestOfflineID(t *testing.T) {
 		{"data datagram", "84" + magicHex + guid, false},
 		{"disconnection", "15" + magicHex + guid, false},
 	} {
-		b := unhex(t, c.hex)
+		b := codectest.Unhex(t, c.hex)
 		id, ok := offlineID(b)
 		if ok != c.ok || (ok && id != b[0]) {
 			t.Errorf("%s: offlineID = %#x, %v, want %v", c.name, id, ok, c.ok)

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"tidegate/codec/codectest"
 )
 
 // unassigned returns the hex of a list of so many unassigned addresses.
@@ -14,9 +16,9 @@ func TestConnectionRequest(t *testing.T) {
 	const head = "09000660c47c9a997b000000000000001501"
 	proof, identity := strings.Repeat("e7", proofSize), strings.Repeat("1d", identitySize)
 	proved := &connectionRequest{guid: 0x660c47c9a997b, time: 0x15, encrypts: true,
-		proof: [proofSize]byte(unhex(t, proof)), password: []byte{0xaa}}
+		proof: [proofSize]byte(codectest.Unhex(t, proof)), password: []byte{0xaa}}
 	identified := *proved
-	identified.identity = unhex(t, identity)
+	identified.identity = codectest.Unhex(t, identity)
 	for _, g := range []golden{
 		{name: "stock", hex: "09000660c47c9a997b000000000000001500",
 			want: &connectionRequest{guid: 0x660c47c9a997b, time: 0x15, password: []byte{}}},
@@ -75,7 +77,7 @@ func TestConnectedPingAndPong(t *testing.T) {
 		{name: "pong", hex: "03000000000000001f00000000000002e7", want: &connectedPong{pingTime: 0x1f, pongTime: 0x2e7}},
 	} {
 		t.Run(g.name, g.run)
-		if err := blank(g.want).parse(append(unhex(t, g.hex), 0)); err == nil {
+		if err := blank(g.want).parse(append(codectest.Unhex(t, g.hex), 0)); err == nil {
 			t.Errorf("%s with a byte too many was read", g.name)
 		}
 	}

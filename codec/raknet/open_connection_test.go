@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"tidegate/codec/codectest"
 )
 
 // request2 is openConnectionRequest2 with what its server knows, so that it fits wireType.
@@ -39,7 +41,7 @@ func TestOpenConnectionReply1(t *testing.T) {
 		// A prefix of this one is the form without a key, its MTU being the first bytes of the key.
 		{name: "cookie and key of stock", hex: head + "01888fcc21" + key + "05d4",
 			want: &openConnectionReply1{guid: 0x660c48509a6ae, hasCookie: true, cookie: 0x888fcc21, encrypts: true,
-				publicKey: [publicKeySize]byte(unhex(t, key)), mtu: 1492},
+				publicKey: [publicKeySize]byte(codectest.Unhex(t, key)), mtu: 1492},
 			whole: func(n int) bool { return n >= 32 }},
 	} {
 		t.Run(g.name, g.run)
@@ -60,7 +62,7 @@ func TestOpenConnectionRequest2(t *testing.T) {
 				server: netip.MustParseAddrPort("127.0.0.1:42133"), mtu: 1492, guid: 0x660c486a67405}, true}},
 		{name: "stock with a challenge", hex: "07" + magicHex + "888fcc2101" + challenge + "0480fffffea41b05d4000660c485145892",
 			want: request2{&openConnectionRequest2{hasCookie: true, cookie: 0x888fcc21, server: server4, mtu: 1492,
-				guid: 0x660c485145892, challenged: true, challenge: [challengeSize]byte(unhex(t, challenge))}, true}},
+				guid: 0x660c485145892, challenged: true, challenge: [challengeSize]byte(codectest.Unhex(t, challenge))}, true}},
 	} {
 		t.Run(g.name, g.run)
 	}
@@ -74,7 +76,7 @@ func TestOpenConnectionReply2(t *testing.T) {
 			want: &openConnectionReply2{guid: 0x660c48509a6ae, client: client, mtu: 1492}},
 		{name: "stock that encrypts", hex: "08" + magicHex + "000660c48509a6ae" + "0480fffffec83705d480" + answer,
 			want: &openConnectionReply2{guid: 0x660c48509a6ae, client: client, mtu: 1492, encrypts: true,
-				answer: [answerSize]byte(unhex(t, answer))}},
+				answer: [answerSize]byte(codectest.Unhex(t, answer))}},
 	} {
 		t.Run(g.name, g.run)
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // request2Of is a second request with a cookie as a newcomer gets it.
@@ -126,6 +127,6 @@ func TestOffloadedOutcome(t *testing.T) {
 	}
 	l.wait(time.Minute)
 	if id := ask(); id != 0 || !has(l.toServer, codec.Disconnected) {
-		t.Errorf("a minute later: answered by %#x, saw %v; want the end", id, kinds(l.toServer))
+		t.Errorf("a minute later: answered by %#x, saw %v; want the end", id, codectest.Kinds(l.toServer))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 // TestCloseSendsWhatWasQueued loses every third datagram on the way, and still all arrives before the end.
@@ -46,10 +47,10 @@ func TestCloseEndsWithoutThePeer(t *testing.T) {
 	l.client.Close(l.now, codec.Goodbye{})
 	l.wait(time.Second - 1)
 	if len(l.toClient) > 0 {
-		t.Fatalf("client saw %v within its second", kinds(l.toClient))
+		t.Fatalf("client saw %v within its second", codectest.Kinds(l.toClient))
 	}
 	l.wait(1)
-	if got, want := kinds(l.toClient), []codec.EventKind{codec.Lost, codec.Disconnected}; !slices.Equal(got, want) {
+	if got, want := codectest.Kinds(l.toClient), []codec.EventKind{codec.Lost, codec.Disconnected}; !slices.Equal(got, want) {
 		t.Errorf("client saw %v, want %v", got, want)
 	}
 	if !l.client.NextTimeout().IsZero() {
@@ -96,7 +97,7 @@ func TestCloseBeforeAdmitRefuses(t *testing.T) {
 		if got := ending(t, l.toClient); got != test.heard {
 			t.Errorf("%v heard as %v, want %v", test.said, got, test.heard)
 		}
-		if got := kinds(l.toClient); !slices.Equal(got, []codec.EventKind{codec.Lost, codec.Disconnected}) {
+		if got := codectest.Kinds(l.toClient); !slices.Equal(got, []codec.EventKind{codec.Lost, codec.Disconnected}) {
 			t.Errorf("%v: client saw %v, want lost, disconnected", test.said, got)
 		}
 		l.wait(0)

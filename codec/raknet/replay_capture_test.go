@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tidegate/codec/codectest"
 )
 
 // capture is a recorded conversation of two real peers: a file of testdata, JSON Lines, gzipped if it is long. The first
@@ -75,7 +77,7 @@ func loadCapture(t testing.TB, path string) capture {
 		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
 			t.Fatalf("%s:%d: %v", path, number, err)
 		}
-		d.wire = unhex(t, d.Hex)
+		d.wire = codectest.Unhex(t, d.Hex)
 		c.datagrams = append(c.datagrams, d)
 	}
 	if err := lines.Err(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 func TestSecurityMessages(t *testing.T) {
@@ -23,7 +24,7 @@ func TestSecurityMessages(t *testing.T) {
 		t.Run(g.name, g.run)
 	}
 	for _, wire := range []string{"0a03", "0a0000"} {
-		if err := new(requiresPublicKey).parse(unhex(t, wire)); !errors.Is(err, codec.ErrMalformed) {
+		if err := new(requiresPublicKey).parse(codectest.Unhex(t, wire)); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("parse of %s: %v, want ErrMalformed", wire, err)
 		}
 	}
@@ -90,7 +91,7 @@ func TestEncryptedConnectionRequest(t *testing.T) {
 	}
 	l.wait(5 * time.Second)
 	if got := ending(t, l.toServer); got != codec.Incompatible || len(l.toServer) != 1 {
-		t.Errorf("the server saw %v for %v, want only disconnected for incompatible", kinds(l.toServer), got)
+		t.Errorf("the server saw %v for %v, want only disconnected for incompatible", codectest.Kinds(l.toServer), got)
 	}
 }
 
