@@ -38,8 +38,11 @@ func explainDrops(c *config.Config, k *proxy.Kernel, l *proxy.Listener) string {
 	switch why := l.Shieldable(); {
 	case why != nil:
 		return fmt.Sprintf("user space: %v", why)
-	case k.Shield == nil && k.Plain && firsts != "":
-		return fmt.Sprintf("the kernel: %s; the rest in user space: %v", firsts, k.NoShield)
+	case k.Shield == nil && k.Plain:
+		if firsts != "" {
+			firsts += "; "
+		}
+		return fmt.Sprintf("the kernel: %sstrangers, by chance, while a loop is behind; the rest in user space: %v", firsts, k.NoShield)
 	case k.Shield == nil:
 		return fmt.Sprintf("user space: %v", k.NoShield)
 	}

@@ -18,6 +18,7 @@ type target struct {
 func targets(o *FloodOptions, a *arena) []target {
 	all := []target{
 		tidegateTarget("tidegate, filter off", `filter = "off"`),
+		tidegateTarget("tidegate, no privilege", `filter = "auto"`, "setpriv", "--bounding-set", "-bpf,-perfmon,-net_admin,-sys_admin"),
 		tidegateTarget("tidegate, socket filter", `filter = "auto"`),
 	}
 	if a.device != "" {
@@ -29,7 +30,8 @@ func targets(o *FloodOptions, a *arena) []target {
 	return all
 }
 
-func tidegateTarget(name, kernel string) target {
+// tidegateTarget runs Tidegate with some lines of [kernel], by a command that runs its arguments if there is one.
+func tidegateTarget(name, kernel string, by ...string) target {
 	return target{name: name, admin: "admin", start: func(b *battle) (*subject, error) {
 		file, err := write(b.dir, "flood.toml", floodConfig(b, kernel))
 		if err != nil {
@@ -39,7 +41,7 @@ func tidegateTarget(name, kernel string) target {
 		if out, err := exec.Command(ban[0], ban[1:]...).CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("ban: %w: %s", err, out)
 		}
-		return run("tidegate", b.to[0], append(slices.Clone(b.o.Tidegate), "run", "-c", file)...)
+		return run("tidegate", b.to[0], slices.Concat(by, b.o.Tidegate, []string{"run", "-c", file})...)
 	}}
 }
 

@@ -44,6 +44,32 @@ func (r *Relay) Emptied() {
 	r.gate.Keep()
 }
 
+// know notes that a client of a door is no stranger any more.
+func (r *Relay) know(d *door, client netip.AddrPort) {
+	r.knownChanges++
+	r.gate.Know(client, d.port)
+}
+
+// unknow notes that a client who was known has left.
+func (r *Relay) unknow(d *door, client netip.AddrPort) {
+	r.knownChanges++
+	r.gate.Forget(client, d.port)
+}
+
+// eachKnown calls f for each client who has a session and has answered: who is no stranger.
+func (r *Relay) eachKnown(f func(client netip.AddrPort)) {
+	for e := range r.table.All {
+		if e.Value.trust.answered {
+			f(e.Key.Client)
+		}
+	}
+	for e := range r.plains.All {
+		if e.Value.established {
+			f(e.Key.Client)
+		}
+	}
+}
+
 // shed drops a stranger's datagram for want of time. The first of many is told of as any drop, and the others are counted:
 // nothing may cost less.
 func (r *Relay) shed(now time.Time, d *door, from netip.AddrPort, size int) {

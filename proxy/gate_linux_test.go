@@ -25,18 +25,20 @@ type besieged struct {
 	at *net.UDPAddr
 }
 
-// besiege starts one, whose kernel tells players from strangers or does not.
-func besiege(t *testing.T, loops int, gated bool) *besieged {
+// newGates is a kernel that tells players from strangers.
+func newGates(t *testing.T, loops int) Kernel {
 	t.Helper()
-	var k Kernel
-	if gated {
-		var err error
-		o := shield.Options{Sources: 1, Bans: 1, Known: 100, Loops: loops}
-		if k.Shield, err = shield.New(o); err != nil {
-			t.Skip(err)
-		}
-		t.Cleanup(func() { _ = k.Shield.Close() })
+	s, err := shield.New(shield.Options{Sources: 1, Bans: 1, Known: 100, Loops: loops})
+	if err != nil {
+		t.Skip(err)
 	}
+	t.Cleanup(func() { _ = s.Close() })
+	return Kernel{Shield: s}
+}
+
+// besiege starts one with some help of the kernel's.
+func besiege(t *testing.T, loops int, k Kernel) *besieged {
+	t.Helper()
 	server, err := Listen(besiegedSettings(echoServer(t)), Options{Loops: loops, Log: zerolog.Nop(), Kernel: k})
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +149,27 @@ func (b *besieged) flood() {
 	}
 }
 
+// heardInAFlood is how many of a player's 100 datagrams come back, which were sent while nobody read and after strangers had
+// sent more than there is room for.
+func (b *besieged) heardInAFlood(player *net.UDPConn) (n int) {
+	b.t.Helper()
+	see := b.blind()
+	b.flood()
+	for i := range 100 {
+		if _, err := fmt.Fprintf(player, "%d", i); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	see()
+	for reply := make([]byte, 100); n < 100; n++ {
+		_ = player.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+		if _, err := player.Read(reply); err != nil {
+			break
+		}
+	}
+	return n
+}
+
 // TestPlayersPassAFlood fills the buffer with strangers' datagrams while nobody reads: what a player sends then has found its
 // place, where the kernel knows the player, and has not where it does not.
 func TestPlayersPassAFlood(t *testing.T) {
@@ -156,23 +179,12 @@ func TestPlayersPassAFlood(t *testing.T) {
 		want  int
 	}{{1, true, 100}, {2, true, 100}, {1, false, 0}} {
 		t.Run(fmt.Sprintf("%d loops, gated %v", test.loops, test.gated), func(t *testing.T) {
-			b := besiege(t, test.loops, test.gated)
-			player := b.player()
-			see := b.blind()
-			b.flood()
-			for i := range 100 {
-				if _, err := fmt.Fprintf(player, "%d", i); err != nil {
-					t.Fatal(err)
-				}
+			var k Kernel
+			if test.gated {
+				k = newGates(t, test.loops)
 			}
-			see()
-			got := 0
-			for reply := make([]byte, 100); got < 100; got++ {
-				_ = player.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
-				if _, err := player.Read(reply); err != nil {
-					break
-				}
-			}
+			b := besiege(t, test.loops, k)
+			got := b.heardInAFlood(b.player())
 			if got != test.want {
 				t.Errorf("%d of 100 datagrams came through, want %d", got, test.want)
 			}
@@ -185,7 +197,7 @@ func TestPlayersPassAFlood(t *testing.T) {
 
 // TestWhoIsKnown follows whom the kernel tells from strangers through sessions' beginnings and ends, and a reload.
 func TestWhoIsKnown(t *testing.T) {
-	b := besiege(t, 1, true)
+	b := besiege(t, 1, newGates(t, 1))
 	known := func(want int) {
 		t.Helper()
 		if got := b.Snapshot().Kernel.Known; got != want {
@@ -209,4 +221,39 @@ func TestWhoIsKnown(t *testing.T) {
 	}
 	b.Bans().Add(ratelimit.Ban{Prefix: netip.MustParsePrefix("127.0.0.1/32"), Until: time.Now().Add(time.Hour)})
 	await.Until(t, "rid of who was banned", func() bool { return b.Snapshot().Kernel.Known == 0 })
+}
+
+// TestPlayersPassThinnedStrangers: without a gate, a loop that has been behind has fewer strangers come to its buffer, and all
+// players, until it has kept up for a while.
+func TestPlayersPassThinnedStrangers(t *testing.T) {
+	b := besiege(t, 1, Kernel{Plain: true})
+	player := b.player()
+	l := b.loops[0]
+	thin := func(times int) {
+		for range times {
+			l.ask(func(r *Relay, now time.Time) {
+				r.backlog = backlog{tells: true, read: thinBacklog + 1}
+				l.thinner.changed = time.Time{}
+				l.thinner.turn(now, r)
+			})
+		}
+	}
+	thin(3) // one of 256 passes
+	got := b.heardInAFlood(player)
+	if got != 100 {
+		t.Errorf("%d of 100 datagrams came through", got)
+	}
+	one := 0
+	for deadline := time.Now().Add(20 * time.Second); one != 1; {
+		if time.Now().After(deadline) {
+			t.Fatalf("one of %d strangers passes after all is calm", one)
+		}
+		l.ask(func(_ *Relay, now time.Time) {
+			l.thinner.changed, l.thinner.behind = now.Add(-thinCalm), now.Add(-thinCalm)
+			one = l.thinner.one
+		})
+	}
+	if !b.says(b.dial(), "hello") {
+		t.Error("a newcomer does not get in")
+	}
 }

@@ -115,7 +115,7 @@ func (r *Relay) forget(now time.Time, e *entry) {
 	r.counters.Closed++
 	p.door.left()
 	if p.trust.answered {
-		r.gate.Forget(e.Key.Client, p.door.port)
+		r.unknow(p.door, e.Key.Client)
 	}
 	r.known.remove(p)
 	p.tally.end(p.blame, p.why, p.established)

@@ -76,7 +76,7 @@ func (k *Kernel) guard(socket syscall.Conn, l *Listener, gate *shield.Gate) erro
 	case l.Shieldable() != nil || k.Shield == nil && !k.Plain:
 		return shield.Unguard(socket)
 	case k.Shield == nil:
-		return shield.GuardPlainly(socket, l.FirstBytes())
+		return shield.GuardPlainly(socket, l.FirstBytes(), nil)
 	}
 	return k.Shield.Guard(socket, l.FirstBytes(), gate)
 }
@@ -139,7 +139,7 @@ func (s *Server) reloadKernel() {
 // FilterState says in words who drops what needs no session to be judged.
 func (k *Kernel) FilterState() string {
 	if k.Shield == nil && k.Plain {
-		return "kernel, for first bytes; the rest in " + inKernel(k.NoShield)
+		return "kernel, for first bytes and strangers in a flood; the rest in " + inKernel(k.NoShield)
 	}
 	return inKernel(k.NoShield)
 }

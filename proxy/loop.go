@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/netio"
 )
 
@@ -15,6 +16,7 @@ type loop struct {
 	poller  netio.Poller
 	now     time.Time // of this turn: one look at the clock serves a whole batch
 	turns   turns
+	thinner *thinner // nil: none
 	mailbox chan func(*Relay, time.Time)
 	done    chan struct{} // closed when run has returned
 }
@@ -28,7 +30,7 @@ func (l *loop) run() error {
 	defer close(l.done)
 	defer func() { _ = l.poller.Close() }() // nothing is left to be lost
 	for !l.relay.Drained() {
-		if err := l.poller.Wait(l.relay.NextTimeout()); err != nil {
+		if err := l.poller.Wait(l.next()); err != nil {
 			return err
 		}
 		l.now = time.Now()
@@ -40,9 +42,21 @@ func (l *loop) run() error {
 		if l.relay.Paced() {
 			l.relay.Sent(time.Now())
 		}
+		if l.thinner != nil {
+			l.thinner.turn(l.now, l.relay)
+		}
 		l.turns.end(l.now)
 	}
 	return nil
+}
+
+// next is when there is something to do at the latest; zero means never.
+func (l *loop) next() time.Time {
+	next := l.relay.NextTimeout()
+	if l.thinner != nil {
+		next = codec.Earliest(next, l.thinner.due())
+	}
+	return next
 }
 
 // Datagram implements netio.Handler.

@@ -201,7 +201,7 @@ func (r *Relay) establishPlain(now time.Time, e *plainEntry) {
 	p.established = true
 	p.route.Upstream.Transport.probed(p.socket) // what the client searched for it has found
 	r.plains.Establish(e)
-	r.gate.Know(e.Key.Client, p.door.port)
+	r.know(p.door, e.Key.Client)
 	r.counters.Established++
 	p.tally.Established++
 	r.plains.Schedule(e, now, p.expiry(r.settings))

@@ -73,7 +73,7 @@ func (r *Relay) endPlain(now time.Time, e *plainEntry, blame Party, why codec.Re
 	r.slow(e)
 	switch {
 	case p.established:
-		r.gate.Forget(e.Key.Client, p.door.port)
+		r.unknow(p.door, e.Key.Client)
 		r.journal.plainEnded(now, e, blame, why)
 	case !p.answered && p.server != nil: // bounded: clients may be forged
 		r.drop(now, DropUnanswered, p.door, p.server.Addr, 0, nil)

@@ -61,11 +61,13 @@ type Relay struct {
 	pools    *upstream.Pools // its siblings have the same
 	shard    shard
 
-	backlog   backlog
-	replies   *ratelimit.Budget // for answers to strangers that are no larger than their questions
-	gate      *shield.Gate      // of the kernel's, for strangers; nil: none
-	forwarder Forwarder         // nil: none
-	flowRate  flow.Rate         // of each of its sessions
+	backlog backlog
+	// knownChanges counts who was known and unknown again.
+	knownChanges uint64
+	replies      *ratelimit.Budget // for answers to strangers that are no larger than their questions
+	gate         *shield.Gate      // of the kernel's, for strangers; nil: none
+	forwarder    Forwarder         // nil: none
+	flowRate     flow.Rate         // of each of its sessions
 
 	guard      guard
 	scratch    []byte // for wrapped messages

@@ -84,7 +84,11 @@ func (s *Server) addLoop(shard int) error {
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
 		Pools: &s.pools, Known: &s.known, Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard),
 	}, poller, time.Now())
-	s.loops = append(s.loops, newLoop(relay, poller))
+	loop := newLoop(relay, poller)
+	if o.Kernel.Shield == nil && o.Kernel.Plain {
+		loop.thinner = new(thinner)
+	}
+	s.loops = append(s.loops, loop)
 	for i := range s.settings.Listeners {
 		l := &s.settings.Listeners[i]
 		socket, err := s.adopt(poller, l, s.settings)

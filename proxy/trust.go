@@ -96,7 +96,7 @@ func (r *Relay) reviewTrust(e *entry, heard bool) {
 	}
 	p.trust.answered = true
 	r.table.Prove(e)
-	r.gate.Know(e.Key.Client, p.door.port)
+	r.know(p.door, e.Key.Client)
 	r.settleDown(e)
 }
 

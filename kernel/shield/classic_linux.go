@@ -10,13 +10,13 @@ import (
 )
 
 // GuardPlainly is Guard for those who may not use eBPF: a classic filter, which any process may put on its sockets, drops what
-// begins with none of the possible bytes. It knows no bans and no rates, and counts nothing. Of a set without a byte it
-// makes no filter.
-func GuardPlainly(socket syscall.Conn, possible FirstBytes) error {
-	if possible.any() {
+// begins with none of the possible bytes, and strangers by a Sieve if that is not nil. It knows no bans and no rates, and counts
+// nothing. Where there is nothing to check it makes no filter.
+func GuardPlainly(socket syscall.Conn, possible FirstBytes, sieve *Sieve) error {
+	if possible.any() && sieve == nil {
 		return Unguard(socket)
 	}
-	program, err := bpf.Assemble(plainCode(&possible))
+	program, err := bpf.Assemble(plainCode(&possible, sieve))
 	if err != nil {
 		return &kernel.Unavailable{What: "classic socket filter", Err: err}
 	}
@@ -41,9 +41,29 @@ func GuardPlainly(socket syscall.Conn, possible FirstBytes) error {
 	return nil
 }
 
-// plainCode passes a datagram whose first byte is in one of the set's ranges. The load of an empty one's drops it.
-func plainCode(possible *FirstBytes) []bpf.Instruction {
-	const whole = 1 << 16 // more than any datagram has
+// whole is more than any datagram has: all of it passes.
+const whole = 1 << 16
+
+// plainCode passes a datagram whose first byte is in one of the set's ranges, if the sieve lets it. The load of an empty one's
+// drops it. Of the set of everything there is no such check.
+func plainCode(possible *FirstBytes, sieve *Sieve) (code []bpf.Instruction) {
+	if sieve == nil {
+		return append(rangesCode(possible, bpf.RetConstant{Val: whole}), bpf.RetConstant{})
+	}
+	if possible.any() {
+		return sieve.code()
+	}
+	code = append(rangesCode(possible, bpf.Jump{Skip: toChance}), bpf.RetConstant{})
+	for i, in := range code {
+		if in == (bpf.Jump{Skip: toChance}) {
+			code[i] = bpf.Jump{Skip: uint32(len(code) - i - 1)}
+		}
+	}
+	return append(code, sieve.code()...)
+}
+
+// rangesCode does what then says with a datagram whose first byte is in one of the set's ranges.
+func rangesCode(possible *FirstBytes, then bpf.Instruction) []bpf.Instruction {
 	code := []bpf.Instruction{bpf.LoadAbsolute{Off: udpHeader, Size: 1}}
 	for b := 0; b < 256; b++ {
 		if !possible.Has(byte(b)) {
@@ -56,8 +76,8 @@ func plainCode(possible *FirstBytes) []bpf.Instruction {
 		code = append(code,
 			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: uint32(first), SkipTrue: 2},
 			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: uint32(b), SkipTrue: 1},
-			bpf.RetConstant{Val: whole},
+			then,
 		)
 	}
-	return append(code, bpf.RetConstant{})
+	return code
 }

@@ -13,7 +13,7 @@ func TestGuardPlainly(t *testing.T) {
 			possible.Add(r[0], r[1])
 		}
 		conn := listen(t, "127.0.0.1:0")
-		if err := GuardPlainly(conn, possible); err != nil {
+		if err := GuardPlainly(conn, possible, nil); err != nil {
 			t.Fatal(err)
 		}
 		var want []string
@@ -27,7 +27,7 @@ func TestGuardPlainly(t *testing.T) {
 		if got := received(t, conn); !slices.Equal(got, want) {
 			t.Errorf("%v: received %q, want %q", ranges, got, want)
 		}
-		if err := GuardPlainly(conn, FirstBytes{}); err != nil {
+		if err := GuardPlainly(conn, FirstBytes{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		sendFrom(t, "127.0.0.1", conn.LocalAddr(), nil)

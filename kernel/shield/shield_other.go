@@ -39,7 +39,7 @@ func (*Gate) Know(netip.AddrPort, uint16) {}
 func (*Gate) Forget(netip.AddrPort, uint16) {}
 
 // GuardPlainly is for Linux.
-func GuardPlainly(syscall.Conn, FirstBytes) error { return kernel.ErrSystem }
+func GuardPlainly(syscall.Conn, FirstBytes, *Sieve) error { return kernel.ErrSystem }
 
 // Unguard has nothing to take away.
 func Unguard(syscall.Conn) error { return nil }
