@@ -41,29 +41,30 @@ bench-compare: ## compare bench-old.txt with bench-new.txt
 
 # What bench-peers measures; docs/benchmarks.md has the result. Where a peer is not installed it says so and goes on.
 define peers
-forward --sessions 1000 --vs all
-forward --sessions 10000 --vs nginx
+forward --sessions 1000 --grow 10000 --vs all
 forward --sessions 1000 --rate 20000 --vs nginx
 forward --sessions 1000 --rate 20000 --delay 1ms --vs nginx
 bridge --sessions 1
+bridge --sessions 10
 bridge --sessions 1000
 bridge --sessions 1000 --rate 10000
-bridge --sessions 10000 --rate 10000
 bridge --sessions 1000 --from riptide-2.2 --to raknet
 bridge --sessions 1000 --from rudp --to raknet
-handshakes --rate 100
 handshakes
-sessions --sessions 10000 --rounds 3 --window 2s --vs nginx
-sessions --sessions 50000 --rounds 1 --window 5s
-sessions --sessions 5000 --rounds 1 --window 12s --from bedrock --to bedrock
+handshakes --rate 100
+sessions --sessions 10000 --window 13s --rounds 1 --vs nginx
+sessions --sessions 50000 --window 13s --rounds 1
+sessions --sessions 5000 --window 17s --rounds 1 --from bedrock --to bedrock
 endef
 export peers
 
-bench-peers: build ## measure Tidegate beside nginx and others for some minutes, result in bench-peers.txt
-	@echo "$$peers" | while read -r line; do \
+bench-peers: build ## measure Tidegate beside nginx and others for a quarter of an hour, result in bench-peers.txt
+	@{ echo "$$peers" | while read -r line; do \
 		set -- $$line; scenario=$$1; shift; \
 		echo "== tidegate bench $$line"; ./tidegate bench $$scenario --window 500ms "$$@" 2>/dev/null; echo; \
-	done | tee bench-peers.txt
+	done; \
+	echo "== timers of 50,000 idle sessions"; $(GO) test -run '^$$' -bench IdleTimers -benchtime 5x ./proxy | grep Benchmark; \
+	} | tee bench-peers.txt
 
 lint: ## check format, vet, lint and tidiness
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt the files above"; exit 1; }

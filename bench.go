@@ -34,6 +34,7 @@ var benchFlags = []cli.Flag{
 // Flags of some scenarios.
 var (
 	benchSessions = &cli.IntFlag{Name: "sessions", Aliases: []string{"n"}, Value: 1000, Usage: "have `N` clients"}
+	benchGrow     = &cli.IntFlag{Name: "grow", Usage: "then have `N` clients, too, and tell how much dearer that is", DefaultText: "do not"}
 	benchVs       = &cli.StringSliceFlag{Name: "vs", Usage: fmt.Sprintf("measure `NAME` too: %v, or all", bench.Names())}
 	benchSize     = &cli.IntFlag{Name: "size", Value: 200, Usage: "send `BYTES` at a time"}
 	benchRate     = &cli.IntFlag{Name: "rate", Usage: "have clients send `N` a second on a fixed timetable", DefaultText: "as many as come back"}
@@ -54,7 +55,7 @@ func benchForwardCommand() *cli.Command {
 		Name:        "forward",
 		Usage:       "datagrams passed on as they are (mode = \"relay\")",
 		Description: examples("tidegate bench forward --sessions 10 --rounds 1 --window 200ms"),
-		Flags:       append([]cli.Flag{benchSessions, benchSize, benchRate, benchVs, benchDelay, benchProfile}, benchFlags...),
+		Flags:       append([]cli.Flag{benchSessions, benchGrow, benchSize, benchRate, benchVs, benchDelay, benchProfile}, benchFlags...),
 		Action:      func(c *cli.Context) error { return measure(c, bench.Forward) },
 	})
 }
@@ -117,7 +118,7 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 		return err
 	}
 	o := &bench.Options{
-		Sessions: c.Int("sessions"), Size: c.Int("size"), Rate: c.Int("rate"), Window: c.Duration("window"),
+		Sessions: c.Int("sessions"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"), Window: c.Duration("window"),
 		Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"), Delay: c.Duration("delay"), Tidegate: []string{self},
 		From: c.String("from"), To: c.String("to"), Profiles: c.String("profile"),
 		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },

@@ -17,6 +17,7 @@ import (
 // Options say how to measure.
 type Options struct {
 	Sessions int           // clients, each at an address of its own
+	Grow     int           // Tidegate's ways are measured with so many clients, too, in the same rounds; 0: they are not
 	Size     int           // bytes of each datagram or message, at least minSize
 	From, To string        // protocols of clients and server, where connections are ended
 	Rate     int           // what clients send a second, on a fixed timetable; 0: as many as come back
@@ -41,6 +42,8 @@ func (o *Options) check() error {
 	switch {
 	case o.Sessions < 1 || o.Sessions > maxSessions:
 		return fmt.Errorf("%d sessions: %w: want 1 to %d", o.Sessions, ErrOptions, maxSessions)
+	case o.Grow != 0 && (o.Grow <= o.Sessions || o.Grow > maxSessions):
+		return fmt.Errorf("to grow from %d sessions to %d: %w: want more, and at most %d", o.Sessions, o.Grow, ErrOptions, maxSessions)
 	case o.Size < minSize || o.Size > 1200:
 		return fmt.Errorf("datagrams of %d bytes: %w: want %d to 1200", o.Size, ErrOptions, minSize)
 	case o.Rounds < 1 || o.Window < 100*time.Millisecond:

@@ -3,6 +3,7 @@ package bench
 import (
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ func TestOptionsThatCannotBeMeasured(t *testing.T) {
 		says string
 	}{
 		{Options{Size: 200, Rounds: 1, Window: time.Second}, "0 sessions"},
+		{Options{Sessions: 9, Grow: 9, Size: 200, Rounds: 1, Window: time.Second}, "from 9 sessions to 9"},
 		{Options{Sessions: 1, Size: 15, Rounds: 1, Window: time.Second}, "datagrams of 15 bytes"},
 		{Options{Sessions: 1, Size: 200, Window: time.Second}, "0 rounds"},
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Vs: []string{"apache"}}, `"apache"`},
@@ -116,9 +118,17 @@ func TestRatios(t *testing.T) {
 		{Name: "nginx", CPU: 1000, CPUAll: 1000, P99: 40, SessionMemory: 5000},
 		{Name: "kernel-nat", CPUAll: 100, P99: 5},
 	}}
-	want := Ratios{Over: "nginx", CPU: 0.05, CPUUser: 0.5, P99: 0.25, Memory: 0.02}
-	if got := r.ratios(&r.Subjects[4]); got != want {
+	want := Ratios{Over: "nginx", CPU: 0.05, CPUUser: 0.5, Ways: []Ratio{
+		{"tidegate", 0.6, 0.5, 0.1}, {"tidegate-anyip", 0.5, 0.25, 0.02}, {"tidegate-kernel", 0.05, 0.125, 0},
+	}}
+	if got := r.ratios(&r.Subjects[4]); !reflect.DeepEqual(got, want) {
 		t.Errorf("over nginx %+v, want %+v", got, want)
+	}
+	more := []Figures{{Name: "tidegate, 50", CPU: 660}, {Name: "tidegate-kernel, 50", CPUAll: 100}}
+	for i, want := range []float64{1.1, 2} {
+		if got := growth(r.Subjects, &more[i]); got.CPU != want {
+			t.Errorf("%+v, want %v", got, want)
+		}
 	}
 	if got := r.ratios(&r.Subjects[5]); got.CPU != 0.5 || got.CPUUser != 5.5 {
 		t.Errorf("over kernel-nat %+v", got)

@@ -22,7 +22,7 @@ func Bridge(o *Options) (*Result, error) {
 	}
 	from, _ := speaker(o.From) // terminating has found it
 	sc.Size, sc.Sessions, sc.each = o.Size, o.Sessions, 2
-	sc.load = func(to netip.AddrPort) (load, error) { return newGameLoad(from, o.Sessions, o.Size, to) }
+	sc.load = func(to netip.AddrPort, players int) (load, error) { return newGameLoad(from, players, o.Size, to) }
 	return sc.run(o)
 }
 
@@ -38,7 +38,7 @@ func Handshakes(o *Options) (*Result, error) {
 	}
 	from, _ := speaker(o.From) // terminating has found it
 	sc.each = 1
-	sc.load = func(to netip.AddrPort) (load, error) { return newJoinLoad(from, to) }
+	sc.load = func(to netip.AddrPort, _ int) (load, error) { return newJoinLoad(from, to) }
 	return sc.run(o)
 }
 

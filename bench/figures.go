@@ -22,7 +22,9 @@ func (sc *scenario) conclude(all []*measured) {
 		case direct > 0:
 			f.CPUAll = everything - direct
 		}
-		sc.Subjects = append(sc.Subjects, f)
+		if sc.Subjects = append(sc.Subjects, f); f.Sessions > sc.Sessions {
+			sc.Growth = append(sc.Growth, growth(sc.Subjects, &f))
+		}
 	}
 	for i := range sc.Subjects {
 		if f := &sc.Subjects[i]; f.Name != "direct" && !isOurs(f) {
@@ -46,10 +48,13 @@ func (sc *scenario) figures(m *measured) Figures {
 		P99:       m.median(func(r round) float64 { return float64(r.p99) }),
 		P999:      m.median(func(r round) float64 { return float64(r.pm) }),
 	}
+	if sc.Sessions > 0 { // and they are not as many as come
+		f.Sessions = m.clients
+	}
 	if m.ownProcess {
 		f.CPU = m.median(func(r round) float64 { return sc.of(r, float64(r.own)) })
-		if sc.Sessions > 0 {
-			f.SessionMemory = m.median(func(r round) float64 { return float64(r.memory) / float64(sc.Sessions) })
+		if f.Sessions > 0 {
+			f.SessionMemory = m.median(func(r round) float64 { return float64(r.memory) / float64(f.Sessions) })
 		}
 	}
 	return f
@@ -74,43 +79,6 @@ func median(values []float64) float64 {
 		return values[n/2]
 	}
 	return (values[n/2-1] + values[n/2]) / 2
-}
-
-// ratios are ours over another's. Where both have a process, its own time is what counts, which direct's noise is not in;
-// the kernel's fast path has none, and is compared by what it adds to direct.
-func (r *Result) ratios(other *Figures) Ratios {
-	ratios := Ratios{Over: other.Name}
-	for i := range r.Subjects {
-		f := &r.Subjects[i]
-		if !isOurs(f) {
-			continue
-		}
-		if f.Name == "tidegate-kernel" {
-			least(&ratios.CPU, f.CPUAll/other.CPUAll)
-			continue
-		}
-		cpu := f.CPU / other.CPU
-		if other.CPU == 0 {
-			cpu = f.CPUAll / other.CPUAll
-		}
-		least(&ratios.CPU, cpu)
-		if least(&ratios.CPUUser, cpu) {
-			ratios.P99 = f.P99 / other.P99
-		}
-		if other.SessionMemory > 0 {
-			least(&ratios.Memory, f.SessionMemory/other.SessionMemory)
-		}
-	}
-	return ratios
-}
-
-// least keeps the smaller of what there is, if anything, and a new value, and reports whether that is the new one.
-func least(have *float64, value float64) bool {
-	if *have == 0 || value < *have {
-		*have = value
-		return true
-	}
-	return false
 }
 
 // machine says where it was measured.

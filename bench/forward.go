@@ -1,6 +1,9 @@
 package bench
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // Forward measures datagrams that are passed on as they are.
 func Forward(o *Options) (*Result, error) {
@@ -11,10 +14,23 @@ func Forward(o *Options) (*Result, error) {
 		Result: Result{Scenario: "forward", Of: "datagram", Sessions: o.Sessions, Size: o.Size},
 		each:   2,
 		kinds:  append(relays(), asked(o, others)...),
+		grown:  grown(o),
 		server: func() (server, error) { return startEcho() },
-		load:   func(to netip.AddrPort) (load, error) { return newDatagramLoad(o.Sessions, o.Size, to) },
+		load:   func(to netip.AddrPort, clients int) (load, error) { return newDatagramLoad(clients, o.Size, to) },
 	}
 	return sc.run(o)
+}
+
+// grown are Tidegate's ways once more, with more clients.
+func grown(o *Options) (all []kind) {
+	if o.Grow == 0 {
+		return nil
+	}
+	for _, k := range relays()[1:] {
+		k.name = fmt.Sprintf("%s, %d", k.name, o.Grow)
+		all = append(all, k)
+	}
+	return all
 }
 
 // relays are Tidegate's ways of passing datagrams on. Direct is before them: costs are told beyond its.

@@ -7,7 +7,8 @@ import (
 
 // measured is what a subject's rounds brought.
 type measured struct {
-	name       string
+	kind
+	clients    int
 	ownProcess bool // in which all of its work is done
 	rounds     []round
 }

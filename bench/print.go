@@ -20,13 +20,21 @@ func (r *Result) Print(w io.Writer) error {
 	}
 	if len(r.Ratios) > 0 {
 		fmt.Fprintln(w)
-		fmt.Fprintln(t, "Tidegate over\tcpu_ratio\tcpu_ratio_user\trtt_p99_ratio\tmemory_ratio\t")
+		fmt.Fprintln(t, "way\tover\tcpu_ratio\teach CPU s, times\trtt_p99_ratio\tmemory_ratio\t")
 		for _, x := range r.Ratios {
-			fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.2f\t%.2f\t\n", x.Over, x.CPU, x.CPUUser, x.P99, x.Memory)
+			for _, w := range x.Ways {
+				fmt.Fprintf(t, "%s\t%s\t%.3f\t%.1f\t%.2f\t%.2f\t\n", w.Way, x.Over, w.CPU, 1/w.CPU, w.P99, w.Memory)
+			}
 		}
 		if err := t.Flush(); err != nil {
 			return err
 		}
+	}
+	if len(r.Growth) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, g := range r.Growth {
+		fmt.Fprintf(w, "%s sessions: %.2f times the processor time for each\n", g.Way, g.CPU)
 	}
 	for _, m := range r.Missing {
 		fmt.Fprintln(w, "not measured:", m)

@@ -13,12 +13,14 @@ type Result struct {
 	Machine  string    `json:"machine"`
 	Subjects []Figures `json:"subjects"`
 	Ratios   []Ratios  `json:"ratios,omitempty"`
+	Growth   []Growth  `json:"growth,omitempty"`
 	Missing  []string  `json:"missing,omitempty"` // asked for and not measured, with the reason
 }
 
 // Figures are a subject's medians over all rounds. A datagram or message there and its echo back are two.
 type Figures struct {
 	Name          string  `json:"name"`
+	Sessions      int     `json:"sessions,omitempty"`
 	PerSecond     float64 `json:"per_second"`
 	CPU           float64 `json:"cpu_ns"`            // of its process; 0: it has none
 	CPUAll        float64 `json:"cpu_ns_added"`      // to direct's, over all processes; 0: unknown
@@ -28,14 +30,4 @@ type Figures struct {
 	P99           float64 `json:"rtt_p99_us"`        //
 	P999          float64 `json:"rtt_p999_us"`       //
 	SessionMemory float64 `json:"bytes_per_session"` // resident, of its process
-}
-
-// Ratios are Tidegate's figures over another subject's.
-type Ratios struct {
-	Over    string  `json:"over"`
-	CPU     float64 `json:"cpu_ratio"`      // of Tidegate's best way
-	CPUUser float64 `json:"cpu_ratio_user"` // of its best way that does without the kernel's fast path
-	P99     float64 `json:"rtt_p99_ratio"`  // of the ways for cpu_ratio_user
-	// Memory is for each session.
-	Memory float64 `json:"memory_ratio"`
 }

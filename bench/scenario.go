@@ -13,8 +13,9 @@ type scenario struct {
 	Result        // what is known of it beforehand
 	each   uint64 // how many of what figures are of go with each that comes back
 	kinds  []kind
+	grown  []kind // those that are measured with Options.Grow clients
 	server func() (server, error)
-	load   func(to netip.AddrPort) (load, error)
+	load   func(to netip.AddrPort, clients int) (load, error)
 }
 
 // server is what subjects stand in front of.
@@ -32,17 +33,20 @@ func (sc *scenario) run(o *Options) (*Result, error) {
 		return nil, err
 	}
 	defer func() { server.stop() }()
-	all := make([]*measured, len(sc.kinds))
-	for i, k := range sc.kinds {
-		all[i] = &measured{name: k.name}
+	var all []*measured
+	for _, k := range sc.kinds {
+		all = append(all, &measured{kind: k, clients: o.Sessions})
+	}
+	for _, k := range sc.grown {
+		all = append(all, &measured{kind: k, clients: o.Grow})
 	}
 	for i := range o.Rounds {
-		for j, m := range all {
+		for _, m := range all {
 			if len(m.rounds) < i {
 				continue // it could not be measured
 			}
 			o.tell("round %d of %d: %s", i+1, o.Rounds, m.name)
-			err := sc.round(o, sc.kinds[j], m, server.addr(), i == o.Rounds-1)
+			err := sc.round(o, m, server.addr(), i == o.Rounds-1)
 			if over := (interruption{o.Context}).err(); over != nil {
 				return nil, over
 			}
@@ -56,8 +60,8 @@ func (sc *scenario) run(o *Options) (*Result, error) {
 }
 
 // round measures a subject once, and after the last time keeps its profile.
-func (sc *scenario) round(o *Options, k kind, m *measured, server netip.AddrPort, last bool) error {
-	s, err := sc.begin(o, k, server)
+func (sc *scenario) round(o *Options, m *measured, server netip.AddrPort, last bool) error {
+	s, err := sc.begin(o, m.kind, server, m.clients)
 	if err != nil {
 		return err
 	}
@@ -80,8 +84,8 @@ func (sc *scenario) miss(o *Options, name string, err error) {
 	o.tell("%s: %v", name, err)
 }
 
-// begin starts a subject and gives it its sessions.
-func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort) (*subject, error) {
+// begin starts a subject and gives it the sessions of so many clients.
+func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort, clients int) (*subject, error) {
 	if what := k.missing(); what != "" {
 		return nil, fmt.Errorf("there is no %s on this machine", what)
 	}
@@ -95,15 +99,15 @@ func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort) (*subject, 
 		return nil, err
 	}
 	s.dir = dir
-	if err := sc.fill(o, s); err != nil {
+	if err := sc.fill(o, s, clients); err != nil {
 		s.stop()
 		return nil, err
 	}
 	return s, nil
 }
 
-// fill opens the sessions, and notes what they take.
-func (sc *scenario) fill(o *Options, s *subject) (err error) {
+// fill opens the sessions of so many clients, and notes what they take.
+func (sc *scenario) fill(o *Options, s *subject, clients int) (err error) {
 	if pid := s.pid(); pid != 0 {
 		if err := pin(pid, runtime.NumCPU()-1); err != nil {
 			return err
@@ -117,7 +121,7 @@ func (sc *scenario) fill(o *Options, s *subject) (err error) {
 			return err
 		}
 	}
-	l, err := sc.load(s.addr)
+	l, err := sc.load(s.addr, clients)
 	if err != nil {
 		return err
 	}

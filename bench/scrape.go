@@ -61,8 +61,8 @@ func established(metrics []byte) (sessions int) {
 // have it in it.
 func (sc *scenario) scrapeIdle(o *Options, k kind, server netip.AddrPort) (*Scrape, error) {
 	empty := *sc
-	empty.load = func(netip.AddrPort) (load, error) { return newDatagramLoad(0, minSize, server) }
-	s, err := empty.begin(o, k, server)
+	empty.load = func(netip.AddrPort, int) (load, error) { return newDatagramLoad(0, minSize, server) }
+	s, err := empty.begin(o, k, server, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -73,8 +73,8 @@ func idleScenario(o *Options) (*scenario, error) {
 			return nil, err
 		}
 		from, _ := speaker(o.From) // terminating has found it
-		sc.load = func(to netip.AddrPort) (load, error) {
-			l, err := newGameLoad(from, o.Sessions, o.Size, to)
+		sc.load = func(to netip.AddrPort, players int) (load, error) {
+			l, err := newGameLoad(from, players, o.Size, to)
 			if err != nil {
 				return nil, err
 			}
@@ -86,7 +86,7 @@ func idleScenario(o *Options) (*scenario, error) {
 	return &scenario{
 		kinds:  append(relays()[1:], asked(o, others)...),
 		server: func() (server, error) { return startEcho() },
-		load:   func(to netip.AddrPort) (load, error) { return newDatagramLoad(o.Sessions, o.Size, to) },
+		load:   func(to netip.AddrPort, clients int) (load, error) { return newDatagramLoad(clients, o.Size, to) },
 	}, nil
 }
 
@@ -117,7 +117,7 @@ func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs 
 	if err != nil {
 		return costs, err
 	}
-	s, err := sc.begin(o, k, server)
+	s, err := sc.begin(o, k, server, o.Sessions)
 	if err != nil {
 		return costs, err
 	}
