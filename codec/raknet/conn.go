@@ -59,6 +59,7 @@ type Conn struct {
 	keepalive  keepalive
 	clock      peerClock
 	quirks     quirks
+	wrote      bool   // data, since Transmit last had nothing
 	sent       uint64 // as in codec.Stats
 	received   uint64
 }
@@ -68,6 +69,7 @@ var _ codec.Identified = (*Conn)(nil)
 func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
 	c := &Conn{p: p, peer: peer, start: now, phase: phase}
 	c.sender.orderedOnly = p.o.OrderedOnly
+	c.receiver.ackDelay = p.o.AckDelay
 	c.receiver.heldBudget = p.o.MaxHeld
 	c.receiver.splits.budget = p.o.MaxAssembly
 	c.move(p.spaces.get())
@@ -151,6 +153,7 @@ func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
 	b = c.transmit(at, b)
 	c.reportAt = at + reportDelay
 	if len(b) == start {
+		c.wrote = false
 		c.releaseIfIdle(at)
 		return b, false
 	}
@@ -170,13 +173,19 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 		return c.transmitRequest(b)
 	case r.nacks.count > 0 && c.phase != closed:
 		return r.nacks.write(b, nackDatagram, c.sender.datagramSize())
-	case r.acks.count > 0 && now >= r.acksAt:
-		return r.writeAcks(b, c.sender.datagramSize())
-	case c.phase == closed:
-		return b
 	}
-	c.fillControl(now)
-	b, _ = c.sender.transmit(now, b, c.phase == connected || c.phase == closing && c.parting.flows)
+	if c.phase != closed {
+		c.fillControl(now)
+		var ok bool
+		if b, ok = c.sender.transmit(now, b, c.phase == connected || c.phase == closing && c.parting.flows); ok {
+			c.wrote = true
+			return b
+		}
+	}
+	// Last, since a short datagram behind longer ones costs little more than they do: the kernel takes them as one.
+	if r.acksDue(now, c.wrote) {
+		b = r.writeAcks(now, b, c.sender.datagramSize())
+	}
 	return b
 }
 

@@ -38,6 +38,7 @@ const (
 type datagram struct {
 	kind   datagramKind
 	number Seq24  // of data
+	more   bool   // data: the sender has more waiting than it may send now
 	body   []byte // aliases the datagram
 }
 
@@ -61,12 +62,13 @@ func (d *datagram) parse(b []byte) error {
 		if len(b) < datagramHeaderSize {
 			return errDatagram
 		}
-		*d = datagram{kind: dataDatagram, number: seq24(b[1:]), body: b[datagramHeaderSize:]}
+		*d = datagram{kind: dataDatagram, number: seq24(b[1:]), more: b[0]&bitContinuous != 0, body: b[datagramHeaderSize:]}
 	}
 	return nil
 }
 
-// appendDataHeader starts a data datagram. Readers ignore both flags; we set them as stock RakNet does.
+// appendDataHeader starts a data datagram. Both flags are set as stock RakNet does, which ignores them; we acknowledge sooner
+// what is continuous.
 func appendDataHeader(b []byte, number Seq24, continuous, slowStart bool) []byte {
 	bits := byte(bitValid)
 	if continuous {

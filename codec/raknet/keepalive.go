@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	// activePing is how often the round trip is measured while the game talks.
-	activePing = time.Second
+	// activePing is how often the round trip is measured while the game talks: by a ping that goes with what else there is to
+	// say, or after pingPatience more by itself.
+	activePing   = time.Second
+	pingPatience = activePing / 2
 	// untimedPing is that for peers that send nothing again of their own accord: a pong shows what was lost before it.
 	untimedPing = 250 * time.Millisecond
 	// mostUnanswered is how many pings are repeated sooner because there was no pong.
@@ -33,9 +35,16 @@ type keepalive struct {
 	rtt        rtt // of pings, which the peer answers sooner than it acknowledges
 }
 
+// start begins with a connection. Its first ping goes with the game's first words, but shows at once what an untimed peer has
+// lost.
 func (k *keepalive) start(now time.Duration) {
-	k.heardAt, k.activeAt, k.pingedAt = now, now, now
-	k.pingDue, k.pingMode = true, codec.Unreliable
+	k.heardAt, k.pingedAt = now, now-activePing
+	if k.untimed {
+		k.ask(now, codec.Unreliable)
+	}
+	if k.activeAt == 0 {
+		k.activeAt = k.pingedAt
+	}
 }
 
 // next is when stepKeepalive has something to do.
@@ -44,7 +53,7 @@ func (k *keepalive) next(s *sender, timeout time.Duration) time.Duration {
 	if at, ok := k.reliablePingAt(s, timeout); ok {
 		next = min(next, at)
 	}
-	if at, ok := k.activePingAt(); ok {
+	if at, ok := k.ownPingAt(); ok {
 		next = min(next, at)
 	}
 	return next
@@ -56,13 +65,22 @@ func (k *keepalive) reliablePingAt(s *sender, timeout time.Duration) (time.Durat
 	return max(s.reliableAt, k.pingedAt) + timeout/2, s.settled()
 }
 
-// activePingAt is when the round trip should be measured again, or a ping repeated that shows losses.
+// activePingAt is when the round trip may be measured again, or a ping repeated that shows losses.
 func (k *keepalive) activePingAt() (time.Duration, bool) {
 	if k.untimed {
 		patience := max(untimedPing, k.rtt.timeout()) << min(k.unanswered, 3)
 		return k.pingedAt + patience, k.activeAt > k.pingedAt || !k.ponged && k.unanswered < mostUnanswered
 	}
 	return k.pingedAt + activePing, k.activeAt > k.pingedAt
+}
+
+// ownPingAt is when that ping goes by itself.
+func (k *keepalive) ownPingAt() (time.Duration, bool) {
+	at, ok := k.activePingAt()
+	if !k.untimed {
+		at += pingPatience
+	}
+	return at, ok
 }
 
 // stepKeepalive pings, or gives a silent peer up.
@@ -73,13 +91,17 @@ func (c *Conn) stepKeepalive(now time.Duration) {
 		return
 	}
 	if at, ok := k.reliablePingAt(&c.sender, c.p.o.Timeout); ok && now >= at {
-		k.pingedAt = now
-		k.pingDue, k.pingMode = true, codec.Reliable
+		k.ask(now, codec.Reliable)
 	}
-	if at, ok := k.activePingAt(); ok && now >= at {
-		k.pingedAt = now
-		k.pingDue, k.pingMode = true, codec.Unreliable
+	if at, ok := k.ownPingAt(); ok && now >= at {
+		k.ask(now, codec.Unreliable)
 	}
+}
+
+// ask has a ping sent.
+func (k *keepalive) ask(now time.Duration, mode codec.Mode) {
+	k.pingedAt = now
+	k.pingDue, k.pingMode = true, mode
 }
 
 // fillControl queues the pings and pongs that are due. Both wait for Transmit, so there is one of each at most.
@@ -90,6 +112,9 @@ func (c *Conn) fillControl(now time.Duration) {
 		m := connectedPong{pingTime: k.pongTime, pongTime: c.milliseconds(now)}
 		var b [connectedPongSize]byte
 		c.sender.enqueueControl(now, codec.Unreliable, m.append(b[:0]), 0)
+	}
+	if at, ok := k.activePingAt(); ok && now >= at && c.phase == connected && c.sender.hasWork(true) {
+		k.ask(now, codec.Unreliable)
 	}
 	if k.pingDue {
 		k.pingDue = false

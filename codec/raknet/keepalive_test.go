@@ -40,20 +40,22 @@ func TestSilentPeerIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestRoundTripIsMeasured lets only the client talk, unreliably: the server measures by pings of its own, and so without
-// the time that the client's acknowledgements wait.
+// TestRoundTripIsMeasured has the server's messages come to the client 30 ms before it says something next, with which its
+// acknowledgements go. What the server measures by pings is without that time, and its timeout with it.
 func TestRoundTripIsMeasured(t *testing.T) {
 	l := newConnected(t, Options{AckDelay: 100 * ms})
 	l.delay = 20 * ms
 	for range 300 {
 		l.send(l.client, codec.Unreliable, 20, 0)
-		l.wait(100 * ms)
+		l.wait(50 * ms)
+		l.send(l.server, codec.Unreliable, 20, 0)
+		l.wait(50 * ms)
 	}
 	if got := l.server.Stats().RTT; got < 38*ms || got > 42*ms {
 		t.Errorf("round trip of %v, want nearly 40 ms", got)
 	}
-	if got := l.server.sender.rtt.timeout(); got < 100*ms {
-		t.Errorf("timeout of %v, want more than the 100 ms that an acknowledgement may wait", got)
+	if got := l.server.sender.rtt.timeout(); got < 40*ms+30*ms+timeoutSlack {
+		t.Errorf("timeout of %v, want the time that acknowledgements wait in it", got)
 	}
 }
 

@@ -52,7 +52,8 @@ type Options struct {
 	// CloseTimeout bounds the time from Close to Disconnected. Default 3 s; the goodbye leaves after two thirds of it
 	// even if messages before it are still unacknowledged.
 	CloseTimeout time.Duration
-	// AckDelay is how long an acknowledgement waits for others. Default 10 ms, as in stock RakNet.
+	// AckDelay is how long an acknowledgement waits for others, and for data with which it can go; less where the peer has
+	// more waiting than it may send. Default 25 ms, as in QUIC.
 	AckDelay time.Duration
 }
 
@@ -75,7 +76,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Timeout, 10*time.Second)
 	setDefault(&o.HandshakeTimeout, 10*time.Second)
 	setDefault(&o.CloseTimeout, 3*time.Second)
-	setDefault(&o.AckDelay, 10*time.Millisecond)
+	setDefault(&o.AckDelay, 25*time.Millisecond)
 	o.Pong = o.Pong[:min(len(o.Pong), maxPong)]
 	return o
 }

@@ -49,8 +49,8 @@ func TestConnectionOutcome(t *testing.T) {
 		l.exchange()
 		if test.connected {
 			l.server.Admit(l.now, 1)
-			l.exchange()
 		}
+		l.wait(50 * ms) // nothing is left to be acknowledged
 		request := request2Of(l.p, l.now, test.guid)
 		if test.anew {
 			request = requestWith(l.p, askAgain(t, l).cookie, test.guid)

@@ -6,7 +6,7 @@ import "time"
 const leastRoundTripLife = 10 * time.Second
 
 // queueSlack is how far the round trip may rise above the least, beside an eighth of it, without meaning that datagrams
-// wait in a queue: peers acknowledge every 10 ms.
+// wait in a queue: peers that are told of more to come acknowledge every 10 ms.
 const queueSlack = 12 * time.Millisecond
 
 // pathQueue tells whether our datagrams wait in a queue on their way: then the least round trip of a whole round is
@@ -19,12 +19,18 @@ type pathQueue struct {
 	standing      bool          // as of the last whole round
 }
 
-// sample takes the round trip of the newest datagram n that an ACK lists; next is the number of the next datagram.
-func (q *pathQueue) sample(now, roundTrip time.Duration, n, next Seq24) {
+// sample takes the round trip of the newest datagram n that an ACK lists; next is the number of the next datagram. Where
+// the window does not limit what is sent, a queue is none of ours, and what looks like one may be a peer's patience with
+// its acknowledgements.
+func (q *pathQueue) sample(now, roundTrip time.Duration, n, next Seq24, limited bool) {
 	if now-q.since >= leastRoundTripLife {
 		q.before, q.least, q.since = q.least, 0, now
 	}
 	q.least = leastOf(q.least, roundTrip)
+	if !limited {
+		q.round, q.roundEnd, q.standing = 0, next, false
+		return
+	}
 	q.round = leastOf(q.round, roundTrip)
 	if n.Before(q.roundEnd) {
 		return

@@ -19,7 +19,7 @@ func TestPathQueue(t *testing.T) {
 				d = least
 			}
 			now += ms
-			q.sample(now, d, n, next)
+			q.sample(now, d, n, next, true)
 		}
 		return q.standing
 	}
@@ -43,5 +43,31 @@ func TestPathQueue(t *testing.T) {
 		if got := round(step.least, step.most); got != step.want {
 			t.Fatalf("step %d: a queue stands = %v, want %v", i, got, step.want)
 		}
+	}
+}
+
+// TestPathQueueIsNotOursUnlessWeFillIt: what is sent at leisure meets no queue, however late its acknowledgements come.
+func TestPathQueueIsNotOursUnlessWeFillIt(t *testing.T) {
+	var q pathQueue
+	n := Seq24(0)
+	late := func(limited bool) bool {
+		for range 100 {
+			roundTrip := ms
+			if n > 0 {
+				roundTrip = 40 * ms
+			}
+			n = n.Add(1)
+			q.sample(time.Duration(n)*ms, roundTrip, n.Add(-1), n, limited)
+		}
+		return q.standing
+	}
+	if late(false) {
+		t.Error("a queue stands, though nothing was held back")
+	}
+	if !late(true) {
+		t.Error("no queue stands, though the window holds something back")
+	}
+	if late(false) {
+		t.Error("the queue still stands when nothing is held back any more")
 	}
 }

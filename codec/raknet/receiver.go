@@ -30,8 +30,7 @@ type receiver struct {
 	heldBudget int // bytes that may wait in channels
 	splits     reassembly
 	memory     *buffers
-	dropped    uint64        // as in codec.Stats
-	acksAt     time.Duration // when acks are due; of meaning while there are some
+	dropped    uint64 // as in codec.Stats
 	ackDelay   time.Duration
 	patience   time.Duration // how long an answer to a NACK may take
 }
@@ -44,14 +43,14 @@ type receiving struct {
 	repeat ackQueue // its memory takes turns with that of told
 	nacks  ackQueue // due at once
 	holes  holes
+
+	acksSince time.Duration // when the first of acks came, and
+	acksAt    time.Duration // when they are due; of meaning while there are some
+	acksRide  time.Duration // from when on they may go with data
 }
 
 // isIdle reports whether the peer is to be told nothing.
 func (r *receiving) isIdle() bool { return r.acks.count == 0 && r.nacks.count == 0 }
-
-// acksAtOnce is how many datagrams may wait for their acknowledgement before it goes out ahead of its time, so that the
-// peer's window keeps moving.
-const acksAtOnce = 64
 
 // take takes a data datagram; what came of it is in ready. Parts of a datagram may count even if there is an error.
 func (r *receiver) take(now time.Duration, d *datagram) error {
@@ -62,13 +61,13 @@ func (r *receiver) take(now time.Duration, d *datagram) error {
 		return errDatagramWindow
 	case judged == stale: // our acknowledgement was lost, or the path made two of one
 		r.dropped++
-		r.acknowledge(now, d.number)
+		r.acknowledge(now, d)
 		return errDatagramSeen
 	case judged == fresh:
 		r.note(now, d.number)
 	}
 
-	r.acknowledge(now, d.number)
+	r.acknowledge(now, d)
 	refusal, err := r.takeCapsules(now, d.body)
 	r.holes.close(r.reliable.next)
 	if refusal != nil {
@@ -92,28 +91,6 @@ func (r *receiver) note(now time.Duration, n Seq24) {
 		r.holes.fill(last.Add(1 - missing)) // what expect has noted
 		r.openHole(now, last, missing)
 	}
-}
-
-// acknowledge notes that a datagram's number must be acknowledged, and by when.
-func (r *receiver) acknowledge(now time.Duration, n Seq24) {
-	if r.acks.count == 0 {
-		r.acksAt = now + r.ackDelay
-	}
-	r.acks.add(n)
-	if r.acks.count >= acksAtOnce {
-		r.acksAt = now
-	}
-}
-
-// writeAcks appends an ACK to b. It repeats what was new in the one before, since the loss of an ACK would make the peer
-// send all of that again.
-func (r *receiver) writeAcks(b []byte, limit int) []byte {
-	r.repeat, r.told = r.told, r.repeat
-	r.told.set(&r.acks)
-	for _, again := range r.repeat.ranges {
-		r.acks.addUpTo(again.last, again.last.Sub(again.first)+1)
-	}
-	return r.acks.write(b, ackDatagram, limit)
 }
 
 // takeCapsules takes what a datagram holds up to an invalid capsule. A refusal says that it must not be acknowledged.
@@ -248,5 +225,6 @@ func (r *receiver) release() {
 	r.told.clear()
 	r.repeat.clear()
 	r.holes.list = r.holes.list[:0]
+	r.acksRide = 0
 	r.reliable.release()
 }

@@ -180,10 +180,10 @@ func TestAcknowledgementsAreRepeatedOnce(t *testing.T) {
 		add  Seq24
 		want ackRange
 	}{{10, ackRange{10, 10}}, {11, ackRange{10, 11}}, {12, ackRange{11, 12}}, {13, ackRange{12, 13}}} {
-		f.r.acknowledge(0, step.add)
+		f.r.acknowledge(0, &datagram{number: step.add})
 		var d datagram
 		var list ackReader
-		if err := d.parse(f.r.writeAcks(nil, 100)); err != nil || list.parse(d.body) != nil {
+		if err := d.parse(f.r.writeAcks(0, nil, 100)); err != nil || list.parse(d.body) != nil {
 			t.Fatal(err)
 		}
 		if got, _ := list.next(); got != step.want || f.r.acks.count != 0 {

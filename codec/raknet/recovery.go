@@ -31,7 +31,7 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 	})
 	if oldest >= 0 {
 		s.rtt.sample(now - oldest)
-		s.congestion.queue.sample(now, now-s.flight.at(newest).at, newest, s.flight.next)
+		s.congestion.queue.sample(now, now-s.flight.at(newest).at, newest, s.flight.next, s.congestion.limiting)
 	}
 	return err
 }
