@@ -200,7 +200,7 @@ func TestJoins(t *testing.T) {
 		t.Errorf("%d came, %d were let in", l.sent, l.back)
 	}
 	for give := time.Now().Add(10 * time.Second); l.table.Len() > 0; {
-		if err := l.turn(give); err != nil {
+		if err := l.turn(time.Now().Add(lostAfter / 5)); err != nil {
 			t.Fatal(err)
 		}
 		if time.Now().After(give) {
