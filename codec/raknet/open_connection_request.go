@@ -3,6 +3,7 @@ package raknet
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 )
 
 // The four messages that open a connection, two of each side, are described in docs/protocols/raknet.md#open-connection.
@@ -32,7 +33,10 @@ func (m *openConnectionRequest1) parse(b []byte) error {
 func (m *openConnectionRequest1) append(b []byte) []byte {
 	b = appendOffline(b, idOpenConnectionRequest1)
 	b = append(b, m.version)
-	return append(b, make([]byte, max(0, m.length-minRequest1Size))...)
+	end := len(b) + max(0, m.length-minRequest1Size)
+	b = slices.Grow(b, end-len(b))
+	clear(b[len(b):end])
+	return b[:end]
 }
 
 // openConnectionRequest2 asks for the connection itself:
