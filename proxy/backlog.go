@@ -44,14 +44,21 @@ func (r *Relay) Emptied() {
 	r.gate.Keep()
 }
 
-// know notes that a client of a door is no stranger any more.
+// know notes that a client of a door is no stranger any more. Where no filter sees the client's own address there is nothing to
+// note.
 func (r *Relay) know(d *door, client netip.AddrPort) {
+	if d.stream || d.fronts != nil {
+		return
+	}
 	r.knownChanges++
 	r.gate.Know(client, d.port)
 }
 
 // unknow notes that a client who was known has left.
 func (r *Relay) unknow(d *door, client netip.AddrPort) {
+	if d.stream {
+		return
+	}
 	r.knownChanges++
 	r.gate.Forget(client, d.port)
 }
