@@ -75,3 +75,34 @@ func TestPingFloodIsAnsweredOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestUntimedPeerIsPingedSooner, and again when it does not answer, but not for ever.
+func TestUntimedPeerIsPingedSooner(t *testing.T) {
+	l := newConnected(t, Options{Timeout: time.Minute})
+	l.wait(time.Second)
+	k := &l.server.keepalive
+	l.server.quirks.untimed, k.untimed = true, true
+	var pings []time.Duration
+	count := func(d time.Duration) {
+		for range d / (10 * ms) {
+			before := k.pingedAt
+			if l.wait(10 * ms); k.pingedAt != before {
+				pings = append(pings, k.pingedAt-before)
+			}
+		}
+	}
+	for range 4 {
+		l.send(l.client, codec.Unreliable, 20, 0)
+		count(untimedPing)
+	}
+	if len(pings) < 3 || k.unanswered > 0 {
+		t.Errorf("%d pings in a second of talk, %d not answered", len(pings), k.unanswered)
+	}
+	l.drop = func(toServer bool, _ []byte) bool { return toServer }
+	l.send(l.server, codec.Unreliable, 20, 0)
+	pings = nil
+	count(20 * time.Second)
+	if len(pings) != 1+mostUnanswered || k.unanswered != mostUnanswered {
+		t.Errorf("pings after %v, %d not answered, want %d more than the first", pings, k.unanswered, mostUnanswered)
+	}
+}
