@@ -14,10 +14,12 @@ type contender struct {
 	protocol  string // of a server, in Tidegate's configuration
 	noCookies bool   // a client that does not return RakNet's cookie
 	largest   int    // bytes of the largest message that it takes; 0: more than is sent here
-	// noTimer says that it sends nothing again unless it is asked to: what is the last to be lost stays lost. So what it
-	// sends is not lost here, and it is not made to send more at once than sockets hold.
-	noTimer  bool
-	endures  int // messages that it takes from a path that loses some; 0: any number
+	// forgets says that it sends nothing again of its own accord, and, when asked to, only once: what is lost twice stays
+	// lost. So nothing of it is lost twice here.
+	forgets bool
+	// deaf says that a server does not answer a second request 2: when its answer to the first is lost, nobody gets in. So
+	// nothing of the handshake without connection is lost here.
+	deaf     bool
 	bears    int // bytes of the largest message that it gets through such a path in time; 0: as large
 	language language
 	client   func(t *testing.T, port string) *peer
@@ -37,21 +39,21 @@ var (
 	cloudburstServer = contender{name: "cloudburst", transport: udp, protocol: "bedrock", bears: 128 << 10,
 		server: server(java, "Cloudburst.java", "server")}
 
-	// jspServer takes one client's goodbye for its own end, and answers split messages with unreliable parts.
+	// jspServer takes one client's goodbye for its own end, and sends a large message faster than a socket takes it.
 	jspServer = contender{name: "jsp-raknet", transport: udp, protocol: "bedrock", server: server(node, "jsp_server.js"),
-		largest: largestRiptide, noTimer: true, endures: 100}
+		largest: 64 << 10, forgets: true, deaf: true}
 
 	raknetClients = []contender{
 		goClient,
 		{name: "jsp-raknet", transport: udp, client: script(node, "jsp_client.js"), noCookies: true,
-			language: language{unreliable: true}, noTimer: true, endures: 100},
+			language: language{unreliable: true}, forgets: true},
 		{name: "raknet-node", transport: udp, client: script(node, "rust_client.js"), noCookies: true},
 		cloudburstClient,
 	}
 	raknetServers = []contender{
 		goServer,
 		{name: "serenityjs", transport: udp, protocol: "bedrock", server: server(node, "serenity_server.js"),
-			noTimer: true},
+			deaf: true},
 		{name: "raknet-node", transport: udp, protocol: "bedrock", server: server(node, "rust_server.js")},
 		cloudburstServer,
 	}

@@ -3,6 +3,7 @@
 package link
 
 import (
+	"hash/maphash"
 	"math/rand/v2"
 	"net/netip"
 	"sync/atomic"
@@ -39,11 +40,17 @@ type Stats struct {
 }
 
 // Loss is the share of datagrams that are lost each way, of 1.
-type Loss struct{ ToServer, ToClients float64 }
+type Loss struct {
+	ToServer, ToClients float64
+	// OnceToServer and OnceToClients let a datagram pass that was lost before, to the last byte.
+	OnceToServer, OnceToClients bool
+	// Spared is how many datagrams, of both ways together, pass before any is lost.
+	Spared int
+}
 
 // Start opens a link to a server for a number of clients, on a port of loopback.
 func Start(server netip.AddrPort, clients int, loss float64) (*Link, error) {
-	return StartAt(loopback, server, clients, Loss{loss, loss})
+	return StartAt(loopback, server, clients, Loss{ToServer: loss, ToClients: loss})
 }
 
 // StartAt is Start at an address of one's choice, and with a loss for each direction.
@@ -101,19 +108,20 @@ func (l *Link) run() {
 // Datagram implements netio.Handler.
 func (l *Link) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 	if s != l.front {
-		l.carry(l.front, s.Owner().(netip.AddrPort), datagram, l.loss.ToClients)
+		l.carry(l.front, s.Owner().(netip.AddrPort), datagram, l.loss.ToClients, l.loss.OnceToClients)
 		return
 	}
 	if path := l.path(from); path != nil {
-		l.carry(path, l.server, datagram, l.loss.ToServer)
+		l.carry(path, l.server, datagram, l.loss.ToServer, l.loss.OnceToServer)
 	}
 }
 
 // Failed implements netio.Handler. The server may be gone already.
 func (l *Link) Failed(netio.Socket, error) {}
 
-func (l *Link) carry(s netio.Socket, to netip.AddrPort, datagram []byte, loss float64) {
-	if l.loses(loss) {
+func (l *Link) carry(s netio.Socket, to netip.AddrPort, datagram []byte, loss float64, once bool) {
+	spared := l.carried.Load() < uint64(l.loss.Spared)
+	if !spared && l.loses(loss) && (!once || !l.lostBefore(datagram)) {
 		l.lost.Add(1)
 		return
 	}
@@ -136,9 +144,31 @@ func (l *Link) path(client netip.AddrPort) netio.Socket {
 }
 
 // weather decides which datagrams are lost.
-type weather struct{ rng *rand.Rand }
+type weather struct {
+	rng  *rand.Rand
+	hash maphash.Seed
+	gone map[uint64]bool // hashes of datagrams that were lost, at most mostGone
+}
 
-func newWeather(seed uint64) weather { return weather{rand.New(rand.NewPCG(seed, 0))} }
+// mostGone bounds what a link remembers of lost datagrams.
+const mostGone = 1 << 16
+
+func newWeather(seed uint64) weather {
+	return weather{rng: rand.New(rand.NewPCG(seed, 0)), hash: maphash.MakeSeed(), gone: make(map[uint64]bool)}
+}
+
+// lostBefore reports whether a datagram was asked about before, and remembers it.
+func (w *weather) lostBefore(datagram []byte) bool {
+	sum := maphash.Bytes(w.hash, datagram)
+	if w.gone[sum] {
+		return true
+	}
+	if len(w.gone) == mostGone {
+		clear(w.gone)
+	}
+	w.gone[sum] = true
+	return false
+}
 
 // loses reports whether the next datagram is lost, where such a share is.
 func (w *weather) loses(share float64) bool { return w.rng.Float64() < share }

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"encoding/binary"
 	"math"
 	"net"
 	"net/netip"
@@ -43,6 +44,7 @@ func TestLinkLosesByDirection(t *testing.T) {
 		{Loss{}, 2, 0},
 		{Loss{ToServer: 1}, 0, 1},
 		{Loss{ToClients: 1}, 1, 1},
+		{Loss{ToClients: 1, ToServer: 1, Spared: 1}, 1, 1},
 	} {
 		server, client := listen(t), listen(t)
 		l, err := StartAt(loopback, server.LocalAddr().(*net.UDPAddr).AddrPort(), 1, c.loss)
@@ -52,7 +54,7 @@ func TestLinkLosesByDirection(t *testing.T) {
 		if _, err := client.WriteToUDPAddrPort([]byte("question"), l.Addr()); err != nil {
 			t.Fatal(err)
 		}
-		if c.loss.ToServer == 0 {
+		if c.loss.ToServer == 0 || c.loss.Spared > 0 {
 			_, from := read(t, server)
 			if _, err := server.WriteToUDPAddrPort([]byte("answer"), from); err != nil {
 				t.Fatal(err)
@@ -90,4 +92,23 @@ func read(t *testing.T, c *net.UDPConn) (text string, from netip.AddrPort) {
 		t.Fatal(err)
 	}
 	return string(b[:n]), netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+}
+
+// TestLinkLosesOnce sends each datagram twice: what was lost comes through when it comes again as it was.
+func TestLinkLosesOnce(t *testing.T) {
+	w := newWeather(seed)
+	for _, step := range []struct {
+		datagram string
+		want     bool
+	}{{"one", false}, {"two", false}, {"one", true}, {"one", true}, {"three", false}} {
+		if got := w.lostBefore([]byte(step.datagram)); got != step.want {
+			t.Errorf("%q lost before: %v", step.datagram, got)
+		}
+	}
+	for i := range 2 * mostGone {
+		w.lostBefore(binary.BigEndian.AppendUint32(nil, uint32(i)))
+	}
+	if len(w.gone) > mostGone {
+		t.Errorf("%d datagrams are remembered, want at most %d", len(w.gone), mostGone)
+	}
 }

@@ -6,13 +6,15 @@ const EncapsulatedPacket = require('jsp-raknet/js/protocol/EncapsulatedPacket').
 const ServerName = require('jsp-raknet/js/utils/ServerName').default
 const { obey, tell } = require('./lines')
 
+const reliableOrdered = 3
+
 const server = new Server('127.0.0.1', Number(process.argv[2]), new ServerName())
 
 server.on('openConnection', () => tell('joined'))
 server.on('encapsulated', (packet, address) => {
   tell('received', { payload: packet.buffer.toString('hex') })
   const answer = new EncapsulatedPacket()
-  answer.reliability = packet.reliability
+  answer.reliability = packet.reliability ?? reliableOrdered // the library forgets it of a message in parts
   answer.buffer = packet.buffer
   server.connections.get(address.hash).addEncapsulatedToQueue(answer)
 })
