@@ -63,7 +63,7 @@ bench-peers: build ## measure Tidegate beside nginx and others for a quarter of 
 		set -- $$line; scenario=$$1; shift; \
 		echo "== tidegate bench $$line"; ./tidegate bench $$scenario --window 500ms "$$@" 2>/dev/null; echo; \
 	done; \
-	echo "== timers of 50,000 idle sessions"; $(GO) test -run '^$$' -bench IdleTimers -benchtime 5x ./proxy | grep Benchmark; \
+	echo "== timers of 50,000 idle sessions"; $(GO) test -run '^$$' -bench IdleTimers -benchtime 100x ./proxy | grep Benchmark; \
 	} | tee bench-peers.txt
 
 lint: ## check format, vet, lint and tidiness

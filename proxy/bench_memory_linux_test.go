@@ -218,38 +218,3 @@ func slabBytes(t testing.TB) (kb int64) {
 	}
 	return kb << 10
 }
-
-// BenchmarkIdleTimers is what so many idle sessions, each with a datagram a second, cost by their deadlines alone, as a share
-// of a core.
-func BenchmarkIdleTimers(b *testing.B) {
-	const sessions = 50_000
-	n := newCrowdNet(b, Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}, ModeRelay, Any)
-	for _, from := range crowd(sessions) {
-		n.relayed(from)
-	}
-	r := n.relay
-	entries := make([]*plainEntry, 0, sessions)
-	for e := range r.plains.All {
-		entries = append(entries, e)
-	}
-	var spent time.Duration
-	seconds := 0
-	b.ResetTimer()
-	for range b.N {
-		for ms := range 1000 { // one second, in turns of a millisecond
-			n.now = n.now.Add(time.Millisecond)
-			for _, e := range entries[ms*sessions/1000 : (ms+1)*sessions/1000] {
-				e.Value.heard = n.now
-			}
-			begin := time.Now()
-			r.Advance(n.now)
-			r.NextTimeout()
-			spent += time.Since(begin)
-		}
-		seconds++
-	}
-	b.ReportMetric(float64(spent)/float64(time.Duration(seconds)*time.Second)*100, "%core")
-	if r.plains.Len() != sessions {
-		b.Fatalf("%d sessions are left", r.plains.Len())
-	}
-}

@@ -1,0 +1,95 @@
+package proxy
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/session"
+)
+
+// BenchmarkIdleTimers is what 50,000 idle sessions, each with a datagram a second, cost by their deadlines alone, as a share of
+// a core: relayed ones, and those of two connections that want to be woken every five seconds.
+func BenchmarkIdleTimers(b *testing.B) {
+	const sessions = 50_000
+	b.Run("relayed", func(b *testing.B) {
+		n := newTimersNet(b)
+		for _, from := range crowd(sessions) {
+			n.relayed(from)
+		}
+		var entries []*plainEntry
+		for e := range n.relay.plains.All {
+			entries = append(entries, e)
+		}
+		benchTimers(b, n, entries, func(e *plainEntry) { e.Value.heard = n.now })
+		if left := n.relay.plains.Len(); left != sessions {
+			b.Fatalf("%d sessions are left", left)
+		}
+	})
+	b.Run("terminated", func(b *testing.B) {
+		n := newTimersNet(b)
+		var entries []*entry
+		for _, from := range crowd(sessions) {
+			entries = append(entries, n.asleep(from))
+		}
+		benchTimers(b, n, entries, func(e *entry) { e.Value.heard = n.now })
+		if left := n.relay.table.Len(); left != sessions {
+			b.Fatalf("%d sessions are left", left)
+		}
+	})
+}
+
+func newTimersNet(b *testing.B) *crowdNet {
+	return newCrowdNet(b, Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}, ModeRelay, Any)
+}
+
+// benchTimers lets seconds pass in turns of a millisecond, in each of which a thousandth of the sessions hears something.
+func benchTimers[T any](b *testing.B, n *crowdNet, entries []*session.Entry[T], hear func(*session.Entry[T])) {
+	var spent time.Duration
+	share, seconds := len(entries)/1000, 0
+	b.ResetTimer()
+	for range b.N {
+		for ms := range 1000 {
+			n.now = n.now.Add(time.Millisecond)
+			for _, e := range entries[ms*share : (ms+1)*share] {
+				hear(e)
+			}
+			begin := time.Now()
+			n.relay.Advance(n.now)
+			n.relay.Flush(n.now)
+			n.relay.NextTimeout()
+			spent += time.Since(begin)
+		}
+		seconds++
+	}
+	b.ReportMetric(float64(spent)/float64(time.Duration(seconds)*time.Second)*100, "%core")
+}
+
+// asleep adds an established session of two connections that have nothing to say.
+func (c *crowdNet) asleep(from netip.AddrPort) *entry {
+	r := c.relay
+	d := r.doors[0]
+	e, err := r.table.Add(session.Key{Listener: d.index, Client: from}, pair{
+		door: d, route: d.route, protocol: d.ways[0].protocol, bridge: d.ways[0].bridge, tally: d.ways[0].tally, established: true,
+		client: side{conn: &sleeper{now: c.now}, up: true}, upstream: side{conn: &sleeper{now: c.now}, up: true}, heard: c.now,
+	})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	r.table.Establish(e)
+	r.mark(e)
+	return e
+}
+
+// sleeper is a connection that wants to be woken every five seconds, for nothing.
+type sleeper struct {
+	codec.Conn // of which nothing else is called
+	now        time.Time
+}
+
+func (s *sleeper) Advance(now time.Time)                         { s.now = now }
+func (s *sleeper) NextTimeout() time.Time                        { return s.now.Add(5 * time.Second) }
+func (s *sleeper) Poll() (codec.Event, bool)                     { return codec.Event{}, false }
+func (s *sleeper) Transmit(_ time.Time, b []byte) ([]byte, bool) { return b, false }
+func (s *sleeper) Stats() codec.Stats                            { return codec.Stats{} }
