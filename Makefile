@@ -52,9 +52,9 @@ bridge --sessions 1000 --from riptide-2.2 --to raknet
 bridge --sessions 1000 --from rudp --to raknet
 handshakes
 handshakes --rate 100
-sessions --sessions 10000 --window 13s --rounds 1 --vs nginx
+sessions --sessions 10000 --window 13s
 sessions --sessions 50000 --window 13s --rounds 1
-sessions --sessions 5000 --window 17s --rounds 1 --from bedrock --to bedrock
+sessions --sessions 5000 --window 17s --from bedrock --to bedrock
 endef
 export peers
 

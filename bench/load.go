@@ -147,7 +147,7 @@ func (l *datagramLoad) greetOne() error {
 	}
 	l.send(time.Now())
 	if lost := l.sent - l.back - uint64(l.inFlight); lost > mostLost+uint64(len(l.clients)/100) {
-		return fmt.Errorf("%d of %d greetings were not answered", lost, l.sent)
+		return fmt.Errorf("%d of %d greetings were not answered (a socket for each client takes descriptors: ulimit -n)", lost, l.sent)
 	}
 	return nil
 }
