@@ -15,6 +15,9 @@ func (s *subject) profile(o *Options) error {
 	if o.Profiles == "" || !s.admin.IsValid() {
 		return nil
 	}
+	if err := os.MkdirAll(o.Profiles, 0o755); err != nil {
+		return err
+	}
 	const seconds = 3
 	done := make(chan error, 1)
 	go func() {
