@@ -49,12 +49,12 @@ bridge --sessions 10
 bridge --sessions 1000
 bridge --sessions 1000 --rate 10000
 bridge --sessions 1000 --from riptide-2.2 --to raknet
-bridge --sessions 1000 --from rudp --to raknet
-handshakes
-handshakes --rate 100
-sessions --sessions 10000 --window 13s
+bridge --sessions 100 --from rudp --to raknet
+handshakes --window 2s
+handshakes --rate 100 --window 3s
+sessions --sessions 10000 --window 13s --rounds 3
 sessions --sessions 50000 --window 13s --rounds 1
-sessions --sessions 5000 --window 17s --from bedrock --to bedrock
+sessions --sessions 5000 --window 25s --rounds 3 --from bedrock --to bedrock
 endef
 export peers
 

@@ -23,13 +23,16 @@ type round struct {
 	p50, p99, pm int64         // µs
 }
 
+// warmUp is the least time that a subject has to make what it then uses again and again.
+const warmUp = time.Second
+
 // measure is a round. Ours are the processes of load and server, on a core of their own.
 func (s *subject) measure(o *Options) (r round, err error) {
 	defer unpin(os.Getpid())
 	if err := pin(os.Getpid(), 0); err != nil {
 		return r, err
 	}
-	if err := s.play(o, o.Window/5); err != nil { // to warm up
+	if err := s.play(o, max(o.Window/5, warmUp)); err != nil {
 		return r, err
 	}
 	memory, err := s.allocations()
