@@ -71,6 +71,7 @@ type StatusError struct {
 	Body   []byte
 }
 
+// Error is what the proxy said of it.
 func (e *StatusError) Error() string { return e.Text }
 
 func (c *Client) do(ctx context.Context, method, path string, body []byte, out any) error {

@@ -18,6 +18,7 @@ func ParseSessionID(text string) (SessionID, error) {
 	return SessionID(id), nil
 }
 
+// String is the ID in base 36, as logs and commands name the session.
 func (id SessionID) String() string { return strconv.FormatUint(uint64(id), 36) }
 
 // shard is which of so many Relays the session is at.
