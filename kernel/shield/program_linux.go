@@ -97,6 +97,10 @@ func (c *checks) rateCode() asm.Instructions {
 		asm.LoadMem(asm.R1, asm.RFP, addrAt+8, asm.DWord),
 		asm.LoadImm(asm.R2, int64(c.seed), asm.DWord).WithSymbol("source"),
 		asm.Xor.Reg(asm.R1, asm.R2),
+		// Neighbors differ in their last byte, the uppermost here, which a product alone would spread nowhere.
+		asm.Mov.Reg(asm.R3, asm.R1),
+		asm.RSh.Imm(asm.R3, 32),
+		asm.Xor.Reg(asm.R1, asm.R3),
 		asm.LoadImm(asm.R2, mixer, asm.DWord),
 		asm.Mul.Reg(asm.R1, asm.R2),
 		asm.Mov.Reg(asm.R3, asm.R1),
