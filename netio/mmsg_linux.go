@@ -50,3 +50,8 @@ func send(fd int, b []byte) (int, syscall.Errno) {
 		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 	return int(n), errno
 }
+
+// nanosleep sleeps, or returns early on a signal.
+func nanosleep(ts *unix.Timespec) {
+	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(ts)), 0, 0)
+}
