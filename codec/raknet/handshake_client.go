@@ -55,7 +55,8 @@ func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Con
 	c.dialed = true
 	c.guid = hello.Identity
 	c.question = asking{
-		password: append(c.question.password[:0], hello.Data...), pad: hello.Pad, version: p.o.DialVersion, from: hello.From,
+		password: append(c.question.password[:0], hello.Data...), pad: hello.Pad, from: hello.From,
+		version: p.servers.ask(to, p.o.DialVersion),
 	}
 	c.asking = &c.question
 	c.ask(0)
@@ -176,6 +177,7 @@ func (c *Conn) changeVersion(now time.Duration, b []byte) error {
 		c.finish(codec.Incompatible)
 		return nil
 	}
+	c.p.servers.learn(c.peer, m.version)
 	a.refused = append(a.refused, a.version)
 	a.version, a.replied = m.version, false
 	c.ask(now)

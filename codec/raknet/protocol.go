@@ -26,19 +26,20 @@ var (
 	errOffloaded  = fmt.Errorf("raknet: first request is for whoever stands before us: %w", codec.ErrRefused)
 )
 
-// Protocol is RakNet with its options. It is immutable and safe for concurrent use.
+// Protocol is RakNet with its options, and safe for concurrent use. All that it learns is which versions servers speak.
 type Protocol struct {
 	o       Options
 	cookies cookies
 	shared  *sharedCookies // nil: CookieSecret is not in use
 	spaces  *workspaces    // of connections that have one loop; nil: each has its own
+	servers *serverVersions
 }
 
 var _ codec.Local = (*Protocol)(nil)
 
 // New returns the protocol with the given options.
 func New(o Options) *Protocol {
-	p := &Protocol{o: o.withDefaults()}
+	p := &Protocol{o: o.withDefaults(), servers: new(serverVersions)}
 	p.cookies = cookies{&p.o.Seed}
 	if o.Cookies == CookiesActive || o.Cookies == CookiesOffloadedPSK {
 		p.shared = newSharedCookies(o.CookieSecret)
