@@ -134,7 +134,7 @@ func isCodec(pkg string) bool { return pkg == "codec" || strings.HasPrefix(pkg, 
 // isWorldly reports whether a package reaches outside a codec: the network, the system, other goroutines.
 func isWorldly(imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
-	return slices.Contains([]string{"net", "os", "sync", "syscall"}, first) && imported != "net/netip"
+	return slices.Contains([]string{"net", "os", "sync", "syscall"}, first) && imported != "net/netip" && imported != "sync/atomic"
 }
 
 // codeFaults finds clocks and goroutines.

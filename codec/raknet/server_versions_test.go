@@ -33,7 +33,7 @@ func TestServerVersionsAreBounded(t *testing.T) {
 	for port := range uint16(3 * maxServerVersions / 2) {
 		v.learn(netip.AddrPortFrom(netip.IPv4Unspecified(), port), 11)
 	}
-	if len(v.of) > maxServerVersions {
-		t.Errorf("%d servers are remembered, want at most %d", len(v.of), maxServerVersions)
+	if n := len(*v.of.Load()); n > maxServerVersions {
+		t.Errorf("%d servers are remembered, want at most %d", n, maxServerVersions)
 	}
 }
