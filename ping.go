@@ -76,11 +76,11 @@ const together = decision + 100*time.Millisecond
 
 // ping asks in every given way at once and returns the answers, at least one, by protocol.
 func ping(ctx context.Context, address string, ask []asker, timeout time.Duration) ([]answer, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	answers := make(chan answer, len(ask))
 	for _, one := range ask {
-		conn, err := new(net.Dialer).DialContext(ctx, "udp", address)
+		conn, err := new(net.Dialer).DialContext(asking, "udp", address)
 		if err != nil {
 			return nil, err
 		}
@@ -88,7 +88,7 @@ func ping(ctx context.Context, address string, ask []asker, timeout time.Duratio
 		go one(conn, answers)
 	}
 	var found []answer
-	over := ctx.Done()
+	over := asking.Done()
 	for len(found) < len(ask) {
 		select {
 		case a := <-answers:
@@ -102,7 +102,11 @@ func ping(ctx context.Context, address string, ask []asker, timeout time.Duratio
 		}
 		break
 	}
-	if len(found) == 0 {
+	switch {
+	case len(found) > 0:
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("ping %s: interrupted before an answer", address)
+	default:
 		return nil, fmt.Errorf("ping %s: no answer in %s", address, timeout)
 	}
 	slices.SortFunc(found, func(a, b answer) int { return strings.Compare(a.Protocol, b.Protocol) })
