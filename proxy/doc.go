@@ -26,7 +26,7 @@
 // A session from its first datagram to its end:
 //
 //   - relay.go, due.go, door.go: datagrams in, what is due, datagrams out
-//   - newcomer.go, known.go, evict.go, trust.go: who comes in, in whose place, and what it may be sent before it has
+//   - newcomer.go, presence.go, evict.go, trust.go: who comes in, in whose place, and what it may be sent before it has
 //     proved itself
 //   - backlog.go, thin.go: what becomes of strangers when more come than can be read
 //   - pair.go, events.go, admit.go, identity.go: the two sides, and when each is told yes

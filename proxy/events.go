@@ -66,7 +66,7 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 		r.answered(now, e, &p.client, &p.bridge.toClient, ev)
 	case codec.Disconnected:
 		p.client.down = true
-		r.known.remove(p)
+		r.presence.remove(p)
 		r.end(now, e, blameClient, codec.Goodbye{Reason: ev.Reason})
 	}
 }
@@ -119,7 +119,7 @@ func (r *Relay) abandonClient(now time.Time, e *entry) {
 		return
 	}
 	p.client.down = true
-	r.known.remove(p)
+	r.presence.remove(p)
 	r.end(now, e, blameClient, codec.Goodbye{Reason: codec.TransportError})
 	r.settle(now, e)
 }

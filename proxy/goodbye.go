@@ -117,7 +117,7 @@ func (r *Relay) forget(now time.Time, e *entry) {
 	if p.trust.answered {
 		r.unknow(p.door, e.Key.Client)
 	}
-	r.known.remove(p)
+	r.presence.remove(p)
 	p.tally.end(p.blame, p.why, p.established)
 	r.toClients.leave(&p.client)
 	r.toUpstreams.leave(&p.upstream)

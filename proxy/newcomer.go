@@ -52,8 +52,8 @@ func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip
 	switch {
 	case err != nil:
 		r.drop(now, dropOf(err), d, from, len(datagram), err)
-	case conn != nil && r.known.isHere(d, conn):
-		r.refuseKnown(now, d, w, s, from, datagram)
+	case conn != nil && r.presence.has(d, conn):
+		r.refusePresent(now, d, w, s, from, datagram)
 	case conn == nil || full != nil || closed:
 	case !proved || r.mayAsk(now, d, from, len(datagram), true):
 		return r.open(now, d, w, s, from, len(datagram), conn)
@@ -142,7 +142,7 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 		return false
 	}
 	d.sessions++
-	r.known.add(&e.Value)
+	r.presence.add(&e.Value)
 	r.counters.Opened++
 	w.tally.Opened++
 	r.enroll(&e.Value.meter, from.Addr())

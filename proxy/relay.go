@@ -53,7 +53,7 @@ type Relay struct {
 	partings partings
 	table    *session.Table[pair]
 	plains   *session.Table[plain] // of routes in ModeRelay
-	known    *Known                // its siblings have the same
+	presence *Presence             // its siblings have the same
 	dirty    []*entry
 	paths    map[pathKey]*path
 	jams     []*path         // on which something waits
@@ -99,7 +99,7 @@ type RelayOptions struct {
 	HideAddresses bool            // log the networks of players, not their addresses
 	Bans          *ratelimit.Bans // shared by all Relays; nil: nobody is banned
 	Pools         *upstream.Pools // of all siblings; nil: its own
-	Known         *Known          // of all siblings; nil: its own
+	Presence      *Presence       // of all siblings; nil: its own
 	Forwarder     Forwarder       // of all siblings; nil: none
 	Gate          *shield.Gate    // its own, in front of its listeners' sockets; nil: none
 }
@@ -109,8 +109,8 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	if o.Pools == nil {
 		o.Pools = new(upstream.Pools)
 	}
-	if o.Known == nil {
-		o.Known = new(Known)
+	if o.Presence == nil {
+		o.Presence = new(Presence)
 	}
 	r := &Relay{
 		pools:      o.Pools,
@@ -118,7 +118,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		journal:    newJournal(now, o.Log, o.HideAddresses, ^o.Seed),
 		table:      session.NewTable[pair](s.Limits, now),
 		plains:     session.NewTable[plain](s.Limits, now),
-		known:      o.Known,
+		presence:   o.Presence,
 		paths:      make(map[pathKey]*path),
 		recent:     new(recent),
 		identities: newIdentities(o.Seed),

@@ -37,7 +37,7 @@ type Server struct {
 	loops     []*loop
 	options   Options
 	pools     upstream.Pools
-	known     Known
+	presence  Presence
 	inherited []inherited // that no listener has taken yet
 
 	keeper keeper
@@ -82,7 +82,7 @@ func (s *Server) addLoop(shard int) error {
 	o := &s.options
 	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Pools: &s.pools, Known: &s.known, Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard),
+		Pools: &s.pools, Presence: &s.presence, Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard),
 	}, poller, time.Now())
 	loop := newLoop(relay, poller)
 	if o.Kernel.Shield == nil && o.Kernel.Plain {

@@ -30,8 +30,8 @@ func TestSecondOfAnIdentityIsRefused(t *testing.T) {
 // TestIdentityPlaysOnceOnAllLoops: who plays at one of two Relays that share what they know is refused by the other, until
 // its client there has left.
 func TestIdentityPlaysOnceOnAllLoops(t *testing.T) {
-	var known Known
-	share := func(w *world) { w.proxy.relay.known = &known }
+	var presence Presence
+	share := func(w *world) { w.proxy.relay.presence = &presence }
 	weather := simnet.Weather{Latency: 5 * time.Millisecond}
 	one := newWorld(t, 1, weather, raknet6(), defaultRoute(riptide22()))
 	two := newWorld(t, 2, weather, raknet6(), defaultRoute(riptide22()))
@@ -45,27 +45,27 @@ func TestIdentityPlaysOnceOnAllLoops(t *testing.T) {
 		t.Errorf("told %v, want already-connected", got)
 	}
 	first.conn.Close(one.Now(), codec.Goodbye{})
-	one.await("the first has left", 5*time.Second, func() bool { return len(known.sessions) == 0 })
+	one.await("the first has left", 5*time.Second, func() bool { return len(presence.sessions) == 0 })
 	two.connect(codec.Hello{Identity: 7})
-	if got := known.sessions[knownKey{"play", 7}]; got.shard(2) != 1 {
+	if got := presence.sessions[presenceKey{"play", 7}]; got.shard(2) != 1 {
 		t.Errorf("session %v has the identity, want one of the other Relay", got)
 	}
 }
 
-// TestKnownIdentitiesAreBounded: as many as there are sessions, and none when these are over.
-func TestKnownIdentitiesAreBounded(t *testing.T) {
+// TestPresenceIsBounded: as many as there are sessions, and none when these are over.
+func TestPresenceIsBounded(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(riptide22()))
 	for i := range 20 {
 		w.connect(codec.Hello{Identity: uint64(1 + i)})
 	}
 	r := w.proxy.relay
-	if len(r.known.sessions) != 20 || r.table.Len() != 20 {
-		t.Errorf("%d identities of %d sessions, want 20", len(r.known.sessions), r.table.Len())
+	if len(r.presence.sessions) != 20 || r.table.Len() != 20 {
+		t.Errorf("%d identities of %d sessions, want 20", len(r.presence.sessions), r.table.Len())
 	}
 	r.Drain(w.Now())
 	w.await("drained", 5*time.Second, r.Drained)
-	if len(r.known.sessions) != 0 {
-		t.Errorf("%d identities of no session", len(r.known.sessions))
+	if len(r.presence.sessions) != 0 {
+		t.Errorf("%d identities of no session", len(r.presence.sessions))
 	}
 }
 

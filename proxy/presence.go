@@ -1,0 +1,77 @@
+package proxy
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/netio"
+)
+
+// Presence finds the sessions of clients that say who they are as they come (codec.Identified): a second one of the same name
+// at the same listener is refused, also on another loop. It has at most one entry a session. Its lock is held for the moment
+// in which a session begins or ends.
+type Presence struct {
+	mu       sync.Mutex
+	sessions map[presenceKey]SessionID
+}
+
+type presenceKey struct {
+	listener string
+	identity uint64
+}
+
+// keyOf names a client, or reports that it says nothing of itself.
+func (d *door) keyOf(conn codec.Conn) (k presenceKey, ok bool) {
+	c, ok := conn.(codec.Identified)
+	if !ok || c.Identity() == 0 {
+		return k, false
+	}
+	return presenceKey{d.name, c.Identity()}, true
+}
+
+// has reports whether a client plays already, from another address. A session whose client has left does not count.
+func (here *Presence) has(d *door, conn codec.Conn) bool {
+	key, ok := d.keyOf(conn)
+	if !ok {
+		return false
+	}
+	here.mu.Lock()
+	defer here.mu.Unlock()
+	return here.sessions[key] != 0
+}
+
+func (here *Presence) add(p *pair) {
+	key, ok := p.door.keyOf(p.client.conn)
+	if !ok {
+		return
+	}
+	here.mu.Lock()
+	defer here.mu.Unlock()
+	if here.sessions == nil {
+		here.sessions = make(map[presenceKey]SessionID)
+	}
+	here.sessions[key] = p.serial
+}
+
+// remove forgets a session whose client has left, unless another has come in its place. Once is enough.
+func (here *Presence) remove(p *pair) {
+	key, ok := p.door.keyOf(p.client.conn)
+	if !ok {
+		return
+	}
+	here.mu.Lock()
+	defer here.mu.Unlock()
+	if here.sessions[key] == p.serial {
+		delete(here.sessions, key)
+	}
+}
+
+// refusePresent tells a client that it is here already.
+func (r *Relay) refusePresent(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	r.drop(now, DropKnown, d, from, len(datagram), nil)
+	if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), codec.AlreadyConnected); len(reply) > 0 {
+		r.answer(now, d, s, from, datagram, reply)
+	}
+}
