@@ -23,6 +23,7 @@ func benchFloodCommand() *cli.Command {
 			&cli.IntFlag{Name: "rate", Usage: "flood by `N` datagrams a second (default: as many as one core can send)"},
 			&cli.DurationFlag{Name: "window", Value: 5 * time.Second, Usage: "flood for `TIME` each"},
 			&cli.StringSliceFlag{Name: "kind", Usage: fmt.Sprintf("flood by `KIND` only: %q", bench.Floods())},
+			&cli.StringFlag{Name: "subject", Usage: "flood only subjects with `TEXT` in their names, such as \"xdp\""},
 			&cli.StringSliceFlag{Name: "vs", Usage: "flood `NAME` too: nginx"},
 			&cli.BoolFlag{Name: "loopback", Usage: "do without a cable, so that the flood's core pays for receiving it"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON"},
@@ -41,7 +42,7 @@ func flood(c *cli.Context) error {
 	}
 	result, err := bench.Flood(&bench.FloodOptions{
 		Players: c.Int("players"), Rate: c.Int("hz"), Flood: c.Int("rate"), Window: c.Duration("window"),
-		Kinds: c.StringSlice("kind"), Vs: c.StringSlice("vs"), Loopback: c.Bool("loopback"), Tidegate: []string{self},
+		Kinds: c.StringSlice("kind"), Vs: c.StringSlice("vs"), Subject: c.String("subject"), Loopback: c.Bool("loopback"), Tidegate: []string{self},
 		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
 	})
 	if err != nil {

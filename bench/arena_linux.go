@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -61,17 +60,6 @@ func newNamespace() (ns netns.NsHandle, err error) {
 	return ns, err
 }
 
-// onThread runs f on a thread that ends with it.
-func onThread(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // and never unlock
-		f()
-	}()
-	<-done
-}
-
 func enter(ns netns.NsHandle, f func()) {
 	if err := netns.Set(ns); err != nil {
 		panic(err) // it is ours, and open
@@ -105,6 +93,11 @@ func (a *arena) plug() error {
 	if err = errors.Join(err, equip(nearDevice, nearAddress)); err != nil {
 		return err
 	}
+	near, err := netlink.LinkByName(nearDevice)
+	if err != nil {
+		return err
+	}
+	a.forger = func(f *flood) (gun, error) { return newVolley(f, near.Attrs().HardwareAddr) }
 	gateway := netip.MustParsePrefix(farAddress).Addr()
 	if err := netlink.RouteAdd(&netlink.Route{Dst: network(benchNetwork), Gw: gateway.AsSlice()}); err != nil {
 		return fmt.Errorf("route: %w", err)
@@ -206,11 +199,12 @@ func interrupt(pid int) error {
 	return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
 }
 
-// pinThread keeps the calling thread on a core, with a priority.
-func pinThread(core, nice int) error {
+// yieldThread keeps the calling thread on a core, on which it runs when nobody else there wants to.
+func yieldThread(core int) error {
 	var set unix.CPUSet
 	set.Set(core)
-	return errors.Join(unix.SchedSetaffinity(0, &set), hurry(unix.Gettid(), nice))
+	return errors.Join(unix.SchedSetaffinity(0, &set),
+		unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0))
 }
 
 // overflows is how many datagrams for sockets of a port have not come to their buffers so far, for want of room or because

@@ -8,5 +8,5 @@ func openCable() (*arena, error) { return nil, errors.ErrUnsupported }
 func hurry(int, int) error       { return errors.ErrUnsupported }
 func hurrySession(int) error     { return errors.ErrUnsupported }
 func interrupt(int) error        { return errors.ErrUnsupported }
-func pinThread(int, int) error   { return errors.ErrUnsupported }
+func yieldThread(int) error      { return errors.ErrUnsupported }
 func overflows(uint16) uint64    { return 0 }

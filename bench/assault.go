@@ -17,7 +17,6 @@ type assault struct {
 	arm func(t *tape) []shot
 	// from chooses the source of a datagram: one of the arena's, or a player's.
 	banned, players bool
-	random          bool // the payload is noise
 }
 
 // shot is a datagram for a door.
@@ -28,7 +27,7 @@ type shot struct {
 
 // assaults are those that there are.
 var assaults = []assault{
-	{name: "garbage", random: true, arm: armGarbage},
+	{name: "garbage", arm: armGarbage},
 	{name: "forged handshakes", arm: armForged},
 	{name: "replayed handshakes", players: true, arm: func(t *tape) []shot { return t.first }},
 	{name: "pings", arm: armPings},
@@ -68,8 +67,11 @@ func (t *tape) record(e *entry, datagram []byte) {
 }
 
 func armGarbage(*tape) (shots []shot) {
-	for i := range 64 * doors {
-		shots = append(shots, shot{i % doors, make([]byte, 1+rand.IntN(200))})
+	noise := rand.NewChaCha8([32]byte{1})
+	for i := range 1024 * doors {
+		b := make([]byte, 1+rand.IntN(200))
+		_, _ = noise.Read(b) // it never fails
+		shots = append(shots, shot{i % doors, b})
 	}
 	return shots
 }

@@ -19,6 +19,7 @@ type FloodOptions struct {
 	Window   time.Duration // of one flood
 	Vs       []string      // subjects beside Tidegate: nginx
 	Kinds    []string      // of floods; empty: all
+	Subject  string        // what the names of subjects must have in them
 	Loopback bool          // do without a network of our own
 	Tidegate []string      // command that is Tidegate
 	Progress func(string)  // told of what is under way; may be nil
@@ -92,6 +93,7 @@ type FloodFigures struct {
 	P50            float64 `json:"rtt_p50_us"`   // of reliable messages
 	P99            float64 `json:"rtt_p99_us"`
 	CalmP99        float64 `json:"calm_rtt_p99_us"` // before the flood
+	Late           float64 `json:"late_p99_us"`     // how late players were in saying something: the measuring side's own delay
 	Core           float64 `json:"core"`            // cores that the flood took of the subject and of the kernel's receiving
 	DropCost       float64 `json:"cpu_ns_per_drop"` // that, for each datagram dropped there
 	Before         int64   `json:"rss_before"`      // bytes
@@ -240,9 +242,9 @@ func (b *battle) gather() error {
 
 // flood adds what the flood does.
 func (b *battle) flood(f *FloodFigures, calm *reading) error {
-	storm := &flooder{arena: b.arena, assault: b.assault, shots: b.assault.arm(&b.game.tape), to: b.to, rate: b.o.Flood}
+	what := &flood{arena: b.arena, assault: b.assault, shots: b.assault.arm(&b.game.tape), to: b.to, rate: b.o.Flood}
 	for _, e := range b.game.players {
-		storm.players = append(storm.players, e.Key.Client)
+		what.players = append(what.players, e.Key.Client)
 	}
 	var err error
 	if f.Before, err = rssOf(b.subject.pid()); err != nil {
@@ -250,10 +252,11 @@ func (b *battle) flood(f *FloodFigures, calm *reading) error {
 	}
 	var sent uint64
 	r, err := b.observe(b.o.Window, func(play func() error) error {
-		if err := storm.start(); err != nil {
+		storm, err := startFlood(what)
+		if err != nil {
 			return err
 		}
-		err := errors.Join(b.game.join(b.arena, b.to, b.o.Players, 1), play())
+		err = errors.Join(b.game.join(b.arena, b.to, b.o.Players, 1), play())
 		var stopped error
 		sent, stopped = storm.stop()
 		return errors.Join(err, stopped)
@@ -288,6 +291,7 @@ func (f *FloodFigures) tally(r, calm *reading, sent uint64) {
 // count adds what the players noticed. Newcomers are those after the first so many.
 func (f *FloodFigures) count(g *party, players int) {
 	f.P50, f.P99 = float64(g.delays.ValueAtQuantile(50)), float64(g.delays.ValueAtQuantile(99))
+	f.Late = float64(g.late.ValueAtQuantile(99))
 	for _, e := range g.players {
 		p := e.Value.player
 		if players--; players < 0 {

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // target is a subject of floods.
@@ -27,7 +28,7 @@ func targets(o *FloodOptions, a *arena) []target {
 	if slices.Contains(o.Vs, "nginx") {
 		all = append(all, target{name: "nginx", start: startFloodedNginx})
 	}
-	return all
+	return slices.DeleteFunc(all, func(t target) bool { return !strings.Contains(t.name, o.Subject) })
 }
 
 // tidegateTarget runs Tidegate with some lines of [kernel], by a command that runs its arguments if there is one.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/net/ipv4"
 )
 
 func TestFloodsThatCannotBe(t *testing.T) {
@@ -79,30 +77,38 @@ func TestForgedHandshakes(t *testing.T) {
 func TestForge(t *testing.T) {
 	a := openLoopback()
 	player := netip.MustParseAddrPort("127.100.64.1:5000")
-	payload := []byte("seventeen letters")
-	for _, kind := range []assault{{name: "plain"}, {name: "banned", banned: true}, {name: "players", players: true}} {
-		f := &flooder{arena: a, assault: &kind, shots: []shot{{doorRiptide, payload}}, players: []netip.AddrPort{player},
-			random: rand.NewPCG(1, 2), to: [doors]netip.AddrPort{doorRiptide: netip.AddrPortFrom(home, 7777)}}
-		asPlayer := 0
-		for range 200 {
-			m := ipv4.Message{Buffers: [][]byte{make([]byte, headersSize, 1600)}}
-			f.forge(&m)
-			b := m.Buffers[0]
-			source := netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[12:])), binary.BigEndian.Uint16(b[20:]))
-			switch {
-			case string(b[headersSize:]) != string(payload) || binary.BigEndian.Uint16(b[22:]) != 7777:
-				t.Fatalf("%s: %x", kind.name, b)
-			case int(binary.BigEndian.Uint16(b[24:])) != 8+len(payload) || int(binary.BigEndian.Uint16(b[2:])) != len(b):
-				t.Fatalf("%s: lengths of %x", kind.name, b)
-			case source == player:
-				asPlayer++
-			case a.banned().Contains(source.Addr()) != kind.banned || source.Port() < 1024:
-				t.Fatalf("%s: from %v", kind.name, source)
-			}
+	for _, kind := range kindsOfSources {
+		g := &rawGun{flood: &flood{arena: a, assault: &kind, shots: []shot{{doorRiptide, forgedPayload}}, players: []netip.AddrPort{player},
+			to: [doors]netip.AddrPort{doorRiptide: netip.AddrPortFrom(home, 7777)}}, random: rand.NewPCG(1, 2)}
+		checkForged(t, g.flood, func() []byte { return g.forge(make([]byte, 1600)) })
+	}
+}
+
+var (
+	kindsOfSources = []assault{{name: "plain"}, {name: "banned", banned: true}, {name: "players", players: true}}
+	forgedPayload  = []byte("seventeen letters")
+)
+
+// checkForged reads packets of a flood of one shot and one player.
+func checkForged(t *testing.T, f *flood, next func() []byte) {
+	t.Helper()
+	asPlayer := 0
+	for range 200 {
+		b := next()
+		source := netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[12:])), binary.BigEndian.Uint16(b[20:]))
+		switch {
+		case string(b[headersSize:]) != string(forgedPayload) || binary.BigEndian.Uint16(b[22:]) != 7777:
+			t.Fatalf("%s: %x", f.assault.name, b)
+		case int(binary.BigEndian.Uint16(b[24:])) != 8+len(forgedPayload) || int(binary.BigEndian.Uint16(b[2:])) != len(b):
+			t.Fatalf("%s: lengths of %x", f.assault.name, b)
+		case source == f.players[0]:
+			asPlayer++
+		case f.arena.banned().Contains(source.Addr()) != f.assault.banned || source.Port() < 1024:
+			t.Fatalf("%s: from %v", f.assault.name, source)
 		}
-		if (asPlayer > 0) != kind.players {
-			t.Errorf("%s: %d in a player's name", kind.name, asPlayer)
-		}
+	}
+	if (asPlayer > 0) != f.assault.players {
+		t.Errorf("%s: %d in a player's name", f.assault.name, asPlayer)
 	}
 }
 

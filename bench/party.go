@@ -48,13 +48,14 @@ type party struct {
 	every   time.Duration
 	sending bool
 	delays  *hdrhistogram.Histogram // of reliable messages, there and back
+	late    *hdrhistogram.Histogram // how much later than they should players said something
 	tape    tape
 
 	interruption interruption
 }
 
 func newParty(rate int) (*party, error) {
-	g := &party{every: time.Second / time.Duration(rate), delays: newDelays()}
+	g := &party{every: time.Second / time.Duration(rate), delays: newDelays(), late: newDelays()}
 	var err error
 	if g.crowd, err = newCrowd(g.heed); err != nil {
 		return nil, err
@@ -122,7 +123,7 @@ func (g *party) heard(p *player, m []byte) {
 	reliable := m[1] & 1
 	p.returned[reliable]++
 	if due := g.begun.Add(time.Duration(binary.LittleEndian.Uint64(m[2:]))); reliable == 1 {
-		_ = g.delays.RecordValue(max(1, g.now.Sub(due).Microseconds())) // what takes longer than the histogram knows is lost
+		record(g.delays, g.now.Sub(due))
 	}
 }
 
@@ -135,6 +136,7 @@ func (g *party) say(e *entry) {
 	var m [messageSize]byte
 	m[0] = 0x86
 	binary.LittleEndian.PutUint64(m[2:], uint64(p.next.Sub(g.begun)))
+	record(g.late, g.now.Sub(p.next))
 	if p.next = p.next.Add(g.every); p.next.Before(g.now) {
 		p.next = g.now.Add(g.every) // what could not be said in time is not made up for
 	}
@@ -186,6 +188,7 @@ func (g *party) turn(until time.Time) error {
 // forget forgets what was counted so far.
 func (g *party) forget() {
 	g.delays.Reset()
+	g.late.Reset()
 	for _, e := range g.players {
 		p := e.Value.player
 		p.sent, p.returned = [2]uint64{}, [2]uint64{}
@@ -213,3 +216,6 @@ func (g *party) missing() (n uint64) {
 	}
 	return n
 }
+
+// record adds a time to a histogram. One that is longer than the histogram knows is missing.
+func record(h *hdrhistogram.Histogram, d time.Duration) { _ = h.RecordValue(max(1, d.Microseconds())) }
