@@ -69,6 +69,7 @@ var _ codec.Identified = (*Conn)(nil)
 func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
 	c := &Conn{p: p, peer: peer, start: now, phase: phase}
 	c.sender.orderedOnly = p.o.OrderedOnly
+	c.receiver.ackDelay = p.o.AckDelay
 	c.receiver.heldBudget = p.o.MaxHeld
 	c.receiver.splits.budget = p.o.MaxAssembly
 	c.move(p.spaces.get())

@@ -6,8 +6,8 @@ import (
 	"tidegate/codec"
 )
 
-// parting is how a connection ends in order: what was queued goes out first, then the goodbye, and then we wait until
-// the peer has acknowledged it.
+// parting is how a connection ends in order: what the game queued goes out first and is acknowledged, then the goodbye, and
+// then we wait until the peer has acknowledged that.
 type parting struct {
 	reason  codec.Reason
 	byeAt   time.Duration // the goodbye leaves now at the latest
@@ -84,7 +84,8 @@ func (c *Conn) stepParting(now time.Duration) {
 		}
 		return
 	}
-	if !p.flows || c.sender.settled() || now >= p.byeAt {
+	// Of RakNet's own messages, those that matter are ordered as the goodbye is, and so arrive before it.
+	if !p.flows || c.sender.count == 0 || c.sender.settled() || now >= p.byeAt {
 		p.byeSent = true
 		c.sender.enqueueControl(now, codec.ReliableOrdered, []byte{idDisconnectionNotification}, 0)
 	}

@@ -39,6 +39,36 @@ func TestCloseSendsWhatWasQueued(t *testing.T) {
 	}
 }
 
+// TestShortVisit counts the datagrams of a client who leaves as it is let in: acknowledgements ride with the next step, and the
+// goodbye goes with the last one. Nothing waits for a timer.
+func TestShortVisit(t *testing.T) {
+	l := newLink(t, Options{})
+	var toServer, toClient int
+	l.drop = func(up bool, b []byte) bool {
+		if up {
+			toServer++
+		} else {
+			toClient++
+		}
+		return false
+	}
+	l.exchange()
+	l.now = l.now.Add(5 * ms) // our server side asks another server meanwhile
+	l.server.Admit(l.now, 3)
+	for l.carry(l.server, false) {
+	}
+	if !has(l.toClient, codec.Connected) {
+		t.Fatal("not let in")
+	}
+	l.client.Close(l.now, codec.Goodbye{Reason: codec.Closed})
+	l.exchange()
+	ending(t, l.toClient)
+	ending(t, l.toServer)
+	if toServer != 5 || toClient != 5 {
+		t.Errorf("%d datagrams to the server and %d back, want 5 and 5", toServer, toClient)
+	}
+}
+
 // TestCloseEndsWithoutThePeer closes towards a peer that is gone.
 func TestCloseEndsWithoutThePeer(t *testing.T) {
 	l := newConnected(t, Options{CloseTimeout: time.Second})

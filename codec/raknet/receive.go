@@ -54,10 +54,6 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 	case nackDatagram:
 		return c.sender.reject(now, d.body)
 	}
-	c.receiver.ackDelay = c.p.o.AckDelay
-	if c.sender.rtt.smoothed == 0 {
-		c.receiver.ackDelay = 0 // until the handshake is over: a step of it is worth no timer's wake-up
-	}
 	c.receiver.patience = c.patience()
 	err := c.receiver.take(now, &d)
 	for i := range c.receiver.ready {
