@@ -76,11 +76,6 @@ func (l *line) record(about *line) (*record, error) {
 	default:
 		return nil, fmt.Errorf("from %q: want client or server", l.From)
 	}
-	switch {
-	case r.note == "":
-		r.note = l.Relay
-	case l.Relay != "":
-		r.note += "; " + l.Relay
-	}
+	r.remark(l.Relay)
 	return r, nil
 }

@@ -26,7 +26,14 @@ func isPcap(start []byte) bool {
 	return slices.Contains(magics, binary.BigEndian.Uint32(start)) || slices.Contains(magics, binary.LittleEndian.Uint32(start))
 }
 
-func isPcapng(start []byte) bool { return string(start) == "\x0a\x0d\x0d\x0a" }
+// captured is a packet of a file, with what the file says of it.
+type captured struct {
+	data []byte
+	info gopacket.CaptureInfo
+	link layers.LinkType
+	side side
+	note string
+}
 
 func readPcap(in *bufio.Reader, port uint16, take func(*record) error) error {
 	reader, err := pcapgo.NewReader(in)
@@ -34,51 +41,44 @@ func readPcap(in *bufio.Reader, port uint16, take func(*record) error) error {
 		return err
 	}
 	reader.SetSnaplen(maxPacket) // writers of files do not all keep to the one they state
-	linkType := func(gopacket.CaptureInfo) layers.LinkType { return reader.LinkType() }
-	return readPackets(reader, linkType, port, take)
-}
-
-func readPcapng(in *bufio.Reader, port uint16, take func(*record) error) error {
-	reader, err := pcapgo.NewNgReader(in, pcapgo.NgReaderOptions{WantMixedLinkType: true})
-	if err != nil {
-		return err
-	}
-	linkType := func(info gopacket.CaptureInfo) layers.LinkType { return info.AncillaryData[0].(layers.LinkType) }
-	return readPackets(reader, linkType, port, take)
+	return readPackets(func() (p captured, err error) {
+		p.link = reader.LinkType()
+		p.data, p.info, err = reader.ReadPacketData()
+		return p, err
+	}, port, take)
 }
 
 // readPackets makes records of packets from links of the given types. Packets of other links are ignored, and at the end
 // an error names the first.
-func readPackets(
-	source gopacket.PacketDataSource, linkType func(gopacket.CaptureInfo) layers.LinkType, port uint16, take func(*record) error,
-) error {
+func readPackets(next func() (captured, error), port uint16, take func(*record) error) error {
 	var began time.Time
 	var unsupported error
 	streams := make(streams)
 	for number := 1; ; number++ {
-		data, info, err := source.ReadPacketData()
+		p, err := next()
 		switch {
-		case err == io.EOF && info.CaptureLength == 0:
+		case err == io.EOF && p.info.CaptureLength == 0:
 			return unsupported
 		case err == io.EOF: // between a packet's header and its bytes
 			return fmt.Errorf("packet %d: %w", number, io.ErrUnexpectedEOF)
 		case err != nil:
 			return fmt.Errorf("packet %d: %w", number, err)
 		case began.IsZero():
-			began = info.Timestamp
+			began = p.info.Timestamp
 		}
-		link := linkType(info)
-		if unsupported == nil && !isSupported(link) {
-			unsupported = fmt.Errorf("packet %d: link type %d is not supported", number, link)
+		if unsupported == nil && !isSupported(p.link) {
+			unsupported = fmt.Errorf("packet %d: link type %d is not supported", number, p.link)
 		}
-		packet := gopacket.NewPacket(data, link, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
+		packet := gopacket.NewPacket(p.data, p.link, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
 		r := recordOf(packet, streams)
+		r.side = p.side
 		if !r.ignored && !r.keep(packet, port) {
 			continue
 		}
-		r.millis = float64(info.Timestamp.Sub(began).Microseconds()) / 1000
-		if info.CaptureLength < info.Length {
-			r.note = "cut short by whoever captured it"
+		r.millis = float64(p.info.Timestamp.Sub(began).Microseconds()) / 1000
+		r.remark(p.note)
+		if p.info.CaptureLength < p.info.Length {
+			r.remark("cut short by whoever captured it")
 		}
 		if err := take(r); err != nil {
 			return err

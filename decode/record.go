@@ -22,6 +22,14 @@ type record struct {
 	ignored  bool   // no datagram and no part of a stream, but counted
 }
 
+// remark adds to what the capture says.
+func (r *record) remark(text string) {
+	if r.note != "" && text != "" {
+		r.note += "; "
+	}
+	r.note += text
+}
+
 // side is one end of a conversation.
 type side uint8
 

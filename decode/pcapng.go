@@ -1,0 +1,49 @@
+package decode
+
+import (
+	"bufio"
+	"strings"
+
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+)
+
+func isPcapng(start []byte) bool { return string(start) == "\x0a\x0d\x0d\x0a" }
+
+func readPcapng(in *bufio.Reader, port uint16, take func(*record) error) error {
+	reader, err := pcapgo.NewNgReader(in, pcapgo.NgReaderOptions{WantMixedLinkType: true})
+	if err != nil {
+		return err
+	}
+	return readPackets(func() (p captured, err error) {
+		var about pcapgo.NgPacketOptions
+		if p.data, p.info, about, err = reader.ReadPacketDataWithOptions(); err != nil {
+			return p, err
+		}
+		p.link = p.info.AncillaryData[0].(layers.LinkType)
+		p.note = strings.Join(about.Comments, "; ")
+		if strings.HasPrefix(reader.SectionInfo().Application, "tidegate ") && about.Flags != nil {
+			from, err := reader.Interface(p.info.InterfaceIndex)
+			if err != nil {
+				return p, err
+			}
+			p.side = sideOf(from.Name, about.Flags.Direction)
+		}
+		return p, nil
+	}, port, take)
+}
+
+// sideOf is who sent a packet that our own command has captured: it names its interfaces for whom they lead to.
+func sideOf(leadsTo string, direction pcapgo.NgEpbFlag) side {
+	inbound, outbound := clientSide, serverSide
+	if leadsTo == "upstream" {
+		inbound, outbound = serverSide, clientSide
+	}
+	switch direction {
+	case pcapgo.NgEpbFlagDirectionInbound:
+		return inbound
+	case pcapgo.NgEpbFlagDirectionOutbound:
+		return outbound
+	}
+	return anySide
+}
