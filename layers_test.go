@@ -25,8 +25,9 @@ const (
 // may lists, for each package, the packages of this module it may import; docs/architecture.md explains the layers.
 var may = map[string][]string{
 	root:                    {anyPackage},
-	"admin":                 {"codec", "proxy", "ratelimit", "upstream"},
+	"admin":                 {"capture", "codec", "internal/prefixes", "proxy", "ratelimit", "upstream"},
 	"bench":                 {anyPackage},
+	"capture":               {"proxy"},
 	"codec":                 {},
 	"codec/codectest":       {"codec", "internal/allocs", "internal/simnet"},
 	"codec/internal/events": {"codec"},

@@ -64,6 +64,7 @@ func newApp() *cli.App {
 			checkCommand(),
 			demoCommand(),
 			pingCommand(),
+			captureCommand(),
 			decodeCommand(),
 			banCommand(),
 			whyCommand(),

@@ -27,6 +27,7 @@ type Proxy interface {
 	Session(ctx context.Context, id proxy.SessionID) (proxy.Session, error)
 	Kick(ctx context.Context, id proxy.SessionID, text string) error
 	Why(ctx context.Context, a netip.Addr) (proxy.Why, error)
+	Capture(ctx context.Context, f proxy.CaptureFilter, take func(*proxy.Catch) error) error
 	Transfer(ctx context.Context, id proxy.SessionID, to netip.AddrPort) error
 	Upstreams() []proxy.UpstreamStatus
 	TransferServer(ctx context.Context, upstream string, from netip.AddrPort) (moved int, err error)

@@ -74,34 +74,65 @@ type StatusError struct {
 // Error is what the proxy said of it.
 func (e *StatusError) Error() string { return e.Text }
 
+// Stream asks for what is at a path and no JSON, to be read for as long as it comes, until ctx is done at the latest.
+func (c *Client) Stream(ctx context.Context, path string) (io.ReadCloser, error) {
+	response, err := c.ask(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return nil, err
+	}
+	return response.Body, nil
+}
+
 func (c *Client) do(ctx context.Context, method, path string, body []byte, out any) error {
-	request, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, bytes.NewReader(body))
+	response, err := c.ask(ctx, method, path, body)
 	if err != nil {
 		return err
+	}
+	text, err := c.read(response)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, out); err != nil {
+		return fmt.Errorf("answer of the proxy at %s: %w", c.address, err)
+	}
+	return nil
+}
+
+// ask makes a request. An answer that is not 200 is an error.
+func (c *Client) ask(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
 	}
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask the proxy at %s: %w", c.address, unwrapURL(err))
+		return nil, fmt.Errorf("ask the proxy at %s: %w", c.address, unwrapURL(err))
 	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	text, err := c.read(response)
+	if err != nil {
+		return nil, err
+	}
+	var why refusal
+	if json.Unmarshal(text, &why) != nil || why.Error == "" {
+		why.Error = response.Status
+	}
+	return nil, &StatusError{response.StatusCode, why.Error, text}
+}
+
+// read reads all of an answer.
+func (c *Client) read(response *http.Response) ([]byte, error) {
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("ask the proxy at %s: %w", c.address, err)
+		return nil, fmt.Errorf("ask the proxy at %s: %w", c.address, err)
 	}
-	if response.StatusCode != http.StatusOK {
-		var why refusal
-		if json.Unmarshal(text, &why) != nil || why.Error == "" {
-			why.Error = response.Status
-		}
-		return &StatusError{response.StatusCode, why.Error, text}
-	}
-	if err := json.Unmarshal(text, out); err != nil {
-		return fmt.Errorf("answer of the proxy at %s: %w", c.address, err)
-	}
-	return nil
+	return text, nil
 }
 
 // unwrapURL takes away from an error of package http the URL, which is none that anyone typed.

@@ -20,7 +20,7 @@ type endpoint struct {
 	method, path string
 	query        []string     // parameters that it takes
 	request      reflect.Type // of the body; nil: there is none
-	response     reflect.Type
+	response     reflect.Type // nil: it is a file
 	serve        http.HandlerFunc
 }
 
@@ -125,9 +125,10 @@ func statusOf(err error) int {
 		return http.StatusBadRequest
 	case errors.As(err, &faulty):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, proxy.ErrNoSession), errors.Is(err, proxy.ErrNoUpstream), errors.Is(err, upstream.ErrUnknown):
+	case errors.Is(err, proxy.ErrNoSession), errors.Is(err, proxy.ErrNoUpstream), errors.Is(err, proxy.ErrNoRoute),
+		errors.Is(err, upstream.ErrUnknown):
 		return http.StatusNotFound
-	case errors.Is(err, proxy.ErrEnding), errors.Is(err, proxy.ErrNotMovable):
+	case errors.Is(err, proxy.ErrEnding), errors.Is(err, proxy.ErrNotMovable), errors.Is(err, proxy.ErrCaptures):
 		return http.StatusConflict
 	case errors.Is(err, proxy.ErrStopped), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable

@@ -21,11 +21,12 @@ import (
 
 // fakeProxy is a proxy with one session, 12, that remembers what it was told.
 type fakeProxy struct {
-	figures proxy.Figures
-	err     error // of Figures
-	query   proxy.Query
-	kicked  string
-	movedTo []netip.AddrPort
+	figures  proxy.Figures
+	err      error // of Figures, and at the end of Capture
+	query    proxy.Query
+	kicked   string
+	movedTo  []netip.AddrPort
+	captured proxy.CaptureFilter
 
 	upstreams []proxy.UpstreamStatus
 }
@@ -60,6 +61,19 @@ func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (proxy.Why, error) {
 		Sessions: []proxy.Session{fakeSession},
 		Drops:    []proxy.RecentDrop{{At: time.Now(), Listener: "play", From: fakeSession.Client, Cause: errors.New("rule crowd"), Times: 3}},
 	}, nil
+}
+
+// Capture catches one datagram, and misses two, whatever is asked for.
+func (p *fakeProxy) Capture(_ context.Context, f proxy.CaptureFilter, take func(*proxy.Catch) error) error {
+	p.captured = f
+	if f.Session != 0 && f.Session != fakeSession.ID {
+		return proxy.ErrNoSession
+	}
+	catch := &proxy.Catch{Captured: []proxy.Captured{{
+		At: time.Now(), From: fakeSession.Client, To: netip.MustParseAddrPort("192.0.2.9:7777"), Session: 12, Bytes: []byte("hello"),
+	}}}
+	catch.LeftOut.Upstreams = 2
+	return errors.Join(take(new(proxy.Catch)), take(catch), p.err)
 }
 
 func (p *fakeProxy) Upstreams() []proxy.UpstreamStatus { return p.upstreams }

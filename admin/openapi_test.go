@@ -141,7 +141,9 @@ func TestDescriptionIsTrue(t *testing.T) {
 			t.Errorf("%s has parameters %v, want %v", name, got, want)
 		}
 		success, refusals := o.Responses["200"], o.Responses["default"]
-		same(t, name+" gives", d.resolve(success.json()), schemaOf(e.response))
+		if e.response != nil {
+			same(t, name+" gives", d.resolve(success.json()), schemaOf(e.response))
+		}
 		if e.response == health {
 			continue // both ways
 		}

@@ -14,6 +14,7 @@ func (s *Server) endpoints() []endpoint {
 		post("/api/v1/sessions/{id}/kick", s.kickSession),
 		post("/api/v1/sessions/{id}/transfer", s.transferSession),
 		get("/api/v1/why", s.why, "address"),
+		{method: http.MethodGet, path: "/api/v1/capture", query: captureQuery, serve: s.capture},
 		get("/api/v1/upstreams", s.listUpstreams),
 		post("/api/v1/upstreams/{name}/drain", s.drainServer),
 		post("/api/v1/upstreams/{name}/undrain", s.undrainServer),

@@ -19,6 +19,14 @@ func (p Prefix) size() int {
 	return 2
 }
 
+// Append appends the prefix of a frame of n bytes.
+func (p Prefix) Append(b []byte, n int) []byte {
+	if p == LengthI32LE {
+		return binary.LittleEndian.AppendUint32(b, uint32(n))
+	}
+	return binary.LittleEndian.AppendUint16(b, uint16(n))
+}
+
 // framing is how a stream is cut into frames of 1 to max bytes.
 type framing struct {
 	prefix Prefix
@@ -50,10 +58,5 @@ func (f framing) fits(n int) bool { return n > 0 && n <= MaxDatagram }
 
 // append appends a frame with its prefix.
 func (f framing) append(b, frame []byte) []byte {
-	if f.prefix == LengthI32LE {
-		b = binary.LittleEndian.AppendUint32(b, uint32(len(frame)))
-	} else {
-		b = binary.LittleEndian.AppendUint16(b, uint16(len(frame)))
-	}
-	return append(b, frame...)
+	return append(f.prefix.Append(b, len(frame)), frame...)
 }

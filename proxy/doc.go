@@ -20,6 +20,7 @@
 //   - reload.go, inherit.go, handover.go, drain.go: new settings, sockets from a predecessor and for a successor,
 //     the end
 //   - roster.go, upstreams.go, serial.go: what operators ask for and change
+//   - capture.go, tap.go, spool.go: copies of what passes the sockets, for those who ask
 //   - snapshot.go, figures.go, counters.go, tally.go, histogram.go, sample.go: what is counted
 //   - journal.go, loglimiter.go, recent.go, why.go, explain.go: what is told: log lines, the last drops, reasons
 //

@@ -83,7 +83,7 @@ type shortcut struct {
 // datagram that comes here, which one of a forwarded session does if its way has changed, or as it is cut or too large.
 func (r *Relay) hasten(now time.Time, e *plainEntry) {
 	p := &e.Value
-	if r.forwarder == nil || !p.established || !p.door.forwardable {
+	if r.forwarder == nil || !p.established || !p.door.forwardable || r.watches(e) {
 		return
 	}
 	changes := r.forwarder.Changes()

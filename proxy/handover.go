@@ -38,7 +38,7 @@ func (s *Server) Files() (files []*os.File, err error) {
 }
 
 func (r *Relay) files() (files []*os.File, err error) {
-	sockets, ok := r.sockets.(netio.Handover)
+	sockets, ok := r.untapped().(netio.Handover)
 	if !ok {
 		return nil, ErrNoHandover
 	}
@@ -84,7 +84,7 @@ func (s *Server) HandOver(grace time.Duration) error {
 
 // part gives up to n sessions that come by a listener's socket one of their own, and tells whether there are more.
 func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
-	sockets, ok := r.sockets.(netio.Handover)
+	sockets, ok := r.untapped().(netio.Handover)
 	if !ok {
 		return false, ErrNoHandover
 	}
@@ -116,7 +116,7 @@ func (r *Relay) leave(now time.Time, h netio.Handler, grace time.Duration) error
 		return err
 	}
 	for _, d := range r.doors {
-		r.sockets.(netio.Handover).Mute(d.socket)
+		r.untapped().(netio.Handover).Mute(d.socket)
 	}
 	r.DrainBy(now, now.Add(grace))
 	return nil

@@ -34,7 +34,7 @@ func (l *loop) run() error {
 			return err
 		}
 		l.now = time.Now()
-		l.poller.Receive(l)
+		l.poller.Receive(l.handler())
 		l.readMail()
 		l.relay.Advance(l.now)
 		l.relay.Flush(l.now)
@@ -57,6 +57,24 @@ func (l *loop) next() time.Time {
 		next = codec.Earliest(next, l.thinner.due())
 	}
 	return next
+}
+
+// handler is who takes what comes in this turn: the loop, and before it those who capture.
+func (l *loop) handler() netio.Handler {
+	if l.relay.tap == nil {
+		return l
+	}
+	l.relay.tap.now = l.now
+	return tapped{l}
+}
+
+// tapped is a loop whose datagrams are captured as they come.
+type tapped struct{ *loop }
+
+// Datagram implements netio.Handler.
+func (l tapped) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
+	l.relay.tap.received(s, from, datagram)
+	l.loop.Datagram(s, from, datagram)
 }
 
 // Datagram implements netio.Handler.

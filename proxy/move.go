@@ -94,7 +94,7 @@ func (r *Relay) depart(now time.Time, e *entry) {
 	p.gap.leaving = false
 	if p.upstream.live() {
 		p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
-		r.partings.add(now, p, r.sockets)
+		r.partings.add(now, e, r.sockets)
 		p.socket = nil // the parting's
 	}
 	r.leaveServer(now, p)

@@ -133,9 +133,10 @@ func TestPartingsAreBounded(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
 	ps := &s.proxy.relay.partings
 	ps.list = make([]*parting, maxPartings)
-	p := &s.entry().Value
+	e := s.entry()
+	p := &e.Value
 	p.upstream.conn.Close(s.Now(), codec.Goodbye{Reason: codec.Closed})
-	ps.add(s.Now(), p, s.proxy)
+	ps.add(s.Now(), e, s.proxy)
 	if len(ps.list) != maxPartings || !p.socket.(*simSocket).closed || len(s.proxy.out) == 0 {
 		t.Errorf("%d partings, %d datagrams", len(ps.list), len(s.proxy.out))
 	}

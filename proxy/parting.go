@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"net/netip"
 	"time"
 
 	"tidegate/codec"
@@ -21,14 +22,21 @@ type partings struct {
 type parting struct {
 	conn     codec.Conn
 	socket   netio.Socket
+	serial   SessionID // whose it was
+	client   netip.AddrPort
+	route    *route
 	preamble preamble
 	until    time.Time
 	over     bool // Disconnected
 }
 
 // add takes over the connection of a session to its server, which has been closed, and its socket.
-func (ps *partings) add(now time.Time, p *pair, sockets Sockets) {
-	x := &parting{conn: p.upstream.conn, socket: p.socket, preamble: p.preamble, until: now.Add(lingerTime)}
+func (ps *partings) add(now time.Time, e *entry, sockets Sockets) {
+	p := &e.Value
+	x := &parting{
+		conn: p.upstream.conn, socket: p.socket, serial: p.serial, client: e.Key.Client, route: p.route,
+		preamble: p.preamble, until: now.Add(lingerTime),
+	}
 	x.flush(now, sockets)
 	if x.over || len(ps.list) == maxPartings {
 		x.socket.Close()

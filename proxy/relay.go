@@ -35,6 +35,7 @@ type Sockets interface {
 type Relay struct {
 	settings *Settings
 	sockets  Sockets
+	tap      *tap // in front of sockets; nil: nobody captures
 	journal  journal
 	recent   *recent
 	counters Counters

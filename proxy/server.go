@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -42,9 +43,10 @@ type Server struct {
 
 	keeper keeper
 
-	reloading  sync.Mutex // held by Reload
-	handedOver bool       // guarded by reloading
-	mu         sync.Mutex // guards what follows
+	reloading  sync.Mutex   // held by Reload
+	handedOver bool         // guarded by reloading
+	captures   atomic.Int32 // that run
+	mu         sync.Mutex   // guards what follows
 	settings   *Settings
 	addrs      []netip.AddrPort // of settings' listeners
 }

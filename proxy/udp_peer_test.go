@@ -17,6 +17,8 @@ type udpPeer struct {
 	socket *net.UDPConn
 	to     netip.AddrPort
 	buffer [codec.MaxDatagram]byte
+
+	sent, heard []string // datagrams
 }
 
 // dialUDP opens a connection to the proxy.
@@ -38,6 +40,7 @@ func (p *udpPeer) accept(protocol codec.Protocol) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
+	p.heard = append(p.heard, string(p.buffer[:n]))
 	p.to = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 	if p.conn, _, err = protocol.Accept(time.Now(), p.to, p.buffer[:n], nil); err != nil || p.conn == nil {
 		p.t.Fatalf("accept: %v, %v", p.conn, err)
@@ -73,12 +76,14 @@ func (p *udpPeer) step() {
 		p.conn.Advance(time.Now())
 		return
 	}
+	p.heard = append(p.heard, string(p.buffer[:n]))
 	_ = p.conn.Receive(time.Now(), p.buffer[:n]) // the tests look at events
 }
 
 func (p *udpPeer) flush() {
 	var b [codec.MaxDatagram]byte
 	for d, ok := p.conn.Transmit(time.Now(), b[:0]); ok; d, ok = p.conn.Transmit(time.Now(), b[:0]) {
+		p.sent = append(p.sent, string(d))
 		_, _ = p.socket.WriteToUDPAddrPort(d, p.to) // a lost one is sent again
 	}
 }

@@ -1,0 +1,136 @@
+package capture
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"io"
+)
+
+// Blocks that Copy knows, and an option of one, by draft-ietf-opsawg-pcapng, sections 4.1, 4.3 and 4.6.
+const (
+	sectionBlock    = 0x0a0d0d0a
+	packetBlock     = 6
+	statisticsBlock = 5
+	ifdropOption    = 5
+)
+
+// maxBlock bounds a block in bytes: a packet has at most 64 KiB.
+const maxBlock = 1 << 20
+
+var errFormat = errors.New("not a capture, as a running proxy sends it")
+
+// Limits are where Copy ends; 0 is nowhere.
+type Limits struct {
+	Datagrams uint64
+	Bytes     int64 // of the file
+}
+
+// Totals are what Copy has passed on.
+type Totals struct {
+	Datagrams uint64
+	Bytes     int64
+	LeftOut   uint64 // datagrams that the proxy could not keep until they were read
+}
+
+// Copy passes on a file as it is being written, to the end or to a limit. Whatever ends it, and so an error too, all that was
+// passed on are whole blocks: a file that can be opened.
+func Copy(to io.Writer, from io.Reader, limits Limits) (Totals, error) {
+	c := copier{in: bufio.NewReader(from), out: bufio.NewWriter(to), limits: limits}
+	err := c.run()
+	if failed := c.out.Flush(); failed != nil {
+		err = failed
+	}
+	for _, n := range c.leftOut {
+		c.LeftOut += n
+	}
+	return c.Totals, err
+}
+
+type copier struct {
+	Totals
+	in      *bufio.Reader
+	out     *bufio.Writer
+	limits  Limits
+	block   []byte
+	leftOut [2]uint64 // by interface, so far
+}
+
+func (c *copier) run() error {
+	for c.limits.Datagrams == 0 || c.Datagrams < c.limits.Datagrams {
+		kind, err := c.next()
+		switch {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case c.limits.Bytes > 0 && c.Bytes+int64(len(c.block)) > c.limits.Bytes:
+			return nil
+		}
+		if _, err := c.out.Write(c.block); err != nil {
+			return err
+		}
+		c.Bytes += int64(len(c.block))
+		switch kind {
+		case packetBlock:
+			c.Datagrams++
+		case statisticsBlock:
+			c.note()
+		}
+		if c.in.Buffered() == 0 { // there may be nothing more for long
+			if err := c.out.Flush(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// next reads a block. io.EOF is the end between two of them.
+func (c *copier) next() (kind uint32, err error) {
+	le := binary.LittleEndian
+	head, err := c.in.Peek(8)
+	if err != nil {
+		if err == io.EOF && len(head) > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return 0, err
+	}
+	kind = le.Uint32(head)
+	size := le.Uint32(head[4:])
+	if size < 12 || size > maxBlock || size%4 != 0 || c.Bytes == 0 && kind != sectionBlock {
+		return 0, errFormat
+	}
+	if uint32(cap(c.block)) < size {
+		c.block = make([]byte, size)
+	}
+	c.block = c.block[:size]
+	if _, err := io.ReadFull(c.in, c.block); err != nil {
+		return 0, err
+	}
+	if le.Uint32(c.block[size-4:]) != size {
+		return 0, errFormat
+	}
+	return kind, nil
+}
+
+// note takes from statistics how many packets of an interface were dropped so far.
+func (c *copier) note() {
+	const head = 20 // kind, length, interface, time
+	le := binary.LittleEndian
+	end := len(c.block) - 4
+	if end < head || le.Uint32(c.block[8:]) >= uint32(len(c.leftOut)) {
+		return
+	}
+	for options := c.block[head:end]; len(options) >= 4; {
+		code, size := le.Uint16(options), int(le.Uint16(options[2:]))
+		padded := 4 + (size+3)&^3
+		if padded > len(options) {
+			return
+		}
+		if code == ifdropOption && size == 8 {
+			c.leftOut[le.Uint32(c.block[8:])] = le.Uint64(options[4:])
+		}
+		options = options[padded:]
+	}
+}

@@ -1,0 +1,156 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"time"
+)
+
+// Errors of a capture.
+var (
+	ErrNoRoute  = errors.New("no such route")
+	ErrCaptures = errors.New("as many captures as there may be at a time are running")
+)
+
+// mostCaptures is how many captures may run at a time. Each takes up to maxSpool of memory of each loop, twice.
+const mostCaptures = 4
+
+// sessionLook is how often a capture of one session looks whether that is still there.
+const sessionLook = time.Second
+
+// CaptureFilter chooses what a capture is of. Empty fields choose all.
+type CaptureFilter struct {
+	Session  SessionID
+	Client   netip.Prefix // that has the client's address
+	Route    string
+	Upstream string
+}
+
+// Captured is a datagram as it passed between a loop and the network.
+type Captured struct {
+	At       time.Time // of the loop's turn, which looks at the clock once
+	From, To netip.AddrPort
+	Upstream bool      // it is between us and a server, not a client
+	Sent     bool      // by us
+	Stream   bool      // by TCP: Bytes are a frame with its length before it
+	Session  SessionID // 0: none, or none yet
+	Bytes    []byte
+}
+
+// Catch is what a capture has caught since the last one, of one loop and in its order.
+type Catch struct {
+	Captured []Captured
+	// LeftOut counts what there was no room for, since the catches before were not taken in time.
+	LeftOut struct{ Clients, Upstreams uint64 }
+}
+
+// Capture gives take all datagrams that f chooses, beginning with an empty Catch once every loop listens. It ends without
+// an error when ctx is done, the proxy has ended, or the session that f asks for has. What a Catch has is lent until take
+// returns. Sessions that the kernel forwards come back to user space meanwhile.
+func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch) error) error {
+	if err := s.mayCapture(ctx, &f); err != nil {
+		return err
+	}
+	if s.captures.Add(1) > mostCaptures {
+		s.captures.Add(-1)
+		return ErrCaptures
+	}
+	defer s.captures.Add(-1)
+	ready := make(chan struct{}, 1)
+	spools := make([]*spool, len(s.loops))
+	for i := range spools {
+		spools[i] = newSpool(&f, ready)
+	}
+	defer s.release(spools)
+	for i, l := range s.loops {
+		if err := l.consult(ctx, func(r *Relay, now time.Time) { r.tapInto(now, spools[i]) }); err != nil {
+			return err
+		}
+	}
+	if err := take(new(Catch)); err != nil {
+		return err
+	}
+	return s.collect(ctx, f.Session, spools, ready, take)
+}
+
+// mayCapture reports what f asks for that is not there: nothing would ever come of it.
+func (s *Server) mayCapture(ctx context.Context, f *CaptureFilter) error {
+	if f.Session != 0 {
+		if _, err := s.Session(ctx, f.Session); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var route, pool bool
+	for i := range s.settings.Listeners {
+		r := s.settings.Listeners[i].Route
+		route = route || r.Name == f.Route
+		pool = pool || r.Upstream.Name == f.Upstream
+	}
+	switch {
+	case f.Route != "" && !route:
+		return ErrNoRoute
+	case f.Upstream != "" && !pool:
+		return ErrNoUpstream
+	}
+	return nil
+}
+
+// release has the loops let go of spools, also of one that a loop has not been told of yet.
+func (s *Server) release(spools []*spool) {
+	for i, l := range s.loops {
+		l.post(func(r *Relay, _ time.Time) { r.untap(spools[i]) })
+	}
+}
+
+// collect takes what the loops have put into the spools, until there is no more to come.
+func (s *Server) collect(ctx context.Context, id SessionID, spools []*spool, ready <-chan struct{},
+	take func(*Catch) error) error {
+	ctx, stop := s.untilEnded(ctx)
+	defer stop()
+	look := time.NewTicker(sessionLook)
+	defer look.Stop()
+	caught := new(batch)
+	for over := false; ; {
+		for _, spool := range spools {
+			caught = spool.swap(caught)
+			if caught.empty() {
+				continue
+			}
+			if err := take(&caught.Catch); err != nil {
+				return err
+			}
+		}
+		if over {
+			return nil
+		}
+		select {
+		case <-ready:
+		case <-ctx.Done():
+			over = true
+		case <-look.C:
+			if id != 0 {
+				_, err := s.Session(ctx, id)
+				over = errors.Is(err, ErrNoSession)
+			}
+		}
+	}
+}
+
+// untilEnded is a context that is done, too, when all loops have ended.
+func (s *Server) untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, stop := context.WithCancel(ctx)
+	go func() {
+		defer stop()
+		for _, l := range s.loops {
+			select {
+			case <-l.done:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, stop
+}
