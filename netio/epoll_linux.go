@@ -18,6 +18,7 @@ type epollPoller struct {
 	events   [readyBatch]unix.EpollEvent
 	sockets  []watched // by descriptor
 	ready    []readiness
+	kept     []*epollSocket // closed, and of use to the next Dial
 	hubs     hubs
 	in       *inbox
 	out      *outbox
@@ -103,11 +104,11 @@ func (p *epollPoller) dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
 	case o.Pooled:
 		return p.dialPooled(to, o)
 	}
-	open := func() (*epollSocket, error) { return p.open(to, o, connect) }
+	open := p.dialConnected
 	if o.As.IsValid() {
-		open = func() (*epollSocket, error) { return p.dialAs(to, o) }
+		open = p.dialAs
 	}
-	s, err := open()
+	s, err := open(to, o)
 	if err != nil {
 		return nil, err
 	}

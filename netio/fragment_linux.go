@@ -17,4 +17,8 @@ func forbidFragments(fd, family int, forbidden bool) error {
 }
 
 // AllowFragments implements Prober.
-func (s *epollSocket) AllowFragments() error { return forbidFragments(s.fd, s.family, false) }
+func (s *epollSocket) AllowFragments() error {
+	err := forbidFragments(s.fd, s.family, false)
+	s.dontFragment = s.dontFragment && err != nil
+	return err
+}

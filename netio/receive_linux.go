@@ -24,6 +24,12 @@ func (p *epollPoller) Receive(h Handler) {
 
 // handle reads the socket's datagrams.
 func (s *epollSocket) handle(events uint32, h Handler) {
+	if s.closed {
+		if s.kept {
+			discard(s.fd)
+		}
+		return
+	}
 	if hub, ok := s.split.(*hub); ok && events&unix.EPOLLERR != 0 {
 		hub.tellErrors()
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,6 +20,10 @@ type epollSocket struct {
 	queue  chain    // what is to be sent
 	drops  uint32   // the kernel's own count of its drops, as last told
 	split  splitter // of a descriptor that several Sockets share; nil for one
+
+	plain        bool // dialed in the way of which one is like another, and so of use to the next Dial
+	kept         bool // for that: it is closed, and has its descriptor still
+	dontFragment bool // of a plain one
 }
 
 // facing has a listener that is bound to all addresses answer from the one that a peer used.
@@ -40,10 +46,17 @@ func (s *epollSocket) Close() {
 	}
 	s.poller.out.flushSocket(s)
 	s.closed = true
-	s.poller.release(s.fd)
+	if !s.poller.keep(s) {
+		s.poller.release(s.fd)
+	}
 }
 
-func (s *epollSocket) shut() { s.Close() }
+func (s *epollSocket) shut() {
+	s.Close()
+	if s.kept {
+		s.poller.release(s.fd)
+	}
+}
 
 // openSocket makes a non-blocking UDP socket of the family, with its options set.
 func openSocket(family int, o SocketOptions) (fd int, err error) {
@@ -127,14 +140,21 @@ func familyOf(addr netip.AddrPort) int {
 	return unix.AF_INET6
 }
 
-// bind, connect and boundTo are those of package unix, for addresses of this package.
+// bind, connect and boundTo are those of package unix, for addresses of this package. The two that each session needs are raw,
+// as in mmsg_linux.go: they take no time either.
 
 func bind(fd, family int, addr netip.AddrPort) error {
 	return os.NewSyscallError("bind", unix.Bind(fd, unixSockaddr(addr, family)))
 }
 
 func connect(fd, family int, to netip.AddrPort) error {
-	return os.NewSyscallError("connect", unix.Connect(fd, unixSockaddr(to, family)))
+	var sa sockaddr
+	size := putSockaddr(&sa, to, family)
+	if size == 0 {
+		return ErrAddress
+	}
+	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&sa)), uintptr(size))
+	return callError("connect", errno)
 }
 
 func unixSockaddr(addr netip.AddrPort, family int) unix.Sockaddr {
@@ -146,8 +166,21 @@ func unixSockaddr(addr netip.AddrPort, family int) unix.Sockaddr {
 }
 
 func boundTo(fd int) (netip.AddrPort, error) {
-	sa, err := unix.Getsockname(fd)
-	return ofSockaddr(sa), os.NewSyscallError("getsockname", err)
+	var sa sockaddr
+	size := uint32(unix.SizeofSockaddrInet6)
+	_, _, errno := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&sa)), uintptr(unsafe.Pointer(&size)))
+	if errno != 0 {
+		return netip.AddrPort{}, callError("getsockname", errno)
+	}
+	return addrPort(&sa), nil
+}
+
+// callError is the error of a raw system call; nil for none.
+func callError(name string, errno syscall.Errno) error {
+	if errno == 0 {
+		return nil
+	}
+	return os.NewSyscallError(name, errno)
 }
 
 func ofSockaddr(sa unix.Sockaddr) netip.AddrPort {
