@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -59,13 +62,7 @@ func TestKernelForwards(t *testing.T) {
 	for _, text := range []string{"hello", "established", "by the kernel"} {
 		wantEcho(t, client, text)
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	wantEcho(t, client, "while nobody is there")
-	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	wantForwarded(t, p, client)
 	metrics := metricsOf(t, p.admin)
 	for _, want := range []string{
 		`tidegate_kernel_forwarded_total{side="client"} 2`, `tidegate_kernel_forwarded_total{side="server"}`,
@@ -77,6 +74,8 @@ func TestKernelForwards(t *testing.T) {
 			t.Errorf("metrics have no %s:\n%s", want, ofKernel(metrics))
 		}
 	}
+	wantCaptured(t, p, client)
+	wantForwarded(t, p, client)
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +87,38 @@ func TestKernelForwards(t *testing.T) {
 		}
 		return fmt.Errorf("the client hears %v, want that its connection is refused", err)
 	})
+}
+
+// wantForwarded has a client play on while the process of its proxy stands still.
+func wantForwarded(t *testing.T, p *process, client net.Conn) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	wantEcho(t, client, "while nobody is there")
+	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantCaptured captures a session that the kernel forwards: it comes back to the proxy, and goes to the kernel again after.
+func wantCaptured(t *testing.T, p *process, client net.Conn) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "relayed.pcapng")
+	c := startCapture(t, p, "--route", "plain", "-o", path)
+	wantEcho(t, client, "seen")
+	await.Until(t, "captured on both sides and ways", func() bool {
+		captured := readCapture(t, path)
+		return len(captured) == 4 && !slices.ContainsFunc(slices.Collect(maps.Values(captured)), func(way []string) bool {
+			return !slices.Equal(way, []string{"seen"})
+		})
+	})
+	c.stop()
+	<-c.ended
+	p.await(t, "capture ended")
+	for _, text := range []string{"perhaps in one turn with the end", "after the end"} {
+		wantEcho(t, client, text)
+	}
 }
 
 // needFlows skips the test where the kernel forwards nothing.
@@ -141,7 +172,7 @@ func dialIn(t *testing.T, ns *netlab.Namespace, to string) (conn net.Conn) {
 
 func wantEcho(t *testing.T, conn net.Conn, text string) {
 	t.Helper()
-	if err := echo(conn, text, 5*time.Second); err != nil {
+	if err := echo(conn, text, await.Patience); err != nil {
 		t.Fatalf("%q: %v", text, err)
 	}
 }

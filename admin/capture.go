@@ -3,7 +3,6 @@ package admin
 import (
 	"fmt"
 	"net/http"
-	"time"
 
 	"tidegate/capture"
 	"tidegate/internal/prefixes"
@@ -20,13 +19,10 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
 		refuse(w, statusOf(err), err.Error())
 		return
 	}
-	// The asker may read for as long as it likes, but not stop reading for long.
-	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Time{}) // a test's has none
 	of := r.URL.Query().Encode()
 	var file *capture.Writer
 	err = s.Proxy.Capture(r.Context(), filter, func(c *proxy.Catch) (err error) {
-		limitTime(w, writeTimeout)
+		limitTime(w, writeTimeout) // anew: a capture may last, but its reader must not pause for long
 		if file == nil {
 			w.Header().Set("Content-Type", capture.MediaType)
 			s.Log.Info().Str("of", of).Msg("capture begun by an operator")
@@ -37,7 +33,7 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
 		if err = file.Write(c); err != nil {
 			return err
 		}
-		return control.Flush()
+		return http.NewResponseController(w).Flush()
 	})
 	if file == nil {
 		if err != nil {

@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/gopacket/gopacket/pcapgo"
 
@@ -91,28 +90,4 @@ func FuzzCaptureFilter(f *testing.F) {
 			t.Errorf("%q: %+v", query, filter)
 		}
 	})
-}
-
-// timed is an answer that notes until when its request may be read.
-type timed struct {
-	*httptest.ResponseRecorder
-	read time.Time
-}
-
-// SetReadDeadline implements what http.ResponseController looks for.
-func (w *timed) SetReadDeadline(at time.Time) error {
-	w.read = at
-	return nil
-}
-
-// TestCaptureOutlivesTheReadTimeout: package http watches the connection for as long as a request may be read, and then gives
-// the request up.
-func TestCaptureOutlivesTheReadTimeout(t *testing.T) {
-	w := &timed{httptest.NewRecorder(), time.Now()}
-	r := httptest.NewRequest("GET", "/api/v1/capture", nil)
-	r.Host = "127.0.0.1:9470"
-	newFake("").ServeHTTP(w, r)
-	if w.Code != http.StatusOK || !w.read.IsZero() {
-		t.Errorf("status %d, to be read until %v", w.Code, w.read)
-	}
 }

@@ -69,7 +69,9 @@ func read(t *testing.T, file []byte) (*pcapgo.NgReader, []packet) {
 // checkSums holds the packet's checksums to its bytes.
 func (p packet) checkSums(t *testing.T) {
 	t.Helper()
-	transport := p.TransportLayer().(interface{ SetNetworkLayerForChecksum(gopacket.NetworkLayer) error })
+	transport := p.TransportLayer().(interface {
+		SetNetworkLayerForChecksum(gopacket.NetworkLayer) error
+	})
 	if err := transport.SetNetworkLayerForChecksum(p.NetworkLayer()); err != nil {
 		t.Fatal(err)
 	}
