@@ -11,6 +11,8 @@ import (
 	"time"
 
 	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/internal/await"
 )
 
 // TestUpgrade replaces a process under load by its successor: who plays goes on in the old one, who comes later is the
@@ -24,7 +26,7 @@ func TestUpgrade(t *testing.T) {
 	var conns []*gork.Conn
 	join := func() {
 		for range players {
-			conn, err := gork.DialTimeout(p.addr, 10*time.Second)
+			conn, err := gork.DialTimeout(p.addr, await.Patience)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +64,7 @@ func TestUpgrade(t *testing.T) {
 	for _, conn := range conns[players:] {
 		select {
 		case <-conn.Context().Done():
-		case <-time.After(10 * time.Second):
+		case <-time.After(await.Patience):
 			t.Fatal("the new process says no goodbye")
 		}
 	}
@@ -84,7 +86,13 @@ func TestUpgradeKeepsDrains(t *testing.T) {
 	if err := p.cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if _, stdout, _ := tidegate(t, "upstreams", "list", "--json", "-c", p.file); !strings.Contains(stdout, `"state":"draining"`) {
+	var stdout string
+	await.Until(t, "answered by the successor", func() (answered bool) { // which listens to operators a moment later
+		code, answer, _ := tidegate(t, "upstreams", "list", "--json", "-c", p.file)
+		stdout = answer
+		return code == 0
+	})
+	if !strings.Contains(stdout, `"state":"draining"`) {
 		t.Errorf("the successor's servers: %s", stdout)
 	}
 }
@@ -115,7 +123,7 @@ func TestServiceManager(t *testing.T) {
 	hears := func(want string) {
 		t.Helper()
 		b := make([]byte, 200)
-		_ = socket.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = socket.SetReadDeadline(time.Now().Add(await.Patience))
 		n, err := socket.Read(b)
 		if err != nil || !strings.HasPrefix(string(b[:n]), want) {
 			t.Errorf("heard %q, %v; want %q", b[:n], err, want)
