@@ -17,6 +17,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
+	"tidegate/internal/await"
 	"tidegate/internal/rakserver"
 )
 
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 // tidegate runs a command line in this process.
 func tidegate(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*await.Patience)
 	defer cancel()
 	var out, errs bytes.Buffer
 	code = run(ctx, append([]string{"tidegate"}, args...), &out, &errs)
@@ -327,7 +328,7 @@ func TestSignalsEndItPolitely(t *testing.T) {
 		accepted := make(chan *gork.Conn, 1)
 		server := rakserver.Start(t, func(conn *gork.Conn) { accepted <- conn })
 		p := startProcess(t, bridge(server.String()))
-		player, err := gork.DialTimeout(p.addr, 10*time.Second)
+		player, err := gork.DialTimeout(p.addr, await.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +340,7 @@ func TestSignalsEndItPolitely(t *testing.T) {
 		for who, conn := range map[string]*gork.Conn{"player": player, "server": served} {
 			select {
 			case <-conn.Context().Done():
-			case <-time.After(10 * time.Second):
+			case <-time.After(await.Patience):
 				t.Errorf("%v: the %s was not told goodbye", signal, who)
 			}
 		}

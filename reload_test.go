@@ -6,9 +6,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/internal/await"
 )
 
 // rewrite replaces the process's configuration in one step, as editors do.
@@ -25,7 +26,7 @@ func (p *process) rewrite(t *testing.T, text string) {
 
 func (p *process) pong(t *testing.T) string {
 	t.Helper()
-	pong, err := gork.PingTimeout(p.addr, 10*time.Second)
+	pong, err := gork.PingTimeout(p.addr, await.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestReload(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			good := bridge(gameServer(t))
 			p := startProcess(t, good, way.flags...)
-			player, err := gork.DialTimeout(p.addr, 10*time.Second)
+			player, err := gork.DialTimeout(p.addr, await.Patience)
 			if err != nil {
 				t.Fatal(err)
 			}

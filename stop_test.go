@@ -9,6 +9,8 @@ import (
 	"time"
 
 	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/internal/await"
 )
 
 // echoes talks with a go-raknet echo server through the proxy until stop, and notes the longest wait for an answer.
@@ -42,7 +44,7 @@ func echoes(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error 
 			longest.Store(max(longest.Load(), int64(time.Since(began))))
 		case err := <-failed:
 			return err
-		case <-time.After(10 * time.Second):
+		case <-time.After(await.Patience):
 			return os.ErrDeadlineExceeded
 		}
 	}
@@ -56,7 +58,7 @@ func TestStopUnderLoad(t *testing.T) {
 	defer close(stop)
 	conns := make([]*gork.Conn, players)
 	for i := range conns {
-		conn, err := gork.DialTimeout(p.addr, 10*time.Second)
+		conn, err := gork.DialTimeout(p.addr, await.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +71,7 @@ func TestStopUnderLoad(t *testing.T) {
 	for i, conn := range conns {
 		select {
 		case <-conn.Context().Done():
-		case <-time.After(10 * time.Second):
+		case <-time.After(await.Patience):
 			t.Errorf("player %d was not told", i)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long anything is waited for.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // process is a program in a process group of its own, which is killed at the end of the test.
 type process struct {

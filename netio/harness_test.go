@@ -10,7 +10,7 @@ import (
 )
 
 // patience is how long a test waits for what must come. It is only waited out by a failing test.
-const patience = 5 * time.Second
+const patience = 30 * time.Second
 
 // loopback is where sockets listen that no test wants elsewhere.
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/internal/allocs"
+	"tidegate/internal/await"
 )
 
 var loopbackSources = netip.MustParsePrefix("127.64.0.0/10")
@@ -42,7 +43,7 @@ func (e *echoing) Failed(s Socket, err error) { e.bad[s] = err }
 
 func (e *echoing) until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(5 * time.Second); !done(); {
+	for limit := time.Now().Add(await.Patience); !done(); {
 		if time.Now().After(limit) {
 			t.Fatalf("waited in vain for %s: %+v", what, e.p.Stats())
 		}
@@ -256,7 +257,7 @@ func TestAnswersLeaveFromTheAddressThatWasUsed(t *testing.T) {
 				}
 				before := sumOf(e.seen)
 				e.until(t, "the question", func() bool { return sumOf(e.seen) >= before+3 })
-				_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+				_ = conn.SetReadDeadline(time.Now().Add(await.Patience))
 				for range 3 {
 					if n, err := conn.Read(make([]byte, 10)); n != 2 || err != nil {
 						t.Fatalf("%s: %d bytes, %v", host, n, err)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tidegate/internal/await"
 )
 
 // inNamespace tells the test binary that it runs in a network namespace of its own.
@@ -37,7 +39,7 @@ func TestRunsOnANarrowPath(t *testing.T) {
 	if got := p.out.flight.largest; got >= 1400 || got < 200 {
 		t.Errorf("runs of up to %d bytes a datagram are tried again, with an MTU of %d", got, mtu)
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(await.Patience))
 	b := make([]byte, MaxDatagram)
 	for i, d := range want {
 		if n, err := conn.Read(b); err != nil || string(b[:n]) != d {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tidegate/internal/await"
 )
 
 // collector keeps what it receives, and forwards it to where it is told.
@@ -75,7 +77,7 @@ func TestRuns(t *testing.T) {
 			if got := p.Stats(); got.Out.Calls != 1 || got.Errors+got.TooLarge+got.WouldBlock != 0 {
 				t.Errorf("stats %+v", got)
 			}
-			_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+			_ = conn.SetReadDeadline(time.Now().Add(await.Patience))
 			b := make([]byte, MaxDatagram)
 			for i, d := range want {
 				if n, err := conn.Read(b); err != nil || string(b[:n]) != d {
@@ -118,7 +120,7 @@ func TestRunsAreJoinedOnTheWay(t *testing.T) {
 	if after.In.Datagrams-before.In.Datagrams != 5 || after.Out.Datagrams-before.Out.Datagrams != 5 || after.Out.Calls-before.Out.Calls != 1 {
 		t.Errorf("stats %+v, then %+v", before, after)
 	}
-	_ = onward.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = onward.SetReadDeadline(time.Now().Add(await.Patience))
 	b := make([]byte, MaxDatagram)
 	for i, d := range want {
 		if n, err := onward.Read(b); err != nil || string(b[:n]) != d {
@@ -146,7 +148,7 @@ func TestForwardedBytesStay(t *testing.T) {
 		turn(t, p, &c)
 	}
 	p.Flush()
-	_ = back.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = back.SetReadDeadline(time.Now().Add(await.Patience))
 	b := make([]byte, MaxDatagram)
 	for i, want := range c.got {
 		if n, err := back.Read(b); err != nil || string(b[:n]) != want {
@@ -181,7 +183,7 @@ func TestRunsWithoutTheKernel(t *testing.T) {
 	}
 	p.out.flight.load(p.out, &sender.queue)
 	p.out.flight.sendApart(sender, &p.out.flight.batch[0])
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(await.Patience))
 	b := make([]byte, MaxDatagram)
 	for i, d := range want {
 		if n, err := conn.Read(b); err != nil || string(b[:n]) != d {

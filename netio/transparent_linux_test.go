@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"tidegate/internal/await"
 )
 
 // The transparent test's world: a proxy's machine and a server's, joined by a cable. Players are in neither.
@@ -121,7 +123,7 @@ func TestTransparent(t *testing.T) {
 				p.Send(s, to, []byte("hello"))
 				p.Flush()
 				var b [64]byte
-				_ = server.SetReadDeadline(time.Now().Add(5 * time.Second))
+				_ = server.SetReadDeadline(time.Now().Add(await.Patience))
 				n, from, err := server.ReadFromUDPAddrPort(b[:])
 				if err != nil || from != player || string(b[:n]) != "hello" {
 					t.Fatalf("the server got %q from %v, %v; want it from %v", b[:n], from, err, player)
@@ -130,7 +132,7 @@ func TestTransparent(t *testing.T) {
 					t.Fatal(err)
 				}
 				heard := &answers{}
-				for limit := time.Now().Add(5 * time.Second); len(heard.texts) == 0; {
+				for limit := time.Now().Add(await.Patience); len(heard.texts) == 0; {
 					if time.Now().After(limit) {
 						t.Fatal("the answer did not come back")
 					}

@@ -68,7 +68,7 @@ func TestHandOver(t *testing.T) {
 				if err != nil {
 					t.Error(err)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(patience):
 				t.Error("the first goes on without players")
 			}
 			old.ended = nil

@@ -77,7 +77,7 @@ func talkWith(conn *gork.Conn, stop <-chan struct{}, took func(time.Duration)) e
 		if _, err := conn.Write(message); err != nil {
 			return err
 		}
-		got, err := readWithin(conn, 10*time.Second)
+		got, err := readWithin(conn, patience)
 		if err != nil || string(got) != string(message) {
 			return fmt.Errorf("message %d came back as %x: %w", i, got, err)
 		}

@@ -81,7 +81,7 @@ func (r *running) end(t *testing.T) {
 		if err != nil {
 			t.Errorf("the proxy ended with %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Error("the proxy did not end")
 	}
 	r.ended = nil
@@ -125,7 +125,7 @@ func TestGoRakNetThroughTheProxy(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			server, left := gorkServer(t)
 			r := start(t, b.backend, b.loops, bedrock(), bedrock(), server)
-			conn, err := gork.DialTimeout(r.addr.String(), 10*time.Second)
+			conn, err := gork.DialTimeout(r.addr.String(), patience)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -138,7 +138,7 @@ func TestGoRakNetThroughTheProxy(t *testing.T) {
 			readUntilGone(t, conn)
 			select {
 			case <-left:
-			case <-time.After(10 * time.Second):
+			case <-time.After(patience):
 				t.Error("the game server was not told goodbye")
 			}
 		})
@@ -161,7 +161,7 @@ func exchange(t *testing.T, conn *gork.Conn, rng *rand.Rand, size int, double bo
 	if _, err := conn.Write(message); err != nil {
 		t.Fatal(err)
 	}
-	got, err := readWithin(conn, 30*time.Second)
+	got, err := readWithin(conn, patience)
 	if err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("%d bytes: %d came back, want %d; %v", size, len(got), len(want), err)
 	}
@@ -188,7 +188,7 @@ func readWithin(conn *gork.Conn, limit time.Duration) ([]byte, error) {
 
 func readUntilGone(t *testing.T, conn *gork.Conn) {
 	t.Helper()
-	if message, err := readWithin(conn, 10*time.Second); err == nil || err.Error() == "nothing came in time" {
+	if message, err := readWithin(conn, patience); err == nil || err.Error() == "nothing came in time" {
 		t.Errorf("after the proxy's end: %d bytes, %v; want the connection to be closed", len(message), err)
 	}
 }

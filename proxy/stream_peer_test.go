@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long a test waits for what must come. It is only waited out by a failing test.
-const patience = 10 * time.Second
+const patience = 30 * time.Second
 
 // streamPeer is a game's end of a Riptide connection over TCP: a codec.Conn with package net below it.
 type streamPeer struct {

@@ -16,7 +16,7 @@ import (
 // joins connects a player for as long as the test.
 func (r *running) joins(t *testing.T) {
 	t.Helper()
-	conn, err := gork.DialTimeout(r.addr.String(), 10*time.Second)
+	conn, err := gork.DialTimeout(r.addr.String(), patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/config"
+	"tidegate/internal/await"
 	"tidegate/proxy"
 )
 
@@ -108,7 +109,7 @@ func TestPortsLeadOneToOne(t *testing.T) {
 		if _, err := client.Write([]byte(want)); err != nil {
 			t.Fatal(err)
 		}
-		_ = g.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = g.SetReadDeadline(time.Now().Add(await.Patience))
 		b := make([]byte, 100)
 		k, err := g.Read(b)
 		if err != nil || string(b[:k]) != want {

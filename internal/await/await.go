@@ -10,7 +10,7 @@ import (
 )
 
 // Patience is how long to wait for what must come, on a machine that is busy too.
-const Patience = 10 * time.Second
+const Patience = 30 * time.Second
 
 // interval is how often to look: seldom enough to leave a small machine to those who are waited for.
 const interval = 5 * time.Millisecond

@@ -86,7 +86,7 @@ func listen(t *testing.T) *net.UDPConn {
 func read(t *testing.T, c *net.UDPConn) (text string, from netip.AddrPort) {
 	t.Helper()
 	var b [64]byte
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(await.Patience))
 	n, from, err := c.ReadFromUDPAddrPort(b[:])
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/await"
 	"tidegate/internal/netlab"
 	"tidegate/kernel"
 )
@@ -128,7 +129,7 @@ func (l *lab) send(from *net.UDPConn, to netip.AddrPort, payload []byte) {
 // arrives waits for a datagram, and checks what it says and whom it seems to come from.
 func (l *lab) arrives(at *net.UDPConn, from netip.AddrPort, payload []byte) {
 	l.t.Helper()
-	if err := at.SetReadDeadline(time.Now().Add(5 * time.Second)); err != nil {
+	if err := at.SetReadDeadline(time.Now().Add(await.Patience)); err != nil {
 		l.t.Fatal(err)
 	}
 	b := make([]byte, 70_000)
