@@ -199,13 +199,16 @@ func interrupt(pid int) error {
 	return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
 }
 
-// yieldThread keeps the calling thread on a core, on which it runs when nobody else there wants to.
-func yieldThread(core int) error {
+// yieldThread keeps the calling thread on a core, on which it runs when nobody else there wants to, and returns its number.
+func yieldThread(core int) (int, error) {
 	var set unix.CPUSet
 	set.Set(core)
-	return errors.Join(unix.SchedSetaffinity(0, &set),
+	return unix.Gettid(), errors.Join(unix.SchedSetaffinity(0, &set),
 		unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0))
 }
+
+// disturb sends a thread a signal that ends a system call, and does nothing else: Go's scheduler has it for that.
+func disturb(thread int) { _ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG) }
 
 // overflows is how many datagrams for sockets of a port have not come to their buffers so far, for want of room or because
 // of a filter.

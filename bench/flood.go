@@ -246,17 +246,18 @@ func (b *battle) flood(f *FloodFigures, calm *reading) error {
 	for _, e := range b.game.players {
 		what.players = append(what.players, e.Key.Client)
 	}
-	var err error
+	storm, err := aim(what)
+	if err != nil {
+		return err
+	}
+	defer storm.close()
 	if f.Before, err = rssOf(b.subject.pid()); err != nil {
 		return err
 	}
 	var sent uint64
 	r, err := b.observe(b.o.Window, func(play func() error) error {
-		storm, err := startFlood(what)
-		if err != nil {
-			return err
-		}
-		err = errors.Join(b.game.join(b.arena, b.to, b.o.Players, 1), play())
+		storm.start()
+		err := errors.Join(b.game.join(b.arena, b.to, b.o.Players, 1), play())
 		var stopped error
 		sent, stopped = storm.stop()
 		return errors.Join(err, stopped)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync/atomic"
+	"time"
 )
 
 // flood is what a flood's datagrams are made of.
@@ -19,38 +20,54 @@ type flood struct {
 
 // gun sends a flood's datagrams.
 type gun interface {
-	// run sends until it is to stop, and returns how many it were.
+	// run sends until it is to stop, and returns how many it were. To stop, its thread is disturbed in what it waits for.
 	run(stopping *atomic.Bool) (sent uint64, err error)
 	close() error
 }
 
 // flooder has a gun fire.
 type flooder struct {
+	arena    *arena
+	thread   atomic.Int64 // that runs the gun
 	gun      gun
 	sent     uint64
 	stopping atomic.Bool
 	done     chan error
 }
 
-// startFlood begins a flood. It needs the right to forge addresses.
-func startFlood(f *flood) (s *flooder, err error) {
-	s = &flooder{done: make(chan error, 1)}
+// aim makes a flood ready. It needs the right to forge addresses.
+func aim(f *flood) (s *flooder, err error) {
+	s = &flooder{arena: f.arena, done: make(chan error, 1)}
 	f.arena.within(func() { s.gun, err = f.arena.forger(f) })
 	if err != nil {
 		return nil, fmt.Errorf("forge addresses: %w", err)
 	}
-	go f.arena.within(func() {
-		err := yieldThread(0)
+	return s, nil
+}
+
+// start begins the flood.
+func (s *flooder) start() {
+	go s.arena.within(func() {
+		thread, err := yieldThread(0)
+		s.thread.Store(int64(thread))
 		var failed error
 		s.sent, failed = s.gun.run(&s.stopping)
 		s.done <- errors.Join(err, failed)
 	})
-	return s, nil
 }
+
+// close gives up what it took to be ready.
+func (s *flooder) close() { _ = s.gun.close() } // there is nothing left to be lost
 
 // stop ends the flood and tells how much it was.
 func (s *flooder) stop() (uint64, error) {
 	s.stopping.Store(true)
-	err := <-s.done
-	return s.sent, errors.Join(err, s.gun.close())
+	for {
+		select {
+		case err := <-s.done:
+			return s.sent, err
+		case <-time.After(time.Millisecond):
+			disturb(int(s.thread.Load()))
+		}
+	}
 }

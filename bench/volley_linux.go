@@ -3,26 +3,24 @@ package bench
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"net"
+	"os"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
-
-// liveFrames is BPF_F_TEST_XDP_LIVE_FRAMES: what an XDP program says of the packets it is tried with is done to them.
-const liveFrames = 1 << 1
-
-// volleyRounds is how many packets the program is asked for at once. That takes some tens of milliseconds.
-const volleyRounds = 1 << 18
 
 // volley is the gun on a cable. A program of the kernel's makes frames and lays them on the cable's ring, 16 at once, as a driver
 // would: each has a source of its own, and nobody has joined them. That takes a tenth of what a socket for whole packets would.
 type volley struct {
 	program *ebpf.Program
-	held    link.Link // keeps the program at hand: else each Run waits until all processors know it
+	held    link.Link // keeps the program at hand: else to run it waits until all processors know it
 	memory  *ebpf.Map // of the program
 }
 
@@ -80,13 +78,32 @@ func (v *volley) load(f *flood, device int, ether []byte) error {
 }
 
 func (v *volley) run(stopping *atomic.Bool) (sent uint64, err error) {
-	o := ebpf.RunOptions{Data: make([]byte, frameHeader), Repeat: volleyRounds, Flags: liveFrames}
 	for err == nil && !stopping.Load() {
-		_, err = v.program.Run(&o)
+		err = v.fire()
 	}
 	var memory [memorySize]byte
 	err = errors.Join(err, v.memory.Lookup(uint32(0), &memory))
 	return binary.NativeEndian.Uint64(memory[memorySent:]), err
+}
+
+// liveFrames is BPF_F_TEST_XDP_LIVE_FRAMES: what an XDP program says of the packets it is tried with is done to them.
+const liveFrames = 1 << 1
+
+// fire runs the program until a signal comes. Program.Run would begin anew then.
+func (v *volley) fire() error {
+	var packet [frameHeader]byte
+	attributes := struct { // of BPF_PROG_RUN in linux/bpf.h
+		program, verdict, sizeIn, sizeOut uint32
+		in, out                           unsafe.Pointer
+		repeat, duration, size2In, size2  uint32
+		in2, out2                         unsafe.Pointer
+		flags, core, batch, _             uint32
+	}{program: uint32(v.program.FD()), sizeIn: frameHeader, in: unsafe.Pointer(&packet), repeat: math.MaxUint32, flags: liveFrames}
+	_, _, errno := unix.Syscall(unix.SYS_BPF, unix.BPF_PROG_RUN, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes))
+	if errno != 0 && errno != unix.EINTR {
+		return os.NewSyscallError("bpf", errno)
+	}
+	return nil
 }
 
 func (v *volley) close() (err error) {

@@ -9,11 +9,11 @@ import (
 )
 
 // Control messages accompany a datagram: to the kernel, where it is to leave from and how it is to be cut; from the
-// kernel, where it was sent to, of what it was joined, and what was lost.
+// kernel, where it was sent to, and of what it was joined.
 
-// controlRoom is room in bytes for all the control messages that a datagram can have: SO_RXQ_OVFL, UDP_GRO, IP_PKTINFO and
+// controlRoom is room in bytes for all the control messages that a datagram can have: UDP_GRO, IP_PKTINFO and
 // IPV6_PKTINFO.
-const controlRoom = 2*(unix.SizeofCmsghdr+8) + (unix.SizeofCmsghdr + 16) + (unix.SizeofCmsghdr + 24)
+const controlRoom = (unix.SizeofCmsghdr + 8) + (unix.SizeofCmsghdr + 16) + (unix.SizeofCmsghdr + 24)
 
 // sourceRoom is room in bytes for the control message that says where a datagram leaves from.
 const sourceRoom = unix.SizeofCmsghdr + 24
@@ -36,8 +36,6 @@ func (n *note) read(b []byte) {
 
 func (n *note) take(level, kind int32, data []byte) {
 	switch {
-	case level == unix.SOL_SOCKET && kind == unix.SO_RXQ_OVFL && len(data) >= 4:
-		n.drops, n.counted = int(binary.NativeEndian.Uint32(data)), true
 	case level == unix.SOL_UDP && kind == unix.UDP_GRO && len(data) >= 4:
 		n.size = int(binary.NativeEndian.Uint32(data))
 	case level == unix.SOL_IP && kind == unix.IP_PKTINFO && len(data) >= 12:

@@ -244,8 +244,6 @@ func (p *epollPoller) Flush() {
 	p.stage.flush()
 }
 
-func (p *epollPoller) Stats() Stats { return p.stats }
-
 func (p *epollPoller) Close() error {
 	if p.closed {
 		return nil

@@ -39,10 +39,8 @@ type inbox struct {
 
 // note is what the kernel says of a message beside its sender.
 type note struct {
-	size    int  // of each datagram in it; 0: it is but one
-	drops   int  // the kernel's count of the datagrams it dropped on this socket before, if counted. It wraps
-	counted bool // which it is not if it has dropped none
-	at      at   // the address it was sent to, where the socket asks for that
+	size int // of each datagram in it; 0: it is but one
+	at   at  // the address it was sent to, where the socket asks for that
 }
 
 func newInbox() *inbox {

@@ -53,7 +53,7 @@ func (p *epollPoller) receive(s *epollSocket, batch, enough int, h Handler) {
 			p.receiveFailed(s, errno)
 			return
 		}
-		received += p.count(s, n)
+		received += p.count(n)
 		p.deliver(s, n, h)
 		if n < room {
 			return
@@ -63,7 +63,7 @@ func (p *epollPoller) receive(s *epollSocket, batch, enough int, h Handler) {
 }
 
 // count counts the n messages of the last read, and returns the number of their datagrams.
-func (p *epollPoller) count(s *epollSocket, n int) (datagrams int) {
+func (p *epollPoller) count(n int) (datagrams int) {
 	bytes := 0
 	for slot := p.in.first; slot < p.in.first+n; slot++ {
 		length, size := int(p.in.batch[slot].n), p.in.size(slot)
@@ -78,10 +78,6 @@ func (p *epollPoller) count(s *epollSocket, n int) (datagrams int) {
 		}
 	}
 	p.stats.In.add(datagrams, bytes)
-	if last := &p.in.notes[p.in.first+n-1]; last.counted {
-		p.stats.KernelDrops += uint64(uint32(last.drops) - s.drops)
-		s.drops = uint32(last.drops)
-	}
 	return datagrams
 }
 

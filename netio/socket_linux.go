@@ -18,7 +18,7 @@ type epollSocket struct {
 	fd     int
 	family int
 	queue  chain    // what is to be sent
-	drops  uint32   // the kernel's own count of its drops, as last told
+	drops  uint32   // the kernel's own count of its drops, as last asked for
 	split  splitter // of a descriptor that several Sockets share; nil for one
 
 	plain        bool // dialed in the way of which one is like another, and so of use to the next Dial
@@ -45,6 +45,7 @@ func (s *epollSocket) Close() {
 		return
 	}
 	s.poller.out.flushSocket(s)
+	s.countDrops()
 	s.closed = true
 	if !s.poller.keep(s) {
 		s.poller.release(s.fd)
@@ -84,9 +85,7 @@ func setOptions(fd, family int, o SocketOptions) error {
 		return err
 	}
 	type option struct{ level, name, value int }
-	options := []option{
-		{unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1},
-	}
+	var options []option
 	if o.ReusePort {
 		options = append(options, option{unix.SOL_SOCKET, unix.SO_REUSEPORT, 1})
 	}

@@ -4,7 +4,7 @@ package netio
 type Stats struct {
 	In, Out     Traffic
 	Truncated   uint64 // received longer than MaxDatagram, dropped
-	KernelDrops uint64 // received while the kernel's buffer was full, dropped by the kernel; always 0 in Portable
+	KernelDrops uint64 // dropped by the kernel, for want of room or by a filter, of dialed sockets when they close; always 0 in Portable
 	WouldBlock  uint64 // to be sent while the kernel's buffer was full, dropped
 	TooLarge    uint64 // to be sent, longer than MaxDatagram or than the path allows, dropped
 	Strangers   uint64 // received by a descriptor of dialed sockets from nobody's peer, dropped

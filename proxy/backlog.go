@@ -7,12 +7,13 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Players and strangers wait in one buffer of the kernel's, which holds about 2,700 small datagrams and then drops both alike.
+// Players and strangers wait in one buffer of the kernel's, which holds about 2,700 small datagrams, or 960 of a network card
+// that takes a page for each, and then drops both alike.
 // So it must be emptied faster than it fills: when more has been read without finding it empty than may wait at once,
 // strangers are read and not listened to, but for one in some, who may be honest. That costs a fifth of an answer. Where
 // the kernel has a gate for strangers, they never get that far.
 const (
-	mostBacklog = 1024
+	mostBacklog = 512
 	heardOf     = 8 // one stranger of so many is listened to beyond
 )
 

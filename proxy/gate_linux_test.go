@@ -249,7 +249,8 @@ func TestPlayersPassThinnedStrangers(t *testing.T) {
 			t.Fatalf("one of %d strangers passes after all is calm", one)
 		}
 		l.ask(func(_ *Relay, now time.Time) {
-			l.thinner.changed, l.thinner.behind = now.Add(-thinCalm), now.Add(-thinCalm)
+			before := now.Add(-thinCalm)
+			l.thinner.changed, l.thinner.behind, l.thinner.looked = before, before, before
 			one = l.thinner.one
 		})
 	}

@@ -1,15 +1,18 @@
 package proxy
 
 import (
+	"net/netip"
 	"syscall"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/kernel/shield"
 	"tidegate/netio"
 )
 
-// Where the kernel has no gate for strangers, for want of the right to use eBPF, a classic filter lets fewer of them pass by
-// chance while a loop is behind: one of 16, and of those again one of 4, until the loop keeps up.
+// Where the kernel has no gate for strangers, for want of the right to use eBPF, a classic filter lets fewer of them pass while
+// a loop is behind: one of 16, and of those again one of 4, until the loop keeps up. A stranger passes with all it says for a
+// while, and then others do: it takes several datagrams to come in.
 const (
 	thinFirst   = 16
 	thinFactor  = 4
@@ -17,17 +20,25 @@ const (
 	thinBacklog = 256                    // datagrams read without finding an end, when a loop is behind
 	thinEvery   = 10 * time.Millisecond  // until what was done shows
 	thinCalm    = time.Second            // until more are let pass again
+	thinBear    = 50_000                 // strangers a second are no reason to let fewer pass
+	thinTurn    = 500 * time.Millisecond // that a stranger has to come in
 	thinRenew   = 200 * time.Millisecond // until the filter is told of those who have come in since
 	thinDoors   = 64                     // beyond so many listeners, filters take longer to change than they save
 )
 
 // thinner does that for a loop.
 type thinner struct {
-	one     int    // of so many strangers passes
-	known   uint64 // the Relay's knownChanges when the filters were told
-	changed time.Time
+	one     int // of so many strangers passes
+	sieve   *shield.Sieve
+	known   uint64    // the Relay's knownChanges when the filters were told
+	changed time.Time // when one was
+	turned  time.Time // when other strangers got their turn
 	renewed time.Time
+	told    int       // how many filters have been since: one a turn, as it takes up to 2 ms in which nothing is read
+	telling bool      // others are still to be
 	behind  time.Time // when the loop was last
+	looked  time.Time // at what the kernel has dropped
+	dropped uint32    // of the kernel until then
 }
 
 // turn is called at the end of each of the loop's turns.
@@ -41,11 +52,17 @@ func (t *thinner) turn(now time.Time, r *Relay) {
 		t.behind = now
 	}
 	switch {
+	case t.telling:
+		t.tell(r)
 	case behind && t.one < thinMost && now.Sub(t.changed) >= thinEvery:
 		t.change(now, r, max(t.one*thinFactor, thinFirst))
 	case t.one <= 1:
-	case !now.Before(t.calm()):
+	case !now.Before(t.calm()) && t.bears(now, r, t.one/thinFactor):
 		t.change(now, r, t.one/thinFactor)
+	case now.Sub(t.turned) >= thinTurn:
+		t.turned = now
+		t.sieve.Next()
+		t.renew(now, r)
 	case t.known != r.knownChanges && now.Sub(t.renewed) >= thinRenew:
 		t.renew(now, r)
 	}
@@ -53,37 +70,75 @@ func (t *thinner) turn(now time.Time, r *Relay) {
 
 // due is when turn wants to be called at the latest; zero: whenever.
 func (t *thinner) due() time.Time {
-	if t.one <= 1 {
+	switch {
+	case t.telling:
+		return t.renewed
+	case t.one <= 1:
 		return time.Time{}
 	}
-	return t.calm()
+	return codec.Earliest(t.calm(), t.turned.Add(thinTurn))
 }
 
 // calm is when the loop has kept up for long enough, if it does until then.
 func (t *thinner) calm() time.Time {
-	if t.behind.After(t.changed) {
-		return t.behind.Add(thinCalm)
+	latest := t.changed
+	for _, other := range [...]time.Time{t.behind, t.looked} {
+		if other.After(latest) {
+			latest = other
+		}
 	}
-	return t.changed.Add(thinCalm)
+	return latest.Add(thinCalm)
+}
+
+// bears reports whether the loop could bear it if one of so many of the strangers passed who have come since the last look.
+func (t *thinner) bears(now time.Time, r *Relay, one int) bool {
+	dropped, took := t.dropped, now.Sub(t.looked)
+	t.look(now, r)
+	return float64(t.dropped-dropped) <= float64(thinBear*max(one, 1))*took.Seconds()
+}
+
+// look asks the kernel how many it has dropped at all doors.
+func (t *thinner) look(now time.Time, r *Relay) {
+	t.looked, t.dropped = now, 0
+	for _, d := range r.doors {
+		if s, ok := netio.Listening(d.socket).(netio.Dropper); ok {
+			t.dropped += s.Dropped()
+		}
+	}
 }
 
 func (t *thinner) change(now time.Time, r *Relay, one int) {
-	t.one, t.changed = one, now
+	t.one, t.changed, t.turned = one, now, now
+	t.sieve = nil
+	if one > 1 {
+		t.sieve = shield.NewSieve(one)
+	}
 	t.renew(now, r)
+	t.look(now, r)
 }
 
-// renew tells the filters whom the Relay knows now, or, when all may pass, takes that away.
+// renew begins to tell the filters whom the Relay knows now, or, when all may pass, to take that away.
 func (t *thinner) renew(now time.Time, r *Relay) {
 	t.renewed, t.known = now, r.knownChanges
-	var sieve *shield.Sieve
-	if t.one > 1 {
-		sieve = shield.NewSieve(t.one)
-		r.eachKnown(sieve.Know)
+	if t.sieve != nil {
+		known := 0
+		r.eachKnown(func(netip.AddrPort) { known++ })
+		t.sieve.Clear(known)
+		r.eachKnown(t.sieve.Know)
 	}
-	for i := range r.settings.Listeners {
-		l := &r.settings.Listeners[i]
-		if socket, ok := netio.Listening(r.doors[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
-			_ = shield.GuardPlainly(socket, l.FirstBytes(), sieve) // without it the buffer may overflow, as on other systems
-		}
+	t.told = 0
+	t.tell(r)
+}
+
+// tell tells the next filter.
+func (t *thinner) tell(r *Relay) {
+	i := t.told
+	t.told++
+	if t.telling = t.told < len(r.doors); i >= len(r.doors) {
+		return // there are fewer since a reload
+	}
+	l := &r.settings.Listeners[i]
+	if socket, ok := netio.Listening(r.doors[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
+		_ = shield.GuardPlainly(socket, l.FirstBytes(), t.sieve) // without it the buffer may overflow, as on other systems
 	}
 }

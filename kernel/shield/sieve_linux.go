@@ -10,10 +10,10 @@ import (
 // UDP header.
 const network = 0xfff0_0000
 
-// toChance stands for a jump to the end, where chance decides, until it is known how far that is.
+// toChance stands for a jump to the end, where the class decides, until it is known how far that is.
 const toChance = math.MaxUint32
 
-// code passes a datagram whose source's bit is set, and else decides by chance.
+// code passes a datagram whose source's bit is set, or whose source is of the class whose turn it is.
 func (s *Sieve) code() []bpf.Instruction {
 	six := s.hashCode(8, 12, 16, 20)
 	four := append(s.hashCode(12), bpf.Jump{Skip: uint32(len(six))})
@@ -37,15 +37,17 @@ func (s *Sieve) code() []bpf.Instruction {
 		bpf.TAX{},
 		bpf.LoadScratch{Dst: bpf.RegA},
 	)
-	code = append(code, s.tree(0, sieveLeaves)...)
+	code = append(code, s.tree(0, len(s.leaves))...)
 	for i, in := range code {
 		if jump, ok := in.(bpf.Jump); ok && jump.Skip == toChance {
 			code[i] = bpf.Jump{Skip: uint32(len(code) - i - 1)}
 		}
 	}
 	return append(code,
-		bpf.LoadExtension{Num: bpf.ExtRand},
-		bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: math.MaxUint32 / s.one, SkipTrue: 1},
+		bpf.LoadScratch{Dst: bpf.RegA},
+		bpf.ALUOpConstant{Op: bpf.ALUOpShiftRight, Val: leafBits},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: s.classes - 1},
+		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: s.turn, SkipTrue: 1},
 		bpf.RetConstant{Val: whole},
 		bpf.RetConstant{},
 	)
@@ -80,7 +82,7 @@ func (s *Sieve) tree(first, last int) []bpf.Instruction {
 	middle := (first + last) / 2
 	left := s.tree(first, middle)
 	code := append([]bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: uint32(middle) << leafShift, SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: uint32(middle) << s.leafShift(), SkipTrue: 1},
 		bpf.Jump{Skip: uint32(len(left))},
 	}, left...)
 	return append(code, s.tree(middle, last)...)

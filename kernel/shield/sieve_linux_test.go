@@ -1,7 +1,6 @@
 package shield
 
 import (
-	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -22,7 +21,7 @@ func TestSieve(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer player.Close()
-			s := NewSieve(math.MaxUint32) // of whom hardly one passes
+			s := NewSieve(mostClasses)
 			s.Know(addrPort(player.LocalAddr()))
 			if err := GuardPlainly(conn, possible, s); err != nil {
 				t.Fatal(err)
@@ -32,7 +31,7 @@ func TestSieve(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !s.knows(addrPort(stranger.LocalAddr())) {
+				if !s.passes(addrPort(stranger.LocalAddr())) {
 					_, _ = stranger.Write([]byte("stranger"))
 				}
 				_ = stranger.Close()
@@ -50,55 +49,80 @@ func TestSieve(t *testing.T) {
 	}
 }
 
+// passes reports whether a datagram passes now.
+func (s *Sieve) passes(client netip.AddrPort) bool {
+	return s.knows(client) || s.hash(client)>>leafBits%s.classes == s.turn
+}
+
 func letters() (f FirstBytes) {
 	f.Add('a', 'z')
 	return f
 }
 
-// TestSieveLetsSomePass checks that the part of strangers who pass is about what was asked for.
-func TestSieveLetsSomePass(t *testing.T) {
+// TestSieveGivesTurns: a stranger passes with all it says while it is its turn, which comes once in a round.
+func TestSieveGivesTurns(t *testing.T) {
+	const classes = 4
 	conn := listen(t, "127.0.0.1:0")
-	if err := GuardPlainly(conn, FirstBytes{}, NewSieve(4)); err != nil {
-		t.Fatal(err)
-	}
-	stranger, err := net.DialUDP("udp", nil, conn.LocalAddr().(*net.UDPAddr))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stranger.Close()
-	passed := 0
-	for range 20 {
-		for range 100 { // less than the buffer holds
-			_, _ = stranger.Write([]byte("x"))
+	s := NewSieve(classes)
+	for range 8 {
+		stranger, err := net.DialUDP("udp", nil, conn.LocalAddr().(*net.UDPAddr))
+		if err != nil {
+			t.Fatal(err)
 		}
-		passed += len(received(t, conn))
-	}
-	if passed < 400 || passed > 600 { // 500 and 5 standard deviations
-		t.Errorf("%d of 2000 passed, want one of 4", passed)
+		defer stranger.Close()
+		turns := 0
+		for range classes {
+			s.Next()
+			if err := GuardPlainly(conn, FirstBytes{}, s); err != nil {
+				t.Fatal(err)
+			}
+			for range 10 {
+				_, _ = stranger.Write([]byte("x"))
+			}
+			heard := len(received(t, conn))
+			if mine := s.passes(addrPort(stranger.LocalAddr())); mine && heard != 10 || !mine && heard != 0 {
+				t.Fatalf("%d of 10 passed, in its turn: %v", heard, mine)
+			}
+			if heard > 0 {
+				turns++
+			}
+		}
+		if turns != 1 {
+			t.Errorf("%d turns in a round", turns)
+		}
 	}
 }
 
-// TestSieveKnowsMost: of 500 clients all are known, and of strangers one of 16 or so.
+// TestSieveKnowsMost: all clients are known, and some of the strangers, however many clients there are.
 func TestSieveKnowsMost(t *testing.T) {
-	s := NewSieve(1)
+	for clients, most := range map[int]int{0: 0, 3: 500, 60: 500, 500: 1000, 2000: 3000} {
+		s := NewSieve(1)
+		s.Clear(clients)
+		testSieveKnows(t, s, clients, most)
+	}
+}
+
+// testSieveKnows has a Sieve know so many clients, and at most so many of 10,000 strangers.
+func testSieveKnows(t *testing.T, s *Sieve, clients, most int) {
+	t.Helper()
 	at := func(i int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 5000)
 	}
-	for i := range 500 {
+	for i := range clients {
 		s.Know(at(i))
 	}
 	strangers := 0
-	for i := range 500 {
+	for i := range clients {
 		if !s.knows(at(i)) {
 			t.Fatalf("%v is not known", at(i))
 		}
 	}
-	for i := 500; i < 10_500; i++ {
+	for i := clients; i < clients+10_000; i++ {
 		if s.knows(at(i)) {
 			strangers++
 		}
 	}
-	if strangers > 1000 {
-		t.Errorf("%d of 10000 strangers are taken for known", strangers)
+	if strangers > most {
+		t.Errorf("%d clients: %d of 10000 strangers are taken for known", clients, strangers)
 	}
 }
