@@ -50,7 +50,7 @@ func TestGate(t *testing.T) {
 		if _, err := player.Write([]byte("player")); err != nil {
 			t.Fatal(err)
 		}
-		if got := received(t, conn); !slices.Equal(got, want) {
+		if got := received(t, conn, len(want)); !slices.Equal(got, want) {
 			t.Errorf("received %q, want %q", got, want)
 		}
 	}

@@ -141,7 +141,7 @@ func TestInterface(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if got := received(t, conn); !slices.Equal(got, want) {
+				if got := received(t, conn, len(want)); !slices.Equal(got, want) {
 					t.Errorf("received %q, want %q", got, want)
 				}
 			}

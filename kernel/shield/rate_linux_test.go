@@ -19,7 +19,7 @@ func TestRate(t *testing.T) {
 		sendFrom(t, "127.3.0.1", conn.LocalAddr(), []byte("flood"))
 	}
 	sendFrom(t, "127.3.0.2", conn.LocalAddr(), []byte("other"))
-	if got := fmt.Sprint(received(t, conn)); got != "[flood flood flood other]" {
+	if got := fmt.Sprint(received(t, conn, 4)); got != "[flood flood flood other]" {
 		t.Errorf("received %v", got)
 	}
 	if got, want := tally(t, s).Sockets, (Tally{Passed: 4, Rate: 2}); got != want {
