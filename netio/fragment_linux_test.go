@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/internal/await"
 	"tidegate/internal/netlab"
 )
 
@@ -58,7 +59,7 @@ func TestProbesDoNotArriveInPieces(t *testing.T) {
 // readSize reads a datagram that is due, or looks whether one that is not has come.
 func readSize(t *testing.T, c net.PacketConn, due bool) int {
 	t.Helper()
-	wait := 5 * time.Second
+	wait := await.Patience
 	if !due {
 		wait = 50 * time.Millisecond
 	}

@@ -13,13 +13,14 @@ import (
 func TestSilentStreams(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
-		door := l.listenStream(netio.StreamOptions{HelloTimeout: 50 * time.Millisecond})
+		const hello = 300 * time.Millisecond // longer than a busy machine keeps one from reading
+		door := l.listenStream(netio.StreamOptions{HelloTimeout: hello})
 		start := time.Now()
 		silent, half, polite := netConn(t, door.Addr()), netConn(t, door.Addr()), netConn(t, door.Addr())
 		write(t, half, framed("hello")[:4])
 		write(t, polite, framed("hello"))
 		l.untilFailed(2)
-		if took := time.Since(start); took < 50*time.Millisecond {
+		if took := time.Since(start); took < hello {
 			t.Errorf("given up after %v", took)
 		}
 		for _, f := range l.failed {

@@ -98,7 +98,7 @@ func (b *besieged) dial() *net.UDPConn {
 // says is whether what a client says is said back. One who is not heard says it again, as every protocol's clients do.
 func (b *besieged) says(conn *net.UDPConn, text string) bool {
 	b.t.Helper()
-	for range 50 {
+	for limit := time.Now().Add(await.Patience); time.Now().Before(limit); {
 		if _, err := conn.Write([]byte(text)); err != nil {
 			b.t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ func (b *besieged) heardInAFlood(player *net.UDPConn, want int) (n int) {
 	}
 	see()
 	for reply := make([]byte, 100); n < 100; n++ {
-		patience := 10 * time.Second
+		patience := await.Patience
 		if n >= want {
 			patience = 300 * time.Millisecond
 		}
@@ -248,7 +248,7 @@ func TestPlayersPassThinnedStrangers(t *testing.T) {
 		t.Errorf("%d of 100 datagrams came through", got)
 	}
 	one := 0
-	for deadline := time.Now().Add(20 * time.Second); one != 1; {
+	for deadline := time.Now().Add(await.Patience); one != 1; {
 		if time.Now().After(deadline) {
 			t.Fatalf("one of %d strangers passes after all is calm", one)
 		}

@@ -88,7 +88,7 @@ func TestPlayersKeepTheirSource(t *testing.T) {
 		route.Mode = proxy.ModeRelay
 		route.Upstream.Transport.Sources = netip.MustParsePrefix("127.64.0.0/10")
 		route.Upstream.Servers = upstream.At(to)
-		s.HandshakeTimeout = 100 * time.Millisecond
+		s.HandshakeTimeout = 500 * time.Millisecond
 	})
 	come := func(from string) netip.Addr {
 		client, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(from)}, net.UDPAddrFromAddrPort(r.addr))
@@ -110,7 +110,8 @@ func TestPlayersKeepTheirSource(t *testing.T) {
 	if first == other {
 		t.Errorf("two players come from %v", first)
 	}
-	if again := come("127.0.0.1"); again == first {
+	again := come("127.0.0.1")
+	if n := len(r.server.Snapshot().Sessions); n == 3 && again == first { // none has ended on a slow machine
 		t.Errorf("two sessions at a time come from %v", first)
 	}
 	await.Until(t, "rid of sessions without answers", func() bool { return len(r.server.Snapshot().Sessions) == 0 })
