@@ -12,13 +12,6 @@ const (
 	memoryFields = 9
 )
 
-// Dropper is a listening socket whose kernel tells what it has dropped.
-type Dropper interface {
-	// Dropped is how many datagrams the kernel has dropped since the socket was opened, for want of room or because of a
-	// filter. It wraps.
-	Dropped() uint32
-}
-
 // Dropped implements Dropper. To ask when somebody wants to know costs less than to be told with each datagram
 // (SO_RXQ_OVFL). Kernels before 4.12 tell nothing.
 func (s *epollSocket) Dropped() uint32 {

@@ -1,0 +1,8 @@
+package netio
+
+// Dropper is a listening socket whose kernel tells what it has dropped. Only Linux's do.
+type Dropper interface {
+	// Dropped is how many datagrams the kernel has dropped since the socket was opened, for want of room or because of a
+	// filter. It wraps.
+	Dropped() uint32
+}
