@@ -69,16 +69,16 @@ func appendSegment(b []byte, size int) []byte {
 	return appendControl(b, unix.SOL_UDP, unix.UDP_SEGMENT, data[:])
 }
 
-// sourceControl is the control message that has a datagram leave from an address of this machine.
-func sourceControl(from at) []byte {
+// appendSource appends the control message that has a datagram leave from an address of this machine.
+func appendSource(b []byte, from at) []byte {
 	if from.Is4() {
 		var info [12]byte
 		ip := from.As4()
 		copy(info[4:], ip[:])
-		return appendControl(nil, unix.SOL_IP, unix.IP_PKTINFO, info[:])
+		return appendControl(b, unix.SOL_IP, unix.IP_PKTINFO, info[:])
 	}
 	var info [20]byte
 	ip := from.As16()
 	copy(info[:], ip[:])
-	return appendControl(nil, unix.SOL_IPV6, unix.IPV6_PKTINFO, info[:])
+	return appendControl(b, unix.SOL_IPV6, unix.IPV6_PKTINFO, info[:])
 }

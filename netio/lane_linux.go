@@ -52,7 +52,7 @@ func (f *faces) socketOf(_ netip.AddrPort, at at) Socket {
 		}
 		known = &face{
 			endpoint: endpoint{addr: netip.AddrPortFrom(at, f.under.addr.Port())},
-			under:    f.under, source: sourceControl(at),
+			under:    f.under, source: appendSource(nil, at),
 		}
 		f.all[at] = known
 	}
@@ -131,7 +131,7 @@ func (h *hub) join(at at, peer netip.AddrPort) *lane {
 	l := &lane{endpoint: endpoint{addr: h.addr, peer: peer}, hub: h}
 	if at.IsValid() {
 		l.addr = netip.AddrPortFrom(at, h.addr.Port())
-		l.length = uint8(copy(l.control[:], sourceControl(at)))
+		l.length = uint8(len(appendSource(l.control[:0], at)))
 	}
 	h.lanes[l.key()] = l
 	return l

@@ -21,7 +21,26 @@ func recvmmsg(fd int, batch []mmsghdr) (int, syscall.Errno) {
 }
 
 func sendmmsg(fd int, batch []mmsghdr) (int, syscall.Errno) {
+	if h := &batch[0]; len(batch) == 1 && h.Iovlen == 1 && h.Controllen == 0 {
+		return sendto(fd, h)
+	}
 	return mmsg(unix.SYS_SENDMMSG, fd, batch)
+}
+
+// sendto is sendmmsg of one datagram of one piece. The kernel has no headers and vectors to copy then, which is a tenth of the
+// time where each session has its socket.
+func sendto(fd int, h *mmsghdr) (int, syscall.Errno) {
+	to := h.Name
+	if h.Namelen == 0 {
+		to = nil // it is connected, and would take an empty address for a wrong one
+	}
+	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(h.Iov.Base)), uintptr(h.Iov.Len),
+		unix.MSG_DONTWAIT, uintptr(unsafe.Pointer(to)), uintptr(h.Namelen))
+	if errno != 0 {
+		return 0, errno
+	}
+	h.n = uint32(n)
+	return 1, 0
 }
 
 func mmsg(call uintptr, fd int, batch []mmsghdr) (int, syscall.Errno) {

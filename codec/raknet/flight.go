@@ -223,9 +223,12 @@ func (f *flight) isIdle() bool {
 	return f.base == f.next && len(f.done) == 0
 }
 
-// abandon forgets all that is in flight.
+// abandon forgets all that is in flight, and keeps the room that it had.
 func (f *flight) abandon() {
-	*f.flying = flying{}
+	clear(f.parts)
+	clear(f.done)
+	f.parts, f.free, f.done, f.repeats = f.parts[:0], f.free[:0], f.done[:0], f.repeats[:0]
+	f.forgetResends()
 	f.base, f.due, f.unacked = f.next, f.next, 0
 }
 

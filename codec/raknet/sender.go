@@ -248,32 +248,38 @@ func (s *sender) finish(m *outgoing) {
 // abandon reports all that has not settled as lost, and lets go of it.
 func (s *sender) abandon(e *events.Queue) {
 	for i := range s.flight.parts {
-		giveUp(s.flight.parts[i].message, e)
+		if m := s.flight.parts[i].message; m != nil {
+			s.giveUp(m, e)
+		}
 	}
 	s.abandonQueue(e)
-	s.control = queue{}
+	s.abandonAll(&s.control, e)
 	s.flight.abandon()
 	s.bytes, s.count = 0, 0
 }
 
 // abandonQueue reports the game's messages that were not sent in full as lost, and lets go of them.
 func (s *sender) abandonQueue(e *events.Queue) {
-	for _, q := range []*queue{&s.small, &s.bulk} {
-		for m := q.peek(); m != nil; m = q.peek() {
-			q.pop()
-			giveUp(m, e)
-			s.bytes -= len(m.payload)
-			s.count--
-		}
-		*q = queue{}
+	s.abandonAll(&s.small, e)
+	s.abandonAll(&s.bulk, e)
+}
+
+func (s *sender) abandonAll(q *queue, e *events.Queue) {
+	for m := q.peek(); m != nil; m = q.peek() {
+		q.pop()
+		s.giveUp(m, e)
 	}
 }
 
-// giveUp reports a message as lost, once: several parts may be of one message. nil is none.
-func giveUp(m *outgoing, e *events.Queue) {
-	if m != nil && m.receipt != 0 {
+// giveUp reports a message as lost, and takes it off the books. Several parts may be of one message: it is reported once, and
+// nobody knows which part is the last, so that only the collector may take its memory.
+func (s *sender) giveUp(m *outgoing, e *events.Queue) {
+	if m.receipt != 0 {
 		e.Answer(m.receipt, false)
 		m.receipt = 0
+	}
+	if m.parts <= 1 {
+		s.finish(m)
 	}
 }
 

@@ -3,10 +3,12 @@ package raknet
 import (
 	"os"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 	"tidegate/internal/allocs"
 )
 
@@ -49,6 +51,33 @@ func TestIdleConnectionHasNoWorkspace(t *testing.T) {
 	}
 	if n := len(l.p.spaces.free); n != 2 {
 		t.Errorf("%d workspaces are there for use again, want 2", n)
+	}
+}
+
+// TestNextConnectionHasTheMemory ends a connection amid what it has to say: its workspace is empty, and has its room still.
+func TestNextConnectionHasTheMemory(t *testing.T) {
+	l := connect(t, newLinkOf(t, New(Options{}).Local().(*Protocol)))
+	l.send(l.server, codec.ReliableOrdered, 200, 1)
+	l.send(l.server, codec.ReliableOrdered, 5000, 2) // in parts
+	if _, ok := l.server.Transmit(l.now, nil); !ok {
+		t.Fatal("nothing is under way")
+	}
+	l.client.Close(l.now, codec.Goodbye{})
+	l.exchange()
+	if got := codectest.Kinds(l.toServer); !slices.Equal(got, []codec.EventKind{codec.Lost, codec.Lost, codec.Disconnected}) {
+		t.Errorf("the server saw %v", got)
+	}
+	if n := len(l.p.spaces.free); n != 2 {
+		t.Fatalf("%d workspaces are there for use again, want 2", n)
+	}
+	for _, w := range l.p.spaces.free {
+		f, s := &w.flying, &w.sending
+		if len(f.parts)+len(f.free)+len(f.resend)+len(f.done)+len(f.repeats)+s.control.size+s.small.size+s.bulk.size > 0 {
+			t.Errorf("a workspace for use again has something in it: %+v, %+v", f, s)
+		}
+		if cap(f.ring) == 0 || cap(f.parts) == 0 || len(s.control.ring) == 0 || len(s.idle) == 0 || w.memory.kept == 0 {
+			t.Errorf("a workspace for use again has no room: %+v, %+v", f, s)
+		}
 	}
 }
 

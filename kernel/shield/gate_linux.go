@@ -23,6 +23,7 @@ type Gate struct {
 	gates  *gates
 	offset uint32 // of the cell
 	cell   *cell
+	known  element // of gates.known
 }
 
 // cell is what a Gate and the programs share.
@@ -124,8 +125,7 @@ func (g *Gate) Know(client netip.AddrPort, port uint16) {
 	if g == nil {
 		return
 	}
-	k := keyOfKnown(client, port)
-	if g.gates.known.Update(k[:], []byte{1}, ebpf.UpdateNoExist) == nil {
+	if g.known.add(g.gates.known.FD(), keyOfKnown(client, port)) {
 		g.gates.count.Add(1)
 	}
 }
@@ -135,8 +135,7 @@ func (g *Gate) Forget(client netip.AddrPort, port uint16) {
 	if g == nil {
 		return
 	}
-	k := keyOfKnown(client, port)
-	if g.gates.known.Delete(k[:]) == nil { // else it has not found room
+	if g.known.remove(g.gates.known.FD(), keyOfKnown(client, port)) { // else it has not found room
 		g.gates.count.Add(-1)
 	}
 }

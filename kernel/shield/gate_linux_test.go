@@ -140,11 +140,22 @@ func TestNoGate(t *testing.T) {
 	}
 }
 
-// TestGateAllocatesNothing where it is told something in every turn.
+// TestGateAllocatesNothing where it is told something in every turn, or for every session.
 func TestGateAllocatesNothing(t *testing.T) {
-	gate := newShield(t, Options{}).Gate(0)
-	if n := allocs.PerRun(100, func() { gate.Keep() }); n != 0 {
-		t.Errorf("%v allocations", n)
+	s := newShield(t, Options{})
+	gate, client := s.Gate(0), netip.MustParseAddrPort("192.0.2.1:5000")
+	n := allocs.PerRun(100, func() {
+		gate.Keep()
+		gate.Know(client, 7777)
+		gate.Know(client, 7777)
+		if s.Known() != 1 {
+			t.Fatalf("%d are known, want 1", s.Known())
+		}
+		gate.Forget(client, 7777)
+		gate.Forget(client, 7777)
+	})
+	if n != 0 || s.Known() != 0 {
+		t.Errorf("%v allocations, and %d are still known", n, s.Known())
 	}
 }
 
