@@ -39,7 +39,16 @@ func newGates(t *testing.T, loops int) Kernel {
 // besiege starts one with some help of the kernel's.
 func besiege(t *testing.T, loops int, k Kernel) *besieged {
 	t.Helper()
-	server, err := Listen(besiegedSettings(echoServer(t)), Options{Loops: loops, Log: zerolog.Nop(), Kernel: k})
+	return besiegeBy(t, besiegedSettings(echoServer(t)), Options{Loops: loops, Log: zerolog.Nop(), Kernel: k}, nil)
+}
+
+// besiegeBy starts one, as the successor of another if there is one.
+func besiegeBy(t *testing.T, s *Settings, o Options, old *Server) *besieged {
+	t.Helper()
+	server, err := Listen(s, o)
+	if err == nil && old != nil {
+		err = old.HandOver(time.Minute)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

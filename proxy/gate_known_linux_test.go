@@ -1,0 +1,128 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+	"golang.org/x/net/ipv4"
+
+	"tidegate/internal/await"
+	"tidegate/kernel/shield"
+)
+
+// forge sends a datagram in another's name, or skips the test where we may not.
+func (b *besieged) forge(from netip.AddrPort, text string) {
+	b.t.Helper()
+	conn, err := net.ListenPacket("ip4:255", "127.0.0.1")
+	if err != nil {
+		b.t.Skip(err)
+	}
+	defer func() { _ = conn.Close() }()
+	raw, err := ipv4.NewRawConn(conn)
+	if err != nil {
+		b.t.Skip(err)
+	}
+	udp := binary.BigEndian.AppendUint16(nil, from.Port())
+	udp = binary.BigEndian.AppendUint16(udp, uint16(b.at.Port))
+	udp = binary.BigEndian.AppendUint16(udp, uint16(8+len(text)))
+	udp = append(append(udp, 0, 0), text...)
+	header := &ipv4.Header{Version: 4, Len: 20, TotalLen: 20 + len(udp), TTL: 64, Protocol: 17, Src: from.Addr().AsSlice(), Dst: b.at.IP}
+	if err := raw.WriteTo(header, udp, nil); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// hears is whether a player hears something that it has not asked for.
+func (b *besieged) hears(player *net.UDPConn, text string) bool {
+	b.t.Helper()
+	_ = player.SetReadDeadline(time.Now().Add(10 * time.Second))
+	reply := make([]byte, 100)
+	n, err := player.Read(reply)
+	return err == nil && string(reply[:n]) == text
+}
+
+// TestWhoForgesAPlayerPassesForIt: in a flood a datagram with a player's own address and port has the player's place, and reaches
+// its session; one from another port has none, as a stranger's.
+func TestWhoForgesAPlayerPassesForIt(t *testing.T) {
+	b := besiege(t, 1, newGates(t, 1))
+	player := b.player()
+	own := player.LocalAddr().(*net.UDPAddr).AddrPort()
+	see := b.blind()
+	b.flood()
+	before := b.dropped()
+	b.forge(netip.AddrPortFrom(own.Addr(), own.Port()^1), "from another port")
+	if got := b.dropped() - before; got != 1 {
+		t.Errorf("%d dropped of one from another port", got)
+	}
+	b.forge(own, "forged")
+	if got := b.dropped() - before; got != 1 {
+		t.Errorf("%d dropped after one in the player's name, want no more", got)
+	}
+	see()
+	if !b.hears(player, "forged") {
+		t.Error("what was forged in the player's name has not reached its session")
+	}
+}
+
+// dropped is how many strangers the kernel has dropped.
+func (b *besieged) dropped() uint64 {
+	b.t.Helper()
+	c, err := b.options.Kernel.Shield.Counters()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return c.Sockets[shield.Crowd]
+}
+
+// TestWhoIsKickedIsAStranger again, for the kernel too.
+func TestWhoIsKickedIsAStranger(t *testing.T) {
+	b := besiege(t, 1, newGates(t, 1))
+	player := b.player()
+	all, err := b.Sessions(t.Context(), Query{Limit: 10})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d sessions, %v", len(all), err)
+	}
+	if err := b.Kick(t.Context(), all[0].ID, ""); err != nil {
+		t.Fatal(err)
+	}
+	await.Until(t, "rid of who was kicked", func() bool { return b.Snapshot().Kernel.Known == 0 })
+	see := b.blind()
+	defer see()
+	b.flood()
+	before := b.dropped()
+	if _, err := player.Write([]byte("still here")); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.dropped() - before; got != 1 {
+		t.Errorf("%d dropped of one from who was kicked", got)
+	}
+}
+
+// TestPlayersPassAFloodAfterAHandOver: players stay with the old process, whose sockets are theirs alone, while strangers fill
+// the buffer of the new one.
+func TestPlayersPassAFloodAfterAHandOver(t *testing.T) {
+	old := besiege(t, 1, newGates(t, 1))
+	player := old.player()
+	files, err := old.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings := *old.settings
+	settings.Listeners = slices.Clone(settings.Listeners)
+	settings.Listeners[0].Addr = old.Addrs()[0]
+	next := besiegeBy(t, &settings, Options{Loops: 1, Log: zerolog.Nop(), Kernel: newGates(t, 1), Inherited: files}, old.Server)
+	see := next.blind()
+	next.flood()
+	if !old.says(player, "still here") {
+		t.Error("a player of the old process is not heard")
+	}
+	see()
+	if !next.says(next.dial(), "hello") {
+		t.Error("a newcomer does not get in after the flood")
+	}
+}
