@@ -1,0 +1,31 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+)
+
+// TestStrangersAreThinnedAsLongAsAFloodLasts: a loop that keeps up, since fewer strangers pass, lets more of them pass again when
+// that would be bearable by what the kernel has dropped meanwhile, and until then gives all strangers their turns.
+func TestStrangersAreThinnedAsLongAsAFloodLasts(t *testing.T) {
+	b := besiege(t, 1, Kernel{Plain: true})
+	l := b.loops[0]
+	l.ask(func(r *Relay, now time.Time) {
+		thin := l.thinner
+		at := func(what string, later time.Duration, one int) {
+			thin.turn(now.Add(later), r)
+			if thin.one != one {
+				t.Errorf("%s: one of %d strangers passes, want of %d", what, thin.one, one)
+			}
+		}
+		r.backlog = backlog{tells: true, read: thinBacklog + 1}
+		at("behind", 0, thinFirst)
+		r.backlog.read = 0
+		thin.dropped -= 2 * thinBear * thinFirst / thinFactor // as if the kernel had dropped so many since
+		at("while the flood lasts", thinCalm, thinFirst)
+		if turned := thin.turned.Sub(now); turned != thinCalm {
+			t.Errorf("others got their turn after %v, want %v", turned, thinCalm)
+		}
+		at("after the flood", 2*thinCalm, thinFirst/thinFactor)
+	})
+}
