@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	out := &output{Writer: stdout}
 	app.Writer, app.ErrWriter = out, stderr
 	err := app.RunContext(ctx, args)
-	if err == nil && out.err != nil {
+	if out.err != nil && (err == nil || err.Error() == "") { // or what was wrong is what could not be printed
 		err = fmt.Errorf("print: %w", out.err)
 	}
 	if err == nil {
