@@ -160,7 +160,7 @@ func (b *besieged) blind() (see func()) {
 	return func() { close(sighted) }
 }
 
-// flood sends half as much again as the listener's buffer holds, about 5,400, from many ports.
+// flood sends more than the listener's buffer holds, which is more than 4,000, from many ports.
 func (b *besieged) flood() {
 	b.t.Helper()
 	for range 16 {
