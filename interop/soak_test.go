@@ -49,7 +49,7 @@ func TestEveryServer(t *testing.T) {
 			}
 			// serenityjs wants clients to name its own port as the server's.
 			host, port := lossy(t, "127.0.0.2:"+server.port, server.port, weather)
-			between := startTidegate(t, route{protocol: to.protocol, transport: udp, host: host, server: port})
+			between := startTidegate(t, route{protocol: to.protocol, transport: udp, host: host, server: port, upstream: to.upstream})
 			client := startOwnClient(t, between.ports[udp])
 			client.awaitWithin(t, "connected", 3*patience)
 			server.await(t, "joined")
