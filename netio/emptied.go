@@ -6,3 +6,9 @@ type Emptied interface {
 	// Emptied is called at the end of each Receive that has left nothing in the listening UDP sockets.
 	Emptied()
 }
+
+// Refuser may be implemented by a Handler that turns datagrams away, to have a flood of them cost less.
+type Refuser interface {
+	// Refused is how many datagrams it has turned away in this Receive.
+	Refused() int
+}

@@ -26,6 +26,7 @@ type epollPoller struct {
 	stage    stage
 	clock    alarmClock
 	lingers  *alarms // of closed streams
+	patrol   patrol
 	delay    batchDelay
 	failures failures
 	unread   bool // something was left by this Receive, or may have been
@@ -168,19 +169,30 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 	if p.closed {
 		return ErrClosed
 	}
-	if d := p.delay.next(deadline); d > 0 {
+	d := p.delay.next(deadline)
+	p.ready = p.ready[:0] // what was not received is still ready
+	var err error
+	if len(p.patrol.sockets) > 0 {
+		p.walk(deadline)
+	} else {
+		err = p.await(d, deadline)
+	}
+	p.waiter.forget()
+	return err
+}
+
+// await sleeps for d, and then until there is something to do.
+func (p *epollPoller) await(d time.Duration, deadline time.Time) error {
+	if d > 0 {
 		if err := p.waiter.sleep(d); err != nil {
 			return err
 		}
 	}
-	p.ready = p.ready[:0] // what was not received is still ready
-	var err error
 	// Looking first means that a busy loop neither parks nor touches the timer.
-	if !p.poll() && len(p.failures) == 0 {
-		err = p.waiter.park(p.clock.before(deadline), p.look)
+	if p.poll() || len(p.failures) > 0 {
+		return nil
 	}
-	p.waiter.forget()
-	return err
+	return p.waiter.park(p.clock.before(deadline), p.look)
 }
 
 // poll adds the sockets that have input to ready, and reports whether there are any.

@@ -17,6 +17,7 @@ func (p *epollPoller) Receive(h Handler) {
 	p.ready = p.ready[:0]
 	p.clock.ring()
 	p.failures.tell(h)
+	p.changeGuard(h)
 	if e, ok := h.(Emptied); ok && !p.unread {
 		e.Emptied()
 	}
@@ -36,14 +37,14 @@ func (s *epollSocket) handle(events uint32, h Handler) {
 	if s.dialed() {
 		s.poller.receive(s, dialBatch, 1, h)
 	} else {
-		s.poller.receive(s, listenBatch, turnDatagrams, h)
+		s.poller.patrol.read(s, s.poller.receive(s, listenBatch, turnDatagrams, h))
 	}
 }
 
-// receive reads from s and gives h what came, until it has had so many datagrams. A batch that is not full was the last of
+// receive reads from s and gives h what came, until it has had so many datagrams, and returns how many it had. A batch that is not full was the last of
 // it: asking the kernel again would cost more than the rare datagram that has come meanwhile is worth.
-func (p *epollPoller) receive(s *epollSocket, batch, enough int, h Handler) {
-	for received := 0; received < enough && !s.closed; {
+func (p *epollPoller) receive(s *epollSocket, batch, enough int, h Handler) (received int) {
+	for received < enough && !s.closed {
 		if p.in.room(batch) < min(batch, dialBatch) {
 			p.out.flush()
 		}
@@ -51,15 +52,16 @@ func (p *epollPoller) receive(s *epollSocket, batch, enough int, h Handler) {
 		n, errno := p.in.read(s.fd, room)
 		if errno != 0 {
 			p.receiveFailed(s, errno)
-			return
+			return received
 		}
 		received += p.count(n)
 		p.deliver(s, n, h)
 		if n < room {
-			return
+			return received
 		}
 	}
 	p.unread = true
+	return received
 }
 
 // count counts the n messages of the last read, and returns the number of their datagrams.

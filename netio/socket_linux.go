@@ -17,8 +17,9 @@ type epollSocket struct {
 	poller *epollPoller
 	fd     int
 	family int
-	queue  chain    // what is to be sent
-	drops  uint32   // the kernel's own count of its drops, as last asked for
+	queue  chain  // what is to be sent
+	drops  uint32 // the kernel's own count of its drops, as last asked for
+	round  round
 	split  splitter // of a descriptor that several Sockets share; nil for one
 
 	plain        bool // dialed in the way of which one is like another, and so of use to the next Dial

@@ -118,13 +118,19 @@ func (w *waiter) sleep(d time.Duration) error {
 	if err := w.setGate(unix.EPOLL_CTL_MOD, 0); err != nil {
 		return err
 	}
-	ts := unix.NsecToTimespec(d.Nanoseconds())
 	if d <= shortSleep {
-		nanosleep(&ts)
+		nap(d)
 	} else {
+		ts := unix.NsecToTimespec(d.Nanoseconds())
 		_ = unix.Nanosleep(&ts, nil)
 	}
 	return w.setGate(unix.EPOLL_CTL_MOD, unix.EPOLLIN)
+}
+
+// nap sleeps for about d, at most shortSleep, or less if a signal comes.
+func nap(d time.Duration) {
+	ts := unix.NsecToTimespec(d.Nanoseconds())
+	nanosleep(&ts)
 }
 
 // setGate says which events of the inner descriptor pass the gate.

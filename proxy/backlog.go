@@ -45,6 +45,9 @@ func (r *Relay) Emptied() {
 	r.gate.Keep()
 }
 
+// Refused is how many datagrams and messages have been dropped since the last Advance.
+func (r *Relay) Refused() int { return r.refused }
+
 // know notes that a client of a door is no stranger any more. Where no filter sees the client's own address there is nothing to
 // note.
 func (r *Relay) know(d *door, client netip.AddrPort) {
@@ -57,7 +60,7 @@ func (r *Relay) know(d *door, client netip.AddrPort) {
 
 // unknow notes that a client who was known has left.
 func (r *Relay) unknow(d *door, client netip.AddrPort) {
-	if d.stream {
+	if d.stream || d.fronts != nil {
 		return
 	}
 	r.knownChanges++
@@ -86,6 +89,7 @@ func (r *Relay) shed(now time.Time, d *door, from netip.AddrPort, size int) {
 		r.drop(now, DropOverload, d, from, size, nil)
 		return
 	}
+	r.refused++
 	r.counters.Drops[DropOverload]++
 	d.drops.Drops[DropOverload]++
 	r.journal.lines.unsaid[DropOverload]++

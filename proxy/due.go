@@ -6,8 +6,9 @@ import (
 	"tidegate/codec"
 )
 
-// Advance runs what is due.
+// Advance runs what is due, and begins another turn.
 func (r *Relay) Advance(now time.Time) {
+	r.refused = 0
 	r.journal.catchUp(now)
 	r.drainDue(now)
 	for _, p := range r.pingers {

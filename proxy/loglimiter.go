@@ -67,12 +67,8 @@ func (k lineKind) isDrop() bool { return k < lineKind(dropCount) || k == lineFai
 
 // allow reports whether a line about a source may be written, and how many of its kind were left out since the last one.
 func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (unsaid uint64, ok bool) {
-	rate, minutes := sourceLog, now.Sub(h.start)/60
-	if k.isDrop() {
-		rate = dropSourceLog
-	}
-	bucket := h.sources.OfKind(sourceLogNetworks.Of(from), uint8(k))
-	if !bucket.Take(minutes, rate, 1) || !h.limits[k].Allow(now) {
+	// The kind goes first: in a flood it is what refuses, and it is in the processor's caches.
+	if h.limits[k].Spent(now) || !h.hears(now, k, from) || !h.limits[k].Allow(now) {
 		h.unsaid[k]++
 		if h.due.IsZero() {
 			h.due = now.Add(catchUpAfter)
@@ -81,6 +77,15 @@ func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (unsaid u
 	}
 	unsaid, h.unsaid[k] = h.unsaid[k], 0
 	return unsaid, true
+}
+
+// hears reports whether a source's network may have a line of a kind, and counts it if so.
+func (h *logLimiter) hears(now time.Time, k lineKind, from netip.Addr) bool {
+	rate, minutes := sourceLog, now.Sub(h.start)/60
+	if k.isDrop() {
+		rate = dropSourceLog
+	}
+	return h.sources.OfKind(sourceLogNetworks.Of(from), uint8(k)).Take(minutes, rate, 1)
 }
 
 // catchUp tells of all that was left out, once that is due.

@@ -85,6 +85,9 @@ func (l *loop) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 // Emptied implements netio.Emptied.
 func (l *loop) Emptied() { l.relay.Emptied() }
 
+// Refused implements netio.Refuser.
+func (l *loop) Refused() int { return l.relay.Refused() }
+
 // Failed implements netio.Handler.
 func (l *loop) Failed(s netio.Socket, err error) { l.relay.Failed(l.now, s, err) }
 

@@ -14,6 +14,12 @@ const (
 	shelfSize = 8
 )
 
+// In a flood not all of it is remembered: that would take as long as all else that is done about it.
+const (
+	mostRemembered = 32 // of a turn
+	rememberedOf   = 8  // beyond, one of so many
+)
+
 // RecentDrop is one datagram or message that went no further, or several alike in a row.
 type RecentDrop struct {
 	At       time.Time // of the last of them

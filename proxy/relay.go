@@ -63,6 +63,7 @@ type Relay struct {
 	shard    shard
 
 	backlog backlog
+	refused int // datagrams and messages dropped in this turn
 	// knownChanges counts who was known and unknown again.
 	knownChanges uint64
 	replies      *ratelimit.Budget // for answers to strangers that are no larger than their questions
@@ -360,8 +361,11 @@ func (r *Relay) mark(e *entry) {
 
 // drop counts and tells of something that goes no further.
 func (r *Relay) drop(now time.Time, why Drop, d *door, from netip.AddrPort, size int, err error) {
+	r.refused++
 	r.counters.Drops[why]++
 	d.drops.Drops[why]++
-	r.recent.add(now, why, d.name, from, size, err)
+	if r.refused < mostRemembered || r.refused%rememberedOf == 0 {
+		r.recent.add(now, why, d.name, from, size, err)
+	}
 	r.journal.drop(now, why, d.name, from, size, err)
 }

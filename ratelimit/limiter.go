@@ -15,15 +15,21 @@ type Limiter struct {
 // Allow reports whether an event may pass now, and counts it if so.
 func (l *Limiter) Allow(now time.Time) bool { return allow(&l.free, now, l.Every, l.Burst) }
 
+// Spent reports whether Allow would refuse an event now.
+func (l *Limiter) Spent(now time.Time) bool { return spent(l.free, now, l.Every, l.Burst) }
+
+func spent(free, now time.Time, every time.Duration, burst int) bool {
+	return free.Sub(now) > every*time.Duration(max(burst, 1)-1)
+}
+
 // allow is Allow with the state of a Limiter at free.
 func allow(free *time.Time, now time.Time, every time.Duration, burst int) bool {
-	paid := *free
-	if paid.Before(now) {
-		paid = now
-	}
-	if paid.Sub(now) > every*time.Duration(max(burst, 1)-1) {
+	if spent(*free, now, every, burst) {
 		return false
 	}
-	*free = paid.Add(every)
+	if free.Before(now) {
+		*free = now
+	}
+	*free = free.Add(every)
 	return true
 }

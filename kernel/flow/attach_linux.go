@@ -37,7 +37,7 @@ func (t *Table) forget(c change) {
 	}
 	deleted := false
 	for _, k := range t.concerned(&c) {
-		deleted = t.flows.Delete(&k) == nil || deleted
+		deleted = t.remove(k) || deleted
 	}
 	if deleted {
 		t.changes.Add(1)

@@ -10,7 +10,7 @@ import (
 // find gets the flow of the key, and the time.
 func find(flows *ebpf.Map) asm.Instructions {
 	return asm.Instructions{
-		asm.LoadMapPtr(asm.R1, flows.FD()).WithSymbol("find"),
+		asm.LoadMapPtr(asm.R1, flows.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, keyAt),
 		asm.FnMapLookupElem.Call(),

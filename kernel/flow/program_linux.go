@@ -66,12 +66,14 @@ const (
 	weight = asm.R9 // how many datagrams this is
 )
 
-// newProgram makes the program, for interfaces with Ethernet headers. It looks its packets up in flows, and adds to totals.
-func newProgram(flows, totals *ebpf.Map) (*ebpf.Program, error) {
+// newProgram makes the program, for interfaces with Ethernet headers. It looks its packets up in flows, if the bitmap has
+// them, and adds to totals.
+func newProgram(bitmap *bitmap, flows, totals *ebpf.Map) (*ebpf.Program, error) {
 	code := classify()
 	code = append(code, ipv4Key()...)
 	code = append(code, asm.Ja.Label("find"))
 	code = append(code, ipv6Key()...)
+	code = append(code, bitmap.maybe()...)
 	code = append(code, find(flows)...)
 	code = append(code, admit()...)
 	code = append(code, account(totals)...)

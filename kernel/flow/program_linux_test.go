@@ -173,18 +173,24 @@ func newTable(t testing.TB, flows ...Flow) *Table {
 	}
 	t.Cleanup(func() { table.Close() })
 	for _, f := range flows {
-		forth := newEntry(f.Client, f.Listener, f.Source, f.Server)
-		back := newEntry(f.Server, f.Source, f.Listener, f.Client)
-		forth.leave(way{loopback, true})
-		back.leave(way{loopback, true})
-		if err := table.put(newKey(f.Client, f.Listener), &forth); err != nil {
-			t.Fatal(err)
-		}
-		if err := table.put(newKey(f.Server, f.Source), &back); err != nil {
-			t.Fatal(err)
-		}
+		table.addLocal(t, f)
 	}
 	return table
+}
+
+// addLocal has the table forward a flow that comes by the loopback and stays there.
+func (t *Table) addLocal(tb testing.TB, f Flow) {
+	tb.Helper()
+	forth := newEntry(f.Client, f.Listener, f.Source, f.Server)
+	back := newEntry(f.Server, f.Source, f.Listener, f.Client)
+	forth.leave(way{loopback, true})
+	back.leave(way{loopback, true})
+	if err := t.put(newKey(f.Client, f.Listener), &forth); err != nil {
+		tb.Fatal(err)
+	}
+	if err := t.put(newKey(f.Server, f.Source), &back); err != nil {
+		tb.Fatal(err)
+	}
 }
 
 func run(t testing.TB, table *Table, frame []byte, want int32) []byte {

@@ -21,6 +21,7 @@ import (
 // safe for concurrent use.
 type Table struct {
 	flows   *ebpf.Map // entry by key, two a flow
+	bitmap  *bitmap   // of the keys of flows
 	totals  *ebpf.Map // Count by way, for each processor
 	program *ebpf.Program
 	routes  *routes
@@ -56,7 +57,10 @@ func (t *Table) open(flows int) (err error) {
 	if err != nil {
 		return fmt.Errorf("map of counters: %w", err)
 	}
-	if t.program, err = newProgram(t.flows, t.totals); err != nil {
+	if t.bitmap, err = newBitmap(2 * flows); err != nil {
+		return err
+	}
+	if t.program, err = newProgram(t.bitmap, t.flows, t.totals); err != nil {
 		return err
 	}
 	t.routes, err = newRoutes(t.forget)
@@ -108,8 +112,7 @@ func (t *Table) add(f *Flow, r Rate) error {
 		return err
 	}
 	if err := t.put(newKey(f.Client, f.Listener), &forth); err != nil {
-		back := newKey(f.Server, f.Source)
-		_ = t.flows.Delete(&back)
+		t.remove(newKey(f.Server, f.Source))
 		return err
 	}
 	return nil
@@ -123,19 +126,42 @@ func (e *entry) leave(w way) {
 }
 
 func (t *Table) put(k key, e *entry) error {
-	err := t.flows.Put(&k, e)
+	t.bitmap.add(&k) // first: what comes then is not overlooked
+	err := t.flows.Update(&k, e, ebpf.UpdateNoExist)
+	if err == nil {
+		return nil
+	}
+	t.bitmap.remove(&k)
+	if errors.Is(err, ebpf.ErrKeyExist) {
+		err = t.flows.Update(&k, e, ebpf.UpdateExist)
+	}
 	if errors.Is(err, syscall.E2BIG) {
 		return ErrFull
 	}
 	return err
 }
 
+// remove reports whether there was such a key.
+func (t *Table) remove(k key) bool {
+	if t.flows.Delete(&k) != nil {
+		return false
+	}
+	t.bitmap.remove(&k)
+	return true
+}
+
+// take is remove for those who want to know what there was.
+func (t *Table) take(k key) (e entry, ok bool) {
+	if ok = t.flows.LookupAndDelete(&k, &e) == nil; ok {
+		t.bitmap.remove(&k)
+	}
+	return e, ok
+}
+
 // Delete ends the forwarding of a flow at once, and returns what was forwarded; ok is false if there is no such flow.
 func (t *Table) Delete(f Flow) (last Traffic, ok bool) {
-	var forth, back entry
-	up, down := newKey(f.Client, f.Listener), newKey(f.Server, f.Source)
-	there := t.flows.LookupAndDelete(&up, &forth) == nil
-	and := t.flows.LookupAndDelete(&down, &back) == nil
+	forth, there := t.take(newKey(f.Client, f.Listener))
+	back, and := t.take(newKey(f.Server, f.Source))
 	return Traffic{forth.count(), back.count()}, there || and
 }
 
@@ -184,6 +210,9 @@ func (t *Table) Close() error {
 	for device, l := range t.attached {
 		errs = append(errs, l.Close())
 		delete(t.attached, device)
+	}
+	if t.bitmap != nil {
+		errs = append(errs, t.bitmap.close())
 	}
 	return errors.Join(append(errs, t.program.Close(), t.flows.Close(), t.totals.Close())...)
 }
