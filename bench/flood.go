@@ -197,7 +197,7 @@ func (b *battle) fight() (*FloodFigures, error) {
 		return nil, err
 	}
 	f := &FloodFigures{Subject: b.target.name, Kind: b.assault.name}
-	calm, err := b.observe(b.o.Window/2, nil)
+	calm, err := b.observe(b.o.Window/2, nothingDone, nothingDone)
 	if err != nil {
 		return nil, err
 	}
@@ -240,6 +240,8 @@ func (b *battle) gather() error {
 	return b.game.play(10*time.Second, func() bool { return len(b.game.tape.later) >= all })
 }
 
+func nothingDone() error { return nil }
+
 // flood adds what the flood does.
 func (b *battle) flood(f *FloodFigures, calm *reading) error {
 	what := &flood{arena: b.arena, assault: b.assault, shots: b.assault.arm(&b.game.tape), to: b.to, rate: b.o.Flood}
@@ -255,12 +257,12 @@ func (b *battle) flood(f *FloodFigures, calm *reading) error {
 		return err
 	}
 	var sent uint64
-	r, err := b.observe(b.o.Window, func(play func() error) error {
+	r, err := b.observe(b.o.Window, func() error {
 		storm.start()
-		err := errors.Join(b.game.join(b.arena, b.to, b.o.Players, 1), play())
-		var stopped error
-		sent, stopped = storm.stop()
-		return errors.Join(err, stopped)
+		return b.game.join(b.arena, b.to, b.o.Players, 1)
+	}, func() (err error) {
+		sent, err = storm.stop()
+		return err
 	})
 	if err != nil {
 		return err
@@ -268,8 +270,8 @@ func (b *battle) flood(f *FloodFigures, calm *reading) error {
 	if f.After, err = rssOf(b.subject.pid()); err != nil {
 		return err
 	}
-	f.tally(r, calm, sent)
 	b.game.sending = false
+	f.tally(r, calm, sent)
 	if err := b.game.play(settleTime, func() bool { return b.game.missing() == 0 }); err != nil {
 		return err
 	}

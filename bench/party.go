@@ -2,6 +2,7 @@ package bench
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/netip"
 	"time"
@@ -45,6 +46,7 @@ type party struct {
 	guests  uint16
 	players []*entry
 	begun   time.Time
+	since   time.Time // what was due earlier does not count
 	every   time.Duration
 	sending bool
 	delays  *hdrhistogram.Histogram // of reliable messages, there and back
@@ -120,9 +122,13 @@ func (g *party) heard(p *player, m []byte) {
 	if len(m) < messageSize {
 		return
 	}
+	due := g.begun.Add(time.Duration(binary.LittleEndian.Uint64(m[2:])))
+	if due.Before(g.since) {
+		return
+	}
 	reliable := m[1] & 1
 	p.returned[reliable]++
-	if due := g.begun.Add(time.Duration(binary.LittleEndian.Uint64(m[2:]))); reliable == 1 {
+	if reliable == 1 {
 		record(g.delays, g.now.Sub(due))
 	}
 }
@@ -185,8 +191,31 @@ func (g *party) turn(until time.Time) error {
 	return nil
 }
 
+// meanwhile does something that takes its time beside the game, which goes on.
+func (g *party) meanwhile(do func() error) (result error) {
+	done := make(chan error, 1)
+	go func() {
+		done <- do()
+		g.poller.Wake()
+	}()
+	over := false
+	err := g.play(time.Minute, func() bool {
+		select {
+		case result = <-done:
+			over = true
+		default:
+		}
+		return over
+	})
+	if !over {
+		result = <-done
+	}
+	return errors.Join(err, result)
+}
+
 // forget forgets what was counted so far.
 func (g *party) forget() {
+	g.since = g.now
 	g.delays.Reset()
 	g.late.Reset()
 	for _, e := range g.players {

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,24 +20,19 @@ type reading struct {
 	line, user, kernel, buffer uint64        // datagrams dropped
 }
 
-// observe reads all gauges before and after, while the game goes on. Players are counted anew.
-func (b *battle) observe(d time.Duration, around func(play func() error) error) (*reading, error) {
-	before, err := b.read()
-	if err != nil {
+// observe reads all gauges before and after the game has gone on for so long from a beginning to an end. Players are counted anew.
+func (b *battle) observe(d time.Duration, begin, end func() error) (*reading, error) {
+	var before, after reading
+	if err := b.game.meanwhile(func() (err error) { before, err = b.read(); return err }); err != nil {
 		return nil, err
 	}
 	b.game.forget()
-	play := func() error { return b.game.play(d, nil) }
-	if around == nil {
-		around = func(play func() error) error { return play() }
-	}
 	began := time.Now()
-	if err := around(play); err != nil {
+	if err := errors.Join(begin(), b.game.play(d, nil), b.game.meanwhile(end)); err != nil {
 		return nil, err
 	}
 	took := time.Since(began)
-	after, err := b.read()
-	if err != nil {
+	if err := b.game.meanwhile(func() (err error) { after, err = b.read(); return err }); err != nil {
 		return nil, err
 	}
 	return &reading{
