@@ -95,17 +95,16 @@ func TestRoundsAreBounded(t *testing.T) {
 		p.Send(server, client.Addr(), []byte("y"))
 	}
 	p.Flush()
-	toServer, toClient := turnDatagrams, dialBatch
 	var c counter
 	if err := p.Wait(time.Time{}); err != nil { // a second Wait adds nothing to the first
 		t.Fatal(err)
 	}
 	turn(t, p, &c)
-	if want := toServer + toClient; c.datagrams != want {
+	if want := turnDatagrams + 1; c.datagrams != want {
 		t.Fatalf("%d datagrams in a turn, want %d", c.datagrams, want)
 	}
 	turn(t, p, &c)
-	if want := sent + 2*toClient; c.datagrams != want {
+	if want := sent + 1 + dialBatch; c.datagrams != want {
 		t.Fatalf("%d datagrams in two turns, want %d", c.datagrams, want)
 	}
 }
@@ -199,6 +198,37 @@ func TestDontFragment(t *testing.T) {
 			if got, _ := unix.GetsockoptInt(s.(*epollSocket).fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER); got != unix.IP_PMTUDISC_DONT {
 				t.Errorf("%s: IP_MTU_DISCOVER = %d after AllowFragments, want %d", network, got, unix.IP_PMTUDISC_DONT)
 			}
+		}
+	}
+}
+
+// A dialed socket is asked for one message, but for several when it had more than that.
+func TestDialedSocketsAreReadByNeed(t *testing.T) {
+	p := newEpollPoller(t)
+	server := listen(t, p, SocketOptions{})
+	client := dial(t, p, server.Addr())
+	say := func(n int) {
+		for range n {
+			p.Send(server, client.Addr(), []byte("x"))
+		}
+		p.Flush()
+	}
+	var c counter
+	for turns, step := range []struct {
+		waiting, received int
+		rest              bool
+	}{
+		{1, 1, false}, {1, 1, true}, {1 + 2*dialBatch, 1, true}, {0, dialBatch, false}, {0, dialBatch, false}, {1, 1, true},
+	} {
+		say(step.waiting)
+		if step.rest { // as if it had come only now
+			p.turn++
+		}
+		before := p.stats.In
+		turn(t, p, &c)
+		in := p.stats.In
+		if got, calls := int(in.Datagrams-before.Datagrams), in.Calls-before.Calls; got != step.received || calls != 1 {
+			t.Errorf("turn %d: %d datagrams by %d calls, want %d by 1", turns, got, calls, step.received)
 		}
 	}
 }

@@ -29,7 +29,10 @@ type epollPoller struct {
 	patrol   patrol
 	delay    batchDelay
 	failures failures
-	unread   bool // something was left by this Receive, or may have been
+	unread   bool   // something was left by this Receive, or may have been, that came to a listener
+	turn     uint32 // counts Waits
+	rested   bool   // the last Wait found nothing at first
+	sawAll   bool   // the last look saw all sockets that were ready
 	stats    Stats
 	bound    int // of descriptors
 	closed   bool
@@ -171,6 +174,8 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 	}
 	d := p.delay.next(deadline)
 	p.ready = p.ready[:0] // what was not received is still ready
+	p.turn++
+	p.rested = false
 	var err error
 	if len(p.patrol.sockets) > 0 {
 		p.walk(deadline)
@@ -189,7 +194,7 @@ func (p *epollPoller) await(d time.Duration, deadline time.Time) error {
 		}
 	}
 	// Looking first means that a busy loop neither parks nor touches the timer.
-	if p.poll() || len(p.failures) > 0 {
+	if p.rested = !p.poll(); !p.rested || len(p.failures) > 0 {
 		return nil
 	}
 	return p.waiter.park(p.clock.before(deadline), p.look)
@@ -201,9 +206,17 @@ func (p *epollPoller) poll() bool {
 	if errno != 0 {
 		return false
 	}
+	p.sawAll = n < readyBatch
 	for i := range p.events[:n] {
-		// A closed socket can still be reported while a child process about to exec holds a copy of it.
-		if s := p.sockets[p.events[i].Fd]; s != nil {
+		switch s := p.sockets[p.events[i].Fd].(type) {
+		case nil: // a closed socket can still be reported while a child process about to exec holds a copy of it
+		case *epollSocket:
+			if s.kept {
+				p.clean(s)
+				continue
+			}
+			p.ready = append(p.ready, readiness{s, p.events[i].Events})
+		default:
 			p.ready = append(p.ready, readiness{s, p.events[i].Events})
 		}
 	}

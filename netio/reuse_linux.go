@@ -48,9 +48,21 @@ func (p *epollPoller) keep(s *epollSocket) bool {
 	if !s.plain || p.closed || len(p.kept) >= min(maxKept, p.bound/keptShare) || !disconnect(s.fd) {
 		return false
 	}
-	s.kept = true
+	s.kept, s.keptIn = true, p.turn
 	p.kept = append(p.kept, s)
 	return true
+}
+
+// clean drops what has come to a kept socket.
+func (p *epollPoller) clean(s *epollSocket) {
+	if !discard(s.fd) {
+		s.keptIn = p.turn
+	}
+}
+
+// isClean reports whether a kept socket has surely nothing unread: it has been looked at since it was disconnected.
+func (p *epollPoller) isClean(s *epollSocket) bool {
+	return p.sawAll && s.keptIn != p.turn || discard(s.fd)
 }
 
 // reuse connects the socket that was kept for the longest; nil: none of the family was kept, or it cannot be connected, and
@@ -65,7 +77,7 @@ func (p *epollPoller) reuse(to netip.AddrPort, o SocketOptions) *epollSocket {
 	p.kept = slices.Delete(p.kept, i, i+1)
 	old.kept = false
 	s := &epollSocket{poller: p, fd: old.fd, family: family, drops: old.drops, plain: true, dontFragment: old.dontFragment}
-	if !discard(s.fd) || s.reconnect(to, o) != nil {
+	if !p.isClean(old) || s.reconnect(to, o) != nil {
 		p.release(s.fd)
 		return nil
 	}

@@ -19,12 +19,15 @@ type epollSocket struct {
 	family int
 	queue  chain  // what is to be sent
 	drops  uint32 // the kernel's own count of its drops, as last asked for
+	readIn uint32 // the turn of the poller in which it was read last
 	round  round
 	split  splitter // of a descriptor that several Sockets share; nil for one
 
-	plain        bool // dialed in the way of which one is like another, and so of use to the next Dial
-	kept         bool // for that: it is closed, and has its descriptor still
-	dontFragment bool // of a plain one
+	queued       bool   // several messages waited once
+	plain        bool   // dialed in the way of which one is like another, and so of use to the next Dial
+	dontFragment bool   // of a plain one
+	kept         bool   // for the next Dial: it is closed, and has its descriptor still
+	keptIn       uint32 // the turn of the poller since which nothing can have come to it
 }
 
 // facing has a listener that is bound to all addresses answer from the one that a peer used.
@@ -46,7 +49,9 @@ func (s *epollSocket) Close() {
 		return
 	}
 	s.poller.out.flushSocket(s)
-	s.countDrops()
+	if !s.dialed() || s.queued { // else its buffer was never full
+		s.countDrops()
+	}
 	s.closed = true
 	if !s.poller.keep(s) {
 		s.poller.release(s.fd)
