@@ -1,7 +1,6 @@
 package shield
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -23,7 +22,6 @@ type Gate struct {
 	gates  *gates
 	offset uint32 // of the cell
 	cell   *cell
-	known  element // of gates.known
 }
 
 // cell is what a Gate and the programs share.
@@ -43,32 +41,16 @@ const (
 
 // gates are those of a Shield, one for each loop.
 type gates struct {
-	known  *ebpf.Map // sources by knownKey
+	known  *known
 	cells  *ebpf.Map // one value: all cells
 	memory []byte    // of cells
 	loops  int
-	count  atomic.Int64 // of those known
-}
-
-// knownKey is the ports of source and listener in network order, and the source's address, IPv4-mapped.
-type knownKey [20]byte
-
-func keyOfKnown(client netip.AddrPort, port uint16) (k knownKey) {
-	binary.BigEndian.PutUint16(k[:], client.Port())
-	binary.BigEndian.PutUint16(k[2:], port)
-	addr := client.Addr().As16()
-	copy(k[4:], addr[:])
-	return k
 }
 
 func newGates(o *Options) (g *gates, err error) {
 	g = &gates{loops: max(o.Loops, 1)}
-	g.known, err = ebpf.NewMap(&ebpf.MapSpec{
-		Name: "tidegate_known", Type: ebpf.Hash, KeySize: uint32(len(knownKey{})), ValueSize: 1,
-		MaxEntries: uint32(max(o.Known, 1)), Flags: noPrealloc,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("map of known sources: %w", err)
+	if g.known, err = newKnown(o.Known); err != nil {
+		return nil, err
 	}
 	g.cells, err = ebpf.NewMap(&ebpf.MapSpec{
 		Name: "tidegate_gates", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(g.loops * cellSize), MaxEntries: 1, Flags: mapMapable,
@@ -87,7 +69,7 @@ func newGates(o *Options) (g *gates, err error) {
 }
 
 func (g *gates) close() error {
-	err := errors.Join(g.known.Close(), g.cells.Close())
+	err := errors.Join(g.known.close(), g.cells.Close())
 	if g.memory != nil {
 		err = errors.Join(err, unix.Munmap(g.memory))
 		g.memory = nil
@@ -106,7 +88,7 @@ func (s *Shield) Gate(loop int) *Gate {
 }
 
 // Known is how many clients the Gates know.
-func (s *Shield) Known() int { return int(s.gates.count.Load()) }
+func (s *Shield) Known() int { return int(s.gates.known.count.Load()) }
 
 // Keep tells that the loop keeps up: it has read all that there was.
 func (g *Gate) Keep() {
@@ -122,40 +104,21 @@ func (g *Gate) Keep() {
 // Know has what a client sends to a port pass the Gate from now on. One for whom there is no room, beyond Options.Known,
 // stays a stranger here.
 func (g *Gate) Know(client netip.AddrPort, port uint16) {
-	if g == nil {
-		return
-	}
-	if g.known.add(g.gates.known.FD(), keyOfKnown(client, port)) {
-		g.gates.count.Add(1)
+	if g != nil {
+		g.gates.known.add(client, port)
 	}
 }
 
-// Forget makes a stranger of a client.
+// Forget makes a stranger of a client, once for each Know.
 func (g *Gate) Forget(client netip.AddrPort, port uint16) {
-	if g == nil {
-		return
-	}
-	if g.known.remove(g.gates.known.FD(), keyOfKnown(client, port)) { // else it has not found room
-		g.gates.count.Add(-1)
-	}
-}
-
-// knownCode goes to "known" if the source is. Where the ports are put, the prefix length stood for the bans.
-func (g *gates) knownCode() asm.Instructions {
-	return asm.Instructions{
-		asm.LoadMem(asm.R1, asm.RFP, portsAt, asm.Word),
-		asm.StoreMem(asm.RFP, prefixAt, asm.R1, asm.Word),
-		asm.LoadMapPtr(asm.R1, g.known.FD()),
-		asm.Mov.Reg(asm.R2, asm.RFP),
-		asm.Add.Imm(asm.R2, prefixAt),
-		asm.FnMapLookupElem.Call(),
-		asm.JNE.Imm(asm.R0, 0, "known"),
+	if g != nil {
+		g.gates.known.remove(client, port)
 	}
 }
 
 // socketCode lets a stranger through while there is room at a loop, and takes the room.
 func (g *gates) socketCode(offset uint32) asm.Instructions {
-	code := append(g.knownCode(),
+	code := append(g.known.code("known"),
 		asm.LoadMapValue(tables, g.cells.FD(), offset),
 		asm.LoadMem(asm.R2, tables, roomAt, asm.DWord),
 		asm.JSGT.Imm(asm.R2, 0, "room"),
@@ -195,7 +158,7 @@ func refillCode(offset int16, then string) asm.Instructions {
 // interfaceCode lets a stranger through while there is, or would be, room at any loop, one of which takes it: which one will
 // have the datagram is not known yet.
 func (g *gates) interfaceCode() asm.Instructions {
-	code := append(g.knownCode(), asm.LoadMapValue(tables, g.cells.FD(), 0))
+	code := append(g.known.code("known"), asm.LoadMapValue(tables, g.cells.FD(), 0))
 	for loop := range g.loops {
 		code = append(code,
 			asm.LoadMem(asm.R2, tables, int16(loop*cellSize+roomAt), asm.DWord),

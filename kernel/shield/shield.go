@@ -24,7 +24,7 @@ type Options struct {
 	Sources int
 	// Bans is how many prefixes may be banned; at least 1. Memory is taken for those that are.
 	Bans int
-	// Known is how many clients may be known to Gates; at least 1. Memory is taken for those that are, about 100 bytes each.
+	// Known is how many clients may be known to Gates; at least 1. Each takes 16 to 32 bytes, from the start on.
 	Known int
 	// Loops is how many loops there are, at least 1.
 	Loops int

@@ -1,0 +1,174 @@
+package shield
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"net/netip"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+)
+
+// A bucket is a line of the processor's cache. Each client may be in two of them, by its mark, and there are at least twice as
+// many places as clients: in ten million tries none has been without a free one.
+const (
+	bucketPlaces = 8
+	bucketBytes  = 8 * bucketPlaces
+	spareFactor  = 2
+	firstShift   = 4 // of the mark, to where the first bucket's number is
+	secondShift  = 36
+)
+
+// known is the clients who are no strangers, as marks in memory that the programs share: to tell them of a client takes no system
+// call. It is safe for concurrent use.
+type known struct {
+	table  *ebpf.Map // one value: all buckets
+	memory []byte    // of the table
+	mask   uint64    // one less than the number of buckets
+	most   int64     // clients
+	seed   uint64    // of marks, which nobody may be able to choose
+	count  atomic.Int64
+}
+
+func newKnown(most int) (k *known, err error) {
+	buckets := 1 << bits.Len(uint(max(most, 1)*spareFactor-1)/bucketPlaces)
+	k = &known{mask: uint64(buckets - 1), most: int64(max(most, 1)), seed: rand.Uint64()}
+	k.table, err = ebpf.NewMap(&ebpf.MapSpec{
+		Name: "tidegate_known", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(buckets * bucketBytes), MaxEntries: 1, Flags: mapMapable,
+	})
+	if err == nil {
+		k.memory, err = unix.Mmap(k.table.FD(), 0, buckets*bucketBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	}
+	if err != nil {
+		_ = k.close() // what there is of it
+		return nil, fmt.Errorf("map of known sources: %w", err)
+	}
+	return k, nil
+}
+
+func (k *known) close() error {
+	err := k.table.Close()
+	if k.memory != nil {
+		err = errors.Join(err, unix.Munmap(k.memory))
+		k.memory = nil
+	}
+	return err
+}
+
+// add adds a client of a listener's port, if there is room.
+func (k *known) add(client netip.AddrPort, port uint16) {
+	if k.count.Add(1) <= k.most && k.place(k.mark(client, port)) {
+		return
+	}
+	k.count.Add(-1)
+}
+
+// place puts a mark into the emptier one of its buckets, and reports whether it could.
+func (k *known) place(mark uint64) bool {
+	emptier, other := k.buckets(mark)
+	if free(other) > free(emptier) {
+		emptier, other = other, emptier
+	}
+	return exchange(emptier, 0, mark) || exchange(other, 0, mark)
+}
+
+// remove takes a client away, if it had found room.
+func (k *known) remove(client netip.AddrPort, port uint16) {
+	mark := k.mark(client, port)
+	if first, second := k.buckets(mark); exchange(first, mark, 0) || exchange(second, mark, 0) {
+		k.count.Add(-1)
+	}
+}
+
+// bucket is places for marks; 0 is a free one.
+type bucket [bucketPlaces]atomic.Uint64
+
+func (k *known) buckets(mark uint64) (first, second *bucket) {
+	at := func(i uint64) *bucket { return (*bucket)(unsafe.Pointer(&k.memory[i*bucketBytes])) }
+	return at(mark >> firstShift & k.mask), at(mark >> secondShift & k.mask)
+}
+
+func free(b *bucket) (places int) {
+	for i := range b {
+		if b[i].Load() == 0 {
+			places++
+		}
+	}
+	return places
+}
+
+// exchange replaces one value in a bucket, and reports whether it was there.
+func exchange(b *bucket, value, by uint64) bool {
+	for i := range b {
+		if b[i].CompareAndSwap(value, by) {
+			return true
+		}
+	}
+	return false
+}
+
+// mark is a client's at a listener's port: the source's address, IPv4-mapped, and both ports in network order, mixed with the
+// seed as markCode does. It is never 0.
+func (k *known) mark(client netip.AddrPort, port uint16) uint64 {
+	var ports [4]byte
+	binary.BigEndian.PutUint16(ports[:], client.Port())
+	binary.BigEndian.PutUint16(ports[2:], port)
+	addr := client.Addr().As16()
+	mark := k.seed
+	for _, word := range [...]uint64{
+		binary.NativeEndian.Uint64(addr[:]), binary.NativeEndian.Uint64(addr[8:]), uint64(binary.NativeEndian.Uint32(ports[:])),
+	} {
+		mark ^= word
+		mark ^= mark >> 32
+		mark *= 1<<64 + mixer
+		mark ^= mark >> 32
+	}
+	return mark | 1
+}
+
+// markCode puts the source's mark into R1, where the stack has its address and ports.
+func (k *known) markCode() asm.Instructions {
+	code := asm.Instructions{asm.LoadImm(asm.R1, int64(k.seed), asm.DWord), asm.LoadImm(asm.R2, mixer, asm.DWord)}
+	for _, word := range [...]struct {
+		at   int16
+		size asm.Size
+	}{{addrAt, asm.DWord}, {addrAt + 8, asm.DWord}, {portsAt, asm.Word}} {
+		code = append(code,
+			asm.LoadMem(asm.R3, asm.RFP, word.at, word.size),
+			asm.Xor.Reg(asm.R1, asm.R3),
+			asm.Mov.Reg(asm.R3, asm.R1),
+			asm.RSh.Imm(asm.R3, 32),
+			asm.Xor.Reg(asm.R1, asm.R3),
+			asm.Mul.Reg(asm.R1, asm.R2),
+			asm.Mov.Reg(asm.R3, asm.R1),
+			asm.RSh.Imm(asm.R3, 32),
+			asm.Xor.Reg(asm.R1, asm.R3),
+		)
+	}
+	return append(code, asm.Or.Imm(asm.R1, 1))
+}
+
+// code goes to a label if the source is known.
+func (k *known) code(label string) asm.Instructions {
+	code := k.markCode()
+	for _, shift := range [...]int32{firstShift, secondShift} {
+		code = append(code,
+			asm.Mov.Reg(asm.R2, asm.R1),
+			asm.RSh.Imm(asm.R2, shift),
+			asm.And.Imm(asm.R2, int32(k.mask)),
+			asm.Mul.Imm(asm.R2, bucketBytes),
+			asm.LoadMapValue(asm.R3, k.table.FD(), 0),
+			asm.Add.Reg(asm.R3, asm.R2),
+		)
+		for place := range int16(bucketPlaces) {
+			code = append(code, asm.LoadMem(asm.R2, asm.R3, 8*place, asm.DWord), asm.JEq.Reg(asm.R2, asm.R1, label))
+		}
+	}
+	return code
+}
