@@ -63,7 +63,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 		return false
 	}
 	socket.SetOwner(e)
-	p.socket = socket
+	p.socket, p.searches = socket, p.route.Upstream.Transport.Probes
 	p.preamble = p.route.Upstream.Headers.preamble(e.Key.Client, p.face.Addr())
 	p.refused = 0
 	// A share of the client's own patience, so that some is left to hear of it, or for the next server.

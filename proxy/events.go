@@ -79,7 +79,6 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	switch ev.Kind {
 	case codec.Connected:
 		p.upstream.up, p.dialBy = true, time.Time{}
-		p.route.Upstream.Transport.probed(p.socket)
 		p.route.pool.Answered(p.server)
 		if p.gap != nil {
 			r.regain(now, e, ev.Client)

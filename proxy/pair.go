@@ -59,6 +59,7 @@ type pair struct {
 	// Beside the others of a byte, so that a session takes no more memory than it must.
 	established bool // both sides were connected, once
 	waits       bool // in path's line
+	searches    bool // fragments to server are forbidden yet
 
 	serial    SessionID
 	tally     *Tally

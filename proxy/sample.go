@@ -57,5 +57,15 @@ func (r *Relay) sample(now time.Time, p *pair) {
 		p.sampleDue = life + sampleEvery
 		r.toClients.observe(&p.client)
 		r.toUpstreams.observe(&p.upstream)
+		p.endSearch()
+	}
+}
+
+// endSearch lets routers fragment what goes to the server, if the search for the path's MTU is over. A session that lasts is soon
+// looked at; of one that does not, the path has not changed, and its socket is as the next one's search wants it.
+func (p *pair) endSearch() {
+	if p.searches && p.upstream.up {
+		p.route.Upstream.Transport.probed(p.socket)
+		p.searches = false
 	}
 }

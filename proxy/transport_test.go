@@ -9,7 +9,7 @@ import (
 	"tidegate/internal/simnet"
 )
 
-// TestProbesGoUnfragmented: towards a server whose path's MTU is searched for, and only until it has let the client in.
+// TestProbesGoUnfragmented: towards a server whose path's MTU is searched for, until the session has lasted for a while.
 func TestProbesGoUnfragmented(t *testing.T) {
 	for _, c := range []struct {
 		what           string
@@ -31,9 +31,10 @@ func TestProbesGoUnfragmented(t *testing.T) {
 			t.Errorf("%s: fragments forbidden = %v, want %v", c.what, socket.whole, c.whole)
 		}
 		w.await("connected", time.Second, func() bool { return p.find(codec.Connected) != nil })
-		if socket.whole {
-			t.Errorf("%s: fragments are still forbidden", c.what)
+		if socket.whole != c.whole {
+			t.Errorf("%s: fragments forbidden = %v as the client comes in, want %v", c.what, socket.whole, c.whole)
 		}
+		w.await("fragments allowed", 2*sampleEvery, func() bool { return !socket.whole })
 	}
 }
 
