@@ -27,6 +27,7 @@ func (s *Server) Reload(settings *Settings) error {
 	if err != nil {
 		return err
 	}
+	s.reserve(settings)
 	sockets := make([][]netio.Socket, len(s.loops)) // of each loop, by listener; nil where there is one
 	for i, l := range s.loops {
 		opened := l.ask(func(*Relay, time.Time) { sockets[i], err = s.openFresh(l.poller, settings, addrs) })

@@ -64,6 +64,7 @@ func Listen(s *Settings, o Options) (*Server, error) {
 		return nil, err
 	}
 	defer server.disown()
+	server.reserve(s)
 	for i := range o.Loops {
 		if err := server.addLoop(i); err != nil {
 			for _, l := range server.loops {
@@ -74,6 +75,11 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	}
 	server.startKernel()
 	return server, nil
+}
+
+// reserve makes room for the descriptors of all sessions and listeners before they come: it is nothing that a loop should wait for.
+func (s *Server) reserve(settings *Settings) {
+	netio.Reserve(s.options.Loops * (settings.Limits.Sessions + len(settings.Listeners)))
 }
 
 func (s *Server) addLoop(shard int) error {
