@@ -10,7 +10,7 @@ type Access struct {
 	Prefixes  []Prefix      `toml:"prefixes"`
 	Files     []string      `toml:"files"`     // lists of prefixes
 	Countries []string      `toml:"countries"` // ISO 3166 codes
-	Networks  []int         `toml:"networks"`  // numbers of autonomous systems
+	Networks  []int64       `toml:"networks"`  // numbers of autonomous systems
 }
 
 // AccessVerdict is what becomes of players whom a rule about sources is about.

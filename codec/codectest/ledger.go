@@ -81,7 +81,7 @@ func (l *ledger) arrived(m codec.Message) {
 	rest := m.Payload
 	for {
 		index, size, ok := l.c.parsePayload(rest, l.direction)
-		if !ok || int(index) >= len(l.records) || size > len(rest) || (size < len(rest) && !l.c.Joins) {
+		if !ok || uint64(index) >= uint64(len(l.records)) || size > len(rest) || (size < len(rest) && !l.c.Joins) {
 			l.mismatch("%v message of %d bytes received that nobody sent: %.40x", m.Mode, len(m.Payload), m.Payload)
 			return
 		}

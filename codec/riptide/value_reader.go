@@ -155,7 +155,7 @@ func (r *Reader) AppendString(b []byte) []byte { return r.AppendBytes(b, r.Lengt
 
 // AppendBytes reads the elements of a byte array of length n and appends them to b.
 func (r *Reader) AppendBytes(b []byte, n int) []byte {
-	if !r.has(8 * n) {
+	if !r.has(8 * min(n, len(r.payload)+1)) { // 8*n may be too large for an int
 		return b
 	}
 	for ; n >= 8; n -= 8 {
