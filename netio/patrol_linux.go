@@ -1,6 +1,7 @@
 package netio
 
 import (
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,16 +23,16 @@ type patrol struct {
 	full    []*epollSocket // of those that are watched, which had much in this turn
 }
 
-// round is how a socket is faring under patrol.
+// round is how a socket is faring under patrol. All sockets have one, so it is small.
 type round struct {
-	read int // datagrams of the last turn
-	calm int // turns with few of them
+	read uint16 // datagrams of the last turn
+	calm uint8  // turns with few of them
 	on   bool
 }
 
-// read notes how much a listening socket had in this turn.
+// read notes how many datagrams a listening socket had in this turn.
 func (p *patrol) read(s *epollSocket, datagrams int) {
-	s.round.read = datagrams
+	s.round.read = uint16(min(datagrams, math.MaxUint16))
 	if !s.round.on && datagrams >= listenBatch {
 		p.full = append(p.full, s)
 	}
@@ -80,7 +81,7 @@ func (p *epollPoller) changeGuard(h Handler) {
 func (p *epollPoller) enlist(refused int) {
 	read := 0
 	for _, s := range p.patrol.full {
-		read += s.round.read
+		read += int(s.round.read)
 	}
 	if refused < floodedTurn || refused < read/2 {
 		return
