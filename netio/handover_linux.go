@@ -154,6 +154,9 @@ func (p *epollPoller) Mute(s Socket) {
 	if l, ok := s.(*epollListener); ok {
 		l.pause.stop()
 	}
+	if l, ok := s.(*epollSocket); ok && p.patrol.dismiss(l) {
+		return // it is in no set
+	}
 	if err := p.waiter.set(unix.EPOLL_CTL_MOD, fd, 0); err != nil {
 		p.stats.Errors++
 	}

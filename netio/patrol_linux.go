@@ -2,6 +2,7 @@ package netio
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -92,6 +93,16 @@ func (p *epollPoller) enlist(refused int) {
 			p.patrol.sockets = append(p.patrol.sockets, s)
 		}
 	}
+}
+
+// dismiss ends the patrol of a socket, which is not watched then either. It reports whether there was one.
+func (p *patrol) dismiss(s *epollSocket) bool {
+	i := slices.Index(p.sockets, s)
+	if i < 0 {
+		return false
+	}
+	p.sockets = slices.Delete(p.sockets, i, i+1)
+	return true
 }
 
 // relieved reports whether a socket is calm and watched again.

@@ -105,6 +105,23 @@ func TestNoPatrol(t *testing.T) {
 	}
 }
 
+// A listener that is handed over while it is flooded is read no more.
+func TestPatrolMute(t *testing.T) {
+	g := newGuarded(t, &bouncer{all: 1})
+	g.send(t, floodedTurn)
+	g.Mute(g.listener)
+	if _, err := g.flood.Write([]byte("let me in")); err != nil {
+		t.Fatal(err)
+	}
+	before := g.got
+	for range 2 {
+		g.turn(t)
+	}
+	if g.got != before || g.stats.Errors != 0 {
+		t.Errorf("a muted listener received %d datagrams, with %d errors", g.got-before, g.stats.Errors)
+	}
+}
+
 // A listener may close while it is flooded, and its descriptor serve another.
 func TestPatrolCloses(t *testing.T) {
 	g := newGuarded(t, &bouncer{all: 1})
