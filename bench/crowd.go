@@ -70,7 +70,7 @@ func (c *crowd) open(p codec.Protocol, o netio.SocketOptions) (*house, error) {
 
 // join has a player dial a server by a socket. No two sockets have one address.
 func (c *crowd) join(p codec.Protocol, s netio.Socket, to netip.AddrPort, identity uint64) (*entry, error) {
-	conn := p.Dial(c.now, to, codec.Hello{Identity: identity, From: s.Addr()})
+	conn := p.Dial(c.now, to, codec.Hello{Identity: identity, From: s})
 	e, err := c.table.Add(session.Key{Client: s.Addr()}, member{conn: conn, socket: s})
 	if err != nil {
 		s.Close()

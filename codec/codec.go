@@ -78,9 +78,13 @@ type Hello struct {
 	Pad  uint8
 	// Identity is the client's RakNet GUID; zero where it has none.
 	Identity uint64
-	// From is where the server sees the client, as far as it is known. RakNet's offloaded cookies are made for it.
-	From netip.AddrPort
+	// From is whatever knows where the server sees the client; nil: nobody does. RakNet's offloaded cookies are made for that
+	// address, and others do not ask for it: to find out may take time.
+	From Addresser
 }
+
+// Addresser has an address, as a socket does.
+type Addresser interface{ Addr() netip.AddrPort }
 
 // Goodbye is why a connection ends and what the game adds to it.
 type Goodbye struct {

@@ -138,7 +138,7 @@ func (p *epollPoller) Part(listener Socket, peer netip.AddrPort, h Handler) (Soc
 func (p *epollPoller) takeStrays(l *epollSocket, fd int, h Handler) {
 	for range 4 {
 		p.out.flush() // which leaves all of the inbox free
-		n, errno := p.in.read(fd, listenBatch)
+		n, errno := p.in.read(fd, listenBatch, true)
 		if errno != 0 {
 			return
 		}

@@ -56,7 +56,6 @@ func newInbox() *inbox {
 		h.Iov = &in.iovecs[i]
 		h.SetIovlen(1)
 		h.Control = &in.control[i*controlRoom]
-		h.Name = (*byte)(unsafe.Pointer(&in.names[i]))
 	}
 	return in
 }
@@ -64,13 +63,16 @@ func newInbox() *inbox {
 // room is how many messages the next read takes of the batch that is asked for.
 func (in *inbox) room(batch int) int { return min(batch, inSlots-in.next) }
 
-// read reads up to so many messages, for which there must be room.
-func (in *inbox) read(fd, room int) (n int, errno syscall.Errno) {
+// read reads up to so many messages, for which there must be room, and if it is to, who sent them.
+func (in *inbox) read(fd, room int, named bool) (n int, errno syscall.Errno) {
 	in.first = in.next
 	batch := in.batch[in.first : in.first+room]
 	for i := range batch { // the kernel takes these lengths as room, and gives them as length
 		batch[i].SetControllen(controlRoom)
-		batch[i].Namelen = unix.SizeofSockaddrInet6
+		batch[i].Name, batch[i].Namelen = nil, 0
+		if named {
+			batch[i].Name, batch[i].Namelen = (*byte)(unsafe.Pointer(&in.names[in.first+i])), unix.SizeofSockaddrInet6
+		}
 	}
 	if n, errno = recvmmsg(fd, batch); errno != 0 {
 		return 0, errno

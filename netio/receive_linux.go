@@ -58,7 +58,7 @@ func (p *epollPoller) receive(s *epollSocket, batch, enough int, h Handler) (rec
 			p.out.flush()
 		}
 		room := p.in.room(batch)
-		n, errno := p.in.read(s.fd, room)
+		n, errno := p.in.read(s.fd, room, !s.dialed())
 		if errno != 0 {
 			p.receiveFailed(s, errno)
 			return received

@@ -92,11 +92,7 @@ func (s *epollSocket) reconnect(to netip.AddrPort, o SocketOptions) error {
 		}
 		s.dontFragment = o.DontFragment
 	}
-	err := connect(s.fd, s.family, to)
-	if err == nil {
-		s.addr, err = boundTo(s.fd)
-	}
-	return err
+	return connect(s.fd, s.family, to) // which tells its port to whoever asks for it
 }
 
 // discard drops what a socket received, or was told, before it was disconnected, and reports whether that was all.

@@ -44,6 +44,14 @@ func (s *epollSocket) facing() error {
 	return setOption(s.fd, unix.SOL_IP, unix.IP_PKTINFO, 1)
 }
 
+// Addr implements Socket. The port of a socket that was dialed again is asked for when somebody wants to know it.
+func (s *epollSocket) Addr() netip.AddrPort {
+	if !s.addr.IsValid() && !s.closed {
+		s.addr, _ = boundTo(s.fd) // it has an address, which nothing but a wrong descriptor keeps from it
+	}
+	return s.addr
+}
+
 func (s *epollSocket) Close() {
 	if s.closed {
 		return

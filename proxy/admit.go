@@ -69,7 +69,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	// A share of the client's own patience, so that some is left to hear of it, or for the next server.
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
 	hello := p.hello
-	hello.From = socket.Addr()
+	hello.From = socket
 	p.upstream.conn = p.route.speaks.Dial(now, p.server.Addr, hello)
 	return true
 }

@@ -171,7 +171,7 @@ func (s *checked) ask(now time.Time, r *Relay) {
 		s.preamble.sent()
 		return
 	}
-	s.conn = u.Protocol.Dial(now, s.server.Addr, codec.Hello{Identity: r.identities.next(), From: s.socket.Addr()})
+	s.conn = u.Protocol.Dial(now, s.server.Addr, codec.Hello{Identity: r.identities.next(), From: s.socket})
 	s.flush(now, r)
 }
 

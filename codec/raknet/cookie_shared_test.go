@@ -146,12 +146,17 @@ func privateCookie(round uint8) uint32 {
 	return p.cookies.give(linkStart, linkClient, origin{longList: true, round: round})
 }
 
+// place is where a client is.
+type place netip.AddrPort
+
+func (p place) Addr() netip.AddrPort { return netip.AddrPort(p) }
+
 // TestDialOffloaded connects to servers that leave first requests to us.
 func TestDialOffloaded(t *testing.T) {
 	for _, mode := range []CookieMode{CookiesOffloaded, CookiesOffloadedPSK} {
 		p := New(Options{Cookies: mode, CookieSecret: countingSecret(), DialVersion: 11})
 		l := newLinkOf(t, p)
-		l.client = p.Dial(l.now, linkServer, codec.Hello{Identity: 77, From: linkClient}).(*Conn)
+		l.client = p.Dial(l.now, linkServer, codec.Hello{Identity: 77, From: place(linkClient)}).(*Conn)
 		lost := 3
 		l.drop = func(toServer bool, _ []byte) bool { lost--; return toServer && lost >= 0 }
 		l.wait(2 * time.Second) // each try has a cookie of its own time

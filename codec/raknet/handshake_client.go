@@ -28,10 +28,10 @@ type asking struct {
 	password []byte
 	pad      uint8 // of the password
 	version  uint8
-	from     netip.AddrPort // where the server sees us
-	refused  []uint8        // versions that the server did not take
-	tries    int            // first requests sent
-	probe    int            // MTU of the last of them
+	from     codec.Addresser // as in codec.Hello
+	refused  []uint8         // versions that the server did not take
+	tries    int             // first requests sent
+	probe    int             // MTU of the last of them
 	reply    openConnectionReply1
 	replied  bool
 	requests int // second requests sent since the reply
@@ -124,7 +124,11 @@ const offloadedMTU = 1400
 func (p *Protocol) ownReply(now time.Time, a *asking) openConnectionReply1 {
 	reply := openConnectionReply1{hasCookie: true, mtu: uint16(min(p.o.MaxMTU, offloadedMTU))}
 	if p.shared != nil {
-		reply.cookie = p.shared.give(now, a.from, a.version)
+		var from netip.AddrPort
+		if a.from != nil {
+			from = a.from.Addr()
+		}
+		reply.cookie = p.shared.give(now, from, a.version)
 	} else {
 		reply.cookie = uint32(minuteOf(now)&0xf)<<4 | uint32(a.version-1)&0xf
 	}

@@ -113,7 +113,7 @@ func TestClientsFollowEachOther(t *testing.T) {
 func TestOffloadedOutcome(t *testing.T) {
 	p := New(Options{Cookies: CookiesOffloadedPSK, CookieSecret: [32]byte{7}})
 	l := newLinkOf(t, p)
-	l.client = p.Dial(l.now, linkServer, codec.Hello{Identity: 77, From: linkClient}).(*Conn)
+	l.client = p.Dial(l.now, linkServer, codec.Hello{Identity: 77, From: place(linkClient)}).(*Conn)
 	connect(t, l)
 	ask := func() byte {
 		_ = l.server.Receive(l.now, requestWith(p, p.shared.give(l.now, linkClient, 11), 77))
