@@ -143,9 +143,8 @@ func (g *party) say(e *entry) {
 	m[0] = 0x86
 	binary.LittleEndian.PutUint64(m[2:], uint64(p.next.Sub(g.begun)))
 	record(g.late, g.now.Sub(p.next))
-	if p.next = p.next.Add(g.every); p.next.Before(g.now) {
-		p.next = g.now.Add(g.every) // what could not be said in time is not made up for
-	}
+	p.next = p.next.Add(g.every)
+	g.catchUp(p)
 	for reliable, mode := range [...]codec.Mode{codec.Unreliable, modeOf(p.door)} {
 		m[1] = byte(reliable)
 		message := codec.Message{Payload: m[:], Mode: mode, ID: 7, HasID: p.door == doorRiptide}
@@ -221,9 +220,14 @@ func (g *party) forget() {
 	for _, e := range g.players {
 		p := e.Value.player
 		p.sent, p.returned = [2]uint64{}, [2]uint64{}
-		if p.next.Before(g.now) {
-			p.next = g.now
-		}
+		g.catchUp(p)
+	}
+}
+
+// catchUp has a player leave out what could not be said in time, and keep to the timetable, in which no two speak at once.
+func (g *party) catchUp(p *player) {
+	if late := g.now.Sub(p.next); late > 0 {
+		p.next = p.next.Add((late + g.every - 1) / g.every * g.every)
 	}
 }
 
