@@ -13,6 +13,7 @@ import (
 // strangers are read and not listened to, but for one in some, who may be honest. That costs a fifth of an answer. Where
 // the kernel has a gate for strangers, they never get that far.
 const (
+	someBacklog = 256 // a loop that has so many to read at once is behind
 	mostBacklog = 512
 	heardOf     = 8 // one stranger of so many is listened to beyond
 )
@@ -35,6 +36,9 @@ type backlog struct {
 	told  bool // that strangers are not listened to
 	read  int  // clients' datagrams since there was nothing left
 }
+
+// behind reports whether more waited than a loop that keeps up ever has.
+func (b *backlog) behind() bool { return b.tells && b.read > someBacklog }
 
 // sheds reports whether the stranger whose datagram was read last is not listened to.
 func (b *backlog) sheds() bool { return b.tells && b.read > mostBacklog && b.read%heardOf != 0 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"testing"
 
+	"tidegate/codec"
 	"tidegate/internal/allocs"
 	"tidegate/internal/simnet"
 )
@@ -89,4 +90,37 @@ func TestRepliesAreBounded(t *testing.T) {
 	if n := w.drops(DropReplyBudget) - before; n < repliesNetwork {
 		t.Errorf("%d questions of all networks were not answered, want those beyond %d", n, repliesOverall)
 	}
+}
+
+// TestWhatOpensIsAnybodysWhenBehind: what a player never says in its session is shed like a stranger's, whoever forges its name.
+func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
+	player := w.connect(codec.Hello{})
+	r := w.proxy.relay
+	r.Emptied()
+	r.backlog.read = mostBacklog
+	request := append([]byte{5}, "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x06"...)
+	for range 8 * heardOf {
+		w.proxy.Receive(w.Now(), player.addr, doorAddr, request)
+	}
+	if shed := w.drops(DropOverload); shed != 7*heardOf {
+		t.Errorf("%d of %d were shed, want %d", shed, 8*heardOf, 7*heardOf)
+	}
+	for range 8 * heardOf {
+		w.proxy.Receive(w.Now(), player.addr, doorAddr, []byte{0x84, 0, 0, 0})
+	}
+	if shed := w.drops(DropOverload); shed != 7*heardOf {
+		t.Errorf("%d of the player's own were shed", shed-7*heardOf)
+	}
+}
+
+// TestAllAskTwiceWhenBehind: a session takes long to open.
+func TestAllAskTwiceWhenBehind(t *testing.T) {
+	p := newPlainRelay(t, Any, unchanged)
+	p.relay.Emptied()
+	p.relay.backlog.read = someBacklog
+	p.swallow(playerAddr(0), doorAddr, []byte("first"), DropAskAgain)
+	p.meet(0, 0, serverAddr)
+	p.relay.Emptied()
+	p.meet(1, 1, secondAddr)
 }

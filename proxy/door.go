@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"tidegate/codec"
+	"tidegate/kernel/shield"
 	"tidegate/netio"
 	"tidegate/ratelimit"
 )
@@ -26,6 +27,7 @@ type door struct {
 	port     uint16 // where players come to
 
 	fronts *fronts // nil: clients come by themselves
+	first  shield.FirstBytes
 
 	forwardable bool // a Forwarder may carry its sessions
 
@@ -62,6 +64,7 @@ func (r *Relay) configure(d *door, l *Listener, route *route) {
 	}
 	d.name, d.addr, d.transport, d.stream = l.Name, l.Addr, l.Transport, l.Transport.Stream
 	d.route, d.pong, d.answers, d.ways = route, l.Pong, nil, nil
+	d.first = l.FirstBytes()
 	d.forwardable = r.settings.Forwardable(l) == nil
 	d.drops = r.tallies.dropsOf(l.Name)
 	if r.settings.Answers.Overall > 0 && !d.stream {

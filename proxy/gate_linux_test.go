@@ -277,7 +277,7 @@ func TestPlayersPassThinnedStrangers(t *testing.T) {
 	thin := func(times int) {
 		for range times {
 			l.ask(func(r *Relay, now time.Time) {
-				r.backlog = backlog{tells: true, read: thinBacklog + 1}
+				r.backlog = backlog{tells: true, read: someBacklog + 1}
 				l.thinner.changed = time.Time{}
 				l.thinner.turn(now, r)
 			})

@@ -61,8 +61,12 @@ func (r *Relay) mayAsk(now time.Time, d *door, from netip.AddrPort, size int, pr
 	return true
 }
 
-// crowded reports whether so many ask, or are half-open, that half of what may be is reached.
+// crowded reports whether so many ask, or are half-open, that half of what may be is reached, or more comes than the loop can read:
+// a session takes twenty times as long to open as a datagram to read.
 func (r *Relay) crowded(now time.Time) bool {
+	if r.backlog.behind() {
+		return true
+	}
 	l := &r.guard.limits
 	if l.calm.PerSecond > 0 && !l.calmed.Take(r.sinceStart(now), l.calm, 1) {
 		return true

@@ -50,24 +50,31 @@ func (l *Listener) Shieldable() error {
 	return nil
 }
 
-// FirstBytes are those that datagrams of a listener's clients may begin with. Nothing is known of them where one of its
-// protocols says nothing, or where what comes after a session's first datagram is nobody's business.
-func (l *Listener) FirstBytes() (possible shield.FirstBytes) {
-	if l.Route.Mode == ModeRelay {
-		return shield.FirstBytes{}
-	}
-	for _, p := range l.Protocols {
-		beginner, ok := p.(codec.Beginner)
-		if !ok {
-			return shield.FirstBytes{}
-		}
-		for b := range 256 {
-			if beginner.Begins(byte(b)) {
-				possible.Add(byte(b), byte(b))
+// FirstBytes are those that datagrams of a listener's clients may begin with, and those by which only strangers do. Nothing is
+// known of them where one of its protocols says nothing. In ModeRelay all may be, since what comes after a session's first datagram
+// is nobody's business.
+func (l *Listener) FirstBytes() (known shield.FirstBytes) {
+	for b := range 256 {
+		opens, goesOn := false, false
+		for _, p := range l.Protocols {
+			beginner, ok := p.(codec.Beginner)
+			switch {
+			case !ok:
+				return shield.FirstBytes{}
+			case beginner.Opens(byte(b)):
+				opens = true
+			case beginner.Begins(byte(b)):
+				goesOn = true
 			}
 		}
+		if (opens || goesOn) && l.Route.Mode != ModeRelay {
+			known.Add(byte(b), byte(b))
+		}
+		if opens && !goesOn {
+			known.AddOpening(byte(b))
+		}
 	}
-	return possible
+	return known
 }
 
 // guard has a socket have the filter that it shall have: none, perhaps, where a predecessor's is on it.

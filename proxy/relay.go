@@ -222,6 +222,11 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 		r.drop(now, DropSourcePort, d, from, len(datagram), nil)
 		return
 	}
+	sheds := r.backlog.sheds()
+	if sheds && d.first.Opens(datagram[0]) { // a stranger's, in whoever's name it is
+		r.shed(now, d, from, len(datagram))
+		return
+	}
 	key := session.Key{Listener: d.index, Client: from}
 	if e := r.plains.Get(key); e != nil {
 		if r.mayRelay(now, d, &e.Value.meter, from, len(datagram)) {
@@ -231,7 +236,7 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 	}
 	e := r.table.Get(key)
 	if e == nil {
-		if r.backlog.sheds() {
+		if sheds {
 			r.shed(now, d, from, len(datagram))
 			return
 		}

@@ -14,16 +14,15 @@ import (
 // a loop is behind: one of 16, and of those again one of 4, until the loop keeps up. A stranger passes with all it says for a
 // while, and then others do: it takes several datagrams to come in.
 const (
-	thinFirst   = 16
-	thinFactor  = 4
-	thinMost    = 256                    // one of so many passes at least
-	thinBacklog = 256                    // datagrams read without finding an end, when a loop is behind
-	thinEvery   = 10 * time.Millisecond  // until what was done shows
-	thinCalm    = time.Second            // until more are let pass again
-	thinBear    = 50_000                 // strangers a second are no reason to let fewer pass
-	thinTurn    = 500 * time.Millisecond // that a stranger has to come in
-	thinRenew   = 200 * time.Millisecond // until the filter is told of those who have come in since
-	thinDoors   = 64                     // beyond so many listeners, filters take longer to change than they save
+	thinFirst  = 16
+	thinFactor = 4
+	thinMost   = 256                    // one of so many passes at least
+	thinEvery  = 20 * time.Millisecond  // until what was done shows: what waits already is to be read first
+	thinCalm   = time.Second            // until more are let pass again
+	thinBear   = 50_000                 // strangers a second are no reason to let fewer pass
+	thinTurn   = 500 * time.Millisecond // that a stranger has to come in
+	thinRenew  = 200 * time.Millisecond // until the filter is told of those who have come in since
+	thinDoors  = 64                     // beyond so many listeners, filters take longer to change than they save
 )
 
 // thinner does that for a loop.
@@ -34,7 +33,7 @@ type thinner struct {
 	changed time.Time // when one was
 	turned  time.Time // when other strangers got their turn
 	renewed time.Time
-	told    int       // how many filters have been since: one a turn, as it takes up to 2 ms in which nothing is read
+	told    int       // how many filters have been since
 	telling bool      // others are still to be
 	behind  time.Time // when the loop was last
 	looked  time.Time // at what the kernel has dropped
@@ -47,7 +46,7 @@ func (t *thinner) turn(now time.Time, r *Relay) {
 		t.one = 0 // a successor may have its own filters there
 		return
 	}
-	behind := r.backlog.tells && r.backlog.read > thinBacklog
+	behind := r.backlog.behind()
 	if behind {
 		t.behind = now
 	}
@@ -130,13 +129,16 @@ func (t *thinner) renew(now time.Time, r *Relay) {
 	t.tell(r)
 }
 
-// tell tells the next filter.
+// tell tells the next filters: one a turn, or some that are small, as it takes up to 2 ms in which nothing is read.
 func (t *thinner) tell(r *Relay) {
-	i := t.told
-	t.told++
-	if t.telling = t.told < len(r.doors); i >= len(r.doors) {
-		return // there are fewer since a reload
+	last := min(t.told+t.sieve.AtOnce(), len(r.doors)) // there may be fewer since a reload
+	for ; t.told < last; t.told++ {
+		t.tellDoor(r, t.told)
 	}
+	t.telling = last < len(r.doors)
+}
+
+func (t *thinner) tellDoor(r *Relay, i int) {
 	l := &r.settings.Listeners[i]
 	if socket, ok := netio.Listening(r.doors[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
 		_ = shield.GuardPlainly(socket, l.FirstBytes(), t.sieve) // without it the buffer may overflow, as on other systems

@@ -18,7 +18,7 @@ func TestStrangersAreThinnedAsLongAsAFloodLasts(t *testing.T) {
 				t.Errorf("%s: one of %d strangers passes, want of %d", what, thin.one, one)
 			}
 		}
-		r.backlog = backlog{tells: true, read: thinBacklog + 1}
+		r.backlog = backlog{tells: true, read: someBacklog + 1}
 		at("behind", 0, thinFirst)
 		r.backlog.read = 0
 		thin.dropped -= 2 * thinBear * thinFirst / thinFactor // as if the kernel had dropped so many since

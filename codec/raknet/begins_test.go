@@ -16,9 +16,19 @@ func TestBegins(t *testing.T) {
 			}
 		}
 	}
+	for _, b := range []byte{0x01, 0x02, 0x05, 0x07} {
+		if !p.Opens(b) {
+			t.Errorf("Opens(%#x) is false", b)
+		}
+	}
 	for _, b := range []byte{0x00, 0x03, 0x06, 0x08, 0x1c, 0x7f} {
 		if p.Begins(b) {
 			t.Errorf("Begins(%#x) is true", b)
+		}
+	}
+	for b := 0x80; b <= 0xff; b++ { // a connection's
+		if p.Opens(byte(b)) {
+			t.Errorf("Opens(%#x) is true", b)
 		}
 	}
 }

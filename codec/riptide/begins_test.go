@@ -9,10 +9,18 @@ import (
 // TestBegins checks that no datagram of a real client begins as none does, and what else does not.
 func TestBegins(t *testing.T) {
 	for _, c := range loadCaptures(t) {
-		var p codec.Beginner = New(Options{Version: c.dialect()})
+		protocol := New(Options{Version: c.dialect()})
+		var p codec.Beginner = protocol
 		for _, l := range c.lines {
-			if l.From == "client" && !p.Begins(l.datagram[0]) {
-				t.Errorf("%s/%s: a client's datagram begins with %#x", c.version, c.scenario, l.datagram[0])
+			if l.From != "client" {
+				continue
+			}
+			first := l.datagram[0]
+			if !p.Begins(first) {
+				t.Errorf("%s/%s: a client's datagram begins with %#x", c.version, c.scenario, first)
+			}
+			if isConnect := protocol.dialect.kindOf([]byte{first}) == kindConnect; p.Opens(first) != isConnect {
+				t.Errorf("%s/%s: Opens(%#x) is not %t", c.version, c.scenario, first, isConnect)
 			}
 		}
 	}

@@ -48,29 +48,29 @@ const whole = 1 << 16
 // drops it. Of the set of everything there is no such check.
 func plainCode(possible *FirstBytes, sieve *Sieve) (code []bpf.Instruction) {
 	if sieve == nil {
-		return append(rangesCode(possible, bpf.RetConstant{Val: whole}), bpf.RetConstant{})
+		return append(rangesCode(possible.Has, bpf.RetConstant{Val: whole}), bpf.RetConstant{})
 	}
 	if possible.any() {
-		return sieve.code()
+		return sieve.code(possible)
 	}
-	code = append(rangesCode(possible, bpf.Jump{Skip: toChance}), bpf.RetConstant{})
+	code = append(rangesCode(possible.Has, bpf.Jump{Skip: toChance}), bpf.RetConstant{})
 	for i, in := range code {
 		if in == (bpf.Jump{Skip: toChance}) {
 			code[i] = bpf.Jump{Skip: uint32(len(code) - i - 1)}
 		}
 	}
-	return append(code, sieve.code()...)
+	return append(code, sieve.code(possible)...)
 }
 
-// rangesCode does what then says with a datagram whose first byte is in one of the set's ranges.
-func rangesCode(possible *FirstBytes, then bpf.Instruction) []bpf.Instruction {
+// rangesCode does what then says with a datagram whose first byte is in one of the ranges of a set.
+func rangesCode(has func(byte) bool, then bpf.Instruction) []bpf.Instruction {
 	code := []bpf.Instruction{bpf.LoadAbsolute{Off: udpHeader, Size: 1}}
 	for b := 0; b < 256; b++ {
-		if !possible.Has(byte(b)) {
+		if !has(byte(b)) {
 			continue
 		}
 		first := b
-		for b < 255 && possible.Has(byte(b+1)) {
+		for b < 255 && has(byte(b+1)) {
 			b++
 		}
 		code = append(code,

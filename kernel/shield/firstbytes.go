@@ -4,35 +4,48 @@ package shield
 // a listener about which nothing is known: everything passes, empty datagrams too. A set with a byte in it lets
 // no empty datagram pass.
 type FirstBytes struct {
-	words [4]uint64 // bit b%64 of word b/64 is byte b
+	possible byteSet
+	openings byteSet
 }
+
+// byteSet has byte b as bit b%64 of word b/64.
+type byteSet [4]uint64
+
+func (s *byteSet) has(b byte) bool { return s[b/64]>>(b%64)&1 == 1 }
+func (s *byteSet) add(b byte)      { s[b/64] |= 1 << (b % 64) }
 
 // Add adds the bytes from first to last, which is included.
 func (f *FirstBytes) Add(first, last byte) {
 	for b := int(first); b <= int(last); b++ {
-		f.words[b/64] |= 1 << (b % 64)
+		f.possible.add(byte(b))
 	}
 }
 
+// AddOpening adds a byte by which only those begin who have no session. What begins with it is a stranger's, whoever sent it.
+func (f *FirstBytes) AddOpening(b byte) { f.openings.add(b) }
+
 // Has reports whether a datagram may begin with b.
-func (f *FirstBytes) Has(b byte) bool { return f.any() || f.words[b/64]>>(b%64)&1 == 1 }
+func (f *FirstBytes) Has(b byte) bool { return f.any() || f.possible.has(b) }
+
+// Opens reports whether only a stranger's datagram begins with b.
+func (f *FirstBytes) Opens(b byte) bool { return f.openings.has(b) }
 
 // any reports whether nothing is checked.
-func (f *FirstBytes) any() bool { return f.words == [4]uint64{} }
+func (f *FirstBytes) any() bool { return f.possible == byteSet{} }
 
-// table is the set as the programs read it: bit b for byte b, and bit noByte for an empty datagram.
-type table [8]uint64
+// table is the set as the programs read it: bit b for byte b, and bit noByte for an empty datagram. The openings follow.
+type table struct{ possible, openings [8]uint64 }
 
 // noByte is what the programs take for the first byte of an empty datagram.
 const noByte = 256
 
 func (f *FirstBytes) table() (t table) {
+	copy(t.possible[:], f.possible[:])
 	if f.any() {
-		for i := range t {
-			t[i] = ^uint64(0)
+		for i := range t.possible {
+			t.possible[i] = ^uint64(0)
 		}
-		return t
 	}
-	copy(t[:], f.words[:])
+	copy(t.openings[:], f.openings[:])
 	return t
 }

@@ -116,9 +116,15 @@ func (g *Gate) Forget(client netip.AddrPort, port uint16) {
 	}
 }
 
+// knownCode goes to "known" if the source is, unless it says what only strangers have to say.
+func (g *gates) knownCode() asm.Instructions {
+	code := append(firstCode(openingsAt), asm.JNE.Imm(asm.R3, 0, "stranger"))
+	return append(append(code, g.known.code("known")...), asm.Mov.Imm(asm.R1, 0).WithSymbol("stranger"))
+}
+
 // socketCode lets a stranger through while there is room at a loop, and takes the room.
 func (g *gates) socketCode(offset uint32) asm.Instructions {
-	code := append(g.known.code("known"),
+	code := append(g.knownCode(),
 		asm.LoadMapValue(tables, g.cells.FD(), offset),
 		asm.LoadMem(asm.R2, tables, roomAt, asm.DWord),
 		asm.JSGT.Imm(asm.R2, 0, "room"),
@@ -158,7 +164,7 @@ func refillCode(offset int16, then string) asm.Instructions {
 // interfaceCode lets a stranger through while there is, or would be, room at any loop, one of which takes it: which one will
 // have the datagram is not known yet.
 func (g *gates) interfaceCode() asm.Instructions {
-	code := append(g.known.code("known"), asm.LoadMapValue(tables, g.cells.FD(), 0))
+	code := append(g.knownCode(), asm.LoadMapValue(tables, g.cells.FD(), 0))
 	for loop := range g.loops {
 		code = append(code,
 			asm.LoadMem(asm.R2, tables, int16(loop*cellSize+roomAt), asm.DWord),

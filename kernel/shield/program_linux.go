@@ -65,26 +65,40 @@ func (c *checks) code() asm.Instructions {
 		asm.FnMapLookupElem.Call(),
 		asm.Mov.Imm(asm.R1, int32(Banned)),
 		asm.JNE.Imm(asm.R0, 0, "count"),
+	}
+	code = append(code, firstCode(possibleAt)...)
+	code = append(code,
+		asm.Mov.Imm(asm.R1, int32(FirstByte)),
+		asm.JEq.Imm(asm.R3, 0, "count"),
+	)
+	code = append(code, c.gate...)
+	if c.interval > 0 {
+		code = append(code, c.rateCode()...)
+	}
+	return append(append(code, asm.Mov.Imm(asm.R1, int32(Passed))), c.countCode()...)
+}
 
+// Where the two sets are in a table.
+const (
+	possibleAt = 0
+	openingsAt = 64
+)
+
+// firstCode leaves in R3 whether the first byte is in one of the table's sets, 1 or 0.
+func firstCode(set int16) asm.Instructions {
+	return asm.Instructions{
 		asm.Mov.Reg(asm.R2, first),
 		asm.RSh.Imm(asm.R2, 6),
 		asm.And.Imm(asm.R2, 7),
 		asm.LSh.Imm(asm.R2, 3),
 		asm.Mov.Reg(asm.R3, tables),
 		asm.Add.Reg(asm.R3, asm.R2),
-		asm.LoadMem(asm.R3, asm.R3, 0, asm.DWord),
+		asm.LoadMem(asm.R3, asm.R3, set, asm.DWord),
 		asm.Mov.Reg(asm.R2, first),
 		asm.And.Imm(asm.R2, 63),
 		asm.RSh.Reg(asm.R3, asm.R2),
 		asm.And.Imm(asm.R3, 1),
-		asm.Mov.Imm(asm.R1, int32(FirstByte)),
-		asm.JEq.Imm(asm.R3, 0, "count"),
 	}
-	code = append(code, c.gate...)
-	if c.interval > 0 {
-		code = append(code, c.rateCode()...)
-	}
-	return append(append(code, asm.Mov.Imm(asm.R1, int32(Passed))), c.countCode()...)
 }
 
 // rateCode lets a source pass while its theoretical arrival time (of the generic cell rate algorithm) is not more than

@@ -39,6 +39,15 @@ func (s *Sieve) Clear(clients int) {
 	s.leaves = make([]uint32, max(leastLeaves, powerOfTwo(clients, mostLeaves)))
 }
 
+// AtOnce is how many sockets may be given filters in a row, so that this takes no longer than one for all the clients that there is
+// room for. The nil Sieve is none.
+func (s *Sieve) AtOnce() int {
+	if s == nil {
+		return mostLeaves / leastLeaves
+	}
+	return mostLeaves / len(s.leaves)
+}
+
 // Next gives the next class of strangers its turn.
 func (s *Sieve) Next() { s.turn = (s.turn + 1) % s.classes }
 

@@ -13,8 +13,9 @@ const network = 0xfff0_0000
 // toChance stands for a jump to the end, where the class decides, until it is known how far that is.
 const toChance = math.MaxUint32
 
-// code passes a datagram whose source's bit is set, or whose source is of the class whose turn it is.
-func (s *Sieve) code() []bpf.Instruction {
+// code passes a datagram whose source's bit is set, unless it is what only strangers say, or whose source is of the class whose
+// turn it is.
+func (s *Sieve) code(first *FirstBytes) []bpf.Instruction {
 	six := s.hashCode(8, 12, 16, 20)
 	four := append(s.hashCode(12), bpf.Jump{Skip: uint32(len(six))})
 	code := []bpf.Instruction{
@@ -33,6 +34,12 @@ func (s *Sieve) code() []bpf.Instruction {
 		bpf.ALUOpX{Op: bpf.ALUOpXor},
 		bpf.ALUOpConstant{Op: bpf.ALUOpMul, Val: sieveMixer},
 		bpf.StoreScratch{Src: bpf.RegA},
+	)
+	if first.openings != (byteSet{}) {
+		code = append(code, rangesCode(first.Opens, bpf.Jump{Skip: toChance})...)
+		code = append(code, bpf.LoadScratch{Dst: bpf.RegA})
+	}
+	code = append(code,
 		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: 31},
 		bpf.TAX{},
 		bpf.LoadScratch{Dst: bpf.RegA},
