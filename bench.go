@@ -37,6 +37,8 @@ var (
 	benchGrow     = &cli.IntFlag{Name: "grow", Usage: "then have `N` clients, too, and tell how much dearer that is", DefaultText: "do not"}
 	benchVs       = &cli.StringSliceFlag{Name: "vs", Usage: fmt.Sprintf("measure `NAME` too: %v, or all", bench.Names())}
 	benchSize     = &cli.IntFlag{Name: "size", Value: 200, Usage: "send `BYTES` at a time"}
+	benchFlight   = &cli.IntFlag{Name: "flight", Usage: "have `N` messages under way where there is no rate", DefaultText: "256"}
+	benchBurst    = &cli.IntFlag{Name: "burst", Usage: "have each client say `N` messages at a time", DefaultText: "one"}
 	benchRate     = &cli.IntFlag{Name: "rate", Usage: "have clients send `N` a second on a fixed timetable", DefaultText: "as many as come back"}
 	benchProfile  = &cli.StringFlag{Name: "profile", Usage: "then keep profiles in `FOLDER`, for go tool pprof"}
 	benchDelay    = &cli.DurationFlag{Name: "delay", Usage: "let Tidegate's datagrams wait `TIME` for company (loop.max_batch_delay)"}
@@ -65,8 +67,8 @@ func benchBridgeCommand() *cli.Command {
 		Name:        "bridge",
 		Usage:       "messages carried from connection to connection, beside a proxy that is written on go-raknet",
 		Description: examples("tidegate bench bridge --from riptide-2.2 --sessions 10 --rounds 1 --window 200ms"),
-		Flags: append(append([]cli.Flag{benchSessions, benchSize, benchRate, benchDelay, benchProfile}, benchPair("bedrock", "bedrock")...),
-			benchFlags...),
+		Flags: append(append([]cli.Flag{benchSessions, benchSize, benchRate, benchFlight, benchBurst, benchDelay, benchProfile},
+			benchPair("bedrock", "bedrock")...), benchFlags...),
 		Action: func(c *cli.Context) error { return measure(c, bench.Bridge) },
 	})
 }
@@ -118,8 +120,8 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 		return err
 	}
 	o := &bench.Options{
-		Sessions: c.Int("sessions"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"), Window: c.Duration("window"),
-		Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"), Delay: c.Duration("delay"), Tidegate: []string{self},
+		Sessions: c.Int("sessions"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"), Flight: c.Int("flight"),
+		Burst: c.Int("burst"), Window: c.Duration("window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"), Delay: c.Duration("delay"), Tidegate: []string{self},
 		From: c.String("from"), To: c.String("to"), Profiles: c.String("profile"),
 		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
 	}

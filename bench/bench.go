@@ -21,6 +21,8 @@ type Options struct {
 	Size     int           // bytes of each datagram or message, at least minSize
 	From, To string        // protocols of clients and server, where connections are ended
 	Rate     int           // what clients send a second, on a fixed timetable; 0: as many as come back
+	Flight   int           // messages under way at once where there is no timetable; 0: messagesInFlight
+	Burst    int           // messages that a client says at a time; 0: one
 	Window   time.Duration // of one measurement
 	Rounds   int           // measurements of each subject, of which the medians count
 	Vs       []string      // subjects beside Tidegate, by name
@@ -35,6 +37,12 @@ type Options struct {
 // minSize has room for what comes before a stamp, and the stamp.
 const minSize = 4 + minStamp
 
+// Bounds of what is under way: half of what traffic keeps books of, and what one client may say before it is heard.
+const (
+	maxFlight = 1 << 14
+	maxBurst  = 100
+)
+
 // ErrOptions is for Options that cannot be measured.
 var ErrOptions = errors.New("cannot be measured")
 
@@ -46,6 +54,8 @@ func (o *Options) check() error {
 		return fmt.Errorf("to grow from %d sessions to %d: %w: want more, and at most %d", o.Sessions, o.Grow, ErrOptions, maxSessions)
 	case o.Size < minSize || o.Size > 1200:
 		return fmt.Errorf("datagrams of %d bytes: %w: want %d to 1200", o.Size, ErrOptions, minSize)
+	case o.Flight < 0 || o.Flight > maxFlight || o.Burst < 0 || o.Burst > maxBurst:
+		return fmt.Errorf("%d messages under way, %d at a time: %w: want at most %d and %d", o.Flight, o.Burst, ErrOptions, maxFlight, maxBurst)
 	case o.Rounds < 1 || o.Window < 100*time.Millisecond:
 		return fmt.Errorf("%d rounds of %v: %w: want at least 1 of 100ms", o.Rounds, o.Window, ErrOptions)
 	}

@@ -23,6 +23,8 @@ func TestOptionsThatCannotBeMeasured(t *testing.T) {
 		{Options{Sessions: 9, Grow: 9, Size: 200, Rounds: 1, Window: time.Second}, "from 9 sessions to 9"},
 		{Options{Sessions: 1, Size: 15, Rounds: 1, Window: time.Second}, "datagrams of 15 bytes"},
 		{Options{Sessions: 1, Size: 200, Window: time.Second}, "0 rounds"},
+		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Flight: maxFlight + 1}, "16385 messages under way"},
+		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Burst: -1}, "-1 at a time"},
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Vs: []string{"apache"}}, `"apache"`},
 	} {
 		if _, err := Forward(&c.o); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -182,6 +184,40 @@ func TestGames(t *testing.T) {
 				t.Errorf("%d sent, %d back; want 100 each", l.sent, l.back)
 			}
 		})
+	}
+}
+
+// TestBursts: each player in turn says as much as it is to say at a time, on a timetable of so many at a time.
+func TestBursts(t *testing.T) {
+	server, err := startGame(speakers[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.stop()
+	l, err := newGameLoad(speakers[0], 3, 100, server.addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	l.crowded(1000, 2)
+	if l.flight != 1000 || l.patience < lostAfter {
+		t.Errorf("%d under way, given up after %v", l.flight, l.patience)
+	}
+	if err := l.greet(); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{0, 1, 1, 2, 2, 0} {
+		if l.send(time.Now()); l.next != want {
+			t.Errorf("after %d messages player %d is next, want %d", i+1, l.next, want)
+		}
+	}
+	l.reset()
+	l.patience = 10 * time.Second
+	if err := pace(l, 500, 200*time.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	if l.sent != 100 || l.back != 100 {
+		t.Errorf("%d sent, %d back; want 100 each", l.sent, l.back)
 	}
 }
 

@@ -22,7 +22,15 @@ func Bridge(o *Options) (*Result, error) {
 	}
 	from, _ := speaker(o.From) // terminating has found it
 	sc.Size, sc.Sessions, sc.each = o.Size, o.Sessions, 2
-	sc.load = func(to netip.AddrPort, players int) (load, error) { return newGameLoad(from, players, o.Size, to) }
+	sc.Flight, sc.Burst = o.Flight, o.Burst
+	sc.load = func(to netip.AddrPort, players int) (load, error) {
+		l, err := newGameLoad(from, players, o.Size, to)
+		if err != nil {
+			return nil, err
+		}
+		l.crowded(o.Flight, o.Burst)
+		return l, nil
+	}
 	return sc.run(o)
 }
 

@@ -70,6 +70,7 @@ type gameLoad struct {
 	wanted  int // players
 	players []*entry
 	next    int // player who sends next
+	said    int // how much it has said at a time
 	playing int
 	left    int          // players who lost their connection
 	why     codec.Reason // of the last of them
@@ -89,6 +90,19 @@ func newGameLoad(p codec.Protocol, players, size int, to netip.AddrPort) (*gameL
 	l.crowd, err = newCrowd(l.heed)
 	return l, err
 }
+
+// crowded has more under way than is usual, of which each takes its time, and players say several messages at a time. 0 changes
+// nothing.
+func (l *gameLoad) crowded(flight, burst int) {
+	if flight > 0 {
+		l.flight = flight
+		l.patience = max(l.patience, time.Duration(flight)*slowMessage)
+	}
+	l.burst = max(burst, 1)
+}
+
+// slowMessage is how long a slow subject takes for a message and its answer.
+const slowMessage = 200 * time.Microsecond
 
 func (l *gameLoad) books() *traffic { return l.traffic }
 
@@ -162,7 +176,9 @@ func (l *gameLoad) await(players int) error {
 
 func (l *gameLoad) send(at time.Time) {
 	e := l.players[l.next]
-	l.next = (l.next + 1) % len(l.players)
+	if l.said++; l.said >= l.burst {
+		l.next, l.said = (l.next+1)%len(l.players), 0
+	}
 	l.stamp(l.message[l.form.head:], at)
 	_ = e.Value.conn.Send(l.crowd.now, l.form.message(l.message)) // what finds no room is lost, and counted as that
 	l.mark(e)

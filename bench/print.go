@@ -53,9 +53,15 @@ func (r *Result) circumstances() (text string) {
 	if r.Size > 0 {
 		text += fmt.Sprintf("%d bytes each, ", r.Size)
 	}
-	if r.Rate > 0 {
+	if r.Burst > 1 {
+		text += fmt.Sprintf("%d at a time, ", r.Burst)
+	}
+	switch {
+	case r.Rate > 0:
 		text += fmt.Sprintf("%d a second from clients", r.Rate)
-	} else {
+	case r.Flight > 0:
+		text += fmt.Sprintf("as many as come back of %d", r.Flight)
+	default:
 		text += "as many as come back"
 	}
 	return text + fmt.Sprintf("; medians of %d rounds; %s", r.Rounds, r.Machine)

@@ -5,10 +5,12 @@ type Result struct {
 	Scenario string    `json:"scenario"`
 	Of       string    `json:"of"` // what figures are told for each: "datagram", "message" or "session"
 	Sessions int       `json:"sessions,omitempty"`
-	Size     int       `json:"size,omitempty"` // bytes of each datagram or message
-	From     string    `json:"from,omitempty"` // protocol of the clients; empty: datagrams pass as they are
-	To       string    `json:"to,omitempty"`   // and of the server
-	Rate     int       `json:"rate"`           // a second from clients; 0: as many as come back
+	Size     int       `json:"size,omitempty"`   // bytes of each datagram or message
+	From     string    `json:"from,omitempty"`   // protocol of the clients; empty: datagrams pass as they are
+	To       string    `json:"to,omitempty"`     // and of the server
+	Rate     int       `json:"rate"`             // a second from clients; 0: as many as come back
+	Flight   int       `json:"flight,omitempty"` // messages under way then; 0: 256
+	Burst    int       `json:"burst,omitempty"`  // messages at a time
 	Rounds   int       `json:"rounds"`
 	Machine  string    `json:"machine"`
 	Subjects []Figures `json:"subjects"`

@@ -27,6 +27,7 @@ type load interface {
 // have left at.
 type traffic struct {
 	flight     int           // how many are under way at once where there is no timetable
+	burst      int           // how many leave at a time where there is one
 	patience   time.Duration // after which what is under way is given up
 	begun      time.Time     // of the clock that stamps are of
 	now        time.Time
@@ -43,7 +44,7 @@ type traffic struct {
 }
 
 func newTraffic(flight int) *traffic {
-	return &traffic{flight: flight, patience: lostAfter, begun: time.Now(), delays: newDelays()}
+	return &traffic{flight: flight, burst: 1, patience: lostAfter, begun: time.Now(), delays: newDelays()}
 }
 
 // newDelays counts delays from 1 µs to 10 s, in µs, to three digits.
@@ -137,11 +138,13 @@ func saturate(l load, d time.Duration) error {
 func pace(l load, rate int, d time.Duration) error {
 	t := l.books()
 	t.now = time.Now()
-	begin, every := t.now, time.Second/time.Duration(rate)
+	begin, every := t.now, time.Second*time.Duration(t.burst)/time.Duration(rate)
 	end := begin.Add(d)
 	for n := time.Duration(0); ; {
 		for due := begin.Add(n * every); !due.After(t.now) && due.Before(end); due = begin.Add(n * every) {
-			l.send(due)
+			for range t.burst {
+				l.send(due)
+			}
 			n++
 		}
 		due := begin.Add(n * every)
