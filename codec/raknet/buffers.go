@@ -2,18 +2,42 @@ package raknet
 
 import "math/bits"
 
-// Buffers are kept for use again in classes of powers of two from 64 bytes to 64 KiB, and at most keptBytes of them.
+// Buffers are kept for use again in classes of powers of two from 64 bytes to 64 KiB, and at most keptBytes of them and
+// keptMessages records.
 const (
-	leastClass = 6
-	mostClass  = 16
-	keptBytes  = 256 << 10
+	leastClass   = 6
+	mostClass    = 16
+	keptBytes    = 1 << 20
+	keptMessages = 4096
 )
 
-// buffers recycles the memory of messages that wait: to be acknowledged, for the other parts, for their turn. Each
-// connection has its own, so nothing is shared and nothing is locked; an idle one gives it all back.
+// buffers recycles the memory of messages that wait: to be acknowledged, for the other parts, for their turn. The connections of
+// a loop have it together, so that it grows with what all have under way, and what one has put back is in the processor's cache
+// when the next one needs it. Nothing is locked.
 type buffers struct {
-	free *[mostClass - leastClass + 1][][]byte
-	kept int
+	free    *[mostClass - leastClass + 1][][]byte
+	kept    int
+	records []*outgoing
+}
+
+// record returns a record of a message, of which nothing is set.
+func (f *buffers) record() *outgoing {
+	last := len(f.records) - 1
+	if last < 0 {
+		return new(outgoing)
+	}
+	m := f.records[last]
+	f.records = f.records[:last]
+	return m
+}
+
+// putRecord gives a record back, and the payload that it has.
+func (f *buffers) putRecord(m *outgoing) {
+	f.put(m.payload)
+	*m = outgoing{}
+	if len(f.records) < keptMessages {
+		f.records = append(f.records, m)
+	}
 }
 
 // copy returns a copy of p in recycled memory.
@@ -49,9 +73,6 @@ func (f *buffers) put(b []byte) {
 	f.free[class-leastClass] = append(f.free[class-leastClass], b[:0])
 	f.kept += cap(b)
 }
-
-// release lets go of all that is kept.
-func (f *buffers) release() { *f = buffers{} }
 
 // classOf is the binary logarithm of the least class with room for n bytes.
 func classOf(n int) int { return max(leastClass, bits.Len(uint(max(n, 1)-1))) }

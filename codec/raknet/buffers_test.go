@@ -23,11 +23,17 @@ func TestBuffersAreBounded(t *testing.T) {
 	if f.kept != keptBytes {
 		t.Errorf("%d bytes kept, want %d", f.kept, keptBytes)
 	}
-	f.release()
+	f = buffers{}
 	f.put(make([]byte, 0, 2<<mostClass)) // longer than any class
 	f.put(make([]byte, 0, 100))          // of no class
 	if f.kept != 0 {
 		t.Errorf("%d bytes kept of buffers that are of no class", f.kept)
+	}
+	for range keptMessages + 1 {
+		f.putRecord(new(outgoing))
+	}
+	if len(f.records) != keptMessages {
+		t.Errorf("%d records kept, want %d", len(f.records), keptMessages)
 	}
 	if b := f.get(2 << mostClass); cap(b) < 2<<mostClass {
 		t.Errorf("room for %d bytes, want %d", cap(b), 2<<mostClass)

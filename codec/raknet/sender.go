@@ -19,8 +19,6 @@ const (
 	bulkSize = 4096
 	// urgentLeeway is how many datagrams of smaller messages, and of those sent again, may go beyond what bulk may.
 	urgentLeeway = 4
-	// keptMessages bounds the records of messages kept for use again.
-	keptMessages = 2048
 )
 
 // sender is the sending half of a connection: it numbers messages, splits and packs them into datagrams, and sends the
@@ -51,7 +49,6 @@ type sending struct {
 	control queue // RakNet's own messages, ahead of
 	small   queue // the game's, which share the path with
 	bulk    queue // its large ones, and those that must not overtake them
-	idle    []*outgoing
 }
 
 // sendChannel is the sending side of an ordering channel.
@@ -76,12 +73,7 @@ func partSizeAt(mtu int) int { return mtu - udpOverhead - 9 - maxCapsuleHeaderSi
 
 // outgoing returns a record for a message with its own copy of the payload.
 func (s *sender) outgoing(now time.Duration, m codec.Message) *outgoing {
-	var o *outgoing
-	if last := len(s.idle) - 1; last >= 0 {
-		o, s.idle = s.idle[last], s.idle[:last]
-	} else {
-		o = new(outgoing)
-	}
+	o := s.memory.record()
 	*o = outgoing{
 		payload: s.memory.copy(m.Payload), pad: m.Pad, mode: m.Mode, channel: m.Channel, receipt: m.Receipt, queuedAt: now,
 	}
@@ -238,11 +230,7 @@ func (s *sender) finish(m *outgoing) {
 		s.bytes -= len(m.payload)
 		s.count--
 	}
-	s.memory.put(m.payload)
-	*m = outgoing{}
-	if len(s.idle) < keptMessages {
-		s.idle = append(s.idle, m)
-	}
+	s.memory.putRecord(m)
 }
 
 // abandon reports all that has not settled as lost, and lets go of it.

@@ -14,7 +14,7 @@ type workspace struct {
 	early    earlyMessages
 	lent     [][]byte // recycled buffers that events refer to, until the next input
 	events   events.Queue
-	memory   buffers
+	memory   *buffers
 }
 
 // nowhere is the workspace of a connection that has none. It is for reading: it has nothing in it, ever.
@@ -22,7 +22,8 @@ var nowhere workspace
 
 // workspaces are those that no connection of a loop has at the moment. They are not safe for concurrent use. nil is none.
 type workspaces struct {
-	free []*workspace
+	free   []*workspace
+	memory buffers // of all of them
 	// spare is how many of them nobody has needed since the last review, which is after so many were given back.
 	spare, returned int
 }
@@ -37,12 +38,12 @@ const (
 // get lends a workspace.
 func (p *workspaces) get() *workspace {
 	if p == nil {
-		return new(workspace)
+		return &workspace{memory: new(buffers)}
 	}
 	last := len(p.free) - 1
 	if last < 0 {
 		p.spare = 0
-		return new(workspace)
+		return &workspace{memory: &p.memory}
 	}
 	w := p.free[last]
 	p.free[last], p.free = nil, p.free[:last]
@@ -65,19 +66,16 @@ func (p *workspaces) put(w *workspace) {
 	p.spare, p.returned = kept, 0
 }
 
-// Bounds of a workspace that is worth keeping, in places and bytes.
-const (
-	keptPlaces = 32
-	keptMemory = 2 << 10
-)
+// keptPlaces bounds the lists of a workspace that is worth keeping.
+const keptPlaces = 32
 
 // isLarge reports whether a workspace has grown beyond what most connections need.
 func (w *workspace) isLarge() bool {
 	s, f, r := &w.sending, &w.flying, &w.receiving
-	return max(len(s.control.ring), len(s.small.ring), len(s.bulk.ring), cap(s.idle),
+	return max(len(s.control.ring), len(s.small.ring), len(s.bulk.ring),
 		len(f.ring), cap(f.parts), cap(f.free), cap(f.resend), cap(f.done),
 		cap(r.ready), cap(r.acks.ranges), cap(r.told.ranges), cap(r.repeat.ranges), cap(r.nacks.ranges), cap(r.holes.list),
-		cap(w.lent), w.events.Room()) > keptPlaces || w.memory.kept > keptMemory
+		cap(w.lent), w.events.Room()) > keptPlaces
 }
 
 // occupy gives the connection a workspace, if it has none.
@@ -98,6 +96,6 @@ func (c *Conn) leave() {
 // move has the connection's halves work in a workspace.
 func (c *Conn) move(to *workspace) {
 	c.workspace = to
-	c.sender.sending, c.sender.memory, c.sender.flight.flying = &to.sending, &to.memory, &to.flying
-	c.receiver.receiving, c.receiver.memory, c.receiver.splits.memory = &to.receiving, &to.memory, &to.memory
+	c.sender.sending, c.sender.memory, c.sender.flight.flying = &to.sending, to.memory, &to.flying
+	c.receiver.receiving, c.receiver.memory, c.receiver.splits.memory = &to.receiving, to.memory, to.memory
 }
