@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/ratelimit"
 )
 
@@ -33,8 +34,28 @@ func newReplies(seed uint64) *ratelimit.Budget {
 // backlog is how far a loop is behind with reading. Where nobody tells that there is nothing left, nothing is known.
 type backlog struct {
 	tells bool
-	told  bool // that strangers are not listened to
-	read  int  // clients' datagrams since there was nothing left
+	told  bool      // that strangers are not listened to
+	read  int       // clients' datagrams since there was nothing left
+	lossy time.Time // until when what players say may be lost for that
+}
+
+// lossyFor is how long players may suffer from a buffer that was full: until what was lost has been sent again.
+const lossyFor = 5 * time.Second
+
+// count counts a client's datagram. The buffer of one that has so many to read may have been full.
+func (b *backlog) count(now time.Time) {
+	if b.read++; b.tells && b.read > mostBacklog {
+		b.lossy = now.Add(lossyFor)
+	}
+}
+
+// excuse has a client's connection not be given up for what we may have lost of it.
+func (b *backlog) excuse(now time.Time, client codec.Conn) {
+	if now.Before(b.lossy) {
+		if e, ok := client.(codec.Excuser); ok {
+			e.Excuse(b.lossy)
+		}
+	}
 }
 
 // behind reports whether more waited than a loop that keeps up ever has.
@@ -45,7 +66,7 @@ func (b *backlog) sheds() bool { return b.tells && b.read > mostBacklog && b.rea
 
 // Emptied takes the news that there was nothing left to read.
 func (r *Relay) Emptied() {
-	r.backlog = backlog{tells: true}
+	r.backlog = backlog{tells: true, lossy: r.backlog.lossy}
 	r.gate.Keep()
 }
 

@@ -20,6 +20,7 @@ func (r *Relay) Advance(now time.Time) {
 	for e := r.table.Due(now); e != nil; e = r.table.Due(now) {
 		p := &e.Value
 		if p.client.live() {
+			r.backlog.excuse(now, p.client.conn)
 			p.client.conn.Advance(now)
 			r.settle(now, e)
 		}

@@ -207,7 +207,7 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 }
 
 func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	r.backlog.read++
+	r.backlog.count(now)
 	if d.fronts != nil {
 		var ok bool
 		if from, datagram, ok = r.unwrapProxied(now, d, from, datagram); !ok {
@@ -256,6 +256,7 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 	p.heard, p.via = now, d.via(p.via)
 	p.trust.owe(from, len(datagram))
 	connected := p.client.up
+	r.backlog.excuse(now, p.client.conn)
 	err := p.client.conn.Receive(now, datagram)
 	if err != nil {
 		r.drop(now, dropOf(err), d, from, len(datagram), err)

@@ -48,6 +48,7 @@ type Conn struct {
 	notifier notifier
 	rtt      rtt
 	sends    sendQuality
+	excused  time.Time // until when losses are our fault
 
 	control outbox // goes out first and in any state
 	data    outbox // messages; goes out once connected
@@ -115,10 +116,10 @@ func (c *Conn) NextTimeout() time.Time {
 	}
 	next := codec.Earliest(c.deadline(), c.beat.next)
 	if c.welcome.waiting {
-		next = codec.Earliest(next, c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends)))
+		next = codec.Earliest(next, c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends, c.welcome.sentAt)))
 	}
 	if _, m, ok := c.flight.due(); ok {
-		next = codec.Earliest(next, m.sentAt.Add(c.resendAfter(m.sends)))
+		next = codec.Earliest(next, m.sentAt.Add(c.resendAfter(m.sends, m.sentAt)))
 	}
 	return next
 }

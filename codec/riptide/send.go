@@ -151,10 +151,10 @@ func (c *Conn) launch(now time.Time) {
 func (c *Conn) resendMessages(now time.Time) {
 	for c.state == connected {
 		s, m, ok := c.flight.due()
-		if !ok || now.Before(m.sentAt.Add(c.resendAfter(m.sends))) {
+		if !ok || now.Before(m.sentAt.Add(c.resendAfter(m.sends, m.sentAt))) {
 			return
 		}
-		if m.sends >= c.sendLimit() {
+		if m.sends >= c.sendLimit(m.sentAt) {
 			c.end(codec.PoorConnection)
 			return
 		}
@@ -167,19 +167,19 @@ func (c *Conn) resendMessages(now time.Time) {
 	}
 }
 
-// resendAfter is how long a reliable message waits for its acknowledgement after so many sends. The slow pace divides
+// resendAfter is how long a reliable message waits for its acknowledgement after so many sends, the last at a time. The slow pace divides
 // TimeoutTime by slowSends, so that the peer has been silent for longer than that when the last of them was in vain.
-func (c *Conn) resendAfter(sends uint8) time.Duration {
+func (c *Conn) resendAfter(sends uint8, sentAt time.Time) time.Duration {
 	after := c.rtt.resend(sends)
-	if c.options.patient && sends >= maxSends {
+	if c.isPatient(sentAt) && sends >= maxSends {
 		after = max(after, c.options.TimeoutTime/slowSends)
 	}
 	return after
 }
 
-// sendLimit is how often a reliable message is sent.
-func (c *Conn) sendLimit() uint8 {
-	if c.options.patient {
+// sendLimit is how often a reliable message is sent that was sent last at a time.
+func (c *Conn) sendLimit(sentAt time.Time) uint8 {
+	if c.isPatient(sentAt) {
 		return maxSends + slowSends
 	}
 	return maxSends

@@ -30,12 +30,12 @@ func (c *Conn) sendWelcome(now time.Time) {
 // resendWelcome repeats Welcome when it is due. A server that has sent it in vain falls silent and waits for its
 // deadline; a client, for whom the session has begun, gives up.
 func (c *Conn) resendWelcome(now time.Time) {
-	if !c.welcome.waiting || now.Before(c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends))) {
+	if !c.welcome.waiting || now.Before(c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends, c.welcome.sentAt))) {
 		return
 	}
 	limit := uint8(maxSends)
 	if c.state == connected {
-		limit = c.sendLimit()
+		limit = c.sendLimit(c.welcome.sentAt)
 	}
 	if c.welcome.sends < limit {
 		c.stats.Resent++

@@ -1,0 +1,34 @@
+package proxy
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/simnet"
+)
+
+// TestPlayersAreExcusedInAFlood: a Riptide player whom we cannot hear for want of time is not given up for the messages that it
+// does not acknowledge, and is where nothing is known of a flood.
+func TestPlayersAreExcusedInAFlood(t *testing.T) {
+	for _, flooded := range []bool{false, true} {
+		w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), defaultRoute(riptide22()))
+		p := w.connect(codec.Hello{})
+		w.Run(time.Second)
+		r := w.proxy.relay
+		if flooded {
+			r.Emptied()
+			for range mostBacklog + 1 {
+				w.proxy.Receive(w.Now(), strangerAddr(1), doorAddr, []byte("x"))
+			}
+		}
+		w.SetPath(p.addr, doorAddr, simnet.Weather{Loss: 1})
+		w.send(w.servers[0].peers[0], codec.Message{Payload: []byte("hello"), Mode: codec.Reliable, HasID: true})
+		w.Run(time.Second)
+		w.SetPath(p.addr, doorAddr, simnet.Weather{Latency: 5 * time.Millisecond})
+		w.Run(time.Second)
+		if gone := w.servers[0].peers[0].gone(); gone == flooded {
+			t.Errorf("flooded: %t; the session is over: %t", flooded, gone)
+		}
+	}
+}
