@@ -22,16 +22,14 @@ func (r *Relay) Advance(now time.Time) {
 		if p.client.live() {
 			r.backlog.excuse(now, p.client.conn)
 			p.client.conn.Advance(now)
-			r.settle(now, e)
 		}
 		if p.upstream.live() {
 			p.upstream.conn.Advance(now)
-			r.settle(now, e)
 		}
+		r.settle(now, e)
 		r.loseFaith(now, e)
 		r.heldDue(now, e)
 		r.expire(now, e)
-		r.mark(e)
 	}
 	r.partings.advance(now, r.sockets)
 	for e := r.plains.Due(now); e != nil; e = r.plains.Due(now) {
