@@ -47,14 +47,13 @@ forward --sessions 1000 --rate 20000 --delay 1ms --vs nginx
 bridge --sessions 1
 bridge --sessions 10
 bridge --sessions 1000
-bridge --sessions 1000 --rate 10000
+bridge --sessions 1000 --burst 3 --flight 768
 bridge --sessions 1000 --from riptide-2.2 --to raknet
 bridge --sessions 100 --from rudp --to raknet
 handshakes --window 2s
-handshakes --rate 100 --window 3s
-sessions --sessions 10000 --window 13s --rounds 3
-sessions --sessions 50000 --window 13s --rounds 1
-sessions --sessions 5000 --window 25s --rounds 3 --from bedrock --to bedrock
+handshakes --rate 100 --window 2s
+sessions --sessions 10000 --window 6s --rounds 3
+sessions --sessions 5000 --window 20s --rounds 3 --from bedrock --to bedrock
 endef
 export peers
 
