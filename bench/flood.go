@@ -100,8 +100,11 @@ type FloodFigures struct {
 	After          int64   `json:"rss_after"`
 }
 
-// settleTime is how long reliable messages may take after a flood.
-const settleTime = 6 * time.Second
+// settleTime is how long reliable messages may take after a flood, and lastTime is what others have when these are there.
+const (
+	settleTime = 6 * time.Second
+	lastTime   = 100 * time.Millisecond
+)
 
 // Flood measures what players notice of a flood, by kinds of floods and subjects. Each pair of them begins anew.
 func Flood(o *FloodOptions) (*FloodResult, error) {
@@ -272,7 +275,8 @@ func (b *battle) flood(f *FloodFigures, calm *reading) error {
 	}
 	b.game.sending = false
 	f.tally(r, calm, sent)
-	if err := b.game.play(settleTime, func() bool { return b.game.missing() == 0 }); err != nil {
+	settled := b.game.play(settleTime, func() bool { return b.game.missing() == 0 })
+	if err := errors.Join(settled, b.game.play(lastTime, nil)); err != nil {
 		return err
 	}
 	f.count(b.game, b.o.Players*doors)
