@@ -44,7 +44,7 @@ const lossyFor = 5 * time.Second
 
 // count counts a client's datagram. The buffer of one that has so many to read may have been full.
 func (b *backlog) count(now time.Time) {
-	if b.read++; b.tells && b.read > mostBacklog {
+	if b.read++; b.overrun() {
 		b.lossy = now.Add(lossyFor)
 	}
 }
@@ -61,8 +61,11 @@ func (b *backlog) excuse(now time.Time, client codec.Conn) {
 // behind reports whether more waited than a loop that keeps up ever has.
 func (b *backlog) behind() bool { return b.tells && b.read > someBacklog }
 
+// overrun reports whether more waited than the kernel's gate would ever let come of strangers.
+func (b *backlog) overrun() bool { return b.tells && b.read > mostBacklog }
+
 // sheds reports whether the stranger whose datagram was read last is not listened to.
-func (b *backlog) sheds() bool { return b.tells && b.read > mostBacklog && b.read%heardOf != 0 }
+func (b *backlog) sheds() bool { return b.overrun() && b.read%heardOf != 0 }
 
 // Emptied takes the news that there was nothing left to read.
 func (r *Relay) Emptied() {

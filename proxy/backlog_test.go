@@ -118,8 +118,10 @@ func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 func TestAllAskTwiceWhenBehind(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.relay.Emptied()
-	p.relay.backlog.read = someBacklog
+	const heardNext = heardOf*mostBacklog - 1
+	p.relay.backlog.read = heardNext
 	p.swallow(playerAddr(0), doorAddr, []byte("first"), DropAskAgain)
+	p.relay.backlog.read = heardNext
 	p.meet(0, 0, serverAddr)
 	p.relay.Emptied()
 	p.meet(1, 1, secondAddr)

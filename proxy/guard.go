@@ -64,7 +64,7 @@ func (r *Relay) mayAsk(now time.Time, d *door, from netip.AddrPort, size int, pr
 // crowded reports whether so many ask, or are half-open, that half of what may be is reached, or more comes than the loop can read:
 // a session takes twenty times as long to open as a datagram to read.
 func (r *Relay) crowded(now time.Time) bool {
-	if r.backlog.behind() {
+	if r.backlog.overrun() {
 		return true
 	}
 	l := &r.guard.limits
