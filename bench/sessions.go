@@ -72,7 +72,7 @@ func idleScenario(o *Options) (*scenario, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, _ := speaker(o.From) // terminating has found it
+		from, _ := speaker(o.From)            // terminating has found it
 		sc.kinds = sc.kinds[:len(bridgeWays)] // go-raknet's idle connections are measured beside ours in codec/raknet
 		sc.load = func(to netip.AddrPort, players int) (load, error) {
 			l, err := newGameLoad(from, players, o.Size, to)
