@@ -318,7 +318,7 @@ func (p *process) await(t *testing.T, message string) map[string]any {
 			return line
 		}
 	}
-	t.Fatalf("the log ended before %q", message)
+	t.Fatalf("the log ended before %q: %v", message, p.log.Err())
 	return nil
 }
 
