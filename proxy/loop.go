@@ -116,6 +116,15 @@ func (l *loop) ask(f func(*Relay, time.Time)) bool {
 	case <-called:
 		return true
 	case <-l.done:
+		return isClosed(called) // what was called may have ended the loop
+	}
+}
+
+func isClosed(c chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
 		return false
 	}
 }
@@ -139,6 +148,9 @@ func (l *loop) consult(ctx context.Context, f func(*Relay, time.Time)) error {
 	case <-called:
 		return nil
 	case <-l.done:
+		if isClosed(called) {
+			return nil
+		}
 		return ErrStopped
 	case <-ctx.Done():
 		return fmt.Errorf("%w: a loop does not answer", ctx.Err())

@@ -1,0 +1,32 @@
+package proxy
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"tidegate/netio"
+)
+
+// wakeless is a poller of a loop that needs no waking.
+type wakeless struct{ netio.Poller }
+
+func (wakeless) Wake() {}
+
+// TestLoopAnswersWithItsEnd: what is asked of a loop, and ends it, was called.
+func TestLoopAnswersWithItsEnd(t *testing.T) {
+	for range 1000 {
+		l := newLoop(nil, wakeless{})
+		go func() {
+			f := <-l.mailbox
+			f(nil, time.Time{})
+			close(l.done)
+		}()
+		if !l.ask(func(*Relay, time.Time) {}) {
+			t.Fatal("the loop has not been asked")
+		}
+		if err := l.consult(t.Context(), func(*Relay, time.Time) {}); !errors.Is(err, ErrStopped) {
+			t.Fatalf("a loop that has ended says %v", err)
+		}
+	}
+}
