@@ -175,14 +175,7 @@ func TestGames(t *testing.T) {
 			if err := l.greet(); err != nil {
 				t.Fatal(err)
 			}
-			l.reset()
-			l.patience = 10 * time.Second
-			if err := pace(l, 500, 200*time.Millisecond); err != nil {
-				t.Fatal(err)
-			}
-			if l.sent != 100 || l.back != 100 {
-				t.Errorf("%d sent, %d back; want 100 each", l.sent, l.back)
-			}
+			l.keepsPace(t)
 		})
 	}
 }
@@ -211,6 +204,12 @@ func TestBursts(t *testing.T) {
 			t.Errorf("after %d messages player %d is next, want %d", i+1, l.next, want)
 		}
 	}
+	l.keepsPace(t)
+}
+
+// keepsPace checks that all comes back of what players say by a timetable.
+func (l *gameLoad) keepsPace(t *testing.T) {
+	t.Helper()
 	l.reset()
 	l.patience = 10 * time.Second
 	if err := pace(l, 500, 200*time.Millisecond); err != nil {
