@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"tidegate/admin"
-	"tidegate/config"
+	"tidegate/internal/admin"
+	"tidegate/internal/config"
 )
 
 // startAdmin opens the admin server, unless it is off. Close ends it.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/admin"
-	"tidegate/config"
+	"tidegate/internal/admin"
+	"tidegate/internal/config"
 )
 
 var jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON"}

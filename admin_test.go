@@ -5,7 +5,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/admin"
+	"tidegate/internal/admin"
 )
 
 // TestAdminServer asks a process about itself, by a Unix socket.

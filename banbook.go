@@ -10,10 +10,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/config"
 	"tidegate/internal/banfile"
+	"tidegate/internal/config"
+	"tidegate/internal/setup"
 	"tidegate/ratelimit"
-	"tidegate/setup"
 )
 
 // author is who imposes a ban.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/config"
 	"tidegate/internal/banfile"
+	"tidegate/internal/config"
 	"tidegate/internal/filewatch"
+	"tidegate/internal/setup"
 	"tidegate/ratelimit"
-	"tidegate/setup"
 )
 
 // banKeeper keeps the bans of a running proxy and their file the same.

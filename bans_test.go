@@ -10,8 +10,8 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/config"
-	"tidegate/internal/await"
+	"tidegate/internal/config"
+	"tidegate/internal/testkit/await"
 )
 
 // TestRunningProxyAndCommandsShareBans: what a command bans is in force soon, and what the proxy bans is in the file, also

@@ -10,7 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/bench"
+	"tidegate/internal/bench"
 )
 
 func benchCommand() *cli.Command {

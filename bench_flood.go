@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/bench"
+	"tidegate/internal/bench"
 )
 
 func benchFloodCommand() *cli.Command {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/admin"
-	"tidegate/capture"
-	"tidegate/config"
+	"tidegate/internal/admin"
+	"tidegate/internal/capture"
+	"tidegate/internal/config"
 )
 
 func captureCommand() *cli.Command {

@@ -25,7 +25,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/codectest"
 	"tidegate/codec/riptide"
-	"tidegate/internal/await"
+	"tidegate/internal/testkit/await"
 )
 
 // greeting is what a captured player says.

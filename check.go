@@ -8,8 +8,8 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/banfile"
+	"tidegate/internal/setup"
 	"tidegate/proxy"
-	"tidegate/setup"
 )
 
 func checkCommand() *cli.Command {

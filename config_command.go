@@ -6,7 +6,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 	"github.com/urfave/cli/v2"
 
-	"tidegate/admin"
+	"tidegate/internal/admin"
 )
 
 func configCommand() *cli.Command {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/decode"
+	"tidegate/internal/decode"
 )
 
 func decodeCommand() *cli.Command {

@@ -11,10 +11,10 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
-	"tidegate/config"
-	"tidegate/demo"
+	"tidegate/internal/config"
+	"tidegate/internal/demo"
+	"tidegate/internal/setup"
 	"tidegate/proxy"
-	"tidegate/setup"
 )
 
 func demoCommand() *cli.Command {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/config"
-	"tidegate/demo"
-	"tidegate/setup"
+	"tidegate/internal/config"
+	"tidegate/internal/demo"
+	"tidegate/internal/setup"
 )
 
 func TestDemoIsTheMainJob(t *testing.T) {

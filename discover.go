@@ -6,10 +6,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/config"
-	"tidegate/discovery"
+	"tidegate/internal/config"
+	"tidegate/internal/discovery"
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
-	"tidegate/upstream"
 )
 
 // discoverer looks for the servers that a configuration does not list, and tells a running proxy of them.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/config"
-	"tidegate/internal/await"
+	"tidegate/internal/config"
+	"tidegate/internal/setup"
+	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
-	"tidegate/setup"
 )
 
 // TestDiscoverer: servers of a file come, and go with the place in the next configuration.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"tidegate/config"
-	"tidegate/kernel/shield"
+	"tidegate/internal/config"
+	"tidegate/internal/kernel/shield"
 	"tidegate/proxy"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/admin"
+	"tidegate/internal/admin"
 )
 
 func healthCommand() *cli.Command {

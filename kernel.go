@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 
-	"tidegate/config"
-	"tidegate/kernel"
-	"tidegate/kernel/flow"
-	"tidegate/kernel/shield"
+	"tidegate/internal/config"
+	"tidegate/internal/kernel"
+	"tidegate/internal/kernel/flow"
+	"tidegate/internal/kernel/shield"
 	"tidegate/proxy"
 )
 

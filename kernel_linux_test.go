@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/internal/await"
-	"tidegate/internal/netlab"
-	"tidegate/kernel/flow"
+	"tidegate/internal/kernel/flow"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/netlab"
 )
 
 // kernelConfig relays whatever comes to a server on another network, and tells operators by a socket.

@@ -6,10 +6,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/config"
+	"tidegate/internal/config"
 	"tidegate/internal/filewatch"
+	"tidegate/internal/setup"
 	"tidegate/proxy"
-	"tidegate/setup"
 )
 
 // lists keeps the rules of a running proxy as the files say that they are read from.

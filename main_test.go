@@ -17,8 +17,8 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/internal/await"
-	"tidegate/internal/rakserver"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/rakserver"
 )
 
 // TestMain lets the test binary stand in for tidegate itself: signals and exit codes want a process.
@@ -170,7 +170,7 @@ func TestCheckExplainsTheExample(t *testing.T) {
 }
 
 func TestCheckExplainsDialects(t *testing.T) {
-	code, stdout, stderr := tidegate(t, "check", "-c", "setup/testdata/dialects.toml")
+	code, stdout, stderr := tidegate(t, "check", "-c", "internal/setup/testdata/dialects.toml")
 	const want = `old (127.0.0.1:7700) riptide-2.0 -> arena (riptide-2.2)
   client to upstream: those of 1 message ID translated by their types, all others dropped
     unreliable           as unreliable
@@ -204,7 +204,7 @@ func TestCheckNamesFaultyTypes(t *testing.T) {
 // fixture is a configuration that setup is tested with too.
 func fixture(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("setup", "testdata", name))
+	text, err := os.ReadFile(filepath.Join("internal", "setup", "testdata", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/admin"
+	"tidegate/internal/admin"
 )
 
 func reloadCommand() *cli.Command {

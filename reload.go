@@ -11,12 +11,12 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/admin"
-	"tidegate/config"
+	"tidegate/internal/admin"
+	"tidegate/internal/config"
 	"tidegate/internal/filewatch"
+	"tidegate/internal/setup"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
-	"tidegate/setup"
 )
 
 // reloader puts a changed configuration file into force in a running proxy: the whole of it, or none.

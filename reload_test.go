@@ -9,7 +9,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/internal/await"
+	"tidegate/internal/testkit/await"
 )
 
 // rewrite replaces the process's configuration in one step, as editors do.

@@ -9,10 +9,10 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
-	"tidegate/config"
-	"tidegate/netio"
+	"tidegate/internal/config"
+	"tidegate/internal/netio"
+	"tidegate/internal/setup"
 	"tidegate/proxy"
-	"tidegate/setup"
 )
 
 func runCommand() *cli.Command {

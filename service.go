@@ -10,11 +10,11 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
-	"tidegate/admin"
-	"tidegate/config"
-	"tidegate/netio"
+	"tidegate/internal/admin"
+	"tidegate/internal/config"
+	"tidegate/internal/netio"
+	"tidegate/internal/setup"
 	"tidegate/proxy"
-	"tidegate/setup"
 )
 
 // service is a proxy with all that a process gives it: its configuration's file, bans and lists, discovery, reloads,

@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/admin"
+	"tidegate/internal/admin"
 )
 
 func sessionsCommand() *cli.Command {

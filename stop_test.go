@@ -10,7 +10,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/internal/await"
+	"tidegate/internal/testkit/await"
 )
 
 // echoes talks with a go-raknet echo server through the proxy until stop, and notes the longest wait for an answer.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/activation"
 
-	"tidegate/setup"
+	"tidegate/internal/setup"
 )
 
 // A new release takes over from a running one without losing a session. The predecessor starts the successor with copies

@@ -17,8 +17,8 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/internal/await"
-	"tidegate/internal/netlab"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/netlab"
 )
 
 // crossing is where transparent mode is at home: players, Tidegate's machine and a game server's, which sends by Tidegate's

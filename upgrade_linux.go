@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"tidegate/setup"
+	"tidegate/internal/setup"
 )
 
 // successorTime is how long a successor may take until it is ready.

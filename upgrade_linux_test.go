@@ -12,7 +12,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/internal/await"
+	"tidegate/internal/testkit/await"
 )
 
 // TestUpgrade replaces a process under load by its successor: who plays goes on in the old one, who comes later is the

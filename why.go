@@ -12,12 +12,12 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"tidegate/admin"
-	"tidegate/config"
+	"tidegate/internal/admin"
 	"tidegate/internal/banfile"
+	"tidegate/internal/config"
+	"tidegate/internal/setup"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
-	"tidegate/setup"
 )
 
 func whyCommand() *cli.Command {

@@ -10,8 +10,8 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/admin"
-	"tidegate/internal/geofile"
+	"tidegate/internal/admin"
+	"tidegate/internal/testkit/geofile"
 )
 
 // TestWhyOfARunningProxy asks about addresses that a rule lets in and keeps out, after one has tried.

@@ -18,7 +18,7 @@ import (
 func metrics(t *testing.T) map[string]bool {
 	t.Helper()
 	known := make(map[string]bool)
-	files, err := filepath.Glob("../admin/*.go")
+	files, err := filepath.Glob("../internal/admin/*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/allocs"
+	"tidegate/internal/testkit/simnet"
 )
 
 // aggregated is a Riptide player on a RakNet server that echoes.

@@ -10,7 +10,7 @@ import (
 	"tidegate/codec/riptide"
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
 )
 

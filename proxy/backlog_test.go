@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/allocs"
+	"tidegate/internal/testkit/simnet"
 )
 
 // TestStrangersAreShedWhenBehind: once more has been read than may wait at once, a stranger in eight is listened to, and every

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
 )
 

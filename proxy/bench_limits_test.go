@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 	"tidegate/ratelimit"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 // idleSessions is how many sessions the memory of one is measured by.

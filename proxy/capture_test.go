@@ -14,8 +14,8 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
-	"tidegate/internal/await"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 )
 

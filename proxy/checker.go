@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/netio"
-	"tidegate/upstream"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
 )
 
 // Checks is how an upstream's servers are asked whether they are there. How many answers decide is for upstream.Options.

@@ -7,9 +7,9 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/rudp"
-	"tidegate/internal/simnet"
-	"tidegate/netio"
-	"tidegate/upstream"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 )
 
 // checkedWorld is a world whose two servers are checked every second.

@@ -12,9 +12,9 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
-	"tidegate/internal/allocs"
-	"tidegate/internal/simnet"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/allocs"
+	"tidegate/internal/testkit/simnet"
 )
 
 func TestLargeMessagesBetweenRakNets(t *testing.T) {

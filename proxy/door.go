@@ -4,8 +4,8 @@ import (
 	"net/netip"
 
 	"tidegate/codec"
-	"tidegate/kernel/shield"
-	"tidegate/netio"
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/netio"
 	"tidegate/ratelimit"
 )
 

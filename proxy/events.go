@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/filter"
+	"tidegate/internal/filter"
 )
 
 // settle takes what an input to a session has brought about, and marks it for the next Flush.

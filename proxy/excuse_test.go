@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // TestPlayersAreExcusedInAFlood: a Riptide player whom we cannot hear for want of time is not given up for the messages that it

@@ -11,9 +11,9 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/codec/rudp"
-	"tidegate/internal/simnet"
-	"tidegate/netio"
-	"tidegate/upstream"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 )
 
 // saga is a world in which a player sends numbered messages while servers come and go.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // ErrStopped is told of a proxy, or a part of it, that does not run any more.

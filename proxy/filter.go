@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/filter"
+	"tidegate/internal/filter"
 	"tidegate/ratelimit"
 )
 

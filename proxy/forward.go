@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"tidegate/kernel/flow"
+	"tidegate/internal/kernel/flow"
 	"tidegate/ratelimit"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
-	"tidegate/kernel/flow"
-	"tidegate/netio"
+	"tidegate/internal/kernel/flow"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/allocs"
 	"tidegate/ratelimit"
 )
 

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"time"
 
-	"tidegate/netio"
-	"tidegate/proxyproto"
+	"tidegate/internal/netio"
+	"tidegate/internal/proxyproto"
 )
 
 // errNoHeader: a trusted proxy's datagram does not say whose it is, and none did before.

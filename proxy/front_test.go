@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
-	"tidegate/proxyproto"
+	"tidegate/internal/proxyproto"
+	"tidegate/internal/testkit/simnet"
 )
 
 // balancer is the address of a trusted proxy's n-th socket.

@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/net/ipv4"
 
-	"tidegate/internal/await"
-	"tidegate/kernel/shield"
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/testkit/await"
 )
 
 // forge sends a datagram in another's name, or skips the test where we may not.

@@ -12,11 +12,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
-	"tidegate/internal/await"
-	"tidegate/kernel/shield"
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 // besieged is a running proxy with a relaying route to a server that says everything back.

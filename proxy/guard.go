@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/filter"
+	"tidegate/internal/filter"
 	"tidegate/ratelimit"
 )
 

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // ErrNoHandover is for a backend whose sockets cannot go to another process.

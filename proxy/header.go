@@ -3,7 +3,7 @@ package proxy
 import (
 	"net/netip"
 
-	"tidegate/proxyproto"
+	"tidegate/internal/proxyproto"
 )
 
 // Headers says which datagrams towards a server begin with a PROXY protocol header, which tells whose they are.

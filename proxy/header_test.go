@@ -9,10 +9,10 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
-	"tidegate/internal/simnet"
-	"tidegate/proxyproto"
-	"tidegate/upstream"
+	"tidegate/internal/proxyproto"
+	"tidegate/internal/testkit/allocs"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 )
 
 // chain is a world whose first server is a second proxy, which trusts the first one's headers, before the second server.

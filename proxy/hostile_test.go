@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // captured are the datagrams of the codecs' captures, each once, up to a number of each file.

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"os"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // inherited is a listening socket that another process opened.

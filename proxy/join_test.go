@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/codec/rudp"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // TestJoinInBadWeather: whoever asks to join gets in, though every part of the handshake may be lost, and though strangers

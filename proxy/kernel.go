@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/kernel/flow"
-	"tidegate/kernel/shield"
-	"tidegate/netio"
+	"tidegate/internal/kernel/flow"
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/netio"
 )
 
 // Kernel is what the operating system's kernel does for a Server. The zero value is nothing.

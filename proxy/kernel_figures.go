@@ -1,8 +1,8 @@
 package proxy
 
 import (
-	"tidegate/kernel/flow"
-	"tidegate/kernel/shield"
+	"tidegate/internal/kernel/flow"
+	"tidegate/internal/kernel/shield"
 )
 
 // KernelFigures are what the kernel has done for a Server. What it forwarded is in the Counters too, and what its filters

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/kernel/shield"
+	"tidegate/internal/kernel/shield"
 )
 
 // lookEvery is how often it is seen to that XDP is on its interfaces and knows the addresses of this host. Another

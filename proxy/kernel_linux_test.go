@@ -13,12 +13,12 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
-	"tidegate/internal/await"
-	"tidegate/kernel/shield"
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 // shielded is a running proxy with filters in the kernel.

@@ -11,7 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/codec/rudp"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // What one datagram does to the real libraries is in docs/security.md#killers. Each is sent here at a proxy between every

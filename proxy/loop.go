@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // loop gives one Relay its sockets and its clock. Everything of it but post and wait belongs to run's goroutine.

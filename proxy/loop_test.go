@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // wakeless is a poller of a loop that needs no waking.

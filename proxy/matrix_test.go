@@ -10,8 +10,8 @@ import (
 	"tidegate/codec/riptide"
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
-	"tidegate/internal/simnet"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
 )
 
 // member is a protocol with what carries it.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/upstream"
+	"tidegate/internal/upstream"
 )
 
 // ErrNotMovable is of a session that is not established, is moving already, or is of a route in ModeRelay, whose server

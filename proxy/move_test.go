@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
-	"tidegate/upstream"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 )
 
 // movable is a saga with two servers and no policy but to disconnect.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // TestOnePort has a player of every protocol come to one listener, all at once, and the one server answer each of them.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 )
 
 func text(channel uint8, mode codec.Mode, s string) *codec.Message {

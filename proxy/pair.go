@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/filter"
-	"tidegate/netio"
+	"tidegate/internal/filter"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 // entry is a session in the table of a Relay.

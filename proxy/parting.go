@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // maxPartings is how many servers' sessions may be saying goodbye at a time. Further goodbyes are said once, and not again

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"time"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
 	"tidegate/ratelimit"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/allocs"
+	"tidegate/internal/testkit/simnet"
 )
 
 // blocking is a server that blocks an address which sends more than most datagrams in a tick, as RakLib and Cloudburst do.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/netio"
-	"tidegate/upstream"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
 )
 
 // pinger asks the servers of a route for their texts, and makes of them those of the route's listeners.

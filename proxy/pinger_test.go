@@ -11,10 +11,10 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
-	"tidegate/internal/allocs"
-	"tidegate/internal/simnet"
-	"tidegate/netio"
-	"tidegate/upstream"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/allocs"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 )
 
 // browser is a player's server list: what it was answered, without a session.

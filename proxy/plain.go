@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 // plainEntry is a session in ModeRelay in the table of a Relay.

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tidegate/internal/allocs"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/allocs"
 )
 
 // TestEncryptedRakNetPassesUntouched sends what a real client and server of RakNet 4.081 with LIBCAT_SECURITY said to

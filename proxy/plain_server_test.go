@@ -7,8 +7,8 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
-	"tidegate/upstream"
 )
 
 // TestRelayOverRealSockets has go-raknet's client play on go-raknet's server through a route in ModeRelay; the first of

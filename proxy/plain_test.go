@@ -10,11 +10,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 // plainRoute is a route in ModeRelay to two servers.

@@ -10,7 +10,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
-	"tidegate/internal/await"
+	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 )
 

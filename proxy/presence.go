@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // Presence finds the sessions of clients that say who they are as they come (codec.Identified): a second one of the same name

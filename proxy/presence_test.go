@@ -6,7 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // TestSecondOfAnIdentityIsRefused: a GUID plays once, as on a RakNet server, and is free again when its player has left.

@@ -7,12 +7,12 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
-	"tidegate/kernel/flow"
-	"tidegate/kernel/shield"
-	"tidegate/netio"
+	"tidegate/internal/kernel/flow"
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 // Sockets is what a Relay asks of its loop; netio.Poller has it.

@@ -10,10 +10,10 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
-	"tidegate/internal/simnet"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 func raknet6() codec.Protocol { return raknet.New(raknet.Options{}) }

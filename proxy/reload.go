@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // Errors of Server.Reload.

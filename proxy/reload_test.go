@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
-	"tidegate/netio"
-	"tidegate/upstream"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 )
 
 // otherDoor is where a listener moves to.

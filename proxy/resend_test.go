@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 )
 
 // TestKeptInOrder: whatever was forgotten between, kept messages are told in the order in which they were kept.

@@ -8,10 +8,10 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/rtype"
-	"tidegate/internal/await"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
-	"tidegate/upstream"
 )
 
 // startRType runs a game of R-Type that lets everyone in, until it is killed or made mute.

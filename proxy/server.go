@@ -13,10 +13,10 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/kernel/shield"
-	"tidegate/netio"
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
-	"tidegate/upstream"
 )
 
 // Options are how a Server runs.

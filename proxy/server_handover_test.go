@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
 	"tidegate/proxy"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // TestReloadUnderLoad reloads a hundred times while players of an independent client talk, every second time with one

@@ -10,8 +10,8 @@ import (
 	gork "github.com/sandertv/go-raknet"
 
 	"tidegate/codec"
-	"tidegate/internal/await"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 )
 

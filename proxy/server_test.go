@@ -17,11 +17,11 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
-	"tidegate/internal/rakserver"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/rakserver"
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 var anyPort = netip.MustParseAddrPort("127.0.0.1:0")

@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/filter"
+	"tidegate/internal/filter"
+	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 // Settings is what a proxy is made of: plain values, filled from the configuration.

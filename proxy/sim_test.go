@@ -10,11 +10,11 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
 	"tidegate/session"
-	"tidegate/upstream"
 )
 
 // Addresses of the simulated world: one proxy with a door, its upstream sockets, two game servers, players.

@@ -12,11 +12,11 @@ import (
 	gork "github.com/sandertv/go-raknet"
 
 	"tidegate/codec"
-	"tidegate/internal/await"
-	"tidegate/internal/rakserver"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/rakserver"
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
-	"tidegate/upstream"
 )
 
 // TestSourcesOfSessions: in either mode, and by either way to share sockets, each session has its own answers; with a

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/netio"
+	"tidegate/internal/netio"
 	"tidegate/proxy"
 )
 

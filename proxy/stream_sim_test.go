@@ -7,8 +7,8 @@ import (
 	"net/netip"
 	"time"
 
-	"tidegate/internal/simnet"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
 )
 
 // frames cuts a stream into frames and writes them, as netio does.

@@ -6,8 +6,8 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
-	"tidegate/internal/await"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 )
 

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
-	"tidegate/upstream"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 )
 
 // streamWorld joins players over TCP to servers over TCP, of Riptide 2.0 to 2.2.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/netio"
-	"tidegate/proxyproto"
+	"tidegate/internal/netio"
+	"tidegate/internal/proxyproto"
 	"tidegate/session"
 )
 

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"tidegate/internal/allocs"
-	"tidegate/proxyproto"
+	"tidegate/internal/proxyproto"
+	"tidegate/internal/testkit/allocs"
 )
 
 // tap begins a capture.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/kernel/shield"
-	"tidegate/netio"
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/netio"
 )
 
 // Where the kernel has no gate for strangers, for want of the right to use eBPF, a classic filter lets fewer of them pass while

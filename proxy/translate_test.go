@@ -6,7 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // transcoder is Riptide's Transcoder as main gives it to a route.

@@ -5,7 +5,7 @@ import (
 	"hash/fnv"
 	"net/netip"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // Transport is what carries the datagrams of a listener or an upstream. The zero value is UDP.

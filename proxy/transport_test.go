@@ -6,7 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // TestProbesGoUnfragmented: towards a server whose path's MTU is searched for, until the session has lasted for a while.

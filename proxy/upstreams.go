@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"time"
 
-	"tidegate/upstream"
+	"tidegate/internal/upstream"
 )
 
 // ErrNoUpstream is of a name that no route's upstream has.

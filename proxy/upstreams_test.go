@@ -8,9 +8,9 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
-	"tidegate/upstream"
 )
 
 // joins connects a player for as long as the test.

@@ -7,7 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // TestManySeedsOfBadWeather: whatever the network does, every reliable message comes back exactly once and unchanged.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/filter"
+	"tidegate/internal/filter"
 	"tidegate/ratelimit"
 )
 

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/filter"
-	"tidegate/internal/allocs"
-	"tidegate/internal/simnet"
+	"tidegate/internal/filter"
+	"tidegate/internal/testkit/allocs"
+	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
 )
 

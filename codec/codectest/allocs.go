@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 )
 
 const (

@@ -1,5 +1,5 @@
 // Package codectest is the conformance suite of the codec contract: any codec runs it in one line, against itself, in
-// the virtual time and seeded weather of internal/simnet. It does not know any wire format; what the bytes of a
+// the virtual time and seeded weather of internal/testkit/simnet. It does not know any wire format; what the bytes of a
 // protocol must look like is for that codec's own tests and captures.
 //
 // Start with Config and Run. A side (side.go) watches one Conn and reports every breach of the contract that it sees;

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // checkCloseEarly closes the dialing side at several points of its handshake, with messages waiting. A server that was

@@ -3,7 +3,7 @@ package codectest
 import (
 	"fmt"
 
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // tb is the part of testing.TB that the suite uses, so that its own tests can watch it fail.

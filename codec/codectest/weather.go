@@ -3,7 +3,7 @@ package codectest
 import (
 	"time"
 
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // clear20 is the weather of checks that are not about weather.

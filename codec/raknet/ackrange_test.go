@@ -8,7 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 )
 
 func readAll(r ackReader) (all []ackRange) {

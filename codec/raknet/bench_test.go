@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 )
 
 // steady is a connected link with a message to send and a buffer to carry it in, for measures of the steady path.

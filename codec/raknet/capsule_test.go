@@ -9,7 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 )
 
 // The capsules are those of the captures in testdata, payloads shortened.

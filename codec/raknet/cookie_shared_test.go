@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 )
 
 // TestCookieHash compares with the vectors of SipHash's reference implementation, whose key and messages count from 0,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 )
 
 const patience = 100 * ms

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 )
 
 func TestJoinPongs(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // simNode drives one Conn on a simulated network, by a clock that may be ahead of the network's, and keeps what it

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // untimedPeer is a client that sends nothing again but what it is asked for, and asks once. A literal one is like

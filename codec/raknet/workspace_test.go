@@ -9,7 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
-	"tidegate/internal/allocs"
+	"tidegate/internal/testkit/allocs"
 )
 
 // TestMain holds that nobody writes where connections without a workspace read.

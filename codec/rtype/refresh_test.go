@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // node is a Conn in a network. A game client behind it follows the instructions.

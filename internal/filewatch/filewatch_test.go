@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/internal/await"
+	"tidegate/internal/testkit/await"
 )
 
 // watch runs a Watcher of files for as long as the test, and returns what it tells.

@@ -1,4 +1,4 @@
-// Package link is a path of UDP datagrams that loses some: between clients and a server, on real sockets. internal/simnet
+// Package link is a path of UDP datagrams that loses some: between clients and a server, on real sockets. internal/testkit/simnet
 // does the same in virtual time.
 package link
 
@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"tidegate/netio"
+	"tidegate/internal/netio"
 )
 
 // seed makes the same share of the same row of datagrams get lost in every run.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/internal/await"
+	"tidegate/internal/testkit/await"
 )
 
 func TestWeatherLosesItsShare(t *testing.T) {

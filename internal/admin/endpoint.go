@@ -1,0 +1,137 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+
+	"tidegate/internal/upstream"
+	"tidegate/proxy"
+)
+
+// endpoint is one method of one path of the API.
+type endpoint struct {
+	method, path string
+	query        []string     // parameters that it takes
+	request      reflect.Type // of the body; nil: there is none
+	response     reflect.Type // nil: it is a file
+	serve        http.HandlerFunc
+}
+
+// get is an endpoint that tells something. Fields of Out are its JSON; query are the parameters that it takes.
+func get[Out any](path string, tell func(*http.Request) (Out, error), query ...string) endpoint {
+	return endpoint{
+		method: http.MethodGet, path: path, query: query, response: reflect.TypeFor[Out](),
+		serve: patiently(func(w http.ResponseWriter, r *http.Request) {
+			var out Out
+			err := checkQuery(r, query)
+			if err == nil {
+				out, err = tell(r)
+			}
+			answer(w, out, err)
+		}),
+	}
+}
+
+// post is an endpoint that does something. The body is In as JSON; an empty one stands for {}.
+func post[In, Out any](path string, do func(*http.Request, In) (Out, error)) endpoint {
+	return endpoint{
+		method: http.MethodPost, path: path, request: reflect.TypeFor[In](), response: reflect.TypeFor[Out](),
+		serve: patiently(func(w http.ResponseWriter, r *http.Request) {
+			var in In
+			if err := read(r, &in); err != nil {
+				answer(w, in, err)
+				return
+			}
+			out, err := do(r, in)
+			answer(w, out, err)
+		}),
+	}
+}
+
+// patiently gives a handler so long to ask the loops as an operator is willing to wait.
+func patiently(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), askTime)
+		defer cancel()
+		serve(w, r.WithContext(ctx))
+	}
+}
+
+const askTime = 10 * time.Second
+
+// checkQuery refuses parameters that an endpoint does not take: they are mistyped.
+func checkQuery(r *http.Request, known []string) error {
+	for name := range r.URL.Query() {
+		if !slices.Contains(known, name) {
+			return misuse{fmt.Errorf("parameter %q: want one of %q", name, known)}
+		}
+	}
+	return nil
+}
+
+// nothing is the JSON of those who have nothing to say: {}.
+type nothing struct{}
+
+// read reads a request's body, which must have no fields that are unknown.
+func read(r *http.Request, in any) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(in); err != nil && !errors.Is(err, io.EOF) {
+		return misuse{fmt.Errorf("request body: %w", err)}
+	}
+	return nil
+}
+
+// misuse is an error of the one who asks.
+type misuse struct{ error }
+
+func (m misuse) Unwrap() error { return m.error }
+
+// answer writes what an endpoint has come to.
+func answer(w http.ResponseWriter, out any, err error) {
+	if err != nil {
+		refuse(w, statusOf(err), err.Error())
+		return
+	}
+	write(w, http.StatusOK, out)
+}
+
+// refusal is the JSON of every answer that is not 200.
+type refusal struct {
+	Error string `json:"error"`
+}
+
+func refuse(w http.ResponseWriter, status int, text string) { write(w, status, refusal{text}) }
+
+func write(w http.ResponseWriter, status int, out any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(out) // an error is the asker's, who has gone
+}
+
+// statusOf is the HTTP status of an error.
+func statusOf(err error) int {
+	var wrong misuse
+	var faulty notReloaded
+	switch {
+	case errors.As(err, &wrong):
+		return http.StatusBadRequest
+	case errors.As(err, &faulty):
+		return http.StatusUnprocessableEntity
+	case errors.Is(err, proxy.ErrNoSession), errors.Is(err, proxy.ErrNoUpstream), errors.Is(err, proxy.ErrNoRoute),
+		errors.Is(err, upstream.ErrUnknown):
+		return http.StatusNotFound
+	case errors.Is(err, proxy.ErrEnding), errors.Is(err, proxy.ErrNotMovable), errors.Is(err, proxy.ErrCaptures):
+		return http.StatusConflict
+	case errors.Is(err, proxy.ErrStopped), errors.Is(err, context.DeadlineExceeded):
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}

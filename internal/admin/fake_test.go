@@ -1,0 +1,183 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/internal/filter"
+	"tidegate/internal/upstream"
+	"tidegate/proxy"
+	"tidegate/ratelimit"
+)
+
+// fakeProxy is a proxy with one session, 12, that remembers what it was told.
+type fakeProxy struct {
+	figures  proxy.Figures
+	err      error // of Figures, and at the end of Capture
+	query    proxy.Query
+	kicked   string
+	movedTo  []netip.AddrPort
+	captured proxy.CaptureFilter
+
+	upstreams []proxy.UpstreamStatus
+}
+
+var fakeSession = proxy.Session{
+	ID: 12, Listener: "play", Route: "arena", Client: netip.MustParseAddrPort("192.0.2.1:5000"),
+	Server: netip.MustParseAddrPort("10.0.0.5:19132"), ClientProtocol: "riptide-2.2", UpstreamProtocol: "raknet",
+	Age: 90 * time.Second, Established: true, FromClient: proxy.Traffic{Messages: 7, Bytes: 700},
+	ClientStats: codec.Stats{RTT: 20 * time.Millisecond, Sent: 10, Received: 11, Resent: 1, Lost: 2, Dropped: 3, Queued: 4},
+}
+
+func (p *fakeProxy) Figures(context.Context) (proxy.Figures, error) { return p.figures, p.err }
+
+func (p *fakeProxy) Sessions(_ context.Context, q proxy.Query) ([]proxy.Session, error) {
+	p.query = q
+	return []proxy.Session{fakeSession}, nil
+}
+
+func (p *fakeProxy) Session(_ context.Context, id proxy.SessionID) (proxy.Session, error) {
+	if id != fakeSession.ID {
+		return proxy.Session{}, proxy.ErrNoSession
+	}
+	return fakeSession, nil
+}
+
+func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (proxy.Why, error) {
+	return proxy.Why{
+		Address: a, Place: filter.Place{Country: "XA", Network: 64500, Holder: "Example"},
+		Ban:      &ratelimit.Ban{Prefix: netip.PrefixFrom(a, 24).Masked(), Reason: "cheats", Author: "root", Since: time.Now(), Until: time.Now()},
+		Sources:  []proxy.SourceWhy{{Listener: "play", Rule: "crowd", Verdict: ratelimit.Drop, Observed: []string{"all"}}},
+		Limits:   []proxy.LimitWhy{{Limit: "packets per address", Verdict: ratelimit.Drop, Session: 12}},
+		Sessions: []proxy.Session{fakeSession},
+		Drops:    []proxy.RecentDrop{{At: time.Now(), Listener: "play", From: fakeSession.Client, Cause: errors.New("rule crowd"), Times: 3}},
+	}, nil
+}
+
+// Capture catches one datagram, and misses two, whatever is asked for.
+func (p *fakeProxy) Capture(_ context.Context, f proxy.CaptureFilter, take func(*proxy.Catch) error) error {
+	p.captured = f
+	if f.Session != 0 && f.Session != fakeSession.ID {
+		return proxy.ErrNoSession
+	}
+	catch := &proxy.Catch{Captured: []proxy.Captured{{
+		At: time.Now(), From: fakeSession.Client, To: netip.MustParseAddrPort("192.0.2.9:7777"), Session: 12, Bytes: []byte("hello"),
+	}}}
+	catch.LeftOut.Upstreams = 2
+	return errors.Join(take(new(proxy.Catch)), take(catch), p.err)
+}
+
+func (p *fakeProxy) Upstreams() []proxy.UpstreamStatus { return p.upstreams }
+
+func (p *fakeProxy) Transfer(_ context.Context, id proxy.SessionID, to netip.AddrPort) error {
+	switch {
+	case id != fakeSession.ID:
+		return proxy.ErrNoSession
+	case to == fakeSession.Server:
+		return proxy.ErrNotMovable
+	}
+	p.movedTo = append(p.movedTo, to)
+	return nil
+}
+
+func (p *fakeProxy) TransferServer(_ context.Context, name string, from netip.AddrPort) (int, error) {
+	return 3, p.change(name, from, upstream.Draining)
+}
+
+func (p *fakeProxy) DrainServer(name string, server netip.AddrPort) error {
+	return p.change(name, server, upstream.Draining)
+}
+
+func (p *fakeProxy) UndrainServer(name string, server netip.AddrPort) error {
+	return p.change(name, server, upstream.Up)
+}
+
+func (p *fakeProxy) change(name string, server netip.AddrPort, to upstream.State) error {
+	switch {
+	case name != p.upstreams[0].Name:
+		return proxy.ErrNoUpstream
+	case server != p.upstreams[0].Servers[0].Addr:
+		return upstream.ErrUnknown
+	}
+	p.upstreams[0].Servers[0].State = to
+	return nil
+}
+
+func (p *fakeProxy) Kick(_ context.Context, id proxy.SessionID, text string) error {
+	if id != fakeSession.ID {
+		return proxy.ErrNoSession
+	}
+	p.kicked = text
+	return nil
+}
+
+// fake is a server in front of a fake proxy.
+type fake struct {
+	*Server
+	proxy   *fakeProxy
+	reload  error // what a reload comes to
+	state   Reloads
+	drained bool
+}
+
+func newFake(token string) *fake {
+	f := &fake{proxy: &fakeProxy{upstreams: []proxy.UpstreamStatus{{Name: "arena", Servers: []upstream.Status{
+		{Addr: netip.MustParseAddrPort("10.0.0.5:19132"), Sessions: 3, Weight: 1},
+		{Addr: netip.MustParseAddrPort("10.0.0.6:19132"), State: upstream.Down, Cause: "timed-out", Weight: 2},
+	}}}}}
+	f.Server = New(Options{
+		Proxy: f.proxy, Token: token, Version: "1.2.3", Log: zerolog.Nop(),
+		Reload:  func(string) error { return f.reload },
+		Reloads: func() Reloads { return f.state },
+		Config:  func() string { return "[admin]\n" },
+		Drain:   func() { f.drained = true },
+	})
+	return f
+}
+
+// ask makes a request, with headers as pairs of name and value.
+func (f *fake) ask(method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Host = "127.0.0.1:9470"
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, r)
+	return w
+}
+
+// want checks an answer's status, and that it says something.
+func want(t *testing.T, w *httptest.ResponseRecorder, status int, says ...string) {
+	t.Helper()
+	if w.Code != status {
+		t.Errorf("status %d, want %d: %s", w.Code, status, w.Body)
+	}
+	for _, text := range says {
+		if !strings.Contains(w.Body.String(), text) {
+			t.Errorf("says %s, want %s", w.Body, text)
+		}
+	}
+}
+
+func TestEveryAnswerIsJSON(t *testing.T) {
+	f := newFake("")
+	for _, path := range []string{"/api/v1/version", "/nowhere", "/api/v1/sessions/??", "/livez", "/api/v1/openapi.json"} {
+		if w := f.ask(http.MethodGet, path, ""); w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %v", path, w.Header())
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package admin
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/proxy"
+)
+
+// busyFigures are of a proxy to which everything has happened.
+func busyFigures() proxy.Figures {
+	tally := &proxy.Tally{Listener: "play", Protocol: "raknet", Opened: 3, Established: 2, Unestablished: 1}
+	for mode := range tally.FromClients {
+		tally.FromClients[mode] = proxy.Traffic{Messages: 1, Bytes: 2}
+		tally.FromUpstreams[mode] = proxy.Traffic{Messages: 1, Bytes: 2}
+	}
+	tally.Ended[0][codec.Closed] = 1
+	return proxy.Figures{
+		Sessions: []*proxy.Tally{tally}, Drops: []*proxy.DropTally{{Listener: "play"}}, Sockets: make([]netio.Stats, 1),
+		Rules:  []proxy.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
+		Kernel: proxy.KernelFigures{Filtered: []proxy.Filtered{{Hook: "socket", Verdict: "passed", Datagrams: 1}}},
+	}
+}
+
+// scraped are the labels of each metric of ours that a scrape has.
+func scraped(t *testing.T) map[string][]string {
+	t.Helper()
+	f := newFake("")
+	f.proxy.figures = busyFigures()
+	f.state = Reloads{Last: time.Now()}
+	found := make(map[string][]string)
+	text := f.ask("GET", "/metrics", "").Body.String()
+	histogram := regexp.MustCompile(`_(bucket|sum|count)$`)
+	label := regexp.MustCompile(`(\w+)="`)
+	for _, line := range regexp.MustCompile(`(?m)^(tidegate_\w+)(\{.*\})? `).FindAllStringSubmatch(text, -1) {
+		name := histogram.ReplaceAllString(line[1], "")
+		for _, match := range label.FindAllStringSubmatch(line[2], -1) {
+			if match[1] != "le" && !slices.Contains(found[name], match[1]) {
+				found[name] = append(found[name], match[1])
+			}
+		}
+		slices.Sort(found[name])
+		if found[name] == nil {
+			found[name] = []string{}
+		}
+	}
+	return found
+}
+
+// TestManualHasEveryMetric holds the table of the manual to what is scraped, in both directions, with the labels.
+func TestManualHasEveryMetric(t *testing.T) {
+	manual, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := scraped(t)
+	if len(found) < 25 {
+		t.Fatalf("only %d metrics", len(found))
+	}
+	quoted := regexp.MustCompile("`(\\w+)`")
+	for _, row := range regexp.MustCompile("(?m)^\\| `(tidegate_\\w+)` \\|([^|]*)\\|([^|]*)\\|").FindAllStringSubmatch(string(manual), -1) {
+		var labels []string
+		for _, match := range quoted.FindAllStringSubmatch(row[2], -1) {
+			labels = append(labels, match[1])
+		}
+		slices.Sort(labels)
+		if got, ok := found[row[1]]; !ok || !slices.Equal(got, labels) {
+			t.Errorf("the manual has %s with labels %v; there are %v, of a metric that exists: %v", row[1], labels, got, ok)
+		}
+		if len(strings.TrimSpace(row[3])) < 10 {
+			t.Errorf("the manual does not say what %s is", row[1])
+		}
+		delete(found, row[1])
+	}
+	for name, labels := range found {
+		t.Errorf("the manual lacks %s, with labels %v", name, labels)
+	}
+}
+
+// TestNoAddressInLabels: whatever a label's value is, it is none that others can make up.
+func TestNoAddressInLabels(t *testing.T) {
+	f := newFake("")
+	f.proxy.figures = busyFigures()
+	text := f.ask("GET", "/metrics", "").Body.String()
+	if found := regexp.MustCompile(`tidegate_.*\d+\.\d+\.\d+\.\d+.*`).FindString(strings.ReplaceAll(text, "1.2.3", "")); found != "" {
+		t.Errorf("scraped %s", found)
+	}
+}

@@ -1,0 +1,111 @@
+package admin
+
+import (
+	"context"
+	"io"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
+	"tidegate/proxy"
+	"tidegate/session"
+)
+
+// crowd is a Relay with many sessions, which no loop drives: what it sends is lost.
+type crowd struct {
+	*fakeProxy
+	relay *proxy.Relay
+	door  *socket
+	last  *socket // dialed
+	now   time.Time
+}
+
+type socket struct {
+	netio.Socket
+	addr  netip.AddrPort
+	owner any
+}
+
+func (s *socket) Addr() netip.AddrPort { return s.addr }
+func (s *socket) Owner() any           { return s.owner }
+func (s *socket) SetOwner(owner any)   { s.owner = owner }
+
+func (c *crowd) Dial(netip.AddrPort, netio.SocketOptions) (netio.Socket, error) {
+	c.last = &socket{}
+	return c.last, nil
+}
+
+func (c *crowd) DialStream(netip.AddrPort, netio.StreamOptions) (netio.Socket, error) {
+	return c.Dial(netip.AddrPort{}, netio.SocketOptions{})
+}
+
+func (c *crowd) Buffer() []byte                                 { return nil }
+func (c *crowd) Send(netio.Socket, netip.AddrPort, []byte)      {}
+func (c *crowd) Forward(netio.Socket, netip.AddrPort, []byte)   {}
+func (c *crowd) Figures(context.Context) (proxy.Figures, error) { return c.relay.Figures(), nil }
+
+// newCrowd establishes so many sessions.
+func newCrowd(sessions int) *crowd {
+	server := netip.MustParseAddrPort("10.1.0.1:19132")
+	c := &crowd{fakeProxy: newFake("").proxy, door: &socket{addr: netip.MustParseAddrPort("10.0.0.1:7777")}, now: time.Unix(1e9, 0)}
+	c.relay = proxy.NewRelay(&proxy.Settings{
+		Listeners: []proxy.Listener{{
+			Name: "play", Addr: c.door.addr, Protocols: []codec.Protocol{proxy.Any},
+			Route: &proxy.Route{Name: "arena", Mode: proxy.ModeRelay, Upstream: &proxy.Upstream{
+				Name: "arena", Protocol: proxy.Any, Servers: upstream.At(server),
+			}},
+		}},
+		Limits:           session.Limits{Sessions: sessions, HalfOpen: sessions},
+		HandshakeTimeout: time.Hour, IdleTimeout: time.Hour,
+	}, proxy.RelayOptions{Log: zerolog.Nop()}, c, c.now)
+	c.relay.Attach(0, c.door)
+	for i := range sessions {
+		client := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)}), uint16(5000+i>>16))
+		c.relay.Receive(c.now, c.door, client, []byte("hello"))
+		c.relay.Receive(c.now, c.last, server, []byte("hello"))
+		c.relay.Receive(c.now, c.door, client, []byte("play"))
+	}
+	return c
+}
+
+// scrape is the size of what /metrics gives, and the time it took: the best of several.
+func (c *crowd) scrape(t *testing.T) (size int, took time.Duration) {
+	t.Helper()
+	f := newFake("")
+	s := New(Options{Proxy: c, Version: "1.2.3", Log: zerolog.Nop(), Reload: f.Reload, Reloads: f.Reloads, Config: f.Config})
+	f.Server = s
+	took = time.Hour
+	for range 5 {
+		start := time.Now()
+		answer := f.ask("GET", "/metrics", "")
+		took = min(took, time.Since(start))
+		want(t, answer, 200, `tidegate_sessions{listener="play",protocol="any",state="established"} `)
+		text, _ := io.ReadAll(answer.Body)
+		size = len(text)
+	}
+	return size, took
+}
+
+// TestScrapeOfManySessions: 50,000 sessions make a scrape neither larger, but for the digits, nor slower.
+func TestScrapeOfManySessions(t *testing.T) {
+	few, many := newCrowd(10), newCrowd(50_000)
+	want(t, (&fake{Server: New(Options{Proxy: many, Reloads: func() Reloads { return Reloads{} }, Log: zerolog.Nop()})}).
+		ask("GET", "/metrics", ""), 200, `state="established"} 50000`)
+	size, took := few.scrape(t)
+	largeSize, longTook := many.scrape(t)
+	t.Logf("10 sessions: %d bytes in %v; 50,000: %d bytes in %v", size, took, largeSize, longTook)
+	if largeSize > size+size/10 {
+		t.Errorf("%d bytes with 50,000 sessions, %d with 10", largeSize, size)
+	}
+	if longTook > 10*took {
+		t.Errorf("it takes %v with 50,000 sessions, %v with 10", longTook, took)
+	}
+	if n, of := testing.AllocsPerRun(20, func() { many.relay.Figures() }), testing.AllocsPerRun(20, func() { few.relay.Figures() }); n != of {
+		t.Errorf("a Relay allocates %v times for 50,000 sessions, %v for 10", n, of)
+	}
+}

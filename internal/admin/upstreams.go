@@ -1,0 +1,148 @@
+package admin
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"tidegate/internal/upstream"
+	"tidegate/proxy"
+)
+
+// Upstreams is the JSON of a list of upstreams.
+type Upstreams struct {
+	Upstreams []Upstream `json:"upstreams"`
+}
+
+// Upstream is the JSON of an upstream.
+type Upstream struct {
+	Name    string       `json:"name"`
+	Servers []GameServer `json:"servers"`
+}
+
+// GameServer is the JSON of a server of an upstream.
+type GameServer struct {
+	Address     string    `json:"address"`
+	State       string    `json:"state"`                  // "up", "resting", "down", "draining" or "gone"
+	Since       time.Time `json:"since,omitzero"`         // of the state, if it has ever been another
+	Cause       string    `json:"cause,omitempty"`        // of resting and down
+	Sessions    int       `json:"sessions"`               // at it
+	MaxSessions int       `json:"max_sessions,omitempty"` // that it gets; none: no bound
+	Weight      int       `json:"weight"`
+	CheckedAt   time.Time `json:"checked_at,omitzero"` // none: never
+	RTT         float64   `json:"rtt_ms,omitempty"`    // of the last check passed
+}
+
+func (s *Server) listUpstreams(*http.Request) (Upstreams, error) {
+	found := s.Proxy.Upstreams()
+	list := Upstreams{make([]Upstream, len(found))}
+	for i, u := range found {
+		list.Upstreams[i] = Upstream{u.Name, make([]GameServer, len(u.Servers))}
+		for j := range u.Servers {
+			list.Upstreams[i].Servers[j] = gameServer(&u.Servers[j])
+		}
+	}
+	return list, nil
+}
+
+func gameServer(s *upstream.Status) GameServer {
+	return GameServer{
+		Address: s.Addr.String(), State: s.State.String(), Since: s.Since.UTC(), Cause: s.Cause, Sessions: s.Sessions,
+		MaxSessions: s.MaxSessions, Weight: s.Weight, CheckedAt: s.CheckedAt.UTC(), RTT: s.RTT.Seconds() * 1000,
+	}
+}
+
+// ServerOf names a server of an upstream.
+type ServerOf struct {
+	Server string `json:"server"` // ip:port
+}
+
+func (s *Server) drainServer(r *http.Request, of ServerOf) (nothing, error) {
+	return s.changeServer(r, of, s.Proxy.DrainServer, "server drained by an operator")
+}
+
+func (s *Server) undrainServer(r *http.Request, of ServerOf) (nothing, error) {
+	return s.changeServer(r, of, s.Proxy.UndrainServer, "server undrained by an operator")
+}
+
+func (s *Server) changeServer(r *http.Request, of ServerOf, change func(string, netip.AddrPort) error, done string) (nothing, error) {
+	name := r.PathValue("name")
+	addr, err := parseServer(of.Server)
+	if err != nil {
+		return nothing{}, err
+	}
+	if err := change(name, addr); err != nil {
+		return nothing{}, fmt.Errorf("upstream %s, server %s: %w", name, addr, err)
+	}
+	s.Log.Info().Str("upstream", name).Stringer("server", addr).Msg(done)
+	return nothing{}, nil
+}
+
+// checkUpstreams tells of upstreams none of whose servers gets new sessions. Players can be sent here while there is one
+// that has.
+func (s *Server) checkUpstreams() Check {
+	all := s.Proxy.Upstreams()
+	var dead []string
+	for i := range all {
+		if !anyUp(&all[i]) {
+			dead = append(dead, configured(all[i].Name))
+		}
+	}
+	check := Check{Name: "upstreams", OK: len(dead) < len(all) || len(all) == 0}
+	if len(dead) > 0 {
+		check.Detail = "no server is up of " + strings.Join(slices.Compact(dead), ", ")
+	}
+	return check
+}
+
+func anyUp(u *proxy.UpstreamStatus) bool {
+	for i := range u.Servers {
+		if u.Servers[i].State == upstream.Up {
+			return true
+		}
+	}
+	return false
+}
+
+// Metrics of upstreams. Servers are counted, not named: discovery brings ever new addresses.
+var (
+	upstreamServers  = gauge("upstream_servers", "Servers, by whether they get new sessions.", "upstream", "state")
+	upstreamSessions = gauge("upstream_sessions", "Sessions at servers.", "upstream")
+)
+
+// servings are the figures of the upstreams of one name in the configuration: of a listener with many ports, there is one for
+// each.
+type servings struct {
+	states   [upstream.StateCount]int
+	sessions int
+}
+
+func (out metricsOf) upstreams(all []proxy.UpstreamStatus) {
+	byName := make(map[string]*servings)
+	for _, u := range all {
+		name := configured(u.Name)
+		if byName[name] == nil {
+			byName[name] = new(servings)
+		}
+		sum := byName[name]
+		for i := range u.Servers {
+			sum.states[u.Servers[i].State]++
+			sum.sessions += u.Servers[i].Sessions
+		}
+	}
+	for name, sum := range byName {
+		for state, n := range sum.states {
+			out.set(upstreamServers, float64(n), name, upstream.State(state).String())
+		}
+		out.set(upstreamSessions, float64(sum.sessions), name)
+	}
+}
+
+// configured is the name in the configuration of an upstream, which may be that of one port.
+func configured(name string) string {
+	name, _, _ = strings.Cut(name, ":")
+	return name
+}

@@ -1,0 +1,57 @@
+package bench
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"tidegate/internal/netio"
+)
+
+// echo is a game server that says everything back.
+type echo struct {
+	poller  netio.Poller
+	socket  netio.Socket
+	stopped atomic.Bool
+	done    chan struct{}
+}
+
+func startEcho() (*echo, error) {
+	poller, err := netio.New(netio.Options{})
+	if err != nil {
+		return nil, err
+	}
+	socket, err := poller.Listen(netip.AddrPortFrom(home, 0), netio.SocketOptions{ReceiveBuffer: 8 << 20})
+	if err != nil {
+		_ = poller.Close() // the error that matters is the one before
+		return nil, err
+	}
+	e := &echo{poller: poller, socket: socket, done: make(chan struct{})}
+	go e.run()
+	return e, nil
+}
+
+func (e *echo) addr() netip.AddrPort { return e.socket.Addr() }
+
+func (e *echo) run() {
+	defer close(e.done)
+	for !e.stopped.Load() && e.poller.Wait(time.Time{}) == nil {
+		e.poller.Receive(e)
+		e.poller.Flush()
+	}
+}
+
+// Datagram implements netio.Handler.
+func (e *echo) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
+	e.poller.Send(s, from, datagram)
+}
+
+// Failed implements netio.Handler.
+func (e *echo) Failed(netio.Socket, error) {}
+
+func (e *echo) stop() {
+	e.stopped.Store(true)
+	e.poller.Wake()
+	<-e.done
+	_ = e.poller.Close()
+}

@@ -1,0 +1,259 @@
+package capture_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"tidegate/internal/capture"
+	"tidegate/proxy"
+)
+
+// at is when the test's datagrams passed: to the nanosecond.
+var at = time.Unix(1_700_000_000, 123_456_789)
+
+func between(from, to string, payload string) proxy.Captured {
+	return proxy.Captured{At: at, From: netip.MustParseAddrPort(from), To: netip.MustParseAddrPort(to), Bytes: []byte(payload)}
+}
+
+// file writes a catch to a file.
+func file(t testing.TB, c *proxy.Catch) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w, err := capture.NewWriter(&b, "1.2.3", "session=c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(c); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// packet is what a reader finds.
+type packet struct {
+	gopacket.Packet
+	about pcapgo.NgPacketOptions
+	info  gopacket.CaptureInfo
+}
+
+func read(t *testing.T, file []byte) (*pcapgo.NgReader, []packet) {
+	t.Helper()
+	reader, err := pcapgo.NewNgReader(bytes.NewReader(file), pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []packet
+	for {
+		data, info, about, err := reader.ReadPacketDataWithOptions()
+		if err == io.EOF {
+			return reader, all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, packet{gopacket.NewPacket(data, reader.LinkType(), gopacket.Default), about, info})
+	}
+}
+
+// checkSums holds the packet's checksums to its bytes.
+func (p packet) checkSums(t *testing.T) {
+	t.Helper()
+	transport := p.TransportLayer().(interface {
+		SetNetworkLayerForChecksum(gopacket.NetworkLayer) error
+	})
+	if err := transport.SetNetworkLayerForChecksum(p.NetworkLayer()); err != nil {
+		t.Fatal(err)
+	}
+	if err, faults := p.VerifyChecksums(); err != nil || len(faults) > 0 {
+		t.Errorf("wrong checksums %v, %v, of %v", faults, err, p)
+	}
+}
+
+// TestWriter reads back what was written, with gopacket: addresses, checksums, times, sides, directions and sessions.
+func TestWriter(t *testing.T) {
+	all := []proxy.Captured{
+		between("192.0.2.1:5000", "192.0.2.9:7777", "hello"),
+		between("[2001:db8::9]:7777", "[2001:db8::1]:5000", "odd"),
+		between("[::]:7777", "192.0.2.1:5000", strings.Repeat("large", 800)),
+		between("[::ffff:10.0.0.1]:40000", "10.0.0.5:19132", ""),
+		between("0.0.0.0:7777", "[2001:db8::1]:5000", "x"),
+	}
+	all[1].Sent, all[1].Session = true, 12
+	all[3].Sent, all[3].Upstream = true, true
+	catch := &proxy.Catch{Captured: all}
+	catch.LeftOut.Upstreams = 7
+	reader, got := read(t, file(t, catch))
+	if len(got) != len(all) {
+		t.Fatalf("%d packets, want %d", len(got), len(all))
+	}
+	for i, p := range got {
+		udp, ok := p.TransportLayer().(*layers.UDP)
+		if !ok || p.ErrorLayer() != nil || !bytes.Equal(udp.Payload, all[i].Bytes) || !p.info.Timestamp.Equal(at) {
+			t.Fatalf("packet %d is %v", i, p)
+		}
+		p.checkSums(t)
+	}
+	if flow := got[2].NetworkLayer().NetworkFlow().String(); flow != "0.0.0.0->192.0.2.1" {
+		t.Errorf("from a socket at all addresses: %s", flow)
+	}
+	if flow := got[3].NetworkLayer().NetworkFlow().String(); flow != "10.0.0.1->10.0.0.5" {
+		t.Errorf("IPv4 in IPv6's spelling: %s", flow)
+	}
+	if flow := got[4].NetworkLayer().NetworkFlow().String(); flow != "::->2001:db8::1" {
+		t.Errorf("from a socket at all addresses: %s", flow)
+	}
+	in, out := got[0].about, got[1].about
+	if in.Flags.Direction != pcapgo.NgEpbFlagDirectionInbound || len(in.Comments) != 0 ||
+		out.Flags.Direction != pcapgo.NgEpbFlagDirectionOutbound || !slices.Equal(out.Comments, []string{"session c"}) {
+		t.Errorf("options %+v and %+v", in, out)
+	}
+	for i, name := range []string{capture.ClientInterface, capture.UpstreamInterface} {
+		if face, err := reader.Interface(i); err != nil || face.Name != name {
+			t.Errorf("interface %d is %+v, %v", i, face, err)
+		}
+	}
+	if face, _ := reader.Interface(1); got[3].info.InterfaceIndex != 1 || face.Statistics.PacketsDropped != 7 || face.Statistics.PacketsReceived != 8 {
+		t.Errorf("interface %d of the server's packet, statistics %+v", got[3].info.InterfaceIndex, face.Statistics)
+	}
+	if about := reader.SectionInfo(); about.Application != "tidegate 1.2.3" || about.Comment != "session=c" {
+		t.Errorf("the file is about %+v", about)
+	}
+}
+
+// TestStreams: frames are segments that follow each other, in both directions.
+func TestStreams(t *testing.T) {
+	client, door := "192.0.2.1:5000", "192.0.2.9:7777"
+	all := []proxy.Captured{between(client, door, "abc"), between(door, client, "de"), between(client, door, "f")}
+	for i := range all {
+		all[i].Stream = true
+	}
+	_, got := read(t, file(t, &proxy.Catch{Captured: all}))
+	want := [][2]uint32{{0, 0}, {0, 3}, {3, 2}}
+	for i, p := range got {
+		tcp := p.TransportLayer().(*layers.TCP)
+		if tcp.Seq != want[i][0] || tcp.Ack != want[i][1] || !bytes.Equal(tcp.Payload, all[i].Bytes) {
+			t.Errorf("segment %d: %v", i, p)
+		}
+		p.checkSums(t)
+	}
+}
+
+// TestManyStreams: beyond the bound, counting begins anew.
+func TestManyStreams(t *testing.T) {
+	w, err := capture.NewWriter(io.Discard, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := between("192.0.2.1:1", "192.0.2.9:7777", "x")
+	c.Stream = true
+	write := func(n int) {
+		c.From = netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(n >> 16), byte(n >> 8)}), uint16(n&0xff+1))
+		if err := w.Write(&proxy.Catch{Captured: []proxy.Captured{c}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range capture.MaxWays {
+		write(n)
+	}
+	if n := w.Ways(); n != capture.MaxWays {
+		t.Errorf("%d ways are counted", n)
+	}
+	if write(0); w.Ways() != capture.MaxWays {
+		t.Errorf("a known way has ended the counting: %d", w.Ways())
+	}
+	if write(capture.MaxWays); w.Ways() != 1 {
+		t.Errorf("beyond the bound %d ways are counted", w.Ways())
+	}
+}
+
+// TestCopy: the whole, or so many datagrams or bytes; and what was passed on can always be opened.
+func TestCopy(t *testing.T) {
+	catch := &proxy.Catch{}
+	for range 10 {
+		catch.Captured = append(catch.Captured, between("192.0.2.1:5000", "192.0.2.9:7777", "hello"))
+	}
+	catch.LeftOut.Clients, catch.LeftOut.Upstreams = 3, 4
+	whole := file(t, catch)
+	for _, c := range []struct {
+		what    string
+		from    []byte
+		limits  capture.Limits
+		packets int
+		leftOut uint64
+		err     error
+	}{
+		{"all", whole, capture.Limits{}, 10, 7, nil},
+		{"limits that are not reached", whole, capture.Limits{Datagrams: 11, Bytes: 1 << 20}, 10, 7, nil},
+		{"three datagrams", whole, capture.Limits{Datagrams: 3}, 3, 0, nil},
+		{"one byte too few", whole, capture.Limits{Bytes: int64(len(whole)) - 1}, 10, 3, nil},
+		{"cut in a block", whole[:len(whole)-1], capture.Limits{}, 10, 3, io.ErrUnexpectedEOF},
+		{"cut in a head", whole[:len(whole)-int(binary.LittleEndian.Uint32(whole[len(whole)-4:]))+5], capture.Limits{}, 10, 3, io.ErrUnexpectedEOF},
+		{"nothing", nil, capture.Limits{}, 0, 0, nil},
+	} {
+		var b bytes.Buffer
+		got, err := capture.Copy(&b, bytes.NewReader(c.from), c.limits)
+		if err != c.err || got.Datagrams != uint64(c.packets) || got.LeftOut != c.leftOut || got.Bytes != int64(b.Len()) {
+			t.Errorf("%s: %+v, %v", c.what, got, err)
+		}
+		if len(c.from) == 0 {
+			continue
+		}
+		if _, packets := read(t, b.Bytes()); len(packets) != c.packets || !bytes.HasPrefix(whole, b.Bytes()) {
+			t.Errorf("%s: a file of %d packets", c.what, len(packets))
+		}
+	}
+}
+
+// full is a disk without room.
+type full struct{}
+
+var errFull = errors.New("no room")
+
+func (full) Write([]byte) (int, error) { return 0, errFull }
+
+func TestCopyFails(t *testing.T) {
+	whole := file(t, &proxy.Catch{Captured: []proxy.Captured{between("192.0.2.1:5000", "192.0.2.9:7777", "hello")}})
+	if _, err := capture.Copy(full{}, bytes.NewReader(whole), capture.Limits{}); err != errFull {
+		t.Errorf("to a full disk: %v", err)
+	}
+	for what, from := range map[string][]byte{
+		"no section":     []byte("GET / HTTP/1.1\r\n\r\n"),
+		"a long block":   append(slices.Clone(whole), 6, 0, 0, 0, 0, 0, 0, 0x10),
+		"a short block":  append(slices.Clone(whole), 6, 0, 0, 0, 8, 0, 0, 0),
+		"an odd block":   append(slices.Clone(whole), 6, 0, 0, 0, 13, 0, 0, 0, 0, 0, 0, 0, 0),
+		"another length": append(slices.Clone(whole), 6, 0, 0, 0, 12, 0, 0, 0, 16, 0, 0, 0),
+	} {
+		if _, err := capture.Copy(io.Discard, bytes.NewReader(from), capture.Limits{}); err == nil || !strings.Contains(err.Error(), "not a capture") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// FuzzCopy: whatever a proxy may send, what is passed on is the beginning of it, in whole blocks.
+func FuzzCopy(f *testing.F) {
+	catch := &proxy.Catch{Captured: []proxy.Captured{between("192.0.2.1:5000", "192.0.2.9:7777", "hello")}}
+	catch.LeftOut.Clients = 3
+	f.Add(file(f, catch))
+	f.Fuzz(func(t *testing.T, from []byte) {
+		var b bytes.Buffer
+		got, err := capture.Copy(&b, bytes.NewReader(from), capture.Limits{})
+		if !bytes.HasPrefix(from, b.Bytes()) || got.Bytes != int64(b.Len()) || err == nil && b.Len() != len(from) {
+			t.Fatalf("%d of %d bytes, %+v, %v", b.Len(), len(from), got, err)
+		}
+		again, err := capture.Copy(io.Discard, bytes.NewReader(b.Bytes()), capture.Limits{})
+		if err != nil || again != got {
+			t.Fatalf("once more: %+v, %v; before %+v", again, err, got)
+		}
+	})
+}

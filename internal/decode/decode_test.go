@@ -1,0 +1,197 @@
+package decode
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// explained explains a capture as JSON.
+func explained(t testing.TB, capture []byte, o Options) (datagrams []printed, sum summary) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "capture")
+	if err := os.WriteFile(path, capture, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	o.JSON = true
+	if err := File(path, &out, o); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, line := range lines {
+		into := any(&sum)
+		if i < len(lines)-1 {
+			datagrams = append(datagrams, printed{})
+			into = &datagrams[i]
+		}
+		if err := json.Unmarshal([]byte(line), into); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+	}
+	return datagrams, sum
+}
+
+// load reads a capture of the codecs' tests.
+func load(t testing.TB, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(path, ".gz") {
+		return data
+	}
+	unzipped, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, err = io.ReadAll(unzipped); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestCaptures: all that the real libraries were seen to send is understood, and its protocol recognised by the bytes
+// alone.
+func TestCaptures(t *testing.T) {
+	for _, set := range []struct{ files, protocol string }{
+		{"raknet/testdata/*.jsonl*", "raknet"},
+		{"raknet/testdata/secured/*.jsonl", "raknet"},
+		{"riptide/testdata/riptide-2.0.0/*.jsonl", "riptide-2.0"},
+		{"riptide/testdata/riptide-2.1.0/*.jsonl", "riptide-2.2"},
+		{"riptide/testdata/riptide-2.2.1/*.jsonl", "riptide-2.2"},
+		{"rudp/testdata/*/*.jsonl", "rudp"},
+	} {
+		files, err := filepath.Glob("../../codec/" + set.files)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", set.files, len(files), err)
+		}
+		for _, file := range files {
+			whole := load(t, file)
+			_, bare, _ := bytes.Cut(whole, []byte("\n")) // without the line that names the protocol
+			want := bytes.Count(bytes.TrimSpace(bare), []byte("\n")) + 1
+			for what, capture := range map[string][]byte{"described": whole, "bare": bare} {
+				_, sum := explained(t, capture, Options{})
+				if sum.Datagrams != want || sum.Unknown != 0 || sum.Protocols[set.protocol] != want {
+					t.Errorf("%s, %s: %+v, want %d datagrams of %s", file, what, sum, want, set.protocol)
+				}
+			}
+		}
+	}
+}
+
+// TestRTypeRecognised: of its own captures there are none, and its first byte may also be Riptide's.
+func TestRTypeRecognised(t *testing.T) {
+	for _, capture := range []string{
+		`{"from":"client","hex":"7374617274"}
+{"from":"server","hex":"0002"}`,
+		`{"from":"client","hex":"02"}
+{"from":"server","hex":"00010141ffff000005"}
+{"from":"client","hex":"03"}`,
+	} {
+		_, sum := explained(t, []byte(capture), Options{})
+		if sum.Unknown != 0 || sum.Protocols["rtype"] != sum.Datagrams {
+			t.Errorf("%s\n%+v", capture, sum)
+		}
+	}
+}
+
+const kicked = `{"protocol":"riptide-2.2"}
+{"t_ms":0,"from":"client","hex":"02","what":"Client.Connect","relay":"dropped"}
+
+{"t_ms":1000.5,"from":"client","hex":"8207"}
+{"t_ms":1010,"from":"server","hex":"451066b606","conn":0}
+{"t_ms":1011,"from":"client","conn":1,"hex":"0f"}
+`
+
+func TestText(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "capture")
+	if err := os.WriteFile(path, []byte(kicked), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := File(path, &out, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	const want = `       0.000 ms  client 0 > server  riptide-2.2  1 byte  connect
+    (Client.Connect; dropped)
+    1000.500 ms  client 0 > server  riptide-2.2  2 bytes  connect
+    data, 1 byte: 78
+    1010.000 ms  server > client 0  riptide-2.2  5 bytes  disconnect: kicked
+    data, 3 bytes: 61666b
+    1011.000 ms  client 1 > server  riptide-2.2  1 byte  unknown: malformed datagram
+4 datagrams, 4 riptide-2.2; 1 not understood; 0 other packets ignored
+`
+	if out.String() != want {
+		t.Errorf("says:\n%s\nwant:\n%s", &out, want)
+	}
+}
+
+func TestForcedProtocol(t *testing.T) {
+	datagrams, sum := explained(t, []byte(kicked), Options{Protocol: "riptide-2.0"})
+	if sum.Datagrams != 4 || sum.Unknown != 4 || sum.Protocols["riptide-2.0"] != 4 || !datagrams[0].Unknown {
+		t.Errorf("%+v: want 4 datagrams of riptide-2.0, none understood", sum)
+	}
+}
+
+// TestUnknownProtocol: what nobody understands is not called by a name.
+func TestUnknownProtocol(t *testing.T) {
+	datagrams, sum := explained(t, []byte(`{"t_ms":0,"from":"client","hex":"474554202f"}`), Options{})
+	if sum.Unknown != 1 || sum.Protocols["unknown"] != 1 || datagrams[0].Text != "unknown: of no protocol known here: 474554202f" {
+		t.Errorf("%+v, %+v", datagrams, sum)
+	}
+}
+
+func TestUnreadable(t *testing.T) {
+	for _, c := range []struct{ what, capture, says string }{
+		{"nothing", "", "not a capture: want JSON Lines, pcap or pcapng"},
+		{"something else", "\x7fELF", "not a capture: want JSON Lines, pcap or pcapng"},
+		{"an odd digit", `{"from":"client","hex":"0"}`, "line 1: hex: "},
+		{"a third party", "{}\n" + `{"from":"relay","hex":"00"}`, `line 2: from "relay": want client or server`},
+		{"torn JSON", "{}\n{", "line 2: unexpected end of JSON input"},
+		{"a line without end", "{" + strings.Repeat(" ", maxLine), "line 1: longer than 1048576 bytes"},
+		{"half a packet", string(pcapOf(t, udpPacket(clientAddr, serverAddr, []byte{3}))[:50]), "EOF"},
+		{"half a gzip", "\x1f\x8b\x08\x00", "EOF"},
+	} {
+		path := filepath.Join(t.TempDir(), "capture")
+		if err := os.WriteFile(path, []byte(c.capture), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := File(path, io.Discard, Options{})
+		if err == nil || !strings.HasPrefix(err.Error(), path+": ") || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.says)
+		}
+	}
+	for _, path := range []string{"/nonexistent", t.TempDir(), os.DevNull} {
+		if err := File(path, io.Discard, Options{}); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	f.Add([]byte(kicked))
+	f.Add([]byte(`{"transport":"tcp"}` + "\n" + `{"from":"client","hex":"0100000002"}`))
+	f.Add(pcapOf(f, udpPacket(clientAddr, serverAddr, []byte{3}), tcpPacket(clientAddr, serverAddr, 7, []byte{1, 0, 3})))
+	f.Fuzz(func(t *testing.T, capture []byte) {
+		table := newTable("")
+		if readRecords(bytes.NewReader(capture), 0, table.survey) != nil {
+			return
+		}
+		table.settle()
+		p := printer{out: io.Discard, protocols: make(map[string]int)}
+		err := readRecords(bytes.NewReader(capture), 0, func(r *record) error {
+			name, told := table.explain(r)
+			return p.print(r, name, told)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/miekg/dns"
+
+	"tidegate/internal/upstream"
+)
+
+// Host is a name whose addresses, of records A and AAAA, are servers at a port. The resolver that is asked is an ip:port, or
+// the system's if it is empty.
+func Host(name string, port uint16, resolver string) Source {
+	return &host{name: name, port: port, client: newClient(resolver)}
+}
+
+// Service is a name whose SRV records are servers: their hosts' addresses, with ports and weights, of the lowest priority.
+func Service(name, resolver string) Source { return &service{name: name, client: newClient(resolver)} }
+
+// host is a name with addresses.
+type host struct {
+	name   string
+	port   uint16
+	client *client
+}
+
+func (h *host) String() string { return h.name + ":" + strconv.Itoa(int(h.port)) }
+
+func (h *host) run(ctx context.Context, tell func([]upstream.Target, error)) {
+	h.client.repeat(ctx, tell, func() ([]upstream.Target, time.Duration, error) {
+		return h.client.addresses(ctx, h.name, upstream.Target{Weight: 1}, h.port)
+	})
+}
+
+// service is the name of SRV records.
+type service struct {
+	name   string
+	client *client
+}
+
+func (s *service) String() string { return s.name }
+
+func (s *service) run(ctx context.Context, tell func([]upstream.Target, error)) {
+	s.client.repeat(ctx, tell, func() ([]upstream.Target, time.Duration, error) { return s.find(ctx) })
+}
+
+// find asks for the records, and for the addresses of the hosts in those of the lowest priority.
+func (s *service) find(ctx context.Context) (all []upstream.Target, ttl time.Duration, err error) {
+	records, ttl, err := s.client.ask(ctx, s.name, dns.TypeSRV)
+	if err != nil {
+		return nil, 0, err
+	}
+	first := records[0].(*dns.SRV).Priority
+	for _, r := range records {
+		first = min(first, r.(*dns.SRV).Priority)
+	}
+	for _, r := range records {
+		srv := r.(*dns.SRV)
+		if srv.Priority != first {
+			continue
+		}
+		found, t, err := s.client.addresses(ctx, srv.Target, upstream.Target{Weight: max(1, int(srv.Weight))}, srv.Port)
+		if err != nil {
+			return nil, 0, err // a part of the servers would have the others drain
+		}
+		all, ttl = append(all, found...), min(ttl, t)
+	}
+	return all, ttl, nil
+}
+
+// repeat looks again whenever what was found does not count any more.
+func (c *client) repeat(ctx context.Context, tell func([]upstream.Target, error),
+	look func() ([]upstream.Target, time.Duration, error)) {
+	for {
+		found, ttl, err := look()
+		tell(found, err)
+		pause := max(ttl, c.least)
+		if err != nil {
+			pause = c.again
+		}
+		if !wait(ctx, pause) {
+			return
+		}
+	}
+}
+
+// addresses are those of a host, of both families, as servers that are like a given one.
+func (c *client) addresses(ctx context.Context, name string, like upstream.Target, port uint16) (all []upstream.Target,
+	ttl time.Duration, err error) {
+	ttl = most
+	for _, kind := range [...]uint16{dns.TypeA, dns.TypeAAAA} {
+		records, t, err := c.ask(ctx, name, kind)
+		if errors.Is(err, errNothing) {
+			continue // one family is enough
+		}
+		if err != nil {
+			return nil, 0, err
+		}
+		ttl = min(ttl, t)
+		for _, r := range records {
+			if addr, ok := addressOf(r); ok {
+				like.Addr = netip.AddrPortFrom(addr, port)
+				all = append(all, like)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, 0, fmt.Errorf("%s: %w", name, errNothing)
+	}
+	return all, ttl, nil
+}
+
+func addressOf(r dns.RR) (netip.Addr, bool) {
+	var b []byte
+	switch r := r.(type) {
+	case *dns.A:
+		b = r.A
+	case *dns.AAAA:
+		b = r.AAAA
+	}
+	addr, ok := netip.AddrFromSlice(b)
+	return addr.Unmap(), ok
+}

@@ -1,0 +1,138 @@
+package netio_test
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/internal/netio"
+)
+
+// A connection that sends no whole frame is given up after HelloTimeout; one that has is not.
+func TestSilentStreams(t *testing.T) {
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		l := newLoop(t, o)
+		const hello = 300 * time.Millisecond // longer than a busy machine keeps one from reading
+		door := l.listenStream(netio.StreamOptions{HelloTimeout: hello})
+		start := time.Now()
+		silent, half, polite := netConn(t, door.Addr()), netConn(t, door.Addr()), netConn(t, door.Addr())
+		write(t, half, framed("hello")[:4])
+		write(t, polite, framed("hello"))
+		l.untilFailed(2)
+		if took := time.Since(start); took < hello {
+			t.Errorf("given up after %v", took)
+		}
+		for _, f := range l.failed {
+			if !errors.Is(f.err, netio.ErrSilent) || f.socket == l.received[0].socket {
+				t.Errorf("told %v of %v", f.err, f.socket.Peer())
+			}
+		}
+		for _, conn := range []interface{ Read([]byte) (int, error) }{silent, half} {
+			if _, err := conn.Read(make([]byte, 1)); err == nil {
+				t.Error("a silent connection is still open")
+			}
+		}
+		write(t, polite, framed("again"))
+		l.untilReceived(2)
+		if got := l.Stats().Streams; got.Silent != 2 || got.Accepted != 3 {
+			t.Errorf("counted %+v", got)
+		}
+	})
+}
+
+// What is beyond MaxConns is closed at once, and there is room again when one has gone.
+func TestMaxConns(t *testing.T) {
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		l := newLoop(t, o)
+		door := l.listenStream(netio.StreamOptions{MaxConns: 1})
+		first := netConn(t, door.Addr())
+		write(t, first, framed("first"))
+		l.untilReceived(1)
+		second := netConn(t, door.Addr())
+		l.until("the second to be refused", func() bool { return l.Stats().Streams.Refused == 1 })
+		if _, err := second.Read(make([]byte, 1)); err == nil {
+			t.Error("the second connection is open")
+		}
+		_ = first.Close()
+		l.untilFailed(1)
+		write(t, netConn(t, door.Addr()), framed("third"))
+		l.untilReceived(2)
+		if l.received[1].datagram != "third" || l.Stats().Streams.Accepted != 2 {
+			t.Errorf("received %q, counted %+v", l.received[1].datagram, l.Stats().Streams)
+		}
+	})
+}
+
+func TestStreamOptionsAndAddresses(t *testing.T) {
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		l := newLoop(t, o)
+		for _, c := range []struct {
+			addr netip.AddrPort
+			o    netio.StreamOptions
+			want error
+		}{
+			{netip.AddrPort{}, netio.StreamOptions{}, netio.ErrAddress},
+			{loopback, netio.StreamOptions{MaxFrame: netio.MaxDatagram + 1}, netio.ErrFrames},
+			{loopback, netio.StreamOptions{MaxFrame: -1}, netio.ErrFrames},
+		} {
+			if _, err := l.ListenStream(c.addr, c.o); !errors.Is(err, c.want) {
+				t.Errorf("ListenStream: %v, want %v", err, c.want)
+			}
+			if _, err := l.DialStream(c.addr, c.o); !errors.Is(err, c.want) {
+				t.Errorf("DialStream: %v, want %v", err, c.want)
+			}
+		}
+		door := l.listenStream(netio.StreamOptions{})
+		if _, err := l.ListenStream(door.Addr(), netio.StreamOptions{}); err == nil {
+			t.Error("ListenStream on an address in use: no error")
+		}
+		_, err := l.Listen(door.Addr(), netio.SocketOptions{})
+		for range 5 { // somebody else may have the port for UDP
+			if err == nil {
+				return
+			}
+			_, err = l.Listen(l.listenStream(netio.StreamOptions{}).Addr(), netio.SocketOptions{})
+		}
+		t.Errorf("UDP beside TCP on one port: %v", err)
+	})
+}
+
+// One who floods a stream does not keep others from being heard.
+func TestFloodedStreamDoesNotStarveAnother(t *testing.T) {
+	const enough = 400_000 // frames; a turn takes one read of each
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		l := newLoop(t, o)
+		door := l.listenStream(netio.StreamOptions{})
+		flooder, quiet := netConn(t, door.Addr()), netConn(t, door.Addr())
+		var flood []byte
+		for range 1000 {
+			flood = append(flood, framed("f")...)
+		}
+		stop := make(chan struct{})
+		defer close(stop)
+		go func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_, _ = flooder.Write(flood)
+				}
+			}
+		}()
+		served, frames := false, 0
+		l.onDatagram = func(_ netio.Socket, _ netip.AddrPort, d []byte) {
+			l.received = l.received[:0]
+			frames++
+			if frames == 1000 {
+				write(t, quiet, framed("quiet"))
+			}
+			served = served || string(d) == "quiet"
+		}
+		l.until("the quiet stream", func() bool { return served || frames > enough })
+		if !served {
+			t.Errorf("%d frames of a flooder came before one of another", frames)
+		}
+	})
+}

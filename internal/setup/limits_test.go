@@ -1,0 +1,55 @@
+package setup
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/internal/config"
+	"tidegate/ratelimit"
+)
+
+// TestEveryLimitArrives: each quantity, scope and verdict of the configuration is one of ratelimit's, by its name.
+func TestEveryLimitArrives(t *testing.T) {
+	for _, of := range []config.Quantity{
+		config.Packets, config.Bytes, config.Handshakes, config.ReliableMessages, config.QueuedBytes,
+	} {
+		for _, per := range []config.Scope{config.PerSession, config.PerAddress, config.PerNetwork, config.Overall} {
+			for _, verdict := range []config.LimitVerdict{
+				config.LimitObserve, config.LimitDrop, config.LimitDisconnect, config.LimitBan,
+			} {
+				b := bound(config.Limit{Of: of, Per: per, Rate: 10, Burst: 20, Verdict: verdict}, 1)
+				if b.Of.String() != string(of) || b.Per.String() != string(per) || b.Verdict.String() != string(verdict) {
+					t.Errorf("%s %s %s became %v, %v", of, per, verdict, b, b.Verdict)
+				}
+				if b.Rate != (ratelimit.Rate{PerSecond: 10, Burst: 20}) {
+					t.Errorf("%v has rate %+v", b, b.Rate)
+				}
+			}
+		}
+	}
+}
+
+// TestLimitsAreShared: a session is one loop's, whatever others send.
+func TestLimitsAreShared(t *testing.T) {
+	l := config.Limit{Of: config.Packets, Per: config.PerSession, Rate: 10, Burst: 20, Verdict: config.LimitDrop}
+	for per, want := range map[config.Scope]ratelimit.Rate{
+		config.PerSession: {PerSecond: 10, Burst: 20},
+		config.PerAddress: {PerSecond: 4, Burst: 20},
+		config.PerNetwork: {PerSecond: 4, Burst: 20},
+		config.Overall:    {PerSecond: 4, Burst: 7},
+	} {
+		l.Per = per
+		if got := bound(l, 3).Rate; got != want {
+			t.Errorf("%s over 3 loops: %+v, want %+v", per, got, want)
+		}
+	}
+}
+
+func TestBanTerms(t *testing.T) {
+	want := ratelimit.Terms{
+		First: 10 * time.Minute, Longest: 24 * time.Hour, Memory: 24 * time.Hour, Networks: ratelimit.Networks{V4: 32, V6: 64},
+	}
+	if got := BanTerms(config.Default().Bans); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}

@@ -1,0 +1,55 @@
+package setup
+
+import (
+	"fmt"
+	"net/netip"
+
+	"tidegate/internal/config"
+	"tidegate/internal/upstream"
+	"tidegate/proxy"
+)
+
+// portListeners makes a listener of each port of one in the file. They share its name. Where its servers have as many ports,
+// the n-th port leads to the servers' n-th ports: game servers of their own, with a route and an upstream of their own.
+func portListeners(c *config.Config, l *config.Listener, route *proxy.Route) []proxy.Listener {
+	var all []proxy.Listener
+	for n := range l.Address.Ports() {
+		one := *l
+		one.Address = config.AddressOf(l.Address.Nth(n))
+		all = append(all, newListener(c, &one, routeOfPort(c, l.Route, route, n)))
+	}
+	return all
+}
+
+// routeOfPort is the route that the n-th port of a listener takes. Those of one route and port are the same to the proxy,
+// which knows them by name.
+func routeOfPort(c *config.Config, name string, route *proxy.Route, n int) *proxy.Route {
+	servers := serversOf(c, name)
+	if n == 0 || len(servers) == 0 || servers[0].Address.Ports() == 1 {
+		return route
+	}
+	suffix := fmt.Sprintf(":%d", servers[0].Address.Nth(n).Port())
+	up := *route.Upstream
+	up.Name += suffix
+	up.Servers = make([]upstream.Target, len(route.Upstream.Servers))
+	for i, target := range route.Upstream.Servers {
+		target.Addr = netip.AddrPortFrom(target.Addr.Addr(), target.Addr.Port()+uint16(n))
+		up.Servers[i] = target
+	}
+	shifted := *route
+	shifted.Name += suffix
+	shifted.Upstream = &up
+	return &shifted
+}
+
+// serversOf are the servers of a route.
+func serversOf(c *config.Config, route string) []config.Server {
+	for _, r := range c.Routes {
+		for _, u := range c.Upstreams {
+			if r.Name == route && u.Name == r.Upstream {
+				return u.Servers
+			}
+		}
+	}
+	return nil
+}

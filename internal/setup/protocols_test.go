@@ -1,0 +1,93 @@
+package setup
+
+import (
+	"slices"
+	"testing"
+
+	"tidegate/codec"
+	"tidegate/internal/config"
+	"tidegate/proxy"
+)
+
+func TestProtocolsGoByTheirNames(t *testing.T) {
+	for _, p := range protocols {
+		if got := build(p.name, config.Default(), use{queue: 1 << 20}).Name(); got != p.name {
+			t.Errorf("%s calls itself %s", p.name, got)
+		}
+	}
+}
+
+func TestTraits(t *testing.T) {
+	for name, want := range map[string]config.Traits{
+		"raknet":      {Ordered: true, Sequenced: true, Reliable: true, Pings: true},
+		"bedrock":     {Ordered: true, Sequenced: true, Reliable: true, Pings: true},
+		"riptide-2.0": {Reliable: true, IDs: true},
+		"riptide-2.2": {Reliable: true, IDs: true, Reports: true},
+		"rudp":        {Sequenced: true, Reports: true, Merges: true},
+		"rtype":       {Own: true},
+	} {
+		got := Traits()[name]
+		if !got.Server || !got.Client || got.Ordered != want.Ordered || got.Sequenced != want.Sequenced ||
+			got.Reliable != want.Reliable || got.IDs != want.IDs || got.Reports != want.Reports || got.Merges != want.Merges || got.Own != want.Own ||
+			got.Pings != want.Pings {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	if all := Traits(); !all["rtype"].Openers[3] || !all["riptide-2.0"].Openers[3] || all["riptide-2.2"].Openers[3] {
+		t.Error("want a lone byte 3 to open R-Type and Riptide 2.0")
+	}
+}
+
+// TestSurestEvidenceFirst has protocols that would take datagrams of RakNet or RUDP before those in the file.
+func TestSurestEvidenceFirst(t *testing.T) {
+	got := surestFirst([]string{"riptide-2.2", "rtype", "rudp", "bedrock", "raknet", "riptide-2.0"})
+	want := []string{"bedrock", "raknet", "rudp", "riptide-2.2", "rtype", "riptide-2.0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("asked in the order %v, want %v", got, want)
+	}
+}
+
+// TestTranslation: payloads are spelled anew by what the route declares, without allocating.
+func TestTranslation(t *testing.T) {
+	c := loaded(t, "testdata/dialects.toml")
+	l := &Settings(c, 1).Listeners[0]
+	old, now := l.Protocols[0], l.Route.Upstream.Protocol
+	if l.Route.Translator(old, old) != nil || l.Route.Translator(build("raknet", c, use{}), now) != nil {
+		t.Error("want no translation but between two dialects")
+	}
+	up := l.Route.Translator(old, now)
+	dst := make([]byte, 0, 64)
+	for _, row := range []struct {
+		m    codec.Message
+		made proxy.Translation
+		size int
+	}{
+		{codec.Message{ID: 7, HasID: true, Payload: []byte{1, 2, 3}}, proxy.Translated, 3},
+		{codec.Message{ID: 7, HasID: true, Payload: []byte{1}}, proxy.Untranslatable, 0},
+		{codec.Message{ID: 8, HasID: true, Payload: []byte{1}}, proxy.Undeclared, 0},
+	} {
+		payload, _, made := up.Translate(dst, row.m)
+		if made != row.made || len(payload) != row.size {
+			t.Errorf("%x of ID %d: %d with %d bytes, want %d with %d", row.m.Payload, row.m.ID, made, len(payload),
+				row.made, row.size)
+		}
+	}
+	payload, pad, _ := up.Translate(dst, codec.Message{ID: 7, HasID: true, Payload: []byte{1, 2, 3}})
+	if pad != 7 || payload[0]&1 != 1 {
+		t.Errorf("%x without its last %d bits, want 17 bits that begin with a set one", payload, pad)
+	}
+	m := codec.Message{ID: 7, HasID: true, Payload: []byte{1, 2, 3}}
+	if n := testing.AllocsPerRun(100, func() { up.Translate(dst, m) }); n > 0 {
+		t.Errorf("%v allocations a message", n)
+	}
+}
+
+func TestUndeclaredMessagesPass(t *testing.T) {
+	c := loaded(t, "testdata/dialects.toml")
+	c.Routes[0].Undeclared = config.UndeclaredPass
+	l := &Settings(c, 1).Listeners[0]
+	up := l.Route.Translator(l.Protocols[0], l.Route.Upstream.Protocol)
+	if _, _, made := up.Translate(nil, codec.Message{ID: 8, HasID: true}); made != proxy.Passed {
+		t.Errorf("an undeclared message: %d", made)
+	}
+}

@@ -1,0 +1,189 @@
+package setup
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/config"
+	"tidegate/internal/upstream"
+	"tidegate/proxy"
+	"tidegate/ratelimit"
+	"tidegate/session"
+)
+
+// Settings turns a configuration that has been checked into what a proxy is made of.
+func Settings(c *config.Config, loops int) *proxy.Settings {
+	s := &proxy.Settings{
+		Limits: session.Limits{
+			Sessions: share(c.Limits.Sessions, loops),
+			HalfOpen: share(c.Limits.HalfOpen, loops),
+
+			HalfOpenAddress: shareUp(c.Limits.HalfOpenPerAddress, loops),
+			HalfOpenNetwork: shareUp(c.Limits.HalfOpenPerNetwork, loops),
+			NetworkV4:       c.Limits.NetworkIPv4,
+			NetworkV6:       c.Limits.NetworkIPv6,
+		},
+		HandshakeTimeout: time.Duration(c.Limits.HandshakeTimeout),
+		IdleTimeout:      time.Duration(c.Limits.IdleTimeout),
+		DrainGrace:       time.Duration(c.Limits.DrainGrace),
+		DrainTimeout:     time.Duration(c.Limits.DrainTimeout),
+		Answers: ratelimit.Rates{
+			Overall: share(c.Limits.PingAnswers, loops),
+			Network: share(c.Limits.PingAnswersPerNetwork, loops),
+		},
+	}
+	s.Bounds = bounds(c, loops)
+	s.Networks = ratelimit.Networks{V4: c.Limits.NetworkIPv4, V6: c.Limits.NetworkIPv6}
+	upstreams := make(map[string]*proxy.Upstream)
+	for i := range c.Upstreams {
+		u := &c.Upstreams[i]
+		upstreams[u.Name] = newUpstream(c, u)
+		upstreams[u.Name].Pace = pace(u, loops)
+	}
+	routes := make(map[string]*proxy.Route)
+	for i := range c.Routes {
+		r := &c.Routes[i]
+		routes[r.Name] = newRoute(r, upstreams[r.Upstream])
+	}
+	for i := range c.Listeners {
+		l := &c.Listeners[i]
+		s.Listeners = append(s.Listeners, portListeners(c, l, routes[l.Route])...)
+	}
+	return s
+}
+
+func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy.Listener {
+	listener := proxy.Listener{
+		Name: l.Name, Addr: l.Address.AddrPort, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
+		ProxiesFrom: config.Networks(l.ProxyProtocolFrom),
+	}
+	as := use{queue: route.Queue, stream: listener.Transport.Stream}
+	if route.Pings.Refresh > 0 {
+		listener.Pong = new(proxy.Pong)
+		as.pong = listener.Pong.Text
+	}
+	for _, name := range surestFirst(l.Protocols) {
+		listener.Protocols = append(listener.Protocols, build(name, c, as))
+	}
+	return listener
+}
+
+// newUpstream makes an upstream for all routes to it: its servers' sessions are counted together.
+func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
+	var queue config.Size // the largest of its routes'
+	for i := range c.Routes {
+		if c.Routes[i].Upstream == u.Name {
+			queue = max(queue, c.Routes[i].Queue)
+		}
+	}
+	balance := map[config.Balance]upstream.Balance{
+		config.LeastSessions: upstream.LeastSessions, config.RoundRobin: upstream.RoundRobin,
+		config.Weighted: upstream.Weighted, config.Hash: upstream.Hash,
+	}[u.Balance]
+	carrier := transport(u.Transport, u.Protocol, c)
+	carrier.Probes = probes(u.Protocol)
+	carrier.Pooled = u.ShareSockets
+	carrier.Transparent = u.Transparent
+	carrier.Sources = u.SourcePrefix.Prefix()
+	return &proxy.Upstream{
+		Name:      u.Name,
+		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP, upstream: u}),
+		Transport: carrier,
+		Headers:   headers[u.ProxyProtocol],
+		Checks:    checks(u),
+		Sources:   sources(u.Sources),
+		Servers:   targets(u.Servers),
+		Options:   poolOptions(u, balance),
+	}
+}
+
+// checks are how an upstream's servers are checked, if at all.
+func checks(u *config.Upstream) proxy.Checks {
+	by := proxy.CheckNothing
+	switch _, pings := byName(u.Protocol).build(config.Default(), use{}).(codec.Pinger); {
+	case u.Health == config.HealthPing, u.Health == config.HealthAuto && pings && u.Transport == config.UDP:
+		by = proxy.CheckPing
+	case u.Health == config.HealthConnect:
+		by = proxy.CheckJoin
+	}
+	return proxy.Checks{By: by, Interval: time.Duration(u.HealthInterval), Timeout: time.Duration(u.HealthTimeout)}
+}
+
+func poolOptions(u *config.Upstream, balance upstream.Balance) upstream.Options {
+	o := upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)}
+	if checks(u).By != proxy.CheckNothing {
+		o.Rise, o.Fall = u.HealthRise, u.HealthFall
+	}
+	return o
+}
+
+// headers are the placements of PROXY protocol headers by their names in the configuration.
+var headers = map[config.ProxyProtocol]proxy.Headers{
+	config.HeadersOff: proxy.HeadersOff, config.HeadersFirst: proxy.HeadersFirst,
+	config.HeadersUntilReply: proxy.HeadersUntilReply, config.HeadersEvery: proxy.HeadersEvery,
+	config.HeadersSimple: proxy.HeadersSimple,
+}
+
+// headerLen is how many bytes the datagrams to an upstream's servers must leave free; none to players, where u is nil.
+func headerLen(u *config.Upstream) int {
+	if u == nil {
+		return 0
+	}
+	return headers[u.ProxyProtocol].Len()
+}
+
+func targets(servers []config.Server) []upstream.Target {
+	all := make([]upstream.Target, len(servers))
+	for i, s := range servers {
+		all[i] = upstream.Target{Addr: s.Address.AddrPort, Weight: s.Weight, MaxSessions: s.MaxSessions}
+	}
+	return all
+}
+
+func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
+	return &proxy.Route{
+		Name:     r.Name,
+		Upstream: u,
+		Mode:     map[config.Mode]proxy.Mode{config.Terminate: proxy.ModeTerminate, config.Relay: proxy.ModeRelay}[r.Mode],
+		Admit: map[config.Admit]proxy.Admit{
+			config.UpstreamFirst: proxy.UpstreamFirst, config.ProofFirst: proxy.ProofFirst,
+		}[r.Admit],
+		Ordered: map[config.Ordered]proxy.Ordered{
+			config.Strict: proxy.OrderedStrict, config.Fast: proxy.OrderedFast,
+		}[r.Ordered],
+		Reliable: map[config.Reliable]proxy.Reliable{
+			config.Resend: proxy.ReliableResend, config.Report: proxy.ReliableReport,
+		}[r.Reliable],
+		Failover:   failover(r),
+		AllowLossy: r.AllowLossy,
+		Envelope: map[config.Envelope]proxy.Envelope{
+			config.EnvelopeID: proxy.EnvelopeID, config.EnvelopeRaw: proxy.EnvelopeRaw,
+			config.EnvelopeFramed: proxy.EnvelopeFramed, config.EnvelopeAggregate: proxy.EnvelopeAggregate,
+		}[r.Envelope],
+		PacketID:     r.PacketID,
+		RawMessageID: r.RawMessageID,
+		Queue:        int(r.Queue),
+		Translator:   transcoding(r),
+		Pings:        pings(r),
+	}
+}
+
+// failover is what becomes of a route's sessions whose server is lost.
+func failover(r *config.Route) proxy.Failover {
+	f := proxy.Failover{Goodbyes: r.HoldGoodbyes, NewIDs: r.HoldNewIDs}
+	if r.Failover == config.FailoverHold {
+		f.Hold = time.Duration(r.HoldTime)
+	}
+	return f
+}
+
+// pings are how a route's servers are asked for their texts, if at all.
+func pings(r *config.Route) proxy.Pings {
+	if r.Pong != config.PongUpstream {
+		return proxy.Pings{}
+	}
+	return proxy.Pings{Refresh: time.Duration(r.PongRefresh), Keep: time.Duration(r.PongKeep), Name: r.PongName}
+}
+
+// share is one loop's part of a limit, at least 1.
+func share(limit, loops int) int { return max(1, limit/loops) }
