@@ -3,7 +3,7 @@ GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.
 BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@latest
 FUZZTIME ?= 20s
 HELM ?= $(GO) run helm.sh/helm/v3/cmd/helm@v3.18.4
-VERSION ?= $(shell sed -n 's/^const release = "\(.*\)"/\1/p' version.go)
+VERSION ?= $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' internal/daemon/version.go)
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 BENCH ?= .
 BENCHCOUNT ?= 6

@@ -1,0 +1,381 @@
+package cli
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/internal/daemon"
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/rakserver"
+)
+
+// exampleConfig is config.example.toml, which main embeds.
+var exampleConfig []byte
+
+// TestMain lets the test binary stand in for tidegate itself: signals and exit codes want a process. Tests run at the top of
+// the repository, so that paths in them are as a user types them.
+func TestMain(m *testing.M) {
+	root := os.Getenv("TIDEGATE_ROOT")
+	if root == "" {
+		root, _ = filepath.Abs("../..")
+		_ = os.Setenv("TIDEGATE_ROOT", root)
+		_ = os.Chdir(root)
+	}
+	var err error
+	if exampleConfig, err = os.ReadFile(filepath.Join(root, "config.example.toml")); err != nil {
+		panic(err)
+	}
+	if os.Getenv("TIDEGATE_MAIN") != "" {
+		_ = os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
+		os.Exit(Main(exampleConfig))
+	}
+	_ = os.Setenv("TIDEGATE_MAIN", "1") // for processes that this binary starts of itself
+	os.Exit(m.Run())
+}
+
+// tidegate runs a command line in this process.
+func tidegate(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*await.Patience)
+	defer cancel()
+	var out, errs bytes.Buffer
+	code = run(ctx, exampleConfig, append([]string{"tidegate"}, args...), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// write puts a configuration into a file.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tidegate.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestMisuseEndsWithTwo(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{nil, "tidegate wants one of its commands"},
+		{[]string{"ban"}, "ban wants one of its commands"},
+		{[]string{"sessions"}, "list sessions, oldest first"},
+		{[]string{"fly"}, `unknown command "fly"`},
+		{[]string{"--fast"}, "flag provided but not defined: -fast"},
+		{[]string{"run", "--fast"}, "flag provided but not defined: -fast"},
+		{[]string{"run", "file"}, `unexpected argument "file"`},
+		{[]string{"run", "-c", "/nonexistent/tidegate.toml"}, "no such file"},
+		{[]string{"ping"}, "ping wants one HOST:PORT, after its flags"},
+		{[]string{"ping", "-p", "smtp", "127.0.0.1:1"}, `--protocol "smtp": want raknet, riptide-2.2 or any`},
+		{[]string{"ping", "localhost"}, `"localhost": want HOST:PORT, for example "127.0.0.1:7777"`},
+		{[]string{"version", "1"}, `unexpected argument "1"`},
+		{[]string{"man", "1"}, `unexpected argument "1"`},
+		{[]string{"completion", "cmd"}, "completion wants one of bash, zsh or fish"},
+		{[]string{"bench", "backward"}, `unknown command "bench backward"`},
+		{[]string{"bench", "forward", "--size", "0"}, "datagrams of 0 bytes: cannot be measured: want 20 to 1200"},
+		{[]string{"upstreams", "drain"}, "upstreams drain wants UPSTREAM and SERVER"},
+		{[]string{"demo", "--loss", "80%"}, `--loss 80%: want a share up to a half, for example "5%"`},
+		{[]string{"demo", "--loss", "much"}, "--loss much: want a share"},
+		{[]string{"demo", "--clients", "0"}, "--clients 0: want 1 to 500"},
+		{[]string{"demo", "--for", "1ms"}, "--for 1ms: want at least 1s"},
+		{[]string{"demo", "--from", "smtp"}, `players: protocol "smtp": want one of raknet, bedrock, riptide-2.0, `},
+		{[]string{"demo", "--from", "rtype-32", "--to", "rtype-0.0.1"}, "those of rtype-0.0.1 only press keys"},
+		{[]string{"demo", "--from", "riptide-2.2+tcp", "--loss", "5%"}, "--loss 5%: want 0, since TCP loses nothing"},
+		{[]string{"demo", "--to", "smtp"}, `game server: protocol "smtp": want one of raknet, `},
+	} {
+		code, stdout, stderr := tidegate(t, c.args...)
+		if code != 2 || stdout != "" || !strings.Contains(stderr, c.says) {
+			t.Errorf("%v: code %d, says %q and %q; want 2 and %q", c.args, code, stdout, stderr, c.says)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	code, stdout, _ := tidegate(t, "version")
+	if code != 0 || !strings.HasPrefix(stdout, "tidegate "+daemon.Release) {
+		t.Errorf("code %d, says %q", code, stdout)
+	}
+}
+
+// TestCheckReportsAllFaults: what a bad file is told, to the letter.
+func TestCheckReportsAllFaults(t *testing.T) {
+	path := write(t, `[[listener]]
+name = "one"
+address = "7777"
+protocols = ["riptide-2.2"]
+route = "arena"
+
+[[listener]]
+name = "two"
+address = "0.0.0.0:7000"
+protocols = ["riptide-2.2"]
+route = "nowhere"
+
+[[listener]]
+name = "three"
+address = "127.0.0.1:7000"
+protocols = ["riptide-2.2"]
+route = "arena"
+
+[[route]]
+name = "arena"
+upstream = "arena"
+colour = "red"
+
+[[route]]
+name = "empty"
+upstream = "void"
+
+[[upstream]]
+name = "arena"
+protocol = "raknet"
+servers = ["127.0.0.1:19132"]
+
+[limits]
+sessions = "many"
+`)
+	code, stdout, stderr := tidegate(t, "check", "-c", path)
+	if code != 2 || stdout != "" {
+		t.Errorf("code %d, stdout %q; want 2 and nothing", code, stdout)
+	}
+	want, err := os.ReadFile("internal/cli/testdata/faults.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.ReplaceAll(stderr, path, "tidegate.toml"); got != string(want) {
+		t.Errorf("says:\n%s\nwant:\n%s", got, want)
+	}
+}
+
+func TestCheckExplainsTheExample(t *testing.T) {
+	code, stdout, stderr := tidegate(t, "check", "-c", "config.example.toml")
+	want, err := os.ReadFile("internal/cli/testdata/explained.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code != 0 || stderr != "" || stdout != string(want) {
+		t.Errorf("code %d, stderr %q, says:\n%s\nwant:\n%s", code, stderr, stdout, want)
+	}
+}
+
+func TestCheckExplainsDialects(t *testing.T) {
+	code, stdout, stderr := tidegate(t, "check", "-c", "internal/setup/testdata/dialects.toml")
+	const want = `old (127.0.0.1:7700) riptide-2.0 -> arena (riptide-2.2)
+  client to upstream: those of 1 message ID translated by their types, all others dropped
+    unreliable           as unreliable
+    reliable             as reliable
+  upstream to client: those of 1 message ID translated by their types, all others dropped
+    unreliable           as unreliable
+    reliable             as reliable
+    notify               as unreliable: a stale one may arrive late
+configuration is good
+`
+	if code != 0 || stderr != "" || stdout != want {
+		t.Errorf("code %d, stderr %q, says:\n%s\nwant:\n%s", code, stderr, stdout, want)
+	}
+}
+
+// TestCheckNamesFaultyTypes: each with its place and what the dialects know instead.
+func TestCheckNamesFaultyTypes(t *testing.T) {
+	path := write(t, strings.Replace(fixture(t, "dialects.toml"), `"bool", "ushort"`, `"flot", "int[0]", "varlong"`, 1))
+	code, _, stderr := tidegate(t, "check", "-c", path)
+	const want = `t.toml:14:10: route[0].message[0].types[0] = "flot": want byte, sbyte, bool, short, ushort, int, uint, long, ` +
+		`ulong, float, double, string, vector2, vector3, quaternion, varulong, varlong or bits:N, and [] or [N] behind it ` +
+		"for an array\n" +
+		`t.toml:14:18: route[0].message[0].types[1] = "int[0]": want [] or a number of elements from 1 to 32767, ` +
+		"for example [3]\n" +
+		`t.toml:14:28: route[0].message[0].types[2] = "varlong": want a type that riptide-2.0 has`
+	if got := strings.ReplaceAll(stderr, path, "t.toml"); code != 2 || !strings.Contains(got, want) {
+		t.Errorf("code %d, says:\n%s\nwant:\n%s", code, got, want)
+	}
+}
+
+// fixture is a configuration that setup is tested with too.
+func fixture(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("internal", "setup", "testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// bridge is a configuration for a Riptide and RakNet listener in front of a RakNet server.
+func bridge(server string) string {
+	return `
+[[listener]]
+name = "public"
+address = "127.0.0.1:0"
+protocols = ["bedrock", "riptide-2.2"]
+route = "arena"
+[[route]]
+name = "arena"
+upstream = "arena"
+ordered = "fast"
+[[upstream]]
+name = "arena"
+protocol = "bedrock"
+servers = ["` + server + `"]
+[bedrock]
+pong = "MCPE;A test;"
+`
+}
+
+// gameServer is the address of a server that lets everyone in.
+func gameServer(t *testing.T) string {
+	t.Helper()
+	return rakserver.Start(t, func(*gork.Conn) {}).String()
+}
+
+// echoServer is the address of a server that says everything back.
+func echoServer(t *testing.T) string {
+	t.Helper()
+	return rakserver.Start(t, rakserver.Echo).String()
+}
+
+// process is tidegate as a process of its own.
+type process struct {
+	cmd   *exec.Cmd
+	log   *bufio.Scanner
+	addr  string // of its listener
+	file  string // its configuration
+	admin string // socket of its operators
+}
+
+func startProcess(t *testing.T, configuration string, flags ...string) *process {
+	t.Helper()
+	return startProcessWith(t, configuration, nil, flags...)
+}
+
+// startProcessWith is startProcess with a socket that the process is given as systemd would; nil for none.
+func startProcessWith(t *testing.T, configuration string, socket *os.File, flags ...string) *process {
+	t.Helper()
+	p := &process{admin: socketPath(t)}
+	p.file = write(t, p.reachable(configuration))
+	p.cmd = exec.Command(os.Args[0], append([]string{"run", "-c", p.file}, flags...)...)
+	p.cmd.Env = append(os.Environ(), "TIDEGATE_MAIN=1")
+	if socket != nil {
+		p.cmd.ExtraFiles = []*os.File{socket}
+		p.cmd.Env = append(p.cmd.Env, "LISTEN_FDS=1") // and LISTEN_PID, which only the process itself knows: TestMain
+	}
+	stderr, log, err := os.Pipe() // which, unlike StderrPipe, lives on for a successor
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stderr.Close() })
+	p.cmd.Stderr = log
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = log.Close()
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	p.log = bufio.NewScanner(stderr)
+	p.addr = p.await(t, "listening")["address"].(string)
+	p.await(t, "tidegate is running")
+	return p
+}
+
+// reachable makes a configuration one of a process whose operators come by a socket of its own, unless it says otherwise.
+func (p *process) reachable(configuration string) string {
+	if strings.Contains(configuration, "[admin]") {
+		return configuration
+	}
+	return configuration + "\n[admin]\nlisten = \"unix:" + p.admin + "\"\n"
+}
+
+// socketPath is a path for a Unix socket, which must be short.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "tg")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return filepath.Join(dir, "admin")
+}
+
+// await reads the log until a message. A successor's faults may stand between.
+func (p *process) await(t *testing.T, message string) map[string]any {
+	t.Helper()
+	for p.log.Scan() {
+		var line map[string]any
+		if err := json.Unmarshal(p.log.Bytes(), &line); err != nil {
+			t.Logf("log line %q", p.log.Text())
+			continue
+		}
+		if line["message"] == message {
+			return line
+		}
+	}
+	t.Fatalf("the log ended before %q: %v", message, p.log.Err())
+	return nil
+}
+
+// TestSignalsEndItPolitely: a player and a server are told goodbye, and the exit code is 0.
+func TestSignalsEndItPolitely(t *testing.T) {
+	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		accepted := make(chan *gork.Conn, 1)
+		server := rakserver.Start(t, func(conn *gork.Conn) { accepted <- conn })
+		p := startProcess(t, bridge(server.String()))
+		player, err := gork.DialTimeout(p.addr, await.Patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		served := <-accepted
+		p.await(t, "session established")
+		if err := p.cmd.Process.Signal(signal); err != nil {
+			t.Fatal(err)
+		}
+		for who, conn := range map[string]*gork.Conn{"player": player, "server": served} {
+			select {
+			case <-conn.Context().Done():
+			case <-time.After(await.Patience):
+				t.Errorf("%v: the %s was not told goodbye", signal, who)
+			}
+		}
+		if line := p.await(t, "session ended"); line["reason"] != "server-stopped" || line["by"] != "proxy" {
+			t.Errorf("%v: the session ended for %v by %v", signal, line["reason"], line["by"])
+		}
+		p.await(t, "tidegate has ended")
+		if err := p.cmd.Wait(); err != nil {
+			t.Errorf("%v: %v", signal, err)
+		}
+	}
+}
+
+func TestPing(t *testing.T) {
+	p := startProcess(t, bridge("127.0.0.1:1"))
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{p.addr}, []string{p.addr + ": raknet, ", ` ms, "MCPE;A test;"`, p.addr + ": riptide-2.2, "}},
+		{[]string{"-p", "riptide-2.2", p.addr}, []string{"riptide-2.2", "there, and refuses: no-connection"}},
+		{[]string{"--json", "-p", "raknet", p.addr}, []string{`"protocol":"raknet"`, `"text":"\"MCPE;A test;\""`}},
+	} {
+		code, stdout, stderr := tidegate(t, append([]string{"ping"}, c.args...)...)
+		for _, want := range c.want {
+			if code != 0 || !strings.Contains(stdout, want) {
+				t.Errorf("ping %v: code %d, says %q %q; want %q", c.args, code, stdout, stderr, want)
+			}
+		}
+	}
+	code, _, stderr := tidegate(t, "ping", "-t", "200ms", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 9).String())
+	if code != 1 || !strings.Contains(stderr, "no answer in 200ms") {
+		t.Errorf("ping of nobody: code %d, says %q", code, stderr)
+	}
+}

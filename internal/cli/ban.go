@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	nets "tidegate/internal/prefixes"
+	"tidegate/ratelimit"
+)
+
+func banCommand() *cli.Command {
+	return group(&cli.Command{
+		Name:  "ban",
+		Usage: "keep networks out: impose, lift and list bans",
+		Description: "Works on the file of [bans], whether a proxy runs or not. One that runs notices at once, and ends\n" +
+			"the sessions of whom it concerns.",
+		Subcommands: []*cli.Command{banAddCommand(), banDelCommand(), banListCommand(), banImportCommand()},
+	})
+}
+
+var (
+	banFileFlag = &cli.StringFlag{
+		Name: "file", TakesFile: true, Usage: "keep bans in `FILE`, not in the one that the configuration names",
+	}
+	banJSONFlag = &cli.BoolFlag{Name: "json", Usage: "print bans as JSON, one a line"}
+	banFlags    = []cli.Flag{
+		configFlag, banFileFlag, banJSONFlag,
+		&cli.DurationFlag{Name: "for", Usage: "for `DURATION`, 90m or 24h say", DefaultText: "for ever"},
+		&cli.StringFlag{Name: "reason", Usage: "note `TEXT` as the reason"},
+		&cli.StringFlag{Name: "author", Usage: "note `NAME` as who did it", DefaultText: "who you are"},
+	}
+)
+
+func banAddCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:        "add",
+		Usage:       "ban networks, or extend or shorten their bans",
+		ArgsUsage:   "PREFIX...",
+		Description: examples("tidegate ban add --for 24h --reason cheating 192.0.2.7 2001:db8:1::/48"),
+		Flags:       banFlags,
+		Action: func(c *cli.Context) error {
+			networks, err := arguments(c)
+			if err != nil {
+				return err
+			}
+			return impose(c, networks)
+		},
+	})
+}
+
+func banDelCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:        "del",
+		Usage:       "lift bans, and forget them",
+		ArgsUsage:   "PREFIX...",
+		Description: examples("tidegate ban del 192.0.2.7"),
+		Flags:       []cli.Flag{configFlag, banFileFlag},
+		Action: func(c *cli.Context) error {
+			networks, err := arguments(c)
+			if err != nil {
+				return err
+			}
+			book, err := openBans(c)
+			if err != nil {
+				return err
+			}
+			var missing []error
+			for _, n := range networks {
+				if !book.bans.Remove(n) {
+					missing = append(missing, fmt.Errorf("%s is not banned", n))
+				}
+			}
+			return errors.Join(append(missing, book.save())...)
+		},
+	})
+}
+
+func banListCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:        "list",
+		Usage:       "list the bans in force",
+		Description: examples("tidegate ban list", "tidegate ban list --all --json"),
+		Flags: []cli.Flag{configFlag, banFileFlag, banJSONFlag, &cli.BoolFlag{
+			Name: "all", Usage: "also those that are over, and make the next one of their network longer",
+		}},
+		Action: func(c *cli.Context) error {
+			if c.NArg() > 0 {
+				return misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
+			}
+			book, err := openBans(c)
+			if err != nil {
+				return err
+			}
+			var shown []ratelimit.Ban
+			for _, b := range book.bans.All() {
+				if b.Active(book.now) || c.Bool("all") {
+					shown = append(shown, b)
+				}
+			}
+			return printBans(c, shown, book.now)
+		},
+	})
+}
+
+func banImportCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:      "import",
+		Usage:     "ban all networks of a list",
+		ArgsUsage: "FILE",
+		Description: "FILE has a prefix or address on each line, and comments from # or ; on; - is standard input.\n\n" +
+			examples("tidegate ban import --for 168h --reason abuse blocklist.txt"),
+		Flags: banFlags,
+		Action: func(c *cli.Context) error {
+			if c.NArg() != 1 {
+				return misuse(errors.New("ban import wants one FILE, after its flags"))
+			}
+			networks, err := readNetworks(c.App.Reader, c.Args().First())
+			if err != nil {
+				return err
+			}
+			return impose(c, networks)
+		},
+	})
+}
+
+// arguments are the networks that a command line names.
+func arguments(c *cli.Context) ([]netip.Prefix, error) {
+	if c.NArg() == 0 {
+		return nil, misuse(fmt.Errorf("ban %s wants at least one PREFIX, after its flags", c.Command.Name))
+	}
+	var networks []netip.Prefix
+	for _, text := range c.Args().Slice() {
+		p, err := nets.Parse(text)
+		if err != nil {
+			return nil, misuse(err)
+		}
+		networks = append(networks, p)
+	}
+	return networks, nil
+}
+
+// readNetworks reads a list of networks from a file, or from stdin where it is named "-".
+func readNetworks(stdin io.Reader, name string) ([]netip.Prefix, error) {
+	if name == "-" {
+		return nets.Read(stdin)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	networks, err := nets.Read(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return networks, nil
+}
+
+// impose bans networks as the flags say.
+func impose(c *cli.Context, networks []netip.Prefix) error {
+	length := c.Duration("for")
+	if length < 0 || c.IsSet("for") && length == 0 {
+		return misuse(fmt.Errorf(`--for %s: want a duration, "24h" say; without the flag a ban is for ever`, length))
+	}
+	book, err := openBans(c)
+	if err != nil {
+		return err
+	}
+	ban := ratelimit.Ban{Reason: c.String("reason"), Author: author(c), Since: book.now}
+	if length > 0 {
+		ban.Until = book.now.Add(length)
+	}
+	var imposed []ratelimit.Ban
+	for _, ban.Prefix = range networks {
+		book.bans.Add(ban)
+		imposed = append(imposed, ban)
+	}
+	if err := book.save(); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return printBans(c, imposed, book.now)
+	}
+	fmt.Fprintf(c.App.Writer, "%d banned\n", len(imposed))
+	return nil
+}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os/user"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/banfile"
+	"tidegate/internal/config"
+	"tidegate/internal/setup"
+	"tidegate/ratelimit"
+)
+
+// author is who imposes a ban.
+func author(c *cli.Context) string {
+	if name := c.String("author"); name != "" {
+		return name
+	}
+	if u, err := user.Current(); err == nil && u.Username != ratelimit.Automatic {
+		return u.Username
+	}
+	return "operator"
+}
+
+// banBook is the file of bans as a command sees it.
+type banBook struct {
+	file banfile.File
+	bans *ratelimit.Bans
+	now  time.Time
+}
+
+// openBans reads the file of --file, or that of the configuration.
+func openBans(c *cli.Context) (*banBook, error) {
+	terms := config.Default().Bans
+	terms.File = c.String("file")
+	if terms.File == "" {
+		path, err := configPath(c)
+		if err != nil {
+			return nil, err
+		}
+		if terms, err = config.LoadBans(path); err != nil {
+			return nil, faulty(err)
+		}
+		if terms.File == "" {
+			return nil, fmt.Errorf(`%s has bans.file = "": there is no file of bans`, path)
+		}
+	}
+	book := &banBook{banfile.File(terms.File), ratelimit.NewBans(setup.BanTerms(terms)), time.Now().Truncate(time.Second).UTC()}
+	return book, book.save()
+}
+
+// save joins the bans with those of the file.
+func (b *banBook) save() error { return b.file.Sync(b.now, b.bans) }
+
+// printBans prints bans for people, or for programs.
+func printBans(c *cli.Context, bans []ratelimit.Ban, now time.Time) error {
+	if c.Bool("json") {
+		out := json.NewEncoder(c.App.Writer)
+		for _, b := range bans {
+			if err := out.Encode(banfile.RecordOf(b)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	rows := make([][]string, len(bans))
+	for i, b := range bans {
+		rows[i] = []string{b.Prefix.String(), remaining(&b, now), printable(b.Author), printable(b.Reason)}
+	}
+	printTable(c.App.Writer, []column{{name: "NETWORK"}, {name: "FOR"}, {name: "BY", dispose: 1}, {name: "REASON"}}, rows)
+	return nil
+}
+
+// remaining is how long a ban still lasts.
+func remaining(b *ratelimit.Ban, now time.Time) string {
+	switch {
+	case b.Until.IsZero():
+		return "ever"
+	case !b.Active(now):
+		return "over"
+	}
+	return config.Duration(b.Until.Sub(now).Round(time.Second)).String()
+}
+
+// printable is a text without what would move a terminal's cursor.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/admin"
+	"tidegate/internal/capture"
+	"tidegate/internal/config"
+)
+
+func captureCommand() *cli.Command {
+	return operatorCommand(&cli.Command{
+		Name:  "capture",
+		Usage: "record what the running proxy, its players and its servers say on the wire, for Wireshark and decode",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write pcapng to `FILE`; - is standard output"},
+			&cli.StringFlag{Name: "session", Usage: "only the session `ID`, until it ends"},
+			&cli.StringFlag{Name: "client", Usage: "only players of `ADDRESS`, or of a network such as 203.0.113.0/24"},
+			&cli.StringFlag{Name: "route", Usage: "only what takes the route `NAME`"},
+			&cli.StringFlag{Name: "upstream", Usage: "only what goes by the upstream `NAME`, and the checks of its servers"},
+			&cli.DurationFlag{Name: "for", Usage: "end after `TIME`", DefaultText: "Ctrl-C"},
+			&cli.Uint64Flag{Name: "count", Usage: "end after `N` datagrams", DefaultText: "all"},
+			&cli.StringFlag{Name: "max-size", Usage: "end before the file has more than `SIZE`, for example 64MiB", DefaultText: "any"},
+		},
+		Description: "Both sides of a session are in the file, as the interfaces client and upstream, in both directions: each datagram\n" +
+			"as it came or went, with the session's ID as a comment. What the proxy drops is there too, but not what the kernel\n" +
+			"drops for it. Sessions that the kernel forwards come back to the proxy meanwhile.\n\n" +
+			examples("tidegate capture --session 1 --for 1s -o session.pcapng", "tidegate capture --client 203.0.113.0/24 --for 1s --max-size 64MiB -o player.pcapng"),
+	}, captureTo)
+}
+
+// captureTo captures until the flags or the user say that it is enough, and tells how much it was.
+func captureTo(c *cli.Context, client *admin.Client) error {
+	limits, err := captureLimits(c)
+	if err != nil {
+		return misuse(err)
+	}
+	ctx := c.Context
+	if limit := c.Duration("for"); limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	ask := make(url.Values)
+	for _, name := range []string{"session", "client", "route", "upstream"} {
+		if value := c.String(name); value != "" {
+			ask.Set(name, value)
+		}
+	}
+	stream, err := client.Stream(ctx, "/api/v1/capture?"+ask.Encode())
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }() // all that was wanted has been read
+	file, err := createCapture(c)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.ErrWriter, "capturing to %s; Ctrl-C ends it\n", c.String("output"))
+	totals, err := capture.Copy(file, stream, limits)
+	if failed := file.Close(); err == nil || ctx.Err() != nil {
+		err = failed
+	}
+	tellCaptured(c, totals)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the proxy has ended in the middle of it")
+	}
+	return err
+}
+
+// captureLimits checks the flags.
+func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
+	limits.Datagrams = c.Uint64("count")
+	var size config.Size
+	switch text := c.String("max-size"); {
+	case c.String("output") == "":
+		return limits, errors.New("capture wants -o FILE")
+	case c.String("output") == "-" && isTerminal(c.App.Writer):
+		return limits, errors.New("-o -: a terminal cannot show a pcapng file; pipe it to a program")
+	case c.IsSet("for") && c.Duration("for") <= 0:
+		return limits, fmt.Errorf("--for %v: want more than 0s", c.Duration("for"))
+	case c.IsSet("count") && limits.Datagrams == 0:
+		return limits, errors.New("--count 0: want at least 1")
+	case c.IsSet("max-size") && (size.UnmarshalText([]byte(text)) != nil || size == 0):
+		return limits, fmt.Errorf("--max-size %q: want bytes with a unit, for example \"64MiB\"", text)
+	}
+	limits.Bytes = int64(size)
+	return limits, nil
+}
+
+// createCapture opens the file. What players say is for its owner alone.
+func createCapture(c *cli.Context) (io.WriteCloser, error) {
+	if path := c.String("output"); path != "-" {
+		return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	}
+	return unclosed{c.App.Writer}, nil
+}
+
+// unclosed is a Writer that others close.
+type unclosed struct{ io.Writer }
+
+// Close does nothing.
+func (unclosed) Close() error { return nil }
+
+func tellCaptured(c *cli.Context, t capture.Totals) {
+	fmt.Fprintf(c.App.ErrWriter, "datagrams written: %d, left out: %d\n", t.Datagrams, t.LeftOut)
+	if t.LeftOut > 0 {
+		fmt.Fprintln(c.App.ErrWriter, "More came than was read in time: choose fewer, by --session or --client")
+	}
+}

@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/pcapgo"
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/codec"
+	"tidegate/codec/codectest"
+	"tidegate/codec/riptide"
+	"tidegate/internal/testkit/await"
+)
+
+// greeting is what a captured player says.
+const greeting = "\xfehello, captured world"
+
+// wiretap is a player's socket that remembers what passed.
+type wiretap struct {
+	net.Conn
+	mu          sync.Mutex
+	sent, heard []string
+}
+
+func (w *wiretap) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.sent = append(w.sent, string(b))
+	return w.Conn.Write(b)
+}
+
+func (w *wiretap) Read(b []byte) (int, error) {
+	n, err := w.Conn.Read(b)
+	if err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.heard = append(w.heard, string(b[:n]))
+	}
+	return n, err
+}
+
+func (w *wiretap) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	w.Conn = conn
+	return w, err
+}
+
+// ways are the payloads of a capture's datagrams by interface and direction, for example "client inbound".
+type ways map[string][]string
+
+// readCapture reads a file as far as it has been written, if it has been begun.
+func readCapture(t *testing.T, path string) ways {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	all := make(ways)
+	reader, err := pcapgo.NewNgReader(bytes.NewReader(content), pcapgo.DefaultNgReaderOptions)
+	for err == nil {
+		err = all.read(t, reader)
+	}
+	if err != io.EOF && err != io.ErrUnexpectedEOF {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// read reads a packet.
+func (all ways) read(t *testing.T, reader *pcapgo.NgReader) error {
+	t.Helper()
+	data, info, about, err := reader.ReadPacketDataWithOptions()
+	if err != nil {
+		return err
+	}
+	packet := gopacket.NewPacket(data, reader.LinkType(), gopacket.Default)
+	side, err := reader.Interface(info.InterfaceIndex)
+	if err != nil || packet.TransportLayer() == nil {
+		t.Fatalf("%v, of interface %v, %v", packet, side.Name, err)
+	}
+	way := side.Name + " inbound"
+	if about.Flags.Direction == pcapgo.NgEpbFlagDirectionOutbound {
+		way = side.Name + " outbound"
+	}
+	all[way] = append(all[way], string(packet.TransportLayer().LayerPayload()))
+	return nil
+}
+
+// capturing is a command that captures beside the test.
+type capturing struct {
+	stop  context.CancelFunc // as Ctrl-C does
+	ended chan ran
+}
+
+type ran struct {
+	code           int
+	stdout, stderr string
+}
+
+// startCapture begins to capture what a process sees.
+func startCapture(t *testing.T, p *process, flags ...string) *capturing {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	c := &capturing{stop, make(chan ran, 1)}
+	go func() {
+		var out, errs bytes.Buffer
+		code := run(ctx, exampleConfig, append([]string{"tidegate", "capture", "-c", p.file}, flags...), &out, &errs)
+		c.ended <- ran{code, out.String(), errs.String()}
+	}()
+	p.await(t, "capture begun by an operator")
+	return c
+}
+
+// TestCapture records sessions of independent players by the command, from before their first datagram to their end: the file
+// has, to the byte, what they sent and heard, and decode explains all of it.
+func TestCapture(t *testing.T) {
+	for protocol, play := range map[string]func(t *testing.T, addr string, wire *wiretap){
+		"raknet": playRakNet, "riptide-2.2": playRiptide,
+	} {
+		t.Run(protocol, func(t *testing.T) {
+			p := startProcess(t, bridge(echoServer(t)))
+			path := filepath.Join(t.TempDir(), "game.pcapng")
+			c := startCapture(t, p, "--client", "127.0.0.0/8", "-o", path)
+			wire := new(wiretap)
+			play(t, p.addr, wire)
+			p.await(t, "session ended")
+			await.Until(t, "all of it is in the file", func() bool { return wire.isIn(readCapture(t, path)) })
+			c.stop()
+			got := <-c.ended
+			if got.code != 0 || got.stdout != "" || !regexp.MustCompile(`(?m)^datagrams written: \d\d+, left out: 0$`).MatchString(got.stderr) {
+				t.Fatalf("code %d, says %s%s", got.code, got.stdout, got.stderr)
+			}
+			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+				t.Errorf("the file is %v, %v", info.Mode(), err)
+			}
+			p.await(t, "capture ended")
+			explained(t, path, protocol)
+		})
+	}
+}
+
+// isIn reports whether a capture has what the player sent, as far as the proxy was there to hear it, and all that it heard.
+func (w *wiretap) isIn(captured ways) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sent, heard := captured["client inbound"], captured["client outbound"]
+	return len(sent) > 0 && len(sent) <= len(w.sent) && slices.Equal(sent, w.sent[:len(sent)]) &&
+		len(heard) >= len(w.heard) && slices.Equal(heard[:len(w.heard)], w.heard)
+}
+
+// playRakNet joins with go-raknet's client, greets the server, and leaves when that has greeted back.
+func playRakNet(t *testing.T, addr string, wire *wiretap) {
+	player, err := gork.Dialer{UpstreamDialer: wire}.Dial(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := player.Write([]byte(greeting)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := player.ReadPacket(); err != nil {
+		t.Fatal(err)
+	}
+	_ = player.Close()
+}
+
+// playRiptide does so with a codec in its hand.
+func playRiptide(t *testing.T, addr string, wire *wiretap) {
+	socket, err := wire.DialContext(t.Context(), "udp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = socket.Close() }()
+	conn := riptide.New(riptide.Options{}).Dial(time.Now(), netip.MustParseAddrPort(addr), codec.Hello{})
+	var buffer [codec.MaxDatagram]byte
+	for over := false; ; {
+		for _, ev := range codectest.Drain(conn) {
+			switch ev.Kind {
+			case codec.Connected:
+				err = conn.Send(time.Now(), codec.Message{Payload: []byte(greeting), Mode: codec.Reliable, HasID: true, ID: 7})
+			case codec.Received:
+				conn.Close(time.Now(), codec.Goodbye{Reason: codec.Closed})
+				over = true
+			case codec.Disconnected:
+				t.Fatalf("told %v", ev.Reason)
+			}
+		}
+		for _, datagram := range codectest.Transmit(conn, time.Now()) {
+			_, err = socket.Write(datagram)
+		}
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case over:
+			return
+		}
+		_ = socket.SetReadDeadline(conn.NextTimeout())
+		if n, err := socket.Read(buffer[:]); err == nil {
+			_ = conn.Receive(time.Now(), buffer[:n]) // the end shows whether all is well
+		}
+		conn.Advance(time.Now())
+	}
+}
+
+// explained has a file explained: both sides speak the protocol, there is nothing that is not understood, and the message is
+// on both.
+func explained(t *testing.T, path, protocol string) {
+	t.Helper()
+	code, stdout, stderr := tidegate(t, "decode", path)
+	if code != 0 || !strings.Contains(stdout, "; 0 not understood; 0 other packets ignored") || !strings.Contains(stdout, protocol) {
+		t.Fatalf("code %d, says\n%s%s", code, stdout, stderr)
+	}
+	if n := strings.Count(stdout, fmt.Sprintf("%x", greeting[:8])); n < 2 {
+		t.Errorf("the message occurs %d times in\n%s", n, stdout)
+	}
+	if !regexp.MustCompile(`(?m)^ +\(session \d\)$`).MatchString(stdout) {
+		t.Errorf("no session is named in\n%s", stdout)
+	}
+}
+
+func TestCaptureMisuse(t *testing.T) {
+	p := startProcess(t, bridge("127.0.0.1:1"))
+	path := filepath.Join(t.TempDir(), "x.pcapng")
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{nil, 2, "capture wants -o FILE"},
+		{[]string{"-o", path, "--for", "0s"}, 2, "--for 0s: want more than 0s"},
+		{[]string{"-o", path, "--count", "0"}, 2, "--count 0: want at least 1"},
+		{[]string{"-o", path, "--max-size", "64"}, 2, `--max-size "64": want bytes with a unit`},
+		{[]string{"-o", path, "--client", "10.0.0.1/8"}, 2, "did you mean 10.0.0.0/8?"},
+		{[]string{"-o", path, "--session", "z"}, 1, "no such session"},
+		{[]string{"-o", path, "--route", "z"}, 1, "no such route"},
+		{[]string{"-o", path, "--upstream", "z"}, 1, "no such upstream"},
+		{[]string{"-o", path, "now"}, 2, `unexpected argument "now"`},
+		{[]string{"-o", filepath.Join(path, "y")}, 1, "no such file or directory"},
+	} {
+		code, stdout, stderr := tidegate(t, append([]string{"capture", "-c", p.file}, c.args...)...)
+		if code != c.code || stdout != "" || !strings.Contains(stderr, c.says) {
+			t.Errorf("capture %v: code %d, says %s%s; want %d and %q", c.args, code, stdout, stderr, c.code, c.says)
+		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a file was made although nothing was captured")
+	}
+}
+
+// TestCaptureToPipe ends after so many datagrams, on standard output.
+func TestCaptureToPipe(t *testing.T) {
+	p := startProcess(t, bridge("127.0.0.1:1"))
+	c := startCapture(t, p, "--client", "127.0.0.1", "--count", "3", "-o", "-") // without the checks of the server
+	for range 2 {
+		p.pong(t)
+	}
+	got := <-c.ended
+	if got.code != 0 || !strings.Contains(got.stderr, "datagrams written: 3, left out: 0") {
+		t.Fatalf("code %d, says %s", got.code, got.stderr)
+	}
+	path := filepath.Join(t.TempDir(), "x.pcapng")
+	if err := os.WriteFile(path, []byte(got.stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if captured := readCapture(t, path); len(captured["client inbound"]) != 2 || len(captured["client outbound"]) != 1 {
+		t.Errorf("captured %q", captured)
+	}
+}
+
+// TestCaptureOfAProxyThatEnds is a whole file.
+func TestCaptureOfAProxyThatEnds(t *testing.T) {
+	p := startProcess(t, bridge("127.0.0.1:1"))
+	path := filepath.Join(t.TempDir(), "x.pcapng")
+	c := startCapture(t, p, "-o", path, "--for", "1m")
+	p.pong(t)
+	if code, _, stderr := tidegate(t, "drain", "-c", p.file); code != 0 {
+		t.Fatal(stderr)
+	}
+	if got := <-c.ended; got.code != 0 {
+		t.Errorf("ended with code %d: %s", got.code, got.stderr)
+	}
+	if captured := readCapture(t, path); len(captured["client inbound"]) != 1 || len(captured["client outbound"]) != 1 {
+		t.Errorf("captured %q", captured)
+	}
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/pelletier/go-toml/v2"
+	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/admin"
+)
+
+func configCommand() *cli.Command {
+	return group(&cli.Command{
+		Name:  "config",
+		Usage: "print the configuration as it is understood",
+		Subcommands: []*cli.Command{command(&cli.Command{
+			Name:  "print",
+			Usage: "print the configuration with every default, and without secrets",
+			Flags: []cli.Flag{configFlag, jsonFlag, &cli.BoolFlag{
+				Name: "running", Usage: "that of the running proxy, which a refused file does not change",
+			}},
+			Description: examples("tidegate config print", "tidegate config print --running --json"),
+			Action:      printConfig,
+		})},
+	})
+}
+
+func printConfig(c *cli.Context) error {
+	text, err := configText(c)
+	if err != nil {
+		return err
+	}
+	if !c.Bool("json") {
+		fmt.Fprint(c.App.Writer, text)
+		return nil
+	}
+	var tables map[string]any
+	if err := toml.Unmarshal([]byte(text), &tables); err != nil {
+		return fmt.Errorf("read the configuration: %w", err)
+	}
+	return printJSON(c, tables)
+}
+
+// configText is the file's configuration, or the running proxy's, as TOML.
+func configText(c *cli.Context) (string, error) {
+	if !c.Bool("running") {
+		_, settled, err := load(c)
+		if err != nil {
+			return "", err
+		}
+		return settled.TOML(), nil
+	}
+	if err := wantArguments(c); err != nil {
+		return "", err
+	}
+	client, err := adminClient(c)
+	if err != nil {
+		return "", err
+	}
+	var running admin.Configuration
+	err = client.Get(c.Context, "/api/v1/config", &running)
+	return running.TOML, orMisuse(err)
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/config"
+	"tidegate/internal/demo"
+	"tidegate/internal/setup"
+	"tidegate/proxy"
+)
+
+func demoCommand(exampleConfig []byte) *cli.Command {
+	return command(&cli.Command{
+		Name:        "demo",
+		Usage:       "show Tidegate at work, all in this process: Riptide clients play on a RakNet server, or any other pair",
+		Description: examples("tidegate demo --for 2s --clients 2 --from rudp --to raknet", "tidegate demo --list"),
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "for", Value: 10 * time.Second, Usage: "play for `DURATION`"},
+			&cli.IntFlag{Name: "clients", Value: 4, Usage: "with `N` clients, 1 to 500"},
+			&cli.StringFlag{Name: "loss", Value: "0%", Usage: "lose this `SHARE` of the clients' datagrams each way, up to 50%"},
+			&cli.StringFlag{Name: "from", Value: demo.MainPair().From(), Usage: "`PROTOCOL` of the clients"},
+			&cli.StringFlag{Name: "to", Value: demo.MainPair().To(), Usage: "`PROTOCOL` of the game server"},
+			&cli.BoolFlag{Name: "list", Usage: "list all pairs of protocols and what each can promise, and end"},
+			&cli.BoolFlag{Name: "show-config", Usage: "print a configuration for the pair, and end"},
+		},
+		Action: func(c *cli.Context) error {
+			loss, err := parseShare(c.String("loss"))
+			if err != nil {
+				return misuse(err)
+			}
+			pair, err := demo.NewPair(c.String("from"), c.String("to"))
+			switch {
+			case err != nil:
+				return misuse(err)
+			case c.Int("clients") < 1 || c.Int("clients") > 500:
+				return misuse(fmt.Errorf("--clients %d: want 1 to 500", c.Int("clients")))
+			case c.Duration("for") < time.Second:
+				return misuse(fmt.Errorf("--for %s: want at least 1s", c.Duration("for")))
+			case loss > 0 && pair.OverTCP():
+				return misuse(fmt.Errorf("--loss %s: want 0, since TCP loses nothing", c.String("loss")))
+			case c.NArg() > 0:
+				return misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
+			case c.Bool("list"):
+				fmt.Fprint(c.App.Writer, demo.List())
+				return nil
+			case c.Bool("show-config"):
+				fmt.Fprint(c.App.Writer, pair.Configuration(exampleDoor, exampleServer))
+				return nil
+			}
+			return playDemo(c, exampleConfig, pair, loss)
+		},
+	})
+}
+
+// The addresses of a configuration that is only shown.
+var (
+	exampleDoor   = netip.MustParseAddrPort("0.0.0.0:7777")
+	exampleServer = netip.MustParseAddrPort("127.0.0.1:19132")
+)
+
+func playDemo(c *cli.Context, exampleConfig []byte, pair demo.Pair, loss float64) error {
+	result, err := demo.Run(c.Context, demo.Options{
+		Pair:     pair,
+		For:      c.Duration("for"),
+		Clients:  c.Int("clients"),
+		Loss:     loss,
+		Settings: demoSettings(exampleConfig, pair),
+		Out:      c.App.Writer,
+		Terminal: isTerminal(c.App.Writer),
+		Log:      zerolog.Nop(),
+	})
+	if err != nil {
+		return err
+	}
+	if !result.OK() {
+		return cli.Exit("", 1)
+	}
+	return nil
+}
+
+// demoSettings returns what makes settings for a pair: for the main job from the example configuration, listening and
+// sending elsewhere, for others from one that --show-config shows.
+func demoSettings(exampleConfig []byte, pair demo.Pair) func(listen, server netip.AddrPort) (*proxy.Settings, error) {
+	return func(listen, server netip.AddrPort) (*proxy.Settings, error) {
+		name, text := "demo.toml", []byte(pair.Configuration(listen, server))
+		if pair.IsMain() {
+			name, text = "config.example.toml", exampleConfig
+		}
+		c, _, err := config.Parse(name, text, setup.Traits())
+		if err != nil {
+			return nil, err
+		}
+		c.Listeners[0].Address = config.AddressOf(listen)
+		c.Upstreams[0].Servers = []config.Server{config.ServerAt(server)}
+		crowd(c)
+		return setup.Settings(c, 1), nil
+	}
+}
+
+// crowd lifts the limits on what comes from one address: all players of a demo do, and at the same moment.
+func crowd(c *config.Config) {
+	c.Limits.HalfOpenPerAddress, c.Limits.HalfOpenPerNetwork = c.Limits.HalfOpen, c.Limits.HalfOpen
+	for _, per := range []config.Scope{config.PerAddress, config.PerNetwork} {
+		c.Rates = append(c.Rates, config.Limit{Of: config.Handshakes, Per: per, Verdict: config.LimitOff})
+	}
+}
+
+// parseShare reads "5%" or "0.05".
+func parseShare(text string) (float64, error) {
+	number, percent := strings.CutSuffix(text, "%")
+	share, err := strconv.ParseFloat(number, 64)
+	if percent {
+		share /= 100
+	}
+	if err != nil || !(share >= 0 && share <= 0.5) {
+		return 0, errors.New("--loss " + text + `: want a share up to a half, for example "5%"`)
+	}
+	return share, nil
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"tidegate/internal/config"
+	"tidegate/internal/demo"
+	"tidegate/internal/setup"
+)
+
+func TestDemoIsTheMainJob(t *testing.T) {
+	code, stdout, stderr := tidegate(t, "demo", "--for", "1s", "--clients", "2")
+	if code != 0 || !strings.Contains(stdout, "in front of a bedrock game server (go-raknet)") ||
+		!strings.Contains(stdout, "\nok: ") {
+		t.Errorf("code %d, says:\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestDemoCrowd: more players than one address may otherwise bring; with -short, and so under the race detector, fewer.
+func TestDemoCrowd(t *testing.T) {
+	clients := "120"
+	if testing.Short() {
+		clients = "50"
+	}
+	code, stdout, stderr := tidegate(t, "demo", "--for", "1s", "--clients", clients)
+	if code != 0 || !strings.Contains(stdout, "\nok: ") {
+		t.Errorf("code %d, says:\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestDemoOfEveryPair plays every pair by its own configuration, four at a time; with -short only some.
+func TestDemoOfEveryPair(t *testing.T) {
+	places := make(chan struct{}, 4)
+	const share = 6 // no divisor of the number of protocols, so that each of them gets its turn on both sides
+	for i, p := range demo.Pairs() {
+		if testing.Short() && i%share > 0 {
+			continue
+		}
+		t.Run(p.String(), func(t *testing.T) {
+			t.Parallel()
+			places <- struct{}{}
+			defer func() { <-places }()
+			var out strings.Builder
+			r, err := demo.Run(t.Context(), demo.Options{
+				Pair: p, For: time.Second, Clients: 2, Settings: demoSettings(exampleConfig, p), Out: &out,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.OK() {
+				t.Errorf("not OK:\n%s", out.String())
+			}
+		})
+	}
+}
+
+// TestDemoConfigurations: what --show-config prints is good as it stands. It is warned of only between Riptide's dialects,
+// whose values the demo does not use.
+func TestDemoConfigurations(t *testing.T) {
+	for _, p := range demo.Pairs() {
+		text := p.Configuration(exampleDoor, exampleServer)
+		_, warnings, err := config.Parse("demo.toml", []byte(text), setup.Traits())
+		from, to := strings.TrimSuffix(p.From(), "+tcp"), strings.TrimSuffix(p.To(), "+tcp")
+		dialects := from != to && strings.HasPrefix(from, "riptide") && strings.HasPrefix(to, "riptide")
+		if err != nil || len(warnings) > 0 != dialects {
+			t.Errorf("%s: %v %v", p, err, warnings)
+		}
+	}
+	code, stdout, _ := tidegate(t, "demo", "--show-config", "--from", "rudp", "--to", "raknet")
+	want, err := os.ReadFile("internal/cli/testdata/demo-config.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code != 0 || stdout != string(want) {
+		t.Errorf("code %d, says:\n%s\nwant:\n%s", code, stdout, want)
+	}
+}
+
+func TestDemoList(t *testing.T) {
+	code, stdout, _ := tidegate(t, "demo", "--list")
+	want, err := os.ReadFile("internal/cli/testdata/demo-list.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code != 0 || stdout != string(want) {
+		t.Errorf("code %d, says:\n%s\nwant:\n%s", code, stdout, want)
+	}
+}
+
+// TestDemoKnowsEveryProtocol: what the configuration can name, the demo can show.
+func TestDemoKnowsEveryProtocol(t *testing.T) {
+	for name := range setup.Traits() {
+		if name == setup.Opaque { // which it could only relay
+			continue
+		}
+		if _, err := demo.NewPair(name, name); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestDemoOverTCP: a configuration for TCP says so, on the side where it is.
+func TestDemoOverTCP(t *testing.T) {
+	code, stdout, _ := tidegate(t, "demo", "--show-config", "--from", "riptide-2.2+tcp")
+	if code != 0 || strings.Count(stdout, `transport = "tcp"`) != 1 ||
+		!strings.Contains(stdout, "protocols = [\"riptide-2.2\"]\ntransport") {
+		t.Errorf("code %d, says:\n%s", code, stdout)
+	}
+}

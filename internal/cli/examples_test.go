@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	gork "github.com/sandertv/go-raknet"
+	"github.com/urfave/cli/v2"
+)
+
+// example is a command line that a command's help shows.
+type example struct {
+	command string
+	args    []string
+}
+
+var exampleLine = regexp.MustCompile(`(?m)^   tidegate (.*)$`)
+
+// allExamples are those of every command in the help that does something itself, in its order.
+func allExamples(t *testing.T, path string, commands []*cli.Command) (all []example) {
+	for _, c := range commands {
+		name := strings.TrimSpace(path + " " + c.Name)
+		if len(c.Subcommands) > 0 {
+			all = append(all, allExamples(t, name, c.Subcommands)...)
+			continue
+		}
+		if c.Hidden {
+			continue
+		}
+		lines := exampleLine.FindAllStringSubmatch(c.Description, -1)
+		if len(lines) == 0 {
+			t.Errorf("the help of %s has no example", name)
+		}
+		for _, line := range lines {
+			if !strings.HasPrefix(line[1], name) {
+				t.Errorf("the help of %s has the example %s", name, line[1])
+			}
+			all = append(all, example{name, words(line[1])})
+		}
+	}
+	return all
+}
+
+// words splits a line as a shell does that knows double quotes.
+func words(line string) (all []string) {
+	for i, part := range strings.Split(line, `"`) {
+		if i%2 == 1 {
+			all = append(all, part)
+		} else {
+			all = append(all, strings.Fields(part)...)
+		}
+	}
+	return all
+}
+
+// TestExamples runs the examples of every command's help, in a directory with tidegate.toml, game.pcap and blocklist.txt, beside the
+// proxy that the example of run has started, with one player. The addresses in them are put right.
+func TestExamples(t *testing.T) {
+	first, second := gameServer(t), gameServer(t)
+	capture, err := os.ReadFile(handshake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	configuration := (&process{admin: socketPath(t)}).reachable(bridge(first+`", "`+second) + "[loop]\ncount = 1\n")
+	for name, text := range map[string]string{"tidegate.toml": configuration, "game.pcap": string(capture), "blocklist.txt": "203.0.113.0/24\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ran := &background{servers: strings.NewReplacer("10.0.0.5:19132", first, "10.0.0.6:19132", second)}
+	var last []example // what ends the proxy
+	for _, e := range allExamples(t, "", newApp(exampleConfig).Commands) {
+		switch e.command {
+		case "run":
+			ran.start(t, e.args)
+			player, err := gork.Dial(ran.address(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = player.Close() }()
+		case "drain":
+			last = append(last, e)
+		default:
+			ran.try(t, e)
+		}
+	}
+	for _, e := range last {
+		ran.try(t, e)
+	}
+	if code := <-ran.ended; code != 0 {
+		t.Errorf("run ended with code %d", code)
+	}
+}
+
+// try runs an example that ends.
+func (b *background) try(t *testing.T, e example) {
+	t.Helper()
+	for i, arg := range e.args {
+		e.args[i] = strings.ReplaceAll(b.servers.Replace(arg), "127.0.0.1:7777", b.address(t))
+	}
+	if code, stdout, stderr := tidegate(t, e.args...); code != 0 {
+		t.Errorf("tidegate %s: code %d, says\n%s%s", strings.Join(e.args, " "), code, stdout, stderr)
+	}
+}
+
+// background is a command line that runs beside the test in this process.
+type background struct {
+	ended chan int
+	log   *io.PipeReader
+	addr  string
+	// servers puts the addresses of the test's servers in place of an example's.
+	servers *strings.Replacer
+}
+
+func (b *background) start(t *testing.T, args []string) {
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	reader, writer := io.Pipe()
+	b.log, b.ended = reader, make(chan int, 1)
+	go func() {
+		b.ended <- run(ctx, exampleConfig, append([]string{"tidegate"}, args...), io.Discard, writer)
+		_ = writer.Close()
+	}()
+}
+
+// address is that of the listener, once the proxy runs.
+func (b *background) address(t *testing.T) string {
+	t.Helper()
+	if b.addr != "" {
+		return b.addr
+	}
+	lines := json.NewDecoder(b.log)
+	for {
+		var line struct{ Message, Address string }
+		if err := lines.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		switch line.Message {
+		case "listening":
+			b.addr = line.Address
+		case "tidegate is running":
+			go func() { _, _ = io.Copy(io.Discard, b.log) }()
+			return b.addr
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/admin"
+)
+
+func healthCommand() *cli.Command {
+	return operatorCommand(&cli.Command{
+		Name:        "health",
+		Usage:       "tell whether the running proxy is well; if not, or if none runs, the exit code is 1",
+		Description: examples("tidegate health", "tidegate health --ready --json"),
+		Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{
+			Name: "ready", Usage: "tell whether players should be sent here: it lets them in, and has a server for them",
+		}},
+	}, health)
+}
+
+func health(c *cli.Context, client *admin.Client) error {
+	path := "/livez"
+	if c.Bool("ready") {
+		path = "/readyz"
+	}
+	state, err := askHealth(c, client, path)
+	switch {
+	case err != nil:
+		return err
+	case c.Bool("json"):
+		err = printJSON(c, state)
+	default:
+		for _, check := range state.Checks {
+			word := "ok"
+			if !check.OK {
+				word = "not ok"
+			}
+			fmt.Fprintf(c.App.Writer, "%-6s  %-13s  %s\n", word, check.Name, check.Detail)
+		}
+	}
+	if err == nil && !state.OK {
+		err = cli.Exit("", 1)
+	}
+	return err
+}
+
+// askHealth reads both kinds of answers: a proxy that is not well says so by its status, too.
+func askHealth(c *cli.Context, client *admin.Client, path string) (state admin.Health, err error) {
+	err = client.Get(c.Context, path, &state)
+	var refused *admin.StatusError
+	if errors.As(err, &refused) && refused.Status == http.StatusServiceUnavailable {
+		err = json.Unmarshal(refused.Body, &state)
+	}
+	return state, err
+}

@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	gork "github.com/sandertv/go-raknet"
+)
+
+// TestOperatorCommands asks a running proxy with one player for things to see and do.
+func TestOperatorCommands(t *testing.T) {
+	server, second := gameServer(t), gameServer(t)
+	p := startProcess(t, bridge(server+`", "`+second)+"[loop]\ncount = 1\n")
+	player, err := gork.Dial(p.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = player.Close() }()
+	p.await(t, "session established")
+	client := regexp.QuoteMeta(player.LocalAddr().String())
+	upstream := regexp.QuoteMeta(server)
+	for _, c := range []struct {
+		args string
+		code int
+		says string // a regular expression
+	}{
+		{"sessions list", 0, `^ID  CLIENT +PROTOCOL +STATE .*\n1   ` + client + ` +bedrock +established +\d+s .* ` + upstream + ` .* public\n$`},
+		{"sessions list --listener public --route arena --limit 5", 0, `\n1 `},
+		{"sessions list --listener other", 0, `^ID .*\n$`},
+		{"sessions list --limit 0", 2, `--limit 0: want at least 1`},
+		{"sessions list --json", 0, `^{"id":"1","state":"established",.*}\n$`},
+		{"sessions show 1", 0, `^session 1: established for \d+s, by listener public and route arena \(terminate\)\n +CLIENT +SERVER\naddress +` +
+			client + ` +` + upstream + "\n"},
+		{"sessions show --json 1", 0, `^{"id":"1","state":"established",.*}\n$`},
+		{"sessions show 2", 1, `^tidegate: no such session\n$`},
+		{"sessions show ?", 2, `session "\?": want an ID`},
+		{"sessions show", 2, `sessions show wants ID`},
+		{"sessions show 1 --json", 2, `sessions show: flags come before other arguments`},
+		{"sessions show 1 2", 2, `unexpected argument "2"`},
+		{"sessions fly", 2, `unknown command "sessions fly"`},
+		{"upstreams list", 0, `^UPSTREAM  SERVER .*\narena +` + upstream + ` +up +- +1 .*\narena +` + regexp.QuoteMeta(second) + ` +up +- +0 `},
+		{"upstreams drain arena " + server, 0, `^server ` + upstream + ` of arena: drained\n$`},
+		{"upstreams list --json", 0, `^{"name":"arena","servers":\[{"address":"` + upstream + `","state":"draining",`},
+		{"upstreams undrain arena " + server, 0, `: undrained\n$`},
+		{"upstreams drain arena 192.0.2.1:1", 1, `upstream arena, server 192.0.2.1:1: no such server in the upstream`},
+		{"upstreams drain arena here", 2, `server "here": want ip:port`},
+		{"sessions transfer 1 192.0.2.1:1", 1, `no such server in the upstream`},
+		{"sessions transfer 1 " + second, 0, `^session 1 goes to ` + regexp.QuoteMeta(second) + `\n$`},
+		{"upstreams drain --move arena 192.0.2.1:1", 1, `no such server in the upstream`},
+		{"upstreams drain --move arena " + server, 0, `: drained; 0 of its sessions go to others\n$`},
+		{"health", 0, `^ok      loops +\n$`},
+		{"health --ready", 0, `(?m)^ok      upstreams `},
+		{"health --ready --json", 0, `^{"ok":true,"checks":\[{"name":"loops","ok":true}`},
+		{"reload", 0, `^configuration reloaded\n$`},
+		{"reload --status", 0, `^1 succeeded, 0 failed\n$`},
+		{"reload --status --json", 0, `^{"succeeded":1,"failed":0,"last":"2`},
+		{"config print", 0, `(?s)\[\[listener\]\]\nname = "public"\n.*idle_timeout = "30s"`},
+		{"config print --running", 0, `(?s)\[\[listener\]\]\nname = "public"\n.*idle_timeout = "30s"`},
+		{"config print --json", 0, `"idle_timeout":"30s"`},
+		{"sessions kick --text bye 1", 0, `^session 1 ends\n$`},
+	} {
+		words := strings.Fields(c.args)
+		args := append([]string{words[0], "-c", p.file}, words[1:]...)
+		if words[0] != "reload" && words[0] != "health" {
+			args = append([]string{words[0], words[1], "-c", p.file}, words[2:]...)
+		}
+		code, stdout, stderr := tidegate(t, args...)
+		if code != c.code || !regexp.MustCompile(c.says).MatchString(stdout+stderr) {
+			t.Errorf("%s: code %d, says\n%s%s\nwant %d and %s", c.args, code, stdout, stderr, c.code, c.says)
+		}
+	}
+	if line := p.await(t, "session ended"); line["reason"] != "kicked" || line["by"] != "proxy" {
+		t.Errorf("the session ended for %v by %v", line["reason"], line["by"])
+	}
+}
+
+// TestReloadCommandTellsFaults: what keeps a file out is told to whoever asked, and to those who ask later.
+func TestReloadCommandTellsFaults(t *testing.T) {
+	good := bridge("127.0.0.1:1")
+	p := startProcess(t, good)
+	p.rewrite(t, strings.Replace(good, `"fast"`, `"soon"`, 1))
+	const fault = `route[0].ordered = "soon": want "strict" or "fast"`
+	if code, _, stderr := tidegate(t, "reload", "-c", p.file); code != 2 || !strings.Contains(stderr, fault) {
+		t.Errorf("code %d, says %s", code, stderr)
+	}
+	if code, stdout, _ := tidegate(t, "reload", "--status", "-c", p.file); code != 0 || !strings.Contains(stdout, "failed:\n") ||
+		!strings.Contains(stdout, fault) {
+		t.Errorf("code %d, says %s", code, stdout)
+	}
+	if code, stdout, _ := tidegate(t, "config", "print", "--running", "-c", p.file); code != 0 || !strings.Contains(stdout, `"fast"`) {
+		t.Errorf("code %d, in force is\n%s", code, stdout)
+	}
+}
+
+func TestNoProxyToAsk(t *testing.T) {
+	for _, c := range []struct {
+		configuration string
+		code          int
+		says          string
+	}{
+		{"[admin]\nlisten = \"unix:/nonexistent/admin.sock\"\n", 1,
+			"tidegate: ask the proxy at unix:/nonexistent/admin.sock: dial unix /nonexistent/admin.sock: connect: no such file or directory"},
+		{"[admin]\nlisten = \"off\"\n", 1, `has admin.listen = "off": no running proxy can be asked`},
+		{"[admin]\nlisten = \"on\"\n", 2, `admin.listen = "on": want ip:port`},
+		{"[admin", 2, `want valid TOML`},
+	} {
+		code, _, stderr := tidegate(t, "sessions", "list", "-c", write(t, c.configuration))
+		if code != c.code || !strings.Contains(stderr, c.says) {
+			t.Errorf("%s: code %d, says %s", c.configuration, code, stderr)
+		}
+	}
+}
+
+// TestAdminAddressIsTaken: a second proxy does not start as if nothing were.
+func TestAdminAddressIsTaken(t *testing.T) {
+	p := startProcess(t, bridge("127.0.0.1:1"))
+	code, _, stderr := tidegate(t, "run", "-c", p.file)
+	if code != 1 || !strings.Contains(stderr, "another process listens there; another address of its own, or \"off\", would do") {
+		t.Errorf("code %d, says %s", code, stderr)
+	}
+}
+
+// TestUnhealthy: a proxy that has no server for players says so, by its exit code too.
+func TestUnhealthy(t *testing.T) {
+	server := gameServer(t)
+	p := startProcess(t, bridge(server))
+	if code, _, stderr := tidegate(t, "upstreams", "drain", "-c", p.file, "arena", server); code != 0 {
+		t.Fatal(stderr)
+	}
+	code, stdout, _ := tidegate(t, "health", "--ready", "-c", p.file)
+	if want := "not ok  upstreams      no server is up of arena\n"; code != 1 || !strings.Contains(stdout, want) {
+		t.Errorf("code %d, says\n%s\nwant 1 and %s", code, stdout, want)
+	}
+}
+
+// TestNobodyToAsk: without a running proxy, a command says what to do.
+func TestNobodyToAsk(t *testing.T) {
+	path := write(t, bridge("127.0.0.1:1")+"[admin]\nlisten = \"unix:"+filepath.ToSlash(t.TempDir())+"/absent.sock\"\n")
+	code, _, says := tidegate(t, "sessions", "list", "-c", path)
+	if want := "No proxy listens there: start one, or name the configuration"; code != 1 || !strings.Contains(says, want) {
+		t.Errorf("code %d, says %q; want 1 and %q", code, says, want)
+	}
+}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"io"
+	"os"
+
+	"github.com/mattn/go-isatty"
+)
+
+// output is where commands print. It remembers the first error, so that they need not look: a full disk or a closed
+// pipe is told once, at the end.
+type output struct {
+	io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
+}
+
+// isTerminal reports whether people read what is written.
+func isTerminal(w io.Writer) bool {
+	if o, ok := w.(*output); ok {
+		w = o.Writer
+	}
+	file, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(file.Fd())
+}

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/config"
+	"tidegate/internal/daemon"
+	"tidegate/internal/setup"
+)
+
+func runCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:  "run",
+		Usage: "run the proxy until Ctrl-C or SIGTERM; a second one ends it at once",
+		Description: "SIGHUP reads the configuration anew: all of it, or nothing if it has a fault. No session ends.\n\n" +
+			examples("tidegate run -c tidegate.toml"),
+		Flags: []cli.Flag{configFlag, &cli.BoolFlag{
+			Name: "watch", Usage: "read the configuration anew whenever its file has changed",
+		}},
+		Action: func(c *cli.Context) error {
+			path, settled, err := load(c)
+			if err != nil {
+				return err
+			}
+			err = daemon.Run(c.Context, daemon.Options{
+				Path: path, Config: settled, Watch: c.Bool("watch"), Log: c.App.ErrWriter, Terminal: isTerminal(c.App.ErrWriter),
+			})
+			var refused *daemon.ConfigError
+			if errors.As(err, &refused) {
+				return cli.Exit("tidegate: "+err.Error(), 2)
+			}
+			return err
+		},
+	})
+}
+
+var configFlag = &cli.StringFlag{
+	Name: "config", Aliases: []string{"c"}, TakesFile: true,
+	Usage: "read the configuration from `FILE`", DefaultText: "./tidegate.toml, then /etc/tidegate/tidegate.toml",
+}
+
+// load reads the configuration of -c, or the default one. Faults are printed, all of them; warnings too.
+func load(c *cli.Context) (path string, settled *config.Config, err error) {
+	if c.NArg() > 0 {
+		return "", nil, misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
+	}
+	if path, err = configPath(c); err != nil {
+		return "", nil, err
+	}
+	settled, warnings, err := setup.Load(path)
+	for _, w := range warnings {
+		fmt.Fprintln(c.App.ErrWriter, "warning:", w)
+	}
+	if err != nil {
+		return "", nil, faulty(err)
+	}
+	return path, settled, nil
+}
+
+// configPath is the configuration file of -c, or the default one.
+func configPath(c *cli.Context) (string, error) {
+	if path := c.String("config"); path != "" {
+		return path, nil
+	}
+	path, err := config.Find()
+	if err != nil {
+		return "", cli.Exit("tidegate: "+err.Error(), 2)
+	}
+	return path, nil
+}
+
+// faulty makes an error of a configuration one that ends with code 2.
+func faulty(err error) error {
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		return cli.Exit(faults.Error(), 2)
+	}
+	return cli.Exit("tidegate: "+err.Error(), 2)
+}

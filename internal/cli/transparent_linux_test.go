@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+
+	"tidegate/internal/testkit/await"
+	"tidegate/internal/testkit/netlab"
+)
+
+// crossing is where transparent mode is at home: players, Tidegate's machine and a game server's, which sends by Tidegate's
+// what is for players.
+type crossing struct {
+	players, host, server *netlab.Namespace
+}
+
+// openCrossing lays the cables, and does on each machine what the manual tells operators to do there.
+func openCrossing(t *testing.T) *crossing {
+	t.Helper()
+	c := &crossing{netlab.New(t, "players"), netlab.New(t, "host"), netlab.New(t, "server")}
+	netlab.Cable(c.players, "eth0", c.host, "eth0")
+	netlab.Cable(c.server, "eth0", c.host, "eth1")
+	for _, a := range []struct {
+		at           *netlab.Namespace
+		device, addr string
+	}{
+		{c.players, "eth0", "203.0.113.7/24"}, {c.players, "eth0", "2001:db8::7/64"},
+		{c.host, "eth0", "203.0.113.1/24"}, {c.host, "eth0", "2001:db8::1/64"},
+		{c.host, "eth1", "10.1.0.1/24"}, {c.host, "eth1", "fd00:1::1/64"},
+		{c.server, "eth0", "10.1.0.2/24"}, {c.server, "eth0", "fd00:1::2/64"},
+	} {
+		a.at.Address(a.device, a.addr)
+	}
+	shell(t, c.host, "sysctl -qw net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.eth1.rp_filter=1")
+	recipe := manualScripts(t, "### Transparent mode")
+	if len(recipe) != 2 {
+		t.Fatalf("the manual has %d recipes, want those of two machines", len(recipe))
+	}
+	shell(t, c.host, recipe[0])
+	shell(t, c.server, recipe[1])
+	return c
+}
+
+// manualScripts are the shell scripts of a section of the manual for operators.
+func manualScripts(t *testing.T, heading string) (scripts []string) {
+	t.Helper()
+	text, err := os.ReadFile("docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n"+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n#")
+	for i, part := range strings.Split(section, "```") {
+		if i%2 == 1 {
+			scripts = append(scripts, strings.TrimPrefix(part, "sh\n"))
+		}
+	}
+	return scripts
+}
+
+// shell runs a script on a machine.
+func shell(t *testing.T, at *netlab.Namespace, script string) {
+	t.Helper()
+	var out []byte
+	var err error
+	at.Do(func() { out, err = exec.Command("sh", "-ec", script).CombinedOutput() })
+	if errors.Is(err, exec.ErrNotFound) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatalf("%s\n%v: %s", script, err, out)
+	}
+}
+
+// machine opens go-raknet's sockets in a namespace.
+type machine struct{ *netlab.Namespace }
+
+func (m machine) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	m.Do(func() { conn, err = new(net.Dialer).DialContext(ctx, network, address) })
+	return conn, err
+}
+
+func (m machine) ListenPacket(network, address string) (conn net.PacketConn, err error) {
+	m.Do(func() { conn, err = net.ListenPacket(network, address) })
+	return conn, err
+}
+
+// raknetAt is a game server on a machine, which tells of each player.
+func raknetAt(t *testing.T, at *netlab.Namespace, addr string) <-chan *gork.Conn {
+	t.Helper()
+	l, err := gork.ListenConfig{UpstreamPacketListener: machine{at}}.Listen(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	players := make(chan *gork.Conn, 8)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			players <- conn.(*gork.Conn)
+		}
+	}()
+	return players
+}
+
+// transparentConfig has, of each family, a RakNet server behind a route that ends connections, and another one behind a route
+// that relays.
+func transparentConfig(transparent bool) string {
+	text := "[bans]\nfile = \"\"\n"
+	for i, address := range []string{"203.0.113.1", "[2001:db8::1]"} {
+		server := [...]string{"10.1.0.2", "[fd00:1::2]"}[i]
+		for j, mode := range []string{"terminate", "relay"} {
+			text += fmt.Sprintf("[[listener]]\nname = \"door%[1]d\"\naddress = \"%[2]s:%[1]d\"\nprotocols = [\"bedrock\"]\nroute = \"r%[1]d\"\n"+
+				"[[route]]\nname = \"r%[1]d\"\nupstream = \"u%[1]d\"\nmode = %[3]q\n"+
+				"[[upstream]]\nname = \"u%[1]d\"\nprotocol = \"bedrock\"\nservers = [\"%[4]s:19132\"]\ntransparent = %[5]t\n",
+				7000+10*i+j, address, mode, server, transparent)
+		}
+	}
+	return text
+}
+
+// TestTransparentMode: a server sees every player by its own address, behind either kind of route and in either family, before
+// and after a reload; and nothing of it is left when the player has gone.
+func TestTransparentMode(t *testing.T) {
+	c := openCrossing(t)
+	guests := []<-chan *gork.Conn{raknetAt(t, c.server, "10.1.0.2:19132"), raknetAt(t, c.server, "[fd00:1::2]:19132")}
+	var p *process
+	c.host.Do(func() { p = startProcess(t, transparentConfig(true)) })
+	var players, theirs []*gork.Conn
+	for i, address := range []string{"203.0.113.1", "2001:db8::1"} {
+		for j := range 2 {
+			player, guest := c.join(t, netip.AddrPortFrom(netip.MustParseAddr(address), uint16(7000+10*i+j)), guests[i])
+			if guest.RemoteAddr().String() != player.LocalAddr().String() {
+				t.Fatalf("the server sees %v, want %v", guest.RemoteAddr(), player.LocalAddr())
+			}
+			players, theirs = append(players, player), append(theirs, guest)
+		}
+	}
+	if c.foreign(t) == nil {
+		t.Error("no socket has a player's address")
+	}
+	p.rewrite(t, transparentConfig(false))
+	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	p.await(t, "configuration reloaded")
+	for i := range players {
+		talk(t, players[i], theirs[i], "after a reload")
+		talk(t, theirs[i], players[i], "and back")
+	}
+	late, guest := c.join(t, netip.MustParseAddrPort("203.0.113.1:7000"), guests[0])
+	if from := guest.RemoteAddr().(*net.UDPAddr).IP.String(); from != "10.1.0.1" {
+		t.Errorf("a player who came when it was off is %s to the server", from)
+	}
+	for _, player := range append(players, late) {
+		_ = player.Close()
+	}
+	p.kickAll(t) // whoever is relayed has no goodbye
+	await.Nil(t, func() error { return c.foreign(t) })
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+}
+
+// join has a player come, and talk with the server.
+func (c *crossing) join(t *testing.T, to netip.AddrPort, guests <-chan *gork.Conn) (player, guest *gork.Conn) {
+	t.Helper()
+	player, err := gork.Dialer{UpstreamDialer: machine{c.players}}.DialTimeout(to.String(), await.Patience)
+	if err != nil {
+		t.Fatalf("%v: %v", to, err)
+	}
+	t.Cleanup(func() { _ = player.Close() })
+	select {
+	case guest = <-guests:
+	case <-time.After(await.Patience):
+		t.Fatal("the server has not heard of the player")
+	}
+	for _, text := range []string{"hello", "again", "and again"} {
+		talk(t, player, guest, text)
+		talk(t, guest, player, text)
+	}
+	return player, guest
+}
+
+// talk has one end of a connection say something to the other.
+func talk(t *testing.T, from, to *gork.Conn, text string) {
+	t.Helper()
+	said := append([]byte{0xfe}, text...)
+	if _, err := from.Write(said); err != nil {
+		t.Fatal(err)
+	}
+	type heard struct {
+		text []byte
+		err  error
+	}
+	came := make(chan heard, 1)
+	go func() {
+		b, err := to.ReadPacket() // go-raknet has no deadlines
+		came <- heard{b, err}
+	}()
+	select {
+	case h := <-came:
+		if h.err != nil || !bytes.Equal(h.text, said) {
+			t.Fatalf("%q came as %q, %v", said, h.text, h.err)
+		}
+	case <-time.After(await.Patience):
+		t.Fatalf("%q did not come", said)
+	}
+}
+
+// kickAll ends all sessions.
+func (p *process) kickAll(t *testing.T) {
+	t.Helper()
+	_, list, _ := tidegate(t, "sessions", "list", "--json", "-c", p.file)
+	for line := range strings.Lines(list) {
+		var session struct{ ID string }
+		if err := json.Unmarshal([]byte(line), &session); err != nil {
+			t.Fatal(err)
+		}
+		// One that has ended meanwhile is no matter: what counts is whether any are left.
+		_, _, _ = tidegate(t, "sessions", "kick", "-c", p.file, session.ID)
+	}
+}
+
+// foreign tells of a socket of Tidegate's machine that has a player's address.
+func (c *crossing) foreign(t *testing.T) error {
+	t.Helper()
+	var out []byte
+	var err error
+	c.host.Do(func() {
+		out, err = exec.Command("ss", "-Hnau", "src 203.0.113.7 or src [2001:db8::7]").CombinedOutput()
+	})
+	if err != nil {
+		t.Fatalf("ss: %v: %s", err, out)
+	}
+	if len(out) > 0 {
+		return fmt.Errorf("sockets have players' addresses:\n%s", out)
+	}
+	return nil
+}

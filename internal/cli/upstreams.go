@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/admin"
+)
+
+func upstreamsCommand() *cli.Command {
+	return group(&cli.Command{
+		Name:  "upstreams",
+		Usage: "list the game servers of the running proxy, and take them out of use and back",
+		Subcommands: []*cli.Command{
+			operatorCommand(&cli.Command{
+				Name: "list", Usage: "list upstreams and their servers",
+				Flags:       []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each upstream"}},
+				Description: examples("tidegate upstreams list", "tidegate upstreams list --json"),
+			}, listUpstreams),
+			operatorCommand(&cli.Command{
+				Name: "drain", Usage: "give a server no new sessions; those that it has stay",
+				Flags: []cli.Flag{
+					&cli.BoolFlag{Name: "move", Usage: "have those that it has go on at others of the upstream"},
+				},
+				Description: examples("tidegate upstreams drain arena 10.0.0.5:19132",
+					"tidegate upstreams drain --move arena 10.0.0.5:19132"),
+			}, drainServer, "UPSTREAM", "SERVER"),
+			operatorCommand(&cli.Command{
+				Name: "undrain", Usage: "give a drained server new sessions again",
+				Description: examples("tidegate upstreams undrain arena 10.0.0.5:19132"),
+			}, changeServer("undrain"), "UPSTREAM", "SERVER"),
+		},
+	})
+}
+
+func listUpstreams(c *cli.Context, client *admin.Client) error {
+	var list admin.Upstreams
+	if err := client.Get(c.Context, "/api/v1/upstreams", &list); err != nil {
+		return err
+	}
+	var rows [][]string
+	for i := range list.Upstreams {
+		u := &list.Upstreams[i]
+		if c.Bool("json") {
+			if err := printJSON(c, u); err != nil {
+				return err
+			}
+			continue
+		}
+		for j := range u.Servers {
+			rows = append(rows, serverRow(u.Name, &u.Servers[j]))
+		}
+	}
+	if !c.Bool("json") {
+		printTable(c.App.Writer, serverColumns, rows)
+	}
+	return nil
+}
+
+var serverColumns = []column{
+	{name: "UPSTREAM"}, {name: "SERVER"}, {name: "STATE"}, {name: "SINCE", dispose: 2}, {name: "SESSIONS", number: true},
+	{name: "MOST", number: true, dispose: 4}, {name: "WEIGHT", number: true, dispose: 5}, {name: "RTT", number: true, dispose: 3},
+	{name: "CAUSE", dispose: 1},
+}
+
+func serverRow(upstream string, s *admin.GameServer) []string {
+	since, most := "-", "-"
+	if !s.Since.IsZero() {
+		since = s.Since.Local().Format(time.DateTime)
+	}
+	if s.MaxSessions > 0 {
+		most = strconv.Itoa(s.MaxSessions)
+	}
+	return []string{
+		upstream, s.Address, s.State, since, strconv.Itoa(s.Sessions), most, strconv.Itoa(s.Weight), rtt(s.RTT), s.Cause,
+	}
+}
+
+func drainServer(c *cli.Context, client *admin.Client) error {
+	if !c.Bool("move") {
+		return changeServer("drain")(c, client)
+	}
+	name, server := c.Args().Get(0), c.Args().Get(1)
+	var moved admin.Moved
+	path := "/api/v1/upstreams/" + url.PathEscape(name) + "/transfer"
+	if err := client.Post(c.Context, path, admin.ServerOf{Server: server}, &moved); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.App.Writer, "server %s of %s: drained; %d of its sessions go to others\n", server, name, moved.Sessions)
+	return nil
+}
+
+func changeServer(verb string) func(*cli.Context, *admin.Client) error {
+	return func(c *cli.Context, client *admin.Client) error {
+		name, server := c.Args().Get(0), c.Args().Get(1)
+		var done struct{}
+		path := "/api/v1/upstreams/" + url.PathEscape(name) + "/" + verb
+		if err := client.Post(c.Context, path, admin.ServerOf{Server: server}, &done); err != nil {
+			return err
+		}
+		fmt.Fprintf(c.App.Writer, "server %s of %s: %sed\n", server, name, verb)
+		return nil
+	}
+}

@@ -1,0 +1,57 @@
+package daemon
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/internal/banfile"
+	"tidegate/internal/config"
+	"tidegate/internal/testkit/await"
+	"tidegate/ratelimit"
+)
+
+// TestRunningProxyAndCommandsShareBans: a ban that a command writes is in force soon, and a ban of the proxy is in the file,
+// also when the proxy ends at once.
+func TestRunningProxyAndCommandsShareBans(t *testing.T) {
+	c := config.Default()
+	c.Bans.File = filepath.Join(t.TempDir(), "bans.jsonl")
+	keeper, err := keepBans(c, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := keeper.bans.Subscribe()
+	stop := keeper.start(t.Context())
+	cheat, flooder := netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("198.51.100.1")
+	command := ratelimit.NewBans(ratelimit.Terms{})
+	command.Add(ratelimit.Ban{Prefix: netip.PrefixFrom(cheat, 32), Since: time.Now(), Author: "test"})
+	if err := banfile.File(c.Bans.File).Sync(time.Now(), command); err != nil {
+		t.Fatal(err)
+	}
+	await.News(t, "in force", changed, func() bool { return keeper.bans.Find(time.Now(), cheat) != nil })
+	keeper.bans.Offend(time.Now(), flooder, "flood")
+	stop()
+	if stored, err := banfile.File(c.Bans.File).Read(); err != nil || len(stored) != 2 {
+		t.Errorf("the file has %v, %v", stored, err)
+	}
+	again, err := keepBans(c, zerolog.Nop())
+	if err != nil || again.bans.Find(time.Now(), flooder) == nil {
+		t.Errorf("after a restart: %v, %+v", err, again.bans.All())
+	}
+}
+
+// TestDamagedBansKeepFromRunning: a file that cannot be read must not let in the networks that it bans.
+func TestDamagedBansKeepFromRunning(t *testing.T) {
+	c := config.Default()
+	c.Bans.File = filepath.Join(t.TempDir(), "bans.jsonl")
+	if err := os.WriteFile(c.Bans.File, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := keepBans(c, zerolog.Nop()); err == nil {
+		t.Error("want an error")
+	}
+}

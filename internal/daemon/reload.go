@@ -1,0 +1,148 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/internal/admin"
+	"tidegate/internal/config"
+	"tidegate/internal/filewatch"
+	"tidegate/internal/setup"
+	"tidegate/proxy"
+	"tidegate/ratelimit"
+)
+
+// reloader puts a changed configuration file into force in a running proxy: the whole of it, or none.
+type reloader struct {
+	path   string
+	loops  int
+	server *proxy.Server
+	lists  *lists
+	found  *discoverer
+	bans   *ratelimit.Bans
+	log    zerolog.Logger
+
+	mu      sync.Mutex // guards what follows
+	current *config.Config
+	status  admin.Reloads
+	stopped bool
+}
+
+// reload reads the file anew. An error leaves everything as it was. Safe for concurrent use.
+func (r *reloader) reload(cause string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return proxy.ErrEnded
+	}
+	manager.reloading()
+	defer manager.ready()
+	r.status.Last = time.Now()
+	fixed, err := r.apply()
+	if err != nil {
+		r.status.Failed++
+		r.status.Error = err.Error()
+		r.log.Error().Str("cause", cause).Str("file", r.path).Err(err).
+			Msg("configuration not reloaded; the old one stays in force")
+		return err
+	}
+	r.status.Succeeded++
+	r.status.Error, r.status.Restart = "", fixed
+	event := r.log.Info()
+	if len(fixed) > 0 {
+		event = r.log.Warn().Strs("needs_restart", fixed)
+	}
+	event.Str("cause", cause).Str("file", r.path).Msg("configuration reloaded")
+	return nil
+}
+
+func (r *reloader) apply() (fixed []string, err error) {
+	next, warnings, err := setup.Load(r.path)
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range warnings {
+		r.log.Warn().Msg(w.Error())
+	}
+	if err := setup.CheckMachine(next); err != nil {
+		return nil, err
+	}
+	ruled, err := setup.RuledSettings(next, r.loops)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.server.Reload(ruled); err != nil {
+		return nil, fmt.Errorf("reload: %w", err)
+	}
+	if err := r.lists.follow(next); err != nil {
+		r.log.Warn().Err(err).Msg("files of rules are not watched")
+	}
+	r.found.follow(next)
+	r.bans.SetTerms(setup.BanTerms(next.Bans))
+	fixed = r.current.Fixed(next)
+	next.Log, next.Loop, next.Admin = r.current.Log, r.current.Loop, r.current.Admin
+	r.current = next
+	return fixed, nil
+}
+
+// state is how the reloads went so far. Safe for concurrent use.
+func (r *reloader) state() admin.Reloads {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status
+}
+
+// stop has every further reload refused.
+func (r *reloader) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stopped = true
+}
+
+// handoverGrace is how long sessions may go on here once a successor has the listeners.
+func (r *reloader) handoverGrace() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return time.Duration(r.current.Limits.HandoverGrace)
+}
+
+// configuration is what is in force, as TOML. Safe for concurrent use.
+func (r *reloader) configuration() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.current.TOML()
+}
+
+// onSignal reloads at each SIGHUP until ctx is done. Signals that come meanwhile make for one reload.
+func (r *reloader) onSignal(ctx context.Context) {
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	context.AfterFunc(ctx, func() { signal.Stop(hangups) })
+	go func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-hangups:
+				_ = r.reload("signal") // which tells of it
+			}
+		}
+	}()
+}
+
+// onChange reloads whenever the file has changed, until ctx is done.
+func (r *reloader) onChange(ctx context.Context) error {
+	watcher, err := filewatch.New(r.path)
+	if err != nil {
+		return err
+	}
+	go watcher.Run(ctx, func(string) { _ = r.reload("file changed") })
+	return nil
+}

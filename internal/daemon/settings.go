@@ -1,0 +1,42 @@
+package daemon
+
+import (
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/internal/config"
+	"tidegate/internal/netio"
+	"tidegate/proxy"
+)
+
+func options(c *config.Config, loops int, log zerolog.Logger) proxy.Options {
+	return proxy.Options{
+		Loops: loops,
+		IO: netio.Options{
+			Backend:       backend(c),
+			MaxBatchDelay: time.Duration(c.Loop.MaxBatchDelay),
+		},
+		ReceiveBuffer: int(c.Loop.ReceiveBuffer),
+		Log:           log,
+		HideAddresses: !c.Log.PlayerAddresses,
+	}
+}
+
+func backend(c *config.Config) netio.Backend {
+	return map[config.Backend]netio.Backend{
+		config.BackendAuto: netio.Auto, config.BackendEpoll: netio.Epoll, config.BackendPortable: netio.Portable,
+	}[c.Loop.Backend]
+}
+
+// loopCount is how many loops to run: more of them are more wake-ups, so a small machine does best with one
+// (docs/benchmarks.md), and where they cannot share a port there is one only.
+func loopCount(asked, cores int, sharesPorts bool) int {
+	switch {
+	case !sharesPorts:
+		return 1
+	case asked > 0:
+		return asked
+	}
+	return max(1, cores/2)
+}

@@ -1,0 +1,117 @@
+package daemon
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strconv"
+
+	"github.com/coreos/go-systemd/v22/activation"
+
+	"tidegate/internal/setup"
+)
+
+// A new release takes over from a running one without losing a session. The predecessor starts the successor with copies
+// of its listening sockets and one end of a pair of sockets, on which they say in turn:
+//
+//	predecessor: a legacy, as JSON
+//	successor:   "ready", once it has its configuration and the listeners
+//	predecessor: "go", once its sessions have sockets of their own
+//
+// Then the successor reads the listeners' sockets, and the predecessor ends with its last session.
+
+// successorEnv is the environment variable that tells a successor how many listening sockets it has.
+const successorEnv = "TIDEGATE_SUCCESSOR"
+
+// Descriptors of a successor: the conversation, then the listening sockets.
+const conversationFD, firstListenerFD = 3, 4
+
+const (
+	saysReady = "ready\n"
+	saysGo    = "go\n"
+)
+
+// legacy is what a successor is told before all else.
+type legacy struct {
+	setup.Secrets
+	// Drained are the servers that operators have drained, by upstream: nobody would think of draining them once more.
+	Drained map[string][]netip.AddrPort `json:"drained,omitempty"`
+}
+
+// birth is what a process was started with.
+type birth struct {
+	sockets     []*os.File    // listening, for proxy.Options.Inherited
+	predecessor *conversation // nil: none
+	legacy      legacy        // the predecessor's
+}
+
+type conversation struct {
+	pipe io.ReadWriteCloser
+	in   *bufio.Reader
+}
+
+func newConversation(pipe io.ReadWriteCloser) *conversation {
+	return &conversation{pipe: pipe, in: bufio.NewReader(pipe)}
+}
+
+// say writes a line.
+func (c *conversation) say(line string) error {
+	_, err := io.WriteString(c.pipe, line)
+	return err
+}
+
+// hear waits for a line.
+func (c *conversation) hear(line string) error {
+	got, err := c.in.ReadString('\n')
+	if err == nil && got != line {
+		err = fmt.Errorf("said %q in place of %q", got, line)
+	}
+	return err
+}
+
+// born finds out what the process was started with: the sockets of a predecessor, or of systemd, or nothing.
+func born() (birth, error) {
+	count := os.Getenv(successorEnv)
+	if count == "" {
+		return birth{sockets: activation.Files(true)}, nil
+	}
+	_ = os.Unsetenv(successorEnv) // it is not for our own children
+	n, err := strconv.Atoi(count)
+	if err != nil {
+		return birth{}, fmt.Errorf("%s=%s: want a number", successorEnv, count)
+	}
+	b := birth{predecessor: newConversation(os.NewFile(conversationFD, "predecessor"))}
+	for i := range n {
+		fd := firstListenerFD + i
+		b.sockets = append(b.sockets, os.NewFile(uintptr(fd), fmt.Sprint("inherited ", fd)))
+	}
+	line, err := b.predecessor.in.ReadBytes('\n')
+	if err != nil {
+		return birth{}, fmt.Errorf("hear of the predecessor: %w", err)
+	}
+	if err := json.Unmarshal(line, &b.legacy); err != nil {
+		return birth{}, fmt.Errorf("hear of the predecessor: %w", err)
+	}
+	setup.Inherit(b.legacy.Secrets)
+	return b, nil
+}
+
+// takeOver waits until the listening sockets are this process's alone, if there is a predecessor.
+func (b birth) takeOver() error {
+	if b.predecessor == nil {
+		return nil
+	}
+	defer func() { _ = b.predecessor.pipe.Close() }()
+	err := b.predecessor.say(saysReady)
+	if err == nil {
+		err = b.predecessor.hear(saysGo)
+	}
+	if err != nil && !errors.Is(err, io.EOF) { // a predecessor that has died has left them too
+		return fmt.Errorf("take over: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+package daemon
+
+import (
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/proxy"
+)
+
+// upgrader replaces the process by one of the program file's present release.
+type upgrader struct {
+	server *proxy.Server
+	log    zerolog.Logger
+	grace  func() time.Duration // how long sessions may go on here
+	// leave gives up, before the successor goes on, what both cannot have.
+	leave func()
+
+	under sync.Mutex // held while an upgrade is under way
+}
+
+// wait returns once no upgrade is under way: the process may end before it has told everybody.
+func (u *upgrader) wait() {
+	u.under.Lock()
+	defer u.under.Unlock()
+}

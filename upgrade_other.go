@@ -1,8 +1,0 @@
-//go:build !linux
-
-package main
-
-import "context"
-
-// onSignal does nothing: sockets are handed over on Linux only.
-func (u *upgrader) onSignal(context.Context) {}
