@@ -36,8 +36,8 @@ func (k *peerClock) sample(roundTrip time.Duration, sent, answered uint64) {
 	}
 }
 
-// minTimestamped is the identifier, the time, and at least a byte that the time is of.
-const minTimestamped = 1 + 8 + 1
+// minTimestamped is the identifier and the time. Stock RakNet adjusts the time even if no message follows.
+const minTimestamped = 1 + 8
 
 // adjust rewrites the time of a message that carries one, in place. Before the first sample it does nothing.
 func (k *peerClock) adjust(payload []byte) {
