@@ -92,6 +92,9 @@ type Goodbye struct {
 	// Data is the custom data of a refusal or a kick. Pad as in Message.
 	Data []byte
 	Pad  uint8
+	// Identity and Version are those of the server that refuses, as in Event; zero: the codec's own.
+	Version  uint8
+	Identity uint64
 }
 
 // Stats are figures of one side of a connection. Counts only grow.

@@ -3,10 +3,11 @@ package codec
 // EventKind says what happened on a connection.
 type EventKind uint8
 
-// Events of a Conn. Asked comes at most once, on the accepting side; Connected at most once and before any Received;
-// Disconnected exactly once and last.
+// Events of a Conn. Asked comes at most once, on the accepting side; Granted at most once, after DialAhead; Connected
+// at most once and before any Received; Disconnected exactly once and last.
 const (
 	Asked        EventKind = iota // a client wants to join: Payload, Pad and Identity are its Hello; answer by Admit or Close
+	Granted                       // the server of Identity grants the connection, and waits for Introduce (Granter)
 	Connected                     // messages may flow; Client is the ID the server gave us, where the protocol has one
 	Received                      // the Message is the peer's
 	Delivered                     // the message of Receipt reached the peer's codec
@@ -18,7 +19,7 @@ const (
 )
 
 var eventNames = [eventCount]string{
-	"asked", "connected", "received", "delivered", "lost", "joined", "left", "disconnected",
+	"asked", "granted", "connected", "received", "delivered", "lost", "joined", "left", "disconnected",
 }
 
 // String is the event's name as in logs and tests.
@@ -34,9 +35,11 @@ type Event struct {
 	Kind    EventKind
 	Message        // the whole of Received; Receipt of Delivered and Lost; Payload and Pad of Asked and Disconnected
 	Client  uint16 // of Connected (dialling side), Joined and Left
-	// Identity is the client's RakNet GUID, in Asked; zero where it has none.
+	// Identity is the peer's RakNet GUID: the client's in Asked, the server's in Granted and in a Disconnected that
+	// refuses. Zero where the peer has none.
 	Identity uint64
 	Reason   Reason // of Disconnected
+	Version  uint8  // the server's protocol version, in a Disconnected for Incompatible; zero: unknown
 }
 
 // Reason is why a connection ended or was refused, across all protocols. Each codec maps its own wire's reasons to

@@ -10,15 +10,26 @@ import (
 // asked answers a client that wants to join.
 func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
 	p := &e.Value
-	p.hello = codec.Hello{Data: bytes.Clone(ev.Payload), Pad: ev.Pad, Identity: ev.Identity}
+	p.hello.Data, p.hello.Pad = bytes.Clone(ev.Payload), ev.Pad
+	r.identify(p, ev.Identity)
+	switch {
+	case p.ahead:
+		r.introduce(now, e)
+	case p.route.Admit == UpstreamFirst:
+		r.dial(now, e)
+	default:
+		r.admit(now, e, 0)
+	}
+}
+
+// identify notes a session's identity, or gives it one.
+func (r *Relay) identify(p *pair, identity uint64) {
+	if p.hello.Identity == 0 {
+		p.hello.Identity = identity
+	}
 	if p.hello.Identity == 0 {
 		p.hello.Identity = r.identities.next()
 	}
-	if p.route.Admit == UpstreamFirst {
-		r.dial(now, e)
-		return
-	}
-	r.admit(now, e, 0)
 }
 
 // admit lets the client in, as the client ID the upstream gave, or as one of ours.
@@ -70,7 +81,11 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
 	hello := p.hello
 	hello.From = socket
-	p.upstream.conn = p.route.speaks.Dial(now, p.server.Addr, hello)
+	if p.ahead {
+		p.upstream.conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
+	} else {
+		p.upstream.conn = p.route.speaks.Dial(now, p.server.Addr, hello)
+	}
 	return true
 }
 

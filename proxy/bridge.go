@@ -8,6 +8,7 @@ import (
 type bridge struct {
 	toUpstream, toClient lane
 	keepsClientID        bool // the upstream says which client a client is
+	asksFirst            bool // the upstream is asked before the client is granted its connection
 }
 
 func newBridge(client, upstream codec.Protocol, r *Route) *bridge {
@@ -15,7 +16,14 @@ func newBridge(client, upstream codec.Protocol, r *Route) *bridge {
 		toUpstream:    newLane(client, upstream, r),
 		toClient:      newLane(upstream, client, r),
 		keepsClientID: upstream.IDs() == codec.WordIDs && r.Admit == UpstreamFirst,
+		asksFirst:     grants(client) && grants(upstream) && r.Admit == UpstreamFirst,
 	}
+}
+
+// grants reports whether a protocol is a codec.Granter.
+func grants(p codec.Protocol) bool {
+	_, ok := p.(codec.Granter)
+	return ok
 }
 
 // lane is one direction of a bridge.

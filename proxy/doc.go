@@ -30,7 +30,7 @@
 //   - newcomer.go, presence.go, evict.go, trust.go: who comes in, in whose place, and what it may be sent before it has
 //     proved itself
 //   - backlog.go, thin.go: what becomes of strangers when more come than can be read
-//   - pair.go, events.go, admit.go, identity.go: the two sides, and when each is told yes
+//   - pair.go, events.go, ahead.go, admit.go, identity.go: the two sides, and when each is told yes
 //   - failover.go, move.go, news.go, parting.go: another server: held, moved, and the goodbyes to the old one
 //   - goodbye.go: the end, and whose it was
 //

@@ -77,6 +77,8 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		return // given up for lost before it said so itself
 	}
 	switch ev.Kind {
+	case codec.Granted:
+		r.granted(now, e, ev.Identity)
 	case codec.Connected:
 		p.upstream.up, p.dialBy = true, time.Time{}
 		p.route.pool.Answered(p.server)
@@ -107,7 +109,9 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		}
 	case codec.Disconnected:
 		p.upstream.down = true
-		r.upstreamGone(now, e, codec.Goodbye{Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad})
+		r.upstreamGone(now, e, codec.Goodbye{
+			Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad, Identity: ev.Identity, Version: ev.Version,
+		})
 	}
 }
 

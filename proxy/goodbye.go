@@ -72,7 +72,8 @@ func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 			}
 		}
 	}
-	return codec.Goodbye{Reason: reason, Data: why.Data, Pad: why.Pad}
+	why.Reason = reason
+	return why
 }
 
 // expiry is when a session is given up, whatever its connections think.

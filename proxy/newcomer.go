@@ -147,6 +147,9 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 	w.tally.Opened++
 	r.enroll(&e.Value.meter, from.Addr())
 	e.Value.trust.owe(from, size)
+	if w.bridge.asksFirst {
+		r.askFirst(now, e)
+	}
 	r.settle(now, e)
 	r.reviewTrust(e, false)
 	return true

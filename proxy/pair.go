@@ -58,6 +58,7 @@ type pair struct {
 
 	// Beside the others of a byte, so that a session takes no more memory than it must.
 	established bool // both sides were connected, once
+	ahead       bool // the server is asked before the client has said all of its Hello
 	waits       bool // in path's line
 	searches    bool // fragments to server are forbidden yet
 

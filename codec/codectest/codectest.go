@@ -66,6 +66,8 @@ type Config struct {
 	// Refusals, Kicks and Leaves are goodbyes worth a test: said by the server before Admit, said by the server
 	// afterwards, and said by the client. Leaves nil means one: Closed, heard as Closed.
 	Refusals, Kicks, Leaves []Farewell
+	// Deferred are refusals of a client that waits for its grant, where the protocol is a codec.Granter.
+	Deferred []Farewell
 	// StatelessRefusal is what a client hears when the server answers its attempt by Refuse(ServerFull);
 	// ReasonNone: the protocol has no such answer.
 	StatelessRefusal codec.Reason
@@ -115,6 +117,7 @@ var checks = []check{
 	{"kick", checkKicks},
 	{"refuse", checkRefusals},
 	{"refuse-stateless", checkStatelessRefusal},
+	{"grant", checkGrant},
 	{"close-early", checkCloseEarly},
 	{"close-both", checkCloseBoth},
 	{"peer-vanishes", checkVanish},

@@ -39,6 +39,44 @@ func toyConfig(fault string) Config {
 
 func TestToyPasses(t *testing.T) { Run(t, toyConfig("")) }
 
+// granterConfig is what the toy promises with a grant before the hello.
+func granterConfig(fault string) Config {
+	c := toyConfig(fault)
+	c.New = func(uint64) (server, client codec.Protocol) {
+		p := &toyGranter{toyProtocol{fault: fault, first: 1}}
+		return p, p
+	}
+	c.NearWrap = nil
+	c.Deferred = c.Refusals
+	return c
+}
+
+func TestGrantingToyPasses(t *testing.T) {
+	for _, check := range []string{"grant", "protocol", "refuse", "close-early", "no-answer"} {
+		if w := runCheck(t, check, granterConfig("")); len(w.errors) > 0 {
+			t.Errorf("%s: %q", check, w.errors)
+		}
+	}
+}
+
+// TestBrokenGranterFails is TestBrokenToyFails for the promises of a codec.Granter.
+func TestBrokenGranterFails(t *testing.T) {
+	for _, test := range []struct{ fault, says string }{
+		{"grants by itself", "before Grant: client granted true"},
+		{"introduces itself", "before Introduce: client granted true by 4711, want 4711; server asked true"},
+		{"forgets who grants", "by 0, want 4711"},
+		{"granted twice", "Granted twice"},
+		{"never connects", "no session"},
+		{"forgets who asks", "Asked brings identity 0"},
+		{"goodbye without data", "heard as"},
+	} {
+		w := runCheck(t, "grant", granterConfig(test.fault))
+		if !strings.Contains(strings.Join(w.errors, "\n"), test.says) {
+			t.Errorf("a codec that %q passes, or fails for other reasons: %q", test.fault, w.errors)
+		}
+	}
+}
+
 // witness is a tb that notes what is reported.
 type witness struct{ errors []string }
 

@@ -16,6 +16,11 @@ func (s *side) handle(now time.Time, e codec.Event) {
 	switch e.Kind {
 	case codec.Asked:
 		s.handleAsked(now, e)
+	case codec.Granted:
+		if s.granted || s.connected || s.name != clientName {
+			s.r.Errorf("%s: Granted twice, after Connected or on the accepting side", s.name)
+		}
+		s.granted, s.grantedBy = true, e.Identity
 	case codec.Connected:
 		if s.connected {
 			s.r.Errorf("%s: Connected twice", s.name)

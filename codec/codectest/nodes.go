@@ -37,6 +37,7 @@ type serverNode struct {
 	self     netip.AddrPort
 	client   netip.AddrPort
 	side     *side // of the client, with a Conn once there is one
+	defers   bool  // its client waits for Grant
 	full     bool  // refuses everybody by Protocol.Refuse
 	out      []outgoing
 }
@@ -60,6 +61,9 @@ func (n *serverNode) Receive(now time.Time, from, _ netip.AddrPort, datagram []b
 	case conn == nil:
 	case from == n.client && !n.full:
 		n.side.conn = conn
+		if n.defers {
+			conn.(codec.Deferrer).Defer()
+		}
 		n.side.drain(now)
 	default:
 		n.refuse(now, conn, from, datagram)

@@ -37,6 +37,7 @@ type pair struct {
 	up     *ledger // client to server
 	down   *ledger // server to client
 	hello  codec.Hello
+	ahead  bool // the client is dialed ahead, and the server defers it
 }
 
 // newPair makes a server that waits in the given weather, and a client that has yet to dial.
@@ -61,12 +62,16 @@ func newPair(r *report, c *Config, seed uint64, weather simnet.Weather) *pair {
 // dial brings both protocols into the network and opens the connection.
 func (p *pair) dial(build factory, seed uint64) {
 	server, client := build(seed)
-	p.node = &serverNode{protocol: server, r: p.r, self: serverAddr, client: clientAddr, side: p.server}
+	p.node = &serverNode{protocol: server, r: p.r, self: serverAddr, client: clientAddr, side: p.server, defers: p.ahead}
 	p.net.Add(p.node, serverAddr)
 	p.composeHello()
 	lent := p.hello
 	lent.Data = bytes.Clone(p.hello.Data)
-	p.client.conn = client.Dial(p.net.Now(), serverAddr, lent)
+	if p.ahead {
+		p.client.conn = client.(codec.Granter).DialAhead(p.net.Now(), serverAddr, codec.Hello{Identity: lent.Identity})
+	} else {
+		p.client.conn = client.Dial(p.net.Now(), serverAddr, lent)
+	}
 	clear(lent.Data)
 	p.net.Add(&clientNode{side: p.client, self: clientAddr, server: serverAddr}, clientAddr)
 }

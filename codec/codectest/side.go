@@ -35,6 +35,8 @@ type side struct {
 	unheard    func() bool // whether a greeting is still wanted; nil: there is none
 
 	wasAsked, connected, over bool
+	granted                   bool
+	grantedBy                 uint64        // told by Granted
 	silent                    bool          // over, and its last Transmit round is done
 	clientID                  uint16        // told by Connected
 	goodbye                   codec.Goodbye // told by Disconnected

@@ -42,6 +42,11 @@ func TestConformance(t *testing.T) {
 			both(codec.InvalidPassword), both(codec.ServerFull), both(codec.Banned), both(codec.AlreadyConnected),
 			both(codec.TooSoon), both(codec.Incompatible), both(codec.Rejected),
 		},
+		Deferred: []codectest.Farewell{
+			both(codec.ServerFull), both(codec.Banned), both(codec.AlreadyConnected), both(codec.TooSoon),
+			both(codec.NoConnection), codectest.Plain(codec.Rejected, codec.NoConnection),
+			{Said: codec.Goodbye{Reason: codec.Incompatible, Version: 8}, Heard: codec.Goodbye{Reason: codec.Incompatible}},
+		},
 		Kicks: []codectest.Farewell{
 			{Said: codec.Goodbye{Reason: codec.Kicked}, Heard: codec.Goodbye{Reason: codec.Closed}},
 		},

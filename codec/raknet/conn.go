@@ -22,7 +22,9 @@ type phase uint8
 
 const (
 	probing    phase = iota // client: asks for the connection with offline messages
+	waiting                 // client, dialed ahead: waits for Introduce
 	requesting              // client: sent CONNECTION_REQUEST
+	deferred                // server: waits for Grant
 	halfOpen                // server: waits for CONNECTION_REQUEST
 	asked                   // server: waits for Admit
 	admitted                // server: sent CONNECTION_REQUEST_ACCEPTED
@@ -42,7 +44,10 @@ type Conn struct {
 	phase phase
 
 	dialed   bool          // we are the client
+	ahead    bool          // client: Introduce is still to come
+	family   family        // of IPv6 addresses, as the peer writes them
 	guid     uint64        // the client's
+	server   uint64        // the server's GUID, as the client is told
 	longList bool          // the handshake lists 20 addresses, not 10
 	round    uint8         // server: of the cookie by which the connection was opened
 	asking   *asking       // client: until the connection is granted
@@ -63,8 +68,6 @@ type Conn struct {
 	sent       uint64 // as in codec.Stats
 	received   uint64
 }
-
-var _ codec.Identified = (*Conn)(nil)
 
 func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
 	c := &Conn{p: p, peer: peer, start: now, phase: phase}
@@ -218,6 +221,9 @@ func (c *Conn) NextTimeout() time.Time {
 	}
 	return c.start.Add(next)
 }
+
+// address is the peer's address, as it is to be written to the peer.
+func (c *Conn) address() address { return address{c.peer, c.family} }
 
 // Stats are the figures so far.
 func (c *Conn) Stats() codec.Stats {

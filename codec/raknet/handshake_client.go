@@ -19,6 +19,10 @@ const (
 	requestsPerReply = 2
 	firstRetry       = 200 * time.Millisecond
 	lastRetry        = 500 * time.Millisecond // stock RakNet's only one
+	// tooSoonRetry is how soon a stock server takes another client from the same address. All clients of a proxy have
+	// one address. tooSoonPatience is how long we try: a stock client waits for 6 s.
+	tooSoonRetry    = 100 * time.Millisecond
+	tooSoonPatience = 4 * time.Second
 	// mostSnubs is after how many of them a server with a key is taken to demand encryption: it may make exceptions.
 	mostSnubs = 2
 )
@@ -34,8 +38,9 @@ type asking struct {
 	probe    int             // MTU of the last of them
 	reply    openConnectionReply1
 	replied  bool
-	requests int // second requests sent since the reply
-	snubs    int // replies of a server with a key, whose second requests then got no answer
+	requests int  // second requests sent since the reply
+	tooSoon  bool // the server has taken another client of our address a moment ago
+	snubs    int  // replies of a server with a key, whose second requests then got no answer
 	retryAt  time.Duration
 	due      request // what is to be sent next
 }
@@ -49,15 +54,20 @@ const (
 	secondRequest
 )
 
+// setPassword copies the password of a Hello.
+func (a *asking) setPassword(hello codec.Hello) {
+	a.password, a.pad = append(a.password[:0], hello.Data...), hello.Pad
+}
+
 // dial makes the client's side of a connection, which sends its first request at once.
 func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Conn {
 	c := newConn(p, now, to, probing)
 	c.dialed = true
 	c.guid = hello.Identity
 	c.question = asking{
-		password: append(c.question.password[:0], hello.Data...), pad: hello.Pad, from: hello.From,
-		version: p.servers.ask(to, p.o.DialVersion),
+		password: c.question.password, from: hello.From, version: p.servers.ask(to, p.o.DialVersion),
 	}
+	c.question.setPassword(hello)
 	c.asking = &c.question
 	c.ask(0)
 	return c
@@ -67,6 +77,9 @@ func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Con
 func (c *Conn) ask(now time.Duration) {
 	a := c.asking
 	switch {
+	case a.tooSoon && now >= tooSoonPatience:
+		c.end(codec.Event{Reason: codec.TooSoon, Identity: c.server})
+		return
 	case c.p.o.Cookies.offloaded():
 		a.reply, a.replied = c.p.ownReply(c.start.Add(now), a), true
 		a.tries++
@@ -109,7 +122,7 @@ func (c *Conn) transmitRequest(b []byte) []byte {
 		return m.append(b)
 	case secondRequest:
 		m := openConnectionRequest2{
-			hasCookie: a.reply.hasCookie, cookie: a.reply.cookie, server: c.peer, guid: c.guid,
+			hasCookie: a.reply.hasCookie, cookie: a.reply.cookie, server: c.address(), guid: c.guid,
 			mtu: uint16(c.p.clampMTU(a.reply.mtu)),
 		}
 		return m.append(b)
@@ -141,8 +154,7 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		return c.changeVersion(now, b)
 	}
 	if reason, ok := refusalReason(id); ok {
-		c.finish(reason)
-		return nil
+		return c.refused(now, reason, b)
 	}
 	a := c.asking
 	switch id {
@@ -167,6 +179,21 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 	return errPhase
 }
 
+// refused takes an offline refusal.
+func (c *Conn) refused(now time.Duration, reason codec.Reason, b []byte) error {
+	var m refusal
+	if err := m.parse(b); err != nil {
+		return err
+	}
+	c.server = m.guid
+	if reason == codec.TooSoon {
+		c.asking.tooSoon, c.asking.requests, c.asking.retryAt = true, 0, now+tooSoonRetry
+		return nil
+	}
+	c.end(codec.Event{Reason: reason, Identity: c.server})
+	return nil
+}
+
 // changeVersion asks again with the version that a server names as its own, if we speak that, too.
 func (c *Conn) changeVersion(now time.Duration, b []byte) error {
 	var m incompatible
@@ -178,7 +205,7 @@ func (c *Conn) changeVersion(now time.Duration, b []byte) error {
 	case m.version == a.version && len(a.refused) > 0:
 		return errPhase // it answers a request from before the change
 	case m.version == a.version, slices.Contains(a.refused, m.version), !slices.Contains(c.p.o.Versions, m.version):
-		c.finish(codec.Incompatible)
+		c.end(codec.Event{Reason: codec.Incompatible, Identity: m.guid, Version: m.version})
 		return nil
 	}
 	c.p.servers.learn(c.peer, m.version)
@@ -188,7 +215,7 @@ func (c *Conn) changeVersion(now time.Duration, b []byte) error {
 	return nil
 }
 
-// granted goes on to the reliability layer with our first message there.
+// granted takes the server's grant.
 func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 	if reply.encrypts {
 		c.lackKey()
@@ -196,9 +223,20 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 	}
 	c.longList = c.asking.version >= firstLongList
 	c.setMTU(min(c.p.clampMTU(reply.mtu), c.p.clampMTU(c.asking.reply.mtu)))
-	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.asking.password}
-	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.asking.pad)
-	c.phase, c.asking, c.offline = requesting, nil, nil
+	c.server, c.family = reply.guid, reply.client.family
+	c.asking, c.offline = nil, nil
+	if c.ahead {
+		c.wait()
+		return
+	}
+	c.requestConnection(now)
+}
+
+// requestConnection sends the first message of the reliability layer.
+func (c *Conn) requestConnection(now time.Duration) {
+	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.question.password}
+	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.question.pad)
+	c.phase = requesting
 	c.expectAnswer(now)
 }
 
@@ -227,7 +265,7 @@ func (c *Conn) handleClient(now time.Duration, payload []byte) error {
 	}
 	c.sampleClock(now, m.requestTime, m.replyTime)
 	answer := newIncomingConnection{
-		server: c.peer, addresses: c.ownAddresses(), serverTime: m.replyTime, clientTime: c.milliseconds(now),
+		server: c.address(), addresses: c.ownAddresses(), serverTime: m.replyTime, clientTime: c.milliseconds(now),
 	}
 	c.sender.enqueueControl(now, codec.ReliableOrdered, answer.append(c.scratch()), 0)
 	c.connect(now, m.index)

@@ -11,7 +11,8 @@ import (
 // accept makes the server's side of a connection, which answers the client's second request first.
 func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnectionRequest2, o origin) *Conn {
 	c := newConn(p, now, from, halfOpen)
-	c.guid, c.longList, c.round = request.guid, o.longList, o.round
+	c.guid, c.server, c.family = request.guid, p.o.GUID, request.server.family
+	c.longList, c.round = o.longList, o.round
 	c.setMTU(p.clampMTU(request.mtu))
 	c.grant()
 	return c
@@ -19,7 +20,7 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnect
 
 // grant answers the second request: the connection is there.
 func (c *Conn) grant() {
-	c.offline = c.p.appendPlainGrant(c.blank(), c.peer, uint16(c.sender.mtu))
+	c.offline = c.p.appendPlainGrant(c.blank(), c.server, c.address(), uint16(c.sender.mtu))
 }
 
 // blank is room for the next offline message.
@@ -35,7 +36,8 @@ const pongEvery = time.Second
 
 var errPings = fmt.Errorf("raknet: more than a ping a second: %w", codec.ErrUnexpected)
 
-// answerOffline answers what a client says outside of its connection, since an answer of ours may have been lost.
+// answerOffline answers what a client says outside of its connection, since an answer of ours may have been lost. A
+// client that waits for its grant gets no refusal for a datagram that may be forged: a refusal would end its attempt.
 func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 	switch id {
 	case idUnconnectedPing, idUnconnectedPingOpen:
@@ -46,6 +48,10 @@ func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 			round = nextRound(round)
 		}
 		reply, err := c.p.answer(now, c.peer, b, c.blank(), round)
+		if err != nil && c.phase == deferred {
+			c.memory.put(reply)
+			return err
+		}
 		c.offline = reply
 		return err
 	}
@@ -62,13 +68,16 @@ func (c *Conn) answerRequest2(now time.Time, b []byte) error {
 	case err != nil:
 		return err
 	case request.challenged:
-		c.offline = c.p.appendPlainGrant(c.blank(), c.peer, request.mtu)
+		c.offline = c.p.appendPlainGrant(c.blank(), c.server, c.address(), request.mtu)
+	case request.guid == c.guid && c.phase == deferred: // Grant will answer it
 	case request.guid == c.guid && c.phase < connected:
 		c.grant()
+	case c.phase == deferred && !proven:
+		return errPhase
 	case proven && c.phase != connected, c.hasBegunAnew(now, request.cookie, o):
 		c.finish(c.goodbyeReason())
 	default:
-		c.offline = c.p.appendRefusal(c.blank(), idAlreadyConnected)
+		c.offline = c.p.appendRefusal(c.blank(), idAlreadyConnected, speaker{guid: c.server})
 	}
 	return nil
 }
@@ -123,7 +132,7 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 
 // refuseSecurity turns a client away that takes the connection for encrypted.
 func (c *Conn) refuseSecurity(now time.Duration) {
-	m := requiresSecurity{client: c.peer, guid: c.p.o.GUID}
+	m := requiresSecurity{client: c.address(), guid: c.server}
 	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), 0)
 	c.part(now, codec.Incompatible)
 }
@@ -136,7 +145,7 @@ func (c *Conn) Admit(now time.Time, client uint16) {
 	c.phase = admitted
 	c.occupy()
 	m := connectionRequestAccepted{
-		client: c.peer, index: client, addresses: c.ownAddresses(), requestTime: c.askedAt, replyTime: uint64(now.UnixMilli()),
+		client: c.address(), index: client, addresses: c.ownAddresses(), requestTime: c.askedAt, replyTime: uint64(now.UnixMilli()),
 	}
 	c.sender.enqueueControl(now.Sub(c.start), codec.ReliableOrdered, m.append(c.scratch()), 0)
 	c.expectAnswer(now.Sub(c.start))

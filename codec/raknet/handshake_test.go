@@ -66,11 +66,11 @@ func TestDialStepsDownToThePathsMTU(t *testing.T) {
 
 func TestDialIsRefused(t *testing.T) {
 	for _, reason := range []codec.Reason{
-		codec.AlreadyConnected, codec.ServerFull, codec.Banned, codec.TooSoon,
+		codec.AlreadyConnected, codec.ServerFull, codec.Banned,
 	} {
 		l := newLink(t, Options{})
 		id, _ := refusalID(reason)
-		_ = l.client.Receive(l.now, l.p.appendRefusal(nil, id))
+		_ = l.client.Receive(l.now, l.p.appendRefusal(nil, id, l.p.self()))
 		l.poll()
 		if got := ending(t, l.toClient); got != reason {
 			t.Errorf("%#x ends the attempt as %v, want %v", id, got, reason)
@@ -154,7 +154,7 @@ func TestDialMeetsEncryption(t *testing.T) {
 
 	l = newLink(t, Options{})
 	_ = l.client.Receive(l.now, wire)
-	grant := openConnectionReply2{guid: 1, client: linkClient, mtu: 1492, encrypts: true}
+	grant := openConnectionReply2{guid: 1, client: address{AddrPort: linkClient}, mtu: 1492, encrypts: true}
 	_ = l.client.Receive(l.now, grant.append(nil))
 	l.poll()
 	if got := ending(t, l.toClient); got != codec.Incompatible {

@@ -26,7 +26,9 @@ type link struct {
 
 	toClient, toServer []codec.Event // what each side's application saw, payloads copied
 	drop               func(toServer bool, datagram []byte) bool
-	carried            int // datagrams
+	clientAddr         netip.AddrPort
+	defers             bool // the server's client waits for Grant
+	carried            int  // datagrams
 	delay              time.Duration
 	underWay           []delayed // with a delay, in order of arrival
 }
@@ -43,7 +45,7 @@ func newLink(t testing.TB, o Options) *link {
 }
 
 func newLinkOf(t testing.TB, p *Protocol) *link {
-	l := &link{t: t, p: p, now: linkStart}
+	l := &link{t: t, p: p, now: linkStart, clientAddr: linkClient}
 	l.client = l.p.Dial(l.now, linkServer, codec.Hello{Data: []byte("secret"), Identity: 77}).(*Conn)
 	return l
 }
@@ -113,9 +115,12 @@ func (l *link) deliver(toServer bool, datagram []byte) {
 }
 
 func (l *link) accept(datagram []byte) {
-	conn, reply, _ := l.p.Accept(l.now, linkClient, datagram, nil)
+	conn, reply, _ := l.p.Accept(l.now, l.clientAddr, datagram, nil)
 	if conn != nil {
 		l.server = conn.(*Conn)
+		if l.defers {
+			l.server.Defer()
+		}
 	}
 	if len(reply) > 0 && (l.drop == nil || !l.drop(false, reply)) {
 		_ = l.client.Receive(l.now, reply)

@@ -3,7 +3,6 @@ package raknet
 import (
 	"encoding/binary"
 	"fmt"
-	"net/netip"
 
 	"tidegate/codec"
 )
@@ -28,7 +27,7 @@ var (
 // The server's own addresses help peers behind one router and are nobody's business on the Internet: we write each
 // as unassigned and skip those we read.
 type connectionRequestAccepted struct {
-	client      netip.AddrPort
+	client      address
 	index       uint16
 	addresses   int // how many addresses of its own the server lists
 	requestTime uint64
@@ -68,7 +67,7 @@ func (m *connectionRequestAccepted) append(b []byte) []byte {
 //	..      8 bytes: the server's time, from its connectionRequestAccepted
 //	..      8 bytes: client's time in milliseconds
 type newIncomingConnection struct {
-	server     netip.AddrPort
+	server     address
 	addresses  int // how many addresses of its own the client lists
 	serverTime uint64
 	clientTime uint64
@@ -120,7 +119,7 @@ func parseAddressesAndTimes(b []byte) (addresses int, first, second uint64, err 
 
 func appendAddressesAndTimes(b []byte, addresses int, first, second uint64) []byte {
 	for range addresses {
-		b = appendAddress(b, netip.AddrPort{})
+		b = appendAddress(b, address{})
 	}
 	b = binary.BigEndian.AppendUint64(b, first)
 	return binary.BigEndian.AppendUint64(b, second)

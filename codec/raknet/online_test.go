@@ -1,7 +1,6 @@
 package raknet
 
 import (
-	"net/netip"
 	"strings"
 	"testing"
 
@@ -41,7 +40,7 @@ func shorterList(fixed int) func(int) bool {
 
 func TestConnectionRequestAccepted(t *testing.T) {
 	const times = "0000000000000015" + "00000000000002d3"
-	client, client6 := netip.MustParseAddrPort("127.0.0.1:60642"), netip.MustParseAddrPort("[::1]:48637")
+	client, client6 := written("127.0.0.1:60642", unknownFamily), written("[::1]:48637", 10)
 	for _, g := range []golden{
 		{name: "stock", hex: "10" + "0480fffffeece20000" + "0480fffffea41a" + unassigned(9) + times,
 			want:    &connectionRequestAccepted{client: client, addresses: 10, requestTime: 0x15, replyTime: 0x2d3},
@@ -51,14 +50,14 @@ func TestConnectionRequestAccepted(t *testing.T) {
 			whole: shorterList(26)},
 		{name: "stock over IPv6", hex: "10" + "060a00bdfd" + loopback6Hex + "0000" + "0480fffffea484" + unassigned(9) + times,
 			want:    &connectionRequestAccepted{client: client6, addresses: 10, requestTime: 0x15, replyTime: 0x2d3},
-			written: "10" + "061700bdfd" + loopback6Hex + "0000" + unassigned(10) + times, whole: shorterList(48)},
+			written: "10" + "060a00bdfd" + loopback6Hex + "0000" + unassigned(10) + times, whole: shorterList(48)},
 	} {
 		t.Run(g.name, g.run)
 	}
 }
 
 func TestNewIncomingConnection(t *testing.T) {
-	server := netip.MustParseAddrPort("127.0.0.1:42123")
+	server := written("127.0.0.1:42123", unknownFamily)
 	for _, g := range []golden{
 		{name: "stock", hex: "13" + "0480fffffea48b" + "0480fffffea1b7" + unassigned(9) + "00000000000002d3" + "000000000000001f",
 			want:    &newIncomingConnection{server: server, addresses: 10, serverTime: 0x2d3, clientTime: 0x1f},

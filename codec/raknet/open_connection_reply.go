@@ -2,7 +2,6 @@ package raknet
 
 import (
 	"encoding/binary"
-	"net/netip"
 )
 
 // openConnectionReply1 answers with the MTU that the probe proved, and perhaps a cookie to be given back:
@@ -73,7 +72,7 @@ const answerSize = 128
 //	..      security: stock RakNet sets the top bit, others the lowest, if an answer of 128 bytes follows
 type openConnectionReply2 struct {
 	guid     uint64
-	client   netip.AddrPort
+	client   address
 	mtu      uint16
 	encrypts bool
 	answer   [answerSize]byte // to the client's challenge

@@ -2,7 +2,6 @@ package raknet
 
 import (
 	"encoding/binary"
-	"net/netip"
 	"slices"
 )
 
@@ -53,7 +52,7 @@ type openConnectionRequest2 struct {
 	cookie     uint32
 	challenged bool
 	challenge  [challengeSize]byte // that only the server's private key can answer
-	server     netip.AddrPort
+	server     address
 	mtu        uint16
 	guid       uint64
 }

@@ -15,7 +15,7 @@ func request2Of(p *Protocol, now time.Time, guid uint64) []byte {
 
 func requestWith(p *Protocol, cookie uint32, guid uint64) []byte {
 	m := openConnectionRequest2{
-		hasCookie: p.o.Cookies != CookiesNone, cookie: cookie, server: linkServer, mtu: 1492, guid: guid,
+		hasCookie: p.o.Cookies != CookiesNone, cookie: cookie, server: address{AddrPort: linkServer}, mtu: 1492, guid: guid,
 	}
 	return m.append(nil)
 }

@@ -35,8 +35,13 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 	if reason == codec.ReasonNone {
 		reason = codec.Closed
 	}
-	if c.phase == probing {
+	switch c.phase {
+	case probing, waiting: // the server knows nothing of us, or would ban our address for a goodbye
 		c.finish(reason)
+		return
+	case deferred:
+		why.Reason = reason
+		c.refuse(why)
 		return
 	}
 	at := now.Sub(c.start)
@@ -68,7 +73,7 @@ func (c *Conn) enqueueRefusal(now time.Duration, reason codec.Reason) {
 	case id == idInvalidPassword:
 		c.sender.enqueueControl(now, codec.Reliable, []byte{id, 0}, 7) // 9 bits, as stock RakNet has it
 	default:
-		c.sender.enqueueControl(now, codec.Reliable, c.p.appendRefusal(c.scratch(), id), 0)
+		c.sender.enqueueControl(now, codec.Reliable, c.p.appendRefusal(c.scratch(), id, speaker{guid: c.server}), 0)
 	}
 }
 
@@ -97,6 +102,8 @@ func (c *Conn) expireHandshake() {
 	switch {
 	case !c.dialed:
 		c.finish(codec.TimedOut)
+	case c.phase == waiting: // the server did what it was asked for
+		c.finish(codec.Closed)
 	case c.asking != nil && c.asking.reply.encrypts:
 		c.finish(codec.Incompatible)
 	default:
@@ -114,14 +121,18 @@ func (c *Conn) expel() {
 }
 
 // finish ends the connection. Messages that have not settled are lost.
-func (c *Conn) finish(reason codec.Reason) {
+func (c *Conn) finish(reason codec.Reason) { c.end(codec.Event{Reason: reason}) }
+
+// end is finish with what else there is to say of the end.
+func (c *Conn) end(e codec.Event) {
 	if c.phase == closed {
 		return
 	}
 	c.report()
 	c.sender.abandon(&c.events)
 	c.receiver.acksAt = 0 // what we got, the peer should know; there is no later
-	c.events.Push(codec.Event{Kind: codec.Disconnected, Reason: reason})
+	e.Kind = codec.Disconnected
+	c.events.Push(e)
 	c.phase, c.asking, c.offline = closed, nil, nil
 	c.early, c.receiver.channels = earlyMessages{}, channels{}
 	c.receiver.splits.open = nil

@@ -99,7 +99,8 @@ func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []
 		return nil, reply, err
 	}
 	if request.challenged {
-		return nil, p.appendPlainGrant(reply, from, request.mtu), errChallenge
+		to := address{from, request.server.family}
+		return nil, p.appendPlainGrant(reply, p.o.GUID, to, request.mtu), errChallenge
 	}
 	return accept(p, now, from, request, origin), reply, nil
 }
@@ -114,12 +115,16 @@ func (p *Protocol) Refuse(datagram, reply []byte, reason codec.Reason) []byte {
 	if !ok || id == idInvalidPassword { // which is an online message
 		id = idNoFreeConnections
 	}
-	return p.appendRefusal(reply, id)
+	return p.appendRefusal(reply, id, p.self())
 }
 
 // Dial opens a connection to a server. The client's GUID is the Identity of hello; where that is 0 it is derived from
 // Seed, to and now, so two connections dialled to one server at one instant must be given theirs.
 func (p *Protocol) Dial(now time.Time, to netip.AddrPort, hello codec.Hello) codec.Conn {
+	return p.dial(now, to, hello)
+}
+
+func (p *Protocol) dial(now time.Time, to netip.AddrPort, hello codec.Hello) *Conn {
 	if hello.Identity == 0 {
 		label, _ := to.MarshalBinary()
 		hello.Identity = guidFrom(&p.o.Seed, binary.BigEndian.AppendUint64(label, uint64(now.UnixNano())))
@@ -144,7 +149,7 @@ func (p *Protocol) answer(now time.Time, from netip.AddrPort, datagram, reply []
 		return reply, errProbeSize
 	}
 	if !slices.Contains(p.o.Versions, request.version) {
-		return p.appendRefusal(reply, idIncompatibleVersion), errVersion
+		return p.appendRefusal(reply, idIncompatibleVersion, p.self()), errVersion
 	}
 	answer := openConnectionReply1{guid: p.o.GUID, mtu: uint16(min(request.length+udpOverhead, p.o.MaxMTU))}
 	if p.o.Cookies != CookiesNone {
@@ -196,8 +201,8 @@ func (p *Protocol) parseRequest2(now time.Time, from netip.AddrPort, datagram []
 
 // appendPlainGrant appends the second reply, which does not answer a challenge. A stock client that demands encryption
 // ends its attempt with it, and says ID_OUR_SYSTEM_REQUIRES_SECURITY to its application.
-func (p *Protocol) appendPlainGrant(b []byte, client netip.AddrPort, mtu uint16) []byte {
-	m := openConnectionReply2{guid: p.o.GUID, client: client, mtu: uint16(p.clampMTU(mtu))}
+func (p *Protocol) appendPlainGrant(b []byte, server uint64, client address, mtu uint16) []byte {
+	m := openConnectionReply2{guid: server, client: client, mtu: uint16(p.clampMTU(mtu))}
 	return m.append(b)
 }
 

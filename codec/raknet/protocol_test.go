@@ -89,7 +89,9 @@ func TestAcceptDemandsTheCookie(t *testing.T) {
 		{"with another round", cookieFor(p, linkStart, linkClient) ^ 1<<roundShift, false},
 		{"guessed", 12345, false},
 	} {
-		request := openConnectionRequest2{hasCookie: true, cookie: test.cookie, server: linkServer, mtu: 1492, guid: 7}
+		request := openConnectionRequest2{
+			hasCookie: true, cookie: test.cookie, server: address{AddrPort: linkServer}, mtu: 1492, guid: 7,
+		}
 		conn, reply, err := p.Accept(linkStart, linkClient, request.append(nil), nil)
 		if (conn != nil) != test.ok || (err == nil) != test.ok || len(reply) > 0 {
 			t.Errorf("cookie %s: connection %v, %d bytes, %v; want ok %v", test.what, conn != nil, len(reply), err, test.ok)
@@ -103,14 +105,14 @@ func TestAcceptDemandsTheCookie(t *testing.T) {
 func TestAcceptClampsTheMTU(t *testing.T) {
 	p := New(Options{Cookies: CookiesNone})
 	for _, test := range []struct{ asked, want uint16 }{{65535, 1492}, {1, 400}, {0, 400}, {1200, 1200}} {
-		request := openConnectionRequest2{server: linkServer, mtu: test.asked, guid: 7}
+		request := openConnectionRequest2{server: address{AddrPort: linkServer}, mtu: test.asked, guid: 7}
 		conn, _, err := p.Accept(linkStart, linkClient, request.append(nil), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		wire, _ := conn.Transmit(linkStart, nil)
 		var reply openConnectionReply2
-		if err := reply.parse(wire); err != nil || reply.mtu != test.want || reply.client != linkClient {
+		if err := reply.parse(wire); err != nil || reply.mtu != test.want || reply.client.AddrPort != linkClient {
 			t.Errorf("MTU %d asked for: %+v, %v, want %d", test.asked, reply, err, test.want)
 		}
 	}
@@ -118,7 +120,7 @@ func TestAcceptClampsTheMTU(t *testing.T) {
 
 func TestRefuse(t *testing.T) {
 	p := New(Options{GUID: 5})
-	request := openConnectionRequest2{hasCookie: true, server: linkServer, mtu: 1492, guid: 7}
+	request := openConnectionRequest2{hasCookie: true, server: address{AddrPort: linkServer}, mtu: 1492, guid: 7}
 	for _, test := range []struct {
 		reason codec.Reason
 		id     byte

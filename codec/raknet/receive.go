@@ -30,7 +30,8 @@ func (c *Conn) receive(now time.Time, datagram []byte) error {
 	if id, ok := offlineID(datagram); ok {
 		return c.receiveOffline(now, id, datagram)
 	}
-	if c.phase == probing || c.phase == closed {
+	switch c.phase {
+	case probing, waiting, deferred, closed: // there is no connection yet, or no more
 		c.receiver.dropped++
 		return errPhase
 	}

@@ -45,12 +45,22 @@ func refusalReason(id byte) (reason codec.Reason, ok bool) {
 	return codec.ReasonNone, false
 }
 
-// appendRefusal appends a refusal as our server side says it.
-func (p *Protocol) appendRefusal(b []byte, id byte) []byte {
+// speaker is the server in whose name our server side answers a client. A zero version is the newest of ours.
+type speaker struct {
+	guid    uint64
+	version uint8
+}
+
+// self is our server side when it speaks for no other server.
+func (p *Protocol) self() speaker { return speaker{guid: p.o.GUID} }
+
+// appendRefusal appends a refusal as a server says it.
+func (p *Protocol) appendRefusal(b []byte, id byte, by speaker) []byte {
 	if id == idIncompatibleVersion {
-		m := incompatible{version: slices.Max(p.o.Versions), guid: p.o.GUID}
+		m := incompatible{version: by.version, guid: by.guid}
+		setDefault(&m.version, slices.Max(p.o.Versions))
 		return m.append(b)
 	}
-	m := refusal{id: id, guid: p.o.GUID}
+	m := refusal{id: id, guid: by.guid}
 	return m.append(b)
 }

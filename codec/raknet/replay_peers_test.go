@@ -30,14 +30,14 @@ func meet(t *testing.T, c *capture, conn int) peers {
 		if err := m.parse(d.wire, hasCookie(c, conn)); err != nil {
 			t.Fatal(err)
 		}
-		p.server, p.clientGUID = m.server, m.guid
+		p.server, p.clientGUID = m.server.AddrPort, m.guid
 	}
 	if d, ok := c.first(conn, "server", idOpenConnectionReply2); ok {
 		var m openConnectionReply2
 		if err := m.parse(d.wire); err != nil {
 			t.Fatal(err)
 		}
-		p.client = m.client
+		p.client = m.client.AddrPort
 	}
 	p.serverGUID = serverGUID(c)
 	if m, ok := capturedRequest(c, conn); ok {

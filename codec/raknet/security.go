@@ -2,7 +2,6 @@ package raknet
 
 import (
 	"encoding/binary"
-	"net/netip"
 )
 
 // What peers say when one wants to encrypt and the other does not (docs/protocols/raknet.md#security). Stock RakNet
@@ -41,7 +40,7 @@ func (m *requiresPublicKey) append(b []byte) []byte { return append(b, idRequire
 //	..      client's address
 //	..      8 bytes: server's GUID
 type requiresSecurity struct {
-	client netip.AddrPort
+	client address
 	guid   uint64
 }
 
@@ -73,7 +72,7 @@ func (m *requiresSecurity) append(b []byte) []byte {
 //	..      client's address
 type connectionLost struct {
 	guid   uint64
-	client netip.AddrPort
+	client address
 }
 
 func (m *connectionLost) parse(b []byte) error {

@@ -2,7 +2,6 @@ package raknet
 
 import (
 	"errors"
-	"net/netip"
 	"testing"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 )
 
 func TestSecurityMessages(t *testing.T) {
-	client := netip.MustParseAddrPort("127.0.0.1:51255")
+	client := written("127.0.0.1:51255", unknownFamily)
 	for _, g := range []golden{
 		{name: "server's key missing", hex: "0a00", want: &requiresPublicKey{serverKeyMissing}},
 		{name: "identity missing", hex: "0a01", want: &requiresPublicKey{clientIdentityMissing}},
@@ -56,7 +55,8 @@ func TestServerThatDemandsEncryption(t *testing.T) {
 func TestClientThatDemandsEncryption(t *testing.T) {
 	p := New(Options{})
 	request := openConnectionRequest2{
-		hasCookie: true, cookie: p.cookies.give(linkStart, linkClient, origin{}), challenged: true, server: linkServer, mtu: 1492,
+		hasCookie: true, cookie: p.cookies.give(linkStart, linkClient, origin{}), challenged: true,
+		server: address{AddrPort: linkServer}, mtu: 1492,
 		guid: 77,
 	}
 	wire := request.append(nil)
@@ -99,7 +99,7 @@ func TestEncryptedConnectionRequest(t *testing.T) {
 func TestConnectionLostIsOurs(t *testing.T) {
 	for _, guid := range []uint64{78, 77} {
 		l := newConnected(t, Options{})
-		m := connectionLost{guid: guid, client: linkClient}
+		m := connectionLost{guid: guid, client: address{AddrPort: linkClient}}
 		l.server.sender.enqueueControl(l.now.Sub(l.server.start), codec.Reliable, m.append(nil), 0)
 		l.exchange()
 		if over := has(l.toClient, codec.Disconnected); over != (guid == 77) {

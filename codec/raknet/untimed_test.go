@@ -180,7 +180,7 @@ func (p *untimedPeer) handle(c *capsule) {
 	}
 	switch c.payload[0] {
 	case idConnectionRequestAccepted:
-		m := newIncomingConnection{server: linkServer, addresses: 20}
+		m := newIncomingConnection{server: address{AddrPort: linkServer}, addresses: 20}
 		p.say(hello, m.append(nil))
 		p.up = true
 	case idConnectedPing:
@@ -254,7 +254,7 @@ func TestPeersWithoutTimers(t *testing.T) {
 
 // hello asks for a connection without cookie, as the client that it is.
 func (p *untimedPeer) hello() {
-	m := openConnectionRequest2{server: linkServer, mtu: 1400, guid: 5}
+	m := openConnectionRequest2{server: address{AddrPort: linkServer}, mtu: 1400, guid: 5}
 	p.out = append(p.out, m.append(nil))
 	request := connectionRequest{guid: 5}
 	mode := codec.Unreliable

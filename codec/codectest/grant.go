@@ -1,0 +1,86 @@
+package codectest
+
+import (
+	"bytes"
+	"fmt"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/testkit/simnet"
+)
+
+// grantLimit is how long each step of a handshake may take.
+const grantLimit = 3 * time.Second
+
+// checkGrant lets the server of a Granter think before it grants a client that was dialed ahead, and the client before
+// Introduce. Then they connect, or the server refuses instead of granting.
+func checkGrant(t tb, c *Config) {
+	if server, _ := c.New(1); !isGranter(server) {
+		return
+	}
+	simulate(t, "grant", func(r *report) { grantLate(r, c, 1, clear20) })
+	simulateSeeds(t, foulSeeds, func(r *report, seed uint64) { grantLate(r, c, seed, foul.net) })
+	for _, f := range c.Deferred {
+		simulate(t, fmt.Sprintf("refuse for %v instead of a grant", f.Said.Reason), func(r *report) {
+			p := dialAhead(r, c, 1, clear20)
+			if p == nil {
+				return
+			}
+			p.closeAndCheck(p.server, f.Said)
+			if p.client.granted || p.server.wasAsked || !sameGoodbye(p.client.goodbye, f.Heard) {
+				r.Errorf("goodbye %+v heard as %+v, want %+v", f.Said, p.client.goodbye, f.Heard)
+			}
+		})
+	}
+}
+
+func isGranter(p codec.Protocol) bool {
+	_, ok := p.(codec.Granter)
+	return ok
+}
+
+// dialAhead returns a pair whose client waits for its grant, or nil.
+func dialAhead(r *report, c *Config, seed uint64, weather simnet.Weather) *pair {
+	p := newPair(r, c, seed, weather)
+	p.ahead = true
+	p.dial(c.New, seed)
+	p.net.RunUntil(grantLimit, func() bool { return p.server.conn != nil })
+	if p.server.conn == nil {
+		r.Errorf("server: no client within %v", grantLimit)
+		return nil
+	}
+	p.think()
+	if p.client.granted || p.server.wasAsked || p.client.over {
+		r.Errorf("before Grant: client granted %v, over %v; server asked %v",
+			p.client.granted, p.client.over, p.server.wasAsked)
+	}
+	if got := p.server.conn.(codec.Deferrer).Identity(); p.c.HelloIdentity && got != p.hello.Identity {
+		r.Errorf("server: the client's identity is %x, want %x", got, p.hello.Identity)
+	}
+	return p
+}
+
+// think lets up to a second pass.
+func (p *pair) think() { p.net.Run(time.Duration(p.rng.Int64N(int64(time.Second)))) }
+
+func grantLate(r *report, c *Config, seed uint64, weather simnet.Weather) {
+	p := dialAhead(r, c, seed, weather)
+	if p == nil {
+		return
+	}
+	const server = 4711
+	p.server.conn.(codec.Deferrer).Grant(p.net.Now(), server)
+	p.net.RunUntil(grantLimit, func() bool { return p.client.granted })
+	p.think()
+	if !p.client.granted || p.client.grantedBy != server || p.server.wasAsked {
+		r.Errorf("before Introduce: client granted %v by %d, want %d; server asked %v",
+			p.client.granted, p.client.grantedBy, server, p.server.wasAsked)
+	}
+	lent := p.hello
+	lent.Data = bytes.Clone(p.hello.Data)
+	p.client.conn.(codec.Introducer).Introduce(p.net.Now(), lent)
+	clear(lent.Data)
+	if p.mustConnect() {
+		p.closeAndCheck(p.client, codec.Goodbye{Reason: codec.Closed})
+	}
+}

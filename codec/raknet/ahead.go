@@ -1,0 +1,79 @@
+package raknet
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+)
+
+// This file is the part of the handshake in which a proxy asks its server before our server side sends the second reply
+// (docs/protocols/raknet.md#the-servers-answer-first).
+
+var (
+	_ codec.Granter    = (*Protocol)(nil)
+	_ codec.Deferrer   = (*Conn)(nil)
+	_ codec.Introducer = (*Conn)(nil)
+)
+
+// DialAhead implements codec.Granter. The connection request, which has the password, waits for Introduce.
+func (p *Protocol) DialAhead(now time.Time, to netip.AddrPort, hello codec.Hello) codec.Introducer {
+	c := p.dial(now, to, hello)
+	c.ahead = true
+	return c
+}
+
+// Introduce implements codec.Introducer.
+func (c *Conn) Introduce(now time.Time, hello codec.Hello) {
+	if !c.ahead || c.phase > waiting {
+		return
+	}
+	c.occupy()
+	c.ahead = false
+	c.question.setPassword(hello)
+	if c.phase == waiting {
+		c.requestConnection(now.Sub(c.start))
+	}
+}
+
+// wait stops a connection that was dialed ahead and is granted now. Nothing is sent until Introduce: a stock server
+// bans the address of a client whose first message is no connection request.
+func (c *Conn) wait() {
+	c.phase = waiting
+	c.events.Push(codec.Event{Kind: codec.Granted, Identity: c.server})
+}
+
+// Defer implements codec.Deferrer.
+func (c *Conn) Defer() {
+	if c.phase != halfOpen {
+		return
+	}
+	c.memory.put(c.offline)
+	c.phase, c.offline = deferred, nil
+}
+
+// Grant implements codec.Deferrer.
+func (c *Conn) Grant(_ time.Time, server uint64) {
+	if c.phase != deferred {
+		return
+	}
+	c.occupy()
+	if server != 0 {
+		c.server = server
+	}
+	c.phase = halfOpen
+	c.grant()
+}
+
+// refuse ends a deferred connection with the offline refusal that the server gave, or else with
+// CONNECTION_ATTEMPT_FAILED, which is what the application of a stock client reads when no server answers.
+func (c *Conn) refuse(why codec.Goodbye) {
+	by := speaker{guid: why.Identity, version: why.Version}
+	setDefault(&by.guid, c.server)
+	id, ok := refusalID(why.Reason)
+	if !ok || id == idInvalidPassword { // which is an online message
+		id = idConnectionAttemptFailed
+	}
+	c.finish(why.Reason)
+	c.offline = c.p.appendRefusal(nil, id, by)
+}

@@ -1,0 +1,38 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// A server is asked ahead where both protocols are a codec.Granter: the client waits until the server has granted the
+// connection, or has refused. The data of the client's Hello follows after the grant.
+
+// askFirst asks a server about a new client that has not been granted its connection.
+func (r *Relay) askFirst(now time.Time, e *entry) {
+	p := &e.Value
+	client := p.client.conn.(codec.Deferrer)
+	client.Defer()
+	p.ahead = true
+	r.identify(p, client.Identity())
+	r.dial(now, e)
+}
+
+// granted lets the client go on. A client that another server has granted before keeps that server's identity.
+func (r *Relay) granted(now time.Time, e *entry, server uint64) {
+	if p := &e.Value; p.client.live() {
+		p.client.conn.(codec.Deferrer).Grant(now, server)
+		r.mark(e)
+	}
+}
+
+// introduce gives the client's Hello to the server that was asked ahead.
+func (r *Relay) introduce(now time.Time, e *entry) {
+	p := &e.Value
+	p.ahead = false
+	if p.upstream.live() {
+		p.upstream.conn.(codec.Introducer).Introduce(now, p.hello)
+		r.mark(e)
+	}
+}
