@@ -14,6 +14,7 @@ type contender struct {
 	protocol  string // of a server, in Tidegate's configuration
 	upstream  string // further keys of [[upstream]] that a server needs
 	noCookies bool   // a client that does not return RakNet's cookie
+	dialect   string // of a RakNet client, in Tidegate's configuration; empty: bedrock
 	largest   int    // bytes of the largest message that it takes; 0: more than is sent here
 	// forgets says that it sends nothing again of its own accord, and, when asked to, only once: what is lost twice stays
 	// lost. So nothing of it is lost twice here.
@@ -171,7 +172,7 @@ func meet(t *testing.T, from, to contender) (client *peer, between *proxy, serve
 	t.Helper()
 	server = to.server(t)
 	between = startTidegate(t, route{protocol: to.protocol, transport: to.transport, server: server.port, upstream: to.upstream,
-		noCookies: from.noCookies})
+		noCookies: from.noCookies, players: from.dialect})
 	client = from.client(t, between.ports[from.transport])
 	client.awaitWithin(t, "connected", 3*patience)
 	server.await(t, "joined")

@@ -31,10 +31,12 @@ type runtime struct {
 var (
 	python = newRuntime(runtime{
 		name: "python", version: []string{"python3", "--version"}, pins: "requirements.txt",
-		install: installPython,
-		line: func(dir string) (env, line []string) {
-			return nil, []string{filepath.Join(dir, "bin", "python"), "-B"} // -B: leave no files beside the scripts
-		},
+		install: installPython("requirements.txt"), line: pythonLine,
+	})
+	// stock is the original RakNet in C++, for which only some Pythons have a package.
+	stock = newRuntime(runtime{
+		name: "stock", version: []string{"python3", "--version"}, pins: "requirements-raknet.txt",
+		install: installPython("requirements-raknet.txt"), line: pythonLine,
 	})
 	node = newRuntime(runtime{
 		name: "node", version: []string{"node", "--version"}, pins: "package-lock.json",
@@ -103,12 +105,18 @@ func (r *runtime) prepare() (string, error) {
 	return dir, os.WriteFile(complete, nil, 0o644)
 }
 
-func installPython(dir string) error {
-	if err := command(".", "python3", "-m", "venv", dir); err != nil {
-		return err
+func installPython(requirements string) func(dir string) error {
+	return func(dir string) error {
+		if err := command(".", "python3", "-m", "venv", dir); err != nil {
+			return err
+		}
+		return command("peers", filepath.Join(dir, "bin", "python"), "-m", "pip", "install",
+			"--disable-pip-version-check", "--require-hashes", "--only-binary", ":all:", "-r", requirements)
 	}
-	return command("peers", filepath.Join(dir, "bin", "python"), "-m", "pip", "install",
-		"--disable-pip-version-check", "--require-hashes", "-r", "requirements.txt")
+}
+
+func pythonLine(dir string) (env, line []string) {
+	return nil, []string{filepath.Join(dir, "bin", "python"), "-B"} // -B: leave no files beside the scripts
 }
 
 func installNode(dir string) error {

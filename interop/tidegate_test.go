@@ -45,8 +45,9 @@ type route struct {
 	host      string // of the server; empty: 127.0.0.1
 	server    string // its port
 	noCookies bool   // for players whose library has none
+	players   string // RakNet dialect of the players; empty: bedrock
 	upstream  string // further keys of [[upstream]]
-	bedrock   string // further keys of [bedrock]
+	bedrock   string // further keys of [bedrock], or of the players' dialect
 }
 
 // startTidegate runs the binary between players of every protocol, over UDP and TCP, and one server.
@@ -74,11 +75,12 @@ func startTidegate(t *testing.T, to route) *proxy {
 // configuration forgives slow peers: Riptide's own rule is to end a connection when 15 transmissions, here 10 ms apart,
 // are not acknowledged, and pytide may think for longer.
 func (r route) configuration() string {
+	players := cmp.Or(r.players, "bedrock")
 	return fmt.Sprintf(`
 [[listener]]
 name = "public"
 address = "127.0.0.1:0"
-protocols = ["bedrock", "riptide-2.2"]
+protocols = [%q, "riptide-2.2"]
 route = "arena"
 [[listener]]
 name = "stream"
@@ -97,7 +99,7 @@ protocol = %q
 transport = %q
 servers = ["%s:%s"]
 %s
-[bedrock]
+[%s]
 cookies = %t
 %s
 pong = "MCPE;the arena;844;1.21.111;0;100;1;Tidegate;Survival;1;19132;19132;"
@@ -109,7 +111,8 @@ quality_disconnect = false
 format = "json"
 [admin]
 listen = "off"
-`, packetByte, r.protocol, r.transport, cmp.Or(r.host, "127.0.0.1"), r.server, r.upstream, !r.noCookies, r.bedrock)
+`, players, packetByte, r.protocol, r.transport, cmp.Or(r.host, "127.0.0.1"), r.server, r.upstream,
+		players, !r.noCookies, r.bedrock)
 }
 
 // await reads the log until a message.
