@@ -120,5 +120,5 @@ func (r *Relay) shed(now time.Time, d *door, from netip.AddrPort, size int) {
 	r.refused++
 	r.counters.Drops[DropOverload]++
 	d.drops.Drops[DropOverload]++
-	r.journal.lines.unsaid[DropOverload]++
+	r.journal.lines.suppressed[DropOverload]++
 }

@@ -63,8 +63,8 @@ func TestSheddingIsCheap(t *testing.T) {
 	if n := allocs.PerRun(1000, shed); n != 0 {
 		t.Errorf("%v allocations for each", n)
 	}
-	if told, all := p.relay.journal.lines.unsaid[DropOverload], p.relay.counters.Drops[DropOverload]; told != all-1 {
-		t.Errorf("%d of %d left unsaid, want all but one", told, all)
+	if told, all := p.relay.journal.lines.suppressed[DropOverload], p.relay.counters.Drops[DropOverload]; told != all-1 {
+		t.Errorf("%d of %d left suppressed, want all but one", told, all)
 	}
 }
 

@@ -16,7 +16,7 @@ type guard struct {
 	bans    *ratelimit.Bans
 	filters filters
 	limits  limits
-	askers  *ratelimit.Askers // who have asked for a session while many did
+	seen    *ratelimit.SeenFilter // who have asked for a session while many did
 
 	all       node // of all sessions
 	addresses map[netip.Addr]*node
@@ -27,7 +27,7 @@ func newGuard(now time.Time, bans *ratelimit.Bans, seed uint64) guard {
 	if bans == nil {
 		bans = ratelimit.NewBans(ratelimit.Terms{})
 	}
-	return guard{start: now, bans: bans, askers: ratelimit.NewAskers(seed)}
+	return guard{start: now, bans: bans, seen: ratelimit.NewSeenFilter(seed)}
 }
 
 // mayEnter judges a datagram from an address without a session, before its protocol sees it.
@@ -49,7 +49,7 @@ func (r *Relay) mayAsk(now time.Time, d *door, from netip.AddrPort, size int, pr
 	g, rules := &r.guard, r.guard.limits.handshakes[1]
 	if !proved {
 		rules = g.limits.handshakes[0]
-		if r.crowded(now) && !g.askers.Again(r.sinceStart(now), from) {
+		if r.crowded(now) && !g.seen.Seen(r.sinceStart(now), from) {
 			r.drop(now, DropAskAgain, d, from, size, nil)
 			return false
 		}

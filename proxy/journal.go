@@ -28,7 +28,7 @@ func newJournal(now time.Time, log zerolog.Logger, hide bool, seed uint64) journ
 
 // drop tells of something dropped, now and then. size is in bytes.
 func (j *journal) drop(now time.Time, why Drop, listener string, from netip.AddrPort, size int, err error) {
-	unsaid, ok := j.lines.allow(now, lineKind(why), from.Addr())
+	suppressed, ok := j.lines.allow(now, lineKind(why), from.Addr())
 	if !ok {
 		return
 	}
@@ -37,18 +37,18 @@ func (j *journal) drop(now time.Time, why Drop, listener string, from netip.Addr
 		e = j.log.Debug() // an honest but bad network does these
 	}
 	e.Str("reason", why.String()).Str("listener", listener).Str("address", j.player(from)).Int("bytes", size).
-		Uint64("unsaid", unsaid).AnErr("error", err).Msg("dropped")
+		Uint64("suppressed", suppressed).AnErr("error", err).Msg("dropped")
 }
 
 func (j *journal) established(now time.Time, e *entry) {
-	unsaid, ok := j.lines.allow(now, lineJoined, e.Key.Client.Addr())
+	suppressed, ok := j.lines.allow(now, lineJoined, e.Key.Client.Addr())
 	if !ok {
 		return
 	}
 	p := &e.Value
 	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
 		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
-		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Uint64("unsaid", unsaid).Msg("session established")
+		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Uint64("suppressed", suppressed).Msg("session established")
 }
 
 // ended writes the one line that a session leaves behind.
@@ -57,7 +57,7 @@ func (j *journal) ended(now time.Time, e *entry) {
 	if p.established {
 		kind = lineEnded
 	}
-	unsaid, ok := j.lines.allow(now, kind, e.Key.Client.Addr())
+	suppressed, ok := j.lines.allow(now, kind, e.Key.Client.Addr())
 	if !ok {
 		return
 	}
@@ -70,17 +70,17 @@ func (j *journal) ended(now time.Time, e *entry) {
 		Str("reason", p.why.String()).Stringer("by", p.blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
 		Uint64("messages_up", p.client.in.Messages).Uint64("bytes_up", p.client.in.Bytes).
 		Uint64("messages_down", p.upstream.in.Messages).Uint64("bytes_down", p.upstream.in.Bytes).
-		Uint64("unsaid", unsaid).Msg("session ended")
+		Uint64("suppressed", suppressed).Msg("session ended")
 }
 
 // banned tells of an automatic ban.
 func (j *journal) banned(now time.Time, e *entry, ban *ratelimit.Ban) {
-	unsaid, ok := j.lines.allow(now, lineBanned, e.Key.Client.Addr())
+	suppressed, ok := j.lines.allow(now, lineBanned, e.Key.Client.Addr())
 	if !ok {
 		return
 	}
 	j.log.Warn().Str("listener", e.Value.door.name).Str("client", j.player(e.Key.Client)).Str("reason", ban.Reason).
-		Time("until", ban.Until).Int("times", ban.Times).Uint64("unsaid", unsaid).Msg("banned")
+		Time("until", ban.Until).Int("times", ban.Times).Uint64("suppressed", suppressed).Msg("banned")
 }
 
 // player is how a player's address is written.

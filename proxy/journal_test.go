@@ -40,7 +40,7 @@ func TestAFloodDoesNotFillTheLog(t *testing.T) {
 		}
 		said += 1 + fields.Unsaid
 	}
-	if said+int(j.lines.unsaid[DropUnknownProtocol]) != 60_000 {
+	if said+int(j.lines.suppressed[DropUnknownProtocol]) != 60_000 {
 		t.Errorf("the lines account for %d of 60000", said)
 	}
 	log.Reset()

@@ -29,11 +29,11 @@ type limits struct {
 type rule struct {
 	ratelimit.Limit
 	why     error // for the journal
-	crowd   *ratelimit.Crowd
+	hashed  *ratelimit.HashedBuckets
 	overall ratelimit.Bucket
 }
 
-// newLimits files the limits. The seed is of the crowds.
+// newLimits files the limits. The seed is of hashed buckets.
 func newLimits(all []ratelimit.Limit, seed func() uint64) limits {
 	var l limits
 	for _, one := range all {
@@ -69,7 +69,7 @@ func newLimits(all []ratelimit.Limit, seed func() uint64) limits {
 func newRule(l ratelimit.Limit, seed func() uint64) *rule {
 	r := &rule{Limit: l, why: errors.New(l.String())}
 	if l.Per == ratelimit.PerAddress || l.Per == ratelimit.PerNetwork {
-		r.crowd = ratelimit.NewCrowd(seed())
+		r.hashed = ratelimit.NewHashedBuckets(seed())
 	}
 	return r
 }
@@ -78,9 +78,9 @@ func newRule(l ratelimit.Limit, seed func() uint64) *rule {
 func (l *rule) bucket(from netip.Addr, networks ratelimit.Networks) *ratelimit.Bucket {
 	switch l.Per {
 	case ratelimit.PerAddress:
-		return l.crowd.Of(netip.PrefixFrom(from, from.BitLen()))
+		return l.hashed.Of(netip.PrefixFrom(from, from.BitLen()))
 	case ratelimit.PerNetwork:
-		return l.crowd.Of(networks.Of(from))
+		return l.hashed.Of(networks.Of(from))
 	}
 	return &l.overall
 }

@@ -45,15 +45,15 @@ const catchUpAfter = time.Minute
 
 // logLimiter decides which lines are written, and counts the others, in memory that does not grow.
 type logLimiter struct {
-	start   time.Time
-	limits  [lineKinds]ratelimit.Limiter
-	unsaid  [lineKinds]uint64 // since the last line of the kind
-	sources *ratelimit.Crowd
-	due     time.Time // when what was left out is told; zero: nothing was
+	start      time.Time
+	limits     [lineKinds]ratelimit.Limiter
+	suppressed [lineKinds]uint64 // since the last line of the kind
+	sources    *ratelimit.HashedBuckets
+	due        time.Time // when what was left out is told; zero: nothing was
 }
 
 func newLogLimiter(now time.Time, seed uint64) logLimiter {
-	h := logLimiter{start: now, sources: ratelimit.NewCrowd(seed)}
+	h := logLimiter{start: now, sources: ratelimit.NewHashedBuckets(seed)}
 	for i := range h.limits {
 		h.limits[i] = ratelimit.Limiter{Every: sessionLogEvery, Burst: sessionLogBurst}
 		if lineKind(i).isDrop() {
@@ -66,17 +66,17 @@ func newLogLimiter(now time.Time, seed uint64) logLimiter {
 func (k lineKind) isDrop() bool { return k < lineKind(dropCount) || k == lineFailed }
 
 // allow reports whether a line about a source may be written, and how many of its kind were left out since the last one.
-func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (unsaid uint64, ok bool) {
+func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (suppressed uint64, ok bool) {
 	// The kind goes first: in a flood it is what refuses, and it is in the processor's caches.
 	if h.limits[k].Spent(now) || !h.hears(now, k, from) || !h.limits[k].Allow(now) {
-		h.unsaid[k]++
+		h.suppressed[k]++
 		if h.due.IsZero() {
 			h.due = now.Add(catchUpAfter)
 		}
 		return 0, false
 	}
-	unsaid, h.unsaid[k] = h.unsaid[k], 0
-	return unsaid, true
+	suppressed, h.suppressed[k] = h.suppressed[k], 0
+	return suppressed, true
 }
 
 // hears reports whether a source's network may have a line of a kind, and counts it if so.
@@ -95,10 +95,10 @@ func (j *journal) catchUp(now time.Time) {
 		return
 	}
 	h.due = time.Time{}
-	for k := range h.unsaid {
-		if h.unsaid[k] > 0 {
-			j.log.Warn().Str("about", lineKind(k).String()).Uint64("unsaid", h.unsaid[k]).Msg("lines left out")
-			h.unsaid[k] = 0
+	for k := range h.suppressed {
+		if h.suppressed[k] > 0 {
+			j.log.Warn().Str("about", lineKind(k).String()).Uint64("suppressed", h.suppressed[k]).Msg("lines left out")
+			h.suppressed[k] = 0
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
 	}
 	log.Reset()
 	same := j
-	if same.settle(now); !strings.Contains(log.String(), `"unsaid":98,`) {
+	if same.settle(now); !strings.Contains(log.String(), `"suppressed":98,`) {
 		t.Errorf("told %s before the end", log.String())
 	}
 	log.Reset()
@@ -62,7 +62,7 @@ func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
 		t.Error("told too early")
 	}
 	j.catchUp(now.Add(catchUpAfter))
-	if want := `"about":"ask-again","unsaid":98,`; !strings.Contains(log.String(), want) || !j.lines.due.IsZero() {
+	if want := `"about":"ask-again","suppressed":98,`; !strings.Contains(log.String(), want) || !j.lines.due.IsZero() {
 		t.Errorf("told %s, want %s", log.String(), want)
 	}
 }

@@ -7,19 +7,19 @@ import (
 )
 
 func (j *journal) plainEstablished(now time.Time, e *plainEntry) {
-	unsaid, ok := j.lines.allow(now, lineJoined, e.Key.Client.Addr())
+	suppressed, ok := j.lines.allow(now, lineJoined, e.Key.Client.Addr())
 	if !ok {
 		return
 	}
 	p := &e.Value
 	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
 		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).Str("mode", "relay").
-		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Uint64("unsaid", unsaid).Msg("session established")
+		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Uint64("suppressed", suppressed).Msg("session established")
 }
 
 // plainEnded writes the one line that an established session leaves behind.
 func (j *journal) plainEnded(now time.Time, e *plainEntry, blame Party, why codec.Reason) {
-	unsaid, ok := j.lines.allow(now, lineEnded, e.Key.Client.Addr())
+	suppressed, ok := j.lines.allow(now, lineEnded, e.Key.Client.Addr())
 	if !ok {
 		return
 	}
@@ -29,7 +29,7 @@ func (j *journal) plainEnded(now time.Time, e *plainEntry, blame Party, why code
 		Str("reason", why.String()).Stringer("by", blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
 		Uint64("datagrams_up", p.up.Messages).Uint64("bytes_up", p.up.Bytes).
 		Uint64("datagrams_down", p.down.Messages).Uint64("bytes_down", p.down.Bytes).
-		Uint64("unsaid", unsaid).Msg("session ended")
+		Uint64("suppressed", suppressed).Msg("session ended")
 }
 
 // notForwarded tells, now and then, why the kernel does not carry a session that it may.

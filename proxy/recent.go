@@ -1,10 +1,10 @@
 package proxy
 
 import (
-	"encoding/binary"
-	"math/bits"
 	"net/netip"
 	"time"
+
+	"tidegate/ratelimit"
 )
 
 // What is remembered of drops: 256 shelves of 8, about 180 KiB a Relay. An address has one shelf, which it shares by chance:
@@ -71,9 +71,4 @@ func (r *recent) of(a netip.Addr, to []RecentDrop) []RecentDrop {
 	return to
 }
 
-func (r *recent) place(a netip.Addr) int {
-	ip := a.As16()
-	high, low := bits.Mul64(binary.BigEndian.Uint64(ip[:8])^r.seed, 0x9e3779b97f4a7c15)
-	high, low = bits.Mul64(high^low^binary.BigEndian.Uint64(ip[8:]), 0xbf58476d1ce4e5b9)
-	return int((high ^ low) % shelves)
-}
+func (r *recent) place(a netip.Addr) int { return int(ratelimit.Hash(a, 0, r.seed) % shelves) }

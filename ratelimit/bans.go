@@ -10,37 +10,37 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// maxAutomatic bounds the automatic bans that are kept, in force or remembered. Beyond it those that end first make room:
-// whoever is banned has proved its address, so that this many need as many real networks.
+// maxAutomatic bounds the automatic bans that are kept, active or expired. Beyond it, the bans that end first make
+// room. Only proved addresses are banned, so filling the list takes that many real networks.
 const maxAutomatic = 20_000
 
-// Bans are the networks that are kept out. It is safe for concurrent use; Find takes no lock, so that any number of
-// loops may ask for each newcomer.
+// Bans is the set of banned networks. It is safe for concurrent use. Find takes no lock, so that any number of loops
+// may call it for each new client.
 type Bans struct {
 	table atomic.Pointer[bart.Table[*Ban]] // never changed, only replaced
 
-	mu          sync.Mutex // guards what follows
+	mu          sync.Mutex // guards the fields below
 	terms       Terms
 	automatic   int
-	pending     map[netip.Prefix]*Ban // changes since the last Sync took them; nil: removed
+	pending     map[netip.Prefix]*Ban // changes since the last Sync; nil: removed
 	subscribers []chan struct{}
 }
 
-// NewBans returns no bans.
+// NewBans returns an empty set.
 func NewBans(t Terms) *Bans {
 	b := &Bans{terms: t, pending: make(map[netip.Prefix]*Ban)}
 	b.table.Store(new(bart.Table[*Ban]))
 	return b
 }
 
-// SetTerms changes the terms of automatic bans. Those that were imposed stay as they are.
+// SetTerms changes the terms of automatic bans. Bans already imposed stay unchanged.
 func (b *Bans) SetTerms(t Terms) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.terms = t
 }
 
-// Find returns the ban that keeps an address out, or nil. The Ban must not be changed.
+// Find returns the active ban of an address, or nil. The caller must not change the Ban.
 func (b *Bans) Find(now time.Time, a netip.Addr) *Ban {
 	table := b.table.Load()
 	a = a.Unmap().WithZone("")
@@ -54,7 +54,7 @@ func (b *Bans) Find(now time.Time, a netip.Addr) *Ban {
 	return covering(table, now, a)
 }
 
-// covering looks for a ban in force around one that is over.
+// covering returns the active ban of a wider network than an expired one, or nil.
 func covering(table *bart.Table[*Ban], now time.Time, a netip.Addr) *Ban {
 	for _, ban := range table.Supernets(netip.PrefixFrom(a, a.BitLen())) {
 		if ban.Active(now) {
@@ -64,7 +64,7 @@ func covering(table *bart.Table[*Ban], now time.Time, a netip.Addr) *Ban {
 	return nil
 }
 
-// Add imposes a ban in place of the one that its prefix has.
+// Add imposes a ban. It replaces an earlier ban of the same prefix.
 func (b *Bans) Add(ban Ban) {
 	ban.Prefix = Masked(ban.Prefix)
 	b.mu.Lock()
@@ -73,7 +73,7 @@ func (b *Bans) Add(ban Ban) {
 	b.tell()
 }
 
-// Remove lifts the ban of a prefix, and forgets that it was. It reports whether there was one.
+// Remove lifts the ban of a prefix and forgets its history. It reports whether there was one.
 func (b *Bans) Remove(p netip.Prefix) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,8 +87,8 @@ func (b *Bans) Remove(p netip.Prefix) bool {
 	return true
 }
 
-// Offend bans the network of an address whose session has proved it, for longer each time, and returns the ban. A
-// network that is banned already stays so for as long as it was.
+// Offend bans the network of an address that a session has proved, and returns the ban. Each ban in a row lasts longer.
+// An active ban of the network stays unchanged.
 func (b *Bans) Offend(now time.Time, a netip.Addr, reason string) Ban {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +112,7 @@ func (b *Bans) Offend(now time.Time, a netip.Addr, reason string) Ban {
 	return *ban
 }
 
-// All are the bans by prefix, those that are over but remembered included.
+// All returns the bans by prefix. Expired bans that still count are included.
 func (b *Bans) All() []Ban {
 	all := []Ban{}
 	for _, ban := range b.table.Load().AllSorted() {
@@ -121,7 +121,7 @@ func (b *Bans) All() []Ban {
 	return all
 }
 
-// Subscribe returns a channel that has something to read after the bans have changed.
+// Subscribe returns a channel that becomes readable after the bans have changed.
 func (b *Bans) Subscribe() <-chan struct{} {
 	told := make(chan struct{}, 1)
 	b.mu.Lock()
@@ -130,9 +130,9 @@ func (b *Bans) Subscribe() <-chan struct{} {
 	return told
 }
 
-// Sync joins the bans with those of a store that others change too: load reads it, and store, unless it would change
-// nothing, writes what load read with the changes made here since the last Sync. Only bans that are in force, or
-// remembered, are kept. Where one of them fails, the changes wait for the next Sync. Calls must not overlap.
+// Sync merges the bans with a store that other processes change too. load reads the store. store writes the result of
+// load plus the changes made here since the last Sync; it is not called if nothing changes. Sync drops expired bans
+// that no longer count. If load or store fails, the changes wait for the next Sync. Calls must not overlap.
 func (b *Bans) Sync(now time.Time, load func() ([]Ban, error), store func([]Ban) error) error {
 	changes, terms := b.takePending()
 	stored, err := load()
@@ -160,7 +160,7 @@ func (b *Bans) takePending() (map[netip.Prefix]*Ban, Terms) {
 	return changes, b.terms
 }
 
-// returnPending puts changes back that could not be stored, behind what has changed meanwhile.
+// returnPending restores changes that could not be stored. Later changes take precedence.
 func (b *Bans) returnPending(changes map[netip.Prefix]*Ban) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,7 +188,7 @@ func join(stored []Ban, changes map[netip.Prefix]*Ban) []Ban {
 	return joined
 }
 
-// replace makes bans those of the store with what has changed since they were read.
+// replace sets the bans to the stored ones plus the changes made since they were read.
 func (b *Bans) replace(stored []Ban) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -206,7 +206,7 @@ func (b *Bans) replace(stored []Ban) {
 	b.tell()
 }
 
-// forgotten reports whether a ban is over and does not count any more.
+// forgotten reports whether a ban has expired and no longer counts.
 func (t *Terms) forgotten(now time.Time, ban *Ban) bool {
 	if ban.Active(now) {
 		return false
@@ -214,7 +214,7 @@ func (t *Terms) forgotten(now time.Time, ban *Ban) bool {
 	return ban.Author != Automatic || !now.Before(ban.Until.Add(t.Memory))
 }
 
-// makeRoom forgets the sixteenth of the automatic bans that ends first, so that looking for it is seldom.
+// makeRoom drops a sixteenth of the automatic bans, those that end first. Dropping many at once keeps the search rare.
 func (b *Bans) makeRoom() {
 	var automatic []*Ban
 	for _, ban := range b.table.Load().AllSorted() {
@@ -228,7 +228,7 @@ func (b *Bans) makeRoom() {
 	}
 }
 
-// put and drop change the table while mu is held.
+// The methods put and drop change the table. The caller holds mu.
 
 func (b *Bans) put(ban *Ban) {
 	table := b.table.Load()
@@ -257,7 +257,10 @@ func (b *Bans) tell() {
 	for _, told := range b.subscribers {
 		select {
 		case told <- struct{}{}:
-		default: // it has not looked since the last change
+		default: // the subscriber has not read the last wake-up yet
 		}
 	}
 }
+
+// Len returns the number of bans: active ones, and expired ones that still count. It is safe for concurrent use.
+func (b *Bans) Len() int { return b.table.Load().Size() }

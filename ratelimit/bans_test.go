@@ -8,7 +8,9 @@ import (
 	"time"
 )
 
-var terms = Terms{First: 10 * time.Minute, Longest: time.Hour, Memory: 24 * time.Hour, Networks: Networks{V4: 32, V6: 64}}
+var terms = Terms{
+	First: 10 * time.Minute, Longest: time.Hour, Memory: 24 * time.Hour, Networks: Networks{V4: 32, V6: 64},
+}
 
 func prefix(s string) netip.Prefix { return netip.MustParsePrefix(s) }
 
@@ -47,7 +49,8 @@ func TestBansFind(t *testing.T) {
 	}
 }
 
-// TestAutomaticBansGrow: each one of a network in a row lasts twice as long, up to the longest, until all is forgotten.
+// TestAutomaticBansGrow checks that each ban of a network in a row lasts twice as long, up to the longest, until the
+// history is forgotten.
 func TestAutomaticBansGrow(t *testing.T) {
 	b := NewBans(terms)
 	now := start
@@ -71,7 +74,8 @@ func TestAutomaticBansAreBounded(t *testing.T) {
 	b := NewBans(terms)
 	b.Add(Ban{Prefix: prefix("203.0.113.0/24"), Author: "ann", Until: start.Add(time.Second)})
 	for i := range maxAutomatic + maxAutomatic/8 {
-		b.Offend(start.Add(time.Duration(i)*time.Millisecond), netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), "x")
+		from := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		b.Offend(start.Add(time.Duration(i)*time.Millisecond), from, "x")
 	}
 	all := b.All()
 	if len(all) > maxAutomatic+1 || len(all) < maxAutomatic*15/16 {
@@ -82,10 +86,13 @@ func TestAutomaticBansAreBounded(t *testing.T) {
 	}
 }
 
-// TestSync: two sides change one store, and each learns what the other did.
+// TestSync checks that two sides change one store, and that each learns the other's changes.
 func TestSync(t *testing.T) {
 	b := NewBans(terms)
-	file := []Ban{{Prefix: prefix("192.0.2.0/24"), Author: "ann"}, {Prefix: prefix("198.51.100.1/32"), Author: "ann", Until: start}}
+	file := []Ban{
+		{Prefix: prefix("192.0.2.0/24"), Author: "ann"},
+		{Prefix: prefix("198.51.100.1/32"), Author: "ann", Until: start},
+	}
 	writes := 0
 	sync := func() error {
 		return b.Sync(start, func() ([]Ban, error) { return slices.Clone(file), nil }, func(all []Ban) error {
@@ -100,7 +107,7 @@ func TestSync(t *testing.T) {
 	if err := sync(); err != nil || writes != 1 || len(file) != 2 || len(b.All()) != 2 {
 		t.Fatalf("%v, %d writes; the file has %+v, we %+v", err, writes, file, b.All())
 	}
-	<-told // of what the file had
+	<-told // woken by the file's contents
 	if err := sync(); err != nil || writes != 1 || len(told) != 0 {
 		t.Fatalf("%v, %d writes; a Sync without news told of some: %v", err, writes, len(told))
 	}
@@ -112,7 +119,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestSyncThatFails keeps the changes for the next one.
+// TestSyncThatFails checks that a failed Sync keeps the changes for the next one.
 func TestSyncThatFails(t *testing.T) {
 	b := NewBans(terms)
 	b.Offend(start, addr("203.0.113.5"), "flood")

@@ -1,28 +1,63 @@
+// Package ratelimit bounds rates, budgets and bans. Time is an argument and memory is bounded.
 package ratelimit
 
 import "time"
 
-// Rate is how much may pass in a second, and how much at once after a rest. Both are at least 1; what counts more than
-// Burst never passes.
+// Rate is an amount per second, and the burst that may pass at once after a rest. Both are at least 1. An amount larger
+// than Burst never passes.
 type Rate struct {
 	PerSecond, Burst int
 }
 
-// Bucket is the state of one Rate: when all that passed so far would have been paid for, as time since any fixed moment.
-// The zero Bucket is full.
-type Bucket time.Duration
-
-// Take reports whether something that counts n may pass at now, and counts it if so.
-func (b *Bucket) Take(now time.Duration, r Rate, n int) bool {
-	paid := max(time.Duration(*b), now) + r.price(n)
-	if paid-now > r.price(r.Burst) {
-		return false
-	}
-	*b = Bucket(paid)
-	return true
-}
-
-// price is how long n take to be paid for, rounded up so that the rate is never exceeded.
+// price is the time in which the rate pays for n, rounded up so that the rate is never exceeded.
 func (r Rate) price(n int) time.Duration {
 	return time.Duration((uint64(n)*uint64(time.Second) + uint64(r.PerSecond) - 1) / uint64(r.PerSecond))
 }
+
+// Bucket is the state of one Rate, by the generic cell rate algorithm (GCRA). The state is the time at which everything
+// that passed is paid for, measured from any fixed moment. The zero Bucket is full.
+type Bucket time.Duration
+
+// Take reports whether an amount of n may pass at now, and counts it if so.
+func (b *Bucket) Take(now time.Duration, r Rate, n int) bool {
+	return b.take(now, r.price(n), r.price(r.Burst))
+}
+
+// take is Take for an event that costs price, where depth is the price of a whole burst.
+func (b *Bucket) take(now, price, depth time.Duration) bool {
+	if b.lacks(now, price, depth) {
+		return false
+	}
+	*b = Bucket(max(time.Duration(*b), now) + price)
+	return true
+}
+
+// lacks reports whether take would refuse.
+func (b *Bucket) lacks(now, price, depth time.Duration) bool {
+	return max(time.Duration(*b), now)+price-now > depth
+}
+
+// Limiter passes one event per Every, and Burst events at once after a rest. Burst 0 counts as 1. Unlike a Rate, it
+// can be slower than one event per second. It is not safe for concurrent use.
+type Limiter struct {
+	Every time.Duration
+	Burst int
+
+	start  time.Time // of the bucket's time: the first call of Allow
+	bucket Bucket
+}
+
+// Allow reports whether an event may pass now, and counts it if so.
+func (l *Limiter) Allow(now time.Time) bool {
+	if l.start.IsZero() {
+		l.start = now
+	}
+	return l.bucket.take(now.Sub(l.start), l.Every, l.depth())
+}
+
+// Spent reports whether Allow would refuse an event now.
+func (l *Limiter) Spent(now time.Time) bool {
+	return !l.start.IsZero() && l.bucket.lacks(now.Sub(l.start), l.Every, l.depth())
+}
+
+func (l *Limiter) depth() time.Duration { return l.Every * time.Duration(max(l.Burst, 1)) }

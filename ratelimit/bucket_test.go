@@ -33,7 +33,8 @@ func TestBucket(t *testing.T) {
 	}
 }
 
-// TestBucketKeepsHighRates: a gigabyte a second, in datagrams, is neither more nor much less.
+// TestBucketKeepsHighRates checks that a rate of 1 GiB per second, in datagrams, passes no more than that and hardly
+// less.
 func TestBucketKeepsHighRates(t *testing.T) {
 	var b Bucket
 	rate := Rate{PerSecond: 1 << 30, Burst: 4096}
@@ -48,9 +49,9 @@ func TestBucketKeepsHighRates(t *testing.T) {
 	}
 }
 
-// TestCrowdHoldsAgainstForgedSources: no number of networks gives one back what it has spent.
-func TestCrowdHoldsAgainstForgedSources(t *testing.T) {
-	c := NewCrowd(7)
+// TestHashedBucketsHoldAgainstForgedSources checks that no number of other networks refills a network's bucket.
+func TestHashedBucketsHoldAgainstForgedSources(t *testing.T) {
+	c := NewHashedBuckets(7)
 	rate := Rate{PerSecond: 1, Burst: 1}
 	victim := netip.MustParsePrefix("192.0.2.0/24")
 	if !c.Of(victim).Take(0, rate, 1) {
@@ -63,16 +64,16 @@ func TestCrowdHoldsAgainstForgedSources(t *testing.T) {
 			passed++
 		}
 	}
-	if passed != crowdSize-1 {
-		t.Errorf("%d of 200,000 passed, want one for each bucket but the victim's: %d", passed, crowdSize-1)
+	if passed != hashedBuckets-1 {
+		t.Errorf("%d of 200,000 passed, want one for each bucket but the victim's: %d", passed, hashedBuckets-1)
 	}
 	if c.Of(victim).Take(0, rate, 1) {
 		t.Error("the flood made the victim's bound laxer")
 	}
 }
 
-func TestAskers(t *testing.T) {
-	a := NewAskers(7)
+func TestSeenFilter(t *testing.T) {
+	a := NewSeenFilter(7)
 	one, other := netip.MustParseAddrPort("192.0.2.1:5000"), netip.MustParseAddrPort("192.0.2.1:5001")
 	now := time.Hour
 	for _, step := range []struct {
@@ -84,48 +85,82 @@ func TestAskers(t *testing.T) {
 		{"the first question", 0, one, false},
 		{"another port is another source", 0, other, false},
 		{"repeated after a second", time.Second, one, true},
-		{"after the time that is promised", askTime, other, true},
-		{"long after", 2*askTime + time.Millisecond, one, false},
+		{"after the time that is promised", seenTime, other, true},
+		{"long after", 2*seenTime + time.Millisecond, one, false},
 		{"very long after", time.Hour, other, false},
 		{"and again", time.Millisecond, other, true},
 	} {
 		now += step.wait
-		if got := a.Again(now, step.from); got != step.want {
-			t.Fatalf("%s: Again = %v, want %v", step.what, got, step.want)
+		if got := a.Seen(now, step.from); got != step.want {
+			t.Fatalf("%s: Seen = %v, want %v", step.what, got, step.want)
 		}
 	}
 }
 
-// TestAskersAmongForged: 600,000 forged sources in askTime pass for having asked in few cases, and make nobody forgotten.
-func TestAskersAmongForged(t *testing.T) {
-	a := NewAskers(7)
+// TestSeenFilterUnderForgedFlood checks the false positives under 600,000 forged sources per seenTime, and that an
+// honest source is not forgotten.
+func TestSeenFilterUnderForgedFlood(t *testing.T) {
+	a := NewSeenFilter(7)
 	honest := netip.MustParseAddrPort("192.0.2.1:5000")
-	a.Again(0, honest)
+	a.Seen(0, honest)
 	const forgers = 600_000
 	mistaken := 0
 	for i := range forgers {
-		if a.Again(time.Duration(i)*askTime/forgers, netip.AddrPortFrom(forged(i), uint16(i))) {
+		if a.Seen(time.Duration(i)*seenTime/forgers, netip.AddrPortFrom(forged(i), uint16(i))) {
 			mistaken++
 		}
 	}
 	if mistaken > forgers/20 {
 		t.Errorf("%d of %d forged sources seem to have asked before, want at most one of 20", mistaken, forgers)
 	}
-	if !a.Again(askTime, honest) {
+	if !a.Seen(seenTime, honest) {
 		t.Error("an honest source was forgotten")
 	}
 }
 
 func TestTakeDoesNotAllocate(t *testing.T) {
-	c, a := NewCrowd(1), NewAskers(1)
-	a.Again(0, netip.AddrPort{})
+	c, a := NewHashedBuckets(1), NewSeenFilter(1)
+	a.Seen(0, netip.AddrPort{})
 	i := 0
 	if n := testing.AllocsPerRun(1000, func() {
 		i++
 		ip := forged(i)
 		c.Of(Networks{24, 64}.Of(ip)).Take(time.Duration(i), Rate{1, 1}, 1)
-		a.Again(time.Duration(i), netip.AddrPortFrom(ip, 1))
+		a.Seen(time.Duration(i), netip.AddrPortFrom(ip, 1))
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestLimiter(t *testing.T) {
+	l := Limiter{Every: 50 * time.Millisecond, Burst: 2}
+	now := time.Unix(1_700_000_000, 0)
+	for _, step := range []struct {
+		what string
+		wait time.Duration
+		want bool
+	}{
+		{"first of the burst", 0, true},
+		{"second of the burst", 0, true},
+		{"beyond the burst", 0, false},
+		{"just too early", 49 * time.Millisecond, false},
+		{"one refilled", time.Millisecond, true},
+		{"and no more", 0, false},
+		{"a long rest refills the burst", time.Hour, true},
+		{"the second of it", 0, true},
+		{"but not beyond", 0, false},
+	} {
+		now = now.Add(step.wait)
+		if got := l.Allow(now); got != step.want {
+			t.Fatalf("%s: Allow = %v, want %v", step.what, got, step.want)
+		}
+	}
+}
+
+func TestZeroBurstPassesOne(t *testing.T) {
+	l := Limiter{Every: time.Second}
+	now := time.Unix(1_700_000_000, 0)
+	if !l.Allow(now) || l.Allow(now) || !l.Allow(now.Add(time.Second)) {
+		t.Fatal("want one a second")
 	}
 }

@@ -41,27 +41,27 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// TestBudgetHoldsAgainstForgedSources: 100,000 networks cannot spend more in a second than the overall bound, nor push
-// out what one network has spent.
+// TestBudgetHoldsAgainstForgedSources checks that 200,000 networks together stay within the overall rate, and that they
+// do not refill another network's bucket.
 func TestBudgetHoldsAgainstForgedSources(t *testing.T) {
 	b := NewBudget(Rates{Overall: 1_000_000, Network: 1}, 7)
 	victim := netip.MustParseAddr("192.0.2.1")
 	if !b.Allow(start, victim) {
 		t.Fatal("the first is refused")
 	}
-	passed, used := 0, make(map[int]bool)
-	for i := range 100_000 {
+	passed, used := 0, make(map[*Bucket]bool)
+	for i := range 200_000 {
 		from := forged(i)
-		used[b.place(from)] = true
+		used[b.networks.Of(budgetNetworks.Of(from))] = true
 		if b.Allow(start, from) {
 			passed++
 		}
 	}
-	if passed != places-1 {
-		t.Errorf("%d of 100,000 networks passed, want one for each place but the victim's: %d", passed, places-1)
+	if passed != hashedBuckets-1 {
+		t.Errorf("%d of 200,000 networks passed, want %d: one per bucket but the victim's", passed, hashedBuckets-1)
 	}
-	if len(used) != places {
-		t.Errorf("%d places are used, want all %d", len(used), places)
+	if len(used) != hashedBuckets {
+		t.Errorf("%d buckets are used, want all %d", len(used), hashedBuckets)
 	}
 	if b.Allow(start, victim) {
 		t.Error("the flood made the victim's bound laxer")
@@ -78,7 +78,7 @@ func TestBudgetHoldsAgainstForgedSources(t *testing.T) {
 	}
 }
 
-// forged is an address of the i-th network: half of them of IPv4.
+// forged returns an address of the i-th network. Every other one is IPv4.
 func forged(i int) netip.Addr {
 	if i%2 == 0 {
 		var ip [4]byte
@@ -90,16 +90,15 @@ func forged(i int) netip.Addr {
 	return netip.AddrFrom16(ip)
 }
 
-func TestSeedMovesPlaces(t *testing.T) {
-	one, other := NewBudget(Rates{1, 1}, 1), NewBudget(Rates{1, 1}, 2)
+func TestSeedChangesBuckets(t *testing.T) {
 	same := 0
 	for i := range 1000 {
-		if one.place(forged(i)) == other.place(forged(i)) {
+		if Hash(forged(i), 0, 1)%hashedBuckets == Hash(forged(i), 0, 2)%hashedBuckets {
 			same++
 		}
 	}
 	if same > 10 {
-		t.Errorf("%d of 1000 networks have the same place by another seed", same)
+		t.Errorf("%d of 1000 networks have the same bucket with another seed", same)
 	}
 }
 

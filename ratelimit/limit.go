@@ -1,6 +1,6 @@
 package ratelimit
 
-// Quantity is what a Limit counts.
+// Quantity is the thing that a Limit counts.
 type Quantity uint8
 
 // Quantities. All but QueuedBytes are rates.
@@ -8,14 +8,14 @@ const (
 	Packets          Quantity = iota // datagrams from clients
 	Bytes                            // their payloads
 	Handshakes                       // datagrams that ask for a session
-	ReliableMessages                 // from clients
-	QueuedBytes                      // of messages that wait to be sent or acknowledged, towards either side
+	ReliableMessages                 // messages from clients
+	QueuedBytes                      // bytes of messages that wait to be sent or acknowledged, in either direction
 	Quantities
 )
 
 var quantityNames = [Quantities]string{"packets", "bytes", "handshakes", "reliable_messages", "queued_bytes"}
 
-// String is the quantity's name as in configuration, logs and metrics.
+// String returns the name used in the configuration, logs and metrics.
 func (q Quantity) String() string {
 	if q < Quantities {
 		return quantityNames[q]
@@ -23,7 +23,7 @@ func (q Quantity) String() string {
 	return "unknown"
 }
 
-// Scope is what a Limit counts together.
+// Scope is the set of sources that share a Limit.
 type Scope uint8
 
 // Scopes, from the narrowest to the widest.
@@ -31,13 +31,13 @@ const (
 	PerSession Scope = iota
 	PerAddress
 	PerNetwork
-	Overall // of one Relay
+	Overall // all sessions of one Relay
 	Scopes
 )
 
 var scopeNames = [Scopes]string{"session", "address", "network", "overall"}
 
-// String is the scope's name as in configuration, logs and metrics.
+// String returns the name used in the configuration, logs and metrics.
 func (s Scope) String() string {
 	if s < Scopes {
 		return scopeNames[s]
@@ -45,18 +45,41 @@ func (s Scope) String() string {
 	return "unknown"
 }
 
-// Limit bounds a quantity within a scope. Of QueuedBytes the bound is Rate.PerSecond, at any time.
+// Limit bounds a quantity within a scope. For QueuedBytes, Rate.PerSecond is the largest number of bytes at any time.
 type Limit struct {
 	Of      Quantity
 	Per     Scope
 	Rate    Rate
-	Verdict Verdict // on what goes beyond
+	Verdict Verdict // applied beyond the limit
 }
 
-// String is the limit as in logs and reasons of bans, for example "packets per session".
+// String returns the form used in logs and ban reasons, for example "packets per session".
 func (l Limit) String() string {
 	if l.Per == Overall {
 		return l.Of.String() + " overall"
 	}
 	return l.Of.String() + " per " + l.Per.String()
+}
+
+// Verdict is the action on a datagram, message or new client that breaks a limit or matches a rule.
+type Verdict uint8
+
+// Verdicts, from the mildest to the hardest. A source without a session can only be dropped.
+const (
+	Pass       Verdict = iota
+	Observe            // let it pass, and count what would have happened
+	Drop               // drop it
+	Disconnect         // drop it and end the session
+	BanSource          // end the session and ban the address, if the session has proved it
+	verdictCount
+)
+
+var verdictNames = [verdictCount]string{"pass", "observe", "drop", "disconnect", "ban"}
+
+// String returns the name used in the configuration, logs and metrics.
+func (v Verdict) String() string {
+	if v < verdictCount {
+		return verdictNames[v]
+	}
+	return "unknown"
 }

@@ -37,7 +37,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestWindowKnowsWhenItWasSent: what was counted early and sent late counts from then.
+// TestWindowKnowsWhenItWasSent checks that events counted early and sent late count from the time of sending.
 func TestWindowKnowsWhenItWasSent(t *testing.T) {
 	w := NewWindow(3, 10*time.Millisecond, start)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
@@ -52,7 +52,7 @@ func TestWindowKnowsWhenItWasSent(t *testing.T) {
 		}
 		w.Count(w.Next())
 	}
-	for range 5 { // more than it remembers
+	for range 5 { // more than the Window remembers
 		w.Count(at(40))
 	}
 	if w.Sent(at(41)); !w.Next().Equal(at(51)) {
@@ -60,7 +60,7 @@ func TestWindowKnowsWhenItWasSent(t *testing.T) {
 	}
 }
 
-// TestWindowHoldsForAnySpan asks at random moments, as often as it is let, and then looks at every span.
+// TestWindowHoldsForAnySpan asks at random times, as often as events pass, and then checks every span.
 func TestWindowHoldsForAnySpan(t *testing.T) {
 	const n, span = 7, 10 * time.Millisecond
 	random := rand.New(rand.NewPCG(1, 2))

@@ -2,24 +2,24 @@ package session
 
 import "net/netip"
 
-// waiting is what a Table keeps of a session as long as it is half-open.
+// waiting is the state that a Table keeps for a half-open session.
 type waiting[T any] struct {
 	entry      *Entry[T]
 	proved     bool
 	network    netip.Prefix
-	prev, next *waiting[T] // of the same kind: proved or not
+	prev, next *waiting[T] // in the queue of proved or of unproved sessions
 }
 
-// halfOpen are the sessions of a Table that are not established, apart from the others: those that have not proved their
-// address and those that have, oldest first.
+// halfOpen holds a Table's half-open sessions, oldest first, in one queue for proved addresses and one for unproved
+// ones.
 type halfOpen[T any] struct {
 	count            int
 	unproved, proved queue[T]
-	addresses        map[netip.Addr]int // how many of each; as many keys as sessions at most
+	addresses        map[netip.Addr]int // sessions by address; at most one key per session
 	networks         map[netip.Prefix]int
 }
 
-// room reports why no further session may be half-open, or nil.
+// room returns the reason why no further session may be half-open, or nil.
 func (h *halfOpen[T]) room(l *Limits, client netip.Addr) error {
 	client = client.Unmap()
 	switch {
@@ -63,7 +63,7 @@ func (h *halfOpen[T]) remove(e *Entry[T]) {
 	h.count--
 }
 
-// less counts one down, and forgets what has none left.
+// less decrements a count, and deletes the key at zero.
 func less[K comparable](counts map[K]int, k K) {
 	if counts[k]--; counts[k] <= 0 {
 		delete(counts, k)
@@ -96,7 +96,7 @@ func (q *queue[T]) remove(w *waiting[T]) {
 	}
 }
 
-// eldest is the entry at the head, or nil.
+// eldest returns the entry at the head, or nil.
 func (q *queue[T]) eldest() *Entry[T] {
 	if q.first == nil {
 		return nil

@@ -41,7 +41,7 @@ func TestHalfOpenOfOneSource(t *testing.T) {
 	}
 }
 
-// TestEldest: those that have proved their address wait apart.
+// TestEldest checks that proved and unproved sessions wait in separate queues.
 func TestEldest(t *testing.T) {
 	table := NewTable[int](Limits{Sessions: 10, HalfOpen: 10}, epoch)
 	for i := range 4 {
@@ -76,7 +76,7 @@ func TestEldest(t *testing.T) {
 	expect("none left", -1, -1)
 }
 
-// TestHalfOpenForgets: whatever comes and goes, no count is left behind.
+// TestHalfOpenForgets checks that no count is left behind after many random changes.
 func TestHalfOpenForgets(t *testing.T) {
 	table := NewTable[int](Limits{Sessions: 50, HalfOpen: 50, HalfOpenAddress: 5, NetworkV4: 24, NetworkV6: 64}, epoch)
 	rng := rand.New(rand.NewPCG(3, 4))

@@ -1,5 +1,5 @@
 // Package session is the table of a Relay's sessions: found by the client's address, bounded in number, and woken by
-// deadline. It knows nothing of what a session does; its values are the owner's. Start with Table.
+// deadline. It knows nothing of a session's content; its values belong to the owner. Start with Table.
 package session
 
 import (
@@ -11,31 +11,31 @@ import (
 // Errors of Add.
 var (
 	ErrFull     = errors.New("session table full")                         // Limits.Sessions are open
-	ErrHalfOpen = errors.New("too many half-open sessions")                // Limits.HalfOpen have not been established yet
-	ErrAddress  = errors.New("too many half-open sessions of its address") // and Limits.HalfOpenAddress of those
-	ErrNetwork  = errors.New("too many half-open sessions of its network") // and Limits.HalfOpenNetwork of those
+	ErrHalfOpen = errors.New("too many half-open sessions")                // Limits.HalfOpen are not established yet
+	ErrAddress  = errors.New("too many half-open sessions of its address") // Limits.HalfOpenAddress of the same address
+	ErrNetwork  = errors.New("too many half-open sessions of its network") // Limits.HalfOpenNetwork of the same network
 )
 
 // Limits bound a Table.
 type Limits struct {
 	Sessions int // open at once, half-open ones included
-	HalfOpen int // open at once that have not been established
-	// Of those, from one address and from one network; 0 bounds nothing.
+	HalfOpen int // open at once and not established
+	// Half-open sessions from one address and from one network; 0 means no limit.
 	HalfOpenAddress, HalfOpenNetwork int
-	NetworkV4, NetworkV6             int // bits of a network's addresses
+	NetworkV4, NetworkV6             int // prefix lengths of a network, in bits
 }
 
-// network is the network of an address that is no IPv4 within IPv6.
+// network returns the network of an address. The address must not be IPv4-mapped IPv6.
 func (l *Limits) network(a netip.Addr) netip.Prefix {
 	bits := l.NetworkV6
 	if a.Is4() {
 		bits = l.NetworkV4
 	}
-	p, _ := a.Prefix(bits) // zero where there are not so many bits: all are of one network then
+	p, _ := a.Prefix(bits) // the zero prefix if there are too few bits: one network for all
 	return p
 }
 
-// Key names a session: the listener it came by, and the client's address.
+// Key names a session: its listener and the client's address.
 type Key struct {
 	Listener int
 	Client   netip.AddrPort
@@ -46,19 +46,19 @@ type Table[T any] struct {
 	limits   Limits
 	byKey    map[Key]*Entry[T]
 	halfOpen halfOpen[T]
-	first    *Entry[T] // all entries, oldest first, so that walking them is the same in every run
+	first    *Entry[T] // all entries, oldest first, so that every run walks them in the same order
 	last     *Entry[T]
 	wheel    wheel[T]
 }
 
-// Entry is one session's place in a Table. Value is the owner's.
+// Entry is one session's place in a Table. Value belongs to the owner.
 type Entry[T any] struct {
 	Key   Key
 	Value T
 
 	waiting              *waiting[T]   // nil once established
-	due                  int64         // tick by which it is on the wheel; 0 while it is not
-	deadline             time.Duration // since the wheel's start: what Schedule last asked for; may be later than due
+	due                  int64         // tick at which the wheel looks at the entry; 0: not on the wheel
+	deadline             time.Duration // from the last Schedule, since the wheel's start; may be later than due
 	wheelPrev, wheelNext *Entry[T]
 	prev, next           *Entry[T]
 }
@@ -71,14 +71,14 @@ func NewTable[T any](limits Limits, now time.Time) *Table[T] {
 	}
 }
 
-// Limit replaces the limits. Sessions beyond them stay.
+// Limit replaces the limits. Sessions beyond the new limits stay.
 func (t *Table[T]) Limit(l Limits) { t.limits = l }
 
 // Get returns the session of a key, or nil.
 func (t *Table[T]) Get(k Key) *Entry[T] { return t.byKey[k] }
 
-// Room reports why a further session of a client would not be added, or nil. Its own source's limits come first: no
-// other session's end would help it.
+// Room returns the reason why Add would refuse a session of a client, or nil. The limits of the client's own source
+// come first, since ending another session would not help it.
 func (t *Table[T]) Room(client netip.Addr) error {
 	err := t.halfOpen.room(&t.limits, client)
 	if (err == nil || err == ErrHalfOpen) && len(t.byKey) >= t.limits.Sessions {
@@ -87,8 +87,7 @@ func (t *Table[T]) Room(client netip.Addr) error {
 	return err
 }
 
-// Eldest is the half-open session that has waited longest, of those that have proved their address or of the others; nil
-// if there is none.
+// Eldest returns the half-open session that has waited longest, among proved or among unproved addresses, or nil.
 func (t *Table[T]) Eldest(proved bool) *Entry[T] {
 	if proved {
 		return t.halfOpen.proved.eldest()
@@ -113,21 +112,21 @@ func (t *Table[T]) Add(k Key, value T) (*Entry[T], error) {
 	return e, nil
 }
 
-// Prove notes that a session's client has proved its address.
+// Prove records that a session's client has proved its address.
 func (t *Table[T]) Prove(e *Entry[T]) {
 	if e.waiting != nil {
 		t.halfOpen.prove(e.waiting)
 	}
 }
 
-// Establish takes a session out of the half-open ones.
+// Establish ends a session's half-open state.
 func (t *Table[T]) Establish(e *Entry[T]) {
 	if e.waiting != nil {
 		t.halfOpen.remove(e)
 	}
 }
 
-// Remove forgets a session.
+// Remove deletes a session.
 func (t *Table[T]) Remove(e *Entry[T]) {
 	t.Establish(e)
 	t.wheel.disarm(e)
@@ -142,12 +141,12 @@ func (t *Table[T]) Remove(e *Entry[T]) {
 	} else {
 		t.last = e.prev
 	}
-	// next stays, so that a walk that removes the entry it stands on goes on; nothing else leads here any more.
+	// next stays set: a walk may remove the entry on which it stands. Nothing else refers to the entry.
 	e.prev = nil
 }
 
-// Schedule says when a session wants to be woken; the zero time means never. Moving a deadline later costs nothing:
-// the session is looked at when the earlier one fires, and put back.
+// Schedule sets the time at which a session wakes; the zero time means never. Moving a deadline later is free: the
+// wheel looks at the session at the earlier time and puts it back.
 func (t *Table[T]) Schedule(e *Entry[T], now, at time.Time) {
 	e.deadline = at.Sub(t.wheel.start)
 	switch {
@@ -158,7 +157,7 @@ func (t *Table[T]) Schedule(e *Entry[T], now, at time.Time) {
 	}
 }
 
-// Due returns the next session whose deadline has come, or nil. Its owner must Schedule it again.
+// Due returns the next session whose deadline has passed, or nil. The owner must Schedule it again.
 func (t *Table[T]) Due(now time.Time) *Entry[T] {
 	for {
 		e := t.wheel.pop(now)
@@ -169,7 +168,7 @@ func (t *Table[T]) Due(now time.Time) *Entry[T] {
 	}
 }
 
-// NextTimeout is when Due wants to be called next; zero means never.
+// NextTimeout returns the time of the next call of Due; zero means never.
 func (t *Table[T]) NextTimeout() time.Time {
 	next, ok := t.wheel.next()
 	if !ok {
@@ -178,13 +177,13 @@ func (t *Table[T]) NextTimeout() time.Time {
 	return t.wheel.timeOf(next)
 }
 
-// Len is the number of sessions.
+// Len returns the number of sessions.
 func (t *Table[T]) Len() int { return len(t.byKey) }
 
-// HalfOpen is the number of sessions that are not established.
+// HalfOpen returns the number of sessions that are not established.
 func (t *Table[T]) HalfOpen() int { return t.halfOpen.count }
 
-// All yields every session, oldest first. The session at hand may be removed meanwhile.
+// All yields every session, oldest first. The loop may remove the current session.
 func (t *Table[T]) All(yield func(*Entry[T]) bool) {
 	for e := t.first; e != nil; e = e.next {
 		if !yield(e) {

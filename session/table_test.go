@@ -70,7 +70,7 @@ func TestAllIsInOrderAndMayRemove(t *testing.T) {
 	}
 }
 
-// TestDueAgainstModel arms, moves and removes deadlines at random, from now to far beyond the wheel's turn, and checks
+// TestDueAgainstModel arms, moves and removes deadlines at random, from now to far beyond the wheel's range. It checks
 // that each fires once, never early and at most a tick late.
 func TestDueAgainstModel(t *testing.T) {
 	const n = 300

@@ -7,16 +7,16 @@ import (
 
 const (
 	tick  = time.Millisecond // resolution of deadlines; an entry fires at most one tick late
-	slots = 4096             // a power of two; deadlines beyond slots*tick are looked at again each turn
+	slots = 4096             // a power of two; the wheel looks at deadlines beyond slots*tick once per turn
 )
 
-// wheel is a hashed timing wheel of intrusive nodes. Arming, disarming and finding the next deadline cost O(1) and
-// allocate nothing.
+// wheel is a hashed timing wheel of intrusive nodes. Arming, disarming and finding the next deadline are O(1) and do
+// not allocate.
 type wheel[T any] struct {
-	start time.Time // the time of tick 0
-	done  int64     // every node of this tick and before has fired
+	start time.Time // time of tick 0
+	done  int64     // every node of this tick and earlier has fired
 	heads [slots]*Entry[T]
-	used  [slots / 64]uint64 // which heads are not nil
+	used  [slots / 64]uint64 // one bit per head that is not nil
 }
 
 // arm puts e on the wheel for the first tick not before at, but always after now.
@@ -52,7 +52,7 @@ func (w *wheel[T]) disarm(e *Entry[T]) {
 	e.wheelNext, e.wheelPrev, e.due = nil, nil, 0
 }
 
-// pop takes the next entry that is due off the wheel; nil when none is.
+// pop removes the next due entry from the wheel and returns it, or nil.
 func (w *wheel[T]) pop(now time.Time) *Entry[T] {
 	limit := w.tickOf(now)
 	for w.done < limit {
@@ -73,14 +73,14 @@ func (w *wheel[T]) pop(now time.Time) *Entry[T] {
 	return nil
 }
 
-// next is the tick of the first slot in use after done.
+// next returns the tick of the first used slot after done.
 func (w *wheel[T]) next() (int64, bool) {
 	from := (w.done + 1) % slots
 	word, bit := from/64, from%64
 	if rest := w.used[word] >> bit; rest != 0 {
 		return w.done + 1 + int64(bits.TrailingZeros64(rest)), true
 	}
-	ahead := 64 - bit // slots passed over so far
+	ahead := 64 - bit // slots passed so far
 	for i := int64(1); i <= slots/64; i++ {
 		if set := w.used[(word+i)%(slots/64)]; set != 0 {
 			return w.done + 1 + ahead + int64(bits.TrailingZeros64(set)), true
