@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"tidegate/internal/link"
+	"tidegate/internal/lossylink"
 )
 
 // weathers are the shares of datagrams that are lost between a library and Tidegate, each way.
@@ -26,7 +26,7 @@ func TestEveryClient(t *testing.T) {
 		inWeathers(t, from, func(t *testing.T, loss float64) {
 			server := startOwnServer(t)
 			between := startTidegate(t, route{protocol: "bedrock", transport: udp, server: server.port, noCookies: from.noCookies})
-			weather := link.Loss{ToClients: loss, ToServer: loss, OnceToServer: from.forgets}
+			weather := lossylink.Loss{ToClients: loss, ToServer: loss, OnceToServer: from.forgets}
 			_, door := lossy(t, "127.0.0.1:0", between.ports[udp], weather)
 			client := from.client(t, door)
 			client.awaitWithin(t, "connected", 3*patience)
@@ -43,7 +43,7 @@ func TestEveryServer(t *testing.T) {
 	for _, to := range append(slices.Clone(raknetServers), jspServer) {
 		inWeathers(t, to, func(t *testing.T, loss float64) {
 			server := to.server(t)
-			weather := link.Loss{ToClients: loss, ToServer: loss, OnceToClients: to.forgets}
+			weather := lossylink.Loss{ToClients: loss, ToServer: loss, OnceToClients: to.forgets}
 			if to.deaf {
 				weather.Spared = 4 // two requests and their replies
 			}
@@ -73,12 +73,12 @@ func inWeathers(t *testing.T, c contender, test func(t *testing.T, loss float64)
 }
 
 // lossy puts a link between clients and a port, and returns where to reach it; without loss that is the port itself.
-func lossy(t *testing.T, at, port string, loss link.Loss) (host, reached string) {
+func lossy(t *testing.T, at, port string, loss lossylink.Loss) (host, reached string) {
 	t.Helper()
 	if loss.ToServer == 0 && loss.ToClients == 0 {
 		return "127.0.0.1", port
 	}
-	l, err := link.StartAt(netip.MustParseAddrPort(at), netip.MustParseAddrPort("127.0.0.1:"+port), 10, loss)
+	l, err := lossylink.StartAt(netip.MustParseAddrPort(at), netip.MustParseAddrPort("127.0.0.1:"+port), 10, loss)
 	if err != nil {
 		t.Fatal(err)
 	}

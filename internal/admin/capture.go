@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"tidegate/internal/capture"
-	"tidegate/internal/prefixes"
+	"tidegate/internal/cidr"
 	"tidegate/proxy"
 )
 
@@ -61,7 +61,7 @@ func captureFilter(r *http.Request) (f proxy.CaptureFilter, err error) {
 		}
 	}
 	if text := ask.Get("client"); text != "" {
-		if f.Client, err = prefixes.Parse(text); err != nil {
+		if f.Client, err = cidr.Parse(text); err != nil {
 			return f, misuse{fmt.Errorf("client: %w", err)}
 		}
 	}

@@ -1,9 +1,9 @@
 // Package banfile keeps bans in a file that several processes read and change: a running proxy, commands, editors. Each
-// line is a ban, as an object of JSON:
+// line is a ban, as a JSON object:
 //
-//	{"prefix":"192.0.2.0/24","reason":"cheating","author":"ann","since":"2026-11-21T10:00:00Z","until":"2026-11-22T10:00:00Z"}
+//	{"prefix":"192.0.2.0/24","reason":"bot","author":"ann","since":"2026-11-21T10:00:00Z","until":"2026-11-22T10:00:00Z"}
 //
-// Only prefix is required; a ban without until is for ever. Start with File.
+// Only prefix is required. A ban without until is permanent. Start with File.
 package banfile
 
 import (
@@ -20,14 +20,14 @@ import (
 	"tidegate/ratelimit"
 )
 
-// File is the path of a file of bans. It need not exist.
+// File is the path of a ban file. The file need not exist.
 type File string
 
-// patience is how long another process may have the file for itself.
+// patience is the longest wait for the lock of another process.
 const patience = 5 * time.Second
 
-// Sync joins bans with those of the file, as ratelimit.Bans.Sync does, while no other process changes it. A file that is
-// at fault changes nothing; one that cannot be written is still read.
+// Sync merges bans with the file, as ratelimit.Bans.Sync does, under the file's lock. A malformed file changes nothing.
+// A file that cannot be written is still read.
 func (f File) Sync(now time.Time, bans *ratelimit.Bans) error {
 	store := f.write
 	unlock, err := f.lock()
@@ -39,7 +39,7 @@ func (f File) Sync(now time.Time, bans *ratelimit.Bans) error {
 	return bans.Sync(now, f.Read, store)
 }
 
-// lock keeps other processes from changing the file. The lock is a file beside it, since the file itself is replaced.
+// lock keeps other processes from changing the file. It locks a file beside it, since the file itself gets replaced.
 func (f File) lock() (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -50,7 +50,7 @@ func (f File) lock() (unlock func(), err error) {
 	return func() { _ = lock.Unlock() }, nil
 }
 
-// Read returns the bans of the file, each network once. The error names the line.
+// Read returns the bans in the file, at most one per network. The error names the line.
 func (f File) Read() ([]ratelimit.Ban, error) {
 	file, err := os.Open(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func (f File) Read() ([]ratelimit.Ban, error) {
 	return bans, nil
 }
 
-// write replaces the file: whoever reads it finds the old bans or the new ones, also after a crash.
+// write replaces the file. Readers see either the old bans or the new ones, also after a crash.
 func (f File) write(bans []ratelimit.Ban) (err error) {
 	fresh, err := os.CreateTemp(filepath.Dir(string(f)), filepath.Base(string(f))+".*")
 	if err != nil {

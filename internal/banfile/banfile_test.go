@@ -68,7 +68,7 @@ func TestTheLastLineOfANetworkCounts(t *testing.T) {
 	}
 }
 
-// TestManyWriters: what several processes add at the same time, all of them have in the end.
+// TestManyWriters checks that no ban is lost when several processes write at the same time.
 func TestManyWriters(t *testing.T) {
 	f := File(filepath.Join(t.TempDir(), "bans.jsonl"))
 	const writers, each = 4, 10
@@ -90,7 +90,7 @@ func TestManyWriters(t *testing.T) {
 	}
 }
 
-// TestFileThatCannotBeWritten: nothing is wrong until there is something to write, which then is kept in memory.
+// TestFileThatCannotBeWritten checks that Sync fails only if there is something to write, and that memory keeps it.
 func TestFileThatCannotBeWritten(t *testing.T) {
 	f := File(filepath.Join(t.TempDir(), "no such folder", "bans.jsonl"))
 	bans := ratelimit.NewBans(terms)
@@ -106,7 +106,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// TestDamagedFileChangesNothing: the bans that were in force stay.
+// TestDamagedFileChangesNothing checks that the earlier bans stay in force.
 func TestDamagedFileChangesNothing(t *testing.T) {
 	f := File(filepath.Join(t.TempDir(), "bans.jsonl"))
 	bans := ratelimit.NewBans(terms)
@@ -126,7 +126,8 @@ func TestDamagedFileChangesNothing(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add([]byte(`{"prefix":"192.0.2.0/24","reason":"r","author":"a","since":"2026-11-21T10:00:00Z","until":"2026-11-22T10:00:00Z","times":2}`))
+	f.Add([]byte(`{"prefix":"192.0.2.0/24","reason":"r","author":"a","since":"2026-11-21T10:00:00Z",` +
+		`"until":"2026-11-22T10:00:00Z","times":2}`))
 	f.Add([]byte("\n{\"prefix\":\"::ffff:1.2.3.0/120\"}\n{\"prefix\":\"1.2.3.0/24\"}"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		bans, err := parse(bytes.NewReader(text))

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"time"
 
-	"tidegate/internal/prefixes"
+	"tidegate/internal/cidr"
 	"tidegate/ratelimit"
 )
 
@@ -24,26 +24,27 @@ type Record struct {
 	Reason string    `json:"reason,omitempty"`
 	Author string    `json:"author,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	Until  time.Time `json:"until,omitzero"` // left out: for ever
+	Until  time.Time `json:"until,omitzero"` // absent: permanent
 	Times  int       `json:"times,omitempty"`
 }
 
-// RecordOf is how a ban is written.
+// RecordOf returns the written form of a ban.
 func RecordOf(b ratelimit.Ban) Record {
 	return Record{b.Prefix.String(), b.Reason, b.Author, b.Since.UTC(), b.Until.UTC(), b.Times}
 }
 
 func (r *Record) ban() (ratelimit.Ban, error) {
-	prefix, err := prefixes.Parse(r.Prefix)
+	prefix, err := cidr.Parse(r.Prefix)
 	if err != nil {
 		return ratelimit.Ban{}, err
 	}
 	return ratelimit.Ban{
-		Prefix: prefix, Reason: r.Reason, Author: r.Author, Since: r.Since.UTC(), Until: r.Until.UTC(), Times: max(0, r.Times),
+		Prefix: prefix, Reason: r.Reason, Author: r.Author, Since: r.Since.UTC(), Until: r.Until.UTC(),
+		Times: max(0, r.Times),
 	}, nil
 }
 
-// parse reads a ban from each line that is not empty. Of several of one network the last counts.
+// parse reads a ban from each line that is not empty. If several lines name one network, the last one counts.
 func parse(r io.Reader) ([]ratelimit.Ban, error) {
 	var bans []ratelimit.Ban
 	places := make(map[netip.Prefix]int)
@@ -87,7 +88,7 @@ func parseLine(line []byte) (ratelimit.Ban, error) {
 	return r.ban()
 }
 
-// format writes bans, one a line.
+// format writes bans, one per line.
 func format(w io.Writer, bans []ratelimit.Ban) error {
 	lines := bufio.NewWriter(w)
 	out := json.NewEncoder(lines)

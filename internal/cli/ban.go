@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	nets "tidegate/internal/prefixes"
+	"tidegate/internal/cidr"
 	"tidegate/ratelimit"
 )
 
@@ -135,7 +135,7 @@ func arguments(c *cli.Context) ([]netip.Prefix, error) {
 	}
 	var networks []netip.Prefix
 	for _, text := range c.Args().Slice() {
-		p, err := nets.Parse(text)
+		p, err := cidr.Parse(text)
 		if err != nil {
 			return nil, misuse(err)
 		}
@@ -147,14 +147,14 @@ func arguments(c *cli.Context) ([]netip.Prefix, error) {
 // readNetworks reads a list of networks from a file, or from stdin where it is named "-".
 func readNetworks(stdin io.Reader, name string) ([]netip.Prefix, error) {
 	if name == "-" {
-		return nets.Read(stdin)
+		return cidr.Read(stdin)
 	}
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }()
-	networks, err := nets.Read(file)
+	networks, err := cidr.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

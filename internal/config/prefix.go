@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"reflect"
 
-	"tidegate/internal/prefixes"
+	"tidegate/internal/cidr"
 )
 
 // Prefix is a network, or a single address, as it was written.
@@ -14,14 +14,14 @@ var prefixType = reflect.TypeFor[Prefix]()
 
 // UnmarshalText reads what package prefixes does.
 func (p *Prefix) UnmarshalText(text []byte) error {
-	_, err := prefixes.Parse(string(text))
+	_, err := cidr.Parse(string(text))
 	*p = Prefix(text)
 	return err
 }
 
 // Prefix is the network itself; a single address is the network of it alone.
 func (p Prefix) Prefix() netip.Prefix {
-	parsed, _ := prefixes.Parse(string(p)) // which it was when it was read
+	parsed, _ := cidr.Parse(string(p)) // which it was when it was read
 	return parsed
 }
 

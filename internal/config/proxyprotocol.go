@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"tidegate/internal/prefixes"
+	"tidegate/internal/cidr"
 )
 
 // ProxyProtocol says which datagrams to a server begin with a header that tells whose they are.
@@ -31,7 +31,7 @@ type Network struct{ netip.Prefix }
 
 // UnmarshalText reads a prefix or an address.
 func (n *Network) UnmarshalText(text []byte) (err error) {
-	n.Prefix, err = prefixes.Parse(string(text))
+	n.Prefix, err = cidr.Parse(string(text))
 	return err
 }
 

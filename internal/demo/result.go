@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/link"
+	"tidegate/internal/lossylink"
 	"tidegate/internal/words"
 )
 
@@ -26,8 +26,8 @@ type Result struct {
 
 	RTT50, RTT99 time.Duration // from sending a message to its echo: half, and 99 of 100, were not longer
 	Resent       Resent
-	Link         link.Stats // zero without a link
-	ProxyError   error      // with which the proxy ended
+	Link         lossylink.Stats // zero without a link
+	ProxyError   error           // with which the proxy ended
 }
 
 // Resent counts transmissions of messages beyond their first, by who sent them.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/link"
+	"tidegate/internal/lossylink"
 )
 
 func good() Result {
@@ -18,7 +18,7 @@ func good() Result {
 		Unreliable: Exchange{Sent: 800, Returned: 721},
 		RTT50:      1200 * time.Microsecond, RTT99: 103400 * time.Microsecond,
 		Resent: Resent{ByClients: 40, ToClients: 45, ToServer: 1},
-		Link:   link.Stats{Carried: 9500, Lost: 500},
+		Link:   lossylink.Stats{Carried: 9500, Lost: 500},
 	}
 }
 
@@ -56,7 +56,7 @@ func TestEveryFaultFails(t *testing.T) {
 		{func(r *Result) { r.Reliable.Missing = 1 }, "1 reliable message missing"},
 		{func(r *Result) { r.Reliable.Duplicated = 2 }, "2 reliable messages came back twice"},
 		{func(r *Result) { r.Changed = 3 }, "3 messages changed"},
-		{func(r *Result) { r.Link, r.Heard = link.Stats{}, 2 }, "2 goodbyes not heard"},
+		{func(r *Result) { r.Link, r.Heard = lossylink.Stats{}, 2 }, "2 goodbyes not heard"},
 		{func(r *Result) { r.ProxyError = errors.New("gone") }, "the proxy ended with an error: gone"},
 	} {
 		r := good()
@@ -76,9 +76,9 @@ func TestEveryFaultFails(t *testing.T) {
 		{"rudp", func(r *Result) { r.Reliable.Missing = 1 }, "1 reliable message missing"},
 		{"rtype", func(r *Result) { r.Reliable = Delivery{} }, ""},
 		{"rtype", func(r *Result) { r.Unreliable.Returned = 0 }, "only 0 of 800 messages came back"},
-		{"rtype", func(r *Result) { r.Link = link.Stats{} }, "only 721 of 800 messages came back"},
-		{"rtype", func(r *Result) { r.Link, r.Unreliable.Returned = link.Stats{}, 801 }, "801 came back of 800 messages"},
-		{"rudp", func(r *Result) { r.Link, r.Reliable.Returned = link.Stats{}, 700 }, "only 700 of 800 messages came back"},
+		{"rtype", func(r *Result) { r.Link = lossylink.Stats{} }, "only 721 of 800 messages came back"},
+		{"rtype", func(r *Result) { r.Link, r.Unreliable.Returned = lossylink.Stats{}, 801 }, "801 came back of 800 messages"},
+		{"rudp", func(r *Result) { r.Link, r.Reliable.Returned = lossylink.Stats{}, 700 }, "only 700 of 800 messages came back"},
 		{"rudp", func(r *Result) { r.Reliable.Returned = 700 }, ""},
 		{"rtype", func(r *Result) { r.Changed = 1 }, "1 message changed"},
 	} {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/internal/link"
+	"tidegate/internal/lossylink"
 	"tidegate/internal/netio"
 	"tidegate/internal/words"
 	"tidegate/proxy"
@@ -32,7 +32,7 @@ type stage struct {
 	pair   Pair
 	server server
 	proxy  *running
-	link   *link.Link // nil without loss
+	link   *lossylink.Link // nil without loss
 	crowd  *crowd
 }
 
@@ -67,7 +67,7 @@ func (s *stage) start(o *Options) (err error) {
 	}
 	door := s.proxy.addr()
 	if o.Loss > 0 {
-		if s.link, err = link.Start(door, o.Clients, o.Loss); err != nil {
+		if s.link, err = lossylink.Start(door, o.Clients, o.Loss); err != nil {
 			return fmt.Errorf("start the link: %w", err)
 		}
 		door = s.link.Addr()

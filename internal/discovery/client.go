@@ -10,32 +10,34 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Bounds of how long an answer counts, whatever it says itself: a TTL of 0 must not make a loop of questions, and one of a
-// day must not hide a change.
+// Bounds of an answer's lifetime, whatever its TTL: a TTL of 0 must not cause a loop of queries, and a TTL of a day
+// must not hide a change.
 const (
-	least = 5 * time.Second
-	most  = 10 * time.Minute
+	minTTL = 5 * time.Second
+	maxTTL = 10 * time.Minute
 )
 
-// again is when a question is repeated that got no answer.
-const again = 5 * time.Second
+// retryAfter is the pause after a failed query.
+const retryAfter = 5 * time.Second
 
-// answerTime is how long a resolver may take.
+// answerTime is the longest wait for a resolver.
 const answerTime = 3 * time.Second
 
-// errNothing: a name that stands for nothing is rather a mistake than the wish that nobody plays.
-var errNothing = errors.New("no such records")
+// errNoRecords is an error, since an empty name is more likely a mistake than a request to stop all servers.
+var errNoRecords = errors.New("no such records")
 
-// client asks a resolver. It knows the records' TTLs, as the system's own resolver functions do not.
+// client queries a resolver. Unlike the system's resolver functions, it knows the TTL of each record.
 type client struct {
-	server string // ip:port; empty: that of /etc/resolv.conf
-	least  time.Duration
-	again  time.Duration
+	server     string // ip:port; empty: the one in /etc/resolv.conf
+	minTTL     time.Duration
+	retryAfter time.Duration
 }
 
-func newClient(server string) *client { return &client{server: server, least: least, again: again} }
+func newClient(server string) *client {
+	return &client{server: server, minTTL: minTTL, retryAfter: retryAfter}
+}
 
-// ask returns the records of a name, at least one, and how long they count.
+// ask returns the records of a name, at least one, and their lifetime.
 func (c *client) ask(ctx context.Context, name string, kind uint16) ([]dns.RR, time.Duration, error) {
 	server, err := c.resolver()
 	if err != nil {
@@ -54,20 +56,20 @@ func (c *client) ask(ctx context.Context, name string, kind uint16) ([]dns.RR, t
 		return nil, 0, fmt.Errorf("ask %s for %s: %s", server, name, dns.RcodeToString[answer.Rcode])
 	}
 	var records []dns.RR
-	ttl := most
-	for _, r := range answer.Answer { // with the CNAMEs on the way, whose time counts too
+	ttl := maxTTL
+	for _, r := range answer.Answer { // includes the CNAMEs, whose TTLs count too
 		ttl = min(ttl, time.Duration(r.Header().Ttl)*time.Second)
 		if r.Header().Rrtype == kind {
 			records = append(records, r)
 		}
 	}
 	if len(records) == 0 {
-		return nil, 0, fmt.Errorf("%s: %w", name, errNothing)
+		return nil, 0, fmt.Errorf("%s: %w", name, errNoRecords)
 	}
 	return records, ttl, nil
 }
 
-// resolver is the server to ask. /etc/resolv.conf may have changed since the last time.
+// resolver returns the server to ask. It reads /etc/resolv.conf each time, since the file may have changed.
 func (c *client) resolver() (string, error) {
 	if c.server != "" {
 		return c.server, nil
@@ -82,7 +84,7 @@ func (c *client) resolver() (string, error) {
 	return net.JoinHostPort(system.Servers[0], system.Port), nil
 }
 
-// wait waits for a time, and reports false where ctx is done before.
+// wait pauses for d. It returns false if ctx is done earlier.
 func wait(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

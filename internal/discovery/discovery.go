@@ -1,8 +1,8 @@
-// Package discovery finds game servers and keeps telling which there are: those that a DNS name stands for, asked again
-// when the answer's time is over, and those that a file lists, read again when it changes. Nobody waits for it: a source
-// that cannot be read leaves what it said last in force.
+// Package discovery finds game servers and reports changes. It looks up DNS names again when an answer expires, and
+// reads files again when they change. It runs beside the loops, which never wait for it. If a source fails, its last
+// result stays in force.
 //
-// Start with Host, Service and File, which are where to look, and Watch.
+// Start with Host, Service and File, which are sources, and Watch.
 package discovery
 
 import (
@@ -15,16 +15,16 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// Source is where servers are found.
+// Source is a place where servers are found.
 type Source interface {
-	// String is the source as it is configured.
+	// String returns the source as configured.
 	String() string
-	// run calls tell with the servers found, or with why there is no news, until ctx is done.
+	// run calls tell with the servers found, or with an error if the lookup failed, until ctx is done.
 	run(ctx context.Context, tell func([]upstream.Target, error))
 }
 
-// Watch calls found with the servers of all sources together whenever they change, until ctx is done. It returns at once.
-// Calls follow one another.
+// Watch calls found with the servers of all sources together whenever they change, until ctx is done. It returns at
+// once. Calls of found do not overlap.
 func Watch(ctx context.Context, sources []Source, log zerolog.Logger, found func([]upstream.Target)) {
 	w := &watch{found: found, log: log, lists: make([][]upstream.Target, len(sources)), failed: make([]bool, len(sources))}
 	for i, source := range sources {
@@ -32,12 +32,12 @@ func Watch(ctx context.Context, sources []Source, log zerolog.Logger, found func
 	}
 }
 
-// watch joins what sources tell.
+// watch merges the results of the sources.
 type watch struct {
 	found func([]upstream.Target)
 	log   zerolog.Logger
 
-	mu     sync.Mutex // guards what follows, and calls of found
+	mu     sync.Mutex // guards the fields below, and calls of found
 	lists  [][]upstream.Target
 	failed []bool
 }
@@ -49,9 +49,9 @@ func (w *watch) tell(ctx context.Context, i int, source Source, list []upstream.
 		return
 	}
 	if err != nil {
-		if !w.failed[i] { // once, not every time
+		if !w.failed[i] { // log the first failure only
 			w.log.Warn().Stringer("source", source).Int("servers", len(w.lists[i])).Err(err).
-				Msg("servers not discovered; those found before stay")
+				Msg("server discovery failed; the last result stays")
 		}
 		w.failed[i] = true
 		return

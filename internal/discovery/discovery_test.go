@@ -19,10 +19,10 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// zone is a name server on a real socket whose records may change.
+// zone is a name server on a real socket. Its records can change.
 type zone struct {
 	addr string
-	news chan struct{} // has something to read after a question
+	news chan struct{} // readable after a query
 
 	mu      sync.Mutex
 	records []dns.RR
@@ -70,14 +70,14 @@ func (z *zone) questions() int {
 	return z.asked
 }
 
-// ServeDNS answers with the records of the name and kind that was asked for.
+// ServeDNS answers with the records of the requested name and type.
 func (z *zone) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
 	z.asked++
 	select {
 	case z.news <- struct{}{}:
-	default: // there is some to read
+	default: // already readable
 	}
 	answer := new(dns.Msg).SetRcode(question, z.code)
 	for _, r := range z.records {
@@ -88,7 +88,7 @@ func (z *zone) ServeDNS(w dns.ResponseWriter, question *dns.Msg) {
 	_ = w.WriteMsg(answer)
 }
 
-// watchOf runs Watch for as long as the test and returns what it finds.
+// watchOf runs Watch during the test and returns its results.
 func watchOf(t *testing.T, sources ...Source) <-chan []upstream.Target {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -113,7 +113,7 @@ func target(addr string, weight int) upstream.Target {
 	return upstream.Target{Addr: netip.MustParseAddrPort(addr), Weight: weight}
 }
 
-// impatient has a source look again soon.
+// impatient makes a source look again soon.
 func impatient(s Source) Source {
 	client := newClient("")
 	switch s := s.(type) {
@@ -122,11 +122,11 @@ func impatient(s Source) Source {
 	case *service:
 		client = s.client
 	}
-	client.least, client.again = 50*time.Millisecond, 50*time.Millisecond
+	client.minTTL, client.retryAfter = 50*time.Millisecond, 50*time.Millisecond
 	return s
 }
 
-// TestHost: addresses of both families, a change, and failures that change nothing.
+// TestHost checks addresses of both families, a change, and failures that change nothing.
 func TestHost(t *testing.T) {
 	z := newZone(t, "game.test. 0 A 192.0.2.2", "game.test. 0 A 192.0.2.1", "game.test. 0 AAAA 2001:db8::1")
 	found := watchOf(t, impatient(Host("game.test", 7777, z.addr)))
@@ -141,11 +141,11 @@ func TestHost(t *testing.T) {
 	want(t, found, target("192.0.2.3:7777", 1))
 }
 
-// TestAnswersCount for as long as they say, within bounds.
+// TestAnswersCount checks that answers expire by their TTL, within bounds.
 func TestAnswersCount(t *testing.T) {
 	z := newZone(t, "game.test. 3600 A 192.0.2.1", "other.test. 30 A 192.0.2.1")
 	client := newClient(z.addr)
-	for name, ttl := range map[string]time.Duration{"game.test": most, "other.test": 30 * time.Second} {
+	for name, ttl := range map[string]time.Duration{"game.test": maxTTL, "other.test": 30 * time.Second} {
 		if _, got, err := client.ask(t.Context(), name, dns.TypeA); err != nil || got != ttl {
 			t.Errorf("%s counts for %v, %v; want %v", name, got, err, ttl)
 		}
@@ -177,13 +177,14 @@ func TestFile(t *testing.T) {
 	found := watchOf(t, File(path))
 	want(t, found, target("192.0.2.1:1", 1))
 	write("192.0.2.1:1\n# the new one\n[2001:db8::1]:2 weight=5 max_sessions=10 # big\n")
-	want(t, found, target("192.0.2.1:1", 1), upstream.Target{Addr: netip.MustParseAddrPort("[2001:db8::1]:2"), Weight: 5, MaxSessions: 10})
+	bounded := upstream.Target{Addr: netip.MustParseAddrPort("[2001:db8::1]:2"), Weight: 5, MaxSessions: 10}
+	want(t, found, target("192.0.2.1:1", 1), bounded)
 	write("192.0.2.1:1\nnonsense\n")
 	write("192.0.2.3:3\n")
 	want(t, found, target("192.0.2.3:3", 1))
 }
 
-// TestSourcesJoin: one source's servers stay while another's change.
+// TestSourcesJoin checks that one source's servers stay while another source's change.
 func TestSourcesJoin(t *testing.T) {
 	dir := t.TempDir()
 	one, other := filepath.Join(dir, "one"), filepath.Join(dir, "other")

@@ -14,13 +14,13 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// maxServers is how many servers a file may list.
+// maxServers bounds the servers in a file.
 const maxServers = 10_000
 
-// File is a list of servers in a file, as ParseFile reads it.
+// File returns a source that reads a file as ParseFile does.
 func File(path string) Source { return &file{path} }
 
-// file is a list of servers that is read again when it changes.
+// file is a source that reads a list again when the file changes.
 type file struct{ path string }
 
 func (f *file) String() string { return "file:" + f.path }
@@ -48,8 +48,9 @@ func (f *file) read() ([]upstream.Target, error) {
 	return list, nil
 }
 
-// ParseFile reads a list of servers, one a line: ip:port, then weight=N and max_sessions=N if they are not 1 and without
-// a bound. What is after a # is a comment. The whole list is refused if a line is wrong; the error names it.
+// ParseFile reads one server per line: ip:port, then optionally weight=N (default 1) and max_sessions=N (default
+// unlimited). A comment starts with #. If any line is wrong, ParseFile rejects the whole list; the error names the
+// line.
 func ParseFile(r io.Reader) ([]upstream.Target, error) {
 	var list []upstream.Target
 	lines := bufio.NewScanner(r)

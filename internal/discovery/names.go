@@ -13,13 +13,13 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// Host is a name whose addresses, of records A and AAAA, are servers at a port. The resolver that is asked is an ip:port, or
-// the system's if it is empty.
+// Host returns a source: the A and AAAA records of a name are servers at a port. The resolver is an ip:port; if empty,
+// the system's.
 func Host(name string, port uint16, resolver string) Source {
 	return &host{name: name, port: port, client: newClient(resolver)}
 }
 
-// Service is a name whose SRV records are servers: their hosts' addresses, with ports and weights, of the lowest priority.
+// Service returns a source: the SRV records of a name with the lowest priority name the hosts, ports and weights.
 func Service(name, resolver string) Source { return &service{name: name, client: newClient(resolver)} }
 
 // host is a name with addresses.
@@ -37,7 +37,7 @@ func (h *host) run(ctx context.Context, tell func([]upstream.Target, error)) {
 	})
 }
 
-// service is the name of SRV records.
+// service is a name with SRV records.
 type service struct {
 	name   string
 	client *client
@@ -49,7 +49,7 @@ func (s *service) run(ctx context.Context, tell func([]upstream.Target, error)) 
 	s.client.repeat(ctx, tell, func() ([]upstream.Target, time.Duration, error) { return s.find(ctx) })
 }
 
-// find asks for the records, and for the addresses of the hosts in those of the lowest priority.
+// find queries the SRV records, and then the addresses of the hosts with the lowest priority.
 func (s *service) find(ctx context.Context) (all []upstream.Target, ttl time.Duration, err error) {
 	records, ttl, err := s.client.ask(ctx, s.name, dns.TypeSRV)
 	if err != nil {
@@ -66,22 +66,22 @@ func (s *service) find(ctx context.Context) (all []upstream.Target, ttl time.Dur
 		}
 		found, t, err := s.client.addresses(ctx, srv.Target, upstream.Target{Weight: max(1, int(srv.Weight))}, srv.Port)
 		if err != nil {
-			return nil, 0, err // a part of the servers would have the others drain
+			return nil, 0, err // a partial result would drain the missing servers
 		}
 		all, ttl = append(all, found...), min(ttl, t)
 	}
 	return all, ttl, nil
 }
 
-// repeat looks again whenever what was found does not count any more.
+// repeat calls look again whenever the last result expires.
 func (c *client) repeat(ctx context.Context, tell func([]upstream.Target, error),
 	look func() ([]upstream.Target, time.Duration, error)) {
 	for {
 		found, ttl, err := look()
 		tell(found, err)
-		pause := max(ttl, c.least)
+		pause := max(ttl, c.minTTL)
 		if err != nil {
-			pause = c.again
+			pause = c.retryAfter
 		}
 		if !wait(ctx, pause) {
 			return
@@ -89,13 +89,13 @@ func (c *client) repeat(ctx context.Context, tell func([]upstream.Target, error)
 	}
 }
 
-// addresses are those of a host, of both families, as servers that are like a given one.
+// addresses returns the servers at a host's addresses of both families, with the other fields copied from like.
 func (c *client) addresses(ctx context.Context, name string, like upstream.Target, port uint16) (all []upstream.Target,
 	ttl time.Duration, err error) {
-	ttl = most
+	ttl = maxTTL
 	for _, kind := range [...]uint16{dns.TypeA, dns.TypeAAAA} {
 		records, t, err := c.ask(ctx, name, kind)
-		if errors.Is(err, errNothing) {
+		if errors.Is(err, errNoRecords) {
 			continue // one family is enough
 		}
 		if err != nil {
@@ -110,7 +110,7 @@ func (c *client) addresses(ctx context.Context, name string, like upstream.Targe
 		}
 	}
 	if len(all) == 0 {
-		return nil, 0, fmt.Errorf("%s: %w", name, errNothing)
+		return nil, 0, fmt.Errorf("%s: %w", name, errNoRecords)
 	}
 	return all, ttl, nil
 }

@@ -1,5 +1,5 @@
-// Package filewatch tells when files were changed, replaced, made or removed: the configuration, lists of bans and
-// prefixes. It does not read them.
+// Package filewatch reports when files are changed, replaced, created or removed: the configuration, ban lists, prefix
+// lists. It does not read them.
 package filewatch
 
 import (
@@ -11,17 +11,17 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is how long a file must rest before its change is told: editors and copies write in several steps.
+// settle is the time without changes after which a change is reported. Editors and copies write in several steps.
 const settle = 200 * time.Millisecond
 
 // Watcher watches a set of files.
 type Watcher struct {
 	notify *fsnotify.Watcher
-	files  map[string]string // as given, by absolute path
+	files  map[string]string // name as given to New, by absolute path
 }
 
-// New watches files, which need not exist; the folders that they are in must. The folders are what is watched, since
-// most editors replace a file rather than write to it, and a link to the file may be what changes.
+// New watches files. A file need not exist, but its folder must. New watches the folders, since most editors replace a
+// file, and since a file may be a link whose target changes.
 func New(files ...string) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -30,7 +30,7 @@ func New(files ...string) (*Watcher, error) {
 	w := &Watcher{notify: notify, files: make(map[string]string)}
 	for _, file := range files {
 		if err := w.add(file); err != nil {
-			_ = notify.Close() // the error that matters is the one before
+			_ = notify.Close() // the earlier error matters more
 			return nil, fmt.Errorf("watch %s: %w", file, err)
 		}
 	}
@@ -46,8 +46,8 @@ func (w *Watcher) add(file string) error {
 	return w.notify.Add(filepath.Dir(path))
 }
 
-// Run calls changed with each file's name, as it was given to New, once the file has rested for a moment after a change.
-// Calls follow one another. It returns when ctx is done, and closes the Watcher.
+// Run calls changed with a file's name, as given to New, once the file has not changed for 200 ms. Calls do not
+// overlap. Run closes the Watcher and returns when ctx is done.
 func (w *Watcher) Run(ctx context.Context, changed func(file string)) {
 	defer func() { _ = w.notify.Close() }()
 	timer := time.NewTimer(0)
@@ -65,7 +65,7 @@ func (w *Watcher) Run(ctx context.Context, changed func(file string)) {
 				waiting[file] = true
 				timer.Reset(settle)
 			}
-		case _, ok := <-w.notify.Errors: // an overflow of the kernel's queue: look at everything
+		case _, ok := <-w.notify.Errors: // the kernel's queue overflowed: check every file
 			if !ok {
 				return
 			}

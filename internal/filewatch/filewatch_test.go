@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// watch runs a Watcher of files for as long as the test, and returns what it tells.
+// watch runs a Watcher during the test, and returns the names that it reports.
 func watch(t *testing.T, files ...string) <-chan string {
 	t.Helper()
 	w, err := New(files...)
@@ -46,8 +46,8 @@ func expect(t *testing.T, told <-chan string, want string) {
 	}
 }
 
-// TestTellsOfEveryWayToChange makes a file, writes to it, replaces it and removes it, with neighbours that are nobody's
-// business changing meanwhile.
+// TestTellsOfEveryWayToChange creates a file, writes to it, replaces it and removes it. Other files in the folder
+// change meanwhile and must not be reported.
 func TestTellsOfEveryWayToChange(t *testing.T) {
 	dir := t.TempDir()
 	file, other, fresh := filepath.Join(dir, "list"), filepath.Join(dir, "other"), filepath.Join(dir, "list.new")

@@ -8,21 +8,21 @@ import (
 	"github.com/oschwald/maxminddb-golang/v2"
 )
 
-// Place is where an address is.
+// Place is the location of an address.
 type Place struct {
-	Country string // ISO 3166 code of two letters; empty if unknown
-	Network uint32 // number of the autonomous system; 0 if unknown
-	Holder  string // who has that system
+	Country string // ISO 3166 code of two letters; empty: unknown
+	Network uint32 // number of the autonomous system; 0: unknown
+	Holder  string // organization that runs the autonomous system
 }
 
-// Database is an operator's MaxMind file, in memory: a file that is replaced or cut while it is in use harms nobody. It
-// is safe for concurrent use.
+// Database is a MaxMind file in memory, so that replacing or truncating the file does no harm. It is safe for
+// concurrent use.
 type Database struct{ reader *maxminddb.Reader }
 
 var errDatabase = errors.New("not a MaxMind database of countries or networks")
 
-// NewDatabase reads a database from the bytes of an .mmdb file, which are its own from then on. Countries are those of
-// GeoLite2 or GeoIP2 Country and City, networks those of ASN and ISP; other vendors' files of the same fields do as well.
+// NewDatabase parses the bytes of an .mmdb file and keeps them. Countries come from GeoLite2 or GeoIP2 Country and
+// City, networks from ASN and ISP. Files of other vendors with the same fields work too.
 func NewDatabase(file []byte) (*Database, error) {
 	reader, err := maxminddb.OpenBytes(file)
 	if err != nil {
@@ -33,12 +33,12 @@ func NewDatabase(file []byte) (*Database, error) {
 		if _, err := decode(result); err != nil {
 			return nil, fmt.Errorf("%w: %w", errDatabase, err)
 		}
-		break // one record tells the form; the rest is read by records
+		break // one record shows the form; the others are decoded when needed
 	}
 	return d, nil
 }
 
-// record has the fields of interest of all of MaxMind's databases.
+// record has the fields that we use of all MaxMind databases.
 type record struct {
 	Country struct {
 		Code string `maxminddb:"iso_code"`
@@ -57,12 +57,12 @@ func decode(result maxminddb.Result) (Place, error) {
 	}
 	p := Place{Country: r.Country.Code, Network: r.Number, Holder: r.Holder}
 	if p.Country == "" {
-		p.Country = r.Registered.Code // of networks without one place, as satellites
+		p.Country = r.Registered.Code // networks without one location, such as satellites
 	}
 	return p, nil
 }
 
-// place is what the database says of an address; nothing for a nil Database.
+// place returns the database's entry for an address. A nil Database returns the zero Place.
 func (d *Database) place(addr netip.Addr) Place {
 	if d == nil {
 		return Place{}
@@ -73,13 +73,13 @@ func (d *Database) place(addr netip.Addr) Place {
 	}
 	p, err := decode(found)
 	if err != nil {
-		return Place{} // a damaged record says nothing
+		return Place{} // a damaged record counts as missing
 	}
 	return p
 }
 
-// records finds the records to which mask gives rules. Many networks share a record, so that these are few, and looking
-// at an address's record needs neither its text nor an allocation.
+// records returns the records that have rules, by the Mask that mask returns. Many networks share a record, so that the
+// map is small. Looking up an address's record needs neither its text nor an allocation.
 func (d *Database) records(mask func(*Place) Mask) map[uintptr]Mask {
 	rules := make(map[uintptr]Mask)
 	seen := make(map[uintptr]bool)

@@ -1,7 +1,7 @@
-// Package filter says who may come and what may pass: rules about the sources of newcomers (prefixes, countries,
-// networks), and rules about messages. It knows no sockets and no sessions, and counts nothing: it answers.
+// Package filter decides which clients may connect and which messages may pass. It has rules about sources (prefixes,
+// countries, autonomous systems) and rules about messages. It knows no sockets and no sessions, and counts nothing.
 //
-// Start with Set, which is made once by New and never changes: whoever wants other rules makes another Set.
+// Start with Set. New makes it, and it never changes: to change the rules, make another Set.
 package filter
 
 import (
@@ -12,7 +12,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// MaxRules bounds the rules about sources, and those about messages: each is one bit of a Mask.
+// MaxRules bounds the source rules, and the message rules: each is one bit of a Mask.
 const MaxRules = 64
 
 // Mask is a set of rules of one kind, by index.
@@ -27,20 +27,20 @@ func (m Mask) All(yield func(int) bool) {
 	}
 }
 
-// below are the rules before index i.
+// below returns the rules before index i.
 func below(i int) Mask { return 1<<i - 1 }
 
-// Match is what a Set's rules say: the first that matches and does more than observe decides.
+// Match is the result of a Set's rules. The first matching rule whose verdict is not Observe decides.
 type Match struct {
-	Rule     int               // index of the rule that decides; -1 if none does
-	Verdict  ratelimit.Verdict // its verdict; Pass if none decides
-	Observed Mask              // rules that match, come before it, and only observe
+	Rule     int               // index of the deciding rule; -1: none
+	Verdict  ratelimit.Verdict // its verdict; Pass if no rule decides
+	Observed Mask              // matching rules before it that only observe
 }
 
-// free is the Match of what no rule is about.
-var free = Match{Rule: -1}
+// noMatch is the Match when no rule matches.
+var noMatch = Match{Rule: -1}
 
-// decide picks the deciding rule of those that match.
+// decide picks the deciding rule among the matching ones.
 func decide(matched, observing Mask, verdict func(int) ratelimit.Verdict) Match {
 	deciding := matched &^ observing
 	if deciding == 0 {
@@ -50,11 +50,11 @@ func decide(matched, observing Mask, verdict func(int) ratelimit.Verdict) Match 
 	return Match{Rule: i, Verdict: verdict(i), Observed: matched & observing & below(i)}
 }
 
-// Rules are what a Set is made of. The order within each kind matters: the first that matches decides.
+// Rules are the input of New. The order within each kind matters: the first match decides.
 type Rules struct {
 	Sources  []Source
 	Messages []Message
-	// Countries and Networks know where addresses are; nil where no rule asks for it.
+	// Countries and Networks locate addresses. Each may be nil if no rule needs it.
 	Countries, Networks *Database
 }
 
@@ -64,7 +64,7 @@ type Set struct {
 	messages messages
 }
 
-// New compiles rules. The error names the rule that cannot be.
+// New compiles rules. The error names the invalid rule.
 func New(r Rules) (*Set, error) {
 	if len(r.Sources) > MaxRules || len(r.Messages) > MaxRules {
 		return nil, fmt.Errorf("at most %d rules of each kind", MaxRules)
@@ -77,7 +77,7 @@ func New(r Rules) (*Set, error) {
 	return s, nil
 }
 
-// SourceNames are the names of the rules about sources, by index.
+// SourceNames returns the names of the source rules, by index.
 func (s *Set) SourceNames() []string {
 	if s == nil {
 		return nil
@@ -85,7 +85,7 @@ func (s *Set) SourceNames() []string {
 	return s.sources.names
 }
 
-// MessageNames are the names of the rules about messages, by index.
+// MessageNames returns the names of the message rules, by index.
 func (s *Set) MessageNames() []string {
 	if s == nil {
 		return nil
@@ -93,17 +93,16 @@ func (s *Set) MessageNames() []string {
 	return s.messages.names
 }
 
-// Source judges an address that comes to a listener. It does not allocate. Newcomers are judged once, and everybody
-// once more when the Set is replaced: it is not for every datagram.
+// Source judges an address at a listener. It does not allocate. Call it once for each new client, and once for each
+// client after the Set was replaced. It is too slow for every datagram.
 func (s *Set) Source(listener string, from netip.Addr) Match {
 	if s == nil || len(s.sources.names) == 0 {
-		return free
+		return noMatch
 	}
 	return s.sources.judge(listener, from)
 }
 
-// Place is where an address is, as far as the operator's databases know: an ISO 3166 code, and an autonomous system's
-// number and holder. It is for people; Source does not need it.
+// Place returns the location of an address from the operator's databases. It is for display; Source does not need it.
 func (s *Set) Place(addr netip.Addr) Place {
 	if s == nil {
 		return Place{}

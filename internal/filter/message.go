@@ -8,10 +8,10 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Direction is which way a message goes.
+// Direction is the direction of a message.
 type Direction uint8
 
-// Directions. A rule about neither is about both.
+// Directions. A rule with Both applies to either direction.
 const (
 	Both Direction = iota
 	FromClient
@@ -21,25 +21,26 @@ const (
 // Range is the numbers from Low to High, both included.
 type Range struct{ Low, High uint16 }
 
-// Message is a rule about messages, as they were received. It matches a message that is all that it says.
+// Message is a rule about messages, as they were received. A message matches if it meets all conditions.
 type Message struct {
 	Name      string
 	Direction Direction
-	Listeners []string    // names; empty: all
-	Protocols []string    // names of what the sender speaks; empty: all
-	IDs       []Range     // of messages that have an ID; empty: any, or none
-	Packets   []Range     // of the first byte of the payload; empty: any
-	MinSize   int         // of the payload in bytes
+	Listeners []string    // listener names; empty: all
+	Protocols []string    // protocol names of the sender; empty: all
+	IDs       []Range     // of messages with an ID; empty: any message
+	Packets   []Range     // first bytes of the payload; empty: any
+	MinSize   int         // payload size in bytes
 	MaxSize   int         // 0: unbounded
 	Modes     codec.Modes // 0: all
-	// Every and Burst, if Every is not 0, let pass as much of what matches, of each session: the rule is about the rest.
+	// Every and Burst set the rate of matching messages that pass in each session, if Every is not 0. The verdict then
+	// applies only beyond this rate.
 	Every   time.Duration
 	Burst   int
 	Verdict ratelimit.Verdict
 }
 
-// Memory is what the rules with a rate know of one session. The zero value is that of a new session. It takes memory
-// only if a rule with a rate matches. It is not safe for concurrent use.
+// Memory is one session's state of the rules with a rate. The zero value is a new session. It allocates only when such
+// a rule matches. It is not safe for concurrent use.
 type Memory struct{ *memory }
 
 type memory struct {
@@ -47,21 +48,21 @@ type memory struct {
 	limiters []ratelimit.Limiter // by rank
 }
 
-// messages are compiled rules about messages.
+// messages are the compiled message rules.
 type messages struct {
 	names     []string
 	verdicts  []ratelimit.Verdict
 	observing Mask
-	rules     [3][]messageRule // by direction; of Both none
+	rules     [3][]messageRule // by direction; empty for Both
 	rated     []ratelimit.Limiter
 }
 
-// messageRule is one rule, with what all rules of its direction are asked first up front.
+// messageRule is one rule, with the fields that are checked first kept flat.
 type messageRule struct {
 	*Message
 	index   int
-	packets [4]uint64 // bits of the first bytes
-	rank    int       // among those with a rate; -1 without
+	packets [4]uint64 // bitmap of first bytes
+	rank    int       // index among the rules with a rate; -1: no rate
 }
 
 func (s *messages) compile(rules []Message) {
@@ -90,16 +91,16 @@ func (s *messages) compile(rules []Message) {
 	}
 }
 
-// Judges reports whether any rule is about messages of a direction.
+// Judges reports whether any rule applies to messages of a direction.
 func (s *Set) Judges(d Direction) bool { return s != nil && len(s.messages.rules[d]) > 0 }
 
-// Message judges a message of a session that came by a listener, from a side that speaks a protocol. It allocates only
-// when a rule with a rate matches for the first time in the session.
+// Message judges a message of a session at a listener, from a side that uses a protocol. It allocates only when a rule
+// with a rate matches for the first time in the session.
 func (s *Set) Message(now time.Time, d Direction, listener, protocol string, m *codec.Message, memory *Memory) Match {
 	if !s.Judges(d) {
-		return free
+		return noMatch
 	}
-	match := free
+	match := noMatch
 	for i := range s.messages.rules[d] {
 		r := &s.messages.rules[d][i]
 		switch {
@@ -140,7 +141,7 @@ func within(ranges []Range, n uint16) bool {
 	return false
 }
 
-// limiter is that of a rule with a rate. What was known under another Set is forgotten.
+// limiter returns the limiter of a rule with a rate. State of another Set is dropped.
 func (m *Memory) limiter(s *Set, rank int) *ratelimit.Limiter {
 	if m.memory == nil || m.of != s {
 		m.memory = &memory{s, slices.Clone(s.messages.rated)}

@@ -20,7 +20,8 @@ func compile(t testing.TB, rules ...Message) *Set {
 	return s
 }
 
-// TestMessageConditions has a rule of one condition in each row, a message that it matches and one just beside.
+// TestMessageConditions has in each row a rule with one condition, a message that matches it and one that just misses
+// it.
 func TestMessageConditions(t *testing.T) {
 	type sent struct {
 		from               Direction
@@ -59,7 +60,7 @@ func TestMessageConditions(t *testing.T) {
 		if got := judge(test.matches); got.Rule != 0 || got.Verdict != ratelimit.Disconnect {
 			t.Errorf("%s: %+v, want rule 0", test.name, got)
 		}
-		if got := judge(test.beside); got != free {
+		if got := judge(test.beside); got != noMatch {
 			t.Errorf("%s: %+v for a message beside it", test.name, got)
 		}
 	}

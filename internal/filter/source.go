@@ -11,31 +11,32 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Source is a rule about where newcomers come from. It matches an address in any of its prefixes, countries or networks.
+// Source is a rule about the sources of new clients. It matches an address in any of its prefixes, countries or
+// networks.
 type Source struct {
 	Name      string
-	Listeners []string          // names; empty: all
-	Prefixes  []netip.Prefix    // none of IPv4 within IPv6
+	Listeners []string          // listener names; empty: all
+	Prefixes  []netip.Prefix    // none is IPv4-mapped IPv6
 	Countries []string          // ISO 3166 codes of two capital letters
 	Networks  []uint32          // numbers of autonomous systems
-	Verdict   ratelimit.Verdict // Pass, Observe or Drop: a newcomer has nothing else to lose
+	Verdict   ratelimit.Verdict // Pass, Observe or Drop; a new client has no session to end
 }
 
-// sources are compiled rules about sources. An address is looked up once in the prefixes of all rules and once in each
-// database, however many rules there are.
+// sources are the compiled source rules. However many rules there are, an address takes one lookup in the prefixes and
+// one in each database.
 type sources struct {
 	names     []string
 	verdicts  []ratelimit.Verdict
 	listeners [][]string
-	scoped    Mask // rules that are not about all listeners
+	scoped    Mask // rules that apply to some listeners only
 	observing Mask
 
-	prefixes           bart.Table[Mask] // each prefix with the rules of those around it
+	prefixes           bart.Table[Mask] // each prefix with its rules and those of the wider prefixes
 	countries, numbers located
-	byCountry, byASN   Mask // the rules that need them
+	byCountry, byASN   Mask // rules that need the database
 }
 
-// located are the rules about what a database tells of an address.
+// located are the rules that use one database.
 type located struct {
 	database *Database
 	rules    map[uintptr]Mask // by record
@@ -88,7 +89,7 @@ func first(m Mask) (index int) {
 	return -1
 }
 
-// addPrefixes gives each prefix its rules and those of the prefixes around it, so that the longest match has them all.
+// addPrefixes gives each prefix its own rules and those of all wider prefixes, so that the longest match has them all.
 func (s *sources) addPrefixes(rules []Source) {
 	type ruled struct {
 		prefix netip.Prefix
@@ -101,7 +102,7 @@ func (s *sources) addPrefixes(rules []Source) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b ruled) int { return cmp.Compare(a.prefix.Bits(), b.prefix.Bits()) })
-	for _, p := range all { // the widest first
+	for _, p := range all { // widest first
 		_, around, _ := s.prefixes.LookupPrefixLPM(p.prefix)
 		s.prefixes.Insert(p.prefix, around|p.rule)
 	}
@@ -120,7 +121,7 @@ func (s *sources) judge(listener string, from netip.Addr) Match {
 	return decide(matched, s.observing, func(i int) ratelimit.Verdict { return s.verdicts[i] })
 }
 
-// here leaves of the rules those that are about a listener.
+// here removes the rules that do not apply to a listener.
 func (s *sources) here(listener string, matched Mask) Mask {
 	for i := range (matched & s.scoped).All {
 		if !slices.Contains(s.listeners[i], listener) {
@@ -130,7 +131,7 @@ func (s *sources) here(listener string, matched Mask) Mask {
 	return matched
 }
 
-// open are the rules that still count: those before the one that decides already, and not matched yet.
+// open returns the rules that can still matter: those before the deciding one that have not matched yet.
 func (s *sources) open(matched Mask) Mask {
 	before := ^Mask(0)
 	if deciding := matched &^ s.observing; deciding != 0 {

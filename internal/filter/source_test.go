@@ -105,12 +105,12 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// TestNestedPrefixes compares lookups with going through all rules, for prefixes of every length around one address.
+// TestNestedPrefixes compares lookups with a linear search, for prefixes of every length around one address.
 func TestNestedPrefixes(t *testing.T) {
 	var rules []Source
 	addr := netip.MustParseAddr("172.16.99.131")
 	for i := range 33 {
-		p, err := addr.Prefix((i * 7) % 33) // in no order
+		p, err := addr.Prefix((i * 7) % 33) // in no particular order
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +144,7 @@ func TestWithoutRulesAllPass(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []*Set{nil, empty} {
-		if got := s.Source("x", netip.MustParseAddr("192.0.2.1")); got != free {
+		if got := s.Source("x", netip.MustParseAddr("192.0.2.1")); got != noMatch {
 			t.Errorf("%+v", got)
 		}
 	}

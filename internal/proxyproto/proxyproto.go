@@ -1,8 +1,8 @@
-// Package proxyproto writes and reads what proxies put in front of a client's datagrams to say whose they are: version 2 of
-// HAProxy's PROXY protocol over UDP, and Cloudflare's Simple Proxy Protocol. It knows bytes and addresses; which datagrams
-// have a header, and who is believed, is for its callers.
+// Package proxyproto writes and reads the headers that proxies put before a client's datagrams to name its address:
+// version 2 of HAProxy's PROXY protocol over UDP, and Cloudflare's Simple Proxy Protocol. It knows bytes and addresses.
+// The caller decides which datagrams have a header and which proxies are trusted.
 //
-// Start with Header, which is both, and Parse.
+// Start with Header, which serves both formats, and Parse.
 package proxyproto
 
 import (
@@ -12,12 +12,12 @@ import (
 
 // Errors of Parse.
 var (
-	ErrNone      = errors.New("no PROXY protocol header")         // the datagram begins with something else
-	ErrMalformed = errors.New("malformed PROXY protocol header")  // it begins as one, and does not go on as one
-	ErrFamily    = errors.New("PROXY protocol header without IP") // of another family of addresses, such as Unix
+	ErrNone      = errors.New("no PROXY protocol header")         // the datagram starts with something else
+	ErrMalformed = errors.New("malformed PROXY protocol header")  // the start is valid, the rest is not
+	ErrFamily    = errors.New("PROXY protocol header without IP") // another address family, such as Unix
 )
 
-// Format is a way to write a header.
+// Format is a header format.
 type Format uint8
 
 // Formats.
@@ -26,16 +26,16 @@ const (
 	Simple               // Simple Proxy Protocol
 )
 
-// MaxLen is the length in bytes of the longest header that is written.
+// MaxLen is the length in bytes of the longest header that Append writes.
 const MaxLen = v2Len + v2IPv6
 
-// Header says that a datagram was sent by Client to Proxy.
+// Header says that Client sent a datagram to Proxy.
 type Header struct {
 	Format Format
-	// Local is set where the proxy speaks for itself, to see whether we live say. There are no addresses then.
+	// Local is set for a health check by the proxy itself. The addresses are then unset.
 	Local  bool
 	Client netip.AddrPort
-	Proxy  netip.AddrPort // at which the client reached the proxy
+	Proxy  netip.AddrPort // the address at which the client reached the proxy
 }
 
 // Append appends the header to b, at most MaxLen bytes.
@@ -46,7 +46,7 @@ func (h *Header) Append(b []byte) []byte {
 	return h.appendV2(b)
 }
 
-// Len is how many bytes Append appends.
+// Len returns the number of bytes that Append appends.
 func (h *Header) Len() int {
 	switch {
 	case h.Format == Simple:
@@ -59,10 +59,10 @@ func (h *Header) Len() int {
 	return v2Len + v2IPv6
 }
 
-// is4 reports whether both addresses are of IPv4.
+// is4 reports whether both addresses are IPv4.
 func (h *Header) is4() bool { return h.Client.Addr().Unmap().Is4() && h.Proxy.Addr().Unmap().Is4() }
 
-// Parse reads the header that a datagram begins with. The rest aliases the datagram.
+// Parse reads the header at the start of a datagram. The rest aliases the datagram.
 func Parse(datagram []byte) (h Header, rest []byte, err error) {
 	switch {
 	case HasV2(datagram):
@@ -74,7 +74,7 @@ func Parse(datagram []byte) (h Header, rest []byte, err error) {
 	return Header{}, datagram, ErrNone
 }
 
-// StripSimple cuts the header off an answer to a datagram that had one in the Simple format, where the answer has one.
+// StripSimple removes the header from an answer, if it has one in the Simple format.
 func StripSimple(datagram []byte) []byte {
 	if hasSimple(datagram) {
 		return datagram[simpleLen:]
@@ -85,4 +85,32 @@ func StripSimple(datagram []byte) []byte {
 func addrPort(ip, port []byte) netip.AddrPort {
 	addr, _ := netip.AddrFromSlice(ip) // 4 or 16 bytes
 	return netip.AddrPortFrom(addr.Unmap(), be.Uint16(port))
+}
+
+// A Simple Proxy Protocol header, as described at
+// https://developers.cloudflare.com/spectrum/reference/simple-proxy-protocol-header/. IPv4 addresses are mapped into
+// IPv6. Answers to the proxy carry the same header.
+//
+//	0..1    magic number
+//	2..17   client's address
+//	18..33  proxy's address
+//	34..35  client's port
+//	36..37  proxy's port
+const (
+	simpleMagic = 0x56ec
+	simpleLen   = 38
+)
+
+func hasSimple(d []byte) bool { return len(d) >= simpleLen && be.Uint16(d) == simpleMagic }
+
+func (h *Header) appendSimple(b []byte) []byte {
+	b = be.AppendUint16(b, simpleMagic)
+	b = appendAddrs16(b, h.Client.Addr(), h.Proxy.Addr())
+	b = be.AppendUint16(b, h.Client.Port())
+	return be.AppendUint16(b, h.Proxy.Port())
+}
+
+// parseSimple reads a datagram that has the header.
+func parseSimple(d []byte) (h Header, rest []byte) {
+	return Header{Format: Simple, Client: addrPort(d[2:18], d[34:]), Proxy: addrPort(d[18:34], d[36:])}, d[simpleLen:]
 }

@@ -21,7 +21,7 @@ var (
 	proxy6  = netip.MustParseAddrPort("[2001:db8::1]:19133")
 )
 
-// headers are each kind of header, with its bytes.
+// headers are one header of each kind, with its bytes.
 var headers = []struct {
 	name   string
 	header Header
@@ -66,7 +66,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestAgainstGoProxyProto: the independent library reads what we write, and we read what it writes, with additions.
+// TestAgainstGoProxyProto checks that an independent library reads our headers, and that we read its headers with
+// extensions.
 func TestAgainstGoProxyProto(t *testing.T) {
 	for _, h := range []Header{{Client: client4, Proxy: proxy4}, {Client: client6, Proxy: proxy6}} {
 		source, dest := net.UDPAddrFromAddrPort(h.Client), net.UDPAddrFromAddrPort(h.Proxy)
@@ -75,7 +76,8 @@ func TestAgainstGoProxyProto(t *testing.T) {
 			t.Fatal(err)
 		}
 		gotSource, gotDest, ok := read.UDPAddrs()
-		if !ok || read.Command != proxyproto.PROXY || gotSource.String() != source.String() || gotDest.String() != dest.String() {
+		if !ok || read.Command != proxyproto.PROXY ||
+			gotSource.String() != source.String() || gotDest.String() != dest.String() {
 			t.Errorf("the library reads %+v, %v to %v", read, gotSource, gotDest)
 		}
 		theirs := proxyproto.HeaderProxyFromAddrs(2, source, dest)

@@ -30,7 +30,7 @@ const (
 	datagramUDP = 2
 )
 
-// HasV2 reports whether a datagram begins with the signature of version 2, which nothing else does by chance.
+// HasV2 reports whether a datagram starts with the signature of version 2. No other protocol starts so by chance.
 func HasV2(datagram []byte) bool {
 	return len(datagram) >= len(signature) && string(datagram[:len(signature)]) == signature
 }
@@ -52,13 +52,13 @@ func (h *Header) appendV2(b []byte) []byte {
 	return be.AppendUint16(b, h.Proxy.Port())
 }
 
-// appendAddrs16 appends two addresses of 16 bytes; those of IPv4 in their mapped form.
+// appendAddrs16 appends two addresses of 16 bytes. IPv4 addresses are mapped into IPv6.
 func appendAddrs16(b []byte, one, other netip.Addr) []byte {
 	x, y := one.As16(), other.As16()
 	return append(append(b, x[:]...), y[:]...)
 }
 
-// parseV2 reads a datagram that begins with the signature. The transport is not looked at: some senders say stream.
+// parseV2 reads a datagram that starts with the signature. It ignores the transport, since some senders set stream.
 func parseV2(d []byte) (h Header, rest []byte, err error) {
 	if len(d) < v2Len || d[12]&0xf0 != version2 || d[12]&0x0f > commandProxy {
 		return Header{}, nil, ErrMalformed

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/cidr"
 	"tidegate/internal/config"
 	"tidegate/internal/filter"
-	networks "tidegate/internal/prefixes"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
 )
@@ -126,7 +126,7 @@ func readList(path string) ([]netip.Prefix, error) {
 		return nil, err
 	}
 	defer func() { _ = file.Close() }() // it was only read
-	list, err := networks.Read(file)
+	list, err := cidr.Read(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -1,9 +1,9 @@
-// Package words puts figures into plain words, for people.
+// Package words formats figures for people.
 package words
 
 import "fmt"
 
-// Count is a number of things: "1 byte", "2 bytes". The thing's name is a regular noun.
+// Count formats a number of things: "1 byte", "2 bytes". The thing's name must be a regular noun.
 func Count[T int | uint64](n T, thing string) string {
 	if n != 1 {
 		thing += "s"

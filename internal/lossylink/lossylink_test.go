@@ -1,4 +1,4 @@
-package link
+package lossylink
 
 import (
 	"encoding/binary"

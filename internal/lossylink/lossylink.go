@@ -1,6 +1,6 @@
 // Package link is a path of UDP datagrams that loses some: between clients and a server, on real sockets. internal/testkit/simnet
 // does the same in virtual time.
-package link
+package lossylink
 
 import (
 	"hash/maphash"

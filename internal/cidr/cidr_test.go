@@ -1,4 +1,4 @@
-package prefixes
+package cidr
 
 import (
 	"bytes"
@@ -37,10 +37,13 @@ func TestParse(t *testing.T) {
 func TestRead(t *testing.T) {
 	for text, want := range map[string]string{
 		"": "[] <nil>",
+
 		"# all of it\n\n 192.0.2.0/24 # office\r\n2001:db8::1;\n;\n": "[192.0.2.0/24 2001:db8::1/128] <nil>",
-		"192.0.2.1\n192.0.2.x\n":                                     `[] line 2: "192.0.2.x" is neither an address nor a prefix`,
-		"192.0.2.1\n" + strings.Repeat("1", maxLine+1):               "[] line 2: bufio.Scanner: token too long",
-		strings.Repeat("192.0.2.1\n", MaxList) + "::":                "[] line 1000001: more than 1000000 prefixes",
+
+		"192.0.2.1\n192.0.2.x\n": `[] line 2: "192.0.2.x" is neither an address nor a prefix`,
+
+		"192.0.2.1\n" + strings.Repeat("1", maxLine+1): "[] line 2: bufio.Scanner: token too long",
+		strings.Repeat("192.0.2.1\n", MaxList) + "::":  "[] line 1000001: more than 1000000 prefixes",
 	} {
 		list, err := Read(strings.NewReader(text))
 		if got := fmt.Sprint(list, err); got != want {

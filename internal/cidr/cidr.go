@@ -1,5 +1,5 @@
-// Package prefixes reads networks as people write them: one, or a list of them in a file. Start with Read.
-package prefixes
+// Package cidr parses networks as people write them: a single one, or a list in a file. Start with Read.
+package cidr
 
 import (
 	"bufio"
@@ -16,8 +16,8 @@ const (
 	maxLine = 1024 // bytes
 )
 
-// Parse reads a prefix, or an address as the prefix of it alone. Bits beyond the prefix's length must be zero: a
-// slip in writing 10.0.0.1/8 would let in, or shut out, far more than meant.
+// Parse parses a prefix, or an address as a prefix of full length. Bits beyond the prefix's length must be zero: with a
+// slip such as 10.0.0.1/8 a rule would match far more addresses than intended.
 func Parse(text string) (netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)
@@ -40,7 +40,7 @@ func Parse(text string) (netip.Prefix, error) {
 	return unmap(p), nil
 }
 
-// unmap turns a prefix of IPv4 in IPv6's spelling into one of IPv4.
+// unmap turns an IPv4-mapped IPv6 prefix into an IPv4 prefix.
 func unmap(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= 96 {
 		return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
@@ -48,7 +48,7 @@ func unmap(p netip.Prefix) netip.Prefix {
 	return p
 }
 
-// Read reads a list: a prefix or address on each line, and comments from # or ; to the line's end. The error
+// Read reads a list with one prefix or address per line. A comment starts with # or ; and ends with the line. The error
 // names the line.
 func Read(r io.Reader) ([]netip.Prefix, error) {
 	var list []netip.Prefix
