@@ -1,8 +1,8 @@
-// Package capture writes datagrams that passed a proxy as a pcapng file, for Wireshark and for `tidegate decode`, and passes
-// such files on as they are being written. Which datagrams these are, package proxy decides.
+// Package capture writes datagrams that passed a proxy as a pcapng file, for Wireshark and for `tidegate decode`, and
+// copies such files while they grow. The package proxy decides which datagrams these are.
 //
-// Start with Writer, which the proxy has; Copy is for whoever asked it. The format is that of
-// draft-ietf-opsawg-pcapng: a chain of blocks, each with its length.
+// Start with Writer, which the proxy's side uses; Copy is for the reader. The format is draft-ietf-opsawg-pcapng: a
+// chain of blocks, each with its length.
 package capture
 
 import (
@@ -17,24 +17,24 @@ import (
 	"tidegate/proxy"
 )
 
-// MediaType is that of a file.
+// MediaType is the media type of a file.
 const MediaType = "application/x-pcapng"
 
-// Names of a file's two interfaces. A packet's direction is that of its interface: inbound is what the proxy received.
+// Names of a file's two interfaces. A packet's direction is relative to the proxy: inbound packets were received by it.
 const (
 	ClientInterface   = "client"
 	UpstreamInterface = "upstream"
 )
 
-// Writer writes one file. Each datagram has the headers of IP and UDP or TCP that its addresses ask for, and where it
-// belongs to a session, a comment with its ID.
+// Writer writes one file. Each datagram gets IP and UDP or TCP headers for its addresses. If it belongs to a session, a
+// comment has the session's ID.
 type Writer struct {
 	file    *pcapgo.NgWriter
 	headers headers
 	sides   [2]pcapgo.NgInterfaceStatistics // by interface
 }
 
-// NewWriter begins a file that says by which version it was written, and what it is of.
+// NewWriter starts a file. The file names the version that wrote it, and of describes its filter.
 func NewWriter(w io.Writer, version, of string) (*Writer, error) {
 	about := pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{
 		Application: "tidegate " + version, OS: runtime.GOOS, Hardware: runtime.GOARCH, Comment: of,
@@ -50,7 +50,7 @@ func side(name, about string) pcapgo.NgInterface {
 	return pcapgo.NgInterface{Name: name, Description: about, LinkType: layers.LinkTypeRaw}
 }
 
-// Write writes all of a catch. When it returns nothing is kept back.
+// Write writes everything in a catch, and flushes it.
 func (w *Writer) Write(c *proxy.Catch) error {
 	for i := range c.Captured {
 		if err := w.packet(&c.Captured[i]); err != nil {
@@ -85,7 +85,7 @@ func (w *Writer) packet(c *proxy.Captured) error {
 	return w.file.WritePacketWithOptions(info, packet, about)
 }
 
-// leftOut writes, where there is news, how many of an interface's packets are not in the file.
+// leftOut writes the number of an interface's packets that are missing from the file, if it has grown.
 func (w *Writer) leftOut(side int, more uint64) error {
 	if more == 0 {
 		return nil
@@ -97,7 +97,7 @@ func (w *Writer) leftOut(side int, more uint64) error {
 	return w.file.WriteInterfaceStats(side, *s)
 }
 
-// Totals are how many datagrams were written, and how many left out.
+// Totals returns the numbers of datagrams written and left out.
 func (w *Writer) Totals() (written, leftOut uint64) {
 	for i := range w.sides {
 		written += w.sides[i].PacketsReceived - w.sides[i].PacketsDropped

@@ -19,11 +19,13 @@ import (
 	"tidegate/proxy"
 )
 
-// at is when the test's datagrams passed: to the nanosecond.
+// at is the time of the test's datagrams, to the nanosecond.
 var at = time.Unix(1_700_000_000, 123_456_789)
 
 func between(from, to string, payload string) proxy.Captured {
-	return proxy.Captured{At: at, From: netip.MustParseAddrPort(from), To: netip.MustParseAddrPort(to), Bytes: []byte(payload)}
+	return proxy.Captured{
+		At: at, From: netip.MustParseAddrPort(from), To: netip.MustParseAddrPort(to), Bytes: []byte(payload),
+	}
 }
 
 // file writes a catch to a file.
@@ -40,7 +42,7 @@ func file(t testing.TB, c *proxy.Catch) []byte {
 	return b.Bytes()
 }
 
-// packet is what a reader finds.
+// packet is a packet as a reader sees it.
 type packet struct {
 	gopacket.Packet
 	about pcapgo.NgPacketOptions
@@ -66,7 +68,7 @@ func read(t *testing.T, file []byte) (*pcapgo.NgReader, []packet) {
 	}
 }
 
-// checkSums holds the packet's checksums to its bytes.
+// checkSums checks that the packet's checksums match its bytes.
 func (p packet) checkSums(t *testing.T) {
 	t.Helper()
 	transport := p.TransportLayer().(interface {
@@ -80,7 +82,7 @@ func (p packet) checkSums(t *testing.T) {
 	}
 }
 
-// TestWriter reads back what was written, with gopacket: addresses, checksums, times, sides, directions and sessions.
+// TestWriter reads back a file with gopacket: addresses, checksums, times, sides, directions and sessions.
 func TestWriter(t *testing.T) {
 	all := []proxy.Captured{
 		between("192.0.2.1:5000", "192.0.2.9:7777", "hello"),
@@ -123,7 +125,8 @@ func TestWriter(t *testing.T) {
 			t.Errorf("interface %d is %+v, %v", i, face, err)
 		}
 	}
-	if face, _ := reader.Interface(1); got[3].info.InterfaceIndex != 1 || face.Statistics.PacketsDropped != 7 || face.Statistics.PacketsReceived != 8 {
+	face, _ := reader.Interface(1)
+	if s := face.Statistics; got[3].info.InterfaceIndex != 1 || s.PacketsDropped != 7 || s.PacketsReceived != 8 {
 		t.Errorf("interface %d of the server's packet, statistics %+v", got[3].info.InterfaceIndex, face.Statistics)
 	}
 	if about := reader.SectionInfo(); about.Application != "tidegate 1.2.3" || about.Comment != "session=c" {
@@ -131,7 +134,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// TestStreams: frames are segments that follow each other, in both directions.
+// TestStreams checks that frames become consecutive segments, in both directions.
 func TestStreams(t *testing.T) {
 	client, door := "192.0.2.1:5000", "192.0.2.9:7777"
 	all := []proxy.Captured{between(client, door, "abc"), between(door, client, "de"), between(client, door, "f")}
@@ -149,7 +152,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestManyStreams: beyond the bound, counting begins anew.
+// TestManyStreams checks that beyond the bound, counting starts anew.
 func TestManyStreams(t *testing.T) {
 	w, err := capture.NewWriter(io.Discard, "", "")
 	if err != nil {
@@ -163,21 +166,21 @@ func TestManyStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for n := range capture.MaxWays {
+	for n := range capture.MaxFlows {
 		write(n)
 	}
-	if n := w.Ways(); n != capture.MaxWays {
-		t.Errorf("%d ways are counted", n)
+	if n := w.Flows(); n != capture.MaxFlows {
+		t.Errorf("%d flows are counted", n)
 	}
-	if write(0); w.Ways() != capture.MaxWays {
-		t.Errorf("a known way has ended the counting: %d", w.Ways())
+	if write(0); w.Flows() != capture.MaxFlows {
+		t.Errorf("a known flow restarted the counting: %d", w.Flows())
 	}
-	if write(capture.MaxWays); w.Ways() != 1 {
-		t.Errorf("beyond the bound %d ways are counted", w.Ways())
+	if write(capture.MaxFlows); w.Flows() != 1 {
+		t.Errorf("beyond the bound %d flows are counted", w.Flows())
 	}
 }
 
-// TestCopy: the whole, or so many datagrams or bytes; and what was passed on can always be opened.
+// TestCopy checks that Copy passes on the whole file or stops at a limit, and that its output can always be opened.
 func TestCopy(t *testing.T) {
 	catch := &proxy.Catch{}
 	for range 10 {
@@ -185,6 +188,7 @@ func TestCopy(t *testing.T) {
 	}
 	catch.LeftOut.Clients, catch.LeftOut.Upstreams = 3, 4
 	whole := file(t, catch)
+	lastBlock := len(whole) - int(binary.LittleEndian.Uint32(whole[len(whole)-4:]))
 	for _, c := range []struct {
 		what    string
 		from    []byte
@@ -198,7 +202,7 @@ func TestCopy(t *testing.T) {
 		{"three datagrams", whole, capture.Limits{Datagrams: 3}, 3, 0, nil},
 		{"one byte too few", whole, capture.Limits{Bytes: int64(len(whole)) - 1}, 10, 3, nil},
 		{"cut in a block", whole[:len(whole)-1], capture.Limits{}, 10, 3, io.ErrUnexpectedEOF},
-		{"cut in a head", whole[:len(whole)-int(binary.LittleEndian.Uint32(whole[len(whole)-4:]))+5], capture.Limits{}, 10, 3, io.ErrUnexpectedEOF},
+		{"cut in a head", whole[:lastBlock+5], capture.Limits{}, 10, 3, io.ErrUnexpectedEOF},
 		{"nothing", nil, capture.Limits{}, 0, 0, nil},
 	} {
 		var b bytes.Buffer
@@ -234,13 +238,14 @@ func TestCopyFails(t *testing.T) {
 		"an odd block":   append(slices.Clone(whole), 6, 0, 0, 0, 13, 0, 0, 0, 0, 0, 0, 0, 0),
 		"another length": append(slices.Clone(whole), 6, 0, 0, 0, 12, 0, 0, 0, 16, 0, 0, 0),
 	} {
-		if _, err := capture.Copy(io.Discard, bytes.NewReader(from), capture.Limits{}); err == nil || !strings.Contains(err.Error(), "not a capture") {
+		_, err := capture.Copy(io.Discard, bytes.NewReader(from), capture.Limits{})
+		if err == nil || !strings.Contains(err.Error(), "not a capture") {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
 }
 
-// FuzzCopy: whatever a proxy may send, what is passed on is the beginning of it, in whole blocks.
+// FuzzCopy checks that, for any input, the output is a prefix of the input in whole blocks.
 func FuzzCopy(f *testing.F) {
 	catch := &proxy.Catch{Captured: []proxy.Captured{between("192.0.2.1:5000", "192.0.2.9:7777", "hello")}}
 	catch.LeftOut.Clients = 3

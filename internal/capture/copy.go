@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// Blocks that Copy knows, and an option of one, by draft-ietf-opsawg-pcapng, sections 4.1, 4.3 and 4.6.
+// Blocks that Copy knows, and one of their options, from draft-ietf-opsawg-pcapng, sections 4.1, 4.3 and 4.6.
 const (
 	sectionBlock    = 0x0a0d0d0a
 	packetBlock     = 6
@@ -20,21 +20,21 @@ const maxBlock = 1 << 20
 
 var errFormat = errors.New("not a capture, as a running proxy sends it")
 
-// Limits are where Copy ends; 0 is nowhere.
+// Limits end a Copy; 0 means no limit.
 type Limits struct {
 	Datagrams uint64
-	Bytes     int64 // of the file
+	Bytes     int64 // bytes of the file
 }
 
-// Totals are what Copy has passed on.
+// Totals count the output of Copy.
 type Totals struct {
 	Datagrams uint64
 	Bytes     int64
-	LeftOut   uint64 // datagrams that the proxy could not keep until they were read
+	LeftOut   uint64 // datagrams that the proxy dropped because the reader was too slow
 }
 
-// Copy passes on a file as it is being written, to the end or to a limit. Whatever ends it, and so an error too, all that was
-// passed on are whole blocks: a file that can be opened.
+// Copy copies a file while it grows, up to its end or a limit. The output always consists of whole blocks, also after
+// an error, so that it can be opened.
 func Copy(to io.Writer, from io.Reader, limits Limits) (Totals, error) {
 	c := copier{in: bufio.NewReader(from), out: bufio.NewWriter(to), limits: limits}
 	err := c.run()
@@ -77,7 +77,7 @@ func (c *copier) run() error {
 		case statisticsBlock:
 			c.note()
 		}
-		if c.in.Buffered() == 0 { // there may be nothing more for long
+		if c.in.Buffered() == 0 { // the next block may take long
 			if err := c.out.Flush(); err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ func (c *copier) run() error {
 	return nil
 }
 
-// next reads a block. io.EOF is the end between two of them.
+// next reads a block. It returns io.EOF at the end between two blocks.
 func (c *copier) next() (kind uint32, err error) {
 	le := binary.LittleEndian
 	head, err := c.in.Peek(8)
@@ -114,7 +114,7 @@ func (c *copier) next() (kind uint32, err error) {
 	return kind, nil
 }
 
-// note takes from statistics how many packets of an interface were dropped so far.
+// note reads from a statistics block how many packets of an interface were dropped so far.
 func (c *copier) note() {
 	const head = 20 // kind, length, interface, time
 	le := binary.LittleEndian

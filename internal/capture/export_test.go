@@ -1,7 +1,7 @@
 package capture
 
-// MaxWays is for tests.
-const MaxWays = maxWays
+// MaxFlows is maxFlows for tests.
+const MaxFlows = maxFlows
 
-// Ways is how many directions of streams are counted.
-func (w *Writer) Ways() int { return len(w.headers.sent) }
+// Flows returns the number of stream directions whose bytes are counted.
+func (w *Writer) Flows() int { return len(w.headers.sent) }

@@ -9,41 +9,41 @@ import (
 	"tidegate/proxy"
 )
 
-// maxWays bounds the directions of TCP streams whose bytes are counted. Beyond it, all counting begins anew.
-const maxWays = 1 << 16
+// maxFlows bounds the directions of TCP streams whose bytes are counted. Beyond it, counting starts anew.
+const maxFlows = 1 << 16
 
-// What most systems write into a header.
+// Header values that most systems use.
 const (
 	hops   = 64
 	window = 65535
 )
 
-// headers puts those of IP and UDP or TCP before datagrams. The proxy never sees the real ones: these follow from the
-// addresses and the length, and for TCP from the frames that came before, each of which becomes a segment.
+// headers writes IP and UDP or TCP headers before datagrams. The proxy never sees the real headers. These follow from
+// the addresses and the length, and for TCP from the earlier frames: each frame becomes a segment.
 type headers struct {
 	packet gopacket.SerializeBuffer
-	sent   map[way]uint32 // bytes
+	sent   map[flow]uint32 // bytes sent so far
 }
 
-// way is a direction of a stream.
-type way struct{ from, to netip.AddrPort }
+// flow is one direction of a stream.
+type flow struct{ from, to netip.AddrPort }
 
 func newHeaders() headers {
-	return headers{packet: gopacket.NewSerializeBuffer(), sent: make(map[way]uint32)}
+	return headers{packet: gopacket.NewSerializeBuffer(), sent: make(map[flow]uint32)}
 }
 
-// wrap returns a datagram's packet, which is good until the next call.
+// wrap returns a datagram's packet, valid until the next call.
 func (h *headers) wrap(c *proxy.Captured) ([]byte, error) {
-	w := way{alike(c.From, c.To), alike(c.To, c.From)}
+	f := flow{alike(c.From, c.To), alike(c.To, c.From)}
 	if c.Stream {
-		segment := h.segment(w, len(c.Bytes))
-		return h.serialize(w, layers.IPProtocolTCP, segment, segment.SetNetworkLayerForChecksum, c.Bytes)
+		segment := h.segment(f, len(c.Bytes))
+		return h.serialize(f, layers.IPProtocolTCP, segment, segment.SetNetworkLayerForChecksum, c.Bytes)
 	}
-	datagram := &layers.UDP{SrcPort: layers.UDPPort(w.from.Port()), DstPort: layers.UDPPort(w.to.Port())}
-	return h.serialize(w, layers.IPProtocolUDP, datagram, datagram.SetNetworkLayerForChecksum, c.Bytes)
+	datagram := &layers.UDP{SrcPort: layers.UDPPort(f.from.Port()), DstPort: layers.UDPPort(f.to.Port())}
+	return h.serialize(f, layers.IPProtocolUDP, datagram, datagram.SetNetworkLayerForChecksum, c.Bytes)
 }
 
-// alike is an address in the family of another: a socket at all addresses of both families may be in neither.
+// alike returns an address in the family of another: the address of a dual-stack socket may be unspecified.
 func alike(a, other netip.AddrPort) netip.AddrPort {
 	ip := a.Addr().Unmap()
 	switch is4 := other.Addr().Unmap().Is4(); {
@@ -55,23 +55,23 @@ func alike(a, other netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(ip, a.Port())
 }
 
-// segment is the header of so many further bytes on a way.
-func (h *headers) segment(w way, n int) *layers.TCP {
-	if _, known := h.sent[w]; !known && len(h.sent) >= maxWays {
+// segment returns the TCP header of the next n bytes of a flow.
+func (h *headers) segment(f flow, n int) *layers.TCP {
+	if _, known := h.sent[f]; !known && len(h.sent) >= maxFlows {
 		clear(h.sent)
 	}
 	segment := &layers.TCP{
-		SrcPort: layers.TCPPort(w.from.Port()), DstPort: layers.TCPPort(w.to.Port()),
-		Seq: h.sent[w], Ack: h.sent[way{w.to, w.from}], ACK: true, PSH: true, Window: window,
+		SrcPort: layers.TCPPort(f.from.Port()), DstPort: layers.TCPPort(f.to.Port()),
+		Seq: h.sent[f], Ack: h.sent[flow{f.to, f.from}], ACK: true, PSH: true, Window: window,
 	}
-	h.sent[w] += uint32(n)
+	h.sent[f] += uint32(n)
 	return segment
 }
 
-// serialize writes a packet: its headers, and what they are for.
-func (h *headers) serialize(w way, protocol layers.IPProtocol, transport gopacket.SerializableLayer,
+// serialize writes a packet: its headers and the payload.
+func (h *headers) serialize(f flow, protocol layers.IPProtocol, transport gopacket.SerializableLayer,
 	checksummed func(gopacket.NetworkLayer) error, payload []byte) ([]byte, error) {
-	ip := network(w, protocol)
+	ip := network(f, protocol)
 	if err := checksummed(ip); err != nil {
 		return nil, err
 	}
@@ -80,15 +80,15 @@ func (h *headers) serialize(w way, protocol layers.IPProtocol, transport gopacke
 	return h.packet.Bytes(), err
 }
 
-// networkHeader is a header of IP that can be written.
+// networkHeader is an IP header that can be written.
 type networkHeader interface {
 	gopacket.NetworkLayer
 	gopacket.SerializableLayer
 }
 
-func network(w way, protocol layers.IPProtocol) networkHeader {
-	from, to := w.from.Addr().AsSlice(), w.to.Addr().AsSlice()
-	if w.to.Addr().Is4() {
+func network(f flow, protocol layers.IPProtocol) networkHeader {
+	from, to := f.from.Addr().AsSlice(), f.to.Addr().AsSlice()
+	if f.to.Addr().Is4() {
 		return &layers.IPv4{Version: 4, TTL: hops, Protocol: protocol, SrcIP: from, DstIP: to}
 	}
 	return &layers.IPv6{Version: 6, HopLimit: hops, NextHeader: protocol, SrcIP: from, DstIP: to}

@@ -1,5 +1,5 @@
-// Package link is a path of UDP datagrams that loses some: between clients and a server, on real sockets. internal/testkit/simnet
-// does the same in virtual time.
+// Package lossylink carries UDP datagrams between clients and a server on real sockets, and drops some. The package
+// internal/testkit/simnet does the same in virtual time.
 package lossylink
 
 import (
@@ -12,16 +12,16 @@ import (
 	"tidegate/internal/netio"
 )
 
-// seed makes the same share of the same row of datagrams get lost in every run.
+// seed is fixed, so that every run drops the same datagrams of a sequence.
 const seed = 1
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
-// Link carries datagrams between clients and a server, and loses some. Each client has a socket of its own towards the
-// server, and so an address by which the server knows it.
+// Link carries datagrams between clients and a server, and drops some. Each client has a socket of its own towards the
+// server, so that the server sees one address per client.
 type Link struct {
 	poller netio.Poller
-	front  netio.Socket // where clients send to
+	front  netio.Socket // where clients send
 	server netip.AddrPort
 	paths  map[netip.AddrPort]netio.Socket // towards the server, by client; at most limit
 	limit  int
@@ -33,27 +33,27 @@ type Link struct {
 	done    chan struct{}
 }
 
-// Stats counts datagrams, both ways together.
+// Stats counts datagrams in both directions together.
 type Stats struct {
 	Carried uint64
 	Lost    uint64
 }
 
-// Loss is the share of datagrams that are lost each way, of 1.
+// Loss is the share of datagrams that are dropped in each direction, 0 to 1.
 type Loss struct {
 	ToServer, ToClients float64
-	// OnceToServer and OnceToClients let a datagram pass that was lost before, to the last byte.
+	// OnceToServer and OnceToClients pass a datagram if an equal one was dropped before.
 	OnceToServer, OnceToClients bool
-	// Spared is how many datagrams, of both ways together, pass before any is lost.
+	// Spared is the number of datagrams, in both directions together, that pass before any is dropped.
 	Spared int
 }
 
-// Start opens a link to a server for a number of clients, on a port of loopback.
+// Start opens a link to a server for at most the given number of clients, on a free loopback port.
 func Start(server netip.AddrPort, clients int, loss float64) (*Link, error) {
 	return StartAt(loopback, server, clients, Loss{ToServer: loss, ToClients: loss})
 }
 
-// StartAt is Start at an address of one's choice, and with a loss for each direction.
+// StartAt is Start at a given address, with a loss for each direction.
 func StartAt(at, server netip.AddrPort, clients int, loss Loss) (*Link, error) {
 	poller, err := netio.New(netio.Options{})
 	if err != nil {
@@ -61,7 +61,7 @@ func StartAt(at, server netip.AddrPort, clients int, loss Loss) (*Link, error) {
 	}
 	front, err := poller.Listen(at, netio.SocketOptions{})
 	if err != nil {
-		_ = poller.Close() // the error that matters is the one before
+		_ = poller.Close() // the earlier error matters more
 		return nil, err
 	}
 	l := &Link{
@@ -78,25 +78,25 @@ func StartAt(at, server netip.AddrPort, clients int, loss Loss) (*Link, error) {
 	return l, nil
 }
 
-// Addr is where clients send to.
+// Addr returns the address where clients send.
 func (l *Link) Addr() netip.AddrPort { return l.front.Addr() }
 
-// Stop ends the link and returns what it did.
+// Stop closes the link and returns its final Stats.
 func (l *Link) Stop() Stats {
 	l.stopped.Store(true)
 	l.poller.Wake()
 	<-l.done
-	_ = l.poller.Close() // nothing is left to be lost
+	_ = l.poller.Close() // nothing is left to lose
 	return l.Stats()
 }
 
-// Stats are the link's figures so far. Safe for concurrent use.
+// Stats returns the counts so far. It is safe for concurrent use.
 func (l *Link) Stats() Stats { return Stats{Carried: l.carried.Load(), Lost: l.lost.Load()} }
 
 func (l *Link) run() {
 	defer close(l.done)
 	for !l.stopped.Load() {
-		// Without the link no client gets through, which the result shows.
+		// An error ends the link: no client gets through, so the caller's result shows it.
 		if l.poller.Wait(time.Time{}) != nil {
 			return
 		}
@@ -116,7 +116,7 @@ func (l *Link) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 	}
 }
 
-// Failed implements netio.Handler. The server may be gone already.
+// Failed implements netio.Handler. It ignores errors: the server may be gone already.
 func (l *Link) Failed(netio.Socket, error) {}
 
 func (l *Link) carry(s netio.Socket, to netip.AddrPort, datagram []byte, loss float64, once bool) {
@@ -129,46 +129,46 @@ func (l *Link) carry(s netio.Socket, to netip.AddrPort, datagram []byte, loss fl
 	l.poller.Send(s, to, datagram)
 }
 
-// path is the socket of a client, or nil where there can be none.
+// path returns the socket of a client, or nil if there is no room or no socket.
 func (l *Link) path(client netip.AddrPort) netio.Socket {
 	if path := l.paths[client]; path != nil || len(l.paths) == l.limit {
 		return path
 	}
 	path, err := l.poller.Dial(l.server, netio.SocketOptions{})
 	if err != nil {
-		return nil // the client tries again
+		return nil // the client will retry
 	}
 	path.SetOwner(client)
 	l.paths[client] = path
 	return path
 }
 
-// weather decides which datagrams are lost.
+// weather decides which datagrams are dropped.
 type weather struct {
 	rng  *rand.Rand
 	hash maphash.Seed
-	gone map[uint64]bool // hashes of datagrams that were lost, at most mostGone
+	gone map[uint64]bool // hashes of dropped datagrams, at most maxLostHashes
 }
 
-// mostGone bounds what a link remembers of lost datagrams.
-const mostGone = 1 << 16
+// maxLostHashes bounds the remembered hashes of dropped datagrams.
+const maxLostHashes = 1 << 16
 
 func newWeather(seed uint64) weather {
 	return weather{rng: rand.New(rand.NewPCG(seed, 0)), hash: maphash.MakeSeed(), gone: make(map[uint64]bool)}
 }
 
-// lostBefore reports whether a datagram was asked about before, and remembers it.
+// lostBefore reports whether it was called with an equal datagram before, and remembers this one.
 func (w *weather) lostBefore(datagram []byte) bool {
 	sum := maphash.Bytes(w.hash, datagram)
 	if w.gone[sum] {
 		return true
 	}
-	if len(w.gone) == mostGone {
+	if len(w.gone) == maxLostHashes {
 		clear(w.gone)
 	}
 	w.gone[sum] = true
 	return false
 }
 
-// loses reports whether the next datagram is lost, where such a share is.
+// loses reports whether the next datagram is dropped, for a given share.
 func (w *weather) loses(share float64) bool { return w.rng.Float64() < share }

@@ -35,7 +35,7 @@ func TestWeatherLosesItsShare(t *testing.T) {
 	}
 }
 
-// TestLinkLosesByDirection sends datagrams to a server that answers each, with all lost one way or none.
+// TestLinkLosesByDirection sends datagrams to an echo server, with all dropped in one direction or none.
 func TestLinkLosesByDirection(t *testing.T) {
 	for _, c := range []struct {
 		loss          Loss
@@ -94,7 +94,7 @@ func read(t *testing.T, c *net.UDPConn) (text string, from netip.AddrPort) {
 	return string(b[:n]), netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
 }
 
-// TestLinkLosesOnce sends each datagram twice: what was lost comes through when it comes again as it was.
+// TestLinkLosesOnce sends each datagram twice and checks that the second copy of a dropped datagram arrives.
 func TestLinkLosesOnce(t *testing.T) {
 	w := newWeather(seed)
 	for _, step := range []struct {
@@ -105,10 +105,10 @@ func TestLinkLosesOnce(t *testing.T) {
 			t.Errorf("%q lost before: %v", step.datagram, got)
 		}
 	}
-	for i := range 2 * mostGone {
+	for i := range 2 * maxLostHashes {
 		w.lostBefore(binary.BigEndian.AppendUint32(nil, uint32(i)))
 	}
-	if len(w.gone) > mostGone {
-		t.Errorf("%d datagrams are remembered, want at most %d", len(w.gone), mostGone)
+	if len(w.gone) > maxLostHashes {
+		t.Errorf("%d datagrams are remembered, want at most %d", len(w.gone), maxLostHashes)
 	}
 }

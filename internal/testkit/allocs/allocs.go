@@ -1,13 +1,14 @@
-// Package allocs counts allocations in tests, undisturbed by what else the test binary runs.
+// Package allocs counts allocations in tests, without the noise of other goroutines in the test binary.
 package allocs
 
 import "testing"
 
-// attempts is how often a count that is not zero is taken again.
+// attempts is the largest number of measurements, if none is zero.
 const attempts = 5
 
-// PerRun is testing.AllocsPerRun, which counts the allocations of all goroutines: connections that an earlier test left
-// behind may still be saying goodbye. What f itself allocates it allocates in every attempt, so the least count is its own.
+// PerRun is testing.AllocsPerRun, but robust: AllocsPerRun counts the allocations of all goroutines, and connections of
+// an earlier test may still be closing. The allocations of f itself show up in every attempt, so the least count is its
+// own.
 func PerRun(runs int, f func()) float64 {
 	least := testing.AllocsPerRun(runs, f)
 	for i := 1; i < attempts && least > 0; i++ {

@@ -11,7 +11,7 @@ func TestPerRun(t *testing.T) {
 	if n := PerRun(100, func() { sink = make([]byte, 100) }); n != 1 {
 		t.Errorf("%v for one allocation", n)
 	}
-	// What happens in the first attempt only is not f's.
+	// An allocation in the first attempt only does not count as f's.
 	calls := 0
 	if n := PerRun(10, func() {
 		if calls++; calls <= 11 {

@@ -1,6 +1,5 @@
-// Package await waits in tests for what comes of itself: on other goroutines, in the kernel, in another process. It is the
-// only place in tests that may look again and again; whatever can be had by the virtual clock, a channel or a read with a
-// deadline is better had so.
+// Package await waits in tests for events on other goroutines, in the kernel or in another process. It is the only
+// place where tests may poll. Prefer the virtual clock, a channel or a read with a deadline where possible.
 package await
 
 import (
@@ -9,13 +8,13 @@ import (
 	"time"
 )
 
-// Patience is how long to wait for what must come, on a machine that is busy too.
+// Patience is the longest wait for an event that must come, also on a busy machine.
 const Patience = 30 * time.Second
 
-// interval is how often to look: seldom enough to leave a small machine to those who are waited for.
+// interval is the pause between polls: long enough to leave a small machine to the awaited goroutines.
 const interval = 5 * time.Millisecond
 
-// Nil looks until check has nothing to complain of, or fails the test with its last complaint.
+// Nil polls until check returns nil, or fails the test with check's last error.
 func Nil(t testing.TB, check func() error) {
 	t.Helper()
 	for deadline := time.Now().Add(Patience); ; time.Sleep(interval) {
@@ -29,7 +28,7 @@ func Nil(t testing.TB, check func() error) {
 	}
 }
 
-// Until looks until done, or fails the test for what is not so.
+// Until polls until done returns true, or fails the test with "not" and the text.
 func Until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	not := errors.New("not " + what)
@@ -41,7 +40,7 @@ func Until(t testing.TB, what string, done func() bool) {
 	})
 }
 
-// News is Until where news tells of each change, so that nothing is looked at in between.
+// News is Until without polling: news signals each change.
 func News(t testing.TB, what string, news <-chan struct{}, done func() bool) {
 	t.Helper()
 	late := time.After(Patience)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestUntilNothingIsWrong: each of them looks as often as it must, and no more often.
+// TestUntilNothingIsWrong checks that each function checks as often as needed and no more.
 func TestUntilNothingIsWrong(t *testing.T) {
 	looks := 0
 	third := func() bool { looks++; return looks == 3 }

@@ -10,7 +10,7 @@ import (
 	"github.com/maxmind/mmdbwriter/mmdbtype"
 )
 
-// Countries is a database as GeoLite2 Country is: ISO 3166 codes by prefix.
+// Countries returns a database in the format of GeoLite2 Country: ISO 3166 codes by prefix.
 func Countries(t testing.TB, byPrefix map[string]string) []byte {
 	t.Helper()
 	records := make(map[string]mmdbtype.DataType)
@@ -20,13 +20,13 @@ func Countries(t testing.TB, byPrefix map[string]string) []byte {
 	return write(t, "GeoLite2-Country", records)
 }
 
-// Network is an autonomous system: its number and holder.
+// Network is an autonomous system: its number and organization.
 type Network struct {
 	Number uint32
 	Holder string
 }
 
-// Networks is a database as GeoLite2 ASN is: autonomous systems by prefix.
+// Networks returns a database in the format of GeoLite2 ASN: autonomous systems by prefix.
 func Networks(t testing.TB, byPrefix map[string]Network) []byte {
 	t.Helper()
 	records := make(map[string]mmdbtype.DataType)

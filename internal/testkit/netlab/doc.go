@@ -1,5 +1,5 @@
-// Package netlab makes small networks of the kernel's own for tests: namespaces joined by virtual Ethernet cables. It
-// needs root; without, the test is skipped.
+// Package netlab builds small networks inside the kernel, for tests: namespaces joined by virtual Ethernet cables. It
+// needs root; without root, the test is skipped.
 //
-// A socket opened within Namespace.Do belongs to that namespace for good and may be used from anywhere.
+// A socket opened within Namespace.Do stays in that namespace and can be used from any goroutine.
 package netlab

@@ -9,21 +9,21 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Namespace is a network of its own, with its own interfaces and routes. Its loopback is up.
+// Namespace is a network namespace, with its own interfaces and routes. Its loopback is up.
 type Namespace struct {
 	t      testing.TB
 	name   string
 	handle netns.NsHandle
 }
 
-// New makes a namespace that goes with the test.
+// New creates a namespace that lasts as long as the test. It skips the test if namespaces are not available.
 func New(t testing.TB, name string) *Namespace {
 	t.Helper()
 	n := &Namespace{t: t, name: name}
 	var err error
 	onOwnThread(func() { n.handle, err = netns.New() })
 	if err != nil {
-		t.Skipf("network namespaces are not to be had here: %v", err)
+		t.Skipf("network namespaces are not available: %v", err)
 	}
 	t.Cleanup(func() { _ = n.handle.Close() })
 	n.up("lo")
@@ -44,18 +44,18 @@ func (n *Namespace) Do(f func()) {
 	}
 }
 
-// onOwnThread runs f on a thread that nothing else runs on, before or after.
+// onOwnThread runs f on a thread that runs nothing else, before or after.
 func onOwnThread(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		f()
 	}()
 	<-done
 }
 
-// Route sends what goes to a network ("10.1.0.0/16" or "default") by a gateway.
+// Route adds a route to a network ("10.1.0.0/16" or "default") by a gateway.
 func (n *Namespace) Route(network, gateway string) {
 	n.t.Helper()
 	route := &netlink.Route{Gw: net.ParseIP(gateway)}
@@ -65,24 +65,25 @@ func (n *Namespace) Route(network, gateway string) {
 	n.run("route "+network, func() error { return netlink.RouteAdd(route) })
 }
 
-// Own makes all addresses of a network the namespace's own.
+// Own makes all addresses of a network local to the namespace.
 func (n *Namespace) Own(network string) {
 	n.t.Helper()
 	link := n.link("lo")
 	n.run("own "+network, func() error {
 		return netlink.RouteAdd(&netlink.Route{
-			LinkIndex: link.Attrs().Index, Dst: n.network(network), Type: typeLocal, Table: tableLocal, Scope: netlink.SCOPE_HOST,
+			LinkIndex: link.Attrs().Index, Dst: n.network(network), Scope: netlink.SCOPE_HOST,
+			Type: typeLocal, Table: tableLocal,
 		})
 	})
 }
 
-// rtnetlink(7)
+// From rtnetlink(7).
 const (
 	typeLocal  = 2   // RTN_LOCAL
 	tableLocal = 255 // RT_TABLE_LOCAL
 )
 
-// Unroute takes a network's route away.
+// Unroute removes a network's route.
 func (n *Namespace) Unroute(network string) {
 	n.t.Helper()
 	n.run("unroute "+network, func() error { return netlink.RouteDel(&netlink.Route{Dst: n.network(network)}) })
@@ -95,14 +96,14 @@ func (n *Namespace) Down(device string) {
 	n.run("set "+device+" down", func() error { return netlink.LinkSetDown(link) })
 }
 
-// SetMTU changes the size of the largest packet of an interface, in bytes.
+// SetMTU sets an interface's MTU, in bytes.
 func (n *Namespace) SetMTU(device string, mtu int) {
 	n.t.Helper()
 	link := n.link(device)
 	n.run("set MTU", func() error { return netlink.LinkSetMTU(link, mtu) })
 }
 
-// Address gives an interface an address with the length of its network, such as "10.0.0.1/24".
+// Address gives an interface an address with its prefix length, such as "10.0.0.1/24".
 func (n *Namespace) Address(device, address string) {
 	n.t.Helper()
 	link := n.link(device)
@@ -114,7 +115,7 @@ func (n *Namespace) Address(device, address string) {
 	n.run("address "+address, func() error { return netlink.AddrAdd(link, parsed) })
 }
 
-// noDAD is IFA_F_NODAD: an IPv6 address that is there at once, without asking the neighbors whether they have it.
+// noDAD is IFA_F_NODAD: an IPv6 address that works at once, without duplicate address detection.
 const noDAD = 0x02
 
 func (n *Namespace) network(cidr string) *net.IPNet {
@@ -145,7 +146,7 @@ func (n *Namespace) run(what string, f func() error) {
 	}
 }
 
-// Cable joins two namespaces by a pair of Ethernet interfaces of those names, and turns them on.
+// Cable joins two namespaces by a pair of Ethernet interfaces with these names, and turns them on.
 func Cable(a *Namespace, deviceA string, b *Namespace, deviceB string) {
 	a.t.Helper()
 	attributes := netlink.NewLinkAttrs()

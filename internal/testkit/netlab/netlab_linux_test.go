@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestCable sends a datagram from one namespace to another, which are joined by nothing else.
+// TestCable sends a datagram between two namespaces that only a cable joins.
 func TestCable(t *testing.T) {
 	near, far := New(t, "near"), New(t, "far")
 	Cable(near, "eth0", far, "eth0")

@@ -1,4 +1,4 @@
-// Package rakserver is a game server for tests, on an independent RakNet library.
+// Package rakserver is a game server for tests, built on an independent RakNet library.
 package rakserver
 
 import (
@@ -9,14 +9,15 @@ import (
 	"github.com/sandertv/go-raknet"
 )
 
-// Start returns the address of a server on the loopback that lets everyone in, and runs serve for each, until the test ends.
+// Start returns the address of a loopback server that accepts every client and runs serve for each, until the test
+// ends.
 func Start(t testing.TB, serve func(*raknet.Conn)) netip.AddrPort {
 	t.Helper()
 	listener, err := raknet.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Close races with the goroutine that hands a connection over, as far as anyone can tell without this count.
+	// Close races with the goroutine that hands a connection over. The count orders them for the race detector.
 	var accepted atomic.Int32
 	t.Cleanup(func() {
 		accepted.Load()
@@ -35,13 +36,13 @@ func Start(t testing.TB, serve func(*raknet.Conn)) netip.AddrPort {
 	return netip.MustParseAddrPort(listener.Addr().String())
 }
 
-// Echo says back what a player says, until it is gone.
+// Echo sends a client's messages back, until the client is gone.
 func Echo(conn *raknet.Conn) {
 	for {
 		message, err := conn.ReadPacket()
 		if err != nil {
 			return
 		}
-		_, _ = conn.Write(message) // who is gone is read no more
+		_, _ = conn.Write(message) // an error means that the client is gone
 	}
 }

@@ -1,9 +1,9 @@
 // Package simnet is a network in virtual time: any number of nodes exchange datagrams and streams through seeded
 // weather (loss, duplication, latency, jitter, MTU, bandwidth). The same seed gives the same run to the byte. It knows
-// nothing of protocols and uses no clock, socket or goroutine; it serves tests only.
+// no protocols and uses no clock, socket or goroutine. It serves tests only.
 //
-// Start with Node, which is what the network drives, and Net.Run. Law 2 of the codec contract (memory is lent) is
-// enforced here: each datagram is overwritten as soon as its receiver returns, so a kept reference shows at once.
+// Start with Node, which the network drives, and Net.Run. The network enforces law 2 of the codec contract (memory is
+// lent): it overwrites each datagram as soon as its receiver returns, so that a kept reference shows at once.
 package simnet
 
 import (
@@ -13,21 +13,21 @@ import (
 )
 
 // Node is a machine without I/O: a game client, a server with many connections, a whole proxy. It may own several
-// addresses. A node is only called by its Net, which is not safe for concurrent use.
+// addresses. Only its Net calls it; a Net is not safe for concurrent use.
 type Node interface {
-	// Receive takes a datagram sent from one address to one of the node's own, and drains whatever that input
-	// makes ready. The datagram is overwritten when Receive returns.
+	// Receive takes a datagram that was sent from one address to one of the node's own, and drains all resulting
+	// events. The datagram is overwritten when Receive returns.
 	Receive(now time.Time, from, to netip.AddrPort, datagram []byte)
-	// Advance runs whatever is due, and drains it.
+	// Advance runs everything that is due, and drains it.
 	Advance(now time.Time)
-	// Transmit appends one datagram to b, which has room for MaxDatagram bytes, and says which of the node's
-	// addresses sends it where; or reports false. It is called until it does.
+	// Transmit appends one datagram to b, which has room for MaxDatagram bytes, and returns the sending and the
+	// receiving address. It is called until ok is false.
 	Transmit(now time.Time, b []byte) (datagram []byte, from, to netip.AddrPort, ok bool)
-	// NextTimeout is when Advance wants to be called next; zero means never.
+	// NextTimeout returns the time of the next call of Advance; zero means never.
 	NextTimeout() time.Time
 }
 
-// TB is the part of testing.TB that a Net reports to.
+// TB is the part of testing.TB to which a Net reports.
 type TB interface {
 	Helper()
 	Logf(format string, args ...any)
@@ -36,16 +36,16 @@ type TB interface {
 	Cleanup(func())
 }
 
-// MaxDatagram is the room in bytes that Transmit is given, which is that of any UDP datagram.
+// MaxDatagram is the room in bytes that Transmit gets: the largest UDP datagram.
 const MaxDatagram = 65507
 
-// maxIdleSteps is how many steps may pass without virtual time moving on before the run is called a busy loop.
+// maxIdleSteps is the number of steps without progress of virtual time that count as a busy loop.
 const maxIdleSteps = 10_000
 
 // epoch is the virtual time at which every Net starts.
 var epoch = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 
-// Net is the network. Make one with New.
+// Net is the network. Use New.
 type Net struct {
 	tb        TB
 	seed      uint64
@@ -55,7 +55,7 @@ type Net struct {
 	byAddr    map[netip.AddrPort]*host
 	weather   Weather
 	paths     map[path]*pathState
-	lanes     map[path]*lane // of the streams that have not ended
+	streams   map[path]*half // streams that have not ended, by direction
 	queue     queue
 	trace     trace
 	tap       func(from, to netip.AddrPort, datagram []byte)
@@ -64,7 +64,7 @@ type Net struct {
 	scratch   []byte
 }
 
-// host is a node with what the network knows of it.
+// host is a node with the network's state about it.
 type host struct {
 	node     Node
 	addrs    int
@@ -72,7 +72,7 @@ type host struct {
 	touched  bool // has had input since its last Transmit round
 }
 
-// New returns an empty network. When the test fails, it logs the seed and the last datagrams.
+// New returns an empty network. If the test fails, the Net logs its seed and the last datagrams.
 func New(tb TB, seed uint64, weather Weather) *Net {
 	n := &Net{
 		tb:      tb,
@@ -82,7 +82,7 @@ func New(tb TB, seed uint64, weather Weather) *Net {
 		byAddr:  make(map[netip.AddrPort]*host),
 		weather: weather,
 		paths:   make(map[path]*pathState),
-		lanes:   make(map[path]*lane),
+		streams: make(map[path]*half),
 		trace:   newTrace(),
 		scratch: make([]byte, 0, MaxDatagram),
 	}
@@ -94,10 +94,10 @@ func New(tb TB, seed uint64, weather Weather) *Net {
 	return n
 }
 
-// Now is the present virtual time.
+// Now returns the current virtual time.
 func (n *Net) Now() time.Time { return n.now }
 
-// Elapsed is how much virtual time has passed since New.
+// Elapsed returns the virtual time since New.
 func (n *Net) Elapsed() time.Duration { return n.now.Sub(epoch) }
 
 // Add connects a node under its addresses, which must be free.
@@ -112,7 +112,7 @@ func (n *Net) Add(node Node, addrs ...netip.AddrPort) {
 	n.hosts = append(n.hosts, h)
 }
 
-// Remove takes away addresses: datagrams to them reach nobody, and a node without any is not driven any more.
+// Remove removes addresses. Datagrams to them vanish, and a node without addresses is no longer driven.
 func (n *Net) Remove(addrs ...netip.AddrPort) {
 	for _, addr := range addrs {
 		if h := n.byAddr[addr]; h != nil {
@@ -130,10 +130,11 @@ func (n *Net) Remove(addrs ...netip.AddrPort) {
 	n.hosts = kept
 }
 
-// SetTap makes f see every datagram as it is sent, before the weather; f must not keep it.
+// SetTap calls f with every datagram that is sent, before the weather. f must not keep the datagram.
 func (n *Net) SetTap(f func(from, to netip.AddrPort, datagram []byte)) { n.tap = f }
 
-// Inject delivers a copy of a datagram after a delay, whatever the weather, as somebody who forges from would.
+// Inject delivers a copy of a datagram after a delay, whatever the weather. It acts as an attacker who forges the
+// source address.
 func (n *Net) Inject(after time.Duration, from, to netip.AddrPort, datagram []byte) {
 	n.trace.add(n.Elapsed(), from, to, datagram, fate{kind: injected, delay: after})
 	n.queue.push(event{at: n.now.Add(after), from: from, to: to, datagram: n.queue.copyOf(datagram)})

@@ -17,24 +17,24 @@ var (
 	addrC = netip.MustParseAddrPort("10.0.0.2:3")
 )
 
-// arrival is what a recorder has received.
+// arrival is a datagram that a recorder has received.
 type arrival struct {
 	at       time.Time
 	from, to netip.AddrPort
 	number   uint32
 }
 
-// outgoing is a datagram a recorder is going to send.
+// outgoing is a datagram that a recorder is going to send.
 type outgoing struct {
 	from, to netip.AddrPort
 	datagram []byte
 }
 
-// recorder is a node that sends what it is told, notes what it gets, and answers if it is an echo.
+// recorder is a node that sends given datagrams, notes those that it receives, and answers if it is an echo.
 type recorder struct {
 	out     []outgoing
 	in      []arrival
-	kept    []byte // the last datagram itself, against the law
+	kept    []byte // the last datagram itself, kept against law 2
 	echo    bool
 	timeout time.Time
 	stuck   bool // Advance does not move timeout on
@@ -89,8 +89,8 @@ func pairOf(tb TB, seed uint64, weather Weather) (n *Net, sender, echo *recorder
 	return n, sender, echo
 }
 
-// storm sends 1,000 datagrams through weather and returns how it went.
-func storm(t *testing.T, seed uint64, weather Weather) (n *Net, sender, echo *recorder) {
+// sendThousand sends 1,000 datagrams through weather and returns the network and its nodes.
+func sendThousand(t *testing.T, seed uint64, weather Weather) (n *Net, sender, echo *recorder) {
 	n, sender, echo = pairOf(t, seed, weather)
 	for i := range uint32(1000) {
 		sender.send(addrA, addrB, i, 100)
@@ -126,9 +126,9 @@ func TestClearWeatherDeliversInOrderAtOnce(t *testing.T) {
 
 func TestSameSeedSameTrace(t *testing.T) {
 	foul := Weather{Loss: 0.2, Duplication: 0.1, Latency: 20 * time.Millisecond, Jitter: 100 * time.Millisecond}
-	first, _, _ := storm(t, 1, foul)
-	again, _, _ := storm(t, 1, foul)
-	other, _, _ := storm(t, 2, foul)
+	first, _, _ := sendThousand(t, 1, foul)
+	again, _, _ := sendThousand(t, 1, foul)
+	other, _, _ := sendThousand(t, 2, foul)
 	if first.Digest() != again.Digest() || !slices.Equal(first.Trace(), again.Trace()) {
 		t.Error("two runs of one seed differ")
 	}

@@ -18,7 +18,7 @@ type event struct {
 	action   func()
 }
 
-// queue holds the events to come, by time and then by the order in which they were pushed.
+// queue holds the events to come, by time and then in the order in which they were pushed.
 type queue struct {
 	events   events
 	sequence uint64
@@ -35,7 +35,7 @@ func (q *queue) push(e event) {
 	heap.Push(&q.events, e)
 }
 
-// copyOf returns the datagram's bytes in a buffer of the queue.
+// copyOf copies a datagram into one of the queue's buffers.
 func (q *queue) copyOf(datagram []byte) []byte {
 	var b []byte
 	if last := len(q.free) - 1; last >= 0 {

@@ -10,8 +10,8 @@ func (n *Net) Run(d time.Duration) {
 	n.RunUntil(d, func() bool { return false })
 }
 
-// RunUntil runs until done, which is asked after every step and only looks, or until limit has passed. It reports
-// whether done was reached.
+// RunUntil runs until done returns true or limit has passed, and reports which. It calls done after every step; done
+// must not change anything.
 func (n *Net) RunUntil(limit time.Duration, done func() bool) bool {
 	n.tb.Helper()
 	end := n.now.Add(limit)
@@ -29,7 +29,7 @@ func (n *Net) RunUntil(limit time.Duration, done func() bool) bool {
 	return false
 }
 
-// step serves everything that is due at the next moment something is, unless that lies beyond end.
+// step serves everything that is due at the next moment. It returns false if that moment lies beyond end.
 func (n *Net) step(end time.Time) bool {
 	n.tb.Helper()
 	next := n.nextMoment()
@@ -53,8 +53,8 @@ func (n *Net) step(end time.Time) bool {
 	return true
 }
 
-// nextMoment is when the next event or deadline falls; zero if there is none. The scan over all hosts is cheap for
-// the hundreds of nodes that tests have.
+// nextMoment returns the time of the next event or deadline; zero if there is none. The scan over all hosts is cheap
+// for the hundreds of nodes in tests.
 func (n *Net) nextMoment() time.Time {
 	var next time.Time
 	if !n.queue.empty() {
@@ -81,7 +81,7 @@ func (n *Net) countIdle(next time.Time) {
 	}
 }
 
-// serve runs an action or delivers a datagram, which is overwritten afterwards.
+// serve runs an action, or delivers a datagram and then overwrites it.
 func (n *Net) serve(e event) {
 	if e.action != nil {
 		e.action()
@@ -106,7 +106,7 @@ func (n *Net) touchAll() {
 	}
 }
 
-// flush runs the Transmit round of every host that had input, and learns its next deadline.
+// flush runs the Transmit round of every host that had input, and reads its next deadline.
 func (n *Net) flush() {
 	for _, h := range n.hosts {
 		if !h.touched {
@@ -124,7 +124,7 @@ func (n *Net) flush() {
 	}
 }
 
-// send gives a datagram to the weather of its path.
+// send puts a datagram through the weather of its path.
 func (n *Net) send(from, to netip.AddrPort, datagram []byte) {
 	if n.tap != nil {
 		n.tap(from, to, datagram)

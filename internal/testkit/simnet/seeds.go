@@ -10,14 +10,14 @@ var (
 	seedsFlag = flag.Int("seeds", 0, "run simulations with this many seeds")
 )
 
-// -short runs one in shortShare of the seeds, but not fewer than fewSeeds of those there are.
+// With -short, one in shortShare of the seeds runs, but at least fewSeeds.
 const (
 	shortShare = 10
 	fewSeeds   = 5
 )
 
-// Seeds are the seeds that a test with n of them as its usual number runs: 1 to n, or to what -seeds says, fewer with
-// -short, or only the one of -seed.
+// Seeds returns the seeds for a test that usually runs n of them: 1 to n, or to the value of -seeds. With -short there
+// are fewer; with -seed only that one.
 func Seeds(n int) []uint64 {
 	if *seedFlag != 0 {
 		return []uint64{*seedFlag}

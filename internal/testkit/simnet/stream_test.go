@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// reader is a node that takes streams, or refuses them, and notes what comes.
+// reader is a node that accepts or refuses streams and records them.
 type reader struct {
 	recorder
 	refuses  bool
 	accepted []netip.AddrPort
 	text     []byte
-	cut      int    // segments that begin with what the one before ended with
-	joined   int    // segments of more than one text
-	last     []byte // the last segment itself, against the law
+	cut      int    // segments that continue the text of the one before
+	joined   int    // segments with more than one text
+	last     []byte // the last segment itself, kept against law 2
 	ended    []time.Time
 }
 
@@ -37,7 +37,7 @@ func (r *reader) Segment(_ time.Time, _, _ netip.AddrPort, segment []byte) {
 
 func (r *reader) Ended(now time.Time, _, _ netip.AddrPort) { r.ended = append(r.ended, now) }
 
-// streamPair is a network of two readers, at addrA and addrB.
+// streamPair returns a network of two readers, at addrA and addrB.
 func streamPair(t *testing.T, seed uint64, weather Weather) (n *Net, a, b *reader) {
 	n, a, b = New(t, seed, weather), &reader{}, &reader{}
 	n.Add(a, addrA)
@@ -108,7 +108,7 @@ func TestStreamsAreRefused(t *testing.T) {
 	n.DialStream(addrA, addrB)
 	n.WriteStream(addrA, addrB, []byte("hello?"))
 	n.Run(time.Second)
-	n.DialStream(addrA, addrC) // where nobody is
+	n.DialStream(addrA, addrC) // an address without a node
 	n.Run(time.Second)
 	if len(a.ended) != 2 || len(b.text) != 0 || len(b.ended) != 0 {
 		t.Errorf("told %v; the one that refused read %q and was told %v", a.ended, b.text, b.ended)
@@ -134,7 +134,7 @@ func TestWhoClosesAStreamHearsNoMore(t *testing.T) {
 	if string(b.text) != "bye" || len(b.ended) != 1 || len(a.text) != 0 || len(a.ended) != 0 {
 		t.Errorf("one read %q and was told %v, the other %q and %v", b.text, b.ended, a.text, a.ended)
 	}
-	if len(n.lanes) != 0 {
-		t.Errorf("%d directions are kept", len(n.lanes))
+	if len(n.streams) != 0 {
+		t.Errorf("%d directions are kept", len(n.streams))
 	}
 }

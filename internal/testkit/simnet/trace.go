@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// traceLines is how many of the last datagrams a trace remembers.
+// traceLines is the number of last datagrams in a trace.
 const traceLines = 40
 
-// fateKind is what became of a datagram.
+// fateKind is the outcome for a datagram.
 type fateKind uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 
 var fateNames = [...]string{"arrives", "lost", "too long", "overflowed", "injected", "unreachable", "streamed"}
 
-// fate is what became of a datagram, and when it arrives if it does.
+// fate is the outcome for a datagram, and its delay if it arrives.
 type fate struct {
 	kind  fateKind
 	delay time.Duration
@@ -52,7 +52,7 @@ func (l traceLine) String() string {
 	return fmt.Sprintf("%12v %v -> %v %4d %v", l.at, l.from, l.to, l.size, l.fate)
 }
 
-// trace remembers the last datagrams, and a digest of all.
+// trace records the last datagrams, and a digest of all.
 type trace struct {
 	ring   [traceLines]traceLine
 	count  int
@@ -72,7 +72,7 @@ func (t *trace) add(at time.Duration, from, to netip.AddrPort, datagram []byte, 
 	t.digest.Write(datagram)
 }
 
-// lines are the last datagrams, oldest first.
+// lines returns the last datagrams, oldest first.
 func (t *trace) lines() []string {
 	first := max(t.count-traceLines, 0)
 	lines := make([]string, 0, t.count-first)
@@ -82,10 +82,10 @@ func (t *trace) lines() []string {
 	return lines
 }
 
-// Digest is a hash over every datagram so far, its content, time and fate: equal runs have equal digests.
+// Digest returns a hash over the content, time and fate of every datagram so far. Equal runs have equal digests.
 func (n *Net) Digest() uint64 { return n.trace.digest.Sum64() }
 
-// Trace is the last datagrams, oldest first, each as "time from -> to length fate".
+// Trace returns the last datagrams, oldest first, each as "time from -> to length fate".
 func (n *Net) Trace() []string { return n.trace.lines() }
 
 func (n *Net) logTrace() {

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Weather is what happens to datagrams on their way. The zero value delivers each at once.
+// Weather is the treatment of datagrams on their way. The zero value delivers each at once.
 type Weather struct {
 	Loss        float64       // share of datagrams lost, 0 to 1
-	Duplication float64       // share of datagrams sent on twice; each copy has its own fate
-	Latency     time.Duration // one way
-	Jitter      time.Duration // added to the latency, evenly from 0 up to this; datagrams overtake each other
-	MTU         int           // longest datagram in bytes (UDP payload); longer ones vanish; 0: any
-	Bandwidth   int           // bytes per second and direction; 0: any
-	Backlog     time.Duration // longest wait for bandwidth, beyond which datagrams are dropped; 0: any
+	Duplication float64       // share of datagrams sent twice; each copy has its own fate
+	Latency     time.Duration // in one direction
+	Jitter      time.Duration // added to the latency, evenly from 0 up to this; datagrams may overtake each other
+	MTU         int           // longest UDP payload in bytes; longer datagrams vanish; 0: any
+	Bandwidth   int           // bytes per second and direction; 0: unlimited
+	Backlog     time.Duration // longest wait for bandwidth; datagrams beyond are dropped; 0: unlimited
 }
 
-// SetWeather changes the weather of all paths that have none of their own.
+// SetWeather changes the weather of all paths without their own weather.
 func (n *Net) SetWeather(w Weather) { n.weather = w }
 
-// SetPath gives the one direction between two addresses its own weather. Weather{Loss: 1} cuts it.
+// SetPath gives one direction between two addresses its own weather. Weather{Loss: 1} cuts it.
 func (n *Net) SetPath(from, to netip.AddrPort, w Weather) {
 	n.stateOf(path{from, to}).own = &w
 }
@@ -28,10 +28,10 @@ func (n *Net) SetPath(from, to netip.AddrPort, w Weather) {
 // path is one direction between two addresses.
 type path struct{ from, to netip.AddrPort }
 
-// pathState is what a path remembers.
+// pathState is a path's state.
 type pathState struct {
 	own       *Weather
-	busyUntil time.Time // when the datagrams under way leave the bandwidth free
+	busyUntil time.Time // when the datagrams under way free the bandwidth
 }
 
 func (n *Net) stateOf(p path) *pathState {
@@ -51,7 +51,7 @@ func (n *Net) weatherOf(p path) (*Weather, *pathState) {
 	return &n.weather, state
 }
 
-// fateOf decides over one copy of a datagram of the given size.
+// fateOf decides the fate of one copy of a datagram of the given size.
 func (w *Weather) fateOf(rng *rand.Rand, state *pathState, now time.Time, size int) fate {
 	if w.MTU > 0 && size > w.MTU {
 		return fate{kind: tooLong}

@@ -19,14 +19,14 @@ func TestLossAndDuplicationHaveTheirShares(t *testing.T) {
 		{"at the MTU", Weather{MTU: 100}, 1000, 1000},
 		{"above the MTU", Weather{MTU: 99}, 0, 0},
 	} {
-		if _, _, echo := storm(t, 1, test.weather); len(echo.in) < test.min || len(echo.in) > test.max {
+		if _, _, echo := sendThousand(t, 1, test.weather); len(echo.in) < test.min || len(echo.in) > test.max {
 			t.Errorf("%s: %d of 1000 arrived, want %d to %d", test.what, len(echo.in), test.min, test.max)
 		}
 	}
 }
 
 func TestJitterReorders(t *testing.T) {
-	_, _, echo := storm(t, 1, Weather{Jitter: 100 * time.Millisecond})
+	_, _, echo := sendThousand(t, 1, Weather{Jitter: 100 * time.Millisecond})
 	numbers := echo.numbers()
 	if slices.IsSorted(numbers) {
 		t.Error("100 ms of jitter over 10 ms of spacing kept the order")
