@@ -70,7 +70,7 @@ func (b *backlog) sheds() bool { return b.overrun() && b.read%heardOf != 0 }
 // Emptied takes the news that there was nothing left to read.
 func (r *Relay) Emptied() {
 	r.backlog = backlog{tells: true, lossy: r.backlog.lossy}
-	r.gate.Keep()
+	r.gate.Drained()
 }
 
 // Refused is how many datagrams and messages have been dropped since the last Advance.

@@ -79,7 +79,7 @@ func (b *besieged) dropped() uint64 {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return c.Sockets[shield.Crowd]
+	return c.Sockets[shield.StrangerLimit]
 }
 
 // TestWhoIsKickedIsAStranger again, for the kernel too.

@@ -83,7 +83,7 @@ func (k *Kernel) guard(socket syscall.Conn, l *Listener, gate *shield.Gate) erro
 	case l.Shieldable() != nil || k.Shield == nil && !k.Plain:
 		return shield.Unguard(socket)
 	case k.Shield == nil:
-		return shield.GuardPlainly(socket, l.FirstBytes(), nil)
+		return shield.GuardClassic(socket, l.FirstBytes(), nil)
 	}
 	return k.Shield.Guard(socket, l.FirstBytes(), gate)
 }

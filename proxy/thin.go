@@ -28,7 +28,7 @@ const (
 // thinner does that for a loop.
 type thinner struct {
 	one     int // of so many strangers passes
-	sieve   *shield.Sieve
+	clients *shield.ClientBitmap
 	known   uint64    // the Relay's knownChanges when the filters were told
 	changed time.Time // when one was
 	turned  time.Time // when other strangers got their turn
@@ -60,7 +60,7 @@ func (t *thinner) turn(now time.Time, r *Relay) {
 		t.change(now, r, t.one/thinFactor)
 	case now.Sub(t.turned) >= thinTurn:
 		t.turned = now
-		t.sieve.Next()
+		t.clients.Next()
 		t.renew(now, r)
 	case t.known != r.knownChanges && now.Sub(t.renewed) >= thinRenew:
 		t.renew(now, r)
@@ -108,9 +108,9 @@ func (t *thinner) look(now time.Time, r *Relay) {
 
 func (t *thinner) change(now time.Time, r *Relay, one int) {
 	t.one, t.changed, t.turned = one, now, now
-	t.sieve = nil
+	t.clients = nil
 	if one > 1 {
-		t.sieve = shield.NewSieve(one)
+		t.clients = shield.NewClientBitmap(one)
 	}
 	t.renew(now, r)
 	t.look(now, r)
@@ -119,11 +119,11 @@ func (t *thinner) change(now time.Time, r *Relay, one int) {
 // renew begins to tell the filters whom the Relay knows now, or, when all may pass, to take that away.
 func (t *thinner) renew(now time.Time, r *Relay) {
 	t.renewed, t.known = now, r.knownChanges
-	if t.sieve != nil {
+	if t.clients != nil {
 		known := 0
 		r.eachKnown(func(netip.AddrPort) { known++ })
-		t.sieve.Clear(known)
-		r.eachKnown(t.sieve.Know)
+		t.clients.Clear(known)
+		r.eachKnown(t.clients.Know)
 	}
 	t.told = 0
 	t.tell(r)
@@ -131,7 +131,7 @@ func (t *thinner) renew(now time.Time, r *Relay) {
 
 // tell tells the next filters: one a turn, or some that are small, as it takes up to 2 ms in which nothing is read.
 func (t *thinner) tell(r *Relay) {
-	last := min(t.told+t.sieve.AtOnce(), len(r.doors)) // there may be fewer since a reload
+	last := min(t.told+t.clients.Batch(), len(r.doors)) // there may be fewer since a reload
 	for ; t.told < last; t.told++ {
 		t.tellDoor(r, t.told)
 	}
@@ -141,6 +141,6 @@ func (t *thinner) tell(r *Relay) {
 func (t *thinner) tellDoor(r *Relay, i int) {
 	l := &r.settings.Listeners[i]
 	if socket, ok := netio.Listening(r.doors[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
-		_ = shield.GuardPlainly(socket, l.FirstBytes(), t.sieve) // without it the buffer may overflow, as on other systems
+		_ = shield.GuardClassic(socket, l.FirstBytes(), t.clients) // without it the buffer may overflow, as on other systems
 	}
 }

@@ -1,7 +1,7 @@
-// Package kernel says why something that the operating system's kernel could do for Tidegate is not to be had. What it
-// can do has packages of its own: shield drops hostile datagrams there, flow forwards those of relayed sessions.
+// Package kernel holds the error for work that the operating system's kernel cannot take over. Its subpackages do that
+// work: shield drops hostile datagrams in the kernel, flow forwards datagrams of relayed sessions there.
 //
-// Nothing needs the kernel's help: whoever asks for it and gets an Unavailable does the work in user space.
+// Nothing depends on the kernel's help. A caller that gets an Unavailable does the work in user space.
 package kernel
 
 import (
@@ -10,22 +10,22 @@ import (
 	"io/fs"
 )
 
-// ErrSystem is the cause of an Unavailable on systems that have no eBPF for us.
-var ErrSystem = errors.New("this operating system cannot; Linux can")
+// ErrSystem is the cause of an Unavailable on systems without eBPF.
+var ErrSystem = errors.New("not on this operating system; only on Linux")
 
-// Unavailable tells that the kernel does not do something, and why, for the operator to read.
+// Unavailable is the error for a kernel feature that cannot be used. Its text is for operators.
 type Unavailable struct {
-	What string // for example "socket filter"
-	Err  error  // why; the kernel's own words included
+	What string // the feature, for example "socket filter"
+	Err  error  // the cause, including the kernel's own error
 }
 
-// Error implements error.
+// Error returns the feature and the cause.
 func (u *Unavailable) Error() string { return u.What + ": " + reason(u.Err) }
 
 // Unwrap returns the cause.
 func (u *Unavailable) Unwrap() error { return u.Err }
 
-// reason puts into words what the kernel says with a number.
+// reason turns the kernel's error numbers into advice.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestUnavailable checks that the operator is told what to do about each cause, and that the cause can be asked for.
+// TestUnavailable checks that the text names a remedy for each cause, and that errors.Is finds the cause.
 func TestUnavailable(t *testing.T) {
 	for _, test := range []struct {
 		cause error
@@ -15,7 +15,7 @@ func TestUnavailable(t *testing.T) {
 	}{
 		{syscall.EPERM, "socket filter: not permitted: needs root, or the capabilities CAP_BPF and CAP_NET_ADMIN"},
 		{errors.ErrUnsupported, "socket filter: not in this kernel"},
-		{ErrSystem, "socket filter: this operating system cannot; Linux can"},
+		{ErrSystem, "socket filter: not on this operating system; only on Linux"},
 	} {
 		var err error = &Unavailable{What: "socket filter", Err: test.cause}
 		if !strings.HasPrefix(err.Error(), test.want) {

@@ -8,7 +8,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// attach puts the program on an interface that does not have it.
+// attach puts the program on an interface, unless it is there.
 func (t *Table) attach(device int) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,13 +30,13 @@ func (t *Table) attach(device int) error {
 	return nil
 }
 
-// forget deletes the flows that a change in the network concerns, and the program's place on an interface that is gone.
+// forget deletes the flows that a network change affects, and detaches the program from a removed interface.
 func (t *Table) forget(c change) {
 	if c.gone {
 		t.detach(c.device)
 	}
 	deleted := false
-	for _, k := range t.concerned(&c) {
+	for _, k := range t.affected(&c) {
 		deleted = t.remove(k) || deleted
 	}
 	if deleted {
@@ -44,21 +44,21 @@ func (t *Table) forget(c change) {
 	}
 }
 
-// atOnce is how many entries are read with one system call: more than will ever share a bucket of the map.
-const atOnce = 1024
+// batchSize is the number of entries per system call: more than ever share a bucket of the map.
+const batchSize = 1024
 
-// concerned are the keys of the entries that a change concerns.
-func (t *Table) concerned(c *change) (found []key) {
-	keys, entries := make([]key, atOnce), make([]entry, atOnce)
+// affected returns the keys of the entries that a change affects.
+func (t *Table) affected(c *change) (found []key) {
+	keys, entries := make([]key, batchSize), make([]entry, batchSize)
 	var cursor ebpf.MapBatchCursor
 	for {
 		n, err := t.flows.BatchLookup(&cursor, keys, entries, nil)
 		for i := range n {
-			if c.concerns(&keys[i], &entries[i]) {
+			if c.affects(&keys[i], &entries[i]) {
 				found = append(found, keys[i])
 			}
 		}
-		if err != nil { // ebpf.ErrKeyNotExist: these were the last
+		if err != nil { // ebpf.ErrKeyNotExist: the last batch
 			return found
 		}
 	}

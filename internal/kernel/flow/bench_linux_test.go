@@ -7,17 +7,18 @@ import (
 	"time"
 )
 
-// hops is how often a packet can be forwarded before its time to live is over.
+// hops is the number of times that a packet can be forwarded before its time to live ends.
 const hops = 60
 
-// BenchmarkForward tells what the program costs by the kernel's own clock, for a packet that comes by the loopback and
-// stays there: sending it is not in it. Of a packet of no flow it is what others who use the interface pay. The kernel
+// BenchmarkForward measures the program by the kernel's own clock, for a packet that arrives by the loopback and stays
+// there: sending is not included. A packet without a flow shows the cost for other users of the interface. The kernel
 // runs the program on one packet again and again, so the flows lead back to themselves.
 func BenchmarkForward(b *testing.B) {
 	to := netip.MustParseAddrPort
 	client4, listener4 := to("192.0.2.1:5000"), to("203.0.113.1:7777")
 	client6, listener6 := to("[2001:db8::1]:5000"), to("[2001:db8:1::1]:7777")
-	flows := append(strangers(10_000), Flow{client4, listener4, client4, listener4}, Flow{client6, listener6, client6, listener6})
+	flows := append(strangers(10_000),
+		Flow{client4, listener4, client4, listener4}, Flow{client6, listener6, client6, listener6})
 	table := newTable(b, flows...)
 	payload := make([]byte, 200)
 	tcp := frame(client4, listener4, payload)
@@ -47,18 +48,19 @@ func BenchmarkForward(b *testing.B) {
 	}
 }
 
-// strangers are other flows in the map.
+// strangers returns n other flows for the map.
 func strangers(n int) (flows []Flow) {
 	for i := range n {
 		var ip [4]byte
 		binary.BigEndian.PutUint32(ip[:], 10<<24|uint32(i))
 		addr := netip.AddrPortFrom(netip.AddrFrom4(ip), 5000)
-		flows = append(flows, Flow{addr, netip.MustParseAddrPort("203.0.113.1:7777"), addr, netip.MustParseAddrPort("10.0.0.9:1")})
+		listener, server := netip.MustParseAddrPort("203.0.113.1:7777"), netip.MustParseAddrPort("10.0.0.9:1")
+		flows = append(flows, Flow{addr, listener, addr, server})
 	}
 	return flows
 }
 
-// BenchmarkAdd tells what a session costs user space that comes and goes, with its memory.
+// BenchmarkAdd measures the cost in user space of a session's start and end, with its memory.
 func BenchmarkAdd(b *testing.B) {
 	table := newTable(b, Flow{})
 	f := Flow{netip.MustParseAddrPort("127.0.0.1:1"), netip.MustParseAddrPort("127.0.0.1:2"),

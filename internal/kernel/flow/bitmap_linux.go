@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bitmap tells at a first look what is of no flow. It is so small that it stays in the processor's caches; the map of flows
-// does not, and to look there for each of a flood of strangers took 0.15 µs of 2.5 that reading and refusing one takes.
+// bitmap rejects most packets without a flow at the first look. It stays in the processor's caches; the map of flows
+// does not. In a flood of strangers, a lookup in the map costs 0.15 µs, of 2.5 µs to read and refuse a datagram.
 type bitmap struct {
-	words *ebpf.Map // of 64 bits; a set bit: there may be such a flow
-	seed  uint64    // which strangers do not know
-	width int       // of an index of bits, in bits
+	words *ebpf.Map // 64 bits each; a set bit: there may be a flow
+	seed  uint64    // secret, so that strangers cannot choose their bits
+	width int       // width of a bit index, in bits
 
 	mu     sync.Mutex
-	memory *ebpf.Memory // of words
-	users  []uint16     // of each bit: keys in the map of flows
+	memory *ebpf.Memory // the mapped memory of words
+	users  []uint16     // by bit: the number of keys in the map of flows
 }
 
-// Bits for each key, at least: with fewer more strangers would share one with a player. And bits in all, at least.
+// Least bits per key, so that few strangers share a client's bit. And least bits in all.
 const (
 	bitsEach  = 4
 	leastBits = 1 << 13
@@ -47,7 +47,7 @@ func newBitmap(keys int) (*bitmap, error) {
 	return &bitmap{words: m, seed: rand.Uint64(), width: width, memory: memory, users: make([]uint16, 1<<width)}, nil
 }
 
-// add counts a key, and remove takes it back.
+// The methods add and remove count a key up and down.
 func (b *bitmap) add(k *key)    { b.count(k, 1) }
 func (b *bitmap) remove(k *key) { b.count(k, ^uint16(0)) }
 
@@ -67,14 +67,15 @@ func (b *bitmap) count(k *key, n uint16) {
 	_, _ = b.memory.WriteAt(word[:], where)
 }
 
-// multiplier spreads what differs over all bits: 2^64 over the golden ratio.
+// multiplier is 2^64 divided by the golden ratio (Fibonacci hashing).
 const multiplier = 0x9e3779b97f4a7c15
 
-// index is the bit of a key, by the ends of its addresses and its ports.
+// index returns the bit of a key, from the lower halves of its addresses and its ports.
 func (b *bitmap) index(k *key) uint64 {
 	h := b.seed
 	for _, part := range [...]uint64{
-		binary.NativeEndian.Uint64(k.From[8:]), binary.NativeEndian.Uint64(k.To[8:]), uint64(binary.NativeEndian.Uint32(k.Ports[:])),
+		binary.NativeEndian.Uint64(k.From[8:]), binary.NativeEndian.Uint64(k.To[8:]),
+		uint64(binary.NativeEndian.Uint32(k.Ports[:])),
 	} {
 		h = (h ^ part) * multiplier
 		h ^= h >> 32
@@ -82,7 +83,7 @@ func (b *bitmap) index(k *key) uint64 {
 	return h & (1<<b.width - 1)
 }
 
-// maybe goes on if there may be a flow of the key on the stack. It is index for the program.
+// maybe continues if the bitmap has the key on the stack. It computes the same index as index.
 func (b *bitmap) maybe() asm.Instructions {
 	code := asm.Instructions{
 		asm.LoadImm(asm.R1, int64(b.seed), asm.DWord).WithSymbol("find"),
@@ -103,7 +104,7 @@ func (b *bitmap) maybe() asm.Instructions {
 	}
 	return append(code,
 		asm.And.Imm(asm.R1, 1<<b.width-1),
-		asm.Mov.Reg(now, asm.R1), // which has no use before a flow is found
+		asm.Mov.Reg(now, asm.R1), // R8 is free until a flow is found
 		asm.RSh.Imm(asm.R1, 6),
 		asm.StoreMem(asm.RFP, wordAt, asm.R1, asm.Word),
 		asm.LoadMapPtr(asm.R1, b.words.FD()),

@@ -2,7 +2,8 @@ package flow
 
 import "testing"
 
-// Of flows that share a bit, one is still forwarded when the other has ended. With the last, all bits are gone.
+// TestBitmap checks two flows that share a bit: one is still forwarded when the other has ended, and no bit stays set
+// after both.
 func TestBitmap(t *testing.T) {
 	table, err := New(Options{Flows: 2})
 	if err != nil {
@@ -10,7 +11,7 @@ func TestBitmap(t *testing.T) {
 	}
 	t.Cleanup(func() { table.Close() })
 	one, other := table.bitmap.sharing(t)
-	for _, f := range []Flow{one, other, other} { // the last replaces the one before
+	for _, f := range []Flow{one, other, other} { // the last Add replaces the one before
 		table.addLocal(t, f)
 	}
 	table.wantForwarded(t, one, true)
@@ -25,7 +26,7 @@ func TestBitmap(t *testing.T) {
 	}
 }
 
-// sharing are two flows whose clients' keys have the same bit.
+// sharing returns two flows whose client keys have the same bit.
 func (b *bitmap) sharing(t *testing.T) (one, other Flow) {
 	t.Helper()
 	seen := make(map[uint64]Flow)

@@ -7,21 +7,21 @@ import (
 	"unsafe"
 )
 
-// key is what the program knows a datagram by: the addresses IPv4-mapped, the ports in network order.
+// key identifies a datagram for the program: addresses IPv4-mapped, ports in network order.
 type key struct {
 	From, To [16]byte
 	Ports    [4]byte // from, to
 }
 
-// entry is one way of a flow, as the program reads and writes it. The offsets are below.
+// entry is one direction of a flow, as the program reads and writes it. The offsets are below.
 type entry struct {
-	// Rewrite is what stands in the packet from the source address to the ports, which lie side by side in a packet
-	// without options: 4 or 16 bytes an address.
+	// Rewrite is the new content of the packet from the source address to the ports. They are adjacent in a packet
+	// without options. An address has 4 or 16 bytes.
 	Rewrite [36]byte
-	Out     uint32 // interface to send by
-	InPlace uint32 // interface on which it needs no sending, as it is the loopback's own; 0: none
+	Out     uint32 // interface for sending
+	InPlace uint32 // loopback interface on which the packet stays; 0: none
 
-	// What to add to the one's complement sums, for what changes in the packet.
+	// Added to the one's complement sums, for the changes in the packet.
 	IPSum   uint32 // addresses and time to live; IPv4 only
 	AddrSum uint32
 	PortSum uint32
@@ -30,24 +30,24 @@ type entry struct {
 
 	Packets, Bytes, Dropped uint64
 	Seen                    uint64 // ns of the monotonic clock
-	Way                     uint64 // index of the totals
+	Direction               uint64 // index into the totals
 }
 
-// bucket limits a rate: the generic cell rate algorithm.
+// bucket limits a rate by the generic cell rate algorithm.
 type bucket struct {
-	Cost      uint64 // ns that 1 << costShift of what is counted take; 0: not limited
-	Tolerance uint64 // ns that they may come early
-	Due       uint64 // theoretical arrival time of the next, in ns of the monotonic clock
+	Cost      uint64 // ns per 1<<costShift counted units; 0: no limit
+	Tolerance uint64 // ns by which units may come early
+	Due       uint64 // theoretical arrival time of the next unit, in ns of the monotonic clock
 }
 
-// costShift makes room for fractions of a nanosecond: at 16 MiB a second, a byte takes 60 of them.
+// costShift makes room for fractions of a nanosecond: at 16 MiB per second, a byte costs 60 units.
 const costShift = 10
 
-// The ways.
+// Directions.
 const (
 	fromClient = iota
 	fromServer
-	ways
+	directions
 )
 
 func newKey(from, to netip.AddrPort) (k key) {
@@ -57,7 +57,7 @@ func newKey(from, to netip.AddrPort) (k key) {
 	return k
 }
 
-// newEntry has the program make what goes from one address to another go between two others.
+// newEntry returns an entry that rewrites packets between one pair of addresses to another pair.
 func newEntry(from, to, newFrom, newTo netip.AddrPort) (e entry) {
 	before := appendEndpoints(nil, from, to)
 	after := appendEndpoints(nil, newFrom, newTo)
@@ -65,12 +65,12 @@ func newEntry(from, to, newFrom, newTo netip.AddrPort) (e entry) {
 	addresses := len(before) - 4
 	e.AddrSum = difference(before[:addresses], after[:addresses])
 	e.PortSum = difference(before[addresses:], after[addresses:])
-	// The time to live shares 16 bits with the protocol, and becomes one less: whatever it was, the sum changes the same.
+	// The time to live shares 16 bits with the protocol and is decremented. The sum changes equally for every value.
 	e.IPSum = e.AddrSum + difference([]byte{1, 0}, []byte{0, 0})
 	return e
 }
 
-// appendEndpoints appends two addresses and their ports as they stand in a packet.
+// appendEndpoints appends two addresses and their ports as in a packet.
 func appendEndpoints(b []byte, from, to netip.AddrPort) []byte {
 	b = append(b, from.Addr().AsSlice()...)
 	b = append(b, to.Addr().AsSlice()...)
@@ -78,8 +78,8 @@ func appendEndpoints(b []byte, from, to netip.AddrPort) []byte {
 	return binary.BigEndian.AppendUint16(b, to.Port())
 }
 
-// difference is what to add to a one's complement sum over some bytes when they are replaced by others. As the kernel
-// does, it takes 16-bit words in the machine's order.
+// difference returns the change of a one's complement sum when some bytes are replaced by others. Like the kernel, it
+// uses 16-bit words in the machine's order.
 func difference(before, after []byte) (sum uint32) {
 	for i := 0; i < len(before); i += 2 {
 		sum += uint32(binary.NativeEndian.Uint16(after[i:]))
@@ -88,7 +88,7 @@ func difference(before, after []byte) (sum uint32) {
 	return sum
 }
 
-// limit holds the entry to a rate.
+// limit sets the entry's rate.
 func (e *entry) limit(r Rate) {
 	e.Packet = newBucket(r.Packets, r.PacketBurst)
 	e.Byte = newBucket(r.Bytes, r.ByteBurst)
@@ -104,7 +104,7 @@ func newBucket(perSecond, burst int) bucket {
 
 func (e *entry) count() Count { return Count{e.Packets, e.Bytes, e.Dropped} }
 
-// Offsets of the fields that the program uses, as instructions have them.
+// Offsets of the fields that the program uses.
 const (
 	atOut       = int16(unsafe.Offsetof(entry{}.Out))
 	atInPlace   = int16(unsafe.Offsetof(entry{}.InPlace))
@@ -120,5 +120,5 @@ const (
 	atBytes     = int16(unsafe.Offsetof(entry{}.Bytes))
 	atDropped   = int16(unsafe.Offsetof(entry{}.Dropped))
 	atSeen      = int16(unsafe.Offsetof(entry{}.Seen))
-	atWay       = int16(unsafe.Offsetof(entry{}.Way))
+	atDirection = int16(unsafe.Offsetof(entry{}.Direction))
 )

@@ -1,11 +1,11 @@
-// Package flow forwards the datagrams of relayed sessions in the kernel: a program on the interfaces rewrites addresses
-// and ports, in both directions, and sends them on, so that they cost neither a wake-up nor a copy. It says
-// nothing about who may have a session: whoever admitted one in user space adds it here, and deletes it when it ends.
+// Package flow forwards the datagrams of relayed sessions in the kernel. A program on the interfaces rewrites addresses
+// and ports in both directions and sends the packets on, so that they cost neither a wake-up nor a copy. The package
+// does not decide about admission: user space admits a session, adds it here, and deletes it at its end.
 //
-// What the program does not forward goes on to the sockets as ever: datagrams of no flow, fragments, headers with options,
-// datagrams larger than the way out takes, empty ones. So the session's sockets must stay open.
+// The program leaves all other datagrams to the sockets: datagrams without a flow, fragments, headers with options,
+// empty datagrams, and datagrams larger than the outgoing MTU. So the session's sockets must stay open.
 //
-// Start with New. program_linux.go is the path of a datagram.
+// Start with New. The path of a datagram is in program_linux.go.
 package flow
 
 import (
@@ -20,47 +20,47 @@ import (
 //	Client ◄─ Listener   Source ◄─ Server
 type Flow struct {
 	Client   netip.AddrPort
-	Listener netip.AddrPort // ours, that the client sends to; a wildcard will not do
-	Source   netip.AddrPort // ours, that the server hears the client from
+	Listener netip.AddrPort // our address towards the client; not a wildcard
+	Source   netip.AddrPort // our address towards the server
 	Server   netip.AddrPort
 }
 
-// Rate bounds what a client may send through the kernel. The zero value bounds nothing.
+// Rate bounds a client's traffic through the kernel. The zero value bounds nothing.
 type Rate struct {
-	Packets     int // datagrams a second; 0: any number
+	Packets     int // datagrams per second; 0: unlimited
 	PacketBurst int // datagrams at once; at least 1
-	Bytes       int // bytes of payload a second; 0: any number
-	ByteBurst   int // bytes at once; more than a datagram has
+	Bytes       int // bytes of payload per second; 0: unlimited
+	ByteBurst   int // bytes at once; more than any datagram has
 }
 
-// Options are those of a Table.
+// Options configure a Table.
 type Options struct {
-	Flows int // at most; at least 1. One takes about 400 bytes of the kernel's
+	Flows int // most flows; at least 1. A flow takes about 400 bytes of kernel memory.
 }
 
-// Errors of Add beside a kernel.Unavailable, which tells that this flow has no way through the kernel.
+// Errors of Add. Add also returns a kernel.Unavailable, if the kernel has no route for the flow.
 var (
 	ErrFull   = errors.New("no room for another flow")
 	ErrFamily = errors.New("IPv4 on one side and IPv6 on the other")
 )
 
-// Count is what was forwarded one way.
+// Count counts the forwarded traffic in one direction.
 type Count struct {
-	Packets uint64 // datagrams; what was merged counts as its parts
-	Bytes   uint64 // of their payloads
+	Packets uint64 // datagrams; a merged packet counts as its parts
+	Bytes   uint64 // bytes of payload
 	Dropped uint64 // datagrams beyond the Rate
 }
 
-// Traffic is what was forwarded both ways.
+// Traffic counts the forwarded traffic in both directions.
 type Traffic struct{ FromClient, FromServer Count }
 
-// Usage is a flow's Traffic and how long ago its client and its server were last heard, or it was added.
+// Usage is a flow's Traffic, and the times since the last datagram of its client and its server, or since Add.
 type Usage struct {
 	Traffic
 	ClientIdle, ServerIdle time.Duration
 }
 
-// valid reports whether the kernel could rewrite from one side to the other.
+// valid returns an error if the kernel cannot rewrite between the two sides.
 func (f *Flow) valid() error {
 	family := f.Client.Addr().Is4()
 	for _, a := range []netip.AddrPort{f.Client, f.Listener, f.Source, f.Server} {
@@ -77,6 +77,6 @@ func (f *Flow) valid() error {
 }
 
 var (
-	errAddress   = errors.New("an address or port of it is not known, as of a socket at all addresses")
-	errLinkLocal = errors.New("an address that counts on one link only")
+	errAddress   = errors.New("wildcard address or unknown port")
+	errLinkLocal = errors.New("link-local address")
 )

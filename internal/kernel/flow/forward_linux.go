@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// find gets the flow of the key, and the time.
+// find loads the key's flow and the time.
 func find(flows *ebpf.Map) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMapPtr(asm.R1, flows.FD()),
@@ -21,8 +21,8 @@ func find(flows *ebpf.Map) asm.Instructions {
 	}
 }
 
-// admit leaves what is too large for the way out to the sockets, and drops what is beyond the rates. Where two processors
-// have datagrams of one flow at the same time, one more may pass.
+// admit leaves packets that exceed the outgoing MTU to the sockets, and drops packets beyond the rates. If two
+// processors handle datagrams of one flow at once, one more may pass.
 func admit() asm.Instructions {
 	code := asm.Instructions{
 		asm.LoadMem(asm.R1, asm.RFP, sizeAt, asm.Word),
@@ -47,7 +47,7 @@ func admit() asm.Instructions {
 	return append(code, within(atByte, "byte")...)
 }
 
-// within takes what R5 counts from the bucket at an offset of the entry.
+// within takes the amount in R5 from the bucket at an offset of the entry.
 func within(bucket int16, name string) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R1, flow, bucket+atCost, asm.DWord),
@@ -67,7 +67,7 @@ func within(bucket int16, name string) asm.Instructions {
 	}
 }
 
-// account counts the datagram in its flow, and in the totals of this processor.
+// account counts the datagram in its flow and in this processor's totals.
 func account(totals *ebpf.Map) asm.Instructions {
 	return append(asm.Instructions{
 		asm.StoreMem(flow, atSeen, now, asm.DWord),
@@ -89,17 +89,17 @@ func account(totals *ebpf.Map) asm.Instructions {
 	)...)
 }
 
-// Where things stand in a Count.
+// Offsets in a Count.
 const (
 	totalPackets = int16(unsafe.Offsetof(Count{}.Packets))
 	totalBytes   = int16(unsafe.Offsetof(Count{}.Bytes))
 	totalDropped = int16(unsafe.Offsetof(Count{}.Dropped))
 )
 
-// total points R0 to this processor's total of the flow's way, or goes where there is none.
+// total points R0 to this processor's total of the flow's direction, or jumps to none if there is no total.
 func total(totals *ebpf.Map, none string) asm.Instructions {
 	return asm.Instructions{
-		asm.LoadMem(asm.R1, flow, atWay, asm.DWord),
+		asm.LoadMem(asm.R1, flow, atDirection, asm.DWord),
 		asm.StoreMem(asm.RFP, wordAt, asm.R1, asm.Word),
 		asm.LoadMapPtr(asm.R1, totals.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP),
@@ -109,7 +109,7 @@ func total(totals *ebpf.Map, none string) asm.Instructions {
 	}
 }
 
-// discard counts and drops what is beyond a rate.
+// discard counts and drops packets beyond a rate.
 func discard(totals *ebpf.Map) asm.Instructions {
 	code := asm.Instructions{asm.AddAtomic.Mem(flow, weight, asm.DWord, atDropped).WithSymbol("beyond")}
 	code = append(code, total(totals, "drop")...)
@@ -122,8 +122,8 @@ func discard(totals *ebpf.Map) asm.Instructions {
 	)
 }
 
-// rewriteIPv4 writes the sums first: the packet is looked at by nobody before all is done. That of the IP header makes
-// up for the addresses, so what a card has told of the whole packet's sum stays true.
+// rewriteIPv4 writes the sums first; only the finished packet is visible to others. The IP header's sum compensates for
+// the addresses, so that a sum of the whole packet from the network card stays valid.
 func rewriteIPv4() asm.Instructions {
 	code := asm.Instructions{
 		asm.Mov.Reg(asm.R1, ctx),
@@ -139,7 +139,8 @@ func rewriteIPv4() asm.Instructions {
 	return append(code, store(sourceIPv4, flow, 0, 12, 0)...)
 }
 
-// rewriteIPv6 has the kernel make up for the addresses: no sum of the header does. Ports and UDP sum cancel out.
+// rewriteIPv6 makes the kernel compensate for the addresses, since IPv6 has no header sum. Ports and UDP sum cancel
+// out.
 func rewriteIPv6() asm.Instructions {
 	code := store(hopsIPv6, asm.RFP, headers+7, 1, recomputeSum)
 	code[0] = code[0].WithSymbol("rewrite IPv6")
@@ -148,8 +149,7 @@ func rewriteIPv6() asm.Instructions {
 	return append(code, store(udpIPv6, flow, 32, 4, 0)...)
 }
 
-// sums updates the UDP sum: for the addresses, which are in it even where a card is to make the rest of it, and for the
-// ports, which are not.
+// sums updates the UDP sum. The addresses count even if the network card completes the sum; the ports do not.
 func sums(udp int32) asm.Instructions {
 	var code asm.Instructions
 	for _, change := range []struct {
@@ -169,7 +169,7 @@ func sums(udp int32) asm.Instructions {
 	return code
 }
 
-// store writes bytes from a pointer's offset into the packet.
+// store writes bytes at a pointer's offset into the packet.
 func store(at int32, from asm.Register, offset, length, flags int32) asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R1, ctx),
@@ -183,8 +183,9 @@ func store(at int32, from asm.Register, offset, length, flags int32) asm.Instruc
 	}
 }
 
-// send has the kernel find the neighbor and send, by the loopback too: that delivers, with a route, so that its own
-// addresses are no strangers there. What came by the loopback and stays there has its route already.
+// send makes the kernel find the neighbor and send. It also sends by the loopback interface: the packet then has a
+// route, so that its source address, one of our own, is accepted. A packet that arrived by the loopback and stays there
+// has a route already.
 func send() asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R1, ctx, skbInterface, asm.Word).WithSymbol("send"),

@@ -14,7 +14,8 @@ func forFamilies(t *testing.T, f func(t *testing.T, l *lab)) {
 	t.Run("IPv6", func(t *testing.T) { f(t, newLab(t, overIPv6)) })
 }
 
-// TestForward sends both ways, of several lengths, odd ones too, past a proxy whose sockets hear nothing of it.
+// TestForward sends datagrams of several lengths, also odd ones, in both directions, and checks that the proxy's
+// sockets receive nothing.
 func TestForward(t *testing.T) {
 	forFamilies(t, func(t *testing.T, l *lab) {
 		l.add(Rate{})
@@ -29,23 +30,23 @@ func TestForward(t *testing.T) {
 		usage, ok := l.table.Usage(l.flow)
 		want := Count{Packets: uint64(len(sizes)), Bytes: bytesSent}
 		if !ok || usage.FromClient != want || usage.FromServer != want {
-			t.Errorf("usage is %+v, %t, want %+v both ways", usage, ok, want)
+			t.Errorf("usage is %+v, %t, want %+v both directions", usage, ok, want)
 		}
 		totals, err := l.table.Totals()
 		if err != nil || totals.FromClient != want || totals.FromServer != want {
-			t.Errorf("totals are %+v, %v, want %+v both ways", totals, err, want)
+			t.Errorf("totals are %+v, %v, want %+v both directions", totals, err, want)
 		}
 	})
 }
 
-// TestDelete checks that a flow ends at once, that its last traffic is told, and that it may come again.
+// TestDelete checks that a flow ends at once, that its last traffic is returned, and that it can be added again.
 func TestDelete(t *testing.T) {
 	forFamilies(t, func(t *testing.T, l *lab) {
 		l.add(Rate{})
 		l.echo([]byte("in the kernel"))
 		last, ok := l.table.Delete(l.flow)
 		if want := (Count{Packets: 1, Bytes: 13}); !ok || last.FromClient != want || last.FromServer != want {
-			t.Errorf("last traffic is %+v, %t, want %+v both ways", last, ok, want)
+			t.Errorf("last traffic is %+v, %t, want %+v both directions", last, ok, want)
 		}
 		l.send(l.client, l.flow.Listener, []byte("to user space"))
 		l.arrives(l.listener, l.flow.Client, []byte("to user space"))
@@ -64,7 +65,7 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// TestStrangers checks that only the flow's own four addresses are forwarded.
+// TestStrangers checks that only datagrams between the flow's four addresses are forwarded.
 func TestStrangers(t *testing.T) {
 	forFamilies(t, func(t *testing.T, l *lab) {
 		l.add(Rate{})
@@ -79,10 +80,10 @@ func TestStrangers(t *testing.T) {
 	})
 }
 
-// TestRate checks that a client is held to its burst, and its server to nothing.
+// TestRate checks that the rate bounds the client's burst and not the server's.
 func TestRate(t *testing.T) {
 	forFamilies(t, func(t *testing.T, l *lab) {
-		l.add(Rate{Packets: 1, PacketBurst: 3}) // the test takes less than the second in which one more may come
+		l.add(Rate{Packets: 1, PacketBurst: 3}) // the test takes less than the second until the next refill
 		for range 5 {
 			l.send(l.client, l.flow.Listener, []byte("flood"))
 			l.send(l.server, l.flow.Source, []byte("answer"))
@@ -105,10 +106,10 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// TestByteRate checks that a client is held to its bytes. A datagram may be the one that goes beyond.
+// TestByteRate checks the limit of bytes. One datagram may exceed it.
 func TestByteRate(t *testing.T) {
 	l := newLab(t, overIPv4)
-	l.add(Rate{Bytes: 100, ByteBurst: 2100}) // the test takes less than the 9 s in which one more may come
+	l.add(Rate{Bytes: 100, ByteBurst: 2100}) // the test takes less than the 9 s until the next refill
 	payload := bytes.Repeat([]byte("b"), 1000)
 	for range 5 {
 		l.send(l.client, l.flow.Listener, payload)
@@ -121,7 +122,7 @@ func TestByteRate(t *testing.T) {
 	}
 }
 
-// TestFull fills a table, and checks that a place that was left can be taken.
+// TestFull fills a table and checks that a freed place can be used again.
 func TestFull(t *testing.T) {
 	l := newLab(t, overIPv4)
 	l.table = l.newTable(Options{Flows: 2})
@@ -144,10 +145,10 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestNoWay checks that flows which the kernel cannot forward are refused with the reason.
-func TestNoWay(t *testing.T) {
+// TestNoRoute checks that Add refuses flows that the kernel cannot forward, and gives the reason.
+func TestNoRoute(t *testing.T) {
 	l := newLab(t, overIPv4)
-	const unknown = "an address or port of it is not known, as of a socket at all addresses"
+	const unknown = "wildcard address or unknown port"
 	to := netip.MustParseAddrPort
 	for _, test := range []struct {
 		what   string
@@ -159,9 +160,9 @@ func TestNoWay(t *testing.T) {
 		{"families", func(f *Flow) { f.Server, f.Source = to("[fd01::1]:1"), to("[fd01::2]:1") },
 			"IPv4 on one side and IPv6 on the other"},
 		{"no route", func(f *Flow) { f.Server = to("203.0.113.9:1") },
-			"way to the server: no route from 10.2.0.2 to 203.0.113.9: network is unreachable"},
+			"route to the server: no route from 10.2.0.2 to 203.0.113.9: network is unreachable"},
 		{"not our source", func(f *Flow) { f.Source = to("203.0.113.9:1") },
-			"way to the server: no route from 203.0.113.9 to 10.2.0.1: network is unreachable"},
+			"route to the server: no route from 203.0.113.9 to 10.2.0.1: network is unreachable"},
 	} {
 		f := l.flow
 		test.change(&f)
@@ -172,6 +173,6 @@ func TestNoWay(t *testing.T) {
 	f := l.flow
 	f.Server = to("203.0.113.9:1")
 	if unavailable := (*kernel.Unavailable)(nil); !errors.As(l.tryAdd(f, Rate{}), &unavailable) {
-		t.Error("a flow without a way is not told as unavailable")
+		t.Error("a flow without a route is not told as unavailable")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"tidegate/internal/testkit/netlab"
 )
 
-// lab is a proxy between a client and a server: three hosts on two cables. The proxy's sockets are open and nobody
-// reads them, so that what arrives elsewhere came through the kernel.
+// lab is a proxy between a client and a server: three hosts on two cables. The proxy's sockets are open but unread, so
+// that datagrams which arrive elsewhere came through the kernel.
 type lab struct {
 	t                                *testing.T
 	clientNS, proxyNS, serverNS      *netlab.Namespace
@@ -23,7 +23,7 @@ type lab struct {
 	client, listener, source, server *net.UDPConn
 }
 
-// addresses of a lab, of one family.
+// addresses are a lab's addresses, of one family.
 type addresses struct{ client, listener, source, server string }
 
 var (
@@ -49,14 +49,14 @@ func newLab(t *testing.T, a addresses) *lab {
 	l.listener = l.open(l.proxyNS, a.listener)
 	l.source = l.open(l.proxyNS, a.source)
 	l.flow = Flow{addrOf(l.client), addrOf(l.listener), addrOf(l.source), addrOf(l.server)}
-	// The kernel adds IPv6's routes when a cable has carried its first bit. A flow would lose its way by that.
+	// The kernel adds IPv6 routes when a cable carries its first bit. That change would end a flow.
 	l.settles(l.open(l.clientNS, a.client), l.open(l.proxyNS, a.listener))
 	l.settles(l.open(l.serverNS, a.server), l.open(l.proxyNS, a.source))
 	l.table = l.newTable(Options{Flows: 16})
 	return l
 }
 
-// settles waits until datagrams go from one socket to another.
+// settles waits until datagrams pass from one socket to another.
 func (l *lab) settles(from, to *net.UDPConn) {
 	l.t.Helper()
 	for b, tries := make([]byte, 1), 0; ; tries++ {
@@ -73,7 +73,7 @@ func (l *lab) settles(from, to *net.UDPConn) {
 	}
 }
 
-// newTable makes a table in the proxy's namespace, or skips the test where the kernel will have none.
+// newTable creates a table in the proxy's namespace, or skips the test if the kernel refuses.
 func (l *lab) newTable(o Options) (table *Table) {
 	l.t.Helper()
 	var err error
@@ -118,7 +118,7 @@ func (l *lab) tryAdd(f Flow, r Rate) (err error) {
 	return err
 }
 
-// send sends from one socket to an address of another.
+// send sends from one socket to another socket's address.
 func (l *lab) send(from *net.UDPConn, to netip.AddrPort, payload []byte) {
 	l.t.Helper()
 	if _, err := from.WriteToUDPAddrPort(payload, to); err != nil {
@@ -126,7 +126,7 @@ func (l *lab) send(from *net.UDPConn, to netip.AddrPort, payload []byte) {
 	}
 }
 
-// arrives waits for a datagram, and checks what it says and whom it seems to come from.
+// arrives waits for a datagram and checks its payload and its source address.
 func (l *lab) arrives(at *net.UDPConn, from netip.AddrPort, payload []byte) {
 	l.t.Helper()
 	if err := at.SetReadDeadline(time.Now().Add(await.Patience)); err != nil {
@@ -142,7 +142,7 @@ func (l *lab) arrives(at *net.UDPConn, from netip.AddrPort, payload []byte) {
 	}
 }
 
-// echo sends there and back through the kernel.
+// echo sends a datagram there and back through the kernel.
 func (l *lab) echo(payload []byte) {
 	l.t.Helper()
 	l.send(l.client, l.flow.Listener, payload)
@@ -151,7 +151,7 @@ func (l *lab) echo(payload []byte) {
 	l.arrives(l.client, l.flow.Listener, payload)
 }
 
-// quiet checks that nothing waits in a socket, nor has come while something that was sent later did.
+// quiet checks that a socket has received nothing, by sending a later datagram to it.
 func (l *lab) quiet(conn *net.UDPConn) {
 	l.t.Helper()
 	if err := conn.SetReadDeadline(time.Now().Add(time.Millisecond)); err != nil {

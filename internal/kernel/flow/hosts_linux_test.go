@@ -11,7 +11,8 @@ import (
 	"tidegate/internal/testkit/netlab"
 )
 
-// TestSegments sends a run of datagrams as one packet, as a sender with UDP_SEGMENT does: they arrive as what they are.
+// TestSegments sends a run of datagrams as one packet, as a sender with UDP_SEGMENT does, and checks that they arrive
+// separately.
 func TestSegments(t *testing.T) {
 	forFamilies(t, func(t *testing.T, l *lab) {
 		l.add(Rate{})
@@ -30,8 +31,8 @@ func TestSegments(t *testing.T) {
 	})
 }
 
-// TestFragments sends a datagram that is cut on the way: it comes to the proxy's socket, whole, and so does what follows
-// only if it is cut too.
+// TestFragments sends a datagram in fragments. It must reach the proxy's socket whole. A later datagram must do so only
+// if it is fragmented too.
 func TestFragments(t *testing.T) {
 	forFamilies(t, func(t *testing.T, l *lab) {
 		l.add(Rate{})
@@ -43,15 +44,16 @@ func TestFragments(t *testing.T) {
 	})
 }
 
-// TestSmallerWayOut sends what the server's network does not take in one piece: it is the socket's, which may cut it.
-func TestSmallerWayOut(t *testing.T) {
+// TestSmallerMTU sends a datagram that exceeds the MTU of the server's network. It must reach the socket, which may
+// fragment it.
+func TestSmallerMTU(t *testing.T) {
 	forFamilies(t, func(t *testing.T, l *lab) {
 		l.proxyNS.SetMTU("back", 1300)
 		l.add(Rate{})
 		large := bytes.Repeat([]byte("l"), 1400)
 		l.send(l.client, l.flow.Listener, large)
 		l.arrives(l.listener, l.flow.Client, large)
-		option(t, l.client, 103, 1290) // segments that would not fit, either
+		option(t, l.client, 103, 1290) // each segment exceeds the MTU, too
 		l.send(l.client, l.flow.Listener, bytes.Repeat([]byte("s"), 2580))
 		for range 2 {
 			l.arrives(l.listener, l.flow.Client, bytes.Repeat([]byte("s"), 1290))
@@ -62,7 +64,7 @@ func TestSmallerWayOut(t *testing.T) {
 	})
 }
 
-// TestNoSumOnTheWire sends datagrams without a sum between hosts.
+// TestNoSumOnTheWire sends datagrams without a UDP checksum between hosts.
 func TestNoSumOnTheWire(t *testing.T) {
 	l := newLab(t, overIPv4)
 	l.add(Rate{})
@@ -80,8 +82,8 @@ func TestNoSumOnTheWire(t *testing.T) {
 	l.echo([]byte("no sum"))
 }
 
-// TestSameHost puts the server, then the client, then both on the proxy's own host: by its addresses, and by the
-// loopback's.
+// TestSameHost puts the server, then the client, then both on the proxy's own host, with the host's addresses and with
+// loopback addresses.
 func TestSameHost(t *testing.T) {
 	for _, family := range []struct {
 		name string
@@ -123,7 +125,7 @@ func TestSameHost(t *testing.T) {
 					l.quiet(l.listener)
 					l.quiet(l.source)
 					if last, _ := l.table.Delete(l.flow); last.FromClient.Packets != 2 || last.FromServer.Packets != 2 {
-						t.Errorf("last traffic is %+v, want 2 datagrams both ways", last)
+						t.Errorf("last traffic is %+v, want 2 datagrams both directions", last)
 					}
 				})
 			}
@@ -131,8 +133,8 @@ func TestSameHost(t *testing.T) {
 	}
 }
 
-// TestChanges takes the ways of flows away, one after the other: what they sent then comes to the sockets, and they may
-// be added again.
+// TestChanges removes the routes of flows one by one. The datagrams must then reach the sockets, and the flows can be
+// added again.
 func TestChanges(t *testing.T) {
 	l := newLab(t, overIPv4)
 	l.serverNS.Address("eth0", "10.3.0.1/32")
@@ -167,7 +169,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestOwnedSource gives a session an address of its own, of a network that is the proxy's as a whole.
+// TestOwnedSource gives a session an address of its own, from a network that belongs to the proxy.
 func TestOwnedSource(t *testing.T) {
 	for _, test := range []struct {
 		addresses
@@ -182,29 +184,30 @@ func TestOwnedSource(t *testing.T) {
 	}
 }
 
-// TestKnownWays checks that ways are remembered, no more than may be, and that each change has them asked for anew.
-func TestKnownWays(t *testing.T) {
+// TestKnownHops checks that next hops are cached up to the bound, and that each change clears the cache.
+func TestKnownHops(t *testing.T) {
 	l := newLab(t, overIPv4)
 	l.add(Rate{})
 	r := l.table.routes
 	if n := len(r.known); n != 2 {
-		t.Fatalf("%d ways are known, want 2", n)
+		t.Fatalf("%d hops are known, want 2", n)
 	}
 	addr := l.flow.Client.Addr()
 	for i := range maxKnown {
-		r.known[[2]netip.Addr{addr, netip.AddrFrom4([4]byte{11, 0, byte(i >> 8), byte(i)})}] = way{}
+		r.known[[2]netip.Addr{addr, netip.AddrFrom4([4]byte{11, 0, byte(i >> 8), byte(i)})}] = hop{}
 	}
-	if _, err := r.find(l.flow.Listener.Addr(), netip.MustParseAddr("10.1.0.99")); err != nil || len(r.known) > maxKnown+2 {
-		t.Errorf("%v, %d ways are known", err, len(r.known))
+	_, err := r.find(l.flow.Listener.Addr(), netip.MustParseAddr("10.1.0.99"))
+	if err != nil || len(r.known) > maxKnown+2 {
+		t.Errorf("%v, %d hops are known", err, len(r.known))
 	}
-	r.happens(change{addr: addr}, func(change) {})
+	r.notify(change{addr: addr}, func(change) {})
 	if n := len(r.known); n != 0 {
-		t.Errorf("%d ways are known after a change", n)
+		t.Errorf("%d hops are known after a change", n)
 	}
 }
 
-// TestUnconcerned checks that changes elsewhere leave a flow alone.
-func TestUnconcerned(t *testing.T) {
+// TestUnaffected checks that changes elsewhere leave a flow alone.
+func TestUnaffected(t *testing.T) {
 	l := newLab(t, overIPv4)
 	l.add(Rate{})
 	elsewhere := netlab.New(t, "elsewhere")
@@ -212,7 +215,7 @@ func TestUnconcerned(t *testing.T) {
 	l.proxyNS.Address("other", "10.8.0.1/24")
 	l.proxyNS.Route("10.9.0.0/16", "10.8.0.2")
 	l.proxyNS.Down("other")
-	// The kernel tells in order: a change that concerns another flow comes last.
+	// The kernel reports changes in order: one that affects another flow comes last.
 	other := l.flow
 	other.Client, other.Source = netip.MustParseAddrPort("10.1.0.7:7777"), netip.MustParseAddrPort("10.2.0.2:7777")
 	if err := l.tryAdd(other, Rate{}); err != nil {
@@ -226,7 +229,7 @@ func TestUnconcerned(t *testing.T) {
 	l.echo([]byte("still there"))
 }
 
-// TestClose checks that nothing is left in the kernel of a table that is closed, as when its process ends.
+// TestClose checks that a closed table, as of an ended process, leaves nothing in the kernel.
 func TestClose(t *testing.T) {
 	l := newLab(t, overIPv4)
 	table := l.newTable(Options{Flows: 1})

@@ -5,16 +5,16 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Where things stand in the context, struct __sk_buff.
+// Offsets in the context, struct __sk_buff.
 const (
-	skbPacketType = 4   // 0 is for this host
+	skbPacketType = 4   // 0: for this host
 	skbProtocol   = 16  // EtherType, in network order
-	skbVLAN       = 20  // whether a VLAN tag was taken off
-	skbInterface  = 40  // that the program is attached to
-	skbSegments   = 164 // how many datagrams were merged; 0 means one
+	skbVLAN       = 20  // whether a VLAN tag was removed
+	skbInterface  = 40  // the program's interface
+	skbSegments   = 164 // number of merged datagrams; 0 means one
 )
 
-// Where things stand in a packet, in bytes from its start. Packets with options are not touched, so places are fixed.
+// Offsets in a packet, in bytes from its start. They are fixed, since packets with options pass untouched.
 const (
 	network = 14
 	ipv4Len = 20
@@ -33,41 +33,41 @@ const (
 	etherIPv4   = 0x0800
 	etherIPv6   = 0x86dd
 	protocolUDP = 17
-	fragment    = 0x3fff // more follow, or it is not the first
+	fragment    = 0x3fff // more fragments follow, or it is not the first
 )
 
-// Flags of helpers.
+// Flags of helper functions.
 const (
-	recomputeSum = 1    // BPF_F_RECOMPUTE_CSUM: of the whole packet, where the card has told it
+	recomputeSum = 1    // BPF_F_RECOMPUTE_CSUM: the whole packet's sum, if the network card reported one
 	pseudoHeader = 0x10 // BPF_F_PSEUDO_HDR
-	mangledZero  = 0x20 // BPF_F_MARK_MANGLED_0: a UDP sum of zero is none, and stays so
+	mangledZero  = 0x20 // BPF_F_MARK_MANGLED_0: a UDP sum of zero means none, and stays zero
 	everySegment = 1    // BPF_MTU_CHK_SEGS
 )
 
-// What the program returns.
+// Return values of the program.
 const (
-	next = -1 // TCX_NEXT: to whoever else is attached, and then to the sockets
+	next = -1 // TCX_NEXT: continue with other programs, and then with the sockets
 	drop = 2  // TCX_DROP
 )
 
-// The stack. The headers are copied there, as a packet's own may lie scattered.
+// Stack layout. The headers are copied there, since a packet's own headers may be scattered.
 const (
 	headers = -48 // up to 48 bytes: the IP and the UDP header
 	keyAt   = -88 // 36 bytes
-	wordAt  = -92 // 4 bytes: arguments of helpers
-	sizeAt  = -96 // 4 bytes: the UDP header's length, then the payload's
+	wordAt  = -92 // 4 bytes: arguments of helper functions
+	sizeAt  = -96 // 4 bytes: the UDP length, later the payload's length
 )
 
-// What the registers hold.
+// Register use.
 const (
 	ctx    = asm.R6
 	flow   = asm.R7 // pointer to the entry
 	now    = asm.R8
-	weight = asm.R9 // how many datagrams this is
+	weight = asm.R9 // number of datagrams in the packet
 )
 
-// newProgram makes the program, for interfaces with Ethernet headers. It looks its packets up in flows, if the bitmap has
-// them, and adds to totals.
+// newProgram builds the program for interfaces with Ethernet headers. It looks packets up in flows if the bitmap has
+// their key, and adds to totals.
 func newProgram(bitmap *bitmap, flows, totals *ebpf.Map) (*ebpf.Program, error) {
 	code := classify()
 	code = append(code, ipv4Key()...)
@@ -88,7 +88,7 @@ func newProgram(bitmap *bitmap, flows, totals *ebpf.Map) (*ebpf.Program, error) 
 	})
 }
 
-// classify leaves alone what is for another host or in a VLAN, whose own interface gets it afterwards.
+// classify passes packets for other hosts, and packets in a VLAN, whose own interface gets them later.
 func classify() asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(ctx, asm.R1),
@@ -119,7 +119,7 @@ func load(length int32) asm.Instructions {
 	}
 }
 
-// ipv4Key makes the key of a whole datagram that may go one hop further, and leaves alone everything else.
+// ipv4Key makes the key of a whole datagram that may go one hop further. All other packets pass.
 func ipv4Key() asm.Instructions {
 	const udp = headers + ipv4Len
 	return append(load(ipv4Len+udpLen),
@@ -160,7 +160,7 @@ func ipv4Key() asm.Instructions {
 	)
 }
 
-// ipv6Key is ipv4Key for IPv6, whose fragments have a header of their own between those that are looked for.
+// ipv6Key is ipv4Key for IPv6. A fragment has an extra header, so that the check for UDP excludes it.
 func ipv6Key() asm.Instructions {
 	const udp = headers + ipv6Len
 	code := load(ipv6Len + udpLen)

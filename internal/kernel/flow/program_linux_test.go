@@ -9,7 +9,7 @@ import (
 
 var be = binary.BigEndian
 
-// frame builds an Ethernet frame with a UDP datagram whose sums are right.
+// frame builds an Ethernet frame with a UDP datagram and valid sums.
 func frame(from, to netip.AddrPort, payload []byte) []byte {
 	f := make([]byte, 12)
 	length := uint16(udpLen + len(payload))
@@ -71,15 +71,15 @@ func sum(b []byte, start uint32) uint16 {
 	return uint16(total)
 }
 
-// with is a frame that differs in one place.
+// with returns a copy of a frame that differs in one place.
 func with(f []byte, at int, bytes ...byte) []byte {
 	f = slices.Clone(f)
 	copy(f[at:], bytes)
 	return f
 }
 
-// TestRewrite compares what the program makes of a frame with a frame that was built anew, sums included. The frame
-// comes by the loopback and stays there, so that nothing has to be sent.
+// TestRewrite compares a rewritten frame with one that was built anew, sums included. The frame arrives by the loopback
+// and stays there, so that nothing has to be sent.
 func TestRewrite(t *testing.T) {
 	to := netip.MustParseAddrPort
 	for _, a := range []Flow{
@@ -121,7 +121,7 @@ func TestNoSum(t *testing.T) {
 	}
 }
 
-// TestUntouched runs the program on frames that are for the sockets, although they are from the client to the listener.
+// TestUntouched runs the program on frames for the sockets that are addressed from the client to the listener.
 func TestUntouched(t *testing.T) {
 	to := netip.MustParseAddrPort
 	v4 := Flow{to("192.0.2.1:5000"), to("203.0.113.1:7777"), to("198.51.100.1:40000"), to("10.0.0.9:19132")}
@@ -161,10 +161,10 @@ func TestUntouched(t *testing.T) {
 	}
 }
 
-// loopback is the interface that the kernel runs tests of programs on, in every namespace.
+// loopback is the interface on which the kernel runs tests of programs, in every namespace.
 const loopback = 1
 
-// newTable makes a table with the ways from flows' clients, put there without asking for routes.
+// newTable creates a table with the client entries of flows, without asking for routes.
 func newTable(t testing.TB, flows ...Flow) *Table {
 	t.Helper()
 	table, err := New(Options{Flows: len(flows)})
@@ -178,13 +178,13 @@ func newTable(t testing.TB, flows ...Flow) *Table {
 	return table
 }
 
-// addLocal has the table forward a flow that comes by the loopback and stays there.
+// addLocal makes the table forward a flow that arrives by the loopback and stays there.
 func (t *Table) addLocal(tb testing.TB, f Flow) {
 	tb.Helper()
 	forth := newEntry(f.Client, f.Listener, f.Source, f.Server)
 	back := newEntry(f.Server, f.Source, f.Listener, f.Client)
-	forth.leave(way{loopback, true})
-	back.leave(way{loopback, true})
+	forth.leave(hop{loopback, true})
+	back.leave(hop{loopback, true})
 	if err := t.put(newKey(f.Client, f.Listener), &forth); err != nil {
 		tb.Fatal(err)
 	}

@@ -14,28 +14,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routes asks the kernel for ways, and listens to what it says of their changes.
+// routes asks the kernel for next hops and listens for route changes.
 type routes struct {
-	handle *netlink.Handle
-	news   *nl.NetlinkSocket
-	deaf   atomic.Bool   // nothing is heard of changes any more
-	heard  atomic.Uint64 // changes so far
-	ended  chan struct{} // listen has returned
+	handle  *netlink.Handle
+	news    *nl.NetlinkSocket
+	stopped atomic.Bool   // changes are no longer received
+	events  atomic.Uint64 // number of changes so far
+	ended   chan struct{} // closed when listen returns
 
 	mu    sync.Mutex
-	known map[[2]netip.Addr]way // from where to where; forgotten with each change
+	known map[[2]netip.Addr]hop // by source and destination; cleared on each change
 }
 
-// maxKnown bounds the ways that are remembered. Beyond, the kernel is asked each time.
+// maxKnown bounds the cached next hops. Beyond it, the kernel is asked each time.
 const maxKnown = 4096
 
-// way is how the kernel would reach an address.
-type way struct {
+// hop is the kernel's next hop to an address.
+type hop struct {
 	device   int  // interface
 	loopback bool // the address is the host's own
 }
 
-// newRoutes calls changed, on a goroutine of its own, with each change until close.
+// newRoutes calls changed for each change, on its own goroutine, until close.
 func newRoutes(changed func(change)) (*routes, error) {
 	handle, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -47,63 +47,63 @@ func newRoutes(changed func(change)) (*routes, error) {
 		handle.Close()
 		return nil, fmt.Errorf("netlink: %w", err)
 	}
-	r := &routes{handle: handle, news: news, ended: make(chan struct{}), known: make(map[[2]netip.Addr]way)}
+	r := &routes{handle: handle, news: news, ended: make(chan struct{}), known: make(map[[2]netip.Addr]hop)}
 	go r.listen(changed)
 	return r, nil
 }
 
-// errDeaf tells that a way may change without our knowing.
-var errDeaf = errors.New("the kernel tells of no changes of routes")
+// errNoEvents is returned when a route may change unnoticed.
+var errNoEvents = errors.New("no route change events from the kernel")
 
-// find asks for the way that a packet would take now.
-func (r *routes) find(from, to netip.Addr) (way, error) {
-	if r.deaf.Load() {
-		return way{}, errDeaf
+// find returns the next hop of a packet, from the cache or the kernel.
+func (r *routes) find(from, to netip.Addr) (hop, error) {
+	if r.stopped.Load() {
+		return hop{}, errNoEvents
 	}
-	ends, heard := [2]netip.Addr{from, to}, r.heard.Load()
+	ends, events := [2]netip.Addr{from, to}, r.events.Load()
 	r.mu.Lock()
-	w, ok := r.known[ends]
+	h, ok := r.known[ends]
 	r.mu.Unlock()
 	if ok {
-		return w, nil
+		return h, nil
 	}
-	w, err := r.ask(from, to)
+	h, err := r.ask(from, to)
 	if err != nil {
-		return way{}, err
+		return hop{}, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.heard.Load() == heard && len(r.known) < maxKnown {
-		r.known[ends] = w
+	if r.events.Load() == events && len(r.known) < maxKnown {
+		r.known[ends] = h
 	}
-	return w, nil
+	return h, nil
 }
 
-func (r *routes) ask(from, to netip.Addr) (way, error) {
+func (r *routes) ask(from, to netip.Addr) (hop, error) {
 	found, err := r.handle.RouteGetWithOptions(to.AsSlice(), &netlink.RouteGetOptions{SrcAddr: from.AsSlice()})
 	if err != nil || len(found) == 0 {
-		return way{}, fmt.Errorf("no route from %s to %s: %w", from, to, err)
+		return hop{}, fmt.Errorf("no route from %s to %s: %w", from, to, err)
 	}
 	switch found[0].Type {
 	case unix.RTN_LOCAL:
-		return way{found[0].LinkIndex, true}, nil
+		return hop{found[0].LinkIndex, true}, nil
 	case unix.RTN_UNICAST:
-		return way{found[0].LinkIndex, false}, nil
+		return hop{found[0].LinkIndex, false}, nil
 	}
-	return way{}, fmt.Errorf("the route from %s to %s is of type %d", from, to, found[0].Type)
+	return hop{}, fmt.Errorf("the route from %s to %s is of type %d", from, to, found[0].Type)
 }
 
-// happens forgets all ways, and passes a change on.
-func (r *routes) happens(c change, changed func(change)) {
+// notify clears the cache and passes a change on.
+func (r *routes) notify(c change, changed func(change)) {
 	r.mu.Lock()
-	r.heard.Add(1)
+	r.events.Add(1)
 	clear(r.known)
 	r.mu.Unlock()
 	changed(c)
 }
 
 func (r *routes) close() {
-	r.deaf.Store(true)
+	r.stopped.Store(true)
 	r.news.Close()
 	<-r.ended
 	r.handle.Close()
@@ -114,35 +114,35 @@ func (r *routes) listen(changed func(change)) {
 	for {
 		messages, _, err := r.news.Receive()
 		switch {
-		case r.deaf.Load():
+		case r.stopped.Load():
 			return
-		case errors.Is(err, unix.ENOBUFS): // there was more than the socket holds
-			r.happens(change{all: true}, changed)
+		case errors.Is(err, unix.ENOBUFS): // the socket's buffer overflowed
+			r.notify(change{all: true}, changed)
 			continue
 		case err != nil:
-			r.deaf.Store(true)
-			r.happens(change{all: true}, changed)
+			r.stopped.Store(true)
+			r.notify(change{all: true}, changed)
 			return
 		}
 		for i := range messages {
 			if c, ok := parseChange(&messages[i]); ok {
-				r.happens(c, changed)
+				r.notify(c, changed)
 			}
 		}
 	}
 }
 
-// change is something in the network that may make another way of a flow's.
+// change is a network change that may alter a flow's route.
 type change struct {
-	all    bool         // it is not known what
-	device int          // this interface carries nothing any more; 0: none
-	gone   bool         // and is no more
-	route  netip.Prefix // the way there is another
-	addr   netip.Addr   // it is the host's own no more
+	all    bool         // details unknown
+	device int          // this interface is down; 0: none
+	gone   bool         // and it was removed
+	route  netip.Prefix // the route to this network changed
+	addr   netip.Addr   // the host lost this address
 }
 
-// concerns reports whether a flow may have another way now.
-func (c *change) concerns(k *key, e *entry) bool {
+// affects reports whether a flow's route may have changed.
+func (c *change) affects(k *key, e *entry) bool {
 	from, to := e.endpoints(k)
 	switch {
 	case c.all:
@@ -155,7 +155,7 @@ func (c *change) concerns(k *key, e *entry) bool {
 	return c.addr == from || c.addr == netip.AddrFrom16(k.To).Unmap()
 }
 
-// endpoints are the addresses that the entry writes.
+// endpoints returns the addresses that the entry writes.
 func (e *entry) endpoints(k *key) (from, to netip.Addr) {
 	if netip.AddrFrom16(k.From).Is4In6() {
 		return netip.AddrFrom4([4]byte(e.Rewrite[:4])), netip.AddrFrom4([4]byte(e.Rewrite[4:8]))
@@ -163,14 +163,14 @@ func (e *entry) endpoints(k *key) (from, to netip.Addr) {
 	return netip.AddrFrom16([16]byte(e.Rewrite[:16])), netip.AddrFrom16([16]byte(e.Rewrite[16:32]))
 }
 
-// Sizes of the fixed parts of the kernel's messages, and where their fields are. rtnetlink(7)
+// Sizes of the fixed parts of the kernel's messages, and the offsets of their fields, from rtnetlink(7).
 const (
 	routeLen, addrLen, linkLen = 12, 8, 16
 	prefixLenAt                = 1
 	linkIndexAt, linkFlagsAt   = 4, 8
 )
 
-// parseChange reads a message; ok is false if it is about nothing that matters to flows.
+// parseChange reads a message. ok is false if no flow can be affected.
 func parseChange(m *syscall.NetlinkMessage) (c change, ok bool) {
 	switch {
 	case m.Header.Type == unix.RTM_NEWLINK && len(m.Data) >= linkLen:
@@ -183,7 +183,7 @@ func parseChange(m *syscall.NetlinkMessage) (c change, ok bool) {
 		return c, c.addr.IsValid()
 	case (m.Header.Type == unix.RTM_NEWROUTE || m.Header.Type == unix.RTM_DELROUTE) && len(m.Data) >= routeLen:
 		to := attribute(m.Data[routeLen:], unix.RTA_DST)
-		if !to.IsValid() { // the default route says nothing
+		if !to.IsValid() { // the default route has no destination
 			to = map[byte]netip.Addr{unix.AF_INET: netip.IPv4Unspecified(), unix.AF_INET6: netip.IPv6Unspecified()}[m.Data[0]]
 		}
 		c.route = netip.PrefixFrom(to, int(m.Data[prefixLenAt]))
@@ -192,7 +192,7 @@ func parseChange(m *syscall.NetlinkMessage) (c change, ok bool) {
 	return change{}, false
 }
 
-// attribute is the address in an attribute of a message; invalid if there is none.
+// attribute returns the address in an attribute of a message; invalid if there is none.
 func attribute(b []byte, kind uint16) (addr netip.Addr) {
 	attributes, err := nl.ParseRouteAttr(b)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 	"tidegate/internal/kernel"
 )
 
-// Table is the flows of a network namespace: that of the thread that calls New, as must be those that call Add. It is
-// safe for concurrent use.
+// Table holds the flows of one network namespace: the namespace of the thread that calls New. Calls of Add must come
+// from the same namespace. A Table is safe for concurrent use.
 type Table struct {
-	flows   *ebpf.Map // entry by key, two a flow
+	flows   *ebpf.Map // entry by key, two per flow
 	bitmap  *bitmap   // of the keys of flows
-	totals  *ebpf.Map // Count by way, for each processor
+	totals  *ebpf.Map // Count by direction, for each processor
 	program *ebpf.Program
 	routes  *routes
 
@@ -32,9 +32,10 @@ type Table struct {
 	attached map[int]link.Link // by interface
 }
 
-// New makes a Table without flows. The error is a kernel.Unavailable.
+// New creates an empty Table. The error is a kernel.Unavailable.
 func New(o Options) (*Table, error) {
-	_ = rlimit.RemoveMemlock() // maps count as locked memory before Linux 5.11; where that cannot be raised, they tell
+	// Before Linux 5.11, maps count as locked memory. If the limit cannot be raised, creating them fails.
+	_ = rlimit.RemoveMemlock()
 	t := &Table{attached: make(map[int]link.Link)}
 	if err := t.open(max(o.Flows, 1)); err != nil {
 		_ = t.Close()
@@ -45,14 +46,16 @@ func New(o Options) (*Table, error) {
 
 func (t *Table) open(flows int) (err error) {
 	t.flows, err = ebpf.NewMap(&ebpf.MapSpec{
-		Name: "tidegate_flows", Type: ebpf.Hash, KeySize: uint32(unsafe.Sizeof(key{})), ValueSize: uint32(unsafe.Sizeof(entry{})),
+		Name: "tidegate_flows", Type: ebpf.Hash,
+		KeySize: uint32(unsafe.Sizeof(key{})), ValueSize: uint32(unsafe.Sizeof(entry{})),
 		MaxEntries: uint32(2 * flows), Flags: unix.BPF_F_NO_PREALLOC,
 	})
 	if err != nil {
 		return fmt.Errorf("map of flows: %w", err)
 	}
 	t.totals, err = ebpf.NewMap(&ebpf.MapSpec{
-		Name: "tidegate_totals", Type: ebpf.PerCPUArray, KeySize: 4, ValueSize: uint32(unsafe.Sizeof(Count{})), MaxEntries: ways,
+		Name: "tidegate_totals", Type: ebpf.PerCPUArray,
+		KeySize: 4, ValueSize: uint32(unsafe.Sizeof(Count{})), MaxEntries: directions,
 	})
 	if err != nil {
 		return fmt.Errorf("map of counters: %w", err)
@@ -67,47 +70,47 @@ func (t *Table) open(flows int) (err error) {
 	return err
 }
 
-// Add forwards a flow from now on, in place of one between the same addresses. A kernel.Unavailable tells that it has
-// no way; more than that there may be no room.
+// Add forwards a flow from now on, in place of a flow between the same addresses. It returns a kernel.Unavailable if
+// there is no route, or ErrFull if there is no room.
 func (t *Table) Add(f Flow, r Rate) error {
 	if err := f.valid(); err != nil {
 		return err
 	}
 	for {
-		heard := t.routes.heard.Load()
+		events := t.routes.events.Load()
 		if err := t.add(&f, r); err != nil {
-			t.Delete(f) // of the last round
+			t.Delete(f) // from the earlier iteration
 			return err
 		}
-		if t.routes.heard.Load() == heard {
+		if t.routes.events.Load() == events {
 			return nil
 		}
-		// Something has changed meanwhile, and this flow may have been overlooked when it did.
+		// A change during Add may have missed this flow.
 	}
 }
 
 func (t *Table) add(f *Flow, r Rate) error {
 	toServer, err := t.routes.find(f.Source.Addr(), f.Server.Addr())
 	if err != nil {
-		return &kernel.Unavailable{What: "way to the server", Err: err}
+		return &kernel.Unavailable{What: "route to the server", Err: err}
 	}
 	toClient, err := t.routes.find(f.Listener.Addr(), f.Client.Addr())
 	if err != nil {
-		return &kernel.Unavailable{What: "way to the client", Err: err}
+		return &kernel.Unavailable{What: "route to the client", Err: err}
 	}
-	for _, w := range []way{toServer, toClient} {
-		if err := t.attach(w.device); err != nil {
-			return &kernel.Unavailable{What: fmt.Sprintf("forwarding on interface %d", w.device), Err: err}
+	for _, h := range []hop{toServer, toClient} {
+		if err := t.attach(h.device); err != nil {
+			return &kernel.Unavailable{What: fmt.Sprintf("forwarding on interface %d", h.device), Err: err}
 		}
 	}
 	forth := newEntry(f.Client, f.Listener, f.Source, f.Server)
 	forth.limit(r)
 	back := newEntry(f.Server, f.Source, f.Listener, f.Client)
-	forth.Way, back.Way = fromClient, fromServer
+	forth.Direction, back.Direction = fromClient, fromServer
 	forth.leave(toServer)
 	back.leave(toClient)
 	forth.Seen, back.Seen = monotonic(), monotonic()
-	// The way back first: the server's answer to what the client sends is then never late for it.
+	// The direction back comes first, so that the server's answer never arrives before its entry.
 	if err := t.put(newKey(f.Server, f.Source), &back); err != nil {
 		return err
 	}
@@ -118,15 +121,15 @@ func (t *Table) add(f *Flow, r Rate) error {
 	return nil
 }
 
-func (e *entry) leave(w way) {
-	e.Out = uint32(w.device)
-	if w.loopback {
+func (e *entry) leave(h hop) {
+	e.Out = uint32(h.device)
+	if h.loopback {
 		e.InPlace = e.Out
 	}
 }
 
 func (t *Table) put(k key, e *entry) error {
-	t.bitmap.add(&k) // first: what comes then is not overlooked
+	t.bitmap.add(&k) // first, so that no packet is overlooked
 	err := t.flows.Update(&k, e, ebpf.UpdateNoExist)
 	if err == nil {
 		return nil
@@ -141,7 +144,7 @@ func (t *Table) put(k key, e *entry) error {
 	return err
 }
 
-// remove reports whether there was such a key.
+// remove deletes a key and reports whether it existed.
 func (t *Table) remove(k key) bool {
 	if t.flows.Delete(&k) != nil {
 		return false
@@ -150,7 +153,7 @@ func (t *Table) remove(k key) bool {
 	return true
 }
 
-// take is remove for those who want to know what there was.
+// take is remove that also returns the entry.
 func (t *Table) take(k key) (e entry, ok bool) {
 	if ok = t.flows.LookupAndDelete(&k, &e) == nil; ok {
 		t.bitmap.remove(&k)
@@ -158,14 +161,14 @@ func (t *Table) take(k key) (e entry, ok bool) {
 	return e, ok
 }
 
-// Delete ends the forwarding of a flow at once, and returns what was forwarded; ok is false if there is no such flow.
+// Delete ends the forwarding of a flow at once, and returns its traffic. ok is false if there is no such flow.
 func (t *Table) Delete(f Flow) (last Traffic, ok bool) {
 	forth, there := t.take(newKey(f.Client, f.Listener))
 	back, and := t.take(newKey(f.Server, f.Source))
 	return Traffic{forth.count(), back.count()}, there || and
 }
 
-// Usage tells how a flow has been used; ok is false if there is no such flow, or no longer, as its way has changed.
+// Usage returns a flow's usage. ok is false if there is no such flow, or if its route changed.
 func (t *Table) Usage(f Flow) (u Usage, ok bool) {
 	var forth, back entry
 	up, down := newKey(f.Client, f.Listener), newKey(f.Server, f.Source)
@@ -176,14 +179,14 @@ func (t *Table) Usage(f Flow) (u Usage, ok bool) {
 	return Usage{Traffic{forth.count(), back.count()}, since(now, forth.Seen), since(now, back.Seen)}, true
 }
 
-// since is the time from then to now, which may be a little earlier, as another processor has looked at the clock.
+// since returns the time from then to now. Another processor may have read its clock a little later than now.
 func since(now, then uint64) time.Duration { return max(0, time.Duration(now-then)) }
 
-// Totals are what all flows have forwarded, those that have ended included.
+// Totals returns the traffic of all flows, ended ones included.
 func (t *Table) Totals() (all Traffic, err error) {
-	for way, sum := range []*Count{fromClient: &all.FromClient, fromServer: &all.FromServer} {
+	for direction, sum := range []*Count{fromClient: &all.FromClient, fromServer: &all.FromServer} {
 		var perCPU []Count
-		if err := t.totals.Lookup(uint32(way), &perCPU); err != nil {
+		if err := t.totals.Lookup(uint32(direction), &perCPU); err != nil {
 			return Traffic{}, fmt.Errorf("read totals: %w", err)
 		}
 		for _, c := range perCPU {
@@ -195,14 +198,14 @@ func (t *Table) Totals() (all Traffic, err error) {
 	return all, nil
 }
 
-// Changes counts how often flows were deleted since their ways had changed. Whoever finds that it has grown may add
-// again a flow whose datagrams come to the sockets.
+// Changes counts the deletions of flows after route changes. When it has grown, callers may add a flow again if its
+// datagrams reach the sockets.
 func (t *Table) Changes() uint64 { return t.changes.Load() }
 
 // Close ends the forwarding of all flows.
 func (t *Table) Close() error {
 	if t.routes != nil {
-		t.routes.close() // before the lock, which a change that is being looked at may need
+		t.routes.close() // before taking the lock, since a change in progress may need it
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -217,7 +220,7 @@ func (t *Table) Close() error {
 	return errors.Join(append(errs, t.program.Close(), t.flows.Close(), t.totals.Close())...)
 }
 
-// monotonic is the clock of the programs, in ns.
+// monotonic returns the clock of the programs, in ns.
 func monotonic() uint64 {
 	var now unix.Timespec
 	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // never fails

@@ -4,10 +4,10 @@ package flow
 
 import "tidegate/internal/kernel"
 
-// Table is never made on this system.
+// Table does not exist on this system.
 type Table struct{}
 
-// New tells that the kernel forwards nothing on this system.
+// New returns an error: this system cannot forward in the kernel.
 func New(Options) (*Table, error) {
 	return nil, &kernel.Unavailable{What: "forwarding in the kernel", Err: kernel.ErrSystem}
 }
@@ -21,10 +21,10 @@ func (*Table) Delete(Flow) (last Traffic, ok bool) { return Traffic{}, false }
 // Usage finds nothing.
 func (*Table) Usage(Flow) (u Usage, ok bool) { return Usage{}, false }
 
-// Totals are zero.
+// Totals returns zeros.
 func (*Table) Totals() (Traffic, error) { return Traffic{}, nil }
 
-// Changes never grows.
+// Changes returns 0.
 func (*Table) Changes() uint64 { return 0 }
 
 // Close does nothing.

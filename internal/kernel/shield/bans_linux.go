@@ -9,16 +9,16 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// noPrealloc is BPF_F_NO_PREALLOC: memory for what is in the map only. A trie is not made without it.
+// noPrealloc is BPF_F_NO_PREALLOC: allocate memory for existing entries only. A trie requires it.
 const noPrealloc = 1
 
-// prefixKey is a prefix as the trie knows it: length in bits, in the machine's order, and an IPv4-mapped address.
+// prefixKey is a prefix as the trie stores it: length in bits, in the machine's order, then an IPv4-mapped address.
 type prefixKey [20]byte
 
-// bans are a trie for each family: a prefix of IPv6 that has the IPv4-mapped addresses in it bans none of IPv4.
+// bans has one trie per family, so that an IPv6 prefix that covers the IPv4-mapped addresses bans no IPv4 client.
 type bans struct{ ipv4, ipv6 *ebpf.Map }
 
-// newBans makes tries that have room for the most prefixes each, and take memory for those that are there.
+// newBans creates tries with room for the given number of prefixes each. They allocate memory per entry.
 func newBans(most int) (b bans, err error) {
 	for _, trie := range []**ebpf.Map{&b.ipv4, &b.ipv6} {
 		*trie, err = ebpf.NewMap(&ebpf.MapSpec{
@@ -41,8 +41,8 @@ func (b *bans) of(p netip.Prefix) *ebpf.Map {
 
 func (b *bans) close() error { return errors.Join(b.ipv4.Close(), b.ipv6.Close()) }
 
-// SetBans replaces the banned prefixes. It changes what differs, so that those banned before and after are never let
-// in between. It returns how many had no room beyond Options.Bans: these are for user space to drop.
+// SetBans replaces the banned prefixes. It changes only the difference, so that a prefix banned before and after is
+// never let in. It returns the number of prefixes beyond Options.Bans, which user space must drop.
 func (s *Shield) SetBans(prefixes []netip.Prefix) (left int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *Shield) SetBans(prefixes []netip.Prefix) (left int, err error) {
 	return left, nil
 }
 
-// plain is a prefix with nothing in its host part, of IPv4 if it is of addresses that are mapped to that.
+// plain returns a prefix with a zero host part. An IPv4-mapped prefix becomes IPv4.
 func plain(p netip.Prefix) netip.Prefix {
 	if p.Addr().Is4In6() && p.Bits() >= mappedBits {
 		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mappedBits)
@@ -83,7 +83,7 @@ func plain(p netip.Prefix) netip.Prefix {
 	return p.Masked()
 }
 
-// mappedBits is how much longer an IPv4 prefix is when it is mapped into IPv6.
+// mappedBits is the extra length of an IPv4 prefix when mapped into IPv6.
 const mappedBits = 96
 
 func keyOf(p netip.Prefix) (k prefixKey) {

@@ -8,8 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// BenchmarkInterface tells what the XDP program costs, by the kernel's own clock: that of the driver or of making a
-// buffer is not in it.
+// BenchmarkInterface measures the XDP program by the kernel's own clock, without the driver and without making a
+// buffer.
 func BenchmarkInterface(b *testing.B) {
 	good := frame("192.0.2.1:5000", "203.0.113.1:7777", []byte("letter"))
 	for _, test := range []struct {
@@ -51,8 +51,8 @@ func BenchmarkInterface(b *testing.B) {
 	}
 }
 
-// BenchmarkSocket tells what the socket filter costs. The test hands it a packet that begins with the IP header, so the
-// byte that it takes for the payload's first is the packet's time to live, 64.
+// BenchmarkSocket measures the socket filter. The test packet starts with the IP header, so the filter takes the time
+// to live, 64, for the payload's first byte.
 func BenchmarkSocket(b *testing.B) {
 	for _, test := range []struct {
 		what     string

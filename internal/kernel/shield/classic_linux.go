@@ -9,14 +9,14 @@ import (
 	"tidegate/internal/kernel"
 )
 
-// GuardPlainly is Guard for those who may not use eBPF: a classic filter, which any process may put on its sockets, drops what
-// begins with none of the possible bytes, and strangers by a Sieve if that is not nil. It knows no bans and no rates, and counts
-// nothing. Where there is nothing to check it makes no filter.
-func GuardPlainly(socket syscall.Conn, possible FirstBytes, sieve *Sieve) error {
-	if possible.any() && sieve == nil {
+// GuardClassic is Guard for processes without the right to use eBPF. It attaches a classic filter, which any process
+// may put on its sockets. The filter drops datagrams with an impossible first byte, and, unless clients is nil, most
+// strangers. It knows no bans and no rates, and counts nothing. If there is nothing to check, it attaches no filter.
+func GuardClassic(socket syscall.Conn, possible FirstBytes, clients *ClientBitmap) error {
+	if possible.any() && clients == nil {
 		return Unguard(socket)
 	}
-	program, err := bpf.Assemble(plainCode(&possible, sieve))
+	program, err := bpf.Assemble(classicCode(&possible, clients))
 	if err != nil {
 		return &kernel.Unavailable{What: "classic socket filter", Err: err}
 	}
@@ -41,28 +41,28 @@ func GuardPlainly(socket syscall.Conn, possible FirstBytes, sieve *Sieve) error 
 	return nil
 }
 
-// whole is more than any datagram has: all of it passes.
+// whole is more than any datagram has, so that all of it passes.
 const whole = 1 << 16
 
-// plainCode passes a datagram whose first byte is in one of the set's ranges, if the sieve lets it. The load of an empty one's
-// drops it. Of the set of everything there is no such check.
-func plainCode(possible *FirstBytes, sieve *Sieve) (code []bpf.Instruction) {
-	if sieve == nil {
+// classicCode passes a datagram with a possible first byte, if clients lets it pass. An empty datagram fails at the
+// load and is dropped. If every byte is possible, there is no such check.
+func classicCode(possible *FirstBytes, clients *ClientBitmap) (code []bpf.Instruction) {
+	if clients == nil {
 		return append(rangesCode(possible.Has, bpf.RetConstant{Val: whole}), bpf.RetConstant{})
 	}
 	if possible.any() {
-		return sieve.code(possible)
+		return clients.code(possible)
 	}
-	code = append(rangesCode(possible.Has, bpf.Jump{Skip: toChance}), bpf.RetConstant{})
+	code = append(rangesCode(possible.Has, bpf.Jump{Skip: toPartition}), bpf.RetConstant{})
 	for i, in := range code {
-		if in == (bpf.Jump{Skip: toChance}) {
+		if in == (bpf.Jump{Skip: toPartition}) {
 			code[i] = bpf.Jump{Skip: uint32(len(code) - i - 1)}
 		}
 	}
-	return append(code, sieve.code(possible)...)
+	return append(code, clients.code(possible)...)
 }
 
-// rangesCode does what then says with a datagram whose first byte is in one of the ranges of a set.
+// rangesCode runs then for a datagram whose first byte is in a set, as a list of ranges.
 func rangesCode(has func(byte) bool, then bpf.Instruction) []bpf.Instruction {
 	code := []bpf.Instruction{bpf.LoadAbsolute{Off: udpHeader, Size: 1}}
 	for b := 0; b < 256; b++ {

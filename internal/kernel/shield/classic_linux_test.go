@@ -5,15 +5,17 @@ import (
 	"testing"
 )
 
-// TestGuardPlainly sends every first byte there is, and none, to sets with gaps in several places.
+// TestGuardClassic sends every first byte, and empty datagrams, to sets with gaps in several places.
 func TestGuardPlainly(t *testing.T) {
-	for _, ranges := range [][][2]byte{{{1, 2}, {5, 5}, {7, 7}, {0x80, 0xff}}, {{0, 0}}, {{255, 255}}, {{0, 255}}, {{0x10, 0x7f}}} {
+	for _, ranges := range [][][2]byte{
+		{{1, 2}, {5, 5}, {7, 7}, {0x80, 0xff}}, {{0, 0}}, {{255, 255}}, {{0, 255}}, {{0x10, 0x7f}},
+	} {
 		var possible FirstBytes
 		for _, r := range ranges {
 			possible.Add(r[0], r[1])
 		}
 		conn := listen(t, "127.0.0.1:0")
-		if err := GuardPlainly(conn, possible, nil); err != nil {
+		if err := GuardClassic(conn, possible, nil); err != nil {
 			t.Fatal(err)
 		}
 		var want []string
@@ -27,7 +29,7 @@ func TestGuardPlainly(t *testing.T) {
 		if got := received(t, conn, len(want)); !slices.Equal(got, want) {
 			t.Errorf("%v: received %q, want %q", ranges, got, want)
 		}
-		if err := GuardPlainly(conn, FirstBytes{}, nil); err != nil {
+		if err := GuardClassic(conn, FirstBytes{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		sendFrom(t, "127.0.0.1", conn.LocalAddr(), nil)

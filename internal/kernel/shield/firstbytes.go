@@ -1,8 +1,7 @@
 package shield
 
-// FirstBytes is the set of bytes that a datagram may begin with, at any time of a session. The zero value is the set of
-// a listener about which nothing is known: everything passes, empty datagrams too. A set with a byte in it lets
-// no empty datagram pass.
+// FirstBytes is the set of possible first bytes of a listener's datagrams, at any time of a session. The zero value
+// means that nothing is known: everything passes, empty datagrams too. A set with any byte rejects empty datagrams.
 type FirstBytes struct {
 	possible byteSet
 	openings byteSet
@@ -14,29 +13,31 @@ type byteSet [4]uint64
 func (s *byteSet) has(b byte) bool { return s[b/64]>>(b%64)&1 == 1 }
 func (s *byteSet) add(b byte)      { s[b/64] |= 1 << (b % 64) }
 
-// Add adds the bytes from first to last, which is included.
+// Add adds the bytes from first to last, both included.
 func (f *FirstBytes) Add(first, last byte) {
 	for b := int(first); b <= int(last); b++ {
 		f.possible.add(byte(b))
 	}
 }
 
-// AddOpening adds a byte by which only those begin who have no session. What begins with it is a stranger's, whoever sent it.
+// AddOpening adds a byte with which only datagrams outside of a session start. A datagram with this first byte counts
+// as a stranger's, whatever its source.
 func (f *FirstBytes) AddOpening(b byte) { f.openings.add(b) }
 
-// Has reports whether a datagram may begin with b.
+// Has reports whether a datagram may start with b.
 func (f *FirstBytes) Has(b byte) bool { return f.any() || f.possible.has(b) }
 
-// Opens reports whether only a stranger's datagram begins with b.
+// Opens reports whether a datagram that starts with b counts as a stranger's.
 func (f *FirstBytes) Opens(b byte) bool { return f.openings.has(b) }
 
-// any reports whether nothing is checked.
+// any reports whether every first byte is possible.
 func (f *FirstBytes) any() bool { return f.possible == byteSet{} }
 
-// table is the set as the programs read it: bit b for byte b, and bit noByte for an empty datagram. The openings follow.
+// table is the set as the programs read it: bit b for byte b, and bit noByte for an empty datagram. The openings
+// follow.
 type table struct{ possible, openings [8]uint64 }
 
-// noByte is what the programs take for the first byte of an empty datagram.
+// noByte stands for the first byte of an empty datagram.
 const noByte = 256
 
 func (f *FirstBytes) table() (t table) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/cilium/ebpf"
@@ -12,38 +13,52 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapMapable is BPF_F_MMAPABLE: the map's memory is ours too, so that it is written without a system call.
+// A Gate passes gateRoom datagrams of strangers at once, and again as many once the loop has read everything, but not
+// within gateEvery. That is at most 51,200 per second, about as many as a loop can read beside its clients' traffic.
+// The waiting datagrams take at most half of a buffer of 2 MiB. After gatePatience without a report of the loop, a few
+// more pass.
+const (
+	gateRoom     = 512
+	gateEvery    = 10 * time.Millisecond
+	gatePatience = 100 * time.Millisecond
+)
+
+// gateOpen is the room of a Gate until its loop first reads. Until then a predecessor process may be reading, whose
+// clients are unknown here.
+const gateOpen = 1 << 40
+
+// mapMapable is BPF_F_MMAPABLE: the map's memory is mapped here, so that writes need no system call.
 const mapMapable = 1 << 10
 
-// Gate holds strangers back before the listening sockets of one loop, so that they leave their room there to those whom the
-// loop knows. It bounds what strangers cost, whatever they send and however many addresses they forge. Its methods are for
-// the loop alone. The nil Gate is none.
+// Gate limits strangers' datagrams before the listening sockets of one loop, so that they leave room in the buffers to
+// known clients. It bounds the cost of strangers, whatever they send and however many addresses they forge. Only its
+// loop may use it. A nil Gate does nothing.
 type Gate struct {
 	gates  *gates
 	offset uint32 // of the cell
 	cell   *cell
 }
 
-// cell is what a Gate and the programs share.
+// cell is the memory that a Gate and the programs share.
 type cell struct {
-	room   int64 // how many datagrams of strangers may still come
-	filled int64 // when there was room last, in ns of the monotonic clock
-	kept   int64 // whether the loop has read all since, 1 or 0
-	_      int64
+	room    int64 // datagrams of strangers that may still pass
+	filled  int64 // time of the last refill, in ns of the monotonic clock
+	drained int64 // whether the loop has read everything since the refill: 1 or 0
+	_       int64
 }
 
 const (
-	roomAt   = 0
-	filledAt = 8
-	keptAt   = 16
-	cellSize = 32
+	roomAt    = 0
+	filledAt  = 8
+	drainedAt = 16
+	cellSize  = 32
 )
 
-// gates are those of a Shield, one for each loop.
+// gates are a Shield's Gates, one per loop.
 type gates struct {
 	known  *known
 	cells  *ebpf.Map // one value: all cells
-	memory []byte    // of cells
+	memory []byte    // the mapped memory of cells
 	loops  int
 }
 
@@ -53,13 +68,14 @@ func newGates(o *Options) (g *gates, err error) {
 		return nil, err
 	}
 	g.cells, err = ebpf.NewMap(&ebpf.MapSpec{
-		Name: "tidegate_gates", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(g.loops * cellSize), MaxEntries: 1, Flags: mapMapable,
+		Name: "tidegate_gates", Type: ebpf.Array, Flags: mapMapable,
+		KeySize: 4, ValueSize: uint32(g.loops * cellSize), MaxEntries: 1,
 	})
 	if err == nil {
 		g.memory, err = unix.Mmap(g.cells.FD(), 0, g.loops*cellSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	}
 	if err != nil {
-		_ = g.close() // what there is of it
+		_ = g.close() // close the parts that exist
 		return nil, fmt.Errorf("map of gates: %w", err)
 	}
 	for loop := range g.loops {
@@ -79,7 +95,8 @@ func (g *gates) close() error {
 
 func (g *gates) cell(loop int) *cell { return (*cell)(unsafe.Pointer(&g.memory[loop*cellSize])) }
 
-// Gate is that of a loop, the first of which is 0; nil where there are not so many. It must not be used after Close.
+// Gate returns the Gate of a loop, counted from 0, or nil if there are not so many loops. It must not be used after
+// Close.
 func (s *Shield) Gate(loop int) *Gate {
 	if loop >= s.gates.loops {
 		return nil
@@ -87,42 +104,41 @@ func (s *Shield) Gate(loop int) *Gate {
 	return &Gate{gates: s.gates, offset: uint32(loop) * cellSize, cell: s.gates.cell(loop)}
 }
 
-// Known is how many clients the Gates know.
+// Known returns the number of clients that the Gates know.
 func (s *Shield) Known() int { return int(s.gates.known.count.Load()) }
 
-// Keep tells that the loop keeps up: it has read all that there was.
-func (g *Gate) Keep() {
+// Drained reports that the loop has read all waiting datagrams.
+func (g *Gate) Drained() {
 	if g == nil {
 		return
 	}
-	atomic.StoreInt64(&g.cell.kept, 1)
+	atomic.StoreInt64(&g.cell.drained, 1)
 	if atomic.LoadInt64(&g.cell.room) > gateRoom {
 		atomic.StoreInt64(&g.cell.room, gateRoom)
 	}
 }
 
-// Know has what a client sends to a port pass the Gate from now on. One for whom there is no room, beyond Options.Known,
-// stays a stranger here.
+// Know lets a client's datagrams to a port pass the Gate from now on. Beyond Options.Known clients, it has no effect.
 func (g *Gate) Know(client netip.AddrPort, port uint16) {
 	if g != nil {
 		g.gates.known.add(client, port)
 	}
 }
 
-// Forget makes a stranger of a client, once for each Know.
+// Forget reverses one Know.
 func (g *Gate) Forget(client netip.AddrPort, port uint16) {
 	if g != nil {
 		g.gates.known.remove(client, port)
 	}
 }
 
-// knownCode goes to "known" if the source is, unless it says what only strangers have to say.
+// knownCode jumps to "known" if the source is known, unless the first byte is one of the openings.
 func (g *gates) knownCode() asm.Instructions {
 	code := append(firstCode(openingsAt), asm.JNE.Imm(asm.R3, 0, "stranger"))
 	return append(append(code, g.known.code("known")...), asm.Mov.Imm(asm.R1, 0).WithSymbol("stranger"))
 }
 
-// socketCode lets a stranger through while there is room at a loop, and takes the room.
+// socketCode passes a stranger's datagram while the loop has room, and takes the room.
 func (g *gates) socketCode(offset uint32) asm.Instructions {
 	code := append(g.knownCode(),
 		asm.LoadMapValue(tables, g.cells.FD(), offset),
@@ -132,11 +148,11 @@ func (g *gates) socketCode(offset uint32) asm.Instructions {
 	)
 	code = append(code, refillCode(0, "refill")...)
 	return append(code,
-		asm.Mov.Imm(asm.R1, int32(Crowd)),
+		asm.Mov.Imm(asm.R1, int32(StrangerLimit)),
 		asm.Ja.Label("count"),
 		asm.StoreMem(tables, filledAt, asm.R0, asm.DWord).WithSymbol("refill"),
 		asm.Mov.Imm(asm.R2, 0),
-		asm.StoreMem(tables, keptAt, asm.R2, asm.DWord),
+		asm.StoreMem(tables, drainedAt, asm.R2, asm.DWord),
 		asm.Mov.Imm(asm.R2, gateRoom),
 		asm.StoreMem(tables, roomAt, asm.R2, asm.DWord),
 		asm.Mov.Imm(asm.R1, 0).WithSymbol("room"),
@@ -146,7 +162,7 @@ func (g *gates) socketCode(offset uint32) asm.Instructions {
 	)
 }
 
-// refillCode goes to a label if it is time for more room in the cell at an offset. R0 is the time.
+// refillCode jumps to a label if the cell at an offset is due for a refill. R0 is the time.
 func refillCode(offset int16, then string) asm.Instructions {
 	not := "no " + then + fmt.Sprint(offset)
 	return asm.Instructions{
@@ -155,14 +171,14 @@ func refillCode(offset int16, then string) asm.Instructions {
 		asm.Sub.Reg(asm.R3, asm.R2),
 		asm.JSGE.Imm(asm.R3, int32(gatePatience), then),
 		asm.JSLT.Imm(asm.R3, int32(gateEvery), not),
-		asm.LoadMem(asm.R2, tables, offset+keptAt, asm.DWord),
+		asm.LoadMem(asm.R2, tables, offset+drainedAt, asm.DWord),
 		asm.JNE.Imm(asm.R2, 0, then),
 		asm.Mov.Imm(asm.R1, 0).WithSymbol(not),
 	}
 }
 
-// interfaceCode lets a stranger through while there is, or would be, room at any loop, one of which takes it: which one will
-// have the datagram is not known yet.
+// interfaceCode passes a stranger's datagram while any loop has room or is due for a refill. It takes no room: the
+// receiving loop is not known yet, and its socket filter will take it.
 func (g *gates) interfaceCode() asm.Instructions {
 	code := append(g.knownCode(), asm.LoadMapValue(tables, g.cells.FD(), 0))
 	for loop := range g.loops {
@@ -176,7 +192,7 @@ func (g *gates) interfaceCode() asm.Instructions {
 		code = append(code, refillCode(int16(loop*cellSize), "known")...)
 	}
 	return append(code,
-		asm.Mov.Imm(asm.R1, int32(Crowd)),
+		asm.Mov.Imm(asm.R1, int32(StrangerLimit)),
 		asm.Ja.Label("count"),
 		asm.Mov.Imm(asm.R1, 0).WithSymbol("known"),
 	)

@@ -14,10 +14,10 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
-// shut leaves room for so many datagrams of strangers, and has none come with time.
+// shut leaves room for a number of strangers' datagrams, and prevents refills.
 func (g *Gate) shut(room int64) { g.cell.room, g.cell.filled = room, math.MaxInt64/2 }
 
-// gated is a socket with a Gate, and a client.
+// gated returns a socket with a Gate, and a client.
 func gated(t *testing.T, s *Shield) (*Gate, *net.UDPConn, *net.UDPConn) {
 	t.Helper()
 	conn := listen(t, "127.0.0.1:0")
@@ -35,7 +35,8 @@ func gated(t *testing.T, s *Shield) (*Gate, *net.UDPConn, *net.UDPConn) {
 
 func addrPort(a net.Addr) netip.AddrPort { return a.(*net.UDPAddr).AddrPort() }
 
-// TestGate has strangers send until their room is full, before a player, and from the player's own address.
+// TestGate makes strangers send until their room is full, before a known client sends, also from the client's own
+// address.
 func TestGate(t *testing.T) {
 	s := newShield(t, Options{})
 	gate, conn, player := gated(t, s)
@@ -58,7 +59,7 @@ func TestGate(t *testing.T) {
 	say("player")
 	gate.shut(1)
 	say("stranger 0", "player")
-	if got, want := tally(t, s).Sockets, (Tally{Passed: 7, Crowd: 11}); got != want {
+	if got, want := tally(t, s).Sockets, (Tally{Passed: 7, StrangerLimit: 11}); got != want {
 		t.Errorf("counters are %v, want %v", got, want)
 	}
 	gate.Forget(addrPort(player.LocalAddr()), port)
@@ -67,8 +68,8 @@ func TestGate(t *testing.T) {
 	say()
 }
 
-// TestGateFollowsItsLoop checks that all may pass until the loop reads, then as many as it can bear, and more when it has
-// read those and time has passed; or when much time has.
+// TestGateFollowsItsLoop checks that everything passes until the loop reads, and then as many datagrams as it can
+// handle. More pass when it has read them and time has passed, or after a long time.
 func TestGateFollowsItsLoop(t *testing.T) {
 	s := newShield(t, Options{})
 	gate, _, stranger := gated(t, s)
@@ -86,22 +87,22 @@ func TestGateFollowsItsLoop(t *testing.T) {
 		}
 	}
 	flood("nobody has read yet", 2*gateRoom)
-	gate.Keep()
+	gate.Drained()
 	gate.cell.filled = clock + int64(time.Hour)
 	flood("the first may pass", gateRoom)
 	gate.cell.filled = monotonic(t) - int64(gateEvery)
-	gate.cell.kept = 0
+	gate.cell.drained = 0
 	flood("not read, and not long ago", 0)
-	gate.Keep()
+	gate.Drained()
 	flood("read", gateRoom)
 	gate.cell.filled = clock + int64(time.Hour)
-	gate.Keep()
+	gate.Drained()
 	flood("read a moment ago", 0)
-	gate.cell.kept, gate.cell.filled = 0, clock-int64(gatePatience)
+	gate.cell.drained, gate.cell.filled = 0, clock-int64(gatePatience)
 	flood("not read for long", gateRoom)
 }
 
-// monotonic is the clock of the programs.
+// monotonic returns the clock of the programs.
 func monotonic(t *testing.T) int64 {
 	t.Helper()
 	var ts unix.Timespec
@@ -111,10 +112,10 @@ func monotonic(t *testing.T) int64 {
 	return ts.Nano()
 }
 
-// TestNoGate: the nil Gate, as of a loop that there is not, can be told everything.
+// TestNoGate calls all methods of a nil Gate, as a loop without a Gate does.
 func TestNoGate(t *testing.T) {
 	var none *Gate
-	none.Keep()
+	none.Drained()
 	none.Know(netip.AddrPort{}, 0)
 	none.Forget(netip.AddrPort{}, 0)
 	if newShield(t, Options{Loops: 2}).Gate(2) != nil {
@@ -122,12 +123,12 @@ func TestNoGate(t *testing.T) {
 	}
 }
 
-// TestGateAllocatesNothing where it is told something in every turn, or for every session.
+// TestGateAllocatesNothing checks the calls of every turn and of every session.
 func TestGateAllocatesNothing(t *testing.T) {
 	s := newShield(t, Options{})
 	gate, client := s.Gate(0), netip.MustParseAddrPort("192.0.2.1:5000")
 	n := allocs.PerRun(100, func() {
-		gate.Keep()
+		gate.Drained()
 		gate.Know(client, 7777)
 		if s.Known() != 1 {
 			t.Fatalf("%d are known, want 1", s.Known())
@@ -139,7 +140,7 @@ func TestGateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestGateOfAnInterface drops strangers on the interface while no loop's socket has room for them.
+// TestGateOfAnInterface checks that XDP drops strangers while no loop's socket has room.
 func TestGateOfAnInterface(t *testing.T) {
 	for _, family := range []struct{ player, stranger, listener string }{
 		{"192.0.2.1:5000", "192.0.2.1:5001", "203.0.113.1:7777"},
@@ -172,7 +173,7 @@ func TestGateOfAnInterface(t *testing.T) {
 				t.Errorf("%s: verdict %d, %v, want %d", step.what, verdict, err, step.want)
 			}
 		}
-		second.cell.filled = 0 // long ago: the socket would make room
+		second.cell.filled = 0 // long ago: the socket would refill
 		if verdict, _, err := program.Test(frame(family.stranger, family.listener, nil)); err != nil || verdict != xdpPass {
 			t.Errorf("room that is due: verdict %d, %v", verdict, err)
 		}

@@ -11,12 +11,12 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// newShield makes a Shield, or skips the test where the kernel will have none.
+// newShield creates a Shield, or skips the test if the kernel refuses.
 func newShield(t testing.TB, o Options) *Shield {
 	t.Helper()
 	o.Bans, o.Known = max(o.Bans, 64), max(o.Known, 64)
 	if o.Sources == 0 {
-		o.Sources = 1 << 16 // so that two share a place in hardly any run
+		o.Sources = 1 << 16 // so that two sources hardly ever share a place
 	}
 	s, err := New(o)
 	if unavailable := (*kernel.Unavailable)(nil); errors.As(err, &unavailable) {
@@ -63,7 +63,7 @@ func listen(t testing.TB, addr string) *net.UDPConn {
 	return conn
 }
 
-// sendFrom sends one datagram from an address to one that is on this host.
+// sendFrom sends one datagram from one of this host's addresses to another.
 func sendFrom(t testing.TB, from string, to net.Addr, payload []byte) {
 	t.Helper()
 	port := netip.MustParseAddrPort(to.String()).Port()
@@ -82,8 +82,8 @@ func sendFrom(t testing.TB, from string, to net.Addr, payload []byte) {
 	}
 }
 
-// received are the datagrams that come to a socket: those that must, however long they take on a busy machine, and what else
-// is there soon after.
+// received returns the datagrams that reach a socket. It waits for the certain ones as long as a busy machine takes,
+// and briefly for others.
 func received(t testing.TB, conn *net.UDPConn, certain int) (all []string) {
 	t.Helper()
 	for b := make([]byte, 2000); ; {

@@ -6,13 +6,13 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// What an XDP program returns.
+// Return values of an XDP program.
 const (
 	xdpDrop = 1
 	xdpPass = 2
 )
 
-// Where things stand in a packet, in bytes from its start. Headers with options pass unread, so all is in fixed places.
+// Offsets in a packet, in bytes from its start. They are fixed, since headers with options pass unread.
 const (
 	etherLen = 14
 	typeAt   = 12
@@ -22,16 +22,16 @@ const (
 	udpIPv6  = ipv6 + 40
 
 	protocolUDP = 17
-	moreOrAny   = 0x3fff // of a fragment: more follow, or it is not the first
+	moreOrAny   = 0x3fff // more fragments follow, or it is not the first
 )
 
-// What the registers hold until the checks begin.
+// Register use until the checks begin.
 const (
 	packet = asm.R2
 	end    = asm.R3
 )
 
-// interfaceCode fills the stack and the registers, and lets pass what is not for a listener.
+// interfaceCode fills the stack and the registers. Packets for other destinations than a listener pass.
 func interfaceCode(targets int) asm.Instructions {
 	code := asm.Instructions{
 		asm.LoadMem(packet, asm.R1, 0, asm.Word),
@@ -61,7 +61,7 @@ func interfaceCode(targets int) asm.Instructions {
 	)
 }
 
-// need lets packets of fewer than n bytes pass.
+// need passes packets shorter than n bytes.
 func need(n int32) asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R4, packet),
@@ -100,7 +100,7 @@ func ipv6Code() asm.Instructions {
 		asm.LoadMem(asm.R1, packet, ipv6+6, asm.Byte),
 		asm.JNE.Imm(asm.R1, protocolUDP, "pass"),
 	)
-	for i := int16(0); i < 16; i += 4 { // an IPv6 header lies on half a word of 8 bytes
+	for i := int16(0); i < 16; i += 4 { // an IPv6 header is aligned to 4 bytes only
 		code = append(code,
 			asm.LoadMem(asm.R1, packet, ipv6+8+i, asm.Word),
 			asm.StoreMem(asm.RFP, addrAt+i, asm.R1, asm.Word),
@@ -111,7 +111,8 @@ func ipv6Code() asm.Instructions {
 	return code
 }
 
-// udpCode reads the port and the first byte. What the UDP header says is empty is so, although Ethernet pads it.
+// udpCode reads the port and the first byte. The UDP length decides whether a datagram is empty, since Ethernet pads
+// it.
 func udpCode(udp int16) asm.Instructions {
 	done := fmt.Sprintf("read %d", udp)
 	code := asm.Instructions{

@@ -12,16 +12,16 @@ import (
 	"tidegate/internal/kernel"
 )
 
-// guarded is an interface with a program of ours.
+// guarded is an interface with our program.
 type guarded struct {
 	link  link.Link
 	mode  Mode
 	meter meter
 }
 
-// GuardInterface has XDP judge what comes to the listeners' addresses by a network interface; in place of the listeners
-// of an earlier call. Everything else passes untouched: other ports, fragments, VLANs, headers with options. The
-// program goes with the process. The error is a kernel.Unavailable.
+// GuardInterface makes XDP check the traffic to listeners on a network interface. It replaces the listeners of an
+// earlier call. All other traffic passes untouched: other ports, fragments, VLANs, headers with options. The program
+// ends with the process. The error is a kernel.Unavailable.
 func (s *Shield) GuardInterface(name string, listeners []Listener) (Mode, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func (s *Shield) guardInterface(name string, listeners []Listener) (Mode, error)
 	return g.mode, nil
 }
 
-// LeaveInterface takes the program off an interface. It may not be on it.
+// LeaveInterface removes the program from an interface, if it is there.
 func (s *Shield) LeaveInterface(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,13 +69,13 @@ func (s *Shield) LeaveInterface(name string) error {
 	var last Tally
 	if err := g.meter.addTo(&last); err == nil {
 		for reason, n := range last {
-			s.left[reason] += n
+			s.retired[reason] += n
 		}
 	}
 	return g.close()
 }
 
-// attach puts the program in place of the last one, or on the interface: in the driver if that will have it.
+// attach replaces the interface's program, or attaches it: in the driver if the driver supports XDP.
 func (g *guarded) attach(name string, program *ebpf.Program) error {
 	if g.link != nil {
 		return g.link.Update(program)
@@ -95,7 +95,7 @@ func (g *guarded) attach(name string, program *ebpf.Program) error {
 
 func (g *guarded) close() error { return errors.Join(g.link.Close(), g.meter.close()) }
 
-// target is a listener's address as the program knows it: IPv4-mapped, then the port in network order and two zeros.
+// target is a listener's address for the program: IPv4-mapped, then the port in network order and two zeros.
 type target [20]byte
 
 func (s *Shield) interfaceProgram(g *guarded, listeners []Listener) (*ebpf.Program, error) {

@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/testkit/netlab"
 )
 
-// frame builds an Ethernet frame with a UDP datagram, as a card pads it.
+// frame builds an Ethernet frame with a UDP datagram, padded as a network card does.
 func frame(from, to string, payload []byte) []byte {
 	source, target := netip.MustParseAddrPort(from), netip.MustParseAddrPort(to)
 	f := make([]byte, 12)
@@ -35,14 +35,14 @@ func frame(from, to string, payload []byte) []byte {
 	return append(f, make([]byte, max(0, 60-len(f)))...)
 }
 
-// with is a frame that differs in one place.
+// with returns a copy of a frame that differs in one place.
 func with(f []byte, at int, bytes ...byte) []byte {
 	f = slices.Clone(f)
 	copy(f[at:], bytes)
 	return f
 }
 
-// TestInterfaceProgram runs the program on frames that no interface has seen.
+// TestInterfaceProgram runs the program on frames without an interface.
 func TestInterfaceProgram(t *testing.T) {
 	const (
 		client4, banned4, listener4 = "192.0.2.1:5000", "198.51.100.7:5000", "203.0.113.1:7777"
@@ -87,7 +87,8 @@ func TestInterfaceProgram(t *testing.T) {
 			letters.Add('a', 'z')
 			g := &guarded{meter: s.sockets}
 			program, err := s.interfaceProgram(g, []Listener{
-				{Addr: netip.MustParseAddrPort(listener4), First: letters}, {Addr: netip.MustParseAddrPort(listener6), First: letters},
+				{Addr: netip.MustParseAddrPort(listener4), First: letters},
+				{Addr: netip.MustParseAddrPort(listener6), First: letters},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -108,7 +109,7 @@ func TestInterfaceProgram(t *testing.T) {
 	}
 }
 
-// TestInterface guards one end of a cable, in both modes, and changes what it guards while it does.
+// TestInterface guards one end of a cable, in both modes, and changes the listeners while it does.
 func TestInterface(t *testing.T) {
 	for _, mode := range []Mode{Native, Generic} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -178,7 +179,7 @@ func listenOrNil(addr string) *net.UDPConn {
 	return conn
 }
 
-// TestNoSuchInterface checks that the operator is told which interface there is not.
+// TestNoSuchInterface checks that the error names the missing interface.
 func TestNoSuchInterface(t *testing.T) {
 	s := newShield(t, Options{})
 	_, err := s.GuardInterface("nonesuch9", nil)

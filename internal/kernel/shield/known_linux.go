@@ -15,24 +15,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A bucket is a line of the processor's cache. Each client may be in two of them, by its mark, and there are at least twice as
-// many places as clients: in ten million tries none has been without a free one.
+// A bucket is one cache line. A client's mark may be in either of two buckets. There are at least twice as many places
+// as clients: in ten million tries, a free place was always found.
 const (
 	bucketPlaces = 8
 	bucketBytes  = 8 * bucketPlaces
 	spareFactor  = 2
-	firstShift   = 4 // of the mark, to where the first bucket's number is
+	firstShift   = 4 // shift of the mark to the first bucket's number
 	secondShift  = 36
 )
 
-// known is the clients who are no strangers, as marks in memory that the programs share: to tell them of a client takes no system
-// call. It is safe for concurrent use.
+// known is the set of known clients, as marks in memory that the programs share, so that adding a client takes no
+// system call. It is safe for concurrent use.
 type known struct {
 	table  *ebpf.Map // one value: all buckets
-	memory []byte    // of the table
-	mask   uint64    // one less than the number of buckets
-	most   int64     // clients
-	seed   uint64    // of marks, which nobody may be able to choose
+	memory []byte    // the mapped memory of table
+	mask   uint64    // number of buckets minus one
+	most   int64     // most clients
+	seed   uint64    // of the marks; secret, so that no client can choose its mark
 	count  atomic.Int64
 }
 
@@ -40,13 +40,14 @@ func newKnown(most int) (k *known, err error) {
 	buckets := 1 << bits.Len(uint(max(most, 1)*spareFactor-1)/bucketPlaces)
 	k = &known{mask: uint64(buckets - 1), most: int64(max(most, 1)), seed: rand.Uint64()}
 	k.table, err = ebpf.NewMap(&ebpf.MapSpec{
-		Name: "tidegate_known", Type: ebpf.Array, KeySize: 4, ValueSize: uint32(buckets * bucketBytes), MaxEntries: 1, Flags: mapMapable,
+		Name: "tidegate_known", Type: ebpf.Array, Flags: mapMapable,
+		KeySize: 4, ValueSize: uint32(buckets * bucketBytes), MaxEntries: 1,
 	})
 	if err == nil {
 		k.memory, err = unix.Mmap(k.table.FD(), 0, buckets*bucketBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	}
 	if err != nil {
-		_ = k.close() // what there is of it
+		_ = k.close() // close the parts that exist
 		return nil, fmt.Errorf("map of known sources: %w", err)
 	}
 	return k, nil
@@ -69,7 +70,7 @@ func (k *known) add(client netip.AddrPort, port uint16) {
 	k.count.Add(-1)
 }
 
-// place puts a mark into the emptier one of its buckets, and reports whether it could.
+// place puts a mark into the emptier one of its buckets, and reports whether there was room.
 func (k *known) place(mark uint64) bool {
 	emptier, other := k.buckets(mark)
 	if free(other) > free(emptier) {
@@ -78,7 +79,7 @@ func (k *known) place(mark uint64) bool {
 	return exchange(emptier, 0, mark) || exchange(other, 0, mark)
 }
 
-// remove takes a client away, if it had found room.
+// remove removes a client, if it is there.
 func (k *known) remove(client netip.AddrPort, port uint16) {
 	mark := k.mark(client, port)
 	if first, second := k.buckets(mark); exchange(first, mark, 0) || exchange(second, mark, 0) {
@@ -86,7 +87,7 @@ func (k *known) remove(client netip.AddrPort, port uint16) {
 	}
 }
 
-// bucket is places for marks; 0 is a free one.
+// bucket has places for marks; 0 means free.
 type bucket [bucketPlaces]atomic.Uint64
 
 func (k *known) buckets(mark uint64) (first, second *bucket) {
@@ -113,8 +114,8 @@ func exchange(b *bucket, value, by uint64) bool {
 	return false
 }
 
-// mark is a client's at a listener's port: the source's address, IPv4-mapped, and both ports in network order, mixed with the
-// seed as markCode does. It is never 0.
+// mark identifies a client at a listener's port: the source's address, IPv4-mapped, and both ports in network order,
+// mixed with the seed. It equals markCode's result and is never 0.
 func (k *known) mark(client netip.AddrPort, port uint16) uint64 {
 	var ports [4]byte
 	binary.BigEndian.PutUint16(ports[:], client.Port())
@@ -122,7 +123,8 @@ func (k *known) mark(client netip.AddrPort, port uint16) uint64 {
 	addr := client.Addr().As16()
 	mark := k.seed
 	for _, word := range [...]uint64{
-		binary.NativeEndian.Uint64(addr[:]), binary.NativeEndian.Uint64(addr[8:]), uint64(binary.NativeEndian.Uint32(ports[:])),
+		binary.NativeEndian.Uint64(addr[:]), binary.NativeEndian.Uint64(addr[8:]),
+		uint64(binary.NativeEndian.Uint32(ports[:])),
 	} {
 		mark ^= word
 		mark ^= mark >> 32
@@ -132,7 +134,7 @@ func (k *known) mark(client netip.AddrPort, port uint16) uint64 {
 	return mark | 1
 }
 
-// markCode puts the source's mark into R1, where the stack has its address and ports.
+// markCode computes the source's mark into R1, from its address and ports on the stack.
 func (k *known) markCode() asm.Instructions {
 	code := asm.Instructions{asm.LoadImm(asm.R1, int64(k.seed), asm.DWord), asm.LoadImm(asm.R2, mixer, asm.DWord)}
 	for _, word := range [...]struct {
@@ -154,7 +156,7 @@ func (k *known) markCode() asm.Instructions {
 	return append(code, asm.Or.Imm(asm.R1, 1))
 }
 
-// code goes to a label if the source is known.
+// code jumps to a label if the source is known.
 func (k *known) code(label string) asm.Instructions {
 	code := k.markCode()
 	for _, shift := range [...]int32{firstShift, secondShift} {

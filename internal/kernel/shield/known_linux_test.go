@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// strangers are so many addresses, of both families.
+// strangers returns n addresses, of both families.
 func strangers(n int) (all []netip.AddrPort) {
 	ip6 := netip.MustParseAddr("2001:db8::").As16()
 	for i := range n {
@@ -20,7 +20,8 @@ func strangers(n int) (all []netip.AddrPort) {
 	return all
 }
 
-// TestKnownAreBounded: all find room up to the bound, and who does not is a stranger, and harms nobody.
+// TestKnownAreBounded checks that all clients up to the bound find room, and that further clients stay strangers and do
+// no harm.
 func TestKnownAreBounded(t *testing.T) {
 	const most = 50_000
 	s := newShield(t, Options{Known: most})
@@ -42,7 +43,7 @@ func TestKnownAreBounded(t *testing.T) {
 	}
 }
 
-// TestKnownTwice: one who plays at two listeners of one port stays known until both sessions are over.
+// TestKnownTwice checks that a client at two listeners with one port stays known until both sessions end.
 func TestKnownTwice(t *testing.T) {
 	s := newShield(t, Options{})
 	gate, client := s.Gate(0), strangers(1)[0]

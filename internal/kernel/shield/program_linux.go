@@ -6,8 +6,8 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// The stack of both programs. The prefix length stands before the address, as a key of the ban list wants it, and the
-// address is IPv4-mapped where it is one of IPv4.
+// Stack layout of both programs. The prefix length stands before the address, as in a key of the ban tries. The address
+// is IPv4-mapped for IPv4.
 const (
 	addrAt   = -16 // 16 bytes: source address
 	prefixAt = -20 // 4 bytes: 128
@@ -17,25 +17,25 @@ const (
 	targetAt = -72 // 20 bytes: address and port of the listener, in XDP
 )
 
-// What the registers hold throughout.
+// Register use.
 const (
 	ctx    = asm.R6 // the program's argument
-	tables = asm.R7 // pointer to the table of possible first bytes; after the gate, to its cell
+	tables = asm.R7 // pointer to the table of first bytes; after the gate, to its cell
 	first  = asm.R8 // first byte of the payload, or noByte
-	weight = asm.R9 // how many datagrams this is
+	weight = asm.R9 // number of datagrams in the packet
 )
 
-// verdicts are what a kind of program returns.
+// verdicts are the return values of a kind of program.
 type verdicts struct{ pass, drop int32 }
 
-// checks are the part that both kinds of program share: from a source address on the stack and filled registers to
-// the verdict.
+// checks are the common part of both kinds of program: from a source address on the stack and filled registers to the
+// verdict.
 type checks struct {
 	bans bans
-	gate asm.Instructions // those of the gate, which end with the label "known"; none: there is no gate
+	gate asm.Instructions // the gate's code, which ends with the label "known"; empty: no gate
 	meter
-	interval  time.Duration // between two datagrams of a source; 0: not limited
-	tolerance time.Duration // how far ahead of that a source may be
+	interval  time.Duration // between two datagrams of a source; 0: unlimited
+	tolerance time.Duration // how far a source may be ahead of its interval
 	verdicts
 }
 
@@ -48,7 +48,8 @@ func newChecks(o *Options, v verdicts) checks {
 	return c
 }
 
-// code is the checks, the cheapest first but for bans: what a banned network sends shall be counted as that.
+// code returns the checks, the cheapest first. Bans come before all, so that a banned network's datagrams are counted
+// as banned.
 func (c *checks) code() asm.Instructions {
 	code := asm.Instructions{
 		asm.StoreImm(asm.RFP, prefixAt, 128, asm.Word),
@@ -78,13 +79,13 @@ func (c *checks) code() asm.Instructions {
 	return append(append(code, asm.Mov.Imm(asm.R1, int32(Passed))), c.countCode()...)
 }
 
-// Where the two sets are in a table.
+// Offsets of the two sets in a table.
 const (
 	possibleAt = 0
 	openingsAt = 64
 )
 
-// firstCode leaves in R3 whether the first byte is in one of the table's sets, 1 or 0.
+// firstCode sets R3 to 1 if the first byte is in one of the table's sets, else to 0.
 func firstCode(set int16) asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R2, first),
@@ -101,17 +102,17 @@ func firstCode(set int16) asm.Instructions {
 	}
 }
 
-// rateCode lets a source pass while its theoretical arrival time (of the generic cell rate algorithm) is not more than
-// the tolerance ahead of the clock. Two processors may take the same time for theirs: then one datagram more passes.
+// rateCode passes a source's datagram while its theoretical arrival time (generic cell rate algorithm) is at most the
+// tolerance ahead of the clock. If two processors handle the source at once, one more datagram may pass.
 func (c *checks) rateCode() asm.Instructions {
 	return asm.Instructions{
-		// An IPv6 source is its /64, and one of IPv4 the half of its mapped address that says something.
+		// An IPv6 source counts as its /64. An IPv4 source uses the half of the mapped address that holds it.
 		asm.LoadMem(asm.R1, asm.RFP, addrAt, asm.DWord),
 		asm.JNE.Imm(asm.R1, 0, "source"),
 		asm.LoadMem(asm.R1, asm.RFP, addrAt+8, asm.DWord),
 		asm.LoadImm(asm.R2, int64(c.seed), asm.DWord).WithSymbol("source"),
 		asm.Xor.Reg(asm.R1, asm.R2),
-		// Neighbors differ in their last byte, the uppermost here, which a product alone would spread nowhere.
+		// Neighbors differ in their last byte, here the highest one, which a product alone would not spread.
 		asm.Mov.Reg(asm.R3, asm.R1),
 		asm.RSh.Imm(asm.R3, 32),
 		asm.Xor.Reg(asm.R1, asm.R3),
@@ -128,8 +129,8 @@ func (c *checks) rateCode() asm.Instructions {
 		asm.Mov.Reg(asm.R2, asm.RFP),
 		asm.Add.Imm(asm.R2, placeAt),
 		asm.FnMapLookupElem.Call(),
-		asm.JEq.Imm(asm.R0, 0, "passed"), // never: every place is there
-		asm.Mov.Reg(first, asm.R0),       // the byte has been looked at
+		asm.JEq.Imm(asm.R0, 0, "passed"), // never: every place exists
+		asm.Mov.Reg(first, asm.R0),       // the first byte is no longer needed
 		asm.FnKtimeGetNs.Call(),
 		asm.LoadMem(asm.R2, first, 0, asm.DWord),
 		asm.JGE.Reg(asm.R2, asm.R0, "ahead"),
@@ -147,10 +148,10 @@ func (c *checks) rateCode() asm.Instructions {
 	}
 }
 
-// mixer is the constant by which a source's bits are mixed: the golden ratio's, as in Fibonacci hashing.
+// mixer is 2^64 divided by the golden ratio (Fibonacci hashing).
 const mixer = -0x61c8864680b583eb
 
-// countCode counts the reason in R1 and returns its verdict. Each processor has a tally of its own.
+// countCode counts the reason in R1 and returns its verdict. Each processor has its own tally.
 func (c *checks) countCode() asm.Instructions {
 	return asm.Instructions{
 		asm.StoreMem(asm.RFP, reasonAt, asm.R1, asm.Word).WithSymbol("count"),

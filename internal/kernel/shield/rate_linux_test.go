@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// TestRate checks that a source is held to its burst, as one whatever its ports, and others are not.
+// TestRate checks that a source is held to its burst, over all its ports, and that other sources are not.
 func TestRate(t *testing.T) {
-	s := newShield(t, Options{PacketRate: 1, Burst: 3}) // a test does not last the second in which one more may come
+	s := newShield(t, Options{PacketRate: 1, Burst: 3}) // the test takes less than the second until the next refill
 	conn := listen(t, "127.0.0.1:0")
 	if err := s.Guard(conn, FirstBytes{}, nil); err != nil {
 		t.Fatal(err)
@@ -27,14 +27,14 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// TestRateRefills checks that a source that waits may send again.
+// TestRateRefills checks that a source may send again after a pause.
 func TestRateRefills(t *testing.T) {
 	s := newShield(t, Options{PacketRate: 1000, Burst: 1})
 	conn := listen(t, "127.0.0.1:0")
 	if err := s.Guard(conn, FirstBytes{}, nil); err != nil {
 		t.Fatal(err)
 	}
-	for range 1000 { // each system call is far from a millisecond, and all together are far above
+	for range 1000 { // a system call takes far less than a millisecond, all together far more
 		sendFrom(t, "127.3.0.1", conn.LocalAddr(), []byte("x"))
 	}
 	got := tally(t, s).Sockets
@@ -43,8 +43,8 @@ func TestRateRefills(t *testing.T) {
 	}
 }
 
-// TestSourcesAreBounded sends from more sources than there are places: none is pushed out, and those that share one are held
-// to the limit together.
+// TestSourcesAreBounded sends from more sources than places. No source is evicted, and sources that share a place share
+// the limit.
 func TestSourcesAreBounded(t *testing.T) {
 	s := newShield(t, Options{PacketRate: 1, Burst: 1, Sources: 64})
 	conn := listen(t, "127.0.0.1:0")
@@ -58,13 +58,13 @@ func TestSourcesAreBounded(t *testing.T) {
 			sendFrom(t, addr.String(), conn.LocalAddr(), []byte("x"))
 		}
 	}
-	// Of 500 that are spread by chance over 64 places, all places have some, or nearly all.
+	// Of 500 sources spread over 64 places, nearly every place gets some.
 	if got := tally(t, s).Sockets; got[Passed] < 56 || got[Passed] > 64 || got[Passed]+got[Rate] != 1000 {
 		t.Errorf("counters are %v, want one passed of each place", got)
 	}
 }
 
-// TestMergedDatagramsCount sends a run of datagrams as one packet to a socket that takes such as they are.
+// TestMergedDatagramsCount sends runs of datagrams as one packet to a socket that accepts merged packets.
 func TestMergedDatagramsCount(t *testing.T) {
 	s := newShield(t, Options{PacketRate: 1, Burst: 10})
 	conn := listen(t, "127.0.0.1:0")
@@ -77,13 +77,13 @@ func TestMergedDatagramsCount(t *testing.T) {
 	}
 	defer sender.Close()
 	udpOption(t, conn, 104, 1)                  // UDP_GRO
-	udpOption(t, sender.(*net.UDPConn), 103, 4) // UDP_SEGMENT: of 4 bytes
+	udpOption(t, sender.(*net.UDPConn), 103, 4) // UDP_SEGMENT: 4 bytes each
 	for range 4 {
 		if _, err := sender.Write([]byte("aaaabbbbccccdddd")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// Four at once are let in while there is room for one: the third run comes when 8 of 10 have gone.
+	// A run of four passes while there is room for one: the third run comes after 8 of 10.
 	if got, want := tally(t, s).Sockets, (Tally{Passed: 12, Rate: 4}); got != want {
 		t.Errorf("counters are %v, want %v", got, want)
 	}
@@ -96,7 +96,8 @@ func udpOption(t *testing.T, conn *net.UDPConn, name, value int) {
 		t.Fatal(err)
 	}
 	var set error
-	if err := raw.Control(func(fd uintptr) { set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_UDP, name, value) }); err != nil {
+	err = raw.Control(func(fd uintptr) { set = syscall.SetsockoptInt(int(fd), syscall.IPPROTO_UDP, name, value) })
+	if err != nil {
 		t.Fatal(err)
 	}
 	if set != nil {

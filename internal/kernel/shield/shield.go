@@ -1,57 +1,57 @@
-// Package shield drops hostile datagrams in the kernel, before they cost a wake-up: those of banned networks, those that
-// begin as none of a listener's protocols does, and those of sources that send too many. It does so in a socket filter
-// of each listening socket, and on a network interface by XDP where the operator asks for that.
+// Package shield drops hostile datagrams in the kernel, before they cost a wake-up: datagrams of banned networks,
+// datagrams with an impossible first byte, and datagrams of sources that send too many. It uses a filter on each
+// listening socket, and XDP on network interfaces if the operator asks for it.
 //
-// It judges single datagrams by their source and first byte, and knows no session. What it lets pass is judged again in
-// user space; where the kernel will not have it, user space does all of it. It is told which sources have sessions,
-// and holds the others to what user space can read (Gate), so that a flood of strangers leaves those their room.
+// It judges single datagrams by source and first byte, and knows no sessions. User space judges everything again that
+// it lets pass, and does all the work if the kernel cannot help. Loops report their known clients, and a Gate holds all
+// other sources to the amount that user space can read. So a flood of strangers leaves room for known clients.
 //
-// Start with New. There is no compiler: the programs are written with the assembler of cilium/ebpf (program_linux.go has
-// the part that both kinds share).
+// Start with New. There is no compiler: the programs use the assembler of cilium/ebpf. The part that both kinds of
+// program share is in program_linux.go.
 package shield
 
 import "net/netip"
 
-// Options are those of a Shield.
+// Options configure a Shield.
 type Options struct {
-	// PacketRate is how many datagrams a second a source may send; 0 is any number. A source is an IPv4 address or an
-	// IPv6 /64. Behind one address there can be hundreds of players, so it is a bound on floods and on nothing else.
+	// PacketRate is the most datagrams per second of a source; 0 means unlimited. A source is an IPv4 address or an
+	// IPv6 /64. Hundreds of players may share one address, so set it against floods only.
 	PacketRate int
-	// Burst is how many datagrams may come at once; at least 1.
+	// Burst is the most datagrams of a source at once; at least 1.
 	Burst int
-	// Sources is how many places there are for what sources have sent, by a secret of the Shield's; at least 1, and rounded up
-	// to a power of two. Sources share a place by chance, which makes the limit stricter, and none can be pushed out of its own.
+	// Sources is the number of places for rates, at least 1, rounded up to a power of two. A secret hash assigns
+	// sources to places. Sources may share a place, which makes the limit stricter. No source can evict another.
 	Sources int
-	// Bans is how many prefixes may be banned; at least 1. Memory is taken for those that are.
+	// Bans is the most prefixes that may be banned; at least 1. Only banned prefixes take memory.
 	Bans int
-	// Known is how many clients may be known to Gates; at least 1. Each takes 16 to 32 bytes, from the start on.
+	// Known is the most clients that the Gates know; at least 1. Each takes 16 to 32 bytes, allocated by New.
 	Known int
-	// Loops is how many loops there are, at least 1.
+	// Loops is the number of loops, at least 1.
 	Loops int
 }
 
-// Listener is what XDP is told of a listener: only what comes to its address is judged.
+// Listener is a listener for XDP: only datagrams to its address are judged.
 type Listener struct {
-	Addr  netip.AddrPort // specified: a wildcard must be replaced by the addresses of the host
+	Addr  netip.AddrPort // a specific address: replace a wildcard by the host's addresses
 	First FirstBytes
 }
 
-// Reason is why a datagram was dropped, or that it was not.
+// Reason is the reason for a drop, or Passed.
 type Reason uint8
 
-// The reasons.
+// Reasons.
 const (
-	Passed    Reason = iota // not dropped
-	Banned                  // its source is in a banned prefix
-	FirstByte               // no protocol of the listener has such a datagram
-	Rate                    // its source sends too many
-	Crowd                   // its source is a stranger, and strangers send too many
+	Passed        Reason = iota // not dropped
+	Banned                      // the source is in a banned prefix
+	FirstByte                   // no protocol of the listener has this first byte
+	Rate                        // the source sends too many
+	StrangerLimit               // the source is a stranger, and strangers send too many
 	reasons
 )
 
-var reasonNames = [reasons]string{"passed", "banned", "first-byte", "rate", "crowd"}
+var reasonNames = [reasons]string{"passed", "banned", "first-byte", "rate", "stranger-limit"}
 
-// String is the reason's name as in logs and metrics.
+// String returns the reason's name as in logs and metrics.
 func (r Reason) String() string {
 	if r < reasons {
 		return reasonNames[r]
@@ -59,25 +59,25 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// Tally counts datagrams by Reason. What the network card or the kernel had merged counts as its parts did.
+// Tally counts datagrams by Reason. A merged packet counts as its parts.
 type Tally [reasons]uint64
 
-// Counters are the totals of a Shield. They only grow.
+// Counters are the totals of a Shield. They never decrease.
 type Counters struct {
-	Sockets    Tally // by the filters of sockets; they see only what the interfaces have let pass
+	Sockets    Tally // by the filters of sockets, behind the interfaces
 	Interfaces Tally // by XDP
 }
 
-// Mode is how XDP is run on an interface.
+// Mode is the way in which XDP runs on an interface.
 type Mode uint8
 
-// Ways to run XDP.
+// Modes of XDP.
 const (
-	Native  Mode = iota + 1 // by the driver, before the kernel has made a buffer of its own of the packet
-	Generic                 // by the kernel, for drivers without XDP
+	Native  Mode = iota + 1 // in the driver, before the kernel allocates a buffer for the packet
+	Generic                 // in the kernel, for drivers without XDP
 )
 
-// String names the mode.
+// String returns the mode's name.
 func (m Mode) String() string {
 	switch m {
 	case Native:

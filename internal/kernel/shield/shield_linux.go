@@ -14,10 +14,10 @@ import (
 	"tidegate/internal/kernel"
 )
 
-// license of the programs, as the kernel wants to know it.
+// license of the programs, which the kernel requires.
 const license = "Dual MIT/GPL"
 
-// Shield is what the programs of sockets and interfaces share. It is safe for concurrent use.
+// Shield is the state that the programs of sockets and interfaces share. It is safe for concurrent use.
 type Shield struct {
 	options Options
 	bans    bans
@@ -25,14 +25,14 @@ type Shield struct {
 	sockets meter
 
 	mu         sync.Mutex
-	banned     map[netip.Prefix]struct{} // what bans holds
+	banned     map[netip.Prefix]struct{} // the content of bans
 	interfaces map[string]*guarded
-	left       Tally // of interfaces that were guarded once
+	retired    Tally // counts of interfaces that are no longer guarded
 }
 
-// New makes a Shield that guards nothing yet. The error is a kernel.Unavailable.
+// New creates a Shield that guards nothing yet. The error is a kernel.Unavailable.
 func New(o Options) (*Shield, error) {
-	// Kernels before 5.11 charge maps to the memory that a process may lock. Where that cannot be raised, they tell.
+	// Before Linux 5.11, maps count as locked memory. If the limit cannot be raised, creating them fails.
 	_ = rlimit.RemoveMemlock()
 	s := &Shield{
 		options: o, banned: make(map[netip.Prefix]struct{}), interfaces: make(map[string]*guarded),
@@ -43,21 +43,21 @@ func New(o Options) (*Shield, error) {
 	}
 	if err == nil {
 		if s.sockets, err = newMeter(&o); err != nil {
-			_ = s.gates.close() // the error that matters is the one before
+			_ = s.gates.close() // the earlier error matters more
 		}
 	}
 	if err != nil {
-		_ = s.bans.close() // what there is of it
+		_ = s.bans.close() // close the parts that exist
 		return nil, &kernel.Unavailable{What: "eBPF", Err: err}
 	}
 	return s, nil
 }
 
-// Counters are the totals so far.
+// Counters returns the totals so far.
 func (s *Shield) Counters() (Counters, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := Counters{Interfaces: s.left}
+	c := Counters{Interfaces: s.retired}
 	if err := s.sockets.addTo(&c.Sockets); err != nil {
 		return Counters{}, err
 	}
@@ -69,7 +69,7 @@ func (s *Shield) Counters() (Counters, error) {
 	return c, nil
 }
 
-// Close takes the programs off the interfaces. Those of sockets go with their sockets, and keep what they know of bans.
+// Close detaches the programs from the interfaces. The programs of sockets end with their sockets, and keep their bans.
 func (s *Shield) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,12 +81,12 @@ func (s *Shield) Close() error {
 	return errors.Join(append(errs, s.sockets.close(), s.gates.close(), s.bans.close())...)
 }
 
-// meter is the maps of one hook. Each has its own, as a datagram that passes two of them is sent once.
+// meter has the maps of one hook. Each hook has its own, since a datagram that passes two hooks was sent once.
 type meter struct {
 	rates *ebpf.Map // theoretical arrival time of a source's next datagram, in ns of the monotonic clock
 	tally *ebpf.Map // datagrams by Reason, for each processor
-	seed  uint64    // by which sources find their places in rates
-	bits  int       // of the number of a place
+	seed  uint64    // for the hash of sources to places in rates
+	bits  int       // width of a place's number, in bits
 }
 
 func newMeter(o *Options) (m meter, err error) {

@@ -9,10 +9,10 @@ import (
 	"tidegate/internal/kernel"
 )
 
-// Shield is never made on this system.
+// Shield does not exist on this system.
 type Shield struct{}
 
-// New tells that there is no shield on this system.
+// New returns an error: this system has no shield.
 func New(Options) (*Shield, error) {
 	return nil, &kernel.Unavailable{What: "eBPF", Err: kernel.ErrSystem}
 }
@@ -20,17 +20,17 @@ func New(Options) (*Shield, error) {
 // Guard is for Linux.
 func (*Shield) Guard(syscall.Conn, FirstBytes, *Gate) error { return kernel.ErrSystem }
 
-// Gate is never made on this system.
+// Gate does not exist on this system.
 type Gate struct{}
 
-// Gate is for Linux.
+// Gate returns nil.
 func (*Shield) Gate(int) *Gate { return nil }
 
-// Known is nobody.
+// Known returns 0.
 func (*Shield) Known() int { return 0 }
 
-// Keep does nothing.
-func (*Gate) Keep() {}
+// Drained does nothing.
+func (*Gate) Drained() {}
 
 // Know does nothing.
 func (*Gate) Know(netip.AddrPort, uint16) {}
@@ -38,22 +38,22 @@ func (*Gate) Know(netip.AddrPort, uint16) {}
 // Forget does nothing.
 func (*Gate) Forget(netip.AddrPort, uint16) {}
 
-// GuardPlainly is for Linux.
-func GuardPlainly(syscall.Conn, FirstBytes, *Sieve) error { return kernel.ErrSystem }
+// GuardClassic is for Linux.
+func GuardClassic(syscall.Conn, FirstBytes, *ClientBitmap) error { return kernel.ErrSystem }
 
-// Unguard has nothing to take away.
+// Unguard does nothing.
 func Unguard(syscall.Conn) error { return nil }
 
 // GuardInterface is for Linux.
 func (*Shield) GuardInterface(string, []Listener) (Mode, error) { return 0, kernel.ErrSystem }
 
-// LeaveInterface has nothing to leave.
+// LeaveInterface does nothing.
 func (*Shield) LeaveInterface(string) error { return nil }
 
 // SetBans is for Linux.
 func (*Shield) SetBans([]netip.Prefix) (left int, err error) { return 0, kernel.ErrSystem }
 
-// Counters are zero.
+// Counters returns zeros.
 func (*Shield) Counters() (Counters, error) { return Counters{}, nil }
 
 // Close does nothing.

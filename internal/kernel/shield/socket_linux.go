@@ -13,10 +13,10 @@ import (
 	"tidegate/internal/kernel"
 )
 
-// Where things stand in the context of a socket filter, struct __sk_buff, and in the headers.
+// Offsets in the context of a socket filter, struct __sk_buff, and in the headers.
 const (
 	skbProtocol = 16  // EtherType of the packet, in network order
-	skbSegments = 164 // how many datagrams were merged into it; 0 means one
+	skbSegments = 164 // number of merged datagrams; 0 means one
 
 	udpHeader    = 8
 	sourceInIPv4 = 12
@@ -27,8 +27,8 @@ const (
 	etherIPv6 = 0x86dd
 )
 
-// Guard puts a filter in front of a UDP socket, in place of the one it has, with the Gate of its loop if that is not nil. The
-// filter lasts as long as the socket, or until the next Guard or Unguard of it; Close does not take it away.
+// Guard attaches a filter to a UDP socket, in place of an earlier one, with its loop's Gate unless gate is nil. The
+// filter lasts until the socket closes, or until the next Guard or Unguard. Close does not remove it.
 func (s *Shield) Guard(socket syscall.Conn, possible FirstBytes, gate *Gate) error {
 	program, err := s.socketProgram(possible, gate)
 	if err == nil {
@@ -41,7 +41,7 @@ func (s *Shield) Guard(socket syscall.Conn, possible FirstBytes, gate *Gate) err
 	return nil
 }
 
-// Unguard takes a socket's filter away, if it has one.
+// Unguard removes a socket's filter, if it has one.
 func Unguard(socket syscall.Conn) error {
 	if err := link.DetachSocketFilter(socket); err != nil && !errors.Is(err, syscall.ENOENT) {
 		return fmt.Errorf("detach socket filter: %w", err)
@@ -69,8 +69,8 @@ func (s *Shield) socketProgram(possible FirstBytes, gate *Gate) (*ebpf.Program, 
 	})
 }
 
-// socketCode fills the stack and the registers. The packet's data begins with the UDP header, as the kernel has taken
-// the headers before it away; it has checked that the UDP header is whole.
+// socketCode fills the stack and the registers. The packet's data starts with the UDP header: the kernel has removed
+// the earlier headers, and has checked that the UDP header is complete.
 func socketCode(possibles int) asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(ctx, asm.R1),

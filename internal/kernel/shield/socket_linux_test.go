@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSocketChecks sends datagrams of both families to a socket of both, and one of each alone.
+// TestSocketChecks sends datagrams of both families to a dual-stack socket, and to one socket of each family.
 func TestSocketChecks(t *testing.T) {
 	var letters FirstBytes
 	letters.Add('a', 'z')
@@ -44,7 +44,7 @@ func TestSocketChecks(t *testing.T) {
 	}
 }
 
-// TestSocketUnchecked checks that a listener about which nothing is known gets everything, also nothing.
+// TestSocketUnchecked checks that a listener without known first bytes receives everything, also empty datagrams.
 func TestSocketUnchecked(t *testing.T) {
 	s := newShield(t, Options{})
 	conn := listen(t, "127.0.0.1:0")
@@ -58,7 +58,7 @@ func TestSocketUnchecked(t *testing.T) {
 	}
 }
 
-// TestBansChange lifts bans and makes others while a socket listens, and counts those for whom there is no room.
+// TestBansChange lifts and adds bans while a socket listens, and counts the bans without room.
 func TestBansChange(t *testing.T) {
 	s := newShield(t, Options{})
 	conn := listen(t, "127.0.0.1:0")
@@ -87,7 +87,7 @@ func TestBansChange(t *testing.T) {
 	}
 }
 
-// TestUnguard checks that a socket hears everything again.
+// TestUnguard checks that a socket receives everything again.
 func TestUnguard(t *testing.T) {
 	s := newShield(t, Options{})
 	ban(t, s, "127.0.0.0/8")

@@ -7,23 +7,23 @@ import (
 	"testing"
 )
 
-// TestSieve has strangers and a known client send to sockets of both families, with first bytes and without.
-func TestSieve(t *testing.T) {
+// TestClientBitmap makes strangers and a known client send to sockets of both families, with first bytes and without.
+func TestClientBitmap(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "[::1]:0", "[::]:0"} {
 		for _, possible := range []FirstBytes{{}, letters()} {
 			conn := listen(t, address)
 			to := conn.LocalAddr().(*net.UDPAddr)
 			if to.IP.IsUnspecified() {
-				to.IP = net.IPv4(127, 0, 0, 1) // an IPv4 client of a socket of both
+				to.IP = net.IPv4(127, 0, 0, 1) // an IPv4 client of a dual-stack socket
 			}
 			player, err := net.DialUDP("udp", nil, to)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer player.Close()
-			s := NewSieve(mostClasses)
+			s := NewClientBitmap(mostPartitions)
 			s.Know(addrPort(player.LocalAddr()))
-			if err := GuardPlainly(conn, possible, s); err != nil {
+			if err := GuardClassic(conn, possible, s); err != nil {
 				t.Fatal(err)
 			}
 			for range 100 {
@@ -49,9 +49,9 @@ func TestSieve(t *testing.T) {
 	}
 }
 
-// passes reports whether a datagram passes now.
-func (s *Sieve) passes(client netip.AddrPort) bool {
-	return s.knows(client) || s.hash(client)>>leafBits%s.classes == s.turn
+// passes reports whether a client's datagram passes now.
+func (s *ClientBitmap) passes(client netip.AddrPort) bool {
+	return s.knows(client) || s.hash(client)>>wordBits%s.partitions == s.turn
 }
 
 func letters() (f FirstBytes) {
@@ -59,11 +59,11 @@ func letters() (f FirstBytes) {
 	return f
 }
 
-// TestSieveGivesTurns: a stranger passes with all it says while it is its turn, which comes once in a round.
-func TestSieveGivesTurns(t *testing.T) {
-	const classes = 4
+// TestClientBitmapGivesTurns checks that a stranger passes during the turn of its partition, once in each round.
+func TestClientBitmapGivesTurns(t *testing.T) {
+	const partitions = 4
 	conn := listen(t, "127.0.0.1:0")
-	s := NewSieve(classes)
+	s := NewClientBitmap(partitions)
 	for range 8 {
 		stranger, err := net.DialUDP("udp", nil, conn.LocalAddr().(*net.UDPAddr))
 		if err != nil {
@@ -71,9 +71,9 @@ func TestSieveGivesTurns(t *testing.T) {
 		}
 		defer stranger.Close()
 		turns := 0
-		for range classes {
+		for range partitions {
 			s.Next()
-			if err := GuardPlainly(conn, FirstBytes{}, s); err != nil {
+			if err := GuardClassic(conn, FirstBytes{}, s); err != nil {
 				t.Fatal(err)
 			}
 			for range 10 {
@@ -97,17 +97,17 @@ func TestSieveGivesTurns(t *testing.T) {
 	}
 }
 
-// TestSieveKnowsMost: all clients are known, and some of the strangers, however many clients there are.
-func TestSieveKnowsMost(t *testing.T) {
+// TestClientBitmapKnowsMost checks that all clients are known, and few strangers, however many clients there are.
+func TestClientBitmapKnowsMost(t *testing.T) {
 	for clients, most := range map[int]int{0: 0, 3: 500, 60: 500, 500: 1000, 2000: 3000} {
-		s := NewSieve(1)
+		s := NewClientBitmap(1)
 		s.Clear(clients)
-		testSieveKnows(t, s, clients, most)
+		testClientBitmapKnows(t, s, clients, most)
 	}
 }
 
-// testSieveKnows has a Sieve know so many clients, and at most so many of 10,000 strangers.
-func testSieveKnows(t *testing.T, s *Sieve, clients, most int) {
+// testClientBitmapKnows adds clients, and checks that at most the given number of 10,000 strangers match.
+func testClientBitmapKnows(t *testing.T, s *ClientBitmap, clients, most int) {
 	t.Helper()
 	at := func(i int) netip.AddrPort {
 		return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 5000)

@@ -7,21 +7,22 @@ import (
 	"testing"
 )
 
-// opening is a set of which 'o' only opens a session, and about the rest of which nothing is known.
+// opening is a set in which 'o' only opens a session, and every first byte is possible.
 func opening() (f FirstBytes) {
 	f.AddOpening('o')
 	return f
 }
 
-// openingLetters is that of letters.
+// openingLetters is opening for a listener of letters.
 func openingLetters() FirstBytes {
 	f := letters()
 	f.AddOpening('o')
 	return f
 }
 
-// TestSieveTakesWhatOpensForAStrangers: in a player's name, too, for which it is of the class whose turn it is, or not.
-func TestSieveTakesWhatOpensForAStrangers(t *testing.T) {
+// TestClientBitmapChecksOpenings checks that an opening counts as a stranger's, also from a known client's address: it
+// passes only in its partition's turn.
+func TestClientBitmapChecksOpenings(t *testing.T) {
 	for _, first := range []FirstBytes{opening(), openingLetters()} {
 		conn := listen(t, "127.0.0.1:0")
 		player, err := net.DialUDP("udp", nil, conn.LocalAddr().(*net.UDPAddr))
@@ -29,15 +30,15 @@ func TestSieveTakesWhatOpensForAStrangers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer player.Close()
-		s := NewSieve(2)
+		s := NewClientBitmap(2)
 		s.Know(addrPort(player.LocalAddr()))
 		for range 2 {
 			s.Next()
-			if err := GuardPlainly(conn, first, s); err != nil {
+			if err := GuardClassic(conn, first, s); err != nil {
 				t.Fatal(err)
 			}
 			want := []string{"play"}
-			if s.hash(addrPort(player.LocalAddr()))>>leafBits%s.classes == s.turn {
+			if s.hash(addrPort(player.LocalAddr()))>>wordBits%s.partitions == s.turn {
 				want = []string{"open", "play"}
 			}
 			_, _ = player.Write([]byte("open"))
@@ -49,8 +50,8 @@ func TestSieveTakesWhatOpensForAStrangers(t *testing.T) {
 	}
 }
 
-// TestGateTakesWhatOpensForAStrangers: it passes while there is room for strangers.
-func TestGateTakesWhatOpensForAStrangers(t *testing.T) {
+// TestGateChecksOpenings checks that an opening passes only while there is room for strangers.
+func TestGateChecksOpenings(t *testing.T) {
 	for _, first := range []FirstBytes{opening(), openingLetters()} {
 		s := newShield(t, Options{})
 		gate, conn, player := gated(t, s)
@@ -67,14 +68,14 @@ func TestGateTakesWhatOpensForAStrangers(t *testing.T) {
 		if got, want := received(t, conn, 4), []string{"o 1", "play", "o 2", "play"}; !slices.Equal(got, want) {
 			t.Errorf("received %q, want %q", got, want)
 		}
-		if got, want := tally(t, s).Sockets, (Tally{Passed: 4, Crowd: 1}); got != want {
+		if got, want := tally(t, s).Sockets, (Tally{Passed: 4, StrangerLimit: 1}); got != want {
 			t.Errorf("counters are %v, want %v", got, want)
 		}
 	}
 }
 
-// TestInterfaceTakesWhatOpensForAStrangers is the same for XDP.
-func TestInterfaceTakesWhatOpensForAStrangers(t *testing.T) {
+// TestInterfaceChecksOpenings is the same for XDP.
+func TestInterfaceChecksOpenings(t *testing.T) {
 	const player, listener = "192.0.2.1:5000", "203.0.113.1:7777"
 	s := newShield(t, Options{})
 	gate, at := s.Gate(0), netip.MustParseAddrPort(listener)

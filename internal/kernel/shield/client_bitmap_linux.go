@@ -6,16 +6,16 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// network is where a classic filter finds the IP header (SKF_NET_OFF in linux/filter.h). The packet's data begins with the
-// UDP header.
+// network is the offset of the IP header for a classic filter (SKF_NET_OFF in linux/filter.h). The packet's data starts
+// with the UDP header.
 const network = 0xfff0_0000
 
-// toChance stands for a jump to the end, where the class decides, until it is known how far that is.
-const toChance = math.MaxUint32
+// toPartition marks jumps to the partition check at the end, until its distance is known.
+const toPartition = math.MaxUint32
 
-// code passes a datagram whose source's bit is set, unless it is what only strangers say, or whose source is of the class whose
-// turn it is.
-func (s *Sieve) code(first *FirstBytes) []bpf.Instruction {
+// code passes a datagram whose source has its bit set, unless its first byte is an opening, and any datagram whose
+// source is in the current partition.
+func (s *ClientBitmap) code(first *FirstBytes) []bpf.Instruction {
 	six := s.hashCode(8, 12, 16, 20)
 	four := append(s.hashCode(12), bpf.Jump{Skip: uint32(len(six))})
 	code := []bpf.Instruction{
@@ -26,17 +26,17 @@ func (s *Sieve) code(first *FirstBytes) []bpf.Instruction {
 	code = append(code,
 		bpf.LoadAbsolute{Off: 0, Size: 2}, // source port
 		bpf.ALUOpX{Op: bpf.ALUOpXor},
-		bpf.ALUOpConstant{Op: bpf.ALUOpMul, Val: sieveMixer},
+		bpf.ALUOpConstant{Op: bpf.ALUOpMul, Val: bitmapMixer},
 		bpf.StoreScratch{Src: bpf.RegA},
 		bpf.ALUOpConstant{Op: bpf.ALUOpShiftRight, Val: 15},
 		bpf.TAX{},
 		bpf.LoadScratch{Dst: bpf.RegA},
 		bpf.ALUOpX{Op: bpf.ALUOpXor},
-		bpf.ALUOpConstant{Op: bpf.ALUOpMul, Val: sieveMixer},
+		bpf.ALUOpConstant{Op: bpf.ALUOpMul, Val: bitmapMixer},
 		bpf.StoreScratch{Src: bpf.RegA},
 	)
 	if first.openings != (byteSet{}) {
-		code = append(code, rangesCode(first.Opens, bpf.Jump{Skip: toChance})...)
+		code = append(code, rangesCode(first.Opens, bpf.Jump{Skip: toPartition})...)
 		code = append(code, bpf.LoadScratch{Dst: bpf.RegA})
 	}
 	code = append(code,
@@ -44,52 +44,52 @@ func (s *Sieve) code(first *FirstBytes) []bpf.Instruction {
 		bpf.TAX{},
 		bpf.LoadScratch{Dst: bpf.RegA},
 	)
-	code = append(code, s.tree(0, len(s.leaves))...)
+	code = append(code, s.tree(0, len(s.words))...)
 	for i, in := range code {
-		if jump, ok := in.(bpf.Jump); ok && jump.Skip == toChance {
+		if jump, ok := in.(bpf.Jump); ok && jump.Skip == toPartition {
 			code[i] = bpf.Jump{Skip: uint32(len(code) - i - 1)}
 		}
 	}
 	return append(code,
 		bpf.LoadScratch{Dst: bpf.RegA},
-		bpf.ALUOpConstant{Op: bpf.ALUOpShiftRight, Val: leafBits},
-		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: s.classes - 1},
+		bpf.ALUOpConstant{Op: bpf.ALUOpShiftRight, Val: wordBits},
+		bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: s.partitions - 1},
 		bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: s.turn, SkipTrue: 1},
 		bpf.RetConstant{Val: whole},
 		bpf.RetConstant{},
 	)
 }
 
-// hashCode leaves the hash of the address's words, which are at these places of the IP header, in X.
-func (s *Sieve) hashCode(words ...uint32) []bpf.Instruction {
+// hashCode computes into X the hash of the address words at these offsets of the IP header.
+func (s *ClientBitmap) hashCode(words ...uint32) []bpf.Instruction {
 	code := []bpf.Instruction{bpf.LoadConstant{Dst: bpf.RegX, Val: s.seed}}
 	for _, at := range words {
 		code = append(code,
 			bpf.LoadAbsolute{Off: network + at, Size: 4},
 			bpf.ALUOpX{Op: bpf.ALUOpXor},
-			bpf.ALUOpConstant{Op: bpf.ALUOpMul, Val: sieveMixer},
+			bpf.ALUOpConstant{Op: bpf.ALUOpMul, Val: bitmapMixer},
 			bpf.TAX{},
 		)
 	}
 	return code
 }
 
-// tree finds the leaf, of those from first to last, that is named by the highest bits of A, and looks at the bit in it that X
-// says.
-func (s *Sieve) tree(first, last int) []bpf.Instruction {
+// tree is a binary search over the words from first to last, by the highest bits of A. It tests the bit number X of the
+// word.
+func (s *ClientBitmap) tree(first, last int) []bpf.Instruction {
 	if last-first == 1 {
 		return []bpf.Instruction{
-			bpf.LoadConstant{Dst: bpf.RegA, Val: s.leaves[first]},
+			bpf.LoadConstant{Dst: bpf.RegA, Val: s.words[first]},
 			bpf.ALUOpX{Op: bpf.ALUOpShiftRight},
 			bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: 1, SkipTrue: 1},
 			bpf.RetConstant{Val: whole},
-			bpf.Jump{Skip: toChance},
+			bpf.Jump{Skip: toPartition},
 		}
 	}
 	middle := (first + last) / 2
 	left := s.tree(first, middle)
 	code := append([]bpf.Instruction{
-		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: uint32(middle) << s.leafShift(), SkipTrue: 1},
+		bpf.JumpIf{Cond: bpf.JumpLessThan, Val: uint32(middle) << s.wordShift(), SkipTrue: 1},
 		bpf.Jump{Skip: uint32(len(left))},
 	}, left...)
 	return append(code, s.tree(middle, last)...)
