@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Address is where an admin server is found: "unix:" and the path of a socket, or ip:port.
+// Address is the address of an admin server: "unix:" and the path of a socket, or ip:port.
 type Address string
 
-// split is the network and address as package net has them.
+// split returns the network and address for package net.
 func (a Address) split() (network, address string) {
 	if path, ok := strings.CutPrefix(string(a), "unix:"); ok {
 		return "unix", path
@@ -22,8 +22,8 @@ func (a Address) split() (network, address string) {
 	return "tcp", string(a)
 }
 
-// Listen opens the address. Of a Unix socket only the owner and group of the process may use it; one that a process left
-// behind which has died is replaced.
+// Listen opens the address. Only the owner and group of the process may use a Unix socket. Listen replaces a socket
+// that a dead process left behind.
 func Listen(ctx context.Context, a Address) (net.Listener, error) {
 	network, address := a.split()
 	if network == "unix" {
@@ -46,7 +46,7 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	return l, nil
 }
 
-// clear removes a socket on which nobody listens.
+// clear removes a socket without a listener.
 func clear(ctx context.Context, path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -55,7 +55,7 @@ func clear(ctx context.Context, path string) error {
 	case err != nil:
 		return err
 	case info.Mode()&fs.ModeSocket == 0:
-		return fmt.Errorf("listen unix %s: there is something else than a socket", path)
+		return fmt.Errorf("listen unix %s: exists and is not a socket", path)
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

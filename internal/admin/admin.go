@@ -1,12 +1,14 @@
-// Package admin is how operators and their programs see into a running proxy and tell it what to do: metrics, health,
-// profiles, and an API in JSON, all over HTTP on an address of its own. It decides nothing about players; whatever it
-// tells or does, it asks of the proxy.
+// Package admin is the interface for operators and their programs to a running proxy: metrics, health, profiles, and a
+// JSON API, all over HTTP at an address of its own. It decides nothing about clients; it passes every question and
+// command to the proxy.
 //
-// Start with Server, then endpoint.go for what an endpoint is and routes.go for the list of them; each resource has its
-// file. Client is the other end, for commands. openapi.json describes the API, and a test holds it to the code.
+// Start with Server, then endpoint.go, which defines an endpoint, and routes.go, which lists them. Each resource has
+// its own file. Client is the other end, for commands. The file openapi.json describes the API; a test keeps it equal
+// to the code.
 package admin
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log"
@@ -20,7 +22,8 @@ import (
 	"tidegate/proxy"
 )
 
-// Proxy is what the admin server asks of a proxy; *proxy.Server has it. All of it is safe for concurrent use.
+// Proxy is the part of a proxy that the admin server uses; *proxy.Server implements it. It must be safe for concurrent
+// use.
 type Proxy interface {
 	Figures(ctx context.Context) (proxy.Figures, error)
 	Sessions(ctx context.Context, q proxy.Query) ([]proxy.Session, error)
@@ -35,27 +38,27 @@ type Proxy interface {
 	UndrainServer(upstream string, server netip.AddrPort) error
 }
 
-// Options are what a Server is made of.
+// Options configure a Server.
 type Options struct {
 	Proxy   Proxy
-	Token   string // that every request must bring as "Authorization: Bearer"; empty: none is asked for
-	Version string // of Tidegate
-	// Reload puts the changed configuration file into force, or nothing of it; cause is told in the log.
+	Token   string // required of every request as "Authorization: Bearer"; empty: none
+	Version string // Tidegate's version
+	// Reload applies the changed configuration file, completely or not at all. The log shows cause.
 	Reload  func(cause string) error
-	Reloads func() Reloads // how that went so far
-	Config  func() string  // in force, as TOML with every default and without secrets
+	Reloads func() Reloads // results so far
+	Config  func() string  // the running configuration, as TOML with every default and without secrets
 	Drain   func()         // ends the proxy as SIGTERM does
 	Log     zerolog.Logger
 }
 
-// Server answers operators. It is safe for concurrent use.
+// Server answers operators' requests. It is safe for concurrent use.
 type Server struct {
 	Options
 	started time.Time
 	handler http.Handler
 }
 
-// New returns a server that Serve starts.
+// New returns a server. Serve starts it.
 func New(o Options) *Server {
 	s := &Server{Options: o, started: time.Now()}
 	s.handler = s.guard(s.routes())
@@ -65,29 +68,29 @@ func New(o Options) *Server {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Times that a connection may take. A profile takes longer, and extends its own.
+// Limits of a connection. A profile extends its own time.
 const (
 	readTimeout  = 10 * time.Second
 	writeTimeout = 30 * time.Second
 	idleTimeout  = 2 * time.Minute
 	maxHeader    = 16 << 10 // bytes
 	maxBody      = 1 << 20  // bytes
-	partingTime  = time.Second
+	shutdownTime = time.Second
 )
 
-// Serve answers those who come to a listener, until ctx is done, and closes it. It returns nil then.
+// Serve answers requests at a listener until ctx is done, and closes it. It then returns nil.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	web := &http.Server{
 		Handler: s, ReadTimeout: readTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-		ErrorLog: log.New(complaints{s.Log}, "", 0),
+		ErrorLog: log.New(errorLog{s.Log}, "", 0),
 	}
-	parted := make(chan struct{})
+	stopped := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		defer close(parted)
-		// Whoever asked for the end hears that it has begun.
-		parting, cancel := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
+		defer close(stopped)
+		// The request that ended the proxy still gets its answer.
+		shutdown, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 		defer cancel()
-		if web.Shutdown(parting) != nil {
+		if web.Shutdown(shutdown) != nil {
 			_ = web.Close()
 		}
 	})
@@ -95,6 +98,15 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		stop()
 		return err
 	}
-	<-parted
+	<-stopped
 	return nil
+}
+
+// errorLog writes errors of net/http to our log, for example about connections that cannot be accepted.
+type errorLog struct{ log zerolog.Logger }
+
+// Write logs one line.
+func (c errorLog) Write(line []byte) (int, error) {
+	c.log.Warn().Bytes("error", bytes.TrimSpace(line)).Msg("admin server error")
+	return len(line), nil
 }

@@ -9,10 +9,11 @@ import (
 	"tidegate/proxy"
 )
 
-// captureQuery are the parameters that choose what a capture is of.
+// captureQuery are the parameters that filter a capture.
 var captureQuery = []string{"session", "client", "route", "upstream"}
 
-// capture answers with a pcapng file that grows until the asker goes, the proxy ends, or the session that was asked for.
+// capture answers with a pcapng file that grows until the client disconnects, the proxy ends, or the requested session
+// ends.
 func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
 	filter, err := captureFilter(r)
 	if err != nil {
@@ -22,10 +23,10 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
 	of := r.URL.Query().Encode()
 	var file *capture.Writer
 	err = s.Proxy.Capture(r.Context(), filter, func(c *proxy.Catch) (err error) {
-		limitTime(w, writeTimeout) // anew: a capture may last, but its reader must not pause for long
+		limitTime(w, writeTimeout) // extended each time: a capture may last long, but its reader must keep reading
 		if file == nil {
 			w.Header().Set("Content-Type", capture.MediaType)
-			s.Log.Info().Str("of", of).Msg("capture begun by an operator")
+			s.Log.Info().Str("of", of).Msg("capture started by an operator")
 			if file, err = capture.NewWriter(w, s.Version, of); err != nil {
 				return err
 			}
@@ -42,13 +43,14 @@ func (s *Server) capture(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	written, leftOut := file.Totals()
-	s.Log.Info().Str("of", of).Uint64("datagrams", written).Uint64("left_out", leftOut).AnErr("error", err).Msg("capture ended")
+	s.Log.Info().Str("of", of).Uint64("datagrams", written).Uint64("left_out", leftOut).AnErr("error", err).
+		Msg("capture ended")
 	if err != nil {
-		panic(http.ErrAbortHandler) // so that nobody takes the file for whole
+		panic(http.ErrAbortHandler) // so that the client does not take the file for complete
 	}
 }
 
-// captureFilter reads a request's parameters.
+// captureFilter parses a request's parameters.
 func captureFilter(r *http.Request) (f proxy.CaptureFilter, err error) {
 	if err := checkQuery(r, captureQuery); err != nil {
 		return f, err
@@ -57,12 +59,12 @@ func captureFilter(r *http.Request) (f proxy.CaptureFilter, err error) {
 	f.Route, f.Upstream = ask.Get("route"), ask.Get("upstream")
 	if text := ask.Get("session"); text != "" {
 		if f.Session, err = proxy.ParseSessionID(text); err != nil {
-			return f, misuse{err}
+			return f, badRequest{err}
 		}
 	}
 	if text := ask.Get("client"); text != "" {
 		if f.Client, err = cidr.Parse(text); err != nil {
-			return f, misuse{fmt.Errorf("client: %w", err)}
+			return f, badRequest{fmt.Errorf("client: %w", err)}
 		}
 	}
 	return f, nil

@@ -35,7 +35,12 @@ func TestCaptureRefuses(t *testing.T) {
 func TestCapture(t *testing.T) {
 	f := newFake("")
 	w := f.ask("GET", "/api/v1/capture?session=c&client=192.0.2.0/24&route=arena&upstream=pool", "")
-	asked := proxy.CaptureFilter{Session: 12, Client: netip.MustParsePrefix("192.0.2.0/24"), Route: "arena", Upstream: "pool"}
+	asked := proxy.CaptureFilter{
+		Session:  12,
+		Client:   netip.MustParsePrefix("192.0.2.0/24"),
+		Route:    "arena",
+		Upstream: "pool",
+	}
 	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != capture.MediaType || f.proxy.captured != asked {
 		t.Fatalf("%d, %v, for %+v", w.Code, w.Header(), f.proxy.captured)
 	}
@@ -52,7 +57,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// TestCaptureThatFails does not look whole, over a connection with all its time limits.
+// TestCaptureThatFails checks that a failed capture does not look complete, over a connection with all its time limits.
 func TestCaptureThatFails(t *testing.T) {
 	f := newFake("")
 	f.proxy.err = errors.New("of the proxy's")
@@ -64,17 +69,21 @@ func TestCaptureThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = stream.Close() }()
-	if got, err := capture.Copy(io.Discard, stream, capture.Limits{}); err != io.ErrUnexpectedEOF || got.Datagrams != 1 || got.LeftOut != 2 {
+	if got, err := capture.Copy(io.Discard, stream, capture.Limits{}); err != io.ErrUnexpectedEOF || got.Datagrams != 1 ||
+		got.LeftOut != 2 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	if _, err := NewClient(at, "").Stream(t.Context(), "/api/v1/capture?session=d"); err == nil || err.Error() != "no such session" {
+	if _, err := NewClient(at, "").Stream(t.Context(), "/api/v1/capture?session=d"); err == nil ||
+		err.Error() != "no such session" {
 		t.Errorf("of a session that is not there: %v", err)
 	}
 }
 
-// FuzzCaptureFilter: a query is refused, or what it chooses is what it says.
+// FuzzCaptureFilter checks that a query is either rejected or parsed to its meaning.
 func FuzzCaptureFilter(f *testing.F) {
-	for _, query := range []string{"session=c&client=192.0.2.0/24", "route=a&upstream=b", "client=::1", "client=fe80::1%25eth0", "a=b", "%zz"} {
+	for _, query := range []string{
+		"session=c&client=192.0.2.0/24", "route=a&upstream=b", "client=::1", "client=fe80::1%25eth0", "a=b", "%zz",
+	} {
 		f.Add(query)
 	}
 	f.Fuzz(func(t *testing.T, query string) {

@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// Client asks a running proxy. It is safe for concurrent use.
+// Client sends requests to a running proxy. It is safe for concurrent use.
 type Client struct {
 	address Address
 	token   string
 	http    http.Client
 }
 
-// maxAnswer is the size in bytes of the largest answer that a Client reads: the largest page of sessions, ten times.
+// maxAnswer is the size in bytes of the largest answer that a Client reads: ten times the largest page of sessions.
 const maxAnswer = 64 << 20
 
 // NewClient returns a client of the server at an address. The token may be empty.
 func NewClient(a Address, token string) *Client {
 	network, address := a.split()
 	if network == "tcp" {
-		address = nearby(address)
+		address = reachable(address)
 	}
 	return &Client{address: a, token: token, http: http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -37,8 +37,8 @@ func NewClient(a Address, token string) *Client {
 	}}}
 }
 
-// nearby is where to reach one who listens at an address on this machine.
-func nearby(address string) string {
+// reachable turns a wildcard listening address into the loopback address.
+func reachable(address string) string {
 	listening, err := netip.ParseAddrPort(address)
 	if err != nil || !listening.Addr().IsUnspecified() {
 		return address
@@ -50,12 +50,12 @@ func nearby(address string) string {
 	return netip.AddrPortFrom(loopback, listening.Port()).String()
 }
 
-// Get asks for what is at a path, and reads its JSON into out.
+// Get requests a path and decodes the JSON answer into out.
 func (c *Client) Get(ctx context.Context, path string, out any) error {
 	return c.do(ctx, http.MethodGet, path, nil, out)
 }
 
-// Post asks for something to be done, with in as JSON, and reads the answer into out.
+// Post sends in as JSON to a path and decodes the answer into out.
 func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
@@ -64,17 +64,17 @@ func (c *Client) Post(ctx context.Context, path string, in, out any) error {
 	return c.do(ctx, http.MethodPost, path, body, out)
 }
 
-// StatusError is an answer that is not 200.
+// StatusError is an answer with a status other than 200.
 type StatusError struct {
 	Status int
 	Text   string
 	Body   []byte
 }
 
-// Error is what the proxy said of it.
+// Error returns the proxy's error text.
 func (e *StatusError) Error() string { return e.Text }
 
-// Stream asks for what is at a path and no JSON, to be read for as long as it comes, until ctx is done at the latest.
+// Stream requests a path with an answer other than JSON. The caller reads it until its end, or until ctx is done.
 func (c *Client) Stream(ctx context.Context, path string) (io.ReadCloser, error) {
 	response, err := c.ask(ctx, http.MethodGet, path, nil)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte, out a
 	return nil
 }
 
-// ask makes a request. An answer that is not 200 is an error.
+// ask sends a request. A status other than 200 is an error.
 func (c *Client) ask(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, bytes.NewReader(body))
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body []byte) (*ht
 	return nil, &StatusError{response.StatusCode, why.Error, text}
 }
 
-// read reads all of an answer.
+// read reads a whole answer.
 func (c *Client) read(response *http.Response) ([]byte, error) {
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -135,7 +135,7 @@ func (c *Client) read(response *http.Response) ([]byte, error) {
 	return text, nil
 }
 
-// unwrapURL takes away from an error of package http the URL, which is none that anyone typed.
+// unwrapURL removes the URL from an error of package http, since no user typed it.
 func unwrapURL(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// socketPath is a path for a Unix socket, which must be short.
+// socketPath returns a path for a Unix socket; such a path must be short.
 func socketPath(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tg")
@@ -22,7 +22,7 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "admin")
 }
 
-// serving is a server at an address until the returned function is called, which waits for its end.
+// serving runs a server at an address until the returned function is called.
 func serving(t *testing.T, f *fake, a Address) (at net.Addr, stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -62,7 +62,8 @@ func TestClient(t *testing.T) {
 				t.Errorf("%v, %v", found, err)
 			}
 			var done struct{}
-			if err := c.Post(t.Context(), "/api/v1/sessions/c/kick", Kick{Text: "afk"}, &done); err != nil || f.proxy.kicked != "afk" {
+			if err := c.Post(t.Context(), "/api/v1/sessions/c/kick", Kick{Text: "afk"}, &done); err != nil ||
+				f.proxy.kicked != "afk" {
 				t.Errorf("kicked with %q, %v", f.proxy.kicked, err)
 			}
 			var refused *StatusError
@@ -82,7 +83,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// TestListenUnix: a socket is for owner and group, replaces one that a dead process left, and nothing else.
+// TestListenUnix checks that a socket is for owner and group, and that it replaces only a dead process's socket.
 func TestListenUnix(t *testing.T) {
 	path := socketPath(t)
 	a := Address("unix:" + path)
@@ -106,7 +107,7 @@ func TestListenUnix(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(t.Context(), a); err == nil || !strings.Contains(err.Error(), "there is something else than a socket") {
+	if _, err := Listen(t.Context(), a); err == nil || !strings.Contains(err.Error(), "exists and is not a socket") {
 		t.Errorf("in place of a file: %v", err)
 	}
 	if text, _ := os.ReadFile(path); string(text) != "precious" {
@@ -114,7 +115,7 @@ func TestListenUnix(t *testing.T) {
 	}
 }
 
-// TestServeEndsInOrder: an answer that is under way at the end still comes.
+// TestServeEndsInOrder checks that an answer in progress at the end still arrives.
 func TestServeEndsInOrder(t *testing.T) {
 	f := newFake("")
 	ctx, cancel := context.WithCancel(context.Background())

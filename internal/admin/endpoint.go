@@ -18,17 +18,17 @@ import (
 // endpoint is one method of one path of the API.
 type endpoint struct {
 	method, path string
-	query        []string     // parameters that it takes
-	request      reflect.Type // of the body; nil: there is none
-	response     reflect.Type // nil: it is a file
+	query        []string     // allowed parameters
+	request      reflect.Type // of the body; nil: no body
+	response     reflect.Type // nil: a file
 	serve        http.HandlerFunc
 }
 
-// get is an endpoint that tells something. Fields of Out are its JSON; query are the parameters that it takes.
+// get returns an endpoint for a question. Out defines the JSON answer; query are the allowed parameters.
 func get[Out any](path string, tell func(*http.Request) (Out, error), query ...string) endpoint {
 	return endpoint{
 		method: http.MethodGet, path: path, query: query, response: reflect.TypeFor[Out](),
-		serve: patiently(func(w http.ResponseWriter, r *http.Request) {
+		serve: withTimeout(func(w http.ResponseWriter, r *http.Request) {
 			var out Out
 			err := checkQuery(r, query)
 			if err == nil {
@@ -39,11 +39,11 @@ func get[Out any](path string, tell func(*http.Request) (Out, error), query ...s
 	}
 }
 
-// post is an endpoint that does something. The body is In as JSON; an empty one stands for {}.
+// post returns an endpoint for a command. The body is In as JSON; an empty body means {}.
 func post[In, Out any](path string, do func(*http.Request, In) (Out, error)) endpoint {
 	return endpoint{
 		method: http.MethodPost, path: path, request: reflect.TypeFor[In](), response: reflect.TypeFor[Out](),
-		serve: patiently(func(w http.ResponseWriter, r *http.Request) {
+		serve: withTimeout(func(w http.ResponseWriter, r *http.Request) {
 			var in In
 			if err := read(r, &in); err != nil {
 				answer(w, in, err)
@@ -55,8 +55,8 @@ func post[In, Out any](path string, do func(*http.Request, In) (Out, error)) end
 	}
 }
 
-// patiently gives a handler so long to ask the loops as an operator is willing to wait.
-func patiently(serve http.HandlerFunc) http.HandlerFunc {
+// withTimeout bounds the time in which a handler asks the loops.
+func withTimeout(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), askTime)
 		defer cancel()
@@ -66,35 +66,35 @@ func patiently(serve http.HandlerFunc) http.HandlerFunc {
 
 const askTime = 10 * time.Second
 
-// checkQuery refuses parameters that an endpoint does not take: they are mistyped.
+// checkQuery rejects unknown parameters, since they are likely typing errors.
 func checkQuery(r *http.Request, known []string) error {
 	for name := range r.URL.Query() {
 		if !slices.Contains(known, name) {
-			return misuse{fmt.Errorf("parameter %q: want one of %q", name, known)}
+			return badRequest{fmt.Errorf("parameter %q: want one of %q", name, known)}
 		}
 	}
 	return nil
 }
 
-// nothing is the JSON of those who have nothing to say: {}.
+// nothing is the empty JSON object {}.
 type nothing struct{}
 
-// read reads a request's body, which must have no fields that are unknown.
+// read parses a request's body. Unknown fields are an error.
 func read(r *http.Request, in any) error {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(in); err != nil && !errors.Is(err, io.EOF) {
-		return misuse{fmt.Errorf("request body: %w", err)}
+		return badRequest{fmt.Errorf("request body: %w", err)}
 	}
 	return nil
 }
 
-// misuse is an error of the one who asks.
-type misuse struct{ error }
+// badRequest is an error in the request.
+type badRequest struct{ error }
 
-func (m misuse) Unwrap() error { return m.error }
+func (m badRequest) Unwrap() error { return m.error }
 
-// answer writes what an endpoint has come to.
+// answer writes an endpoint's result.
 func answer(w http.ResponseWriter, out any, err error) {
 	if err != nil {
 		refuse(w, statusOf(err), err.Error())
@@ -103,7 +103,7 @@ func answer(w http.ResponseWriter, out any, err error) {
 	write(w, http.StatusOK, out)
 }
 
-// refusal is the JSON of every answer that is not 200.
+// refusal is the JSON of every answer with a status other than 200.
 type refusal struct {
 	Error string `json:"error"`
 }
@@ -113,12 +113,12 @@ func refuse(w http.ResponseWriter, status int, text string) { write(w, status, r
 func write(w http.ResponseWriter, status int, out any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(out) // an error is the asker's, who has gone
+	_ = json.NewEncoder(w).Encode(out) // an error means that the client is gone
 }
 
-// statusOf is the HTTP status of an error.
+// statusOf returns the HTTP status of an error.
 func statusOf(err error) int {
-	var wrong misuse
+	var wrong badRequest
 	var faulty notReloaded
 	switch {
 	case errors.As(err, &wrong):

@@ -19,7 +19,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// fakeProxy is a proxy with one session, 12, that remembers what it was told.
+// fakeProxy is a proxy with one session, 12, that records its calls.
 type fakeProxy struct {
 	figures  proxy.Figures
 	err      error // of Figures, and at the end of Capture
@@ -35,7 +35,15 @@ var fakeSession = proxy.Session{
 	ID: 12, Listener: "play", Route: "arena", Client: netip.MustParseAddrPort("192.0.2.1:5000"),
 	Server: netip.MustParseAddrPort("10.0.0.5:19132"), ClientProtocol: "riptide-2.2", UpstreamProtocol: "raknet",
 	Age: 90 * time.Second, Established: true, FromClient: proxy.Traffic{Messages: 7, Bytes: 700},
-	ClientStats: codec.Stats{RTT: 20 * time.Millisecond, Sent: 10, Received: 11, Resent: 1, Lost: 2, Dropped: 3, Queued: 4},
+	ClientStats: codec.Stats{
+		RTT:      20 * time.Millisecond,
+		Sent:     10,
+		Received: 11,
+		Resent:   1,
+		Lost:     2,
+		Dropped:  3,
+		Queued:   4,
+	},
 }
 
 func (p *fakeProxy) Figures(context.Context) (proxy.Figures, error) { return p.figures, p.err }
@@ -55,22 +63,31 @@ func (p *fakeProxy) Session(_ context.Context, id proxy.SessionID) (proxy.Sessio
 func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (proxy.Why, error) {
 	return proxy.Why{
 		Address: a, Place: filter.Place{Country: "XA", Network: 64500, Holder: "Example"},
-		Ban:      &ratelimit.Ban{Prefix: netip.PrefixFrom(a, 24).Masked(), Reason: "cheats", Author: "root", Since: time.Now(), Until: time.Now()},
+		Ban: &ratelimit.Ban{
+			Prefix: netip.PrefixFrom(a, 24).Masked(),
+			Reason: "cheats",
+			Author: "root",
+			Since:  time.Now(),
+			Until:  time.Now(),
+		},
 		Sources:  []proxy.SourceWhy{{Listener: "play", Rule: "crowd", Verdict: ratelimit.Drop, Observed: []string{"all"}}},
 		Limits:   []proxy.LimitWhy{{Limit: "packets per address", Verdict: ratelimit.Drop, Session: 12}},
 		Sessions: []proxy.Session{fakeSession},
-		Drops:    []proxy.RecentDrop{{At: time.Now(), Listener: "play", From: fakeSession.Client, Cause: errors.New("rule crowd"), Times: 3}},
+		Drops: []proxy.RecentDrop{
+			{At: time.Now(), Listener: "play", From: fakeSession.Client, Cause: errors.New("rule crowd"), Times: 3},
+		},
 	}, nil
 }
 
-// Capture catches one datagram, and misses two, whatever is asked for.
+// Capture captures one datagram and misses two, for any filter.
 func (p *fakeProxy) Capture(_ context.Context, f proxy.CaptureFilter, take func(*proxy.Catch) error) error {
 	p.captured = f
 	if f.Session != 0 && f.Session != fakeSession.ID {
 		return proxy.ErrNoSession
 	}
 	catch := &proxy.Catch{Captured: []proxy.Captured{{
-		At: time.Now(), From: fakeSession.Client, To: netip.MustParseAddrPort("192.0.2.9:7777"), Session: 12, Bytes: []byte("hello"),
+		At: time.Now(), From: fakeSession.Client, To: netip.MustParseAddrPort("192.0.2.9:7777"),
+		Session: 12, Bytes: []byte("hello"),
 	}}}
 	catch.LeftOut.Upstreams = 2
 	return errors.Join(take(new(proxy.Catch)), take(catch), p.err)
@@ -124,7 +141,7 @@ func (p *fakeProxy) Kick(_ context.Context, id proxy.SessionID, text string) err
 type fake struct {
 	*Server
 	proxy   *fakeProxy
-	reload  error // what a reload comes to
+	reload  error // result of a reload
 	state   Reloads
 	drained bool
 }
@@ -144,7 +161,7 @@ func newFake(token string) *fake {
 	return f
 }
 
-// ask makes a request, with headers as pairs of name and value.
+// ask sends a request. headers are pairs of name and value.
 func (f *fake) ask(method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	r.Host = "127.0.0.1:9470"
@@ -160,7 +177,7 @@ func (f *fake) ask(method, path, body string, headers ...string) *httptest.Respo
 	return w
 }
 
-// want checks an answer's status, and that it says something.
+// want checks an answer's status and parts of its text.
 func want(t *testing.T, w *httptest.ResponseRecorder, status int, says ...string) {
 	t.Helper()
 	if w.Code != status {

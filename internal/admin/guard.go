@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// guard lets requests through that bring the token, if there is one. The rest is against web pages, which can make a
-// browser on this machine send requests here: it refuses those that another site caused, and those whose Host is a
-// name, since a site may have its name resolve to this address and so be the same site.
+// guard passes requests that carry the token, if there is one. It also protects against web pages, which can make a
+// browser on this machine send requests here. It refuses requests that another site caused, and requests with a name as
+// Host: a site may resolve its own name to this address, and would then count as the same site.
 func (s *Server) guard(next http.Handler) http.Handler {
 	sameSite := http.NewCrossOriginProtection().Handler(next)
 	want := sha256.Sum256([]byte(s.Token))
@@ -22,8 +22,8 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		switch {
 		case s.Token != "" && subtle.ConstantTimeCompare(got[:], want[:]) == 0:
 			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, http.StatusUnauthorized, "want the header Authorization: Bearer and admin.token")
-		case s.Token == "" && !isPlain(r.Host):
+			refuse(w, http.StatusUnauthorized, "missing or wrong token: send the header Authorization: Bearer with admin.token")
+		case s.Token == "" && !isAddress(r.Host):
 			refuse(w, http.StatusForbidden, "want the proxy's address as Host, not a name")
 		default:
 			limitTime(w, writeTimeout)
@@ -33,13 +33,13 @@ func (s *Server) guard(next http.Handler) http.Handler {
 	})
 }
 
-// limitTime gives an answer so much time. One that cannot be limited, a test's, needs no limit.
+// limitTime sets the time limit of an answer. It ignores a failure: a test's answer has no limit.
 func limitTime(w http.ResponseWriter, limit time.Duration) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit))
 }
 
-// isPlain reports whether a Host header names no site: it is an address, or this very machine.
-func isPlain(host string) bool {
+// isAddress reports whether a Host header is an address or "localhost", and so names no web site.
+func isAddress(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

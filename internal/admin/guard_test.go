@@ -23,7 +23,7 @@ func TestGuard(t *testing.T) {
 		{"the token is wrong", token, "GET", []string{"Authorization", "Bearer 0123456789abcdeF"}, 401},
 		{"the token is a part", token, "GET", []string{"Authorization", "Bearer 0123"}, 401},
 		{"the token is right", token, "GET", []string{"Authorization", "Bearer " + token}, 200},
-		{"the token is right, by a name", token, "GET", []string{"Authorization", "Bearer " + token, "Host", "tide.example"}, 200},
+		{"right token, by a name", token, "GET", []string{"Authorization", "Bearer " + token, "Host", "tide.example"}, 200},
 		{"the token is right, from another site", token, "POST",
 			[]string{"Authorization", "Bearer " + token, "Sec-Fetch-Site", "cross-site"}, 403},
 	} {
@@ -41,10 +41,12 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestEverythingIsGuarded: nothing answers without the token.
+// TestEverythingIsGuarded checks that no path answers without the token.
 func TestEverythingIsGuarded(t *testing.T) {
 	f := newFake("0123456789abcdef")
-	for _, path := range []string{"/", "/livez", "/readyz", "/metrics", "/debug/pprof/", "/api/v1/openapi.json", "/api/v1/sessions"} {
+	for _, path := range []string{
+		"/", "/livez", "/readyz", "/metrics", "/debug/pprof/", "/api/v1/openapi.json", "/api/v1/sessions",
+	} {
 		want(t, f.ask(http.MethodGet, path, ""), 401)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"tidegate/proxy"
 )
 
-// patience is how long a loop may take to answer: it turns every few milliseconds even under a flood.
+// patience is the longest wait for a loop: a loop turns every few milliseconds even under a flood.
 const patience = 2 * time.Second
 
 // Health is the JSON of /livez and /readyz.
@@ -18,27 +18,27 @@ type Health struct {
 	Checks []Check `json:"checks"`
 }
 
-// Check is one reason to be well or not.
+// Check is the result of one health check.
 type Check struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
 	Detail string `json:"detail,omitempty"`
 }
 
-// live tells whether to let the process be: every loop answers. One that has ended at its end is no reason to kill it.
+// live answers whether the process works: every loop answers. A loop that has ended in order also counts as live.
 func (s *Server) live(w http.ResponseWriter, r *http.Request) {
 	loops, _ := s.checkLoops(r.Context())
-	tellHealth(w, loops)
+	writeHealth(w, loops)
 }
 
-// ready tells whether to send players here.
+// ready answers whether clients can be sent here.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	loops, figures := s.checkLoops(r.Context())
 	admission := Check{Name: "admission", OK: !figures.Draining && loops.Detail == ""}
 	if !admission.OK {
-		admission.Detail = "the proxy lets nobody in any more"
+		admission.Detail = "the proxy admits no new sessions"
 	}
-	tellHealth(w, loops, admission, s.checkUpstreams(), s.checkConfiguration())
+	writeHealth(w, loops, admission, s.checkUpstreams(), s.checkConfiguration())
 }
 
 func (s *Server) checkLoops(ctx context.Context) (Check, proxy.Figures) {
@@ -52,8 +52,8 @@ func (s *Server) checkLoops(ctx context.Context) (Check, proxy.Figures) {
 	return check, figures
 }
 
-// tellHealth answers 200 if all is well, and else 503.
-func tellHealth(w http.ResponseWriter, checks ...Check) {
+// writeHealth answers 200 if every check passed, and 503 otherwise.
+func writeHealth(w http.ResponseWriter, checks ...Check) {
 	status, health := http.StatusOK, Health{OK: true, Checks: checks}
 	for _, c := range checks {
 		if !c.OK {

@@ -18,15 +18,18 @@ func TestHealth(t *testing.T) {
 		says        string
 	}{
 		{"well", func(*fake) {}, 200, 200, `{"name":"admission","ok":true}`},
-		{"draining", func(f *fake) { f.proxy.figures.Draining = true }, 200, 503, `"detail":"the proxy lets nobody in any more"`},
+		{"draining", func(f *fake) { f.proxy.figures.Draining = true }, 200, 503,
+			`"detail":"the proxy admits no new sessions"`},
 		{"over", func(f *fake) { f.proxy.err = proxy.ErrStopped }, 200, 503, `"detail":"the proxy has stopped"`},
-		{"stuck", func(f *fake) { f.proxy.err = silent }, 503, 503, `{"name":"loops","ok":false,"detail":"a loop does not answer"}`},
+		{"stuck", func(f *fake) { f.proxy.err = silent }, 503, 503,
+			`{"name":"loops","ok":false,"detail":"a loop does not answer"}`},
 		{"half of the servers", func(f *fake) { f.proxy.upstreams[0].Servers[1].State = upstream.Up }, 200, 200,
 			`{"name":"upstreams","ok":true}`},
 		{"no server", func(f *fake) { f.proxy.upstreams[0].Servers[0].State = upstream.Draining }, 200, 503,
-			`{"name":"upstreams","ok":false,"detail":"no server is up of arena"}`},
+			`{"name":"upstreams","ok":false,"detail":"no server is up: arena"}`},
 		{"refused file", func(f *fake) { f.state.Error = "want this" }, 200, 200,
-			`{"name":"configuration","ok":true,"detail":"the last reload failed, and the configuration before it is in force: want this"}`},
+			`{"name":"configuration","ok":true,` +
+				`"detail":"the last reload failed; the earlier configuration is in force: want this"}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFake("")
@@ -39,7 +42,12 @@ func TestHealth(t *testing.T) {
 
 func TestReload(t *testing.T) {
 	f := newFake("")
-	f.state = Reloads{Succeeded: 2, Failed: 1, Last: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Restart: []string{"log.level"}}
+	f.state = Reloads{
+		Succeeded: 2,
+		Failed:    1,
+		Last:      time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+		Restart:   []string{"log.level"},
+	}
 	const state = `{"succeeded":2,"failed":1,"last":"2026-01-02T03:04:05Z","restart":["log.level"]}`
 	want(t, f.ask("GET", "/api/v1/reload", ""), 200, state)
 	want(t, f.ask("POST", "/api/v1/reload", ""), 200, state)

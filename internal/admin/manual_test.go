@@ -13,7 +13,7 @@ import (
 	"tidegate/proxy"
 )
 
-// busyFigures are of a proxy to which everything has happened.
+// busyFigures are the figures of a proxy in which every counter has a value.
 func busyFigures() proxy.Figures {
 	tally := &proxy.Tally{Listener: "play", Protocol: "raknet", Opened: 3, Established: 2, Unestablished: 1}
 	for mode := range tally.FromClients {
@@ -28,7 +28,7 @@ func busyFigures() proxy.Figures {
 	}
 }
 
-// scraped are the labels of each metric of ours that a scrape has.
+// scraped returns the labels of each of our metrics in a scrape.
 func scraped(t *testing.T) map[string][]string {
 	t.Helper()
 	f := newFake("")
@@ -53,7 +53,7 @@ func scraped(t *testing.T) map[string][]string {
 	return found
 }
 
-// TestManualHasEveryMetric holds the table of the manual to what is scraped, in both directions, with the labels.
+// TestManualHasEveryMetric checks that the manual's table and a scrape have the same metrics and labels.
 func TestManualHasEveryMetric(t *testing.T) {
 	manual, err := os.ReadFile("../../docs/operations.md")
 	if err != nil {
@@ -64,7 +64,8 @@ func TestManualHasEveryMetric(t *testing.T) {
 		t.Fatalf("only %d metrics", len(found))
 	}
 	quoted := regexp.MustCompile("`(\\w+)`")
-	for _, row := range regexp.MustCompile("(?m)^\\| `(tidegate_\\w+)` \\|([^|]*)\\|([^|]*)\\|").FindAllStringSubmatch(string(manual), -1) {
+	row := regexp.MustCompile("(?m)^\\| `(tidegate_\\w+)` \\|([^|]*)\\|([^|]*)\\|")
+	for _, row := range row.FindAllStringSubmatch(string(manual), -1) {
 		var labels []string
 		for _, match := range quoted.FindAllStringSubmatch(row[2], -1) {
 			labels = append(labels, match[1])
@@ -83,12 +84,13 @@ func TestManualHasEveryMetric(t *testing.T) {
 	}
 }
 
-// TestNoAddressInLabels: whatever a label's value is, it is none that others can make up.
+// TestNoAddressInLabels checks that no label value can be chosen by others.
 func TestNoAddressInLabels(t *testing.T) {
 	f := newFake("")
 	f.proxy.figures = busyFigures()
 	text := f.ask("GET", "/metrics", "").Body.String()
-	if found := regexp.MustCompile(`tidegate_.*\d+\.\d+\.\d+\.\d+.*`).FindString(strings.ReplaceAll(text, "1.2.3", "")); found != "" {
+	address := regexp.MustCompile(`tidegate_.*\d+\.\d+\.\d+\.\d+.*`)
+	if found := address.FindString(strings.ReplaceAll(text, "1.2.3", "")); found != "" {
 		t.Errorf("scraped %s", found)
 	}
 }

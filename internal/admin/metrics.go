@@ -1,22 +1,267 @@
 package admin
 
 import (
+	"context"
 	"net/http"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"tidegate/codec"
+	"tidegate/proxy"
 )
 
-// Bounds of scrapes. Each costs a loop a few microseconds, however many sessions it has.
+// family is one of our metrics. Label values are names in the configuration and words of a fixed list, never addresses,
+// so that an attacker cannot create time series.
+type family struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func newFamily(kind prometheus.ValueType, name, help string, labels ...string) family {
+	return family{prometheus.NewDesc("tidegate_"+name, help, labels, nil), kind}
+}
+
+func counter(name, help string, labels ...string) family {
+	return newFamily(prometheus.CounterValue, name, help, labels...)
+}
+
+func gauge(name, help string, labels ...string) family {
+	return newFamily(prometheus.GaugeValue, name, help, labels...)
+}
+
+// metricsOf is the output of one scrape.
+type metricsOf chan<- prometheus.Metric
+
+func (out metricsOf) set(f family, value float64, labels ...string) {
+	out <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
+}
+
+func (out metricsOf) count(f family, n uint64, labels ...string) { out.set(f, float64(n), labels...) }
+
+func (out metricsOf) histogram(f family, h *proxy.Histogram, labels ...string) {
+	buckets := make(map[float64]uint64)
+	for bound, n := range h.Buckets {
+		buckets[bound.Seconds()] = n
+	}
+	out <- prometheus.MustNewConstHistogram(f.desc, h.Count(), h.Sum().Seconds(), buckets, labels...)
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// Metrics of the proxy as a whole.
+var (
+	buildInfo = gauge("build_info", "Always 1; the labels name the running version.", "version", "goversion")
+	up        = gauge("up", "1 if every loop answered this scrape. If not, metrics of sessions and traffic are missing.")
+	loops     = gauge("loops", "Loops that forward datagrams.")
+	draining  = gauge("draining", "1 while the proxy admits no new sessions.")
+)
+
+// collector asks the proxy for its totals at each scrape.
+type collector struct {
+	proxy   Proxy
+	reloads func() Reloads
+	build   [2]string
+}
+
+// Describe implements prometheus.Collector. It describes nothing, since the metrics depend on the configuration.
+func (c *collector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	out := metricsOf(to)
+	out.set(buildInfo, 1, c.build[:]...)
+	out.reloads(c.reloads())
+	out.upstreams(c.proxy.Upstreams())
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	f, err := c.proxy.Figures(ctx)
+	out.set(up, truth(err == nil))
+	if err != nil {
+		return
+	}
+	out.set(loops, float64(len(f.Sockets)))
+	out.set(draining, truth(f.Draining))
+	out.sessions(f.Sessions)
+	out.traffic(&f)
+	out.drops(f.Drops)
+	out.rules(f.Rules)
+	out.set(bans, float64(f.Bans))
+	out.sockets(&f)
+	out.kernel(&f.Kernel)
+}
+
+// Metrics of sessions. The protocol is the client's.
+var (
+	sessions   = gauge("sessions", "Current sessions.", "listener", "protocol", "state")
+	opened     = counter("sessions_opened_total", "Sessions opened.", "listener", "protocol")
+	handshakes = counter("handshakes_total", "Handshakes that ended, by result: both sides connected, or failed.",
+		"listener", "protocol", "result")
+	ended = counter("sessions_ended_total", "Sessions that ended, by the side that ended them and the reason.",
+		"listener", "protocol", "by", "reason")
+	messages     = counter("messages_total", "Messages received.", "listener", "protocol", "from", "mode")
+	messageBytes = counter("message_bytes_total", "Payload bytes of messages received.",
+		"listener", "protocol", "from", "mode")
+)
+
+func (out metricsOf) sessions(tallies []*proxy.Tally) {
+	for _, t := range tallies {
+		out.count(sessions, t.Open()-t.HalfOpen(), t.Listener, t.Protocol, "established")
+		out.count(sessions, t.HalfOpen(), t.Listener, t.Protocol, "half-open")
+		out.count(opened, t.Opened, t.Listener, t.Protocol)
+		out.count(handshakes, t.Established, t.Listener, t.Protocol, "established")
+		out.count(handshakes, t.Unestablished, t.Listener, t.Protocol, "failed")
+		for by := range t.Ended {
+			for reason, n := range t.Ended[by] {
+				if n > 0 { // most are zero
+					out.count(ended, n, t.Listener, t.Protocol, proxy.Party(by).String(), codec.Reason(reason).String())
+				}
+			}
+		}
+		out.modes(t, "client", &t.FromClients)
+		out.modes(t, "server", &t.FromUpstreams)
+	}
+}
+
+func (out metricsOf) modes(t *proxy.Tally, from string, by *[codec.ModeCount]proxy.Traffic) {
+	for mode, traffic := range by {
+		if traffic.Messages == 0 { // no combination of protocols has all modes
+			continue
+		}
+		out.count(messages, traffic.Messages, t.Listener, t.Protocol, from, codec.Mode(mode).String())
+		out.count(messageBytes, traffic.Bytes, t.Listener, t.Protocol, from, codec.Mode(mode).String())
+	}
+}
+
+// Metrics of traffic.
+var (
+	datagrams     = counter("datagrams_total", "Datagrams, including those of strangers.", "side", "direction")
+	datagramBytes = counter("datagram_bytes_total", "Bytes of datagrams, without IP and UDP headers.", "side", "direction")
+	queued        = gauge("queued_bytes", "Message bytes waiting to be sent or acknowledged, as sampled.", "side")
+	roundTrip     = newFamily(0, "rtt_seconds", "Round-trip times of active sessions, as sampled.", "side")
+	turn          = newFamily(0, "turn_seconds", "Time of a loop's turn from receiving to sending, for one of 16.")
+	resent        = counter("resent_total", "Repeated transmissions of messages.", "side")
+	lost          = counter("lost_total", "Messages or datagrams that did not arrive the first time.", "side")
+	overtaken     = counter("messages_overtaken_total",
+		`Messages that arrived after a newer message of their channel (ordered = "fast").`)
+	unreported = counter("messages_lost_total", `Reliable messages lost for good (reliable = "report").`)
+	paced      = counter("paced_total", "Datagrams to a server that were delayed by max_packets.")
+	passed     = counter("messages_passed_total", "Messages passed without translation, for lack of declared types.")
+)
+
+func (out metricsOf) traffic(f *proxy.Figures) {
+	out.wire("client", &f.Counters.Clients, &f.Counters.RelayedDown)
+	out.wire("server", &f.Counters.Upstreams, &f.Counters.RelayedUp)
+	out.set(queued, float64(f.ToClients.Queued), "client")
+	out.set(queued, float64(f.ToUpstreams.Queued), "server")
+	out.histogram(roundTrip, &f.ToClients.RTT, "client")
+	out.histogram(roundTrip, &f.ToUpstreams.RTT, "server")
+	out.count(resent, f.ToClients.Resent, "client")
+	out.count(resent, f.ToUpstreams.Resent, "server")
+	out.count(lost, f.ToClients.Lost, "client")
+	out.count(lost, f.ToUpstreams.Lost, "server")
+	out.histogram(turn, &f.Turns)
+	out.count(overtaken, f.Counters.Overtaken)
+	out.count(unreported, f.Counters.Lost)
+	out.count(passed, f.Counters.Passed)
+	out.failovers(&f.Counters)
+	out.count(paced, f.Counters.Paced)
+}
+
+// wire sends one side's datagram counts. relayed are the datagrams to this side that were relayed unchanged.
+func (out metricsOf) wire(side string, w *proxy.Wire, relayed *proxy.Traffic) {
+	out.count(datagrams, w.In.Messages, side, "in")
+	out.count(datagrams, w.Out.Messages+relayed.Messages, side, "out")
+	out.count(datagramBytes, w.In.Bytes, side, "in")
+	out.count(datagramBytes, w.Out.Bytes+relayed.Bytes, side, "out")
+}
+
+// Metrics of drops and of bounded resources.
+var (
+	dropped     = counter("dropped_total", "Datagrams and messages dropped.", "listener", "reason")
+	socketDrops = counter("socket_drops_total", "Datagrams lost between Tidegate and the kernel.", "loop", "reason")
+	socketCalls = counter("socket_calls_total", "System calls that sent or received datagrams.", "loop", "direction")
+	ruleMatches = counter("rule_matches_total", "Matches of rules, including rules that only observe.", "kind", "rule")
+	bans        = gauge("bans", "Bans kept, including expired ones that still count.")
+	streams     = counter("streams_total", "TCP connections, by event.", "event")
+)
+
+func (out metricsOf) drops(tallies []*proxy.DropTally) {
+	for _, t := range tallies {
+		for why, n := range t.Drops {
+			out.count(dropped, n, t.Listener, proxy.Drop(why).String())
+		}
+	}
+}
+
+func (out metricsOf) rules(counts []proxy.RuleCount) {
+	for _, r := range counts {
+		out.count(ruleMatches, r.Matches, r.Kind, r.Name)
+	}
+}
+
+func (out metricsOf) sockets(f *proxy.Figures) {
+	var accepted, dialed, over, bad, silent, slow, refused uint64
+	for i := range f.Sockets {
+		s, loop := &f.Sockets[i], strconv.Itoa(i)
+		out.count(socketDrops, s.KernelDrops, loop, "kernel-receive-buffer")
+		out.count(socketDrops, s.WouldBlock, loop, "kernel-send-buffer")
+		out.count(socketDrops, s.Truncated, loop, "too-large-received")
+		out.count(socketDrops, s.TooLarge, loop, "too-large-to-send")
+		out.count(socketDrops, s.Strangers, loop, "stranger")
+		out.count(socketDrops, s.Refused, loop, "refused")
+		out.count(socketDrops, s.Errors, loop, "error")
+		out.count(socketCalls, s.In.Calls, loop, "in")
+		out.count(socketCalls, s.Out.Calls, loop, "out")
+		t := &s.Streams
+		accepted, dialed, over = accepted+t.Accepted, dialed+t.Dialed, over+t.Ended
+		bad, silent, slow, refused = bad+t.BadFrames, silent+t.Silent, slow+t.Slow, refused+t.Refused
+	}
+	out.count(streams, accepted, "accepted")
+	out.count(streams, dialed, "dialed")
+	out.count(streams, over, "ended-by-peer")
+	out.count(streams, bad, "closed-bad-frame")
+	out.count(streams, silent, "closed-silent")
+	out.count(streams, slow, "closed-slow")
+	out.count(streams, refused, "refused-full")
+}
+
+// Metrics of the kernel's filters and forwarding.
+var (
+	filtered  = counter("kernel_filtered_total", "Datagrams judged by kernel filters.", "hook", "verdict")
+	known     = gauge("kernel_known", "Clients known to kernel filters.")
+	forwarded = counter("kernel_forwarded_total",
+		"Relayed datagrams forwarded by the kernel, by sender; datagrams_total includes them.", "side")
+	limited = counter("kernel_limited_total",
+		"Relayed datagrams of clients dropped by the kernel beyond a limit per session.")
+)
+
+func (out metricsOf) kernel(k *proxy.KernelFigures) {
+	for _, f := range k.Filtered {
+		out.count(filtered, f.Datagrams, f.Hook, f.Verdict)
+	}
+	out.set(known, float64(k.Known))
+	out.count(forwarded, k.ForwardedUp.Messages, "client")
+	out.count(forwarded, k.ForwardedDown.Messages, "server")
+	out.count(limited, k.Limited)
+}
+
+// Limits of scrapes. A scrape costs each loop a few microseconds, however many sessions there are.
 const (
 	scrapesAtOnce = 4
 	scrapeTime    = 5 * time.Second
 )
 
-// metrics answers scrapes. Each asks the loops for their totals; nothing is kept in between.
+// metrics answers scrapes. Each asks the loops for their totals; nothing is cached.
 func (s *Server) metrics() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -26,7 +271,7 @@ func (s *Server) metrics() http.Handler {
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeTime,
-		// A loop that does not answer is a fault of its own metric, tidegate_up; the rest is still worth having.
+		// If a loop does not answer, tidegate_up is 0; the other metrics are still useful.
 		ErrorHandling: promhttp.ContinueOnError,
 	})
 }

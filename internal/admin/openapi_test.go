@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// description is openapi.json as far as it can be wrong about the code.
+// description is the part of openapi.json that the code can contradict.
 type description struct {
 	OpenAPI    string                          `json:"openapi"`
 	Paths      map[string]map[string]operation `json:"paths"`
@@ -37,10 +37,10 @@ type content struct {
 	} `json:"content"`
 }
 
-// json is the schema of a body of JSON.
+// json returns the schema of a JSON body.
 func (c *content) json() schema { return c.Content["application/json"].Schema }
 
-// schema is what both the description and a Go type say of a value; words about it are left out.
+// schema is the part of a schema that a Go type has too; descriptions are left out.
 type schema struct {
 	Ref        string            `json:"$ref,omitempty"`
 	Type       string            `json:"type,omitempty"`
@@ -60,7 +60,7 @@ func described(t *testing.T) *description {
 	return d
 }
 
-// resolve puts the schemas that are referred to in place of the references.
+// resolve replaces references by the schemas.
 func (d *description) resolve(s schema) schema {
 	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
 		s = d.Components.Schemas[name]
@@ -80,7 +80,7 @@ func (d *description) resolve(s schema) schema {
 	return s
 }
 
-// schemaOf is what encoding/json makes of a Go type.
+// schemaOf returns the schema of a Go type as encoding/json writes it.
 func schemaOf(t reflect.Type) schema {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -116,8 +116,8 @@ func objectOf(t reflect.Type) schema {
 	return s
 }
 
-// TestDescriptionIsTrue walks the API: each endpoint is described, with its parameters and the shapes of what it takes
-// and gives, and nothing else is.
+// TestDescriptionIsTrue checks that each endpoint is described, with its parameters, request and response, and that
+// nothing else is.
 func TestDescriptionIsTrue(t *testing.T) {
 	d := described(t)
 	undone := make(map[string]bool)
@@ -145,7 +145,7 @@ func TestDescriptionIsTrue(t *testing.T) {
 			same(t, name+" gives", d.resolve(success.json()), schemaOf(e.response))
 		}
 		if e.response == health {
-			continue // both ways
+			continue // matched in both directions
 		}
 		same(t, name+" refuses with", d.resolve(refusals.json()), schemaOf(reflect.TypeFor[refusal]()))
 		switch {
@@ -190,7 +190,7 @@ func same(t *testing.T, what string, described, real schema) {
 	}
 }
 
-// normal is a schema with its lists in order.
+// normal returns a schema with sorted lists.
 func normal(s schema) schema {
 	s.Required = slices.Sorted(slices.Values(s.Required))
 	if s.Items != nil {
@@ -204,7 +204,7 @@ func normal(s schema) schema {
 	return s
 }
 
-// TestAnswersAreAsDescribed holds real answers to the description.
+// TestAnswersAreAsDescribed checks real answers against the description.
 func TestAnswersAreAsDescribed(t *testing.T) {
 	d, f := described(t), newFake("")
 	f.state = Reloads{Succeeded: 1, Last: time.Now(), Error: "want more", Restart: []string{"log.level"}}
@@ -230,7 +230,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	}
 }
 
-// faults says where a value is not of a schema.
+// faults lists the places where a value does not match a schema.
 func (d *description) faults(where string, s schema, value any) (faults []string) {
 	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok {
 		s = d.Components.Schemas[name]
@@ -270,10 +270,13 @@ func (d *description) faults(where string, s schema, value any) (faults []string
 	return faults
 }
 
-// TestDescriptionFaults shows that the walk can find something.
+// TestDescriptionFaults checks that faults finds errors.
 func TestDescriptionFaults(t *testing.T) {
 	d := &description{}
-	s := schema{Properties: map[string]schema{"a": {Type: "integer"}, "b": {Type: "string", Enum: []string{"x"}}}, Required: []string{"c"}}
+	s := schema{
+		Properties: map[string]schema{"a": {Type: "integer"}, "b": {Type: "string", Enum: []string{"x"}}},
+		Required:   []string{"c"},
+	}
 	got := d.faults("it", s, map[string]any{"a": 1.5, "b": "y", "d": true})
 	slices.Sort(got)
 	want := []string{"it lacks c", "it.a is a number", "it.b is y", "it.d is not described", "it.d is true or false"}

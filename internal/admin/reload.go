@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// Reloads is how the reloads of a process went.
+// Reloads are the results of the process's reloads.
 type Reloads struct {
 	Succeeded uint64    `json:"succeeded"`
 	Failed    uint64    `json:"failed"`
-	Last      time.Time `json:"last,omitzero"`   // of either kind
-	Error     string    `json:"error,omitempty"` // why the last one failed; empty if it did not
-	// Restart lists the keys that the file has other values of than the process, which only a restart puts in force.
+	Last      time.Time `json:"last,omitzero"`   // last attempt, successful or not
+	Error     string    `json:"error,omitempty"` // of the last attempt; empty if it succeeded
+	// Restart lists the changed keys in the file that need a restart.
 	Restart []string `json:"restart,omitempty"`
 }
 
@@ -24,17 +24,17 @@ func (s *Server) reload(*http.Request, nothing) (Reloads, error) {
 	return s.Reloads(), nil
 }
 
-// notReloaded is why a configuration was not put into force.
+// notReloaded is the error of a rejected configuration.
 type notReloaded struct{ error }
 
 func (n notReloaded) Unwrap() error { return n.error }
 
-// checkConfiguration tells of a file that was refused. That is no reason to send players elsewhere: the configuration
-// before it is in force.
+// checkConfiguration reports a rejected file as a detail. The check still passes, since the earlier configuration stays
+// in force.
 func (s *Server) checkConfiguration() Check {
 	check := Check{Name: "configuration", OK: true}
 	if why := s.Reloads().Error; why != "" {
-		check.Detail = "the last reload failed, and the configuration before it is in force: " + why
+		check.Detail = "the last reload failed; the earlier configuration is in force: " + why
 	}
 	return check
 }
@@ -42,9 +42,9 @@ func (s *Server) checkConfiguration() Check {
 // Metrics of reloads.
 var (
 	reloadsDone = counter("config_reloads_total", "Reloads of the configuration.", "result")
-	reloadGood  = gauge("config_last_reload_successful", "Whether the last reload succeeded; 1 before the first.")
-	reloadTime  = gauge("config_last_reload_timestamp_seconds", "When the last reload was, in Unix time; 0 before the first.")
-	reloadStale = gauge("config_needs_restart", "Keys that the file has other values of than the process, until a restart.")
+	reloadGood  = gauge("config_last_reload_successful", "1 if the last reload succeeded, or before the first.")
+	reloadTime  = gauge("config_last_reload_timestamp_seconds", "Unix time of the last reload; 0 before the first.")
+	reloadStale = gauge("config_needs_restart", "Changed keys in the file that need a restart.")
 )
 
 func (out metricsOf) reloads(r Reloads) {

@@ -3,9 +3,11 @@ package admin
 import (
 	_ "embed"
 	"net/http"
+	"net/http/pprof"
+	"time"
 )
 
-// endpoints are all of the API. openapi.json describes each.
+// endpoints are the whole API. openapi.json describes each.
 func (s *Server) endpoints() []endpoint {
 	return []endpoint{
 		get("/api/v1/version", s.version),
@@ -26,7 +28,7 @@ func (s *Server) endpoints() []endpoint {
 	}
 }
 
-// routes are the API and what is not JSON for our own commands but in the form that others have fixed.
+// routes are the API, and the paths with formats that other programs define.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	for _, e := range s.endpoints() {
@@ -38,7 +40,7 @@ func (s *Server) routes() http.Handler {
 	mux.Handle("GET /metrics", s.metrics())
 	profiles(mux)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, "nothing is at "+r.Method+" "+r.URL.Path+"; /api/v1/openapi.json tells what there is")
+		refuse(w, http.StatusNotFound, "not found: "+r.Method+" "+r.URL.Path+"; /api/v1/openapi.json lists the paths")
 	})
 	return mux
 }
@@ -50,5 +52,24 @@ var openapi []byte
 
 func describe(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(openapi) // an error is the asker's, who has gone
+	_, _ = w.Write(openapi) // an error means that the client is gone
+}
+
+// profileTime is the time limit of a profile.
+const profileTime = 5 * time.Minute
+
+// profiles adds Go's own profiles, for `go tool pprof`.
+func profiles(mux *http.ServeMux) {
+	for path, serve := range map[string]http.HandlerFunc{
+		"/debug/pprof/":        pprof.Index,
+		"/debug/pprof/cmdline": pprof.Cmdline,
+		"/debug/pprof/profile": pprof.Profile,
+		"/debug/pprof/symbol":  pprof.Symbol,
+		"/debug/pprof/trace":   pprof.Trace,
+	} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			limitTime(w, profileTime)
+			serve(w, r)
+		})
+	}
 }

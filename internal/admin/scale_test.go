@@ -16,12 +16,12 @@ import (
 	"tidegate/session"
 )
 
-// crowd is a Relay with many sessions, which no loop drives: what it sends is lost.
-type crowd struct {
+// manySessions is a Relay with many sessions and no loop. Its datagrams are lost.
+type manySessions struct {
 	*fakeProxy
 	relay *proxy.Relay
 	door  *socket
-	last  *socket // dialed
+	last  *socket // last dialed
 	now   time.Time
 }
 
@@ -35,24 +35,28 @@ func (s *socket) Addr() netip.AddrPort { return s.addr }
 func (s *socket) Owner() any           { return s.owner }
 func (s *socket) SetOwner(owner any)   { s.owner = owner }
 
-func (c *crowd) Dial(netip.AddrPort, netio.SocketOptions) (netio.Socket, error) {
+func (c *manySessions) Dial(netip.AddrPort, netio.SocketOptions) (netio.Socket, error) {
 	c.last = &socket{}
 	return c.last, nil
 }
 
-func (c *crowd) DialStream(netip.AddrPort, netio.StreamOptions) (netio.Socket, error) {
+func (c *manySessions) DialStream(netip.AddrPort, netio.StreamOptions) (netio.Socket, error) {
 	return c.Dial(netip.AddrPort{}, netio.SocketOptions{})
 }
 
-func (c *crowd) Buffer() []byte                                 { return nil }
-func (c *crowd) Send(netio.Socket, netip.AddrPort, []byte)      {}
-func (c *crowd) Forward(netio.Socket, netip.AddrPort, []byte)   {}
-func (c *crowd) Figures(context.Context) (proxy.Figures, error) { return c.relay.Figures(), nil }
+func (c *manySessions) Buffer() []byte                                 { return nil }
+func (c *manySessions) Send(netio.Socket, netip.AddrPort, []byte)      {}
+func (c *manySessions) Forward(netio.Socket, netip.AddrPort, []byte)   {}
+func (c *manySessions) Figures(context.Context) (proxy.Figures, error) { return c.relay.Figures(), nil }
 
-// newCrowd establishes so many sessions.
-func newCrowd(sessions int) *crowd {
+// newManySessions establishes the given number of sessions.
+func newManySessions(sessions int) *manySessions {
 	server := netip.MustParseAddrPort("10.1.0.1:19132")
-	c := &crowd{fakeProxy: newFake("").proxy, door: &socket{addr: netip.MustParseAddrPort("10.0.0.1:7777")}, now: time.Unix(1e9, 0)}
+	c := &manySessions{
+		fakeProxy: newFake("").proxy,
+		door:      &socket{addr: netip.MustParseAddrPort("10.0.0.1:7777")},
+		now:       time.Unix(1e9, 0),
+	}
 	c.relay = proxy.NewRelay(&proxy.Settings{
 		Listeners: []proxy.Listener{{
 			Name: "play", Addr: c.door.addr, Protocols: []codec.Protocol{proxy.Any},
@@ -73,11 +77,13 @@ func newCrowd(sessions int) *crowd {
 	return c
 }
 
-// scrape is the size of what /metrics gives, and the time it took: the best of several.
-func (c *crowd) scrape(t *testing.T) (size int, took time.Duration) {
+// scrape returns the size and the shortest time of several scrapes.
+func (c *manySessions) scrape(t *testing.T) (size int, took time.Duration) {
 	t.Helper()
 	f := newFake("")
-	s := New(Options{Proxy: c, Version: "1.2.3", Log: zerolog.Nop(), Reload: f.Reload, Reloads: f.Reloads, Config: f.Config})
+	s := New(
+		Options{Proxy: c, Version: "1.2.3", Log: zerolog.Nop(), Reload: f.Reload, Reloads: f.Reloads, Config: f.Config},
+	)
 	f.Server = s
 	took = time.Hour
 	for range 5 {
@@ -91,9 +97,9 @@ func (c *crowd) scrape(t *testing.T) (size int, took time.Duration) {
 	return size, took
 }
 
-// TestScrapeOfManySessions: 50,000 sessions make a scrape neither larger, but for the digits, nor slower.
+// TestScrapeOfManySessions checks that 50,000 sessions make a scrape hardly larger and no slower.
 func TestScrapeOfManySessions(t *testing.T) {
-	few, many := newCrowd(10), newCrowd(50_000)
+	few, many := newManySessions(10), newManySessions(50_000)
 	want(t, (&fake{Server: New(Options{Proxy: many, Reloads: func() Reloads { return Reloads{} }, Log: zerolog.Nop()})}).
 		ask("GET", "/metrics", ""), 200, `state="established"} 50000`)
 	size, took := few.scrape(t)
@@ -105,7 +111,8 @@ func TestScrapeOfManySessions(t *testing.T) {
 	if longTook > 10*took {
 		t.Errorf("it takes %v with 50,000 sessions, %v with 10", longTook, took)
 	}
-	if n, of := testing.AllocsPerRun(20, func() { many.relay.Figures() }), testing.AllocsPerRun(20, func() { few.relay.Figures() }); n != of {
+	n := testing.AllocsPerRun(20, func() { many.relay.Figures() })
+	if of := testing.AllocsPerRun(20, func() { few.relay.Figures() }); n != of {
 		t.Errorf("a Relay allocates %v times for 50,000 sessions, %v for 10", n, of)
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Session is the JSON of a session.
 type Session struct {
-	ID       string  `json:"id"`    // the session's for its life, and no other's
+	ID       string  `json:"id"`    // unique while the process lives
 	State    string  `json:"state"` // "half-open", "established", "held" or "ending"
 	Mode     string  `json:"mode"`  // "terminate" or "relay"
 	Listener string  `json:"listener"`
@@ -22,45 +22,45 @@ type Session struct {
 	Server   Side    `json:"server"`
 }
 
-// Side is one of a session's two connections. Counts are since it began.
+// Side is one of a session's two connections. Counts start with the connection.
 type Side struct {
-	Address  string  `json:"address,omitempty"` // none while no server is chosen
+	Address  string  `json:"address,omitempty"` // empty until a server is chosen
 	Protocol string  `json:"protocol"`
 	RTT      float64 `json:"rtt_ms,omitempty"`   // smoothed round trip, once it is known
-	Messages uint64  `json:"messages"`           // that came from it
-	Bytes    uint64  `json:"bytes"`              // of payload, in those messages
-	Sent     uint64  `json:"datagrams_sent"`     // to it
-	Received uint64  `json:"datagrams_received"` // from it, and accepted
-	Resent   uint64  `json:"resent"`             // transmissions of messages to it beyond their first
-	Lost     uint64  `json:"lost"`               // messages or datagrams to it that did not arrive the first time
-	Dropped  uint64  `json:"dropped"`            // datagrams from it, or parts, that were refused
-	Queued   int     `json:"queued_bytes"`       // of messages to it, to be sent or acknowledged
+	Messages uint64  `json:"messages"`           // received from this side
+	Bytes    uint64  `json:"bytes"`              // payload of these messages
+	Sent     uint64  `json:"datagrams_sent"`     // to this side
+	Received uint64  `json:"datagrams_received"` // accepted from this side
+	Resent   uint64  `json:"resent"`             // repeated transmissions of messages to this side
+	Lost     uint64  `json:"lost"`               // messages or datagrams to this side that did not arrive the first time
+	Dropped  uint64  `json:"dropped"`            // refused datagrams from this side, or parts of them
+	Queued   int     `json:"queued_bytes"`       // of messages to this side that wait to be sent or acknowledged
 }
 
-// Sessions is a page of a list of sessions.
+// Sessions is one page of the list of sessions.
 type Sessions struct {
 	Sessions []Session `json:"sessions"`       // oldest first
-	Next     string    `json:"next,omitempty"` // the "after" of the next page, if there may be one
+	Next     string    `json:"next,omitempty"` // parameter "after" of the next page; empty on the last
 }
 
 // Sizes of a page of sessions.
 const (
-	usualPage = 1000
-	maxPage   = 10_000
+	defaultPage = 1000
+	maxPage     = 10_000
 )
 
 func (s *Server) listSessions(r *http.Request) (Sessions, error) {
 	ask := r.URL.Query()
-	q := proxy.Query{Listener: ask.Get("listener"), Route: ask.Get("route"), Limit: usualPage}
+	q := proxy.Query{Listener: ask.Get("listener"), Route: ask.Get("route"), Limit: defaultPage}
 	var err error
 	if text := ask.Get("after"); text != "" {
 		if q.After, err = proxy.ParseSessionID(text); err != nil {
-			return Sessions{}, misuse{err}
+			return Sessions{}, badRequest{err}
 		}
 	}
 	if text := ask.Get("limit"); text != "" {
 		if q.Limit, err = strconv.Atoi(text); err != nil || q.Limit < 1 || q.Limit > maxPage {
-			return Sessions{}, misuse{fmt.Errorf("limit %q: want 1 to %d", text, maxPage)}
+			return Sessions{}, badRequest{fmt.Errorf("limit %q: want 1 to %d", text, maxPage)}
 		}
 	}
 	found, err := s.Proxy.Sessions(r.Context(), q)
@@ -80,21 +80,21 @@ func (s *Server) listSessions(r *http.Request) (Sessions, error) {
 func (s *Server) showSession(r *http.Request) (Session, error) {
 	id, err := proxy.ParseSessionID(r.PathValue("id"))
 	if err != nil {
-		return Session{}, misuse{err}
+		return Session{}, badRequest{err}
 	}
 	found, err := s.Proxy.Session(r.Context(), id)
 	return sessionOf(&found), err
 }
 
-// Kick is what a kick takes.
+// Kick is the request body of a kick.
 type Kick struct {
-	Text string `json:"text,omitempty"` // told to the player, where the protocol has words for it
+	Text string `json:"text,omitempty"` // shown to the player, if the protocol can carry text
 }
 
 func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
 	id, err := proxy.ParseSessionID(r.PathValue("id"))
 	if err != nil {
-		return nothing{}, misuse{err}
+		return nothing{}, badRequest{err}
 	}
 	if err := s.Proxy.Kick(r.Context(), id, k.Text); err != nil {
 		return nothing{}, err
@@ -103,7 +103,7 @@ func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
 	return nothing{}, nil
 }
 
-// sessionOf is the JSON of a session.
+// sessionOf returns the JSON of a session.
 func sessionOf(s *proxy.Session) Session {
 	state := "half-open"
 	switch {

@@ -15,8 +15,10 @@ func TestSessions(t *testing.T) {
 		status             int
 		says               string
 	}{
-		{"GET", "/api/v1/sessions", "", 200, `{"sessions":[{"id":"c","state":"established","mode":"terminate","listener":"play","route":"arena",` +
-			`"age_seconds":90,"client":{"address":"192.0.2.1:5000","protocol":"riptide-2.2","rtt_ms":20,"messages":7,"bytes":700,` +
+		{"GET", "/api/v1/sessions", "", 200, `{"sessions":[{"id":"c","state":"established",` +
+			`"mode":"terminate","listener":"play","route":"arena",` +
+			`"age_seconds":90,"client":{"address":"192.0.2.1:5000","protocol":"riptide-2.2",` +
+			`"rtt_ms":20,"messages":7,"bytes":700,` +
 			`"datagrams_sent":10,"datagrams_received":11,"resent":1,"lost":2,"dropped":3,"queued_bytes":4},` +
 			`"server":{"address":"10.0.0.5:19132","protocol":"raknet","messages":0,`},
 		{"GET", "/api/v1/sessions?limit=1", "", 200, `"next":"c"`},
@@ -33,7 +35,7 @@ func TestSessions(t *testing.T) {
 		{"POST", "/api/v1/sessions/c/transfer", `{"server":"here"}`, 400, `server \"here\": want ip:port`},
 		{"POST", "/api/v1/sessions/c/transfer", `{"server":"10.0.0.5:19132"}`, 409, `session cannot be moved`},
 		{"POST", "/api/v1/sessions/d/transfer", ``, 404, `no such session`},
-		{"DELETE", "/api/v1/sessions/c", "", 404, `nothing is at DELETE /api/v1/sessions/c`},
+		{"DELETE", "/api/v1/sessions/c", "", 404, `not found: DELETE /api/v1/sessions/c`},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) { want(t, f.ask(c.method, c.path, c.body), c.status, c.says) })
 	}

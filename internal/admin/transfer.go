@@ -8,15 +8,15 @@ import (
 	"tidegate/proxy"
 )
 
-// Transfer is where a session is moved.
+// Transfer is the request body of a session's transfer.
 type Transfer struct {
-	Server string `json:"server,omitempty"` // ip:port of a server of its upstream; empty: any other
+	Server string `json:"server,omitempty"` // ip:port of a server of the session's upstream; empty: any other
 }
 
 func (s *Server) transferSession(r *http.Request, to Transfer) (nothing, error) {
 	id, err := proxy.ParseSessionID(r.PathValue("id"))
 	if err != nil {
-		return nothing{}, misuse{err}
+		return nothing{}, badRequest{err}
 	}
 	var server netip.AddrPort
 	if to.Server != "" {
@@ -31,7 +31,7 @@ func (s *Server) transferSession(r *http.Request, to Transfer) (nothing, error) 
 	return nothing{}, nil
 }
 
-// Moved is how many sessions are on their way.
+// Moved is the number of sessions that are being moved.
 type Moved struct {
 	Sessions int `json:"sessions"`
 }
@@ -46,21 +46,22 @@ func (s *Server) transferServer(r *http.Request, of ServerOf) (Moved, error) {
 	if err != nil {
 		return Moved{}, fmt.Errorf("upstream %s, server %s: %w", name, server, err)
 	}
-	s.Log.Info().Str("upstream", name).Stringer("server", server).Int("sessions", n).Msg("server's sessions moved by an operator")
+	s.Log.Info().Str("upstream", name).Stringer("server", server).Int("sessions", n).
+		Msg("server's sessions moved by an operator")
 	return Moved{n}, nil
 }
 
 func parseServer(text string) (netip.AddrPort, error) {
 	server, err := netip.ParseAddrPort(text)
 	if err != nil {
-		return server, misuse{fmt.Errorf("server %q: want ip:port", text)}
+		return server, badRequest{fmt.Errorf("server %q: want ip:port", text)}
 	}
 	return server, nil
 }
 
-// What became of sessions between servers.
-var failovers = counter("failovers_total", "Sessions that lost their server and were held, were moved by an operator, "+
-	"or were taken by a server again.", "event")
+// Metrics of sessions that change servers.
+var failovers = counter("failovers_total",
+	"Sessions that lost their server and were held, were moved by an operator, or got a server again.", "event")
 
 func (out metricsOf) failovers(c *proxy.Counters) {
 	out.count(failovers, c.Held, "held")

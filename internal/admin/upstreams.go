@@ -12,7 +12,7 @@ import (
 	"tidegate/proxy"
 )
 
-// Upstreams is the JSON of a list of upstreams.
+// Upstreams is the JSON of the list of upstreams.
 type Upstreams struct {
 	Upstreams []Upstream `json:"upstreams"`
 }
@@ -27,13 +27,13 @@ type Upstream struct {
 type GameServer struct {
 	Address     string    `json:"address"`
 	State       string    `json:"state"`                  // "up", "resting", "down", "draining" or "gone"
-	Since       time.Time `json:"since,omitzero"`         // of the state, if it has ever been another
+	Since       time.Time `json:"since,omitzero"`         // time of the last change of state; absent: never changed
 	Cause       string    `json:"cause,omitempty"`        // of resting and down
-	Sessions    int       `json:"sessions"`               // at it
-	MaxSessions int       `json:"max_sessions,omitempty"` // that it gets; none: no bound
+	Sessions    int       `json:"sessions"`               // at this server
+	MaxSessions int       `json:"max_sessions,omitempty"` // limit; absent: unlimited
 	Weight      int       `json:"weight"`
-	CheckedAt   time.Time `json:"checked_at,omitzero"` // none: never
-	RTT         float64   `json:"rtt_ms,omitempty"`    // of the last check passed
+	CheckedAt   time.Time `json:"checked_at,omitzero"` // absent: never
+	RTT         float64   `json:"rtt_ms,omitempty"`    // of the last successful check
 }
 
 func (s *Server) listUpstreams(*http.Request) (Upstreams, error) {
@@ -68,7 +68,8 @@ func (s *Server) undrainServer(r *http.Request, of ServerOf) (nothing, error) {
 	return s.changeServer(r, of, s.Proxy.UndrainServer, "server undrained by an operator")
 }
 
-func (s *Server) changeServer(r *http.Request, of ServerOf, change func(string, netip.AddrPort) error, done string) (nothing, error) {
+func (s *Server) changeServer(r *http.Request, of ServerOf, change func(string, netip.AddrPort) error,
+	done string) (nothing, error) {
 	name := r.PathValue("name")
 	addr, err := parseServer(of.Server)
 	if err != nil {
@@ -81,8 +82,7 @@ func (s *Server) changeServer(r *http.Request, of ServerOf, change func(string, 
 	return nothing{}, nil
 }
 
-// checkUpstreams tells of upstreams none of whose servers gets new sessions. Players can be sent here while there is one
-// that has.
+// checkUpstreams lists upstreams without a server that takes new sessions. The check fails only if no upstream has one.
 func (s *Server) checkUpstreams() Check {
 	all := s.Proxy.Upstreams()
 	var dead []string
@@ -93,7 +93,7 @@ func (s *Server) checkUpstreams() Check {
 	}
 	check := Check{Name: "upstreams", OK: len(dead) < len(all) || len(all) == 0}
 	if len(dead) > 0 {
-		check.Detail = "no server is up of " + strings.Join(slices.Compact(dead), ", ")
+		check.Detail = "no server is up: " + strings.Join(slices.Compact(dead), ", ")
 	}
 	return check
 }
@@ -107,25 +107,25 @@ func anyUp(u *proxy.UpstreamStatus) bool {
 	return false
 }
 
-// Metrics of upstreams. Servers are counted, not named: discovery brings ever new addresses.
+// Metrics of upstreams. Servers are counted, not named, since discovery may bring new addresses without end.
 var (
-	upstreamServers  = gauge("upstream_servers", "Servers, by whether they get new sessions.", "upstream", "state")
-	upstreamSessions = gauge("upstream_sessions", "Sessions at servers.", "upstream")
+	upstreamServers  = gauge("upstream_servers", "Servers by state.", "upstream", "state")
+	upstreamSessions = gauge("upstream_sessions", "Sessions at the servers.", "upstream")
 )
 
-// servings are the figures of the upstreams of one name in the configuration: of a listener with many ports, there is one for
-// each.
-type servings struct {
+// upstreamFigures are the sums over the upstreams with one name in the configuration. A listener with many ports has
+// one upstream per port.
+type upstreamFigures struct {
 	states   [upstream.StateCount]int
 	sessions int
 }
 
 func (out metricsOf) upstreams(all []proxy.UpstreamStatus) {
-	byName := make(map[string]*servings)
+	byName := make(map[string]*upstreamFigures)
 	for _, u := range all {
 		name := configured(u.Name)
 		if byName[name] == nil {
-			byName[name] = new(servings)
+			byName[name] = new(upstreamFigures)
 		}
 		sum := byName[name]
 		for i := range u.Servers {
@@ -141,7 +141,7 @@ func (out metricsOf) upstreams(all []proxy.UpstreamStatus) {
 	}
 }
 
-// configured is the name in the configuration of an upstream, which may be that of one port.
+// configured returns an upstream's name in the configuration, without a port.
 func configured(name string) string {
 	name, _, _ = strings.Cut(name, ":")
 	return name

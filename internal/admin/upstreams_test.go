@@ -39,7 +39,7 @@ func TestUpstreams(t *testing.T) {
 	}
 }
 
-// TestPortsAreOneUpstream: a thousand ports of a listener are no thousand series.
+// TestPortsAreOneUpstream checks that a listener with a thousand ports does not make a thousand time series.
 func TestPortsAreOneUpstream(t *testing.T) {
 	f := newFake("")
 	server := []upstream.Status{{Addr: netip.MustParseAddrPort("10.0.0.5:8000"), Sessions: 2}}
@@ -47,5 +47,5 @@ func TestPortsAreOneUpstream(t *testing.T) {
 	want(t, f.ask("GET", "/metrics", ""), 200,
 		`tidegate_upstream_servers{state="up",upstream="arena"} 2`, `tidegate_upstream_sessions{upstream="arena"} 4`)
 	server[0].State = upstream.Down
-	want(t, f.ask("GET", "/readyz", ""), 503, `"no server is up of arena"`)
+	want(t, f.ask("GET", "/readyz", ""), 503, `"no server is up: arena"`)
 }

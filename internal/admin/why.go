@@ -10,20 +10,20 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Why is the JSON of what decides about an address.
+// Why is the JSON of the decision about an address.
 type Why struct {
 	Address  string     `json:"address"`
-	Running  bool       `json:"running"`  // a running proxy has said so; else its configuration and files do
-	Decision string     `json:"decision"` // about its next newcomer: "allow", "drop", or "depends" on the listener
-	Because  string     `json:"because"`  // of what, in words
+	Running  bool       `json:"running"`  // answered by a running proxy; false: from configuration and files only
+	Decision string     `json:"decision"` // about its next new session: "allow", "drop", or "depends" on the listener
+	Because  string     `json:"because"`  // the deciding ban, limit or rule
 	Country  string     `json:"country,omitempty"`
 	Network  int        `json:"network,omitempty"` // number of the autonomous system
-	Holder   string     `json:"holder,omitempty"`  // who has that
-	Bans     []WhyBan   `json:"bans"`              // in force: one or none
-	Rules    []WhyRule  `json:"rules"`             // of each listener
-	Limits   []WhyLimit `json:"limits"`            // used up
+	Holder   string     `json:"holder,omitempty"`  // organization of the autonomous system
+	Bans     []WhyBan   `json:"bans"`              // active bans: one or none
+	Rules    []WhyRule  `json:"rules"`             // one per listener
+	Limits   []WhyLimit `json:"limits"`            // exhausted limits
 	Sessions []Session  `json:"sessions"`
-	Drops    []WhyDrop  `json:"drops"` // the last ones, oldest first
+	Drops    []WhyDrop  `json:"drops"` // last drops, oldest first
 }
 
 // WhyBan is the JSON of a ban.
@@ -32,43 +32,43 @@ type WhyBan struct {
 	Reason string    `json:"reason"`
 	Author string    `json:"author"`
 	Since  time.Time `json:"since"`
-	Until  time.Time `json:"until,omitzero"` // none: for ever
+	Until  time.Time `json:"until,omitzero"` // absent: permanent
 }
 
-// WhyRule is the JSON of what the rules about sources say at a listener.
+// WhyRule is the JSON of the source rules' result at a listener.
 type WhyRule struct {
 	Listener string   `json:"listener"`
-	Rule     string   `json:"rule,omitempty"` // none decides
+	Rule     string   `json:"rule,omitempty"` // absent: no rule decides
 	Verdict  string   `json:"verdict"`        // "pass" or "drop"
 	Observed []string `json:"observed,omitempty"`
 }
 
-// WhyLimit is the JSON of a limit that is used up.
+// WhyLimit is the JSON of an exhausted limit.
 type WhyLimit struct {
 	Limit   string `json:"limit"`
 	Verdict string `json:"verdict"`
-	Session string `json:"session,omitempty"` // none: it is that of newcomers
+	Session string `json:"session,omitempty"` // absent: a limit of new sessions
 }
 
-// WhyDrop is the JSON of drops alike.
+// WhyDrop is the JSON of equal drops in a row.
 type WhyDrop struct {
-	At       time.Time `json:"at"` // the last one's
+	At       time.Time `json:"at"` // of the last one
 	Reason   string    `json:"reason"`
 	Listener string    `json:"listener"`
 	From     string    `json:"from"`
-	Bytes    int       `json:"bytes"`           // the last one's
+	Bytes    int       `json:"bytes"`           // of the last one
 	Cause    string    `json:"cause,omitempty"` // rule or limit
 	Times    uint64    `json:"times"`
 }
 
-// maxWhySessions bounds the sessions that are told of one address: a whole network may be behind it.
+// maxWhySessions bounds the listed sessions of one address, since a whole network may be behind it.
 const maxWhySessions = 100
 
 func (s *Server) why(r *http.Request) (Why, error) {
 	text := r.URL.Query().Get("address")
 	address, err := netip.ParseAddr(text)
 	if err != nil {
-		return Why{}, misuse{fmt.Errorf("address %q: want an IP address", text)}
+		return Why{}, badRequest{fmt.Errorf("address %q: want an IP address", text)}
 	}
 	found, err := s.Proxy.Why(r.Context(), address)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Server) why(r *http.Request) (Why, error) {
 	return w, nil
 }
 
-// Explain is the JSON of what a proxy, or its configuration alone, says of an address.
+// Explain returns the JSON of the answer of a proxy, or of its configuration alone.
 func Explain(of *proxy.Why) Why {
 	w := Why{
 		Address: of.Address.String(),
@@ -104,7 +104,10 @@ func Explain(of *proxy.Why) Why {
 		w.Sessions = append(w.Sessions, sessionOf(&of.Sessions[i]))
 	}
 	for _, d := range of.Drops {
-		drop := WhyDrop{At: d.At, Reason: d.Reason.String(), Listener: d.Listener, From: d.From.String(), Bytes: d.Bytes, Times: d.Times}
+		drop := WhyDrop{
+			At: d.At, Reason: d.Reason.String(), Listener: d.Listener, From: d.From.String(),
+			Bytes: d.Bytes, Times: d.Times,
+		}
 		if d.Cause != nil {
 			drop.Cause = d.Cause.Error()
 		}
@@ -113,7 +116,7 @@ func Explain(of *proxy.Why) Why {
 	return w
 }
 
-// decide finds what decides about the next newcomer of an address, in the order in which a proxy asks.
+// decide returns the decision about the next new session of an address, in the order of the proxy's own checks.
 func decide(of *proxy.Why) (decision, because string) {
 	if of.Ban != nil {
 		return "drop", "ban of " + of.Ban.Prefix.String()
@@ -123,7 +126,7 @@ func decide(of *proxy.Why) (decision, because string) {
 			return "drop", "limit of " + l.Limit
 		}
 	}
-	because = "nothing is about it"
+	because = "no ban, limit or rule applies"
 	dropped := 0
 	for _, s := range of.Sources {
 		switch {
@@ -140,5 +143,5 @@ func decide(of *proxy.Why) (decision, because string) {
 	case len(of.Sources):
 		return "drop", because
 	}
-	return "depends", because + ", which is not about every listener"
+	return "depends", because + ", not at every listener"
 }

@@ -8,24 +8,28 @@ import (
 	"tidegate/ratelimit"
 )
 
-// TestWhyDecides has a row for each thing that can decide, in the order in which a proxy asks.
+// TestWhyDecides has a row for each deciding cause, in the order of the proxy's own checks.
 func TestWhyDecides(t *testing.T) {
 	crowd := proxy.SourceWhy{Listener: "play", Rule: "crowd", Verdict: ratelimit.Drop}
 	staff := proxy.SourceWhy{Listener: "staff", Rule: "office", Verdict: ratelimit.Pass}
 	unruled := proxy.SourceWhy{Listener: "other"}
+	const none = "no ban, limit or rule applies"
 	full := proxy.LimitWhy{Limit: "packets per address", Verdict: ratelimit.Drop}
 	for _, row := range []struct {
 		why               proxy.Why
 		decision, because string
 	}{
-		{proxy.Why{Sources: []proxy.SourceWhy{unruled}}, "allow", "nothing is about it"},
+		{proxy.Why{Sources: []proxy.SourceWhy{unruled}}, "allow", none},
 		{proxy.Why{Sources: []proxy.SourceWhy{staff, unruled}}, "allow", "rule office"},
 		{proxy.Why{Sources: []proxy.SourceWhy{crowd}}, "drop", "rule crowd"},
-		{proxy.Why{Sources: []proxy.SourceWhy{staff, crowd}}, "depends", "rule crowd, which is not about every listener"},
-		{proxy.Why{Sources: []proxy.SourceWhy{crowd, staff}}, "depends", "rule crowd, which is not about every listener"},
-		{proxy.Why{Sources: []proxy.SourceWhy{crowd}, Limits: []proxy.LimitWhy{full}}, "drop", "limit of packets per address"},
-		{proxy.Why{Limits: []proxy.LimitWhy{{Limit: "x", Verdict: ratelimit.Drop, Session: 3}}}, "allow", "nothing is about it"},
-		{proxy.Why{Limits: []proxy.LimitWhy{{Limit: "x", Verdict: ratelimit.Observe}}}, "allow", "nothing is about it"},
+		{proxy.Why{Sources: []proxy.SourceWhy{staff, crowd}}, "depends", "rule crowd, not at every listener"},
+		{proxy.Why{Sources: []proxy.SourceWhy{crowd, staff}}, "depends", "rule crowd, not at every listener"},
+		{
+			proxy.Why{Sources: []proxy.SourceWhy{crowd}, Limits: []proxy.LimitWhy{full}},
+			"drop", "limit of packets per address",
+		},
+		{proxy.Why{Limits: []proxy.LimitWhy{{Limit: "x", Verdict: ratelimit.Drop, Session: 3}}}, "allow", none},
+		{proxy.Why{Limits: []proxy.LimitWhy{{Limit: "x", Verdict: ratelimit.Observe}}}, "allow", none},
 		{proxy.Why{Ban: &ratelimit.Ban{Prefix: netip.MustParsePrefix("192.0.2.0/24")}, Limits: []proxy.LimitWhy{full}},
 			"drop", "ban of 192.0.2.0/24"},
 	} {

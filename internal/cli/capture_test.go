@@ -123,7 +123,7 @@ func startCapture(t *testing.T, p *process, flags ...string) *capturing {
 		code := run(ctx, exampleConfig, append([]string{"tidegate", "capture", "-c", p.file}, flags...), &out, &errs)
 		c.ended <- ran{code, out.String(), errs.String()}
 	}()
-	p.await(t, "capture begun by an operator")
+	p.await(t, "capture started by an operator")
 	return c
 }
 

@@ -130,7 +130,7 @@ func TestUnhealthy(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	code, stdout, _ := tidegate(t, "health", "--ready", "-c", p.file)
-	if want := "not ok  upstreams      no server is up of arena\n"; code != 1 || !strings.Contains(stdout, want) {
+	if want := "not ok  upstreams      no server is up: arena\n"; code != 1 || !strings.Contains(stdout, want) {
 		t.Errorf("code %d, says\n%s\nwant 1 and %s", code, stdout, want)
 	}
 }

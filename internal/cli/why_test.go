@@ -69,7 +69,7 @@ file = "bans.jsonl"
 		"203.0.113.9":      "203.0.113.9 (XA, AS64500 Example) may come: rule friends\n",
 		"203.0.113.8":      "may not come: rule abroad\n",
 		"::ffff:192.0.2.1": "192.0.2.1 may not come: ban of 192.0.2.0/24\n",
-		"2001:db8::1":      "2001:db8::1 may come: nothing is about it\n",
+		"2001:db8::1":      "2001:db8::1 may come: no ban, limit or rule applies\n",
 	} {
 		code, stdout, stderr := tidegate(t, "why", "-c", file, address)
 		if code != 0 || !strings.Contains(stdout, want) || !strings.Contains(stdout, "No proxy runs here") {

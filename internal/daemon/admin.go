@@ -27,7 +27,7 @@ func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
 			o.Log.Error().Err(err).Msg("the admin server has ended")
 		}
 	}()
-	o.Log.Info().Str("address", string(c.Admin.Listen)).Msg("operators are listened to")
+	o.Log.Info().Str("address", string(c.Admin.Listen)).Msg("admin server listening")
 	return func() {
 		cancel()
 		<-ended

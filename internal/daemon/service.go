@@ -164,7 +164,7 @@ func (s *service) hearOperators(drain func()) (stop func(), err error) {
 	case err != nil && s.from.predecessor == nil:
 		return nil, err
 	case err != nil: // players are waiting, and nobody else would take them
-		s.log.Error().Err(err).Msg("operators are not listened to")
+		s.log.Error().Err(err).Msg("admin server not started")
 		return func() {}, nil
 	}
 	s.endings = append(s.endings, stop)
