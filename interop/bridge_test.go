@@ -7,22 +7,22 @@ import (
 	"testing"
 )
 
-// contender is one implementation of a side.
+// contender is an implementation of one side.
 type contender struct {
 	name      string
 	transport string
-	protocol  string // of a server, in Tidegate's configuration
-	upstream  string // further keys of [[upstream]] that a server needs
+	protocol  string // a server's protocol in Tidegate's configuration
+	upstream  string // more keys of [[upstream]] that a server needs
 	noCookies bool   // a client that does not return RakNet's cookie
-	dialect   string // of a RakNet client, in Tidegate's configuration; empty: bedrock
-	largest   int    // bytes of the largest message that it takes; 0: more than is sent here
-	// forgets says that it sends nothing again of its own accord, and, when asked to, only once: what is lost twice stays
-	// lost. So nothing of it is lost twice here.
+	dialect   string // a RakNet client's protocol in Tidegate's configuration; empty: bedrock
+	largest   int    // bytes of the largest message that it accepts; 0: no limit here
+	// forgets is set for a peer that never resends on its own, and on request only once. A message lost twice stays
+	// lost. So the test loses nothing of it twice.
 	forgets bool
-	// deaf says that a server does not answer a second request 2: when its answer to the first is lost, nobody gets in. So
-	// nothing of the handshake without connection is lost here.
+	// deaf is set for a server that ignores a repeated request 2: if its first answer is lost, no client connects. So
+	// the test loses nothing of the offline handshake.
 	deaf     bool
-	bears    int // bytes of the largest message that it gets through such a path in time; 0: as large
+	bears    int // bytes of the largest message that it delivers over a lossy path in time; 0: as largest
 	language language
 	client   func(t *testing.T, port string) *peer
 	server   func(t *testing.T) *peer
@@ -33,16 +33,16 @@ var (
 	pytideServers = []contender{pytideServer(udp), pytideServer(tcp)}
 	goClient      = contender{name: "go-raknet", transport: udp, client: startGoClient}
 	goServer      = contender{name: "go-raknet", transport: udp, protocol: "bedrock", server: startGoServer,
-		largest: 512 * 1400} // it takes 512 parts
+		largest: 512 * 1400} // it accepts 512 parts
 
 	cloudburstClient = contender{name: "cloudburst", transport: udp, language: language{unreliable: true},
 		client: script(java, "Cloudburst.java", "client")}
-	// cloudburstServer takes 12 s to 2 minutes to send 1 MiB where 5 % are lost, and blocks who sends it 120 datagrams in 10 ms
-	// (docs/operations.md#servers-that-block-addresses).
-	cloudburstServer = contender{name: "cloudburst", transport: udp, protocol: "bedrock", bears: 128 << 10, upstream: "max_packets = 90",
-		server: server(java, "Cloudburst.java", "server")}
+	// cloudburstServer takes 12 s to 2 minutes to send 1 MiB at 5 % loss. It blocks an address that sends it 120
+	// datagrams in 10 ms (docs/operations.md#servers-that-block-addresses).
+	cloudburstServer = contender{name: "cloudburst", transport: udp, protocol: "bedrock", bears: 128 << 10,
+		upstream: "max_packets = 90", server: server(java, "Cloudburst.java", "server")}
 
-	// jspServer takes one client's goodbye for its own end, and sends a large message faster than a socket takes it.
+	// jspServer ends when one client says goodbye, and sends a large message faster than a socket accepts it.
 	jspServer = contender{name: "jsp-raknet", transport: udp, protocol: "bedrock", server: server(node, "jsp_server.js"),
 		largest: 64 << 10, forgets: true, deaf: true}
 
@@ -82,10 +82,10 @@ func server(in *runtime, name string, args ...string) func(t *testing.T) *peer {
 
 const (
 	largestRiptide = 1225
-	largestRakNet  = 20000 // in pieces
+	largestRakNet  = 20000 // in parts
 )
 
-// TestRiptideToRakNet is the main job, with strangers at both ends.
+// TestRiptideToRakNet checks the main use, with independent peers at both ends.
 func TestRiptideToRakNet(t *testing.T) {
 	everyPair(t, pytideClients, raknetServers, func(t *testing.T, from, to contender) {
 		client, between, server := meet(t, from, to)
@@ -105,7 +105,7 @@ func TestRiptideToRakNet(t *testing.T) {
 	})
 }
 
-// TestNotifyToRakNet: a notify message has no ID, which the next packet byte says.
+// TestNotifyToRakNet checks that a notify message has no ID, as the next packet byte shows.
 func TestNotifyToRakNet(t *testing.T) {
 	everyPair(t, pytideClients, raknetServers[:1], func(t *testing.T, from, to contender) {
 		client, _, server := meet(t, from, to)
@@ -116,7 +116,7 @@ func TestNotifyToRakNet(t *testing.T) {
 	})
 }
 
-// TestRakNetToRiptide is the main job the other way round.
+// TestRakNetToRiptide checks the main use in the other direction.
 func TestRakNetToRiptide(t *testing.T) {
 	everyPair(t, raknetClients, pytideServers, func(t *testing.T, from, to contender) {
 		client, between, server := meet(t, from, to)
@@ -132,7 +132,7 @@ func TestRakNetToRiptide(t *testing.T) {
 	})
 }
 
-// TestRakNetToRakNet: four implementations of RakNet on each side, with messages that go in pieces.
+// TestRakNetToRakNet checks four implementations of RakNet on each side, with messages in parts.
 func TestRakNetToRakNet(t *testing.T) {
 	everyPair(t, raknetClients, raknetServers, func(t *testing.T, from, to contender) {
 		client, between, server := meet(t, from, to)
@@ -143,7 +143,7 @@ func TestRakNetToRakNet(t *testing.T) {
 	})
 }
 
-// TestClientsLeave: a server hears of a client's goodbye, whoever says it.
+// TestClientsLeave checks that a server notices each client's goodbye.
 func TestClientsLeave(t *testing.T) {
 	for _, from := range slices.Concat(raknetClients, pytideClients) {
 		t.Run(from.name, func(t *testing.T) {
@@ -171,15 +171,17 @@ func everyPair(t *testing.T, clients, servers []contender, test func(t *testing.
 func meet(t *testing.T, from, to contender) (client *peer, between *proxy, server *peer) {
 	t.Helper()
 	server = to.server(t)
-	between = startTidegate(t, route{protocol: to.protocol, transport: to.transport, server: server.port, upstream: to.upstream,
-		noCookies: from.noCookies, players: from.dialect})
+	between = startTidegate(t, route{
+		protocol: to.protocol, transport: to.transport, server: server.port, upstream: to.upstream,
+		noCookies: from.noCookies, players: from.dialect,
+	})
 	client = from.client(t, between.ports[from.transport])
 	client.awaitWithin(t, "connected", 3*patience)
 	server.await(t, "joined")
 	return client, between, server
 }
 
-// sayGoodbye stops a proxy, of which both sides are told.
+// sayGoodbye stops a proxy and checks that both sides notice.
 func sayGoodbye(t *testing.T, between *proxy, client, server *peer) {
 	t.Helper()
 	between.stop(t)

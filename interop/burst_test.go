@@ -7,10 +7,11 @@ import (
 	"testing"
 )
 
-// burst is how many messages are sent at once.
+// burst is the number of messages sent at once.
 const burst = 10000
 
-// TestBursts: many reliable ordered messages at once arrive exactly once and in order, and so do their echoes.
+// TestBursts checks that many reliable ordered messages sent at once, and their echoes, arrive exactly once and in
+// order.
 func TestBursts(t *testing.T) {
 	for _, pair := range []struct{ from, to contender }{
 		{cloudburstClient, goServer},
@@ -28,7 +29,7 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// numbered is a message that says which it is.
+// numbered returns a message with a number.
 func numbered(i int) string { return hex.EncodeToString([]byte{packetByte, byte(i >> 8), byte(i)}) }
 
 func wantBurst(t *testing.T, p *peer) {

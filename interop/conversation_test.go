@@ -8,15 +8,15 @@ import (
 	"testing"
 )
 
-// language is how a client puts a message.
+// language is the message format of a client.
 type language struct {
-	ids        bool // beside the payload; else a bridged message carries its ID in the payload
-	bridged    bool // the far side has another language
+	ids        bool // the ID is a field of its own; otherwise a bridged message has its ID in the payload
+	bridged    bool // the other side uses another language
 	unreliable bool // the client can send unreliable messages
-	largest    int  // payload, in bytes
+	largest    int  // most bytes of payload
 }
 
-// message makes message i, which is like no other. The ID is spread over one, two and three bytes of Riptide's wire.
+// message returns message i, different from all others. The IDs take one, two and three bytes on Riptide's wire.
 func (l language) message(i int, reliable bool) order {
 	id := uint16(i * 997)
 	var payload []byte
@@ -27,7 +27,7 @@ func (l language) message(i int, reliable bool) order {
 		payload = append(payload, byte(id), byte(id>>8))
 	}
 	payload = append(payload, byte(i))
-	size := 1 + i*i*(l.largest-1)/(messages*messages) // the last is the largest
+	size := 1 + i*i*(l.largest-1)/(messages*messages) // the last one is the largest
 	for len(payload) < size {
 		payload = append(payload, byte(i+len(payload)))
 	}
@@ -38,12 +38,12 @@ func (l language) message(i int, reliable bool) order {
 	return o
 }
 
-// messages is how many a conversation has before its last one. pytide gives a connection up after 30 to 150
-// reliable messages: it counts the attempts of earlier ones as those of later ones.
+// messages is the length of a conversation before its last message. pytide closes a connection after 30 to 150 reliable
+// messages, since it adds up the attempts of all messages.
 const messages = 40
 
-// talk has a client send messages to a server that echoes, and wants each back as it was: a reliable one exactly once,
-// an unreliable one at most once, and one of them at all.
+// talk makes a client send messages to an echo server and checks the echoes: each reliable message comes back exactly
+// once, each unreliable one at most once, and at least one of these comes back.
 func talk(t *testing.T, client *peer, l language) {
 	t.Helper()
 	var sent, reliable []order
@@ -57,7 +57,7 @@ func talk(t *testing.T, client *peer, l language) {
 	for _, o := range sent {
 		client.order(t, o)
 	}
-	last := l.message(messages, true) // what would come twice has come by then
+	last := l.message(messages, true) // a duplicate would have arrived by then
 	heard := make([]int, len(sent))
 	for missing := len(reliable); ; {
 		e := client.await(t, "received")
@@ -89,8 +89,8 @@ func talk(t *testing.T, client *peer, l language) {
 	}
 }
 
-// matches reports whether an event is the echo of a message. An unreliable one may come back reliably: some servers
-// send nothing else.
+// matches reports whether an event is a message's echo. An unreliable message may come back reliably, since some
+// servers send only reliable ones.
 func (l language) matches(o order, e event) bool {
 	return e.Payload == o.Payload && e.ID == o.ID && (e.Reliable || !o.Reliable || !l.ids)
 }

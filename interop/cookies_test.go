@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// TestServersOfEachCookieMode: a Cloudburst server whose cookies are given and checked by the published algorithm, in an
-// implementation of its own.
+// TestServersOfEachCookieMode uses a Cloudburst server with cookies by the published algorithm, from an independent
+// implementation.
 func TestServersOfEachCookieMode(t *testing.T) {
 	for _, c := range []struct {
 		mode    string
-		keys    string // of [[upstream]], beside the mode
+		keys    string // keys of [[upstream]] besides the mode
 		refused bool
 	}{
 		{mode: "active"},
@@ -41,8 +41,8 @@ func TestServersOfEachCookieMode(t *testing.T) {
 	}
 }
 
-// TestPlayersOfEachCookieMode: players behind a Tidegate that gives published cookies; and behind two, of which the first
-// gives them and the second checks.
+// TestPlayersOfEachCookieMode connects clients to a Tidegate with published cookies, and to two in a chain: the first
+// issues the cookies and the second checks them.
 func TestPlayersOfEachCookieMode(t *testing.T) {
 	for _, c := range []struct{ first, behind string }{
 		{first: "active"},

@@ -1,4 +1,4 @@
-// Package interop shows Tidegate between peers that others wrote: real libraries of other languages, from public
-// registries, talk through the real binary. It has nothing but tests, behind the build tag interop; docs/interop.md
-// says who takes part. Start reading at bridge_test.go.
+// Package interop tests Tidegate between independent peers: libraries in other languages, from public registries, talk
+// through the real binary. It contains only tests, behind the build tag interop. The peers are listed in
+// docs/interop.md. Start with bridge_test.go.
 package interop

@@ -14,7 +14,7 @@ import (
 // startGoServer runs a go-raknet server that echoes every message.
 func startGoServer(t *testing.T) *peer {
 	t.Helper()
-	// go-raknet blocks an IP address after one bad datagram from it; here all players have the proxy's.
+	// go-raknet blocks an IP address after one bad datagram; here all clients share the proxy's address.
 	listener, err := raknet.ListenConfig{BlockDuration: -1}.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func (p *peer) echo(conn *raknet.Conn) {
 	}
 }
 
-// startGoClient connects a go-raknet client, which sends nothing but reliable ordered messages.
+// startGoClient connects a go-raknet client, which sends only reliable ordered messages.
 func startGoClient(t *testing.T, port string) *peer {
 	t.Helper()
 	conn, err := raknet.DialTimeout(net.JoinHostPort("127.0.0.1", port), patience)

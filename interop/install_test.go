@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// installing is how long one installation may take.
+// installing is the time limit of one installation.
 const installing = 90 * time.Second
 
-// runtime is a language that peers are written in.
+// runtime is a language in which peers are written.
 type runtime struct {
 	name    string
-	version []string                              // command whose output says which version of the language is there
-	pins    string                                // file under peers/ that fixes the libraries' versions
+	version []string                              // command that prints the language's version
+	pins    string                                // file under peers/ that pins the libraries' versions
 	builds  []string                              // files under peers/ that are compiled with the libraries
 	install func(dir string) error                // installs the libraries into a new directory
-	line    func(dir string) (env, line []string) // begins the command line of a script that uses them
-	ready   func() (string, error)                // returns the directory, once installed
+	line    func(dir string) (env, line []string) // start of the command line of a script
+	ready   func() (string, error)                // returns the directory once the libraries are installed
 }
 
 var (
@@ -42,8 +42,8 @@ var (
 		name: "node", version: []string{"node", "--version"}, pins: "package-lock.json",
 		install: installNode,
 		line: func(dir string) (env, line []string) {
-			// raknet-node frees its buffers on the wrong thread, so that V8 ends when it collects them: here it never
-			// runs out of room for new ones.
+			// raknet-node frees its buffers on the wrong thread, so that V8 crashes when it collects them. With this
+			// much room it never collects.
 			line = []string{"node", "--min-semi-space-size=64", "--max-semi-space-size=64"}
 			return []string{"NODE_PATH=" + filepath.Join(dir, "node_modules")}, line
 		},
@@ -55,7 +55,7 @@ func newRuntime(r runtime) *runtime {
 	return &r
 }
 
-// dir returns where the libraries are installed. What cannot be installed fails the test.
+// dir returns the directory with the libraries. A failed installation fails the test.
 func (r *runtime) dir(t *testing.T) string {
 	t.Helper()
 	dir, err := r.ready()
@@ -65,7 +65,7 @@ func (r *runtime) dir(t *testing.T) string {
 	return dir
 }
 
-// prepare installs into the user's cache, in a directory named by what is installed, unless an earlier run has.
+// prepare installs into the user's cache, in a directory named after the content, unless an earlier run did.
 func (r *runtime) prepare() (string, error) {
 	version, err := exec.Command(r.version[0], r.version[1:]...).Output()
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *runtime) prepare() (string, error) {
 	if _, err := os.Stat(complete); err == nil {
 		return dir, nil
 	}
-	if err := os.RemoveAll(dir); err != nil { // an installation that was interrupted
+	if err := os.RemoveAll(dir); err != nil { // an interrupted installation
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -140,7 +140,7 @@ func copyPeerFiles(dir string, names ...string) error {
 	return nil
 }
 
-// command runs a program in a directory; its output is part of the error.
+// command runs a program in a directory. An error contains its output.
 func command(dir, name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), installing)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// tidegate is the path of the binary under test.
+// tidegate is the path of the tested binary.
 var tidegate string
 
 // TestMain builds the binary once for all tests.

@@ -10,19 +10,21 @@ import (
 	"strings"
 )
 
-// java runs peers from their source, which it compiles as it starts.
+// java runs peers from source and compiles them at the start.
 var java = newRuntime(runtime{
 	name: "java", version: []string{"java", "--version"}, pins: jarSums,
 	builds: []string{edgeCookies}, install: installJars,
 	line: func(dir string) (env, line []string) {
-		return nil, []string{"java", "-XX:TieredStopAtLevel=1", "-cp", dir + ":" + filepath.Join(dir, "*")} // 1: it starts sooner
+		// Level 1 starts faster.
+		return nil, []string{"java", "-XX:TieredStopAtLevel=1", "-cp", dir + ":" + filepath.Join(dir, "*")}
 	},
 })
 
-// jarSums is the file under peers/ with the hash of every jar, as sha256sum writes it. Their names have their versions.
+// jarSums is the file under peers/ with the hash of every jar, in the format of sha256sum. The file names contain the
+// versions.
 const jarSums = "jars.sha256"
 
-// installJars has Maven fetch the jars, and believes none that has another hash than jarSums.
+// installJars makes Maven fetch the jars, and rejects a jar with another hash than in jarSums.
 func installJars(dir string) error {
 	if err := copyPeerFiles(dir, "pom.xml"); err != nil {
 		return err
@@ -44,7 +46,7 @@ func installJars(dir string) error {
 	return command("peers", "javac", "-cp", filepath.Join(dir, "*"), "-d", dir, edgeCookies)
 }
 
-// edgeCookies is a class that Cloudburst.java uses: java compiles only the one file that it is started with.
+// edgeCookies is a class that Cloudburst.java uses. The java command compiles only the file that it starts.
 const edgeCookies = "EdgeCookies.java"
 
 // sumJars hashes the jars of a directory.
@@ -54,7 +56,7 @@ func sumJars(dir string) (string, error) {
 		return "", err
 	}
 	var sums strings.Builder
-	for _, jar := range jars { // in order
+	for _, jar := range jars { // sorted
 		content, err := os.ReadFile(jar)
 		if err != nil {
 			return "", err

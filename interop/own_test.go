@@ -14,8 +14,8 @@ import (
 	"tidegate/codec/raknet"
 )
 
-// Peers of our own codec are the far end where one library at a time is looked at: what goes wrong is then that
-// library's, or ours.
+// Peers of our own codec are the other end where a test examines one library: any failure is then that library's or
+// ours.
 
 // ownPeer is one end of a RakNet connection over UDP.
 type ownPeer struct {
@@ -25,14 +25,15 @@ type ownPeer struct {
 	socket   *net.UDPConn
 	to       netip.AddrPort
 	orders   chan order
-	done     chan struct{} // closed when nobody gives orders any more
+	done     chan struct{} // closed when no more orders come
 	echoes   bool
 	buffer   [codec.MaxDatagram]byte
 }
 
 func ownOptions() raknet.Options {
 	return raknet.Options{
-		Versions: []uint8{9, 10, 11}, DialVersion: 11, SizedPong: true, OrderedOnly: true, MaxMessage: 4 << 20, MaxQueued: 64 << 20,
+		Versions: []uint8{9, 10, 11}, DialVersion: 11, SizedPong: true, OrderedOnly: true,
+		MaxMessage: 4 << 20, MaxQueued: 64 << 20,
 		HandshakeTimeout: 3 * patience,
 	}
 }
@@ -80,10 +81,10 @@ func startOwnClient(t *testing.T, port string) *peer {
 	return p.peer
 }
 
-// turn is how long the peer waits for a datagram before it looks at its orders again.
+// turn is the longest wait for a datagram before the peer looks at its orders.
 const turn = 2 * time.Millisecond
 
-// run lives until the socket is closed.
+// run runs until the socket is closed.
 func (p *ownPeer) run() {
 	for {
 		_ = p.socket.SetReadDeadline(time.Now().Add(turn))
@@ -111,7 +112,7 @@ func isTimeout(err error) bool {
 
 func (p *ownPeer) receive(now time.Time, from netip.AddrPort, datagram []byte) {
 	if p.conn != nil {
-		_ = p.conn.Receive(now, datagram) // what is dropped will come again
+		_ = p.conn.Receive(now, datagram) // the sender resends a dropped datagram
 		p.drain(now)
 		return
 	}
@@ -128,7 +129,7 @@ func (p *ownPeer) receive(now time.Time, from netip.AddrPort, datagram []byte) {
 	}
 }
 
-// obey takes the orders given so far.
+// obey executes the orders so far.
 func (p *ownPeer) obey(now time.Time) {
 	for {
 		select {
@@ -156,7 +157,7 @@ func (p *ownPeer) carryOut(now time.Time, o order) {
 	}
 }
 
-// drain tells what has happened.
+// drain reports the connection's events.
 func (p *ownPeer) drain(now time.Time) {
 	for e, ok := p.conn.Poll(); ok; e, ok = p.conn.Poll() {
 		switch e.Kind {
@@ -190,6 +191,6 @@ func (p *ownPeer) send(now time.Time, payload []byte) {
 
 func (p *ownPeer) flush(now time.Time) {
 	for b, ok := p.conn.Transmit(now, p.buffer[:0]); ok; b, ok = p.conn.Transmit(now, p.buffer[:0]) {
-		_, _ = p.socket.WriteToUDPAddrPort(b, p.to) // lost ones go again
+		_, _ = p.socket.WriteToUDPAddrPort(b, p.to) // lost datagrams are resent
 	}
 }

@@ -13,34 +13,34 @@ import (
 	"time"
 )
 
-// peer is an independent client or server. It does as it is commanded and tells what happens to it; the scripts under
-// peers/ do so by lines of JSON.
+// peer is an independent client or server. It obeys orders and reports events. The scripts under peers/ use lines of
+// JSON for both.
 type peer struct {
 	name   string
 	port   string // of a server
 	events chan event
-	passed []event // while others were awaited, oldest first
+	passed []event // events passed over by await, oldest first
 	do     func(o order) error
-	kill   func() error // ends it without a goodbye; only of a script
+	kill   func() error // ends a script without a goodbye
 }
 
-// order is what a peer shall do.
+// order is a command to a peer.
 type order struct {
-	Do       string  `json:"do"`               // send, leave; a Riptide client can notify, its server kick
-	Client   *uint16 `json:"client,omitempty"` // to kick
+	Do       string  `json:"do"`               // send or leave; a Riptide client also has notify, its server kick
+	Client   *uint16 `json:"client,omitempty"` // the client to kick
 	ID       uint16  `json:"id"`               // of a Riptide message
 	Reliable bool    `json:"reliable"`         // of a message
-	Payload  string  `json:"payload"`          // of a message, a notice or a kick, in hex
+	Payload  string  `json:"payload"`          // of a message, a notify message or a kick, in hex
 }
 
-// event is what happened to a peer.
+// event is a peer's report.
 type event struct {
-	// Event is listening, joined, left, asked or received for a server; connected, refused, disconnected, received,
-	// ponged, notified or, of other clients, joined and left for a client.
+	// Event is, for a server: listening, joined, left, asked or received. For a client: connected, refused,
+	// disconnected, received, ponged, notified, and joined and left for other clients.
 	Event    string
 	Client   uint16 // Riptide's client ID
 	ID       uint16 // of a Riptide message
-	Reliable bool   // whether a Riptide message is
+	Reliable bool   // of a Riptide message
 	Reason   int    // of a Riptide refusal or goodbye, as on the wire
 	Payload  string // in hex
 }
@@ -49,18 +49,18 @@ type event struct {
 func startServer(t *testing.T, in *runtime, script string, args ...string) *peer {
 	t.Helper()
 	p := startScript(t, in, script, freePort(t), args...)
-	p.awaitWithin(t, "listening", 3*patience) // some take long to start on a busy machine
+	p.awaitWithin(t, "listening", 3*patience) // some start slowly on a busy machine
 	return p
 }
 
-// startScript runs one of the scripts under peers/; its first argument is a port.
+// startScript runs a script under peers/; its first argument is a port.
 func startScript(t *testing.T, in *runtime, script, port string, args ...string) *peer {
 	t.Helper()
 	dir := in.dir(t)
 	p := &peer{name: script, port: port, events: make(chan event, 10000)}
 	heard := func(line []byte) {
 		var e event
-		if json.Unmarshal(line, &e) == nil { // libraries write what they like
+		if json.Unmarshal(line, &e) == nil { // libraries may print other lines
 			p.events <- e
 		}
 	}
@@ -73,7 +73,7 @@ func startScript(t *testing.T, in *runtime, script, port string, args ...string)
 	return p
 }
 
-// order makes a peer do something.
+// order sends an order to a peer.
 func (p *peer) order(t *testing.T, o order) {
 	t.Helper()
 	if err := p.do(o); err != nil {
@@ -81,13 +81,13 @@ func (p *peer) order(t *testing.T, o order) {
 	}
 }
 
-// await returns the oldest event of a kind that has not been returned before.
+// await returns the oldest unreturned event of a kind.
 func (p *peer) await(t *testing.T, kind string) event {
 	t.Helper()
 	return p.awaitWithin(t, kind, patience)
 }
 
-// awaitWithin is await with another patience.
+// awaitWithin is await with another time limit.
 func (p *peer) awaitWithin(t *testing.T, kind string, patience time.Duration) event {
 	t.Helper()
 	if i := slices.IndexFunc(p.passed, func(e event) bool { return e.Event == kind }); i >= 0 {
@@ -117,8 +117,7 @@ func kinds(events []event) []string {
 	return kinds
 }
 
-// freePort returns a port that nobody uses now, neither for UDP nor for TCP, and that no system picks for a socket that
-// asks for any.
+// freePort returns a port that is free for UDP and TCP, and outside the range of automatic ports.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 10 {
@@ -130,7 +129,7 @@ func freePort(t *testing.T) string {
 		defer conn.Close()
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
-			continue // another's, for TCP
+			continue // in use for TCP
 		}
 		defer listener.Close()
 		return portOf(t, address)

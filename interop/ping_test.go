@@ -13,13 +13,13 @@ import (
 	"github.com/sandertv/go-raknet"
 )
 
-// TestPing: tidegate ping finds out who is there, and by which protocol.
+// TestPing checks that tidegate ping finds the server and its protocol.
 func TestPing(t *testing.T) {
 	for _, c := range []struct {
 		contender
 		protocol, says string
 	}{
-		{pytideServers[0], "riptide-2.2", "there, and "}, // lets players in, or takes its time to decide
+		{pytideServers[0], "riptide-2.2", "there, and "}, // accepts clients, or takes time to decide
 		{raknetServers[0], "raknet", "go-raknet"},
 		{raknetServers[1], "raknet", "MCPE;serenity;"},
 		{raknetServers[2], "raknet", "MCPE;Rust Raknet Server;"},
@@ -45,7 +45,7 @@ func TestPing(t *testing.T) {
 	}
 }
 
-// TestClientsPing: what each library shows in its server list is what Tidegate was told to say.
+// TestClientsPing checks that each library's server list shows the configured text.
 func TestClientsPing(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// patience is how long anything is waited for.
+// patience is the longest wait for anything.
 const patience = 30 * time.Second
 
-// process is a program in a process group of its own, which is killed at the end of the test.
+// process is a program in its own process group, which is killed at the end of the test.
 type process struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
-	wait  func() error // until it has ended and all it said has been heard
+	wait  func() error // waits for the end of the process and of its output
 }
 
-// start starts a program. Each line it writes is heard, from one goroutine for stdout and one for stderr.
+// start starts a program. heard gets each line of output, from one goroutine for stdout and one for stderr.
 func start(t *testing.T, env []string, heard func(line []byte), args ...string) *process {
 	t.Helper()
 	var said transcript
@@ -43,7 +43,7 @@ func start(t *testing.T, env []string, heard func(line []byte), args ...string) 
 	}
 	p.wait = sync.OnceValue(p.cmd.Wait)
 	t.Cleanup(func() {
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // the process may have ended
 		_ = p.wait()
 		if t.Failed() {
 			t.Logf("%s said:\n%s", p.cmd, said.text.String())
@@ -52,11 +52,11 @@ func start(t *testing.T, env []string, heard func(line []byte), args ...string) 
 	return p
 }
 
-// lines hands on what is written to it line by line.
+// lines is a writer that passes on whole lines.
 type lines struct {
 	said  *transcript
 	heard func(line []byte)
-	begun []byte // of a line
+	begun []byte // start of the next line
 }
 
 func (l *lines) Write(b []byte) (int, error) {
@@ -72,10 +72,10 @@ func (l *lines) Write(b []byte) (int, error) {
 	}
 }
 
-// longest is how much of a line a transcript shows, in bytes.
+// longest is the most bytes of a line in a transcript.
 const longest = 300
 
-// transcript is what a process said, both ways, for when the test fails.
+// transcript is the input and output of a process, shown if the test fails.
 type transcript struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -15,7 +15,7 @@ const (
 	serverStopped  = 5
 )
 
-// TestRiptideToRiptide: nothing that Riptide has gets lost between its own sides, whatever carries each.
+// TestRiptideToRiptide checks that the bridge preserves all of Riptide's features, over each transport.
 func TestRiptideToRiptide(t *testing.T) { everyPair(t, pytideClients, pytideServers, riptideToRiptide) }
 
 func riptideToRiptide(t *testing.T, from, to contender) {

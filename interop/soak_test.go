@@ -14,18 +14,20 @@ import (
 	"tidegate/internal/lossylink"
 )
 
-// weathers are the shares of datagrams that are lost between a library and Tidegate, each way.
+// weathers are the shares of datagrams lost between a library and Tidegate, in each direction.
 var weathers = []float64{0, 0.05}
 
 // large is the size of a large message, in bytes.
 const large = 1 << 20
 
-// TestEveryClient: each library as the client, in each weather, with a far end that is not to blame.
+// TestEveryClient tests each library as the client, in each weather, with our own codec as the server.
 func TestEveryClient(t *testing.T) {
 	for _, from := range raknetClients {
 		inWeathers(t, from, func(t *testing.T, loss float64) {
 			server := startOwnServer(t)
-			between := startTidegate(t, route{protocol: "bedrock", transport: udp, server: server.port, noCookies: from.noCookies})
+			between := startTidegate(t, route{
+				protocol: "bedrock", transport: udp, server: server.port, noCookies: from.noCookies,
+			})
 			weather := lossylink.Loss{ToClients: loss, ToServer: loss, OnceToServer: from.forgets}
 			_, door := lossy(t, "127.0.0.1:0", between.ports[udp], weather)
 			client := from.client(t, door)
@@ -33,12 +35,12 @@ func TestEveryClient(t *testing.T) {
 			server.await(t, "joined")
 			from.soak(t, loss, client, server)
 			client.order(t, order{Do: "leave"})
-			server.awaitWithin(t, "left", 3*patience) // a goodbye that is lost is noticed by the silence after it
+			server.awaitWithin(t, "left", 3*patience) // a lost goodbye shows by silence
 		})
 	}
 }
 
-// TestEveryServer: each library as the server.
+// TestEveryServer tests each library as the server.
 func TestEveryServer(t *testing.T) {
 	for _, to := range append(slices.Clone(raknetServers), jspServer) {
 		inWeathers(t, to, func(t *testing.T, loss float64) {
@@ -47,9 +49,11 @@ func TestEveryServer(t *testing.T) {
 			if to.deaf {
 				weather.Spared = 4 // two requests and their replies
 			}
-			// serenityjs wants clients to name its own port as the server's.
+			// serenityjs requires clients to name its own port as the server's.
 			host, port := lossy(t, "127.0.0.2:"+server.port, server.port, weather)
-			between := startTidegate(t, route{protocol: to.protocol, transport: udp, host: host, server: port, upstream: to.upstream})
+			between := startTidegate(t, route{
+				protocol: to.protocol, transport: udp, host: host, server: port, upstream: to.upstream,
+			})
 			client := startOwnClient(t, between.ports[udp])
 			client.awaitWithin(t, "connected", 3*patience)
 			server.await(t, "joined")
@@ -72,7 +76,8 @@ func inWeathers(t *testing.T, c contender, test func(t *testing.T, loss float64)
 	}
 }
 
-// lossy puts a link between clients and a port, and returns where to reach it; without loss that is the port itself.
+// lossy starts a lossy link between clients and a port, and returns its address. Without loss it returns the port
+// itself.
 func lossy(t *testing.T, at, port string, loss lossylink.Loss) (host, reached string) {
 	t.Helper()
 	if loss.ToServer == 0 && loss.ToClients == 0 {
@@ -86,7 +91,8 @@ func lossy(t *testing.T, at, port string, loss lossylink.Loss) (host, reached st
 	return l.Addr().Addr().String(), portOf(t, l.Addr().String())
 }
 
-// soak sends numbered messages, and a large one, to a server that echoes: each arrives once and in order, both ways.
+// soak sends numbered messages and a large one to an echo server, and checks that each arrives once and in order, in
+// both directions.
 func (c contender) soak(t *testing.T, loss float64, client, server *peer) {
 	t.Helper()
 	messages, atOnce, size := burst, 1000, min(cmp.Or(c.largest, large), large)
@@ -116,7 +122,7 @@ func (c contender) soak(t *testing.T, loss float64, client, server *peer) {
 	t.Logf("%d bytes and their echo took %v", size, time.Since(start))
 }
 
-// largeMessage is hardly like itself when a part of it is missing or in another's place.
+// largeMessage returns a message in which a missing or moved part shows.
 func largeMessage(size int) string {
 	b := make([]byte, size)
 	for i := range b {

@@ -4,8 +4,8 @@ package interop_test
 
 import "testing"
 
-// TestStreamsBreak: whose TCP connection ends without a goodbye is gone, and the other side is told at once. No pytide
-// would find out by itself.
+// TestStreamsBreak checks that a TCP connection without a goodbye ends the session and that the other side is told at
+// once. pytide would not notice by itself.
 func TestStreamsBreak(t *testing.T) {
 	t.Run("client", func(t *testing.T) {
 		client, between, server := meet(t, pytideClient(tcp), pytideServer(tcp))

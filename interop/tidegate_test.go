@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// packetByte marks bridged messages on RakNet's side: the only one that every library here lets pass.
+// packetByte marks bridged messages on RakNet's side. It is the only first byte that all libraries here pass on.
 const packetByte = 0xfe
 
-// What carries datagrams, as configuration and log say it.
+// Transports, as in the configuration and the log.
 const (
 	udp = "udp"
 	tcp = "tcp"
@@ -25,7 +25,7 @@ const (
 // proxy is a running Tidegate.
 type proxy struct {
 	*process
-	ports   map[string]string // where it listens, by transport
+	ports   map[string]string // listening ports, by transport
 	journal chan journalEntry
 }
 
@@ -38,19 +38,19 @@ type journalEntry struct {
 	By        string
 }
 
-// route is where a proxy's players go.
+// route is the way of a proxy's clients to a server.
 type route struct {
-	protocol  string // of the server
-	transport string // to the server
-	host      string // of the server; empty: 127.0.0.1
-	server    string // its port
-	noCookies bool   // for players whose library has none
-	players   string // RakNet dialect of the players; empty: bedrock
-	upstream  string // further keys of [[upstream]]
-	bedrock   string // further keys of [bedrock], or of the players' dialect
+	protocol  string // the server's protocol
+	transport string // transport to the server
+	host      string // the server's host; empty: 127.0.0.1
+	server    string // the server's port
+	noCookies bool   // for clients whose library has no cookies
+	players   string // the clients' RakNet dialect; empty: bedrock
+	upstream  string // more keys of [[upstream]]
+	bedrock   string // more keys of [bedrock], or of the clients' dialect
 }
 
-// startTidegate runs the binary between players of every protocol, over UDP and TCP, and one server.
+// startTidegate runs the binary between clients of every protocol, over UDP and TCP, and one server.
 func startTidegate(t *testing.T, to route) *proxy {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tidegate.toml")
@@ -72,8 +72,8 @@ func startTidegate(t *testing.T, to route) *proxy {
 	return p
 }
 
-// configuration forgives slow peers: Riptide's own rule is to end a connection when 15 transmissions, here 10 ms apart,
-// are not acknowledged, and pytide may think for longer.
+// configuration tolerates slow peers. Riptide closes a connection after 15 unacknowledged transmissions, here 10 ms
+// apart, and pytide may pause for longer.
 func (r route) configuration() string {
 	players := cmp.Or(r.players, "bedrock")
 	return fmt.Sprintf(`
@@ -118,7 +118,7 @@ listen = "off"
 // await reads the log until a message.
 func (p *proxy) await(t *testing.T, message string) journalEntry {
 	t.Helper()
-	late := time.After(3 * patience) // a silent server has half of the handshake's 30 s
+	late := time.After(3 * patience) // a silent server takes half of the handshake's 30 s
 	for {
 		select {
 		case entry := <-p.journal:
@@ -131,7 +131,7 @@ func (p *proxy) await(t *testing.T, message string) journalEntry {
 	}
 }
 
-// stop asks for an orderly end, and wants one.
+// stop asks for a graceful stop and checks it.
 func (p *proxy) stop(t *testing.T) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {

@@ -4,8 +4,8 @@ package interop_test
 
 import "testing"
 
-// TestServerOfAnotherVersion reaches a server that speaks RakNet 10 alone, which refuses the 11 that it is asked for
-// first. This server splits messages wrongly and takes a client's goodbye for its own end, so neither is tried.
+// TestServerOfAnotherVersion connects to a server with RakNet 10 only, which refuses the version 11 of the first
+// request. This server splits messages wrongly and ends when a client says goodbye, so the test tries neither.
 func TestServerOfAnotherVersion(t *testing.T) {
 	server := startServer(t, node, "jsp_server.js")
 	between := startTidegate(t, route{protocol: "bedrock", transport: udp, server: server.port})

@@ -1,4 +1,4 @@
-// Package packaging has no code: what is shipped beside the program is tested here.
+// Package packaging tests the files that ship beside the program. It has no code.
 package packaging
 
 import (
@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// metrics are the names that the admin server's families have, as its source says.
+// metrics returns the names of the admin server's metrics, from its source.
 func metrics(t *testing.T) map[string]bool {
 	t.Helper()
 	known := make(map[string]bool)
@@ -64,7 +64,7 @@ func text(e ast.Expr) string {
 	return ""
 }
 
-// TestMetricsExist: dashboards and alerts name only metrics that there are.
+// TestMetricsExist checks that dashboards and alerts name only existing metrics.
 func TestMetricsExist(t *testing.T) {
 	known := metrics(t)
 	name := regexp.MustCompile(`\btidegate_[a-z_]+`)
@@ -106,7 +106,7 @@ func TestDashboardIsJSON(t *testing.T) {
 	}
 }
 
-// TestAlertsAreExplained: the operator finds each alert in the manual.
+// TestAlertsAreExplained checks that the manual explains each alert.
 func TestAlertsAreExplained(t *testing.T) {
 	rules, err := os.ReadFile("prometheus/alerts.yml")
 	if err != nil {
@@ -127,7 +127,7 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 }
 
-// TestPackageHasItsFiles: every file that the Debian package is made of is in the source, or made by `make release`.
+// TestPackageHasItsFiles checks that every file of the Debian package is in the source, or made by `make release`.
 func TestPackageHasItsFiles(t *testing.T) {
 	script, err := os.ReadFile("deb/build.sh")
 	if err != nil {

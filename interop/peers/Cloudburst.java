@@ -50,7 +50,7 @@ final class Cloudburst {
             }
             default -> obey(connect(port));
         }
-        System.exit(0); // netty's threads would go on
+        System.exit(0); // netty's threads would continue
     }
 
     private static void serve(int port, EdgeCookies cookies) throws InterruptedException {

@@ -74,7 +74,7 @@ public final class EdgeCookies extends ChannelInboundHandlerAdapter {
         if (!isGood(packet.sender(), cookie)) {
             return;
         }
-        int rest = 1 + MAGIC + 4 + 1 + 7; // behind cookie, challenge flag and the server's IPv4 address
+        int rest = 1 + MAGIC + 4 + 1 + 7; // after cookie, challenge flag and the server's IPv4 address
         int mtu = request.getUnsignedShort(rest);
         RakServerChannel server = (RakServerChannel) ctx.channel();
         if (mtu > LARGEST_MTU

@@ -1,4 +1,4 @@
-// A RakNet client on jsp-raknet, which plays, or asks for the server list text. Usage: jsp_client.js PORT [ping]
+// A RakNet client on jsp-raknet, which connects, or asks for the server list text. Usage: jsp_client.js PORT [ping]
 'use strict'
 
 const { Client } = require('jsp-raknet')
@@ -22,7 +22,7 @@ const asks = process.argv[3] === 'ping'
 if (asks) client.ping(text => tell('ponged', { payload: Buffer.from(String(text)).toString('hex') }))
 else client.connect()
 
-// The library asks once; whether the question or an answer is lost, it would wait for ever.
+// The library asks once. If the question or the answer is lost, it waits for ever.
 const asking = setInterval(() => {
   if (connection || asks) clearInterval(asking)
   else if (!client.connection) client.sendConnectionRequest()

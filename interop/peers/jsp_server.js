@@ -14,7 +14,7 @@ server.on('openConnection', () => tell('joined'))
 server.on('encapsulated', (packet, address) => {
   tell('received', { payload: packet.buffer.toString('hex') })
   const answer = new EncapsulatedPacket()
-  answer.reliability = packet.reliability ?? reliableOrdered // the library forgets it of a message in parts
+  answer.reliability = packet.reliability ?? reliableOrdered // the library loses it for a message in parts
   answer.buffer = packet.buffer
   server.connections.get(address.hash).addEncapsulatedToQueue(answer)
 })

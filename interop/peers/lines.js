@@ -1,4 +1,4 @@
-// The line protocol between a peer and its test: commands in on stdin, events out on stdout, one JSON object a line.
+// The protocol between a peer and its test: commands on stdin, events on stdout, one JSON object per line.
 'use strict'
 
 const readline = require('readline')

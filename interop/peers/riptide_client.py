@@ -10,7 +10,7 @@ from transports import CLIENTS
 repair()
 client = Client(CLIENTS[sys.argv[2]]())
 client.Connected += lambda: tell("connected", client=client.id)
-# The reason of a refusal is not handed on, but it is the first byte of its message. No message: nobody answered.
+# pytide does not pass on the reason of a refusal, but it is the first byte of its message. No message: no answer.
 client.ConnectionFailed += lambda message: tell(
     "refused", reason=message.data[0] if message else None, payload=unread(message))
 client.Disconnected += lambda reason, message: tell("disconnected", reason=int(reason), payload=unread(message))
@@ -18,11 +18,11 @@ client.ClientConnected += lambda other: tell("joined", client=other)
 client.ClientDisconnected += lambda other: tell("left", client=other)
 client.MessageReceived += lambda connection, number, message: tell(
     "received", id=number, reliable=message.header == 7, payload=unread(message))
-client._useMessageHandlers = False  # the event above is enough
+client._useMessageHandlers = False  # the event above suffices
 
 data = attachment(sys.argv[3]) if len(sys.argv) > 3 else None
 client.connect(("127.0.0.1", int(sys.argv[1])), message=data)
-# Notify messages are news of the connection, which the client keeps to itself.
+# Notify messages are events of the connection, which the client does not pass on.
 client._Client__connection.notifyReceived += lambda message: tell("notified", payload=unread(message))
 run(client.update, {
     "send": lambda command: client.send(outgoing(command)),

@@ -4,7 +4,7 @@ from pytidenetworking.message_base import MessageSendMode
 
 
 def outgoing(command):
-    """The message that a send command describes."""
+    """Returns the message of a send command."""
     mode = MessageSendMode.Reliable if command["reliable"] else MessageSendMode.Unreliable
     message = create(mode, command["id"])
     message.putBytes(bytes.fromhex(command["payload"]))
@@ -12,21 +12,21 @@ def outgoing(command):
 
 
 def notice(payload):
-    """A notify message, which has no ID; payload is hex."""
+    """Returns a notify message, which has no ID; payload is hex."""
     message = create(MessageSendMode.Notify, 0)
     message.putBytes(bytes.fromhex(payload))
     return message
 
 
 def attachment(payload):
-    """Data of a connection attempt, a refusal or a kick; payload is hex."""
+    """Returns the data of a connection attempt, a refusal or a kick; payload is hex."""
     message = createInternal()
     message.putBytes(bytes.fromhex(payload))
     return message
 
 
 def unread(message):
-    """What has not been read of a received message, in hex.
+    """Returns the unread rest of a received message, in hex.
 
     The wire does not say how long a payload is. Its type takes half a byte, so behind a payload of whole bytes half a
     byte of padding is left, which pytide rounds up to a byte of its own.

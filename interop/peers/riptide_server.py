@@ -25,7 +25,7 @@ def decide(connection, message):
     if data == REFUSE:
         server.reject(connection)
     elif data == REFUSE_WITH_DATA:
-        # The public method takes data and drops it: it never uses the reason that goes with data.
+        # The public method ignores its data: it never uses the reason for data.
         server._Server__reject(connection, RejectReason.Custom, attachment(b"no shoes, no service".hex()))
     else:
         server.accept(connection)

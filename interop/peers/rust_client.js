@@ -1,5 +1,5 @@
-// A RakNet client on raknet-node (rust-raknet), which sends nothing but reliable ordered messages. Usage:
-// rust_client.js PORT [ping], which asks for the server list text instead
+// A RakNet client on raknet-node (rust-raknet), which sends only reliable ordered messages. With "ping" it asks for the
+// server list text instead. Usage: rust_client.js PORT [ping]
 'use strict'
 
 const { RaknetClient } = require('raknet-node')
@@ -17,7 +17,7 @@ async function play (port) {
   }
 }
 
-// Each send waits for the one before: the library lets them overtake each other.
+// Each send waits for the earlier one, since the library may reorder them.
 let sent = Promise.resolve()
 
 async function ask (port) {

@@ -1,4 +1,4 @@
-"""What carries Riptide: its transports by name."""
+"""Riptide's transports by name."""
 from pytidenetworking.transports.tcp.tcp_client import TCPClient
 from pytidenetworking.transports.tcp.tcp_server import TCPServer
 from pytidenetworking.transports.udp.udp_client import UDPClient

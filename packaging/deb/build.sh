@@ -1,6 +1,5 @@
 #!/bin/sh
-# Makes a Debian package of a binary that `make release` has built: build.sh VERSION ARCH. It wants dpkg-deb, which every
-# Debian has, and no privilege.
+# Builds a Debian package from a binary of `make release`: build.sh VERSION ARCH. It needs dpkg-deb and no privileges.
 set -eu
 version=$1 arch=$2
 cd "$(dirname "$0")/../.."
@@ -11,7 +10,7 @@ trap 'rm -rf "$tree"' EXIT
 put() { install -D -m "$1" "$2" "$tree$3"; }
 put 755 "dist/tidegate-linux-$arch" /usr/bin/tidegate
 put 644 config.example.toml /etc/tidegate/tidegate.toml
-# The service may not write beside its configuration.
+# The service cannot write beside its configuration.
 sed -i 's|^# file = "bans.jsonl"$|file = "/var/lib/tidegate/bans.jsonl"|' "$tree/etc/tidegate/tidegate.toml"
 grep -q '^file = "/var/lib' "$tree/etc/tidegate/tidegate.toml"
 put 644 config.example.toml /usr/share/doc/tidegate/config.example.toml
@@ -35,7 +34,7 @@ Recommends: systemd
 Installed-Size: $(du -ks "$tree" | cut -f1)
 Maintainer: The Tidegate authors <tidegate@localhost>
 Description: proxy for game servers that speaks the games' own protocols
- Tidegate stands in front of game servers, ends each player's reliability
- layer, and forwards whole messages over RakNet, Riptide, RUDP or R-Type.
+ Tidegate stands in front of game servers, terminates each client's
+ reliability layer, and forwards whole messages over RakNet, Riptide, RUDP or R-Type.
 EOF
 dpkg-deb --root-owner-group --build "$tree" "dist/tidegate_${version}_$arch.deb"
