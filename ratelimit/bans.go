@@ -214,7 +214,7 @@ func (t *Terms) forgotten(now time.Time, ban *Ban) bool {
 	return ban.Author != Automatic || !now.Before(ban.Until.Add(t.Memory))
 }
 
-// makeRoom drops a sixteenth of the automatic bans, those that end first. Dropping many at once keeps the search rare.
+// makeRoom drops the sixteenth of the automatic bans that ends first. Dropping many at once keeps the search rare.
 func (b *Bans) makeRoom() {
 	var automatic []*Ban
 	for _, ban := range b.table.Load().AllSorted() {

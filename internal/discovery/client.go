@@ -10,7 +10,7 @@ import (
 	"github.com/miekg/dns"
 )
 
-// Bounds of an answer's lifetime, whatever its TTL: a TTL of 0 must not cause a loop of queries, and a TTL of a day
+// Bounds of an answer's lifetime, for any TTL: a TTL of 0 must not cause a loop of queries, and a TTL of a day
 // must not hide a change.
 const (
 	minTTL = 5 * time.Second

@@ -12,8 +12,8 @@ var be = binary.BigEndian
 //	0..11   signature
 //	12      version 2 in the high bits; command in the low: 0 LOCAL, 1 PROXY
 //	13      family in the high bits: 0 none, 1 IPv4, 2 IPv6, 3 Unix; transport in the low: 0 none, 1 stream, 2 datagram
-//	14..15  length of what follows
-//	16..    client's address, proxy's address, client's port, proxy's port; then what senders like to add
+//	14..15  length of the rest of the header
+//	16..    client's address, proxy's address, client's port, proxy's port; then extensions
 const (
 	signature = "\r\n\r\n\x00\r\nQUIT\n"
 	v2Len     = 16 // up to the addresses

@@ -21,7 +21,7 @@ func (f *FirstBytes) Add(first, last byte) {
 }
 
 // AddOpening adds a byte with which only datagrams outside of a session start. A datagram with this first byte counts
-// as a stranger's, whatever its source.
+// as a stranger's, for any source.
 func (f *FirstBytes) AddOpening(b byte) { f.openings.add(b) }
 
 // Has reports whether a datagram may start with b.

@@ -31,7 +31,7 @@ const gateOpen = 1 << 40
 const mapMapable = 1 << 10
 
 // Gate limits strangers' datagrams before the listening sockets of one loop, so that they leave room in the buffers to
-// known clients. It bounds the cost of strangers, whatever they send and however many addresses they forge. Only its
+// known clients. It bounds the cost of strangers, for any datagrams and any number of forged addresses. Only its
 // loop may use it. A nil Gate does nothing.
 type Gate struct {
 	gates  *gates

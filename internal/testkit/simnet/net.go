@@ -133,7 +133,7 @@ func (n *Net) Remove(addrs ...netip.AddrPort) {
 // SetTap calls f with every datagram that is sent, before the weather. f must not keep the datagram.
 func (n *Net) SetTap(f func(from, to netip.AddrPort, datagram []byte)) { n.tap = f }
 
-// Inject delivers a copy of a datagram after a delay, whatever the weather. It acts as an attacker who forges the
+// Inject delivers a copy of a datagram after a delay, in any weather. It acts as an attacker who forges the
 // source address.
 func (n *Net) Inject(after time.Duration, from, to netip.AddrPort, datagram []byte) {
 	n.trace.add(n.Elapsed(), from, to, datagram, fate{kind: injected, delay: after})

@@ -30,7 +30,7 @@ type outgoing struct {
 	datagram []byte
 }
 
-// recorder is a node that sends given datagrams, notes those that it receives, and answers if it is an echo.
+// recorder is a node that sends given datagrams, records received ones, and answers if it is an echo.
 type recorder struct {
 	out     []outgoing
 	in      []arrival
