@@ -33,3 +33,57 @@ func (s *Server) drain(*http.Request, nothing) (nothing, error) {
 	s.Drain()
 	return nothing{}, nil
 }
+
+// Reloads are the results of the process's reloads.
+type Reloads struct {
+	Succeeded uint64    `json:"succeeded"`
+	Failed    uint64    `json:"failed"`
+	Last      time.Time `json:"last,omitzero"`   // last attempt, successful or not
+	Error     string    `json:"error,omitempty"` // of the last attempt; empty if it succeeded
+	// Restart lists the changed keys in the file that need a restart.
+	Restart []string `json:"restart,omitempty"`
+}
+
+func (s *Server) reloads(*http.Request) (Reloads, error) { return s.Reloads(), nil }
+
+func (s *Server) reload(*http.Request, nothing) (Reloads, error) {
+	if err := s.Reload("operator"); err != nil {
+		return Reloads{}, notReloaded{err}
+	}
+	return s.Reloads(), nil
+}
+
+// notReloaded is the error of a rejected configuration.
+type notReloaded struct{ error }
+
+func (n notReloaded) Unwrap() error { return n.error }
+
+// checkConfiguration reports a rejected file as a detail. The check still passes, since the earlier configuration stays
+// in force.
+func (s *Server) checkConfiguration() Check {
+	check := Check{Name: "configuration", OK: true}
+	if why := s.Reloads().Error; why != "" {
+		check.Detail = "the last reload failed; the earlier configuration is in force: " + why
+	}
+	return check
+}
+
+// Metrics of reloads.
+var (
+	reloadsDone = counter("config_reloads_total", "Reloads of the configuration.", "result")
+	reloadGood  = gauge("config_last_reload_successful", "1 if the last reload succeeded, or before the first.")
+	reloadTime  = gauge("config_last_reload_timestamp_seconds", "Unix time of the last reload; 0 before the first.")
+	reloadStale = gauge("config_needs_restart", "Changed keys in the file that need a restart.")
+)
+
+func (out metricsOf) reloads(r Reloads) {
+	out.count(reloadsDone, r.Succeeded, "success")
+	out.count(reloadsDone, r.Failed, "failure")
+	out.set(reloadGood, truth(r.Error == ""))
+	last := 0.0
+	if !r.Last.IsZero() {
+		last = float64(r.Last.UnixMilli()) / 1000
+	}
+	out.set(reloadTime, last)
+	out.set(reloadStale, float64(len(r.Restart)))
+}
