@@ -91,7 +91,7 @@ func lossy(t *testing.T, at, port string, loss lossylink.Loss) (host, reached st
 	return l.Addr().Addr().String(), portOf(t, l.Addr().String())
 }
 
-// soak sends numbered messages and a large one to an echo server, and checks that each arrives once and in order, in
+// soak sends numbered messages and a large one to an echo server. It checks that each arrives once and in order, in
 // both directions.
 func (c contender) soak(t *testing.T, loss float64, client, server *peer) {
 	t.Helper()

@@ -49,8 +49,8 @@ func TestBansFind(t *testing.T) {
 	}
 }
 
-// TestAutomaticBansGrow checks that each ban of a network in a row lasts twice as long, up to the longest, until the
-// history is forgotten.
+// TestAutomaticBansGrow checks that each ban of a network in a row lasts twice as long, up to the longest. The series
+// ends when the history is forgotten.
 func TestAutomaticBansGrow(t *testing.T) {
 	b := NewBans(terms)
 	now := start

@@ -15,8 +15,8 @@ import (
 	"tidegate/proxy"
 )
 
-// family is one of our metrics. Label values are names in the configuration and words of a fixed list, never addresses,
-// so that an attacker cannot create time series.
+// family is one of our metrics. Label values are names in the configuration and words of a fixed list, never addresses.
+// So an attacker cannot create time series.
 type family struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType

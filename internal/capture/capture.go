@@ -1,5 +1,5 @@
-// Package capture writes datagrams that passed a proxy as a pcapng file, for Wireshark and for `tidegate decode`, and
-// copies such files while they grow. The package proxy decides which datagrams these are.
+// Package capture writes datagrams that passed a proxy as a pcapng file, for Wireshark and for `tidegate decode`. It
+// also copies such files while they grow. The package proxy decides which datagrams these are.
 //
 // Start with Writer, which the proxy's side uses; Copy is for the reader. The format is draft-ietf-opsawg-pcapng: a
 // chain of blocks, each with its length.

@@ -1,6 +1,6 @@
 // Package flow forwards the datagrams of relayed sessions in the kernel. A program on the interfaces rewrites addresses
-// and ports in both directions and sends the packets on, so that they cost neither a wake-up nor a copy. The package
-// does not decide about admission: user space admits a session, adds it here, and deletes it at its end.
+// and ports in both directions and sends the packets on. They cost neither a wake-up nor a copy. The package does not
+// decide about admission: user space admits a session, adds it here, and deletes it at its end.
 //
 // The program leaves all other datagrams to the sockets: datagrams without a flow, fragments, headers with options,
 // empty datagrams, and datagrams larger than the outgoing MTU. So the session's sockets must stay open.

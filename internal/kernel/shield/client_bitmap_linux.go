@@ -13,8 +13,8 @@ const network = 0xfff0_0000
 // toPartition marks jumps to the partition check at the end, until its distance is known.
 const toPartition = math.MaxUint32
 
-// code passes a datagram whose source has its bit set, unless its first byte is an opening, and any datagram whose
-// source is in the current partition.
+// code passes a datagram if its source has its bit set and its first byte is no opening. It also passes a datagram if
+// its source is in the current partition.
 func (s *ClientBitmap) code(first *FirstBytes) []bpf.Instruction {
 	six := s.hashCode(8, 12, 16, 20)
 	four := append(s.hashCode(12), bpf.Jump{Skip: uint32(len(six))})

@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Gate passes gateRoom datagrams of strangers at once, and again as many once the loop has read everything, but not
-// within gateEvery. That is at most 51,200 per second, about as many as a loop can read beside its clients' traffic.
-// The waiting datagrams take at most half of a buffer of 2 MiB. After gatePatience without a report of the loop, a few
-// more pass.
+// A Gate passes gateRoom datagrams of strangers at once. It passes as many again once the loop has read everything, but
+// not within gateEvery. That is at most 51,200 per second, about as many as a loop can read beside its clients'
+// traffic. The waiting datagrams take at most half of a buffer of 2 MiB. After gatePatience without a report of the
+// loop, a few more pass.
 const (
 	gateRoom     = 512
 	gateEvery    = 10 * time.Millisecond

@@ -25,8 +25,8 @@ const (
 	secondShift  = 36
 )
 
-// known is the set of known clients, as marks in memory that the programs share, so that adding a client takes no
-// system call. It is safe for concurrent use.
+// known is the set of known clients, as marks in memory that the programs share. Adding a client takes no system call.
+// It is safe for concurrent use.
 type known struct {
 	table  *ebpf.Map // one value: all buckets
 	memory []byte    // the mapped memory of table

@@ -102,8 +102,9 @@ func firstCode(set int16) asm.Instructions {
 	}
 }
 
-// rateCode passes a source's datagram while its theoretical arrival time (generic cell rate algorithm) is at most the
-// tolerance ahead of the clock. If two processors handle the source at once, one more datagram may pass.
+// rateCode limits a source's rate by the generic cell rate algorithm. A datagram passes while the source's theoretical
+// arrival time is at most the tolerance ahead of the clock. If two processors handle the source at once, one more
+// datagram may pass.
 func (c *checks) rateCode() asm.Instructions {
 	return asm.Instructions{
 		// An IPv6 source counts as its /64. An IPv4 source uses the half of the mapped address that holds it.
