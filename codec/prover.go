@@ -10,6 +10,7 @@ const (
 	ProvedAccept                // Accept has made a Conn
 	ProvedConnect               // Connected has come
 	ProvedClientID              // Connected has come, and nobody could guess the client ID that Admit was given
+	ProvedEcho                  // the Conn, an Echoer, says so: some clients never have an occasion
 )
 
 // Prover is a Protocol whose clients prove their address. Those of others never do.

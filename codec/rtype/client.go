@@ -14,6 +14,7 @@ type client struct {
 	nextHello time.Time
 	helloDue  bool
 	pongDue   bool
+	lobby     clientLobby // of the last game
 }
 
 func dial(o *Options, now time.Time) *client {
@@ -35,11 +36,11 @@ func (c *client) greet(now time.Time) {
 		return
 	}
 	c.hellos++
-	c.helloDue = true
+	c.helloDue = c.lobby.startedAt.IsZero()
 	c.nextHello = now.Add(c.options.HelloInterval)
 }
 
-// Send queues a canonical message: a key, a request or an update. ErrFull also while the automatic dialect does not know
+// Send queues a canonical message: a key or an update. ErrFull also while the automatic dialect does not know
 // yet how wide an update's entity is.
 func (c *client) Send(now time.Time, m codec.Message) error {
 	if err := c.check(&m); err != nil {
@@ -54,7 +55,7 @@ func (c *client) Send(now time.Time, m codec.Message) error {
 
 func (c *client) send(payload []byte) error {
 	if len(payload) == 1 {
-		return c.sendByte(payload[0])
+		return c.sendKey(payload[0])
 	}
 	if c.format.width == 0 {
 		return codec.ErrFull // to guess could name another entity; the server's first instruction will tell
@@ -66,15 +67,14 @@ func (c *client) send(payload []byte) error {
 	return c.put(&in)
 }
 
-func (c *client) sendByte(canonical byte) error {
-	lone, err := byteOf(canonical, &c.format)
-	if err != nil {
-		return err
-	}
-	if !c.hasRoom(1) {
+func (c *client) sendKey(key byte) error {
+	switch {
+	case !c.format.hasKeys() || key > maxKey:
+		return errNoForm
+	case !c.hasRoom(1):
 		return codec.ErrFull
 	}
-	c.out.end(append(c.out.begin(), lone), !c.format.document)
+	c.out.end(append(c.out.begin(), key), !c.format.document)
 	return nil
 }
 
@@ -124,10 +124,12 @@ func (c *client) Transmit(_ time.Time, b []byte) ([]byte, bool) {
 	switch {
 	case c.state != closed && c.helloDue:
 		c.helloDue = false
-		b = append(b, c.options.Hello...)
+		b = append(b, c.hello()...)
 	case c.state != closed && c.pongDue:
 		c.pongDue = false
 		b = append(b, pong...)
+	case c.state != closed && c.lobby.due():
+		b = c.lobby.transmit(b)
 	case c.state == opening:
 		ok = false
 	default:

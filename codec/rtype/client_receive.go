@@ -26,6 +26,8 @@ func (c *client) receive(now time.Time, d []byte) error {
 	case isGoodbye(d):
 		c.leave()
 		return nil
+	case c.format.isFinal() && len(d) >= 3 && (d[0] == nameOpcode || d[0] == countOpcode):
+		return c.receiveLobby(now, d)
 	case !c.initial.known():
 		return c.receiveInitial(now, d)
 	case c.format.document:
@@ -57,7 +59,11 @@ func (c *client) receiveInitial(now time.Time, d []byte) error {
 	if c.format.document {
 		return c.receiveStream(now, d)
 	}
-	if !c.gather.take(d) {
+	if c.mayBeLast() && isLastName(d) {
+		c.format = formats[GameLast]
+		return c.receiveLobby(now, d)
+	}
+	if c.format.isFinal() || !c.gather.take(d) {
 		return c.receiveAlone(now, d)
 	}
 	c.hear(now)
@@ -136,5 +142,8 @@ func (c *client) hear(now time.Time) {
 	c.heard = now
 	if c.state == opening {
 		c.connect(now)
+		if c.format.isFinal() && c.initial.known() {
+			c.report()
+		}
 	}
 }

@@ -13,6 +13,11 @@ import (
 func TestConformance(t *testing.T) {
 	t.Run("16", func(t *testing.T) { codectest.Run(t, conformance(Game16, maxDatagram+2)) })
 	t.Run("32", func(t *testing.T) { codectest.Run(t, conformance(Game32, maxDatagram)) })
+	t.Run("last", func(t *testing.T) {
+		c := conformance(GameLast, maxDatagram)
+		c.Greeting = greeting(Final, 4) // its client waits for the components
+		codectest.Run(t, c)
+	})
 	t.Run("auto", func(t *testing.T) {
 		c := conformance(Auto, maxDatagram)
 		c.Greeting = greeting(Late, 4) // which tells the client how wide entities are
@@ -21,10 +26,14 @@ func TestConformance(t *testing.T) {
 	t.Run("0.0.1", func(t *testing.T) { codectest.Run(t, conformanceDocument()) })
 }
 
-// greeting is a server's component and entity, in the canonical form.
+// greeting is a server's component and entity, in the canonical form, and what a client is told of them that asks again.
 func greeting(era Era, width uint8) [][]byte {
 	announcement := append([]byte{announced, byte(era), width, 0, 1, 4}, "Test\xff\xff"...)
-	return [][]byte{announcement, (&instruction{op: create, entity: 1}).append(nil, 4)}
+	return [][]byte{
+		announcement,
+		(&instruction{op: create, entity: 1}).append(nil, &canonical),
+		(&instruction{op: attach, entity: 1}).append(nil, &canonical),
+	}
 }
 
 // conformanceDocument is what the document's dialect can do: its clients press keys and nothing else, the first of which
@@ -53,7 +62,7 @@ func conformance(dialect Dialect, largest int) codectest.Config {
 	}
 	return codectest.Config{
 		New:        func(uint64) (server, client codec.Protocol) { return New(options), New(options) },
-		Prefix:     (&instruction{op: update, entity: 1}).append(nil, 4),
+		Prefix:     (&instruction{op: update, entity: 1}).append(nil, &canonical),
 		MaxPayload: func(codec.Mode) int { return largest },
 		Repeats:    true,
 		Leaves:     []codectest.Farewell{codectest.Plain(codec.Closed, codec.TimedOut)},

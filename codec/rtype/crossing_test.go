@@ -26,7 +26,7 @@ func newChain(t testing.TB, near, far, proxyNear, proxyFar Dialect) *chain {
 	if near == Document {
 		hello = "01"
 	}
-	server := accept(&New(Options{Components: worldSizes}).options, start, formats[far], nil)
+	server := accept(&New(Options{Components: worldSizes}).options, start, formats[far], nil, secret{})
 	server.Admit(start, 0)
 	return &chain{t: t, conns: [4]codec.Conn{
 		dial(near), admitted(t, Options{Dialect: proxyNear, Components: worldSizes}, hello), dial(proxyFar), server,
@@ -107,7 +107,7 @@ func checkWayBack(t *testing.T, c *chain, what string, near, far Dialect) {
 	t.Helper()
 	c.atServer, c.unfit = nil, 0
 	say := map[Dialect][]string{
-		Document: {"03"}, Game16: {"03", exampleMessages[2]}, Game32: {"11", exampleMessages[2]},
+		Document: {"03"}, Game16: {"03", exampleMessages[2]}, Game32: {exampleMessages[2]}, GameLast: {exampleMessages[2]},
 	}
 	send(t, c.conns[0], start, say[near]...)
 	c.run()

@@ -18,6 +18,9 @@ type Describer struct {
 // NewDescriber returns a Describer for a session of which nothing has been seen.
 func NewDescriber() *Describer { return new(Describer) }
 
+// NewLastDescriber returns one for a session of the last game.
+func NewLastDescriber() *Describer { return &Describer{format: formats[GameLast]} }
+
 // Describe explains a datagram: as a whole, and each of its instructions where there are several. Errors wrap
 // codec.ErrMalformed, or codec.ErrUnexpected of an update that came before anything that tells the width of entities.
 func (d *Describer) Describe(fromServer bool, b []byte) (text string, instructions []string, err error) {
@@ -50,6 +53,9 @@ func (d *Describer) client(b []byte) ([]string, error) {
 	case bytes.Equal(b, pong):
 		return []string{"pong"}, nil
 	}
+	if told, ok := d.lobbyOf(b); ok {
+		return []string{told}, nil
+	}
 	return d.input(b)
 }
 
@@ -61,7 +67,14 @@ func (d *Describer) server(b []byte) ([]string, error) {
 		return []string{"ping"}, nil
 	case isGoodbye(b):
 		return []string{"goodbye"}, nil
+	case d.format.isFinal() && b[0] == countOpcode:
+		return d.count(b)
+	case d.format.isFinal() && len(b) > 3 && b[0] == nameOpcode && isName(b[3:]) && !isLastName(b):
+		return []string{d.named(b)}, nil // of a proxy that asks for a proof
 	case d.initial.known():
+		if d.format.isFinal() && isLastName(b) {
+			return []string{d.named(b)}, nil
+		}
 		told, err := d.instructions(b)
 		if err != nil && len(told) == 0 {
 			if part, ok := d.part(b); ok {

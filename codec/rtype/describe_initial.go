@@ -20,12 +20,20 @@ func (d *Describer) names(b []byte) (told string, rest []byte, ok bool) {
 
 // part explains a part of the game's initialisation that has not come yet.
 func (d *Describer) part(b []byte) (told string, ok bool) {
+	if d.format.isFinal() {
+		d.gather.era = Final
+	}
 	before := d.gather
 	if !d.gather.take(b) {
 		return "", false
 	}
 	g := d.gather
 	switch {
+	case isLastName(b):
+		d.format = formats[GameLast]
+		told = d.named(b)
+	case isFiller(b):
+		told = "initialisation: filler in place of a lost part"
 	case g.counted != before.counted:
 		told = "initialisation: " + words.Count(g.count, "component")
 	case g.pad != before.pad:
@@ -33,11 +41,50 @@ func (d *Describer) part(b []byte) (told string, ok bool) {
 	default:
 		told = fmt.Sprintf("initialisation: component %d is %s", b[0], g.names[b[0]])
 	}
+	d.complete()
+	return told, true
+}
+
+// complete takes the initialisation once it is whole.
+func (d *Describer) complete() {
 	if n, done := d.gather.done(); done {
-		d.format.learn(format{era: g.era})
+		d.format.learn(format{era: d.gather.era})
 		d.initial, d.gather = n, gather{}
 	}
-	return told, true
+}
+
+func (d *Describer) named(b []byte) string {
+	return fmt.Sprintf("lobby: component %d is %s", le.Uint16(b[1:]), b[3:])
+}
+
+// count explains how many components a client of the last game uses.
+func (d *Describer) count(b []byte) ([]string, error) {
+	if len(b) != 3 {
+		return nil, errTorn
+	}
+	n := int(be.Uint16(b[1:]))
+	if d.gather.era = Final; !d.initial.known() && d.gather.take(b) {
+		d.complete()
+	}
+	return []string{"lobby: the client uses " + words.Count(n, "component")}, nil
+}
+
+// lobbyOf explains what only clients of the last game say. Before the server has answered, its hello may be a key.
+func (d *Describer) lobbyOf(b []byte) (told string, ok bool) {
+	fresh := d.format == format{} && !d.initial.known() && !d.gather.begun()
+	switch {
+	case len(b) == 1 && b[0] == openLobby && d.format.isFinal():
+		return "lobby: a client wants to play", true
+	case len(b) == 1 && b[0] == openLobby && fresh:
+		return "key pressed: right, or a client of the last game wants to play", true
+	case !d.format.isFinal():
+		return "", false
+	case len(b) == 1 && b[0] == startOpcode:
+		return "lobby: the client starts", true
+	case len(b) == ignoreLen && b[0] == ignoreOpcode:
+		return "lobby: the client ignores component " + d.component(le.Uint16(b[1:])), true
+	}
+	return "", false
 }
 
 // component names a component, if its name is known.

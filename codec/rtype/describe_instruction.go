@@ -56,12 +56,9 @@ func (d *Describer) instruction(in *instruction) string {
 	return "next frame"
 }
 
-var (
-	keyNames     = [maxKey/2 + 1]string{"right", "up", "left", "down", "left click", "right click"}
-	requestNames = [maxRequest + 1]string{"list the components", "ignore a component", "start the game"}
-)
+var keyNames = [maxKey/2 + 1]string{"right", "up", "left", "down", "left click", "right click"}
 
-// input explains what a client does: lone bytes, several of them in the document's dialect, or an update.
+// input explains what a client does: keys, several of them in the document's dialect, or an update.
 func (d *Describer) input(b []byte) (told []string, err error) {
 	if len(b) > 1 && !d.format.document {
 		if opcode(b[0]) != update {
@@ -69,23 +66,18 @@ func (d *Describer) input(b []byte) (told []string, err error) {
 		}
 		return d.instructions(b)
 	}
-	for _, lone := range b {
-		canonical, err := inputOf(lone, &d.format)
-		if err != nil {
-			return told, err
+	for _, key := range b {
+		if !d.format.hasKeys() || key > maxKey {
+			return told, errOpcode
 		}
-		told = append(told, describeInput(canonical))
+		told = append(told, describeKey(key))
 	}
 	return told, nil
 }
 
-// describeInput explains a canonical message of one byte.
-func describeInput(b byte) string {
-	if b >= request {
-		return "request: " + requestNames[b-request]
+func describeKey(key byte) string {
+	if key%2 == 0 {
+		return "key pressed: " + keyNames[key/2]
 	}
-	if b%2 == 0 {
-		return "key pressed: " + keyNames[b/2]
-	}
-	return "key released: " + keyNames[b/2]
+	return "key released: " + keyNames[key/2]
 }

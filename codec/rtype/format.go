@@ -7,6 +7,14 @@ type format struct {
 	width    uint8 // bytes of an entity: 2, 4, or 0 while not known
 }
 
+// isFinal reports whether the format is that of the last networked game, whose IDs are little-endian.
+func (f *format) isFinal() bool { return f.era == Final }
+
+// isCanonical reports whether the format writes instructions as they cross the codec's contract.
+func (f *format) isCanonical() bool {
+	return f.entityWidth() == canonical.entityWidth() && !f.isFinal()
+}
+
 // canonical is the spelling of the messages that cross the codec's contract (docs/protocols/rtype.md#messages).
 var canonical = format{width: 4}
 
@@ -16,6 +24,7 @@ var formats = [...]format{
 	Document: {document: true, era: Early, width: 2},
 	Game16:   {era: Early, width: 2},
 	Game32:   {era: Late, width: 4},
+	GameLast: {era: Final, width: 4},
 }
 
 // entityWidth is the width to write with. While it is not known it is that of the game as it was last.

@@ -17,7 +17,7 @@ const maxFuzzed = 2000
 // side can send, and memory stays bounded.
 func FuzzReceive(f *testing.F) {
 	for _, d := range []string{
-		startHex, "08" + names8, "100003" + "0808" + "5000506f736974696f6e", "18000001" + "2801000000010000",
+		"10050000415a" + "1806000118", "180100011002", startHex, "08" + names8, "100003" + "0808" + "5000506f736974696f6e", "18000001" + "2801000000010000",
 		goodbyeHex, "2070696e67", "2070696e67" + "28030001" + "0000aabb", "080a" + "0800",
 	} {
 		f.Add(codectest.Unhex(f, d))
@@ -27,9 +27,16 @@ func FuzzReceive(f *testing.F) {
 			return
 		}
 		for d := range Dialect(len(formats)) {
-			o := Options{Dialect: d, Refresh: 100 * time.Millisecond, MaxQueued: 1 << 12, MaxWorld: 1 << 12, MaxRate: 20}
+			o := Options{
+				Dialect: d, Refresh: 100 * time.Millisecond, MaxQueued: 1 << 12, MaxWorld: 1 << 12, MaxRate: 20,
+				Copies: 1 + len(data)%4, Seed: [32]byte{byte(len(data)) & 2},
+			}
 			p := New(o)
-			s := accept(&p.options, start, p.options.format(), []byte{1})
+			opener := []byte{byte(len(data)) & 1}
+			if d == GameLast {
+				opener = nil
+			}
+			s := accept(&p.options, start, p.options.format(), opener, p.options.newSecret(start, address))
 			s.Admit(start, 0)
 			fuzzDialogue(t, s, p.Dial(start, address, codec.Hello{}).(*client), data)
 		}
@@ -39,7 +46,7 @@ func FuzzReceive(f *testing.F) {
 func fuzzDialogue(t *testing.T, s *server, c *client, data []byte) {
 	now := start
 	watches := []*codectest.Watcher{{T: t, Conn: s}, {T: t, Conn: c}}
-	relayed := accept(c.options, start, format{}, nil)
+	relayed := accept(c.options, start, format{}, nil, secret{})
 	relayed.Admit(start, 0)
 	for rest := data; len(rest) > 0; {
 		n := min(int(rest[0]>>3)+1, len(rest))

@@ -4,18 +4,20 @@ import "bytes"
 
 // gather puts the game's initialisation together from its datagrams, which may come in any order:
 //
-//	early            late
-//	count (2)        count (2)              big-endian: 00 xx
-//	length (1)       length (2)             xx 00
-//	index (1), name  index (2), name        little-endian: xx 00
+//	early            late               final
+//	count (2)        count (2)          06, count (2)          big-endian: 00 xx
+//	length (1)       length (2)                                xx 00
+//	index (1), name  index (2), name    05, index (2), name    little-endian: xx 00
 //
 // Each part says which one it is, since there are at most 255 components and no character of a name is zero. The names
-// have the last word on the era: a lone byte may also be an instruction that has overtaken them.
+// have the last word on the era: a lone byte may also be an instruction that has overtaken them. Of the final game only
+// names do, since its count may also be a late name.
 // docs/protocols/rtype.md#initialisation
 type gather struct {
 	era     Era
 	counted bool
 	count   int
+	filled  bool // fillers have come: the count is that of several copies of the parts
 	pad     int
 	names   [][]byte // maxComponents of them, made with the first
 }
@@ -23,6 +25,11 @@ type gather struct {
 // take takes a datagram that is a part still missing, and reports whether it was one.
 func (g *gather) take(d []byte) bool {
 	switch {
+	case g.era == Final || isLastName(d):
+		return g.takeLast(d)
+	case isFiller(d):
+		g.filled = true
+		return true
 	case len(d) == 2 && d[0] == 0 && !g.counted:
 		g.count, g.counted = int(d[1]), true
 		return true
@@ -51,7 +58,7 @@ func (g *gather) takePad(pad byte, era Era) bool {
 
 func (g *gather) takeName(index byte, name []byte, era Era) bool {
 	i := int(index)
-	if i >= maxComponents || g.counted && i >= g.count || len(name) > maxName {
+	if i >= maxComponents || g.counted && era != Final && i >= g.count || len(name) > maxName {
 		return false
 	}
 	if g.names == nil {
@@ -65,13 +72,29 @@ func (g *gather) takeName(index byte, name []byte, era Era) bool {
 	return true
 }
 
+// isLastName reports whether d names a component in the final game: what follows its opcode is no name elsewhere.
+func isLastName(d []byte) bool { return len(d) > 3 && d[0] == nameOpcode && d[2] == 0 && isName(d[3:]) }
+
+// takeLast takes a part of the final game. A later count takes an earlier one's place.
+func (g *gather) takeLast(d []byte) bool {
+	switch {
+	case isLastName(d):
+		return g.takeName(d[1], d[3:], Final)
+	case len(d) == 3 && d[0] == countOpcode && d[1] == 0:
+		g.count, g.counted = int(d[2]), true
+		return true
+	}
+	return false
+}
+
 // done returns the initialisation once all its parts are there.
 func (g *gather) done() (initialisation, bool) {
-	if !g.counted || g.pad == 0 {
+	count := g.components()
+	if !g.counted || g.pad == 0 && g.era != Final || count < 0 {
 		return initialisation{}, false
 	}
-	n := initialisation{names: make([][]byte, g.count), pad: g.pad}
-	if copy(n.names, g.names) < g.count {
+	n := initialisation{names: make([][]byte, count), pad: g.pad, count: g.count}
+	if copy(n.names, g.names) < count {
 		return initialisation{}, false
 	}
 	for _, name := range n.names {
@@ -81,6 +104,21 @@ func (g *gather) done() (initialisation, bool) {
 		n.pad = max(n.pad, len(name))
 	}
 	return n, true
+}
+
+// components is how many there are, or -1 if that is not known: of copies the count is not that of the names.
+func (g *gather) components() int {
+	if !g.filled {
+		return g.count
+	}
+	n := 0
+	for n < len(g.names) && g.names[n] != nil {
+		n++
+	}
+	if (g.count+1)%(n+1) != 0 {
+		return -1
+	}
+	return n
 }
 
 // begun reports whether a part has come.

@@ -25,8 +25,10 @@ func (g *gone) note(in *instruction, m *mirror) {
 	switch in.op {
 	case remove:
 		g.add(deletion{op: remove, entity: in.entity})
-		for _, c := range m.componentsOf(in.entity) {
-			g.add(deletion{op: detach, entity: in.entity, component: c.id})
+		if s := m.slotOf(in.entity); s != nil {
+			for i := range s.components {
+				g.add(deletion{op: detach, entity: in.entity, component: s.components[i].id})
+			}
 		}
 	case detach:
 		g.add(deletion{op: detach, entity: in.entity, component: in.component})

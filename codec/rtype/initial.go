@@ -26,6 +26,7 @@ const endOfNames = 0xffff
 type initialisation struct {
 	names [][]byte // nil: not known
 	pad   int      // L
+	count int      // as the game's server wrote it, which repeats its parts; 0: as many as there are names
 }
 
 // parse reads the document's layout. The names are copies.
@@ -64,19 +65,52 @@ func (n *initialisation) append(b []byte) []byte {
 // len is how many bytes append writes.
 func (n *initialisation) len() int { return 3 + len(n.names)*n.pad + 2 }
 
-// parts is how many datagrams the game's initialisation has.
-func (n *initialisation) parts() int { return 2 + len(n.names) }
+// copiesOf is how many copies of each part are possible of those wanted: the count that they make must fit a byte.
+func (n *initialisation) copiesOf(wanted int) int {
+	for wanted > 1 && n.countOf(wanted) > maxComponents {
+		wanted--
+	}
+	return wanted
+}
+
+// countOf is the count that makes the game's clients take just so many copies for the initialisation: they take the
+// first datagram for the count, the second for the length, and so many more for names.
+func (n *initialisation) countOf(copies int) int { return copies*(len(n.names)+1) - 1 }
+
+// parts is how many datagrams the game's initialisation has. Where they are copied, half as many fillers follow, which
+// clients take in place of lost parts. To a client that has lost nothing they are unknown instructions.
+func (n *initialisation) parts(copies int) int {
+	all := 2 + n.countOf(copies)
+	if copies > 1 {
+		all += all / 2
+	}
+	return all
+}
 
 // appendPart writes one datagram of the game's initialisation: the count, the length of the longest name, then each
-// component's index and name.
-func (n *initialisation) appendPart(b []byte, i int, era Era) []byte {
-	switch i {
-	case 0:
-		return be.AppendUint16(b, uint16(len(n.names)))
-	case 1:
+// component's index and name. Names come after the copies of the count, one of which a client may take for a name.
+func (n *initialisation) appendPart(b []byte, i int, era Era, copies int) []byte {
+	switch {
+	case i < copies:
+		return be.AppendUint16(b, uint16(n.countOf(copies)))
+	case i == copies:
 		return appendIndex(b, n.pad, era)
+	case i < 2+n.countOf(copies):
+		name := (i - copies - 1) % len(n.names)
+		return append(appendIndex(b, name, era), n.names[name]...)
 	}
-	return append(appendIndex(b, i-2, era), n.names[i-2]...)
+	return append(appendIndex(b, filler, era), fillerName...)
+}
+
+// A filler is a part of no component: its index is no opcode, and no component's either.
+const (
+	filler     = 255
+	fillerName = "-"
+)
+
+// isFiller reports whether d is a filler.
+func isFiller(d []byte) bool {
+	return len(d) >= 2 && d[0] == filler && (string(d[1:]) == fillerName || d[1] == 0 && string(d[2:]) == fillerName)
 }
 
 // appendIndex writes a number below 256 as the era does: late servers wrote two bytes of their own memory.
@@ -93,7 +127,9 @@ func (n *initialisation) hasPart(d []byte, era Era) bool {
 	switch {
 	case len(d) == 1:
 		return era == Early && int(d[0]) == n.pad
-	case len(d) == 2 && (d[0] == 0 && int(d[1]) == len(n.names) || int(d[0]) == n.pad && d[1] == 0):
+	case len(d) == 2 && (d[0] == 0 && int(d[1]) == max(n.count, len(n.names)) || int(d[0]) == n.pad && d[1] == 0):
+		return true
+	case isFiller(d):
 		return true
 	case len(d) < 2 || int(d[0]) >= len(n.names):
 		return false

@@ -59,11 +59,11 @@ var exampleParts = map[Era][]string{
 func TestGameInitialisation(t *testing.T) {
 	for _, era := range []Era{Early, Late} {
 		parts := exampleParts[era]
-		if exampleNames.parts() != len(parts) {
-			t.Fatalf("%d parts, want %d", exampleNames.parts(), len(parts))
+		if exampleNames.parts(1) != len(parts) {
+			t.Fatalf("%d parts, want %d", exampleNames.parts(1), len(parts))
 		}
 		for i, want := range parts {
-			if got := exampleNames.appendPart(nil, i, era); !bytes.Equal(got, codectest.Unhex(t, want)) {
+			if got := exampleNames.appendPart(nil, i, era, 1); !bytes.Equal(got, codectest.Unhex(t, want)) {
 				t.Errorf("era %d, part %d: wrote %x, want %s", era, i, got, want)
 			}
 		}

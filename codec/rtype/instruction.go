@@ -2,7 +2,10 @@ package rtype
 
 import "encoding/binary"
 
-var be = binary.BigEndian
+var (
+	be = binary.BigEndian
+	le = binary.LittleEndian
+)
 
 // opcode says what an instruction does to the world.
 type opcode byte
@@ -20,7 +23,7 @@ const (
 // maxNarrow is the largest entity that 2 bytes hold.
 const maxNarrow = 1<<16 - 1
 
-// instruction is one change of the world, big-endian:
+// instruction is one change of the world. IDs are little-endian in the last game and big-endian elsewhere:
 //
 //	0       opcode
 //	1..w    entity, w bytes: 2 or 4          not in nextFrame
@@ -52,11 +55,11 @@ func (in *instruction) parse(b []byte, f *format, sizes sizes) (rest []byte, err
 	if len(b) < headLen(in.op, width) {
 		return nil, errTorn
 	}
-	in.entity, rest = takeEntity(b[1:], width), b[1+width:]
+	in.entity, rest = f.takeEntity(b[1:]), b[1+width:]
 	if in.op < attach {
 		return rest, nil
 	}
-	in.component, rest = be.Uint16(rest), rest[2:]
+	in.component, rest = f.takeComponent(rest), rest[2:]
 	if in.op != update {
 		_, err = sizes.of(in.component)
 		return rest, err
@@ -89,18 +92,26 @@ func (in *instruction) parseAlone(b []byte, f *format, sizes sizes) error {
 	return err
 }
 
-// append writes the instruction. Its entity must fit the width.
-func (in *instruction) append(b []byte, width int) []byte {
+// append writes the instruction. Its entity must fit the format's width.
+func (in *instruction) append(b []byte, f *format) []byte {
 	b = append(b, byte(in.op))
 	if in.op == nextFrame {
 		return b
 	}
-	if width == 2 {
+	switch {
+	case f.entityWidth() == 2:
 		b = be.AppendUint16(b, uint16(in.entity))
-	} else {
+	case f.isFinal():
+		b = le.AppendUint32(b, in.entity)
+	default:
 		b = be.AppendUint32(b, in.entity)
 	}
-	if in.op >= attach {
+	switch {
+	case in.op < attach:
+		return b
+	case f.isFinal():
+		b = le.AppendUint16(b, in.component)
+	default:
 		b = be.AppendUint16(b, in.component)
 	}
 	return append(b, in.data...)
@@ -122,9 +133,19 @@ func headLen(op opcode, width int) int {
 	return 1 + width
 }
 
-func takeEntity(b []byte, width int) uint32 {
-	if width == 2 {
+func (f *format) takeEntity(b []byte) uint32 {
+	switch {
+	case f.entityWidth() == 2:
 		return uint32(be.Uint16(b))
+	case f.isFinal():
+		return le.Uint32(b)
 	}
 	return be.Uint32(b)
+}
+
+func (f *format) takeComponent(b []byte) uint16 {
+	if f.isFinal() {
+		return le.Uint16(b)
+	}
+	return be.Uint16(b)
 }

@@ -14,15 +14,16 @@ var instructions = []struct {
 	in     instruction
 	narrow string // entities of 16 bits
 	wide   string // of 32
+	last   string // of 32, little-endian
 }{
-	{"create", instruction{op: create, entity: 0x0102}, "00 0102", "00 00000102"},
-	{"delete", instruction{op: remove, entity: 0xffff}, "01 ffff", "01 0000ffff"},
-	{"attach", instruction{op: attach, entity: 7, component: 2}, "02 0007 0002", "02 00000007 0002"},
+	{"create", instruction{op: create, entity: 0x0102}, "00 0102", "00 00000102", "00 02010000"},
+	{"delete", instruction{op: remove, entity: 0xffff}, "01 ffff", "01 0000ffff", "01 ffff0000"},
+	{"attach", instruction{op: attach, entity: 7, component: 2}, "02 0007 0002", "02 00000007 0002", "02 07000000 0200"},
 	{
 		"update", instruction{op: update, entity: 7, component: 0, data: []byte{0xde, 0xad, 0xbe, 0xef}},
-		"03 0007 0000 deadbeef", "03 00000007 0000 deadbeef",
+		"03 0007 0000 deadbeef", "03 00000007 0000 deadbeef", "03 07000000 0000 deadbeef",
 	},
-	{"detach", instruction{op: detach, entity: 7, component: 1}, "04 0007 0001", "04 00000007 0001"},
+	{"detach", instruction{op: detach, entity: 7, component: 1}, "04 0007 0001", "04 00000007 0001", "04 07000000 0100"},
 }
 
 // The document's table of instructions, and the same with the wider entities of the game.
@@ -36,9 +37,10 @@ func TestInstructions(t *testing.T) {
 			{formats[Document], codectest.Unhex(t, c.narrow)},
 			{formats[Game16], codectest.Unhex(t, c.narrow)},
 			{formats[Game32], codectest.Unhex(t, c.wide)},
+			{formats[GameLast], codectest.Unhex(t, c.last)},
 		} {
 			width := wire.f.entityWidth()
-			if got := c.in.append(nil, width); !bytes.Equal(got, wire.want) || c.in.len(width) != len(got) {
+			if got := c.in.append(nil, &wire.f); !bytes.Equal(got, wire.want) || c.in.len(width) != len(got) {
 				t.Errorf("%s: wrote %x of %d bytes, want %x", c.what, got, c.in.len(width), wire.want)
 			}
 			var got instruction
@@ -107,7 +109,7 @@ func FuzzInstruction(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			if got := append(in.append(nil, spelling.entityWidth()), rest...); !bytes.Equal(got, b) {
+			if got := append(in.append(nil, &spelling), rest...); !bytes.Equal(got, b) {
 				t.Errorf("%x read as %+v, written as %x", b, in, got)
 			}
 		}

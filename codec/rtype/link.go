@@ -30,6 +30,7 @@ type link struct {
 	options  *Options
 	state    state
 	format   format
+	mask     uint32 // changes wide entities between the wire and canonical messages
 	initial  initialisation
 	sizes    sizes
 	heard    time.Time // when the peer was last
@@ -94,8 +95,19 @@ func (l *link) put(in *instruction) error {
 		return codec.ErrFull
 	}
 	endless := in.op == update && l.sizeOf(in.component) == unknownSize
-	l.out.end(in.append(l.out.begin(), width), endless || !l.format.document)
+	entity := in.entity
+	in.entity = l.masked(entity)
+	l.out.end(in.append(l.out.begin(), &l.format), endless || !l.format.document)
+	in.entity = entity
 	return nil
+}
+
+// masked is a canonical entity as the peer knows it, and the reverse.
+func (l *link) masked(entity uint32) uint32 {
+	if l.format.entityWidth() == 2 {
+		return entity
+	}
+	return entity ^ l.mask
 }
 
 func (l *link) hasRoom(n int) bool { return l.out.bytes()+recordHead+n <= l.options.MaxQueued }
@@ -120,12 +132,12 @@ func (l *link) take(payload []byte) {
 
 // takeInstruction reports an instruction, in canonical form. from is the bytes that it was parsed from.
 func (l *link) takeInstruction(in *instruction, from []byte) {
-	if l.format.entityWidth() == canonical.entityWidth() {
+	if l.format.isCanonical() && l.mask == 0 {
 		l.take(from)
 		return
 	}
 	start := len(l.scratch)
-	l.scratch = in.append(l.scratch, canonical.entityWidth())
+	l.scratch = in.append(l.scratch, &canonical)
 	l.take(l.scratch[start:])
 }
 

@@ -1,16 +1,12 @@
 package rtype
 
 // Messages cross the codec's contract in one spelling, whatever the dialect, so that each dialect bridges to each:
-// instructions are those of the game with entities of 4 bytes, and what is no instruction has a first byte that none
-// has. docs/protocols/rtype.md#messages
-const (
-	request   = 0x10 // plus 0 to 2: component list, ignore a component, start the game
-	announced = 0xf0 // then era, width of entities, and the initialisation as the document has it
-)
+// instructions are those of the game with entities of 4 bytes, big-endian, and what is no instruction has a first byte
+// that none has. docs/protocols/rtype.md#messages
+const announced = 0xf0 // then era, width of entities, and the initialisation as the document has it
 
 const (
 	maxKey      = 0x0b
-	maxRequest  = 2
 	announceLen = 3 // before the initialisation
 )
 
@@ -21,7 +17,7 @@ type announcement struct {
 }
 
 func (a *announcement) parse(b []byte) error {
-	if len(b) < announceLen || b[0] != announced || b[1] > byte(Late) || b[2] != 0 && b[2] != 2 && b[2] != 4 {
+	if len(b) < announceLen || b[0] != announced || b[1] > byte(Final) || b[2] != 0 && b[2] != 2 && b[2] != 4 {
 		return errNames
 	}
 	a.format = format{era: Era(b[1]), width: b[2]}
@@ -37,24 +33,5 @@ func (a *announcement) append(b []byte) []byte {
 	return a.initial.append(b)
 }
 
-// inputOf is the canonical form of a client's lone byte.
-func inputOf(b byte, f *format) (canonical byte, err error) {
-	switch {
-	case f.era == Late && b <= maxRequest:
-		return request + b, nil
-	case f.era != Late && b <= maxKey:
-		return b, nil
-	}
-	return 0, errOpcode
-}
-
-// byteOf is the lone byte of a client's canonical message of one byte. While the era is not known both kinds may be.
-func byteOf(canonical byte, f *format) (b byte, err error) {
-	switch {
-	case f.era != Late && canonical <= maxKey:
-		return canonical, nil
-	case f.era != Early && canonical >= request && canonical <= request+maxRequest:
-		return canonical - request, nil
-	}
-	return 0, errNoForm
-}
+// hasKeys reports whether a client's lone bytes are keys. While the era is not known they may be.
+func (f *format) hasKeys() bool { return f.era == AnyEra || f.era == Early }

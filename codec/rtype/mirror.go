@@ -4,7 +4,8 @@ package rtype
 // follows the instructions that pass, and takes no more memory than its bound; what is beyond it is not mirrored, and
 // so neither repaired nor told to a client that asks again.
 type mirror struct {
-	max, bytes int // memory; slots that are free count until they are used again
+	max, bytes int  // memory; slots that are free count until they are used again
+	overflowed bool // something was not mirrored, once
 	slots      []slot
 	free       []int // slots without an entity
 	where      map[uint32]int
@@ -14,13 +15,18 @@ type mirror struct {
 type slot struct {
 	entity     uint32
 	alive      bool
+	told       bool        // the client was sent its create since the last replay began
+	repeats    uint8       // of its create, yet to come: each one that the client did not need leaks an entity there
 	components []component // their data is reused
 }
 
 type component struct {
-	id    uint16
-	known bool // there has been an update
-	data  []byte
+	id      uint16
+	known   bool  // there has been an update since it was attached
+	fresh   bool  // there has been one since the last refresh
+	own     bool  // the client has updated it since the server did
+	repeats uint8 // of its attach, yet to come: each one resets the component
+	data    []byte
 }
 
 // What slots and components cost, all that refers to them included.
@@ -29,30 +35,26 @@ const (
 	componentCost = 40
 )
 
-// apply follows one instruction. Those of entities and components that are not known change nothing.
+// apply follows one instruction of the server's, as the game's clients do: an update attaches a component that is
+// missing, and an attach resets one that is there. Instructions for entities that are not known change nothing.
 func (m *mirror) apply(in *instruction) {
 	if in.op == create {
 		m.create(in.entity)
 		return
 	}
-	at, ok := m.where[in.entity]
-	if !ok {
+	s := m.slotOf(in.entity)
+	if s == nil {
 		return
 	}
-	s := &m.slots[at]
 	switch in.op {
 	case remove:
-		s.alive, s.components = false, s.components[:0]
-		m.free = append(m.free, at)
+		m.free = append(m.free, m.where[in.entity])
 		delete(m.where, in.entity)
+		s.alive, s.components = false, s.components[:0]
 	case attach:
-		if s.find(in.component) < 0 {
-			m.attach(s, in.component)
-		}
+		m.attach(s, in.component)
 	case update:
-		if i := s.find(in.component); i >= 0 {
-			m.update(&s.components[i], in.data)
-		}
+		m.update(s, in)
 	case detach:
 		if i := s.find(in.component); i >= 0 {
 			s.detach(i)
@@ -60,23 +62,40 @@ func (m *mirror) apply(in *instruction) {
 	}
 }
 
-// has reports whether the entity exists, and hasComponent whether it has that component.
-func (m *mirror) has(entity uint32) bool {
-	_, ok := m.where[entity]
-	return ok
+// yield notes that the client updates a component itself, and reports whether there is such an entity. The server has
+// the last word on what it takes of that.
+func (m *mirror) yield(in *instruction) bool {
+	s := m.slotOf(in.entity)
+	if s == nil {
+		return false
+	}
+	if i := s.find(in.component); i >= 0 {
+		s.components[i].own = true
+	}
+	return true
 }
 
-func (m *mirror) hasComponent(entity uint32, id uint16) bool {
-	at, ok := m.where[entity]
-	return ok && m.slots[at].find(id) >= 0
-}
-
-// componentsOf are those of an entity, until the next change.
-func (m *mirror) componentsOf(entity uint32) []component {
+// slotOf is an entity's slot until the next change, or nil.
+func (m *mirror) slotOf(entity uint32) *slot {
 	if at, ok := m.where[entity]; ok {
-		return m.slots[at].components
+		return &m.slots[at]
 	}
 	return nil
+}
+
+// has reports whether the entity exists, and hasComponent whether it has that component.
+func (m *mirror) has(entity uint32) bool { return m.slotOf(entity) != nil }
+
+func (m *mirror) hasComponent(entity uint32, id uint16) bool {
+	s := m.slotOf(entity)
+	return s != nil && s.find(id) >= 0
+}
+
+// untell begins anew with what the client was told.
+func (m *mirror) untell() {
+	for i := range m.slots {
+		m.slots[i].told = false
+	}
 }
 
 func (m *mirror) create(entity uint32) {
@@ -94,39 +113,59 @@ func (m *mirror) create(entity uint32) {
 	if m.where == nil {
 		m.where = make(map[uint32]int)
 	}
-	m.slots[at].entity, m.slots[at].alive = entity, true
+	s := &m.slots[at]
+	s.entity, s.alive, s.told, s.repeats = entity, true, false, maxRepeats
 	m.where[entity] = at
 }
 
-func (m *mirror) attach(s *slot, id uint16) {
+// attach adds a component without data, or takes the data from one that is there.
+func (m *mirror) attach(s *slot, id uint16) *component {
+	if i := s.find(id); i >= 0 {
+		s.components[i].reset()
+		return &s.components[i]
+	}
 	n := len(s.components)
 	if n == cap(s.components) {
 		more := max(2, n)
 		if !m.grow(more * componentCost) {
-			return
+			return nil
 		}
 		s.components = append(make([]component, 0, n+more), s.components...)
 	}
 	s.components = s.components[:n+1]
 	c := &s.components[n]
-	c.id, c.known, c.data = id, false, c.data[:0]
+	c.id = id
+	c.reset()
+	return c
 }
 
-func (m *mirror) update(c *component, data []byte) {
-	if more := len(data) - cap(c.data); more > 0 {
+func (c *component) reset() {
+	c.known, c.fresh, c.own, c.repeats, c.data = false, false, false, maxRepeats, c.data[:0]
+}
+
+// update takes the data of a component, which it attaches if need be.
+func (m *mirror) update(s *slot, in *instruction) {
+	var c *component
+	if i := s.find(in.component); i >= 0 {
+		c = &s.components[i]
+	} else if c = m.attach(s, in.component); c == nil {
+		return
+	}
+	if more := len(in.data) - cap(c.data); more > 0 {
 		if !m.grow(more) {
 			c.known = false
 			return
 		}
-		c.data = make([]byte, 0, len(data))
+		c.data = make([]byte, 0, len(in.data))
 	}
-	c.data = append(c.data[:0], data...)
-	c.known = true
+	c.data = append(c.data[:0], in.data...)
+	c.known, c.fresh, c.own = true, true, false
 }
 
 // grow takes n bytes of the bound, if they are left.
 func (m *mirror) grow(n int) bool {
 	if m.bytes+n > m.max {
+		m.overflowed = true
 		return false
 	}
 	m.bytes += n

@@ -11,11 +11,12 @@ import (
 // told is what a replay says of the mirror, in its order, without regard to how often.
 func (m *mirror) told(t testing.TB) (list []string) {
 	t.Helper()
-	l := newLink(&Options{Dialect: Game32, MaxQueued: 1 << 30}, start)
-	var r replay
-	for !r.portion(&l, m, &gone{}) {
+	s := &server{link: newLink(&Options{Dialect: Game32, MaxQueued: 1 << 30}, start), mirror: *m}
+	s.mirror.untell()
+	r := replay{whole: true}
+	for !r.portion(s) {
 	}
-	for d, ok := l.out.next(nil); ok; d, ok = l.out.next(nil) {
+	for d, ok := s.out.next(nil); ok; d, ok = s.out.next(nil) {
 		list = append(list, fmt.Sprintf("%x", d))
 	}
 	return list
@@ -40,7 +41,10 @@ func TestMirrorFollows(t *testing.T) {
 		{op: create, entity: 1},               // changes nothing
 		{op: attach, entity: 3, component: 5},
 		{op: remove, entity: 3},
-		{op: update, entity: 2, component: 5, data: []byte{9}}, // not attached
+		{op: update, entity: 2, component: 5, data: []byte{9}}, // attaches
+		{op: attach, entity: 2, component: 6},
+		{op: update, entity: 2, component: 6, data: []byte{9}},
+		{op: attach, entity: 2, component: 6}, // resets
 		{op: attach, entity: 8, component: 5},                  // does not exist
 		{op: remove, entity: 8},
 		{op: nextFrame},
@@ -48,7 +52,8 @@ func TestMirrorFollows(t *testing.T) {
 		m.apply(&in)
 	}
 	want := []string{
-		"0000000001", "0000000002", "02000000010006", "02000000010007", "02000000010008", "030000000100070304",
+		"0000000001", "0000000002", "02000000010006", "02000000010007", "02000000010008", "02000000020005", "02000000020006",
+		"030000000100070304", "0300000002000509",
 	}
 	if got := m.told(t); !slices.Equal(got, want) {
 		t.Errorf("told %q, want %q", got, want)

@@ -14,25 +14,26 @@ const (
 	Document                // as the protocol document 0.0.1 has it
 	Game16                  // the game's, entities of 16 bits
 	Game32                  // the game's, entities of 32 bits
+	GameLast                // the game's as it was last, with a handshake of its own
 )
 
-var names = [...]string{Auto: "rtype", Document: "rtype-0.0.1", Game16: "rtype-16", Game32: "rtype-32"}
+var names = [...]string{Auto: "rtype", Document: "rtype-0.0.1", Game16: "rtype-16", Game32: "rtype-32", GameLast: "rtype-final"}
 
-// Era is the age of the game's own dialects: their initialisation and their clients' lone bytes changed in time.
+// Era is the age of the game's own dialects: their initialisation and what their clients say changed in time.
 type Era uint8
 
 // The eras.
 const (
 	AnyEra Era = iota // as the dialect has it: Game16 is early, Game32 late, Auto finds out
 	Early             // indexes of one byte; lone bytes are keys
-	Late              // indexes of two bytes; lone bytes are requests
+	Late              // indexes of two bytes; no lone bytes
+	Final             // GameLast's alone: opcodes in front of the initialisation, little-endian IDs
 )
 
-// Defaults. The real server pings after 10 s (early) or 60 s (late) and waits 2 s (early) or 10 s (late).
+// Defaults. Real clients never answer pings, and a player may watch for minutes.
 const (
-	defaultPingInterval  = 10 * time.Second
 	defaultPongTimeout   = 10 * time.Second
-	defaultIdleTimeout   = 30 * time.Second
+	defaultIdleTimeout   = 10 * time.Minute
 	defaultServerTimeout = 90 * time.Second // longer than the late server's pings are apart
 	defaultHelloInterval = time.Second
 	defaultHellos        = 8
@@ -43,6 +44,7 @@ const (
 
 var (
 	defaultHello  = []byte("start")
+	lastHello     = []byte{openLobby}
 	documentHello = []byte{0x01} // right key released: of the document's messages one that changes nothing
 )
 
@@ -56,10 +58,10 @@ type Options struct {
 	Hello []byte
 	// Components are the bytes of data of components, by name. Updates of others take the rest of their datagram.
 	Components map[string]int
-	// PingInterval is the silence of a client after which it is pinged, if its dialect has pings; 10 s if zero,
-	// never if negative. PongTimeout is how long it then has to say anything; 10 s if zero.
+	// PingInterval is the silence of a client after which it is pinged, if its dialect has pings; never if zero.
+	// PongTimeout is how long it then has to say anything; 10 s if zero.
 	PingInterval, PongTimeout time.Duration
-	// IdleTimeout is the silence of a client, and ServerTimeout that of a server, that ends a session; 30 s and 90 s
+	// IdleTimeout is the silence of a client, and ServerTimeout that of a server, that ends a session; 10 min and 90 s
 	// if zero.
 	IdleTimeout, ServerTimeout time.Duration
 	// HelloInterval spaces a client's Hellos, of which MaxHellos are sent; 1 s and 8 if zero.
@@ -67,6 +69,11 @@ type Options struct {
 	MaxHellos     int
 	// Refresh is how often a server repeats the state of its world to a client, to repair losses; never if zero.
 	Refresh time.Duration
+	// Copies is how often each part of the initialisation goes to a client of Game16 or Game32, so that it survives
+	// losses; 1 if zero. docs/protocols/rtype.md#repair
+	Copies int
+	// Seed makes what only a client's own address is told unguessable. If zero, clients cannot prove their address.
+	Seed [32]byte
 	// MaxQueued bounds the bytes of messages that wait to be sent, and MaxWorld those that a server's mirror of its
 	// world takes; 256 KiB each if zero.
 	MaxQueued, MaxWorld int
@@ -75,7 +82,6 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	o.PingInterval = orDefault(o.PingInterval, defaultPingInterval)
 	o.PongTimeout = orDefault(o.PongTimeout, defaultPongTimeout)
 	o.IdleTimeout = orDefault(o.IdleTimeout, defaultIdleTimeout)
 	o.ServerTimeout = orDefault(o.ServerTimeout, defaultServerTimeout)
@@ -84,12 +90,15 @@ func (o Options) withDefaults() Options {
 	o.MaxQueued = orDefault(o.MaxQueued, defaultQueued)
 	o.MaxWorld = orDefault(o.MaxWorld, defaultWorld)
 	o.MaxRate = orDefault(o.MaxRate, defaultRate)
+	o.Copies = orDefault(o.Copies, 1)
 	o.Components = maps.Clone(o.Components)
 	switch {
 	case o.Hello != nil:
 		o.Hello = append([]byte(nil), o.Hello...)
 	case o.Dialect == Document:
 		o.Hello = documentHello
+	case o.Dialect == GameLast:
+		o.Hello = lastHello
 	default:
 		o.Hello = defaultHello
 	}
@@ -106,7 +115,7 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 // format is how the options' dialect spells messages.
 func (o *Options) format() format {
 	f := formats[o.Dialect]
-	if o.Era != AnyEra && !f.document {
+	if o.Era != AnyEra && !f.document && !f.isFinal() {
 		f.era = o.Era
 	}
 	return f

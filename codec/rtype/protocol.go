@@ -5,8 +5,9 @@
 //
 // Start with Protocol, then server.go and client.go, the two sides of a connection; link.go is what they share. Each
 // concern has its file: an instruction (instruction.go), the names of components (initial.go, gather.go), canonical
-// messages (message.go), dialects (format.go), pings (pulse.go), the world as a client should know it (mirror.go,
-// gone.go) and how it is told once more (replay.go).
+// messages (message.go), dialects (format.go), the last game's handshake (lobby.go, client_lobby.go), what proves a
+// client's address (secret.go), pings (pulse.go), the world as a client should know it (mirror.go, gone.go) and how it
+// is told once more (replay.go).
 package rtype
 
 import (
@@ -37,6 +38,17 @@ func (p *Protocol) IDs() codec.IDs { return codec.NoIDs }
 // Sniff reports whether the datagram is a Hello of the game's clients, or one of the document's instructions.
 func (p *Protocol) Sniff(datagram []byte) bool { return p.isHello(datagram) || p.isKey(datagram) }
 
+// Proof is what clients say back, which takes a Seed. The document's clients and those of 16 bits have nothing to say.
+func (p *Protocol) Proof() codec.Proof {
+	if p.options.Seed == [32]byte{} {
+		return codec.NoProof
+	}
+	return codec.ProvedEcho
+}
+
+// IdleTimeout is how long a client may say nothing.
+func (p *Protocol) IdleTimeout() time.Duration { return p.options.IdleTimeout }
+
 func (p *Protocol) isHello(d []byte) bool {
 	return p.options.Dialect != Document && len(d) > 0 && bytes.Equal(d, p.options.Hello)
 }
@@ -46,13 +58,14 @@ func (p *Protocol) isKey(d []byte) bool {
 	return document && len(d) == 1 && d[0] <= maxKey
 }
 
-// Accept makes a Conn of every newcomer: R-Type cannot prove an address.
-func (p *Protocol) Accept(now time.Time, _ netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
+// Accept makes a Conn of every newcomer. Proof comes later, if at all.
+func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
 	switch {
 	case p.isHello(datagram):
-		return accept(&p.options, now, p.options.format(), nil), reply, nil
+		return accept(&p.options, now, p.options.format(), nil, p.options.newSecret(now, from)), reply, nil
 	case p.isKey(datagram):
-		return accept(&p.options, now, formats[Document], bytes.Clone(datagram)), reply, nil
+		secret := p.options.newSecret(now, from)
+		return accept(&p.options, now, formats[Document], bytes.Clone(datagram), secret), reply, nil
 	}
 	return nil, reply, codec.ErrMalformed
 }

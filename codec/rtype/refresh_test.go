@@ -63,7 +63,7 @@ func TestRefreshRepairsLosses(t *testing.T) {
 func playLossy(t *testing.T, seed uint64, o Options) (server, client []string) {
 	p := New(o)
 	net := simnet.New(t, seed, simnet.Weather{})
-	there := accept(&p.options, net.Now(), formats[o.Dialect], nil)
+	there := accept(&p.options, net.Now(), formats[o.Dialect], nil, secret{})
 	there.Admit(net.Now(), 0)
 	addr := netip.MustParseAddrPort("192.0.2.2:40000")
 	player := &node{Conn: p.Dial(net.Now(), address, codec.Hello{}), self: addr, peer: address}
@@ -105,7 +105,7 @@ func change(t *testing.T, s *server, now time.Time, rng *rand.Rand) {
 		}
 	}
 	for _, in := range list {
-		if err := s.Send(now, codec.Message{Payload: in.append(nil, 4)}); err != nil {
+		if err := s.Send(now, codec.Message{Payload: in.append(nil, &canonical)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -68,8 +68,9 @@ func TestReplayIsPaced(t *testing.T) {
 	wantSent(t, s, now, "00 00000023", "00 00000024", "00 00000025")
 }
 
-// Deletions are repeated with a few refreshes, unless what they delete exists again. So is the loss of the components
-// that an entity had before.
+// Creates, attaches without data and deletions are repeated with a few refreshes: real clients leak an entity by each
+// create too many, and reset a component by an attach. Of deletions only those count that still hold. So is the loss of
+// the components repeated that an entity had before.
 func TestRefreshRepeatsDeletions(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32, Refresh: time.Second}, startHex)
 	send(t, s, start, "00 00000001", "02 00000001 0003", "02 00000001 0004", "04 00000001 0003", "04 00000001 0004",
@@ -77,15 +78,13 @@ func TestRefreshRepeatsDeletions(t *testing.T) {
 	codectest.Transmit(s, start)
 	exists := []string{"00 00000001", "00 00000003", "02 00000001 0004"}
 	for i := range maxRepeats + 2 {
-		want := slices.Clone(exists)
+		var want []string
 		if i < maxRepeats {
-			want = append(want, "04 00000001 0003", "01 00000002", "04 00000003 0005")
+			want = append(slices.Clone(exists), "04 00000001 0003", "01 00000002", "04 00000003 0005")
 		}
 		now := s.NextTimeout()
 		s.Advance(now)
 		wantSent(t, s, now, want...)
-		receive(t, s, now, "01")
-		codectest.Drain(s)
 	}
 }
 
@@ -123,4 +122,65 @@ func TestOtherComponentsAreAnotherWorld(t *testing.T) {
 	if err := s.Send(now, codec.Message{Payload: codectest.Unhex(t, "02 00000001 0001")}); err != errNoForm {
 		t.Errorf("component of the old world: %v", err)
 	}
+}
+
+// A refresh repeats what components hold for as long as they do, but for what was sent since the last one and what the
+// client itself updates.
+func TestRefreshRepeatsData(t *testing.T) {
+	s := admitted(t, Options{Dialect: Game32, Refresh: time.Second}, startHex)
+	send(t, s, start, "00 00000001", "03 00000001 0003 aa", "03 00000001 0004 bb")
+	codectest.Transmit(s, start)
+	for range maxRepeats + 1 {
+		s.Advance(s.NextTimeout())
+		codectest.Transmit(s, start)
+	}
+	for _, c := range []struct {
+		sent, heard string
+		want        []string
+	}{
+		{"", "", []string{"03 00000001 0003 aa", "03 00000001 0004 bb"}},
+		{"", "", []string{"03 00000001 0003 aa", "03 00000001 0004 bb"}},
+		{"03 00000001 0003 cc", "", []string{"03 00000001 0004 bb"}},
+		{"", "03 00000001 0004 dd", []string{"03 00000001 0003 cc"}},
+		{"03 00000001 0004 ee", "", []string{"03 00000001 0003 cc"}},
+		{"", "", []string{"03 00000001 0003 cc", "03 00000001 0004 ee"}},
+	} {
+		now := s.NextTimeout()
+		if c.sent != "" {
+			send(t, s, now, c.sent)
+			codectest.Transmit(s, now)
+		}
+		if c.heard != "" {
+			receive(t, s, now, c.heard)
+			codectest.Drain(s)
+		}
+		s.Advance(now)
+		wantSent(t, s, now, c.want...)
+	}
+}
+
+// A document's client gets a component's data right behind a repeated attach, since that resets the component.
+func TestRefreshAttachesForTheDocument(t *testing.T) {
+	s := admitted(t, Options{Dialect: Document, Refresh: time.Second, Components: worldSizes}, "01")
+	send(t, s, start, announce8, "00 00000001", "02 00000001 0001", "03 00000001 0001 aabb", "02 00000001 0002")
+	codectest.Transmit(s, start)
+	s.Advance(s.NextTimeout())
+	wantSent(t, s, start, "000001 0200010001 0300010001aabb 0200010002")
+	s.Advance(s.NextTimeout())
+	wantSent(t, s, start, "000001 0200010001 0300010001aabb 0200010002 0300010001aabb")
+}
+
+// A server that was started again has another world: all that the client has of the old one is deleted first.
+func TestRenewDeletesTheWorld(t *testing.T) {
+	s := admitted(t, Options{Dialect: Game32}, startHex)
+	send(t, s, start, announce8, "00 00000001", "02 00000001 0001", "00 00000002", "00 00000003", "01 00000002")
+	codectest.Transmit(s, start)
+	s.Renew(start)
+	send(t, s, start, announce8, "00 00000001")
+	wantSent(t, s, start, "01 00000001", "01 00000003", "00 00000001")
+	now := start.Add(2 * minReplayed)
+	receive(t, s, now, startHex)
+	codectest.Transmit(s, now)
+	s.Advance(now)
+	wantSent(t, s, now, "00 00000001")
 }

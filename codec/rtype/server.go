@@ -13,6 +13,8 @@ const decideTimeout = 10 * time.Second
 type server struct {
 	link
 	opener   []byte // the document's instruction that opened the session, until it is reported
+	lobby    lobby  // of the last game
+	secret   secret
 	rate     rate
 	pulse    pulse
 	mirror   mirror
@@ -23,15 +25,16 @@ type server struct {
 	byeDue   bool
 }
 
-func accept(o *Options, now time.Time, f format, opener []byte) *server {
+func accept(o *Options, now time.Time, f format, opener []byte, secret secret) *server {
 	s := &server{
 		link:   newLink(o, now),
 		opener: opener,
+		secret: secret,
 		rate:   rate{perSecond: o.MaxRate},
 		pulse:  pulse{interval: o.PingInterval, timeout: o.PongTimeout},
 		mirror: mirror{max: o.MaxWorld},
 	}
-	s.format = f
+	s.format, s.mask = f, secret.mask
 	s.stats.Received = 1
 	s.events.Push(codec.Event{Kind: codec.Asked})
 	return s
@@ -42,10 +45,12 @@ func (s *server) Admit(now time.Time, _ uint16) {
 	if s.state != opening {
 		return
 	}
-	s.connect(now)
-	s.restored = now
-	if s.opener != nil {
-		s.take(s.opener)
+	s.state, s.heard, s.restored = connected, now, now
+	if !s.format.isFinal() && !s.mayBeLast() {
+		s.events.Push(codec.Event{Kind: codec.Connected}) // others are once they have started
+	}
+	if s.opener != nil && !s.mayBeLast() {
+		s.takeOpener()
 	}
 	if !s.format.document {
 		s.pulse.start(now)
@@ -59,12 +64,14 @@ func (s *server) Advance(now time.Time) {
 		return
 	}
 	if !now.Before(s.deadline()) {
-		s.lose(codec.TimedOut)
+		s.out.drop()
+		s.Close(now, codec.Goodbye{Reason: codec.TimedOut})
 		return
 	}
 	if s.pulse.beat(now) {
 		s.pingDue = true
 	}
+	s.lobbyDue(now)
 	if next := s.replay.next; !next.IsZero() && !now.Before(next) {
 		s.replayPortion(now)
 	}
@@ -72,8 +79,11 @@ func (s *server) Advance(now time.Time) {
 
 // deadline is when the client's silence ends the connection.
 func (s *server) deadline() time.Time {
-	if s.state == opening {
+	switch {
+	case s.state == opening:
 		return s.heard.Add(decideTimeout)
+	case s.format.isFinal() && !s.lobby.started:
+		return codec.Earliest(s.heard.Add(lobbyTimeout), s.pulse.deadline())
 	}
 	return codec.Earliest(s.heard.Add(s.options.IdleTimeout), s.pulse.deadline())
 }
@@ -84,6 +94,7 @@ func (s *server) NextTimeout() time.Time {
 		return time.Time{}
 	}
 	next := codec.Earliest(s.deadline(), codec.Earliest(s.pulse.next, s.replay.next))
+	next = codec.Earliest(next, s.lobby.next)
 	if s.events.Len() > 0 {
 		next = codec.Earliest(next, s.answerAt)
 	}
@@ -118,6 +129,9 @@ func (s *server) Close(_ time.Time, why codec.Goodbye) {
 	s.pingDue, s.byeDue = false, !s.format.document
 	s.finish(why.Reason)
 }
+
+// Proved reports whether the client has said back what only its address was told.
+func (s *server) Proved() bool { return s.secret.proved }
 
 // Stats are the connection's figures so far.
 func (s *server) Stats() codec.Stats {

@@ -14,21 +14,25 @@ func (s *server) Receive(now time.Time, datagram []byte) error {
 }
 
 func (s *server) receive(now time.Time, d []byte) error {
-	isHello := !s.format.document && bytes.Equal(d, s.options.Hello)
+	isHello := !s.format.document && !s.format.isFinal() && bytes.Equal(d, s.options.Hello)
 	switch {
 	case len(d) == 0:
 		return errTorn
-	case s.state == opening && isHello:
+	case s.state == opening && (isHello || s.format.isFinal() && bytes.Equal(d, lastHello)):
 		s.heard = now
 		return codec.ErrDuplicate
 	case s.state != connected:
 		return codec.ErrUnexpected
+	case isHello && s.secret.isFresh(now):
+		return codec.ErrDuplicate
 	case isHello:
-		s.restore(now)
+		s.again(now)
 	case s.format.document:
 		return s.receiveKeys(now, d)
 	case bytes.Equal(d, pong):
 		s.pulse.answered(now)
+	case s.format.isFinal() && opcode(d[0]) != update:
+		return s.receiveLobby(now, d)
 	default:
 		return s.receiveInput(now, d)
 	}
@@ -46,33 +50,53 @@ func (s *server) receiveKeys(now time.Time, d []byte) error {
 			return errRate
 		}
 		s.hear(now)
+		s.takeOpener()
 		s.take(d[i : i+1])
 	}
 	return nil
 }
 
-// receiveInput takes a datagram of the game's: a lone byte, or an update.
+// receiveInput takes a datagram of the game's: a key, or an update.
 func (s *server) receiveInput(now time.Time, d []byte) error {
-	var in instruction
-	var lone byte
-	var err error
 	if len(d) == 1 {
-		lone, err = inputOf(d[0], &s.format)
-	} else if err = in.parseAlone(d, &s.format, s.sizes); err == nil && in.op != update {
-		err = errOpcode
+		return s.receiveKey(now, d)
 	}
-	if err != nil {
+	var in instruction
+	if err := in.parseAlone(d, &s.format, s.sizes); err != nil {
 		return err
+	}
+	switch {
+	case in.op != update:
+		return errOpcode
+	case s.format.isFinal() && !s.lobby.started:
+		return codec.ErrUnexpected
 	}
 	if !s.rate.allow(now) {
 		return errRate
 	}
-	s.hear(now)
-	if len(d) == 1 {
-		s.takeByte(lone)
-	} else {
-		s.takeInstruction(&in, d)
+	in.entity = s.masked(in.entity)
+	known := s.mirror.yield(&in)
+	switch {
+	case s.mask == 0 || s.format.entityWidth() == 2:
+	case known:
+		s.secret.prove(now)
+	case !s.mirror.overflowed:
+		return errEntity
 	}
+	s.hear(now)
+	s.takeInstruction(&in, d)
+	return nil
+}
+
+func (s *server) receiveKey(now time.Time, d []byte) error {
+	switch {
+	case !s.format.hasKeys() || d[0] > maxKey:
+		return errOpcode
+	case !s.rate.allow(now):
+		return errRate
+	}
+	s.hear(now)
+	s.take(d)
 	return nil
 }
 

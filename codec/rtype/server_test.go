@@ -30,7 +30,7 @@ func TestSniff(t *testing.T) {
 		{Auto, startHex, true}, {Game16, startHex, true}, {Game32, startHex, true}, {Document, startHex, false},
 		{Auto, "0b", true}, {Document, "00", true}, {Game16, "00", false}, {Game32, "0b", false},
 		{Auto, "0c", false}, {Document, "0000", false}, {Auto, startHex + "00", false}, {Auto, "73746172", false},
-		{Auto, "", false}, {Document, "", false},
+		{Auto, "", false}, {Document, "", false}, {GameLast, "00", true}, {GameLast, "01", false}, {GameLast, startHex, false},
 	} {
 		p := New(Options{Dialect: c.dialect})
 		d := codectest.Unhex(t, c.datagram)
@@ -135,7 +135,6 @@ func TestServerHears(t *testing.T) {
 		{"key that opened", Options{Dialect: Document}, "02", nil, []string{"02"}},
 		{"keys of the document", Options{Dialect: Document}, "02", []string{"03 0b", "01"}, []string{"02", "03", "0b", "01"}},
 		{"keys of the early game", Options{Dialect: Game16}, startHex, []string{"00", "0b"}, []string{"00", "0b"}},
-		{"requests of the late game", Options{Dialect: Game32}, startHex, []string{"00", "01", "02"}, []string{"10", "11", "12"}},
 		{"update 16", Options{Dialect: Game16}, startHex, []string{"03 0007 0001 aabb"}, []string{"03 00000007 0001 aabb"}},
 		{"update 32", Options{Dialect: Game32}, startHex, []string{"03 00000007 0001"}, []string{"03 00000007 0001"}},
 		{"not messages", Options{Dialect: Game32}, startHex, []string{"706f6e67", startHex}, nil},
@@ -183,6 +182,7 @@ func TestServerDropsTheRest(t *testing.T) {
 		{Options{Dialect: Document}, "00", "", errTorn, nil},
 		{Options{Dialect: Game16}, startHex, "0c", errOpcode, nil},
 		{Options{Dialect: Game32}, startHex, "03", errOpcode, nil},
+		{Options{Dialect: Game32}, startHex, "02", errOpcode, nil}, // of the last game
 		{Options{Dialect: Game32}, startHex, "00 00000001", errOpcode, nil}, // clients create nothing
 		{Options{Dialect: Game32}, startHex, "03 00000001", errTorn, nil},
 		{Options{Dialect: Game32}, startHex, "", errTorn, nil},
@@ -218,7 +218,7 @@ func TestServerRefusesToSend(t *testing.T) {
 		{Game32, "10", codec.ErrMode},
 		{Game32, "", codec.ErrMode},
 		{Game32, "f0", codec.ErrMode},
-		{Game32, "f00300 0000 08 ffff", codec.ErrMode},
+		{Game32, "f00400 0000 08 ffff", codec.ErrMode},
 		{Game32, "f00001 0000 08 ffff", codec.ErrMode},
 		{Game32, "f00000 0000 08 ffff 00", codec.ErrMode},
 	} {

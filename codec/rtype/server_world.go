@@ -11,48 +11,102 @@ func (s *server) Send(now time.Time, m codec.Message) error {
 	if err := s.check(&m); err != nil {
 		return err
 	}
-	if err := s.send(m.Payload); err != nil {
+	if err := s.send(now, m.Payload); err != nil {
 		return err
 	}
 	s.answer(now, m.Receipt)
 	return nil
 }
 
-func (s *server) send(payload []byte) error {
+func (s *server) send(now time.Time, payload []byte) error {
 	if len(payload) > 0 && payload[0] == announced {
-		return s.sendAnnouncement(payload)
+		return s.sendAnnouncement(now, payload)
 	}
 	var in instruction
 	if in.parseAlone(payload, &canonical, s.sizes) != nil {
 		return errNoForm
 	}
-	if err := s.put(&in); err != nil {
-		return err
+	s.takeOpener()
+	hidden := s.hides(&in)
+	if !hidden {
+		if err := s.put(&in); err != nil {
+			return err
+		}
 	}
 	if s.options.Refresh > 0 {
 		s.gone.note(&in, &s.mirror)
 	}
 	s.mirror.apply(&in)
+	if e := s.mirror.slotOf(in.entity); in.op == create && e != nil && !hidden {
+		e.told = true
+	}
 	return nil
 }
 
 // sendAnnouncement takes the names of the components, and whatever it tells of a format that is not known yet. Names
 // that are the client's already are not sent again.
-func (s *server) sendAnnouncement(payload []byte) error {
+func (s *server) sendAnnouncement(now time.Time, payload []byte) error {
 	var a announcement
 	if a.parse(payload) != nil {
 		return errNoForm
 	}
+	s.decide(&a.format)
 	s.format.learn(a.format)
 	if s.initial.equal(&a.initial) {
 		return nil
 	}
-	if err := s.putInitial(&a.initial); err != nil {
-		return err
+	if !s.format.isFinal() {
+		if err := s.putInitial(&a.initial); err != nil {
+			return err
+		}
 	}
 	s.announce(a.initial)
 	s.mirror, s.gone = mirror{max: s.options.MaxWorld}, gone{}
+	if s.format.isFinal() {
+		s.tellNames(now)
+	}
 	return nil
+}
+
+// mayBeLast reports whether the client has opened with what may be the document's key or the last game's hello. The
+// server will tell.
+func (s *server) mayBeLast() bool {
+	return s.options.Dialect == Auto && s.format.document && len(s.opener) == 1 && s.opener[0] == openLobby
+}
+
+// decide takes a client that may be of the last game for one if its server is.
+func (s *server) decide(server *format) {
+	if s.mayBeLast() && server.isFinal() {
+		s.format, s.opener = formats[GameLast], nil
+	}
+	s.takeOpener()
+}
+
+// takeOpener reports the key that opened the session, which nothing of the last game did then.
+func (s *server) takeOpener() {
+	if s.opener == nil {
+		return
+	}
+	if s.mayBeLast() {
+		s.events.Push(codec.Event{Kind: codec.Connected})
+	}
+	s.take(s.opener)
+	s.opener = nil
+}
+
+// Renew tells the client that another server, or the same one started again, has its session: all that there was is
+// deleted. The components stay, as real clients learn them but once.
+func (s *server) Renew(time.Time) {
+	for i := range s.mirror.slots {
+		if e := &s.mirror.slots[i]; e.alive {
+			in := instruction{op: remove, entity: e.entity}
+			s.gone.note(&in, &s.mirror)
+			if !s.hides(&in) {
+				_ = s.put(&in) // what finds no room is repeated
+			}
+		}
+	}
+	s.mirror = mirror{max: s.options.MaxWorld}
 }
 
 // putInitial queues the initialisation in the client's spelling.
@@ -67,27 +121,34 @@ func (s *server) putInitial(n *initialisation) error {
 		s.out.end(n.append(s.out.begin()), true)
 		return nil
 	}
-	if !s.hasRoom(n.parts() * (recordHead + 2 + maxName)) {
+	copies := n.copiesOf(s.options.Copies)
+	if !s.hasRoom(n.parts(copies) * (recordHead + 2 + n.pad)) {
 		return codec.ErrFull
 	}
-	for i := range n.parts() {
-		s.out.end(n.appendPart(s.out.begin(), i, s.format.era), true)
+	for i := range n.parts(copies) {
+		s.out.end(n.appendPart(s.out.begin(), i, s.format.era, copies), true)
 	}
 	return nil
 }
 
-// restore tells a client that asks again all it has to know, from the beginning.
-func (s *server) restore(now time.Time) {
+// again tells a client that asks again all it has to know, from the beginning.
+func (s *server) again(now time.Time) {
 	if !s.initial.known() || now.Sub(s.restored) < minReplayed || s.putInitial(&s.initial) != nil {
 		return
 	}
+	s.restore(now)
+}
+
+// restore tells the client the world from the beginning.
+func (s *server) restore(now time.Time) {
 	s.restored = now
-	s.replay.begin(now)
+	s.mirror.untell()
+	s.replay = replay{whole: true, next: now}
 }
 
 // replayPortion queues the next of what the client should know, as far as there is room.
 func (s *server) replayPortion(now time.Time) {
-	if s.replay.portion(&s.link, &s.mirror, &s.gone) {
+	if s.replay.portion(s) {
 		s.scheduleRefresh(now)
 		return
 	}

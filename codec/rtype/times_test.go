@@ -41,7 +41,8 @@ func TestPings(t *testing.T) {
 	receive(t, s, start.Add(11*time.Second), pongHex)
 	walk(t, s, []step{
 		{20 * time.Second, []string{pingHex}}, {21 * time.Second, []string{pingHex}},
-		{22 * time.Second, []string{pingHex}}, {23 * time.Second, []string{pingHex}}, {24 * time.Second, nil},
+		{22 * time.Second, []string{pingHex}}, {23 * time.Second, []string{pingHex}},
+		{24 * time.Second, []string{goodbyeHex}},
 	})
 	wantEnd(t, s, codec.TimedOut)
 	if next := s.NextTimeout(); !next.IsZero() {
@@ -58,11 +59,10 @@ func TestSignsOfLife(t *testing.T) {
 		rtt            time.Duration
 	}{
 		{"pong", pongHex, true, 40 * time.Millisecond},
-		{"request", "00", true, 0},
 		{"hello", startHex, true, 0},
 		{"nonsense", "ff", false, 0},
 	} {
-		s := admitted(t, Options{Dialect: Game32}, startHex)
+		s := admitted(t, Options{Dialect: Game32, PingInterval: 10 * time.Second}, startHex)
 		now := start.Add(10 * time.Second)
 		s.Advance(now)
 		now = now.Add(40 * time.Millisecond)
@@ -71,7 +71,7 @@ func TestSignsOfLife(t *testing.T) {
 			t.Errorf("%s: sign of life %v, RTT %v", c.what, got, s.Stats().RTT)
 		}
 	}
-	s := admitted(t, Options{Dialect: Game32}, startHex)
+	s := admitted(t, Options{Dialect: Game32, PingInterval: 10 * time.Second}, startHex)
 	walk(t, s, []step{{10 * time.Second, []string{pingHex}}, {12500 * time.Millisecond, []string{pingHex}}})
 	receive(t, s, start.Add(12600*time.Millisecond), pongHex)
 	if got := s.Stats().RTT; got != 0 {
@@ -79,15 +79,20 @@ func TestSignsOfLife(t *testing.T) {
 	}
 }
 
-// Without pings, a client may be silent for IdleTimeout.
+// A client is not pinged unless that is wanted, may be silent for IdleTimeout, and is told the end.
 func TestIdleClients(t *testing.T) {
-	for _, s := range []*server{
-		admitted(t, Options{Dialect: Document}, "01"),
-		admitted(t, Options{Dialect: Game32, PingInterval: -1}, startHex),
+	for _, c := range []struct {
+		s    *server
+		word string
+		told []string
+	}{
+		{admitted(t, Options{Dialect: Document}, "01"), "00", nil},
+		{admitted(t, Options{Dialect: Game16}, startHex), "00", []string{goodbyeHex}},
+		{admitted(t, Options{Dialect: Game32}, startHex), "03 00000001 0000", []string{goodbyeHex}},
 	} {
-		receive(t, s, start.Add(5*time.Second), "00")
-		walk(t, s, []step{{35 * time.Second, nil}})
-		wantEnd(t, s, codec.TimedOut)
+		receive(t, c.s, start.Add(5*time.Second), c.word)
+		walk(t, c.s, []step{{5*time.Second + defaultIdleTimeout, c.told}})
+		wantEnd(t, c.s, codec.TimedOut)
 	}
 }
 
@@ -103,14 +108,17 @@ func TestUndecided(t *testing.T) {
 	if err := conn.Receive(start.Add(6*time.Second), []byte{0}); err != codec.ErrUnexpected {
 		t.Errorf("message before Admit: %v", err)
 	}
-	walk(t, conn, []step{{15 * time.Second, nil}})
+	walk(t, conn, []step{{15 * time.Second, []string{goodbyeHex}}})
 	wantEnd(t, conn, codec.TimedOut)
 }
 
 func TestHellos(t *testing.T) {
-	c := New(Options{MaxHellos: 3}).Dial(start, address, codec.Hello{})
+	c := New(Options{MaxHellos: 4}).Dial(start, address, codec.Hello{}) // of the last game the server may be as well
 	wantSent(t, c, start, startHex)
-	walk(t, c, []step{{time.Second, []string{startHex}}, {2 * time.Second, []string{startHex}}, {3 * time.Second, nil}})
+	walk(t, c, []step{
+		{time.Second, []string{startHex}}, {2 * time.Second, []string{"00"}}, {3 * time.Second, []string{startHex}},
+		{4 * time.Second, nil},
+	})
 	wantEnd(t, c, codec.NoConnection)
 	c = New(Options{Dialect: Document}).Dial(start, address, codec.Hello{})
 	wantSent(t, c, start, "01")
@@ -137,14 +145,14 @@ func TestHellosForMissingParts(t *testing.T) {
 }
 
 // What waits for a client that is given up does not go out any more.
-func TestSilentEnd(t *testing.T) {
+func TestLateEnd(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32}, startHex)
 	send(t, s, start, "00 00000001")
 	s.Advance(start.Add(time.Hour))
-	wantSent(t, s, start)
+	wantSent(t, s, start, goodbyeHex)
 	wantEnd(t, s, codec.TimedOut)
-	s = admitted(t, Options{Dialect: Game32}, startHex)
-	s.Advance(start.Add(defaultPingInterval))
+	s = admitted(t, Options{Dialect: Game32, PingInterval: time.Second}, startHex)
+	s.Advance(start.Add(time.Second))
 	s.Close(start, codec.Goodbye{Reason: codec.Kicked})
 	wantSent(t, s, start, goodbyeHex) // no ping
 }
