@@ -21,10 +21,8 @@ type door struct {
 
 	drops   *DropTally
 	answers *ratelimit.Budget // nil: not bounded
-	// unproved is for clients of protocols without proof, once there are such.
-	unproved *ratelimit.Budget
-	pong     *Pong  // nil: none is made
-	port     uint16 // where players come to
+	pong    *Pong             // nil: none is made
+	port    uint16            // where players come to
 
 	fronts *fronts // nil: clients come by themselves
 	first  shield.FirstBytes
@@ -73,11 +71,6 @@ func (r *Relay) configure(d *door, l *Listener, route *route) {
 	d.fronts = newFronts(l.ProxiesFrom, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, d.fronts)
 	for _, p := range l.Protocols {
 		proof := proofOf(p, d.stream)
-		if proof == codec.NoProof && d.unproved == nil {
-			d.unproved = ratelimit.NewBudget(ratelimit.Rates{
-				Overall: max(1, unprovedOverall/r.shard.of), Network: max(1, unprovedNetwork/r.shard.of),
-			}, r.identities.next())
-		}
 		d.ways = append(d.ways, way{
 			protocol: r.locals.of(p),
 			bridge:   newBridge(p, l.Route.Upstream.Protocol, l.Route),

@@ -141,6 +141,9 @@ func (r *Relay) regain(now time.Time, e *entry, client uint16) {
 	held := now.Sub(p.gap.since)
 	p.gap, p.upstream.away = nil, false
 	p.heard = now
+	if renewer, ok := p.client.conn.(codec.Renewer); ok {
+		renewer.Renew(now)
+	}
 	r.counters.Regained++
 	r.journal.regained(e, held, client)
 	for _, receipt := range p.upstream.kept.inOrder() {

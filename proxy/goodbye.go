@@ -81,7 +81,16 @@ func (p *pair) expiry(idle time.Duration) time.Time {
 	if p.ending || !p.client.up || !p.upstream.up {
 		return p.expires
 	}
-	return p.heard.Add(idle)
+	return p.heard.Add(idleOf(p.protocol, idle))
+}
+
+// idleOf is how long a client of a protocol may say nothing. One whose protocol knows of longer silence has a moment more:
+// its connection ends the session first, and knows why.
+func idleOf(p codec.Protocol, idle time.Duration) time.Duration {
+	if idler, ok := p.(codec.Idler); ok {
+		return max(idle, idler.IdleTimeout()+time.Second)
+	}
+	return idle
 }
 
 // expire gives a session up whose time is over: first politely, then at once.

@@ -133,7 +133,7 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 		client:   side{conn: conn},
 		serial:   r.serials.next(),
 		tally:    w.tally,
-		trust:    trust{proof: w.proof},
+		trust:    trust{proof: w.proof, unbound: r.settings.Unproved.trusts(from.Addr())},
 		opened:   now,
 		heard:    now,
 		expires:  now.Add(r.settings.HandshakeTimeout),

@@ -9,7 +9,7 @@ import (
 // expiry is when a session is given up if its client says nothing more.
 func (p *plain) expiry(s *Settings) time.Time {
 	if p.established {
-		return p.heard.Add(s.IdleTimeout)
+		return p.heard.Add(idleOf(p.protocol, s.IdleTimeout))
 	}
 	return p.opened.Add(s.HandshakeTimeout)
 }

@@ -55,12 +55,14 @@ type Relay struct {
 	table    *session.Table[pair]
 	plains   *session.Table[plain] // of routes in ModeRelay
 	presence *Presence             // its siblings have the same
-	dirty    []*entry
-	paths    map[pathKey]*path
-	jams     []*path         // on which something waits
-	moved    []*path         // on which something was counted since Sent
-	pools    *upstream.Pools // its siblings have the same
-	shard    shard
+	// allowance is what clients without proof may be sent. Its siblings have the same.
+	allowance *Allowance
+	dirty     []*entry
+	paths     map[pathKey]*path
+	jams      []*path         // on which something waits
+	moved     []*path         // on which something was counted since Sent
+	pools     *upstream.Pools // its siblings have the same
+	shard     shard
 
 	backlog backlog
 	refused int // datagrams and messages dropped in this turn
@@ -102,6 +104,7 @@ type RelayOptions struct {
 	Bans          *ratelimit.Bans // shared by all Relays; nil: nobody is banned
 	Pools         *upstream.Pools // of all siblings; nil: its own
 	Presence      *Presence       // of all siblings; nil: its own
+	Allowance     *Allowance      // of all siblings; nil: its own
 	Forwarder     Forwarder       // of all siblings; nil: none
 	Gate          *shield.Gate    // its own, in front of its listeners' sockets; nil: none
 }
@@ -132,6 +135,9 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	}
 	r.guard = newGuard(now, o.Bans, r.identities.next())
 	r.recent.seed = r.identities.next()
+	if r.allowance = o.Allowance; r.allowance == nil {
+		r.allowance = NewAllowance(now, r.identities.next())
+	}
 	r.replies = newReplies(r.identities.next())
 	r.arrange(now, s)
 	r.Filter(now, s.Filter)

@@ -39,6 +39,7 @@ type Server struct {
 	options   Options
 	pools     upstream.Pools
 	presence  Presence
+	allowance *Allowance
 	inherited []inherited // that no listener has taken yet
 
 	keeper keeper
@@ -58,6 +59,7 @@ func Listen(s *Settings, o Options) (*Server, error) {
 		o.Bans = ratelimit.NewBans(ratelimit.Terms{})
 	}
 	server := &Server{options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners))}
+	server.allowance = NewAllowance(time.Now(), rand.Uint64())
 	server.keeper.modes = make(map[string]shield.Mode)
 	var err error
 	if server.inherited, err = inherit(o.Inherited); err != nil {
@@ -90,7 +92,7 @@ func (s *Server) addLoop(shard int) error {
 	o := &s.options
 	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Pools: &s.pools, Presence: &s.presence, Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard),
+		Pools: &s.pools, Presence: &s.presence, Allowance: s.allowance, Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard),
 	}, poller, time.Now())
 	loop := newLoop(relay, poller)
 	if o.Kernel.Shield == nil && o.Kernel.Plain {

@@ -22,7 +22,9 @@ type Settings struct {
 	// Answers bounds those of each listener that go to strangers and are larger than what they answer, per Relay: whoever
 	// forges a victim's address would have them flooded. Nothing is bounded if Overall is 0.
 	Answers ratelimit.Rates
-	Filter  *filter.Set // rules about sources and messages; nil: none
+	// Unproved bounds what goes to clients without proof of their address.
+	Unproved Unproved
+	Filter   *filter.Set // rules about sources and messages; nil: none
 	// Bounds are the limits of rates and queues, at most one of each quantity and scope, and Networks what counts as one
 	// in those by network; per Relay.
 	Bounds   []ratelimit.Limit

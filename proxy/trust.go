@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/ratelimit"
 )
 
 // amplification is how many times the bytes that an unproved address sent it may be sent: whoever forges it must not
@@ -18,20 +19,17 @@ const (
 	headersV6 = 40 + 8
 )
 
-// What clients of protocols without proof may be sent beyond that once they have answered, in datagrams a second of a
-// listener: to one network (IPv4 /24, IPv6 /48), as much as eight players at 60 Hz are sent, and to all. Who forges an
-// address may answer in its name, so it is this that keeps a victim from more than half a megabit a second or so.
-const (
-	unprovedNetwork = 500
-	unprovedOverall = 50_000
-)
-
 // trust is what a session's client has shown of its address being its own, and what it may be sent until it has.
 type trust struct {
 	proof    codec.Proof
-	answered bool // it has answered us, as far as its protocol can show it: it may be sent whatever there is
-	credit   int  // bytes on the wire that it may be sent before, and without proof also after
+	answered bool             // it has answered us, as far as its protocol can show it
+	unbound  bool             // it may be sent whatever there is: it has answered with a proof, or is of a trusted network
+	credit   int              // bytes on the wire that it may be sent until then
+	bucket   ratelimit.Bucket // of what it may be sent beyond, where its protocol has no proof that all clients give
 }
+
+// mayBeSilent reports whether players may never say what would prove their address. They play all the same.
+func (t *trust) mayBeSilent() bool { return t.proof == codec.NoProof || t.proof == codec.ProvedEcho }
 
 // wireSize is what a datagram of a peer weighs on the wire.
 func wireSize(peer netip.AddrPort, payload int) int {
@@ -43,14 +41,14 @@ func wireSize(peer netip.AddrPort, payload int) int {
 
 // owe notes a datagram from the client.
 func (t *trust) owe(client netip.AddrPort, size int) {
-	if !t.answered || t.proof == codec.NoProof {
+	if !t.unbound {
 		t.credit += amplification * wireSize(client, size)
 	}
 }
 
 // spend reports whether a datagram may go to the client, and takes its bytes from the credit.
 func (t *trust) spend(client netip.AddrPort, size int) bool {
-	if t.answered && t.proof != codec.NoProof {
+	if t.unbound {
 		return true
 	}
 	weight := wireSize(client, size)
@@ -61,25 +59,24 @@ func (t *trust) spend(client netip.AddrPort, size int) bool {
 	return true
 }
 
-// spendMore reports whether a datagram may go to a client beyond its credit. Until one without proof has answered, it is an
-// answer to a stranger like a pong. So is a Welcome that Riptide repeats because it was lost: the client, once it knows
-// that it is heard, waits for it without a word that would earn credit.
-func (p *pair) spendMore(now time.Time, client netip.AddrPort) bool {
+// spendMore reports whether a datagram may go to a client beyond its credit. One that may never prove its address plays
+// within an allowance. A Welcome that Riptide repeats because it was lost is an answer to a stranger like a pong: the
+// client, once it knows that it is heard, waits for it without a word that would earn credit.
+func (r *Relay) spendMore(now time.Time, p *pair, client netip.AddrPort, size int) bool {
 	switch {
+	case p.trust.mayBeSilent():
+		return r.allowance.spend(now, &r.settings.Unproved, &p.trust, client, size)
 	case p.trust.proof == codec.ProvedClientID:
 		return p.door.mayAnswer(now, client)
-	case p.trust.proof != codec.NoProof:
-		return false
-	case p.trust.answered:
-		return p.door.unproved.Allow(now, client.Addr())
 	}
-	return p.door.mayAnswer(now, client)
+	return false
 }
 
 // sendToClient writes a datagram to a session's client, unless that has not proved its address and was sent enough.
 func (r *Relay) sendToClient(now time.Time, e *entry, datagram []byte) {
 	p, client := &e.Value, e.Key.Client
-	if !p.trust.spend(client, len(datagram)-p.via.headerLen()) && !p.spendMore(now, client) {
+	size := len(datagram) - p.via.headerLen()
+	if !p.trust.spend(client, size) && !r.spendMore(now, p, client, size) {
 		r.drop(now, DropUnproved, p.door, client, len(datagram), nil)
 		return
 	}
@@ -91,10 +88,15 @@ func (r *Relay) sendToClient(now time.Time, e *entry, datagram []byte) {
 // connection, once connected, accepted: the most that a protocol without proof has.
 func (r *Relay) reviewTrust(e *entry, heard bool) {
 	p := &e.Value
-	if p.trust.answered || !p.proved() && !heard && (!p.client.up || p.trust.proof == codec.NoProof) {
+	proved := p.proved()
+	if proved {
+		p.trust.unbound = true
+	}
+	if p.trust.answered || !proved && !heard && (!p.client.up || p.trust.mayBeSilent()) {
 		return
 	}
 	p.trust.answered = true
+	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent()
 	r.table.Prove(e)
 	r.know(p.door, e.Key.Client)
 	r.settleDown(e)
@@ -118,6 +120,9 @@ func (p *pair) proved() bool {
 		return p.client.up
 	case codec.ProvedClientID:
 		return p.client.up && p.ownsID // servers count theirs up from 1
+	case codec.ProvedEcho:
+		echoer, ok := p.client.conn.(codec.Echoer)
+		return ok && echoer.Proved()
 	}
 	return false
 }

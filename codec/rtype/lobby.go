@@ -30,6 +30,7 @@ const (
 
 // lobby is how far a client of the last game is on its way into the world.
 type lobby struct {
+	arrived bool // it counts as connected
 	started bool
 	heard   bool      // the client has answered
 	told    int       // how often the names went out
@@ -81,8 +82,19 @@ func (s *server) ignore(now time.Time, component uint16) error {
 	if known {
 		s.lobby.ignored[component/64] |= 1 << (component % 64)
 	}
+	if s.secret.proved {
+		s.arrive()
+	}
 	s.tellCount()
 	return nil
+}
+
+// arrive reports that the client is there: it has started, or proved its address before the server was asked.
+func (s *server) arrive() {
+	if !s.lobby.arrived {
+		s.lobby.arrived = true
+		s.events.Push(codec.Event{Kind: codec.Connected})
+	}
 }
 
 // startGame tells the client the world. A client that starts again has begun anew.
@@ -94,10 +106,8 @@ func (s *server) startGame(now time.Time) error {
 		return codec.ErrDuplicate
 	}
 	s.hear(now)
-	if !s.lobby.started {
-		s.lobby.started, s.lobby.heard, s.lobby.next = true, true, time.Time{}
-		s.events.Push(codec.Event{Kind: codec.Connected})
-	}
+	s.lobby.started, s.lobby.heard, s.lobby.next = true, true, time.Time{}
+	s.arrive()
 	s.restore(now)
 	return nil
 }
@@ -133,7 +143,7 @@ func (s *server) tellCount() {
 			n--
 		}
 	}
-	if s.hasRoom(3) {
+	if s.initial.known() && s.hasRoom(3) {
 		s.out.end(be.AppendUint16(append(s.out.begin(), countOpcode), uint16(n)), true)
 	}
 }

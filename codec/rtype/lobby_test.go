@@ -164,7 +164,7 @@ func TestProof(t *testing.T) {
 			secrets = append(secrets, hex.EncodeToString(d[1:3]))
 		}
 	}
-	if len(secrets) != 2 {
+	if len(secrets) != 4 || secrets[0] != secrets[2] || secrets[1] != secrets[3] { // at first, and with the names
 		t.Fatalf("secrets %q", secrets)
 	}
 	receive(t, s, start, "01"+secrets[0], "01"+secrets[0])

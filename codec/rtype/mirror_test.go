@@ -45,7 +45,7 @@ func TestMirrorFollows(t *testing.T) {
 		{op: attach, entity: 2, component: 6},
 		{op: update, entity: 2, component: 6, data: []byte{9}},
 		{op: attach, entity: 2, component: 6}, // resets
-		{op: attach, entity: 8, component: 5},                  // does not exist
+		{op: attach, entity: 8, component: 5}, // does not exist
 		{op: remove, entity: 8},
 		{op: nextFrame},
 	} {

@@ -46,8 +46,11 @@ func (s *server) Admit(now time.Time, _ uint16) {
 		return
 	}
 	s.state, s.heard, s.restored = connected, now, now
-	if !s.format.isFinal() && !s.mayBeLast() {
-		s.events.Push(codec.Event{Kind: codec.Connected}) // others are once they have started
+	switch {
+	case s.format.isFinal() && s.secret.awaits(0):
+		s.tellNames(now) // those that nobody has
+	case !s.format.isFinal() && !s.mayBeLast():
+		s.events.Push(codec.Event{Kind: codec.Connected})
 	}
 	if s.opener != nil && !s.mayBeLast() {
 		s.takeOpener()

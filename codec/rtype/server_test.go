@@ -182,7 +182,7 @@ func TestServerDropsTheRest(t *testing.T) {
 		{Options{Dialect: Document}, "00", "", errTorn, nil},
 		{Options{Dialect: Game16}, startHex, "0c", errOpcode, nil},
 		{Options{Dialect: Game32}, startHex, "03", errOpcode, nil},
-		{Options{Dialect: Game32}, startHex, "02", errOpcode, nil}, // of the last game
+		{Options{Dialect: Game32}, startHex, "02", errOpcode, nil},          // of the last game
 		{Options{Dialect: Game32}, startHex, "00 00000001", errOpcode, nil}, // clients create nothing
 		{Options{Dialect: Game32}, startHex, "03 00000001", errTorn, nil},
 		{Options{Dialect: Game32}, startHex, "", errTorn, nil},

@@ -62,6 +62,11 @@ type Limits struct {
 	// Answers a second to strangers that are larger than what they answer, of each listener.
 	PingAnswers           int `toml:"ping_answers"`
 	PingAnswersPerNetwork int `toml:"ping_answers_per_network"` // IPv4 /24, IPv6 /48
+	// Bytes a second, on the wire, to clients that have not proved their address.
+	UnprovedBytes           Size      `toml:"unproved_bytes"`
+	UnprovedBytesPerNetwork Size      `toml:"unproved_bytes_per_network"` // IPv4 /24, IPv6 /48
+	UnprovedBytesPerSession Size      `toml:"unproved_bytes_per_session"`
+	TrustedNetworks         []Network `toml:"trusted_networks"` // whose addresses nobody forges
 }
 
 // Listener is an address that players connect to.
@@ -178,7 +183,8 @@ type RType struct {
 	ServerTimeout   Duration       `toml:"server_timeout"` // of servers
 	ConnectInterval Duration       `toml:"connect_interval"`
 	ConnectAttempts int            `toml:"connect_attempts"`
-	Refresh         Duration       `toml:"refresh"`   // 0: never
-	MaxWorld        Size           `toml:"max_world"` // of a server's state, kept to refresh it
-	MaxRate         int            `toml:"max_rate"`  // messages a second from a client
+	Refresh         Duration       `toml:"refresh"`        // 0: never
+	InitialCopies   int            `toml:"initial_copies"` // of each part of the initialisation
+	MaxWorld        Size           `toml:"max_world"`      // of a server's state, kept to refresh it
+	MaxRate         int            `toml:"max_rate"`       // messages a second from a client
 }

@@ -8,14 +8,13 @@ type Inputs uint8
 // Inputs of R-Type. docs/protocols/rtype.md#dialects
 const (
 	Keys Inputs = 1 << iota
-	Requests
 	Updates
 )
 
 // String lists the inputs.
 func (i Inputs) String() string {
 	var words []string
-	for bit, word := range []string{"keys", "requests", "updates"} {
+	for bit, word := range []string{"keys", "updates"} {
 		if i&(1<<bit) != 0 {
 			words = append(words, word)
 		}

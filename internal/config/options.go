@@ -69,6 +69,7 @@ func (v *validator) rtype() {
 	within(v.report, "rtype.connect_interval", o.ConnectInterval, milliseconds(100), seconds(60))
 	within(v.report, "rtype.connect_attempts", o.ConnectAttempts, 1, 100)
 	within(v.report, "rtype.refresh", o.Refresh, 0, seconds(3600))
+	within(v.report, "rtype.initial_copies", o.InitialCopies, 1, 8)
 	within(v.report, "rtype.max_world", o.MaxWorld, KiB, 64*MiB)
 	within(v.report, "rtype.max_rate", o.MaxRate, 1, 100_000)
 }

@@ -94,6 +94,9 @@ func (v *validator) limits() {
 	within(v.report, "limits.drain_timeout", v.Limits.DrainTimeout, 0, seconds(3600))
 	within(v.report, "limits.ping_answers", v.Limits.PingAnswers, 1, 1_000_000)
 	within(v.report, "limits.ping_answers_per_network", v.Limits.PingAnswersPerNetwork, 1, 1_000_000)
+	within(v.report, "limits.unproved_bytes", v.Limits.UnprovedBytes, 4*KiB, GiB)
+	within(v.report, "limits.unproved_bytes_per_network", v.Limits.UnprovedBytesPerNetwork, 4*KiB, GiB)
+	within(v.report, "limits.unproved_bytes_per_session", v.Limits.UnprovedBytesPerSession, 4*KiB, GiB)
 }
 
 // within reports a value outside low to high, both allowed.

@@ -52,6 +52,7 @@ var inputs = map[string]func(config.Era) config.Inputs{
 	"rtype-0.0.1": func(config.Era) config.Inputs { return config.Keys },
 	"rtype-16":    func(e config.Era) config.Inputs { return aged(e, config.EraEarly) },
 	"rtype-32":    func(e config.Era) config.Inputs { return aged(e, config.EraLate) },
+	"rtype-final": func(config.Era) config.Inputs { return config.Updates },
 }
 
 // aged are the inputs of the game's own dialects.
@@ -60,7 +61,7 @@ func aged(set, usual config.Era) config.Inputs {
 		set = usual
 	}
 	if set == config.EraLate {
-		return config.Requests | config.Updates
+		return config.Updates
 	}
 	return config.Keys | config.Updates
 }

@@ -56,6 +56,7 @@ var protocols = []protocol{
 	{"rtype-0.0.1", byShape, newRType(rtype.Document)},
 	{"rtype-16", byShape, newRType(rtype.Game16)},
 	{"rtype-32", byShape, newRType(rtype.Game32)},
+	{"rtype-final", byShape, newRType(rtype.GameLast)},
 	{Opaque, byNothing, func(*config.Config, use) codec.Protocol { return proxy.Any }},
 }
 
@@ -150,18 +151,20 @@ func newRType(dialect rtype.Dialect) speaker {
 			Dialect:       dialect,
 			Era:           map[config.Era]rtype.Era{config.EraEarly: rtype.Early, config.EraLate: rtype.Late}[o.Era],
 			Components:    o.Components,
-			PingInterval:  cmp.Or(time.Duration(o.PingInterval), -1), // zero is the codec's default, negative is never
+			Seed:          secrets.Seed,
+			PingInterval:  time.Duration(o.PingInterval),
 			PongTimeout:   time.Duration(o.PingTimeout),
 			IdleTimeout:   time.Duration(o.IdleTimeout),
 			ServerTimeout: time.Duration(o.ServerTimeout),
 			HelloInterval: time.Duration(o.ConnectInterval),
 			MaxHellos:     o.ConnectAttempts,
 			Refresh:       time.Duration(o.Refresh),
+			Copies:        o.InitialCopies,
 			MaxQueued:     use.queue,
 			MaxWorld:      int(o.MaxWorld),
 			MaxRate:       o.MaxRate,
 		}
-		if dialect != rtype.Document {
+		if dialect != rtype.Document && dialect != rtype.GameLast {
 			options.Hello = []byte(o.Hello)
 		}
 		return rtype.New(options)

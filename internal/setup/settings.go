@@ -32,6 +32,12 @@ func Settings(c *config.Config, loops int) *proxy.Settings {
 			Network: share(c.Limits.PingAnswersPerNetwork, loops),
 		},
 	}
+	s.Unproved = proxy.Unproved{ // which the loops share
+		Session: int(c.Limits.UnprovedBytesPerSession),
+		Network: int(c.Limits.UnprovedBytesPerNetwork),
+		Overall: int(c.Limits.UnprovedBytes),
+		Trusted: config.Networks(c.Limits.TrustedNetworks),
+	}
 	s.Bounds = bounds(c, loops)
 	s.Networks = ratelimit.Networks{V4: c.Limits.NetworkIPv4, V6: c.Limits.NetworkIPv6}
 	upstreams := make(map[string]*proxy.Upstream)
