@@ -285,7 +285,7 @@ func TestForgedDatagramsBanNobody(t *testing.T) {
 	w.Inject(0, forged, doorAddr, []byte("start"))
 	w.Run(100 * time.Millisecond)
 	for range 500 {
-		w.Inject(0, forged, doorAddr, []byte{0})
+		w.Inject(0, forged, doorAddr, []byte{3, 0, 0, 0, 1, 0, 0})
 	}
 	w.Run(time.Second)
 	if len(w.bans().All()) > 0 || w.breaches(ratelimit.Packets, ratelimit.PerSession).Enforced == 0 {

@@ -26,6 +26,8 @@ const (
 	lobbyTick     = 500 * time.Millisecond
 	lobbyTimeout  = 30 * time.Second // of a client that says nothing more
 	silentTellers = 4                // how often names are repeated to a client that has not answered
+	lateTellers   = 4                // and to one that has started
+	startAfter    = 8                // rounds with one that has, before its start counts as lost: it says it once
 )
 
 // lobby is how far a client of the last game is on its way into the world.
@@ -34,6 +36,7 @@ type lobby struct {
 	started bool
 	heard   bool      // the client has answered
 	told    int       // how often the names went out
+	rounds  int       // of these since the client has answered
 	next    time.Time // when the count is due again; zero: not
 	ignored [256 / 64]uint64
 }
@@ -79,13 +82,13 @@ func (s *server) ignore(now time.Time, component uint16) error {
 	}
 	s.lobby.heard = true
 	s.hear(now)
-	if known {
-		s.lobby.ignored[component/64] |= 1 << (component % 64)
-	}
 	if s.secret.proved {
 		s.arrive()
 	}
-	s.tellCount()
+	if known {
+		s.lobby.ignored[component/64] |= 1 << (component % 64)
+		s.tellCount()
+	}
 	return nil
 }
 
@@ -106,7 +109,7 @@ func (s *server) startGame(now time.Time) error {
 		return codec.ErrDuplicate
 	}
 	s.hear(now)
-	s.lobby.started, s.lobby.heard, s.lobby.next = true, true, time.Time{}
+	s.lobby.started, s.lobby.heard, s.lobby.rounds = true, true, 0
 	s.arrive()
 	s.restore(now)
 	return nil
@@ -123,10 +126,10 @@ func (s *server) tellNames(now time.Time) {
 			s.tellName(s.secret.indexes[i], secretNames[i])
 		}
 	}
-	s.tellCount()
 	if !s.lobby.started {
-		s.lobby.next = now.Add(lobbyTick)
+		s.tellCount()
 	}
+	s.lobby.next = now.Add(lobbyTick)
 }
 
 func (s *server) tellName(index uint16, name []byte) {
@@ -148,15 +151,28 @@ func (s *server) tellCount() {
 	}
 }
 
-// lobbyDue repeats the count, and the names with it: a lost one would keep the client from starting for ever.
+// lobbyDue repeats the count, and the names with it: a lost one would keep the client from starting for ever. So would
+// its own lost start. One that has started may still lack names: it only counts.
 func (s *server) lobbyDue(now time.Time) {
 	if s.lobby.next.IsZero() || now.Before(s.lobby.next) {
+		return
+	}
+	if s.lobby.heard {
+		s.lobby.rounds++
+	}
+	switch {
+	case s.lobby.started && s.lobby.rounds > lateTellers:
+		s.lobby.next = time.Time{}
+		return
+	case !s.lobby.started && s.lobby.rounds > startAfter && s.startGame(now) == nil:
 		return
 	}
 	if s.lobby.heard || s.lobby.told < silentTellers {
 		s.tellNames(now)
 		return
 	}
-	s.tellCount()
+	if !s.lobby.started {
+		s.tellCount()
+	}
 	s.lobby.next = now.Add(lobbyTick)
 }

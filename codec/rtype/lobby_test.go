@@ -32,7 +32,13 @@ func TestLobby(t *testing.T) {
 	wantSent(t, s, now, "00 00010000", "03 00010000 0200 cc", "0a")
 	receive(t, s, now, "03 00010000 0200 dd")
 	wantReceived(t, s, "03 00000100 0002 dd")
-	if next := s.NextTimeout(); !next.Equal(now.Add(defaultIdleTimeout)) {
+	for range lateTellers {
+		now = now.Add(lobbyTick)
+		s.Advance(now)
+		wantSent(t, s, now, lobbyParts...)
+	}
+	s.Advance(now.Add(lobbyTick))
+	if next := s.NextTimeout(); !next.Equal(start.Add(lobbyTick + defaultIdleTimeout)) {
 		t.Errorf("next timeout %v", next.Sub(start))
 	}
 }

@@ -1,0 +1,332 @@
+package proxy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"tidegate/codec/rtype"
+	"tidegate/internal/testkit/rtypegame"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
+)
+
+// gameNames are the components of the real game.
+var gameNames = []string{
+	"Action", "Visible", "Health", "Acceleration", "Controllable", "Scale", "Damage",
+	"Velocity", "Collider", "Gun", "Type", "Position", "SpriteID", "DeathRange",
+}
+
+// births are the components that entities of the real game are born with, and their sizes.
+var births = map[string]int{
+	"Position": 12, "Velocity": 9, "Health": 8, "Collider": 8, "SpriteID": 20, "Scale": 8, "Type": 1, "Damage": 4,
+}
+
+// outbox holds what a peer has to send.
+type outbox struct {
+	out []simDatagram
+}
+
+func (o *outbox) Transmit(_ time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
+	if len(o.out) == 0 {
+		return b, netip.AddrPort{}, netip.AddrPort{}, false
+	}
+	d := o.out[0]
+	o.out = o.out[1:]
+	return append(b, d.bytes...), d.from, d.to, true
+}
+
+func (o *outbox) Advance(time.Time)      {}
+func (o *outbox) NextTimeout() time.Time { return time.Time{} }
+
+// realServer is the game's server in the simulated network.
+type realServer struct {
+	outbox
+	*rtypegame.Server
+	rng *rand.Rand
+}
+
+func (s *realServer) Receive(now time.Time, from, _ netip.AddrPort, d []byte) {
+	s.Server.Receive(now, from, d)
+}
+
+// realClient is the game's client there.
+type realClient struct {
+	outbox
+	*rtypegame.Client
+	addr netip.AddrPort
+}
+
+func (c *realClient) Receive(_ time.Time, _, _ netip.AddrPort, d []byte) {
+	c.Client.Receive(d)
+	c.speak()
+}
+
+func (c *realClient) speak() {
+	for d, ok := c.Next(); ok; d, ok = c.Next() {
+		c.out = append(c.out, simDatagram{c.addr, doorAddr, d})
+	}
+}
+
+// realGame is a proxy between the game's own peers.
+type realGame struct {
+	*world
+	stage   rtypegame.Stage
+	server  *realServer
+	clients []*realClient
+	weather simnet.Weather // of the way to clients, once they are initialised
+}
+
+// gameAddr is the real server's.
+var gameAddr = netip.MustParseAddrPort("10.1.0.9:7777")
+
+var gameDialects = map[rtypegame.Stage]rtype.Dialect{
+	rtypegame.Early: rtype.Game16, rtypegame.Late: rtype.Game32, rtypegame.Final: rtype.GameLast,
+}
+
+func newRealGame(t *testing.T, seed uint64, stage rtypegame.Stage, o rtype.Options, change func(*Settings)) *realGame {
+	if o.Dialect == rtype.Auto {
+		o.Dialect = gameDialects[stage]
+	}
+	o.Seed = [32]byte{1}
+	p := rtype.New(o)
+	g := &realGame{stage: stage}
+	route := matrixRoute(p, p)
+	route.Upstream.Servers = upstream.At(gameAddr)
+	g.world = newWorldWith(t, seed, simnet.Weather{Latency: 2 * time.Millisecond}, p, route, change)
+	s := &realServer{rng: rand.New(rand.NewPCG(seed, 3))}
+	s.Server = rtypegame.NewServer(stage, gameNames, func(to netip.AddrPort, d []byte) {
+		s.out = append(s.out, simDatagram{gameAddr, to, d})
+	})
+	g.server = s
+	g.Add(s, gameAddr)
+	return g
+}
+
+// enter lets a client come, and gives its path the weather once its initialisation is over.
+func (g *realGame) enter() *realClient {
+	g.t.Helper()
+	types := slices.Clone(gameNames)
+	if g.stage == rtypegame.Final {
+		types = slices.DeleteFunc(types, func(name string) bool { return name == "Action" || name == "Scale" })
+	}
+	c := &realClient{Client: rtypegame.NewClient(g.stage, types...), addr: playerAddr(len(g.clients))}
+	g.clients = append(g.clients, c)
+	g.Add(c, c.addr)
+	c.speak()
+	for tries := 0; !c.Ready(); tries++ {
+		if tries == 100 {
+			g.t.Fatal("a client is not initialised")
+		}
+		g.play(frameTime, true)
+	}
+	g.SetPath(doorAddr, c.addr, g.weather)
+	return c
+}
+
+// data is what a component holds.
+func (s *realServer) data(name string) []byte {
+	data := make([]byte, births[name])
+	for i := range data {
+		data[i] = byte(s.rng.IntN(256))
+	}
+	return data
+}
+
+// frame plays one frame: entities are born and die while the game is lively, and most move.
+func (s *realServer) frame(now time.Time, lively bool) {
+	if lively && s.rng.IntN(4) == 0 {
+		components := make(map[string][]byte)
+		for name := range births {
+			components[name] = nil
+		}
+		for _, name := range gameNames { // in an order that the seed decides
+			if _, ok := components[name]; ok {
+				components[name] = s.data(name)
+			}
+		}
+		s.Spawn(components)
+	}
+	alive := make([]uint32, 0, len(s.World))
+	for e := range s.World {
+		alive = append(alive, e)
+	}
+	slices.Sort(alive)
+	if lively && len(alive) > 20 {
+		s.Kill(alive[s.rng.IntN(10)])
+		alive = slices.DeleteFunc(alive, func(e uint32) bool { return s.World[e] == nil })
+	}
+	for _, e := range alive {
+		if e%3 != 0 { // the others are scenery
+			s.Update(e, "Position", s.data("Position"))
+		}
+	}
+	s.Frame(now)
+}
+
+const frameTime = 50 * time.Millisecond
+
+// play plays for a time.
+func (g *realGame) play(d time.Duration, lively bool) {
+	for range d / frameTime {
+		g.server.frame(g.Now(), lively)
+		g.Run(frameTime)
+	}
+}
+
+// compare sums how the clients' worlds differ from the server's, without the way that entities are masked.
+func (g *realGame) compare() (d rtypegame.Difference, made int) {
+	for _, c := range g.clients {
+		d.Add(rtypegame.Compare(g.server.World, g.unmasked(c), "Action", "Scale"))
+		made += c.Made
+	}
+	return d, made
+}
+
+// unmasked is a client's world with the server's entities. The mask is the one that makes most of them the same.
+func (g *realGame) unmasked(c *realClient) rtypegame.World {
+	votes := make(map[uint32]int)
+	best := uint32(0)
+	for e, have := range c.World {
+		for f, components := range g.server.World {
+			if string(have["SpriteID"]) == string(components["SpriteID"]) && have["SpriteID"] != nil {
+				if votes[e^f]++; votes[e^f] > votes[best] {
+					best = e ^ f
+				}
+			}
+		}
+	}
+	w := make(rtypegame.World)
+	for e, components := range c.World {
+		w[e^best] = components
+	}
+	return w
+}
+
+// TestRealClientsWorlds compares the worlds of the game's own clients with their server's after a lively game: without
+// losses they are the same, and with them a refresh repairs, and never harms.
+func TestRealClientsWorlds(t *testing.T) {
+	t.Log("stage clients loss refresh | missing ghosts components values | entities made (born)")
+	for _, stage := range []rtypegame.Stage{rtypegame.Late, rtypegame.Final} {
+		for _, clients := range []int{1, 4, 8} {
+			born := 0
+			for _, loss := range []float64{0, 0.05, 0.20} {
+				without, made := playedGame(t, stage, clients, loss, 0)
+				if loss == 0 {
+					born = made
+				}
+				with, made := playedGame(t, stage, clients, loss, time.Second)
+				if with.Missing > without.Missing || with.Ghosts > without.Ghosts || with.Components > without.Components ||
+					with.Values > without.Values || loss == 0 && with.Sum()+without.Sum() > 0 {
+					t.Errorf("%v, %d clients, loss %v: %+v with refresh, %+v without", stage, clients, loss, with, without)
+				}
+				if made > 4*born { // a create is repeated three times
+					t.Errorf("%v, %d clients, loss %v: %d entities made with refresh, %d were born", stage, clients, loss, made, born)
+				}
+			}
+		}
+	}
+}
+
+func playedGame(t *testing.T, stage rtypegame.Stage, clients int, loss float64, refresh time.Duration) (rtypegame.Difference, int) {
+	g := newRealGame(t, 7, stage, rtype.Options{Refresh: refresh}, func(*Settings) {})
+	g.weather = simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss}
+	g.server.frame(g.Now(), true)
+	for range (clients + 1) / 2 {
+		g.enter()
+	}
+	g.play(4*time.Second, true)
+	for len(g.clients) < clients { // the others are late
+		g.enter()
+	}
+	g.play(8*time.Second, true)
+	g.play(6*time.Second, false)
+	g.Run(3 * time.Second)
+	d, made := g.compare()
+	t.Logf("%5v %7d %3.0f%% %6v | %7d %6d %10d %6d | %d", stage, clients, 100*loss, refresh,
+		d.Missing, d.Ghosts, d.Components, d.Values, made)
+	return d, made
+}
+
+// TestRealInitialisation: of the game's own clients few survive losses in the initialisation, as they do not without a
+// proxy. With copies of its parts most do. The last game's all do: what they answer tells what they have missed.
+func TestRealInitialisation(t *testing.T) {
+	whole := func(stage rtypegame.Stage, loss float64, copies int) (n int) {
+		const clients = 60
+		g := newRealGame(t, 5, stage, rtype.Options{Copies: copies}, func(s *Settings) {
+			s.Limits.Sessions, s.Limits.HalfOpen = 200, 200
+		})
+		for i := range clients {
+			c := &realClient{Client: rtypegame.NewClient(g.stage, gameNames...), addr: playerAddr(i)}
+			g.SetPath(doorAddr, c.addr, simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss})
+			if stage == rtypegame.Final {
+				g.After(100*time.Millisecond, func() { // a lost hello is nobody's to repair
+					g.SetPath(c.addr, doorAddr, simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss})
+				})
+			}
+			g.clients = append(g.clients, c)
+			g.Add(c, c.addr)
+			c.speak()
+		}
+		g.play(7*time.Second, true)
+		for _, c := range g.clients {
+			if isWhole(c) && len(c.World) > 0 {
+				n++
+			}
+		}
+		t.Logf("stage %d, loss %v, %d copies: %d of %d clients play with all components", stage, loss, copies, n, clients)
+		return 100 * n / clients
+	}
+	for _, c := range []struct {
+		stage       rtypegame.Stage
+		loss        float64
+		copies      int
+		least, most int // per cent
+	}{
+		{rtypegame.Late, 0, 1, 100, 100}, {rtypegame.Late, 0, 3, 100, 100},
+		{rtypegame.Late, 0.05, 1, 0, 60}, {rtypegame.Late, 0.05, 3, 95, 100},
+		{rtypegame.Late, 0.20, 1, 0, 20}, {rtypegame.Late, 0.20, 4, 90, 100},
+		{rtypegame.Early, 0, 1, 100, 100}, {rtypegame.Early, 0.05, 3, 95, 100},
+		{rtypegame.Final, 0, 1, 100, 100}, {rtypegame.Final, 0.05, 1, 100, 100}, {rtypegame.Final, 0.20, 1, 100, 100},
+	} {
+		if n := whole(c.stage, c.loss, c.copies); n < c.least || n > c.most {
+			t.Errorf("stage %d, loss %v, %d copies: %d %% of the clients are whole, want %d to %d",
+				c.stage, c.loss, c.copies, n, c.least, c.most)
+		}
+	}
+}
+
+// isWhole reports whether a client knows all components by their right names.
+func isWhole(c *realClient) bool {
+	for i, name := range gameNames {
+		if c.Names()[uint16(i)] != name {
+			return false
+		}
+	}
+	return c.Ready()
+}
+
+// TestRealServerStartsAgain: under hold a client goes on with a server that was started again, without a ghost of the
+// world before.
+func TestRealServerStartsAgain(t *testing.T) {
+	for _, stage := range []rtypegame.Stage{rtypegame.Late, rtypegame.Final} {
+		g := newRealGame(t, 3, stage, rtype.Options{ServerTimeout: time.Second}, func(s *Settings) {
+			s.Listeners[0].Route.Failover = Failover{Hold: time.Minute}
+			s.Listeners[0].Route.Upstream.Options.RetryAfter = 100 * time.Millisecond
+		})
+		c := g.enter()
+		g.play(5*time.Second, true)
+		old := g.server.Server
+		g.server.Server = rtypegame.NewServer(stage, gameNames, old.Out)
+		for range 5 {
+			g.server.Spawn(map[string][]byte{"SpriteID": fmt.Append(nil, "sprite ", len(g.server.World)), "Position": {1}})
+		}
+		g.play(10*time.Second, false)
+		if d, _ := g.compare(); d.Sum() != 0 || c.Ended || len(c.World) != 5 {
+			t.Errorf("stage %d: %+v, %d entities, ended %v", stage, d, len(c.World), c.Ended)
+		}
+	}
+}
