@@ -32,6 +32,9 @@ var protocols = []protocol{
 	{"riptide-2.2", riptide.New(riptide.Options{Version: riptide.V22}).Sniff, describeRiptide(riptide.V22), 4, true},
 	{"riptide-2.0", riptide.New(riptide.Options{Version: riptide.V20}).Sniff, describeRiptide(riptide.V20), 2, true},
 	{"rtype", rtype.New(rtype.Options{}).Sniff, func() describe { return rtype.NewDescriber().Describe }, 0, true},
+	{"rtype-final", rtype.New(rtype.Options{Dialect: rtype.GameLast}).Sniff, func() describe {
+		return rtype.NewLastDescriber().Describe
+	}, 0, true},
 }
 
 // Protocols are the names of all protocols.
