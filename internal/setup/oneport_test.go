@@ -96,7 +96,7 @@ func takers(datagram []byte, app uint16, listed ...string) []string {
 }
 
 // everything is a listener's list without an ambiguity.
-var everything = []string{"riptide-2.2", "riptide-2.0", "rtype-32", "rudp", "raknet"}
+var everything = []string{"riptide-2.2", "riptide-2.0", "rtype-32", "rtype-final", "rudp", "raknet"}
 
 // TestOnePortForAll: each first datagram of each capture has exactly one taker, and the right one. raknet stands for
 // bedrock too: to a newcomer they are one protocol.
@@ -113,7 +113,7 @@ func TestOnePortForAll(t *testing.T) {
 			t.Errorf("%s: %x... goes to %v, want %s", o.file, o.datagram[:min(8, len(o.datagram))], got, want)
 		}
 	}
-	for _, name := range []string{"raknet", "riptide-2.0", "riptide-2.2", "rudp"} {
+	for _, name := range []string{"raknet", "riptide-2.0", "riptide-2.2", "rudp", "rtype-32", "rtype-final"} {
 		if counts[name] == 0 {
 			t.Errorf("no capture of %s", name)
 		}
@@ -130,6 +130,10 @@ func wantTaker(o opening) string {
 		return "riptide-2.0"
 	case strings.HasPrefix(o.protocol, "riptide"):
 		return "riptide-2.2"
+	case o.protocol == "rtype" && len(o.datagram) == 1:
+		return "rtype-final"
+	case o.protocol == "rtype":
+		return "rtype-32"
 	}
 	return o.protocol
 }

@@ -42,11 +42,19 @@ func TestProtocolsThatTakeEachOther(t *testing.T) {
 		{`["rtype-0.0.1", "rtype"]`, "rtype", "", `listener[0].protocols[1] = "rtype": want the protocol that matters more ` +
 			`first, or a listener each: a lone byte 0x00 may open both, and rtype-0.0.1, which comes first, gets it`},
 		{`["rtype-0.0.1", "rtype-16"]`, "rtype-16", "", ""},
+		{`["rtype-0.0.1", "rtype-final"]`, "rtype", "", `listener[0].protocols[1] = "rtype-final": want one of rtype-0.0.1 ` +
+			`and rtype-final: rtype-0.0.1 comes first and gets the players of both, and rtype-final none`},
+		{`["rtype-final", "rtype-0.0.1"]`, "rtype", "", `listener[0].protocols[1] = "rtype-0.0.1": want the protocol that ` +
+			`matters more first, or a listener each: a lone byte 0x00 may open both, and rtype-final, which comes first, gets it`},
+		{`["rtype", "rtype-final"]`, "rtype", "", `listener[0].protocols[1] = "rtype-final": want one of rtype and rtype-final: ` +
+			`rtype comes first and gets the players of both, and rtype-final none`},
+		{`["rtype-32", "rtype-final"]`, "rtype", "", ""},
+		{`["rtype-final"]`, "rtype-32", "", ""},
 		{`["rtype-0.0.1"]`, "rtype-32", "", `route[0].upstream = "arena": want R-Type of one age on both sides: players of ` +
-			`rtype-0.0.1 say keys and servers of rtype-32 take requests and updates only, so that nothing gets through but ` +
+			`rtype-0.0.1 say keys and servers of rtype-32 take updates only, so that nothing gets through but ` +
 			`what the server says`},
 		{`["rtype-32"]`, "rtype-0.0.1", "", `route[0].upstream = "arena": want R-Type of one age on both sides: players of ` +
-			`rtype-32 say requests and updates and servers of rtype-0.0.1 take keys only, so that nothing gets through but ` +
+			`rtype-32 say updates and servers of rtype-0.0.1 take keys only, so that nothing gets through but ` +
 			`what the server says`},
 		{`["rtype-0.0.1"]`, "rtype-32", `rtype.era = "early"`, ""},
 		{`["rtype-16"]`, "rtype-32", "", ""},

@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/riptide"
+	"tidegate/codec/rtype"
+	"tidegate/codec/rudp"
+	"tidegate/internal/testkit/simnet"
+)
+
+// TestBridgesKeepTheGamesRate: R-Type's clients at servers of each other protocol, and the reverse, get all that the real
+// game tells a player, 6,300 instructions a second, each once and as it was said.
+func TestBridgesKeepTheGamesRate(t *testing.T) {
+	others := []codec.Protocol{
+		raknet6(), steady22, riptide.New(riptide.Options{Version: riptide.V20}), rudp.New(rudp.Options{AppID: 7, Rate: 100}),
+	}
+	for _, dialect := range []rtype.Dialect{rtype.Game16, rtype.Game32, rtype.GameLast} {
+		game := rtype.New(rtype.Options{Dialect: dialect, MaxQueued: 4 << 20})
+		for _, other := range others {
+			t.Run(game.Name()+" at "+other.Name(), func(t *testing.T) { gameRate(t, game, other) })
+			t.Run(other.Name()+" at "+game.Name(), func(t *testing.T) { gameRate(t, other, game) })
+		}
+		for _, far := range []rtype.Dialect{rtype.Game16, rtype.Game32, rtype.GameLast} {
+			server := rtype.New(rtype.Options{Dialect: far})
+			t.Run(game.Name()+" at "+server.Name(), func(t *testing.T) { gameRate(t, game, server) })
+		}
+	}
+}
+
+func gameRate(t *testing.T, client, server codec.Protocol) {
+	const seconds = 2
+	route := matrixRoute(client, server)
+	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, client, route)
+	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
+		if ev.Kind == codec.Asked {
+			p.conn.Admit(now, 101)
+			if isRType(server) {
+				w.tellGame(p, server, client, gameHead())
+			}
+		}
+	}
+	p := w.join(codec.Hello{})
+	w.await("at the server", 10*time.Second, func() bool { return len(w.servers[0].peers) == 1 })
+	far := w.servers[0].peers[0]
+	if !isRType(server) {
+		w.await("connected at the server", 10*time.Second, func() bool { return far.find(codec.Connected) != nil })
+		w.tellGame(far, server, client, gameHead())
+	}
+	w.await("connected", 10*time.Second, func() bool { return p.find(codec.Connected) != nil })
+	w.Run(time.Second) // replays are over
+	p.events = nil
+	n := uint32(0)
+	for range seconds * int(time.Second/gameTick) {
+		for range gamePerTick {
+			w.tellGame(far, server, client, [][]byte{gameUpdate(n)})
+			n++
+		}
+		w.Run(gameTick)
+	}
+	w.Run(2 * time.Second)
+	got := gameHeard(t, p, client, server, route)
+	if len(got) != int(n) {
+		t.Fatalf("%d of %d instructions arrived; drops %v", len(got), n, w.proxy.relay.counters.Drops)
+	}
+	for i, payload := range got {
+		if !bytes.Equal(payload, gameUpdate(uint32(i))) {
+			t.Fatalf("instruction %d arrived as %x", i, payload)
+		}
+	}
+}
+
+// gameHead is the beginning of a world.
+func gameHead() [][]byte {
+	head := [][]byte{append([]byte{0xf0, 0, 0, 0, 1, 4}, "Test\xff\xff"...)}
+	for i := range byte(gameEntities) {
+		head = append(head, []byte{0, 0, 0, 0, i})
+	}
+	return head
+}
+
+func gameUpdate(n uint32) []byte {
+	return binary.BigEndian.AppendUint32([]byte{3, 0, 0, 0, byte(n % gameEntities), 0, 0}, n)
+}
+
+// tellGame has a server say messages of R-Type's, in the form that the bridge wants.
+func (w *world) tellGame(p *peer, server, client codec.Protocol, messages [][]byte) {
+	w.t.Helper()
+	for _, payload := range messages {
+		m := codec.Message{Payload: payload, Mode: codec.Unreliable}
+		if server.IDs() == codec.WordIDs {
+			m.HasID = true
+		} else if e := envelopeOf(server.IDs(), client.IDs(), w.settings.Listeners[0].Route); e != nil {
+			m.Payload = e.wrap(nil, &codec.Message{Payload: payload, HasID: true})
+		}
+		if err := p.conn.Send(w.Now(), m); err != nil {
+			w.t.Fatalf("%x: %v", payload, err)
+		}
+	}
+}
+
+// gameHeard are the updates that a client has received.
+func gameHeard(t *testing.T, p *player, client, server codec.Protocol, route *Route) (all [][]byte) {
+	for _, m := range p.received() {
+		messages := []codec.Message{m}
+		if e := envelopeOf(client.IDs(), server.IDs(), route); e != nil {
+			var err error
+			if messages, err = unwrapAll(e, m.Payload); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, one := range messages {
+			if len(one.Payload) > 0 && one.Payload[0] == 3 {
+				all = append(all, one.Payload)
+			}
+		}
+	}
+	return all
+}
