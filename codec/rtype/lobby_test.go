@@ -43,6 +43,16 @@ func TestLobby(t *testing.T) {
 	}
 }
 
+// Servers of the last game tell new entities to clients in the lobby, too. None is forgotten.
+func TestLobbyIsOvertaken(t *testing.T) {
+	s := admitted(t, Options{Dialect: GameLast}, "00")
+	send(t, s, start, "00 00000007", announce8)
+	codectest.Transmit(s, start)
+	receive(t, s, start, "02")
+	s.Advance(start)
+	wantSent(t, s, start, "00 07000000")
+}
+
 // A client that says nothing is told the names a few times, and is given up before long.
 func TestSilentLobby(t *testing.T) {
 	s := admitted(t, Options{Dialect: GameLast}, "00")

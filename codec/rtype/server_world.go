@@ -60,8 +60,10 @@ func (s *server) sendAnnouncement(now time.Time, payload []byte) error {
 			return err
 		}
 	}
+	if s.initial.known() { // what was said before the first may have overtaken it
+		s.mirror, s.gone = mirror{max: s.options.MaxWorld}, gone{}
+	}
 	s.announce(a.initial)
-	s.mirror, s.gone = mirror{max: s.options.MaxWorld}, gone{}
 	if s.format.isFinal() {
 		s.tellNames(now)
 	}

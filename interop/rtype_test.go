@@ -1,0 +1,213 @@
+//go:build interop
+
+package interop_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"tidegate/internal/testkit/rtypegame"
+)
+
+// The game of TestRTypeGame: what it tells each player is 4,800 instructions a second.
+const (
+	rtypePlayers  = 8
+	rtypeEntities = 80
+	rtypeFrames   = 60 // a second
+	rtypeTime     = 5 * time.Second
+)
+
+var rtypeNames = []string{"Position", "Velocity", "Health", "Controllable"}
+
+// TestRTypeGame: eight of the game's own clients, who say their hello and nothing more, are told all that its server says,
+// through the real binary with its default limits, and have the server's world in the end.
+func TestRTypeGame(t *testing.T) {
+	for stage, protocol := range map[rtypegame.Stage]string{rtypegame.Late: "rtype-32", rtypegame.Final: "rtype-final"} {
+		t.Run(protocol, func(t *testing.T) { rtypeGame(t, stage, protocol) })
+	}
+}
+
+func rtypeGame(t *testing.T, stage rtypegame.Stage, protocol string) {
+	server := newRTypeServer(t, stage)
+	address := rtypeProxy(t, protocol, server.socket.LocalAddr().String())
+	var players []*rtypePlayer
+	for range rtypePlayers {
+		players = append(players, newRTypePlayer(t, stage, address))
+	}
+	frames := server.play(rtypeTime)
+	time.AfterFunc(time.Second, func() { _ = server.socket.Close() })
+	server.wait.Wait()
+	for i, p := range players {
+		p.mu.Lock()
+		d := rtypegame.Compare(server.world(), server.unmask(p.client.World))
+		if d.Missing+d.Ghosts+d.Components > 0 || p.client.Frames < frames*2/3 { // the last game's start a second late
+			t.Errorf("player %d: %+v of %d entities, %d of %d frames", i, d, len(server.game.World), p.client.Frames, frames)
+		}
+		t.Logf("player %d: %d datagrams, %d of %d frames, %+v", i, p.datagrams, p.client.Frames, frames, d)
+		p.mu.Unlock()
+	}
+}
+
+// rtypeProxy runs the binary as shipped, and returns where it listens.
+func rtypeProxy(t *testing.T, protocol, server string) netip.AddrPort {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tidegate.toml")
+	text := fmt.Sprintf(`
+[[listener]]
+name = "public"
+address = "127.0.0.1:0"
+protocols = [%q]
+route = "arena"
+[[route]]
+name = "arena"
+upstream = "arena"
+[[upstream]]
+name = "arena"
+protocol = %q
+servers = [%q]
+[log]
+format = "json"
+[admin]
+listen = "off"
+`, protocol, protocol, server)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{journal: make(chan journalEntry, 1000)}
+	p.process = start(t, nil, func(line []byte) {
+		var entry journalEntry
+		if json.Unmarshal(line, &entry) == nil {
+			select {
+			case p.journal <- entry:
+			default:
+			}
+		}
+	}, tidegate, "run", "-c", path)
+	return netip.MustParseAddrPort(p.await(t, "listening").Address)
+}
+
+// rtypeServer is the game's server on a socket.
+type rtypeServer struct {
+	socket *net.UDPConn
+	mu     sync.Mutex
+	game   *rtypegame.Server
+	wait   sync.WaitGroup
+}
+
+func newRTypeServer(t *testing.T, stage rtypegame.Stage) *rtypeServer {
+	t.Helper()
+	s := &rtypeServer{socket: rtypeSocket(t)}
+	s.game = rtypegame.NewServer(stage, rtypeNames, func(to netip.AddrPort, d []byte) {
+		_, _ = s.socket.WriteToUDPAddrPort(d, to) // what is lost, the worlds tell
+	})
+	s.wait.Go(func() {
+		for b := make([]byte, 2048); ; {
+			n, from, err := s.socket.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			s.mu.Lock()
+			s.game.Receive(time.Now(), from, b[:n])
+			s.mu.Unlock()
+		}
+	})
+	return s
+}
+
+// play plays for a time, and returns how many frames that were.
+func (s *rtypeServer) play(life time.Duration) (frames int) {
+	ticker := time.NewTicker(time.Second / rtypeFrames)
+	defer ticker.Stop()
+	for end := time.Now().Add(life); time.Now().Before(end); frames++ {
+		now := <-ticker.C
+		s.mu.Lock()
+		if len(s.game.World) < rtypeEntities {
+			e := s.game.Spawn(map[string][]byte{"Health": {100}, "Velocity": {1, 2, 3}})
+			s.game.Update(e, "Position", []byte{byte(e)})
+		}
+		for e := range s.game.World {
+			s.game.Update(e, "Position", []byte{byte(frames), byte(frames >> 8)})
+		}
+		s.game.Frame(now)
+		s.mu.Unlock()
+	}
+	return frames
+}
+
+func (s *rtypeServer) world() rtypegame.World {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.game.World.Clone()
+}
+
+// unmask gives a client's entities the numbers that they have at the server. The smallest and the largest are a bit pattern
+// apart that no other mask makes of the others, too.
+func (s *rtypeServer) unmask(w rtypegame.World) rtypegame.World {
+	for e := range w {
+		unmasked := make(rtypegame.World)
+		for other := range w {
+			unmasked[other^e] = w[other]
+		}
+		if _, ok := unmasked[1]; ok && len(unmasked) == len(w) {
+			best := true
+			for other := range unmasked {
+				best = best && other < 1<<8
+			}
+			if best && rtypegame.Compare(s.world(), unmasked).Missing == 0 {
+				return unmasked
+			}
+		}
+	}
+	return w
+}
+
+// rtypePlayer is the game's client on a socket.
+type rtypePlayer struct {
+	mu        sync.Mutex
+	client    *rtypegame.Client
+	datagrams int
+}
+
+func newRTypePlayer(t *testing.T, stage rtypegame.Stage, to netip.AddrPort) *rtypePlayer {
+	t.Helper()
+	p := &rtypePlayer{client: rtypegame.NewClient(stage, rtypeNames...)}
+	socket := rtypeSocket(t)
+	speak := func() {
+		for d, ok := p.client.Next(); ok; d, ok = p.client.Next() {
+			_, _ = socket.WriteToUDPAddrPort(d, to)
+		}
+	}
+	speak()
+	go func() {
+		for b := make([]byte, 2048); ; {
+			n, _, err := socket.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			p.mu.Lock()
+			p.datagrams++
+			p.client.Receive(b[:n])
+			speak()
+			p.mu.Unlock()
+		}
+	}()
+	return p
+}
+
+func rtypeSocket(t *testing.T) *net.UDPConn {
+	t.Helper()
+	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = socket.SetReadBuffer(8 << 20)
+	t.Cleanup(func() { _ = socket.Close() })
+	return socket
+}
