@@ -16,10 +16,10 @@ import (
 	"tidegate/internal/testkit/rtypegame"
 )
 
-// The game of TestRTypeGame: what it tells each player is 4,800 instructions a second.
+// The game of TestRTypeGame: what it tells each player is 6,000 instructions a second.
 const (
 	rtypePlayers  = 8
-	rtypeEntities = 80
+	rtypeEntities = 100
 	rtypeFrames   = 60 // a second
 	rtypeTime     = 5 * time.Second
 )
@@ -36,7 +36,7 @@ func TestRTypeGame(t *testing.T) {
 
 func rtypeGame(t *testing.T, stage rtypegame.Stage, protocol string) {
 	server := newRTypeServer(t, stage)
-	address := rtypeProxy(t, protocol, server.socket.LocalAddr().String())
+	proxy, address := rtypeProxy(t, protocol, server.socket.LocalAddr().String())
 	var players []*rtypePlayer
 	for range rtypePlayers {
 		players = append(players, newRTypePlayer(t, stage, address))
@@ -44,6 +44,9 @@ func rtypeGame(t *testing.T, stage rtypegame.Stage, protocol string) {
 	frames := server.play(rtypeTime)
 	time.AfterFunc(time.Second, func() { _ = server.socket.Close() })
 	server.wait.Wait()
+	proxy.stop(t)
+	used := proxy.cmd.ProcessState
+	t.Logf("%v of processor time, %v of it the kernel's", used.UserTime()+used.SystemTime(), used.SystemTime())
 	for i, p := range players {
 		p.mu.Lock()
 		d := rtypegame.Compare(server.world(), server.unmask(p.client.World))
@@ -56,7 +59,7 @@ func rtypeGame(t *testing.T, stage rtypegame.Stage, protocol string) {
 }
 
 // rtypeProxy runs the binary as shipped, and returns where it listens.
-func rtypeProxy(t *testing.T, protocol, server string) netip.AddrPort {
+func rtypeProxy(t *testing.T, protocol, server string) (*proxy, netip.AddrPort) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tidegate.toml")
 	text := fmt.Sprintf(`
@@ -90,7 +93,7 @@ listen = "off"
 			}
 		}
 	}, tidegate, "run", "-c", path)
-	return netip.MustParseAddrPort(p.await(t, "listening").Address)
+	return p, netip.MustParseAddrPort(p.await(t, "listening").Address)
 }
 
 // rtypeServer is the game's server on a socket.
