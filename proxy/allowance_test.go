@@ -143,7 +143,7 @@ func TestEightPlayersPlay(t *testing.T) {
 		t.Errorf("%d datagrams to eight silent players dropped", n)
 	}
 
-	tight := Unproved{Session: 8 << 10, Network: 8 << 10, Overall: 8 << 10}
+	tight := Unproved{Session: 8 << 10, Network: 64 << 10, Overall: 64 << 10}
 	w = world(tight)
 	silent, speaks := w.join(codec.Hello{}), w.join(codec.Hello{})
 	w.Run(time.Second)

@@ -27,8 +27,8 @@
 // A session from its first datagram to its end:
 //
 //   - relay.go, due.go, door.go: datagrams in, what is due, datagrams out
-//   - newcomer.go, presence.go, evict.go, trust.go: who comes in, in whose place, and what it may be sent before it has
-//     proved itself
+//   - newcomer.go, presence.go, evict.go, trust.go, allowance.go: who comes in, in whose place, and what it may be sent
+//     before it has proved itself
 //   - backlog.go, thin.go: what becomes of strangers when more come than can be read
 //   - pair.go, events.go, ahead.go, admit.go, identity.go: the two sides, and when each is told yes
 //   - failover.go, move.go, news.go, parting.go: another server: held, moved, and the goodbyes to the old one
