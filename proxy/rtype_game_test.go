@@ -244,7 +244,7 @@ func playedGame(t *testing.T, stage rtypegame.Stage, clients int, loss float64, 
 	}
 	g.play(8*time.Second, true)
 	g.play(6*time.Second, false)
-	g.Run(3 * time.Second)
+	g.Run(8 * time.Second) // as many refreshes, or nothing
 	d, made := g.compare()
 	t.Logf("%5v %7d %3.0f%% %6v | %7d %6d %10d %6d | %d", stage, clients, 100*loss, refresh,
 		d.Missing, d.Ghosts, d.Components, d.Values, made)
