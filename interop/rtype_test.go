@@ -26,8 +26,8 @@ const (
 
 var rtypeNames = []string{"Position", "Velocity", "Health", "Controllable"}
 
-// TestRTypeGame: eight of the game's own clients, who say their hello and nothing more, are told all that its server says,
-// through the real binary with its default limits, and have the server's world in the end.
+// TestRTypeGame plays with eight of the game's own clients through the real binary with its default limits. The clients say
+// their hello and nothing more. They hear the server's instructions and have its world in the end.
 func TestRTypeGame(t *testing.T) {
 	for stage, protocol := range map[rtypegame.Stage]string{rtypegame.Late: "rtype-32", rtypegame.Final: "rtype-final"} {
 		t.Run(protocol, func(t *testing.T) { rtypeGame(t, stage, protocol) })
@@ -108,7 +108,7 @@ func newRTypeServer(t *testing.T, stage rtypegame.Stage) *rtypeServer {
 	t.Helper()
 	s := &rtypeServer{socket: rtypeSocket(t)}
 	s.game = rtypegame.NewServer(stage, rtypeNames, func(to netip.AddrPort, d []byte) {
-		_, _ = s.socket.WriteToUDPAddrPort(d, to) // what is lost, the worlds tell
+		_, _ = s.socket.WriteToUDPAddrPort(d, to) // losses show in the worlds
 	})
 	s.wait.Go(func() {
 		for b := make([]byte, 2048); ; {
@@ -150,8 +150,8 @@ func (s *rtypeServer) world() rtypegame.World {
 	return s.game.World.Clone()
 }
 
-// unmask gives a client's entities the numbers that they have at the server. The smallest and the largest are a bit pattern
-// apart that no other mask makes of the others, too.
+// unmask gives a client's entities the numbers that they have at the server. It finds the mask by the smallest and the
+// largest number: no other mask fits all entities.
 func (s *rtypeServer) unmask(w rtypegame.World) rtypegame.World {
 	for e := range w {
 		unmasked := make(rtypegame.World)

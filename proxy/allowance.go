@@ -36,13 +36,13 @@ const grant = 4 << 10
 type Allowance struct {
 	born     time.Time
 	mu       sync.Mutex
-	networks *ratelimit.Crowd
+	networks *ratelimit.HashedBuckets
 	overall  ratelimit.Bucket
 }
 
 // NewAllowance returns a full one. Networks share buckets by the seed, which strangers should not know.
 func NewAllowance(now time.Time, seed uint64) *Allowance {
-	return &Allowance{born: now, networks: ratelimit.NewCrowd(seed)}
+	return &Allowance{born: now, networks: ratelimit.NewHashedBuckets(seed)}
 }
 
 // spend reports whether a datagram may go to a client that has no credit left.
