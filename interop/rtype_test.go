@@ -26,8 +26,8 @@ const (
 
 var rtypeNames = []string{"Position", "Velocity", "Health", "Controllable"}
 
-// TestRTypeGame plays with eight of the game's own clients through the real binary with its default limits. The clients say
-// their hello and nothing more. They hear the server's instructions and have its world in the end.
+// TestRTypeGame plays with eight of the game's own clients through the real binary with its default limits. The
+// clients say their hello and nothing more. They hear the server's instructions and have its world in the end.
 func TestRTypeGame(t *testing.T) {
 	for stage, protocol := range map[rtypegame.Stage]string{rtypegame.Late: "rtype-32", rtypegame.Final: "rtype-final"} {
 		t.Run(protocol, func(t *testing.T) { rtypeGame(t, stage, protocol) })

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Server follows the rules of the game's own server (UDPServer.cpp). It tells every client each change of the world, one
-// instruction a datagram, and never attaches during the game.
+// Server follows the rules of the game's own server (UDPServer.cpp). It tells every client each change of the world,
+// one instruction a datagram, and never attaches during the game.
 type Server struct {
 	Stage Stage
 	Names []string // components by index

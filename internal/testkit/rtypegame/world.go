@@ -1,5 +1,5 @@
-// Package rtypegame is the real R-Type game's server and client without graphics, re-created from their sources for tests.
-// They send and understand the same datagrams, with the same faults. The package shares nothing with the codec.
+// Package rtypegame is the real R-Type game's server and client without graphics, re-created from their sources for
+// tests. They send and understand the same datagrams, with the same faults. The package shares nothing with the codec.
 package rtypegame
 
 import (
