@@ -8,8 +8,8 @@ import (
 // Client follows the rules of the game's own clients (RTypeClient.cpp):
 //
 //   - It says its hello once, never repeats it and never answers a ping.
-//   - Early and late clients read the first datagram as the count and the second as the length of names. They read as many
-//     datagrams as names as the count says, without a look at them.
+//   - Early and late clients read the first datagram as the count and the second as the length of names. They read as
+//     many datagrams as names as the count says, without a look at them.
 //   - A create makes an entity also where there is one, which leaks.
 //   - An attach resets a component, and an update attaches one that is missing. Instructions for unknown entities and
 //     components do nothing.
