@@ -78,6 +78,8 @@ type Hello struct {
 	Pad  uint8
 	// Identity is the client's RakNet GUID; zero where it has none.
 	Identity uint64
+	// Tentative makes a Confirmer hold back the last step of its handshake until Confirm. Other connections ignore it.
+	Tentative bool
 	// From is whatever knows where the server sees the client; nil: nobody does. RakNet's offloaded cookies are made for that
 	// address, and others do not ask for it: to find out may take time.
 	From Addresser

@@ -53,6 +53,8 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 		p.client.up = true
 		if p.route.Admit == ProofFirst {
 			r.dial(now, e)
+		} else if c, ok := p.upstream.conn.(codec.Confirmer); ok {
+			c.Confirm(now)
 		}
 		r.establish(now, e)
 	case codec.Received:

@@ -158,6 +158,26 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
+// connectFirst lets the first player join, and connects it. An R-Type client counts as connected when it has heard
+// something, which other servers do not say of themselves.
+func (w *world) connectFirst(client, upstream member, route *Route) *player {
+	w.t.Helper()
+	p := w.join(codec.Hello{})
+	if isRType(client) && !isRType(upstream) {
+		w.await("at the server", 5*time.Second, func() bool { return len(w.servers[0].peers) == 1 })
+		greeting := codec.Message{Payload: []byte{0, 0, 0, 0, 1}, Mode: codec.Unreliable}
+		if e := envelopeOf(upstream.IDs(), client.IDs(), route); e != nil {
+			greeting.Payload = e.wrap(nil, &codec.Message{Payload: greeting.Payload, HasID: true})
+		}
+		greeting.HasID = upstream.IDs() == codec.WordIDs
+		w.await("greeted", 5*time.Second, func() bool {
+			return w.servers[0].peers[0].conn.Send(w.Now(), greeting) == nil
+		})
+	}
+	w.await("connected", 20*time.Second, func() bool { return p.find(codec.Connected) != nil })
+	return p
+}
+
 func matrixRun(t *testing.T, seed uint64, client, upstream member) {
 	const messages = 60
 	route := matrixRoute(client.Protocol, upstream.Protocol)
@@ -173,19 +193,7 @@ func matrixRun(t *testing.T, seed uint64, client, upstream member) {
 			}
 		}
 	}
-	p := w.join(codec.Hello{})
-	if isRType(client) && !isRType(upstream) {
-		w.await("at the server", 5*time.Second, func() bool { return len(w.servers[0].peers) == 1 })
-		greeting := codec.Message{Payload: []byte{0, 0, 0, 0, 1}, Mode: codec.Unreliable}
-		if e := envelopeOf(upstream.IDs(), client.IDs(), route); e != nil {
-			greeting.Payload = e.wrap(nil, &codec.Message{Payload: greeting.Payload, HasID: true})
-		}
-		greeting.HasID = upstream.IDs() == codec.WordIDs
-		w.await("greeted", 5*time.Second, func() bool {
-			return w.servers[0].peers[0].conn.Send(w.Now(), greeting) == nil
-		})
-	}
-	w.await("connected", 20*time.Second, func() bool { return p.find(codec.Connected) != nil })
+	p := w.connectFirst(client, upstream, route)
 	w.Run(200 * time.Millisecond)
 	server := w.servers[0].peers[0]
 	w.SetWeather(simnet.Weather{Loss: 0.1, Duplication: 0.05, Latency: 5 * time.Millisecond, Jitter: 15 * time.Millisecond})

@@ -174,9 +174,15 @@ func (p *peer) gone() bool { return p.find(codec.Disconnected) != nil }
 type player struct {
 	peer
 	addr netip.AddrPort
+	deaf bool // hears nothing
+	mute bool // says nothing after its first datagram
+	said bool // has sent its first datagram
 }
 
 func (c *player) Receive(now time.Time, _, _ netip.AddrPort, datagram []byte) {
+	if c.deaf {
+		return
+	}
 	_ = c.conn.Receive(now, datagram)
 	c.drain(now)
 }
@@ -189,7 +195,11 @@ func (c *player) Advance(now time.Time) {
 func (c *player) NextTimeout() time.Time { return c.conn.NextTimeout() }
 
 func (c *player) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
+	if c.mute && c.said {
+		return b, netip.AddrPort{}, netip.AddrPort{}, false
+	}
 	b, ok := c.conn.Transmit(now, b)
+	c.said = c.said || ok
 	c.drain(now)
 	return b, c.addr, doorAddr, ok
 }

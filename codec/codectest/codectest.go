@@ -113,6 +113,7 @@ var checks = []check{
 	{"bulk", checkBulk},
 	{"queue-full", checkQueueFull},
 	{"news", checkNews},
+	{"confirm", checkConfirm},
 	{"leave", checkLeaves},
 	{"kick", checkKicks},
 	{"refuse", checkRefusals},

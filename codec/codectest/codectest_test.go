@@ -141,6 +141,8 @@ func TestBrokenToyFails(t *testing.T) {
 		{"remembers everything", "memory", "grow by"},
 		{"allocates", "allocations", "allocations for a message"},
 		{"announces", "news", "want ErrMode"},
+		{"joins unconfirmed", "confirm", "Connected without Confirm"},
+		{"confirms in vain", "confirm", "no session"},
 		{"invents errors", "hostile", "wraps neither"},
 	} {
 		t.Run(test.fault+"/"+test.check, func(t *testing.T) {

@@ -97,7 +97,7 @@ func (p *toyProtocol) Refuse(_, reply []byte, reason codec.Reason) []byte {
 
 func (p *toyProtocol) Dial(now time.Time, _ netip.AddrPort, hello codec.Hello) codec.Conn {
 	c := p.conn(now)
-	c.handshakeAt = now
+	c.handshakeAt, c.tentative = now, hello.Tentative && p.fault != "joins unconfirmed"
 	c.ask = append(c.ask, toyHello)
 	c.ask = binary.BigEndian.AppendUint64(c.ask, hello.Identity)
 	c.ask = append(append(c.ask, hello.Pad), hello.Data...)
@@ -126,6 +126,7 @@ func (s toySeq) before(t toySeq) bool { return int16(s-t) < 0 }
 type toyConn struct {
 	fault                           string
 	server, joined, over            bool
+	tentative                       bool   // the dialing side: toyJoined and messages wait for Confirm
 	ask                             []byte // the dialing side's hello datagram, the accepting side's connect data
 	welcome                         uint16
 	admitted                        bool
@@ -193,7 +194,7 @@ func (c *toyConn) Receive(now time.Time, b []byte) error {
 	c.heard = now
 	switch kind := body[0]; {
 	case kind == toyWelcome && !c.server && len(body) == 3:
-		c.answered = true
+		c.answered = !c.tentative
 		c.join(binary.BigEndian.Uint16(body[1:]))
 	case kind == toyJoined && c.admitted:
 		c.join(0)
@@ -222,6 +223,13 @@ func (c *toyConn) join(client uint16) {
 	}
 	if c.fault != "receives too early" && (c.fault != "never connects" || !c.server) {
 		c.push(codec.Event{Kind: codec.Connected, Client: client})
+	}
+}
+
+func (c *toyConn) Confirm(time.Time) {
+	if c.fault != "confirms in vain" {
+		c.answered = c.answered || c.tentative
+		c.tentative = false
 	}
 }
 

@@ -163,7 +163,7 @@ func (c *toyConn) appendMessage(now time.Time, b []byte) ([]byte, bool) {
 			first = s
 		}
 	}
-	if first == nil || !c.joined {
+	if first == nil || !c.joined || c.tentative {
 		return b, false
 	}
 	first.pending, first.sent = false, now

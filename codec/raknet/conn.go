@@ -28,6 +28,7 @@ const (
 	halfOpen                // server: waits for CONNECTION_REQUEST
 	asked                   // server: waits for Admit
 	admitted                // server: sent CONNECTION_REQUEST_ACCEPTED
+	accepted                // client: holds NEW_INCOMING_CONNECTION back (tentative)
 	connected
 	closing // waits for the peer to acknowledge our goodbye
 	closed
@@ -43,19 +44,21 @@ type Conn struct {
 	start time.Time
 	phase phase
 
-	dialed   bool          // we are the client
-	ahead    bool          // client: Introduce is still to come
-	family   family        // of IPv6 addresses, as the peer writes them
-	guid     uint64        // the client's
-	server   uint64        // the server's GUID, as the client is told
-	longList bool          // the handshake lists 20 addresses, not 10
-	round    uint8         // server: of the cookie by which the connection was opened
-	asking   *asking       // client: until the connection is granted
-	askedAt  uint64        // server: the client's time in its CONNECTION_REQUEST
-	upSince  time.Duration // when it became connected
-	offline  []byte        // message, or last word, to be sent next; a later one replaces it
-	pongDue  time.Duration // server: no ping is answered before
-	parting  parting
+	dialed bool // we are the client
+	// tentative is whether the client's NEW_INCOMING_CONNECTION waits for Confirm.
+	tentative bool
+	ahead     bool          // client: Introduce is still to come
+	family    family        // of IPv6 addresses, as the peer writes them
+	guid      uint64        // the client's
+	server    uint64        // the server's GUID, as the client is told
+	longList  bool          // the handshake lists 20 addresses, not 10
+	round     uint8         // server: of the cookie by which the connection was opened
+	asking    *asking       // client: until the connection is granted
+	askedAt   uint64        // the peer's time in its CONNECTION_REQUEST, or in its CONNECTION_REQUEST_ACCEPTED
+	upSince   time.Duration // when it became connected
+	offline   []byte        // message, or last word, to be sent next; a later one replaces it
+	pongDue   time.Duration // server: no ping is answered before
+	parting   parting
 
 	*workspace // nowhere while nothing is under way
 	sender     sender
@@ -68,6 +71,8 @@ type Conn struct {
 	sent       uint64 // as in codec.Stats
 	received   uint64
 }
+
+var _ codec.Confirmer = (*Conn)(nil)
 
 func newConn(p *Protocol, now time.Time, peer netip.AddrPort, phase phase) *Conn {
 	c := &Conn{p: p, peer: peer, start: now, phase: phase}

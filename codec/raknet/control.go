@@ -34,7 +34,7 @@ func (c *Conn) handle(now time.Duration, m *inbound) error {
 		return err
 	}
 	switch {
-	case c.phase == connected, c.phase == closing && c.parting.flows:
+	case c.phase == connected, c.phase == accepted, c.phase == closing && c.parting.flows:
 		c.keepalive.activeAt = now
 		c.deliver(m)
 		return nil
@@ -97,10 +97,14 @@ func (c *Conn) goodbyeReason() codec.Reason {
 	return codec.Closed
 }
 
-// connect ends the handshake. Messages that came ahead of its end are delivered now.
-func (c *Conn) connect(now time.Duration, client uint16) {
+// open ends the handshake: our own messages flow.
+func (c *Conn) open(now time.Duration) {
 	c.phase, c.upSince = connected, now
 	c.keepalive.start(now)
+}
+
+// reportConnected reports Connected: the peer's messages may come. Those that came ahead are delivered now.
+func (c *Conn) reportConnected(client uint16) {
 	c.events.Push(codec.Event{Kind: codec.Connected, Client: client})
 	for i := range c.early.list {
 		c.deliver(&c.early.list[i])

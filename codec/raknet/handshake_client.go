@@ -62,7 +62,7 @@ func (a *asking) setPassword(hello codec.Hello) {
 // dial makes the client's side of a connection, which sends its first request at once.
 func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Conn {
 	c := newConn(p, now, to, probing)
-	c.dialed = true
+	c.dialed, c.tentative = true, hello.Tentative
 	c.guid = hello.Identity
 	c.question = asking{
 		password: c.question.password, from: hello.From, version: p.servers.ask(to, p.o.DialVersion),
@@ -264,10 +264,28 @@ func (c *Conn) handleClient(now time.Duration, payload []byte) error {
 		return err
 	}
 	c.sampleClock(now, m.requestTime, m.replyTime)
-	answer := newIncomingConnection{
-		server: c.address(), addresses: c.ownAddresses(), serverTime: m.replyTime, clientTime: c.milliseconds(now),
+	c.phase, c.askedAt = accepted, m.replyTime
+	if !c.tentative {
+		c.join(now)
 	}
-	c.sender.enqueueControl(now, codec.ReliableOrdered, answer.append(c.scratch()), 0)
-	c.connect(now, m.index)
+	c.reportConnected(m.index)
 	return nil
+}
+
+// Confirm implements codec.Confirmer.
+func (c *Conn) Confirm(now time.Time) {
+	c.tentative = false
+	if c.phase == accepted {
+		c.occupy()
+		c.join(now.Sub(c.start))
+	}
+}
+
+// join sends the last step of the handshake, by which the server counts us as connected.
+func (c *Conn) join(now time.Duration) {
+	m := newIncomingConnection{
+		server: c.address(), addresses: c.ownAddresses(), serverTime: c.askedAt, clientTime: c.milliseconds(now),
+	}
+	c.sender.enqueueControl(now, codec.ReliableOrdered, m.append(c.scratch()), 0)
+	c.open(now)
 }

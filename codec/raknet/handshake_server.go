@@ -123,7 +123,8 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 			return errPhase
 		}
 		c.sampleClock(now, m.serverTime, m.clientTime)
-		c.connect(now, 0)
+		c.open(now)
+		c.reportConnected(0)
 	default:
 		return errPhase
 	}

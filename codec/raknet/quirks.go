@@ -44,5 +44,5 @@ func (c *Conn) expectAnswer(now time.Duration) {
 
 // askAgain asks for what is missing once more where that is due. While the handshake is not over, something is.
 func (c *Conn) askAgain(now time.Duration) {
-	c.receiver.askAgain(now, c.patience(), c.phase < connected || c.quirks.untimed)
+	c.receiver.askAgain(now, c.patience(), c.phase < accepted || c.quirks.untimed)
 }

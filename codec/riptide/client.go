@@ -18,6 +18,7 @@ type beat struct {
 // dial makes the client's side of a session. docs/protocols/riptide.md#client
 func dial(p *Protocol, now time.Time, hello codec.Hello) *Conn {
 	c := newConn(p, now)
+	c.tentative = hello.Tentative
 	if c.dialect.size(0, len(hello.Data), hello.Pad) > p.options.maxDatagram {
 		c.end(codec.NoConnection)
 		return c
@@ -77,7 +78,7 @@ func (c *Conn) receiveFromServer(now time.Time, k kind, d []byte) error {
 	case kindConnect:
 		return c.receivePending(now)
 	case kindReject:
-		if c.state == connected {
+		if c.hears() {
 			return codec.ErrUnexpected
 		}
 		return c.receiveFarewell(now, d)
@@ -132,7 +133,7 @@ func (c *Conn) receivePong(now time.Time, d []byte) error {
 	return nil
 }
 
-// receiveWelcome takes the ID the server gives us and echoes it, which makes the session on the server's side.
+// receiveWelcome takes the ID that the server gives us. A tentative connection waits with its own Welcome.
 func (c *Conn) receiveWelcome(now time.Time, d []byte) error {
 	var n clientNote
 	if err := n.parse(c.dialect, d); err != nil {
@@ -140,8 +141,25 @@ func (c *Conn) receiveWelcome(now time.Time, d []byte) error {
 	}
 	c.client = n.client
 	c.beat.connect = nil
+	c.events.Push(codec.Event{Kind: codec.Connected, Client: n.client})
+	if c.tentative {
+		c.state, c.heard = welcomed, now
+		return nil
+	}
+	c.join(now)
+	return nil
+}
+
+// join echoes the server's Welcome, which makes the session on the server's side.
+func (c *Conn) join(now time.Time) {
 	c.sendWelcome(now)
 	c.open(now)
-	c.events.Push(codec.Event{Kind: codec.Connected, Client: n.client})
-	return nil
+}
+
+// Confirm implements codec.Confirmer.
+func (c *Conn) Confirm(now time.Time) {
+	c.tentative = false
+	if !c.server && c.state == welcomed {
+		c.join(now)
+	}
 }

@@ -89,6 +89,64 @@ func TestClientWelcomed(t *testing.T) {
 	}
 }
 
+// tentative is a client with a message to say that the server has accepted and that is not confirmed.
+func tentative(t *testing.T) *Conn {
+	c := New(Options{}).Dial(start, address, codec.Hello{Tentative: true}).(*Conn)
+	if err := c.Send(start, codec.Message{Mode: codec.Reliable, Payload: []byte{0x5a}, ID: 1, HasID: true}); err != nil {
+		t.Fatal(err)
+	}
+	wantSent(t, c, start, "02")
+	for range 2 {
+		_ = c.Receive(start, codectest.Unhex(t, "1800200000"))
+		wantSent(t, c, start, "1100100000") // and no Welcome
+	}
+	if e := wantKinds(t, c, codec.Connected); e[0].Client != 2 {
+		t.Errorf("is client %d, want 2", e[0].Client)
+	}
+	return c
+}
+
+// A tentative client acknowledges the server's Welcome and what comes after it, and says nothing before Confirm.
+func TestClientTentative(t *testing.T) {
+	c := tentative(t)
+	for _, d := range []string{"2900300000", "370010a005", "10a005"} {
+		if err := c.Receive(start, codectest.Unhex(t, d)); err != nil {
+			t.Errorf("%s: %v", d, err)
+		}
+	}
+	wantKinds(t, c, codec.Joined, codec.Received, codec.Received)
+	wantSent(t, c, start, "2100300000", "3100700000")
+	now, sent := until(c, start.Add(4*time.Second))
+	if len(sent) != 0 {
+		t.Errorf("sent %v before Confirm", sent)
+	}
+	c.Confirm(now)
+	wantSent(t, c, now, "1800200000", "270010a005")
+	a := ack{last: 2, bits: 0b1}
+	if err := c.Receive(now, a.append(v22, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if _, sent := until(c, now.Add(time.Second)); sent[kindHeartbeat] == 0 {
+		t.Errorf("sent %v after Confirm, want heartbeats too", sent)
+	}
+}
+
+func TestClientLeavesUnconfirmed(t *testing.T) {
+	c := tentative(t)
+	c.Close(start, codec.Goodbye{Reason: codec.Closed})
+	c.Confirm(start)
+	wantKinds(t, c, codec.Disconnected)
+	wantSent(t, c, start, "05")
+
+	c = tentative(t)
+	if now, sent := until(c, start.Add(time.Minute)); now.Sub(start) < 5*time.Second || len(sent) != 0 {
+		t.Errorf("over after %v, sent %v; want the time-out and nothing", now.Sub(start), sent)
+	}
+	if e := wantKinds(t, c, codec.Disconnected); e[0].Reason != codec.TimedOut {
+		t.Errorf("for %v", e[0].Reason)
+	}
+}
+
 func TestClientRejected(t *testing.T) {
 	for _, c := range []struct {
 		hex  string

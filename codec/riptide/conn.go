@@ -26,7 +26,7 @@ const (
 	connecting state = iota // client: Connect goes out
 	pending                 // client: the server has said that it is deciding
 	asked                   // server: the proxy is deciding
-	welcomed                // server: waits for the client's Welcome
+	welcomed                // server: waits for the client's Welcome; client: holds its own Welcome back (tentative)
 	connected
 	closed
 )
@@ -37,11 +37,13 @@ type Conn struct {
 	dialect *dialect
 	server  bool
 	state   state
-	busy    bool   // messages have passed since the last heartbeat
-	client  uint16 // the client's ID
-	heard   time.Time
-	welcome welcome
-	beat    beat
+	// tentative is whether the client's Welcome waits for Confirm.
+	tentative bool
+	busy      bool   // messages have passed since the last heartbeat
+	client    uint16 // the client's ID
+	heard     time.Time
+	welcome   welcome
+	beat      beat
 
 	window   window
 	flight   flight
@@ -56,6 +58,8 @@ type Conn struct {
 	scratch []byte // holds the payload that Poll lends
 	stats   codec.Stats
 }
+
+var _ codec.Confirmer = (*Conn)(nil)
 
 func newConn(p *Protocol, now time.Time) *Conn {
 	return &Conn{
@@ -158,6 +162,9 @@ func (c *Conn) deadline() time.Time {
 	}
 	return c.heard.Add(c.options.TimeoutTime)
 }
+
+// hears reports whether the peer's messages may come: in session, and before that from a server that has accepted us.
+func (c *Conn) hears() bool { return c.state == connected || c.state == welcomed && !c.server }
 
 // open begins the session proper: what waited for it goes out.
 func (c *Conn) open(now time.Time) {

@@ -78,7 +78,7 @@ func (c *Conn) receiveReliable(now time.Time, d []byte) error {
 	if bodyLen(d) < 2 {
 		return codec.ErrMalformed
 	}
-	if c.state != connected && !c.isExpected(d) {
+	if !c.hears() && !c.isExpected(d) {
 		return codec.ErrUnexpected
 	}
 	s := seq(c.dialect.uint16At(d, 0))
@@ -110,11 +110,11 @@ func (c *Conn) handle(now time.Time, d []byte) error {
 	switch {
 	case k == kindReliable:
 		return c.receiveUser(d)
-	case k == kindWelcome && c.state == welcomed:
+	case k == kindWelcome && c.server && c.state == welcomed:
 		c.open(now)
 		c.events.Push(codec.Event{Kind: codec.Connected, Client: c.client})
 		return nil
-	case k == kindWelcome && c.state != connected:
+	case k == kindWelcome && !c.hears():
 		return c.receiveWelcome(now, d)
 	case (k == kindClientConnected || k == kindClientDisconnected) && !c.server:
 		return c.receiveNews(d)
@@ -136,7 +136,7 @@ func (c *Conn) receiveNews(d []byte) error {
 }
 
 func (c *Conn) receiveUser(d []byte) error {
-	if c.state != connected {
+	if !c.hears() {
 		return codec.ErrUnexpected
 	}
 	var h userHeader
@@ -153,7 +153,7 @@ func (c *Conn) receiveUser(d []byte) error {
 }
 
 func (c *Conn) receiveNotify(d []byte) error {
-	if c.state != connected {
+	if !c.hears() {
 		return codec.ErrUnexpected
 	}
 	var h notifyHeader

@@ -1,0 +1,75 @@
+package codectest
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// tentativeTime is how long a client waits before it confirms.
+const tentativeTime = 2 * time.Second
+
+// checkConfirm dials tentatively, where the protocol can, in foul weather: the server has no client before Confirm, and
+// then the session is one like any other, with what was sent meanwhile. A client may also leave without Confirm.
+func checkConfirm(t tb, c *Config) {
+	for _, confirms := range []bool{true, false} {
+		failed := 0
+		runs := simulateSeeds(t, foulSeeds, func(r *report, seed uint64) {
+			if !tentative(r, c, seed, confirms) {
+				failed++
+			}
+		})
+		if failed > 1+runs/excusedShare {
+			t.Errorf("%d of %d handshakes failed", failed, runs)
+		}
+	}
+}
+
+// tentative plays one session. It reports false if the server never accepted the client.
+func tentative(r *report, c *Config, seed uint64, confirms bool) bool {
+	p := newPair(r, c, seed, foul.net)
+	p.hello.Tentative = true
+	p.dial(c.New, seed)
+	conn, ok := p.client.conn.(codec.Confirmer)
+	if !ok {
+		return true
+	}
+	p.client.sendOneOfEach(p.net.Now())
+	p.net.RunUntil(c.DialTimeout, func() bool { return p.client.connected || p.client.over })
+	if p.client.over {
+		return false
+	}
+	p.net.Run(tentativeTime)
+	switch {
+	case p.server.connected:
+		r.Errorf("server: Connected without Confirm")
+	case confirms:
+		p.confirm(conn)
+	default:
+		p.leaveUnconfirmed()
+	}
+	return true
+}
+
+func (p *pair) confirm(conn codec.Confirmer) {
+	for range 2 { // the second has no effect
+		conn.Confirm(p.net.Now())
+		p.client.drain(p.net.Now())
+	}
+	if !p.mustConnect() {
+		return
+	}
+	p.server.sendOneOfEach(p.net.Now())
+	p.runUntilSettled(false)
+	p.closeAndCheck(p.client, p.c.Leaves[0].Said)
+	conn.Confirm(p.net.Now())
+	p.client.drain(p.net.Now())
+}
+
+func (p *pair) leaveUnconfirmed() {
+	p.closeOver(p.client)
+	p.up.checkReceipts()
+	if p.runUntilOver(); p.server.connected {
+		p.r.Errorf("server: Connected by a client that left without Confirm")
+	}
+}
