@@ -21,7 +21,9 @@ type contender struct {
 	forgets bool
 	// deaf is set for a server that ignores a repeated request 2: if its first answer is lost, no client connects. So
 	// the test loses nothing of the offline handshake.
-	deaf     bool
+	deaf bool
+	// hasty is set for a server that counts a client as joined before the last step of the handshake.
+	hasty    bool
 	bears    int // bytes of the largest message that it delivers over a lossy path in time; 0: as largest
 	language language
 	client   func(t *testing.T, port string) *peer
@@ -57,7 +59,8 @@ var (
 		goServer,
 		{name: "serenityjs", transport: udp, protocol: "bedrock", server: server(node, "serenity_server.js"),
 			deaf: true},
-		{name: "raknet-node", transport: udp, protocol: "bedrock", server: server(node, "rust_server.js")},
+		{name: "raknet-node", transport: udp, protocol: "bedrock", server: server(node, "rust_server.js"),
+			hasty: true},
 		cloudburstServer,
 	}
 )
@@ -170,11 +173,16 @@ func everyPair(t *testing.T, clients, servers []contender, test func(t *testing.
 // meet connects a client to a server through a proxy.
 func meet(t *testing.T, from, to contender) (client *peer, between *proxy, server *peer) {
 	t.Helper()
+	return meetBy(t, from, to, route{})
+}
+
+// meetBy is meet by a route with further keys.
+func meetBy(t *testing.T, from, to contender, by route) (client *peer, between *proxy, server *peer) {
+	t.Helper()
 	server = to.server(t)
-	between = startTidegate(t, route{
-		protocol: to.protocol, transport: to.transport, server: server.port, upstream: to.upstream,
-		noCookies: from.noCookies, players: from.dialect,
-	})
+	by.protocol, by.transport, by.server = to.protocol, to.transport, server.port
+	by.upstream, by.noCookies, by.players = to.upstream, from.noCookies, from.dialect
+	between = startTidegate(t, by)
 	client = from.client(t, between.ports[from.transport])
 	client.awaitWithin(t, "connected", 3*patience)
 	server.await(t, "joined")

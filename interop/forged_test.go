@@ -9,11 +9,15 @@ import (
 )
 
 // TestForgedConnectsJoinNoGame: no real server lets a player join whose address is forged, though it is asked to accept
-// one before the player has answered, and no other player hears of it.
+// one before the player has answered, and no other player hears of it. A hasty server must not be asked so early.
 func TestForgedConnectsJoinNoGame(t *testing.T) {
 	servers := slices.Concat(pytideServers, raknetServers)
 	everyPair(t, pytideClients[:1], servers, func(t *testing.T, from, to contender) {
-		witness, between, server := meet(t, from, to)
+		by := route{}
+		if to.hasty {
+			by.admit = "proof_first"
+		}
+		witness, between, server := meetBy(t, from, to, by)
 		const forgers = 2 // the log leaves further ones out
 		for range forgers {
 			forger, err := net.Dial("udp", net.JoinHostPort("127.0.0.1", between.ports[udp]))
@@ -33,6 +37,8 @@ func TestForgedConnectsJoinNoGame(t *testing.T) {
 		late := from.client(t, between.ports[from.transport])
 		id := late.awaitWithin(t, "connected", 3*patience).Client
 		server.await(t, "joined")
+		late.order(t, order{Do: "send", ID: 0x1234, Reliable: true, Payload: "c0ffee"})
+		server.await(t, "received") // by now it has told of all that joined
 		told := []*peer{server}
 		if to.protocol == "riptide-2.2" {
 			if e := witness.await(t, "joined"); e.Client != id {

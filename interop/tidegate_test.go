@@ -46,6 +46,7 @@ type route struct {
 	server    string // the server's port
 	noCookies bool   // for clients whose library has no cookies
 	players   string // the clients' RakNet dialect; empty: bedrock
+	admit     string // the route's admit; empty: upstream_first
 	upstream  string // more keys of [[upstream]]
 	bedrock   string // more keys of [bedrock], or of the clients' dialect
 }
@@ -92,6 +93,7 @@ route = "arena"
 name = "arena"
 upstream = "arena"
 ordered = "fast"
+admit = %q
 packet_id = %d
 [[upstream]]
 name = "arena"
@@ -111,7 +113,7 @@ quality_disconnect = false
 format = "json"
 [admin]
 listen = "off"
-`, players, packetByte, r.protocol, r.transport, cmp.Or(r.host, "127.0.0.1"), r.server, r.upstream,
+`, players, cmp.Or(r.admit, "upstream_first"), packetByte, r.protocol, r.transport, cmp.Or(r.host, "127.0.0.1"), r.server, r.upstream,
 		players, !r.noCookies, r.bedrock)
 }
 
