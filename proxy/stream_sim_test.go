@@ -137,6 +137,8 @@ type tcpGame struct {
 	net     *simnet.Net
 	streams map[netip.AddrPort]*frames
 	ended   []netip.AddrPort // the proxy's streams that it has ended, in that order
+	// strict says that it ends a stream with a second Connect, as servers of Riptide 2.0 do.
+	strict bool
 }
 
 func (g *tcpGame) Accept(_ time.Time, from, _ netip.AddrPort) bool {
@@ -145,7 +147,13 @@ func (g *tcpGame) Accept(_ time.Time, from, _ netip.AddrPort) bool {
 }
 
 func (g *tcpGame) Segment(now time.Time, from, to netip.AddrPort, segment []byte) {
-	g.streams[from].take(segment, func(frame []byte) { g.Receive(now, from, to, frame) })
+	g.streams[from].take(segment, func(frame []byte) {
+		if g.strict && g.byAddr[from] != nil && g.protocol.Sniff(frame) {
+			g.net.CloseStream(g.addr, from)
+			return
+		}
+		g.Receive(now, from, to, frame)
+	})
 }
 
 func (g *tcpGame) Ended(_ time.Time, from, _ netip.AddrPort) { g.ended = append(g.ended, from) }

@@ -44,6 +44,34 @@ func TestNextServerAfterARefusedStream(t *testing.T) {
 	}
 }
 
+// TestConnectOnceOverAStream: a stream loses nothing, so a server that is slow to answer gets one Connect. Servers of
+// Riptide 2.0 take a second one for an offence and end the stream.
+func TestConnectOnceOverAStream(t *testing.T) {
+	for _, server := range []member{family[5], family[6]} {
+		t.Run(server.String(), func(t *testing.T) {
+			route := defaultRoute(server.Protocol)
+			route.Upstream.Transport = server.transport
+			w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), route)
+			w.tcpServers[0].strict = true
+			var players []*player
+			for i := range 20 {
+				w.SetPath(upstreamSocketAddr(i), serverAddr, simnet.Weather{Latency: 2500 * time.Millisecond})
+				players = append(players, w.join(codec.Hello{}))
+			}
+			w.Run(2 * time.Second)
+			for i := range players {
+				w.SetPath(upstreamSocketAddr(i), serverAddr, simnet.Weather{Latency: 5 * time.Millisecond})
+			}
+			w.Run(10 * time.Second)
+			for i, p := range players {
+				if p.find(codec.Connected) == nil || p.gone() {
+					t.Errorf("player %d is connected: %v, gone: %v", i, p.find(codec.Connected) != nil, p.gone())
+				}
+			}
+		})
+	}
+}
+
 // Whoever's stream ends without a goodbye is gone, and the other side hears of it at once.
 func TestEndOfAStream(t *testing.T) {
 	t.Run("the client's", func(t *testing.T) {

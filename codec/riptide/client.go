@@ -52,12 +52,17 @@ func (c *Conn) tick(now time.Time) {
 	}
 }
 
+// attempt sends Connect, or gives up. A stream loses nothing, so it carries Connect once: servers of 2.0 take a second
+// one for an offence.
 func (c *Conn) attempt() {
 	if c.beat.attempts == c.options.MaxAttempts {
 		c.end(codec.NoConnection)
 		return
 	}
 	c.beat.attempts++
+	if c.options.Stream && c.beat.attempts > 1 {
+		return
+	}
 	if b, ok := c.reply(len(c.beat.connect)); ok {
 		c.control.end(append(b, c.beat.connect...))
 	}

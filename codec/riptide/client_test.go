@@ -41,6 +41,18 @@ func TestClientGivesUp(t *testing.T) {
 	}
 }
 
+// Nothing is lost over a stream, so that a client asks once. It waits as long as one that repeats itself.
+func TestClientAsksOnceOverAStream(t *testing.T) {
+	c := dials(t, Options{Stream: true})
+	now, sent := until(c, start.Add(time.Minute))
+	if now.Sub(start) != 5*time.Second || len(sent) != 0 {
+		t.Errorf("over after %v, sent %v more; want 5 s and nothing", now.Sub(start), sent)
+	}
+	if e := wantKinds(t, c, codec.Disconnected); e[0].Reason != codec.NoConnection {
+		t.Errorf("for %v", e[0].Reason)
+	}
+}
+
 func TestClientPending(t *testing.T) {
 	c := dials(t, Options{})
 	if err := c.Receive(start.Add(time.Second/2), codectest.Unhex(t, "02")); err != nil {
