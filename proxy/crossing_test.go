@@ -180,6 +180,37 @@ func TestNotifyGoesToRakNetAndBack(t *testing.T) {
 	}
 }
 
+// TestNotifyLosesNothingByAStandstill: the player is told that all arrived when the server has only stood still for a
+// while, and then reads and echoes what has come meanwhile in one go.
+func TestNotifyLosesNothingByAStandstill(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), defaultRoute(riptide22()))
+	p := w.connect(codec.Hello{})
+	const messages, busyAt, busyUntil = 300, 120, 160
+	for i := range messages {
+		switch i {
+		case busyAt:
+			w.servers[0].busy = true
+		case busyUntil:
+			w.servers[0].resume(w.Now())
+		}
+		w.send(&p.peer, codec.Message{Payload: []byte{1}, Mode: codec.Notify, Receipt: codec.Receipt(i + 1)})
+		w.Run(time.Second / 60)
+	}
+	w.Run(time.Second)
+	lost, delivered := 0, 0
+	for _, ev := range p.events {
+		switch ev.Kind {
+		case codec.Lost:
+			lost++
+		case codec.Delivered:
+			delivered++
+		}
+	}
+	if echoed := len(p.received()); lost > 0 || delivered < messages-2 || echoed != messages {
+		t.Errorf("of %d messages %d were echoed; %d told to be delivered, %d lost", messages, echoed, delivered, lost)
+	}
+}
+
 // pipe joins a player to a server through a Relay without any network, for measuring.
 type pipe struct {
 	world  *world

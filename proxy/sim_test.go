@@ -213,10 +213,25 @@ type game struct {
 	replies  []simDatagram
 	react    func(now time.Time, p *peer, ev *codec.Event)
 	down     bool // answers nothing
+	busy     bool // reads nothing until resume
+	unread   []simDatagram
 }
 
-func (g *game) Receive(now time.Time, from, _ netip.AddrPort, datagram []byte) {
-	if g.down {
+// resume has a busy server read what has come meanwhile.
+func (g *game) resume(now time.Time) {
+	g.busy = false
+	for _, d := range g.unread {
+		g.Receive(now, d.from, d.to, d.bytes)
+	}
+	g.unread = nil
+}
+
+func (g *game) Receive(now time.Time, from, to netip.AddrPort, datagram []byte) {
+	switch {
+	case g.down:
+		return
+	case g.busy:
+		g.unread = append(g.unread, simDatagram{from, to, bytes.Clone(datagram)})
 		return
 	}
 	if p := g.byAddr[from]; p != nil {

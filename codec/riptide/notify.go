@@ -10,13 +10,21 @@ import (
 // messages of its own never gives word; the oldest receipt then counts as lost.
 const maxNotifyReceipts = 1024
 
+// notifyReach is how many messages, back from its last, a notify header tells of.
+const notifyReach = 9
+
+// notifyMemory is how many messages back from the newest we remember, until headers have told of them: four seconds of
+// 60 a second. What came before those counts as lost.
+const notifyMemory = 256
+
 // notifier numbers notify messages, drops late ones and learns which of ours arrived.
 // docs/protocols/riptide.md#notify
 type notifier struct {
-	next     seq   // of the next message we send
-	acked    seq   // newest of ours that the peer has told of
-	last     seq   // newest received
-	bits     uint8 // bit i: last-(i+1) was received
+	next     seq                       // of the next message we send
+	acked    seq                       // newest of ours that the peer has told of
+	last     seq                       // newest received
+	told     seq                       // the last that a header of ours has told of
+	arrivals [notifyMemory / 64]uint64 // bit s mod notifyMemory: s was received, of the newest notifyMemory
 	receipts []notifyReceipt
 	answered int // receipts before this index have been answered
 	loss     lossQuality
@@ -27,15 +35,62 @@ type notifyReceipt struct {
 	receipt codec.Receipt
 }
 
-// newNotifier begins with number s in both directions.
-func newNotifier(s seq) notifier { return notifier{next: s, acked: s - 1, last: s - 1} }
+// newNotifier begins with number s in both directions. As in the library, the number before it counts as received.
+func newNotifier(s seq) notifier {
+	n := notifier{next: s, acked: s - 1, last: s - 1, told: s - 1}
+	n.note(s-1, true)
+	return n
+}
 
 // header is the header of the next message we send; number counts it as sent.
 func (n *notifier) header() notifyHeader {
-	return notifyHeader{last: n.last, bits: n.bits, seq: n.next}
+	h := notifyHeader{last: n.tellable(), seq: n.next}
+	for back := seq(1); back < notifyReach; back++ {
+		if n.arrived(h.last - back) {
+			h.bits |= 1 << (back - 1)
+		}
+	}
+	return h
 }
 
-func (n *notifier) number() { n.next++ }
+func (n *notifier) number() {
+	n.told = n.tellable()
+	n.next++
+}
+
+// tellable is the last that the next header tells of. Many messages may have come since the one before: to name the
+// newest would declare lost what its bits do not reach, so it is the newest whose bits reach the first untold one.
+func (n *notifier) tellable() seq {
+	if n.told == n.last {
+		return n.last
+	}
+	first := n.told + 1
+	for !n.arrived(first) {
+		first++
+	}
+	newest := first + notifyReach - 1
+	if n.last.before(newest) {
+		newest = n.last
+	}
+	for !n.arrived(newest) {
+		newest--
+	}
+	return newest
+}
+
+// arrived reports whether message s was received, which is one of the newest notifyMemory.
+func (n *notifier) arrived(s seq) bool {
+	at := s % notifyMemory
+	return n.arrivals[at/64]&(1<<(at%64)) != 0
+}
+
+func (n *notifier) note(s seq, arrived bool) {
+	at := s % notifyMemory
+	n.arrivals[at/64] &^= 1 << (at % 64)
+	if arrived {
+		n.arrivals[at/64] |= 1 << (at % 64)
+	}
+}
 
 // ask keeps the receipt of the message just numbered. It returns the receipt that had to make room, or zero.
 func (n *notifier) ask(s seq, r codec.Receipt) (lost codec.Receipt) {
@@ -60,7 +115,13 @@ func (n *notifier) receive(s seq) bool {
 	if gap <= 0 {
 		return false
 	}
-	n.bits = n.bits<<gap | 1<<(gap-1)
+	for i := range min(gap, notifyMemory) {
+		n.note(s-seq(i), i == 0)
+	}
+	const most = notifyMemory - notifyReach // the bits of a header reach so far behind what is untold
+	if n.last.minus(n.told)+gap > most {
+		n.told = s - most
+	}
 	n.last = s
 	return true
 }
@@ -111,9 +172,6 @@ func (n *notifier) relax() {
 		n.receipts, n.answered = slices.Clone(waiting), 0
 	}
 }
-
-// notifyReach is how many messages, back from its last, a notify header tells of.
-const notifyReach = 9
 
 // arrived reports whether h says that message s, not newer than its last, was received. What it does not reach counts
 // as lost, as in the library.

@@ -1,6 +1,7 @@
 package riptide
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"tidegate/codec"
@@ -24,9 +25,103 @@ func TestNotifyReceives(t *testing.T) {
 		if got := n.receive(step.s); got != step.want {
 			t.Errorf("%s: %v, want %v", step.what, got, step.want)
 		}
-		if h := n.header(); h.bits != step.bits {
-			t.Errorf("%s: bits %02x, want %02x", step.what, h.bits, step.bits)
+		if h := n.header(); h.bits != step.bits || h.last != n.last {
+			t.Errorf("%s: last %d, bits %02x, want %d, %02x", step.what, h.last, h.bits, n.last, step.bits)
 		}
+		n.number()
+	}
+}
+
+// teller22 is a sender of notify messages as the library is: it tells its game what became of each.
+type teller22 struct {
+	acked           seq
+	delivered, lost []seq
+}
+
+// acknowledged takes what the peer says it received, as the library does.
+func (s *teller22) acknowledged(h *notifyHeader) {
+	for h.last.minus(s.acked) > 0 {
+		s.acked++
+		if back := h.last.minus(s.acked); back == 0 || back < notifyReach && h.bits&(1<<(back-1)) != 0 {
+			s.delivered = append(s.delivered, s.acked)
+		} else {
+			s.lost = append(s.lost, s.acked)
+		}
+	}
+}
+
+// TestNotifyTellsTheTruth: a peer learns of each of its messages what became of it, also when many came while we had
+// nothing to say, however many of them were lost, and across the wrap of their numbers.
+func TestNotifyTellsTheTruth(t *testing.T) {
+	for seed := range uint64(200) {
+		rng := rand.New(rand.NewPCG(seed, 22))
+		first := seq(65000)
+		n, peer := newNotifier(first), teller22{acked: first - 1}
+		loss := rng.Float64() * 0.9
+		received := map[seq]bool{}
+		s := first
+		for range 100 {
+			for range rng.IntN(notifyMemory / 4) { // a stall: the peer speaks, we do not
+				if rng.Float64() >= loss {
+					received[s] = n.receive(s)
+				}
+				s++
+			}
+			for range notifyMemory/4/notifyReach + 3 {
+				h := n.header()
+				n.number()
+				peer.acknowledged(&h)
+			}
+			if peer.acked != n.last {
+				t.Fatalf("seed %d: the peer knows of messages up to %d, of %d", seed, peer.acked, n.last)
+			}
+		}
+		for _, s := range peer.lost {
+			if received[s] {
+				t.Fatalf("seed %d: message %d was received, and told to be lost", seed, s)
+			}
+		}
+		for _, s := range peer.delivered {
+			if !received[s] {
+				t.Fatalf("seed %d: message %d was lost, and told to be delivered", seed, s)
+			}
+		}
+	}
+}
+
+// What came before the newest notifyMemory messages is forgotten, and none of it is told to have come if it has not.
+func TestNotifyForgets(t *testing.T) {
+	n, peer := newNotifier(1), teller22{}
+	for s := seq(1); s <= 1000; s++ {
+		if s%2 == 0 {
+			n.receive(s)
+		}
+	}
+	n.receive(30000)
+	for range notifyMemory {
+		h := n.header()
+		n.number()
+		peer.acknowledged(&h)
+	}
+	if len(peer.delivered) != 1 || peer.acked != 30000 {
+		t.Errorf("told of %d, up to %d; want of the newest alone", peer.delivered, peer.acked)
+	}
+	for s := seq(30001); s <= 30600; s++ {
+		n.receive(s)
+	}
+	for range notifyMemory {
+		h := n.header()
+		n.number()
+		peer.acknowledged(&h)
+	}
+	if got := len(peer.delivered) - 1; got < notifyMemory-2*notifyReach || peer.acked != 30600 {
+		t.Errorf("told of %d of 600, up to %d; want about %d", got, peer.acked, notifyMemory)
+	}
+	n.receive(30700) // untold, and then half of all numbers are skipped
+	farthest := seq(30700) + 1<<15 - 1
+	n.receive(farthest)
+	if h := n.header(); h.last != farthest || h.bits != 0 {
+		t.Errorf("after a jump to %d the header tells of %d, bits %02x", farthest, h.last, h.bits)
 	}
 }
 
