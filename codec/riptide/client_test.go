@@ -271,8 +271,8 @@ func TestClientHeartbeats(t *testing.T) {
 func TestClientTimesOut(t *testing.T) {
 	p := newPair(t, Options{})
 	now, sent := until(p.client, start.Add(time.Minute))
-	if now.Sub(start) != 5*time.Second || sent[kindHeartbeat] != 4 {
-		t.Errorf("over after %v and %d heartbeats, want 5 s and 4", now.Sub(start), sent[kindHeartbeat])
+	if now.Sub(start) != 5500*time.Millisecond || sent[kindHeartbeat] != 5 {
+		t.Errorf("over after %v and %d heartbeats, want 5.5 s and 5", now.Sub(start), sent[kindHeartbeat])
 	}
 	if e := wantKinds(t, p.client, codec.Disconnected); e[0].Reason != codec.TimedOut {
 		t.Errorf("for %v", e[0].Reason)

@@ -152,15 +152,18 @@ func (c *Conn) Close(_ time.Time, why codec.Goodbye) {
 	c.finish(codec.Event{Kind: codec.Disconnected, Reason: why.Reason})
 }
 
-// deadline is when the peer's silence ends the connection; zero for a client that still sends Connect.
+// deadline is when the peer's silence ends the connection; zero for a client that still sends Connect. In session there
+// is room for a heartbeat that comes late: the library looks at its clock with its own heartbeats, after 5 to 6 s.
 func (c *Conn) deadline() time.Time {
 	switch c.state {
 	case connecting:
 		return time.Time{}
 	case pending, asked:
 		return c.heard.Add(c.options.ConnectTimeout)
+	case welcomed:
+		return c.heard.Add(c.options.TimeoutTime)
 	}
-	return c.heard.Add(c.options.TimeoutTime)
+	return c.heard.Add(c.options.TimeoutTime + c.options.HeartbeatInterval/2)
 }
 
 // hears reports whether the peer's messages may come: in session, and before that from a server that has accepted us.

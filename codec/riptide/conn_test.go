@@ -127,6 +127,41 @@ func TestAckSettles(t *testing.T) {
 	wantSent(t, p.client, p.now, "37000000", "67000000") // the others need not go out any more
 }
 
+// A path that is dead for 4.6 s ends no idle session: the heartbeats of the library come a little later than each second, so
+// the next one to pass comes after more than the time-out. With one heartbeat more it is over.
+func TestTimeOutLeavesRoomForALateHeartbeat(t *testing.T) {
+	const beat, rtt = 1010 * time.Millisecond, 100 * time.Millisecond
+	eachVersion(t, func(t *testing.T, v Version) {
+		for _, c := range []struct {
+			missed int
+			lives  bool
+		}{{4, true}, {5, false}} {
+			p := newPair(t, Options{Version: v})
+			p.client.options.HeartbeatInterval = beat
+			p.client.beat.next = p.now.Add(beat)
+			for i := range c.missed + 3 {
+				p.now = p.client.beat.next
+				p.server.Advance(p.now)
+				p.client.Advance(p.now)
+				lost := i > 0 && i <= c.missed
+				for _, d := range codectest.Transmit(p.client, p.now) {
+					if !lost {
+						_ = p.server.Receive(p.now, d)
+					}
+				}
+				for _, d := range codectest.Transmit(p.server, p.now) {
+					_ = p.client.Receive(p.now.Add(rtt), d)
+				}
+			}
+			for name, conn := range map[string]*Conn{"client": p.client, "server": p.server} {
+				if lives := conn.state == connected; lives != c.lives {
+					t.Errorf("%s: lives on after %d heartbeats in vain: %v, want %v", name, c.missed, lives, c.lives)
+				}
+			}
+		}
+	})
+}
+
 // poorLink sends reliable messages whose first transmissions are all lost, and notify messages of which each eighth
 // arrives, until the client is disconnected or all are sent.
 func poorLink(t *testing.T, o Options, mode codec.Mode) (sent int, over bool) {

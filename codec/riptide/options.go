@@ -31,7 +31,8 @@ type Options struct {
 	Version Version
 	// HeartbeatInterval spaces a client's heartbeats and connection attempts; 1 s if zero.
 	HeartbeatInterval time.Duration
-	// TimeoutTime is how long a connection lives without a heartbeat; 5 s if zero.
+	// TimeoutTime is how long a connection lives without a heartbeat; 5 s if zero. A late heartbeat has half of
+	// HeartbeatInterval more.
 	TimeoutTime time.Duration
 	// ConnectTimeout is how long either side waits for the server's answer to a connection attempt; 10 s if zero.
 	ConnectTimeout time.Duration

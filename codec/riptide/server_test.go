@@ -235,7 +235,7 @@ func TestServerTimesOut(t *testing.T) {
 			s.Admit(start, 1)
 			return s
 		}, 5 * time.Second, maxSends - 1},
-		{"silence", func() *Conn { return newPair(t, Options{}).server }, 5 * time.Second, 0},
+		{"silence", func() *Conn { return newPair(t, Options{}).server }, 5500 * time.Millisecond, 0},
 	} {
 		s := c.make()
 		codectest.Drain(s)
