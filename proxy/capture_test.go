@@ -107,6 +107,7 @@ func TestCapture(t *testing.T) {
 			client.flush()
 			server.meet(servers)
 			client.await(codec.Connected)
+			server.await(codec.Connected)
 			for _, peer := range []*udpPeer{client, server} {
 				message := codec.Message{Payload: []byte{0x86, 0, 7, 1, 2, 3}, Mode: codec.Reliable, HasID: peer == client, ID: 7}
 				if err := peer.conn.Send(time.Now(), message); err != nil {
@@ -160,7 +161,7 @@ func (p *udpPeer) meet(protocol codec.Protocol) {
 	}
 	p.await(codec.Asked)
 	p.conn.Admit(time.Now(), 1)
-	p.await(codec.Connected)
+	p.flush()
 }
 
 // check holds what was captured to the addresses of its ends, and to one session once there is one.

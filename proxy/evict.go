@@ -12,19 +12,30 @@ import (
 // longer than an honest handshake with a server that answers.
 const patience = 3 * time.Second
 
+// youth is how long a half-open session whose client has not proved its address is safe from newcomers like it, as long
+// as only half-open places are short. They repeat themselves, and find places when a crowd's handshakes are over.
+const youth = time.Second
+
 // room reports why there is none for a newcomer, or nil: when all places are taken, a half-open session makes room.
 func (r *Relay) room(now time.Time, from netip.AddrPort, proved bool) error {
-	err := r.table.Room(from.Addr())
-	if (err == session.ErrHalfOpen || err == session.ErrFull) && r.victim(now, proved) != nil {
+	full := r.table.Room(from.Addr())
+	if r.victim(now, full, proved) != nil {
 		return nil
 	}
-	return err
+	return full
 }
 
-// victim is the session that makes room for a newcomer, or nil: the oldest of those that have not proved their address,
-// and else, for one that has, the oldest half-open one that has had its time. Established sessions are safe.
-func (r *Relay) victim(now time.Time, proved bool) *entry {
+// victim is the session that makes room for a newcomer, for whom there is none for the reason full; nil if there is no
+// such session. It is the oldest of those that have not proved their address, and else, for a newcomer that has, the
+// oldest half-open one that has had its time. Established sessions are safe.
+func (r *Relay) victim(now time.Time, full error, proved bool) *entry {
+	if full != session.ErrHalfOpen && full != session.ErrFull {
+		return nil
+	}
 	if e := r.table.Eldest(false); e != nil {
+		if !proved && full == session.ErrHalfOpen && now.Sub(e.Value.opened) < youth {
+			return nil
+		}
 		return e
 	}
 	if e := r.table.Eldest(true); e != nil && proved && now.Sub(e.Value.opened) >= patience {

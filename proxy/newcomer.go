@@ -9,14 +9,35 @@ import (
 	"tidegate/session"
 )
 
-// newcomer takes a datagram from an address without a session. A stream that it makes no session of is closed.
+// outcome is what becomes of a newcomer.
+type outcome uint8
+
+const (
+	turnedAway outcome = iota
+	mayRepeat          // there is no place at the moment, and the newcomer has not been told so
+	taken              // there is a session
+)
+
+// newcomer takes a datagram from an address without a session. A stream that it makes no session of is closed, unless
+// its client may ask again.
 func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	w := r.recognise(now, d, from, datagram)
-	if w != nil && d.route.Mode == ModeRelay {
+	switch {
+	case w != nil && d.route.Mode == ModeRelay:
 		r.greetPlain(now, d, w, s, from, datagram)
 		return
+	case w != nil:
+		switch r.greet(now, d, w, s, from, datagram) {
+		case taken:
+			return
+		case mayRepeat:
+			if a, ok := s.(netio.Accepted); ok {
+				a.Await()
+				return
+			}
+		}
 	}
-	if (w == nil || !r.greet(now, d, w, s, from, datagram)) && d.stream {
+	if d.stream {
 		s.Close()
 	}
 }
@@ -33,17 +54,19 @@ func (r *Relay) recognise(now time.Time, d *door, from netip.AddrPort, datagram 
 	return w
 }
 
-// greet takes the first datagram from an address, and reports whether there is a session now.
-func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
+// greet takes the first datagram from an address.
+func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) outcome {
 	// Where Accept is the proof, it tells who asks for a session; elsewhere every datagram that it is shown does.
 	proved := w.proof == codec.ProvedAccept
 	if !proved && !r.mayAsk(now, d, from, len(datagram), false) {
-		return false
+		return mayRepeat
 	}
 	full := r.room(now, from, proved)
 	closed := r.draining || d.retired
-	if (full != nil || closed) && r.refuse(now, d, w, s, from, datagram, full) {
-		return false
+	if full != nil || closed {
+		if refused, out := r.refuse(now, d, w, s, from, datagram, full); refused {
+			return out
+		}
 	}
 	conn, reply, err := w.protocol.Accept(now, from, datagram, r.sockets.Buffer())
 	if len(reply) > 0 {
@@ -54,35 +77,51 @@ func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip
 		r.drop(now, dropOf(err), d, from, len(datagram), err)
 	case conn != nil && r.presence.has(d, conn):
 		r.refusePresent(now, d, w, s, from, datagram)
-	case conn == nil || full != nil || closed:
-	case !proved || r.mayAsk(now, d, from, len(datagram), true):
-		return r.open(now, d, w, s, from, len(datagram), conn)
+	case conn == nil:
+	case full != nil || closed: // its protocol has no refusal
+		_, why := r.whyFull(d, full)
+		r.drop(now, why, d, from, len(datagram), full)
+	case proved && !r.mayAsk(now, d, from, len(datagram), true):
+		return mayRepeat
+	case r.open(now, d, w, s, from, len(datagram), conn):
+		return taken
 	}
-	return false
+	return turnedAway
 }
 
 // refuse tells a newcomer in its protocol why it cannot come in, and reports whether that was to be said: to a datagram
-// that asks for something else there is no such answer.
-func (r *Relay) refuse(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte, full error) bool {
+// that asks for something else there is no such answer. A refusal is final to most clients, so where only half-open
+// places are short it is not sent: they are free again within moments, and clients repeat themselves.
+func (r *Relay) refuse(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte, full error) (
+	refused bool, out outcome,
+) {
 	reason, why := r.whyFull(d, full)
-	reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), reason)
+	said := reason
+	if said == codec.ReasonNone {
+		said = codec.ServerFull
+	}
+	reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), said)
 	if len(reply) == 0 {
-		return false
+		return false, turnedAway
 	}
 	r.drop(now, why, d, from, len(datagram), full)
+	if reason == codec.ReasonNone {
+		return true, mayRepeat
+	}
 	r.answer(now, d, s, from, datagram, reply)
-	return true
+	return true, turnedAway
 }
 
-// whyFull is what a newcomer is told for whom the table has no place, and what its datagram counts as.
+// whyFull is what a newcomer is told for whom the table has no place, and what its datagram counts as. ReasonNone: there
+// will be one soon.
 func (r *Relay) whyFull(d *door, full error) (codec.Reason, Drop) {
 	switch {
 	case r.draining, d.retired:
 		return codec.ServerStopped, DropClosing
 	case full == session.ErrHalfOpen:
-		return codec.ServerFull, DropHalfOpen
+		return codec.ReasonNone, DropHalfOpen
 	case full == session.ErrAddress, full == session.ErrNetwork:
-		return codec.ServerFull, DropHalfOpenSource
+		return codec.ReasonNone, DropHalfOpenSource
 	}
 	return codec.ServerFull, DropTableFull
 }
@@ -120,8 +159,8 @@ func (d *door) sniff(datagram []byte) *way {
 
 // open makes a session of a newcomer, in place of a half-open one if need be.
 func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, size int, conn codec.Conn) bool {
-	if r.table.Room(from.Addr()) != nil {
-		r.evict(now, r.victim(now, true))
+	if e := r.victim(now, r.table.Room(from.Addr()), w.proof == codec.ProvedAccept); e != nil {
+		r.evict(now, e)
 	}
 	e, err := r.table.Add(session.Key{Listener: d.index, Client: from}, pair{
 		door:     d,

@@ -84,7 +84,8 @@ func (r *Relay) plainRoom(now time.Time, from netip.AddrPort) error {
 	if err == nil && r.table.Len()+r.plains.Len() >= r.settings.Limits.Sessions {
 		err = session.ErrFull
 	}
-	if eldest := r.plains.Eldest(false); eldest != nil && (err == session.ErrFull || err == session.ErrHalfOpen) {
+	eldest := r.plains.Eldest(false)
+	if eldest != nil && (err == session.ErrFull || err == session.ErrHalfOpen && now.Sub(eldest.Value.opened) >= youth) {
 		r.counters.Evicted++
 		r.endPlain(now, eldest, blameProxy, codec.ServerFull)
 		return nil
@@ -95,7 +96,7 @@ func (r *Relay) plainRoom(now time.Time, from netip.AddrPort) error {
 // turnAway tells a newcomer, where its protocol can, that there is no place.
 func (r *Relay) turnAway(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte,
 	full error) {
-	if !r.refuse(now, d, w, s, from, datagram, full) {
+	if refused, _ := r.refuse(now, d, w, s, from, datagram, full); !refused {
 		_, why := r.whyFull(d, full)
 		r.drop(now, why, d, from, len(datagram), full)
 	}

@@ -226,8 +226,9 @@ func TestUpstreamIsKilled(t *testing.T) {
 	server.accept(patient)
 	server.await(codec.Asked)
 	server.conn.Admit(time.Now(), 1)
-	server.await(codec.Connected)
+	server.flush()
 	client.await(codec.Connected)
+	server.await(codec.Connected)
 	_ = socket.Close()
 	if ev := client.await(codec.Disconnected); ev.Reason != codec.ServerStopped {
 		t.Errorf("told %v, want server-stopped", ev.Reason)

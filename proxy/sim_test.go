@@ -375,8 +375,13 @@ func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients cod
 
 // join lets a new player dial the proxy.
 func (w *world) join(hello codec.Hello) *player {
-	p := &player{addr: playerAddr(w.players)}
 	w.players++
+	return w.joinFrom(playerAddr(w.players-1), hello)
+}
+
+// joinFrom is join from an address.
+func (w *world) joinFrom(addr netip.AddrPort, hello codec.Hello) *player {
+	p := &player{addr: addr}
 	p.conn = w.clients.Dial(w.Now(), doorAddr, hello)
 	w.Add(w.playerNode(p), p.addr)
 	return p

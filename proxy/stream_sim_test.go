@@ -51,6 +51,8 @@ type simStream struct {
 	net *simnet.Net
 }
 
+func (s *simStream) Await() {}
+
 func (s *simStream) Close() {
 	s.closed = true
 	s.net.CloseStream(s.addr, s.peer)

@@ -71,10 +71,11 @@ func (w *streamWorld) connect() (client, server *streamPeer) {
 	w.t.Helper()
 	client, server = w.join()
 	server.conn.Admit(time.Now(), 7)
-	server.await(codec.Connected, nil)
+	server.flush()
 	if got := client.await(codec.Connected, nil).Client; got != 7 {
 		w.t.Errorf("the client is told that it is %d, want 7", got)
 	}
+	server.await(codec.Connected, nil)
 	return client, server
 }
 

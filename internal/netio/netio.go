@@ -96,6 +96,14 @@ type Socket interface {
 	Close()
 }
 
+// Accepted is a stream that a listener has accepted. The handler that is given a frame of it may say by Await that the
+// frame has settled nothing: the stream is given up as silent HelloTimeout after its start, unless a later frame settles
+// what this one did not.
+type Accepted interface {
+	Socket
+	Await()
+}
+
 // Face is the Socket that a handler is given for what comes to a listener bound to all addresses of the machine, where the
 // backend can tell them apart: what is sent by it leaves from the address that the peer used. Its owner is the listener's,
 // and to close it does nothing.

@@ -26,6 +26,7 @@ type portableStream struct {
 	sent     bool // there may be something for the peer to read
 	released bool
 	alarm    alarm // for the first frame; once closed, for the end of lingering
+	awaits   bool  // the frame that the handler was given last has settled nothing
 }
 
 // inFrame is room for one incoming frame, which goes around as an inDatagram does.
@@ -90,6 +91,9 @@ func (s *portableStream) dial(ctx context.Context) {
 	s.read(conn.(*net.TCPConn))
 }
 
+// Await implements Accepted.
+func (s *portableStream) Await() { s.awaits = true }
+
 // read has what is sent written, and posts the frames that come, until the connection ends.
 func (s *portableStream) read(conn *net.TCPConn) {
 	s.out.open(conn)
@@ -153,10 +157,13 @@ func (s *portableStream) post(a arrival) {
 func (f *inFrame) deliver(p *portable, h Handler) {
 	s := f.stream
 	if !s.closed && !s.ending {
-		s.alarm.stop()
 		p.delay.handled++
 		p.stats.In.add(1, f.n)
+		s.awaits = false
 		h.Datagram(s, s.peer, f.bytes[:f.n])
+		if !s.awaits && !s.closed {
+			s.alarm.stop()
+		}
 	}
 	s.free <- f // has room for all
 }

@@ -41,6 +41,38 @@ func TestSilentStreams(t *testing.T) {
 	})
 }
 
+// A connection whose frames settle nothing is given up as late as one that sends none; one that settles something later
+// is not.
+func TestStreamsThatAwait(t *testing.T) {
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		l := newLoop(t, o)
+		const hello = 300 * time.Millisecond // longer than a busy machine keeps one from reading
+		door := l.listenStream(netio.StreamOptions{HelloTimeout: hello})
+		l.onDatagram = func(s netio.Socket, _ netip.AddrPort, frame []byte) {
+			if string(frame) == "nothing" {
+				s.(netio.Accepted).Await()
+			}
+		}
+		start := time.Now()
+		idle, late := netConn(t, door.Addr()), netConn(t, door.Addr())
+		write(t, idle, append(framed("nothing"), framed("nothing")...))
+		write(t, late, append(framed("nothing"), framed("something")...))
+		l.untilReceived(4)
+		l.untilFailed(1)
+		if took := time.Since(start); took < hello || !errors.Is(l.failed[0].err, netio.ErrSilent) {
+			t.Errorf("told %v after %v", l.failed[0].err, took)
+		}
+		if _, err := idle.Read(make([]byte, 1)); err == nil {
+			t.Error("the idle connection is still open")
+		}
+		write(t, late, framed("nothing")) // it has settled before
+		l.untilReceived(5)
+		if got := l.Stats().Streams.Silent; got != 1 {
+			t.Errorf("%d given up as silent, want 1", got)
+		}
+	})
+}
+
 // What is beyond MaxConns is closed at once, and there is room again when one has gone.
 func TestMaxConns(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {

@@ -27,7 +27,11 @@ type epollStream struct {
 	wrote      bool   // the peer may have something of ours to read
 	events     uint32 // that epoll watches for
 	alarm      alarm  // for the first frame; once closed, for the end of lingering
+	awaits     bool   // the frame that the handler was given last has settled nothing
 }
+
+// Await implements Accepted.
+func (s *epollStream) Await() { s.awaits = true }
 
 func (p *epollPoller) DialStream(to netip.AddrPort, o StreamOptions) (Socket, error) {
 	s, err := p.dialStream(to, o)
@@ -157,9 +161,12 @@ func (s *epollStream) deliver(b []byte, n int, h Handler) {
 		}
 		b = rest
 		frames++
-		s.alarm.stop()
 		p.delay.handled++
+		s.awaits = false
 		h.Datagram(s, s.peer, frame)
+		if !s.awaits && !s.closed {
+			s.alarm.stop()
+		}
 	}
 }
 
