@@ -9,7 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 	"tidegate/session"
 )
 

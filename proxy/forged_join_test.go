@@ -8,7 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/codec/rudp"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // forgers are the client protocols of TestForgedPlayersJoinNoGame: the family, and RakNet without a proof of address.
