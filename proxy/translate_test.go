@@ -97,3 +97,66 @@ func TestUndeclaredAndUnfitAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// helloOf is a player's connect data, as a version writes it: a number, a string and an array, and then a bool and a number.
+func helloOf(t *testing.T, v riptide.Version) ([]byte, uint8) {
+	t.Helper()
+	wr := riptide.NewWriter(v, nil)
+	wr.UShort(4711)
+	wr.String("hello")
+	wr.Length(2)
+	wr.Int(-1)
+	wr.Int(2)
+	wr.Bool(true)
+	wr.UShort(4660)
+	data, pad, err := wr.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, pad
+}
+
+// TestDataBesideMessagesPassesAsItIs: connect data and the data of a kick are not rewritten between 2.0 and 2.2. Numbers,
+// strings and arrays arrive right; a bool, and what follows it, does not (docs/bridging.md).
+func TestDataBesideMessagesPassesAsItIs(t *testing.T) {
+	for _, versions := range [][2]riptide.Version{{riptide.V20, riptide.V22}, {riptide.V22, riptide.V20}} {
+		near, far := riptide.New(riptide.Options{Version: versions[0]}), riptide.New(riptide.Options{Version: versions[1]})
+		w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, near, defaultRoute(far))
+		said, pad := helloOf(t, versions[0])
+		p := w.connect(codec.Hello{Data: said, Pad: pad})
+		w.Run(time.Second)
+		server := w.servers[0].peers[0]
+		heard := server.find(codec.Asked).Payload
+		kick, kickPad := helloOf(t, versions[1])
+		server.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Kicked, Data: kick, Pad: kickPad})
+		w.await("kicked", 5*time.Second, p.gone)
+		for _, d := range []struct {
+			to   riptide.Version
+			data []byte
+		}{{versions[1], heard}, {versions[0], p.find(codec.Disconnected).Payload}} {
+			r := riptide.NewReader(d.to, d.data, 0)
+			number, text := r.UShort(), string(r.AppendString(nil))
+			first, second := [2]int32{int32(r.Length(32)), r.Int()}, r.Int()
+			if number != 4711 || text != "hello" || first != [2]int32{2, -1} || second != 2 {
+				t.Errorf("to %s: %d, %q, %v, %d", far.Name(), number, text, first, second)
+			}
+			if flag, last := r.Bool(), r.UShort(); flag && last == 4660 {
+				t.Errorf("to %s: the bool and the number behind it arrived right: docs/bridging.md says otherwise", far.Name())
+			}
+		}
+	}
+}
+
+// TestNotifyBecomesAnOrdinaryMessageOf20, which has no other: with the ID raw_message_id, and its payload as it is.
+func TestNotifyBecomesAnOrdinaryMessageOf20(t *testing.T) {
+	old := riptide.New(riptide.Options{Version: riptide.V20})
+	w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), defaultRoute(old))
+	p := w.connect(codec.Hello{})
+	w.send(&p.peer, codec.Message{Payload: []byte("hi"), Mode: codec.Notify})
+	w.await("answered", time.Second, func() bool { return len(p.received()) == 1 })
+	for _, m := range []codec.Message{w.servers[0].peers[0].received()[0], p.received()[0]} {
+		if m.Mode != codec.Unreliable || !m.HasID || m.ID != 0 || string(m.Payload) != "hi" {
+			t.Errorf("arrived as %+v", m)
+		}
+	}
+}
