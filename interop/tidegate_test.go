@@ -113,8 +113,8 @@ quality_disconnect = false
 format = "json"
 [admin]
 listen = "off"
-`, players, cmp.Or(r.admit, "upstream_first"), packetByte, r.protocol, r.transport, cmp.Or(r.host, "127.0.0.1"), r.server, r.upstream,
-		players, !r.noCookies, r.bedrock)
+`, players, cmp.Or(r.admit, "upstream_first"), packetByte, r.protocol, r.transport, cmp.Or(r.host, "127.0.0.1"),
+		r.server, r.upstream, players, !r.noCookies, r.bedrock)
 }
 
 // await reads the log until a message.

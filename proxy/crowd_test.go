@@ -24,8 +24,8 @@ func library(m member) codec.Protocol {
 	return m.Protocol
 }
 
-// TestCrowdsGetIn: more players than half-open places, who join in the same instant, all get in, by repeating themselves.
-// None is told that the server is full: a half-open place is free again within moments, and a refusal is final.
+// TestCrowdsGetIn lets more players join at the same instant than there are half-open places. All get in, because they
+// repeat themselves. None is told that the server is full: half-open places are soon free again, and a refusal is final.
 func TestCrowdsGetIn(t *testing.T) {
 	const players = 40 // a Riptide client asks five times
 	for _, client := range family {

@@ -25,9 +25,9 @@ func (r *Relay) room(now time.Time, from netip.AddrPort, proved bool) error {
 	return full
 }
 
-// victim is the session that makes room for a newcomer, for whom there is none for the reason full; nil if there is no
-// such session. It is the oldest of those that have not proved their address, and else, for a newcomer that has, the
-// oldest half-open one that has had its time. Established sessions are safe.
+// victim returns the session that makes room for a newcomer, or nil. full is why the table has no room. The victim is
+// the oldest session without proof of address. If there is none, a newcomer with proof takes the place of the oldest
+// half-open session that has had its time. Established sessions are safe.
 func (r *Relay) victim(now time.Time, full error, proved bool) *entry {
 	if full != session.ErrHalfOpen && full != session.ErrFull {
 		return nil

@@ -17,7 +17,7 @@ var forgers = append([]member{
 	{Protocol: rudp.New(rudp.Options{AppID: 7, Seed: [32]byte{1}})},
 }, family...)
 
-// whyNoticed names the pairs in which a server's game notices a forged player, with the reason. All others must hide it.
+// whyNoticed returns why a server's game notices a forged player, for the pairs where it does. The others hide it.
 func whyNoticed(client, upstream codec.Protocol, admit Admit) string {
 	switch {
 	case isRakNet(client):

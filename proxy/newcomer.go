@@ -89,12 +89,12 @@ func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip
 	return turnedAway
 }
 
-// refuse tells a newcomer in its protocol why it cannot come in, and reports whether that was to be said: to a datagram
-// that asks for something else there is no such answer. A refusal is final to most clients, so where only half-open
-// places are short it is not sent: they are free again within moments, and clients repeat themselves.
-func (r *Relay) refuse(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte, full error) (
-	refused bool, out outcome,
-) {
+// refuse refuses a newcomer in its protocol. It reports false for a datagram that has no refusal, because it does not
+// ask for a session. Most clients take a refusal as final. So refuse sends none where only half-open places are short:
+// they are soon free again, and clients repeat themselves.
+func (r *Relay) refuse(
+	now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte, full error,
+) (refused bool, out outcome) {
 	reason, why := r.whyFull(d, full)
 	said := reason
 	if said == codec.ReasonNone {
@@ -112,8 +112,8 @@ func (r *Relay) refuse(now time.Time, d *door, w *way, s netio.Socket, from neti
 	return true, turnedAway
 }
 
-// whyFull is what a newcomer is told for whom the table has no place, and what its datagram counts as. ReasonNone: there
-// will be one soon.
+// whyFull returns the refusal of a newcomer that finds no place in the table, and the reason to drop its datagram.
+// ReasonNone means that there will be a place soon, and no refusal.
 func (r *Relay) whyFull(d *door, full error) (codec.Reason, Drop) {
 	switch {
 	case r.draining, d.retired:

@@ -98,7 +98,7 @@ func TestUndeclaredAndUnfitAreCounted(t *testing.T) {
 	}
 }
 
-// helloOf is a player's connect data, as a version writes it: a number, a string and an array, and then a bool and a number.
+// helloOf is a player's connect data, as a version writes it: a number, a string, an array, a bool and a number.
 func helloOf(t *testing.T, v riptide.Version) ([]byte, uint8) {
 	t.Helper()
 	wr := riptide.NewWriter(v, nil)
@@ -116,8 +116,8 @@ func helloOf(t *testing.T, v riptide.Version) ([]byte, uint8) {
 	return data, pad
 }
 
-// TestDataBesideMessagesPassesAsItIs: connect data and the data of a kick are not rewritten between 2.0 and 2.2. Numbers,
-// strings and arrays arrive right; a bool, and what follows it, does not (docs/bridging.md).
+// TestDataBesideMessagesPassesAsItIs: the data of a connect and of a kick is not rewritten between 2.0 and 2.2. Numbers,
+// strings and arrays arrive right, but not a bool and the values behind it (docs/bridging.md).
 func TestDataBesideMessagesPassesAsItIs(t *testing.T) {
 	for _, versions := range [][2]riptide.Version{{riptide.V20, riptide.V22}, {riptide.V22, riptide.V20}} {
 		near, far := riptide.New(riptide.Options{Version: versions[0]}), riptide.New(riptide.Options{Version: versions[1]})

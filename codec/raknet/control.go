@@ -103,7 +103,7 @@ func (c *Conn) open(now time.Duration) {
 	c.keepalive.start(now)
 }
 
-// reportConnected reports Connected: the peer's messages may come. Those that came ahead are delivered now.
+// reportConnected reports Connected, and then delivers the messages that came ahead of it.
 func (c *Conn) reportConnected(client uint16) {
 	c.events.Push(codec.Event{Kind: codec.Connected, Client: client})
 	for i := range c.early.list {

@@ -127,8 +127,8 @@ func TestAckSettles(t *testing.T) {
 	wantSent(t, p.client, p.now, "37000000", "67000000") // the others need not go out any more
 }
 
-// A path that is dead for 4.6 s ends no idle session: the heartbeats of the library come a little later than each second, so
-// the next one to pass comes after more than the time-out. With one heartbeat more it is over.
+// A path that is dead for 4.6 s ends no idle session. The library's heartbeats come a little later than each second, so
+// the next one to pass comes after more than the time-out. With one more lost heartbeat the session is over.
 func TestTimeOutLeavesRoomForALateHeartbeat(t *testing.T) {
 	const beat, rtt = 1010 * time.Millisecond, 100 * time.Millisecond
 	eachVersion(t, func(t *testing.T, v Version) {

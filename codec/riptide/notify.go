@@ -118,7 +118,7 @@ func (n *notifier) receive(s seq) bool {
 	for i := range min(gap, notifyMemory) {
 		n.note(s-seq(i), i == 0)
 	}
-	const most = notifyMemory - notifyReach // the bits of a header reach so far behind what is untold
+	const most = notifyMemory - notifyReach // leaves room for the bits of a header behind told
 	if n.last.minus(n.told)+gap > most {
 		n.told = s - most
 	}

@@ -96,9 +96,8 @@ type Socket interface {
 	Close()
 }
 
-// Accepted is a stream that a listener has accepted. The handler that is given a frame of it may say by Await that the
-// frame has settled nothing: the stream is given up as silent HelloTimeout after its start, unless a later frame settles
-// what this one did not.
+// Accepted is a stream that a listener has accepted. A handler calls Await while it has a frame that settled nothing.
+// The stream then ends as ErrSilent HelloTimeout after its start, unless a later frame comes without Await.
 type Accepted interface {
 	Socket
 	Await()

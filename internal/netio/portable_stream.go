@@ -26,7 +26,7 @@ type portableStream struct {
 	sent     bool // there may be something for the peer to read
 	released bool
 	alarm    alarm // for the first frame; once closed, for the end of lingering
-	awaits   bool  // the frame that the handler was given last has settled nothing
+	awaits   bool  // the handler has called Await for the latest frame
 }
 
 // inFrame is room for one incoming frame, which goes around as an inDatagram does.

@@ -27,7 +27,7 @@ type epollStream struct {
 	wrote      bool   // the peer may have something of ours to read
 	events     uint32 // that epoll watches for
 	alarm      alarm  // for the first frame; once closed, for the end of lingering
-	awaits     bool   // the frame that the handler was given last has settled nothing
+	awaits     bool   // the handler has called Await for the latest frame
 }
 
 // Await implements Accepted.
