@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/upstream"
 )
 
 // asked answers a client that wants to join.
@@ -16,7 +17,7 @@ func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
 	case p.ahead:
 		r.introduce(now, e)
 	case p.route.Admit == UpstreamFirst:
-		r.dial(now, e)
+		r.dial(now, e, nil)
 	default:
 		r.admit(now, e, 0)
 	}
@@ -47,11 +48,12 @@ func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 	p.client.conn.Admit(now, id)
 }
 
-// dial opens the upstream side. Where no server can be had, the client is told.
-func (r *Relay) dial(now time.Time, e *entry) {
+// dial opens the upstream side. failed is the server that was asked before, or nil. Where no server can be had, the client
+// is told.
+func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) {
 	p := &e.Value
 	p.tries++
-	p.server = p.route.pool.Pick(now, e.Key.Client.Addr())
+	p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed)
 	if p.server == nil {
 		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
 		return
@@ -76,7 +78,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	socket.SetOwner(e)
 	p.socket, p.searches = socket, p.route.Upstream.Transport.Probes
 	p.preamble = p.route.Upstream.Headers.preamble(e.Key.Client, p.face.Addr())
-	p.refused = 0
+	p.refused, p.askedAt = 0, now.Sub(r.born)
 	// A share of the client's own patience, so that some is left to hear of it, or for the next server.
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
 	hello := p.hello
@@ -94,12 +96,13 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 // retry dials another server after one did not answer, and reports whether it could.
 func (r *Relay) retry(now time.Time, e *entry, why codec.Reason) bool {
 	p := &e.Value
-	p.route.pool.Failed(p.server, now, why.String())
+	p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.String())
 	if p.ending || !p.client.live() || int(p.tries) >= p.route.mostTries() {
 		return false
 	}
+	failed := p.server
 	r.hangUp(p)
-	r.dial(now, e)
+	r.dial(now, e, failed)
 	return true
 }
 

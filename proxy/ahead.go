@@ -16,7 +16,7 @@ func (r *Relay) askFirst(now time.Time, e *entry) {
 	client.Defer()
 	p.ahead = true
 	r.identify(p, client.Identity())
-	r.dial(now, e)
+	r.dial(now, e, nil)
 }
 
 // granted lets the client go on. A client that another server has granted before keeps that server's identity.

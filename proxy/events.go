@@ -52,7 +52,7 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 	case codec.Connected:
 		p.client.up = true
 		if p.route.Admit == ProofFirst {
-			r.dial(now, e)
+			r.dial(now, e, nil)
 		} else if c, ok := p.upstream.conn.(codec.Confirmer); ok {
 			c.Confirm(now)
 		}
@@ -83,7 +83,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		r.granted(now, e, ev.Identity)
 	case codec.Connected:
 		p.upstream.up, p.dialBy = true, time.Time{}
-		p.route.pool.Answered(p.server)
+		p.route.pool.Answered(p.server, now)
 		if p.gap != nil {
 			r.regain(now, e, ev.Client)
 			return

@@ -57,7 +57,7 @@ func (r *Relay) lose(now time.Time, e *entry, why codec.Reason) bool {
 		return false
 	}
 	if why == codec.ServerStopped || why == codec.TransportError {
-		p.route.pool.Failed(p.server, now, why.String())
+		p.route.pool.Failed(p.server, now, now, why.String())
 	}
 	r.counters.Held++
 	r.journal.held(e, why)
@@ -96,7 +96,7 @@ func (r *Relay) seek(now time.Time, e *entry) {
 		p.server = p.route.pool.Take(to)
 	}
 	if p.server == nil {
-		p.server = p.route.pool.Pick(now, e.Key.Client.Addr())
+		p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), nil)
 	}
 	if p.server == nil || !r.reach(now, e) {
 		h.next = now.Add(seekEvery)
@@ -124,7 +124,7 @@ func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 		r.end(now, e, blameUpstream, why) // another server, or waiting, will not change that
 		return
 	case codec.NoConnection, codec.TimedOut, codec.TransportError:
-		p.route.pool.Failed(p.server, now, why.Reason.String())
+		p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.Reason.String())
 	}
 	r.leaveServer(now, p)
 	p.gap.next = now.Add(seekEvery)

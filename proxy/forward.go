@@ -143,6 +143,7 @@ func (r *Relay) review(now time.Time, e *plainEntry) {
 	}
 	if u.FromServer.Packets > p.shortcut.counted.FromServer.Packets {
 		p.refused = 0
+		p.server.Heard(now)
 	}
 	p.count(u.Traffic)
 	if heard := now.Add(-u.ClientIdle); heard.After(p.heard) {

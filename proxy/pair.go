@@ -65,6 +65,7 @@ type pair struct {
 	serial    SessionID
 	tally     *Tally
 	sampleDue time.Duration // of the Relay's life: when it is sampled again
+	askedAt   time.Duration // of the Relay's life: when server was asked to take the session
 }
 
 // side is one of a pair's two connections.

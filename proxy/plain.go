@@ -69,7 +69,7 @@ func (r *Relay) greetPlain(now time.Time, d *door, w *way, s netio.Socket, from 
 	r.counters.Opened++
 	w.tally.Opened++
 	r.enroll(&e.Value.meter, from.Addr())
-	if !r.dialPlain(now, e) {
+	if !r.dialPlain(now, e, nil) {
 		r.endPlain(now, e, blameUpstream, codec.NoConnection)
 		return
 	}
@@ -102,11 +102,11 @@ func (r *Relay) turnAway(now time.Time, d *door, w *way, s netio.Socket, from ne
 	}
 }
 
-// dialPlain opens a socket towards a server, and reports whether one could be had.
-func (r *Relay) dialPlain(now time.Time, e *plainEntry) bool {
+// dialPlain opens a socket towards a server, and reports whether one could be had. failed is the server tried before, or nil.
+func (r *Relay) dialPlain(now time.Time, e *plainEntry, failed *upstream.Server) bool {
 	p := &e.Value
 	p.tries++
-	if p.server = p.route.pool.Pick(now, e.Key.Client.Addr()); p.server == nil {
+	if p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed); p.server == nil {
 		return false
 	}
 	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
@@ -171,9 +171,10 @@ func (r *Relay) passDown(now time.Time, e *plainEntry, datagram []byte) {
 		r.drop(now, DropEmpty, p.door, p.server.Addr, 0, nil)
 		return
 	}
+	p.server.Heard(now)
 	if !p.answered {
 		p.answered = true
-		p.route.pool.Answered(p.server)
+		p.route.pool.Answered(p.server, now)
 	}
 	if !p.established && !r.affords(now, e, len(datagram)) {
 		r.drop(now, DropPingBudget, p.door, e.Key.Client, len(datagram), nil)

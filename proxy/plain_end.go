@@ -35,10 +35,11 @@ func (r *Relay) failedPlain(now time.Time, e *plainEntry) {
 	case p.answered && p.refused < refusals:
 		return
 	case !p.answered:
-		p.route.pool.Failed(p.server, now, codec.NoConnection.String())
+		failed := p.server
+		p.route.pool.Failed(failed, now, now, codec.NoConnection.String())
 		if int(p.tries) < p.route.mostTries() {
 			r.hangUpPlain(p)
-			if r.dialPlain(now, e) {
+			if r.dialPlain(now, e, failed) {
 				return
 			}
 		}

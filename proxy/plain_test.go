@@ -286,7 +286,12 @@ func TestRelayedSessionWithoutServer(t *testing.T) {
 	if p.relay.plains.Len() != 0 {
 		t.Fatal("a session that no server wants is kept")
 	}
-	p.Receive(p.now, playerAddr(1), doorAddr, []byte("b"))
+	p.Receive(p.now, playerAddr(1), doorAddr, []byte("b")) // both rest: the first is asked again, and then the second
+	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(2)], netio.ErrRefused)
+	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(3)], netio.ErrRefused)
+	if p.sockets[upstreamSocketAddr(2)].peer != serverAddr || p.sockets[upstreamSocketAddr(3)].peer != secondAddr {
+		t.Error("the servers were not asked in turn")
+	}
 	p.wait(6 * time.Second)
 	p.noDial = errors.New("too many open files")
 	p.swallow(playerAddr(2), doorAddr, []byte("c"), DropSocket)

@@ -289,6 +289,8 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 	}
 	if err != nil || len(datagram) == 0 {
 		r.drop(now, drop, p.door, p.server.Addr, len(datagram), err)
+	} else if p.upstream.up {
+		p.server.Heard(now)
 	}
 	r.settle(now, e)
 }

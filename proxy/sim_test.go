@@ -212,8 +212,9 @@ type game struct {
 	byAddr   map[netip.AddrPort]*peer
 	replies  []simDatagram
 	react    func(now time.Time, p *peer, ev *codec.Event)
-	down     bool // answers nothing
-	busy     bool // reads nothing until resume
+	down     bool                           // answers nothing
+	misses   func(from netip.AddrPort) bool // says which clients' datagrams are lost on the way; nil: none
+	busy     bool                           // reads nothing until resume
 	unread   []simDatagram
 }
 
@@ -228,7 +229,7 @@ func (g *game) resume(now time.Time) {
 
 func (g *game) Receive(now time.Time, from, to netip.AddrPort, datagram []byte) {
 	switch {
-	case g.down:
+	case g.down || g.misses != nil && g.misses(from):
 		return
 	case g.busy:
 		g.unread = append(g.unread, simDatagram{from, to, bytes.Clone(datagram)})

@@ -120,7 +120,7 @@ type Upstream struct {
 	Discover   []Discover `toml:"discover"` // where more servers are found
 	Resolver   Address    `toml:"resolver"` // DNS server; none: the system's
 	Balance    Balance    `toml:"balance"`
-	RetryAfter Duration   `toml:"retry_after"` // how long a server that failed is left alone
+	RetryAfter Duration   `toml:"retry_after"` // how long a server that failed a session rests
 
 	Sources       []IP     `toml:"sources"`     // addresses of this machine; empty: the system's choice
 	MaxPackets    int      `toml:"max_packets"` // in MaxPacketsPer, from each source to each server; 0: unbounded

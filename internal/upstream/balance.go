@@ -3,6 +3,7 @@ package upstream
 import (
 	"math"
 	"net/netip"
+	"slices"
 	"time"
 )
 
@@ -17,25 +18,42 @@ const (
 	Hash                         // by the client's address: the same server for as long as it can be had
 )
 
-// choose finds the server for a client, or nil where none is open.
-func (p *Pool) choose(now time.Time, client netip.Addr) *Server {
+// choose finds the server for a client among those that are open, but for one. It returns nil where there is none.
+func (p *Pool) choose(now time.Time, client netip.Addr, not *Server) *Server {
 	switch p.options.Balance {
 	case RoundRobin:
-		return p.next(now)
+		return p.next(now, not)
 	case Weighted:
-		return p.owed(now)
+		return p.owed(now, not)
 	case Hash:
 		seed := hashOf(client)
-		return p.best(now, func(s *Server) float64 { return s.affinity(seed) })
+		return p.best(now, not, func(s *Server) float64 { return s.affinity(seed) })
 	}
-	return p.best(now, func(s *Server) float64 { return -float64(s.sessions) / float64(s.weight) })
+	return p.best(now, not, func(s *Server) float64 { return -float64(s.sessions) / float64(s.weight) })
+}
+
+// leastRest is the resting server whose rest ends first. A session that has tried one in vain gets the next one listed after
+// it, so that its tries reach as many servers as there are. It returns nil where no server rests that could be used.
+func (p *Pool) leastRest(tried *Server) (best *Server) {
+	first := slices.Index(p.servers, tried) + 1
+	for i := range p.servers {
+		s := p.servers[(first+i)%len(p.servers)]
+		switch {
+		case !s.usable():
+		case tried != nil:
+			return s
+		case best == nil || s.restsTil.Before(best.restsTil):
+			best = s
+		}
+	}
+	return best
 }
 
 // best is the open server with the highest score, the first listed among equals.
-func (p *Pool) best(now time.Time, score func(*Server) float64) (best *Server) {
+func (p *Pool) best(now time.Time, not *Server, score func(*Server) float64) (best *Server) {
 	high := math.Inf(-1)
 	for _, s := range p.servers {
-		if !s.open(now) {
+		if s == not || !s.open(now) {
 			continue
 		}
 		if x := score(s); best == nil || x > high {
@@ -46,10 +64,10 @@ func (p *Pool) best(now time.Time, score func(*Server) float64) (best *Server) {
 }
 
 // next is the open server after the last one that was chosen.
-func (p *Pool) next(now time.Time) *Server {
+func (p *Pool) next(now time.Time, not *Server) *Server {
 	n := len(p.servers)
 	for i := range n {
-		if s := p.servers[(p.turn+i)%n]; s.open(now) {
+		if s := p.servers[(p.turn+i)%n]; s != not && s.open(now) {
 			p.turn = (p.turn + i + 1) % n
 			return s
 		}
@@ -58,10 +76,10 @@ func (p *Pool) next(now time.Time) *Server {
 }
 
 // owed is the open server that is owed most, every one having earned its weight (nginx's smooth weighted round robin).
-func (p *Pool) owed(now time.Time) (best *Server) {
+func (p *Pool) owed(now time.Time, not *Server) (best *Server) {
 	total := 0
 	for _, s := range p.servers {
-		if !s.open(now) {
+		if s == not || !s.open(now) {
 			continue
 		}
 		total += s.weight

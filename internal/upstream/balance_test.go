@@ -22,7 +22,7 @@ func TestLeastSessions(t *testing.T) {
 func TestLeastSessionsForTheirWeight(t *testing.T) {
 	p := New([]Target{{Addr: a, Weight: 3}, {Addr: b}}, Options{})
 	for range 400 {
-		p.Pick(now, client)
+		p.Pick(now, client, nil)
 	}
 	if x, y := status(t, p, now, a).Sessions, status(t, p, now, b).Sessions; x != 300 || y != 100 {
 		t.Errorf("%d and %d sessions, want 300 and 100", x, y)
@@ -58,7 +58,7 @@ func TestHash(t *testing.T) {
 	before := make([]netip.AddrPort, clients)
 	count := make(map[netip.AddrPort]int)
 	for i := range before {
-		before[i] = p.Pick(now, addrOf(i)).Addr
+		before[i] = p.Pick(now, addrOf(i), nil).Addr
 		count[before[i]]++
 	}
 	for addr, want := range map[netip.AddrPort]int{a: clients / 4, b: clients / 2, c: clients / 4} {
@@ -66,9 +66,9 @@ func TestHash(t *testing.T) {
 			t.Errorf("%v has %d clients, want about %d", addr, got, want)
 		}
 	}
-	p.Failed(p.Servers()[2], now, "silent")
+	p.Failed(p.Servers()[2], now, now, "silent")
 	for i, was := range before {
-		switch got := p.Pick(now, addrOf(i)).Addr; {
+		switch got := p.Pick(now, addrOf(i), nil).Addr; {
 		case was == c && got == c:
 			t.Fatal("a client was sent to the server that rests")
 		case was != c && got != was:
@@ -78,7 +78,7 @@ func TestHash(t *testing.T) {
 	p.Update(append(targets, Target{Addr: netip.MustParseAddrPort("192.0.2.4:19132")}), p.options)
 	moved := 0
 	for i, was := range before {
-		if got := p.Pick(now.Add(time.Hour), addrOf(i)).Addr; got != was {
+		if got := p.Pick(now.Add(time.Hour), addrOf(i), nil).Addr; got != was {
 			moved++
 			if got.Addr() != netip.MustParseAddr("192.0.2.4") {
 				t.Fatalf("client %d moved to %v, not to the new server", i, got)
@@ -95,7 +95,7 @@ func TestHashIsTheSameEverywhere(t *testing.T) {
 	p := New(At(a, b, c), Options{Balance: Hash})
 	var got string
 	for i := range 16 {
-		got += string(rune('a' + p.Pick(now, netip.AddrFrom4([4]byte{203, 0, 113, byte(i)})).Addr.Addr().As4()[3] - 1))
+		got += string(rune('a' + p.Pick(now, netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), nil).Addr.Addr().As4()[3] - 1))
 	}
 	if want := "ccbaababcaaacaac"; got != want {
 		t.Errorf("sixteen clients go to %s, want %s", got, want)

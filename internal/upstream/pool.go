@@ -20,15 +20,19 @@ var ErrUnknown = errors.New("no such server in the upstream")
 // Options of a Pool.
 type Options struct {
 	Balance Balance
-	// RetryAfter is how long a server is left alone that failed a session. It doubles with each failure in a row, up to
-	// mostBackoff times itself.
+	// RetryAfter is how long a server rests that failed a session. It doubles with each failure in a row, up to mostBackoff
+	// times itself.
 	RetryAfter time.Duration
 	// Rise and Fall are after how many checks in a row a server counts as up, or as down. 0: there are no checks.
 	Rise, Fall int
 }
 
-// mostBackoff bounds the pauses of a server that keeps failing, in RetryAfters: when it is back, players must not wait long.
+// mostBackoff bounds the rests of a server that keeps failing, in RetryAfters: when it is back, players must not wait long.
 const mostBackoff = 4
+
+// mostExcused is how many sessions in a row a server may fail without a rest while others hear it. More is not bad luck on
+// the way: a server may answer pings and let nobody in.
+const mostExcused = 2
 
 // Target is a server as it is configured, or discovered.
 type Target struct {
@@ -132,12 +136,20 @@ func (p *Pool) Servers() []*Server {
 	return p.servers
 }
 
-// Pick chooses a server for a client's new session and counts the session there until Release. It returns nil when every
-// server is full, drained, down, or resting after a failure.
-func (p *Pool) Pick(now time.Time, client netip.Addr) *Server {
+// Pick chooses a server for a client's new session and counts the session there until Release. failed is the server that
+// this session has just tried in vain, or nil: another one is preferred. Where all others rest, Pick takes the one whose rest
+// ends first. It returns nil when every server is full, drained or down.
+func (p *Pool) Pick(now time.Time, client netip.Addr, failed *Server) *Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.choose(now, client)
+	s := p.choose(now, client, failed)
+	switch {
+	case s != nil:
+	case failed != nil && !failed.gone && failed.open(now):
+		s = failed
+	default:
+		s = p.leastRest(failed)
+	}
 	if s != nil {
 		s.sessions++
 	}
@@ -165,22 +177,29 @@ func (p *Pool) Release(s *Server) {
 	}
 }
 
-// Failed notes that a server did not answer a session: it gets no new ones for a while. Further sessions that fail while it
-// rests tell nothing new.
-func (p *Pool) Failed(s *Server, now time.Time, why string) {
+// Failed notes that a session got nothing from a server between since and now, and reports whether the server is to blame.
+// Then it rests: others are preferred for a while. It is not to blame if other sessions or checks have heard it since, unless
+// mostExcused sessions in a row have failed so. A failure while it rests tells nothing new.
+func (p *Pool) Failed(s *Server, now, since time.Time, why string) (blamed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !s.restsTil.IsZero() && now.Before(s.restsTil) {
-		return
+	if s.heardSince(since) && s.excused < mostExcused {
+		s.excused++
+		return false
+	}
+	if s.rests(now) {
+		return true
 	}
 	rest := min(p.options.RetryAfter<<min(s.failures, 16), mostBackoff*p.options.RetryAfter)
 	s.failures++
 	s.restsTil, s.failedAt, s.cause = now.Add(rest), now, why
+	return true
 }
 
 // Answered notes that a server let a session in.
-func (p *Pool) Answered(s *Server) {
+func (p *Pool) Answered(s *Server, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	s.Heard(now)
 	s.heal()
 }

@@ -18,7 +18,7 @@ var (
 
 func pick(t *testing.T, p *Pool, now time.Time, want netip.AddrPort) *Server {
 	t.Helper()
-	s := p.Pick(now, client)
+	s := p.Pick(now, client, nil)
 	if s == nil || s.Addr != want {
 		t.Fatalf("Pick = %v, want %v", s, want)
 	}
@@ -27,7 +27,7 @@ func pick(t *testing.T, p *Pool, now time.Time, want netip.AddrPort) *Server {
 
 func pickNone(t *testing.T, p *Pool, now time.Time) {
 	t.Helper()
-	if s := p.Pick(now, client); s != nil {
+	if s := p.Pick(now, client, nil); s != nil {
 		t.Fatalf("Pick = %v, want none", s.Addr)
 	}
 }
@@ -43,29 +43,109 @@ func status(t *testing.T, p *Pool, now time.Time, addr netip.AddrPort) Status {
 	return all[i]
 }
 
+// TestFailedServerRestsLongerEachTime: a server that rests gets sessions only if there is no other.
 func TestFailedServerRestsLongerEachTime(t *testing.T) {
-	p := New(At(a), Options{RetryAfter: 5 * time.Second})
-	sick := pick(t, p, now, a)
+	p := New(At(a, b), Options{RetryAfter: 5 * time.Second})
+	sick, well := pick(t, p, now, a), pick(t, p, now, b)
+	p.Release(sick)
+	p.Release(well)
 	at := now
 	for _, rest := range []time.Duration{5, 10, 20, 20} {
 		rest *= time.Second
-		p.Failed(sick, at, "silent")
-		p.Failed(sick, at.Add(rest/2), "silent") // another session, of the same death
-		pickNone(t, p, at.Add(rest-time.Millisecond))
+		p.Failed(sick, at, at, "silent")
+		p.Failed(sick, at.Add(rest/2), at, "silent") // another session, of the same death
+		p.Release(pick(t, p, at.Add(rest-time.Millisecond), b))
 		if s := status(t, p, at.Add(time.Second), a); s.State != Resting || s.Cause != "silent" || s.Since != at {
 			t.Fatalf("status of a server that rests: %+v", s)
 		}
 		at = at.Add(rest)
-		pick(t, p, at, a)
+		p.Release(pick(t, p, at, a))
 	}
 	if s := status(t, p, at, a); s.State != Up || s.Since != at || s.Cause != "" {
 		t.Errorf("status after the rest: %+v", s)
 	}
-	p.Failed(sick, at, "silent")
-	p.Answered(sick)
-	pick(t, p, at, a)
-	p.Failed(sick, at, "silent")
+	p.Failed(sick, at, at, "silent")
+	p.Answered(sick, at)
+	p.Release(pick(t, p, at, a))
+	at = at.Add(time.Second)
+	p.Failed(sick, at, at, "silent")
+	p.Release(pick(t, p, at, b))
 	pick(t, p, at.Add(5*time.Second), a)
+}
+
+// TestAllRest: when every server rests, the one whose rest ends first is used, and the next try of a session goes elsewhere.
+func TestAllRest(t *testing.T) {
+	for balance := range Hash + 1 {
+		p := New(At(a, b, c), Options{Balance: balance, RetryAfter: 5 * time.Second})
+		servers := p.Servers()
+		for i, s := range servers {
+			at := now.Add(time.Duration((i+1)%3) * time.Second) // the last one listed rests first
+			p.Failed(s, at, at, "silent")
+		}
+		at := now.Add(3 * time.Second)
+		pick(t, p, at, c)
+		tried := servers[2]
+		for _, want := range []*Server{servers[0], servers[1], servers[2]} {
+			if tried = p.Pick(at, client, tried); tried != want {
+				t.Fatalf("balance %d: the next try is at %v, want %v", balance, tried, want.Addr)
+			}
+		}
+		_ = p.Drain(at, c, true)
+		pick(t, p, at, a)
+		_ = p.Drain(at, a, true)
+		_ = p.Drain(at, b, true)
+		pickNone(t, p, at)
+	}
+}
+
+// TestFailuresOfHeardServers: a session that fails while others hear its server is not the server's fault, but three in a row
+// are.
+func TestFailuresOfHeardServers(t *testing.T) {
+	p := New(At(a), Options{RetryAfter: 5 * time.Second})
+	s := p.Servers()[0]
+	rests := func(at time.Time) bool { return status(t, p, at, a).State == Resting }
+	at := now
+	for range 3 { // in a row, but for the session that is let in between
+		for range mostExcused {
+			begun := at
+			at = at.Add(7 * time.Second)
+			s.Heard(at.Add(-time.Second))
+			if p.Failed(s, at, begun, "silent") || rests(at) {
+				t.Fatal("a server rests that others heard")
+			}
+		}
+		p.Answered(s, at)
+		at = at.Add(time.Second)
+	}
+	if p.Failed(s, at.Add(time.Second), at, "silent"); !rests(at.Add(time.Second)) {
+		t.Error("a server that was not heard does not rest")
+	}
+	p.Answered(s, at)
+	for range mostExcused {
+		p.Failed(s, at, at, "silent")
+	}
+	if p.Failed(s, at, at, "silent"); !rests(at) {
+		t.Error("a server that lets nobody in does not rest")
+	}
+}
+
+// TestHeard: the time is precise enough, whichever loop's clock is ahead.
+func TestHeard(t *testing.T) {
+	var s Server
+	if s.heardSince(now.Add(-time.Hour)) {
+		t.Error("heard before it was")
+	}
+	for _, at := range []time.Duration{0, 5, 100, 90, 101} {
+		s.Heard(now.Add(at * time.Millisecond))
+	}
+	for _, row := range []struct {
+		since time.Duration
+		want  bool
+	}{{0, true}, {100, true}, {101, false}} {
+		if got := s.heardSince(now.Add(row.since * time.Millisecond)); got != row.want {
+			t.Errorf("heard since %d ms: %v", row.since, got)
+		}
+	}
 }
 
 // TestUpdate: a server that stays keeps its sessions and its rest, one that goes gets no more.
@@ -74,7 +154,7 @@ func TestUpdate(t *testing.T) {
 	gone, stays := pick(t, p, now, a), pick(t, p, now, b)
 	p.Update(At(b, c), Options{RetryAfter: time.Minute})
 	pick(t, p, now, c)
-	p.Failed(stays, now, "refused")
+	p.Failed(stays, now, now, "refused")
 	p.Update(At(b, c), Options{RetryAfter: time.Hour})
 	pick(t, p, now, c)
 	if s := status(t, p, now, a); s.State != Gone || s.Sessions != 1 {
@@ -161,11 +241,11 @@ func TestChecks(t *testing.T) {
 		if got := p.Checked(s, at, step.passed, time.Millisecond, "silent"); got != step.changed {
 			t.Fatalf("step %d: changed = %v", i, got)
 		}
-		if got := p.Pick(at, client) != nil; got != step.open {
+		if got := p.Pick(at, client, nil) != nil; got != step.open {
 			t.Fatalf("step %d: open = %v", i, got)
 		}
 		if i == 7 {
-			p.Failed(s, at, "refused")
+			p.Failed(s, at, at.Add(time.Millisecond), "refused")
 		}
 	}
 	if got := status(t, p, now, a); got.State != Up || got.Since != now.Add(11*time.Second) || got.RTT != time.Millisecond {
@@ -190,7 +270,7 @@ func TestConcurrentSessions(t *testing.T) {
 		loops.Go(func() {
 			p := pools.Get("arena")
 			for range 100 {
-				if s := p.Pick(now, client); s != nil {
+				if s := p.Pick(now, client, nil); s != nil {
 					got[i]++
 				}
 			}

@@ -2,12 +2,14 @@ package upstream
 
 import (
 	"net/netip"
+	"sync/atomic"
 	"time"
 )
 
-// Server is one game server of a Pool, which guards all of it but the address.
+// Server is one game server of a Pool. The Pool guards all fields but Addr and heard.
 type Server struct {
-	Addr netip.AddrPort
+	Addr  netip.AddrPort
+	heard atomic.Int64 // when it was last heard, in ns since origin; 0: never
 
 	weight, maxSessions int
 	sessions            int
@@ -19,6 +21,7 @@ type Server struct {
 	failedAt  time.Time
 	restsTil  time.Time // after failedAt; zero while it is well
 	failures  int       // in a row
+	excused   int       // failures in a row that did not make it rest, since others heard it
 	cause     string    // of the last failure, of a session or a check
 
 	streak    int // checks in a row: positive those passed, negative those failed
@@ -29,13 +32,21 @@ type Server struct {
 }
 
 // open reports whether the server may have another session.
-func (s *Server) open(now time.Time) bool {
-	return s.drainedAt.IsZero() && s.downAt.IsZero() && !now.Before(s.restsTil) &&
-		(s.maxSessions == 0 || s.sessions < s.maxSessions)
+func (s *Server) open(now time.Time) bool { return s.usable() && !s.rests(now) }
+
+// usable reports whether the server may have another session if it has to, although it rests.
+func (s *Server) usable() bool { return s.hasRoom() && s.downAt.IsZero() }
+
+// hasRoom reports whether the operator and the server's bound allow another session.
+func (s *Server) hasRoom() bool {
+	return s.drainedAt.IsZero() && (s.maxSessions == 0 || s.sessions < s.maxSessions)
 }
 
+// rests reports whether the server has failed a session a moment ago.
+func (s *Server) rests(now time.Time) bool { return now.Before(s.restsTil) }
+
 // heal forgets the failures of sessions.
-func (s *Server) heal() { s.restsTil, s.failures = time.Time{}, 0 }
+func (s *Server) heal() { s.restsTil, s.failures, s.excused = time.Time{}, 0, 0 }
 
 // Drain keeps new sessions from a server, or lets them in again; those that it has stay. It outlives Update and Discover
 // for as long as the server is listed.
@@ -64,6 +75,7 @@ func (p *Pool) Checked(s *Server, now time.Time, passed bool, rtt time.Duration,
 	defer p.mu.Unlock()
 	s.checkedAt = now
 	if passed {
+		s.Heard(now)
 		s.streak, s.rtt, s.passed = max(s.streak, 0)+1, rtt, true
 		if s.downAt.IsZero() || s.streak < p.options.Rise {
 			return false
