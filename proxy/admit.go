@@ -48,21 +48,22 @@ func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 	p.client.conn.Admit(now, id)
 }
 
-// dial opens the upstream side. failed is the server that was asked before, or nil. Where no server can be had, the client
-// is told.
-func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) {
+// dial opens the upstream side, and reports whether the session need not wait for held ones before. failed is the server that
+// was asked before, or nil. Where no server can be had, the client is told.
+func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	p := &e.Value
-	p.tries++
-	p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed)
-	if p.server == nil {
-		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
-		return
-	}
 	r.toUpstreams.leave(&p.upstream)
 	p.upstream = side{keeps: p.route.Failover.Hold > 0}
-	if !r.reach(now, e) {
+	p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed)
+	if p.server == nil && p.route.pool.Reserved() {
+		r.await(now, e)
+		return false
+	}
+	p.tries++
+	if p.server == nil || !r.reach(now, e) {
 		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
 	}
+	return true
 }
 
 // reach opens the upstream side to the server that was chosen, and reports whether it could.

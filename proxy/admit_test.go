@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 )
 

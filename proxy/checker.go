@@ -144,7 +144,10 @@ func (s *checked) advance(now time.Time, r *Relay) {
 	case s.conn != nil:
 		s.conn.Advance(now)
 		s.flush(now, r)
-	case !s.asking && !now.Before(s.next):
+	case s.asking || now.Before(s.next):
+	case s.checker.protocol == nil && s.checker.pool.IsReserved(s.server):
+		s.next = now.Add(s.checker.upstream.Checks.Interval) // held sessions ask, and must not find their client IDs taken
+	default:
 		s.ask(now, r)
 	}
 }

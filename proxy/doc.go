@@ -31,7 +31,8 @@
 //     before it has proved itself
 //   - backlog.go, thin.go: what becomes of strangers when more come than can be read
 //   - pair.go, events.go, ahead.go, admit.go, identity.go: the two sides, and when each is told yes
-//   - failover.go, move.go, news.go, parting.go: another server: held, moved, and the goodbyes to the old one
+//   - failover.go, move.go, seek.go, news.go, parting.go: another server: held, moved, waiting for one, and the goodbyes to
+//     the old one
 //   - goodbye.go: the end, and whose it was
 //
 // What decides about the present, replaced as a whole by a reload:

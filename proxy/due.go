@@ -31,7 +31,8 @@ func (r *Relay) Advance(now time.Time) {
 		r.heldDue(now, e)
 		r.expire(now, e)
 	}
-	r.partings.advance(now, r.sockets)
+	r.attend(now)
+	r.partings.advance(now, r)
 	for e := r.plains.Due(now); e != nil; e = r.plains.Due(now) {
 		r.expirePlain(now, e)
 	}
@@ -50,6 +51,7 @@ func (r *Relay) NextTimeout() time.Time {
 		next = codec.Earliest(next, p.due)
 	}
 	next = codec.Earliest(next, r.partings.due)
+	next = codec.Earliest(next, r.attendDue())
 	next = codec.Earliest(next, r.journal.lines.due)
 	return codec.Earliest(next, r.jamsEnd())
 }

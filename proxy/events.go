@@ -38,8 +38,8 @@ func (r *Relay) poll(now time.Time, e *entry) (found bool) {
 	switch {
 	case p.upstream.kept.lost > 0 && p.upstream.live() && !p.upstream.away:
 		r.purge(now, e, &p.upstream, &p.bridge.toUpstream)
-	case p.mayDepart():
-		r.depart(now, e)
+	case p.gap != nil && p.gap.phase == quiescing:
+		r.quiesce(now, e)
 	}
 	return found
 }
@@ -83,7 +83,9 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		r.granted(now, e, ev.Identity)
 	case codec.Connected:
 		p.upstream.up, p.dialBy = true, time.Time{}
-		p.route.pool.Answered(p.server, now)
+		if p.route.pool.Answered(p.server, now) {
+			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
+		}
 		if p.gap != nil {
 			r.regain(now, e, ev.Client)
 			return
@@ -93,12 +95,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		}
 		r.establish(now, e)
 	case codec.Received:
-		p.upstream.in.add(&ev.Message)
-		r.counters.FromUpstreams.add(&ev.Message)
-		p.tally.FromUpstreams[ev.Mode].add(&ev.Message)
-		if r.mayCross(now, e, filter.FromUpstream, &ev.Message) {
-			r.carry(now, e, &p.client, &p.bridge.toClient, &ev.Message)
-		}
+		r.fromServer(now, e, &ev.Message)
 	case codec.Delivered, codec.Lost:
 		r.answered(now, e, &p.upstream, &p.bridge.toUpstream, ev)
 	case codec.Joined, codec.Left:
@@ -114,6 +111,20 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		r.upstreamGone(now, e, codec.Goodbye{
 			Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad, Identity: ev.Identity, Version: ev.Version,
 		})
+	}
+}
+
+// fromServer carries a message of a server to the client.
+func (r *Relay) fromServer(now time.Time, e *entry, m *codec.Message) {
+	p := &e.Value
+	if p.gap != nil && m.Mode.IsReliable() {
+		p.gap.departure.heard = now
+	}
+	p.upstream.in.add(m)
+	r.counters.FromUpstreams.add(m)
+	p.tally.FromUpstreams[m.Mode].add(m)
+	if r.mayCross(now, e, filter.FromUpstream, m) {
+		r.carry(now, e, &p.client, &p.bridge.toClient, m)
 	}
 }
 
@@ -141,10 +152,8 @@ func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 	p := &e.Value
 	switch {
 	case p.gap == nil:
-	case p.gap.leaving:
-		p.gap.leaving = false
-		r.leaveServer(now, p)
-		r.seek(now, e)
+	case p.gap.phase != seeking:
+		r.depart(now, e)
 		return
 	default:
 		r.unwelcome(now, e, why)

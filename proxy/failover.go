@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/upstream"
 )
 
 // Failover is what a route makes of an established session whose server is lost: it fell silent, its host refuses
@@ -24,19 +25,33 @@ type Failover struct {
 // moveTime is how long a session that is moved by an operator looks for a server, where its route holds none.
 const moveTime = 10 * time.Second
 
-// quiesceTime is how long a server that is left may take to acknowledge what it was sent.
-const quiesceTime = 2 * time.Second
-
-// seekEvery is how often a held session looks for a server.
+// seekEvery is how soon a held session looks for a server again after one has failed it.
 const seekEvery = 250 * time.Millisecond
+
+// deafTime is how long a server whose session has timed out must have been silent to all others, to count as lost to them.
+const deafTime = 3 * time.Second
+
+// newsTime is how long what a lost server has said may take to be read in all loops.
+const newsTime = 100 * time.Millisecond
 
 // gap is what a session knows while it has no server, or is about to leave it.
 type gap struct {
 	since, until time.Time
-	next         time.Time      // when something is to be done; zero while a server is being asked
-	to           netip.AddrPort // the server the operator wants; zero: any
-	leaving      bool           // the server is still there, and acknowledges what it was sent
+	phase        phase
+	next         time.Time        // when something is to be done; zero: when something has happened
+	to           netip.AddrPort   // the server that the operator wants; zero: any
+	ticket       *upstream.Ticket // its place in the line of its server; nil: any client ID will do
+	departure    departure
 }
+
+// phase is how far a session is on its way from one server to the next.
+type phase uint8
+
+const (
+	seeking   phase = iota // it waits for a server, or asks one
+	quiescing              // moved: the old server acknowledges what it was sent, and answers it
+	closing                // moved: the old server is told goodbye
+)
 
 // isLoss reports whether the end of an upstream connection means that its server is lost, rather than that it does not
 // want the player.
@@ -50,21 +65,67 @@ func (f *Failover) isLoss(why codec.Reason) bool {
 	return false
 }
 
+// keepsID reports whether the session must keep the client ID that its server gave it.
+func (p *pair) keepsID() bool {
+	return p.bridge.keepsClientID && p.protocol.IDs() == codec.WordIDs && !p.route.Failover.NewIDs
+}
+
+// mayHold reports whether a session is held when its server is lost.
+func (r *Relay) mayHold(p *pair) bool {
+	return p.route.Failover.Hold > 0 && p.established && !p.ending && p.client.live()
+}
+
 // lose begins to hold a session whose server is lost, and reports whether it does.
 func (r *Relay) lose(now time.Time, e *entry, why codec.Reason) bool {
 	p := &e.Value
-	if p.route.Failover.Hold == 0 || !p.established || p.ending || !p.client.live() || !p.route.Failover.isLoss(why) {
+	if !r.mayHold(p) || !p.route.Failover.isLoss(why) {
 		return false
-	}
-	if why == codec.ServerStopped || why == codec.TransportError {
-		p.route.pool.Failed(p.server, now, now, why.String())
 	}
 	r.counters.Held++
 	r.journal.held(e, why)
 	p.gap = &gap{since: now, until: now.Add(p.route.Failover.Hold)}
+	r.queue(e)
+	r.blame(now, p, why)
 	r.leaveServer(now, p)
 	r.seek(now, e)
 	return true
+}
+
+// blame tells the others of what a session has found out about its server.
+func (r *Relay) blame(now time.Time, p *pair, why codec.Reason) {
+	pool := p.route.pool
+	switch why {
+	case codec.ServerStopped, codec.TransportError:
+		pool.Failed(p.server, now, now, why.String())
+		pool.Suspect(p.server, now, now.Add(newsTime))
+	case codec.PoorConnection: // the server, or this session's path
+		pool.Suspect(p.server, now, now.Add(newsTime))
+	case codec.NoConnection, codec.TimedOut:
+		pool.Failed(p.server, now, now.Add(-deafTime), why.String())
+		pool.Suspect(p.server, now, now.Add(-deafTime))
+	}
+}
+
+// queue gives a session that must keep its client ID a place in the line of its server.
+func (r *Relay) queue(e *entry) {
+	p := &e.Value
+	if !p.keepsID() {
+		return
+	}
+	p.gap.ticket = &upstream.Ticket{
+		Client: p.id, Addr: e.Key.Client.Addr(), To: p.gap.to, Shard: r.shard.index, Owner: e,
+	}
+	p.route.pool.Queue(p.gap.ticket, p.server)
+	r.inLine++
+}
+
+// closeGap ends the search for a server: the session has one, or is over.
+func (r *Relay) closeGap(p *pair) {
+	if p.gap != nil && p.gap.ticket != nil {
+		p.route.pool.Leave(p.gap.ticket)
+		r.inLine--
+	}
+	p.gap, p.upstream.away = nil, false
 }
 
 // leaveServer forgets the connection to a server, and keeps what waits for the next one.
@@ -84,62 +145,72 @@ func (r *Relay) leaveServer(now time.Time, p *pair) {
 	}
 }
 
-// seek asks a server to take a held session, or puts it off.
-func (r *Relay) seek(now time.Time, e *entry) {
-	p := &e.Value
-	h := p.gap
-	h.next = time.Time{}
-	to := h.to
-	h.to = netip.AddrPort{}
-	p.server = nil
-	if to.IsValid() {
-		p.server = p.route.pool.Take(to)
-	}
-	if p.server == nil {
-		p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), nil)
-	}
-	if p.server == nil || !r.reach(now, e) {
-		h.next = now.Add(seekEvery)
-	}
-	r.mark(e)
-}
-
 // heldDue does what is due of a held session.
 func (r *Relay) heldDue(now time.Time, e *entry) {
 	p := &e.Value
+	h := p.gap
+	if h == nil || h.next.IsZero() || now.Before(h.next) {
+		return
+	}
+	h.next = time.Time{}
 	switch {
-	case p.gap == nil || p.gap.next.IsZero() || now.Before(p.gap.next):
-	case p.gap.leaving:
+	case h.phase == quiescing:
+		r.quiesce(now, e)
+	case h.phase == closing:
 		r.depart(now, e)
-	default:
+	case p.server == nil:
 		r.seek(now, e)
+	case h.ticket == nil || !p.upstream.live():
+	case p.upstream.conn.Stats().Received > 0:
+		p.route.pool.Yield(h.ticket)
+	default:
+		h.next = now.Add(turnTime)
 	}
 }
 
 // unwelcome takes the end of a connection that was to take a held session.
 func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 	p := &e.Value
+	blamed := true
 	switch why.Reason {
 	case codec.Rejected, codec.RejectedCustom, codec.Banned, codec.InvalidPassword, codec.Incompatible:
 		r.end(now, e, blameUpstream, why) // another server, or waiting, will not change that
 		return
 	case codec.NoConnection, codec.TimedOut, codec.TransportError:
-		p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.Reason.String())
+		blamed = p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.Reason.String())
 	}
 	r.leaveServer(now, p)
-	p.gap.next = now.Add(seekEvery)
+	if t := p.gap.ticket; t != nil {
+		p.route.pool.Again(t, now, !blamed)
+		r.attendBy(now.Add(attendEvery))
+	} else {
+		p.gap.next = now.Add(seekEvery)
+	}
 	r.mark(e)
+}
+
+// misfit takes leave of a server that would take a session under another client ID.
+func (r *Relay) misfit(now time.Time, e *entry, offered uint16) {
+	p := &e.Value
+	wait := p.route.pool.Offered(p.gap.ticket, offered)
+	p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+	r.partings.add(now, e, r)
+	p.socket = nil // the parting's
+	r.leaveServer(now, p)
+	if !wait {
+		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.ServerStopped})
+	}
 }
 
 // regain goes on with a held session at the server that has taken it, as the given client.
 func (r *Relay) regain(now time.Time, e *entry, client uint16) {
 	p := &e.Value
-	if p.bridge.keepsClientID && p.protocol.IDs() == codec.WordIDs && client != p.id && !p.route.Failover.NewIDs {
-		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.ServerStopped})
+	if p.gap.ticket != nil && client != p.id {
+		r.misfit(now, e, client)
 		return
 	}
 	held := now.Sub(p.gap.since)
-	p.gap, p.upstream.away = nil, false
+	r.closeGap(p)
 	p.heard = now
 	if renewer, ok := p.client.conn.(codec.Renewer); ok {
 		renewer.Renew(now)

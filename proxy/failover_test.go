@@ -271,13 +271,14 @@ func TestHoldKeepsTheClientID(t *testing.T) {
 			r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
 			r.Failover.NewIDs = allowed
 		})
+		s.servers[0].react = places(20) // the player's is 101
 		s.servers[1].react = func(now time.Time, p *peer, ev *codec.Event) {
 			if ev.Kind == codec.Asked {
 				p.conn.Admit(now, 999)
 			}
 		}
 		s.servers[0].peers[0].conn.Close(s.Now(), codec.Goodbye{Reason: codec.ServerStopped})
-		s.Run(2 * time.Second)
+		s.Run(10 * time.Second)
 		if s.player.gone() == allowed {
 			t.Errorf("with new IDs allowed = %v: gone = %v", allowed, s.player.gone())
 		}

@@ -35,7 +35,7 @@ func (r *Relay) end(now time.Time, e *entry, blame Party, why codec.Goodbye) {
 	if last := now.Add(limit); !p.ending {
 		p.ending, p.expires, p.dialBy = true, last, time.Time{}
 		p.why, p.blame = why.Reason, blame
-		p.gap, p.upstream.away = nil, false
+		r.closeGap(p)
 	} else if last.Before(p.expires) {
 		p.expires = last
 	}
@@ -116,6 +116,7 @@ func (r *Relay) forget(now time.Time, e *entry) {
 	p := &e.Value
 	r.journal.ended(now, e)
 	r.hangUp(p)
+	r.closeGap(p)
 	if p.face != p.door.socket { // a stream, or parted
 		p.face.Close()
 	}

@@ -117,9 +117,14 @@ func (j *journal) regained(e *entry, held time.Duration, client uint16) {
 
 // checked tells that checks have found a server up again, or down.
 func (j *journal) checked(s *checked, passed bool, why string) {
-	event, message := j.log.Info(), "server up"
-	if !passed {
-		event, message = j.log.Warn().Str("reason", why), "server down"
+	if passed {
+		j.serverUp(s.checker.upstream.Name, s.server.Addr)
+		return
 	}
-	event.Str("upstream", s.checker.upstream.Name).Stringer("server", s.server.Addr).Msg(message)
+	j.log.Warn().Str("reason", why).Str("upstream", s.checker.upstream.Name).Stringer("server", s.server.Addr).Msg("server down")
+}
+
+// serverUp tells that a server that was down is up again.
+func (j *journal) serverUp(upstream string, server netip.AddrPort) {
+	j.log.Info().Str("upstream", upstream).Stringer("server", server).Msg("server up")
 }

@@ -11,6 +11,21 @@ func (l *line) len() int { return len(l.now) - l.at + len(l.later) }
 
 func (l *line) push(e *entry) { l.later = append(l.later, e) }
 
+// popIf takes the first that a condition still holds for, or returns nil. The others before it are forgotten.
+func (l *line) popIf(holds func(*pair) bool) *entry {
+	for {
+		if e := l.pop(); e == nil || holds(&e.Value) {
+			return e
+		}
+	}
+}
+
+// back puts the session back that pop has just taken: it is the first again.
+func (l *line) back(e *entry) {
+	l.at--
+	l.now[l.at] = e
+}
+
 // pop takes the first, or returns nil.
 func (l *line) pop() *entry {
 	if l.at == len(l.now) {

@@ -74,29 +74,65 @@ func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 	}
 	r.sendAggregate(now, e, &p.upstream)
 	r.counters.Moved++
-	p.gap = &gap{
-		since: now, until: now.Add(max(p.route.Failover.Hold, moveTime)), next: now.Add(quiesceTime), to: to, leaving: true,
-	}
+	p.gap = &gap{since: now, until: now.Add(max(p.route.Failover.Hold, moveTime)), to: to, phase: quiescing}
+	p.gap.departure.limit = now.Add(quiesceTime)
+	r.queue(e)
 	p.upstream.away = true
 	p.expires = p.gap.until
 	r.settle(now, e)
 	return nil
 }
 
-// mayDepart reports whether the server that a session leaves has acknowledged all it was sent.
-func (p *pair) mayDepart() bool {
-	return p.gap != nil && p.gap.leaving && p.upstream.live() && p.upstream.conn.Stats().Queued == 0
+const (
+	// quiesceTime is how long a server that is left may take to acknowledge what it was sent.
+	quiesceTime = 2 * time.Second
+	// tickTime is how long a game server may take to answer what it has received.
+	tickTime = 100 * time.Millisecond
+	// chatTime is how long a session waits for a pause of a server that always says something.
+	chatTime = 500 * time.Millisecond
+	// closeTime is how long a server may take to acknowledge the goodbye, beside the round trip.
+	closeTime = 250 * time.Millisecond
+)
+
+// departure is how far a session has left its server.
+type departure struct {
+	limit time.Time // when it leaves at the latest
+	acked time.Time // when the server had acknowledged all it was sent
+	heard time.Time // when it last said something reliable
 }
 
-// depart leaves a server that is still there for another.
+// quiesce says goodbye to a server that is still there, once it has acknowledged and answered what it was sent. A game
+// answers in its next tick, which is later than its library acknowledges.
+func (r *Relay) quiesce(now time.Time, e *entry) {
+	p := &e.Value
+	l := &p.gap.departure
+	stats := p.upstream.conn.Stats()
+	leaveAt := l.limit
+	if stats.Queued == 0 {
+		if l.acked.IsZero() {
+			l.acked, l.limit = now, codec.Earliest(l.limit, now.Add(stats.RTT+chatTime))
+		}
+		leaveAt = l.acked
+		if l.heard.After(leaveAt) {
+			leaveAt = l.heard
+		}
+		leaveAt = codec.Earliest(leaveAt.Add(stats.RTT+tickTime), l.limit)
+	}
+	if now.Before(leaveAt) {
+		p.gap.next = leaveAt
+		return
+	}
+	p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+	p.gap.phase, p.gap.next = closing, now.Add(stats.RTT+closeTime)
+	r.settle(now, e)
+}
+
+// depart has a session seek a server that has left its own. What that still says reaches the client until another server
+// has taken the session.
 func (r *Relay) depart(now time.Time, e *entry) {
 	p := &e.Value
-	p.gap.leaving = false
-	if p.upstream.live() {
-		p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
-		r.partings.add(now, e, r.sockets)
-		p.socket = nil // the parting's
-	}
+	r.partings.add(now, e, r)
+	p.socket = nil // the parting's
 	r.leaveServer(now, p)
 	r.seek(now, e)
 }

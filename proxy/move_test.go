@@ -136,7 +136,7 @@ func TestPartingsAreBounded(t *testing.T) {
 	e := s.entry()
 	p := &e.Value
 	p.upstream.conn.Close(s.Now(), codec.Goodbye{Reason: codec.Closed})
-	ps.add(s.Now(), e, s.proxy)
+	ps.add(s.Now(), e, s.proxy.relay)
 	if len(ps.list) != maxPartings || !p.socket.(*simSocket).closed || len(s.proxy.out) == 0 {
 		t.Errorf("%d partings, %d datagrams", len(ps.list), len(s.proxy.out))
 	}

@@ -1,43 +1,44 @@
 package proxy
 
 import (
-	"net/netip"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
 )
 
-// maxPartings is how many servers' sessions may be saying goodbye at a time. Further goodbyes are said once, and not again
-// if they are lost.
-const maxPartings = 4096
+const (
+	// maxPartings is how many connections to servers may be closing at a time. Further goodbyes are said once, and not again
+	// if they are lost.
+	maxPartings = 4096
+	// maxLate bounds the payload, in bytes, that a client still gets from a server that its session has left.
+	maxLate = 256 << 10
+)
 
-// partings are connections to servers whose sessions have gone on elsewhere.
+// partings are closing connections: to servers whose sessions have left them for others.
 type partings struct {
 	list []*parting
 	due  time.Time // when the first of them wants to be advanced; zero: never
 }
 
-// parting is one of them, with its own socket.
+// parting is a closing connection, with its own socket.
 type parting struct {
 	conn     codec.Conn
 	socket   netio.Socket
-	serial   SessionID // whose it was
-	client   netip.AddrPort
-	route    *route
+	of       *entry // whose it was
 	preamble preamble
 	until    time.Time
+	late     int  // bytes that the client has got from it
 	over     bool // Disconnected
 }
 
 // add takes over the connection of a session to its server, which has been closed, and its socket.
-func (ps *partings) add(now time.Time, e *entry, sockets Sockets) {
+func (ps *partings) add(now time.Time, e *entry, r *Relay) {
 	p := &e.Value
 	x := &parting{
-		conn: p.upstream.conn, socket: p.socket, serial: p.serial, client: e.Key.Client, route: p.route,
-		preamble: p.preamble, until: now.Add(lingerTime),
+		conn: p.upstream.conn, socket: p.socket, of: e, preamble: p.preamble, until: now.Add(lingerTime), over: p.upstream.down,
 	}
-	x.flush(now, sockets)
+	x.flush(now, r)
 	if x.over || len(ps.list) == maxPartings {
 		x.socket.Close()
 		return
@@ -48,14 +49,14 @@ func (ps *partings) add(now time.Time, e *entry, sockets Sockets) {
 }
 
 // receive takes what a server that was left says.
-func (ps *partings) receive(now time.Time, x *parting, datagram []byte, sockets Sockets) {
-	_ = x.conn.Receive(now, x.preamble.heard(datagram)) // nobody is interested any more
-	x.flush(now, sockets)
+func (ps *partings) receive(now time.Time, x *parting, datagram []byte, r *Relay) {
+	_ = x.conn.Receive(now, x.preamble.heard(datagram)) // a bad datagram is of no interest any more
+	x.flush(now, r)
 	ps.plan(x)
 }
 
 // advance runs what is due, and forgets what is over.
-func (ps *partings) advance(now time.Time, sockets Sockets) {
+func (ps *partings) advance(now time.Time, r *Relay) {
 	if ps.due.IsZero() || now.Before(ps.due) {
 		return
 	}
@@ -64,7 +65,7 @@ func (ps *partings) advance(now time.Time, sockets Sockets) {
 	for _, x := range ps.list {
 		if !x.over {
 			x.conn.Advance(now)
-			x.flush(now, sockets)
+			x.flush(now, r)
 		}
 		if x.over || !now.Before(x.until) {
 			x.socket.Close()
@@ -87,16 +88,34 @@ func (ps *partings) plan(x *parting) {
 }
 
 // flush takes the connection's events and writes what it has to say.
-func (x *parting) flush(now time.Time, sockets Sockets) {
+func (x *parting) flush(now time.Time, r *Relay) {
 	for {
-		b, ok := x.conn.Transmit(now, x.preamble.begin(sockets.Buffer()))
+		b, ok := x.conn.Transmit(now, x.preamble.begin(r.sockets.Buffer()))
 		if !ok {
 			break
 		}
 		x.preamble.sent()
-		sockets.Send(x.socket, x.socket.Peer(), b)
+		r.sockets.Send(x.socket, x.socket.Peer(), b)
 	}
 	for ev, ok := x.conn.Poll(); ok; ev, ok = x.conn.Poll() {
-		x.over = x.over || ev.Kind == codec.Disconnected
+		switch ev.Kind {
+		case codec.Received:
+			x.hand(now, r, &ev.Message)
+		case codec.Disconnected:
+			x.over = true
+		}
 	}
+}
+
+// hand carries a message of the old server to the client, which it reaches before anything that the next server says: it is
+// dropped if that has taken the session.
+func (x *parting) hand(now time.Time, r *Relay, m *codec.Message) {
+	p := &x.of.Value
+	x.late += len(m.Payload)
+	if p.gap == nil || p.gap.phase != seeking || x.late > maxLate {
+		r.drop(now, DropClosing, p.door, x.of.Key.Client, len(m.Payload), nil)
+		return
+	}
+	r.fromServer(now, x.of, m)
+	r.mark(x.of)
 }

@@ -174,7 +174,9 @@ func (r *Relay) passDown(now time.Time, e *plainEntry, datagram []byte) {
 	p.server.Heard(now)
 	if !p.answered {
 		p.answered = true
-		p.route.pool.Answered(p.server, now)
+		if p.route.pool.Answered(p.server, now) {
+			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
+		}
 	}
 	if !p.established && !r.affords(now, e, len(datagram)) {
 		r.drop(now, DropPingBudget, p.door, e.Key.Client, len(datagram), nil)

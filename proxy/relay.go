@@ -52,6 +52,11 @@ type Relay struct {
 	pingers  []*pinger
 	checkers []*checker
 	partings partings
+	seekers  []*seekers // sessions that wait for a server, by upstream
+	inLine   int        // sessions that wait in a line of their upstream's
+	stirred  uint64     // pools.Stirred at the last attend
+	attendAt time.Time  // when attend is due
+	attended time.Time  // when it was called last
 	table    *session.Table[pair]
 	plains   *session.Table[plain] // of routes in ModeRelay
 	presence *Presence             // its siblings have the same
@@ -204,7 +209,7 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 		r.counters.Upstreams.In.count(datagram)
 		r.passDown(now, owner, datagram)
 	case *parting:
-		r.partings.receive(now, owner, datagram, r.sockets)
+		r.partings.receive(now, owner, datagram, r)
 	case *checked:
 		owner.heard(now, r, datagram)
 	case *pinged:

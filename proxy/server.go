@@ -61,6 +61,7 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	server := &Server{options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners))}
 	server.allowance = NewAllowance(time.Now(), rand.Uint64())
 	server.keeper.modes = make(map[string]shield.Mode)
+	server.pools.Wake = server.wake
 	var err error
 	if server.inherited, err = inherit(o.Inherited); err != nil {
 		return nil, err
@@ -179,6 +180,15 @@ func (s *Server) enforceBans(ctx context.Context) {
 			for _, l := range s.loops {
 				l.post((*Relay).EnforceBans)
 			}
+		}
+	}
+}
+
+// wake has the loop of a shard, or all of them, take a turn. Loops call it.
+func (s *Server) wake(shard int) {
+	for i, l := range s.loops {
+		if shard == i || shard == upstream.AllShards {
+			l.poller.Wake()
 		}
 	}
 }

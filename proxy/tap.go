@@ -133,7 +133,7 @@ func (t *tap) topic(s netio.Socket, peer netip.AddrPort, datagram []byte, sent b
 	case *plainEntry:
 		return topicOf(owner.Value.route, owner.Key.Client, owner.Value.serial)
 	case *parting:
-		return topicOf(owner.route, owner.client, owner.serial)
+		return topicOf(owner.of.Value.route, owner.of.Key.Client, owner.of.Value.serial)
 	case *pinged:
 		return topicOf(owner.pinger.route, netip.AddrPort{}, 0)
 	case *checked:

@@ -18,8 +18,8 @@ const (
 	Hash                         // by the client's address: the same server for as long as it can be had
 )
 
-// choose finds the server for a client among those that are open, but for one. It returns nil where there is none.
-func (p *Pool) choose(now time.Time, client netip.Addr, not *Server) *Server {
+// choose finds the server for a client among those that are open, but for some. It returns nil where there is none.
+func (p *Pool) choose(now time.Time, client netip.Addr, not []*Server) *Server {
 	switch p.options.Balance {
 	case RoundRobin:
 		return p.next(now, not)
@@ -50,10 +50,10 @@ func (p *Pool) leastRest(tried *Server) (best *Server) {
 }
 
 // best is the open server with the highest score, the first listed among equals.
-func (p *Pool) best(now time.Time, not *Server, score func(*Server) float64) (best *Server) {
+func (p *Pool) best(now time.Time, not []*Server, score func(*Server) float64) (best *Server) {
 	high := math.Inf(-1)
 	for _, s := range p.servers {
-		if s == not || !s.open(now) {
+		if !s.open(now) || slices.Contains(not, s) {
 			continue
 		}
 		if x := score(s); best == nil || x > high {
@@ -64,10 +64,10 @@ func (p *Pool) best(now time.Time, not *Server, score func(*Server) float64) (be
 }
 
 // next is the open server after the last one that was chosen.
-func (p *Pool) next(now time.Time, not *Server) *Server {
+func (p *Pool) next(now time.Time, not []*Server) *Server {
 	n := len(p.servers)
 	for i := range n {
-		if s := p.servers[(p.turn+i)%n]; s != not && s.open(now) {
+		if s := p.servers[(p.turn+i)%n]; s.open(now) && !slices.Contains(not, s) {
 			p.turn = (p.turn + i + 1) % n
 			return s
 		}
@@ -76,10 +76,10 @@ func (p *Pool) next(now time.Time, not *Server) *Server {
 }
 
 // owed is the open server that is owed most, every one having earned its weight (nginx's smooth weighted round robin).
-func (p *Pool) owed(now time.Time, not *Server) (best *Server) {
+func (p *Pool) owed(now time.Time, not []*Server) (best *Server) {
 	total := 0
 	for _, s := range p.servers {
-		if s == not || !s.open(now) {
+		if !s.open(now) || slices.Contains(not, s) {
 			continue
 		}
 		total += s.weight

@@ -17,8 +17,8 @@ func (s *Server) Heard(now time.Time) {
 	}
 }
 
-// heardSince reports whether the server was heard at a time or after it.
-func (s *Server) heardSince(t time.Time) bool {
+// heardAfter reports whether the server was heard after a time.
+func (s *Server) heardAfter(t time.Time) bool {
 	last := s.heard.Load()
-	return last != 0 && last >= int64(t.Sub(origin))
+	return last != 0 && last > int64(t.Sub(origin))
 }

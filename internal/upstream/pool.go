@@ -52,12 +52,14 @@ func At(addrs ...netip.AddrPort) []Target {
 
 // Pool is the servers of one upstream. It is safe for concurrent use.
 type Pool struct {
+	pools      *Pools // whose it is; nil: it is alone
 	mu         sync.Mutex
 	options    Options
 	configured []Target
 	discovered []Target
 	servers    []*Server                    // as listed; never changed, only replaced
 	leaving    []*Server                    // listed no more, but with sessions
+	lined      []*Server                    // with a line, listed or not
 	turn       int                          // of RoundRobin: index of the next server to try
 	inherited  map[netip.AddrPort]time.Time // drained, and not listed yet: since when
 }
@@ -93,7 +95,7 @@ func (p *Pool) Discover(servers []Target) {
 
 // list makes servers of the targets. Those that were there, or are still leaving, are the same ones.
 func (p *Pool) list() {
-	known := slices.Concat(p.servers, p.leaving)
+	known := slices.Concat(p.servers, p.leaving, p.lined)
 	listed := make([]*Server, 0, len(p.configured)+len(p.discovered))
 	for _, t := range slices.Concat(p.configured, p.discovered) {
 		if find(listed, t.Addr) != nil {
@@ -112,8 +114,10 @@ func (p *Pool) list() {
 	}
 	p.leaving = nil
 	for _, s := range known {
-		if find(listed, s.Addr) == nil && s.sessions > 0 {
-			s.gone = true
+		if find(listed, s.Addr) != nil {
+			continue
+		}
+		if s.gone = true; s.sessions > 0 && !slices.Contains(p.leaving, s) {
 			p.leaving = append(p.leaving, s)
 		}
 	}
@@ -142,7 +146,7 @@ func (p *Pool) Servers() []*Server {
 func (p *Pool) Pick(now time.Time, client netip.Addr, failed *Server) *Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.choose(now, client, failed)
+	s := p.choose(now, client, []*Server{failed})
 	switch {
 	case s != nil:
 	case failed != nil && !failed.gone && failed.open(now):
@@ -172,8 +176,14 @@ func (p *Pool) Take(addr netip.AddrPort) *Server {
 func (p *Pool) Release(s *Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.sessions--; s.sessions == 0 && s.gone {
+	if s.sessions--; s.sessions > 0 {
+		return
+	}
+	if s.gone {
 		p.leaving = slices.DeleteFunc(p.leaving, func(o *Server) bool { return o == s })
+	}
+	if s.line != nil {
+		p.call(s) // all are in line
 	}
 }
 
@@ -183,7 +193,10 @@ func (p *Pool) Release(s *Server) {
 func (p *Pool) Failed(s *Server, now, since time.Time, why string) (blamed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s.heardSince(since) && s.excused < mostExcused {
+	if soon := now.Add(askAgain); s.askAt.After(soon) {
+		s.askAt = soon
+	}
+	if s.heardAfter(since) && s.excused < mostExcused {
 		s.excused++
 		return false
 	}
@@ -196,10 +209,14 @@ func (p *Pool) Failed(s *Server, now, since time.Time, why string) (blamed bool)
 	return true
 }
 
-// Answered notes that a server let a session in.
-func (p *Pool) Answered(s *Server, now time.Time) {
+// Answered notes that a server let a session in, and reports whether that changed it from down to up.
+func (p *Pool) Answered(s *Server, now time.Time) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Heard(now)
 	s.heal()
+	if changed = !s.downAt.IsZero(); changed {
+		s.downAt, s.upAt, s.streak = time.Time{}, now, 0
+	}
+	return changed
 }

@@ -67,7 +67,6 @@ func TestFailedServerRestsLongerEachTime(t *testing.T) {
 	p.Failed(sick, at, at, "silent")
 	p.Answered(sick, at)
 	p.Release(pick(t, p, at, a))
-	at = at.Add(time.Second)
 	p.Failed(sick, at, at, "silent")
 	p.Release(pick(t, p, at, b))
 	pick(t, p, at.Add(5*time.Second), a)
@@ -117,14 +116,14 @@ func TestFailuresOfHeardServers(t *testing.T) {
 		p.Answered(s, at)
 		at = at.Add(time.Second)
 	}
-	if p.Failed(s, at.Add(time.Second), at, "silent"); !rests(at.Add(time.Second)) {
+	if p.Failed(s, at, at.Add(-time.Second), "silent"); !rests(at) {
 		t.Error("a server that was not heard does not rest")
 	}
 	p.Answered(s, at)
 	for range mostExcused {
-		p.Failed(s, at, at, "silent")
+		p.Failed(s, at, now, "silent")
 	}
-	if p.Failed(s, at, at, "silent"); !rests(at) {
+	if p.Failed(s, at, now, "silent"); !rests(at) {
 		t.Error("a server that lets nobody in does not rest")
 	}
 }
@@ -132,18 +131,18 @@ func TestFailuresOfHeardServers(t *testing.T) {
 // TestHeard: the time is precise enough, whichever loop's clock is ahead.
 func TestHeard(t *testing.T) {
 	var s Server
-	if s.heardSince(now.Add(-time.Hour)) {
+	if s.heardAfter(now.Add(-time.Hour)) {
 		t.Error("heard before it was")
 	}
 	for _, at := range []time.Duration{0, 5, 100, 90, 101} {
 		s.Heard(now.Add(at * time.Millisecond))
 	}
 	for _, row := range []struct {
-		since time.Duration
+		after time.Duration
 		want  bool
-	}{{0, true}, {100, true}, {101, false}} {
-		if got := s.heardSince(now.Add(row.since * time.Millisecond)); got != row.want {
-			t.Errorf("heard since %d ms: %v", row.since, got)
+	}{{0, true}, {99, true}, {100, false}} {
+		if got := s.heardAfter(now.Add(row.after * time.Millisecond)); got != row.want {
+			t.Errorf("heard after %d ms: %v", row.after, got)
 		}
 	}
 }

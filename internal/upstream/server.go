@@ -23,6 +23,9 @@ type Server struct {
 	failures  int       // in a row
 	excused   int       // failures in a row that did not make it rest, since others heard it
 	cause     string    // of the last failure, of a session or a check
+	askAt     time.Time // when a held session may ask next whether it is back
+
+	line *line // of sessions that it has lost; nil: none
 
 	streak    int // checks in a row: positive those passed, negative those failed
 	checkedAt time.Time
@@ -35,7 +38,7 @@ type Server struct {
 func (s *Server) open(now time.Time) bool { return s.usable() && !s.rests(now) }
 
 // usable reports whether the server may have another session if it has to, although it rests.
-func (s *Server) usable() bool { return s.hasRoom() && s.downAt.IsZero() }
+func (s *Server) usable() bool { return s.hasRoom() && s.downAt.IsZero() && !s.reserved() }
 
 // hasRoom reports whether the operator and the server's bound allow another session.
 func (s *Server) hasRoom() bool {

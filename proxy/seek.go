@@ -1,0 +1,234 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/upstream"
+)
+
+const (
+	// attendEvery is how often a Relay looks whether a server can be had for the sessions that wait for one.
+	attendEvery = 50 * time.Millisecond
+	// mostAsks bounds the sessions that ask a server in one go: each takes a socket.
+	mostAsks = 64
+	// mostMustered bounds the sessions of a lost server that are held in one go.
+	mostMustered = 256
+	// askTime is how long a held session waits for a server's first word before another one asks in its place. RakNet's
+	// client has tried each MTU by then, and Riptide's has asked four times.
+	askTime = 3500 * time.Millisecond
+	// streamTime is the same where the server is reached by TCP, which repeats its first packet after 1 s and then after 3.
+	streamTime = 2 * time.Second
+	// turnTime is how long a server that has answered a session may take to decide, before the next in line asks.
+	turnTime = 3 * time.Second
+)
+
+// seekers are a Relay's sessions that wait until an upstream has a server for them. Those that must keep their client IDs
+// are in the Pool's lines instead.
+type seekers struct {
+	pool *upstream.Pool
+	held line // have lost their server
+	new  line // have had none yet
+}
+
+// seekersOf finds those of a Pool.
+func (r *Relay) seekersOf(pool *upstream.Pool) *seekers {
+	for _, s := range r.seekers {
+		if s.pool == pool {
+			return s
+		}
+	}
+	s := &seekers{pool: pool}
+	r.seekers = append(r.seekers, s)
+	return s
+}
+
+// seek has a session that has left its server wait for one.
+func (r *Relay) seek(now time.Time, e *entry) {
+	p := &e.Value
+	p.gap.phase, p.gap.next = seeking, time.Time{}
+	if p.gap.ticket != nil {
+		p.route.pool.Ready(p.gap.ticket)
+	} else {
+		r.seekersOf(p.route.pool).held.push(e)
+	}
+	r.attendAt = now
+	r.mark(e)
+}
+
+// await has a new session wait for a server whose held sessions come first.
+func (r *Relay) await(now time.Time, e *entry) {
+	r.seekersOf(e.Value.route.pool).new.push(e)
+	r.attendBy(now.Add(attendEvery))
+	r.mark(e)
+}
+
+// attendBy has attend called at a time, or earlier.
+func (r *Relay) attendBy(at time.Time) { r.attendAt = codec.Earliest(r.attendAt, at) }
+
+// attendDue is when attend wants to be called; zero: never.
+func (r *Relay) attendDue() time.Time {
+	if r.pools.Stirred() != r.stirred {
+		return r.attended
+	}
+	return r.attendAt
+}
+
+// attend lets sessions that wait ask a server, if there is one and it is their turn.
+func (r *Relay) attend(now time.Time) {
+	due := r.attendDue()
+	r.attended = now
+	if due.IsZero() || now.Before(due) {
+		return
+	}
+	r.stirred, r.attendAt = r.pools.Stirred(), time.Time{}
+	for _, pool := range r.pools.Lined() {
+		r.muster(now, pool)
+		r.giveTurns(now, pool)
+	}
+	waiting := r.seekers[:0]
+	for _, s := range r.seekers {
+		r.serveHeld(now, s)
+		r.serveNew(now, s)
+		if s.held.len()+s.new.len() > 0 {
+			waiting = append(waiting, s)
+		}
+	}
+	clear(r.seekers[len(waiting):])
+	if r.seekers = waiting; len(waiting) > 0 || r.inLine > 0 {
+		r.attendBy(now.Add(attendEvery))
+	}
+}
+
+// muster holds the sessions of lost servers that have not noticed, if they must keep their client IDs.
+func (r *Relay) muster(now time.Time, pool *upstream.Pool) {
+	for {
+		lost, next := pool.Muster(now, r.shard.index)
+		r.attendBy(next)
+		if lost == nil {
+			return
+		}
+		all := r.musterAll(now, lost)
+		pool.Mustered(lost, now, r.shard.index, all)
+		if !all {
+			r.attendAt = now
+			return
+		}
+	}
+}
+
+// musterAll holds sessions of a lost server, and reports whether that was all of them.
+func (r *Relay) musterAll(now time.Time, lost *upstream.Server) bool {
+	n := 0
+	for e := range r.table.All {
+		p := &e.Value
+		if p.server != lost || !p.keepsID() || p.gap != nil && p.gap.phase == seeking || !r.mayHold(p) {
+			continue
+		}
+		if n++; n > mostMustered {
+			return false
+		}
+		p.upstream.down = true
+		r.upstreamGone(now, e, codec.Goodbye{Reason: codec.TimedOut})
+		r.settle(now, e)
+	}
+	return true
+}
+
+// giveTurns lets the sessions in line ask whose turn it is.
+func (r *Relay) giveTurns(now time.Time, pool *upstream.Pool) {
+	for range mostAsks {
+		t, server := pool.Turn(now, r.shard.index)
+		if t == nil {
+			return
+		}
+		e := t.Owner.(*entry)
+		if server == nil {
+			r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.ServerStopped})
+			r.settle(now, e)
+			continue
+		}
+		if r.ask(now, e, server); e.Value.server == nil {
+			pool.Again(t, now, false)
+		}
+	}
+	r.attendAt = now
+}
+
+// serveHeld lets held sessions ask that may have any client ID.
+func (r *Relay) serveHeld(now time.Time, s *seekers) {
+	for n := 0; ; n++ {
+		e := s.held.popIf(isHeld)
+		if e == nil {
+			return
+		}
+		if n == mostAsks {
+			s.held.back(e)
+			r.attendAt = now // others have their turn before
+			return
+		}
+		server := s.choose(now, e)
+		if server == nil {
+			s.held.back(e)
+			return
+		}
+		if r.ask(now, e, server); e.Value.server == nil {
+			e.Value.gap.next = now.Add(seekEvery)
+		}
+	}
+}
+
+// choose picks the server that a held session asks, or nil.
+func (s *seekers) choose(now time.Time, e *entry) (server *upstream.Server) {
+	h := e.Value.gap
+	if h.to.IsValid() {
+		server = s.pool.Take(h.to)
+		h.to = netip.AddrPort{}
+	}
+	if server == nil {
+		server = s.pool.Seek(now, e.Key.Client.Addr())
+	}
+	return server
+}
+
+// isHeld reports whether a session still waits in a seekers' line.
+func isHeld(p *pair) bool {
+	return p.gap != nil && p.gap.phase == seeking && p.gap.next.IsZero() && p.server == nil && !p.forgotten
+}
+
+// ask asks a server to take a held session. The session has no server afterwards if no socket could be had.
+func (r *Relay) ask(now time.Time, e *entry, server *upstream.Server) {
+	p := &e.Value
+	p.server = server
+	if r.reach(now, e) {
+		p.gap.next = now.Add(turnTime)
+		switch {
+		case p.route.Upstream.Transport.Stream:
+			p.dialBy = now.Add(streamTime)
+		case p.gap.ticket != nil:
+			// It repeats itself as long as its protocol does. A server that is starting may read all that it was sent
+			// meanwhile: from several ports it would be several clients.
+			p.dialBy = time.Time{}
+		default:
+			p.dialBy = now.Add(askTime)
+		}
+	}
+	r.mark(e)
+}
+
+// serveNew lets new sessions ask that have waited for held ones.
+func (r *Relay) serveNew(now time.Time, s *seekers) {
+	for range mostAsks {
+		e := s.new.popIf(isNew)
+		if e == nil || !r.dial(now, e, nil) {
+			return // it waits again
+		}
+		r.mark(e)
+	}
+}
+
+// isNew reports whether a new session still waits in a seekers' line.
+func isNew(p *pair) bool {
+	return p.gap == nil && p.upstream.conn == nil && p.client.live() && !p.ending && !p.forgotten
+}

@@ -1,0 +1,413 @@
+package proxy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/codec/rudp"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
+	"tidegate/session"
+)
+
+// places is a Riptide server's reaction: it hands out client IDs as the library does. They are a queue of 1 to n, at whose end
+// a freed one goes.
+func places(n uint16) func(now time.Time, p *peer, ev *codec.Event) {
+	var free []uint16
+	for id := range n {
+		free = append(free, id+1)
+	}
+	given := make(map[*peer]uint16)
+	return func(now time.Time, p *peer, ev *codec.Event) {
+		switch ev.Kind {
+		case codec.Asked:
+			if len(free) == 0 {
+				p.conn.Close(now, codec.Goodbye{Reason: codec.ServerFull})
+				return
+			}
+			given[p], free = free[0], free[1:]
+			p.conn.Admit(now, given[p])
+		case codec.Received:
+			_ = p.conn.Send(now, ev.Message)
+		case codec.Disconnected:
+			if id := given[p]; id > 0 {
+				free = append(free, id)
+			}
+		}
+	}
+}
+
+// outage is a world whose game server dies and comes back without its memory, and players who stay meanwhile.
+type outage struct {
+	*saga
+	players []*player
+	ids     []uint16
+	refuses bool // the server's host says that nobody listens
+	talks   func(i int) bool
+}
+
+const outagePlaces = 60
+
+func newOutage(t *testing.T, weather simnet.Weather, p codec.Protocol, players int, change func(*Route)) *outage {
+	t.Helper()
+	route := defaultRoute(p)
+	route.Failover = Failover{Hold: 15 * time.Second}
+	if change != nil {
+		change(route)
+	}
+	o := &outage{saga: &saga{world: newWorld(t, 1, weather, p, route)}, talks: func(int) bool { return true }}
+	o.servers[0].react, o.servers[1].react = places(outagePlaces), places(outagePlaces)
+	o.SetTap(func(from, to netip.AddrPort, _ []byte) {
+		if g := o.servers[0]; to == g.addr && g.down && o.refuses {
+			o.After(2*weather.Latency, func() {
+				if s := o.proxy.sockets[from]; s != nil && !s.closed && g.down {
+					o.proxy.relay.Failed(o.Now(), s, netio.ErrRefused)
+				}
+			})
+		}
+	})
+	for range players {
+		o.stays(o.connect(codec.Hello{}))
+	}
+	return o
+}
+
+// stays notes a player whose session is to outlive the server.
+func (o *outage) stays(p *player) {
+	o.players, o.ids = append(o.players, p), append(o.ids, p.find(codec.Connected).Client)
+}
+
+// pass lets players who have something to say do so every 50 ms, until the server is there for a while.
+func (o *outage) pass(d time.Duration) {
+	for end := o.Now().Add(d); o.Now().Before(end); o.Run(50 * time.Millisecond) {
+		for i, p := range o.players {
+			if o.talks(i) && !p.gone() {
+				_ = p.conn.Send(o.Now(), codec.Message{Payload: []byte{0x86, byte(i)}, Mode: o.mode(), ID: 7, HasID: o.clients.IDs() == codec.WordIDs})
+			}
+		}
+	}
+}
+
+func (o *outage) mode() codec.Mode {
+	if o.clients.Modes().Has(codec.Reliable) {
+		return codec.Reliable
+	}
+	return codec.Notify
+}
+
+// restart has the server come back with nothing in mind.
+func (o *outage) restart() {
+	o.servers[0].react = places(outagePlaces)
+	o.live(0)
+}
+
+// regain waits until all players are back at a server, and returns how long that took.
+func (o *outage) regain(limit time.Duration) time.Duration {
+	begun := o.Now()
+	for o.kept() < len(o.players) && o.Now().Sub(begun) < limit {
+		o.pass(50 * time.Millisecond)
+	}
+	took := o.Now().Sub(begun)
+	o.t.Logf("%d of %d players are back after %v; %d came to the server", o.kept(), len(o.players), took, len(o.servers[0].peers))
+	return took
+}
+
+// kept counts the players whose sessions go on at a server, under the client IDs that they were told.
+func (o *outage) kept() (n int) {
+	relay := o.proxy.relay
+	for _, p := range o.players {
+		e := relay.table.Get(o.keyOf(p))
+		if e != nil && !p.gone() && e.Value.gap == nil && e.Value.upstream.up && !e.Value.ending {
+			n++
+		}
+	}
+	return n
+}
+
+// row is one way in which a server is lost.
+type outageRow struct {
+	name    string
+	refuses bool
+	idle    bool // every third player says nothing
+	gaps    bool // some have left
+	down    time.Duration
+}
+
+// TestHoldOverRiptideRestarts: all players keep their places and client IDs, whether their server's host refuses datagrams
+// or is silent, on lossy paths, with players who say nothing, and with gaps where players have left.
+func TestHoldOverRiptideRestarts(t *testing.T) {
+	for _, loss := range []float64{0, 0.05} {
+		for _, row := range []outageRow{
+			{"refused", true, false, false, 1500 * time.Millisecond},
+			{"refused, back at once", true, false, false, 300 * time.Millisecond},
+			{"refused, some idle", true, true, false, 1500 * time.Millisecond},
+			{"refused, gaps", true, false, true, 1500 * time.Millisecond},
+			{"silent", false, false, false, 1500 * time.Millisecond},
+			{"silent, some idle", false, true, false, 8 * time.Second},
+			{"silent, idle, gaps", false, true, true, 8 * time.Second},
+		} {
+			t.Run(fmt.Sprintf("%s, loss %.0f%%", row.name, 100*loss), func(t *testing.T) { restartUnder(t, row, loss) })
+		}
+	}
+}
+
+func restartUnder(t *testing.T, row outageRow, loss float64) {
+	const players = 20
+	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: loss}, steady22, 0, nil)
+	o.refuses = row.refuses
+	var left []*player
+	for i := range players {
+		if row.gaps && i%4 == 1 {
+			left = append(left, o.connect(codec.Hello{}))
+		}
+		o.stays(o.connect(codec.Hello{}))
+	}
+	o.Run(time.Second)
+	for _, p := range left {
+		p.conn.Close(o.Now(), codec.Goodbye{Reason: codec.Closed})
+	}
+	if row.idle {
+		o.talks = func(i int) bool { return i%3 > 0 }
+	}
+	o.pass(2 * time.Second)
+	o.die(0)
+	o.pass(row.down)
+	o.restart()
+	o.regain(12 * time.Second)
+	if o.pass(2 * time.Second); o.kept() != players {
+		t.Errorf("%d of %d players kept their places", o.kept(), players)
+	}
+	relay := o.proxy.relay
+	if relay.pools.Lined() != nil && len(relay.pools.Lined()) > 0 || relay.inLine != 0 {
+		t.Errorf("%d sessions are still in line", relay.inLine)
+	}
+}
+
+// TestHoldFindsAServerThatIsBack within a second, after most of the hold time, whatever the protocol, and although its rest
+// and the pauses between its checks have grown meanwhile. What is asked until then is bounded.
+func TestHoldFindsAServerThatIsBack(t *testing.T) {
+	const players, down = 12, 11 * time.Second
+	newIDs := func(r *Route) { r.Failover.NewIDs = true }
+	for _, row := range []struct {
+		name     string
+		protocol codec.Protocol
+		change   func(*Route)
+	}{
+		{"raknet", raknet6(), func(*Route) {}},
+		{"raknet with checks", raknet6(), func(r *Route) {
+			r.Upstream.Options.Rise, r.Upstream.Options.Fall = 2, 3
+			r.Upstream.Checks = Checks{By: CheckPing, Interval: 2 * time.Second, Timeout: time.Second}
+		}},
+		{"riptide, any client IDs", steady22, newIDs},
+		{"riptide, the same client IDs", steady22, func(*Route) {}},
+		{"riptide with checks", steady22, func(r *Route) {
+			r.Upstream.Options.Rise, r.Upstream.Options.Fall = 2, 3
+			r.Upstream.Checks = Checks{By: CheckJoin, Interval: 2 * time.Second, Timeout: time.Second}
+		}},
+		{"rudp", rudp.New(rudp.Options{AppID: 7}), func(r *Route) { r.Reliable, r.Envelope = ReliableResend, EnvelopeRaw }},
+	} {
+		for _, refuses := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s, refused %v", row.name, refuses), func(t *testing.T) {
+				o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond}, row.protocol, players, row.change)
+				o.refuses = refuses
+				o.pass(time.Second)
+				o.die(0)
+				for o.heldSessions() < players {
+					o.pass(100 * time.Millisecond)
+				}
+				dialed := o.proxy.dialed
+				o.pass(down)
+				if asked := o.proxy.dialed - dialed; asked < 2 || asked > 5*int(down/time.Second) {
+					t.Errorf("a lost server was asked %d times in %v", asked, down)
+				}
+				o.restart()
+				if took := o.regain(3 * time.Second); took > time.Second || o.kept() < players {
+					t.Errorf("%d of %d players are back after %v", o.kept(), players, took)
+				}
+				if state := o.state(0); state != upstream.Up {
+					t.Errorf("the server is %v", state)
+				}
+			})
+		}
+	}
+}
+
+// heldSessions is how many sessions have no server.
+func (o *outage) heldSessions() (n int) {
+	for e := range o.proxy.relay.table.All {
+		if e.Value.gap != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// TestHoldFindsAStreamServer that is back, within a second.
+func TestHoldFindsAStreamServer(t *testing.T) {
+	w := streamWorld(t, func(r *Route) { r.Failover = Failover{Hold: 15 * time.Second} })
+	w.servers[0].react = places(outagePlaces)
+	var players []*player
+	for range 8 {
+		players = append(players, w.connect(codec.Hello{}))
+	}
+	w.Run(time.Second)
+	w.refuseStreams()
+	for i := range players {
+		w.CloseStream(serverAddr, upstreamSocketAddr(i))
+	}
+	w.Run(11 * time.Second)
+	w.servers[0].down, w.servers[0].react = false, places(outagePlaces)
+	w.Run(time.Second)
+	for i, p := range players {
+		e := w.proxy.relay.table.Get(w.keyOf(p))
+		if e == nil || e.Value.gap != nil || e.Value.ending {
+			t.Errorf("player %d has no server", i)
+		}
+	}
+}
+
+// TestHoldIsBoundedForCrowds: a lost server is not asked more often for more sessions.
+func TestHoldIsBoundedForCrowds(t *testing.T) {
+	const players = 60
+	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond}, raknet6(), 0, nil)
+	for range players {
+		o.stays(o.connect(codec.Hello{}))
+	}
+	o.pass(time.Second)
+	o.refuses = true
+	o.die(0)
+	o.pass(3 * time.Second)
+	if held := o.heldSessions(); held != players {
+		t.Fatalf("%d sessions are held", held)
+	}
+	dialed := o.proxy.dialed
+	o.talks = func(int) bool { return false }
+	o.pass(4 * time.Second)
+	if asked := o.proxy.dialed - dialed; asked > 20 {
+		t.Errorf("a lost server was asked %d times in 4 s", asked)
+	}
+}
+
+// TestNewPlayersWaitForHeldOnes: one that comes while a Riptide server is away does not take the client ID of another.
+func TestNewPlayersWaitForHeldOnes(t *testing.T) {
+	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond}, steady22, 10, nil)
+	o.refuses = true
+	o.pass(time.Second)
+	o.die(0)
+	o.pass(time.Second)
+	late := o.join(codec.Hello{})
+	o.pass(time.Second)
+	o.restart()
+	o.regain(3 * time.Second)
+	o.pass(time.Second)
+	if o.kept() != len(o.players) || late.find(codec.Connected) == nil {
+		t.Errorf("%d of %d players are back; the new one: %+v", o.kept(), len(o.players), late.events)
+	}
+}
+
+// TestHoldTakesClientIDsBack: of a restarted server that has given some to others already, as far as it has any left.
+func TestHoldTakesClientIDsBack(t *testing.T) {
+	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond}, steady22, 10, nil)
+	o.refuses = true
+	o.pass(time.Second)
+	o.die(0)
+	o.pass(time.Second)
+	o.restart()
+	react := o.servers[0].react
+	for range 3 { // 1 stays away, 2 and 3 are free again
+		react(o.Now(), &peer{conn: codecStub{}}, &codec.Event{Kind: codec.Asked})
+	}
+	o.servers[0].react = react
+	o.regain(5 * time.Second)
+	if o.pass(time.Second); o.kept() != 7 {
+		t.Errorf("%d of 10 players are back, want all but those whose client IDs others have", o.kept())
+	}
+	for i, p := range o.players {
+		if taken := o.ids[i] <= 3; p.gone() != taken {
+			t.Errorf("player %d: gone = %v", o.ids[i], p.gone())
+		}
+	}
+}
+
+// codecStub is a connection that takes everything.
+type codecStub struct{ codec.Conn }
+
+func (codecStub) Admit(time.Time, uint16) {}
+
+// TestHoldInOrderOverLoops: the sessions of one server live in two loops, and ask in the order of their client IDs all the
+// same.
+func TestHoldInOrderOverLoops(t *testing.T) {
+	const players = 20
+	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond, Jitter: 3 * time.Millisecond}, steady22, 0, nil)
+	o.refuses = true
+	second := o.secondLoop()
+	var there []*player
+	for i := range players {
+		if i%2 == 0 {
+			o.stays(o.connect(codec.Hello{}))
+			continue
+		}
+		p := &player{addr: playerAddr(100 + i)}
+		p.conn = o.clients.Dial(o.Now(), secondDoor, codec.Hello{})
+		o.Add(elsewhere{p}, p.addr)
+		o.await("connected", 5*time.Second, func() bool { return p.find(codec.Connected) != nil })
+		there = append(there, p)
+	}
+	o.talks = func(i int) bool { return i%3 > 0 } // and none of the second loop's
+	o.pass(2 * time.Second)
+	o.die(0)
+	o.pass(1500 * time.Millisecond)
+	o.restart()
+	o.regain(5 * time.Second)
+	o.pass(time.Second)
+	kept := o.kept()
+	for _, p := range there {
+		if e := second.relay.table.Get(session.Key{Listener: 1, Client: p.addr}); e != nil && !p.gone() && e.Value.gap == nil && !e.Value.ending {
+			kept++
+		}
+	}
+	if kept != players {
+		t.Errorf("%d of %d players kept their places", kept, players)
+	}
+}
+
+var secondDoor = netip.AddrPortFrom(doorAddr.Addr(), doorAddr.Port()+1)
+
+// secondLoop adds a Relay beside the first one, with another door and the same upstreams.
+func (o *outage) secondLoop() *relayNode {
+	first := o.proxy.relay
+	first.shard.of = 2
+	first.pools.Wake = func(int) { o.After(0, func() {}) } // every node is looked at then
+	settings := *o.settings
+	settings.Listeners = slices.Clone(settings.Listeners)
+	settings.Listeners[0].Addr = secondDoor
+	n := &relayNode{
+		net: o.Net, sockets: make(map[netip.AddrPort]*simSocket), streams: make(map[streamKey]*simStream),
+		buffer: make([]byte, 0, codec.MaxDatagram), dialed: 200,
+	}
+	n.relay = NewRelay(&settings, RelayOptions{Shard: 1, Shards: 2, Seed: 2, Log: zerolog.Nop(), Pools: first.pools}, n, o.Now())
+	door := &simSocket{addr: secondDoor}
+	n.sockets[secondDoor] = door
+	n.relay.Attach(0, door)
+	addrs := []netip.AddrPort{secondDoor}
+	for i := range 200 {
+		addrs = append(addrs, upstreamSocketAddr(200+i))
+	}
+	o.Add(n, addrs...)
+	return n
+}
+
+// elsewhere is a player of the second loop.
+type elsewhere struct{ *player }
+
+func (p elsewhere) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
+	b, from, _, ok := p.player.Transmit(now, b)
+	return b, from, secondDoor, ok
+}
