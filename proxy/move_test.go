@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"slices"
 	"testing"
@@ -141,4 +142,181 @@ func TestPartingsAreBounded(t *testing.T) {
 		t.Errorf("%d partings, %d datagrams", len(ps.list), len(s.proxy.out))
 	}
 	ps.list = nil
+}
+
+// answers is a game server's reaction that answers each message a tick later, and lets everyone in.
+func (s *saga) answers(tick time.Duration) func(time.Time, *peer, *codec.Event) {
+	welcome := welcome()
+	return func(now time.Time, p *peer, ev *codec.Event) {
+		if ev.Kind != codec.Received {
+			welcome(now, p, ev)
+			return
+		}
+		answer := ev.Message
+		s.After(tick, func() { _ = p.conn.Send(s.Now(), answer) })
+	}
+}
+
+// TestMoveLosesNoAnswers: what the old server says to the last messages reaches the player, and before all that the next
+// server says.
+func TestMoveLosesNoAnswers(t *testing.T) {
+	for _, member := range reliableFamily[:3] {
+		for _, loss := range []float64{0, 0.05} {
+			t.Run(fmt.Sprintf("%s, loss %.0f%%", member.protocol.Name(), 100*loss), func(t *testing.T) {
+				s := movable(t, simnet.Weather{Latency: 15 * time.Millisecond, Jitter: 2 * time.Millisecond, Loss: loss}, member.protocol)
+				for i := range s.servers {
+					s.servers[i].react = s.answers(50 * time.Millisecond)
+					for _, p := range s.servers[i].peers {
+						p.react = s.servers[i].react
+					}
+				}
+				s.play(member.mode, 500*time.Millisecond)
+				for _, to := range []netip.AddrPort{secondAddr, serverAddr, secondAddr, serverAddr} {
+					if err := s.proxy.relay.move(s.Now(), s.entry(), to); err != nil {
+						t.Fatal(err)
+					}
+					s.play(member.mode, 2*time.Second)
+				}
+				s.Run(3 * time.Second)
+				var got []int
+				for _, m := range s.player.received() {
+					got = append(got, int(m.Payload[1])<<8|int(m.Payload[2]))
+				}
+				if member.mode == codec.ReliableOrdered && !slices.IsSorted(got) {
+					t.Error("answers overtook each other")
+				}
+				slices.Sort(got)
+				if answered := len(slices.Compact(slices.Clone(got))); answered != s.sent || len(got) != s.sent {
+					t.Errorf("%d messages, %d answers to %d of them", s.sent, len(got), answered)
+				}
+			})
+		}
+	}
+}
+
+// TestMoveFromATalkingServer: a server that always says something is left all the same. Nothing that the proxy has acknowledged
+// to it is kept from the player, and of a RakNet server nothing that it said before it heard the goodbye.
+func TestMoveFromATalkingServer(t *testing.T) {
+	for _, member := range reliableFamily[:3] {
+		t.Run(member.protocol.Name(), func(t *testing.T) {
+			s := movable(t, simnet.Weather{Latency: 15 * time.Millisecond}, member.protocol)
+			old := s.servers[0].peers[0]
+			said := 0
+			for range 200 {
+				m := codec.Message{
+					Payload: []byte{0x86, byte(said >> 8), byte(said)}, Mode: member.mode, ID: 7, HasID: s.clients.IDs() == codec.WordIDs,
+					Receipt: codec.Receipt(said + 1),
+				}
+				if !old.gone() && old.conn.Send(s.Now(), m) == nil {
+					said++
+				}
+				if s.Run(10 * time.Millisecond); said == 50 && s.entry().Value.gap == nil {
+					if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			s.Run(3 * time.Second)
+			if !old.gone() || len(s.servers[1].peers) != 1 || said > 150 {
+				t.Fatalf("the old server said %d messages; %d came to the next", said, len(s.servers[1].peers))
+			}
+			got := make(map[int]bool)
+			for _, m := range s.player.received() {
+				got[int(m.Payload[1])<<8|int(m.Payload[2])] = true
+			}
+			delivered := 0
+			for _, ev := range old.events {
+				if ev.Kind == codec.Delivered {
+					if delivered++; !got[int(ev.Receipt)-1] {
+						t.Errorf("message %d was acknowledged and did not reach the player", ev.Receipt-1)
+					}
+				}
+			}
+			if flows := member.mode == codec.ReliableOrdered; flows && len(got) != said || delivered < 50 {
+				t.Errorf("%d said, %d acknowledged, %d received", said, delivered, len(got))
+			}
+		})
+	}
+}
+
+// TestMoveToAnEmptyServer: players keep their client IDs where the next server has given none yet.
+func TestMoveToAnEmptyServer(t *testing.T) {
+	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond, Loss: 0.02}, steady22, 0, func(r *Route) {
+		r.Failover = Failover{}
+		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	})
+	pool := o.proxy.relay.pools.Get("arena")
+	_ = pool.Drain(o.Now(), secondAddr, true)
+	for i := range 12 {
+		p := o.connect(codec.Hello{})
+		if i%5 == 1 {
+			p.conn.Close(o.Now(), codec.Goodbye{Reason: codec.Closed}) // leaves a gap
+			continue
+		}
+		o.stays(p)
+	}
+	o.pass(time.Second)
+	_ = pool.Drain(o.Now(), serverAddr, true)
+	_ = pool.Drain(o.Now(), secondAddr, false)
+	if n := o.proxy.relay.moveAll(o.Now(), pool, serverAddr); n != len(o.players) {
+		t.Fatalf("%d are moved, want %d", n, len(o.players))
+	}
+	o.pass(8 * time.Second)
+	if got := pool.Status(o.Now()); o.kept() != len(o.players) || got[1].Sessions != len(o.players) {
+		t.Errorf("%d of %d players kept their places; %+v", o.kept(), len(o.players), got)
+	}
+}
+
+// TestLateWordsOfAnOldServer reach the player until another server has taken the session, and no later: a server that does
+// not hear the goodbye goes on talking.
+func TestLateWordsOfAnOldServer(t *testing.T) {
+	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
+	s.servers[1].down = true
+	old := s.servers[0].peers[0]
+	said := 0
+	talk := func(d time.Duration) {
+		for range d / (50 * time.Millisecond) {
+			said++
+			_ = old.conn.Send(s.Now(), codec.Message{Payload: []byte{0x86, byte(said)}, Mode: codec.Unreliable})
+			s.Run(50 * time.Millisecond)
+		}
+	}
+	s.servers[0].misses = func(netip.AddrPort) bool { return true }
+	if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.proxy.relay.pools.Get("arena").Drain(s.Now(), serverAddr, true)
+	talk(2 * time.Second)
+	if got := len(s.player.received()); got != said || len(s.proxy.relay.partings.list) != 1 || s.drops(DropClosing) != 0 {
+		t.Fatalf("%d of %d messages came, %d dropped; %d connections are closing", got, said, s.drops(DropClosing),
+			len(s.proxy.relay.partings.list))
+	}
+	s.servers[1].down = false
+	s.await("taken", time.Second, func() bool { return s.entry().Value.gap == nil })
+	before := len(s.player.received())
+	talk(time.Second)
+	if got := len(s.player.received()); got != before || s.drops(DropClosing) == 0 {
+		t.Errorf("%d messages came after the next server had taken the session, %d dropped", got-before, s.drops(DropClosing))
+	}
+	s.Run(lingerTime)
+	if len(s.proxy.relay.partings.list) != 0 || s.player.gone() {
+		t.Errorf("%d connections are closing; gone = %v", len(s.proxy.relay.partings.list), s.player.gone())
+	}
+}
+
+// TestLateWordsAreBounded in bytes.
+func TestLateWordsAreBounded(t *testing.T) {
+	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
+	e := s.entry()
+	x := &parting{of: e}
+	e.Value.gap = &gap{}
+	m := codec.Message{Payload: make([]byte, 1000), Mode: codec.Unreliable}
+	m.Payload[0] = 0x86
+	for range 2 * maxLate / len(m.Payload) {
+		x.hand(s.Now(), s.proxy.relay, &m)
+	}
+	if dropped := int(s.drops(DropClosing)); dropped < maxLate/len(m.Payload) || dropped == 2*maxLate/len(m.Payload) {
+		t.Errorf("%d messages were dropped", dropped)
+	}
+	e.Value.gap = nil
 }

@@ -31,9 +31,9 @@ type Ticket struct {
 
 // offers are the wrong client IDs that a session was offered by one server.
 type offers struct {
-	by          *Server
-	count       int
-	first, last uint16
+	by    *Server
+	count int
+	last  uint16
 }
 
 const (
@@ -46,24 +46,16 @@ const (
 // fits reports whether a server has not been found unable to give the session its client ID.
 func (t *Ticket) fits(s *Server) bool { return !slices.Contains(t.unfit, s) }
 
-// offered notes a wrong client ID, and reports whether the server may offer the right one later: not if it has offered the
-// same one before, since then all that are free have come round. restarted says that the server has forgotten its sessions.
-// lastHope says that no other server is likely to have the ID.
-func (t *Ticket) offered(s *Server, id uint16, restarted, lastHope bool) bool {
+// offered counts a wrong client ID, and reports whether it is higher than the last one that the server has offered.
+func (t *Ticket) offered(s *Server, id uint16) (rises bool) {
 	o := &t.offers
 	if o.by != s {
-		*o = offers{by: s, first: id}
-	} else if id == o.first {
-		return false
+		*o = offers{by: s}
 	}
-	rises := id > o.last
+	rises = id > o.last
 	o.last = id
 	o.count++
-	most := mostOffers
-	if !restarted && !lastHope {
-		most = mostSkips
-	}
-	return o.count < most && (restarted || rises && id < t.Client)
+	return rises
 }
 
 // line is the tickets of the sessions that one server has lost. While there are none, the server has no line.
@@ -80,8 +72,7 @@ type line struct {
 	open     bool
 	mustered []int // shards whose sessions are held
 
-	offers map[uint16]bool // client IDs that the restarted server has offered to others than theirs: they are free
-	round  bool            // all that are free have been offered
+	offers map[uint16]bool // wrong client IDs that the restarted server has offered: they are free
 }
 
 // add puts a ticket in its place.
@@ -103,19 +94,18 @@ func (l *line) remove(t *Ticket) {
 	l.pass()
 }
 
-// offered notes a client ID that the restarted server has offered to another than its own. Once all that are free have come
-// round, the server is of no use to the sessions whose IDs are not among them.
-func (l *line) offered(home *Server, id uint16, round bool) {
+// offered notes a wrong client ID that the restarted server has offered. Once one has come round, all that are free have, and
+// the server is of no use to sessions whose IDs were not among them.
+func (l *line) offered(home *Server, id uint16) {
 	if l.offers == nil {
 		l.offers = make(map[uint16]bool)
 	}
-	l.offers[id] = true
-	if !round || l.round {
+	if !l.offers[id] {
+		l.offers[id] = true
 		return
 	}
-	l.round = true
 	for _, t := range l.tickets {
-		if !l.offers[t.Client] && t.asking == nil {
+		if !l.offers[t.Client] && t.asking == nil && t.fits(home) {
 			t.unfit = append(t.unfit, home)
 		}
 	}

@@ -79,7 +79,7 @@ func (p *Pool) Suspect(home *Server, now, since time.Time) {
 		l.verdict = now
 	}
 	l.opens, l.open, l.mustered = l.verdict.Add(musterTime), false, nil
-	l.offers, l.round = nil, false
+	l.offers = nil
 	p.pools.stir(AllShards)
 }
 
@@ -174,7 +174,7 @@ func (p *Pool) yield(t *Ticket) {
 }
 
 // Offered notes that a server would take a session under another client ID than its own. It reports whether the session
-// shall wait for its turn again: to ask the same server, which has another ID for it, or another one. Otherwise no server can
+// shall wait for its turn again: to ask the same server, which may have its ID later, or another one. Otherwise no server can
 // give it its ID.
 func (p *Pool) Offered(t *Ticket, id uint16) (wait bool) {
 	p.mu.Lock()
@@ -183,19 +183,31 @@ func (p *Pool) Offered(t *Ticket, id uint16) (wait bool) {
 	t.asking = nil
 	home.line.last = id
 	home.line.pass()
-	mayReturn := s != home && t.fits(home) && slices.Contains(p.servers, home) && home.drainedAt.IsZero()
-	restarted := s == home && home.reserved()
-	again := t.offered(s, id, restarted, !mayReturn)
-	if restarted {
-		home.line.offered(home, id, !again)
-	}
-	if again {
+	if p.mayOffer(t, s, id) {
 		p.call(home)
 		return true
 	}
-	t.unfit = append(t.unfit, s)
+	if t.fits(s) {
+		t.unfit = append(t.unfit, s)
+	}
 	p.yield(t)
 	return p.hasHope(t)
+}
+
+// mayOffer reports whether a server that has offered a session a wrong client ID may offer the right one later. One that has
+// forgotten its sessions may, until all that are free have come round. Another one hands out IDs that rise for a while.
+func (p *Pool) mayOffer(t *Ticket, s *Server, id uint16) bool {
+	home := t.home
+	rises := t.offered(s, id)
+	if s == home && home.reserved() {
+		home.line.offered(home, id)
+		return t.fits(home) && t.offers.count < mostOffers
+	}
+	most := mostOffers
+	if s != home && t.fits(home) && slices.Contains(p.servers, home) && home.drainedAt.IsZero() {
+		most = mostSkips // its own may come back
+	}
+	return rises && id < t.Client && t.offers.count < most
 }
 
 // seekFor chooses the server that a session in line is to ask, or nil: the one that it has lost, if that is open; another
