@@ -47,6 +47,7 @@ type route struct {
 	noCookies bool   // for clients whose library has no cookies
 	players   string // the clients' RakNet dialect; empty: bedrock
 	admit     string // the route's admit; empty: upstream_first
+	failover  string // more keys of [[route]]
 	upstream  string // more keys of [[upstream]]
 	bedrock   string // more keys of [bedrock], or of the clients' dialect
 }
@@ -95,6 +96,7 @@ upstream = "arena"
 ordered = "fast"
 admit = %q
 packet_id = %d
+%s
 [[upstream]]
 name = "arena"
 protocol = %q
@@ -113,8 +115,8 @@ quality_disconnect = false
 format = "json"
 [admin]
 listen = "off"
-`, players, cmp.Or(r.admit, "upstream_first"), packetByte, r.protocol, r.transport, cmp.Or(r.host, "127.0.0.1"),
-		r.server, r.upstream, players, !r.noCookies, r.bedrock)
+`, players, cmp.Or(r.admit, "upstream_first"), packetByte, r.failover, r.protocol, r.transport,
+		cmp.Or(r.host, "127.0.0.1"), r.server, r.upstream, players, !r.noCookies, r.bedrock)
 }
 
 // await reads the log until a message.

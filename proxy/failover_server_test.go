@@ -129,7 +129,7 @@ func TestRestartUnderLoad(t *testing.T) {
 					s.DrainTimeout = 100 * time.Millisecond // the games do not answer goodbyes
 					route := s.Listeners[0].Route
 					route.Upstream.Options.RetryAfter = 100 * time.Millisecond
-					route.Failover.NewIDs = true
+					route.Failover.NewIDs = policy == "transfer" // to a server that has given its own to others
 					if policy == "hold" {
 						route.Failover.Hold = 20 * time.Second
 					}

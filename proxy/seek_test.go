@@ -131,13 +131,14 @@ func (o *outage) kept() (n int) {
 	return n
 }
 
-// row is one way in which a server is lost.
+// outageRow is one way in which a server is lost.
 type outageRow struct {
 	name    string
 	refuses bool
 	idle    bool // every third player says nothing
 	gaps    bool // some have left
 	down    time.Duration
+	stops   bool // in good order, and says so
 }
 
 // TestHoldOverRiptideRestarts: all players keep their places and client IDs, whether their server's host refuses datagrams
@@ -145,13 +146,14 @@ type outageRow struct {
 func TestHoldOverRiptideRestarts(t *testing.T) {
 	for _, loss := range []float64{0, 0.05} {
 		for _, row := range []outageRow{
-			{"refused", true, false, false, 1500 * time.Millisecond},
-			{"refused, back at once", true, false, false, 300 * time.Millisecond},
-			{"refused, some idle", true, true, false, 1500 * time.Millisecond},
-			{"refused, gaps", true, false, true, 1500 * time.Millisecond},
-			{"silent", false, false, false, 1500 * time.Millisecond},
-			{"silent, some idle", false, true, false, 8 * time.Second},
-			{"silent, idle, gaps", false, true, true, 8 * time.Second},
+			{name: "refused", refuses: true, down: 1500 * time.Millisecond},
+			{name: "refused, back at once", refuses: true, down: 300 * time.Millisecond},
+			{name: "refused, some idle", refuses: true, idle: true, down: 1500 * time.Millisecond},
+			{name: "refused, gaps", refuses: true, gaps: true, down: 1500 * time.Millisecond},
+			{name: "silent", down: 1500 * time.Millisecond},
+			{name: "silent, some idle", idle: true, down: 8 * time.Second},
+			{name: "silent, idle, gaps", idle: true, gaps: true, down: 8 * time.Second},
+			{name: "stopped", refuses: true, idle: true, gaps: true, down: 1500 * time.Millisecond, stops: true},
 		} {
 			t.Run(fmt.Sprintf("%s, loss %.0f%%", row.name, 100*loss), func(t *testing.T) { restartUnder(t, row, loss) })
 		}
@@ -177,6 +179,12 @@ func restartUnder(t *testing.T, row outageRow, loss float64) {
 		o.talks = func(i int) bool { return i%3 > 0 }
 	}
 	o.pass(2 * time.Second)
+	if row.stops {
+		for _, p := range o.servers[0].peers {
+			p.conn.Close(o.Now(), codec.Goodbye{Reason: codec.ServerStopped})
+		}
+		o.Run(time.Millisecond)
+	}
 	o.die(0)
 	o.pass(row.down)
 	o.restart()
