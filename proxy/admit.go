@@ -84,9 +84,9 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
 	hello := p.hello
 	hello.From = socket
-	// The game must not notice a client that has not proved its address. A client whose protocol has no such proof may
-	// wait in silence for the game's first words, so it joins at once.
-	hello.Tentative = !p.client.up && !p.trust.mayBeSilent()
+	// The game must not notice a client that has not answered yet. R-Type's clients answer nothing before they have heard
+	// the game itself, so they join at once.
+	hello.Tentative = !p.client.up && p.protocol.IDs() != codec.NoIDs
 	if p.ahead {
 		p.upstream.conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
 	} else {
