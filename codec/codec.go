@@ -2,8 +2,9 @@
 // back, for both ends of a connection. It contains no sockets, clocks, goroutines or locks: bytes and time are
 // arguments, so a codec can be driven by a socket loop and by a simulator alike.
 //
-// Start with Protocol, which tells newcomers apart and makes connections, and Conn, which is one side of one
-// connection. Two laws hold for every Conn:
+// Start with Protocol, which recognises new clients and makes connections, and Conn, which is one side of one connection.
+// A protocol's constant facts are in its Spec. Interfaces that a codec may implement besides are in optional.go. Two laws
+// hold for every Conn:
 //
 // Order. After Accept, Receive or Advance, call Poll until it reports false before the next of them. After any input,
 // call Transmit until it reports false before waiting for I/O; several inputs may share one such round, which is how
@@ -11,7 +12,18 @@
 //
 // Memory is lent, never given. A datagram given to Accept or Receive is the Conn's until the Poll round after it ends.
 // A payload from Poll is the caller's until the next Receive, Advance or Close. Bytes given to Send, Dial, Close or
-// Refuse are the codec's until the call returns. Whoever needs bytes longer copies them.
+// Refuse are the codec's until the call returns. A caller or codec that needs bytes longer copies them.
+//
+// Six rules complete the laws:
+//
+//   - Close sends first what was accepted in a reliable mode, as far as the protocol resends at all, for as long as its
+//     own time-out for closing allows. Until Disconnected, Received may still come.
+//   - Events of Send, Announce, Admit, Close and Transmit may wait for the next Poll.
+//   - One more Transmit round follows Disconnected. Then the Conn is forgotten.
+//   - Send sends a message on a channel that the peer does not have on channel 0.
+//   - A codec leaves out data of a Hello or Goodbye that its wire has no room or no field for.
+//   - Reliable without ReliableOrdered, or the reverse, is a complete set of modes. The bridge uses a stronger mode for a
+//     missing one.
 package codec
 
 import (
@@ -24,12 +36,8 @@ const MaxDatagram = 4096
 
 // Protocol is one wire protocol with its options. It is immutable and safe for concurrent use.
 type Protocol interface {
-	// Name is the protocol's name as in configuration, logs and metrics, for example "riptide-2.2".
-	Name() string
-	// Modes are the delivery modes its wire can express.
-	Modes() Modes
-	// IDs is how its messages are named.
-	IDs() IDs
+	// Spec returns the protocol's constant facts. All callers share it; they only read it.
+	Spec() *Spec
 	// Sniff reports whether a datagram from an unknown address could open or precede a session of this protocol.
 	// It never allocates.
 	Sniff(datagram []byte) bool
@@ -97,6 +105,8 @@ type Goodbye struct {
 	// Identity and Version are those of the server that refuses, as in Event; zero: the codec's own.
 	Version  uint8
 	Identity uint64
+	// Text is a line for the player, sent if Data is empty and the protocol has a place for texts (Riptide).
+	Text string
 }
 
 // Stats are figures of one side of a connection. Counts only grow.
@@ -118,4 +128,12 @@ func (s *Stats) Count(err error) error {
 		s.Received++
 	}
 	return err
+}
+
+// Earliest returns the earlier of two deadlines. Zero means never.
+func Earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

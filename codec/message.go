@@ -67,13 +67,5 @@ func ModesOf(modes ...Mode) Modes {
 // Has reports whether m is in the set.
 func (s Modes) Has(m Mode) bool { return m < modeCount && s&(1<<m) != 0 }
 
-// IDs is how a protocol's messages are named.
-type IDs uint8
-
-// Kinds of message IDs.
-const (
-	NoIDs   IDs = iota // a message is its payload (R-Type)
-	ByteIDs            // the payload's first byte says what it is (RakNet's packet ID)
-	WordIDs            // a 16-bit Message.ID beside the payload (Riptide)
-	Merged             // as NoIDs, and several messages may arrive as one: only lengths tell them apart (RUDP)
-)
+// AnyReliable reports whether a mode of the set is reliable and delivers every message.
+func (s Modes) AnyReliable() bool { return s.Has(Reliable) || s.Has(ReliableOrdered) }

@@ -86,7 +86,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	hello.From = socket
 	// The game must not notice a client that has not answered yet. R-Type's clients answer nothing before they have heard
 	// the game itself, so they join at once.
-	hello.Tentative = !p.client.up && p.protocol.IDs() != codec.NoIDs
+	hello.Tentative = !p.client.up && !p.protocol.Spec().Closed
 	if p.ahead {
 		p.upstream.conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
 	} else {

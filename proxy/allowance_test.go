@@ -74,7 +74,7 @@ func TestForgedLifeIsBounded(t *testing.T) {
 		{"in all", 4, Unproved{Session: 16 * kib, Network: 64 * kib, Overall: 24 * kib}, 24 * kib},
 	} {
 		for _, dialect := range []rtype.Dialect{rtype.Game16, rtype.Game32, rtype.GameLast} {
-			t.Run(c.name+", "+rtype.New(rtype.Options{Dialect: dialect}).Name(), func(t *testing.T) {
+			t.Run(c.name+", "+rtype.New(rtype.Options{Dialect: dialect}).Spec().Name, func(t *testing.T) {
 				forgedLife(t, dialect, c.forged, c.bounds, c.most)
 			})
 		}

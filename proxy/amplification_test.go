@@ -50,10 +50,10 @@ func (w *world) talkative() {
 
 func (w *world) talk(p *peer, n int) {
 	m := codec.Message{Payload: append([]byte{0, 0, 0, 0, byte(n)}, make([]byte, 200)...)}
-	if w.settings.Listeners[0].Route.Upstream.Protocol.IDs() == codec.NoIDs {
+	if w.settings.Listeners[0].Route.Upstream.Protocol.Spec().Closed {
 		m.Payload = m.Payload[:5] // R-Type: entity n is there
 	}
-	m.HasID = w.settings.Listeners[0].Route.Upstream.Protocol.IDs() == codec.WordIDs
+	m.HasID = w.settings.Listeners[0].Route.Upstream.Protocol.Spec().IDs == codec.IDBeside
 	_ = p.conn.Send(w.Now(), m)
 	if n < 200 {
 		w.After(20*time.Millisecond, func() { w.talk(p, n+1) })

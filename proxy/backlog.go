@@ -52,8 +52,8 @@ func (b *backlog) count(now time.Time) {
 // excuse has a client's connection not be given up for what we may have lost of it.
 func (b *backlog) excuse(now time.Time, client codec.Conn) {
 	if now.Before(b.lossy) {
-		if e, ok := client.(codec.Excuser); ok {
-			e.Excuse(b.lossy)
+		if e, ok := client.(codec.LossTolerant); ok {
+			e.TolerateLoss(b.lossy)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestBannedNewcomersHearNothing(t *testing.T) {
 		w.Run(3 * time.Second)
 		if said != 0 || w.proxy.relay.table.Len() != 0 || w.drops(DropBanned) == 0 {
 			t.Errorf("%s: %d datagrams to the banned, %d sessions, %d counted",
-				clients.Name(), said, w.proxy.relay.table.Len(), w.drops(DropBanned))
+				clients.Spec().Name, said, w.proxy.relay.table.Len(), w.drops(DropBanned))
 		}
 	}
 }
@@ -48,7 +48,7 @@ func TestPlayersWhoAreBannedAreToldSo(t *testing.T) {
 		w.await("forgotten", time.Second, func() bool { return w.proxy.relay.table.Len() == 1 })
 		if other.gone() || !w.servers[0].peers[0].gone() {
 			t.Errorf("%s: the other player is gone: %v; the server was told: %v",
-				clients.Name(), other.gone(), w.servers[0].peers[0].gone())
+				clients.Spec().Name, other.gone(), w.servers[0].peers[0].gone())
 		}
 	}
 }

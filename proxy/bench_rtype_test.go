@@ -97,7 +97,7 @@ func newBenchGame(b *testing.B, p *rtype.Protocol, players, entities int) *bench
 	g.relay = NewRelay(settings, RelayOptions{Seed: 1, Log: zerolog.Nop()}, g.sockets, g.now)
 	door := &simSocket{addr: doorAddr}
 	g.relay.Attach(0, door)
-	last := p.Name() == "rtype-final"
+	last := p.Spec().Name == "rtype-final"
 	hello, head := []byte("start"), [][]byte{{0, 1}, {4, 0}, []byte("\x00\x00Test")}
 	if last {
 		hello, head = []byte{0}, [][]byte{[]byte("\x05\x00\x00Test"), {6, 0, 1}}

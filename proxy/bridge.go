@@ -15,7 +15,7 @@ func newBridge(client, upstream codec.Protocol, r *Route) *bridge {
 	return &bridge{
 		toUpstream:    newLane(client, upstream, r),
 		toClient:      newLane(upstream, client, r),
-		keepsClientID: upstream.IDs() == codec.WordIDs && r.Admit == UpstreamFirst,
+		keepsClientID: upstream.Spec().IDs == codec.IDBeside && r.Admit == UpstreamFirst,
 		asksFirst:     grants(client) && grants(upstream) && r.Admit == UpstreamFirst,
 	}
 }
@@ -67,17 +67,17 @@ const (
 
 func newLane(near, far codec.Protocol, r *Route) lane {
 	l := lane{
-		open:    envelopeOf(near.IDs(), far.IDs(), r),
-		seal:    envelopeOf(far.IDs(), near.IDs(), r),
+		open:    envelopeOf(near.Spec(), far.Spec(), r),
+		seal:    envelopeOf(far.Spec(), near.Spec(), r),
 		rawID:   r.RawMessageID,
-		wantsID: far.IDs() == codec.WordIDs,
+		wantsID: far.Spec().IDs == codec.IDBeside,
 		lossy:   r.AllowLossy,
 	}
-	if r.Translator != nil && near.IDs() == far.IDs() {
+	if r.Translator != nil && near.Spec().IDs == far.Spec().IDs {
 		l.translator = r.Translator(near, far)
 	}
-	have := far.Modes()
-	if l.wantsID && near.IDs() != codec.WordIDs {
+	have := far.Spec().Modes
+	if l.wantsID && near.Spec().IDs != codec.IDBeside {
 		// Notify carries no message ID, so it is no stand-in for a mode that does.
 		l.notify = l.open != nil && have.Has(codec.Notify)
 		have &^= codec.ModesOf(codec.Notify)
@@ -88,14 +88,13 @@ func newLane(near, far codec.Protocol, r *Route) lane {
 	return l
 }
 
-// envelopeOf is the envelope of messages on the side of a protocol, towards one that names its messages as other; nil
-// where they need none.
-func envelopeOf(ids, other codec.IDs, r *Route) *envelope {
-	e := &envelope{kind: r.Envelope, hasByte: ids == codec.ByteIDs, packetID: r.PacketID, rawID: r.RawMessageID}
+// envelopeOf returns the envelope of messages on the side of a protocol, towards another protocol; nil if they need none.
+func envelopeOf(own, other *codec.Spec, r *Route) *envelope {
+	e := &envelope{kind: r.Envelope, hasByte: own.IDs == codec.IDFirstByte, packetID: r.PacketID, rawID: r.RawMessageID}
 	switch {
-	case ids == other, ids == codec.WordIDs, r.Envelope == EnvelopeRaw:
+	case own.IDs == other.IDs && own.Joins == other.Joins, own.IDs == codec.IDBeside, r.Envelope == EnvelopeRaw:
 		return nil
-	case other == codec.WordIDs, ids == codec.ByteIDs, ids == codec.Merged && e.framed():
+	case other.IDs == codec.IDBeside, e.hasByte, own.Joins && e.framed():
 		return e
 	}
 	return nil

@@ -54,7 +54,7 @@ func TestCrowdsGetIn(t *testing.T) {
 				for i := range crowd {
 					crowd[i] = w.joinFrom(c.addr(i), codec.Hello{Identity: uint64(i + 1)})
 					crowd[i].react = func(now time.Time, p *peer, ev *codec.Event) {
-						if ev.Kind == codec.Connected && isRType(client) { // half-open until it speaks again
+						if ev.Kind == codec.Connected && client.Spec().Closed { // half-open until it speaks again
 							_ = p.conn.Send(now, codec.Message{Payload: append(bytes.Clone(instruction), body(i)...)})
 						}
 					}

@@ -75,7 +75,7 @@ func (r *Relay) configure(d *door, l *Listener, route *route) {
 			protocol: r.locals.of(p),
 			bridge:   newBridge(p, l.Route.Upstream.Protocol, l.Route),
 			proof:    proof,
-			tally:    r.tallies.of(l.Name, p.Name()),
+			tally:    r.tallies.of(l.Name, p.Spec().Name),
 		})
 	}
 }

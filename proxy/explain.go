@@ -27,7 +27,7 @@ func Crossings(near, far codec.Protocol, r *Route) []Crossing {
 	var all []Crossing
 	for m, step := range l.steps {
 		from := codec.Mode(m)
-		if !near.Modes().Has(from) {
+		if !near.Spec().Modes.Has(from) {
 			continue
 		}
 		c := Crossing{From: from, To: step.mode}
@@ -65,9 +65,9 @@ func Framing(near, far codec.Protocol, r *Route) string {
 		return "put into envelope " + l.seal.String()
 	case l.translator != nil:
 		return l.translator.String()
-	case l.wantsID && near.IDs() != codec.WordIDs:
+	case l.wantsID && near.Spec().IDs != codec.IDBeside:
 		return fmt.Sprintf("passed as they are, with message ID %d", r.RawMessageID)
-	case !l.wantsID && near.IDs() == codec.WordIDs:
+	case !l.wantsID && near.Spec().IDs == codec.IDBeside:
 		return "passed without their message IDs"
 	}
 	return "passed as they are"

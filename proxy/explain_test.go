@@ -27,7 +27,7 @@ func TestFraming(t *testing.T) {
 		r := defaultRoute(c.far)
 		r.Envelope, r.RawMessageID = c.envelope, 7
 		if got := Framing(c.near, c.far, r); got != c.want {
-			t.Errorf("%s to %s: %q, want %q", c.near.Name(), c.far.Name(), got, c.want)
+			t.Errorf("%s to %s: %q, want %q", c.near.Spec().Name, c.far.Spec().Name, got, c.want)
 		}
 	}
 }
@@ -38,10 +38,10 @@ func TestCrossingsOfWhatMayBeLost(t *testing.T) {
 		r := defaultRoute(far)
 		for _, c := range Crossings(family[2].Protocol, far, r) {
 			if c.From == codec.Notify && c.String() != "unreliable: a stale one may arrive late" {
-				t.Errorf("to %s: notify as %s", far.Name(), c)
+				t.Errorf("to %s: notify as %s", far.Spec().Name, c)
 			}
 			if c.From == codec.Unreliable && strings.Contains(c.String(), ":") {
-				t.Errorf("to %s: unreliable as %s", far.Name(), c)
+				t.Errorf("to %s: unreliable as %s", far.Spec().Name, c)
 			}
 		}
 	}

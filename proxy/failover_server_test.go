@@ -89,7 +89,7 @@ func (c *crowd) play(t *testing.T, r *running, p codec.Protocol, mode codec.Mode
 		}
 		if now := time.Now(); up && !now.Before(next) && !c.quiet.Load() {
 			next = now.Add(10 * time.Millisecond)
-			m := codec.Message{Payload: make([]byte, 9), Mode: mode, ID: 7, HasID: p.IDs() == codec.WordIDs}
+			m := codec.Message{Payload: make([]byte, 9), Mode: mode, ID: 7, HasID: p.Spec().IDs == codec.IDBeside}
 			m.Payload[0] = 0x86
 			binary.BigEndian.PutUint32(m.Payload[1:], player)
 			binary.BigEndian.PutUint32(m.Payload[5:], number)

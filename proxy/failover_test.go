@@ -61,7 +61,7 @@ func (s *saga) play(mode codec.Mode, d time.Duration) {
 	s.t.Helper()
 	for range int(d / (20 * time.Millisecond)) {
 		s.send(&s.player.peer, codec.Message{
-			Payload: []byte{0x86, byte(s.sent >> 8), byte(s.sent), 0}, Mode: mode, ID: 7, HasID: s.clients.IDs() == codec.WordIDs,
+			Payload: []byte{0x86, byte(s.sent >> 8), byte(s.sent), 0}, Mode: mode, ID: 7, HasID: s.clients.Spec().IDs == codec.IDBeside,
 		})
 		s.sent++
 		s.Run(20 * time.Millisecond)
@@ -116,7 +116,7 @@ func TestHoldOverARestart(t *testing.T) {
 	for _, member := range reliableFamily[:3] {
 		for _, weather := range []simnet.Weather{{Latency: 20 * time.Millisecond},
 			{Latency: 20 * time.Millisecond, Jitter: 10 * time.Millisecond, Loss: 0.05}} {
-			t.Run(fmt.Sprint(member.protocol.Name(), " loss ", weather.Loss), func(t *testing.T) {
+			t.Run(fmt.Sprint(member.protocol.Spec().Name, " loss ", weather.Loss), func(t *testing.T) {
 				s := newSaga(t, 1, weather, member.protocol, nil)
 				s.play(member.mode, 2*time.Second)
 				s.die(0)

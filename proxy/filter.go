@@ -89,7 +89,7 @@ func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.
 	if from == filter.FromUpstream {
 		speaks = p.route.Upstream.Protocol
 	}
-	match := f.set.Message(now, from, p.door.name, speaks.Name(), m, &p.rates)
+	match := f.set.Message(now, from, p.door.name, speaks.Spec().Name, m, &p.rates)
 	fault := f.messages.note(match)
 	if match.Verdict < ratelimit.Drop {
 		return true

@@ -50,10 +50,10 @@ func TestSourceRulesDecideWhoComes(t *testing.T) {
 		dropped := w.drops(DropSourceRule)
 		if said != 0 || dropped == 0 || w.proxy.relay.table.Len() != 1 {
 			t.Errorf("%s: %d datagrams to who is kept out, %d dropped, %d sessions",
-				clients.Name(), said, dropped, w.proxy.relay.table.Len())
+				clients.Spec().Name, said, dropped, w.proxy.relay.table.Len())
 		}
 		if counts[1].Matches == 0 || counts[2].Matches != dropped || counts[0].Matches != dropped+counts[1].Matches {
-			t.Errorf("%s: counts %v with %d dropped", clients.Name(), counts, dropped)
+			t.Errorf("%s: counts %v with %d dropped", clients.Spec().Name, counts, dropped)
 		}
 	}
 }

@@ -22,11 +22,11 @@ func whyNoticed(client, upstream codec.Protocol, admit Admit) string {
 	switch {
 	case isRakNet(client):
 		return "" // a forged first datagram does not get as far as a question
-	case isRType(client):
+	case client.Spec().Closed:
 		return "R-Type's client is connected as soon as it is admitted: nothing that it says depends on what it was sent"
 	case admit == ProofFirst:
 		return ""
-	case isRType(upstream):
+	case upstream.Spec().Closed:
 		return "an R-Type server lets its client join with the first datagram"
 	case isRUDP(upstream):
 		return "a RUDP server's game accepts the request itself, and drops a client that is silent for 33 periods"
@@ -34,8 +34,8 @@ func whyNoticed(client, upstream codec.Protocol, admit Admit) string {
 	return ""
 }
 
-func isRakNet(p codec.Protocol) bool { return p.IDs() == codec.ByteIDs }
-func isRUDP(p codec.Protocol) bool   { return p.IDs() == codec.Merged }
+func isRakNet(p codec.Protocol) bool { return p.Spec().IDs == codec.IDFirstByte }
+func isRUDP(p codec.Protocol) bool   { return p.Spec().Joins }
 
 // TestForgedPlayersJoinNoGame: a forger who never answers joins no game, with every pair of protocols. The server side
 // of no forged session becomes connected, and the other players hear of none.
@@ -43,7 +43,7 @@ func TestForgedPlayersJoinNoGame(t *testing.T) {
 	for _, client := range forgers {
 		for _, upstream := range family {
 			for _, admit := range []Admit{UpstreamFirst, ProofFirst} {
-				if admit == ProofFirst && client.IDs() == codec.WordIDs && upstream.IDs() == codec.WordIDs {
+				if admit == ProofFirst && client.Spec().IDs == codec.IDBeside && upstream.Spec().IDs == codec.IDBeside {
 					continue // the configuration refuses it: the player must be told the server's client ID
 				}
 				why := whyNoticed(client, upstream, admit)
@@ -70,7 +70,7 @@ func forgedJoins(t *testing.T, client, upstream member, admit Admit) (joined int
 	})
 	game := w.servers[0]
 	game.react = tellsNews(game)
-	if isRType(upstream) {
+	if upstream.Spec().Closed {
 		game.react = greets(game.react)
 	}
 	witness := w.connectFirst(client, upstream, route)

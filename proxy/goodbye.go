@@ -87,8 +87,8 @@ func (p *pair) expiry(idle time.Duration) time.Time {
 // idleOf is how long a client of a protocol may say nothing. One whose protocol knows of longer silence has a moment more:
 // its connection ends the session first, and knows why.
 func idleOf(p codec.Protocol, idle time.Duration) time.Duration {
-	if idler, ok := p.(codec.Idler); ok {
-		return max(idle, idler.IdleTimeout()+time.Second)
+	if silent := p.Spec().IdleTimeout; silent > 0 {
+		return max(idle, silent+time.Second)
 	}
 	return idle
 }

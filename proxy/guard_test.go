@@ -113,12 +113,12 @@ func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
 		w.SetPath(doorAddr, deaf.addr, simnet.Weather{Loss: 1})
 		w.Run(3 * time.Second)
 		if w.proxy.dialed > 0 {
-			t.Errorf("%s: the server was asked before there was proof", p.Name())
+			t.Errorf("%s: the server was asked before there was proof", p.Spec().Name)
 		}
 		w.connect(codec.Hello{})
 		w.Run(time.Second)
 		if w.proxy.dialed != 1 {
-			t.Errorf("%s: dialled %d times after the proof", p.Name(), w.proxy.dialed)
+			t.Errorf("%s: dialled %d times after the proof", p.Spec().Name, w.proxy.dialed)
 		}
 	}
 }
@@ -276,7 +276,7 @@ func TestForgedDatagramsBanNobody(t *testing.T) {
 		}
 		w.Run(time.Second)
 		if len(w.bans().All()) > 0 || p.gone() {
-			t.Errorf("%s: bans %+v, gone: %v", clients.Name(), w.bans().All(), p.gone())
+			t.Errorf("%s: bans %+v, gone: %v", clients.Spec().Name, w.bans().All(), p.gone())
 		}
 	}
 	game := rtype.New(rtype.Options{Dialect: rtype.Game32})

@@ -71,7 +71,7 @@ func TestClientsAddressReachesTheServer(t *testing.T) {
 	for _, kind := range headerKinds {
 		for _, member := range family[:5] {
 			for _, mode := range []Mode{ModeTerminate, ModeRelay} {
-				t.Run(fmt.Sprint(kind.name, ", ", member.Name(), ", mode ", mode), func(t *testing.T) {
+				t.Run(fmt.Sprint(kind.name, ", ", member.Spec().Name, ", mode ", mode), func(t *testing.T) {
 					weather := simnet.Weather{Latency: 10 * time.Millisecond, Loss: 0.05}
 					if kind.headers == HeadersFirst {
 						weather.Loss = 0 // that of a first datagram would be for good

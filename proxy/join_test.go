@@ -16,7 +16,7 @@ func TestJoinInBadWeather(t *testing.T) {
 	for _, clients := range []codec.Protocol{
 		raknet6(), riptide22(), riptide.New(riptide.Options{Version: riptide.V20}), rudp.New(rudp.Options{}),
 	} {
-		t.Run(clients.Name(), func(t *testing.T) {
+		t.Run(clients.Spec().Name, func(t *testing.T) {
 			for seed := range uint64(50) {
 				w := newWorld(t, seed, simnet.Weather{Loss: 0.05, Latency: 10 * time.Millisecond}, clients,
 					matrixRoute(clients, raknet6()))

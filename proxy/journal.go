@@ -46,7 +46,7 @@ func (j *journal) established(now time.Time, e *entry) {
 		return
 	}
 	p := &e.Value
-	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
+	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Spec().Name).
 		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
 		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Uint64("suppressed", suppressed).Msg("session established")
 }
@@ -65,7 +65,7 @@ func (j *journal) ended(now time.Time, e *entry) {
 	if p.server != nil {
 		server = p.server.Addr.String()
 	}
-	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
+	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Spec().Name).
 		Str("upstream", p.route.Upstream.Name).Str("server", server).
 		Str("reason", p.why.String()).Stringer("by", p.blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
 		Uint64("messages_up", p.client.in.Messages).Uint64("bytes_up", p.client.in.Bytes).

@@ -53,28 +53,20 @@ func (l *Listener) Shieldable() error {
 // FirstBytes are those that datagrams of a listener's clients may begin with, and those by which only strangers do. Nothing is
 // known of them where one of its protocols says nothing. In ModeRelay all may be, since what comes after a session's first datagram
 // is nobody's business.
-func (l *Listener) FirstBytes() (known shield.FirstBytes) {
-	for b := range 256 {
-		opens, goesOn := false, false
-		for _, p := range l.Protocols {
-			beginner, ok := p.(codec.Beginner)
-			switch {
-			case !ok:
-				return shield.FirstBytes{}
-			case beginner.Opens(byte(b)):
-				opens = true
-			case beginner.Begins(byte(b)):
-				goesOn = true
-			}
+func (l *Listener) FirstBytes() shield.FirstBytes {
+	var possible, openings, later codec.ByteSet
+	for _, p := range l.Protocols {
+		spec := p.Spec()
+		if spec.FirstBytes.IsEmpty() {
+			return shield.FirstBytes{}
 		}
-		if (opens || goesOn) && l.Route.Mode != ModeRelay {
-			known.Add(byte(b), byte(b))
-		}
-		if opens && !goesOn {
-			known.AddOpening(byte(b))
-		}
+		possible, openings = possible.Or(spec.FirstBytes), openings.Or(spec.Openings)
+		later = later.Or(spec.FirstBytes.AndNot(spec.Openings))
 	}
-	return known
+	if l.Route.Mode == ModeRelay {
+		possible = codec.ByteSet{}
+	}
+	return shield.FirstBytesOf(possible, openings.AndNot(later))
 }
 
 // guard has a socket have the filter that it shall have: none, perhaps, where a predecessor's is on it.

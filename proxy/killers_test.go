@@ -74,7 +74,7 @@ func rudpRequest() []byte {
 // deadly reports what of a datagram would kill a real peer of a protocol, or nothing. Those towards clients are told apart
 // from those towards servers.
 func deadly(p codec.Protocol, d []byte, toClient bool) string {
-	switch name := p.Name(); {
+	switch name := p.Spec().Name; {
 	case len(d) == 0:
 		return "empty"
 	case name == "riptide-2.0" && len(d) > 1230, name == "riptide-2.2" && len(d) > 1231, len(d) > 4096:
@@ -92,7 +92,7 @@ func disconnectReason(d []byte) byte { return d[0]>>4 | d[1]<<4 }
 
 // openings are what a client may say before its server has accepted it, by the type of a Riptide datagram.
 func isOpening(p codec.Protocol, d []byte) bool {
-	switch p.Name() {
+	switch p.Spec().Name {
 	case "riptide-2.0":
 		return d[0] == 1 || d[0] == 2 || d[0] == 3 // acknowledgements and Connect
 	case "riptide-2.2":
@@ -135,11 +135,11 @@ func (s *witness) saw(from, to netip.AddrPort, d []byte) {
 }
 
 func isGoodbye(p codec.Protocol, d []byte) bool {
-	return p.Name() == "riptide-2.0" && d[0] == 6 || p.Name() == "riptide-2.2" && d[0]&0x0f == 5
+	return p.Spec().Name == "riptide-2.0" && d[0] == 6 || p.Spec().Name == "riptide-2.2" && d[0]&0x0f == 5
 }
 
 func isWelcome(p codec.Protocol, d []byte) bool {
-	switch p.Name() {
+	switch p.Spec().Name {
 	case "riptide-2.0":
 		return len(d) > 0 && (d[0] == 8 || d[0] == 9)
 	case "riptide-2.2":
@@ -156,7 +156,7 @@ func TestKillersReachNobody(t *testing.T) {
 	}
 	for _, clients := range protocols {
 		for _, upstream := range protocols {
-			name := fmt.Sprintf("%s to %s", clients.Name(), upstream.Name())
+			name := fmt.Sprintf("%s to %s", clients.Spec().Name, upstream.Spec().Name)
 			t.Run(name, func(t *testing.T) { killBetween(t, name, clients, upstream) })
 		}
 	}
@@ -193,7 +193,7 @@ func killBetween(t *testing.T, name string, clients, upstream codec.Protocol) {
 	}
 	w.Run(5 * time.Second)
 	w.connect(codec.Hello{})
-	if seen.asked == 0 || len(seen.welcomed) == 0 && upstream.IDs() == codec.WordIDs {
+	if seen.asked == 0 || len(seen.welcomed) == 0 && upstream.Spec().IDs == codec.IDBeside {
 		t.Errorf("the witness has seen %d datagrams to the server, and %d welcomes", seen.asked, len(seen.welcomed))
 	}
 }

@@ -23,9 +23,9 @@ type member struct {
 // String is the protocol's name, with its transport unless that is UDP.
 func (m member) String() string {
 	if m.transport.Stream {
-		return m.Name() + " over tcp"
+		return m.Spec().Name + " over tcp"
 	}
-	return m.Name()
+	return m.Spec().Name
 }
 
 // Riptide's quality rules would end sessions in the weather of these tests, as they should.
@@ -57,11 +57,11 @@ const (
 
 func promiseOf(near, far codec.Protocol) promise {
 	switch {
-	case !near.Modes().Has(codec.Reliable):
+	case !near.Spec().Modes.Has(codec.Reliable):
 		return atMostOnce
-	case far.Modes().Has(codec.Reliable):
+	case far.Spec().Modes.Has(codec.Reliable):
 		return exactlyOnce
-	case far.Modes().Has(codec.Notify):
+	case far.Spec().Modes.Has(codec.Notify):
 		return atLeastOnce
 	}
 	return atMostOnce
@@ -72,16 +72,14 @@ func matrixRoute(client, upstream codec.Protocol) *Route {
 	r := defaultRoute(upstream)
 	r.Reliable = ReliableResend
 	r.AllowLossy = promiseOf(client, upstream) == atMostOnce || promiseOf(upstream, client) == atMostOnce
-	if client.IDs() == codec.Merged || upstream.IDs() == codec.Merged {
+	if client.Spec().Joins || upstream.Spec().Joins {
 		r.Envelope = EnvelopeFramed
 	}
-	if isRType(client) && upstream.IDs() == codec.WordIDs || isRType(upstream) && client.IDs() == codec.WordIDs {
+	if client.Spec().Closed && upstream.Spec().IDs == codec.IDBeside || upstream.Spec().Closed && client.Spec().IDs == codec.IDBeside {
 		r.Envelope = EnvelopeRaw // R-Type carries nothing but its own instructions
 	}
 	return r
 }
-
-func isRType(p codec.Protocol) bool { return p.IDs() == codec.NoIDs }
 
 const bodySize = 12
 
@@ -96,17 +94,17 @@ func (w *world) say(p *peer, near, far codec.Protocol, r *Route, i int) {
 	w.t.Helper()
 	m := codec.Message{Payload: body(i), Mode: codec.Unreliable}
 	for _, mode := range []codec.Mode{codec.ReliableOrdered, codec.Reliable, codec.UnreliableSequenced} {
-		if near.Modes().Has(mode) {
+		if near.Spec().Modes.Has(mode) {
 			m.Mode = mode
 			break
 		}
 	}
-	if isRType(near) || isRType(far) {
+	if near.Spec().Closed || far.Spec().Closed {
 		m.Payload = append(bytes.Clone(instruction), m.Payload...)
 	}
-	if near.IDs() == codec.WordIDs {
+	if near.Spec().IDs == codec.IDBeside {
 		m.ID, m.HasID = uint16(i), true
-	} else if e := envelopeOf(near.IDs(), far.IDs(), r); e != nil {
+	} else if e := envelopeOf(near.Spec(), far.Spec(), r); e != nil {
 		m.ID, m.HasID = uint16(i), true
 		m.Payload = e.wrap(nil, &m)
 		m.ID, m.HasID = 0, false
@@ -120,7 +118,7 @@ func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string
 	seen := make(map[string]int)
 	for _, m := range p.received() {
 		messages := []codec.Message{m}
-		if e := envelopeOf(near.IDs(), far.IDs(), r); e != nil {
+		if e := envelopeOf(near.Spec(), far.Spec(), r); e != nil {
 			var err error
 			if messages, err = unwrapAll(e, m.Payload); err != nil {
 				t.Fatalf("received %x: %v", m.Payload, err)
@@ -128,7 +126,7 @@ func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string
 		}
 		for _, one := range messages {
 			rest := one.Payload
-			if isRType(near) || isRType(far) {
+			if near.Spec().Closed || far.Spec().Closed {
 				var found bool
 				if rest, found = bytes.CutPrefix(rest, instruction); !found {
 					continue // of R-Type's own: the announcement of its components
@@ -163,13 +161,13 @@ func TestMatrix(t *testing.T) {
 func (w *world) connectFirst(client, upstream member, route *Route) *player {
 	w.t.Helper()
 	p := w.join(codec.Hello{})
-	if isRType(client) && !isRType(upstream) {
+	if client.Spec().Closed && !upstream.Spec().Closed {
 		w.await("at the server", 5*time.Second, func() bool { return len(w.servers[0].peers) == 1 })
 		greeting := codec.Message{Payload: []byte{0, 0, 0, 0, 1}, Mode: codec.Unreliable}
-		if e := envelopeOf(upstream.IDs(), client.IDs(), route); e != nil {
+		if e := envelopeOf(upstream.Spec(), client.Spec(), route); e != nil {
 			greeting.Payload = e.wrap(nil, &codec.Message{Payload: greeting.Payload, HasID: true})
 		}
-		greeting.HasID = upstream.IDs() == codec.WordIDs
+		greeting.HasID = upstream.Spec().IDs == codec.IDBeside
 		w.await("greeted", 5*time.Second, func() bool {
 			return w.servers[0].peers[0].conn.Send(w.Now(), greeting) == nil
 		})
@@ -188,7 +186,7 @@ func matrixRun(t *testing.T, seed uint64, client, upstream member) {
 	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
 		if ev.Kind == codec.Asked {
 			p.conn.Admit(now, 101)
-			if isRType(upstream) { // its client counts as connected when it has heard something
+			if upstream.Spec().Closed { // its client counts as connected when it has heard something
 				_ = p.conn.Send(now, codec.Message{Payload: []byte{0, 0, 0, 0, 1}})
 			}
 		}

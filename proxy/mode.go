@@ -28,10 +28,12 @@ type anything struct{}
 // errAny: Any was asked to do more than to let a datagram pass.
 var errAny = errors.New("a protocol that is not known cannot be terminated")
 
-func (anything) Name() string       { return "any" }
-func (anything) Modes() codec.Modes { return 0 }
-func (anything) IDs() codec.IDs     { return codec.NoIDs }
-func (anything) Sniff([]byte) bool  { return true }
+// anySpec says that there are no messages that another protocol could carry.
+var anySpec = codec.Spec{Name: "any", Closed: true}
+
+func (anything) Spec() *codec.Spec { return &anySpec }
+
+func (anything) Sniff([]byte) bool { return true }
 
 func (anything) Accept(_ time.Time, _ netip.AddrPort, _, reply []byte) (codec.Conn, []byte, error) {
 	return nil, reply, errAny

@@ -27,7 +27,7 @@ func (s *saga) entry() *entry { return s.proxy.relay.table.Get(s.keyOf(s.player)
 // TestMove: each server has its part of the messages, all of them once and in order, and the old one hears goodbye.
 func TestMove(t *testing.T) {
 	for _, member := range reliableFamily[:3] {
-		t.Run(member.protocol.Name(), func(t *testing.T) {
+		t.Run(member.protocol.Spec().Name, func(t *testing.T) {
 			s := movable(t, simnet.Weather{Latency: 30 * time.Millisecond, Loss: 0.05, Jitter: 5 * time.Millisecond}, member.protocol)
 			s.play(member.mode, time.Second)
 			if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {
@@ -162,7 +162,7 @@ func (s *saga) answers(tick time.Duration) func(time.Time, *peer, *codec.Event) 
 func TestMoveLosesNoAnswers(t *testing.T) {
 	for _, member := range reliableFamily[:3] {
 		for _, loss := range []float64{0, 0.05} {
-			t.Run(fmt.Sprintf("%s, loss %.0f%%", member.protocol.Name(), 100*loss), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, loss %.0f%%", member.protocol.Spec().Name, 100*loss), func(t *testing.T) {
 				s := movable(t, simnet.Weather{Latency: 15 * time.Millisecond, Jitter: 2 * time.Millisecond, Loss: loss}, member.protocol)
 				for i := range s.servers {
 					s.servers[i].react = s.answers(50 * time.Millisecond)
@@ -198,13 +198,13 @@ func TestMoveLosesNoAnswers(t *testing.T) {
 // to it is kept from the player, and of a RakNet server nothing that it said before it heard the goodbye.
 func TestMoveFromATalkingServer(t *testing.T) {
 	for _, member := range reliableFamily[:3] {
-		t.Run(member.protocol.Name(), func(t *testing.T) {
+		t.Run(member.protocol.Spec().Name, func(t *testing.T) {
 			s := movable(t, simnet.Weather{Latency: 15 * time.Millisecond}, member.protocol)
 			old := s.servers[0].peers[0]
 			said := 0
 			for range 200 {
 				m := codec.Message{
-					Payload: []byte{0x86, byte(said >> 8), byte(said)}, Mode: member.mode, ID: 7, HasID: s.clients.IDs() == codec.WordIDs,
+					Payload: []byte{0x86, byte(said >> 8), byte(said)}, Mode: member.mode, ID: 7, HasID: s.clients.Spec().IDs == codec.IDBeside,
 					Receipt: codec.Receipt(said + 1),
 				}
 				if !old.gone() && old.conn.Send(s.Now(), m) == nil {

@@ -36,7 +36,7 @@ func onePort(t *testing.T, all []codec.Protocol) {
 	w.Run(time.Second)
 	w.greetTheSilent(&envelope{kind: EnvelopeFramed, hasByte: true, packetID: route.PacketID})
 	for i, near := range all {
-		w.await(near.Name()+" answered", 5*time.Second, func() bool {
+		w.await(near.Spec().Name+" answered", 5*time.Second, func() bool {
 			return heard(t, &players[i].peer, near, far, route)[string(body(i))] == 1
 		})
 	}
@@ -46,7 +46,7 @@ func onePort(t *testing.T, all []codec.Protocol) {
 	}
 	var want []string
 	for _, p := range all {
-		want = append(want, p.Name())
+		want = append(want, p.Spec().Name)
 	}
 	slices.Sort(spoken)
 	if slices.Sort(want); !slices.Equal(spoken, want) {

@@ -58,7 +58,7 @@ func TestPaceKeepsServersFromBlocking(t *testing.T) {
 		{raknet6(), riptide22(), false},
 		{riptide22(), raknet6(), true}, // which shows that it is the pace that helps
 	} {
-		t.Run(fmt.Sprintf("%s to %s, unbounded %v", c.clients.Name(), c.servers.Name(), c.unbounded), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s to %s, unbounded %v", c.clients.Spec().Name, c.servers.Spec().Name, c.unbounded), func(t *testing.T) {
 			w := paced(t, c.clients, c.servers, func(u *Upstream) {
 				if c.unbounded {
 					u.Pace = Pace{}
@@ -75,7 +75,7 @@ func TestPaceKeepsServersFromBlocking(t *testing.T) {
 			for i := range messages {
 				for _, p := range all {
 					payload := append([]byte{0x86, 1, 0, byte(i)}, make([]byte, 900)...)
-					w.send(&p.peer, codec.Message{Payload: payload, Mode: codec.Reliable, ID: 7, HasID: c.clients.IDs() == codec.WordIDs})
+					w.send(&p.peer, codec.Message{Payload: payload, Mode: codec.Reliable, ID: 7, HasID: c.clients.Spec().IDs == codec.IDBeside})
 				}
 			}
 			arrived := func() (sum, least int) {

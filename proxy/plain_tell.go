@@ -12,7 +12,7 @@ func (j *journal) plainEstablished(now time.Time, e *plainEntry) {
 		return
 	}
 	p := &e.Value
-	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
+	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Spec().Name).
 		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).Str("mode", "relay").
 		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Uint64("suppressed", suppressed).Msg("session established")
 }
@@ -24,7 +24,7 @@ func (j *journal) plainEnded(now time.Time, e *plainEntry, blame Party, why code
 		return
 	}
 	p := &e.Value
-	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Name()).
+	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Spec().Name).
 		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).Str("mode", "relay").
 		Str("reason", why.String()).Stringer("by", blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
 		Uint64("datagrams_up", p.up.Messages).Uint64("bytes_up", p.up.Bytes).
@@ -50,8 +50,8 @@ func plainSession(now time.Time, e *plainEntry) Session {
 		Route:            p.route.Name,
 		Client:           e.Key.Client,
 		Server:           p.server.Addr,
-		ClientProtocol:   p.protocol.Name(),
-		UpstreamProtocol: p.route.Upstream.Protocol.Name(),
+		ClientProtocol:   p.protocol.Spec().Name,
+		UpstreamProtocol: p.route.Upstream.Protocol.Spec().Name,
 		Age:              now.Sub(p.opened),
 		Established:      p.established,
 		Relayed:          true,

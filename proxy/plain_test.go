@@ -157,8 +157,8 @@ func TestAnyProtocolIsRelayed(t *testing.T) {
 			p.down(i, i, server, []byte{0xfe, byte(n)})
 		}
 	}
-	if _, _, err := Any.Accept(p.now, playerAddr(0), []byte{1}, nil); err == nil || Any.Modes() != 0 {
-		t.Errorf("an unknown protocol is terminated: %v, modes %v", err, Any.Modes())
+	if _, _, err := Any.Accept(p.now, playerAddr(0), []byte{1}, nil); err == nil || Any.Spec().Modes != 0 {
+		t.Errorf("an unknown protocol is terminated: %v, modes %v", err, Any.Spec().Modes)
 	}
 }
 

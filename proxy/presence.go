@@ -9,7 +9,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// Presence finds the sessions of clients that say who they are as they come (codec.Identified): a second one of the same name
+// Presence finds the sessions of clients that say who they are as they come (codec.Identity): a second one of the same name
 // at the same listener is refused, also on another loop. It has at most one entry a session. Its lock is held for the moment
 // in which a session begins or ends.
 type Presence struct {
@@ -24,7 +24,7 @@ type presenceKey struct {
 
 // keyOf names a client, or reports that it says nothing of itself.
 func (d *door) keyOf(conn codec.Conn) (k presenceKey, ok bool) {
-	c, ok := conn.(codec.Identified)
+	c, ok := conn.(codec.Identity)
 	if !ok || c.Identity() == 0 {
 		return k, false
 	}

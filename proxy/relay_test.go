@@ -53,7 +53,7 @@ func TestEveryBitOfAMessagePasses(t *testing.T) {
 	w := riptideWorld(t, nil)
 	p := w.connect(codec.Hello{})
 	for mode := range codec.Mode(6) {
-		if !riptide22().Modes().Has(mode) {
+		if !riptide22().Spec().Modes.Has(mode) {
 			continue
 		}
 		m := codec.Message{Payload: []byte{1, 2, 0x0b}, Pad: 4, Mode: mode}

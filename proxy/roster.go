@@ -126,11 +126,7 @@ func (r *Relay) kick(now time.Time, id SessionID, text string) error {
 	case e.Value.ending:
 		return ErrEnding
 	}
-	why := codec.Goodbye{Reason: codec.Kicked}
-	if writer, ok := e.Value.protocol.(codec.Texter); ok && text != "" {
-		why.Data, why.Pad = writer.AppendText(nil, text)
-	}
-	r.end(now, e, blameProxy, why)
+	r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Kicked, Text: text})
 	r.settle(now, e)
 	return nil
 }

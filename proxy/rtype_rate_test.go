@@ -22,12 +22,12 @@ func TestBridgesKeepTheGamesRate(t *testing.T) {
 	for _, dialect := range []rtype.Dialect{rtype.Game16, rtype.Game32, rtype.GameLast} {
 		game := rtype.New(rtype.Options{Dialect: dialect, MaxQueued: 4 << 20})
 		for _, other := range others {
-			t.Run(game.Name()+" at "+other.Name(), func(t *testing.T) { gameRate(t, game, other) })
-			t.Run(other.Name()+" at "+game.Name(), func(t *testing.T) { gameRate(t, other, game) })
+			t.Run(game.Spec().Name+" at "+other.Spec().Name, func(t *testing.T) { gameRate(t, game, other) })
+			t.Run(other.Spec().Name+" at "+game.Spec().Name, func(t *testing.T) { gameRate(t, other, game) })
 		}
 		for _, far := range []rtype.Dialect{rtype.Game16, rtype.Game32, rtype.GameLast} {
 			server := rtype.New(rtype.Options{Dialect: far})
-			t.Run(game.Name()+" at "+server.Name(), func(t *testing.T) { gameRate(t, game, server) })
+			t.Run(game.Spec().Name+" at "+server.Spec().Name, func(t *testing.T) { gameRate(t, game, server) })
 		}
 	}
 }
@@ -39,7 +39,7 @@ func gameRate(t *testing.T, client, server codec.Protocol) {
 	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
 		if ev.Kind == codec.Asked {
 			p.conn.Admit(now, 101)
-			if isRType(server) {
+			if server.Spec().Closed {
 				w.tellGame(p, server, client, gameHead())
 			}
 		}
@@ -47,7 +47,7 @@ func gameRate(t *testing.T, client, server codec.Protocol) {
 	p := w.join(codec.Hello{})
 	w.await("at the server", 10*time.Second, func() bool { return len(w.servers[0].peers) == 1 })
 	far := w.servers[0].peers[0]
-	if !isRType(server) {
+	if !server.Spec().Closed {
 		w.await("connected at the server", 10*time.Second, func() bool { return far.find(codec.Connected) != nil })
 		w.tellGame(far, server, client, gameHead())
 	}
@@ -92,9 +92,9 @@ func (w *world) tellGame(p *peer, server, client codec.Protocol, messages [][]by
 	w.t.Helper()
 	for _, payload := range messages {
 		m := codec.Message{Payload: payload, Mode: codec.Unreliable}
-		if server.IDs() == codec.WordIDs {
+		if server.Spec().IDs == codec.IDBeside {
 			m.HasID = true
-		} else if e := envelopeOf(server.IDs(), client.IDs(), w.settings.Listeners[0].Route); e != nil {
+		} else if e := envelopeOf(server.Spec(), client.Spec(), w.settings.Listeners[0].Route); e != nil {
 			m.Payload = e.wrap(nil, &codec.Message{Payload: payload, HasID: true})
 		}
 		if err := p.conn.Send(w.Now(), m); err != nil {
@@ -107,7 +107,7 @@ func (w *world) tellGame(p *peer, server, client codec.Protocol, messages [][]by
 func gameHeard(t *testing.T, p *player, client, server codec.Protocol, route *Route) (all [][]byte) {
 	for _, m := range p.received() {
 		messages := []codec.Message{m}
-		if e := envelopeOf(client.IDs(), server.IDs(), route); e != nil {
+		if e := envelopeOf(client.Spec(), server.Spec(), route); e != nil {
 			var err error
 			if messages, err = unwrapAll(e, m.Payload); err != nil {
 				t.Fatal(err)

@@ -89,14 +89,14 @@ func (o *outage) pass(d time.Duration) {
 	for end := o.Now().Add(d); o.Now().Before(end); o.Run(50 * time.Millisecond) {
 		for i, p := range o.players {
 			if o.talks(i) && !p.gone() {
-				_ = p.conn.Send(o.Now(), codec.Message{Payload: []byte{0x86, byte(i)}, Mode: o.mode(), ID: 7, HasID: o.clients.IDs() == codec.WordIDs})
+				_ = p.conn.Send(o.Now(), codec.Message{Payload: []byte{0x86, byte(i)}, Mode: o.mode(), ID: 7, HasID: o.clients.Spec().IDs == codec.IDBeside})
 			}
 		}
 	}
 }
 
 func (o *outage) mode() codec.Mode {
-	if o.clients.Modes().Has(codec.Reliable) {
+	if o.clients.Spec().Modes.Has(codec.Reliable) {
 		return codec.Reliable
 	}
 	return codec.Notify

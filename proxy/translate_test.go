@@ -32,7 +32,7 @@ func dialectWorld(t *testing.T, dropUndeclared bool) (*world, *player) {
 	versions := map[string]riptide.Version{"riptide-2.0": riptide.V20, "riptide-2.2": riptide.V22}
 	route := defaultRoute(riptide22())
 	route.Translator = func(near, far codec.Protocol) Translator {
-		return transcoder{riptide.NewTranscoder(versions[near.Name()], versions[far.Name()],
+		return transcoder{riptide.NewTranscoder(versions[near.Spec().Name], versions[far.Spec().Name],
 			map[uint16]riptide.Schema{7: schema}, dropUndeclared)}
 	}
 	old := riptide.New(riptide.Options{Version: riptide.V20})
@@ -138,10 +138,10 @@ func TestDataBesideMessagesPassesAsItIs(t *testing.T) {
 			number, text := r.UShort(), string(r.AppendString(nil))
 			first, second := [2]int32{int32(r.Length(32)), r.Int()}, r.Int()
 			if number != 4711 || text != "hello" || first != [2]int32{2, -1} || second != 2 {
-				t.Errorf("to %s: %d, %q, %v, %d", far.Name(), number, text, first, second)
+				t.Errorf("to %s: %d, %q, %v, %d", far.Spec().Name, number, text, first, second)
 			}
 			if flag, last := r.Bool(), r.UShort(); flag && last == 4660 {
-				t.Errorf("to %s: the bool and the number behind it arrived right: docs/bridging.md says otherwise", far.Name())
+				t.Errorf("to %s: the bool and the number behind it arrived right: docs/bridging.md says otherwise", far.Spec().Name)
 			}
 		}
 	}

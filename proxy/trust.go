@@ -132,8 +132,5 @@ func proofOf(p codec.Protocol, stream bool) codec.Proof {
 	if stream {
 		return codec.ProvedAccept
 	}
-	if prover, ok := p.(codec.Prover); ok {
-		return prover.Proof()
-	}
-	return codec.NoProof
+	return p.Spec().Proof
 }

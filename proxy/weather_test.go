@@ -44,7 +44,7 @@ func echoInWeather(t *testing.T, seed uint64, weather simnet.Weather, clients, u
 	w.SetWeather(weather)
 	for i := range messages {
 		w.send(&p.peer, codec.Message{
-			Payload: numbered(clients, i), Mode: mode, ID: uint16(i), HasID: clients.IDs() == codec.WordIDs,
+			Payload: numbered(clients, i), Mode: mode, ID: uint16(i), HasID: clients.Spec().IDs == codec.IDBeside,
 		})
 		w.Run(20 * time.Millisecond)
 	}
@@ -64,7 +64,7 @@ func echoInWeather(t *testing.T, seed uint64, weather simnet.Weather, clients, u
 // numbered is message i as a player of a protocol sends it: a RakNet player writes the envelope itself.
 func numbered(clients codec.Protocol, i int) []byte {
 	payload := fmt.Appendf(nil, "message %d", i)
-	if clients.IDs() == codec.WordIDs {
+	if clients.Spec().IDs == codec.IDBeside {
 		return payload
 	}
 	e := envelope{hasByte: true, packetID: 0x86}

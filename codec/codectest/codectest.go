@@ -161,7 +161,7 @@ func (c Config) withDefaults() *Config {
 	c.Channels = max(c.Channels, 1)
 	server, _ := c.New(1)
 	for m := codec.Unreliable; m <= codec.Notify; m++ {
-		if server.Modes().Has(m) {
+		if server.Spec().Modes.Has(m) {
 			c.modes = append(c.modes, m)
 		}
 	}

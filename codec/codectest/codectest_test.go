@@ -23,7 +23,7 @@ func toyConfig(fault string) Config {
 		NearWrap:         factoryFrom(0xffff - 10),
 		MaxPayload:       func(codec.Mode) int { return toyMaxPayload },
 		Pads:             []uint8{0, 3},
-		IDs:              (&toyProtocol{}).Modes(),
+		IDs:              toySpec.Modes,
 		Repeats:          false,
 		HelloData:        true,
 		HelloIdentity:    true,

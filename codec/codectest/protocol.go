@@ -12,11 +12,11 @@ func checkProtocol(t tb, c *Config) {
 	simulate(t, "protocol", func(r *report) {
 		server, client := c.New(1)
 		for _, p := range []codec.Protocol{server, client} {
-			if p.Name() == "" || len(c.modes) == 0 {
-				r.Errorf("protocol %q with modes %v", p.Name(), c.modes)
+			if p.Spec().Name == "" || len(c.modes) == 0 {
+				r.Errorf("protocol %q with modes %v", p.Spec().Name, c.modes)
 			}
-			if (p.IDs() == codec.WordIDs) != (c.IDs != 0) {
-				r.Errorf("Protocol.IDs() = %d, but Config.IDs names the modes %b", p.IDs(), c.IDs)
+			if (p.Spec().IDs == codec.IDBeside) != (c.IDs != 0) {
+				r.Errorf("Spec.IDs is %d, but Config.IDs names the modes %b", p.Spec().IDs, c.IDs)
 			}
 		}
 		if server.Sniff(nil) {

@@ -37,7 +37,7 @@ func (p *pair) payload() []byte {
 // checkRefused sends in foreign modes and beyond the largest size, with receipts that must never be answered.
 func (p *pair) checkRefused(s *side) {
 	const receipt = 1 << 30
-	own := p.node.protocol.Modes()
+	own := p.node.protocol.Spec().Modes
 	for m := codec.Unreliable; m <= codec.Notify+1; m++ {
 		message := codec.Message{Payload: p.payload(), Mode: m, Receipt: receipt}
 		if !own.Has(m) {

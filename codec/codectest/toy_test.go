@@ -39,14 +39,17 @@ type toyProtocol struct {
 	first toySeq // sequence number to start with
 }
 
-func (p *toyProtocol) Name() string   { return "toy" }
-func (p *toyProtocol) IDs() codec.IDs { return codec.WordIDs }
+var toySpec = codec.Spec{
+	Name: "toy",
+	Modes: codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
+		codec.ReliableSequenced, codec.Notify),
+	IDs: codec.IDBeside,
+}
+
+func (p *toyProtocol) Spec() *codec.Spec { return &toySpec }
+
 func (p *toyProtocol) Sniff(b []byte) bool {
 	return len(b) > 0 && b[0] == toyHello || p.fault == "sniffs anything"
-}
-func (p *toyProtocol) Modes() codec.Modes {
-	return codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
-		codec.ReliableSequenced, codec.Notify)
 }
 
 func (p *toyProtocol) conn(now time.Time) *toyConn {

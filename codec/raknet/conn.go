@@ -119,7 +119,7 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 	switch {
 	case c.phase >= closing:
 		return codec.ErrClosed
-	case !c.p.Modes().Has(m.Mode):
+	case !c.p.spec.Modes.Has(m.Mode):
 		return codec.ErrMode
 	case len(m.Payload) == 0:
 		return errEmpty

@@ -28,6 +28,7 @@ var (
 
 // Protocol is RakNet with its options, and safe for concurrent use. All that it learns is which versions servers speak.
 type Protocol struct {
+	spec    codec.Spec
 	o       Options
 	cookies cookies
 	shared  *sharedCookies // nil: CookieSecret is not in use
@@ -35,11 +36,12 @@ type Protocol struct {
 	servers *serverVersions
 }
 
-var _ codec.Local = (*Protocol)(nil)
+var _ codec.PerLoop = (*Protocol)(nil)
 
 // New returns the protocol with the given options.
 func New(o Options) *Protocol {
 	p := &Protocol{o: o.withDefaults(), servers: new(serverVersions)}
+	p.spec = specOf(&p.o)
 	p.cookies = cookies{&p.o.Seed}
 	if o.Cookies == CookiesActive || o.Cookies == CookiesOffloadedPSK {
 		p.shared = newSharedCookies(o.CookieSecret)
@@ -47,27 +49,39 @@ func New(o Options) *Protocol {
 	return p
 }
 
-// Local implements codec.Local.
-func (p *Protocol) Local() codec.Protocol {
+// specOf returns the Spec of a Protocol with given options. A game's message begins with its packet identifier. Clients send
+// the requests of the handshake, and pings, which are of no connection, and datagrams of a connection. What proves an
+// address is the cookie that the second request gives back: there is none without cookies, and one of which only the age
+// is looked at proves nothing to us.
+func specOf(o *Options) codec.Spec {
+	s := codec.Spec{
+		Name: o.Name,
+		Modes: codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
+			codec.ReliableSequenced),
+		IDs:      codec.IDFirstByte,
+		Proof:    codec.ProvedAccept,
+		Openings: codec.ByteSetOf(forServers...),
+	}
+	s.FirstBytes = s.Openings
+	s.FirstBytes.Add(bitValid, 0xff)
+	if o.OrderedOnly {
+		s.Modes = codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.ReliableOrdered)
+	}
+	if o.Cookies == CookiesNone || o.Cookies == CookiesOffloaded {
+		s.Proof = codec.NoProof
+	}
+	return s
+}
+
+// Spec implements codec.Protocol.
+func (p *Protocol) Spec() *codec.Spec { return &p.spec }
+
+// ForLoop implements codec.PerLoop.
+func (p *Protocol) ForLoop() codec.Protocol {
 	local := *p
 	local.spaces = new(workspaces)
 	return &local
 }
-
-// Name is the name given in Options.
-func (p *Protocol) Name() string { return p.o.Name }
-
-// Modes are all but Notify, or fewer with Options.OrderedOnly.
-func (p *Protocol) Modes() codec.Modes {
-	if p.o.OrderedOnly {
-		return codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.ReliableOrdered)
-	}
-	return codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
-		codec.ReliableSequenced)
-}
-
-// IDs are bytes: a game's message begins with its packet identifier.
-func (p *Protocol) IDs() codec.IDs { return codec.ByteIDs }
 
 // Sniff recognises pings and the two requests that open a connection.
 func (p *Protocol) Sniff(datagram []byte) bool {
@@ -75,13 +89,10 @@ func (p *Protocol) Sniff(datagram []byte) bool {
 	return ok && isForServers(id)
 }
 
-func isForServers(id byte) bool {
-	switch id {
-	case idUnconnectedPing, idUnconnectedPingOpen, idOpenConnectionRequest1, idOpenConnectionRequest2:
-		return true
-	}
-	return false
-}
+// forServers are the offline messages that a client sends.
+var forServers = []byte{idUnconnectedPing, idUnconnectedPingOpen, idOpenConnectionRequest1, idOpenConnectionRequest2}
+
+func isForServers(id byte) bool { return slices.Contains(forServers, id) }
 
 // Accept answers pings and the first request without keeping anything. The second request makes a Conn, once its cookie
 // has proved the address.
@@ -208,12 +219,3 @@ func (p *Protocol) appendPlainGrant(b []byte, server uint64, client address, mtu
 
 // clampMTU brings an MTU that the peer asks for within our bounds.
 func (p *Protocol) clampMTU(mtu uint16) int { return min(max(int(mtu), p.o.MinMTU), p.o.MaxMTU) }
-
-// Proof is the cookie that the second request gives back. Without cookies there is none, and one of which only the age is
-// looked at proves nothing to us.
-func (p *Protocol) Proof() codec.Proof {
-	if p.o.Cookies == CookiesNone || p.o.Cookies == CookiesOffloaded {
-		return codec.NoProof
-	}
-	return codec.ProvedAccept
-}

@@ -140,7 +140,7 @@ func TestRefuse(t *testing.T) {
 }
 
 func TestOrderedOnly(t *testing.T) {
-	modes := New(Options{OrderedOnly: true}).Modes()
+	modes := New(Options{OrderedOnly: true}).Spec().Modes
 	if want := codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.ReliableOrdered); modes != want {
 		t.Errorf("modes %b, want %b", modes, want)
 	}

@@ -15,7 +15,7 @@ func TestDialRemembersVersion(t *testing.T) {
 	_ = first.client.Receive(first.now, (&incompatible{version: 11, guid: 1}).append(nil))
 	other := netip.AddrPortFrom(first.client.peer.Addr(), first.client.peer.Port()+1)
 	for server, want := range map[netip.AddrPort]uint8{first.client.peer: 11, other: 6} {
-		c := p.Local().(*Protocol).Dial(first.now, server, codec.Hello{Identity: 78})
+		c := p.ForLoop().(*Protocol).Dial(first.now, server, codec.Hello{Identity: 78})
 		var request openConnectionRequest1
 		wire, _ := c.Transmit(first.now, nil)
 		if err := request.parse(wire); err != nil {

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 // idleLink returns a link of one loop whose game has been silent for a while.
 func idleLink(t testing.TB) *link {
-	l := connect(t, newLinkOf(t, New(Options{}).Local().(*Protocol)))
+	l := connect(t, newLinkOf(t, New(Options{}).ForLoop().(*Protocol)))
 	l.wait(12 * time.Second)
 	return l
 }
@@ -56,7 +56,7 @@ func TestIdleConnectionHasNoWorkspace(t *testing.T) {
 
 // TestNextConnectionHasTheMemory ends a connection amid what it has to say: its workspace is empty, and has its room still.
 func TestNextConnectionHasTheMemory(t *testing.T) {
-	l := connect(t, newLinkOf(t, New(Options{}).Local().(*Protocol)))
+	l := connect(t, newLinkOf(t, New(Options{}).ForLoop().(*Protocol)))
 	l.send(l.server, codec.ReliableOrdered, 200, 1)
 	l.send(l.server, codec.ReliableOrdered, 5000, 2) // in parts
 	if _, ok := l.server.Transmit(l.now, nil); !ok {

@@ -145,6 +145,9 @@ func (c *Conn) Close(_ time.Time, why codec.Goodbye) {
 		c.data.drop()
 	}
 	if c.server {
+		if why.Text != "" && len(why.Data) == 0 {
+			why.Data, why.Pad = appendText(c.options.Version, nil, why.Text)
+		}
 		c.dismiss(why)
 	} else {
 		c.leave()

@@ -44,8 +44,8 @@ func TestRejectReasons20(t *testing.T) {
 
 func TestProtocol20(t *testing.T) {
 	p := New(Options{Version: V20})
-	if p.Name() != "riptide-2.0" || p.Modes() != codec.ModesOf(codec.Unreliable, codec.Reliable) {
-		t.Errorf("%s with modes %b", p.Name(), p.Modes())
+	if p.Spec().Name != "riptide-2.0" || p.Spec().Modes != codec.ModesOf(codec.Unreliable, codec.Reliable) {
+		t.Errorf("%s with modes %b", p.Spec().Name, p.Spec().Modes)
 	}
 	for _, c := range []struct {
 		what     string

@@ -16,23 +16,35 @@ import (
 
 // Protocol is Riptide with its options. It is immutable and safe for concurrent use.
 type Protocol struct {
+	spec    codec.Spec
 	options Options
 	dialect *dialect
 }
 
 // New returns the protocol with options o.
 func New(o Options) *Protocol {
-	return &Protocol{options: o.withDefaults(), dialect: &dialects[o.Version]}
+	return &Protocol{spec: specOf(o.Version), options: o.withDefaults(), dialect: &dialects[o.Version]}
 }
 
-// Name is "riptide-2.2" or "riptide-2.0".
-func (p *Protocol) Name() string { return names[p.options.Version] }
+// specOf returns the Spec of a version: the first byte has the type, and a client neither rejects nor tells of others.
+func specOf(v Version) codec.Spec {
+	w := &dialects[v]
+	s := codec.Spec{Name: names[v], Modes: w.modes, IDs: codec.IDBeside, Proof: codec.ProvedClientID}
+	for b := range 256 {
+		switch k := w.kindOf([]byte{byte(b)}); {
+		case k == kindConnect:
+			s.Openings.Add(byte(b), byte(b))
+			s.FirstBytes.Add(byte(b), byte(b))
+		case k <= kindWelcome && k != kindReject:
+			s.FirstBytes.Add(byte(b), byte(b))
+		}
+	}
+	return s
+}
 
-// Modes are unreliable, reliable and, but for 2.0, notify.
-func (p *Protocol) Modes() codec.Modes { return p.dialect.modes }
-
-// IDs is codec.WordIDs: unreliable and reliable messages have an ID; with notify messages it is part of the payload.
-func (p *Protocol) IDs() codec.IDs { return codec.WordIDs }
+// Spec implements codec.Protocol. Unreliable and reliable messages have an ID beside them; in notify messages, which 2.0 does
+// not have, it is part of the payload. What proves an address is the client ID that the client's Welcome gives back.
+func (p *Protocol) Spec() *codec.Spec { return &p.spec }
 
 // Sniff reports whether the datagram is a Connect.
 func (p *Protocol) Sniff(datagram []byte) bool {
@@ -60,6 +72,3 @@ func (p *Protocol) Refuse(datagram, reply []byte, reason codec.Reason) []byte {
 func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, hello codec.Hello) codec.Conn {
 	return dial(p, now, hello)
 }
-
-// Proof is the client ID that the client's Welcome gives back.
-func (p *Protocol) Proof() codec.Proof { return codec.ProvedClientID }

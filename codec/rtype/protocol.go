@@ -20,34 +20,27 @@ import (
 
 // Protocol is R-Type with its options. It is immutable and safe for concurrent use.
 type Protocol struct {
+	spec    codec.Spec
 	options Options
 }
 
 // New returns the protocol with options o.
-func New(o Options) *Protocol { return &Protocol{options: o.withDefaults()} }
+func New(o Options) *Protocol {
+	p := &Protocol{options: o.withDefaults()}
+	p.spec = codec.Spec{
+		Name: names[o.Dialect], Modes: codec.ModesOf(codec.Unreliable), Closed: true, IdleTimeout: p.options.IdleTimeout,
+	}
+	if o.Seed != [32]byte{} { // the document's clients, and those of 16 bits, have nothing to say back
+		p.spec.Proof = codec.ProvedEcho
+	}
+	return p
+}
 
-// Name is "rtype", or that with the dialect.
-func (p *Protocol) Name() string { return names[p.options.Dialect] }
-
-// Modes is unreliable alone.
-func (p *Protocol) Modes() codec.Modes { return codec.ModesOf(codec.Unreliable) }
-
-// IDs is codec.NoIDs.
-func (p *Protocol) IDs() codec.IDs { return codec.NoIDs }
+// Spec implements codec.Protocol. The name is "rtype", or that with the dialect.
+func (p *Protocol) Spec() *codec.Spec { return &p.spec }
 
 // Sniff reports whether the datagram is a Hello of the game's clients, or one of the document's instructions.
 func (p *Protocol) Sniff(datagram []byte) bool { return p.isHello(datagram) || p.isKey(datagram) }
-
-// Proof is what clients say back, which takes a Seed. The document's clients and those of 16 bits have nothing to say.
-func (p *Protocol) Proof() codec.Proof {
-	if p.options.Seed == [32]byte{} {
-		return codec.NoProof
-	}
-	return codec.ProvedEcho
-}
-
-// IdleTimeout is how long a client may say nothing.
-func (p *Protocol) IdleTimeout() time.Duration { return p.options.IdleTimeout }
 
 func (p *Protocol) isHello(d []byte) bool {
 	return p.options.Dialect != Document && len(d) > 0 && bytes.Equal(d, p.options.Hello)

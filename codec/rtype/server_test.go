@@ -36,7 +36,7 @@ func TestSniff(t *testing.T) {
 		d := codectest.Unhex(t, c.datagram)
 		conn, reply, err := p.Accept(start, address, d, nil)
 		if p.Sniff(d) != c.want || (conn != nil) != c.want || len(reply) > 0 || !c.want && !errors.Is(err, codec.ErrMalformed) {
-			t.Errorf("%s to %s: Sniff %v, want %v; Accept %v, %v", c.datagram, p.Name(), p.Sniff(d), c.want, conn, err)
+			t.Errorf("%s to %s: Sniff %v, want %v; Accept %v, %v", c.datagram, p.Spec().Name, p.Sniff(d), c.want, conn, err)
 		}
 	}
 }

@@ -17,23 +17,31 @@ import (
 
 // Protocol is RUDP with its options. It is immutable and safe for concurrent use.
 type Protocol struct {
+	spec    codec.Spec
 	options Options
 }
 
 // New returns the protocol with options o.
-func New(o Options) *Protocol { return &Protocol{options: o.withDefaults()} }
+func New(o Options) *Protocol { return &Protocol{spec: specOf(&o), options: o.withDefaults()} }
 
-// Name is "rudp".
-func (p *Protocol) Name() string { return "rudp" }
+// specOf returns the Spec of a Protocol with given options. Messages of one period arrive as one. The three modes are one on
+// the wire: a received message is called unreliable-sequenced, since late packets are dropped. Every packet, the first
+// included, begins with the application's ID. What proves an address is the acknowledgement of a first sequence number,
+// which only a Seed makes unguessable.
+func specOf(o *Options) codec.Spec {
+	s := codec.Spec{
+		Name: "rudp", Modes: modes, Joins: true, Proof: codec.ProvedConnect, FirstBytes: codec.ByteSetOf(byte(o.AppID >> 8)),
+	}
+	if o.Seed == [32]byte{} {
+		s.Proof = codec.NoProof
+	}
+	return s
+}
 
 const modes = codec.Modes(1<<codec.Unreliable | 1<<codec.UnreliableSequenced | 1<<codec.Notify)
 
-// Modes are unreliable, unreliable-sequenced and notify, which are one on the wire: whatever is received is called
-// unreliable-sequenced, since late packets are dropped.
-func (p *Protocol) Modes() codec.Modes { return modes }
-
-// IDs is codec.Merged: messages of one period arrive as one.
-func (p *Protocol) IDs() codec.IDs { return codec.Merged }
+// Spec implements codec.Protocol.
+func (p *Protocol) Spec() *codec.Spec { return &p.spec }
 
 // Sniff reports whether the datagram is a request of our application.
 func (p *Protocol) Sniff(datagram []byte) bool {
@@ -66,12 +74,4 @@ func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, _ codec.Hello) codec.Co
 
 func (p *Protocol) isRequest(q *packet) bool {
 	return q.app == p.options.AppID && q.kind == kindRequest && q.seq == p.options.base
-}
-
-// Proof is the acknowledgement of a first sequence number, which only a Seed makes unguessable.
-func (p *Protocol) Proof() codec.Proof {
-	if p.options.Seed == [32]byte{} {
-		return codec.NoProof
-	}
-	return codec.ProvedConnect
 }

@@ -161,7 +161,7 @@ func TestAccounts(t *testing.T) {
 func TestGames(t *testing.T) {
 	slow := rudp.New(rudp.Options{Rate: 20}) // which does not mind a busy machine so soon
 	for _, p := range append(slices.Clone(speakers[:len(speakers)-1]), codec.Protocol(slow)) {
-		t.Run(p.Name(), func(t *testing.T) {
+		t.Run(p.Spec().Name, func(t *testing.T) {
 			server, err := startGame(p)
 			if err != nil {
 				t.Fatal(err)
@@ -257,13 +257,13 @@ func TestMessages(t *testing.T) {
 		b := make([]byte, 50)
 		books.stamp(b[f.head:], books.begun)
 		payload := f.message(b).Payload
-		if p.IDs() == codec.Merged {
+		if p.Spec().Joins {
 			payload = append(payload, payload...)
 		}
 		found := 0
 		f.stamps(payload, func(stamp []byte) { found++; books.read(stamp) })
 		if want := len(payload) / len(b); found != want || books.back != uint64(want) || books.inFlight != 0 {
-			t.Errorf("%s: %d stamps of %d, %d back", p.Name(), found, want, books.back)
+			t.Errorf("%s: %d stamps of %d, %d back", p.Spec().Name, found, want, books.back)
 		}
 	}
 }

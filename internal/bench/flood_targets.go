@@ -72,7 +72,7 @@ mode = %[4]q
 name = "door%[1]d"
 protocol = %[3]q
 servers = [%[5]q]
-`, door, addr, spoken[door].Name(), mode, b.game.servers[door].socket.Addr())
+`, door, addr, spoken[door].Spec().Name, mode, b.game.servers[door].socket.Addr())
 	}
 	return text
 }

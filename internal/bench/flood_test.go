@@ -68,7 +68,7 @@ func TestParty(t *testing.T) {
 func TestForgedHandshakes(t *testing.T) {
 	for _, s := range append(armForged(nil), armPings(nil)...) {
 		if !spoken[s.door].Sniff(s.payload) {
-			t.Errorf("%s does not know %x", spoken[s.door].Name(), s.payload[:min(len(s.payload), 30)])
+			t.Errorf("%s does not know %x", spoken[s.door].Spec().Name, s.payload[:min(len(s.payload), 30)])
 		}
 	}
 }

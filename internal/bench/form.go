@@ -26,10 +26,10 @@ const bedrock = "bedrock"
 func speaker(name string) (codec.Protocol, error) {
 	var names []string
 	for _, p := range speakers {
-		if p.Name() == name {
+		if p.Spec().Name == name {
 			return p, nil
 		}
-		names = append(names, p.Name())
+		names = append(names, p.Spec().Name)
 	}
 	return nil, fmt.Errorf("%q: %w: want one of %v", name, ErrOptions, names)
 }
@@ -38,7 +38,7 @@ func speaker(name string) (codec.Protocol, error) {
 // be joined with their length before it. docs/bridging.md#envelopes
 type form struct {
 	mode codec.Mode
-	ids  codec.IDs
+	spec *codec.Spec
 	head int // bytes before the stamp
 }
 
@@ -50,17 +50,17 @@ const (
 
 // formOf is that of a protocol. Messages are as reliable as it can be.
 func formOf(p codec.Protocol) form {
-	f := form{ids: p.IDs()}
+	f := form{spec: p.Spec()}
 	for _, mode := range []codec.Mode{codec.ReliableOrdered, codec.Reliable, codec.Notify, codec.Unreliable} {
-		if p.Modes().Has(mode) {
+		if f.spec.Modes.Has(mode) {
 			f.mode = mode
 			break
 		}
 	}
-	switch f.ids {
-	case codec.ByteIDs:
+	switch {
+	case f.spec.IDs == codec.IDFirstByte:
 		f.head = 3
-	case codec.Merged:
+	case f.spec.Joins:
 		f.head = 4
 	}
 	return f
@@ -68,20 +68,20 @@ func formOf(p codec.Protocol) form {
 
 // message makes b, whose stamp is written, a message.
 func (f *form) message(b []byte) codec.Message {
-	switch f.ids {
-	case codec.ByteIDs:
+	switch {
+	case f.spec.IDs == codec.IDFirstByte:
 		b[0] = packetByte
 		binary.LittleEndian.PutUint16(b[1:], messageID)
-	case codec.Merged:
+	case f.spec.Joins:
 		binary.LittleEndian.PutUint16(b, uint16(len(b)-2))
 		binary.LittleEndian.PutUint16(b[2:], messageID)
 	}
-	return codec.Message{Payload: b, Mode: f.mode, ID: messageID, HasID: f.ids == codec.WordIDs}
+	return codec.Message{Payload: b, Mode: f.mode, ID: messageID, HasID: f.spec.IDs == codec.IDBeside}
 }
 
 // stamps gives each stamp of a message to take.
 func (f *form) stamps(b []byte, take func([]byte)) {
-	for f.ids == codec.Merged && len(b) > f.head {
+	for f.spec.Joins && len(b) > f.head {
 		n := 2 + int(binary.LittleEndian.Uint16(b))
 		if n > len(b) || n < f.head {
 			return
@@ -89,7 +89,7 @@ func (f *form) stamps(b []byte, take func([]byte)) {
 		take(b[f.head:n])
 		b = b[n:]
 	}
-	if f.ids != codec.Merged && len(b) > f.head {
+	if !f.spec.Joins && len(b) > f.head {
 		take(b[f.head:])
 	}
 }

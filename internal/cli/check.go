@@ -57,7 +57,7 @@ func explain(s *proxy.Settings) string {
 		}
 		u := l.Route.Upstream
 		for _, p := range l.Protocols {
-			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, place(l, lastPort(s.Listeners[i:])), p.Name(), u.Name, u.Protocol.Name())
+			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, place(l, lastPort(s.Listeners[i:])), p.Spec().Name, u.Name, u.Protocol.Spec().Name)
 			if l.Route.Mode == proxy.ModeRelay {
 				fmt.Fprintf(&text, "  datagrams pass as they are; first ones are looked at\n")
 				continue

@@ -41,7 +41,7 @@ func (p Pair) Configuration(listen, server netip.AddrPort) string {
 }
 
 // plainName is a protocol's name without its transport.
-func plainName(p codec.Protocol) string { return strings.TrimSuffix(p.Name(), overTCP) }
+func plainName(p codec.Protocol) string { return strings.TrimSuffix(p.Spec().Name, overTCP) }
 
 // setting is a key of a route with its value, and why it is there.
 type setting struct{ setting, why string }
@@ -68,12 +68,12 @@ func (p Pair) crossing() []setting {
 }
 
 // isLossy reports whether one side promises what the other, R-Type, cannot even be helped to.
-func (p Pair) isLossy() bool { return isRType(p.from) != isRType(p.to) }
+func (p Pair) isLossy() bool { return p.from.Spec().Closed != p.to.Spec().Closed }
 
 // losesOrder reports whether one side keeps some order that the other does not.
 func (p Pair) losesOrder() bool {
 	const order = codec.Modes(1<<codec.ReliableOrdered | 1<<codec.UnreliableSequenced | 1<<codec.Notify)
-	return p.from.Modes()&order != p.to.Modes()&order
+	return p.from.Spec().Modes&order != p.to.Spec().Modes&order
 }
 
 // needsResend reports whether reliable messages meet a side that reports losses.
@@ -83,5 +83,5 @@ func (p Pair) needsResend() bool {
 
 // isRaw reports whether R-Type meets a protocol with message IDs.
 func (p Pair) isRaw() bool {
-	return p.inWorld() && (p.from.IDs() == codec.WordIDs || p.to.IDs() == codec.WordIDs)
+	return p.inWorld() && (p.from.Spec().IDs == codec.IDBeside || p.to.Spec().IDs == codec.IDBeside)
 }

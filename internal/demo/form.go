@@ -37,12 +37,13 @@ type form struct {
 
 // formOf is the form of a pair on the side of protocol p.
 func formOf(pair Pair, p codec.Protocol) form {
-	ids := p.IDs()
+	spec := p.Spec()
+	packet := spec.IDs == codec.IDFirstByte
 	return form{
-		beside: ids == codec.WordIDs,
-		packet: ids == codec.ByteIDs,
-		id:     ids == codec.ByteIDs || ids == codec.Merged,
-		framed: pair.isFramed() && (ids == codec.ByteIDs || ids == codec.Merged),
+		beside: spec.IDs == codec.IDBeside,
+		packet: packet,
+		id:     packet || spec.Joins,
+		framed: pair.isFramed() && (packet || spec.Joins),
 		world:  pair.inWorld(),
 		keys:   pair.pressesKeys(),
 	}

@@ -35,8 +35,8 @@ var protocols = []codec.Protocol{
 	document,
 	rtype.New(rtype.Options{Dialect: rtype.Game16}),
 	late,
-	stream{newRiptide(riptide.V20, true), netio.LengthU16LE},
-	stream{newRiptide(riptide.V22, true), netio.LengthI32LE},
+	newStream(newRiptide(riptide.V20, true), netio.LengthU16LE),
+	newStream(newRiptide(riptide.V22, true), netio.LengthI32LE),
 }
 
 func newRiptide(v riptide.Version, overTCP bool) codec.Protocol {
@@ -65,13 +65,13 @@ func NewPair(from, to string) (p Pair, err error) {
 	}
 	if p.pressesKeys() && p.has(late) {
 		return p, fmt.Errorf("%s: nothing of what players do exists in both: those of %s only press keys, and those of %s "+
-			"only send requests and updates (docs/protocols/rtype.md#dialects)", p, document.Name(), late.Name())
+			"only send requests and updates (docs/protocols/rtype.md#dialects)", p, document.Spec().Name, late.Spec().Name)
 	}
 	return p, nil
 }
 
 func protocolOf(name string) (codec.Protocol, error) {
-	i := slices.IndexFunc(protocols, func(p codec.Protocol) bool { return p.Name() == name })
+	i := slices.IndexFunc(protocols, func(p codec.Protocol) bool { return p.Spec().Name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("protocol %q: want one of %s", name, strings.Join(Protocols(), ", "))
 	}
@@ -91,7 +91,7 @@ func MainPair() Pair {
 func Protocols() []string {
 	names := make([]string, len(protocols))
 	for i, p := range protocols {
-		names[i] = p.Name()
+		names[i] = p.Spec().Name
 	}
 	return names
 }
@@ -101,7 +101,7 @@ func Pairs() []Pair {
 	var all []Pair
 	for _, from := range protocols {
 		for _, to := range protocols {
-			if p, err := NewPair(from.Name(), to.Name()); err == nil {
+			if p, err := NewPair(from.Spec().Name, to.Spec().Name); err == nil {
 				all = append(all, p)
 			}
 		}
@@ -110,10 +110,10 @@ func Pairs() []Pair {
 }
 
 // From and To are the names of the two protocols.
-func (p Pair) From() string { return p.from.Name() }
+func (p Pair) From() string { return p.from.Spec().Name }
 
 // To is the name of the server's protocol.
-func (p Pair) To() string { return p.to.Name() }
+func (p Pair) To() string { return p.to.Spec().Name }
 
 // String is the pair in words.
 func (p Pair) String() string { return p.From() + " to " + p.To() }
@@ -122,7 +122,7 @@ func (p Pair) String() string { return p.From() + " to " + p.To() }
 func (p Pair) IsMain() bool { return p == MainPair() }
 
 // inWorld reports whether messages are R-Type's: where one side speaks it, the other has to say the same.
-func (p Pair) inWorld() bool { return isRType(p.from) || isRType(p.to) }
+func (p Pair) inWorld() bool { return p.from.Spec().Closed || p.to.Spec().Closed }
 
 // pressesKeys reports whether one side's players can only press keys.
 func (p Pair) pressesKeys() bool { return p.has(document) }
@@ -133,24 +133,20 @@ func (p Pair) has(one codec.Protocol) bool { return p.from == one || p.to == one
 func (p Pair) OverTCP() bool { return isStream(p.from) }
 
 // isFramed reports whether messages of one side may run together, and so need frames.
-func (p Pair) isFramed() bool { return p.from.IDs() == codec.Merged || p.to.IDs() == codec.Merged }
+func (p Pair) isFramed() bool { return p.from.Spec().Joins || p.to.Spec().Joins }
 
 // saysGoodbye reports whether the players have a word for leaving.
-func (p Pair) saysGoodbye() bool { return !isRType(p.from) }
+func (p Pair) saysGoodbye() bool { return !p.from.Spec().Closed }
 
-func isRType(p codec.Protocol) bool { return p.IDs() == codec.NoIDs }
-
-func isReliable(p codec.Protocol) bool {
-	return p.Modes().Has(codec.Reliable) || p.Modes().Has(codec.ReliableOrdered)
-}
+func isReliable(p codec.Protocol) bool { return p.Spec().Modes.AnyReliable() }
 
 // reports tells whether the sender of a message learns what became of it, and nothing more is done.
-func reports(p codec.Protocol) bool { return !isReliable(p) && p.Modes().Has(codec.Notify) }
+func reports(p codec.Protocol) bool { return !isReliable(p) && p.Spec().Modes.Has(codec.Notify) }
 
 // mode is the strongest mode of a protocol that asks for no more order than it must.
 func mode(p codec.Protocol) codec.Mode {
 	for _, m := range []codec.Mode{codec.Reliable, codec.ReliableOrdered, codec.UnreliableSequenced} {
-		if p.Modes().Has(m) {
+		if p.Spec().Modes.Has(m) {
 			return m
 		}
 	}

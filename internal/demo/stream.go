@@ -10,14 +10,21 @@ import (
 // stream is a protocol over TCP: what it calls datagrams are frames, which differ by their length prefix.
 type stream struct {
 	codec.Protocol
+	spec   codec.Spec
 	prefix netio.Prefix
+}
+
+func newStream(p codec.Protocol, prefix netio.Prefix) stream {
+	s := stream{p, *p.Spec(), prefix}
+	s.spec.Name += overTCP
+	return s
 }
 
 // overTCP ends the names of such protocols.
 const overTCP = "+tcp"
 
-// Name is the protocol's name with the transport.
-func (s stream) Name() string { return s.Protocol.Name() + overTCP }
+// Spec implements codec.Protocol. The name is that of the protocol with the transport.
+func (s stream) Spec() *codec.Spec { return &s.spec }
 
 // isStream reports whether a protocol is one over TCP.
 func isStream(p codec.Protocol) bool {

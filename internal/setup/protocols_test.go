@@ -11,7 +11,7 @@ import (
 
 func TestProtocolsGoByTheirNames(t *testing.T) {
 	for _, p := range protocols {
-		if got := build(p.name, config.Default(), use{queue: 1 << 20}).Name(); got != p.name {
+		if got := build(p.name, config.Default(), use{queue: 1 << 20}).Spec().Name; got != p.name {
 			t.Errorf("%s calls itself %s", p.name, got)
 		}
 	}

@@ -13,16 +13,16 @@ func Traits() map[string]config.Traits {
 	all := make(map[string]config.Traits, len(protocols))
 	for _, p := range protocols {
 		built := p.build(config.Default(), use{})
-		modes := built.Modes()
+		modes := built.Spec().Modes
 		_, pings := built.(codec.Pinger)
 		t := config.Traits{
 			Ordered:   modes.Has(codec.ReliableOrdered),
 			Sequenced: modes.Has(codec.UnreliableSequenced),
 			Reliable:  modes.Has(codec.Reliable) || modes.Has(codec.ReliableOrdered),
 			Reports:   modes.Has(codec.Notify),
-			IDs:       built.IDs() == codec.WordIDs,
-			Merges:    built.IDs() == codec.Merged,
-			Own:       built.IDs() == codec.NoIDs,
+			IDs:       built.Spec().IDs == codec.IDBeside,
+			Merges:    built.Spec().Joins,
+			Own:       built.Spec().Closed,
 			Pings:     pings,
 			Opaque:    p.name == Opaque,
 			Stream:    streams(p.name),

@@ -20,8 +20,8 @@ func transcoding(r *config.Route) func(near, far codec.Protocol) proxy.Translato
 		schemas[uint16(m.ID)] = schema
 	}
 	return func(near, far codec.Protocol) proxy.Translator {
-		from, ok := dialects[near.Name()]
-		to, also := dialects[far.Name()]
+		from, ok := dialects[near.Spec().Name]
+		to, also := dialects[far.Spec().Name]
 		if !ok || !also || from == to {
 			return nil
 		}

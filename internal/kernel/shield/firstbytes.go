@@ -7,6 +7,11 @@ type FirstBytes struct {
 	openings byteSet
 }
 
+// FirstBytesOf returns the set with the given bytes: byte b is bit b%64 of word b/64.
+func FirstBytesOf(possible, openings [4]uint64) FirstBytes {
+	return FirstBytes{possible: possible, openings: openings}
+}
+
 // byteSet has byte b as bit b%64 of word b/64.
 type byteSet [4]uint64
 

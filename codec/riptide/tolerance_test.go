@@ -7,12 +7,12 @@ import (
 	"tidegate/codec"
 )
 
-// TestExcusedPatience: a message that is not acknowledged while that is our fault is sent slowly beyond 15 times; afterwards the
+// TestToleratedPatience: a message that is not acknowledged while that is our fault is sent slowly beyond 15 times; afterwards the
 // connection is given up.
-func TestExcusedPatience(t *testing.T) {
+func TestToleratedPatience(t *testing.T) {
 	p := deaf(t, Options{})
 	until := p.now.Add(3 * time.Second)
-	p.client.Excuse(until)
+	p.client.TolerateLoss(until)
 	for p.client.state == connected && p.now.Sub(until) < 10*time.Second {
 		p.step()
 		if p.client.state != connected && p.now.Before(until) {
@@ -25,12 +25,12 @@ func TestExcusedPatience(t *testing.T) {
 	wantKinds(t, p.client, codec.Lost, codec.Lost, codec.Disconnected)
 }
 
-// TestExcusedQuality: what is measured meanwhile ends no connection, then or later.
-func TestExcusedQuality(t *testing.T) {
+// TestToleratedQuality: what is measured meanwhile ends no connection, then or later.
+func TestToleratedQuality(t *testing.T) {
 	p := newPair(t, Options{})
 	later := p.now.Add(time.Second)
 	for range 3 * qualityRuns {
-		p.client.Excuse(later)
+		p.client.TolerateLoss(later)
 		if p.client.sends.delivered(maxSends) || p.client.notifier.loss.result(false) {
 			t.Fatal("a connection that is excused is too poor")
 		}

@@ -1,9 +1,16 @@
 package riptide
 
-import "time"
+import (
+	"time"
 
-// Excuse implements codec.Excuser: until then we are as patient with a message as the ends of 2.0 are, and nothing is measured.
-func (c *Conn) Excuse(until time.Time) {
+	"tidegate/codec"
+)
+
+var _ codec.LossTolerant = (*Conn)(nil)
+
+// TolerateLoss implements codec.LossTolerant: until t a message is sent as patiently as the ends of 2.0 send it, and nothing
+// is measured.
+func (c *Conn) TolerateLoss(until time.Time) {
 	c.excused = until
 	c.sends, c.notifier.loss = sendQuality{}, lossQuality{}
 }

@@ -1,0 +1,91 @@
+package codec
+
+import "time"
+
+// Spec holds the facts about a protocol that never change, whatever its peers do.
+type Spec struct {
+	// Name is the protocol's name in configuration, logs and metrics, for example "riptide-2.2".
+	Name string
+	// Modes are the delivery modes that the wire can express.
+	Modes Modes
+	// IDs says where a message's ID is.
+	IDs IDs
+	// Joins says that several messages may arrive as one. Only lengths inside them tell them apart (RUDP).
+	Joins bool
+	// Closed says that the vocabulary is closed: the protocol carries its own messages and no others (R-Type).
+	Closed bool
+	// Proof is what proves a client's address.
+	Proof Proof
+	// IdleTimeout is how long a client may say nothing before the Conn itself ends the session; zero: clients are not
+	// silent for long.
+	IdleTimeout time.Duration
+	// FirstBytes are the bytes with which a client's datagram can begin, at any time of a session. No such datagram is
+	// empty. An empty set means that nothing is known.
+	FirstBytes ByteSet
+	// Openings are the FirstBytes of datagrams that a client sends only before Connected. In a flood such a datagram is a
+	// stranger's, even if its source is the address of a session.
+	Openings ByteSet
+}
+
+// IDs says where a message's ID is.
+type IDs uint8
+
+// Places of a message's ID.
+const (
+	IDNowhere   IDs = iota // a message is its payload
+	IDFirstByte            // the payload's first byte (RakNet's packet ID)
+	IDBeside               // Message.ID, 16 bits beside the payload (Riptide)
+)
+
+// Proof says what a client must have done to prove its address: it echoed a secret that was sent to that address.
+type Proof uint8
+
+// Proofs of address.
+const (
+	NoProof        Proof = iota // none: a forged client can say all that a client says
+	ProvedAccept                // Accept made a Conn
+	ProvedConnect               // Connected came
+	ProvedClientID              // Connected came, and the client ID given to Admit was not guessable
+	ProvedEcho                  // the Conn, an Echoer, says so: some clients never have an occasion
+)
+
+// ByteSet is a set of bytes. Byte b is bit b%64 of word b/64.
+type ByteSet [4]uint64
+
+// ByteSetOf returns the set of the given bytes.
+func ByteSetOf(bytes ...byte) ByteSet {
+	var s ByteSet
+	for _, b := range bytes {
+		s.Add(b, b)
+	}
+	return s
+}
+
+// Add adds the bytes from first to last, both included.
+func (s *ByteSet) Add(first, last byte) {
+	for b := int(first); b <= int(last); b++ {
+		s[b/64] |= 1 << (b % 64)
+	}
+}
+
+// Has reports whether b is in the set.
+func (s *ByteSet) Has(b byte) bool { return s[b/64]>>(b%64)&1 == 1 }
+
+// IsEmpty reports whether no byte is in the set.
+func (s *ByteSet) IsEmpty() bool { return *s == ByteSet{} }
+
+// Or returns the bytes that are in s or in other.
+func (s ByteSet) Or(other ByteSet) ByteSet {
+	for i := range s {
+		s[i] |= other[i]
+	}
+	return s
+}
+
+// AndNot returns the bytes of s that are not in other.
+func (s ByteSet) AndNot(other ByteSet) ByteSet {
+	for i := range s {
+		s[i] &^= other[i]
+	}
+	return s
+}
