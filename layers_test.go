@@ -175,7 +175,7 @@ func TestLayerFaults(t *testing.T) {
 	for _, test := range []struct{ pkg, source, want string }{
 		{"codec/raknet", `import "tidegate/codec"`, ""},
 		{"codec/raknet", `import "tidegate/session"`, `imports session; it may import only ["codec" `},
-		{"internal/config", `import "tidegate/codec"`, "imports codec"},
+		{"internal/config", `import "tidegate/proxy"`, "imports proxy"},
 		{"unheard/of", ``, "add it to the table"},
 		{"internal/cli", `import "tidegate/internal/config"`, ""},
 		{"internal/cli", `import "golang.org/x/sys/unix"`, "may"},

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/rudp"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
@@ -33,14 +32,22 @@ func (w *world) awaitState(server int, want upstream.State, limit time.Duration)
 	return w.Now().Sub(begin)
 }
 
-var checkKinds = []struct {
+// checkKinds are the protocols whose servers can be checked, and how.
+var checkKinds = func() (all []checkKind) {
+	for _, m := range udpMembers(noRType) {
+		k := checkKind{m.Spec().Name + ", join", m.Protocol, CheckJoin}
+		if _, pings := m.Protocol.(codec.Pinger); pings {
+			k.name, k.by = m.Spec().Name+", ping", CheckPing
+		}
+		all = append(all, k)
+	}
+	return all
+}()
+
+type checkKind struct {
 	name     string
 	protocol codec.Protocol
 	by       CheckBy
-}{
-	{"raknet, ping", raknet6(), CheckPing},
-	{"riptide, join", riptide22(), CheckJoin},
-	{"rudp, join", rudp.New(rudp.Options{AppID: 7}), CheckJoin},
 }
 
 // TestChecks: a server that falls silent is down after three checks, gets nobody, and is up again after two.

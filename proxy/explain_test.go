@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/registry"
 )
 
 func TestFraming(t *testing.T) {
-	raknet, riptide := family[0].Protocol, family[2].Protocol
-	rudp, rtype := family[3].Protocol, family[4].Protocol
+	raknet, riptide := raknet6(), riptide22()
+	rudp, rtype := named("rudp", registry.Use{}), named("rtype-32", registry.Use{})
 	for _, c := range []struct {
 		near, far codec.Protocol
 		envelope  Envelope
@@ -34,9 +35,9 @@ func TestFraming(t *testing.T) {
 
 // TestCrossingsOfWhatMayBeLost: a message that its own wire may lose is weakened by what is worse than that.
 func TestCrossingsOfWhatMayBeLost(t *testing.T) {
-	for _, far := range []codec.Protocol{family[1].Protocol, family[4].Protocol} { // neither keeps old ones out
+	for _, far := range []codec.Protocol{named("riptide-2.0", registry.Use{}), named("rtype-32", registry.Use{})} { // neither keeps old ones out
 		r := defaultRoute(far)
-		for _, c := range Crossings(family[2].Protocol, far, r) {
+		for _, c := range Crossings(riptide22(), far, r) {
 			if c.From == codec.Notify && c.String() != "unreliable: a stale one may arrive late" {
 				t.Errorf("to %s: notify as %s", far.Spec().Name, c)
 			}

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/riptide"
 	"tidegate/codec/rtype"
-	"tidegate/codec/rudp"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
 	"tidegate/session"
@@ -103,9 +101,10 @@ func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 // TestProofFirstHoldsForEveryProtocolWithProof: a server hears nothing of a client whose address is forged, and of one that
 // answers it does.
 func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
-	for _, p := range []codec.Protocol{
-		raknet6(), riptide.New(riptide.Options{Version: riptide.V20}), riptide22(), rudp.New(rudp.Options{Seed: [32]byte{1}}),
-	} {
+	for _, p := range udpMembers(nil) {
+		if p.Spec().Proof == codec.NoProof {
+			continue
+		}
 		route := matrixRoute(p, p)
 		route.Admit = ProofFirst
 		w := newWorld(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, p, route)

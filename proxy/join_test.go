@@ -5,17 +5,13 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/riptide"
-	"tidegate/codec/rudp"
 	"tidegate/internal/testkit/simnet"
 )
 
 // TestJoinInBadWeather: whoever asks to join gets in, though every part of the handshake may be lost, and though strangers
 // are sent little.
 func TestJoinInBadWeather(t *testing.T) {
-	for _, clients := range []codec.Protocol{
-		raknet6(), riptide22(), riptide.New(riptide.Options{Version: riptide.V20}), rudp.New(rudp.Options{}),
-	} {
+	for _, clients := range udpMembers(noRType) {
 		t.Run(clients.Spec().Name, func(t *testing.T) {
 			for seed := range uint64(50) {
 				w := newWorld(t, seed, simnet.Weather{Loss: 0.05, Latency: 10 * time.Millisecond}, clients,

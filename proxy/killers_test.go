@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/riptide"
 	"tidegate/codec/rudp"
 	"tidegate/internal/testkit/simnet"
 )
@@ -151,11 +150,9 @@ func isWelcome(p codec.Protocol, d []byte) bool {
 // TestKillersReachNobody: sent by a stranger, by a client that is being let in, and in the name of a player, what kills
 // real servers and clients goes no further, whatever the two protocols are; and the proxy is there afterwards.
 func TestKillersReachNobody(t *testing.T) {
-	protocols := []codec.Protocol{
-		raknet6(), riptide.New(riptide.Options{Version: riptide.V20, IgnoreQuality: true}), steady22, rudp.New(rudp.Options{AppID: 7}),
-	}
-	for _, clients := range protocols {
-		for _, upstream := range protocols {
+	family := udpMembers(noRType)
+	for _, clients := range family {
+		for _, upstream := range family {
 			name := fmt.Sprintf("%s to %s", clients.Spec().Name, upstream.Spec().Name)
 			t.Run(name, func(t *testing.T) { killBetween(t, name, clients, upstream) })
 		}

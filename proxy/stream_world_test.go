@@ -11,7 +11,7 @@ import (
 
 // streamWorld joins players over TCP to servers over TCP, of Riptide 2.0 to 2.2.
 func streamWorld(t *testing.T, change func(*Route)) *world {
-	client, server := family[5], family[6]
+	client, server := streamed("riptide-2.0"), streamed("riptide-2.2")
 	route := defaultRoute(server.Protocol)
 	route.Upstream.Transport = server.transport
 	change(route)

@@ -13,17 +13,17 @@ import (
 func told(t *testing.T, c capture) (lines []string) {
 	t.Helper()
 	describers := make(map[int]*Describer)
-	for i := range c.datagrams {
-		d := &c.datagrams[i]
+	for i := range c.Lines {
+		d := &c.Lines[i]
 		if describers[d.Conn] == nil {
 			describers[d.Conn] = NewDescriber()
 		}
-		text, messages, err := describers[d.Conn].Describe(d.From == "server", d.wire)
+		text, messages, err := describers[d.Conn].Describe(d.From == "server", d.Datagram)
 		if err != nil {
-			t.Errorf("%s, datagram %d (%s): %v", c.name, i+1, d.What, err)
+			t.Errorf("%s, datagram %d (%s): %v", c.Name, i+1, d.What, err)
 		}
 		if text == "" {
-			t.Errorf("%s, datagram %d has no text", c.name, i+1)
+			t.Errorf("%s, datagram %d has no text", c.Name, i+1)
 		}
 		lines = append(append(lines, d.From+" "+text), messages...)
 	}
@@ -73,7 +73,7 @@ func TestDescribeWords(t *testing.T) {
 		{"cpp_client_gork_server_cookie.jsonl", []string{"request 2: server is 127.0.0.1:", ", cookie "}},
 		{"security_wrong_key.jsonl", []string{"cookie 65653967, public key"}},
 	} {
-		lines := told(t, loadCapture(t, "testdata/"+c.capture))
+		lines := told(t, loadCapture(t, c.capture))
 		for _, says := range c.says {
 			if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, says) }) {
 				t.Errorf("%s does not say %q", c.capture, says)
@@ -159,8 +159,8 @@ func TestDescribeSentAgain(t *testing.T) {
 
 func FuzzDescribe(f *testing.F) {
 	for _, name := range []string{"connect_handshake", "split_boundary", "reliability_4_reliable_sequenced", "security_wrong_key"} {
-		for _, d := range loadCapture(f, "testdata/"+name+".jsonl").datagrams {
-			f.Add(d.wire, d.wire)
+		for _, d := range loadCapture(f, name+".jsonl").Lines {
+			f.Add(d.Datagram, d.Datagram)
 		}
 	}
 	f.Fuzz(func(t *testing.T, first, second []byte) {

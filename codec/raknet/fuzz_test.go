@@ -38,8 +38,8 @@ func seedScripts(f *testing.F, from string) {
 	for _, c := range captures(f) {
 		var sent [][]byte
 		for _, d := range c.delivered(1, from) {
-			if _, offline := offlineID(d.wire); !offline && len(sent) < 30 {
-				sent = append(sent, d.wire)
+			if _, offline := offlineID(d.Datagram); !offline && len(sent) < 30 {
+				sent = append(sent, d.Datagram)
 			}
 		}
 		f.Add(script(sent...))
@@ -71,8 +71,8 @@ func FuzzReceiveClient(f *testing.F) {
 // comes in.
 func FuzzAccept(f *testing.F) {
 	for _, c := range captures(f) {
-		for _, d := range c.datagrams[:min(len(c.datagrams), 4)] {
-			f.Add(d.wire)
+		for _, d := range c.Lines[:min(len(c.Lines), 4)] {
+			f.Add(d.Datagram)
 		}
 	}
 	f.Add(codectest.Unhex(f, "05"+magicHex+"07"+"00000000000000")) // too short for an answer

@@ -1,94 +1,44 @@
 package raknet
 
 import (
-	"bufio"
-	"compress/gzip"
-	"encoding/json"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"tidegate/codec/codectest"
 )
 
-// capture is a recorded conversation of two real peers: a file of testdata, JSON Lines, gzipped if it is long. The first
-// line says what was recorded of which library, the others are a datagram each.
-type capture struct {
-	name      string
-	datagrams []captured
-}
+// capture is a recorded conversation of two real peers.
+type capture struct{ codectest.Capture }
 
-// captured is one datagram on its way through the recorder, which may have played a bad network: What says so.
-type captured struct {
-	Millis float64 `json:"t_ms"`
-	From   string  `json:"from"` // client or server
-	Conn   int     `json:"conn"` // counts client addresses
-	Hex    string  `json:"hex"`
-	What   string  `json:"what"`
+// captured is one datagram of it.
+type captured = codectest.Line
 
-	wire []byte
-}
-
-func (d *captured) at() time.Duration { return time.Duration(d.Millis * float64(time.Millisecond)) }
-
+// captures reads all captures but those of peers that encrypt.
 func captures(t testing.TB) []capture {
 	t.Helper()
-	return capturesOf(t, "testdata/*.jsonl*")
+	return capturesOf(t, func(file string) bool { return !strings.HasPrefix(file, "secured/") })
 }
 
-func capturesOf(t testing.TB, pattern string) []capture {
+func capturesOf(t testing.TB, wanted func(file string) bool) []capture {
 	t.Helper()
-	names, err := filepath.Glob(pattern)
-	if err != nil || len(names) == 0 {
-		t.Fatalf("no captures: %v", err)
-	}
 	var all []capture
-	for _, name := range names {
-		all = append(all, loadCapture(t, name))
+	for _, c := range codectest.Captures(t, os.DirFS("testdata")) {
+		if wanted(c.File) {
+			all = append(all, capture{c})
+		}
 	}
 	return all
 }
 
-func loadCapture(t testing.TB, path string) capture {
+func loadCapture(t testing.TB, file string) capture {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	var text io.Reader = file
-	if strings.HasSuffix(path, ".gz") {
-		if text, err = gzip.NewReader(file); err != nil {
-			t.Fatal(err)
-		}
-	}
-	name, _, _ := strings.Cut(filepath.Base(path), ".")
-	c := capture{name: name}
-	lines := bufio.NewScanner(text)
-	lines.Buffer(nil, 1<<20)
-	for number := 1; lines.Scan(); number++ {
-		if number == 1 {
-			continue // library and scenario, for people
-		}
-		var d captured
-		if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
-			t.Fatalf("%s:%d: %v", path, number, err)
-		}
-		d.wire = codectest.Unhex(t, d.Hex)
-		c.datagrams = append(c.datagrams, d)
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatalf("%s: %v", path, err)
-	}
-	return c
+	return capture{codectest.LoadCapture(t, os.DirFS("testdata"), file)}
 }
 
 // conns is the number of client addresses.
 func (c *capture) conns() (n int) {
-	for _, d := range c.datagrams {
+	for _, d := range c.Lines {
 		n = max(n, d.Conn)
 	}
 	return n
@@ -96,8 +46,8 @@ func (c *capture) conns() (n int) {
 
 // first returns the first datagram from a side of a connection that begins with the byte.
 func (c *capture) first(conn int, from string, id byte) (captured, bool) {
-	for _, d := range c.datagrams {
-		if d.Conn == conn && d.From == from && d.wire[0] == id {
+	for _, d := range c.Lines {
+		if d.Conn == conn && d.From == from && d.Datagram[0] == id {
 			return d, true
 		}
 	}
@@ -108,7 +58,7 @@ func (c *capture) first(conn int, from string, id byte) (captured, bool) {
 // what it duplicated, and later what it held back.
 func (c *capture) delivered(conn int, from string) (list []captured) {
 	var held []captured
-	for _, d := range c.datagrams {
+	for _, d := range c.Lines {
 		if d.Conn != conn || d.From != from {
 			continue
 		}

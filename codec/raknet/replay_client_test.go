@@ -18,13 +18,13 @@ func TestReplayClient(t *testing.T) {
 		p := meet(t, c, conn)
 		r := newReplay(t)
 		protocol := New(Options{DialVersion: p.version, Versions: []uint8{p.version}}) // as a client of one version
-		r.runTo(c.datagrams[0].at())
+		r.runTo(c.Lines[0].At())
 		r.conn = protocol.Dial(r.now, p.server, codec.Hello{Identity: p.clientGUID, Data: p.password})
 		r.drain()
 		list := c.delivered(conn, "server")
 		for _, d := range list {
-			r.runTo(d.at())
-			_ = r.receive(d.wire)
+			r.runTo(d.At())
+			_ = r.receive(d.Datagram)
 		}
 		o := readByOracle(list)
 		r.wantMessages(o)
@@ -85,7 +85,7 @@ func wantRequests(t *testing.T, r *replay, c *capture, conn int) {
 // stockBuildOfBedrock reports whether a peer of the capture is stock RakNet rebuilt with a Bedrock version, which goes on
 // listing 10 addresses.
 func stockBuildOfBedrock(c *capture) bool {
-	return strings.HasPrefix(c.name, "cpp_client_gork") || strings.HasPrefix(c.name, "gork_client_cpp")
+	return strings.HasPrefix(c.Name, "cpp_client_gork") || strings.HasPrefix(c.Name, "gork_client_cpp")
 }
 
 func parseOnline(t *testing.T, m wireType, wires [][]byte, id byte) {

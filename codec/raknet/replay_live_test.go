@@ -48,28 +48,28 @@ func TestTruncatedDatagrams(t *testing.T) {
 	door := New(Options{})
 	seen := map[string]bool{}
 	for _, c := range captures(t) {
-		for _, d := range c.datagrams {
+		for _, d := range c.Lines {
 			if seen[d.Hex] || strings.Contains(d.What, "DISCONNECTION") || strings.Contains(d.What, "INVALID_PASSWORD") {
 				continue // once is enough; and a complete goodbye may end a connection
 			}
 			seen[d.Hex] = true
 			client, server := live(t)
-			for n := range d.wire {
+			for n := range d.Datagram {
 				if testing.Short() && n > 64 && n%16 > 0 {
 					continue // headers end before
 				}
-				piece := d.wire[:n]
+				piece := d.Datagram[:n]
 				_ = client.receive(piece)
 				_ = server.receive(piece)
 				if !door.Sniff(piece) {
 					continue
 				}
 				if conn, _, _ := door.Accept(replayStart, replayClient, piece, nil); conn != nil {
-					t.Fatalf("%s: %d of %d bytes make a connection", c.name, n, len(d.wire))
+					t.Fatalf("%s: %d of %d bytes make a connection", c.Name, n, len(d.Datagram))
 				}
 			}
-			wantAlive(t, client, c.name, d)
-			wantAlive(t, server, c.name, d)
+			wantAlive(t, client, c.Name, d)
+			wantAlive(t, server, c.Name, d)
 		}
 	}
 }

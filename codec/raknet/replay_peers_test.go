@@ -23,18 +23,18 @@ func meet(t *testing.T, c *capture, conn int) peers {
 		client: replayClient, server: replayServerAddr, clientGUID: 7, serverGUID: 8, version: 6,
 	}
 	if d, ok := c.first(conn, "client", idOpenConnectionRequest1); ok {
-		p.version = d.wire[17]
+		p.version = d.Datagram[17]
 	}
 	if d, ok := c.first(conn, "client", idOpenConnectionRequest2); ok {
 		var m openConnectionRequest2
-		if err := m.parse(d.wire, hasCookie(c, conn)); err != nil {
+		if err := m.parse(d.Datagram, hasCookie(c, conn)); err != nil {
 			t.Fatal(err)
 		}
 		p.server, p.clientGUID = m.server.AddrPort, m.guid
 	}
 	if d, ok := c.first(conn, "server", idOpenConnectionReply2); ok {
 		var m openConnectionReply2
-		if err := m.parse(d.wire); err != nil {
+		if err := m.parse(d.Datagram); err != nil {
 			t.Fatal(err)
 		}
 		p.client = m.client.AddrPort
@@ -47,20 +47,20 @@ func meet(t *testing.T, c *capture, conn int) peers {
 }
 
 func serverGUID(c *capture) uint64 {
-	for _, d := range c.datagrams {
+	for _, d := range c.Lines {
 		if d.From != "server" {
 			continue
 		}
-		if pong, err := ParsePong(d.wire); err == nil {
+		if pong, err := ParsePong(d.Datagram); err == nil {
 			return pong.GUID
 		}
 		var old incompatible
-		if old.parse(d.wire) == nil {
+		if old.parse(d.Datagram) == nil {
 			return old.guid
 		}
-		if _, ok := offlineID(d.wire); ok { // all others have it in one place
+		if _, ok := offlineID(d.Datagram); ok { // all others have it in one place
 			m := refusal{}
-			_ = m.parse(append([]byte{idAlreadyConnected}, d.wire[1:]...))
+			_ = m.parse(append([]byte{idAlreadyConnected}, d.Datagram[1:]...))
 			return m.guid
 		}
 	}
@@ -70,7 +70,7 @@ func serverGUID(c *capture) uint64 {
 // hasCookie reports whether the real server of a capture demanded a cookie.
 func hasCookie(c *capture, conn int) bool {
 	d, ok := c.first(conn, "server", idOpenConnectionReply1)
-	return ok && d.wire[25] != 0
+	return ok && d.Datagram[25] != 0
 }
 
 // capturedRequest returns the first CONNECTION_REQUEST of a connection, whether it arrived or not.
@@ -117,9 +117,9 @@ var refusing = map[string]codec.Reason{
 
 // wiresOf returns what a side of a real connection sent.
 func wiresOf(c *capture, conn int, from string) (list [][]byte) {
-	for _, d := range c.datagrams {
+	for _, d := range c.Lines {
 		if d.Conn == conn && d.From == from {
-			list = append(list, d.wire)
+			list = append(list, d.Datagram)
 		}
 	}
 	return list

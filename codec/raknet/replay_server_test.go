@@ -39,15 +39,15 @@ func replayServer(t *testing.T, c *capture, conn int, cookies bool) *serverRepla
 	}
 	list := c.delivered(conn, "client")
 	for _, d := range list {
-		s.runTo(d.at())
-		s.take(d.wire)
+		s.runTo(d.At())
+		s.take(d.Datagram)
 	}
 	o := readByOracle(list)
 	s.wantMessages(o)
 	s.wantAsked(c, conn, list)
 	s.runTo(s.now.Sub(replayStart) + time.Minute)
 	want := codec.TimedOut
-	if o.closed || (cookies && c.name == "already_connected") { // a second client that proves the address takes over
+	if o.closed || (cookies && c.Name == "already_connected") { // a second client that proves the address takes over
 		want = codec.Closed
 	}
 	if s.conn != nil && (!s.over || s.reason != want) {
@@ -66,12 +66,12 @@ func cookieMode(cookies bool) CookieMode {
 // serverOptions makes our server look like the real one.
 func serverOptions(c *capture, p peers, cookies bool) Options {
 	o := Options{GUID: p.serverGUID, Cookies: cookieMode(cookies)}
-	for _, d := range c.datagrams {
-		if pong, err := ParsePong(d.wire); err == nil {
+	for _, d := range c.Lines {
+		if pong, err := ParsePong(d.Datagram); err == nil {
 			o.Pong = pong.Data
 		}
 		var old incompatible
-		if old.parse(d.wire) == nil {
+		if old.parse(d.Datagram) == nil {
 			o.Versions = []uint8{old.version}
 		}
 	}
@@ -124,7 +124,7 @@ func (s *serverReplay) wantAsked(c *capture, conn int, arrived []captured) {
 	s.t.Helper()
 	request, ok := capturedRequest(c, conn)
 	ok = ok && slices.ContainsFunc(arrived, func(d captured) bool {
-		return firstOnline([][]byte{d.wire}, idConnectionRequest) != nil
+		return firstOnline([][]byte{d.Datagram}, idConnectionRequest) != nil
 	})
 	if (s.asked != nil) != ok {
 		s.t.Fatalf("asked = %v, want %v", s.asked != nil, ok)
@@ -139,7 +139,7 @@ func wantOfflineAnswers(t *testing.T, s *serverReplay, c *capture, conn int) {
 	if s.recorded {
 		return // it has a cookie of theirs
 	}
-	if c.name == "cpp_client_gork_server_lost_reply2" {
+	if c.Name == "cpp_client_gork_server_lost_reply2" {
 		return // go-raknet fell silent after its first answer
 	}
 	ours, theirs := offlineOnly(s.sent), offlineOnly(wiresOf(c, conn, "server"))

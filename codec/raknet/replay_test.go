@@ -135,7 +135,7 @@ func brief(m codec.Message) string {
 func eachConnection(t *testing.T, f func(t *testing.T, c *capture, conn int)) {
 	for _, c := range captures(t) {
 		for conn := 1; conn <= c.conns(); conn++ {
-			t.Run(fmt.Sprintf("%s/%d", c.name, conn), func(t *testing.T) { f(t, &c, conn) })
+			t.Run(fmt.Sprintf("%s/%d", c.Name, conn), func(t *testing.T) { f(t, &c, conn) })
 		}
 	}
 }
@@ -143,7 +143,7 @@ func eachConnection(t *testing.T, f func(t *testing.T, c *capture, conn int)) {
 func readByOracle(list []captured) *oracle {
 	o := newOracle()
 	for _, d := range list {
-		o.take(d.wire)
+		o.take(d.Datagram)
 	}
 	return o
 }

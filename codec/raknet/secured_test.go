@@ -15,8 +15,8 @@ import (
 
 // eachSecured runs f for each capture of an encrypted session.
 func eachSecured(t *testing.T, f func(t *testing.T, c *capture, p peers)) {
-	for _, c := range capturesOf(t, "testdata/secured/*.jsonl") {
-		t.Run(c.name, func(t *testing.T) { f(t, &c, meet(t, &c, 1)) })
+	for _, c := range capturesOf(t, func(file string) bool { return strings.HasPrefix(file, "secured/") }) {
+		t.Run(c.Name, func(t *testing.T) { f(t, &c, meet(t, &c, 1)) })
 	}
 }
 
@@ -28,28 +28,28 @@ func TestSecuredHandshakeBytes(t *testing.T) {
 		var second openConnectionRequest2
 		var grant openConnectionReply2
 		plain := 0
-		for _, d := range c.datagrams {
+		for _, d := range c.Lines {
 			var again []byte
 			var err error
-			switch id, ok := offlineID(d.wire); {
+			switch id, ok := offlineID(d.Datagram); {
 			case !ok:
 				continue
 			case id == idOpenConnectionRequest1:
-				err = first.parse(d.wire)
+				err = first.parse(d.Datagram)
 				again = first.append(nil)
 			case id == idOpenConnectionReply1:
-				err = offer.parse(d.wire)
+				err = offer.parse(d.Datagram)
 				again = offer.append(nil)
 			case id == idOpenConnectionRequest2:
-				err = second.parse(d.wire, true)
+				err = second.parse(d.Datagram, true)
 				again = second.append(nil)
 			case id == idOpenConnectionReply2:
-				err = grant.parse(d.wire)
+				err = grant.parse(d.Datagram)
 				again = grant.append(nil)
 			}
 			plain++
-			if err != nil || !bytes.Equal(again, d.wire) {
-				t.Errorf("%s: %v, written again as %x, was %x", d.What, err, again, d.wire)
+			if err != nil || !bytes.Equal(again, d.Datagram) {
+				t.Errorf("%s: %v, written again as %x, was %x", d.What, err, again, d.Datagram)
 			}
 		}
 		if plain < 4 || !offer.encrypts || !second.challenged || !grant.encrypts {
@@ -63,12 +63,12 @@ func TestSecuredHandshakeBytes(t *testing.T) {
 func TestReplaySecuredClient(t *testing.T) {
 	eachSecured(t, func(t *testing.T, c *capture, p peers) {
 		r := newReplay(t)
-		r.runTo(c.datagrams[0].at())
+		r.runTo(c.Lines[0].At())
 		r.conn = New(Options{}).Dial(r.now, p.server, codec.Hello{Identity: p.clientGUID})
 		r.drain()
 		for _, d := range c.delivered(1, "server") {
-			r.runTo(d.at())
-			_ = r.receive(d.wire)
+			r.runTo(d.At())
+			_ = r.receive(d.Datagram)
 		}
 		if r.connected || !r.over || r.reason != codec.Incompatible || len(r.messages) > 0 {
 			t.Errorf("connected = %v, over = %v for %v, %d messages; want an end as incompatible",
@@ -107,8 +107,8 @@ func TestReplaySecuredServer(t *testing.T) {
 			replay: newReplay(t), protocol: New(Options{GUID: p.serverGUID}), peers: p, recorded: true, cookies: true,
 		}
 		for _, d := range c.delivered(1, "client") {
-			s.runTo(d.at())
-			s.take(d.wire)
+			s.runTo(d.At())
+			s.take(d.Datagram)
 		}
 		if s.conn != nil {
 			t.Error("made a connection, which the client would take for encrypted")
@@ -132,7 +132,7 @@ func TestDescribeSecured(t *testing.T) {
 	eachSecured(t, func(t *testing.T, c *capture, _ peers) {
 		granted := false
 		for i, line := range told(t, *c) {
-			wire := c.datagrams[i].wire
+			wire := c.Lines[i].Datagram
 			_, isPlain := offlineID(wire)
 			cipher := strings.HasSuffix(line, fmt.Sprintf(" ciphertext of %d bytes", len(wire)))
 			if cipher == isPlain || !isPlain && !granted {

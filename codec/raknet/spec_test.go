@@ -8,9 +8,9 @@ import (
 func TestFirstBytes(t *testing.T) {
 	p := New(Options{})
 	for _, c := range captures(t) {
-		for _, d := range c.datagrams {
-			if d.From == "client" && !p.spec.FirstBytes.Has(d.wire[0]) {
-				t.Errorf("%s: a client's datagram begins with %#x", c.name, d.wire[0])
+		for _, d := range c.Lines {
+			if d.From == "client" && !p.spec.FirstBytes.Has(d.Datagram[0]) {
+				t.Errorf("%s: a client's datagram begins with %#x", c.Name, d.Datagram[0])
 			}
 		}
 	}

@@ -15,16 +15,16 @@ func (c *capture) unframe(t *testing.T) {
 	}
 	rests := map[stream][]byte{}
 	incomplete := 0 // bytes of all rests
-	reads := c.lines
-	c.lines = nil
+	reads := c.Lines
+	c.Lines = nil
 	for _, read := range reads {
-		s := stream{read.Client, read.From}
+		s := stream{read.Conn, read.From}
 		incomplete -= len(rests[s])
-		rest := append(rests[s], read.datagram...)
+		rest := append(rests[s], read.Datagram...)
 		for message := c.cut(&rest); message != nil; message = c.cut(&rest) {
 			l := read
-			l.datagram = message
-			c.lines = append(c.lines, l)
+			l.Datagram = message
+			c.Lines = append(c.Lines, l)
 		}
 		rests[s] = rest
 		incomplete += len(rest)

@@ -1,14 +1,8 @@
 package riptide
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,66 +11,28 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// capture is what a relay between a real client and a real server saw. testdata/<library and version>/<scenario>.jsonl
-// has a line of description and then one for each datagram; where the scenario begins with tcp/, for each read of a
-// stream.
+// capture is what a relay between a real client and a real server saw: testdata/<library and version>/<scenario>.jsonl. Where the
+// scenario begins with tcp/, each line was a read of a stream, and is a message now.
 type capture struct {
+	codectest.Capture
 	version  string
 	scenario string
-	lines    []line // a datagram each, also of streams
 }
 
-// line is a datagram as the relay saw it.
-type line struct {
-	Millis float64 `json:"t_ms"`
-	From   string  `json:"from"`
-	Hex    string  `json:"hex"`
-	Relay  string  `json:"relay"` // "dropped", or "delivered after ms: 0, 20"; empty: delivered at once
-	Client int     `json:"conn"`  // which of several clients
-
-	datagram []byte
-}
+type line = codectest.Line
 
 // loadCaptures reads all captures.
 func loadCaptures(t *testing.T) (all []capture) {
 	t.Helper()
-	for _, pattern := range []string{"*.jsonl", "tcp/*.jsonl"} {
-		files, err := filepath.Glob("testdata/*/" + pattern)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("captures %s: %d files, %v", pattern, len(files), err)
+	for _, loaded := range codectest.Captures(t, os.DirFS("testdata")) {
+		c := capture{Capture: loaded}
+		c.version, c.scenario, _ = strings.Cut(strings.TrimSuffix(c.File, ".jsonl"), "/")
+		if c.Stream {
+			c.unframe(t)
 		}
-		for _, file := range files {
-			all = append(all, loadCapture(t, file))
-		}
+		all = append(all, c)
 	}
 	return all
-}
-
-func loadCapture(t *testing.T, file string) (c capture) {
-	t.Helper()
-	name := strings.TrimPrefix(filepath.ToSlash(file), "testdata/")
-	c.version, c.scenario, _ = strings.Cut(strings.TrimSuffix(name, ".jsonl"), "/")
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for scan := bufio.NewScanner(bytes.NewReader(data)); scan.Scan(); {
-		var l line
-		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
-			t.Fatalf("%s: %v", file, err)
-		}
-		if l.From != "" {
-			l.datagram = codectest.Unhex(t, l.Hex)
-			c.lines = append(c.lines, l)
-		}
-	}
-	if strings.HasPrefix(c.scenario, "tcp/") {
-		c.unframe(t)
-	}
-	if len(c.lines) == 0 {
-		t.Fatalf("%s: empty", file)
-	}
-	return c
 }
 
 // dialect is the one that the library of the capture speaks.
@@ -87,28 +43,10 @@ func (c *capture) dialect() Version {
 	return V22
 }
 
-// of returns the lines of one client and its server.
-func (c *capture) of(client int) []line {
-	return slices.DeleteFunc(slices.Clone(c.lines), func(l line) bool { return l.Client != client })
-}
-
-func (l *line) at() time.Time { return start.Add(time.Duration(l.Millis * float64(time.Millisecond))) }
-
-// arrivals are when the datagram reached its receiver, copy by copy.
-func (l *line) arrivals(t *testing.T) (times []time.Time) {
-	delays, delayed := strings.CutPrefix(l.Relay, "delivered after ms: ")
-	switch {
-	case l.Relay == "dropped":
-		return nil
-	case !delayed:
-		return []time.Time{l.at()}
-	}
-	for delay := range strings.SplitSeq(delays, ", ") {
-		ms, err := strconv.Atoi(delay)
-		if err != nil {
-			t.Fatalf("relay %q: %v", l.Relay, err)
-		}
-		times = append(times, l.at().Add(time.Duration(ms)*time.Millisecond))
+// arrivals are when a datagram reached its receiver, copy by copy.
+func arrivals(t *testing.T, l *line) (times []time.Time) {
+	for _, delay := range l.Delays(t) {
+		times = append(times, start.Add(l.At()+delay))
 	}
 	return times
 }

@@ -16,9 +16,9 @@ func TestDescribeCaptures(t *testing.T) {
 		if c.version == "riptide-2.0.0" {
 			version = V20
 		}
-		for i, l := range c.lines {
-			if text, _, err := Describe(version, l.From == "server", l.datagram); err != nil || text == "" {
-				t.Errorf("%s, %s, datagram %d (%x): %q, %v", c.version, c.scenario, i+1, l.datagram, text, err)
+		for i, l := range c.Lines {
+			if text, _, err := Describe(version, l.From == "server", l.Datagram); err != nil || text == "" {
+				t.Errorf("%s, %s, datagram %d (%x): %q, %v", c.version, c.scenario, i+1, l.Datagram, text, err)
 			}
 		}
 	}

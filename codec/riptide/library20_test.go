@@ -110,11 +110,11 @@ func TestReceiver20IsTheLibrary(t *testing.T) {
 		for _, from := range []string{"client", "server"} {
 			for client := range 2 {
 				var r receiver20
-				for _, l := range c.of(client) {
-					if l.From != from || v20.kindOf(l.datagram) != kindAck {
+				for _, l := range c.Of(client) {
+					if l.From != from || v20.kindOf(l.Datagram) != kindAck {
 						continue
 					}
-					want := readAck(t, V20, l.datagram)
+					want := readAck(t, V20, l.Datagram)
 					if _, got := r.receive(want.forSeq); got != want {
 						t.Errorf("%s: %s acknowledged by %+v, here %+v", c.scenario, from, want, got)
 					}

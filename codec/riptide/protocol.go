@@ -30,7 +30,7 @@ func New(o Options) *Protocol {
 func specOf(v Version) codec.Spec {
 	w := &dialects[v]
 	s := codec.Spec{Name: names[v], Modes: w.modes, IDs: codec.IDBeside, Proof: codec.ProvedClientID}
-	for b := range 256 {
+	for b := range 256 { // of which a client sends some types
 		switch k := w.kindOf([]byte{byte(b)}); {
 		case k == kindConnect:
 			s.Openings.Add(byte(b), byte(b))
@@ -39,12 +39,16 @@ func specOf(v Version) codec.Spec {
 			s.FirstBytes.Add(byte(b), byte(b))
 		}
 	}
+	s.Lone = s.Openings // what follows the type of a Connect may be missing
 	return s
 }
 
 // Spec implements codec.Protocol. Unreliable and reliable messages have an ID beside them; in notify messages, which 2.0 does
 // not have, it is part of the payload. What proves an address is the client ID that the client's Welcome gives back.
 func (p *Protocol) Spec() *codec.Spec { return &p.spec }
+
+// Version returns the dialect that the protocol speaks.
+func (p *Protocol) Version() Version { return p.options.Version }
 
 // Sniff reports whether the datagram is a Connect.
 func (p *Protocol) Sniff(datagram []byte) bool {

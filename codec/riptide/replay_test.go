@@ -23,7 +23,7 @@ func TestReplay(t *testing.T) {
 			continue // its middle is not in the capture; TestReplayWrap has the rest
 		}
 		for client := range 2 {
-			lines := c.of(client)
+			lines := c.Of(client)
 			if len(lines) == 0 {
 				continue
 			}
@@ -49,7 +49,7 @@ func TestReplayWrap(t *testing.T) {
 			continue
 		}
 		millis := []float64{V22: 7000, V20: 6100}[c.dialect()] // of the cut
-		lines := slices.DeleteFunc(c.of(0), func(l line) bool { return l.Millis < millis })
+		lines := slices.DeleteFunc(c.Of(0), func(l line) bool { return l.Millis < millis })
 		for i := range lines {
 			lines[i].Millis -= millis
 		}
@@ -114,11 +114,11 @@ func newReplay(t *testing.T, o Options, side string, lines []line) *replay {
 	}
 	for _, l := range lines {
 		if l.From == side {
-			r.expect(l.datagram)
+			r.expect(l.Datagram)
 			continue
 		}
-		for _, at := range l.arrivals(t) {
-			r.coming = append(r.coming, arrival{at, l.datagram})
+		for _, at := range arrivals(t, &l) {
+			r.coming = append(r.coming, arrival{at, l.Datagram})
 		}
 	}
 	slices.SortStableFunc(r.coming, func(a, b arrival) int { return a.at.Compare(b.at) })
@@ -128,12 +128,12 @@ func newReplay(t *testing.T, o Options, side string, lines []line) *replay {
 // run plays the session, and then lets our side be until it ends.
 func (r *replay) run(lines []line) {
 	for _, l := range lines {
-		r.advance(l.at())
+		r.advance(start.Add(l.At()))
 		if l.From == r.side {
-			r.act(l.at(), l.datagram)
+			r.act(start.Add(l.At()), l.Datagram)
 		}
 	}
-	end := lines[len(lines)-1].at()
+	end := start.Add(lines[len(lines)-1].At())
 	for len(r.coming) > 0 {
 		r.feed(end, 0)
 	}

@@ -8,11 +8,11 @@ import (
 func TestFirstBytes(t *testing.T) {
 	for _, c := range loadCaptures(t) {
 		p := New(Options{Version: c.dialect()})
-		for _, l := range c.lines {
+		for _, l := range c.Lines {
 			if l.From != "client" {
 				continue
 			}
-			first := l.datagram[0]
+			first := l.Datagram[0]
 			if !p.spec.FirstBytes.Has(first) {
 				t.Errorf("%s/%s: a client's datagram begins with %#x", c.version, c.scenario, first)
 			}

@@ -33,6 +33,12 @@ func New(o Options) *Protocol {
 	if o.Seed != [32]byte{} { // the document's clients, and those of 16 bits, have nothing to say back
 		p.spec.Proof = codec.ProvedEcho
 	}
+	if p.hasKeys() {
+		p.spec.Lone.Add(0, maxKey)
+	}
+	if hello := p.options.Hello; len(hello) == 1 && p.isHello(hello) {
+		p.spec.Lone.Add(hello[0], hello[0])
+	}
 	return p
 }
 
@@ -47,9 +53,11 @@ func (p *Protocol) isHello(d []byte) bool {
 }
 
 func (p *Protocol) isKey(d []byte) bool {
-	document := p.options.Dialect == Document || p.options.Dialect == Auto
-	return document && len(d) == 1 && d[0] <= maxKey
+	return p.hasKeys() && len(d) == 1 && d[0] <= maxKey
 }
+
+// hasKeys reports whether a key opens a session, as in the document.
+func (p *Protocol) hasKeys() bool { return p.options.Dialect == Document || p.options.Dialect == Auto }
 
 // Accept makes a Conn of every newcomer. Proof comes later, if at all.
 func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {

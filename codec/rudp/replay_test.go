@@ -75,10 +75,10 @@ func newReplay(t *testing.T, name, side string, lines []line) *replay {
 		r.ending = reason
 	}
 	r.coming = arrivals(t, lines, peer)
-	options := Options{AppID: parse(t, lines[0].datagram).app, Rate: 20, DialTimeout: clientPatience}
+	options := Options{AppID: parse(t, lines[0].Datagram).app, Rate: 20, DialTimeout: clientPatience}
 	for _, l := range lines {
-		if l.From == side && len(l.datagram) <= codec.MaxDatagram {
-			p := parse(t, l.datagram)
+		if l.From == side && len(l.Datagram) <= codec.MaxDatagram {
+			p := parse(t, l.Datagram)
 			options.AppID = p.app
 			var accept terms
 			if p.kind == kindAccept && accept.parse(p.data) == nil {
@@ -95,8 +95,8 @@ func (r *replay) run(lines []line) {
 	last := start
 	for _, l := range lines {
 		if l.From == r.side {
-			last = l.at()
-			r.act(last, l.datagram)
+			last = start.Add(l.At())
+			r.act(last, l.Datagram)
 		}
 	}
 	for len(r.coming) > 0 {

@@ -5,19 +5,25 @@ import (
 	"fmt"
 
 	"tidegate/codec"
-	"tidegate/codec/raknet"
-	"tidegate/codec/riptide"
-	"tidegate/codec/rudp"
+	"tidegate/internal/protocols"
+	"tidegate/internal/registry"
 )
 
-// speakers are the protocols that clients and servers speak here, with which the proxies are measured.
-var speakers = []codec.Protocol{
-	raknet.New(raknet.Options{Name: bedrock, DialVersion: 11, Versions: []uint8{11}, Seed: [32]byte{1}, SizedPong: true, OrderedOnly: true}),
-	raknet.New(raknet.Options{Name: "raknet", Seed: [32]byte{2}}),
-	riptide.New(riptide.Options{Version: riptide.V22, IgnoreQuality: true}),
-	riptide.New(riptide.Options{Version: riptide.V20}),
-	rudp.New(rudp.Options{}),
-}
+// speakers are the protocols that clients and servers speak here, with which the proxies are measured. R-Type is not among
+// them: it carries no messages that could come back from another protocol.
+var speakers = func() (all []codec.Protocol) {
+	for i, d := range protocols.All {
+		use := registry.Use{Seed: [32]byte{byte(i + 1)}}
+		p := d.NewCalm(use)
+		if d.Name == "rudp" { // whose rate is what is measured
+			p = d.New(d.Options(), registry.Use{})
+		}
+		if !p.Spec().Closed {
+			all = append(all, p)
+		}
+	}
+	return all
+}()
 
 // bedrock is RakNet of version 11, which go-raknet speaks.
 const bedrock = "bedrock"

@@ -23,7 +23,7 @@ const (
 	AccessObserve AccessVerdict = "observe" // they are counted, and later rules are asked
 )
 
-func (AccessVerdict) choices() []string { return words(AccessAllow, AccessDrop, AccessObserve) }
+func (AccessVerdict) Choices() []string { return words(AccessAllow, AccessDrop, AccessObserve) }
 
 // Geo names the operator's MaxMind databases.
 type Geo struct {
@@ -48,7 +48,7 @@ func (v *validator) access() {
 	for i, a := range v.Access {
 		path := item("access", i)
 		if a.Verdict == "" {
-			v.fault(child(path, "verdict"), nil, either(a.Verdict.choices()))
+			v.fault(child(path, "verdict"), nil, either(a.Verdict.Choices()))
 		}
 		if len(a.Prefixes)+len(a.Files)+len(a.Countries)+len(a.Networks) == 0 {
 			v.fault(child(path, "prefixes"), nil,

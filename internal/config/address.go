@@ -54,8 +54,8 @@ func overshadowed(earlier, later string, all bool) string {
 // sharedOpener is a byte that opens both protocols, or -1.
 func (v *validator) sharedOpener(one, other string) int {
 	a, b := v.known[one].Openers, v.known[other].Openers
-	for opener := range a {
-		if a[opener] && b[opener] {
+	for opener := range 256 {
+		if a.Has(byte(opener)) && b.Has(byte(opener)) {
 			return opener
 		}
 	}

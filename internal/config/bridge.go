@@ -73,16 +73,16 @@ func (v *validator) compare(found *findings, from, to string) {
 		}
 	}
 	switch {
-	case had.IDs && has.Own || had.Own && has.IDs:
+	case had.IDs && has.Closed || had.Closed && has.IDs:
 		own := to
-		if had.Own {
+		if had.Closed {
 			own = from
 		}
 		found.own = add(found.own, own+" carries nothing but its own messages")
 	case had.IDs && !has.IDs:
 		found.ids = add(found.ids, to+" has no message IDs and "+from+" has")
 	}
-	if has.Merges && !had.Merges {
+	if has.Joins && !had.Joins {
 		found.merged = add(found.merged, to+" may join messages and "+from+" does not")
 	}
 	if from != to && had.Types != nil && has.Types != nil {

@@ -1,7 +1,7 @@
 package config
 
 // choice is a value that is one of a few words.
-type choice interface{ choices() []string }
+type choice interface{ Choices() []string }
 
 // LogLevel is the least severe level that is logged.
 type LogLevel string
@@ -14,7 +14,7 @@ const (
 	Error LogLevel = "error"
 )
 
-func (LogLevel) choices() []string { return words(Debug, Info, Warn, Error) }
+func (LogLevel) Choices() []string { return words(Debug, Info, Warn, Error) }
 
 // LogFormat is the form of log lines.
 type LogFormat string
@@ -26,7 +26,7 @@ const (
 	FormatJSON  LogFormat = "json"  // one JSON object a line
 )
 
-func (LogFormat) choices() []string { return words(FormatAuto, FormatHuman, FormatJSON) }
+func (LogFormat) Choices() []string { return words(FormatAuto, FormatHuman, FormatJSON) }
 
 // Backend is how a loop talks to the kernel.
 type Backend string
@@ -38,7 +38,7 @@ const (
 	BackendPortable Backend = "portable" // Go's own sockets
 )
 
-func (Backend) choices() []string { return words(BackendAuto, BackendEpoll, BackendPortable) }
+func (Backend) Choices() []string { return words(BackendAuto, BackendEpoll, BackendPortable) }
 
 // Admit is when a client that asks to join is told yes.
 type Admit string
@@ -49,7 +49,7 @@ const (
 	ProofFirst    Admit = "proof_first"    // once it has proved its address
 )
 
-func (Admit) choices() []string { return words(UpstreamFirst, ProofFirst) }
+func (Admit) Choices() []string { return words(UpstreamFirst, ProofFirst) }
 
 // Ordered is how messages that must keep their order are sent over a protocol that does not keep it.
 type Ordered string
@@ -60,7 +60,7 @@ const (
 	Fast   Ordered = "fast"   // at once: rate is kept, order only while the network keeps it
 )
 
-func (Ordered) choices() []string { return words(Strict, Fast) }
+func (Ordered) Choices() []string { return words(Strict, Fast) }
 
 // Reliable is how messages that must arrive are sent over a protocol that tells what was lost but does not resend it.
 type Reliable string
@@ -71,7 +71,7 @@ const (
 	Report Reliable = "report" // sent once; what is lost is counted
 )
 
-func (Reliable) choices() []string { return words(Resend, Report) }
+func (Reliable) Choices() []string { return words(Resend, Report) }
 
 // Undeclared is what happens to messages without declared types between dialects that spell values differently.
 type Undeclared string
@@ -82,7 +82,7 @@ const (
 	UndeclaredDrop Undeclared = "drop" // dropped and counted
 )
 
-func (Undeclared) choices() []string { return words(UndeclaredPass, UndeclaredDrop) }
+func (Undeclared) Choices() []string { return words(UndeclaredPass, UndeclaredDrop) }
 
 // Envelope is how a message's ID travels over a protocol without message IDs.
 type Envelope string
@@ -96,7 +96,7 @@ const (
 	EnvelopeAggregate Envelope = "aggregate"
 )
 
-func (Envelope) choices() []string {
+func (Envelope) Choices() []string {
 	return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed, EnvelopeAggregate)
 }
 
@@ -109,7 +109,7 @@ const (
 	PongUpstream   PongSource = "upstream"   // the upstream's servers
 )
 
-func (PongSource) choices() []string { return words(PongConfigured, PongUpstream) }
+func (PongSource) Choices() []string { return words(PongConfigured, PongUpstream) }
 
 // Balance is which server of an upstream gets the next session.
 type Balance string
@@ -122,19 +122,7 @@ const (
 	Hash          Balance = "hash"
 )
 
-func (Balance) choices() []string { return words(LeastSessions, RoundRobin, Weighted, Hash) }
-
-// Era is the age of R-Type's game, whose messages changed in time.
-type Era string
-
-// Eras.
-const (
-	EraAuto  Era = "auto"  // as usual in the dialect
-	EraEarly Era = "early" // players' inputs are keys
-	EraLate  Era = "late"  // players' inputs are requests
-)
-
-func (Era) choices() []string { return words(EraAuto, EraEarly, EraLate) }
+func (Balance) Choices() []string { return words(LeastSessions, RoundRobin, Weighted, Hash) }
 
 func words[T ~string](values ...T) []string {
 	text := make([]string, len(values))

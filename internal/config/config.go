@@ -19,11 +19,7 @@ type Config struct {
 	Access    []Access   `toml:"access"`
 	Filters   []Filter   `toml:"filter"`
 	Geo       Geo        `toml:"geo"`
-	RakNet    RakNet     `toml:"raknet"`
-	Bedrock   RakNet     `toml:"bedrock"`
-	Riptide   Riptide    `toml:"riptide"`
-	RUDP      RUDP       `toml:"rudp"`
-	RType     RType      `toml:"rtype"`
+	Options   Options    `toml:"*"`
 	Admin     Admin      `toml:"admin"`
 
 	places *index // where each key stands; nil if the Config was not read from a file
@@ -139,52 +135,4 @@ type Upstream struct {
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
 	CookieSecret Key        `toml:"cookie_secret"` // of the servers, to make their cookies
-}
-
-// RakNet is the options of RakNet, or of its Bedrock dialect.
-type RakNet struct {
-	Versions   []uint8  `toml:"versions"` // protocol numbers accepted from clients
-	MaxMTU     uint16   `toml:"max_mtu"`  // bytes, IP and UDP headers included
-	Cookies    bool     `toml:"cookies"`
-	Pong       string   `toml:"pong"` // server list text
-	MaxMessage Size     `toml:"max_message"`
-	Timeout    Duration `toml:"timeout"`
-
-	CookieMode   CookieMode `toml:"cookie_mode"`   // of players' cookies
-	CookieSecret Key        `toml:"cookie_secret"` // shared with who else gives or checks them
-}
-
-// Riptide is the options of every Riptide version.
-type Riptide struct {
-	Heartbeat         Duration `toml:"heartbeat"`
-	Timeout           Duration `toml:"timeout"`
-	ConnectAttempts   int      `toml:"connect_attempts"`
-	MaxPayload        int      `toml:"max_payload"` // bytes
-	QualityDisconnect bool     `toml:"quality_disconnect"`
-}
-
-// RUDP is the options of RUDP.
-type RUDP struct {
-	AppID          uint16   `toml:"app_id"`
-	Rate           uint8    `toml:"rate"`        // packets a second
-	MaxPayload     int      `toml:"max_payload"` // bytes of one message
-	MaxJoined      int      `toml:"max_joined"`  // bytes of messages that share a packet
-	ConnectTimeout Duration `toml:"connect_timeout"`
-}
-
-// RType is the options of every dialect of R-Type.
-type RType struct {
-	Hello           string         `toml:"hello"` // not of the document's dialect, which has none
-	Era             Era            `toml:"era"`
-	Components      map[string]int `toml:"components"`    // bytes of data, by name
-	PingInterval    Duration       `toml:"ping_interval"` // 0: never
-	PingTimeout     Duration       `toml:"ping_timeout"`
-	IdleTimeout     Duration       `toml:"idle_timeout"`   // of clients
-	ServerTimeout   Duration       `toml:"server_timeout"` // of servers
-	ConnectInterval Duration       `toml:"connect_interval"`
-	ConnectAttempts int            `toml:"connect_attempts"`
-	Refresh         Duration       `toml:"refresh"`        // 0: never
-	InitialCopies   int            `toml:"initial_copies"` // of each part of the initialisation
-	MaxWorld        Size           `toml:"max_world"`      // of a server's state, kept to refresh it
-	MaxRate         int            `toml:"max_rate"`       // messages a second from a client
 }

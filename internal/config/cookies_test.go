@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tidegate/codec/raknet"
 )
 
 var goodSecret = strings.Repeat("0f", 32)
@@ -51,7 +53,7 @@ func TestCookies(t *testing.T) {
 		if got := Faults(warnings).Error(); (c.warned == "") != (len(warnings) == 0) || !strings.Contains(got, c.warned) {
 			t.Errorf("%s: warnings %q, want one with %q", c.what, got, c.warned)
 		}
-		if secret := found.Bedrock.CookieSecret; secret != "" && secret.Bytes()[31] != 0x0f {
+		if secret := found.Options["bedrock"].(*raknet.Settings).CookieSecret; secret != "" && secret.Bytes()[31] != 0x0f {
 			t.Errorf("%s: secret %x", c.what, secret.Bytes())
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"tidegate/internal/protocols"
 )
 
 // decoder moves a parsed file into a Config and reports every key and value that does not fit. A value that does not
@@ -113,7 +115,7 @@ func fitsText(to reflect.Value, text string) bool {
 	if reader, ok := to.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		return reader.UnmarshalText([]byte(text)) == nil
 	}
-	if c, ok := to.Interface().(choice); ok && !slices.Contains(c.choices(), text) {
+	if c, ok := to.Interface().(choice); ok && !slices.Contains(c.Choices(), text) {
 		return false
 	}
 	if to.Kind() != reflect.String {
@@ -137,11 +139,19 @@ func fitsNumber(to reflect.Value, number int64) bool {
 	return false
 }
 
+// everyTable is the tag of Config.Options, whose keys are names of tables.
+const everyTable = "*"
+
 // fieldOf is the field of a struct that has a key.
 func fieldOf(table reflect.Value, key string) (reflect.Value, bool) {
 	for i := range table.NumField() {
 		if table.Type().Field(i).Tag.Get("toml") == key && key != "" {
 			return table.Field(i), true
+		}
+		if table.Type().Field(i).Tag.Get("toml") == everyTable {
+			if options := table.Field(i).Interface().(Options)[key]; options != nil {
+				return reflect.ValueOf(options).Elem(), true
+			}
 		}
 	}
 	return reflect.Value{}, false
@@ -151,7 +161,13 @@ func fieldOf(table reflect.Value, key string) (reflect.Value, bool) {
 func keysOf(t reflect.Type) []string {
 	keys := make([]string, 0, t.NumField())
 	for i := range t.NumField() {
-		if key := t.Field(i).Tag.Get("toml"); key != "" {
+		switch key := t.Field(i).Tag.Get("toml"); key {
+		case "":
+		case everyTable:
+			for _, d := range protocols.Tables() {
+				keys = append(keys, d.Table)
+			}
+		default:
 			keys = append(keys, key)
 		}
 	}

@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"tidegate/codec/raknet"
+)
 
 // Default returns the configuration of an empty file: every option at its default, and no listener, route or upstream.
 func Default() *Config {
@@ -34,41 +38,8 @@ func Default() *Config {
 		},
 		Bans:    defaultBans(),
 		Kernel:  defaultKernel(),
-		RakNet:  defaultRakNet(6, 9, 10, 11),
-		Bedrock: defaultRakNet(9, 10, 11),
+		Options: defaultOptions(),
 		Admin:   Admin{Listen: "127.0.0.1:9470"},
-		Riptide: Riptide{
-			Heartbeat:         Duration(time.Second),
-			Timeout:           Duration(5 * time.Second),
-			ConnectAttempts:   5,
-			MaxPayload:        1225,
-			QualityDisconnect: true,
-		},
-		RUDP: RUDP{Rate: 100, MaxPayload: 4080, MaxJoined: 1384, ConnectTimeout: seconds(3)},
-		RType: RType{
-			Hello:           "start",
-			Era:             EraAuto,
-			Components:      map[string]int{},
-			PingTimeout:     seconds(10),
-			IdleTimeout:     seconds(600),
-			ServerTimeout:   seconds(90),
-			ConnectInterval: seconds(1),
-			ConnectAttempts: 8,
-			InitialCopies:   1,
-			MaxWorld:        256 * KiB,
-			MaxRate:         1000,
-		},
-	}
-}
-
-func defaultRakNet(versions ...uint8) RakNet {
-	return RakNet{
-		Versions:   versions,
-		MaxMTU:     1492,
-		Cookies:    true,
-		CookieMode: CookiePrivate,
-		MaxMessage: 2 * MiB,
-		Timeout:    Duration(10 * time.Second),
 	}
 }
 
@@ -91,7 +62,7 @@ func (m *Message) setDefaults() { *m = Message{ID: -1} }
 
 func (u *Upstream) setDefaults() {
 	*u = Upstream{
-		Transport: UDP, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second), CookieMode: CookieActive,
+		Transport: UDP, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second), CookieMode: raknet.CookiesActive,
 		Discover: []Discover{}, Health: HealthAuto, HealthInterval: seconds(2), HealthTimeout: seconds(1), HealthRise: 2, HealthFall: 3,
 		ProxyProtocol: HeadersOff, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
 	}

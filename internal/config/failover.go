@@ -9,7 +9,7 @@ const (
 	FailoverHold       Failover = "hold"       // they are kept while a server is sought
 )
 
-func (Failover) choices() []string { return words(FailoverDisconnect, FailoverHold) }
+func (Failover) Choices() []string { return words(FailoverDisconnect, FailoverHold) }
 
 // failover checks a route's way to treat players whose server is lost.
 func (v *validator) failover(path string, r Route) {

@@ -31,7 +31,7 @@ const (
 	FilterBan        FilterVerdict = "ban"        // and its address is banned, if it is proved
 )
 
-func (FilterVerdict) choices() []string {
+func (FilterVerdict) Choices() []string {
 	return words(FilterAllow, FilterObserve, FilterDrop, FilterDisconnect, FilterBan)
 }
 
@@ -45,7 +45,7 @@ const (
 	FromUpstream Sender = "upstream"
 )
 
-func (Sender) choices() []string { return words(FromAny, FromClient, FromUpstream) }
+func (Sender) Choices() []string { return words(FromAny, FromClient, FromUpstream) }
 
 // Delivery is a mode of delivery, by the name that the codecs have for it.
 type Delivery string
@@ -60,7 +60,7 @@ const (
 	Notify              Delivery = "notify"
 )
 
-func (Delivery) choices() []string {
+func (Delivery) Choices() []string {
 	return words(Unreliable, UnreliableSequenced, ReliableUnordered, ReliableOrdered, ReliableSequenced, Notify)
 }
 
@@ -116,7 +116,7 @@ func (v *validator) filterVerdict(path string, f Filter) {
 		f.MinSize == 0 && f.MaxSize == 0 && f.Rate == 0
 	switch {
 	case f.Verdict == "":
-		v.fault(key, nil, either(f.Verdict.choices()))
+		v.fault(key, nil, either(f.Verdict.Choices()))
 	case f.Verdict == FilterBan && f.From != FromClient:
 		v.fault(key, f.Verdict, `another verdict, or from = "client": players are not to blame for what servers send`)
 	case all && f.Verdict != FilterObserve && f.Verdict != FilterAllow:

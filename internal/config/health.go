@@ -11,7 +11,7 @@ const (
 	HealthConnect Health = "connect" // joining, and leaving at once
 )
 
-func (Health) choices() []string { return words(HealthAuto, HealthOff, HealthPing, HealthConnect) }
+func (Health) Choices() []string { return words(HealthAuto, HealthOff, HealthPing, HealthConnect) }
 
 // health checks how an upstream's servers are asked.
 func (v *validator) health(path string, u Upstream) {
@@ -21,7 +21,7 @@ func (v *validator) health(path string, u Upstream) {
 		v.fault(key, u.Health, `"connect" or "off": `+u.Protocol+" servers have no question for server lists")
 	case u.Health == HealthConnect && t.Pings:
 		v.fault(key, u.Health, `"ping", which no player notices`)
-	case u.Health == HealthConnect && (t.Own || t.Opaque):
+	case u.Health == HealthConnect && (t.Closed || t.Opaque):
 		v.fault(key, u.Health, `"off": players of `+u.Protocol+" have no goodbye, so each check would stay in the game")
 	}
 	within(v.report, child(path, "health_interval"), u.HealthInterval, milliseconds(100), seconds(3600))

@@ -1,34 +1,29 @@
 package config
 
-import "strings"
+import (
+	"slices"
+	"strings"
 
-// Inputs are what players of a dialect of R-Type can say, and its servers take.
-type Inputs uint8
-
-// Inputs of R-Type. docs/protocols/rtype.md#dialects
-const (
-	Keys Inputs = 1 << iota
-	Updates
+	"tidegate/internal/protocols"
 )
-
-// String lists the inputs.
-func (i Inputs) String() string {
-	var words []string
-	for bit, word := range []string{"keys", "updates"} {
-		if i&(1<<bit) != 0 {
-			words = append(words, word)
-		}
-	}
-	return strings.Join(words, " and ")
-}
 
 // unheard adds what is lost where nothing that players can say is anything that the servers take.
 func (v *validator) unheard(found *findings, client, upstream string) {
-	says, takes := v.known[client].Inputs, v.known[upstream].Inputs
-	if says == nil || takes == nil || says(v.RType.Era)&takes(v.RType.Era) != 0 {
+	says, takes := v.inputs(client), v.inputs(upstream)
+	if says == nil || takes == nil || slices.ContainsFunc(says, func(input string) bool { return slices.Contains(takes, input) }) {
 		return
 	}
-	found.unheard = add(found.unheard, "players of "+client+" say "+says(v.RType.Era).String()+
-		" and servers of "+upstream+" take "+takes(v.RType.Era).String()+
+	found.unheard = add(found.unheard, "players of "+client+" say "+strings.Join(says, " and ")+
+		" and servers of "+upstream+" take "+strings.Join(takes, " and ")+
 		" only, so that nothing gets through but what the server says")
+}
+
+// inputs names what players of a protocol can say; nil: anything.
+func (v *validator) inputs(protocol string) []string {
+	inputs := v.known[protocol].Inputs
+	d := protocols.Find(protocol)
+	if inputs == nil || d == nil {
+		return nil
+	}
+	return inputs(v.Options.Of(d))
 }

@@ -23,7 +23,7 @@ const (
 	KernelOff  KernelUse = "off"
 )
 
-func (KernelUse) choices() []string { return words(KernelAuto, KernelOff) }
+func (KernelUse) Choices() []string { return words(KernelAuto, KernelOff) }
 
 func defaultKernel() Kernel {
 	return Kernel{Filter: KernelAuto, PacketRate: 50_000, PacketBurst: 50_000, XDP: []string{}, Forward: KernelAuto}

@@ -64,10 +64,10 @@ func (v *validator) rates() {
 	for i, l := range v.Rates {
 		path := item("limit", i)
 		if l.Of == "" {
-			v.fault(child(path, "of"), nil, either(l.Of.choices()))
+			v.fault(child(path, "of"), nil, either(l.Of.Choices()))
 		}
 		if l.Per == "" {
-			v.fault(child(path, "per"), nil, either(l.Per.choices()))
+			v.fault(child(path, "per"), nil, either(l.Per.Choices()))
 		}
 		for j, other := range v.Rates[:i] {
 			if l.Of == other.Of && l.Per == other.Per && l.Of != "" && l.Per != "" {
@@ -119,7 +119,7 @@ const (
 	QueuedBytes      Quantity = "queued_bytes"
 )
 
-func (Quantity) choices() []string {
+func (Quantity) Choices() []string {
 	return words(Packets, Bytes, Handshakes, ReliableMessages, QueuedBytes)
 }
 
@@ -134,7 +134,7 @@ const (
 	Overall    Scope = "overall"
 )
 
-func (Scope) choices() []string { return words(PerSession, PerAddress, PerNetwork, Overall) }
+func (Scope) Choices() []string { return words(PerSession, PerAddress, PerNetwork, Overall) }
 
 // LimitVerdict is what is done about what goes beyond a limit.
 type LimitVerdict string
@@ -148,6 +148,6 @@ const (
 	LimitBan        LimitVerdict = "ban"
 )
 
-func (LimitVerdict) choices() []string {
+func (LimitVerdict) Choices() []string {
 	return words(LimitOff, LimitObserve, LimitDrop, LimitDisconnect, LimitBan)
 }

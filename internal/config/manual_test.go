@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tidegate/internal/protocols"
 )
 
 const (
@@ -160,6 +162,12 @@ func allKeys(path string, t reflect.Type) []string {
 		field := t.Field(i)
 		name := field.Tag.Get("toml")
 		if name == "" {
+			continue
+		}
+		if name == everyTable {
+			for _, d := range protocols.Tables() {
+				keys = append(keys, allKeys(child(path, d.Table), reflect.TypeOf(d.Options()).Elem())...)
+			}
 			continue
 		}
 		of := field.Type

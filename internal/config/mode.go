@@ -9,7 +9,7 @@ const (
 	Relay     Mode = "relay"     // datagrams pass as they are
 )
 
-func (Mode) choices() []string { return words(Terminate, Relay) }
+func (Mode) Choices() []string { return words(Terminate, Relay) }
 
 // terminable checks that Tidegate speaks what a route is to terminate, and reports whether it does.
 func (v *validator) terminable(r Route, upstream int) bool {

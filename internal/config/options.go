@@ -1,89 +1,130 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
-	"slices"
+	"reflect"
+	"strconv"
+
+	"tidegate/internal/protocols"
+	"tidegate/internal/registry"
 )
 
-// maxPong is RakNet's own limit for the server list text, which also keeps a pong from amplifying a forged ping much.
-const maxPong = 400
+// Options are the options of protocols: for each table, by name, a pointer to the struct that its protocols declare.
+type Options map[string]any
 
-func (v *validator) raknet(table string, o *RakNet) {
-	once(v.report, child(table, "versions"), o.Versions, "at least one protocol number")
-	within(v.report, child(table, "max_mtu"), o.MaxMTU, 576, 1492)
-	if len(o.Pong) > maxPong {
-		v.fault(child(table, "pong"), o.Pong, fmt.Sprintf("at most %d bytes of text", maxPong))
+func defaultOptions() Options {
+	all := make(Options)
+	for _, d := range protocols.Tables() {
+		all[d.Table] = d.Options()
 	}
-	v.listenerCookies(table, o)
-	within(v.report, child(table, "max_message"), o.MaxMessage, KiB, 64*MiB)
-	within(v.report, child(table, "timeout"), o.Timeout, seconds(1), seconds(300))
+	return all
 }
 
-// maxPayload leaves room for Riptide's headers in the largest datagram that any protocol here reads or writes.
-const maxPayload = 4090
+// Of returns the options of a protocol.
+func (o Options) Of(d *registry.Descriptor) any { return o[d.Table] }
 
-func (v *validator) riptide() {
-	o := v.Riptide
-	within(v.report, "riptide.heartbeat", o.Heartbeat, milliseconds(100), seconds(60))
-	within(v.report, "riptide.timeout", o.Timeout, seconds(1), seconds(300))
-	if o.Timeout <= o.Heartbeat {
-		v.fault("riptide.timeout", o.Timeout, fmt.Sprintf("longer than riptide.heartbeat, which is %s", o.Heartbeat))
+// options checks the table of a protocol by its fields' tags, and then by rules of its own.
+func (v *validator) options(d *registry.Descriptor) {
+	options := v.Options.Of(d)
+	table := reflect.ValueOf(options).Elem()
+	for i := range table.NumField() {
+		field := table.Type().Field(i)
+		v.bounds(child(d.Table, field.Tag.Get("toml")), table.Field(i), field.Tag)
 	}
-	within(v.report, "riptide.connect_attempts", o.ConnectAttempts, 1, 100)
-	within(v.report, "riptide.max_payload", o.MaxPayload, 1, maxPayload)
+	if c, ok := options.(registry.Checker); ok {
+		c.Check(optionReport{v, d.Table})
+	}
 }
 
-// What fits into RUDP's datagrams, whose headers and checksum take 16 bytes.
-const (
-	maxMessageRUDP = 4080 // the most that the library can receive
-	maxJoinedRUDP  = 1456 // what fits into a packet of Ethernet
-)
-
-func (v *validator) rudp() {
-	o := v.RUDP
-	within(v.report, "rudp.rate", o.Rate, 1, 255)
-	within(v.report, "rudp.max_payload", o.MaxPayload, 1, maxMessageRUDP)
-	within(v.report, "rudp.max_joined", o.MaxJoined, 1, maxJoinedRUDP)
-	within(v.report, "rudp.connect_timeout", o.ConnectTimeout, milliseconds(100), seconds(60))
-}
-
-// Bounds of R-Type's texts and tables.
-const (
-	maxHello         = 255 // bytes
-	maxComponents    = 255
-	maxComponentName = 255 // bytes, as the wire writes their number
-	maxComponent     = 1024
-)
-
-func (v *validator) rtype() {
-	o := v.RType
-	if len(o.Hello) < 1 || len(o.Hello) > maxHello {
-		v.fault("rtype.hello", o.Hello, fmt.Sprintf("1 to %d bytes of text", maxHello))
+// bounds checks one value by the tags of its field.
+func (v *validator) bounds(key string, value reflect.Value, tags reflect.StructTag) {
+	low, high := tags.Get(registry.TagMin), tags.Get(registry.TagMax)
+	if what := tags.Get(registry.TagSet); what != "" {
+		v.set(key, value, "at least one "+what)
 	}
-	v.components(o.Components)
-	within(v.report, "rtype.ping_interval", o.PingInterval, 0, seconds(300))
-	within(v.report, "rtype.ping_timeout", o.PingTimeout, seconds(1), seconds(300))
-	within(v.report, "rtype.idle_timeout", o.IdleTimeout, seconds(1), seconds(3600))
-	within(v.report, "rtype.server_timeout", o.ServerTimeout, seconds(1), seconds(3600))
-	within(v.report, "rtype.connect_interval", o.ConnectInterval, milliseconds(100), seconds(60))
-	within(v.report, "rtype.connect_attempts", o.ConnectAttempts, 1, 100)
-	within(v.report, "rtype.refresh", o.Refresh, 0, seconds(3600))
-	within(v.report, "rtype.initial_copies", o.InitialCopies, 1, 8)
-	within(v.report, "rtype.max_world", o.MaxWorld, KiB, 64*MiB)
-	within(v.report, "rtype.max_rate", o.MaxRate, 1, 100_000)
-}
-
-func (v *validator) components(sizes map[string]int) {
-	const table = "rtype.components"
-	if len(sizes) > maxComponents {
-		v.fault(table, nil, fmt.Sprintf("at most %d components; these are %d", maxComponents, len(sizes)))
-	}
-	for _, name := range slices.Sorted(maps.Keys(sizes)) {
-		key := child(table, name)
-		if len(name) < 1 || len(name) > maxComponentName {
-			v.fault(key, sizes[name], fmt.Sprintf("a name of 1 to %d bytes", maxComponentName))
+	switch {
+	case high == "":
+	case value.Kind() == reflect.String:
+		v.length(key, value.String(), low, high)
+	default:
+		if n := whole(value); n < whole(bound(value, low)) || n > whole(bound(value, high)) {
+			v.fault(key, value.Interface(), render(bound(value, low).Interface())+" to "+render(bound(value, high).Interface()))
 		}
-		within(v.report, key, sizes[name], 0, maxComponent)
 	}
+}
+
+// length checks how many bytes a text has.
+func (v *validator) length(key, text, low, high string) {
+	want := "at most " + high + " bytes of text"
+	if low != "" {
+		want = low + " to " + high + " bytes of text"
+	}
+	least, _ := strconv.Atoi(cmp.Or(low, "0"))
+	if most, _ := strconv.Atoi(high); len(text) < least || len(text) > most {
+		v.fault(key, text, want)
+	}
+}
+
+// set checks that a list has an element, and none twice.
+func (v *validator) set(key string, list reflect.Value, atLeastOne string) {
+	elements := make([]any, list.Len())
+	for i := range elements {
+		elements[i] = list.Index(i).Interface()
+	}
+	once(v.report, key, elements, atLeastOne)
+}
+
+// bound reads a bound, which is written as values of the field are in a file.
+func bound(field reflect.Value, text string) reflect.Value {
+	b := reflect.New(field.Type()).Elem()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if fits := err == nil && fitsNumber(b, n) || fitsText(b, text); !fits {
+		panic(fmt.Sprintf("bound %q does not fit %s", text, field.Type()))
+	}
+	return b
+}
+
+// whole returns a number of any integer type.
+func whole(v reflect.Value) int64 {
+	if v.CanUint() {
+		return int64(v.Uint())
+	}
+	return v.Int()
+}
+
+// optionReport takes a table's faults.
+type optionReport struct {
+	v     *validator
+	table string
+}
+
+// Fault implements registry.Report.
+func (r optionReport) Fault(key string, value any, want string) {
+	r.v.fault(child(r.table, key), value, want)
+}
+
+// Entry implements registry.Report.
+func (r optionReport) Entry(key, entry string, value any, want string) {
+	r.v.fault(child(child(r.table, key), entry), value, want)
+}
+
+// Key implements registry.Report.
+func (r optionReport) Key(key string, value *Key, because string, needed bool) {
+	r.v.secret(child(r.table, key), because, value, needed)
+}
+
+// headroom returns the key and the largest value of the option that must leave room for a header of some bytes, where it
+// does not. The key is empty otherwise.
+func (o Options) headroom(d *registry.Descriptor, header int64) (key string, most int64) {
+	table := reflect.ValueOf(o.Of(d)).Elem()
+	for i := range table.NumField() {
+		if field := table.Type().Field(i); field.Tag.Get(registry.TagRoom) == "header" {
+			most = whole(bound(table.Field(i), field.Tag.Get(registry.TagMax))) - header
+			if whole(table.Field(i)) > most {
+				return child(d.Table, field.Tag.Get("toml")), most
+			}
+		}
+	}
+	return "", 0
 }

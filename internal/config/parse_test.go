@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tidegate/codec"
 )
 
 // known are protocols as a proxy would list them. "lossy" stands for one that promises nothing, "deaf" for one that
@@ -14,22 +16,14 @@ import (
 var known = map[string]Traits{
 	"raknet":      {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true, Pings: true},
 	"bedrock":     {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true, Pings: true},
-	"riptide-2.0": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Types: noVarint, Openers: lone(3)},
+	"riptide-2.0": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Types: noVarint, Openers: codec.ByteSetOf(3)},
 	"riptide-2.2": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Reports: true, Types: anyType},
-	"rudp":        {Sequenced: true, Server: true, Client: true, Reports: true, Merges: true},
-	"rtype":       {Own: true, Server: true, Client: true, Openers: lone(2, 3, 255)},
+	"rudp":        {Sequenced: true, Server: true, Client: true, Reports: true, Joins: true},
+	"rtype":       {Closed: true, Server: true, Client: true, Openers: codec.ByteSetOf(2, 3, 255)},
 	"lossy":       {Server: true, Client: true},
 	"deaf":        {Ordered: true, Reliable: true, Client: true},
 	"mute":        {Sequenced: true, Server: true},
 	"any":         {Opaque: true, Server: true, Client: true},
-}
-
-// lone is a set of openers.
-func lone(of ...byte) (set [256]bool) {
-	for _, b := range of {
-		set[b] = true
-	}
-	return set
 }
 
 // anyType and noVarint stand for two dialects, of which one lacks a type.

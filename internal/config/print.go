@@ -20,16 +20,15 @@ func (c *Config) TOML() string {
 type printer struct{ strings.Builder }
 
 func (p *printer) table(path string, table reflect.Value) {
-	for i := range table.NumField() {
-		name, value := table.Type().Field(i).Tag.Get("toml"), table.Field(i)
-		if name != "" && !holdsTables(value.Type()) && !unstated(value) {
+	for _, name := range keysOf(table.Type()) {
+		if value, _ := fieldOf(table, name); !holdsTables(value.Type()) && !unstated(value) {
 			fmt.Fprintf(p, "%s = %s\n", name, literal(value))
 		}
 	}
-	for i := range table.NumField() {
-		name, value := table.Type().Field(i).Tag.Get("toml"), table.Field(i)
+	for _, name := range keysOf(table.Type()) {
+		value, _ := fieldOf(table, name)
 		switch {
-		case name == "" || !holdsTables(value.Type()):
+		case !holdsTables(value.Type()):
 		case value.Kind() == reflect.Slice:
 			for j := range value.Len() {
 				fmt.Fprintf(p, "\n[[%s]]\n", child(path, name))
@@ -53,7 +52,8 @@ func holdsTables(t reflect.Type) bool {
 // unstated reports whether a value is none: a word that was not chosen, or an address that is not there.
 func unstated(v reflect.Value) bool {
 	word, isChoice := v.Interface().(choice)
-	return v.IsZero() && (v.Type() == addressType || isChoice && !slices.Contains(word.choices(), ""))
+	return v.IsZero() && (v.Type() == addressType ||
+		isChoice && v.Kind() == reflect.String && !slices.Contains(word.Choices(), ""))
 }
 
 // literal writes a value that is no table.

@@ -4,14 +4,17 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"tidegate/codec/raknet"
+	"tidegate/codec/rtype"
 )
 
 // TestTOMLIsRead: what is printed of the manual, defaults and all, means the same.
 func TestTOMLIsRead(t *testing.T) {
 	text := readFile(t, manual)
 	want := loaded(t, manual, commented.ReplaceAllString(text, "$1"))
-	want.Bedrock.Pong = "quoted \"\\\t\x7f räuberisch <&>"
-	want.RType.Components = map[string]int{"a key": 3, "b": 4}
+	want.Options["bedrock"].(*raknet.Settings).Pong = "quoted \"\\\t\x7f räuberisch <&>"
+	want.Options["rtype"].(*rtype.Settings).Components = map[string]int{"a key": 3, "b": 4}
 	printed := want.TOML()
 	if got := loaded(t, "printed.toml", printed); !reflect.DeepEqual(got, want) {
 		t.Errorf("printed\n%s\nit means\n%+v\nwant\n%+v", printed, got, want)
@@ -44,7 +47,7 @@ servers = [{address = "10.0.0.5:8000-8009", weight = 3}, "10.0.0.6:8000-8009"]
 func TestTOMLHidesSecrets(t *testing.T) {
 	c := Default()
 	c.Admin.Token = "0123456789abcdef"
-	c.Bedrock.CookieSecret = "00ff"
+	c.Options["bedrock"].(*raknet.Settings).CookieSecret = "00ff"
 	text := c.TOML()
 	if strings.Contains(text, "0123456789") || strings.Contains(text, "00ff") ||
 		strings.Count(text, "(hidden)") != 2 {

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"tidegate/internal/cidr"
+	"tidegate/internal/protocols"
 )
 
 // ProxyProtocol says which datagrams to a server begin with a header that tells whose they are.
@@ -19,7 +20,7 @@ const (
 	HeadersSimple     ProxyProtocol = "spp" // all, in Cloudflare's Simple Proxy Protocol
 )
 
-func (ProxyProtocol) choices() []string {
+func (ProxyProtocol) Choices() []string {
 	return words(HeadersOff, HeadersFirst, HeadersUntilReply, HeadersEvery, HeadersSimple)
 }
 
@@ -64,13 +65,14 @@ func (v *validator) proxyProtocol(path string, u Upstream) {
 	case u.ProxyProtocol == HeadersOff:
 	case u.Transport == TCP:
 		v.fault(key, u.ProxyProtocol, `"off", or transport = "udp": over tcp there are no datagrams for headers to stand in`)
-	case v.known[u.Protocol].IDs && v.Riptide.MaxPayload > maxPayload-MaxHeader:
-		v.fault(key, u.ProxyProtocol, roomFor("riptide.max_payload", maxPayload))
-	case v.known[u.Protocol].Merges && v.RUDP.MaxPayload > maxMessageRUDP-MaxHeader:
-		v.fault(key, u.ProxyProtocol, roomFor("rudp.max_payload", maxMessageRUDP))
+	default:
+		d := protocols.Find(u.Protocol)
+		if d == nil {
+			return
+		}
+		if option, most := v.Options.headroom(d, MaxHeader); option != "" {
+			v.fault(key, u.ProxyProtocol, fmt.Sprintf(`"off", or %s of at most %d: larger datagrams have no room for a header`,
+				option, most))
+		}
 	}
-}
-
-func roomFor(option string, most int) string {
-	return fmt.Sprintf(`"off", or %s of at most %d: larger datagrams have no room for a header`, option, most-MaxHeader)
 }

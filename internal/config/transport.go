@@ -14,7 +14,7 @@ const (
 	TCP Transport = "tcp" // each datagram as a frame, as Riptide's own TCP transport does
 )
 
-func (Transport) choices() []string { return words(UDP, TCP) }
+func (Transport) Choices() []string { return words(UDP, TCP) }
 
 // listenTransport checks that a listener's protocols can do with its transport.
 func (v *validator) listenTransport(path string, l Listener) {

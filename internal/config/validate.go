@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/protocols"
 )
 
 // Traits is what configuration must know of a protocol.
@@ -16,16 +19,16 @@ type Traits struct {
 	Client    bool // it can be spoken to an upstream
 	Stream    bool // it can be carried by TCP
 	Reports   bool // its wire can tell what was lost, and drops what is older than the last delivered
-	Merges    bool // several of its messages may arrive as one
-	Own       bool // it carries nothing but its own messages
+	Joins     bool // several of its messages may arrive as one
+	Closed    bool // it carries nothing but its own messages
 	Pings     bool // its servers tell whoever asks a text for server lists
 	Opaque    bool // it stands for any protocol, known or not: it can be relayed and not terminated
 	// Takes names the protocols whose newcomers it takes for its own where it comes first, and says whether all of them.
 	Takes map[string]bool
-	// Inputs are what its players can say, by the age of the game; nil: anything.
-	Inputs func(Era) Inputs
+	// Inputs names what its players can say and its servers take, by its options; nil: anything.
+	Inputs func(options any) []string
 	// Openers are the bytes that, alone in a datagram, it takes for a newcomer's.
-	Openers [256]bool
+	Openers codec.ByteSet
 	// Types is nil unless payloads are spelled differently in another dialect. It says what a type of value should
 	// be for this dialect to know it; empty if it does.
 	Types func(name string) (want string)
@@ -46,11 +49,9 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v.rates()
 	v.bans()
 	v.kernel()
-	v.raknet("raknet", &c.RakNet)
-	v.raknet("bedrock", &c.Bedrock)
-	v.riptide()
-	v.rudp()
-	v.rtype()
+	for _, d := range protocols.Tables() {
+		v.options(d)
+	}
 	v.admin()
 	v.names("listener", namesOf(v.Listeners, listenerName))
 	v.names("route", namesOf(v.Routes, routeName))

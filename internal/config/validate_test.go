@@ -168,26 +168,26 @@ func TestProtocolOptions(t *testing.T) {
 		{`raknet.versions = []`, `1:19: raknet.versions = []: want at least one protocol number`},
 		{`raknet.versions = ["x", 0]`, `1:20: raknet.versions[0] = "x": want a whole number from 0 to 255`},
 		{`bedrock.versions = [9, 9]`, `1:24: bedrock.versions[1] = 9: want each only once; bedrock.versions[0] is the same`},
-		{`raknet.pong = "` + strings.Repeat("p", maxPong+1) + `"`,
+		{`raknet.pong = "` + strings.Repeat("p", 401) + `"`,
 			`1:15: raknet.pong = "` + strings.Repeat("p", maxRendered) + `...": want at most 400 bytes of text`},
 		{`riptide.timeout = "1s"`, `1:19: riptide.timeout = "1s": want longer than riptide.heartbeat, which is 1s`},
 		{`rtype.hello = ""`, `1:15: rtype.hello = "": want 1 to 255 bytes of text`},
-		{`rtype.hello = "` + strings.Repeat("p", maxHello+1) + `"`,
+		{`rtype.hello = "` + strings.Repeat("p", 256) + `"`,
 			`1:15: rtype.hello = "` + strings.Repeat("p", maxRendered) + `...": want 1 to 255 bytes of text`},
 		{`rtype.era = "ice"`, `1:13: rtype.era = "ice": want "auto", "early" or "late"`},
 		{`rtype.components = 8`, `1:20: rtype.components = 8: want a table: a [header] and keys below it`},
 		{`rtype.components = { A = 1, B = "2" }`, `1:33: rtype.components.B = "2": want a whole number`},
 		{`rtype.components."" = 1`, `1:23: rtype.components."" = 1: want a name of 1 to 255 bytes`},
-		{`rtype.components."` + strings.Repeat("n", maxComponentName+1) + `" = 1`,
-			`1:279: rtype.components.` + strings.Repeat("n", maxComponentName+1) + ` = 1: want a name of 1 to 255 bytes`},
+		{`rtype.components."` + strings.Repeat("n", 256) + `" = 1`,
+			`1:279: rtype.components.` + strings.Repeat("n", 256) + ` = 1: want a name of 1 to 255 bytes`},
 		{`riptide.heartbeat = "5s"`, `1:1: riptide.timeout = "5s": want longer than riptide.heartbeat, which is 5s`},
 	} {
 		_, _, err := Parse("t.toml", []byte(row.line+"\n"+valid), known)
 		check(t, err, "t.toml:"+row.want)
 	}
-	longest := "loop = { count = 1, backend = \"portable\" }\n" + `raknet.pong = "` + strings.Repeat("p", maxPong) + "\"\n" +
-		`rtype.hello = "` + strings.Repeat("h", maxHello) + "\"\n" +
-		"rtype.components." + strings.Repeat("n", maxComponentName) + " = 1\n"
+	longest := "loop = { count = 1, backend = \"portable\" }\n" + `raknet.pong = "` + strings.Repeat("p", 400) + "\"\n" +
+		`rtype.hello = "` + strings.Repeat("h", 255) + "\"\n" +
+		"rtype.components." + strings.Repeat("n", 255) + " = 1\n"
 	if _, _, err := Parse("t.toml", []byte(longest+valid), known); err != nil {
 		t.Error(err)
 	}

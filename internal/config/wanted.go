@@ -45,7 +45,7 @@ func wanted(t reflect.Type) string {
 		return `a whole number, or a size in quotes with its unit (B, KiB, MiB or GiB), for example "2MiB"`
 	}
 	if c, ok := reflect.Zero(t).Interface().(choice); ok {
-		return either(c.choices())
+		return either(c.Choices())
 	}
 	switch t.Kind() {
 	case reflect.Bool:

@@ -2,17 +2,18 @@ package decode
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tidegate/codec/codectest"
 )
 
-// explained explains a capture as JSON.
-func explained(t testing.TB, capture []byte, o Options) (datagrams []printed, sum summary) {
+// explain explains a capture as JSON.
+func explain(t testing.TB, capture []byte, o Options) (datagrams []printed, sum summary) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "capture")
 	if err := os.WriteFile(path, capture, 0o600); err != nil {
@@ -37,51 +38,40 @@ func explained(t testing.TB, capture []byte, o Options) (datagrams []printed, su
 	return datagrams, sum
 }
 
+// codecs is where the captures of the codecs' tests are.
+const codecs = "../../codec"
+
 // load reads a capture of the codecs' tests.
-func load(t testing.TB, path string) []byte {
+func load(t testing.TB, file string) []byte {
 	t.Helper()
-	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.HasSuffix(path, ".gz") {
-		return data
-	}
-	unzipped, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if data, err = io.ReadAll(unzipped); err != nil {
-		t.Fatal(err)
-	}
-	return data
+	return codectest.ReadCapture(t, os.DirFS(codecs), file)
 }
+
+// uncaptured names the protocols without captures, and why.
+var uncaptured = map[string]string{"rtype": "TestRTypeRecognised has its messages"}
 
 // TestCaptures: all that the real libraries were seen to send is understood, and its protocol recognised by the bytes
 // alone.
 func TestCaptures(t *testing.T) {
-	for _, set := range []struct{ files, protocol string }{
-		{"raknet/testdata/*.jsonl*", "raknet"},
-		{"raknet/testdata/secured/*.jsonl", "raknet"},
-		{"riptide/testdata/riptide-2.0.0/*.jsonl", "riptide-2.0"},
-		{"riptide/testdata/riptide-2.1.0/*.jsonl", "riptide-2.2"},
-		{"riptide/testdata/riptide-2.2.1/*.jsonl", "riptide-2.2"},
-		{"rudp/testdata/*/*.jsonl", "rudp"},
-	} {
-		files, err := filepath.Glob("../../codec/" + set.files)
-		if err != nil || len(files) == 0 {
-			t.Fatalf("%s: %d files, %v", set.files, len(files), err)
+	seen := make(map[string]bool)
+	for _, c := range codectest.Captures(t, os.DirFS(codecs)) {
+		if c.Stream { // whose lines are reads
+			continue
 		}
-		for _, file := range files {
-			whole := load(t, file)
-			_, bare, _ := bytes.Cut(whole, []byte("\n")) // without the line that names the protocol
-			want := bytes.Count(bytes.TrimSpace(bare), []byte("\n")) + 1
-			for what, capture := range map[string][]byte{"described": whole, "bare": bare} {
-				_, sum := explained(t, capture, Options{})
-				if sum.Datagrams != want || sum.Unknown != 0 || sum.Protocols[set.protocol] != want {
-					t.Errorf("%s, %s: %+v, want %d datagrams of %s", file, what, sum, want, set.protocol)
-				}
+		protocol := named(c.Protocol).Name
+		seen[protocol] = true
+		whole := load(t, c.File)
+		_, bare, _ := bytes.Cut(whole, []byte("\n")) // without the line that names the protocol
+		for what, capture := range map[string][]byte{"described": whole, "bare": bare} {
+			_, sum := explain(t, capture, Options{})
+			if want := len(c.Lines); sum.Datagrams != want || sum.Unknown != 0 || sum.Protocols[protocol] != want {
+				t.Errorf("%s, %s: %+v, want %d datagrams of %s", c.File, what, sum, want, protocol)
 			}
+		}
+	}
+	for _, name := range Protocols() {
+		if why := uncaptured[name]; seen[name] == (why != "") {
+			t.Errorf("%s: captures seen: %t, stated to have none: %q", name, seen[name], why)
 		}
 	}
 }
@@ -95,7 +85,7 @@ func TestRTypeRecognised(t *testing.T) {
 {"from":"server","hex":"00010141ffff000005"}
 {"from":"client","hex":"03"}`,
 	} {
-		_, sum := explained(t, []byte(capture), Options{})
+		_, sum := explain(t, []byte(capture), Options{})
 		if sum.Unknown != 0 || sum.Protocols["rtype"] != sum.Datagrams {
 			t.Errorf("%s\n%+v", capture, sum)
 		}
@@ -134,7 +124,7 @@ func TestText(t *testing.T) {
 }
 
 func TestForcedProtocol(t *testing.T) {
-	datagrams, sum := explained(t, []byte(kicked), Options{Protocol: "riptide-2.0"})
+	datagrams, sum := explain(t, []byte(kicked), Options{Protocol: "riptide-2.0"})
 	if sum.Datagrams != 4 || sum.Unknown != 4 || sum.Protocols["riptide-2.0"] != 4 || !datagrams[0].Unknown {
 		t.Errorf("%+v: want 4 datagrams of riptide-2.0, none understood", sum)
 	}
@@ -142,7 +132,7 @@ func TestForcedProtocol(t *testing.T) {
 
 // TestUnknownProtocol: what nobody understands is not called by a name.
 func TestUnknownProtocol(t *testing.T) {
-	datagrams, sum := explained(t, []byte(`{"t_ms":0,"from":"client","hex":"474554202f"}`), Options{})
+	datagrams, sum := explain(t, []byte(`{"t_ms":0,"from":"client","hex":"474554202f"}`), Options{})
 	if sum.Unknown != 1 || sum.Protocols["unknown"] != 1 || datagrams[0].Text != "unknown: of no protocol known here: 474554202f" {
 		t.Errorf("%+v, %+v", datagrams, sum)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tidegate/codec"
+	"tidegate/internal/registry"
 )
 
 // explanation is what a record means.
@@ -20,15 +21,15 @@ const openedOrClosed = "stream opened or closed"
 // explainer explains one conversation as one protocol.
 type explainer struct {
 	protocol   *protocol
-	describe   describe
+	describe   registry.Describe
 	fromClient framer // of streams
 	fromServer framer
 }
 
 func newExplainer(p *protocol) *explainer {
 	return &explainer{
-		protocol: p, describe: p.begin(),
-		fromClient: framer{prefix: p.prefix}, fromServer: framer{prefix: p.prefix},
+		protocol: p, describe: p.Describe(),
+		fromClient: framer{prefix: p.prefix()}, fromServer: framer{prefix: p.prefix()},
 	}
 }
 

@@ -60,7 +60,7 @@ func (t *table) survey(r *record) error {
 	for _, trial := range f.trials {
 		fromServer := f.fromServer(r, trial.swapped)
 		if f.surveyed == 0 {
-			trial.opened = !fromServer && (r.stream || trial.explainer.protocol.opens(r.data))
+			trial.opened = !fromServer && (r.stream || trial.explainer.protocol.codec.Sniff(r.data))
 		}
 		if trial.explainer.explain(fromServer, r).fault != nil {
 			trial.faults++
@@ -86,8 +86,8 @@ func (t *table) trials(r *record) (all []*trial) {
 		try(only)
 		return all
 	}
-	for i := range protocols {
-		try(&protocols[i])
+	for i := range explained {
+		try(&explained[i])
 	}
 	return all
 }
@@ -111,7 +111,7 @@ func (t *table) settle() {
 // convinces reports whether a conversation that nobody named is of the trial's protocol after all: half of it must be
 // understood, and all of a few datagrams where that says little and it does not begin as it should.
 func (t *trial) convinces(surveyed int) bool {
-	if t.explainer.protocol.vague && !t.opened {
+	if t.explainer.protocol.isVague() && !t.opened {
 		return t.faults == 0 && surveyed > maxChance
 	}
 	return t.faults*2 <= surveyed
@@ -137,7 +137,7 @@ func (t *table) explain(r *record) (protocol string, told explanation) {
 	case f.chosen == nil:
 		return "unknown", explanation{fault: fmt.Errorf("%w: %.16x", errNoneFits, r.data)}
 	}
-	return f.chosen.protocol.name, f.chosen.explain(f.fromServer(r, f.swapped), r)
+	return f.chosen.protocol.Name, f.chosen.explain(f.fromServer(r, f.swapped), r)
 }
 
 // fromServer reports whether the server sent r.

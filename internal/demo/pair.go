@@ -4,50 +4,26 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/raknet"
-	"tidegate/codec/riptide"
-	"tidegate/codec/rtype"
-	"tidegate/codec/rudp"
 	"tidegate/internal/netio"
+	"tidegate/internal/protocols"
+	"tidegate/internal/registry"
 )
 
-const (
-	// A game on bad links chooses these higher than Riptide's defaults, 5 attempts and 5 s without the answer to a
-	// heartbeat.
-	connectAttempts = 10
-	timeout         = 15 * time.Second
-	// rudpRate gives a busy machine time: RUDP ends a session after 33 packets without an acknowledgement.
-	rudpRate = 30
-)
-
-// protocols are what players and game servers speak here. Their names are those of the configuration, with a
-// "+tcp" where they go over TCP.
-var protocols = []codec.Protocol{
-	raknet.New(raknet.Options{}),
-	raknet.New(raknet.Options{Name: goRakNet, DialVersion: 11, OrderedOnly: true}),
-	newRiptide(riptide.V20, false),
-	newRiptide(riptide.V22, false),
-	rudp.New(rudp.Options{Rate: rudpRate}),
-	rtype.New(rtype.Options{}),
-	document,
-	rtype.New(rtype.Options{Dialect: rtype.Game16}),
-	late,
-	newStream(newRiptide(riptide.V20, true), netio.LengthU16LE),
-	newStream(newRiptide(riptide.V22, true), netio.LengthI32LE),
-}
-
-func newRiptide(v riptide.Version, overTCP bool) codec.Protocol {
-	return riptide.New(riptide.Options{Version: v, Stream: overTCP, MaxAttempts: connectAttempts, TimeoutTime: timeout})
-}
-
-// Of R-Type's dialects, players of the document's press keys and do nothing else; those of the late game press none.
-var (
-	document = rtype.New(rtype.Options{Dialect: rtype.Document})
-	late     = rtype.New(rtype.Options{Dialect: rtype.Game32})
-)
+// speakers lists what players and game servers speak here: every protocol, and then every protocol that goes over TCP, too.
+// Their names are those of the configuration, with a "+tcp" where they go over TCP.
+var speakers = func() (all []codec.Protocol) {
+	for _, d := range protocols.All {
+		all = append(all, d.NewCalm(registry.Use{}))
+	}
+	for _, d := range protocols.All {
+		if d.Stream != nil {
+			all = append(all, newStream(d.NewCalm(registry.Use{Stream: true}), netio.PrefixOf(d.Stream.Prefix)))
+		}
+	}
+	return all
+}()
 
 // goRakNet is the protocol whose game server is written on go-raknet. All others are our own codecs' server sides.
 const goRakNet = "bedrock"
@@ -63,19 +39,23 @@ func NewPair(from, to string) (p Pair, err error) {
 	if p.to, err = protocolOf(to); err != nil {
 		return p, fmt.Errorf("game server: %w", err)
 	}
-	if p.pressesKeys() && p.has(late) {
+	if says, takes := inputs(p.from), inputs(p.to); says != nil && takes != nil && !shares(says, takes) {
+		keys, others := p.From(), p.To()
+		if !isKeys(says) {
+			keys, others = others, keys
+		}
 		return p, fmt.Errorf("%s: nothing of what players do exists in both: those of %s only press keys, and those of %s "+
-			"only send requests and updates (docs/protocols/rtype.md#dialects)", p, document.Spec().Name, late.Spec().Name)
+			"only send requests and updates (docs/protocols/rtype.md#dialects)", p, keys, others)
 	}
 	return p, nil
 }
 
 func protocolOf(name string) (codec.Protocol, error) {
-	i := slices.IndexFunc(protocols, func(p codec.Protocol) bool { return p.Spec().Name == name })
+	i := slices.IndexFunc(speakers, func(p codec.Protocol) bool { return p.Spec().Name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("protocol %q: want one of %s", name, strings.Join(Protocols(), ", "))
 	}
-	return protocols[i], nil
+	return speakers[i], nil
 }
 
 // MainPair is the main job: Riptide players on a RakNet server.
@@ -89,8 +69,8 @@ func MainPair() Pair {
 
 // Protocols are the names that NewPair takes.
 func Protocols() []string {
-	names := make([]string, len(protocols))
-	for i, p := range protocols {
+	names := make([]string, len(speakers))
+	for i, p := range speakers {
 		names[i] = p.Spec().Name
 	}
 	return names
@@ -99,8 +79,8 @@ func Protocols() []string {
 // Pairs are all pairs that there are, by protocol of the players, then of the server.
 func Pairs() []Pair {
 	var all []Pair
-	for _, from := range protocols {
-		for _, to := range protocols {
+	for _, from := range speakers {
+		for _, to := range speakers {
 			if p, err := NewPair(from.Spec().Name, to.Spec().Name); err == nil {
 				all = append(all, p)
 			}
@@ -125,9 +105,23 @@ func (p Pair) IsMain() bool { return p == MainPair() }
 func (p Pair) inWorld() bool { return p.from.Spec().Closed || p.to.Spec().Closed }
 
 // pressesKeys reports whether one side's players can only press keys.
-func (p Pair) pressesKeys() bool { return p.has(document) }
+func (p Pair) pressesKeys() bool { return isKeys(inputs(p.from)) || isKeys(inputs(p.to)) }
 
-func (p Pair) has(one codec.Protocol) bool { return p.from == one || p.to == one }
+// inputs names what players of a protocol can say; nil: anything.
+func inputs(p codec.Protocol) []string {
+	d := protocols.Find(plainName(p))
+	if d.Inputs == nil {
+		return nil
+	}
+	return d.Inputs(d.Options())
+}
+
+// isKeys reports whether players can press keys and say nothing else.
+func isKeys(inputs []string) bool { return slices.Equal(inputs, []string{"keys"}) }
+
+func shares(a, b []string) bool {
+	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
+}
 
 // OverTCP reports whether the players connect by TCP, where no datagrams are lost.
 func (p Pair) OverTCP() bool { return isStream(p.from) }

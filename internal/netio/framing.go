@@ -11,6 +11,14 @@ const (
 	LengthI32LE               // 4 bytes, little-endian and signed: Riptide 2.1 and later
 )
 
+// PrefixOf returns the prefix of a size in bytes, 2 or 4.
+func PrefixOf(size int) Prefix {
+	if size == LengthI32LE.size() {
+		return LengthI32LE
+	}
+	return LengthU16LE
+}
+
 // size is the prefix's own length in bytes.
 func (p Prefix) size() int {
 	if p == LengthI32LE {

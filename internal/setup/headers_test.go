@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/raknet"
 	"tidegate/internal/config"
 	"tidegate/internal/proxyproto"
 )
@@ -22,8 +23,9 @@ func TestHeadersLeaveRoom(t *testing.T) {
 		u := Settings(c, 1).Listeners[0].Route.Upstream
 		conn := u.Protocol.Dial(time.Time{}, c.Upstreams[0].Servers[0].Address.AddrPort, codec.Hello{})
 		probe, _ := conn.Transmit(time.Time{}, nil)
-		if got := len(probe) + overhead + header; got != int(c.Bedrock.MaxMTU) {
-			t.Errorf("%s: the first packet has %d bytes with its header, want %d", option, got, c.Bedrock.MaxMTU)
+		want := int(c.Options["bedrock"].(*raknet.Settings).MaxMTU)
+		if got := len(probe) + overhead + header; got != want {
+			t.Errorf("%s: the first packet has %d bytes with its header, want %d", option, got, want)
 		}
 		if u.Headers.Len() != header {
 			t.Errorf("%s: headers of %d bytes", option, u.Headers.Len())

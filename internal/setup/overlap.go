@@ -6,26 +6,22 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/config"
+	"tidegate/internal/protocols"
 )
 
 // overlaps notes in the traits of each protocol whose newcomers it takes for its own. Of two that know theirs by other
 // evidence the listener asks the surer one first, so only those of one kind are compared.
 func overlaps(all map[string]config.Traits) {
-	for _, p := range protocols {
+	for _, d := range protocols.All {
 		takes := make(map[string]bool)
-		for _, other := range protocols {
-			if p.name == other.name || p.evidence != other.evidence || p.name == Opaque || other.name == Opaque {
-				continue
+		for _, other := range protocols.All {
+			if sniff := d.Default().Sniff; d != other && d.Evidence == other.Evidence && sniff(firstDatagram(other.Default())) {
+				takes[other.Name] = takesAll(sniff, all[other.Name].Openers)
 			}
-			sniff := p.build(config.Default(), use{}).Sniff
-			if !sniff(firstDatagram(other.build(config.Default(), use{}))) {
-				continue
-			}
-			takes[other.name] = takesAll(sniff, all[other.name].Openers)
 		}
-		t := all[p.name]
+		t := all[d.Name]
 		t.Takes = takes
-		all[p.name] = t
+		all[d.Name] = t
 	}
 }
 
@@ -38,30 +34,11 @@ func firstDatagram(p codec.Protocol) []byte {
 }
 
 // takesAll reports whether each of the bytes, alone in a datagram, is taken too.
-func takesAll(sniff func([]byte) bool, openers [256]bool) bool {
-	for b, opens := range openers {
-		if opens && !sniff([]byte{byte(b)}) {
+func takesAll(sniff func([]byte) bool, openers codec.ByteSet) bool {
+	for b := range 256 {
+		if openers.Has(byte(b)) && !sniff([]byte{byte(b)}) {
 			return false
 		}
 	}
 	return true
-}
-
-// inputs are what players of R-Type's dialects can say. docs/protocols/rtype.md#dialects
-var inputs = map[string]func(config.Era) config.Inputs{
-	"rtype-0.0.1": func(config.Era) config.Inputs { return config.Keys },
-	"rtype-16":    func(e config.Era) config.Inputs { return aged(e, config.EraEarly) },
-	"rtype-32":    func(e config.Era) config.Inputs { return aged(e, config.EraLate) },
-	"rtype-final": func(config.Era) config.Inputs { return config.Updates },
-}
-
-// aged are the inputs of the game's own dialects.
-func aged(set, usual config.Era) config.Inputs {
-	if set == config.EraAuto {
-		set = usual
-	}
-	if set == config.EraLate {
-		return config.Updates
-	}
-	return config.Keys | config.Updates
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tidegate/internal/config"
+	"tidegate/internal/protocols"
 )
 
 // shared is a listener of some protocols in front of servers of R-Type or of RakNet.
@@ -73,10 +74,9 @@ func TestProtocolsThatTakeEachOther(t *testing.T) {
 
 // TestFirstDatagramsAreKnown: every protocol takes what its own clients open with.
 func TestFirstDatagramsAreKnown(t *testing.T) {
-	for _, p := range protocols {
-		built := p.build(config.Default(), use{})
-		if p.name != Opaque && !built.Sniff(firstDatagram(built)) {
-			t.Errorf("%s does not know its own clients", p.name)
+	for _, d := range protocols.All {
+		if built := d.Default(); !built.Sniff(firstDatagram(built)) {
+			t.Errorf("%s does not know its own clients", d.Name)
 		}
 	}
 }

@@ -6,34 +6,45 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/config"
+	"tidegate/internal/registry"
 	"tidegate/proxy"
 )
 
 func TestProtocolsGoByTheirNames(t *testing.T) {
-	for _, p := range protocols {
-		if got := build(p.name, config.Default(), use{queue: 1 << 20}).Spec().Name; got != p.name {
-			t.Errorf("%s calls itself %s", p.name, got)
+	for _, d := range known() {
+		if got := build(d.Name, config.Default(), registry.Use{Queue: 1 << 20}).Spec().Name; got != d.Name {
+			t.Errorf("%s calls itself %s", d.Name, got)
 		}
 	}
 }
 
 func TestTraits(t *testing.T) {
-	for name, want := range map[string]config.Traits{
+	all := Traits()
+	wanted := map[string]config.Traits{
 		"raknet":      {Ordered: true, Sequenced: true, Reliable: true, Pings: true},
 		"bedrock":     {Ordered: true, Sequenced: true, Reliable: true, Pings: true},
 		"riptide-2.0": {Reliable: true, IDs: true},
 		"riptide-2.2": {Reliable: true, IDs: true, Reports: true},
-		"rudp":        {Sequenced: true, Reports: true, Merges: true},
-		"rtype":       {Own: true},
-	} {
-		got := Traits()[name]
+		"rudp":        {Sequenced: true, Reports: true, Joins: true},
+		"rtype":       {Closed: true},
+		"rtype-0.0.1": {Closed: true},
+		"rtype-16":    {Closed: true},
+		"rtype-32":    {Closed: true},
+		Opaque:        {Closed: true, Opaque: true},
+	}
+	for name, got := range all {
+		want, ok := wanted[name]
+		if !ok {
+			t.Errorf("%s: want a row in this test", name)
+		}
 		if !got.Server || !got.Client || got.Ordered != want.Ordered || got.Sequenced != want.Sequenced ||
-			got.Reliable != want.Reliable || got.IDs != want.IDs || got.Reports != want.Reports || got.Merges != want.Merges || got.Own != want.Own ||
-			got.Pings != want.Pings {
+			got.Reliable != want.Reliable || got.IDs != want.IDs || got.Reports != want.Reports || got.Joins != want.Joins || got.Closed != want.Closed ||
+			got.Pings != want.Pings || got.Opaque != want.Opaque {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if all := Traits(); !all["rtype"].Openers[3] || !all["riptide-2.0"].Openers[3] || all["riptide-2.2"].Openers[3] {
+	opens := func(name string, b byte) bool { openers := all[name].Openers; return openers.Has(b) }
+	if !opens("rtype", 3) || !opens("riptide-2.0", 3) || opens("riptide-2.2", 3) {
 		t.Error("want a lone byte 3 to open R-Type and Riptide 2.0")
 	}
 }
@@ -52,7 +63,7 @@ func TestTranslation(t *testing.T) {
 	c := loaded(t, "testdata/dialects.toml")
 	l := &Settings(c, 1).Listeners[0]
 	old, now := l.Protocols[0], l.Route.Upstream.Protocol
-	if l.Route.Translator(old, old) != nil || l.Route.Translator(build("raknet", c, use{}), now) != nil {
+	if l.Route.Translator(old, old) != nil || l.Route.Translator(build("raknet", c, registry.Use{}), now) != nil {
 		t.Error("want no translation but between two dialects")
 	}
 	up := l.Route.Translator(old, now)

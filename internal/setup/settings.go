@@ -5,6 +5,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/config"
+	"tidegate/internal/registry"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
@@ -63,10 +64,10 @@ func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy
 		Name: l.Name, Addr: l.Address.AddrPort, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
 		ProxiesFrom: config.Networks(l.ProxyProtocolFrom),
 	}
-	as := use{queue: route.Queue, stream: listener.Transport.Stream}
+	as := registry.Use{Queue: route.Queue, Stream: listener.Transport.Stream}
 	if route.Pings.Refresh > 0 {
 		listener.Pong = new(proxy.Pong)
-		as.pong = listener.Pong.Text
+		as.Pong = listener.Pong.Text
 	}
 	for _, name := range surestFirst(l.Protocols) {
 		listener.Protocols = append(listener.Protocols, build(name, c, as))
@@ -87,13 +88,16 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 		config.Weighted: upstream.Weighted, config.Hash: upstream.Hash,
 	}[u.Balance]
 	carrier := transport(u.Transport, u.Protocol, c)
-	carrier.Probes = probes(u.Protocol)
+	carrier.Probes = byName(u.Protocol).Probes
 	carrier.Pooled = u.ShareSockets
 	carrier.Transparent = u.Transparent
 	carrier.Sources = u.SourcePrefix.Prefix()
 	return &proxy.Upstream{
-		Name:      u.Name,
-		Protocol:  build(u.Protocol, c, use{queue: int(queue), stream: u.Transport == config.TCP, upstream: u}),
+		Name: u.Name,
+		Protocol: build(u.Protocol, c, registry.Use{
+			Queue: int(queue), Stream: carrier.Stream, Headroom: headers[u.ProxyProtocol].Len(),
+			Servers: &registry.Servers{Cookies: u.CookieMode.String(), Secret: u.CookieSecret.Bytes()},
+		}),
 		Transport: carrier,
 		Headers:   headers[u.ProxyProtocol],
 		Checks:    checks(u),
@@ -106,7 +110,7 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 // checks are how an upstream's servers are checked, if at all.
 func checks(u *config.Upstream) proxy.Checks {
 	by := proxy.CheckNothing
-	switch _, pings := byName(u.Protocol).build(config.Default(), use{}).(codec.Pinger); {
+	switch _, pings := byName(u.Protocol).Default().(codec.Pinger); {
 	case u.Health == config.HealthPing, u.Health == config.HealthAuto && pings && u.Transport == config.UDP:
 		by = proxy.CheckPing
 	case u.Health == config.HealthConnect:
@@ -128,14 +132,6 @@ var headers = map[config.ProxyProtocol]proxy.Headers{
 	config.HeadersOff: proxy.HeadersOff, config.HeadersFirst: proxy.HeadersFirst,
 	config.HeadersUntilReply: proxy.HeadersUntilReply, config.HeadersEvery: proxy.HeadersEvery,
 	config.HeadersSimple: proxy.HeadersSimple,
-}
-
-// headerLen is how many bytes the datagrams to an upstream's servers must leave free; none to players, where u is nil.
-func headerLen(u *config.Upstream) int {
-	if u == nil {
-		return 0
-	}
-	return headers[u.ProxyProtocol].Len()
 }
 
 func targets(servers []config.Server) []upstream.Target {

@@ -20,13 +20,13 @@ func transcoding(r *config.Route) func(near, far codec.Protocol) proxy.Translato
 		schemas[uint16(m.ID)] = schema
 	}
 	return func(near, far codec.Protocol) proxy.Translator {
-		from, ok := dialects[near.Spec().Name]
-		to, also := dialects[far.Spec().Name]
-		if !ok || !also || from == to {
+		client, ok := near.(*riptide.Protocol)
+		server, also := far.(*riptide.Protocol)
+		if !ok || !also || client.Version() == server.Version() {
 			return nil
 		}
 		drops := r.Undeclared == config.UndeclaredDrop
-		return transcoder{riptide.NewTranscoder(from, to, schemas, drops), transcoded(len(schemas), drops)}
+		return transcoder{riptide.NewTranscoder(client.Version(), server.Version(), schemas, drops), transcoded(len(schemas), drops)}
 	}
 }
 

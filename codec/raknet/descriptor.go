@@ -1,0 +1,140 @@
+package raknet
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/registry"
+	"tidegate/internal/units"
+)
+
+// Stock is RakNet 4.081 and SLikeNet.
+var Stock = registry.Descriptor{
+	Name:     "raknet",
+	Evidence: registry.ByMagic,
+	Table:    "raknet",
+	Options:  func() any { return defaultSettings(6, 9, 10, 11) },
+	New: func(options any, use registry.Use) codec.Protocol {
+		return New(options.(*Settings).with("raknet", use))
+	},
+	Probes:   true,
+	Describe: func() registry.Describe { return NewDescriber().Describe },
+}
+
+// Bedrock is the dialect of Minecraft: Bedrock Edition. Stock's Describe explains it, too.
+var Bedrock = registry.Descriptor{
+	Name:     "bedrock",
+	Aliases:  []string{"minecraft"},
+	Evidence: registry.ByMagic,
+	Table:    "bedrock",
+	Options:  func() any { return defaultSettings(9, 10, 11) },
+	New: func(options any, use registry.Use) codec.Protocol {
+		o := options.(*Settings).with("bedrock", use)
+		o.DialVersion = 11
+		o.SizedPong = true
+		o.OrderedOnly = true // as Minecraft does; go-raknet needs it
+		return New(o)
+	},
+	Probes: true,
+}
+
+// Settings are the options in the configuration.
+type Settings struct {
+	Versions   []uint8        `toml:"versions" set:"protocol number"`     // accepted from clients
+	MaxMTU     uint16         `toml:"max_mtu" min:"576" max:"1492"`       // bytes, IP and UDP headers included
+	Cookies    bool           `toml:"cookies"`                            // prove clients' addresses
+	Pong       string         `toml:"pong" max:"400"`                     // server list text: RakNet's own limit
+	MaxMessage units.Size     `toml:"max_message" min:"1KiB" max:"64MiB"` // of one message
+	Timeout    units.Duration `toml:"timeout" min:"1s" max:"5m"`          // silence of a peer
+
+	CookieMode   CookieMode `toml:"cookie_mode"`   // of clients' cookies
+	CookieSecret units.Key  `toml:"cookie_secret"` // shared with others that give or check them
+}
+
+func defaultSettings(versions ...uint8) *Settings {
+	return &Settings{
+		Versions:   versions,
+		MaxMTU:     1492,
+		Cookies:    true,
+		CookieMode: CookiesPrivate,
+		MaxMessage: 2 * units.MiB,
+		Timeout:    units.Duration(10 * time.Second),
+	}
+}
+
+// Check implements registry.Checker.
+func (s *Settings) Check(r registry.Report) {
+	r.Key("cookie_secret", &s.CookieSecret, fmt.Sprintf("cookie_mode = %q", s.CookieMode), s.CookieMode.sharesSecret())
+	if !s.Cookies && s.CookieMode != CookiesPrivate {
+		r.Fault("cookies", s.Cookies, fmt.Sprintf("true: cookie_mode = %q", s.CookieMode))
+	}
+}
+
+// with returns the Options of a use.
+func (s *Settings) with(name string, use registry.Use) Options {
+	o := Options{
+		Name:        name,
+		Versions:    slices.Clone(s.Versions),
+		DialVersion: 6,
+		GUID:        use.GUID,
+		Seed:        use.Seed,
+		Pong:        []byte(s.Pong),
+		PongText:    use.Pong,
+		MaxMTU:      int(s.MaxMTU) - use.Headroom,
+		MaxMessage:  int(s.MaxMessage),
+		MaxQueued:   use.Queue,
+		MaxAssembly: max(8<<20, 2*int(s.MaxMessage)), // the largest message, and the next behind it
+		MaxHeld:     max(4<<20, int(s.MaxMessage)),
+		Timeout:     time.Duration(s.Timeout),
+
+		HandshakeTimeout: use.Handshake,
+	}
+	o.Cookies, o.CookieSecret = s.cookies(use.Servers)
+	return o
+}
+
+// cookies returns how clients prove their address to us, or how we prove ours to servers, if any are dialed.
+func (s *Settings) cookies(to *registry.Servers) (mode CookieMode, secret [32]byte) {
+	switch {
+	case to != nil:
+		if err := mode.UnmarshalText([]byte(to.Cookies)); err != nil || mode == CookiesActive {
+			return CookiesPrivate, secret // a client knows nothing of active cookies
+		}
+		return mode, to.Secret
+	case !s.Cookies:
+		return CookiesNone, secret
+	}
+	return s.CookieMode, s.CookieSecret.Bytes()
+}
+
+// cookieModes are the modes' names in the configuration. CookiesNone has another key there.
+var cookieModes = [...]string{
+	CookiesPrivate: "private", CookiesNone: "none", CookiesActive: "active", CookiesOffloaded: "offloaded",
+	CookiesOffloadedPSK: "offloaded_psk",
+}
+
+var errCookieMode = errors.New("not a cookie mode")
+
+// String returns the mode's name in the configuration.
+func (m CookieMode) String() string { return cookieModes[m] }
+
+// UnmarshalText reads the form that String writes.
+func (m *CookieMode) UnmarshalText(text []byte) error {
+	i := slices.Index(cookieModes[:], string(text))
+	if i < 0 || CookieMode(i) == CookiesNone {
+		return errCookieMode
+	}
+	*m = CookieMode(i)
+	return nil
+}
+
+// Choices lists the modes that UnmarshalText reads.
+func (CookieMode) Choices() []string {
+	return slices.DeleteFunc(slices.Clone(cookieModes[:]), func(name string) bool { return name == cookieModes[CookiesNone] })
+}
+
+// sharesSecret reports whether Options.CookieSecret is in use.
+func (m CookieMode) sharesSecret() bool { return m == CookiesActive || m == CookiesOffloadedPSK }

@@ -1,0 +1,93 @@
+package riptide
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/registry"
+	"tidegate/internal/units"
+)
+
+// Riptide22 is Riptide 2.1.0 to 2.2.1, and Riptide20 is Riptide 2.0.
+var (
+	Riptide22 = descriptor(V22, 4, "riptide-2.1")
+	Riptide20 = descriptor(V20, 2)
+)
+
+func descriptor(v Version, prefix int, aliases ...string) registry.Descriptor {
+	return registry.Descriptor{
+		Name:     names[v],
+		Aliases:  aliases,
+		Evidence: registry.ByShape,
+		Table:    "riptide",
+		Options: func() any {
+			return &Settings{
+				Heartbeat:         units.Duration(defaultHeartbeat),
+				Timeout:           units.Duration(defaultTimeout),
+				ConnectAttempts:   defaultAttempts,
+				MaxPayload:        defaultPayload,
+				QualityDisconnect: true,
+			}
+		},
+		New: func(options any, use registry.Use) codec.Protocol { return New(options.(*Settings).with(v, use)) },
+		Calm: func(options any) {
+			s := options.(*Settings)
+			s.ConnectAttempts, s.Timeout, s.QualityDisconnect = 10, units.Duration(15*time.Second), false
+		},
+		Stream: &registry.Stream{
+			Prefix:   prefix,
+			MaxFrame: func(options any) int { return options.(*Settings).MaxPayload + maxMessage - defaultPayload },
+		},
+		Types: func(name string) string { return typeWanted(v, name) },
+		Describe: func() registry.Describe {
+			return func(fromServer bool, d []byte) (string, []string, error) { return Describe(v, fromServer, d) }
+		},
+	}
+}
+
+// Settings are the options in the configuration, of both versions. The largest payload leaves room for the headers in the
+// largest datagram of any protocol here.
+type Settings struct {
+	Heartbeat         units.Duration `toml:"heartbeat" min:"100ms" max:"1m"`
+	Timeout           units.Duration `toml:"timeout" min:"1s" max:"5m"`
+	ConnectAttempts   int            `toml:"connect_attempts" min:"1" max:"100"`
+	MaxPayload        int            `toml:"max_payload" min:"1" max:"4090" room:"header"` // bytes
+	QualityDisconnect bool           `toml:"quality_disconnect"`
+}
+
+// Check implements registry.Checker.
+func (s *Settings) Check(r registry.Report) {
+	if s.Timeout <= s.Heartbeat {
+		r.Fault("timeout", s.Timeout, fmt.Sprintf("longer than riptide.heartbeat, which is %s", s.Heartbeat))
+	}
+}
+
+// with returns the Options of a use.
+func (s *Settings) with(v Version, use registry.Use) Options {
+	return Options{
+		Version:           v,
+		HeartbeatInterval: time.Duration(s.Heartbeat),
+		TimeoutTime:       time.Duration(s.Timeout),
+		ConnectTimeout:    use.Handshake,
+		MaxAttempts:       s.ConnectAttempts,
+		MaxPayload:        s.MaxPayload,
+		MaxQueued:         use.Queue,
+		IgnoreQuality:     !s.QualityDisconnect,
+		Stream:            use.Stream,
+	}
+}
+
+// typeWanted says what a type of value should be for a version to have it; nothing if it has it.
+func typeWanted(v Version, name string) string {
+	schema, err := ParseSchema([]string{name})
+	if err != nil {
+		_, want, _ := strings.Cut(err.Error(), ": want ") // what comes before names the type, as the fault does
+		return want
+	}
+	if schema.Check(v) != nil {
+		return "a type that " + names[v] + " has"
+	}
+	return ""
+}

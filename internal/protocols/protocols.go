@@ -1,0 +1,57 @@
+// Package protocols is the list of the protocols that Tidegate speaks. To add one, write its codec with a Descriptor and add a
+// line here.
+package protocols
+
+import (
+	"strings"
+
+	"tidegate/codec/raknet"
+	"tidegate/codec/riptide"
+	"tidegate/codec/rtype"
+	"tidegate/codec/rudp"
+	"tidegate/internal/registry"
+)
+
+// All lists every protocol. Of protocols that know a new client by the same evidence, an earlier one is the more likely.
+var All = []*registry.Descriptor{
+	&raknet.Stock,
+	&raknet.Bedrock,
+	&riptide.Riptide22,
+	&riptide.Riptide20,
+	&rudp.Descriptor,
+	&rtype.Any,
+	&rtype.FromDocument,
+	&rtype.With16,
+	&rtype.With32,
+	&rtype.Last,
+}
+
+// Find returns the protocol of a name, an alias or a version of one of them, or nil: "riptide-2.1.0" is "riptide-2.2".
+func Find(name string) *registry.Descriptor {
+	for _, d := range All {
+		if name == d.Name {
+			return d
+		}
+	}
+	for _, d := range All {
+		for _, of := range append([]string{d.Name}, d.Aliases...) {
+			if name == of || strings.HasPrefix(name, of+".") {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// Tables returns one protocol for each table of options, in the order of All.
+func Tables() []*registry.Descriptor {
+	var all []*registry.Descriptor
+	seen := make(map[string]bool)
+	for _, d := range All {
+		if !seen[d.Table] {
+			seen[d.Table] = true
+			all = append(all, d)
+		}
+	}
+	return all
+}
