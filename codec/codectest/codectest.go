@@ -125,6 +125,8 @@ var checks = []check{
 	{"no-answer", checkNoAnswer},
 	{"hostile", checkHostile},
 	{"memory", checkMemory},
+	{"proof", checkProof},
+	{"optional", checkOptional},
 	{"allocations", checkAllocs},
 }
 

@@ -144,6 +144,16 @@ func TestBrokenToyFails(t *testing.T) {
 		{"joins unconfirmed", "confirm", "Connected without Confirm"},
 		{"confirms in vain", "confirm", "no session"},
 		{"invents errors", "hostile", "wraps neither"},
+		{"hides a first byte", "traffic/clear/reliable", "Spec.FirstBytes lacks"},
+		{"opens later", "traffic/clear/reliable", "one of Spec.Openings"},
+		{"denies that a byte opens", "protocol", "Spec.Lone says false"},
+		{"claims a proof", "proof", "proves no address"},
+		{"claims an early proof", "proof", "proves no address"},
+		{"forgets its token", "optional", "the pong has token"},
+		{"joins in place", "optional", "does not only append"},
+		{"mute in a loop", "optional", "never arrived"},
+		{"names another client", "leave", "Identity() ="},
+		{"tolerates nothing", "optional", "connection closed"},
 	} {
 		t.Run(test.fault+"/"+test.check, func(t *testing.T) {
 			w := runCheck(t, test.check, toyConfig(test.fault))

@@ -12,6 +12,7 @@ import (
 // clientNode is a dialed side in the network.
 type clientNode struct {
 	*side
+	spec         *codec.Spec
 	self, server netip.AddrPort
 }
 
@@ -26,7 +27,11 @@ func (n *clientNode) Advance(now time.Time) { n.advance(now) }
 func (n *clientNode) NextTimeout() time.Time { return n.nextTimeout() }
 
 func (n *clientNode) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
+	start := len(b)
 	b, ok := n.transmitLast(now, b)
+	if ok {
+		n.checkFirstByte(b[start:])
+	}
 	return b, n.self, n.server, ok
 }
 
@@ -36,9 +41,10 @@ type serverNode struct {
 	r        *report
 	self     netip.AddrPort
 	client   netip.AddrPort
-	side     *side // of the client, with a Conn once there is one
-	defers   bool  // its client waits for Grant
-	full     bool  // refuses everybody by Protocol.Refuse
+	side     *side  // of the client, with a Conn once there is one
+	identity uint64 // of the client, if it names itself
+	defers   bool   // its client waits for Grant
+	full     bool   // refuses everybody by Protocol.Refuse
 	out      []outgoing
 }
 
@@ -60,6 +66,7 @@ func (n *serverNode) Receive(now time.Time, from, _ netip.AddrPort, datagram []b
 	switch {
 	case conn == nil:
 	case from == n.client && !n.full:
+		n.checkIdentity(conn)
 		n.side.conn = conn
 		if n.defers {
 			conn.(codec.Deferrer).Defer()
@@ -83,6 +90,13 @@ func (n *serverNode) accept(now time.Time, from netip.AddrPort, datagram []byte)
 	}
 	n.answer(from, reply)
 	return conn
+}
+
+// checkIdentity checks that a Conn which names its client does so before it is polled.
+func (n *serverNode) checkIdentity(conn codec.Conn) {
+	if named, ok := conn.(codec.Identity); ok && n.identity != 0 && named.Identity() != n.identity {
+		n.r.Errorf("server: Identity() = %x as Accept returns, want %x", named.Identity(), n.identity)
+	}
 }
 
 // refuse turns a newcomer away: by the protocol's stateless refusal if the server is full, else by closing.

@@ -65,6 +65,7 @@ func (p *pair) dial(build factory, seed uint64) {
 	p.node = &serverNode{protocol: server, r: p.r, self: serverAddr, client: clientAddr, side: p.server, defers: p.ahead}
 	p.net.Add(p.node, serverAddr)
 	p.composeHello()
+	p.node.identity = p.hello.Identity
 	lent := p.hello
 	lent.Data = bytes.Clone(p.hello.Data)
 	if p.ahead {
@@ -73,7 +74,7 @@ func (p *pair) dial(build factory, seed uint64) {
 		p.client.conn = client.Dial(p.net.Now(), serverAddr, lent)
 	}
 	clear(lent.Data)
-	p.net.Add(&clientNode{side: p.client, self: clientAddr, server: serverAddr}, clientAddr)
+	p.net.Add(&clientNode{side: p.client, spec: client.Spec(), self: clientAddr, server: serverAddr}, clientAddr)
 }
 
 func (p *pair) composeHello() {

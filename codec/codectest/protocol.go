@@ -22,6 +22,7 @@ func checkProtocol(t tb, c *Config) {
 		if server.Sniff(nil) {
 			r.Errorf("Sniff takes an empty datagram")
 		}
+		checkLone(r, server)
 		h := hostility{rng: rand.New(rand.NewPCG(1, 1))}
 		datagrams := make([][]byte, hostileDatagrams)
 		for i := range datagrams {

@@ -43,13 +43,32 @@ var toySpec = codec.Spec{
 	Name: "toy",
 	Modes: codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
 		codec.ReliableSequenced, codec.Notify),
-	IDs: codec.IDBeside,
+	IDs:        codec.IDBeside,
+	Openings:   codec.ByteSetOf(toyHello),
+	FirstBytes: codec.ByteSetOf(toyHello, toyJoined, toyMessage, toyAck, toyGoodbye, toyPing, toyPong),
+	Lone:       codec.ByteSetOf(toyHello),
 }
 
-func (p *toyProtocol) Spec() *codec.Spec { return &toySpec }
+// Spec claims what is not true, where that is the fault.
+func (p *toyProtocol) Spec() *codec.Spec {
+	spec := toySpec
+	switch p.fault {
+	case "hides a first byte":
+		spec.FirstBytes = codec.ByteSetOf(toyHello, toyJoined)
+	case "opens later":
+		spec.Openings = codec.ByteSetOf(toyHello, toyPing)
+	case "claims a proof":
+		spec.Proof = codec.ProvedConnect
+	case "claims an early proof":
+		spec.Proof = codec.ProvedAccept
+	case "denies that a byte opens":
+		spec.Lone = codec.ByteSet{}
+	}
+	return &spec
+}
 
 func (p *toyProtocol) Sniff(b []byte) bool {
-	return len(b) > 0 && b[0] == toyHello || p.fault == "sniffs anything"
+	return len(b) > 0 && b[0] == toyHello || isToyQuestion(b) || p.fault == "sniffs anything"
 }
 
 func (p *toyProtocol) conn(now time.Time) *toyConn {
@@ -64,6 +83,9 @@ func (p *toyProtocol) conn(now time.Time) *toyConn {
 }
 
 func (p *toyProtocol) Accept(now time.Time, _ netip.AddrPort, b, reply []byte) (codec.Conn, []byte, error) {
+	if isToyQuestion(b) {
+		return nil, append(append(reply, b...), "a toy"...), nil
+	}
 	body, ok := toyOpen(b)
 	switch {
 	case p.fault == "invents errors" && !ok:
@@ -72,11 +94,10 @@ func (p *toyProtocol) Accept(now time.Time, _ netip.AddrPort, b, reply []byte) (
 		return nil, reply, codec.ErrMalformed
 	}
 	c := p.conn(now)
-	c.server = true
+	c.server, c.identity = true, binary.BigEndian.Uint64(body[1:])
 	c.ask = append(c.ask, body[10:]...)
 	asked := codec.Event{
-		Kind: codec.Asked, Message: codec.Message{Payload: c.ask, Pad: body[9]},
-		Identity: binary.BigEndian.Uint64(body[1:]),
+		Kind: codec.Asked, Message: codec.Message{Payload: c.ask, Pad: body[9]}, Identity: c.identity,
 	}
 	if p.fault == "forgets who asks" {
 		asked.Identity = 0
@@ -132,6 +153,7 @@ type toyConn struct {
 	tentative                       bool   // the dialing side: toyJoined and messages wait for Confirm
 	ask                             []byte // the dialing side's hello datagram, the accepting side's connect data
 	welcome                         uint16
+	identity                        uint64 // of the client, at the accepting side
 	admitted                        bool
 	handshakeAt                     time.Time // when the hello or the welcome is due again
 	handshake, ping, pong, answered bool      // datagrams to send

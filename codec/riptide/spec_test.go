@@ -2,22 +2,24 @@ package riptide
 
 import (
 	"testing"
+
+	"tidegate/codec/codectest"
 )
 
-// TestFirstBytes checks that no datagram of a real client begins as none does, and what else does not.
-func TestFirstBytes(t *testing.T) {
+// TestCapturesAreWellFormed: real peers say nothing that our sides take for malformed.
+func TestCapturesAreWellFormed(t *testing.T) {
 	for _, c := range loadCaptures(t) {
-		p := New(Options{Version: c.dialect()})
-		for _, l := range c.Lines {
-			if l.From != "client" {
-				continue
-			}
-			first := l.Datagram[0]
-			if !p.spec.FirstBytes.Has(first) {
-				t.Errorf("%s/%s: a client's datagram begins with %#x", c.version, c.scenario, first)
-			}
-			if isConnect := p.dialect.kindOf([]byte{first}) == kindConnect; p.spec.Openings.Has(first) != isConnect {
-				t.Errorf("%s/%s: Openings.Has(%#x) is not %t", c.version, c.scenario, first, isConnect)
+		codectest.Replay(t, c.Capture, New(Options{Version: c.dialect(), Stream: c.Stream}))
+	}
+}
+
+// TestFirstBytes checks which bytes begin no datagram of a client, and that Connects open a session.
+func TestFirstBytes(t *testing.T) {
+	for v := range dialects {
+		p := New(Options{Version: Version(v)})
+		for b := range 256 {
+			if isConnect := p.dialect.kindOf([]byte{byte(b)}) == kindConnect; p.spec.Openings.Has(byte(b)) != isConnect {
+				t.Errorf("%s: Openings.Has(%#x) is not %t", p.spec.Name, b, isConnect)
 			}
 		}
 	}
