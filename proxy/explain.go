@@ -75,7 +75,7 @@ func Framing(near, far codec.Protocol, r *Route) string {
 
 // String is the envelope as in configuration.
 func (e *envelope) String() string {
-	name := map[Envelope]string{EnvelopeID: "id", EnvelopeFramed: "framed", EnvelopeAggregate: "aggregate"}[e.kind]
+	name := e.kind.String()
 	if e.hasByte {
 		name += fmt.Sprintf(" with packet byte 0x%02x", e.packetID)
 	}

@@ -1,5 +1,7 @@
 package ratelimit
 
+import "tidegate/internal/enum"
+
 // Quantity is the thing that a Limit counts.
 type Quantity uint8
 
@@ -13,15 +15,13 @@ const (
 	Quantities
 )
 
-var quantityNames = [Quantities]string{"packets", "bytes", "handshakes", "reliable_messages", "queued_bytes"}
+var quantityNames = []string{"packets", "bytes", "handshakes", "reliable_messages", "queued_bytes"}
 
 // String returns the name used in the configuration, logs and metrics.
-func (q Quantity) String() string {
-	if q < Quantities {
-		return quantityNames[q]
-	}
-	return "unknown"
-}
+func (q Quantity) String() string { return enum.Name(quantityNames, q) }
+
+// UnmarshalText reads the form that String writes.
+func (q *Quantity) UnmarshalText(text []byte) error { return enum.Parse(quantityNames, text, q) }
 
 // Scope is the set of sources that share a Limit.
 type Scope uint8
@@ -35,15 +35,13 @@ const (
 	Scopes
 )
 
-var scopeNames = [Scopes]string{"session", "address", "network", "overall"}
+var scopeNames = []string{"session", "address", "network", "overall"}
 
 // String returns the name used in the configuration, logs and metrics.
-func (s Scope) String() string {
-	if s < Scopes {
-		return scopeNames[s]
-	}
-	return "unknown"
-}
+func (s Scope) String() string { return enum.Name(scopeNames, s) }
+
+// UnmarshalText reads the form that String writes.
+func (s *Scope) UnmarshalText(text []byte) error { return enum.Parse(scopeNames, text, s) }
 
 // Limit bounds a quantity within a scope. For QueuedBytes, Rate.PerSecond is the largest number of bytes at any time.
 type Limit struct {
@@ -71,15 +69,18 @@ const (
 	Drop               // drop it
 	Disconnect         // drop it and end the session
 	BanSource          // end the session and ban the address, if the session has proved it
-	verdictCount
 )
 
-var verdictNames = [verdictCount]string{"pass", "observe", "drop", "disconnect", "ban"}
+var verdictNames = []string{"pass", "observe", "drop", "disconnect", "ban"}
 
 // String returns the name used in the configuration, logs and metrics.
-func (v Verdict) String() string {
-	if v < verdictCount {
-		return verdictNames[v]
+func (v Verdict) String() string { return enum.Name(verdictNames, v) }
+
+// UnmarshalText reads the form that String writes, and "allow", which is the rules' word for Pass.
+func (v *Verdict) UnmarshalText(text []byte) error {
+	if string(text) == "allow" {
+		*v = Pass
+		return nil
 	}
-	return "unknown"
+	return enum.Parse(verdictNames, text, v)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/enum"
 	"tidegate/ratelimit"
 )
 
@@ -17,6 +18,11 @@ const (
 	FromClient
 	FromUpstream
 )
+
+var directionNames = []string{"any", "client", "upstream"}
+
+// UnmarshalText reads the name of a direction by its sender.
+func (d *Direction) UnmarshalText(text []byte) error { return enum.Parse(directionNames, text, d) }
 
 // Range is the numbers from Low to High, both included.
 type Range struct{ Low, High uint16 }

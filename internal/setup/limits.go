@@ -18,19 +18,10 @@ func bounds(c *config.Config, loops int) []ratelimit.Limit {
 
 func bound(l config.Limit, loops int) ratelimit.Limit {
 	b := ratelimit.Limit{
-		Of: map[config.Quantity]ratelimit.Quantity{
-			config.Packets: ratelimit.Packets, config.Bytes: ratelimit.Bytes, config.Handshakes: ratelimit.Handshakes,
-			config.ReliableMessages: ratelimit.ReliableMessages, config.QueuedBytes: ratelimit.QueuedBytes,
-		}[l.Of],
-		Per: map[config.Scope]ratelimit.Scope{
-			config.PerSession: ratelimit.PerSession, config.PerAddress: ratelimit.PerAddress,
-			config.PerNetwork: ratelimit.PerNetwork, config.Overall: ratelimit.Overall,
-		}[l.Per],
-		Verdict: map[config.LimitVerdict]ratelimit.Verdict{
-			config.LimitObserve: ratelimit.Observe, config.LimitDrop: ratelimit.Drop,
-			config.LimitDisconnect: ratelimit.Disconnect, config.LimitBan: ratelimit.BanSource,
-		}[l.Verdict],
-		Rate: ratelimit.Rate{PerSecond: int(l.Rate), Burst: int(l.Burst)},
+		Of:      read[ratelimit.Quantity](l.Of),
+		Per:     read[ratelimit.Scope](l.Per),
+		Verdict: read[ratelimit.Verdict](l.Verdict),
+		Rate:    ratelimit.Rate{PerSecond: int(l.Rate), Burst: int(l.Burst)},
 	}
 	// The kernel spreads clients over the loops by address and port, so that each has its share of what many send. A burst
 	// may come from one client, who is one loop's alone.

@@ -98,9 +98,7 @@ func database(c *config.Config, file string) (*filter.Database, error) {
 func sourceRule(c *config.Config, a *config.Access) (filter.Source, error) {
 	s := filter.Source{
 		Name: a.Name, Listeners: a.Listeners, Countries: a.Countries,
-		Verdict: map[config.AccessVerdict]ratelimit.Verdict{
-			config.AccessAllow: ratelimit.Pass, config.AccessObserve: ratelimit.Observe, config.AccessDrop: ratelimit.Drop,
-		}[a.Verdict],
+		Verdict: read[ratelimit.Verdict](a.Verdict),
 	}
 	for _, number := range a.Networks {
 		s.Networks = append(s.Networks, uint32(number))
@@ -136,15 +134,10 @@ func readList(path string) ([]netip.Prefix, error) {
 func messageRule(f *config.Filter) filter.Message {
 	m := filter.Message{
 		Name: f.Name, Listeners: f.Listeners, Protocols: f.Protocols,
-		Direction: map[config.Sender]filter.Direction{
-			config.FromAny: filter.Both, config.FromClient: filter.FromClient, config.FromUpstream: filter.FromUpstream,
-		}[f.From],
-		IDs: ranges(f.IDs), Packets: ranges(f.Packets),
+		Direction: read[filter.Direction](f.From),
+		IDs:       ranges(f.IDs), Packets: ranges(f.Packets),
 		MinSize: int(f.MinSize), MaxSize: int(f.MaxSize),
-		Verdict: map[config.FilterVerdict]ratelimit.Verdict{
-			config.FilterAllow: ratelimit.Pass, config.FilterObserve: ratelimit.Observe, config.FilterDrop: ratelimit.Drop,
-			config.FilterDisconnect: ratelimit.Disconnect, config.FilterBan: ratelimit.BanSource,
-		}[f.Verdict],
+		Verdict: read[ratelimit.Verdict](f.Verdict),
 	}
 	for _, name := range f.Modes {
 		m.Modes |= delivery(name)

@@ -83,10 +83,7 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 			queue = max(queue, c.Routes[i].Queue)
 		}
 	}
-	balance := map[config.Balance]upstream.Balance{
-		config.LeastSessions: upstream.LeastSessions, config.RoundRobin: upstream.RoundRobin,
-		config.Weighted: upstream.Weighted, config.Hash: upstream.Hash,
-	}[u.Balance]
+	headers := read[proxy.Headers](u.ProxyProtocol)
 	carrier := transport(u.Transport, u.Protocol, c)
 	carrier.Probes = byName(u.Protocol).Probes
 	carrier.Pooled = u.ShareSockets
@@ -95,15 +92,15 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 	return &proxy.Upstream{
 		Name: u.Name,
 		Protocol: build(u.Protocol, c, registry.Use{
-			Queue: int(queue), Stream: carrier.Stream, Headroom: headers[u.ProxyProtocol].Len(),
+			Queue: int(queue), Stream: carrier.Stream, Headroom: headers.Len(),
 			Servers: &registry.Servers{Cookies: u.CookieMode.String(), Secret: u.CookieSecret.Bytes()},
 		}),
 		Transport: carrier,
-		Headers:   headers[u.ProxyProtocol],
+		Headers:   headers,
 		Checks:    checks(u),
 		Sources:   sources(u.Sources),
 		Servers:   targets(u.Servers),
-		Options:   poolOptions(u, balance),
+		Options:   poolOptions(u),
 	}
 }
 
@@ -119,19 +116,12 @@ func checks(u *config.Upstream) proxy.Checks {
 	return proxy.Checks{By: by, Interval: time.Duration(u.HealthInterval), Timeout: time.Duration(u.HealthTimeout)}
 }
 
-func poolOptions(u *config.Upstream, balance upstream.Balance) upstream.Options {
-	o := upstream.Options{Balance: balance, RetryAfter: time.Duration(u.RetryAfter)}
+func poolOptions(u *config.Upstream) upstream.Options {
+	o := upstream.Options{Balance: read[upstream.Balance](u.Balance), RetryAfter: time.Duration(u.RetryAfter)}
 	if checks(u).By != proxy.CheckNothing {
 		o.Rise, o.Fall = u.HealthRise, u.HealthFall
 	}
 	return o
-}
-
-// headers are the placements of PROXY protocol headers by their names in the configuration.
-var headers = map[config.ProxyProtocol]proxy.Headers{
-	config.HeadersOff: proxy.HeadersOff, config.HeadersFirst: proxy.HeadersFirst,
-	config.HeadersUntilReply: proxy.HeadersUntilReply, config.HeadersEvery: proxy.HeadersEvery,
-	config.HeadersSimple: proxy.HeadersSimple,
 }
 
 func targets(servers []config.Server) []upstream.Target {
@@ -144,24 +134,15 @@ func targets(servers []config.Server) []upstream.Target {
 
 func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
 	return &proxy.Route{
-		Name:     r.Name,
-		Upstream: u,
-		Mode:     map[config.Mode]proxy.Mode{config.Terminate: proxy.ModeTerminate, config.Relay: proxy.ModeRelay}[r.Mode],
-		Admit: map[config.Admit]proxy.Admit{
-			config.UpstreamFirst: proxy.UpstreamFirst, config.ProofFirst: proxy.ProofFirst,
-		}[r.Admit],
-		Ordered: map[config.Ordered]proxy.Ordered{
-			config.Strict: proxy.OrderedStrict, config.Fast: proxy.OrderedFast,
-		}[r.Ordered],
-		Reliable: map[config.Reliable]proxy.Reliable{
-			config.Resend: proxy.ReliableResend, config.Report: proxy.ReliableReport,
-		}[r.Reliable],
-		Failover:   failover(r),
-		AllowLossy: r.AllowLossy,
-		Envelope: map[config.Envelope]proxy.Envelope{
-			config.EnvelopeID: proxy.EnvelopeID, config.EnvelopeRaw: proxy.EnvelopeRaw,
-			config.EnvelopeFramed: proxy.EnvelopeFramed, config.EnvelopeAggregate: proxy.EnvelopeAggregate,
-		}[r.Envelope],
+		Name:         r.Name,
+		Upstream:     u,
+		Mode:         read[proxy.Mode](r.Mode),
+		Admit:        read[proxy.Admit](r.Admit),
+		Ordered:      read[proxy.Ordered](r.Ordered),
+		Reliable:     read[proxy.Reliable](r.Reliable),
+		Failover:     failover(r),
+		AllowLossy:   r.AllowLossy,
+		Envelope:     read[proxy.Envelope](r.Envelope),
 		PacketID:     r.PacketID,
 		RawMessageID: r.RawMessageID,
 		Queue:        int(r.Queue),

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"tidegate/internal/enum"
 )
 
 // Balance is how a Pool spreads sessions over its servers.
@@ -17,6 +19,11 @@ const (
 	Weighted                     // in turn, each as often as its weight says, evenly spread
 	Hash                         // by the client's address: the same server for as long as it can be had
 )
+
+var balanceNames = []string{"least_sessions", "round_robin", "weighted", "hash"}
+
+// UnmarshalText reads the name of a way to spread sessions.
+func (b *Balance) UnmarshalText(text []byte) error { return enum.Parse(balanceNames, text, b) }
 
 // choose finds the server for a client among those that are open, but for some. It returns nil where there is none.
 func (p *Pool) choose(now time.Time, client netip.Addr, not []*Server) *Server {
