@@ -70,14 +70,8 @@ func (w *world) say(p *peer, near, far codec.Protocol, r *Route, i int) {
 	if near.Spec().Closed || far.Spec().Closed {
 		m.Payload = append(bytes.Clone(instruction), m.Payload...)
 	}
-	if near.Spec().IDs == codec.IDBeside {
-		m.ID, m.HasID = uint16(i), true
-	} else if e := envelopeOf(near.Spec(), far.Spec(), r); e != nil {
-		m.ID, m.HasID = uint16(i), true
-		m.Payload = e.wrap(nil, &m)
-		m.ID, m.HasID = 0, false
-	}
-	w.send(p, m)
+	m.ID = uint16(i)
+	w.send(p, WrappingOf(near.Spec(), far.Spec(), r).Wrap(nil, m))
 }
 
 // heard counts the bodies that a game's end has received; anything else is a failure.
@@ -85,19 +79,12 @@ func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string
 	t.Helper()
 	seen := make(map[string]int)
 	for _, m := range p.received() {
-		messages := []codec.Message{m}
-		if e := envelopeOf(near.Spec(), far.Spec(), r); e != nil {
-			var err error
-			if messages, err = unwrapAll(e, m.Payload); err != nil {
-				t.Fatalf("received %x: %v", m.Payload, err)
-			}
-		}
-		for _, one := range messages {
+		err := WrappingOf(near.Spec(), far.Spec(), r).Unwrap(m, func(one codec.Message) {
 			rest := one.Payload
 			if near.Spec().Closed || far.Spec().Closed {
 				var found bool
 				if rest, found = bytes.CutPrefix(rest, instruction); !found {
-					continue // of R-Type's own: the announcement of its components
+					return // of R-Type's own: the announcement of its components
 				}
 			}
 			for ; len(rest) >= bodySize; rest = rest[bodySize:] {
@@ -106,6 +93,9 @@ func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string
 			if len(rest) > 0 {
 				t.Fatalf("received %q, which nobody sent", one.Payload)
 			}
+		})
+		if err != nil {
+			t.Fatalf("received %x: %v", m.Payload, err)
 		}
 	}
 	return seen
@@ -133,10 +123,7 @@ func (w *world) connectFirst(client, upstream member, route *Route) *player {
 	if client.Spec().Closed && !upstream.Spec().Closed {
 		w.await("at the server", 5*time.Second, func() bool { return len(w.servers[0].peers) == 1 })
 		greeting := codec.Message{Payload: []byte{0, 0, 0, 0, 1}, Mode: codec.Unreliable}
-		if e := envelopeOf(upstream.Spec(), client.Spec(), route); e != nil {
-			greeting.Payload = e.wrap(nil, &codec.Message{Payload: greeting.Payload, HasID: true})
-		}
-		greeting.HasID = upstream.Spec().IDs == codec.IDBeside
+		greeting = WrappingOf(upstream.Spec(), client.Spec(), route).Wrap(nil, greeting)
 		w.await("greeted", 5*time.Second, func() bool {
 			return w.servers[0].peers[0].conn.Send(w.Now(), greeting) == nil
 		})

@@ -26,7 +26,7 @@ type client struct {
 	unreliable Exchange
 	changed    uint64
 	keyboard   keyboard
-	scratch    []byte
+	scratch    [maxBody]byte
 }
 
 // Exchange is what became of messages that may be lost.
@@ -61,8 +61,7 @@ func (c *client) send(now time.Time, since time.Duration) {
 
 // write reports whether the connection took the probe; one whose queue is full does not.
 func (c *client) write(now time.Time, p *probe, mode codec.Mode) bool {
-	m := c.form.message(c.scratch, p, mode)
-	c.scratch = m.Payload
+	m := c.form.message(c.scratch[:0], p, mode)
 	c.keyboard.press(p)
 	return c.conn.Send(now, m) == nil
 }

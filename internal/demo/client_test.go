@@ -25,7 +25,7 @@ func TestClientBooks(t *testing.T) {
 		{"another client's message", probe{client: 2, reliable: true}, 0, missing, Exchange{Sent: 1}, 1},
 		{"a number never sent", probe{number: 1, client: 1, reliable: true}, 0, missing, Exchange{Sent: 1}, 1},
 	} {
-		c := &client{index: 1, pair: MainPair(), form: form{beside: true}, reliable: newLedger(), unreliable: Exchange{Sent: 1}}
+		c := &client{index: 1, pair: MainPair(), form: formOf(MainPair(), MainPair().from), reliable: newLedger(), unreliable: Exchange{Sent: 1}}
 		c.reliable.send()
 		var times latencies
 		m := codec.Message{Payload: step.echo.append(nil), ID: step.echo.id() + step.id, HasID: true}

@@ -4,49 +4,39 @@ import (
 	"encoding/binary"
 
 	"tidegate/codec"
+	"tidegate/proxy"
 )
 
 // packetByte is the first byte of a game's messages on RakNet; the next one up marks those without an ID. It is the
 // packet_id of a route unless that says otherwise.
 const packetByte = 0x86
 
-// Sizes of what is written before a probe.
-const (
-	lengthSize = 2
-	idSize     = 2
-	updateHead = 7 // of R-Type's update
-)
+// updateHead is the size of what R-Type writes before the data of an update.
+const updateHead = 7
 
-// form is how the probes of a game look in the messages of its protocol. docs/bridging.md#envelopes
+// form is how the probes of a game look in the messages of its protocol: in the envelope of a route to a protocol with
+// message IDs, which every pair has. docs/bridging.md#envelopes
 //
-//	Riptide           the ID beside it, the probe
-//	RakNet            packet byte, [length u16,] ID u16, probe
-//	RUDP              length u16, ID u16, probe; and the next
-//	R-Type's world    an update: 3, entity u32, component u16, probe; big-endian, the ID is the entity
-//
-// Lengths, of all that follows in their frame, and IDs are little-endian. Where one side speaks R-Type the probes of the
-// other are R-Type's updates too, or keys and their answers (keys.go).
+// R-Type carries its own instructions only, so that a probe is an update: 3, entity u32, component u16, probe; big-endian, the
+// ID is the entity. Where one side speaks R-Type the probes of the other are R-Type's updates too, or keys and their answers
+// (keys.go).
 type form struct {
-	beside bool // the protocol has IDs of its own
-	packet bool // messages begin with a packet byte
-	id     bool // then an ID
-	framed bool // each with a length before it
-	world  bool // the rest is R-Type's
-	keys   bool // and its players press keys
+	wrapping proxy.Wrapping
+	world    bool // the rest is R-Type's
+	keys     bool // and its players press keys
 }
 
 // formOf is the form of a pair on the side of protocol p.
 func formOf(pair Pair, p codec.Protocol) form {
-	spec := p.Spec()
-	packet := spec.IDs == codec.IDFirstByte
-	return form{
-		beside: spec.IDs == codec.IDBeside,
-		packet: packet,
-		id:     packet || spec.Joins,
-		framed: pair.isFramed() && (packet || spec.Joins),
-		world:  pair.inWorld(),
-		keys:   pair.pressesKeys(),
+	f := form{world: pair.inWorld(), keys: pair.pressesKeys()}
+	route := proxy.Route{PacketID: packetByte}
+	if pair.isFramed() {
+		route.Envelope = proxy.EnvelopeFramed
 	}
+	if !p.Spec().Closed {
+		f.wrapping = proxy.WrappingOf(p.Spec(), &codec.Spec{IDs: codec.IDBeside}, &route)
+	}
+	return f
 }
 
 // R-Type's instructions, as in docs/protocols/rtype.md#messages.
@@ -63,10 +53,9 @@ var greetings = [][]byte{
 	{opCreate, 0, 0, 0, 0},
 }
 
-// message is a probe, ready to be sent. Its payload is made in b's memory.
+// message is a probe, ready to be sent. Its body is made in b's memory.
 func (f form) message(b []byte, p *probe, mode codec.Mode) codec.Message {
-	b, frame := f.head(b[:0], p.id())
-	switch {
+	switch b = b[:0]; {
 	case f.keys:
 		b = append(b, p.key())
 	case f.world:
@@ -74,7 +63,11 @@ func (f form) message(b []byte, p *probe, mode codec.Mode) codec.Message {
 	default:
 		b = p.append(b)
 	}
-	return f.finish(b, frame, p.id(), mode)
+	return f.wrap(b, p.id(), mode)
+}
+
+func (f form) wrap(body []byte, id uint16, mode codec.Mode) codec.Message {
+	return f.wrapping.Wrap(nil, codec.Message{Payload: body, ID: id, Mode: mode})
 }
 
 // appendUpdate appends an update without its data.
@@ -83,76 +76,25 @@ func appendUpdate(b []byte, entity uint16) []byte {
 }
 
 // greeting is one of greetings, ready to be sent.
-func (f form) greeting(text []byte, mode codec.Mode) codec.Message {
-	b, frame := f.head(nil, 0)
-	return f.finish(append(b, text...), frame, 0, mode)
-}
-
-// head appends what comes before the body, and returns where the frame begins.
-func (f form) head(b []byte, id uint16) (_ []byte, frame int) {
-	if f.packet {
-		b = append(b, packetByte)
-	}
-	frame = len(b)
-	if f.framed {
-		b = le.AppendUint16(b, 0)
-	}
-	if f.id {
-		b = le.AppendUint16(b, id)
-	}
-	return b, frame
-}
-
-func (f form) finish(b []byte, frame int, id uint16, mode codec.Mode) codec.Message {
-	if f.framed {
-		le.PutUint16(b[frame:], uint16(len(b)-frame-lengthSize))
-	}
-	return codec.Message{Payload: b, Mode: mode, ID: id, HasID: f.beside}
-}
+func (f form) greeting(text []byte, mode codec.Mode) codec.Message { return f.wrap(text, 0, mode) }
 
 // probes gives each probe in a message to take, with the ID that it came by, and skips greetings. It fails where
 // something else is in the message.
 func (f form) probes(m *codec.Message, take func(id uint16, body []byte)) error {
-	b, hasID := m.Payload, f.id
-	if f.packet {
-		if len(b) == 0 || b[0] != packetByte && b[0] != packetByte+1 {
-			return errChanged
+	var changed error
+	err := f.wrapping.Unwrap(*m, func(one codec.Message) {
+		if err := f.probe(one.ID, one.Payload, take); err != nil {
+			changed = err
 		}
-		hasID, b = b[0] == packetByte, b[1:]
+	})
+	if err != nil {
+		return errChanged
 	}
-	for first := true; first || len(b) > 0; first = false {
-		one, rest, err := f.frame(b)
-		if err != nil {
-			return err
-		}
-		if err := f.probe(m.ID, one, hasID, take); err != nil {
-			return err
-		}
-		b = rest
-	}
-	return nil
+	return changed
 }
 
-// frame takes the first frame off b, which without frames is one.
-func (f form) frame(b []byte) (one, rest []byte, err error) {
-	if !f.framed {
-		return b, nil, nil
-	}
-	if len(b) < lengthSize || len(b)-lengthSize < int(le.Uint16(b)) {
-		return nil, nil, errChanged
-	}
-	end := lengthSize + int(le.Uint16(b))
-	return b[lengthSize:end], b[end:], nil
-}
-
-// probe takes a probe out of its frame.
-func (f form) probe(id uint16, b []byte, hasID bool, take func(id uint16, body []byte)) error {
-	if hasID {
-		if len(b) < idSize {
-			return errChanged
-		}
-		id, b = le.Uint16(b), b[idSize:]
-	}
+// probe takes a probe out of its message.
+func (f form) probe(id uint16, b []byte, take func(id uint16, body []byte)) error {
 	switch {
 	case !f.world, f.keys && len(b) == 1:
 		take(id, b)

@@ -33,6 +33,7 @@ const (
 	probeHeader  = 19
 	probeTrailer = 4
 	minProbe     = probeHeader + probeTrailer
+	maxBody      = maxProbe + updateHead
 	maxProbe     = 1000 // fits R-Type's datagrams of 1024 bytes with an update's head
 )
 
