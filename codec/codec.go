@@ -16,11 +16,12 @@
 //
 // Six rules complete the laws:
 //
-//   - Close sends first what was accepted in a reliable mode, as far as the protocol resends at all, for as long as its
-//     own time-out for closing allows. Until Disconnected, Received may still come.
+//   - A protocol whose goodbye is acknowledged (RakNet) first delivers what was accepted in a reliable mode, for as long as
+//     its own time-out for closing allows. All others say goodbye at once, and what waits is Lost. Until Disconnected,
+//     Received may still come.
 //   - Events of Send, Announce, Admit, Close and Transmit may wait for the next Poll.
 //   - One more Transmit round follows Disconnected. Then the Conn is forgotten.
-//   - Send sends a message on a channel that the peer does not have on channel 0.
+//   - A protocol without channels ignores Channel. One with channels refuses a channel that it does not have: ErrMode.
 //   - A codec leaves out data of a Hello or Goodbye that its wire has no room or no field for.
 //   - Reliable without ReliableOrdered, or the reverse, is a complete set of modes. The bridge uses a stronger mode for a
 //     missing one.

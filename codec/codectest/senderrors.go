@@ -46,6 +46,13 @@ func (p *pair) checkRefused(s *side) {
 			}
 			continue
 		}
+		if beyond := p.c.Channels; beyond > 1 && beyond < 256 && hasChannel(m) {
+			message.Channel = uint8(beyond)
+			if err := s.conn.Send(p.net.Now(), message); !isMode(err) {
+				p.r.Errorf("%s: Send %v on channel %d of %d: %v, want ErrMode", s.name, m, beyond, beyond, err)
+			}
+			message.Channel = 0
+		}
 		if !p.c.boundsPayload || s.out.word != nil {
 			continue
 		}
