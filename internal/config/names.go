@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"slices"
+
+	"tidegate/internal/protocols"
 )
 
 // maxName is the length of the longest name in bytes: names become metric labels and log fields.
@@ -46,10 +48,15 @@ func (v *validator) protocol(key, name string, able func(Traits) bool) {
 			names = append(names, candidate)
 		}
 	}
-	if !slices.Contains(names, name) {
-		slices.Sort(names)
-		v.fault(key, name, either(names))
+	if slices.Contains(names, name) {
+		return
 	}
+	if d := protocols.Find(name); d != nil && d.Name != name && slices.Contains(names, d.Name) {
+		v.fault(key, name, fmt.Sprintf("%q, which is what %s is called here", d.Name, name))
+		return
+	}
+	slices.Sort(names)
+	v.fault(key, name, either(names))
 }
 
 // where is a table's path and line, to point at it from elsewhere.

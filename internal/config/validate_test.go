@@ -193,6 +193,17 @@ func TestProtocolOptions(t *testing.T) {
 	}
 }
 
+// TestAliases: a protocol by another of its names is a fault that says the right one.
+func TestAliases(t *testing.T) {
+	for alias, name := range map[string]string{"minecraft": "bedrock", "riptide-2.1": "riptide-2.2", "riptide-2.0.1": "riptide-2.0"} {
+		_, _, err := Parse("t.toml", change(t, `protocols = ["raknet"]`, `protocols = ["`+alias+`"]`), known)
+		if want := `listener[0].protocols[0] = "` + alias + `": want "` + name + `", which is what ` + alias + " is called here"; err == nil ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}
+
 func TestWarnings(t *testing.T) {
 	text := strings.Replace(valid, `["raknet"]`, `["riptide-2.2"]`, 1)
 	text = strings.Replace(text, "[[route]]", "[[route]]\nordered = \"fast\"\nenvelope = \"raw\"", 1)
