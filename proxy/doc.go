@@ -15,7 +15,7 @@
 //
 // Of what a proxy is made, and its outside:
 //
-//   - settings.go, mode.go, transport.go, locals.go: Settings, and what their words mean
+//   - settings.go, names.go, mode.go, transport.go, locals.go: Settings, and what their words mean
 //   - server.go, loop.go, turns.go: one loop per core
 //   - reload.go, inherit.go, handover.go, drain.go: new settings, sockets from a predecessor and for a successor,
 //     the end
@@ -43,7 +43,7 @@
 //
 // How messages cross:
 //
-//   - bridge.go, carry.go, envelope.go, aggregate.go: modes, message IDs, several in one
+//   - bridge.go, carry.go, envelope.go, wrapping.go, aggregate.go: modes, message IDs, several in one
 //   - order.go, resend.go: promises that a wire does not keep by itself
 //
 // How datagrams go:

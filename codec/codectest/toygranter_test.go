@@ -19,6 +19,14 @@ const (
 // toyServer is what a server of the toy calls itself.
 const toyServer = 1
 
+func (p *toyGranter) Spec() *codec.Spec {
+	spec := *p.toyProtocol.Spec()
+	spec.FirstBytes.Add(toyKnock, toyKnock)
+	spec.Openings.Add(toyKnock, toyKnock)
+	spec.Lone = codec.ByteSetOf(toyKnock)
+	return &spec
+}
+
 func (p *toyGranter) Sniff(b []byte) bool { return len(b) > 0 && b[0] == toyKnock }
 
 func (p *toyGranter) Accept(now time.Time, _ netip.AddrPort, b, reply []byte) (codec.Conn, []byte, error) {

@@ -16,7 +16,7 @@ var (
 	_ codec.LossTolerant = (*toyConn)(nil)
 )
 
-const toyQuestion = 8 // token u64; the answer has a text behind it
+const toyQuestion = toyGrant + 1 // token u64; the answer has a text behind it
 
 func (p *toyProtocol) ForLoop() codec.Protocol {
 	if p.fault == "mute in a loop" {
