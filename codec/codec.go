@@ -2,17 +2,17 @@
 // back, for both ends of a connection. It contains no sockets, clocks, goroutines or locks: bytes and time are
 // arguments, so a codec can be driven by a socket loop and by a simulator alike.
 //
-// Start with Protocol, which recognises new clients and makes connections, and Conn, which is one side of one connection.
-// A protocol's constant facts are in its Spec. Interfaces that a codec may implement besides are in optional.go. Two laws
-// hold for every Conn:
+// Start with Protocol, which recognises new clients and makes connections, and Conn, which is one side of one
+// connection. A protocol's constant facts are in its Spec. Interfaces that a codec may implement besides are in
+// optional.go. Two laws hold for every Conn:
 //
 // Order. After Accept, Receive or Advance, call Poll until it reports false before the next of them. After any input,
 // call Transmit until it reports false before waiting for I/O; several inputs may share one such round, which is how
 // messages coalesce into full datagrams.
 //
-// Memory is lent, never given. A datagram given to Accept or Receive is the Conn's until the Poll round after it ends.
-// A payload from Poll is the caller's until the next Receive, Advance or Close. Bytes given to Send, Dial, Close or
-// Refuse are the codec's until the call returns. A caller or codec that needs bytes longer copies them.
+// Memory is lent, never given. A datagram given to Accept or Receive is the Conn's until the Poll round after it
+// ends. A payload from Poll is the caller's until the next Receive, Advance or Close. Bytes given to Send, Dial,
+// Close or Refuse are the codec's until the call returns. A caller or codec that needs bytes longer copies them.
 //
 // Six rules complete the laws:
 //
@@ -89,8 +89,8 @@ type Hello struct {
 	Identity uint64
 	// Tentative makes a Confirmer hold back the last step of its handshake until Confirm. Other connections ignore it.
 	Tentative bool
-	// From is whatever knows where the server sees the client; nil: nobody does. RakNet's offloaded cookies are made for that
-	// address, and others do not ask for it: to find out may take time.
+	// From is whatever knows where the server sees the client; nil: nobody does. RakNet's offloaded cookies are made
+	// for that address, and others do not ask for it: to find out may take time.
 	From Addresser
 }
 

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The interfaces of this file are optional. A codec implements one if its wire has what the interface offers, and states
-// so at compile time: var _ codec.Pinger = (*Protocol)(nil). The proxy asks for them in this order:
+// The interfaces of this file are optional. A codec implements one if its wire has what the interface offers, and
+// states so at compile time: var _ codec.Pinger = (*Protocol)(nil). The proxy asks for them in this order:
 //
 //  1. PerLoop, once per loop and Protocol, before anything else is called.
 //  2. Granter, when a Relay's settings are made. It says whether Accept returns Deferrers and DialAhead is used.
@@ -19,7 +19,8 @@ import (
 // PerLoop is a Protocol whose connections share memory if one loop has them all.
 type PerLoop interface {
 	Protocol
-	// ForLoop returns the same protocol for one loop. Neither it nor its Conns are safe for concurrent use with each other.
+	// ForLoop returns the same protocol for one loop. Neither it nor its Conns are safe for concurrent use with each
+	// other.
 	ForLoop() Protocol
 }
 
@@ -30,8 +31,8 @@ type Pinger interface {
 	AppendPing(b []byte, token uint64) []byte
 	// ParsePong reads an answer. The text aliases the datagram. Errors wrap ErrMalformed.
 	ParsePong(datagram []byte) (token uint64, text []byte, err error)
-	// JoinPongs appends one text for all servers whose texts are given, at least one. It is the first text, with figures
-	// summed as far as the protocol knows them, and changed as the Listing says. b aliases none of the texts.
+	// JoinPongs appends one text for all servers whose texts are given, at least one. It is the first text, with
+	// figures summed as far as the protocol knows them, and changed as the Listing says. b aliases none of the texts.
 	JoinPongs(b []byte, texts [][]byte, as Listing) []byte
 }
 
@@ -41,8 +42,8 @@ type Listing struct {
 	Port uint16 // where players reach them
 }
 
-// Identity is a Conn whose client names itself when it opens the connection, before Asked. The proxy may know the same
-// client from another address.
+// Identity is a Conn whose client names itself when it opens the connection, before Asked. The proxy may know the
+// same client from another address.
 type Identity interface {
 	Conn
 	// Identity returns the client's RakNet GUID.
@@ -70,8 +71,8 @@ type Granter interface {
 // Deferrer is the accepting side of a Granter's connection. It knows the client's Identity from the start.
 type Deferrer interface {
 	Identity
-	// Defer makes the client wait for Grant. It comes right after Accept, or not at all. Until Grant, Close refuses the
-	// client as a server does that has not granted, in the name of the Goodbye's Identity and Version.
+	// Defer makes the client wait for Grant. It comes right after Accept, or not at all. Until Grant, Close refuses
+	// the client as a server does that has not granted, in the name of the Goodbye's Identity and Version.
 	Defer()
 	// Grant lets a deferred client go on, in the name of the server with the given Identity; zero is the codec's own.
 	Grant(now time.Time, server uint64)

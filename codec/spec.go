@@ -19,11 +19,11 @@ type Spec struct {
 	// IdleTimeout is how long a client may say nothing before the Conn itself ends the session; zero: clients are not
 	// silent for long.
 	IdleTimeout time.Duration
-	// FirstBytes are the bytes with which a client's datagram can begin, at any time of a session. No such datagram is
-	// empty. An empty set means that nothing is known.
+	// FirstBytes are the bytes with which a client's datagram can begin, at any time of a session. No such datagram
+	// is empty. An empty set means that nothing is known.
 	FirstBytes ByteSet
-	// Openings are the FirstBytes of datagrams that a client sends only before Connected. In a flood such a datagram is a
-	// stranger's, even if its source is the address of a session.
+	// Openings are the FirstBytes of datagrams that a client sends only before Connected. In a flood such a datagram
+	// is a stranger's, even if its source is the address of a session.
 	Openings ByteSet
 	// Lone are the bytes that open a session alone in a datagram.
 	Lone ByteSet

@@ -28,7 +28,7 @@ func library(m member) codec.Protocol {
 // repeat themselves. None is told that the server is full: half-open places are soon free again, and a refusal is final.
 func TestCrowdsGetIn(t *testing.T) {
 	const players = 40 // a Riptide client asks five times
-	for _, client := range family {
+	for _, client := range members(oneDialect) {
 		for _, c := range []struct {
 			name   string
 			limits session.Limits

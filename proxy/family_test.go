@@ -27,7 +27,8 @@ func (m member) String() string {
 // testApp is the application ID of RUDP in these tests: some of them write its packets byte by byte.
 const testApp = 7
 
-// named makes the protocol of a name as the tests use it: sessions live through bad weather, and addresses can be proved.
+// named makes the protocol of a name as the tests use it: sessions live through bad weather, and addresses can be
+// proved.
 func named(name string, use registry.Use) codec.Protocol {
 	d := protocols.Find(name)
 	options := d.Options()

@@ -11,11 +11,11 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// forgers are the client protocols of TestForgedPlayersJoinNoGame: the family, and RakNet without a proof of address.
+// forgers are the client protocols of TestForgedPlayersJoinNoGame: all, and RakNet and RUDP without a proof of address.
 var forgers = append([]member{
 	{Protocol: raknet.New(raknet.Options{Cookies: raknet.CookiesNone})},
-	{Protocol: rudp.New(rudp.Options{AppID: 7, Seed: [32]byte{1}})},
-}, family...)
+	{Protocol: rudp.New(rudp.Options{AppID: testApp})},
+}, members(oneDialect)...)
 
 // whyNoticed returns why a server's game notices a forged player, for the pairs where it does. The others hide it.
 func whyNoticed(client, upstream codec.Protocol, admit Admit) string {
@@ -41,7 +41,7 @@ func isRUDP(p codec.Protocol) bool   { return p.Spec().Joins }
 // of no forged session becomes connected, and the other players hear of none.
 func TestForgedPlayersJoinNoGame(t *testing.T) {
 	for _, client := range forgers {
-		for _, upstream := range family {
+		for _, upstream := range members(oneDialect) {
 			for _, admit := range []Admit{UpstreamFirst, ProofFirst} {
 				if admit == ProofFirst && client.Spec().IDs == codec.IDBeside && upstream.Spec().IDs == codec.IDBeside {
 					continue // the configuration refuses it: the player must be told the server's client ID

@@ -2,8 +2,8 @@ package proxy
 
 import "tidegate/codec"
 
-// Wrapping is the form of a game's messages on one side of a route: as they are, or in the route's envelope. It is for
-// programs that stand in for games, and so must say and understand what a game would.
+// Wrapping is the form of a game's messages on one side of a route: as they are, or in the route's envelope. It is
+// for programs that stand in for games, and so must say and understand what a game would.
 type Wrapping struct {
 	envelope *envelope // nil: as they are
 	beside   bool      // the side's messages have an ID beside the payload

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Capture is a recorded conversation of real peers: a file of JSON Lines, gzipped if it is long. The first line describes
-// it, the others are a datagram each, or a read of a stream.
+// Capture is a recorded conversation of real peers: a file of JSON Lines, gzipped if it is long. The first line
+// describes it, the others are a datagram each, or a read of a stream.
 type Capture struct {
 	File     string // path in the file system that it was read from
 	Name     string // base name without extensions

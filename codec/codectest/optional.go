@@ -64,8 +64,8 @@ func checkPinger(r *report, p codec.Pinger) {
 // tolerance is for how long nothing gets through while the connections tolerate losses.
 const tolerance = 2 * time.Second
 
-// checkTolerance loses all that a connection sends for a while in which it tolerates losses: the session lives, and what it
-// sent meanwhile arrives.
+// checkTolerance loses all that a connection sends for a while in which it tolerates losses: the session lives, and
+// what it sent meanwhile arrives.
 func checkTolerance(r *report, c *Config) {
 	p := connectedPair(r, c, 1)
 	if p == nil {

@@ -12,10 +12,10 @@ import (
 // replayStart is when a recording begins, in the replay's virtual time.
 var replayStart = time.Unix(1_700_000_000, 0)
 
-// Replay plays a capture of real peers to a protocol: a real client's half to our server side, a real server's half to our
-// client side. Nothing that real peers say may be malformed, and the Spec's facts hold for it. The suite itself plays a codec
-// against itself, and so cannot see a mistake that both ends share. Whether our sides answer as the real ones did is for
-// each codec's own tests.
+// Replay plays a capture of real peers to a protocol: a real client's half to our server side, a real server's half
+// to our client side. Nothing that real peers say may be malformed, and the Spec's facts hold for it. The suite
+// itself plays a codec against itself, and so cannot see a mistake that both ends share. Whether our sides answer as
+// the real ones did is for each codec's own tests.
 func Replay(t testing.TB, c Capture, p codec.Protocol) {
 	t.Helper()
 	for _, client := range c.Clients() {

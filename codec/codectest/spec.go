@@ -40,7 +40,8 @@ const (
 )
 
 // checkProof plays a forger who uses another's address and hears nothing of what is sent there. The forger has had a
-// session of its own with the same server, and replays all that its client said then. The Spec's Proof must not follow.
+// session of its own with the same server, and replays all that its client said then. The Spec's Proof must not
+// follow.
 func checkProof(t tb, c *Config) {
 	if server, _ := c.New(1); server.Spec().Proof == codec.NoProof {
 		return

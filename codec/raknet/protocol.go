@@ -26,7 +26,8 @@ var (
 	errOffloaded  = fmt.Errorf("raknet: first request is for whoever stands before us: %w", codec.ErrRefused)
 )
 
-// Protocol is RakNet with its options, and safe for concurrent use. All that it learns is which versions servers speak.
+// Protocol is RakNet with its options, and safe for concurrent use. All that it learns is which versions servers
+// speak.
 type Protocol struct {
 	spec    codec.Spec
 	o       Options
@@ -49,10 +50,10 @@ func New(o Options) *Protocol {
 	return p
 }
 
-// specOf returns the Spec of a Protocol with given options. A game's message begins with its packet identifier. Clients send
-// the requests of the handshake, and pings, which are of no connection, and datagrams of a connection. What proves an
-// address is the cookie that the second request gives back: there is none without cookies, and one of which only the age
-// is looked at proves nothing to us.
+// specOf returns the Spec of a Protocol with given options. A game's message begins with its packet identifier.
+// Clients send the requests of the handshake, and pings, which are of no connection, and datagrams of a connection.
+// What proves an address is the cookie that the second request gives back: there is none without cookies, and one of
+// which only the age is looked at proves nothing to us.
 func specOf(o *Options) codec.Spec {
 	s := codec.Spec{
 		Name: o.Name,
@@ -94,8 +95,8 @@ var forServers = []byte{idUnconnectedPing, idUnconnectedPingOpen, idOpenConnecti
 
 func isForServers(id byte) bool { return slices.Contains(forServers, id) }
 
-// Accept answers pings and the first request without keeping anything. The second request makes a Conn, once its cookie
-// has proved the address.
+// Accept answers pings and the first request without keeping anything. The second request makes a Conn, once its
+// cookie has proved the address.
 func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
 	id, ok := offlineID(datagram)
 	if !ok || !isForServers(id) {
@@ -210,8 +211,8 @@ func (p *Protocol) parseRequest2(now time.Time, from netip.AddrPort, datagram []
 	return request, o, nil
 }
 
-// appendPlainGrant appends the second reply, which does not answer a challenge. A stock client that demands encryption
-// ends its attempt with it, and says ID_OUR_SYSTEM_REQUIRES_SECURITY to its application.
+// appendPlainGrant appends the second reply, which does not answer a challenge. A stock client that demands
+// encryption ends its attempt with it, and says ID_OUR_SYSTEM_REQUIRES_SECURITY to its application.
 func (p *Protocol) appendPlainGrant(b []byte, server uint64, client address, mtu uint16) []byte {
 	m := openConnectionReply2{guid: server, client: client, mtu: uint16(p.clampMTU(mtu))}
 	return m.append(b)

@@ -47,8 +47,8 @@ func descriptor(v Version, prefix int, aliases ...string) registry.Descriptor {
 	}
 }
 
-// Settings are the options in the configuration, of both versions. The largest payload leaves room for the headers in the
-// largest datagram of any protocol here.
+// Settings are the options in the configuration, of both versions. The largest payload leaves room for the headers in
+// the largest datagram of any protocol here.
 type Settings struct {
 	Heartbeat         units.Duration `toml:"heartbeat" min:"100ms" max:"1m"`
 	Timeout           units.Duration `toml:"timeout" min:"1s" max:"5m"`

@@ -1,10 +1,11 @@
 // Package riptide speaks the protocol of the Riptide networking library for C# on UDP, as a server and as a client:
-// versions 2.1.0 to 2.2.1 or, as Options.Version says, 2.0, which is another dialect (dialect.go). It has no sockets, clocks or goroutines. The wire and its rules, and where this package
-// differs from the library, are in docs/protocols/riptide.md.
+// versions 2.1.0 to 2.2.1 or, as Options.Version says, 2.0, which is another dialect (dialect.go). It has no sockets,
+// clocks or goroutines. The wire and its rules, and where this package differs from the library, are in
+// docs/protocols/riptide.md.
 //
 // Start with Protocol, then Conn in conn.go. Each concern has its file: the bit string (bits.go), messages (wire.go,
-// message.go, ack.go, goodbye.go), duplicates and acknowledgements (window.go), resends (flight.go), notify (notify.go), the
-// two ends' handshakes (server.go, client.go).
+// message.go, ack.go, goodbye.go), duplicates and acknowledgements (window.go), resends (flight.go), notify
+// (notify.go), the two ends' handshakes (server.go, client.go).
 package riptide
 
 import (
@@ -26,7 +27,8 @@ func New(o Options) *Protocol {
 	return &Protocol{spec: specOf(o.Version), options: o.withDefaults(), dialect: &dialects[o.Version]}
 }
 
-// specOf returns the Spec of a version: the first byte has the type, and a client neither rejects nor tells of others.
+// specOf returns the Spec of a version: the first byte has the type, and a client neither rejects nor tells of
+// others.
 func specOf(v Version) codec.Spec {
 	w := &dialects[v]
 	s := codec.Spec{Name: names[v], Modes: w.modes, IDs: codec.IDBeside, Proof: codec.ProvedClientID}
@@ -43,8 +45,9 @@ func specOf(v Version) codec.Spec {
 	return s
 }
 
-// Spec implements codec.Protocol. Unreliable and reliable messages have an ID beside them; in notify messages, which 2.0 does
-// not have, it is part of the payload. What proves an address is the client ID that the client's Welcome gives back.
+// Spec implements codec.Protocol. Unreliable and reliable messages have an ID beside them; in notify messages, which
+// 2.0 does not have, it is part of the payload. What proves an address is the client ID that the client's Welcome
+// gives back.
 func (p *Protocol) Spec() *codec.Spec { return &p.spec }
 
 // Version returns the dialect that the protocol speaks.

@@ -8,8 +8,8 @@ import (
 
 var _ codec.LossTolerant = (*Conn)(nil)
 
-// TolerateLoss implements codec.LossTolerant: until t a message is sent as patiently as the ends of 2.0 send it, and nothing
-// is measured.
+// TolerateLoss implements codec.LossTolerant: until t a message is sent as patiently as the ends of 2.0 send it, and
+// nothing is measured.
 func (c *Conn) TolerateLoss(until time.Time) {
 	c.excused = until
 	c.sends, c.notifier.loss = sendQuality{}, lossQuality{}

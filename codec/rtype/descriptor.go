@@ -12,8 +12,9 @@ import (
 	"tidegate/internal/units"
 )
 
-// The dialects: Any finds out what the peer speaks, FromDocument is that of the protocol document, and the game's own have
-// entities of 16 or 32 bits, or, as it was last, a handshake of its own. Any's Describe explains all but the last.
+// The dialects: Any finds out what the peer speaks, FromDocument is that of the protocol document, and the game's own
+// have entities of 16 or 32 bits, or, as it was last, a handshake of its own. Any's Describe explains all but the
+// last.
 var (
 	Any          = descriptor(Auto)
 	FromDocument = descriptor(Document)

@@ -28,8 +28,8 @@ var Descriptor = registry.Descriptor{
 	},
 }
 
-// Settings are the options in the configuration. The largest payload is the most that the library can receive; what is
-// joined fits into a packet of Ethernet.
+// Settings are the options in the configuration. The largest payload is the most that the library can receive; what
+// is joined fits into a packet of Ethernet.
 type Settings struct {
 	AppID          uint16         `toml:"app_id"`
 	Rate           uint8          `toml:"rate" min:"1" max:"255"`                       // packets a second

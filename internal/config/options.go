@@ -114,8 +114,8 @@ func (r optionReport) Key(key string, value *Key, because string, needed bool) {
 	r.v.secret(child(r.table, key), because, value, needed)
 }
 
-// headroom returns the key and the largest value of the option that must leave room for a header of some bytes, where it
-// does not. The key is empty otherwise.
+// headroom returns the key and the largest value of the option that must leave room for a header of some bytes, where
+// it does not. The key is empty otherwise.
 func (o Options) headroom(d *registry.Descriptor, header int64) (key string, most int64) {
 	table := reflect.ValueOf(o.Of(d)).Elem()
 	for i := range table.NumField() {

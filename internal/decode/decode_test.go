@@ -48,7 +48,7 @@ func load(t testing.TB, file string) []byte {
 }
 
 // uncaptured names the protocols without captures, and why.
-var uncaptured = map[string]string{"rtype": "TestRTypeRecognised has its messages"}
+var uncaptured = map[string]string{"rtype-final": "its capture says rtype, whose Describe finds out"}
 
 // TestCaptures: all that the real libraries were seen to send is understood, and its protocol recognised by the bytes
 // alone.

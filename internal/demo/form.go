@@ -14,12 +14,12 @@ const packetByte = 0x86
 // updateHead is the size of what R-Type writes before the data of an update.
 const updateHead = 7
 
-// form is how the probes of a game look in the messages of its protocol: in the envelope of a route to a protocol with
-// message IDs, which every pair has. docs/bridging.md#envelopes
+// form is how the probes of a game look in the messages of its protocol: in the envelope of a route to a protocol
+// with message IDs, which every pair has. docs/bridging.md#envelopes
 //
-// R-Type carries its own instructions only, so that a probe is an update: 3, entity u32, component u16, probe; big-endian, the
-// ID is the entity. Where one side speaks R-Type the probes of the other are R-Type's updates too, or keys and their answers
-// (keys.go).
+// R-Type carries its own instructions only, so that a probe is an update: 3, entity u32, component u16, probe;
+// big-endian, the ID is the entity. Where one side speaks R-Type the probes of the other are R-Type's updates too, or
+// keys and their answers (keys.go).
 type form struct {
 	wrapping proxy.Wrapping
 	world    bool // the rest is R-Type's
@@ -46,8 +46,8 @@ const (
 	opAnnounced = 0xf0
 )
 
-// greetings are what a server of R-Type's world says to a newcomer: in the early format of the game and entities of 16
-// bits, there is one component, Probe, and an entity.
+// greetings are what a server of R-Type's world says to a newcomer: in the early format of the game and entities of
+// 16 bits, there is one component, Probe, and an entity.
 var greetings = [][]byte{
 	{opAnnounced, 1, 2, 0, 1, 5, 'P', 'r', 'o', 'b', 'e', 0xff, 0xff},
 	{opCreate, 0, 0, 0, 0},

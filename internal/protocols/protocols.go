@@ -1,5 +1,5 @@
-// Package protocols is the list of the protocols that Tidegate speaks. To add one, write its codec with a Descriptor and add a
-// line here.
+// Package protocols is the list of the protocols that Tidegate speaks. To add one, write its codec with a Descriptor
+// and add a line here.
 package protocols
 
 import (
@@ -12,7 +12,8 @@ import (
 	"tidegate/internal/registry"
 )
 
-// All lists every protocol. Of protocols that know a new client by the same evidence, an earlier one is the more likely.
+// All lists every protocol. Of protocols that know a new client by the same evidence, an earlier one is the more
+// likely.
 var All = []*registry.Descriptor{
 	&raknet.Stock,
 	&raknet.Bedrock,
@@ -26,7 +27,8 @@ var All = []*registry.Descriptor{
 	&rtype.Last,
 }
 
-// Find returns the protocol of a name, an alias or a version of one of them, or nil: "riptide-2.1.0" is "riptide-2.2".
+// Find returns the protocol of a name, an alias or a version of one of them, or nil: "riptide-2.1.0" is
+// "riptide-2.2".
 func Find(name string) *registry.Descriptor {
 	for _, d := range All {
 		if name == d.Name {

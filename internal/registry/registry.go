@@ -1,5 +1,5 @@
-// Package registry says what Tidegate must know of a protocol to offer it. Each codec has a Descriptor; the list of them is in
-// internal/protocols. Configuration, setup, decode, demo, bench and tests read that list.
+// Package registry says what Tidegate must know of a protocol to offer it. Each codec has a Descriptor; the list of
+// them is in internal/protocols. Configuration, setup, decode, demo, bench and tests read that list.
 package registry
 
 import (
@@ -11,31 +11,34 @@ import (
 
 // Descriptor describes one protocol. It is data and shared: callers only read it.
 type Descriptor struct {
-	// Name is the protocol's name in the configuration. Aliases are further names, of versions that are the same on the wire.
+	// Name is the protocol's name in the configuration. Aliases are further names, of versions that are the same on
+	// the wire.
 	Name    string
 	Aliases []string
 	// Evidence says how a new client's datagram is recognised.
 	Evidence Evidence
 	// Table is the name of the table with the protocol's options, which protocols may share.
 	Table string
-	// Options returns a pointer to the options at their defaults: a struct with a toml tag for each key. Protocols of one
-	// Table have equal Options. See the tags below for bounds, and Checker for other rules.
+	// Options returns a pointer to the options at their defaults: a struct with a toml tag for each key. Protocols of
+	// one Table have equal Options. See the tags below for bounds, and Checker for other rules.
 	Options func() any
 	// New makes the protocol. The options are what Options returns, changed by the user.
 	New func(options any, use Use) codec.Protocol
-	// Calm changes the options so that sessions live through bad weather and busy machines, in the demo and in tests. Nil:
-	// the defaults do.
+	// Calm changes the options so that sessions live through bad weather and busy machines, in the demo and in tests.
+	// Nil: the defaults do.
 	Calm func(options any)
 	// Stream says how the protocol's datagrams travel over TCP; nil: they do not.
 	Stream *Stream
-	// Probes says that the client side searches for the path's MTU, and so sends datagrams that must not be fragmented.
+	// Probes says that the client side searches for the path's MTU, and so sends datagrams that must not be
+	// fragmented.
 	Probes bool
 	// Inputs names what clients can say and servers understand; nil: anything.
 	Inputs func(options any) []string
-	// Types says what a type of value should be for this dialect to have it, or nothing if it has it. Nil: payloads are the
-	// same in all dialects.
+	// Types says what a type of value should be for this dialect to have it, or nothing if it has it. Nil: payloads
+	// are the same in all dialects.
 	Types func(name string) (want string)
-	// Describe begins a conversation that is to be explained. Nil: another protocol's Describe explains this wire, too.
+	// Describe begins a conversation that is to be explained. Nil: another protocol's Describe explains this wire,
+	// too.
 	Describe func() Describe
 }
 
@@ -60,12 +63,13 @@ type Report interface {
 	Fault(key string, value any, want string)
 	// Entry is Fault for an entry of a table at key.
 	Entry(key, entry string, value any, want string)
-	// Key checks a key that is needed or not because of another key, written as in the file. It reads the key from its file.
+	// Key checks a key that is needed or not because of another key, written as in the file. It reads the key from
+	// its file.
 	Key(key string, value *units.Key, because string, needed bool)
 }
 
-// Describe explains a datagram of one conversation: in one line, and each message in it. An error says that the datagram is
-// not of the protocol, or only in part.
+// Describe explains a datagram of one conversation: in one line, and each message in it. An error says that the
+// datagram is not of the protocol, or only in part.
 type Describe func(fromServer bool, datagram []byte) (text string, messages []string, err error)
 
 // Evidence is how a protocol recognises a new client's datagram. The smaller, the surer.

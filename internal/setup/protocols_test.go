@@ -30,6 +30,7 @@ func TestTraits(t *testing.T) {
 		"rtype-0.0.1": {Closed: true},
 		"rtype-16":    {Closed: true},
 		"rtype-32":    {Closed: true},
+		"rtype-final": {Closed: true},
 		Opaque:        {Closed: true, Opaque: true},
 	}
 	for name, got := range all {
