@@ -8,18 +8,15 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/riptide"
+	"tidegate/internal/protocols"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/session"
 )
 
-// library is a protocol as its players' library has it: Riptide's repeats Connect over TCP, too.
+// library is a protocol as its players' library has it: Riptide's asks five times, and repeats Connect over TCP, too.
 func library(m member) codec.Protocol {
-	switch m.Protocol {
-	case streamed20:
-		return riptide.New(riptide.Options{Version: riptide.V20})
-	case streamed22:
-		return riptide.New(riptide.Options{})
+	if d := protocols.Find(m.Spec().Name); d.Stream != nil {
+		return d.Default()
 	}
 	return m.Protocol
 }

@@ -47,7 +47,7 @@ func TestNextServerAfterARefusedStream(t *testing.T) {
 // TestConnectOnceOverAStream: a stream loses nothing, so a server that is slow to answer gets one Connect. Servers of
 // Riptide 2.0 take a second one for an offence and end the stream.
 func TestConnectOnceOverAStream(t *testing.T) {
-	for _, server := range []member{family[5], family[6]} {
+	for _, server := range []member{streamed("riptide-2.0"), streamed("riptide-2.2")} {
 		t.Run(server.String(), func(t *testing.T) {
 			route := defaultRoute(server.Protocol)
 			route.Upstream.Transport = server.transport
