@@ -8,6 +8,8 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/internal/protocols"
+	"tidegate/internal/registry"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
 )
@@ -87,8 +89,8 @@ type amplifier struct {
 func amplifiers() []amplifier {
 	measured := map[string]float64{"raknet": 0.1, "bedrock": 0.1}
 	all := []amplifier{{"raknet without cookies", raknet.New(raknet.Options{Cookies: raknet.CookiesNone}), 0.1}}
-	for _, m := range udpMembers(nil) {
-		all = append(all, amplifier{m.String(), m.Protocol, cmp.Or(measured[m.String()], 3)})
+	for _, d := range protocols.All {
+		all = append(all, amplifier{d.Name, named(d.Name, registry.Use{Seed: testSeed}), cmp.Or(measured[d.Name], 3)})
 	}
 	return all
 }

@@ -160,29 +160,29 @@ func (s *saga) answers(tick time.Duration) func(time.Time, *peer, *codec.Event) 
 // TestMoveLosesNoAnswers: what the old server says to the last messages reaches the player, and before all that the next
 // server says.
 func TestMoveLosesNoAnswers(t *testing.T) {
-	for _, member := range reliableFamily[:3] {
+	for _, member := range reliableMembers() {
 		for _, loss := range []float64{0, 0.05} {
-			t.Run(fmt.Sprintf("%s, loss %.0f%%", member.protocol.Spec().Name, 100*loss), func(t *testing.T) {
-				s := movable(t, simnet.Weather{Latency: 15 * time.Millisecond, Jitter: 2 * time.Millisecond, Loss: loss}, member.protocol)
+			t.Run(fmt.Sprintf("%s, loss %.0f%%", member, 100*loss), func(t *testing.T) {
+				s := movable(t, simnet.Weather{Latency: 15 * time.Millisecond, Jitter: 2 * time.Millisecond, Loss: loss}, member.Protocol)
 				for i := range s.servers {
 					s.servers[i].react = s.answers(50 * time.Millisecond)
 					for _, p := range s.servers[i].peers {
 						p.react = s.servers[i].react
 					}
 				}
-				s.play(member.mode, 500*time.Millisecond)
+				s.play(strongest(member), 500*time.Millisecond)
 				for _, to := range []netip.AddrPort{secondAddr, serverAddr, secondAddr, serverAddr} {
 					if err := s.proxy.relay.move(s.Now(), s.entry(), to); err != nil {
 						t.Fatal(err)
 					}
-					s.play(member.mode, 2*time.Second)
+					s.play(strongest(member), 2*time.Second)
 				}
 				s.Run(3 * time.Second)
 				var got []int
 				for _, m := range s.player.received() {
 					got = append(got, int(m.Payload[1])<<8|int(m.Payload[2]))
 				}
-				if member.mode == codec.ReliableOrdered && !slices.IsSorted(got) {
+				if strongest(member) == codec.ReliableOrdered && !slices.IsSorted(got) {
 					t.Error("answers overtook each other")
 				}
 				slices.Sort(got)
@@ -197,14 +197,14 @@ func TestMoveLosesNoAnswers(t *testing.T) {
 // TestMoveFromATalkingServer: a server that always says something is left all the same. Nothing that the proxy has acknowledged
 // to it is kept from the player, and of a RakNet server nothing that it said before it heard the goodbye.
 func TestMoveFromATalkingServer(t *testing.T) {
-	for _, member := range reliableFamily[:3] {
-		t.Run(member.protocol.Spec().Name, func(t *testing.T) {
-			s := movable(t, simnet.Weather{Latency: 15 * time.Millisecond}, member.protocol)
+	for _, member := range reliableMembers() {
+		t.Run(member.String(), func(t *testing.T) {
+			s := movable(t, simnet.Weather{Latency: 15 * time.Millisecond}, member.Protocol)
 			old := s.servers[0].peers[0]
 			said := 0
 			for range 200 {
 				m := codec.Message{
-					Payload: []byte{0x86, byte(said >> 8), byte(said)}, Mode: member.mode, ID: 7, HasID: s.clients.Spec().IDs == codec.IDBeside,
+					Payload: []byte{0x86, byte(said >> 8), byte(said)}, Mode: strongest(member), ID: 7, HasID: s.clients.Spec().IDs == codec.IDBeside,
 					Receipt: codec.Receipt(said + 1),
 				}
 				if !old.gone() && old.conn.Send(s.Now(), m) == nil {
@@ -232,7 +232,7 @@ func TestMoveFromATalkingServer(t *testing.T) {
 					}
 				}
 			}
-			if flows := member.mode == codec.ReliableOrdered; flows && len(got) != said || delivered < 50 {
+			if flows := strongest(member) == codec.ReliableOrdered; flows && len(got) != said || delivered < 50 {
 				t.Errorf("%d said, %d acknowledged, %d received", said, delivered, len(got))
 			}
 		})
