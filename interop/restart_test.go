@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRestartedRiptideServer: a real server is killed and started again while real clients play. All of them keep their places
-// and their client IDs, although one has left before, and the clients are never told.
+// TestRestartedRiptideServer kills a real server and starts it again while real clients play. All clients keep their
+// places and their client IDs, although one has left before. No client is told.
 func TestRestartedRiptideServer(t *testing.T) {
 	for _, transport := range []string{udp, tcp} {
 		t.Run(transport, func(t *testing.T) {
@@ -21,7 +21,8 @@ func TestRestartedRiptideServer(t *testing.T) {
 func restartRiptide(t *testing.T, transport string) {
 	server := startServer(t, python, "riptide_server.py", transport)
 	between := startTidegate(t, route{
-		protocol: "riptide-2.2", transport: transport, server: server.port, failover: "failover = \"hold\"\nhold_time = \"1m\"",
+		protocol: "riptide-2.2", transport: transport, server: server.port,
+		failover: "failover = \"hold\"\nhold_time = \"1m\"",
 	})
 	var clients []*peer
 	var ids []uint16

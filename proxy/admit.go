@@ -48,8 +48,8 @@ func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 	p.client.conn.Admit(now, id)
 }
 
-// dial opens the upstream side, and reports whether the session need not wait for held ones before. failed is the server that
-// was asked before, or nil. Where no server can be had, the client is told.
+// dial opens the upstream side, and reports whether the session need not wait for held ones before. failed is the
+// server that was asked before, or nil. Where no server can be had, the client is told.
 func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	p := &e.Value
 	r.toUpstreams.leave(&p.upstream)

@@ -11,15 +11,15 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// TestFailedJoinsShutNobodyOut: on the way to the only server, all datagrams of some players' sessions are lost. Their joins
-// fail, and no other, whether players, checks or nobody hear the server meanwhile.
+// TestFailedJoinsShutNobodyOut: on the way to the only server, all datagrams of some players' sessions are lost.
+// Their joins fail, and no other, whether players, checks or nobody hear the server meanwhile.
 func TestFailedJoinsShutNobodyOut(t *testing.T) {
 	const joins, one = 40, 4 // of so many joins, one is lost
 	for _, row := range []struct {
 		name    string
 		playing int
 		checks  CheckBy
-	}{{"players hear the server", 4, CheckNothing}, {"checks hear it", 0, CheckJoin}, {"nobody hears it", 0, CheckNothing}} {
+	}{{"players hear the server", 4, CheckNothing}, {"checks hear it", 0, CheckJoin}, {"none hears it", 0, CheckNothing}} {
 		t.Run(row.name, func(t *testing.T) {
 			route := defaultRoute(riptide22())
 			route.Upstream.Options.Rise, route.Upstream.Options.Fall = 2, 3
@@ -70,7 +70,8 @@ func (w *world) towardsServer(p *player) netio.Socket {
 	return nil
 }
 
-// TestServersThatLetNobodyInAreAvoided: a server that answers its players and lets no one else in has a rest after a few joins.
+// TestServersThatLetNobodyInAreAvoided: a server that answers its players and lets no one else in has a rest after a
+// few joins.
 func TestServersThatLetNobodyInAreAvoided(t *testing.T) {
 	route := defaultRoute(riptide22())
 	route.Upstream.Servers = upstream.At(serverAddr)

@@ -148,7 +148,7 @@ func (r *Relay) cared(now time.Time, s *side, ev *codec.Event) bool {
 				r.counters.Overtaken++
 			}
 			return false
-		case s.keeps:
+		case s.keeps || s.away: // the next server gets it, or purge decides
 			s.kept.lose(ev.Receipt)
 			return false
 		default:

@@ -153,6 +153,7 @@ func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 	switch {
 	case p.gap == nil:
 	case p.gap.phase != seeking:
+		r.blame(now, p, why.Reason)
 		r.depart(now, e)
 		return
 	default:

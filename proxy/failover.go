@@ -28,17 +28,17 @@ const moveTime = 10 * time.Second
 // seekEvery is how soon a held session looks for a server again after one has failed it.
 const seekEvery = 250 * time.Millisecond
 
-// deafTime is how long a server whose session has timed out must have been silent to all others, to count as lost to them.
+// deafTime is how long all other sessions must have heard nothing of a server whose session has timed out.
 const deafTime = 3 * time.Second
 
-// newsTime is how long what a lost server has said may take to be read in all loops.
+// newsTime is how long a server's last datagrams may take until all loops have read them.
 const newsTime = 100 * time.Millisecond
 
 // gap is what a session knows while it has no server, or is about to leave it.
 type gap struct {
 	since, until time.Time
 	phase        phase
-	next         time.Time        // when something is to be done; zero: when something has happened
+	next         time.Time        // when the session wants to be looked at; zero: after the next event
 	to           netip.AddrPort   // the server that the operator wants; zero: any
 	ticket       *upstream.Ticket // its place in the line of its server; nil: any client ID will do
 	departure    departure
@@ -91,7 +91,7 @@ func (r *Relay) lose(now time.Time, e *entry, why codec.Reason) bool {
 	return true
 }
 
-// blame tells the others of what a session has found out about its server.
+// blame tells the other sessions of a server that one session has lost it.
 func (r *Relay) blame(now time.Time, p *pair, why codec.Reason) {
 	pool := p.route.pool
 	switch why {
@@ -171,7 +171,7 @@ func (r *Relay) heldDue(now time.Time, e *entry) {
 // unwelcome takes the end of a connection that was to take a held session.
 func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 	p := &e.Value
-	blamed := true
+	blamed := false
 	switch why.Reason {
 	case codec.Rejected, codec.RejectedCustom, codec.Banned, codec.InvalidPassword, codec.Incompatible:
 		r.end(now, e, blameUpstream, why) // another server, or waiting, will not change that
@@ -189,7 +189,7 @@ func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 	r.mark(e)
 }
 
-// misfit takes leave of a server that would take a session under another client ID.
+// misfit leaves a server that offers a session another client ID than its own.
 func (r *Relay) misfit(now time.Time, e *entry, offered uint16) {
 	p := &e.Value
 	wait := p.route.pool.Offered(p.gap.ticket, offered)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/rudp"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 )
@@ -157,13 +158,14 @@ func (s *saga) answers(tick time.Duration) func(time.Time, *peer, *codec.Event) 
 	}
 }
 
-// TestMoveLosesNoAnswers: what the old server says to the last messages reaches the player, and before all that the next
-// server says.
+// TestMoveLosesNoAnswers: what the old server says to the last messages reaches the player, and before all that the
+// next server says.
 func TestMoveLosesNoAnswers(t *testing.T) {
 	for _, member := range reliableMembers() {
 		for _, loss := range []float64{0, 0.05} {
 			t.Run(fmt.Sprintf("%s, loss %.0f%%", member, 100*loss), func(t *testing.T) {
-				s := movable(t, simnet.Weather{Latency: 15 * time.Millisecond, Jitter: 2 * time.Millisecond, Loss: loss}, member.Protocol)
+				weather := simnet.Weather{Latency: 15 * time.Millisecond, Jitter: 2 * time.Millisecond, Loss: loss}
+				s := movable(t, weather, member.Protocol)
 				for i := range s.servers {
 					s.servers[i].react = s.answers(50 * time.Millisecond)
 					for _, p := range s.servers[i].peers {
@@ -194,8 +196,9 @@ func TestMoveLosesNoAnswers(t *testing.T) {
 	}
 }
 
-// TestMoveFromATalkingServer: a server that always says something is left all the same. Nothing that the proxy has acknowledged
-// to it is kept from the player, and of a RakNet server nothing that it said before it heard the goodbye.
+// TestMoveFromATalkingServer: a server that always says something is left all the same. Nothing that the proxy has
+// acknowledged to it is kept from the player, and of a RakNet server nothing that it said before it heard the
+// goodbye.
 func TestMoveFromATalkingServer(t *testing.T) {
 	for _, member := range reliableMembers() {
 		t.Run(member.String(), func(t *testing.T) {
@@ -204,8 +207,8 @@ func TestMoveFromATalkingServer(t *testing.T) {
 			said := 0
 			for range 200 {
 				m := codec.Message{
-					Payload: []byte{0x86, byte(said >> 8), byte(said)}, Mode: strongest(member), ID: 7, HasID: s.clients.Spec().IDs == codec.IDBeside,
-					Receipt: codec.Receipt(said + 1),
+					Payload: []byte{0x86, byte(said >> 8), byte(said)}, Mode: strongest(member),
+					ID: 7, HasID: s.clients.Spec().IDs == codec.IDBeside, Receipt: codec.Receipt(said + 1),
 				}
 				if !old.gone() && old.conn.Send(s.Now(), m) == nil {
 					said++
@@ -239,6 +242,33 @@ func TestMoveFromATalkingServer(t *testing.T) {
 	}
 }
 
+// TestMoveRUDP: what only Tidegate sends again reaches one of the servers, also what was under way at the goodbye.
+func TestMoveRUDP(t *testing.T) {
+	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))
+	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	route.Reliable, route.Envelope = ReliableResend, EnvelopeRaw
+	s := &saga{world: newWorld(t, 1, simnet.Weather{Latency: 30 * time.Millisecond, Loss: 0.02}, riptide22(), route)}
+	for i := range s.servers {
+		s.servers[i].react = s.records(i)
+	}
+	s.player = s.connect(codec.Hello{})
+	for i, to := range []netip.AddrPort{secondAddr, serverAddr, secondAddr} {
+		old := s.servers[i%2]
+		s.play(codec.Reliable, 500*time.Millisecond)
+		old.misses = func(netip.AddrPort) bool { return true }
+		s.play(codec.Reliable, 100*time.Millisecond)
+		if err := s.proxy.relay.move(s.Now(), s.entry(), to); err != nil {
+			t.Fatal(err)
+		}
+		s.entry().Value.gap.departure.limit = s.Now() // there is no time to send again
+		s.play(codec.Reliable, time.Second)
+		old.misses = nil
+	}
+	if times := s.settled(); len(times) != s.sent || s.player.gone() {
+		t.Errorf("%d of %d messages came; gone = %v", len(times), s.sent, s.player.gone())
+	}
+}
+
 // TestMoveToAnEmptyServer: players keep their client IDs where the next server has given none yet.
 func TestMoveToAnEmptyServer(t *testing.T) {
 	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond, Loss: 0.02}, steady22, 0, func(r *Route) {
@@ -267,8 +297,8 @@ func TestMoveToAnEmptyServer(t *testing.T) {
 	}
 }
 
-// TestLateWordsOfAnOldServer reach the player until another server has taken the session, and no later: a server that does
-// not hear the goodbye goes on talking.
+// TestLateWordsOfAnOldServer reach the player until another server has taken the session, and no later: a server that
+// does not hear the goodbye goes on talking.
 func TestLateWordsOfAnOldServer(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
 	s.servers[1].down = true

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxPartings is how many connections to servers may be closing at a time. Further goodbyes are said once, and not again
-	// if they are lost.
+	// maxPartings is how many connections to servers may be closing at a time. Further goodbyes are said once, and not
+	// again if they are lost.
 	maxPartings = 4096
 	// maxLate bounds the payload, in bytes, that a client still gets from a server that its session has left.
 	maxLate = 256 << 10
@@ -25,7 +25,7 @@ type partings struct {
 type parting struct {
 	conn     codec.Conn
 	socket   netio.Socket
-	of       *entry // whose it was
+	of       *entry // the session that it belonged to
 	preamble preamble
 	until    time.Time
 	late     int  // bytes that the client has got from it
@@ -36,7 +36,8 @@ type parting struct {
 func (ps *partings) add(now time.Time, e *entry, r *Relay) {
 	p := &e.Value
 	x := &parting{
-		conn: p.upstream.conn, socket: p.socket, of: e, preamble: p.preamble, until: now.Add(lingerTime), over: p.upstream.down,
+		conn: p.upstream.conn, socket: p.socket, of: e, preamble: p.preamble,
+		until: now.Add(lingerTime), over: p.upstream.down,
 	}
 	x.flush(now, r)
 	if x.over || len(ps.list) == maxPartings {
@@ -107,8 +108,8 @@ func (x *parting) flush(now time.Time, r *Relay) {
 	}
 }
 
-// hand carries a message of the old server to the client, which it reaches before anything that the next server says: it is
-// dropped if that has taken the session.
+// hand carries a message of the old server to the client, unless another server has taken the session. So the client gets
+// it before all messages of the next server.
 func (x *parting) hand(now time.Time, r *Relay, m *codec.Message) {
 	p := &x.of.Value
 	x.late += len(m.Payload)

@@ -102,7 +102,8 @@ func (r *Relay) turnAway(now time.Time, d *door, w *way, s netio.Socket, from ne
 	}
 }
 
-// dialPlain opens a socket towards a server, and reports whether one could be had. failed is the server tried before, or nil.
+// dialPlain opens a socket towards a server, and reports whether one could be had. failed is the server tried before,
+// or nil.
 func (r *Relay) dialPlain(now time.Time, e *plainEntry, failed *upstream.Server) bool {
 	p := &e.Value
 	p.tries++

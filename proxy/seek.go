@@ -11,25 +11,26 @@ import (
 const (
 	// attendEvery is how often a Relay looks whether a server can be had for the sessions that wait for one.
 	attendEvery = 50 * time.Millisecond
-	// mostAsks bounds the sessions that ask a server in one go: each takes a socket.
+	// mostAsks bounds the sessions that ask a server in one go, since each needs a socket. askPause follows.
 	mostAsks = 64
+	askPause = 10 * time.Millisecond
 	// mostMustered bounds the sessions of a lost server that are held in one go.
 	mostMustered = 256
 	// askTime is how long a held session waits for a server's first word before another one asks in its place. RakNet's
 	// client has tried each MTU by then, and Riptide's has asked four times.
 	askTime = 3500 * time.Millisecond
-	// streamTime is the same where the server is reached by TCP, which repeats its first packet after 1 s and then after 3.
+	// streamTime is the same over TCP, which repeats its first packet after 1 s and then after 3.
 	streamTime = 2 * time.Second
 	// turnTime is how long a server that has answered a session may take to decide, before the next in line asks.
 	turnTime = 3 * time.Second
 )
 
-// seekers are a Relay's sessions that wait until an upstream has a server for them. Those that must keep their client IDs
-// are in the Pool's lines instead.
+// seekers are a Relay's sessions that wait until an upstream has a server for them. Held sessions that must keep their
+// client IDs wait in the Pool's lines instead.
 type seekers struct {
 	pool *upstream.Pool
-	held line // have lost their server
-	new  line // have had none yet
+	held line // sessions that have lost their server
+	new  line // sessions that have had no server yet
 }
 
 // seekersOf finds those of a Pool.
@@ -75,7 +76,7 @@ func (r *Relay) attendDue() time.Time {
 	return r.attendAt
 }
 
-// attend lets sessions that wait ask a server, if there is one and it is their turn.
+// attend lets waiting sessions ask a server.
 func (r *Relay) attend(now time.Time) {
 	due := r.attendDue()
 	r.attended = now
@@ -101,7 +102,7 @@ func (r *Relay) attend(now time.Time) {
 	}
 }
 
-// muster holds the sessions of lost servers that have not noticed, if they must keep their client IDs.
+// muster holds the sessions of lost servers that have not noticed the loss and must keep their client IDs.
 func (r *Relay) muster(now time.Time, pool *upstream.Pool) {
 	for {
 		lost, next := pool.Muster(now, r.shard.index)
@@ -136,7 +137,7 @@ func (r *Relay) musterAll(now time.Time, lost *upstream.Server) bool {
 	return true
 }
 
-// giveTurns lets the sessions in line ask whose turn it is.
+// giveTurns lets the sessions in line ask that have their turn.
 func (r *Relay) giveTurns(now time.Time, pool *upstream.Pool) {
 	for range mostAsks {
 		t, server := pool.Turn(now, r.shard.index)
@@ -153,7 +154,7 @@ func (r *Relay) giveTurns(now time.Time, pool *upstream.Pool) {
 			pool.Again(t, now, false)
 		}
 	}
-	r.attendAt = now
+	r.attendBy(now.Add(askPause))
 }
 
 // serveHeld lets held sessions ask that may have any client ID.
@@ -165,7 +166,7 @@ func (r *Relay) serveHeld(now time.Time, s *seekers) {
 		}
 		if n == mostAsks {
 			s.held.back(e)
-			r.attendAt = now // others have their turn before
+			r.attendBy(now.Add(askPause))
 			return
 		}
 		server := s.choose(now, e)
@@ -207,8 +208,8 @@ func (r *Relay) ask(now time.Time, e *entry, server *upstream.Server) {
 		case p.route.Upstream.Transport.Stream:
 			p.dialBy = now.Add(streamTime)
 		case p.gap.ticket != nil:
-			// It repeats itself as long as its protocol does. A server that is starting may read all that it was sent
-			// meanwhile: from several ports it would be several clients.
+			// The attempt repeats itself as long as its protocol does. A starting server reads later all that it was sent.
+			// Attempts from several ports would be several clients to it.
 			p.dialBy = time.Time{}
 		default:
 			p.dialBy = now.Add(askTime)

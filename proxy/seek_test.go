@@ -17,8 +17,8 @@ import (
 	"tidegate/session"
 )
 
-// places is a Riptide server's reaction: it hands out client IDs as the library does. They are a queue of 1 to n, at whose end
-// a freed one goes.
+// places is a Riptide server's reaction: it hands out client IDs as the library does. They are a queue of 1 to n, at
+// whose end a freed one goes.
 func places(n uint16) func(now time.Time, p *peer, ev *codec.Event) {
 	var free []uint16
 	for id := range n {
@@ -89,7 +89,10 @@ func (o *outage) pass(d time.Duration) {
 	for end := o.Now().Add(d); o.Now().Before(end); o.Run(50 * time.Millisecond) {
 		for i, p := range o.players {
 			if o.talks(i) && !p.gone() {
-				_ = p.conn.Send(o.Now(), codec.Message{Payload: []byte{0x86, byte(i)}, Mode: o.mode(), ID: 7, HasID: o.clients.Spec().IDs == codec.IDBeside})
+				m := codec.Message{
+					Payload: []byte{0x86, byte(i)}, Mode: o.mode(), ID: 7, HasID: o.clients.Spec().IDs == codec.IDBeside,
+				}
+				_ = p.conn.Send(o.Now(), m)
 			}
 		}
 	}
@@ -115,7 +118,8 @@ func (o *outage) regain(limit time.Duration) time.Duration {
 		o.pass(50 * time.Millisecond)
 	}
 	took := o.Now().Sub(begun)
-	o.t.Logf("%d of %d players are back after %v; %d came to the server", o.kept(), len(o.players), took, len(o.servers[0].peers))
+	o.t.Logf("%d of %d players are back after %v; the server was asked %d times", o.kept(), len(o.players), took,
+		len(o.servers[0].peers))
 	return took
 }
 
@@ -141,8 +145,8 @@ type outageRow struct {
 	stops   bool // in good order, and says so
 }
 
-// TestHoldOverRiptideRestarts: all players keep their places and client IDs, whether their server's host refuses datagrams
-// or is silent, on lossy paths, with players who say nothing, and with gaps where players have left.
+// TestHoldOverRiptideRestarts: all players keep their places and client IDs, whether their server's host refuses
+// datagrams or is silent, on lossy paths, with players who say nothing, and with gaps where players have left.
 func TestHoldOverRiptideRestarts(t *testing.T) {
 	for _, loss := range []float64{0, 0.05} {
 		for _, row := range []outageRow{
@@ -162,7 +166,8 @@ func TestHoldOverRiptideRestarts(t *testing.T) {
 
 func restartUnder(t *testing.T, row outageRow, loss float64) {
 	const players = 20
-	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: loss}, steady22, 0, nil)
+	weather := simnet.Weather{Latency: 10 * time.Millisecond, Jitter: 5 * time.Millisecond, Loss: loss}
+	o := newOutage(t, weather, steady22, 0, nil)
 	o.refuses = row.refuses
 	var left []*player
 	for i := range players {
@@ -198,8 +203,8 @@ func restartUnder(t *testing.T, row outageRow, loss float64) {
 	}
 }
 
-// TestHoldFindsAServerThatIsBack within a second, after most of the hold time, whatever the protocol, and although its rest
-// and the pauses between its checks have grown meanwhile. What is asked until then is bounded.
+// TestHoldFindsAServerThatIsBack within a second, after most of the hold time, whatever the protocol, and although
+// its rest and the pauses between its checks have grown meanwhile. What is asked until then is bounded.
 func TestHoldFindsAServerThatIsBack(t *testing.T) {
 	const players, down = 12, 11 * time.Second
 	newIDs := func(r *Route) { r.Failover.NewIDs = true }
@@ -349,8 +354,8 @@ type codecStub struct{ codec.Conn }
 
 func (codecStub) Admit(time.Time, uint16) {}
 
-// TestHoldInOrderOverLoops: the sessions of one server live in two loops, and ask in the order of their client IDs all the
-// same.
+// TestHoldInOrderOverLoops: the sessions of one server live in two loops, and ask in the order of their client IDs
+// all the same.
 func TestHoldInOrderOverLoops(t *testing.T) {
 	const players = 20
 	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond, Jitter: 3 * time.Millisecond}, steady22, 0, nil)
@@ -377,7 +382,8 @@ func TestHoldInOrderOverLoops(t *testing.T) {
 	o.pass(time.Second)
 	kept := o.kept()
 	for _, p := range there {
-		if e := second.relay.table.Get(session.Key{Listener: 1, Client: p.addr}); e != nil && !p.gone() && e.Value.gap == nil && !e.Value.ending {
+		e := second.relay.table.Get(session.Key{Listener: 1, Client: p.addr})
+		if e != nil && !p.gone() && e.Value.gap == nil && !e.Value.ending {
 			kept++
 		}
 	}
@@ -400,7 +406,8 @@ func (o *outage) secondLoop() *relayNode {
 		net: o.Net, sockets: make(map[netip.AddrPort]*simSocket), streams: make(map[streamKey]*simStream),
 		buffer: make([]byte, 0, codec.MaxDatagram), dialed: 200,
 	}
-	n.relay = NewRelay(&settings, RelayOptions{Shard: 1, Shards: 2, Seed: 2, Log: zerolog.Nop(), Pools: first.pools}, n, o.Now())
+	options := RelayOptions{Shard: 1, Shards: 2, Seed: 2, Log: zerolog.Nop(), Pools: first.pools}
+	n.relay = NewRelay(&settings, options, n, o.Now())
 	door := &simSocket{addr: secondDoor}
 	n.sockets[secondDoor] = door
 	n.relay.Attach(0, door)

@@ -25,7 +25,7 @@ var balanceNames = []string{"least_sessions", "round_robin", "weighted", "hash"}
 // UnmarshalText reads the name of a way to spread sessions.
 func (b *Balance) UnmarshalText(text []byte) error { return enum.Parse(balanceNames, text, b) }
 
-// choose finds the server for a client among those that are open, but for some. It returns nil where there is none.
+// choose returns the server for a client, among the open ones without the given ones. It returns nil if there is none.
 func (p *Pool) choose(now time.Time, client netip.Addr, not []*Server) *Server {
 	switch p.options.Balance {
 	case RoundRobin:
@@ -39,8 +39,8 @@ func (p *Pool) choose(now time.Time, client netip.Addr, not []*Server) *Server {
 	return p.best(now, not, func(s *Server) float64 { return -float64(s.sessions) / float64(s.weight) })
 }
 
-// leastRest is the resting server whose rest ends first. A session that has tried one in vain gets the next one listed after
-// it, so that its tries reach as many servers as there are. It returns nil where no server rests that could be used.
+// leastRest returns the resting server whose rest ends first, or nil. A session that has tried one in vain gets the next
+// one in the list, so that its tries reach as many servers as there are.
 func (p *Pool) leastRest(tried *Server) (best *Server) {
 	first := slices.Index(p.servers, tried) + 1
 	for i := range p.servers {
@@ -100,8 +100,8 @@ func (p *Pool) owed(now time.Time, not []*Server) (best *Server) {
 	return best
 }
 
-// affinity is a client's score of the server in weighted rendezvous hashing: when a server comes or goes, only the clients
-// that are its own move. It is the same in every process.
+// affinity is a client's score of the server in weighted rendezvous hashing: when a server comes or goes, only the
+// clients that are its own move. It is the same in every process.
 func (s *Server) affinity(client uint64) float64 {
 	addr := s.Addr.Addr().As16()
 	h := mix(client ^ hash(addr[:]) ^ uint64(s.Addr.Port())<<48)

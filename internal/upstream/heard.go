@@ -2,14 +2,15 @@ package upstream
 
 import "time"
 
-// heardEvery is how precise the time is at which a Server was last heard. Finer would cost the loops that share it more.
+// heardEvery is the precision of the time at which a Server was last heard. More precision costs the loops that share it
+// more.
 const heardEvery = 10 * time.Millisecond
 
 // origin is the zero of Server.heard. It counts by the monotonic clock, which setting the system's clock does not move.
 var origin = time.Now()
 
-// Heard notes that some session or check has received something from the server. It is safe for concurrent use and cheap
-// enough to call for each datagram.
+// Heard notes that a session or a check has received something from the server. It is safe for concurrent use, and cheap
+// enough to be called for each datagram.
 func (s *Server) Heard(now time.Time) {
 	at := int64(now.Sub(origin))
 	if last := s.heard.Load(); last == 0 || at-last >= int64(heardEvery) {

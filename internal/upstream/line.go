@@ -7,26 +7,27 @@ import (
 	"time"
 )
 
-// A Riptide server hands out client IDs in the order in which clients come, and a freed one goes to the end of its queue. So
-// a server that was restarted gives each client another ID than before. Held sessions that must keep theirs therefore ask one
-// after the other, in the order of their IDs, whichever loops they are on.
+// A Riptide server hands out client IDs in the order in which clients come. A freed ID goes to the end of its queue.
+// So a restarted server gives each client another ID than before. Held sessions that must keep their IDs therefore ask
+// one after the other, in the order of their IDs, over all loops.
 
-// Ticket is the place of a held session in the line of its server. Its fields are set before Pool.Queue and stay.
+// Ticket is the place of a held session in the line of its server. Its exported fields are set before Pool.Queue.
 type Ticket struct {
 	Client uint16         // its client ID, which it must keep
 	Addr   netip.Addr     // of the client, by which servers are balanced
-	To     netip.AddrPort // the server that it asks first; zero: its own, or any other
+	To     netip.AddrPort // the server that it asks first; zero: its own, or another
 	Shard  int            // of the Relay that has the session
 	Owner  any            // for that Relay
 
-	home   *Server // in whose line it is; nil: in none
-	asking *Server // the server that it is asking now, or nil
-	ready  bool    // it has left its server
-	asked  bool    // To
-	after  time.Time
-	yields int // times that it let the others go first
+	home   *Server   // the server of the line; nil: in no line
+	asking *Server   // the server that it is asking now, or nil
+	ready  bool      // it has left its server
+	asked  bool      // it has asked To
+	after  time.Time // it asks no earlier
+	yields int       // how often it let the others go first
+	waived bool      // new sessions need not wait for it
 	offers offers
-	unfit  []*Server // that do not give it its client ID
+	unfit  []*Server // servers that cannot give it its client ID
 }
 
 // offers are the wrong client IDs that a session was offered by one server.
@@ -37,13 +38,13 @@ type offers struct {
 }
 
 const (
-	// mostOffers is how many wrong client IDs a server may offer to a session. Servers have rarely as many places.
+	// mostOffers is how many wrong client IDs a server may offer to a session. Few servers have more places.
 	mostOffers = 256
-	// mostSkips is the same for a server that has not lost the session, while the one that has may come back.
+	// mostSkips is the same for another server, while the session's own may come back.
 	mostSkips = 32
 )
 
-// fits reports whether a server has not been found unable to give the session its client ID.
+// fits reports whether a server may have the session's client ID.
 func (t *Ticket) fits(s *Server) bool { return !slices.Contains(t.unfit, s) }
 
 // offered counts a wrong client ID, and reports whether it is higher than the last one that the server has offered.
@@ -58,16 +59,17 @@ func (t *Ticket) offered(s *Server, id uint16) (rises bool) {
 	return rises
 }
 
-// line is the tickets of the sessions that one server has lost. While there are none, the server has no line.
+// line holds the tickets of the sessions that one server has lost. A server without such sessions has no line.
 type line struct {
 	tickets []*Ticket // by client ID
-	turn    *Ticket   // whose turn it is; nil: to be found out
+	turn    *Ticket   // the ticket that has its turn; nil: not chosen yet
 	last    uint16    // client ID that was given or offered last
+	waived  int       // tickets that new sessions need not wait for
 
-	// since is when the server was lost, as far as its sessions know: they have heard nothing since then. Zero: they were
-	// moved, or others still hear it.
+	// since is when the server was lost: its sessions have heard nothing since then. It is zero if the sessions were moved,
+	// or if others still hear the server.
 	since    time.Time
-	verdict  time.Time // when since is believed, and sessions that have not noticed yet are held too
+	verdict  time.Time // when since is believed, and the sessions that have not noticed are held too
 	opens    time.Time // when the first may ask
 	open     bool
 	mustered []int // shards whose sessions are held
@@ -88,14 +90,27 @@ func (l *line) remove(t *Ticket) {
 	if t.asking != nil {
 		l.last = t.Client // it got its own
 	}
+	if t.waived {
+		l.waived--
+	}
 	if l.turn == t {
 		l.turn = nil
 	}
 	l.pass()
 }
 
-// offered notes a wrong client ID that the restarted server has offered. Once one has come round, all that are free have, and
-// the server is of no use to sessions whose IDs were not among them.
+// yield puts a ticket behind those that have yielded less. waive lets new sessions ask the server before it.
+func (l *line) yield(t *Ticket, waive bool) {
+	t.yields++
+	l.turn = nil
+	if waive && !t.waived {
+		t.waived = true
+		l.waived++
+	}
+}
+
+// offered notes a wrong client ID that the restarted server has offered. When the server offers one again, it has offered
+// all free ones. Then it is unfit for the sessions with other IDs.
 func (l *line) offered(home *Server, id uint16) {
 	if l.offers == nil {
 		l.offers = make(map[uint16]bool)
@@ -111,15 +126,15 @@ func (l *line) offered(home *Server, id uint16) {
 	}
 }
 
-// pass has it found out anew whose turn it is, unless that one is asking.
+// pass has the turn chosen anew, unless the ticket that has it is asking.
 func (l *line) pass() {
 	if l.turn != nil && l.turn.asking == nil {
 		l.turn = nil
 	}
 }
 
-// first is the ticket whose turn it is: of those that have yielded least the one with the next client ID, as a server hands
-// them out, or the lowest if there is no higher one.
+// first returns the ticket that has its turn. Of the tickets that have yielded least it is the one with the next higher
+// client ID, as a server hands them out, or else the one with the lowest ID.
 func (l *line) first() *Ticket {
 	if l.turn != nil {
 		return l.turn
@@ -136,7 +151,7 @@ func (l *line) before(a, b *Ticket) bool {
 	if a.yields != b.yields {
 		return a.yields < b.yields
 	}
-	return a.Client-l.last-1 < b.Client-l.last-1 // IDs wrap: the distance from the last one counts
+	return a.Client-l.last-1 < b.Client-l.last-1 // the distance from the last ID, modulo 65,536
 }
 
 // isOpen reports whether the sessions in line may ask.
@@ -145,6 +160,8 @@ func (l *line) isOpen(now time.Time, home *Server) bool {
 	return l.open
 }
 
-// reserved reports whether the server was lost and its sessions have not got their client IDs back: no other session may
-// take them before.
-func (s *Server) reserved() bool { return s.line != nil && !s.line.since.IsZero() }
+// reserved reports whether sessions that the server has lost come first: a new session could take their client IDs.
+func (s *Server) reserved() bool { return s.lost() && s.line.waived < len(s.line.tickets) }
+
+// lost reports whether the server has lost all its sessions, and some are still in line.
+func (s *Server) lost() bool { return s.line != nil && !s.line.since.IsZero() }

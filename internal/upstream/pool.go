@@ -20,18 +20,19 @@ var ErrUnknown = errors.New("no such server in the upstream")
 // Options of a Pool.
 type Options struct {
 	Balance Balance
-	// RetryAfter is how long a server rests that failed a session. It doubles with each failure in a row, up to mostBackoff
-	// times itself.
+	// RetryAfter is how long a server rests that failed a session. It doubles with each failure in a row, up to
+	// mostBackoff times itself.
 	RetryAfter time.Duration
 	// Rise and Fall are after how many checks in a row a server counts as up, or as down. 0: there are no checks.
 	Rise, Fall int
 }
 
-// mostBackoff bounds the rests of a server that keeps failing, in RetryAfters: when it is back, players must not wait long.
+// mostBackoff bounds the rests of a server that keeps failing, in RetryAfters. When it is back, players must not wait
+// long.
 const mostBackoff = 4
 
-// mostExcused is how many sessions in a row a server may fail without a rest while others hear it. More is not bad luck on
-// the way: a server may answer pings and let nobody in.
+// mostExcused is how many sessions in a row a server may fail without a rest while others hear it. More failures are not
+// bad luck on the way: a server may answer pings and let no session in.
 const mostExcused = 2
 
 // Target is a server as it is configured, or discovered.
@@ -71,8 +72,9 @@ func New(servers []Target, o Options) *Pool {
 	return p
 }
 
-// Update replaces the configured servers and the options. A server that stays keeps its sessions and what is known of it;
-// one that goes gets no new sessions, and those it has still want their Release. It does nothing if nothing has changed.
+// Update replaces the configured servers and the options. A server that stays keeps its sessions and what is known of
+// it; one that goes gets no new sessions, and those it has still want their Release. It does nothing if nothing has
+// changed.
 func (p *Pool) Update(servers []Target, o Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -141,8 +143,8 @@ func (p *Pool) Servers() []*Server {
 }
 
 // Pick chooses a server for a client's new session and counts the session there until Release. failed is the server that
-// this session has just tried in vain, or nil: another one is preferred. Where all others rest, Pick takes the one whose rest
-// ends first. It returns nil when every server is full, drained or down.
+// this session has just tried in vain, or nil: another server is preferred. If all others rest, Pick takes the one whose
+// rest ends first. It returns nil if every server is full, drained, down, or kept for the sessions that it has lost.
 func (p *Pool) Pick(now time.Time, client netip.Addr, failed *Server) *Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,8 +162,8 @@ func (p *Pool) Pick(now time.Time, client netip.Addr, failed *Server) *Server {
 	return s
 }
 
-// Take counts a session at the server of an address, however it is balanced or full, until Release. It is nil if the Pool
-// does not list it.
+// Take counts a session at the server of an address, however it is balanced or full, until Release. It is nil if the
+// Pool does not list it.
 func (p *Pool) Take(addr netip.AddrPort) *Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,9 +189,9 @@ func (p *Pool) Release(s *Server) {
 	}
 }
 
-// Failed notes that a session got nothing from a server between since and now, and reports whether the server is to blame.
-// Then it rests: others are preferred for a while. It is not to blame if other sessions or checks have heard it since, unless
-// mostExcused sessions in a row have failed so. A failure while it rests tells nothing new.
+// Failed notes that a session got nothing from a server between since and now, and reports whether the server is to
+// blame. Then it rests, and others are preferred for a while. It is not to blame if other sessions or checks have heard
+// it since, but for mostExcused sessions in a row only. A failure while it rests tells nothing new.
 func (p *Pool) Failed(s *Server, now, since time.Time, why string) (blamed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

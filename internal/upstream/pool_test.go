@@ -72,7 +72,8 @@ func TestFailedServerRestsLongerEachTime(t *testing.T) {
 	pick(t, p, at.Add(5*time.Second), a)
 }
 
-// TestAllRest: when every server rests, the one whose rest ends first is used, and the next try of a session goes elsewhere.
+// TestAllRest: when every server rests, the one whose rest ends first is used, and the next try of a session goes
+// elsewhere.
 func TestAllRest(t *testing.T) {
 	for balance := range Hash + 1 {
 		p := New(At(a, b, c), Options{Balance: balance, RetryAfter: 5 * time.Second})
@@ -97,8 +98,8 @@ func TestAllRest(t *testing.T) {
 	}
 }
 
-// TestFailuresOfHeardServers: a session that fails while others hear its server is not the server's fault, but three in a row
-// are.
+// TestFailuresOfHeardServers: a session that fails while others hear its server is not the server's fault, but three
+// in a row are.
 func TestFailuresOfHeardServers(t *testing.T) {
 	p := New(At(a), Options{RetryAfter: 5 * time.Second})
 	s := p.Servers()[0]

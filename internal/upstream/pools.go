@@ -9,7 +9,7 @@ import (
 // Pools are those of a proxy, by the names of their upstreams. The zero value is ready to use, and safe for concurrent
 // use once Wake is set.
 type Pools struct {
-	// Wake has the loop of a shard, or of all shards, call Relay.Advance soon. It does not wait. Nil: they come by themselves.
+	// Wake has the loop of a shard, or of all shards, call Relay.Advance soon, and does not wait. It may be nil.
 	Wake func(shard int)
 
 	mu      sync.Mutex

@@ -12,8 +12,8 @@ const (
 	askAgain = 250 * time.Millisecond // after it has failed
 )
 
-// Seek chooses a server for a held session that needs no client ID, and counts the session there until Release. Where no
-// server is open it returns one that rests or is down, if that is due to be asked again: it may be back.
+// Seek chooses a server for a held session that may have any client ID, and counts the session there until Release. If
+// no server is open, it returns a server that rests or is down and is due to be asked whether it is back.
 func (p *Pool) Seek(now time.Time, client netip.Addr) *Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -27,8 +27,8 @@ func (p *Pool) Seek(now time.Time, client netip.Addr) *Server {
 	return s
 }
 
-// doubtful are the servers that have failed a session and have not been heard since. Their rest may be over: that is no
-// reason for all held sessions to ask them at once.
+// doubtful returns the servers that have failed a session and have not been heard since. When their rest is over, that is
+// no reason for all held sessions to ask them at once.
 func (p *Pool) doubtful() (all []*Server) {
 	for _, s := range p.servers {
 		if s.failures > 0 && !s.heardAfter(s.failedAt) {
@@ -38,7 +38,7 @@ func (p *Pool) doubtful() (all []*Server) {
 	return all
 }
 
-// probe is the server that is to be asked next whether it is back, or nil.
+// probe returns the server that is due to be asked whether it is back, or nil.
 func (p *Pool) probe(now time.Time, not []*Server) (best *Server) {
 	for _, s := range p.servers {
 		switch {
@@ -53,14 +53,14 @@ func (p *Pool) probe(now time.Time, not []*Server) (best *Server) {
 	return best
 }
 
-// Reserved reports whether there is a server whose lost sessions come first: a new session had better wait for them.
+// Reserved reports whether a server is kept for the sessions that it has lost, so that new sessions should wait.
 func (p *Pool) Reserved() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(p.servers, func(s *Server) bool { return s.reserved() && s.hasRoom() })
 }
 
-// IsReserved reports whether a server's lost sessions come first.
+// IsReserved reports whether a server is kept for the sessions that it has lost.
 func (p *Pool) IsReserved(s *Server) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

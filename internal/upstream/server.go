@@ -51,8 +51,8 @@ func (s *Server) rests(now time.Time) bool { return now.Before(s.restsTil) }
 // heal forgets the failures of sessions.
 func (s *Server) heal() { s.restsTil, s.failures, s.excused = time.Time{}, 0, 0 }
 
-// Drain keeps new sessions from a server, or lets them in again; those that it has stay. It outlives Update and Discover
-// for as long as the server is listed.
+// Drain keeps new sessions from a server, or lets them in again; those that it has stay. It outlives Update and
+// Discover for as long as the server is listed.
 func (p *Pool) Drain(now time.Time, addr netip.AddrPort, drain bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,8 +71,9 @@ func (p *Pool) Drain(now time.Time, addr netip.AddrPort, drain bool) error {
 // Refused is why a check failed whose server's host said that nobody listens.
 const Refused = "refused"
 
-// Checked notes the result of a health check, and reports whether it changed the server from up to down or back. Why is
-// of a check that failed. The silence of a server that has never passed a check says nothing: it may not know the question.
+// Checked notes the result of a health check, and reports whether it changed the server from up to down or back. Why
+// is of a check that failed. The silence of a server that has never passed a check says nothing: it may not know the
+// question.
 func (p *Pool) Checked(s *Server, now time.Time, passed bool, rtt time.Duration, why string) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// confirm is how long no session may hear a server that one has lost before it counts as lost to all: a living
-	// Riptide server answers each of them every second.
+	// confirm is how long all sessions must hear nothing of a server that one session has lost. A living Riptide server
+	// answers each session every second.
 	confirm = 1100 * time.Millisecond
 	// musterTime is how long Relays have to hold the sessions that have not noticed.
 	musterTime = 50 * time.Millisecond
-	// settleTime is how long a line goes on before news of its server close it again.
+	// settleTime is how long after a verdict another loss of the server tells nothing new.
 	settleTime = time.Second
 )
 
-// Queue adds a session to the line of its server, in which it waits for its turn once it is Ready.
+// Queue adds a session to the line of its server. It has no turn before Ready.
 func (p *Pool) Queue(t *Ticket, home *Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -30,14 +30,14 @@ func (p *Pool) Queue(t *Ticket, home *Server) {
 	home.line.add(t)
 }
 
-// Ready notes that a session has left its server, and waits for its turn.
+// Ready notes that a session has left its server.
 func (p *Pool) Ready(t *Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t.ready = true
 }
 
-// Leave takes a session out of its line: it has a server, or is over.
+// Leave takes a session out of its line. It has a server, or has ended.
 func (p *Pool) Leave(t *Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,12 +56,12 @@ func (p *Pool) Leave(t *Ticket) {
 	if len(p.lined) == 0 {
 		p.pools.discharge(p)
 	}
-	p.pools.stir(AllShards) // new sessions may have waited for this
+	p.pools.stir(AllShards) // new sessions may wait for this
 }
 
-// Suspect notes that a session has lost its server, and has heard nothing of it since a time. Unless others hear it, its
-// other sessions are held soon as well, so that all are in line before the first asks: a session with nothing to say may
-// notice seconds later.
+// Suspect notes that a session has lost its server, and has heard nothing of it since a time. Unless others hear the
+// server, its other sessions are held soon as well. A session with nothing to say would notice seconds later, and all
+// must be in line before the first asks.
 func (p *Pool) Suspect(home *Server, now, since time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *Pool) Suspect(home *Server, now, since time.Time) {
 	case l == nil:
 		return
 	case l.since.IsZero() && now.Before(l.verdict.Add(settleTime)):
-		return // others have just heard it
+		return // others have heard it a moment ago
 	case !l.since.IsZero() && (now.Before(l.verdict.Add(settleTime)) || !home.heardAfter(l.since)):
 		return // nothing new
 	}
@@ -83,8 +83,8 @@ func (p *Pool) Suspect(home *Server, now, since time.Time) {
 	p.pools.stir(AllShards)
 }
 
-// Muster returns a server whose sessions the Relay of a shard should hold now, all that are to keep their client IDs; nil: none.
-// next is when to ask again, unless it is zero.
+// Muster returns a lost server, or nil. The Relay of the shard then holds all its sessions of that server that must keep
+// their client IDs, and calls Mustered. next is when to call Muster again; zero: after the next stir.
 func (p *Pool) Muster(now time.Time, shard int) (lost *Server, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,8 +107,8 @@ func (p *Pool) Muster(now time.Time, shard int) (lost *Server, next time.Time) {
 	return nil, next
 }
 
-// Mustered notes that the Relay of a shard holds all sessions of a lost server, or that there are more than it could hold
-// at once: then the line opens later.
+// Mustered notes that the Relay of a shard holds all its sessions of a lost server. With all false there are more than it
+// could hold at once, and the line opens later.
 func (p *Pool) Mustered(home *Server, now time.Time, shard int, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,8 +121,9 @@ func (p *Pool) Mustered(home *Server, now time.Time, shard int, all bool) {
 	}
 }
 
-// Turn returns a session of a shard whose turn it is, and the server that it is to ask, where it counts from now on. The
-// server is nil if none can give the session its client ID; both are if there is no session, or it is too soon to ask again.
+// Turn returns a session of a shard that has its turn, and the server that it must ask now. The session counts there from
+// now on. The server is nil if no server can give the session its client ID. The ticket is nil if no session has a turn,
+// or it is too soon to ask again.
 func (p *Pool) Turn(now time.Time, shard int) (*Ticket, *Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,37 +146,36 @@ func (p *Pool) Turn(now time.Time, shard int) (*Ticket, *Server) {
 
 // hasHope reports whether some server may still give a session its client ID.
 func (p *Pool) hasHope(t *Ticket) bool {
-	return len(t.unfit) == 0 || slices.ContainsFunc(p.servers, func(s *Server) bool { return t.fits(s) && s.drainedAt.IsZero() })
+	mayHave := func(s *Server) bool { return t.fits(s) && s.drainedAt.IsZero() }
+	return len(t.unfit) == 0 || slices.ContainsFunc(p.servers, mayHave)
 }
 
-// Again notes that the server which a session asked has not taken it. The session keeps its turn, or yields it to the next.
+// Again notes that the server has not taken the session that asked. The session keeps its turn, or yields it.
 func (p *Pool) Again(t *Ticket, now time.Time, yield bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t.asking, t.after = nil, now.Add(askAgain)
 	if yield {
-		p.yield(t)
+		p.yield(t, true) // the server is there, and the session may never reach it
 	} else {
 		t.home.line.pass()
 	}
 }
 
-// Yield lets the next in line ask although a session is still waiting for its server's decision.
+// Yield lets the next session in line ask, while this one still waits for the server's decision.
 func (p *Pool) Yield(t *Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.yield(t)
+	p.yield(t, true)
 }
 
-func (p *Pool) yield(t *Ticket) {
-	t.yields++
-	t.home.line.turn = nil
+func (p *Pool) yield(t *Ticket, waive bool) {
+	t.home.line.yield(t, waive)
 	p.call(t.home)
 }
 
-// Offered notes that a server would take a session under another client ID than its own. It reports whether the session
-// shall wait for its turn again: to ask the same server, which may have its ID later, or another one. Otherwise no server can
-// give it its ID.
+// Offered notes that the server offers a session another client ID than its own. It reports whether the session waits
+// for another turn: the same server may offer its ID later, or another server may. Otherwise it cannot have its ID.
 func (p *Pool) Offered(t *Ticket, id uint16) (wait bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -190,28 +190,28 @@ func (p *Pool) Offered(t *Ticket, id uint16) (wait bool) {
 	if t.fits(s) {
 		t.unfit = append(t.unfit, s)
 	}
-	p.yield(t)
+	p.yield(t, s == home)
 	return p.hasHope(t)
 }
 
-// mayOffer reports whether a server that has offered a session a wrong client ID may offer the right one later. One that has
-// forgotten its sessions may, until all that are free have come round. Another one hands out IDs that rise for a while.
+// mayOffer reports whether a server that has offered a wrong client ID may offer the right one later. A restarted server
+// may, until it has offered all free ones. Another server may if its offers rise towards the session's ID.
 func (p *Pool) mayOffer(t *Ticket, s *Server, id uint16) bool {
 	home := t.home
 	rises := t.offered(s, id)
-	if s == home && home.reserved() {
+	if s == home && home.lost() {
 		home.line.offered(home, id)
 		return t.fits(home) && t.offers.count < mostOffers
 	}
 	most := mostOffers
 	if s != home && t.fits(home) && slices.Contains(p.servers, home) && home.drainedAt.IsZero() {
-		most = mostSkips // its own may come back
+		most = mostSkips // the session's own may come back
 	}
 	return rises && id < t.Client && t.offers.count < most
 }
 
-// seekFor chooses the server that a session in line is to ask, or nil: the one that it has lost, if that is open; another
-// one that is; or one that may be back.
+// seekFor chooses the server that a session in line asks: its own if that is open, or else another that is open, or else
+// one that may be back. It returns nil if there is none.
 func (p *Pool) seekFor(t *Ticket, now time.Time) *Server {
 	if t.To.IsValid() && !t.asked {
 		t.asked = true

@@ -113,8 +113,8 @@ func TestTurnsAreYielded(t *testing.T) {
 	q.turn(2, 0)
 }
 
-// TestTurnsFollowOffers: the next to ask is the one whose client ID comes next, so that a wrong start costs few sessions
-// theirs; and freed IDs come round.
+// TestTurnsFollowOffers: the next to ask is the one whose client ID comes next, so that a wrong start costs few
+// sessions theirs; and freed IDs come round.
 func TestTurnsFollowOffers(t *testing.T) {
 	q := newQueue(t, At(a), 1, 2, 3, 5, 6)
 	q.lose()
@@ -154,7 +154,8 @@ func TestTurnsFollowOffers(t *testing.T) {
 	}
 }
 
-// TestOffersOfOthers: a server that has not lost the session is asked as long as its offers rise towards the session's ID.
+// TestOffersOfOthers: a server that has not lost the session is asked as long as its offers rise towards the
+// session's ID.
 func TestOffersOfOthers(t *testing.T) {
 	q := newQueue(t, At(a, b), 3, 100)
 	q.lose()
@@ -259,6 +260,29 @@ func TestLinesOfServersThatAreGone(t *testing.T) {
 	}
 	q.now = q.now.Add(time.Second)
 	q.turn(1, 0)
+}
+
+// TestReservationsEnd when the sessions in line have failed although others hear the server: new sessions cannot wait for
+// sessions that may never reach it.
+func TestReservationsEnd(t *testing.T) {
+	q := newQueue(t, At(a), 1, 2)
+	q.lose()
+	for _, c := range []uint16{1, 2} {
+		if !q.Reserved() {
+			t.Fatal("the server is not kept for its sessions")
+		}
+		ticket := q.turn(c, 0)
+		q.over(ticket, 0)
+		q.Again(ticket, q.now, true)
+	}
+	if q.Reserved() || q.Pick(q.now.Add(time.Minute), client, nil) == nil {
+		t.Error("the server is kept for sessions that cannot reach it")
+	}
+	q.Leave(q.all[1])
+	q.Queue(&Ticket{Client: 3}, q.Servers()[0])
+	if !q.Reserved() {
+		t.Error("the server is not kept for another session that it has lost")
+	}
 }
 
 func TestTurnAtTheServerThatTheOperatorWants(t *testing.T) {
