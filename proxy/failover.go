@@ -209,6 +209,9 @@ func (r *Relay) regain(now time.Time, e *entry, client uint16) {
 		r.misfit(now, e, client)
 		return
 	}
+	if c, ok := p.upstream.conn.(codec.Confirmer); ok {
+		c.Confirm(now)
+	}
 	held := now.Sub(p.gap.since)
 	r.closeGap(p)
 	p.heard = now

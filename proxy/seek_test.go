@@ -64,19 +64,34 @@ func newOutage(t *testing.T, weather simnet.Weather, p codec.Protocol, players i
 	}
 	o := &outage{saga: &saga{world: newWorld(t, 1, weather, p, route)}, talks: func(int) bool { return true }}
 	o.servers[0].react, o.servers[1].react = places(outagePlaces), places(outagePlaces)
-	o.SetTap(func(from, to netip.AddrPort, _ []byte) {
-		if g := o.servers[0]; to == g.addr && g.down && o.refuses {
-			o.After(2*weather.Latency, func() {
-				if s := o.proxy.sockets[from]; s != nil && !s.closed && g.down {
-					o.proxy.relay.Failed(o.Now(), s, netio.ErrRefused)
-				}
-			})
+	o.SetTap(func(from, to netip.AddrPort, d []byte) {
+		g := o.servers[0]
+		switch {
+		case to != g.addr:
+		case g.down && o.refuses:
+			o.After(2*weather.Latency, func() { o.refuse(g, from) })
+		case !g.down && isGoodbye(p, d):
+			o.After(2*weather.Latency, func() { o.forget(g, from) })
 		}
 	})
 	for range players {
 		o.stays(o.connect(codec.Hello{}))
 	}
 	return o
+}
+
+// refuse has a server's host refuse what came from a socket of the proxy, unless the server is there by now.
+func (o *outage) refuse(g *game, from netip.AddrPort) {
+	if s := o.proxy.sockets[from]; s != nil && !s.closed && g.down {
+		o.proxy.relay.Failed(o.Now(), s, netio.ErrRefused)
+	}
+}
+
+// forget has a server forget a client that leaves before it has joined, as the library's servers do.
+func (o *outage) forget(g *game, from netip.AddrPort) {
+	if p := g.byAddr[from]; p != nil && p.find(codec.Connected) == nil {
+		p.conn.Close(o.Now(), codec.Goodbye{Reason: codec.Closed})
+	}
 }
 
 // stays notes a player whose session is to outlive the server.
@@ -198,8 +213,17 @@ func restartUnder(t *testing.T, row outageRow, loss float64) {
 		t.Errorf("%d of %d players kept their places", o.kept(), players)
 	}
 	relay := o.proxy.relay
-	if relay.pools.Lined() != nil && len(relay.pools.Lined()) > 0 || relay.inLine != 0 {
+	if len(relay.pools.Lined()) > 0 || relay.inLine != 0 {
 		t.Errorf("%d sessions are still in line", relay.inLine)
+	}
+	joined := 0 // at the server after its restart
+	for _, p := range o.servers[0].peers {
+		if p.find(codec.Connected) != nil {
+			joined++
+		}
+	}
+	if joined != players {
+		t.Errorf("the game saw %d players join, want %d", joined, players)
 	}
 }
 
