@@ -86,6 +86,7 @@ func (c *client) receive(m *codec.Message, since time.Duration, times *latencies
 	if c.form.keys {
 		book = c.bookKey
 	}
+	c.form.learn(m)
 	err := c.form.probes(m, func(id uint16, body []byte) { book(id, body, since, times) })
 	if err != nil {
 		c.changed++

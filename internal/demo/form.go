@@ -11,19 +11,24 @@ import (
 // packet_id of a route unless that says otherwise.
 const packetByte = 0x86
 
-// updateHead is the size of what R-Type writes before the data of an update.
-const updateHead = 7
+// updateHead is the size of what R-Type writes before the data of an update, createSize that of a creation.
+const (
+	updateHead = 7
+	createSize = 5
+)
 
 // form is how the probes of a game look in the messages of its protocol: in the envelope of a route to a protocol
 // with message IDs, which every pair has. docs/bridging.md#envelopes
 //
 // R-Type carries its own instructions only, so that a probe is an update: 3, entity u32, component u16, probe;
-// big-endian, the ID is the entity. Where one side speaks R-Type the probes of the other are R-Type's updates too, or
+// big-endian. The entity is the one that the server has created: a proxy that wants proof of an address takes updates of
+// no other. Where one side speaks R-Type the probes of the other are R-Type's updates too, or
 // keys and their answers (keys.go).
 type form struct {
 	wrapping proxy.Wrapping
-	world    bool // the rest is R-Type's
-	keys     bool // and its players press keys
+	world    bool   // the rest is R-Type's
+	keys     bool   // and its players press keys
+	entity   uint32 // that the server has created, as its player knows it
 }
 
 // formOf is the form of a pair on the side of protocol p.
@@ -59,7 +64,7 @@ func (f form) message(b []byte, p *probe, mode codec.Mode) codec.Message {
 	case f.keys:
 		b = append(b, p.key())
 	case f.world:
-		b = p.append(appendUpdate(b, p.id()))
+		b = p.append(appendUpdate(b, f.entity))
 	default:
 		b = p.append(b)
 	}
@@ -71,8 +76,8 @@ func (f form) wrap(body []byte, id uint16, mode codec.Mode) codec.Message {
 }
 
 // appendUpdate appends an update without its data.
-func appendUpdate(b []byte, entity uint16) []byte {
-	return append(b, opUpdate, 0, 0, byte(entity>>8), byte(entity), 0, 0)
+func appendUpdate(b []byte, entity uint32) []byte {
+	return append(binary.BigEndian.AppendUint32(append(b, opUpdate), entity), 0, 0)
 }
 
 // greeting is one of greetings, ready to be sent.
@@ -93,6 +98,18 @@ func (f form) probes(m *codec.Message, take func(id uint16, body []byte)) error 
 	return changed
 }
 
+// learn notes the entity that a message of the server creates, if it does.
+func (f *form) learn(m *codec.Message) {
+	if !f.world {
+		return
+	}
+	_ = f.wrapping.Unwrap(*m, func(one codec.Message) { // what is changed, probes finds out
+		if b := one.Payload; len(b) == createSize && b[0] == opCreate {
+			f.entity = binary.BigEndian.Uint32(b[1:])
+		}
+	})
+}
+
 // probe takes a probe out of its message.
 func (f form) probe(id uint16, b []byte, take func(id uint16, body []byte)) error {
 	switch {
@@ -100,7 +117,11 @@ func (f form) probe(id uint16, b []byte, take func(id uint16, body []byte)) erro
 		take(id, b)
 	case len(b) > 0 && (b[0] == opAnnounced || b[0] == opCreate):
 	case len(b) >= updateHead && b[0] == opUpdate:
-		take(binary.BigEndian.Uint16(b[3:]), b[updateHead:])
+		entity, data := binary.BigEndian.Uint16(b[3:]), b[updateHead:]
+		if !f.keys {
+			entity = idOf(data)
+		}
+		take(entity, data)
 	default:
 		return errChanged
 	}

@@ -22,10 +22,10 @@ func TestForms(t *testing.T) {
 		{"bedrock", "riptide-2.2", "86 0302", false},
 		{"rudp", "riptide-2.2", "ll00 0302", false},
 		{"raknet", "rudp", "86 ll00 0302", false},
-		{"rtype", "raknet", "03 00000203 0000", false},
-		{"raknet", "rtype", "86 0302 03 00000203 0000", false},
-		{"riptide-2.0", "rtype", "03 00000203 0000", true},
-		{"rudp", "rtype", "ll00 0302 03 00000203 0000", false},
+		{"rtype", "raknet", "03 00000000 0000", false},
+		{"raknet", "rtype", "86 0302 03 00000000 0000", false},
+		{"riptide-2.0", "rtype", "03 00000000 0000", true},
+		{"rudp", "rtype", "ll00 0302 03 00000000 0000", false},
 	} {
 		pair, err := NewPair(c.from, c.to)
 		if err != nil {

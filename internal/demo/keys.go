@@ -42,7 +42,7 @@ func (f form) answer(player uint16, key []byte, mode codec.Mode) (m codec.Messag
 	if len(key) != 1 || key[0] >= keyCount {
 		return m, false
 	}
-	return f.wrap(append(appendUpdate(nil, player), key...), player, mode), true
+	return f.wrap(append(appendUpdate(nil, uint32(player)), key...), player, mode), true
 }
 
 // replies gives send what a server says to a player's message: the message itself, or the answers to its keys.

@@ -11,11 +11,18 @@ import (
 	"tidegate/internal/registry"
 )
 
+// Absent names the protocols that the demo leaves out, and why.
+var Absent = map[string]string{
+	"rtype-final": "its players wait in a lobby, and the demo's world has none",
+}
+
 // speakers lists what players and game servers speak here: every protocol, and then every protocol that goes over TCP, too.
 // Their names are those of the configuration, with a "+tcp" where they go over TCP.
 var speakers = func() (all []codec.Protocol) {
 	for _, d := range protocols.All {
-		all = append(all, d.NewCalm(registry.Use{}))
+		if Absent[d.Name] == "" {
+			all = append(all, d.NewCalm(registry.Use{}))
+		}
 	}
 	for _, d := range protocols.All {
 		if d.Stream != nil {

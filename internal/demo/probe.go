@@ -67,6 +67,15 @@ func (p *probe) append(b []byte) []byte {
 	return le.AppendUint32(b, checksum(p.id(), b[start:]))
 }
 
+// idOf returns the message ID of the probe in b, for protocols that cannot carry it; 0 if b is too short for one.
+func idOf(b []byte) uint16 {
+	if len(b) < minProbe {
+		return 0
+	}
+	p := probe{number: le.Uint64(b), client: le.Uint16(b[16:])}
+	return p.id()
+}
+
 // parse reads a probe from a message with an ID.
 func (p *probe) parse(id uint16, b []byte) error {
 	if len(b) < minProbe {
