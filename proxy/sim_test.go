@@ -56,6 +56,7 @@ type simSocket struct {
 	owner      any
 	closed     bool
 	whole      bool // routers must not fragment what it sends
+	options    netio.SocketOptions
 }
 
 func (s *simSocket) AllowFragments() error {
@@ -76,7 +77,7 @@ func (n *relayNode) Dial(to netip.AddrPort, o netio.SocketOptions) (netio.Socket
 	case o.DontFragment && n.fragments:
 		return nil, errors.ErrUnsupported
 	}
-	s := &simSocket{addr: upstreamSocketAddr(n.dialed), peer: to, whole: o.DontFragment}
+	s := &simSocket{addr: upstreamSocketAddr(n.dialed), peer: to, whole: o.DontFragment, options: o}
 	if o.Local.IsValid() {
 		s.addr = netip.AddrPortFrom(o.Local, s.addr.Port())
 	}

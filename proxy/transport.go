@@ -20,6 +20,8 @@ type Transport struct {
 	// different servers share sockets.
 	Sources netip.Prefix
 	Pooled  bool
+	// ReceiveBuffer is the kernel's, of each socket towards a server, in bytes; 0 means netio's default.
+	ReceiveBuffer int
 	// Transparent has sessions come from the clients' own addresses. Linux, and the answers must be routed here.
 	Transparent bool
 }
@@ -66,6 +68,7 @@ func (t Transport) dial(sockets Sockets, to netip.AddrPort, local netip.Addr, cl
 	}
 	o := netio.SocketOptions{
 		Local: local, Sources: t.Sources, SourceKey: sourceKey(client.Addr()), Pooled: t.Pooled, DontFragment: t.Probes,
+		ReceiveBuffer: t.ReceiveBuffer,
 	}
 	if t.Transparent {
 		o.As = client

@@ -48,3 +48,17 @@ func TestUpstreamSeesWhoDials(t *testing.T) {
 		t.Errorf("the server saw %d clients, want 1", len(w.servers[0].peers))
 	}
 }
+
+// TestServerSocketsHaveTheirBuffer: the socket of a session towards its server is as large as configured, in each mode.
+func TestServerSocketsHaveTheirBuffer(t *testing.T) {
+	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
+		route := defaultRoute(raknet6())
+		route.Mode, route.Upstream.Transport.ReceiveBuffer = mode, 3<<20
+		w := newWorld(t, 1, simnet.Weather{}, raknet6(), route)
+		w.join(codec.Hello{})
+		w.await("dialed", time.Second, func() bool { return w.proxy.dialed == 1 })
+		if got := w.proxy.sockets[upstreamSocketAddr(0)].options.ReceiveBuffer; got != 3<<20 {
+			t.Errorf("mode %d: the socket is dialed with a buffer of %d", mode, got)
+		}
+	}
+}

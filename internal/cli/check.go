@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/banfile"
+	"tidegate/internal/netio"
 	"tidegate/internal/setup"
 	"tidegate/proxy"
 )
@@ -36,6 +37,9 @@ func checkCommand() *cli.Command {
 			}
 			if err := setup.CheckMachine(settled); err != nil { // where it will run may be another machine
 				fmt.Fprintln(c.App.ErrWriter, "warning:", err)
+			}
+			for _, s := range setup.Shortages(settled, netio.GrantedBuffer) {
+				fmt.Fprintln(c.App.ErrWriter, "warning:", s)
 			}
 			fmt.Fprint(c.App.Writer, explain(ruled))
 			if c.Bool("explain") {

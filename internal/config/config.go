@@ -129,9 +129,10 @@ type Upstream struct {
 	HealthFall     int      `toml:"health_fall"` // checks in a row
 
 	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
-	Transparent   bool          `toml:"transparent"`   // sessions come from the players' own addresses
-	SourcePrefix  SourcePrefix  `toml:"source_prefix"` // of the addresses that sessions come from, one each; empty: one for all
-	ShareSockets  bool          `toml:"share_sockets"` // sessions at different servers share sockets
+	Transparent   bool          `toml:"transparent"`    // sessions come from the players' own addresses
+	SourcePrefix  SourcePrefix  `toml:"source_prefix"`  // of the addresses that sessions come from, one each; empty: one for all
+	ShareSockets  bool          `toml:"share_sockets"`  // sessions at different servers share sockets
+	ReceiveBuffer Size          `toml:"receive_buffer"` // of each socket towards a server, in the kernel
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
 	CookieSecret Key        `toml:"cookie_secret"` // of the servers, to make their cookies

@@ -64,6 +64,6 @@ func (u *Upstream) setDefaults() {
 	*u = Upstream{
 		Transport: UDP, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second), CookieMode: raknet.CookiesActive,
 		Discover: []Discover{}, Health: HealthAuto, HealthInterval: seconds(2), HealthTimeout: seconds(1), HealthRise: 2, HealthFall: 3,
-		ProxyProtocol: HeadersOff, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
+		ProxyProtocol: HeadersOff, Sources: []IP{}, MaxPacketsPer: milliseconds(10), ReceiveBuffer: MiB,
 	}
 }

@@ -31,6 +31,7 @@ func (v *validator) upstreams() {
 		v.sources(i)
 		v.ports(i)
 		v.upstreamCookies(path, &v.Upstreams[i])
+		v.receiveBuffer(path, u)
 		within(v.report, child(path, "retry_after"), u.RetryAfter, milliseconds(100), seconds(3600))
 	}
 }

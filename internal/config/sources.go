@@ -27,6 +27,15 @@ func (p SourcePrefix) Prefix() netip.Prefix {
 	return Prefix(p).Prefix()
 }
 
+// receiveBuffer checks how much the kernel keeps of what an upstream's servers send.
+func (v *validator) receiveBuffer(path string, u Upstream) {
+	key := child(path, "receive_buffer")
+	within(v.report, key, u.ReceiveBuffer, 64*KiB, GiB)
+	if u.Transport == TCP && v.source.has(key) {
+		v.warn(key, u.ReceiveBuffer, "no such key here: the kernel sizes the buffers of TCP by itself")
+	}
+}
+
 // sources checks how an upstream's sessions share sockets.
 func (v *validator) sources(i int) {
 	u := v.Upstreams[i]

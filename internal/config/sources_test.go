@@ -36,6 +36,29 @@ func TestSources(t *testing.T) {
 	check(t, err, `t.toml:15:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or transport = "udp": a TCP connection has an address and port of its own`)
 }
 
+// TestReceiveBuffer has a row for each rule about the buffers of sockets towards servers.
+func TestReceiveBuffer(t *testing.T) {
+	for _, row := range []struct{ name, lines, fault string }{
+		{"default", "", ""},
+		{"least", `receive_buffer = "64KiB"`, ""},
+		{"too small", `receive_buffer = "63KiB"`, `12:18: upstream[0].receive_buffer = "63KiB": want "64KiB" to "1GiB"`},
+		{"no unit", `receive_buffer = 65536`,
+			`12:18: upstream[0].receive_buffer = 65536: want a size in quotes, whole and with its unit (B, KiB, MiB or GiB), for example "2MiB"`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			text := change(t, "[[upstream]]\n", "[[upstream]]\n"+row.lines+"\n")
+			_, warnings, err := Parse("t.toml", text, known)
+			check(t, err, at(row.fault))
+			check(t, Faults(warnings), "")
+		})
+	}
+	text := strings.Replace(valid, `["raknet"]`, `["riptide-2.2"]`, 1)
+	text = strings.Replace(text, `protocol = "raknet"`, "protocol = \"riptide-2.2\"\ntransport = \"tcp\"\nreceive_buffer = \"1MiB\"", 1)
+	_, warnings, err := Parse("t.toml", []byte(text), known)
+	check(t, err, "")
+	check(t, Faults(warnings), `t.toml:15:18: upstream[0].receive_buffer = "1MiB": want no such key here: the kernel sizes the buffers of TCP by itself`)
+}
+
 func at(fault string) string {
 	if fault == "" {
 		return ""

@@ -84,6 +84,7 @@ func (r *reloader) apply() (fixed []string, err error) {
 	if err := r.lists.follow(next); err != nil {
 		r.log.Warn().Err(err).Msg("files of rules are not watched")
 	}
+	tellShortages(r.log, next)
 	r.found.follow(next)
 	r.bans.SetTerms(setup.BanTerms(next.Bans))
 	fixed = r.current.Fixed(next)

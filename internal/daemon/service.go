@@ -127,7 +127,16 @@ func (s *service) listen() (err error) {
 	}
 	s.server.InheritDrains(s.from.legacy.Drained)
 	tellListeners(s.log, s.config, s.server.Addrs())
+	tellShortages(s.log, s.config)
 	return nil
+}
+
+// tellShortages warns of receive buffers that are smaller than configured.
+func tellShortages(log zerolog.Logger, c *config.Config) {
+	for _, s := range setup.Shortages(c, netio.GrantedBuffer) {
+		log.Warn().Str("key", s.Key).Stringer("asked", s.Asked).Stringer("given", s.Given).Str("remedy", s.Remedy()).
+			Msg("receive buffer is smaller than configured")
+	}
 }
 
 // follow keeps up with the files that the configuration names, with servers that come and go, and with the configuration

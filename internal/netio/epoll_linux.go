@@ -92,7 +92,7 @@ func (p *epollPoller) Listen(addr netip.AddrPort, o SocketOptions) (Socket, erro
 }
 
 func (p *epollPoller) Dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
-	s, err := p.dial(to, o)
+	s, err := p.dial(to, o.withDialDefaults())
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", to, err)
 	}

@@ -113,7 +113,7 @@ func (p *epollPoller) Part(listener Socket, peer netip.AddrPort, h Handler) (Soc
 	if err := setOption(l.fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		return nil, err
 	}
-	fd, err := openSocket(l.family, SocketOptions{ReusePort: true})
+	fd, err := openSocket(l.family, SocketOptions{ReusePort: true}.withDialDefaults())
 	if err != nil {
 		return nil, err
 	}

@@ -17,10 +17,11 @@ type hubKind struct {
 	family       int
 	dontFragment bool
 	local        netip.Addr // the zero Addr: the system's choice
+	buffer       int        // SocketOptions.ReceiveBuffer
 }
 
 func kindOf(to netip.AddrPort, o SocketOptions) hubKind {
-	return hubKind{familyOf(to), o.DontFragment, o.Local}
+	return hubKind{familyOf(to), o.DontFragment, o.Local, o.ReceiveBuffer}
 }
 
 // dialFrom opens a lane with an address of its own.
@@ -73,7 +74,7 @@ func (p *epollPoller) openHub(kind hubKind, o SocketOptions) (*hub, error) {
 		local = netip.IPv4Unspecified()
 	}
 	o.Local = netip.Addr{} // open binds to an address that it is given, and this one only
-	s, err := p.open(netip.AddrPortFrom(local, 0), o.withListenDefaults(), bind)
+	s, err := p.open(netip.AddrPortFrom(local, 0), o.forSharing(), bind)
 	if err != nil {
 		return nil, err
 	}

@@ -48,22 +48,7 @@ type SocketOptions struct {
 	As netip.AddrPort
 	// Pooled lets dialed sockets to different peers share descriptors. It does nothing in the portable backend.
 	Pooled bool
-	// ReceiveBuffer and SendBuffer are the kernel's buffers in bytes. The kernel charges a small datagram with about
-	// 768 bytes. 0 means 2 MiB for a socket that listens and the system's default for one that was dialed.
+	// ReceiveBuffer and SendBuffer are the kernel's buffers in bytes. 0 means the defaults of buffer.go. A descriptor that
+	// dialed sockets share has sharedBuffers times ReceiveBuffer.
 	ReceiveBuffer, SendBuffer int
-}
-
-// listenBuffer is the kernel's buffer of a listening socket in bytes: about 2,700 small datagrams. Much more would turn
-// overload into delay; the usual default of 208 KiB holds only 277.
-const listenBuffer = 2 << 20
-
-// withListenDefaults fills in the defaults of a listening socket.
-func (o SocketOptions) withListenDefaults() SocketOptions {
-	if o.ReceiveBuffer == 0 {
-		o.ReceiveBuffer = listenBuffer
-	}
-	if o.SendBuffer == 0 {
-		o.SendBuffer = listenBuffer
-	}
-	return o
 }

@@ -64,7 +64,7 @@ func (p *portable) Listen(addr netip.AddrPort, o SocketOptions) (Socket, error) 
 }
 
 func (p *portable) Dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
-	s, err := p.open(to, o, dialQuota, func(network string) (*net.UDPConn, error) {
+	s, err := p.open(to, o.withDialDefaults(), dialQuota, func(network string) (*net.UDPConn, error) {
 		return net.DialUDP(network, localAddr(o), net.UDPAddrFromAddrPort(to))
 	})
 	if err != nil {
@@ -116,7 +116,7 @@ func network(protocol string, addr netip.AddrPort) string {
 
 func setBuffers(conn *net.UDPConn, o SocketOptions) error {
 	if o.ReceiveBuffer > 0 {
-		if err := conn.SetReadBuffer(o.ReceiveBuffer); err != nil {
+		if err := setReadBuffer(conn, o.ReceiveBuffer); err != nil {
 			return err
 		}
 	}

@@ -22,9 +22,9 @@ const (
 // mostDiscarded bounds the datagrams that are read to be discarded at a time. Buffers of the usual size hold 277.
 const mostDiscarded = 512
 
-// isPlain reports whether sockets dialed with the options differ in nothing but whether they forbid fragments.
+// isPlain reports whether sockets dialed with the options differ only in what reconnect can change.
 func (o SocketOptions) isPlain() bool {
-	o.DontFragment, o.SourceKey = false, 0
+	o.DontFragment, o.SourceKey, o.ReceiveBuffer = false, 0, 0
 	return o == SocketOptions{}
 }
 
@@ -38,7 +38,7 @@ func (p *epollPoller) dialConnected(to netip.AddrPort, o SocketOptions) (*epollS
 	}
 	s, err := p.open(to, o, connect)
 	if err == nil {
-		s.plain, s.dontFragment = true, o.DontFragment
+		s.plain, s.dontFragment, s.buffer = true, o.DontFragment, o.ReceiveBuffer
 	}
 	return s, err
 }
@@ -76,7 +76,9 @@ func (p *epollPoller) reuse(to netip.AddrPort, o SocketOptions) *epollSocket {
 	old := p.kept[i]
 	p.kept = slices.Delete(p.kept, i, i+1)
 	old.kept = false
-	s := &epollSocket{poller: p, fd: old.fd, family: family, drops: old.drops, plain: true, dontFragment: old.dontFragment}
+	s := &epollSocket{
+		poller: p, fd: old.fd, family: family, drops: old.drops, plain: true, dontFragment: old.dontFragment, buffer: old.buffer,
+	}
 	if !p.isClean(old) || s.reconnect(to, o) != nil {
 		p.release(s.fd)
 		return nil
@@ -91,6 +93,12 @@ func (s *epollSocket) reconnect(to netip.AddrPort, o SocketOptions) error {
 			return err
 		}
 		s.dontFragment = o.DontFragment
+	}
+	if s.buffer != o.ReceiveBuffer {
+		if err := setReceiveBuffer(s.fd, o.ReceiveBuffer); err != nil {
+			return err
+		}
+		s.buffer = o.ReceiveBuffer
 	}
 	return connect(s.fd, s.family, to) // which tells its port to whoever asks for it
 }

@@ -26,6 +26,7 @@ type epollSocket struct {
 	queued       bool   // several messages waited once
 	plain        bool   // dialed in the way of which one is like another, and so of use to the next Dial
 	dontFragment bool   // of a plain one
+	buffer       int    // SocketOptions.ReceiveBuffer of a plain one
 	kept         bool   // for the next Dial: it is closed, and has its descriptor still
 	keptIn       uint32 // the turn of the poller since which nothing can have come to it
 }
@@ -109,7 +110,7 @@ func setOptions(fd, family int, o SocketOptions) error {
 			return err
 		}
 	}
-	if err := setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, o.ReceiveBuffer); err != nil {
+	if err := setReceiveBuffer(fd, o.ReceiveBuffer); err != nil {
 		return err
 	}
 	return setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, o.SendBuffer)
@@ -128,14 +129,6 @@ func steer(fd, n int) error {
 	}
 	return os.NewSyscallError("setsockopt", unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF,
 		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}))
-}
-
-// setBuffer sizes a buffer of the kernel: beyond the system's limit if we may, else up to it.
-func setBuffer(fd, force, ask, size int) error {
-	if size == 0 || setOption(fd, unix.SOL_SOCKET, force, size) == nil {
-		return nil
-	}
-	return setOption(fd, unix.SOL_SOCKET, ask, size)
 }
 
 func setOption(fd, level, name, value int) error {

@@ -1,7 +1,9 @@
 package setup
 
 import (
+	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 
 	"tidegate/internal/config"
@@ -17,5 +19,31 @@ func TestCheckMachine(t *testing.T) {
 	if want := "upstream far: source_prefix: 192.0.2.0/24 is not local to this machine: ip route add local 192.0.2.0/24 dev lo"; err == nil ||
 		err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestShortages gives all sockets of a configuration a kernel that gives no more than 8 MiB.
+func TestShortages(t *testing.T) {
+	c := config.Default()
+	c.Upstreams = []config.Upstream{
+		{Name: "own", ReceiveBuffer: config.MiB},
+		{Name: "large", ReceiveBuffer: 9 * config.MiB},
+		{Name: "prefix", ReceiveBuffer: config.MiB, SourcePrefix: "127.64.0.0/10"},
+		{Name: "shared", ReceiveBuffer: 512 * config.KiB, ShareSockets: true},
+		{Name: "tcp", ReceiveBuffer: config.GiB, Transport: config.TCP},
+	}
+	c.Loop.ReceiveBuffer = 16 * config.MiB
+	var got []string
+	for _, s := range Shortages(c, func(size int) (int, error) { return min(size, 8<<20), nil }) {
+		got = append(got, s.String())
+	}
+	const remedy = "sysctl -w net.core.rmem_max=%d, or the capability CAP_NET_ADMIN"
+	want := []string{
+		"loop.receive_buffer asks for 16MiB, and the kernel gives 8MiB: " + fmt.Sprintf(remedy, 16<<20),
+		`upstream "large": receive_buffer asks for 9MiB, and the kernel gives 8MiB: ` + fmt.Sprintf(remedy, 9<<20),
+		`upstream "prefix": receive_buffer asks for 16MiB, and the kernel gives 8MiB: ` + fmt.Sprintf(remedy, 16<<20),
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -60,6 +61,21 @@ func TestServerListSettings(t *testing.T) {
 		_, reply, _ := l.Protocols[0].Accept(time.Time{}, from, raknet.AppendPing(nil, 1, 2), nil)
 		if pong, err := raknet.ParsePong(reply); err != nil || string(pong.Data) != "configured" {
 			t.Errorf("%s: %q, %v", row.source, pong.Data, err)
+		}
+	}
+}
+
+// TestServerSocketSettings: the receive buffer of an upstream is that of its sockets; other upstreams keep the default.
+func TestServerSocketSettings(t *testing.T) {
+	text := pinged + `"configured"` + pingedUpstream
+	for stated, want := range map[string]int{"": 1 << 20, "receive_buffer = \"4MiB\"\n": 4 << 20} {
+		changed := strings.Replace(text, "[[upstream]]\n", "[[upstream]]\n"+stated, 1)
+		c, _, err := config.Parse("t.toml", []byte(changed), Traits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := Settings(c, 1).Listeners[0].Route.Upstream.Transport.ReceiveBuffer; got != want {
+			t.Errorf("%q: sockets ask for %d bytes, want %d", stated, got, want)
 		}
 	}
 }
