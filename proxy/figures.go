@@ -58,7 +58,7 @@ func (s *Server) Figures(ctx context.Context) (Figures, error) {
 		var one Figures
 		err := l.consult(ctx, func(r *Relay, _ time.Time) {
 			one = r.Figures()
-			one.Sockets = []netio.Stats{l.poller.Stats()}
+			one.Sockets = []netio.Stats{l.sockets()}
 			one.Turns = l.turns.Histogram
 		})
 		if err != nil {

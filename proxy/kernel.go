@@ -71,13 +71,30 @@ func (l *Listener) FirstBytes() shield.FirstBytes {
 
 // guard has a socket have the filter that it shall have: none, perhaps, where a predecessor's is on it.
 func (k *Kernel) guard(socket syscall.Conn, l *Listener, gate *shield.Gate) error {
-	switch {
-	case l.Shieldable() != nil || k.Shield == nil && !k.Plain:
+	if l.Shieldable() == nil && k.Shield == nil && k.Plain {
+		return guardClassic(socket, l, nil)
+	}
+	tellFiltered(socket, false)
+	if l.Shieldable() != nil || k.Shield == nil {
 		return shield.Unguard(socket)
-	case k.Shield == nil:
-		return shield.GuardClassic(socket, l.FirstBytes(), nil)
 	}
 	return k.Shield.Guard(socket, l.FirstBytes(), gate)
+}
+
+// guardClassic has a socket have a filter that takes no privilege.
+func guardClassic(socket syscall.Conn, l *Listener, clients *shield.ClientBitmap) error {
+	filters, err := shield.GuardClassic(socket, l.FirstBytes(), clients)
+	if err == nil {
+		tellFiltered(socket, filters)
+	}
+	return err
+}
+
+// tellFiltered tells a socket whether there is a filter before it that does not count what it drops.
+func tellFiltered(socket syscall.Conn, on bool) {
+	if d, ok := socket.(netio.Dropper); ok {
+		d.Filtered(on)
+	}
 }
 
 // shieldLoop puts filters in front of the listening sockets of a loop, as its Relay's settings want them. It runs on the

@@ -14,6 +14,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/internal/kernel/shield"
+	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
@@ -197,5 +198,59 @@ func TestUnshielded(t *testing.T) {
 	s.came(1)
 	if got := s.judged(); got["first-byte"] != 1 || got["passed"] != 0 {
 		t.Errorf("the filters have judged %v, want only what came before", got)
+	}
+}
+
+// sendRun sends datagrams of a byte each in one go, which the kernel moves as one packet.
+func (s *shielded) sendRun(from string, first byte, n int) {
+	s.t.Helper()
+	p, err := netio.New(netio.Options{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer func() { _ = p.Close() }()
+	socket, err := p.Dial(s.addr, netio.SocketOptions{Local: netip.MustParseAddr(from)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for range n {
+		p.Send(socket, netip.AddrPort{}, append(p.Buffer(), first))
+	}
+	p.Flush()
+}
+
+// TestFilteredIsNotLost: what a filter drops does not count as lost for want of room, whichever filter it is and whatever
+// the reason. The kernel counts both as one.
+func TestFilteredIsNotLost(t *testing.T) {
+	const impossible = 0x7f
+	lost := func(s *shielded) (buffers, unclear uint64) {
+		for _, loop := range s.server.Snapshot().Sockets {
+			buffers, unclear = buffers+loop.KernelDrops, unclear+loop.FilterDrops
+		}
+		return buffers, unclear
+	}
+	for _, loops := range []int{1, 2} {
+		s := startShielded(t, loops, bedrock())
+		network := netip.MustParsePrefix("127.2.0.0/16")
+		s.bans.Add(ratelimit.Ban{Prefix: network, Until: time.Now().Add(time.Hour)})
+		s.until("banned", "127.2.0.1", 0x00)
+		s.sendRun("127.3.0.1", impossible, 30)
+		s.send("127.4.0.1", bytesOf(0x01, 30)...) // beyond the rate of a source
+		await.Nil(t, func() error {
+			if got := s.judged(); got["rate"] == 0 || got["banned"] == 0 || got["first-byte"] < 30 {
+				return fmt.Errorf("the filters judged %v", got)
+			}
+			return nil
+		})
+		if buffers, unclear := lost(s); buffers+unclear > 0 {
+			t.Errorf("%d loops: the filters dropped %v, of which %d and %d count as lost", loops, s.judged(), buffers, unclear)
+		}
+	}
+	s := startWithKernel(t, 2, proxy.Kernel{Plain: true}, bedrock())
+	s.send("127.1.0.1", bytesOf(impossible, 30)...)
+	s.send("127.1.0.1", 0x01)
+	s.came(1)
+	if buffers, unclear := lost(s); buffers != 0 || unclear != 30 {
+		t.Errorf("a filter that counts nothing dropped 30, of which %d count as lost and %d as perhaps lost", buffers, unclear)
 	}
 }

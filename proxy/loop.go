@@ -19,6 +19,7 @@ type loop struct {
 	thinner *thinner // nil: none
 	mailbox chan func(*Relay, time.Time)
 	done    chan struct{} // closed when run has returned
+	dropped uint64        // netio.Stats.KernelDrops, as told last
 }
 
 func newLoop(relay *Relay, poller netio.Poller) *loop {
@@ -57,6 +58,16 @@ func (l *loop) next() time.Time {
 		next = codec.Earliest(next, l.thinner.due())
 	}
 	return next
+}
+
+// sockets are the totals of the loop's sockets. The kernel counts what the filters dropped once more for each socket; they
+// have counted it already. Between the two counts of a datagram the total stands still.
+func (l *loop) sockets() netio.Stats {
+	s := l.poller.Stats()
+	s.KernelDrops -= min(l.relay.gate.Drops(), s.KernelDrops)
+	l.dropped = max(l.dropped, s.KernelDrops)
+	s.KernelDrops = l.dropped
+	return s
 }
 
 // handler is who takes what comes in this turn: the loop, and before it those who capture.

@@ -204,7 +204,7 @@ func (s *Server) Snapshot() Snapshot {
 	var all Snapshot
 	for _, l := range s.loops {
 		l.ask(func(r *Relay, now time.Time) {
-			all.add(r.Snapshot(now), l.poller.Stats())
+			all.add(r.Snapshot(now), l.sockets())
 		})
 	}
 	all.Kernel = s.options.Kernel.figures()

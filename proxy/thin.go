@@ -141,6 +141,6 @@ func (t *thinner) tell(r *Relay) {
 func (t *thinner) tellDoor(r *Relay, i int) {
 	l := &r.settings.Listeners[i]
 	if socket, ok := netio.Listening(r.doors[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
-		_ = shield.GuardClassic(socket, l.FirstBytes(), t.clients) // without it the buffer may overflow, as on other systems
+		_ = guardClassic(socket, l, t.clients) // without it the buffer may overflow, as on other systems
 	}
 }

@@ -214,6 +214,8 @@ func (out metricsOf) sockets(f *proxy.Figures) {
 	for i := range f.Sockets {
 		s, loop := &f.Sockets[i], strconv.Itoa(i)
 		out.count(socketDrops, s.KernelDrops, loop, "kernel-receive-buffer")
+		out.count(socketDrops, s.FilterDrops, loop, "kernel-filter-or-receive-buffer")
+		out.count(socketDrops, s.DialedDrops, loop, "upstream-receive-buffer")
 		out.count(socketDrops, s.WouldBlock, loop, "kernel-send-buffer")
 		out.count(socketDrops, s.Truncated, loop, "too-large-received")
 		out.count(socketDrops, s.TooLarge, loop, "too-large-to-send")

@@ -240,7 +240,8 @@ func TestKernelDrops(t *testing.T) {
 	server := listen(t, p, SocketOptions{ReceiveBuffer: 1}) // the kernel makes it its least
 	client := dial(t, p, server.Addr())
 	var c counter
-	for round := range 2 { // the second tells that the count goes on from the first's
+	for round := range 3 { // each tells that the count goes on
+		server.(Dropper).Filtered(round == 2)
 		for range sent {
 			p.Send(client, netip.AddrPort{}, []byte("x"))
 		}
@@ -250,8 +251,49 @@ func TestKernelDrops(t *testing.T) {
 		p.Flush()
 		turn(t, p, &c)
 		in := p.Stats().In.Datagrams
-		if drops, want := p.Stats().KernelDrops, uint64((round+1)*(sent+1)); drops == 0 || in+drops != want {
+		got, want := p.Stats(), uint64((round+1)*(sent+1))
+		if drops := got.KernelDrops + got.FilterDrops; got.KernelDrops == 0 || in+drops != want {
 			t.Errorf("round %d: %d received and %d dropped, want %d in all", round, in, drops, want)
+		}
+		if (got.FilterDrops > 0) != (round == 2) || got.DialedDrops > 0 {
+			t.Errorf("round %d: drops count as %+v", round, got)
+		}
+	}
+}
+
+// TestDropsOfDialedSockets: what a server's datagrams had no room for is counted while the session lasts, each once.
+func TestDropsOfDialedSockets(t *testing.T) {
+	const sent = 500
+	for name, o := range map[string]SocketOptions{
+		"a socket of its own": {ReceiveBuffer: 8 << 10}, "shared": {ReceiveBuffer: 8 << 10, Pooled: true},
+	} {
+		p := newEpollPoller(t)
+		server := listen(t, p, SocketOptions{})
+		s, err := p.Dial(server.Addr(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := netip.AddrPortFrom(server.Addr().Addr(), s.Addr().Port())
+		var c counter
+		for round := range 3 {
+			for range sent {
+				p.Send(server, at, []byte("x"))
+			}
+			p.Flush()
+			for before := -1; c.datagrams > before; {
+				before = c.datagrams
+				if err := p.Wait(time.Now()); err != nil {
+					t.Fatal(err)
+				}
+				p.Receive(&c)
+			}
+			if round == 2 {
+				s.Close()
+			}
+			got, want := p.Stats(), uint64((round+1)*sent)
+			if in := got.In.Datagrams; got.DialedDrops == 0 || in+got.DialedDrops != want || got.KernelDrops > 0 {
+				t.Errorf("%s, round %d: %d received, %+v; want %d in all", name, round, in, got, want)
+			}
 		}
 	}
 }

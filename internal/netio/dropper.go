@@ -5,4 +5,7 @@ type Dropper interface {
 	// Dropped is how many datagrams the kernel has dropped since the socket was opened, for want of room or because of a
 	// filter. It wraps.
 	Dropped() uint32
+	// Filtered tells that a filter which does not count its drops stands before the socket from now on, or no more. Drops
+	// meanwhile are Stats.FilterDrops.
+	Filtered(on bool)
 }

@@ -28,15 +28,47 @@ func (s *epollSocket) Dropped() uint32 {
 // countDrops counts what the kernel has dropped since the last time.
 func (s *epollSocket) countDrops() {
 	drops := s.Dropped()
-	s.poller.stats.KernelDrops += uint64(drops - s.drops)
+	*s.dropsOf(&s.poller.stats) += uint64(drops - s.drops)
 	s.drops = drops
 }
 
-// Stats asks for the drops of those that listen. Others have them counted when they are closed: there may be thousands.
+// dropsOf is the total that the socket's drops belong to.
+func (s *epollSocket) dropsOf(all *Stats) *uint64 {
+	_, shared := s.split.(*hub)
+	switch {
+	case s.dialed() || shared:
+		return &all.DialedDrops
+	case s.filtered:
+		return &all.FilterDrops
+	}
+	return &all.KernelDrops
+}
+
+// Filtered implements Dropper.
+func (s *epollSocket) Filtered(on bool) {
+	if on != s.filtered {
+		s.countDrops()
+		s.filtered = on
+	}
+}
+
+// dialedLooks bounds the sockets of one session each that one Stats asks: there may be thousands.
+const dialedLooks = 128
+
+// Stats asks for the drops of sockets that listen or are shared. A socket of one session is asked if datagrams have piled up
+// there, and when it is closed.
 func (p *epollPoller) Stats() Stats {
+	looks := 0
 	for _, w := range p.sockets {
-		if s, ok := w.(*epollSocket); ok && !s.dialed() {
+		s, ok := w.(*epollSocket)
+		switch {
+		case !ok || s.muted:
+		case !s.dialed():
 			s.countDrops()
+		case s.queued && looks < dialedLooks:
+			looks++
+			s.countDrops()
+			s.queued = false
 		}
 	}
 	return p.stats

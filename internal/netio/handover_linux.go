@@ -18,6 +18,7 @@ func (p *epollPoller) Adopt(f *os.File, o SocketOptions) (Socket, error) {
 		return nil, fmt.Errorf("adopt socket: %w", err)
 	}
 	s := &epollSocket{poller: p, fd: fd, family: family}
+	s.drops = s.Dropped() // those before are the other process's
 	if err := setOptions(fd, family, o.withListenDefaults()); err != nil {
 		return nil, closeAfter(fd, err)
 	}
@@ -154,8 +155,12 @@ func (p *epollPoller) Mute(s Socket) {
 	if l, ok := s.(*epollListener); ok {
 		l.pause.stop()
 	}
-	if l, ok := s.(*epollSocket); ok && p.patrol.dismiss(l) {
-		return // it is in no set
+	if l, ok := s.(*epollSocket); ok {
+		l.countDrops()
+		l.muted = true
+		if p.patrol.dismiss(l) {
+			return // it is in no set
+		}
 	}
 	if err := p.waiter.set(unix.EPOLL_CTL_MOD, fd, 0); err != nil {
 		p.stats.Errors++

@@ -170,3 +170,41 @@ func TestHandoverOfStreams(t *testing.T) {
 		t.Error("a TCP socket was taken for one of UDP")
 	}
 }
+
+// TestHandoverOfDrops: what the kernel has dropped at a socket counts once, for the process that listened then.
+func TestHandoverOfDrops(t *testing.T) {
+	const sent = 100
+	old, fresh := newPoller(t), newPoller(t)
+	s, err := old.Listen(loopback, netio.SocketOptions{ReceiveBuffer: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	flood := func() {
+		for range sent {
+			if _, err := peers(t, 1, s.Addr())[0].Write(make([]byte, 1000)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	flood()
+	before := old.Stats().KernelDrops
+	file, err := old.(netio.Handover).File(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.(netio.Handover).Mute(s)
+	adopted, err := fresh.(netio.Handover).Adopt(file, netio.SocketOptions{ReceiveBuffer: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = file.Close()
+	if got := fresh.Stats().KernelDrops; got != 0 {
+		t.Errorf("%d drops count as the new process's before it listens", got)
+	}
+	flood()
+	s.Close()
+	if got, again := fresh.Stats().KernelDrops, old.Stats().KernelDrops; before == 0 || again != before || got == 0 || got > sent {
+		t.Errorf("drops of the old process: %d, later %d; of the new one %d", before, again, got)
+	}
+	adopted.Close()
+}

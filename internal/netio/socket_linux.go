@@ -23,7 +23,9 @@ type epollSocket struct {
 	round  round
 	split  splitter // of a descriptor that several Sockets share; nil for one
 
-	queued       bool   // several messages waited once
+	queued       bool   // several messages have waited since drops were counted
+	filtered     bool   // a filter that does not count its drops is before it
+	muted        bool   // another process reads it, and counts its drops
 	plain        bool   // dialed in the way of which one is like another, and so of use to the next Dial
 	dontFragment bool   // of a plain one
 	buffer       int    // SocketOptions.ReceiveBuffer of a plain one
@@ -58,7 +60,7 @@ func (s *epollSocket) Close() {
 		return
 	}
 	s.poller.out.flushSocket(s)
-	if !s.dialed() || s.queued { // else its buffer was never full
+	if !s.muted && (!s.dialed() || s.queued) { // else its buffer was never full
 		s.countDrops()
 	}
 	s.closed = true

@@ -2,9 +2,12 @@ package netio
 
 // Stats are totals of a Poller. They only grow.
 type Stats struct {
-	In, Out     Traffic
-	Truncated   uint64 // received longer than MaxDatagram, dropped
-	KernelDrops uint64 // dropped by the kernel, for want of room or by a filter, of dialed sockets when they close; always 0 in Portable
+	In, Out   Traffic
+	Truncated uint64 // received longer than MaxDatagram, dropped
+	// Dropped by the kernel; always 0 in Portable. It does not tell for want of room from by a filter.
+	KernelDrops uint64 // at listening sockets without a filter, or with one that counts its drops itself
+	FilterDrops uint64 // at listening sockets with a filter that does not: by it, or for want of room
+	DialedDrops uint64 // at dialed sockets, for want of room
 	WouldBlock  uint64 // to be sent while the kernel's buffer was full, dropped
 	TooLarge    uint64 // to be sent, longer than MaxDatagram or than the path allows, dropped
 	Strangers   uint64 // received by a descriptor of dialed sockets from nobody's peer, dropped

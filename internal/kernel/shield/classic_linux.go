@@ -11,34 +11,41 @@ import (
 
 // GuardClassic is Guard for processes without the right to use eBPF. It attaches a classic filter, which any process
 // may put on its sockets. The filter drops datagrams with an impossible first byte, and, unless clients is nil, most
-// strangers. It knows no bans and no rates, and counts nothing. If there is nothing to check, it attaches no filter.
-func GuardClassic(socket syscall.Conn, possible FirstBytes, clients *ClientBitmap) error {
+// strangers. It knows no bans and no rates, and counts nothing. If there is nothing to check, it attaches no filter;
+// filters reports whether the socket has one now.
+func GuardClassic(socket syscall.Conn, possible FirstBytes, clients *ClientBitmap) (filters bool, err error) {
 	if possible.any() && clients == nil {
-		return Unguard(socket)
+		return false, Unguard(socket)
 	}
-	program, err := bpf.Assemble(classicCode(&possible, clients))
+	if err := attachClassic(socket, classicCode(&possible, clients)); err != nil {
+		return false, &kernel.Unavailable{What: "classic socket filter", Err: err}
+	}
+	return true, nil
+}
+
+// attachClassic replaces the filter of a socket.
+func attachClassic(socket syscall.Conn, code []bpf.Instruction) error {
+	program, err := bpf.Assemble(code)
 	if err != nil {
-		return &kernel.Unavailable{What: "classic socket filter", Err: err}
+		return err
 	}
 	filter := make([]unix.SockFilter, len(program))
 	for i, in := range program {
 		filter[i] = unix.SockFilter{Code: in.Op, Jt: in.Jt, Jf: in.Jf, K: in.K}
 	}
 	raw, err := socket.SyscallConn()
-	if err == nil {
-		var attached error
-		whole := &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-		err = raw.Control(func(fd uintptr) {
-			attached = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, whole)
-		})
-		if err == nil {
-			err = attached
-		}
-	}
 	if err != nil {
-		return &kernel.Unavailable{What: "classic socket filter", Err: err}
+		return err
 	}
-	return nil
+	var attached error
+	whole := &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	err = raw.Control(func(fd uintptr) {
+		attached = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, whole)
+	})
+	if err != nil {
+		return err
+	}
+	return attached
 }
 
 // whole is more than any datagram has, so that all of it passes.

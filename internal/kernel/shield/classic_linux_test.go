@@ -15,7 +15,7 @@ func TestGuardPlainly(t *testing.T) {
 			possible.Add(r[0], r[1])
 		}
 		conn := listen(t, "127.0.0.1:0")
-		if err := GuardClassic(conn, possible, nil); err != nil {
+		if _, err := GuardClassic(conn, possible, nil); err != nil {
 			t.Fatal(err)
 		}
 		var want []string
@@ -29,7 +29,7 @@ func TestGuardPlainly(t *testing.T) {
 		if got := received(t, conn, len(want)); !slices.Equal(got, want) {
 			t.Errorf("%v: received %q, want %q", ranges, got, want)
 		}
-		if err := GuardClassic(conn, FirstBytes{}, nil); err != nil {
+		if _, err := GuardClassic(conn, FirstBytes{}, nil); err != nil {
 			t.Fatal(err)
 		}
 		sendFrom(t, "127.0.0.1", conn.LocalAddr(), nil)

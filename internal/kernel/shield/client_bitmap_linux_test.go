@@ -23,7 +23,7 @@ func TestClientBitmap(t *testing.T) {
 			defer player.Close()
 			s := NewClientBitmap(mostPartitions)
 			s.Know(addrPort(player.LocalAddr()))
-			if err := GuardClassic(conn, possible, s); err != nil {
+			if _, err := GuardClassic(conn, possible, s); err != nil {
 				t.Fatal(err)
 			}
 			for range 100 {
@@ -73,7 +73,7 @@ func TestClientBitmapGivesTurns(t *testing.T) {
 		turns := 0
 		for range partitions {
 			s.Next()
-			if err := GuardClassic(conn, FirstBytes{}, s); err != nil {
+			if _, err := GuardClassic(conn, FirstBytes{}, s); err != nil {
 				t.Fatal(err)
 			}
 			for range 10 {

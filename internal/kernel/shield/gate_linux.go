@@ -44,13 +44,14 @@ type cell struct {
 	room    int64 // datagrams of strangers that may still pass
 	filled  int64 // time of the last refill, in ns of the monotonic clock
 	drained int64 // whether the loop has read everything since the refill: 1 or 0
-	_       int64
+	drops   int64 // packets dropped by the filters of the loop's sockets, counted as the kernel counts drops of a socket
 }
 
 const (
 	roomAt    = 0
 	filledAt  = 8
 	drainedAt = 16
+	dropsAt   = 24
 	cellSize  = 32
 )
 
@@ -118,6 +119,15 @@ func (g *Gate) Drained() {
 	}
 }
 
+// Drops returns the number of packets that the filters have dropped before the loop's sockets. The kernel counts these drops
+// once more for each socket, after this count, together with drops for lack of room.
+func (g *Gate) Drops() uint64 {
+	if g == nil {
+		return 0
+	}
+	return uint64(atomic.LoadInt64(&g.cell.drops))
+}
+
 // Know lets a client's datagrams to a port pass the Gate from now on. Beyond Options.Known clients, it has no effect.
 func (g *Gate) Know(client netip.AddrPort, port uint16) {
 	if g != nil {
@@ -174,6 +184,15 @@ func refillCode(offset int16, then string) asm.Instructions {
 		asm.LoadMem(asm.R2, tables, offset+drainedAt, asm.DWord),
 		asm.JNE.Imm(asm.R2, 0, then),
 		asm.Mov.Imm(asm.R1, 0).WithSymbol(not),
+	}
+}
+
+// dropCode counts a packet that is dropped before a loop's socket.
+func (g *gates) dropCode(offset uint32) asm.Instructions {
+	return asm.Instructions{
+		asm.LoadMapValue(asm.R1, g.cells.FD(), offset),
+		asm.Mov.Imm(asm.R2, 1),
+		asm.AddAtomic.Mem(asm.R1, asm.R2, asm.DWord, dropsAt),
 	}
 }
 

@@ -34,7 +34,7 @@ func TestClientBitmapChecksOpenings(t *testing.T) {
 		s.Know(addrPort(player.LocalAddr()))
 		for range 2 {
 			s.Next()
-			if err := GuardClassic(conn, first, s); err != nil {
+			if _, err := GuardClassic(conn, first, s); err != nil {
 				t.Fatal(err)
 			}
 			want := []string{"play"}

@@ -34,8 +34,9 @@ type checks struct {
 	bans bans
 	gate asm.Instructions // the gate's code, which ends with the label "known"; empty: no gate
 	meter
-	interval  time.Duration // between two datagrams of a source; 0: unlimited
-	tolerance time.Duration // how far a source may be ahead of its interval
+	dropped   asm.Instructions // count a dropped packet, beside the meter
+	interval  time.Duration    // between two datagrams of a source; 0: unlimited
+	tolerance time.Duration    // how far a source may be ahead of its interval
 	verdicts
 }
 
@@ -154,7 +155,7 @@ const mixer = -0x61c8864680b583eb
 
 // countCode counts the reason in R1 and returns its verdict. Each processor has its own tally.
 func (c *checks) countCode() asm.Instructions {
-	return asm.Instructions{
+	code := asm.Instructions{
 		asm.StoreMem(asm.RFP, reasonAt, asm.R1, asm.Word).WithSymbol("count"),
 		asm.LoadMapPtr(asm.R1, c.tally.FD()),
 		asm.Mov.Reg(asm.R2, asm.RFP),
@@ -163,9 +164,13 @@ func (c *checks) countCode() asm.Instructions {
 		asm.JEq.Imm(asm.R0, 0, "verdict"),
 		asm.AddAtomic.Mem(asm.R0, weight, asm.DWord, 0),
 		asm.LoadMem(asm.R1, asm.RFP, reasonAt, asm.Word).WithSymbol("verdict"),
-		asm.Mov.Imm(asm.R0, c.drop),
-		asm.JNE.Imm(asm.R1, int32(Passed), "return"),
-		asm.Mov.Imm(asm.R0, c.pass).WithSymbol("pass"),
-		asm.Return().WithSymbol("return"),
+		asm.JEq.Imm(asm.R1, int32(Passed), "pass"),
 	}
+	code = append(code, c.dropped...)
+	return append(code,
+		asm.Mov.Imm(asm.R0, c.drop),
+		asm.Return(),
+		asm.Mov.Imm(asm.R0, c.pass).WithSymbol("pass"),
+		asm.Return(),
+	)
 }

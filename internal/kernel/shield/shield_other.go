@@ -32,6 +32,9 @@ func (*Shield) Known() int { return 0 }
 // Drained does nothing.
 func (*Gate) Drained() {}
 
+// Drops returns 0.
+func (*Gate) Drops() uint64 { return 0 }
+
 // Know does nothing.
 func (*Gate) Know(netip.AddrPort, uint16) {}
 
@@ -39,7 +42,9 @@ func (*Gate) Know(netip.AddrPort, uint16) {}
 func (*Gate) Forget(netip.AddrPort, uint16) {}
 
 // GuardClassic is for Linux.
-func GuardClassic(syscall.Conn, FirstBytes, *ClientBitmap) error { return kernel.ErrSystem }
+func GuardClassic(syscall.Conn, FirstBytes, *ClientBitmap) (filters bool, err error) {
+	return false, kernel.ErrSystem
+}
 
 // Unguard does nothing.
 func Unguard(syscall.Conn) error { return nil }

@@ -61,7 +61,7 @@ func (s *Shield) socketProgram(possible FirstBytes, gate *Gate) (*ebpf.Program, 
 	c := newChecks(&s.options, verdicts{pass: -1, drop: 0})
 	c.bans, c.meter = s.bans, s.sockets
 	if gate != nil {
-		c.gate = s.gates.socketCode(gate.offset)
+		c.gate, c.dropped = s.gates.socketCode(gate.offset), s.gates.dropCode(gate.offset)
 	}
 	return ebpf.NewProgram(&ebpf.ProgramSpec{
 		Name: "tidegate_socket", Type: ebpf.SocketFilter, License: license,
