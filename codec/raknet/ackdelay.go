@@ -36,14 +36,22 @@ func (r *receiver) acksDue(now time.Duration, withData bool) bool {
 	return r.acks.count > 0 && (now >= r.acksAt || withData && now >= r.acksRide)
 }
 
-// writeAcks appends an ACK to b. It repeats what was new in the one before, since the loss of an ACK would make the peer
+// repeatWithin is how long after an ACK its numbers may be told again. Stock RakNet takes the first ACK of a datagram for a
+// sample of the round trip: a later one would lengthen its timeout, and the next sample with it, wherever its window waits
+// for the timeout. It covers an ACK delay and a tick, and ends before the shortest timeout of a stock sender.
+const repeatWithin = 40 * time.Millisecond
+
+// writeAcks appends an ACK to b. It repeats what was new in the ACK before, since the loss of an ACK would make the peer
 // send all of that again.
 func (r *receiver) writeAcks(now time.Duration, b []byte, limit int) []byte {
 	r.acksRide = now + r.ackDelay
 	r.repeat, r.told = r.told, r.repeat
 	r.told.set(&r.acks)
-	for _, again := range r.repeat.ranges {
-		r.acks.addUpTo(again.last, again.last.Sub(again.first)+1)
+	if now-r.toldAt <= repeatWithin {
+		for _, again := range r.repeat.ranges {
+			r.acks.addUpTo(again.last, again.last.Sub(again.first)+1)
+		}
 	}
+	r.toldAt = now
 	return r.acks.write(b, ackDatagram, limit)
 }

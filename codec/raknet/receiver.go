@@ -39,7 +39,7 @@ type receiver struct {
 type receiving struct {
 	ready  []inbound // in the order in which the application gets them
 	acks   ackQueue
-	told   ackQueue // what the last ACK told for the first time
+	told   ackQueue // what the last ACK told for the first time, at toldAt
 	repeat ackQueue // its memory takes turns with that of told
 	nacks  ackQueue // due at once
 	holes  holes
@@ -47,6 +47,7 @@ type receiving struct {
 	acksSince time.Duration // when the first of acks came, and
 	acksAt    time.Duration // when they are due; of meaning while there are some
 	acksRide  time.Duration // from when on they may go with data
+	toldAt    time.Duration
 }
 
 // isIdle reports whether the peer is to be told nothing.
