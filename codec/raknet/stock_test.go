@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/simnet"
+	"tidegate/internal/testkit/simnet"
 )
 
 // stockSender is a client that sends reliable messages as stock RakNet 4.081 does: the rules of its ReliabilityLayer and
