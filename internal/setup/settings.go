@@ -87,7 +87,9 @@ func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
 	carrier := transport(u.Transport, u.Protocol, c)
 	carrier.Probes = byName(u.Protocol).Probes
 	carrier.Pooled = u.ShareSockets
-	carrier.ReceiveBuffer = int(u.ReceiveBuffer)
+	if !carrier.Stream {
+		carrier.ReceiveBuffer = int(u.ReceiveBuffer)
+	}
 	carrier.Transparent = u.Transparent
 	carrier.Sources = u.SourcePrefix.Prefix()
 	return &proxy.Upstream{

@@ -50,13 +50,14 @@ max_payload = 2000
 func TestTransportsOfSettings(t *testing.T) {
 	old := proxy.Transport{Stream: true, Prefix: netio.LengthU16LE, MaxFrame: 2006}
 	recent := proxy.Transport{Stream: true, Prefix: netio.LengthI32LE, MaxFrame: 2006}
+	datagrams := proxy.Transport{ReceiveBuffer: 1 << 20}
 	c, _, err := config.Parse("t.toml", []byte(riptideStreams), Traits())
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := Settings(c, 1)
 	for i, want := range []struct{ client, upstream proxy.Transport }{
-		{old, old}, {recent, proxy.Transport{}}, {proxy.Transport{}, proxy.Transport{}},
+		{old, old}, {recent, datagrams}, {proxy.Transport{}, datagrams},
 	} {
 		l := &s.Listeners[i]
 		if l.Transport != want.client || l.Route.Upstream.Transport != want.upstream {
