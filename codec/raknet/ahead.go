@@ -53,7 +53,7 @@ func (c *Conn) Defer() {
 }
 
 // Grant implements codec.Deferrer.
-func (c *Conn) Grant(_ time.Time, server uint64) {
+func (c *Conn) Grant(now time.Time, server uint64) {
 	if c.phase != deferred {
 		return
 	}
@@ -62,7 +62,7 @@ func (c *Conn) Grant(_ time.Time, server uint64) {
 		c.server = server
 	}
 	c.phase = halfOpen
-	c.grant()
+	c.grant(now.Sub(c.start))
 }
 
 // refuse ends a deferred connection with the offline refusal that the server gave, or else with

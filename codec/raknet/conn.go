@@ -55,7 +55,7 @@ type Conn struct {
 	round     uint8         // server: of the cookie by which the connection was opened
 	asking    *asking       // client: until the connection is granted
 	askedAt   uint64        // the peer's time in its CONNECTION_REQUEST, or in its CONNECTION_REQUEST_ACCEPTED
-	upSince   time.Duration // when it became connected
+	upSince   time.Duration // when it became connected; server, until then: when it last granted the connection
 	offline   []byte        // message, or last word, to be sent next; a later one replaces it
 	pongDue   time.Duration // server: no ping is answered before
 	parting   parting

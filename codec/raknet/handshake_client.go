@@ -38,9 +38,10 @@ type asking struct {
 	probe    int             // MTU of the last of them
 	reply    openConnectionReply1
 	replied  bool
-	requests int  // second requests sent since the reply
-	tooSoon  bool // the server has taken another client of our address a moment ago
-	snubs    int  // replies of a server with a key, whose second requests then got no answer
+	requests int           // second requests sent since the reply
+	sentAt   time.Duration // when the last request was sent
+	tooSoon  bool          // the server has taken another client of our address a moment ago
+	snubs    int           // replies of a server with a key, whose second requests then got no answer
 	retryAt  time.Duration
 	due      request // what is to be sent next
 }
@@ -83,9 +84,9 @@ func (c *Conn) ask(now time.Duration) {
 	case c.p.o.Cookies.offloaded():
 		a.reply, a.replied = c.p.ownReply(c.start.Add(now), a), true
 		a.tries++
-		c.request2()
+		c.request2(now)
 	case a.replied && a.requests < requestsPerReply:
-		c.request2()
+		c.request2(now)
 	case a.replied && a.reply.encrypts && a.snubs == mostSnubs-1:
 		c.lackKey()
 		return
@@ -94,21 +95,23 @@ func (c *Conn) ask(now time.Duration) {
 			a.snubs++
 		}
 		a.replied = false
-		c.request1()
+		c.request1(now)
 	}
-	a.retryAt = now + min(firstRetry+time.Duration((a.tries-1)%triesPerProbe)*firstRetry/2, lastRetry)
+	again := max(a.tries-1, 0) % triesPerProbe
+	a.retryAt = now + min(firstRetry+time.Duration(again)*firstRetry/2, lastRetry)
 }
 
-func (c *Conn) request1() {
+func (c *Conn) request1(now time.Duration) {
 	a := c.asking
 	a.probe = probes[min(a.tries/triesPerProbe, len(probes)-1)]
 	a.tries++
-	a.due = firstRequest
+	a.due, a.sentAt = firstRequest, now
 }
 
-func (c *Conn) request2() {
-	c.asking.requests++
-	c.asking.due = secondRequest
+func (c *Conn) request2(now time.Duration) {
+	a := c.asking
+	a.requests++
+	a.due, a.sentAt = secondRequest, now
 }
 
 // transmitRequest appends the request that is due to b, if there is one.
@@ -162,7 +165,11 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		if err := a.reply.parse(b); err != nil {
 			return err
 		}
+		if !a.replied {
+			c.sender.rtt.expect(now - a.sentAt)
+		}
 		a.replied, a.requests = true, 0
+		a.tries = (a.tries - 1) / triesPerProbe * triesPerProbe // the path is as wide as the probe
 		c.ask(now)
 		return nil
 	case idOpenConnectionReply2:
@@ -173,6 +180,7 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		if !a.replied {
 			return errPhase
 		}
+		c.sender.rtt.expect(now - a.sentAt)
 		c.granted(now, &m)
 		return nil
 	}

@@ -14,12 +14,13 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnect
 	c.guid, c.server, c.family = request.guid, p.o.GUID, request.server.family
 	c.longList, c.round = o.longList, o.round
 	c.setMTU(p.clampMTU(request.mtu))
-	c.grant()
+	c.grant(0)
 	return c
 }
 
 // grant answers the second request: the connection is there.
-func (c *Conn) grant() {
+func (c *Conn) grant(now time.Duration) {
+	c.upSince = now
 	c.offline = c.p.appendPlainGrant(c.blank(), c.server, c.address(), uint16(c.sender.mtu))
 }
 
@@ -71,7 +72,7 @@ func (c *Conn) answerRequest2(now time.Time, b []byte) error {
 		c.offline = c.p.appendPlainGrant(c.blank(), c.server, c.address(), request.mtu)
 	case request.guid == c.guid && c.phase == deferred: // Grant will answer it
 	case request.guid == c.guid && c.phase < connected:
-		c.grant()
+		c.grant(now.Sub(c.start))
 	case c.phase == deferred && !proven:
 		return errPhase
 	case proven && c.phase != connected, c.hasBegunAnew(now, request.cookie, o):
@@ -106,6 +107,7 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 		if c.phase != halfOpen {
 			return errPhase
 		}
+		c.sender.rtt.expect(now - c.upSince)
 		if m.encrypts {
 			c.refuseSecurity(now)
 			return nil

@@ -41,7 +41,7 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 func (s *sender) reject(now time.Duration, body []byte) error {
 	patience := s.rtt.smoothed
 	if patience == 0 {
-		patience = firstTimeout
+		patience = s.rtt.timeout()
 	}
 	return s.eachNamed(body, func(n Seq24) {
 		d := s.flight.at(n)

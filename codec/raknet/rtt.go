@@ -11,13 +11,16 @@ const (
 	longestTimeout = 2 * time.Second
 	longestBackoff = time.Second
 	timeoutSlack   = 30 * time.Millisecond // the peer's ticks
+	// handshakeSlack is that of a peer whose acknowledgements are not known yet: go-raknet's wait for a tick of 100 ms.
+	handshakeSlack = 110 * time.Millisecond
 )
 
 // rtt estimates the round trip and from it the time after which a datagram counts as lost. Each transmission has its own
 // number, so every acknowledgement is a true sample.
 type rtt struct {
-	smoothed, deviation time.Duration
-	backoff             uint8 // doublings of the timeout since the last acknowledgement
+	smoothed  time.Duration // 0 until there is a sample
+	deviation time.Duration // until then the round trip of the offline handshake, if that was measured
+	backoff   uint8         // doublings of the timeout since the last acknowledgement
 }
 
 // sample takes one measured round trip, with the gains of RFC 6298.
@@ -31,12 +34,24 @@ func (r *rtt) sample(d time.Duration) {
 	r.smoothed = max(r.smoothed+(d-r.smoothed)/8, 1)
 }
 
+// expect takes the time from the last request of the offline handshake to its answer. It stands in for a sample until there
+// is one. Where it is the answer to an earlier request it is too short, and costs a copy of the next datagram.
+func (r *rtt) expect(d time.Duration) {
+	if r.smoothed == 0 && (r.deviation == 0 || d < r.deviation) {
+		r.deviation = max(d, 1)
+	}
+}
+
 // timeout is how long to wait for an acknowledgement, by RFC 6298. Stock RakNet waits a round trip longer, but does not
 // back off (docs/protocols/raknet.md#recovery-and-congestion).
 func (r *rtt) timeout() time.Duration {
 	t := firstTimeout
-	if r.smoothed != 0 {
+	switch handshake := r.deviation; {
+	case r.smoothed != 0:
 		t = r.smoothed + 4*r.deviation + timeoutSlack
+	case handshake != 0:
+		// As after a first sample. Beyond firstTimeout it was perhaps the wait for a lost datagram.
+		t = min(3*handshake+handshakeSlack, max(firstTimeout, handshake+handshakeSlack))
 	}
 	return min(max(t, min(t<<r.backoff, longestBackoff)), longestTimeout)
 }
