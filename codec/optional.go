@@ -15,6 +15,7 @@ import (
 //  5. Deferrer and Introducer, while a session of two Granters is under way. Confirmer, after Dial with Hello.Tentative.
 //  6. Echoer, after each input of a Conn whose protocol's Proof is ProvedEcho.
 //  7. LossTolerant and Renewer, between inputs of an established Conn.
+//  8. Redialer, after each input of a Conn that was dialed and is not connected.
 
 // PerLoop is a Protocol whose connections share memory if one loop has them all.
 type PerLoop interface {
@@ -98,6 +99,26 @@ type Renewer interface {
 	// Renew says that another server, or the same one started again, has the session now: its world is another.
 	Renew(now time.Time)
 }
+
+// Redialer is a dialling Conn that can ask its server again from another address. Some servers keep half of a connection
+// if their answer is lost, and never answer that address again.
+type Redialer interface {
+	Conn
+	// Stranded returns why the server seems not to answer the present address.
+	Stranded() Stranding
+	// Redial restarts the handshake. From now on datagrams leave from another address, which from has as in Hello.
+	Redial(now time.Time, from Addresser)
+}
+
+// Stranding is the reason why a handshake does not go on.
+type Stranding uint8
+
+// Reasons why a handshake does not go on.
+const (
+	NotStranded    Stranding = iota
+	Unanswered               // the server does not answer: another address may help
+	KnownByEarlier           // the server knows the client by an address from before a Redial: only that one helps
+)
 
 // Confirmer is a dialling Conn of a protocol whose servers accept a client before they count it as joined.
 //

@@ -128,6 +128,7 @@ func (r *Relay) hangUp(p *pair) {
 	if p.socket != nil {
 		p.socket.Close()
 	}
+	p.forgetEarlier()
 	p.path.leave()
 	p.server, p.socket, p.path, p.waits = nil, nil, nil, false
 }

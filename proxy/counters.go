@@ -108,6 +108,7 @@ type Counters struct {
 	Held          uint64 // times that an established session lost its server and was kept
 	Moved         uint64 // times that an operator moved one
 	Regained      uint64 // times that a server took one that was held or moved
+	Redialed      uint64 // times that a server was asked anew from another address
 	Clients       Wire   // strangers' datagrams and answers to them included, without those that RelayedDown has
 	Upstreams     Wire   // without those that RelayedUp has
 	FromClients   Traffic
@@ -140,6 +141,7 @@ func (c *Counters) Add(o *Counters) {
 	c.Held += o.Held
 	c.Moved += o.Moved
 	c.Regained += o.Regained
+	c.Redialed += o.Redialed
 	c.Overtaken += o.Overtaken
 	c.Resent += o.Resent
 	c.Lost += o.Lost

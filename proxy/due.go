@@ -27,6 +27,7 @@ func (r *Relay) Advance(now time.Time) {
 			p.upstream.conn.Advance(now)
 		}
 		r.settle(now, e)
+		r.redial(now, e)
 		r.loseFaith(now, e)
 		r.heldDue(now, e)
 		r.expire(now, e)

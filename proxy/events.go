@@ -83,6 +83,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		r.granted(now, e, ev.Identity)
 	case codec.Connected:
 		p.upstream.up, p.dialBy = true, time.Time{}
+		p.forgetEarlier()
 		if p.route.pool.Answered(p.server, now) {
 			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
 		}

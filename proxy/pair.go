@@ -30,6 +30,7 @@ type pair struct {
 	socket   netio.Socket     // towards server; nil while there is none
 	path     *path            // to server, if sessions share a choice or a bound there
 	preamble preamble         // of datagrams to server
+	earlier  *earlier         // sockets from which server was asked before; nil: none
 	refused  int32            // refusals by the server's host since its last datagram
 	tries    int32            // servers dialled so far
 	dialBy   time.Time        // when server is given up if it has said nothing; zero once it has

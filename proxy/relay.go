@@ -298,6 +298,7 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 		p.server.Heard(now)
 	}
 	r.settle(now, e)
+	r.redial(now, e)
 }
 
 // refusals is how many times in a row an established upstream's host may say that nobody listens, before it is believed.

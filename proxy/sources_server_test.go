@@ -12,6 +12,7 @@ import (
 	gork "github.com/sandertv/go-raknet"
 
 	"tidegate/codec"
+	"tidegate/internal/lossylink"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/rakserver"
@@ -117,5 +118,52 @@ func TestPlayersKeepTheirSource(t *testing.T) {
 	await.Until(t, "rid of sessions without answers", func() bool { return len(r.server.Snapshot().Sessions) == 0 })
 	if again := come("127.0.0.1"); again != first {
 		t.Errorf("a player comes from %v, and again from %v", first, again)
+	}
+}
+
+// TestLostSecondReply loses the first second reply of a go-raknet server, which never repeats it and answers that address no
+// more. The session asks from another address, in each way of reaching servers.
+func TestLostSecondReply(t *testing.T) {
+	prefix := netip.MustParsePrefix("127.65.0.0/16")
+	for _, way := range []struct {
+		backend netio.Backend
+		carrier proxy.Transport
+	}{
+		{netio.Auto, proxy.Transport{}}, {netio.Auto, proxy.Transport{Probes: true}}, {netio.Portable, proxy.Transport{}},
+		{netio.Auto, proxy.Transport{Sources: prefix}}, {netio.Auto, proxy.Transport{Pooled: true}},
+	} {
+		t.Run(fmt.Sprintf("backend %d, %+v", way.backend, way.carrier), func(t *testing.T) {
+			if runtime.GOOS != "linux" && (way.carrier != proxy.Transport{}) {
+				t.Skip("only Linux has them")
+			}
+			seen := make(chan netip.AddrPort, 10)
+			server := rakserver.Start(t, func(conn *gork.Conn) {
+				seen <- netip.MustParseAddrPort(conn.RemoteAddr().String())
+				_ = echo(conn)
+			})
+			lost := 0
+			path, err := lossylink.StartAt(netip.MustParseAddrPort("127.0.0.1:0"), server, 10, lossylink.Loss{
+				Chosen: func(toServer bool, b []byte) bool {
+					const openConnectionReply2 = 0x08
+					if toServer || b[0] != openConnectionReply2 || lost > 0 {
+						return false
+					}
+					lost++
+					return true
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer path.Stop()
+			r := startWith(t, way.backend, 1, bedrock(), bedrock(), path.Addr(), func(s *proxy.Settings) {
+				s.Listeners[0].Route.Upstream.Transport = way.carrier
+			})
+			play(t, r.addr, 0)
+			<-seen
+			if got := r.server.Snapshot().Counters; got.Redialed != 1 || got.Established != 1 {
+				t.Errorf("redialed %d times, %d sessions established", got.Redialed, got.Established)
+			}
+		})
 	}
 }

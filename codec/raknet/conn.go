@@ -97,8 +97,11 @@ func (c *Conn) Advance(now time.Time) {
 	at := now.Sub(c.start)
 	c.occupy()
 	c.recycle()
-	if c.asking != nil && at >= c.asking.retryAt {
-		c.ask(at)
+	if c.asking != nil {
+		c.asking.strand.advance(at)
+		if at >= c.asking.retryAt {
+			c.ask(at)
+		}
 	}
 	c.sender.advance(at)
 	c.askAgain(at)
@@ -214,6 +217,9 @@ func (c *Conn) NextTimeout() time.Time {
 	}
 	if c.asking != nil {
 		next = min(next, c.asking.retryAt)
+		if at, ok := c.asking.strand.next(); ok {
+			next = min(next, at)
+		}
 	}
 	if c.receiver.acks.count > 0 {
 		next = min(next, c.receiver.acksAt)

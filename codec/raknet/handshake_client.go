@@ -44,6 +44,7 @@ type asking struct {
 	snubs    int           // replies of a server with a key, whose second requests then got no answer
 	retryAt  time.Duration
 	due      request // what is to be sent next
+	strand   strand
 }
 
 // request is one of the two by which a connection is asked for.
@@ -112,6 +113,7 @@ func (c *Conn) request2(now time.Duration) {
 	a := c.asking
 	a.requests++
 	a.due, a.sentAt = secondRequest, now
+	a.strand.expect(now)
 }
 
 // transmitRequest appends the request that is due to b, if there is one.
@@ -194,8 +196,12 @@ func (c *Conn) refused(now time.Duration, reason codec.Reason, b []byte) error {
 		return err
 	}
 	c.server = m.guid
+	if reason == codec.AlreadyConnected && c.asking.strand.known() {
+		return nil
+	}
 	if reason == codec.TooSoon {
 		c.asking.tooSoon, c.asking.requests, c.asking.retryAt = true, 0, now+tooSoonRetry
+		c.asking.strand.answered()
 		return nil
 	}
 	c.end(codec.Event{Reason: reason, Identity: c.server})

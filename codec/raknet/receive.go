@@ -32,6 +32,9 @@ func (c *Conn) receive(now time.Time, datagram []byte) error {
 	}
 	switch c.phase {
 	case probing, waiting, deferred, closed: // there is no connection yet, or no more
+		if c.asking != nil && datagram[0]&bitValid != 0 {
+			c.hearsOnline(at)
+		}
 		c.receiver.dropped++
 		return errPhase
 	}

@@ -154,6 +154,7 @@ var (
 	overtaken     = counter("messages_overtaken_total",
 		`Messages that arrived after a newer message of their channel (ordered = "fast").`)
 	unreported = counter("messages_lost_total", `Reliable messages lost for good (reliable = "report").`)
+	redials    = counter("redials_total", "Handshakes with a server that were restarted from another address.")
 	paced      = counter("paced_total", "Datagrams to a server that were delayed by max_packets.")
 	passed     = counter("messages_passed_total", "Messages passed without translation, for lack of declared types.")
 )
@@ -174,6 +175,7 @@ func (out metricsOf) traffic(f *proxy.Figures) {
 	out.count(unreported, f.Counters.Lost)
 	out.count(passed, f.Counters.Passed)
 	out.failovers(&f.Counters)
+	out.count(redials, f.Counters.Redialed)
 	out.count(paced, f.Counters.Paced)
 }
 

@@ -44,6 +44,8 @@ type Loss struct {
 	ToServer, ToClients float64
 	// OnceToServer and OnceToClients pass a datagram if an equal one was dropped before.
 	OnceToServer, OnceToClients bool
+	// Chosen, if not nil, reports whether to drop a datagram, whatever the shares. The link's goroutine calls it.
+	Chosen func(toServer bool, datagram []byte) bool
 	// Spared is the number of datagrams, in both directions together, that pass before any is dropped.
 	Spared int
 }
@@ -107,7 +109,12 @@ func (l *Link) run() {
 
 // Datagram implements netio.Handler.
 func (l *Link) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
-	if s != l.front {
+	toServer := s == l.front
+	if l.loss.Chosen != nil && l.loss.Chosen(toServer, datagram) {
+		l.lost.Add(1)
+		return
+	}
+	if !toServer {
 		l.carry(l.front, s.Owner().(netip.AddrPort), datagram, l.loss.ToClients, l.loss.OnceToClients)
 		return
 	}

@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+)
+
+// mostRedials is how many times a session asks one server anew from another address.
+const mostRedials = 2
+
+// earlier are the sockets from which a session has asked its server before, the first one first. They stay open until the
+// session is connected: the next socket shall have another address, also where sockets are shared.
+type earlier struct {
+	sockets  []netio.Socket
+	preamble preamble // of the first
+	back     bool     // the session has the first one again
+}
+
+// redial asks a server anew that seems not to answer the session's address any more.
+func (r *Relay) redial(now time.Time, e *entry) {
+	p := &e.Value
+	if p.upstream.up || !p.upstream.live() || p.ending {
+		return
+	}
+	conn, ok := p.upstream.conn.(codec.Redialer)
+	if !ok {
+		return
+	}
+	switch conn.Stranded() {
+	case codec.Unanswered:
+		ok = r.askFromElsewhere(now, e)
+	case codec.KnownByEarlier:
+		ok = p.goBack(e)
+	default:
+		return
+	}
+	if ok {
+		conn.Redial(now, p.socket)
+		r.mark(e)
+	}
+}
+
+// askFromElsewhere gives a session another socket towards its server, and reports whether there is one. A session that has
+// the client's own address can have no other.
+func (r *Relay) askFromElsewhere(now time.Time, e *entry) bool {
+	p := &e.Value
+	if p.earlier == nil {
+		p.earlier = new(earlier)
+	}
+	was := p.earlier
+	if p.route.Upstream.Transport.Transparent || was.back || len(was.sockets) == mostRedials {
+		return false
+	}
+	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
+	if err != nil {
+		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
+		return false
+	}
+	if len(was.sockets) == 0 {
+		was.preamble = p.preamble
+	}
+	was.sockets = append(was.sockets, p.socket)
+	p.socket.SetOwner(nil)
+	p.preamble = p.route.Upstream.Headers.preamble(e.Key.Client, p.face.Addr())
+	p.take(e, socket)
+	r.counters.Redialed++
+	return true
+}
+
+// goBack gives a session its first socket again, by which the server knows it, and reports whether there is one.
+func (p *pair) goBack(e *entry) bool {
+	was := p.earlier
+	if was == nil || len(was.sockets) == 0 || was.back {
+		return false
+	}
+	p.socket.Close()
+	p.take(e, was.sockets[0])
+	p.preamble, was.sockets, was.back = was.preamble, was.sockets[1:], true
+	return true
+}
+
+func (p *pair) take(e *entry, socket netio.Socket) {
+	socket.SetOwner(e)
+	p.socket, p.refused = socket, 0
+}
+
+// forgetEarlier closes the sockets that a session does not need any more.
+func (p *pair) forgetEarlier() {
+	if p.earlier == nil {
+		return
+	}
+	for _, s := range p.earlier.sockets {
+		s.Close()
+	}
+	p.earlier = nil
+}
