@@ -28,6 +28,11 @@ type PerLoop interface {
 // Pinger is a Protocol whose servers answer a question without a connection. Server lists show the answer.
 type Pinger interface {
 	Protocol
+	// IsPing reports whether a datagram asks a server for its text, and for nothing else.
+	IsPing(datagram []byte) bool
+	// AppendPong appends the answer to a client's ping. It is the answer of a server that answers another ping by pong,
+	// with text in place of the server's text. If ping or pong is malformed, it appends nothing.
+	AppendPong(b, ping, pong, text []byte) []byte
 	// AppendPing appends a question to a server. The answer has the same token.
 	AppendPing(b []byte, token uint64) []byte
 	// ParsePong reads an answer. The text aliases the datagram. Errors wrap ErrMalformed.

@@ -58,7 +58,7 @@ func doorOf(l *Listener, doors []*door) *door {
 // configure makes a door that of a listener. Its sessions keep what they have.
 func (r *Relay) configure(d *door, l *Listener, route *route) {
 	if l.Pong != nil && d.pong != nil && r.shard.index == 0 {
-		l.Pong.text.Store(d.pong.text.Load()) // until the servers have been asked again
+		l.Pong.listing.Store(d.pong.listing.Load()) // until the servers have been asked again
 	}
 	d.name, d.addr, d.transport, d.stream = l.Name, l.Addr, l.Transport, l.Transport.Stream
 	d.route, d.pong, d.answers, d.ways = route, l.Pong, nil, nil
@@ -78,6 +78,16 @@ func (r *Relay) configure(d *door, l *Listener, route *route) {
 			tally:    r.tallies.of(l.Name, p.Spec().Name),
 		})
 	}
+}
+
+// pinger is the first of the door's protocols that has server lists, or nil.
+func (d *door) pinger() codec.Pinger {
+	for i := range d.ways {
+		if p, ok := d.ways[i].protocol.(codec.Pinger); ok {
+			return p
+		}
+	}
+	return nil
 }
 
 // Attach gives the Relay the socket of a listener. The streams that it accepts must have its Owner.

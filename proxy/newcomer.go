@@ -24,7 +24,9 @@ func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.Addr
 	w := r.recognise(now, d, from, datagram)
 	switch {
 	case w != nil && d.route.Mode == ModeRelay:
-		r.greetPlain(now, d, w, s, from, datagram)
+		if !r.answerList(now, d, w, s, from, datagram) {
+			r.greetPlain(now, d, w, s, from, datagram)
+		}
 		return
 	case w != nil:
 		switch r.greet(now, d, w, s, from, datagram) {
@@ -140,6 +142,27 @@ func (r *Relay) answer(now time.Time, d *door, s netio.Socket, from netip.AddrPo
 	}
 	r.counters.Clients.Out.count(reply)
 	r.sendAnswer(d, s, from, reply)
+}
+
+// answerList answers a server list that asks through a relay, and reports whether the datagram is such a question. It makes no
+// session, and the servers do not hear of it: how much strangers ask costs them nothing.
+func (r *Relay) answerList(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
+	protocol, ok := w.protocol.(codec.Pinger)
+	if !ok || !protocol.IsPing(datagram) {
+		return false
+	}
+	var reply []byte
+	if d.pong != nil {
+		reply = d.pong.answer(r.sockets.Buffer(), datagram, protocol)
+	} else {
+		_, reply, _ = protocol.Accept(now, from, datagram, r.sockets.Buffer())
+	}
+	if len(reply) == 0 {
+		r.drop(now, DropUnanswered, d, from, len(datagram), nil)
+		return true
+	}
+	r.answer(now, d, s, from, datagram, reply)
+	return true
 }
 
 // mayAnswer spends from the budget for what is worth a forged address.

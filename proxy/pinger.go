@@ -31,6 +31,7 @@ type pinged struct {
 	socket netio.Socket // nil while none could be had
 	heard  time.Time    // when it last answered; zero: it has no text that counts
 	text   []byte
+	pong   []byte // the datagram that brought it
 	// While it does not answer, questions begin anew as a stranger's do, with a header: it may have been restarted.
 	answers  bool
 	preamble preamble
@@ -39,17 +40,21 @@ type pinged struct {
 // addPingers has the servers of every route asked that a listener with a Pong takes.
 func (r *Relay) addPingers(now time.Time) {
 	for _, route := range r.routes {
-		protocol, ok := route.Upstream.Protocol.(codec.Pinger)
-		if !ok || route.Pings.Refresh <= 0 || route.Upstream.Transport.Stream {
+		if route.Pings.Refresh <= 0 || route.Upstream.Transport.Stream {
 			continue
 		}
+		protocol, _ := route.Upstream.Protocol.(codec.Pinger)
 		var doors []*door
-		for i := range r.doors {
-			if d := r.doors[i]; d.route == route && d.pong != nil {
-				doors = append(doors, d)
+		for _, d := range r.doors {
+			if d.route != route || d.pong == nil {
+				continue
+			}
+			doors = append(doors, d)
+			if protocol == nil && route.Mode == ModeRelay {
+				protocol = d.pinger() // which the servers speak too
 			}
 		}
-		if len(doors) > 0 {
+		if protocol != nil && len(doors) > 0 {
 			r.pingers = append(r.pingers, newPinger(route, protocol, doors, r.identities.next(), now))
 		}
 	}
@@ -139,7 +144,7 @@ func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 		r.drop(now, DropUnexpected, s.pinger.doors[0], s.socket.Peer(), len(datagram), codec.ErrUnexpected)
 	default:
 		s.heard, s.answers = now, true
-		s.text = append(s.text[:0], text...)
+		s.text, s.pong = append(s.text[:0], text...), append(s.pong[:0], datagram...)
 		s.pinger.publish()
 	}
 }
@@ -147,9 +152,14 @@ func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 // publish makes the listeners' texts of those that count.
 func (p *pinger) publish() {
 	p.texts = p.texts[:0]
+	var pong []byte // of the first
 	for _, s := range p.servers {
-		if !s.heard.IsZero() && len(s.text) > 0 {
-			p.texts = append(p.texts, s.text)
+		// A relay says what a server says, also if that is nothing; elsewhere the configured text is better.
+		if s.heard.IsZero() || len(s.text) == 0 && p.route.Mode != ModeRelay {
+			continue
+		}
+		if p.texts = append(p.texts, s.text); pong == nil {
+			pong = s.pong
 		}
 	}
 	for _, d := range p.doors {
@@ -157,6 +167,6 @@ func (p *pinger) publish() {
 		if len(p.texts) > 0 {
 			p.joined = p.protocol.JoinPongs(p.joined, p.texts, codec.Listing{Name: p.route.Pings.Name, Port: d.port})
 		}
-		d.pong.set(p.joined)
+		d.pong.set(p.joined, pong)
 	}
 }

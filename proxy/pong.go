@@ -4,33 +4,48 @@ import (
 	"bytes"
 	"sync/atomic"
 	"time"
+
+	"tidegate/codec"
 )
 
-// Pong is what a listener says of its upstream's servers to whoever asks without a session. One Relay makes the text,
-// and the listener's protocols give it away: safe for concurrent use.
+// Pong is what a listener says of its upstream's servers to a client that asks without a session. One Relay makes it, and the
+// others read it: safe for concurrent use.
 type Pong struct {
-	text atomic.Pointer[[]byte]
+	listing atomic.Pointer[listing]
+}
+
+// listing is what servers say of themselves. It is never changed.
+type listing struct {
+	text []byte // of all of them
+	pong []byte // datagram by which one of them said its own
 }
 
 // Text is the servers' text as of now, nil while there is none. It must not be changed. It does not allocate.
 func (p *Pong) Text() []byte {
-	if text := p.text.Load(); text != nil {
-		return *text
+	if l := p.listing.Load(); l != nil {
+		return l.text
 	}
 	return nil
 }
 
-// set publishes a copy of a text, unless it is the one there already; nil for none.
-func (p *Pong) set(text []byte) {
-	if old := p.text.Load(); old != nil && bytes.Equal(*old, text) {
-		return
+// set publishes copies of a text and of a server's pong, unless they are there already; no pong: nothing.
+func (p *Pong) set(text, pong []byte) {
+	old := p.listing.Load()
+	switch {
+	case len(pong) == 0:
+		p.listing.Store(nil)
+	case old == nil || !bytes.Equal(old.text, text) || !bytes.Equal(old.pong, pong):
+		p.listing.Store(&listing{bytes.Clone(text), bytes.Clone(pong)})
 	}
-	if len(text) == 0 {
-		p.text.Store(nil)
-		return
+}
+
+// answer appends the answer to a ping as a server would give it, if a server has said anything.
+func (p *Pong) answer(b, ping []byte, protocol codec.Pinger) []byte {
+	l := p.listing.Load()
+	if l == nil {
+		return b
 	}
-	fresh := bytes.Clone(text)
-	p.text.Store(&fresh)
+	return protocol.AppendPong(b, ping, l.pong, l.text)
 }
 
 // Pings are how a Route's servers are asked for their texts.

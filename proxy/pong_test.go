@@ -10,35 +10,43 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 )
 
 // TestGoRakNetServerIsListed: a server list that asks the proxy sees the text of a go-raknet server, also while that is
-// being restarted, and then its new one.
+// being restarted, and then its new one. No session comes of it, in either mode.
 func TestGoRakNetServerIsListed(t *testing.T) {
 	for _, b := range backends {
-		t.Run(b.name, func(t *testing.T) {
-			server := listedServer(t, "127.0.0.1:0", "MCPE;Arena;844;1.21.111;3;20;1;World;Survival;1;19132;19132;")
-			addr := server.Addr().String()
-			pong := new(proxy.Pong)
-			r := startWith(t, b.backend, b.loops, bedrock(), bedrock(), netip.MustParseAddrPort(addr), func(s *proxy.Settings) {
-				l := &s.Listeners[0]
-				l.Protocols = []codec.Protocol{raknet.New(raknet.Options{SizedPong: true, PongText: pong.Text})}
-				l.Pong, l.Route.Pings = pong, proxy.Pings{Refresh: 20 * time.Millisecond, Keep: time.Minute, Name: "Tide"}
-			})
-			port := r.addr.String()[len("127.0.0.1:"):]
-			text := "MCPE;Tide;844;1.21.111;3;20;1;World;Survival;1;" + port + ";" + port + ";"
-			awaitListed(t, r.addr, text)
-			_ = server.Close()
-			for range 5 {
-				if got, err := gork.Ping(r.addr.String()); err != nil || string(got) != text {
-					t.Fatalf("while the server is away: %q, %v; want %q", got, err, text)
-				}
-			}
-			listedServer(t, addr, "MCPE;Arena;844;1.21.111;0;20;1;World;Survival;1;19132;19132;")
-			awaitListed(t, r.addr, "MCPE;Tide;844;1.21.111;0;20;1;World;Survival;1;"+port+";"+port+";")
-		})
+		t.Run(b.name, func(t *testing.T) { testListed(t, b.backend, b.loops, proxy.ModeTerminate) })
+		t.Run(b.name+", relayed", func(t *testing.T) { testListed(t, b.backend, b.loops, proxy.ModeRelay) })
+	}
+}
+
+func testListed(t *testing.T, backend netio.Backend, loops int, mode proxy.Mode) {
+	server := listedServer(t, "127.0.0.1:0", "MCPE;Arena;844;1.21.111;3;20;1;World;Survival;1;19132;19132;")
+	addr := server.Addr().String()
+	pong := new(proxy.Pong)
+	r := startWith(t, backend, loops, bedrock(), bedrock(), netip.MustParseAddrPort(addr), func(s *proxy.Settings) {
+		l := &s.Listeners[0]
+		l.Protocols = []codec.Protocol{raknet.New(raknet.Options{SizedPong: true, PongText: pong.Text})}
+		l.Pong, l.Route.Pings = pong, proxy.Pings{Refresh: 20 * time.Millisecond, Keep: time.Minute, Name: "Tide"}
+		l.Route.Mode = mode
+	})
+	port := r.addr.String()[len("127.0.0.1:"):]
+	text := "MCPE;Tide;844;1.21.111;3;20;1;World;Survival;1;" + port + ";" + port + ";"
+	awaitListed(t, r.addr, text)
+	_ = server.Close()
+	for range 5 {
+		if got, err := gork.Ping(r.addr.String()); err != nil || string(got) != text {
+			t.Fatalf("while the server is away: %q, %v; want %q", got, err, text)
+		}
+	}
+	listedServer(t, addr, "MCPE;Arena;844;1.21.111;0;20;1;World;Survival;1;19132;19132;")
+	awaitListed(t, r.addr, "MCPE;Tide;844;1.21.111;0;20;1;World;Survival;1;"+port+";"+port+";")
+	if opened := r.server.Snapshot().Counters.Opened; opened > 0 {
+		t.Errorf("%d sessions opened", opened)
 	}
 }
 

@@ -94,6 +94,7 @@ func TestRedialOfAKnownClient(t *testing.T) {
 	w.After(2200*time.Millisecond, func() { w.Inject(0, serverAddr, second, refusal) })
 	p := w.join(codec.Hello{Identity: 7})
 	w.await("connected", 5*time.Second, func() bool { return p.find(codec.Connected) != nil })
+	w.Run(100 * time.Millisecond) // for the last step to reach the server
 	if socket := w.proxy.sockets[second]; w.proxy.dialed != 2 || !socket.closed {
 		t.Errorf("%d sockets dialed; the second is closed: %v", w.proxy.dialed, socket.closed)
 	}

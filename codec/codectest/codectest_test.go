@@ -151,6 +151,7 @@ func TestBrokenToyFails(t *testing.T) {
 		{"claims an early proof", "proof", "proves no address"},
 		{"forgets its token", "optional", "the pong has token"},
 		{"joins in place", "optional", "does not only append"},
+		{"answers as it was answered", "optional", "AppendPong of another ping"},
 		{"mute in a loop", "optional", "never arrived"},
 		{"names another client", "leave", "Identity() ="},
 		{"tolerates nothing", "optional", "connection closed"},

@@ -53,6 +53,13 @@ func checkPinger(r *report, p codec.Pinger) {
 			r.Errorf("ParsePong of %d of %d bytes: %v does not wrap ErrMalformed", n, len(pong), err)
 		}
 	}
+	other := p.AppendPing(nil, token+1)
+	answer := p.AppendPong(bytes.Clone(guard), other, pong, []byte("others"))
+	answer, only := bytes.CutPrefix(answer, guard)
+	got, said, err := p.ParsePong(answer)
+	if !only || got != token+1 || string(said) != "others" || !p.IsPing(other) || p.IsPing(answer) {
+		r.Errorf("AppendPong of another ping: token %#x, text %q, error %v", got, said, err)
+	}
 	texts := [][]byte{bytes.Clone(text), []byte("a;b;1;2;3"), {}}
 	before := bytes.Join(texts, []byte("|"))
 	joined := p.JoinPongs(bytes.Clone(guard), texts, codec.Listing{Name: "name", Port: 7777})

@@ -41,6 +41,18 @@ func (p *toyProtocol) ParsePong(b []byte) (token uint64, text []byte, err error)
 	return binary.BigEndian.Uint64(b[1:]), b[9:], nil
 }
 
+func (p *toyProtocol) IsPing(b []byte) bool { return isToyQuestion(b) }
+
+func (p *toyProtocol) AppendPong(b, ping, pong, text []byte) []byte {
+	if !isToyQuestion(ping) || len(pong) < 9 {
+		return b
+	}
+	if p.fault == "answers as it was answered" {
+		return append(b, pong...)
+	}
+	return append(append(b, ping...), text...)
+}
+
 func (p *toyProtocol) JoinPongs(b []byte, texts [][]byte, _ codec.Listing) []byte {
 	if p.fault == "joins in place" {
 		texts[0] = append(texts[0], '!')

@@ -19,6 +19,24 @@ const (
 	listedPortIPv6   = 11
 )
 
+// IsPing recognises both pings.
+func (p *Protocol) IsPing(datagram []byte) bool {
+	id, ok := offlineID(datagram)
+	return ok && (id == idUnconnectedPing || id == idUnconnectedPingOpen)
+}
+
+// AppendPong appends a pong with the time of the ping, and with the GUID and the dialect of the server's pong.
+func (p *Protocol) AppendPong(b, ping, pong, text []byte) []byte {
+	var question unconnectedPing
+	answer, err := ParsePong(pong)
+	if err != nil || question.parse(ping) != nil || len(ping) < pingSize {
+		return b
+	}
+	sized := len(pong)-len(answer.Data) > pongHeaderSize
+	answer.Time, answer.Data = question.time, text[:min(len(text), maxPong)]
+	return answer.append(b, sized)
+}
+
 // AppendPing appends a ping with the token in place of the time.
 func (p *Protocol) AppendPing(b []byte, token uint64) []byte { return AppendPing(b, token, p.o.GUID) }
 

@@ -54,6 +54,9 @@ type Pong struct {
 	Data []byte // what the game says of itself, at most a few hundred bytes; aliases the datagram
 }
 
+// pongHeaderSize is what precedes the data of a pong.
+const pongHeaderSize = 17 + len(magic)
+
 // AppendPing appends a ping of any server, whether it has a free place or not. The pong will carry the same time, in
 // whatever unit the caller likes; RakNet itself writes milliseconds.
 func AppendPing(b []byte, time, guid uint64) []byte {
@@ -64,7 +67,7 @@ func AppendPing(b []byte, time, guid uint64) []byte {
 // ParsePong reads a pong of either dialect: where the first two bytes of its data are the length of the rest they
 // are not part of Data. Errors wrap codec.ErrMalformed.
 func ParsePong(b []byte) (Pong, error) {
-	const data = 17 + len(magic)
+	const data = pongHeaderSize
 	if len(b) < data {
 		return Pong{}, errOfflineShort
 	}

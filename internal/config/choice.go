@@ -105,11 +105,12 @@ type PongSource string
 
 // Sources of the text.
 const (
+	PongAuto       PongSource = "auto"       // the upstream's servers in mode relay, else the protocol's own option
 	PongConfigured PongSource = "configured" // the protocol's own option
 	PongUpstream   PongSource = "upstream"   // the upstream's servers
 )
 
-func (PongSource) Choices() []string { return words(PongConfigured, PongUpstream) }
+func (PongSource) Choices() []string { return words(PongAuto, PongConfigured, PongUpstream) }
 
 // Balance is which server of an upstream gets the next session.
 type Balance string

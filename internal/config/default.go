@@ -52,7 +52,7 @@ func (r *Route) setDefaults() {
 	*r = Route{
 		Mode: Terminate, Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB, Undeclared: UndeclaredPass,
 		Failover: FailoverDisconnect, HoldTime: seconds(15),
-		Pong: PongConfigured, PongRefresh: seconds(2), PongKeep: seconds(60),
+		Pong: PongAuto, PongRefresh: seconds(2), PongKeep: seconds(60),
 	}
 }
 

@@ -52,9 +52,6 @@ func (v *validator) relayed(path string, r Route, upstream int) {
 			}
 		}
 	}
-	if r.Pong == PongUpstream {
-		v.fault(child(path, "pong"), r.Pong, `"configured": in mode relay the servers are asked themselves`)
-	}
 	if len(r.Messages) > 0 {
 		v.warn(item(child(path, "message"), 0), nil, "none: a relay translates nothing")
 	}

@@ -18,7 +18,9 @@ func TestModes(t *testing.T) {
 		{`"any"`, "raknet", ``, "listener[0].protocols[0]"},
 		{`"raknet"`, "any", ``, "upstream[0].protocol"},
 		{`"raknet"`, "any", `mode = "pass"`, "route[0].mode"},
-		{`"raknet"`, "raknet", "mode = \"relay\"\npong = \"upstream\"", "route[0].pong"},
+		{`"raknet"`, "raknet", "mode = \"relay\"\npong = \"upstream\"", ""},
+		{`"raknet"`, "any", "mode = \"relay\"\npong = \"upstream\"", ""},
+		{`"raknet"`, "any", "mode = \"relay\"\npong = \"configured\"", ""},
 	} {
 		_, _, err := Parse("t.toml", modeText(t, row.client, row.upstream, row.route), known)
 		faulty := ""

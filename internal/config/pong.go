@@ -9,6 +9,11 @@ import (
 // maxPongName leaves room for the rest of a server list text.
 const maxPongName = 100
 
+// AsksServers reports whether a route's server lists show what the servers say.
+func (r *Route) AsksServers() bool {
+	return r.Pong == PongUpstream || r.Pong == PongAuto && r.Mode == Relay
+}
+
 // pong checks what a route's listeners answer to server lists.
 func (v *validator) pong(path string, r Route) {
 	if len(r.PongName) > maxPongName || strings.Contains(r.PongName, ";") {
@@ -30,7 +35,8 @@ func (v *validator) listed(key string, r Route) {
 	if upstream < 0 {
 		return
 	}
-	if name := v.Upstreams[upstream].Protocol; v.known[name].Client && !v.known[name].Pings {
+	// What a relay's listener speaks its servers speak, too.
+	if name := v.Upstreams[upstream].Protocol; v.known[name].Client && !v.known[name].Pings && !v.known[name].Opaque {
 		v.fault(key, r.Pong, fmt.Sprintf("%q: %s servers have no text for server lists", PongConfigured, name))
 		return
 	}

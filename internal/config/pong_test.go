@@ -11,7 +11,7 @@ func TestServerLists(t *testing.T) {
 	for _, row := range []struct{ name, lines, want string }{
 		{"all at their least", "pong = \"upstream\"\npong_name = \"Tide\"\npong_refresh = \"100ms\"\npong_keep = \"1s\"", ""},
 		{"all at their most", `pong_name = "` + long + "\"\npong_refresh = \"1m\"\npong_keep = \"24h\"", ""},
-		{"unknown source", `pong = "both"`, `10:8: route[0].pong = "both": want "configured" or "upstream"`},
+		{"unknown source", `pong = "both"`, `10:8: route[0].pong = "both": want "auto", "configured" or "upstream"`},
 		{"long name", `pong_name = "` + long + `n"`,
 			`10:13: route[0].pong_name = "` + long[:maxRendered] + `...": want at most 100 bytes of text without semicolons`},
 		{"name of two fields", `pong_name = "a;b"`,
@@ -45,4 +45,21 @@ func TestServerListsWithoutTexts(t *testing.T) {
 	check(t, err, "")
 	check(t, Faults(warnings),
 		`t.toml:11:8: route[0].pong = "upstream": want "configured": no protocol of the route's listeners has server lists`)
+}
+
+// TestAsksServers: by default a relay shows what its servers say, and a route that terminates what is configured.
+func TestAsksServers(t *testing.T) {
+	for _, row := range []struct {
+		lines string
+		want  bool
+	}{
+		{"", false}, {`pong = "auto"`, false}, {`pong = "configured"`, false}, {`pong = "upstream"`, true},
+		{`mode = "relay"`, true}, {"mode = \"relay\"\npong = \"upstream\"", true}, {"mode = \"relay\"\npong = \"configured\"", false},
+	} {
+		c, _, err := Parse("t.toml", change(t, `upstream = "arena"`, "upstream = \"arena\"\n"+row.lines), known)
+		check(t, err, "")
+		if got := c.Routes[0].AsksServers(); got != row.want {
+			t.Errorf("%q: asks its servers: %v, want %v", row.lines, got, row.want)
+		}
+	}
 }

@@ -165,7 +165,7 @@ func failover(r *config.Route) proxy.Failover {
 
 // pings are how a route's servers are asked for their texts, if at all.
 func pings(r *config.Route) proxy.Pings {
-	if r.Pong != config.PongUpstream {
+	if !r.AsksServers() {
 		return proxy.Pings{}
 	}
 	return proxy.Pings{Refresh: time.Duration(r.PongRefresh), Keep: time.Duration(r.PongKeep), Name: r.PongName}

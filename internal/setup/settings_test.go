@@ -43,7 +43,9 @@ func TestServerListSettings(t *testing.T) {
 		pings  proxy.Pings
 	}{
 		{`"configured"`, proxy.Pings{}},
+		{`"auto"`, proxy.Pings{}},
 		{`"upstream"`, proxy.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide"}},
+		{"\"auto\"\nmode = \"relay\"", proxy.Pings{Refresh: 2 * time.Second, Keep: time.Minute, Name: "Tide"}},
 	} {
 		c, warnings, err := config.Parse("t.toml", []byte(pinged+row.source+pingedUpstream), Traits())
 		if err != nil || len(warnings) > 0 {
