@@ -83,7 +83,7 @@ func (a addressed) Addr() netip.AddrPort { return netip.AddrPort(a) }
 // the second. The client is told to go back, once; and a refusal of the first address is final.
 func TestRedialOfAKnownClient(t *testing.T) {
 	refuse := func(l *link) {
-		_ = l.client.Receive(l.now, l.p.appendRefusal(nil, idAlreadyConnected, speaker{guid: l.p.o.GUID}))
+		_ = l.client.Receive(l.now, l.p.appendRefusal(nil, idAlreadyConnected, l.p.self()))
 		l.poll()
 	}
 	l := newHalfMade(t)

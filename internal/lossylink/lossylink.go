@@ -44,7 +44,7 @@ type Loss struct {
 	ToServer, ToClients float64
 	// OnceToServer and OnceToClients pass a datagram if an equal one was dropped before.
 	OnceToServer, OnceToClients bool
-	// Chosen, if not nil, reports whether to drop a datagram, whatever the shares. The link's goroutine calls it.
+	// Chosen, if not nil, reports whether to drop a datagram, beside the shares. The link's goroutine calls it.
 	Chosen func(toServer bool, datagram []byte) bool
 	// Spared is the number of datagrams, in both directions together, that pass before any is dropped.
 	Spared int

@@ -119,8 +119,8 @@ func (g *Gate) Drained() {
 	}
 }
 
-// Drops returns the number of packets that the filters have dropped before the loop's sockets. The kernel counts these drops
-// once more for each socket, after this count, together with drops for lack of room.
+// Drops returns the number of packets that the filters have dropped before the loop's sockets. The kernel counts these
+// drops once more for each socket, after this count, together with drops for lack of room.
 func (g *Gate) Drops() uint64 {
 	if g == nil {
 		return 0
