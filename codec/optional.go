@@ -15,7 +15,8 @@ import (
 //  5. Deferrer and Introducer, while a session of two Granters is under way. Confirmer, after Dial with Hello.Tentative.
 //  6. Echoer, after each input of a Conn whose protocol's Proof is ProvedEcho.
 //  7. LossTolerant and Renewer, between inputs of an established Conn.
-//  8. Redialer, after each input of a Conn that was dialed and is not connected.
+//  8. Throttler, before each Transmit round of an established Conn.
+//  9. Redialer, after each input of a Conn that was dialed and is not connected.
 
 // PerLoop is a Protocol whose connections share memory if one loop has them all.
 type PerLoop interface {
@@ -114,6 +115,27 @@ type Redialer interface {
 	// Redial restarts the handshake. From now on datagrams leave from another address, which from has as in Hello.
 	Redial(now time.Time, from Addresser)
 }
+
+// Throttler is a Conn that can slow its peer down while a proxy's other side takes less than the peer sends.
+type Throttler interface {
+	Conn
+	// Throttle sets the pressure on the peer from now on.
+	Throttle(now time.Time, p Pressure)
+	// Fill returns how full the queue of messages to the peer is, from 0 to 1.
+	Fill() float64
+}
+
+// Pressure is how strongly a peer is slowed down.
+type Pressure uint8
+
+// Pressures.
+const (
+	NoPressure Pressure = iota
+	// Hesitate takes messages and holds their acknowledgements back, so that a peer with a window waits.
+	Hesitate
+	// Refuse takes no messages. The peer sends the reliable ones again.
+	Refuse
+)
 
 // Stranding is the reason why a handshake does not go on.
 type Stranding uint8

@@ -31,6 +31,7 @@
 //     before it has proved itself
 //   - backlog.go, thin.go: what becomes of strangers when more come than can be read
 //   - pair.go, events.go, ahead.go, admit.go, identity.go: the two sides, and when each is told yes
+//   - pressure.go: a side that sends more than the other takes
 //   - redial.go: another socket towards a server that does not answer
 //   - failover.go, move.go, seek.go, news.go, parting.go: another server: held, moved, waiting for one, and the goodbyes to
 //     the old one

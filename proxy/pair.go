@@ -77,6 +77,8 @@ type side struct {
 	keeps bool       // what is sent to the peer reliably is kept until it was delivered
 	away  bool       // there is no peer for a while: what is to be sent to it is kept
 
+	pressure codec.Pressure // on the peer
+
 	sampled sampled
 
 	in    Traffic    // received from the peer and sent on

@@ -10,8 +10,8 @@ import (
 // mostRedials is how many times a session asks one server anew from another address.
 const mostRedials = 2
 
-// earlier are the sockets from which a session has asked its server before, the first one first. They stay open until the
-// session is connected: the next socket shall have another address, also where sockets are shared.
+// earlier are the sockets from which a session has asked its server before, the first one first. They stay open until
+// the session is connected: the next socket shall have another address, also where sockets are shared.
 type earlier struct {
 	sockets  []netio.Socket
 	preamble preamble // of the first
@@ -42,8 +42,8 @@ func (r *Relay) redial(now time.Time, e *entry) {
 	}
 }
 
-// askFromElsewhere gives a session another socket towards its server, and reports whether there is one. A session that has
-// the client's own address can have no other.
+// askFromElsewhere gives a session another socket towards its server, and reports whether there is one. A session that
+// has the client's own address can have no other.
 func (r *Relay) askFromElsewhere(now time.Time, e *entry) bool {
 	p := &e.Value
 	if p.earlier == nil {

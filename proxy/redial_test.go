@@ -13,15 +13,16 @@ import (
 
 const openConnectionReply2 = 0x08
 
-// halfMade is a server that answers nothing from its second reply on to the first of so many sockets of the proxy. It is
-// cut off from them, as it keeps half of a connection for each.
+// halfMade is a server that answers nothing from its second reply on to the first of so many sockets of the proxy. It
+// is cut off from them, as it keeps half of a connection for each.
 func (w *world) halfMade(sockets int, until time.Duration) {
 	cut := func(at netip.AddrPort, loss float64) {
 		w.SetPath(serverAddr, at, simnet.Weather{Loss: loss})
 		w.SetPath(at, serverAddr, simnet.Weather{Loss: loss})
 	}
 	w.SetTap(func(from, to netip.AddrPort, datagram []byte) {
-		if from == serverAddr && datagram[0] == openConnectionReply2 && slices.Contains(upstreamSockets(sockets), to) && w.Elapsed() < until {
+		isReply := from == serverAddr && datagram[0] == openConnectionReply2
+		if isReply && slices.Contains(upstreamSockets(sockets), to) && w.Elapsed() < until {
 			cut(to, 1)
 			w.After(until-w.Elapsed(), func() { cut(to, 0) })
 		}
@@ -35,8 +36,8 @@ func upstreamSockets(n int) (all []netip.AddrPort) {
 	return all
 }
 
-// TestRedial has a server that keeps half of a connection, for ever: it is asked from another socket, and again, and none of
-// those stays open.
+// TestRedial has a server that keeps half of a connection, for ever: it is asked from another socket, and again, and
+// none of those stays open.
 func TestRedial(t *testing.T) {
 	for lost := range mostRedials + 1 {
 		for _, admit := range []Admit{UpstreamFirst, ProofFirst} {

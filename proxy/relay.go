@@ -339,6 +339,7 @@ func (r *Relay) Flush(now time.Time) {
 		}
 		e.Value.dirty = false
 		r.sendJoint(now, e)
+		r.press(now, &e.Value)
 		r.transmit(now, e)
 		r.judgeQueue(now, e)
 		if r.poll(now, e) {

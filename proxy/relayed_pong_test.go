@@ -22,8 +22,8 @@ func relayedList(t testing.TB, change func(r *Route)) *listed {
 	})
 }
 
-// TestListPingsMakeNoRelayedSession: a relay answers server lists as the server does, with its GUID and in its dialect, but
-// for the ports, and makes no session of whoever asks.
+// TestListPingsMakeNoRelayedSession: a relay answers server lists as the server does, with its GUID and in its dialect,
+// but for the ports, and makes no session of whoever asks.
 func TestListPingsMakeNoRelayedSession(t *testing.T) {
 	for _, sized := range []bool{false, true} {
 		l := relayedList(t, nil)
@@ -49,7 +49,7 @@ func TestListPingsMakeNoRelayedSession(t *testing.T) {
 		}
 		relay := l.proxy.relay
 		if relay.plains.Len() != 0 || relay.counters.Opened != 0 || l.proxy.dialed != 1 {
-			t.Errorf("sized %v: %d sessions opened, %d sockets dialed; want none, and the one that asks", sized, relay.counters.Opened, l.proxy.dialed)
+			t.Errorf("%d sessions opened, %d sockets dialed; want none, and the one that asks", relay.counters.Opened, l.proxy.dialed)
 		}
 	}
 }
@@ -63,8 +63,9 @@ func TestRelayedListIsSilent(t *testing.T) {
 		l.Run(100 * time.Millisecond)
 	}
 	ping()
-	if len(l.browser.texts) > 0 || l.proxy.relay.counters.Opened > 0 || l.drops(DropUnanswered) != 1 {
-		t.Errorf("answered %q, %d sessions, %d counted as unanswered", l.browser.texts, l.proxy.relay.counters.Opened, l.drops(DropUnanswered))
+	opened, unanswered := l.proxy.relay.counters.Opened, l.drops(DropUnanswered)
+	if len(l.browser.texts) > 0 || opened > 0 || unanswered != 1 {
+		t.Errorf("answered %q, %d sessions, %d counted as unanswered", l.browser.texts, opened, unanswered)
 	}
 	l.servers[0].down = false
 	l.says(0, "")
@@ -80,7 +81,8 @@ func TestRelayedListIsSilent(t *testing.T) {
 	}
 }
 
-// TestRelayedPlayersStillCome: who has asked for the list joins, and what its session says passes as it is, also a ping.
+// TestRelayedPlayersStillCome: who has asked for the list joins, and what its session says passes as it is, also a
+// ping.
 func TestRelayedPlayersStillCome(t *testing.T) {
 	l := relayedList(t, nil)
 	l.Run(time.Second)
@@ -96,7 +98,8 @@ func TestRelayedPlayersStillCome(t *testing.T) {
 	}
 }
 
-// TestForgedPingsThroughARelay: 100,000 sources cost the servers nothing, and no more is answered than the listener's budget.
+// TestForgedPingsThroughARelay: 100,000 sources cost the servers nothing, and no more is answered than the listener's
+// budget.
 func TestForgedPingsThroughARelay(t *testing.T) {
 	const budget, sources = 50, 100_000
 	pong := new(Pong)

@@ -47,17 +47,18 @@ type Conn struct {
 	dialed bool // we are the client
 	// tentative is whether the client's NEW_INCOMING_CONNECTION waits for Confirm.
 	tentative bool
-	ahead     bool          // client: Introduce is still to come
-	family    family        // of IPv6 addresses, as the peer writes them
-	guid      uint64        // the client's
-	server    uint64        // the server's GUID, as the client is told
-	longList  bool          // the handshake lists 20 addresses, not 10
-	round     uint8         // server: of the cookie by which the connection was opened
-	asking    *asking       // client: until the connection is granted
-	askedAt   uint64        // the peer's time in its CONNECTION_REQUEST, or in its CONNECTION_REQUEST_ACCEPTED
-	upSince   time.Duration // when it became connected; server, until then: when it last granted the connection
-	offline   []byte        // message, or last word, to be sent next; a later one replaces it
-	pongDue   time.Duration // server: no ping is answered before
+	ahead     bool           // client: Introduce is still to come
+	family    family         // of IPv6 addresses, as the peer writes them
+	guid      uint64         // the client's
+	server    uint64         // the server's GUID, as the client is told
+	longList  bool           // the handshake lists 20 addresses, not 10
+	pressure  codec.Pressure // on the peer
+	round     uint8          // server: of the cookie by which the connection was opened
+	asking    *asking        // client: until the connection is granted
+	askedAt   uint64         // the peer's time in its CONNECTION_REQUEST, or in its CONNECTION_REQUEST_ACCEPTED
+	upSince   time.Duration  // when it became connected; server, until then: when it last granted the connection
+	offline   []byte         // message, or last word, to be sent next; a later one replaces it
+	pongDue   time.Duration  // server: no ping is answered before
 	parting   parting
 
 	*workspace // nowhere while nothing is under way
@@ -194,7 +195,7 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 		}
 	}
 	// Last, since a short datagram behind longer ones costs little more than they do: the kernel takes them as one.
-	if r.acksDue(now, c.wrote) {
+	if c.pressure == codec.NoPressure && r.acksDue(now, c.wrote) {
 		b = r.writeAcks(now, b, c.sender.datagramSize())
 	}
 	return b
@@ -221,7 +222,7 @@ func (c *Conn) NextTimeout() time.Time {
 			next = min(next, at)
 		}
 	}
-	if c.receiver.acks.count > 0 {
+	if c.receiver.acks.count > 0 && c.pressure == codec.NoPressure {
 		next = min(next, c.receiver.acksAt)
 	}
 	if at, ok := c.receiver.holes.askAt(); ok {

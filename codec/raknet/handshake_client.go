@@ -167,9 +167,10 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 		if err := a.reply.parse(b); err != nil {
 			return err
 		}
-		if !a.replied {
-			c.sender.rtt.expect(now - a.sentAt)
+		if a.replied && a.requests > 0 {
+			return nil // it answers an earlier request, and the second is under way
 		}
+		c.sender.rtt.expect(now - a.sentAt)
 		a.replied, a.requests = true, 0
 		a.tries = (a.tries - 1) / triesPerProbe * triesPerProbe // the path is as wide as the probe
 		c.ask(now)

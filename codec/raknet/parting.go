@@ -60,7 +60,7 @@ func (c *Conn) part(now time.Duration, reason codec.Reason) {
 	if !c.parting.flows {
 		c.sender.abandonQueue(&c.events)
 	}
-	c.phase = closing
+	c.phase, c.pressure = closing, codec.NoPressure
 	c.stepParting(now)
 }
 

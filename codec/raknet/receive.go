@@ -58,6 +58,10 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 	case nackDatagram:
 		return c.sender.reject(now, d.body)
 	}
+	if c.pressure == codec.Refuse {
+		c.receiver.dropped++
+		return errPressure
+	}
 	c.receiver.patience = c.patience()
 	err := c.receiver.take(now, &d)
 	for i := range c.receiver.ready {

@@ -6,11 +6,12 @@ import (
 	"tidegate/codec"
 )
 
-// A go-raknet server sends its second reply once. When that is lost it keeps half of a connection, which takes all that the
-// client's address says and answers none of it (docs/protocols/raknet.md#a-lost-second-reply). Only another address helps.
+// A go-raknet server sends its second reply once. When that is lost it keeps half of a connection, which takes all that
+// the client's address says and answers none of it (docs/protocols/raknet.md#a-lost-second-reply). Only another address
+// helps.
 
-// grantPatience is how long the answer to the first second request may take before the client is stranded. Stock servers
-// answer each request again, so that they get about ten tries.
+// grantPatience is how long the answer to the first second request may take before the client is stranded. Stock
+// servers answer each request again, so that they get about ten tries.
 const grantPatience = 2 * time.Second
 
 // strand is what a client knows of a server that does not grant its connection.
@@ -52,8 +53,8 @@ func (s *strand) expect(now time.Duration) {
 // answered notes that the server has answered, and is to be asked again.
 func (s *strand) answered() { s.at = 0 }
 
-// hearsOnline takes a datagram of the reliability layer, which only a server sends that has made a connection. Its reply may
-// be late, and the datagram forged, so it only shortens the patience.
+// hearsOnline takes a datagram of the reliability layer, which only a server sends that has made a connection. Its
+// reply may be late, and the datagram forged, so it only shortens the patience.
 func (c *Conn) hearsOnline(now time.Duration) {
 	if s := &c.asking.strand; s.at != 0 && s.why == codec.NotStranded {
 		s.at = min(s.at, now+c.sender.rtt.timeout())
@@ -72,8 +73,8 @@ func (s *strand) next() (at time.Duration, ok bool) {
 	return s.at, s.at != 0 && s.why == codec.NotStranded
 }
 
-// known takes the refusal of a client that is connected already, and reports whether that is the client itself, by an address
-// from before.
+// known takes the refusal of a client that is connected already, and reports whether that is the client itself, by an
+// address from before.
 func (s *strand) known() bool {
 	if s.redials == 0 || s.back {
 		return false

@@ -8,8 +8,8 @@ import (
 	"tidegate/codec"
 )
 
-// newHalfMade returns a link whose server has lost its second reply and answers nothing that is said offline any more, as
-// go-raknet does.
+// newHalfMade returns a link whose server has lost its second reply and answers nothing that is said offline any more,
+// as go-raknet does.
 func newHalfMade(t *testing.T) *link {
 	l := newLink(t, Options{})
 	l.drop = func(toServer bool, b []byte) bool {
@@ -42,8 +42,8 @@ func TestStranded(t *testing.T) {
 	}
 }
 
-// TestStrandedByOnlineDatagrams: what only a server with a connection sends shortens the patience, but leaves a reply time
-// that was overtaken. A datagram that comes before the client has asked for the grant is no sign of that.
+// TestStrandedByOnlineDatagrams: what only a server with a connection sends shortens the patience, but leaves a reply
+// time that was overtaken. A datagram that comes before the client has asked for the grant is no sign of that.
 func TestStrandedByOnlineDatagrams(t *testing.T) {
 	online := append(appendDataHeader(nil, 0, false, false), 0, 0, 72, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	l := newHalfMade(t)
@@ -79,8 +79,8 @@ type addressed netip.AddrPort
 
 func (a addressed) Addr() netip.AddrPort { return netip.AddrPort(a) }
 
-// TestRedialOfAKnownClient: a stock server that was cut off for a while knows the client by its first address, and refuses
-// the second. The client is told to go back, once; and a refusal of the first address is final.
+// TestRedialOfAKnownClient: a stock server that was cut off for a while knows the client by its first address, and
+// refuses the second. The client is told to go back, once; and a refusal of the first address is final.
 func TestRedialOfAKnownClient(t *testing.T) {
 	refuse := func(l *link) {
 		_ = l.client.Receive(l.now, l.p.appendRefusal(nil, idAlreadyConnected, l.p.self()))

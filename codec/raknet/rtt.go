@@ -3,9 +3,9 @@ package raknet
 import "time"
 
 // Bounds of the retransmission timeout. The first stands until a round trip was measured. Stock RakNet has 2 s as first
-// and as longest; a first of half a second repairs a lossy handshake sooner and costs one message twice at worst. Backing
-// off ends early, since a player waits: a dead peer gets each message ten times until it is given up, where stock RakNet
-// sends it a hundred times.
+// and as longest; a first of half a second repairs a lossy handshake sooner and costs one message twice at worst.
+// Backing off ends early, since a player waits: a dead peer gets each message ten times until it is given up, where
+// stock RakNet sends it a hundred times.
 const (
 	firstTimeout   = 500 * time.Millisecond
 	longestTimeout = 2 * time.Second
@@ -15,8 +15,8 @@ const (
 	handshakeSlack = 110 * time.Millisecond
 )
 
-// rtt estimates the round trip and from it the time after which a datagram counts as lost. Each transmission has its own
-// number, so every acknowledgement is a true sample.
+// rtt estimates the round trip and from it the time after which a datagram counts as lost. Each transmission has its
+// own number, so every acknowledgement is a true sample.
 type rtt struct {
 	smoothed  time.Duration // 0 until there is a sample
 	deviation time.Duration // until then the round trip of the offline handshake, if that was measured
@@ -34,8 +34,8 @@ func (r *rtt) sample(d time.Duration) {
 	r.smoothed = max(r.smoothed+(d-r.smoothed)/8, 1)
 }
 
-// expect takes the time from the last request of the offline handshake to its answer. It stands in for a sample until there
-// is one. Where it is the answer to an earlier request it is too short, and costs a copy of the next datagram.
+// expect takes the time from the last request of the offline handshake to its answer. It stands in for a sample until
+// there is one. Where it is the answer to an earlier request it is too short, and costs a copy of the next datagram.
 func (r *rtt) expect(d time.Duration) {
 	if r.smoothed == 0 && (r.deviation == 0 || d < r.deviation) {
 		r.deviation = max(d, 1)

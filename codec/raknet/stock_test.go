@@ -12,8 +12,9 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// stockSender is a client that sends reliable messages as stock RakNet 4.081 does: the rules of its ReliabilityLayer and
-// its CCRakNetSlidingWindow, which decide how our acknowledgements speed it up or slow it down. Its handshake is ours.
+// stockSender is a client that sends reliable messages as stock RakNet 4.081 does: the rules of its ReliabilityLayer
+// and its CCRakNetSlidingWindow, which decide how our acknowledgements speed it up or slow it down. Its handshake is
+// ours.
 type stockSender struct {
 	*simNode
 	started bool
@@ -245,9 +246,9 @@ func stockWorld(t *testing.T, seed uint64, weather simnet.Weather) (net *simnet.
 	return net, s, server
 }
 
-// TestStockSendersKeepTheirPace has stock clients send a megabyte over lossy paths. What our acknowledgements repeat must
-// not lengthen the round trip that they measure, and with it the timeout that they wait for. With no repeat at all the
-// medians are 2.5, 4.3 and 9.5 s.
+// TestStockSendersKeepTheirPace has stock clients send a megabyte over lossy paths. What our acknowledgements repeat
+// must not lengthen the round trip that they measure, and with it the timeout that they wait for. With no repeat at all
+// the medians are 2.5, 4.3 and 9.5 s.
 func TestStockSendersKeepTheirPace(t *testing.T) {
 	const size = 1_000_000
 	for _, c := range []struct {
@@ -282,8 +283,8 @@ func TestStockSendersKeepTheirPace(t *testing.T) {
 	}
 }
 
-// TestAcknowledgementsAreRepeated: in a game of 30 ticks a second the loss of an ACK does not have a stock client send all
-// of it again. With no repeat it sends 1,400 of 6,000 messages again, half of them for a lost ACK.
+// TestAcknowledgementsAreRepeated: in a game of 30 ticks a second the loss of an ACK does not have a stock client send
+// all of it again. With no repeat it sends 1,400 of 6,000 messages again, half of them for a lost ACK.
 func TestAcknowledgementsAreRepeated(t *testing.T) {
 	const messages, tick = 600, 33 * ms
 	resent := 0

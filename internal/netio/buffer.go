@@ -1,8 +1,8 @@
 package netio
 
-// The kernel's buffers. Their size is a limit and no memory: the kernel takes memory only for datagrams that wait. Linux
-// charges a small datagram with about 768 bytes and a full one with 2,304, and allows twice the size that was set. Much
-// more than needed would turn overload into delay.
+// The kernel's buffers. Their size is a limit and no memory: the kernel takes memory only for datagrams that wait.
+// Linux charges a small datagram with about 768 bytes and a full one with 2,304, and allows twice the size that was
+// set. Much more than needed would turn overload into delay.
 const (
 	// listenBuffer is for a socket that listens, both ways.
 	listenBuffer = 2 << 20

@@ -33,8 +33,8 @@ func setReadBuffer(conn *net.UDPConn, size int) error {
 	return inner
 }
 
-// GrantedBuffer is how much of a receive buffer of the given size the kernel allows this process. Without the capability
-// CAP_NET_ADMIN the limit is net.core.rmem_max.
+// GrantedBuffer is how much of a receive buffer of the given size the kernel allows this process. Without the
+// capability CAP_NET_ADMIN the limit is net.core.rmem_max.
 func GrantedBuffer(size int) (int, error) {
 	fd, err := openSocket(unix.AF_INET, SocketOptions{ReceiveBuffer: size})
 	if err != nil {

@@ -7,7 +7,8 @@ import "net"
 // leastBuffer is the least receive buffer that is worth a try.
 const leastBuffer = 64 << 10
 
-// setReadBuffer sizes the receive buffer of a socket. Some systems refuse more than their limit: they get asked for less.
+// setReadBuffer sizes the receive buffer of a socket. Some systems refuse more than their limit: they get asked for
+// less.
 func setReadBuffer(conn *net.UDPConn, size int) error {
 	_, err := askBuffer(conn, size)
 	return err

@@ -15,7 +15,8 @@ const (
 	burstSize = 1459
 )
 
-// TestRoomForABurst has a server send all that it may at once to dialed sockets of each kind, before their loop reads any.
+// TestRoomForABurst has a server send all that it may at once to dialed sockets of each kind, before their loop reads
+// any.
 func TestRoomForABurst(t *testing.T) {
 	prefix := netip.MustParsePrefix("127.66.0.0/16")
 	for _, way := range []struct {

@@ -55,8 +55,8 @@ func (s *epollSocket) Filtered(on bool) {
 // dialedLooks bounds the sockets of one session each that one Stats asks: there may be thousands.
 const dialedLooks = 128
 
-// Stats asks for the drops of sockets that listen or are shared. A socket of one session is asked if datagrams have piled up
-// there, and when it is closed.
+// Stats asks for the drops of sockets that listen or are shared. A socket of one session is asked if datagrams have
+// piled up there, and when it is closed.
 func (p *epollPoller) Stats() Stats {
 	looks := 0
 	for _, w := range p.sockets {

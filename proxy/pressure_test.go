@@ -1,0 +1,66 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/testkit/simnet"
+)
+
+// TestSlowSidesAreWaitedFor has one side send twelve times what a route's queue holds, as fast as its connection takes
+// it, to a peer behind a slow line. Everything arrives, in order, and neither side is thrown out.
+func TestSlowSidesAreWaitedFor(t *testing.T) {
+	const size, messages = 1200, 10_000 // 12 MB
+	line := simnet.Weather{Latency: 10 * time.Millisecond, Bandwidth: 2 << 20, Backlog: 100 * time.Millisecond}
+	for _, down := range []bool{true, false} {
+		w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, raknet6(), defaultRoute(raknet6()))
+		w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
+			if ev.Kind == codec.Asked {
+				p.conn.Admit(now, 1)
+			}
+		}
+		client := &w.connect(codec.Hello{}).peer
+		w.Run(time.Second)
+		server := w.servers[0].peers[0]
+		from, to := server, client
+		if down {
+			w.SetPath(doorAddr, playerAddr(0), line)
+		} else {
+			from, to = client, server
+			w.SetPath(upstreamSocketAddr(0), serverAddr, line)
+		}
+		said, came := 0, 0
+		to.react = func(_ time.Time, _ *peer, ev *codec.Event) {
+			if ev.Kind == codec.Received {
+				came++
+			}
+		}
+		var say func()
+		say = func() {
+			for said < messages {
+				m := codec.Message{Mode: codec.ReliableOrdered, Payload: binary.BigEndian.AppendUint32([]byte{0x90}, uint32(said))}
+				m.Payload = append(m.Payload, make([]byte, size-len(m.Payload))...)
+				if from.conn.Send(w.Now(), m) != nil {
+					break // its own queue is full
+				}
+				said++
+			}
+			w.After(5*time.Millisecond, say)
+		}
+		say()
+		if !w.RunUntil(time.Minute, func() bool { return came == messages || to.gone() || from.gone() }) {
+			t.Errorf("down %v: %d of %d messages after a minute", down, len(to.received()), messages)
+		}
+		got := to.received()
+		for i, m := range got {
+			if n := binary.BigEndian.Uint32(m.Payload[1:]); int(n) != i {
+				t.Fatalf("down %v: message %d is the one of number %d", down, i, n)
+			}
+		}
+		if len(got) != messages || to.gone() || from.gone() {
+			t.Errorf("down %v: %d of %d messages came; gone: %v, %v", down, len(got), messages, to.gone(), from.gone())
+		}
+	}
+}
