@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/netip"
+	"slices"
 
 	"tidegate/codec"
 	"tidegate/internal/kernel/shield"
@@ -31,7 +32,7 @@ type door struct {
 
 	socket   netio.Socket
 	sessions int
-	retired  bool // no newcomers: the settings do not have it any more
+	retired  bool // the settings do not have it any more: it takes no new clients
 }
 
 // way is a protocol clients may speak at a door.
@@ -42,10 +43,7 @@ type way struct {
 	proof    codec.Proof // of its clients' addresses
 }
 
-// sameDoor reports whether two listeners have one socket: whoever comes to the one comes to the other.
-func (l *Listener) sameDoor(o *Listener) bool { return l.Addr == o.Addr && l.Transport == o.Transport }
-
-// doorOf finds the door of a listener, or nil.
+// doorOf finds the door of a listener, which is known by its address and transport, or returns nil.
 func doorOf(l *Listener, doors []*door) *door {
 	for _, d := range doors {
 		if d.addr == l.Addr && d.transport == l.Transport {
@@ -60,7 +58,7 @@ func (r *Relay) configure(d *door, l *Listener, route *route) {
 	if l.Pong != nil && d.pong != nil && r.shard.index == 0 {
 		l.Pong.listing.Store(d.pong.listing.Load()) // until the servers have been asked again
 	}
-	d.name, d.addr, d.transport, d.stream = l.Name, l.Addr, l.Transport, l.Transport.Stream
+	d.name, d.addr, d.transport, d.stream, d.retired = l.Name, l.Addr, l.Transport, l.Transport.Stream, false
 	d.route, d.pong, d.answers, d.ways = route, l.Pong, nil, nil
 	d.first = l.FirstBytes()
 	d.forwardable = r.settings.Forwardable(l) == nil
@@ -97,18 +95,49 @@ func (r *Relay) Attach(listener int, s netio.Socket) {
 	s.SetOwner(d)
 }
 
-// retire closes a door to newcomers, and altogether once its last session has ended.
-func (d *door) retire() {
-	d.retired = true
-	if d.stream || d.sessions == 0 { // streams that were accepted live on without it
-		d.socket.Close()
+// retire takes the doors that the settings do not have any more out of service. A UDP socket serves the sessions that are
+// there, and the door comes back with its listener. The streams that a door has accepted live on without its socket.
+func (r *Relay) retire(gone []*door) {
+	r.retired = gone
+	for _, d := range gone {
+		d.retired = true
+	}
+	r.retired = slices.DeleteFunc(r.retired, func(d *door) bool {
+		if d.stream {
+			d.socket.Close()
+		}
+		return d.stream
+	})
+	if len(r.empty()) > 0 {
+		r.deserted()
 	}
 }
 
-// left notes that a session of the door has ended.
-func (d *door) left() {
+// left notes that a session of a door has ended.
+func (r *Relay) left(d *door) {
 	d.sessions--
-	if d.retired && d.sessions == 0 {
-		d.socket.Close()
+	if d.retired && !d.stream && d.sessions == 0 {
+		r.deserted()
 	}
+}
+
+// empty returns the indexes of the retired doors without sessions.
+func (r *Relay) empty() (indexes []int) {
+	for _, d := range r.retired {
+		if d.sessions == 0 {
+			indexes = append(indexes, d.index)
+		}
+	}
+	return indexes
+}
+
+// closeRetired closes retired doors for good.
+func (r *Relay) closeRetired(indexes []int) {
+	r.retired = slices.DeleteFunc(r.retired, func(d *door) bool {
+		closes := slices.Contains(indexes, d.index)
+		if closes {
+			d.socket.Close()
+		}
+		return closes
+	})
 }

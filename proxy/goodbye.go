@@ -124,7 +124,7 @@ func (r *Relay) forget(now time.Time, e *entry) {
 		p.route.ids.free(p.id)
 	}
 	r.counters.Closed++
-	p.door.left()
+	r.left(p.door)
 	if p.trust.answered {
 		r.unknow(p.door, e.Key.Client)
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"tidegate/internal/netio"
@@ -42,7 +43,7 @@ func (r *Relay) files() (files []*os.File, err error) {
 	if !ok {
 		return nil, ErrNoHandover
 	}
-	for _, d := range r.doors {
+	for _, d := range slices.Concat(r.doors, r.retired) {
 		file, err := sockets.File(d.socket)
 		if err != nil {
 			return files, err
@@ -115,7 +116,7 @@ func (r *Relay) leave(now time.Time, h netio.Handler, grace time.Duration) error
 	if _, err := r.part(h, math.MaxInt); err != nil {
 		return err
 	}
-	for _, d := range r.doors {
+	for _, d := range slices.Concat(r.doors, r.retired) {
 		r.untapped().(netio.Handover).Mute(d.socket)
 	}
 	r.DrainBy(now, now.Add(grace))

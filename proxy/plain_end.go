@@ -85,7 +85,7 @@ func (r *Relay) endPlain(now time.Time, e *plainEntry, blame Party, why codec.Re
 	}
 	r.counters.Closed++
 	p.tally.end(blame, why, p.established)
-	p.door.left()
+	r.left(p.door)
 	r.discharge(&p.meter, e.Key.Client.Addr())
 	r.plains.Remove(e)
 }

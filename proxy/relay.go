@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -47,6 +48,8 @@ type Relay struct {
 
 	locals   locals
 	doors    []*door // as the settings list their listeners
+	retired  []*door // UDP listeners that the settings do not have any more
+	deserted func()  // tells that a retired door has no session any more
 	lastDoor int     // index of the youngest door
 	routes   []*route
 	pingers  []*pinger
@@ -112,6 +115,9 @@ type RelayOptions struct {
 	Allowance     *Allowance      // of all siblings; nil: its own
 	Forwarder     Forwarder       // of all siblings; nil: none
 	Gate          *shield.Gate    // its own, in front of its listeners' sockets; nil: none
+	// Deserted is called when a removed listener has no session any more. All siblings close its sockets together:
+	// the kernel steers clients by the number of sockets. Nil: the Relay has no siblings, and closes the socket.
+	Deserted func()
 }
 
 // NewRelay returns a Relay whose time begins at now. Each listener still wants its socket, by Attach.
@@ -136,7 +142,11 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		born:       now,
 		forwarder:  o.Forwarder,
 		gate:       o.Gate,
+		deserted:   o.Deserted,
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
+	}
+	if r.deserted == nil {
+		r.deserted = func() { r.closeRetired(r.empty()) }
 	}
 	r.guard = newGuard(now, o.Bans, r.identities.next())
 	r.recent.seed = r.identities.next()
@@ -156,7 +166,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.guard.limits = newLimits(s.Bounds, r.identities.next)
 	r.enrollAnew()
 	r.locals = make(locals)
-	oldRoutes, oldDoors := r.routes, r.doors
+	oldRoutes, oldDoors := r.routes, slices.Concat(r.doors, r.retired)
 	r.routes, r.doors = nil, nil
 	known := make(map[*Route]*route)
 	for i := range s.Listeners {
@@ -172,6 +182,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 		r.configure(d, l, known[l.Route])
 		r.doors = append(r.doors, d)
 	}
+	r.retire(slices.DeleteFunc(oldDoors, func(d *door) bool { return slices.Contains(r.doors, d) }))
 	r.arrangePaths(now)
 	if r.shard.index == 0 { // the others' listeners have the same Pongs
 		r.addPingers(now)

@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"tidegate/internal/netio"
@@ -18,19 +20,21 @@ var (
 // Reload replaces the settings, which must not change any more: all of them, or none where a listener cannot be opened.
 //
 // No session ends. Each keeps the route that it came by; limits and what decides about newcomers hold at once. A
-// listener whose address and transport are as before keeps its socket, whatever its name; one that is gone lets nobody
-// in any more, and closes with its last session. Servers, routes and Riptide's client IDs are known again by name.
+// listener whose address and transport are as before keeps its socket, whatever its name. One that is gone takes no new
+// clients, and closes with its last session; until then a further Reload can bring it back. Servers, routes and
+// Riptide's client IDs are known again by name.
 func (s *Server) Reload(settings *Settings) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	addrs, err := s.reuse(settings)
+	err := s.checkFraming(settings)
 	if err != nil {
 		return err
 	}
 	s.reserve(settings)
+	addrs := make([]netip.AddrPort, len(settings.Listeners))
 	sockets := make([][]netio.Socket, len(s.loops)) // of each loop, by listener; nil where there is one
 	for i, l := range s.loops {
-		opened := l.ask(func(*Relay, time.Time) { sockets[i], err = s.openFresh(l.poller, settings, addrs) })
+		opened := l.ask(func(r *Relay, _ time.Time) { sockets[i], err = s.openFresh(r, l.poller, settings, addrs) })
 		if !opened {
 			err = ErrEnded
 		}
@@ -49,30 +53,31 @@ func (s *Server) Reload(settings *Settings) error {
 	return nil
 }
 
-// reuse finds the addresses of the listeners that are there already; the others' are zero.
-func (s *Server) reuse(settings *Settings) ([]netip.AddrPort, error) {
-	addrs := make([]netip.AddrPort, len(settings.Listeners))
+// checkFraming refuses settings that change how a TCP listener cuts its stream into datagrams.
+func (s *Server) checkFraming(settings *Settings) error {
 	for i := range settings.Listeners {
 		l := &settings.Listeners[i]
 		for j := range s.settings.Listeners {
 			old := &s.settings.Listeners[j]
-			switch {
-			case l.sameDoor(old):
-				addrs[i] = s.addrs[j]
-			case l.Addr == old.Addr && l.Transport.Stream && old.Transport.Stream:
-				return nil, fmt.Errorf("listener %s: %w", l.Name, ErrFraming)
+			streams := l.Transport.Stream && old.Transport.Stream
+			if l.Addr == old.Addr && streams && l.Transport != old.Transport {
+				return fmt.Errorf("listener %s: %w", l.Name, ErrFraming)
 			}
 		}
 	}
-	return addrs, nil
+	return nil
 }
 
-// openFresh opens, in one loop, the sockets of listeners that were not there, and notes their addresses.
-func (s *Server) openFresh(poller netio.Poller, settings *Settings, addrs []netip.AddrPort) ([]netio.Socket, error) {
+// openFresh opens, in one loop, the sockets of listeners that it does not have, and notes the addresses of all. Only
+// Reload and closeDeserted close doors, and both hold reloading: a retired door that is found stays.
+func (s *Server) openFresh(r *Relay, poller netio.Poller, settings *Settings, addrs []netip.AddrPort) ([]netio.Socket,
+	error) {
 	sockets := make([]netio.Socket, len(addrs))
+	present := slices.Concat(r.doors, r.retired)
 	for i := range addrs {
 		l := &settings.Listeners[i]
-		if s.serves(l) {
+		if d := doorOf(l, present); d != nil {
+			addrs[i] = d.socket.Addr()
 			continue
 		}
 		socket, err := l.open(poller, addrs[i], settings, &s.options)
@@ -82,16 +87,6 @@ func (s *Server) openFresh(poller netio.Poller, settings *Settings, addrs []neti
 		sockets[i], addrs[i] = socket, socket.Addr()
 	}
 	return sockets, nil
-}
-
-// serves reports whether a listener is there already.
-func (s *Server) serves(l *Listener) bool {
-	for i := range s.settings.Listeners {
-		if l.sameDoor(&s.settings.Listeners[i]) {
-			return true
-		}
-	}
-	return false
 }
 
 // discard closes sockets that are not needed after all.
@@ -114,7 +109,6 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	}
 	r.pingers = nil
 	r.closeCheckers(now)
-	old := r.doors
 	r.arrange(now, s)
 	r.slowAll() // what may be forwarded as the settings are now will be again
 	r.table.Limit(s.Limits)
@@ -124,19 +118,44 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 			r.Attach(i, socket)
 		}
 	}
-	for _, d := range old {
-		if !r.has(d) {
-			d.retire()
-		}
-	}
 	r.Filter(now, s.Filter)
 }
 
-func (r *Relay) has(d *door) bool {
-	for _, present := range r.doors {
-		if present == d {
-			return true
+// sweep closes listeners that were removed, once they have no session, until ctx is done.
+func (s *Server) sweep(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.deserted:
+			s.closeDeserted()
 		}
 	}
-	return false
+}
+
+// tellDeserted wakes sweep. It never blocks: loops call it.
+func (s *Server) tellDeserted() {
+	select {
+	case s.deserted <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// closeDeserted closes the retired doors that have no session in any loop.
+func (s *Server) closeDeserted() {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	var empty []int // retired doors without sessions in all loops so far
+	for i, l := range s.loops {
+		l.ask(func(r *Relay, _ time.Time) {
+			here := r.empty()
+			if i > 0 {
+				here = slices.DeleteFunc(here, func(index int) bool { return !slices.Contains(empty, index) })
+			}
+			empty = here
+		})
+	}
+	for _, l := range s.loops {
+		l.ask(func(r *Relay, _ time.Time) { r.closeRetired(empty) })
+	}
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func (w *world) reload(change func(*Settings)) {
 	change(&s)
 	sockets := make([]netio.Socket, len(s.Listeners))
 	for i := range s.Listeners {
-		if doorOf(&s.Listeners[i], w.proxy.relay.doors) == nil {
+		if doorOf(&s.Listeners[i], slices.Concat(w.proxy.relay.doors, w.proxy.relay.retired)) == nil {
 			socket := &simSocket{addr: s.Listeners[i].Addr}
 			w.proxy.sockets[socket.addr], sockets[i] = socket, socket
 		}
@@ -90,6 +91,30 @@ func TestReloadRetiresListeners(t *testing.T) {
 	w.await("closed", 20*time.Second, func() bool { return old.closed })
 	if w.proxy.sockets[otherDoor].owner != w.proxy.relay.doors[0] {
 		t.Error("nobody is at the new door")
+	}
+}
+
+// TestReloadBringsListenersBack: a listener that is put back has its old socket, while a session is at it.
+func TestReloadBringsListenersBack(t *testing.T) {
+	w := riptideWorld(t, nil)
+	p := w.connect(codec.Hello{})
+	old := w.proxy.sockets[doorAddr]
+	for range 3 {
+		w.reload(func(s *Settings) { s.Listeners[0].Addr = otherDoor })
+		w.echoes(p, "away")
+		w.reload(func(s *Settings) { s.Listeners[0].Addr = doorAddr })
+		w.echoes(p, "back")
+	}
+	if w.proxy.sockets[doorAddr] != old || w.proxy.relay.doors[0].socket != netio.Socket(old) {
+		t.Fatal("the listener has another socket")
+	}
+	second := w.connect(codec.Hello{})
+	for _, one := range []*player{p, second} {
+		one.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
+	}
+	w.await("forgotten", 20*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
+	if old.closed {
+		t.Error("the listener closed with its last session though the settings have it")
 	}
 }
 

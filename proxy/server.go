@@ -44,10 +44,11 @@ type Server struct {
 
 	keeper keeper
 
-	reloading  sync.Mutex   // held by Reload
-	handedOver bool         // guarded by reloading
-	captures   atomic.Int32 // that run
-	mu         sync.Mutex   // guards what follows
+	reloading  sync.Mutex    // held by Reload, and while listeners are closed
+	deserted   chan struct{} // tells that a removed listener has no session in one loop
+	handedOver bool          // guarded by reloading
+	captures   atomic.Int32  // that run
+	mu         sync.Mutex    // guards what follows
 	settings   *Settings
 	addrs      []netip.AddrPort // of settings' listeners
 }
@@ -58,7 +59,9 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	if o.Bans == nil {
 		o.Bans = ratelimit.NewBans(ratelimit.Terms{})
 	}
-	server := &Server{options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners))}
+	server := &Server{
+		options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners)), deserted: make(chan struct{}, 1),
+	}
 	server.allowance = NewAllowance(time.Now(), rand.Uint64())
 	server.keeper.modes = make(map[string]shield.Mode)
 	server.pools.Wake = server.wake
@@ -94,6 +97,7 @@ func (s *Server) addLoop(shard int) error {
 	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
 		Pools: &s.pools, Presence: &s.presence, Allowance: s.allowance, Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard),
+		Deserted: s.tellDeserted,
 	}, poller, time.Now())
 	loop := newLoop(relay, poller)
 	if o.Kernel.Shield == nil && o.Kernel.Plain {
@@ -153,6 +157,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer unwatch()
 	go s.enforceBans(unwatched)
 	go s.keepShield(unwatched)
+	go s.sweep(unwatched)
 	results := make(chan error, len(s.loops))
 	for _, l := range s.loops {
 		go func() { results <- l.run() }()

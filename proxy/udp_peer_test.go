@@ -21,10 +21,10 @@ type udpPeer struct {
 	sent, heard []string // datagrams
 }
 
-// dialUDP opens a connection to the proxy.
+// dialUDP opens a connection to the proxy. Its socket is connected, so that the kernel spreads such peers over loops.
 func dialUDP(t *testing.T, p codec.Protocol, to netip.AddrPort) *udpPeer {
 	t.Helper()
-	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
+	socket, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(anyPort), net.UDPAddrFromAddrPort(to))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,6 +84,10 @@ func (p *udpPeer) flush() {
 	var b [codec.MaxDatagram]byte
 	for d, ok := p.conn.Transmit(time.Now(), b[:0]); ok; d, ok = p.conn.Transmit(time.Now(), b[:0]) {
 		p.sent = append(p.sent, string(d))
-		_, _ = p.socket.WriteToUDPAddrPort(d, p.to) // a lost one is sent again
+		if p.socket.RemoteAddr() != nil { // a lost one is sent again
+			_, _ = p.socket.Write(d)
+		} else {
+			_, _ = p.socket.WriteToUDPAddrPort(d, p.to)
+		}
 	}
 }
