@@ -18,27 +18,40 @@ var ErrNoHandover = errors.New("only the epoll backend can hand sockets over")
 // partBatch is how many sessions get a socket of their own in one turn of a loop, about 2 ms.
 const partBatch = 128
 
-// Files returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited. The caller closes them.
+// Files returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited: also of listeners
+// that were removed, since their addresses are taken while their sessions are there. The caller closes them.
 func (s *Server) Files() (files []*os.File, err error) {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	attended := make(map[place]bool)
 	for _, l := range s.loops {
-		if !l.ask(func(r *Relay, _ time.Time) {
-			var own []*os.File
-			own, err = r.files()
-			files = append(files, own...)
-		}) {
+		var own []*os.File
+		if !l.ask(func(r *Relay, _ time.Time) { own, err = r.files(attended) }) {
 			err = ErrEnded
 		}
+		files = append(files, own...)
 		if err != nil {
-			for _, f := range files {
-				_ = f.Close() // the error that matters is the one before
-			}
-			return nil, err
+			return nil, closeAll(files, err)
 		}
+	}
+	rest, err := s.unattended(attended)
+	files = append(files, rest...)
+	if err != nil {
+		return nil, closeAll(files, err)
 	}
 	return files, nil
 }
 
-func (r *Relay) files() (files []*os.File, err error) {
+// closeAll closes files after an error, which it returns.
+func closeAll(files []*os.File, err error) error {
+	for _, f := range files {
+		_ = f.Close() // the error that matters is the one before
+	}
+	return err
+}
+
+// files returns copies of the listening sockets, and notes where they listen.
+func (r *Relay) files(attended map[place]bool) (files []*os.File, err error) {
 	sockets, ok := r.untapped().(netio.Handover)
 	if !ok {
 		return nil, ErrNoHandover
@@ -49,6 +62,7 @@ func (r *Relay) files() (files []*os.File, err error) {
 			return files, err
 		}
 		files = append(files, file)
+		attended[place{d.socket.Addr(), d.stream}] = true
 	}
 	return files, nil
 }

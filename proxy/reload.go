@@ -34,7 +34,7 @@ func (s *Server) Reload(settings *Settings) error {
 	addrs := make([]netip.AddrPort, len(settings.Listeners))
 	sockets := make([][]netio.Socket, len(s.loops)) // of each loop, by listener; nil where there is one
 	for i, l := range s.loops {
-		opened := l.ask(func(r *Relay, _ time.Time) { sockets[i], err = s.openFresh(r, l.poller, settings, addrs) })
+		opened := l.ask(func(r *Relay, _ time.Time) { sockets[i], err = s.openFresh(i, r, l.poller, settings, addrs) })
 		if !opened {
 			err = ErrEnded
 		}
@@ -48,6 +48,7 @@ func (s *Server) Reload(settings *Settings) error {
 			return ErrEnded
 		}
 	}
+	s.spare(settings, addrs)
 	s.keep(settings, addrs)
 	s.reloadKernel()
 	return nil
@@ -70,8 +71,8 @@ func (s *Server) checkFraming(settings *Settings) error {
 
 // openFresh opens, in one loop, the sockets of listeners that it does not have, and notes the addresses of all. Only
 // Reload and closeDeserted close doors, and both hold reloading: a retired door that is found stays.
-func (s *Server) openFresh(r *Relay, poller netio.Poller, settings *Settings, addrs []netip.AddrPort) ([]netio.Socket,
-	error) {
+func (s *Server) openFresh(loop int, r *Relay, poller netio.Poller, settings *Settings,
+	addrs []netip.AddrPort) ([]netio.Socket, error) {
 	sockets := make([]netio.Socket, len(addrs))
 	present := slices.Concat(r.doors, r.retired)
 	for i := range addrs {
@@ -80,7 +81,7 @@ func (s *Server) openFresh(r *Relay, poller netio.Poller, settings *Settings, ad
 			addrs[i] = d.socket.Addr()
 			continue
 		}
-		socket, err := l.open(poller, addrs[i], settings, &s.options)
+		socket, err := s.open(loop, poller, l, addrs[i], settings)
 		if err != nil {
 			return sockets, fmt.Errorf("listener %s: %w", l.Name, err)
 		}

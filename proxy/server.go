@@ -29,8 +29,10 @@ type Options struct {
 	Bans          *ratelimit.Bans // nil: nobody is banned
 	Kernel        Kernel          // the caller closes what is in it, after Run
 	// Inherited are listening sockets that another process opened, for the listeners that have their addresses: of a
-	// service manager, or of the predecessor's Server.Files. Listen closes them.
+	// service manager, or of the predecessor's Server.Files. The Server closes them.
 	Inherited []*os.File
+	// OthersGone is closed when no other process has sockets at the addresses of Inherited any more. Nil: never.
+	OthersGone <-chan struct{}
 }
 
 // Server runs a proxy: one loop per core, sharing nothing.
@@ -40,13 +42,12 @@ type Server struct {
 	pools     upstream.Pools
 	presence  Presence
 	allowance *Allowance
-	inherited []inherited // that no listener has taken yet
-
-	keeper keeper
+	keeper    keeper
 
 	reloading  sync.Mutex    // held by Reload, and while listeners are closed
 	deserted   chan struct{} // tells that a removed listener has no session in one loop
 	handedOver bool          // guarded by reloading
+	inherited  []inherited   // guarded by reloading
 	captures   atomic.Int32  // that run
 	mu         sync.Mutex    // guards what follows
 	settings   *Settings
@@ -69,16 +70,18 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	if server.inherited, err = inherit(o.Inherited); err != nil {
 		return nil, err
 	}
-	defer server.disown()
 	server.reserve(s)
 	for i := range o.Loops {
 		if err := server.addLoop(i); err != nil {
 			for _, l := range server.loops {
 				_ = l.poller.Close() // the error that matters is the one before
 			}
+			server.disown()
 			return nil, err
 		}
 	}
+	server.spare(s, server.addrs)
+	server.warnOfInherited()
 	server.startKernel()
 	return server, nil
 }
@@ -106,10 +109,7 @@ func (s *Server) addLoop(shard int) error {
 	s.loops = append(s.loops, loop)
 	for i := range s.settings.Listeners {
 		l := &s.settings.Listeners[i]
-		socket, err := s.adopt(poller, l, s.settings)
-		if socket == nil && err == nil {
-			socket, err = l.open(poller, s.addrs[i], s.settings, o)
-		}
+		socket, err := s.open(shard, poller, l, s.addrs[i], s.settings)
 		if err != nil {
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
@@ -120,20 +120,25 @@ func (s *Server) addLoop(shard int) error {
 }
 
 // open opens the socket of a listener for one loop: the first, which chooses the address, or another at that address.
-func (l *Listener) open(poller netio.Poller, addr netip.AddrPort, s *Settings, o *Options) (netio.Socket, error) {
+func (s *Server) open(loop int, poller netio.Poller, l *Listener, addr netip.AddrPort, settings *Settings) (netio.Socket,
+	error) {
+	socket, err := s.adopt(loop, poller, l, addr, settings)
+	if socket != nil || err != nil {
+		return socket, err
+	}
+	o := &s.options
 	shared := o.Loops > 1
-	var err error
 	switch {
 	case addr.IsValid():
 	case shared:
-		addr, err = l.Transport.claim(poller, l.Addr, s, o)
+		addr, err = l.Transport.claim(poller, l.Addr, settings, o)
 	default:
 		addr = l.Addr
 	}
 	if err != nil {
 		return nil, err
 	}
-	return l.Transport.listen(poller, addr, shared, s, o)
+	return l.Transport.listen(poller, addr, shared, settings, o)
 }
 
 // keep notes the settings that hold now.
@@ -158,6 +163,8 @@ func (s *Server) Run(ctx context.Context) error {
 	go s.enforceBans(unwatched)
 	go s.keepShield(unwatched)
 	go s.sweep(unwatched)
+	go s.awaitOthers(unwatched)
+	defer s.disown()
 	results := make(chan error, len(s.loops))
 	for _, l := range s.loops {
 		go func() { results <- l.run() }()

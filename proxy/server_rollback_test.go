@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/await"
-	"tidegate/netio"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 )
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -308,20 +309,30 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "admin")
 }
 
-// await reads the log until a message. A successor's faults may stand between.
+// await reads the log until a message.
 func (p *process) await(t *testing.T, message string) map[string]any {
 	t.Helper()
+	return p.awaitAll(t, message)[message]
+}
+
+// awaitAll reads the log until all messages came, in any order. A successor's faults may stand between.
+func (p *process) awaitAll(t *testing.T, messages ...string) map[string]map[string]any {
+	t.Helper()
+	got := make(map[string]map[string]any)
 	for p.log.Scan() {
 		var line map[string]any
 		if err := json.Unmarshal(p.log.Bytes(), &line); err != nil {
 			t.Logf("log line %q", p.log.Text())
 			continue
 		}
-		if line["message"] == message {
-			return line
+		if message, _ := line["message"].(string); slices.Contains(messages, message) {
+			got[message] = line
+		}
+		if len(got) == len(messages) {
+			return got
 		}
 	}
-	t.Fatalf("the log ended before %q: %v", message, p.log.Err())
+	t.Fatalf("the log ended before %q; of these came %v: %v", messages, got, p.log.Err())
 	return nil
 }
 

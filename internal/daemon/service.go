@@ -90,7 +90,7 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	upgrades := &upgrader{server: s.server, log: s.log, grace: s.reloads.handoverGrace, leave: func() {
 		s.reloads.stop()
 		leave()
-	}}
+	}, from: s.from}
 	upgrades.onSignal(ctx)
 	s.log.Info().Str("version", Version()).Int("loops", s.loops).Msg("tidegate is running")
 	manager.ready()
@@ -116,7 +116,8 @@ func (s *service) listen() (err error) {
 		return &ConfigError{err}
 	}
 	o := options(s.config, s.loops, s.log)
-	o.Bans, o.Inherited, o.Kernel = s.bans.bans, s.from.sockets, NewKernel(s.config, s.loops)
+	o.Bans, o.Kernel = s.bans.bans, NewKernel(s.config, s.loops)
+	o.Inherited, o.OthersGone = s.from.sockets, s.from.othersGone()
 	s.endings = append(s.endings, func() {
 		if err := CloseKernel(&o.Kernel); err != nil {
 			s.log.Warn().Err(err).Msg("the kernel keeps helping until this process is gone")

@@ -22,12 +22,13 @@ import (
 //	successor:   "ready", once it has its configuration and the listeners
 //	predecessor: "go", once its sessions have sockets of their own
 //
-// Then the successor reads the listeners' sockets, and the predecessor ends with its last session.
+// Then the successor reads the listeners' sockets, and the predecessor ends with its last session. The pair stays open until
+// then: its end tells the successor that the predecessor's sessions have left the listeners' addresses.
 
 // successorEnv is the environment variable that tells a successor how many listening sockets it has.
 const successorEnv = "TIDEGATE_SUCCESSOR"
 
-// Descriptors of a successor: the conversation, then the listening sockets.
+// Descriptors of a successor: the conversation, then the listening sockets, then the pipes of the elders.
 const conversationFD, firstListenerFD = 3, 4
 
 const (
@@ -40,6 +41,10 @@ type legacy struct {
 	setup.Secrets
 	// Drained are the servers that operators have drained, by upstream: nobody would think of draining them once more.
 	Drained map[string][]netip.AddrPort `json:"drained,omitempty"`
+	// Elders is how many earlier processes still have sessions.
+	Elders int `json:"elders,omitempty"`
+	// Activated says that the service manager has the listening sockets too.
+	Activated bool `json:"activated,omitempty"`
 }
 
 // birth is what a process was started with.
@@ -47,6 +52,7 @@ type birth struct {
 	sockets     []*os.File    // listening, for proxy.Options.Inherited
 	predecessor *conversation // nil: none
 	legacy      legacy        // the predecessor's
+	elders      *elders
 }
 
 type conversation struct {
@@ -77,14 +83,17 @@ func (c *conversation) hear(line string) error {
 func born() (birth, error) {
 	count := os.Getenv(successorEnv)
 	if count == "" {
-		return birth{sockets: activation.Files(true)}, nil
+		b := birth{sockets: activation.Files(true), elders: newElders()}
+		b.legacy.Activated = len(b.sockets) > 0
+		return b, nil
 	}
 	_ = os.Unsetenv(successorEnv) // it is not for our own children
 	n, err := strconv.Atoi(count)
 	if err != nil {
 		return birth{}, fmt.Errorf("%s=%s: want a number", successorEnv, count)
 	}
-	b := birth{predecessor: newConversation(os.NewFile(conversationFD, "predecessor"))}
+	pipe := os.NewFile(conversationFD, "predecessor")
+	b := birth{predecessor: newConversation(pipe), elders: newElders(pipe)}
 	for i := range n {
 		fd := firstListenerFD + i
 		b.sockets = append(b.sockets, os.NewFile(uintptr(fd), fmt.Sprint("inherited ", fd)))
@@ -96,6 +105,9 @@ func born() (birth, error) {
 	if err := json.Unmarshal(line, &b.legacy); err != nil {
 		return birth{}, fmt.Errorf("hear of the predecessor: %w", err)
 	}
+	for i := range b.legacy.Elders {
+		b.elders.add(os.NewFile(uintptr(firstListenerFD+n+i), "elder"))
+	}
 	setup.Inherit(b.legacy.Secrets)
 	return b, nil
 }
@@ -105,7 +117,6 @@ func (b birth) takeOver() error {
 	if b.predecessor == nil {
 		return nil
 	}
-	defer func() { _ = b.predecessor.pipe.Close() }()
 	err := b.predecessor.say(saysReady)
 	if err == nil {
 		err = b.predecessor.hear(saysGo)
@@ -113,5 +124,14 @@ func (b birth) takeOver() error {
 	if err != nil && !errors.Is(err, io.EOF) { // a predecessor that has died has left them too
 		return fmt.Errorf("take over: %w", err)
 	}
+	b.elders.watch()
 	return nil
+}
+
+// othersGone is closed when no other process has sockets at the listeners' addresses any more; nil: never.
+func (b birth) othersGone() <-chan struct{} {
+	if b.legacy.Activated {
+		return nil
+	}
+	return b.elders.gone
 }

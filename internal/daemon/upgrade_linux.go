@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -56,27 +57,31 @@ func (u *upgrader) succeed() (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer func() {
-		for _, f := range files {
-			_ = f.Close() // the successor has copies
-		}
-	}()
-	successor, pipe, err := startSuccessor(files)
+	defer closeFiles(files) // the successor has copies
+	elders, err := u.from.elders.copies()
+	if err != nil {
+		return 0, err
+	}
+	defer closeFiles(elders)
+	successor, pipe, err := startSuccessor(files, elders)
 	if err != nil {
 		return 0, fmt.Errorf("start successor: %w", err)
 	}
-	defer func() { _ = pipe.Close() }()
-	if err := u.handOver(newConversation(pipe)); err != nil {
+	if err := u.handOver(newConversation(pipe), len(elders)); err != nil {
+		_ = pipe.Close()
 		_ = successor.Process.Kill()
 		_ = successor.Wait()
 		return 0, err
 	}
-	go func() { _ = successor.Wait() }() // whatever becomes of it is not ours any more
+	u.pipe = pipe
+	go func() { _ = successor.Wait() }() // what becomes of it is not ours any more
 	return successor.Process.Pid, nil
 }
 
-func (u *upgrader) handOver(c *conversation) error {
-	text, err := json.Marshal(legacy{setup.CurrentSecrets(), u.server.Drained()})
+func (u *upgrader) handOver(c *conversation, elders int) error {
+	text, err := json.Marshal(legacy{
+		Secrets: setup.CurrentSecrets(), Drained: u.server.Drained(), Elders: elders, Activated: u.from.legacy.Activated,
+	})
 	if err != nil {
 		return err
 	}
@@ -95,7 +100,7 @@ func (u *upgrader) handOver(c *conversation) error {
 }
 
 // startSuccessor runs the program file anew, as this process was run. The pipe fails once successorTime is over.
-func startSuccessor(files []*os.File) (*exec.Cmd, *os.File, error) {
+func startSuccessor(listeners, elders []*os.File) (*exec.Cmd, *os.File, error) {
 	program, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
@@ -108,8 +113,8 @@ func startSuccessor(files []*os.File) (*exec.Cmd, *os.File, error) {
 	defer func() { _ = theirs.Close() }()
 	successor := exec.Command(program, os.Args[1:]...)
 	successor.Stdout, successor.Stderr = os.Stdout, os.Stderr
-	successor.Env = append(os.Environ(), successorEnv+"="+strconv.Itoa(len(files)))
-	successor.ExtraFiles = append([]*os.File{theirs}, files...)
+	successor.Env = append(os.Environ(), successorEnv+"="+strconv.Itoa(len(listeners)))
+	successor.ExtraFiles = slices.Concat([]*os.File{theirs}, listeners, elders)
 	err = errors.Join(ours.SetDeadline(time.Now().Add(successorTime)), successor.Start())
 	if err != nil {
 		_ = ours.Close()

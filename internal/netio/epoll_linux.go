@@ -161,8 +161,12 @@ func (p *epollPoller) watch(w watched, fd int, events uint32) error {
 	return nil
 }
 
-// release closes a descriptor, which leaves the epoll set too. There is nothing to do about an error: the descriptor is
-// gone either way.
+// unwatch ends the watch of a socket of which there may be copies, in this process or another: the kernel takes a socket
+// out of the set by itself only when the last copy closes. A socket that is in no set is fine.
+func (p *epollPoller) unwatch(fd int) { _ = p.waiter.set(unix.EPOLL_CTL_DEL, fd, 0) }
+
+// release closes a descriptor. One without copies leaves the epoll set by that. There is nothing to do about an error:
+// the descriptor is gone either way.
 func (p *epollPoller) release(fd int) {
 	p.sockets[fd] = nil
 	_ = unix.Close(fd)

@@ -18,6 +18,7 @@ type Handover interface {
 	// the kernel gives it what that peer sends, whoever else listens there. What it was given of other peers' before it
 	// was their own is h's, as if s had received it. Not to be called by a Handler.
 	Part(s Socket, peer netip.AddrPort, h Handler) (Socket, error)
-	// Mute has a listening socket receive no more. It can still send, and be closed.
+	// Mute has a listening socket receive no more. A UDP socket can still send, and be closed. A TCP socket is closed, so
+	// that only its copies accept; connections that are there go on.
 	Mute(s Socket)
 }

@@ -87,11 +87,7 @@ func (p *epollPoller) File(s Socket) (*os.File, error) {
 	if !ok {
 		return nil, errNotOurs
 	}
-	duplicate, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	return os.NewFile(uintptr(duplicate), s.Addr().String()), nil
+	return duplicate(fd, s.Addr().String())
 }
 
 // descriptorOf is the file descriptor of a socket that may be handed over.
@@ -148,23 +144,42 @@ func (p *epollPoller) takeStrays(l *epollSocket, fd int, h Handler) {
 }
 
 func (p *epollPoller) Mute(s Socket) {
-	fd, ok := descriptorOf(s)
-	if !ok {
-		return
-	}
-	if l, ok := s.(*epollListener); ok {
-		l.pause.stop()
-	}
-	if l, ok := s.(*epollSocket); ok {
-		l.countDrops()
-		l.muted = true
-		if p.patrol.dismiss(l) {
-			return // it is in no set
+	switch s := s.(type) {
+	case *epollListener:
+		if !s.closed {
+			s.stop()
+		}
+	case *epollSocket:
+		if s.closed {
+			return
+		}
+		s.countDrops()
+		s.muted = true
+		if !p.patrol.dismiss(s) { // else it is in no set
+			p.unwatch(s.fd)
 		}
 	}
-	if err := p.waiter.set(unix.EPOLL_CTL_MOD, fd, 0); err != nil {
-		p.stats.Errors++
+}
+
+// Duplicate copies a descriptor, for another process.
+func Duplicate(f *os.File) (*os.File, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
 	}
+	var copied *os.File
+	var inner error
+	err = raw.Control(func(fd uintptr) { copied, inner = duplicate(int(fd), f.Name()) })
+	return copied, errors.Join(err, inner)
+}
+
+// duplicate copies a descriptor. The copy does not outlive an exec.
+func duplicate(fd int, name string) (*os.File, error) {
+	copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(copied), name), nil
 }
 
 // Bound tells what a socket of another process is bound to, and whether it is one of streams.

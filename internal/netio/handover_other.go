@@ -12,3 +12,6 @@ import (
 func Bound(*os.File) (addr netip.AddrPort, stream bool, err error) {
 	return addr, false, errors.ErrUnsupported
 }
+
+// Duplicate copies a descriptor, for another process. Linux only.
+func Duplicate(*os.File) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -64,6 +64,9 @@ func (s *epollSocket) Close() {
 		s.countDrops()
 	}
 	s.closed = true
+	if !s.dialed() {
+		s.poller.unwatch(s.fd)
+	}
 	if !s.poller.keep(s) {
 		s.poller.release(s.fd)
 	}

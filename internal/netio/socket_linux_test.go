@@ -75,3 +75,38 @@ func bufferSizes(t *testing.T, s Socket) (sizes [2]int) {
 	}
 	return sizes
 }
+
+// TestClosedSocketWithACopy closes listening sockets of which a copy stays, as another process has it: what comes to the
+// copy does not wake the loop.
+func TestClosedSocketWithACopy(t *testing.T) {
+	for name, end := range map[string]func(p *epollPoller, s Socket){
+		"closed":           func(_ *epollPoller, s Socket) { s.Close() },
+		"muted":            func(p *epollPoller, s Socket) { p.Mute(s) },
+		"muted and closed": func(p *epollPoller, s Socket) { p.Mute(s); s.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, other := newEpollPoller(t), newEpollPoller(t)
+			datagrams := listen(t, p, SocketOptions{})
+			streams, err := p.ListenStream(netip.MustParseAddrPort("127.0.0.1:0"), StreamOptions{MaxConns: 1, HelloTimeout: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []Socket{datagrams, streams} {
+				file, err := p.File(s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer func() { _ = file.Close() }()
+				end(p, s)
+			}
+			other.Send(dial(t, other, datagrams.Addr()), netip.AddrPort{}, []byte("hello"))
+			other.Flush()
+			if _, err := other.DialStream(streams.Addr(), StreamOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if n, errno := epollPoll(p.waiter.epfd, p.events[:]); n != 0 || errno != 0 {
+				t.Errorf("the loop is told of %d sockets, %v", n, errno)
+			}
+		})
+	}
+}

@@ -144,10 +144,16 @@ func (l *epollListener) shut() {
 	if l.closed {
 		return
 	}
-	l.closed = true
+	l.stop()
 	l.hellos.ringAll()
-	l.pause.stop()
 	l.poller.clock.drop(l.hellos)
 	l.poller.clock.drop(l.pauses)
+}
+
+// stop accepts no more connections. Those that are there go on.
+func (l *epollListener) stop() {
+	l.closed = true
+	l.pause.stop()
+	l.poller.unwatch(l.fd)
 	l.poller.release(l.fd)
 }
