@@ -117,6 +117,13 @@ func (c *checker) advance(now time.Time, r *Relay) {
 	}
 }
 
+// stood gives servers that have been asked more time to answer.
+func (c *checker) stood(d time.Duration) {
+	for _, s := range c.servers {
+		s.askedAt = s.askedAt.Add(d)
+	}
+}
+
 // plan sees to it that a server is looked at in time.
 func (c *checker) plan(s *checked) {
 	at := s.next

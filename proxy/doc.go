@@ -16,7 +16,7 @@
 // Of what a proxy is made, and its outside:
 //
 //   - settings.go, names.go, mode.go, transport.go, locals.go: Settings, and what their words mean
-//   - server.go, loop.go, turns.go: one loop per core
+//   - server.go, loop.go, clock.go, turns.go: one loop per core, and its time
 //   - reload.go, inherit.go, handover.go, drain.go: new settings, sockets from a predecessor and for a successor,
 //     the end
 //   - roster.go, upstreams.go, serial.go: what operators ask for and change

@@ -39,6 +39,29 @@ func (r *Relay) Advance(now time.Time) {
 	}
 }
 
+// Stood takes the news that the process stood still for d. Servers that have been asked had no chance to answer, nor
+// clients to finish a handshake: that time does not count against them.
+func (r *Relay) Stood(d time.Duration) {
+	r.journal.log.Warn().Int64("for_ms", d.Milliseconds()).Msg("the process stood still")
+	for e := range r.table.All {
+		p := &e.Value
+		if !p.dialBy.IsZero() {
+			p.dialBy = p.dialBy.Add(d)
+		}
+		if !p.established && !p.ending {
+			p.expires = p.expires.Add(d)
+		}
+	}
+	for e := range r.plains.All {
+		if p := &e.Value; !p.established {
+			p.opened = p.opened.Add(d)
+		}
+	}
+	for _, c := range r.checkers {
+		c.stood(d)
+	}
+}
+
 // NextTimeout is when Advance wants to be called next; zero means never.
 func (r *Relay) NextTimeout() time.Time {
 	next := codec.Earliest(r.table.NextTimeout(), r.plains.NextTimeout())

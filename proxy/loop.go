@@ -14,7 +14,7 @@ import (
 type loop struct {
 	relay   *Relay
 	poller  netio.Poller
-	now     time.Time // of this turn: one look at the clock serves a whole batch
+	clock   clock
 	turns   turns
 	thinner *thinner // nil: none
 	mailbox chan func(*Relay, time.Time)
@@ -23,31 +23,47 @@ type loop struct {
 }
 
 func newLoop(relay *Relay, poller netio.Poller) *loop {
-	return &loop{relay: relay, poller: poller, mailbox: make(chan func(*Relay, time.Time), 16), done: make(chan struct{})}
+	return &loop{
+		relay: relay, poller: poller, clock: newClock(time.Now),
+		mailbox: make(chan func(*Relay, time.Time), 16), done: make(chan struct{}),
+	}
 }
 
 // run turns until the Relay is drained.
 func (l *loop) run() error {
 	defer close(l.done)
 	defer func() { _ = l.poller.Close() }() // nothing is left to be lost
+	l.clock.start()
 	for !l.relay.Drained() {
-		if err := l.poller.Wait(l.next()); err != nil {
+		if err := l.turn(); err != nil {
 			return err
 		}
-		l.now = time.Now()
-		l.poller.Receive(l.handler())
-		l.readMail()
-		l.relay.Advance(l.now)
-		l.relay.Flush(l.now)
-		l.poller.Flush()
-		if l.relay.Paced() {
-			l.relay.Sent(time.Now())
-		}
-		if l.thinner != nil {
-			l.thinner.turn(l.now, l.relay)
-		}
-		l.turns.end(l.now)
 	}
+	return nil
+}
+
+// turn waits for what is to be done, and does it.
+func (l *loop) turn() error {
+	deadline := l.next()
+	if err := l.poller.Wait(deadline); err != nil {
+		return err
+	}
+	l.stood(l.clock.wake(deadline))
+	began := l.clock.now
+	l.poller.Receive(l.handler())
+	l.Look()
+	l.readMail()
+	l.relay.Advance(l.clock.due())
+	l.relay.Flush(l.clock.now)
+	l.poller.Flush()
+	l.Look()
+	if l.relay.Paced() {
+		l.relay.Sent(l.clock.now)
+	}
+	if l.thinner != nil {
+		l.thinner.turn(l.clock.now, l.relay)
+	}
+	l.turns.end(l.clock.now.Sub(began))
 	return nil
 }
 
@@ -70,12 +86,27 @@ func (l *loop) sockets() netio.Stats {
 	return s
 }
 
+// Look implements netio.Looker.
+func (l *loop) Look() {
+	l.stood(l.clock.look())
+	if l.relay.tap != nil {
+		l.relay.tap.now = l.clock.now
+	}
+}
+
+// stood tells the Relay of a pause, if there was one.
+func (l *loop) stood(pause time.Duration) {
+	if pause > 0 {
+		l.relay.Stood(pause)
+	}
+}
+
 // handler is who takes what comes in this turn: the loop, and before it those who capture.
 func (l *loop) handler() netio.Handler {
 	if l.relay.tap == nil {
 		return l
 	}
-	l.relay.tap.now = l.now
+	l.relay.tap.now = l.clock.now
 	return tapped{l}
 }
 
@@ -90,17 +121,20 @@ func (l tapped) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 
 // Datagram implements netio.Handler.
 func (l *loop) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
-	l.relay.Receive(l.now, s, from, datagram)
+	l.relay.Receive(l.clock.now, s, from, datagram)
 }
 
 // Emptied implements netio.Emptied.
-func (l *loop) Emptied() { l.relay.Emptied() }
+func (l *loop) Emptied() {
+	l.clock.emptied = true
+	l.relay.Emptied()
+}
 
 // Refused implements netio.Refuser.
 func (l *loop) Refused() int { return l.relay.Refused() }
 
 // Failed implements netio.Handler.
-func (l *loop) Failed(s netio.Socket, err error) { l.relay.Failed(l.now, s, err) }
+func (l *loop) Failed(s netio.Socket, err error) { l.relay.Failed(l.clock.now, s, err) }
 
 // post has f called on the loop's own goroutine, between batches. It reports false once the loop has ended. Safe for
 // concurrent use.
@@ -172,7 +206,7 @@ func (l *loop) readMail() {
 	for {
 		select {
 		case f := <-l.mailbox:
-			f(l.relay, l.now)
+			f(l.relay, l.clock.now)
 		default:
 			return
 		}

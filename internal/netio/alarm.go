@@ -1,6 +1,9 @@
 package netio
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // alarm calls due at a time, unless it is stopped before. It belongs to what it is about, so setting one allocates
 // nothing.
@@ -56,29 +59,39 @@ func (q *alarms) ringAll() {
 	}
 }
 
-// alarmClock is all the alarms of a Poller.
-type alarmClock []*alarms
+// alarmClock is all the alarms of a Poller. They ring for what has not come by the last look for input: after a pause of the
+// process that is first, whatever the time.
+type alarmClock struct {
+	queues []*alarms
+	looked time.Time // when input was looked for last, if any alarm was set
+}
 
 // add returns new alarms of a delay.
 func (c *alarmClock) add(delay time.Duration) *alarms {
 	q := &alarms{delay: delay}
-	*c = append(*c, q)
+	c.queues = append(c.queues, q)
 	return q
 }
 
 // drop forgets alarms, none of which is set.
 func (c *alarmClock) drop(q *alarms) {
-	for i, other := range *c {
-		if other == q {
-			*c = append((*c)[:i], (*c)[i+1:]...)
-			return
-		}
+	c.queues = slices.DeleteFunc(c.queues, func(other *alarms) bool { return other == q })
+}
+
+// look is for before each look for input.
+func (c *alarmClock) look() {
+	if c.isSet() {
+		c.looked = time.Now()
 	}
 }
 
+func (c *alarmClock) isSet() bool {
+	return slices.ContainsFunc(c.queues, func(q *alarms) bool { return q.first != nil })
+}
+
 // before is the deadline, or the first alarm's time if that is earlier; zero is never.
-func (c alarmClock) before(deadline time.Time) time.Time {
-	for _, q := range c {
+func (c *alarmClock) before(deadline time.Time) time.Time {
+	for _, q := range c.queues {
 		if q.first != nil && (deadline.IsZero() || q.first.at.Before(deadline)) {
 			deadline = q.first.at
 		}
@@ -86,14 +99,10 @@ func (c alarmClock) before(deadline time.Time) time.Time {
 	return deadline
 }
 
-// ring calls the alarms that are due.
-func (c alarmClock) ring() {
-	if c.before(time.Time{}).IsZero() {
-		return
-	}
-	now := time.Now()
-	for _, q := range c {
-		for a := q.first; a != nil && !now.Before(a.at); a = q.first {
+// ring calls the alarms that were due when input was looked for last.
+func (c *alarmClock) ring() {
+	for _, q := range c.queues {
+		for a := q.first; a != nil && !c.looked.Before(a.at); a = q.first {
 			a.stop()
 			a.due()
 		}

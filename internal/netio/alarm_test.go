@@ -30,6 +30,10 @@ func TestAlarms(t *testing.T) {
 	if got := clock.before(early); got != early {
 		t.Errorf("deadline %v, want the earlier one given", got)
 	}
+	if clock.ring(); len(rung) > 0 {
+		t.Errorf("rung %v before input was looked for", rung)
+	}
+	clock.look()
 	clock.ring()
 	clock.ring()
 	if len(rung) != 2 || rung[0] != "first" || rung[1] != "last" {
@@ -40,7 +44,7 @@ func TestAlarms(t *testing.T) {
 	}
 	late.ringAll()
 	clock.drop(late)
-	if len(rung) != 3 || len(clock) != 1 {
-		t.Errorf("rung %v, %d queues", rung, len(clock))
+	if len(rung) != 3 || len(clock.queues) != 1 {
+		t.Errorf("rung %v, %d queues", rung, len(clock.queues))
 	}
 }

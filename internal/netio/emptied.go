@@ -7,6 +7,26 @@ type Emptied interface {
 	Emptied()
 }
 
+// Looker may be implemented by a Handler that keeps a clock.
+type Looker interface {
+	// Look is called after reads, before their datagrams are handed over: they may have come after a pause of the
+	// process. It is called for each read of a listening socket and of a stream, and for some reads of dialed sockets.
+	Look()
+}
+
+// nobody looks.
+type nobody struct{}
+
+func (nobody) Look() {}
+
+// lookerOf is the Looker that a Handler is.
+func lookerOf(h Handler) Looker {
+	if l, ok := h.(Looker); ok {
+		return l
+	}
+	return nobody{}
+}
+
 // Refuser may be implemented by a Handler that turns datagrams away, to have a flood of them cost less.
 type Refuser interface {
 	// Refused is how many datagrams it has turned away in this Receive.

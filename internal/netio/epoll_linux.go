@@ -29,6 +29,7 @@ type epollPoller struct {
 	patrol   patrol
 	delay    batchDelay
 	failures failures
+	looker   Looker // of this Receive
 	unread   bool   // something was left by this Receive, or may have been, that came to a listener
 	turn     uint32 // counts Waits
 	rested   bool   // the last Wait found nothing at first
@@ -206,6 +207,7 @@ func (p *epollPoller) await(d time.Duration, deadline time.Time) error {
 
 // poll adds the sockets that have input to ready, and reports whether there are any.
 func (p *epollPoller) poll() bool {
+	p.clock.look()
 	n, errno := epollPoll(p.waiter.epfd, p.events[:])
 	if errno != 0 {
 		return false

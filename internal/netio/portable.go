@@ -28,6 +28,7 @@ type portable struct {
 	writers  sync.WaitGroup // of streams
 	clock    alarmClock
 	lingers  *alarms // of closed streams
+	looker   Looker  // of this Receive
 	closed   bool
 }
 
@@ -134,6 +135,7 @@ func (p *portable) Wait(deadline time.Time) error {
 	if p.first != nil || len(p.failures) > 0 {
 		return nil
 	}
+	p.clock.look()
 	expired := p.arm(p.clock.before(deadline))
 	select {
 	case p.first = <-p.backlog:
@@ -154,6 +156,7 @@ func (p *portable) arm(deadline time.Time) <-chan time.Time {
 }
 
 func (p *portable) Receive(h Handler) {
+	p.looker = lookerOf(h)
 	if p.first != nil {
 		a := p.first
 		p.first = nil
@@ -181,6 +184,7 @@ func (d *inDatagram) deliver(p *portable, h Handler) {
 	default:
 		p.delay.handled++
 		p.stats.In.add(1, d.n)
+		p.looker.Look()
 		h.Datagram(s, unmap(d.from), d.bytes[:d.n])
 	}
 	s.free <- d

@@ -160,6 +160,7 @@ func (f *inFrame) deliver(p *portable, h Handler) {
 		p.delay.handled++
 		p.stats.In.add(1, f.n)
 		s.awaits = false
+		p.looker.Look()
 		h.Datagram(s, s.peer, f.bytes[:f.n])
 		if !s.awaits && !s.closed {
 			s.alarm.stop()

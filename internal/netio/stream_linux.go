@@ -140,6 +140,7 @@ func (s *epollStream) read(h Handler) {
 	case n == 0:
 		s.fail(ErrEnded)
 	default:
+		s.poller.looker.Look()
 		s.deliver(room[:kept+n], n, h)
 	}
 }

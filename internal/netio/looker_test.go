@@ -1,0 +1,66 @@
+package netio_test
+
+import (
+	"net"
+	"net/netip"
+	"testing"
+
+	"tidegate/internal/netio"
+)
+
+// looked counts datagrams, and those that came with no look at the clock since the one before.
+type looked struct {
+	fresh          bool
+	came, unlooked int
+}
+
+func (l *looked) Look() { l.fresh = true }
+
+func (l *looked) Datagram(netio.Socket, netip.AddrPort, []byte) {
+	if l.came++; !l.fresh {
+		l.unlooked++
+	}
+	l.fresh = false
+}
+
+func (l *looked) Failed(netio.Socket, error) {}
+
+// TestLooksAfterReads: the clock is looked at after each read of a socket that newcomers come to.
+func TestLooksAfterReads(t *testing.T) {
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		p, err := netio.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = p.Close() }()
+		datagrams, err := p.Listen(loopback, netio.SocketOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		streams, err := p.ListenStream(loopback, netio.StreamOptions{MaxConns: 1, HelloTimeout: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		udp, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(datagrams.Addr()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = udp.Close() }()
+		tcp := netConn(t, streams.Addr())
+		var h looked
+		for i, send := range []func() (int, error){
+			func() (int, error) { return udp.Write([]byte("hello")) },
+			func() (int, error) { return tcp.Write(framed("hello")) },
+			func() (int, error) { return udp.Write([]byte("again")) },
+			func() (int, error) { return tcp.Write(framed("again")) },
+		} {
+			if _, err := send(); err != nil {
+				t.Fatal(err)
+			}
+			turnUntil(t, p, &h, "a datagram", func() bool { return h.came > i })
+		}
+		if h.unlooked > 0 {
+			t.Errorf("%d of %d datagrams came without a look at the clock", h.unlooked, h.came)
+		}
+	})
+}

@@ -1,0 +1,189 @@
+package proxy
+
+import (
+	"bytes"
+	"net/netip"
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
+)
+
+// frozen is a poller in virtual time. The process can stand still at each point of a turn.
+type frozen struct {
+	*plainRelay
+	loop    *loop
+	until   time.Time // the longest that a wait may last
+	waiting [][]byte  // the player's datagrams, in the door's socket
+	// How long the process stands still, once.
+	wait, read, hand, flush time.Duration
+}
+
+const aPause = 12 * time.Second // longer than any time-out
+
+func newFrozen(t *testing.T, clients codec.Protocol, change func(*Settings)) *frozen {
+	p := &frozen{plainRelay: newPlainRelay(t, clients, change)}
+	p.loop = newLoop(p.relay, p)
+	p.loop.clock = newClock(func() time.Time { return p.now })
+	p.loop.clock.start()
+	return p
+}
+
+func (p *frozen) pass(d *time.Duration) { p.now, *d = p.now.Add(*d), 0 }
+
+// Wait implements netio.Poller. A past deadline, or input, ends it at once.
+func (p *frozen) Wait(deadline time.Time) error {
+	if deadline.IsZero() || deadline.After(p.until) {
+		deadline = p.until
+	}
+	if len(p.waiting) == 0 && deadline.After(p.now) {
+		p.now = deadline
+	}
+	p.pass(&p.wait)
+	return nil
+}
+
+func (p *frozen) Receive(h netio.Handler) {
+	p.pass(&p.read)
+	if len(p.waiting) > 0 {
+		h.(netio.Looker).Look()
+	}
+	p.pass(&p.hand)
+	for _, d := range p.waiting {
+		h.Datagram(p.sockets[doorAddr], playerAddr(0), d)
+	}
+	p.waiting = nil
+	h.(netio.Emptied).Emptied()
+}
+
+func (p *frozen) Flush()             { p.pass(&p.flush) }
+func (p *frozen) Wake()              {}
+func (p *frozen) Close() error       { return nil }
+func (p *frozen) Stats() netio.Stats { return netio.Stats{} }
+func (p *frozen) Listen(netip.AddrPort, netio.SocketOptions) (netio.Socket, error) {
+	panic("nothing listens")
+}
+func (p *frozen) ListenStream(netip.AddrPort, netio.StreamOptions) (netio.Socket, error) {
+	panic("nothing listens")
+}
+
+// turns has the loop turn for so long.
+func (p *frozen) turns(d time.Duration) {
+	p.t.Helper()
+	for p.until = p.now.Add(d); p.now.Before(p.until); {
+		if err := p.loop.turn(); err != nil {
+			p.t.Fatal(err)
+		}
+		p.now = p.now.Add(time.Millisecond)
+	}
+}
+
+// alive fails the test if the player's session has ended, or a server counts as failed.
+func (p *frozen) alive() {
+	p.t.Helper()
+	if p.relay.counters.Closed != 0 || p.relay.table.Len()+p.relay.plains.Len() != 1 {
+		p.t.Fatalf("%d sessions have ended, %d are there", p.relay.counters.Closed, p.relay.table.Len()+p.relay.plains.Len())
+	}
+	for _, s := range p.relay.doors[0].route.pool.Status(p.now) {
+		if s.State != upstream.Up {
+			p.t.Fatalf("server %v is %v: %s", s.Addr, s.State, s.Cause)
+		}
+	}
+}
+
+// pauses are the points of a turn at which a process can stand still.
+var pauses = map[string]func(p *frozen) *time.Duration{
+	"in the wait":                  func(p *frozen) *time.Duration { return &p.wait },
+	"before the read":              func(p *frozen) *time.Duration { return &p.read },
+	"before the hand-over":         func(p *frozen) *time.Duration { return &p.hand },
+	"before the answer is flushed": func(p *frozen) *time.Duration { return &p.flush },
+}
+
+// TestPauseSparesNewcomers: a client whose first datagram is read in a turn in which the process stands still has all its
+// time, and so has the server that is asked to let it in.
+func TestPauseSparesNewcomers(t *testing.T) {
+	terminated := func(s *Settings) {
+		s.Listeners[0].Route.Mode = ModeTerminate
+		s.Listeners[0].Route.Upstream.Protocol = raknet6()
+		s.Listeners[0].Route.Upstream.Servers = upstream.At(serverAddr)
+	}
+	for name, at := range pauses {
+		t.Run(name, func(t *testing.T) {
+			p := newFrozen(t, Any, unchanged)
+			p.waiting = [][]byte{[]byte("hello")}
+			*at(p) = aPause
+			p.turns(time.Millisecond)
+			for e := range p.relay.plains.All {
+				if age := p.now.Sub(e.Value.opened); age > longPause {
+					t.Errorf("the newcomer counts as %v old", age)
+				}
+			}
+			p.turns(9 * time.Second)
+			p.alive()
+		})
+		t.Run(name+", terminated", func(t *testing.T) {
+			p := newFrozen(t, riptide22(), terminated)
+			var b [codec.MaxDatagram]byte
+			connect, _ := riptide22().Dial(p.now, doorAddr, codec.Hello{}).Transmit(p.now, b[:0])
+			p.waiting = [][]byte{bytes.Clone(connect)}
+			*at(p) = 6 * time.Second // longer than the server's share of the handshake, not than the codecs' patience
+			p.turns(time.Millisecond)
+			p.turns(3 * time.Second)
+			p.alive()
+		})
+	}
+}
+
+// TestPauseSparesPlayers: a player whose datagrams waited while the process stood still plays on. Their time-outs passed in
+// the pause.
+func TestPauseSparesPlayers(t *testing.T) {
+	for name, at := range pauses {
+		t.Run(name, func(t *testing.T) {
+			p := newFrozen(t, Any, func(s *Settings) { s.IdleTimeout = 5 * time.Second })
+			p.waiting = [][]byte{[]byte("hello")}
+			p.turns(time.Millisecond)
+			for e := range p.relay.plains.All {
+				p.relay.passDown(p.now, e, []byte("welcome"))
+			}
+			p.waiting = [][]byte{[]byte("thanks")}
+			p.turns(time.Millisecond)
+			*at(p) = aPause
+			if err := p.loop.turn(); err != nil { // which has not seen what came in the pause
+				t.Fatal(err)
+			}
+			p.waiting = [][]byte{[]byte("still here")}
+			p.turns(4 * time.Second)
+			p.alive()
+			p.turns(3 * time.Second)
+			if p.relay.plains.Len() != 0 {
+				t.Error("nothing times out any more")
+			}
+		})
+	}
+}
+
+// TestPauseEnds: after a pause deadlines are run though input never ends, or no backend tells of it.
+func TestPauseEnds(t *testing.T) {
+	now := time.Unix(1_700_000_000, 0)
+	c := newClock(func() time.Time { return now })
+	c.start()
+	before := now
+	now = now.Add(aPause)
+	if c.look() != aPause || c.due() != before {
+		t.Fatal("the pause is not seen")
+	}
+	turns := 0
+	for ; c.due() == before; turns++ {
+		now = now.Add(time.Microsecond)
+		c.wake(before)
+	}
+	if turns > mostCatchUp {
+		t.Errorf("%d turns without deadlines", turns)
+	}
+	now = now.Add(time.Hour)
+	if c.wake(time.Time{}) != 0 || c.due() != now {
+		t.Error("a wait without a deadline is held to be a pause")
+	}
+}
