@@ -2,6 +2,8 @@ package bench
 
 import (
 	"math"
+	"net"
+	"net/netip"
 	"os"
 	"reflect"
 	"strings"
@@ -95,6 +97,61 @@ func TestGreetingsMissSomebody(t *testing.T) {
 	defer l.close()
 	if err := l.greet(); err == nil || !strings.Contains(err.Error(), "5 of 5 clients") {
 		t.Errorf("nobody answered, and greet says %v", err)
+	}
+}
+
+// TestGreetingsComeTogether: a client does all its greetings while few others do theirs, however many there are: a session whose
+// client does not speak again soon is given up.
+func TestGreetingsComeTogether(t *testing.T) {
+	const clients = 20 * listenBatch
+	server, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(home, 0)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	came := make(map[netip.AddrPort][]int) // the places of each client's datagrams among all
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		b := make([]byte, 100)
+		for i := 0; ; i++ {
+			n, from, err := server.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			came[from] = append(came[from], i)
+			_, _ = server.WriteToUDPAddrPort(b[:n], from) // a lost one is sent again
+		}
+	}()
+	l, err := newDatagramLoad(clients, minStamp, server.LocalAddr().(*net.UDPAddr).AddrPort())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	err = l.greet()
+	_ = server.Close()
+	<-ended
+	if err != nil || len(came) != clients {
+		t.Fatalf("%d clients of %d came, %v", len(came), clients, err)
+	}
+	for from, at := range came {
+		if len(at) > 1 && at[1]-at[0] > 3*listenBatch {
+			t.Fatalf("%d datagrams of others came between the first two of %v", at[1]-at[0], from)
+		}
+	}
+}
+
+// TestGreetingsInTurn: answers that come late, all at once, are no proof that a client spoke again after one.
+func TestGreetingsInTurn(t *testing.T) {
+	var g greeting
+	for n := range uint64(greetings) {
+		g.last = n
+	}
+	for n := range uint64(greetings) {
+		g.answer(n)
+		g.answer(n)
+	}
+	if g.answers != 1 {
+		t.Errorf("%d answers count, want 1", g.answers)
 	}
 }
 

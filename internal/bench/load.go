@@ -32,8 +32,8 @@ type datagramLoad struct {
 	poller  netio.Poller
 	clients []netio.Socket
 	size    int
-	next    int    // client that sends next
-	heard   []bool // the clients that were answered, while they greet
+	next    int        // client that sends next
+	greeted []greeting // of each client, while they greet
 }
 
 // newDatagramLoad opens clients of a subject at an address.
@@ -61,8 +61,8 @@ func (l *datagramLoad) close() { _ = l.poller.Close() }
 
 // Datagram implements netio.Handler: one has come back.
 func (l *datagramLoad) Datagram(s netio.Socket, _ netip.AddrPort, datagram []byte) {
-	if l.heard != nil {
-		l.heard[s.Owner().(int)] = true
+	if l.greeted != nil && len(datagram) >= minStamp {
+		l.greeted[s.Owner().(int)].answer(number(datagram))
 	}
 	l.read(datagram)
 }
@@ -88,86 +88,77 @@ func (l *datagramLoad) turn(until time.Time) error {
 	return l.interruption.err()
 }
 
-// greet has every client speak and be answered, three times over, so that the subject has its sessions and none is new. It
-// waits for answers, for a subject that takes newcomers one by one shall not lose them. Who was never answered tries again:
-// a figure is of all clients, or there is none.
-func (l *datagramLoad) greet() error {
-	l.heard = make([]bool, len(l.clients))
-	defer func() { l.heard = nil }()
-	for range greetings {
-		for range l.clients {
-			if err := l.greetOne(); err != nil {
-				return err
-			}
-		}
-		if err := l.listen(); err != nil {
-			return err
-		}
-	}
-	for n := 0; n < greetings && l.unheard() > 0; n++ {
-		if err := l.greetAgain(); err != nil {
-			return err
-		}
-	}
-	if missing := l.unheard(); missing > 0 {
-		return fmt.Errorf("%d of %d clients were never answered", missing, len(l.clients))
-	}
-	return nil
-}
-
 const (
+	// greetings is how often a client must have been answered: with the second the subject has its session, and at the third
+	// none is new.
 	greetings = 3
+	// mostGreetings is how often it may try.
+	mostGreetings = 4 * greetings
 	// listenBatch is how many newcomers come at once.
 	listenBatch = 32
 	// mostLost is how many greetings may get lost, beside one of a hundred clients'.
 	mostLost = 1000
 )
 
-// greetAgain has those who were never answered greet.
-func (l *datagramLoad) greetAgain() error {
-	for i, heard := range l.heard {
-		if heard {
-			continue
-		}
-		l.next = i
-		if err := l.greetOne(); err != nil {
-			return err
-		}
-	}
-	return l.listen()
+// greeting is how far a client has come with its greetings.
+type greeting struct {
+	last    uint64 // number of the latest
+	answers int
 }
 
-// greetOne has the next client say something once few enough others wait for an answer.
-func (l *datagramLoad) greetOne() error {
-	for l.inFlight >= listenBatch {
-		if err := l.turn(time.Now().Add(time.Millisecond)); err != nil {
+// answer takes an answer to the greeting of a number. Only one to the latest counts: those of earlier ones may all have waited
+// with it, when the subject had not been answered yet.
+func (g *greeting) answer(number uint64) {
+	if number == g.last {
+		g.answers++
+		g.last = ^uint64(0) // another of the same number is a duplicate
+	}
+}
+
+// greet has every client speak and be answered, each time before it speaks again. A few clients at a time do all of it: a
+// subject that takes newcomers one by one shall not lose them, and a session whose client does not speak again in time is
+// given up (limits.handshake_timeout). A figure is of all clients, or there is none.
+func (l *datagramLoad) greet() error {
+	l.greeted = make([]greeting, len(l.clients))
+	defer func() { l.greeted = nil }()
+	strange := 0
+	for first := 0; first < len(l.clients); first += listenBatch {
+		n, err := l.greetSome(first, min(first+listenBatch, len(l.clients)))
+		if err != nil {
 			return err
 		}
-		l.giveUp()
+		strange += n
 	}
-	l.send(time.Now())
-	if lost := l.sent - l.back - uint64(l.inFlight); lost > mostLost+uint64(len(l.clients)/100) {
-		return fmt.Errorf("%d of %d greetings were not answered (a socket for each client takes descriptors: ulimit -n)", lost, l.sent)
+	l.next = 0
+	if strange > 0 {
+		return fmt.Errorf("%d of %d clients were not answered %d times", strange, len(l.clients), greetings)
 	}
 	return nil
 }
 
-// listen waits for late answers.
-func (l *datagramLoad) listen() error {
-	for quiet := time.Now().Add(200 * time.Millisecond); time.Now().Before(quiet); {
-		if err := l.turn(quiet); err != nil {
-			return err
+// greetSome has the clients from first to before end do all their greetings. It returns how many were answered too seldom.
+func (l *datagramLoad) greetSome(first, end int) (strange int, err error) {
+	for range mostGreetings {
+		strange = 0
+		for i := first; i < end; i++ {
+			if g := &l.greeted[i]; g.answers < greetings {
+				strange++
+				l.next, g.last = i, l.head
+				l.send(time.Now())
+			}
+		}
+		if strange == 0 {
+			return 0, nil
+		}
+		for l.inFlight > 0 {
+			if err := l.turn(time.Now().Add(time.Millisecond)); err != nil {
+				return strange, err
+			}
+			l.giveUp()
+		}
+		if lost := l.sent - l.back; lost > mostLost+uint64(len(l.clients)/100) {
+			return strange, fmt.Errorf("%d of %d greetings were not answered", lost, l.sent)
 		}
 	}
-	return nil
-}
-
-// unheard is how many clients were never answered.
-func (l *datagramLoad) unheard() (n int) {
-	for _, heard := range l.heard {
-		if !heard {
-			n++
-		}
-	}
-	return n
+	return strange, nil
 }

@@ -128,7 +128,7 @@ func (sc *scenario) fill(o *Options, s *subject, clients int) (err error) {
 	s.load = l
 	l.books().interruption = interruption{o.Context}
 	if err := l.greet(); err != nil {
-		return err
+		return s.fewer(err)
 	}
 	if pid := s.pid(); pid != 0 {
 		s.full, err = rssOf(pid)

@@ -3,10 +3,13 @@ package bench
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -28,33 +31,83 @@ func scrape(admin netip.AddrPort) (*Scrape, error) {
 	var text []byte
 	for range scrapes {
 		began := time.Now()
-		answer, err := http.Get(fmt.Sprintf("http://%v/metrics", admin))
-		if err != nil {
+		var err error
+		if text, err = metricsOf(admin); text == nil || err != nil {
 			return nil, err
-		}
-		text, err = io.ReadAll(answer.Body)
-		_ = answer.Body.Close() // it was read
-		if err != nil {
-			return nil, fmt.Errorf("metrics at %v: %w", admin, err)
-		}
-		if answer.StatusCode != http.StatusOK {
-			return nil, nil
 		}
 		times = append(times, float64(time.Since(began))/float64(time.Millisecond))
 	}
 	return &Scrape{Sessions: established(text), Bytes: len(text), Millis: median(times)}, nil
 }
 
+// metricsOf asks for metrics. They are nil of a subject that has none.
+func metricsOf(admin netip.AddrPort) ([]byte, error) {
+	answer, err := http.Get(fmt.Sprintf("http://%v/metrics", admin))
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close() // it was read
+	if err != nil {
+		return nil, fmt.Errorf("metrics at %v: %w", admin, err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return nil, nil
+	}
+	return text, nil
+}
+
 // established is how many sessions metrics tell of.
 func established(metrics []byte) (sessions int) {
+	return int(sums(metrics, "tidegate_sessions", "state")["established"])
+}
+
+// sums adds up a metric by the values of one of its labels.
+func sums(metrics []byte, metric, label string) map[string]float64 {
+	by := make(map[string]float64)
 	for lines := bufio.NewScanner(bytes.NewReader(metrics)); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), "} ")
-		if n, err := strconv.ParseFloat(value, 64); err == nil && strings.HasPrefix(name, "tidegate_sessions{") &&
-			strings.Contains(name, `state="established"`) {
-			sessions += int(n)
+		labels, ok := strings.CutPrefix(lines.Text(), metric+"{")
+		if !ok {
+			continue
+		}
+		labels, value, _ := strings.Cut(labels, "} ")
+		_, of, _ := strings.Cut(","+labels, ","+label+`="`)
+		of, _, ok = strings.Cut(of, `"`)
+		if n, err := strconv.ParseFloat(value, 64); ok && err == nil && n > 0 {
+			by[of] += n
 		}
 	}
-	return sessions
+	return by
+}
+
+// whyFewer says what metrics know of sessions that are missing: datagrams that were dropped, and sessions that have ended.
+func whyFewer(metrics []byte) string {
+	var known []string
+	for _, what := range []struct{ text, metric string }{
+		{"dropped", "tidegate_dropped_total"}, {"ended", "tidegate_sessions_ended_total"},
+	} {
+		by := sums(metrics, what.metric, "reason")
+		for _, reason := range slices.Sorted(maps.Keys(by)) {
+			known = append(known, fmt.Sprintf("%.0f %s as %s", by[reason], what.text, reason))
+		}
+	}
+	if len(known) == 0 {
+		return "nothing was dropped, no session has ended"
+	}
+	return strings.Join(known, ", ")
+}
+
+// fewer completes the error of a load that did not get all its sessions with what the subject knows of it.
+func (s *subject) fewer(err error) error {
+	err = fmt.Errorf("%w (a socket for each session takes descriptors: ulimit -n)", err)
+	if !s.admin.IsValid() {
+		return err
+	}
+	metrics, missing := metricsOf(s.admin)
+	if metrics == nil {
+		return errors.Join(err, missing)
+	}
+	return fmt.Errorf("%w: %s", err, whyFewer(metrics))
 }
 
 // scrapeIdle is a scrape of a subject without sessions, in a process of its own: what is measured of others' memory shall not

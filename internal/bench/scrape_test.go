@@ -19,6 +19,21 @@ tidegate_sessions_opened_total{listener="b",protocol="any"} 50
 	}
 }
 
+// TestWhyFewer: sessions that are missing are told with what became of them.
+func TestWhyFewer(t *testing.T) {
+	const metrics = `tidegate_dropped_total{listener="a",reason="socket"} 12
+tidegate_dropped_total{listener="b",reason="socket"} 4
+tidegate_dropped_total{listener="b",reason="overload"} 0
+tidegate_sessions_ended_total{listener="a",protocol="any",by="proxy",reason="timed-out"} 3
+`
+	if got, want := whyFewer([]byte(metrics)), "16 dropped as socket, 3 ended as timed-out"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := whyFewer(nil), "nothing was dropped, no session has ended"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // TestInterruption: who asked for the end has it, however long the measurement would be.
 func TestInterruption(t *testing.T) {
 	server, err := startEcho()

@@ -150,7 +150,7 @@ func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs 
 		}
 	}
 	if costs.Scrape != nil && costs.Scrape.Sessions != o.Sessions {
-		return costs, fmt.Errorf("it has %d sessions of %d", costs.Scrape.Sessions, o.Sessions)
+		return costs, s.fewer(fmt.Errorf("it has %d sessions of %d", costs.Scrape.Sessions, o.Sessions))
 	}
 	return costs, nil
 }

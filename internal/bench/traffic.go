@@ -90,9 +90,12 @@ func (t *traffic) stamp(b []byte, at time.Time) {
 func (t *traffic) read(b []byte) {
 	if len(b) >= minStamp {
 		at := t.begun.Add(time.Duration(binary.LittleEndian.Uint64(b)))
-		t.returns(binary.LittleEndian.Uint64(b[8:]), at)
+		t.returns(number(b), at)
 	}
 }
+
+// number is that of what has come back, which has a stamp.
+func number(b []byte) uint64 { return binary.LittleEndian.Uint64(b[8:]) }
 
 // settle takes something off what is under way.
 func (t *traffic) settle(number uint64) {
