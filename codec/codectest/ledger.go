@@ -106,7 +106,7 @@ func (l *ledger) isSame(m codec.Message, index uint32) bool {
 		l.mismatch("message %d arrived with ID %d (%v), sent with %d", index, m.ID, m.HasID, rec.id)
 	case m.Channel != rec.channel:
 		l.mismatch("message %d arrived on channel %d, sent on %d", index, m.Channel, rec.channel)
-	case !l.c.ModesBlur && m.Mode != rec.mode && m.Mode != strengthened(rec.mode):
+	case !l.c.ModesBlur && m.Mode != rec.mode && !isStrengthened(rec.mode, m.Mode):
 		l.mismatch("message %d arrived as %v, sent as %v", index, m.Mode, rec.mode)
 	default:
 		return true
@@ -121,15 +121,15 @@ func (l *ledger) mismatch(format string, args ...any) {
 	}
 }
 
-// strengthened is the mode that a codec may send a message in for its size.
-func strengthened(m codec.Mode) codec.Mode {
-	switch m {
+// isStrengthened reports whether a codec may send a message of one mode in another one for its size.
+func isStrengthened(sent, received codec.Mode) bool {
+	switch sent {
 	case codec.Unreliable:
-		return codec.Reliable
+		return received == codec.Reliable || received == codec.UnreliableSequenced
 	case codec.UnreliableSequenced:
-		return codec.ReliableSequenced
+		return received == codec.ReliableSequenced
 	}
-	return m
+	return false
 }
 
 // count checks that a message arrives as often and in the order that its mode promises.

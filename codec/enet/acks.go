@@ -1,0 +1,70 @@
+package enet
+
+import "time"
+
+// maxAcks bounds the acknowledgements that are owed.
+const maxAcks = 1024
+
+// ack is an acknowledgement that we owe.
+type ack struct {
+	channel   uint8
+	seq, time uint16
+}
+
+// acks are those that wait for a datagram.
+type acks struct {
+	list []ack
+	head int
+}
+
+func (a *acks) len() int { return len(a.list) - a.head }
+
+// owe notes that a command is to be acknowledged. time is that of its datagram.
+func (a *acks) owe(cmd *command, time uint16) {
+	a.list = append(a.list, ack{cmd.channel, cmd.seq, time})
+}
+
+// append appends as many acknowledgements as fit into room bytes.
+func (a *acks) append(b []byte, room int) []byte {
+	for ; a.len() > 0 && room >= ackLen; room -= ackLen {
+		one := a.list[a.head]
+		b = appendCommand(b, kindAck, 0, one.channel, one.seq)
+		b = be.AppendUint16(be.AppendUint16(b, one.seq), one.time)
+		a.head++
+	}
+	if a.len() == 0 {
+		a.list, a.head = a.list[:0], 0
+		if cap(a.list) > keptMessages*4 {
+			a.list = nil
+		}
+	}
+	return b
+}
+
+// peerClock knows a peer's clock, so that a goodbye that names another time is known for forged.
+type peerClock struct {
+	offset uint16
+	at     time.Time // when offset was learned; zero: never
+}
+
+// clockTolerance is by how many ms a datagram may be late, or a clock drift between two datagrams.
+const clockTolerance = 8000
+
+func (p *peerClock) set(now time.Time, clock uint16) { p.offset, p.at = clock, now }
+
+// allows reports whether a datagram's time is plausible, and learns from it if it is.
+func (p *peerClock) allows(now time.Time, clock uint16) bool {
+	if p.at.IsZero() {
+		p.set(now, clock)
+		return true
+	}
+	expected := p.offset + uint16(now.Sub(p.at).Milliseconds())
+	late := int(int16(clock - expected))
+	if late < -clockTolerance || late > clockTolerance {
+		return false
+	}
+	if late > 0 {
+		p.set(now, clock) // the least delayed datagram tells best
+	}
+	return true
+}

@@ -1,0 +1,63 @@
+package enet
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"tidegate/codec"
+	"tidegate/codec/codectest"
+)
+
+// seeded returns options whose secrets come from a seed.
+func seeded(seed uint64, o Options) Options {
+	binary.BigEndian.PutUint64(o.Seed[:], seed+1)
+	return o
+}
+
+func suite(o Options) codectest.Config {
+	client := o
+	if o.Checksums == ChecksumsOn {
+		o.Checksums = ChecksumsAuto
+	}
+	build := func(seed uint64, base uint16) (codec.Protocol, codec.Protocol) {
+		server, client := seeded(seed, o), seeded(seed+1<<32, client)
+		server.base, client.base = base, base
+		return New(server), New(client)
+	}
+	defaults := Options{}.withDefaults()
+	room := fragmentRoom(defaultMTU, o.Checksums == ChecksumsOn)
+	return codectest.Config{
+		New:        func(seed uint64) (server, client codec.Protocol) { return build(seed, 0) },
+		NearWrap:   func(seed uint64) (server, client codec.Protocol) { return build(seed, 65520) },
+		MaxPayload: defaults.maxPayload,
+		Sizes:      []int{room - 1, room, room + 1, 2 * room, 2*room + 1},
+		Channels:   maxChannels,
+		Refusals: []codectest.Farewell{
+			codectest.Plain(codec.ServerFull, codec.Rejected),
+			{Said: codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte{0, 0, 0, 7}},
+				Heard: codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte{0, 0, 0, 7}}},
+		},
+		Kicks: []codectest.Farewell{
+			codectest.Plain(codec.Closed, codec.Closed),
+			codectest.Plain(codec.ServerStopped, codec.Closed),
+			{Said: codec.Goodbye{Reason: codec.Kicked, Data: []byte{1, 2, 3, 4}},
+				Heard: codec.Goodbye{Reason: codec.Kicked, Data: []byte{1, 2, 3, 4}}},
+		},
+		Leaves: []codectest.Farewell{
+			codectest.Plain(codec.Closed, codec.Closed),
+			{Said: codec.Goodbye{Reason: codec.Closed, Data: []byte{0, 0, 1, 0}},
+				Heard: codec.Goodbye{Reason: codec.Closed, Data: []byte{0, 0, 1, 0}}},
+		},
+		StatelessRefusal: codec.Rejected,
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Run("checksums", func(t *testing.T) { codectest.Run(t, suite(Options{Checksums: ChecksumsOn})) })
+	t.Run("plain", func(t *testing.T) {
+		config := suite(Options{})
+		// Whoever sees a session's datagrams can write others: nothing but an ID and a session tells them apart.
+		config.Forges = func(datagram []byte) bool { return len(datagram) > headerLen }
+		codectest.Run(t, config)
+	})
+}

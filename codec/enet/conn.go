@@ -1,0 +1,237 @@
+package enet
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/internal/events"
+)
+
+// state is how far a connection has come.
+type state uint8
+
+const (
+	dialing   state = iota // client: Connect goes out
+	verified               // client: VerifyConnect has come, and Confirm has not been called yet
+	asked                  // server: the proxy is deciding
+	admitted               // server: VerifyConnect goes out, the client has not acknowledged it yet
+	connected              // both sides may speak
+	flushing               // Close: reliable messages still go out
+	parting                // a Disconnect waits for its acknowledgement
+	closed
+)
+
+// Times of a connection.
+const (
+	pingInterval  = 500 * time.Millisecond // without an acknowledgement
+	flushTimeout  = 5 * time.Second        // for reliable messages after Close
+	partTimeout   = 3 * time.Second        // for a Disconnect's acknowledgement
+	firstAttempt  = 500 * time.Millisecond // until a Connect or a VerifyConnect is repeated
+	latestAttempt = 2 * time.Second        // between further ones of a client
+)
+
+// Conn is one side of one connection. It conducts: each concern of the protocol is a type of its own.
+type Conn struct {
+	options *Options
+	server  bool
+	summed  bool
+	state   state
+	secrets secrets
+	terms   connect // what was asked for, then what holds
+
+	peer                   uint16 // the ID that the peer gave itself
+	sessionIn, sessionOut  uint8
+	mtu, channels, window  int
+	epoch                  time.Time
+	handshake              handshake
+	deadline               time.Time // of a handshake, or of a goodbye; zero: none
+	heard, answered        time.Time // last valid datagram, last acknowledgement
+	peerClock              peerClock
+	control                outChannel
+	peerControl            uint16 // newest control number of the peer
+	out                    outbox
+	outChannels            []outChannel
+	flight                 flight
+	in                     inbox
+	groupsIn               groups
+	groupOut               uint16
+	acks                   acks
+	rtt                    rtt
+	throttle               throttle
+	why                    codec.Reason // of our own goodbye
+	goodbye                uint32       // its data
+	pingDue, disconnectDue bool
+	refusal                []byte // a last datagram that waits for Transmit
+
+	events events.Queue
+	stats  codec.Stats
+}
+
+// newConn makes a connection that knows nothing of its peer yet.
+func newConn(p *Protocol, now time.Time, s secrets) *Conn {
+	o := &p.options
+	c := &Conn{
+		options: o, secrets: s, epoch: now, mtu: o.MTU, rtt: newRTT(), throttle: newThrottle(now, defaultThrottle),
+		window: maxWindow, groupOut: o.base, deadline: now.Add(o.DialTimeout),
+	}
+	c.control.reset(o.base)
+	c.in = inbox{events: &c.events, base: o.base, largest: o.MaxMessage}
+	c.groupsIn.newest = o.base
+	return c
+}
+
+// clock is our clock as datagrams have it.
+func (c *Conn) clock(now time.Time) uint16 {
+	return uint16(now.Sub(c.epoch).Milliseconds()) + c.secrets.clock
+}
+
+// Poll returns the next event.
+func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }
+
+// Advance runs what is due: repetitions, pings, and the ends of a handshake, of patience and of a goodbye.
+func (c *Conn) Advance(now time.Time) {
+	c.in.recycle()
+	switch {
+	case c.state == closed:
+		return
+	case !c.deadline.IsZero() && !now.Before(c.deadline):
+		c.expire()
+		return
+	}
+	c.handshake.advance(now, c)
+	if !c.flight.nextAt.IsZero() && !now.Before(c.flight.nextAt) {
+		expired, gone := c.flight.expire(now, c.heard, c.answered, c.options.Timeout)
+		c.stats.Lost += uint64(expired)
+		if gone {
+			c.end(codec.TimedOut, 0)
+			return
+		}
+	}
+	if at := c.pingAt(); !at.IsZero() && !now.Before(at) {
+		c.pingDue = true
+	}
+}
+
+// NextTimeout is when the first of those things is due.
+func (c *Conn) NextTimeout() time.Time {
+	if c.state == closed {
+		return time.Time{}
+	}
+	next := c.deadline
+	for _, at := range [...]time.Time{c.handshake.nextAt, c.flight.nextAt, c.pingAt()} {
+		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
+	return next
+}
+
+// pingAt is when a peer is asked whether it is there: if nothing else waits for its acknowledgement. Zero: not now.
+func (c *Conn) pingAt() time.Time {
+	if c.state != connected || c.flight.count() > 0 || c.pingDue {
+		return time.Time{}
+	}
+	return c.answered.Add(pingInterval)
+}
+
+// Stats are the connection's figures so far. Lost counts expired commands and unreliable messages that the throttle drops.
+func (c *Conn) Stats() codec.Stats {
+	s := c.stats
+	if c.rtt.known {
+		s.RTT = c.rtt.mean
+	}
+	s.Queued = c.out.bytes
+	return s
+}
+
+// Announce is not of this protocol.
+func (c *Conn) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
+
+// Send queues a message. A channel that the peer does not have becomes channel 0.
+func (c *Conn) Send(_ time.Time, m codec.Message) error {
+	switch {
+	case c.state >= flushing:
+		return codec.ErrClosed
+	case !modes.Has(m.Mode):
+		return codec.ErrMode
+	case len(m.Payload) > c.options.maxPayload(m.Mode):
+		return codec.ErrTooLarge
+	case c.out.bytes+len(m.Payload) > c.options.MaxQueued || c.out.count == maxMessages:
+		return codec.ErrFull
+	}
+	c.out.add(&m)
+	return nil
+}
+
+// Close says goodbye once all reliable messages are acknowledged, or refuses before the client has proved its address.
+// Disconnected follows when the goodbye is acknowledged, or given up after 3 s.
+func (c *Conn) Close(now time.Time, why codec.Goodbye) {
+	if c.state >= flushing {
+		return
+	}
+	c.in.recycle()
+	c.why, c.goodbye = why.Reason, dataOf(why.Data)
+	switch c.state {
+	case dialing:
+		c.end(why.Reason, 0)
+	case asked, admitted:
+		c.refusal = appendRefusal(nil, &c.terms, c.summed, c.goodbye)
+		c.end(why.Reason, 0)
+	default:
+		c.state, c.deadline = flushing, now.Add(flushTimeout)
+		c.part(now)
+	}
+}
+
+// part says goodbye if there is nothing left to say before.
+func (c *Conn) part(now time.Time) {
+	if c.state == flushing && c.out.reliable.len() == 0 && c.flight.count() == 0 {
+		c.state, c.disconnectDue, c.deadline = parting, true, now.Add(partTimeout)
+	}
+}
+
+// expire ends what has taken too long.
+func (c *Conn) expire() {
+	switch c.state {
+	case dialing:
+		c.end(codec.NoConnection, 0)
+	case flushing, parting:
+		if c.state == flushing {
+			// The peer may still read a goodbye, though it has not acknowledged what came before.
+			c.refusal = c.appendDisconnectNow(nil)
+		}
+		c.end(c.why, 0)
+	default:
+		c.end(codec.TimedOut, 0)
+	}
+}
+
+// end answers all receipts and reports the end. data is the peer's goodbye.
+func (c *Conn) end(reason codec.Reason, data uint32) {
+	c.state = closed
+	for _, l := range [...]*commandList{&c.flight.waiting, &c.flight.again} {
+		for s := l.head; s != nil; s = s.next {
+			c.lose(s.message)
+		}
+	}
+	for _, q := range [...]*fifo{&c.out.reliable, &c.out.loose} {
+		for q.len() > 0 {
+			c.lose(q.first())
+			q.pop()
+		}
+	}
+	c.out, c.flight, c.outChannels = outbox{}, flight{}, nil
+	c.handshake.end()
+	c.pingDue, c.disconnectDue = false, false
+	c.events.Push(codec.Event{
+		Kind: codec.Disconnected, Reason: reason, Message: codec.Message{Payload: dataBytes(data)},
+	})
+}
+
+// lose answers a message's receipt, once.
+func (c *Conn) lose(m *message) {
+	if m != nil && m.receipt != 0 {
+		c.events.Answer(m.receipt, false)
+		m.receipt = 0
+	}
+}

@@ -1,0 +1,133 @@
+package enet
+
+import (
+	"fmt"
+	"strings"
+
+	"tidegate/codec"
+	"tidegate/internal/words"
+)
+
+// Describer explains the datagrams of one conversation in plain words, for people. It learns from the Connect whether datagrams
+// have a checksum.
+type Describer struct {
+	summed    bool
+	connectID [4]byte
+	started   bool
+}
+
+// Describe explains a datagram: as a whole, and each command in it. Errors wrap codec.ErrMalformed.
+func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []string, err error) {
+	var h header
+	rest, err := h.parse(datagram)
+	if err != nil {
+		return "", nil, err
+	}
+	d.learn(&h, datagram, len(datagram)-len(rest))
+	text = h.describe()
+	if h.compressed {
+		return text, nil, nil
+	}
+	if d.summed {
+		at := len(datagram) - len(rest)
+		connectID := d.connectID[:]
+		if h.peer == noPeer {
+			connectID = nil
+		}
+		switch {
+		case len(rest) < checksumLen:
+			return "", nil, codec.ErrMalformed
+		case checksumFits(datagram, at, connectID):
+			text += ", checksum good"
+		case d.started:
+			return "", nil, fmt.Errorf("%w: checksum differs", codec.ErrMalformed)
+		}
+		rest = rest[checksumLen:]
+	}
+	for len(rest) > 0 {
+		var c command
+		if rest, err = c.parse(rest); err != nil {
+			return "", nil, err
+		}
+		content = append(content, c.describe())
+	}
+	if len(content) == 0 {
+		content = []string{"no command"}
+	}
+	return text, content, nil
+}
+
+// learn reads from a Connect what the datagrams behind it are like.
+func (d *Describer) learn(h *header, datagram []byte, at int) {
+	if h.peer != noPeer {
+		return
+	}
+	body := datagram[at:]
+	switch {
+	case len(body) == commandLen+connectLen:
+		d.summed, d.started = false, true
+	case len(body) == checksumLen+commandLen+connectLen && checksumFits(datagram, at, nil):
+		d.summed, d.started = true, true
+		copy(d.connectID[:], body[len(body)-8:])
+	}
+}
+
+func (h *header) describe() string {
+	text := fmt.Sprintf("to peer %d, session %d", h.peer, h.session)
+	if h.peer == noPeer {
+		text = "to a peer without an ID"
+	}
+	if h.timed {
+		text += fmt.Sprintf(", at %d ms", h.time)
+	}
+	if h.compressed {
+		text += ", compressed"
+	}
+	return text
+}
+
+var kindNames = [kindCount]string{
+	"", "acknowledge", "connect", "verify connect", "disconnect", "ping", "reliable", "unreliable", "fragment", "unsequenced",
+	"bandwidth limit", "throttle configure", "unreliable fragment",
+}
+
+func (c *command) describe() string {
+	var text strings.Builder
+	text.WriteString(kindNames[c.kind])
+	if c.channel != controlChannel {
+		fmt.Fprintf(&text, " on channel %d", c.channel)
+	}
+	switch c.kind {
+	case kindAck:
+		fmt.Fprintf(&text, " #%d, sent at %d ms", be.Uint16(c.body), be.Uint16(c.body[2:]))
+		return text.String()
+	case kindUnreliable:
+		fmt.Fprintf(&text, " #%d after #%d", be.Uint16(c.body), c.seq)
+	case kindUnsequenced:
+		fmt.Fprintf(&text, " #%d", be.Uint16(c.body))
+	default:
+		fmt.Fprintf(&text, " #%d", c.seq)
+	}
+	switch c.kind {
+	case kindConnect, kindVerify:
+		var t connect
+		t.parse(c.body)
+		fmt.Fprintf(&text, ": my ID is %d, MTU %d, %s", t.id, t.mtu, words.Count(int(t.channels), "channel"))
+		if c.kind == kindConnect {
+			fmt.Fprintf(&text, ", data %d", t.data)
+		}
+	case kindDisconnect:
+		fmt.Fprintf(&text, ": data %d", be.Uint32(c.body))
+	case kindBandwidth:
+		fmt.Fprintf(&text, ": %d in, %d out", be.Uint32(c.body), be.Uint32(c.body[4:]))
+	case kindFragment, kindUnreliableFragment:
+		f := fragment{count: be.Uint32(c.body[4:]), index: be.Uint32(c.body[8:]), total: be.Uint32(c.body[12:])}
+		fmt.Fprintf(&text, ": part %d of %d, message of %s", f.index+1, f.count, words.Count(int(f.total), "byte"))
+	case kindReliable, kindUnreliable, kindUnsequenced:
+		fmt.Fprintf(&text, ": %s", words.Count(len(c.payload), "byte"))
+		if len(c.payload) > 0 {
+			fmt.Fprintf(&text, ": %.16x", c.payload)
+		}
+	}
+	return text.String()
+}

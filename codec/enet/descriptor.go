@@ -1,0 +1,71 @@
+package enet
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/registry"
+	"tidegate/internal/units"
+)
+
+// Descriptor is ENet 1.3.
+var Descriptor = registry.Descriptor{
+	Name:     "enet",
+	Evidence: registry.ByMagic,
+	Table:    "enet",
+	Options: func() any {
+		return &Settings{
+			Channels: maxChannels, MTU: defaultMTU, MaxMessage: units.Size(defaultMaxMessage),
+			ConnectTimeout: units.Duration(defaultDialTimeout), Timeout: units.Duration(defaultTimeout),
+		}
+	},
+	New:      func(options any, use registry.Use) codec.Protocol { return New(options.(*Settings).with(use)) },
+	Describe: func() registry.Describe { return new(Describer).Describe },
+}
+
+// Settings are the options in the configuration.
+type Settings struct {
+	Checksums      Checksums      `toml:"checksums"`                              // of datagrams
+	Channels       int            `toml:"channels" min:"1" max:"255"`             // asked of servers, granted to clients
+	MTU            int            `toml:"mtu" min:"576" max:"4096" room:"header"` // bytes of a datagram
+	MaxMessage     units.Size     `toml:"max_message" min:"1KiB" max:"2MiB"`      // of one message
+	ConnectTimeout units.Duration `toml:"connect_timeout" min:"1s" max:"1m"`      // of a handshake
+	Timeout        units.Duration `toml:"timeout" min:"5s" max:"5m"`              // without any acknowledgement
+}
+
+// with returns the Options of a use.
+func (s *Settings) with(use registry.Use) Options {
+	return Options{
+		Checksums:   s.Checksums,
+		Channels:    s.Channels,
+		MTU:         min(s.MTU, maxMTU-use.Headroom),
+		MaxMessage:  int(s.MaxMessage),
+		MaxQueued:   use.Queue,
+		DialTimeout: time.Duration(s.ConnectTimeout),
+		Timeout:     time.Duration(s.Timeout),
+		Seed:        use.Seed,
+	}
+}
+
+// checksumNames are the values' names in the configuration.
+var checksumNames = [...]string{ChecksumsAuto: "auto", ChecksumsOn: "on", ChecksumsOff: "off"}
+
+var errChecksums = errors.New("not a way to treat checksums")
+
+// String is the value as in the configuration.
+func (c Checksums) String() string { return checksumNames[c] }
+
+// UnmarshalText reads the form that String writes.
+func (c *Checksums) UnmarshalText(text []byte) error {
+	i := slices.Index(checksumNames[:], string(text))
+	if i < 0 {
+		return errChecksums
+	}
+	*c = Checksums(i)
+	return nil
+}
+
+// Choices lists the values that UnmarshalText reads.
+func (Checksums) Choices() []string { return checksumNames[:] }

@@ -1,0 +1,201 @@
+package enet
+
+import "time"
+
+// maxFlight is how many numbers of a channel may be unacknowledged. The library's receivers take at least 6 times 4,096.
+const maxFlight = 4096
+
+// sentCommand is a reliable command that was sent and not acknowledged.
+type sentCommand struct {
+	prev, next *sentCommand
+	list       *commandList
+	kind       kind
+	channel    uint8
+	seq        uint16
+	message    *message // nil for control commands
+	index      uint32   // of the fragment
+	size       int      // bytes of payload
+	data       uint32   // of a Disconnect
+
+	begun, sentAt  time.Time // first and last sent
+	clock          uint16    // our clock at the last time
+	first, timeout time.Duration
+	expired        int // times
+}
+
+// commandList is a list of commands, in the order in which they were added.
+type commandList struct {
+	head, tail *sentCommand
+	count      int
+}
+
+func (l *commandList) push(c *sentCommand) {
+	c.list, c.prev, c.next = l, l.tail, nil
+	if l.tail == nil {
+		l.head = c
+	} else {
+		l.tail.next = c
+	}
+	l.tail = c
+	l.count++
+}
+
+func (c *sentCommand) remove() {
+	l := c.list
+	if c.prev == nil {
+		l.head = c.next
+	} else {
+		c.prev.next = c.next
+	}
+	if c.next == nil {
+		l.tail = c.prev
+	} else {
+		c.next.prev = c.prev
+	}
+	c.list, c.prev, c.next = nil, nil, nil
+	l.count--
+}
+
+// outChannel numbers the messages of a channel, and finds the command that an acknowledgement is about.
+type outChannel struct {
+	reliable   uint16 // last number given
+	unreliable uint16 // last number given since then
+	oldest     uint16 // first number that is not acknowledged
+	sent       uint16 // last number that was sent: a message's numbers are given together
+	ring       []*sentCommand
+}
+
+// reset begins behind number n.
+func (c *outChannel) reset(n uint16) { c.reliable, c.sent, c.oldest = n, n, n+1 }
+
+// hasRoom reports whether n more numbers may be in flight.
+func (c *outChannel) hasRoom(n int) bool { return int(c.reliable-c.oldest+1)+n <= maxFlight }
+
+// number gives n numbers and returns the first.
+func (c *outChannel) number(n int) (first uint16) {
+	first = c.reliable + 1
+	c.reliable += uint16(n)
+	c.unreliable = 0
+	return first
+}
+
+// enter remembers a command that is sent for the first time, in the order of numbers.
+func (c *outChannel) enter(s *sentCommand) {
+	c.sent = s.seq
+	need := int(s.seq-c.oldest) + 1
+	if need > len(c.ring) {
+		grown := make([]*sentCommand, max(8, len(c.ring)))
+		for len(grown) < need {
+			grown = make([]*sentCommand, 2*len(grown))
+		}
+		for _, old := range c.ring {
+			if old != nil {
+				grown[int(old.seq)&(len(grown)-1)] = old
+			}
+		}
+		c.ring = grown
+	}
+	c.ring[int(s.seq)&(len(c.ring)-1)] = s
+}
+
+// leave forgets the command of an acknowledged number and returns it; nil if there is none.
+func (c *outChannel) leave(seq uint16) *sentCommand {
+	if len(c.ring) == 0 {
+		return nil
+	}
+	slot := &c.ring[int(seq)&(len(c.ring)-1)]
+	s := *slot
+	if s == nil || s.seq != seq {
+		return nil
+	}
+	*slot = nil
+	for c.oldest != c.sent+1 && c.ring[int(c.oldest)&(len(c.ring)-1)] == nil {
+		c.oldest++
+	}
+	return s
+}
+
+// flight holds all reliable commands that are unacknowledged: those that wait for their acknowledgement, and those whose
+// time is over and that are to be sent again.
+type flight struct {
+	waiting, again commandList
+	bytes          int // of payloads
+	free           []*sentCommand
+	nextAt         time.Time // not after the first timeout of those that wait; zero if none does
+}
+
+func (f *flight) count() int { return f.waiting.count + f.again.count }
+
+// command returns a command to fill in.
+func (f *flight) command() *sentCommand {
+	if n := len(f.free); n > 0 {
+		s := f.free[n-1]
+		f.free = f.free[:n-1]
+		*s = sentCommand{}
+		return s
+	}
+	return new(sentCommand)
+}
+
+// sent notes that a command was written.
+func (f *flight) sent(now time.Time, clock uint16, s *sentCommand, timeout time.Duration) {
+	if s.list != nil {
+		s.remove()
+	}
+	if s.first == 0 {
+		s.begun, s.first, s.timeout = now, timeout, timeout
+		f.bytes += s.size
+	}
+	s.sentAt, s.clock = now, clock
+	f.waiting.push(s)
+	if at := now.Add(s.timeout); f.nextAt.IsZero() || at.Before(f.nextAt) {
+		f.nextAt = at
+	}
+}
+
+// acknowledged forgets a command.
+func (f *flight) acknowledged(s *sentCommand) {
+	s.remove()
+	f.bytes -= s.size
+	if f.count() == 0 {
+		f.nextAt = time.Time{}
+	}
+	if len(f.free) < keptMessages {
+		f.free = append(f.free, s)
+	}
+}
+
+// Limits of patience with a silent peer. The library gives up a command after as many repetitions even while it hears from
+// the peer, and waits ever longer between them. docs/protocols/enet.md#round-trips
+const (
+	mostExpiries  = 8
+	leastPatience = 5 * time.Second
+	longTimeout   = time.Second // beyond which a timeout does not double
+)
+
+// expire moves the commands whose time is over to those that are sent again, and returns how many. It reports whether the
+// peer counts as gone: nothing was heard of it for a while, or it has acknowledged nothing for as long as limit.
+func (f *flight) expire(now, heard, answered time.Time, limit time.Duration) (expired int, gone bool) {
+	f.nextAt = time.Time{}
+	for s := f.waiting.head; s != nil; {
+		next := s.next
+		if at := s.sentAt.Add(s.timeout); now.Before(at) {
+			if f.nextAt.IsZero() || at.Before(f.nextAt) {
+				f.nextAt = at
+			}
+			s = next
+			continue
+		}
+		s.expired++
+		age := now.Sub(s.begun)
+		if min(age, now.Sub(answered)) >= limit || s.expired >= mostExpiries && min(age, now.Sub(heard)) >= leastPatience {
+			return expired, true
+		}
+		s.remove()
+		s.timeout = min(2*s.timeout, max(longTimeout, s.first))
+		f.again.push(s)
+		expired++
+		s = next
+	}
+	return expired, false
+}

@@ -1,0 +1,185 @@
+package enet
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// maxVerifies is how often a client that has not proved its address is sent a VerifyConnect for each Connect of its own: in
+// all no more than three times what it has sent.
+const maxVerifies = 3
+
+// handshake repeats a Connect or a VerifyConnect until it is answered.
+type handshake struct {
+	due      bool
+	nextAt   time.Time // zero: it is not repeated
+	interval time.Duration
+	asked    int       // Connects that have come
+	sent     int       // times that ours was sent
+	attempts []attempt // the first maxAttempts
+}
+
+// maxAttempts bounds the attempts that a handshake remembers, and the VerifyConnects of a server.
+const maxAttempts = 12
+
+// attempt is when a Connect or a VerifyConnect was sent: the peer echoes the clock.
+type attempt struct {
+	clock uint16
+	at    time.Time
+}
+
+func (h *handshake) advance(now time.Time, c *Conn) {
+	if h.nextAt.IsZero() || now.Before(h.nextAt) {
+		return
+	}
+	h.due = !c.server || h.maySend()
+	h.interval = min(2*h.interval, latestAttempt)
+	h.nextAt = now.Add(h.interval)
+}
+
+// begin makes the first attempt due.
+func (h *handshake) begin(now time.Time) {
+	h.due, h.interval, h.nextAt = true, firstAttempt, now.Add(firstAttempt)
+}
+
+// end stops repetitions.
+func (h *handshake) end() { *h = handshake{} }
+
+func (h *handshake) maySend() bool { return h.sent < min(maxVerifies*h.asked, maxAttempts) }
+
+// wrote notes an attempt.
+func (h *handshake) wrote(now time.Time, clock uint16) {
+	h.due = false
+	if h.sent++; h.sent <= maxAttempts {
+		h.attempts = append(h.attempts, attempt{clock, now})
+	}
+}
+
+// echoes finds the attempt whose clock a client has echoed.
+func (h *handshake) echoes(clock uint16) (at time.Time, ok bool) {
+	for _, sent := range h.attempts {
+		if sent.clock == clock {
+			return sent.at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// accept makes the connection the server's side of one that a client's Connect asks for. docs/protocols/enet.md#handshake
+func (c *Conn) accept(asks *connect, summed bool) *Conn {
+	c.server, c.summed, c.state, c.terms = true, summed, asked, *asks
+	c.peer = asks.id & 0xfff
+	c.sessionIn, c.sessionOut = c.secrets.session&3, c.secrets.session>>2&3
+	c.mtu = min(max(int(min(asks.mtu, maxMTU)), minMTU), c.options.MTU)
+	c.channels = min(int(asks.channels), c.options.Channels)
+	c.window = windowOf(asks.in)
+	c.throttle.terms = asks.throttle
+	c.peerControl = c.options.base + 1
+	c.handshake.asked = 1
+	c.stats.Received = 1
+	c.events.Push(codec.Event{Kind: codec.Asked, Message: codec.Message{Payload: dataBytes(asks.data)}})
+	return c
+}
+
+// Admit sends a VerifyConnect. Its acknowledgement makes the connection.
+func (c *Conn) Admit(now time.Time, _ uint16) {
+	if c.state != asked {
+		return
+	}
+	c.state, c.deadline = admitted, now.Add(c.options.DialTimeout)
+	c.control.number(1)
+	c.handshake.begin(now)
+}
+
+// receiveConnect takes a repeated Connect. It keeps a client's hope alive, and may bring it another VerifyConnect.
+func (c *Conn) receiveConnect(now time.Time, d []byte) error {
+	var h header
+	rest, _ := h.parse(d)
+	if c.summed {
+		if !checksumFits(d, len(d)-len(rest), nil) {
+			return codec.ErrMalformed
+		}
+		rest = rest[checksumLen:]
+	}
+	var cmd command
+	var again connect
+	if _, err := cmd.parse(rest); err != nil || cmd.kind != kindConnect {
+		return codec.ErrUnexpected
+	}
+	if again.parse(cmd.body); again.connectID != c.terms.connectID || !c.server {
+		return codec.ErrUnexpected
+	}
+	switch c.state {
+	case asked:
+		c.deadline = now.Add(c.options.DialTimeout)
+		c.handshake.asked++
+	case admitted:
+		c.handshake.asked++
+		c.handshake.due = c.handshake.maySend()
+	}
+	return codec.ErrDuplicate
+}
+
+// receiveProof takes a client's acknowledgement of our VerifyConnect. The time in it must be one that we have sent.
+func (c *Conn) receiveProof(now time.Time, cmd *command) error {
+	if cmd.kind != kindAck || cmd.channel != controlChannel || be.Uint16(cmd.body) != c.control.reliable {
+		return codec.ErrUnexpected
+	}
+	at, ok := c.handshake.echoes(be.Uint16(cmd.body[2:]))
+	if !ok {
+		return codec.ErrUnexpected
+	}
+	c.control.reset(c.control.reliable)
+	c.open(now)
+	c.rtt.sample(now.Sub(at))
+	c.events.Push(codec.Event{Kind: codec.Connected})
+	return nil
+}
+
+// open begins the connection proper.
+func (c *Conn) open(now time.Time) {
+	c.state, c.deadline = connected, time.Time{}
+	c.heard, c.answered = now, now
+	c.handshake.end()
+}
+
+// dial makes the connection the client's side of one. docs/protocols/enet.md#handshake
+func (c *Conn) dial(hello codec.Hello) *Conn {
+	c.summed = c.options.Checksums == ChecksumsOn
+	c.terms = connect{
+		id: c.secrets.id, incoming: 0xff, outgoing: 0xff, mtu: uint32(c.mtu), window: maxWindow,
+		channels: uint32(c.options.Channels), throttle: defaultThrottle, connectID: c.secrets.connectID, data: dataOf(hello.Data),
+	}
+	c.control.number(1)
+	c.control.reset(c.control.reliable)
+	c.peerControl = c.options.base
+	c.handshake.begin(c.epoch)
+	return c
+}
+
+// receiveVerify takes a server's VerifyConnect. What it must repeat of our Connect shows that it has read it.
+func (c *Conn) receiveVerify(now time.Time, h *header, cmd *command) error {
+	if cmd.kind != kindVerify || cmd.channel != controlChannel || !h.timed {
+		return codec.ErrUnexpected
+	}
+	var v connect
+	v.parse(cmd.body)
+	if v.connectID != c.terms.connectID || v.throttle != c.terms.throttle || v.channels < 1 || v.channels > maxChannels {
+		return codec.ErrUnexpected
+	}
+	c.peer = v.id & 0xfff
+	c.sessionIn, c.sessionOut = v.incoming&3, v.outgoing&3
+	c.mtu = min(max(int(min(v.mtu, maxMTU)), minMTU), c.options.MTU)
+	c.channels = min(int(v.channels), c.options.Channels)
+	c.window = min(windowOf(v.in), int(min(max(v.window, minWindow), maxWindow)))
+	c.peerControl = cmd.seq
+	c.peerClock.set(now, h.time)
+	c.acks.owe(cmd, h.time)
+	if c.handshake.sent == 1 {
+		c.rtt.sample(now.Sub(c.handshake.attempts[0].at))
+	}
+	c.open(now)
+	c.events.Push(codec.Event{Kind: codec.Connected})
+	return nil
+}

@@ -1,0 +1,389 @@
+package enet
+
+import (
+	"tidegate/codec"
+	"tidegate/codec/internal/events"
+)
+
+// Bounds of what arrives too early.
+const (
+	maxAhead   = 2 * maxFlight // numbers of a channel
+	maxWaiting = 64            // unreliable messages of a connection that wait for a reliable one
+	maxLoose   = 4             // unfinished unreliable messages of a channel
+	maxHeld    = 256 << 10     // bytes of a connection, beside messages that are assembled in their turn
+)
+
+// inChannel puts the messages of a channel in order.
+type inChannel struct {
+	reliable   uint16         // last number that was delivered
+	unreliable uint16         // last number that was delivered since then
+	early      []earlyMessage // a ring by number; nil while none is early
+	earlyCount int
+	waiting    []looseMessage
+	loose      []*assembly // unfinished, oldest first
+}
+
+// earlyMessage is a reliable message that came before its turn, or is unfinished.
+type earlyMessage struct {
+	payload  []byte
+	whole    bool // there is a message in one command, perhaps without a byte
+	assembly *assembly
+}
+
+// looseMessage is an unreliable message that came before the reliable one that it follows.
+type looseMessage struct {
+	reliable, number uint16
+	payload          []byte
+}
+
+// inbox is what arrives, on all channels.
+type inbox struct {
+	events   *events.Queue
+	channels []inChannel
+	base     uint16
+	largest  int // bytes of a message
+	held     int // bytes of early messages, and of unfinished ones that began before their turn or are unreliable
+	heldNext int // bytes of unfinished messages that began when it was their turn
+	waiting  int // unreliable messages that wait
+	free     [][]byte
+	lent     [][]byte // payloads of events
+}
+
+// channel returns the state of a channel, which begins when something comes on it.
+func (in *inbox) channel(n uint8) *inChannel {
+	for len(in.channels) <= int(n) {
+		in.channels = append(in.channels, inChannel{reliable: in.base})
+	}
+	return &in.channels[n]
+}
+
+// recycle takes back the memory of events that were polled. It runs at the beginning of each input.
+func (in *inbox) recycle() {
+	for _, b := range in.lent {
+		if len(in.free) < keptMessages && cap(b) <= keptBuffer {
+			in.free = append(in.free, b[:0])
+		}
+	}
+	clear(in.lent)
+	in.lent = in.lent[:0]
+}
+
+func (in *inbox) copyOf(payload []byte) []byte {
+	var b []byte
+	if n := len(in.free); n > 0 {
+		b, in.free = in.free[n-1], in.free[:n-1]
+	}
+	return append(b, payload...)
+}
+
+// fits reports whether so many more bytes may be held that are not of a channel's next message. Such a message has room of its
+// own, so that early ones cannot keep it out.
+func (in *inbox) fits(more int) bool { return in.held+more <= maxHeld }
+
+func (in *inbox) deliver(mode codec.Mode, channel uint8, payload []byte) {
+	in.events.Push(codec.Event{Kind: codec.Received, Message: codec.Message{Payload: payload, Mode: mode, Channel: channel}})
+}
+
+// deliverHeld delivers a payload that was held, and gives it back after the next round of Poll.
+func (in *inbox) deliverHeld(mode codec.Mode, channel uint8, payload []byte) {
+	in.deliver(mode, channel, payload)
+	in.lent = append(in.lent, payload)
+}
+
+// Sizes of a ring of early messages. Their memory counts as held.
+const (
+	leastEarly = 8
+	slotSize   = 40 // bytes
+)
+
+// slot is the place of an early number, which is at most maxAhead beyond what was delivered; nil where more may not be held.
+func (in *inbox) slot(c *inChannel, seq uint16) *earlyMessage {
+	need := int(seq - c.reliable)
+	if need > len(c.early) {
+		size := max(leastEarly, len(c.early))
+		for size < need {
+			size *= 2
+		}
+		more := (size - len(c.early)) * slotSize
+		if !in.fits(more) {
+			return nil
+		}
+		in.held += more
+		grown := make([]earlyMessage, size)
+		for i := 1; i <= len(c.early); i++ {
+			n := c.reliable + uint16(i)
+			grown[int(n)&(size-1)] = c.early[int(n)&(len(c.early)-1)]
+		}
+		c.early = grown
+	}
+	return &c.early[int(seq)&(len(c.early)-1)]
+}
+
+// shrink gives a large ring back once nothing in it is early.
+func (in *inbox) shrink(c *inChannel) {
+	if c.earlyCount == 0 && len(c.early) > leastEarly {
+		in.held -= len(c.early) * slotSize
+		c.early = nil
+	}
+}
+
+// place tells how far a number is ahead of what was delivered, 1 for the next. Numbers that came before are ErrDuplicate.
+func (c *inChannel) place(seq uint16) (ahead int, err error) {
+	ahead = int(int16(seq - c.reliable))
+	switch {
+	case ahead <= 0:
+		return ahead, codec.ErrDuplicate
+	case ahead > maxAhead:
+		return ahead, codec.ErrWindow
+	}
+	return ahead, nil
+}
+
+// takeReliable takes a reliable message of one command. ErrDuplicate says that it came before, which is to be acknowledged
+// again; after other errors it is not.
+func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
+	c := in.channel(n)
+	ahead, err := c.place(seq)
+	if err != nil {
+		return err
+	}
+	if ahead == 1 && c.isNextEmpty() {
+		in.deliver(codec.ReliableOrdered, n, payload)
+		c.advance(1)
+		in.flushLoose(n, c)
+		in.release(n, c)
+		return nil
+	}
+	s := in.slot(c, seq)
+	switch {
+	case s == nil:
+		return codec.ErrLimit
+	case s.whole:
+		return codec.ErrDuplicate
+	case s.assembly != nil:
+		return codec.ErrMalformed
+	case !in.fits(len(payload)):
+		return codec.ErrLimit
+	}
+	*s = earlyMessage{payload: in.copyOf(payload), whole: true}
+	c.earlyCount++
+	in.held += len(payload)
+	return nil
+}
+
+// isNextEmpty reports whether nothing of the next message has come yet.
+func (c *inChannel) isNextEmpty() bool {
+	if c.earlyCount == 0 {
+		return true
+	}
+	s := &c.early[int(c.reliable+1)&(len(c.early)-1)]
+	return !s.whole && s.assembly == nil
+}
+
+// advance moves on by the numbers of a message that was delivered.
+func (c *inChannel) advance(numbers uint16) {
+	c.reliable += numbers
+	c.unreliable = 0
+}
+
+// takeFragment takes a fragment of a reliable message.
+func (in *inbox) takeFragment(n uint8, f *fragment, payload []byte) error {
+	c := in.channel(n)
+	ahead, err := c.place(f.start)
+	if err != nil {
+		return err
+	}
+	s := in.slot(c, f.start)
+	switch {
+	case s == nil:
+		return codec.ErrLimit
+	case s.whole || f.count > maxFlight || f.total > uint32(in.largest):
+		return codec.ErrMalformed
+	case s.assembly == nil && !in.begin(c, s, f, ahead == 1):
+		return codec.ErrLimit
+	}
+	if err := s.assembly.add(f, payload); err != nil {
+		return err
+	}
+	if ahead == 1 && s.assembly.left == 0 {
+		in.release(n, c)
+	}
+	return nil
+}
+
+// begin begins to assemble a reliable message, if there is room.
+func (in *inbox) begin(c *inChannel, s *earlyMessage, f *fragment, isNext bool) bool {
+	size := held(f.total, f.count)
+	switch {
+	case isNext && in.heldNext+size <= 2*in.largest:
+		in.heldNext += size
+	case !isNext && in.fits(size):
+		in.held += size
+	default:
+		return false
+	}
+	s.assembly = newAssembly(f, 0)
+	s.assembly.isNext = isNext
+	c.earlyCount++
+	return true
+}
+
+// release delivers the early messages whose turn it is.
+func (in *inbox) release(n uint8, c *inChannel) {
+	defer in.shrink(c)
+	for c.earlyCount > 0 {
+		s := &c.early[int(c.reliable+1)&(len(c.early)-1)]
+		numbers := uint16(1)
+		switch {
+		case s.whole:
+			in.held -= len(s.payload)
+			in.deliverHeld(codec.ReliableOrdered, n, s.payload)
+		case s.assembly != nil && s.assembly.left == 0:
+			if s.assembly.isNext {
+				in.heldNext -= s.assembly.size()
+			} else {
+				in.held -= s.assembly.size()
+			}
+			in.deliverHeld(codec.ReliableOrdered, n, s.assembly.payload)
+			numbers = uint16(s.assembly.count)
+		default:
+			return
+		}
+		*s = earlyMessage{}
+		c.earlyCount--
+		c.advance(numbers)
+		in.flushLoose(n, c)
+	}
+}
+
+// takeLoose takes an unreliable message that follows a reliable number. held says that payload is memory of ours.
+func (in *inbox) takeLoose(n uint8, m looseMessage, isHeld bool) error {
+	c := in.channel(n)
+	switch ahead := int(int16(m.reliable - c.reliable)); {
+	case ahead < 0 || ahead == 0 && m.number <= c.unreliable:
+		return codec.ErrDuplicate
+	case ahead > maxAhead:
+		return codec.ErrWindow
+	case ahead == 0:
+		c.unreliable = m.number
+		in.forgetLoose(c)
+		if isHeld {
+			in.deliverHeld(codec.UnreliableSequenced, n, m.payload)
+		} else {
+			in.deliver(codec.UnreliableSequenced, n, m.payload)
+		}
+		return nil
+	}
+	for i := range c.waiting {
+		if w := &c.waiting[i]; w.reliable == m.reliable && w.number == m.number {
+			return codec.ErrDuplicate
+		}
+	}
+	if in.waiting == maxWaiting || !in.fits(len(m.payload)) {
+		return codec.ErrLimit
+	}
+	if !isHeld {
+		m.payload = in.copyOf(m.payload)
+	}
+	in.held += len(m.payload)
+	in.waiting++
+	c.waiting = append(c.waiting, m)
+	return nil
+}
+
+// takeLooseFragment takes a fragment of an unreliable message.
+func (in *inbox) takeLooseFragment(n uint8, reliable uint16, f *fragment, payload []byte) error {
+	c := in.channel(n)
+	ahead := int(int16(reliable - c.reliable))
+	switch {
+	case ahead < 0 || ahead == 0 && f.start <= c.unreliable:
+		return codec.ErrDuplicate
+	case ahead > maxAhead:
+		return codec.ErrWindow
+	case f.count > maxFlight || f.total > maxLooseMessage:
+		return codec.ErrMalformed
+	}
+	a := c.looseAssembly(reliable, f.start)
+	if a == nil {
+		if len(c.loose) == maxLoose {
+			in.forget(c, 0)
+		}
+		if !in.fits(held(f.total, f.count)) {
+			return codec.ErrLimit
+		}
+		a = newAssembly(f, reliable)
+		in.held += a.size()
+		c.loose = append(c.loose, a)
+	}
+	if err := a.add(f, payload); err != nil || a.left > 0 {
+		return err
+	}
+	for i, other := range c.loose {
+		if other == a {
+			in.forget(c, i)
+			break
+		}
+	}
+	return in.takeLoose(n, looseMessage{reliable, a.start, a.payload}, true)
+}
+
+func (c *inChannel) looseAssembly(reliable, start uint16) *assembly {
+	for _, a := range c.loose {
+		if a.reliable == reliable && a.start == start {
+			return a
+		}
+	}
+	return nil
+}
+
+// forget gives up an unfinished unreliable message.
+func (in *inbox) forget(c *inChannel, i int) {
+	in.held -= c.loose[i].size()
+	c.loose = append(c.loose[:i], c.loose[i+1:]...)
+}
+
+// forgetLoose gives up the unfinished unreliable messages that would come too late.
+func (in *inbox) forgetLoose(c *inChannel) {
+	for i := len(c.loose) - 1; i >= 0; i-- {
+		a := c.loose[i]
+		if ahead := int16(a.reliable - c.reliable); ahead < 0 || ahead == 0 && a.start <= c.unreliable {
+			in.forget(c, i)
+		}
+	}
+}
+
+// flushLoose delivers the unreliable messages that follow what was delivered last, in their order, and gives up older ones.
+func (in *inbox) flushLoose(n uint8, c *inChannel) {
+	in.forgetLoose(c)
+	for {
+		next := -1
+		for i := len(c.waiting) - 1; i >= 0; i-- {
+			w := &c.waiting[i]
+			switch ahead := int16(w.reliable - c.reliable); {
+			case ahead < 0 || ahead == 0 && w.number <= c.unreliable:
+				in.takeWaiting(c, i)
+				if next == len(c.waiting) {
+					next = i // the last one has moved here
+				}
+			case ahead == 0 && (next < 0 || w.number < c.waiting[next].number):
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		c.unreliable = c.waiting[next].number
+		in.deliverHeld(codec.UnreliableSequenced, n, in.takeWaiting(c, next))
+	}
+}
+
+// takeWaiting removes a message that waits. The last one takes its place.
+func (in *inbox) takeWaiting(c *inChannel, i int) (payload []byte) {
+	payload = c.waiting[i].payload
+	in.held -= len(payload)
+	in.waiting--
+	last := len(c.waiting) - 1
+	c.waiting[i], c.waiting[last] = c.waiting[last], looseMessage{}
+	c.waiting = c.waiting[:last]
+	return payload
+}

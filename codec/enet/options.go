@@ -1,0 +1,84 @@
+package enet
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// Checksums says whether datagrams have a checksum. Nothing on the wire negotiates it: both ends must agree.
+type Checksums uint8
+
+// Values of Checksums.
+const (
+	ChecksumsAuto Checksums = iota // a server follows each client's first datagram; a client sends none
+	ChecksumsOn                    // always; a server ignores clients without one
+	ChecksumsOff                   // never; a server ignores clients with one
+)
+
+// Bounds and defaults of Options.
+const (
+	minMTU      = 576 // the library's bounds
+	maxMTU      = 4096
+	maxChannels = 255
+
+	defaultMTU         = 1392
+	defaultMaxMessage  = 1 << 20
+	defaultMaxQueued   = 4 << 20
+	defaultDialTimeout = 10 * time.Second
+	defaultTimeout     = 30 * time.Second
+)
+
+// maxLooseMessage bounds the bytes of an unreliable message: the loss of one fragment loses all of it.
+const maxLooseMessage = 128 << 10
+
+// Options tune a Protocol.
+type Options struct {
+	// Checksums says whether datagrams have a checksum.
+	Checksums Checksums
+	// Channels is how many channels a client asks for, and the most that a server grants; 255 if zero.
+	Channels int
+	// MTU bounds the bytes of our datagrams; 1392 if zero, as in the library since 1.3.18. Both ends use the smaller one.
+	MTU int
+	// MaxMessage bounds the bytes of one message in either direction; 1 MiB if zero. Unreliable ones are at most 128 KiB.
+	MaxMessage int
+	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged; 4 MiB if zero.
+	MaxQueued int
+	// DialTimeout is how long Dial waits for an answer, and a server for the answer of a client; 10 s if zero.
+	DialTimeout time.Duration
+	// Timeout is after how long without any acknowledgement a peer counts as gone, however long its round trips are; 30 s if
+	// zero, as in the library. Most silent peers are noticed after 5 to 6 s.
+	Timeout time.Duration
+	// Seed makes IDs, sessions and times unguessable for those who do not see a connection's datagrams.
+	Seed [32]byte
+
+	// base is added to all first numbers: 0 in every real session. Tests of wrap-around choose another.
+	base uint16
+}
+
+func (o Options) withDefaults() Options {
+	o.Channels = min(orDefault(o.Channels, maxChannels), maxChannels)
+	o.MTU = min(max(orDefault(o.MTU, defaultMTU), minMTU), maxMTU)
+	o.MaxMessage = orDefault(o.MaxMessage, defaultMaxMessage)
+	o.MaxQueued = orDefault(o.MaxQueued, defaultMaxQueued)
+	o.DialTimeout = orDefault(o.DialTimeout, defaultDialTimeout)
+	o.Timeout = orDefault(o.Timeout, defaultTimeout)
+	// Even with the smallest MTU a message must fit into the numbers that may be in flight on a channel.
+	o.MaxMessage = min(o.MaxMessage, maxFlight*fragmentRoom(minMTU, true))
+	return o
+}
+
+func orDefault[T int | time.Duration](v, fallback T) T {
+	if v == 0 {
+		return fallback
+	}
+	return v
+}
+
+// maxPayload is the size in bytes of the largest message of a mode.
+func (o *Options) maxPayload(m codec.Mode) int {
+	if m.IsReliable() {
+		return o.MaxMessage
+	}
+	return min(o.MaxMessage, maxLooseMessage)
+}

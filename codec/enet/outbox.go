@@ -1,0 +1,94 @@
+package enet
+
+import "tidegate/codec"
+
+// Bounds of what waits and of what a connection keeps for later.
+const (
+	maxMessages  = 16384   // that wait or are unacknowledged; Options.MaxQueued bounds their bytes
+	keptMessages = 64      // unused ones whose memory is kept
+	keptBuffer   = 2 << 10 // bytes of a buffer that is kept
+)
+
+// message is a message from Send until it was sent or, if it is reliable, acknowledged.
+type message struct {
+	payload []byte
+	mode    codec.Mode
+	channel uint8
+	receipt codec.Receipt
+	order   uint64 // of Send
+
+	start   uint16 // number of its first fragment
+	follows uint16 // the reliable number that an unreliable message follows
+	count   uint32 // fragments; 1 for a message in one command; 0 until its first was sent
+	sent    uint32
+	unacked uint32 // fragments
+}
+
+// fifo is a queue of messages.
+type fifo struct {
+	list []*message
+	head int
+}
+
+func (q *fifo) len() int { return len(q.list) - q.head }
+
+func (q *fifo) first() *message {
+	if q.len() == 0 {
+		return nil
+	}
+	return q.list[q.head]
+}
+
+func (q *fifo) push(m *message) {
+	if q.head > 0 && len(q.list) == cap(q.list) {
+		n := copy(q.list, q.list[q.head:])
+		q.list, q.head = q.list[:n], 0
+	}
+	q.list = append(q.list, m)
+}
+
+func (q *fifo) pop() {
+	q.list[q.head] = nil
+	if q.head++; q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+		if cap(q.list) > keptMessages {
+			q.list = nil
+		}
+	}
+}
+
+// outbox holds messages that wait to be sent, reliable and other ones, and counts those that are unacknowledged.
+type outbox struct {
+	reliable, loose fifo
+	free            []*message
+	bytes, count    int // of all messages that are not done
+	order           uint64
+}
+
+// add copies a message.
+func (o *outbox) add(m *codec.Message) {
+	var q *message
+	if n := len(o.free); n > 0 {
+		q, o.free = o.free[n-1], o.free[:n-1]
+	} else {
+		q = new(message)
+	}
+	o.order++
+	*q = message{payload: append(q.payload[:0], m.Payload...), mode: m.Mode, channel: m.Channel, receipt: m.Receipt, order: o.order}
+	o.bytes += len(m.Payload)
+	o.count++
+	if m.Mode == codec.ReliableOrdered {
+		o.reliable.push(q)
+	} else {
+		o.loose.push(q)
+	}
+}
+
+// done gives a message's memory back.
+func (o *outbox) done(m *message) {
+	o.bytes -= len(m.payload)
+	o.count--
+	if len(o.free) < keptMessages && cap(m.payload) <= keptBuffer {
+		o.free = append(o.free, m)
+	}
+}

@@ -1,0 +1,135 @@
+// Package enet speaks ENet 1.3, the reliable UDP library of Lee Salzman, as a server and as a client. It has no sockets,
+// clocks or goroutines. The wire, its rules, and where this package differs from the library are in docs/protocols/enet.md.
+//
+// A datagram carries commands. Each reliable command has a number on its channel, and the peer acknowledges it by itself.
+// Start with Protocol, then Conn in conn.go. Each concern has its file: datagrams and commands (wire.go, connect.go), the
+// two handshakes (server.go, client.go), messages that wait or are unacknowledged (outbox.go, flight.go), messages that
+// arrive (receive.go, inbox.go, assembly.go, group.go), round trips and the sender's own dropping (rtt.go, throttle.go).
+package enet
+
+import (
+	"crypto/sha256"
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+)
+
+// Protocol is ENet with its options. It is immutable and safe for concurrent use.
+type Protocol struct {
+	spec    codec.Spec
+	options Options
+}
+
+// New returns the protocol with options o.
+func New(o Options) *Protocol { return &Protocol{spec: specOf(&o), options: o.withDefaults()} }
+
+// specOf returns the Spec of a Protocol with given options. What proves an address is the acknowledgement of VerifyConnect: it
+// echoes the time, the peer ID and the session that only a reader of the client's address knows. Only a Seed makes them
+// unguessable. A client sets no compression bit, and writes our peer ID, which is below noPeer but in a Connect.
+func specOf(o *Options) codec.Spec {
+	s := codec.Spec{Name: "enet", Modes: modes, Proof: codec.ProvedConnect, Openings: codec.ByteSetOf(connectByte)}
+	for b := range 256 {
+		if b&0x40 == 0 && (b&0x0f != 0x0f || b == connectByte) {
+			s.FirstBytes.Add(byte(b), byte(b))
+		}
+	}
+	if o.Seed == [32]byte{} {
+		s.Proof = codec.NoProof
+	}
+	return s
+}
+
+// connectByte begins a Connect, and nothing else of a client.
+const connectByte = 0x8f
+
+// modes are unreliable (ENet's unsequenced packets), unreliable-sequenced (its unreliable ones) and reliable-ordered.
+const modes = codec.Modes(1<<codec.Unreliable | 1<<codec.UnreliableSequenced | 1<<codec.ReliableOrdered)
+
+// Spec implements codec.Protocol.
+func (p *Protocol) Spec() *codec.Spec { return &p.spec }
+
+// Sniff reports whether the datagram is a Connect, with a checksum or without one as the options want it.
+func (p *Protocol) Sniff(datagram []byte) bool {
+	_, _, ok := p.parseConnect(datagram)
+	return ok
+}
+
+// parseConnect reads a client's first datagram, and whether it has a checksum.
+func (p *Protocol) parseConnect(datagram []byte) (c connect, summed, ok bool) {
+	var h header
+	rest, err := h.parse(datagram)
+	if err != nil || h.peer != noPeer || !h.timed || h.compressed || h.session != 0 {
+		return c, false, false
+	}
+	switch len(rest) {
+	case commandLen + connectLen:
+	case checksumLen + commandLen + connectLen:
+		if !checksumFits(datagram, len(datagram)-len(rest), nil) {
+			return c, false, false
+		}
+		summed, rest = true, rest[checksumLen:]
+	default:
+		return c, false, false
+	}
+	var cmd command
+	if _, err := cmd.parse(rest); err != nil || cmd.kind != kindConnect || !cmd.wantsAck || cmd.channel != controlChannel {
+		return c, false, false
+	}
+	c.parse(cmd.body)
+	switch {
+	case summed && p.options.Checksums == ChecksumsOff, !summed && p.options.Checksums == ChecksumsOn:
+		return c, false, false
+	}
+	return c, summed, c.channels >= 1 && c.channels <= maxChannels && c.mtu >= minMTU
+}
+
+// Accept makes a Conn of every valid Connect. The client proves its address afterwards, by its acknowledgement of our
+// VerifyConnect.
+func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
+	asks, summed, ok := p.parseConnect(datagram)
+	if !ok {
+		return nil, reply, codec.ErrMalformed
+	}
+	return newConn(p, now, p.newSecrets(now, from)).accept(&asks, summed), reply, nil
+}
+
+// Refuse appends a Disconnect without an acknowledgement, which a client that waits for its VerifyConnect heeds.
+func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
+	asks, summed, ok := p.parseConnect(datagram)
+	if !ok {
+		return reply
+	}
+	return appendRefusal(reply, &asks, summed, 0)
+}
+
+// Dial opens a connection to a server. Hello.Data is ENet's connect data if it has 4 bytes.
+func (p *Protocol) Dial(now time.Time, to netip.AddrPort, hello codec.Hello) codec.Conn {
+	return newConn(p, now, p.newSecrets(now, to)).dial(hello)
+}
+
+// secrets are what an attacker who cannot read a connection's datagrams does not know.
+type secrets struct {
+	id        uint16 // our peer ID, at most maxID
+	session   uint8  // 0 to 15: the session that we read, and the one that we write
+	clock     uint16 // offset of our clock
+	connectID [4]byte
+}
+
+// newSecrets derives the secrets of a connection. All are 0 without a Seed. Connections that are dialed to one server at the
+// same instant share them; the server tells them apart by their ports.
+func (p *Protocol) newSecrets(now time.Time, peer netip.AddrPort) secrets {
+	if p.options.Seed == [32]byte{} {
+		return secrets{}
+	}
+	var b [32 + 8 + 16 + 2]byte
+	copy(b[:], p.options.Seed[:])
+	be.PutUint64(b[32:], uint64(now.UnixNano()))
+	ip := peer.Addr().As16()
+	copy(b[40:], ip[:])
+	be.PutUint16(b[56:], peer.Port())
+	sum := sha256.Sum256(b[:])
+	s := secrets{id: be.Uint16(sum[:]) % (maxID + 1), session: sum[2] & 0x0f, clock: be.Uint16(sum[4:])}
+	copy(s.connectID[:], sum[8:])
+	return s
+}

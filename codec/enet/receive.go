@@ -1,0 +1,228 @@
+package enet
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// Receive takes one datagram. Commands before a faulty one count.
+func (c *Conn) Receive(now time.Time, datagram []byte) error {
+	c.in.recycle()
+	return c.stats.Count(c.receive(now, datagram))
+}
+
+func (c *Conn) receive(now time.Time, d []byte) error {
+	var h header
+	rest, err := h.parse(d)
+	switch {
+	case err != nil:
+		return err
+	case c.state == closed:
+		return codec.ErrUnexpected
+	case h.peer == noPeer:
+		return c.receiveConnect(now, d)
+	case h.compressed || h.peer != c.secrets.id:
+		return codec.ErrUnexpected
+	case c.state == asked || c.state != dialing && h.session != c.sessionIn:
+		return codec.ErrUnexpected
+	}
+	if c.summed {
+		at := len(d) - len(rest)
+		if !checksumFits(d, at, c.terms.connectID[:]) {
+			return codec.ErrMalformed
+		}
+		rest = rest[checksumLen:]
+	}
+	var first error
+	for len(rest) > 0 && c.state != closed {
+		var cmd command
+		if rest, err = cmd.parse(rest); err == nil {
+			err = c.receiveCommand(now, &h, &cmd)
+		}
+		if first == nil {
+			first = err
+		}
+		if err != nil && err != codec.ErrDuplicate {
+			break
+		}
+		c.heard = now
+	}
+	return first
+}
+
+func (c *Conn) receiveCommand(now time.Time, h *header, cmd *command) error {
+	switch {
+	case cmd.wantsAck && !h.timed:
+		return codec.ErrMalformed
+	case cmd.kind == kindConnect:
+		return codec.ErrUnexpected
+	case (c.state == dialing || c.state == admitted) && cmd.kind == kindDisconnect:
+		c.endByPeer(cmd)
+		return nil
+	case c.state == dialing:
+		return c.receiveVerify(now, h, cmd)
+	case c.state == admitted:
+		return c.receiveProof(now, cmd)
+	case c.state == verified:
+		return codec.ErrUnexpected
+	case cmd.kind == kindAck:
+		c.receiveAck(now, cmd)
+		return nil
+	case cmd.channel == controlChannel:
+		return c.receiveControl(now, h, cmd)
+	}
+	return c.receiveMessage(h, cmd)
+}
+
+// maxControlGap is how far ahead of the newest control number of a peer the next one can be.
+const maxControlGap = 64
+
+// receiveControl takes a command of the control channel. Its number and its datagram's time must be plausible: without a
+// checksum they are most of what a forger does not know.
+func (c *Conn) receiveControl(now time.Time, h *header, cmd *command) error {
+	gap := int(int16(cmd.seq - c.peerControl))
+	switch {
+	case gap > maxControlGap || h.timed && !c.peerClock.allows(now, h.time):
+		return codec.ErrWindow
+	case gap <= 0 && cmd.kind == kindDisconnect:
+		return codec.ErrDuplicate
+	case gap > 0:
+		c.peerControl = cmd.seq
+	}
+	switch cmd.kind {
+	case kindDisconnect:
+		if cmd.wantsAck {
+			c.acks.owe(cmd, h.time)
+		}
+		c.endByPeer(cmd)
+		return nil
+	case kindBandwidth:
+		c.window = windowOf(be.Uint32(cmd.body))
+	case kindThrottle:
+		c.throttle.terms.parse(cmd.body)
+	case kindPing, kindVerify:
+	default:
+		return codec.ErrUnexpected
+	}
+	return c.owe(h, cmd, nil)
+}
+
+// owe notes that a command is to be acknowledged if it wants that. ErrDuplicate passes: the acknowledgement was lost.
+func (c *Conn) owe(h *header, cmd *command, err error) error {
+	if err != nil && err != codec.ErrDuplicate {
+		return err
+	}
+	if cmd.wantsAck && c.state != parting {
+		if c.acks.len() == maxAcks {
+			return codec.ErrLimit
+		}
+		c.acks.owe(cmd, h.time)
+	}
+	return err
+}
+
+// receiveMessage takes a message or a part of one.
+func (c *Conn) receiveMessage(h *header, cmd *command) error {
+	switch {
+	case int(cmd.channel) >= c.channels || c.state == parting:
+		return codec.ErrUnexpected
+	case cmd.wantsAck && c.acks.len() == maxAcks:
+		return codec.ErrLimit // to be sent again
+	case len(cmd.payload) > c.options.MaxMessage:
+		return codec.ErrLimit
+	}
+	switch cmd.kind {
+	case kindReliable:
+		return c.owe(h, cmd, c.in.takeReliable(cmd.channel, cmd.seq, cmd.payload))
+	case kindUnreliable:
+		m := looseMessage{reliable: cmd.seq, number: be.Uint16(cmd.body), payload: cmd.payload}
+		return c.owe(h, cmd, c.in.takeLoose(cmd.channel, m, false))
+	case kindUnsequenced:
+		if err := c.groupsIn.take(be.Uint16(cmd.body)); err != nil {
+			return c.owe(h, cmd, err)
+		}
+		c.in.deliver(codec.Unreliable, cmd.channel, cmd.payload)
+		return c.owe(h, cmd, nil)
+	case kindFragment, kindUnreliableFragment:
+		return c.owe(h, cmd, c.receiveFragment(cmd))
+	}
+	return codec.ErrUnexpected
+}
+
+func (c *Conn) receiveFragment(cmd *command) error {
+	var f fragment
+	if err := f.parse(cmd.body, len(cmd.payload)); err != nil {
+		return err
+	}
+	if cmd.kind == kindUnreliableFragment {
+		return c.in.takeLooseFragment(cmd.channel, cmd.seq, &f, cmd.payload)
+	}
+	if cmd.seq != f.start+uint16(f.index) {
+		return codec.ErrMalformed
+	}
+	return c.in.takeFragment(cmd.channel, &f, cmd.payload)
+}
+
+// receiveAck takes an acknowledgement. One of nothing that is in flight came twice, and means nothing.
+func (c *Conn) receiveAck(now time.Time, cmd *command) {
+	channel := &c.control
+	if cmd.channel != controlChannel {
+		if int(cmd.channel) >= len(c.outChannels) {
+			return
+		}
+		channel = &c.outChannels[cmd.channel]
+	}
+	s := channel.leave(be.Uint16(cmd.body))
+	if s == nil {
+		return
+	}
+	c.answered = now
+	c.measure(now, s, be.Uint16(cmd.body[2:]))
+	m, k := s.message, s.kind
+	c.flight.acknowledged(s)
+	switch {
+	case k == kindDisconnect:
+		c.end(c.why, 0)
+		return
+	case m != nil:
+		if m.unacked--; m.unacked == 0 {
+			if m.receipt != 0 {
+				c.events.Answer(m.receipt, true)
+			}
+			c.out.done(m)
+		}
+	}
+	c.part(now)
+}
+
+// measure takes a round trip from an acknowledgement that echoes the clock of a command's datagram.
+func (c *Conn) measure(now time.Time, s *sentCommand, echoed uint16) {
+	m := now.Sub(s.sentAt)
+	if echoed != s.clock { // of an earlier attempt
+		ms := int16(c.clock(now) - echoed)
+		if ms < 0 {
+			return
+		}
+		m = time.Duration(ms) * time.Millisecond
+	}
+	c.rtt.sample(m)
+	c.throttle.sample(now, m, &c.rtt)
+}
+
+// endByPeer ends a connection that the peer has left or refused.
+func (c *Conn) endByPeer(cmd *command) {
+	data := be.Uint32(cmd.body)
+	reason := codec.Closed
+	switch {
+	case c.state >= flushing:
+		reason = c.why
+	case c.state == dialing && data != 0:
+		reason = codec.RejectedCustom
+	case c.state == dialing:
+		reason = codec.Rejected
+	case !c.server && data != 0:
+		reason = codec.Kicked
+	}
+	c.end(reason, data)
+}

@@ -1,0 +1,333 @@
+package enet
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// Sizes of commands without their payloads.
+const (
+	reliableOverhead = commandLen + 2
+	looseOverhead    = commandLen + 4
+	fragmentOverhead = commandLen + fragmentLen
+)
+
+// Transmit appends one datagram to b.
+func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
+	start := len(b)
+	switch {
+	case c.refusal != nil:
+		b, c.refusal = append(b, c.refusal...), nil
+	case c.handshake.due:
+		b = c.appendHandshake(now, b)
+	case c.state == closed && c.acks.len() > 0 || c.state == connected || c.state == flushing || c.state == parting:
+		b = c.appendDatagram(now, b)
+	}
+	if len(b) == start {
+		return b, false
+	}
+	c.stats.Sent++
+	return b, true
+}
+
+// appendHandshake appends a Connect or a VerifyConnect.
+func (c *Conn) appendHandshake(now time.Time, b []byte) []byte {
+	h := header{peer: noPeer, timed: true, time: c.clock(now)}
+	if c.server {
+		h.peer, h.session = c.peer, c.sessionOut
+	}
+	b, place := c.appendHeader(b, &h)
+	if c.server {
+		b = appendCommand(b, kindVerify, flagAck, controlChannel, c.control.reliable)
+		v := c.terms
+		v.id, v.incoming, v.outgoing = c.secrets.id, c.sessionOut, c.sessionIn
+		v.mtu, v.window, v.channels, v.in, v.out = uint32(c.mtu), maxWindow, uint32(c.channels), 0, 0
+		b = v.appendVerify(b)
+	} else {
+		b = appendCommand(b, kindConnect, flagAck, controlChannel, c.control.reliable)
+		b = c.terms.append(b)
+	}
+	c.handshake.wrote(now, h.time)
+	return c.seal(b, place, !c.server)
+}
+
+// sumPlace is where a datagram begins in a buffer, and where its checksum goes.
+type sumPlace struct{ start, at int }
+
+// appendHeader appends a header, and room for a checksum.
+func (c *Conn) appendHeader(b []byte, h *header) ([]byte, sumPlace) {
+	place := sumPlace{start: len(b)}
+	b = h.append(b)
+	place.at = len(b)
+	if c.summed {
+		b = append(b, 0, 0, 0, 0)
+	}
+	return b, place
+}
+
+// seal writes the checksum.
+func (c *Conn) seal(b []byte, place sumPlace, noPeerYet bool) []byte {
+	if c.summed {
+		id := c.terms.connectID[:]
+		if noPeerYet {
+			id = nil
+		}
+		d := b[place.start:]
+		at := place.at - place.start
+		be.PutUint32(d[at:], checksum(d, at, id))
+	}
+	return b
+}
+
+// appendDatagram appends what is to be said in the order of its urgency: acknowledgements, repetitions, control commands,
+// messages.
+func (c *Conn) appendDatagram(now time.Time, b []byte) []byte {
+	before := len(b)
+	h := header{peer: c.peer, session: c.sessionOut, timed: c.saysReliable(), time: c.clock(now)}
+	b, place := c.appendHeader(b, &h)
+	empty := len(b)
+	end := before + c.mtu
+	b = c.acks.append(b, end-len(b))
+	if c.state != closed {
+		b = c.appendAgain(now, b, end)
+		b = c.appendControl(now, b, end)
+		b = c.appendMessages(now, b, end)
+	}
+	if len(b) == empty {
+		return b[:before]
+	}
+	return c.seal(b, place, false)
+}
+
+// saysReliable reports whether the next datagram has a command that wants an acknowledgement.
+func (c *Conn) saysReliable() bool {
+	return c.flight.again.count > 0 || c.pingDue || c.disconnectDue || c.mayFly() != nil
+}
+
+func (c *Conn) appendAgain(now time.Time, b []byte, end int) []byte {
+	for s := c.flight.again.head; s != nil && len(b)+c.sizeOf(s) <= end; s = c.flight.again.head {
+		b = c.appendSent(b, s)
+		c.stats.Resent++
+		c.flight.sent(now, c.clock(now), s, s.timeout)
+	}
+	return b
+}
+
+// sizeOf is the size of a reliable command.
+func (c *Conn) sizeOf(s *sentCommand) int {
+	switch s.kind {
+	case kindFragment:
+		return fragmentOverhead + s.size
+	case kindReliable:
+		return reliableOverhead + s.size
+	}
+	return commandLen + bodyLen[s.kind]
+}
+
+// appendSent appends a reliable command.
+func (c *Conn) appendSent(b []byte, s *sentCommand) []byte {
+	b = appendCommand(b, s.kind, flagAck, s.channel, s.seq)
+	switch s.kind {
+	case kindReliable:
+		b = append(be.AppendUint16(b, uint16(s.size)), s.message.payload...)
+	case kindFragment:
+		b = c.appendFragment(b, s.message, s.index)
+	case kindDisconnect:
+		b = be.AppendUint32(b, s.data)
+	}
+	return b
+}
+
+// appendFragment appends the body and the payload of a fragment.
+func (c *Conn) appendFragment(b []byte, m *message, index uint32) []byte {
+	room := fragmentRoom(c.mtu, c.summed)
+	offset := int(index) * room
+	part := m.payload[offset:min(offset+room, len(m.payload))]
+	f := fragment{start: m.start, count: m.count, index: index, total: uint32(len(m.payload)), offset: uint32(offset)}
+	return append(f.append(b, len(part)), part...)
+}
+
+// appendControl appends the ping or the goodbye that is due.
+func (c *Conn) appendControl(now time.Time, b []byte, end int) []byte {
+	k := kindPing
+	switch {
+	case c.disconnectDue:
+		k = kindDisconnect
+	case !c.pingDue:
+		return b
+	}
+	if len(b)+commandLen+bodyLen[k] > end {
+		return b
+	}
+	c.pingDue, c.disconnectDue = false, false
+	s := c.flight.command()
+	s.kind, s.channel, s.seq, s.data = k, controlChannel, c.control.number(1), c.goodbye
+	c.control.enter(s)
+	b = c.appendSent(b, s)
+	c.flight.sent(now, c.clock(now), s, c.rtt.timeout())
+	return b
+}
+
+// mayFly returns the next reliable message if the window and its channel have room for it, or nil.
+func (c *Conn) mayFly() *message {
+	m := c.out.reliable.first()
+	if m == nil {
+		return nil
+	}
+	room := fragmentRoom(c.mtu, c.summed)
+	part := min(len(m.payload)-int(m.sent)*room, room)
+	if c.flight.bytes+part > c.throttle.window(c.window, c.mtu) {
+		return nil
+	}
+	if m.count == 0 && !c.outChannel(m.channel).hasRoom(fragments(len(m.payload), room)) {
+		return nil
+	}
+	return m
+}
+
+// fragments is how many fragments a message of n bytes has; 1 if it needs none.
+func fragments(n, room int) int { return max((n+room-1)/room, 1) }
+
+func (c *Conn) outChannel(n uint8) *outChannel {
+	if int(n) >= c.channels {
+		n = 0
+	}
+	for len(c.outChannels) <= int(n) {
+		var fresh outChannel
+		fresh.reset(c.options.base)
+		c.outChannels = append(c.outChannels, fresh)
+	}
+	return &c.outChannels[n]
+}
+
+// appendMessages appends messages, those first that were sent first. Others pass a reliable one that has to wait.
+func (c *Conn) appendMessages(now time.Time, b []byte, end int) []byte {
+	for {
+		reliable, loose := c.mayFly(), c.out.loose.first()
+		var ok bool
+		switch {
+		case reliable != nil && (loose == nil || reliable.order < loose.order && loose.sent == 0):
+			b, ok = c.appendReliable(now, b, end, reliable)
+		case loose != nil:
+			b, ok = c.appendLoose(b, end, loose)
+		}
+		if !ok {
+			return b
+		}
+	}
+}
+
+// appendReliable appends a reliable message or its next fragment. It reports false if the datagram has no room.
+func (c *Conn) appendReliable(now time.Time, b []byte, end int, m *message) ([]byte, bool) {
+	room := fragmentRoom(c.mtu, c.summed)
+	n := fragments(len(m.payload), room)
+	s := sentCommand{kind: kindReliable, message: m, index: m.sent, size: min(len(m.payload)-int(m.sent)*room, room)}
+	if n > 1 {
+		s.kind = kindFragment
+	}
+	if len(b)+c.sizeOf(&s) > end {
+		return b, false
+	}
+	channel := c.outChannel(m.channel)
+	if m.count == 0 {
+		m.count, m.unacked, m.start = uint32(n), uint32(n), channel.number(n)
+	}
+	s.channel, s.seq = c.channelOf(m), m.start+uint16(m.sent)
+	kept := c.flight.command()
+	*kept = s
+	channel.enter(kept)
+	b = c.appendSent(b, kept)
+	c.flight.sent(now, c.clock(now), kept, c.rtt.timeout())
+	if m.sent++; m.sent == m.count {
+		c.out.reliable.pop()
+	}
+	return b, true
+}
+
+// channelOf is the channel on which a message travels.
+func (c *Conn) channelOf(m *message) uint8 {
+	if int(m.channel) >= c.channels {
+		return 0
+	}
+	return m.channel
+}
+
+// appendLoose appends an unreliable or unsequenced message, or the next fragment of one, or drops it as the throttle says. It
+// reports false if the datagram has no room.
+func (c *Conn) appendLoose(b []byte, end int, m *message) ([]byte, bool) {
+	room := fragmentRoom(c.mtu, c.summed)
+	n := fragments(len(m.payload), room)
+	size := looseOverhead + len(m.payload)
+	if n > 1 {
+		size = fragmentOverhead + min(len(m.payload)-int(m.sent)*room, room)
+	}
+	switch {
+	case len(b)+size > end:
+		return b, false
+	case m.count > 0:
+	case c.throttle.drops():
+		c.stats.Lost++
+		c.doneLoose(m)
+		return b, true
+	case !c.numberLoose(m, n):
+		return b, true
+	}
+	switch {
+	case n > 1:
+		b = appendCommand(b, kindUnreliableFragment, 0, c.channelOf(m), m.follows)
+		b = c.appendFragment(b, m, m.sent)
+	case m.mode == codec.UnreliableSequenced:
+		b = appendCommand(b, kindUnreliable, 0, c.channelOf(m), m.follows)
+		b = be.AppendUint16(be.AppendUint16(b, m.start), uint16(len(m.payload)))
+		b = append(b, m.payload...)
+	default:
+		b = appendCommand(b, kindUnsequenced, flagUnsequenced, c.channelOf(m), 0)
+		b = be.AppendUint16(be.AppendUint16(b, m.start), uint16(len(m.payload)))
+		b = append(b, m.payload...)
+	}
+	if m.sent++; m.sent == m.count {
+		c.doneLoose(m)
+	}
+	return b, true
+}
+
+// numberLoose gives a message its number. When a channel has no number left until its next reliable message, the message
+// itself becomes reliable, as in the library; then it reports false.
+func (c *Conn) numberLoose(m *message, fragments int) bool {
+	if fragments == 1 && m.mode == codec.Unreliable {
+		c.groupOut++
+		m.count, m.start = 1, c.groupOut
+		return true
+	}
+	channel := c.outChannel(m.channel)
+	if channel.unreliable == 1<<16-1 {
+		m.mode = codec.ReliableOrdered
+		c.out.loose.pop()
+		c.out.reliable.push(m)
+		return false
+	}
+	channel.unreliable++
+	m.count, m.start, m.follows = uint32(fragments), channel.unreliable, channel.reliable
+	return true
+}
+
+// doneLoose forgets an unreliable message, whose fate is never known.
+func (c *Conn) doneLoose(m *message) {
+	c.lose(m)
+	c.out.loose.pop()
+	c.out.done(m)
+}
+
+// appendDisconnectNow appends a goodbye that wants no acknowledgement.
+func (c *Conn) appendDisconnectNow(b []byte) []byte {
+	b, place := c.appendHeader(b, &header{peer: c.peer, session: c.sessionOut})
+	b = appendCommand(b, kindDisconnect, flagUnsequenced, controlChannel, c.control.number(1))
+	return c.seal(be.AppendUint32(b, c.goodbye), place, false)
+}
+
+// appendRefusal appends a goodbye to a client that waits for its VerifyConnect.
+func appendRefusal(b []byte, asks *connect, summed bool, data uint32) []byte {
+	c := Conn{summed: summed, peer: asks.id & 0xfff, terms: *asks, goodbye: data}
+	return c.appendDisconnectNow(b)
+}
