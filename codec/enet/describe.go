@@ -25,7 +25,10 @@ func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []st
 	}
 	d.learn(&h, datagram, len(datagram)-len(rest))
 	text = h.describe()
-	if h.compressed {
+	switch {
+	case h.compressed && !d.started: // or any bytes would do
+		return "", nil, codec.ErrMalformed
+	case h.compressed:
 		return text, nil, nil
 	}
 	if d.summed {
@@ -51,7 +54,10 @@ func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []st
 		}
 		content = append(content, c.describe())
 	}
-	if len(content) == 0 {
+	switch {
+	case len(content) == 0 && !d.started:
+		return "", nil, codec.ErrMalformed
+	case len(content) == 0:
 		content = []string{"no command"}
 	}
 	return text, content, nil

@@ -13,7 +13,7 @@ import (
 // Descriptor is ENet 1.3.
 var Descriptor = registry.Descriptor{
 	Name:     "enet",
-	Evidence: registry.ByMagic,
+	Evidence: registry.ByShape,
 	Table:    "enet",
 	Options: func() any {
 		return &Settings{

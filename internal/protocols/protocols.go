@@ -5,6 +5,7 @@ package protocols
 import (
 	"strings"
 
+	"tidegate/codec/enet"
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
 	"tidegate/codec/rtype"
@@ -20,6 +21,7 @@ var All = []*registry.Descriptor{
 	&riptide.Riptide22,
 	&riptide.Riptide20,
 	&rudp.Descriptor,
+	&enet.Descriptor,
 	&rtype.Any,
 	&rtype.FromDocument,
 	&rtype.With16,

@@ -26,6 +26,7 @@ func TestTraits(t *testing.T) {
 		"riptide-2.0": {Reliable: true, IDs: true},
 		"riptide-2.2": {Reliable: true, IDs: true, Reports: true},
 		"rudp":        {Sequenced: true, Reports: true, Joins: true},
+		"enet":        {Ordered: true, Sequenced: true, Reliable: true},
 		"rtype":       {Closed: true},
 		"rtype-0.0.1": {Closed: true},
 		"rtype-16":    {Closed: true},
