@@ -106,7 +106,7 @@ func TestUnknownKeys(t *testing.T) {
 		{"needs quotes", "route = ", `"rou te\n" = 1` + "\nroute = ",
 			`t.toml:5:1: listener[0]."rou te\n" = 1: want a known key; did you mean "route"?`},
 		{"empty key", "[[listener]]", "\"\" = 1\n[[listener]]",
-			`t.toml:1:1: "" = 1: want a known key: log, loop, limits, limit, bans, kernel, listener, route, upstream, access, filter, geo, raknet, bedrock, riptide, rudp, rtype or admin`},
+			`t.toml:1:1: "" = 1: want a known key: log, loop, limits, limit, bans, kernel, listener, route, upstream, access, filter, geo, raknet, bedrock, riptide, rudp, enet, rtype or admin`},
 		{"with the right key beside it", "route = ", "rout = 1\nroute = 7 # ",
 			`t.toml:5:1: listener[0].rout = 1: want a known key; did you mean "route"?` + "\n" +
 				`t.toml:6:9: listener[0].route = 7: want text in quotes`},
