@@ -152,7 +152,7 @@ func (c *Conn) Send(_ time.Time, m codec.Message) error {
 	switch {
 	case c.state >= flushing:
 		return codec.ErrClosed
-	case !modes.Has(m.Mode):
+	case !modes.Has(m.Mode) || int(m.Channel) >= maxChannels:
 		return codec.ErrMode
 	case len(m.Payload) > c.options.maxPayload(m.Mode):
 		return codec.ErrTooLarge
