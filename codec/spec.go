@@ -10,6 +10,8 @@ type Spec struct {
 	Modes Modes
 	// IDs says where a message's ID is.
 	IDs IDs
+	// Channels is how many ordering channels messages can name, from 0 on; 0 means that Message.Channel is ignored.
+	Channels int
 	// Joins says that several messages may arrive as one. Only lengths inside them tell them apart (RUDP).
 	Joins bool
 	// Closed says that the vocabulary is closed: the protocol carries its own messages and no others (R-Type).

@@ -37,6 +37,7 @@ type lane struct {
 	translator Translator
 	notify     bool // the far wire carries messages without an ID as Notify
 	lossy      bool // a message that cannot be carried is dropped, not a reason to close
+	channels   int  // of the far wire; 0: it has none
 }
 
 // step is how messages of one mode are sent on.
@@ -67,11 +68,12 @@ const (
 
 func newLane(near, far codec.Protocol, r *Route) lane {
 	l := lane{
-		open:    envelopeOf(near.Spec(), far.Spec(), r),
-		seal:    envelopeOf(far.Spec(), near.Spec(), r),
-		rawID:   r.RawMessageID,
-		wantsID: far.Spec().IDs == codec.IDBeside,
-		lossy:   r.AllowLossy,
+		open:     envelopeOf(near.Spec(), far.Spec(), r),
+		seal:     envelopeOf(far.Spec(), near.Spec(), r),
+		rawID:    r.RawMessageID,
+		wantsID:  far.Spec().IDs == codec.IDBeside,
+		lossy:    r.AllowLossy,
+		channels: far.Spec().Channels,
 	}
 	if r.Translator != nil && near.Spec().IDs == far.Spec().IDs {
 		l.translator = r.Translator(near, far)

@@ -77,6 +77,9 @@ func (r *Relay) wrap(now time.Time, e *entry, to *side, l *lane, m *codec.Messag
 func (r *Relay) send(now time.Time, e *entry, to *side, l *lane, m *codec.Message) {
 	want := m.Mode
 	step := l.steps[want]
+	if l.channels > 0 {
+		m.Channel %= uint8(l.channels) // several channels may share one: the order of each is kept
+	}
 	switch {
 	case !l.wantsID || m.HasID:
 	case l.notify && !want.IsReliable():

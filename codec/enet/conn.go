@@ -36,8 +36,14 @@ type Conn struct {
 	server  bool
 	summed  bool
 	state   state
-	secrets secrets
-	terms   connect // what was asked for, then what holds
+	// tentative says that the acknowledgement of VerifyConnect waits for Confirm.
+	tentative bool
+	// proof is a client's acknowledgement of VerifyConnect. It goes along with every repetition until the server has said
+	// something that shows that it has come.
+	proof             ack
+	proving, proofDue bool
+	secrets           secrets
+	terms             connect // what was asked for, then what holds
 
 	peer                   uint16 // the ID that the peer gave itself
 	sessionIn, sessionOut  uint8
@@ -66,6 +72,8 @@ type Conn struct {
 	events events.Queue
 	stats  codec.Stats
 }
+
+var _ codec.Confirmer = (*Conn)(nil)
 
 // newConn makes a connection that knows nothing of its peer yet.
 func newConn(p *Protocol, now time.Time, s secrets) *Conn {
@@ -102,6 +110,7 @@ func (c *Conn) Advance(now time.Time) {
 	if !c.flight.nextAt.IsZero() && !now.Before(c.flight.nextAt) {
 		expired, gone := c.flight.expire(now, c.heard, c.answered, c.options.Timeout)
 		c.stats.Lost += uint64(expired)
+		c.proofDue = c.proving && expired > 0
 		if gone {
 			c.end(codec.TimedOut, 0)
 			return
@@ -163,8 +172,9 @@ func (c *Conn) Send(_ time.Time, m codec.Message) error {
 	return nil
 }
 
-// Close says goodbye once all reliable messages are acknowledged, or refuses before the client has proved its address.
-// Disconnected follows when the goodbye is acknowledged, or given up after 3 s.
+// Close says goodbye once all reliable messages are acknowledged, and those that came too early have been delivered. It
+// refuses before the client has proved its address. Disconnected follows when the goodbye is acknowledged, or given up
+// after 3 s. Until then messages may still come.
 func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 	if c.state >= flushing {
 		return
@@ -173,6 +183,9 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 	c.why, c.goodbye = why.Reason, dataOf(why.Data)
 	switch c.state {
 	case dialing:
+		c.end(why.Reason, 0)
+	case verified:
+		c.refusal = c.appendDisconnectNow(nil)
 		c.end(why.Reason, 0)
 	case asked, admitted:
 		c.refusal = appendRefusal(nil, &c.terms, c.summed, c.goodbye)
@@ -185,7 +198,7 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 
 // part says goodbye if there is nothing left to say before.
 func (c *Conn) part(now time.Time) {
-	if c.state == flushing && c.out.reliable.len() == 0 && c.flight.count() == 0 {
+	if c.state == flushing && c.out.reliable.len() == 0 && c.flight.count() == 0 && c.in.early == 0 {
 		c.state, c.disconnectDue, c.deadline = parting, true, now.Add(partTimeout)
 	}
 }

@@ -106,7 +106,7 @@ func exchange(now time.Time, conns [2]*Conn) {
 
 // checkBooks counts what an inbox holds anew.
 func checkBooks(t *testing.T, in *inbox) {
-	held, next, waiting := 0, 0, 0
+	held, next, waiting, early := 0, 0, 0, 0
 	for i := range in.channels {
 		c := &in.channels[i]
 		held += len(c.early) * slotSize
@@ -126,6 +126,7 @@ func checkBooks(t *testing.T, in *inbox) {
 		if count != c.earlyCount {
 			t.Fatalf("%d early messages on channel %d, counted as %d", count, i, c.earlyCount)
 		}
+		early += count
 		for _, a := range c.loose {
 			held += a.size()
 		}
@@ -136,6 +137,9 @@ func checkBooks(t *testing.T, in *inbox) {
 	}
 	if held != in.held || next != in.heldNext || waiting != in.waiting {
 		t.Fatalf("holds %d, %d and %d, counted as %d, %d and %d", held, next, waiting, in.held, in.heldNext, in.waiting)
+	}
+	if early != in.early {
+		t.Fatalf("%d early messages, counted as %d", early, in.early)
 	}
 	if in.held > maxHeld || in.heldNext > 2*in.largest {
 		t.Fatalf("holds %d and %d bytes, more than allowed", in.held, in.heldNext)

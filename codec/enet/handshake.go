@@ -140,6 +140,7 @@ func (c *Conn) receiveProof(now time.Time, cmd *command) error {
 // open begins the connection proper.
 func (c *Conn) open(now time.Time) {
 	c.state, c.deadline = connected, time.Time{}
+	c.pingDue, c.proofDue = !c.server, c.proving // so that the server hears of the connection at once
 	c.heard, c.answered = now, now
 	c.handshake.end()
 }
@@ -147,6 +148,7 @@ func (c *Conn) open(now time.Time) {
 // dial makes the connection the client's side of one. docs/protocols/enet.md#handshake
 func (c *Conn) dial(hello codec.Hello) *Conn {
 	c.summed = c.options.Checksums == ChecksumsOn
+	c.tentative = hello.Tentative
 	c.terms = connect{
 		id: c.secrets.id, incoming: 0xff, outgoing: 0xff, mtu: uint32(c.mtu), window: maxWindow,
 		channels: uint32(c.options.Channels), throttle: defaultThrottle, connectID: c.secrets.connectID, data: dataOf(hello.Data),
@@ -175,11 +177,24 @@ func (c *Conn) receiveVerify(now time.Time, h *header, cmd *command) error {
 	c.window = min(windowOf(v.in), int(min(max(v.window, minWindow), maxWindow)))
 	c.peerControl = cmd.seq
 	c.peerClock.set(now, h.time)
-	c.acks.owe(cmd, h.time)
+	c.proof, c.proving = ack{cmd.channel, cmd.seq, h.time}, true
 	if c.handshake.sent == 1 {
 		c.rtt.sample(now.Sub(c.handshake.attempts[0].at))
 	}
-	c.open(now)
 	c.events.Push(codec.Event{Kind: codec.Connected})
+	if c.tentative {
+		c.handshake.end()
+		c.state = verified
+		return nil
+	}
+	c.open(now)
 	return nil
+}
+
+// Confirm implements codec.Confirmer: VerifyConnect is acknowledged, by which the server's game hears of the client.
+func (c *Conn) Confirm(now time.Time) {
+	c.tentative = false
+	if c.state == verified {
+		c.open(now)
+	}
 }

@@ -44,6 +44,7 @@ type inbox struct {
 	largest  int // bytes of a message
 	held     int // bytes of early messages, and of unfinished ones that began before their turn or are unreliable
 	heldNext int // bytes of unfinished messages that began when it was their turn
+	early    int // reliable messages that came before their turn, or are unfinished
 	waiting  int // unreliable messages that wait
 	free     [][]byte
 	lent     [][]byte // payloads of events
@@ -167,6 +168,7 @@ func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	}
 	*s = earlyMessage{payload: in.copyOf(payload), whole: true}
 	c.earlyCount++
+	in.early++
 	in.held += len(payload)
 	return nil
 }
@@ -225,6 +227,7 @@ func (in *inbox) begin(c *inChannel, s *earlyMessage, f *fragment, isNext bool) 
 	s.assembly = newAssembly(f, 0)
 	s.assembly.isNext = isNext
 	c.earlyCount++
+	in.early++
 	return true
 }
 
@@ -251,6 +254,7 @@ func (in *inbox) release(n uint8, c *inChannel) {
 		}
 		*s = earlyMessage{}
 		c.earlyCount--
+		in.early--
 		c.advance(numbers)
 		in.flushLoose(n, c)
 	}

@@ -28,7 +28,7 @@ func New(o Options) *Protocol { return &Protocol{spec: specOf(&o), options: o.wi
 // echoes the time, the peer ID and the session that only a reader of the client's address knows. Only a Seed makes them
 // unguessable. A client sets no compression bit, and writes our peer ID, which is below noPeer but in a Connect.
 func specOf(o *Options) codec.Spec {
-	s := codec.Spec{Name: "enet", Modes: modes, Proof: codec.ProvedConnect, Openings: codec.ByteSetOf(connectByte)}
+	s := codec.Spec{Name: "enet", Modes: modes, Channels: maxChannels, Proof: codec.ProvedConnect, Openings: codec.ByteSetOf(connectByte)}
 	for b := range 256 {
 		if b&0x40 == 0 && (b&0x0f != 0x0f || b == connectByte) {
 			s.FirstBytes.Add(byte(b), byte(b))

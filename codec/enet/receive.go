@@ -48,6 +48,7 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 		}
 		c.heard = now
 	}
+	c.part(now)
 	return first
 }
 
@@ -64,8 +65,17 @@ func (c *Conn) receiveCommand(now time.Time, h *header, cmd *command) error {
 		return c.receiveVerify(now, h, cmd)
 	case c.state == admitted:
 		return c.receiveProof(now, cmd)
+	case c.state == verified && cmd.kind == kindDisconnect:
+		c.endByPeer(cmd)
+		return nil
+	case cmd.kind == kindVerify && c.proving:
+		c.proof.time = h.time
+		return codec.ErrDuplicate
 	case c.state == verified:
 		return codec.ErrUnexpected
+	}
+	c.proving, c.proofDue = false, false
+	switch {
 	case cmd.kind == kindAck:
 		c.receiveAck(now, cmd)
 		return nil
@@ -101,7 +111,7 @@ func (c *Conn) receiveControl(now time.Time, h *header, cmd *command) error {
 		c.window = windowOf(be.Uint32(cmd.body))
 	case kindThrottle:
 		c.throttle.terms.parse(cmd.body)
-	case kindPing, kindVerify:
+	case kindPing:
 	default:
 		return codec.ErrUnexpected
 	}
@@ -113,7 +123,7 @@ func (c *Conn) owe(h *header, cmd *command, err error) error {
 	if err != nil && err != codec.ErrDuplicate {
 		return err
 	}
-	if cmd.wantsAck && c.state != parting {
+	if cmd.wantsAck {
 		if c.acks.len() == maxAcks {
 			return codec.ErrLimit
 		}
@@ -125,7 +135,7 @@ func (c *Conn) owe(h *header, cmd *command, err error) error {
 // receiveMessage takes a message or a part of one.
 func (c *Conn) receiveMessage(h *header, cmd *command) error {
 	switch {
-	case int(cmd.channel) >= c.channels || c.state == parting:
+	case int(cmd.channel) >= c.channels:
 		return codec.ErrUnexpected
 	case cmd.wantsAck && c.acks.len() == maxAcks:
 		return codec.ErrLimit // to be sent again
@@ -193,7 +203,6 @@ func (c *Conn) receiveAck(now time.Time, cmd *command) {
 			c.out.done(m)
 		}
 	}
-	c.part(now)
 }
 
 // measure takes a round trip from an acknowledgement that echoes the clock of a command's datagram.

@@ -88,6 +88,9 @@ func (c *Conn) appendDatagram(now time.Time, b []byte) []byte {
 	b, place := c.appendHeader(b, &h)
 	empty := len(b)
 	end := before + c.mtu
+	if c.proofDue {
+		c.acks.list, c.proofDue = append(c.acks.list, c.proof), false
+	}
 	b = c.acks.append(b, end-len(b))
 	if c.state != closed {
 		b = c.appendAgain(now, b, end)

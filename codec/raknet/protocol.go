@@ -60,6 +60,7 @@ func specOf(o *Options) codec.Spec {
 		Modes: codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
 			codec.ReliableSequenced),
 		IDs:      codec.IDFirstByte,
+		Channels: maxChannels,
 		Proof:    codec.ProvedAccept,
 		Openings: codec.ByteSetOf(forServers...),
 	}
