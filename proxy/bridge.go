@@ -90,7 +90,8 @@ func newLane(near, far codec.Protocol, r *Route) lane {
 	return l
 }
 
-// envelopeOf returns the envelope of messages on the side of a protocol, towards another protocol; nil if they need none.
+// envelopeOf returns the envelope of messages on the side of a protocol, towards another protocol; nil if they need
+// none.
 func envelopeOf(own, other *codec.Spec, r *Route) *envelope {
 	e := &envelope{kind: r.Envelope, hasByte: own.IDs == codec.IDFirstByte, packetID: r.PacketID, rawID: r.RawMessageID}
 	switch {

@@ -137,8 +137,8 @@ func (r *Relay) answered(now time.Time, e *entry, s *side, l *lane, ev *codec.Ev
 	}
 }
 
-// cared takes the fate of a message that is kept. It reports whether order wants to know of it, and then gives the event
-// the receipt that order knows the message by.
+// cared takes the fate of a message that is kept. It reports whether order wants to know of it, and then gives the
+// event the receipt that order knows the message by.
 func (r *Relay) cared(now time.Time, s *side, ev *codec.Event) bool {
 	k := s.kept.of(ev.Receipt)
 	if ev.Kind == codec.Lost {

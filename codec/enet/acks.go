@@ -11,7 +11,7 @@ type ack struct {
 	seq, time uint16
 }
 
-// acks are those that wait for a datagram.
+// acks are the acknowledgements that wait for a datagram.
 type acks struct {
 	list []ack
 	head int

@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 	t.Run("checksums", func(t *testing.T) { codectest.Run(t, suite(Options{Checksums: ChecksumsOn})) })
 	t.Run("plain", func(t *testing.T) {
 		config := suite(Options{})
-		// Whoever sees a session's datagrams can write others: nothing but an ID and a session tells them apart.
+		// A forger who sees a session's datagrams can write others: only an ID and a session tell them apart.
 		config.Forges = func(datagram []byte) bool { return len(datagram) > headerLen }
 		codectest.Run(t, config)
 	})

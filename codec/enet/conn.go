@@ -96,7 +96,7 @@ func (c *Conn) clock(now time.Time) uint16 {
 // Poll returns the next event.
 func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }
 
-// Advance runs what is due: repetitions, pings, and the ends of a handshake, of patience and of a goodbye.
+// Advance does the work that is due: repetitions, pings, and the ends of a handshake, of patience and of a goodbye.
 func (c *Conn) Advance(now time.Time) {
 	c.in.recycle()
 	switch {
@@ -143,7 +143,8 @@ func (c *Conn) pingAt() time.Time {
 	return c.answered.Add(pingInterval)
 }
 
-// Stats are the connection's figures so far. Lost counts expired commands and unreliable messages that the throttle drops.
+// Stats are the connection's figures so far. Lost counts expired commands and unreliable messages that the throttle
+// drops.
 func (c *Conn) Stats() codec.Stats {
 	s := c.stats
 	if c.rtt.known {
@@ -172,7 +173,7 @@ func (c *Conn) Send(_ time.Time, m codec.Message) error {
 	return nil
 }
 
-// Close says goodbye once all reliable messages are acknowledged, and those that came too early have been delivered. It
+// Close says goodbye once all reliable messages are acknowledged, and early messages have been delivered. It
 // refuses before the client has proved its address. Disconnected follows when the goodbye is acknowledged, or given up
 // after 3 s. Until then messages may still come.
 func (c *Conn) Close(now time.Time, why codec.Goodbye) {

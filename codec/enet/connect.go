@@ -66,7 +66,8 @@ func windowOf(bandwidth uint32) int {
 	return min(max(int(bandwidth/windowScale)*minWindow, minWindow), maxWindow)
 }
 
-// dataOf is the number that travels for a hello's or a goodbye's data: data that has not 4 bytes has no place on the wire.
+// dataOf is the number that travels for a hello's or a goodbye's data: data that has not 4 bytes has no place on the
+// wire.
 func dataOf(data []byte) uint32 {
 	if len(data) != 4 {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"tidegate/internal/words"
 )
 
-// Describer explains the datagrams of one conversation in plain words, for people. It learns from the Connect whether datagrams
-// have a checksum.
+// Describer explains the datagrams of one conversation in plain words, for people. It learns from the Connect whether
+// datagrams have a checksum.
 type Describer struct {
 	summed    bool
 	connectID [4]byte
@@ -93,8 +93,8 @@ func (h *header) describe() string {
 }
 
 var kindNames = [kindCount]string{
-	"", "acknowledge", "connect", "verify connect", "disconnect", "ping", "reliable", "unreliable", "fragment", "unsequenced",
-	"bandwidth limit", "throttle configure", "unreliable fragment",
+	"", "acknowledge", "connect", "verify connect", "disconnect", "ping", "reliable", "unreliable", "fragment",
+	"unsequenced", "bandwidth limit", "throttle configure", "unreliable fragment",
 }
 
 func (c *command) describe() string {

@@ -2,7 +2,8 @@ package enet
 
 import "time"
 
-// maxFlight is how many numbers of a channel may be unacknowledged. The library's receivers take at least 6 times 4,096.
+// maxFlight is how many numbers of a channel may be unacknowledged. The library's receivers take at least 6 times
+// 4,096.
 const maxFlight = 4096
 
 // sentCommand is a reliable command that was sent and not acknowledged.
@@ -115,13 +116,13 @@ func (c *outChannel) leave(seq uint16) *sentCommand {
 	return s
 }
 
-// flight holds all reliable commands that are unacknowledged: those that wait for their acknowledgement, and those whose
-// time is over and that are to be sent again.
+// flight holds all reliable commands that are unacknowledged. Some wait for their acknowledgement, the others
+// have timed out and are to be sent again.
 type flight struct {
 	waiting, again commandList
 	bytes          int // of payloads
 	free           []*sentCommand
-	nextAt         time.Time // not after the first timeout of those that wait; zero if none does
+	nextAt         time.Time // not after the first timeout in waiting; zero if that is empty
 }
 
 func (f *flight) count() int { return f.waiting.count + f.again.count }
@@ -165,16 +166,16 @@ func (f *flight) acknowledged(s *sentCommand) {
 	}
 }
 
-// Limits of patience with a silent peer. The library gives up a command after as many repetitions even while it hears from
-// the peer, and waits ever longer between them. docs/protocols/enet.md#round-trips
+// Limits of patience with a silent peer. The library gives up a command after as many repetitions even while it hears
+// from the peer, and waits ever longer between them. docs/protocols/enet.md#round-trips
 const (
 	mostExpiries  = 8
 	leastPatience = 5 * time.Second
 	longTimeout   = time.Second // beyond which a timeout does not double
 )
 
-// expire moves the commands whose time is over to those that are sent again, and returns how many. It reports whether the
-// peer counts as gone: nothing was heard of it for a while, or it has acknowledged nothing for as long as limit.
+// expire moves the commands whose time is over to the list again, and returns how many. It reports whether
+// the peer counts as gone: nothing was heard of it for a while, or it has acknowledged nothing for as long as limit.
 func (f *flight) expire(now, heard, answered time.Time, limit time.Duration) (expired int, gone bool) {
 	f.nextAt = time.Time{}
 	for s := f.waiting.head; s != nil; {

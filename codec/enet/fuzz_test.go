@@ -9,8 +9,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// FuzzParse checks that a header, commands and fragments are read without a panic, and that what is read is written again as
-// it was.
+// FuzzParse checks that a header, commands and fragments are read without a panic, and that each is written
+// again as it was.
 func FuzzParse(f *testing.F) {
 	for _, c := range loadCaptures(f) {
 		for _, l := range c.Lines[:min(len(c.Lines), 20)] {
@@ -47,8 +47,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzReceive gives a server and a client in session datagrams from a fuzzer: two bytes of length, then the datagram. Their
-// books of held memory must stay right.
+// FuzzReceive gives a server and a client in session datagrams from a fuzzer: two bytes of length, then the datagram.
+// Their books of held memory must stay right.
 func FuzzReceive(f *testing.F) {
 	for _, c := range loadCaptures(f) {
 		var tape []byte

@@ -5,8 +5,8 @@ import "tidegate/codec"
 // groupReach is how many unsequenced messages back of the newest a group window remembers.
 const groupReach = 1024
 
-// groups tells unsequenced messages that arrive again. A number far ahead counts only when another one follows it, so that
-// one forged message does not shut out the honest ones behind it.
+// groups tells unsequenced messages that arrive again. A number far ahead counts only when another one follows it, so
+// that one forged message does not shut out the honest ones behind it.
 type groups struct {
 	newest uint16
 	seen   [groupReach / 64]uint64 // by number modulo groupReach

@@ -6,8 +6,8 @@ import (
 	"tidegate/codec"
 )
 
-// maxVerifies is how often a client that has not proved its address is sent a VerifyConnect for each Connect of its own: in
-// all no more than three times what it has sent.
+// maxVerifies is how often a client that has not proved its address is sent a VerifyConnect for each Connect of its
+// own: in all no more than three times what it has sent.
 const maxVerifies = 3
 
 // handshake repeats a Connect or a VerifyConnect until it is answered.
@@ -66,7 +66,8 @@ func (h *handshake) echoes(clock uint16) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// accept makes the connection the server's side of one that a client's Connect asks for. docs/protocols/enet.md#handshake
+// accept makes the connection the server's side of one that a client's Connect asks for.
+// docs/protocols/enet.md#handshake
 func (c *Conn) accept(asks *connect, summed bool) *Conn {
 	c.server, c.summed, c.state, c.terms = true, summed, asked, *asks
 	c.peer = asks.id & 0xfff
@@ -151,7 +152,8 @@ func (c *Conn) dial(hello codec.Hello) *Conn {
 	c.tentative = hello.Tentative
 	c.terms = connect{
 		id: c.secrets.id, incoming: 0xff, outgoing: 0xff, mtu: uint32(c.mtu), window: maxWindow,
-		channels: uint32(c.options.Channels), throttle: defaultThrottle, connectID: c.secrets.connectID, data: dataOf(hello.Data),
+		channels: uint32(c.options.Channels), throttle: defaultThrottle, connectID: c.secrets.connectID,
+		data: dataOf(hello.Data),
 	}
 	c.control.number(1)
 	c.control.reset(c.control.reliable)

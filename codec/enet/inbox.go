@@ -5,7 +5,7 @@ import (
 	"tidegate/codec/internal/events"
 )
 
-// Bounds of what arrives too early.
+// Bounds of early messages.
 const (
 	maxAhead   = 2 * maxFlight // numbers of a channel
 	maxWaiting = 64            // unreliable messages of a connection that wait for a reliable one
@@ -77,12 +77,13 @@ func (in *inbox) copyOf(payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// fits reports whether so many more bytes may be held that are not of a channel's next message. Such a message has room of its
-// own, so that early ones cannot keep it out.
+// fits reports whether so many more bytes may be held that are not of a channel's next message. Such a message has
+// room of its own, so that early ones cannot keep it out.
 func (in *inbox) fits(more int) bool { return in.held+more <= maxHeld }
 
 func (in *inbox) deliver(mode codec.Mode, channel uint8, payload []byte) {
-	in.events.Push(codec.Event{Kind: codec.Received, Message: codec.Message{Payload: payload, Mode: mode, Channel: channel}})
+	m := codec.Message{Payload: payload, Mode: mode, Channel: channel}
+	in.events.Push(codec.Event{Kind: codec.Received, Message: m})
 }
 
 // deliverHeld delivers a payload that was held, and gives it back after the next round of Poll.
@@ -97,7 +98,8 @@ const (
 	slotSize   = 40 // bytes
 )
 
-// slot is the place of an early number, which is at most maxAhead beyond what was delivered; nil where more may not be held.
+// slot is the place of an early number, which is at most maxAhead beyond what was delivered; nil where more may not be
+// held.
 func (in *inbox) slot(c *inChannel, seq uint16) *earlyMessage {
 	need := int(seq - c.reliable)
 	if need > len(c.early) {
@@ -128,7 +130,8 @@ func (in *inbox) shrink(c *inChannel) {
 	}
 }
 
-// place tells how far a number is ahead of what was delivered, 1 for the next. Numbers that came before are ErrDuplicate.
+// place tells how far a number is ahead of the last one delivered, 1 for the next. Numbers that came before are
+// ErrDuplicate.
 func (c *inChannel) place(seq uint16) (ahead int, err error) {
 	ahead = int(int16(seq - c.reliable))
 	switch {
@@ -140,8 +143,8 @@ func (c *inChannel) place(seq uint16) (ahead int, err error) {
 	return ahead, nil
 }
 
-// takeReliable takes a reliable message of one command. ErrDuplicate says that it came before, which is to be acknowledged
-// again; after other errors it is not.
+// takeReliable takes a reliable message of one command. ErrDuplicate says that it came before, which is to be
+// acknowledged again; after other errors it is not.
 func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	c := in.channel(n)
 	ahead, err := c.place(seq)
@@ -356,7 +359,8 @@ func (in *inbox) forgetLoose(c *inChannel) {
 	}
 }
 
-// flushLoose delivers the unreliable messages that follow what was delivered last, in their order, and gives up older ones.
+// flushLoose delivers the unreliable messages that follow what was delivered last, in their order, and gives up older
+// ones.
 func (in *inbox) flushLoose(n uint8, c *inChannel) {
 	in.forgetLoose(c)
 	for {

@@ -46,10 +46,10 @@ type Options struct {
 	MaxQueued int
 	// DialTimeout is how long Dial waits for an answer, and a server for the answer of a client; 10 s if zero.
 	DialTimeout time.Duration
-	// Timeout is after how long without any acknowledgement a peer counts as gone, however long its round trips are; 30 s if
-	// zero, as in the library. Most silent peers are noticed after 5 to 6 s.
+	// Timeout is after how long without any acknowledgement a peer counts as gone, however long its round trips are; 30 s
+	// if zero, as in the library. Most silent peers are noticed after 5 to 6 s.
 	Timeout time.Duration
-	// Seed makes IDs, sessions and times unguessable for those who do not see a connection's datagrams.
+	// Seed makes IDs, sessions and times unguessable without a look at the connection's datagrams.
 	Seed [32]byte
 
 	// base is added to all first numbers: 0 in every real session. Tests of wrap-around choose another.

@@ -2,7 +2,7 @@ package enet
 
 import "tidegate/codec"
 
-// Bounds of what waits and of what a connection keeps for later.
+// Bounds of a queue, and of the memory that a connection keeps for later.
 const (
 	maxMessages  = 16384   // that wait or are unacknowledged; Options.MaxQueued bounds their bytes
 	keptMessages = 64      // unused ones whose memory is kept
@@ -57,7 +57,7 @@ func (q *fifo) pop() {
 	}
 }
 
-// outbox holds messages that wait to be sent, reliable and other ones, and counts those that are unacknowledged.
+// outbox holds messages that wait to be sent, reliable and other ones, and counts the unacknowledged ones.
 type outbox struct {
 	reliable, loose fifo
 	free            []*message
@@ -74,7 +74,9 @@ func (o *outbox) add(m *codec.Message) {
 		q = new(message)
 	}
 	o.order++
-	*q = message{payload: append(q.payload[:0], m.Payload...), mode: m.Mode, channel: m.Channel, receipt: m.Receipt, order: o.order}
+	*q = message{
+		payload: append(q.payload[:0], m.Payload...), mode: m.Mode, channel: m.Channel, receipt: m.Receipt, order: o.order,
+	}
 	o.bytes += len(m.Payload)
 	o.count++
 	if m.Mode == codec.ReliableOrdered {

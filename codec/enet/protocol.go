@@ -1,10 +1,12 @@
-// Package enet speaks ENet 1.3, the reliable UDP library of Lee Salzman, as a server and as a client. It has no sockets,
-// clocks or goroutines. The wire, its rules, and where this package differs from the library are in docs/protocols/enet.md.
+// Package enet speaks ENet 1.3, the reliable UDP library of Lee Salzman, as a server and as a client. It has no
+// sockets, clocks or goroutines. The wire, its rules, and where this package differs from the library are in
+// docs/protocols/enet.md.
 //
-// A datagram carries commands. Each reliable command has a number on its channel, and the peer acknowledges it by itself.
-// Start with Protocol, then Conn in conn.go. Each concern has its file: datagrams and commands (wire.go, connect.go), the
-// two handshakes (server.go, client.go), messages that wait or are unacknowledged (outbox.go, flight.go), messages that
-// arrive (receive.go, inbox.go, assembly.go, group.go), round trips and the sender's own dropping (rtt.go, throttle.go).
+// A datagram carries commands. Each reliable command has a number on its channel, and the peer acknowledges it by
+// itself. Start with Protocol, then Conn in conn.go. Each concern has its file: datagrams and commands (wire.go,
+// connect.go), the two handshakes (server.go, client.go), messages that wait or are unacknowledged (outbox.go,
+// flight.go), messages that arrive (receive.go, inbox.go, assembly.go, group.go), round trips and the sender's own
+// dropping (rtt.go, throttle.go).
 package enet
 
 import (
@@ -24,11 +26,15 @@ type Protocol struct {
 // New returns the protocol with options o.
 func New(o Options) *Protocol { return &Protocol{spec: specOf(&o), options: o.withDefaults()} }
 
-// specOf returns the Spec of a Protocol with given options. What proves an address is the acknowledgement of VerifyConnect: it
-// echoes the time, the peer ID and the session that only a reader of the client's address knows. Only a Seed makes them
-// unguessable. A client sets no compression bit, and writes our peer ID, which is below noPeer but in a Connect.
+// specOf returns the Spec of a Protocol with given options. What proves an address is the acknowledgement of
+// VerifyConnect: it echoes the time, the peer ID and the session that only a reader of the client's address knows.
+// Only a Seed makes them unguessable. A client sets no compression bit, and writes our peer ID, which is below noPeer
+// but in a Connect.
 func specOf(o *Options) codec.Spec {
-	s := codec.Spec{Name: "enet", Modes: modes, Channels: maxChannels, Proof: codec.ProvedConnect, Openings: codec.ByteSetOf(connectByte)}
+	s := codec.Spec{
+		Name: "enet", Modes: modes, Channels: maxChannels, Proof: codec.ProvedConnect,
+		Openings: codec.ByteSetOf(connectByte),
+	}
 	for b := range 256 {
 		if b&0x40 == 0 && (b&0x0f != 0x0f || b == connectByte) {
 			s.FirstBytes.Add(byte(b), byte(b))
@@ -116,8 +122,8 @@ type secrets struct {
 	connectID [4]byte
 }
 
-// newSecrets derives the secrets of a connection. All are 0 without a Seed. Connections that are dialed to one server at the
-// same instant share them; the server tells them apart by their ports.
+// newSecrets derives the secrets of a connection. All are 0 without a Seed. Connections that are dialed to one server
+// at the same instant share them; the server tells them apart by their ports.
 func (p *Protocol) newSecrets(now time.Time, peer netip.AddrPort) secrets {
 	if p.options.Seed == [32]byte{} {
 		return secrets{}

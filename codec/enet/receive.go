@@ -88,8 +88,8 @@ func (c *Conn) receiveCommand(now time.Time, h *header, cmd *command) error {
 // maxControlGap is how far ahead of the newest control number of a peer the next one can be.
 const maxControlGap = 64
 
-// receiveControl takes a command of the control channel. Its number and its datagram's time must be plausible: without a
-// checksum they are most of what a forger does not know.
+// receiveControl takes a command of the control channel. Its number and its datagram's time must be plausible: without
+// a checksum they are most of the secret that a forger lacks.
 func (c *Conn) receiveControl(now time.Time, h *header, cmd *command) error {
 	gap := int(int16(cmd.seq - c.peerControl))
 	switch {

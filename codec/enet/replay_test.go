@@ -10,9 +10,9 @@ import (
 	"tidegate/codec"
 )
 
-// TestReplay replays every capture twice: our server answers what the real client sent, and our client answers what the real
-// server sent. Our side has the IDs, sessions and clock of the real one, so that its handshake must be the same bytes. It must
-// receive what the real one received, and acknowledge what the real one acknowledged.
+// TestReplay replays every capture twice: our server answers what the real client sent, and our client answers what
+// the real server sent. Our side has the IDs, sessions and clock of the real one, so that its handshake must be the
+// same bytes. It must receive what the real one received, and acknowledge what the real one acknowledged.
 func TestReplay(t *testing.T) {
 	for _, capture := range loadCaptures(t) {
 		name := capture.Name
@@ -75,7 +75,8 @@ func (r *replay) run() {
 	if r.side == "client" {
 		protocol = r.dialer(&asks)
 		r.now = r.lines[0].at()
-		c := newConn(&Protocol{options: protocol.options}, r.now, secrets{id: asks.id, clock: h.time, connectID: asks.connectID})
+		s := secrets{id: asks.id, clock: h.time, connectID: asks.connectID}
+		c := newConn(&Protocol{options: protocol.options}, r.now, s)
 		r.conn = c.dial(codec.Hello{Data: dataBytes(asks.data)})
 	}
 	for i := range r.lines {

@@ -21,8 +21,8 @@ func (t *throttleTerms) append(b []byte) []byte {
 	return be.AppendUint32(be.AppendUint32(be.AppendUint32(b, t.interval), t.acceleration), t.deceleration)
 }
 
-// throttle decides which unreliable messages are worth sending: round trips that grow say that the path is full. It also
-// scales the window of reliable ones. docs/protocols/enet.md#throttle
+// throttle decides which unreliable messages are worth sending: round trips that grow say that the path is full. It
+// also scales the window of reliable ones. docs/protocols/enet.md#throttle
 type throttle struct {
 	terms   throttleTerms
 	value   uint32

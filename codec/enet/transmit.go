@@ -80,8 +80,8 @@ func (c *Conn) seal(b []byte, place sumPlace, noPeerYet bool) []byte {
 	return b
 }
 
-// appendDatagram appends what is to be said in the order of its urgency: acknowledgements, repetitions, control commands,
-// messages.
+// appendDatagram appends everything that waits, in the order of its urgency: acknowledgements, repetitions, control
+// commands, messages.
 func (c *Conn) appendDatagram(now time.Time, b []byte) []byte {
 	before := len(b)
 	h := header{peer: c.peer, session: c.sessionOut, timed: c.saysReliable(), time: c.clock(now)}
@@ -256,8 +256,8 @@ func (c *Conn) channelOf(m *message) uint8 {
 	return m.channel
 }
 
-// appendLoose appends an unreliable or unsequenced message, or the next fragment of one, or drops it as the throttle says. It
-// reports false if the datagram has no room.
+// appendLoose appends an unreliable or unsequenced message, or the next fragment of one, or drops it as the throttle
+// says. It reports false if the datagram has no room.
 func (c *Conn) appendLoose(b []byte, end int, m *message) ([]byte, bool) {
 	room := fragmentRoom(c.mtu, c.summed)
 	n := fragments(len(m.payload), room)
@@ -295,8 +295,8 @@ func (c *Conn) appendLoose(b []byte, end int, m *message) ([]byte, bool) {
 	return b, true
 }
 
-// numberLoose gives a message its number. When a channel has no number left until its next reliable message, the message
-// itself becomes reliable, as in the library; then it reports false.
+// numberLoose gives a message its number. When a channel has no number left until its next reliable message, the
+// message itself becomes reliable, as in the library; then it reports false.
 func (c *Conn) numberLoose(m *message, fragments int) bool {
 	if fragments == 1 && m.mode == codec.Unreliable {
 		c.groupOut++

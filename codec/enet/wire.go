@@ -61,8 +61,8 @@ func (h *header) append(b []byte) []byte {
 	return be.AppendUint16(b, first)
 }
 
-// checksum is the CRC-32 of a datagram whose checksum stands at a place. connectID takes the checksum's place in the sum; nil
-// stands for 4 zero bytes, as in a datagram to a peer without an ID.
+// checksum is the CRC-32 of a datagram whose checksum stands at a place. connectID takes the checksum's place in the
+// sum; nil stands for 4 zero bytes, as in a datagram to a peer without an ID.
 func checksum(d []byte, at int, connectID []byte) uint32 {
 	if connectID == nil {
 		connectID = noConnectID
@@ -195,7 +195,8 @@ func (f *fragment) append(b []byte, payload int) []byte {
 	return be.AppendUint32(be.AppendUint32(b, f.total), f.offset)
 }
 
-// fragmentRoom is how many bytes of a message one fragment carries, which is also the largest message without fragments.
+// fragmentRoom is how many bytes of a message one fragment carries, which is also the largest message without
+// fragments.
 func fragmentRoom(mtu int, summed bool) int {
 	room := mtu - headerLen - timeLen - commandLen - fragmentLen
 	if summed {

@@ -18,7 +18,8 @@ const (
 )
 
 // form is how the probes of a game look in the messages of its protocol: in the envelope of a route to a protocol
-// with message IDs, which every pair has. docs/bridging.md#envelopes
+// with message IDs. A protocol whose messages are payloads alone has an envelope only towards such a protocol.
+// docs/bridging.md#envelopes
 //
 // R-Type carries its own instructions only, so that a probe is an update: 3, entity u32, component u16, probe;
 // big-endian. The entity is the one that the server has created: a proxy that wants proof of an address takes updates of
@@ -29,6 +30,7 @@ type form struct {
 	world    bool   // the rest is R-Type's
 	keys     bool   // and its players press keys
 	entity   uint32 // that the server has created, as its player knows it
+	idless   bool   // no message ID crosses between the two protocols
 }
 
 // formOf is the form of a pair on the side of protocol p.
@@ -38,11 +40,20 @@ func formOf(pair Pair, p codec.Protocol) form {
 	if pair.isFramed() {
 		route.Envelope = proxy.EnvelopeFramed
 	}
-	if !p.Spec().Closed {
-		f.wrapping = proxy.WrappingOf(p.Spec(), &codec.Spec{IDs: codec.IDBeside}, &route)
+	spec, other := p.Spec(), pair.other(p).Spec()
+	f.idless = isPlain(spec) && other.IDs != codec.IDBeside || isPlain(other) && spec.IDs != codec.IDBeside
+	switch {
+	case spec.Closed:
+	case isPlain(spec):
+		f.wrapping = proxy.WrappingOf(spec, other, &route)
+	default:
+		f.wrapping = proxy.WrappingOf(spec, &codec.Spec{IDs: codec.IDBeside}, &route)
 	}
 	return f
 }
+
+// isPlain reports whether a protocol's messages are payloads and nothing else.
+func isPlain(s *codec.Spec) bool { return s.IDs == codec.IDNowhere && !s.Joins && !s.Closed }
 
 // R-Type's instructions, as in docs/protocols/rtype.md#messages.
 const (
@@ -88,7 +99,11 @@ func (f form) greeting(text []byte, mode codec.Mode) codec.Message { return f.wr
 func (f form) probes(m *codec.Message, take func(id uint16, body []byte)) error {
 	var changed error
 	err := f.wrapping.Unwrap(*m, func(one codec.Message) {
-		if err := f.probe(one.ID, one.Payload, take); err != nil {
+		id := one.ID
+		if f.idless {
+			id = idOf(one.Payload)
+		}
+		if err := f.probe(id, one.Payload, take); err != nil {
 			changed = err
 		}
 	})

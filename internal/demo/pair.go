@@ -136,6 +136,14 @@ func (p Pair) OverTCP() bool { return isStream(p.from) }
 // isFramed reports whether messages of one side may run together, and so need frames.
 func (p Pair) isFramed() bool { return p.from.Spec().Joins || p.to.Spec().Joins }
 
+// other returns the protocol across from a given one.
+func (p Pair) other(than codec.Protocol) codec.Protocol {
+	if than == p.from {
+		return p.to
+	}
+	return p.from
+}
+
 // saysGoodbye reports whether the players have a word for leaving.
 func (p Pair) saysGoodbye() bool { return !p.from.Spec().Closed }
 
