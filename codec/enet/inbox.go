@@ -8,7 +8,7 @@ import (
 // Bounds of early messages.
 const (
 	maxAhead   = 2 * maxFlight // numbers of a channel
-	maxWaiting = 64            // unreliable messages of a connection that wait for a reliable one
+	maxWaiting = 256           // unreliable messages of a connection that wait for a reliable one
 	maxLoose   = 4             // unfinished unreliable messages of a channel
 	maxHeld    = 256 << 10     // bytes of a connection, beside messages that are assembled in their turn
 )
