@@ -199,8 +199,9 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 
 // part says goodbye if there is nothing left to say before.
 func (c *Conn) part(now time.Time) {
-	if c.state == flushing && c.out.reliable.len() == 0 && c.flight.count() == 0 && c.in.early == 0 {
+	if c.state == flushing && c.out.reliable.len() == 0 && c.flight.messages == 0 && c.in.early == 0 {
 		c.state, c.disconnectDue, c.deadline = parting, true, now.Add(partTimeout)
+		c.pingDue, c.proofDue = false, c.proving
 	}
 }
 

@@ -121,6 +121,7 @@ func (c *outChannel) leave(seq uint16) *sentCommand {
 type flight struct {
 	waiting, again commandList
 	bytes          int // of payloads
+	messages       int // commands that carry one, or a part of one
 	free           []*sentCommand
 	nextAt         time.Time // not after the first timeout in waiting; zero if that is empty
 }
@@ -146,6 +147,9 @@ func (f *flight) sent(now time.Time, clock uint16, s *sentCommand, timeout time.
 	if s.first == 0 {
 		s.begun, s.first, s.timeout = now, timeout, timeout
 		f.bytes += s.size
+		if s.message != nil {
+			f.messages++
+		}
 	}
 	s.sentAt, s.clock = now, clock
 	f.waiting.push(s)
@@ -158,6 +162,9 @@ func (f *flight) sent(now time.Time, clock uint16, s *sentCommand, timeout time.
 func (f *flight) acknowledged(s *sentCommand) {
 	s.remove()
 	f.bytes -= s.size
+	if s.message != nil {
+		f.messages--
+	}
 	if f.count() == 0 {
 		f.nextAt = time.Time{}
 	}
