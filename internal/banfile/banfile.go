@@ -26,17 +26,32 @@ type File string
 // patience is the longest wait for the lock of another process.
 const patience = 5 * time.Second
 
+// WriteError is returned by Sync if the bans were read and merged, but the file could not be changed.
+type WriteError struct{ err error }
+
+// Error implements error.
+func (e *WriteError) Error() string { return e.err.Error() }
+
+// Unwrap returns the cause.
+func (e *WriteError) Unwrap() error { return e.err }
+
 // Sync merges bans with the file, as ratelimit.Bans.Sync does, under the file's lock. A malformed file changes nothing.
-// A file that cannot be written is still read.
+// A file that cannot be written is still read; the error is then a WriteError.
 func (f File) Sync(now time.Time, bans *ratelimit.Bans) error {
-	store := f.write
-	unlock, err := f.lock()
-	if err != nil {
-		store = func([]ratelimit.Ban) error { return err }
-	} else {
+	unlock, locked := f.lock()
+	if locked == nil {
 		defer unlock()
 	}
-	return bans.Sync(now, f.Read, store)
+	return bans.Sync(now, f.Read, func(all []ratelimit.Ban) error {
+		err := locked
+		if err == nil {
+			err = f.write(all)
+		}
+		if err != nil {
+			return &WriteError{err}
+		}
+		return nil
+	})
 }
 
 // lock keeps other processes from changing the file. It locks a file beside it, since the file itself gets replaced.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"strings"
 	"time"
 
 	"tidegate/internal/cidr"
@@ -15,8 +16,11 @@ import (
 
 const (
 	maxBans = 1_000_000
-	maxLine = 8 << 10 // bytes
+	maxLine = 64 << 10 // bytes
 )
+
+// MaxText bounds a ban's reason and its author, in bytes. Longer ones are cut when they are read or written.
+const MaxText = 1 << 10
 
 // Record is a ban as it is written.
 type Record struct {
@@ -30,7 +34,15 @@ type Record struct {
 
 // RecordOf returns the written form of a ban.
 func RecordOf(b ratelimit.Ban) Record {
-	return Record{b.Prefix.String(), b.Reason, b.Author, b.Since.UTC(), b.Until.UTC(), b.Times}
+	return Record{b.Prefix.String(), cut(b.Reason), cut(b.Author), b.Since.UTC(), b.Until.UTC(), b.Times}
+}
+
+// cut returns the first MaxText bytes of a text, without a part of a character at the end.
+func cut(text string) string {
+	if len(text) <= MaxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:MaxText], "")
 }
 
 func (r *Record) ban() (ratelimit.Ban, error) {
@@ -39,7 +51,7 @@ func (r *Record) ban() (ratelimit.Ban, error) {
 		return ratelimit.Ban{}, err
 	}
 	return ratelimit.Ban{
-		Prefix: prefix, Reason: r.Reason, Author: r.Author, Since: r.Since.UTC(), Until: r.Until.UTC(),
+		Prefix: prefix, Reason: cut(r.Reason), Author: cut(r.Author), Since: r.Since.UTC(), Until: r.Until.UTC(),
 		Times: max(0, r.Times),
 	}, nil
 }

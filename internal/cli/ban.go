@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tidegate/internal/banfile"
 	"tidegate/internal/cidr"
 	"tidegate/ratelimit"
 )
@@ -163,6 +164,11 @@ func readNetworks(stdin io.Reader, name string) ([]netip.Prefix, error) {
 
 // impose bans networks as the flags say.
 func impose(c *cli.Context, networks []netip.Prefix) error {
+	for _, flag := range []string{"reason", "author"} {
+		if n := len(c.String(flag)); n > banfile.MaxText {
+			return misuse(fmt.Errorf("--%s has %d bytes: want at most %d", flag, n, banfile.MaxText))
+		}
+	}
 	length := c.Duration("for")
 	if length < 0 || c.IsSet("for") && length == 0 {
 		return misuse(fmt.Errorf(`--for %s: want a duration, "24h" say; without the flag a ban is for ever`, length))

@@ -42,6 +42,7 @@ func TestBanCommands(t *testing.T) {
 		{"add --for 24h --reason cheating --author ann 192.0.2.7", 0, "^1 banned\n$"},
 		{"add --json 198.51.100.0/24", 0, `^{"prefix":"198.51.100.0/24","author":".+","since":".+"}\n$`},
 		{"import --reason abuse " + list, 0, "^2 banned\n$"},
+		{"add --reason " + strings.Repeat("x", 1025) + " 192.0.2.7", 2, "--reason has 1025 bytes: want at most 1024"},
 		{"list", 0, `192\.0\.2\.7/32 +2[34]h.* +ann +cheating\n198\.51\.100\.0/24 +ever +.+\n203\.0\.113\.0/24 +ever .*abuse\n2001:db8::1/128 `},
 		{"del 198.51.100.0/24 192.0.2.1", 1, "192.0.2.1/32 is not banned"},
 		{"add 192.0.2.7/24", 2, "did you mean 192.0.2.0/24"},

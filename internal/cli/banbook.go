@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os/user"
 	"strings"
@@ -51,7 +52,12 @@ func openBans(c *cli.Context) (*banBook, error) {
 		}
 	}
 	book := &banBook{banfile.File(terms.File), ratelimit.NewBans(setup.BanTerms(terms)), time.Now().Truncate(time.Second).UTC()}
-	return book, book.save()
+	err := book.save()
+	var unwritten *banfile.WriteError
+	if errors.As(err, &unwritten) {
+		return book, nil // a command that changes bans finds out when it saves them
+	}
+	return book, err
 }
 
 // save joins the bans with those of the file.

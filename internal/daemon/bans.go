@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,8 +23,8 @@ type banKeeper struct {
 	told string // the error that was logged last
 }
 
-// keepBans reads the bans of a configuration. A file that is at fault is an error: to run without the bans would let in
-// whom they keep out.
+// keepBans reads the bans of a configuration. A file that cannot be read is an error: without it, banned clients would get
+// in. A file that cannot be written is not: the bans in it are in force.
 func keepBans(c *config.Config, log zerolog.Logger) (*banKeeper, error) {
 	k := &banKeeper{
 		bans: ratelimit.NewBans(setup.BanTerms(c.Bans)), file: banfile.File(c.Path(c.Bans.File)), log: log,
@@ -31,7 +32,12 @@ func keepBans(c *config.Config, log zerolog.Logger) (*banKeeper, error) {
 	if k.file == "" {
 		return k, nil
 	}
-	if err := k.file.Sync(time.Now(), k.bans); err != nil {
+	err := k.file.Sync(time.Now(), k.bans)
+	var unwritten *banfile.WriteError
+	switch {
+	case errors.As(err, &unwritten):
+		log.Error().Err(err).Msg("file of bans cannot be written; its bans are in force")
+	case err != nil:
 		return nil, fmt.Errorf("read bans: %w", err)
 	}
 	return k, nil

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,5 +54,33 @@ func TestDamagedBansKeepFromRunning(t *testing.T) {
 	}
 	if _, err := keepBans(c, zerolog.Nop()); err == nil {
 		t.Error("want an error")
+	}
+}
+
+// TestUnwritableBansAreInForce: an expired ban makes the proxy rewrite the file at its start. If it cannot, it runs all the
+// same, and the other bans are in force.
+func TestUnwritableBansAreInForce(t *testing.T) {
+	c := config.Default()
+	folder := filepath.Join(t.TempDir(), "bans")
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c.Bans.File = filepath.Join(folder, "bans.jsonl")
+	long := strings.Repeat("x", 9000)
+	text := `{"prefix":"192.0.2.7/32","until":"2020-01-01T00:00:00Z"}` + "\n" + `{"prefix":"192.0.2.8/32","reason":"` + long + `"}` + "\n"
+	if err := os.WriteFile(c.Bans.File, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The lock cannot be had either: a folder stands in its place, which also stops root.
+	if err := os.Mkdir(c.Bans.File+".lock", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	keeper, err := keepBans(c, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ban := keeper.bans.Find(time.Now(), netip.MustParseAddr("192.0.2.8"))
+	if ban == nil || len(ban.Reason) != banfile.MaxText {
+		t.Errorf("found %+v, want the ban with a reason of %d bytes", ban, banfile.MaxText)
 	}
 }
