@@ -79,7 +79,7 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		{[]string{"--fast"}, "flag provided but not defined: -fast"},
 		{[]string{"run", "--fast"}, "flag provided but not defined: -fast"},
 		{[]string{"run", "file"}, `unexpected argument "file"`},
-		{[]string{"run", "-c", "/nonexistent/tidegate.toml"}, "no such file"},
+		{[]string{"check", "-c", "/nonexistent/tidegate.toml"}, "no such file"},
 		{[]string{"ping"}, "ping wants one HOST:PORT, after its flags"},
 		{[]string{"ping", "-p", "smtp", "127.0.0.1:1"}, `--protocol "smtp": want raknet, riptide-2.2 or any`},
 		{[]string{"ping", "localhost"}, `"localhost": want HOST:PORT, for example "127.0.0.1:7777"`},
@@ -102,6 +102,18 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		if code != 2 || stdout != "" || !strings.Contains(stderr, c.says) {
 			t.Errorf("%v: code %d, says %q and %q; want 2 and %q", c.args, code, stdout, stderr, c.says)
 		}
+	}
+}
+
+// TestRunWithFaultsEndsWith78: a service manager does not start a process again whose configuration has faults.
+func TestRunWithFaultsEndsWith78(t *testing.T) {
+	for _, path := range []string{"/nonexistent/tidegate.toml", write(t, "[[listener]]\n"), write(t, "=")} {
+		if code, _, stderr := tidegate(t, "run", "-c", path); code != exitConfig || stderr == "" {
+			t.Errorf("%s: code %d, says %q", path, code, stderr)
+		}
+	}
+	if code, _, _ := tidegate(t, "run", "--fast"); code != 2 {
+		t.Errorf("wrong usage: code %d", code)
 	}
 }
 

@@ -23,18 +23,40 @@ func runCommand() *cli.Command {
 		Action: func(c *cli.Context) error {
 			path, settled, err := load(c)
 			if err != nil {
-				return err
+				return unconfigured(err)
 			}
 			err = daemon.Run(c.Context, daemon.Options{
 				Path: path, Config: settled, Watch: c.Bool("watch"), Log: c.App.ErrWriter, Terminal: isTerminal(c.App.ErrWriter),
 			})
 			var refused *daemon.ConfigError
 			if errors.As(err, &refused) {
-				return cli.Exit("tidegate: "+err.Error(), 2)
+				return cli.Exit("tidegate: "+err.Error(), exitConfig)
 			}
 			return err
 		},
 	})
+}
+
+// exitConfig is the exit code of run when the configuration has faults: EX_CONFIG of sysexits.h. A service manager does not
+// start the process again then. Go's fatal errors exit with 2, after which it must.
+const exitConfig = 78
+
+// configError is an error of a configuration. Commands exit with 2.
+type configError struct{ text string }
+
+// Error implements error.
+func (e *configError) Error() string { return e.text }
+
+// ExitCode implements cli.ExitCoder.
+func (e *configError) ExitCode() int { return 2 }
+
+// unconfigured gives an error of the configuration the exit code of run.
+func unconfigured(err error) error {
+	var bad *configError
+	if errors.As(err, &bad) {
+		return cli.Exit(bad.text, exitConfig)
+	}
+	return err
 }
 
 var configFlag = &cli.StringFlag{
@@ -67,7 +89,7 @@ func configPath(c *cli.Context) (string, error) {
 	}
 	path, err := config.Find()
 	if err != nil {
-		return "", cli.Exit("tidegate: "+err.Error(), 2)
+		return "", &configError{"tidegate: " + err.Error()}
 	}
 	return path, nil
 }
@@ -76,7 +98,7 @@ func configPath(c *cli.Context) (string, error) {
 func faulty(err error) error {
 	var faults config.Faults
 	if errors.As(err, &faults) {
-		return cli.Exit(faults.Error(), 2)
+		return &configError{faults.Error()}
 	}
-	return cli.Exit("tidegate: "+err.Error(), 2)
+	return &configError{"tidegate: " + err.Error()}
 }

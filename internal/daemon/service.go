@@ -4,6 +4,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/netip"
 	"runtime"
@@ -94,6 +95,9 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	upgrades.onSignal(ctx)
 	s.log.Info().Str("version", Version()).Int("loops", s.loops).Msg("tidegate is running")
 	manager.ready()
+	watched, done := context.WithCancel(context.WithoutCancel(ctx)) // also while sessions end
+	defer done()
+	go manager.feedWatchdog(watched, s.from.predecessor != nil, s.answers)
 	err = s.serve(ctx)
 	upgrades.wait()
 	s.log.Info().AnErr("error", err).Msg("tidegate has ended")
@@ -179,6 +183,15 @@ func (s *service) hearOperators(drain func()) (stop func(), err error) {
 	}
 	s.endings = append(s.endings, stop)
 	return stop, nil
+}
+
+// answers reports whether every loop answers. A proxy that has ended has none left to ask.
+func (s *service) answers(ctx context.Context) error {
+	_, err := s.server.Figures(ctx)
+	if errors.Is(err, proxy.ErrStopped) {
+		return nil
+	}
+	return err
 }
 
 // serve runs the proxy, and tells the service manager of its end before it is over.
