@@ -60,11 +60,11 @@ func (r *Relay) recognise(now time.Time, d *door, from netip.AddrPort, datagram 
 func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) outcome {
 	// Where Accept is the proof, it tells who asks for a session; elsewhere every datagram that it is shown does.
 	proved := w.proof == codec.ProvedAccept
-	if !proved && !r.mayAsk(now, d, from, len(datagram), false) {
-		return mayRepeat
-	}
 	full := r.room(now, from, proved)
 	closed := r.draining || d.retired
+	if !proved && (r.mustWait(now, d, from, len(datagram), full) || !r.mayAsk(now, d, from, len(datagram), false)) {
+		return mayRepeat
+	}
 	if full != nil || closed {
 		if refused, out := r.refuse(now, d, w, s, from, datagram, full); refused {
 			return out
@@ -89,6 +89,21 @@ func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip
 		return taken
 	}
 	return turnedAway
+}
+
+// mustWait drops a newcomer without proof if there will be a place for it soon. It has asked, but the limits of
+// handshakes count only those that a place was there for: what it asked in vain would keep it out later.
+func (r *Relay) mustWait(now time.Time, d *door, from netip.AddrPort, size int, full error) bool {
+	if full == nil {
+		return false
+	}
+	reason, why := r.whyFull(d, full)
+	if reason != codec.ReasonNone {
+		return false
+	}
+	r.guard.seen.Seen(r.sinceStart(now), from)
+	r.drop(now, why, d, from, size, full)
+	return true
 }
 
 // refuse refuses a newcomer in its protocol. It reports false for a datagram that has no refusal, because it does not

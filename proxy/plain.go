@@ -50,12 +50,17 @@ type plain struct {
 
 // greetPlain takes the first datagram from an address at a door whose route is in ModeRelay.
 func (r *Relay) greetPlain(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	if !r.mayAsk(now, d, from, len(datagram), false) {
+	victim, full := r.plainRoom(now, from)
+	if r.mustWait(now, d, from, len(datagram), full) || !r.mayAsk(now, d, from, len(datagram), false) {
 		return
 	}
-	if full := r.plainRoom(now, from); full != nil || r.draining || d.retired {
+	if full != nil || r.draining || d.retired {
 		r.turnAway(now, d, w, s, from, datagram, full)
 		return
+	}
+	if victim != nil {
+		r.counters.Evicted++
+		r.endPlain(now, victim, blameProxy, codec.ServerFull)
 	}
 	e, err := r.plains.Add(session.Key{Listener: d.index, Client: from}, plain{
 		door: d, route: d.route, protocol: w.protocol, face: s, via: d.via(nil), opened: now, heard: now,
@@ -77,20 +82,20 @@ func (r *Relay) greetPlain(now time.Time, d *door, w *way, s netio.Socket, from 
 	r.passUp(now, e, datagram)
 }
 
-// plainRoom makes room for a further session, in place of the oldest half-open one if need be, or reports why there is
-// none. Both kinds of sessions share limits.Sessions.
-func (r *Relay) plainRoom(now time.Time, from netip.AddrPort) error {
-	err := r.plains.Room(from.Addr())
-	if err == nil && r.table.Len()+r.plains.Len() >= r.settings.Limits.Sessions {
-		err = session.ErrFull
+// plainRoom reports why there is no room for a further session, or nil. victim is the half-open session that must make
+// room for it, if one must. Both kinds of sessions share limits.Sessions.
+func (r *Relay) plainRoom(now time.Time, from netip.AddrPort) (victim *plainEntry, full error) {
+	full = r.plains.Room(from.Addr())
+	if full == nil && r.table.Len()+r.plains.Len() >= r.settings.Limits.Sessions {
+		full = session.ErrFull
 	}
 	eldest := r.plains.Eldest(false)
-	if eldest != nil && (err == session.ErrFull || err == session.ErrHalfOpen && now.Sub(eldest.Value.opened) >= youth) {
-		r.counters.Evicted++
-		r.endPlain(now, eldest, blameProxy, codec.ServerFull)
-		return nil
+	switch {
+	case eldest == nil:
+	case full == session.ErrFull, full == session.ErrHalfOpen && now.Sub(eldest.Value.opened) >= youth:
+		return eldest, nil
 	}
-	return err
+	return nil, full
 }
 
 // turnAway tells a newcomer, where its protocol can, that there is no place.
