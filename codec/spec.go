@@ -16,6 +16,9 @@ type Spec struct {
 	Joins bool
 	// Closed says that the vocabulary is closed: the protocol carries its own messages and no others (R-Type).
 	Closed bool
+	// ServerFirst says that a client may wait for the game's first messages before it answers anything. A server must
+	// let such a client join before it has answered (R-Type).
+	ServerFirst bool
 	// Proof is what proves a client's address.
 	Proof Proof
 	// IdleTimeout is how long a client may say nothing before the Conn itself ends the session; zero: clients are not

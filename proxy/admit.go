@@ -84,9 +84,9 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
 	hello := p.hello
 	hello.From = socket
-	// The game must not notice a client that has not answered yet. R-Type's clients answer nothing before they have heard
-	// the game itself, so they join at once. Nor must it notice a held session that it offers a wrong client ID.
-	hello.Tentative = !p.client.up && !p.protocol.Spec().Closed || p.gap != nil && p.gap.ticket != nil
+	// The game must not notice a client that has not answered yet. A client that may wait for the game's first messages
+	// joins at once. Nor must the game notice a held session that it offers a wrong client ID.
+	hello.Tentative = !p.client.up && !p.protocol.Spec().ServerFirst || p.gap != nil && p.gap.ticket != nil
 	if p.ahead {
 		p.upstream.conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
 	} else {

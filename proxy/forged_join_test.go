@@ -1,29 +1,39 @@
 package proxy
 
 import (
+	"bytes"
 	"fmt"
+	"net/netip"
 	"testing"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
+	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
 	"tidegate/internal/testkit/simnet"
 )
 
-// forgers are the client protocols of TestForgedPlayersJoinNoGame: all, and RakNet and RUDP without a proof of address.
+// forgers are the client protocols of TestForgedPlayersJoinNoGame: all, and others with more or less proof.
 var forgers = append([]member{
 	{Protocol: raknet.New(raknet.Options{Cookies: raknet.CookiesNone})},
 	{Protocol: rudp.New(rudp.Options{AppID: testApp})},
+	{Protocol: rtype.New(rtype.Options{Dialect: rtype.Game32})},
+	{Protocol: lastGame},
 }, members(oneDialect)...)
+
+// lastGame has a handshake that proves its clients' address, once the game's components are known.
+var lastGame = rtype.New(rtype.Options{Dialect: rtype.GameLast, Seed: [32]byte{1}})
 
 // whyNoticed returns why a server's game notices a forged player, for the pairs where it does. The others hide it.
 func whyNoticed(client, upstream codec.Protocol, admit Admit) string {
 	switch {
 	case isRakNet(client):
 		return "" // a forged first datagram does not get as far as a question
-	case client.Spec().Closed:
-		return "R-Type's client is connected as soon as it is admitted: nothing that it says depends on what it was sent"
+	case admit == ProofFirst && client == lastGame:
+		return ""
+	case client.Spec().ServerFirst:
+		return "its client may wait for the game's first messages, so its server must let it join before it answers"
 	case admit == ProofFirst:
 		return ""
 	case upstream.Spec().Closed:
@@ -46,7 +56,7 @@ func TestForgedPlayersJoinNoGame(t *testing.T) {
 				if admit == ProofFirst && client.Spec().IDs == codec.IDBeside && upstream.Spec().IDs == codec.IDBeside {
 					continue // the configuration refuses it: the player must be told the server's client ID
 				}
-				why := whyNoticed(client, upstream, admit)
+				why := whyNoticed(client.Protocol, upstream.Protocol, admit)
 				t.Run(fmt.Sprintf("%v to %v, admit %d", client, upstream, admit), func(t *testing.T) {
 					switch joined := forgedJoins(t, client, upstream, admit); {
 					case why == "" && joined > 0:
@@ -71,9 +81,14 @@ func forgedJoins(t *testing.T, client, upstream member, admit Admit) (joined int
 	game := w.servers[0]
 	game.react = tellsNews(game)
 	if upstream.Spec().Closed {
-		game.react = greets(game.react)
+		inner := game.react
+		game.react = func(now time.Time, p *peer, ev *codec.Event) {
+			if inner(now, p, ev); ev.Kind == codec.Asked {
+				w.tellGame(p, upstream, client, gameHead())
+			}
+		}
 	}
-	witness := w.connectFirst(client, upstream, route)
+	witness := w.connectFirst(client, upstream)
 	w.await("joined", time.Second, func() bool {
 		return len(game.peers) == 1 && game.peers[0].find(codec.Connected) != nil
 	})
@@ -96,6 +111,47 @@ func forgedJoins(t *testing.T, client, upstream member, admit Admit) (joined int
 		t.Error("the player was told of a forged one")
 	}
 	return joined
+}
+
+// TestForgedSecondRequestJoinsNoGame: without cookies nothing proves the address of a RakNet client before its handshake
+// ends. A forger of both requests has the server asked, but no player joins.
+func TestForgedSecondRequestJoinsNoGame(t *testing.T) {
+	for _, upstream := range members(oneDialect) {
+		if upstream.Spec().Closed || isRUDP(upstream) {
+			continue // whyNoticed
+		}
+		client := raknet.New(raknet.Options{Cookies: raknet.CookiesNone})
+		route := defaultRoute(upstream.Protocol)
+		route.Upstream.Transport = upstream.transport
+		w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, client, route)
+		var requests [][]byte
+		w.SetTap(func(_, to netip.AddrPort, datagram []byte) {
+			if to == doorAddr && len(requests) < 2 {
+				requests = append(requests, bytes.Clone(datagram))
+			}
+		})
+		witness := w.connect(codec.Hello{})
+		w.Run(time.Second)
+		for i := range 6 {
+			guid := requests[1][len(requests[1])-8:]
+			guid[0] ^= byte(i + 1)
+			w.Inject(0, playerAddr(100+i), doorAddr, requests[0])
+			w.Inject(10*time.Millisecond, playerAddr(100+i), doorAddr, requests[1])
+			w.Run(100 * time.Millisecond)
+		}
+		w.Run(20 * time.Second)
+		if isRakNet(upstream) && len(w.servers[0].peers) == 1 {
+			t.Errorf("%v: the server was not even asked", upstream)
+		}
+		for _, p := range w.servers[0].peers[1:] {
+			if p.find(codec.Connected) != nil {
+				t.Errorf("%v: a forged player joined", upstream)
+			}
+		}
+		if witness.gone() {
+			t.Errorf("%v: the player's session ended", upstream)
+		}
+	}
 }
 
 // tellsNews is welcome, and tells all clients of each that joins or leaves, as Riptide's servers do.

@@ -117,16 +117,14 @@ func TestMatrix(t *testing.T) {
 
 // connectFirst lets the first player join, and connects it. An R-Type client counts as connected when it has heard
 // something, which other servers do not say of themselves.
-func (w *world) connectFirst(client, upstream member, route *Route) *player {
+func (w *world) connectFirst(client, upstream member) *player {
 	w.t.Helper()
 	p := w.join(codec.Hello{})
 	if client.Spec().Closed && !upstream.Spec().Closed {
 		w.await("at the server", 5*time.Second, func() bool { return len(w.servers[0].peers) == 1 })
-		greeting := codec.Message{Payload: []byte{0, 0, 0, 0, 1}, Mode: codec.Unreliable}
-		greeting = WrappingOf(upstream.Spec(), client.Spec(), route).Wrap(nil, greeting)
-		w.await("greeted", 5*time.Second, func() bool {
-			return w.servers[0].peers[0].conn.Send(w.Now(), greeting) == nil
-		})
+		server := w.servers[0].peers[0]
+		w.await("joined", 5*time.Second, func() bool { return server.find(codec.Connected) != nil })
+		w.tellGame(server, upstream, client, gameHead())
 	}
 	w.await("connected", 20*time.Second, func() bool { return p.find(codec.Connected) != nil })
 	return p
@@ -147,7 +145,7 @@ func matrixRun(t *testing.T, seed uint64, client, upstream member) {
 			}
 		}
 	}
-	p := w.connectFirst(client, upstream, route)
+	p := w.connectFirst(client, upstream)
 	w.Run(200 * time.Millisecond)
 	server := w.servers[0].peers[0]
 	w.SetWeather(simnet.Weather{Loss: 0.1, Duplication: 0.05, Latency: 5 * time.Millisecond, Jitter: 15 * time.Millisecond})

@@ -28,7 +28,8 @@ type Protocol struct {
 func New(o Options) *Protocol {
 	p := &Protocol{options: o.withDefaults()}
 	p.spec = codec.Spec{
-		Name: names[o.Dialect], Modes: codec.ModesOf(codec.Unreliable), Closed: true, IdleTimeout: p.options.IdleTimeout,
+		Name: names[o.Dialect], Modes: codec.ModesOf(codec.Unreliable), Closed: true, ServerFirst: true,
+		IdleTimeout: p.options.IdleTimeout,
 	}
 	if o.Seed != [32]byte{} { // the document's clients, and those of 16 bits, have nothing to say back
 		p.spec.Proof = codec.ProvedEcho
