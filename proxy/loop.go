@@ -42,7 +42,7 @@ func (l *loop) run() error {
 	return nil
 }
 
-// turn waits for what is to be done, and does it.
+// turn waits for input or a deadline, and handles both.
 func (l *loop) turn() error {
 	deadline := l.next()
 	if err := l.poller.Wait(deadline); err != nil {

@@ -20,7 +20,7 @@ var (
 // Reload replaces the settings, which must not change any more: all of them, or none where a listener cannot be opened.
 //
 // No session ends. Each keeps the route that it came by; limits and what decides about newcomers hold at once. A
-// listener whose address and transport are as before keeps its socket, whatever its name. One that is gone takes no new
+// listener whose address and transport are as before keeps its socket, even under another name. One that is gone takes no new
 // clients, and closes with its last session; until then a further Reload can bring it back. Servers, routes and
 // Riptide's client IDs are known again by name.
 func (s *Server) Reload(settings *Settings) error {

@@ -15,7 +15,7 @@ import (
 	"tidegate/proxy"
 )
 
-// regular is a player who stays where it joined, whatever becomes of the listener.
+// regular is a player who stays when its listener is removed.
 type regular struct {
 	*udpPeer
 	listener int

@@ -49,6 +49,8 @@ type Options struct {
 	Config  func() string  // the running configuration, as TOML with every default and without secrets
 	Drain   func()         // ends the proxy as SIGTERM does
 	Log     zerolog.Logger
+	// LinesLost is how many lines of the log were lost; nil: none.
+	LinesLost func() uint64
 }
 
 // Server answers operators' requests. It is safe for concurrent use.
@@ -60,6 +62,9 @@ type Server struct {
 
 // New returns a server. Serve starts it.
 func New(o Options) *Server {
+	if o.LinesLost == nil {
+		o.LinesLost = func() uint64 { return 0 }
+	}
 	s := &Server{Options: o, started: time.Now()}
 	s.handler = s.guard(s.routes())
 	return s

@@ -64,13 +64,15 @@ var (
 	up        = gauge("up", "1 if every loop answered this scrape. If not, metrics of sessions and traffic are missing.")
 	loops     = gauge("loops", "Loops that forward datagrams.")
 	draining  = gauge("draining", "1 while the proxy admits no new sessions.")
+	linesLost = counter("log_lines_lost_total", "Log lines dropped because nobody read the log or a write failed.")
 )
 
 // collector asks the proxy for its totals at each scrape.
 type collector struct {
-	proxy   Proxy
-	reloads func() Reloads
-	build   [2]string
+	proxy     Proxy
+	reloads   func() Reloads
+	linesLost func() uint64
+	build     [2]string
 }
 
 // Describe implements prometheus.Collector. It describes nothing, since the metrics depend on the configuration.
@@ -81,6 +83,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	out := metricsOf(to)
 	out.set(buildInfo, 1, c.build[:]...)
 	out.reloads(c.reloads())
+	out.count(linesLost, c.linesLost())
 	out.upstreams(c.proxy.Upstreams())
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -271,7 +274,9 @@ func (s *Server) metrics() http.Handler {
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&collector{proxy: s.Proxy, reloads: s.Reloads, build: [2]string{s.Version, runtime.Version()}},
+		&collector{
+			proxy: s.Proxy, reloads: s.Reloads, linesLost: s.LinesLost, build: [2]string{s.Version, runtime.Version()},
+		},
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: scrapesAtOnce, Timeout: scrapeTime,

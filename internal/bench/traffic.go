@@ -94,7 +94,7 @@ func (t *traffic) read(b []byte) {
 	}
 }
 
-// number is that of what has come back, which has a stamp.
+// number returns the number in a stamp.
 func number(b []byte) uint64 { return binary.LittleEndian.Uint64(b[8:]) }
 
 // settle takes something off what is under way.

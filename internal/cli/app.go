@@ -12,12 +12,18 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/daemon"
 )
 
 // Main runs the command line of this process and returns its exit code. exampleConfig is the text of config.example.toml.
 func Main(exampleConfig []byte) int {
+	if len(os.Args) > 1 && os.Args[1] == "run" {
+		daemon.CatchSignals() // from the first moment: by default they end the process
+	}
 	// The first signal asks for an orderly end; the second one ends at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -40,12 +46,28 @@ func run(ctx context.Context, exampleConfig []byte, args []string, stdout, stder
 	var code cli.ExitCoder
 	if errors.As(err, &code) {
 		if text := err.Error(); text != "" {
-			fmt.Fprintln(stderr, text)
+			printLast(stderr, text)
 		}
 		return code.ExitCode()
 	}
-	fmt.Fprintln(stderr, "tidegate:", err)
+	printLast(stderr, "tidegate: "+err.Error())
 	return 1
+}
+
+// lastWords bounds how long an ending process waits for a reader of its last lines.
+const lastWords = 2 * time.Second
+
+// printLast prints a line at the end of the process.
+func printLast(w io.Writer, text string) {
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		fmt.Fprintln(w, text)
+	}()
+	select {
+	case <-printed:
+	case <-time.After(lastWords):
+	}
 }
 
 func newApp(exampleConfig []byte) *cli.App {

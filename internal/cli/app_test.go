@@ -262,11 +262,12 @@ func echoServer(t *testing.T) string {
 
 // process is tidegate as a process of its own.
 type process struct {
-	cmd   *exec.Cmd
-	log   *bufio.Scanner
-	addr  string // of its listener
-	file  string // its configuration
-	admin string // socket of its operators
+	cmd    *exec.Cmd
+	log    *bufio.Scanner
+	stderr *os.File // where log is read
+	addr   string   // of its listener
+	file   string   // its configuration
+	admin  string   // socket of its operators
 }
 
 func startProcess(t *testing.T, configuration string, flags ...string) *process {
@@ -296,7 +297,7 @@ func startProcessWith(t *testing.T, configuration string, socket *os.File, flags
 	}
 	_ = log.Close()
 	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
-	p.log = bufio.NewScanner(stderr)
+	p.stderr, p.log = stderr, bufio.NewScanner(stderr)
 	p.addr = p.await(t, "listening")["address"].(string)
 	p.await(t, "tidegate is running")
 	return p

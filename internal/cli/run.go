@@ -20,21 +20,28 @@ func runCommand() *cli.Command {
 		Flags: []cli.Flag{configFlag, &cli.BoolFlag{
 			Name: "watch", Usage: "read the configuration anew whenever its file has changed",
 		}},
-		Action: func(c *cli.Context) error {
-			path, settled, err := load(c)
-			if err != nil {
-				return unconfigured(err)
-			}
-			err = daemon.Run(c.Context, daemon.Options{
-				Path: path, Config: settled, Watch: c.Bool("watch"), Log: c.App.ErrWriter, Terminal: isTerminal(c.App.ErrWriter),
-			})
-			var refused *daemon.ConfigError
-			if errors.As(err, &refused) {
-				return cli.Exit("tidegate: "+err.Error(), exitConfig)
-			}
-			return err
-		},
+		Action: runProxy,
 	})
+}
+
+func runProxy(c *cli.Context) error {
+	daemon.CatchSignals()
+	terminal := isTerminal(c.App.ErrWriter)
+	lines := daemon.NewLogQueue(c.App.ErrWriter)
+	defer lines.Close(lastWords)
+	c.App.ErrWriter = lines
+	path, settled, err := load(c)
+	if err != nil {
+		return unconfigured(err)
+	}
+	err = daemon.Run(c.Context, daemon.Options{
+		Path: path, Config: settled, Watch: c.Bool("watch"), Log: lines, Terminal: terminal,
+	})
+	var refused *daemon.ConfigError
+	if errors.As(err, &refused) {
+		return cli.Exit("tidegate: "+err.Error(), exitConfig)
+	}
+	return err
 }
 
 // exitConfig is the exit code of run when the configuration has faults: EX_CONFIG of sysexits.h. A service manager does not

@@ -3,10 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -123,9 +120,6 @@ func (r *reloader) configuration() string {
 
 // onSignal reloads at each SIGHUP until ctx is done. Signals that come meanwhile make for one reload.
 func (r *reloader) onSignal(ctx context.Context) {
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	context.AfterFunc(ctx, func() { signal.Stop(hangups) })
 	go func() {
 		for {
 			select {

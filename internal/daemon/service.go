@@ -5,7 +5,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"io"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -26,6 +25,7 @@ type service struct {
 	config  *config.Config
 	loops   int
 	log     zerolog.Logger
+	lines   *LogQueue // of log
 	from    birth
 	server  *proxy.Server
 	bans    *banKeeper
@@ -38,7 +38,7 @@ type Options struct {
 	Path   string         // the configuration file, read again at each reload
 	Config *config.Config // read from it
 	Watch  bool           // reload when the file changes
-	Log    io.Writer
+	Log    *LogQueue      // the caller closes it
 	// Terminal says that people read Log.
 	Terminal bool
 }
@@ -62,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 func newService(o Options) *service {
 	c := o.Config
 	return &service{
-		path: o.Path, config: c, log: newLog(c, o.Log, o.Terminal),
+		path: o.Path, config: c, log: newLog(c, o.Log, o.Terminal), lines: o.Log,
 		loops: loopCount(c.Loop.Count, runtime.GOMAXPROCS(0), netio.SharesPorts(backend(c))),
 	}
 }
@@ -172,7 +172,7 @@ func (s *service) follow(ctx context.Context, watch bool) error {
 func (s *service) hearOperators(drain func()) (stop func(), err error) {
 	stop, err = startAdmin(s.config, admin.Options{
 		Proxy: s.server, Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
-		Log: s.log,
+		Log: s.log, LinesLost: s.lines.Lost,
 	})
 	switch {
 	case err != nil && s.from.predecessor == nil:

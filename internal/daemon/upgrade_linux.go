@@ -19,16 +19,19 @@ import (
 // successorTime is how long a successor may take until it is ready.
 const successorTime = 30 * time.Second
 
+// upgrades has SIGUSR2 from the time of CatchSignals on.
+var upgrades = make(chan os.Signal, 1)
+
+func catchUpgrades() { signal.Notify(upgrades, syscall.SIGUSR2) }
+
 // onSignal upgrades at SIGUSR2 until ctx is done, or until it has worked.
 func (u *upgrader) onSignal(ctx context.Context) {
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGUSR2)
 	go func() {
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-signals:
+			case <-upgrades:
 			}
 			if u.upgrade() {
 				return

@@ -59,8 +59,8 @@ func (q *alarms) ringAll() {
 	}
 }
 
-// alarmClock is all the alarms of a Poller. They ring for what has not come by the last look for input: after a pause of the
-// process that is first, whatever the time.
+// alarmClock is all the alarms of a Poller. They ring only if they were due at the last look for input. So after a
+// pause of the process, input comes first.
 type alarmClock struct {
 	queues []*alarms
 	looked time.Time // when input was looked for last, if any alarm was set

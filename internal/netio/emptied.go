@@ -14,17 +14,17 @@ type Looker interface {
 	Look()
 }
 
-// nobody looks.
-type nobody struct{}
+// blind is the Looker of a Handler without a clock.
+type blind struct{}
 
-func (nobody) Look() {}
+func (blind) Look() {}
 
 // lookerOf is the Looker that a Handler is.
 func lookerOf(h Handler) Looker {
 	if l, ok := h.(Looker); ok {
 		return l
 	}
-	return nobody{}
+	return blind{}
 }
 
 // Refuser may be implemented by a Handler that turns datagrams away, to have a flood of them cost less.

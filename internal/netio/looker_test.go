@@ -8,7 +8,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// looked counts datagrams, and those that came with no look at the clock since the one before.
+// looked counts datagrams, and the ones without a look at the clock since the one before.
 type looked struct {
 	fresh          bool
 	came, unlooked int

@@ -150,7 +150,7 @@ func (l *epollListener) shut() {
 	l.poller.clock.drop(l.pauses)
 }
 
-// stop accepts no more connections. Those that are there go on.
+// stop accepts no more connections. The accepted ones go on.
 func (l *epollListener) stop() {
 	l.closed = true
 	l.pause.stop()

@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	gork "github.com/sandertv/go-raknet"
+	"golang.org/x/sys/unix"
+
+	"tidegate/internal/testkit/await"
+)
+
+// narrow makes a pipe as small as it gets, so that a few lines fill it.
+func narrow(t *testing.T, end *os.File) {
+	t.Helper()
+	raw, err := end.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inner error
+	err = raw.Control(func(fd uintptr) { _, inner = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, 4096) })
+	if err = errors.Join(err, inner); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// talkative has a process log many times what its pipe holds.
+func (p *process) talkative(t *testing.T) {
+	t.Helper()
+	for range 100 {
+		if code, _, stderr := tidegate(t, "reload", "-c", p.file); code != 0 {
+			t.Fatal(stderr)
+		}
+	}
+}
+
+// plays fails the test unless a player can join and is answered.
+func (p *process) plays(t *testing.T) *gork.Conn {
+	t.Helper()
+	conn, err := gork.DialTimeout(p.addr, await.Patience)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := conn.Write([]byte{0xfe, 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.ReadPacket(); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// endsWithGoodbye ends a process, whose player must be told, and which must end well.
+func (p *process) endsWithGoodbye(t *testing.T, player *gork.Conn) {
+	t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-player.Context().Done():
+	case <-time.After(await.Patience):
+		t.Error("the player was not told goodbye")
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the process ended with %v", err)
+		}
+	case <-time.After(await.Patience):
+		t.Error("the process does not end")
+	}
+}
+
+// TestLogWithoutReader fills the pipe of a log that the test does not read. Players play, operators are answered, and the
+// process ends in time.
+func TestLogWithoutReader(t *testing.T) {
+	p := startProcess(t, bridge(echoServer(t)))
+	narrow(t, p.stderr)
+	player := p.plays(t)
+	p.talkative(t)
+	if p.plays(t); !strings.HasPrefix(p.pong(t), "MCPE;") {
+		t.Error("no pong")
+	}
+	p.endsWithGoodbye(t, player)
+}
+
+// TestLogIsReadAgain: a log that was not read for a while goes on.
+func TestLogIsReadAgain(t *testing.T) {
+	p := startProcess(t, bridge(echoServer(t)))
+	narrow(t, p.stderr)
+	p.talkative(t)
+	for range 100 {
+		p.await(t, "configuration reloaded")
+	}
+	p.endsWithGoodbye(t, p.plays(t))
+}
+
+// TestLogWhoseReaderHasDied: the process goes on, and says goodbye in the end.
+func TestLogWhoseReaderHasDied(t *testing.T) {
+	p := startProcess(t, bridge(echoServer(t)))
+	if err := p.stderr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	player := p.plays(t)
+	p.talkative(t)
+	p.endsWithGoodbye(t, player)
+}
+
+// TestUpgradeWithFullLog: the successor starts, although its log is the same full pipe.
+func TestUpgradeWithFullLog(t *testing.T) {
+	good := bridge(echoServer(t))
+	p := startProcess(t, good)
+	narrow(t, p.stderr)
+	player := p.plays(t)
+	p.talkative(t)
+	t.Cleanup(func() { _, _, _ = tidegate(t, "drain", "-c", p.file) }) // ends the successor
+	if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
+		t.Fatal(err)
+	}
+	_ = player.Close()
+	ended := make(chan error, 1)
+	go func() { ended <- p.cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the old process ended with %v", err)
+		}
+	case <-time.After(await.Patience):
+		t.Fatal("there is no successor")
+	}
+	p.plays(t)
+}

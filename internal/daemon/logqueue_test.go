@@ -1,0 +1,122 @@
+package daemon
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"tidegate/internal/config"
+	"tidegate/internal/testkit/await"
+)
+
+// pipe is a log that can be stuck, or broken.
+type pipe struct {
+	mu     sync.Mutex // held by the test to make the pipe stuck
+	text   bytes.Buffer
+	broken bool
+}
+
+func (p *pipe) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.broken {
+		return 0, errors.New("broken pipe")
+	}
+	return p.text.Write(b)
+}
+
+func (p *pipe) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+// TestLogQueueNeverBlocks: a stuck log takes a bounded number of lines, counts the others, and tells of them when it flows
+// again. The lines that it took come whole and in order.
+func TestLogQueueNeverBlocks(t *testing.T) {
+	for name, size := range map[string]int{"many lines": 100, "long lines": 60_000} {
+		t.Run(name, func(t *testing.T) {
+			lines := 3 * min(queuedLines, queuedBytes/size)
+			var p pipe
+			p.mu.Lock()
+			q := NewLogQueue(&p)
+			log := newLog(config.Default(), q, false)
+			filler := strings.Repeat("x", size)
+			for i := range lines {
+				log.Info().Int("n", i).Msg(filler)
+			}
+			if got := q.bytes.Load(); got > queuedBytes {
+				t.Errorf("%d bytes wait, more than %d", got, queuedBytes)
+			}
+			lost := q.Lost()
+			if lost == 0 || lost >= uint64(lines) {
+				t.Errorf("%d of %d lines are lost", lost, lines)
+			}
+			p.mu.Unlock()
+			told := fmt.Sprintf(`"lines":%d`, lost)
+			await.Until(t, "told of lost lines", func() bool { return strings.Contains(p.String(), told) })
+			for i, line := range strings.SplitN(p.String(), "\n", lines-int(lost)+1)[:lines-int(lost)] {
+				if !strings.Contains(line, fmt.Sprintf(`"n":%d,`, i)) {
+					t.Fatalf("line %d is %.80s", i, line)
+				}
+			}
+			log.Info().Msg("goes on")
+			if !q.Close(await.Patience) || !strings.Contains(p.String(), "goes on") {
+				t.Error("the last line is not there")
+			}
+		})
+	}
+}
+
+// TestLogQueueOutlivesErrors: lines that cannot be written are counted, and the log tells of them when it works again.
+func TestLogQueueOutlivesErrors(t *testing.T) {
+	p := pipe{broken: true}
+	q := NewLogQueue(&p)
+	log := newLog(config.Default(), q, false)
+	for range 3 {
+		log.Info().Msg("lost")
+	}
+	await.Until(t, "lost", func() bool { return q.Lost() == 3 })
+	p.mu.Lock()
+	p.broken = false
+	p.mu.Unlock()
+	log.Info().Msg("written")
+	await.Until(t, "told", func() bool { return strings.Contains(p.String(), `"lines":3`) })
+}
+
+// TestLogQueueEndsInTime: a stuck log does not delay the end of the process.
+func TestLogQueueEndsInTime(t *testing.T) {
+	var p pipe
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	q := NewLogQueue(&p)
+	_, _ = q.Write([]byte("line\n"))
+	if q.Close(time.Millisecond) {
+		t.Error("the queue is empty, says Close")
+	}
+}
+
+// TestLogQueueAllocates nothing for a line.
+func TestLogQueueAllocates(t *testing.T) {
+	q := NewLogQueue(new(nowhere))
+	defer q.Close(await.Patience)
+	line := bytes.Repeat([]byte("x"), 300)
+	_, _ = q.Write(line)
+	if n := testing.AllocsPerRun(1000, func() {
+		_, _ = q.Write(line)
+		for q.bytes.Load() > 0 { // a line is taken up again only once it is written
+			runtime.Gosched()
+		}
+	}); n > 0.1 {
+		t.Errorf("%v allocations a line", n)
+	}
+}
+
+type nowhere struct{}
+
+func (*nowhere) Write(b []byte) (int, error) { return len(b), nil }
