@@ -175,7 +175,7 @@ func TestPauseEnds(t *testing.T) {
 		t.Fatal("the pause is not seen")
 	}
 	turns := 0
-	for ; c.due() == before; turns++ {
+	for ; c.due().Equal(before); turns++ {
 		now = now.Add(time.Microsecond)
 		c.wake(before)
 	}

@@ -78,7 +78,8 @@ func TestLostHandshakeMessages(t *testing.T) {
 				lost = true
 				return true
 			}
-			for l.now.Sub(linkStart) < 5*time.Second && !(has(l.toServer, codec.Connected) && has(l.toClient, codec.Connected)) {
+			for l.now.Sub(linkStart) < 5*time.Second &&
+				(!has(l.toServer, codec.Connected) || !has(l.toClient, codec.Connected)) {
 				if l.wait(ms); has(l.toServer, codec.Asked) {
 					l.server.Admit(l.now, 3)
 				}

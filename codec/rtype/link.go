@@ -141,12 +141,6 @@ func (l *link) takeInstruction(in *instruction, from []byte) {
 	l.take(l.scratch[start:])
 }
 
-// takeByte reports a message of one byte.
-func (l *link) takeByte(b byte) {
-	l.scratch = append(l.scratch, b)
-	l.take(l.scratch[len(l.scratch)-1:])
-}
-
 // connect makes the session.
 func (l *link) connect(now time.Time) {
 	l.state = connected

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"os"
 	"strings"
 	"syscall"
@@ -9,10 +8,12 @@ import (
 	"time"
 
 	gork "github.com/sandertv/go-raknet"
-	"golang.org/x/sys/unix"
 
 	"tidegate/internal/testkit/await"
 )
+
+// setPipeSize is F_SETPIPE_SZ of fcntl(2).
+const setPipeSize = 1031
 
 // narrow makes a pipe as small as it gets, so that a few lines fill it.
 func narrow(t *testing.T, end *os.File) {
@@ -21,10 +22,12 @@ func narrow(t *testing.T, end *os.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var inner error
-	err = raw.Control(func(fd uintptr) { _, inner = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, 4096) })
-	if err = errors.Join(err, inner); err != nil {
-		t.Fatal(err)
+	var failed syscall.Errno
+	err = raw.Control(func(fd uintptr) {
+		_, _, failed = syscall.Syscall(syscall.SYS_FCNTL, fd, setPipeSize, 4096)
+	})
+	if err != nil || failed != 0 {
+		t.Fatal(err, failed)
 	}
 }
 

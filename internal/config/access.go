@@ -23,6 +23,7 @@ const (
 	AccessObserve AccessVerdict = "observe" // they are counted, and later rules are asked
 )
 
+// Choices lists the values in the configuration.
 func (AccessVerdict) Choices() []string { return words(AccessAllow, AccessDrop, AccessObserve) }
 
 // Geo names the operator's MaxMind databases.

@@ -14,6 +14,7 @@ const (
 	Error LogLevel = "error"
 )
 
+// Choices lists the values in the configuration.
 func (LogLevel) Choices() []string { return words(Debug, Info, Warn, Error) }
 
 // LogFormat is the form of log lines.
@@ -26,6 +27,7 @@ const (
 	FormatJSON  LogFormat = "json"  // one JSON object a line
 )
 
+// Choices lists the values in the configuration.
 func (LogFormat) Choices() []string { return words(FormatAuto, FormatHuman, FormatJSON) }
 
 // Backend is how a loop talks to the kernel.
@@ -38,6 +40,7 @@ const (
 	BackendPortable Backend = "portable" // Go's own sockets
 )
 
+// Choices lists the values in the configuration.
 func (Backend) Choices() []string { return words(BackendAuto, BackendEpoll, BackendPortable) }
 
 // Admit is when a client that asks to join is told yes.
@@ -49,6 +52,7 @@ const (
 	ProofFirst    Admit = "proof_first"    // once it has proved its address
 )
 
+// Choices lists the values in the configuration.
 func (Admit) Choices() []string { return words(UpstreamFirst, ProofFirst) }
 
 // Ordered is how messages that must keep their order are sent over a protocol that does not keep it.
@@ -60,6 +64,7 @@ const (
 	Fast   Ordered = "fast"   // at once: rate is kept, order only while the network keeps it
 )
 
+// Choices lists the values in the configuration.
 func (Ordered) Choices() []string { return words(Strict, Fast) }
 
 // Reliable is how messages that must arrive are sent over a protocol that tells what was lost but does not resend it.
@@ -71,6 +76,7 @@ const (
 	Report Reliable = "report" // sent once; what is lost is counted
 )
 
+// Choices lists the values in the configuration.
 func (Reliable) Choices() []string { return words(Resend, Report) }
 
 // Undeclared is what happens to messages without declared types between dialects that spell values differently.
@@ -82,6 +88,7 @@ const (
 	UndeclaredDrop Undeclared = "drop" // dropped and counted
 )
 
+// Choices lists the values in the configuration.
 func (Undeclared) Choices() []string { return words(UndeclaredPass, UndeclaredDrop) }
 
 // Envelope is how a message's ID travels over a protocol without message IDs.
@@ -96,6 +103,7 @@ const (
 	EnvelopeAggregate Envelope = "aggregate"
 )
 
+// Choices lists the values in the configuration.
 func (Envelope) Choices() []string {
 	return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed, EnvelopeAggregate)
 }
@@ -110,6 +118,7 @@ const (
 	PongUpstream   PongSource = "upstream"   // the upstream's servers
 )
 
+// Choices lists the values in the configuration.
 func (PongSource) Choices() []string { return words(PongAuto, PongConfigured, PongUpstream) }
 
 // Balance is which server of an upstream gets the next session.
@@ -123,6 +132,7 @@ const (
 	Hash          Balance = "hash"
 )
 
+// Choices lists the values in the configuration.
 func (Balance) Choices() []string { return words(LeastSessions, RoundRobin, Weighted, Hash) }
 
 func words[T ~string](values ...T) []string {

@@ -9,6 +9,7 @@ const (
 	FailoverHold       Failover = "hold"       // they are kept while a server is sought
 )
 
+// Choices lists the values in the configuration.
 func (Failover) Choices() []string { return words(FailoverDisconnect, FailoverHold) }
 
 // failover checks a route's way to treat players whose server is lost.

@@ -31,6 +31,7 @@ const (
 	FilterBan        FilterVerdict = "ban"        // and its address is banned, if it is proved
 )
 
+// Choices lists the values in the configuration.
 func (FilterVerdict) Choices() []string {
 	return words(FilterAllow, FilterObserve, FilterDrop, FilterDisconnect, FilterBan)
 }
@@ -45,6 +46,7 @@ const (
 	FromUpstream Sender = "upstream"
 )
 
+// Choices lists the values in the configuration.
 func (Sender) Choices() []string { return words(FromAny, FromClient, FromUpstream) }
 
 // Delivery is a mode of delivery, by the name that the codecs have for it.
@@ -60,6 +62,7 @@ const (
 	Notify              Delivery = "notify"
 )
 
+// Choices lists the values in the configuration.
 func (Delivery) Choices() []string {
 	return words(Unreliable, UnreliableSequenced, ReliableUnordered, ReliableOrdered, ReliableSequenced, Notify)
 }

@@ -11,6 +11,7 @@ const (
 	HealthConnect Health = "connect" // joining, and leaving at once
 )
 
+// Choices lists the values in the configuration.
 func (Health) Choices() []string { return words(HealthAuto, HealthOff, HealthPing, HealthConnect) }
 
 // health checks how an upstream's servers are asked.

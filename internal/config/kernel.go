@@ -23,6 +23,7 @@ const (
 	KernelOff  KernelUse = "off"
 )
 
+// Choices lists the values in the configuration.
 func (KernelUse) Choices() []string { return words(KernelAuto, KernelOff) }
 
 func defaultKernel() Kernel {

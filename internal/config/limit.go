@@ -119,6 +119,7 @@ const (
 	QueuedBytes      Quantity = "queued_bytes"
 )
 
+// Choices lists the values in the configuration.
 func (Quantity) Choices() []string {
 	return words(Packets, Bytes, Handshakes, ReliableMessages, QueuedBytes)
 }
@@ -134,6 +135,7 @@ const (
 	Overall    Scope = "overall"
 )
 
+// Choices lists the values in the configuration.
 func (Scope) Choices() []string { return words(PerSession, PerAddress, PerNetwork, Overall) }
 
 // LimitVerdict is what is done about what goes beyond a limit.
@@ -148,6 +150,7 @@ const (
 	LimitBan        LimitVerdict = "ban"
 )
 
+// Choices lists the values in the configuration.
 func (LimitVerdict) Choices() []string {
 	return words(LimitOff, LimitObserve, LimitDrop, LimitDisconnect, LimitBan)
 }

@@ -9,6 +9,7 @@ const (
 	Relay     Mode = "relay"     // datagrams pass as they are
 )
 
+// Choices lists the values in the configuration.
 func (Mode) Choices() []string { return words(Terminate, Relay) }
 
 // terminable checks that Tidegate speaks what a route is to terminate, and reports whether it does.

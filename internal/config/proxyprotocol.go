@@ -20,6 +20,7 @@ const (
 	HeadersSimple     ProxyProtocol = "spp" // all, in Cloudflare's Simple Proxy Protocol
 )
 
+// Choices lists the values in the configuration.
 func (ProxyProtocol) Choices() []string {
 	return words(HeadersOff, HeadersFirst, HeadersUntilReply, HeadersEvery, HeadersSimple)
 }

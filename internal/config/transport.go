@@ -14,6 +14,7 @@ const (
 	TCP Transport = "tcp" // each datagram as a frame, as Riptide's own TCP transport does
 )
 
+// Choices lists the values in the configuration.
 func (Transport) Choices() []string { return words(UDP, TCP) }
 
 // listenTransport checks that a listener's protocols can do with its transport.

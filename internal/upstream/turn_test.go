@@ -73,7 +73,7 @@ func TestTurnsGoByClientID(t *testing.T) {
 		q.Leave(q.turn(c, 0))
 	}
 	q.none()
-	if q.pools.Lined() != nil && len(q.pools.Lined()) > 0 || q.lined != nil && len(q.lined) > 0 {
+	if len(q.pools.Lined()) > 0 || len(q.lined) > 0 {
 		t.Error("an empty line is kept")
 	}
 	q.Leave(q.all[10]) // once is enough
