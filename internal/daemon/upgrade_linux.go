@@ -50,7 +50,7 @@ func (u *upgrader) upgrade() bool {
 		return false
 	}
 	manager.succeededBy(pid)
-	u.log.Info().Int("successor", pid).Msg("handed over; ending with the last session")
+	u.log.Info().Int("successor", pid).Str("program", program).Msg("handed over; ending with the last session")
 	return true
 }
 
@@ -102,11 +102,14 @@ func (u *upgrader) handOver(c *conversation, elders int) error {
 	return nil
 }
 
+// program is the path of the program file when the process began. The kernel follows a file that is moved aside later, and
+// an upgrade wants the file that has taken its place.
+var program, errProgram = os.Executable()
+
 // startSuccessor runs the program file anew, as this process was run. The pipe fails once successorTime is over.
 func startSuccessor(listeners, elders []*os.File) (*exec.Cmd, *os.File, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, nil, err
+	if errProgram != nil {
+		return nil, nil, errProgram
 	}
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
