@@ -44,6 +44,50 @@ func TestThereAndBack(t *testing.T) {
 	}
 }
 
+// TestReadsWhatItWrites: no ban makes the file unreadable, and neither does their number.
+func TestReadsWhatItWrites(t *testing.T) {
+	f := File(filepath.Join(t.TempDir(), "bans.jsonl"))
+	var bans []ratelimit.Ban
+	for i, reason := range []string{
+		strings.Repeat("x", 9000), strings.Repeat("\x01", 128<<10), strings.Repeat("\xff", 9000), strings.Repeat("é", 600),
+		"\n",
+	} {
+		bans = append(bans, ratelimit.Ban{
+			Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}), 32), Reason: reason, Author: reason,
+		})
+	}
+	if err := f.write(bans); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Read()
+	if err != nil || len(got) != len(bans) {
+		t.Fatalf("%d of %d bans, %v", len(got), len(bans), err)
+	}
+	for _, b := range got {
+		if len(b.Reason) > 3*MaxText { // a byte that is no UTF-8 becomes three
+			t.Errorf("a reason has %d bytes", len(b.Reason))
+		}
+	}
+	defer func(n int) { maxBans = n }(maxBans)
+	maxBans = len(bans) - 1
+	if err := f.write(bans); err == nil || !strings.Contains(err.Error(), "room for 4") {
+		t.Errorf("one ban too many: %v", err)
+	}
+	maxBans = len(bans)
+	if got, err := f.Read(); err != nil || len(got) != len(bans) {
+		t.Errorf("after a refusal: %d bans, %v", len(got), err)
+	}
+}
+
+// TestReadsLongLines: a line of an earlier release, whose reason was as long as a command line could have, is read.
+func TestReadsLongLines(t *testing.T) {
+	line := `{"prefix":"192.0.2.1","reason":"` + strings.Repeat(`\u0001`, 128<<10) + `"}`
+	bans, err := parse(strings.NewReader(line))
+	if err != nil || len(bans) != 1 || len(bans[0].Reason) != MaxText {
+		t.Errorf("%d bans, %v", len(bans), err)
+	}
+}
+
 func TestFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"prefix":"192.0.2.1"}` + "\n\n" + `{"prefix":"x"}`: `3: "x" is neither an address nor a prefix`,

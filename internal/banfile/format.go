@@ -14,10 +14,11 @@ import (
 	"tidegate/ratelimit"
 )
 
-const (
-	maxBans = 1_000_000
-	maxLine = 64 << 10 // bytes
-)
+// maxBans bounds the bans in a file. A test lowers it.
+var maxBans = 1_000_000
+
+// maxLine bounds a line, in bytes: the longest argument of a command line, with every byte escaped.
+const maxLine = 1 << 20
 
 // MaxText bounds a ban's reason and its author, in bytes. Longer ones are cut when they are read or written.
 const MaxText = 1 << 10
@@ -100,8 +101,11 @@ func parseLine(line []byte) (ratelimit.Ban, error) {
 	return r.ban()
 }
 
-// format writes bans, one per line.
+// format writes bans, one per line. It refuses what parse would refuse.
 func format(w io.Writer, bans []ratelimit.Ban) error {
+	if len(bans) > maxBans {
+		return fmt.Errorf("%d bans: a file has room for %d", len(bans), maxBans)
+	}
 	lines := bufio.NewWriter(w)
 	out := json.NewEncoder(lines)
 	out.SetEscapeHTML(false)
