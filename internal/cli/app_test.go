@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -114,6 +115,25 @@ func TestRunWithFaultsEndsWith78(t *testing.T) {
 	}
 	if code, _, _ := tidegate(t, "run", "--fast"); code != 2 {
 		t.Errorf("wrong usage: code %d", code)
+	}
+}
+
+// TestUnitFollowsExitCodes: the systemd unit starts the process again after every end but exitConfig. A command before the
+// start would fail with another code, and so with a configuration at fault the unit would be started for ever.
+func TestUnitFollowsExitCodes(t *testing.T) {
+	unit, err := os.ReadFile("packaging/systemd/tidegate.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"\nRestart=always\n", fmt.Sprintf("\nRestartPreventExitStatus=%d\n", exitConfig), "\nStartLimitIntervalSec=0\n",
+	} {
+		if !strings.Contains(string(unit), want) {
+			t.Errorf("the unit lacks %q", want)
+		}
+	}
+	if strings.Contains(string(unit), "ExecStartPre=") {
+		t.Error("the unit has a command before the start")
 	}
 }
 
@@ -278,15 +298,37 @@ func startProcess(t *testing.T, configuration string, flags ...string) *process 
 // startProcessWith is startProcess with a socket that the process is given as systemd would; nil for none.
 func startProcessWith(t *testing.T, configuration string, socket *os.File, flags ...string) *process {
 	t.Helper()
-	p := &process{admin: socketPath(t)}
-	p.file = write(t, p.reachable(configuration))
-	p.cmd = exec.Command(os.Args[0], append([]string{"run", "-c", p.file}, flags...)...)
-	p.cmd.Env = append(os.Environ(), "TIDEGATE_MAIN=1")
+	return startProgram(t, os.Args[0], configuration, socket, flags...)
+}
+
+// startProgram is startProcessWith for a file that has this test's program.
+func startProgram(t *testing.T, program, configuration string, socket *os.File, flags ...string) *process {
+	t.Helper()
+	p := newProcess(t, program, write(t, ""), flags...)
+	p.rewrite(t, configuration)
 	if socket != nil {
 		p.cmd.ExtraFiles = []*os.File{socket}
 		p.cmd.Env = append(p.cmd.Env, "LISTEN_FDS=1") // and LISTEN_PID, which only the process itself knows: TestMain
 	}
-	stderr, log, err := os.Pipe() // which, unlike StderrPipe, lives on for a successor
+	p.start(t)
+	p.addr = p.await(t, "listening")["address"].(string)
+	p.await(t, "tidegate is running")
+	return p
+}
+
+// newProcess returns a process that will run with a configuration file.
+func newProcess(t *testing.T, program, file string, flags ...string) *process {
+	t.Helper()
+	p := &process{admin: socketPath(t), file: file}
+	p.cmd = exec.Command(program, append([]string{"run", "-c", file}, flags...)...)
+	p.cmd.Env = append(os.Environ(), "TIDEGATE_MAIN=1")
+	return p
+}
+
+// start starts a process, and reads its log from then on.
+func (p *process) start(t *testing.T) {
+	t.Helper()
+	stderr, log, err := os.Pipe() // unlike StderrPipe, it lives on for a successor
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,9 +340,6 @@ func startProcessWith(t *testing.T, configuration string, socket *os.File, flags
 	_ = log.Close()
 	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
 	p.stderr, p.log = stderr, bufio.NewScanner(stderr)
-	p.addr = p.await(t, "listening")["address"].(string)
-	p.await(t, "tidegate is running")
-	return p
 }
 
 // reachable makes a configuration one of a process whose operators come by a socket of its own, unless it says otherwise.
@@ -331,6 +370,7 @@ func (p *process) await(t *testing.T, message string) map[string]any {
 // awaitAll reads the log until all messages came, in any order. A successor's faults may stand between.
 func (p *process) awaitAll(t *testing.T, messages ...string) map[string]map[string]any {
 	t.Helper()
+	_ = p.stderr.SetReadDeadline(time.Now().Add(await.Patience))
 	got := make(map[string]map[string]any)
 	for p.log.Scan() {
 		var line map[string]any

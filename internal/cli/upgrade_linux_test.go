@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	gork "github.com/sandertv/go-raknet"
+	"golang.org/x/sys/unix"
 
 	"tidegate/internal/testkit/await"
 )
@@ -111,31 +114,95 @@ func TestUpgradeThatFails(t *testing.T) {
 	}
 }
 
-// TestServiceManager: systemd is told when the process is ready, reloads and stops.
-func TestServiceManager(t *testing.T) {
+// notified is the service manager's end of the notifications.
+type notified struct {
+	t      *testing.T
+	socket *net.UnixConn
+}
+
+// listenForNotifications makes processes of the test send their notifications here.
+func listenForNotifications(t *testing.T) *notified {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = socket.Close() }()
+	must(t, err)
+	t.Cleanup(func() { _ = socket.Close() })
+	raw, err := socket.SyscallConn()
+	must(t, err)
+	var inner error
+	err = raw.Control(func(fd uintptr) { inner = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1) })
+	must(t, errors.Join(err, inner))
 	t.Setenv("NOTIFY_SOCKET", path)
-	hears := func(want string) {
-		t.Helper()
-		b := make([]byte, 200)
-		_ = socket.SetReadDeadline(time.Now().Add(await.Patience))
-		n, err := socket.Read(b)
-		if err != nil || !strings.HasPrefix(string(b[:n]), want) {
-			t.Errorf("heard %q, %v; want %q", b[:n], err, want)
-		}
+	return &notified{t, socket}
+}
+
+// next returns a notification and its sender.
+func (n *notified) next() (text string, pid int) {
+	n.t.Helper()
+	b, oob := make([]byte, 200), make([]byte, 100)
+	_ = n.socket.SetReadDeadline(time.Now().Add(await.Patience))
+	size, oobSize, _, _, err := n.socket.ReadMsgUnix(b, oob)
+	must(n.t, err)
+	messages, err := unix.ParseSocketControlMessage(oob[:oobSize])
+	if err != nil || len(messages) == 0 {
+		n.t.Fatalf("no sender: %v", err)
 	}
+	sender, err := unix.ParseUnixCredentials(&messages[0])
+	must(n.t, err)
+	return string(b[:size]), int(sender.Pid)
+}
+
+// hears wants a notification of a process, which begins with a text.
+func (n *notified) hears(want string, from int) {
+	n.t.Helper()
+	if text, pid := n.next(); !strings.HasPrefix(text, want) || pid != from {
+		n.t.Errorf("heard %q of %d; want %q of %d", text, pid, want, from)
+	}
+}
+
+// TestServiceManager: systemd is told when the process is ready, reloads and stops.
+func TestServiceManager(t *testing.T) {
+	n := listenForNotifications(t)
 	p := startProcess(t, bridge("127.0.0.1:1"))
-	hears("READY=1")
+	pid := p.cmd.Process.Pid
+	n.hears("READY=1", pid)
 	_ = p.cmd.Process.Signal(syscall.SIGHUP)
-	hears("RELOADING=1\nMONOTONIC_USEC=")
-	hears("READY=1")
+	n.hears("RELOADING=1\nMONOTONIC_USEC=", pid)
+	n.hears("READY=1", pid)
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	hears("STOPPING=1")
+	n.hears("STOPPING=1", pid)
+}
+
+// TestServiceManagerDuringUpgrade: systemd listens to the main process only. So the old process names the new one before
+// the new one says anything, and is silent from then on, also at its end.
+func TestServiceManagerDuringUpgrade(t *testing.T) {
+	n := listenForNotifications(t)
+	t.Setenv("WATCHDOG_USEC", "400000")
+	p := startProcess(t, bridge(echoServer(t)))
+	player := p.plays(t)
+	old := p.cmd.Process.Pid
+	n.hears("READY=1", old)
+	n.hears("WATCHDOG=1", old)
+	successor := p.upgraded(t, old)
+	text, pid := n.next()
+	for text == "WATCHDOG=1" && pid == old {
+		text, pid = n.next()
+	}
+	if want := fmt.Sprint("MAINPID=", successor, "\nWATCHDOG=1"); text != want || pid != old {
+		t.Errorf("heard %q of %d; want %q of %d", text, pid, want, old)
+	}
+	n.hears("READY=1", successor)
+	n.hears("WATCHDOG=1", successor)
+	n.hears("WATCHDOG=1", successor)
+	_ = player.Close()
+	must(t, p.cmd.Wait())
+	n.hears("WATCHDOG=1", successor)
+	_ = syscall.Kill(successor, syscall.SIGTERM)
+	for text, pid = n.next(); text == "WATCHDOG=1"; text, pid = n.next() {
+	}
+	if text != "STOPPING=1" || pid != successor {
+		t.Errorf("heard %q of %d; want STOPPING=1 of %d", text, pid, successor)
+	}
 }
 
 // TestSocketActivation: a listener's socket comes from the service manager.

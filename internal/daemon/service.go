@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"runtime"
 	"slices"
 
@@ -26,6 +27,7 @@ type service struct {
 	loops   int
 	log     zerolog.Logger
 	lines   *LogQueue // of log
+	program string    // path of the program file
 	from    birth
 	server  *proxy.Server
 	bans    *banKeeper
@@ -56,6 +58,10 @@ func (e *ConfigError) Unwrap() error { return e.err }
 func Run(ctx context.Context, o Options) error {
 	s := newService(o)
 	defer s.close()
+	var err error
+	if s.program, err = programPath(os.Args[0]); err != nil {
+		s.log.Warn().Err(err).Msg("program file not found; upgrades are not possible")
+	}
 	return s.run(ctx, o.Watch)
 }
 
@@ -91,7 +97,7 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	upgrades := &upgrader{server: s.server, log: s.log, grace: s.reloads.handoverGrace, leave: func() {
 		s.reloads.stop()
 		leave()
-	}, from: s.from}
+	}, from: s.from, program: s.program}
 	upgrades.onSignal(ctx)
 	s.log.Info().Str("version", Version()).Int("loops", s.loops).Msg("tidegate is running")
 	manager.ready()

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/coreos/go-systemd/v22/activation"
 
@@ -19,7 +20,7 @@ import (
 // of its listening sockets and one end of a pair of sockets, on which they say in turn:
 //
 //	predecessor: a legacy, as JSON
-//	successor:   "ready", once it has its configuration and the listeners
+//	successor:   "ready" and its version, once it has its configuration and the listeners
 //	predecessor: "go", once its sessions have sockets of their own
 //
 // Then the successor reads the listeners' sockets, and the predecessor ends with its last session. The pair stays open until
@@ -32,8 +33,8 @@ const successorEnv = "TIDEGATE_SUCCESSOR"
 const conversationFD, firstListenerFD = 3, 4
 
 const (
-	saysReady = "ready\n"
-	saysGo    = "go\n"
+	saysReady = "ready"
+	saysGo    = "go"
 )
 
 // legacy is what a successor is told before all else.
@@ -45,6 +46,8 @@ type legacy struct {
 	Elders int `json:"elders,omitempty"`
 	// Activated says that the service manager has the listening sockets too.
 	Activated bool `json:"activated,omitempty"`
+	// Version is the predecessor's. One without does not want to know the successor's.
+	Version string `json:"version,omitempty"`
 }
 
 // birth is what a process was started with.
@@ -66,17 +69,18 @@ func newConversation(pipe io.ReadWriteCloser) *conversation {
 
 // say writes a line.
 func (c *conversation) say(line string) error {
-	_, err := io.WriteString(c.pipe, line)
+	_, err := io.WriteString(c.pipe, line+"\n")
 	return err
 }
 
-// hear waits for a line.
-func (c *conversation) hear(line string) error {
-	got, err := c.in.ReadString('\n')
-	if err == nil && got != line {
-		err = fmt.Errorf("said %q in place of %q", got, line)
+// hear waits for a line that begins with a word, and returns the rest of it.
+func (c *conversation) hear(word string) (rest string, err error) {
+	line, err := c.in.ReadString('\n')
+	got, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if err == nil && got != word {
+		err = fmt.Errorf("said %q in place of %q", line, word)
 	}
-	return err
+	return rest, err
 }
 
 // born finds out what the process was started with: the sockets of a predecessor, or of systemd, or nothing.
@@ -117,9 +121,13 @@ func (b birth) takeOver() error {
 	if b.predecessor == nil {
 		return nil
 	}
-	err := b.predecessor.say(saysReady)
+	ready := saysReady
+	if b.legacy.Version != "" {
+		ready += " " + Version()
+	}
+	err := b.predecessor.say(ready)
 	if err == nil {
-		err = b.predecessor.hear(saysGo)
+		_, err = b.predecessor.hear(saysGo)
 	}
 	if err != nil && !errors.Is(err, io.EOF) { // a predecessor that has died has left them too
 		return fmt.Errorf("take over: %w", err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -13,26 +14,35 @@ import (
 // manager tells the service manager how things stand, where there is one that wants to know (Type=notify).
 var manager serviceManager
 
-type serviceManager struct{}
+type serviceManager struct {
+	left atomic.Bool // another process is the service now
+}
 
-// tell sends a state. Nothing depends on whether anybody hears it.
-func (serviceManager) tell(state string) { _, _ = daemon.SdNotify(false, state) }
+// tell sends a state, until another process is the service. Errors do not matter: nothing depends on it.
+func (m *serviceManager) tell(state string) {
+	if !m.left.Load() {
+		_, _ = daemon.SdNotify(false, state)
+	}
+}
 
-func (m serviceManager) ready() { m.tell(daemon.SdNotifyReady) }
+func (m *serviceManager) ready() { m.tell(daemon.SdNotifyReady) }
 
-func (m serviceManager) stopping() { m.tell(daemon.SdNotifyStopping) }
+func (m *serviceManager) stopping() { m.tell(daemon.SdNotifyStopping) }
 
 // reloading comes before ready.
-func (m serviceManager) reloading() {
+func (m *serviceManager) reloading() {
 	m.tell(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 }
 
-// succeededBy names the process that is the service from now on.
-func (m serviceManager) succeededBy(pid int) { m.tell(fmt.Sprint("MAINPID=", pid)) }
+// succeededBy names the process that is the service from now on. The watchdog starts anew for it.
+func (m *serviceManager) succeededBy(pid int) {
+	m.tell(fmt.Sprint("MAINPID=", pid, "\n", daemon.SdNotifyWatchdog))
+	m.left.Store(true)
+}
 
 // feedWatchdog tells the service manager that the process works, until ctx is done, whenever alive returns nil. It does
 // nothing where the manager has no watchdog for this process. A successor has the watchdog of its predecessor.
-func (m serviceManager) feedWatchdog(ctx context.Context, successor bool, alive func(context.Context) error) {
+func (m *serviceManager) feedWatchdog(ctx context.Context, successor bool, alive func(context.Context) error) {
 	interval := watchdogInterval(os.Getenv, os.Getpid(), successor)
 	if interval <= 0 {
 		return

@@ -44,80 +44,82 @@ func (u *upgrader) onSignal(ctx context.Context) {
 func (u *upgrader) upgrade() bool {
 	u.under.Lock()
 	defer u.under.Unlock()
-	pid, err := u.succeed()
+	s, err := u.succeed()
 	if err != nil {
-		u.log.Error().Err(err).Msg("not upgraded; this process goes on")
+		u.log.Error().Err(err).Str("program", u.program).Msg("not upgraded; this process goes on")
 		return false
 	}
-	manager.succeededBy(pid)
-	u.log.Info().Int("successor", pid).Str("program", program).Msg("handed over; ending with the last session")
+	u.log.Info().Int("successor", s.pid).Str("program", u.program).Str("successor_version", s.version).
+		Msg("handed over; ending with the last session")
 	return true
 }
 
+// successor is the process that takes over from this one.
+type successor struct {
+	pid     int
+	version string // empty: it is a release that does not tell
+}
+
 // succeed starts a successor and hands the listeners over to it. An error leaves everything as it was.
-func (u *upgrader) succeed() (pid int, err error) {
+func (u *upgrader) succeed() (s successor, err error) {
 	files, err := u.server.Files()
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer closeFiles(files) // the successor has copies
 	elders, err := u.from.elders.copies()
 	if err != nil {
-		return 0, err
+		return s, err
 	}
 	defer closeFiles(elders)
-	successor, pipe, err := startSuccessor(files, elders)
+	process, pipe, err := u.start(files, elders)
 	if err != nil {
-		return 0, fmt.Errorf("start successor: %w", err)
+		return s, fmt.Errorf("start successor: %w", err)
 	}
-	if err := u.handOver(newConversation(pipe), len(elders)); err != nil {
+	s.pid = process.Process.Pid
+	if err := u.handOver(newConversation(pipe), &s, len(elders)); err != nil {
 		_ = pipe.Close()
-		_ = successor.Process.Kill()
-		_ = successor.Wait()
-		return 0, err
+		_ = process.Process.Kill()
+		_ = process.Wait()
+		return s, err
 	}
 	u.pipe = pipe
-	go func() { _ = successor.Wait() }() // what becomes of it is not ours any more
-	return successor.Process.Pid, nil
+	go func() { _ = process.Wait() }() // it is on its own now
+	return s, nil
 }
 
-func (u *upgrader) handOver(c *conversation, elders int) error {
+func (u *upgrader) handOver(c *conversation, s *successor, elders int) error {
 	text, err := json.Marshal(legacy{
 		Secrets: setup.CurrentSecrets(), Drained: u.server.Drained(), Elders: elders, Activated: u.from.legacy.Activated,
+		Version: Version(),
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.say(string(text) + "\n"); err != nil {
+	if err := c.say(string(text)); err != nil {
 		return err
 	}
-	if err := c.hear(saysReady); err != nil {
+	if s.version, err = c.hear(saysReady); err != nil {
 		return fmt.Errorf("the successor did not become ready: %w", err)
 	}
 	if err := u.server.HandOver(u.grace()); err != nil {
 		return err
 	}
 	u.leave()
-	_ = c.say(saysGo) // if it is gone by now there is no way back, and a service manager starts another
+	manager.succeededBy(s.pid) // first: the service manager only listens to the main process
+	_ = c.say(saysGo)          // if it is gone by now there is no way back, and a service manager starts another
 	return nil
 }
 
-// program is the path of the program file when the process began. The kernel follows a file that is moved aside later, and
-// an upgrade wants the file that has taken its place.
-var program, errProgram = os.Executable()
-
-// startSuccessor runs the program file anew, as this process was run. The pipe fails once successorTime is over.
-func startSuccessor(listeners, elders []*os.File) (*exec.Cmd, *os.File, error) {
-	if errProgram != nil {
-		return nil, nil, errProgram
-	}
+// start runs the program file anew, as this process was run. The pipe fails once successorTime is over.
+func (u *upgrader) start(listeners, elders []*os.File) (*exec.Cmd, *os.File, error) {
 	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, os.NewSyscallError("socketpair", err)
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "successor"), os.NewFile(uintptr(pair[1]), "predecessor")
 	defer func() { _ = theirs.Close() }()
-	successor := exec.Command(program, os.Args[1:]...)
+	successor := exec.Command(u.program, os.Args[1:]...)
 	successor.Stdout, successor.Stderr = os.Stdout, os.Stderr
 	successor.Env = append(os.Environ(), successorEnv+"="+strconv.Itoa(len(listeners)))
 	successor.ExtraFiles = slices.Concat([]*os.File{theirs}, listeners, elders)
