@@ -14,7 +14,7 @@ import (
 //  4. Identity, after Accept made a Conn and before its first Poll.
 //  5. Deferrer and Introducer, while a session of two Granters is under way. Confirmer, after Dial with Hello.Tentative.
 //  6. Echoer, after each input of a Conn whose protocol's Proof is ProvedEcho.
-//  7. LossTolerant and Renewer, between inputs of an established Conn.
+//  7. LossTolerant and WorldResetter, between inputs of an established Conn.
 //  8. Throttler, before each Transmit round of an established Conn.
 //  9. Redialer, after each input of a Conn that was dialed and is not connected.
 
@@ -99,11 +99,11 @@ type Echoer interface {
 	Proved() bool
 }
 
-// Renewer is a Conn that knows what its client knows of a server's world.
-type Renewer interface {
+// WorldResetter is a Conn that knows what its client knows of a server's world.
+type WorldResetter interface {
 	Conn
-	// Renew says that another server, or the same one started again, has the session now: its world is another.
-	Renew(now time.Time)
+	// ResetWorld says that another server, or the same one started again, has the session now: its world is another.
+	ResetWorld(now time.Time)
 }
 
 // Redialer is a dialling Conn that can ask its server again from another address. Some servers keep half of a connection

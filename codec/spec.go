@@ -30,8 +30,8 @@ type Spec struct {
 	// Openings are the FirstBytes of datagrams that a client sends only before Connected. In a flood such a datagram
 	// is a stranger's, even if its source is the address of a session.
 	Openings ByteSet
-	// Lone are the bytes that open a session alone in a datagram.
-	Lone ByteSet
+	// LoneOpenings are the bytes that open a session as the only byte of a datagram.
+	LoneOpenings ByteSet
 }
 
 // IDs says where a message's ID is.

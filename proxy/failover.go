@@ -215,8 +215,8 @@ func (r *Relay) regain(now time.Time, e *entry, client uint16) {
 	held := now.Sub(p.gap.since)
 	r.closeGap(p)
 	p.heard = now
-	if renewer, ok := p.client.conn.(codec.Renewer); ok {
-		renewer.Renew(now)
+	if resetter, ok := p.client.conn.(codec.WorldResetter); ok {
+		resetter.ResetWorld(now)
 	}
 	r.counters.Regained++
 	r.journal.regained(e, held, client)

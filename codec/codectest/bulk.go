@@ -33,7 +33,7 @@ func checkBulk(t tb, c *Config) {
 				}
 			}
 			p.runUntilSettled(false)
-			p.closeAndCheck(p.client, c.Leaves[0].Said)
+			p.closeAndCheck(p.client, c.Leaves[0].Sent)
 		})
 	}
 }
@@ -55,7 +55,7 @@ func checkQueueFull(t tb, c *Config) {
 				r.Errorf("a full queue did not empty within %v", fillLimit)
 			}
 			p.up.checkArrivals(false)
-			p.closeAndCheck(p.client, c.Leaves[0].Said)
+			p.closeAndCheck(p.client, c.Leaves[0].Sent)
 		})
 	}
 }

@@ -48,7 +48,7 @@ type Config struct {
 
 	// Word is all that a client can say where it cannot send test payloads (R-Type's keys); the suite then only counts how
 	// often it arrives, and takes more of it, which may be part of the handshake. Nil: a client says what a server does.
-	Word []byte
+	ClientPayload []byte
 	// Greeting is what a server must say before its client can count as connected (R-Type without pings): payloads that
 	// begin with other bytes than Prefix does. They are said until the client is connected, and not counted.
 	Greeting [][]byte
@@ -65,9 +65,9 @@ type Config struct {
 
 	// Refusals, Kicks and Leaves are goodbyes worth a test: said by the server before Admit, said by the server
 	// afterwards, and said by the client. Leaves nil means one: Closed, heard as Closed.
-	Refusals, Kicks, Leaves []Farewell
+	Refusals, Kicks, Leaves []GoodbyeCase
 	// Deferred are refusals of a client that waits for its grant, where the protocol is a codec.Granter.
-	Deferred []Farewell
+	Deferred []GoodbyeCase
 	// StatelessRefusal is what a client hears when the server answers its attempt by Refuse(ServerFull);
 	// ReasonNone: the protocol has no such answer.
 	StatelessRefusal codec.Reason
@@ -77,10 +77,10 @@ type Config struct {
 
 	// Forges says of a datagram that somebody who forges the peer's address could change the session by it, because
 	// the protocol authenticates nothing. The suite then does not ask that the session survives it.
-	Forges func(datagram []byte) bool
+	Forgeable func(datagram []byte) bool
 	// Ends says of a datagram that, forged, it could end the session. The flood that measures memory leaves such ones
 	// out, so that the session lives to grow; nil: none, but all that Forges names if sessions then end too soon.
-	Ends func(datagram []byte) bool
+	FatalIfForged func(datagram []byte) bool
 	// MaxMemory is by how many bytes hostile datagrams may make both sides of a session grow. Zero means 4 MiB.
 	MaxMemory uint64
 
@@ -88,12 +88,12 @@ type Config struct {
 	modes         []codec.Mode // of the protocol
 }
 
-// Farewell is a goodbye as one side says it and as the other hears it.
-type Farewell struct{ Said, Heard codec.Goodbye }
+// GoodbyeCase is a goodbye as one side says it and as the other hears it.
+type GoodbyeCase struct{ Sent, Received codec.Goodbye }
 
-// Plain is a goodbye of a reason alone.
-func Plain(said, heard codec.Reason) Farewell {
-	return Farewell{Said: codec.Goodbye{Reason: said}, Heard: codec.Goodbye{Reason: heard}}
+// ReasonOnly is a goodbye of a reason alone.
+func ReasonOnly(sent, received codec.Reason) GoodbyeCase {
+	return GoodbyeCase{Sent: codec.Goodbye{Reason: sent}, Received: codec.Goodbye{Reason: received}}
 }
 
 // factory makes the protocols of a simulation, as Config.New does.
@@ -149,7 +149,7 @@ func (c Config) withDefaults() *Config {
 	}
 	if c.Leaves == nil {
 		closed := codec.Goodbye{Reason: codec.Closed}
-		c.Leaves = []Farewell{{Said: closed, Heard: closed}}
+		c.Leaves = []GoodbyeCase{{Sent: closed, Received: closed}}
 	}
 	if c.Timeout == 0 {
 		c.Timeout = 15 * time.Second

@@ -61,7 +61,7 @@ func (p *pair) confirm(conn codec.Confirmer) {
 	}
 	p.server.sendOneOfEach(p.net.Now())
 	p.runUntilSettled(false)
-	p.closeAndCheck(p.client, p.c.Leaves[0].Said)
+	p.closeAndCheck(p.client, p.c.Leaves[0].Sent)
 	conn.Confirm(p.net.Now())
 	p.client.drain(p.net.Now())
 }

@@ -21,14 +21,14 @@ func checkGrant(t tb, c *Config) {
 	simulate(t, "grant", func(r *report) { grantLate(r, c, 1, clear20) })
 	simulateSeeds(t, foulSeeds, func(r *report, seed uint64) { grantLate(r, c, seed, foul.net) })
 	for _, f := range c.Deferred {
-		simulate(t, fmt.Sprintf("refuse for %v instead of a grant", f.Said.Reason), func(r *report) {
+		simulate(t, fmt.Sprintf("refuse for %v instead of a grant", f.Sent.Reason), func(r *report) {
 			p := dialAhead(r, c, 1, clear20)
 			if p == nil {
 				return
 			}
-			p.closeAndCheck(p.server, f.Said)
-			if p.client.granted || p.server.wasAsked || !sameGoodbye(p.client.goodbye, f.Heard) {
-				r.Errorf("goodbye %+v heard as %+v, want %+v", f.Said, p.client.goodbye, f.Heard)
+			p.closeAndCheck(p.server, f.Sent)
+			if p.client.granted || p.server.wasAsked || !sameGoodbye(p.client.goodbye, f.Received) {
+				r.Errorf("goodbye %+v heard as %+v, want %+v", f.Sent, p.client.goodbye, f.Received)
 			}
 		})
 	}

@@ -15,15 +15,15 @@ const (
 	hostileMaxChanges = 4
 )
 
-// hostility makes datagrams that a peer, or somebody who forges its address, might send.
-type hostility struct {
+// hostileSource makes datagrams that a peer, or somebody who forges its address, might send.
+type hostileSource struct {
 	rng     *rand.Rand
 	samples [][]byte // genuine datagrams, all delivered by now
 	seen    int
 }
 
 // observe takes a genuine datagram into the samples, which are a fair choice of all so far.
-func (h *hostility) observe(datagram []byte) {
+func (h *hostileSource) observe(datagram []byte) {
 	h.seen++
 	if len(h.samples) < hostileSamples {
 		h.samples = append(h.samples, append([]byte(nil), datagram...))
@@ -34,7 +34,7 @@ func (h *hostility) observe(datagram []byte) {
 
 // next returns a hostile datagram, and whether a forger made it up: replays and cut-off ones only repeat what the
 // peer has said.
-func (h *hostility) next() (datagram []byte, forged bool) {
+func (h *hostileSource) next() (datagram []byte, forged bool) {
 	if len(h.samples) == 0 {
 		return h.random(), true
 	}
@@ -56,7 +56,7 @@ func (h *hostility) next() (datagram []byte, forged bool) {
 	}
 }
 
-func (h *hostility) random() []byte {
+func (h *hostileSource) random() []byte {
 	size := h.rng.IntN(hostileMaxRandom)
 	if h.rng.IntN(20) == 0 {
 		size = h.rng.IntN(hostileMaxLong)
@@ -73,41 +73,41 @@ func (h *hostility) random() []byte {
 // nothing may panic and the contract's order of events holds.
 func checkHostile(t tb, c *Config) {
 	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
-		if p := rainedOn(r, c, seed, c.Forges); p != nil {
+		if p := attackedPair(r, c, seed, c.Forgeable); p != nil {
 			p.runUntilSettled(false)
-			p.closeAndCheck(p.client, c.Leaves[0].Said)
+			p.closeAndCheck(p.client, c.Leaves[0].Sent)
 		}
 	})
-	if c.Forges == nil {
+	if c.Forgeable == nil {
 		return
 	}
 	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
-		if p := rainedOn(r, c, seed, nil); p != nil {
+		if p := attackedPair(r, c, seed, nil); p != nil {
 			p.up.lenient, p.down.lenient = true, true
 			p.net.Run(settleLimit)
-			p.closeAndCheck(p.client, c.Leaves[0].Said)
+			p.closeAndCheck(p.client, c.Leaves[0].Sent)
 		}
 	})
 }
 
-// rainedOn returns a pair in the midst of hostile datagrams, but for forged ones to spare, or nil.
-func rainedOn(r *report, c *Config, seed uint64, spared func([]byte) bool) *pair {
+// attackedPair returns a pair in the midst of hostile datagrams, but for forged ones to spare, or nil.
+func attackedPair(r *report, c *Config, seed uint64, except func([]byte) bool) *pair {
 	p := newPair(r, c, seed, clear20)
-	toServer, toClient := p.eavesdrop()
+	toServer, toClient := p.tap()
 	if !p.open(seed, false) {
 		return nil
 	}
 	p.client.plan, p.server.plan = p.compose(c.modes), p.compose(c.modes)
 	p.up.strange, p.down.strange = true, true
 	for i := range hostileDatagrams {
-		p.net.After(time.Duration(i)*time.Millisecond, func() { p.rain(toServer, toClient, spared) })
+		p.net.After(time.Duration(i)*time.Millisecond, func() { p.inject(toServer, toClient, except) })
 	}
 	return p
 }
 
-// eavesdrop lets two hostilities see the datagrams between client and server, once those have arrived.
-func (p *pair) eavesdrop() (toServer, toClient *hostility) {
-	toServer, toClient = &hostility{rng: p.rng}, &hostility{rng: p.rng}
+// tap lets two hostilities see the datagrams between client and server, once those have arrived.
+func (p *pair) tap() (toServer, toClient *hostileSource) {
+	toServer, toClient = &hostileSource{rng: p.rng}, &hostileSource{rng: p.rng}
 	p.net.SetTap(func(_, to netip.AddrPort, datagram []byte) {
 		h := toServer
 		switch to {
@@ -123,12 +123,12 @@ func (p *pair) eavesdrop() (toServer, toClient *hostility) {
 }
 
 // rain injects a hostile datagram in each direction, but for forged ones to spare.
-func (p *pair) rain(toServer, toClient *hostility, spared func([]byte) bool) {
+func (p *pair) inject(toServer, toClient *hostileSource, except func([]byte) bool) {
 	for _, way := range []struct {
 		from, to netip.AddrPort
-		h        *hostility
+		h        *hostileSource
 	}{{clientAddr, serverAddr, toServer}, {serverAddr, clientAddr, toClient}, {strangerAddr, serverAddr, toServer}} {
-		if datagram, forged := way.h.next(); !forged || spared == nil || !spared(datagram) {
+		if datagram, forged := way.h.next(); !forged || except == nil || !except(datagram) {
 			p.net.Inject(0, way.from, way.to, datagram)
 		}
 	}

@@ -12,7 +12,7 @@ type ledger struct {
 	r         *report
 	name      string
 	direction uint32
-	word      []byte // all that can be said in this direction; nil: test payloads
+	fixed     []byte // all that can be said in this direction; nil: test payloads
 	records   []record
 	ordered   [256][]uint32              // indexes of ReliableOrdered messages on each channel, as sent
 	inOrder   [256]int                   // how many of them have arrived
@@ -74,7 +74,7 @@ func (l *ledger) arrived(m codec.Message) {
 	switch {
 	case l.c.greets(m.Payload):
 		return
-	case l.word != nil:
+	case l.fixed != nil:
 		l.heard(m)
 		return
 	}

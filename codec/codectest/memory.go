@@ -13,13 +13,13 @@ const (
 )
 
 // checkMemory floods both sides of sessions with hostile datagrams of all kinds and bounds by how much that makes them
-// grow. A session that ends is followed by another; if they end too soon to grow, by one that is spared more.
+// grow. A session that ends is followed by another; if they end too soon to grow, by one that is except more.
 func checkMemory(t tb, c *Config) {
 	sent := 0
-	for _, spared := range []func([]byte) bool{c.Ends, c.Forges} {
+	for _, except := range []func([]byte) bool{c.FatalIfForged, c.Forgeable} {
 		for seed := uint64(1); sent < memoryDatagrams && seed <= memorySessions; seed++ {
 			ok := simulate(t, fmt.Sprintf("memory, seed %d", seed), func(r *report) {
-				sent += floodSession(r, c, seed, memoryDatagrams-sent, spared)
+				sent += floodSession(r, c, seed, memoryDatagrams-sent, except)
 			})
 			if !ok {
 				return
@@ -27,19 +27,19 @@ func checkMemory(t tb, c *Config) {
 		}
 	}
 	if sent < memoryDatagrams {
-		t.Errorf("memory: sessions ended after %d datagrams in all: name in Config.Ends what ends them", sent)
+		t.Errorf("memory: sessions ended after %d datagrams in all: name in Config.FatalIfForged what ends them", sent)
 	}
 }
 
 // floodSession floods one session, bounds its growth, and reports how many datagrams it lived.
-func floodSession(r *report, c *Config, seed uint64, n int, spared func([]byte) bool) int {
+func floodSession(r *report, c *Config, seed uint64, n int, except func([]byte) bool) int {
 	p := newPair(r, c, seed, clear20)
-	toServer, toClient := p.eavesdrop()
+	toServer, toClient := p.tap()
 	if !p.open(seed, false) {
 		return 0
 	}
 	before := heap()
-	sent := p.flood(toServer, toClient, n, spared)
+	sent := p.flood(toServer, toClient, n, except)
 	*p.up, *p.down = ledger{}, ledger{} // what the suite itself remembers does not count
 	if after := heap(); after > before+c.MaxMemory {
 		r.Errorf("hostile datagrams made a session grow by %d bytes, want at most %d", after-before, c.MaxMemory)
@@ -49,16 +49,16 @@ func floodSession(r *report, c *Config, seed uint64, n int, spared func([]byte) 
 }
 
 // flood gives both sides up to n hostile datagrams, and reports how many until one of them was over.
-func (p *pair) flood(toServer, toClient *hostility, n int, spared func([]byte) bool) int {
+func (p *pair) flood(toServer, toClient *hostileSource, n int, except func([]byte) bool) int {
 	p.up.lenient, p.down.lenient = true, true
 	now := p.net.Now()
 	for i := range n {
 		now = now.Add(time.Millisecond)
 		for _, way := range []struct {
 			to      *side
-			h, back *hostility
+			h, back *hostileSource
 		}{{p.server, toServer, toClient}, {p.client, toClient, toServer}} {
-			if datagram, forged := way.h.next(); !forged || spared == nil || !spared(datagram) {
+			if datagram, forged := way.h.next(); !forged || except == nil || !except(datagram) {
 				way.to.receive(now, datagram)
 			}
 			way.to.advance(now)
@@ -74,7 +74,7 @@ func (p *pair) flood(toServer, toClient *hostility, n int, spared func([]byte) b
 }
 
 // transmitAll runs a Transmit round whose datagrams are only observed.
-func (s *side) transmitAll(now time.Time, h *hostility) {
+func (s *side) transmitAll(now time.Time, h *hostileSource) {
 	if !s.over {
 		s.sendOneOfEach(now)
 	}

@@ -91,5 +91,5 @@ func checkTolerance(r *report, c *Config) {
 	p.net.Run(tolerance - clear20.Latency)
 	p.net.SetWeather(clear20)
 	p.runUntilSettled(false)
-	p.closeAndCheck(p.client, c.Leaves[0].Said)
+	p.closeAndCheck(p.client, c.Leaves[0].Sent)
 }

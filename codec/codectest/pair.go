@@ -52,7 +52,7 @@ func newPair(r *report, c *Config, seed uint64, weather simnet.Weather) *pair {
 	p.client = &side{name: clientName, c: c, r: r, rng: p.rng, out: p.up, in: p.down}
 	p.server = &side{name: serverName, c: c, r: r, rng: p.rng, out: p.down, in: p.up}
 	p.server.admitID = uint16(1 + p.rng.IntN(1000))
-	p.up.word = c.Word
+	p.up.fixed = c.ClientPayload
 	if c.Greeting != nil {
 		p.server.unheard = func() bool { return !p.client.connected && !p.client.over && !p.server.over }
 	}

@@ -22,8 +22,8 @@ func checkProtocol(t tb, c *Config) {
 		if server.Sniff(nil) {
 			r.Errorf("Sniff takes an empty datagram")
 		}
-		checkLone(r, server)
-		h := hostility{rng: rand.New(rand.NewPCG(1, 1))}
+		checkLoneOpenings(r, server)
+		h := hostileSource{rng: rand.New(rand.NewPCG(1, 1))}
 		datagrams := make([][]byte, hostileDatagrams)
 		for i := range datagrams {
 			datagrams[i] = h.random()

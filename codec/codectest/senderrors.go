@@ -22,7 +22,7 @@ func checkSendErrors(t tb, c *Config) {
 		modes := c.modes
 		p.client.plan, p.server.plan = p.compose(modes), p.compose(modes)
 		p.runUntilSettled(true)
-		p.closeAndCheck(p.client, c.Leaves[0].Said)
+		p.closeAndCheck(p.client, c.Leaves[0].Sent)
 		if err := p.server.conn.Send(p.net.Now(), codec.Message{Payload: p.payload(), Mode: modes[0]}); !isClosed(err) {
 			r.Errorf("server: Send after Disconnected: %v, want ErrClosed", err)
 		}
@@ -53,7 +53,7 @@ func (p *pair) checkRefused(s *side) {
 			}
 			message.Channel = 0
 		}
-		if !p.c.boundsPayload || s.out.word != nil {
+		if !p.c.boundsPayload || s.out.fixed != nil {
 			continue
 		}
 		message.Payload = make([]byte, p.c.MaxPayload(m)+1)

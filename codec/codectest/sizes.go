@@ -47,7 +47,7 @@ func (p *pair) sendAlone(m codec.Mode, size int, pad uint8) {
 		message.HasID, message.ID = true, 1
 	}
 	for _, way := range []struct{ from, to *side }{{p.client, p.server}, {p.server, p.client}} {
-		if way.from.out.word != nil {
+		if way.from.out.fixed != nil {
 			continue
 		}
 		what := fmt.Sprintf("%d bytes pad %d from the %s", size, pad, way.from.name)

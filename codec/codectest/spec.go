@@ -21,12 +21,12 @@ func (n *clientNode) checkFirstByte(datagram []byte) {
 	}
 }
 
-// checkLone checks which bytes open a session alone.
-func checkLone(r *report, p codec.Protocol) {
-	lone := p.Spec().Lone
+// checkLoneOpenings checks which bytes open a session alone.
+func checkLoneOpenings(r *report, p codec.Protocol) {
+	lone := p.Spec().LoneOpenings
 	for b := range 256 {
 		if b := byte(b); p.Sniff([]byte{b}) != lone.Has(b) {
-			r.Errorf("Sniff(%#x) is %t, Spec.Lone says %t", b, p.Sniff([]byte{b}), lone.Has(b))
+			r.Errorf("Sniff(%#x) is %t, Spec.LoneOpenings says %t", b, p.Sniff([]byte{b}), lone.Has(b))
 		}
 	}
 	if rest := p.Spec().Openings.AndNot(p.Spec().FirstBytes); !rest.IsEmpty() {

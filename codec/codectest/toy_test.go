@@ -43,10 +43,10 @@ var toySpec = codec.Spec{
 	Name: "toy",
 	Modes: codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered,
 		codec.ReliableSequenced, codec.Notify),
-	IDs:        codec.IDBeside,
-	Openings:   codec.ByteSetOf(toyHello),
-	FirstBytes: codec.ByteSetOf(toyHello, toyJoined, toyMessage, toyAck, toyGoodbye, toyPing, toyPong),
-	Lone:       codec.ByteSetOf(toyHello),
+	IDs:          codec.IDBeside,
+	Openings:     codec.ByteSetOf(toyHello),
+	FirstBytes:   codec.ByteSetOf(toyHello, toyJoined, toyMessage, toyAck, toyGoodbye, toyPing, toyPong),
+	LoneOpenings: codec.ByteSetOf(toyHello),
 }
 
 // Spec claims what is not true, where that is the fault.
@@ -62,7 +62,7 @@ func (p *toyProtocol) Spec() *codec.Spec {
 	case "claims an early proof":
 		spec.Proof = codec.ProvedAccept
 	case "denies that a byte opens":
-		spec.Lone = codec.ByteSet{}
+		spec.LoneOpenings = codec.ByteSet{}
 	}
 	return &spec
 }

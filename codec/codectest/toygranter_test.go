@@ -23,7 +23,7 @@ func (p *toyGranter) Spec() *codec.Spec {
 	spec := *p.toyProtocol.Spec()
 	spec.FirstBytes.Add(toyKnock, toyKnock)
 	spec.Openings.Add(toyKnock, toyKnock)
-	spec.Lone = codec.ByteSetOf(toyKnock)
+	spec.LoneOpenings = codec.ByteSetOf(toyKnock)
 	return &spec
 }
 

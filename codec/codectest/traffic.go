@@ -95,7 +95,7 @@ func traffic(r *report, c *Config, w weather, build factory, modes []codec.Mode,
 	p.server.plan = p.compose(modes)
 	p.runUntilSettled(w.calm)
 	p.checkStats(w)
-	leaver, why := p.client, c.Leaves[0].Said
+	leaver, why := p.client, c.Leaves[0].Sent
 	if seed%3 == 0 {
 		leaver = p.server
 	}

@@ -32,21 +32,21 @@ func suite(o Options) codectest.Config {
 		MaxPayload: defaults.maxPayload,
 		Sizes:      []int{room - 1, room, room + 1, 2 * room, 2*room + 1},
 		Channels:   maxChannels,
-		Refusals: []codectest.Farewell{
-			codectest.Plain(codec.ServerFull, codec.Rejected),
-			{Said: codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte{0, 0, 0, 7}},
-				Heard: codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte{0, 0, 0, 7}}},
+		Refusals: []codectest.GoodbyeCase{
+			codectest.ReasonOnly(codec.ServerFull, codec.Rejected),
+			{Sent: codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte{0, 0, 0, 7}},
+				Received: codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte{0, 0, 0, 7}}},
 		},
-		Kicks: []codectest.Farewell{
-			codectest.Plain(codec.Closed, codec.Closed),
-			codectest.Plain(codec.ServerStopped, codec.Closed),
-			{Said: codec.Goodbye{Reason: codec.Kicked, Data: []byte{1, 2, 3, 4}},
-				Heard: codec.Goodbye{Reason: codec.Kicked, Data: []byte{1, 2, 3, 4}}},
+		Kicks: []codectest.GoodbyeCase{
+			codectest.ReasonOnly(codec.Closed, codec.Closed),
+			codectest.ReasonOnly(codec.ServerStopped, codec.Closed),
+			{Sent: codec.Goodbye{Reason: codec.Kicked, Data: []byte{1, 2, 3, 4}},
+				Received: codec.Goodbye{Reason: codec.Kicked, Data: []byte{1, 2, 3, 4}}},
 		},
-		Leaves: []codectest.Farewell{
-			codectest.Plain(codec.Closed, codec.Closed),
-			{Said: codec.Goodbye{Reason: codec.Closed, Data: []byte{0, 0, 1, 0}},
-				Heard: codec.Goodbye{Reason: codec.Closed, Data: []byte{0, 0, 1, 0}}},
+		Leaves: []codectest.GoodbyeCase{
+			codectest.ReasonOnly(codec.Closed, codec.Closed),
+			{Sent: codec.Goodbye{Reason: codec.Closed, Data: []byte{0, 0, 1, 0}},
+				Received: codec.Goodbye{Reason: codec.Closed, Data: []byte{0, 0, 1, 0}}},
 		},
 		StatelessRefusal: codec.Rejected,
 	}
@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 	t.Run("plain", func(t *testing.T) {
 		config := suite(Options{})
 		// A forger who sees a session's datagrams can write others: only an ID and a session tell them apart.
-		config.Forges = func(datagram []byte) bool { return len(datagram) > headerLen }
+		config.Forgeable = func(datagram []byte) bool { return len(datagram) > headerLen }
 		codectest.Run(t, config)
 	})
 }

@@ -22,8 +22,8 @@ func TestConformance(t *testing.T) {
 		o := options(seed)
 		return nearWrap{New(o)}, nearWrap{New(o)}
 	}
-	both := func(reason codec.Reason) codectest.Farewell {
-		return codectest.Farewell{Said: codec.Goodbye{Reason: reason}, Heard: codec.Goodbye{Reason: reason}}
+	both := func(reason codec.Reason) codectest.GoodbyeCase {
+		return codectest.GoodbyeCase{Sent: codec.Goodbye{Reason: reason}, Received: codec.Goodbye{Reason: reason}}
 	}
 	codectest.Run(t, codectest.Config{
 		New:           sides,
@@ -38,21 +38,21 @@ func TestConformance(t *testing.T) {
 		HelloData:     true,
 		HelloIdentity: true,
 		ClientIDs:     true,
-		Refusals: []codectest.Farewell{
+		Refusals: []codectest.GoodbyeCase{
 			both(codec.InvalidPassword), both(codec.ServerFull), both(codec.Banned), both(codec.AlreadyConnected),
 			both(codec.TooSoon), both(codec.Incompatible), both(codec.Rejected),
 		},
-		Deferred: []codectest.Farewell{
+		Deferred: []codectest.GoodbyeCase{
 			both(codec.ServerFull), both(codec.Banned), both(codec.AlreadyConnected), both(codec.TooSoon),
-			both(codec.NoConnection), codectest.Plain(codec.Rejected, codec.NoConnection),
-			{Said: codec.Goodbye{Reason: codec.Incompatible, Version: 8}, Heard: codec.Goodbye{Reason: codec.Incompatible}},
+			both(codec.NoConnection), codectest.ReasonOnly(codec.Rejected, codec.NoConnection),
+			{Sent: codec.Goodbye{Reason: codec.Incompatible, Version: 8}, Received: codec.Goodbye{Reason: codec.Incompatible}},
 		},
-		Kicks: []codectest.Farewell{
-			{Said: codec.Goodbye{Reason: codec.Kicked}, Heard: codec.Goodbye{Reason: codec.Closed}},
+		Kicks: []codectest.GoodbyeCase{
+			{Sent: codec.Goodbye{Reason: codec.Kicked}, Received: codec.Goodbye{Reason: codec.Closed}},
 		},
 		// Whoever guesses a number near the newest can say anything in the name of the peer: RakNet without libcat
 		// authenticates nothing. Whoever has seen a cookie can take the client's place.
-		Forges: func(datagram []byte) bool {
+		Forgeable: func(datagram []byte) bool {
 			return len(datagram) > 0 && (datagram[0]&bitValid != 0 || datagram[0] == idOpenConnectionRequest2)
 		},
 		StatelessRefusal: codec.ServerFull,

@@ -35,26 +35,26 @@ func conformance(v Version) codectest.Config {
 		HelloData:  true,
 		ClientIDs:  true,
 		News:       true,
-		Refusals: []codectest.Farewell{
-			codectest.Plain(codec.NoConnection, codec.NoConnection),
-			codectest.Plain(codec.AlreadyConnected, codec.AlreadyConnected),
-			codectest.Plain(codec.ServerFull, codec.ServerFull),
-			codectest.Plain(codec.Rejected, codec.Rejected),
-			codectest.Plain(codec.Banned, codec.Rejected),
+		Refusals: []codectest.GoodbyeCase{
+			codectest.ReasonOnly(codec.NoConnection, codec.NoConnection),
+			codectest.ReasonOnly(codec.AlreadyConnected, codec.AlreadyConnected),
+			codectest.ReasonOnly(codec.ServerFull, codec.ServerFull),
+			codectest.ReasonOnly(codec.Rejected, codec.Rejected),
+			codectest.ReasonOnly(codec.Banned, codec.Rejected),
 			custom(codec.RejectedCustom, codec.RejectedCustom),
 			custom(codec.Rejected, codec.RejectedCustom),
 		},
-		Kicks: []codectest.Farewell{
-			codectest.Plain(codec.Kicked, codec.Kicked),
+		Kicks: []codectest.GoodbyeCase{
+			codectest.ReasonOnly(codec.Kicked, codec.Kicked),
 			custom(codec.Kicked, codec.Kicked),
-			codectest.Plain(codec.ServerStopped, codec.ServerStopped),
-			codectest.Plain(codec.Closed, codec.Closed),
-			codectest.Plain(codec.PoorConnection, poor),
-			codectest.Plain(codec.Overflow, codec.Kicked),
+			codectest.ReasonOnly(codec.ServerStopped, codec.ServerStopped),
+			codectest.ReasonOnly(codec.Closed, codec.Closed),
+			codectest.ReasonOnly(codec.PoorConnection, poor),
+			codectest.ReasonOnly(codec.Overflow, codec.Kicked),
 		},
 		StatelessRefusal: codec.ServerFull,
-		Forges:           func(d []byte) bool { return forges(&dialects[v], d) },
-		Ends:             func(d []byte) bool { return ends(&dialects[v], d) },
+		Forgeable:        func(d []byte) bool { return forges(&dialects[v], d) },
+		FatalIfForged:    func(d []byte) bool { return ends(&dialects[v], d) },
 	}
 }
 
@@ -66,15 +66,15 @@ var largestPayloads = [...]map[codec.Mode]int{
 }
 
 // withData makes farewells with data that has the last of the given pads.
-func withData(pads []uint8) func(said, heard codec.Reason) codectest.Farewell {
+func withData(pads []uint8) func(said, heard codec.Reason) codectest.GoodbyeCase {
 	data, pad := []byte{1, 2, 3, 0x0f}, uint8(0)
 	if pads != nil {
 		pad = pads[len(pads)-1]
 	}
-	return func(said, heard codec.Reason) codectest.Farewell {
-		return codectest.Farewell{
-			Said:  codec.Goodbye{Reason: said, Data: data, Pad: pad},
-			Heard: codec.Goodbye{Reason: heard, Data: data, Pad: pad},
+	return func(said, heard codec.Reason) codectest.GoodbyeCase {
+		return codectest.GoodbyeCase{
+			Sent:     codec.Goodbye{Reason: said, Data: data, Pad: pad},
+			Received: codec.Goodbye{Reason: heard, Data: data, Pad: pad},
 		}
 	}
 }

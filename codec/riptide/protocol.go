@@ -41,7 +41,7 @@ func specOf(v Version) codec.Spec {
 			s.FirstBytes.Add(byte(b), byte(b))
 		}
 	}
-	s.Lone = s.Openings // what follows the type of a Connect may be missing
+	s.LoneOpenings = s.Openings // what follows the type of a Connect may be missing
 	return s
 }
 

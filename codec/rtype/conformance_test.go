@@ -40,13 +40,13 @@ func greeting(era Era, width uint8) [][]byte {
 // opens the session, and nobody says goodbye.
 func conformanceDocument() codectest.Config {
 	c := conformance(Document, maxDatagram+2)
-	c.Word = documentHello
+	c.ClientPayload = documentHello
 	c.Greeting = greeting(Early, 2)
-	silence := codectest.Plain(codec.Kicked, codec.TimedOut)
-	c.Kicks = []codectest.Farewell{silence}
-	c.Refusals = []codectest.Farewell{codectest.Plain(codec.ServerFull, codec.NoConnection)}
+	silence := codectest.ReasonOnly(codec.Kicked, codec.TimedOut)
+	c.Kicks = []codectest.GoodbyeCase{silence}
+	c.Refusals = []codectest.GoodbyeCase{codectest.ReasonOnly(codec.ServerFull, codec.NoConnection)}
 	c.StatelessRefusal = codec.NoConnection
-	c.Forges = nil
+	c.Forgeable = nil
 	return c
 }
 
@@ -65,19 +65,19 @@ func conformance(dialect Dialect, largest int) codectest.Config {
 		Prefix:     (&instruction{op: update, entity: 1}).append(nil, &canonical),
 		MaxPayload: func(codec.Mode) int { return largest },
 		Repeats:    true,
-		Leaves:     []codectest.Farewell{codectest.Plain(codec.Closed, codec.TimedOut)},
-		Kicks: []codectest.Farewell{
-			codectest.Plain(codec.ServerStopped, codec.Kicked),
-			codectest.Plain(codec.Kicked, codec.Kicked),
+		Leaves:     []codectest.GoodbyeCase{codectest.ReasonOnly(codec.Closed, codec.TimedOut)},
+		Kicks: []codectest.GoodbyeCase{
+			codectest.ReasonOnly(codec.ServerStopped, codec.Kicked),
+			codectest.ReasonOnly(codec.Kicked, codec.Kicked),
 		},
-		Refusals: []codectest.Farewell{
-			codectest.Plain(codec.ServerFull, codec.Rejected),
+		Refusals: []codectest.GoodbyeCase{
+			codectest.ReasonOnly(codec.ServerFull, codec.Rejected),
 			{
-				Said:  codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte("no")},
-				Heard: codec.Goodbye{Reason: codec.Rejected},
+				Sent:     codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte("no")},
+				Received: codec.Goodbye{Reason: codec.Rejected},
 			},
 		},
 		StatelessRefusal: codec.Rejected,
-		Forges:           isGoodbye,
+		Forgeable:        isGoodbye,
 	}
 }

@@ -35,10 +35,10 @@ func New(o Options) *Protocol {
 		p.spec.Proof = codec.ProvedEcho
 	}
 	if p.hasKeys() {
-		p.spec.Lone.Add(0, maxKey)
+		p.spec.LoneOpenings.Add(0, maxKey)
 	}
 	if hello := p.options.Hello; len(hello) == 1 && p.isHello(hello) {
-		p.spec.Lone.Add(hello[0], hello[0])
+		p.spec.LoneOpenings.Add(hello[0], hello[0])
 	}
 	return p
 }

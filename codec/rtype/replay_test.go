@@ -175,7 +175,7 @@ func TestRenewDeletesTheWorld(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32}, startHex)
 	send(t, s, start, announce8, "00 00000001", "02 00000001 0001", "00 00000002", "00 00000003", "01 00000002")
 	codectest.Transmit(s, start)
-	s.Renew(start)
+	s.ResetWorld(start)
 	send(t, s, start, announce8, "00 00000001")
 	wantSent(t, s, start, "01 00000001", "01 00000003", "00 00000001")
 	now := start.Add(2 * minReplayed)

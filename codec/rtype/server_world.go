@@ -96,9 +96,9 @@ func (s *server) takeOpener() {
 	s.opener = nil
 }
 
-// Renew tells the client that another server, or the same one started again, has its session: all that there was is
+// ResetWorld tells the client that another server, or the same one started again, has its session: all that there was is
 // deleted. The components stay, as real clients learn them but once.
-func (s *server) Renew(time.Time) {
+func (s *server) ResetWorld(time.Time) {
 	for i := range s.mirror.slots {
 		if e := &s.mirror.slots[i]; e.alive {
 			in := instruction{op: remove, entity: e.entity}

@@ -25,15 +25,15 @@ func TestConformance(t *testing.T) {
 		Sizes:      []int{defaultMaxJoined - 1, defaultMaxJoined, defaultMaxJoined + 1},
 		Joins:      true,
 		ModesBlur:  true,
-		Refusals: []codectest.Farewell{
-			codectest.Plain(codec.ServerFull, codec.Rejected),
-			codectest.Plain(codec.Rejected, codec.Rejected),
-			codectest.Plain(codec.Banned, codec.Rejected),
+		Refusals: []codectest.GoodbyeCase{
+			codectest.ReasonOnly(codec.ServerFull, codec.Rejected),
+			codectest.ReasonOnly(codec.Rejected, codec.Rejected),
+			codectest.ReasonOnly(codec.Banned, codec.Rejected),
 		},
-		Kicks: []codectest.Farewell{
-			codectest.Plain(codec.Kicked, codec.Closed),
-			codectest.Plain(codec.ServerStopped, codec.Closed),
-			codectest.Plain(codec.Closed, codec.Closed),
+		Kicks: []codectest.GoodbyeCase{
+			codectest.ReasonOnly(codec.Kicked, codec.Closed),
+			codectest.ReasonOnly(codec.ServerStopped, codec.Closed),
+			codectest.ReasonOnly(codec.Closed, codec.Closed),
 		},
 		StatelessRefusal: codec.Rejected,
 	})

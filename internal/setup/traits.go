@@ -25,7 +25,7 @@ func Traits() map[string]config.Traits {
 			Stream:    d.Stream != nil,
 			Inputs:    d.Inputs,
 			Types:     d.Types,
-			Openers:   spec.Lone,
+			Openers:   spec.LoneOpenings,
 			Server:    true,
 			Client:    true,
 		}

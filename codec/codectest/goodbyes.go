@@ -12,7 +12,7 @@ const foulSeeds = 20 // of the checks whose subject is not weather, where they r
 
 // checkLeaves lets the client say each of its goodbyes.
 func checkLeaves(t tb, c *Config) {
-	checkFarewells(t, c, c.Leaves, false, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
+	checkGoodbyes(t, c, c.Leaves, false, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
 		p.closeAndCheck(p.client, said)
 		return p.server.goodbye
 	})
@@ -20,7 +20,7 @@ func checkLeaves(t tb, c *Config) {
 
 // checkKicks lets the server say each of its goodbyes to a client in session.
 func checkKicks(t tb, c *Config) {
-	checkFarewells(t, c, c.Kicks, false, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
+	checkGoodbyes(t, c, c.Kicks, false, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
 		p.closeAndCheck(p.server, said)
 		return p.client.goodbye
 	})
@@ -28,7 +28,7 @@ func checkKicks(t tb, c *Config) {
 
 // checkRefusals answers Asked by each refusal.
 func checkRefusals(t tb, c *Config) {
-	checkFarewells(t, c, c.Refusals, true, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
+	checkGoodbyes(t, c, c.Refusals, true, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
 		p.net.Run(50 * time.Millisecond)
 		p.closeAndCheck(p.server, said)
 		if p.client.connected || p.server.connected {
@@ -38,9 +38,9 @@ func checkRefusals(t tb, c *Config) {
 	})
 }
 
-// checkFarewells plays each goodbye in clear weather and in foul. Each begins with a session, or, for a refusal, with
+// checkGoodbyes plays each goodbye in clear weather and in foul. Each begins with a session, or, for a refusal, with
 // a client that has asked for one. In foul weather the goodbye may be lost; then the other side notices the silence.
-func checkFarewells(t tb, c *Config, list []Farewell, refusal bool, say func(*pair, codec.Goodbye) codec.Goodbye) {
+func checkGoodbyes(t tb, c *Config, list []GoodbyeCase, refusal bool, say func(*pair, codec.Goodbye) codec.Goodbye) {
 	for _, f := range list {
 		play := func(r *report, seed uint64, w simnet.Weather, excused func(codec.Reason) bool) {
 			p := newPair(r, c, seed, clear20)
@@ -48,11 +48,11 @@ func checkFarewells(t tb, c *Config, list []Farewell, refusal bool, say func(*pa
 				return
 			}
 			p.net.SetWeather(w)
-			if heard := say(p, f.Said); !sameGoodbye(heard, f.Heard) && !excused(heard.Reason) {
-				r.Errorf("goodbye %+v heard as %+v, want %+v", f.Said, heard, f.Heard)
+			if heard := say(p, f.Sent); !sameGoodbye(heard, f.Received) && !excused(heard.Reason) {
+				r.Errorf("goodbye %+v heard as %+v, want %+v", f.Sent, heard, f.Received)
 			}
 		}
-		simulate(t, fmt.Sprint(f.Said.Reason), func(r *report) {
+		simulate(t, fmt.Sprint(f.Sent.Reason), func(r *report) {
 			play(r, 1, clear20, func(codec.Reason) bool { return false })
 		})
 		simulateSeeds(t, foulSeeds, func(r *report, seed uint64) {

@@ -35,16 +35,16 @@ func (s *side) greet(now time.Time) {
 
 // appendPayload appends the payload of a message of the direction.
 func (l *ledger) appendPayload(b []byte, index uint32, size int, pad uint8) []byte {
-	if l.word != nil {
-		return append(b, l.word...)
+	if l.fixed != nil {
+		return append(b, l.fixed...)
 	}
 	return l.c.appendPayload(b, l.direction, index, size, pad)
 }
 
 // heard counts a word for the oldest message that has not arrived yet.
 func (l *ledger) heard(m codec.Message) {
-	if !bytes.Equal(m.Payload, l.word) {
-		l.mismatch("%x received, and %x is all that can be said", m.Payload, l.word)
+	if !bytes.Equal(m.Payload, l.fixed) {
+		l.mismatch("%x received, and %x is all that can be said", m.Payload, l.fixed)
 		return
 	}
 	for i := range l.records {
