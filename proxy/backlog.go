@@ -68,7 +68,7 @@ func (b *backlog) overrun() bool { return b.tells && b.read > mostBacklog }
 func (b *backlog) sheds() bool { return b.overrun() && b.read%heardOf != 0 }
 
 // Emptied takes the news that there was nothing left to read.
-func (r *Relay) Emptied() {
+func (r *Relay) InputDrained() {
 	r.backlog = backlog{tells: true, lossy: r.backlog.lossy}
 	r.gate.Drained()
 }

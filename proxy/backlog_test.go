@@ -13,7 +13,7 @@ import (
 func TestStrangersAreShedWhenBehind(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.meet(0, 0, serverAddr)
-	p.relay.Emptied()
+	p.relay.InputDrained()
 	n := 0
 	flood := func(datagrams int) (shed uint64) {
 		before := p.relay.counters.Drops[DropOverload]
@@ -32,7 +32,7 @@ func TestStrangersAreShedWhenBehind(t *testing.T) {
 	for range 100 {
 		p.up(0, 0, serverAddr, []byte("play"))
 	}
-	p.relay.Emptied()
+	p.relay.InputDrained()
 	if shed := flood(mostBacklog); shed != 0 {
 		t.Errorf("%d were not listened to after all had been read", shed)
 	}
@@ -52,7 +52,7 @@ func TestNobodyIsShedUnknowingly(t *testing.T) {
 // TestSheddingIsCheap: it allocates nothing and writes a line a flood, which counts the others.
 func TestSheddingIsCheap(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
-	p.relay.Emptied()
+	p.relay.InputDrained()
 	p.relay.backlog.read = mostBacklog
 	hello := []byte("hello")
 	shed := func() {
@@ -97,7 +97,7 @@ func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
 	player := w.connect(codec.Hello{})
 	r := w.proxy.relay
-	r.Emptied()
+	r.InputDrained()
 	r.backlog.read = mostBacklog
 	request := append([]byte{5}, "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x06"...)
 	for range 8 * heardOf {
@@ -117,12 +117,12 @@ func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 // TestAllAskTwiceWhenBehind: a session takes long to open.
 func TestAllAskTwiceWhenBehind(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
-	p.relay.Emptied()
+	p.relay.InputDrained()
 	const heardNext = heardOf*mostBacklog - 1
 	p.relay.backlog.read = heardNext
 	p.swallow(playerAddr(0), doorAddr, []byte("first"), DropAskAgain)
 	p.relay.backlog.read = heardNext
 	p.meet(0, 0, serverAddr)
-	p.relay.Emptied()
+	p.relay.InputDrained()
 	p.meet(1, 1, secondAddr)
 }

@@ -48,14 +48,14 @@ func (p *frozen) Wait(deadline time.Time) error {
 func (p *frozen) Receive(h netio.Handler) {
 	p.pass(&p.read)
 	if len(p.waiting) > 0 {
-		h.(netio.Looker).Look()
+		h.(netio.ReadNotifier).AfterRead()
 	}
 	p.pass(&p.hand)
 	for _, d := range p.waiting {
 		h.Datagram(p.sockets[doorAddr], playerAddr(0), d)
 	}
 	p.waiting = nil
-	h.(netio.Emptied).Emptied()
+	h.(netio.DrainNotifier).InputDrained()
 }
 
 func (p *frozen) Flush()             { p.pass(&p.flush) }

@@ -17,7 +17,7 @@ func TestPlayersAreExcusedInAFlood(t *testing.T) {
 		w.Run(time.Second)
 		r := w.proxy.relay
 		if flooded {
-			r.Emptied()
+			r.InputDrained()
 			for range mostBacklog + 1 {
 				w.proxy.Receive(w.Now(), strangerAddr(1), doorAddr, []byte("x"))
 			}

@@ -104,7 +104,7 @@ func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
 		return false, ErrNoHandover
 	}
 	own := func(d *door, face *netio.Socket, client netip.AddrPort) {
-		if netio.Listening(*face) != d.socket || more || err != nil {
+		if netio.ListenerOf(*face) != d.socket || more || err != nil {
 			return // a stream, or parted already
 		}
 		if n--; n < 0 {
@@ -112,7 +112,7 @@ func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
 			return
 		}
 		var fresh netio.Socket
-		if fresh, err = sockets.Part(*face, client, h); err == nil {
+		if fresh, err = sockets.ConnectPeer(*face, client, h); err == nil {
 			*face = fresh
 		}
 	}
@@ -131,7 +131,7 @@ func (r *Relay) leave(now time.Time, h netio.Handler, grace time.Duration) error
 		return err
 	}
 	for _, d := range slices.Concat(r.doors, r.retired) {
-		r.untapped().(netio.Handover).Mute(d.socket)
+		r.untapped().(netio.Handover).StopReceiving(d.socket)
 	}
 	r.DrainBy(now, now.Add(grace))
 	return nil

@@ -28,7 +28,7 @@ type place struct {
 func inherit(files []*os.File) ([]inherited, error) {
 	all := make([]inherited, 0, len(files))
 	for _, f := range files {
-		addr, stream, err := netio.Bound(f)
+		addr, stream, err := netio.BoundAddress(f)
 		if err != nil {
 			return nil, fmt.Errorf("inherited socket %s: %w", f.Name(), err)
 		}

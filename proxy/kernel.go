@@ -92,8 +92,8 @@ func guardClassic(socket syscall.Conn, l *Listener, clients *shield.ClientBitmap
 
 // tellFiltered tells a socket whether there is a filter before it that does not count what it drops.
 func tellFiltered(socket syscall.Conn, on bool) {
-	if d, ok := socket.(netio.Dropper); ok {
-		d.Filtered(on)
+	if d, ok := socket.(netio.KernelDropCounter); ok {
+		d.SetFiltered(on)
 	}
 }
 
@@ -102,7 +102,7 @@ func tellFiltered(socket syscall.Conn, on bool) {
 func (s *Server) shieldLoop(r *Relay) error {
 	for i := range r.settings.Listeners {
 		l, d := &r.settings.Listeners[i], r.doors[i]
-		socket, ok := netio.Listening(d.socket).(syscall.Conn)
+		socket, ok := netio.ListenerOf(d.socket).(syscall.Conn)
 		if !ok || l.Transport.Stream {
 			continue
 		}

@@ -51,12 +51,12 @@ func (l *loop) turn() error {
 	l.stood(l.clock.wake(deadline))
 	began := l.clock.now
 	l.poller.Receive(l.handler())
-	l.Look()
+	l.AfterRead()
 	l.readMail()
 	l.relay.Advance(l.clock.due())
 	l.relay.Flush(l.clock.now)
 	l.poller.Flush()
-	l.Look()
+	l.AfterRead()
 	if l.relay.Paced() {
 		l.relay.Sent(l.clock.now)
 	}
@@ -86,8 +86,8 @@ func (l *loop) sockets() netio.Stats {
 	return s
 }
 
-// Look implements netio.Looker.
-func (l *loop) Look() {
+// AfterRead implements netio.ReadNotifier.
+func (l *loop) AfterRead() {
 	l.stood(l.clock.look())
 	if l.relay.tap != nil {
 		l.relay.tap.now = l.clock.now
@@ -124,13 +124,13 @@ func (l *loop) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 	l.relay.Receive(l.clock.now, s, from, datagram)
 }
 
-// Emptied implements netio.Emptied.
-func (l *loop) Emptied() {
+// InputDrained implements netio.DrainNotifier.
+func (l *loop) InputDrained() {
 	l.clock.emptied = true
-	l.relay.Emptied()
+	l.relay.InputDrained()
 }
 
-// Refused implements netio.Refuser.
+// Refused implements netio.DropReporter.
 func (l *loop) Refused() int { return l.relay.Refused() }
 
 // Failed implements netio.Handler.

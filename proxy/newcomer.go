@@ -33,8 +33,8 @@ func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.Addr
 		case taken:
 			return
 		case mayRepeat:
-			if a, ok := s.(netio.Accepted); ok {
-				a.Await()
+			if a, ok := s.(netio.AcceptedStream); ok {
+				a.AwaitHello()
 				return
 			}
 		}

@@ -51,7 +51,7 @@ type simStream struct {
 	net *simnet.Net
 }
 
-func (s *simStream) Await() {}
+func (s *simStream) AwaitHello() {}
 
 func (s *simStream) Close() {
 	s.closed = true

@@ -100,8 +100,8 @@ func (t *thinner) bears(now time.Time, r *Relay, one int) bool {
 func (t *thinner) look(now time.Time, r *Relay) {
 	t.looked, t.dropped = now, 0
 	for _, d := range r.doors {
-		if s, ok := netio.Listening(d.socket).(netio.Dropper); ok {
-			t.dropped += s.Dropped()
+		if s, ok := netio.ListenerOf(d.socket).(netio.KernelDropCounter); ok {
+			t.dropped += s.KernelDrops()
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (t *thinner) tell(r *Relay) {
 
 func (t *thinner) tellDoor(r *Relay, i int) {
 	l := &r.settings.Listeners[i]
-	if socket, ok := netio.Listening(r.doors[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
+	if socket, ok := netio.ListenerOf(r.doors[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
 		_ = guardClassic(socket, l, t.clients) // without it the buffer may overflow, as on other systems
 	}
 }

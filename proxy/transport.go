@@ -35,7 +35,7 @@ func (t Transport) listen(poller netio.Poller, addr netip.AddrPort, shared bool,
 			steered = o.Loops
 		}
 		return poller.Listen(addr, netio.SocketOptions{
-			ReusePort: shared, Steered: steered, ReceiveBuffer: o.ReceiveBuffer,
+			ReusePort: shared, SteerAmong: steered, ReceiveBuffer: o.ReceiveBuffer,
 		})
 	}
 	return poller.ListenStream(addr, t.streamOptions(shared, s))
@@ -67,11 +67,11 @@ func (t Transport) dial(sockets Sockets, to netip.AddrPort, local netip.Addr, cl
 		return sockets.DialStream(to, netio.StreamOptions{Prefix: t.Prefix, MaxFrame: t.MaxFrame})
 	}
 	o := netio.SocketOptions{
-		Local: local, Sources: t.Sources, SourceKey: sourceKey(client.Addr()), Pooled: t.Pooled, DontFragment: t.Probes,
+		Local: local, Sources: t.Sources, SourceKey: sourceKey(client.Addr()), Shared: t.Pooled, DontFragment: t.Probes,
 		ReceiveBuffer: t.ReceiveBuffer,
 	}
 	if t.Transparent {
-		o.As = client
+		o.TransparentSource = client
 	}
 	socket, err := sockets.Dial(to, o)
 	if t.Probes && errors.Is(err, errors.ErrUnsupported) {
@@ -92,7 +92,7 @@ func sourceKey(client netip.Addr) uint64 {
 
 // probed ends the search for the path's MTU. A path that becomes narrower later then costs fragments, not the session.
 func (t Transport) probed(s netio.Socket) {
-	if p, ok := s.(netio.Prober); ok && t.Probes {
+	if p, ok := s.(netio.FragmentControl); ok && t.Probes {
 		_ = p.AllowFragments() // without it the path must stay as it is
 	}
 }

@@ -192,7 +192,7 @@ func TestDontFragment(t *testing.T) {
 			if err != nil || got != want {
 				t.Errorf("%s: IP_MTU_DISCOVER = %d, %v; want %d", network, got, err, want)
 			}
-			if err := s.(Prober).AllowFragments(); err != nil {
+			if err := s.(FragmentControl).AllowFragments(); err != nil {
 				t.Fatal(err)
 			}
 			if got, _ := unix.GetsockoptInt(s.(*epollSocket).fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER); got != unix.IP_PMTUDISC_DONT {
@@ -241,7 +241,7 @@ func TestKernelDrops(t *testing.T) {
 	client := dial(t, p, server.Addr())
 	var c counter
 	for round := range 3 { // each tells that the count goes on
-		server.(Dropper).Filtered(round == 2)
+		server.(KernelDropCounter).SetFiltered(round == 2)
 		for range sent {
 			p.Send(client, netip.AddrPort{}, []byte("x"))
 		}
@@ -265,7 +265,7 @@ func TestKernelDrops(t *testing.T) {
 func TestDropsOfDialedSockets(t *testing.T) {
 	const sent = 500
 	for name, o := range map[string]SocketOptions{
-		"a socket of its own": {ReceiveBuffer: 8 << 10}, "shared": {ReceiveBuffer: 8 << 10, Pooled: true},
+		"a socket of its own": {ReceiveBuffer: 8 << 10}, "shared": {ReceiveBuffer: 8 << 10, Shared: true},
 	} {
 		p := newEpollPoller(t)
 		server := listen(t, p, SocketOptions{})

@@ -46,7 +46,7 @@ func TestReceiveBuffers(t *testing.T) {
 		check(fmt.Sprint("dialed, asked for ", asked), dialed(o), each)
 		o.Sources = prefix
 		check(fmt.Sprint("with a source, asked for ", asked), dialed(o), sharedBuffers*each)
-		o.Sources, o.Pooled = netip.Prefix{}, true
+		o.Sources, o.Shared = netip.Prefix{}, true
 		hub, err := p.dialPooled(server.Addr(), o.withDialDefaults())
 		if err != nil {
 			t.Fatal(err)
@@ -54,7 +54,7 @@ func TestReceiveBuffers(t *testing.T) {
 		check(fmt.Sprint("shared, asked for ", asked), hub.(*lane).hub.fd, sharedBuffers*each)
 	}
 	client := dial(t, p, server.Addr())
-	part, err := p.Part(server, client.Addr(), &heard{})
+	part, err := p.ConnectPeer(server, client.Addr(), &heard{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestRoomForABurst(t *testing.T) {
 		{"a socket of its own", netio.SocketOptions{}, false, 1},
 		{"a socket that is used again", netio.SocketOptions{}, true, 1},
 		{"a source address of its own", netio.SocketOptions{Sources: prefix}, false, 8},
-		{"a shared socket", netio.SocketOptions{Pooled: true}, false, 1},
+		{"a shared socket", netio.SocketOptions{Shared: true}, false, 1},
 	} {
 		t.Run(way.name, func(t *testing.T) {
 			eachBackend(t, func(t *testing.T, o netio.Options) {

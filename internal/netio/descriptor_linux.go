@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// SyscallConn implements syscall.Conn, for what the kernel is asked to do with a socket. A Face has none: it is its
+// SyscallConn implements syscall.Conn, for what the kernel is asked to do with a socket. A LocalSocket has none: it is its
 // listener's.
 func (s *epollSocket) SyscallConn() (syscall.RawConn, error) {
 	if s.closed {

@@ -12,9 +12,9 @@ const (
 	memoryFields = 9
 )
 
-// Dropped implements Dropper. To ask when somebody wants to know costs less than to be told with each datagram
+// KernelDrops implements KernelDropCounter. To ask when somebody wants to know costs less than to be told with each datagram
 // (SO_RXQ_OVFL). Kernels before 4.12 tell nothing.
-func (s *epollSocket) Dropped() uint32 {
+func (s *epollSocket) KernelDrops() uint32 {
 	var fields [memoryFields]uint32
 	size := uint32(unsafe.Sizeof(fields))
 	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(s.fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
@@ -27,7 +27,7 @@ func (s *epollSocket) Dropped() uint32 {
 
 // countDrops counts what the kernel has dropped since the last time.
 func (s *epollSocket) countDrops() {
-	drops := s.Dropped()
+	drops := s.KernelDrops()
 	*s.dropsOf(&s.poller.stats) += uint64(drops - s.drops)
 	s.drops = drops
 }
@@ -44,8 +44,8 @@ func (s *epollSocket) dropsOf(all *Stats) *uint64 {
 	return &all.KernelDrops
 }
 
-// Filtered implements Dropper.
-func (s *epollSocket) Filtered(on bool) {
+// SetFiltered implements KernelDropCounter.
+func (s *epollSocket) SetFiltered(on bool) {
 	if on != s.filtered {
 		s.countDrops()
 		s.filtered = on

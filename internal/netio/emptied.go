@@ -1,34 +1,34 @@
 package netio
 
-// Emptied may be implemented by a Handler, to be told when there is nothing left to read: by its absence a flood is known.
+// DrainNotifier may be implemented by a Handler, to be told when there is nothing left to read: by its absence a flood is known.
 // The portable backend does not tell.
-type Emptied interface {
-	// Emptied is called at the end of each Receive that has left nothing in the listening UDP sockets.
-	Emptied()
+type DrainNotifier interface {
+	// InputDrained is called at the end of each Receive that has left nothing in the listening UDP sockets.
+	InputDrained()
 }
 
-// Looker may be implemented by a Handler that keeps a clock.
-type Looker interface {
-	// Look is called after reads, before their datagrams are handed over: they may have come after a pause of the
+// ReadNotifier may be implemented by a Handler that keeps a clock.
+type ReadNotifier interface {
+	// AfterRead is called after reads, before their datagrams are handed over: they may have come after a pause of the
 	// process. It is called for each read of a listening socket and of a stream, and for some reads of dialed sockets.
-	Look()
+	AfterRead()
 }
 
-// blind is the Looker of a Handler without a clock.
+// blind is the ReadNotifier of a Handler without a clock.
 type blind struct{}
 
-func (blind) Look() {}
+func (blind) AfterRead() {}
 
-// lookerOf is the Looker that a Handler is.
-func lookerOf(h Handler) Looker {
-	if l, ok := h.(Looker); ok {
+// readNotifierOf is the ReadNotifier that a Handler is.
+func readNotifierOf(h Handler) ReadNotifier {
+	if l, ok := h.(ReadNotifier); ok {
 		return l
 	}
 	return blind{}
 }
 
-// Refuser may be implemented by a Handler that turns datagrams away, to have a flood of them cost less.
-type Refuser interface {
+// DropReporter may be implemented by a Handler that turns datagrams away, to have a flood of them cost less.
+type DropReporter interface {
 	// Refused is how many datagrams it has turned away in this Receive.
 	Refused() int
 }

@@ -13,30 +13,30 @@ const readyBatch = 256
 
 // epollPoller is the Poller over epoll, recvmmsg and sendmmsg.
 type epollPoller struct {
-	waiter   *waiter
-	look     func(fd uintptr) bool // p.poll, made once
-	events   [readyBatch]unix.EpollEvent
-	sockets  []watched // by descriptor
-	ready    []readiness
-	kept     []*epollSocket // closed, and of use to the next Dial
-	hubs     hubs
-	in       *inbox
-	out      *outbox
-	room     []byte // that streams are read into
-	stage    stage
-	clock    alarmClock
-	lingers  *alarms // of closed streams
-	patrol   patrol
-	delay    batchDelay
-	failures failures
-	looker   Looker // of this Receive
-	unread   bool   // something was left by this Receive, or may have been, that came to a listener
-	turn     uint32 // counts Waits
-	rested   bool   // the last Wait found nothing at first
-	sawAll   bool   // the last look saw all sockets that were ready
-	stats    Stats
-	bound    int // of descriptors
-	closed   bool
+	waiter       *waiter
+	look         func(fd uintptr) bool // p.poll, made once
+	events       [readyBatch]unix.EpollEvent
+	sockets      []watched // by descriptor
+	ready        []readiness
+	kept         []*epollSocket // closed, and of use to the next Dial
+	hubs         hubs
+	in           *inbox
+	out          *outbox
+	room         []byte // that streams are read into
+	stage        stage
+	clock        alarmClock
+	lingers      *alarms // of closed streams
+	patrol       patrol
+	delay        batchDelay
+	failures     failures
+	readNotifier ReadNotifier // of this Receive
+	unread       bool         // something was left by this Receive, or may have been, that came to a listener
+	turn         uint32       // counts Waits
+	rested       bool         // the last Wait found nothing at first
+	sawAll       bool         // the last look saw all sockets that were ready
+	stats        Stats
+	bound        int // of descriptors
+	closed       bool
 }
 
 // watched is a descriptor in the epoll set.
@@ -81,8 +81,8 @@ func (p *epollPoller) Listen(addr netip.AddrPort, o SocketOptions) (Socket, erro
 	if err == nil {
 		err = s.facing()
 	}
-	if err == nil && o.Steered > 1 {
-		if err = steer(s.fd, o.Steered); err != nil {
+	if err == nil && o.SteerAmong > 1 {
+		if err = steer(s.fd, o.SteerAmong); err != nil {
 			s.Close()
 		}
 	}
@@ -106,11 +106,11 @@ func (p *epollPoller) dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
 		return nil, ErrClosed
 	case o.Sources.IsValid():
 		return p.dialFrom(to, o)
-	case o.Pooled:
+	case o.Shared:
 		return p.dialPooled(to, o)
 	}
 	open := p.dialConnected
-	if o.As.IsValid() {
+	if o.TransparentSource.IsValid() {
 		open = p.dialAs
 	}
 	s, err := open(to, o)

@@ -71,7 +71,7 @@ func TestPooledSockets(t *testing.T) {
 		}
 		want := make(map[netio.Socket]string)
 		for i := range 6 {
-			s, err := l.Dial(servers[i%2].Addr(), netio.SocketOptions{Pooled: true})
+			s, err := l.Dial(servers[i%2].Addr(), netio.SocketOptions{Shared: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,7 +1,7 @@
 package netio
 
-// Prober is a Socket that was opened with SocketOptions.DontFragment and can leave that off again.
-type Prober interface {
+// FragmentControl is a Socket that was opened with SocketOptions.DontFragment and can leave that off again.
+type FragmentControl interface {
 	Socket
 	// AllowFragments lets routers fragment what is sent from now on.
 	AllowFragments() error

@@ -16,7 +16,7 @@ func forbidFragments(fd, family int, forbidden bool) error {
 	return setOption(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, discover) // an IPv6 socket has it, for the IPv4 it carries
 }
 
-// AllowFragments implements Prober.
+// AllowFragments implements FragmentControl.
 func (s *epollSocket) AllowFragments() error {
 	err := forbidFragments(s.fd, s.family, false)
 	s.dontFragment = s.dontFragment && err != nil

@@ -44,7 +44,7 @@ func TestProbesDoNotArriveInPieces(t *testing.T) {
 		{1464, true, true},
 	} {
 		if c.allow {
-			if err := s.(Prober).AllowFragments(); err != nil {
+			if err := s.(FragmentControl).AllowFragments(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -14,11 +14,11 @@ type Handover interface {
 	AdoptStream(f *os.File, o StreamOptions) (Socket, error)
 	// File returns a copy of a listening socket's descriptor, for another process.
 	File(s Socket) (*os.File, error)
-	// Part opens a socket of its own for one peer of a listening UDP socket, or Face, with the same address and Owner: from then on
+	// ConnectPeer opens a socket of its own for one peer of a listening UDP socket, or LocalSocket, with the same address and Owner: from then on
 	// the kernel gives it what that peer sends, whoever else listens there. What it was given of other peers' before it
 	// was their own is h's, as if s had received it. Not to be called by a Handler.
-	Part(s Socket, peer netip.AddrPort, h Handler) (Socket, error)
-	// Mute has a listening socket receive no more. A UDP socket can still send, and be closed. A TCP socket is closed, so
+	ConnectPeer(s Socket, peer netip.AddrPort, h Handler) (Socket, error)
+	// StopReceiving has a listening socket receive no more. A UDP socket can still send, and be closed. A TCP socket is closed, so
 	// that only its copies accept; connections that are there go on.
-	Mute(s Socket)
+	StopReceiving(s Socket)
 }

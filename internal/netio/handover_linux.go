@@ -18,7 +18,7 @@ func (p *epollPoller) Adopt(f *os.File, o SocketOptions) (Socket, error) {
 		return nil, fmt.Errorf("adopt socket: %w", err)
 	}
 	s := &epollSocket{poller: p, fd: fd, family: family}
-	s.drops = s.Dropped() // those before are the other process's
+	s.drops = s.KernelDrops() // those before are the other process's
 	if err := setOptions(fd, family, o.withListenDefaults()); err != nil {
 		return nil, closeAfter(fd, err)
 	}
@@ -101,8 +101,8 @@ func descriptorOf(s Socket) (fd int, ok bool) {
 	return -1, false
 }
 
-func (p *epollPoller) Part(listener Socket, peer netip.AddrPort, h Handler) (Socket, error) {
-	l, ok := Listening(listener).(*epollSocket)
+func (p *epollPoller) ConnectPeer(listener Socket, peer netip.AddrPort, h Handler) (Socket, error) {
+	l, ok := ListenerOf(listener).(*epollSocket)
 	if !ok || l.dialed() {
 		return nil, errNotOurs
 	}
@@ -143,7 +143,7 @@ func (p *epollPoller) takeStrays(l *epollSocket, fd int, h Handler) {
 	}
 }
 
-func (p *epollPoller) Mute(s Socket) {
+func (p *epollPoller) StopReceiving(s Socket) {
 	switch s := s.(type) {
 	case *epollListener:
 		if !s.closed {
@@ -182,8 +182,8 @@ func duplicate(fd int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(copied), name), nil
 }
 
-// Bound tells what a socket of another process is bound to, and whether it is one of streams.
-func Bound(f *os.File) (addr netip.AddrPort, stream bool, err error) {
+// BoundAddress tells what a socket of another process is bound to, and whether it is one of streams.
+func BoundAddress(f *os.File) (addr netip.AddrPort, stream bool, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return addr, false, err

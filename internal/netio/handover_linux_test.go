@@ -75,7 +75,7 @@ func TestHandover(t *testing.T) {
 			atOld, atFresh := told{}, told{}
 			send()
 			for _, c := range clients[:10] {
-				part, err := old.(netio.Handover).Part(s, portOf(c), atOld)
+				part, err := old.(netio.Handover).ConnectPeer(s, portOf(c), atOld)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -90,7 +90,7 @@ func TestHandover(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			old.(netio.Handover).Mute(s)
+			old.(netio.Handover).StopReceiving(s)
 			send()
 			if _, err := fresh.(netio.Handover).Adopt(file, netio.SocketOptions{}); err != nil {
 				t.Fatal(err)
@@ -155,7 +155,7 @@ func TestHandoverOfStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old.(netio.Handover).Mute(s)
+	old.(netio.Handover).StopReceiving(s)
 	if _, err := fresh.(netio.Handover).AdoptStream(file, options); err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestHandoverOfDrops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	old.(netio.Handover).Mute(s)
+	old.(netio.Handover).StopReceiving(s)
 	adopted, err := fresh.(netio.Handover).Adopt(file, netio.SocketOptions{ReceiveBuffer: 1})
 	if err != nil {
 		t.Fatal(err)

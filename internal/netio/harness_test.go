@@ -88,7 +88,7 @@ func newLoop(t testing.TB, o netio.Options) *loop {
 }
 
 func (l *loop) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
-	l.received = append(l.received, received{netio.Listening(s), from, string(datagram)})
+	l.received = append(l.received, received{netio.ListenerOf(s), from, string(datagram)})
 	if l.onDatagram != nil {
 		l.onDatagram(s, from, datagram)
 	}

@@ -46,7 +46,7 @@ func (p *epollPoller) dialFrom(to netip.AddrPort, o SocketOptions) (Socket, erro
 	to = unmap(to)
 	at, ok := h.freeSource(to, o)
 	if !ok {
-		return nil, ErrSources
+		return nil, ErrNoSource
 	}
 	return h.join(at, to), nil
 }

@@ -22,7 +22,7 @@ func (f *face) Owner() any         { return f.under.owner }
 func (f *face) SetOwner(owner any) { f.under.owner = owner }
 func (f *face) Close()             {}
 
-// Listener implements Face.
+// Listener implements LocalSocket.
 func (f *face) Listener() Socket { return f.under }
 
 // maxFaces bounds the faces of a listener. A machine can have a prefix of any length for its own, and strangers choose of

@@ -55,7 +55,7 @@ func (e *echoing) until(t *testing.T, what string, done func() bool) {
 // TestLanes dials two servers many times: by one descriptor where each has an address of its own, and else by as many as one
 // server has sessions. Each hears its own.
 func TestLanes(t *testing.T) {
-	for name, o := range map[string]SocketOptions{"own addresses": {Sources: loopbackSources}, "pooled": {Pooled: true}} {
+	for name, o := range map[string]SocketOptions{"own addresses": {Sources: loopbackSources}, "pooled": {Shared: true}} {
 		t.Run(name, func(t *testing.T) {
 			const sessions = 20
 			p := newPollerWithRuns(t)
@@ -138,7 +138,7 @@ func TestSourcesAreChosenByKey(t *testing.T) {
 	if first.Addr().Addr().String() != "127.99.0.2" || second.Addr().Addr().String() != "127.99.0.1" {
 		t.Errorf("addresses %v and %v", first.Addr(), second.Addr())
 	}
-	if _, err := p.Dial(to, o); !errors.Is(err, ErrSources) {
+	if _, err := p.Dial(to, o); !errors.Is(err, ErrNoSource) {
 		t.Errorf("a third of two addresses: %v", err)
 	}
 	if s, err := p.Dial(netip.MustParseAddrPort("127.0.0.1:10"), o); err != nil || s.Addr() != first.Addr() {
@@ -156,7 +156,7 @@ func TestSourcesAreChosenByKey(t *testing.T) {
 // TestLanesHearRefusals: of those that share a descriptor, the one whose server is not there is told, and nobody else; and
 // nothing that others send is lost by it.
 func TestLanesHearRefusals(t *testing.T) {
-	for name, o := range map[string]SocketOptions{"own addresses": {Sources: loopbackSources}, "pooled": {Pooled: true}} {
+	for name, o := range map[string]SocketOptions{"own addresses": {Sources: loopbackSources}, "pooled": {Shared: true}} {
 		t.Run(name, func(t *testing.T) {
 			p := newEpollPoller(t)
 			e := newEchoing(p)
@@ -236,7 +236,7 @@ func TestAnswersLeaveFromTheAddressThatWasUsed(t *testing.T) {
 			faces := map[Socket]bool{}
 			e := newEchoing(p)
 			e.mine = func(s Socket) bool {
-				if Listening(s) != server || s.Owner() != "the listener's" {
+				if ListenerOf(s) != server || s.Owner() != "the listener's" {
 					t.Errorf("came by %T of %v", s, s.Owner())
 				}
 				s.Close() // does nothing

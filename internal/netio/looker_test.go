@@ -14,7 +14,7 @@ type looked struct {
 	came, unlooked int
 }
 
-func (l *looked) Look() { l.fresh = true }
+func (l *looked) AfterRead() { l.fresh = true }
 
 func (l *looked) Datagram(netio.Socket, netip.AddrPort, []byte) {
 	if l.came++; !l.fresh {

@@ -96,25 +96,25 @@ type Socket interface {
 	Close()
 }
 
-// Accepted is a stream that a listener has accepted. A handler calls Await while it has a frame that settled nothing.
-// The stream then ends as ErrSilent HelloTimeout after its start, unless a later frame comes without Await.
-type Accepted interface {
+// AcceptedStream is a stream that a listener has accepted. A handler calls AwaitHello while it has a frame that settled nothing.
+// The stream then ends as ErrSilent HelloTimeout after its start, unless a later frame comes without AwaitHello.
+type AcceptedStream interface {
 	Socket
-	Await()
+	AwaitHello()
 }
 
-// Face is the Socket that a handler is given for what comes to a listener bound to all addresses of the machine, where the
+// LocalSocket is the Socket that a handler is given for what comes to a listener bound to all addresses of the machine, where the
 // backend can tell them apart: what is sent by it leaves from the address that the peer used. Its owner is the listener's,
 // and to close it does nothing.
-type Face interface {
+type LocalSocket interface {
 	Socket
 	// Listener is the socket that was opened.
 	Listener() Socket
 }
 
-// Listening is the socket that was opened of one that a handler was given.
-func Listening(s Socket) Socket {
-	if f, ok := s.(Face); ok {
+// ListenerOf is the socket that was opened of one that a handler was given.
+func ListenerOf(s Socket) Socket {
+	if f, ok := s.(LocalSocket); ok {
 		return f.Listener()
 	}
 	return s

@@ -31,9 +31,9 @@ type SocketOptions struct {
 	// ReusePort lets several sockets of this process listen on one address, the kernel spreading the clients over
 	// them. Not in the portable backend: errors.ErrUnsupported.
 	ReusePort bool
-	// Steered is how many sockets share the address, if a client is to stay with one of them when more are opened there
-	// (Handover.Part); 0 or 1: whatever the kernel does. The first so many sockets of the address are those. Linux only.
-	Steered int
+	// SteerAmong is how many sockets share the address, if a client is to stay with one of them when more are opened there
+	// (Handover.ConnectPeer); 0 or 1: whatever the kernel does. The first so many sockets of the address are those. Linux only.
+	SteerAmong int
 	// DontFragment forbids routers to fragment what the socket sends, as a search for the path's MTU needs. Not in the
 	// portable backend: errors.ErrUnsupported.
 	DontFragment bool
@@ -43,11 +43,11 @@ type SocketOptions struct {
 	Sources netip.Prefix
 	// SourceKey chooses among Sources: sockets of one key and one peer get the same address, or the next that is free.
 	SourceKey uint64
-	// As, if valid, is the address of somebody else that a dialed socket sends from, and hears answers to if they are
+	// TransparentSource, if valid, is the address of somebody else that a dialed socket sends from, and hears answers to if they are
 	// routed here (see CheckTransparent). Not in the portable backend: errors.ErrUnsupported.
-	As netip.AddrPort
-	// Pooled lets dialed sockets to different peers share descriptors. It does nothing in the portable backend.
-	Pooled bool
+	TransparentSource netip.AddrPort
+	// Shared lets dialed sockets to different peers share descriptors. It does nothing in the portable backend.
+	Shared bool
 	// ReceiveBuffer and SendBuffer are the kernel's buffers in bytes. 0 means the defaults of buffer.go. A descriptor that
 	// dialed sockets share has sharedBuffers times ReceiveBuffer.
 	ReceiveBuffer, SendBuffer int

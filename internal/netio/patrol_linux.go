@@ -59,7 +59,7 @@ func (p *epollPoller) walk(deadline time.Time) {
 // changeGuard ends a turn: what was flooded in it goes under patrol, and what is calm again is watched.
 func (p *epollPoller) changeGuard(h Handler) {
 	refused := 0
-	if r, ok := h.(Refuser); ok {
+	if r, ok := h.(DropReporter); ok {
 		refused = r.Refused()
 	}
 	if len(p.patrol.full) > 0 {

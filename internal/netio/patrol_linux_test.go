@@ -109,7 +109,7 @@ func TestNoPatrol(t *testing.T) {
 func TestPatrolMute(t *testing.T) {
 	g := newGuarded(t, &bouncer{all: 1})
 	g.send(t, floodedTurn)
-	g.Mute(g.listener)
+	g.StopReceiving(g.listener)
 	if _, err := g.flood.Write([]byte("let me in")); err != nil {
 		t.Fatal(err)
 	}

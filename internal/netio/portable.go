@@ -15,21 +15,21 @@ const backlog = 256
 // portable is the Poller over package net. Each socket has a goroutine that reads, and each stream another that writes; all
 // else is done by the Poller's own.
 type portable struct {
-	backlog  chan arrival
-	first    arrival // taken by Wait, for Receive
-	wake     chan struct{}
-	timer    *time.Timer
-	delay    batchDelay
-	failures failures
-	stats    Stats
-	out      [MaxDatagram]byte
-	sockets  map[shutter]struct{}
-	readers  sync.WaitGroup
-	writers  sync.WaitGroup // of streams
-	clock    alarmClock
-	lingers  *alarms // of closed streams
-	looker   Looker  // of this Receive
-	closed   bool
+	backlog      chan arrival
+	first        arrival // taken by Wait, for Receive
+	wake         chan struct{}
+	timer        *time.Timer
+	delay        batchDelay
+	failures     failures
+	stats        Stats
+	out          [MaxDatagram]byte
+	sockets      map[shutter]struct{}
+	readers      sync.WaitGroup
+	writers      sync.WaitGroup // of streams
+	clock        alarmClock
+	lingers      *alarms      // of closed streams
+	readNotifier ReadNotifier // of this Receive
+	closed       bool
 }
 
 // arrival is what a goroutine of a socket has for the Poller's own.
@@ -91,7 +91,7 @@ func (p *portable) open(addr netip.AddrPort, o SocketOptions, quota int,
 		return nil, ErrClosed
 	case !addr.IsValid():
 		return nil, ErrAddress
-	case o.ReusePort || o.DontFragment || o.Sources.IsValid() || o.As.IsValid():
+	case o.ReusePort || o.DontFragment || o.Sources.IsValid() || o.TransparentSource.IsValid():
 		return nil, errors.ErrUnsupported
 	}
 	conn, err := connect(network("udp", addr))
@@ -156,7 +156,7 @@ func (p *portable) arm(deadline time.Time) <-chan time.Time {
 }
 
 func (p *portable) Receive(h Handler) {
-	p.looker = lookerOf(h)
+	p.readNotifier = readNotifierOf(h)
 	if p.first != nil {
 		a := p.first
 		p.first = nil
@@ -184,7 +184,7 @@ func (d *inDatagram) deliver(p *portable, h Handler) {
 	default:
 		p.delay.handled++
 		p.stats.In.add(1, d.n)
-		p.looker.Look()
+		p.readNotifier.AfterRead()
 		h.Datagram(s, unmap(d.from), d.bytes[:d.n])
 	}
 	s.free <- d

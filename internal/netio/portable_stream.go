@@ -26,7 +26,7 @@ type portableStream struct {
 	sent     bool // there may be something for the peer to read
 	released bool
 	alarm    alarm // for the first frame; once closed, for the end of lingering
-	awaits   bool  // the handler has called Await for the latest frame
+	awaits   bool  // the handler has called AwaitHello for the latest frame
 }
 
 // inFrame is room for one incoming frame, which goes around as an inDatagram does.
@@ -91,8 +91,8 @@ func (s *portableStream) dial(ctx context.Context) {
 	s.read(conn.(*net.TCPConn))
 }
 
-// Await implements Accepted.
-func (s *portableStream) Await() { s.awaits = true }
+// AwaitHello implements AcceptedStream.
+func (s *portableStream) AwaitHello() { s.awaits = true }
 
 // read has what is sent written, and posts the frames that come, until the connection ends.
 func (s *portableStream) read(conn *net.TCPConn) {
@@ -160,7 +160,7 @@ func (f *inFrame) deliver(p *portable, h Handler) {
 		p.delay.handled++
 		p.stats.In.add(1, f.n)
 		s.awaits = false
-		p.looker.Look()
+		p.readNotifier.AfterRead()
 		h.Datagram(s, s.peer, f.bytes[:f.n])
 		if !s.awaits && !s.closed {
 			s.alarm.stop()

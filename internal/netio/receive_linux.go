@@ -12,11 +12,11 @@ const lookEvery = 16
 
 func (p *epollPoller) Receive(h Handler) {
 	p.unread = len(p.ready) == readyBatch
-	p.looker = lookerOf(h)
+	p.readNotifier = readNotifierOf(h)
 	// The handler may close sockets, and open others of the same descriptor: ready holds sockets, not descriptors.
 	for i, r := range p.ready {
 		if i%lookEvery == lookEvery-1 {
-			p.looker.Look()
+			p.readNotifier.AfterRead()
 		}
 		r.handle(r.events, h)
 	}
@@ -25,8 +25,8 @@ func (p *epollPoller) Receive(h Handler) {
 	p.clock.ring()
 	p.failures.tell(h)
 	p.changeGuard(h)
-	if e, ok := h.(Emptied); ok && !p.unread {
-		e.Emptied()
+	if e, ok := h.(DrainNotifier); ok && !p.unread {
+		e.InputDrained()
 	}
 }
 
@@ -73,7 +73,7 @@ func (p *epollPoller) receive(s *epollSocket, batch, enough int, h Handler) (rec
 		received += p.count(n)
 		s.queued = s.queued || n > 1
 		if !s.dialed() || n > 1 {
-			p.looker.Look()
+			p.readNotifier.AfterRead()
 		}
 		p.deliver(s, n, h)
 		if n < room {

@@ -81,8 +81,8 @@ func bufferSizes(t *testing.T, s Socket) (sizes [2]int) {
 func TestClosedSocketWithACopy(t *testing.T) {
 	for name, end := range map[string]func(p *epollPoller, s Socket){
 		"closed":           func(_ *epollPoller, s Socket) { s.Close() },
-		"muted":            func(p *epollPoller, s Socket) { p.Mute(s) },
-		"muted and closed": func(p *epollPoller, s Socket) { p.Mute(s); s.Close() },
+		"muted":            func(p *epollPoller, s Socket) { p.StopReceiving(s) },
+		"muted and closed": func(p *epollPoller, s Socket) { p.StopReceiving(s); s.Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, other := newEpollPoller(t), newEpollPoller(t)

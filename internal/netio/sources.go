@@ -5,8 +5,8 @@ import (
 	"net/netip"
 )
 
-// ErrSources is that every address of SocketOptions.Sources is taken at the server that was dialed.
-var ErrSources = errors.New("no source address is free")
+// ErrNoSource is that every address of SocketOptions.Sources is taken at the server that was dialed.
+var ErrNoSource = errors.New("no source address is free")
 
 // maxHostBits is how many bits of an address are used to tell sources apart: of an IPv6 prefix that is plenty.
 const maxHostBits = 32

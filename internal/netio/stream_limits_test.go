@@ -50,7 +50,7 @@ func TestStreamsThatAwait(t *testing.T) {
 		door := l.listenStream(netio.StreamOptions{HelloTimeout: hello})
 		l.onDatagram = func(s netio.Socket, _ netip.AddrPort, frame []byte) {
 			if string(frame) == "nothing" {
-				s.(netio.Accepted).Await()
+				s.(netio.AcceptedStream).AwaitHello()
 			}
 		}
 		start := time.Now()

@@ -27,11 +27,11 @@ type epollStream struct {
 	wrote      bool   // the peer may have something of ours to read
 	events     uint32 // that epoll watches for
 	alarm      alarm  // for the first frame; once closed, for the end of lingering
-	awaits     bool   // the handler has called Await for the latest frame
+	awaits     bool   // the handler has called AwaitHello for the latest frame
 }
 
-// Await implements Accepted.
-func (s *epollStream) Await() { s.awaits = true }
+// AwaitHello implements AcceptedStream.
+func (s *epollStream) AwaitHello() { s.awaits = true }
 
 func (p *epollPoller) DialStream(to netip.AddrPort, o StreamOptions) (Socket, error) {
 	s, err := p.dialStream(to, o)
@@ -140,7 +140,7 @@ func (s *epollStream) read(h Handler) {
 	case n == 0:
 		s.fail(ErrEnded)
 	default:
-		s.poller.looker.Look()
+		s.poller.readNotifier.AfterRead()
 		s.deliver(room[:kept+n], n, h)
 	}
 }

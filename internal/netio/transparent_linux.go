@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckTransparent reports why sockets cannot have the address of somebody else (SocketOptions.As), or nil. It cannot see
+// CheckTransparent reports why sockets cannot have the address of somebody else (SocketOptions.TransparentSource), or nil. It cannot see
 // whether answers to such addresses are routed to this machine, and by it to itself.
 func CheckTransparent() error {
 	fd, err := openSocket(unix.AF_INET, SocketOptions{})
@@ -21,8 +21,8 @@ func CheckTransparent() error {
 // dialAs opens a socket that has the address of somebody else.
 func (p *epollPoller) dialAs(to netip.AddrPort, o SocketOptions) (*epollSocket, error) {
 	return p.open(to, o, func(fd, family int, to netip.AddrPort) error {
-		if familyOf(o.As) != family {
-			return fmt.Errorf("as %s: %w: not of the peer's family", o.As, ErrAddress)
+		if familyOf(o.TransparentSource) != family {
+			return fmt.Errorf("as %s: %w: not of the peer's family", o.TransparentSource, ErrAddress)
 		}
 		if err := beTransparent(fd, family); err != nil {
 			return err
@@ -31,8 +31,8 @@ func (p *epollPoller) dialAs(to netip.AddrPort, o SocketOptions) (*epollSocket, 
 		if err := setOption(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1); err != nil {
 			return err
 		}
-		if err := bind(fd, family, o.As); err != nil {
-			return fmt.Errorf("as %s: %w", o.As, err)
+		if err := bind(fd, family, o.TransparentSource); err != nil {
+			return fmt.Errorf("as %s: %w", o.TransparentSource, err)
 		}
 		return connect(fd, family, to)
 	})

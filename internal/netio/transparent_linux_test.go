@@ -111,10 +111,10 @@ func TestTransparent(t *testing.T) {
 				player := netip.MustParseAddrPort(text)
 				var s Socket
 				inside(t, here, func() (err error) {
-					if s, err = p.Dial(to, SocketOptions{As: player}); err != nil {
+					if s, err = p.Dial(to, SocketOptions{TransparentSource: player}); err != nil {
 						return err
 					}
-					again, err := p.Dial(netip.AddrPortFrom(to.Addr(), 9), SocketOptions{As: player})
+					again, err := p.Dial(netip.AddrPortFrom(to.Addr(), 9), SocketOptions{TransparentSource: player})
 					if err == nil {
 						again.Close()
 					}
@@ -145,7 +145,7 @@ func TestTransparent(t *testing.T) {
 					t.Errorf("the answer: %q", heard.texts)
 				}
 			}
-			if _, err := p.Dial(to, SocketOptions{As: netip.MustParseAddrPort("198.51.100.1:1")}); to.Addr().Is6() && !errors.Is(err, ErrAddress) {
+			if _, err := p.Dial(to, SocketOptions{TransparentSource: netip.MustParseAddrPort("198.51.100.1:1")}); to.Addr().Is6() && !errors.Is(err, ErrAddress) {
 				t.Errorf("an IPv4 player at an IPv6 server: %v", err)
 			}
 		})
@@ -188,7 +188,7 @@ func TestPortableIsNotTransparent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = p.Close() }()
-	_, err = p.Dial(netip.MustParseAddrPort("127.0.0.1:9"), SocketOptions{As: netip.MustParseAddrPort("203.0.113.7:5000")})
+	_, err = p.Dial(netip.MustParseAddrPort("127.0.0.1:9"), SocketOptions{TransparentSource: netip.MustParseAddrPort("203.0.113.7:5000")})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("err = %v", err)
 	}
