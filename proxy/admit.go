@@ -55,7 +55,7 @@ func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	r.toUpstreams.leave(&p.upstream)
 	p.upstream = side{keeps: p.route.Failover.Hold > 0}
 	p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed)
-	if p.server == nil && p.route.pool.Reserved() {
+	if p.server == nil && p.route.pool.AnyReserved() {
 		r.await(now, e)
 		return false
 	}

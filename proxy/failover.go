@@ -115,14 +115,14 @@ func (r *Relay) queue(e *entry) {
 	p.gap.ticket = &upstream.Ticket{
 		Client: p.id, Addr: e.Key.Client.Addr(), To: p.gap.to, Shard: r.shard.index, Owner: e,
 	}
-	p.route.pool.Queue(p.gap.ticket, p.server)
+	p.route.pool.Enqueue(p.gap.ticket, p.server)
 	r.inLine++
 }
 
 // closeGap ends the search for a server: the session has one, or is over.
 func (r *Relay) closeGap(p *pair) {
 	if p.gap != nil && p.gap.ticket != nil {
-		p.route.pool.Leave(p.gap.ticket)
+		p.route.pool.Dequeue(p.gap.ticket)
 		r.inLine--
 	}
 	p.gap, p.upstream.away = nil, false
@@ -181,7 +181,7 @@ func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 	}
 	r.leaveServer(now, p)
 	if t := p.gap.ticket; t != nil {
-		p.route.pool.Again(t, now, !blamed)
+		p.route.pool.Retry(t, now, !blamed)
 		r.attendBy(now.Add(attendEvery))
 	} else {
 		p.gap.next = now.Add(seekEvery)
@@ -192,7 +192,7 @@ func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 // misfit leaves a server that offers a session another client ID than its own.
 func (r *Relay) misfit(now time.Time, e *entry, offered uint16) {
 	p := &e.Value
-	wait := p.route.pool.Offered(p.gap.ticket, offered)
+	wait := p.route.pool.OfferedID(p.gap.ticket, offered)
 	p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
 	r.partings.add(now, e, r)
 	p.socket = nil // the parting's

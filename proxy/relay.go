@@ -57,7 +57,7 @@ type Relay struct {
 	partings partings
 	seekers  []*seekers // sessions that wait for a server, by upstream
 	inLine   int        // sessions that wait in a line of their upstream's
-	stirred  uint64     // pools.Stirred at the last attend
+	stirred  uint64     // pools.Changes at the last attend
 	attendAt time.Time  // when attend is due
 	attended time.Time  // when it was called last
 	table    *session.Table[pair]

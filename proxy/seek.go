@@ -70,7 +70,7 @@ func (r *Relay) attendBy(at time.Time) { r.attendAt = codec.Earliest(r.attendAt,
 
 // attendDue is when attend wants to be called; zero: never.
 func (r *Relay) attendDue() time.Time {
-	if r.pools.Stirred() != r.stirred {
+	if r.pools.Changes() != r.stirred {
 		return r.attended
 	}
 	return r.attendAt
@@ -83,8 +83,8 @@ func (r *Relay) attend(now time.Time) {
 	if due.IsZero() || now.Before(due) {
 		return
 	}
-	r.stirred, r.attendAt = r.pools.Stirred(), time.Time{}
-	for _, pool := range r.pools.Lined() {
+	r.stirred, r.attendAt = r.pools.Changes(), time.Time{}
+	for _, pool := range r.pools.WithQueues() {
 		r.muster(now, pool)
 		r.giveTurns(now, pool)
 	}
@@ -105,13 +105,13 @@ func (r *Relay) attend(now time.Time) {
 // muster holds the sessions of lost servers that have not noticed the loss and must keep their client IDs.
 func (r *Relay) muster(now time.Time, pool *upstream.Pool) {
 	for {
-		lost, next := pool.Muster(now, r.shard.index)
+		lost, next := pool.LostServer(now, r.shard.index)
 		r.attendBy(next)
 		if lost == nil {
 			return
 		}
 		all := r.musterAll(now, lost)
-		pool.Mustered(lost, now, r.shard.index, all)
+		pool.SessionsHeld(lost, now, r.shard.index, all)
 		if !all {
 			r.attendAt = now
 			return
@@ -140,7 +140,7 @@ func (r *Relay) musterAll(now time.Time, lost *upstream.Server) bool {
 // giveTurns lets the sessions in line ask that have their turn.
 func (r *Relay) giveTurns(now time.Time, pool *upstream.Pool) {
 	for range mostAsks {
-		t, server := pool.Turn(now, r.shard.index)
+		t, server := pool.NextTurn(now, r.shard.index)
 		if t == nil {
 			return
 		}
@@ -151,7 +151,7 @@ func (r *Relay) giveTurns(now time.Time, pool *upstream.Pool) {
 			continue
 		}
 		if r.ask(now, e, server); e.Value.server == nil {
-			pool.Again(t, now, false)
+			pool.Retry(t, now, false)
 		}
 	}
 	r.attendBy(now.Add(askPause))
@@ -188,7 +188,7 @@ func (s *seekers) choose(now time.Time, e *entry) (server *upstream.Server) {
 		h.to = netip.AddrPort{}
 	}
 	if server == nil {
-		server = s.pool.Seek(now, e.Key.Client.Addr())
+		server = s.pool.PickForHeld(now, e.Key.Client.Addr())
 	}
 	return server
 }

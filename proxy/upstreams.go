@@ -65,7 +65,7 @@ func (s *Server) Drained() map[string][]netip.AddrPort {
 func (s *Server) InheritDrains(drained map[string][]netip.AddrPort) {
 	for name, addrs := range drained {
 		if pool, err := s.pool(name); err == nil { // an upstream that is no more has nothing to drain
-			pool.Inherit(time.Now(), addrs)
+			pool.InheritDrains(time.Now(), addrs)
 		}
 	}
 }

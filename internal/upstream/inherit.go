@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Drained are the servers that get no new sessions at the operator's command, those of Inherit that are yet to be listed too.
+// Drained are the servers that get no new sessions at the operator's command, those of InheritDrains that are yet to be listed too.
 func (p *Pool) Drained() (addrs []netip.AddrPort) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -20,8 +20,8 @@ func (p *Pool) Drained() (addrs []netip.AddrPort) {
 	return addrs
 }
 
-// Inherit drains servers that were drained in a predecessor's Pool, each as soon as it is listed: discovery may find it later.
-func (p *Pool) Inherit(now time.Time, drained []netip.AddrPort) {
+// InheritDrains drains servers that were drained in a predecessor's Pool, each as soon as it is listed: discovery may find it later.
+func (p *Pool) InheritDrains(now time.Time, drained []netip.AddrPort) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.inherited = make(map[netip.AddrPort]time.Time, len(drained))
@@ -33,7 +33,7 @@ func (p *Pool) Inherit(now time.Time, drained []netip.AddrPort) {
 	}
 }
 
-// bequeath drains a server that is listed from now on if it is one of Inherit's.
+// bequeath drains a server that is listed from now on if it is one of InheritDrains's.
 func (p *Pool) bequeath(s *Server) {
 	if at, ok := p.inherited[s.Addr]; ok {
 		s.drainedAt = at

@@ -16,7 +16,7 @@ func TestInherit(t *testing.T) {
 		}
 	}
 	p := New(At(a, b), Options{})
-	p.Inherit(now, old.Drained())
+	p.InheritDrains(now, old.Drained())
 	if got := p.Drained(); !slices.Equal(got, []netip.AddrPort{a, c}) {
 		t.Errorf("drained are %v, want a and c", got)
 	}

@@ -11,7 +11,7 @@ import (
 // So a restarted server gives each client another ID than before. Held sessions that must keep their IDs therefore ask
 // one after the other, in the order of their IDs, over all loops.
 
-// Ticket is the place of a held session in the line of its server. Its exported fields are set before Pool.Queue.
+// Ticket is the place of a held session in the line of its server. Its exported fields are set before Pool.Enqueue.
 type Ticket struct {
 	Client uint16         // its client ID, which it must keep
 	Addr   netip.Addr     // of the client, by which servers are balanced

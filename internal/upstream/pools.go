@@ -34,15 +34,15 @@ func (p *Pools) Get(name string) *Pool {
 	return p.byName[name]
 }
 
-// Lined returns the Pools in which sessions are in line.
-func (p *Pools) Lined() []*Pool {
+// WithQueues returns the Pools in which sessions are in line.
+func (p *Pools) WithQueues() []*Pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.lined)
 }
 
-// Stirred grows when a Relay may have something to do for sessions that are in line.
-func (p *Pools) Stirred() uint64 { return p.stirred.Load() }
+// Changes grows when a Relay may have something to do for sessions that are in line.
+func (p *Pools) Changes() uint64 { return p.stirred.Load() }
 
 // stir tells the Relay of a shard, or all of them, that there may be something to do.
 func (p *Pools) stir(shard int) {

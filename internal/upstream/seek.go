@@ -12,9 +12,9 @@ const (
 	askAgain = 250 * time.Millisecond // after it has failed
 )
 
-// Seek chooses a server for a held session that may have any client ID, and counts the session there until Release. If
+// PickForHeld chooses a server for a held session that may have any client ID, and counts the session there until Release. If
 // no server is open, it returns a server that rests or is down and is due to be asked whether it is back.
-func (p *Pool) Seek(now time.Time, client netip.Addr) *Server {
+func (p *Pool) PickForHeld(now time.Time, client netip.Addr) *Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.choose(now, client, p.doubtful())
@@ -53,8 +53,8 @@ func (p *Pool) probe(now time.Time, not []*Server) (best *Server) {
 	return best
 }
 
-// Reserved reports whether a server is kept for the sessions that it has lost, so that new sessions should wait.
-func (p *Pool) Reserved() bool {
+// AnyReserved reports whether a server is kept for the sessions that it has lost, so that new sessions should wait.
+func (p *Pool) AnyReserved() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(p.servers, func(s *Server) bool { return s.reserved() && s.hasRoom() })

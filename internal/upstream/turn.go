@@ -15,8 +15,8 @@ const (
 	settleTime = time.Second
 )
 
-// Queue adds a session to the line of its server. It has no turn before Ready.
-func (p *Pool) Queue(t *Ticket, home *Server) {
+// Enqueue adds a session to the line of its server. It has no turn before Ready.
+func (p *Pool) Enqueue(t *Ticket, home *Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if home.line == nil {
@@ -37,8 +37,8 @@ func (p *Pool) Ready(t *Ticket) {
 	t.ready = true
 }
 
-// Leave takes a session out of its line. It has a server, or has ended.
-func (p *Pool) Leave(t *Ticket) {
+// Dequeue takes a session out of its line. It has a server, or has ended.
+func (p *Pool) Dequeue(t *Ticket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	home := t.home
@@ -83,9 +83,9 @@ func (p *Pool) Suspect(home *Server, now, since time.Time) {
 	p.pools.stir(AllShards)
 }
 
-// Muster returns a lost server, or nil. The Relay of the shard then holds all its sessions of that server that must keep
-// their client IDs, and calls Mustered. next is when to call Muster again; zero: after the next stir.
-func (p *Pool) Muster(now time.Time, shard int) (lost *Server, next time.Time) {
+// LostServer returns a lost server, or nil. The Relay of the shard then holds all its sessions of that server that must keep
+// their client IDs, and calls SessionsHeld. next is when to call LostServer again; zero: after the next stir.
+func (p *Pool) LostServer(now time.Time, shard int) (lost *Server, next time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, home := range p.lined {
@@ -107,9 +107,9 @@ func (p *Pool) Muster(now time.Time, shard int) (lost *Server, next time.Time) {
 	return nil, next
 }
 
-// Mustered notes that the Relay of a shard holds all its sessions of a lost server. With all false there are more than it
+// SessionsHeld notes that the Relay of a shard holds all its sessions of a lost server. With all false there are more than it
 // could hold at once, and the line opens later.
-func (p *Pool) Mustered(home *Server, now time.Time, shard int, all bool) {
+func (p *Pool) SessionsHeld(home *Server, now time.Time, shard int, all bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch l := home.line; {
@@ -121,10 +121,10 @@ func (p *Pool) Mustered(home *Server, now time.Time, shard int, all bool) {
 	}
 }
 
-// Turn returns a session of a shard that has its turn, and the server that it must ask now. The session counts there from
+// NextTurn returns a session of a shard that has its turn, and the server that it must ask now. The session counts there from
 // now on. The server is nil if no server can give the session its client ID. The ticket is nil if no session has a turn,
 // or it is too soon to ask again.
-func (p *Pool) Turn(now time.Time, shard int) (*Ticket, *Server) {
+func (p *Pool) NextTurn(now time.Time, shard int) (*Ticket, *Server) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, home := range p.lined {
@@ -150,8 +150,8 @@ func (p *Pool) hasHope(t *Ticket) bool {
 	return len(t.unfit) == 0 || slices.ContainsFunc(p.servers, mayHave)
 }
 
-// Again notes that the server has not taken the session that asked. The session keeps its turn, or yields it.
-func (p *Pool) Again(t *Ticket, now time.Time, yield bool) {
+// Retry notes that the server has not taken the session that asked. The session keeps its turn, or yields it.
+func (p *Pool) Retry(t *Ticket, now time.Time, yield bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t.asking, t.after = nil, now.Add(askAgain)
@@ -174,9 +174,9 @@ func (p *Pool) yield(t *Ticket, waive bool) {
 	p.call(t.home)
 }
 
-// Offered notes that the server offers a session another client ID than its own. It reports whether the session waits
+// OfferedID notes that the server offers a session another client ID than its own. It reports whether the session waits
 // for another turn: the same server may offer its ID later, or another server may. Otherwise it cannot have its ID.
-func (p *Pool) Offered(t *Ticket, id uint16) (wait bool) {
+func (p *Pool) OfferedID(t *Ticket, id uint16) (wait bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s, home := t.asking, t.home

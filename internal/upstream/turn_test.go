@@ -24,7 +24,7 @@ func newQueue(t *testing.T, servers []Target, clients ...uint16) *queue {
 	q.Update(servers, Options{RetryAfter: 5 * time.Second})
 	for i, c := range clients {
 		q.all[c] = &Ticket{Client: c, Shard: i % 2, Addr: client}
-		q.Queue(q.all[c], q.Servers()[0])
+		q.Enqueue(q.all[c], q.Servers()[0])
 		q.Ready(q.all[c])
 	}
 	return q
@@ -34,7 +34,7 @@ func newQueue(t *testing.T, servers []Target, clients ...uint16) *queue {
 func (q *queue) turn(want uint16, at int) *Ticket {
 	q.t.Helper()
 	for shard := range 2 {
-		ticket, s := q.Turn(q.now, shard)
+		ticket, s := q.NextTurn(q.now, shard)
 		if ticket == nil {
 			continue
 		}
@@ -52,7 +52,7 @@ func (q *queue) turn(want uint16, at int) *Ticket {
 func (q *queue) none() {
 	q.t.Helper()
 	for shard := range 2 {
-		if ticket, _ := q.Turn(q.now, shard); ticket != nil {
+		if ticket, _ := q.NextTurn(q.now, shard); ticket != nil {
 			q.t.Fatalf("it is the turn of %d, want nobody's", ticket.Client)
 		}
 	}
@@ -70,25 +70,25 @@ func (q *queue) lose() {
 func TestTurnsGoByClientID(t *testing.T) {
 	q := newQueue(t, At(a), 30, 10, 20)
 	for _, c := range []uint16{10, 20, 30} {
-		q.Leave(q.turn(c, 0))
+		q.Dequeue(q.turn(c, 0))
 	}
 	q.none()
-	if len(q.pools.Lined()) > 0 || len(q.lined) > 0 {
+	if len(q.pools.WithQueues()) > 0 || len(q.lined) > 0 {
 		t.Error("an empty line is kept")
 	}
-	q.Leave(q.all[10]) // once is enough
+	q.Dequeue(q.all[10]) // once is enough
 }
 
 // TestTurnsWait: for sessions that have not left their server, and until a server that refused may be asked again.
 func TestTurnsWait(t *testing.T) {
 	q := newQueue(t, At(a), 20)
-	q.Queue(&Ticket{Client: 10}, q.Servers()[0])
+	q.Enqueue(&Ticket{Client: 10}, q.Servers()[0])
 	q.none()
-	q.Leave(q.Servers()[0].line.tickets[0])
+	q.Dequeue(q.Servers()[0].line.tickets[0])
 	again := q.turn(20, 0)
 	q.over(again, 0)
 	q.Failed(q.Servers()[0], q.now, q.now, "refused")
-	q.Again(again, q.now, false)
+	q.Retry(again, q.now, false)
 	q.none()
 	q.now = q.now.Add(askAgain)
 	q.turn(20, 0)
@@ -105,11 +105,11 @@ func TestTurnsAreYielded(t *testing.T) {
 	}
 	second := q.turn(2, 0)
 	q.over(second, 0)
-	q.Again(second, q.now, true)
-	q.Leave(q.turn(3, 0))
+	q.Retry(second, q.now, true)
+	q.Dequeue(q.turn(3, 0))
 	q.none() // the first is still asking
 	q.now = q.now.Add(time.Second)
-	q.Leave(stuck)
+	q.Dequeue(stuck)
 	q.turn(2, 0)
 }
 
@@ -124,27 +124,27 @@ func TestTurnsFollowOffers(t *testing.T) {
 	for range 50 {
 		q.now = q.now.Add(time.Second)
 		for shard := range 2 {
-			ticket, s := q.Turn(q.now, shard)
+			ticket, s := q.NextTurn(q.now, shard)
 			switch {
 			case ticket == nil:
 				continue
 			case s == nil:
 				ended++
-				q.Leave(ticket)
+				q.Dequeue(ticket)
 				continue
 			}
 			id := free[0]
 			free = free[1:]
 			if id == ticket.Client {
 				regained = append(regained, id)
-				q.Leave(ticket)
+				q.Dequeue(ticket)
 				continue
 			}
 			free = append(free, id)
 			q.over(ticket, 0)
-			if !q.Offered(ticket, id) {
+			if !q.OfferedID(ticket, id) {
 				ended++
-				q.Leave(ticket)
+				q.Dequeue(ticket)
 			}
 		}
 	}
@@ -181,7 +181,7 @@ func (q *queue) offer(client uint16, at int, id uint16) bool {
 	q.t.Helper()
 	ticket := q.turn(client, at)
 	q.over(ticket, at)
-	return q.Offered(ticket, id)
+	return q.OfferedID(ticket, id)
 }
 
 // TestSuspectedServers: a line waits until all sessions of a server are in it, or nobody hears the server.
@@ -195,33 +195,33 @@ func TestSuspectedServers(t *testing.T) {
 		t.Error("the Relays were not told")
 	}
 	q.none()
-	lost, next := q.Muster(q.now, 0)
+	lost, next := q.LostServer(q.now, 0)
 	if lost != nil || next != q.now.Add(confirm) {
 		t.Errorf("muster %v, next in %v", lost, next.Sub(q.now))
 	}
 	q.now = q.now.Add(confirm)
 	for shard := range 2 {
-		if lost, _ := q.Muster(q.now, shard); lost != home {
+		if lost, _ := q.LostServer(q.now, shard); lost != home {
 			t.Errorf("shard %d musters %v", shard, lost)
 		}
-		q.Mustered(home, q.now, shard, false)
-		if lost, _ := q.Muster(q.now, shard); lost != home {
+		q.SessionsHeld(home, q.now, shard, false)
+		if lost, _ := q.LostServer(q.now, shard); lost != home {
 			t.Errorf("shard %d musters no more", shard)
 		}
-		q.Mustered(home, q.now, shard, true)
-		if lost, _ := q.Muster(q.now, shard); lost != nil {
+		q.SessionsHeld(home, q.now, shard, true)
+		if lost, _ := q.LostServer(q.now, shard); lost != nil {
 			t.Errorf("shard %d musters twice", shard)
 		}
 	}
 	q.none()
-	q.Queue(&Ticket{Client: 1}, home)
+	q.Enqueue(&Ticket{Client: 1}, home)
 	q.Ready(home.line.tickets[0])
 	q.Release(home) // now it is in line
 	q.turn(1, 0)
 	home.Heard(q.now)
 	q.now = q.now.Add(time.Minute)
 	q.Suspect(home, q.now, q.now)
-	if lost, _ := q.Muster(q.now.Add(confirm), 0); lost != home {
+	if lost, _ := q.LostServer(q.now.Add(confirm), 0); lost != home {
 		t.Error("a server that was back and is lost again is not suspected")
 	}
 }
@@ -231,16 +231,16 @@ func TestAcquittedServers(t *testing.T) {
 	q := newQueue(t, At(a), 1)
 	home := q.Take(a)
 	q.lose()
-	if q.Pick(q.now, client, nil) != nil || !q.Reserved() || !q.IsReserved(home) {
+	if q.Pick(q.now, client, nil) != nil || !q.AnyReserved() || !q.IsReserved(home) {
 		t.Error("a new session may take the place of a held one")
 	}
 	home.Heard(q.now.Add(500 * time.Millisecond))
 	q.now = q.now.Add(510 * time.Millisecond)
-	if lost, next := q.Muster(q.now, 0); lost != nil || !next.IsZero() || q.Reserved() {
-		t.Errorf("muster %v; reserved %v", lost, q.Reserved())
+	if lost, next := q.LostServer(q.now, 0); lost != nil || !next.IsZero() || q.AnyReserved() {
+		t.Errorf("muster %v; reserved %v", lost, q.AnyReserved())
 	}
 	q.Suspect(home, q.now, q.now) // by the same session's neighbour
-	if q.Reserved() {
+	if q.AnyReserved() {
 		t.Error("suspected again at once")
 	}
 	q.turn(1, 0)
@@ -253,7 +253,7 @@ func TestLinesOfServersThatAreGone(t *testing.T) {
 	q.Update(At(b), Options{})
 	ticket := q.turn(1, 0)
 	q.over(ticket, 0)
-	q.Again(ticket, q.now, false)
+	q.Retry(ticket, q.now, false)
 	q.Update(At(a, b), Options{})
 	if q.Servers()[0] != home {
 		t.Fatal("it is another server")
@@ -268,30 +268,30 @@ func TestReservationsEnd(t *testing.T) {
 	q := newQueue(t, At(a), 1, 2)
 	q.lose()
 	for _, c := range []uint16{1, 2} {
-		if !q.Reserved() {
+		if !q.AnyReserved() {
 			t.Fatal("the server is not kept for its sessions")
 		}
 		ticket := q.turn(c, 0)
 		q.over(ticket, 0)
-		q.Again(ticket, q.now, true)
+		q.Retry(ticket, q.now, true)
 	}
-	if q.Reserved() || q.Pick(q.now.Add(time.Minute), client, nil) == nil {
+	if q.AnyReserved() || q.Pick(q.now.Add(time.Minute), client, nil) == nil {
 		t.Error("the server is kept for sessions that cannot reach it")
 	}
-	q.Leave(q.all[1])
-	q.Queue(&Ticket{Client: 3}, q.Servers()[0])
-	if !q.Reserved() {
+	q.Dequeue(q.all[1])
+	q.Enqueue(&Ticket{Client: 3}, q.Servers()[0])
+	if !q.AnyReserved() {
 		t.Error("the server is not kept for another session that it has lost")
 	}
 }
 
 func TestTurnAtTheServerThatTheOperatorWants(t *testing.T) {
 	q := newQueue(t, At(a, b))
-	q.Queue(&Ticket{Client: 1, To: b}, q.Servers()[0])
+	q.Enqueue(&Ticket{Client: 1, To: b}, q.Servers()[0])
 	q.Ready(q.Servers()[0].line.tickets[0])
 	ticket := q.turn(1, 1)
 	q.over(ticket, 1)
-	q.Again(ticket, q.now, false)
+	q.Retry(ticket, q.now, false)
 	q.now = q.now.Add(time.Second)
 	q.turn(1, 0)
 }
@@ -300,7 +300,7 @@ func TestTurnAtTheServerThatTheOperatorWants(t *testing.T) {
 func TestSeek(t *testing.T) {
 	p := New(At(a, b), Options{RetryAfter: time.Second, Fall: 1})
 	seek := func(at time.Time) string {
-		s := p.Seek(at, client)
+		s := p.PickForHeld(at, client)
 		if s == nil {
 			return ""
 		}
