@@ -26,7 +26,7 @@ func checkCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			ruled, err := setup.RuledSettings(settled, 1)
+			ruled, err := setup.SettingsWithRules(settled, 1)
 			if err != nil {
 				return cli.Exit("tidegate: "+err.Error(), 2)
 			}
@@ -38,7 +38,7 @@ func checkCommand() *cli.Command {
 			if err := setup.CheckMachine(settled); err != nil { // where it will run may be another machine
 				fmt.Fprintln(c.App.ErrWriter, "warning:", err)
 			}
-			for _, s := range setup.Shortages(settled, netio.GrantedBuffer) {
+			for _, s := range setup.BufferShortfalls(settled, netio.GrantedBuffer) {
 				fmt.Fprintln(c.App.ErrWriter, "warning:", s)
 			}
 			fmt.Fprint(c.App.Writer, explain(ruled))

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Circles finds servers that are the configuration's own listeners, by the addresses of the machine it is for: datagrams
+// CheckSelfForwarding finds servers that are the configuration's own listeners, by the addresses of the machine it is for: datagrams
 // would go in circles. Those that any machine would have are faults of Load already. The error is nil or Faults.
-func (c *Config) Circles(own []netip.Addr) error {
+func (c *Config) CheckSelfForwarding(own []netip.Addr) error {
 	v := validator{Config: c, report: newReport(c.places)}
 	for i, u := range c.Upstreams {
 		for j, server := range u.Servers {

@@ -2,8 +2,8 @@ package config
 
 import "reflect"
 
-// Fixed lists the keys whose values differ in next and only count from a restart on, in the order of the file.
-func (c *Config) Fixed(next *Config) (keys []string) {
+// RestartKeys lists the keys whose values differ in next and only count from a restart on, in the order of the file.
+func (c *Config) RestartKeys(next *Config) (keys []string) {
 	for _, t := range []struct {
 		path string
 		a, b any

@@ -7,11 +7,11 @@ import (
 
 func TestFixed(t *testing.T) {
 	old, next := Default(), Default()
-	if got := old.Fixed(next); len(got) > 0 {
+	if got := old.RestartKeys(next); len(got) > 0 {
 		t.Errorf("equal configurations differ in %v", got)
 	}
 	next.Log.Level, next.Loop.Count, next.Bans.File = Debug, 3, "other"
-	if got, want := old.Fixed(next), []string{"log.level", "loop.count", "bans.file"}; !slices.Equal(got, want) {
+	if got, want := old.RestartKeys(next), []string{"log.level", "loop.count", "bans.file"}; !slices.Equal(got, want) {
 		t.Errorf("Fixed = %v, want %v", got, want)
 	}
 }

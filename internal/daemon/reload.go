@@ -71,7 +71,7 @@ func (r *reloader) apply() (fixed []string, err error) {
 	if err := setup.CheckMachine(next); err != nil {
 		return nil, err
 	}
-	ruled, err := setup.RuledSettings(next, r.loops)
+	ruled, err := setup.SettingsWithRules(next, r.loops)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func (r *reloader) apply() (fixed []string, err error) {
 	tellShortages(r.log, next)
 	r.found.follow(next)
 	r.bans.SetTerms(setup.BanTerms(next.Bans))
-	fixed = r.current.Fixed(next)
+	fixed = r.current.RestartKeys(next)
 	next.Log, next.Loop, next.Admin = r.current.Log, r.current.Loop, r.current.Admin
 	r.current = next
 	return fixed, nil

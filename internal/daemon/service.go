@@ -118,7 +118,7 @@ func (s *service) listen() (err error) {
 	if s.from, err = born(); err != nil { // whose secrets the settings need
 		return err
 	}
-	ruled, err := setup.RuledSettings(s.config, s.loops)
+	ruled, err := setup.SettingsWithRules(s.config, s.loops)
 	if err != nil {
 		return &ConfigError{err}
 	}
@@ -144,7 +144,7 @@ func (s *service) listen() (err error) {
 
 // tellShortages warns of receive buffers that are smaller than configured.
 func tellShortages(log zerolog.Logger, c *config.Config) {
-	for _, s := range setup.Shortages(c, netio.GrantedBuffer) {
+	for _, s := range setup.BufferShortfalls(c, netio.GrantedBuffer) {
 		log.Warn().Str("key", s.Key).Stringer("asked", s.Asked).Stringer("given", s.Given).Str("remedy", s.Remedy()).
 			Msg("receive buffer is smaller than configured")
 	}

@@ -112,7 +112,7 @@ func born() (birth, error) {
 	for i := range b.legacy.Elders {
 		b.elders.add(os.NewFile(uintptr(firstListenerFD+n+i), "elder"))
 	}
-	setup.Inherit(b.legacy.Secrets)
+	setup.SetSecrets(b.legacy.Secrets)
 	return b, nil
 }
 

@@ -12,7 +12,7 @@ func Load(path string) (c *config.Config, warnings []config.Fault, err error) {
 	if c, warnings, err = config.Load(path, Traits()); err != nil {
 		return nil, nil, err
 	}
-	if err := c.Circles(ownAddresses()); err != nil {
+	if err := c.CheckSelfForwarding(ownAddresses()); err != nil {
 		return nil, nil, err
 	}
 	return c, warnings, nil

@@ -22,28 +22,28 @@ func CheckMachine(c *config.Config) error {
 	return errors.Join(append(errs, mayBeTransparent(c))...)
 }
 
-// Shortage is a receive buffer of the kernel's that is smaller than the configuration wants it.
-type Shortage struct {
+// BufferShortfall is a receive buffer of the kernel's that is smaller than the configuration wants it.
+type BufferShortfall struct {
 	Key          string // for example `loop.receive_buffer`, or `upstream "games": receive_buffer`
 	Asked, Given config.Size
 }
 
 // String says what is missing, and what to do.
-func (s Shortage) String() string {
+func (s BufferShortfall) String() string {
 	return fmt.Sprintf("%s asks for %s, and the kernel gives %s: %s", s.Key, s.Asked, s.Given, s.Remedy())
 }
 
 // Remedy is what gives a process the buffer.
-func (s Shortage) Remedy() string {
+func (s BufferShortfall) Remedy() string {
 	return fmt.Sprintf("sysctl -w net.core.rmem_max=%d, or the capability CAP_NET_ADMIN", s.Asked)
 }
 
-// Shortages are the receive buffers that this process cannot have as large as configured. granted tells how much of a
+// BufferShortfalls are the receive buffers that this process cannot have as large as configured. granted tells how much of a
 // size the kernel gives, as netio.GrantedBuffer does.
-func Shortages(c *config.Config, granted func(size int) (int, error)) (all []Shortage) {
+func BufferShortfalls(c *config.Config, granted func(size int) (int, error)) (all []BufferShortfall) {
 	ask := func(key string, size int) {
 		if given, err := granted(size); err == nil && given < size { // an error is for the socket that needs the buffer
-			all = append(all, Shortage{key, config.Size(size), config.Size(given)})
+			all = append(all, BufferShortfall{key, config.Size(size), config.Size(given)})
 		}
 	}
 	ask("loop.receive_buffer", int(c.Loop.ReceiveBuffer))

@@ -34,7 +34,7 @@ func TestShortages(t *testing.T) {
 	}
 	c.Loop.ReceiveBuffer = 16 * config.MiB
 	var got []string
-	for _, s := range Shortages(c, func(size int) (int, error) { return min(size, 8<<20), nil }) {
+	for _, s := range BufferShortfalls(c, func(size int) (int, error) { return min(size, 8<<20), nil }) {
 		got = append(got, s.String())
 	}
 	const remedy = "sysctl -w net.core.rmem_max=%d, or the capability CAP_NET_ADMIN"

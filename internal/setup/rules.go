@@ -19,8 +19,8 @@ import (
 // maxDatabase is the size in bytes of the largest MaxMind file that is read; those of cities have about 60 MB.
 const maxDatabase = 512 << 20
 
-// RuledSettings are settings with the rules of the configuration, for which the files are read that it names.
-func RuledSettings(c *config.Config, loops int) (*proxy.Settings, error) {
+// SettingsWithRules are settings with the rules of the configuration, for which the files are read that it names.
+func SettingsWithRules(c *config.Config, loops int) (*proxy.Settings, error) {
 	set, err := Rules(c)
 	if err != nil {
 		return nil, err

@@ -24,5 +24,5 @@ var secrets = func() (s Secrets) {
 // CurrentSecrets are those of the protocols that are made.
 func CurrentSecrets() Secrets { return secrets }
 
-// Inherit has the protocols that are made from now on go by a predecessor's secrets. Not for concurrent use.
-func Inherit(s Secrets) { secrets = s }
+// SetSecrets has the protocols that are made from now on go by a predecessor's secrets. Not for concurrent use.
+func SetSecrets(s Secrets) { secrets = s }
