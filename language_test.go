@@ -38,8 +38,6 @@ var notYetRewritten = []string{
 	"docs/decisions",
 	"proxy",
 	"CHANGELOG.md",
-	"README.md",
-	"docs/architecture.md",
 	"docs/benchmarks.md",
 	"docs/bridging.md",
 	"docs/configuration.md",
