@@ -56,7 +56,12 @@ func (s *Server) keepShield(ctx context.Context) {
 		case <-changed:
 		case <-expiry.C:
 		}
-		expiry.Reset(s.shieldBans(time.Now()))
+		began := time.Now()
+		expiry.Reset(s.shieldBans(began))
+		select { // changes in quick succession share one walk over a large set of bans
+		case <-ctx.Done():
+		case <-time.After(4 * time.Since(began)):
+		}
 	}
 }
 
@@ -64,10 +69,7 @@ func (s *Server) keepShield(ctx context.Context) {
 func (s *Server) shieldBans(now time.Time) time.Duration {
 	again := time.Hour
 	var banned []netip.Prefix
-	for _, ban := range s.options.Bans.All() {
-		if !ban.Active(now) {
-			continue
-		}
+	for ban := range s.options.Bans.Active(now) {
 		banned = append(banned, ban.Prefix)
 		if !ban.Until.IsZero() {
 			again = min(again, ban.Until.Sub(now))

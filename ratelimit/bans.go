@@ -1,6 +1,8 @@
 package ratelimit
 
 import (
+	"iter"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -10,18 +12,19 @@ import (
 	"github.com/gaissmai/bart"
 )
 
-// maxAutomatic bounds the automatic bans that are kept, active or expired. Beyond it, the bans that end first make
+// maxAutomatic bounds the automatic bans that are kept, active or expired. Beyond it, the ban that ends first makes
 // room. Only proved addresses are banned, so filling the list takes that many real networks.
 const maxAutomatic = 20_000
 
 // Bans is the set of banned networks. It is safe for concurrent use. Find takes no lock, so that any number of loops
-// may call it for each new client.
+// may call it for each new client. Add, Remove and Offend hold the lock for microseconds, however many bans there are:
+// only Sync and All take time for each ban, and they work outside the lock.
 type Bans struct {
-	table atomic.Pointer[bart.Table[*Ban]] // never changed, only replaced
+	table atomic.Pointer[bart.Table[*Ban]] // never changed once it is stored, only replaced
 
-	mu          sync.Mutex // guards the fields below
+	mu          sync.Mutex // guards the fields below, and changes of table
 	terms       Terms
-	automatic   int
+	automatic   automaticBans
 	pending     map[netip.Prefix]*Ban // changes since the last Sync; nil: removed
 	subscribers []chan struct{}
 }
@@ -100,8 +103,8 @@ func (b *Bans) Offend(now time.Time, a netip.Addr, reason string) Ban {
 		return *old
 	case ok && old.Author == Automatic && now.Before(old.Until.Add(b.terms.Memory)):
 		times = old.Times + 1
-	case !ok && b.automatic >= maxAutomatic:
-		b.makeRoom()
+	case !ok && b.automatic.Len() >= maxAutomatic:
+		b.drop(b.automatic.bans[0])
 	}
 	ban := &Ban{
 		Prefix: p, Reason: reason, Author: Automatic, Times: times,
@@ -114,11 +117,22 @@ func (b *Bans) Offend(now time.Time, a netip.Addr, reason string) Ban {
 
 // All returns the bans by prefix. Expired bans that still count are included.
 func (b *Bans) All() []Ban {
-	all := []Ban{}
+	all := make([]Ban, 0, b.Len())
 	for _, ban := range b.table.Load().AllSorted() {
 		all = append(all, *ban)
 	}
 	return all
+}
+
+// Active iterates over the bans in force at a time, in no order. The caller must not change a Ban.
+func (b *Bans) Active(now time.Time) iter.Seq[*Ban] {
+	return func(yield func(*Ban) bool) {
+		for _, ban := range b.table.Load().All() {
+			if ban.Active(now) && !yield(ban) {
+				return
+			}
+		}
+	}
 }
 
 // Subscribe returns a channel that becomes readable after the bans have changed.
@@ -134,7 +148,7 @@ func (b *Bans) Subscribe() <-chan struct{} {
 // load plus the changes made here since the last Sync; it is not called if nothing changes. Sync drops expired bans
 // that no longer count. If load or store fails, the changes wait for the next Sync. Calls must not overlap.
 func (b *Bans) Sync(now time.Time, load func() ([]Ban, error), store func([]Ban) error) error {
-	changes, terms := b.takePending()
+	before, changes, terms := b.takePending()
 	stored, err := load()
 	if err != nil {
 		b.returnPending(changes)
@@ -145,30 +159,31 @@ func (b *Bans) Sync(now time.Time, load func() ([]Ban, error), store func([]Ban)
 	if len(changes) > 0 || len(joined) != len(stored) {
 		err = store(joined)
 	}
+	if !holds(before, joined) {
+		b.replace(joined)
+	}
 	if err != nil {
 		b.returnPending(changes)
 	}
-	b.replace(joined)
 	return err
 }
 
-func (b *Bans) takePending() (map[netip.Prefix]*Ban, Terms) {
+// takePending returns the changes since the last Sync, and the table that has them and no later ones.
+func (b *Bans) takePending() (*bart.Table[*Ban], map[netip.Prefix]*Ban, Terms) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	changes := b.pending
 	b.pending = make(map[netip.Prefix]*Ban)
-	return changes, b.terms
+	return b.table.Load(), changes, b.terms
 }
 
-// returnPending restores changes that could not be stored. Later changes take precedence.
+// returnPending restores changes that could not be stored. Later changes take precedence. There are few of them, since
+// Sync has just begun.
 func (b *Bans) returnPending(changes map[netip.Prefix]*Ban) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for p, ban := range changes {
-		if _, ok := b.pending[p]; !ok {
-			b.pending[p] = ban
-		}
-	}
+	maps.Copy(changes, b.pending)
+	b.pending = changes
 }
 
 // join applies changes to bans.
@@ -188,21 +203,41 @@ func join(stored []Ban, changes map[netip.Prefix]*Ban) []Ban {
 	return joined
 }
 
+// holds reports whether a table has exactly these bans, which are sorted by prefix.
+func holds(table *bart.Table[*Ban], bans []Ban) bool {
+	if table.Size() != len(bans) {
+		return false
+	}
+	i := 0
+	for _, ban := range table.AllSorted() {
+		if !ban.equal(bans[i]) {
+			return false
+		}
+		i++
+	}
+	return true
+}
+
 // replace sets the bans to the stored ones plus the changes made since they were read.
 func (b *Bans) replace(stored []Ban) {
+	table := new(bart.Table[*Ban])
+	var automatic automaticBans
+	for _, ban := range stored {
+		table.Insert(ban.Prefix, &ban)
+		automatic.add(&ban)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := join(stored, b.pending)
-	if slices.EqualFunc(all, b.All(), Ban.equal) {
-		return
-	}
-	table := new(bart.Table[*Ban])
-	b.automatic = 0
-	for _, ban := range all {
-		table.Insert(ban.Prefix, &ban)
-		b.count(&ban, 1)
-	}
 	b.table.Store(table)
+	b.automatic = automatic
+	for p, ban := range b.pending {
+		if old, ok := b.table.Load().Get(p); ok {
+			b.takeOut(old)
+		}
+		if ban != nil {
+			b.putIn(ban)
+		}
+	}
 	b.tell()
 }
 
@@ -214,42 +249,29 @@ func (t *Terms) forgotten(now time.Time, ban *Ban) bool {
 	return ban.Author != Automatic || !now.Before(ban.Until.Add(t.Memory))
 }
 
-// makeRoom drops the sixteenth of the automatic bans that ends first. Dropping many at once keeps the search rare.
-func (b *Bans) makeRoom() {
-	var automatic []*Ban
-	for _, ban := range b.table.Load().AllSorted() {
-		if ban.Author == Automatic {
-			automatic = append(automatic, ban)
-		}
-	}
-	slices.SortStableFunc(automatic, func(x, y *Ban) int { return x.Until.Compare(y.Until) })
-	for _, ban := range automatic[:maxAutomatic/16] {
-		b.drop(ban)
-	}
-}
-
-// The methods put and drop change the table. The caller holds mu.
+// The methods put, drop, putIn and takeOut change the table. The caller holds mu.
 
 func (b *Bans) put(ban *Ban) {
-	table := b.table.Load()
-	if old, ok := table.Get(ban.Prefix); ok {
-		b.count(old, -1)
+	if old, ok := b.table.Load().Get(ban.Prefix); ok {
+		b.automatic.remove(old)
 	}
-	b.table.Store(table.InsertPersist(ban.Prefix, ban))
+	b.putIn(ban)
 	b.pending[ban.Prefix] = ban
-	b.count(ban, 1)
 }
 
 func (b *Bans) drop(ban *Ban) {
-	b.table.Store(b.table.Load().DeletePersist(ban.Prefix))
+	b.takeOut(ban)
 	b.pending[ban.Prefix] = nil
-	b.count(ban, -1)
 }
 
-func (b *Bans) count(ban *Ban, by int) {
-	if ban.Author == Automatic {
-		b.automatic += by
-	}
+func (b *Bans) putIn(ban *Ban) {
+	b.table.Store(b.table.Load().InsertPersist(ban.Prefix, ban))
+	b.automatic.add(ban)
+}
+
+func (b *Bans) takeOut(ban *Ban) {
+	b.table.Store(b.table.Load().DeletePersist(ban.Prefix))
+	b.automatic.remove(ban)
 }
 
 // tell wakes the subscribers.

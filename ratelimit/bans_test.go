@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -78,8 +79,8 @@ func TestAutomaticBansAreBounded(t *testing.T) {
 		b.Offend(start.Add(time.Duration(i)*time.Millisecond), from, "x")
 	}
 	all := b.All()
-	if len(all) > maxAutomatic+1 || len(all) < maxAutomatic*15/16 {
-		t.Errorf("%d bans are kept, want at most %d", len(all), maxAutomatic+1)
+	if len(all) != maxAutomatic+1 || b.automatic.Len() != maxAutomatic || len(b.automatic.places) != maxAutomatic {
+		t.Errorf("%d bans are kept, want %d", len(all), maxAutomatic+1)
 	}
 	if b.Find(start, addr("10.0.0.1")) != nil || b.Find(start, addr("203.0.113.1")) == nil {
 		t.Error("want the oldest automatic ban gone, and the operator's kept")
@@ -116,6 +117,100 @@ func TestSync(t *testing.T) {
 	<-told
 	if err := sync(); err != nil || writes != 2 || len(file) != 0 || len(b.All()) != 0 {
 		t.Fatalf("%v, %d writes; the file has %+v, we %+v", err, writes, file, b.All())
+	}
+}
+
+// TestChangesDuringSync checks that bans can be changed while Sync reads and writes its store, which may take seconds,
+// and that those changes are in force afterwards and reach the store with the next Sync.
+func TestChangesDuringSync(t *testing.T) {
+	b := NewBans(terms)
+	file := []Ban{
+		{Prefix: prefix("192.0.2.0/24"), Author: "ann"},
+		{Prefix: prefix("198.51.100.1/32"), Author: Automatic, Until: start.Add(time.Minute)},
+		{Prefix: prefix("198.51.100.2/32"), Author: Automatic},
+	}
+	if err := b.Sync(start, func() ([]Ban, error) { return file, nil }, nil); err != nil {
+		t.Fatal(err)
+	}
+	load := func() ([]Ban, error) {
+		b.Offend(start, addr("203.0.113.5"), "flood")
+		b.Add(Ban{Prefix: prefix("198.51.100.1/32"), Author: "ann"})
+		return slices.Clone(file), nil
+	}
+	store := func(all []Ban) error {
+		b.Remove(prefix("198.51.100.2/32"))
+		b.Add(Ban{Prefix: prefix("203.0.113.6/32"), Author: "ann"})
+		file = slices.Clone(all)
+		return nil
+	}
+	b.Add(Ban{Prefix: prefix("203.0.113.7/32"), Author: "ann"})
+	if err := b.Sync(start, load, store); err != nil {
+		t.Fatal(err)
+	}
+	check := func(when string, bans []Ban) {
+		t.Helper()
+		var got []string
+		for _, ban := range bans {
+			got = append(got, ban.Prefix.String()+" "+ban.Author)
+		}
+		want := []string{
+			"192.0.2.0/24 ann", "198.51.100.1/32 ann", "203.0.113.5/32 tidegate", "203.0.113.6/32 ann", "203.0.113.7/32 ann",
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", when, got, want)
+		}
+	}
+	check("after one Sync", b.All())
+	if b.automatic.Len() != 1 {
+		t.Errorf("%d automatic bans are counted, want 1", b.automatic.Len())
+	}
+	if err := b.Sync(start, func() ([]Ban, error) { return file, nil }, store); err != nil {
+		t.Fatal(err)
+	}
+	check("the store after another Sync", file)
+}
+
+// BenchmarkOffendDuringSync measures the longest time that a loop may wait to impose a ban while a Sync merges as many
+// bans as a file may have.
+func BenchmarkOffendDuringSync(b *testing.B) {
+	for _, n := range []int{1_000, 1_000_000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			stored := make([]Ban, n)
+			for i := range stored {
+				a := netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)})
+				stored[i] = Ban{Prefix: netip.PrefixFrom(a, 32), Author: "ann"}
+			}
+			bans := NewBans(terms)
+			load := func() ([]Ban, error) { return stored, nil }
+			store := func([]Ban) error { return nil }
+			if err := bans.Sync(start, load, store); err != nil {
+				b.Fatal(err)
+			}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for range b.N {
+					stored[0].Times++ // so that each Sync has a new table to build
+					_ = bans.Sync(start, load, store)
+				}
+			}()
+			longest, i := time.Duration(0), 0
+			pace := time.NewTicker(time.Millisecond)
+			defer pace.Stop()
+			for {
+				select {
+				case <-done:
+					b.ReportMetric(longest.Seconds()*1e3, "longest-ms")
+					return
+				case <-pace.C:
+				}
+				from := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+				i++
+				before := time.Now()
+				bans.Offend(start, from, "flood")
+				longest = max(longest, time.Since(before))
+			}
+		})
 	}
 }
 

@@ -88,7 +88,21 @@ func (k *banKeeper) run(ctx context.Context, changed, fromFile <-chan struct{}) 
 		case <-fromFile:
 		case <-prune.C:
 		}
+		began := time.Now()
 		k.sync()
+		rest(ctx, time.Since(began))
+	}
+}
+
+// longestRest bounds the time until a change of the file is in force, beside the time that reading it takes.
+const longestRest = 30 * time.Second
+
+// rest waits after a Sync of the file, for four times as long as the Sync took. So many changes of a large file share
+// one Sync, and all of them together take a fifth of a core at most. A small file is rewritten at once.
+func rest(ctx context.Context, took time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(min(4*took, longestRest)):
 	}
 }
 
