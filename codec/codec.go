@@ -1,53 +1,68 @@
-// Package codec is the contract every wire protocol of Tidegate fulfils: a codec turns datagrams into messages and
-// back, for both ends of a connection. It contains no sockets, clocks, goroutines or locks: bytes and time are
-// arguments, so a codec can be driven by a socket loop and by a simulator alike.
+// Package codec is the contract that each wire protocol of Tidegate fulfils. A codec turns datagrams into messages and
+// back, for both ends of a connection. It contains no sockets, clocks, goroutines or locks. Bytes and time are
+// arguments, so a socket loop and a simulator can both drive a codec.
 //
-// Start with Protocol, which recognises new clients and makes connections, and Conn, which is one side of one
-// connection. A protocol's constant facts are in its Spec. Interfaces that a codec may implement besides are in
-// optional.go. Two laws hold for every Conn:
+// Start with Protocol, which recognizes new clients and makes connections. Continue with Conn, one side of one
+// connection. Spec holds a protocol's constant facts. optional.go lists the interfaces that a codec may implement in
+// addition. Two laws hold for every Conn:
 //
-// Order. After Accept, Receive or Advance, call Poll until it reports false before the next of them. After any input,
-// call Transmit until it reports false before waiting for I/O; several inputs may share one such round, which is how
-// messages coalesce into full datagrams.
+// Order. After Accept, Receive or Advance, call Poll until it reports false; only then call one of the three again.
+// After any input, call Transmit until it reports false before you wait for I/O. Several inputs may share one such
+// round, so that messages coalesce into full datagrams.
 //
-// Memory is lent, never given. A datagram given to Accept or Receive is the Conn's until the Poll round after it
-// ends. A payload from Poll is the caller's until the next Receive, Advance or Close. Bytes given to Send, Dial,
-// Close or Refuse are the codec's until the call returns. A caller or codec that needs bytes longer copies them.
+// Memory is lent, never given. A datagram given to Accept or Receive belongs to the Conn until the next Poll round
+// ends. A payload from Poll belongs to the caller until the next Receive, Advance or Close. Bytes given to Send, Dial,
+// Close or Refuse belong to the codec until the call returns. A caller or codec that needs bytes longer copies them.
 //
 // Six rules complete the laws:
 //
-//   - A protocol whose goodbye is acknowledged (RakNet) first delivers what was accepted in a reliable mode, for as long as
-//     its own time-out for closing allows. All others say goodbye at once, and what waits is Lost. Until Disconnected,
-//     Received may still come.
+//   - The goodbye of some protocols is acknowledged (RakNet). Such a protocol first delivers the messages that it
+//     accepted in a reliable mode, until its own time-out for closing. All other protocols say goodbye at once, and
+//     waiting messages are Lost. Received may still come until Disconnected.
 //   - Events of Send, Announce, Admit, Close and Transmit may wait for the next Poll.
 //   - One more Transmit round follows Disconnected. Then the Conn is forgotten.
-//   - A protocol without channels ignores Channel. One with channels refuses a channel that it does not have: ErrMode.
-//   - A codec leaves out data of a Hello or Goodbye that its wire has no room or no field for.
-//   - Reliable without ReliableOrdered, or the reverse, is a complete set of modes. The bridge uses a stronger mode for a
-//     missing one.
+//   - A protocol without channels ignores Channel. A protocol with channels refuses an unknown channel with ErrMode.
+//   - A codec leaves out data of a Hello or Goodbye if its wire has no room or no field for that data.
+//   - Reliable without ReliableOrdered, or the reverse, is a complete set of modes. The bridge uses a stronger mode for
+//     a missing one.
 package codec
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 )
 
-// MaxDatagram is the size in bytes of the largest datagram any protocol here reads or writes (RUDP's receive buffer).
+// MaxDatagram is the size in bytes of the largest datagram that any protocol reads or writes (RUDP's receive buffer).
 const MaxDatagram = 4096
+
+// Errors of the contract. Codecs wrap them, or return them as they are.
+var (
+	ErrMode       = errors.New("delivery mode not of this protocol")  // Send, Announce
+	ErrTooLarge   = errors.New("message too large for this protocol") // Send
+	ErrFull       = errors.New("send queue full")                     // Send: the queue has reached the bound of Options
+	ErrClosed     = errors.New("connection closed")                   // Send after Close or Disconnected
+	ErrMalformed  = errors.New("malformed datagram")                  // Accept, Receive: not the protocol's layout
+	ErrRefused    = errors.New("connection attempt refused")          // Accept: answered statelessly, or not at all
+	ErrUnexpected = errors.New("datagram not expected in this state") // Receive
+	ErrDuplicate  = errors.New("duplicate or stale datagram")         // Receive
+	ErrWindow     = errors.New("sequence number outside the window")  // Receive
+	ErrLimit      = errors.New("bound on a peer's memory reached")    // Receive
+)
 
 // Protocol is one wire protocol with its options. It is immutable and safe for concurrent use.
 type Protocol interface {
-	// Spec returns the protocol's constant facts. All callers share it; they only read it.
+	// Spec returns the protocol's constant facts. All callers share the Spec and must not change it.
 	Spec() *Spec
 	// Sniff reports whether a datagram from an unknown address could open or precede a session of this protocol.
 	// It never allocates.
 	Sniff(datagram []byte) bool
-	// Accept handles a sniffed datagram from an unknown address. A stateless answer, at most one datagram, is
-	// appended to reply. A non-nil Conn asks for a session; protocols that can prove the peer's address make one
-	// only after that proof. A datagram that asks for neither is an error that wraps ErrMalformed or ErrRefused.
+	// Accept handles a datagram from an unknown address that Sniff has approved. It appends a stateless answer of at most
+	// one datagram to reply. A non-nil Conn asks for a session. A protocol that can prove the peer's address makes a Conn
+	// only after that proof. If the datagram asks for neither, the error wraps ErrMalformed or ErrRefused.
 	Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (Conn, []byte, error)
-	// Refuse appends the protocol's stateless refusal of a datagram that Accept would make a Conn of, or nothing
-	// where it has none. It serves a proxy that has no room for another session.
+	// Refuse appends the protocol's stateless refusal of a datagram for which Accept would make a Conn. It appends
+	// nothing if the protocol has no such refusal. A proxy without room for another session uses it.
 	Refuse(datagram, reply []byte, reason Reason) []byte
 	// Dial opens a connection to a server at to.
 	Dial(now time.Time, to netip.AddrPort, hello Hello) Conn
@@ -55,73 +70,75 @@ type Protocol interface {
 
 // Conn is one side of one connection. It is not safe for concurrent use.
 type Conn interface {
-	// Receive takes one datagram from the peer's address. An error says why the datagram was dropped, in whole or in
-	// part; it never closes the connection, since the sender may be forged. Closing is an event.
+	// Receive takes one datagram from the peer's address. An error says why the codec dropped all or part of the
+	// datagram. An error never closes the connection, since the sender may be forged. Closing is an event.
 	Receive(now time.Time, datagram []byte) error
-	// Advance runs whatever is due. Early calls are harmless.
+	// Advance does the work that is due. An early call is harmless.
 	Advance(now time.Time)
-	// Send queues a message, also before Connected; it copies what it keeps. Errors are ErrMode, ErrTooLarge, ErrFull
-	// and ErrClosed, and leave the connection as it was.
+	// Send queues a message, also before Connected. It copies the bytes that it keeps. Errors are ErrMode, ErrTooLarge,
+	// ErrFull and ErrClosed; they leave the connection unchanged.
 	Send(now time.Time, m Message) error
-	// Announce tells the peer that another client Joined or Left. ErrMode where the protocol has no such news.
+	// Announce tells the peer that another client Joined or Left. The error is ErrMode if the protocol has no such
+	// message.
 	Announce(now time.Time, kind EventKind, client uint16) error
-	// Admit answers Asked: the peer may join, and is told that it is the given client, where the protocol says so.
+	// Admit answers Asked: the peer may join. The peer learns that it is the given client, if the protocol can tell it.
 	Admit(now time.Time, client uint16)
-	// Close says goodbye, or refuses where it comes between Asked and Admit. Disconnected follows, at once or when
-	// the goodbye has been acknowledged or given up. A second Close does nothing.
+	// Close says goodbye. Between Asked and Admit it refuses the client. Disconnected follows at once, or as soon as the
+	// goodbye is acknowledged or given up. A second Close does nothing.
 	Close(now time.Time, why Goodbye)
-	// Poll returns the next event. No allocation on the steady path.
+	// Poll returns the next event. It does not allocate on the steady path.
 	Poll() (Event, bool)
 	// Transmit appends one datagram to b, which has room for MaxDatagram bytes, or reports false.
 	Transmit(now time.Time, b []byte) ([]byte, bool)
-	// NextTimeout is when Advance wants to be called next; zero means never. Advance(NextTimeout()) always moves on.
+	// NextTimeout returns when Advance wants to be called next; zero means never. Advance(NextTimeout()) always makes
+	// progress.
 	NextTimeout() time.Time
-	// Stats are the connection's figures so far.
+	// Stats returns the connection's figures so far.
 	Stats() Stats
 }
 
-// Hello is what a client says of itself as it joins.
+// Hello holds the data that a client sends when it joins.
 type Hello struct {
-	// Data is Riptide's connect data or RakNet's password. Pad as in Message.
+	// Data is Riptide's connect data or RakNet's password. Pad works as in Message.
 	Data []byte
 	Pad  uint8
-	// Identity is the client's RakNet GUID; zero where it has none.
+	// Identity is the client's RakNet GUID, or zero if the client has none.
 	Identity uint64
 	// Tentative makes a Confirmer hold back the last step of its handshake until Confirm. Other connections ignore it.
 	Tentative bool
-	// From is whatever knows where the server sees the client; nil: nobody does. RakNet's offloaded cookies are made
-	// for that address, and others do not ask for it: to find out may take time.
+	// From knows at which address the server sees the client; nil means that the address is unknown. RakNet makes
+	// offloaded cookies for that address. Other protocols do not ask for it, because the answer may take time.
 	From Addresser
 }
 
 // Addresser has an address, as a socket does.
 type Addresser interface{ Addr() netip.AddrPort }
 
-// Goodbye is why a connection ends and what the game adds to it.
+// Goodbye says why a connection ends, and holds the data that the game adds.
 type Goodbye struct {
 	Reason Reason
-	// Data is the custom data of a refusal or a kick. Pad as in Message.
+	// Data is the custom data of a refusal or a kick. Pad works as in Message.
 	Data []byte
 	Pad  uint8
-	// Identity and Version are those of the server that refuses, as in Event; zero: the codec's own.
+	// Identity and Version belong to the server that refuses, as in Event. Zero means the codec's own.
 	Version  uint8
 	Identity uint64
-	// Text is a line for the player, sent if Data is empty and the protocol has a place for texts (Riptide).
+	// Text is a line for the player. It is sent if Data is empty and the protocol has a field for texts (Riptide).
 	Text string
 }
 
-// Stats are figures of one side of a connection. Counts only grow.
+// Stats holds figures of one side of a connection. Counts only grow.
 type Stats struct {
-	RTT      time.Duration // smoothed round trip; zero until measured
+	RTT      time.Duration // smoothed round-trip time; zero until measured
 	Sent     uint64        // datagrams written
 	Received uint64        // datagrams read and accepted
-	Resent   uint64        // transmissions of messages beyond their first
-	Lost     uint64        // messages or datagrams the codec knows did not arrive the first time
-	Dropped  uint64        // datagrams, or parts, refused: malformed, duplicate, out of window
-	Queued   int           // bytes of messages waiting to be sent or acknowledged
+	Resent   uint64        // repeated transmissions of messages
+	Lost     uint64        // messages or datagrams that, as the codec knows, did not arrive the first time
+	Dropped  uint64        // datagrams or parts refused: malformed, duplicate or outside the window
+	Queued   int           // bytes of messages that wait to be sent or acknowledged
 }
 
-// Count counts a datagram that was read, and refused where err is not nil. It returns err.
+// Count counts a datagram that was read: as received if err is nil, else as dropped. It returns err.
 func (s *Stats) Count(err error) error {
 	if err != nil {
 		s.Dropped++

@@ -1,20 +1,20 @@
 package codec
 
-// EventKind says what happened on a connection.
+// EventKind says which kind of event happened on a connection.
 type EventKind uint8
 
-// Events of a Conn. Asked comes at most once, on the accepting side; Granted at most once, after DialAhead; Connected
-// at most once and before any Received; Disconnected exactly once and last.
+// Events of a Conn. Asked comes at most once, on the accepting side. Granted comes at most once, after DialAhead.
+// Connected comes at most once, before any Received. Disconnected comes exactly once, as the last event.
 const (
-	Asked        EventKind = iota // a client wants to join: Payload, Pad and Identity are its Hello; answer by Admit or Close
-	Granted                       // the server of Identity grants the connection, and waits for Introduce (Granter)
-	Connected                     // messages may flow; Client is the ID the server gave us, where the protocol has one
-	Received                      // the Message is the peer's
-	Delivered                     // the message of Receipt reached the peer's codec
-	Lost                          // the message of Receipt did not, or will never be known to have
-	Joined                        // another client, Client, joined the server (Riptide's news)
-	Left                          // another client, Client, left the server
-	Disconnected                  // it is over, for Reason; Payload and Pad are the peer's goodbye data
+	Asked        EventKind = iota // a client wants to join with the Hello in Payload, Pad, Identity; answer: Admit or Close
+	Granted                       // the server with this Identity grants the connection and waits for Introduce (Granter)
+	Connected                     // messages may flow; Client is the ID that the server gave us, if the protocol has one
+	Received                      // the Message came from the peer
+	Delivered                     // the message with this Receipt reached the peer's codec
+	Lost                          // the message with this Receipt did not arrive, or its fate will stay unknown
+	Joined                        // another client, Client, joined the server (Riptide)
+	Left                          // another client, Client, left the server (Riptide)
+	Disconnected                  // the connection ended for Reason; Payload and Pad are the peer's goodbye data
 	eventCount
 )
 
@@ -22,7 +22,7 @@ var eventNames = [eventCount]string{
 	"asked", "granted", "connected", "received", "delivered", "lost", "joined", "left", "disconnected",
 }
 
-// String is the event's name as in logs and tests.
+// String returns the event's name as in logs and tests.
 func (k EventKind) String() string {
 	if k < eventCount {
 		return eventNames[k]
@@ -30,46 +30,46 @@ func (k EventKind) String() string {
 	return "unknown"
 }
 
-// Event is one thing that happened. Its payload is lent until the Conn's next input.
+// Event is one event of a Conn. Its payload is lent until the Conn's next input.
 type Event struct {
 	Kind    EventKind
-	Message        // the whole of Received; Receipt of Delivered and Lost; Payload and Pad of Asked and Disconnected
-	Client  uint16 // of Connected (dialling side), Joined and Left
+	Message        // whole in Received; Receipt in Delivered and Lost; Payload and Pad in Asked and Disconnected
+	Client  uint16 // in Connected (dialing side), Joined and Left
 	// Identity is the peer's RakNet GUID: the client's in Asked, the server's in Granted and in a Disconnected that
-	// refuses. Zero where the peer has none.
+	// refuses. It is zero if the peer has none.
 	Identity uint64
-	Reason   Reason // of Disconnected
+	Reason   Reason // in Disconnected
 	Version  uint8  // the server's protocol version, in a Disconnected for Incompatible; zero: unknown
 }
 
-// Reason is why a connection ended or was refused, across all protocols. Each codec maps its own wire's reasons to
-// these; docs/bridging.md has the table.
+// Reason says why a connection ended or was refused, across all protocols. Each codec maps its wire's own reasons to
+// these. docs/bridging.md has the table.
 type Reason uint8
 
-// Reasons. Those up to Incompatible refuse a connection that was never made; the rest end one that was.
+// Reasons. Reasons up to Incompatible refuse a new connection. The others end an established one.
 const (
 	ReasonNone       Reason = iota
 	NoConnection            // the server did not answer, or could not be reached
-	AlreadyConnected        // the server already has a client of this address or identity
-	ServerFull              // no free place
-	Rejected                // the game refused, without saying more
-	RejectedCustom          // the game refused, with data
+	AlreadyConnected        // the server already has a client with this address or identity
+	ServerFull              // the server has no free place
+	Rejected                // the game refused without data
+	RejectedCustom          // the game refused with data
 	Banned                  // the address is banned
 	InvalidPassword         // RakNet's password did not match
 	TooSoon                 // this address connected a moment ago (RakNet's IP_RECENTLY_CONNECTED)
 	Incompatible            // the protocol versions differ
-	Closed                  // the peer, or we, left in the normal way
+	Closed                  // the peer or we left in the normal way
 	TimedOut                // the peer fell silent
-	Kicked                  // the server threw the client out, possibly with data
+	Kicked                  // the server removed the client, possibly with data
 	ServerStopped           // the server is shutting down
-	PoorConnection          // too much was lost to go on
+	PoorConnection          // too many datagrams were lost
 	TransportError          // the path below failed
 	Violation               // the peer broke a bound that no honest peer reaches
-	Overflow                // more was queued for the peer than the bound allows
+	Overflow                // the queue to the peer exceeded its bound
 	reasonCount
 )
 
-// ReasonCount is how many reasons there are.
+// ReasonCount is the number of reasons.
 const ReasonCount = int(reasonCount)
 
 var reasonNames = [reasonCount]string{
@@ -78,7 +78,7 @@ var reasonNames = [reasonCount]string{
 	"poor-connection", "transport-error", "violation", "overflow",
 }
 
-// String is the reason's name as in logs and metrics.
+// String returns the reason's name as in logs and metrics.
 func (r Reason) String() string {
 	if r < reasonCount {
 		return reasonNames[r]

@@ -1,21 +1,21 @@
 package codec
 
-// Message is what a game sent, or is to be sent.
+// Message is one message of a game.
 type Message struct {
-	// Payload is the message's bytes. Pad (0 to 7) is how many bits of its last byte are not part of the message:
-	// Riptide 2.1+ and RakNet carry bit strings. Which end of the byte is unused is the protocol's own bit order
-	// (Riptide's high bits, RakNet's low bits); a protocol of whole bytes ignores Pad.
+	// Payload holds the message's bytes. Pad (0 to 7) is the number of bits of the last byte that are not part of the
+	// message: Riptide 2.1+ and RakNet carry bit strings. The protocol's bit order decides which bits are unused (the
+	// high bits in Riptide, the low bits in RakNet). A protocol of whole bytes ignores Pad.
 	Payload []byte
 	Pad     uint8
 	Mode    Mode
-	Channel uint8  // ordering channel; 0 where the protocol has none
+	Channel uint8  // ordering channel; 0 if the protocol has none
 	ID      uint16 // application message ID, if HasID
 	HasID   bool
 	Receipt Receipt // non-zero asks for Delivered or Lost
 }
 
-// Receipt is the sender's own mark on a message whose fate it wants to know. Each accepted non-zero receipt is answered
-// exactly once, by Delivered or Lost.
+// Receipt is the sender's own mark on a message whose fate it wants to know. Each accepted non-zero receipt gets
+// exactly one answer, Delivered or Lost.
 type Receipt uint32
 
 // Mode is a promise of delivery.
@@ -23,23 +23,23 @@ type Mode uint8
 
 // The delivery modes of all protocols.
 const (
-	Unreliable          Mode = iota // at most once (RakNet and RUDP may repeat what the network repeats)
-	UnreliableSequenced             // as Unreliable, and never one older than the last delivered on its channel
+	Unreliable          Mode = iota // at most once (RakNet and RUDP may repeat a message that the network repeats)
+	UnreliableSequenced             // as Unreliable, but never older than the last message delivered on its channel
 	Reliable                        // exactly once
 	ReliableOrdered                 // exactly once, in the order sent on its channel
-	ReliableSequenced               // sent until acknowledged, but never one older than the last delivered on its channel
-	Notify                          // sequenced, never resent, and the sender learns what arrived (Riptide 2.1+, RUDP)
+	ReliableSequenced               // sent until acknowledged, but never delivered after a later one of its channel
+	Notify                          // sequenced, never resent; the sender learns which ones arrive (Riptide 2.1+, RUDP)
 	modeCount
 )
 
-// ModeCount is how many modes there are.
+// ModeCount is the number of modes.
 const ModeCount = int(modeCount)
 
 var modeNames = [modeCount]string{
 	"unreliable", "unreliable-sequenced", "reliable", "reliable-ordered", "reliable-sequenced", "notify",
 }
 
-// String is the mode's name as in configuration and metrics.
+// String returns the mode's name as in configuration and metrics.
 func (m Mode) String() string {
 	if m < modeCount {
 		return modeNames[m]
@@ -47,7 +47,7 @@ func (m Mode) String() string {
 	return "unknown"
 }
 
-// IsReliable reports whether the mode resends until acknowledged.
+// IsReliable reports whether the mode resends a message until it is acknowledged.
 func (m Mode) IsReliable() bool {
 	return m == Reliable || m == ReliableOrdered || m == ReliableSequenced
 }

@@ -5,118 +5,120 @@ import (
 	"time"
 )
 
-// The interfaces of this file are optional. A codec implements one if its wire has what the interface offers, and
-// states so at compile time: var _ codec.Pinger = (*Protocol)(nil). The proxy asks for them in this order:
+// The interfaces in this file are optional. A codec implements one if its wire offers the feature, and states so at
+// compile time: var _ codec.Pinger = (*Protocol)(nil). The proxy asks for them in this order:
 //
-//  1. PerLoop, once per loop and Protocol, before anything else is called.
-//  2. Granter, when a Relay's settings are made. It says whether Accept returns Deferrers and DialAhead is used.
+//  1. PerLoop, once per loop and Protocol, before any other call.
+//  2. Granter, when a Relay gets its settings. A Granter's Accept returns Deferrers, and DialAhead replaces Dial.
 //  3. Pinger, at any time; it needs no connection.
 //  4. Identity, after Accept made a Conn and before its first Poll.
-//  5. Deferrer and Introducer, while a session of two Granters is under way. Confirmer, after Dial with Hello.Tentative.
+//  5. Deferrer and Introducer, while two Granters open a session. Confirmer, after Dial with Hello.Tentative.
 //  6. Echoer, after each input of a Conn whose protocol's Proof is ProvedEcho.
 //  7. LossTolerant and WorldResetter, between inputs of an established Conn.
 //  8. Throttler, before each Transmit round of an established Conn.
-//  9. Redialer, after each input of a Conn that was dialed and is not connected.
+//  9. Redialer, after each input of a dialed Conn that is not connected yet.
 
-// PerLoop is a Protocol whose connections share memory if one loop has them all.
+// PerLoop is a Protocol whose connections can share memory if a single loop has them all.
 type PerLoop interface {
 	Protocol
-	// ForLoop returns the same protocol for one loop. Neither it nor its Conns are safe for concurrent use with each
-	// other.
+	// ForLoop returns the same protocol for one loop. The returned Protocol and its Conns are not safe for concurrent use
+	// with each other.
 	ForLoop() Protocol
 }
 
-// Pinger is a Protocol whose servers answer a question without a connection. Server lists show the answer.
+// Pinger is a Protocol whose servers answer a ping without a connection. Server lists show the answer, a text.
 type Pinger interface {
 	Protocol
-	// IsPing reports whether a datagram asks a server for its text, and for nothing else.
+	// IsPing reports whether a datagram only asks a server for its text.
 	IsPing(datagram []byte) bool
-	// AppendPong appends the answer to a client's ping. It is the answer of a server that answers another ping by pong,
-	// with text in place of the server's text. If ping or pong is malformed, it appends nothing.
+	// AppendPong appends the answer to a client's ping. pong is a server's answer to another ping; text replaces its
+	// text. If ping or pong is malformed, AppendPong appends nothing.
 	AppendPong(b, ping, pong, text []byte) []byte
-	// AppendPing appends a question to a server. The answer has the same token.
+	// AppendPing appends a ping to a server. The answer has the same token.
 	AppendPing(b []byte, token uint64) []byte
 	// ParsePong reads an answer. The text aliases the datagram. Errors wrap ErrMalformed.
 	ParsePong(datagram []byte) (token uint64, text []byte, err error)
-	// JoinPongs appends one text for all servers whose texts are given, at least one. It is the first text, with
-	// figures summed as far as the protocol knows them, and changed as the Listing says. b aliases none of the texts.
+	// JoinPongs appends one text for several servers, whose texts are given, at least one. The result is the first text.
+	// Its figures are sums, as far as the protocol knows them, and Listing changes it further. b must not alias a text.
 	JoinPongs(b []byte, texts [][]byte, as Listing) []byte
 }
 
-// Listing is what a proxy changes in its servers' texts.
+// Listing holds a proxy's changes to its servers' texts.
 type Listing struct {
-	Name string // empty: the servers' own
-	Port uint16 // where players reach them
+	Name string // empty: the server's own name
+	Port uint16 // port for the players
 }
 
-// Identity is a Conn whose client names itself when it opens the connection, before Asked. The proxy may know the
-// same client from another address.
+// Identity is a Conn whose client sends its identity when it opens the connection, before Asked. The proxy may know
+// the same client from another address.
 type Identity interface {
 	Conn
 	// Identity returns the client's RakNet GUID.
 	Identity() uint64
 }
 
-// LossTolerant is a Conn that gives up a peer because of losses.
+// LossTolerant is a Conn that may close because of losses.
 type LossTolerant interface {
 	Conn
 	// TolerateLoss keeps the connection open despite losses until t, because the overloaded proxy caused them.
 	TolerateLoss(until time.Time)
 }
 
-// Granter is a Protocol whose server grants a connection before it hears the Data of the client's Hello, as RakNet's
-// server does by OPEN_CONNECTION_REPLY_2. Stock clients ignore most refusals after the grant. A proxy between two
-// Granters can ask its server before it grants: it defers the client, dials ahead, and passes on the server's answer.
+// Granter is a Protocol whose server grants a connection before it receives the Data of the client's Hello. RakNet's
+// server grants with OPEN_CONNECTION_REPLY_2. Stock clients ignore most refusals after the grant. A proxy between two
+// Granters can therefore ask its server first: it defers the client, dials ahead, and passes on the server's answer.
 //
 // Each Conn that Accept returns is a Deferrer.
 type Granter interface {
 	Protocol
-	// DialAhead is Dial with the Identity of hello alone. The connection stops at Granted until Introduce.
+	// DialAhead is Dial with only the Identity of hello. The connection stops at Granted until Introduce.
 	DialAhead(now time.Time, to netip.AddrPort, hello Hello) Introducer
 }
 
 // Deferrer is the accepting side of a Granter's connection. It knows the client's Identity from the start.
 type Deferrer interface {
 	Identity
-	// Defer makes the client wait for Grant. It comes right after Accept, or not at all. Until Grant, Close refuses
-	// the client as a server does that has not granted, in the name of the Goodbye's Identity and Version.
+	// Defer makes the client wait for Grant. It comes right after Accept, or not at all. Before Grant, Close refuses the
+	// client as a server does before its grant, with the Goodbye's Identity and Version.
 	Defer()
-	// Grant lets a deferred client go on, in the name of the server with the given Identity; zero is the codec's own.
+	// Grant lets a deferred client continue, with the given server's Identity; zero is the codec's own.
 	Grant(now time.Time, server uint64)
 }
 
-// Introducer is the dialling side of a Granter's connection, made by DialAhead.
+// Introducer is the dialing side of a Granter's connection. DialAhead makes it.
 type Introducer interface {
 	Conn
 	// Introduce gives the Data of the client's Hello, before or after Granted. Only the first call counts.
 	Introduce(now time.Time, hello Hello)
 }
 
-// Echoer is a Conn whose client can prove its address at any time, by saying back what only that address was told.
+// Echoer is a Conn whose client can prove its address at any time: the client echoes a secret sent to that address.
 type Echoer interface {
 	Conn
 	// Proved reports whether the client has proved its address.
 	Proved() bool
 }
 
-// WorldResetter is a Conn that knows what its client knows of a server's world.
+// WorldResetter is a Conn that records how much its client knows of a server's world.
 type WorldResetter interface {
 	Conn
-	// ResetWorld says that another server, or the same one started again, has the session now: its world is another.
+	// ResetWorld says that another server has the session from now on, or the same server after a restart. The client
+	// knows nothing of its world yet.
 	ResetWorld(now time.Time)
 }
 
-// Redialer is a dialling Conn that can ask its server again from another address. Some servers keep half of a connection
-// if their answer is lost, and never answer that address again.
+// Redialer is a dialing Conn that can start again from another address. Some servers keep half of a connection if
+// their answer is lost, and never answer that address again.
 type Redialer interface {
 	Conn
 	// Stranded returns why the server seems not to answer the present address.
 	Stranded() Stranding
-	// Redial restarts the handshake. From now on datagrams leave from another address, which from has as in Hello.
+	// Redial restarts the handshake. From now on the codec's datagrams leave from another address. from knows that
+	// address, as in Hello.
 	Redial(now time.Time, from Addresser)
 }
 
-// Throttler is a Conn that can slow its peer down while a proxy's other side takes less than the peer sends.
+// Throttler is a Conn that can slow its peer down while the proxy's other side takes less than the peer sends.
 type Throttler interface {
 	Conn
 	// Throttle sets the pressure on the peer from now on.
@@ -131,29 +133,29 @@ type Pressure uint8
 // Pressures.
 const (
 	NoPressure Pressure = iota
-	// Hesitate takes messages and holds their acknowledgements back, so that a peer with a window waits.
+	// Hesitate accepts messages and holds their acknowledgements back, so that a peer with a window waits.
 	Hesitate
-	// Refuse takes no messages. The peer sends the reliable ones again.
+	// Refuse accepts no messages. The peer sends the reliable ones again.
 	Refuse
 )
 
-// Stranding is the reason why a handshake does not go on.
+// Stranding is the reason why a handshake makes no progress.
 type Stranding uint8
 
-// Reasons why a handshake does not go on.
+// Reasons why a handshake makes no progress.
 const (
 	NotStranded    Stranding = iota
 	Unanswered               // the server does not answer: another address may help
-	KnownByEarlier           // the server knows the client by an address from before a Redial: only that one helps
+	KnownByEarlier           // the server knows the client by the address before a Redial: only that address helps
 )
 
-// Confirmer is a dialling Conn of a protocol whose servers accept a client before they count it as joined.
+// Confirmer is a dialing Conn of a protocol whose servers accept a client before they count it as joined.
 //
-// Dialled with Hello.Tentative, it reports Connected when the server has accepted it, and holds back the step of the
-// handshake that makes it join. Until Confirm the server's Conn reports no Connected. The server's messages are
-// received meanwhile; messages that are sent wait. A server gives up a client that is not confirmed within seconds.
+// Dialed with Hello.Tentative, the Conn reports Connected when the server has accepted it. It holds back the handshake
+// step that makes it join. Until Confirm the server's Conn does not report Connected. Meanwhile the Conn receives the
+// server's messages, and its own messages wait. A server gives up an unconfirmed client within seconds.
 type Confirmer interface {
 	Conn
-	// Confirm joins the server. It has no effect on a connection that is not tentative, or has ended.
+	// Confirm joins the server. It has no effect on a connection that is not tentative or has ended.
 	Confirm(now time.Time)
 }

@@ -1,13 +1,13 @@
-// Package events holds the queue of events that every codec has.
+// Package events holds the event queue that every codec uses.
 package events
 
 import "tidegate/codec"
 
-// kept is how many events the queue keeps room for once it has been emptied: a burst's memory is given back.
+// kept is the number of events for which an emptied queue keeps memory. It frees the memory of a larger burst.
 const kept = 512
 
-// Queue is what Poll has yet to return, first in, first out. The contract's order law bounds it: the events of one input,
-// and one for each receipt. The zero value is an empty queue without memory.
+// Queue holds the events that Poll has yet to return, first in, first out. The contract's order law bounds it: the
+// events of one input, and one event for each receipt. The zero value is an empty queue without memory.
 type Queue struct {
 	list []codec.Event
 	next int
@@ -38,13 +38,13 @@ func (q *Queue) Poll() (codec.Event, bool) {
 	return q.list[q.next-1], true
 }
 
-// Len is how many events wait.
+// Len returns the number of waiting events.
 func (q *Queue) Len() int { return len(q.list) - q.next }
 
-// Room is how many events the queue holds memory for.
+// Room returns the number of events for which the queue holds memory.
 func (q *Queue) Room() int { return cap(q.list) }
 
-// Release gives all memory back if nothing waits.
+// Release frees all memory if no event waits.
 func (q *Queue) Release() {
 	if q.Len() == 0 {
 		*q = Queue{}
