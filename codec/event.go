@@ -6,7 +6,7 @@ type EventKind uint8
 // Events of a Conn. Asked comes at most once, on the accepting side. Granted comes at most once, after DialAhead.
 // Connected comes at most once, before any Received. Disconnected comes exactly once, as the last event.
 const (
-	Asked        EventKind = iota // a client wants to join with the Hello in Payload, Pad, Identity; answer: Admit or Close
+	Asked        EventKind = iota // a client wants to join with the Hello in Payload, Pad, Identity: Admit or Close it
 	Granted                       // the server with this Identity grants the connection and waits for Introduce (Granter)
 	Connected                     // messages may flow; Client is the ID that the server gave us, if the protocol has one
 	Received                      // the Message came from the peer

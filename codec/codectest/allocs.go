@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	allocWarmUp = 2000 // steps before buffers must have their final size
+	allocWarmUp = 2000 // steps until all buffers have their final size
 	allocSteps  = 500
 	allocTick   = 10 * time.Millisecond
 )
 
-// checkAllocs measures the steady path of a lossless session in each mode: a message each way, its acknowledgement and
-// its receipt cost no allocation.
+// checkAllocs measures the steady path of a lossless session in each mode. A message each way, its acknowledgement and
+// its receipt must not allocate.
 func checkAllocs(t tb, c *Config) {
 	for _, m := range c.modes {
 		simulate(t, m.String(), func(r *report) {
@@ -37,10 +37,10 @@ func checkAllocs(t tb, c *Config) {
 	}
 }
 
-// shuttle carries datagrams between the Conns of a pair without network, checks or allocation.
+// shuttle carries datagrams between the Conns of a pair without a network, checks or allocation.
 type shuttle struct {
 	ends     [2]codec.Conn
-	payloads [2][]byte // what each end says
+	payloads [2][]byte // payload that each end sends
 	now      time.Time
 	message  codec.Message
 	buffer   []byte
@@ -54,7 +54,7 @@ func newShuttle(p *pair, m codec.Mode) *shuttle {
 	if p.c.IDs.Has(m) {
 		message.HasID, message.ID = true, 7
 	}
-	p.net.Run(quiet) // the handshake's last datagrams arrive
+	p.net.Run(quiet) // let the handshake's last datagrams arrive
 	return &shuttle{
 		ends:     [2]codec.Conn{p.client.conn, p.server.conn},
 		now:      p.net.Now(),
@@ -64,7 +64,7 @@ func newShuttle(p *pair, m codec.Mode) *shuttle {
 	}
 }
 
-// step lets a little time pass and sends one message each way.
+// step advances the time by allocTick and sends one message each way.
 func (s *shuttle) step() {
 	s.now = s.now.Add(allocTick)
 	s.message.Receipt++
@@ -82,7 +82,7 @@ func (s *shuttle) step() {
 	}
 }
 
-// carry takes one datagram from one end to the other, and reports whether there was one.
+// carry takes one datagram from one end to the other. It reports whether there was one.
 func (s *shuttle) carry(from int) bool {
 	datagram, ok := s.ends[from].Transmit(s.now, s.buffer)
 	if !ok {

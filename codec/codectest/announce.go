@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// checkNews announces clients that join and leave, in foul weather: each piece of news comes once.
+// checkNews announces clients that join and leave, in bad network conditions. Each announcement must arrive once.
 func checkNews(t tb, c *Config) {
 	if !c.News {
 		simulate(t, "no news", func(r *report) {
@@ -40,7 +40,7 @@ func checkNews(t tb, c *Config) {
 	})
 }
 
-// refusesNews checks that a side which cannot announce says so.
+// refusesNews checks that a side without announcements returns ErrMode.
 func (p *pair) refusesNews(s *side) {
 	if err := s.conn.Announce(p.net.Now(), codec.Joined, 1); !isMode(err) {
 		p.r.Errorf("%s: Announce: %v, want ErrMode", s.name, err)

@@ -9,12 +9,12 @@ import (
 
 const (
 	bulkMessages = 200       // sent at once
-	fillSize     = 1000      // bytes of the messages that fill a queue
-	maxFill      = 100_000   // of them must be enough to reach any bound
-	fillLimit    = time.Hour // of virtual time, for a full queue to empty
+	fillSize     = 1000      // bytes of each message that fills a queue
+	maxFill      = 100_000   // messages that must reach any bound
+	fillLimit    = time.Hour // virtual time for a full queue to empty
 )
 
-// checkBulk sends much more than the network takes at once, both ways, in foul weather.
+// checkBulk sends much more than the network takes at once, both ways, in bad network conditions.
 func checkBulk(t tb, c *Config) {
 	for _, m := range c.modes {
 		if !m.IsReliable() {
@@ -38,8 +38,8 @@ func checkBulk(t tb, c *Config) {
 	}
 }
 
-// checkQueueFull sends without transmitting until the queue is full: the bound exists, what was accepted arrives, what
-// was refused does not.
+// checkQueueFull sends without Transmit until the queue is full. The bound must exist. Accepted messages arrive,
+// refused messages do not.
 func checkQueueFull(t tb, c *Config) {
 	for _, m := range c.modes {
 		if !m.IsReliable() {

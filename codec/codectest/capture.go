@@ -16,30 +16,31 @@ import (
 )
 
 // Capture is a recorded conversation of real peers: a file of JSON Lines, gzipped if it is long. The first line
-// describes it, the others are a datagram each, or a read of a stream.
+// describes the capture. Each other line is a datagram, or a read of a stream.
 type Capture struct {
-	File     string // path in the file system that it was read from
+	File     string // path in the file system of the capture
 	Name     string // base name without extensions
-	Protocol string // as the recorder called it
+	Protocol string // the recorder's name for the protocol
 	Stream   bool   // the peers used TCP
 	Lines    []Line
 }
 
-// Line is one datagram on its way through the recorder, which may have played a bad network.
+// Line is one datagram that passed through the recorder. The recorder may have simulated a bad network.
 type Line struct {
-	Millis   float64 `json:"t_ms"` // since the recording began
+	Millis   float64 `json:"t_ms"` // milliseconds since the start of the recording
 	From     string  `json:"from"` // "client" or "server"
-	Conn     int     `json:"conn"` // which of several clients
+	Conn     int     `json:"conn"` // number of the client
 	Hex      string  `json:"hex"`
-	What     string  `json:"what"`  // in words
+	What     string  `json:"what"`  // description
 	Relay    string  `json:"relay"` // "dropped", or "delivered after ms: 0, 20"; empty: delivered at once
 	Datagram []byte  `json:"-"`
 }
 
-// At is when the datagram was seen, from the beginning of the recording.
+// At returns when the recorder saw the datagram, since the start of the recording.
 func (l *Line) At() time.Duration { return time.Duration(l.Millis * float64(time.Millisecond)) }
 
-// Delays lists how long each copy of the datagram took to reach the other side; none was dropped at the relay's word.
+// Delays lists how long each copy of the datagram took to reach the other side. The list is empty if the recorder
+// dropped the datagram.
 func (l *Line) Delays(t testing.TB) []time.Duration {
 	t.Helper()
 	delays, delayed := strings.CutPrefix(l.Relay, "delivered after ms: ")
@@ -125,7 +126,7 @@ func ReadCapture(t testing.TB, files fs.FS, file string) []byte {
 	return text
 }
 
-// Clients lists the numbers of the capture's clients.
+// Clients returns the numbers of the capture's clients.
 func (c *Capture) Clients() []int {
 	var all []int
 	for _, l := range c.Lines {
@@ -142,7 +143,7 @@ func (c *Capture) Of(client int) []Line {
 	return slices.DeleteFunc(slices.Clone(c.Lines), func(l Line) bool { return l.Conn != client })
 }
 
-// From returns the lines of one client that a side sent.
+// From returns the lines that one side of a client's connection sent.
 func (c *Capture) From(client int, side string) []Line {
 	return slices.DeleteFunc(c.Of(client), func(l Line) bool { return l.From != side })
 }

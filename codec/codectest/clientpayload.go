@@ -9,7 +9,8 @@ import (
 
 const greetInterval = 100 * time.Millisecond
 
-// greets reports whether a payload is one of Config.Greeting, however it has changed on its way.
+// greets reports whether a payload is one of Config.Greeting. It may have changed on its way, except for its first
+// byte.
 func (c *Config) greets(payload []byte) bool {
 	for _, greeting := range c.Greeting {
 		if len(payload) > 0 && payload[0] == greeting[0] {
@@ -19,7 +20,7 @@ func (c *Config) greets(payload []byte) bool {
 	return false
 }
 
-// greet has a server say Config.Greeting until its client has heard enough of it.
+// greet makes a server send Config.Greeting until its client has received enough of it.
 func (s *side) greet(now time.Time) {
 	s.greetAt = time.Time{}
 	if s.unheard == nil || !s.unheard() {
@@ -41,10 +42,10 @@ func (l *ledger) appendPayload(b []byte, index uint32, size int, pad uint8) []by
 	return l.c.appendPayload(b, l.direction, index, size, pad)
 }
 
-// heard counts a word for the oldest message that has not arrived yet.
+// heard counts a fixed payload for the oldest message that has not arrived yet.
 func (l *ledger) heard(m codec.Message) {
 	if !bytes.Equal(m.Payload, l.fixed) {
-		l.mismatch("%x received, and %x is all that can be said", m.Payload, l.fixed)
+		l.mismatch("%x received, want %x, the only possible payload", m.Payload, l.fixed)
 		return
 	}
 	for i := range l.records {

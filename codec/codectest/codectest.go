@@ -1,11 +1,11 @@
-// Package codectest is the conformance suite of the codec contract: any codec runs it in one line, against itself, in
-// the virtual time and seeded weather of internal/testkit/simnet. It does not know any wire format; what the bytes of a
-// protocol must look like is for that codec's own tests and captures.
+// Package codectest is the conformance suite of the codec contract. A codec runs it in one line, against itself, in
+// the virtual time and seeded network of internal/testkit/simnet. The suite knows no wire format. Each codec's own
+// tests and captures check the bytes of its protocol.
 //
-// Start with Config and Run. A side (side.go) watches one Conn and reports every breach of the contract that it sees;
-// a ledger (ledger.go) knows the messages of one direction and what became of them; a pair (pair.go) joins a client
-// and a server in a network. The list named checks says which parts the suite has; each is a file. A failing
-// simulation logs its seed and last datagrams; rerun it with -seed=N, or more seeds with -seeds=N.
+// Start with Config and Run. A side (side.go) watches one Conn and reports each breach of the contract. A ledger
+// (ledger.go) records the messages of one direction and their fate. A pair (pair.go) joins a client and a server in a
+// network. The list named checks holds the parts of the suite, one file each. A failing simulation logs its seed and
+// last datagrams. Run it again with -seed=N, or run more seeds with -seeds=N.
 package codectest
 
 import (
@@ -15,88 +15,91 @@ import (
 	"tidegate/codec"
 )
 
-// Config says which codec to test and what its protocol can do. Only New is needed; the zero value of every other
-// field means that the protocol lacks the feature.
+// Config names the codec to test and states the abilities of its protocol. Only New is required. The zero value of
+// every other field means that the protocol lacks the feature.
 type Config struct {
 	// New returns fresh protocols for the two sides of one simulation. All their randomness comes from the seed.
 	New func(seed uint64) (server, client codec.Protocol)
-	// NearWrap is New with every counter of both sides starting just below where it wraps.
+	// NearWrap is like New, but every counter of both sides starts just below the value where it wraps.
 	NearWrap func(seed uint64) (server, client codec.Protocol)
 
 	// Prefix begins every test payload, for protocols that reserve some first bytes (RakNet's packet IDs).
 	Prefix []byte
-	// MinPayload and MaxPayload bound the sizes in bytes that Send takes; with a message ID, it is 1. MaxPayload nil
-	// means 1,000 bytes in every mode, and that ErrTooLarge is not tested.
+	// MinPayload and MaxPayload bound the sizes in bytes that Send takes, for message ID 1 if the protocol has IDs. If
+	// MaxPayload is nil, the bound is 1,000 bytes in every mode, and the suite does not test ErrTooLarge.
 	MinPayload int
 	MaxPayload func(codec.Mode) int
-	// Sizes are further payload sizes worth a test, such as those around the protocol's datagram boundary.
+	// Sizes are further payload sizes to test, for example around the protocol's datagram boundary.
 	Sizes []int
-	// Pads are the values of Pad that messages and hellos may have; nil: only 0. PadsLow says that the unused bits
-	// are the low ones of the last byte (RakNet), not the high ones (Riptide).
+	// Pads are the possible values of Pad in messages and hellos; nil means only 0. PadsLow says that the unused bits are
+	// the low ones of the last byte (RakNet), not the high ones (Riptide).
 	Pads    []uint8
 	PadsLow bool
 	// IDs are the modes whose messages carry an application message ID.
 	IDs codec.Modes
-	// Channels is how many ordering channels there are; 0 and 1 mean only channel 0.
+	// Channels is the number of ordering channels; 0 and 1 both mean only channel 0.
 	Channels int
 	// Repeats says that an Unreliable message may arrive as often as the network repeats its datagram.
 	Repeats bool
-	// Joins says that several messages sent may be received as one, their payloads joined.
+	// Joins says that several messages may be received as one, with their payloads joined.
 	Joins bool
-	// ModesBlur says that the wire does not tell the modes apart, so a message may be received in another one.
+	// ModesBlur says that the wire does not distinguish the modes, so that a message may arrive in another mode.
 	ModesBlur bool
 
-	// Word is all that a client can say where it cannot send test payloads (R-Type's keys); the suite then only counts how
-	// often it arrives, and takes more of it, which may be part of the handshake. Nil: a client says what a server does.
+	// ClientPayload is the only payload that a client can send if it cannot send test payloads (R-Type's keys). The suite
+	// then only counts its arrivals, and accepts more of them, because the handshake may contain it too. Nil: a client
+	// sends the same payloads as a server.
 	ClientPayload []byte
-	// Greeting is what a server must say before its client can count as connected (R-Type without pings): payloads that
-	// begin with other bytes than Prefix does. They are said until the client is connected, and not counted.
+	// Greeting holds payloads that a server must send before its client counts as connected (R-Type without pings). They
+	// begin with other bytes than Prefix. The server sends them until the client is connected. The suite does not count
+	// them.
 	Greeting [][]byte
 
-	// HelloData and HelloIdentity say that Asked brings the client's Hello.Data and Hello.Identity.
+	// HelloData and HelloIdentity say that Asked carries the client's Hello.Data and Hello.Identity.
 	HelloData     bool
 	HelloIdentity bool
-	// ClientIDs says that the client is told its ID, given to Admit.
+	// ClientIDs says that the client learns its ID, which Admit sets.
 	ClientIDs bool
 	// News says that the server can Announce other clients.
 	News bool
-	// CalmHandshake says that a handshake may fail by a single loss, so that bad weather begins only after it.
+	// CalmHandshake says that a single loss may fail a handshake. Bad network conditions then begin after the handshake.
 	CalmHandshake bool
 
-	// Refusals, Kicks and Leaves are goodbyes worth a test: said by the server before Admit, said by the server
-	// afterwards, and said by the client. Leaves nil means one: Closed, heard as Closed.
+	// Refusals, Kicks and Leaves are goodbyes to test. The server sends Refusals before Admit and Kicks afterwards. The
+	// client sends Leaves. If Leaves is nil, the suite tests one: Closed, received as Closed.
 	Refusals, Kicks, Leaves []GoodbyeCase
-	// Deferred are refusals of a client that waits for its grant, where the protocol is a codec.Granter.
+	// Deferred holds refusals of a client that waits for its grant, if the protocol is a codec.Granter.
 	Deferred []GoodbyeCase
-	// StatelessRefusal is what a client hears when the server answers its attempt by Refuse(ServerFull);
-	// ReasonNone: the protocol has no such answer.
+	// StatelessRefusal is the client's reason when the server answers its attempt with Refuse(ServerFull). ReasonNone:
+	// the protocol has no such answer.
 	StatelessRefusal codec.Reason
-	// Timeout is by when a silent peer must have been noticed, and DialTimeout by when an attempt that nobody
-	// answers must have been given up. Zero means 15 s.
+	// Timeout is the time within which a side notices a silent peer. DialTimeout is the time within which a client gives
+	// up an unanswered attempt. Zero means 15 s.
 	Timeout, DialTimeout time.Duration
 
-	// Forges says of a datagram that somebody who forges the peer's address could change the session by it, because
-	// the protocol authenticates nothing. The suite then does not ask that the session survives it.
+	// Forgeable reports whether a forged datagram could change the session, because the protocol does not authenticate
+	// it. The suite then does not require that the session survives the datagram.
 	Forgeable func(datagram []byte) bool
-	// Ends says of a datagram that, forged, it could end the session. The flood that measures memory leaves such ones
-	// out, so that the session lives to grow; nil: none, but all that Forges names if sessions then end too soon.
+	// FatalIfForged reports whether a forged datagram could end the session. The memory check leaves such datagrams out,
+	// so that the session lives long enough to grow. Nil means none. If sessions still end too soon, the memory check
+	// leaves out all that Forgeable names.
 	FatalIfForged func(datagram []byte) bool
-	// MaxMemory is by how many bytes hostile datagrams may make both sides of a session grow. Zero means 4 MiB.
+	// MaxMemory bounds in bytes how much hostile datagrams may make both sides of a session grow. Zero means 4 MiB.
 	MaxMemory uint64
 
 	boundsPayload bool         // MaxPayload was given
-	modes         []codec.Mode // of the protocol
+	modes         []codec.Mode // modes of the protocol
 }
 
-// GoodbyeCase is a goodbye as one side says it and as the other hears it.
+// GoodbyeCase is a goodbye as one side sends it and as the other receives it.
 type GoodbyeCase struct{ Sent, Received codec.Goodbye }
 
-// ReasonOnly is a goodbye of a reason alone.
+// ReasonOnly returns a goodbye with a reason and no data.
 func ReasonOnly(sent, received codec.Reason) GoodbyeCase {
 	return GoodbyeCase{Sent: codec.Goodbye{Reason: sent}, Received: codec.Goodbye{Reason: received}}
 }
 
-// factory makes the protocols of a simulation, as Config.New does.
+// factory makes the protocols of a simulation, like Config.New.
 type factory = func(seed uint64) (server, client codec.Protocol)
 
 // check is one part of the suite.
@@ -105,7 +108,7 @@ type check struct {
 	run  func(t tb, c *Config)
 }
 
-// checks is the suite, but for traffic (traffic.go), which is a matrix of weathers and modes.
+// checks is the suite without the traffic checks (traffic.go), which are a matrix of network conditions and modes.
 var checks = []check{
 	{"protocol", checkProtocol},
 	{"sizes", checkSizes},

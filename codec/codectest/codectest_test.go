@@ -9,7 +9,7 @@ import (
 	"tidegate/codec"
 )
 
-// toyConfig is what the toy codec promises, whether or not it then keeps it.
+// toyConfig is the toy codec's promise. A fault says which part of it the codec breaks.
 func toyConfig(fault string) Config {
 	factoryFrom := func(first toySeq) factory {
 		return func(uint64) (server, client codec.Protocol) {
@@ -39,7 +39,7 @@ func toyConfig(fault string) Config {
 
 func TestToyPasses(t *testing.T) { Run(t, toyConfig("")) }
 
-// granterConfig is what the toy promises with a grant before the hello.
+// granterConfig is the toy's promise as a codec.Granter.
 func granterConfig(fault string) Config {
 	c := toyConfig(fault)
 	c.New = func(uint64) (server, client codec.Protocol) {
@@ -59,15 +59,15 @@ func TestGrantingToyPasses(t *testing.T) {
 	}
 }
 
-// TestBrokenGranterFails is TestBrokenToyFails for the promises of a codec.Granter.
+// TestBrokenGranterFails does the same as TestBrokenToyFails, for the promises of a codec.Granter.
 func TestBrokenGranterFails(t *testing.T) {
 	for _, test := range []struct{ fault, says string }{
 		{"grants by itself", "before Grant: client granted true"},
 		{"introduces itself", "before Introduce: client granted true by 4711, want 4711; server asked true"},
-		{"forgets who grants", "by 0, want 4711"},
+		{"forgets the granting server", "by 0, want 4711"},
 		{"granted twice", "Granted twice"},
 		{"never connects", "no session"},
-		{"forgets who asks", "Asked brings identity 0"},
+		{"forgets the identity", "Asked brings identity 0"},
 		{"goodbye without data", "heard as"},
 	} {
 		w := runCheck(t, "grant", granterConfig(test.fault))
@@ -77,7 +77,7 @@ func TestBrokenGranterFails(t *testing.T) {
 	}
 }
 
-// witness is a tb that notes what is reported.
+// witness is a tb that records the reported errors.
 type witness struct{ errors []string }
 
 func (*witness) Helper()             {}
@@ -87,7 +87,8 @@ func (w *witness) Errorf(format string, args ...any) {
 	w.errors = append(w.errors, fmt.Sprintf(format, args...))
 }
 
-// TestBrokenToyFails breaks one promise at a time and names the check that must catch it, and by which words.
+// TestBrokenToyFails breaks one promise at a time. It names the check that must catch the fault, and the expected
+// words.
 func TestBrokenToyFails(t *testing.T) {
 	for _, test := range []struct{ fault, check, says string }{
 		{"sniffs anything", "protocol", "empty datagram"},
@@ -102,20 +103,20 @@ func TestBrokenToyFails(t *testing.T) {
 		{"reports too early", "traffic/foul/unreliable", "reported delivered, but never arrived"},
 		{"reports too early", "peer-vanishes", "reported delivered, but never arrived"},
 		{"never reports", "traffic/clear/notify", "reported delivered in clear weather"},
-		{"keeps the datagram", "traffic/reordered/reliable-ordered", "nobody sent"},
+		{"keeps the datagram", "traffic/reordered/reliable-ordered", "never sent"},
 		{"busy loop", "traffic/clear/reliable", "busy"},
 		{"restless", "traffic/clear/reliable", "Advance calls within a virtual second"},
 		{"moody", "traffic/clear/reliable", "differ"},
-		{"compares plainly", "traffic/wrap/reliable", "never arrived"},
+		{"compares without wrap", "traffic/wrap/reliable", "never arrived"},
 		{"loses the pad", "sizes", "pad 3"},
 		{"loses the pad", "traffic/clear/reliable", "pad 0 instead of 3"},
 		{"loses the ID", "traffic/clear/reliable", "with ID 0"},
-		{"keeps the payload", "traffic/clear/reliable", "nobody sent"},
+		{"keeps the payload", "traffic/clear/reliable", "never sent"},
 		{"changes what it lent", "traffic/foul/mixed", "changed within its Poll round"},
 		{"never connects", "traffic/clear/reliable", "handshakes failed"},
 		{"receives too early", "traffic/clear/reliable", "Received before Connected"},
 		{"asks twice", "traffic/clear/reliable", "Asked twice"},
-		{"forgets who asks", "traffic/clear/reliable", "Asked brings"},
+		{"forgets the identity", "traffic/clear/reliable", "Asked brings"},
 		{"tells a wrong ID", "traffic/clear/reliable", "told to be client"},
 		{"disconnected twice", "leave", "after Disconnected"},
 		{"ends again", "close-both", "after Disconnected"},
@@ -136,7 +137,7 @@ func TestBrokenToyFails(t *testing.T) {
 		{"drops when full", "queue-full", "no ErrFull"},
 		{"overwrites the buffer", "traffic/clear/reliable", "did not append"},
 		{"dies of garbage", "hostile", "ended by itself"},
-		{"dies of garbage", "memory", "name in Config.FatalIfForged"},
+		{"dies of garbage", "memory", "extend Config.FatalIfForged"},
 		{"forgets to resend", "bulk", "never arrived"},
 		{"remembers everything", "memory", "grow by"},
 		{"allocates", "allocations", "allocations for a message"},
@@ -165,7 +166,7 @@ func TestBrokenToyFails(t *testing.T) {
 	}
 }
 
-// runCheck runs one part of the suite before a witness.
+// runCheck runs one part of the suite with a witness.
 func runCheck(t *testing.T, name string, config Config) *witness {
 	c := config.withDefaults()
 	for _, ck := range append(trafficChecks(c), checks...) {

@@ -9,8 +9,9 @@ import (
 // tentativeTime is how long a client waits before it confirms.
 const tentativeTime = 2 * time.Second
 
-// checkConfirm dials tentatively, where the protocol can, in foul weather: the server has no client before Confirm, and
-// then the session is one like any other, with what was sent meanwhile. A client may also leave without Confirm.
+// checkConfirm dials tentatively, if the protocol can, in bad network conditions. The server has no client before
+// Confirm. After Confirm the session works like any other and delivers the messages sent meanwhile. A client may also
+// leave without Confirm.
 func checkConfirm(t tb, c *Config) {
 	for _, confirms := range []bool{true, false} {
 		failed := 0

@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 )
 
-// handle checks an event against what the contract allows at this point, and acts as the application.
+// handle checks whether the contract allows an event at this point, and then acts as the application.
 func (s *side) handle(now time.Time, e codec.Event) {
 	if s.over {
 		s.r.Errorf("%s: %v after Disconnected", s.name, e.Kind)
@@ -49,7 +49,7 @@ func (s *side) handle(now time.Time, e codec.Event) {
 	}
 }
 
-// handleAsked notes who asks, and decides when to admit it.
+// handleAsked records the client that asks, and decides when to admit it.
 func (s *side) handleAsked(now time.Time, e codec.Event) {
 	if s.wasAsked || s.connected || s.name != serverName {
 		s.r.Errorf("%s: Asked twice, after Connected or on the dialing side", s.name)
@@ -62,7 +62,7 @@ func (s *side) handleAsked(now time.Time, e codec.Event) {
 	}
 }
 
-// sameGoodbye reports whether what was heard is what should have been.
+// sameGoodbye reports whether the received goodbye is the expected one.
 func sameGoodbye(heard, want codec.Goodbye) bool {
 	return heard.Reason == want.Reason && bytes.Equal(heard.Data, want.Data) && heard.Pad == want.Pad
 }

@@ -8,9 +8,9 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-const foulSeeds = 20 // of the checks whose subject is not weather, where they run in foul weather too
+const foulSeeds = 20 // for checks of another subject that also run in bad network conditions
 
-// checkLeaves lets the client say each of its goodbyes.
+// checkLeaves lets the client send each of its goodbyes.
 func checkLeaves(t tb, c *Config) {
 	checkGoodbyes(t, c, c.Leaves, false, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
 		p.closeAndCheck(p.client, said)
@@ -18,7 +18,7 @@ func checkLeaves(t tb, c *Config) {
 	})
 }
 
-// checkKicks lets the server say each of its goodbyes to a client in session.
+// checkKicks lets the server send each of its goodbyes to a client in session.
 func checkKicks(t tb, c *Config) {
 	checkGoodbyes(t, c, c.Kicks, false, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
 		p.closeAndCheck(p.server, said)
@@ -26,7 +26,7 @@ func checkKicks(t tb, c *Config) {
 	})
 }
 
-// checkRefusals answers Asked by each refusal.
+// checkRefusals answers Asked with each refusal.
 func checkRefusals(t tb, c *Config) {
 	checkGoodbyes(t, c, c.Refusals, true, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
 		p.net.Run(50 * time.Millisecond)
@@ -38,8 +38,9 @@ func checkRefusals(t tb, c *Config) {
 	})
 }
 
-// checkGoodbyes plays each goodbye in clear weather and in foul. Each begins with a session, or, for a refusal, with
-// a client that has asked for one. In foul weather the goodbye may be lost; then the other side notices the silence.
+// checkGoodbyes plays each goodbye in good and in bad network conditions. Each run begins with a session, or, for a
+// refusal, with a client that has asked for one. A bad network may lose the goodbye; then the other side notices the
+// silence.
 func checkGoodbyes(t tb, c *Config, list []GoodbyeCase, refusal bool, say func(*pair, codec.Goodbye) codec.Goodbye) {
 	for _, f := range list {
 		play := func(r *report, seed uint64, w simnet.Weather, excused func(codec.Reason) bool) {
@@ -63,7 +64,7 @@ func checkGoodbyes(t tb, c *Config, list []GoodbyeCase, refusal bool, say func(*
 	}
 }
 
-// open brings a pair into session, or to where the server has to answer Asked.
+// open brings a pair into session, or to the point where the server has to answer Asked.
 func (p *pair) open(seed uint64, undecided bool) bool {
 	if !undecided {
 		p.dial(p.c.New, seed)
@@ -78,12 +79,12 @@ func (p *pair) open(seed uint64, undecided bool) bool {
 	return true
 }
 
-// isSilence reports whether a session with the reason ended because nothing was heard.
+// isSilence reports whether the reason means that a session ended because of silence.
 func isSilence(reason codec.Reason) bool {
 	return reason == codec.TimedOut || reason == codec.PoorConnection
 }
 
-// checkStatelessRefusal lets the server turn everybody away without a Conn.
+// checkStatelessRefusal lets the server refuse every client without a Conn.
 func checkStatelessRefusal(t tb, c *Config) {
 	if c.StatelessRefusal == codec.ReasonNone {
 		return

@@ -9,11 +9,11 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// grantLimit is how long each step of a handshake may take.
+// grantLimit bounds each step of a handshake.
 const grantLimit = 3 * time.Second
 
-// checkGrant lets the server of a Granter think before it grants a client that was dialed ahead, and the client before
-// Introduce. Then they connect, or the server refuses instead of granting.
+// checkGrant delays the Granter's server before its grant, and the client, dialed ahead, before Introduce. Then they
+// connect, or the server refuses instead of granting.
 func checkGrant(t tb, c *Config) {
 	if server, _ := c.New(1); !isGranter(server) {
 		return

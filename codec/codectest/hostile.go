@@ -9,20 +9,20 @@ import (
 const (
 	hostileSeeds      = 20
 	hostileDatagrams  = 400 // injected into one simulation
-	hostileSamples    = 64  // genuine datagrams remembered of each direction
+	hostileSamples    = 64  // remembered genuine datagrams of each direction
 	hostileMaxRandom  = 100 // bytes of a random datagram, usually
 	hostileMaxLong    = 1500
 	hostileMaxChanges = 4
 )
 
-// hostileSource makes datagrams that a peer, or somebody who forges its address, might send.
+// hostileSource makes datagrams that a peer, or a forger of its address, might send.
 type hostileSource struct {
 	rng     *rand.Rand
 	samples [][]byte // genuine datagrams, all delivered by now
 	seen    int
 }
 
-// observe takes a genuine datagram into the samples, which are a fair choice of all so far.
+// observe takes a genuine datagram into the samples, which are a fair choice of all datagrams so far.
 func (h *hostileSource) observe(datagram []byte) {
 	h.seen++
 	if len(h.samples) < hostileSamples {
@@ -32,8 +32,8 @@ func (h *hostileSource) observe(datagram []byte) {
 	}
 }
 
-// next returns a hostile datagram, and whether a forger made it up: replays and cut-off ones only repeat what the
-// peer has said.
+// next returns a hostile datagram, and whether a forger made it up. Replays and truncated datagrams only repeat the
+// peer's own bytes.
 func (h *hostileSource) next() (datagram []byte, forged bool) {
 	if len(h.samples) == 0 {
 		return h.random(), true
@@ -68,9 +68,9 @@ func (h *hostileSource) random() []byte {
 	return b
 }
 
-// checkHostile plays sessions under a rain of hostile datagrams. Those that cannot change a session must not: it
-// survives, and all reliable traffic arrives. If there are others, they may do to the session what they like, but
-// nothing may panic and the contract's order of events holds.
+// checkHostile plays sessions under attack by hostile datagrams. In the first run no datagram is able to change a
+// session: the session survives, and all reliable traffic arrives. In the second run the attack also has Forgeable
+// datagrams. They may change the session, but nothing may panic and the contract's order of events holds.
 func checkHostile(t tb, c *Config) {
 	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
 		if p := attackedPair(r, c, seed, c.Forgeable); p != nil {
@@ -90,7 +90,8 @@ func checkHostile(t tb, c *Config) {
 	})
 }
 
-// attackedPair returns a pair in the midst of hostile datagrams, but for forged ones to spare, or nil.
+// attackedPair returns a pair that hostile datagrams will reach, or nil. The attack leaves out forged datagrams for
+// which except is true.
 func attackedPair(r *report, c *Config, seed uint64, except func([]byte) bool) *pair {
 	p := newPair(r, c, seed, clear20)
 	toServer, toClient := p.tap()
@@ -105,7 +106,7 @@ func attackedPair(r *report, c *Config, seed uint64, except func([]byte) bool) *
 	return p
 }
 
-// tap lets two hostilities see the datagrams between client and server, once those have arrived.
+// tap lets two hostile sources observe the datagrams between client and server, after they have arrived.
 func (p *pair) tap() (toServer, toClient *hostileSource) {
 	toServer, toClient = &hostileSource{rng: p.rng}, &hostileSource{rng: p.rng}
 	p.net.SetTap(func(_, to netip.AddrPort, datagram []byte) {
@@ -122,7 +123,7 @@ func (p *pair) tap() (toServer, toClient *hostileSource) {
 	return toServer, toClient
 }
 
-// rain injects a hostile datagram in each direction, but for forged ones to spare.
+// inject sends a hostile datagram in each direction, unless it is forged and except is true for it.
 func (p *pair) inject(toServer, toClient *hostileSource, except func([]byte) bool) {
 	for _, way := range []struct {
 		from, to netip.AddrPort

@@ -6,22 +6,22 @@ import (
 	"tidegate/codec"
 )
 
-// ledger knows every message accepted in one direction and what became of it.
+// ledger records every message accepted in one direction, and its fate.
 type ledger struct {
 	c         *Config
 	r         *report
 	name      string
 	direction uint32
-	fixed     []byte // all that can be said in this direction; nil: test payloads
+	fixed     []byte // the only possible payload in this direction; nil: test payloads
 	records   []record
 	ordered   [256][]uint32              // indexes of ReliableOrdered messages on each channel, as sent
 	inOrder   [256]int                   // how many of them have arrived
-	newest    [codec.Notify + 1][256]int // of each mode and channel, the newest to arrive, by index plus 1
-	lastSent  [256]int                   // on each channel, the last message in any mode that has channels, likewise
-	tip       [256]int                   // on each channel, the newest such message to arrive, likewise
+	newest    [codec.Notify + 1][256]int // newest arrival of each mode and channel, as index plus 1
+	lastSent  [256]int                   // last message on each channel, in a mode that has channels, as index plus 1
+	tip       [256]int                   // newest such message to arrive on each channel, as index plus 1
 	lenient   bool                       // forged datagrams may have changed anything; only receipts count
-	strange   bool                       // datagrams are replayed and made up; what they carry may be received too
-	unsettled int                        // index before which everything is settled
+	strange   bool                       // replayed and forged datagrams may add messages
+	unsettled int                        // all messages before this index are settled
 	scratch   []byte
 }
 
@@ -38,7 +38,7 @@ type record struct {
 	delivered bool
 }
 
-// compose returns the next message of the direction. Its payload is the ledger's until the next call.
+// compose returns the next message of the direction. Its payload belongs to the ledger until the next call.
 func (l *ledger) compose(mode codec.Mode, channel uint8, size int, pad uint8, receipt bool) codec.Message {
 	index := uint32(len(l.records))
 	l.scratch = l.appendPayload(l.scratch[:0], index, size, pad)
@@ -52,7 +52,7 @@ func (l *ledger) compose(mode codec.Mode, channel uint8, size int, pad uint8, re
 	return m
 }
 
-// accepted notes that Send took the message that compose returned last, and spoils its payload, which was only lent.
+// accepted records that Send took the last message from compose. It spoils the payload, which was only lent.
 func (l *ledger) accepted(m codec.Message) {
 	index := len(l.records)
 	l.records = append(l.records, record{
@@ -69,7 +69,7 @@ func (l *ledger) accepted(m codec.Message) {
 	}
 }
 
-// arrived checks a Received event, which may be several messages joined.
+// arrived checks a Received event, which may hold several joined messages.
 func (l *ledger) arrived(m codec.Message) {
 	switch {
 	case l.c.greets(m.Payload):
@@ -82,7 +82,7 @@ func (l *ledger) arrived(m codec.Message) {
 	for {
 		index, size, ok := l.c.parsePayload(rest, l.direction)
 		if !ok || uint64(index) >= uint64(len(l.records)) || size > len(rest) || (size < len(rest) && !l.c.Joins) {
-			l.mismatch("%v message of %d bytes received that nobody sent: %.40x", m.Mode, len(m.Payload), m.Payload)
+			l.mismatch("%v message of %d bytes received, but never sent: %.40x", m.Mode, len(m.Payload), m.Payload)
 			return
 		}
 		m.Payload, rest = rest[:size], rest[size:]
@@ -95,7 +95,7 @@ func (l *ledger) arrived(m codec.Message) {
 	}
 }
 
-// isSame checks that a message arrived as it was sent.
+// isSame checks that a message arrived unchanged.
 func (l *ledger) isSame(m codec.Message, index uint32) bool {
 	rec := &l.records[index]
 	l.scratch = l.appendPayload(l.scratch[:0], index, rec.size, rec.pad)
@@ -114,14 +114,14 @@ func (l *ledger) isSame(m codec.Message, index uint32) bool {
 	return false
 }
 
-// mismatch reports a message that nobody sent, unless somebody may have made it up.
+// mismatch reports a message that the peer never sent, unless a forger may have sent it.
 func (l *ledger) mismatch(format string, args ...any) {
 	if !l.strange {
 		l.complain(format, args...)
 	}
 }
 
-// isStrengthened reports whether a codec may send a message of one mode in another one for its size.
+// isStrengthened reports whether a codec may send a message in another mode because of its size.
 func isStrengthened(sent, received codec.Mode) bool {
 	switch sent {
 	case codec.Unreliable:
@@ -162,7 +162,7 @@ func (l *ledger) count(index uint32) {
 func (l *ledger) answered(receipt codec.Receipt, delivered bool) {
 	index := int(receipt) - 1
 	if index < 0 || index >= len(l.records) || !l.records[index].receipt {
-		l.r.Errorf("%s: receipt %d answered that nobody asked for", l.name, receipt)
+		l.r.Errorf("%s: receipt %d answered without a request", l.name, receipt)
 		return
 	}
 	rec := &l.records[index]
@@ -172,7 +172,7 @@ func (l *ledger) answered(receipt codec.Receipt, delivered bool) {
 	rec.delivered = delivered
 }
 
-// complain reports what no honest network does; in a simulation with forged datagrams it does not count.
+// complain reports a fault that no honest network causes. A lenient simulation, with forged datagrams, ignores it.
 func (l *ledger) complain(format string, args ...any) {
 	if !l.lenient {
 		l.r.Errorf(l.name+": "+format, args...)

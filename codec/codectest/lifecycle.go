@@ -9,7 +9,7 @@ import (
 )
 
 // checkCloseEarly closes the dialing side at several points of its handshake, with messages waiting. A server that was
-// asked and never answers notices too, even if the goodbye is lost.
+// asked and never answers must notice too, even if the goodbye is lost.
 func checkCloseEarly(t tb, c *Config) {
 	for _, after := range []time.Duration{0, 10 * time.Millisecond, 30 * time.Millisecond, 50 * time.Millisecond} {
 		for _, lost := range []bool{false, true} {
@@ -33,7 +33,7 @@ func checkCloseEarly(t tb, c *Config) {
 	}
 }
 
-// closeOver closes one side, twice, and checks that it is over in time.
+// closeOver closes one side twice, and checks that its session ends in time.
 func (p *pair) closeOver(s *side) {
 	closed := codec.Goodbye{Reason: codec.Closed}
 	s.close(p.net.Now(), closed)
@@ -68,8 +68,8 @@ func (s *side) sendOneOfEach(now time.Time) {
 	}
 }
 
-// checkVanish cuts the path to a peer, of an idle session and of one with messages under way: the other side notices
-// in time, and reports those messages lost.
+// checkVanish cuts the path to a peer, once in an idle session and once with messages under way. The other side must
+// notice in time, and report those messages lost.
 func checkVanish(t tb, c *Config) {
 	for _, gone := range []string{clientName, serverName} {
 		for _, busy := range []bool{false, true} {
@@ -104,7 +104,7 @@ func (p *pair) vanish(gone string, busy bool) {
 	sent.checkReceipts()
 }
 
-// checkNoAnswer dials where nobody answers.
+// checkNoAnswer dials an address that never answers.
 func checkNoAnswer(t tb, c *Config) {
 	simulate(t, "no answer", func(r *report) {
 		p := newPair(r, c, 1, simnet.Weather{Loss: 1})

@@ -9,11 +9,11 @@ import (
 const (
 	memoryDatagrams = 20_000 // received by each side
 	memoryRound     = 16     // inputs for each Transmit round
-	memorySessions  = 50     // at most, if hostile datagrams end them
+	memorySessions  = 50     // at most, if hostile datagrams end the sessions
 )
 
-// checkMemory floods both sides of sessions with hostile datagrams of all kinds and bounds by how much that makes them
-// grow. A session that ends is followed by another; if they end too soon to grow, by one that is except more.
+// checkMemory floods both sides of sessions with hostile datagrams of all kinds, and bounds how much memory that adds.
+// If a session ends, another follows. If sessions end too soon to grow, the flood leaves out more kinds of datagrams.
 func checkMemory(t tb, c *Config) {
 	sent := 0
 	for _, except := range []func([]byte) bool{c.FatalIfForged, c.Forgeable} {
@@ -27,11 +27,11 @@ func checkMemory(t tb, c *Config) {
 		}
 	}
 	if sent < memoryDatagrams {
-		t.Errorf("memory: sessions ended after %d datagrams in all: name in Config.FatalIfForged what ends them", sent)
+		t.Errorf("memory: sessions ended after %d datagrams in all: extend Config.FatalIfForged by the fatal ones", sent)
 	}
 }
 
-// floodSession floods one session, bounds its growth, and reports how many datagrams it lived.
+// floodSession floods one session and bounds its growth. It returns how many datagrams the session lived.
 func floodSession(r *report, c *Config, seed uint64, n int, except func([]byte) bool) int {
 	p := newPair(r, c, seed, clear20)
 	toServer, toClient := p.tap()
@@ -40,7 +40,7 @@ func floodSession(r *report, c *Config, seed uint64, n int, except func([]byte) 
 	}
 	before := heap()
 	sent := p.flood(toServer, toClient, n, except)
-	*p.up, *p.down = ledger{}, ledger{} // what the suite itself remembers does not count
+	*p.up, *p.down = ledger{}, ledger{} // the suite's own records do not count
 	if after := heap(); after > before+c.MaxMemory {
 		r.Errorf("hostile datagrams made a session grow by %d bytes, want at most %d", after-before, c.MaxMemory)
 	}
@@ -48,7 +48,7 @@ func floodSession(r *report, c *Config, seed uint64, n int, except func([]byte) 
 	return sent
 }
 
-// flood gives both sides up to n hostile datagrams, and reports how many until one of them was over.
+// flood gives both sides up to n hostile datagrams. It returns how many until a side was over.
 func (p *pair) flood(toServer, toClient *hostileSource, n int, except func([]byte) bool) int {
 	p.up.lenient, p.down.lenient = true, true
 	now := p.net.Now()
@@ -88,7 +88,7 @@ func (s *side) transmitAll(now time.Time, h *hostileSource) {
 	s.r.Errorf("%s: Transmit round did not end after %d datagrams", s.name, maxRound)
 }
 
-// heap is how many bytes live on the heap.
+// heap returns the number of live bytes on the heap.
 func heap() uint64 {
 	runtime.GC()
 	var stats runtime.MemStats

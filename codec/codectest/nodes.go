@@ -35,16 +35,16 @@ func (n *clientNode) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, 
 	return b, n.self, n.server, ok
 }
 
-// serverNode accepts the one client of the test, and anybody else only to refuse at once.
+// serverNode accepts the one client of the test. It refuses any other client at once.
 type serverNode struct {
 	protocol codec.Protocol
 	r        *report
 	self     netip.AddrPort
 	client   netip.AddrPort
-	side     *side  // of the client, with a Conn once there is one
-	identity uint64 // of the client, if it names itself
-	defers   bool   // its client waits for Grant
-	full     bool   // refuses everybody by Protocol.Refuse
+	side     *side  // serves the client, with a Conn once there is one
+	identity uint64 // the client's identity, if it sends one
+	defers   bool   // the client waits for Grant
+	full     bool   // refuses every client by Protocol.Refuse
 	out      []outgoing
 }
 
@@ -77,7 +77,7 @@ func (n *serverNode) Receive(now time.Time, from, _ netip.AddrPort, datagram []b
 	}
 }
 
-// accept hands a datagram of a newcomer to the protocol and queues its answer.
+// accept gives a new client's datagram to the protocol and queues the answer.
 func (n *serverNode) accept(now time.Time, from netip.AddrPort, datagram []byte) codec.Conn {
 	conn, reply, err := n.protocol.Accept(now, from, datagram, bytes.Clone(guard))
 	switch {
@@ -92,14 +92,14 @@ func (n *serverNode) accept(now time.Time, from netip.AddrPort, datagram []byte)
 	return conn
 }
 
-// checkIdentity checks that a Conn which names its client does so before it is polled.
+// checkIdentity checks that an Identity knows its client before the first Poll.
 func (n *serverNode) checkIdentity(conn codec.Conn) {
 	if named, ok := conn.(codec.Identity); ok && n.identity != 0 && named.Identity() != n.identity {
 		n.r.Errorf("server: Identity() = %x as Accept returns, want %x", named.Identity(), n.identity)
 	}
 }
 
-// refuse turns a newcomer away: by the protocol's stateless refusal if the server is full, else by closing.
+// refuse refuses a new client: by the protocol's stateless refusal if the server is full, else by Close.
 func (n *serverNode) refuse(now time.Time, conn codec.Conn, from netip.AddrPort, datagram []byte) {
 	if n.full {
 		n.answer(from, n.protocol.Refuse(datagram, bytes.Clone(guard), codec.ServerFull))
@@ -116,7 +116,7 @@ func (n *serverNode) refuse(now time.Time, conn codec.Conn, from netip.AddrPort,
 	n.r.Errorf("server: Transmit round of a refused Conn did not end")
 }
 
-// answer queues what Accept or Refuse appended to guard, which is one datagram or nothing.
+// answer queues the bytes that Accept or Refuse appended to guard: one datagram or nothing.
 func (n *serverNode) answer(to netip.AddrPort, reply []byte) {
 	datagram, ok := bytes.CutPrefix(reply, guard)
 	if !ok || len(datagram) > codec.MaxDatagram {

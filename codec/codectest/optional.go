@@ -23,7 +23,7 @@ func checkOptional(t tb, c *Config) {
 	simulate(t, "loss-tolerant", func(r *report) { checkTolerance(r, c) })
 }
 
-// perLoop has both protocols be those of one loop.
+// perLoop makes both protocols those of one loop.
 func perLoop(build factory) factory {
 	return func(seed uint64) (server, client codec.Protocol) {
 		server, client = build(seed)
@@ -31,7 +31,7 @@ func perLoop(build factory) factory {
 	}
 }
 
-// checkPinger asks and answers: the token comes back, and texts are joined without a change of the given ones.
+// checkPinger pings and answers. The token must come back. Texts must be joined without a change of the given texts.
 func checkPinger(r *report, p codec.Pinger) {
 	const token = 0x1122334455667788
 	ping := p.AppendPing(bytes.Clone(guard), token)
@@ -68,11 +68,11 @@ func checkPinger(r *report, p codec.Pinger) {
 	}
 }
 
-// tolerance is for how long nothing gets through while the connections tolerate losses.
+// tolerance is how long the network loses everything while the connections tolerate losses.
 const tolerance = 2 * time.Second
 
-// checkTolerance loses all that a connection sends for a while in which it tolerates losses: the session lives, and
-// what it sent meanwhile arrives.
+// checkTolerance loses everything for a while in which the connection tolerates losses. The session must live, and the
+// messages sent meanwhile must arrive.
 func checkTolerance(r *report, c *Config) {
 	p := connectedPair(r, c, 1)
 	if p == nil {

@@ -16,7 +16,7 @@ const (
 	helloSize  = 20
 )
 
-// settleLimit is how much virtual time the promised deliveries may take in any weather of the suite.
+// settleLimit bounds the virtual time for the promised deliveries, in any network conditions of the suite.
 const settleLimit = 2 * time.Minute
 
 var (
@@ -40,7 +40,7 @@ type pair struct {
 	ahead  bool // the client is dialed ahead, and the server defers it
 }
 
-// newPair makes a server that waits in the given weather, and a client that has yet to dial.
+// newPair makes a server that waits in the given network conditions, and a client that has not dialed yet.
 func newPair(r *report, c *Config, seed uint64, weather simnet.Weather) *pair {
 	p := &pair{
 		c: c, r: r,
@@ -87,8 +87,8 @@ func (p *pair) composeHello() {
 	}
 }
 
-// connect runs until both sides are connected, and checks what they were told. It reports false if the attempt ended
-// without a session, which only bad weather excuses.
+// connect runs until both sides are connected, and checks the facts that they report. It returns false if the attempt
+// failed. The caller decides whether the network conditions excuse that.
 func (p *pair) connect() bool {
 	p.net.RunUntil(p.c.DialTimeout, func() bool {
 		return p.client.connected && p.server.connected || p.client.over || p.server.over
@@ -100,7 +100,7 @@ func (p *pair) connect() bool {
 	return !p.r.Failed()
 }
 
-// checkHandshake checks what the sides of a connected pair were told of each other.
+// checkHandshake checks the facts that the sides of a connected pair learned from each other.
 func (p *pair) checkHandshake() {
 	asked := &p.server.asked
 	if !p.server.wasAsked {
@@ -117,7 +117,7 @@ func (p *pair) checkHandshake() {
 	}
 }
 
-// mustConnect is connect in weather that excuses nothing.
+// mustConnect is connect in network conditions that excuse no failure.
 func (p *pair) mustConnect() bool {
 	if p.connect() {
 		return true
@@ -128,7 +128,7 @@ func (p *pair) mustConnect() bool {
 	return false
 }
 
-// connectedPair returns a pair with a session in clear weather, or nil.
+// connectedPair returns a pair with a session in good network conditions, or nil.
 func connectedPair(r *report, c *Config, seed uint64) *pair {
 	p := newPair(r, c, seed, clear20)
 	p.dial(c.New, seed)
@@ -151,7 +151,7 @@ func (p *pair) runUntilOver() {
 	p.down.checkReceipts()
 }
 
-// closeAndCheck ends a session that is quiet: the side closes, both are disconnected, and nothing comes after that.
+// closeAndCheck ends a quiet session. The side closes, both sides disconnect, and no further event follows.
 func (p *pair) closeAndCheck(s *side, why codec.Goodbye) {
 	s.close(p.net.Now(), why)
 	if err := s.conn.Send(p.net.Now(), codec.Message{Payload: []byte("late"), Mode: p.c.modes[0]}); !isClosed(err) {

@@ -12,13 +12,13 @@ import (
 //	8..11  size of the whole payload, big-endian
 //	12..   filler that depends on the index
 //
-// so that a message can be recognized, cut out of joined ones, and compared byte by byte.
+// The layout lets the suite recognize a message, cut it out of joined ones, and compare it byte by byte.
 const payloadHeader = 12
 
-// smallest is the size of the shortest payload that can be recognized and padded.
+// smallest returns the size of the shortest payload that can be recognized and padded.
 func (c *Config) smallest() int { return len(c.Prefix) + payloadHeader + 1 }
 
-// appendPayload appends the test payload of the given size, which is at least smallest, with pad unused bits.
+// appendPayload appends the test payload of the given size, with pad unused bits. size is at least smallest.
 func (c *Config) appendPayload(b []byte, direction, index uint32, size int, pad uint8) []byte {
 	start := len(b)
 	b = append(b, c.Prefix...)
@@ -39,7 +39,7 @@ func (c *Config) appendFiller(b []byte, index uint32, n int, pad uint8) []byte {
 	return b
 }
 
-// lastByte is a byte with all bits set but pad unused ones.
+// lastByte returns a byte with all bits set except pad unused ones.
 func (c *Config) lastByte(pad uint8) byte {
 	if c.PadsLow {
 		return 0xff << pad
@@ -47,7 +47,7 @@ func (c *Config) lastByte(pad uint8) byte {
 	return 0xff >> pad
 }
 
-// parsePayload returns the index and size that a test payload of the given direction begins with.
+// parsePayload returns the index and size at the start of a test payload of the given direction.
 func (c *Config) parsePayload(b []byte, direction uint32) (index uint32, size int, ok bool) {
 	if len(b) < c.smallest() || !bytes.HasPrefix(b, c.Prefix) {
 		return 0, 0, false

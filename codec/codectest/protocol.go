@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 )
 
-// checkProtocol checks what a Protocol says of itself, and that Sniff costs nothing and lets nothing empty pass.
+// checkProtocol checks a Protocol's Spec. It also checks that Sniff does not allocate and refuses an empty datagram.
 func checkProtocol(t tb, c *Config) {
 	simulate(t, "protocol", func(r *report) {
 		server, client := c.New(1)

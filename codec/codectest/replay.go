@@ -9,13 +9,13 @@ import (
 	"tidegate/codec"
 )
 
-// replayStart is when a recording begins, in the replay's virtual time.
+// replayStart is the start of a recording in the replay's virtual time.
 var replayStart = time.Unix(1_700_000_000, 0)
 
-// Replay plays a capture of real peers to a protocol: a real client's half to our server side, a real server's half
-// to our client side. Nothing that real peers say may be malformed, and the Spec's facts hold for it. The suite
-// itself plays a codec against itself, and so cannot see a mistake that both ends share. Whether our sides answer as
-// the real ones did is for each codec's own tests.
+// Replay plays a capture of real peers to a protocol. Our server side receives the real client's datagrams, our client
+// side the real server's. No datagram of a real peer may count as malformed, and the Spec's facts must hold. Run plays
+// a codec against itself, so it cannot see a mistake that both ends share. Each codec's own tests check whether our
+// sides answer as the real ones did.
 func Replay(t testing.TB, c Capture, p codec.Protocol) {
 	t.Helper()
 	for _, client := range c.Clients() {
@@ -27,7 +27,7 @@ func Replay(t testing.TB, c Capture, p codec.Protocol) {
 	}
 }
 
-// replayClient plays one client's half.
+// replayClient plays the datagrams of one client and its server.
 func replayClient(t testing.TB, c *Capture, client int, p codec.Protocol) {
 	t.Helper()
 	var conn codec.Conn
@@ -43,7 +43,8 @@ func replayClient(t testing.TB, c *Capture, client int, p codec.Protocol) {
 			t.Errorf("%s: Sniff does not take a client's first datagram %x", c.File, l.Datagram)
 		case sniffed:
 			var err error
-			if conn, _, err = p.Accept(replayStart.Add(l.At()), clientAddr, bytes.Clone(l.Datagram), nil); errors.Is(err, codec.ErrMalformed) {
+			conn, _, err = p.Accept(replayStart.Add(l.At()), clientAddr, bytes.Clone(l.Datagram), nil)
+			if errors.Is(err, codec.ErrMalformed) {
 				t.Errorf("%s: Accept of %x: %v", c.File, l.Datagram, err)
 			}
 			if conn != nil {

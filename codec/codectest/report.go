@@ -6,7 +6,7 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// tb is the part of testing.TB that the suite uses, so that its own tests can watch it fail.
+// tb is the part of testing.TB that the suite uses, so that the suite's own tests can watch it fail.
 type tb interface {
 	Helper()
 	Logf(format string, args ...any)
@@ -14,11 +14,11 @@ type tb interface {
 }
 
 const (
-	maxErrors      = 5 // of one simulation; later ones are usually echoes of the first
+	maxErrors      = 5 // of one simulation; later errors usually follow from the first
 	maxFailedSeeds = 3 // of one check
 )
 
-// report gathers what one simulation finds wrong.
+// report collects the faults of one simulation.
 type report struct {
 	t        tb
 	what     string
@@ -38,7 +38,7 @@ func (r *report) Errorf(format string, args ...any) {
 	}
 }
 
-// simulate runs one simulation, and logs its trace if it fails. It reports whether all went well.
+// simulate runs one simulation, and logs its trace if it fails. It reports whether the run had no fault.
 func simulate(t tb, what string, run func(r *report)) bool {
 	t.Helper()
 	r := &report{t: t, what: what}
@@ -49,8 +49,8 @@ func simulate(t tb, what string, run func(r *report)) bool {
 	return !r.Failed()
 }
 
-// simulateSeeds runs a simulation for each of n seeds, or until enough have failed to tell the story. It reports how
-// many it ran.
+// simulateSeeds runs a simulation for each of n seeds. It stops early after maxFailedSeeds failures. It returns the
+// number of runs.
 func simulateSeeds(t tb, n int, run func(r *report, seed uint64)) int {
 	t.Helper()
 	seeds := simnet.Seeds(n)

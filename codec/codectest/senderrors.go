@@ -9,7 +9,7 @@ import (
 func isMode(err error) bool   { return errors.Is(err, codec.ErrMode) }
 func isClosed(err error) bool { return errors.Is(err, codec.ErrClosed) }
 
-// checkSendErrors asks for what Send must refuse, and checks that the session goes on as if nothing had been.
+// checkSendErrors sends messages that Send must refuse, and checks that the session continues unchanged.
 func checkSendErrors(t tb, c *Config) {
 	simulate(t, "send errors", func(r *report) {
 		p := connectedPair(r, c, 1)
@@ -29,7 +29,7 @@ func checkSendErrors(t tb, c *Config) {
 	})
 }
 
-// payload is any that the protocol takes.
+// payload returns a payload that the protocol takes.
 func (p *pair) payload() []byte {
 	return p.c.appendPayload(nil, 0, 0, p.c.smallest(), 0)
 }

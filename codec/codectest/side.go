@@ -22,36 +22,36 @@ type side struct {
 	r    *report
 	rng  *rand.Rand
 	conn codec.Conn
-	out  *ledger // what this side sends
-	in   *ledger // what the peer sends it
+	out  *ledger // messages that this side sends
+	in   *ledger // messages that the peer sends
 
-	onReceived func(codec.Message) // instead of the ledger, if set
-	plan       []planned           // what the application sends, by time
+	onReceived func(codec.Message) // replaces the ledger, if set
+	plan       []planned           // messages that the application sends, by time
 	asked      codec.Event
-	admitAfter time.Duration // how long the application thinks about Asked; negative: for ever
+	admitAfter time.Duration // how long the application waits before it answers Asked; negative: for ever
 	admitAt    time.Time
 	admitID    uint16
 	greetAt    time.Time
-	unheard    func() bool // whether a greeting is still wanted; nil: there is none
+	unheard    func() bool // whether the client still wants a greeting; nil: the protocol has none
 
 	wasAsked, connected, over bool
 	granted                   bool
-	grantedBy                 uint64        // told by Granted
-	silent                    bool          // over, and its last Transmit round is done
-	clientID                  uint16        // told by Connected
-	goodbye                   codec.Goodbye // told by Disconnected
+	grantedBy                 uint64        // from Granted
+	silent                    bool          // the side is over, and its last Transmit round is done
+	clientID                  uint16        // from Connected
+	goodbye                   codec.Goodbye // from Disconnected
 	joined, left              []uint16
 
 	stats        codec.Stats // as last seen
 	lent         []lent
 	buffer       []byte        // for Transmit
-	late         time.Duration // by how much the side is woken after its timeout, as a busy loop's would be
-	advancedFrom time.Time     // the timeout of an Advance that no Transmit round has followed yet; else zero
-	second       int64         // the virtual second that advances counts
+	late         time.Duration // delay of each wake-up after its timeout, as in a busy loop
+	advancedFrom time.Time     // the timeout of an Advance without a Transmit round yet; else zero
+	second       int64         // the virtual second in which advances counts
 	advances     int
 }
 
-// planned is a message the application will send.
+// planned is a message that the application will send.
 type planned struct {
 	at      time.Time
 	mode    codec.Mode
@@ -61,7 +61,7 @@ type planned struct {
 	receipt bool
 }
 
-// lent is a payload from Poll, which must stay as it is until the next input.
+// lent is a payload from Poll, which must stay unchanged until the next input.
 type lent struct {
 	payload []byte
 	sum     uint64
@@ -69,9 +69,9 @@ type lent struct {
 
 var sumSeed = maphash.MakeSeed()
 
-// receive gives the Conn a datagram and drains it, and sometimes advances it early, which must be harmless.
+// receive gives the Conn a datagram and drains it. At random it also calls Advance early, which must be harmless.
 func (s *side) receive(now time.Time, datagram []byte) {
-	// What is dropped and why is the codec's own affair; that it does not matter shows in the ledger.
+	// The codec may drop any datagram for its own reasons. The ledger shows whether a drop mattered.
 	_ = s.conn.Receive(now, datagram)
 	s.drain(now)
 	if !s.over && s.rng.IntN(4) == 0 {
@@ -80,7 +80,7 @@ func (s *side) receive(now time.Time, datagram []byte) {
 	}
 }
 
-// advance runs what is due in the Conn and in the application.
+// advance does the work that is due in the Conn and in the application.
 func (s *side) advance(now time.Time) {
 	if due := s.conn.NextTimeout(); !due.IsZero() && !due.After(now) {
 		s.conn.Advance(now)
@@ -106,7 +106,7 @@ func (s *side) advance(now time.Time) {
 	}
 }
 
-// countAdvance bounds how often a Conn wants to be woken.
+// countAdvance bounds how often a Conn may ask for Advance.
 func (s *side) countAdvance(now time.Time) {
 	if second := now.Unix(); second != s.second {
 		s.second, s.advances = second, 0
@@ -127,7 +127,7 @@ func (s *side) send(now time.Time, p planned) {
 	}
 }
 
-// close says goodbye and drains. The goodbye's data is spoiled, since it was only lent.
+// close says goodbye and drains. It spoils the goodbye's data, which was only lent.
 func (s *side) close(now time.Time, why codec.Goodbye) {
 	why.Data = append([]byte(nil), why.Data...)
 	s.conn.Close(now, why)
@@ -137,7 +137,7 @@ func (s *side) close(now time.Time, why codec.Goodbye) {
 	s.drain(now)
 }
 
-// drain polls until there is nothing left, and checks that the payloads of the round stayed as they were.
+// drain polls until no event is left. It checks that the payloads of the round stayed unchanged.
 func (s *side) drain(now time.Time) {
 	s.lent = s.lent[:0]
 	for range maxRound {
@@ -156,7 +156,7 @@ func (s *side) drain(now time.Time) {
 	s.r.Errorf("%s: Poll round did not end after %d events", s.name, maxRound)
 }
 
-// nextTimeout is when the Conn or the application wants to be advanced; never once the side is over.
+// nextTimeout returns the next timeout of the Conn and the application; zero once the side is over.
 func (s *side) nextTimeout() time.Time {
 	if s.over {
 		return time.Time{}

@@ -8,8 +8,8 @@ import (
 	"tidegate/codec"
 )
 
-// checkSizes sends payloads of every interesting size and pad, one at a time in clear weather, so that even those too
-// short to be recognized can be compared.
+// checkSizes sends payloads of every interesting size and pad, one at a time in good network conditions. It can
+// therefore compare even payloads that are too short to be recognized.
 func checkSizes(t tb, c *Config) {
 	for _, m := range c.modes {
 		simulate(t, m.String(), func(r *report) {
@@ -26,7 +26,7 @@ func checkSizes(t tb, c *Config) {
 	}
 }
 
-// interestingSizes are the bounds, the configured sizes within them, and a few between.
+// interestingSizes returns the bounds, the configured sizes within them, and a few sizes between.
 func (c *Config) interestingSizes(m codec.Mode) []int {
 	smallest, largest := max(c.MinPayload, len(c.Prefix)), c.MaxPayload(m)
 	sizes := []int{smallest, smallest + 1, smallest + 2, 63, 64, 127, 128, 255, 256, 257, largest - 1, largest}
@@ -36,7 +36,7 @@ func (c *Config) interestingSizes(m codec.Mode) []int {
 	return slices.Compact(sizes)
 }
 
-// sendAlone sends one message each way and waits for it to arrive as it was.
+// sendAlone sends one message each way and waits until it arrives unchanged.
 func (p *pair) sendAlone(m codec.Mode, size int, pad uint8) {
 	if size == len(p.c.Prefix) && pad > 0 {
 		return

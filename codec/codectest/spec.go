@@ -9,7 +9,7 @@ import (
 	"tidegate/codec"
 )
 
-// checkFirstByte checks a datagram of the client against the Spec, which a kernel's filter goes by.
+// checkFirstByte checks a datagram of the client against the Spec, on which the kernel's filters rely.
 func (n *clientNode) checkFirstByte(datagram []byte) {
 	first := datagram[0]
 	switch {
@@ -21,7 +21,7 @@ func (n *clientNode) checkFirstByte(datagram []byte) {
 	}
 }
 
-// checkLoneOpenings checks which bytes open a session alone.
+// checkLoneOpenings checks which bytes open a session as the only byte of a datagram.
 func checkLoneOpenings(r *report, p codec.Protocol) {
 	lone := p.Spec().LoneOpenings
 	for b := range 256 {
@@ -36,11 +36,11 @@ func checkLoneOpenings(r *report, p codec.Protocol) {
 
 const (
 	proofSeeds = 10
-	proofTime  = 15 * time.Second // of a forger's attempt
+	proofTime  = 15 * time.Second // limit of a forger's attempt
 )
 
-// checkProof plays a forger who uses another's address and hears nothing of what is sent there. The forger has had a
-// session of its own with the same server, and replays all that its client said then. The Spec's Proof must not
+// checkProof plays a forger that uses another client's address and receives nothing sent there. The forger has had a
+// session of its own with the same server. It replays everything that its client sent then. The Spec's Proof must not
 // follow.
 func checkProof(t tb, c *Config) {
 	if server, _ := c.New(1); server.Spec().Proof == codec.NoProof {
@@ -64,7 +64,7 @@ func checkProof(t tb, c *Config) {
 	})
 }
 
-// forge replays datagrams to a server, in the name of an address where nobody listens.
+// forge replays datagrams to a server from a forged address where no client listens.
 func forge(r *report, c *Config, seed uint64, admitID uint16, said [][]byte) {
 	p := newPair(r, c, seed, clear20)
 	p.server.admitID = admitID

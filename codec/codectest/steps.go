@@ -10,9 +10,9 @@ import (
 	"tidegate/codec"
 )
 
-// What a codec's own tests do with a Conn by hand.
+// The functions below drive a Conn by hand, in a codec's own tests.
 
-// Transmit takes all datagrams that c wants to send.
+// Transmit returns all datagrams that c wants to send.
 func Transmit(c codec.Conn, now time.Time) (datagrams [][]byte) {
 	for d, ok := c.Transmit(now, nil); ok; d, ok = c.Transmit(now, nil) {
 		datagrams = append(datagrams, d)
@@ -20,7 +20,7 @@ func Transmit(c codec.Conn, now time.Time) (datagrams [][]byte) {
 	return datagrams
 }
 
-// Drain takes all events of c, with payloads of their own.
+// Drain returns all events of c, with copied payloads.
 func Drain(c codec.Conn) (events []codec.Event) {
 	for e, ok := c.Poll(); ok; e, ok = c.Poll() {
 		e.Payload = bytes.Clone(e.Payload)
@@ -29,7 +29,7 @@ func Drain(c codec.Conn) (events []codec.Event) {
 	return events
 }
 
-// Kinds are the kinds of events.
+// Kinds returns the kinds of events.
 func Kinds(events []codec.Event) (list []codec.EventKind) {
 	for _, e := range events {
 		list = append(list, e.Kind)
@@ -37,7 +37,7 @@ func Kinds(events []codec.Event) (list []codec.EventKind) {
 	return list
 }
 
-// Unhex reads hexadecimal, with spaces for the eye.
+// Unhex reads hexadecimal, which may contain spaces.
 func Unhex(t testing.TB, text string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.ReplaceAll(text, " ", ""))
@@ -47,14 +47,14 @@ func Unhex(t testing.TB, text string) []byte {
 	return b
 }
 
-// Watcher drains a Conn that is given anything, and checks the order of its events.
+// Watcher drains a Conn after each input, and checks the order of its events.
 type Watcher struct {
 	T               testing.TB
 	Conn            codec.Conn
 	connected, over bool
 }
 
-// Drain is Drain of the Conn.
+// Drain drains the Conn.
 func (w *Watcher) Drain() []codec.Event {
 	w.T.Helper()
 	events := Drain(w.Conn)

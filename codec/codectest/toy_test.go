@@ -11,12 +11,12 @@ import (
 	"tidegate/codec"
 )
 
-// The toy codec is the smallest that keeps the whole contract, so that the suite can be seen to pass; and it can be
-// told to break one promise, so that the suite can be seen to fail. Each datagram is a kind, a body and a CRC-32.
+// The toy codec is the smallest codec that keeps the whole contract, so that the suite can pass. It can also break one
+// promise, so that the suite must fail. Each datagram is a kind, a body and a CRC-32.
 const (
 	toyHello   = iota // identity u64, pad u8, data
 	toyWelcome        // client ID u16
-	toyJoined         // the client has heard the welcome
+	toyJoined         // the client has received the welcome
 	toyMessage        // see toyHeader
 	toyAck            // sequence u16
 	toyGoodbye        // reason u8, pad u8, data
@@ -26,12 +26,12 @@ const (
 
 const (
 	toyMaxPayload = 1200
-	toySlots      = 64 // messages waiting to be sent or acknowledged
+	toySlots      = 64 // messages that wait to be sent or acknowledged
 	toyWindow     = 1024
 	toyTimeout    = 4 * time.Second
 	toyPingEvery  = 500 * time.Millisecond
 	toyResend     = 150 * time.Millisecond
-	toyReport     = time.Second // after which an unacknowledged Notify is lost
+	toyReport     = time.Second // an unacknowledged Notify is lost after this time
 )
 
 type toyProtocol struct {
@@ -49,7 +49,7 @@ var toySpec = codec.Spec{
 	LoneOpenings: codec.ByteSetOf(toyHello),
 }
 
-// Spec claims what is not true, where that is the fault.
+// Spec returns false facts if that is the fault.
 func (p *toyProtocol) Spec() *codec.Spec {
 	spec := toySpec
 	switch p.fault {
@@ -99,7 +99,7 @@ func (p *toyProtocol) Accept(now time.Time, _ netip.AddrPort, b, reply []byte) (
 	asked := codec.Event{
 		Kind: codec.Asked, Message: codec.Message{Payload: c.ask, Pad: body[9]}, Identity: c.identity,
 	}
-	if p.fault == "forgets who asks" {
+	if p.fault == "forgets the identity" {
 		asked.Identity = 0
 	}
 	c.push(asked)
@@ -142,7 +142,7 @@ func toyOpen(b []byte) (body []byte, ok bool) {
 	return body, binary.BigEndian.Uint32(b[len(b)-4:]) == crc32.ChecksumIEEE(body)
 }
 
-// toySeq is a sequence number of the toy. It wraps; compare only with before.
+// toySeq is a sequence number of the toy. It wraps; compare it only with before.
 type toySeq uint16
 
 func (s toySeq) before(t toySeq) bool { return int16(s-t) < 0 }
@@ -150,12 +150,12 @@ func (s toySeq) before(t toySeq) bool { return int16(s-t) < 0 }
 type toyConn struct {
 	fault                           string
 	server, joined, over            bool
-	tentative                       bool   // the dialing side: toyJoined and messages wait for Confirm
-	ask                             []byte // the dialing side's hello datagram, the accepting side's connect data
+	tentative                       bool   // dialing side: toyJoined and messages wait for Confirm
+	ask                             []byte // hello datagram (dialing side) or connect data (accepting side)
 	welcome                         uint16
-	identity                        uint64 // of the client, at the accepting side
+	identity                        uint64 // the client's, on the accepting side
 	admitted                        bool
-	handshakeAt                     time.Time // when the hello or the welcome is due again
+	handshakeAt                     time.Time // when to repeat the hello or the welcome
 	handshake, ping, pong, answered bool      // datagrams to send
 	heard, pingAt                   time.Time
 	goodbye                         []byte // datagram to send, without checksum
@@ -273,7 +273,7 @@ func (c *toyConn) Close(_ time.Time, why codec.Goodbye) {
 	c.end(why.Reason, nil, 0)
 }
 
-// end answers the receipts that are left and disconnects.
+// end answers the remaining receipts and disconnects.
 func (c *toyConn) end(reason codec.Reason, data []byte, pad uint8) {
 	c.over = true
 	for i := range c.slots {

@@ -8,7 +8,7 @@ import (
 	"tidegate/codec"
 )
 
-// toyGranter is the toy with a grant before the hello: a client knocks, and says its hello once it was granted.
+// toyGranter is the toy with a grant before the hello. A client knocks, and sends its hello after the grant.
 type toyGranter struct{ toyProtocol }
 
 const (
@@ -16,7 +16,7 @@ const (
 	toyGrant                      // server's identity u64
 )
 
-// toyServer is what a server of the toy calls itself.
+// toyServer is the identity of the toy's server.
 const toyServer = 1
 
 func (p *toyGranter) Spec() *codec.Spec {
@@ -84,7 +84,7 @@ func (c *toyKnocking) Introduce(now time.Time, hello codec.Hello) {
 	c.sayHello(now)
 }
 
-// sayHello goes on as the toy does, once that is due.
+// sayHello continues as the toy does, once the client is granted and introduced.
 func (c *toyKnocking) sayHello(now time.Time) {
 	if c.granted && c.hello != nil {
 		hello := *c.hello
@@ -98,7 +98,7 @@ func (c *toyKnocking) Receive(now time.Time, b []byte) error {
 	switch {
 	case !ok || c.over:
 	case body[0] == toyKnock && c.server && c.granted && c.grant == nil:
-		c.Grant(now, c.by) // it was lost
+		c.Grant(now, c.by) // the grant was lost
 		return nil
 	case body[0] == toyHello && c.server && c.granted && !c.asked:
 		c.asked = true
@@ -119,7 +119,7 @@ func (c *toyKnocking) heardGrant(now time.Time, server uint64) {
 		return
 	}
 	c.heard, c.granted, c.handshakeAt = now, true, time.Time{}
-	if c.fault == "forgets who grants" {
+	if c.fault == "forgets the granting server" {
 		server = 0
 	}
 	if c.hello == nil {

@@ -17,14 +17,14 @@ import (
 //	7..8   order, of ReliableOrdered
 const toyHeaderLen = 9
 
-// toyOut is what a toy connection sends.
+// toyOut holds the messages that a toy connection sends.
 type toyOut struct {
 	slots     [toySlots]toySlot
 	nextSeq   toySeq
 	nextOrder toySeq
 }
 
-// toySlot is a message waiting to be sent or acknowledged.
+// toySlot is a message that waits to be sent or acknowledged.
 type toySlot struct {
 	used, pending bool
 	seq           toySeq
@@ -33,10 +33,10 @@ type toySlot struct {
 	sent          time.Time // last transmission; zero: none yet
 	resent        bool
 	datagram      []byte
-	lent          []byte // the payload of Send itself, against the law
+	lent          []byte // the payload slice of Send itself, against the law
 }
 
-// toyIn is what a toy connection has received.
+// toyIn holds the state of received messages.
 type toyIn struct {
 	seen      [toyWindow]int // sequence number plus 1 of the last message in each place
 	newest    toySeq
@@ -48,7 +48,7 @@ type toyIn struct {
 	hoard     [][]byte
 }
 
-// toyHeld is an ordered message that waits for those before it.
+// toyHeld is an ordered message that waits for earlier ones.
 type toyHeld struct {
 	used    bool
 	message codec.Message
@@ -120,7 +120,7 @@ func (c *toyConn) acknowledged(now time.Time, seq toySeq) {
 	}
 }
 
-// advanceSlots resends what is due, and gives up on what is never resent.
+// advanceSlots resends due messages, and gives up messages of modes that never resend.
 func (c *toyConn) advanceSlots(now time.Time) {
 	for i := range c.slots {
 		s := &c.slots[i]
@@ -155,7 +155,7 @@ func (c *toyConn) nextSlotTimeout(next time.Time) time.Time {
 	return next
 }
 
-// appendMessage appends the pending message that was sent first.
+// appendMessage appends the pending message with the lowest sequence number.
 func (c *toyConn) appendMessage(now time.Time, b []byte) ([]byte, bool) {
 	var first *toySlot
 	for i := range c.slots {
@@ -173,7 +173,7 @@ func (c *toyConn) appendMessage(now time.Time, b []byte) ([]byte, bool) {
 	case c.fault == "reports too early":
 		c.release(first, codec.Delivered)
 	case first.mode == codec.Unreliable || first.mode == codec.UnreliableSequenced:
-		c.release(first, codec.Lost) // nobody will ever know
+		c.release(first, codec.Lost) // the fate of an Unreliable message stays unknown
 	}
 	return b, true
 }
@@ -202,7 +202,7 @@ func (c *toyConn) receiveMessage(body []byte) error {
 func (c *toyConn) duplicate(seq toySeq) bool {
 	place := &c.seen[seq%toyWindow]
 	tooOld := seq.before(c.newest - toyWindow)
-	if c.fault == "compares plainly" {
+	if c.fault == "compares without wrap" {
 		tooOld = int(seq) < int(c.newest)-toyWindow
 	}
 	if *place == int(seq)+1 || tooOld {
@@ -224,7 +224,7 @@ func (c *toyConn) deliver(m codec.Message, seq, order toySeq) {
 		c.sequenced = seq
 	case codec.Notify:
 		if seq.before(c.notified) {
-			c.acks = c.acks[:len(c.acks)-1] // it does not count as arrived
+			c.acks = c.acks[:len(c.acks)-1] // the message does not count as arrived
 			return
 		}
 		c.notified = seq
@@ -237,7 +237,8 @@ func (c *toyConn) deliver(m codec.Message, seq, order toySeq) {
 	c.received(m)
 }
 
-// deliverInOrder delivers an ordered message and those that waited for it, or keeps it until its turn comes.
+// deliverInOrder delivers an ordered message and the messages that waited for it. If an earlier message is missing, it
+// holds the message.
 func (c *toyConn) deliverInOrder(m codec.Message, order toySeq) {
 	if order != c.expected {
 		h := &c.held[order%toySlots]

@@ -67,7 +67,7 @@ func (c *toyConn) Identity() uint64 {
 	return c.identity
 }
 
-// TolerateLoss has nothing to do: the toy resends until its peer is silent.
+// TolerateLoss does nothing, because the toy resends until its peer is silent.
 func (c *toyConn) TolerateLoss(time.Time) {
 	if c.fault == "tolerates nothing" {
 		c.end(codec.PoorConnection, nil, 0)

@@ -4,20 +4,22 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/testkit/simnet"
 )
 
 const (
 	trafficMessages = 80 // in each direction of one simulation
 	wrapSeeds       = 20
 	maxGap          = 20   // milliseconds between two sends
-	maxLate         = 3000 // microseconds that a side may be woken too late
+	maxLate         = 3000 // microseconds by which a wake-up may be late
 	usualSize       = 200  // bytes; most messages are shorter
 	largeSize       = 3000
-	quiet           = 2 * time.Second // for what is under way to arrive
-	excusedShare    = 10              // one in so many handshakes may fail in foul weather
+	quiet           = 2 * time.Second // time for datagrams under way to arrive
+	excusedShare    = 10              // one in this many handshakes may fail in bad network conditions
 )
 
-// trafficChecks are each mode, and all together, in each weather; and foul weather again where counters wrap.
+// trafficChecks combines each mode, and all modes together, with all network conditions. Wrapping counters are checked
+// in the "foul" conditions.
 func trafficChecks(c *Config) []check {
 	var list []check
 	add := func(w weather, build factory) {
@@ -68,8 +70,8 @@ func checkSameness(t tb, c *Config, w weather, build factory, modes []codec.Mode
 	})
 }
 
-// traffic plays one session: both sides send, everything promised arrives, one side leaves. It reports false if
-// there was no session, and the digest of all datagrams.
+// traffic plays one session: both sides send, all promised messages arrive, one side leaves. It returns the digest of
+// all datagrams, and false if there was no session.
 func traffic(r *report, c *Config, w weather, build factory, modes []codec.Mode, seed uint64) (uint64, bool) {
 	p := newPair(r, c, seed, w.net)
 	if c.CalmHandshake {
@@ -121,7 +123,7 @@ func (p *pair) compose(modes []codec.Mode) []planned {
 	return plan
 }
 
-// hasChannel reports whether the mode's promise is one about an ordering channel.
+// hasChannel reports whether the mode's promise concerns an ordering channel.
 func hasChannel(m codec.Mode) bool {
 	return m == codec.ReliableOrdered || m == codec.ReliableSequenced || m == codec.UnreliableSequenced
 }
@@ -136,10 +138,10 @@ func (p *pair) size(m codec.Mode) int {
 	return smallest + p.rng.IntN(max(limit-smallest, 1))
 }
 
-// maxIDSize is how many bytes more the longest message ID may take than ID 1, to which MaxPayload refers.
+// maxIDSize is the size in bytes of the longest message ID minus that of ID 1. MaxPayload is the bound for ID 1.
 const maxIDSize = 2
 
-// runUntilSettled lets the planned traffic run and checks what came of it.
+// runUntilSettled runs the planned traffic and checks its result.
 func (p *pair) runUntilSettled(calm bool) {
 	settled := p.net.RunUntil(settleLimit, func() bool {
 		return len(p.client.plan) == 0 && len(p.server.plan) == 0 && p.up.settled() && p.down.settled()
@@ -155,4 +157,31 @@ func (p *pair) runUntilSettled(calm bool) {
 	}
 	p.up.checkArrivals(calm)
 	p.down.checkArrivals(calm)
+}
+
+// clear20 is the network for checks of another subject.
+var clear20 = simnet.Weather{Latency: 20 * time.Millisecond}
+
+// weather is one kind of network conditions, and the number of seeds to run in it.
+type weather struct {
+	name   string
+	net    simnet.Weather
+	seeds  int
+	calm   bool // no datagram is lost, duplicated or reordered
+	excuse bool // a handshake may fail now and then
+}
+
+// foul is the bad network in which the whole suite must pass.
+var foul = weather{
+	name: "foul", seeds: 200, excuse: true,
+	net: simnet.Weather{Loss: 0.2, Duplication: 0.1, Latency: 20 * time.Millisecond, Jitter: 100 * time.Millisecond},
+}
+
+// weathers lists all network conditions. Latency stays low enough for Riptide, which gives up a message after about
+// 700 ms.
+var weathers = []weather{
+	{name: "clear", net: clear20, seeds: 10, calm: true},
+	foul,
+	{name: "reordered", net: simnet.Weather{Latency: time.Millisecond, Jitter: 150 * time.Millisecond}, seeds: 20},
+	{name: "distant", net: simnet.Weather{Latency: 250 * time.Millisecond, Jitter: 5 * time.Millisecond}, seeds: 10},
 }

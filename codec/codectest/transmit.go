@@ -7,10 +7,10 @@ import (
 	"tidegate/codec"
 )
 
-// guard stands before the room that a codec appends to, to show that it only appends.
+// guard precedes the room that a codec appends to. It shows that the codec only appends.
 var guard = []byte("\xc3before\xc3")
 
-// transmitLast is transmit up to and including the one round that follows Disconnected, as a proxy would run it.
+// transmitLast is transmit, up to and including the one round that follows Disconnected, as a proxy would run it.
 func (s *side) transmitLast(now time.Time, b []byte) ([]byte, bool) {
 	if s.silent {
 		return b, false
@@ -40,16 +40,16 @@ func (s *side) transmit(now time.Time, b []byte) ([]byte, bool) {
 	return append(b, out[len(guard):]...), true
 }
 
-// appended reports whether out is the buffer given to Transmit, its bytes untouched, with one datagram after them.
+// appended reports whether out is the buffer given to Transmit, with its bytes unchanged and one datagram after them.
 func (s *side) appended(out []byte) bool {
 	return len(out) > len(guard) && len(out) <= len(guard)+codec.MaxDatagram && &out[0] == &s.buffer[0] &&
 		bytes.HasPrefix(out, guard)
 }
 
-// checkMovedOn checks, once everything is sent, that the last Advance has moved the timeout on.
+// checkMovedOn checks that the last Advance made progress: the timeout is later, once everything is sent.
 func (s *side) checkMovedOn() {
 	if next := s.conn.NextTimeout(); !s.advancedFrom.IsZero() && !next.IsZero() && !next.After(s.advancedFrom) {
-		s.r.Errorf("%s: busy: NextTimeout does not move on: Advance at %v leaves %v", s.name, s.advancedFrom, next)
+		s.r.Errorf("%s: busy: NextTimeout makes no progress: Advance at %v leaves %v", s.name, s.advancedFrom, next)
 		s.over = true
 	}
 	s.advancedFrom = time.Time{}

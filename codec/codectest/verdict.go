@@ -1,12 +1,16 @@
 package codectest
 
-import "tidegate/codec"
+import (
+	"time"
 
-// enoughReports is how many Notify messages have to ask for a receipt before one must be Delivered.
+	"tidegate/codec"
+)
+
+// enoughReports is the number of Notify messages with a receipt from which on one must be Delivered.
 const enoughReports = 8
 
-// settled reports whether everything that was promised has happened: reliable messages have arrived, the last one of
-// each sequenced channel among them, and their receipts are answered.
+// settled reports whether every promise has been kept. Reliable messages have arrived, with the last one of each
+// sequenced channel, and their receipts are answered.
 func (l *ledger) settled() bool {
 	for ; l.unsettled < len(l.records); l.unsettled++ {
 		rec := &l.records[l.unsettled]
@@ -17,16 +21,16 @@ func (l *ledger) settled() bool {
 	return true
 }
 
-// mustArrive reports whether a reliable message has to be received whatever the weather: one that is sequenced may be
-// overtaken by a later one on its channel.
+// mustArrive reports whether a reliable message must arrive in any network conditions. A later message on the same
+// channel may replace a sequenced one.
 func (l *ledger) mustArrive(index int) bool {
 	rec := &l.records[index]
 	return rec.mode.IsReliable() &&
 		(rec.mode != codec.ReliableSequenced || l.lastSent[rec.channel] == index+1)
 }
 
-// checkArrivals checks what arrived in a session that lived until it had settled, or was given long enough to.
-// In clear weather, that is everything.
+// checkArrivals checks the arrivals of a session that lived until it had settled, or had enough time to. In clear
+// conditions every message must arrive.
 func (l *ledger) checkArrivals(clear bool) {
 	for i := range l.records {
 		rec := &l.records[i]
@@ -40,8 +44,8 @@ func (l *ledger) checkArrivals(clear bool) {
 	l.checkReports(clear)
 }
 
-// checkReports checks that in clear weather the sender learns of Notify messages that they arrived, if not of all: the
-// last ones may have to wait for word from the peer that never comes.
+// checkReports checks that in clear conditions the sender learns of arrived Notify messages. The report of the last
+// ones may never come, because it waits for the peer's next datagram.
 func (l *ledger) checkReports(clear bool) {
 	asked, delivered := 0, 0
 	for i := range l.records {
@@ -57,8 +61,8 @@ func (l *ledger) checkReports(clear bool) {
 	}
 }
 
-// checkReceipts checks a direction whose sender is disconnected: each receipt has been answered, and what was reported
-// delivered did arrive.
+// checkReceipts checks a direction whose sender is disconnected. Each receipt has an answer, and each message reported
+// as delivered did arrive.
 func (l *ledger) checkReceipts() {
 	for i := range l.records {
 		rec := &l.records[i]
@@ -71,9 +75,35 @@ func (l *ledger) checkReceipts() {
 	}
 }
 
-// overtaken reports whether a sequenced message may have reached the peer's codec and been dropped there as stale.
+// overtaken reports whether a sequenced message may have reached the peer's codec, which then dropped it as stale.
 func (l *ledger) overtaken(index int) bool {
 	rec := &l.records[index]
 	sequenced := rec.mode == codec.UnreliableSequenced || rec.mode == codec.ReliableSequenced
 	return sequenced && l.tip[rec.channel] > index
+}
+
+// checkStats checks the figures that any protocol can know after a session's traffic.
+func (p *pair) checkStats(w weather) {
+	for _, s := range []*side{p.client, p.server} {
+		stats := s.conn.Stats()
+		if stats.Sent == 0 || stats.Received == 0 {
+			p.r.Errorf("%s: Stats count %d datagrams sent, %d received", s.name, stats.Sent, stats.Received)
+		}
+		if stats.RTT != 0 && w.calm && (stats.RTT < 2*w.net.Latency || stats.RTT > 2*w.net.Latency+time.Second) {
+			p.r.Errorf("%s: Stats.RTT = %v with a latency of %v", s.name, stats.RTT, w.net.Latency)
+		}
+		if !p.net.RunUntil(settleLimit, func() bool { return s.conn.Stats().Queued == 0 }) {
+			p.r.Errorf("%s: Stats.Queued stays at %d", s.name, s.conn.Stats().Queued)
+		}
+	}
+}
+
+// checkGrowth checks that no count has shrunk since the last call.
+func (s *side) checkGrowth() {
+	last, now := s.stats, s.conn.Stats()
+	if now.Sent < last.Sent || now.Received < last.Received || now.Resent < last.Resent ||
+		now.Lost < last.Lost || now.Dropped < last.Dropped || now.Queued < 0 {
+		s.r.Errorf("%s: Stats went from %+v to %+v", s.name, last, now)
+	}
+	s.stats = now
 }
