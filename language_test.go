@@ -22,7 +22,6 @@ var notYetRewritten = []string{
 	"codec/raknet",
 	"codec/riptide",
 	"codec/rtype",
-	"codec/rudp",
 	"internal/bench",
 	"internal/cli",
 	"internal/config",

@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 )
 
-// steady is a pair with a message and a buffer to carry it in, for measures of the steady path.
+// steady is a pair with a message and a buffer, for measurements of the steady path.
 type steady struct {
 	*pair
 	message codec.Message
@@ -21,8 +21,8 @@ func newSteady(t testing.TB) *steady {
 	return s
 }
 
-// step lets a period pass in which the client sends messages: a Data packet, and the server's KeepAlive that
-// acknowledges it.
+// step advances by one period in which the client sends messages. The client sends a Data packet, and the server
+// acknowledges it with a KeepAlive.
 func (s *steady) step(messages int) {
 	s.now = s.now.Add(s.client.period)
 	for range messages {
@@ -60,7 +60,7 @@ func TestAllocs(t *testing.T) {
 	}
 }
 
-// BenchmarkPeriod carries the packets of one period, with one message and with ten.
+// BenchmarkPeriod transfers the packets of one period, with one message and with ten.
 func BenchmarkPeriod(b *testing.B) {
 	for _, messages := range []int{1, 10} {
 		b.Run(strconv.Itoa(messages), func(b *testing.B) {

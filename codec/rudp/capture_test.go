@@ -10,7 +10,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// line is a datagram between a real client and a real server, as a relay saw it.
+// line is a datagram between a real client and a real server, recorded by a relay.
 type line = codectest.Line
 
 // loadCaptures reads all captures, by scenario and client: "two-clients/1".
@@ -31,11 +31,11 @@ type arrival struct {
 	datagram []byte
 }
 
-// relayTimer is by how much the relay's delays are longer than they say: a delayed datagram comes after one that is
-// passed on at once at the same time.
+// relayTimer is the extra time of the relay's delays. A delayed datagram arrives after one that the relay passes on at
+// once at the same time.
 const relayTimer = 50 * time.Microsecond
 
-// arrivals are the datagrams from a real peer, copy by copy, as they reached the other.
+// arrivals returns the datagrams from a real peer, copy by copy, as they reached the other.
 func arrivals(t testing.TB, lines []line, from string) (all []arrival) {
 	for _, l := range lines {
 		if l.From != from {

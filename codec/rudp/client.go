@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// requestInterval spaces a client's requests. The library's clients send one.
+// requestInterval is the time between a client's requests. The library's clients send one request.
 const requestInterval = 250 * time.Millisecond
 
 // dial makes the client's side of a session. docs/protocols/rudp.md#client
@@ -16,7 +16,7 @@ func dial(p *Protocol, now time.Time) *Conn {
 		options:  o,
 		state:    dialing,
 		received: acks{last: o.base - 1},
-		flight:   newFlight(now, o.base+1), // the request is number 0, and counts as acknowledged
+		flight:   newFlight(now, o.base+1), // the request is number 0 and counts as acknowledged
 		deadline: now.Add(o.DialTimeout),
 		tickAt:   now,
 	}
@@ -24,7 +24,7 @@ func dial(p *Protocol, now time.Time) *Conn {
 	return c
 }
 
-// repeatRequest makes another request due. A real server refuses all but the first until it has decided.
+// repeatRequest makes another request due. A real server refuses all requests but the first until it has decided.
 func (c *Conn) repeatRequest(now time.Time) {
 	c.attempts++
 	c.due = true
@@ -60,8 +60,9 @@ func (c *Conn) receiveAnswer(now time.Time, p *packet) error {
 	return nil
 }
 
-// receiveRefuse takes a Refuse. A server of another application names its own. From a real server of ours it says that
-// a request waits already: if we have sent several, its answer may still come, so that there is nothing more to say.
+// receiveRefuse takes a Refuse. A server of another application sends its own AppID. A real server of our application
+// also refuses a repeated request while the first one waits. If we have sent several, an answer to the first may still
+// come, so the client waits and sends nothing more.
 func (c *Conn) receiveRefuse(p *packet) {
 	switch {
 	case p.app != c.options.AppID:

@@ -36,7 +36,7 @@ func TestClientConnects(t *testing.T) {
 	}
 }
 
-// Nobody answers: a request each 250 ms, for as long as Options say.
+// TestClientUnanswered: without an answer the client sends a request every 250 ms, for as long as Options say.
 func TestClientUnanswered(t *testing.T) {
 	c := newClient(Options{DialTimeout: 1100 * ms})
 	now, sent := start, 0
@@ -58,8 +58,8 @@ func TestClientUnanswered(t *testing.T) {
 	}
 }
 
-// A server of ours repeats Accept with later numbers. Packets of the session that come before it are of no use: the
-// rate is not known.
+// TestClientMissesAccept: our server repeats Accept with later numbers. Session packets before an Accept are useless
+// to the client, because it does not know the rate.
 func TestClientMissesAccept(t *testing.T) {
 	c := newClient(Options{})
 	if err := c.Receive(start, keepAlive(1, 0)); !errors.Is(err, codec.ErrUnexpected) {
@@ -71,7 +71,7 @@ func TestClientMissesAccept(t *testing.T) {
 	}
 }
 
-// An answer makes a request needless that is due and has not gone out.
+// TestClientAnsweredInTime: an answer cancels a request that is due but not sent yet.
 func TestClientAnsweredInTime(t *testing.T) {
 	for _, answer := range []string{acceptAt20, refusal} {
 		c := newClient(Options{})
@@ -124,7 +124,8 @@ func TestClientRefused(t *testing.T) {
 	}
 }
 
-// A real server refuses a repeated request when the first one waits: that is no refusal, unless nothing else comes.
+// TestClientRefusedRepeating: a real server refuses a repeated request while the first one waits. The refusal counts
+// only if no other answer comes.
 func TestClientRefusedRepeating(t *testing.T) {
 	for _, accepted := range []bool{true, false} {
 		c := newClient(Options{})

@@ -8,7 +8,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// At 50 Hz a session survives 660 ms without an acknowledgement, which every weather of the suite leaves room for.
+// TestConformance runs at 50 Hz, so that a session survives 660 ms without an acknowledgement. All network conditions
+// of the suite stay below that.
 func TestConformance(t *testing.T) {
 	codectest.Run(t, codectest.Config{
 		New: func(seed uint64) (server, client codec.Protocol) {

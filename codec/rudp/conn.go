@@ -7,40 +7,40 @@ import (
 	"tidegate/codec/internal/events"
 )
 
-// maxAhead is how far ahead of the newest packet the next of an honest peer can be: maxInFlight packets it knows no
-// acknowledgement of, and its DisconnectionNotify. What is further ahead is forged.
+// maxAhead is how far the next packet of an honest peer can be ahead of the newest one. The peer may have sent
+// maxInFlight packets without an acknowledgement, and its DisconnectionNotify. A packet further ahead is forged.
 const maxAhead = maxInFlight + 1
 
-// state is how far a connection has come.
+// state says how far a connection has come.
 type state uint8
 
 const (
 	dialing  state = iota // client: the request goes out
 	asked                 // server: the proxy is deciding
-	admitted              // server: Accept goes out, the client has not acknowledged it yet
+	admitted              // server: Accept is sent, but the client has not acknowledged it yet
 	connected
 	closed
 )
 
-// Conn is one side of one connection. It conducts: each concern of the protocol is a type of its own.
+// Conn is one side of one connection. Each concern of the protocol is a type of its own; Conn conducts them.
 type Conn struct {
 	options  *Options
 	server   bool
 	state    state
-	attempts int  // requests or Accepts that have fallen due
-	refused  bool // client: a repeated request was refused, which may mean that an earlier one waits
+	attempts int  // requests or Accepts that have been due
+	refused  bool // client: a repeated request was refused; the server may still hold an earlier one
 
 	received acks
 	flight   flight
 	outbox   outbox
 	rtt      rtt
 
-	period   time.Duration // between two packets
-	tickAt   time.Time     // when the next packet is due; zero: none is
+	period   time.Duration // time between two packets
+	tickAt   time.Time     // when the next packet is due; zero: never
 	deadline time.Time     // when a handshake ends; zero once connected
-	heard    time.Time     // when the peer's latest valid packet came
+	heard    time.Time     // when the peer's latest valid packet arrived
 	due      bool          // the packet of this period waits for Transmit
-	parting  []kind        // the last packets of a connection, which wait for Transmit
+	closing  []kind        // last packets of a connection, which wait for Transmit
 
 	events events.Queue
 	stats  codec.Stats
@@ -49,15 +49,15 @@ type Conn struct {
 // Poll returns the next event.
 func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }
 
-// Transmit appends the packet that is due to b.
+// Transmit appends the due packet to b.
 func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
 	switch {
 	case c.due:
 		c.due = false
 		b = c.appendDue(now, b)
-	case len(c.parting) > 0:
-		b = c.write(b, &packet{seq: c.flight.number(now), kind: c.parting[0]})
-		c.parting = c.parting[1:]
+	case len(c.closing) > 0:
+		b = c.write(b, &packet{seq: c.flight.number(now), kind: c.closing[0]})
+		c.closing = c.closing[1:]
 	default:
 		return b, false
 	}
@@ -65,7 +65,7 @@ func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
 	return b, true
 }
 
-// Advance runs what is due: the packet of this period, and the end of a handshake or of a session that is broken.
+// Advance does the work that is due: the packet of this period, or the end of a late handshake or a broken session.
 func (c *Conn) Advance(now time.Time) {
 	switch {
 	case c.state == closed:
@@ -76,7 +76,7 @@ func (c *Conn) Advance(now time.Time) {
 	}
 }
 
-// NextTimeout is when the first of those things is due.
+// NextTimeout returns when Advance has work again.
 func (c *Conn) NextTimeout() time.Time {
 	switch {
 	case c.state == closed:
@@ -87,7 +87,7 @@ func (c *Conn) NextTimeout() time.Time {
 	return c.tickAt
 }
 
-// Stats are the connection's figures so far. Lost counts packets, with or without data.
+// Stats returns the connection's figures so far. Lost counts packets, with or without data.
 func (c *Conn) Stats() codec.Stats {
 	s := c.stats
 	s.RTT = time.Duration(c.rtt)
@@ -95,27 +95,27 @@ func (c *Conn) Stats() codec.Stats {
 	return s
 }
 
-// Announce is not of this protocol.
+// Announce returns ErrMode, because the protocol has no announcements.
 func (c *Conn) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
 
-// Close ends the session, or refuses it before Admit. Disconnected follows at once: RUDP acknowledges no goodbye, and
-// gives no reason. A client that was admitted and has not answered may think of itself as connected or not: it is
-// refused, which a connected one ignores, and then told goodbye. Messages that wait are not sent any more.
+// Close ends the session, or refuses it before Admit. Disconnected follows at once: RUDP does not acknowledge a
+// goodbye and carries no reason. An admitted client that has not answered may or may not count itself as connected.
+// Close refuses such a client, which a connected one ignores, and then says goodbye. Waiting messages are not sent.
 func (c *Conn) Close(_ time.Time, why codec.Goodbye) {
 	switch c.state {
 	case closed:
 		return
 	case asked:
-		c.parting = []kind{kindRefuse}
+		c.closing = []kind{kindRefuse}
 	case admitted:
-		c.parting = []kind{kindRefuse, kindNotify}
+		c.closing = []kind{kindRefuse, kindNotify}
 	default:
-		c.parting = []kind{kindNotify}
+		c.closing = []kind{kindNotify}
 	}
 	c.end(why.Reason)
 }
 
-// tick makes the packet of this period due, or ends a connection whose packets nobody acknowledges.
+// tick makes the packet of this period due, or ends a connection whose packets the peer does not acknowledge.
 func (c *Conn) tick(now time.Time) {
 	switch c.state {
 	case dialing:
@@ -133,7 +133,7 @@ func (c *Conn) tick(now time.Time) {
 	c.schedule(now, c.period)
 }
 
-// schedule sets the next tick: on the beat, unless that has passed already.
+// schedule sets the next tick, one interval after the last, or one interval from now if that is past.
 func (c *Conn) schedule(now time.Time, interval time.Duration) {
 	c.tickAt = c.tickAt.Add(interval)
 	if !now.Before(c.tickAt) {
@@ -141,19 +141,19 @@ func (c *Conn) schedule(now time.Time, interval time.Duration) {
 	}
 }
 
-// open begins the session proper.
+// open starts the session proper.
 func (c *Conn) open() {
 	c.state, c.deadline = connected, time.Time{}
 	c.events.Push(codec.Event{Kind: codec.Connected})
 }
 
-// giveUp ends a session of which 33 packets are unacknowledged. docs/protocols/rudp.md#acks
+// giveUp ends a session that has 33 unacknowledged packets. docs/protocols/rudp.md#acks
 func (c *Conn) giveUp() {
 	reason := codec.TimedOut
 	if c.heard.After(c.flight.stalledSince()) {
 		reason = codec.PoorConnection
 	}
-	c.parting = []kind{kindNotify}
+	c.closing = []kind{kindNotify}
 	c.end(reason)
 }
 
@@ -172,7 +172,7 @@ func (c *Conn) expire() {
 // end answers all receipts and reports the end.
 func (c *Conn) end(reason codec.Reason) {
 	c.state, c.due = closed, false
-	for r, ok := c.flight.give(); ok; r, ok = c.flight.give() {
+	for r, ok := c.flight.unanswered(); ok; r, ok = c.flight.unanswered() {
 		c.events.Answer(r, false)
 	}
 	for c.outbox.count() > 0 {

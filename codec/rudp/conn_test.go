@@ -11,7 +11,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// The 34th packet without an acknowledgement says goodbye. The reason tells whether the peer is silent.
+// TestGiveUp: the 34th packet without an acknowledgement is a goodbye. The reason says whether the peer is silent.
 func TestGiveUp(t *testing.T) {
 	for _, heard := range []bool{false, true} {
 		p := newPair(t, Options{Rate: 20, base: 65510})
@@ -41,7 +41,7 @@ func TestGiveUp(t *testing.T) {
 			t.Errorf("heard %v: %d packets, the last %x, events %v", heard, sent, last, got)
 		}
 		if heard {
-			continue // the last packet acknowledges what the server has not sent
+			continue // the last packet acknowledges a packet that the server has not sent
 		}
 		_ = p.server.Receive(p.now, last)
 		if got := codectest.Drain(p.server); len(got) != 1 || got[0].Reason != codec.Closed {
@@ -50,7 +50,7 @@ func TestGiveUp(t *testing.T) {
 	}
 }
 
-// The peer's goodbye ends a session at once, and is not answered.
+// TestNotifyEnds: the peer's goodbye ends a session at once and gets no answer.
 func TestNotifyEnds(t *testing.T) {
 	for _, closer := range []string{"client", "server"} {
 		p := newPair(t, Options{})
@@ -77,7 +77,7 @@ func TestNotifyEnds(t *testing.T) {
 	}
 }
 
-// All numbers wrap twice in one session, and nothing is lost.
+// TestWrap: all numbers wrap twice in one session without a loss.
 func TestWrap(t *testing.T) {
 	p := newPair(t, Options{Rate: 250})
 	const packets = 2<<16 + 10

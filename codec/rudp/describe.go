@@ -12,9 +12,9 @@ var kindNames = [kindCount]string{
 	"connection request", "connection accept", "connection refuse", "disconnection notify", "keep alive", "data",
 }
 
-// Describe explains a datagram in plain words, for people: as a whole, and the data that it carries. Both sides write
-// all datagrams alike. Errors wrap codec.ErrMalformed; a checksum that does not match is one. Real peers send what no
-// peer can receive if their game does: such a datagram is told by its length alone.
+// Describe explains a datagram and its data in plain words, for people. Datagrams of both sides have the same layout.
+// Errors wrap codec.ErrMalformed, also for a wrong checksum. Real peers can send a datagram that no peer can receive,
+// if their game asks for it. Describe recognizes such a datagram only by its length.
 func Describe(datagram []byte) (text string, content []string, err error) {
 	if len(datagram) > codec.MaxDatagram {
 		return fmt.Sprintf("%d bytes, more than any peer receives: lost", len(datagram)), nil, nil
@@ -23,7 +23,8 @@ func Describe(datagram []byte) (text string, content []string, err error) {
 	if err := p.parse(datagram); err != nil {
 		return "", nil, err
 	}
-	text = fmt.Sprintf("%s #%d, application %d, acknowledges %s, checksum good", kindNames[p.kind], p.seq, p.app, p.acks.describe())
+	text = fmt.Sprintf("%s #%d, application %d, acknowledges %s, checksum good",
+		kindNames[p.kind], p.seq, p.app, p.acks.describe())
 	switch {
 	case p.kind == kindAccept:
 		var t terms
@@ -37,7 +38,7 @@ func Describe(datagram []byte) (text string, content []string, err error) {
 	return text, content, nil
 }
 
-// describe lists the numbers that an acknowledgement tells of, newest first.
+// describe lists the packet numbers that an acknowledgement covers, newest first.
 func (a *acks) describe() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "#%d", a.last)

@@ -9,9 +9,11 @@ import (
 	"tidegate/codec"
 )
 
-// Datagrams of captures of RUDP 0.12.0, but for the last.
+// TestDescribe uses datagrams from captures of RUDP 0.12.0, except for the last one.
 func TestDescribe(t *testing.T) {
-	wrapped := packet{app: 7, seq: 1, acks: acks{last: 1, bits: 1<<31 | 1<<30 | 1<<28 | 1}, kind: kindData, data: []byte("hello")}
+	wrapped := packet{
+		app: 7, seq: 1, acks: acks{last: 1, bits: 1<<31 | 1<<30 | 1<<28 | 1}, kind: kindData, data: []byte("hello"),
+	}
 	for _, c := range []struct {
 		hex, text string
 		content   []string

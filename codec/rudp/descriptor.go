@@ -8,7 +8,7 @@ import (
 	"tidegate/internal/units"
 )
 
-// Descriptor is RUDP of renatommartins.
+// Descriptor describes the RUDP of renatommartins.
 var Descriptor = registry.Descriptor{
 	Name:     "rudp",
 	Evidence: registry.ByChecksum,
@@ -28,17 +28,17 @@ var Descriptor = registry.Descriptor{
 	},
 }
 
-// Settings are the options in the configuration. The largest payload is the most that the library can receive; what
-// is joined fits into a packet of Ethernet.
+// Settings are the options in the configuration. The largest payload is the most that the library can receive. Joined
+// messages fit into an Ethernet packet.
 type Settings struct {
 	AppID          uint16         `toml:"app_id"`
-	Rate           uint8          `toml:"rate" min:"1" max:"255"`                       // packets a second
+	Rate           uint8          `toml:"rate" min:"1" max:"255"`                       // packets per second
 	MaxPayload     int            `toml:"max_payload" min:"1" max:"4080" room:"header"` // bytes of one message
-	MaxJoined      int            `toml:"max_joined" min:"1" max:"1456"`                // bytes of messages that share a packet
+	MaxJoined      int            `toml:"max_joined" min:"1" max:"1456"`                // bytes that share a packet
 	ConnectTimeout units.Duration `toml:"connect_timeout" min:"100ms" max:"1m"`
 }
 
-// with returns the Options of a use.
+// with returns the Options for a use.
 func (s *Settings) with(use registry.Use) Options {
 	return Options{
 		AppID:       s.AppID,

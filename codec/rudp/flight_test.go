@@ -3,11 +3,13 @@ package rudp
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
-// The first packet of the flight has number 0 after base, which lies around the wrap-around.
+// TestFlight: the first packet of the flight has number 0 after base, near the wrap-around.
 func TestFlight(t *testing.T) {
 	for _, base := range []seq{0, 1, 65535, 65520, 32760} {
 		f := newFlight(start, base)
@@ -15,9 +17,9 @@ func TestFlight(t *testing.T) {
 			f.carry(f.number(start.Add(ms)), i+1)
 		}
 		if f.allows(base-2) || !f.allows(base-1) || !f.allows(base+19) || f.allows(base+20) || f.allows(base+32768) {
-			t.Errorf("base %d: allows what cannot be, or not what can", base)
+			t.Errorf("base %d: allows is wrong", base)
 		}
-		a := acks{last: base + 3, bits: 0xa0000000} // 2 and 0, not 1
+		a := acks{last: base + 3, bits: 0xa0000000} // packets 2 and 0, not 1
 		if lost := f.acknowledge(&a); lost != 1 {
 			t.Errorf("base %d: %d lost, want 1", base, lost)
 		}
@@ -36,7 +38,7 @@ func TestFlight(t *testing.T) {
 			t.Errorf("base %d: allows an acknowledgement to go back", base)
 		}
 		var left []codec.Receipt
-		for r, ok := f.give(); ok; r, ok = f.give() {
+		for r, ok := f.unanswered(); ok; r, ok = f.unanswered() {
 			left = append(left, r)
 		}
 		if len(left) != 16 || left[0] != 5 {
@@ -45,7 +47,7 @@ func TestFlight(t *testing.T) {
 	}
 }
 
-// 33 packets may be unacknowledged.
+// TestFlightIsFull: 33 packets may be unacknowledged.
 func TestFlightIsFull(t *testing.T) {
 	f := newFlight(start, 65530)
 	for n := range maxInFlight {
@@ -63,7 +65,7 @@ func TestFlightIsFull(t *testing.T) {
 	}
 }
 
-// Receipts that are answered leave room for others, also when there are always some without an answer.
+// TestFlightForgetsReceipts: answered receipts leave room for others, even if some receipts are always unanswered.
 func TestFlightForgetsReceipts(t *testing.T) {
 	f := newFlight(start, 65000)
 	for range 10_000 {
@@ -79,5 +81,50 @@ func TestFlightForgetsReceipts(t *testing.T) {
 	}
 	if n := cap(f.receipts); n > flightSize {
 		t.Errorf("room for %d receipts, with 10 in flight", n)
+	}
+}
+
+func TestRTTSmooths(t *testing.T) {
+	var r rtt
+	for _, step := range []struct{ sample, want time.Duration }{
+		{100 * ms, 100 * ms}, {180 * ms, 110 * ms}, {30 * ms, 100 * ms},
+	} {
+		if r.sample(step.sample); time.Duration(r) != step.want {
+			t.Errorf("after %v: %v, want %v", step.sample, time.Duration(r), step.want)
+		}
+	}
+}
+
+// TestRTTWithoutNewAck: a packet that acknowledges nothing new adds no sample of the round-trip time, however late it
+// arrives.
+func TestRTTWithoutNewAck(t *testing.T) {
+	c := newServer(t, Options{AppID: 1})
+	c.Admit(start, 1)
+	one(t, c, start)
+	for s := range seq(10) {
+		if err := c.Receive(start.Add(time.Duration(s+1)*50*ms), keepAlive(s+1, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := c.Stats().RTT; got != 50*ms {
+		t.Errorf("RTT %v, want 50 ms", got)
+	}
+}
+
+func TestRTT(t *testing.T) {
+	p := newPair(t, Options{Rate: 20})
+	for range 100 {
+		p.now = p.now.Add(50 * ms)
+		p.client.Advance(p.now)
+		d := one(t, p.client, p.now)
+		p.now = p.now.Add(30 * ms)
+		_ = p.server.Receive(p.now, d)
+		p.server.Advance(p.now)
+		for _, back := range codectest.Transmit(p.server, p.now) {
+			_ = p.client.Receive(p.now.Add(10*ms), back)
+		}
+	}
+	if got := p.client.Stats().RTT; got < 39*ms || got > 41*ms {
+		t.Errorf("RTT %v, want 40 ms", got)
 	}
 }

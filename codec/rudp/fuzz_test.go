@@ -8,12 +8,11 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// maxFuzzed bounds the bytes of one dialogue: longer ones only take longer.
+// maxFuzzed bounds the bytes of one dialogue. Longer inputs only take longer.
 const maxFuzzed = 2000
 
-// FuzzReceive makes packets of data, with numbers near those that the session expects and a right checksum, and gives
-// them to both sides in every state. Whatever they are, nothing panics, the contract's order of events holds, and
-// memory stays bounded.
+// FuzzReceive makes packets from data, with numbers near the expected ones and a correct checksum. It gives them to
+// both sides in every state. Nothing may panic, the contract's order of events holds, and memory stays bounded.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte{0x44, 0x11, 0, 0, 0x45, 0x11, 8, 8, 'd', 'a', 't', 'a', 0x43, 0x11, 0, 0})
 	f.Add([]byte{0x41, 0x01, 0, 0, 0x42, 0x01, 0, 0, 0x40, 0x01, 0, 0})
@@ -27,7 +26,7 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// fuzzStates make a Conn in each state.
+// fuzzStates makes a Conn in each state.
 var fuzzStates = []func() *Conn{
 	func() *Conn { return New(Options{}).Dial(start, address, codec.Hello{}).(*Conn) },
 	func() *Conn {
@@ -60,7 +59,7 @@ func fuzzDialogue(t *testing.T, c *Conn, data []byte) {
 	drain()
 	for rest := data; len(rest) >= 4; {
 		now = now.Add(time.Duration(rest[2]) * ms)
-		_ = c.Receive(now, rest[:min(len(rest), 40)]) // as it is: almost never a packet
+		_ = c.Receive(now, rest[:min(len(rest), 40)]) // unchanged: almost never a packet
 		n := min(4+int(rest[3]&63), len(rest))
 		p := packet{
 			seq:  c.received.last + seq(rest[1]&15),

@@ -5,18 +5,18 @@ import "tidegate/codec"
 const (
 	// maxWaiting bounds the messages that wait for a packet; Options.MaxQueued bounds their bytes.
 	maxWaiting = 4096
-	// maxJoined bounds the messages that one packet carries, and by that the receipts in flight.
+	// maxJoined bounds the messages of one packet, and therefore the receipts in flight.
 	maxJoined = 256
-	// keptRoom is how many bytes of memory an empty outbox keeps for the next messages.
+	// keptRoom is the memory in bytes that an empty outbox keeps for the next messages.
 	keptRoom = 16 << 10
 )
 
-// outbox holds messages until their packet goes out. Their payloads lie one behind the other, as they go on the wire.
+// outbox holds messages until their packet is sent. Their payloads are joined, as on the wire.
 type outbox struct {
 	payloads []byte
 	waiting  []waiting
-	taken    int // bytes at the start of payloads that have gone
-	gone     int // messages at the start of waiting that have gone
+	taken    int // bytes at the start of payloads that were sent
+	gone     int // messages at the start of waiting that were sent
 }
 
 // waiting is a message in the outbox.
@@ -25,13 +25,13 @@ type waiting struct {
 	receipt codec.Receipt
 }
 
-// bytes is how much payload waits.
+// bytes returns the number of waiting payload bytes.
 func (o *outbox) bytes() int { return len(o.payloads) - o.taken }
 
-// count is how many messages wait.
+// count returns the number of waiting messages.
 func (o *outbox) count() int { return len(o.waiting) - o.gone }
 
-// add puts a message last.
+// add appends a message.
 func (o *outbox) add(payload []byte, r codec.Receipt) {
 	if o.taken > len(o.payloads)/2 {
 		o.payloads = append(o.payloads[:0], o.payloads[o.taken:]...)
@@ -45,8 +45,8 @@ func (o *outbox) add(payload []byte, r codec.Receipt) {
 	o.waiting = append(o.waiting, waiting{len(payload), r})
 }
 
-// take removes the messages of the next packet: the first, and those after it as long as all are at most limit bytes.
-// Both results are the outbox's until the next add.
+// take removes the messages of the next packet: the first one, and later ones while their total stays at most limit
+// bytes. Both results belong to the outbox until the next add.
 func (o *outbox) take(limit int) (joined []byte, messages []waiting) {
 	size, n := 0, 0
 	for n < min(o.count(), maxJoined) {

@@ -56,7 +56,7 @@ func TestOutboxJoinsBoundedNumber(t *testing.T) {
 	}
 }
 
-// An outbox that is never empty does not grow, and one that was full does not stay large.
+// TestOutboxMemory: an outbox that is never empty does not grow. An outbox that was full does not stay large.
 func TestOutboxMemory(t *testing.T) {
 	var o outbox
 	payload := make([]byte, 100)

@@ -30,24 +30,24 @@ const (
 	kindCount
 )
 
-// packet is what one datagram carries, all fields big-endian:
+// packet is the content of one datagram. All fields are big-endian:
 //
 //	0..1    application ID
 //	2..3    sequence number
 //	4..9    acknowledgement, see acks
 //	10..11  type
 //	12..    data
-//	last 4  CRC-32 (IEEE) of everything before it
+//	last 4  CRC-32 (IEEE) of all bytes before it
 type packet struct {
 	app  uint16
 	seq  seq
 	acks acks
 	kind kind
-	data []byte // part of the datagram it was parsed from
+	data []byte // part of the parsed datagram
 }
 
-// parse reads a datagram. The checksum comes first: nothing else of a datagram that fails it is looked at. A Data
-// packet without data, which real peers do not survive in all forms, and a type that does not exist are malformed.
+// parse reads a datagram. It checks the checksum first, and reads nothing else if that is wrong. A Data packet without
+// data is malformed, because it can crash real peers. An unknown type is malformed too.
 func (p *packet) parse(d []byte) error {
 	if len(d) < overhead || len(d) > codec.MaxDatagram {
 		return codec.ErrMalformed
@@ -79,12 +79,12 @@ func (p *packet) append(b []byte) []byte {
 	return be.AppendUint32(b, crc32.ChecksumIEEE(b[start:]))
 }
 
-// terms is the data of an Accept packet: the rate of packets in Hz, and the protocol's version, which is 0.
+// terms is the data of an Accept packet: the packet rate in Hz, and the protocol's version, which is 0.
 type terms struct{ rate, version uint8 }
 
 const termsLen = 2
 
-// parse reads the data of an Accept packet. Real clients die of a rate of 0.
+// parse reads the data of an Accept packet. It refuses a rate of 0, which crashes real clients.
 func (t *terms) parse(data []byte) error {
 	if len(data) < termsLen || data[0] == 0 {
 		return codec.ErrMalformed
@@ -94,3 +94,35 @@ func (t *terms) parse(data []byte) error {
 }
 
 func (t *terms) append(b []byte) []byte { return append(b, t.rate, t.version) }
+
+// seq is the 16-bit sequence number of a packet. It wraps; only its methods compare it.
+type seq uint16
+
+// minus returns how far s is ahead of t on the circle of 2^16 numbers; it is negative if s is behind.
+func (s seq) minus(t seq) int { return int(int16(s - t)) }
+
+// ackReach is the number of packets before the last that an acknowledgement covers.
+const ackReach = 32
+
+// acks records the packets that a side has received from the other, in memory as on the wire.
+// docs/protocols/rudp.md#acks
+type acks struct {
+	last seq    // newest received
+	bits uint32 // the most significant bit is last-1, the least significant last-32
+}
+
+// add records s, which is newer than the last.
+func (a *acks) add(s seq) {
+	if gap := s.minus(a.last); gap <= ackReach {
+		a.bits = a.bits>>gap | 1<<(ackReach-gap)
+	} else {
+		a.bits = 0
+	}
+	a.last = s
+}
+
+// has reports whether packet s, which is not newer than the last, was received.
+func (a *acks) has(s seq) bool {
+	back := a.last.minus(s)
+	return back == 0 || back <= ackReach && a.bits&(1<<(ackReach-back)) != 0
+}

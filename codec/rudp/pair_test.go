@@ -17,7 +17,7 @@ var (
 	address = netip.MustParseAddrPort("192.0.2.1:7777")
 )
 
-// pair is a client and a server that talk without loss, in virtual time.
+// pair is a client and a server that exchange datagrams without loss, in virtual time.
 type pair struct {
 	t              testing.TB
 	now            time.Time
@@ -46,7 +46,7 @@ func newPair(t testing.TB, o Options) *pair {
 	return p
 }
 
-// step lets a period pass.
+// step advances by one period.
 func (p *pair) step() {
 	p.now = p.now.Add(p.server.period)
 	p.client.Advance(p.now)
@@ -54,7 +54,7 @@ func (p *pair) step() {
 	p.exchange()
 }
 
-// exchange carries what is due both ways.
+// exchange transfers the due datagrams both ways.
 func (p *pair) exchange() {
 	up, down := codectest.Transmit(p.client, p.now), codectest.Transmit(p.server, p.now)
 	for _, d := range up {
@@ -67,7 +67,7 @@ func (p *pair) exchange() {
 	p.atServer = append(p.atServer, codectest.Drain(p.server)...)
 }
 
-// one takes the one datagram that c must want to send.
+// one returns the only datagram that c wants to send.
 func one(t testing.TB, c codec.Conn, now time.Time) []byte {
 	t.Helper()
 	all := codectest.Transmit(c, now)
@@ -77,5 +77,5 @@ func one(t testing.TB, c codec.Conn, now time.Time) []byte {
 	return all[0]
 }
 
-// hexOf spells d.
+// hexOf returns d in hexadecimal.
 func hexOf(d []byte) string { return hex.EncodeToString(d) }

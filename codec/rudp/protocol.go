@@ -1,11 +1,11 @@
-// Package rudp speaks RUDP, the protocol of the C# library of that name by renatommartins, version 0.12.0, as a server
-// and as a client. It has no sockets, clocks or goroutines. The wire and its rules, and where this package differs from
-// the library, are in docs/protocols/rudp.md.
+// Package rudp speaks RUDP as a server and as a client. RUDP is the protocol of the C# library of that name by
+// renatommartins, version 0.12.0. The package has no sockets, clocks or goroutines. docs/protocols/rudp.md describes
+// the wire, its rules, and the differences between this package and the library.
 //
-// RUDP sends one packet each period, with whatever was queued by then joined without separators; it never resends, but
-// says of each packet whether it arrived. Start with Protocol, then Conn in conn.go. Each concern has its file: packets
-// (packet.go), what was received (acks.go), what became of what we sent (flight.go), what waits for its packet
-// (outbox.go), the two ends' handshakes (server.go, client.go).
+// RUDP sends one packet each period. The packet holds the messages queued so far, joined without separators. RUDP
+// never resends, but reports for each packet whether it arrived. Start with Protocol, then read Conn in conn.go. Each
+// concern has its file: packets, sequence numbers and acknowledgements (packet.go), the packets that we sent
+// (flight.go), waiting messages (outbox.go), the two ends' handshakes (server.go, client.go).
 package rudp
 
 import (
@@ -24,10 +24,10 @@ type Protocol struct {
 // New returns the protocol with options o.
 func New(o Options) *Protocol { return &Protocol{spec: specOf(&o), options: o.withDefaults()} }
 
-// specOf returns the Spec of a Protocol with given options. Messages of one period arrive as one. The three modes are one on
-// the wire: a received message is called unreliable-sequenced, since late packets are dropped. Every packet, the first
-// included, begins with the application's ID. What proves an address is the acknowledgement of a first sequence number,
-// which only a Seed makes unguessable.
+// specOf returns the Spec of a Protocol with the given options. Messages of one period arrive as one. The three modes
+// look the same on the wire. A received message counts as unreliable-sequenced, since late packets are dropped. Every
+// packet begins with the application's ID. The acknowledgement of a first sequence number proves an address, but only
+// if a Seed makes that number unguessable.
 func specOf(o *Options) codec.Spec {
 	s := codec.Spec{
 		Name: "rudp", Modes: modes, Joins: true, Proof: codec.ProvedConnect, FirstBytes: codec.ByteSetOf(byte(o.AppID >> 8)),
@@ -49,8 +49,8 @@ func (p *Protocol) Sniff(datagram []byte) bool {
 	return len(datagram) == overhead && q.parse(datagram) == nil && p.isRequest(&q)
 }
 
-// Accept makes a Conn of every valid request; nothing else is answered. The client proves its address afterwards, by
-// acknowledging our first packet.
+// Accept makes a Conn for each valid request. It sends no stateless answer. The client proves its address afterwards,
+// when it acknowledges our first packet.
 func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
 	if !p.Sniff(datagram) {
 		return nil, reply, codec.ErrMalformed
@@ -58,7 +58,7 @@ func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []
 	return accept(p, now, from), reply, nil
 }
 
-// Refuse appends a Refuse packet, which cannot say why.
+// Refuse appends a Refuse packet, which carries no reason.
 func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
 	if !p.Sniff(datagram) {
 		return reply
@@ -67,7 +67,7 @@ func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
 	return q.append(reply)
 }
 
-// Dial opens a connection to a server. RUDP carries nothing of the hello.
+// Dial opens a connection to a server. RUDP carries none of the hello's data.
 func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, _ codec.Hello) codec.Conn {
 	return dial(p, now)
 }

@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// Receive takes one datagram, which is one packet.
+// Receive takes one datagram, which holds one packet.
 func (c *Conn) Receive(now time.Time, datagram []byte) error {
 	return c.stats.Count(c.receive(now, datagram))
 }
@@ -27,8 +27,8 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 	return c.receiveInSession(now, &p)
 }
 
-// receiveInSession takes a packet of the peer if it is newer than all before it, no newer than an honest peer's can be,
-// and acknowledges nothing that is impossible.
+// receiveInSession takes a packet of the peer. The packet must be newer than all before it, and no newer than an
+// honest peer's can be. It must not acknowledge a packet that the peer cannot have received.
 func (c *Conn) receiveInSession(now time.Time, p *packet) error {
 	if !c.takes(p.kind) {
 		return codec.ErrUnexpected
@@ -39,7 +39,7 @@ func (c *Conn) receiveInSession(now time.Time, p *packet) error {
 	case gap > maxAhead || !c.flight.allows(p.acks.last):
 		return codec.ErrWindow
 	case c.state == admitted && p.acks.last == c.flight.acked:
-		return codec.ErrUnexpected // proves nothing
+		return codec.ErrUnexpected // the packet proves nothing
 	}
 	c.received.add(p.seq)
 	c.heard = now
@@ -57,13 +57,14 @@ func (c *Conn) receiveInSession(now time.Time, p *packet) error {
 	return nil
 }
 
-// takes reports whether a packet of kind k belongs into a session: a server of ours repeats Accept until it is
-// acknowledged.
+// takes reports whether a session accepts packets of kind k. Accept belongs to a session too, because our server
+// repeats it until the client acknowledges it.
 func (c *Conn) takes(k kind) bool {
 	return k == kindData || k == kindKeepAlive || k == kindNotify || k == kindAccept && !c.server
 }
 
-// acknowledge takes what the peer says it has received. What it has not will never reach it: it drops late packets.
+// acknowledge records which packets the peer has received. A missing packet is lost for good, because the peer drops
+// late packets.
 func (c *Conn) acknowledge(now time.Time, a *acks) {
 	if a.last == c.flight.acked {
 		return

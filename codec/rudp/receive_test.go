@@ -8,7 +8,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// Packets that the peer cannot have sent change nothing, and do not end the session.
+// TestForged: packets that the peer cannot have sent change nothing, and do not end the session.
 func TestForged(t *testing.T) {
 	p := newPair(t, Options{base: 65535})
 	for _, c := range []*Conn{p.client, p.server} {
@@ -17,14 +17,16 @@ func TestForged(t *testing.T) {
 			packet
 			err error
 		}{
-			"the newest again":         {packet{seq: last, acks: acks{last: acked}, kind: kindNotify}, codec.ErrDuplicate},
-			"late":                     {packet{seq: last - 1, acks: acks{last: acked}, kind: kindData}, codec.ErrDuplicate},
-			"half the circle away":     {packet{seq: last + 32768, acks: acks{last: acked}, kind: kindData}, codec.ErrDuplicate},
-			"too far ahead":            {packet{seq: last + 35, acks: acks{last: acked}, kind: kindData}, codec.ErrWindow},
-			"acknowledges the future":  {packet{seq: last + 1, acks: acks{last: next}, kind: kindData}, codec.ErrWindow},
-			"acknowledges the past":    {packet{seq: last + 1, acks: acks{last: acked - 1}, kind: kindData}, codec.ErrWindow},
-			"acknowledges far away":    {packet{seq: last + 1, acks: acks{last: next + 32767}, kind: kindData}, codec.ErrWindow},
-			"another application":      {packet{app: 1, seq: last + 1, acks: acks{last: acked}, kind: kindData}, codec.ErrUnexpected},
+			"the newest again":        {packet{seq: last, acks: acks{last: acked}, kind: kindNotify}, codec.ErrDuplicate},
+			"late":                    {packet{seq: last - 1, acks: acks{last: acked}, kind: kindData}, codec.ErrDuplicate},
+			"half the circle away":    {packet{seq: last + 32768, acks: acks{last: acked}, kind: kindData}, codec.ErrDuplicate},
+			"too far ahead":           {packet{seq: last + 35, acks: acks{last: acked}, kind: kindData}, codec.ErrWindow},
+			"acknowledges the future": {packet{seq: last + 1, acks: acks{last: next}, kind: kindData}, codec.ErrWindow},
+			"acknowledges the past":   {packet{seq: last + 1, acks: acks{last: acked - 1}, kind: kindData}, codec.ErrWindow},
+			"acknowledges far away":   {packet{seq: last + 1, acks: acks{last: next + 32767}, kind: kindData}, codec.ErrWindow},
+			"another application": {
+				packet{app: 1, seq: last + 1, acks: acks{last: acked}, kind: kindData}, codec.ErrUnexpected,
+			},
 			"request within a session": {packet{seq: last + 1, acks: acks{last: acked}, kind: kindRequest}, codec.ErrUnexpected},
 			"refusal within a session": {packet{seq: last + 1, acks: acks{last: acked}, kind: kindRefuse}, codec.ErrUnexpected},
 		} {

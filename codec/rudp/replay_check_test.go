@@ -8,8 +8,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// compare compares what we sent with what the real side did. Before the client has answered our server repeats Accept
-// where the real one sends KeepAlive, and not without end.
+// compare compares our datagrams with the real side's. Before the client has answered, our server repeats Accept, a
+// limited number of times. The real one sends KeepAlive.
 func (r *replay) compare(want *packet, d []byte, sent [][]byte) {
 	if r.conn.state == admitted && r.conn.attempts == maxAccepts && len(sent) == 0 {
 		return
@@ -27,7 +27,7 @@ func (r *replay) compare(want *packet, d []byte, sent [][]byte) {
 	}
 }
 
-// note notes what a datagram of the peer must bring.
+// note records the expected effects of a datagram of the peer.
 func (r *replay) note(d []byte) {
 	var p packet
 	if p.parse(d) != nil || p.app != r.p.options.AppID || r.conn != nil && r.conn.state == closed {

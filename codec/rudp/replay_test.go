@@ -11,10 +11,10 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// Every capture is replayed twice for each client in it: our server answers what the real client sent, and our client
-// answers what the real server sent. Our side's application sends what the real one did, and our side ticks when the
-// real one did. It must receive the same messages and send the same datagrams, byte for byte.
-// docs/protocols/rudp.md#replay says what is excepted.
+// TestReplay replays every capture twice for each of its clients. Once our server answers the real client, and once
+// our client answers the real server. The application of our side sends the real messages, and our side ticks at the
+// same times. Our side must receive the same messages and send the same datagrams, byte for byte.
+// docs/protocols/rudp.md#replay lists the exceptions.
 func TestReplay(t *testing.T) {
 	captures := loadCaptures(t)
 	for _, name := range slices.Sorted(maps.Keys(captures)) {
@@ -28,7 +28,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// endings are why sessions end for our side. Elsewhere a server times out when the capture ends, and a client closes.
+// endings are the reasons why sessions end for our side. In all other captures a server times out at the end, and a
+// client closes.
 var endings = map[string]codec.Reason{
 	"accept-delayed-800/0/client":               codec.NoConnection,
 	"accept-lost/0/client":                      codec.NoConnection,
@@ -39,7 +40,7 @@ var endings = map[string]codec.Reason{
 	"request-duplicated-before-accept/0/client": codec.Rejected,
 	"server-stop/0/server":                      codec.Closed,
 	"wrong-app-id/0/client":                     codec.Incompatible,
-	"wrong-app-id/0/server":                     codec.ReasonNone, // there is none
+	"wrong-app-id/0/server":                     codec.ReasonNone, // no session
 }
 
 // replay is our side of a captured session.
@@ -49,13 +50,13 @@ type replay struct {
 	ending   codec.Reason
 	p        *Protocol
 	conn     *Conn
-	coming   []arrival // the real peer's datagrams that have yet to reach our side
+	coming   []arrival // datagrams of the real peer that have not reached our side yet
 	received [][]byte
 	ended    []codec.Reason
 
 	wantReceived  [][]byte
-	newest        int          // number of the peer's newest packet in session
-	acknowledged  map[seq]bool // by any packet of the peer
+	newest        int          // number of the peer's newest packet in the session
+	acknowledged  map[seq]bool // packets that the peer has acknowledged
 	carriedIn     map[codec.Receipt]seq
 	answers       map[codec.Receipt]codec.EventKind
 	nextReceipt   codec.Receipt
@@ -75,7 +76,7 @@ func newReplay(t *testing.T, name, side string, lines []line) *replay {
 		r.ending = reason
 	}
 	r.coming = arrivals(t, lines, peer)
-	options := Options{AppID: parse(t, lines[0].Datagram).app, Rate: 20, DialTimeout: clientPatience}
+	options := Options{AppID: parse(t, lines[0].Datagram).app, Rate: 20, DialTimeout: clientTimeout}
 	for _, l := range lines {
 		if l.From == side && len(l.Datagram) <= codec.MaxDatagram {
 			p := parse(t, l.Datagram)
@@ -90,7 +91,7 @@ func newReplay(t *testing.T, name, side string, lines []line) *replay {
 	return r
 }
 
-// run plays the session, and then lets our side be until it ends. A real client closes without a word.
+// run plays the session, and then runs our side until it ends. A real client closes without a goodbye.
 func (r *replay) run(lines []line) {
 	last := start
 	for _, l := range lines {
@@ -113,7 +114,7 @@ func (r *replay) run(lines []line) {
 	}
 }
 
-// act makes our side do what the real one did when it sent d, and compares.
+// act makes our side repeat the real side's action behind datagram d, and compares the result.
 func (r *replay) act(now time.Time, d []byte) {
 	if len(d) > codec.MaxDatagram {
 		r.actTooLarge(now, d)
@@ -152,7 +153,7 @@ func (r *replay) isBehind(p *packet) bool {
 	return p.acks.last.minus(r.conn.received.last) > 0
 }
 
-// actTooLarge sends what the real library sends and cannot receive, and we refuse.
+// actTooLarge handles a message that the real library sends but cannot receive, and that we refuse.
 func (r *replay) actTooLarge(now time.Time, d []byte) {
 	for r.conn.state == dialing || seq(be.Uint16(d[4:])).minus(r.conn.received.last) > 0 {
 		r.feed(now)
@@ -168,7 +169,7 @@ func (r *replay) actTooLarge(now time.Time, d []byte) {
 	}
 }
 
-// send sends data, in pieces to be joined if it is short.
+// send sends data. It splits short data into pieces that our side joins.
 func (r *replay) send(data []byte, in seq) {
 	size := 8
 	if len(data) > 100 {
@@ -184,7 +185,7 @@ func (r *replay) send(data []byte, in seq) {
 	}
 }
 
-// feed gives our side the next of the coming datagrams.
+// feed gives our side the next datagram.
 func (r *replay) feed(now time.Time) {
 	d := bytes.Clone(r.coming[0].datagram)
 	r.coming = r.coming[1:]
@@ -199,7 +200,7 @@ func (r *replay) feed(now time.Time) {
 		}
 		r.conn = conn.(*Conn)
 	} else {
-		_ = r.conn.Receive(now, d) // late ones are errors
+		_ = r.conn.Receive(now, d) // late datagrams are errors
 	}
 	r.collect()
 	clear(d)

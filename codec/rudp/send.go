@@ -7,10 +7,10 @@ import (
 	"tidegate/codec"
 )
 
-// errEmpty refuses a message without payload: joined with others it cannot be told from none.
+// errEmpty refuses a message without payload. Joined with other messages it would be invisible.
 var errEmpty = errors.New("empty message")
 
-// Send queues a message for the packet of this period, or for a later one if that is full.
+// Send queues a message for the packet of this period, or for a later one if that packet is full.
 func (c *Conn) Send(_ time.Time, m codec.Message) error {
 	switch {
 	case c.state == closed:
@@ -50,7 +50,7 @@ func (c *Conn) appendDue(now time.Time, b []byte) []byte {
 	return c.write(b, &p)
 }
 
-// write appends p with what every packet of the connection carries.
+// write appends p with the fields that every packet of the connection carries.
 func (c *Conn) write(b []byte, p *packet) []byte {
 	p.app, p.acks = c.options.AppID, c.received
 	return p.append(b)

@@ -10,7 +10,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// payloads are the payloads of all Received events.
+// payloads returns the payloads of all Received events.
 func payloads(events []codec.Event) (list []string) {
 	for _, e := range events {
 		if e.Kind == codec.Received {
@@ -28,7 +28,7 @@ func send(t testing.TB, c *Conn, payload string, r codec.Receipt) {
 	}
 }
 
-// Each side sends one packet a period, whatever is queued and however late it is woken.
+// TestPace: each side sends one packet a period, for any queue and any delay of its wake-ups.
 func TestPace(t *testing.T) {
 	p := newPair(t, Options{Rate: 20})
 	for _, c := range []*Conn{p.client, p.server} {
@@ -122,14 +122,15 @@ func TestSendBoundsMessages(t *testing.T) {
 	}
 }
 
-// Each receipt is answered as soon as the peer acknowledges a newer packet, and those without an answer at the end.
+// TestReceipts: each receipt gets its answer as soon as the peer acknowledges a newer packet. The end of the session
+// answers the others.
 func TestReceipts(t *testing.T) {
 	for _, base := range []seq{0, 65530} {
 		p := newPair(t, Options{base: base})
 		for r := codec.Receipt(1); r <= 6; r++ {
 			send(t, p.client, "x", r)
 			if r == 5 {
-				break // joined with 6
+				break // joined with message 6
 			}
 			p.now = p.now.Add(p.client.period)
 			p.client.Advance(p.now)
@@ -163,7 +164,8 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// A side that hears nothing has at most 33 packets of 256 receipts to remember, and answers each.
+// TestReceiptsInFlight: a side without acknowledgements holds the receipts of at most 33 packets, 256 each, and
+// answers all of them.
 func TestReceiptsInFlight(t *testing.T) {
 	p := newPair(t, Options{})
 	answers := map[codec.Receipt]int{}
@@ -183,7 +185,7 @@ func TestReceiptsInFlight(t *testing.T) {
 			}
 		}
 	}
-	if want := (maxInFlight - 1) * maxJoined; most != want { // the first packet is that of newPair
+	if want := (maxInFlight - 1) * maxJoined; most != want { // the first packet is newPair's
 		t.Errorf("%d receipts in flight, want %d", most, want)
 	}
 	for i := codec.Receipt(1); i <= r; i++ {

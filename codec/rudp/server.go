@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// clientPatience is how long a real client waits for an answer to its request. One that comes later is useless.
-	clientPatience = 500 * time.Millisecond
-	// maxAccepts is how often a client is told that it is accepted before it has answered. As long as it has not
-	// proved its address it is sent nothing else.
+	// clientTimeout is how long a real client waits for an answer to its request. A later answer is useless.
+	clientTimeout = 500 * time.Millisecond
+	// maxAccepts bounds how often the server sends Accept before the client has answered. A client that has not proved
+	// its address receives nothing else.
 	maxAccepts = 8
-	// proofTime is the least time that it has for its answer. It is 34 periods where those are longer.
+	// proofTime is the least time that the client has for its answer. The time is 34 periods if that is longer.
 	proofTime = time.Second
 )
 
@@ -28,14 +28,14 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort) *Conn {
 		period:   periodOf(o.Rate),
 		received: acks{last: o.base},
 		flight:   newFlight(now, o.firstSeq(now, from)),
-		deadline: now.Add(clientPatience),
+		deadline: now.Add(clientTimeout),
 	}
 	c.stats.Received = 1
 	c.events.Push(codec.Event{Kind: codec.Asked})
 	return c
 }
 
-// Admit tells the client that it is accepted. Its acknowledgement makes the session.
+// Admit tells the client that it is accepted. Its acknowledgement starts the session.
 func (c *Conn) Admit(now time.Time, _ uint16) {
 	if c.state != asked {
 		return
@@ -46,12 +46,12 @@ func (c *Conn) Admit(now time.Time, _ uint16) {
 	c.tick(now)
 }
 
-// receiveUndecided takes what a client says that has not been answered. A repeated request keeps its hope alive; to
-// refuse it, as the library does, would drive the client away.
+// receiveUndecided takes a packet of a client that waits for the proxy's decision. A repeated request extends the
+// wait. The library refuses it, but a refusal would drive the client away.
 func (c *Conn) receiveUndecided(now time.Time, p *packet) error {
 	switch p.kind {
 	case kindRequest:
-		c.deadline = now.Add(clientPatience)
+		c.deadline = now.Add(clientTimeout)
 		return codec.ErrDuplicate
 	case kindNotify:
 		c.end(codec.Closed)
@@ -60,7 +60,7 @@ func (c *Conn) receiveUndecided(now time.Time, p *packet) error {
 	return codec.ErrUnexpected
 }
 
-// repeatAccept makes another Accept due: the library sends one, and a client that misses it has failed.
+// repeatAccept makes another Accept due. The library sends only one, and a client that misses it fails to connect.
 func (c *Conn) repeatAccept() {
 	if c.attempts < maxAccepts {
 		c.attempts++
@@ -73,10 +73,10 @@ func (c *Conn) appendAccept(now time.Time, b []byte) []byte {
 	return c.write(b, &packet{seq: c.flight.number(now), kind: kindAccept, data: t.append(nil)})
 }
 
-// periodOf is the time between two packets, in whole milliseconds as the library counts.
+// periodOf returns the time between two packets, in whole milliseconds as in the library.
 func periodOf(rate uint8) time.Duration { return time.Duration(1000/int(rate)) * time.Millisecond }
 
-// firstSeq is the number of a server's first packet. A client takes any below 2^15.
+// firstSeq returns the number of a server's first packet. A client accepts any number below 2^15.
 func (o *Options) firstSeq(now time.Time, from netip.AddrPort) seq {
 	if o.Seed == [32]byte{} {
 		return o.base

@@ -11,14 +11,15 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// request is a client's request with AppID 1, acceptAt20 the answer of a server at 20 Hz, refusal its refusal: captured.
+// request is a client's request with AppID 1. acceptAt20 is the answer of a server at 20 Hz, refusal its refusal. All
+// three are captured.
 const (
 	request    = "000100000000000000000000ba5b19af"
 	acceptAt20 = "000100000000000000000001140023411d20"
 	refusal    = "00010000000000000000000254557883"
 )
 
-// newServer returns the server's side of a client that has sent its request.
+// newServer returns the server's side of a connection with a client that has sent its request.
 func newServer(t testing.TB, o Options) *Conn {
 	t.Helper()
 	conn, reply, err := New(o).Accept(start, address, codectest.Unhex(t, request), nil)
@@ -66,7 +67,7 @@ func TestSniff(t *testing.T) {
 	}
 }
 
-// A session begins with the client's acknowledgement, since anybody can forge its request.
+// TestServerConnects: a session begins with the client's acknowledgement, since anyone can forge its request.
 func TestServerConnects(t *testing.T) {
 	c := newServer(t, Options{AppID: 1, Rate: 20})
 	c.Admit(start, 1)
@@ -90,7 +91,7 @@ func TestServerConnects(t *testing.T) {
 	}
 }
 
-// A client that does not answer is sent 8 Accepts of 18 bytes; a real server sends 35 packets.
+// TestServerUnanswered: a client that does not answer receives 8 Accepts of 18 bytes. A real server sends 35 packets.
 func TestServerUnanswered(t *testing.T) {
 	for rate, deadline := range map[uint8]time.Duration{100: time.Second, 20: 1700 * ms, 1: 34 * time.Second} {
 		c := newServer(t, Options{AppID: 1, Rate: rate})
@@ -118,7 +119,7 @@ func TestServerUnanswered(t *testing.T) {
 	}
 }
 
-// A client that repeats its request is neither refused nor forgotten, and one that does not is, after 500 ms.
+// TestServerUndecided: a server keeps a client that repeats its request, and forgets a silent one after 500 ms.
 func TestServerUndecided(t *testing.T) {
 	c := newServer(t, Options{AppID: 1})
 	now := start.Add(400 * ms)
@@ -181,7 +182,7 @@ func TestServerLeftInHandshake(t *testing.T) {
 	}
 }
 
-// A seed makes first numbers that differ by client and time, and that clients take.
+// TestFirstSeq: a seed makes first numbers that differ by client and time, and that clients accept.
 func TestFirstSeq(t *testing.T) {
 	seeded := Options{Seed: [32]byte{1}}
 	other := netip.MustParseAddrPort("192.0.2.1:7778")

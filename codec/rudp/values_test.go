@@ -25,7 +25,7 @@ type value struct {
 	} `json:"value"`
 }
 
-// TestValues reads and writes each of the library's packets, and finds acknowledged what it says is.
+// TestValues reads and writes each of the library's packets. It compares the acknowledged numbers.
 func TestValues(t *testing.T) {
 	text, err := os.ReadFile("testdata/values-rudp-0.12.0.json")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// checkAcked compares an acknowledgement with the list of what it covers, newest first.
+// checkAcked compares an acknowledgement with the list of numbers that it covers, newest first.
 func checkAcked(t *testing.T, a *acks, want []seq) {
 	t.Helper()
 	listed := make(map[seq]bool)
