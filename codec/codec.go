@@ -117,7 +117,7 @@ type Addresser interface{ Addr() netip.AddrPort }
 // Goodbye says why a connection ends, and holds the data that the game adds.
 type Goodbye struct {
 	Reason Reason
-	// Data is the custom data of a refusal or a kick. Pad works as in Message.
+	// Data is the custom data of a refusal or a kick, or of a client's goodbye (ENet). Pad works as in Message.
 	Data []byte
 	Pad  uint8
 	// Identity and Version belong to the server that refuses, as in Event. Zero means the codec's own.

@@ -69,7 +69,7 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 	case codec.Disconnected:
 		p.client.down = true
 		r.presence.remove(p)
-		r.end(now, e, blameClient, codec.Goodbye{Reason: ev.Reason})
+		r.end(now, e, blameClient, codec.Goodbye{Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad})
 	}
 }
 

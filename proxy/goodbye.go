@@ -44,9 +44,19 @@ func (r *Relay) end(now time.Time, e *entry, blame Party, why codec.Goodbye) {
 		p.client.conn.Close(now, toClient(why, p.admitted))
 	}
 	if p.upstream.live() {
-		p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+		p.upstream.conn.Close(now, toServer(why, blame))
 	}
 	r.mark(e)
+}
+
+// toServer is what a server is told of the end of a session: that the client has left. The data of the client's own
+// goodbye goes along, for protocols that carry it (ENet). A refusal or a kick by the proxy is no business of the server.
+func toServer(why codec.Goodbye, blame Party) codec.Goodbye {
+	left := codec.Goodbye{Reason: codec.Closed}
+	if blame == blameClient {
+		left.Data, left.Pad = why.Data, why.Pad
+	}
+	return left
 }
 
 // toClient is what a client is told of the end of its session: a refusal where it has not been let in, and else one of

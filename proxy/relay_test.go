@@ -11,6 +11,7 @@ import (
 	"tidegate/codec/raknet"
 	"tidegate/codec/riptide"
 	"tidegate/internal/netio"
+	"tidegate/internal/registry"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/session"
@@ -126,6 +127,42 @@ func TestClientsGoodbyeReachesTheUpstream(t *testing.T) {
 	}
 	if !w.proxy.sockets[upstreamSocketAddr(0)].closed {
 		t.Error("the socket towards the upstream is still open")
+	}
+}
+
+// TestClientsGoodbyeData: the data of a client's goodbye reaches a server whose protocol has a place for it, and nothing
+// else that ends a session sends data to a server.
+func TestClientsGoodbyeData(t *testing.T) {
+	enet, data := named("enet", registry.Use{}), []byte{1, 2, 3, 4}
+	for _, upstream := range members(noRType) {
+		t.Run(upstream.String(), func(t *testing.T) {
+			route := matrixRoute(enet, upstream.Protocol)
+			route.Upstream.Transport = upstream.transport
+			w := newWorldWith(t, 1, simnet.Weather{Latency: time.Millisecond}, enet, route, func(*Settings) {})
+			w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
+				if ev.Kind == codec.Asked {
+					p.conn.Admit(now, 101)
+				}
+			}
+			leaves, stays := w.connect(codec.Hello{}), w.connect(codec.Hello{})
+			w.Run(time.Second)
+			leaves.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed, Data: data})
+			w.Run(time.Second)
+			if stays.gone() {
+				t.Fatal("the other player is gone, too")
+			}
+			w.proxy.relay.Drain(w.Now())
+			w.Run(10 * time.Second)
+			wants := [][]byte{nil, nil}
+			if upstream.Spec().Name == "enet" {
+				wants[0] = data
+			}
+			for i, want := range wants {
+				if end := w.servers[0].peers[i].find(codec.Disconnected); end == nil || !bytes.Equal(end.Payload, want) {
+					t.Errorf("server's side of player %d: %+v, want data %x", i, end, want)
+				}
+			}
+		})
 	}
 }
 
