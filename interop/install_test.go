@@ -26,6 +26,8 @@ type runtime struct {
 	install func(dir string) error                // installs the libraries into a new directory
 	line    func(dir string) (env, line []string) // start of the command line of a script
 	ready   func() (string, error)                // returns the directory once the libraries are installed
+	// compiled says that the installation contains the peer; otherwise it is a script.
+	compiled bool
 }
 
 var (

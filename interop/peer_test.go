@@ -30,7 +30,9 @@ type order struct {
 	Client   *uint16 `json:"client,omitempty"` // the client to kick
 	ID       uint16  `json:"id"`               // of a Riptide message
 	Reliable bool    `json:"reliable"`         // of a message
-	Payload  string  `json:"payload"`          // of a message, a notify message or a kick, in hex
+	Payload  string  `json:"payload"`          // of a message, a notify message, a kick or an ENet goodbye, in hex
+	Channel  int     `json:"channel"`          // of an ENet message
+	Mode     string  `json:"mode,omitempty"`   // of an ENet message: reliable, unreliable or unsequenced
 }
 
 // event is a peer's report.
@@ -43,6 +45,8 @@ type event struct {
 	Reliable bool   // of a Riptide message
 	Reason   int    // of a Riptide refusal or goodbye, as on the wire
 	Payload  string // in hex
+	Channel  int    // of an ENet message
+	Mode     string // of an ENet message; Godot does not tell it
 }
 
 // startServer runs a server script on a free port.
@@ -65,8 +69,14 @@ func startScript(t *testing.T, in *runtime, script, port string, args ...string)
 		}
 	}
 	env, line := in.line(dir)
-	line = append(line, filepath.Join("peers", script), port)
-	running := start(t, env, heard, append(line, args...)...)
+	if !in.compiled {
+		path, err := filepath.Abs(filepath.Join("peers", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		line = append(line, path)
+	}
+	running := start(t, env, heard, slices.Concat(line, []string{port}, args)...)
 	p.kill = running.cmd.Process.Kill
 	commands := json.NewEncoder(running.stdin)
 	p.do = func(o order) error { return commands.Encode(o) }

@@ -50,6 +50,8 @@ type route struct {
 	failover  string // more keys of [[route]]
 	upstream  string // more keys of [[upstream]]
 	bedrock   string // more keys of [bedrock], or of the clients' dialect
+	enet      string // keys of [enet]
+	limits    string // more keys of [limits]
 }
 
 // startTidegate runs the binary between clients of every protocol, over UDP and TCP, and one server.
@@ -82,7 +84,7 @@ func (r route) configuration() string {
 [[listener]]
 name = "public"
 address = "127.0.0.1:0"
-protocols = [%q, "riptide-2.2"]
+protocols = [%q, "riptide-2.2", "enet"]
 route = "arena"
 [[listener]]
 name = "stream"
@@ -107,8 +109,11 @@ servers = ["%s:%s"]
 cookies = %t
 %s
 pong = "MCPE;the arena;844;1.21.111;0;100;1;Tidegate;Survival;1;19132;19132;"
+[enet]
+%s
 [limits]
 handshake_timeout = "30s"
+%s
 [riptide]
 quality_disconnect = false
 [log]
@@ -116,7 +121,7 @@ format = "json"
 [admin]
 listen = "off"
 `, players, cmp.Or(r.admit, "upstream_first"), packetByte, r.failover, r.protocol, r.transport,
-		cmp.Or(r.host, "127.0.0.1"), r.server, r.upstream, players, !r.noCookies, r.bedrock)
+		cmp.Or(r.host, "127.0.0.1"), r.server, r.upstream, players, !r.noCookies, r.bedrock, r.enet, r.limits)
 }
 
 // await reads the log until a message.

@@ -1,0 +1,123 @@
+"""An ENet peer on the C library as Debian packages it. A server echoes every message.
+
+Usage: enet_peer.py PORT client|server [DATA] [checksums]
+
+DATA is the data of the Connect. Each peer has 4 channels.
+"""
+import ctypes as c
+import queue
+import sys
+import threading
+
+from lines import tell
+import json
+
+enet = c.CDLL("libenet.so.7")
+
+
+class Address(c.Structure):
+    _fields_ = [("host", c.c_uint32), ("port", c.c_uint16)]
+
+
+class Packet(c.Structure):
+    _fields_ = [("references", c.c_size_t), ("flags", c.c_uint32), ("data", c.POINTER(c.c_ubyte)),
+                ("length", c.c_size_t)]
+
+
+class Event(c.Structure):
+    _fields_ = [("type", c.c_int), ("peer", c.c_void_p), ("channel", c.c_uint8), ("data", c.c_uint32),
+                ("packet", c.POINTER(Packet))]
+
+
+class Host(c.Structure):
+    """The beginning of ENetHost in 1.3.17, up to the only field that has no function to set it."""
+    _fields_ = [
+        ("socket", c.c_int), ("address", Address), ("bandwidth", c.c_uint32 * 2), ("epoch", c.c_uint32),
+        ("mtu", c.c_uint32), ("seed", c.c_uint32), ("recalculate", c.c_int), ("peers", c.c_void_p),
+        ("peer_count", c.c_size_t), ("channel_limit", c.c_size_t), ("time", c.c_uint32), ("dispatch", c.c_void_p * 2),
+        ("continue_sending", c.c_int), ("packet_size", c.c_size_t), ("header_flags", c.c_uint16),
+        ("commands", c.c_ubyte * 48 * 32), ("command_count", c.c_size_t), ("buffers", c.c_size_t * 2 * 65),
+        ("buffer_count", c.c_size_t), ("checksum", c.c_void_p),
+    ]
+
+
+enet.enet_host_create.restype = c.POINTER(Host)
+enet.enet_host_connect.restype = c.c_void_p
+enet.enet_packet_create.restype = c.POINTER(Packet)
+enet.enet_packet_destroy.argtypes = [c.POINTER(Packet)]
+enet.enet_peer_send.argtypes = [c.c_void_p, c.c_uint8, c.POINTER(Packet)]
+enet.enet_host_connect.argtypes = [c.POINTER(Host), c.POINTER(Address), c.c_size_t, c.c_uint32]
+enet.enet_peer_disconnect.argtypes = enet.enet_peer_disconnect_later.argtypes = [c.c_void_p, c.c_uint32]
+enet.enet_host_create.argtypes = [c.POINTER(Address), c.c_size_t, c.c_size_t, c.c_uint32, c.c_uint32]
+
+CONNECT, DISCONNECT, RECEIVE = 1, 2, 3
+CHANNELS = 4
+FLAGS = {"unreliable": 0, "reliable": 1, "unsequenced": 2}
+MODES = {flags: mode for mode, flags in FLAGS.items()}
+
+port, is_server = int(sys.argv[1]), sys.argv[2] == "server"
+if enet.enet_initialize() != 0:
+    sys.exit("ENet does not start")
+address = Address(0, port)
+enet.enet_address_set_host_ip(c.byref(address), b"127.0.0.1")
+host = enet.enet_host_create(c.byref(address) if is_server else None, 200 if is_server else 1, CHANNELS, 0, 0)
+if not host:
+    sys.exit("no host")
+if "checksums" in sys.argv:
+    host.contents.checksum = c.cast(enet.enet_crc32, c.c_void_p).value
+peer = None
+if is_server:
+    tell("listening")
+else:
+    peer = enet.enet_host_connect(host, c.byref(address), CHANNELS, int(sys.argv[3]))
+
+orders = queue.SimpleQueue()
+
+
+def read():
+    for line in sys.stdin:
+        orders.put(json.loads(line))
+    orders.put(None)
+
+
+threading.Thread(target=read, daemon=True).start()
+
+
+def send(to, channel, payload, flags):
+    enet.enet_peer_send(to, channel, enet.enet_packet_create(payload, len(payload), flags))
+
+
+def obey(order):
+    if order["do"] == "send":
+        send(peer, order["channel"], bytes.fromhex(order["payload"]), FLAGS[order["mode"]])
+    else:  # leave, or kick the player who came last
+        enet.enet_peer_disconnect_later(peer, int(order["payload"], 16))
+
+
+def service(event):
+    global peer
+    if event.type == CONNECT:
+        peer = event.peer
+        tell("joined" if is_server else "connected", payload=f"{event.data:08x}")
+    elif event.type == DISCONNECT:
+        tell("left" if is_server else "disconnected", payload=f"{event.data:08x}")
+    elif event.type == RECEIVE:
+        packet = event.packet.contents
+        payload = c.string_at(packet.data, packet.length)
+        tell("received", channel=event.channel, mode=MODES[packet.flags & 3], payload=payload.hex())
+        if is_server:
+            send(event.peer, event.channel, payload, packet.flags & 3)
+        enet.enet_packet_destroy(event.packet)
+
+
+event = Event()
+while True:
+    wait = 1
+    while enet.enet_host_service(host, c.byref(event), wait) > 0:
+        service(event)
+        wait = 0
+    while not orders.empty():
+        order = orders.get()
+        if order is None:
+            sys.exit(0)
+        obey(order)
