@@ -20,7 +20,6 @@ import (
 // without faults.
 var notYetRewritten = []string{
 	"codec/raknet",
-	"codec/riptide",
 	"codec/rtype",
 	"internal/bench",
 	"internal/cli",

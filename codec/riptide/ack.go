@@ -10,10 +10,10 @@ import (
 //
 //	body 0..1  last: the newest sequence number received
 //	body 2..3  bits: bit i says that last-(i+1) was received
-//	1 bit      set when forSeq follows; not in 2.0, where the type says it
-//	16 bits    forSeq: the message that caused this acknowledgement, where it is not last
+//	1 bit      set if forSeq follows; absent in 2.0, where the type says it
+//	16 bits    forSeq: the message that caused this acknowledgement, if it is not last
 //
-// Riptide 2.1.0 to 2.1.2 write forSeq always. docs/protocols/riptide.md#acks
+// Riptide 2.1.0 to 2.1.2 always write forSeq. docs/protocols/riptide.md#acks
 type ack struct {
 	last   seq
 	bits   uint16

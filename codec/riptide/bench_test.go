@@ -6,12 +6,12 @@ import (
 	"tidegate/codec"
 )
 
-// BenchmarkMessage carries a message from a client to a server, with its acknowledgement where it has one.
+// BenchmarkMessage transfers a message from a client to a server, and its acknowledgement if it has one.
 func BenchmarkMessage(b *testing.B) {
 	benchmarkMessage(b, V22)
 }
 
-// BenchmarkMessage20 is BenchmarkMessage of Riptide 2.0.
+// BenchmarkMessage20 is BenchmarkMessage for Riptide 2.0.
 func BenchmarkMessage20(b *testing.B) { benchmarkMessage(b, V20) }
 
 func benchmarkMessage(b *testing.B, v Version) {

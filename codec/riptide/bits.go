@@ -3,23 +3,23 @@ package riptide
 import "encoding/binary"
 
 // A message of Riptide 2.1+ is a string of bits, least significant first, that begins with a type of 4 bits. Every
-// field after it that this package reads lies on bytes counted from there, so a datagram is a nibble and a body: byte
-// i of the body is the high nibble of the datagram's byte i and the low nibble of its byte i+1. The high nibble of the
-// last byte is left over: the end of an odd bit string, or padding. See docs/protocols/riptide.md#bits.
+// field that this package reads lies on whole bytes counted from there. A datagram is therefore a nibble and a body.
+// Byte i of the body is the high nibble of the datagram's byte i and the low nibble of its byte i+1. The high nibble
+// of the last byte is left over: the end of an odd bit string, or padding. See docs/protocols/riptide.md#bits.
 
-// bodyLen is the number of whole bytes in the body of datagram d, which is not empty.
+// bodyLen returns the number of whole bytes in the body of datagram d, which is not empty.
 func bodyLen(d []byte) int { return len(d) - 1 }
 
-// bodyByte is byte i of d's body.
+// bodyByte returns byte i of d's body.
 func bodyByte(d []byte, i int) byte { return d[i]>>4 | d[i+1]<<4 }
 
-// bodyUint16 is the little-endian number at byte i of d's body.
+// bodyUint16 returns the little-endian number at byte i of d's body.
 func bodyUint16(d []byte, i int) uint16 {
 	return uint16(bodyByte(d, i)) | uint16(bodyByte(d, i+1))<<8
 }
 
 // appendBody appends d's body from byte i on to b. A leftover nibble that is not zero becomes one more byte with a pad
-// of 4 bits; a zero one is padding. appendDatagram of the result gives the same bits again.
+// of 4 bits. A zero nibble is padding. appendDatagram of the result gives the same bits again.
 func appendBody(b, d []byte, i int) (out []byte, pad uint8) {
 	d = d[i:]
 	n := len(d) - 1
@@ -40,7 +40,7 @@ func appendBody(b, d []byte, i int) (out []byte, pad uint8) {
 	return b, 0
 }
 
-// appendDatagram appends a datagram of type k whose body is head and then payload less its last pad bits.
+// appendDatagram appends a datagram of type k. Its body is head and then payload without the last pad bits.
 func appendDatagram(b []byte, k kind, head, payload []byte, pad uint8) []byte {
 	b, carry := appendShifted(b, byte(k), head)
 	if len(payload) == 0 {
@@ -57,7 +57,7 @@ func appendDatagram(b []byte, k kind, head, payload []byte, pad uint8) []byte {
 	return b
 }
 
-// datagramLen is the length of what appendDatagram appends.
+// datagramLen returns the length of appendDatagram's datagram.
 func datagramLen(head, payload int, pad uint8) int {
 	if payload > 0 && pad&7 >= 4 {
 		return head + payload
@@ -65,8 +65,8 @@ func datagramLen(head, payload int, pad uint8) int {
 	return head + payload + 1
 }
 
-// appendShifted appends p shifted up by a nibble, the low nibble of the first byte being carry, and returns the nibble
-// that is left.
+// appendShifted appends p shifted up by a nibble. carry becomes the low nibble of the first byte. It returns the
+// leftover nibble.
 func appendShifted(b []byte, carry byte, p []byte) ([]byte, byte) {
 	start := len(b)
 	b = append(b, p...)
@@ -84,11 +84,11 @@ func appendShifted(b []byte, carry byte, p []byte) ([]byte, byte) {
 	return b, carry
 }
 
-// appendVarint appends v in groups of 7 bits, low group first, the high bit of each byte saying that more follow.
+// appendVarint appends v in groups of 7 bits, low group first. The high bit of a byte says that more bytes follow.
 func appendVarint(b []byte, v uint16) []byte { return binary.AppendUvarint(b, uint64(v)) }
 
-// bodyVarint reads a VarULong at byte i of d's body and returns its low 16 bits, as the library does, and the place
-// after it. It reports false when the body ends first or the number has more than 64 bits.
+// bodyVarint reads a VarULong at byte i of d's body. It returns the low 16 bits, as the library does, and the place
+// after the number. It reports false if the body ends first or the number has more than 64 bits.
 func bodyVarint(d []byte, i int) (v uint16, next int, ok bool) {
 	for n := range binary.MaxVarintLen64 {
 		if i >= bodyLen(d) {

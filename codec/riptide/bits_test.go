@@ -51,7 +51,7 @@ func TestAppendDatagramBitByBit(t *testing.T) {
 	}
 }
 
-// Every datagram's body survives being read as bytes and written again, wherever the payload begins.
+// TestBodyRoundTrip: a datagram's body survives reading as bytes and writing again, wherever the payload begins.
 func TestBodyRoundTrip(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for size := 1; size < 100; size++ {

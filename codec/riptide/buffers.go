@@ -1,18 +1,18 @@
 package riptide
 
-// bufferSizes are the capacities that buffers come in: most game messages are small, few are full datagrams.
+// bufferSizes are the capacities of buffers. Most game messages are small, and few are full datagrams.
 var bufferSizes = [...]int{64, 256, maxMessage}
 
 // maxSpare bounds the bytes of unused buffers that a connection keeps for its next messages.
 const maxSpare = 64 << 10
 
-// buffers recycles the memory of one connection's unacknowledged messages. The last returned is the next taken.
+// buffers recycles the memory of one connection's unacknowledged messages. The last returned buffer is taken next.
 type buffers struct {
 	spare [len(bufferSizes)][][]byte
 	bytes int
 }
 
-// take returns an empty buffer with room for n bytes, at most maxMessage unless Options allow larger messages.
+// take returns an empty buffer with room for n bytes. n is at most maxMessage unless Options allow larger messages.
 func (p *buffers) take(n int) []byte {
 	for class, size := range bufferSizes {
 		if n > size {
@@ -29,8 +29,8 @@ func (p *buffers) take(n int) []byte {
 	return make([]byte, 0, n)
 }
 
-// give takes b back, or leaves it to the garbage collector when there are spares enough.
-func (p *buffers) give(b []byte) {
+// put takes b back, or leaves it to the garbage collector if there are enough spares.
+func (p *buffers) put(b []byte) {
 	for class, size := range bufferSizes {
 		if cap(b) == size && p.bytes+size <= maxSpare {
 			p.spare[class] = append(p.spare[class], b)
@@ -40,5 +40,5 @@ func (p *buffers) give(b []byte) {
 	}
 }
 
-// relax gives up all spares.
+// relax frees all spares.
 func (p *buffers) relax() { *p = buffers{} }

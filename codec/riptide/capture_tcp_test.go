@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// unframe puts the messages of a capture of TCP in the place of the reads of its streams, each message at the time of
-// the read that completed it. docs/protocols/riptide.md#tcp
+// unframe turns the stream reads of a TCP capture into messages. Each message has the time of the read that completed
+// it. docs/protocols/riptide.md#tcp
 func (c *capture) unframe(t *testing.T) {
 	t.Helper()
 	type stream struct {
@@ -14,7 +14,7 @@ func (c *capture) unframe(t *testing.T) {
 		from   string
 	}
 	rests := map[stream][]byte{}
-	incomplete := 0 // bytes of all rests
+	incomplete := 0 // bytes of all incomplete rests
 	reads := c.Lines
 	c.Lines = nil
 	for _, read := range reads {
@@ -34,7 +34,7 @@ func (c *capture) unframe(t *testing.T) {
 	}
 }
 
-// cut takes the first message off a stream, or returns nil if it is not whole. Its length comes before it.
+// cut takes the first message off a stream, or returns nil if it is incomplete. Its length precedes it.
 func (c *capture) cut(stream *[]byte) (message []byte) {
 	b := *stream
 	head := map[Version]int{V20: 2, V22: 4}[c.dialect()]

@@ -11,8 +11,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// capture is what a relay between a real client and a real server saw: testdata/<library and version>/<scenario>.jsonl. Where the
-// scenario begins with tcp/, each line was a read of a stream, and is a message now.
+// capture is the record of a relay between a real client and a real server: testdata/<library and
+// version>/<scenario>.jsonl. If the scenario begins with tcp/, each line was a read of a stream, and is a message now.
 type capture struct {
 	codectest.Capture
 	version  string
@@ -35,7 +35,7 @@ func loadCaptures(t *testing.T) (all []capture) {
 	return all
 }
 
-// dialect is the one that the library of the capture speaks.
+// dialect returns the dialect of the capture's library.
 func (c *capture) dialect() Version {
 	if c.version == "riptide-2.0.0" {
 		return V20
@@ -43,7 +43,7 @@ func (c *capture) dialect() Version {
 	return V22
 }
 
-// arrivals are when a datagram reached its receiver, copy by copy.
+// arrivals returns when a datagram reached its receiver, copy by copy.
 func arrivals(t *testing.T, l *line) (times []time.Time) {
 	for _, delay := range l.Delays(t) {
 		times = append(times, start.Add(l.At()+delay))
@@ -51,14 +51,14 @@ func arrivals(t *testing.T, l *line) (times []time.Time) {
 	return times
 }
 
-// reading is a datagram read bit by bit, independently of the code under test, but for its type.
+// reading is a datagram read bit by bit, independently of the code under test, except for its type.
 type reading struct {
 	kind kind
 	seq  seq
 	message
 }
 
-// message is an application message in a form that can be compared.
+// message is an application message in a comparable form.
 type message struct {
 	mode    codec.Mode
 	id      uint16

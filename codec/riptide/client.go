@@ -6,13 +6,14 @@ import (
 	"tidegate/codec"
 )
 
-// beat is a client's pulse: Connect until answered, then heartbeats, one each HeartbeatInterval from Dial on.
-type beat struct {
+// ticker is a client's clock. It sends Connect until the answer, then heartbeats, one each HeartbeatInterval from Dial
+// on.
+type ticker struct {
 	next     time.Time // zero on the server's side
 	connect  []byte    // the Connect datagram, until connected
 	attempts int
-	ping     uint8     // of the next heartbeat
-	pingAt   time.Time // when the latest heartbeat went out; zero once answered
+	ping     uint8     // number of the next heartbeat
+	pingAt   time.Time // when the latest heartbeat was sent; zero once answered
 }
 
 // dial makes the client's side of a session. docs/protocols/riptide.md#client
@@ -23,25 +24,25 @@ func dial(p *Protocol, now time.Time, hello codec.Hello) *Conn {
 		c.end(codec.NoConnection)
 		return c
 	}
-	c.beat.connect = c.dialect.append(nil, kindConnect, nil, hello.Data, hello.Pad)
-	c.beat.next = now
+	c.ticker.connect = c.dialect.append(nil, kindConnect, nil, hello.Data, hello.Pad)
+	c.ticker.next = now
 	c.tick(now)
 	return c
 }
 
-// leave tells the server that we go; a client gives no reason.
+// leave tells the server that the client leaves. A client gives no reason.
 func (c *Conn) leave() {
 	c.data.end(c.dialect.append(c.data.begin(), kindDisconnect, nil, nil, 0))
 }
 
-// tick sends what is due at each heartbeat interval.
+// tick sends the datagrams that are due at each heartbeat interval.
 func (c *Conn) tick(now time.Time) {
-	if c.state == closed || now.Before(c.beat.next) {
+	if c.state == closed || now.Before(c.ticker.next) {
 		return
 	}
-	c.beat.next = c.beat.next.Add(c.options.HeartbeatInterval)
-	if !now.Before(c.beat.next) {
-		c.beat.next = now.Add(c.options.HeartbeatInterval)
+	c.ticker.next = c.ticker.next.Add(c.options.HeartbeatInterval)
+	if !now.Before(c.ticker.next) {
+		c.ticker.next = now.Add(c.options.HeartbeatInterval)
 	}
 	switch c.state {
 	case connecting:
@@ -52,26 +53,26 @@ func (c *Conn) tick(now time.Time) {
 	}
 }
 
-// attempt sends Connect, or gives up. A stream loses nothing, so it carries Connect once: servers of 2.0 take a second
-// one for an offence.
+// attempt sends Connect, or gives up. A stream loses nothing, so the client sends Connect only once there. A server of
+// 2.0 disconnects a client that repeats it.
 func (c *Conn) attempt() {
-	if c.beat.attempts == c.options.MaxAttempts {
+	if c.ticker.attempts == c.options.MaxAttempts {
 		c.end(codec.NoConnection)
 		return
 	}
-	c.beat.attempts++
-	if c.options.Stream && c.beat.attempts > 1 {
+	c.ticker.attempts++
+	if c.options.Stream && c.ticker.attempts > 1 {
 		return
 	}
-	if b, ok := c.reply(len(c.beat.connect)); ok {
-		c.control.end(append(b, c.beat.connect...))
+	if b, ok := c.reply(len(c.ticker.connect)); ok {
+		c.control.end(append(b, c.ticker.connect...))
 	}
 }
 
 func (c *Conn) sendHeartbeat(now time.Time) {
-	h := heartbeat{ping: c.beat.ping, rtt: c.rtt.milliseconds()}
-	c.beat.ping++
-	c.beat.pingAt = now
+	h := heartbeat{ping: c.ticker.ping, rtt: c.rtt.milliseconds()}
+	c.ticker.ping++
+	c.ticker.pingAt = now
 	if b, ok := c.reply(4); ok {
 		c.control.end(h.append(c.dialect, b))
 	}
@@ -83,20 +84,20 @@ func (c *Conn) receiveFromServer(now time.Time, k kind, d []byte) error {
 	case kindConnect:
 		return c.receivePending(now)
 	case kindReject:
-		if c.hears() {
+		if c.acceptsMessages() {
 			return codec.ErrUnexpected
 		}
-		return c.receiveFarewell(now, d)
+		return c.receiveGoodbye(now, d)
 	case kindDisconnect:
-		return c.receiveFarewell(now, d)
+		return c.receiveGoodbye(now, d)
 	case kindHeartbeat:
 		return c.receivePong(now, d)
 	}
 	return codec.ErrUnexpected
 }
 
-// receivePending handles the server's bare Connect, or a Reject that says the same: the attempt has arrived, so there
-// is no need to repeat it.
+// receivePending handles the server's bare Connect, or a Reject with the same meaning. The attempt has arrived, so the
+// client need not repeat it.
 func (c *Conn) receivePending(now time.Time) error {
 	if c.state != connecting {
 		return codec.ErrUnexpected
@@ -106,8 +107,8 @@ func (c *Conn) receivePending(now time.Time) error {
 	return nil
 }
 
-func (c *Conn) receiveFarewell(now time.Time, d []byte) error {
-	var f farewell
+func (c *Conn) receiveGoodbye(now time.Time, d []byte) error {
+	var f goodbye
 	if err := f.parse(c.dialect, d); err != nil {
 		return err
 	}
@@ -116,7 +117,7 @@ func (c *Conn) receiveFarewell(now time.Time, d []byte) error {
 	}
 	disconnected := codec.Event{Kind: codec.Disconnected, Reason: f.meaning()}
 	if f.carriesData() {
-		disconnected.Payload, disconnected.Pad = c.lend(d, farewellLen)
+		disconnected.Payload, disconnected.Pad = c.lend(d, goodbyeLen)
 	}
 	c.endWith(disconnected)
 	return nil
@@ -131,21 +132,21 @@ func (c *Conn) receivePong(now time.Time, d []byte) error {
 		return codec.ErrUnexpected
 	}
 	c.heard = now
-	if ping == c.beat.ping-1 && !c.beat.pingAt.IsZero() {
-		c.rtt.measure(now.Sub(c.beat.pingAt))
-		c.beat.pingAt = time.Time{}
+	if ping == c.ticker.ping-1 && !c.ticker.pingAt.IsZero() {
+		c.rtt.measure(now.Sub(c.ticker.pingAt))
+		c.ticker.pingAt = time.Time{}
 	}
 	return nil
 }
 
-// receiveWelcome takes the ID that the server gives us. A tentative connection waits with its own Welcome.
+// receiveWelcome takes the ID that the server assigns. A tentative connection holds its own Welcome back.
 func (c *Conn) receiveWelcome(now time.Time, d []byte) error {
 	var n clientNote
 	if err := n.parse(c.dialect, d); err != nil {
 		return err
 	}
 	c.client = n.client
-	c.beat.connect = nil
+	c.ticker.connect = nil
 	c.events.Push(codec.Event{Kind: codec.Connected, Client: n.client})
 	if c.tentative {
 		c.state, c.heard = welcomed, now
@@ -155,7 +156,7 @@ func (c *Conn) receiveWelcome(now time.Time, d []byte) error {
 	return nil
 }
 
-// join echoes the server's Welcome, which makes the session on the server's side.
+// join echoes the server's Welcome, which starts the session on the server's side.
 func (c *Conn) join(now time.Time) {
 	c.sendWelcome(now)
 	c.open(now)

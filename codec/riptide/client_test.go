@@ -9,15 +9,15 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// dials makes a client's side that has sent its first Connect.
-func dials(t *testing.T, o Options) *Conn {
+// newClient makes a client's side that has sent its first Connect.
+func newClient(t *testing.T, o Options) *Conn {
 	t.Helper()
 	c := New(o).Dial(start, address, codec.Hello{}).(*Conn)
 	wantSent(t, c, start, "02")
 	return c
 }
 
-// until advances c step by step until it wants nothing more before end, and counts what it sends.
+// until advances c step by step until it has no more timeouts before end, and counts the datagrams that it sends.
 func until(c *Conn, end time.Time) (now time.Time, sent map[kind]int) {
 	sent = map[kind]int{}
 	for next := c.NextTimeout(); !next.IsZero() && !next.After(end); next = c.NextTimeout() {
@@ -31,7 +31,7 @@ func until(c *Conn, end time.Time) (now time.Time, sent map[kind]int) {
 }
 
 func TestClientGivesUp(t *testing.T) {
-	c := dials(t, Options{})
+	c := newClient(t, Options{})
 	now, sent := until(c, start.Add(time.Minute))
 	if now.Sub(start) != 5*time.Second || sent[kindConnect] != 4 {
 		t.Errorf("over after %v and %d more attempts, want 5 s and 4", now.Sub(start), sent[kindConnect])
@@ -41,9 +41,10 @@ func TestClientGivesUp(t *testing.T) {
 	}
 }
 
-// Nothing is lost over a stream, so that a client asks once. It waits as long as one that repeats itself.
+// TestClientAsksOnceOverAStream: a stream loses nothing, so the client asks once. It waits as long as one that
+// repeats.
 func TestClientAsksOnceOverAStream(t *testing.T) {
-	c := dials(t, Options{Stream: true})
+	c := newClient(t, Options{Stream: true})
 	now, sent := until(c, start.Add(time.Minute))
 	if now.Sub(start) != 5*time.Second || len(sent) != 0 {
 		t.Errorf("over after %v, sent %v more; want 5 s and nothing", now.Sub(start), sent)
@@ -54,7 +55,7 @@ func TestClientAsksOnceOverAStream(t *testing.T) {
 }
 
 func TestClientPending(t *testing.T) {
-	c := dials(t, Options{})
+	c := newClient(t, Options{})
 	if err := c.Receive(start.Add(time.Second/2), codectest.Unhex(t, "02")); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +72,7 @@ func TestClientPending(t *testing.T) {
 }
 
 func TestClientWelcomed(t *testing.T) {
-	c := dials(t, Options{})
+	c := newClient(t, Options{})
 	if err := c.Send(start, codec.Message{Mode: codec.Reliable, Payload: []byte{0x5a}, ID: 1, HasID: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,7 +102,7 @@ func TestClientWelcomed(t *testing.T) {
 	}
 }
 
-// tentative is a client with a message to say that the server has accepted and that is not confirmed.
+// tentative makes an unconfirmed client that the server has accepted and that has a message to send.
 func tentative(t *testing.T) *Conn {
 	c := New(Options{}).Dial(start, address, codec.Hello{Tentative: true}).(*Conn)
 	if err := c.Send(start, codec.Message{Mode: codec.Reliable, Payload: []byte{0x5a}, ID: 1, HasID: true}); err != nil {
@@ -118,7 +119,8 @@ func tentative(t *testing.T) *Conn {
 	return c
 }
 
-// A tentative client acknowledges the server's Welcome and what comes after it, and says nothing before Confirm.
+// TestClientTentative: a tentative client acknowledges the server's Welcome and later messages. It sends nothing else
+// before Confirm.
 func TestClientTentative(t *testing.T) {
 	c := tentative(t)
 	for _, d := range []string{"2900300000", "370010a005", "10a005"} {
@@ -172,7 +174,7 @@ func TestClientRejected(t *testing.T) {
 		{"431066b606", codec.RejectedCustom, "afk"},
 		{"9300", codec.Rejected, ""},
 	} {
-		client := dials(t, Options{})
+		client := newClient(t, Options{})
 		if err := client.Receive(start, codectest.Unhex(t, c.hex)); err != nil {
 			t.Errorf("%s: %v", c.hex, err)
 		}
@@ -240,9 +242,9 @@ func TestClientLeaves(t *testing.T) {
 	}
 }
 
-// A client that leaves before it is welcomed tells the server too.
+// TestClientLeavesEarly: a client that leaves before its Welcome tells the server too.
 func TestClientLeavesEarly(t *testing.T) {
-	c := dials(t, Options{})
+	c := newClient(t, Options{})
 	c.Close(start, codec.Goodbye{Reason: codec.Closed})
 	wantSent(t, c, start, "05")
 	wantKinds(t, c, codec.Disconnected)
@@ -279,9 +281,9 @@ func TestClientTimesOut(t *testing.T) {
 	}
 }
 
-// The server that does not acknowledge our Welcome loses us.
+// TestClientWelcomeUnacknowledged: a server that does not acknowledge our Welcome loses us.
 func TestClientWelcomeUnacknowledged(t *testing.T) {
-	c := dials(t, Options{})
+	c := newClient(t, Options{})
 	_ = c.Receive(start, codectest.Unhex(t, "1800100000"))
 	codectest.Transmit(c, start)
 	now, sent := until(c, start.Add(time.Minute))

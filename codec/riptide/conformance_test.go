@@ -13,8 +13,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// conformance is what dialect v can do. Foul weather loses more notify messages than the library lets a connection
-// live with.
+// conformance describes the abilities of dialect v. Bad network conditions lose more notify messages than the library
+// accepts.
 func conformance(v Version) codectest.Config {
 	makes := func(o Options) func(uint64) (server, client codec.Protocol) {
 		o.Version, o.IgnoreQuality = v, true
@@ -53,8 +53,8 @@ func conformance(v Version) codectest.Config {
 			codectest.ReasonOnly(codec.Overflow, codec.Kicked),
 		},
 		StatelessRefusal: codec.ServerFull,
-		Forgeable:        func(d []byte) bool { return forges(&dialects[v], d) },
-		FatalIfForged:    func(d []byte) bool { return ends(&dialects[v], d) },
+		Forgeable:        func(d []byte) bool { return forgeable(&dialects[v], d) },
+		FatalIfForged:    func(d []byte) bool { return fatalIfForged(&dialects[v], d) },
 	}
 }
 
@@ -65,7 +65,7 @@ var largestPayloads = [...]map[codec.Mode]int{
 	V20: {codec.Unreliable: 1227, codec.Reliable: 1225},
 }
 
-// withData makes farewells with data that has the last of the given pads.
+// withData makes goodbyes with data that has the last of the given pads.
 func withData(pads []uint8) func(said, heard codec.Reason) codectest.GoodbyeCase {
 	data, pad := []byte{1, 2, 3, 0x0f}, uint8(0)
 	if pads != nil {
@@ -79,9 +79,9 @@ func withData(pads []uint8) func(said, heard codec.Reason) codectest.GoodbyeCase
 	}
 }
 
-// forges says which types of message end a session, bring another message in a genuine one's place, or claim that a
-// message has arrived, whoever sends them.
-func forges(w *dialect, d []byte) bool {
+// forgeable reports whether a forged message of this type can change a session. It may end the session, replace a
+// genuine message, or claim that a message has arrived.
+func forgeable(w *dialect, d []byte) bool {
 	if len(d) == 0 {
 		return false
 	}
@@ -89,7 +89,34 @@ func forges(w *dialect, d []byte) bool {
 	return k == kindAck || k == kindDisconnect || k == kindNotify || k >= kindReliable
 }
 
-// ends says which types of message end a session, whoever sends them.
-func ends(w *dialect, d []byte) bool {
+// fatalIfForged reports whether a forged message of this type ends a session.
+func fatalIfForged(w *dialect, d []byte) bool {
 	return len(d) > 0 && (w.kindOf(d) == kindDisconnect || w.kindOf(d) == kindReject)
+}
+
+// TestCapturesAreWellFormed: our sides take no datagram of a real peer for malformed.
+func TestCapturesAreWellFormed(t *testing.T) {
+	for _, c := range loadCaptures(t) {
+		codectest.Replay(t, c.Capture, New(Options{Version: c.dialect(), Stream: c.Stream}))
+	}
+}
+
+// TestFirstBytes checks which bytes begin no datagram of a client, and that Connects open a session.
+func TestFirstBytes(t *testing.T) {
+	for v := range dialects {
+		p := New(Options{Version: Version(v)})
+		for b := range 256 {
+			if isConnect := p.dialect.kindOf([]byte{byte(b)}) == kindConnect; p.spec.Openings.Has(byte(b)) != isConnect {
+				t.Errorf("%s: Openings.Has(%#x) is not %t", p.spec.Name, b, isConnect)
+			}
+		}
+	}
+	for _, test := range []struct {
+		version Version
+		first   byte
+	}{{V22, 0x03}, {V22, 0xf3}, {V22, 0x0f}, {V22, 0x49}, {V20, 0x04}, {V20, 0x0b}, {V20, 0xff}} {
+		if New(Options{Version: test.version}).spec.FirstBytes.Has(test.first) {
+			t.Errorf("version %v: FirstBytes.Has(%#x) is true", test.version, test.first)
+		}
+	}
 }

@@ -7,23 +7,23 @@ import (
 	"tidegate/codec/internal/events"
 )
 
-// maxControl bounds the bytes of acknowledgements, heartbeats and handshake messages that wait for Transmit. What does
-// not fit is not sent; the peer's resends ask for it again.
+// maxControl bounds the bytes of acknowledgements, heartbeats and handshake messages that wait for Transmit. Further
+// ones are not sent; the peer's resends ask for them again.
 const maxControl = 32 << 10
 
-// maxSends is how often the library sends a reliable message. Then 2.1+ gives up the connection and 2.0 the message,
-// silently; we do neither to a peer of 2.0, nor to one whose stream stalls, until slowSends more, at a slow pace.
-// docs/protocols/riptide.md#resends
+// maxSends is the number of times that the library sends a reliable message. Then 2.1+ gives up the connection, and
+// 2.0 silently gives up the message. We do neither to a peer of 2.0, nor to a peer with a stalling stream. We first
+// send it slowSends times more, at a slow pace. docs/protocols/riptide.md#resends
 const (
 	maxSends  = 15
 	slowSends = 10
 )
 
-// state is how far a connection has come.
+// state says how far a connection has come.
 type state uint8
 
 const (
-	connecting state = iota // client: Connect goes out
+	connecting state = iota // client: Connect is sent
 	pending                 // client: the server has said that it is deciding
 	asked                   // server: the proxy is deciding
 	welcomed                // server: waits for the client's Welcome; client: holds its own Welcome back (tentative)
@@ -31,29 +31,29 @@ const (
 	closed
 )
 
-// Conn is one side of one connection. It conducts: each concern of the protocol is a type of its own.
+// Conn is one side of one connection. Each concern of the protocol is a type of its own; Conn conducts them.
 type Conn struct {
 	options *Options
 	dialect *dialect
 	server  bool
 	state   state
-	// tentative is whether the client's Welcome waits for Confirm.
+	// tentative says that the client's Welcome waits for Confirm.
 	tentative bool
 	busy      bool   // messages have passed since the last heartbeat
 	client    uint16 // the client's ID
 	heard     time.Time
 	welcome   welcome
-	beat      beat
+	ticker    ticker
 
-	window   window
-	flight   flight
-	notifier notifier
-	rtt      rtt
-	sends    sendQuality
-	excused  time.Time // until when losses are our fault
+	window        window
+	flight        flight
+	notifier      notifier
+	rtt           rtt
+	sends         sendQuality
+	tolerantUntil time.Time // until then losses are our own fault
 
-	control outbox // goes out first and in any state
-	data    outbox // messages; goes out once connected
+	control outbox // sent first and in any state
+	data    outbox // messages; sent once connected
 	events  events.Queue
 	scratch []byte // holds the payload that Poll lends
 	stats   codec.Stats
@@ -97,7 +97,7 @@ func (c *Conn) Transmit(_ time.Time, b []byte) ([]byte, bool) {
 	}
 }
 
-// Advance runs what is due: time-outs, resends, heartbeats and connection attempts.
+// Advance does the work that is due: time-outs, resends, heartbeats and connection attempts.
 func (c *Conn) Advance(now time.Time) {
 	if c.state == closed {
 		return
@@ -113,12 +113,12 @@ func (c *Conn) Advance(now time.Time) {
 	}
 }
 
-// NextTimeout is when the first of those things is due.
+// NextTimeout returns when Advance has work again.
 func (c *Conn) NextTimeout() time.Time {
 	if c.state == closed {
 		return time.Time{}
 	}
-	next := codec.Earliest(c.deadline(), c.beat.next)
+	next := codec.Earliest(c.deadline(), c.ticker.next)
 	if c.welcome.waiting {
 		next = codec.Earliest(next, c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends, c.welcome.sentAt)))
 	}
@@ -128,7 +128,7 @@ func (c *Conn) NextTimeout() time.Time {
 	return next
 }
 
-// Stats are the connection's figures so far.
+// Stats returns the connection's figures so far.
 func (c *Conn) Stats() codec.Stats {
 	s := c.stats
 	s.RTT = c.rtt.smooth
@@ -155,8 +155,9 @@ func (c *Conn) Close(_ time.Time, why codec.Goodbye) {
 	c.finish(codec.Event{Kind: codec.Disconnected, Reason: why.Reason})
 }
 
-// deadline is when the peer's silence ends the connection; zero for a client that still sends Connect. In session there
-// is room for a heartbeat that comes late: the library looks at its clock with its own heartbeats, after 5 to 6 s.
+// deadline returns when the peer's silence ends the connection. It is zero for a client that still sends Connect. In
+// session there is extra time for a late heartbeat: the library checks its clock with its own heartbeats, after 5 to 6
+// s.
 func (c *Conn) deadline() time.Time {
 	switch c.state {
 	case connecting:
@@ -169,17 +170,20 @@ func (c *Conn) deadline() time.Time {
 	return c.heard.Add(c.options.TimeoutTime + c.options.HeartbeatInterval/2)
 }
 
-// hears reports whether the peer's messages may come: in session, and before that from a server that has accepted us.
-func (c *Conn) hears() bool { return c.state == connected || c.state == welcomed && !c.server }
+// acceptsMessages reports whether the peer may send messages: in session, and before that if the peer is a server that
+// has accepted us.
+func (c *Conn) acceptsMessages() bool {
+	return c.state == connected || c.state == welcomed && !c.server
+}
 
-// open begins the session proper: what waited for it goes out.
+// open starts the session proper, and sends the messages that waited for it.
 func (c *Conn) open(now time.Time) {
 	c.state = connected
 	c.heard = now
-	c.launch(now)
+	c.sendWaiting(now)
 }
 
-// end ends the connection without a word to the peer, as the library does when it loses or is left by it.
+// end ends the connection without a goodbye, as the library does when it loses the peer or the peer has left.
 func (c *Conn) end(reason codec.Reason) {
 	c.endWith(codec.Event{Kind: codec.Disconnected, Reason: reason})
 }
@@ -196,13 +200,13 @@ func (c *Conn) finish(disconnected codec.Event) {
 	for r := range c.flight.receipts() {
 		c.events.Answer(r, false)
 	}
-	for r, ok := c.notifier.give(); ok; r, ok = c.notifier.give() {
+	for r, ok := c.notifier.unanswered(); ok; r, ok = c.notifier.unanswered() {
 		c.events.Answer(r, false)
 	}
 	c.events.Push(disconnected)
 }
 
-// reply opens a record among the control messages, unless there is no room for n more bytes.
+// reply opens a record among the control messages, unless they have no room for n more bytes.
 func (c *Conn) reply(n int) (b []byte, ok bool) {
 	if c.control.bytes()+n+lengthSize > maxControl {
 		return nil, false
@@ -210,7 +214,7 @@ func (c *Conn) reply(n int) (b []byte, ok bool) {
 	return c.control.begin(), true
 }
 
-// relax gives up the memory of a connection that has been quiet for a heartbeat.
+// relax frees the memory of a connection that has been quiet for a heartbeat.
 func (c *Conn) relax() {
 	if !c.busy {
 		c.window.relax()

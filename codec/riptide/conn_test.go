@@ -10,7 +10,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// Notify receipts are answered by the acknowledgements that come back with the peer's own notify messages.
+// TestNotifyReceipts: the acknowledgements in the peer's own notify messages answer notify receipts.
 func TestNotifyReceipts(t *testing.T) {
 	p := newPair(t, Options{})
 	for r := range codec.Receipt(4) {
@@ -55,7 +55,7 @@ func TestReliableReceipts(t *testing.T) {
 	}
 }
 
-// Both sides measure the round trip by the acknowledgements of messages that were sent once.
+// TestRTTByAcknowledgements: both sides measure the round trip by acknowledgements of messages that were sent once.
 func TestRTTByAcknowledgements(t *testing.T) {
 	const away = 30 * time.Millisecond
 	p := newPair(t, Options{})
@@ -87,10 +87,10 @@ func TestRTTByAcknowledgements(t *testing.T) {
 	}
 }
 
-// So does Welcome, if it was sent once.
+// TestRTTByWelcome: Welcome measures the round trip too, if it was sent once.
 func TestRTTByWelcome(t *testing.T) {
 	for resends, want := range []time.Duration{30 * time.Millisecond, 0} {
-		s := asks(t, Options{}, "02")
+		s := newServer(t, Options{}, "02")
 		s.Admit(start, 1)
 		now := start
 		for range resends {
@@ -106,7 +106,7 @@ func TestRTTByWelcome(t *testing.T) {
 	}
 }
 
-// One acknowledgement settles all that it tells of.
+// TestAckSettles: one acknowledgement settles all messages that it covers.
 func TestAckSettles(t *testing.T) {
 	p := newPair(t, Options{})
 	for r := range codec.Receipt(6) {
@@ -114,7 +114,7 @@ func TestAckSettles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Messages 2 to 7: 7 is the newest, 5 and 4 are in the bits, 2 caused it.
+	// The acknowledgement is for messages 2 to 7: 7 is the newest, 5 and 4 are in the bits, 2 caused it.
 	a := ack{last: 7, bits: 0b110, forSeq: 2}
 	if err := p.client.Receive(p.now, a.append(v22, nil)); err != nil {
 		t.Fatal(err)
@@ -124,11 +124,12 @@ func TestAckSettles(t *testing.T) {
 			t.Errorf("receipt %d answered, want %d", e.Receipt, want)
 		}
 	}
-	wantSent(t, p.client, p.now, "37000000", "67000000") // the others need not go out any more
+	wantSent(t, p.client, p.now, "37000000", "67000000") // the others need not be sent any more
 }
 
-// A path that is dead for 4.6 s ends no idle session. The library's heartbeats come a little later than each second, so
-// the next one to pass comes after more than the time-out. With one more lost heartbeat the session is over.
+// TestTimeOutLeavesRoomForALateHeartbeat: a path that is dead for 4.6 s ends no idle session. The library's heartbeats
+// come a little later than each second, so the next one arrives after more than the time-out. With one more lost
+// heartbeat the session is over.
 func TestTimeOutLeavesRoomForALateHeartbeat(t *testing.T) {
 	const beat, rtt = 1010 * time.Millisecond, 100 * time.Millisecond
 	eachVersion(t, func(t *testing.T, v Version) {
@@ -138,9 +139,9 @@ func TestTimeOutLeavesRoomForALateHeartbeat(t *testing.T) {
 		}{{4, true}, {5, false}} {
 			p := newPair(t, Options{Version: v})
 			p.client.options.HeartbeatInterval = beat
-			p.client.beat.next = p.now.Add(beat)
+			p.client.ticker.next = p.now.Add(beat)
 			for i := range c.missed + 3 {
-				p.now = p.client.beat.next
+				p.now = p.client.ticker.next
 				p.server.Advance(p.now)
 				p.client.Advance(p.now)
 				lost := i > 0 && i <= c.missed
@@ -162,8 +163,8 @@ func TestTimeOutLeavesRoomForALateHeartbeat(t *testing.T) {
 	})
 }
 
-// poorLink sends reliable messages whose first transmissions are all lost, and notify messages of which each eighth
-// arrives, until the client is disconnected or all are sent.
+// poorLink sends reliable or notify messages until the client is disconnected or all are sent. The first transmission
+// of each reliable message is lost. One in eight notify messages arrives.
 func poorLink(t *testing.T, o Options, mode codec.Mode) (sent int, over bool) {
 	p := newPair(t, o)
 	for sent = 1; sent <= 300; sent++ {
@@ -258,8 +259,8 @@ func TestMalformedChangesNothing(t *testing.T) {
 	}
 }
 
-// Types that do not exist yet and reliable messages without an ID are acknowledged, as the library does: their sender
-// would give the connection up otherwise.
+// TestStrangeReliableIsAcknowledged: unknown types and reliable messages without an ID are acknowledged, as the
+// library does. Otherwise their sender would give the connection up.
 func TestStrangeReliableIsAcknowledged(t *testing.T) {
 	for _, c := range []struct {
 		datagram, want string
@@ -278,7 +279,7 @@ func TestStrangeReliableIsAcknowledged(t *testing.T) {
 	}
 }
 
-// An idle connection is small: two heartbeats after its last message it holds nothing but itself.
+// TestIdleIsSmall: two heartbeats after its last message a connection holds no buffers.
 func TestIdleIsSmall(t *testing.T) {
 	eachVersion(t, testIdleIsSmall)
 }
@@ -310,7 +311,7 @@ func testIdleIsSmall(t *testing.T, v Version) {
 	}
 }
 
-// heldBytes is the memory of c's buffers.
+// heldBytes returns the size of c's buffers.
 func heldBytes(c *Conn) int {
 	return cap(c.flight.ring)*int(unsafe.Sizeof(inFlight{})) + c.flight.spare.bytes +
 		cap(c.notifier.receipts)*int(unsafe.Sizeof(notifyReceipt{})) +
@@ -318,7 +319,7 @@ func heldBytes(c *Conn) int {
 		c.events.Room()*int(unsafe.Sizeof(codec.Event{}))
 }
 
-// The steady path allocates nothing, resends and losses included.
+// TestSteadyPathAllocatesNothing includes resends and losses.
 func TestSteadyPathAllocatesNothing(t *testing.T) {
 	eachVersion(t, testSteadyPath)
 }

@@ -7,9 +7,9 @@ import (
 	"tidegate/internal/words"
 )
 
-// Describe explains a datagram, or a message of a stream, of dialect v in plain words, for people: as a whole, and
-// what the game put into it. It expects of each side what an honest peer writes, so that the other dialect's datagrams
-// stand out. Errors wrap codec.ErrMalformed.
+// Describe explains a datagram, or a message of a stream, of dialect v in plain words, for people. content describes
+// the game's data. Describe expects of each side only the datagrams of an honest peer, so that those of the other
+// dialect stand out. Errors wrap codec.ErrMalformed.
 func Describe(v Version, fromServer bool, datagram []byte) (text string, content []string, err error) {
 	if len(datagram) == 0 {
 		return "", nil, codec.ErrMalformed
@@ -22,7 +22,7 @@ func Describe(v Version, fromServer bool, datagram []byte) (text string, content
 	return text, content, nil
 }
 
-// describe explains a datagram that is not empty. Its results are void if there is an error.
+// describe explains a datagram that is not empty. Its other results are void if there is an error.
 func (w *dialect) describe(fromServer bool, d []byte) (text string, content []string, err error) {
 	switch k := w.kindOf(d); {
 	case k == kindUnreliable, k == kindReliable:
@@ -38,7 +38,7 @@ func (w *dialect) describe(fromServer bool, d []byte) (text string, content []st
 	case k == kindWelcome, fromServer && (k == kindClientConnected || k == kindClientDisconnected):
 		text, err = w.describeNote(fromServer, d)
 	case fromServer && (k == kindReject || k == kindDisconnect):
-		return w.describeFarewell(d)
+		return w.describeGoodbye(d)
 	case k == kindDisconnect:
 		text, err = "disconnect", exactly(d, 1)
 	default:
@@ -94,7 +94,7 @@ func (w *dialect) describeHeartbeat(fromServer bool, d []byte) (string, error) {
 	return fmt.Sprintf("heartbeat %d, round trip %d ms", h.ping, h.rtt), exactly(d, 4)
 }
 
-// describeNote explains a Welcome, which the client repeats to say that it has it, or news of another client.
+// describeNote explains a Welcome, which the client repeats as a confirmation, or an announcement of another client.
 func (w *dialect) describeNote(fromServer bool, d []byte) (string, error) {
 	var n clientNote
 	if err := n.parse(w, d); err != nil {
@@ -112,12 +112,12 @@ func (w *dialect) describeNote(fromServer bool, d []byte) (string, error) {
 	return fmt.Sprintf("reliable #%d, "+what, n.seq, n.client), exactly(d, 5)
 }
 
-func (w *dialect) describeFarewell(d []byte) (text string, content []string, err error) {
-	var f farewell
+func (w *dialect) describeGoodbye(d []byte) (text string, content []string, err error) {
+	var f goodbye
 	if err := f.parse(w, d); err != nil {
 		return "", nil, err
 	}
-	content = w.describeData(d, farewellLen)
+	content = w.describeData(d, goodbyeLen)
 	if content != nil && !f.carriesData() {
 		return "", nil, codec.ErrMalformed
 	}
@@ -140,7 +140,7 @@ func (w *dialect) describeData(d []byte, i int) []string {
 	return []string{"data, " + w.describePayload(d, i)}
 }
 
-// describePayload gives the length of what d's body carries from byte i on, and how it begins.
+// describePayload returns the length and the beginning of the payload from byte i of d's body on.
 func (w *dialect) describePayload(d []byte, i int) string {
 	payload, pad := w.payload(nil, d, i)
 	if pad > 0 {
@@ -149,7 +149,7 @@ func (w *dialect) describePayload(d []byte, i int) string {
 	return fmt.Sprintf("%s: %.16x", words.Count(len(payload), "byte"), payload)
 }
 
-// exactly is an error unless datagram d is as long as its message always is.
+// exactly returns an error unless datagram d has the constant size of its message.
 func exactly(d []byte, size int) error {
 	if len(d) != size {
 		return codec.ErrMalformed

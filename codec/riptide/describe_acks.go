@@ -12,7 +12,7 @@ func (w *dialect) describeAck(d []byte) (string, error) {
 	}
 	size := 5
 	isExtra := w.wholeBytes && d[0] == typeAckExtra
-	if isExtra || !w.wholeBytes && len(d) == 7 { // 2.1.0 to 2.1.2 make all of them 7 bytes long
+	if isExtra || !w.wholeBytes && len(d) == 7 { // 2.1.0 to 2.1.2 always write 7 bytes
 		size = 7
 	}
 	text := "ack of " + describeAcked(a.last, a.bits)
@@ -22,7 +22,7 @@ func (w *dialect) describeAck(d []byte) (string, error) {
 	return text, exactly(d, size)
 }
 
-// describeAcked lists the numbers that an acknowledgement tells of, oldest first: last-(i+1) for each bit i, and last.
+// describeAcked lists the numbers that an acknowledgement covers, oldest first: last-(i+1) for each bit i, and last.
 func describeAcked(last seq, bits uint16) string {
 	var ranges []string
 	all := uint32(bits)<<1 | 1 // bit i: last-i

@@ -9,7 +9,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// TestDescribeCaptures: nothing that real peers sent is beyond explanation.
+// TestDescribeCaptures: Describe explains every datagram of real peers.
 func TestDescribeCaptures(t *testing.T) {
 	for _, c := range loadCaptures(t) {
 		version := V22
@@ -24,7 +24,7 @@ func TestDescribeCaptures(t *testing.T) {
 	}
 }
 
-// Datagrams of captures of 2.2.1 and 2.0.0, unless they say otherwise.
+// TestDescribeWords uses datagrams of captures of 2.2.1 and 2.0.0, except where a comment says otherwise.
 func TestDescribeWords(t *testing.T) {
 	const client, server = false, true
 	for _, c := range []struct {
@@ -39,7 +39,10 @@ func TestDescribeWords(t *testing.T) {
 		{V22, client, "10a005", "unreliable", []string{"message 1, 1 byte: 5a"}},
 		{V22, client, "27001000000000a0f70aaa0e", "reliable #2", []string{"message 1, 8 bytes: 000000007aafa0ea"}},
 		{V22, client, "10a0a5", "unreliable", []string{"message 1, 12 bits: 5a0a"}}, // made up
-		{V22, server, "4600e0500040000000d0651c2c66095d3005", "notify #5, acknowledges #0-#2, #4", []string{"12 bytes: 040000005dc6c16296d00553"}},
+		{
+			V22, server, "4600e0500040000000d0651c2c66095d3005", "notify #5, acknowledges #0-#2, #4",
+			[]string{"12 bytes: 040000005dc6c16296d00553"},
+		},
 		{V22, server, "a100f03f300100", "ack of #0-#10, caused by #9", nil},
 		{V22, server, "11001000200000", "ack of #0-#1", nil}, // 2.1.0
 		{V22, client, "04f0ff0f", "heartbeat 0, round trip unknown", nil},
@@ -71,7 +74,7 @@ func TestDescribeWords(t *testing.T) {
 	}
 }
 
-// TestDescribeMalformed: what no honest peer of that side sends is told from what it does send.
+// TestDescribeMalformed: a datagram that no honest peer of that side sends is an error.
 func TestDescribeMalformed(t *testing.T) {
 	for _, c := range []struct {
 		what       string
@@ -98,7 +101,9 @@ func TestDescribeMalformed(t *testing.T) {
 }
 
 func FuzzDescribe(f *testing.F) {
-	for _, hex := range []string{"8207", "27001000000000a0f70aaa0e", "a100f03f300100", "451066b606", "0203000f000200", "060461666b"} {
+	for _, hex := range []string{
+		"8207", "27001000000000a0f70aaa0e", "a100f03f300100", "451066b606", "0203000f000200", "060461666b",
+	} {
 		f.Add(codectest.Unhex(f, hex), true)
 		f.Add(codectest.Unhex(f, hex), false)
 	}

@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/units"
 )
 
-// Riptide22 is Riptide 2.1.0 to 2.2.1, and Riptide20 is Riptide 2.0.
+// Riptide22 describes Riptide 2.1.0 to 2.2.1, and Riptide20 describes Riptide 2.0.
 var (
 	Riptide22 = descriptor(V22, 4, "riptide-2.1")
 	Riptide20 = descriptor(V20, 2)
@@ -48,7 +48,7 @@ func descriptor(v Version, prefix int, aliases ...string) registry.Descriptor {
 }
 
 // Settings are the options in the configuration, of both versions. The largest payload leaves room for the headers in
-// the largest datagram of any protocol here.
+// the largest datagram of any protocol (codec.MaxDatagram).
 type Settings struct {
 	Heartbeat         units.Duration `toml:"heartbeat" min:"100ms" max:"1m"`
 	Timeout           units.Duration `toml:"timeout" min:"1s" max:"5m"`
@@ -64,7 +64,7 @@ func (s *Settings) Check(r registry.Report) {
 	}
 }
 
-// with returns the Options of a use.
+// with returns the Options for a use.
 func (s *Settings) with(v Version, use registry.Use) Options {
 	return Options{
 		Version:           v,
@@ -79,11 +79,12 @@ func (s *Settings) with(v Version, use registry.Use) Options {
 	}
 }
 
-// typeWanted says what a type of value should be for a version to have it; nothing if it has it.
+// typeWanted returns which types of value a version wants in place of name. It returns "" if the version has that
+// type.
 func typeWanted(v Version, name string) string {
 	schema, err := ParseSchema([]string{name})
 	if err != nil {
-		_, want, _ := strings.Cut(err.Error(), ": want ") // what comes before names the type, as the fault does
+		_, want, _ := strings.Cut(err.Error(), ": want ") // the text before it names the type, as the fault does
 		return want
 	}
 	if schema.Check(v) != nil {

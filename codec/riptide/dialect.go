@@ -6,23 +6,24 @@ import (
 	"tidegate/codec"
 )
 
-// dialect is what one version of the protocol does differently from the other. Their layouts differ in the width of
-// the type, in the form of a message ID and in where an acknowledgement says that it has more to tell. So everything
-// else is written and read by the same code, which counts bytes from behind the type: the body.
+// dialect holds the differences between one version of the protocol and the other. Their layouts differ in three
+// points: the width of the type, the form of a message ID, and the place where an acknowledgement says that it has
+// more. The same code writes and reads everything else. It counts bytes from behind the type: the body.
 // docs/protocols/riptide.md#riptide-20
 type dialect struct {
 	modes codec.Modes
-	// wholeBytes says that the type takes a byte and not a nibble, so that all fields lie on bytes.
+	// wholeBytes says that the type takes a byte instead of a nibble, so that all fields lie on bytes.
 	wholeBytes bool
-	// overhead is what the library reserves for headers on top of Options.MaxPayload.
+	// overhead is the number of bytes that the library reserves for headers, in addition to Options.MaxPayload.
 	overhead int
-	// rejectRepeats is how often a Reject is sent: nothing acknowledges it.
+	// rejectRepeats is how often a Reject is sent, because the client does not acknowledge it.
 	rejectRepeats int
 	// poorConnection is the reason in Disconnect for a poor connection.
 	poorConnection uint8
 	// inFlight is the default of Options.MaxInFlight.
 	inFlight int
-	// patient says that after maxSends of a reliable message there are slowSends before we give the connection up.
+	// patient says that a reliable message is sent slowSends times more after maxSends, before the connection is given
+	// up.
 	patient bool
 }
 
@@ -45,11 +46,11 @@ var dialects = [...]dialect{
 	},
 }
 
-// typeAckExtra is the type of Riptide 2.0's acknowledgements that have more to tell. Its types from there to
-// Disconnect are one higher than those of 2.1+.
+// typeAckExtra is the type of Riptide 2.0's acknowledgements with forSeq. The types of 2.0 from there to Disconnect
+// are one higher than those of 2.1+.
 const typeAckExtra = 2
 
-// kindOf is the type of datagram d, which is not empty.
+// kindOf returns the type of datagram d, which is not empty.
 func (w *dialect) kindOf(d []byte) kind {
 	if !w.wholeBytes {
 		return kind(d[0] & 0x0f)
@@ -60,7 +61,7 @@ func (w *dialect) kindOf(d []byte) kind {
 	return kind(d[0] - 1)
 }
 
-// typeOf is the first byte, or nibble, of a message of kind k.
+// typeOf returns the first byte, or nibble, of a message of kind k.
 func (w *dialect) typeOf(k kind) byte {
 	if w.wholeBytes && k >= typeAckExtra && k < kindReliable {
 		return byte(k) + 1
@@ -68,7 +69,7 @@ func (w *dialect) typeOf(k kind) byte {
 	return byte(k)
 }
 
-// byteAt is byte i of d's body.
+// byteAt returns byte i of d's body.
 func (w *dialect) byteAt(d []byte, i int) byte {
 	if w.wholeBytes {
 		return d[i+1]
@@ -76,7 +77,7 @@ func (w *dialect) byteAt(d []byte, i int) byte {
 	return bodyByte(d, i)
 }
 
-// uint16At is the little-endian number at byte i of d's body.
+// uint16At returns the little-endian number at byte i of d's body.
 func (w *dialect) uint16At(d []byte, i int) uint16 {
 	if w.wholeBytes {
 		return binary.LittleEndian.Uint16(d[i+1:])
@@ -84,7 +85,7 @@ func (w *dialect) uint16At(d []byte, i int) uint16 {
 	return bodyUint16(d, i)
 }
 
-// idAt is the message ID at byte i of d's body, and the place after it. It reports false when the body ends first.
+// idAt returns the message ID at byte i of d's body, and the place after it. It reports false if the body ends first.
 func (w *dialect) idAt(d []byte, i int) (id uint16, next int, ok bool) {
 	if !w.wholeBytes {
 		return bodyVarint(d, i)
@@ -111,7 +112,7 @@ func (w *dialect) payload(b, d []byte, i int) (out []byte, pad uint8) {
 	return appendBody(b, d, i)
 }
 
-// append appends a message of kind k whose body is head and then payload less its last pad bits.
+// append appends a message of kind k. Its body is head and then payload without the last pad bits.
 func (w *dialect) append(b []byte, k kind, head, payload []byte, pad uint8) []byte {
 	if !w.wholeBytes {
 		return appendDatagram(b, k, head, payload, pad)
@@ -121,7 +122,7 @@ func (w *dialect) append(b []byte, k kind, head, payload []byte, pad uint8) []by
 	return append(b, payload...)
 }
 
-// size is the length of what append appends.
+// size returns the length of append's datagram.
 func (w *dialect) size(head, payload int, pad uint8) int {
 	if w.wholeBytes {
 		return 1 + head + payload
@@ -129,8 +130,8 @@ func (w *dialect) size(head, payload int, pad uint8) int {
 	return datagramLen(head, payload, pad)
 }
 
-// rejectReason is the reason that Reject's byte x stands for. Riptide 2.0 has one more, at 2; its further ones are one
-// higher than those of 2.1+.
+// rejectReason returns the reason for byte x of a Reject. Riptide 2.0 has one more reason, at 2; its later reasons are
+// one higher than those of 2.1+.
 func (w *dialect) rejectReason(x uint8) uint8 {
 	switch {
 	case !w.wholeBytes || x < rejectPending20:
@@ -141,7 +142,7 @@ func (w *dialect) rejectReason(x uint8) uint8 {
 	return x - 1
 }
 
-// rejectByte is the byte for a reason in Reject.
+// rejectByte returns the byte for a reason in Reject.
 func (w *dialect) rejectByte(reason uint8) uint8 {
 	switch {
 	case !w.wholeBytes || reason < rejectPending20:

@@ -10,7 +10,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// Every first byte of a datagram is some kind of message, and every kind has its byte.
+// TestTypes20: every first byte of a datagram is some kind of message, and every kind has its byte.
 func TestTypes20(t *testing.T) {
 	want := map[byte]kind{
 		0: kindUnreliable, 1: kindAck, 2: kindAck, 3: kindConnect, 4: kindReject, 5: kindHeartbeat, 6: kindDisconnect,
@@ -75,7 +75,7 @@ func TestProtocol20(t *testing.T) {
 }
 
 func TestServerAdmits20(t *testing.T) {
-	c := asks(t, Options{Version: V20}, "036869")
+	c := newServer(t, Options{Version: V20}, "036869")
 	if e := wantKinds(t, c, codec.Asked); string(e[0].Payload) != "hi" {
 		t.Errorf("asked with %q", e[0].Payload)
 	}
@@ -92,7 +92,7 @@ func TestServerAdmits20(t *testing.T) {
 	wantSent(t, c, start, "0101000100")
 }
 
-// A Reject goes out once, and what it says between Welcome and the client's answer is followed by Disconnect.
+// TestServerRejects20: a Reject is sent once. Between Welcome and the client's answer a Disconnect follows the Reject.
 func TestServerRejects20(t *testing.T) {
 	for _, c := range []struct {
 		why         codec.Goodbye
@@ -108,7 +108,7 @@ func TestServerRejects20(t *testing.T) {
 		{codec.Goodbye{Reason: codec.PoorConnection}, "0404", "0602"}, // 2.0 has no such reason
 	} {
 		for _, admitted := range []bool{false, true} {
-			s := asks(t, Options{Version: V20}, "03")
+			s := newServer(t, Options{Version: V20}, "03")
 			want := []string{c.reject}
 			if admitted {
 				s.Admit(start, 1)
@@ -121,7 +121,8 @@ func TestServerRejects20(t *testing.T) {
 	}
 }
 
-// A client stops asking at a bare Connect, and also at a Reject that says "pending". 2.1+ has none: its 2 is a refusal.
+// TestClientPending20: a client stops asking after a bare Connect, and after a Reject that says "pending". 2.1+ has no
+// such Reject: its 2 is a refusal.
 func TestClientPending20(t *testing.T) {
 	for _, answer := range []string{"03", "0402"} {
 		c := New(Options{Version: V20}).Dial(start, address, codec.Hello{Data: []byte("x")}).(*Conn)
@@ -159,7 +160,7 @@ func TestClientWelcomed20(t *testing.T) {
 	wantSent(t, c, start, "06")
 }
 
-// No datagram of 1231 bytes or more ever goes out, since it ends the peer's process, and none comes in.
+// TestSizes20: a datagram of 1231 bytes or more is neither sent nor received, because it ends the peer's process.
 func TestSizes20(t *testing.T) {
 	p := newPair(t, Options{Version: V20})
 	big := make([]byte, 1300)
@@ -196,7 +197,7 @@ func TestSizes20(t *testing.T) {
 	}
 }
 
-// Riptide 2.0 has whole bytes and no notify messages.
+// TestSend20: Riptide 2.0 has whole bytes and no notify messages.
 func TestSend20(t *testing.T) {
 	p := newPair(t, Options{Version: V20})
 	if err := p.client.Send(p.now, codec.Message{Mode: codec.Notify}); !errors.Is(err, codec.ErrMode) {
@@ -238,7 +239,8 @@ func TestMalformed20(t *testing.T) {
 	}
 }
 
-// Every type from 7 on is reliable; those that do not exist are acknowledged and dropped, as the library does.
+// TestStrangeTypes20: every type from 7 on is reliable. Unknown ones are acknowledged and dropped, as the library
+// does.
 func TestStrangeTypes20(t *testing.T) {
 	p := newPair(t, Options{Version: V20})
 	for x := 11; x < 256; x++ {
@@ -251,7 +253,7 @@ func TestStrangeTypes20(t *testing.T) {
 	wantKinds(t, p.server)
 }
 
-// Connect data, messages and refusals pass as the bytes they are.
+// TestHelloAndGoodbyeBytes20: connect data, messages and refusals pass as unchanged bytes.
 func TestHelloAndGoodbyeBytes20(t *testing.T) {
 	p := New(Options{Version: V20})
 	for size := range 40 {

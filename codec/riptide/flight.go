@@ -7,13 +7,13 @@ import (
 	"tidegate/codec"
 )
 
-// maxWaiting bounds the reliable messages of one connection that wait to be sent or acknowledged; it stays well under
-// half of the sequence numbers so that they can be compared.
+// maxWaiting bounds the reliable messages of one connection that wait to be sent or acknowledged. It stays well under
+// half of the sequence numbers, so that they can be compared.
 const maxWaiting = 1 << 14
 
-// flight holds our reliable messages from Send until their acknowledgement: those from oldest to before unsent have
-// been sent, those from unsent to before next wait for room. A ring indexed by sequence number holds them; a list
-// threaded through it keeps those in the air in the order of their last transmission, so the first is due first.
+// flight holds our reliable messages from Send until their acknowledgement. Messages from oldest to before unsent have
+// been sent. Messages from unsent to before next wait for room. A ring indexed by sequence number holds them. A list
+// threaded through it keeps the sent ones in the order of their last transmission; the first is due first.
 type flight struct {
 	ring                 []inFlight // length a power of two, or nil
 	oldest, unsent, next seq
@@ -23,7 +23,7 @@ type flight struct {
 	spare                buffers
 }
 
-// inFlight is one reliable message. Its datagram is nil when the place is free.
+// inFlight is one reliable message. Its datagram is nil if the place is free.
 type inFlight struct {
 	datagram   []byte
 	sentAt     time.Time
@@ -32,16 +32,16 @@ type inFlight struct {
 	prev, succ seq
 }
 
-// newFlight gives its first message the number s.
+// newFlight returns a flight that numbers its first message s.
 func newFlight(s seq) flight { return flight{oldest: s, unsent: s, next: s} }
 
 func (f *flight) isFull() bool { return f.next-f.oldest >= maxWaiting }
 func (f *flight) isIdle() bool { return f.next == f.oldest }
 
-// at is the message with number s, which is known to be held.
+// at returns the message with number s, which must be held.
 func (f *flight) at(s seq) *inFlight { return &f.ring[int(s)&(len(f.ring)-1)] }
 
-// get is the message with number s if it has been sent and not been acknowledged, or nil.
+// get returns the message with number s if it was sent and is not acknowledged yet, else nil.
 func (f *flight) get(s seq) *inFlight {
 	if s.before(f.oldest) || !s.before(f.unsent) || f.at(s).datagram == nil {
 		return nil
@@ -49,7 +49,7 @@ func (f *flight) get(s seq) *inFlight {
 	return f.at(s)
 }
 
-// hold keeps a datagram, encoded with number f.next into a buffer of f.spare, until its turn.
+// hold keeps a datagram until its turn. The datagram has number f.next and is in a buffer of f.spare.
 func (f *flight) hold(datagram []byte, r codec.Receipt) {
 	if int(f.next-f.oldest) == len(f.ring) {
 		f.grow()
@@ -59,9 +59,9 @@ func (f *flight) hold(datagram []byte, r codec.Receipt) {
 	f.next++
 }
 
-// launch takes the next waiting message for its first transmission, unless limit messages lie between it and the
+// transmitNext takes the next waiting message for its first transmission, unless limit messages lie between it and the
 // oldest unacknowledged one.
-func (f *flight) launch(now time.Time, limit int) (seq, bool) {
+func (f *flight) transmitNext(now time.Time, limit int) (seq, bool) {
 	if f.unsent == f.next || int(f.unsent-f.oldest) >= limit {
 		return 0, false
 	}
@@ -71,8 +71,8 @@ func (f *flight) launch(now time.Time, limit int) (seq, bool) {
 	return s, true
 }
 
-// land removes message s on its acknowledgement and returns what was known of it.
-func (f *flight) land(s seq) (m inFlight, ok bool) {
+// acknowledge removes message s after its acknowledgement. It returns the message's record.
+func (f *flight) acknowledge(s seq) (m inFlight, ok bool) {
 	p := f.get(s)
 	if p == nil {
 		return inFlight{}, false
@@ -80,7 +80,7 @@ func (f *flight) land(s seq) (m inFlight, ok bool) {
 	m = *p
 	f.unlist(s)
 	f.bytes -= len(m.datagram)
-	f.spare.give(m.datagram)
+	f.spare.put(m.datagram)
 	*p = inFlight{}
 	for f.oldest != f.unsent && f.at(f.oldest).datagram == nil {
 		f.oldest++
@@ -88,7 +88,7 @@ func (f *flight) land(s seq) (m inFlight, ok bool) {
 	return m, true
 }
 
-// due returns the message in the air that was sent longest ago.
+// due returns the sent message with the oldest last transmission.
 func (f *flight) due() (s seq, m *inFlight, ok bool) {
 	if f.listed == 0 {
 		return 0, nil, false
@@ -96,13 +96,13 @@ func (f *flight) due() (s seq, m *inFlight, ok bool) {
 	return f.first, f.at(f.first), true
 }
 
-// resend moves message s, which is in the air, to the end of the list.
+// resend moves sent message s to the end of the list.
 func (f *flight) resend(now time.Time, s seq) {
 	f.unlist(s)
 	f.sent(now, s)
 }
 
-// receipts returns the receipts of all messages held, in the order sent, and forgets them.
+// receipts returns the receipts of all held messages, in the order sent, and forgets them.
 func (f *flight) receipts() iter.Seq[codec.Receipt] {
 	return func(yield func(codec.Receipt) bool) {
 		for s := f.oldest; s != f.next; s++ {
@@ -115,7 +115,7 @@ func (f *flight) receipts() iter.Seq[codec.Receipt] {
 	}
 }
 
-// relax gives up memory when nothing is held.
+// relax frees memory if no message is held.
 func (f *flight) relax() {
 	if f.isIdle() {
 		f.ring = nil

@@ -25,11 +25,11 @@ func addCaptured(f *testing.F) {
 	}
 }
 
-// maxFuzzed bounds the bytes of one dialogue: longer ones only take longer.
+// maxFuzzed bounds the bytes of one dialogue. Longer inputs only take longer.
 const maxFuzzed = 2000
 
-// FuzzReceive cuts data into datagrams and gives them to both sides in every state. Whatever they are, nothing panics,
-// the contract's order of events holds, and memory stays bounded.
+// FuzzReceive cuts data into datagrams and gives them to both sides in every state. Nothing may panic, the contract's
+// order of events holds, and memory stays bounded.
 func FuzzReceive(f *testing.F) {
 	addCaptured(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -66,7 +66,7 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// fuzzed are a dialect and its messages that lead from state to state.
+// fuzzed holds a dialect and its messages that lead from state to state.
 type fuzzed struct {
 	version          Version
 	connect, welcome []byte
@@ -77,7 +77,7 @@ var (
 	v20Fuzzed = fuzzed{V20, []byte{0x03}, []byte{0x08, 1, 0, 1, 0}}
 )
 
-// fuzzStates make a Conn in each state.
+// fuzzStates returns functions that make a Conn in each state.
 func fuzzStates(f fuzzed) []func() *Conn {
 	p := New(Options{Version: f.version})
 	clientAfter := func(datagrams ...[]byte) *Conn {
@@ -106,8 +106,7 @@ func fuzzStates(f fuzzed) []func() *Conn {
 	}
 }
 
-// FuzzWire parses anything as every message of both dialects and writes it again: what was understood must come out
-// the same.
+// FuzzWire parses data as every message of both dialects and writes it again. Parsed messages must stay the same.
 func FuzzWire(f *testing.F) {
 	addCaptured(f)
 	f.Fuzz(func(t *testing.T, d []byte) {
@@ -138,9 +137,9 @@ func fuzzInternal(t *testing.T, w *dialect, d []byte) {
 	if n.parse(w, d) == nil {
 		sameStart(t, w, d, n.append(w, nil), 4)
 	}
-	var l farewell
+	var l goodbye
 	if l.parse(w, d) == nil {
-		sameStart(t, w, d, l.append(w, nil, maxMessage, nil, 0), farewellLen)
+		sameStart(t, w, d, l.append(w, nil, maxMessage, nil, 0), goodbyeLen)
 	}
 }
 
@@ -193,7 +192,7 @@ func fuzzUser(t *testing.T, w *dialect, d []byte) {
 	payload, pad := w.payload(nil, d, at)
 	head := user.append(w, nil)
 	again := w.append(nil, k, head, payload, pad)
-	// An ID may also be written in more bytes than it needs, or with more bits than count.
+	// An ID may also have more bytes than it needs, or more bits than count.
 	if hasHead(w, d, head) && !bytes.Equal(again, d) {
 		t.Errorf("%x: again %x", d, again)
 	}

@@ -1,23 +1,27 @@
 package riptide
 
-import "tidegate/codec"
+import (
+	"strings"
 
-// farewell is a server's last word: Reject or Disconnect.
+	"tidegate/codec"
+)
+
+// goodbye is a server's last message: Reject or Disconnect.
 //
 //	body 0  reason: of rejection or of disconnection, by type
 //	then    data: the game's own, with Custom and Kicked only
 //
 // A client's Disconnect is the type alone. docs/protocols/riptide.md#reasons
-type farewell struct {
+type goodbye struct {
 	kind   kind
 	reason uint8
 }
 
-// farewellLen is where the data begins in the body.
-const farewellLen = 1
+// goodbyeLen is the place in the body where the data begins.
+const goodbyeLen = 1
 
-func (f *farewell) parse(w *dialect, d []byte) error {
-	if bodyLen(d) < farewellLen {
+func (f *goodbye) parse(w *dialect, d []byte) error {
+	if bodyLen(d) < goodbyeLen {
 		return codec.ErrMalformed
 	}
 	f.kind, f.reason = w.kindOf(d), w.byteAt(d, 0)
@@ -27,19 +31,19 @@ func (f *farewell) parse(w *dialect, d []byte) error {
 	return nil
 }
 
-// append appends the whole datagram. Data that does not fit in limit bytes is left out; the reason still goes.
-func (f *farewell) append(w *dialect, b []byte, limit int, data []byte, pad uint8) []byte {
-	if !f.carriesData() || w.size(farewellLen, len(data), pad) > limit {
+// append appends the whole datagram. It leaves out data that does not fit in limit bytes, but not the reason.
+func (f *goodbye) append(w *dialect, b []byte, limit int, data []byte, pad uint8) []byte {
+	if !f.carriesData() || w.size(goodbyeLen, len(data), pad) > limit {
 		data = nil
 	}
-	reason := [farewellLen]byte{f.reason}
+	reason := [goodbyeLen]byte{f.reason}
 	if f.kind == kindReject {
 		reason[0] = w.rejectByte(f.reason)
 	}
 	return w.append(b, f.kind, reason[:], data, pad)
 }
 
-func (f *farewell) carriesData() bool {
+func (f *goodbye) carriesData() bool {
 	return f.kind == kindReject && f.reason == rejectCustom || f.kind == kindDisconnect && f.reason == disconnectKicked
 }
 
@@ -51,14 +55,14 @@ const (
 	rejectRejected
 	rejectCustom
 
-	// rejectPending says that the server is still deciding, which is no refusal.
+	// rejectPending says that the server is still deciding, so it does not refuse.
 	rejectPending   uint8 = 0xff
-	rejectPending20 uint8 = 2 // how 2.0 writes it
+	rejectPending20 uint8 = 2 // as 2.0 writes it
 )
 
-// rejection is the farewell that refuses a client for why.
-func rejection(why codec.Goodbye) farewell {
-	f := farewell{kind: kindReject, reason: rejectRejected}
+// rejection returns the goodbye that refuses a client.
+func rejection(why codec.Goodbye) goodbye {
+	f := goodbye{kind: kindReject, reason: rejectRejected}
 	switch {
 	case why.Reason == codec.RejectedCustom || len(why.Data) > 0:
 		f.reason = rejectCustom
@@ -72,7 +76,7 @@ func rejection(why codec.Goodbye) farewell {
 	return f
 }
 
-// Reasons in Disconnect. A real client of 2.1+ dies of the first two, so they are only read, never written.
+// Reasons in Disconnect. The first two crash a real client of 2.1+, so they are only read, never written.
 const (
 	disconnectNeverConnected uint8 = iota
 	disconnectRejected
@@ -82,13 +86,13 @@ const (
 	disconnectServerStopped
 	disconnectDisconnected
 	disconnectPoorConnection
-	// disconnectStopped210 is how "server stopped" of 2.1.0 to 2.2.0 reads: they send the bytes 05 05.
+	// disconnectStopped210 is "server stopped" as 2.1.0 to 2.2.0 write it: they send the bytes 05 05.
 	disconnectStopped210 uint8 = 0x50
 )
 
-// disconnection is the farewell that ends a client's session for why.
-func disconnection(w *dialect, why codec.Goodbye) farewell {
-	f := farewell{kind: kindDisconnect, reason: disconnectKicked}
+// disconnection returns the goodbye that ends a client's session.
+func disconnection(w *dialect, why codec.Goodbye) goodbye {
+	f := goodbye{kind: kindDisconnect, reason: disconnectKicked}
 	switch why.Reason {
 	case codec.TransportError:
 		f.reason = disconnectTransportError
@@ -104,8 +108,9 @@ func disconnection(w *dialect, why codec.Goodbye) farewell {
 	return f
 }
 
-// meaning is the farewell's reason in the contract's terms. Unknown reasons of later versions keep their gist.
-func (f *farewell) meaning() codec.Reason {
+// meaning returns the goodbye's reason in the contract's terms. An unknown reason of a later version becomes a general
+// one.
+func (f *goodbye) meaning() codec.Reason {
 	if f.kind == kindReject {
 		switch f.reason {
 		case rejectNoConnection:
@@ -136,4 +141,20 @@ func (f *farewell) meaning() codec.Reason {
 		return codec.PoorConnection
 	}
 	return codec.Closed
+}
+
+// maxText is the size in bytes of the longest text of a goodbye. Both versions can write such a length, and the text
+// fits into every datagram beside the headers.
+const maxText = 400
+
+// appendText appends text so that a game can read it with GetString in its Disconnected or ConnectionFailed event. It
+// cuts a text that is too long.
+func appendText(v Version, b []byte, text string) (data []byte, pad uint8) {
+	if len(text) > maxText {
+		text = strings.ToValidUTF8(text[:maxText], "")
+	}
+	w := NewWriter(v, b)
+	w.String(text)
+	data, pad, _ = w.Finish() // a length within maxText causes no error
+	return data, pad
 }

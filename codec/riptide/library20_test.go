@@ -10,14 +10,15 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// receiver20 keeps count of reliable messages as Riptide 2.0 does, with its faults. docs/protocols/riptide.md#duplicates
+// receiver20 counts reliable messages like a receiver of Riptide 2.0, with its faults.
+// docs/protocols/riptide.md#duplicates
 type receiver20 struct {
 	last   seq
 	bits   uint16
-	filter uint64 // what has left bits, newest first
+	filter uint64 // numbers that have left bits, newest first
 }
 
-// receive reports whether the library would deliver message s, and how it acknowledges it.
+// receive reports whether the library would deliver message s, and returns its acknowledgement.
 func (r *receiver20) receive(s seq) (deliver bool, a ack) {
 	deliver = true
 	gap := s.minus(r.last)
@@ -53,7 +54,7 @@ func setBit[T uint16 | uint64](bits *T, i int) bool {
 	return clear
 }
 
-// sender20 remembers what was acknowledged as Riptide 2.0 does.
+// sender20 remembers acknowledged messages like a sender of Riptide 2.0.
 type sender20 struct {
 	last    seq
 	bits    uint16
@@ -61,7 +62,7 @@ type sender20 struct {
 	resent  []seq
 }
 
-// acknowledged takes an Ack, or an AckExtra, which tells in addition of one message.
+// acknowledged takes an Ack, or an AckExtra, which also acknowledges one more message.
 func (s *sender20) acknowledged(a ack) {
 	if a.forSeq != a.last {
 		delete(s.pending, a.forSeq)
@@ -92,7 +93,7 @@ func (s *sender20) acknowledged(a ack) {
 	}
 }
 
-// check settles message n, which is about to leave the bits: acknowledged, or sent again.
+// check settles message n, which is about to leave the bits: it was acknowledged, or is sent again.
 func (s *sender20) check(n seq) {
 	if s.bits&0x8000 != 0 {
 		delete(s.pending, n)
@@ -101,7 +102,7 @@ func (s *sender20) check(n seq) {
 	}
 }
 
-// The receiver of the captures loses count as this one does.
+// TestReceiver20IsTheLibrary: the receiver of the captures loses count like receiver20.
 func TestReceiver20IsTheLibrary(t *testing.T) {
 	for _, c := range loadCaptures(t) {
 		if c.dialect() != V20 || c.scenario == "reliable-sequence-wrap" {
@@ -124,7 +125,7 @@ func TestReceiver20IsTheLibrary(t *testing.T) {
 	}
 }
 
-// exchange20 is our client sending to a receiver of 2.0 over a path that loses, doubles and delays.
+// exchange20 is our client that sends to a receiver of 2.0 over a path with loss, duplication and delay.
 type exchange20 struct {
 	c         *Conn
 	r         receiver20
@@ -143,11 +144,11 @@ func newExchange20(t *testing.T, seed uint64, o Options, loss float64) *exchange
 		rng: rand.New(rand.NewPCG(seed, 20)), now: start, loss: loss, delivered: map[uint16]int{},
 	}
 	x.c.rtt.measure(40 * time.Millisecond)
-	x.c.beat.next = start.Add(time.Hour)
+	x.c.ticker.next = start.Add(time.Hour)
 	return x
 }
 
-// run sends n messages, burst by burst, and goes on until all are acknowledged.
+// run sends n messages, burst by burst, and continues until all are acknowledged.
 func (x *exchange20) run(t *testing.T, n, burst int) {
 	for sent := 0; sent < n || x.c.Stats().Queued > 0; {
 		if x.now.Sub(start) > time.Hour || x.c.state != connected {
@@ -166,7 +167,7 @@ func (x *exchange20) run(t *testing.T, n, burst int) {
 	}
 }
 
-// tick lets 10 ms pass.
+// tick advances by 10 ms.
 func (x *exchange20) tick() {
 	x.now = x.now.Add(10 * time.Millisecond)
 	x.c.heard = x.now
@@ -194,7 +195,7 @@ func (x *exchange20) tick() {
 	}
 }
 
-// toss sends d: lost, once, or twice, each copy after 20 to 60 ms.
+// toss sends d never, once or twice. Each copy arrives after 20 to 60 ms.
 func (x *exchange20) toss(to *[]arrival, d []byte) {
 	if x.rng.Float64() < x.loss {
 		return
@@ -217,7 +218,7 @@ func (x *exchange20) arrived(from *[]arrival) (datagrams [][]byte) {
 	return datagrams
 }
 
-// counts are how many of n messages were never delivered, and how many more than once.
+// counts returns how many of n messages were never delivered, and how many more than once.
 func (x *exchange20) counts(n int) (missing, repeated int) {
 	for id := range n {
 		switch times := x.delivered[uint16(id)]; {
@@ -230,8 +231,8 @@ func (x *exchange20) counts(n int) (missing, repeated int) {
 	return missing, repeated
 }
 
-// While at most 16 messages are under way, the default, the library's receiver delivers each exactly once, whatever the
-// path does.
+// TestSendTo20Exactly: with at most 16 messages under way, the default, the library's receiver delivers each exactly
+// once, on any path.
 func TestSendTo20Exactly(t *testing.T) {
 	const n = 400
 	for seed := range uint64(100) {
@@ -243,7 +244,8 @@ func TestSendTo20Exactly(t *testing.T) {
 	}
 }
 
-// Of more it loses count: some are delivered twice and some never, though all are acknowledged.
+// TestSendTo20Fast: with more messages under way it loses count. It delivers some twice and some never, though all are
+// acknowledged.
 func TestSendTo20Fast(t *testing.T) {
 	const n = 400
 	missing, repeated := 0, 0
@@ -258,7 +260,7 @@ func TestSendTo20Fast(t *testing.T) {
 	}
 }
 
-// Our acknowledgements settle all messages of a sender of 2.0, none before it was delivered.
+// TestReceiveFrom20: our acknowledgements settle all messages of a sender of 2.0, none before its delivery.
 func TestReceiveFrom20(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 21))
@@ -274,7 +276,7 @@ func TestReceiveFrom20(t *testing.T) {
 			if round > 1000 {
 				t.Fatalf("seed %d: %d messages are never settled", seed, len(s.pending))
 			}
-			for i := range seq(n) { // in the order of numbers, so that runs repeat
+			for i := range seq(n) { // in the order of numbers, so that every run is the same
 				if !s.pending[first+i] || rng.IntN(4) == 0 {
 					continue
 				}

@@ -6,10 +6,10 @@ import (
 	"tidegate/codec"
 )
 
-// maxHeader bounds the bytes that a message header puts between the type and the payload.
+// maxHeader bounds the bytes of a message header between the type and the payload.
 const maxHeader = 8
 
-// userHeader is what precedes the payload of an unreliable or reliable message.
+// userHeader precedes the payload of an unreliable or reliable message.
 //
 //	body 0..1  sequence number, of reliable messages only
 //	then       id: the message ID. In 2.1+ a VarULong, of which receivers use the low 16 bits; in 2.0 two bytes
@@ -19,7 +19,7 @@ type userHeader struct {
 	id       uint16
 }
 
-// parse returns the place in d's body where the payload begins.
+// parse returns the place of the payload in d's body.
 func (h *userHeader) parse(w *dialect, d []byte) (payload int, err error) {
 	h.reliable = w.kindOf(d) == kindReliable
 	at := 0
@@ -38,7 +38,7 @@ func (h *userHeader) parse(w *dialect, d []byte) (payload int, err error) {
 	return at, nil
 }
 
-// append appends the header to b, which is the part of a body that precedes the payload.
+// append appends the header to b, as the part of a body before the payload.
 func (h *userHeader) append(w *dialect, b []byte) []byte {
 	if h.reliable {
 		b = binary.LittleEndian.AppendUint16(b, uint16(h.seq))
@@ -46,14 +46,14 @@ func (h *userHeader) append(w *dialect, b []byte) []byte {
 	return w.appendID(b, h.id)
 }
 
-// notifyHeader is what precedes the payload of a notify message, which 2.0 does not have. Its acknowledgement is of the notify messages of the
-// other direction.
+// notifyHeader precedes the payload of a notify message, which 2.0 does not have. It acknowledges notify messages of
+// the other direction.
 //
 //	body 0..1  last: the newest notify sequence number received
 //	body 2     bits: bit i says that last-(i+1) was received
 //	body 3..4  sequence number
 //
-// A message ID is part of the payload: the library writes one if the game asks, and never reads one.
+// A message ID is part of the payload: the library writes one if the game asks for it, and never reads one.
 type notifyHeader struct {
 	last seq
 	bits uint8
@@ -70,7 +70,7 @@ func (h *notifyHeader) parse(d []byte) error {
 	return nil
 }
 
-// append appends the header to b, which is the part of a body that precedes the payload.
+// append appends the header to b, as the part of a body before the payload.
 func (h *notifyHeader) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint16(b, uint16(h.last))
 	b = append(b, h.bits)

@@ -6,25 +6,24 @@ import (
 	"tidegate/codec"
 )
 
-// maxNotifyReceipts bounds the notify receipts that wait for word from the peer. A peer which never sends notify
-// messages of its own never gives word; the oldest receipt then counts as lost.
+// maxNotifyReceipts bounds the notify receipts that wait for the peer's report. A peer that never sends notify
+// messages of its own never reports. The oldest receipt then counts as lost.
 const maxNotifyReceipts = 1024
 
-// notifyReach is how many messages, back from its last, a notify header tells of.
+// notifyReach is the number of messages, back from its last, that a notify header covers.
 const notifyReach = 9
 
-// notifyMemory is how many messages back from the newest we remember, until headers have told of them: four seconds of
-// 60 a second. What came before those counts as lost.
+// notifyMemory is the number of messages, back from the newest, that we remember until headers have reported them:
+// four seconds at 60 messages per second. Older messages count as lost.
 const notifyMemory = 256
 
-// notifier numbers notify messages, drops late ones and learns which of ours arrived.
-// docs/protocols/riptide.md#notify
+// notifier numbers notify messages, drops late ones and learns which of ours arrived. docs/protocols/riptide.md#notify
 type notifier struct {
-	next     seq                       // of the next message we send
-	acked    seq                       // newest of ours that the peer has told of
+	next     seq                       // number of the next message that we send
+	acked    seq                       // newest of ours that the peer has reported
 	last     seq                       // newest received
-	told     seq                       // the last that a header of ours has told of
-	arrivals [notifyMemory / 64]uint64 // bit s mod notifyMemory: s was received, of the newest notifyMemory
+	reported seq                       // the last that a header of ours has reported
+	arrivals [notifyMemory / 64]uint64 // of the newest notifyMemory: bit s mod notifyMemory says that s was received
 	receipts []notifyReceipt
 	answered int // receipts before this index have been answered
 	loss     lossQuality
@@ -35,16 +34,17 @@ type notifyReceipt struct {
 	receipt codec.Receipt
 }
 
-// newNotifier begins with number s in both directions. As in the library, the number before it counts as received.
+// newNotifier returns a notifier that begins with number s in both directions. As in the library, the number before s
+// counts as received.
 func newNotifier(s seq) notifier {
-	n := notifier{next: s, acked: s - 1, last: s - 1, told: s - 1}
+	n := notifier{next: s, acked: s - 1, last: s - 1, reported: s - 1}
 	n.note(s-1, true)
 	return n
 }
 
-// header is the header of the next message we send; number counts it as sent.
+// header returns the header of the next message that we send; number counts it as sent.
 func (n *notifier) header() notifyHeader {
-	h := notifyHeader{last: n.tellable(), seq: n.next}
+	h := notifyHeader{last: n.reportable(), seq: n.next}
 	for back := seq(1); back < notifyReach; back++ {
 		if n.arrived(h.last - back) {
 			h.bits |= 1 << (back - 1)
@@ -54,17 +54,18 @@ func (n *notifier) header() notifyHeader {
 }
 
 func (n *notifier) number() {
-	n.told = n.tellable()
+	n.reported = n.reportable()
 	n.next++
 }
 
-// tellable is the last that the next header tells of. Many messages may have come since the one before: to name the
-// newest would declare lost what its bits do not reach, so it is the newest whose bits reach the first untold one.
-func (n *notifier) tellable() seq {
-	if n.told == n.last {
+// reportable returns the last number that the next header reports. Many messages may have arrived since the previous
+// header. If the header named the newest of them, all messages beyond the reach of its bits would count as lost.
+// Therefore it names the newest number whose bits reach the first unreported one.
+func (n *notifier) reportable() seq {
+	if n.reported == n.last {
 		return n.last
 	}
-	first := n.told + 1
+	first := n.reported + 1
 	for !n.arrived(first) {
 		first++
 	}
@@ -78,7 +79,7 @@ func (n *notifier) tellable() seq {
 	return newest
 }
 
-// arrived reports whether message s was received, which is one of the newest notifyMemory.
+// arrived reports whether message s was received. s is one of the newest notifyMemory messages.
 func (n *notifier) arrived(s seq) bool {
 	at := s % notifyMemory
 	return n.arrivals[at/64]&(1<<(at%64)) != 0
@@ -92,7 +93,7 @@ func (n *notifier) note(s seq, arrived bool) {
 	}
 }
 
-// ask keeps the receipt of the message just numbered. It returns the receipt that had to make room, or zero.
+// ask keeps the receipt of the newest numbered message. It returns the receipt that had to make room, or zero.
 func (n *notifier) ask(s seq, r codec.Receipt) (lost codec.Receipt) {
 	if n.answered == len(n.receipts) {
 		n.receipts, n.answered = n.receipts[:0], 0
@@ -118,17 +119,17 @@ func (n *notifier) receive(s seq) bool {
 	for i := range min(gap, notifyMemory) {
 		n.note(s-seq(i), i == 0)
 	}
-	const most = notifyMemory - notifyReach // leaves room for the bits of a header behind told
-	if n.last.minus(n.told)+gap > most {
-		n.told = s - most
+	const most = notifyMemory - notifyReach // leaves room for the bits of a header behind reported
+	if n.last.minus(n.reported)+gap > most {
+		n.reported = s - most
 	}
 	n.last = s
 	return true
 }
 
-// acknowledged takes what the peer says it received of ours. It reports whether that was news, how many messages are
-// known to be lost by it, and whether the connection is too poor: messages that h does not reach are no evidence, or
-// a peer that answers seldom would seem to be far away. The receipts it decides come from decide.
+// acknowledged handles the peer's report h on our messages. news says that h is new, and lost how many messages it
+// shows to be lost. poor says that the connection is too poor. Messages beyond h's reach count neither way. Otherwise
+// a peer that seldom answers would look like a bad path. decide returns the receipts that h settles.
 func (n *notifier) acknowledged(h *notifyHeader) (news bool, lost int, poor bool) {
 	gap := h.last.minus(n.acked)
 	if gap <= 0 || !h.last.before(n.next) {
@@ -147,7 +148,7 @@ func (n *notifier) acknowledged(h *notifyHeader) (news bool, lost int, poor bool
 	return true, lost, poor
 }
 
-// decide returns the next receipt that header h decides, oldest first.
+// decide returns the next receipt that header h settles, oldest first.
 func (n *notifier) decide(h *notifyHeader) (r codec.Receipt, delivered, ok bool) {
 	if n.answered == len(n.receipts) || h.last.before(n.receipts[n.answered].seq) {
 		return 0, false, false
@@ -157,8 +158,8 @@ func (n *notifier) decide(h *notifyHeader) (r codec.Receipt, delivered, ok bool)
 	return oldest.receipt, h.arrived(oldest.seq), true
 }
 
-// give returns the next receipt without an answer, oldest first, and forgets it.
-func (n *notifier) give() (r codec.Receipt, ok bool) {
+// unanswered returns the next receipt without an answer, oldest first, and forgets it.
+func (n *notifier) unanswered() (r codec.Receipt, ok bool) {
 	if n.answered == len(n.receipts) {
 		return 0, false
 	}
@@ -166,15 +167,15 @@ func (n *notifier) give() (r codec.Receipt, ok bool) {
 	return n.receipts[n.answered-1].receipt, true
 }
 
-// relax gives up memory that is not needed at present.
+// relax frees memory that is not needed now.
 func (n *notifier) relax() {
 	if waiting := n.receipts[n.answered:]; cap(n.receipts) > 2*len(waiting) {
 		n.receipts, n.answered = slices.Clone(waiting), 0
 	}
 }
 
-// arrived reports whether h says that message s, not newer than its last, was received. What it does not reach counts
-// as lost, as in the library.
+// arrived reports whether h says that message s, not newer than h's last, was received. A message beyond its reach
+// counts as lost, as in the library.
 func (h *notifyHeader) arrived(s seq) bool {
 	back := h.last.minus(s)
 	return back == 0 || back < notifyReach && h.bits&(1<<(back-1)) != 0

@@ -32,14 +32,14 @@ func TestNotifyReceives(t *testing.T) {
 	}
 }
 
-// teller22 is a sender of notify messages as the library is: it tells its game what became of each.
-type teller22 struct {
+// sender22 is a sender of notify messages like the library's: it tells its game the fate of each message.
+type sender22 struct {
 	acked           seq
 	delivered, lost []seq
 }
 
-// acknowledged takes what the peer says it received, as the library does.
-func (s *teller22) acknowledged(h *notifyHeader) {
+// acknowledged handles the peer's report as the library does.
+func (s *sender22) acknowledged(h *notifyHeader) {
 	for h.last.minus(s.acked) > 0 {
 		s.acked++
 		if back := h.last.minus(s.acked); back == 0 || back < notifyReach && h.bits&(1<<(back-1)) != 0 {
@@ -50,18 +50,18 @@ func (s *teller22) acknowledged(h *notifyHeader) {
 	}
 }
 
-// TestNotifyTellsTheTruth: a peer learns of each of its messages what became of it, also when many came while we had
-// nothing to say, however many of them were lost, and across the wrap of their numbers.
+// TestNotifyTellsTheTruth: a peer learns the fate of each of its messages. This also holds when many arrive while we
+// send nothing, with any losses among them, and across the wrap of their numbers.
 func TestNotifyTellsTheTruth(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 22))
 		first := seq(65000)
-		n, peer := newNotifier(first), teller22{acked: first - 1}
+		n, peer := newNotifier(first), sender22{acked: first - 1}
 		loss := rng.Float64() * 0.9
 		received := map[seq]bool{}
 		s := first
 		for range 100 {
-			for range rng.IntN(notifyMemory / 4) { // a stall: the peer speaks, we do not
+			for range rng.IntN(notifyMemory / 4) { // a stall: the peer sends, we do not
 				if rng.Float64() >= loss {
 					received[s] = n.receive(s)
 				}
@@ -78,20 +78,21 @@ func TestNotifyTellsTheTruth(t *testing.T) {
 		}
 		for _, s := range peer.lost {
 			if received[s] {
-				t.Fatalf("seed %d: message %d was received, and told to be lost", seed, s)
+				t.Fatalf("seed %d: message %d was received, and reported as lost", seed, s)
 			}
 		}
 		for _, s := range peer.delivered {
 			if !received[s] {
-				t.Fatalf("seed %d: message %d was lost, and told to be delivered", seed, s)
+				t.Fatalf("seed %d: message %d was lost, and reported as delivered", seed, s)
 			}
 		}
 	}
 }
 
-// What came before the newest notifyMemory messages is forgotten, and none of it is told to have come if it has not.
+// TestNotifyForgets: messages before the newest notifyMemory are forgotten. None of them is reported as arrived unless
+// it was.
 func TestNotifyForgets(t *testing.T) {
-	n, peer := newNotifier(1), teller22{}
+	n, peer := newNotifier(1), sender22{}
 	for s := seq(1); s <= 1000; s++ {
 		if s%2 == 0 {
 			n.receive(s)
@@ -104,7 +105,7 @@ func TestNotifyForgets(t *testing.T) {
 		peer.acknowledged(&h)
 	}
 	if len(peer.delivered) != 1 || peer.acked != 30000 {
-		t.Errorf("told of %d, up to %d; want of the newest alone", peer.delivered, peer.acked)
+		t.Errorf("reported %d, up to %d; want only the newest", peer.delivered, peer.acked)
 	}
 	for s := seq(30001); s <= 30600; s++ {
 		n.receive(s)
@@ -115,9 +116,9 @@ func TestNotifyForgets(t *testing.T) {
 		peer.acknowledged(&h)
 	}
 	if got := len(peer.delivered) - 1; got < notifyMemory-2*notifyReach || peer.acked != 30600 {
-		t.Errorf("told of %d of 600, up to %d; want about %d", got, peer.acked, notifyMemory)
+		t.Errorf("reported %d of 600, up to %d; want about %d", got, peer.acked, notifyMemory)
 	}
-	n.receive(30700) // untold, and then half of all numbers are skipped
+	n.receive(30700) // unreported, and then half of all numbers are skipped
 	farthest := seq(30700) + 1<<15 - 1
 	n.receive(farthest)
 	if h := n.header(); h.last != farthest || h.bits != 0 {
@@ -125,7 +126,7 @@ func TestNotifyForgets(t *testing.T) {
 	}
 }
 
-// settle gives n an acknowledgement and lists the receipts it decides, lost ones negative.
+// settle gives n an acknowledgement and returns the receipts that it settles, lost ones negative.
 func settle(n *notifier, h notifyHeader) (lost int, receipts []int) {
 	news, lost, _ := n.acknowledged(&h)
 	if !news {
@@ -174,7 +175,8 @@ func TestNotifyReceiptsAcrossWrap(t *testing.T) {
 	}
 }
 
-// A peer that never answers cannot make the receipts grow without bound, and each is answered once.
+// TestNotifyReceiptsBounded: a peer that never answers cannot make the receipts grow without bound, and each is
+// answered once.
 func TestNotifyReceiptsBounded(t *testing.T) {
 	n := newNotifier(1)
 	answered := codec.Receipt(0)
@@ -193,7 +195,7 @@ func TestNotifyReceiptsBounded(t *testing.T) {
 	if cap(n.receipts) > 4*maxNotifyReceipts {
 		t.Errorf("room for %d receipts", cap(n.receipts))
 	}
-	for r, ok := n.give(); ok; r, ok = n.give() {
+	for r, ok := n.unanswered(); ok; r, ok = n.unanswered() {
 		if answered++; r != answered {
 			t.Fatalf("receipt %d given, want %d", r, answered)
 		}

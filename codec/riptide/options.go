@@ -20,16 +20,16 @@ const (
 	defaultConnectTimeout = 10 * time.Second
 	defaultAttempts       = 5
 	defaultPayload        = 1225
-	maxMessage            = defaultPayload + 6 // in 2.1+; 2.0's are a byte shorter
+	maxMessage            = defaultPayload + 6 // in 2.1+; messages of 2.0 are a byte shorter
 )
 
-// defaultQueued is a default of our own.
+// defaultQueued is our own default.
 const defaultQueued = 1 << 20
 
-// Options tune a Protocol. The zero value means the library's own behaviour.
+// Options tune a Protocol. The zero value means the library's behaviour.
 type Options struct {
 	Version Version
-	// HeartbeatInterval spaces a client's heartbeats and connection attempts; 1 s if zero.
+	// HeartbeatInterval is the time between a client's heartbeats and connection attempts; 1 s if zero.
 	HeartbeatInterval time.Duration
 	// TimeoutTime is how long a connection lives without a heartbeat; 5 s if zero. A late heartbeat has half of
 	// HeartbeatInterval more.
@@ -38,30 +38,30 @@ type Options struct {
 	ConnectTimeout time.Duration
 	// MaxAttempts is how often a client sends Connect; 5 if zero.
 	MaxAttempts int
-	// MaxPayload is the library's setting of that name, in bytes; 1225 if zero. A message takes up to 6 bytes
-	// more, or 5 in 2.0. Both ends must agree on it, or a peer of 2.0 can die of a larger message. The largest that
-	// makes sense is codec.MaxDatagram less those 6 bytes.
+	// MaxPayload is the library's setting of that name, in bytes; 1225 if zero. A message takes up to 6 bytes more, or 5
+	// in 2.0. Both ends must agree on it, or a larger message can crash a peer of 2.0. The largest useful value is
+	// codec.MaxDatagram minus those 6 bytes.
 	MaxPayload int
 	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged; 1 MiB if zero.
 	MaxQueued int
-	// MaxInFlight bounds how many reliable messages are under way, counted from the oldest unacknowledged one; at
-	// most 4096. Riptide has no such bound, but its receivers lose count of more (docs/protocols/riptide.md#duplicates):
-	// in 2.0 of more than 16, after any loss, so 16 if zero; in 2.1+ of more than 31, after a burst of losses, which is
-	// left to chance for the sake of rate: 4096 if zero.
+	// MaxInFlight bounds the reliable messages under way, counted from the oldest unacknowledged one; at most 4096.
+	// Riptide has no such bound, but its receivers lose count of more (docs/protocols/riptide.md#duplicates). Receivers
+	// of 2.0 lose count of more than 16 after any loss, so the default is 16 there. Receivers of 2.1+ lose count of more
+	// than 31 after a burst of losses. The default of 4096 accepts that risk, for the sake of rate.
 	MaxInFlight int
-	// IgnoreQuality keeps connections whose messages need many transmissions, or whose notify messages are lost. A
-	// reliable message that 15 transmissions do not deliver ends a connection in any case. Always so in 2.0, which
-	// does not measure quality and is more patient with a message (docs/protocols/riptide.md#resends).
+	// IgnoreQuality keeps connections that need many transmissions per message or lose notify messages. A reliable
+	// message that 15 transmissions do not deliver ends a connection in any case. 2.0 never measures quality, and is more
+	// patient with a message (docs/protocols/riptide.md#resends).
 	IgnoreQuality bool
-	// Stream is for a connection over TCP, where nothing is lost and many transmissions only mean that the stream
-	// stalls: 2.1+ is as patient as 2.0 then.
+	// Stream is for a connection over TCP. A stream loses nothing; many transmissions only mean that it stalls. 2.1+ is
+	// then as patient as 2.0.
 	Stream bool
 
-	// patient is whether slowSends come after maxSends.
+	// patient says that slowSends follow maxSends.
 	patient bool
 	// maxDatagram is the size of the largest message, which is a datagram of its own.
 	maxDatagram int
-	// first is the first sequence number of everything, 1 if zero as in every real session. Tests of wrap-around
+	// first is the first sequence number of every kind. It is 1 if zero, as in every real session. Tests of wrap-around
 	// choose another.
 	first seq
 }

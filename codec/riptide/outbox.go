@@ -3,7 +3,7 @@ package riptide
 import "encoding/binary"
 
 // outbox is a first-in first-out log of datagrams that wait for Transmit. A record is two bytes of length and the
-// datagram, or reference and the sequence number of a message that the flight holds.
+// datagram, or reference and the sequence number of a message in the flight.
 type outbox struct {
 	log  []byte
 	read int
@@ -14,12 +14,12 @@ const (
 	reference  = 0xffff
 )
 
-// bytes is how much the outbox holds.
+// bytes returns the number of bytes that the outbox holds.
 func (o *outbox) bytes() int { return len(o.log) - o.read }
 
-// begin opens a record. The caller appends one datagram to what it returns and gives that to end.
+// begin opens a record. The caller appends one datagram to the result and passes that to end.
 func (o *outbox) begin() []byte {
-	if o.read >= o.bytes() { // reclaim what was read, at the cost of moving no more than that
+	if o.read >= o.bytes() { // reclaim read bytes; this moves no more bytes than it reclaims
 		o.log, o.read = append(o.log[:0], o.log[o.read:]...), 0
 	}
 	return append(o.log, 0, 0)
@@ -40,7 +40,7 @@ func (o *outbox) refer(s seq) {
 	o.log = b
 }
 
-// next takes the oldest record: a datagram, lent until the next begin, or a sequence number where datagram is nil.
+// next takes the oldest record: a datagram, lent until the next begin, or a sequence number if datagram is nil.
 func (o *outbox) next() (datagram []byte, s seq, ok bool) {
 	if o.bytes() == 0 {
 		return nil, 0, false
@@ -55,10 +55,10 @@ func (o *outbox) next() (datagram []byte, s seq, ok bool) {
 	return o.log[at:o.read], 0, true
 }
 
-// drop forgets everything.
+// drop removes all records.
 func (o *outbox) drop() { o.log, o.read = o.log[:0], 0 }
 
-// relax gives up memory when nothing waits.
+// relax frees memory if no record waits.
 func (o *outbox) relax() {
 	if o.bytes() == 0 {
 		*o = outbox{}

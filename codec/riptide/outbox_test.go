@@ -30,7 +30,7 @@ func TestOutboxInOrder(t *testing.T) {
 	}
 }
 
-// An outbox that is never quite empty does not grow.
+// TestOutboxReclaims: an outbox that is never quite empty does not grow.
 func TestOutboxReclaims(t *testing.T) {
 	var o outbox
 	o.refer(0)

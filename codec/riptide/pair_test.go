@@ -16,7 +16,7 @@ var (
 	address = netip.MustParseAddrPort("192.0.2.1:7777")
 )
 
-// pair is a client and a server that talk without loss, in virtual time.
+// pair is a client and a server that exchange datagrams without loss, in virtual time.
 type pair struct {
 	t              testing.TB
 	now            time.Time
@@ -47,7 +47,7 @@ func newPair(t testing.TB, o Options) *pair {
 	return p
 }
 
-// exchange carries datagrams both ways until there are none.
+// exchange transfers datagrams both ways until there are none.
 func (p *pair) exchange() {
 	for again := true; again; {
 		again = false
@@ -71,7 +71,7 @@ func (p *pair) poll() {
 	}
 }
 
-// hexOf spells d.
+// hexOf returns d in hexadecimal.
 func hexOf(d []byte) string { return hex.EncodeToString(d) }
 
 // eachVersion runs a test for each dialect.
@@ -81,7 +81,7 @@ func eachVersion(t *testing.T, test func(t *testing.T, v Version)) {
 	}
 }
 
-// modesOf are the modes of dialect v.
+// modesOf returns the modes of dialect v.
 func modesOf(v Version) []codec.Mode {
 	if v == V20 {
 		return []codec.Mode{codec.Unreliable, codec.Reliable}

@@ -8,20 +8,21 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// patients are the options of connections that do not give up after maxSends.
-var patients = map[string]Options{
+// patientOptions are the options of connections that do not give up after maxSends.
+var patientOptions = map[string]Options{
 	"2.0": {Version: V20}, "2.0 over TCP": {Version: V20, Stream: true}, "2.2 over TCP": {Stream: true},
 }
 
-// eachPatient runs a test with all of patients.
+// eachPatient runs a test with all of patientOptions.
 func eachPatient(t *testing.T, test func(t *testing.T, o Options)) {
-	for name, o := range patients {
+	for name, o := range patientOptions {
 		t.Run(name, func(t *testing.T) { test(t, o) })
 	}
 }
 
-// deaf is a client of a server that answers heartbeats and acknowledges nothing, with two messages sent to it.
-func deaf(t *testing.T, o Options) *pair {
+// unacknowledged returns a client of a server that answers heartbeats and acknowledges nothing. Two messages are sent
+// to it.
+func unacknowledged(t *testing.T, o Options) *pair {
 	p := newPair(t, o)
 	p.client.rtt = rtt{}
 	for r := range codec.Receipt(2) {
@@ -32,7 +33,7 @@ func deaf(t *testing.T, o Options) *pair {
 	return p
 }
 
-// step lets the client do what is due next, and the server answer what is no reliable message.
+// step lets the client do its next due work. The server answers every datagram except reliable messages.
 func (p *pair) step() (reliable int) {
 	if p.client.state != connected {
 		p.t.Fatal("the connection was given up")
@@ -52,12 +53,12 @@ func (p *pair) step() (reliable int) {
 	return reliable
 }
 
-// A message that the peer never acknowledges is sent 15 times at the library's pace, 10 times slowly, and then the
-// connection is given up: it is not lost in silence.
+// TestPatience: a message that the peer never acknowledges is sent 15 times at the library's pace and 10 times slowly.
+// Then the connection is given up, so that the loss is not silent.
 func TestPatience(t *testing.T) { eachPatient(t, patience) }
 
 func patience(t *testing.T, o Options) {
-	p := deaf(t, o)
+	p := unacknowledged(t, o)
 	sent := len(codectest.Transmit(p.client, p.now))
 	var slowly []time.Duration
 	for last := p.now; p.client.state == connected; {
@@ -84,11 +85,11 @@ func patience(t *testing.T, o Options) {
 	}
 }
 
-// A path that is dead for longer than 15 transmissions costs no message.
+// TestOutage: a path that is dead for longer than 15 transmissions loses no message.
 func TestOutage(t *testing.T) { eachPatient(t, outage) }
 
 func outage(t *testing.T, o Options) {
-	p := deaf(t, o)
+	p := unacknowledged(t, o)
 	codectest.Transmit(p.client, p.now)
 	for p.client.flight.at(p.client.flight.oldest).sends < maxSends+2 {
 		p.step()
@@ -105,7 +106,7 @@ func outage(t *testing.T, o Options) {
 	}
 }
 
-// The client's own Welcome is as patient as its messages; the server's stops after 15.
+// TestWelcomePatience20: the client's own Welcome is as patient as its messages. The server's stops after 15.
 func TestWelcomePatience20(t *testing.T) {
 	c := New(Options{Version: V20}).Dial(start, address, codec.Hello{}).(*Conn)
 	if err := c.Receive(start, codectest.Unhex(t, "0801000100")); err != nil {
@@ -124,7 +125,7 @@ func TestWelcomePatience20(t *testing.T) {
 	if e := wantKinds(t, c, codec.Connected, codec.Disconnected); e[1].Reason != codec.PoorConnection || sent != 25 {
 		t.Errorf("over for %v after %d transmissions, want a poor connection after 25", e[1].Reason, sent)
 	}
-	s := asks(t, Options{Version: V20}, "03")
+	s := newServer(t, Options{Version: V20}, "03")
 	s.Admit(start, 1)
 	codectest.Transmit(s, start)
 	if now, sent := until(s, start.Add(time.Minute)); sent[kindWelcome] != maxSends-1 || now.Sub(start) != 5*time.Second {
@@ -132,11 +133,46 @@ func TestWelcomePatience20(t *testing.T) {
 	}
 }
 
-// Quality ends no connection of 2.0, and none over TCP.
+// TestQualityOfPatients: poor quality ends no connection of 2.0, and none over TCP.
 func TestQualityOfPatients(t *testing.T) {
 	eachPatient(t, func(t *testing.T, o Options) {
 		if sent, over := poorLink(t, o, codec.Reliable); over {
 			t.Errorf("over after %d messages", sent)
 		}
 	})
+}
+
+// TestToleratedPatience: while losses are tolerated, a message is sent slowly after 15 transmissions. Afterwards the
+// connection is given up.
+func TestToleratedPatience(t *testing.T) {
+	p := unacknowledged(t, Options{})
+	until := p.now.Add(3 * time.Second)
+	p.client.TolerateLoss(until)
+	for p.client.state == connected && p.now.Sub(until) < 10*time.Second {
+		p.step()
+		if p.client.state != connected && p.now.Before(until) {
+			t.Fatalf("given up %v before the excuse was over", until.Sub(p.now))
+		}
+	}
+	if over := p.now.Sub(until); p.client.state == connected || over > time.Second {
+		t.Errorf("given up %v after the excuse was over, want within a second", over)
+	}
+	wantKinds(t, p.client, codec.Lost, codec.Lost, codec.Disconnected)
+}
+
+// TestToleratedQuality: losses while they are tolerated end no connection, then or later.
+func TestToleratedQuality(t *testing.T) {
+	p := newPair(t, Options{})
+	later := p.now.Add(time.Second)
+	for range 3 * qualityRuns {
+		p.client.TolerateLoss(later)
+		if p.client.sends.delivered(maxSends) || p.client.notifier.loss.result(false) {
+			t.Fatal("a connection that tolerates losses is too poor")
+		}
+	}
+	for i := range qualityRuns - 1 {
+		if p.client.sends.delivered(maxSends) && i < qualityRuns-2 {
+			t.Fatalf("too poor after %d measures, want %d", i+1, qualityRuns)
+		}
+	}
 }

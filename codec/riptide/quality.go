@@ -1,16 +1,21 @@
 package riptide
 
-import "math/bits"
+import (
+	"math/bits"
+	"time"
 
-// The library's measures of a connection that is too poor to go on. docs/protocols/riptide.md#quality
+	"tidegate/codec"
+)
+
+// Limits of the library's measures of a connection that is too poor to continue. docs/protocols/riptide.md#quality
 const (
-	qualitySpan  = 64 // how many of the latest results a measure is taken of
-	qualityRuns  = 64 // how many bad measures in a row end the connection
+	qualitySpan  = 64 // number of latest results in a measure
+	qualityRuns  = 64 // number of bad measures in a row that end the connection
 	maxMeanSends = 5
 	maxLost      = 3 // up to 5 %
 )
 
-// sendQuality measures how often the latest delivered reliable messages had to be sent.
+// sendQuality measures how many transmissions the latest delivered reliable messages needed.
 type sendQuality struct {
 	sends [qualitySpan]uint8
 	count int
@@ -35,7 +40,7 @@ func (q *sendQuality) delivered(sends uint8) bool {
 
 // lossQuality measures how many of the latest notify messages were lost.
 type lossQuality struct {
-	lost uint64 // one bit each of the latest
+	lost uint64 // one bit for each of the latest
 	bad  int
 }
 
@@ -51,4 +56,18 @@ func (q *lossQuality) result(delivered bool) bool {
 	}
 	q.bad++
 	return q.bad >= qualityRuns
+}
+
+var _ codec.LossTolerant = (*Conn)(nil)
+
+// TolerateLoss implements codec.LossTolerant. Until t, messages are sent as patiently as in 2.0, and quality is not
+// measured.
+func (c *Conn) TolerateLoss(until time.Time) {
+	c.tolerantUntil = until
+	c.sends, c.notifier.loss = sendQuality{}, lossQuality{}
+}
+
+// isPatient reports whether a message sent at sentAt has slowSends after maxSends.
+func (c *Conn) isPatient(sentAt time.Time) bool {
+	return c.options.patient || sentAt.Before(c.tolerantUntil)
 }

@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// Receive takes one datagram, which is one message.
+// Receive takes one datagram, which holds one message.
 func (c *Conn) Receive(now time.Time, datagram []byte) error {
 	return c.stats.Count(c.receive(now, datagram))
 }
@@ -39,28 +39,29 @@ func (c *Conn) receiveAck(now time.Time, d []byte) error {
 	if err := a.parse(c.dialect, d); err != nil {
 		return err
 	}
-	poor := c.land(now, a.forSeq, true)
-	poor = c.land(now, a.last, false) || poor
+	poor := c.acknowledged(now, a.forSeq, true)
+	poor = c.acknowledged(now, a.last, false) || poor
 	for i := range seq(16) {
 		if a.bits&(1<<i) != 0 {
-			poor = c.land(now, a.last-i-1, false) || poor
+			poor = c.acknowledged(now, a.last-i-1, false) || poor
 		}
 	}
 	if poor {
 		c.end(codec.PoorConnection)
 		return nil
 	}
-	c.launch(now)
+	c.sendWaiting(now)
 	return nil
 }
 
-// land settles message s, which the peer says it has; asked says that this message caused the acknowledgement, so
-// that it tells the round trip. It reports whether the connection is too poor to go on.
-func (c *Conn) land(now time.Time, s seq, asked bool) (poor bool) {
-	if c.landWelcome(now, s) {
+// acknowledged settles message s, which the peer acknowledges. asked says that this message caused the
+// acknowledgement, so that it measures the round trip. The result reports whether the connection is too poor to
+// continue.
+func (c *Conn) acknowledged(now time.Time, s seq, asked bool) (poor bool) {
+	if c.welcomeAcknowledged(now, s) {
 		return false
 	}
-	m, ok := c.flight.land(s)
+	m, ok := c.flight.acknowledge(s)
 	if !ok {
 		return false
 	}
@@ -78,7 +79,7 @@ func (c *Conn) receiveReliable(now time.Time, d []byte) error {
 	if bodyLen(d) < 2 {
 		return codec.ErrMalformed
 	}
-	if !c.hears() && !c.isExpected(d) {
+	if !c.acceptsMessages() && !c.isExpected(d) {
 		return codec.ErrUnexpected
 	}
 	s := seq(c.dialect.uint16At(d, 0))
@@ -96,7 +97,7 @@ func (c *Conn) receiveReliable(now time.Time, d []byte) error {
 	return c.handle(now, d)
 }
 
-// isExpected reports whether numbered message d may come before the session has begun: only the Welcome that begins it.
+// isExpected reports whether numbered message d may arrive before the session: only the Welcome that starts it.
 func (c *Conn) isExpected(d []byte) bool {
 	if c.server {
 		return c.isWelcomeBack(d)
@@ -114,7 +115,7 @@ func (c *Conn) handle(now time.Time, d []byte) error {
 		c.open(now)
 		c.events.Push(codec.Event{Kind: codec.Connected, Client: c.client})
 		return nil
-	case k == kindWelcome && !c.hears():
+	case k == kindWelcome && !c.acceptsMessages():
 		return c.receiveWelcome(now, d)
 	case (k == kindClientConnected || k == kindClientDisconnected) && !c.server:
 		return c.receiveNews(d)
@@ -136,7 +137,7 @@ func (c *Conn) receiveNews(d []byte) error {
 }
 
 func (c *Conn) receiveUser(d []byte) error {
-	if !c.hears() {
+	if !c.acceptsMessages() {
 		return codec.ErrUnexpected
 	}
 	var h userHeader
@@ -153,7 +154,7 @@ func (c *Conn) receiveUser(d []byte) error {
 }
 
 func (c *Conn) receiveNotify(d []byte) error {
-	if !c.hears() {
+	if !c.acceptsMessages() {
 		return codec.ErrUnexpected
 	}
 	var h notifyHeader
@@ -171,7 +172,7 @@ func (c *Conn) receiveNotify(d []byte) error {
 	return nil
 }
 
-// settleNotify answers the receipts that h decides and reports whether too much was lost to go on.
+// settleNotify answers the receipts that h settles. It reports whether too much was lost to continue.
 func (c *Conn) settleNotify(h *notifyHeader) (poor bool) {
 	news, lost, poor := c.notifier.acknowledged(h)
 	if !news {
@@ -184,7 +185,7 @@ func (c *Conn) settleNotify(h *notifyHeader) (poor bool) {
 	return poor
 }
 
-// deliver reports message m, whose payload begins at byte at of d's body.
+// deliver reports message m. Its payload begins at byte at of d's body.
 func (c *Conn) deliver(m codec.Message, d []byte, at int) {
 	c.busy = true
 	m.Payload, m.Pad = c.lend(d, at)

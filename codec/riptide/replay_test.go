@@ -13,14 +13,14 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// Every capture is replayed twice for each client in it: our server answers what the real client sent, and our client
-// answers what the real server sent. Our side's application does what the real one's did. Our side must receive the
-// same messages and send the same datagrams; of those whose number or time is a matter of pace, the distinct ones. What
-// came over TCP is no exception.
+// TestReplay replays every capture twice for each of its clients. Once our server answers the real client, and once
+// our client answers the real server. The application of our side does the same as the real one. Our side must receive
+// the same messages and send the same datagrams. If the number or time of a datagram depends on pace, only distinct
+// ones are compared. Captures of TCP are no exception.
 func TestReplay(t *testing.T) {
 	for _, c := range loadCaptures(t) {
 		if c.scenario == "reliable-sequence-wrap" {
-			continue // its middle is not in the capture; TestReplayWrap has the rest
+			continue // the capture lacks the middle; TestReplayWrap replays the rest
 		}
 		for client := range 2 {
 			lines := c.Of(client)
@@ -40,8 +40,8 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// The capture of 65,600 messages has only its beginning and the part around the wrap of sequence numbers. The latter
-// is replayed from a session that has come so far.
+// TestReplayWrap replays the end of the capture of 65,600 messages. The capture has only its beginning and the part
+// around the wrap of sequence numbers. The replay starts from a session that has come so far.
 func TestReplayWrap(t *testing.T) {
 	const before = 65528 // the number before the first after the cut
 	for _, c := range loadCaptures(t) {
@@ -67,15 +67,16 @@ func TestReplayWrap(t *testing.T) {
 	}
 }
 
-// endings are why sessions end in scenarios where neither side says so. Elsewhere a side that is told nothing times out.
+// endings are the reasons why sessions end in scenarios without a goodbye. In the others a side that hears nothing
+// times out.
 var endings = map[string]codec.Reason{
 	"riptide-2.0.0/no-server/client":              codec.NoConnection,
 	"riptide-2.2.1/no-server/client":              codec.NoConnection,
 	"riptide-2.2.1/blackhole-one-reliable/client": codec.PoorConnection,
 }
 
-// inexact are the scenarios in which the real receiver loses count, which ours does not: their acknowledgements are
-// compared only by the message that each is for.
+// inexact lists the scenarios in which the real receiver loses count, unlike ours. Only the message that caused each
+// acknowledgement is compared there.
 var inexact = []string{"riptide-2.0.0/reliable-burst-30-first-20-lost/server"}
 
 // replay is our side of a captured session.
@@ -86,18 +87,18 @@ type replay struct {
 	w       *dialect
 	p       *Protocol
 	conn    codec.Conn
-	coming  []arrival // the real peer's datagrams that have yet to reach our side
+	coming  []arrival // datagrams of the real peer that have not reached our side yet
 	said    map[seq]bool
 	left    bool // our side has closed
-	inexact bool // acknowledgements are
+	inexact bool // acknowledgements are inexact
 	wantEnd codec.Reason
 
-	wantSent, sent         map[string]int // distinct datagrams, paced fields blanked
+	wantSent, sent         map[string]int // distinct datagrams, with paced fields blanked
 	wantMessages, messages map[message]int
 	newestNotify           seq
 	reliable               map[seq]bool
 	ended                  []codec.Event
-	acks                   []ack // sent by the latest input
+	acks                   []ack // sent after the latest input
 }
 
 type arrival struct {
@@ -125,7 +126,7 @@ func newReplay(t *testing.T, o Options, side string, lines []line) *replay {
 	return r
 }
 
-// run plays the session, and then lets our side be until it ends.
+// run plays the session, and then runs our side until it ends.
 func (r *replay) run(lines []line) {
 	for _, l := range lines {
 		r.advance(start.Add(l.At()))
@@ -143,8 +144,8 @@ func (r *replay) run(lines []line) {
 	}
 }
 
-// advance lets our side's timers run until now, and gives it what has come, but for numbered messages: those it is
-// given when the capture shows that the real one handled them.
+// advance runs our side's timers until now, and gives it the arrived datagrams, except for numbered messages. It gets
+// a numbered message when the capture shows that the real side handled it.
 func (r *replay) advance(now time.Time) {
 	for r.conn != nil {
 		next := r.conn.NextTimeout()
@@ -183,7 +184,7 @@ func (r *replay) feed(now time.Time, i int) {
 	r.collect(now, true)
 }
 
-// note notes which message a datagram must bring.
+// note records the message that a datagram must bring.
 func (r *replay) note(d []byte) {
 	in := read(r.v, d)
 	switch {
@@ -209,7 +210,7 @@ func (r *replay) note(d []byte) {
 	}
 }
 
-// act does what the real side's application did when it sent d.
+// act repeats the action of the real side's application behind datagram d.
 func (r *replay) act(now time.Time, d []byte) {
 	out := read(r.v, d)
 	first := !r.said[out.seq]
@@ -246,7 +247,7 @@ func (r *replay) act(now time.Time, d []byte) {
 	r.collect(now, true)
 }
 
-// handle gives our side the numbered message that the real one acknowledged by want, and compares.
+// handle gives our side the numbered message that the real side acknowledged with want, and compares.
 func (r *replay) handle(now time.Time, want ack) {
 	i := slices.IndexFunc(r.coming, func(a arrival) bool {
 		return r.w.kindOf(a.datagram) >= kindReliable && read(r.v, a.datagram).seq == want.forSeq
@@ -265,15 +266,17 @@ func (r *replay) handle(now time.Time, want ack) {
 }
 
 func (r *replay) send(now time.Time, out reading) {
-	m := codec.Message{Payload: []byte(out.payload), Pad: out.pad, Mode: out.mode, ID: out.id, HasID: out.kind != kindNotify}
+	m := codec.Message{
+		Payload: []byte(out.payload), Pad: out.pad, Mode: out.mode, ID: out.id, HasID: out.kind != kindNotify,
+	}
 	if err := r.conn.Send(now, m); err != nil {
 		r.t.Errorf("send of %v: %v", out.message, err)
 	}
 }
 
-// reason is what a Reject or Disconnect says.
+// reason returns the reason in a Reject or Disconnect.
 func (r *replay) reason(bye reading) codec.Reason {
-	f := farewell{kind: bye.kind, reason: uint8(bye.id)}
+	f := goodbye{kind: bye.kind, reason: uint8(bye.id)}
 	if f.kind == kindReject {
 		f.reason = r.w.rejectReason(f.reason)
 	}
@@ -291,7 +294,7 @@ func (r *replay) goodbye(now time.Time, out reading) {
 	}
 }
 
-// collect drains our side. What it sends counts only while the capture lasts.
+// collect drains our side. Its datagrams count only during the capture.
 func (r *replay) collect(now time.Time, counts bool) {
 	for _, e := range codectest.Drain(r.conn) {
 		switch e.Kind {
@@ -311,17 +314,18 @@ func (r *replay) collect(now time.Time, counts bool) {
 	}
 }
 
-// expect notes what our side must send because the real one did.
+// expect records the datagram that our side must send, because the real one did.
 func (r *replay) expect(d []byte) {
 	if hexOf(d) == "0505" {
-		d = codectest.Unhex(r.t, "5500") // the server of 2.1.0 means this, and later ones say it
+		d = codectest.Unhex(r.t, "5500") // the server of 2.1.0 means this, and later servers send it
 	}
 	if r.w.kindOf(d) != kindAck {
 		r.wantSent[r.unpaced(d)]++
 	}
 }
 
-// unpaced spells a datagram without what depends on pace: measured times, and acknowledgements inside notify messages.
+// unpaced returns a datagram in hexadecimal without the fields that depend on pace: measured times, and
+// acknowledgements inside notify messages.
 func (r *replay) unpaced(d []byte) string {
 	d = bytes.Clone(d)
 	switch r.w.kindOf(d) {
@@ -337,7 +341,7 @@ func (r *replay) unpaced(d []byte) string {
 	return hexOf(d)
 }
 
-// exact are the types of which our side must send as many as the real one.
+// exact lists the types that our side must send as often as the real one.
 var exact = []kind{kindUnreliable, kindReject, kindDisconnect, kindNotify}
 
 func (r *replay) check(ending codec.Reason) {
@@ -362,17 +366,17 @@ func (r *replay) check(ending codec.Reason) {
 		switch {
 		case r.wantSent[h] > 0:
 		case k == kindConnect && r.side == "server":
-			// A server without a handler does not say that it is deciding; the proxy always does.
+			// A server without a handler does not say that it is deciding; the proxy always says it.
 		case k == kindHeartbeat && r.side == "client" && early == 0:
-			early++ // ours was due just before the capture ends
+			early++ // ours was due just before the end of the capture
 		default:
 			r.t.Errorf("%s sent, which the real %s did not", h, r.side)
 		}
 	}
 }
 
-// forgiveLastHeartbeat does not ask for the real client's last heartbeat if it came before ours was due: ours comes by
-// a timer that does not run fast, and not after a time-out.
+// forgiveLastHeartbeat drops the real client's last heartbeat from the comparison if it precedes ours. Our heartbeats
+// come from an exact timer, and not after a time-out.
 func (r *replay) forgiveLastHeartbeat() {
 	if r.v != V20 || r.side != "client" || r.wantEnd != codec.TimedOut {
 		return

@@ -2,21 +2,23 @@ package riptide
 
 import "time"
 
-// The times of the library's resends. docs/protocols/riptide.md#resends
+// Times of the library's resends. docs/protocols/riptide.md#resends
 const (
 	firstResend   = 50 * time.Millisecond // while no round trip has been measured
 	minimumResend = 10 * time.Millisecond
 )
 
-// patientSends is after how many transmissions a message is not sent again before firstResend. On a short path the
-// library's times would give a connection up after 150 ms; its own ticks are too coarse for that, ours are not.
+// patientSends is the number of transmissions after which a message is not sent again before firstResend. On a short
+// path the library's times would give a connection up after 150 ms. The library's own ticks are too coarse for that;
+// ours are not.
 const patientSends = 5
 
-// rtt is the smoothed round trip time: seven parts of the old value and three of the new, at least a millisecond.
+// rtt is the smoothed round-trip time: seven parts of the old value and three parts of the new one, at least a
+// millisecond.
 type rtt struct {
 	smooth time.Duration // zero until measured
 	last   time.Duration
-	own    bool // a sample was our own measurement, not the peer's claim
+	own    bool // a sample was our own measurement, not the peer's figure
 }
 
 // measure takes a sample of our own.
@@ -27,7 +29,7 @@ func (r *rtt) measure(sample time.Duration) {
 	r.sample(sample)
 }
 
-// claim takes what the peer says, as long as there is nothing better.
+// claim takes the peer's figure, until we have measured ourselves.
 func (r *rtt) claim(sample time.Duration) {
 	if !r.own {
 		r.sample(sample)
@@ -43,7 +45,7 @@ func (r *rtt) sample(d time.Duration) {
 	r.smooth = (7*r.smooth + 3*r.last) / 10
 }
 
-// resend is how long a reliable message waits for its acknowledgement before it is sent again, after so many sends.
+// resend returns how long a reliable message waits for its acknowledgement after the given number of sends.
 func (r *rtt) resend(sends uint8) time.Duration {
 	if r.smooth == 0 {
 		return firstResend
@@ -55,7 +57,7 @@ func (r *rtt) resend(sends uint8) time.Duration {
 	return after
 }
 
-// milliseconds is the last round trip as a heartbeat reports it, -1 when there is none.
+// milliseconds returns the last round trip as a heartbeat reports it, or -1 if there is none.
 func (r *rtt) milliseconds() int16 {
 	if r.smooth == 0 {
 		return -1

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Schema is the types of a message's values in order. It is immutable and safe for concurrent use.
+// Schema lists the types of a message's values in order. It is immutable and safe for concurrent use.
 type Schema []Type
 
 // Type is the type of a value, or of an array of values.
 type Type struct {
 	element
-	count int // of an array's elements, notArray or lengthFirst
+	count int // number of an array's elements, or notArray or lengthFirst
 }
 
-// Values of Type.count where it is no number of elements.
+// Values of Type.count that are not a number of elements.
 const (
 	notArray    = 0
 	lengthFirst = -1 // the array's length is on the wire
@@ -26,22 +26,22 @@ const (
 type element struct {
 	name string
 	form form
-	bits int // of one value on the wire; at least, where its size varies
+	bits int // size of one value on the wire; the least size if it varies
 }
 
-// form is how a value lies on the wire.
+// form says how a value is written on the wire.
 type form uint8
 
 const (
-	numeric form = iota // the same bits in both dialects
-	boolean             // a bit, or in Riptide 2.0 a byte; in arrays always a bit
-	text                // a length and bytes
-	varint              // a number of variable length; Riptide 2.1+
-	loose               // bits that are no type of C#; Riptide 2.1+
+	numeric  form = iota // the same bits in both dialects
+	boolean              // a bit, or in Riptide 2.0 a byte; in arrays always a bit
+	text                 // a length and bytes
+	varint               // a number of variable length; Riptide 2.1+
+	bitField             // bits that form no type of C#; Riptide 2.1+
 )
 
-// loosePrefix begins the name of loose bits; their number follows.
-const loosePrefix = "bits:"
+// bitsPrefix begins the name of a bit field; the number of bits follows.
+const bitsPrefix = "bits:"
 
 var elements = [...]element{
 	{"byte", numeric, 8}, {"sbyte", numeric, 8}, {"bool", boolean, 1}, {"short", numeric, 16}, {"ushort", numeric, 16},
@@ -50,10 +50,10 @@ var elements = [...]element{
 	{"quaternion", numeric, 128}, {"varulong", varint, 8}, {"varlong", varint, 8},
 }
 
-// ParseSchema reads the names of types: those of C# (byte, sbyte, bool, short, ushort, int, uint, long, ulong, float,
-// double, string), Unity's vector2, vector3 and quaternion, and Riptide 2.1's varulong, varlong and bits:N, which is N
-// bits, 1 to 64. Behind each may stand [] for an array that begins with its length, or [N] for N elements, 1 to 32767,
-// without a length. The error names every fault.
+// ParseSchema reads the names of types. C# has byte, sbyte, bool, short, ushort, int, uint, long, ulong, float, double
+// and string. Unity has vector2, vector3 and quaternion. Riptide 2.1 has varulong, varlong and bits:N, which means N
+// bits, 1 to 64. A name with [] behind it is an array that begins with its length. A name with [N] is an array of N
+// elements, 1 to 32767, without a length. The error names every fault.
 func ParseSchema(names []string) (Schema, error) {
 	s := make(Schema, len(names))
 	var faults []error
@@ -69,18 +69,18 @@ func ParseSchema(names []string) (Schema, error) {
 	return s, nil
 }
 
-// Check tells which types the dialect does not have.
+// Check returns an error that names the types that the dialect lacks.
 func (s Schema) Check(v Version) error {
 	var faults []error
 	for i, t := range s {
-		if v == V20 && (t.form == varint || t.form == loose) {
+		if v == V20 && (t.form == varint || t.form == bitField) {
 			faults = append(faults, fmt.Errorf("type %d: %s: not in %s", i+1, t, names[v]))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// String is the type's name as ParseSchema reads it.
+// String returns the type's name as ParseSchema reads it.
 func (t Type) String() string {
 	switch t.count {
 	case notArray:
@@ -110,12 +110,12 @@ func parseType(name string) (Type, error) {
 }
 
 func parseElement(name string) (element, error) {
-	if size, ok := strings.CutPrefix(name, loosePrefix); ok {
+	if size, ok := strings.CutPrefix(name, bitsPrefix); ok {
 		bits, ok := parseCount(size, 64)
 		if !ok {
 			return element{}, fmt.Errorf("%q: want a number of bits from 1 to 64, for example bits:3", name)
 		}
-		return element{name, loose, bits}, nil
+		return element{name, bitField, bits}, nil
 	}
 	known := make([]string, len(elements))
 	for i, e := range elements {
@@ -128,7 +128,7 @@ func parseElement(name string) (element, error) {
 		strings.Join(known, ", "))
 }
 
-// parseCount reads a number from 1 to most, in digits alone.
+// parseCount reads a number from 1 to most, which has only digits.
 func parseCount(s string, most int) (n int, ok bool) {
 	n, err := strconv.Atoi(s)
 	return n, err == nil && n >= 1 && n <= most && strconv.Itoa(n) == s

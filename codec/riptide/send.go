@@ -6,9 +6,9 @@ import (
 	"tidegate/codec"
 )
 
-// Send queues a message of mode Unreliable, Reliable or, but for 2.0, Notify. Unreliable and reliable messages have an ID on the
-// wire: without HasID it is 0. A notify message has one only with HasID, as the first bytes of its payload. Nobody
-// learns what became of an unreliable message: its receipt is answered Lost at once.
+// Send queues a message of mode Unreliable, Reliable or, except in 2.0, Notify. Unreliable and reliable messages have
+// an ID on the wire: without HasID it is 0. A notify message has an ID only with HasID, as the first bytes of its
+// payload. The fate of an unreliable message stays unknown, so its receipt is answered Lost at once.
 func (c *Conn) Send(now time.Time, m codec.Message) error {
 	switch {
 	case c.state == closed:
@@ -27,7 +27,7 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 	}
 	if err == nil {
 		c.busy = true
-		c.launch(now)
+		c.sendWaiting(now)
 	}
 	return err
 }
@@ -50,7 +50,7 @@ func (c *Conn) Announce(now time.Time, kind codec.EventKind, client uint16) erro
 	}
 	c.flight.hold(n.append(c.dialect, c.flight.spare.take(size)), 0)
 	c.busy = true
-	c.launch(now)
+	c.sendWaiting(now)
 	return nil
 }
 
@@ -101,15 +101,15 @@ func (c *Conn) sendNotify(m *codec.Message) error {
 
 // write queues an unreliable datagram.
 func (c *Conn) write(k kind, head []byte, m *codec.Message) error {
-	if err := c.admits(c.dialect.size(len(head), len(m.Payload), m.Pad)); err != nil {
+	if err := c.checkRoom(c.dialect.size(len(head), len(m.Payload), m.Pad)); err != nil {
 		return err
 	}
 	c.data.end(c.dialect.append(c.data.begin(), k, head, m.Payload, m.Pad))
 	return nil
 }
 
-// admits reports why a datagram of size bytes may not be queued, if so.
-func (c *Conn) admits(size int) error {
+// checkRoom returns an error if a datagram of size bytes may not be queued.
+func (c *Conn) checkRoom(size int) error {
 	switch {
 	case size > c.options.maxDatagram:
 		return codec.ErrTooLarge
@@ -123,31 +123,32 @@ func (c *Conn) admitsReliable(size int) error {
 	if c.flight.isFull() {
 		return codec.ErrFull
 	}
-	return c.admits(size)
+	return c.checkRoom(size)
 }
 
-// queued is how many bytes of messages wait to be sent or acknowledged.
+// queued returns the bytes of messages that wait to be sent or acknowledged.
 func (c *Conn) queued() int { return c.flight.bytes + c.data.bytes() }
 
-// say queues a message that is a type alone.
-func (c *Conn) say(k kind) {
+// sendBare queues a message that is a type alone.
+func (c *Conn) sendBare(k kind) {
 	if b, ok := c.reply(1); ok {
 		c.control.end(c.dialect.append(b, k, nil, nil, 0))
 	}
 }
 
-// launch sends the reliable messages for which there is room in the air.
-func (c *Conn) launch(now time.Time) {
+// sendWaiting sends the waiting reliable messages for which the flight has room.
+func (c *Conn) sendWaiting(now time.Time) {
 	if c.state != connected {
 		return
 	}
-	for s, ok := c.flight.launch(now, c.options.MaxInFlight); ok; s, ok = c.flight.launch(now, c.options.MaxInFlight) {
+	limit := c.options.MaxInFlight
+	for s, ok := c.flight.transmitNext(now, limit); ok; s, ok = c.flight.transmitNext(now, limit) {
 		c.data.refer(s)
 	}
 }
 
-// resendMessages repeats the reliable messages whose acknowledgement is overdue, and gives the connection up when one
-// has been sent often enough.
+// resendMessages repeats the reliable messages with an overdue acknowledgement. It gives the connection up when a
+// message has been sent often enough.
 func (c *Conn) resendMessages(now time.Time) {
 	for c.state == connected {
 		s, m, ok := c.flight.due()
@@ -167,8 +168,9 @@ func (c *Conn) resendMessages(now time.Time) {
 	}
 }
 
-// resendAfter is how long a reliable message waits for its acknowledgement after so many sends, the last at a time. The slow pace divides
-// TimeoutTime by slowSends, so that the peer has been silent for longer than that when the last of them was in vain.
+// resendAfter returns how long a reliable message waits for its acknowledgement, after the given number of sends, the
+// last at sentAt. The slow pace divides TimeoutTime by slowSends. So the peer has been silent for longer than
+// TimeoutTime when the last slow transmission fails.
 func (c *Conn) resendAfter(sends uint8, sentAt time.Time) time.Duration {
 	after := c.rtt.resend(sends)
 	if c.isPatient(sentAt) && sends >= maxSends {
@@ -177,7 +179,7 @@ func (c *Conn) resendAfter(sends uint8, sentAt time.Time) time.Duration {
 	return after
 }
 
-// sendLimit is how often a reliable message is sent that was sent last at a time.
+// sendLimit returns how often a reliable message is sent. sentAt is its last transmission.
 func (c *Conn) sendLimit(sentAt time.Time) uint8 {
 	if c.isPatient(sentAt) {
 		return maxSends + slowSends

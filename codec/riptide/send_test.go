@@ -22,7 +22,7 @@ func TestSendErrors(t *testing.T) {
 		{"ordered", codec.Message{Mode: codec.ReliableOrdered}, codec.ErrMode},
 		{"sequenced", codec.Message{Mode: codec.UnreliableSequenced}, codec.ErrMode},
 		{"reliable too large", codec.Message{Mode: codec.Reliable, Payload: big[:1228]}, codec.ErrTooLarge},
-		{"reliable too large with its ID", codec.Message{Mode: codec.Reliable, Payload: big[:1227], ID: 128}, codec.ErrTooLarge},
+		{"reliable with large ID", codec.Message{Mode: codec.Reliable, Payload: big[:1227], ID: 128}, codec.ErrTooLarge},
 		{"unreliable too large", codec.Message{Mode: codec.Unreliable, Payload: big[:1230]}, codec.ErrTooLarge},
 		{"notify too large", codec.Message{Mode: codec.Notify, Payload: big[:1226]}, codec.ErrTooLarge},
 		{"reliable, the largest", codec.Message{Mode: codec.Reliable, Payload: big[:1227]}, nil},
@@ -48,9 +48,9 @@ func TestSendErrors(t *testing.T) {
 	}
 }
 
-// Messages wait in bounded numbers for a session or for acknowledgements.
+// TestSendBounded: the number of messages that wait for a session or for acknowledgements is bounded.
 func TestSendBounded(t *testing.T) {
-	c := dials(t, Options{MaxQueued: 1 << 30})
+	c := newClient(t, Options{MaxQueued: 1 << 30})
 	m := codec.Message{Mode: codec.Reliable}
 	for range maxWaiting {
 		if err := c.Send(start, m); err != nil {
@@ -64,7 +64,7 @@ func TestSendBounded(t *testing.T) {
 	if sent := len(codectest.Transmit(c, start)) - 2; sent != windowSize { // besides the acknowledgement and Welcome
 		t.Errorf("%d messages in the air, want %d", sent, windowSize)
 	}
-	s := asks(t, Options{MaxQueued: 1 << 30}, "02")
+	s := newServer(t, Options{MaxQueued: 1 << 30}, "02")
 	for range maxWaiting {
 		if err := s.Announce(start, codec.Joined, 1); err != nil {
 			t.Fatal(err)
@@ -75,7 +75,7 @@ func TestSendBounded(t *testing.T) {
 	}
 }
 
-// A peer that makes us answer more than is ever transmitted cannot make the answers grow without bound.
+// TestControlBounded: a peer that provokes more answers than are ever transmitted cannot make them grow without bound.
 func TestControlBounded(t *testing.T) {
 	p := newPair(t, Options{})
 	for range 3 * maxControl {
@@ -91,7 +91,8 @@ func TestControlBounded(t *testing.T) {
 	}
 }
 
-// Whatever body comes in goes out again as it was, from either side, through Hello, messages and goodbyes.
+// TestEveryBitIsForwarded: a received body is sent again unchanged, from either side, through Hello, messages and
+// goodbyes.
 func TestEveryBitIsForwarded(t *testing.T) {
 	eachVersion(t, testEveryBitIsForwarded)
 }
@@ -115,11 +116,11 @@ func testEveryBitIsForwarded(t *testing.T, v Version) {
 		if len(out) != 1 || !sameBody(p.server.dialect, out[0], d, k) {
 			t.Fatalf("%x came in as %+v and went out as %x", d, e.Message, out)
 		}
-		p.server.flight.land(p.server.flight.next - 1)
+		p.server.flight.acknowledge(p.server.flight.next - 1)
 	}
 }
 
-// numbered is a message with the bits of d, the next number that c expects, and a message ID of d's.
+// numbered returns a message with the bits of d, the next number that c expects, and d's message ID.
 func numbered(d []byte, c *Conn, k kind) []byte {
 	payload, pad := c.dialect.payload(nil, d, 0)
 	id := uint16(d[0]) * uint16(len(d))
@@ -135,7 +136,7 @@ func numbered(d []byte, c *Conn, k kind) []byte {
 	return c.dialect.append(nil, k, h.append(c.dialect, nil), payload, pad)
 }
 
-// sameBody compares two datagrams but for the numbers of the session.
+// sameBody compares two datagrams except for the numbers of the session.
 func sameBody(w *dialect, a, b []byte, k kind) bool {
 	skip := map[kind]int{kindUnreliable: 0, kindReliable: 2, kindNotify: notifyHeaderLen}[k]
 	if len(a) != len(b) || w.kindOf(a) != w.kindOf(b) {
@@ -168,7 +169,7 @@ func TestHelloAndGoodbyeBits(t *testing.T) {
 	}
 }
 
-// Unreliable and reliable messages always have an ID on the wire, notify messages only on request.
+// TestSendIDs: unreliable and reliable messages always have an ID on the wire, notify messages only on request.
 func TestSendIDs(t *testing.T) {
 	p := newPair(t, Options{})
 	for _, c := range []struct {
@@ -194,7 +195,7 @@ func wantQueued(t *testing.T, c *Conn, want int) {
 	}
 }
 
-// A reliable message is sent 15 times, and the connection is given up when that was in vain.
+// TestReliableGivesUp: a reliable message is sent 15 times, and then the connection is given up.
 func TestReliableGivesUp(t *testing.T) {
 	for _, c := range []struct {
 		what string
@@ -207,7 +208,7 @@ func TestReliableGivesUp(t *testing.T) {
 	} {
 		p := newPair(t, Options{})
 		p.client.rtt = rtt{smooth: c.rtt}
-		p.client.beat.next = start.Add(time.Hour)
+		p.client.ticker.next = start.Add(time.Hour)
 		for r := range codec.Receipt(2) {
 			if err := p.client.Send(p.now, codec.Message{Mode: codec.Reliable, Receipt: r + 1}); err != nil {
 				t.Fatal(err)
@@ -215,7 +216,8 @@ func TestReliableGivesUp(t *testing.T) {
 		}
 		now, sent := until(p.client, start.Add(time.Minute))
 		if now.Sub(start) != c.want || sent[kindReliable] != 2*maxSends {
-			t.Errorf("%s: over after %v and %d transmissions, want %v and 30", c.what, now.Sub(start), sent[kindReliable], c.want)
+			t.Errorf("%s: over after %v and %d transmissions, want %v and 30",
+				c.what, now.Sub(start), sent[kindReliable], c.want)
 		}
 		e := wantKinds(t, p.client, codec.Lost, codec.Lost, codec.Disconnected)
 		if e[0].Receipt != 1 || e[1].Receipt != 2 || e[2].Reason != codec.PoorConnection {

@@ -13,14 +13,14 @@ func accept(p *Protocol, now time.Time, connect []byte) *Conn {
 	c.server = true
 	c.state = asked
 	c.stats.Received = 1
-	c.say(kindConnect)
+	c.sendBare(kindConnect)
 	asks := codec.Event{Kind: codec.Asked}
 	asks.Payload, asks.Pad = c.lend(connect, 0)
 	c.events.Push(asks)
 	return c
 }
 
-// Admit sends the Welcome that gives the client its ID. The client's own Welcome makes the session.
+// Admit sends the Welcome that assigns the client's ID. The client's own Welcome starts the session.
 func (c *Conn) Admit(now time.Time, client uint16) {
 	if c.state != asked {
 		return
@@ -31,8 +31,8 @@ func (c *Conn) Admit(now time.Time, client uint16) {
 	c.sendWelcome(now)
 }
 
-// dismiss says goodbye to a client, or refuses it. One that was sent its Welcome and has not answered yet may think of
-// itself either way: it is refused, which a connected client ignores, and then told goodbye.
+// dismiss says goodbye to a client, or refuses it. A client that has its Welcome and has not answered yet may or may
+// not count itself as connected. dismiss refuses such a client, which a connected one ignores, and then says goodbye.
 func (c *Conn) dismiss(why codec.Goodbye) {
 	if c.state != connected {
 		f := rejection(why)
@@ -46,12 +46,12 @@ func (c *Conn) dismiss(why codec.Goodbye) {
 	}
 }
 
-// receiveFromClient handles the messages that only a client sends. Until its Welcome has come a client may say nothing
-// but Connect, Ack and Welcome; real servers let it through with more.
+// receiveFromClient handles the messages that only a client sends. Before its Welcome a client may send only Connect,
+// Ack and Welcome. Real servers accept more.
 func (c *Conn) receiveFromClient(now time.Time, k kind, d []byte) error {
 	switch {
 	case k == kindConnect:
-		return codec.ErrDuplicate // the client has been answered; its next answer is Admit or Close
+		return codec.ErrDuplicate // the client already has an answer; the next one is Admit or Close
 	case c.state != connected:
 		return codec.ErrUnexpected
 	case k == kindHeartbeat:
@@ -79,8 +79,9 @@ func (c *Conn) answerHeartbeat(now time.Time, d []byte) error {
 	return nil
 }
 
-// isWelcomeBack reports whether d is the Welcome of a client that was admitted and has taken the ID it was given.
+// isWelcomeBack reports whether d is the Welcome of an admitted client that echoes the assigned ID.
 func (c *Conn) isWelcomeBack(d []byte) bool {
 	var n clientNote
-	return c.state == welcomed && c.dialect.kindOf(d) == kindWelcome && n.parse(c.dialect, d) == nil && n.client == c.client
+	return c.state == welcomed && c.dialect.kindOf(d) == kindWelcome && n.parse(c.dialect, d) == nil &&
+		n.client == c.client
 }

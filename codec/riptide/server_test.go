@@ -11,8 +11,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// asks makes the server's side of a client whose Connect is the given datagram.
-func asks(t *testing.T, o Options, connect string) *Conn {
+// newServer makes the server's side of a client with the given Connect datagram.
+func newServer(t *testing.T, o Options, connect string) *Conn {
 	t.Helper()
 	conn, reply, err := New(o).Accept(start, address, codectest.Unhex(t, connect), nil)
 	if err != nil || len(reply) != 0 {
@@ -21,7 +21,7 @@ func asks(t *testing.T, o Options, connect string) *Conn {
 	return conn.(*Conn)
 }
 
-// wantSent checks what c transmits, in hex.
+// wantSent checks the datagrams that c transmits, in hexadecimal.
 func wantSent(t *testing.T, c codec.Conn, now time.Time, want ...string) {
 	t.Helper()
 	var got []string
@@ -82,7 +82,7 @@ func TestRefuse(t *testing.T) {
 }
 
 func TestServerAdmits(t *testing.T) {
-	c := asks(t, Options{}, "829606")
+	c := newServer(t, Options{}, "829606")
 	if e := wantKinds(t, c, codec.Asked); string(e[0].Payload) != "hi" {
 		t.Errorf("asked with %q", e[0].Payload)
 	}
@@ -98,10 +98,10 @@ func TestServerAdmits(t *testing.T) {
 	wantSent(t, c, start)
 }
 
-// Before the client's Welcome only Connect, Ack and Welcome pass; real servers can be fooled here.
+// TestServerNotFooled: before the client's Welcome only Connect, Ack and Welcome pass. Real servers accept more.
 func TestServerNotFooled(t *testing.T) {
 	for _, admitted := range []bool{false, true} {
-		c := asks(t, Options{}, "02")
+		c := newServer(t, Options{}, "02")
 		if admitted {
 			c.Admit(start, 5)
 		}
@@ -130,7 +130,7 @@ func TestServerRejects(t *testing.T) {
 	for _, c := range []struct {
 		why  codec.Goodbye
 		want string
-		bye  string // follows where the client was sent its Welcome, and may be connected without our knowing
+		bye  string // follows if the client has its Welcome, since it may count as connected
 	}{
 		{codec.Goodbye{Reason: codec.NoConnection}, "0300", "4500"},
 		{codec.Goodbye{Reason: codec.AlreadyConnected}, "1300", "4500"},
@@ -144,7 +144,7 @@ func TestServerRejects(t *testing.T) {
 		{codec.Goodbye{Reason: codec.TimedOut}, "3300", "3500"},
 	} {
 		for _, admitted := range []bool{false, true} {
-			s := asks(t, Options{}, "02")
+			s := newServer(t, Options{}, "02")
 			if admitted {
 				s.Admit(start, 1)
 			}
@@ -207,7 +207,7 @@ func TestServerDisconnects(t *testing.T) {
 	}
 }
 
-// What was said before goodbye goes out before it, reliable messages too.
+// TestCloseComesLast: messages sent before the goodbye precede it on the wire, reliable ones too.
 func TestCloseComesLast(t *testing.T) {
 	p := newPair(t, Options{})
 	m := codec.Message{Payload: []byte{0x5a}, ID: 1, HasID: true}
@@ -229,9 +229,9 @@ func TestServerTimesOut(t *testing.T) {
 		want    time.Duration
 		resends int
 	}{
-		{"nobody answers", func() *Conn { return asks(t, Options{}, "02") }, 10 * time.Second, 0},
+		{"no answer", func() *Conn { return newServer(t, Options{}, "02") }, 10 * time.Second, 0},
 		{"no Welcome", func() *Conn {
-			s := asks(t, Options{}, "02")
+			s := newServer(t, Options{}, "02")
 			s.Admit(start, 1)
 			return s
 		}, 5 * time.Second, maxSends - 1},
@@ -258,9 +258,9 @@ func TestServerTakesPlausibleRTT(t *testing.T) {
 		rtt  int16
 		want time.Duration
 	}{{-1, 0}, {0, 0}, {120, 120 * time.Millisecond}, {5000, 5 * time.Second}, {5001, 0}, {-30000, 0}} {
-		s := asks(t, Options{}, "02")
+		s := newServer(t, Options{}, "02")
 		s.Admit(start, 1)
-		_ = s.Receive(start, codectest.Unhex(t, "1800100000")) // our own Welcome's acknowledgement never comes
+		_ = s.Receive(start, codectest.Unhex(t, "1800100000")) // the acknowledgement of our own Welcome never comes
 		codectest.Transmit(s, start)
 		h := heartbeat{ping: 9, rtt: c.rtt}
 		if err := s.Receive(start, h.append(v22, nil)); err != nil {
@@ -287,7 +287,7 @@ func TestAnnounce(t *testing.T) {
 		t.Errorf("announces %v: %v, want ErrMode", codec.Received, err)
 	}
 	sent := codectest.Transmit(p.server, p.now)
-	for range 2 { // each arrives twice, and is news once
+	for range 2 { // each arrives twice, and is new once
 		for _, d := range sent {
 			_ = p.client.Receive(p.now, d)
 		}

@@ -1,11 +1,15 @@
 package riptide
 
-// Transcode reads a payload's values in one dialect and appends them to dst in the other. It allocates nothing where
-// dst has room for the result and 8 bytes more; the result exceeds the payload by at most a byte for each bool and
-// length in the schema. What from and to have in common stays bit for bit, so also a NaN and a string that is no valid
-// UTF-8; what can be written in several ways (a bool of 2, a number with needless bytes) comes out as the library
-// writes it. With an error, which is one of this package's, out is dst.
-func (s Schema) Transcode(dst []byte, from, to Version, payload []byte, pad uint8) (out []byte, outPad uint8, err error) {
+// Transcode reads a payload's values in one dialect and appends them to dst in the other. It does not allocate if dst
+// has room for the result and 8 bytes more. The result exceeds the payload by at most a byte for each bool and length
+// in the schema.
+//
+// Data with the same form in both dialects does not change a bit, even a NaN or a string of invalid UTF-8. Some values
+// have several forms (a bool of 2, a number with needless bytes). They become the library's form. If there is an
+// error, it is one of this package's, and out is dst.
+func (s Schema) Transcode(dst []byte, from, to Version, payload []byte, pad uint8) (
+	out []byte, outPad uint8, err error,
+) {
 	r, w := NewReader(from, payload, pad), NewWriter(to, dst)
 	for i := range s {
 		s[i].transcode(&r, &w)
@@ -31,7 +35,7 @@ func (t *Type) transcode(r *Reader, w *Writer) {
 	case n == notArray:
 		n = 1
 	}
-	// No loop is longer than the payload, whatever the schema says.
+	// The payload bounds every loop, even for a large count in the schema.
 	if !r.has(n * t.bits) {
 		return
 	}
@@ -52,14 +56,14 @@ func (t *Type) transcode(r *Reader, w *Writer) {
 		for range n {
 			w.VarULong(r.VarULong())
 		}
-	case loose:
+	case bitField:
 		for range n {
 			w.Bits(r.Bits(t.bits), t.bits)
 		}
 	}
 }
 
-// copyBits copies n bits, which the payload has: numbers, bytes and packed bools are the same in both dialects.
+// copyBits copies n bits, which the payload has. Numbers, bytes and packed bools are the same in both dialects.
 func copyBits(r *Reader, w *Writer, n int) {
 	for ; n > 64; n -= 64 {
 		w.fixed(r.fixed(64), 64)

@@ -11,7 +11,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// schemaOf is the schema of a golden message. Schemas have no arrays of a game's own types.
+// schemaOf returns the schema of a golden message. Schemas have no arrays of a game's own types.
 func schemaOf(g *golden) (names []string, ok bool) {
 	name, unprefixed := strings.CutSuffix(g.Type, "[] (no length)")
 	switch {
@@ -30,7 +30,8 @@ func schemaOf(g *golden) (names []string, ok bool) {
 	}
 }
 
-// What the two real libraries write for the same value becomes each other, byte for byte, and itself.
+// TestTranscodeGolden: the two real libraries' messages of the same value transcode into each other, byte for byte,
+// and into themselves.
 func TestTranscodeGolden(t *testing.T) {
 	twins := make(map[string]golden)
 	key := func(g *golden) string { return fmt.Sprint(g.Type, g.Value, g.Mode) }
@@ -93,7 +94,7 @@ func TestTranscode(t *testing.T) {
 		{"byte[]", V20, V22, "800241ff", 0, "0241ff", 0}, // a length in its longer form
 		{"varulong", V22, V22, "8100", 0, "01", 0},
 		{"bits:3 bits:9", V22, V22, "fd0f", 4, "fd0f", 4},
-		{"string", V20, V22, "02fffe", 0, "02fffe", 0}, // no UTF-8
+		{"string", V20, V22, "02fffe", 0, "02fffe", 0}, // invalid UTF-8
 		{"vector2 vector3[1] quaternion", V20, V22, strings.Repeat("0000c0ff", 9), 0, strings.Repeat("0000c0ff", 9), 0},
 	} {
 		s := mustSchema(t, strings.Fields(c.schema)...)
@@ -141,7 +142,7 @@ func TestTranscodeRefuses(t *testing.T) {
 	}
 }
 
-// gameMessage is a schema with every type of both dialects and a payload of it in Riptide 2.1+.
+// gameMessage returns a schema with every type of both dialects, and a payload for it in Riptide 2.1+.
 func gameMessage(t testing.TB) (s Schema, payload []byte, pad uint8) {
 	t.Helper()
 	s = mustSchema(t, "byte", "sbyte", "bool", "short", "ushort", "int", "uint", "long", "ulong", "float", "double",

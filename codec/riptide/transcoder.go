@@ -6,21 +6,21 @@ import (
 	"tidegate/codec"
 )
 
-// Verdict is what a Transcoder makes of a message.
+// Verdict is a Transcoder's decision on a message.
 type Verdict uint8
 
-// Verdicts. Only after Transcoded and Passed is there a payload to send.
+// Verdicts. Only Transcoded and Passed come with a payload to send.
 const (
-	Transcoded Verdict = iota // its schema applied
-	Passed                    // without a schema: as it is
-	Dropped                   // without a schema
-	Unfit                     // it does not fit its schema, or the other dialect cannot say it
+	Transcoded Verdict = iota // by its schema
+	Passed                    // no schema: unchanged
+	Dropped                   // no schema
+	Unfit                     // the message does not fit its schema, or the other dialect cannot express it
 	verdictCount
 )
 
 var verdictNames = [verdictCount]string{"transcoded", "passed", "dropped", "unfit"}
 
-// String is the verdict's name as in metrics.
+// String returns the verdict's name as in metrics.
 func (v Verdict) String() string {
 	if v < verdictCount {
 		return verdictNames[v]
@@ -28,16 +28,16 @@ func (v Verdict) String() string {
 	return "unknown"
 }
 
-// Transcoder turns the messages of one direction from one dialect to the other, each by the schema of its message ID.
-// It is immutable and safe for concurrent use.
+// Transcoder translates the messages of one direction from one dialect to the other, each by the schema of its message
+// ID. It is immutable and safe for concurrent use.
 type Transcoder struct {
 	from, to   Version
 	schemas    map[uint16]Schema
 	undeclared Verdict
 }
 
-// NewTranscoder returns a Transcoder with a schema for each declared message ID. Messages of other IDs, and notify
-// messages, which have none, are dropped or passed as they are.
+// NewTranscoder returns a Transcoder with a schema for each declared message ID. It drops or passes other messages:
+// those with other IDs, and notify messages, which have no ID.
 func NewTranscoder(from, to Version, schemas map[uint16]Schema, dropUndeclared bool) *Transcoder {
 	t := &Transcoder{from: from, to: to, schemas: maps.Clone(schemas), undeclared: Passed}
 	if dropUndeclared {
@@ -46,8 +46,9 @@ func NewTranscoder(from, to Version, schemas map[uint16]Schema, dropUndeclared b
 	return t
 }
 
-// Transcode returns what to send in place of m's payload: bytes appended to dst, which it returns without what dst held
-// before, or m's own after Passed. Nothing is allocated where dst has the room that Schema.Transcode asks for.
+// Transcode returns the bytes to send in place of m's payload. They are appended to dst and returned without dst's
+// earlier content. After Passed they are m's own payload. Transcode does not allocate if dst has the room that
+// Schema.Transcode needs.
 func (t *Transcoder) Transcode(dst []byte, m *codec.Message) (payload []byte, pad uint8, v Verdict) {
 	schema, declared := t.schemas[m.ID]
 	switch {

@@ -11,7 +11,7 @@ import (
 func TestTranscoder(t *testing.T) {
 	schemas := map[uint16]Schema{0: mustSchema(t, "byte"), 7: mustSchema(t, "bool", "short"), 9: {}}
 	pass, drop := NewTranscoder(V22, V20, schemas, false), NewTranscoder(V22, V20, schemas, true)
-	delete(schemas, 7) // theirs is a copy
+	delete(schemas, 7) // the Transcoder has a copy
 	for _, c := range []struct {
 		what       string
 		transcoder *Transcoder

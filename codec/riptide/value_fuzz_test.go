@@ -8,13 +8,14 @@ import (
 	"testing"
 )
 
-// fuzzedTypes are the types of schemas that data picks from.
-var fuzzedTypes = strings.Fields("byte bool int ulong double string vector3 quaternion varulong varlong bits:1 bits:13 " +
-	"bits:64 byte[] bool[] short[] string[] vector2[] varulong[] bits:5[] bool[11] sbyte[3] string[2] varlong[2] " +
+// fuzzedTypes are the types from which data makes schemas.
+var fuzzedTypes = strings.Fields("byte bool int ulong double string vector3 quaternion varulong varlong bits:1 " +
+	"bits:13 bits:64 byte[] bool[] " +
+	"short[] string[] vector2[] varulong[] bits:5[] bool[11] sbyte[3] string[2] varlong[2] " +
 	"bits:33[3] bool[32767] quaternion[32767] string[32767]")
 
-// FuzzTranscode reads anything by any schema. Nothing panics and nothing grows beyond its bound; and what can be
-// transcoded means the same there, and is the same when it comes back.
+// FuzzTranscode reads any data by any schema. Nothing may panic or grow beyond its bound. A transcoded message keeps
+// its meaning, and is the same when transcoded back.
 func FuzzTranscode(f *testing.F) {
 	f.Add([]byte{0, 2, 5}, []byte{1, 2, 0, 0, 0, 1, 'x'}, uint8(0))
 	f.Add([]byte{14, 16, 20}, []byte{0x82, 0xb7, 0x6d, 0x03, 1, 'x', 0, 7}, uint8(4))
@@ -48,7 +49,7 @@ func FuzzTranscode(f *testing.F) {
 	})
 }
 
-// FuzzValues writes values that data makes up and reads them again.
+// FuzzValues writes values made from data and reads them again.
 func FuzzValues(f *testing.F) {
 	f.Add([]byte("\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\x0b\x0c\x0d\x0e\x0f\x10\x11\x12"), true)
 	f.Add([]byte("\x10\x02a\x40\x0bbcd\x02\x0f\x61\xff\x0c\xff\xff\xff\xff\x02\x30\x13\x10\x11"), false)
@@ -84,7 +85,7 @@ func FuzzValues(f *testing.F) {
 	})
 }
 
-// inventParts makes values of data: a byte that says how many bytes follow for this one, its type, and those bytes.
+// inventParts makes values from data: a byte with the number of bytes for this value, its type, and those bytes.
 func inventParts(data []byte, v Version) []part {
 	var parts []part
 	for len(data) >= 2 {

@@ -12,7 +12,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// goldenFiles are messages of one value each as the real library writes them. testdata/values-<library and version>.json
+// goldenFiles hold messages of one value each, written by the real library: testdata/values-<library and version>.json
 var goldenFiles = []struct {
 	file    string
 	version Version
@@ -23,13 +23,13 @@ var goldenFiles = []struct {
 	{"testdata/values-riptide-2.2.1.json", V22, 552},
 }
 
-// golden is a message of one value, or of a sequence of them.
+// golden is a message of one value, or of a sequence of values.
 type golden struct {
 	Type  string `json:"type"`
 	Value any    `json:"value"`
 	Mode  string `json:"mode"`
 	Hex   string `json:"hex"`
-	Note  string `json:"note"` // of library 2.1.0: why it wrote something else, or nothing
+	Note  string `json:"note"` // why library 2.1.0 wrote something else, or ""
 }
 
 func loadGolden(t *testing.T, file string) []golden {
@@ -45,13 +45,13 @@ func loadGolden(t *testing.T, file string) []golden {
 	return all
 }
 
-// headers are what precedes the payload in each mode: of 2.0 the whole of it, of 2.1+ the body's part.
+// headers precede the payload in each mode: the whole header of 2.0, or its part in the body of 2.1+.
 var headers = [...]map[string]string{
 	V20: {"connect-data": "03", "unreliable": "000100", "reliable": "0701000100"},
 	V22: {"connect-data": "", "unreliable": "01", "reliable": "010001", "notify": "0000000100"},
 }
 
-// payload is the part of g's datagram that holds the value, as a Conn delivers it.
+// payload returns the part of g's datagram that holds the value, as a Conn delivers it.
 func (g *golden) payload(t *testing.T, v Version) (payload []byte, pad uint8) {
 	t.Helper()
 	d, header := codectest.Unhex(t, g.Hex), headers[v][g.Mode]
@@ -61,7 +61,7 @@ func (g *golden) payload(t *testing.T, v Version) (payload []byte, pad uint8) {
 	return appendBody(nil, d, len(header)/2)
 }
 
-// datagram is the message of the given payload.
+// datagram returns the message with the given payload.
 func (g *golden) datagram(t *testing.T, v Version, payload []byte, pad uint8) []byte {
 	t.Helper()
 	header := codectest.Unhex(t, headers[v][g.Mode])
@@ -74,7 +74,7 @@ func (g *golden) datagram(t *testing.T, v Version, payload []byte, pad uint8) []
 	return appendDatagram(nil, kinds[g.Mode], header, payload, pad)
 }
 
-// eachGolden runs f for each message there is.
+// eachGolden runs f for each golden message.
 func eachGolden(t *testing.T, f func(t *testing.T, v Version, g *golden)) {
 	for _, c := range goldenFiles {
 		all := loadGolden(t, c.file)
@@ -90,10 +90,10 @@ func eachGolden(t *testing.T, f func(t *testing.T, v Version, g *golden)) {
 	}
 }
 
-// part is a value of a message: its type, and how it is spelled.
+// part is a value of a message: its type and its text.
 type part struct{ name, text string }
 
-// parts are the values of a message in order. The length of an array that has one on the wire is its first part.
+// parts returns the values of a message in order. If an array has its length on the wire, that is its first part.
 func (g *golden) parts() []part {
 	texts := flatten(nil, g.Value)
 	name, isArray := strings.CutSuffix(strings.TrimSuffix(g.Type, " (no length)"), "[]")
@@ -108,7 +108,7 @@ func (g *golden) parts() []part {
 	if list, ok := strings.CutPrefix(name, "sequence "); ok {
 		names = strings.Split(list, ",")
 	}
-	if strings.HasPrefix(name, "IMessageSerializable") { // a type of the game's own, of an int and a string
+	if strings.HasPrefix(name, "IMessageSerializable") { // a type of the game's own, with an int and a string
 		names = []string{"int", "string"}
 	}
 	for i, text := range texts {

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// methods are a type's way from text to the wire and back, so that tests can be tables. What they pass on is comparable;
-// floats are their bits, so that NaN is.
+// methods convert a type's values from text to the wire and back, so that tests can be tables. The values are
+// comparable; floats are their bits, so that NaN is comparable too.
 type methods struct {
 	name  string
 	parse func(t *testing.T, text string) any
-	read  func(r *Reader, n int) any // n elements, where the type is an array
+	read  func(r *Reader, n int) any // n is the number of elements if the type is an array
 	write func(w *Writer, v any)
 }
 
@@ -51,7 +51,7 @@ var allMethods = []methods{
 	},
 }
 
-// lengthMethods are those of an array's length, which is a value only together with the elements.
+// lengthMethods handle an array's length, which is a value only together with the elements.
 var lengthMethods = of("length", strconv.Atoi, func(r *Reader) int { return r.Length(1) }, (*Writer).Length)
 
 func methodsOf(t *testing.T, name string) methods {
@@ -68,7 +68,9 @@ func methodsOf(t *testing.T, name string) methods {
 	return methods{}
 }
 
-func of[T comparable](name string, parse func(string) (T, error), read func(*Reader) T, write func(*Writer, T)) methods {
+func of[T comparable](
+	name string, parse func(string) (T, error), read func(*Reader) T, write func(*Writer, T),
+) methods {
 	return methods{
 		name: name,
 		parse: func(t *testing.T, text string) any {

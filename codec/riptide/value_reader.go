@@ -2,11 +2,15 @@ package riptide
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
+
+	"tidegate/codec"
 )
 
-// Reader reads the values of a message payload, which it keeps but never changes. Its methods are named as the types are
-// in C#. From the first error on, which Err and Finish tell, values mean nothing, and lengths are 0.
+// Reader reads the values of a message payload, which it keeps but never changes. Its methods have the names of the C#
+// types. After the first error, which Err and Finish return, values are meaningless and lengths are 0.
 type Reader struct {
 	version Version
 	pad     uint8
@@ -15,7 +19,7 @@ type Reader struct {
 	err     error
 }
 
-// NewReader returns a Reader of the payload of a codec.Message less the last pad bits. Riptide 2.0 ignores pad.
+// NewReader returns a Reader of a codec.Message's payload without the last pad bits. Riptide 2.0 ignores pad.
 func NewReader(v Version, payload []byte, pad uint8) Reader {
 	r := Reader{version: v, payload: payload, end: 8 * len(payload)}
 	if v == V20 {
@@ -24,8 +28,8 @@ func NewReader(v Version, payload []byte, pad uint8) Reader {
 	if len(payload) > 0 {
 		r.pad = pad & 7
 	}
-	// A datagram of Riptide 2.1+ ends on a whole byte, half a byte off the payload's. The zero bits up to there are
-	// not in the payload, yet may be the last values: nobody can tell them from padding.
+	// A datagram of Riptide 2.1+ ends on a whole byte, half a byte after the payload's. The zero bits up to there are not
+	// in the payload, yet may be its last values: they look the same as padding.
 	r.end = (r.end-int(r.pad)+typeBits+7)&^7 - typeBits
 	return r
 }
@@ -33,7 +37,7 @@ func NewReader(v Version, payload []byte, pad uint8) Reader {
 // typeBits is the size of the type in front of every body of Riptide 2.1+.
 const typeBits = 4
 
-// Err is the first error so far: ErrShort, ErrVarint or ErrDialect.
+// Err returns the first error so far: ErrShort, ErrVarint or ErrDialect.
 func (r *Reader) Err() error { return r.err }
 
 // Finish returns the first error, or ErrTrailing if more than padding is left.
@@ -86,7 +90,7 @@ func (r *Reader) Quaternion() Quaternion {
 	return Quaternion{r.Float(), r.Float(), r.Float(), r.Float()}
 }
 
-// Bool reads a bool. In Riptide 2.0 it is a byte, and true if that is 1.
+// Bool reads a bool. In Riptide 2.0 it is a byte, which means true if it is 1.
 func (r *Reader) Bool() bool {
 	if r.version == V20 {
 		return r.Byte() == 1
@@ -94,7 +98,7 @@ func (r *Reader) Bool() bool {
 	return r.fixed(1) == 1
 }
 
-// Bools reads the elements of a bool array, which in Riptide 2.0 are eight to a byte.
+// Bools reads the elements of a bool array. In Riptide 2.0 eight of them share a byte.
 func (r *Reader) Bools(elements []bool) {
 	for i := range elements {
 		elements[i] = r.fixed(1) == 1
@@ -111,8 +115,8 @@ func (r *Reader) Bits(n int) uint64 {
 	return r.fixed(n)
 }
 
-// VarULong reads an unsigned number of variable length. Of the tenth byte, which is its longest, only the lowest bit
-// counts. Riptide 2.1+.
+// VarULong reads an unsigned number of variable length. Its longest form has ten bytes; only the lowest bit of the
+// tenth counts. Riptide 2.1+.
 func (r *Reader) VarULong() uint64 {
 	var v uint64
 	for n := range binary.MaxVarintLen64 {
@@ -132,8 +136,8 @@ func (r *Reader) VarLong() int64 {
 	return int64(v>>1) ^ -int64(v&1)
 }
 
-// Length reads the length of an array whose elements have at least the given number of bits each, so 1 for bools and 8
-// for strings. More elements than the payload can hold are ErrShort: the caller may allocate what Length returns.
+// Length reads the length of an array. elementBits is the least size in bits of an element: 1 for bools, 8 for
+// strings. A length beyond the payload's end is ErrShort, so the caller may allocate the returned length.
 func (r *Reader) Length(elementBits int) int {
 	var n uint64
 	if r.version != V20 {
@@ -150,7 +154,7 @@ func (r *Reader) Length(elementBits int) int {
 	return int(n)
 }
 
-// AppendString reads a string and appends its UTF-8 bytes to b, as the peer wrote them: they may be no valid UTF-8.
+// AppendString reads a string and appends the peer's bytes to b. They may be invalid UTF-8.
 func (r *Reader) AppendString(b []byte) []byte { return r.AppendBytes(b, r.Length(8)) }
 
 // AppendBytes reads the elements of a byte array of length n and appends them to b.
@@ -181,7 +185,7 @@ func (r *Reader) fixed(n int) uint64 {
 	return x << (64 - n) >> (64 - n)
 }
 
-// has reports whether n more bits can be read, and fails if not.
+// has reports whether n more bits can be read, and sets the error if not.
 func (r *Reader) has(n int) bool {
 	if n > r.end-r.at {
 		r.fail(ErrShort)
@@ -189,7 +193,7 @@ func (r *Reader) has(n int) bool {
 	return r.err == nil
 }
 
-// word is the eight bytes from i on.
+// word returns the eight bytes from i on.
 func (r *Reader) word(i int) uint64 {
 	if i+8 < len(r.payload) { // not the last byte, which may have padding
 		return binary.LittleEndian.Uint64(r.payload[i:])
@@ -201,7 +205,7 @@ func (r *Reader) word(i int) uint64 {
 	return x
 }
 
-// byteAt is byte i of the payload without padding. There are zeros behind it.
+// byteAt returns byte i of the payload without padding. Bytes after the end are zero.
 func (r *Reader) byteAt(i int) byte {
 	switch last := len(r.payload) - 1; {
 	case i < last:
@@ -213,7 +217,7 @@ func (r *Reader) byteAt(i int) byte {
 	}
 }
 
-// align goes on at the next whole byte, where the dialect has only those.
+// align moves to the next whole byte, if the dialect has only whole bytes.
 func (r *Reader) align() {
 	if r.version == V20 {
 		r.at = (r.at + 7) &^ 7
@@ -225,3 +229,32 @@ func (r *Reader) fail(err error) {
 		r.err = err
 	}
 }
+
+// A game's messages are values in sequence, without names or types: only the game knows them. Reader and Writer are
+// the library's Get and Add methods for both dialects. See docs/protocols/riptide.md#values.
+
+// Errors of Reader, Writer and Transcode.
+var (
+	ErrShort    = fmt.Errorf("%w: message ends before its values", codec.ErrMalformed)
+	ErrTrailing = fmt.Errorf("%w: message goes on after its values", codec.ErrMalformed)
+	ErrVarint   = fmt.Errorf("%w: number of more than 64 bits", codec.ErrMalformed)
+	ErrLength   = errors.New("string or array too long for Riptide 2.0")
+	ErrDialect  = errors.New("value that Riptide 2.0 does not have")
+)
+
+// Vector2 is the Unity type of that name.
+type Vector2 struct{ X, Y float32 }
+
+// Vector3 is the Unity type of that name.
+type Vector3 struct{ X, Y, Z float32 }
+
+// Quaternion is the Unity type of that name.
+type Quaternion struct{ X, Y, Z, W float32 }
+
+// The length of a string or array in Riptide 2.0 takes one byte up to shortLength. A longer length takes two bytes,
+// big-endian, with the highest bit set.
+const (
+	shortLength = 1<<7 - 1
+	maxLength   = 1<<15 - 1
+	longLength  = 0x80
+)

@@ -8,16 +8,16 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// What a datagram's last byte has beyond the payload reads as zeros, and no further.
+// TestReaderPadding: the rest of a datagram's last byte after the payload reads as zeros.
 func TestReaderPadding(t *testing.T) {
 	for _, c := range []struct {
 		version Version
 		payload string
 		pad     uint8
-		bits    int // that can be read
+		bits    int // bits that can be read
 	}{
 		{V22, "", 0, 4},
-		{V22, "", 7, 4}, // nothing to pad
+		{V22, "", 7, 4}, // no padding
 		{V22, "ff", 0, 12},
 		{V22, "ff", 4, 4},
 		{V22, "ff", 5, 4},
@@ -26,7 +26,7 @@ func TestReaderPadding(t *testing.T) {
 		{V22, "ffff", 9, 20}, // as 1
 		{V20, "", 0, 0},
 		{V20, "ffff", 0, 16},
-		{V20, "ffff", 3, 16}, // 2.0 knows no padding
+		{V20, "ffff", 3, 16}, // 2.0 has no padding
 	} {
 		payload := codectest.Unhex(t, c.payload)
 		ones := 8 * len(payload)
@@ -48,7 +48,7 @@ func TestReaderPadding(t *testing.T) {
 	}
 }
 
-// Padding is read as zeros also by the fastest way, whatever the peer put there.
+// TestReaderPaddingInWords: the fast path also reads padding as zeros, even if the peer set its bits.
 func TestReaderPaddingInWords(t *testing.T) {
 	r := NewReader(V22, bytes.Repeat([]byte{0xff}, 8), 3)
 	if got := r.Bits(64); got != 1<<61-1 || r.Finish() != nil {
@@ -61,12 +61,12 @@ func TestReaderTrailing(t *testing.T) {
 		version Version
 		payload string
 		pad     uint8
-		read    int // bits, before Finish
+		read    int // bits read before Finish
 		want    error
 	}{
 		{V22, "01", 0, 5, nil}, // 7 bits of padding
 		{V22, "0101", 0, 8, ErrTrailing},
-		{V22, "0100", 0, 8, ErrTrailing}, // a whole byte of zeros is no padding
+		{V22, "0100", 0, 8, ErrTrailing}, // a whole byte of zeros is not padding
 		{V22, "0100", 4, 8, nil},
 		{V22, "0102", 4, 8, ErrTrailing}, // padding is zero
 		{V20, "01", 0, 8, nil},
@@ -81,7 +81,7 @@ func TestReaderTrailing(t *testing.T) {
 	}
 }
 
-// A length is at most what the payload can hold, so that nobody allocates more for it.
+// TestReaderLengthBound: a length is at most what the payload can hold, so that a caller may allocate it.
 func TestReaderLengthBound(t *testing.T) {
 	for _, c := range []struct {
 		version Version
@@ -111,7 +111,7 @@ func TestReaderLengthBound(t *testing.T) {
 	}
 }
 
-// Bytes that are not there are not made up, however many a caller asks for.
+// TestReaderBytesBound: the Reader returns no bytes beyond the payload, for any requested number.
 func TestReaderBytesBound(t *testing.T) {
 	r := NewReader(V20, make([]byte, 20), 0)
 	if got := r.AppendBytes([]byte("before"), 1<<30); string(got) != "before" || !errors.Is(r.Err(), ErrShort) {
@@ -137,7 +137,7 @@ func TestReaderVarint(t *testing.T) {
 	}
 }
 
-// In Riptide 2.0 only 1 is true, and the last byte of an array may have anything above its bools.
+// TestReaderBool20: in Riptide 2.0 only 1 is true, and an array's last byte may have any bits above its bools.
 func TestReaderBool20(t *testing.T) {
 	r := NewReader(V20, []byte{0, 1, 2, 0xff, 0xfd, 7}, 0)
 	for i, want := range []bool{false, true, false, false} {

@@ -38,7 +38,7 @@ func everyValue(w *Writer, v Version) {
 	}
 }
 
-// readEveryValue describes what everyValue wrote.
+// readEveryValue returns the values of everyValue as text.
 func readEveryValue(r *Reader, v Version) string {
 	s := fmt.Sprint(r.Byte(), r.SByte(), r.Bool(), r.Short(), r.UShort(), r.Int(), r.UInt(), r.Long(), r.ULong(),
 		r.Float(), r.Double(), string(r.AppendString([]byte("the "))), r.Vector2(), r.Vector3(), r.Quaternion(),

@@ -5,11 +5,11 @@ import (
 	"math"
 )
 
-// Writer appends the values of a message payload to a slice. Its methods are named as the types are in C#. After the
-// first error nothing more is written; Finish tells.
+// Writer appends the values of a message payload to a slice. Its methods have the names of the C# types. After the
+// first error, which Finish returns, it writes nothing more.
 type Writer struct {
 	version Version
-	used    int // bits of the last byte, 0 where all are
+	used    int // used bits of the last byte; 0 if all are used
 	out     []byte
 	err     error
 }
@@ -17,8 +17,8 @@ type Writer struct {
 // NewWriter returns a Writer that appends to dst.
 func NewWriter(v Version, dst []byte) Writer { return Writer{version: v, out: dst} }
 
-// Finish returns dst with the payload behind it, how many high bits of the last byte are not part of the payload (Pad
-// of codec.Message), and the first error: ErrLength or ErrDialect.
+// Finish returns dst followed by the payload, the number of high bits of the last byte that are not part of the
+// payload (Pad of codec.Message), and the first error: ErrLength or ErrDialect.
 func (w *Writer) Finish() (out []byte, pad uint8, err error) {
 	return w.out, uint8(-w.used & 7), w.err
 }
@@ -77,7 +77,7 @@ func (w *Writer) Bool(v bool) {
 	w.align()
 }
 
-// Bools writes the elements of a bool array, in Riptide 2.0 eight to a byte.
+// Bools writes the elements of a bool array. In Riptide 2.0 eight of them share a byte.
 func (w *Writer) Bools(elements []bool) {
 	for _, v := range elements {
 		w.bit(v)
@@ -164,7 +164,7 @@ func (w *Writer) bit(v bool) {
 	}
 }
 
-// align goes on at the next whole byte, where the dialect has only those.
+// align moves to the next whole byte, if the dialect has only whole bytes.
 func (w *Writer) align() {
 	if w.version == V20 {
 		w.used = 0

@@ -9,9 +9,9 @@ import (
 // firstSeq is the number of the first reliable message of each direction, which is Welcome, and of the first notify.
 const firstSeq seq = 1
 
-// welcome is the transmission of our Welcome, apart from the flight because it goes out before the session begins.
+// welcome is the transmission of our Welcome. It is separate from the flight, because it precedes the session.
 type welcome struct {
-	waiting bool // for its acknowledgement
+	waiting bool // waits for its acknowledgement
 	sends   uint8
 	sentAt  time.Time
 }
@@ -27,8 +27,8 @@ func (c *Conn) sendWelcome(now time.Time) {
 	}
 }
 
-// resendWelcome repeats Welcome when it is due. A server that has sent it in vain falls silent and waits for its
-// deadline; a client, for whom the session has begun, gives up.
+// resendWelcome repeats Welcome when it is due. If all transmissions of a server fail, it falls silent and waits for
+// its deadline. A client, whose session has begun, gives up.
 func (c *Conn) resendWelcome(now time.Time) {
 	if !c.welcome.waiting || now.Before(c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends, c.welcome.sentAt))) {
 		return
@@ -48,8 +48,8 @@ func (c *Conn) resendWelcome(now time.Time) {
 	}
 }
 
-// landWelcome takes the acknowledgement of our Welcome and reports whether s was that.
-func (c *Conn) landWelcome(now time.Time, s seq) bool {
+// welcomeAcknowledged handles the acknowledgement of our Welcome. It reports whether s was that.
+func (c *Conn) welcomeAcknowledged(now time.Time, s seq) bool {
 	if s != c.options.first || !c.welcome.waiting {
 		return false
 	}

@@ -2,34 +2,34 @@ package riptide
 
 import "time"
 
-// windowSize is how many reliable sequence numbers beyond the oldest missing one are remembered, a power of two.
+// windowSize is the number of remembered sequence numbers from the oldest missing one on, a power of two.
 const windowSize = 4096
 
-// verdict is what a window makes of a sequence number.
+// verdict is a window's decision on a sequence number.
 type verdict uint8
 
 const (
 	fresh     verdict = iota // seen for the first time: deliver
 	duplicate                // seen before: acknowledge, do not deliver
-	beyond                   // too far ahead of a missing one to remember: neither, the peer will resend it
+	beyond                   // too far ahead of a missing number to remember: drop, the peer will resend it
 )
 
-// window knows which reliable messages have arrived, exactly, in bounded memory. Everything before base has; of the
-// windowSize numbers from base on, one bit each tells. docs/protocols/riptide.md#duplicates says how the real library
-// does it and why this differs.
+// window knows exactly, in bounded memory, which reliable messages have arrived. All numbers before base have arrived.
+// One bit each tells it for the windowSize numbers from base on. docs/protocols/riptide.md#duplicates describes how
+// the real library differs, and why.
 type window struct {
 	base  seq       // oldest not received
 	last  seq       // newest received
-	first uint8     // how many numbers last has advanced by in all, up to 16: acknowledgement bits that mean something
-	bits  []uint64  // bit (number mod windowSize); nil while nothing is missing
-	stuck time.Time // since when numbers are beyond
+	first uint8     // advances of last in all, up to 16: the number of meaningful acknowledgement bits
+	bits  []uint64  // bit (number mod windowSize); nil while no number is missing
+	stuck time.Time // since when numbers have been beyond
 }
 
-// newWindow expects s as the first number.
+// newWindow returns a window that expects s as the first number.
 func newWindow(s seq) window { return window{base: s, last: s - 1} }
 
-// add records s and says what to do with its message. A number that stays missing for longer than patience while
-// others are beyond is given up, so that a peer which drops one of its messages does not block all later ones.
+// add records s and returns the decision on its message. A missing number is given up when other numbers have been
+// beyond for longer than patience. So a peer that drops one of its messages does not block all later ones.
 func (w *window) add(now time.Time, s seq, patience time.Duration) verdict {
 	ahead := s.minus(w.base)
 	if ahead < 0 {
@@ -60,7 +60,7 @@ func (w *window) add(now time.Time, s seq, patience time.Duration) verdict {
 	return fresh
 }
 
-// acknowledge is the acknowledgement of s, which was just added.
+// acknowledge returns the acknowledgement of s, which was just added.
 func (w *window) acknowledge(s seq) ack {
 	a := ack{last: w.last, forSeq: s}
 	if !w.hasHoles() {
@@ -75,7 +75,7 @@ func (w *window) acknowledge(s seq) ack {
 	return a
 }
 
-// relax gives up memory that is not needed at present.
+// relax frees memory that is not needed now.
 func (w *window) relax() {
 	if !w.hasHoles() {
 		w.bits = nil

@@ -35,7 +35,7 @@ func TestWindowSteps(t *testing.T) {
 	}
 }
 
-// Each number in a window-sized shuffle counts once, across the wrap, and none is forgotten.
+// TestWindowShuffled: each number in a window-sized shuffle counts once, across the wrap, and none is forgotten.
 func TestWindowShuffled(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	const base = seq(65000)
@@ -75,7 +75,8 @@ func TestWindowAcknowledgesHonestly(t *testing.T) {
 	}
 }
 
-// A number too far ahead is refused until the missing one comes; a missing one that never comes is given up in time.
+// TestWindowBeyond: a number too far ahead is refused until the missing one arrives. A number that never arrives is
+// given up in time.
 func TestWindowBeyond(t *testing.T) {
 	const patience = 5 * time.Second
 	w := newWindow(1)

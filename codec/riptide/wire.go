@@ -9,7 +9,7 @@ import (
 // kind is a message's type, numbered as on the wire of Riptide 2.1+. docs/protocols/riptide.md#types
 type kind uint8
 
-// The message types. Those from kindReliable on carry a sequence number and are acknowledged.
+// The message types. Messages from kindReliable on carry a sequence number and are acknowledged.
 const (
 	kindUnreliable kind = iota
 	kindAck
@@ -81,3 +81,12 @@ func (n *clientNote) append(w *dialect, b []byte) []byte {
 	binary.LittleEndian.PutUint16(head[2:], n.client)
 	return w.append(b, n.kind, head[:], nil, 0)
 }
+
+// seq is a 16-bit sequence number of reliable or notify messages. It wraps; only its methods compare it.
+type seq uint16
+
+// minus returns how far s is ahead of t on the circle of 2^16 numbers; it is negative if s is behind.
+func (s seq) minus(t seq) int { return int(int16(s - t)) }
+
+// before reports whether s precedes t.
+func (s seq) before(t seq) bool { return s.minus(t) < 0 }

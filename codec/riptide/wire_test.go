@@ -3,6 +3,7 @@ package riptide
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"tidegate/codec"
@@ -12,7 +13,7 @@ import (
 // The dialects.
 var v22, v20 = &dialects[V22], &dialects[V20]
 
-// Golden datagrams are from captures of Riptide 2.2.1 and 2.0.0, unless they say otherwise.
+// Golden datagrams are from captures of Riptide 2.2.1 and 2.0.0, except where a comment says otherwise.
 
 func TestAckGolden(t *testing.T) {
 	for _, c := range []struct {
@@ -39,7 +40,7 @@ func TestAckGolden(t *testing.T) {
 	}
 }
 
-// Riptide 2.1.0 to 2.1.2 append forSeq also where it says nothing new.
+// TestAck210: Riptide 2.1.0 to 2.1.2 append forSeq even if it adds nothing.
 func TestAck210(t *testing.T) {
 	var a ack
 	want := ack{last: 1, bits: 1, forSeq: 1}
@@ -154,50 +155,72 @@ func TestNotifyHeaderGolden(t *testing.T) {
 	truncations(t, d[:notifyHeaderLen+1], func(b []byte) error { return new(notifyHeader).parse(b) })
 }
 
-func TestFarewellGolden(t *testing.T) {
+func TestGoodbyeGolden(t *testing.T) {
 	for _, c := range []struct {
 		w       *dialect
 		hex     string
-		want    farewell
+		want    goodbye
 		data    string
 		meaning codec.Reason
 	}{
-		{v22, "2300", farewell{kindReject, rejectServerFull}, "", codec.ServerFull},
-		{v22, "3300", farewell{kindReject, rejectRejected}, "", codec.Rejected},
-		{v22, "432016e6e65646a60352e74697c6062203330303", farewell{kindReject, rejectCustom}, "banned: until 2030", codec.RejectedCustom},
-		{v22, "4500", farewell{kindDisconnect, disconnectKicked}, "", codec.Kicked},
-		{v22, "451066b606", farewell{kindDisconnect, disconnectKicked}, "afk", codec.Kicked},
-		{v22, "5500", farewell{kindDisconnect, disconnectServerStopped}, "", codec.ServerStopped},
-		{v20, "0403", farewell{kindReject, rejectServerFull}, "", codec.ServerFull},
-		{v20, "0404", farewell{kindReject, rejectRejected}, "", codec.Rejected},
-		{v20, "040562616e6e65643a20756e74696c2032303330", farewell{kindReject, rejectCustom}, "banned: until 2030", codec.RejectedCustom},
-		{v20, "0604", farewell{kindDisconnect, disconnectKicked}, "", codec.Kicked},
-		{v20, "060461666b", farewell{kindDisconnect, disconnectKicked}, "afk", codec.Kicked},
-		{v20, "0605", farewell{kindDisconnect, disconnectServerStopped}, "", codec.ServerStopped},
+		{v22, "2300", goodbye{kindReject, rejectServerFull}, "", codec.ServerFull},
+		{v22, "3300", goodbye{kindReject, rejectRejected}, "", codec.Rejected},
+		{
+			v22, "432016e6e65646a60352e74697c6062203330303", goodbye{kindReject, rejectCustom}, "banned: until 2030",
+			codec.RejectedCustom,
+		},
+		{v22, "4500", goodbye{kindDisconnect, disconnectKicked}, "", codec.Kicked},
+		{v22, "451066b606", goodbye{kindDisconnect, disconnectKicked}, "afk", codec.Kicked},
+		{v22, "5500", goodbye{kindDisconnect, disconnectServerStopped}, "", codec.ServerStopped},
+		{v20, "0403", goodbye{kindReject, rejectServerFull}, "", codec.ServerFull},
+		{v20, "0404", goodbye{kindReject, rejectRejected}, "", codec.Rejected},
+		{
+			v20, "040562616e6e65643a20756e74696c2032303330", goodbye{kindReject, rejectCustom}, "banned: until 2030",
+			codec.RejectedCustom,
+		},
+		{v20, "0604", goodbye{kindDisconnect, disconnectKicked}, "", codec.Kicked},
+		{v20, "060461666b", goodbye{kindDisconnect, disconnectKicked}, "afk", codec.Kicked},
+		{v20, "0605", goodbye{kindDisconnect, disconnectServerStopped}, "", codec.ServerStopped},
 	} {
 		d := codectest.Unhex(t, c.hex)
-		var got farewell
+		var got goodbye
 		if err := got.parse(c.w, d); err != nil || got != c.want || got.meaning() != c.meaning {
 			t.Errorf("%s: %+v, %v; want %+v", c.hex, got, err, c.want)
 			continue
 		}
-		data, pad := c.w.payload(nil, d, farewellLen)
+		data, pad := c.w.payload(nil, d, goodbyeLen)
 		if string(data) != c.data {
 			t.Errorf("%s: data %q, want %q", c.hex, data, c.data)
 		}
 		if again := c.want.append(c.w, nil, maxMessage, data, pad); !bytes.Equal(again, d) {
 			t.Errorf("%+v: %x, want %s", c.want, again, c.hex)
 		}
-		truncations(t, d[:2], func(b []byte) error { return new(farewell).parse(c.w, b) })
+		truncations(t, d[:2], func(b []byte) error { return new(goodbye).parse(c.w, b) })
 	}
 }
 
-// truncations checks that no proper beginning of d, empty ones apart, parses. Receive refuses empty datagrams.
+// truncations checks that no truncated d parses, except empty ones, which Receive refuses.
 func truncations(t *testing.T, d []byte, parse func([]byte) error) {
 	t.Helper()
 	for n := 1; n < len(d); n++ {
 		if parse(d[:n]) == nil {
 			t.Errorf("%d of the %d bytes %x parsed without error", n, len(d), d)
+		}
+	}
+}
+
+func TestTextOfGoodbyes(t *testing.T) {
+	for _, v := range []Version{V20, V22} {
+		for _, text := range []string{"", "afk", "räuberisch", strings.Repeat("x", maxText)} {
+			data, pad := appendText(v, []byte("before"), text)
+			r := NewReader(v, data[len("before"):], pad)
+			if got := string(r.AppendString(nil)); got != text {
+				t.Errorf("version %v reads %q, want %q", v, got, text)
+			}
+		}
+		data, _ := appendText(v, nil, strings.Repeat("x", 5000))
+		if len(data) > maxText+2 {
+			t.Errorf("version %v writes %d bytes", v, len(data))
 		}
 	}
 }
