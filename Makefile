@@ -18,6 +18,7 @@ build: ## build ./tidegate
 
 test: ## run all tests
 	$(GO) test ./...
+	$(GO) test -tags flood -run Flood ./internal/cli
 
 race: ## run all tests under the race detector, shuffled; fewer seeds
 	$(GO) test -race -short -shuffle on ./...
@@ -33,8 +34,9 @@ fuzz: ## run every fuzz target for FUZZTIME each
 bench: ## run the benchmarks; BENCH=pattern, result in bench-new.txt
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./... | tee bench-new.txt
 
-bench-flood: build ## flood Tidegate, and nginx if it is there; as root, with forged addresses
-	./tidegate bench flood $$(command -v nginx > /dev/null && echo --vs nginx)
+bench-flood: ## flood Tidegate, and nginx if it is installed; as root, with forged addresses
+	$(GO) build -trimpath -tags flood -o tidegate-flood .
+	./tidegate-flood bench flood $$(command -v nginx > /dev/null && echo --vs nginx)
 
 bench-compare: ## compare bench-old.txt with bench-new.txt
 	$(BENCHSTAT) bench-old.txt bench-new.txt
@@ -69,6 +71,7 @@ lint: ## check format, vet, lint and tidiness
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "gofmt the files above"; exit 1; }
 	$(GO) mod tidy -diff
 	$(GO) vet ./...
+	$(GO) vet -tags flood ./internal/cli
 	GOOS=darwin $(GO) vet ./...
 	GOOS=windows $(GO) vet ./...
 	GOARCH=386 $(GO) build -o /dev/null .

@@ -1,9 +1,9 @@
 // Package bench measures Tidegate and what its users might take instead, in turn and in one run, so that what else the
 // machine does meets all alike: ratios of one run are worth something, single figures of different runs are not.
 //
-// Start with Forward, the plain case, and scenario, which all have in common. A subject is one thing that is measured: a
-// program of its own in front of a server. The load and the server share a process that is pinned to one core, and the
-// subject has another.
+// Start with Forward, the plain case, and scenario, which all have in common. A subject is one thing that is measured:
+// a program of its own in front of a server. The load and the server share a process that is pinned to one core, and
+// the subject has another.
 package bench
 
 import (
@@ -51,11 +51,13 @@ func (o *Options) check() error {
 	case o.Sessions < 1 || o.Sessions > maxSessions:
 		return fmt.Errorf("%d sessions: %w: want 1 to %d", o.Sessions, ErrOptions, maxSessions)
 	case o.Grow != 0 && (o.Grow <= o.Sessions || o.Grow > maxSessions):
-		return fmt.Errorf("to grow from %d sessions to %d: %w: want more, and at most %d", o.Sessions, o.Grow, ErrOptions, maxSessions)
+		return fmt.Errorf("to grow from %d sessions to %d: %w: want more, and at most %d", o.Sessions, o.Grow, ErrOptions,
+			maxSessions)
 	case o.Size < minSize || o.Size > 1200:
 		return fmt.Errorf("datagrams of %d bytes: %w: want %d to 1200", o.Size, ErrOptions, minSize)
 	case o.Flight < 0 || o.Flight > maxFlight || o.Burst < 0 || o.Burst > maxBurst:
-		return fmt.Errorf("%d messages under way, %d at a time: %w: want at most %d and %d", o.Flight, o.Burst, ErrOptions, maxFlight, maxBurst)
+		return fmt.Errorf("%d messages under way, %d at a time: %w: want at most %d and %d", o.Flight, o.Burst, ErrOptions,
+			maxFlight, maxBurst)
 	case o.Rounds < 1 || o.Window < 100*time.Millisecond:
 		return fmt.Errorf("%d rounds of %v: %w: want at least 1 of 100ms", o.Rounds, o.Window, ErrOptions)
 	}
@@ -63,6 +65,9 @@ func (o *Options) check() error {
 		if !slices.ContainsFunc(others, func(k kind) bool { return k.name == name }) {
 			return fmt.Errorf("%q: %w: want one of %v", name, ErrOptions, Names())
 		}
+	}
+	if o.Context == nil {
+		o.Context = context.Background()
 	}
 	return nil
 }

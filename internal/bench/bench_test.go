@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tidegate/codec/rudp"
+	"tidegate/internal/bench/process"
 	"tidegate/internal/testkit/await"
 )
 
@@ -67,7 +68,7 @@ func TestLoad(t *testing.T) {
 
 // TestLoadOutlivesLoss: what does not come back is replaced.
 func TestLoadOutlivesLoss(t *testing.T) {
-	addr, err := freeAddr()
+	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestLoadOutlivesLoss(t *testing.T) {
 
 // TestGreetingsMissSomebody: whoever is never answered is missed.
 func TestGreetingsMissSomebody(t *testing.T) {
-	addr, err := freeAddr()
+	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +101,11 @@ func TestGreetingsMissSomebody(t *testing.T) {
 	}
 }
 
-// TestGreetingsComeTogether: a client does all its greetings while few others do theirs, however many there are: a session whose
-// client does not speak again soon is given up.
+// TestGreetingsComeTogether: a client does all its greetings while few others do theirs, however many there are: a
+// session whose client does not speak again soon is given up.
 func TestGreetingsComeTogether(t *testing.T) {
 	const clients = 20 * listenBatch
-	server, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(home, 0)))
+	server, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(process.Loopback, 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,20 +195,20 @@ func TestRatios(t *testing.T) {
 }
 
 func TestAccounts(t *testing.T) {
-	before, err := cpuOf(os.Getpid())
+	before, err := process.CPUTime(os.Getpid())
 	if err != nil {
 		t.Skip(err)
 	}
 	var after time.Duration
 	for end := time.Now().Add(await.Patience); after-before < time.Millisecond && time.Now().Before(end); {
-		if after, err = cpuOf(os.Getpid()); err != nil {
+		if after, err = process.CPUTime(os.Getpid()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if after-before < time.Millisecond {
 		t.Errorf("%v of work are %v in the accounts", await.Patience, after-before)
 	}
-	if rss, err := rssOf(os.Getpid()); err != nil || rss < 1<<20 {
+	if rss, err := process.RSS(os.Getpid()); err != nil || rss < 1<<20 {
 		t.Errorf("%d bytes, %v", rss, err)
 	}
 }
@@ -297,12 +298,12 @@ func TestJoins(t *testing.T) {
 	if l.back < 2*joinsInFlight || l.sent > l.back+joinsInFlight {
 		t.Errorf("%d came, %d were let in", l.sent, l.back)
 	}
-	for give := time.Now().Add(await.Patience); l.table.Len() > 0; {
+	for give := time.Now().Add(await.Patience); l.endpoint.Len() > 0; {
 		if err := l.turn(time.Now().Add(lostAfter / 5)); err != nil {
 			t.Fatal(err)
 		}
 		if time.Now().After(give) {
-			t.Fatalf("%d are still there", l.table.Len())
+			t.Fatalf("%d are still there", l.endpoint.Len())
 		}
 	}
 }

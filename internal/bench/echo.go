@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"tidegate/internal/bench/process"
 	"tidegate/internal/netio"
 )
 
@@ -21,7 +22,7 @@ func startEcho() (*echo, error) {
 	if err != nil {
 		return nil, err
 	}
-	socket, err := poller.Listen(netip.AddrPortFrom(home, 0), netio.SocketOptions{ReceiveBuffer: 8 << 20})
+	socket, err := poller.Listen(netip.AddrPortFrom(process.Loopback, 0), netio.SocketOptions{ReceiveBuffer: 8 << 20})
 	if err != nil {
 		_ = poller.Close() // the error that matters is the one before
 		return nil, err

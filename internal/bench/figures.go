@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 )
@@ -79,9 +77,4 @@ func median(values []float64) float64 {
 		return values[n/2]
 	}
 	return (values[n/2-1] + values[n/2]) / 2
-}
-
-// machine says where it was measured.
-func machine() string {
-	return fmt.Sprintf("%d cores, %s/%s, %s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, runtime.Version())
 }

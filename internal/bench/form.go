@@ -9,8 +9,8 @@ import (
 	"tidegate/internal/registry"
 )
 
-// speakers are the protocols that clients and servers speak here, with which the proxies are measured. R-Type is not among
-// them: it carries no messages that could come back from another protocol.
+// speakers are the protocols that clients and servers speak here, with which the proxies are measured. R-Type is not
+// among them: it carries no messages that could come back from another protocol.
 var speakers = func() (all []codec.Protocol) {
 	for i, d := range protocols.All {
 		use := registry.Use{Seed: [32]byte{byte(i + 1)}}
@@ -40,8 +40,8 @@ func speaker(name string) (codec.Protocol, error) {
 	return nil, fmt.Errorf("%q: %w: want one of %v", name, ErrOptions, names)
 }
 
-// form is how a client's messages look, so that they may cross to any other protocol: with an ID, and where messages may
-// be joined with their length before it. docs/bridging.md#envelopes
+// form is how a client's messages look, so that they may cross to any other protocol: with an ID, and where messages
+// may be joined with their length before it. docs/bridging.md#envelopes
 type form struct {
 	mode codec.Mode
 	spec *codec.Spec

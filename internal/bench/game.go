@@ -1,98 +1,101 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"sync/atomic"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/bench/process"
+	"tidegate/internal/endpoint"
 	"tidegate/internal/netio"
 )
 
-// game is a server of a protocol that says every message back.
+// game is a game server of a protocol. It returns every message.
 type game struct {
-	*crowd
-	house   *house
-	stopped atomic.Bool
-	done    chan struct{}
-	guests  uint16
+	*endpoint.Endpoint[struct{}]
+	listener *endpoint.Listener
+	stopped  atomic.Bool
+	done     chan struct{}
 }
 
 func startGame(p codec.Protocol) (*game, error) {
 	g := &game{done: make(chan struct{})}
 	var err error
-	if g.crowd, err = newCrowd(g.heed); err != nil {
+	if g.Endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: g.event}); err != nil {
 		return nil, err
 	}
-	if g.house, err = g.open(p, netio.SocketOptions{ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20}); err != nil {
-		g.close()
+	g.listener, err = g.Listen(p, netip.AddrPortFrom(process.Loopback, 0),
+		netio.SocketOptions{ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20})
+	if err != nil {
+		_ = g.Close() // the earlier error matters more
 		return nil, err
 	}
 	go g.run()
 	return g, nil
 }
 
-func (g *game) addr() netip.AddrPort { return g.house.socket.Addr() }
+func (g *game) addr() netip.AddrPort { return g.listener.Addr() }
 
 func (g *game) run() {
 	defer close(g.done)
-	for !g.stopped.Load() && g.turn(time.Time{}) == nil {
+	for !g.stopped.Load() && g.Turn(time.Time{}) == nil {
 	}
 }
 
-func (g *game) heed(e *entry, ev *codec.Event) {
-	switch ev.Kind {
-	case codec.Asked:
-		g.guests++
-		e.Value.conn.Admit(g.now, g.guests)
-	case codec.Received:
-		m := ev.Message
+func (g *game) event(c *endpoint.Conn[struct{}], e *codec.Event) {
+	if e.Kind == codec.Received {
+		m := e.Message
 		m.Receipt = 0
-		_ = e.Value.conn.Send(g.now, m) // a reply that finds no room is lost, and counted by the client
+		_ = c.Send(g.Now(), m) // the client counts a reply without room as lost
 	}
 }
 
 func (g *game) stop() {
 	g.stopped.Store(true)
-	g.poller.Wake()
+	g.Wake()
 	<-g.done
-	g.close()
+	_ = g.Close() // nothing can be lost any more
 }
 
-// gameLoad is players who send messages.
+// gameLoad is clients that send messages.
 type gameLoad struct {
 	*traffic
-	*crowd
-	speaks  codec.Protocol
-	form    form
-	to      netip.AddrPort
-	wanted  int // players
-	players []*entry
-	next    int // player who sends next
-	said    int // how much it has said at a time
-	playing int
-	left    int          // players who lost their connection
-	why     codec.Reason // of the last of them
-	idle    bool         // they are to say nothing
-	message []byte
+	endpoint  *endpoint.Endpoint[struct{}]
+	protocol  codec.Protocol
+	form      form
+	to        netip.AddrPort
+	wanted    int // clients
+	clients   []*endpoint.Conn[struct{}]
+	next      int // client that sends next
+	inBurst   int // messages that it has sent in this burst
+	connected int
+	lost      int          // clients that lost their connection
+	why       codec.Reason // of the latest lost connection
+	idle      bool         // clients send no messages
+	message   []byte
 }
 
 // messagesInFlight is how many messages are under way at once where there is no timetable.
 const messagesInFlight = 256
 
-// newGameLoad makes players of a subject at an address, who are yet to join.
-func newGameLoad(p codec.Protocol, players, size int, to netip.AddrPort) (*gameLoad, error) {
+// newGameLoad makes clients of a subject at an address. They connect in greet.
+func newGameLoad(p codec.Protocol, clients, size int, to netip.AddrPort) (*gameLoad, error) {
 	l := &gameLoad{
-		traffic: newTraffic(messagesInFlight), speaks: p, form: formOf(p), message: make([]byte, size), to: to, wanted: players,
+		traffic: newTraffic(messagesInFlight), protocol: p, form: formOf(p),
+		message: make([]byte, size), to: to, wanted: clients,
 	}
 	var err error
-	l.crowd, err = newCrowd(l.heed)
+	l.endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: l.event})
 	return l, err
 }
 
-// crowded has more under way than is usual, of which each takes its time, and players say several messages at a time. 0 changes
-// nothing.
+func (l *gameLoad) close() { _ = l.endpoint.Close() }
+
+// crowded has more under way than is usual, of which each takes its time, and players say several messages at a time.
+// 0 changes nothing.
 func (l *gameLoad) crowded(flight, burst int) {
 	if flight > 0 {
 		l.flight = flight
@@ -106,16 +109,16 @@ const slowMessage = 200 * time.Microsecond
 
 func (l *gameLoad) books() *traffic { return l.traffic }
 
-func (l *gameLoad) heed(_ *entry, ev *codec.Event) {
-	switch ev.Kind {
+func (l *gameLoad) event(_ *endpoint.Conn[struct{}], e *codec.Event) {
+	switch e.Kind {
 	case codec.Connected:
-		l.playing++
+		l.connected++
 	case codec.Received:
-		l.traffic.now = l.crowd.now
-		l.form.stamps(ev.Payload, l.read)
+		l.now = l.endpoint.Now()
+		l.form.stamps(e.Payload, l.read)
 	case codec.Disconnected:
-		l.left++
-		l.why = ev.Reason
+		l.lost++
+		l.why = e.Reason
 	}
 }
 
@@ -125,12 +128,12 @@ const firstWords = 8
 // greet has all players join, a few at a time, and those who are to play say their first words.
 func (l *gameLoad) greet() error {
 	for i := range l.wanted {
-		e, err := l.come(l.speaks, l.to, uint64(i))
+		c, err := l.endpoint.Dial(l.protocol, l.to, uint64(i)+1, clientSocket(uint64(i)))
 		if err != nil {
-			return fmt.Errorf("player %d: %w", i, err)
+			return fmt.Errorf("client %d: %w", i, err)
 		}
-		l.players = append(l.players, e)
-		if err := l.await(len(l.players) - joinsInFlight); err != nil {
+		l.clients = append(l.clients, c)
+		if err := l.await(len(l.clients) - joinsInFlight); err != nil {
 			return err
 		}
 	}
@@ -158,40 +161,41 @@ func (l *gameLoad) greet() error {
 }
 
 // await waits until so many are connected, who have at most joinTime from one to the next.
-func (l *gameLoad) await(players int) error {
+func (l *gameLoad) await(clients int) error {
 	const joinTime = 5 * time.Second
-	for n, give := l.playing, time.Now().Add(joinTime); l.playing < players; {
+	for n, give := l.connected, time.Now().Add(joinTime); l.connected < clients; {
 		if err := l.turn(give); err != nil {
 			return err
 		}
 		if time.Now().After(give) {
-			return fmt.Errorf("%d of %d players are connected, and no more can", l.playing, l.wanted)
+			return fmt.Errorf("%d of %d clients are connected, and no more connect", l.connected, l.wanted)
 		}
-		if l.playing > n {
-			n, give = l.playing, time.Now().Add(joinTime)
+		if l.connected > n {
+			n, give = l.connected, time.Now().Add(joinTime)
 		}
 	}
 	return nil
 }
 
 func (l *gameLoad) send(at time.Time) {
-	e := l.players[l.next]
-	if l.said++; l.said >= l.burst {
-		l.next, l.said = (l.next+1)%len(l.players), 0
+	c := l.clients[l.next]
+	if l.inBurst++; l.inBurst >= l.burst {
+		l.next, l.inBurst = (l.next+1)%len(l.clients), 0
 	}
 	l.stamp(l.message[l.form.head:], at)
-	_ = e.Value.conn.Send(l.crowd.now, l.form.message(l.message)) // what finds no room is lost, and counted as that
-	l.mark(e)
+	_ = c.Send(l.endpoint.Now(), l.form.message(l.message)) // a message without room counts as lost
+	l.endpoint.Touch(c)
 }
 
 func (l *gameLoad) turn(until time.Time) error {
-	err := l.crowd.turn(until)
-	l.traffic.now = l.crowd.now
+	err := l.endpoint.Turn(until)
+	l.now = l.endpoint.Now()
 	if err == nil {
-		err = l.interruption.err()
+		err = context.Cause(l.ctx)
 	}
-	if err == nil && l.left > 0 {
-		err = fmt.Errorf("%d of %d players are connected, %d were thrown out: %v", l.playing-l.left, l.wanted, l.left, l.why)
+	if err == nil && l.lost > 0 {
+		err = fmt.Errorf("%d of %d clients are connected, %d lost their connection: %v", l.connected-l.lost, l.wanted, l.lost,
+			l.why)
 	}
 	return err
 }

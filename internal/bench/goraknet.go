@@ -9,27 +9,27 @@ import (
 	"sync"
 
 	"github.com/sandertv/go-raknet"
+
+	"tidegate/internal/bench/process"
 )
 
 // startGoRakNet runs RunGoRakNet in a process of its own.
 func startGoRakNet(o *Options, server netip.AddrPort, _ string) (*subject, error) {
-	addr, err := freeAddr()
+	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	admin, err := freeStreamAddr()
+	admin, err := process.FreeTCPAddr()
 	if err != nil {
 		return nil, err
 	}
-	s, err := run("go-raknet", addr, o.self("bench", "go-raknet", addr.String(), server.String(), admin.String())...)
-	if err != nil {
-		return nil, err
-	}
-	return s.tells(admin)
+	return startWithAdmin("go-raknet", addr, admin,
+		o.self("bench", "go-raknet", addr.String(), server.String(), admin.String())...)
 }
 
-// RunGoRakNet is the proxy that anyone would write with go-raknet, for comparison: it accepts at listen, dials the server for
-// each client, and copies packets both ways. Its profiles are at admin. It returns when it cannot listen any more.
+// RunGoRakNet is the proxy that anyone would write with go-raknet, for comparison: it accepts at listen, dials the
+// server for each client, and copies packets both ways. Its profiles are at admin. It returns when it cannot listen
+// any more.
 func RunGoRakNet(listen, server, admin string) error {
 	go func() { _ = http.ListenAndServe(admin, nil) }() // without profiles it is measured by less
 	l, err := raknet.Listen(listen)

@@ -1,32 +1,42 @@
 package bench
 
 import (
+	"context"
 	"net/netip"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/endpoint"
 )
 
 // joinLoad is players who connect, leave, and come again as others.
 type joinLoad struct {
 	*traffic
-	*crowd
-	speaks codec.Protocol
-	to     netip.AddrPort
-	comer  uint64 // the next one's key
-	err    error  // why nobody can come any more
+	endpoint *endpoint.Endpoint[joining]
+	protocol codec.Protocol
+	to       netip.AddrPort
+	next     uint64 // key of the next client
+	err      error  // of the last Dial
+}
+
+// joining is the handshake of one client.
+type joining struct {
+	number uint64    // in the traffic
+	at     time.Time // when it should have started
 }
 
 // joinsInFlight is how many are connecting at once where there is no timetable.
 const joinsInFlight = 64
 
 func newJoinLoad(p codec.Protocol, to netip.AddrPort) (*joinLoad, error) {
-	l := &joinLoad{traffic: newTraffic(joinsInFlight), speaks: p, to: to}
+	l := &joinLoad{traffic: newTraffic(joinsInFlight), protocol: p, to: to}
 	l.patience = 2 * time.Second // a step of a handshake may wait for a timer
 	var err error
-	l.crowd, err = newCrowd(l.heed)
+	l.endpoint, err = endpoint.New(endpoint.Options[joining]{Event: l.event})
 	return l, err
 }
+
+func (l *joinLoad) close() { _ = l.endpoint.Close() }
 
 func (l *joinLoad) books() *traffic { return l.traffic }
 
@@ -34,31 +44,31 @@ func (l *joinLoad) books() *traffic { return l.traffic }
 func (l *joinLoad) greet() error { return nil }
 
 func (l *joinLoad) send(at time.Time) {
-	e, err := l.come(l.speaks, l.to, l.comer)
+	c, err := l.endpoint.Dial(l.protocol, l.to, l.next+1, clientSocket(l.next))
 	if err != nil {
 		l.err = err
 		return
 	}
-	l.comer++
-	e.Value.number, e.Value.joined = l.leaves(at), at
+	l.next++
+	c.Value = joining{l.leaves(at), at}
 }
 
-func (l *joinLoad) heed(e *entry, ev *codec.Event) {
-	if ev.Kind == codec.Connected {
-		l.traffic.now = l.crowd.now
-		l.returns(e.Value.number, e.Value.joined)
-		e.Value.conn.Close(l.crowd.now, codec.Goodbye{Reason: codec.Closed})
+func (l *joinLoad) event(c *endpoint.Conn[joining], e *codec.Event) {
+	if e.Kind == codec.Connected {
+		l.now = l.endpoint.Now()
+		l.returns(c.Value.number, c.Value.at)
+		c.Close(l.now, codec.Goodbye{Reason: codec.Closed})
 	}
 }
 
 func (l *joinLoad) turn(until time.Time) error {
-	err := l.crowd.turn(until)
-	l.traffic.now = l.crowd.now
+	err := l.endpoint.Turn(until)
+	l.now = l.endpoint.Now()
 	if err == nil {
 		err = l.err
 	}
 	if err == nil {
-		err = l.interruption.err()
+		err = context.Cause(l.ctx)
 	}
 	return err
 }

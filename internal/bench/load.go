@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"time"
@@ -14,16 +15,13 @@ const (
 	datagramsInFlight = 256
 )
 
-// home is where everything listens.
-var home = netip.AddrFrom4([4]byte{127, 0, 0, 1})
-
-// clientNet is where clients are, at an address each, by one socket: so there may be more of them than descriptors, and what
-// the kernel keeps for them is not taken for what it keeps for a subject.
+// clientNet is where clients are, at an address each, by one socket: so there may be more of them than descriptors,
+// and what the kernel keeps for them is not taken for what it keeps for a subject.
 var clientNet = netip.MustParsePrefix("127.128.0.0/9")
 
-// dialClient opens the socket of a client. Clients of different keys have different addresses.
-func dialClient(p netio.Poller, to netip.AddrPort, key uint64) (netio.Socket, error) {
-	return p.Dial(to, netio.SocketOptions{Sources: clientNet, SourceKey: key, ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20})
+// clientSocket returns the options of a client's socket. Clients with different keys have different addresses.
+func clientSocket(key uint64) netio.SocketOptions {
+	return netio.SocketOptions{Sources: clientNet, SourceKey: key, ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20}
 }
 
 // datagramLoad is clients that send datagrams as they are.
@@ -44,7 +42,7 @@ func newDatagramLoad(clients, size int, to netip.AddrPort) (*datagramLoad, error
 	}
 	l := &datagramLoad{traffic: newTraffic(datagramsInFlight), poller: poller, size: size}
 	for i := range clients {
-		s, err := dialClient(poller, to, uint64(i))
+		s, err := poller.Dial(to, clientSocket(uint64(i)))
 		if err != nil {
 			_ = poller.Close() // the error that matters is the one before
 			return nil, fmt.Errorf("client %d: %w", i, err)
@@ -85,12 +83,12 @@ func (l *datagramLoad) turn(until time.Time) error {
 	}
 	l.now = time.Now()
 	l.poller.Receive(l)
-	return l.interruption.err()
+	return context.Cause(l.ctx)
 }
 
 const (
-	// greetings is how often a client must have been answered: with the second the subject has its session, and at the third
-	// none is new.
+	// greetings is how often a client must have been answered: with the second the subject has its session, and at the
+	// third none is new.
 	greetings = 3
 	// mostGreetings is how often it may try.
 	mostGreetings = 4 * greetings
@@ -106,8 +104,8 @@ type greeting struct {
 	answers int
 }
 
-// answer takes an answer to the greeting of a number. Only one to the latest counts: those of earlier ones may all have waited
-// with it, when the subject had not been answered yet.
+// answer takes an answer to the greeting of a number. Only one to the latest counts: those of earlier ones may all
+// have waited with it, when the subject had not been answered yet.
 func (g *greeting) answer(number uint64) {
 	if number == g.last {
 		g.answers++
@@ -115,9 +113,9 @@ func (g *greeting) answer(number uint64) {
 	}
 }
 
-// greet has every client speak and be answered, each time before it speaks again. A few clients at a time do all of it: a
-// subject that takes newcomers one by one shall not lose them, and a session whose client does not speak again in time is
-// given up (limits.handshake_timeout). A figure is of all clients, or there is none.
+// greet has every client speak and be answered, each time before it speaks again. A few clients at a time do all of
+// it: a subject that takes newcomers one by one shall not lose them, and a session whose client does not speak again
+// in time is given up (limits.handshake_timeout). A figure is of all clients, or there is none.
 func (l *datagramLoad) greet() error {
 	l.greeted = make([]greeting, len(l.clients))
 	defer func() { l.greeted = nil }()
@@ -136,7 +134,8 @@ func (l *datagramLoad) greet() error {
 	return nil
 }
 
-// greetSome has the clients from first to before end do all their greetings. It returns how many were answered too seldom.
+// greetSome has the clients from first to before end do all their greetings. It returns how many were answered too
+// seldom.
 func (l *datagramLoad) greetSome(first, end int) (strange int, err error) {
 	for range mostGreetings {
 		strange = 0

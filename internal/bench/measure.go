@@ -3,6 +3,8 @@ package bench
 import (
 	"os"
 	"time"
+
+	"tidegate/internal/bench/process"
 )
 
 // measured is what a subject's rounds brought.
@@ -28,8 +30,8 @@ const warmUp = time.Second
 
 // measure is a round. Ours are the processes of load and server, on a core of their own.
 func (s *subject) measure(o *Options) (r round, err error) {
-	defer unpin(os.Getpid())
-	if err := pin(os.Getpid(), 0); err != nil {
+	defer process.Unpin(os.Getpid())
+	if err := process.Pin(os.Getpid(), 0); err != nil {
 		return r, err
 	}
 	if err := s.play(o, max(o.Window/5, warmUp)); err != nil {
@@ -70,11 +72,11 @@ func (s *subject) play(o *Options, d time.Duration) error {
 }
 
 func (s *subject) cpu() (own, ours time.Duration, err error) {
-	if pid := s.pid(); pid != 0 {
-		if own, err = cpuOf(pid); err != nil {
+	if pid := s.PID(); pid != 0 {
+		if own, err = process.CPUTime(pid); err != nil {
 			return 0, 0, err
 		}
 	}
-	ours, err = cpuOf(os.Getpid())
+	ours, err = process.CPUTime(os.Getpid())
 	return own, ours, err
 }

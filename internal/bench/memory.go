@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// allocations begins to count what a subject's process allocates. The function that it returns tells how many there have been
-// since, less what the question itself takes; a negative number of a subject that does not tell.
+// allocations begins to count what a subject's process allocates. The function that it returns tells how many there
+// have been since, less what the question itself takes; a negative number of a subject that does not tell.
 func (s *subject) allocations() (since func() (float64, error), err error) {
 	if !s.admin.IsValid() {
 		return func() (float64, error) { return -1, nil }, nil

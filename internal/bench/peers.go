@@ -8,44 +8,28 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"tidegate/internal/bench/process"
 )
 
 // startNginx runs nginx's stream proxy with one worker, as its documentation has it for UDP.
 func startNginx(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
-	addr, err := freeAddr()
+	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	file, err := write(dir, "nginx.conf", nginxConfig(dir,
+	return subjectOf(process.StartNginx(dir, addr,
 		fmt.Sprintf("server { listen %s udp rcvbuf=2m; proxy_pass %s; proxy_timeout 10m; }", addr, echo)))
-	if err != nil {
-		return nil, err
-	}
-	return run("nginx", addr, "nginx", "-p", dir, "-c", file)
-}
-
-// nginxConfig is that of one worker with servers.
-func nginxConfig(dir, servers string) string {
-	module := "" // distributions have it in a file of its own
-	if found, _ := filepath.Glob("/usr/lib/nginx/modules/ngx_stream_module.so"); len(found) > 0 {
-		module = "load_module " + found[0] + ";"
-	}
-	return fmt.Sprintf(`%s
-daemon off; master_process off; error_log %s/error.log; pid %s/pid;
-worker_rlimit_nofile 20000;
-events { worker_connections 40000; multi_accept on; }
-stream { %s }
-`, module, dir, dir, servers)
 }
 
 // startSocat runs socat, which forks for every client.
 func startSocat(_ *Options, echo netip.AddrPort, _ string) (*subject, error) {
-	addr, err := freeAddr()
+	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	s, err := run("socat", addr, "socat", fmt.Sprintf("UDP4-LISTEN:%d,bind=%v,fork,reuseaddr", addr.Port(), addr.Addr()),
-		fmt.Sprintf("UDP4:%v", echo))
+	s, err := subjectOf(process.Start("socat", addr, "socat",
+		fmt.Sprintf("UDP4-LISTEN:%d,bind=%v,fork,reuseaddr", addr.Port(), addr.Addr()), fmt.Sprintf("UDP4:%v", echo)))
 	if err == nil {
 		s.forks = true
 	}
@@ -57,7 +41,7 @@ var relayC []byte
 
 // startC builds and runs the C program of the same design.
 func startC(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
-	addr, err := freeAddr()
+	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +51,7 @@ func startC(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
 	if out, err := cc.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build relay.c: %w: %s", err, out)
 	}
-	return run("c", addr, binary, fmt.Sprint(addr.Port()), fmt.Sprint(echo.Port()))
+	return subjectOf(process.Start("c", addr, binary, fmt.Sprint(addr.Port()), fmt.Sprint(echo.Port())))
 }
 
 //go:embed peers/traefik.go.txt
@@ -78,7 +62,7 @@ var traefikMod string
 
 // startTraefik builds and runs Traefik's UDP proxy, its package pkg/udp, as its own server puts it together.
 func startTraefik(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
-	addr, err := freeAddr()
+	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +71,7 @@ func startTraefik(_ *Options, echo netip.AddrPort, dir string) (*subject, error)
 		return nil, err
 	}
 	for name, text := range map[string]string{"main.go": traefikMain, "go.mod": traefikMod} {
-		if _, err := write(source, name, text); err != nil {
+		if _, err := process.WriteFile(source, name, text); err != nil {
 			return nil, err
 		}
 	}
@@ -96,16 +80,16 @@ func startTraefik(_ *Options, echo netip.AddrPort, dir string) (*subject, error)
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("build traefik: %w: %s", err, out)
 	}
-	return run("traefik", addr, filepath.Join(source, "proxy"), addr.String(), echo.String())
+	return subjectOf(process.Start("traefik", addr, filepath.Join(source, "proxy"), addr.String(), echo.String()))
 }
 
 // startKernelNAT has nftables rewrite addresses, with connection tracking: what the kernel itself offers.
 func startKernelNAT(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
-	addr, err := freeAddr()
+	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	file, err := write(dir, "nat.nft", fmt.Sprintf(`table ip tidegate_bench {
+	file, err := process.WriteFile(dir, "nat.nft", fmt.Sprintf(`table ip tidegate_bench {
 	chain out {
 		type nat hook output priority -100;
 		ip daddr %v udp dport %d dnat to %v
@@ -118,7 +102,7 @@ func startKernelNAT(_ *Options, echo netip.AddrPort, dir string) (*subject, erro
 	if out, err := exec.Command("nft", "-f", file).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("nft: %w: %s", err, out)
 	}
-	return &subject{name: "kernel-nat", addr: addr, close: func() {
+	return &subject{Process: &process.Process{Name: "kernel-nat", Addr: addr}, close: func() {
 		_ = exec.Command("nft", "delete", "table", "ip", "tidegate_bench").Run() // it is gone with the rules at worst
 	}}, nil
 }

@@ -3,46 +3,95 @@ package bench
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+
+	"tidegate/internal/table"
 )
 
-// Print writes a result as tables.
+// figureColumns returns a column of text and columns of figures.
+func figureColumns(first string, figures ...string) []table.Column {
+	columns := []table.Column{{Name: first}}
+	for _, name := range figures {
+		columns = append(columns, table.Column{Name: name, Number: true})
+	}
+	return columns
+}
+
+// Print writes the result as tables.
 func (r *Result) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s\n\n", r.Scenario, r.circumstances())
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "subject\t%ss/s\tCPU ns each\teach CPU s\tadded to direct\tallocations\tloss %%\tRTT p50 µs\tp99\tp99.9\tB/session\t\n", r.Of)
-	for _, f := range r.Subjects {
-		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%s\t%.2f\t%.0f\t%.0f\t%.0f\t%s\t\n", f.Name, f.PerSecond, known(f.CPU), known(f.perCPU()),
-			known(f.CPUAll), allocations(f.Allocs), 100*f.Loss, f.P50, f.P99, f.P999, known(f.SessionMemory))
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
-	if len(r.Ratios) > 0 {
-		fmt.Fprintln(w)
-		fmt.Fprintln(t, "way\tover\tcpu_ratio\teach CPU s, times\trtt_p99_ratio\tmemory_ratio\t")
-		for _, x := range r.Ratios {
-			for _, w := range x.Ways {
-				fmt.Fprintf(t, "%s\t%s\t%.3f\t%.1f\t%.2f\t%.2f\t\n", w.Way, x.Over, w.CPU, 1/w.CPU, w.P99, w.Memory)
-			}
-		}
-		if err := t.Flush(); err != nil {
-			return err
-		}
-	}
+	r.printFigures(w)
+	r.printRatios(w)
 	if len(r.Growth) > 0 {
 		fmt.Fprintln(w)
 	}
 	for _, g := range r.Growth {
 		fmt.Fprintf(w, "%s sessions: %.2f times the processor time for each\n", g.Way, g.CPU)
 	}
-	for _, m := range r.Missing {
-		fmt.Fprintln(w, "not measured:", m)
-	}
+	printMissing(w, r.Missing)
 	return nil
 }
 
-// circumstances say how it was measured.
+func (r *Result) printFigures(w io.Writer) {
+	var rows [][]string
+	for _, f := range r.Subjects {
+		rows = append(rows, []string{
+			f.Name, decimals(0, f.PerSecond), Figure(f.CPU), Figure(f.perCPU()), Figure(f.CPUAll), allocations(f.Allocs),
+			decimals(2, 100*f.Loss), decimals(0, f.P50), decimals(0, f.P99), decimals(0, f.P999), Figure(f.SessionMemory),
+		})
+	}
+	table.Print(w, 0, figureColumns("subject", r.Of+"s/s", "CPU ns each", "each CPU s", "added to direct", "allocations",
+		"loss %", "RTT p50 µs", "p99", "p99.9", "B/session"), rows)
+}
+
+func (r *Result) printRatios(w io.Writer) {
+	var rows [][]string
+	for _, x := range r.Ratios {
+		for _, w := range x.Ways {
+			rows = append(rows, []string{
+				w.Way, x.Over, decimals(3, w.CPU), decimals(1, 1/w.CPU), decimals(2, w.P99), decimals(2, w.Memory),
+			})
+		}
+	}
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+		table.Print(w, 0, figureColumns("setup", "over", "cpu_ratio", "each CPU s, times", "rtt_p99_ratio", "memory_ratio"),
+			rows)
+	}
+}
+
+// Print writes the result as a table.
+func (i *Idle) Print(w io.Writer) error {
+	kind := "relayed"
+	if i.From != "" {
+		kind = fmt.Sprintf("%s to %s", i.From, i.To)
+	}
+	fmt.Fprintf(w, "sessions: %d idle, %s; medians of %d rounds; %s\n\n", i.Sessions, kind, i.Rounds, i.Machine)
+	var rows [][]string
+	for _, c := range i.Subjects {
+		rows = append(rows, []string{
+			c.Name, decimals(0, c.Resident), Figure(c.Heap), decimals(0, c.Kernel), decimals(2, 100*c.Core),
+		})
+	}
+	table.Print(w, 0, figureColumns("subject", "resident B/session", "in use B/session", "kernel B/session",
+		"% of a core for all"), rows)
+	for _, c := range i.Subjects {
+		if c.Scrape != nil && c.ScrapeEmpty != nil {
+			fmt.Fprintf(w, "scrape of %s: %d bytes in %.1f ms with %d sessions, %d bytes in %.1f ms with %d\n", c.Name,
+				c.ScrapeEmpty.Bytes, c.ScrapeEmpty.Millis, c.ScrapeEmpty.Sessions,
+				c.Scrape.Bytes, c.Scrape.Millis, c.Scrape.Sessions)
+		}
+	}
+	printMissing(w, i.Missing)
+	return nil
+}
+
+func printMissing(w io.Writer, missing []string) {
+	for _, m := range missing {
+		fmt.Fprintln(w, "not measured:", m)
+	}
+}
+
+// circumstances describes the measurement.
 func (r *Result) circumstances() (text string) {
 	if r.From != "" {
 		text += fmt.Sprintf("%s to %s, ", r.From, r.To)
@@ -60,14 +109,14 @@ func (r *Result) circumstances() (text string) {
 	case r.Rate > 0:
 		text += fmt.Sprintf("%d a second from clients", r.Rate)
 	case r.Flight > 0:
-		text += fmt.Sprintf("as many as come back of %d", r.Flight)
+		text += fmt.Sprintf("%d in flight", r.Flight)
 	default:
-		text += "as many as come back"
+		text += "the default number in flight"
 	}
 	return text + fmt.Sprintf("; medians of %d rounds; %s", r.Rounds, r.Machine)
 }
 
-// perCPU is how many a second of processor time does; 0: unknown.
+// perCPU returns the number for one second of processor time; 0: unknown.
 func (f *Figures) perCPU() float64 {
 	if f.CPU == 0 {
 		return 0
@@ -75,17 +124,20 @@ func (f *Figures) perCPU() float64 {
 	return 1e9 / f.CPU
 }
 
-// known is a figure, or a dash for one that there is not.
-func known(v float64) string {
+func decimals(n int, v float64) string { return fmt.Sprintf("%.*f", n, v) }
+
+// Figure formats a figure without decimals, or a dash for an unknown one, which is 0.
+func Figure(v float64) string {
 	if v == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.0f", v)
+	return decimals(0, v)
 }
 
+// allocations formats a number of allocations, or a dash for an unknown one, which is negative.
 func allocations(v float64) string {
 	if v < 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.3f", v)
+	return decimals(3, v)
 }

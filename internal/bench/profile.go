@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// profile keeps where a subject's process spends its time while it is played with, for go tool pprof: in a file of its name in
-// the folder of the options, if they have one.
+// profile keeps where a subject's process spends its time while it is played with, for go tool pprof: in a file of its
+// name in the folder of the options, if they have one.
 func (s *subject) profile(o *Options) error {
 	if o.Profiles == "" || !s.admin.IsValid() {
 		return nil
@@ -22,7 +22,7 @@ func (s *subject) profile(o *Options) error {
 	done := make(chan error, 1)
 	go func() {
 		done <- download(fmt.Sprintf("http://%v/debug/pprof/profile?seconds=%d", s.admin, seconds),
-			filepath.Join(o.Profiles, s.name+".pb.gz"))
+			filepath.Join(o.Profiles, s.Name+".pb.gz"))
 	}()
 	if err := s.play(o, seconds*time.Second); err != nil {
 		return err

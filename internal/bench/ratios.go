@@ -38,8 +38,8 @@ func (r *Result) ratios(other *Figures) Ratios {
 	return ratios
 }
 
-// over compares with another. Where both have a process, its own time is what counts, which direct's noise is not in; the
-// kernel's fast path has none, and is compared by what it adds to direct.
+// over compares with another. Where both have a process, its own time is what counts, which direct's noise is not in;
+// the kernel's fast path has none, and is compared by what it adds to direct.
 func (f *Figures) over(other *Figures) Ratio {
 	one := Ratio{Way: f.Name, P99: f.P99 / other.P99}
 	if f.Name == fastPath || other.CPU == 0 {

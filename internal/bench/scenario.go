@@ -1,11 +1,14 @@
 package bench
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"os"
 	"runtime"
 	"slices"
+
+	"tidegate/internal/bench/process"
 )
 
 // scenario is something to measure subjects by.
@@ -24,10 +27,10 @@ type server interface {
 	stop()
 }
 
-// run measures all subjects in turn, round by round. Each round has a process of its own, with its sessions: nobody has to keep
-// sessions alive while others are measured, and nobody's idle sessions take the others' time.
+// run measures all subjects in turn, round by round. Each round has a process of its own, with its sessions: nobody
+// has to keep sessions alive while others are measured, and nobody's idle sessions take the others' time.
 func (sc *scenario) run(o *Options) (*Result, error) {
-	sc.Rate, sc.Rounds, sc.Machine = o.Rate, o.Rounds, machine()
+	sc.Rate, sc.Rounds, sc.Machine = o.Rate, o.Rounds, process.Machine()
 	server, err := sc.server()
 	if err != nil {
 		return nil, err
@@ -47,8 +50,8 @@ func (sc *scenario) run(o *Options) (*Result, error) {
 			}
 			o.tell("round %d of %d: %s", i+1, o.Rounds, m.name)
 			err := sc.round(o, m, server.addr(), i == o.Rounds-1)
-			if over := (interruption{o.Context}).err(); over != nil {
-				return nil, over
+			if o.Context.Err() != nil {
+				return nil, context.Cause(o.Context)
 			}
 			if err != nil {
 				sc.miss(o, fmt.Sprintf("%s, from round %d on", m.name, i+1), err)
@@ -66,7 +69,7 @@ func (sc *scenario) round(o *Options, m *measured, server netip.AddrPort, last b
 		return err
 	}
 	defer s.stop()
-	m.ownProcess = s.pid() != 0 && !s.forks
+	m.ownProcess = s.PID() != 0 && !s.forks
 	r, err := s.measure(o)
 	if err != nil {
 		return err
@@ -108,11 +111,11 @@ func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort, clients int
 
 // fill opens the sessions of so many clients, and notes what they take.
 func (sc *scenario) fill(o *Options, s *subject, clients int) (err error) {
-	if pid := s.pid(); pid != 0 {
-		if err := pin(pid, runtime.NumCPU()-1); err != nil {
+	if pid := s.PID(); pid != 0 {
+		if err := process.Pin(pid, runtime.NumCPU()-1); err != nil {
 			return err
 		}
-		if s.idle, err = rssOf(pid); err != nil {
+		if s.idle, err = process.RSS(pid); err != nil {
 			return err
 		}
 	}
@@ -121,17 +124,17 @@ func (sc *scenario) fill(o *Options, s *subject, clients int) (err error) {
 			return err
 		}
 	}
-	l, err := sc.load(s.addr, clients)
+	l, err := sc.load(s.Addr, clients)
 	if err != nil {
 		return err
 	}
 	s.load = l
-	l.books().interruption = interruption{o.Context}
+	l.books().ctx = o.Context
 	if err := l.greet(); err != nil {
 		return s.fewer(err)
 	}
-	if pid := s.pid(); pid != 0 {
-		s.full, err = rssOf(pid)
+	if pid := s.PID(); pid != 0 {
+		s.full, err = process.RSS(pid)
 	}
 	return err
 }

@@ -80,7 +80,8 @@ func sums(metrics []byte, metric, label string) map[string]float64 {
 	return by
 }
 
-// whyFewer says what metrics know of sessions that are missing: datagrams that were dropped, and sessions that have ended.
+// whyFewer says what metrics know of sessions that are missing: datagrams that were dropped, and sessions that have
+// ended.
 func whyFewer(metrics []byte) string {
 	var known []string
 	for _, what := range []struct{ text, metric string }{
@@ -110,8 +111,8 @@ func (s *subject) fewer(err error) error {
 	return fmt.Errorf("%w: %s", err, whyFewer(metrics))
 }
 
-// scrapeIdle is a scrape of a subject without sessions, in a process of its own: what is measured of others' memory shall not
-// have it in it.
+// scrapeIdle is a scrape of a subject without sessions, in a process of its own: what is measured of others' memory
+// shall not have it in it.
 func (sc *scenario) scrapeIdle(o *Options, k kind, server netip.AddrPort) (*Scrape, error) {
 	empty := *sc
 	empty.load = func(netip.AddrPort, int) (load, error) { return newDatagramLoad(0, minSize, server) }

@@ -47,7 +47,7 @@ func TestInterruption(t *testing.T) {
 	}
 	defer l.close()
 	ctx, cancel := context.WithCancelCause(t.Context())
-	l.interruption = interruption{ctx}
+	l.ctx = ctx
 	enough := errors.New("enough")
 	time.AfterFunc(10*time.Millisecond, func() { cancel(enough) })
 	if err := saturate(l, time.Hour); !errors.Is(err, enough) {

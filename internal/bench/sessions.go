@@ -1,12 +1,15 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"runtime"
 	"time"
+
+	"tidegate/internal/bench/process"
 )
 
 // Idle is what Sessions found out.
@@ -23,8 +26,8 @@ type Idle struct {
 // IdleCosts are medians over all rounds, each with a process of its own.
 type IdleCosts struct {
 	Name string `json:"name"`
-	// For each session, in bytes: what is resident of the process, garbage included; and the kernel's slabs and page tables
-	// of all processes, of which clients and server have a few sockets only.
+	// For each session, in bytes: what is resident of the process, garbage included; and the kernel's slabs and page
+	// tables of all processes, of which clients and server have a few sockets only.
 	Resident float64 `json:"resident_bytes"`
 	Kernel   float64 `json:"kernel_bytes"`
 	Heap     float64 `json:"heap_bytes"` // the part of Resident that is in use; 0: unknown
@@ -49,11 +52,11 @@ func Sessions(o *Options) (*Idle, error) {
 		return nil, err
 	}
 	defer server.stop()
-	idle := &Idle{Sessions: o.Sessions, From: o.From, To: o.To, Rounds: o.Rounds, Machine: machine()}
+	idle := &Idle{Sessions: o.Sessions, From: o.From, To: o.To, Rounds: o.Rounds, Machine: process.Machine()}
 	for _, k := range sc.kinds {
 		costs, err := sc.idle(o, k, server.addr())
-		if over := (interruption{o.Context}).err(); over != nil {
-			return nil, over
+		if o.Context.Err() != nil {
+			return nil, context.Cause(o.Context)
 		}
 		if err != nil {
 			sc.miss(o, k.name, err)
@@ -123,13 +126,13 @@ func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs 
 		return costs, err
 	}
 	defer s.stop()
-	if s.pid() == 0 || s.forks {
+	if s.PID() == 0 || s.forks {
 		return costs, errors.New("it has no process of its own")
 	}
 	if costs.Core, err = s.rest(o.Window); err != nil {
 		return costs, err
 	}
-	full, err := rssOf(s.pid())
+	full, err := process.RSS(s.PID())
 	if err != nil {
 		return costs, err
 	}
@@ -157,8 +160,8 @@ func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs 
 
 // rest lets the sessions be, and returns the share of a core that the subject takes for them.
 func (s *subject) rest(d time.Duration) (float64, error) {
-	defer unpin(os.Getpid())
-	if err := pin(os.Getpid(), 0); err != nil {
+	defer process.Unpin(os.Getpid())
+	if err := process.Pin(os.Getpid(), 0); err != nil {
 		return 0, err
 	}
 	runtime.GC() // ours, not while we look

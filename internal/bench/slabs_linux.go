@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// kernelMemory is what the kernel holds in its slabs, in bytes: sockets, files, and what waits for them are among it. What it
-// keeps for whoever lists the descriptors of processes, an entry of /proc and its name for each, is left out where the
-// system lets us see that.
+// kernelMemory is what the kernel holds in its slabs, in bytes: sockets, files, and what waits for them are among it.
+// What it keeps for whoever lists the descriptors of processes, an entry of /proc and its name for each, is left out
+// where the system lets us see that.
 func kernelMemory() (int64, error) {
 	memory, err := os.ReadFile("/proc/meminfo")
 	if err != nil {

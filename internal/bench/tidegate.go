@@ -2,8 +2,9 @@ package bench
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
+
+	"tidegate/internal/bench/process"
 )
 
 // way is how Tidegate is set up, beside the defaults.
@@ -41,8 +42,8 @@ servers = [%q]
 %s`, listen, to, w.upstream)
 }
 
-// common is the rest of every configuration: room for all sessions at once, one loop, and no limits, which one client that
-// sends as much as comes back would meet, or ten thousand who join at once. Everything else is as shipped.
+// common is the rest of every configuration: room for all sessions at once, one loop, and no limits, which one client
+// that sends as much as comes back would meet, or ten thousand who join at once. Everything else is as shipped.
 func common(o *Options, w way, admin netip.AddrPort) string {
 	text := fmt.Sprintf(`
 [limits]
@@ -70,36 +71,34 @@ listen = %q
 
 // startTidegate runs Tidegate with the configuration that config makes for its addresses.
 func startTidegate(name, dir string, o *Options, config func(listen, admin netip.AddrPort) string) (*subject, error) {
-	addr, err := freeAddr()
+	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
 		return nil, err
 	}
-	admin, err := freeStreamAddr()
+	admin, err := process.FreeTCPAddr()
 	if err != nil {
 		return nil, err
 	}
-	file, err := write(dir, name+".toml", config(addr, admin))
+	file, err := process.WriteFile(dir, name+".toml", config(addr, admin))
 	if err != nil {
 		return nil, err
 	}
-	s, err := run(name, addr, o.self("run", "-c", file)...)
+	return startWithAdmin(name, addr, admin, o.self("run", "-c", file)...)
+}
+
+// startWithAdmin starts a program and waits until its admin server accepts connections.
+func startWithAdmin(name string, addr, admin netip.AddrPort, command ...string) (*subject, error) {
+	p, err := process.Start(name, addr, command...)
 	if err != nil {
 		return nil, err
 	}
-	return s.tells(admin)
+	if err := p.AwaitTCP(admin); err != nil {
+		return nil, err
+	}
+	return &subject{Process: p, admin: admin}, nil
 }
 
 // self is the command that is Tidegate, with arguments.
 func (o *Options) self(args ...string) []string {
 	return append(append([]string(nil), o.Tidegate...), args...)
-}
-
-// freeStreamAddr is an address at home that nobody listens at by TCP.
-func freeStreamAddr() (netip.AddrPort, error) {
-	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(home, 0)))
-	if err != nil {
-		return netip.AddrPort{}, err
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).AddrPort(), nil
 }

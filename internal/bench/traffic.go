@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"encoding/binary"
 	"time"
 
@@ -23,8 +24,8 @@ type load interface {
 	close()
 }
 
-// traffic is the books of a load: what was sent, and what has come back. Each thing has a number and the time that it should
-// have left at.
+// traffic is the books of a load: what was sent, and what has come back. Each thing has a number and the time that it
+// should have left at.
 type traffic struct {
 	flight     int           // how many are under way at once where there is no timetable
 	burst      int           // how many leave at a time where there is one
@@ -35,7 +36,7 @@ type traffic struct {
 	since      time.Time // what is stamped earlier does not count
 	delays     *hdrhistogram.Histogram
 
-	interruption interruption
+	ctx context.Context // its end ends the load
 
 	// What is under way, by number modulo the length: those from tail up to head that have a stamp.
 	under      [1 << 15]time.Time
@@ -44,11 +45,18 @@ type traffic struct {
 }
 
 func newTraffic(flight int) *traffic {
-	return &traffic{flight: flight, burst: 1, patience: lostAfter, begun: time.Now(), delays: newDelays()}
+	return &traffic{
+		flight:   flight,
+		burst:    1,
+		patience: lostAfter,
+		begun:    time.Now(),
+		delays:   NewDelays(),
+		ctx:      context.Background(),
+	}
 }
 
-// newDelays counts delays from 1 µs to 10 s, in µs, to three digits.
-func newDelays() *hdrhistogram.Histogram { return hdrhistogram.New(1, 10_000_000, 3) }
+// NewDelays returns an empty histogram of delays from 1 µs to 10 s, in µs, with three digits.
+func NewDelays() *hdrhistogram.Histogram { return hdrhistogram.New(1, 10_000_000, 3) }
 
 // leaves books what is sent, and returns its number.
 func (t *traffic) leaves(at time.Time) (number uint64) {

@@ -19,7 +19,8 @@ import (
 	"tidegate/internal/daemon"
 )
 
-// Main runs the command line of this process and returns its exit code. exampleConfig is the text of config.example.toml.
+// Main runs the command line of this process and returns its exit code. exampleConfig is the text of
+// config.example.toml.
 func Main(exampleConfig []byte) int {
 	if len(os.Args) > 1 && os.Args[1] == "run" {
 		daemon.CatchSignals() // from the first moment: by default they end the process

@@ -27,8 +27,8 @@ import (
 // exampleConfig is config.example.toml, which main embeds.
 var exampleConfig []byte
 
-// TestMain lets the test binary stand in for tidegate itself: signals and exit codes want a process. Tests run at the top of
-// the repository, so that paths in them are as a user types them.
+// TestMain lets the test binary stand in for tidegate itself: signals and exit codes want a process. Tests run at the
+// top of the repository, so that paths in them are as a user types them.
 func TestMain(m *testing.M) {
 	root := os.Getenv("TIDEGATE_ROOT")
 	if root == "" {
@@ -81,7 +81,7 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		{[]string{"run", "--fast"}, "flag provided but not defined: -fast"},
 		{[]string{"run", "file"}, `unexpected argument "file"`},
 		{[]string{"check", "-c", "/nonexistent/tidegate.toml"}, "no such file"},
-		{[]string{"ping"}, "ping wants one HOST:PORT, after its flags"},
+		{[]string{"ping"}, "want one HOST:PORT after the flags"},
 		{[]string{"ping", "-p", "smtp", "127.0.0.1:1"}, `--protocol "smtp": want raknet, riptide-2.2 or any`},
 		{[]string{"ping", "localhost"}, `"localhost": want HOST:PORT, for example "127.0.0.1:7777"`},
 		{[]string{"version", "1"}, `unexpected argument "1"`},
@@ -118,8 +118,8 @@ func TestRunWithFaultsEndsWith78(t *testing.T) {
 	}
 }
 
-// TestUnitFollowsExitCodes: the systemd unit starts the process again after every end but exitConfig. A command before the
-// start would fail with another code, and so with a configuration at fault the unit would be started for ever.
+// TestUnitFollowsExitCodes: the systemd unit starts the process again after every end but exitConfig. A command before
+// the start would fail with another code, and so with a configuration at fault the unit would be started for ever.
 func TestUnitFollowsExitCodes(t *testing.T) {
 	unit, err := os.ReadFile("packaging/systemd/tidegate.service")
 	if err != nil {
@@ -342,7 +342,8 @@ func (p *process) start(t *testing.T) {
 	p.stderr, p.log = stderr, bufio.NewScanner(stderr)
 }
 
-// reachable makes a configuration one of a process whose operators come by a socket of its own, unless it says otherwise.
+// reachable makes a configuration one of a process whose operators come by a socket of its own, unless it says
+// otherwise.
 func (p *process) reachable(configuration string) string {
 	if strings.Contains(configuration, "[admin]") {
 		return configuration
@@ -440,6 +441,6 @@ func TestPing(t *testing.T) {
 	}
 	code, _, stderr := tidegate(t, "ping", "-t", "200ms", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 9).String())
 	if code != 1 || !strings.Contains(stderr, "no answer in 200ms") {
-		t.Errorf("ping of nobody: code %d, says %q", code, stderr)
+		t.Errorf("ping of a closed port: code %d, says %q", code, stderr)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"tidegate/internal/banfile"
 	"tidegate/internal/config"
 	"tidegate/internal/setup"
+	"tidegate/internal/table"
 	"tidegate/ratelimit"
 )
 
@@ -78,7 +79,7 @@ func printBans(c *cli.Context, bans []ratelimit.Ban, now time.Time) error {
 	for i, b := range bans {
 		rows[i] = []string{b.Prefix.String(), remaining(&b, now), printable(b.Author), printable(b.Reason)}
 	}
-	printTable(c.App.Writer, []column{{name: "NETWORK"}, {name: "FOR"}, {name: "BY", dispose: 1}, {name: "REASON"}}, rows)
+	printTable(c.App.Writer, []table.Column{{Name: "NETWORK"}, {Name: "FOR"}, {Name: "BY", Drop: 1}, {Name: "REASON"}}, rows)
 	return nil
 }
 

@@ -127,8 +127,8 @@ func startCapture(t *testing.T, p *process, flags ...string) *capturing {
 	return c
 }
 
-// TestCapture records sessions of independent players by the command, from before their first datagram to their end: the file
-// has, to the byte, what they sent and heard, and decode explains all of it.
+// TestCapture records sessions of independent players by the command, from before their first datagram to their end:
+// the file has, to the byte, what they sent and heard, and decode explains all of it.
 func TestCapture(t *testing.T) {
 	for protocol, play := range map[string]func(t *testing.T, addr string, wire *wiretap){
 		"raknet": playRakNet, "riptide-2.2": playRiptide,
@@ -155,7 +155,8 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// isIn reports whether a capture has what the player sent, as far as the proxy was there to hear it, and all that it heard.
+// isIn reports whether a capture has what the player sent, as far as the proxy was there to hear it, and all that it
+// heard.
 func (w *wiretap) isIn(captured ways) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -217,8 +218,8 @@ func playRiptide(t *testing.T, addr string, wire *wiretap) {
 	}
 }
 
-// explained has a file explained: both sides speak the protocol, there is nothing that is not understood, and the message is
-// on both.
+// explained has a file explained: both sides speak the protocol, there is nothing that is not understood, and the
+// message is on both.
 func explained(t *testing.T, path, protocol string) {
 	t.Helper()
 	code, stdout, stderr := tidegate(t, "decode", path)

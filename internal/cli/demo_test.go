@@ -57,8 +57,8 @@ func TestDemoOfEveryPair(t *testing.T) {
 	}
 }
 
-// TestDemoConfigurations: what --show-config prints is good as it stands. It is warned of only between Riptide's dialects,
-// whose values the demo does not use.
+// TestDemoConfigurations: what --show-config prints is good as it stands. It is warned of only between Riptide's
+// dialects, whose values the demo does not use.
 func TestDemoConfigurations(t *testing.T) {
 	for _, p := range demo.Pairs() {
 		text := p.Configuration(exampleDoor, exampleServer)

@@ -58,8 +58,9 @@ func words(line string) (all []string) {
 	return all
 }
 
-// TestExamples runs the examples of every command's help, in a directory with tidegate.toml, game.pcap and blocklist.txt, beside the
-// proxy that the example of run has started, with one player. The addresses in them are put right.
+// TestExamples runs the examples of every command's help, in a directory with tidegate.toml, game.pcap and
+// blocklist.txt, beside the proxy that the example of run has started, with one player. The addresses in them are put
+// right.
 func TestExamples(t *testing.T) {
 	first, second := gameServer(t), gameServer(t)
 	capture, err := os.ReadFile(handshake)

@@ -10,8 +10,8 @@ import (
 	"tidegate/proxy"
 )
 
-// explainKernel tells, for each listener, what of its datagrams the kernel would see to on this machine, and why not more.
-// It asks the kernel for all but the interfaces, which only a proxy takes.
+// explainKernel tells, for each listener, what of its datagrams the kernel would see to on this machine, and why not
+// more. It asks the kernel for all but the interfaces, which only a proxy takes.
 func explainKernel(c *config.Config, s *proxy.Settings) string {
 	k := daemon.NewKernel(c, 1)
 	defer func() { _ = daemon.CloseKernel(&k) }() // nothing was attached to anything

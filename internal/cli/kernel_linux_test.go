@@ -43,8 +43,8 @@ file = ""
 xdp = ["front"]
 `
 
-// TestKernelForwards stops the process of a proxy, and has its players play on through the kernel; then it kills it, and
-// nothing of it is left there.
+// TestKernelForwards stops the process of a proxy, and has its players play on through the kernel; then it kills it,
+// and nothing of it is left there.
 func TestKernelForwards(t *testing.T) {
 	clients, host, servers := netlab.New(t, "clients"), netlab.New(t, "host"), netlab.New(t, "servers")
 	netlab.Cable(clients, "eth0", host, "front")
@@ -101,7 +101,8 @@ func wantForwarded(t *testing.T, p *process, client net.Conn) {
 	}
 }
 
-// wantCaptured captures a session that the kernel forwards: it comes back to the proxy, and goes to the kernel again after.
+// wantCaptured captures a session that the kernel forwards: it comes back to the proxy, and goes to the kernel again
+// after.
 func wantCaptured(t *testing.T, p *process, client net.Conn) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "relayed.pcapng")
@@ -247,8 +248,8 @@ func metricsOf(t *testing.T, socket string) string {
 	return string(text)
 }
 
-// TestInterfaceIsTakenOver has a proxy find another on its interface, and come to it when that one is gone, or has handed
-// its players over.
+// TestInterfaceIsTakenOver has a proxy find another on its interface, and come to it when that one is gone, or has
+// handed its players over.
 func TestInterfaceIsTakenOver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is only looked every few seconds")

@@ -81,8 +81,8 @@ func (p *process) endsWithGoodbye(t *testing.T, player *gork.Conn) {
 	}
 }
 
-// TestLogWithoutReader fills the pipe of a log that the test does not read. Players play, operators are answered, and the
-// process ends in time.
+// TestLogWithoutReader fills the pipe of a log that the test does not read. Players play, operators are answered, and
+// the process ends in time.
 func TestLogWithoutReader(t *testing.T) {
 	p := startProcess(t, bridge(echoServer(t)))
 	narrow(t, p.stderr)

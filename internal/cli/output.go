@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"github.com/mattn/go-isatty"
+
+	"tidegate/internal/table"
 )
 
 // output is where commands print. It remembers the first error, so that they need not look: a full disk or a closed
@@ -30,4 +32,13 @@ func isTerminal(w io.Writer) bool {
 	}
 	file, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(file.Fd())
+}
+
+// printTable prints a table. On a terminal it leaves out columns that do not fit.
+func printTable(w io.Writer, columns []table.Column, rows [][]string) {
+	file := w
+	if o, ok := w.(*output); ok {
+		file = o.Writer
+	}
+	table.Print(w, table.TerminalWidth(file), columns, rows)
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -16,26 +18,36 @@ import (
 func pingCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "ping",
-		Usage:       "ask a game server whether it is there, by its own protocol",
+		Usage:       "check whether a game server answers in its own protocol",
 		Description: examples("tidegate ping 127.0.0.1:7777", "tidegate ping --protocol raknet --json 127.0.0.1:7777"),
 		ArgsUsage:   "HOST:PORT",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "protocol", Aliases: []string{"p"}, Value: "any", Usage: "ask by `NAME`: raknet, riptide-2.2 or any"},
-			&cli.DurationFlag{Name: "timeout", Aliases: []string{"t"}, Value: 3 * time.Second, Usage: "wait `DURATION` for an answer"},
+			&cli.StringFlag{
+				Name:    "protocol",
+				Aliases: []string{"p"},
+				Value:   "any",
+				Usage:   "use the protocol `NAME`: raknet, riptide-2.2 or any",
+			},
+			&cli.DurationFlag{
+				Name:    "timeout",
+				Aliases: []string{"t"},
+				Value:   3 * time.Second,
+				Usage:   "wait `DURATION` for an answer",
+			},
 			&cli.BoolFlag{Name: "json", Usage: "print the answer as JSON"},
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return misuse(errors.New("ping wants one HOST:PORT, after its flags"))
+				return misuse(errors.New("want one HOST:PORT after the flags"))
 			}
-			ask, ok := askers[c.String("protocol")]
+			pings, ok := probes[c.String("protocol")]
 			if !ok {
 				return misuse(fmt.Errorf("--protocol %q: want raknet, riptide-2.2 or any", c.String("protocol")))
 			}
 			if _, _, err := net.SplitHostPort(c.Args().First()); err != nil {
 				return misuse(fmt.Errorf(`%q: want HOST:PORT, for example "127.0.0.1:7777"`, c.Args().First()))
 			}
-			found, err := ping(c.Context, c.Args().First(), ask, c.Duration("timeout"))
+			found, err := ping(c.Context, c.Args().First(), pings, c.Duration("timeout"))
 			for _, a := range found {
 				if err := a.print(c); err != nil {
 					return err
@@ -46,7 +58,7 @@ func pingCommand() *cli.Command {
 	})
 }
 
-// answer is what a server said.
+// answer is the answer of a server.
 type answer struct {
 	Address  string  `json:"address"`
 	Protocol string  `json:"protocol"`
@@ -62,34 +74,37 @@ func (a answer) print(c *cli.Context) error {
 	return nil
 }
 
-// asker is one way to ask over a connected socket that has a read deadline.
-type asker func(conn net.Conn, answers chan<- answer)
+// probe pings a server in one protocol until it answers or ctx is done. It gives at most one answer.
+type probe func(ctx context.Context, to netip.AddrPort, answers chan<- answer)
 
-var askers = map[string][]asker{
-	"any":         {askRakNet, askRiptide},
-	"raknet":      {askRakNet},
-	"riptide-2.2": {askRiptide},
+// probes are the probes for each value of --protocol.
+var probes = map[string][]probe{
+	"any":         {pingRakNet, pingRiptide},
+	"raknet":      {pingRakNet},
+	"riptide-2.2": {pingRiptide},
 }
 
-// together is how long after a first answer others are waited for: a port may speak several protocols.
-const together = decision + 100*time.Millisecond
+// together is the time to wait for further answers after the first one: a port may speak several protocols.
+const together = decisionTime + 100*time.Millisecond
 
-// ping asks in every given way at once and returns the answers, at least one, by protocol.
-func ping(ctx context.Context, address string, ask []asker, timeout time.Duration) ([]answer, error) {
+// ping runs several probes at once and returns their answers in the order of the protocols' names.
+func ping(ctx context.Context, address string, pings []probe, timeout time.Duration) ([]answer, error) {
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	answers := make(chan answer, len(ask))
-	for _, one := range ask {
-		conn, err := new(net.Dialer).DialContext(asking, "udp", address)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = conn.Close() }()
-		go one(conn, answers)
+	to, err := resolve(asking, address)
+	if err != nil {
+		return nil, err
+	}
+	answers := make(chan answer, len(pings))
+	var running sync.WaitGroup
+	defer running.Wait() // a probe says goodbye to the server
+	defer cancel()
+	for _, probe := range pings {
+		running.Go(func() { probe(asking, to, answers) })
 	}
 	var found []answer
 	over := asking.Done()
-	for len(found) < len(ask) {
+	for len(found) < len(pings) {
 		select {
 		case a := <-answers:
 			a.Address = address
@@ -113,8 +128,18 @@ func ping(ctx context.Context, address string, ask []asker, timeout time.Duratio
 	return found, nil
 }
 
-// again is how often a question is repeated: a datagram may be lost.
-const again = 500 * time.Millisecond
+// resolve returns the address of a UDP socket.
+func resolve(ctx context.Context, address string) (netip.AddrPort, error) {
+	conn, err := new(net.Dialer).DialContext(ctx, "udp", address)
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	to := conn.RemoteAddr().(*net.UDPAddr).AddrPort()
+	return netip.AddrPortFrom(to.Addr().Unmap(), to.Port()), conn.Close()
+}
+
+// pingInterval is the time between two pings of one probe: a datagram may be lost.
+const pingInterval = 500 * time.Millisecond
 
 func isTimeout(err error) bool {
 	var failed net.Error

@@ -1,31 +1,39 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 )
 
-// askRakNet sends unconnected pings until one is answered.
-func askRakNet(conn net.Conn, answers chan<- answer) {
+// pingRakNet sends unconnected pings until the server answers one.
+func pingRakNet(ctx context.Context, to netip.AddrPort, answers chan<- answer) {
+	conn, err := new(net.Dialer).DialContext(ctx, "udp", to.String())
+	if err != nil {
+		return // the caller reports that no answer came
+	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	start := time.Now()
 	var b [codec.MaxDatagram]byte
 	for {
 		asked := time.Now()
-		// A lost one is asked for again.
+		// A lost ping is repeated.
 		_, _ = conn.Write(raknet.AppendPing(b[:0], uint64(asked.Sub(start)), 1))
-		pong, now, err := readPong(conn, b[:], asked.Add(again))
+		pong, now, err := readPong(conn, b[:], asked.Add(pingInterval))
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
 			continue
 		}
-		// The pong tells when its ping was sent; a server that makes that up is timed by the last ping.
+		// The pong repeats the time of its ping. If a server invents that time, the latest ping counts.
 		rtt := now.Sub(start) - time.Duration(pong.Time)
 		if rtt < 0 || rtt > now.Sub(start) {
 			rtt = now.Sub(asked)
@@ -35,7 +43,7 @@ func askRakNet(conn net.Conn, answers chan<- answer) {
 	}
 }
 
-// readPong reads until a pong or the deadline; the pong lies in b.
+// readPong reads until a pong or the deadline. The pong uses the memory of b.
 func readPong(conn net.Conn, b []byte, deadline time.Time) (pong raknet.Pong, now time.Time, err error) {
 	_ = conn.SetReadDeadline(deadline) // a UDP socket has deadlines
 	for {
@@ -45,7 +53,7 @@ func readPong(conn net.Conn, b []byte, deadline time.Time) (pong raknet.Pong, no
 			if !now.Before(deadline) || isTimeout(err) || errors.Is(err, net.ErrClosed) {
 				return pong, now, err
 			}
-			continue // the host's refusal may be of an earlier ping
+			continue // an ICMP error may belong to an earlier ping
 		}
 		if pong, err = raknet.ParsePong(b[:n]); err == nil {
 			return pong, now, nil

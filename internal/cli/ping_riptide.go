@@ -1,78 +1,80 @@
 package cli
 
 import (
-	"errors"
-	"net"
+	"context"
+	"net/netip"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/codec/riptide"
+	"tidegate/internal/endpoint"
+	"tidegate/internal/netio"
 )
 
-// askRiptide asks to join, which is the only question a Riptide server answers, and leaves at once. A server that has a
-// say in who joins first answers that it is deciding; its decision is waited for.
-func askRiptide(conn net.Conn, answers chan<- answer) {
-	to := conn.RemoteAddr().(*net.UDPAddr).AddrPort()
-	joining := riptide.New(riptide.Options{}).Dial(time.Now(), to, codec.Hello{})
-	defer func() {
-		joining.Close(time.Now(), codec.Goodbye{Reason: codec.Closed})
-		transmit(conn, joining)
-	}()
-	found := answer{Protocol: "riptide-2.2", Text: "there, and deciding whom to let in"}
-	decideBy := time.Time{} // set by the first answer
-	var b [codec.MaxDatagram]byte
-	for {
-		asked := time.Now() // it asks now, or when its deadline comes
-		transmit(conn, joining)
-		deadline := joining.NextTimeout()
-		if !decideBy.IsZero() && decideBy.Before(deadline) {
-			deadline = decideBy
+// decisionTime is how long a Riptide server may take to decide about a client.
+const decisionTime = 500 * time.Millisecond
+
+// riptidePing is one attempt to join a Riptide server, the only request that such a server answers.
+type riptidePing struct {
+	*endpoint.Endpoint[struct{}]
+	sent     time.Time // of the latest datagram
+	decision *codec.Event
+}
+
+// pingRiptide asks to join a server, and leaves at once. A server that decides about clients first answers that it is
+// deciding. pingRiptide then waits for the decision.
+func pingRiptide(ctx context.Context, to netip.AddrPort, answers chan<- answer) {
+	p := new(riptidePing)
+	var err error
+	p.Endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: p.event, Sent: p.note})
+	if err != nil {
+		return // the caller reports that no answer came
+	}
+	defer func() { _ = p.Close() }()
+	defer context.AfterFunc(ctx, p.Wake)()
+	c, err := p.Dial(riptide.New(riptide.Options{}), to, 0, netio.SocketOptions{})
+	if err != nil {
+		return
+	}
+	if found, ok := p.run(ctx, c); ok {
+		answers <- found
+	}
+	c.Close(p.Now(), codec.Goodbye{Reason: codec.Closed})
+	p.Touch(c)
+	p.Flush()
+}
+
+// run waits for the first datagram of the server, and then for its decision. It reports false without an answer.
+func (p *riptidePing) run(ctx context.Context, c *endpoint.Conn[struct{}]) (found answer, ok bool) {
+	found = answer{Protocol: "riptide-2.2", Text: "there, and deciding whom to let in"}
+	var until time.Time // zero before the first datagram
+	for ctx.Err() == nil && (until.IsZero() || p.Now().Before(until)) {
+		if err := p.Turn(until); err != nil {
+			return found, false
 		}
-		_ = conn.SetReadDeadline(deadline)
-		n, err := conn.Read(b[:])
-		now := time.Now()
-		switch {
-		case errors.Is(err, net.ErrClosed):
-			return
-		case isTimeout(err) && !decideBy.IsZero() && !now.Before(decideBy):
-			answers <- found
-			return
-		case isTimeout(err):
-			joining.Advance(now)
-		case err == nil && joining.Receive(now, b[:n]) == nil && decideBy.IsZero():
-			decideBy, found.RTT = now.Add(decision), milliseconds(now.Sub(asked))
+		if until.IsZero() && c.Stats().Received > 0 {
+			until, found.RTT = p.Now().Add(decisionTime), milliseconds(p.Now().Sub(p.sent))
 		}
-		ev, decided := joining.Poll()
-		switch {
-		case !decided:
-		case ev.Kind == codec.Disconnected && decideBy.IsZero():
-			return // it has asked often enough
-		default:
-			found.Text = verdict(ev)
-			answers <- found
-			return
+		if p.decision != nil {
+			found.Text = verdict(p.decision)
+			return found, !until.IsZero() // the connection gave up if nothing was received
 		}
+	}
+	return found, !until.IsZero() && ctx.Err() == nil
+}
+
+func (p *riptidePing) event(_ *endpoint.Conn[struct{}], e *codec.Event) {
+	if p.decision == nil {
+		p.decision = &codec.Event{Kind: e.Kind, Reason: e.Reason}
 	}
 }
 
-// decision is how long a Riptide server may take to decide.
-const decision = 500 * time.Millisecond
+func (p *riptidePing) note(*endpoint.Conn[struct{}], []byte) { p.sent = time.Now() }
 
-// verdict is what a Riptide server's decision means for a player.
-func verdict(ev codec.Event) string {
-	if ev.Kind == codec.Disconnected {
-		return "there, and refuses: " + ev.Reason.String()
+// verdict describes a Riptide server's decision.
+func verdict(e *codec.Event) string {
+	if e.Kind == codec.Disconnected {
+		return "there, and refuses: " + e.Reason.String()
 	}
 	return "there, and lets players in"
-}
-
-// transmit writes what a connection has to say.
-func transmit(conn net.Conn, c codec.Conn) {
-	for {
-		datagram, ok := c.Transmit(time.Now(), make([]byte, 0, codec.MaxDatagram))
-		if !ok {
-			return
-		}
-		_, _ = conn.Write(datagram) // a lost one is asked for again
-	}
 }

@@ -54,8 +54,8 @@ func (p *process) isUpgraded(t *testing.T, path string) {
 	}
 }
 
-// TestUpgradeRunsTheFileAtThePath installs the next release in every usual way. The successor is that release, and the log
-// names it.
+// TestUpgradeRunsTheFileAtThePath installs the next release in every usual way. The successor is that release, and the
+// log names it.
 func TestUpgradeRunsTheFileAtThePath(t *testing.T) {
 	for name, install := range map[string]func(t *testing.T, path string){
 		"moved aside": func(t *testing.T, path string) {

@@ -62,8 +62,8 @@ func (p *process) upgraded(t *testing.T, pid int) (successor int) {
 	return successor
 }
 
-// TestRollbackAfterUpgrades removes a listener with two upgrades while a player of the first process is at it, and puts it
-// back in the third. The address is free once the player and the listener are gone.
+// TestRollbackAfterUpgrades removes a listener with two upgrades while a player of the first process is at it, and
+// puts it back in the third. The address is free once the player and the listener are gone.
 func TestRollbackAfterUpgrades(t *testing.T) {
 	without, second := bridge(echoServer(t)), freeAddress(t)
 	with := without + secondListener(second)

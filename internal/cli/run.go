@@ -44,8 +44,8 @@ func runProxy(c *cli.Context) error {
 	return err
 }
 
-// exitConfig is the exit code of run when the configuration has faults: EX_CONFIG of sysexits.h. A service manager does not
-// start the process again then. Go's fatal errors exit with 2, after which it must.
+// exitConfig is the exit code of run when the configuration has faults: EX_CONFIG of sysexits.h. A service manager
+// does not start the process again then. Go's fatal errors exit with 2, after which it must.
 const exitConfig = 78
 
 // configError is an error of a configuration. Commands exit with 2.

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tidegate/internal/admin"
+	"tidegate/internal/table"
 )
 
 func sessionsCommand() *cli.Command {
@@ -87,11 +88,11 @@ func listSessions(c *cli.Context, client *admin.Client) error {
 	return nil
 }
 
-var sessionColumns = []column{
-	{name: "ID"}, {name: "CLIENT"}, {name: "PROTOCOL", dispose: 2}, {name: "STATE"}, {name: "AGE", number: true},
-	{name: "RTT", number: true, dispose: 1}, {name: "SERVER", dispose: 3}, {name: "SERVER RTT", number: true, dispose: 8},
-	{name: "TO SERVER", number: true, dispose: 5}, {name: "TO CLIENT", number: true, dispose: 4},
-	{name: "QUEUED", number: true, dispose: 6}, {name: "LISTENER", dispose: 7},
+var sessionColumns = []table.Column{
+	{Name: "ID"}, {Name: "CLIENT"}, {Name: "PROTOCOL", Drop: 2}, {Name: "STATE"}, {Name: "AGE", Number: true},
+	{Name: "RTT", Number: true, Drop: 1}, {Name: "SERVER", Drop: 3}, {Name: "SERVER RTT", Number: true, Drop: 8},
+	{Name: "TO SERVER", Number: true, Drop: 5}, {Name: "TO CLIENT", Number: true, Drop: 4},
+	{Name: "QUEUED", Number: true, Drop: 6}, {Name: "LISTENER", Drop: 7},
 }
 
 func sessionRow(s *admin.Session) []string {
@@ -135,7 +136,7 @@ func showSession(c *cli.Context, client *admin.Client) error {
 	} {
 		rows = append(rows, append([]string{figure.name}, number(figure.of)...))
 	}
-	printTable(c.App.Writer, []column{{name: ""}, {name: "CLIENT", number: true}, {name: "SERVER", number: true}}, rows)
+	printTable(c.App.Writer, []table.Column{{Name: ""}, {Name: "CLIENT", Number: true}, {Name: "SERVER", Number: true}}, rows)
 	return nil
 }
 

@@ -11,8 +11,8 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// TestSignalsWhileItStarts: a process that still reads its configuration survives SIGHUP and SIGUSR2, and does what they
-// ask for once it runs.
+// TestSignalsWhileItStarts: a process that still reads its configuration survives SIGHUP and SIGUSR2, and does what
+// they ask for once it runs.
 func TestSignalsWhileItStarts(t *testing.T) {
 	for signal, message := range map[syscall.Signal]string{
 		syscall.SIGHUP:  "configuration reloaded",

@@ -21,8 +21,8 @@ import (
 	"tidegate/internal/testkit/netlab"
 )
 
-// crossing is where transparent mode is at home: players, Tidegate's machine and a game server's, which sends by Tidegate's
-// what is for players.
+// crossing is where transparent mode is at home: players, Tidegate's machine and a game server's, which sends by
+// Tidegate's what is for players.
 type crossing struct {
 	players, host, server *netlab.Namespace
 }
@@ -119,8 +119,8 @@ func raknetAt(t *testing.T, at *netlab.Namespace, addr string) <-chan *gork.Conn
 	return players
 }
 
-// transparentConfig has, of each family, a RakNet server behind a route that ends connections, and another one behind a route
-// that relays.
+// transparentConfig has, of each family, a RakNet server behind a route that ends connections, and another one behind
+// a route that relays.
 func transparentConfig(transparent bool) string {
 	text := "[bans]\nfile = \"\"\n"
 	for i, address := range []string{"203.0.113.1", "[2001:db8::1]"} {
@@ -135,8 +135,8 @@ func transparentConfig(transparent bool) string {
 	return text
 }
 
-// TestTransparentMode: a server sees every player by its own address, behind either kind of route and in either family, before
-// and after a reload; and nothing of it is left when the player has gone.
+// TestTransparentMode: a server sees every player by its own address, behind either kind of route and in either
+// family, before and after a reload; and nothing of it is left when the player has gone.
 func TestTransparentMode(t *testing.T) {
 	c := openCrossing(t)
 	guests := []<-chan *gork.Conn{raknetAt(t, c.server, "10.1.0.2:19132"), raknetAt(t, c.server, "[fd00:1::2]:19132")}

@@ -173,8 +173,8 @@ func TestServiceManager(t *testing.T) {
 	n.hears("STOPPING=1", pid)
 }
 
-// TestServiceManagerDuringUpgrade: systemd listens to the main process only. So the old process names the new one before
-// the new one says anything, and is silent from then on, also at its end.
+// TestServiceManagerDuringUpgrade: systemd listens to the main process only. So the old process names the new one
+// before the new one says anything, and is silent from then on, also at its end.
 func TestServiceManagerDuringUpgrade(t *testing.T) {
 	n := listenForNotifications(t)
 	t.Setenv("WATCHDOG_USEC", "400000")

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tidegate/internal/admin"
+	"tidegate/internal/table"
 )
 
 func upstreamsCommand() *cli.Command {
@@ -61,10 +62,10 @@ func listUpstreams(c *cli.Context, client *admin.Client) error {
 	return nil
 }
 
-var serverColumns = []column{
-	{name: "UPSTREAM"}, {name: "SERVER"}, {name: "STATE"}, {name: "SINCE", dispose: 2}, {name: "SESSIONS", number: true},
-	{name: "MOST", number: true, dispose: 4}, {name: "WEIGHT", number: true, dispose: 5}, {name: "RTT", number: true, dispose: 3},
-	{name: "CAUSE", dispose: 1},
+var serverColumns = []table.Column{
+	{Name: "UPSTREAM"}, {Name: "SERVER"}, {Name: "STATE"}, {Name: "SINCE", Drop: 2}, {Name: "SESSIONS", Number: true},
+	{Name: "MOST", Number: true, Drop: 4}, {Name: "WEIGHT", Number: true, Drop: 5}, {Name: "RTT", Number: true, Drop: 3},
+	{Name: "CAUSE", Drop: 1},
 }
 
 func serverRow(upstream string, s *admin.GameServer) []string {

@@ -1,4 +1,4 @@
-package cli
+package table
 
 import (
 	"slices"
@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-func TestPrintTable(t *testing.T) {
+func TestPrint(t *testing.T) {
 	var out strings.Builder
-	printTable(&out, []column{{name: "ID"}, {name: "NUMBER", number: true}, {name: "NAME"}},
+	Print(&out, 0, []Column{{Name: "ID"}, {Name: "NUMBER", Number: true}, {Name: "NAME"}},
 		[][]string{{"a", "1", "größer"}, {"bcd", "1234567", ""}})
 	const want = "ID    NUMBER  NAME\na          1  größer\nbcd  1234567\n"
 	if out.String() != want {
@@ -16,8 +16,9 @@ func TestPrintTable(t *testing.T) {
 	}
 }
 
-func TestTablesFitTheTerminal(t *testing.T) {
-	columns := []column{{name: "a"}, {name: "b", dispose: 1}, {name: "c", dispose: 3}, {name: "d", dispose: 2}, {name: "e"}}
+// TestFitting leaves out the columns with the highest Drop until the rest fits.
+func TestFitting(t *testing.T) {
+	columns := []Column{{Name: "a"}, {Name: "b", Drop: 1}, {Name: "c", Drop: 3}, {Name: "d", Drop: 2}, {Name: "e"}}
 	widths := []int{10, 10, 10, 10, 10}
 	for _, c := range []struct {
 		width int
@@ -26,7 +27,7 @@ func TestTablesFitTheTerminal(t *testing.T) {
 		var got string
 		for i, shown := range fitting(columns, widths, c.width) {
 			if shown {
-				got += columns[i].name
+				got += columns[i].Name
 			}
 		}
 		if got != c.want {

@@ -1,4 +1,4 @@
-package bench
+package process
 
 import (
 	"bytes"
@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuOf is the processor time that the threads of a process have had, by the scheduler's own accounting. Unlike the times of
-// rusage it does not depend on when the clock ticks.
-func cpuOf(pid int) (time.Duration, error) {
+// CPUTime returns the processor time of all threads of a process. It reads the scheduler's own accounting, which does
+// not depend on clock ticks as rusage does.
+func CPUTime(pid int) (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil || len(files) == 0 {
-		return 0, fmt.Errorf("process %d has no accounts", pid)
+		return 0, fmt.Errorf("process %d has no scheduler statistics", pid)
 	}
 	var sum time.Duration
 	for _, file := range files {
@@ -27,15 +27,15 @@ func cpuOf(pid int) (time.Duration, error) {
 		first, _, _ := bytes.Cut(b, []byte(" "))
 		ns, err := strconv.ParseInt(string(first), 10, 64)
 		if err != nil {
-			return 0, fmt.Errorf("accounts of process %d: %w", pid, err)
+			return 0, fmt.Errorf("scheduler statistics of process %d: %w", pid, err)
 		}
 		sum += time.Duration(ns)
 	}
 	return sum, nil
 }
 
-// rssOf is the resident memory of a process in bytes.
-func rssOf(pid int) (int64, error) {
+// RSS returns the resident memory of a process in bytes.
+func RSS(pid int) (int64, error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
 		return 0, err
@@ -48,22 +48,22 @@ func rssOf(pid int) (int64, error) {
 	return pages * int64(os.Getpagesize()), err
 }
 
-// pin keeps all threads of a process on one core, and those that they make.
-func pin(pid, core int) error {
+// Pin binds all threads of a process to one core. Threads that they create inherit this.
+func Pin(pid, core int) error {
 	var set unix.CPUSet
 	set.Set(core)
-	return place(pid, &set)
+	return setAffinity(pid, &set)
 }
 
-// unpin lets the threads of a process have every core.
-func unpin(pid int) {
+// Unpin lets the threads of a process use every core.
+func Unpin(pid int) {
 	var set unix.CPUSet
 	set.Fill()
-	_ = place(pid, &set) // at worst they stay where they are
+	_ = setAffinity(pid, &set) // at worst the threads stay on their core
 }
 
-// place keeps all threads of a process on some cores.
-func place(pid int, set *unix.CPUSet) error {
+// setAffinity binds all threads of a process to a set of cores.
+func setAffinity(pid int, set *unix.CPUSet) error {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
 	if err != nil {
 		return err
@@ -80,11 +80,12 @@ func place(pid int, set *unix.CPUSet) error {
 	return nil
 }
 
-// udpSockets lists those of the calling thread's namespace. That of the process's first thread may be another by now.
-const udpSockets = "/proc/thread-self/net/udp"
+// UDPSockets lists the UDP sockets of the calling thread's network namespace. The process's first thread may be in
+// another one.
+const UDPSockets = "/proc/thread-self/net/udp"
 
-// listening reports whether a UDP socket has a port, without taking the port for a moment to find out.
+// listening reports whether a UDP socket is bound to a port. It does not bind the port itself, not even for a moment.
 func listening(port uint16) bool {
-	b, err := os.ReadFile(udpSockets)
+	b, err := os.ReadFile(UDPSockets)
 	return err == nil && bytes.Contains(b, fmt.Appendf(nil, ":%04X 00000000:0000", port))
 }

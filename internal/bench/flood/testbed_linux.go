@@ -1,4 +1,4 @@
-package bench
+package flood
 
 import (
 	"errors"
@@ -14,45 +14,47 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"tidegate/internal/bench/process"
 )
 
-// The near end of the cable is here, and the far end in a namespace of players and attackers. 198.18.0.0/15 is for
-// benchmarks (RFC 2544), so that no answer to a forged address leaves the machine.
+// The near end of the cable is in this namespace, the far end in the namespace of the clients and the flood. The
+// network 198.18.0.0/15 is reserved for benchmarks (RFC 2544), so no answer to a forged address leaves the machine.
 const (
 	nearDevice, farDevice = "tgflood0", "tgflood1"
 	nearAddress           = "198.18.0.1/30"
 	farAddress            = "198.18.0.2/30"
 	benchNetwork          = "198.18.0.0/15"
-	playersNetwork        = "198.18.64.0/18" // addresses that the far end takes for its own
+	clientsNetwork        = "198.18.64.0/18" // local addresses of the far end
 )
 
-// openCable joins a namespace to this one by a virtual cable. What comes by it is received by a worker of the kernel,
-// which can be put on a core: as a network card with one queue would have it. It needs root.
-func openCable() (*arena, error) {
+// openVeth connects a new namespace to this one by a virtual cable. A kernel thread receives from the cable and can be
+// pinned to a core, as for a network card with one queue. openVeth needs root.
+func openVeth() (*testbed, error) {
 	far, err := newNamespace()
 	if err != nil {
 		return nil, fmt.Errorf("namespace: %w", err)
 	}
-	a := &arena{
+	t := &testbed{
 		name: "veth", server: netip.MustParsePrefix(nearAddress).Addr(), device: nearDevice,
-		players: [2]byte{198, 18}, sources: [2]byte{198, 19},
-		within: func(f func()) { onThread(func() { enter(far, f) }) },
+		clients: [2]byte{198, 18}, sources: [2]byte{198, 19},
+		inNamespace: func(f func()) { onThread(func() { enter(far, f) }) },
 		close: func() {
 			if link, err := netlink.LinkByName(nearDevice); err == nil {
-				_ = netlink.LinkDel(link) // it goes with the namespace at worst
+				_ = netlink.LinkDel(link) // at worst the link ends with the namespace
 			}
 			_ = far.Close()
 		},
 	}
-	if err := lay(far); err != nil {
-		_ = far.Close() // the cable that may be there is another run's
+	if err := createVeth(far); err != nil {
+		_ = far.Close() // an existing cable belongs to another run
 		return nil, err
 	}
-	if err := a.plug(); err != nil {
-		a.close()
+	if err := t.bringUp(); err != nil {
+		t.close()
 		return nil, err
 	}
-	return a, nil
+	return t, nil
 }
 
 func newNamespace() (ns netns.NsHandle, err error) {
@@ -62,13 +64,13 @@ func newNamespace() (ns netns.NsHandle, err error) {
 
 func enter(ns netns.NsHandle, f func()) {
 	if err := netns.Set(ns); err != nil {
-		panic(err) // it is ours, and open
+		panic(err) // never: the namespace is our own and open
 	}
 	f()
 }
 
-// lay makes the cable, if there is none.
-func lay(far netns.NsHandle) error {
+// createVeth makes the cable. It fails if there is one.
+func createVeth(far netns.NsHandle) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = nearDevice
 	pair := &netlink.Veth{LinkAttrs: attributes, PeerName: farDevice, PeerNamespace: netlink.NsFd(far)}
@@ -78,42 +80,42 @@ func lay(far netns.NsHandle) error {
 	return nil
 }
 
-// plug gives the cable's ends their addresses and starts the worker.
-func (a *arena) plug() error {
+// bringUp sets the addresses and routes of the cable's ends and starts the receiving thread.
+func (t *testbed) bringUp() error {
 	var err error
-	a.within(func() {
+	t.inNamespace(func() {
 		lo, _ := netlink.LinkByName("lo")
-		err = errors.Join(netlink.LinkSetUp(lo), equip(farDevice, farAddress),
-			// Any address of the players' network is local there.
-			netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: network(playersNetwork), Type: unix.RTN_LOCAL,
+		err = errors.Join(netlink.LinkSetUp(lo), setAddress(farDevice, farAddress),
+			// All addresses of the clients' network are local there.
+			netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: network(clientsNetwork), Type: unix.RTN_LOCAL,
 				Scope: unix.RT_SCOPE_HOST, Table: unix.RT_TABLE_LOCAL}),
-			// Otherwise UDP is received by whoever sends it, and only XDP has it go through the worker.
+			// With this offload the sending thread itself would receive UDP; only XDP would use the kernel thread.
 			setOffload(farDevice, unix.ETHTOOL_STSO, 0))
 	})
-	if err = errors.Join(err, equip(nearDevice, nearAddress)); err != nil {
+	if err = errors.Join(err, setAddress(nearDevice, nearAddress)); err != nil {
 		return err
 	}
 	near, err := netlink.LinkByName(nearDevice)
 	if err != nil {
 		return err
 	}
-	a.forger = func(f *flood) (gun, error) { return newVolley(f, near.Attrs().HardwareAddr) }
+	t.newSender = func(p *plan) (sender, error) { return newXDPSender(p, near.Attrs().HardwareAddr) }
 	gateway := netip.MustParsePrefix(farAddress).Addr()
 	if err := netlink.RouteAdd(&netlink.Route{Dst: network(benchNetwork), Gw: gateway.AsSlice()}); err != nil {
 		return fmt.Errorf("route: %w", err)
 	}
-	if a.line, err = a.lineDrops(); err != nil {
+	if t.lineDrops, err = t.openLineDrops(); err != nil {
 		return err
 	}
-	return a.employ()
+	return t.enableThreadedNAPI()
 }
 
-// lineDrops makes what counts the packets that found no room on the cable: its ring has 256 places, and whoever sends
-// faster than the worker receives loses them, whatever the subject does.
-func (a *arena) lineDrops() (func() uint64, error) {
+// openLineDrops returns a function that counts the packets that found no room on the cable. The cable's ring has 256
+// places. A sender that is faster than the kernel thread loses packets there, independently of the subject.
+func (t *testbed) openLineDrops() (func() uint64, error) {
 	var h *netlink.Handle
 	var err error
-	a.within(func() { h, err = netlink.NewHandle() })
+	t.inNamespace(func() { h, err = netlink.NewHandle() })
 	return func() uint64 {
 		link, err := h.LinkByName(farDevice)
 		if err != nil {
@@ -128,7 +130,8 @@ func network(cidr string) *net.IPNet {
 	return n
 }
 
-func equip(device, address string) error {
+// setAddress sets the address of a device and brings it up.
+func setAddress(device, address string) error {
 	link, err := netlink.LinkByName(device)
 	if err != nil {
 		return err
@@ -143,8 +146,8 @@ func equip(device, address string) error {
 	return netlink.LinkSetUp(link)
 }
 
-// employ has a worker of its own receive for the near device. Only a device with GRO has one.
-func (a *arena) employ() error {
+// enableThreadedNAPI makes a kernel thread receive for the near device, and finds that thread. This needs GRO.
+func (t *testbed) enableThreadedNAPI() error {
 	if err := setOffload(nearDevice, unix.ETHTOOL_SGRO, 1); err != nil {
 		return fmt.Errorf("GRO: %w", err)
 	}
@@ -157,14 +160,14 @@ func (a *arena) employ() error {
 	}
 	for _, name := range names {
 		if text, err := os.ReadFile(name); err == nil && strings.HasPrefix(string(text), "napi/"+nearDevice) {
-			a.worker, err = strconv.Atoi(filepath.Base(filepath.Dir(name)))
+			t.napiThread, err = strconv.Atoi(filepath.Base(filepath.Dir(name)))
 			return err
 		}
 	}
-	return errors.New("threaded NAPI: there is no such thread")
+	return errors.New("threaded NAPI: no thread found")
 }
 
-// setOffload turns an offload of a device on or off, as `ethtool -K` does.
+// setOffload sets an offload of a device, as `ethtool -K` does.
 func setOffload(device string, command, value uint32) error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -185,39 +188,39 @@ func setOffload(device string, command, value uint32) error {
 	return nil
 }
 
-// hurry lets a process or thread run before others, or after them.
-func hurry(id, nice int) error { return unix.Setpriority(unix.PRIO_PROCESS, id, nice) }
+// setNice sets the nice value of a process or thread.
+func setNice(id, nice int) error { return unix.Setpriority(unix.PRIO_PROCESS, id, nice) }
 
-// hurrySession is hurry for all that was started from this terminal: by default the kernel shares cores out among sessions,
-// and by niceness only within each.
-func hurrySession(nice int) error {
+// setSessionNice sets the nice value of all processes of this terminal. By default the kernel shares the cores among
+// terminal sessions, and uses nice values only inside each session.
+func setSessionNice(nice int) error {
 	return os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(nice)), 0)
 }
 
-// interrupt lets a thread of the kernel's go before every program, as what it does in a network card's interrupt would.
-func interrupt(pid int) error {
+// setRealTime gives a kernel thread priority over all programs, as the interrupt of a network card has.
+func setRealTime(pid int) error {
 	return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
 }
 
-// yieldThread keeps the calling thread on a core, on which it runs when nobody else there wants to, and returns its number.
-func yieldThread(core int) (int, error) {
+// setIdleThread pins the calling thread to a core with idle priority, and returns the thread's number.
+func setIdleThread(core int) (int, error) {
 	var set unix.CPUSet
 	set.Set(core)
 	return unix.Gettid(), errors.Join(unix.SchedSetaffinity(0, &set),
 		unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_IDLE}, 0))
 }
 
-// disturb sends a thread a signal that ends a system call, and does nothing else: Go's scheduler has it for that.
-func disturb(thread int) { _ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG) }
+// interruptThread sends a thread a signal that only ends a system call. Go's scheduler uses that signal for the same.
+func interruptThread(thread int) { _ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG) }
 
-// overflows is how many datagrams for sockets of a port have not come to their buffers so far, for want of room or because
-// of a filter.
-func overflows(port uint16) (n uint64) {
-	text, _ := os.ReadFile(udpSockets)
+// bufferDrops counts the datagrams that did not enter the buffers of a port's sockets so far: the buffer was full, or a
+// filter dropped them.
+func bufferDrops(port uint16) (n uint64) {
+	text, _ := os.ReadFile(process.UDPSockets)
 	local := fmt.Sprintf(":%04X", port)
 	for line := range strings.Lines(string(text)) {
 		if fields := strings.Fields(line); len(fields) > 12 && strings.HasSuffix(fields[1], local) {
-			drops, _ := strconv.ParseUint(fields[12], 10, 64) // the kernel's own
+			drops, _ := strconv.ParseUint(fields[12], 10, 64) // the kernel writes numbers
 			n += drops
 		}
 	}

@@ -1,4 +1,4 @@
-package bench
+package flood
 
 import (
 	"encoding/binary"
@@ -9,7 +9,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Where things stand in a frame of Ethernet, IPv4 and UDP.
+// Offsets in a frame of Ethernet, IPv4 and UDP.
 const (
 	frameSum    = 24 // IPv4's checksum
 	frameSource = 26
@@ -17,37 +17,38 @@ const (
 	frameHeader = 14 + headersSize
 )
 
-// Where things stand in the program's memory.
+// Offsets in the program's memory.
 const (
-	memoryLeft = 0  // how many datagrams of this train are still to leave
-	memoryLast = 8  // when the last train was due, in ns
-	memorySent = 16 // how many have left
+	memoryLeft = 0  // datagrams of the current train that are not sent yet
+	memoryLast = 8  // time when the last train was due, in ns
+	memorySent = 16 // datagrams sent
 	memorySize = 24
 )
 
-// A flood with a rate leaves in trains, as bursts come from a card that moderates its interrupts. What could not leave, because
-// the core had other things to do, is made up for by one train more.
+// train is the number of datagrams that a flood with a rate sends at once, as bursts come from a card with interrupt
+// moderation. After a delay of the core, one extra train makes up for missed ones.
 const train = 64
 
-// What the program's registers hold throughout.
+// Fixed use of the program's registers.
 const (
 	frame      = asm.R6 // the program's argument
-	loaded     = asm.R7 // the round; before that, the memory
-	sourceAddr = asm.R8 // and before that, the length of the frame
+	loaded     = asm.R7 // the memory, later the chosen frame with its length and sum
+	sourceAddr = asm.R8 // the frame's length, later the source address
 	sourcePort = asm.R9
 )
 
 const xdpDrop = 1
 
-// code makes each packet a datagram of the flood, and sends it by a device; those for which it is too early it drops.
-func (f *flood) code(memory, rounds, players *ebpf.Map, device int) asm.Instructions {
+// code turns each packet into a datagram of the flood and sends it through a device. It drops a packet that comes
+// before the next datagram is due.
+func (p *plan) code(memory, frames, clients *ebpf.Map, device int) asm.Instructions {
 	return slices.Concat(
 		asm.Instructions{asm.Mov.Reg(frame, asm.R1), asm.LoadMapValue(loaded, memory.FD(), 0)},
-		f.paceCode(),
+		p.paceCode(),
 		asm.Instructions{asm.Mov.Imm(asm.R1, 1), asm.AddAtomic.Mem(loaded, asm.R1, asm.DWord, memorySent)},
-		pickCode(rounds),
-		loadCode(int32(rounds.ValueSize()-8)),
-		f.sourceCode(players),
+		pickCode(frames),
+		loadCode(int32(frames.ValueSize()-8)),
+		p.sourceCode(clients),
 		writeCode(),
 		asm.Instructions{
 			asm.Mov.Imm(asm.R1, int32(device)),
@@ -60,12 +61,12 @@ func (f *flood) code(memory, rounds, players *ebpf.Map, device int) asm.Instruct
 	)
 }
 
-// paceCode goes on with what is due.
-func (f *flood) paceCode() asm.Instructions {
-	if f.rate == 0 {
+// paceCode drops the packet unless a datagram is due.
+func (p *plan) paceCode() asm.Instructions {
+	if p.rate == 0 {
 		return nil
 	}
-	every := train * time.Second / time.Duration(f.rate)
+	every := train * time.Second / time.Duration(p.rate)
 	return asm.Instructions{
 		asm.LoadMem(asm.R2, loaded, memoryLeft, asm.DWord),
 		asm.JNE.Imm(asm.R2, 0, "due"),
@@ -84,7 +85,7 @@ func (f *flood) paceCode() asm.Instructions {
 	}
 }
 
-// pickCode points R0 at one of a map's values, by chance.
+// pickCode points R0 at a random value of a map.
 func pickCode(m *ebpf.Map) asm.Instructions {
 	return asm.Instructions{
 		asm.FnGetPrandomU32.Call(),
@@ -98,12 +99,12 @@ func pickCode(m *ebpf.Map) asm.Instructions {
 	}
 }
 
-// loadCode makes the packet the round that R0 points at, whose frame is of at most so many bytes.
+// loadCode replaces the packet by the frame that R0 points at. Most is the size of the largest frame.
 func loadCode(most int32) asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(loaded, asm.R0),
 		asm.LoadMem(sourceAddr, loaded, 0, asm.Word),
-		asm.JLT.Imm(sourceAddr, frameHeader, "none"), // never, as with the next: the kernel wants to see it
+		asm.JLT.Imm(sourceAddr, frameHeader, "none"), // never, as on the next line: the verifier demands both checks
 		asm.JGT.Imm(sourceAddr, most, "none"),
 		asm.LoadMem(asm.R2, frame, 0, asm.Word),
 		asm.LoadMem(asm.R3, frame, 4, asm.Word),
@@ -122,12 +123,12 @@ func loadCode(most int32) asm.Instructions {
 	}
 }
 
-// sourceCode chooses in whose name the packet is: one of the arena's sources at any port, or half of the time a player.
-func (f *flood) sourceCode(players *ebpf.Map) (code asm.Instructions) {
-	if f.assault.players {
+// sourceCode chooses the source address: a source of the testbed with a random port, or in half of a replay a client's.
+func (p *plan) sourceCode(clients *ebpf.Map) (code asm.Instructions) {
+	if p.attack.replay {
 		code = slices.Concat(
 			asm.Instructions{asm.FnGetPrandomU32.Call(), asm.JSet.Imm(asm.R0, 1, "stranger")},
-			pickCode(players),
+			pickCode(clients),
 			asm.Instructions{
 				asm.LoadMem(sourceAddr, asm.R0, 0, asm.Word),
 				asm.LoadMem(sourcePort, asm.R0, 4, asm.Half),
@@ -135,16 +136,16 @@ func (f *flood) sourceCode(players *ebpf.Map) (code asm.Instructions) {
 			},
 		)
 	}
-	lowest, highest := f.arena.source(0, f.assault.banned), f.arena.source(1<<16-1, f.assault.banned)
-	same := binary.NativeEndian.Uint32(lowest[:])
+	lowest, highest := p.testbed.source(0, p.attack.banned), p.testbed.source(1<<16-1, p.attack.banned)
+	fixed := binary.NativeEndian.Uint32(lowest[:])
 	return append(code,
 		asm.FnGetPrandomU32.Call().WithSymbol("stranger"),
 		asm.Mov.Reg(sourceAddr, asm.R0),
-		asm.And.Imm32(sourceAddr, int32(same^binary.NativeEndian.Uint32(highest[:]))),
-		asm.Or.Imm32(sourceAddr, int32(same)),
+		asm.And.Imm32(sourceAddr, int32(fixed^binary.NativeEndian.Uint32(highest[:]))),
+		asm.Or.Imm32(sourceAddr, int32(fixed)),
 		asm.FnGetPrandomU32.Call(),
 		asm.Mov.Reg(sourcePort, asm.R0),
-		asm.Or.Imm(sourcePort, int32(binary.NativeEndian.Uint16([]byte{4, 0}))), // 1024 at least
+		asm.Or.Imm(sourcePort, int32(binary.NativeEndian.Uint16([]byte{4, 0}))), // at least 1024
 	)
 }
 
@@ -159,7 +160,7 @@ func writeCode() asm.Instructions {
 		asm.StoreMem(asm.R2, frameSource, sourceAddr, asm.Word),
 		asm.StoreMem(asm.R2, framePort, sourcePort, asm.Half),
 
-		// The sum of ten halves of words, and of the carries.
+		// The sum of ten 16-bit words and of the carries.
 		asm.LoadMem(asm.R1, loaded, 4, asm.Word),
 		asm.Mov.Reg32(asm.R4, sourceAddr),
 		asm.Add.Reg(asm.R1, asm.R4),

@@ -1,0 +1,172 @@
+// Package endpoint drives codec connections over real sockets: clients, servers, or both, on one goroutine. The demo,
+// the benchmarks and the ping command use it. The proxy has its own loop (package proxy).
+//
+// Start with Endpoint. A program opens listeners and dials clients, and then calls Turn in a loop. The Endpoint gives
+// the events of all connections to one function.
+package endpoint
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/session"
+)
+
+// DefaultLimit is the largest number of connections of an Endpoint without a limit of its own.
+const DefaultLimit = 200_000
+
+// Options configure an Endpoint.
+type Options[T any] struct {
+	// Event takes each event of each connection, except Asked: the Endpoint admits every client that asks. The event's
+	// memory is lent until Event returns. Event may call Send and Close of the connection.
+	Event func(c *Conn[T], e *codec.Event)
+	// Sent, if not nil, takes each datagram that a dialed connection sends. The bytes are lent until Sent returns.
+	Sent func(c *Conn[T], datagram []byte)
+	// Limit is the largest number of connections; 0 means DefaultLimit. Further clients are not accepted.
+	Limit int
+}
+
+// Endpoint drives connections, each with a Value of type T. One goroutine uses it, except for Wake.
+type Endpoint[T any] struct {
+	poller    netio.Poller
+	options   Options[T]
+	table     *session.Table[*Conn[T]]
+	listeners int
+	dialed    int
+	dirty     []*Conn[T] // connections that may have something to send
+	now       time.Time
+}
+
+// Conn is a connection of an Endpoint. The codec's methods that take a time need Endpoint.Now. After a call of Send or
+// Close outside of Options.Event, the caller calls Endpoint.Touch.
+type Conn[T any] struct {
+	codec.Conn
+	Value    T
+	Listener *Listener // that accepted the connection; nil if it was dialed
+	Number   uint16    // of an accepted connection, from 1 for each listener; wraps around
+
+	socket netio.Socket
+	entry  *session.Entry[*Conn[T]]
+	stream bool
+	dirty  bool
+	gone   bool // the connection has given Disconnected
+}
+
+// Listener is a server of one protocol. It is the owner of its socket.
+type Listener struct {
+	protocol codec.Protocol
+	socket   netio.Socket
+	number   int // in the keys of its connections, from 1
+	accepted uint16
+	stream   bool
+}
+
+// Addr returns the address where the listener receives.
+func (l *Listener) Addr() netip.AddrPort { return l.socket.Addr() }
+
+// New returns an Endpoint without connections.
+func New[T any](o Options[T]) (*Endpoint[T], error) {
+	poller, err := netio.New(netio.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if o.Limit == 0 {
+		o.Limit = DefaultLimit
+	}
+	now := time.Now()
+	return &Endpoint[T]{
+		poller: poller, options: o, now: now,
+		table: session.NewTable[*Conn[T]](session.Limits{Sessions: o.Limit, HalfOpen: o.Limit}, now),
+	}, nil
+}
+
+// Close closes all sockets. Connections end without a goodbye.
+func (e *Endpoint[T]) Close() error { return e.poller.Close() }
+
+// Wake makes the current or else the next Turn return early. Any goroutine may call it.
+func (e *Endpoint[T]) Wake() { e.poller.Wake() }
+
+// Now returns the time of the current Turn.
+func (e *Endpoint[T]) Now() time.Time { return e.now }
+
+// Len returns the number of connections.
+func (e *Endpoint[T]) Len() int { return e.table.Len() }
+
+// Listen opens a server of a protocol.
+func (e *Endpoint[T]) Listen(p codec.Protocol, at netip.AddrPort, o netio.SocketOptions) (*Listener, error) {
+	s, err := e.poller.Listen(at, o)
+	if err != nil {
+		return nil, err
+	}
+	return e.listen(&Listener{protocol: p, socket: s}), nil
+}
+
+// ListenStream opens a server of a protocol over TCP.
+func (e *Endpoint[T]) ListenStream(p codec.Protocol, at netip.AddrPort, o netio.StreamOptions) (*Listener, error) {
+	s, err := e.poller.ListenStream(at, o)
+	if err != nil {
+		return nil, err
+	}
+	return e.listen(&Listener{protocol: p, socket: s, stream: true}), nil
+}
+
+func (e *Endpoint[T]) listen(l *Listener) *Listener {
+	e.listeners++
+	l.number = e.listeners
+	l.socket.SetOwner(l)
+	return l
+}
+
+// Dial connects a client to a server. The identity is the client's RakNet GUID.
+func (e *Endpoint[T]) Dial(p codec.Protocol, to netip.AddrPort, identity uint64, o netio.SocketOptions) (*Conn[T],
+	error) {
+	s, err := e.poller.Dial(to, o)
+	if err != nil {
+		return nil, err
+	}
+	return e.dial(p, to, identity, s, false)
+}
+
+// DialStream connects a client to a server over TCP.
+func (e *Endpoint[T]) DialStream(p codec.Protocol, to netip.AddrPort, identity uint64, o netio.StreamOptions) (*Conn[T],
+	error) {
+	s, err := e.poller.DialStream(to, o)
+	if err != nil {
+		return nil, err
+	}
+	return e.dial(p, to, identity, s, true)
+}
+
+func (e *Endpoint[T]) dial(p codec.Protocol, to netip.AddrPort, identity uint64, s netio.Socket, stream bool) (*Conn[T],
+	error) {
+	c := &Conn[T]{Conn: p.Dial(e.now, to, codec.Hello{Identity: identity, From: s}), socket: s, stream: stream}
+	e.dialed++
+	// A dialed stream may not know its own address yet, so the key's number alone makes it unique.
+	if err := e.add(session.Key{Listener: -e.dialed, Client: to}, c); err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.SetOwner(c)
+	e.settle(c)
+	return c, nil
+}
+
+func (e *Endpoint[T]) add(key session.Key, c *Conn[T]) (err error) {
+	c.entry, err = e.table.Add(key, c)
+	return err
+}
+
+// Peer returns the address of the connection's peer.
+func (c *Conn[T]) Peer() netip.AddrPort { return c.entry.Key.Client }
+
+// Local returns the address of the connection's socket.
+func (c *Conn[T]) Local() netip.AddrPort { return c.socket.Addr() }
+
+// Touch tells the Endpoint that the connection may have something to send. It does nothing after Disconnected.
+func (e *Endpoint[T]) Touch(c *Conn[T]) {
+	if !c.gone {
+		e.mark(c)
+	}
+}

@@ -1,0 +1,152 @@
+package endpoint
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/session"
+)
+
+// Turn sends what the connections have to send, waits for datagrams until the given time, and handles them and all
+// deadlines that have passed. The zero time means no end. Turn may return early.
+func (e *Endpoint[T]) Turn(until time.Time) error {
+	e.Flush()
+	if err := e.poller.Wait(codec.Earliest(until, e.table.NextTimeout())); err != nil {
+		return err
+	}
+	e.now = time.Now()
+	e.poller.Receive(handler[T]{e})
+	for due := e.table.Due(e.now); due != nil; due = e.table.Due(e.now) {
+		due.Value.Advance(e.now)
+		e.settle(due.Value)
+	}
+	return nil
+}
+
+// Flush sends what the connections have to send, and removes connections that have ended.
+func (e *Endpoint[T]) Flush() {
+	for i := 0; i < len(e.dirty); i++ { // Transmit can cause events, which append to e.dirty
+		e.flush(e.dirty[i])
+	}
+	e.dirty = e.dirty[:0]
+	e.poller.Flush()
+}
+
+func (e *Endpoint[T]) flush(c *Conn[T]) {
+	c.dirty = false
+	for b, ok := c.Transmit(e.now, e.poller.Buffer()); ok; b, ok = c.Transmit(e.now, e.poller.Buffer()) {
+		if e.options.Sent != nil && c.Listener == nil {
+			e.options.Sent(c, b)
+		}
+		e.poller.Send(c.socket, c.Peer(), b)
+	}
+	switch {
+	case e.poll(c): // the answers to these events have to be sent too, also before a removal
+		e.mark(c)
+	case c.gone:
+		e.remove(c)
+	default:
+		e.table.Schedule(c.entry, e.now, c.NextTimeout())
+	}
+}
+
+// remove forgets a connection that has ended. It closes the socket unless that is a listener's.
+func (e *Endpoint[T]) remove(c *Conn[T]) {
+	e.table.Remove(c.entry)
+	if c.Listener == nil || c.stream {
+		c.socket.Close()
+	}
+}
+
+// settle handles the events of a connection after an input, and has its output sent with the next Flush.
+func (e *Endpoint[T]) settle(c *Conn[T]) {
+	e.poll(c)
+	e.mark(c)
+}
+
+func (e *Endpoint[T]) mark(c *Conn[T]) {
+	if !c.dirty {
+		c.dirty = true
+		e.dirty = append(e.dirty, c)
+	}
+}
+
+// poll gives the events of a connection to the handler, and reports whether there were any.
+func (e *Endpoint[T]) poll(c *Conn[T]) (found bool) {
+	for ev, ok := c.Poll(); ok; ev, ok = c.Poll() {
+		found = true
+		switch ev.Kind {
+		case codec.Asked:
+			c.Admit(e.now, c.Number)
+			continue
+		case codec.Disconnected:
+			c.gone = true
+		}
+		e.options.Event(c, &ev)
+	}
+	return found
+}
+
+// handler implements netio.Handler for an Endpoint, so that these methods are not part of the Endpoint's API.
+type handler[T any] struct{ *Endpoint[T] }
+
+// Datagram implements netio.Handler.
+func (h handler[T]) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
+	c := h.find(s, from)
+	if c == nil {
+		if l, ok := s.Owner().(*Listener); ok {
+			h.accept(l, s, from, datagram)
+		}
+		return
+	}
+	_ = c.Receive(h.now, datagram) // the connection counts what it drops
+	h.settle(c)
+}
+
+// Failed implements netio.Handler. The end of a stream ends its connection. A datagram socket stays usable: its
+// connection goes on until its own timeout.
+func (h handler[T]) Failed(s netio.Socket, _ error) {
+	c := h.find(s, s.Peer())
+	if c == nil || !c.stream || c.gone {
+		return
+	}
+	c.gone = true
+	h.options.Event(c, &codec.Event{Kind: codec.Disconnected, Reason: codec.TransportError})
+	h.settle(c)
+}
+
+// find returns the connection of a peer at a socket, or nil.
+func (h handler[T]) find(s netio.Socket, peer netip.AddrPort) *Conn[T] {
+	switch owner := s.Owner().(type) {
+	case *Conn[T]:
+		return owner
+	case *Listener:
+		if e := h.table.Get(session.Key{Listener: owner.number, Client: peer}); e != nil {
+			return e.Value
+		}
+	}
+	return nil
+}
+
+// accept answers a datagram of an unknown client. It adds a connection if the protocol makes one and there is room.
+func (h handler[T]) accept(l *Listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if h.table.Room(from.Addr()) != nil || !l.protocol.Sniff(datagram) {
+		return
+	}
+	conn, reply, err := l.protocol.Accept(h.now, from, datagram, h.poller.Buffer())
+	if err == nil && len(reply) > 0 {
+		h.poller.Send(s, from, reply)
+	}
+	if conn == nil {
+		return
+	}
+	c := &Conn[T]{Conn: conn, socket: s, Listener: l, stream: l.stream}
+	if h.add(session.Key{Listener: l.number, Client: from}, c) != nil {
+		return // never: there was room
+	}
+	l.accepted++
+	c.Number = l.accepted
+	h.settle(c)
+}
