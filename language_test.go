@@ -35,7 +35,6 @@ var notYetRewritten = []string{
 	"CHANGELOG.md",
 	"docs/benchmarks.md",
 	"docs/bridging.md",
-	"docs/configuration.md",
 	"docs/interop.md",
 	"docs/protocols/raknet.md",
 	"docs/protocols/riptide.md",
