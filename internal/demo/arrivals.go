@@ -4,7 +4,7 @@ package demo
 type arrivals map[uint16]map[uint64]int
 
 // book notes what arrived with a message ID, if it is a reliable message of a client and unchanged.
-func (a arrivals) book(id uint16, body []byte) {
+func (a arrivals) record(id uint16, body []byte) {
 	var p probe
 	if p.parse(id, body) != nil || !p.reliable {
 		return

@@ -4,23 +4,22 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/netio"
+	"tidegate/internal/endpoint"
 )
 
-// client is one player and its books.
+// client is one client and its ledger of messages.
 type client struct {
-	index  uint16
-	pair   Pair
-	form   form
-	conn   codec.Conn
-	socket netio.Socket
-	every  time.Duration // between two turns of sending
-	next   time.Time     // the next turn
+	index uint16
+	pair  Pair
+	form  form
+	conn  *endpoint.Conn[*client]
+	every time.Duration // between two turns of sending
+	next  time.Time     // of the next turn
 
 	connected bool
-	gone      bool         // Disconnected
-	left      bool         // by its own goodbye, while it was connected
-	reason    codec.Reason // of Disconnected
+	gone      bool         // the connection has ended
+	left      bool         // by the client's own goodbye, while it was connected
+	reason    codec.Reason // of the end
 
 	reliable   ledger
 	unreliable Exchange
@@ -29,7 +28,7 @@ type client struct {
 	scratch    [maxBody]byte
 }
 
-// Exchange is what became of messages that may be lost.
+// Exchange counts messages that may be lost.
 type Exchange struct {
 	Sent     uint64
 	Returned uint64 // echoes that came back
@@ -38,12 +37,13 @@ type Exchange struct {
 // playing reports whether messages can flow.
 func (c *client) playing() bool { return c.connected && !c.gone }
 
-// send sends a reliable message, where the pair can promise anything of it, and an unreliable one, each turn.
-func (c *client) send(now time.Time, since time.Duration) {
+// send sends the messages of a turn that is due, and reports whether one was due: an unreliable message, and a reliable
+// one if the pair promises anything about it.
+func (c *client) send(now time.Time, since time.Duration) bool {
 	if !c.playing() || now.Before(c.next) {
-		return
+		return false
 	}
-	// Turns that were missed because the process had no time are not made up for: a burst would measure itself.
+	// A late process does not make up for missed turns: it would measure its own burst.
 	if c.next = c.next.Add(c.every); !now.Before(c.next) {
 		c.next = now.Add(c.every)
 	}
@@ -57,44 +57,43 @@ func (c *client) send(now time.Time, since time.Duration) {
 	if c.write(now, &p, codec.Unreliable) {
 		c.unreliable.Sent++
 	}
+	return true
 }
 
-// write reports whether the connection took the probe; one whose queue is full does not.
+// write reports whether the connection took the probe. A connection with a full queue does not.
 func (c *client) write(now time.Time, p *probe, mode codec.Mode) bool {
 	m := c.form.message(c.scratch[:0], p, mode)
 	c.keyboard.press(p)
 	return c.conn.Send(now, m) == nil
 }
 
-// settle handles the connection's events; times takes the round trips of the echoes.
-func (c *client) settle(since time.Duration, times *latencies) {
-	for e, ok := c.conn.Poll(); ok; e, ok = c.conn.Poll() {
-		switch e.Kind {
-		case codec.Connected:
-			c.connected = true
-		case codec.Received:
-			c.receive(&e.Message, since, times)
-		case codec.Disconnected:
-			c.gone, c.reason = true, e.Reason
-		}
+// event handles an event of the connection. The round trips of echoes go to times.
+func (c *client) event(e *codec.Event, since time.Duration, times *latencies) {
+	switch e.Kind {
+	case codec.Connected:
+		c.connected = true
+	case codec.Received:
+		c.receive(&e.Message, since, times)
+	case codec.Disconnected:
+		c.gone, c.reason = true, e.Reason
 	}
 }
 
-// receive books the echoes in a message.
+// receive records the echoes in a message.
 func (c *client) receive(m *codec.Message, since time.Duration, times *latencies) {
-	book := c.book
+	record := c.record
 	if c.form.keys {
-		book = c.bookKey
+		record = c.recordKey
 	}
 	c.form.learn(m)
-	err := c.form.probes(m, func(id uint16, body []byte) { book(id, body, since, times) })
+	err := c.form.probes(m, func(id uint16, body []byte) { record(id, body, since, times) })
 	if err != nil {
 		c.changed++
 	}
 }
 
-// bookKey books the answer to a key.
-func (c *client) bookKey(player uint16, data []byte, since time.Duration, times *latencies) {
+// recordKey records the answer to a key.
+func (c *client) recordKey(player uint16, data []byte, since time.Duration, times *latencies) {
 	sent, ok := c.keyboard.answered(player, data)
 	switch {
 	case !ok:
@@ -105,8 +104,8 @@ func (c *client) bookKey(player uint16, data []byte, since time.Duration, times 
 	}
 }
 
-// book books an echo.
-func (c *client) book(id uint16, body []byte, since time.Duration, times *latencies) {
+// record records an echo.
+func (c *client) record(id uint16, body []byte, since time.Duration, times *latencies) {
 	var p probe
 	switch {
 	case p.parse(id, body) != nil || p.client != c.index:
@@ -124,7 +123,7 @@ func (c *client) book(id uint16, body []byte, since time.Duration, times *latenc
 	times.add(since - p.sent)
 }
 
-// waits reports whether echoes are outstanding that the pair promises, or that come if nothing is lost.
+// waits reports whether echoes are missing that the pair promises, or that would come without losses.
 func (c *client) waits() bool {
 	if c.pair.Promise() == Lossy {
 		return c.unreliable.Returned < c.unreliable.Sent

@@ -1,26 +1,27 @@
 package demo
 
 import (
-	"fmt"
 	"strings"
+
+	"tidegate/internal/table"
 )
 
-// List is a table of all pairs.
+// List returns a table of all pairs.
 func List() string {
 	var b strings.Builder
-	const columns = "%-15s  %-15s  %-13s  %-9s  %s\n"
-	fmt.Fprintf(&b, columns, "from", "to", "promise", "server", "why")
+	var rows [][]string
 	for _, p := range Pairs() {
-		fmt.Fprintf(&b, columns, p.From(), p.To(), p.Promise(), p.serverOn(), p.reason())
+		rows = append(rows, []string{p.From(), p.To(), p.Promise().String(), p.serverOn(), p.reason()})
 	}
+	table.Print(&b, 0, []table.Column{{Name: "from"}, {Name: "to"}, {Name: "promise"}, {Name: "server"}, {Name: "why"}}, rows)
 	return b.String()
 }
 
-// reason says why the pair promises no more.
+// reason returns the reason for the pair's promise.
 func (p Pair) reason() string {
 	switch {
 	case p.Promise() == ExactlyOnce:
-		return "both wires resend"
+		return "both protocols resend"
 	case p.Promise() == AtLeastOnce:
 		return p.To() + " reports losses, Tidegate resends"
 	case !isReliable(p.from):
@@ -29,7 +30,7 @@ func (p Pair) reason() string {
 	return p.To() + " resends nothing"
 }
 
-// serverOn is what the game server of the pair is written on.
+// serverOn returns the implementation of the pair's game server.
 func (p Pair) serverOn() string {
 	if p.To() == goRakNet {
 		return "go-raknet"

@@ -37,8 +37,8 @@ type Resent struct {
 	ToServer  uint64 // by the proxy
 }
 
-// book adds what a client knows.
-func (r *Result) book(c *client) {
+// add adds what a client knows.
+func (r *Result) add(c *client) {
 	if c.connected {
 		r.Connected++
 	}

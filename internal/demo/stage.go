@@ -29,11 +29,11 @@ var loopback = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0) // 
 
 // stage is everything a demo runs.
 type stage struct {
-	pair   Pair
-	server server
-	proxy  *running
-	link   *lossylink.Link // nil without loss
-	crowd  *crowd
+	pair    Pair
+	server  server
+	proxy   *running
+	link    *lossylink.Link // nil without loss
+	clients *clients
 }
 
 // server is a game server that echoes.
@@ -72,7 +72,7 @@ func (s *stage) start(o *Options) (err error) {
 		}
 		door = s.link.Addr()
 	}
-	if s.crowd, err = newCrowd(o.Pair, o.Clients, o.Rate, door, time.Now()); err != nil {
+	if s.clients, err = newClients(o.Pair, o.Clients, o.Rate, door); err != nil {
 		return fmt.Errorf("make the clients: %w", err)
 	}
 	return nil
@@ -116,7 +116,7 @@ func (s *stage) introduction(o *Options) string {
 // play lets the clients play, and shows how it goes.
 func (s *stage) play(ctx context.Context, o *Options, v *view) error {
 	played := make(chan error, 1)
-	go func() { played <- s.crowd.play(ctx, o.For) }()
+	go func() { played <- s.clients.play(ctx, o.For) }()
 	ticker := time.NewTicker(viewInterval)
 	defer ticker.Stop()
 	for {
@@ -132,9 +132,9 @@ func (s *stage) play(ctx context.Context, o *Options, v *view) error {
 // finish ends all parts in good order, those in front before those behind, and draws up the result.
 func (s *stage) finish() (Result, error) {
 	last := s.proxy.server.Snapshot()
-	err := s.crowd.leave()
+	err := s.clients.leave()
 	heard := s.awaitGoodbyes()
-	result := s.crowd.result()
+	result := s.clients.result()
 	result.Pair = s.pair
 	result.Heard = heard
 	result.ProxyError = s.proxy.stop()

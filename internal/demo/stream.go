@@ -4,10 +4,11 @@ import (
 	"net/netip"
 
 	"tidegate/codec"
+	"tidegate/internal/endpoint"
 	"tidegate/internal/netio"
 )
 
-// stream is a protocol over TCP: what it calls datagrams are frames, which differ by their length prefix.
+// stream is a protocol over TCP. Its frames are what the protocol calls datagrams. They differ in their length prefix.
 type stream struct {
 	codec.Protocol
 	spec   codec.Spec
@@ -20,10 +21,10 @@ func newStream(p codec.Protocol, prefix netio.Prefix) stream {
 	return s
 }
 
-// overTCP ends the names of such protocols.
+// overTCP is the suffix of the names of protocols over TCP.
 const overTCP = "+tcp"
 
-// Spec implements codec.Protocol. The name is that of the protocol with the transport.
+// Spec implements codec.Protocol. The name has the suffix overTCP.
 func (s stream) Spec() *codec.Spec { return &s.spec }
 
 // isStream reports whether a protocol is one over TCP.
@@ -32,18 +33,20 @@ func isStream(p codec.Protocol) bool {
 	return ok
 }
 
-// listen opens what a server of a protocol listens on.
-func listen(poller netio.Poller, p codec.Protocol) (netio.Socket, error) {
+// listen opens a server of a protocol.
+func listen[T any](e *endpoint.Endpoint[T], p codec.Protocol) (*endpoint.Listener, error) {
 	if s, ok := p.(stream); ok {
-		return poller.ListenStream(loopback, netio.StreamOptions{Prefix: s.prefix})
+		return e.ListenStream(p, loopback, netio.StreamOptions{Prefix: s.prefix})
 	}
-	return poller.Listen(loopback, netio.SocketOptions{})
+	return e.Listen(p, loopback, netio.SocketOptions{})
 }
 
-// dial opens what a player of a protocol sends by.
-func dial(poller netio.Poller, p codec.Protocol, door netip.AddrPort) (netio.Socket, error) {
+// dial connects a client of a protocol.
+func dial[T any](
+	e *endpoint.Endpoint[T], p codec.Protocol, to netip.AddrPort, identity uint64,
+) (*endpoint.Conn[T], error) {
 	if s, ok := p.(stream); ok {
-		return poller.DialStream(door, netio.StreamOptions{Prefix: s.prefix})
+		return e.DialStream(p, to, identity, netio.StreamOptions{Prefix: s.prefix})
 	}
-	return poller.Dial(door, netio.SocketOptions{})
+	return e.Dial(p, to, identity, netio.SocketOptions{})
 }
