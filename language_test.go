@@ -29,7 +29,6 @@ var notYetRewritten = []string{
 	"internal/demo",
 	"internal/netio",
 	"internal/setup",
-	"internal/upstream",
 	"docs/decisions",
 	"proxy",
 	"CHANGELOG.md",

@@ -9,39 +9,39 @@ import (
 	"tidegate/internal/enum"
 )
 
-// Balance is how a Pool spreads sessions over its servers.
+// Balance is a strategy that spreads sessions over the servers of a Pool.
 type Balance uint8
 
-// Ways to spread sessions.
+// Strategies.
 const (
-	LeastSessions Balance = iota // the server with the fewest for its weight, the first listed among equals
-	RoundRobin                   // one after the other
-	Weighted                     // in turn, each as often as its weight says, evenly spread
-	Hash                         // by the client's address: the same server for as long as it can be had
+	LeastSessions Balance = iota // the server with the fewest sessions for its weight; among equals, the first listed
+	RoundRobin                   // one server after the other
+	Weighted                     // one server after the other, each as often as its weight says, evenly spread
+	Hash                         // by the client's address: each client keeps its server while that server is open
 )
 
 var balanceNames = []string{"least_sessions", "round_robin", "weighted", "hash"}
 
-// UnmarshalText reads the name of a way to spread sessions.
+// UnmarshalText reads the name of a strategy.
 func (b *Balance) UnmarshalText(text []byte) error { return enum.Parse(balanceNames, text, b) }
 
-// choose returns the server for a client, among the open ones without the given ones. It returns nil if there is none.
-func (p *Pool) choose(now time.Time, client netip.Addr, not []*Server) *Server {
+// choose returns an open server for a client, none of the excluded ones. It returns nil if there is none.
+func (p *Pool) choose(now time.Time, client netip.Addr, excluded []*Server) *Server {
 	switch p.options.Balance {
 	case RoundRobin:
-		return p.next(now, not)
+		return p.roundRobinNext(now, excluded)
 	case Weighted:
-		return p.owed(now, not)
+		return p.weightedNext(now, excluded)
 	case Hash:
 		seed := hashOf(client)
-		return p.best(now, not, func(s *Server) float64 { return s.affinity(seed) })
+		return p.best(now, excluded, func(s *Server) float64 { return s.affinity(seed) })
 	}
-	return p.best(now, not, func(s *Server) float64 { return -float64(s.sessions) / float64(s.weight) })
+	return p.best(now, excluded, func(s *Server) float64 { return -float64(s.sessions) / float64(s.weight) })
 }
 
-// leastRest returns the resting server whose rest ends first, or nil. A session that has tried one in vain gets the next
-// one in the list, so that its tries reach as many servers as there are.
-func (p *Pool) leastRest(tried *Server) (best *Server) {
+// firstRested returns the resting server whose rest ends first, or nil. A session that has tried one without success
+// gets the next server in the list. So its attempts reach all servers.
+func (p *Pool) firstRested(tried *Server) (best *Server) {
 	first := slices.Index(p.servers, tried) + 1
 	for i := range p.servers {
 		s := p.servers[(first+i)%len(p.servers)]
@@ -49,18 +49,18 @@ func (p *Pool) leastRest(tried *Server) (best *Server) {
 		case !s.usable():
 		case tried != nil:
 			return s
-		case best == nil || s.restsTil.Before(best.restsTil):
+		case best == nil || s.restUntil.Before(best.restUntil):
 			best = s
 		}
 	}
 	return best
 }
 
-// best is the open server with the highest score, the first listed among equals.
-func (p *Pool) best(now time.Time, not []*Server, score func(*Server) float64) (best *Server) {
+// best returns the open server with the highest score; among equals, the first listed.
+func (p *Pool) best(now time.Time, excluded []*Server, score func(*Server) float64) (best *Server) {
 	high := math.Inf(-1)
 	for _, s := range p.servers {
-		if !s.open(now) || slices.Contains(not, s) {
+		if !s.open(now) || slices.Contains(excluded, s) {
 			continue
 		}
 		if x := score(s); best == nil || x > high {
@@ -70,11 +70,11 @@ func (p *Pool) best(now time.Time, not []*Server, score func(*Server) float64) (
 	return best
 }
 
-// next is the open server after the last one that was chosen.
-func (p *Pool) next(now time.Time, not []*Server) *Server {
+// roundRobinNext returns the open server after the last chosen one.
+func (p *Pool) roundRobinNext(now time.Time, excluded []*Server) *Server {
 	n := len(p.servers)
 	for i := range n {
-		if s := p.servers[(p.turn+i)%n]; s.open(now) && !slices.Contains(not, s) {
+		if s := p.servers[(p.turn+i)%n]; s.open(now) && !slices.Contains(excluded, s) {
 			p.turn = (p.turn + i + 1) % n
 			return s
 		}
@@ -82,30 +82,31 @@ func (p *Pool) next(now time.Time, not []*Server) *Server {
 	return nil
 }
 
-// owed is the open server that is owed most, every one having earned its weight (nginx's smooth weighted round robin).
-func (p *Pool) owed(now time.Time, not []*Server) (best *Server) {
+// weightedNext implements nginx's smooth weighted round robin. Every server earns its weight as credit, the server
+// with the most credit is chosen, and pays the sum of all weights.
+func (p *Pool) weightedNext(now time.Time, excluded []*Server) (best *Server) {
 	total := 0
 	for _, s := range p.servers {
-		if !s.open(now) || slices.Contains(not, s) {
+		if !s.open(now) || slices.Contains(excluded, s) {
 			continue
 		}
 		total += s.weight
-		if s.turn += s.weight; best == nil || s.turn > best.turn {
+		if s.credit += s.weight; best == nil || s.credit > best.credit {
 			best = s
 		}
 	}
 	if best != nil {
-		best.turn -= total
+		best.credit -= total
 	}
 	return best
 }
 
-// affinity is a client's score of the server in weighted rendezvous hashing: when a server comes or goes, only the
-// clients that are its own move. It is the same in every process.
+// affinity returns a client's score of the server in weighted rendezvous hashing. When a server is added or removed,
+// only the clients of that server move. All processes compute the same score.
 func (s *Server) affinity(client uint64) float64 {
 	addr := s.Addr.Addr().As16()
 	h := mix(client ^ hash(addr[:]) ^ uint64(s.Addr.Port())<<48)
-	u := (float64(h>>11) + 0.5) / (1 << 53) // in (0, 1), never either
+	u := (float64(h>>11) + 0.5) / (1 << 53) // in the open interval (0, 1)
 	return -float64(s.weight) / math.Log(u)
 }
 
@@ -123,7 +124,7 @@ func hash(b []byte) uint64 {
 	return h
 }
 
-// mix spreads every bit over all others (the finalizer of SplitMix64).
+// mix makes every bit depend on all others (the finalizer of SplitMix64).
 func mix(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb

@@ -49,7 +49,8 @@ func TestWeighted(t *testing.T) {
 	}
 }
 
-// TestHash: clients are spread by weight, come back to their server, and only those move whose server goes.
+// TestHash checks the spread of clients by weight. A client keeps its server, and only the clients of a removed
+// server move.
 func TestHash(t *testing.T) {
 	targets := []Target{{Addr: a}, {Addr: b, Weight: 2}, {Addr: c}}
 	p := New(targets, Options{Balance: Hash, RetryAfter: time.Hour})
@@ -70,7 +71,7 @@ func TestHash(t *testing.T) {
 	for i, was := range before {
 		switch got := p.Pick(now, addrOf(i), nil).Addr; {
 		case was == c && got == c:
-			t.Fatal("a client was sent to the server that rests")
+			t.Fatal("a client was sent to the resting server")
 		case was != c && got != was:
 			t.Fatalf("client %d moved from %v to %v", i, was, got)
 		}
@@ -90,7 +91,8 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// TestHashIsTheSameEverywhere holds the function still: several Tidegates in front of the same servers must agree.
+// TestHashIsTheSameEverywhere fixes the results of the hash: several Tidegates in front of the same servers must
+// agree.
 func TestHashIsTheSameEverywhere(t *testing.T) {
 	p := New(At(a, b, c), Options{Balance: Hash})
 	var got string
@@ -102,7 +104,7 @@ func TestHashIsTheSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestHashKnowsMappedAddresses: a client has one server whatever socket it came to.
+// TestHashKnowsMappedAddresses checks that IPv4 and IPv4-mapped addresses of one client lead to the same server.
 func TestHashKnowsMappedAddresses(t *testing.T) {
 	if plain, mapped := hashOf(client), hashOf(netip.AddrFrom16(client.As16())); plain != mapped {
 		t.Error("an IPv4 address and its mapped form differ")

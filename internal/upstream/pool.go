@@ -1,9 +1,9 @@
-// Package upstream decides which game server gets the next session, and remembers how each of them is. It knows addresses
-// and outcomes, no protocols and no sockets; time is an argument.
+// Package upstream chooses the game server of each new session and tracks the health of servers. It knows addresses
+// and outcomes, but no protocols and no sockets. Time is an argument.
 //
-// Start with Pool, the servers of one upstream. The loops of a proxy share the Pools, since "the fewest sessions" and "at
-// most so many" are only true of all loops together. A Pool's lock is held for the moment of a session's beginning and
-// end, never for a datagram.
+// Start with Pool, the servers of one upstream. The loops of a proxy share the Pools, because the fewest sessions and
+// the bound of sessions count over all loops together. A Pool's lock is held for the moment in which a session begins
+// or ends, never for a datagram.
 package upstream
 
 import (
@@ -14,32 +14,32 @@ import (
 	"time"
 )
 
-// ErrUnknown is of a server that the Pool does not have.
+// ErrUnknown says that the Pool does not have the server.
 var ErrUnknown = errors.New("no such server in the upstream")
 
 // Options of a Pool.
 type Options struct {
 	Balance Balance
-	// RetryAfter is how long a server rests that failed a session. It doubles with each failure in a row, up to
-	// mostBackoff times itself.
+	// RetryAfter is the rest of a server after it failed a session. It doubles with each failure in a row, up to
+	// maxBackoff times RetryAfter.
 	RetryAfter time.Duration
-	// Rise and Fall are after how many checks in a row a server counts as up, or as down. 0: there are no checks.
+	// Rise and Fall are the numbers of checks in a row that make a server up or down. 0: there are no checks.
 	Rise, Fall int
 }
 
-// mostBackoff bounds the rests of a server that keeps failing, in RetryAfters. When it is back, players must not wait
-// long.
-const mostBackoff = 4
+// maxBackoff bounds the rest of a server that keeps failing, in multiples of RetryAfter. The bound is low, so that
+// players do not wait long once the server is back.
+const maxBackoff = 4
 
-// mostExcused is how many sessions in a row a server may fail without a rest while others hear it. More failures are not
-// bad luck on the way: a server may answer pings and let no session in.
-const mostExcused = 2
+// maxExcused is the number of sessions in a row that a server may fail without a rest while other sessions hear it.
+// More failures are not packet loss: a server may answer pings and still admit no session.
+const maxExcused = 2
 
-// Target is a server as it is configured, or discovered.
+// Target is a configured or discovered server.
 type Target struct {
 	Addr        netip.AddrPort
-	Weight      int // share of the sessions compared with other servers; 0 is 1
-	MaxSessions int // at once, over all loops; 0: no bound
+	Weight      int // share of the sessions, compared with other servers; 0 means 1
+	MaxSessions int // at one time, over all loops; 0: no bound
 }
 
 // At returns targets of equal weight and without bounds.
@@ -51,18 +51,18 @@ func At(addrs ...netip.AddrPort) []Target {
 	return targets
 }
 
-// Pool is the servers of one upstream. It is safe for concurrent use.
+// Pool holds the servers of one upstream. It is safe for concurrent use.
 type Pool struct {
-	pools      *Pools // whose it is; nil: it is alone
+	pools      *Pools // that this Pool belongs to; nil: none
 	mu         sync.Mutex
 	options    Options
 	configured []Target
 	discovered []Target
-	servers    []*Server                    // as listed; never changed, only replaced
-	leaving    []*Server                    // listed no more, but with sessions
-	lined      []*Server                    // with a line, listed or not
+	servers    []*Server                    // the listed ones; the slice is replaced, never changed
+	leaving    []*Server                    // not listed any more, but with sessions
+	queued     []*Server                    // with a waitQueue, listed or not
 	turn       int                          // of RoundRobin: index of the next server to try
-	inherited  map[netip.AddrPort]time.Time // drained, and not listed yet: since when
+	inherited  map[netip.AddrPort]time.Time // when each was drained; not listed yet
 }
 
 // New returns a pool of the given servers.
@@ -72,9 +72,9 @@ func New(servers []Target, o Options) *Pool {
 	return p
 }
 
-// Update replaces the configured servers and the options. A server that stays keeps its sessions and what is known of
-// it; one that goes gets no new sessions, and those it has still want their Release. It does nothing if nothing has
-// changed.
+// Update replaces the configured servers and the options. A server that stays listed keeps its sessions and its
+// health. A removed server gets no new sessions, and its sessions still need their Release. Update does nothing if
+// nothing has changed.
 func (p *Pool) Update(servers []Target, o Options) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *Pool) Update(servers []Target, o Options) {
 	p.list()
 }
 
-// Discover replaces the servers that were found beside the configured ones, as Update does.
+// Discover replaces the discovered servers, which are listed after the configured ones. Otherwise it is like Update.
 func (p *Pool) Discover(servers []Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,22 +95,22 @@ func (p *Pool) Discover(servers []Target) {
 	}
 }
 
-// list makes servers of the targets. Those that were there, or are still leaving, are the same ones.
+// list makes servers from the targets. Servers that were listed before, or still have sessions, are reused.
 func (p *Pool) list() {
-	known := slices.Concat(p.servers, p.leaving, p.lined)
+	known := slices.Concat(p.servers, p.leaving, p.queued)
 	listed := make([]*Server, 0, len(p.configured)+len(p.discovered))
 	for _, t := range slices.Concat(p.configured, p.discovered) {
 		if find(listed, t.Addr) != nil {
-			continue // found as well as configured
+			continue // both discovered and configured
 		}
 		s := find(known, t.Addr)
 		if s == nil {
 			s = &Server{Addr: t.Addr}
-			p.bequeath(s)
+			p.applyInheritedDrain(s)
 		}
 		s.weight, s.maxSessions, s.gone = max(t.Weight, 1), t.MaxSessions, false
 		if p.options.Fall == 0 {
-			s.downAt = time.Time{} // nobody would find it up again
+			s.downAt = time.Time{} // without checks, nothing would mark it as up again
 		}
 		listed = append(listed, s)
 	}
@@ -135,16 +135,17 @@ func find(servers []*Server, addr netip.AddrPort) *Server {
 	return nil
 }
 
-// Servers are those that are listed now. The slice is the caller's to read.
+// Servers returns the listed servers. The caller may read the slice, but not change it.
 func (p *Pool) Servers() []*Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.servers
 }
 
-// Pick chooses a server for a client's new session and counts the session there until Release. failed is the server that
-// this session has just tried in vain, or nil: another server is preferred. If all others rest, Pick takes the one whose
-// rest ends first. It returns nil if every server is full, drained, down, or kept for the sessions that it has lost.
+// Pick chooses a server for a client's new session and counts the session there until Release. failed is the server
+// that this session has just tried without success, or nil. Pick prefers another server. If all others rest, Pick
+// chooses the one whose rest ends first. It returns nil if every server is full, drained, down, or reserved for lost
+// sessions.
 func (p *Pool) Pick(now time.Time, client netip.Addr, failed *Server) *Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,7 +155,7 @@ func (p *Pool) Pick(now time.Time, client netip.Addr, failed *Server) *Server {
 	case failed != nil && !failed.gone && failed.open(now):
 		s = failed
 	default:
-		s = p.leastRest(failed)
+		s = p.firstRested(failed)
 	}
 	if s != nil {
 		s.sessions++
@@ -162,8 +163,8 @@ func (p *Pool) Pick(now time.Time, client netip.Addr, failed *Server) *Server {
 	return s
 }
 
-// Take counts a session at the server of an address, however it is balanced or full, until Release. It is nil if the
-// Pool does not list it.
+// Take counts a session at the server with this address until Release, regardless of balance and bounds. It returns
+// nil if the Pool does not list the server.
 func (p *Pool) Take(addr netip.AddrPort) *Server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -184,39 +185,40 @@ func (p *Pool) Release(s *Server) {
 	if s.gone {
 		p.leaving = slices.DeleteFunc(p.leaving, func(o *Server) bool { return o == s })
 	}
-	if s.line != nil {
-		p.call(s) // all are in line
+	if s.queue != nil {
+		p.wakeNext(s) // the last session has moved to the queue
 	}
 }
 
-// Failed notes that a session got nothing from a server between since and now, and reports whether the server is to
-// blame. Then it rests, and others are preferred for a while. It is not to blame if other sessions or checks have heard
-// it since, but for mostExcused sessions in a row only. A failure while it rests tells nothing new.
+// Failed notes that a session got nothing from a server between since and now. It reports whether the server is to
+// blame. If so, the server rests, and Pick prefers others for a while. If other sessions or checks have heard the
+// server since, it is not to blame, but for at most maxExcused sessions in a row. A failure during a rest changes
+// nothing.
 func (p *Pool) Failed(s *Server, now, since time.Time, why string) (blamed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if soon := now.Add(askAgain); s.askAt.After(soon) {
 		s.askAt = soon
 	}
-	if s.heardAfter(since) && s.excused < mostExcused {
+	if s.heardAfter(since) && s.excused < maxExcused {
 		s.excused++
 		return false
 	}
-	if s.rests(now) {
+	if s.isResting(now) {
 		return true
 	}
-	rest := min(p.options.RetryAfter<<min(s.failures, 16), mostBackoff*p.options.RetryAfter)
+	rest := min(p.options.RetryAfter<<min(s.failures, 16), maxBackoff*p.options.RetryAfter)
 	s.failures++
-	s.restsTil, s.failedAt, s.cause = now.Add(rest), now, why
+	s.restUntil, s.failedAt, s.cause = now.Add(rest), now, why
 	return true
 }
 
-// Answered notes that a server let a session in, and reports whether that changed it from down to up.
+// Answered notes that a server admitted a session, and reports whether the server changed from down to up.
 func (p *Pool) Answered(s *Server, now time.Time) (changed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.Heard(now)
-	s.heal()
+	s.resetFailures()
 	if changed = !s.downAt.IsZero(); changed {
 		s.downAt, s.upAt, s.streak = time.Time{}, now, 0
 	}

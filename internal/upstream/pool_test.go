@@ -32,7 +32,7 @@ func pickNone(t *testing.T, p *Pool, now time.Time) {
 	}
 }
 
-// status is that of one server.
+// status returns the status of one server.
 func status(t *testing.T, p *Pool, now time.Time, addr netip.AddrPort) Status {
 	t.Helper()
 	all := p.Status(now)
@@ -43,7 +43,8 @@ func status(t *testing.T, p *Pool, now time.Time, addr netip.AddrPort) Status {
 	return all[i]
 }
 
-// TestFailedServerRestsLongerEachTime: a server that rests gets sessions only if there is no other.
+// TestFailedServerRestsLongerEachTime checks that rests grow, and that a resting server gets sessions only if there
+// is no other.
 func TestFailedServerRestsLongerEachTime(t *testing.T) {
 	p := New(At(a, b), Options{RetryAfter: 5 * time.Second})
 	sick, well := pick(t, p, now, a), pick(t, p, now, b)
@@ -53,7 +54,7 @@ func TestFailedServerRestsLongerEachTime(t *testing.T) {
 	for _, rest := range []time.Duration{5, 10, 20, 20} {
 		rest *= time.Second
 		p.Failed(sick, at, at, "silent")
-		p.Failed(sick, at.Add(rest/2), at, "silent") // another session, of the same death
+		p.Failed(sick, at.Add(rest/2), at, "silent") // another session, failed by the same outage
 		p.Release(pick(t, p, at.Add(rest-time.Millisecond), b))
 		if s := status(t, p, at.Add(time.Second), a); s.State != Resting || s.Cause != "silent" || s.Since != at {
 			t.Fatalf("status of a server that rests: %+v", s)
@@ -72,14 +73,14 @@ func TestFailedServerRestsLongerEachTime(t *testing.T) {
 	pick(t, p, at.Add(5*time.Second), a)
 }
 
-// TestAllRest: when every server rests, the one whose rest ends first is used, and the next try of a session goes
-// elsewhere.
+// TestAllRest checks that the server whose rest ends first is used when all rest. The next attempt of a session then
+// goes elsewhere.
 func TestAllRest(t *testing.T) {
 	for balance := range Hash + 1 {
 		p := New(At(a, b, c), Options{Balance: balance, RetryAfter: 5 * time.Second})
 		servers := p.Servers()
 		for i, s := range servers {
-			at := now.Add(time.Duration((i+1)%3) * time.Second) // the last one listed rests first
+			at := now.Add(time.Duration((i+1)%3) * time.Second) // the last listed server rests first
 			p.Failed(s, at, at, "silent")
 		}
 		at := now.Add(3 * time.Second)
@@ -98,20 +99,20 @@ func TestAllRest(t *testing.T) {
 	}
 }
 
-// TestFailuresOfHeardServers: a session that fails while others hear its server is not the server's fault, but three
-// in a row are.
+// TestFailuresOfHeardServers checks that a failed session is not the server's fault while others hear it. Three
+// failures in a row are.
 func TestFailuresOfHeardServers(t *testing.T) {
 	p := New(At(a), Options{RetryAfter: 5 * time.Second})
 	s := p.Servers()[0]
 	rests := func(at time.Time) bool { return status(t, p, at, a).State == Resting }
 	at := now
-	for range 3 { // in a row, but for the session that is let in between
-		for range mostExcused {
+	for range 3 { // in a row, except for the session that is admitted in between
+		for range maxExcused {
 			begun := at
 			at = at.Add(7 * time.Second)
 			s.Heard(at.Add(-time.Second))
 			if p.Failed(s, at, begun, "silent") || rests(at) {
-				t.Fatal("a server rests that others heard")
+				t.Fatal("a server rests although others heard it")
 			}
 		}
 		p.Answered(s, at)
@@ -121,7 +122,7 @@ func TestFailuresOfHeardServers(t *testing.T) {
 		t.Error("a server that was not heard does not rest")
 	}
 	p.Answered(s, at)
-	for range mostExcused {
+	for range maxExcused {
 		p.Failed(s, at, now, "silent")
 	}
 	if p.Failed(s, at, now, "silent"); !rests(at) {
@@ -129,7 +130,7 @@ func TestFailuresOfHeardServers(t *testing.T) {
 	}
 }
 
-// TestHeard: the time is precise enough, whichever loop's clock is ahead.
+// TestHeard checks the precision of the time, also when the clocks of loops differ.
 func TestHeard(t *testing.T) {
 	var s Server
 	if s.heardAfter(now.Add(-time.Hour)) {
@@ -148,7 +149,7 @@ func TestHeard(t *testing.T) {
 	}
 }
 
-// TestUpdate: a server that stays keeps its sessions and its rest, one that goes gets no more.
+// TestUpdate checks that a server that stays keeps its sessions and its rest, and that a removed one gets no more.
 func TestUpdate(t *testing.T) {
 	p := New(At(a, b), Options{RetryAfter: time.Minute})
 	gone, stays := pick(t, p, now, a), pick(t, p, now, b)
@@ -166,7 +167,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestServersComeBack: one that is listed again while sessions are left is the same server.
+// TestServersComeBack checks that a server that is listed again before its sessions end is the same one.
 func TestServersComeBack(t *testing.T) {
 	p := New(At(a, b), Options{})
 	first := pick(t, p, now, a)
@@ -209,7 +210,7 @@ func TestDrain(t *testing.T) {
 	if err := p.Drain(now, a, true); err != nil {
 		t.Fatal(err)
 	}
-	_ = p.Drain(now.Add(time.Second), a, true) // once more changes nothing
+	_ = p.Drain(now.Add(time.Second), a, true) // a second drain changes nothing
 	pick(t, p, now, b)
 	pick(t, p, now, b)
 	p.Update(At(a, b), Options{Balance: RoundRobin})
@@ -221,7 +222,7 @@ func TestDrain(t *testing.T) {
 	}
 	pick(t, p, now, a)
 	if err := p.Drain(now, c, true); err != ErrUnknown {
-		t.Errorf("drain of a stranger: %v", err)
+		t.Errorf("drain of an unknown server: %v", err)
 	}
 }
 
@@ -231,9 +232,9 @@ func TestChecks(t *testing.T) {
 	for range 5 {
 		p.Checked(s, now, false, 0, "silent")
 	}
-	pick(t, p, now, a) // perhaps it does not know the question
+	pick(t, p, now, a) // it may not know the question
 	for i, step := range []struct{ passed, changed, open bool }{
-		{true, false, true}, {false, false, true}, {false, false, true}, {true, false, true}, // two are no three
+		{true, false, true}, {false, false, true}, {false, false, true}, {true, false, true}, // two checks are not three
 		{false, false, true}, {false, false, true}, {false, true, false}, {false, false, false},
 		{true, false, false}, {false, false, false}, {true, false, false}, {true, true, true}, {true, false, true},
 	} {
@@ -248,7 +249,8 @@ func TestChecks(t *testing.T) {
 			p.Failed(s, at, at.Add(time.Millisecond), "refused")
 		}
 	}
-	if got := status(t, p, now, a); got.State != Up || got.Since != now.Add(11*time.Second) || got.RTT != time.Millisecond {
+	got := status(t, p, now, a)
+	if got.State != Up || got.Since != now.Add(11*time.Second) || got.RTT != time.Millisecond {
 		t.Errorf("status in the end: %+v", got)
 	}
 	p = New(At(a), Options{Rise: 2, Fall: 3})
@@ -257,10 +259,10 @@ func TestChecks(t *testing.T) {
 	}
 	pickNone(t, p, now)
 	p.Update(At(a), Options{})
-	pick(t, p, now, a) // nobody checks any more
+	pick(t, p, now, a) // there are no checks any more
 }
 
-// TestConcurrentSessions: counts hold however many loops there are.
+// TestConcurrentSessions checks that counts are right with several loops.
 func TestConcurrentSessions(t *testing.T) {
 	var pools Pools
 	pools.Get("arena").Update([]Target{{Addr: a, MaxSessions: 50}, {Addr: b, MaxSessions: 50}}, Options{})
@@ -283,5 +285,34 @@ func TestConcurrentSessions(t *testing.T) {
 	}
 	if all := pools.Get("arena").Status(now); sum != 100 || all[0].Sessions != 50 || all[1].Sessions != 50 {
 		t.Errorf("%d sessions; %+v", sum, all)
+	}
+}
+
+// TestInheritDrains checks that a successor keeps an operator's drains, also of servers that it discovers later.
+func TestInheritDrains(t *testing.T) {
+	old := New(At(a, b), Options{})
+	old.Discover(At(c))
+	for _, addr := range []netip.AddrPort{a, c} {
+		if err := old.Drain(now, addr, true); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := New(At(a, b), Options{})
+	p.InheritDrains(now, old.Drained())
+	if got := p.Drained(); !slices.Equal(got, []netip.AddrPort{a, c}) {
+		t.Errorf("drained are %v, want a and c", got)
+	}
+	p.Discover(At(c))
+	pick(t, p, now, b)
+	pick(t, p, now, b)
+	for _, addr := range p.Drained() {
+		if err := p.Drain(now, addr, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Discover(nil)
+	p.Discover(At(c)) // listed again, it is not drained again
+	if got := p.Drained(); len(got) != 0 {
+		t.Errorf("drained are %v after all", got)
 	}
 }

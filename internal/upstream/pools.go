@@ -6,22 +6,22 @@ import (
 	"sync/atomic"
 )
 
-// Pools are those of a proxy, by the names of their upstreams. The zero value is ready to use, and safe for concurrent
-// use once Wake is set.
+// Pools holds the Pools of a proxy by the names of their upstreams. The zero value is ready to use. It is safe for
+// concurrent use once Wake is set.
 type Pools struct {
-	// Wake has the loop of a shard, or of all shards, call Relay.Advance soon, and does not wait. It may be nil.
+	// Wake makes the loop of a shard, or of all shards, call Relay.Advance soon. It does not block. It may be nil.
 	Wake func(shard int)
 
 	mu      sync.Mutex
 	byName  map[string]*Pool
-	lined   []*Pool // in which sessions are in line
-	stirred atomic.Uint64
+	queued  []*Pool // with queued sessions
+	changes atomic.Uint64
 }
 
-// AllShards is what Pools.Wake is told where each Relay may have something to do.
+// AllShards is the argument of Pools.Wake that stands for every Relay.
 const AllShards = -1
 
-// Get returns the Pool of a name, which is made when it is first asked for.
+// Get returns the Pool with this name. The first call makes it.
 func (p *Pools) Get(name string) *Pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -34,41 +34,41 @@ func (p *Pools) Get(name string) *Pool {
 	return p.byName[name]
 }
 
-// WithQueues returns the Pools in which sessions are in line.
+// WithQueues returns the Pools that have queued sessions.
 func (p *Pools) WithQueues() []*Pool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.lined)
+	return slices.Clone(p.queued)
 }
 
-// Changes grows when a Relay may have something to do for sessions that are in line.
-func (p *Pools) Changes() uint64 { return p.stirred.Load() }
+// Changes returns a counter. It grows when a Relay may have something to do for queued sessions.
+func (p *Pools) Changes() uint64 { return p.changes.Load() }
 
-// stir tells the Relay of a shard, or all of them, that there may be something to do.
-func (p *Pools) stir(shard int) {
+// notify tells the Relay of a shard, or all Relays, that there may be something to do.
+func (p *Pools) notify(shard int) {
 	if p == nil {
 		return
 	}
-	p.stirred.Add(1)
+	p.changes.Add(1)
 	if p.Wake != nil {
 		p.Wake(shard)
 	}
 }
 
-// enlist notes that a Pool has a line.
-func (p *Pools) enlist(pool *Pool) {
+// addQueued notes that a Pool has queued sessions.
+func (p *Pools) addQueued(pool *Pool) {
 	if p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.lined = append(p.lined, pool)
+		p.queued = append(p.queued, pool)
 	}
 }
 
-// discharge notes that a Pool has no line any more.
-func (p *Pools) discharge(pool *Pool) {
+// removeQueued notes that a Pool has no queued sessions any more.
+func (p *Pools) removeQueued(pool *Pool) {
 	if p != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.lined = slices.DeleteFunc(p.lined, func(o *Pool) bool { return o == pool })
+		p.queued = slices.DeleteFunc(p.queued, func(o *Pool) bool { return o == pool })
 	}
 }

@@ -6,38 +6,38 @@ import (
 	"time"
 )
 
-// Server is one game server of a Pool. The Pool guards all fields but Addr and heard.
+// Server is one game server of a Pool. The Pool guards all fields except Addr and heard.
 type Server struct {
 	Addr  netip.AddrPort
-	heard atomic.Int64 // when it was last heard, in ns since origin; 0: never
+	heard atomic.Int64 // time when it was last heard, in ns since origin; 0: never
 
 	weight, maxSessions int
 	sessions            int
-	turn                int  // of Weighted: how much it is owed
-	gone                bool // listed no more
+	credit              int  // of Weighted
+	gone                bool // not listed any more
 
 	drainedAt time.Time // zero: not drained
-	downAt    time.Time // zero: the checks find it well, or there are none
+	downAt    time.Time // zero: the checks pass, or there are none
 	failedAt  time.Time
-	restsTil  time.Time // after failedAt; zero while it is well
+	restUntil time.Time // after failedAt; zero while it is healthy
 	failures  int       // in a row
-	excused   int       // failures in a row that did not make it rest, since others heard it
-	cause     string    // of the last failure, of a session or a check
-	askAt     time.Time // when a held session may ask next whether it is back
+	excused   int       // failures in a row without a rest, because others heard the server
+	cause     string    // of the last failure of a session or a check
+	askAt     time.Time // when a held session may next ask whether it is back
 
-	line *line // of sessions that it has lost; nil: none
+	queue *waitQueue // of the sessions that it has lost; nil: none
 
-	streak    int // checks in a row: positive those passed, negative those failed
+	streak    int // checks in a row: positive if passed, negative if failed
 	checkedAt time.Time
-	rtt       time.Duration // of the last check passed
+	rtt       time.Duration // of the last passed check
 	upAt      time.Time     // when the checks last found it up again
-	passed    bool          // a check, ever
+	passed    bool          // it has passed a check at least once
 }
 
-// open reports whether the server may have another session.
-func (s *Server) open(now time.Time) bool { return s.usable() && !s.rests(now) }
+// open reports whether the server may get another session.
+func (s *Server) open(now time.Time) bool { return s.usable() && !s.isResting(now) }
 
-// usable reports whether the server may have another session if it has to, although it rests.
+// usable reports whether the server may get another session if no better one exists. It may be resting.
 func (s *Server) usable() bool { return s.hasRoom() && s.downAt.IsZero() && !s.reserved() }
 
 // hasRoom reports whether the operator and the server's bound allow another session.
@@ -45,14 +45,14 @@ func (s *Server) hasRoom() bool {
 	return s.drainedAt.IsZero() && (s.maxSessions == 0 || s.sessions < s.maxSessions)
 }
 
-// rests reports whether the server has failed a session a moment ago.
-func (s *Server) rests(now time.Time) bool { return now.Before(s.restsTil) }
+// isResting reports whether the server has recently failed a session.
+func (s *Server) isResting(now time.Time) bool { return now.Before(s.restUntil) }
 
-// heal forgets the failures of sessions.
-func (s *Server) heal() { s.restsTil, s.failures, s.excused = time.Time{}, 0, 0 }
+// resetFailures forgets the failures of sessions.
+func (s *Server) resetFailures() { s.restUntil, s.failures, s.excused = time.Time{}, 0, 0 }
 
-// Drain keeps new sessions from a server, or lets them in again; those that it has stay. It outlives Update and
-// Discover for as long as the server is listed.
+// Drain stops new sessions at a server, or admits them again. Existing sessions stay. A drain lasts as long as the
+// server is listed, also after Update and Discover.
 func (p *Pool) Drain(now time.Time, addr netip.AddrPort, drain bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,11 +68,11 @@ func (p *Pool) Drain(now time.Time, addr netip.AddrPort, drain bool) error {
 	return nil
 }
 
-// Refused is why a check failed whose server's host said that nobody listens.
+// Refused is the cause of a failed check when the host reported an unreachable port.
 const Refused = "refused"
 
-// Checked notes the result of a health check, and reports whether it changed the server from up to down or back. Why
-// is of a check that failed. The silence of a server that has never passed a check says nothing: it may not know the
+// Checked notes the result of a health check. It reports whether the server changed from up to down or back. why is
+// the cause of a failed check. Silence does not count if the server has never passed a check: it may not know the
 // question.
 func (p *Pool) Checked(s *Server, now time.Time, passed bool, rtt time.Duration, why string) (changed bool) {
 	p.mu.Lock()
@@ -85,7 +85,7 @@ func (p *Pool) Checked(s *Server, now time.Time, passed bool, rtt time.Duration,
 			return false
 		}
 		s.downAt, s.upAt = time.Time{}, now
-		s.heal() // the check knows better than a pause
+		s.resetFailures() // the check is better evidence than the failures
 		return true
 	}
 	if !s.passed && why != Refused {
@@ -97,4 +97,27 @@ func (p *Pool) Checked(s *Server, now time.Time, passed bool, rtt time.Duration,
 	}
 	s.downAt = now
 	return true
+}
+
+// heardEvery is the precision of the time at which a Server was last heard. More precision would cost more, because
+// loops share that field.
+const heardEvery = 10 * time.Millisecond
+
+// origin is the zero of Server.heard. It uses the monotonic clock, so that changes of the system's clock do not
+// matter.
+var origin = time.Now()
+
+// Heard notes that a session or a check has received something from the server. It is safe for concurrent use, and
+// cheap enough to call for each datagram.
+func (s *Server) Heard(now time.Time) {
+	at := int64(now.Sub(origin))
+	if last := s.heard.Load(); last == 0 || at-last >= int64(heardEvery) {
+		s.heard.Store(at)
+	}
+}
+
+// heardAfter reports whether the server was heard after t.
+func (s *Server) heardAfter(t time.Time) bool {
+	last := s.heard.Load()
+	return last != 0 && last > int64(t.Sub(origin))
 }

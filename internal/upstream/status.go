@@ -6,41 +6,42 @@ import (
 	"time"
 )
 
-// State is what a Pool thinks of a server.
+// State is a server's condition in its Pool.
 type State uint8
 
 // States. Only a server that is Up gets new sessions.
 const (
 	Up       State = iota
-	Resting        // it failed a session a moment ago
-	Down           // its checks say so
-	Draining       // at the operator's command
-	Gone           // listed no more; its sessions stay
+	Resting        // it recently failed a session
+	Down           // its checks fail
+	Draining       // an operator drains it
+	Gone           // not listed any more; its sessions stay
 	stateCount
 )
 
-// StateCount is how many states there are.
+// StateCount is the number of states.
 const StateCount = int(stateCount)
 
 var stateNames = [StateCount]string{"up", "resting", "down", "draining", "gone"}
 
-// String is the state's name as in logs and the API.
+// String returns the state's name in logs and the API.
 func (s State) String() string { return stateNames[s] }
 
-// Status is how one server is.
+// Status describes one server at a moment.
 type Status struct {
 	Addr        netip.AddrPort
 	State       State
-	Since       time.Time // of State; zero if it has never been another
+	Since       time.Time // when State began; zero if it has never changed
 	Cause       string    // of Resting and Down
 	Sessions    int
 	MaxSessions int // 0: no bound
 	Weight      int
 	CheckedAt   time.Time     // zero: never
-	RTT         time.Duration // of the last check passed
+	RTT         time.Duration // of the last passed check
 }
 
-// Status tells how the servers are: those listed, in their order, then those that are leaving.
+// Status returns the status of the listed servers, in their order, and then of the removed ones that still have
+// sessions.
 func (p *Pool) Status(now time.Time) []Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,10 +68,48 @@ func (s *Server) state(now time.Time) (State, time.Time) {
 		return Draining, s.drainedAt
 	case !s.downAt.IsZero():
 		return Down, s.downAt
-	case now.Before(s.restsTil):
+	case now.Before(s.restUntil):
 		return Resting, s.failedAt
-	case s.restsTil.After(s.upAt):
-		return Up, s.restsTil
+	case s.restUntil.After(s.upAt):
+		return Up, s.restUntil
 	}
 	return Up, s.upAt
+}
+
+// Drained returns the servers that an operator has drained, including those from InheritDrains that are not listed
+// yet.
+func (p *Pool) Drained() (addrs []netip.AddrPort) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, s := range p.servers {
+		if !s.drainedAt.IsZero() {
+			addrs = append(addrs, s.Addr)
+		}
+	}
+	for addr := range p.inherited {
+		addrs = append(addrs, addr)
+	}
+	return addrs
+}
+
+// InheritDrains drains the servers that were drained in a predecessor's Pool, each as soon as it is listed. Discovery
+// may find a server later.
+func (p *Pool) InheritDrains(now time.Time, drained []netip.AddrPort) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.inherited = make(map[netip.AddrPort]time.Time, len(drained))
+	for _, addr := range drained {
+		p.inherited[addr] = now
+	}
+	for _, s := range p.servers {
+		p.applyInheritedDrain(s)
+	}
+}
+
+// applyInheritedDrain drains a newly listed server if InheritDrains named it.
+func (p *Pool) applyInheritedDrain(s *Server) {
+	if at, ok := p.inherited[s.Addr]; ok {
+		s.drainedAt = at
+		delete(p.inherited, s.Addr)
+	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// queue is a Pool of one server, or more, that was lost, with held sessions in line.
+// queue is a Pool of lost servers whose held sessions wait.
 type queue struct {
 	*Pool
 	t     *testing.T
@@ -15,7 +15,7 @@ type queue struct {
 	all   map[uint16]*Ticket
 }
 
-// newQueue puts sessions with client IDs in line, of two shards in turn.
+// newQueue enqueues sessions with these client IDs, alternately of two shards.
 func newQueue(t *testing.T, servers []Target, clients ...uint16) *queue {
 	t.Helper()
 	q := &queue{t: t, now: now, all: make(map[uint16]*Ticket)}
@@ -30,7 +30,7 @@ func newQueue(t *testing.T, servers []Target, clients ...uint16) *queue {
 	return q
 }
 
-// turn wants a session to have its turn, at a server.
+// turn expects that a session has its turn, at a server.
 func (q *queue) turn(want uint16, at int) *Ticket {
 	q.t.Helper()
 	for shard := range 2 {
@@ -44,21 +44,21 @@ func (q *queue) turn(want uint16, at int) *Ticket {
 		q.none()
 		return ticket
 	}
-	q.t.Fatalf("nobody has a turn, want %d", want)
+	q.t.Fatalf("no session has a turn, want %d", want)
 	return nil
 }
 
-// none wants that nobody has a turn.
+// none expects that no session has a turn.
 func (q *queue) none() {
 	q.t.Helper()
 	for shard := range 2 {
 		if ticket, _ := q.NextTurn(q.now, shard); ticket != nil {
-			q.t.Fatalf("it is the turn of %d, want nobody's", ticket.Client)
+			q.t.Fatalf("it is the turn of %d, want no turn", ticket.Client)
 		}
 	}
 }
 
-// over takes back that a session is counted at a server.
+// over undoes the count of a session at a server.
 func (q *queue) over(ticket *Ticket, at int) { q.Release(q.Servers()[at]) }
 
 func (q *queue) lose() {
@@ -73,18 +73,19 @@ func TestTurnsGoByClientID(t *testing.T) {
 		q.Dequeue(q.turn(c, 0))
 	}
 	q.none()
-	if len(q.pools.WithQueues()) > 0 || len(q.lined) > 0 {
+	if len(q.pools.WithQueues()) > 0 || len(q.queued) > 0 {
 		t.Error("an empty line is kept")
 	}
-	q.Dequeue(q.all[10]) // once is enough
+	q.Dequeue(q.all[10]) // a second call does nothing
 }
 
-// TestTurnsWait: for sessions that have not left their server, and until a server that refused may be asked again.
+// TestTurnsWait checks that turns wait for sessions that have not left their server, and for servers that have just
+// refused.
 func TestTurnsWait(t *testing.T) {
 	q := newQueue(t, At(a), 20)
 	q.Enqueue(&Ticket{Client: 10}, q.Servers()[0])
 	q.none()
-	q.Dequeue(q.Servers()[0].line.tickets[0])
+	q.Dequeue(q.Servers()[0].queue.tickets[0])
 	again := q.turn(20, 0)
 	q.over(again, 0)
 	q.Failed(q.Servers()[0], q.now, q.now, "refused")
@@ -94,7 +95,8 @@ func TestTurnsWait(t *testing.T) {
 	q.turn(20, 0)
 }
 
-// TestTurnsAreYielded: by a session that its server does not answer although others hear it.
+// TestTurnsAreYielded checks that a session yields its turn if its server does not answer it although others hear the
+// server.
 func TestTurnsAreYielded(t *testing.T) {
 	q := newQueue(t, At(a), 1, 2, 3)
 	stuck := q.turn(1, 0)
@@ -113,12 +115,12 @@ func TestTurnsAreYielded(t *testing.T) {
 	q.turn(2, 0)
 }
 
-// TestTurnsFollowOffers: the next to ask is the one whose client ID comes next, so that a wrong start costs few
-// sessions theirs; and freed IDs come round.
+// TestTurnsFollowOffers checks that the session with the next client ID asks next. So few sessions lose their IDs
+// after a wrong start, and freed IDs are used.
 func TestTurnsFollowOffers(t *testing.T) {
 	q := newQueue(t, At(a), 1, 2, 3, 5, 6)
 	q.lose()
-	free := []uint16{3, 4, 5, 6, 7, 8, 2} // another has 1; 2 was freed
+	free := []uint16{3, 4, 5, 6, 7, 8, 2} // another client has 1; 2 was freed
 	var regained []uint16
 	ended := 0
 	for range 50 {
@@ -154,20 +156,20 @@ func TestTurnsFollowOffers(t *testing.T) {
 	}
 }
 
-// TestOffersOfOthers: a server that has not lost the session is asked as long as its offers rise towards the
-// session's ID.
+// TestOffersOfOthers checks that a server that has not lost the session is asked as long as its offers rise towards
+// the session's ID.
 func TestOffersOfOthers(t *testing.T) {
 	q := newQueue(t, At(a, b), 3, 100)
 	q.lose()
 	for _, offer := range []struct {
 		id   uint16
 		wait bool
-	}{{2, true}, {9, true}} { // 9 is too high: it waits for its own server
+	}{{2, true}, {9, true}} { // 9 is too high: the session waits for its own server
 		if got := q.offer(3, 1, offer.id); got != offer.wait {
 			t.Errorf("offered %d: waits = %v", offer.id, got)
 		}
 	}
-	for id := uint16(10); id < 10+mostSkips; id++ { // the last of them is too many
+	for id := uint16(10); id < 10+maxForeignOffers; id++ { // the last of them is too many
 		if !q.offer(100, 1, id) {
 			t.Errorf("gives up at %d", id)
 		}
@@ -176,7 +178,7 @@ func TestOffersOfOthers(t *testing.T) {
 	q.turn(100, 0) // 41 was offered last
 }
 
-// offer has a session ask a server, which offers it a client ID. It returns whether the session waits again.
+// offer makes a session ask a server, which offers it a client ID. It returns whether the session waits again.
 func (q *queue) offer(client uint16, at int, id uint16) bool {
 	q.t.Helper()
 	ticket := q.turn(client, at)
@@ -184,7 +186,8 @@ func (q *queue) offer(client uint16, at int, id uint16) bool {
 	return q.OfferedID(ticket, id)
 }
 
-// TestSuspectedServers: a line waits until all sessions of a server are in it, or nobody hears the server.
+// TestSuspectedServers checks that a queue waits until all sessions of a server are in it, or no session hears the
+// server.
 func TestSuspectedServers(t *testing.T) {
 	q := newQueue(t, At(a, b), 2)
 	home := q.Take(a) // a session that has noticed nothing
@@ -196,37 +199,37 @@ func TestSuspectedServers(t *testing.T) {
 	}
 	q.none()
 	lost, next := q.LostServer(q.now, 0)
-	if lost != nil || next != q.now.Add(confirm) {
-		t.Errorf("muster %v, next in %v", lost, next.Sub(q.now))
+	if lost != nil || next != q.now.Add(confirmTime) {
+		t.Errorf("lost %v, next in %v", lost, next.Sub(q.now))
 	}
-	q.now = q.now.Add(confirm)
+	q.now = q.now.Add(confirmTime)
 	for shard := range 2 {
 		if lost, _ := q.LostServer(q.now, shard); lost != home {
-			t.Errorf("shard %d musters %v", shard, lost)
+			t.Errorf("shard %d gets %v", shard, lost)
 		}
 		q.SessionsHeld(home, q.now, shard, false)
 		if lost, _ := q.LostServer(q.now, shard); lost != home {
-			t.Errorf("shard %d musters no more", shard)
+			t.Errorf("shard %d gets no lost server", shard)
 		}
 		q.SessionsHeld(home, q.now, shard, true)
 		if lost, _ := q.LostServer(q.now, shard); lost != nil {
-			t.Errorf("shard %d musters twice", shard)
+			t.Errorf("shard %d gets the same server twice", shard)
 		}
 	}
 	q.none()
 	q.Enqueue(&Ticket{Client: 1}, home)
-	q.Ready(home.line.tickets[0])
-	q.Release(home) // now it is in line
+	q.Ready(home.queue.tickets[0])
+	q.Release(home) // now it is queued
 	q.turn(1, 0)
 	home.Heard(q.now)
 	q.now = q.now.Add(time.Minute)
 	q.Suspect(home, q.now, q.now)
-	if lost, _ := q.LostServer(q.now.Add(confirm), 0); lost != home {
+	if lost, _ := q.LostServer(q.now.Add(confirmTime), 0); lost != home {
 		t.Error("a server that was back and is lost again is not suspected")
 	}
 }
 
-// TestAcquittedServers: a server that others hear is lost to one session only.
+// TestAcquittedServers checks that a server that others hear is lost to one session only.
 func TestAcquittedServers(t *testing.T) {
 	q := newQueue(t, At(a), 1)
 	home := q.Take(a)
@@ -237,17 +240,18 @@ func TestAcquittedServers(t *testing.T) {
 	home.Heard(q.now.Add(500 * time.Millisecond))
 	q.now = q.now.Add(510 * time.Millisecond)
 	if lost, next := q.LostServer(q.now, 0); lost != nil || !next.IsZero() || q.AnyReserved() {
-		t.Errorf("muster %v; reserved %v", lost, q.AnyReserved())
+		t.Errorf("lost %v; reserved %v", lost, q.AnyReserved())
 	}
-	q.Suspect(home, q.now, q.now) // by the same session's neighbour
+	q.Suspect(home, q.now, q.now) // by another loop's session
 	if q.AnyReserved() {
 		t.Error("suspected again at once")
 	}
 	q.turn(1, 0)
 }
 
-// TestLinesOfServersThatAreGone: their sessions ask the others, and the same server if it comes back.
-func TestLinesOfServersThatAreGone(t *testing.T) {
+// TestQueuesOfRemovedServers checks that their sessions ask the other servers, and the same server if it is listed
+// again.
+func TestQueuesOfRemovedServers(t *testing.T) {
 	q := newQueue(t, At(a), 1)
 	home := q.Servers()[0]
 	q.Update(At(b), Options{})
@@ -256,20 +260,20 @@ func TestLinesOfServersThatAreGone(t *testing.T) {
 	q.Retry(ticket, q.now, false)
 	q.Update(At(a, b), Options{})
 	if q.Servers()[0] != home {
-		t.Fatal("it is another server")
+		t.Fatal("the server has lost its identity")
 	}
 	q.now = q.now.Add(time.Second)
 	q.turn(1, 0)
 }
 
-// TestReservationsEnd when the sessions in line have failed although others hear the server: new sessions cannot wait for
-// sessions that may never reach it.
+// TestReservationsEnd checks that a reservation ends when the queued sessions fail although others hear the server.
+// New sessions cannot wait for sessions that may never reach it.
 func TestReservationsEnd(t *testing.T) {
 	q := newQueue(t, At(a), 1, 2)
 	q.lose()
 	for _, c := range []uint16{1, 2} {
 		if !q.AnyReserved() {
-			t.Fatal("the server is not kept for its sessions")
+			t.Fatal("the server is not reserved for its sessions")
 		}
 		ticket := q.turn(c, 0)
 		q.over(ticket, 0)
@@ -285,10 +289,10 @@ func TestReservationsEnd(t *testing.T) {
 	}
 }
 
-func TestTurnAtTheServerThatTheOperatorWants(t *testing.T) {
+func TestTurnAtTheOperatorsChoice(t *testing.T) {
 	q := newQueue(t, At(a, b))
 	q.Enqueue(&Ticket{Client: 1, To: b}, q.Servers()[0])
-	q.Ready(q.Servers()[0].line.tickets[0])
+	q.Ready(q.Servers()[0].queue.tickets[0])
 	ticket := q.turn(1, 1)
 	q.over(ticket, 1)
 	q.Retry(ticket, q.now, false)
@@ -296,8 +300,9 @@ func TestTurnAtTheServerThatTheOperatorWants(t *testing.T) {
 	q.turn(1, 0)
 }
 
-// TestSeek: held sessions use what is open, and else ask one server after the other, each now and then.
-func TestSeek(t *testing.T) {
+// TestPickForHeld checks that held sessions use open servers. Otherwise they ask one server after the other, at
+// intervals.
+func TestPickForHeld(t *testing.T) {
 	p := New(At(a, b), Options{RetryAfter: time.Second, Fall: 1})
 	seek := func(at time.Time) string {
 		s := p.PickForHeld(at, client)

@@ -1,0 +1,167 @@
+package upstream
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"time"
+)
+
+// A Riptide server assigns client IDs in the order in which clients join. A freed ID goes to the end of the server's
+// list. So a restarted server gives each client another ID than before. Held sessions that must keep their IDs
+// therefore ask one after the other, in the order of their IDs, over all loops.
+
+// Ticket is the place of a held session in the queue of its server. The exported fields are set before Pool.Enqueue.
+type Ticket struct {
+	Client uint16         // the client ID, which the session must keep
+	Addr   netip.Addr     // of the client, for balancing
+	To     netip.AddrPort // the server to ask first; zero: its own server, or another
+	Shard  int            // of the session's Relay
+	Owner  any            // for the Relay's own use
+
+	home   *Server   // the server whose queue has the ticket; nil: none
+	asking *Server   // the server that the session asks now, or nil
+	ready  bool      // the session has left its server
+	asked  bool      // the session has asked To
+	after  time.Time // the session asks no earlier
+	yields int       // how often the session let others go first
+	waived bool      // new sessions need not wait for it
+	offers offers
+	unfit  []*Server // servers that cannot give the session its client ID
+}
+
+// offers counts the wrong client IDs that one server offered to a session.
+type offers struct {
+	by    *Server
+	count int
+	last  uint16
+}
+
+const (
+	// maxOffers bounds the wrong client IDs that a server may offer to a session. Few servers have more places.
+	maxOffers = 256
+	// maxForeignOffers is the bound for another server, while the session's own server may come back.
+	maxForeignOffers = 32
+)
+
+// fits reports whether a server may still give the session its client ID.
+func (t *Ticket) fits(s *Server) bool { return !slices.Contains(t.unfit, s) }
+
+// offered counts a wrong client ID. It reports whether the ID is higher than the server's last offer.
+func (t *Ticket) offered(s *Server, id uint16) (rises bool) {
+	o := &t.offers
+	if o.by != s {
+		*o = offers{by: s}
+	}
+	rises = id > o.last
+	o.last = id
+	o.count++
+	return rises
+}
+
+// waitQueue holds the tickets of the sessions that one server has lost. A server without such sessions has none.
+type waitQueue struct {
+	tickets []*Ticket // by client ID
+	turn    *Ticket   // the ticket that has its turn; nil: not chosen yet
+	last    uint16    // the client ID that was given or offered last
+	waived  int       // tickets that new sessions need not wait for
+
+	// since is the time of the loss: the server's sessions have heard nothing since then. It is zero if the sessions
+	// were moved, or if other sessions still hear the server.
+	since   time.Time
+	verdict time.Time // time when the loss is believed; sessions that have not noticed it are held too
+	opens   time.Time // when the first ticket may ask
+	open    bool
+	held    []int // shards whose sessions are held
+
+	offers map[uint16]bool // wrong client IDs that the restarted server has offered, so they are free
+}
+
+// add inserts a ticket in the order of client IDs.
+func (q *waitQueue) add(t *Ticket) {
+	at, _ := slices.BinarySearchFunc(q.tickets, t, func(a, b *Ticket) int { return cmp.Compare(a.Client, b.Client) })
+	q.tickets = slices.Insert(q.tickets, at, t)
+	q.pass()
+}
+
+// remove deletes a ticket.
+func (q *waitQueue) remove(t *Ticket) {
+	q.tickets = slices.DeleteFunc(q.tickets, func(o *Ticket) bool { return o == t })
+	if t.asking != nil {
+		q.last = t.Client // the session got its own ID
+	}
+	if t.waived {
+		q.waived--
+	}
+	if q.turn == t {
+		q.turn = nil
+	}
+	q.pass()
+}
+
+// yield puts a ticket behind tickets that have yielded less. With waive, new sessions may ask the server before it.
+func (q *waitQueue) yield(t *Ticket, waive bool) {
+	t.yields++
+	q.turn = nil
+	if waive && !t.waived {
+		t.waived = true
+		q.waived++
+	}
+}
+
+// offered notes a wrong client ID from the restarted server. A repeated offer means that the server has offered all
+// free IDs. It then cannot serve the sessions with other IDs.
+func (q *waitQueue) offered(home *Server, id uint16) {
+	if q.offers == nil {
+		q.offers = make(map[uint16]bool)
+	}
+	if !q.offers[id] {
+		q.offers[id] = true
+		return
+	}
+	for _, t := range q.tickets {
+		if !q.offers[t.Client] && t.asking == nil && t.fits(home) {
+			t.unfit = append(t.unfit, home)
+		}
+	}
+}
+
+// pass makes first choose again, unless the ticket with the turn is asking.
+func (q *waitQueue) pass() {
+	if q.turn != nil && q.turn.asking == nil {
+		q.turn = nil
+	}
+}
+
+// first returns the ticket that has its turn. It chooses among the tickets that have yielded least. It takes the one
+// with the next higher client ID, the server's own order, or else the one with the lowest ID.
+func (q *waitQueue) first() *Ticket {
+	if q.turn != nil {
+		return q.turn
+	}
+	for _, t := range q.tickets {
+		if q.turn == nil || q.before(t, q.turn) {
+			q.turn = t
+		}
+	}
+	return q.turn
+}
+
+func (q *waitQueue) before(a, b *Ticket) bool {
+	if a.yields != b.yields {
+		return a.yields < b.yields
+	}
+	return a.Client-q.last-1 < b.Client-q.last-1 // the distance from the last ID, modulo 65,536
+}
+
+// isOpen reports whether the queued sessions may ask.
+func (q *waitQueue) isOpen(now time.Time, home *Server) bool {
+	q.open = q.open || q.since.IsZero() || home.sessions == 0 || !now.Before(q.opens)
+	return q.open
+}
+
+// reserved reports whether lost sessions have priority: a new session could take their client IDs.
+func (s *Server) reserved() bool { return s.lost() && s.queue.waived < len(s.queue.tickets) }
+
+// lost reports whether the server has lost all its sessions and some of them are still queued.
+func (s *Server) lost() bool { return s.queue != nil && !s.queue.since.IsZero() }
