@@ -28,7 +28,6 @@ var notYetRewritten = []string{
 	"internal/decode",
 	"internal/demo",
 	"internal/netio",
-	"internal/setup",
 	"docs/decisions",
 	"proxy",
 	"CHANGELOG.md",

@@ -208,10 +208,10 @@ func TestCheckExplainsTheExample(t *testing.T) {
 func TestCheckExplainsDialects(t *testing.T) {
 	code, stdout, stderr := tidegate(t, "check", "-c", "internal/setup/testdata/dialects.toml")
 	const want = `old (127.0.0.1:7700) riptide-2.0 -> arena (riptide-2.2)
-  client to upstream: those of 1 message ID translated by their types, all others dropped
+  client to upstream: messages of 1 declared ID translated, all others dropped
     unreliable           as unreliable
     reliable             as reliable
-  upstream to client: those of 1 message ID translated by their types, all others dropped
+  upstream to client: messages of 1 declared ID translated, all others dropped
     unreliable           as unreliable
     reliable             as reliable
     notify               as unreliable: a stale one may arrive late

@@ -2,7 +2,7 @@ package config
 
 import "path/filepath"
 
-// Access is a rule about where players come from.
+// Access is a rule about the addresses of players.
 type Access struct {
 	Name      string        `toml:"name"`
 	Verdict   AccessVerdict `toml:"verdict"`
@@ -13,17 +13,17 @@ type Access struct {
 	Networks  []int64       `toml:"networks"`  // numbers of autonomous systems
 }
 
-// AccessVerdict is what becomes of players whom a rule about sources is about.
+// AccessVerdict is the treatment of players that a source rule matches.
 type AccessVerdict string
 
 // Verdicts about sources.
 const (
-	AccessAllow   AccessVerdict = "allow"   // they may come; no later rule is asked
-	AccessDrop    AccessVerdict = "drop"    // they hear nothing
-	AccessObserve AccessVerdict = "observe" // they are counted, and later rules are asked
+	AccessAllow   AccessVerdict = "allow"   // admitted; later rules are skipped
+	AccessDrop    AccessVerdict = "drop"    // ignored without an answer
+	AccessObserve AccessVerdict = "observe" // counted; later rules still apply
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (AccessVerdict) Choices() []string { return words(AccessAllow, AccessDrop, AccessObserve) }
 
 // Geo names the operator's MaxMind databases.
@@ -32,7 +32,8 @@ type Geo struct {
 	NetworkFile string `toml:"network_file"` // empty: none
 }
 
-// Path is a file that the configuration names: relative to the folder of the configuration's own file.
+// Path returns the path of a file that the configuration names. A relative path starts at the folder of the
+// configuration file.
 func (c *Config) Path(file string) string {
 	if file == "" || filepath.IsAbs(file) {
 		return file
@@ -40,7 +41,7 @@ func (c *Config) Path(file string) string {
 	return filepath.Join(filepath.Dir(c.places.name()), file)
 }
 
-// maxASN is the largest number of an autonomous system.
+// maxASN is the largest autonomous system number.
 const maxASN = 1<<32 - 1
 
 func (v *validator) access() {
@@ -53,7 +54,7 @@ func (v *validator) access() {
 		}
 		if len(a.Prefixes)+len(a.Files)+len(a.Countries)+len(a.Networks) == 0 {
 			v.fault(child(path, "prefixes"), nil,
-				`at least one of prefixes, files, countries and networks; ["0.0.0.0/0", "::/0"] is everybody`)
+				`at least one of prefixes, files, countries and networks; ["0.0.0.0/0", "::/0"] matches every address`)
 		}
 		v.scope(path, a.Listeners)
 		for j, file := range a.Files {
@@ -61,12 +62,12 @@ func (v *validator) access() {
 				v.fault(item(child(path, "files"), j), file, "the path of a file with a prefix on each line")
 			}
 		}
-		v.places(path, a)
+		v.accessDatabases(path, a)
 	}
 }
 
-// places checks countries and networks, which need a database each.
-func (v *validator) places(path string, a Access) {
+// accessDatabases checks countries and networks, which need a database each.
+func (v *validator) accessDatabases(path string, a Access) {
 	for j, code := range a.Countries {
 		if !isCountry(code) {
 			v.fault(item(child(path, "countries"), j), code, `a country's code of two capital letters, for example "DE"`)

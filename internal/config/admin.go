@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Admin is where operators and their programs reach a running Tidegate.
+// Admin is the address at which operators and their programs reach a running Tidegate.
 type Admin struct {
 	Listen AdminAddress `toml:"listen"`
-	Token  Secret       `toml:"token"` // that every request must bring; empty: none is asked for
+	Token  Secret       `toml:"token"` // every request must carry it; empty: requests need no token
 }
 
 // AdminAddress is ip:port, "unix:" and the path of a socket, or "off".
 type AdminAddress string
 
-// AdminOff is the address of no one.
+// AdminOff switches the admin server off.
 const AdminOff AdminAddress = "off"
 
-// Secret is a text that is not shown.
+// Secret is a text that is never shown.
 type Secret string
 
 // String hides the text.
@@ -31,7 +31,7 @@ func (s Secret) String() string {
 	return "(hidden)"
 }
 
-// load reads the text from its file, if it stands in one: "file:" and a path.
+// load returns the text. If it is "file:" and a path, load reads the file.
 func (s Secret) load() (Secret, error) {
 	path, ok := strings.CutPrefix(string(s), fileKey)
 	if !ok {
@@ -42,7 +42,7 @@ func (s Secret) load() (Secret, error) {
 }
 
 const (
-	minToken   = 16  // characters: what cannot be guessed over a network
+	minToken   = 16  // characters, against guessing over a network
 	maxToken   = 200 // characters
 	socketPath = 100 // bytes that every system allows in the path of a Unix socket
 )
@@ -52,7 +52,7 @@ func (v *validator) admin() {
 	local := true
 	if path, ok := strings.CutPrefix(string(a.Listen), "unix:"); ok {
 		if path == "" || len(path) > socketPath {
-			v.fault("admin.listen", a.Listen, fmt.Sprintf("a path of 1 to %d bytes behind unix:", socketPath))
+			v.fault("admin.listen", a.Listen, fmt.Sprintf("a path of 1 to %d bytes after unix:", socketPath))
 		}
 	} else if a.Listen != AdminOff {
 		addr, err := netip.ParseAddrPort(string(a.Listen))
@@ -73,7 +73,7 @@ func (v *validator) admin() {
 	}
 }
 
-// isToken reports whether a text can be sent in a header, and not be guessed for its shortness.
+// isToken reports whether a text fits into a header and is long enough.
 func isToken(text string) bool {
 	for _, c := range []byte(text) {
 		if c <= ' ' || c > '~' {
@@ -83,8 +83,8 @@ func isToken(text string) bool {
 	return len(text) >= minToken && len(text) <= maxToken
 }
 
-// LoadAdmin reads nothing but the [admin] table of a configuration file: commands reach a running proxy by it also while
-// the rest of the file is being edited. The error is Faults if the table, or the file, is at fault.
+// LoadAdmin reads only the [admin] table of a configuration file. So commands reach a running proxy while the rest of
+// the file is being edited. The error is Faults if the table or the file has faults.
 func LoadAdmin(path string) (Admin, error) {
 	c, err := loadTable(path, "admin", "Admin", (*validator).admin)
 	if err != nil {
@@ -93,7 +93,7 @@ func LoadAdmin(path string) (Admin, error) {
 	return c.Admin, nil
 }
 
-// loadTable reads nothing but the table of a key, into the field of a name.
+// loadTable reads only the table with a key, into a field of Config.
 func loadTable(path, key, field string, check func(*validator)) (*Config, error) {
 	text, err := read(path)
 	if err != nil {

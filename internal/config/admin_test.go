@@ -27,7 +27,7 @@ func TestAdmin(t *testing.T) {
 		{`token = "file:` + secret + `"`, ""},
 		{`token = "file:/nonexistent"`, `t.toml:2:9: admin.token = "(hidden)": want a token, or "file:" and the path of a file ` +
 			`with it: open /nonexistent: no such file or directory`},
-		{`listen = "unix:"`, `t.toml:2:10: admin.listen = "unix:": want a path of 1 to 100 bytes behind unix:`},
+		{`listen = "unix:"`, `t.toml:2:10: admin.listen = "unix:": want a path of 1 to 100 bytes after unix:`},
 		{`listen = "127.0.0.1:0"`, `t.toml:2:10: admin.listen = "127.0.0.1:0": want ip:port, for example ` +
 			`"127.0.0.1:9470", "unix:/run/tidegate/admin.sock" or "off"`},
 		{`listen = "localhost"`, `t.toml:2:10: admin.listen = "localhost": want ip:port, for example ` +

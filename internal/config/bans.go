@@ -2,13 +2,13 @@ package config
 
 import "fmt"
 
-// Bans say where bans are kept, and for how long Tidegate itself imposes them.
+// Bans configures the ban file and the duration of bans that Tidegate itself imposes.
 type Bans struct {
 	File    string   `toml:"file"`  // relative to the configuration's folder; empty: none
-	First   Duration `toml:"first"` // each further one of a network is twice as long
+	First   Duration `toml:"first"` // each further ban of a network is twice as long
 	Longest Duration `toml:"longest"`
-	Memory  Duration `toml:"memory"` // how long after its end a ban counts
-	IPv4    int      `toml:"ipv4"`   // bits of the network that is banned for one address
+	Memory  Duration `toml:"memory"` // after its end, a ban still counts for this long
+	IPv4    int      `toml:"ipv4"`   // bits of the banned network of an address
 	IPv6    int      `toml:"ipv6"`
 }
 
@@ -19,8 +19,8 @@ func defaultBans() Bans {
 	}
 }
 
-// LoadBans reads nothing but the [bans] table of a configuration file, and returns the path of the file of bans as a
-// command can open it: operators impose bans also while the rest of the configuration is being edited.
+// LoadBans reads only the [bans] table of a configuration file, so that commands can ban while the rest of the file
+// is being edited. The file in the result is a path that a command can open.
 func LoadBans(path string) (Bans, error) {
 	c, err := loadTable(path, "bans", "Bans", (*validator).bans)
 	if err != nil {
@@ -30,7 +30,7 @@ func LoadBans(path string) (Bans, error) {
 	return c.Bans, nil
 }
 
-// longestBan is about a year: longer ones are an operator's to impose.
+// longestBan is about a year. Operators may impose longer bans.
 const longestBan = 366 * 24 * 3600 // seconds
 
 func (v *validator) bans() {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// blind warns of a rule about messages that is about listeners whose routes see none.
-func (v *validator) blind(path string, f Filter) {
+// warnRelayFilter warns about a message rule for listeners whose routes relay datagrams and so never see messages.
+func (v *validator) warnRelayFilter(path string, f Filter) {
 	var relayed []string
 	for _, l := range v.Listeners {
 		about := len(f.Listeners) == 0 || slices.Contains(f.Listeners, l.Name)
@@ -15,7 +15,7 @@ func (v *validator) blind(path string, f Filter) {
 		}
 	}
 	if len(relayed) > 0 {
-		v.warn(child(path, "listeners"), f.Listeners, `listeners of routes that terminate: mode = "relay" sees no messages, so `+
-			"this rule does nothing on "+strings.Join(relayed, ", "))
+		v.warn(child(path, "listeners"), f.Listeners, `listeners of routes with mode = "terminate": a relay sees no messages, so `+
+			"this rule has no effect on "+strings.Join(relayed, ", "))
 	}
 }

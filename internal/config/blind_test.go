@@ -9,7 +9,7 @@ import (
 func TestRulesAboutRelayedMessagesAreWarnedOf(t *testing.T) {
 	relayed := strings.Replace(valid, `name = "arena"`, "name = \"arena\"\nmode = \"relay\"", 1)
 	rule := "\n[[filter]]\nname = \"x\"\nverdict = \"drop\"\nids = [\"7\"]\n"
-	const want = `want listeners of routes that terminate: mode = "relay" sees no messages, so this rule does nothing on "public"`
+	const want = `want listeners of routes with mode = "terminate": a relay sees no messages, so this rule has no effect on "public"`
 	for _, row := range []struct {
 		name, file, warning string
 	}{

@@ -80,7 +80,7 @@ servers = ["127.0.0.1:19132"]`, 1))
 	_, _, err := Parse("t.toml", text, known)
 	check(t, err, `
 t.toml:24:3: route[1].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it), "strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: riptide-2.2 does not keep the order that raknet promises
-t.toml:25:15: route[1].allow_lossy = false: want true, to accept losses, or another upstream protocol: lossy does not resend what riptide-2.2 promises to deliver; lossy may deliver late a notify message that riptide-2.2 drops once a newer one has come
+t.toml:25:15: route[1].allow_lossy = false: want true, to accept losses, or another upstream protocol: lossy does not resend messages that riptide-2.2 promises to deliver; lossy may deliver a notify message after a newer one, and riptide-2.2 drops such messages
 `)
 }
 

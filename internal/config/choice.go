@@ -1,9 +1,9 @@
 package config
 
-// choice is a value that is one of a few words.
+// choice is a type that accepts only a few words.
 type choice interface{ Choices() []string }
 
-// LogLevel is the least severe level that is logged.
+// LogLevel is the lowest severity that is logged.
 type LogLevel string
 
 // Log levels.
@@ -14,7 +14,7 @@ const (
 	Error LogLevel = "error"
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (LogLevel) Choices() []string { return words(Debug, Info, Warn, Error) }
 
 // LogFormat is the form of log lines.
@@ -23,14 +23,14 @@ type LogFormat string
 // Log formats.
 const (
 	FormatAuto  LogFormat = "auto"  // human on a terminal, json elsewhere
-	FormatHuman LogFormat = "human" // one colored line an entry
-	FormatJSON  LogFormat = "json"  // one JSON object a line
+	FormatHuman LogFormat = "human" // a colored line for each entry
+	FormatJSON  LogFormat = "json"  // a JSON object for each entry
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (LogFormat) Choices() []string { return words(FormatAuto, FormatHuman, FormatJSON) }
 
-// Backend is how a loop talks to the kernel.
+// Backend is the interface between a loop and the kernel.
 type Backend string
 
 // Backends.
@@ -40,75 +40,75 @@ const (
 	BackendPortable Backend = "portable" // Go's own sockets
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Backend) Choices() []string { return words(BackendAuto, BackendEpoll, BackendPortable) }
 
-// Admit is when a client that asks to join is told yes.
+// Admit is the moment at which a joining client is admitted.
 type Admit string
 
-// Times of admission.
+// Moments of admission.
 const (
-	UpstreamFirst Admit = "upstream_first" // once the upstream server has accepted it
-	ProofFirst    Admit = "proof_first"    // once it has proved its address
+	UpstreamFirst Admit = "upstream_first" // after the upstream server has accepted it
+	ProofFirst    Admit = "proof_first"    // after it has proved its address
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Admit) Choices() []string { return words(UpstreamFirst, ProofFirst) }
 
-// Ordered is how messages that must keep their order are sent over a protocol that does not keep it.
+// Ordered is the handling of ordered messages on a protocol without order.
 type Ordered string
 
 // Ways to send ordered messages.
 const (
-	Strict Ordered = "strict" // one per round trip and channel: order is kept, rate is not
-	Fast   Ordered = "fast"   // at once: rate is kept, order only while the network keeps it
+	Strict Ordered = "strict" // one message per round trip and channel: keeps the order, not the rate
+	Fast   Ordered = "fast"   // at once: keeps the rate, but the order only if the network does
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Ordered) Choices() []string { return words(Strict, Fast) }
 
-// Reliable is how messages that must arrive are sent over a protocol that tells what was lost but does not resend it.
+// Reliable is the handling of reliable messages on a protocol that reports losses but does not resend.
 type Reliable string
 
 // Ways to send reliable messages.
 const (
-	Resend Reliable = "resend" // kept, and sent again until known to have arrived: at least once
-	Report Reliable = "report" // sent once; what is lost is counted
+	Resend Reliable = "resend" // repeat until acknowledged: at least once
+	Report Reliable = "report" // send once and count losses
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Reliable) Choices() []string { return words(Resend, Report) }
 
-// Undeclared is what happens to messages without declared types between dialects that spell values differently.
+// Undeclared is the handling of messages without declared types between dialects that encode values differently.
 type Undeclared string
 
-// Ways to treat undeclared messages.
+// Ways to handle undeclared messages.
 const (
-	UndeclaredPass Undeclared = "pass" // as they are
+	UndeclaredPass Undeclared = "pass" // unchanged
 	UndeclaredDrop Undeclared = "drop" // dropped and counted
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Undeclared) Choices() []string { return words(UndeclaredPass, UndeclaredDrop) }
 
-// Envelope is how a message's ID travels over a protocol without message IDs.
+// Envelope is the place of a message's ID in a protocol without message IDs.
 type Envelope string
 
 // Envelopes.
 const (
 	EnvelopeID     Envelope = "id"     // the ID in 2 bytes before the payload
 	EnvelopeRaw    Envelope = "raw"    // the payload alone
-	EnvelopeFramed Envelope = "framed" // as id, with a 2-byte length before it
-	// EnvelopeAggregate is framed, and several messages in one of RakNet.
+	EnvelopeFramed Envelope = "framed" // as id, after a 2-byte length
+	// EnvelopeAggregate is framed, with several messages in one RakNet message.
 	EnvelopeAggregate Envelope = "aggregate"
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Envelope) Choices() []string {
 	return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed, EnvelopeAggregate)
 }
 
-// PongSource is where the text comes from that server lists show.
+// PongSource is the source of a listener's server list text.
 type PongSource string
 
 // Sources of the text.
@@ -118,13 +118,13 @@ const (
 	PongUpstream   PongSource = "upstream"   // the upstream's servers
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (PongSource) Choices() []string { return words(PongAuto, PongConfigured, PongUpstream) }
 
-// Balance is which server of an upstream gets the next session.
+// Balance is the strategy that chooses a server for the next session.
 type Balance string
 
-// Balances.
+// Strategies.
 const (
 	LeastSessions Balance = "least_sessions"
 	RoundRobin    Balance = "round_robin"
@@ -132,7 +132,7 @@ const (
 	Hash          Balance = "hash"
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Balance) Choices() []string { return words(LeastSessions, RoundRobin, Weighted, Hash) }
 
 func words[T ~string](values ...T) []string {

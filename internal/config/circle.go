@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// CheckSelfForwarding finds servers that are the configuration's own listeners, by the addresses of the machine it is for: datagrams
-// would go in circles. Those that any machine would have are faults of Load already. The error is nil or Faults.
+// CheckSelfForwarding finds servers that are the configuration's own listeners, given the addresses of the machine.
+// Datagrams would loop forever. Load already finds the cases that need no knowledge of the machine. The error is nil
+// or Faults.
 func (c *Config) CheckSelfForwarding(own []netip.Addr) error {
 	v := validator{Config: c, report: newReport(c.places)}
 	for i, u := range c.Upstreams {
@@ -17,7 +18,7 @@ func (c *Config) CheckSelfForwarding(own []netip.Addr) error {
 			for k, l := range c.Listeners {
 				if l.Transport == u.Transport && overlap(server.Address, l.Address) {
 					v.fault(item(child(item("upstream", i), "servers"), j), server, "a game server; this address is the "+
-						"machine's own, and "+v.where(item("listener", k))+" of Tidegate itself takes what is sent there")
+						"machine's own, so its datagrams reach "+v.where(item("listener", k))+" of Tidegate itself")
 				}
 			}
 		}

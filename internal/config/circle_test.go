@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-func TestCircles(t *testing.T) {
+func TestSelfForwarding(t *testing.T) {
 	own := []netip.Addr{netip.MustParseAddr("192.0.2.7"), netip.MustParseAddr("2001:db8::7")}
 	const circle = `t.toml:14:12: upstream[0].servers[0] = "SERVER": want a game server; this address is the machine's own, ` +
-		`and listener[0] on line 1 of Tidegate itself takes what is sent there`
+		`so its datagrams reach listener[0] on line 1 of Tidegate itself`
 	for _, row := range []struct {
 		listener, server, transport string
 		circle                      bool

@@ -1,11 +1,11 @@
-// Package config reads tidegate.toml into a plain struct, fills in defaults, and refuses what cannot work: all at
-// once, each fault with its line, key, value and remedy. It knows neither sockets nor codecs: what a protocol can do
-// is told to it as Traits.
+// Package config reads tidegate.toml into a plain struct, adds defaults, and refuses an unusable configuration. It
+// reports all faults at once, each with line, key, value and remedy. It knows neither sockets nor codecs: Traits tell
+// it the abilities of each protocol.
 //
-// Start with Load. config.example.toml is the manual of the keys; docs/configuration.md has them in tables.
+// Start with Load. config.example.toml is the manual of the keys, and docs/configuration.md has them in tables.
 package config
 
-// Config is the whole of tidegate.toml. Every field has the key of its toml tag.
+// Config is the whole of tidegate.toml. The toml tag of each field is its key.
 type Config struct {
 	Log       Log        `toml:"log"`
 	Loop      Loop       `toml:"loop"`
@@ -22,29 +22,29 @@ type Config struct {
 	Options   Options    `toml:"*"`
 	Admin     Admin      `toml:"admin"`
 
-	places *index // where each key stands; nil if the Config was not read from a file
+	places *index // position of each key; nil if the Config was not read from a file
 }
 
-// Log says what is logged and how.
+// Log configures the log.
 type Log struct {
 	Level           LogLevel  `toml:"level"`
 	Format          LogFormat `toml:"format"`
 	PlayerAddresses bool      `toml:"player_addresses"` // false: players' addresses are redacted
 }
 
-// Loop tunes the loops that carry the datagrams.
+// Loop configures the loops that carry the datagrams.
 type Loop struct {
 	Count         int      `toml:"count"` // 0: automatic
 	Backend       Backend  `toml:"backend"`
-	MaxBatchDelay Duration `toml:"max_batch_delay"` // how long an outgoing datagram may wait for company
+	MaxBatchDelay Duration `toml:"max_batch_delay"` // an outgoing datagram may wait this long for others
 	ReceiveBuffer Size     `toml:"receive_buffer"`  // of each listening socket, in the kernel
 }
 
-// Limits bound sessions and their times, over all listeners together.
+// Limits bounds sessions and durations, over all listeners together.
 type Limits struct {
 	Sessions int `toml:"sessions"`
 	HalfOpen int `toml:"half_open"` // sessions whose handshake has not ended
-	// Of those, from one address and from one network, whose sizes NetworkIPv4 and NetworkIPv6 are, in bits.
+	// Half-open sessions of one address and of one network. NetworkIPv4 and NetworkIPv6 are the bits of a network.
 	HalfOpenPerAddress int `toml:"half_open_per_address"`
 	HalfOpenPerNetwork int `toml:"half_open_per_network"`
 	NetworkIPv4        int `toml:"network_ipv4"`
@@ -55,14 +55,14 @@ type Limits struct {
 	DrainGrace       Duration `toml:"drain_grace"`    // for sessions to end by themselves at shutdown
 	DrainTimeout     Duration `toml:"drain_timeout"`  // for goodbyes at shutdown
 	HandoverGrace    Duration `toml:"handover_grace"` // for sessions to end once a successor has the listeners
-	// Answers a second to strangers that are larger than what they answer, of each listener.
+	// Answers per second to strangers that are larger than the question, for each listener.
 	PingAnswers           int `toml:"ping_answers"`
 	PingAnswersPerNetwork int `toml:"ping_answers_per_network"` // IPv4 /24, IPv6 /48
-	// Bytes a second, on the wire, to clients that have not proved their address.
+	// Bytes per second, on the wire, to clients that have not proved their address.
 	UnprovedBytes           Size      `toml:"unproved_bytes"`
 	UnprovedBytesPerNetwork Size      `toml:"unproved_bytes_per_network"` // IPv4 /24, IPv6 /48
 	UnprovedBytesPerSession Size      `toml:"unproved_bytes_per_session"`
-	TrustedNetworks         []Network `toml:"trusted_networks"` // whose addresses nobody forges
+	TrustedNetworks         []Network `toml:"trusted_networks"` // networks without forged addresses
 }
 
 // Listener is an address that players connect to.
@@ -70,13 +70,13 @@ type Listener struct {
 	Name      string    `toml:"name"`
 	Address   Address   `toml:"address"`
 	Transport Transport `toml:"transport"`
-	Protocols []string  `toml:"protocols"` // tried in this order on a newcomer's first datagram
+	Protocols []string  `toml:"protocols"` // tried in this order on a client's first datagram
 	Route     string    `toml:"route"`     // name of a Route
 
-	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"` // whose PROXY protocol headers are believed
+	ProxyProtocolFrom []Network `toml:"proxy_protocol_from"` // trusted sources of PROXY protocol headers
 }
 
-// Route joins listeners to an upstream and says how messages cross where the two protocols differ.
+// Route connects listeners to an upstream and configures the bridge between their protocols.
 type Route struct {
 	Name         string     `toml:"name"`
 	Upstream     string     `toml:"upstream"` // name of an Upstream
@@ -86,22 +86,22 @@ type Route struct {
 	Reliable     Reliable   `toml:"reliable"` // empty: not stated
 	AllowLossy   bool       `toml:"allow_lossy"`
 	Envelope     Envelope   `toml:"envelope"`
-	PacketID     uint8      `toml:"packet_id"`      // first byte of a RakNet message that came from elsewhere
+	PacketID     uint8      `toml:"packet_id"`      // first byte of a RakNet message from another protocol
 	RawMessageID uint16     `toml:"raw_message_id"` // message ID given to messages of a raw envelope
-	Queue        Size       `toml:"queue"`          // towards one peer
-	Undeclared   Undeclared `toml:"undeclared"`     // messages without an entry in Messages
-	Failover     Failover   `toml:"failover"`       // of players whose server is lost
-	HoldTime     Duration   `toml:"hold_time"`      // how long they are kept
+	Queue        Size       `toml:"queue"`          // bytes queued for one peer
+	Undeclared   Undeclared `toml:"undeclared"`     // for messages without an entry in Messages
+	Failover     Failover   `toml:"failover"`       // for players whose server is lost
+	HoldTime     Duration   `toml:"hold_time"`      // how long failover holds them
 	HoldGoodbyes bool       `toml:"hold_goodbyes"`  // also after a goodbye without a reason
-	HoldNewIDs   bool       `toml:"hold_new_ids"`   // also under another Riptide client ID
-	Pong         PongSource `toml:"pong"`           // text for server lists
-	PongName     string     `toml:"pong_name"`      // in place of the servers' name in it; empty: theirs
-	PongRefresh  Duration   `toml:"pong_refresh"`   // from one question to the servers to the next
-	PongKeep     Duration   `toml:"pong_keep"`      // how long the text of a silent server counts
+	HoldNewIDs   bool       `toml:"hold_new_ids"`   // also if the Riptide client ID changes
+	Pong         PongSource `toml:"pong"`           // source of the server list text
+	PongName     string     `toml:"pong_name"`      // replaces the servers' name in the text; empty: theirs
+	PongRefresh  Duration   `toml:"pong_refresh"`   // interval of questions to the servers
+	PongKeep     Duration   `toml:"pong_keep"`      // how long the text of a silent server is shown
 	Messages     []Message  `toml:"message"`
 }
 
-// Message declares the values of a message, so that its payload can be spelled anew for another dialect.
+// Message declares the values of a message, so that its payload can be encoded for another dialect.
 type Message struct {
 	ID    int      `toml:"id"`    // 0 to 65535; negative: not stated
 	Types []string `toml:"types"` // of its values, in order
@@ -113,13 +113,13 @@ type Upstream struct {
 	Protocol   string     `toml:"protocol"`
 	Transport  Transport  `toml:"transport"`
 	Servers    []Server   `toml:"servers"`
-	Discover   []Discover `toml:"discover"` // where more servers are found
+	Discover   []Discover `toml:"discover"` // sources of more servers
 	Resolver   Address    `toml:"resolver"` // DNS server; none: the system's
 	Balance    Balance    `toml:"balance"`
-	RetryAfter Duration   `toml:"retry_after"` // how long a server that failed a session rests
+	RetryAfter Duration   `toml:"retry_after"` // rest of a server that failed a session
 
 	Sources       []IP     `toml:"sources"`     // addresses of this machine; empty: the system's choice
-	MaxPackets    int      `toml:"max_packets"` // in MaxPacketsPer, from each source to each server; 0: unbounded
+	MaxPackets    int      `toml:"max_packets"` // per MaxPacketsPer, from each source to each server; 0: unbounded
 	MaxPacketsPer Duration `toml:"max_packets_per"`
 
 	Health         Health   `toml:"health"`
@@ -129,11 +129,11 @@ type Upstream struct {
 	HealthFall     int      `toml:"health_fall"` // checks in a row
 
 	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
-	Transparent   bool          `toml:"transparent"`    // sessions come from the players' own addresses
-	SourcePrefix  SourcePrefix  `toml:"source_prefix"`  // of the addresses that sessions come from, one each; empty: one for all
+	Transparent   bool          `toml:"transparent"`    // sessions use the players' own addresses
+	SourcePrefix  SourcePrefix  `toml:"source_prefix"`  // each session uses its own address of this prefix; empty: all share one
 	ShareSockets  bool          `toml:"share_sockets"`  // sessions at different servers share sockets
-	ReceiveBuffer Size          `toml:"receive_buffer"` // of each socket towards a server, in the kernel
+	ReceiveBuffer Size          `toml:"receive_buffer"` // of each socket to a server, in the kernel
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
-	CookieSecret Key        `toml:"cookie_secret"` // of the servers, to make their cookies
+	CookieSecret Key        `toml:"cookie_secret"` // of the servers, for their cookies
 }

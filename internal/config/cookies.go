@@ -9,13 +9,13 @@ import (
 	"tidegate/codec/raknet"
 )
 
-// CookieMode is who gives a RakNet client the cookie by which it proves its address, and who checks it.
+// CookieMode says which side makes the RakNet cookies that prove addresses, and which side checks them.
 type CookieMode = raknet.CookieMode
 
-// fileKey begins a key that stands in a file.
+// fileKey begins the path of a file with a key.
 const fileKey = "file:"
 
-// loadKey reads a key from its file, if it stands in one, and checks it.
+// loadKey returns a checked key. If it is "file:" and a path, loadKey reads the file.
 func loadKey(k Key) (Key, error) {
 	if path, ok := strings.CutPrefix(string(k), fileKey); ok {
 		content, err := os.ReadFile(path)
@@ -31,13 +31,13 @@ func loadKey(k Key) (Key, error) {
 	return k, err
 }
 
-// secret checks a secret that is needed or not because of another key.
+// secret checks a secret that another key requires or does not use.
 func (v *validator) secret(key, because string, s *Key, needed bool) {
 	switch {
 	case needed && *s == "":
 		v.fault(key, *s, fmt.Sprintf("64 hexadecimal digits, or %q and a path: %s needs the secret", fileKey, because))
 	case !needed && *s != "":
-		v.warn(key, *s, "nothing: "+because+" has no use for it")
+		v.warn(key, *s, "no value: "+because+" does not use it")
 	case needed:
 		loaded, err := loadKey(*s)
 		if *s = loaded; err != nil {
@@ -46,7 +46,7 @@ func (v *validator) secret(key, because string, s *Key, needed bool) {
 	}
 }
 
-// upstreamCookies checks what Tidegate proves to a server.
+// upstreamCookies checks the cookies towards an upstream's servers.
 func (v *validator) upstreamCookies(path string, u *Upstream) {
 	because := fmt.Sprintf("cookie_mode = %q", u.CookieMode)
 	v.secret(child(path, "cookie_secret"), because, &u.CookieSecret, u.CookieMode == raknet.CookiesOffloadedPSK)

@@ -32,7 +32,7 @@ func TestCookies(t *testing.T) {
 			`upstream[0].cookie_secret = "(hidden)": want 64`, ""},
 		{"no such file", "", `cookie_mode = "offloaded_psk"` + "\n" + `cookie_secret = "file:` + file + `.not"`,
 			"no such file", ""},
-		{"a secret for nothing", `cookie_secret = "` + goodSecret + `"`, "", "", `cookie_mode = "private" has no use for it`},
+		{"a secret for nothing", `cookie_secret = "` + goodSecret + `"`, "", "", `cookie_mode = "private" does not use it`},
 		{"a mode and no cookies", "cookies = false\n" + `cookie_mode = "offloaded"`, "",
 			`bedrock.cookies = false: want true: cookie_mode = "offloaded"`, ""},
 		{"private ones of a server", "", `cookie_mode = "private"`,

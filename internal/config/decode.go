@@ -10,11 +10,11 @@ import (
 	"tidegate/internal/protocols"
 )
 
-// decoder moves a parsed file into a Config and reports every key and value that does not fit. A value that does not
-// fit leaves the field as it was; an element of a list then is its type's zero value, so that indices stay true.
+// decoder stores a parsed file in a Config. It reports every unknown key and every value of the wrong form. Such a
+// value leaves the field unchanged. In a list, its element is the zero value, so that indices stay correct.
 type decoder struct{ report *report }
 
-// table moves the keys of a table into the struct to.
+// table stores the keys of a table in the struct to.
 func (d decoder) table(path string, to reflect.Value, table map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(table)) {
 		if field, ok := fieldOf(to, key); ok {
@@ -29,22 +29,22 @@ func (d decoder) value(path string, to reflect.Value, value any) {
 	if d.fits(path, to, value) {
 		return
 	}
-	want := wanted(to.Type())
+	want := expected(to.Type())
 	if text, ok := value.(string); ok {
 		switch to.Type() {
 		case addressType, serverType:
-			want = wantedAddress(text)
+			want = expectedAddress(text)
 		case durationType:
-			want = wantedDuration(text)
+			want = expectedDuration(text)
 		}
 	}
 	if prefix, ok := value.(string); ok && to.Type() == prefixType {
-		want = wantedPrefix(prefix)
+		want = expectedPrefix(prefix)
 	}
 	d.report.fault(path, value, want)
 }
 
-// fits stores value in to and reports whether it could. What is wrong within a table or list is reported within.
+// fits stores value in to and reports whether its form is right. Faults inside a table or list are reported there.
 func (d decoder) fits(path string, to reflect.Value, value any) bool {
 	switch value := value.(type) {
 	case map[string]any:
@@ -78,7 +78,7 @@ func (d decoder) fits(path string, to reflect.Value, value any) bool {
 	}
 }
 
-// entries moves a table whose keys are the user's own words.
+// entries stores a table whose keys are chosen by the user.
 func (d decoder) entries(path string, to reflect.Value, table map[string]any) {
 	to.Set(reflect.MakeMap(to.Type()))
 	for _, key := range slices.Sorted(maps.Keys(table)) {
@@ -99,7 +99,8 @@ func (d decoder) list(path string, to reflect.Value, list []any) {
 	}
 }
 
-// unknown reports a key that the table does not have. The key that was plainly meant is not reported as missing too.
+// unknown reports a key that the table does not have. A similar known key is probably meant, so it is not also
+// reported as missing.
 func (d decoder) unknown(path, key string, table map[string]any, known []string) {
 	want := "a known key: " + enumerate(known)
 	if near, ok := nearest(key, known); ok {
@@ -132,17 +133,17 @@ func fitsNumber(to reflect.Value, number int64) bool {
 	case to.CanInt() && !to.OverflowInt(number):
 		to.SetInt(number)
 		return true
-	case to.CanUint() && !to.OverflowUint(uint64(number)): // which a negative number does too
+	case to.CanUint() && !to.OverflowUint(uint64(number)): // also false for negative numbers
 		to.SetUint(uint64(number))
 		return true
 	}
 	return false
 }
 
-// everyTable is the tag of Config.Options, whose keys are names of tables.
+// everyTable is the tag of Config.Options, whose keys are the names of tables.
 const everyTable = "*"
 
-// fieldOf is the field of a struct that has a key.
+// fieldOf returns the field of a struct with a key.
 func fieldOf(table reflect.Value, key string) (reflect.Value, bool) {
 	for i := range table.NumField() {
 		if table.Type().Field(i).Tag.Get("toml") == key && key != "" {
@@ -157,7 +158,7 @@ func fieldOf(table reflect.Value, key string) (reflect.Value, bool) {
 	return reflect.Value{}, false
 }
 
-// keysOf lists the keys of a struct in the order of its fields; fields that are not for the file have none.
+// keysOf lists the keys of a struct in the order of its fields. Fields without a tag have no key.
 func keysOf(t reflect.Type) []string {
 	keys := make([]string, 0, t.NumField())
 	for i := range t.NumField() {

@@ -6,7 +6,8 @@ import (
 	"tidegate/codec/raknet"
 )
 
-// Default returns the configuration of an empty file: every option at its default, and no listener, route or upstream.
+// Default returns the configuration of an empty file: every option has its default, and there is no listener, route
+// or upstream.
 func Default() *Config {
 	return &Config{
 		Log: Log{Level: Info, Format: FormatAuto, PlayerAddresses: true},
@@ -43,7 +44,7 @@ func Default() *Config {
 	}
 }
 
-// defaulter is an entry of a list of tables that has defaults of its own.
+// defaulter is an element of a list of tables with defaults of its own.
 type defaulter interface{ setDefaults() }
 
 func (l *Listener) setDefaults() { *l = Listener{Transport: UDP, ProxyProtocolFrom: []Network{}} }

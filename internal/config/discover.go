@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Discover is where servers are found beside those that are listed: one of the fields says where.
+// Discover is a source of further servers. Exactly one of Host, Service and File is set.
 type Discover struct {
-	Host    string // a name with addresses
-	Port    uint16 // of Host's servers
-	Service string // a name with SRV records
+	Host    string // DNS name with addresses
+	Port    uint16 // of the servers at Host
+	Service string // DNS name with SRV records
 	File    string // path of a list
 }
 
-// discoverFile begins a Discover that is a file.
+// discoverFile begins a Discover with a file.
 const discoverFile = "file:"
 
 var errDiscover = errors.New("no place to discover servers at")
@@ -44,7 +44,7 @@ func (d *Discover) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// String is the place as in the file.
+// String returns the text in the file.
 func (d Discover) String() string {
 	switch {
 	case d.File != "":
@@ -68,7 +68,7 @@ func isHost(text string) bool {
 	return len(text) <= 253
 }
 
-// discover checks where an upstream's servers are found.
+// discover checks the sources of an upstream's servers.
 func (v *validator) discover(path string, u Upstream) {
 	for i, d := range u.Discover {
 		for _, other := range u.Discover[:i] {

@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// Fault is one thing wrong with a configuration file, or worth a warning.
+// Fault is one mistake in a configuration file, or a warning.
 type Fault struct {
 	File   string // as given to Load or Parse
-	Line   int    // from 1; 0 where the configuration is not from a file
+	Line   int    // from 1; 0 if the configuration does not come from a file
 	Column int    // from 1, in bytes
-	Key    string // path of the key, for example listener[0].address; empty if the file is no TOML
-	Value  string // offending value as TOML; empty where there is none
-	Want   string // remedy: what would be right
+	Key    string // path of the key, for example listener[0].address; empty if the file is not TOML
+	Value  string // the wrong value as TOML; empty if there is none
+	Want   string // remedy: the form of a right value
 }
 
-// Error is the fault in one line: file:line:column: key = value: want remedy.
+// Error returns the fault in one line: file:line:column: key = value: want remedy.
 func (f Fault) Error() string {
 	var b strings.Builder
 	if f.Line > 0 {
@@ -32,10 +32,10 @@ func (f Fault) Error() string {
 	return b.String()
 }
 
-// Faults is all that is wrong with one file, in the order of the file.
+// Faults are all mistakes in one file, in the order of the file.
 type Faults []Fault
 
-// Error has one fault a line.
+// Error returns one fault per line.
 func (f Faults) Error() string {
 	lines := make([]string, len(f))
 	for i := range f {
@@ -44,7 +44,7 @@ func (f Faults) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns the single faults.
+// Unwrap returns the faults as errors.
 func (f Faults) Unwrap() []error {
 	errs := make([]error, len(f))
 	for i := range f {

@@ -5,7 +5,7 @@ import "fmt"
 // Filter is a rule about messages.
 type Filter struct {
 	Name      string        `toml:"name"`
-	Verdict   FilterVerdict `toml:"verdict"`
+	Verdict   FilterVerdict `toml:"verdict"` // empty: all
 	From      Sender        `toml:"from"`
 	Listeners []string      `toml:"listeners"` // names; empty: all
 	Protocols []string      `toml:"protocols"` // of the sender; empty: all
@@ -14,24 +14,24 @@ type Filter struct {
 	MinSize   Size          `toml:"min_size"`  // of the payload
 	MaxSize   Size          `toml:"max_size"`  // 0: unbounded
 	Modes     []Delivery    `toml:"modes"`     // empty: all
-	Rate      int           `toml:"rate"`      // of each session in Per, which passes; 0: none does
+	Rate      int           `toml:"rate"`      // messages of each session that pass in Per; 0: none
 	Per       Duration      `toml:"per"`
-	Burst     int           `toml:"burst"` // at once after a rest; 0: as many as Rate
+	Burst     int           `toml:"burst"` // at once after a rest; 0: Rate
 }
 
-// FilterVerdict is what becomes of messages that a rule is about, and of their sessions.
+// FilterVerdict is the treatment of messages that a rule matches, and of their sessions.
 type FilterVerdict string
 
 // Verdicts about messages.
 const (
-	FilterAllow      FilterVerdict = "allow"      // they pass; no later rule is asked
-	FilterObserve    FilterVerdict = "observe"    // they are counted, and later rules are asked
-	FilterDrop       FilterVerdict = "drop"       // they go no further
+	FilterAllow      FilterVerdict = "allow"      // they pass; later rules are skipped
+	FilterObserve    FilterVerdict = "observe"    // they are counted; later rules still apply
+	FilterDrop       FilterVerdict = "drop"       // they are dropped
 	FilterDisconnect FilterVerdict = "disconnect" // and the session ends
 	FilterBan        FilterVerdict = "ban"        // and its address is banned, if it is proved
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (FilterVerdict) Choices() []string {
 	return words(FilterAllow, FilterObserve, FilterDrop, FilterDisconnect, FilterBan)
 }
@@ -46,10 +46,10 @@ const (
 	FromUpstream Sender = "upstream"
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Sender) Choices() []string { return words(FromAny, FromClient, FromUpstream) }
 
-// Delivery is a mode of delivery, by the name that the codecs have for it.
+// Delivery is a mode of delivery, with the codecs' name.
 type Delivery string
 
 // Modes of delivery.
@@ -62,12 +62,12 @@ const (
 	Notify              Delivery = "notify"
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Delivery) Choices() []string {
 	return words(Unreliable, UnreliableSequenced, ReliableUnordered, ReliableOrdered, ReliableSequenced, Notify)
 }
 
-// maxRules bounds the rules about sources, and those about messages.
+// maxRules bounds the number of source rules, and of message rules.
 const maxRules = 64
 
 func (v *validator) countRules(list string, n int) {
@@ -89,7 +89,7 @@ func (v *validator) filters() {
 	for i, f := range v.Filters {
 		path := item("filter", i)
 		v.filterVerdict(path, f)
-		v.blind(path, f)
+		v.warnRelayFilter(path, f)
 		v.scope(path, f.Listeners)
 		for j, name := range f.Protocols {
 			v.protocol(item(child(path, "protocols"), j), name, func(t Traits) bool { return !t.Opaque })
@@ -110,7 +110,7 @@ func (v *validator) filters() {
 	}
 }
 
-// maxFilterSize is the size of the largest message of any protocol here.
+// maxFilterSize is the size of the largest message of any protocol.
 const maxFilterSize = 64 * MiB
 
 func (v *validator) filterVerdict(path string, f Filter) {
@@ -121,8 +121,8 @@ func (v *validator) filterVerdict(path string, f Filter) {
 	case f.Verdict == "":
 		v.fault(key, nil, either(f.Verdict.Choices()))
 	case f.Verdict == FilterBan && f.From != FromClient:
-		v.fault(key, f.Verdict, `another verdict, or from = "client": players are not to blame for what servers send`)
+		v.fault(key, f.Verdict, `another verdict, or from = "client": players are not responsible for messages from servers`)
 	case all && f.Verdict != FilterObserve && f.Verdict != FilterAllow:
-		v.warn(key, f.Verdict, "a condition, such as ids or rate: this rule is about every message")
+		v.warn(key, f.Verdict, "a condition, such as ids or rate: this rule matches every message")
 	}
 }

@@ -18,7 +18,7 @@ func TestAccessRules(t *testing.T) {
 		{"nothing said", "[[access]]", `
 t.toml:16:3: access[0].name: want a name of 1 to 64 letters, digits, - and _
 t.toml:16:3: access[0].verdict: want "allow", "drop" or "observe"
-t.toml:16:3: access[0].prefixes: want at least one of prefixes, files, countries and networks; ["0.0.0.0/0", "::/0"] is everybody`},
+t.toml:16:3: access[0].prefixes: want at least one of prefixes, files, countries and networks; ["0.0.0.0/0", "::/0"] matches every address`},
 		{"verdict for messages", "[[access]]\nname = \"x\"\nverdict = \"ban\"\nprefixes = [\"::/0\"]",
 			`t.toml:18:11: access[0].verdict = "ban": want "allow", "drop" or "observe"`},
 		{"no prefix", "[[access]]\nname = \"x\"\nverdict = \"drop\"\nprefixes = [\"::1\", \"example.com\", \"10.0.0.1/8\"]", `
@@ -50,7 +50,7 @@ func TestFilterRules(t *testing.T) {
 			"packets = [\"0x86\"]\nmin_size = \"1B\"\nmax_size = \"64MiB\"\nmodes = [\"notify\"]\nrate = 10\nburst = 3", ""},
 		{"no verdict", rule, `t.toml:16:3: filter[0].verdict: want "allow", "observe", "drop", "disconnect" or "ban"`},
 		{"servers' messages ban nobody", rule + "verdict = \"ban\"",
-			`t.toml:18:11: filter[0].verdict = "ban": want another verdict, or from = "client": players are not to blame for what servers send`},
+			`t.toml:18:11: filter[0].verdict = "ban": want another verdict, or from = "client": players are not responsible for messages from servers`},
 		{"numbers", rule + "verdict = \"drop\"\nids = [\"7-3\", \"65536\", \"x\"]\npackets = [\"0-255\", \"256\"]", `
 t.toml:19:8: filter[0].ids[0] = "7-3": want a number from 0 to 65535 or a range in quotes, for example "7", "100-199" or "0x86"
 t.toml:19:15: filter[0].ids[1] = "65536": want a number from 0 to 65535 or a range in quotes, for example "7", "100-199" or "0x86"
@@ -75,7 +75,7 @@ t.toml:21:10: filter[0].modes[0] = "fast": want "unreliable", "unreliable-sequen
 
 func TestRuleThatStopsEverythingIsWarnedOf(t *testing.T) {
 	for verdict, want := range map[string]string{
-		"drop":    `t.toml:18:11: filter[0].verdict = "drop": want a condition, such as ids or rate: this rule is about every message`,
+		"drop":    `t.toml:18:11: filter[0].verdict = "drop": want a condition, such as ids or rate: this rule matches every message`,
 		"observe": "",
 	} {
 		_, warnings, err := Parse("t.toml", with("[[filter]]\nname = \"x\"\nverdict = \""+verdict+"\""), known)

@@ -1,29 +1,29 @@
 package config
 
-// Health is how an upstream's servers are asked whether they are there.
+// Health is the method that checks whether an upstream's servers are up.
 type Health string
 
-// Ways to ask.
+// Methods.
 const (
-	HealthAuto    Health = "auto"    // ping where the protocol has one, else off
-	HealthOff     Health = "off"     // not: players' sessions alone tell
-	HealthPing    Health = "ping"    // the question that server lists ask
-	HealthConnect Health = "connect" // joining, and leaving at once
+	HealthAuto    Health = "auto"    // ping if the protocol has one, else off
+	HealthOff     Health = "off"     // no checks: only sessions show failures
+	HealthPing    Health = "ping"    // the ping of server lists
+	HealthConnect Health = "connect" // joins, and leaves at once
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Health) Choices() []string { return words(HealthAuto, HealthOff, HealthPing, HealthConnect) }
 
-// health checks how an upstream's servers are asked.
+// health checks the options of health checks.
 func (v *validator) health(path string, u Upstream) {
 	key := child(path, "health")
 	switch t := v.known[u.Protocol]; {
 	case u.Health == HealthPing && !t.Pings, u.Health == HealthPing && u.Transport == TCP:
-		v.fault(key, u.Health, `"connect" or "off": `+u.Protocol+" servers have no question for server lists")
+		v.fault(key, u.Health, `"connect" or "off": `+u.Protocol+" servers do not answer pings")
 	case u.Health == HealthConnect && t.Pings:
-		v.fault(key, u.Health, `"ping", which no player notices`)
+		v.fault(key, u.Health, `"ping", which players do not notice`)
 	case u.Health == HealthConnect && (t.Closed || t.Opaque):
-		v.fault(key, u.Health, `"off": players of `+u.Protocol+" have no goodbye, so each check would stay in the game")
+		v.fault(key, u.Health, `"off": `+u.Protocol+" has no disconnect message, so each check would remain in the game")
 	}
 	within(v.report, child(path, "health_interval"), u.HealthInterval, milliseconds(100), seconds(3600))
 	if u.HealthTimeout < milliseconds(10) || u.HealthTimeout > u.HealthInterval {

@@ -7,19 +7,20 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// index knows where each key of a file stands. A nil index is that of a configuration without a file.
+// index holds the position of each key in a file. A nil index belongs to a configuration without a file.
 type index struct {
 	file   string
 	places map[string]place // by key path
 }
 
-// place is where a key's name and its value begin. An element of a list, and a table under a header, has one for both.
+// place is the position of a key and of its value. An element of a list and a table under a header have one position
+// for both.
 type place struct{ key, value position }
 
-// position is a place in a file, both from 1, the column in bytes. The zero position is nowhere.
+// position is a line and a column (in bytes), both from 1. The zero position means that there is none.
 type position struct{ line, column int }
 
-// name is the file's name.
+// name returns the file's name.
 func (x *index) name() string {
 	if x == nil {
 		return ""
@@ -36,7 +37,8 @@ func (x *index) has(path string) bool {
 	return ok
 }
 
-// find is where a key stands; for a key that is not in the file, where the nearest table around it begins.
+// find returns the place of a key. For a key that is not in the file, it returns the start of the innermost table
+// around it.
 func (x *index) find(path string) place {
 	if x == nil {
 		return place{}
@@ -50,20 +52,21 @@ func (x *index) find(path string) place {
 	return place{start, start}
 }
 
-// maxDepth is how deep tables are indexed: deeper than the schema, so that what lies below is within an unknown key.
+// maxDepth bounds the nesting of indexed tables. It is deeper than the schema, so deeper values belong to an unknown
+// key.
 const maxDepth = 6
 
-// indexer builds an index from the parser's tree of a file.
+// indexer builds an index from the parser's tree.
 type indexer struct {
 	index
 	text   []byte
 	lines  []int          // offset of each line's first byte
 	table  string         // path of the table that the last header opened
 	depth  int            // of table
-	counts map[string]int // tables so far of each [[list]]
+	counts map[string]int // number of tables so far of each [[list]]
 }
 
-// newIndex indexes a text that parses as TOML.
+// newIndex indexes a text that is valid TOML.
 func newIndex(file string, text []byte) *index {
 	x := indexer{
 		index:  index{file: file, places: make(map[string]place)},
@@ -94,7 +97,7 @@ func (x *indexer) expression(node *unstable.Node) {
 	}
 }
 
-// keyValue indexes key = value inside the table at path, and what the value contains.
+// keyValue indexes key = value in the table at path, and the contents of the value.
 func (x *indexer) keyValue(table string, depth int, node *unstable.Node) {
 	path, depth := x.keys(table, depth, node)
 	x.value(path, depth, node.Value(), x.places[path].value)
@@ -117,7 +120,8 @@ func (x *indexer) value(path string, depth int, node *unstable.Node, at position
 	}
 }
 
-// element indexes an element of a list that begins at list. The parser does not say where a list within it begins.
+// element indexes an element of the list that begins at list. The parser does not give the position of a list inside
+// a list.
 func (x *indexer) element(path string, depth int, node *unstable.Node, list position) {
 	at := list
 	if node.Raw.Length > 0 {
@@ -127,7 +131,8 @@ func (x *indexer) element(path string, depth int, node *unstable.Node, list posi
 	x.value(path, depth, node, at)
 }
 
-// keys indexes each part of a possibly dotted key inside the table at path, and returns the whole key's path and depth.
+// keys indexes each part of a key, which may be dotted, in the table at path. It returns the whole key's path and
+// depth.
 func (x *indexer) keys(path string, depth int, node *unstable.Node) (string, int) {
 	for part := firstKey(node); part != nil && depth < maxDepth; part = part.Next() {
 		if n := x.counts[path]; n > 0 {
@@ -145,21 +150,21 @@ func (x *indexer) keys(path string, depth int, node *unstable.Node) (string, int
 	return path, depth
 }
 
-// record keeps the first place of a path: a table may be opened by one header and a deeper one.
+// record keeps the first place of a path, because a table may have several headers.
 func (x *indexer) record(path string, at place) {
 	if _, ok := x.places[path]; !ok {
 		x.places[path] = at
 	}
 }
 
-// afterEquals is the offset of the value of key = value, given the last part of the key.
+// afterEquals returns the offset of the value in key = value, given the last part of the key.
 func (x *indexer) afterEquals(part *unstable.Node) int {
 	rest := x.text[part.Raw.Offset+part.Raw.Length:]
 	return len(x.text) - len(bytes.TrimLeft(rest, " \t="))
 }
 
 func (x *indexer) position(offset int) position {
-	line := sort.SearchInts(x.lines, offset+1) // the first line that begins after offset, which is the number of ours
+	line := sort.SearchInts(x.lines, offset+1) // number of the last line that begins at or before offset
 	return position{line: line, column: offset - x.lines[line-1] + 1}
 }
 

@@ -7,18 +7,18 @@ import (
 	"tidegate/internal/protocols"
 )
 
-// unheard adds what is lost where nothing that players can say is anything that the servers take.
-func (v *validator) unheard(found *findings, client, upstream string) {
+// checkInputs adds a finding if the servers accept none of the inputs that players can send.
+func (v *validator) checkInputs(found *findings, client, upstream string) {
 	says, takes := v.inputs(client), v.inputs(upstream)
 	if says == nil || takes == nil || slices.ContainsFunc(says, func(input string) bool { return slices.Contains(takes, input) }) {
 		return
 	}
-	found.unheard = add(found.unheard, "players of "+client+" say "+strings.Join(says, " and ")+
-		" and servers of "+upstream+" take "+strings.Join(takes, " and ")+
-		" only, so that nothing gets through but what the server says")
+	found.inputs = addOnce(found.inputs, "players of "+client+" send "+strings.Join(says, " and ")+
+		", and servers of "+upstream+" accept only "+strings.Join(takes, " and ")+
+		", so only messages from the server pass")
 }
 
-// inputs names what players of a protocol can say; nil: anything.
+// inputs returns the names of a protocol's inputs. nil means any input.
 func (v *validator) inputs(protocol string) []string {
 	inputs := v.known[protocol].Inputs
 	d := protocols.Find(protocol)

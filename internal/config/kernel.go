@@ -5,32 +5,32 @@ import (
 	"slices"
 )
 
-// Kernel says what the operating system's kernel may do for us. Where it cannot, Tidegate does it.
+// Kernel configures the use of kernel features. Where the kernel lacks them, Tidegate does the work itself.
 type Kernel struct {
-	Filter      KernelUse `toml:"filter"`       // drops in front of each listener's socket
-	PacketRate  int       `toml:"packet_rate"`  // of one source a second, by the filters; 0: any
+	Filter      KernelUse `toml:"filter"`       // drops datagrams before each listener's socket
+	PacketRate  int       `toml:"packet_rate"`  // of one source per second, enforced by the filters; 0: unbounded
 	PacketBurst int       `toml:"packet_burst"` // at once
-	XDP         []string  `toml:"xdp"`          // interfaces on which to drop still earlier
-	Forward     KernelUse `toml:"forward"`      // datagrams of routes in mode "relay"
+	XDP         []string  `toml:"xdp"`          // interfaces that drop even earlier
+	Forward     KernelUse `toml:"forward"`      // forwards datagrams of routes in mode "relay"
 }
 
-// KernelUse is whether the kernel is asked to help.
+// KernelUse says whether a kernel feature is used.
 type KernelUse string
 
-// Ways to use the kernel.
+// Uses.
 const (
-	KernelAuto KernelUse = "auto" // where it can
+	KernelAuto KernelUse = "auto" // if available
 	KernelOff  KernelUse = "off"
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (KernelUse) Choices() []string { return words(KernelAuto, KernelOff) }
 
 func defaultKernel() Kernel {
 	return Kernel{Filter: KernelAuto, PacketRate: 50_000, PacketBurst: 50_000, XDP: []string{}, Forward: KernelAuto}
 }
 
-// longestInterface is how many bytes Linux allows in the name of an interface.
+// longestInterface is the length in bytes of the longest name of an interface in Linux.
 const longestInterface = 15
 
 func (v *validator) kernel() {
@@ -47,6 +47,6 @@ func (v *validator) kernel() {
 		}
 	}
 	if len(k.XDP) > 0 && k.Filter == KernelOff {
-		v.fault("kernel.xdp", k.XDP, `no interface where kernel.filter = "off", or filter = "auto"`)
+		v.fault("kernel.xdp", k.XDP, `an empty list while kernel.filter = "off", or filter = "auto"`)
 	}
 }

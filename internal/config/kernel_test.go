@@ -18,7 +18,7 @@ func TestFaultyKernel(t *testing.T) {
 		`kernel.xdp[1] = "eth0": want each interface once`,
 		"kernel.xdp[2]: want the name of an interface, 1 to 15 characters, as in: ip link",
 		`kernel.xdp[3] = "a-name-too-long-for-linux": want the name of an interface`,
-		`want no interface where kernel.filter = "off", or filter = "auto"`,
+		`want an empty list while kernel.filter = "off", or filter = "auto"`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

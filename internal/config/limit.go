@@ -2,19 +2,19 @@ package config
 
 import "fmt"
 
-// Limit bounds a quantity: a rate, or the bytes that wait. It takes the place of the default of its Of and Per.
+// Limit bounds a rate or the number of queued bytes. It replaces the default limit with the same Of and Per.
 type Limit struct {
 	Of      Quantity     `toml:"of"`
 	Per     Scope        `toml:"per"`
-	Rate    Amount       `toml:"rate"`  // a second; of QueuedBytes at any time
-	Burst   Amount       `toml:"burst"` // at once after a rest; 0: as much as Rate
+	Rate    Amount       `toml:"rate"`  // per second; of QueuedBytes: at any time
+	Burst   Amount       `toml:"burst"` // at once after a rest; 0: Rate
 	Verdict LimitVerdict `toml:"verdict"`
 }
 
 func (l *Limit) setDefaults() { *l = Limit{Verdict: LimitDrop} }
 
-// defaultLimits hurt no game that is known, and keep a single source from taking the proxy for itself. docs/security.md
-// has the reason of each.
+// defaultLimits do not affect any known game, and stop a single source from occupying the whole proxy.
+// docs/security.md has the reasons.
 var defaultLimits = []Limit{
 	{Packets, PerSession, 10_000, 20_000, LimitDrop},
 	{Bytes, PerSession, Amount(16 * MiB), Amount(32 * MiB), LimitDrop},
@@ -25,7 +25,7 @@ var defaultLimits = []Limit{
 	{QueuedBytes, Overall, Amount(GiB), 0, LimitDrop},
 }
 
-// EffectiveLimits are the limits in force: the stated ones, and the defaults of which none is in the place.
+// EffectiveLimits returns the limits in force: the stated ones and the defaults that they do not replace.
 func (c *Config) EffectiveLimits() []Limit {
 	var all []Limit
 	for _, l := range defaultLimits {
@@ -53,10 +53,11 @@ func (c *Config) statesLimit(of Quantity, per Scope) bool {
 	return false
 }
 
-// largestDatagram is the size in bytes of the largest datagram of any protocol: a burst below it would stop it for ever.
+// largestDatagram is the size in bytes of the largest datagram of any protocol. A smaller burst would block it
+// forever.
 const largestDatagram = 4096
 
-// maxAmount is the largest rate, of bytes.
+// maxAmount is the largest rate of bytes.
 const maxAmount = Amount(1024 * GiB)
 
 // rates checks the limits of rates and queues.
@@ -71,7 +72,7 @@ func (v *validator) rates() {
 		}
 		for j, other := range v.Rates[:i] {
 			if l.Of == other.Of && l.Per == other.Per && l.Of != "" && l.Per != "" {
-				v.fault(path, nil, fmt.Sprintf("one limit of %s per %s; %s is another", l.Of, l.Per, v.where(item("limit", j))))
+				v.fault(path, nil, fmt.Sprintf("one limit of %s per %s; %s already is one", l.Of, l.Per, v.where(item("limit", j))))
 			}
 		}
 		v.rate(path, l)
@@ -83,7 +84,7 @@ func (v *validator) rate(path string, l Limit) {
 		v.fault(child(path, "per"), l.Per, `"address", "network" or "overall": a session has one handshake`)
 	}
 	if l.Of == Handshakes && (l.Verdict == LimitDisconnect || l.Verdict == LimitBan) {
-		v.fault(child(path, "verdict"), l.Verdict, `"drop" or "observe": a newcomer has no session to end, and its address may be forged`)
+		v.fault(child(path, "verdict"), l.Verdict, `"drop" or "observe": a new client has no session to end, and its address may be forged`)
 	}
 	if l.Verdict == LimitOff {
 		return
@@ -95,19 +96,19 @@ func (v *validator) rate(path string, l Limit) {
 	case l.Of == Bytes:
 		within(v.report, child(path, "rate"), l.Rate, least, maxAmount)
 	case l.Of == QueuedBytes && l.Burst != 0:
-		v.fault(child(path, "burst"), l.Burst, "no burst: what waits is no rate")
+		v.fault(child(path, "burst"), l.Burst, "no burst: queued_bytes is not a rate")
 	default:
 		within(v.report, child(path, "burst"), l.Burst, 0, maxAmount)
 	}
 }
 
-// Amount is a number, or of bytes one that may have a unit, as Size.
+// Amount is a number. For bytes it may have a unit, like Size.
 type Amount int64
 
 // UnmarshalText reads a number of bytes with its unit.
 func (a *Amount) UnmarshalText(text []byte) error { return (*Size)(a).UnmarshalText(text) }
 
-// Quantity is what a limit counts.
+// Quantity is the thing that a limit counts.
 type Quantity string
 
 // Quantities.
@@ -119,12 +120,12 @@ const (
 	QueuedBytes      Quantity = "queued_bytes"
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Quantity) Choices() []string {
 	return words(Packets, Bytes, Handshakes, ReliableMessages, QueuedBytes)
 }
 
-// Scope is what a limit counts together.
+// Scope is the group of clients that share a limit.
 type Scope string
 
 // Scopes.
@@ -135,22 +136,22 @@ const (
 	Overall    Scope = "overall"
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Scope) Choices() []string { return words(PerSession, PerAddress, PerNetwork, Overall) }
 
-// LimitVerdict is what is done about what goes beyond a limit.
+// LimitVerdict is the treatment of anything beyond a limit.
 type LimitVerdict string
 
 // Verdicts of limits.
 const (
 	LimitOff        LimitVerdict = "off"     // there is no limit
-	LimitObserve    LimitVerdict = "observe" // it passes and is counted
+	LimitObserve    LimitVerdict = "observe" // counted, not stopped
 	LimitDrop       LimitVerdict = "drop"
 	LimitDisconnect LimitVerdict = "disconnect"
 	LimitBan        LimitVerdict = "ban"
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (LimitVerdict) Choices() []string {
 	return words(LimitOff, LimitObserve, LimitDrop, LimitDisconnect, LimitBan)
 }

@@ -46,12 +46,12 @@ verdict = "observe"
 func TestFaultyLimits(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"of = \"handshakes\"\nper = \"session\"\nrate = 1", `limit[0].per = "session": want "address", "network" or "overall": a session has one handshake`},
-		{"of = \"handshakes\"\nper = \"address\"\nrate = 1\nverdict = \"ban\"", `limit[0].verdict = "ban": want "drop" or "observe": a newcomer has no session to end, and its address may be forged`},
+		{"of = \"handshakes\"\nper = \"address\"\nrate = 1\nverdict = \"ban\"", `limit[0].verdict = "ban": want "drop" or "observe": a new client has no session to end, and its address may be forged`},
 		{"of = \"packets\"\nper = \"address\"", "limit[0].rate: want 1 to 1099511627776"},
 		{"rate = 1", `limit[0].of: want "packets", "bytes", "handshakes", "reliable_messages" or "queued_bytes"`},
 		{"of = \"bytes\"\nper = \"address\"\nrate = 4095", "limit[0].rate = 4095: want 4096 to 1099511627776"},
 		{"of = \"bytes\"\nper = \"address\"\nrate = 9000\nburst = \"1KiB\"", "limit[0].burst = 1024: want 4096 to 1099511627776"},
-		{"of = \"queued_bytes\"\nper = \"address\"\nrate = 9000\nburst = 1", "limit[0].burst = 1: want no burst: what waits is no rate"},
+		{"of = \"queued_bytes\"\nper = \"address\"\nrate = 9000\nburst = 1", "limit[0].burst = 1: want no burst: queued_bytes is not a rate"},
 		{"of = \"bytes\"\nper = \"address\"\nrate = \"much\"", `limit[0].rate = "much": want a whole number, or a size in quotes`},
 		{"of = \"packets\"\nper = \"address\"\nrate = 5\n[[limit]]\nof = \"packets\"\nper = \"address\"\nrate = 5",
 			"limit[1]: want one limit of packets per address; limit[0] on line"},

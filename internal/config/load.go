@@ -13,13 +13,13 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// byteOrderMark is what some editors begin a file with.
+// byteOrderMark is the mark with which some editors begin a file.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
 // maxFile is the size of the largest configuration file that is read.
 const maxFile = 1 * MiB
 
-// Find returns the configuration file to use where none was named: ./tidegate.toml, else /etc/tidegate/tidegate.toml.
+// Find returns the default configuration file: ./tidegate.toml, else /etc/tidegate/tidegate.toml.
 func Find() (string, error) {
 	return find("tidegate.toml", "/etc/tidegate/tidegate.toml")
 }
@@ -38,8 +38,8 @@ func find(paths ...string) (string, error) {
 		strings.Join(paths, " nor "))
 }
 
-// Load reads a configuration file. Known are the protocols that it may name. The error is Faults if the file can be
-// read but not used, with every fault of the file; warnings are about a Config that can be used.
+// Load reads a configuration file. known has the protocols that it may name. The error is Faults, with all faults of
+// the file, if the file is readable but unusable. warnings concern a usable Config.
 func Load(path string, known map[string]Traits) (c *Config, warnings []Fault, err error) {
 	text, err := read(path)
 	if err != nil {
@@ -48,7 +48,7 @@ func Load(path string, known map[string]Traits) (c *Config, warnings []Fault, er
 	return Parse(path, text, known)
 }
 
-// read reads a file as far as parse takes it.
+// read reads a file up to one byte more than parse accepts.
 func read(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -62,7 +62,7 @@ func read(path string) ([]byte, error) {
 	return text, nil
 }
 
-// Parse is Load for a text in memory; name is the file name in faults.
+// Parse is Load for a text in memory. name is the file name in faults.
 func Parse(name string, text []byte, known map[string]Traits) (c *Config, warnings []Fault, err error) {
 	text = bytes.TrimPrefix(text, byteOrderMark)
 	tables, fault := parse(text)
@@ -81,7 +81,7 @@ func Parse(name string, text []byte, known map[string]Traits) (c *Config, warnin
 	return c, warnings, nil
 }
 
-// parse reads TOML, or says why the text is none: then nothing else can be known of it.
+// parse reads TOML. If the text is not TOML, the result is a single fault, since nothing else can be checked.
 func parse(text []byte) (map[string]any, *Fault) {
 	if len(text) > int(maxFile) {
 		return nil, &Fault{Line: 1, Column: 1, Want: fmt.Sprintf("a file of at most %s", maxFile)}

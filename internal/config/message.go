@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// maxMessageID is the largest message ID, which has 16 bits on every wire.
+// maxMessageID is the largest message ID. IDs have 16 bits in every protocol.
 const maxMessageID = 65535
 
-// messages checks the declared messages of the route at path. Dialects are the protocols between which payloads are
-// spelled anew; none if they pass as they are.
+// messages checks the declared messages of the route at path. dialects are the protocols that need translation of
+// payloads. Without any, payloads pass unchanged.
 func (v *validator) messages(path string, r Route, dialects []string) {
 	ids := make([]int, len(r.Messages))
 	for i, m := range r.Messages {
@@ -38,7 +38,7 @@ func (v *validator) messageID(entry string, id int) {
 	within(v.report, key, id, 0, maxMessageID)
 }
 
-// typeName checks that all of the dialects have a type, and reports what the first one says that has not.
+// typeName checks that all dialects have a type. It reports the remedy of the first dialect without it.
 func (v *validator) typeName(key, name string, dialects []string) {
 	for _, dialect := range dialects {
 		if want := v.known[dialect].Types(name); want != "" {
@@ -47,17 +47,17 @@ func (v *validator) typeName(key, name string, dialects []string) {
 	}
 }
 
-// adviseMessages warns of declarations without effect, and of dialects without declarations.
+// adviseMessages warns about declarations without effect, and about dialects without declarations.
 func (v *validator) adviseMessages(path string, r Route, dialects []string) {
 	key := child(path, "message")
 	switch {
 	case len(dialects) > 0 && len(r.Messages) == 0:
 		v.warn(key, nil, "a [[route.message]] table for each message ID: "+strings.Join(dialects, " and ")+
-			" spell some values differently, and nothing says which")
+			" encode some values differently, and no table declares them")
 	case len(dialects) == 0 && len(r.Messages) > 0:
 		v.warn(item(key, 0), nil,
-			"none: on this route payloads pass as they are, and the types of their values change nothing")
+			"no [[route.message]] table: on this route payloads pass unchanged, so types have no effect")
 	case len(dialects) == 0 && r.Undeclared == UndeclaredDrop:
-		v.warn(child(path, "undeclared"), r.Undeclared, `"pass": on this route payloads pass as they are, declared or not`)
+		v.warn(child(path, "undeclared"), r.Undeclared, `"pass": on this route payloads pass unchanged, declared or not`)
 	}
 }

@@ -49,13 +49,13 @@ func TestMessageWarnings(t *testing.T) {
 	}{
 		{"declared", dialects(declared), ""},
 		{"not declared", dialects(""), `t.toml:7:3: route[0].message: want a [[route.message]] table for each message ID: ` +
-			`riptide-2.0 and riptide-2.2 spell some values differently, and nothing says which`},
+			`riptide-2.0 and riptide-2.2 encode some values differently, and no table declares them`},
 		{"one dialect", []byte(strings.ReplaceAll(valid, `"raknet"`, `"riptide-2.2"`)), ""},
 		{"without effect", []byte(strings.Replace(valid, "[[upstream]]", declared+"[[upstream]]", 1)),
-			`t.toml:11:3: route[0].message[0]: want none: on this route payloads pass as they are, ` +
-				`and the types of their values change nothing`},
+			`t.toml:11:3: route[0].message[0]: want no [[route.message]] table: on this route payloads pass unchanged, ` +
+				`so types have no effect`},
 		{"nothing to drop", []byte(strings.Replace(valid, "[[upstream]]", "undeclared = \"drop\"\n[[upstream]]", 1)),
-			`t.toml:11:14: route[0].undeclared = "drop": want "pass": on this route payloads pass as they are, declared or not`},
+			`t.toml:11:14: route[0].undeclared = "drop": want "pass": on this route payloads pass unchanged, declared or not`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, warnings, err := Parse("t.toml", row.text, known)
@@ -88,8 +88,8 @@ func TestSharedOpeners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check(t, Faults(warnings), `t.toml:4:38: listener[0].protocols[2] = "riptide-2.0": want the protocol that matters `+
-		`more first, or a listener each: a lone byte 0x03 may open both, and rtype, which comes first, gets it`)
+	check(t, Faults(warnings), `t.toml:4:38: listener[0].protocols[2] = "riptide-2.0": want the more important `+
+		`protocol first, or one listener for each: a single byte 0x03 may open both, and rtype is listed first`)
 }
 
 func TestMergesWantFrames(t *testing.T) {

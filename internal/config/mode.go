@@ -1,21 +1,21 @@
 package config
 
-// Mode is what a route makes of datagrams.
+// Mode is the treatment of datagrams on a route.
 type Mode string
 
 // Modes.
 const (
-	Terminate Mode = "terminate" // each side's protocol ends in Tidegate, and messages are carried
-	Relay     Mode = "relay"     // datagrams pass as they are
+	Terminate Mode = "terminate" // both protocols end in Tidegate, which carries the messages
+	Relay     Mode = "relay"     // datagrams pass unchanged
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Mode) Choices() []string { return words(Terminate, Relay) }
 
-// terminable checks that Tidegate speaks what a route is to terminate, and reports whether it does.
+// terminable checks that Tidegate speaks the protocols of a route that terminates, and reports whether it does.
 func (v *validator) terminable(r Route, upstream int) bool {
 	known := true
-	remedy := "a protocol that Tidegate speaks, or mode = \"relay\" for the route: what is not known cannot be terminated"
+	remedy := "a protocol that Tidegate speaks, or mode = \"relay\" for the route: an unknown protocol cannot be terminated"
 	for i, l := range v.Listeners {
 		for j, name := range l.Protocols {
 			if l.Route == r.Name && v.known[name].Opaque {
@@ -31,8 +31,8 @@ func (v *validator) terminable(r Route, upstream int) bool {
 	return known
 }
 
-// relayed checks that a route in mode relay needs nothing that only termination gives.
-func (v *validator) relayed(path string, r Route, upstream int) {
+// checkRelay checks that a route in mode relay needs nothing that requires termination.
+func (v *validator) checkRelay(path string, r Route, upstream int) {
 	u := v.Upstreams[upstream]
 	key := child(path, "mode")
 	if u.Transport == TCP {
@@ -46,7 +46,7 @@ func (v *validator) relayed(path string, r Route, upstream int) {
 			v.fault(key, r.Mode, `"terminate", or transport = "udp" for `+v.where(item("listener", i)))
 		}
 		for j, name := range l.Protocols {
-			if v.known[name].Server && v.known[u.Protocol].Client && !v.agree(name, u.Protocol) {
+			if v.known[name].Server && v.known[u.Protocol].Client && !v.compatible(name, u.Protocol) {
 				v.fault(item(child(item("listener", i), "protocols"), j), name,
 					`"`+u.Protocol+`", which the servers speak, mode = "terminate" for the route, or protocol = "any" for the `+
 						"upstream: a relay translates nothing")
@@ -54,11 +54,11 @@ func (v *validator) relayed(path string, r Route, upstream int) {
 		}
 	}
 	if len(r.Messages) > 0 {
-		v.warn(item(child(path, "message"), 0), nil, "none: a relay translates nothing")
+		v.warn(item(child(path, "message"), 0), nil, "no [[route.message]] table: a relay translates nothing")
 	}
 }
 
-// agree reports whether a client and a server understand each other without help.
-func (v *validator) agree(client, server string) bool {
+// compatible reports whether a client and a server understand each other without translation.
+func (v *validator) compatible(client, server string) bool {
 	return client == server || v.known[client].Opaque || v.known[server].Opaque
 }

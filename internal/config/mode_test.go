@@ -55,5 +55,5 @@ func TestRelayIsOfDatagrams(t *testing.T) {
 	text = strings.Replace(text, "[[upstream]]\n", "[[route.message]]\nid = 1\ntypes = [\"int\"]\n[[upstream]]\n", 1)
 	_, warnings, err := Parse("t.toml", []byte(text), known)
 	check(t, err, "")
-	check(t, Faults(warnings), `t.toml:12:3: route[0].message[0]: want none: a relay translates nothing`)
+	check(t, Faults(warnings), `t.toml:12:3: route[0].message[0]: want no [[route.message]] table: a relay translates nothing`)
 }

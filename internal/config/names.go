@@ -7,10 +7,10 @@ import (
 	"tidegate/internal/protocols"
 )
 
-// maxName is the length of the longest name in bytes: names become metric labels and log fields.
+// maxName is the length in bytes of the longest name. Names become metric labels and log fields.
 const maxName = 64
 
-// names checks the names of a list of tables: present, plain, and each once.
+// names checks the names of a list of tables. Each must be present, consist of allowed characters, and be unique.
 func (v *validator) names(list string, names []string) {
 	for i, name := range names {
 		key := child(item(list, i), "name")
@@ -22,7 +22,7 @@ func (v *validator) names(list string, names []string) {
 	}
 }
 
-// reference checks that name is one of the names of a list of tables. It says nothing if those are in doubt.
+// reference checks that name is one of the names of a list of tables. It reports nothing if those names have faults.
 func (v *validator) reference(key, name, list string, names []string) {
 	if slices.Contains(names, name) || v.settled[list] {
 		return
@@ -40,7 +40,7 @@ func (v *validator) reference(key, name, list string, names []string) {
 	}
 }
 
-// protocol checks that name is a protocol able to do what is asked of it.
+// protocol checks that name is a protocol with an ability.
 func (v *validator) protocol(key, name string, able func(Traits) bool) {
 	var names []string
 	for candidate, traits := range v.known {
@@ -52,14 +52,14 @@ func (v *validator) protocol(key, name string, able func(Traits) bool) {
 		return
 	}
 	if d := protocols.Find(name); d != nil && d.Name != name && slices.Contains(names, d.Name) {
-		v.fault(key, name, fmt.Sprintf("%q, which is what %s is called here", d.Name, name))
+		v.fault(key, name, fmt.Sprintf("%q, Tidegate's name for %s", d.Name, name))
 		return
 	}
 	slices.Sort(names)
 	v.fault(key, name, either(names))
 }
 
-// where is a table's path and line, to point at it from elsewhere.
+// where returns a table's path and line, for references to it.
 func (v *validator) where(path string) string {
 	if at := v.source.find(path).key; at.line > 0 {
 		return fmt.Sprintf("%s on line %d", path, at.line)

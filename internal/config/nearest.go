@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// nearest is the known key that was probably meant: about a third of its letters may differ.
+// nearest returns the known key that was probably meant. About a third of its letters may differ.
 func nearest(key string, known []string) (string, bool) {
 	best, bestDistance := "", math.MaxInt
 	for _, candidate := range known {
@@ -16,7 +16,7 @@ func nearest(key string, known []string) (string, bool) {
 	return best, bestDistance <= (len(best)+2)/3
 }
 
-// distance is Levenshtein's: how many bytes to insert, delete or replace to make b of a.
+// distance is the Levenshtein distance: the number of bytes to insert, delete or replace to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

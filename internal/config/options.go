@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/registry"
 )
 
-// Options are the options of protocols: for each table, by name, a pointer to the struct that its protocols declare.
+// Options holds a pointer to the options struct of each table of protocols, by the table's name.
 type Options map[string]any
 
 func defaultOptions() Options {
@@ -24,7 +24,7 @@ func defaultOptions() Options {
 // Of returns the options of a protocol.
 func (o Options) Of(d *registry.Descriptor) any { return o[d.Table] }
 
-// options checks the table of a protocol by its fields' tags, and then by rules of its own.
+// options checks the table of a protocol by the tags of its fields, and then by the protocol's own rules.
 func (v *validator) options(d *registry.Descriptor) {
 	options := v.Options.Of(d)
 	table := reflect.ValueOf(options).Elem()
@@ -54,7 +54,7 @@ func (v *validator) bounds(key string, value reflect.Value, tags reflect.StructT
 	}
 }
 
-// length checks how many bytes a text has.
+// length checks the number of bytes of a text.
 func (v *validator) length(key, text, low, high string) {
 	want := "at most " + high + " bytes of text"
 	if low != "" {
@@ -66,16 +66,16 @@ func (v *validator) length(key, text, low, high string) {
 	}
 }
 
-// set checks that a list has an element, and none twice.
+// set checks that a list is not empty and has no duplicates.
 func (v *validator) set(key string, list reflect.Value, atLeastOne string) {
 	elements := make([]any, list.Len())
 	for i := range elements {
 		elements[i] = list.Index(i).Interface()
 	}
-	once(v.report, key, elements, atLeastOne)
+	unique(v.report, key, elements, atLeastOne)
 }
 
-// bound reads a bound, which is written as values of the field are in a file.
+// bound reads a bound from a tag. Bounds have the same form as values in the file.
 func bound(field reflect.Value, text string) reflect.Value {
 	b := reflect.New(field.Type()).Elem()
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -93,7 +93,7 @@ func whole(v reflect.Value) int64 {
 	return v.Int()
 }
 
-// optionReport takes a table's faults.
+// optionReport collects a table's faults.
 type optionReport struct {
 	v     *validator
 	table string
@@ -114,8 +114,8 @@ func (r optionReport) Key(key string, value *Key, because string, needed bool) {
 	r.v.secret(child(r.table, key), because, value, needed)
 }
 
-// headroom returns the key and the largest value of the option that must leave room for a header of some bytes, where
-// it does not. The key is empty otherwise.
+// headroom finds the option that must leave room for a header of a number of bytes, and does not. It returns its key
+// and its largest value, or an empty key.
 func (o Options) headroom(d *registry.Descriptor, header int64) (key string, most int64) {
 	table := reflect.ValueOf(o.Of(d)).Elem()
 	for i := range table.NumField() {

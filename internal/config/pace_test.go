@@ -15,7 +15,7 @@ t.toml:14:37: upstream[0].sources[2] = "fe80::1%eth0": want an IP address, for e
 		{"twice", `sources = ["10.0.0.5", "10.0.0.5"]`,
 			`t.toml:14:24: upstream[0].sources[1] = "10.0.0.5": want each only once; upstream[0].sources[0] is the same`},
 		{"other family", `sources = ["::1"]`,
-			`t.toml:14:11: upstream[0].sources = ["::1"]: want also an address of the family of upstream[0].servers[0] on line 15`},
+			`t.toml:14:11: upstream[0].sources = ["::1"]: want also an address of the same family as upstream[0].servers[0] on line 15`},
 		{"out of range", "max_packets = 10001\nmax_packets_per = \"2s\"", `
 t.toml:14:15: upstream[0].max_packets = 10001: want 0 to 10000
 t.toml:15:19: upstream[0].max_packets_per = "2s": want "1ms" to "1s"`},
@@ -29,6 +29,6 @@ t.toml:15:19: upstream[0].max_packets_per = "2s": want "1ms" to "1s"`},
 		"transport = \"tcp\"\nmax_packets = 5\nsources = [\"::1\"]\nservers = ", 1)
 	_, _, err := Parse("t.toml", []byte(tcp), known)
 	check(t, err, `
-t.toml:15:15: upstream[0].max_packets = 5: want 0: TCP has its own pace
-t.toml:16:11: upstream[0].sources = ["::1"]: want []: only UDP is sent from chosen addresses`)
+t.toml:15:15: upstream[0].max_packets = 5: want 0: TCP controls its own rate
+t.toml:16:11: upstream[0].sources = ["::1"]: want []: source addresses work only with UDP`)
 }

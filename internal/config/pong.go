@@ -9,12 +9,12 @@ import (
 // maxPongName leaves room for the rest of a server list text.
 const maxPongName = 100
 
-// AsksServers reports whether a route's server lists show what the servers say.
+// AsksServers reports whether a route's server lists show the texts of its servers.
 func (r *Route) AsksServers() bool {
 	return r.Pong == PongUpstream || r.Pong == PongAuto && r.Mode == Relay
 }
 
-// pong checks what a route's listeners answer to server lists.
+// pong checks the answers of a route's listeners to server lists.
 func (v *validator) pong(path string, r Route) {
 	if len(r.PongName) > maxPongName || strings.Contains(r.PongName, ";") {
 		v.fault(child(path, "pong_name"), r.PongName, fmt.Sprintf("at most %d bytes of text without semicolons", maxPongName))
@@ -25,17 +25,17 @@ func (v *validator) pong(path string, r Route) {
 		v.fault(child(path, "pong_keep"), r.PongKeep, fmt.Sprintf("longer than pong_refresh, which is %s", r.PongRefresh))
 	}
 	if r.Pong == PongUpstream {
-		v.listed(child(path, "pong"), r)
+		v.pongServers(child(path, "pong"), r)
 	}
 }
 
-// listed checks that a route has servers to ask for their texts, and someone to tell them to.
-func (v *validator) listed(key string, r Route) {
+// pongServers checks that a route has servers with texts, and listeners that show them.
+func (v *validator) pongServers(key string, r Route) {
 	upstream := slices.IndexFunc(v.Upstreams, func(u Upstream) bool { return u.Name == r.Upstream })
 	if upstream < 0 {
 		return
 	}
-	// What a relay's listener speaks its servers speak, too.
+	// In a relay, the servers speak the listener's protocol.
 	if name := v.Upstreams[upstream].Protocol; v.known[name].Client && !v.known[name].Pings && !v.known[name].Opaque {
 		v.fault(key, r.Pong, fmt.Sprintf("%q: %s servers have no text for server lists", PongConfigured, name))
 		return

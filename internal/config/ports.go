@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Address is an address and port; or, written ip:first-last, one with each port from the first to the last.
+// Address is an address and port. Written as ip:first-last, it has every port from the first to the last.
 type Address struct {
 	netip.AddrPort        // with the first port
-	Last           uint16 // 0 if there is but one
+	Last           uint16 // 0 if there is only one port
 }
 
-// AddressOf is an address with one port.
+// AddressOf returns an address with one port.
 func AddressOf(addr netip.AddrPort) Address { return Address{AddrPort: addr} }
 
-// UnmarshalText reads what String writes.
+// UnmarshalText reads the format of String.
 func (a *Address) UnmarshalText(text []byte) error {
 	*a = Address{}
 	first, last, two := cutLast(string(text))
@@ -31,7 +31,7 @@ func (a *Address) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// cutLast cuts a last port off. A - in an IPv6 zone is none of its.
+// cutLast separates the last port. A "-" in an IPv6 zone does not count.
 func cutLast(text string) (first, last string, two bool) {
 	dash := strings.LastIndexByte(text, '-')
 	if dash < strings.LastIndexByte(text, ':') {
@@ -43,7 +43,7 @@ func cutLast(text string) (first, last string, two bool) {
 	return text[:dash], text[dash+1:], true
 }
 
-// String is the text that UnmarshalText reads.
+// String returns the format that UnmarshalText reads.
 func (a Address) String() string {
 	if a.Last == 0 {
 		return a.AddrPort.String()
@@ -51,7 +51,7 @@ func (a Address) String() string {
 	return a.AddrPort.String() + "-" + strconv.Itoa(int(a.Last))
 }
 
-// Ports is how many ports there are.
+// Ports returns the number of ports.
 func (a Address) Ports() int {
 	if a.Last == 0 {
 		return 1
@@ -59,29 +59,29 @@ func (a Address) Ports() int {
 	return int(a.Last-a.Port()) + 1
 }
 
-// Nth is the address with the n-th port, from 0.
+// Nth returns the address with the n-th port, from 0.
 func (a Address) Nth(n int) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr(), a.Port()+uint16(n))
 }
 
-// sharesPort reports whether two addresses have a port in common. Port 0, which is any free port and also that of a
-// missing address, is nobody else's.
+// sharesPort reports whether two addresses have a common port. Port 0 stands for any free port and for a missing
+// address, so it never does.
 func (a Address) sharesPort(b Address) bool {
 	return a.Port() != 0 && b.Port() != 0 && a.Port() <= max(b.Port(), b.Last) && b.Port() <= max(a.Port(), a.Last)
 }
 
-// maxPorts is how many ports one address may have: each is a socket in every loop.
+// maxPorts is the largest number of ports of one address. Each port is a socket in every loop.
 const maxPorts = 1000
 
-// portCount checks that an address has not too many ports.
+// portCount checks the number of ports.
 func (v *validator) portCount(key string, a Address) {
 	if a.Ports() > maxPorts {
 		v.fault(key, a, fmt.Sprintf("at most %d ports", maxPorts))
 	}
 }
 
-// ports checks that an upstream's servers have one port each, or as many as all listeners that lead to them: the first
-// port's players then go to the servers' first ports, and so on.
+// ports checks that all servers of an upstream have the same number of ports. If they have several, the listeners
+// that lead to them need as many. Players of a listener's n-th port reach the servers' n-th ports.
 func (v *validator) ports(i int) {
 	u := v.Upstreams[i]
 	if len(u.Servers) == 0 {
@@ -101,7 +101,7 @@ func (v *validator) ports(i int) {
 	for _, r := range v.Routes {
 		for j, l := range v.Listeners {
 			if r.Upstream == u.Name && l.Route == r.Name && l.Address.Ports() != first.Ports() {
-				v.fault(child(item("listener", j), "address"), l.Address, fmt.Sprintf("%d ports, one for each of the servers' in %s",
+				v.fault(child(item("listener", j), "address"), l.Address, fmt.Sprintf("%d ports, as many as the servers of %s have",
 					first.Ports(), v.where(item("upstream", i))))
 			}
 		}

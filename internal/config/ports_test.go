@@ -48,7 +48,7 @@ route = "arena"
 		{"many to one", "0.0.0.0:7000-7099", `"127.0.0.1:8000"`, "", ""},
 		{"a table", "0.0.0.0:7000-7001", `{ address = "127.0.0.1:8000-8001", weight = 2 }`, "", ""},
 		{"unlike the servers", "0.0.0.0:7000-7098", `"127.0.0.1:8000-8099"`, "",
-			`3:11: listener[0].address = "0.0.0.0:7000-7098": want 100 ports, one for each of the servers' in upstream[0] on line 11`},
+			`3:11: listener[0].address = "0.0.0.0:7000-7098": want 100 ports, as many as the servers of upstream[0] on line 11 have`},
 		{"unlike each other", "0.0.0.0:7000-7099", `"127.0.0.1:8000-8099", "127.0.0.2:9000"`, "",
 			`14:35: upstream[0].servers[1] = "127.0.0.2:9000": want as many ports as upstream[0].servers[0], which has 100`},
 		{"a wide one", "0.0.0.0:7000-8000", `"127.0.0.1:9000"`, "",

@@ -7,27 +7,27 @@ import (
 	"tidegate/internal/cidr"
 )
 
-// Prefix is a network, or a single address, as it was written.
+// Prefix is a network, or a single address, as the user wrote it.
 type Prefix string
 
 var prefixType = reflect.TypeFor[Prefix]()
 
-// UnmarshalText reads what package prefixes does.
+// UnmarshalText accepts the formats of package cidr.
 func (p *Prefix) UnmarshalText(text []byte) error {
 	_, err := cidr.Parse(string(text))
 	*p = Prefix(text)
 	return err
 }
 
-// Prefix is the network itself; a single address is the network of it alone.
+// Prefix returns the network. A single address becomes a network with one address.
 func (p Prefix) Prefix() netip.Prefix {
-	parsed, _ := cidr.Parse(string(p)) // which it was when it was read
+	parsed, _ := cidr.Parse(string(p)) // UnmarshalText has checked it
 	return parsed
 }
 
-// wantedPrefix is the remedy for a text that is no prefix.
-func wantedPrefix(text string) string {
-	want := wanted(prefixType)
+// expectedPrefix returns the remedy for a text that is not a prefix.
+func expectedPrefix(text string) string {
+	want := expected(prefixType)
 	if p, err := netip.ParsePrefix(text); err == nil && p != p.Masked() {
 		want = `no bits set beyond the prefix's length: "` + p.Masked().String() + `", or another length`
 	}

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// TOML writes the configuration as a file with every key that has a value, and without secrets: but for those, what Load
-// makes of it is the same.
+// TOML writes the configuration as a file with every key that has a value, but without secrets. Apart from secrets,
+// Load reads the same configuration from it.
 func (c *Config) TOML() string {
 	var p printer
 	p.table("", reflect.ValueOf(*c))
 	return strings.TrimPrefix(p.String(), "\n")
 }
 
-// printer writes tables. Those within a table come after its other keys, as TOML wants it.
+// printer writes tables. Subtables follow the other keys of a table, as TOML requires.
 type printer struct{ strings.Builder }
 
 func (p *printer) table(path string, table reflect.Value) {
@@ -41,7 +41,7 @@ func (p *printer) table(path string, table reflect.Value) {
 	}
 }
 
-// holdsTables reports whether a type is that of tables, or of a list of them.
+// holdsTables reports whether a type is a table or a list of tables.
 func holdsTables(t reflect.Type) bool {
 	if t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -49,14 +49,14 @@ func holdsTables(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && len(keysOf(t)) > 0
 }
 
-// unstated reports whether a value is none: a word that was not chosen, or an address that is not there.
+// unstated reports whether a value is missing: a word that was not chosen, or an empty address.
 func unstated(v reflect.Value) bool {
 	word, isChoice := v.Interface().(choice)
 	return v.IsZero() && (v.Type() == addressType ||
 		isChoice && v.Kind() == reflect.String && !slices.Contains(word.Choices(), ""))
 }
 
-// literal writes a value that is no table.
+// literal writes a value that is not a table.
 func literal(v reflect.Value) string {
 	if text, ok := v.Interface().(fmt.Stringer); ok {
 		return basic(text.String())
@@ -81,7 +81,8 @@ func literal(v reflect.Value) string {
 	return fmt.Sprint(v.Interface())
 }
 
-// basic is a text in quotes. Those of JSON are TOML's, but for the one control character that JSON leaves as it is.
+// basic returns a text in quotes. JSON's quoting is TOML's, except for one control character that JSON does not
+// escape.
 func basic(text string) string {
 	quoted, _ := json.Marshal(text) // a string is always written
 	return strings.ReplaceAll(string(quoted), "\x7f", `\u007f`)

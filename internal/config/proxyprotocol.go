@@ -8,19 +8,19 @@ import (
 	"tidegate/internal/protocols"
 )
 
-// ProxyProtocol says which datagrams to a server begin with a header that tells whose they are.
+// ProxyProtocol says which datagrams to a server begin with a header that names the client.
 type ProxyProtocol string
 
 // Placements of the header.
 const (
 	HeadersOff        ProxyProtocol = "off"
-	HeadersFirst      ProxyProtocol = "first"       // a session's first datagram
+	HeadersFirst      ProxyProtocol = "first"       // the first datagram of a session
 	HeadersUntilReply ProxyProtocol = "until_reply" // all until the server has answered
 	HeadersEvery      ProxyProtocol = "every"
 	HeadersSimple     ProxyProtocol = "spp" // all, in Cloudflare's Simple Proxy Protocol
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (ProxyProtocol) Choices() []string {
 	return words(HeadersOff, HeadersFirst, HeadersUntilReply, HeadersEvery, HeadersSimple)
 }
@@ -37,7 +37,7 @@ func (n *Network) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// Networks are the prefixes of a list.
+// Networks returns the prefixes of a list.
 func Networks(list []Network) []netip.Prefix {
 	all := make([]netip.Prefix, len(list))
 	for i, n := range list {
@@ -46,26 +46,26 @@ func Networks(list []Network) []netip.Prefix {
 	return all
 }
 
-// listenProxies checks whom a listener believes.
+// listenProxies checks the trusted proxies of a listener.
 func (v *validator) listenProxies(path string, l Listener) {
 	key := child(path, "proxy_protocol_from")
 	if l.Transport == TCP && len(l.ProxyProtocolFrom) > 0 {
-		v.fault(key, nil, `an empty list, or transport = "udp": over tcp there are no datagrams for headers to stand in`)
+		v.fault(key, nil, `an empty list, or transport = "udp": TCP has no datagrams to carry the headers`)
 	}
 	for i, n := range l.ProxyProtocolFrom {
 		if n.IsValid() && n.Bits() == 0 {
-			v.fault(item(key, i), n, "the networks of your own proxies: whoever is believed can play as anybody")
+			v.fault(item(key, i), n, "the networks of your own proxies: a trusted proxy can claim any client address")
 		}
 	}
 }
 
-// proxyProtocol checks what an upstream's servers are told.
+// proxyProtocol checks the headers towards an upstream's servers.
 func (v *validator) proxyProtocol(path string, u Upstream) {
 	key := child(path, "proxy_protocol")
 	switch {
 	case u.ProxyProtocol == HeadersOff:
 	case u.Transport == TCP:
-		v.fault(key, u.ProxyProtocol, `"off", or transport = "udp": over tcp there are no datagrams for headers to stand in`)
+		v.fault(key, u.ProxyProtocol, `"off", or transport = "udp": TCP has no datagrams to carry the headers`)
 	default:
 		d := protocols.Find(u.Protocol)
 		if d == nil {

@@ -34,13 +34,13 @@ func TestProxyProtocol(t *testing.T) {
 func TestProxyProtocolFaults(t *testing.T) {
 	for _, row := range []struct{ name, protocol, listener, upstream, want string }{
 		{"trust in everybody", "raknet", `proxy_protocol_from = ["10.0.0.1", "::/0", "x"]`, "",
-			`listener[0].proxy_protocol_from[1] = "::/0": want the networks of your own proxies: whoever is believed can play as anybody` +
+			`listener[0].proxy_protocol_from[1] = "::/0": want the networks of your own proxies: a trusted proxy can claim any client address` +
 				"\n" + `listener[0].proxy_protocol_from[2] = "x": want a network or an address, for example "10.0.0.0/8"`},
 		{"no list", "raknet", `proxy_protocol_from = "10.0.0.1"`, "",
 			`listener[0].proxy_protocol_from = "10.0.0.1": want a list in brackets, each a network or an address, for example "10.0.0.0/8"`},
 		{"over tcp", "riptide-2.2", "transport = \"tcp\"\nproxy_protocol_from = [\"10.0.0.1\"]", "transport = \"tcp\"\nproxy_protocol = \"every\"",
-			`listener[0].proxy_protocol_from: want an empty list, or transport = "udp": over tcp there are no datagrams for headers to stand in` +
-				"\n" + `upstream[0].proxy_protocol = "every": want "off", or transport = "udp": over tcp there are no datagrams for headers to stand in`},
+			`listener[0].proxy_protocol_from: want an empty list, or transport = "udp": TCP has no datagrams to carry the headers` +
+				"\n" + `upstream[0].proxy_protocol = "every": want "off", or transport = "udp": TCP has no datagrams to carry the headers`},
 		{"no room in rudp", "rudp", "", `proxy_protocol = "spp"`,
 			`upstream[0].proxy_protocol = "spp": want "off", or rudp.max_payload of at most 4028: larger datagrams have no room for a header`},
 		{"room in riptide", "riptide-2.2", "", `proxy_protocol = "spp"`, ""},

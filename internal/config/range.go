@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Range is a number from 0 to 65535, or two with a - between them, both included: "7", "100-199", "0x80-0xff".
+// Range is a number from 0 to 65535, or two numbers with a "-" between them, both included: "7", "100-199",
+// "0x80-0xff".
 type Range string
 
 var rangeType = reflect.TypeFor[Range]()
@@ -20,9 +21,9 @@ func (r *Range) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Bounds are the lowest and the highest number of the range.
+// Bounds returns the lowest and the highest number of the range.
 func (r Range) Bounds() (low, high uint16) {
-	low, high, _ = r.parse() // which succeeded when it was read
+	low, high, _ = r.parse() // UnmarshalText has checked it
 	return low, high
 }
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// maxRendered is how many bytes of a text a fault shows.
+// maxRendered is the number of bytes of a text that a fault shows.
 const maxRendered = 60
 
-// render writes a value as TOML, shortened; tables, and whatever else has no short form, are empty.
+// render writes a value as TOML, shortened. Tables and other values without a short form are empty.
 func render(value any) string {
 	if s, ok := value.(fmt.Stringer); ok {
 		return quote(s.String())
@@ -30,16 +30,16 @@ func render(value any) string {
 	}
 }
 
-// renderFloat keeps what makes a number no integer: the point, if nothing else.
+// renderFloat writes a float so that it does not look like an integer: it adds a point if needed.
 func renderFloat(f float64) string {
 	text := strings.ToLower(strconv.FormatFloat(f, 'g', -1, 64))
-	if strings.ContainsAny(text, ".en") { // also of inf and nan
+	if strings.ContainsAny(text, ".en") { // also in inf and nan
 		return strings.TrimPrefix(text, "+")
 	}
 	return text + ".0"
 }
 
-// renderList does not descend into lists of lists, so that the depth of a file's nesting costs nothing.
+// renderList does not descend into nested lists, so that deep nesting in a file costs nothing.
 func renderList(list reflect.Value) string {
 	var b strings.Builder
 	for i := range list.Len() {
@@ -70,13 +70,13 @@ func quote(text string) string {
 	return strconv.Quote(text)
 }
 
-// isZero reports whether a value says nothing: none at all, or the zero value of its type.
+// isZero reports whether a value is missing or the zero value of its type.
 func isZero(value any) bool {
 	v := reflect.ValueOf(value)
 	return !v.IsValid() || v.IsZero()
 }
 
-// either joins alternatives as a sentence does: "a", "b" or "c".
+// either joins quoted alternatives as a sentence does: "a", "b" or "c".
 func either(words []string) string {
 	quoted := make([]string, len(words))
 	for i, word := range words {

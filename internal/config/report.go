@@ -5,23 +5,23 @@ import (
 	"slices"
 )
 
-// report collects the faults and warnings of one configuration, one a key: what follows from a fault is not worth a
-// second line.
+// report collects the faults and warnings of one configuration, at most one fault for each key. Consequences of a
+// fault are not reported.
 type report struct {
 	source   *index
 	faults   Faults
 	warnings []Fault
-	settled  map[string]bool // keys not to be reported again
+	settled  map[string]bool // keys with a fault, not to be reported again
 }
 
 func newReport(source *index) *report {
 	return &report{source: source, settled: make(map[string]bool)}
 }
 
-// settle keeps later faults of a key out of the report.
+// settle suppresses later faults of a key.
 func (r *report) settle(key string) { r.settled[key] = true }
 
-// fault reports what a key should be instead of value.
+// fault reports the right form of a key with a wrong value.
 func (r *report) fault(key string, value any, want string) {
 	if !r.settled[key] {
 		r.settle(key)
@@ -34,7 +34,7 @@ func (r *report) unknown(key string, value any, want string) {
 	r.faults = append(r.faults, r.describe(r.source.find(key).key, key, value, want))
 }
 
-// warn reports what works but was hardly meant.
+// warn reports a setting that works but is probably a mistake.
 func (r *report) warn(key string, value any, want string) {
 	r.warnings = append(r.warnings, r.describe(r.source.find(key).value, key, value, want))
 }
@@ -47,8 +47,8 @@ func (r *report) describe(at position, key string, value any, want string) Fault
 	return f
 }
 
-// result returns the faults, as an error that is nil if there are none, or else the warnings; both in the order of the
-// file. Warnings beside faults would mostly follow from them.
+// result returns the faults as an error, or the warnings if there are no faults. Both are in the order of the file.
+// Warnings are omitted beside faults, because most would be consequences.
 func (r *report) result() (warnings []Fault, err error) {
 	if len(r.faults) > 0 {
 		slices.SortStableFunc(r.faults, inFileOrder)

@@ -2,7 +2,8 @@ package config
 
 import "reflect"
 
-// RestartKeys lists the keys whose values differ in next and only count from a restart on, in the order of the file.
+// RestartKeys lists the keys whose values differ in next and take effect only after a restart, in the order of the
+// file.
 func (c *Config) RestartKeys(next *Config) (keys []string) {
 	for _, t := range []struct {
 		path string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestFixed(t *testing.T) {
+func TestRestartKeys(t *testing.T) {
 	old, next := Default(), Default()
 	if got := old.RestartKeys(next); len(got) > 0 {
 		t.Errorf("equal configurations differ in %v", got)

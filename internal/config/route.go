@@ -1,11 +1,11 @@
 package config
 
 const (
-	minPacketID = 0x1c // RakNet keeps those below 0x1b for itself, and converts the time in messages of 0x1b (27)
-	maxPacketID = 254  // leaves room for the byte after it, which marks messages without an ID
+	minPacketID = 0x1c // RakNet uses IDs below 0x1b itself, and rewrites the time in messages with 0x1b (27)
+	maxPacketID = 254  // leaves room for the next byte, which marks messages without an ID
 )
 
-// routes checks the routes by themselves; what their two sides make of each other is for bridges.
+// routes checks each route by itself. bridges checks its two protocols together.
 func (v *validator) routes() {
 	for i, r := range v.Routes {
 		path := item("route", i)
@@ -27,8 +27,8 @@ func (v *validator) upstreams() {
 		v.health(path, u)
 		v.discover(path, u)
 		v.transparent(path, u)
-		v.path(path, u)
-		v.sources(i)
+		v.sourcesAndRate(path, u)
+		v.sourcePrefix(i)
 		v.ports(i)
 		v.upstreamCookies(path, &v.Upstreams[i])
 		v.receiveBuffer(path, u)
@@ -36,7 +36,7 @@ func (v *validator) upstreams() {
 	}
 }
 
-// unused warns of routes and upstreams that nothing refers to.
+// unused warns about routes and upstreams without a reference.
 func (v *validator) unused() {
 	routed, sent := make(map[string]bool), make(map[string]bool)
 	for _, l := range v.Listeners {

@@ -2,22 +2,22 @@ package config
 
 import "net/netip"
 
-// Server is a game server: in the file an address, or a table that says more than that.
+// Server is a game server. In the file it is an address, or a table with an address and more.
 type Server struct {
 	Address     Address `toml:"address"`
-	Weight      int     `toml:"weight"`       // share of the players compared with other servers
+	Weight      int     `toml:"weight"`       // share of the players, compared with other servers
 	MaxSessions int     `toml:"max_sessions"` // 0: no bound
 }
 
-// ServerAt is a server of which only the address is stated.
+// ServerAt returns a server with an address and defaults.
 func ServerAt(addr netip.AddrPort) Server { return Server{Address: AddressOf(addr), Weight: 1} }
 
 func (s *Server) setDefaults() { *s = Server{Weight: 1} }
 
-// UnmarshalText reads a server that is an address alone.
+// UnmarshalText reads a server that is written as an address.
 func (s *Server) UnmarshalText(text []byte) error { return s.Address.UnmarshalText(text) }
 
-// String is the server's address.
+// String returns the server's address.
 func (s Server) String() string { return s.Address.String() }
 
 const (
@@ -34,12 +34,12 @@ func (v *validator) servers(i int) {
 		addrs = append(addrs, server.Address)
 	}
 	if len(addrs) > 0 || len(v.Upstreams[i].Discover) == 0 {
-		once(v.report, key, addrs, `at least one ip:port, for example ["127.0.0.1:19132"]`)
+		unique(v.report, key, addrs, `at least one ip:port, for example ["127.0.0.1:19132"]`)
 	}
 	for j, server := range servers {
 		path, addr := item(key, j), server.Address
 		if !addr.IsValid() {
-			v.fault(path, nil, wanted(serverType))
+			v.fault(path, nil, expected(serverType))
 			continue
 		}
 		if addr.Port() == 0 || !single(addr.Addr()) {

@@ -10,7 +10,7 @@ type SourcePrefix string
 
 var sourcePrefixType = reflect.TypeFor[SourcePrefix]()
 
-// UnmarshalText reads what Prefix does, or nothing.
+// UnmarshalText reads a prefix or an empty text.
 func (p *SourcePrefix) UnmarshalText(text []byte) error {
 	*p = SourcePrefix(text)
 	if len(text) == 0 {
@@ -19,7 +19,7 @@ func (p *SourcePrefix) UnmarshalText(text []byte) error {
 	return new(Prefix).UnmarshalText(text)
 }
 
-// Prefix is the network; the zero one for none.
+// Prefix returns the network. It is the zero Prefix if there is none.
 func (p SourcePrefix) Prefix() netip.Prefix {
 	if p == "" {
 		return netip.Prefix{}
@@ -27,17 +27,17 @@ func (p SourcePrefix) Prefix() netip.Prefix {
 	return Prefix(p).Prefix()
 }
 
-// receiveBuffer checks how much the kernel keeps of what an upstream's servers send.
+// receiveBuffer checks the kernel's receive buffer of sockets to an upstream's servers.
 func (v *validator) receiveBuffer(path string, u Upstream) {
 	key := child(path, "receive_buffer")
 	within(v.report, key, u.ReceiveBuffer, 64*KiB, GiB)
 	if u.Transport == TCP && v.source.has(key) {
-		v.warn(key, u.ReceiveBuffer, "no such key here: the kernel sizes the buffers of TCP by itself")
+		v.warn(key, u.ReceiveBuffer, "no value here: the kernel sizes TCP buffers itself")
 	}
 }
 
-// sources checks how an upstream's sessions share sockets.
-func (v *validator) sources(i int) {
+// sourcePrefix checks that each session can have its own address.
+func (v *validator) sourcePrefix(i int) {
 	u := v.Upstreams[i]
 	if u.SourcePrefix == "" {
 		return
@@ -52,20 +52,20 @@ func (v *validator) sources(i int) {
 		v.fault(key, u.SourcePrefix, `"", or loop.backend = "auto": portable sockets cannot choose their address`)
 		return
 	case len(u.Sources) > 0:
-		v.fault(key, u.SourcePrefix, `"", or no sources: a session comes from one of them or has an address of its own`)
+		v.fault(key, u.SourcePrefix, `"", or no sources: a session uses either one of the sources or its own address of the prefix`)
 		return
 	case u.ShareSockets:
 		v.warn(child(item("upstream", i), "share_sockets"), true, "false: with source_prefix all sessions share one socket anyway")
 	}
 	for _, server := range u.Servers {
 		if server.Address.IsValid() && server.Address.Addr().Unmap().Is4() != prefix.Addr().Is4() {
-			v.fault(key, u.SourcePrefix, "a prefix of the servers' own family, or an upstream for each family: "+
-				server.String()+" is of the other")
+			v.fault(key, u.SourcePrefix, "a prefix of the servers' address family, or one upstream for each family: "+
+				server.String()+" has the other family")
 			return
 		}
 	}
 	if bits := prefix.Addr().BitLen() - prefix.Bits(); bits < 31 && (1<<bits)*len(u.Servers) < v.Limits.Sessions {
-		v.warn(key, u.SourcePrefix, "a shorter prefix: each session at a server needs an address of it, and "+
-			"limits.sessions allows more")
+		v.warn(key, u.SourcePrefix, "a shorter prefix: each session at a server needs its own address, and "+
+			"limits.sessions allows more sessions than that")
 	}
 }

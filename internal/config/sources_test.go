@@ -13,13 +13,13 @@ func TestSources(t *testing.T) {
 		{"no prefix", `source_prefix = "127.64.0.1/10"`, "",
 			`12:17: upstream[0].source_prefix = "127.64.0.1/10": want a prefix, for example "127.64.0.0/10", or ""`, ""},
 		{"other family", `source_prefix = "fd00::/64"`, "",
-			`12:17: upstream[0].source_prefix = "fd00::/64": want a prefix of the servers' own family, or an upstream for each family: 127.0.0.1:19132 is of the other`, ""},
+			`12:17: upstream[0].source_prefix = "fd00::/64": want a prefix of the servers' address family, or one upstream for each family: 127.0.0.1:19132 has the other family`, ""},
 		{"portable", `source_prefix = "127.64.0.0/10"`, "[loop]\nbackend = \"portable\"\n",
 			`12:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or loop.backend = "auto": portable sockets cannot choose their address`, ""},
 		{"sources too", "source_prefix = \"127.64.0.0/10\"\nsources = [\"127.0.0.1\"]", "",
-			`12:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or no sources: a session comes from one of them or has an address of its own`, ""},
+			`12:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or no sources: a session uses either one of the sources or its own address of the prefix`, ""},
 		{"small", `source_prefix = "127.64.0.0/24"`, "", "",
-			`12:17: upstream[0].source_prefix = "127.64.0.0/24": want a shorter prefix: each session at a server needs an address of it, and limits.sessions allows more`},
+			`12:17: upstream[0].source_prefix = "127.64.0.0/24": want a shorter prefix: each session at a server needs its own address, and limits.sessions allows more sessions than that`},
 		{"both", "source_prefix = \"127.64.0.0/10\"\nshare_sockets = true", "", "",
 			`13:17: upstream[0].share_sockets = true: want false: with source_prefix all sessions share one socket anyway`},
 	} {
@@ -56,7 +56,7 @@ func TestReceiveBuffer(t *testing.T) {
 	text = strings.Replace(text, `protocol = "raknet"`, "protocol = \"riptide-2.2\"\ntransport = \"tcp\"\nreceive_buffer = \"1MiB\"", 1)
 	_, warnings, err := Parse("t.toml", []byte(text), known)
 	check(t, err, "")
-	check(t, Faults(warnings), `t.toml:15:18: upstream[0].receive_buffer = "1MiB": want no such key here: the kernel sizes the buffers of TCP by itself`)
+	check(t, Faults(warnings), `t.toml:15:18: upstream[0].receive_buffer = "1MiB": want no value here: the kernel sizes TCP buffers itself`)
 }
 
 func at(fault string) string {

@@ -1,6 +1,6 @@
 package config
 
-// transparent checks that an upstream's sessions can have the players' own addresses.
+// transparent checks that an upstream's sessions can use the players' own addresses.
 func (v *validator) transparent(path string, u Upstream) {
 	key := child(path, "transparent")
 	switch {

@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// Transport is what carries a listener's or an upstream's datagrams.
+// Transport carries the datagrams of a listener or an upstream.
 type Transport string
 
 // Transports.
 const (
 	UDP Transport = "udp"
-	TCP Transport = "tcp" // each datagram as a frame, as Riptide's own TCP transport does
+	TCP Transport = "tcp" // each datagram is a frame, as in Riptide's own TCP transport
 )
 
-// Choices lists the values in the configuration.
+// Choices lists the words of the configuration.
 func (Transport) Choices() []string { return words(UDP, TCP) }
 
-// listenTransport checks that a listener's protocols can do with its transport.
+// listenTransport checks that a listener's protocols support its transport.
 func (v *validator) listenTransport(path string, l Listener) {
 	v.transport(child(path, "transport"), l.Transport, l.Protocols)
 	if l.Transport == TCP && len(l.Protocols) > 1 {
 		v.fault(child(path, "protocols"), l.Protocols,
-			"one protocol over tcp, and a listener for each: they frame their messages differently")
+			"one protocol: over TCP, each protocol needs its own listener, because they frame messages differently")
 	}
 }
 
-// transport checks that protocols have a transport. Names that will not do are reported elsewhere.
+// transport checks that protocols support a transport. Unknown names are reported elsewhere.
 func (v *validator) transport(key string, t Transport, protocols []string) {
 	if t != TCP {
 		return
@@ -38,11 +38,11 @@ func (v *validator) transport(key string, t Transport, protocols []string) {
 		}
 	}
 	if len(without) > 0 {
-		v.fault(key, t, `"udp", or a protocol that has TCP (`+v.streaming()+"): "+strings.Join(without, ", ")+" has not")
+		v.fault(key, t, `"udp", or a protocol that supports TCP (`+v.streaming()+"): "+strings.Join(without, ", ")+" does not")
 	}
 }
 
-// streaming names the protocols that have TCP.
+// streaming returns the names of the protocols that support TCP.
 func (v *validator) streaming() string {
 	var names []string
 	for name, traits := range v.known {

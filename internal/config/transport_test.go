@@ -15,9 +15,9 @@ func TestTransports(t *testing.T) {
 		{"unknown", riptide + "\ntransport = \"quic\"", `protocol = "riptide-2.2"`,
 			`5:13: listener[0].transport = "quic": want "udp" or "tcp"`},
 		{"listener without tcp", "[\"raknet\"]\ntransport = \"tcp\"", server,
-			`5:13: listener[0].transport = "tcp": want "udp", or a protocol that has TCP (riptide-2.0 or riptide-2.2): raknet has not`},
+			`5:13: listener[0].transport = "tcp": want "udp", or a protocol that supports TCP (riptide-2.0 or riptide-2.2): raknet does not`},
 		{"upstream without tcp", `["raknet"]`, server + "\ntransport = \"tcp\"",
-			`14:13: upstream[0].transport = "tcp": want "udp", or a protocol that has TCP (riptide-2.0 or riptide-2.2): raknet has not`},
+			`14:13: upstream[0].transport = "tcp": want "udp", or a protocol that supports TCP (riptide-2.0 or riptide-2.2): raknet does not`},
 		{"unknown protocol is no fault of the transport", "[\"moon\"]\ntransport = \"tcp\"", server,
 			`4:14: listener[0].protocols[0] = "moon": want "any", "bedrock", "lossy", "mute", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
 	} {
@@ -39,8 +39,8 @@ func TestOneProtocolOverTCP(t *testing.T) {
 	text = strings.Replace(text, `protocol = "raknet"`, `protocol = "riptide-2.2"`, 1)
 	text = strings.Replace(text, "[[route]]", "[[route]]\nordered = \"fast\"", 1)
 	_, _, err := Parse("t.toml", []byte(text), known)
-	check(t, err, `t.toml:4:13: listener[0].protocols = ["riptide-2.0", "riptide-2.2"]: want one protocol over tcp, `+
-		`and a listener for each: they frame their messages differently`)
+	check(t, err, `t.toml:4:13: listener[0].protocols = ["riptide-2.0", "riptide-2.2"]: want one protocol: over TCP, `+
+		`each protocol needs its own listener, because they frame messages differently`)
 }
 
 // Ports of UDP and of TCP are different ports.

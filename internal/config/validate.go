@@ -9,39 +9,39 @@ import (
 	"tidegate/internal/protocols"
 )
 
-// Traits is what configuration must know of a protocol.
+// Traits are the facts about a protocol that configuration checks need.
 type Traits struct {
-	Ordered   bool // its wire can keep messages in order
-	Sequenced bool // its wire can drop what is older than the last delivered
-	Reliable  bool // its wire can resend until acknowledged
+	Ordered   bool // the protocol can keep messages in order
+	Sequenced bool // it can drop messages older than the last delivered one
+	Reliable  bool // it can resend until acknowledged
 	IDs       bool // its messages have an ID beside the payload
-	Server    bool // it can be listened on
-	Client    bool // it can be spoken to an upstream
-	Stream    bool // it can be carried by TCP
-	Reports   bool // its wire can tell what was lost, and drops what is older than the last delivered
-	Joins     bool // several of its messages may arrive as one
-	Closed    bool // it carries nothing but its own messages
-	Pings     bool // its servers tell whoever asks a text for server lists
-	Opaque    bool // it stands for any protocol, known or not: it can be relayed and not terminated
-	// Takes names the protocols whose newcomers it takes for its own where it comes first, and says whether all of them.
-	Takes map[string]bool
-	// Inputs names what its players can say and its servers take, by its options; nil: anything.
+	Server    bool // listeners can use it
+	Client    bool // upstreams can use it
+	Stream    bool // TCP can carry it
+	Reports   bool // it can report losses, and drops messages older than the last delivered one
+	Joins     bool // several messages may arrive as one
+	Closed    bool // it carries only its own messages
+	Pings     bool // its servers answer pings with a server list text
+	Opaque    bool // it stands for any protocol, also an unknown one; it can be relayed, not terminated
+	// Accepts names other protocols whose new clients this one accepts if it is listed first. true means all of them.
+	Accepts map[string]bool
+	// Inputs names the inputs that its players send and its servers accept, according to its options. nil means any.
 	Inputs func(options any) []string
-	// Openers are the bytes that, alone in a datagram, it takes for a newcomer's.
+	// Openers are the bytes that, alone in a datagram, look like a new client.
 	Openers codec.ByteSet
-	// Types is nil unless payloads are spelled differently in another dialect. It says what a type of value should
-	// be for this dialect to know it; empty if it does.
+	// Types is nil unless some dialect encodes payloads differently. It returns the remedy for a type that this dialect
+	// does not know, or "".
 	Types func(name string) (want string)
 }
 
-// Validate checks a configuration that was changed after Load, as Load does. The error is nil or Faults.
+// Validate checks a configuration that was changed after Load, with the checks of Load. The error is nil or Faults.
 func (c *Config) Validate(known map[string]Traits) (warnings []Fault, err error) {
 	r := newReport(c.places)
 	c.validate(r, known)
 	return r.result()
 }
 
-// validate checks all that the types of the fields leave open.
+// validate checks everything that the types of the fields cannot.
 func (c *Config) validate(r *report, known map[string]Traits) {
 	v := validator{Config: c, report: r, known: known}
 	v.loop()
@@ -100,15 +100,15 @@ func (v *validator) limits() {
 	within(v.report, "limits.unproved_bytes_per_session", v.Limits.UnprovedBytesPerSession, 4*KiB, GiB)
 }
 
-// within reports a value outside low to high, both allowed.
+// within reports a value outside of low to high, both included.
 func within[T cmp.Ordered](r *report, key string, value, low, high T) {
 	if value < low || value > high {
 		r.fault(key, value, render(low)+" to "+render(high))
 	}
 }
 
-// once reports a list that is empty, for want of atLeastOne, or that has an element twice.
-func once[T comparable](r *report, key string, list []T, atLeastOne string) {
+// unique reports a list that is empty, where atLeastOne is the remedy, or has duplicates.
+func unique[T comparable](r *report, key string, list []T, atLeastOne string) {
 	if len(list) == 0 {
 		r.fault(key, list, atLeastOne)
 	}

@@ -52,9 +52,9 @@ func TestRules(t *testing.T) {
 		{"upstream protocol without client side", `protocol = "raknet"`, `protocol = "mute"`,
 			`13:12: upstream[0].protocol = "mute": want "any", "bedrock", "deaf", "lossy", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
 		{"hold on a relay", `upstream = "arena"`, "upstream = \"arena\"\nmode = \"relay\"\nfailover = \"hold\"",
-			`11:12: route[0].failover = "hold": want "disconnect": a route in mode "relay" does not know what players say`},
+			`11:12: route[0].failover = "hold": want "disconnect": a route in mode "relay" does not understand the players' protocol`},
 		{"health without a question", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth = \"connect\"",
-			`14:10: upstream[0].health = "connect": want "ping", which no player notices`},
+			`14:10: upstream[0].health = "connect": want "ping", which players do not notice`},
 		{"health that is late", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth_timeout = \"3s\"",
 			`14:18: upstream[0].health_timeout = "3s": want "10ms" to health_interval, which is 2s`},
 		{"transparent from elsewhere", `protocol = "raknet"`, "protocol = \"raknet\"\ntransparent = true\nshare_sockets = true",
@@ -90,14 +90,14 @@ func TestRules(t *testing.T) {
 			`14:12: upstream[0].servers[0] = "x": want ip:port, for example "0.0.0.0:7777"`},
 		{"reliable towards lossy", `protocol = "raknet"`, `protocol = "lossy"`,
 			`7:3: route[0].allow_lossy: want true, to accept losses, or another upstream protocol: ` +
-				"lossy does not resend what raknet promises to deliver; lossy does not keep the order that raknet promises"},
+				"lossy does not resend messages that raknet promises to deliver; lossy does not keep the order that raknet promises"},
 		{"reliable towards reports", `protocol = "raknet"`, `protocol = "rudp"`,
 			`7:3: route[0].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it), ` +
 				`"strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: ` +
 				"rudp does not keep the order that raknet promises\n" +
-				`t.toml:7:3: route[0].reliable: want "resend" (kept, and sent again until known to have arrived: at least once), ` +
-				`"report" (sent once; what is lost is counted) or allow_lossy = true: ` +
-				"rudp only tells what was lost of what raknet promises to deliver"},
+				`t.toml:7:3: route[0].reliable: want "resend" (repeat until acknowledged: at least once), ` +
+				`"report" (send once and count losses) or allow_lossy = true: ` +
+				"rudp only reports the loss of messages that raknet promises to deliver"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			want := row.want
@@ -197,7 +197,7 @@ func TestProtocolOptions(t *testing.T) {
 func TestAliases(t *testing.T) {
 	for alias, name := range map[string]string{"minecraft": "bedrock", "riptide-2.1": "riptide-2.2", "riptide-2.0.1": "riptide-2.0"} {
 		_, _, err := Parse("t.toml", change(t, `protocols = ["raknet"]`, `protocols = ["`+alias+`"]`), known)
-		if want := `listener[0].protocols[0] = "` + alias + `": want "` + name + `", which is what ` + alias + " is called here"; err == nil ||
+		if want := `listener[0].protocols[0] = "` + alias + `": want "` + name + `", Tidegate's name for ` + alias; err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}
@@ -222,7 +222,7 @@ upstream = "arena"
 		t.Fatal(err)
 	}
 	check(t, Faults(warnings), `
-t.toml:9:12: route[0].envelope = "raw": want "id" or "framed" if the game tells messages apart by ID: raknet has no message IDs and riptide-2.2 has
+t.toml:9:12: route[0].envelope = "raw": want "id" or "framed" if the game distinguishes messages by ID: raknet has no message IDs and riptide-2.2 has
 t.toml:19:8: upstream[1].name = "attic": want a route that uses this upstream
 t.toml:24:8: route[1].name = "cellar": want a listener that uses this route
 `)

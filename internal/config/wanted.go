@@ -20,8 +20,8 @@ var (
 	amountType   = reflect.TypeFor[Amount]()
 )
 
-// wanted says in a fault's words what a type takes.
-func wanted(t reflect.Type) string {
+// expected describes the form of a type's values, as the remedy of a fault.
+func expected(t reflect.Type) string {
 	switch t {
 	case addressType, serverType:
 		return `ip:port, for example "0.0.0.0:7777"`
@@ -62,36 +62,36 @@ func wanted(t reflect.Type) string {
 		if isTable(t.Elem()) {
 			return "a list of tables: a [[header]] in two brackets for each"
 		}
-		return "a list in brackets, each " + wanted(t.Elem())
+		return "a list in brackets, each " + expected(t.Elem())
 	default:
 		return "a whole number"
 	}
 }
 
-// isTable reports whether values of a type are tables alone.
+// isTable reports whether a type is written only as a table.
 func isTable(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t != addressType && t != serverType && t != networkType && t != discoverType
 }
 
-// wantedDuration is the remedy for a text that is no duration.
-func wantedDuration(text string) string {
+// expectedDuration returns the remedy for a text that is not a duration.
+func expectedDuration(text string) string {
 	const example = `, for example "10s"`
 	text, negative := strings.CutPrefix(text, "-")
 	switch {
 	case !likeDuration.MatchString(text):
-		return wanted(durationType)
+		return expected(durationType)
 	case negative:
 		return "a duration that is not negative" + example
 	}
 	return "a shorter duration" + example
 }
 
-// likeDuration matches what is a duration unless it is too long for one.
+// likeDuration matches a text that is a duration or too long for one.
 var likeDuration = regexp.MustCompile(`^\+?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+$`)
 
-// wantedAddress is the remedy for a text that is no address.
-func wantedAddress(text string) string {
-	want := wanted(addressType)
+// expectedAddress returns the remedy for a text that is not an address.
+func expectedAddress(text string) string {
+	want := expected(addressType)
 	host, _, err := net.SplitHostPort(text)
 	if err != nil || host == "" {
 		return want

@@ -7,24 +7,24 @@ import (
 	"tidegate/ratelimit"
 )
 
-// bounds are one loop's limits of rates and queues.
-func bounds(c *config.Config, loops int) []ratelimit.Limit {
+// rateLimits returns one loop's limits of rates and queues.
+func rateLimits(c *config.Config, loops int) []ratelimit.Limit {
 	var all []ratelimit.Limit
 	for _, l := range c.EffectiveLimits() {
-		all = append(all, bound(l, loops))
+		all = append(all, rateLimit(l, loops))
 	}
 	return all
 }
 
-func bound(l config.Limit, loops int) ratelimit.Limit {
+func rateLimit(l config.Limit, loops int) ratelimit.Limit {
 	b := ratelimit.Limit{
-		Of:      read[ratelimit.Quantity](l.Of),
-		Per:     read[ratelimit.Scope](l.Per),
-		Verdict: read[ratelimit.Verdict](l.Verdict),
+		Of:      parseWord[ratelimit.Quantity](l.Of),
+		Per:     parseWord[ratelimit.Scope](l.Per),
+		Verdict: parseWord[ratelimit.Verdict](l.Verdict),
 		Rate:    ratelimit.Rate{PerSecond: int(l.Rate), Burst: int(l.Burst)},
 	}
-	// The kernel spreads clients over the loops by address and port, so that each has its share of what many send. A burst
-	// may come from one client, who is one loop's alone.
+	// The kernel spreads clients over the loops by address and port. So each loop gets its share of a limit for many
+	// clients. A burst may come from a single client, which stays on one loop.
 	if b.Per != ratelimit.PerSession {
 		b.Rate.PerSecond = shareUp(b.Rate.PerSecond, loops)
 	}
@@ -34,10 +34,10 @@ func bound(l config.Limit, loops int) ratelimit.Limit {
 	return b
 }
 
-// shareUp is one loop's part of a limit, rounded up: of small ones none is left without.
+// shareUp returns one loop's part of a limit, rounded up, so that small limits are not zero.
 func shareUp(limit, loops int) int { return (limit + loops - 1) / loops }
 
-// BanTerms are those of the bans that Tidegate itself imposes.
+// BanTerms returns the terms of the bans that Tidegate itself imposes.
 func BanTerms(b config.Bans) ratelimit.Terms {
 	return ratelimit.Terms{
 		First: time.Duration(b.First), Longest: time.Duration(b.Longest), Memory: time.Duration(b.Memory),

@@ -8,7 +8,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// TestEveryLimitArrives: each quantity, scope and verdict of the configuration is one of ratelimit's, by its name.
+// TestEveryLimitArrives checks that each quantity, scope and verdict of the configuration has its value in ratelimit.
 func TestEveryLimitArrives(t *testing.T) {
 	for _, of := range []config.Quantity{
 		config.Packets, config.Bytes, config.Handshakes, config.ReliableMessages, config.QueuedBytes,
@@ -17,7 +17,7 @@ func TestEveryLimitArrives(t *testing.T) {
 			for _, verdict := range []config.LimitVerdict{
 				config.LimitObserve, config.LimitDrop, config.LimitDisconnect, config.LimitBan,
 			} {
-				b := bound(config.Limit{Of: of, Per: per, Rate: 10, Burst: 20, Verdict: verdict}, 1)
+				b := rateLimit(config.Limit{Of: of, Per: per, Rate: 10, Burst: 20, Verdict: verdict}, 1)
 				if b.Of.String() != string(of) || b.Per.String() != string(per) || b.Verdict.String() != string(verdict) {
 					t.Errorf("%s %s %s became %v, %v", of, per, verdict, b, b.Verdict)
 				}
@@ -29,7 +29,7 @@ func TestEveryLimitArrives(t *testing.T) {
 	}
 }
 
-// TestLimitsAreShared: a session is one loop's, whatever others send.
+// TestLimitsAreShared checks that loops share limits, except for limits of a session, which is on one loop.
 func TestLimitsAreShared(t *testing.T) {
 	l := config.Limit{Of: config.Packets, Per: config.PerSession, Rate: 10, Burst: 20, Verdict: config.LimitDrop}
 	for per, want := range map[config.Scope]ratelimit.Rate{
@@ -39,7 +39,7 @@ func TestLimitsAreShared(t *testing.T) {
 		config.Overall:    {PerSecond: 4, Burst: 7},
 	} {
 		l.Per = per
-		if got := bound(l, 3).Rate; got != want {
+		if got := rateLimit(l, 3).Rate; got != want {
 			t.Errorf("%s over 3 loops: %+v, want %+v", per, got, want)
 		}
 	}
@@ -47,7 +47,8 @@ func TestLimitsAreShared(t *testing.T) {
 
 func TestBanTerms(t *testing.T) {
 	want := ratelimit.Terms{
-		First: 10 * time.Minute, Longest: 24 * time.Hour, Memory: 24 * time.Hour, Networks: ratelimit.Networks{V4: 32, V6: 64},
+		First: 10 * time.Minute, Longest: 24 * time.Hour, Memory: 24 * time.Hour,
+		Networks: ratelimit.Networks{V4: 32, V6: 64},
 	}
 	if got := BanTerms(config.Default().Bans); got != want {
 		t.Errorf("%+v, want %+v", got, want)

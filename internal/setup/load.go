@@ -1,3 +1,8 @@
+// Package setup turns a configuration into the parts of a proxy: proxy.Settings with listeners, routes and upstreams,
+// protocols by their names, and rules with the files that they read. It also gives config the Traits of each
+// protocol. It runs nothing.
+//
+// Start with Load, Settings and the function known.
 package setup
 
 import (
@@ -7,7 +12,7 @@ import (
 	"tidegate/internal/config"
 )
 
-// Load reads a configuration file for this machine.
+// Load reads a configuration file and checks it for this machine.
 func Load(path string) (c *config.Config, warnings []config.Fault, err error) {
 	if c, warnings, err = config.Load(path, Traits()); err != nil {
 		return nil, nil, err
@@ -18,7 +23,8 @@ func Load(path string) (c *config.Config, warnings []config.Fault, err error) {
 	return c, warnings, nil
 }
 
-// ownAddresses are those of the machine's interfaces; none where the system does not tell.
+// ownAddresses returns the addresses of the machine's interfaces. It returns none where the system does not list
+// them.
 func ownAddresses() []netip.Addr {
 	networks, err := net.InterfaceAddrs()
 	if err != nil {

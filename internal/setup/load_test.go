@@ -12,7 +12,7 @@ import (
 	"tidegate/internal/config"
 )
 
-// loaded is the configuration of a file that has nothing to be warned of.
+// loaded returns the configuration of a file without warnings.
 func loaded(t *testing.T, path string) *config.Config {
 	t.Helper()
 	c, warnings, err := Load(path)
@@ -22,7 +22,8 @@ func loaded(t *testing.T, path string) *config.Config {
 	return c
 }
 
-// TestServerAtOwnAddress: a wildcard listener and a server at one of the machine's addresses go in circles.
+// TestServerAtOwnAddress checks that a server at one of the machine's addresses is refused if a wildcard listener
+// takes its datagrams.
 func TestServerAtOwnAddress(t *testing.T) {
 	own := ownAddresses()
 	if !slices.Contains(own, netip.MustParseAddr("127.0.0.1")) {
@@ -38,7 +39,8 @@ func TestServerAtOwnAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := Load(path)
-	want := fmt.Sprintf(`upstream[0].servers[0] = "%s:7777": want a game server; this address is the machine's own`, own[i])
+	want := fmt.Sprintf(`upstream[0].servers[0] = "%s:7777": want a game server; this address is the machine's own`,
+		own[i])
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v; want %q", err, want)
 	}

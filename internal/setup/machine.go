@@ -8,7 +8,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// CheckMachine reports every source_prefix and transparent upstream that this machine could not have as it is now, or nil.
+// CheckMachine returns an error with every source_prefix and transparent upstream that does not work on this machine.
 func CheckMachine(c *config.Config) error {
 	var errs []error
 	for _, u := range c.Upstreams {
@@ -19,30 +19,30 @@ func CheckMachine(c *config.Config) error {
 			errs = append(errs, fmt.Errorf("upstream %s: source_prefix: %w", u.Name, err))
 		}
 	}
-	return errors.Join(append(errs, mayBeTransparent(c))...)
+	return errors.Join(append(errs, checkTransparent(c))...)
 }
 
-// BufferShortfall is a receive buffer of the kernel's that is smaller than the configuration wants it.
+// BufferShortfall is a kernel receive buffer that is smaller than configured.
 type BufferShortfall struct {
 	Key          string // for example `loop.receive_buffer`, or `upstream "games": receive_buffer`
 	Asked, Given config.Size
 }
 
-// String says what is missing, and what to do.
+// String describes the shortfall and its remedy.
 func (s BufferShortfall) String() string {
-	return fmt.Sprintf("%s asks for %s, and the kernel gives %s: %s", s.Key, s.Asked, s.Given, s.Remedy())
+	return fmt.Sprintf("%s asks for %s, but the kernel gives only %s: %s", s.Key, s.Asked, s.Given, s.Remedy())
 }
 
-// Remedy is what gives a process the buffer.
+// Remedy says how to get the buffer.
 func (s BufferShortfall) Remedy() string {
 	return fmt.Sprintf("sysctl -w net.core.rmem_max=%d, or the capability CAP_NET_ADMIN", s.Asked)
 }
 
-// BufferShortfalls are the receive buffers that this process cannot have as large as configured. granted tells how much of a
-// size the kernel gives, as netio.GrantedBuffer does.
+// BufferShortfalls returns the receive buffers that this process cannot have as large as configured. granted returns
+// the size that the kernel gives for a requested one, as netio.GrantedBuffer does.
 func BufferShortfalls(c *config.Config, granted func(size int) (int, error)) (all []BufferShortfall) {
 	ask := func(key string, size int) {
-		if given, err := granted(size); err == nil && given < size { // an error is for the socket that needs the buffer
+		if given, err := granted(size); err == nil && given < size { // opening the socket reports the error
 			all = append(all, BufferShortfall{key, config.Size(size), config.Size(given)})
 		}
 	}
@@ -60,8 +60,8 @@ func BufferShortfalls(c *config.Config, granted func(size int) (int, error)) (al
 	return all
 }
 
-// mayBeTransparent reports why an upstream's sessions cannot have the players' own addresses on this machine.
-func mayBeTransparent(c *config.Config) error {
+// checkTransparent returns an error if an upstream's sessions cannot use the players' own addresses on this machine.
+func checkTransparent(c *config.Config) error {
 	for _, u := range c.Upstreams {
 		if !u.Transparent {
 			continue

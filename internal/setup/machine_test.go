@@ -14,16 +14,20 @@ func TestCheckMachine(t *testing.T) {
 		t.Skip("only Linux has them")
 	}
 	c := config.Default()
-	c.Upstreams = []config.Upstream{{Name: "near", SourcePrefix: "127.64.0.0/10"}, {Name: "far", SourcePrefix: "192.0.2.0/24"}, {}}
+	c.Upstreams = []config.Upstream{
+		{Name: "near", SourcePrefix: "127.64.0.0/10"},
+		{Name: "far", SourcePrefix: "192.0.2.0/24"}, {},
+	}
 	err := CheckMachine(c)
-	if want := "upstream far: source_prefix: 192.0.2.0/24 is not local to this machine: ip route add local 192.0.2.0/24 dev lo"; err == nil ||
-		err.Error() != want {
+	want := "upstream far: source_prefix: " +
+		"192.0.2.0/24 is not local to this machine: ip route add local 192.0.2.0/24 dev lo"
+	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
-// TestShortages gives all sockets of a configuration a kernel that gives no more than 8 MiB.
-func TestShortages(t *testing.T) {
+// TestBufferShortfalls checks all sockets of a configuration against a kernel that gives at most 8 MiB.
+func TestBufferShortfalls(t *testing.T) {
 	c := config.Default()
 	c.Upstreams = []config.Upstream{
 		{Name: "own", ReceiveBuffer: config.MiB},
@@ -39,9 +43,9 @@ func TestShortages(t *testing.T) {
 	}
 	const remedy = "sysctl -w net.core.rmem_max=%d, or the capability CAP_NET_ADMIN"
 	want := []string{
-		"loop.receive_buffer asks for 16MiB, and the kernel gives 8MiB: " + fmt.Sprintf(remedy, 16<<20),
-		`upstream "large": receive_buffer asks for 9MiB, and the kernel gives 8MiB: ` + fmt.Sprintf(remedy, 9<<20),
-		`upstream "prefix": receive_buffer asks for 16MiB, and the kernel gives 8MiB: ` + fmt.Sprintf(remedy, 16<<20),
+		"loop.receive_buffer asks for 16MiB, but the kernel gives only 8MiB: " + fmt.Sprintf(remedy, 16<<20),
+		`upstream "large": receive_buffer asks for 9MiB, but the kernel gives only 8MiB: ` + fmt.Sprintf(remedy, 9<<20),
+		`upstream "prefix": receive_buffer asks for 16MiB, but the kernel gives only 8MiB: ` + fmt.Sprintf(remedy, 16<<20),
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

@@ -14,15 +14,15 @@ import (
 	"tidegate/internal/registry"
 )
 
-// opening is the first datagram that a client of a capture sent.
+// opening is the first datagram of a captured client.
 type opening struct {
 	file     string
 	protocol *registry.Descriptor
 	datagram []byte
 }
 
-// openings reads the first client datagrams of all captures over UDP, one for each client. A stream's first bytes are
-// a length.
+// openings reads the first client datagrams of all captures over UDP, one for each client. Streams are left out,
+// because their first bytes are a length.
 func openings(t *testing.T) []opening {
 	t.Helper()
 	var all []opening
@@ -41,13 +41,13 @@ func openings(t *testing.T) []opening {
 	return all
 }
 
-// takers are the protocols that would take a first datagram at a listener that speaks all, in the order in which they
-// are asked. One that knows it less surely than another before it never gets it, and is left out.
+// takers returns the protocols that would accept a first datagram at a listener with all protocols, in the order of
+// their evidence. It omits protocols with weaker evidence than the first taker, because they never see the datagram.
 func takers(datagram []byte, app uint16, listed ...string) []string {
 	c := config.Default()
 	c.Options["rudp"].(*rudp.Settings).AppID = app
 	var all []string
-	for _, name := range surestFirst(listed) {
+	for _, name := range byEvidence(listed) {
 		if len(all) > 0 && byName(name).Evidence > byName(all[0]).Evidence {
 			break
 		}
@@ -58,15 +58,15 @@ func takers(datagram []byte, app uint16, listed ...string) []string {
 	return all
 }
 
-// alike names the protocols that take the same new clients as another one of a listener, and that other one.
+// alike names the protocols that accept the same new clients as another one, and that other one.
 var alike = map[string]string{
-	"bedrock":     "raknet",      // to a new client they are one protocol
+	"bedrock":     "raknet",      // for a new client they are one protocol
 	"rtype":       "rtype-32",    // Hello opens all dialects of the game
 	"rtype-16":    "rtype-32",    // as above
 	"rtype-0.0.1": "riptide-2.2", // keys are lone bytes, as the shortest Connects are
 }
 
-// everything is a listener's list without an ambiguity, in an order that the evidence has to correct.
+// everything returns a listener's list of unambiguous protocols, in an order that the evidence has to correct.
 func everything() (names []string) {
 	for _, d := range slices.Backward(protocols.All) {
 		if alike[d.Name] == "" {
@@ -76,8 +76,8 @@ func everything() (names []string) {
 	return names
 }
 
-// TestOnePortForAll: each first datagram of each capture has exactly one taker, and the right one. raknet stands for
-// bedrock too: to a newcomer they are one protocol.
+// TestOnePortForAll checks that each first datagram of each capture has exactly one taker, the right one. raknet
+// stands for bedrock too: for a new client they are one protocol.
 func TestOnePortForAll(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, o := range openings(t) {
@@ -98,8 +98,8 @@ func TestOnePortForAll(t *testing.T) {
 	}
 }
 
-// wantTaker is the protocol that a capture's client speaks. Captures of R-Type do not say which dialect; the last one
-// opens with a lone byte.
+// wantTaker returns the protocol of a captured client. Captures of R-Type do not name the dialect. The last one opens
+// with a lone byte.
 func wantTaker(o opening) string {
 	switch {
 	case o.protocol != &rtype.Any:
@@ -110,7 +110,8 @@ func wantTaker(o opening) string {
 	return rtype.With32.Name
 }
 
-// TestAmbiguousInputsFollowTheConfiguration: "up pressed" of the document's R-Type is a Connect of Riptide 2.2.
+// TestAmbiguousInputsFollowTheConfiguration checks that the listed order decides about "up pressed" of the document's
+// R-Type, which is also a Connect of Riptide 2.2.
 func TestAmbiguousInputsFollowTheConfiguration(t *testing.T) {
 	for _, order := range [][]string{{"rtype-0.0.1", "riptide-2.2"}, {"riptide-2.2", "rtype-0.0.1"}} {
 		if got := takers([]byte{2}, 0, order...); !slices.Equal(got, order) {

@@ -9,8 +9,9 @@ import (
 	"tidegate/proxy"
 )
 
-// portListeners makes a listener of each port of one in the file. They share its name. Where its servers have as many ports,
-// the n-th port leads to the servers' n-th ports: game servers of their own, with a route and an upstream of their own.
+// portListeners makes one listener of each port of a configured one. They share its name. If its servers have as many
+// ports, the n-th port leads to the servers' n-th ports. These are separate game servers with their own route and
+// upstream.
 func portListeners(c *config.Config, l *config.Listener, route *proxy.Route) []proxy.Listener {
 	var all []proxy.Listener
 	for n := range l.Address.Ports() {
@@ -21,8 +22,8 @@ func portListeners(c *config.Config, l *config.Listener, route *proxy.Route) []p
 	return all
 }
 
-// routeOfPort is the route that the n-th port of a listener takes. Those of one route and port are the same to the proxy,
-// which knows them by name.
+// routeOfPort returns the route of a listener's n-th port. The proxy identifies routes by name, so the name includes
+// the port.
 func routeOfPort(c *config.Config, name string, route *proxy.Route, n int) *proxy.Route {
 	servers := serversOf(c, name)
 	if n == 0 || len(servers) == 0 || servers[0].Address.Ports() == 1 {
@@ -42,7 +43,7 @@ func routeOfPort(c *config.Config, name string, route *proxy.Route, n int) *prox
 	return &shifted
 }
 
-// serversOf are the servers of a route.
+// serversOf returns the servers of a route.
 func serversOf(c *config.Config, route string) []config.Server {
 	for _, r := range c.Routes {
 		for _, u := range c.Upstreams {

@@ -13,7 +13,7 @@ import (
 	"tidegate/proxy"
 )
 
-// ported is a configuration for the ports from a first one, and game servers at ports of their own.
+// ported is a configuration with a range of ports, and game servers at their own ports.
 const ported = `
 [[listener]]
 name = "many"
@@ -43,7 +43,7 @@ protocol = "any"
 servers = ["127.0.0.2:%d"]
 `
 
-// freePorts finds the first of so many free ports of an address in a row, by taking them for a moment.
+// freePorts finds n free consecutive ports of an address and returns the first. It binds them for a moment.
 func freePorts(t *testing.T, ip string, n int) (int, []*net.UDPConn) {
 	t.Helper()
 	for range 100 {
@@ -68,7 +68,7 @@ func freePorts(t *testing.T, ip string, n int) (int, []*net.UDPConn) {
 	return 0, nil
 }
 
-// TestPortsLeadOneToOne: who comes to the n-th port of a listener is sent to the n-th port of the servers.
+// TestPortsLeadOneToOne checks that clients of a listener's n-th port reach the servers' n-th port.
 func TestPortsLeadOneToOne(t *testing.T) {
 	const n = 5
 	servers, games := freePorts(t, "127.0.0.2", n)

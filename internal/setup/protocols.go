@@ -2,6 +2,8 @@ package setup
 
 import (
 	"cmp"
+	"crypto/rand"
+	"encoding/binary"
 	"slices"
 	"time"
 
@@ -12,10 +14,10 @@ import (
 	"tidegate/proxy"
 )
 
-// Opaque is the name of the protocol that stands for any, to be relayed and not terminated.
+// Opaque is the name of the protocol that stands for any other. It can be relayed, but not terminated.
 const Opaque = "any"
 
-// opaque is no codec, and so not in the list of protocols.
+// opaque has no codec, so it is not in the list of protocols.
 var opaque = registry.Descriptor{
 	Name:     Opaque,
 	Evidence: registry.ByNothing,
@@ -23,10 +25,10 @@ var opaque = registry.Descriptor{
 	New:      func(any, registry.Use) codec.Protocol { return proxy.Any },
 }
 
-// known lists all that a listener or an upstream may name.
+// known returns all protocols that a listener or an upstream may name.
 func known() []*registry.Descriptor { return append(slices.Clone(protocols.All), &opaque) }
 
-// byName returns the protocol of a name that the configuration has been checked for.
+// byName returns the descriptor of a protocol. The configuration has already checked the name.
 func byName(name string) *registry.Descriptor {
 	if name == Opaque {
 		return &opaque
@@ -34,7 +36,7 @@ func byName(name string) *registry.Descriptor {
 	return protocols.Find(name)
 }
 
-// build makes the protocol of a name.
+// build makes the protocol with a name.
 func build(name string, c *config.Config, use registry.Use) codec.Protocol {
 	use.GUID, use.Seed = secrets.GUID, secrets.Seed
 	use.Handshake = time.Duration(c.Limits.HandshakeTimeout)
@@ -42,9 +44,32 @@ func build(name string, c *config.Config, use registry.Use) codec.Protocol {
 	return d.New(c.Options.Of(d), use)
 }
 
-// surestFirst orders the names of a listener's protocols so that none is taken for another that knows it less surely.
-func surestFirst(names []string) []string {
+// byEvidence sorts the names of a listener's protocols, strongest evidence first. So no protocol takes clients of
+// another that recognises them more reliably.
+func byEvidence(names []string) []string {
 	sorted := slices.Clone(names)
 	slices.SortStableFunc(sorted, func(a, b string) int { return cmp.Compare(byName(a).Evidence, byName(b).Evidence) })
 	return sorted
 }
+
+// Secrets are the seed of cookies and the proxy's GUID for RakNet peers. A successor takes them over, so that
+// handshakes under way remain valid.
+type Secrets struct {
+	GUID uint64   `json:"guid"`
+	Seed [32]byte `json:"seed"`
+}
+
+// secrets are random for each process. So a restart invalidates old cookies.
+var secrets = func() (s Secrets) {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	_, _ = rand.Read(s.Seed[:])
+	s.GUID = binary.LittleEndian.Uint64(b[:])
+	return s
+}()
+
+// CurrentSecrets returns the secrets that new protocols use.
+func CurrentSecrets() Secrets { return secrets }
+
+// SetSecrets makes protocols built from now on use a predecessor's secrets. It is not safe for concurrent use.
+func SetSecrets(s Secrets) { secrets = s }

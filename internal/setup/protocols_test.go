@@ -40,7 +40,8 @@ func TestTraits(t *testing.T) {
 			t.Errorf("%s: want a row in this test", name)
 		}
 		if !got.Server || !got.Client || got.Ordered != want.Ordered || got.Sequenced != want.Sequenced ||
-			got.Reliable != want.Reliable || got.IDs != want.IDs || got.Reports != want.Reports || got.Joins != want.Joins || got.Closed != want.Closed ||
+			got.Reliable != want.Reliable || got.IDs != want.IDs || got.Reports != want.Reports || got.Joins != want.Joins ||
+			got.Closed != want.Closed ||
 			got.Pings != want.Pings || got.Opaque != want.Opaque {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -51,22 +52,23 @@ func TestTraits(t *testing.T) {
 	}
 }
 
-// TestSurestEvidenceFirst has protocols that would take datagrams of RakNet or RUDP before those in the file.
-func TestSurestEvidenceFirst(t *testing.T) {
-	got := surestFirst([]string{"riptide-2.2", "rtype", "rudp", "bedrock", "raknet", "riptide-2.0"})
+// TestStrongestEvidenceFirst checks the order of protocols that would accept datagrams of RakNet or RUDP listed after
+// them.
+func TestStrongestEvidenceFirst(t *testing.T) {
+	got := byEvidence([]string{"riptide-2.2", "rtype", "rudp", "bedrock", "raknet", "riptide-2.0"})
 	want := []string{"bedrock", "raknet", "rudp", "riptide-2.2", "rtype", "riptide-2.0"}
 	if !slices.Equal(got, want) {
 		t.Errorf("asked in the order %v, want %v", got, want)
 	}
 }
 
-// TestTranslation: payloads are spelled anew by what the route declares, without allocating.
+// TestTranslation checks that payloads are translated as the route declares, without allocations.
 func TestTranslation(t *testing.T) {
 	c := loaded(t, "testdata/dialects.toml")
 	l := &Settings(c, 1).Listeners[0]
 	old, now := l.Protocols[0], l.Route.Upstream.Protocol
 	if l.Route.Translator(old, old) != nil || l.Route.Translator(build("raknet", c, registry.Use{}), now) != nil {
-		t.Error("want no translation but between two dialects")
+		t.Error("want a translation only between two dialects")
 	}
 	up := l.Route.Translator(old, now)
 	dst := make([]byte, 0, 64)

@@ -16,10 +16,11 @@ import (
 	"tidegate/ratelimit"
 )
 
-// maxDatabase is the size in bytes of the largest MaxMind file that is read; those of cities have about 60 MB.
+// maxDatabase is the size in bytes of the largest MaxMind file that is read. City databases have about 60 MB.
 const maxDatabase = 512 << 20
 
-// SettingsWithRules are settings with the rules of the configuration, for which the files are read that it names.
+// SettingsWithRules returns Settings plus the compiled filter rules. It reads the lists and databases that the
+// configuration names.
 func SettingsWithRules(c *config.Config, loops int) (*proxy.Settings, error) {
 	set, err := Rules(c)
 	if err != nil {
@@ -30,7 +31,7 @@ func SettingsWithRules(c *config.Config, loops int) (*proxy.Settings, error) {
 	return s, nil
 }
 
-// Rules compiles the rules about sources and messages. The error has every file that cannot be used.
+// Rules compiles the rules about sources and messages. The error lists every unusable file.
 func Rules(c *config.Config) (*filter.Set, error) {
 	var r filter.Rules
 	var faults []error
@@ -57,7 +58,7 @@ func Rules(c *config.Config) (*filter.Set, error) {
 	return filter.New(r)
 }
 
-// RuleFiles are the files that the rules are read from.
+// RuleFiles returns the files that the rules read.
 func RuleFiles(c *config.Config) []string {
 	named := []string{c.Geo.CountryFile, c.Geo.NetworkFile}
 	for i := range c.Access {
@@ -98,7 +99,7 @@ func database(c *config.Config, file string) (*filter.Database, error) {
 func sourceRule(c *config.Config, a *config.Access) (filter.Source, error) {
 	s := filter.Source{
 		Name: a.Name, Listeners: a.Listeners, Countries: a.Countries,
-		Verdict: read[ratelimit.Verdict](a.Verdict),
+		Verdict: parseWord[ratelimit.Verdict](a.Verdict),
 	}
 	for _, number := range a.Networks {
 		s.Networks = append(s.Networks, uint32(number))
@@ -134,10 +135,10 @@ func readList(path string) ([]netip.Prefix, error) {
 func messageRule(f *config.Filter) filter.Message {
 	m := filter.Message{
 		Name: f.Name, Listeners: f.Listeners, Protocols: f.Protocols,
-		Direction: read[filter.Direction](f.From),
+		Direction: parseWord[filter.Direction](f.From),
 		IDs:       ranges(f.IDs), Packets: ranges(f.Packets),
 		MinSize: int(f.MinSize), MaxSize: int(f.MaxSize),
-		Verdict: read[ratelimit.Verdict](f.Verdict),
+		Verdict: parseWord[ratelimit.Verdict](f.Verdict),
 	}
 	for _, name := range f.Modes {
 		m.Modes |= delivery(name)
@@ -159,7 +160,7 @@ func ranges(of []config.Range) (all []filter.Range) {
 	return all
 }
 
-// delivery is the mode that the codecs have a name for, as a set.
+// delivery returns the codec's mode with this name, as a set.
 func delivery(name config.Delivery) codec.Modes {
 	for mode := codec.Unreliable; mode <= codec.Notify; mode++ {
 		if mode.String() == string(name) {

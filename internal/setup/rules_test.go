@@ -15,7 +15,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// ruled is the configuration of every kind of rule, with its files in a folder.
+// ruled returns a configuration with every kind of rule, with its files in a folder.
 func ruled(t *testing.T, files map[string][]byte) (c *config.Config, dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -68,7 +68,8 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 	if got := judge(filter.FromClient); got != (filter.Match{Rule: 0, Verdict: ratelimit.BanSource}) {
 		t.Errorf("beyond the rate: %+v", got)
 	}
-	if now = now.Add(500 * time.Millisecond); judge(filter.FromClient).Rule != -1 || judge(filter.FromUpstream).Rule != -1 {
+	now = now.Add(500 * time.Millisecond)
+	if judge(filter.FromClient).Rule != -1 || judge(filter.FromUpstream).Rule != -1 {
 		t.Error("half a second later, or from the server: stopped")
 	}
 	want := []string{"countries.mmdb", "networks.mmdb", "friends.txt"}
@@ -79,7 +80,7 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 	}
 }
 
-// TestRulesNameEveryFileThatIsWrong: all at once.
+// TestRulesNameEveryFileThatIsWrong checks that the error lists all unusable files at once.
 func TestRulesNameEveryFileThatIsWrong(t *testing.T) {
 	c, dir := ruled(t, map[string][]byte{
 		"networks.mmdb": []byte("not a database"), "friends.txt": []byte("203.0.113.9\nfriend\n"),
@@ -96,7 +97,7 @@ func TestRulesNameEveryFileThatIsWrong(t *testing.T) {
 	}
 }
 
-// TestEveryDeliveryIsAMode: the configuration's words are the codecs' own.
+// TestEveryDeliveryIsAMode checks that the configuration's words are the codecs' own.
 func TestEveryDeliveryIsAMode(t *testing.T) {
 	var all codec.Modes
 	for _, name := range []config.Delivery{

@@ -1,18 +1,18 @@
 package setup
 
 import (
+	"encoding"
+	"fmt"
 	"time"
 
-	"tidegate/codec"
 	"tidegate/internal/config"
 	"tidegate/internal/registry"
-	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
 
-// Settings turns a configuration that has been checked into what a proxy is made of.
+// Settings turns a checked configuration into the settings of a proxy.
 func Settings(c *config.Config, loops int) *proxy.Settings {
 	s := &proxy.Settings{
 		Limits: session.Limits{
@@ -33,13 +33,13 @@ func Settings(c *config.Config, loops int) *proxy.Settings {
 			Network: share(c.Limits.PingAnswersPerNetwork, loops),
 		},
 	}
-	s.Unproved = proxy.Unproved{ // which the loops share
+	s.Unproved = proxy.Unproved{ // shared by the loops
 		Session: int(c.Limits.UnprovedBytesPerSession),
 		Network: int(c.Limits.UnprovedBytesPerNetwork),
 		Overall: int(c.Limits.UnprovedBytes),
 		Trusted: config.Networks(c.Limits.TrustedNetworks),
 	}
-	s.Bounds = bounds(c, loops)
+	s.Bounds = rateLimits(c, loops)
 	s.Networks = ratelimit.Networks{V4: c.Limits.NetworkIPv4, V6: c.Limits.NetworkIPv6}
 	upstreams := make(map[string]*proxy.Upstream)
 	for i := range c.Upstreams {
@@ -64,88 +64,28 @@ func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy
 		Name: l.Name, Addr: l.Address.AddrPort, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
 		ProxiesFrom: config.Networks(l.ProxyProtocolFrom),
 	}
-	as := registry.Use{Queue: route.Queue, Stream: listener.Transport.Stream}
+	use := registry.Use{Queue: route.Queue, Stream: listener.Transport.Stream}
 	if route.Pings.Refresh > 0 {
 		listener.Pong = new(proxy.Pong)
-		as.Pong = listener.Pong.Text
+		use.Pong = listener.Pong.Text
 	}
-	for _, name := range surestFirst(l.Protocols) {
-		listener.Protocols = append(listener.Protocols, build(name, c, as))
+	for _, name := range byEvidence(l.Protocols) {
+		listener.Protocols = append(listener.Protocols, build(name, c, use))
 	}
 	return listener
-}
-
-// newUpstream makes an upstream for all routes to it: its servers' sessions are counted together.
-func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
-	var queue config.Size // the largest of its routes'
-	for i := range c.Routes {
-		if c.Routes[i].Upstream == u.Name {
-			queue = max(queue, c.Routes[i].Queue)
-		}
-	}
-	headers := read[proxy.Headers](u.ProxyProtocol)
-	carrier := transport(u.Transport, u.Protocol, c)
-	carrier.Probes = byName(u.Protocol).Probes
-	carrier.Pooled = u.ShareSockets
-	if !carrier.Stream {
-		carrier.ReceiveBuffer = int(u.ReceiveBuffer)
-	}
-	carrier.Transparent = u.Transparent
-	carrier.Sources = u.SourcePrefix.Prefix()
-	return &proxy.Upstream{
-		Name: u.Name,
-		Protocol: build(u.Protocol, c, registry.Use{
-			Queue: int(queue), Stream: carrier.Stream, Headroom: headers.Len(),
-			Servers: &registry.Servers{Cookies: u.CookieMode.String(), Secret: u.CookieSecret.Bytes()},
-		}),
-		Transport: carrier,
-		Headers:   headers,
-		Checks:    checks(u),
-		Sources:   sources(u.Sources),
-		Servers:   targets(u.Servers),
-		Options:   poolOptions(u),
-	}
-}
-
-// checks are how an upstream's servers are checked, if at all.
-func checks(u *config.Upstream) proxy.Checks {
-	by := proxy.CheckNothing
-	switch _, pings := byName(u.Protocol).Default().(codec.Pinger); {
-	case u.Health == config.HealthPing, u.Health == config.HealthAuto && pings && u.Transport == config.UDP:
-		by = proxy.CheckPing
-	case u.Health == config.HealthConnect:
-		by = proxy.CheckJoin
-	}
-	return proxy.Checks{By: by, Interval: time.Duration(u.HealthInterval), Timeout: time.Duration(u.HealthTimeout)}
-}
-
-func poolOptions(u *config.Upstream) upstream.Options {
-	o := upstream.Options{Balance: read[upstream.Balance](u.Balance), RetryAfter: time.Duration(u.RetryAfter)}
-	if checks(u).By != proxy.CheckNothing {
-		o.Rise, o.Fall = u.HealthRise, u.HealthFall
-	}
-	return o
-}
-
-func targets(servers []config.Server) []upstream.Target {
-	all := make([]upstream.Target, len(servers))
-	for i, s := range servers {
-		all[i] = upstream.Target{Addr: s.Address.AddrPort, Weight: s.Weight, MaxSessions: s.MaxSessions}
-	}
-	return all
 }
 
 func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
 	return &proxy.Route{
 		Name:         r.Name,
 		Upstream:     u,
-		Mode:         read[proxy.Mode](r.Mode),
-		Admit:        read[proxy.Admit](r.Admit),
-		Ordered:      read[proxy.Ordered](r.Ordered),
-		Reliable:     read[proxy.Reliable](r.Reliable),
+		Mode:         parseWord[proxy.Mode](r.Mode),
+		Admit:        parseWord[proxy.Admit](r.Admit),
+		Ordered:      parseWord[proxy.Ordered](r.Ordered),
+		Reliable:     parseWord[proxy.Reliable](r.Reliable),
 		Failover:     failover(r),
 		AllowLossy:   r.AllowLossy,
-		Envelope:     read[proxy.Envelope](r.Envelope),
+		Envelope:     parseWord[proxy.Envelope](r.Envelope),
 		PacketID:     r.PacketID,
 		RawMessageID: r.RawMessageID,
 		Queue:        int(r.Queue),
@@ -154,7 +94,7 @@ func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
 	}
 }
 
-// failover is what becomes of a route's sessions whose server is lost.
+// failover returns the settings for sessions of a route that lose their server.
 func failover(r *config.Route) proxy.Failover {
 	f := proxy.Failover{Goodbyes: r.HoldGoodbyes, NewIDs: r.HoldNewIDs}
 	if r.Failover == config.FailoverHold {
@@ -163,7 +103,8 @@ func failover(r *config.Route) proxy.Failover {
 	return f
 }
 
-// pings are how a route's servers are asked for their texts, if at all.
+// pings returns how a route's servers are asked for their server list texts. The zero value means that they are not
+// asked.
 func pings(r *config.Route) proxy.Pings {
 	if !r.AsksServers() {
 		return proxy.Pings{}
@@ -171,5 +112,23 @@ func pings(r *config.Route) proxy.Pings {
 	return proxy.Pings{Refresh: time.Duration(r.PongRefresh), Keep: time.Duration(r.PongKeep), Name: r.PongName}
 }
 
-// share is one loop's part of a limit, at least 1.
+// share returns one loop's part of a limit, at least 1.
 func share(limit, loops int) int { return max(1, limit/loops) }
+
+// named is a type that reads its names in the configuration.
+type named[E any] interface {
+	*E
+	encoding.TextUnmarshaler
+}
+
+// parseWord returns the value of a word in the configuration, which has already been checked. An empty word is the
+// zero value.
+func parseWord[E any, P named[E], W ~string](word W) (value E) {
+	if word == "" {
+		return value
+	}
+	if err := P(&value).UnmarshalText([]byte(word)); err != nil {
+		panic(fmt.Sprintf("%T: %v", value, err)) // TestEveryWordIsParsed
+	}
+	return value
+}

@@ -1,18 +1,24 @@
 package setup
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/config"
+	"tidegate/internal/filter"
+	"tidegate/internal/proxyproto"
+	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/ratelimit"
 )
 
-// pinged is a configuration for players of Bedrock, with its route's source of texts to be filled in.
+// pinged is a configuration for Bedrock players. The test inserts the source of its server list texts.
 const pinged = `
 [[listener]]
 name = "public"
@@ -67,7 +73,7 @@ func TestServerListSettings(t *testing.T) {
 	}
 }
 
-// TestServerSocketSettings: the receive buffer of an upstream is that of its sockets; other upstreams keep the default.
+// TestServerSocketSettings checks that the receive buffer of an upstream applies to its sockets only.
 func TestServerSocketSettings(t *testing.T) {
 	text := pinged + `"configured"` + pingedUpstream
 	for stated, want := range map[string]int{"": 1 << 20, "receive_buffer = \"4MiB\"\n": 4 << 20} {
@@ -79,5 +85,77 @@ func TestServerSocketSettings(t *testing.T) {
 		if got := Settings(c, 1).Listeners[0].Route.Upstream.Transport.ReceiveBuffer; got != want {
 			t.Errorf("%q: sockets ask for %d bytes, want %d", stated, got, want)
 		}
+	}
+}
+
+// TestHeadersLeaveRoom checks that a RakNet server's MTU probe plus its PROXY header fits into the largest packet.
+func TestHeadersLeaveRoom(t *testing.T) {
+	const overhead = 20 + 8 // IPv4 and UDP headers
+	for option, header := range map[string]int{
+		"": 0, `proxy_protocol = "first"`: proxyproto.MaxLen, `proxy_protocol = "spp"`: proxyproto.MaxLen,
+	} {
+		text := pinged + `"configured"` + strings.Replace(pingedUpstream, "servers", option+"\nservers", 1)
+		c, _, err := config.Parse("t.toml", []byte(text), Traits())
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := Settings(c, 1).Listeners[0].Route.Upstream
+		conn := u.Protocol.Dial(time.Time{}, c.Upstreams[0].Servers[0].Address.AddrPort, codec.Hello{})
+		probe, _ := conn.Transmit(time.Time{}, nil)
+		want := int(c.Options["bedrock"].(*raknet.Settings).MaxMTU)
+		if got := len(probe) + overhead + header; got != want {
+			t.Errorf("%s: the first packet has %d bytes with its header, want %d", option, got, want)
+		}
+		if u.Headers.Len() != header {
+			t.Errorf("%s: headers of %d bytes", option, u.Headers.Len())
+		}
+	}
+}
+
+// wordsOf checks that each word of a choice has a value of its own. Words in except may have none.
+func wordsOf[E comparable, P named[E], C interface {
+	~string
+	Choices() []string
+}](t *testing.T, except ...string) {
+	t.Helper()
+	var choice C
+	seen := make(map[E]string)
+	for _, word := range choice.Choices() {
+		if slices.Contains(except, word) {
+			continue
+		}
+		value := parseWord[E, P](word)
+		if other, taken := seen[value]; taken {
+			t.Errorf("%T: %q and %q have the same value", value, word, other)
+		}
+		seen[value] = word
+		if text, ok := any(value).(fmt.Stringer); ok && text.String() != word && word != "allow" {
+			t.Errorf("%T: %q is written %q", value, word, text)
+		}
+	}
+}
+
+// TestEveryWordIsParsed checks that each word that the configuration accepts is a word of the package that uses it.
+func TestEveryWordIsParsed(t *testing.T) {
+	wordsOf[proxy.Mode, *proxy.Mode, config.Mode](t)
+	wordsOf[proxy.Admit, *proxy.Admit, config.Admit](t)
+	wordsOf[proxy.Ordered, *proxy.Ordered, config.Ordered](t)
+	wordsOf[proxy.Reliable, *proxy.Reliable, config.Reliable](t)
+	wordsOf[proxy.Envelope, *proxy.Envelope, config.Envelope](t)
+	wordsOf[proxy.Headers, *proxy.Headers, config.ProxyProtocol](t)
+	wordsOf[upstream.Balance, *upstream.Balance, config.Balance](t)
+	wordsOf[filter.Direction, *filter.Direction, config.Sender](t)
+	wordsOf[ratelimit.Quantity, *ratelimit.Quantity, config.Quantity](t)
+	wordsOf[ratelimit.Scope, *ratelimit.Scope, config.Scope](t)
+	// not an effective limit
+	wordsOf[ratelimit.Verdict, *ratelimit.Verdict, config.LimitVerdict](t, string(config.LimitOff))
+	wordsOf[ratelimit.Verdict, *ratelimit.Verdict, config.FilterVerdict](t)
+	wordsOf[ratelimit.Verdict, *ratelimit.Verdict, config.AccessVerdict](t)
+}
+
+// TestMissingWordIsZero checks that a missing word is the zero value.
+func TestMissingWordIsZero(t *testing.T) {
+	if got := parseWord[proxy.Ordered](config.Ordered("")); got != proxy.OrderedUnset {
+		t.Errorf("%d", got)
 	}
 }

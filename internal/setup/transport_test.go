@@ -9,7 +9,8 @@ import (
 	"tidegate/proxy"
 )
 
-// riptideStreams is a configuration with a TCP listener of each Riptide version, one of them beside UDP on a port.
+// riptideStreams is a configuration with a TCP listener for each Riptide version, one of them on the same port as a
+// UDP listener.
 const riptideStreams = `
 [[listener]]
 name = "old"

@@ -1,0 +1,100 @@
+package setup
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/config"
+	"tidegate/internal/netio"
+	"tidegate/internal/registry"
+	"tidegate/internal/upstream"
+	"tidegate/proxy"
+)
+
+// newUpstream makes one upstream for all its routes, because the sessions of its servers are counted together.
+func newUpstream(c *config.Config, u *config.Upstream) *proxy.Upstream {
+	var queue config.Size // the largest of all its routes
+	for i := range c.Routes {
+		if c.Routes[i].Upstream == u.Name {
+			queue = max(queue, c.Routes[i].Queue)
+		}
+	}
+	headers := parseWord[proxy.Headers](u.ProxyProtocol)
+	carrier := transport(u.Transport, u.Protocol, c)
+	carrier.Probes = byName(u.Protocol).Probes
+	carrier.Pooled = u.ShareSockets
+	if !carrier.Stream {
+		carrier.ReceiveBuffer = int(u.ReceiveBuffer)
+	}
+	carrier.Transparent = u.Transparent
+	carrier.Sources = u.SourcePrefix.Prefix()
+	return &proxy.Upstream{
+		Name: u.Name,
+		Protocol: build(u.Protocol, c, registry.Use{
+			Queue: int(queue), Stream: carrier.Stream, Headroom: headers.Len(),
+			Servers: &registry.Servers{Cookies: u.CookieMode.String(), Secret: u.CookieSecret.Bytes()},
+		}),
+		Transport: carrier,
+		Headers:   headers,
+		Checks:    checks(u),
+		Sources:   sources(u.Sources),
+		Servers:   targets(u.Servers),
+		Options:   poolOptions(u),
+	}
+}
+
+// checks returns how an upstream's servers are checked.
+func checks(u *config.Upstream) proxy.Checks {
+	by := proxy.CheckNothing
+	switch _, pings := byName(u.Protocol).Default().(codec.Pinger); {
+	case u.Health == config.HealthPing, u.Health == config.HealthAuto && pings && u.Transport == config.UDP:
+		by = proxy.CheckPing
+	case u.Health == config.HealthConnect:
+		by = proxy.CheckJoin
+	}
+	return proxy.Checks{By: by, Interval: time.Duration(u.HealthInterval), Timeout: time.Duration(u.HealthTimeout)}
+}
+
+func poolOptions(u *config.Upstream) upstream.Options {
+	o := upstream.Options{Balance: parseWord[upstream.Balance](u.Balance), RetryAfter: time.Duration(u.RetryAfter)}
+	if checks(u).By != proxy.CheckNothing {
+		o.Rise, o.Fall = u.HealthRise, u.HealthFall
+	}
+	return o
+}
+
+func targets(servers []config.Server) []upstream.Target {
+	all := make([]upstream.Target, len(servers))
+	for i, s := range servers {
+		all[i] = upstream.Target{Addr: s.Address.AddrPort, Weight: s.Weight, MaxSessions: s.MaxSessions}
+	}
+	return all
+}
+
+// sources returns the local addresses from which sessions reach an upstream's servers.
+func sources(of []config.IP) (all []netip.Addr) {
+	for _, source := range of {
+		all = append(all, source.Addr())
+	}
+	return all
+}
+
+// pace returns one loop's part of the datagram rate that an upstream's servers accept from one address.
+func pace(u *config.Upstream, loops int) proxy.Pace {
+	if u.MaxPackets == 0 {
+		return proxy.Pace{}
+	}
+	return proxy.Pace{Datagrams: share(u.MaxPackets, loops), Span: time.Duration(u.MaxPacketsPer)}
+}
+
+// transport returns the transport of a protocol's datagrams.
+func transport(t config.Transport, protocol string, c *config.Config) proxy.Transport {
+	if t != config.TCP {
+		return proxy.Transport{}
+	}
+	d := byName(protocol)
+	return proxy.Transport{
+		Stream: true, Prefix: netio.PrefixOf(d.Stream.Prefix), MaxFrame: d.Stream.MaxFrame(c.Options.Of(d)),
+	}
+}
