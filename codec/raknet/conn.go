@@ -131,7 +131,7 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 		return errReservedID
 	case hasChannel(m.Mode) && m.Channel >= maxChannels:
 		return errChannel
-	case len(m.Payload) > c.p.o.MaxMessage:
+	case len(m.Payload) > c.p.o.MaxMessage, c.dialed && c.sender.partsOf(len(m.Payload)) > c.p.o.MaxParts:
 		return codec.ErrTooLarge
 	case c.sender.bytes+len(m.Payload)+queueOverhead*(c.sender.count+1) > c.p.o.MaxQueued:
 		return codec.ErrFull

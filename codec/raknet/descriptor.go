@@ -16,7 +16,7 @@ var Stock = registry.Descriptor{
 	Name:     "raknet",
 	Evidence: registry.ByMagic,
 	Table:    "raknet",
-	Options:  func() any { return defaultSettings(6, 9, 10, 11) },
+	Options:  func() any { return defaultSettings(goRaknetParts, 6, 9, 10, 11) },
 	New: func(options any, use registry.Use) codec.Protocol {
 		return New(options.(*Settings).with("raknet", use))
 	},
@@ -30,7 +30,7 @@ var Bedrock = registry.Descriptor{
 	Aliases:  []string{"minecraft"},
 	Evidence: registry.ByMagic,
 	Table:    "bedrock",
-	Options:  func() any { return defaultSettings(9, 10, 11) },
+	Options:  func() any { return defaultSettings(rakLibParts, 9, 10, 11) },
 	New: func(options any, use registry.Use) codec.Protocol {
 		o := options.(*Settings).with("bedrock", use)
 		o.DialVersion = 11
@@ -48,14 +48,23 @@ type Settings struct {
 	Cookies    bool           `toml:"cookies"`                            // prove clients' addresses
 	Pong       string         `toml:"pong" max:"400"`                     // server list text: RakNet's own limit
 	MaxMessage units.Size     `toml:"max_message" min:"1KiB" max:"64MiB"` // of one message
+	MaxParts   uint16         `toml:"max_parts" min:"2" max:"65535"`      // of one message to a server
 	Timeout    units.Duration `toml:"timeout" min:"1s" max:"5m"`          // silence of a peer
 
 	CookieMode   CookieMode `toml:"cookie_mode"`   // of clients' cookies
 	CookieSecret units.Key  `toml:"cookie_secret"` // shared with others that give or check them
 }
 
-func defaultSettings(versions ...uint8) *Settings {
+// The most parts of a message that servers take: go-raknet blocks our address for one of more than 512, RakLib
+// acknowledges one of 128 or more and drops it.
+const (
+	goRaknetParts = 500
+	rakLibParts   = 127
+)
+
+func defaultSettings(parts uint16, versions ...uint8) *Settings {
 	return &Settings{
+		MaxParts:   parts,
 		Versions:   versions,
 		MaxMTU:     1492,
 		Cookies:    true,
@@ -85,6 +94,7 @@ func (s *Settings) with(name string, use registry.Use) Options {
 		PongText:    use.Pong,
 		MaxMTU:      int(s.MaxMTU) - use.Headroom,
 		MaxMessage:  int(s.MaxMessage),
+		MaxParts:    int(s.MaxParts),
 		MaxQueued:   use.Queue,
 		MaxAssembly: max(8<<20, 2*int(s.MaxMessage)), // the largest message, and the next behind it
 		MaxHeld:     max(4<<20, int(s.MaxMessage)),

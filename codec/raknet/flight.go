@@ -49,7 +49,10 @@ type flight struct {
 	nextPart uint32 // id
 	reliable Seq24  // number of the next reliable part
 	unacked  int    // reliable parts that have not arrived
-	literal  bool   // the peer waits for every number
+	oldest   Seq24  // the lowest number of those, while there are some
+	// oldestGone says that oldest has arrived, and that the lowest number is not known.
+	oldestGone bool
+	literal    bool // the peer waits for every number
 }
 
 // flying is what a flight needs only while something is in it.
@@ -111,6 +114,7 @@ func (f *flight) track(m *outgoing, index uint32) partRef {
 	p := part{message: m, index: index, id: f.nextPart}
 	f.nextPart++
 	if m.mode.IsReliable() {
+		f.numbered(f.reliable)
 		p.reliable, f.reliable = f.reliable, f.reliable.Add(1)
 		f.unacked++
 	}
@@ -263,6 +267,7 @@ func (f *flight) drop(r partRef) {
 	p := &f.parts[r.slot]
 	if p.message.mode.IsReliable() {
 		f.unacked--
+		f.oldestGone = f.oldestGone || p.reliable == f.oldest
 	}
 	p.message = nil
 	f.free = append(f.free, r.slot)

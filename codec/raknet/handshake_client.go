@@ -247,8 +247,12 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 	c.requestConnection(now)
 }
 
-// requestConnection sends the first message of the reliability layer.
+// requestConnection sends the first message of the reliability layer, unless the server may block us for its password.
 func (c *Conn) requestConnection(now time.Duration) {
+	if len(c.question.password) > maxPassword {
+		c.finish(codec.InvalidPassword)
+		return
+	}
 	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.question.password}
 	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.question.pad)
 	c.phase = requesting

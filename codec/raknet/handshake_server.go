@@ -8,12 +8,23 @@ import (
 	"tidegate/codec"
 )
 
+const (
+	// maxPassword is the longest password in bytes that a client may send, and that a server is sent. Stock RakNet writes
+	// at most 255. Servers such as go-raknet block our address for one of very many parts.
+	maxPassword = 1024
+	// strangerAssembly bounds the bytes of incomplete split messages of a client that is not admitted.
+	strangerAssembly = 16 << 10
+)
+
+var errPassword = fmt.Errorf("raknet: password over %d bytes: %w", maxPassword, codec.ErrLimit)
+
 // accept makes the server's side of a connection, which answers the client's second request first.
 func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnectionRequest2, o origin) *Conn {
 	c := newConn(p, now, from, halfOpen)
 	c.guid, c.server, c.family = request.guid, p.o.GUID, request.server.family
 	c.longList, c.round = o.longList, o.round
 	c.setMTU(p.clampMTU(request.mtu))
+	c.receiver.splits.budget = min(p.o.MaxAssembly, strangerAssembly)
 	c.grant(0)
 	return c
 }
@@ -108,6 +119,11 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 			return errPhase
 		}
 		c.sender.rtt.expect(now - c.upSince)
+		if len(m.password) > maxPassword {
+			c.enqueueRefusal(now, codec.InvalidPassword)
+			c.part(now, codec.InvalidPassword)
+			return errPassword
+		}
 		if m.encrypts {
 			c.refuseSecurity(now)
 			return nil
@@ -146,6 +162,7 @@ func (c *Conn) Admit(now time.Time, client uint16) {
 		return
 	}
 	c.phase = admitted
+	c.receiver.splits.budget = c.p.o.MaxAssembly
 	c.occupy()
 	m := connectionRequestAccepted{
 		client: c.address(), index: client, addresses: c.ownAddresses(), requestTime: c.askedAt, replyTime: uint64(now.UnixMilli()),

@@ -71,27 +71,3 @@ func (s *sender) repeat(now time.Duration, b []byte, n Seq24) []byte {
 	s.flight.repeated(n, now, len(p.b)-p.start)
 	return p.b
 }
-
-// numbersLeft is for how many new reliable messages the peer has room behind the oldest that it lacks.
-func (f *flight) numbersLeft() int {
-	if !f.literal {
-		return seq24Mask
-	}
-	for n := f.base; n != f.next; n = n.Add(1) {
-		if oldest, ok := f.oldestIn(f.at(n)); ok {
-			return max(0, literalRoom-f.reliable.Sub(oldest))
-		}
-	}
-	return literalRoom
-}
-
-// oldestIn is the lowest number of the reliable messages that a datagram carried and that have not arrived. Those of a
-// literal peer are in the datagrams in the order of their numbers.
-func (f *flight) oldestIn(d *sentDatagram) (oldest Seq24, ok bool) {
-	for _, r := range d.parts {
-		if p := f.get(r); p != nil && p.message.mode.IsReliable() && (!ok || p.reliable.Before(oldest)) {
-			oldest, ok = p.reliable, true
-		}
-	}
-	return oldest, ok
-}

@@ -38,6 +38,9 @@ type Options struct {
 	MaxMTU, MinMTU int
 	// MaxMessage is the largest message in bytes that Send takes. Default 2 MiB.
 	MaxMessage int
+	// MaxParts is the largest number of parts of a message that our client side sends: a server may take more for an
+	// attack, and block our address. Default 500.
+	MaxParts int
 	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged, each counting 64 bytes more than it
 	// has. Default 8 MiB.
 	MaxQueued int
@@ -70,6 +73,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxMTU, 1492)
 	setDefault(&o.MinMTU, 400)
 	setDefault(&o.MaxMessage, 2<<20)
+	setDefault(&o.MaxParts, 500)
 	setDefault(&o.MaxQueued, 8<<20)
 	setDefault(&o.MaxAssembly, 8<<20)
 	setDefault(&o.MaxHeld, 4<<20)

@@ -71,6 +71,15 @@ func (s *sender) partSize() int     { return partSizeAt(s.mtu) }
 
 func partSizeAt(mtu int) int { return mtu - udpOverhead - 9 - maxCapsuleHeaderSize }
 
+// partsOf returns how many parts a message of size bytes has. Before the MTU is known, it may be the least.
+func (s *sender) partsOf(size int) int {
+	part := partSizeAt(probes[len(probes)-1])
+	if s.mtu > 0 {
+		part = s.partSize()
+	}
+	return (size + part - 1) / part
+}
+
 // outgoing returns a record for a message with its own copy of the payload.
 func (s *sender) outgoing(now time.Duration, m codec.Message) *outgoing {
 	o := s.memory.record()
@@ -189,7 +198,7 @@ func (s *sender) settled() bool {
 
 // start numbers a message whose first part is about to be sent.
 func (s *sender) start(m *outgoing) {
-	if m.parts = uint32((len(m.payload) + s.partSize() - 1) / s.partSize()); m.parts > 1 {
+	if m.parts = uint32(s.partsOf(len(m.payload))); m.parts > 1 {
 		m.mode = s.splitMode(m.mode)
 		m.splitID = s.splitID
 		s.splitID++
