@@ -20,7 +20,6 @@ import (
 // without faults.
 var notYetRewritten = []string{
 	"codec/raknet",
-	"codec/rtype",
 	"internal/bench",
 	"internal/cli",
 	"internal/config",

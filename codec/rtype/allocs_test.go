@@ -8,7 +8,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// A lively world in each dialect, its mirror and its refreshes cost no allocation, and neither does hostile input.
+// TestSteadyPathAllocatesNothing: a lively world in each dialect, its mirror, its refreshes and hostile input do not
+// allocate.
 func TestSteadyPathAllocatesNothing(t *testing.T) {
 	for _, dialect := range []Dialect{Document, Game16, Game32} {
 		opener := startHex
@@ -56,14 +57,14 @@ func TestSteadyPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// carry takes all datagrams from one Conn to another, and reports how many messages arrived.
+// carry transfers all datagrams from one Conn to another, and returns how many messages arrived.
 func carry(from, to codec.Conn, now time.Time, buffer []byte) (received int) {
 	for {
 		d, ok := from.Transmit(now, buffer)
 		if !ok {
 			return received
 		}
-		_ = to.Receive(now, d) // what is dropped is not counted as received
+		_ = to.Receive(now, d) // a dropped datagram is not counted as received
 		for e, ok := to.Poll(); ok; e, ok = to.Poll() {
 			if e.Kind == codec.Received {
 				received++

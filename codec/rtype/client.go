@@ -14,20 +14,20 @@ type client struct {
 	nextHello time.Time
 	helloDue  bool
 	pongDue   bool
-	lobby     clientLobby // of the last game
+	lobby     clientLobby // for the last game
 }
 
 func dial(o *Options, now time.Time) *client {
 	c := &client{link: newLink(o, now)}
-	c.greet(now)
+	c.sendHello(now)
 	return c
 }
 
-// Admit is the other side's.
+// Admit does nothing: only a server's side admits.
 func (c *client) Admit(time.Time, uint16) {}
 
-// greet says Hello, or gives the server up that has not answered.
-func (c *client) greet(now time.Time) {
+// sendHello sends Hello, or gives up a server that has not answered.
+func (c *client) sendHello(now time.Time) {
 	if c.hellos == c.options.MaxHellos {
 		c.nextHello = time.Time{}
 		if c.state == opening {
@@ -40,8 +40,8 @@ func (c *client) greet(now time.Time) {
 	c.nextHello = now.Add(c.options.HelloInterval)
 }
 
-// Send queues a canonical message: a key or an update. ErrFull also while the automatic dialect does not know
-// yet how wide an update's entity is.
+// Send queues a canonical message: a key or an update. It returns ErrFull also while the automatic dialect does not
+// know the width of an update's entity.
 func (c *client) Send(now time.Time, m codec.Message) error {
 	if err := c.check(&m); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (c *client) send(payload []byte) error {
 		return c.sendKey(payload[0])
 	}
 	if c.format.width == 0 {
-		return codec.ErrFull // to guess could name another entity; the server's first instruction will tell
+		return codec.ErrFull // a guess could name another entity; the server's first instruction shows the width
 	}
 	var in instruction
 	if c.format.document || in.parseAlone(payload, &canonical, c.sizes) != nil || in.op != update {
@@ -78,7 +78,7 @@ func (c *client) sendKey(key byte) error {
 	return nil
 }
 
-// Advance runs what is due: time-outs and Hellos.
+// Advance does the work that is due: time-outs and Hellos.
 func (c *client) Advance(now time.Time) {
 	if c.state == closed {
 		return
@@ -88,14 +88,15 @@ func (c *client) Advance(now time.Time) {
 		return
 	}
 	if next := c.helloAt(); !next.IsZero() && !now.Before(next) {
-		c.greet(now)
+		c.sendHello(now)
 	}
 }
 
-// deadline is when the server's silence ends the session.
+// deadline returns when the server's silence ends the session.
 func (c *client) deadline() time.Time { return c.heard.Add(c.options.ServerTimeout) }
 
-// helloAt is when the next Hello is due: until the server answers, and while a part of its initialisation is missing.
+// helloAt returns when the next Hello is due. Hellos repeat until the server answers, and while a part of its
+// initialisation is missing.
 func (c *client) helloAt() time.Time {
 	if c.state == opening || c.gather.begun() {
 		return c.nextHello
@@ -103,7 +104,7 @@ func (c *client) helloAt() time.Time {
 	return time.Time{}
 }
 
-// NextTimeout is when Advance has something to do, or Poll a receipt.
+// NextTimeout returns when Advance has work again, or Poll a receipt.
 func (c *client) NextTimeout() time.Time {
 	if c.state == closed {
 		return time.Time{}
@@ -141,7 +142,7 @@ func (c *client) Transmit(_ time.Time, b []byte) ([]byte, bool) {
 	return b, ok
 }
 
-// Close ends the session. A client has no goodbye: the server will miss its answers to pings.
+// Close ends the session. A client has no goodbye: the server notices that its pings get no answer.
 func (c *client) Close(_ time.Time, why codec.Goodbye) {
 	if c.state != closed {
 		c.finish(why.Reason)

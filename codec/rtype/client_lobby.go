@@ -7,17 +7,17 @@ import (
 	"tidegate/codec"
 )
 
-// maxRefusals bounds the components that a client has yet to say it ignores. The server names them again.
+// maxRefusals bounds the refused components that wait to be sent. The server names the others again.
 const maxRefusals = 16
 
-// clientLobby is a client's way into the last game. It ignores no component that it can have, so that it starts as soon
-// as it knows all, and is connected with the first instruction. It says no hello after that: the server would put it
-// back into the lobby, and make another entity for it as it starts again.
+// clientLobby is a client's handshake in the last game. It ignores no component that it can have. So it starts as soon
+// as it knows all components, and is connected by the first instruction. After that it sends no hello. A hello would
+// put the client back into the lobby, and the server would make another entity for it.
 type clientLobby struct {
 	refusals  [maxRefusals]uint16
-	refused   int // how many refusals wait
+	refused   int // number of waiting refusals
 	startDue  bool
-	startedAt time.Time // zero: not yet
+	startedAt time.Time // zero: not started
 }
 
 func (l *clientLobby) due() bool { return l.refused > 0 || l.startDue }
@@ -32,11 +32,11 @@ func (l *clientLobby) transmit(b []byte) []byte {
 	return append(b, startOpcode)
 }
 
-// mayBeLast reports whether the server may turn out to be of the last game.
+// mayBeLast reports whether the server may still be one of the last game.
 func (c *client) mayBeLast() bool { return c.options.Dialect == Auto && c.format.era == AnyEra }
 
-// hello is what opens a session. A server of the last game does not answer the others' hello: one that has been silent
-// for half of the hellos is asked both ways in turn.
+// hello returns the datagram that opens a session. A server of the last game does not answer the other dialects'
+// hello. If a server has been silent for half of the hellos, the client sends both kinds in turn.
 func (c *client) hello() []byte {
 	if c.format.isFinal() || c.mayBeLast() && c.state == opening && c.hellos > c.options.MaxHellos/2 && c.hellos%2 == 1 {
 		return lastHello
@@ -44,7 +44,7 @@ func (c *client) hello() []byte {
 	return c.options.Hello
 }
 
-// receiveLobby takes what only servers of the last game say: a component, or how many there are.
+// receiveLobby handles the messages that only servers of the last game send: a component, or the number of components.
 func (c *client) receiveLobby(now time.Time, d []byte) error {
 	index := le.Uint16(d[1:])
 	switch {
@@ -73,7 +73,7 @@ func (c *client) receiveLobby(now time.Time, d []byte) error {
 	return nil
 }
 
-// refuse has the server told that a component is of no use.
+// refuse queues the message that the client ignores a component.
 func (c *client) refuse(index uint16) {
 	if c.lobby.refused < maxRefusals {
 		c.lobby.refusals[c.lobby.refused] = index
@@ -81,7 +81,7 @@ func (c *client) refuse(index uint16) {
 	}
 }
 
-// lobbyRepeats takes what was said before. A server that still counts has not heard that we start.
+// lobbyRepeats handles a repeated message. A server that still sends the count has not received our start.
 func (c *client) lobbyRepeats(now time.Time, d []byte) error {
 	index := int(le.Uint16(d[1:]))
 	if d[0] == nameOpcode && (index >= len(c.initial.names) || !bytes.Equal(d[3:], c.initial.names[index])) {

@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 )
 
-// Receive takes one datagram of the server's.
+// Receive takes one datagram of the server.
 func (c *client) Receive(now time.Time, datagram []byte) error {
 	c.scratch = c.scratch[:0]
 	return c.stats.Count(c.receive(now, datagram))
@@ -18,9 +18,9 @@ func (c *client) receive(now time.Time, d []byte) error {
 	case c.state == closed:
 		return codec.ErrUnexpected
 	case len(d) == 0:
-		return errTorn
+		return errLength
 	case bytes.Equal(d, ping):
-		c.hear(now)
+		c.markHeard(now)
 		c.pongDue = true
 		return nil
 	case isGoodbye(d):
@@ -32,14 +32,14 @@ func (c *client) receive(now time.Time, d []byte) error {
 		return c.receiveInitial(now, d)
 	case c.format.document:
 		return c.receiveStream(now, d)
-	case c.initial.hasPart(d, c.format.era): // early servers repeat it whenever they hear from us
-		c.hear(now)
+	case c.initial.hasPart(d, c.format.era): // early servers repeat it after each message of a client
+		c.markHeard(now)
 		return codec.ErrDuplicate
 	}
 	return c.receiveAlone(now, d)
 }
 
-// leave ends the session, or the attempt to have one, by the server's goodbye.
+// leave ends the session or the attempt after the server's goodbye.
 func (c *client) leave() {
 	reason := codec.Kicked
 	if c.state == opening {
@@ -48,7 +48,7 @@ func (c *client) leave() {
 	c.lose(reason)
 }
 
-// receiveInitial takes a datagram while the names of the components are not known. It may be instructions all the same:
+// receiveInitial handles a datagram while the names of the components are unknown. It may hold instructions, because
 // parts of the initialisation may be late or lost.
 func (c *client) receiveInitial(now time.Time, d []byte) error {
 	if c.format.document || c.options.Dialect == Auto {
@@ -66,7 +66,7 @@ func (c *client) receiveInitial(now time.Time, d []byte) error {
 	if c.format.isFinal() || !c.gather.take(d) {
 		return c.receiveAlone(now, d)
 	}
-	c.hear(now)
+	c.markHeard(now)
 	if n, done := c.gather.done(); done {
 		c.format.learn(format{era: c.gather.era})
 		c.announce(n)
@@ -76,21 +76,21 @@ func (c *client) receiveInitial(now time.Time, d []byte) error {
 	return nil
 }
 
-// receiveNames takes the document's initialisation, by which a server also shows that it speaks that dialect.
+// receiveNames handles the document's initialisation, which also shows that the server speaks that dialect.
 func (c *client) receiveNames(now time.Time, d []byte) (rest []byte, ok bool) {
 	var n initialisation
 	rest, err := n.parse(d)
 	if err != nil {
 		return nil, false
 	}
-	c.hear(now)
+	c.markHeard(now)
 	c.format = formats[Document]
 	c.announce(n)
 	c.report()
 	return rest, true
 }
 
-// report tells what is known of the components and of the format.
+// report announces the known components and the known format.
 func (c *client) report() {
 	a := announcement{format: c.format, initial: c.initial}
 	start := len(c.scratch)
@@ -98,7 +98,7 @@ func (c *client) report() {
 	c.take(c.scratch[start:])
 }
 
-// receiveStream takes the instructions of one of the document's datagrams, up to the first that is broken.
+// receiveStream handles the instructions of one of the document's datagrams, up to the first malformed one.
 func (c *client) receiveStream(now time.Time, d []byte) error {
 	for len(d) > 0 {
 		var in instruction
@@ -106,14 +106,14 @@ func (c *client) receiveStream(now time.Time, d []byte) error {
 		if err != nil {
 			return err
 		}
-		c.hear(now)
+		c.markHeard(now)
 		c.takeInstruction(&in, d[:len(d)-len(rest)])
 		d = rest
 	}
 	return nil
 }
 
-// receiveAlone takes one of the game's instructions. The first may tell the width of entities.
+// receiveAlone handles one of the game's instructions. The first may show the width of entities.
 func (c *client) receiveAlone(now time.Time, d []byte) error {
 	f := c.format
 	if f.width == 0 {
@@ -126,7 +126,7 @@ func (c *client) receiveAlone(now time.Time, d []byte) error {
 	if err := in.parseAlone(d, &f, c.sizes); err != nil {
 		return err
 	}
-	c.hear(now)
+	c.markHeard(now)
 	if f.width != c.format.width {
 		c.format = f
 		if c.initial.known() {
@@ -137,8 +137,8 @@ func (c *client) receiveAlone(now time.Time, d []byte) error {
 	return nil
 }
 
-// hear notes that the server is there, which makes the session the first time.
-func (c *client) hear(now time.Time) {
+// markHeard records that the server is alive. The first time, this starts the session.
+func (c *client) markHeard(now time.Time) {
 	c.heard = now
 	if c.state == opening {
 		c.connect(now)

@@ -8,7 +8,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// What a client's side understands of each dialect, and what it finds out by itself.
+// TestClientHears: a client's side understands each dialect, and finds out its facts by itself.
 func TestClientHears(t *testing.T) {
 	earlyParts, lateParts := exampleParts[Early], exampleParts[Late]
 	join := func(lists ...[]string) (all []string) {
@@ -66,16 +66,16 @@ func TestClientDropsTheRest(t *testing.T) {
 		received       []string
 	}{
 		{"opcode", "05 00000001", Game32, errOpcode, nil},
-		{"torn", "00 0001", Game32, errTorn, nil},
-		{"two in one", "00 00000001 00 00000002", Game32, errTorn, nil},
+		{"torn", "00 0001", Game32, errLength, nil},
+		{"two in one", "00 00000001 00 00000002", Game32, errLength, nil},
 		{"component", "02 00000001 0003", Game32, errComponent, nil},
-		{"size", "03 00000001 0002 0000", Game32, errTorn, nil},
-		{"torn at the end", "000001 0100", Document, errTorn, []string{"00 00000001"}},
+		{"size", "03 00000001 0002 0000", Game32, errLength, nil},
+		{"torn at the end", "000001 0100", Document, errLength, []string{"00 00000001"}},
 		{"opcode in between", "000001 0a 000002", Document, errOpcode, []string{"00 00000001"}},
 		{"update tells no width", "03 0001 0002 aa", Auto, errWidth, nil},
 		{"no width at all", "00 000001", Auto, errWidth, nil},
-		{"empty", "", Auto, errTorn, nil},
-		{"empty for the document", "", Document, errTorn, nil},
+		{"empty", "", Auto, errLength, nil},
+		{"empty for the document", "", Document, errLength, nil},
 	} {
 		conn := dialed(t, Options{Dialect: c.dialect, Components: map[string]int{"Health": 1}})
 		if c.dialect == Document {
@@ -91,12 +91,12 @@ func TestClientDropsTheRest(t *testing.T) {
 	}
 }
 
-// Early servers send their initialisation again whenever they hear from a client. No part of it is taken for an
-// instruction, though by their lengths some could be.
+// TestRepeatedInitialisation: early servers send their initialisation again after each message of a client. No part of
+// it is taken for an instruction, though some could be by their lengths.
 func TestRepeatedInitialisation(t *testing.T) {
 	for _, parts := range [][]string{
-		{"0002", "0a", "00 4870", "01 4149"},             // Hp is entity 4870 as well
-		{"0002", "0a00", "0000 417265", "0100 4172656e"}, // so is Are entity 417265 in 32 bits
+		{"0002", "0a", "00 4870", "01 4149"},             // Hp could be entity 4870
+		{"0002", "0a00", "0000 417265", "0100 4172656e"}, // Are could be entity 417265 in 32 bits
 	} {
 		c := dialed(t, Options{})
 		receive(t, c, start, parts...)
@@ -121,7 +121,7 @@ func TestRepeatedInitialisation(t *testing.T) {
 	wantReceived(t, c, "0a")
 }
 
-// A datagram that is nothing does not make a session.
+// TestOnlyMeaningConnects: a meaningless datagram does not start a session.
 func TestOnlyMeaningConnects(t *testing.T) {
 	c := dialed(t, Options{})
 	for _, d := range []string{"", "00", "fffefd", "05 00000001", "03 0001 0002"} {
@@ -178,8 +178,8 @@ func TestClientSpeaks(t *testing.T) {
 	}
 }
 
-// Before the server's first instruction an automatic client cannot tell how wide an entity is, and a guess could name
-// another one.
+// TestUpdatesWaitForTheWidth: before the server's first instruction an automatic client does not know the width of
+// entities. A guess could name another entity.
 func TestUpdatesWaitForTheWidth(t *testing.T) {
 	c := dialed(t, Options{})
 	receive(t, c, start, exampleParts[Early]...)

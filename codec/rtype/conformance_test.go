@@ -8,8 +8,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// Both of the game's dialects carry updates either way, which is what the suite sends. Its server has no components to
-// announce, so that the first ping is what its client hears first. Entities of 16 bits are wider in canonical form.
+// TestConformance: both of the game's dialects carry updates both ways, so the suite sends updates. The suite's server
+// has no components to announce, so its client first hears a ping. Entities of 16 bits are wider in canonical form.
 func TestConformance(t *testing.T) {
 	t.Run("16", func(t *testing.T) { codectest.Run(t, conformance(Game16, maxDatagram+2)) })
 	t.Run("32", func(t *testing.T) { codectest.Run(t, conformance(Game32, maxDatagram)) })
@@ -20,13 +20,13 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("auto", func(t *testing.T) {
 		c := conformance(Auto, maxDatagram)
-		c.Greeting = greeting(Late, 4) // which tells the client how wide entities are
+		c.Greeting = greeting(Late, 4) // it shows the client the width of entities
 		codectest.Run(t, c)
 	})
 	t.Run("0.0.1", func(t *testing.T) { codectest.Run(t, conformanceDocument()) })
 }
 
-// greeting is a server's component and entity, in the canonical form, and what a client is told of them that asks again.
+// greeting returns a server's component and entity in canonical form, and the messages for a client that asks again.
 func greeting(era Era, width uint8) [][]byte {
 	announcement := append([]byte{announced, byte(era), width, 0, 1, 4}, "Test\xff\xff"...)
 	return [][]byte{
@@ -36,8 +36,8 @@ func greeting(era Era, width uint8) [][]byte {
 	}
 }
 
-// conformanceDocument is what the document's dialect can do: its clients press keys and nothing else, the first of which
-// opens the session, and nobody says goodbye.
+// conformanceDocument describes the abilities of the document's dialect. Its clients only press keys, the first key
+// opens the session, and neither side says goodbye.
 func conformanceDocument() codectest.Config {
 	c := conformance(Document, maxDatagram+2)
 	c.ClientPayload = documentHello

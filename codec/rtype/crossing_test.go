@@ -9,17 +9,17 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// chain is a client and a server of the game with a proxy between them: four Conns, of which the two in the middle are
-// joined by canonical messages. No datagram is lost.
+// chain is a client and a server of the game with a proxy between them: four Conns. Canonical messages join the two in
+// the middle. No datagram is lost.
 type chain struct {
 	t        testing.TB
-	conns    [4]codec.Conn // client; the proxy's sides towards it and towards the server; server
+	conns    [4]codec.Conn // client; the proxy's sides towards the client and the server; server
 	atClient []string
 	atServer []string
-	unfit    int // messages that the other side of the proxy has no form for
+	unfit    int // messages that have no form on the other side of the proxy
 }
 
-// newChain makes one with the dialects of client and server, and those of the proxy towards them.
+// newChain makes a chain from the dialects of client and server, and those of the proxy towards them.
 func newChain(t testing.TB, near, far, proxyNear, proxyFar Dialect) *chain {
 	dial := func(d Dialect) codec.Conn { return dialed(t, Options{Dialect: d, Components: worldSizes}) }
 	hello := startHex
@@ -33,7 +33,7 @@ func newChain(t testing.TB, near, far, proxyNear, proxyFar Dialect) *chain {
 	}}
 }
 
-// run carries everything to where it goes.
+// run transfers all datagrams and messages.
 func (c *chain) run() {
 	for again := true; again; {
 		again = false
@@ -50,7 +50,7 @@ func (c *chain) run() {
 	}
 }
 
-// pass takes the events of one Conn, and sends messages on to the other side of the proxy.
+// pass takes the events of one Conn, and sends its messages to the other side of the proxy.
 func (c *chain) pass(i int) {
 	for _, e := range codectest.Drain(c.conns[i]) {
 		if e.Kind != codec.Received {
@@ -69,7 +69,7 @@ func (c *chain) pass(i int) {
 	}
 }
 
-// Each dialect of a server reaches a client of each, and in the automatic dialect a proxy finds out by itself.
+// TestDialectsCross: a server of each dialect reaches a client of each. An automatic proxy finds out the dialects.
 func TestDialectsCross(t *testing.T) {
 	for _, far := range []Dialect{Document, Game16, Game32} {
 		for _, near := range []Dialect{Document, Game16, Game32} {
@@ -101,8 +101,8 @@ func checkCrossing(t *testing.T, near, far, proxyNear, proxyFar Dialect) {
 	checkWayBack(t, c, what, near, far)
 }
 
-// checkWayBack sends what the client's dialect can say. Keys and requests are different things, and the document knows
-// no updates: these do not cross, and are counted.
+// checkWayBack sends every input that the client's dialect has. Keys and requests are different inputs, and the
+// document has no updates. Such inputs do not cross, and are counted.
 func checkWayBack(t *testing.T, c *chain, what string, near, far Dialect) {
 	t.Helper()
 	c.atServer, c.unfit = nil, 0

@@ -15,14 +15,14 @@ type Describer struct {
 	initial initialisation
 }
 
-// NewDescriber returns a Describer for a session of which nothing has been seen.
+// NewDescriber returns a Describer for a session from its first datagram on.
 func NewDescriber() *Describer { return new(Describer) }
 
-// NewLastDescriber returns one for a session of the last game.
+// NewLastDescriber returns a Describer for a session of the last game.
 func NewLastDescriber() *Describer { return &Describer{format: formats[GameLast]} }
 
-// Describe explains a datagram: as a whole, and each of its instructions where there are several. Errors wrap
-// codec.ErrMalformed, or codec.ErrUnexpected of an update that came before anything that tells the width of entities.
+// Describe explains a datagram as a whole, and each of its instructions if there are several. Errors wrap
+// codec.ErrMalformed. They wrap codec.ErrUnexpected for an update that arrives before the width of entities is known.
 func (d *Describer) Describe(fromServer bool, b []byte) (text string, instructions []string, err error) {
 	switch {
 	case len(b) == 0:
@@ -41,11 +41,11 @@ func (d *Describer) Describe(fromServer bool, b []byte) (text string, instructio
 	return words.Count(len(instructions), "instruction"), instructions, err
 }
 
-// client explains what a client says.
+// client explains a client's datagram.
 func (d *Describer) client(b []byte) ([]string, error) {
 	switch {
 	case bytes.Equal(b, defaultHello):
-		d.gather, d.initial = gather{}, initialisation{} // the server will name its components anew
+		d.gather, d.initial = gather{}, initialisation{} // the server will name its components again
 		if d.format.document {
 			d.format = format{}
 		}
@@ -53,13 +53,13 @@ func (d *Describer) client(b []byte) ([]string, error) {
 	case bytes.Equal(b, pong):
 		return []string{"pong"}, nil
 	}
-	if told, ok := d.lobbyOf(b); ok {
-		return []string{told}, nil
+	if text, ok := d.lobbyOf(b); ok {
+		return []string{text}, nil
 	}
 	return d.input(b)
 }
 
-// server explains what a server says. Parts of the initialisation come before anything else, but some servers repeat
+// server explains a server's datagram. Parts of the initialisation precede other datagrams, but some servers repeat
 // them at any time.
 func (d *Describer) server(b []byte) ([]string, error) {
 	switch {
@@ -75,17 +75,17 @@ func (d *Describer) server(b []byte) ([]string, error) {
 		if d.format.isFinal() && isLastName(b) {
 			return []string{d.named(b)}, nil
 		}
-		told, err := d.instructions(b)
-		if err != nil && len(told) == 0 {
+		texts, err := d.instructions(b)
+		if err != nil && len(texts) == 0 {
 			if part, ok := d.part(b); ok {
 				return []string{part}, nil
 			}
 		}
-		return told, err
+		return texts, err
 	}
-	if told, rest, ok := d.names(b); ok {
+	if text, rest, ok := d.names(b); ok {
 		more, err := d.instructions(rest)
-		return append([]string{told}, more...), err
+		return append([]string{text}, more...), err
 	}
 	if part, ok := d.part(b); ok && !d.format.document {
 		return []string{part}, nil

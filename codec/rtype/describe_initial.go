@@ -8,18 +8,20 @@ import (
 )
 
 // names explains the document's initialisation, which shows that the server speaks that dialect.
-func (d *Describer) names(b []byte) (told string, rest []byte, ok bool) {
+func (d *Describer) names(b []byte) (text string, rest []byte, ok bool) {
 	var n initialisation
 	rest, err := n.parse(b)
 	if err != nil {
 		return "", nil, false
 	}
 	d.initial, d.format = n, formats[Document]
-	return fmt.Sprintf("initialisation, %s: %s", words.Count(len(n.names), "component"), bytes.Join(n.names, []byte(", "))), rest, true
+	text = fmt.Sprintf("initialisation, %s: %s",
+		words.Count(len(n.names), "component"), bytes.Join(n.names, []byte(", ")))
+	return text, rest, true
 }
 
-// part explains a part of the game's initialisation that has not come yet.
-func (d *Describer) part(b []byte) (told string, ok bool) {
+// part explains a new part of the game's initialisation.
+func (d *Describer) part(b []byte) (text string, ok bool) {
 	if d.format.isFinal() {
 		d.gather.era = Final
 	}
@@ -31,21 +33,21 @@ func (d *Describer) part(b []byte) (told string, ok bool) {
 	switch {
 	case isLastName(b):
 		d.format = formats[GameLast]
-		told = d.named(b)
+		text = d.named(b)
 	case isFiller(b):
-		told = "initialisation: filler in place of a lost part"
+		text = "initialisation: filler in place of a lost part"
 	case g.counted != before.counted:
-		told = "initialisation: " + words.Count(g.count, "component")
+		text = "initialisation: " + words.Count(g.count, "component")
 	case g.pad != before.pad:
-		told = fmt.Sprintf("initialisation: names are at most %s long", words.Count(g.pad, "byte"))
+		text = fmt.Sprintf("initialisation: names are at most %s long", words.Count(g.pad, "byte"))
 	default:
-		told = fmt.Sprintf("initialisation: component %d is %s", b[0], g.names[b[0]])
+		text = fmt.Sprintf("initialisation: component %d is %s", b[0], g.names[b[0]])
 	}
 	d.complete()
-	return told, true
+	return text, true
 }
 
-// complete takes the initialisation once it is whole.
+// complete stores the initialisation once it is complete.
 func (d *Describer) complete() {
 	if n, done := d.gather.done(); done {
 		d.format.learn(format{era: d.gather.era})
@@ -57,10 +59,10 @@ func (d *Describer) named(b []byte) string {
 	return fmt.Sprintf("lobby: component %d is %s", le.Uint16(b[1:]), b[3:])
 }
 
-// count explains how many components a client of the last game uses.
+// count explains the number of components that a client of the last game uses.
 func (d *Describer) count(b []byte) ([]string, error) {
 	if len(b) != 3 {
-		return nil, errTorn
+		return nil, errLength
 	}
 	n := int(be.Uint16(b[1:]))
 	if d.gather.era = Final; !d.initial.known() && d.gather.take(b) {
@@ -69,8 +71,9 @@ func (d *Describer) count(b []byte) ([]string, error) {
 	return []string{"lobby: the client uses " + words.Count(n, "component")}, nil
 }
 
-// lobbyOf explains what only clients of the last game say. Before the server has answered, its hello may be a key.
-func (d *Describer) lobbyOf(b []byte) (told string, ok bool) {
+// lobbyOf explains a message that only clients of the last game send. Before the server's answer its hello may be a
+// key.
+func (d *Describer) lobbyOf(b []byte) (text string, ok bool) {
 	fresh := d.format == format{} && !d.initial.known() && !d.gather.begun()
 	switch {
 	case len(b) == 1 && b[0] == openLobby && d.format.isFinal():
@@ -87,7 +90,7 @@ func (d *Describer) lobbyOf(b []byte) (told string, ok bool) {
 	return "", false
 }
 
-// component names a component, if its name is known.
+// component returns a component's number, and its name if that is known.
 func (d *Describer) component(id uint16) string {
 	if int(id) < len(d.initial.names) {
 		return fmt.Sprintf("%d (%s)", id, d.initial.names[id])

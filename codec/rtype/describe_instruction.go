@@ -6,8 +6,8 @@ import (
 	"tidegate/internal/words"
 )
 
-// instructions explains the changes of the world in a server's datagram, up to the first that is broken.
-func (d *Describer) instructions(b []byte) (told []string, err error) {
+// instructions explains the changes of the world in a server's datagram, up to the first malformed one.
+func (d *Describer) instructions(b []byte) (texts []string, err error) {
 	f := d.format
 	if f.width == 0 {
 		f.width = widthOf(b)
@@ -19,19 +19,19 @@ func (d *Describer) instructions(b []byte) (told []string, err error) {
 		var in instruction
 		rest, err := in.parse(b, &f, d.sizes())
 		if err == nil && len(rest) > 0 && !f.document {
-			err = errTorn
+			err = errLength
 		}
 		if err != nil {
-			return told, err
+			return texts, err
 		}
-		told = append(told, d.instruction(&in))
+		texts = append(texts, d.instruction(&in))
 		b = rest
 	}
 	d.format = f
-	return told, nil
+	return texts, nil
 }
 
-// sizes are those of the announced components: not known, as they are configured and not on the wire.
+// sizes returns the sizes of the announced components. They are unknown: they are configured and not on the wire.
 func (d *Describer) sizes() sizes {
 	if !d.initial.known() {
 		return nil
@@ -58,8 +58,8 @@ func (d *Describer) instruction(in *instruction) string {
 
 var keyNames = [maxKey/2 + 1]string{"right", "up", "left", "down", "left click", "right click"}
 
-// input explains what a client does: keys, several of them in the document's dialect, or an update.
-func (d *Describer) input(b []byte) (told []string, err error) {
+// input explains a client's input: one key, several keys in the document's dialect, or an update.
+func (d *Describer) input(b []byte) (texts []string, err error) {
 	if len(b) > 1 && !d.format.document {
 		if opcode(b[0]) != update {
 			return nil, errOpcode
@@ -68,11 +68,11 @@ func (d *Describer) input(b []byte) (told []string, err error) {
 	}
 	for _, key := range b {
 		if !d.format.hasKeys() || key > maxKey {
-			return told, errOpcode
+			return texts, errOpcode
 		}
-		told = append(told, describeKey(key))
+		texts = append(texts, describeKey(key))
 	}
-	return told, nil
+	return texts, nil
 }
 
 func describeKey(key byte) string {

@@ -10,11 +10,11 @@ import (
 	"tidegate/codec"
 )
 
-// said is a datagram of a session and what is told of it: the whole and, where it has several, its instructions.
+// said is a datagram of a session with its explanation: the whole, and its instructions if it has several.
 type said struct {
 	fromServer bool
 	hex        string
-	told       string // lines
+	text       string // lines
 }
 
 func TestDescribeSessions(t *testing.T) {
@@ -79,8 +79,8 @@ func TestDescribeSessions(t *testing.T) {
 		d := NewDescriber()
 		for i, s := range session.datagrams {
 			text, instructions, err := d.Describe(s.fromServer, bytesOf(t, s.hex))
-			if told := strings.Join(slices.Insert(instructions, 0, text), "\n"); err != nil || told != s.told {
-				t.Errorf("%s, datagram %d: %q, %v; want %q", session.dialect, i, told, err, s.told)
+			if text := strings.Join(slices.Insert(instructions, 0, text), "\n"); err != nil || text != s.text {
+				t.Errorf("%s, datagram %d: %q, %v; want %q", session.dialect, i, text, err, s.text)
 			}
 		}
 	}
@@ -102,7 +102,7 @@ func TestDescribeMalformed(t *testing.T) {
 		what       string
 		fromServer bool
 		hex        string
-		told       int
+		text       int
 	}{
 		{"nothing", true, "", 0},
 		{"no instruction", true, "20000005", 0},
@@ -111,22 +111,24 @@ func TestDescribeMalformed(t *testing.T) {
 		{"no key", false, "0c", 0},
 	} {
 		_, instructions, err := NewDescriber().Describe(c.fromServer, bytesOf(t, c.hex))
-		if !errors.Is(err, codec.ErrMalformed) || len(instructions) != c.told {
+		if !errors.Is(err, codec.ErrMalformed) || len(instructions) != c.text {
 			t.Errorf("%s: %q, %v", c.what, instructions, err)
 		}
 	}
 	d := NewDescriber()
-	if _, told, err := d.Describe(true, bytesOf(t, "03000500010102")); !errors.Is(err, codec.ErrUnexpected) || len(told) != 0 {
-		t.Errorf("an update with entities of unknown width: %q, %v", told, err)
+	_, text, err := d.Describe(true, bytesOf(t, "03000500010102"))
+	if !errors.Is(err, codec.ErrUnexpected) || len(text) != 0 {
+		t.Errorf("an update with entities of unknown width: %q, %v", text, err)
 	}
 	if _, _, err := d.Describe(true, bytesOf(t, "0001"+"01"+"41"+"ffff")); err != nil {
 		t.Fatal(err)
 	}
-	if _, told, err := d.Describe(true, bytesOf(t, "000005"+"0200050000"+"020005")); !errors.Is(err, codec.ErrMalformed) || len(told) != 2 {
-		t.Errorf("a torn instruction behind two whole ones: %q, %v", told, err)
+	_, text, err = d.Describe(true, bytesOf(t, "000005"+"0200050000"+"020005"))
+	if !errors.Is(err, codec.ErrMalformed) || len(text) != 2 {
+		t.Errorf("a torn instruction behind two whole ones: %q, %v", text, err)
 	}
-	if _, told, err := d.Describe(true, bytesOf(t, "0200050001")); !errors.Is(err, codec.ErrMalformed) || len(told) != 0 {
-		t.Errorf("a component that was not announced: %q, %v", told, err)
+	if _, text, err := d.Describe(true, bytesOf(t, "0200050001")); !errors.Is(err, codec.ErrMalformed) || len(text) != 0 {
+		t.Errorf("a component that was not announced: %q, %v", text, err)
 	}
 }
 

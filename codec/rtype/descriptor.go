@@ -12,9 +12,9 @@ import (
 	"tidegate/internal/units"
 )
 
-// The dialects: Any finds out what the peer speaks, FromDocument is that of the protocol document, and the game's own
-// have entities of 16 or 32 bits, or, as it was last, a handshake of its own. Any's Describe explains all but the
-// last.
+// The dialects. Any finds out the peer's dialect, and FromDocument is that of the protocol document. The game's own
+// dialects have entities of 16 or 32 bits, or, in the last game, a handshake of its own. Any's Describe explains all
+// but the last.
 var (
 	Any          = descriptor(Auto)
 	FromDocument = descriptor(Document)
@@ -44,7 +44,7 @@ func descriptor(dialect Dialect) registry.Descriptor {
 	return d
 }
 
-// inputs names what clients of a dialect can say. docs/protocols/rtype.md#dialects
+// inputs names the possible inputs of a dialect's clients. docs/protocols/rtype.md#dialects
 func inputs(dialect Dialect, era Era) []string {
 	const keys, updates = "keys", "updates"
 	late := era == Late || era == AnyEra && dialect == Game32
@@ -59,19 +59,19 @@ func inputs(dialect Dialect, era Era) []string {
 
 // Settings are the options in the configuration, of every dialect.
 type Settings struct {
-	Hello           string         `toml:"hello" min:"1" max:"255"` // not of the document's dialect, which has none
+	Hello           string         `toml:"hello" min:"1" max:"255"` // not for the document's dialect, which has none
 	Era             Era            `toml:"era"`
 	Components      map[string]int `toml:"components"`                       // bytes of data, by name
 	PingInterval    units.Duration `toml:"ping_interval" min:"0s" max:"5m"`  // 0: never
-	PingTimeout     units.Duration `toml:"ping_timeout" min:"1s" max:"5m"`   // of a pinged client
+	PingTimeout     units.Duration `toml:"ping_timeout" min:"1s" max:"5m"`   // for a client that was pinged
 	IdleTimeout     units.Duration `toml:"idle_timeout" min:"1s" max:"1h"`   // of clients
 	ServerTimeout   units.Duration `toml:"server_timeout" min:"1s" max:"1h"` // of servers
 	ConnectInterval units.Duration `toml:"connect_interval" min:"100ms" max:"1m"`
 	ConnectAttempts int            `toml:"connect_attempts" min:"1" max:"100"`
 	Refresh         units.Duration `toml:"refresh" min:"0s" max:"1h"`        // 0: never
 	InitialCopies   int            `toml:"initial_copies" min:"1" max:"8"`   // of each part of the initialisation
-	MaxWorld        units.Size     `toml:"max_world" min:"1KiB" max:"64MiB"` // of a server's state, kept to refresh it
-	MaxRate         int            `toml:"max_rate" min:"1" max:"100000"`    // messages a second from a client
+	MaxWorld        units.Size     `toml:"max_world" min:"1KiB" max:"64MiB"` // state of a server, kept to refresh it
+	MaxRate         int            `toml:"max_rate" min:"1" max:"100000"`    // messages per second from a client
 }
 
 func defaultSettings() *Settings {
@@ -89,7 +89,7 @@ func defaultSettings() *Settings {
 	}
 }
 
-// maxComponentSize bounds a component's data, in bytes.
+// maxComponentSize bounds the data of one component in bytes.
 const maxComponentSize = 1024
 
 // Check implements registry.Checker.
@@ -108,7 +108,7 @@ func (s *Settings) Check(r registry.Report) {
 	}
 }
 
-// with returns the Options of a use.
+// with returns the Options for a use.
 func (s *Settings) with(dialect Dialect, use registry.Use) Options {
 	o := Options{
 		Dialect:       dialect,
@@ -133,7 +133,7 @@ func (s *Settings) with(dialect Dialect, use registry.Use) Options {
 	return o
 }
 
-// eras are the names in the configuration. It does not have Final, which is GameLast's alone.
+// eras holds the names in the configuration. Final is missing, because only GameLast has it.
 var eras = [...]string{AnyEra: "auto", Early: "early", Late: "late"}
 
 var errEra = errors.New("not an era")
@@ -146,7 +146,7 @@ func (e Era) String() string {
 	return "final"
 }
 
-// UnmarshalText reads the form that String writes.
+// UnmarshalText reads String's form.
 func (e *Era) UnmarshalText(text []byte) error {
 	i := slices.Index(eras[:], string(text))
 	if i < 0 {

@@ -1,24 +1,24 @@
 package rtype
 
-// format is how one connection spells its messages. The zero value is the game's, of unknown age.
+// format says how one connection writes its messages. The zero value is the game's, of unknown age.
 type format struct {
 	document bool // instructions follow each other without boundaries
 	era      Era
-	width    uint8 // bytes of an entity: 2, 4, or 0 while not known
+	width    uint8 // bytes of an entity: 2, 4, or 0 if unknown
 }
 
-// isFinal reports whether the format is that of the last networked game, whose IDs are little-endian.
+// isFinal reports whether the format is that of the last networked game, which has little-endian IDs.
 func (f *format) isFinal() bool { return f.era == Final }
 
-// isCanonical reports whether the format writes instructions as they cross the codec's contract.
+// isCanonical reports whether the format writes instructions in the canonical form.
 func (f *format) isCanonical() bool {
 	return f.entityWidth() == canonical.entityWidth() && !f.isFinal()
 }
 
-// canonical is the spelling of the messages that cross the codec's contract (docs/protocols/rtype.md#messages).
+// canonical is the format of the messages that cross the codec's contract (docs/protocols/rtype.md#messages).
 var canonical = format{width: 4}
 
-// formats are what each dialect begins with; automatic ones learn the rest.
+// formats are the initial formats of the dialects; automatic dialects learn the rest.
 var formats = [...]format{
 	Auto:     {},
 	Document: {document: true, era: Early, width: 2},
@@ -27,7 +27,7 @@ var formats = [...]format{
 	GameLast: {era: Final, width: 4},
 }
 
-// entityWidth is the width to write with. While it is not known it is that of the game as it was last.
+// entityWidth returns the width for writing entities. If it is unknown, it is that of the last game.
 func (f *format) entityWidth() int {
 	if f.width == 0 {
 		return 4
@@ -35,7 +35,7 @@ func (f *format) entityWidth() int {
 	return int(f.width)
 }
 
-// learn takes from other what f does not know yet.
+// learn copies the facts from other that f does not know yet.
 func (f *format) learn(other format) {
 	if f.era == AnyEra {
 		f.era = other.era
@@ -45,8 +45,8 @@ func (f *format) learn(other format) {
 	}
 }
 
-// widthOf tells the width of entities by an instruction that is alone in its datagram, or returns 0: an update could
-// have either. docs/protocols/rtype.md#dialects
+// widthOf returns the width of entities in an instruction that is alone in its datagram. It returns 0 for an update,
+// which could have either width. docs/protocols/rtype.md#dialects
 func widthOf(d []byte) uint8 {
 	if len(d) == 0 {
 		return 0

@@ -9,15 +9,16 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// maxFuzzed bounds the bytes of one dialogue: longer ones only take longer.
+// maxFuzzed bounds the bytes of one dialogue. Longer inputs only take longer.
 const maxFuzzed = 2000
 
-// FuzzReceive cuts data into datagrams and gives them to both sides of each dialect, and as messages to send.
-// Whatever they are, nothing panics, the contract's order of events holds, what a client's side delivers a server's
-// side can send, and memory stays bounded.
+// FuzzReceive cuts data into datagrams. It gives them to both sides of each dialect, and also as messages to send.
+// Nothing may panic, the contract's order of events holds, and memory stays bounded. A server's side can send every
+// message that a client's side delivers.
 func FuzzReceive(f *testing.F) {
 	for _, d := range []string{
-		"10050000415a" + "1806000118", "180100011002", startHex, "08" + names8, "100003" + "0808" + "5000506f736974696f6e", "18000001" + "2801000000010000",
+		"10050000415a" + "1806000118", "180100011002", startHex, "08" + names8, "100003" + "0808" + "5000506f736974696f6e",
+		"18000001" + "2801000000010000",
 		goodbyeHex, "2070696e67", "2070696e67" + "28030001" + "0000aabb", "080a" + "0800",
 	} {
 		f.Add(codectest.Unhex(f, d))
@@ -82,7 +83,7 @@ func fuzzDialogue(t *testing.T, s *server, c *client, data []byte) {
 	}
 }
 
-// checkRelayed sends a message on, which a client's side has delivered.
+// checkRelayed sends a message that a client's side has delivered.
 func checkRelayed(t *testing.T, s *server, now time.Time, payload []byte) {
 	t.Helper()
 	err := s.Send(now, codec.Message{Payload: payload})

@@ -2,27 +2,26 @@ package rtype
 
 import "bytes"
 
-// gather puts the game's initialisation together from its datagrams, which may come in any order:
+// gather collects the parts of the game's initialisation from its datagrams, which may arrive in any order:
 //
 //	early            late               final
 //	count (2)        count (2)          06, count (2)          big-endian: 00 xx
 //	length (1)       length (2)                                xx 00
 //	index (1), name  index (2), name    05, index (2), name    little-endian: xx 00
 //
-// Each part says which one it is, since there are at most 255 components and no character of a name is zero. The names
-// have the last word on the era: a lone byte may also be an instruction that has overtaken them. Of the final game only
-// names do, since its count may also be a late name.
-// docs/protocols/rtype.md#initialisation
+// Each part identifies itself, since there are at most 255 components and no character of a name is zero. The names
+// decide the era, because a lone byte may also be an instruction that has overtaken them. For the final game only the
+// names decide, because its count may also be a late name. docs/protocols/rtype.md#initialisation
 type gather struct {
 	era     Era
 	counted bool
 	count   int
-	filled  bool // fillers have come: the count is that of several copies of the parts
+	filled  bool // fillers have arrived: the count is that of several copies of the parts
 	pad     int
-	names   [][]byte // maxComponents of them, made with the first
+	names   [][]byte // maxComponents of them, allocated with the first
 }
 
-// take takes a datagram that is a part still missing, and reports whether it was one.
+// take stores a datagram that is a missing part. It reports whether the datagram was one.
 func (g *gather) take(d []byte) bool {
 	switch {
 	case g.era == Final || isLastName(d):
@@ -72,10 +71,11 @@ func (g *gather) takeName(index byte, name []byte, era Era) bool {
 	return true
 }
 
-// isLastName reports whether d names a component in the final game: what follows its opcode is no name elsewhere.
+// isLastName reports whether d names a component in the final game. The bytes behind its opcode are no name in the
+// other games.
 func isLastName(d []byte) bool { return len(d) > 3 && d[0] == nameOpcode && d[2] == 0 && isName(d[3:]) }
 
-// takeLast takes a part of the final game. A later count takes an earlier one's place.
+// takeLast stores a part of the final game. A later count replaces an earlier one.
 func (g *gather) takeLast(d []byte) bool {
 	switch {
 	case isLastName(d):
@@ -87,7 +87,7 @@ func (g *gather) takeLast(d []byte) bool {
 	return false
 }
 
-// done returns the initialisation once all its parts are there.
+// done returns the initialisation once all its parts have arrived.
 func (g *gather) done() (initialisation, bool) {
 	count := g.components()
 	if !g.counted || g.pad == 0 && g.era != Final || count < 0 {
@@ -106,7 +106,8 @@ func (g *gather) done() (initialisation, bool) {
 	return n, true
 }
 
-// components is how many there are, or -1 if that is not known: of copies the count is not that of the names.
+// components returns the number of components, or -1 if it is unknown. With copies, the count differs from the number
+// of names.
 func (g *gather) components() int {
 	if !g.filled {
 		return g.count
@@ -121,5 +122,5 @@ func (g *gather) components() int {
 	return n
 }
 
-// begun reports whether a part has come.
+// begun reports whether a part has arrived.
 func (g *gather) begun() bool { return g.counted || g.pad != 0 || g.names != nil }

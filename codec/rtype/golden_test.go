@@ -13,8 +13,8 @@ import (
 	"tidegate/internal/testkit/rtypegame"
 )
 
-// capture is what passed between the game's own client and server, but for s2_proxy_server_restart, which is the client's
-// side of a session through a proxy whose server was started again.
+// capture is the traffic between the game's own client and server. s2_proxy_server_restart is the client's side of a
+// session through a proxy, with a restart of the server.
 type capture struct {
 	file    string
 	dialect Dialect
@@ -65,13 +65,13 @@ type playback struct {
 	client *client // towards the captured server
 	server *server // towards the captured client
 	direct *rtypegame.Client
-	behind *rtypegame.Client // gets what our server sends
+	behind *rtypegame.Client // receives our server's datagrams
 	passed int               // instructions
 	heard  int               // updates and keys
 }
 
-// TestCaptures replays what the game's own peers have said through both our sides. Each instruction, update and key comes
-// out as it went in, byte by byte, and the game's client has the same world behind us as it has directly.
+// TestCaptures replays the messages of the game's own peers through both our sides. Each instruction, update and key
+// leaves unchanged, byte by byte. The game's client has the same world behind us as directly.
 func TestCaptures(t *testing.T) {
 	for _, c := range captures {
 		for _, dialect := range []Dialect{c.dialect, Auto} {
@@ -99,7 +99,7 @@ func (c *capture) replay(t *testing.T, dialect Dialect) {
 		t.Errorf("of %d entities: %+v", len(r.direct.World), d)
 	}
 	t.Logf("%d instructions, %d inputs, %d entities", r.passed, r.heard, len(r.direct.World))
-	if r.passed < 400 || r.heard == 0 && c.stage == rtypegame.Early { // in the others nobody pressed a key
+	if r.passed < 400 || r.heard == 0 && c.stage == rtypegame.Early { // in the other captures no key was pressed
 		t.Errorf("%d instructions and %d inputs passed", r.passed, r.heard)
 	}
 }
@@ -113,7 +113,7 @@ func (r *playback) fromServer(d []byte) {
 	}
 	if n := &r.client.initial; !known && n.known() {
 		a := announcement{format: r.client.format, initial: *n}
-		send(r.t, r.server, start, hex.EncodeToString(a.append(nil))) // as it comes with the first instruction at the latest
+		send(r.t, r.server, start, hex.EncodeToString(a.append(nil))) // it arrives with the first instruction at the latest
 		r.flush()
 	}
 	if err == nil && (!known || !r.client.initial.hasPart(d, r.client.format.era)) {
@@ -138,7 +138,7 @@ func (r *playback) fromServer(d []byte) {
 	}
 }
 
-// flush gives the client behind us what our server has to send.
+// flush gives our server's datagrams to the client behind us.
 func (r *playback) flush() {
 	for _, sent := range codectest.Transmit(r.server, start) {
 		r.behind.Receive(sent)
@@ -167,7 +167,7 @@ func (r *playback) fromClient(d []byte) {
 	}
 }
 
-// TestCapturesAreDescribed: all that the game's own peers have said has a meaning.
+// TestCapturesAreDescribed: the Describer explains every message of the game's own peers.
 func TestCapturesAreDescribed(t *testing.T) {
 	for _, c := range captures {
 		d := NewDescriber()
@@ -180,13 +180,14 @@ func TestCapturesAreDescribed(t *testing.T) {
 	}
 }
 
-// TestCapturedJoiner: what a mirror tells a client that asks again is what the game's server told it as it joined.
+// TestCapturedJoiner: a client that asks again receives the same from a mirror as a joining client from the game's
+// server.
 func TestCapturedJoiner(t *testing.T) {
 	c := captures[2]
 	s := admitted(t, Options{Dialect: c.dialect}, startHex)
 	r := &playback{t: t, client: dialed(t, Options{Dialect: c.dialect}), server: s, direct: rtypegame.NewClient(c.stage),
 		behind: rtypegame.NewClient(c.stage)}
-	told := make(map[string]string) // by what it is about
+	sent := make(map[string]string) // by subject
 	for _, line := range c.load(t)[1:] {
 		before := r.passed
 		r.fromServer(line.datagram)
@@ -194,7 +195,7 @@ func TestCapturedJoiner(t *testing.T) {
 			break
 		}
 		if r.passed > before {
-			told[about(line.datagram)] = line.Hex
+			sent[about(line.datagram)] = line.Hex
 		}
 	}
 	now := start.Add(2 * minReplayed)
@@ -204,23 +205,23 @@ func TestCapturedJoiner(t *testing.T) {
 	for s.replay.whole {
 		s.Advance(now)
 		for _, d := range codectest.Transmit(s, now) {
-			if op := opcode(d[0]); told[about(d)] != hex.EncodeToString(d) || op < last {
-				t.Errorf("told %x, which the game's server did not say, or not then", d)
+			if op := opcode(d[0]); sent[about(d)] != hex.EncodeToString(d) || op < last {
+				t.Errorf("sent %x, which the game's server did not send, or not then", d)
 			} else {
 				stages[op]++
 				last = op
 			}
-			delete(told, about(d))
+			delete(sent, about(d))
 		}
 		now = now.Add(portionGap)
 	}
-	for _, d := range told {
-		t.Errorf("%s is not told", d)
+	for _, d := range sent {
+		t.Errorf("%s is not sent", d)
 	}
 	if stages[create] < 2 || stages[attach] < 20 || stages[update] < 20 {
 		t.Errorf("creates, deletes, attaches, updates: %v", stages)
 	}
 }
 
-// about is an instruction of the late game without its data.
+// about returns an instruction of the late game without its data.
 func about(d []byte) string { return hex.EncodeToString(d[:min(len(d), 7)]) }

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// maxComponents bounds how many components a world has. It also makes the parts of the game's initialisation tell
-// themselves apart whatever their order (gather.go).
+// maxComponents bounds the components of a world. The bound also lets the parts of the game's initialisation identify
+// themselves in any order (gather.go).
 const maxComponents = 255
 
 // maxName bounds the length of a name, which the document writes as one byte.
 const maxName = 255
 
-// endOfNames closes the document's list of names.
+// endOfNames ends the document's list of names.
 const endOfNames = 0xffff
 
-// initialisation names the components of a world; a component's ID is its position. As the document writes it:
+// initialisation names the components of a world. A component's ID is its position. The document's layout is:
 //
 //	0..1  count, big-endian
 //	2     length L of a name
@@ -24,9 +24,9 @@ const endOfNames = 0xffff
 //
 // docs/protocols/rtype.md#initialisation
 type initialisation struct {
-	names [][]byte // nil: not known
+	names [][]byte // nil: unknown
 	pad   int      // L
-	count int      // as the game's server wrote it, which repeats its parts; 0: as many as there are names
+	count int      // as the game's server wrote it, which repeats its parts; 0: the number of names
 }
 
 // parse reads the document's layout. The names are copies.
@@ -51,7 +51,7 @@ func (n *initialisation) parse(b []byte) (rest []byte, err error) {
 	return b[all+2:], nil
 }
 
-// append writes the document's layout.
+// append appends the document's layout.
 func (n *initialisation) append(b []byte) []byte {
 	b = be.AppendUint16(b, uint16(len(n.names)))
 	b = append(b, byte(n.pad))
@@ -62,10 +62,10 @@ func (n *initialisation) append(b []byte) []byte {
 	return be.AppendUint16(b, endOfNames)
 }
 
-// len is how many bytes append writes.
+// len returns the number of bytes that append writes.
 func (n *initialisation) len() int { return 3 + len(n.names)*n.pad + 2 }
 
-// copiesOf is how many copies of each part are possible of those wanted: the count that they make must fit a byte.
+// copiesOf returns how many of the wanted copies of each part are possible: their count must fit a byte.
 func (n *initialisation) copiesOf(wanted int) int {
 	for wanted > 1 && n.countOf(wanted) > maxComponents {
 		wanted--
@@ -73,12 +73,12 @@ func (n *initialisation) copiesOf(wanted int) int {
 	return wanted
 }
 
-// countOf is the count that makes the game's clients take just so many copies for the initialisation: they take the
-// first datagram for the count, the second for the length, and so many more for names.
+// countOf returns the count that makes the game's clients accept the given number of copies. A client takes the first
+// datagram for the count, the second for the length, and count more for names.
 func (n *initialisation) countOf(copies int) int { return copies*(len(n.names)+1) - 1 }
 
-// parts is how many datagrams the game's initialisation has. Where they are copied, half as many fillers follow, which
-// clients take in place of lost parts. To a client that has lost nothing they are unknown instructions.
+// parts returns the number of datagrams in the game's initialisation. If parts are copied, half as many fillers
+// follow. Clients take them in place of lost parts. To a client that has lost nothing they are unknown instructions.
 func (n *initialisation) parts(copies int) int {
 	all := 2 + n.countOf(copies)
 	if copies > 1 {
@@ -87,8 +87,8 @@ func (n *initialisation) parts(copies int) int {
 	return all
 }
 
-// appendPart writes one datagram of the game's initialisation: the count, the length of the longest name, then each
-// component's index and name. Names come after the copies of the count, one of which a client may take for a name.
+// appendPart appends one datagram of the game's initialisation: the count, the length of the longest name, then each
+// component's index and name. Names follow the copies of the count, one of which a client may take for a name.
 func (n *initialisation) appendPart(b []byte, i int, era Era, copies int) []byte {
 	switch {
 	case i < copies:
@@ -102,7 +102,7 @@ func (n *initialisation) appendPart(b []byte, i int, era Era, copies int) []byte
 	return append(appendIndex(b, filler, era), fillerName...)
 }
 
-// A filler is a part of no component: its index is no opcode, and no component's either.
+// A filler belongs to no component: its index is neither an opcode nor a component's.
 const (
 	filler     = 255
 	fillerName = "-"
@@ -113,7 +113,7 @@ func isFiller(d []byte) bool {
 	return len(d) >= 2 && d[0] == filler && (string(d[1:]) == fillerName || d[1] == 0 && string(d[2:]) == fillerName)
 }
 
-// appendIndex writes a number below 256 as the era does: late servers wrote two bytes of their own memory.
+// appendIndex appends a number below 256 in the era's form: late servers wrote two bytes of their own memory.
 func appendIndex(b []byte, i int, era Era) []byte {
 	b = append(b, byte(i))
 	if era != Early {
@@ -122,7 +122,7 @@ func appendIndex(b []byte, i int, era Era) []byte {
 	return b
 }
 
-// hasPart reports whether d is a datagram of the game's initialisation, of either era.
+// hasPart reports whether d is a datagram of the game's initialisation, of the early or the late era.
 func (n *initialisation) hasPart(d []byte, era Era) bool {
 	switch {
 	case len(d) == 1:
@@ -156,14 +156,14 @@ func isName(b []byte) bool {
 	return len(b) > 0
 }
 
-// unknownSize is the size of a component that the configuration does not name.
+// unknownSize is the size of a component that is not in the configuration.
 const unknownSize = -1
 
-// sizes are the bytes of data of each announced component, by ID. nil means that none has been announced yet: then
-// every component may be, with an unknown size.
+// sizes holds the data size in bytes of each announced component, by ID. nil means that no announcement has arrived
+// yet. Then any component may exist, with an unknown size.
 type sizes []int
 
-// sizesOf looks up the names among those of the configuration.
+// sizesOf looks up the names in the configured ones.
 func sizesOf(n *initialisation, configured map[string]int) sizes {
 	s := make(sizes, len(n.names))
 	for i, name := range n.names {
@@ -176,7 +176,7 @@ func sizesOf(n *initialisation, configured map[string]int) sizes {
 	return s
 }
 
-// of is the size of a component, or unknownSize.
+// of returns the size of a component, or unknownSize.
 func (s sizes) of(component uint16) (int, error) {
 	switch {
 	case s == nil:

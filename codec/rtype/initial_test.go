@@ -31,7 +31,7 @@ func TestDocumentInitialisation(t *testing.T) {
 
 func TestStrangeNames(t *testing.T) {
 	for _, c := range []string{
-		"0001 02 4100 0000", // not closed
+		"0001 02 4100 0000", // not ended
 		"0001 02 0041 ffff", // zero before a letter
 		"0001 02 2041 ffff", // space
 		"0001 00 ffff",      // empty name
@@ -50,7 +50,8 @@ func TestStrangeNames(t *testing.T) {
 	}
 }
 
-// As the game's servers send it: the index of early ones is one byte, late ones write two in their own byte order.
+// exampleParts are the parts as the game's servers send them. The index of early ones is one byte; late ones write two
+// in their own byte order.
 var exampleParts = map[Era][]string{
 	Early: {"0003", "08", "00 506f736974696f6e", "01 56656c6f63697479", "02 4865616c7468"},
 	Late:  {"0003", "0800", "0000 506f736974696f6e", "0100 56656c6f63697479", "0200 4865616c7468"},
@@ -73,7 +74,7 @@ func TestGameInitialisation(t *testing.T) {
 	}
 }
 
-// gatherShuffled gathers the parts in some order, each twice.
+// gatherShuffled gathers the parts in a random order, each twice.
 func gatherShuffled(t *testing.T, parts []string, era Era, seed uint64) {
 	t.Helper()
 	var g gather
@@ -96,10 +97,12 @@ func gatherShuffled(t *testing.T, parts []string, era Era, seed uint64) {
 	}
 }
 
-// What is no part, or one too many, is left to others.
+// TestGatherIsPicky: gather takes neither foreign datagrams nor superfluous parts.
 func TestGatherIsPicky(t *testing.T) {
 	g := gather{counted: true, count: 2, pad: 8}
-	for _, d := range []string{"", "00", "08", "0002", "0900", "02 4141", "0200 4141", "01 20", "0100", "0001 41", "00 00 00"} {
+	for _, d := range []string{
+		"", "00", "08", "0002", "0900", "02 4141", "0200 4141", "01 20", "0100", "0001 41", "00 00 00",
+	} {
 		if g.take(codectest.Unhex(t, d)) {
 			t.Errorf("%s taken", d)
 		}

@@ -7,7 +7,7 @@ var (
 	le = binary.LittleEndian
 )
 
-// opcode says what an instruction does to the world.
+// opcode says how an instruction changes the world.
 type opcode byte
 
 const (
@@ -17,10 +17,10 @@ const (
 	update
 	detach
 
-	nextFrame opcode = 0x0a // late servers only
+	nextFrame opcode = 0x0a // sent by late servers only
 )
 
-// maxNarrow is the largest entity that 2 bytes hold.
+// maxNarrow is the largest entity that fits in 2 bytes.
 const maxNarrow = 1<<16 - 1
 
 // instruction is one change of the world. IDs are little-endian in the last game and big-endian elsewhere:
@@ -38,11 +38,11 @@ type instruction struct {
 	data      []byte // lent by the bytes it was parsed from
 }
 
-// parse reads the instruction that b begins with, and returns what follows it. An update of a component whose size is
-// not known takes all of b.
+// parse reads the instruction at the start of b, and returns the rest of b. An update of a component with an unknown
+// size takes all of b.
 func (in *instruction) parse(b []byte, f *format, sizes sizes) (rest []byte, err error) {
 	if len(b) == 0 {
-		return nil, errTorn
+		return nil, errLength
 	}
 	*in = instruction{op: opcode(b[0])}
 	if in.op == nextFrame && !f.document {
@@ -53,7 +53,7 @@ func (in *instruction) parse(b []byte, f *format, sizes sizes) (rest []byte, err
 	}
 	width := f.entityWidth()
 	if len(b) < headLen(in.op, width) {
-		return nil, errTorn
+		return nil, errLength
 	}
 	in.entity, rest = f.takeEntity(b[1:]), b[1+width:]
 	if in.op < attach {
@@ -67,7 +67,7 @@ func (in *instruction) parse(b []byte, f *format, sizes sizes) (rest []byte, err
 	return in.parseData(rest, sizes)
 }
 
-// parseData reads what an update says.
+// parseData reads an update's data.
 func (in *instruction) parseData(b []byte, sizes sizes) (rest []byte, err error) {
 	size, err := sizes.of(in.component)
 	if err != nil {
@@ -77,22 +77,22 @@ func (in *instruction) parseData(b []byte, sizes sizes) (rest []byte, err error)
 		size = len(b)
 	}
 	if len(b) < size {
-		return nil, errTorn
+		return nil, errLength
 	}
 	in.data = b[:size]
 	return b[size:], nil
 }
 
-// parseAlone is parse of an instruction that fills b.
+// parseAlone parses an instruction that fills b.
 func (in *instruction) parseAlone(b []byte, f *format, sizes sizes) error {
 	rest, err := in.parse(b, f, sizes)
 	if err == nil && len(rest) > 0 {
-		return errTorn
+		return errLength
 	}
 	return err
 }
 
-// append writes the instruction. Its entity must fit the format's width.
+// append appends the instruction. Its entity must fit the format's width.
 func (in *instruction) append(b []byte, f *format) []byte {
 	b = append(b, byte(in.op))
 	if in.op == nextFrame {
@@ -117,7 +117,7 @@ func (in *instruction) append(b []byte, f *format) []byte {
 	return append(b, in.data...)
 }
 
-// len is how many bytes append writes.
+// len returns the number of bytes that append writes.
 func (in *instruction) len(width int) int {
 	if in.op == nextFrame {
 		return 1
@@ -125,7 +125,7 @@ func (in *instruction) len(width int) int {
 	return headLen(in.op, width) + len(in.data)
 }
 
-// headLen is the length of an instruction without data.
+// headLen returns the length of an instruction without data.
 func headLen(op opcode, width int) int {
 	if op >= attach {
 		return 1 + width + 2

@@ -13,8 +13,8 @@ var instructions = []struct {
 	what   string
 	in     instruction
 	narrow string // entities of 16 bits
-	wide   string // of 32
-	last   string // of 32, little-endian
+	wide   string // entities of 32 bits
+	last   string // entities of 32 bits, little-endian
 }{
 	{"create", instruction{op: create, entity: 0x0102}, "00 0102", "00 00000102", "00 02010000"},
 	{"delete", instruction{op: remove, entity: 0xffff}, "01 ffff", "01 0000ffff", "01 ffff0000"},
@@ -26,7 +26,7 @@ var instructions = []struct {
 	{"detach", instruction{op: detach, entity: 7, component: 1}, "04 0007 0001", "04 00000007 0001", "04 07000000 0100"},
 }
 
-// The document's table of instructions, and the same with the wider entities of the game.
+// TestInstructions checks the document's table of instructions, and the same with the game's wider entities.
 func TestInstructions(t *testing.T) {
 	sizes := sizes{4, 2, 1}
 	for _, c := range instructions {
@@ -52,7 +52,7 @@ func TestInstructions(t *testing.T) {
 					t.Errorf("%s: %d of %d bytes: %v", c.what, i, len(wire.want), err)
 				}
 			}
-			if err := got.parseAlone(append(wire.want, 0), &wire.f, sizes); err != errTorn {
+			if err := got.parseAlone(append(wire.want, 0), &wire.f, sizes); err != errLength {
 				t.Errorf("%s: one byte more: %v", c.what, err)
 			}
 			if rest, err := got.parse(append(wire.want, 9), &wire.f, sizes); err != nil || !bytes.Equal(rest, []byte{9}) {
@@ -73,14 +73,14 @@ func TestStrangeInstructions(t *testing.T) {
 		sizes    sizes
 		want     error
 	}{
-		{"", canonical, nil, errTorn},
+		{"", canonical, nil, errLength},
 		{"05 00000001", canonical, nil, errOpcode},
 		{"ff", canonical, nil, errOpcode},
 		{"0a", canonical, nil, nil}, // next frame
 		{"0a", formats[Document], nil, errOpcode},
 		{"02 00000001 0003", canonical, sizes{1, 1, 1}, errComponent},
 		{"03 00000001 0003 00", canonical, sizes{1, 1, 1}, errComponent},
-		{"03 00000001 ffff 00", canonical, nil, nil}, // not known yet which there are
+		{"03 00000001 ffff 00", canonical, nil, nil}, // the list of components is unknown
 		{"03 00000001 0000 0000", canonical, sizes{unknownSize}, nil},
 		{"03 00000001 0000", canonical, sizes{0}, nil},
 		{"02 00000001 0000", canonical, sizes{}, errComponent},
@@ -92,7 +92,7 @@ func TestStrangeInstructions(t *testing.T) {
 	}
 }
 
-// What is read is written again as the same bytes.
+// FuzzInstruction: an instruction that was read is written again as the same bytes.
 func FuzzInstruction(f *testing.F) {
 	for _, c := range instructions {
 		f.Add(codectest.Unhex(f, c.narrow), true)

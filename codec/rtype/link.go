@@ -7,33 +7,34 @@ import (
 	"tidegate/codec/internal/events"
 )
 
-// maxDatagram is the receive buffer of the game's clients.
+// maxDatagram is the size of the receive buffer of the game's clients.
 const maxDatagram = 1024
 
-// maxReceipts bounds the receipts that Send takes before they are polled, which is wanted answerDelay after the first.
+// maxReceipts bounds the receipts that Send takes before Poll returns them. Poll is wanted answerDelay after the
+// first.
 const (
 	maxReceipts = 4096
 	answerDelay = 10 * time.Millisecond
 )
 
-// state is how far a connection has come.
+// state says how far a connection has come.
 type state uint8
 
 const (
-	opening state = iota // client: Hello goes out; server: the proxy is deciding
+	opening state = iota // client: Hello is sent; server: the proxy is deciding
 	connected
 	closed
 )
 
-// link is what both sides of a connection share.
+// link is the part that both sides of a connection share.
 type link struct {
 	options  *Options
 	state    state
 	format   format
-	mask     uint32 // changes wide entities between the wire and canonical messages
+	mask     uint32 // converts wide entities between the wire and canonical messages
 	initial  initialisation
 	sizes    sizes
-	heard    time.Time // when the peer was last
+	heard    time.Time // when the peer's latest message arrived
 	answerAt time.Time // when Poll wants to be called for receipts, if any wait
 	out      outbox
 	events   events.Queue
@@ -48,17 +49,17 @@ func newLink(o *Options, now time.Time) link {
 // Poll returns the next event.
 func (l *link) Poll() (codec.Event, bool) { return l.events.Poll() }
 
-// Stats are the connection's figures so far.
+// Stats returns the connection's figures so far.
 func (l *link) Stats() codec.Stats {
 	s := l.stats
 	s.Queued = l.out.bytes()
 	return s
 }
 
-// Announce is not of this protocol.
+// Announce returns ErrMode, because the protocol has no announcements.
 func (l *link) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
 
-// check is what Send refuses whatever the message says.
+// check returns the errors of Send that do not depend on the message's content.
 func (l *link) check(m *codec.Message) error {
 	switch {
 	case l.state == closed:
@@ -71,7 +72,7 @@ func (l *link) check(m *codec.Message) error {
 	return nil
 }
 
-// answer settles a receipt at once: nothing in this protocol will ever tell whether a message arrived.
+// answer settles a receipt at once, because the protocol never reports whether a message arrived.
 func (l *link) answer(now time.Time, r codec.Receipt) {
 	if r == 0 {
 		return
@@ -82,7 +83,7 @@ func (l *link) answer(now time.Time, r codec.Receipt) {
 	l.events.Answer(r, false)
 }
 
-// put queues one instruction in the peer's spelling.
+// put queues one instruction in the peer's format.
 func (l *link) put(in *instruction) error {
 	width := l.format.entityWidth()
 	n := in.len(width)
@@ -102,7 +103,7 @@ func (l *link) put(in *instruction) error {
 	return nil
 }
 
-// masked is a canonical entity as the peer knows it, and the reverse.
+// masked converts an entity between its canonical number and the number that the peer knows.
 func (l *link) masked(entity uint32) uint32 {
 	if l.format.entityWidth() == 2 {
 		return entity
@@ -120,17 +121,17 @@ func (l *link) sizeOf(component uint16) int {
 	return size
 }
 
-// announce takes the names of the components, from wherever they come.
+// announce stores the names of the components, from any source.
 func (l *link) announce(n initialisation) {
 	l.initial, l.sizes = n, sizesOf(&n, l.options.Components)
 }
 
-// take reports a message of the peer's.
+// take reports a message of the peer.
 func (l *link) take(payload []byte) {
 	l.events.Push(codec.Event{Kind: codec.Received, Message: codec.Message{Payload: payload}})
 }
 
-// takeInstruction reports an instruction, in canonical form. from is the bytes that it was parsed from.
+// takeInstruction reports an instruction in canonical form. from holds the bytes that it was parsed from.
 func (l *link) takeInstruction(in *instruction, from []byte) {
 	if l.format.isCanonical() && l.mask == 0 {
 		l.take(from)
@@ -141,20 +142,20 @@ func (l *link) takeInstruction(in *instruction, from []byte) {
 	l.take(l.scratch[start:])
 }
 
-// connect makes the session.
+// connect starts the session.
 func (l *link) connect(now time.Time) {
 	l.state = connected
 	l.heard = now
 	l.events.Push(codec.Event{Kind: codec.Connected})
 }
 
-// lose ends the connection when the peer is gone: nothing more is sent.
+// lose ends the connection when the peer is gone. Waiting messages are dropped.
 func (l *link) lose(reason codec.Reason) {
 	l.out.drop()
 	l.finish(reason)
 }
 
-// finish ends the connection. What a session has sent so far still goes out.
+// finish ends the connection. Messages that a session has queued are still sent.
 func (l *link) finish(reason codec.Reason) {
 	if l.state != connected {
 		l.out.drop()

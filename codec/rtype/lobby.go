@@ -10,34 +10,34 @@ import (
 //
 //	client  00               opens
 //	server  05, index, name  each component
-//	server  06, count        how many the client uses, big-endian; every lobbyTick until it starts
-//	client  01, index        has no use for a component, and is not told of it any more
-//	client  02               starts: from now on it is told the world
+//	server  06, count        number of components that the client uses, big-endian; every lobbyTick until it starts
+//	client  01, index        ignores a component, and gets no more instructions for it
+//	client  02               starts: from now on it receives the world
 //
-// A client counts three 06 at least and starts once the count is that of the components it knows.
+// A client waits for at least three 06. It starts once the count equals the number of components that it knows.
 // docs/protocols/rtype.md#last-game
 const (
-	openLobby     = 0x00
-	ignoreOpcode  = 0x01
-	startOpcode   = 0x02
-	nameOpcode    = 0x05
-	countOpcode   = 0x06
-	ignoreLen     = 3
-	lobbyTick     = 500 * time.Millisecond
-	lobbyTimeout  = 30 * time.Second // of a client that says nothing more
-	silentTellers = 4                // how often names are repeated to a client that has not answered
-	lateTellers   = 4                // and to one that has started
-	startAfter    = 8                // rounds with one that has, before its start counts as lost: it says it once
+	openLobby    = 0x00
+	ignoreOpcode = 0x01
+	startOpcode  = 0x02
+	nameOpcode   = 0x05
+	countOpcode  = 0x06
+	ignoreLen    = 3
+	lobbyTick    = 500 * time.Millisecond
+	lobbyTimeout = 30 * time.Second // for a client that falls silent
+	silentRounds = 4                // repetitions of the names for a client that has not answered
+	lateRounds   = 4                // repetitions of the names for a client that has started
+	startAfter   = 8                // rounds with an answering client before its only start counts as lost
 )
 
-// lobby is how far a client of the last game is on its way into the world.
+// lobby says how far a client of the last game is in its handshake.
 type lobby struct {
-	arrived bool // it counts as connected
+	arrived bool // the client counts as connected
 	started bool
 	heard   bool      // the client has answered
-	told    int       // how often the names went out
-	rounds  int       // of these since the client has answered
-	next    time.Time // when the count is due again; zero: not
+	sent    int       // how often the names were sent
+	rounds  int       // how often they were sent since the client has answered
+	next    time.Time // when the count is due again; zero: never
 	ignored [256 / 64]uint64
 }
 
@@ -45,7 +45,7 @@ func (l *lobby) ignores(component uint16) bool {
 	return component < 256 && l.ignored[component/64]&(1<<(component%64)) != 0
 }
 
-// hides reports whether the client is not told an instruction: it ignores the component, or has not started.
+// hides reports whether an instruction is kept from the client, because it ignores the component or has not started.
 func (s *server) hides(in *instruction) bool {
 	if !s.format.isFinal() {
 		return false
@@ -53,13 +53,13 @@ func (s *server) hides(in *instruction) bool {
 	return !s.lobby.started || in.op >= attach && in.op <= detach && s.lobby.ignores(in.component)
 }
 
-// receiveLobby takes what only clients of the last game say.
+// receiveLobby handles the messages that only clients of the last game send.
 func (s *server) receiveLobby(now time.Time, d []byte) error {
 	switch {
 	case len(d) == 1 && d[0] == openLobby:
-		if s.lobby.told > 0 && !s.lobby.started && now.Sub(s.restored) >= lobbyTick/5 {
+		if s.lobby.sent > 0 && !s.lobby.started && now.Sub(s.restored) >= lobbyTick/5 {
 			s.restored = now
-			s.tellNames(now)
+			s.sendNames(now)
 		}
 		return codec.ErrDuplicate
 	case len(d) == ignoreLen && d[0] == ignoreOpcode:
@@ -70,8 +70,8 @@ func (s *server) receiveLobby(now time.Time, d []byte) error {
 	return errOpcode
 }
 
-// ignore takes a component from the client's world, and tells it the new count, as the game's server does. What no
-// component has is the client's proof, see secret.go.
+// ignore removes a component from the client's world, and sends it the new count, as the game's server does. A
+// component of the secret is the client's proof, see secret.go.
 func (s *server) ignore(now time.Time, component uint16) error {
 	known := int(component) < len(s.initial.names)
 	if !known && !s.secret.take(component) {
@@ -81,18 +81,18 @@ func (s *server) ignore(now time.Time, component uint16) error {
 		return errRate
 	}
 	s.lobby.heard = true
-	s.hear(now)
+	s.markHeard(now)
 	if s.secret.proved {
 		s.arrive()
 	}
 	if known {
 		s.lobby.ignored[component/64] |= 1 << (component % 64)
-		s.tellCount()
+		s.sendCount()
 	}
 	return nil
 }
 
-// arrive reports that the client is there: it has started, or proved its address before the server was asked.
+// arrive reports Connected: the client has started, or has proved its address before the server was asked.
 func (s *server) arrive() {
 	if !s.lobby.arrived {
 		s.lobby.arrived = true
@@ -100,7 +100,7 @@ func (s *server) arrive() {
 	}
 }
 
-// startGame tells the client the world. A client that starts again has begun anew.
+// startGame sends the client the world. A client that starts again gets it from the beginning.
 func (s *server) startGame(now time.Time) error {
 	switch {
 	case !s.initial.known():
@@ -108,16 +108,16 @@ func (s *server) startGame(now time.Time) error {
 	case s.lobby.started && (now.Sub(s.restored) < minReplayed || s.secret.isFresh(now)):
 		return codec.ErrDuplicate
 	}
-	s.hear(now)
+	s.markHeard(now)
 	s.lobby.started, s.lobby.heard, s.lobby.rounds = true, true, 0
 	s.arrive()
 	s.restore(now)
 	return nil
 }
 
-// tellNames queues the components, and those that nobody has: a client says that it has no use for these.
-func (s *server) tellNames(now time.Time) {
-	s.lobby.told++
+// sendNames queues the components, and those of the secret, which the client will ignore.
+func (s *server) sendNames(now time.Time) {
+	s.lobby.sent++
 	for i := range s.initial.names {
 		s.tellName(uint16(i), s.initial.names[i])
 	}
@@ -127,7 +127,7 @@ func (s *server) tellNames(now time.Time) {
 		}
 	}
 	if !s.lobby.started {
-		s.tellCount()
+		s.sendCount()
 	}
 	s.lobby.next = now.Add(lobbyTick)
 }
@@ -138,8 +138,8 @@ func (s *server) tellName(index uint16, name []byte) {
 	}
 }
 
-// tellCount queues how many components the client uses.
-func (s *server) tellCount() {
+// sendCount queues the number of components that the client uses.
+func (s *server) sendCount() {
 	n := len(s.initial.names)
 	for i := range s.initial.names {
 		if s.lobby.ignores(uint16(i)) {
@@ -151,8 +151,9 @@ func (s *server) tellCount() {
 	}
 }
 
-// lobbyDue repeats the count, and the names with it: a lost one would keep the client from starting for ever. So would
-// its own lost start. One that has started may still lack names: it only counts.
+// lobbyDue repeats the count and the names, since a lost name would keep the client from starting for ever. A lost
+// start of the client would do the same. A client that has started may still lack names, because it only compares
+// counts.
 func (s *server) lobbyDue(now time.Time) {
 	if s.lobby.next.IsZero() || now.Before(s.lobby.next) {
 		return
@@ -161,18 +162,18 @@ func (s *server) lobbyDue(now time.Time) {
 		s.lobby.rounds++
 	}
 	switch {
-	case s.lobby.started && s.lobby.rounds > lateTellers:
+	case s.lobby.started && s.lobby.rounds > lateRounds:
 		s.lobby.next = time.Time{}
 		return
 	case !s.lobby.started && s.lobby.rounds > startAfter && s.startGame(now) == nil:
 		return
 	}
-	if s.lobby.heard || s.lobby.told < silentTellers {
-		s.tellNames(now)
+	if s.lobby.heard || s.lobby.sent < silentRounds {
+		s.sendNames(now)
 		return
 	}
 	if !s.lobby.started {
-		s.tellCount()
+		s.sendCount()
 	}
 	s.lobby.next = now.Add(lobbyTick)
 }

@@ -15,10 +15,11 @@ import (
 // lobbyParts are the example's components as servers of the last game name them.
 var lobbyParts = []string{"05 0000 506f736974696f6e", "05 0100 56656c6f63697479", "05 0200 4865616c7468"}
 
-// A client of the last game ignores components, starts, and is then told the world without them.
+// TestLobby: a client of the last game ignores components, starts, and then receives the world without them.
 func TestLobby(t *testing.T) {
 	s := admitted(t, Options{Dialect: GameLast}, "00")
-	send(t, s, start, "f00304"+names8, "00 00000007", "02 00000007 0000", "03 00000007 0000 aa", "03 00000007 0001 bb", "0a")
+	send(t, s, start, "f00304"+names8, "00 00000007", "02 00000007 0000", "03 00000007 0000 aa", "03 00000007 0001 bb",
+		"0a")
 	wantSent(t, s, start, append(slices.Clone(lobbyParts), "060003")...)
 	now := start.Add(lobbyTick)
 	s.Advance(now)
@@ -32,7 +33,7 @@ func TestLobby(t *testing.T) {
 	wantSent(t, s, now, "00 00010000", "03 00010000 0200 cc", "0a")
 	receive(t, s, now, "03 00010000 0200 dd")
 	wantReceived(t, s, "03 00000100 0002 dd")
-	for range lateTellers {
+	for range lateRounds {
 		now = now.Add(lobbyTick)
 		s.Advance(now)
 		wantSent(t, s, now, lobbyParts...)
@@ -43,7 +44,7 @@ func TestLobby(t *testing.T) {
 	}
 }
 
-// Servers of the last game tell new entities to clients in the lobby, too. None is forgotten.
+// TestLobbyIsOvertaken: servers of the last game also send new entities to clients in the lobby. None is forgotten.
 func TestLobbyIsOvertaken(t *testing.T) {
 	s := admitted(t, Options{Dialect: GameLast}, "00")
 	send(t, s, start, "00 00000007", announce8)
@@ -53,31 +54,32 @@ func TestLobbyIsOvertaken(t *testing.T) {
 	wantSent(t, s, start, "00 07000000")
 }
 
-// A client that says nothing is told the names a few times, and is given up before long.
+// TestSilentLobby: a silent client receives the names a few times, and is given up soon.
 func TestSilentLobby(t *testing.T) {
 	s := admitted(t, Options{Dialect: GameLast}, "00")
 	send(t, s, start, announce8)
-	told := make(map[int]int)
+	counts := make(map[int]int)
 	for s.state != closed {
 		for _, d := range codectest.Transmit(s, start) {
-			told[int(d[0])]++
+			counts[int(d[0])]++
 		}
 		s.Advance(s.NextTimeout())
 	}
-	if told[nameOpcode] != silentTellers*len(lobbyParts) || told[countOpcode] != int(lobbyTimeout/lobbyTick) {
-		t.Errorf("told %v", told)
+	if counts[nameOpcode] != silentRounds*len(lobbyParts) || counts[countOpcode] != int(lobbyTimeout/lobbyTick) {
+		t.Errorf("sent %v", counts)
 	}
 	wantSent(t, s, start, goodbyeHex)
 }
 
-// What others could say for a client of the last game changes nothing.
+// TestStrangeLobby: forged messages for a client of the last game change nothing.
 func TestStrangeLobby(t *testing.T) {
 	s := admitted(t, Options{Dialect: GameLast}, "00")
 	for _, c := range []struct {
 		datagram string
 		want     error
 	}{
-		{"02", codec.ErrUnexpected}, {"01 0000", errComponent}, {"01 00", errOpcode}, {"04", errOpcode}, {"00", codec.ErrDuplicate},
+		{"02", codec.ErrUnexpected}, {"01 0000", errComponent}, {"01 00", errOpcode}, {"04", errOpcode},
+		{"00", codec.ErrDuplicate},
 	} {
 		if err := s.Receive(start, codectest.Unhex(t, c.datagram)); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.datagram, err, c.want)
@@ -95,7 +97,8 @@ func TestStrangeLobby(t *testing.T) {
 	wantSent(t, s, start)
 }
 
-// A client asks, gathers the names in any order, starts, and starts again while the server goes on counting.
+// TestClientLobby: a client asks, gathers the names in any order, starts, and starts again while the server still
+// sends the count.
 func TestClientLobby(t *testing.T) {
 	for _, dialect := range []Dialect{GameLast, Auto} {
 		c := dialed(t, Options{Dialect: dialect})
@@ -123,7 +126,7 @@ func TestClientLobby(t *testing.T) {
 	}
 }
 
-// A missing name is asked for.
+// TestClientLobbyAsksAgain: a client asks for a missing name.
 func TestClientLobbyAsksAgain(t *testing.T) {
 	c := dialed(t, Options{Dialect: GameLast})
 	receive(t, c, start, lobbyParts[0], "060003")
@@ -134,7 +137,7 @@ func TestClientLobbyAsksAgain(t *testing.T) {
 	wantSent(t, c, now, "02")
 }
 
-// In the automatic dialect the server's answer tells what a client means that opens with 00.
+// TestServerTellsTheLastGame: in the automatic dialect the server's answer decides the meaning of a client's 00.
 func TestServerTellsTheLastGame(t *testing.T) {
 	s := admitted(t, Options{}, "00")
 	wantReceived(t, s)
@@ -149,20 +152,20 @@ func TestServerTellsTheLastGame(t *testing.T) {
 	wantReceived(t, s, "00", "01")
 }
 
-// A client proves its address by what only it was told, and whoever guesses does not.
+// TestProof: a client proves its address with a secret that only it received. A guess proves nothing.
 func TestProof(t *testing.T) {
 	seeded := Options{Dialect: Game32, Seed: [32]byte{1}}
 	s := admitted(t, seeded, startHex)
 	send(t, s, start, announce8, "00 00000007")
 	sent := codectest.Transmit(s, start)
-	told := sent[len(sent)-1]
-	if be.Uint32(told[1:]) == 7 {
-		t.Fatal("the entity is told as it is")
+	masked := sent[len(sent)-1]
+	if be.Uint32(masked[1:]) == 7 {
+		t.Fatal("the entity is not masked")
 	}
 	if err := s.Receive(start, codectest.Unhex(t, "03 00000007 0001")); err != errEntity || s.Proved() {
 		t.Errorf("guess: %v, proved %v", err, s.Proved())
 	}
-	receive(t, s, start, "03"+hex.EncodeToString(told[1:5])+"0001 aa")
+	receive(t, s, start, "03"+hex.EncodeToString(masked[1:5])+"0001 aa")
 	wantReceived(t, s, "03 00000007 0001 aa")
 	if !s.Proved() {
 		t.Error("not proved by the entity")

@@ -1,16 +1,23 @@
 package rtype
 
-// Messages cross the codec's contract in one spelling, whatever the dialect, so that each dialect bridges to each:
-// instructions are those of the game with entities of 4 bytes, big-endian, and what is no instruction has a first byte
-// that none has. docs/protocols/rtype.md#messages
-const announced = 0xf0 // then era, width of entities, and the initialisation as the document has it
+import (
+	"bytes"
+	"fmt"
+
+	"tidegate/codec"
+)
+
+// Messages cross the codec's contract in one canonical form, so that every dialect bridges to every other.
+// Instructions are those of the game with entities of 4 bytes, big-endian. Other messages have a first byte that no
+// instruction has. docs/protocols/rtype.md#messages
+const announced = 0xf0 // then the era, the width of entities, and the initialisation in the document's layout
 
 const (
 	maxKey      = 0x0b
-	announceLen = 3 // before the initialisation
+	announceLen = 3 // bytes before the initialisation
 )
 
-// announcement is the canonical message that carries the initialisation, and tells what is known of the format.
+// announcement is the canonical message that carries the initialisation, and the known facts of the format.
 type announcement struct {
 	format  format
 	initial initialisation
@@ -33,5 +40,28 @@ func (a *announcement) append(b []byte) []byte {
 	return a.initial.append(b)
 }
 
-// hasKeys reports whether a client's lone bytes are keys. While the era is not known they may be.
+// hasKeys reports whether a client's lone bytes are keys. They may be keys while the era is unknown.
 func (f *format) hasKeys() bool { return f.era == AnyEra || f.era == Early }
+
+// Errors of Receive and Send, in addition to the contract's own. They are made once, so that hostile input costs no
+// memory.
+var (
+	errOpcode    = fmt.Errorf("%w: no such instruction", codec.ErrMalformed)
+	errLength    = fmt.Errorf("%w: instruction of a wrong length", codec.ErrMalformed)
+	errComponent = fmt.Errorf("%w: component that was not announced", codec.ErrMalformed)
+	errNames     = fmt.Errorf("%w: not a list of component names", codec.ErrMalformed)
+	errEntity    = fmt.Errorf("%w: entity that was not sent to the client", codec.ErrMalformed)
+	errWidth     = fmt.Errorf("%w: width of entities not known yet", codec.ErrUnexpected)
+	errRate      = fmt.Errorf("%w: too many messages a second", codec.ErrLimit)
+	errNoForm    = fmt.Errorf("%w: no such message in this dialect and direction", codec.ErrMode)
+)
+
+// Texts of the game. No instruction begins with their first bytes. docs/protocols/rtype.md#session
+var (
+	ping    = []byte("ping")
+	pong    = []byte("pong")
+	goodbye = []byte("You have been disconnected :(")
+)
+
+// isGoodbye reports whether d is the server's goodbye. Some versions also send its terminating zero byte.
+func isGoodbye(d []byte) bool { return bytes.Equal(bytes.TrimSuffix(d, []byte{0}), goodbye) }

@@ -1,42 +1,42 @@
 package rtype
 
-// mirror is what a client should know of its server's world: entities, their components and the data of these. It
-// follows the instructions that pass, and takes no more memory than its bound; what is beyond it is not mirrored, and
-// so neither repaired nor told to a client that asks again.
+// mirror is the state that a client should know of its server's world: entities, their components and the components'
+// data. It follows the instructions that pass, within its memory bound. An object beyond the bound is not mirrored. It
+// is neither repaired nor sent to a client that asks again.
 type mirror struct {
-	max, bytes int  // memory; slots that are free count until they are used again
-	overflowed bool // something was not mirrored, once
+	max, bytes int  // memory; free slots count until they are used again
+	overflowed bool // an object was once not mirrored
 	slots      []slot
 	free       []int // slots without an entity
 	where      map[uint32]int
 }
 
-// slot holds one entity, or none. An entity keeps its slot, so that a walk over them meets each once.
+// slot holds one entity, or none. An entity keeps its slot, so that a walk over the slots meets each entity once.
 type slot struct {
 	entity     uint32
 	alive      bool
-	told       bool        // the client was sent its create since the last replay began
-	repeats    uint8       // of its create, yet to come: each one that the client did not need leaks an entity there
+	created    bool        // the client was sent its create since the last replay began
+	repeats    uint8       // repeats left of its create: each unneeded one leaks an entity in the client
 	components []component // their data is reused
 }
 
 type component struct {
 	id      uint16
-	known   bool  // there has been an update since it was attached
-	fresh   bool  // there has been one since the last refresh
-	own     bool  // the client has updated it since the server did
-	repeats uint8 // of its attach, yet to come: each one resets the component
+	known   bool  // an update has followed the attach
+	fresh   bool  // an update has followed the last refresh
+	own     bool  // the client's update is newer than the server's
+	repeats uint8 // repeats left of its attach: each one resets the component
 	data    []byte
 }
 
-// What slots and components cost, all that refers to them included.
+// Memory in bytes for a slot and a component, with all references to them.
 const (
 	slotCost      = 128
 	componentCost = 40
 )
 
-// apply follows one instruction of the server's, as the game's clients do: an update attaches a component that is
-// missing, and an attach resets one that is there. Instructions for entities that are not known change nothing.
+// apply applies one instruction of the server, as the game's clients do. An update attaches a missing component, and
+// an attach resets an existing one. An instruction for an unknown entity changes nothing.
 func (m *mirror) apply(in *instruction) {
 	if in.op == create {
 		m.create(in.entity)
@@ -62,9 +62,9 @@ func (m *mirror) apply(in *instruction) {
 	}
 }
 
-// yield notes that the client updates a component itself, and reports whether there is such an entity. The server has
-// the last word on what it takes of that.
-func (m *mirror) yield(in *instruction) bool {
+// markOwn records that the client updates a component itself, and reports whether the entity exists. The server decides
+// whether it accepts the update.
+func (m *mirror) markOwn(in *instruction) bool {
 	s := m.slotOf(in.entity)
 	if s == nil {
 		return false
@@ -75,7 +75,7 @@ func (m *mirror) yield(in *instruction) bool {
 	return true
 }
 
-// slotOf is an entity's slot until the next change, or nil.
+// slotOf returns an entity's slot, or nil. The slot is valid until the next change.
 func (m *mirror) slotOf(entity uint32) *slot {
 	if at, ok := m.where[entity]; ok {
 		return &m.slots[at]
@@ -91,10 +91,10 @@ func (m *mirror) hasComponent(entity uint32, id uint16) bool {
 	return s != nil && s.find(id) >= 0
 }
 
-// untell begins anew with what the client was told.
-func (m *mirror) untell() {
+// forgetSent starts a new record of the entities sent to the client.
+func (m *mirror) forgetSent() {
 	for i := range m.slots {
-		m.slots[i].told = false
+		m.slots[i].created = false
 	}
 }
 
@@ -114,11 +114,11 @@ func (m *mirror) create(entity uint32) {
 		m.where = make(map[uint32]int)
 	}
 	s := &m.slots[at]
-	s.entity, s.alive, s.told, s.repeats = entity, true, false, maxRepeats
+	s.entity, s.alive, s.created, s.repeats = entity, true, false, maxRepeats
 	m.where[entity] = at
 }
 
-// attach adds a component without data, or takes the data from one that is there.
+// attach adds a component without data, or removes the data of an existing one.
 func (m *mirror) attach(s *slot, id uint16) *component {
 	if i := s.find(id); i >= 0 {
 		s.components[i].reset()
@@ -143,7 +143,7 @@ func (c *component) reset() {
 	c.known, c.fresh, c.own, c.repeats, c.data = false, false, false, maxRepeats, c.data[:0]
 }
 
-// update takes the data of a component, which it attaches if need be.
+// update stores the data of a component, and attaches the component if it is missing.
 func (m *mirror) update(s *slot, in *instruction) {
 	var c *component
 	if i := s.find(in.component); i >= 0 {
@@ -172,7 +172,7 @@ func (m *mirror) grow(n int) bool {
 	return true
 }
 
-// find is the place of a component, or -1.
+// find returns the place of a component, or -1.
 func (s *slot) find(id uint16) int {
 	for i := range s.components {
 		if s.components[i].id == id {
@@ -182,7 +182,7 @@ func (s *slot) find(id uint16) int {
 	return -1
 }
 
-// detach takes out component i. Its memory goes behind the others, to be used again.
+// detach removes component i. Its memory moves behind the others, for reuse.
 func (s *slot) detach(i int) {
 	gone := s.components[i]
 	n := copy(s.components[i:], s.components[i+1:])

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// told is what a replay says of the mirror, in its order, without regard to how often.
-func (m *mirror) told(t testing.TB) (list []string) {
+// replayText returns the instructions of a replay of the mirror, in order, each once.
+func (m *mirror) replayText(t testing.TB) (list []string) {
 	t.Helper()
 	s := &server{link: newLink(&Options{Dialect: Game32, MaxQueued: 1 << 30}, start), mirror: *m}
-	s.mirror.untell()
+	s.mirror.forgetSent()
 	r := replay{whole: true}
 	for !r.portion(s) {
 	}
@@ -37,15 +37,15 @@ func TestMirrorFollows(t *testing.T) {
 		{op: update, entity: 1, component: 7, data: []byte{3, 4}},
 		{op: detach, entity: 1, component: 5},
 		{op: detach, entity: 1, component: 9},
-		{op: attach, entity: 1, component: 8}, // with its defaults
+		{op: attach, entity: 1, component: 8}, // with its default data
 		{op: create, entity: 1},               // changes nothing
 		{op: attach, entity: 3, component: 5},
 		{op: remove, entity: 3},
 		{op: update, entity: 2, component: 5, data: []byte{9}}, // attaches
 		{op: attach, entity: 2, component: 6},
 		{op: update, entity: 2, component: 6, data: []byte{9}},
-		{op: attach, entity: 2, component: 6}, // resets
-		{op: attach, entity: 8, component: 5}, // does not exist
+		{op: attach, entity: 2, component: 6}, // resets the data
+		{op: attach, entity: 8, component: 5}, // the entity does not exist
 		{op: remove, entity: 8},
 		{op: nextFrame},
 	} {
@@ -55,15 +55,15 @@ func TestMirrorFollows(t *testing.T) {
 		"0000000001", "0000000002", "02000000010006", "02000000010007", "02000000010008", "02000000020005", "02000000020006",
 		"030000000100070304", "0300000002000509",
 	}
-	if got := m.told(t); !slices.Equal(got, want) {
-		t.Errorf("told %q, want %q", got, want)
+	if got := m.replayText(t); !slices.Equal(got, want) {
+		t.Errorf("replayed %q, want %q", got, want)
 	}
 	if m.has(3) || !m.has(1) || m.hasComponent(1, 5) || !m.hasComponent(1, 7) || m.hasComponent(3, 5) {
 		t.Error("entities or components are not those that exist")
 	}
 }
 
-// Data of one component never shows in another that takes its memory over.
+// TestMirrorReusesMemory: data of one component never shows in another that reuses its memory.
 func TestMirrorReusesMemory(t *testing.T) {
 	m := mirror{max: defaultWorld}
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -86,7 +86,7 @@ func TestMirrorReusesMemory(t *testing.T) {
 	}
 }
 
-// checkOwnData checks that all data are of the entity and component that they are found at.
+// checkOwnData checks that all data belong to their entity and component.
 func checkOwnData(t *testing.T, m *mirror) {
 	t.Helper()
 	for _, s := range m.slots {
@@ -99,7 +99,8 @@ func checkOwnData(t *testing.T, m *mirror) {
 	}
 }
 
-// A server that creates without end costs no more memory than the bound, and what is there already stays right.
+// TestMirrorIsBounded: a server that creates without end costs no more memory than the bound. The existing state stays
+// correct.
 func TestMirrorIsBounded(t *testing.T) {
 	const limit = 10 << 10
 	m := mirror{max: limit}
@@ -115,7 +116,7 @@ func TestMirrorIsBounded(t *testing.T) {
 		t.Errorf("%d bytes of at most %d", m.bytes, limit)
 	}
 	m.apply(&instruction{op: update, entity: 1, component: 1, data: make([]byte, limit)})
-	for _, said := range m.told(t) {
+	for _, said := range m.replayText(t) {
 		if bytes.HasPrefix([]byte(said), []byte("03000000010001")) {
 			t.Errorf("an update that is not remembered leaves the one before it: %s", said)
 		}

@@ -5,36 +5,38 @@ import (
 	"time"
 )
 
-// Dialect selects how messages are spelled. docs/protocols/rtype.md#dialects
+// Dialect selects the format of messages. docs/protocols/rtype.md#dialects
 type Dialect uint8
 
 // The dialects.
 const (
-	Auto     Dialect = iota // what the peer turns out to speak
-	Document                // as the protocol document 0.0.1 has it
-	Game16                  // the game's, entities of 16 bits
-	Game32                  // the game's, entities of 32 bits
-	GameLast                // the game's as it was last, with a handshake of its own
+	Auto     Dialect = iota // the peer's, found out from its messages
+	Document                // that of the protocol document 0.0.1
+	Game16                  // the game's, with entities of 16 bits
+	Game32                  // the game's, with entities of 32 bits
+	GameLast                // the last game's, with a handshake of its own
 )
 
-var names = [...]string{Auto: "rtype", Document: "rtype-0.0.1", Game16: "rtype-16", Game32: "rtype-32", GameLast: "rtype-final"}
+var names = [...]string{
+	Auto: "rtype", Document: "rtype-0.0.1", Game16: "rtype-16", Game32: "rtype-32", GameLast: "rtype-final",
+}
 
-// Era is the age of the game's own dialects: their initialisation and what their clients say changed in time.
+// Era is the age of the game's own dialects. Their initialisation and their clients' messages changed over time.
 type Era uint8
 
 // The eras.
 const (
-	AnyEra Era = iota // as the dialect has it: Game16 is early, Game32 late, Auto finds out
+	AnyEra Era = iota // the dialect's: Game16 is early, Game32 late, Auto finds out
 	Early             // indexes of one byte; lone bytes are keys
 	Late              // indexes of two bytes; no lone bytes
-	Final             // GameLast's alone: opcodes in front of the initialisation, little-endian IDs
+	Final             // GameLast only: opcodes in front of the initialisation, little-endian IDs
 )
 
 // Defaults. Real clients never answer pings, and a player may watch for minutes.
 const (
 	defaultPongTimeout   = 10 * time.Second
 	defaultIdleTimeout   = 10 * time.Minute
-	defaultServerTimeout = 90 * time.Second // longer than the late server's pings are apart
+	defaultServerTimeout = 90 * time.Second // longer than the interval between the late server's pings
 	defaultHelloInterval = time.Second
 	defaultHellos        = 8
 	defaultQueued        = 256 << 10
@@ -45,39 +47,42 @@ const (
 var (
 	defaultHello  = []byte("start")
 	lastHello     = []byte{openLobby}
-	documentHello = []byte{0x01} // right key released: of the document's messages one that changes nothing
+	documentHello = []byte{0x01} // right key released: the only message of the document that changes nothing
 )
 
-// Options tune a Protocol. The zero value is the automatic dialect with the game's own times. New copies what they
-// refer to.
+// Options tune a Protocol. The zero value is the automatic dialect with the game's own times. New copies referenced
+// data.
 type Options struct {
 	Dialect Dialect
 	// Era overrides the era of Game16 and Game32.
 	Era Era
-	// Hello is what a client opens with, and again until it is answered; "start" if nil, in Document 01.
+	// Hello is the client's first message, repeated until the answer; "start" if nil, in Document 01.
 	Hello []byte
-	// Components are the bytes of data of components, by name. Updates of others take the rest of their datagram.
+	// Components holds the data size of components in bytes, by name. An update of another component takes the rest of
+	// its datagram.
 	Components map[string]int
-	// PingInterval is the silence of a client after which it is pinged, if its dialect has pings; never if zero.
-	// PongTimeout is how long it then has to say anything; 10 s if zero.
+	// PingInterval is the silence of a client after which the server pings it, if its dialect has pings; never if zero.
+	// PongTimeout is how long the client then has to send any message; 10 s if zero.
 	PingInterval, PongTimeout time.Duration
-	// IdleTimeout is the silence of a client, and ServerTimeout that of a server, that ends a session; 10 min and 90 s
-	// if zero.
+	// IdleTimeout is the silence of a client that ends a session, and ServerTimeout that of a server; 10 min and 90 s if
+	// zero.
 	IdleTimeout, ServerTimeout time.Duration
-	// HelloInterval spaces a client's Hellos, of which MaxHellos are sent; 1 s and 8 if zero.
+	// HelloInterval is the time between a client's Hellos. The client sends MaxHellos of them; 1 s and 8 if zero.
 	HelloInterval time.Duration
 	MaxHellos     int
 	// Refresh is how often a server repeats the state of its world to a client, to repair losses; never if zero.
 	Refresh time.Duration
-	// Copies is how often each part of the initialisation goes to a client of Game16 or Game32, so that it survives
+	// Copies is how often a client of Game16 or Game32 receives each part of the initialisation, so that it survives
 	// losses; 1 if zero. docs/protocols/rtype.md#repair
 	Copies int
-	// Seed makes what only a client's own address is told unguessable. If zero, clients cannot prove their address.
+	// Seed makes the secrets unguessable that a client receives at its own address. If it is zero, clients cannot prove
+	// their address.
 	Seed [32]byte
-	// MaxQueued bounds the bytes of messages that wait to be sent, and MaxWorld those that a server's mirror of its
-	// world takes; 256 KiB each if zero.
+	// MaxQueued bounds the bytes of messages that wait to be sent. MaxWorld bounds the bytes of a server's mirror of its
+	// world. Both are 256 KiB if zero.
 	MaxQueued, MaxWorld int
-	// MaxRate is how many messages a second a client may send, and at once after a second's silence; 1000 if zero.
+	// MaxRate is the number of messages that a client may send per second, or at once after a second's silence; 1000 if
+	// zero.
 	MaxRate int
 }
 
@@ -112,7 +117,7 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 	return v
 }
 
-// format is how the options' dialect spells messages.
+// format returns the initial format of the options' dialect.
 func (o *Options) format() format {
 	f := formats[o.Dialect]
 	if o.Era != AnyEra && !f.document && !f.isFinal() {

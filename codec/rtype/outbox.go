@@ -2,8 +2,8 @@ package rtype
 
 import "encoding/binary"
 
-// outbox is a first-in first-out log of wire messages that wait for Transmit. A record is two bytes of length, of which
-// the top bit says that the message has to end its datagram, and the message.
+// outbox is a first-in first-out log of wire messages that wait for Transmit. A record is two bytes of length and the
+// message. The top bit of the length says that the message has to end its datagram.
 type outbox struct {
 	log  []byte
 	read int
@@ -14,12 +14,12 @@ const (
 	last       = 1 << 15
 )
 
-// bytes is how much the outbox holds.
+// bytes returns the number of bytes that the outbox holds.
 func (o *outbox) bytes() int { return len(o.log) - o.read }
 
-// begin opens a record. The caller appends one message to what it returns and gives that to end.
+// begin opens a record. The caller appends one message to the result and passes that to end.
 func (o *outbox) begin() []byte {
-	if o.read >= o.bytes() { // reclaim what was read, at the cost of moving no more than that
+	if o.read >= o.bytes() { // reclaim read bytes; this moves no more bytes than it reclaims
 		o.log, o.read = append(o.log[:0], o.log[o.read:]...), 0
 	}
 	return append(o.log, 0, 0)
@@ -36,8 +36,8 @@ func (o *outbox) end(b []byte, isLast bool) {
 	o.log = b
 }
 
-// next appends the oldest message to b, and those after it too that fit a datagram with it, up to one that has to end
-// it.
+// next appends the oldest message to b, and the following ones that fit in the same datagram. A message that has to
+// end its datagram is the last.
 func (o *outbox) next(b []byte) ([]byte, bool) {
 	size := 0
 	for o.bytes() > 0 {
@@ -55,5 +55,5 @@ func (o *outbox) next(b []byte) ([]byte, bool) {
 	return b, size > 0
 }
 
-// drop forgets everything.
+// drop removes all records.
 func (o *outbox) drop() { o.log, o.read = o.log[:0], 0 }

@@ -17,16 +17,16 @@ var (
 	address = netip.MustParseAddrPort("192.0.2.1:7777")
 )
 
-// worldSizes are the bytes of data of the document's example.
+// worldSizes are the data sizes of the document's example in bytes.
 var worldSizes = map[string]int{"Position": 4, "Velocity": 2, "Health": 1}
 
 // names8 is the document's example of an initialisation.
 const names8 = "000308" + "506f736974696f6e" + "56656c6f63697479" + "4865616c74680000" + "ffff"
 
-// announce8 is it as a canonical message that says nothing of the format.
+// announce8 is names8 as a canonical message without facts of the format.
 const announce8 = "f00000" + names8
 
-// wantSent checks what c sends, in hexadecimal.
+// wantSent checks the datagrams that c sends, in hexadecimal.
 func wantSent(t testing.TB, c codec.Conn, now time.Time, want ...string) {
 	t.Helper()
 	var got []string
@@ -41,7 +41,7 @@ func wantSent(t testing.TB, c codec.Conn, now time.Time, want ...string) {
 	}
 }
 
-// wantReceived checks that c has received just these messages, and returns the kinds of all its other events.
+// wantReceived checks that c has received exactly these messages, and returns the kinds of all its other events.
 func wantReceived(t testing.TB, c codec.Conn, want ...string) (others []codec.EventKind) {
 	t.Helper()
 	var got []string
@@ -90,7 +90,7 @@ func receive(t testing.TB, c codec.Conn, now time.Time, datagrams ...string) {
 	}
 }
 
-// admitted returns the side of a session that faces a client, which opened it by a datagram in hexadecimal.
+// admitted returns the side of a session that faces a client. A datagram in hexadecimal opened it.
 func admitted(t testing.TB, o Options, opener string) *server {
 	t.Helper()
 	conn, reply, err := New(o).Accept(start, address, codectest.Unhex(t, opener), nil)

@@ -1,13 +1,13 @@
-// Package rtype speaks the protocol of R-Type, a student's game whose server mirrors its entities and components to its
-// clients: the dialect of the protocol document 0.0.1 and those of the game itself, as a server and as a client. It has
-// no sockets, clocks or goroutines. The wire, its dialects and the canonical messages that cross the contract are in
-// docs/protocols/rtype.md.
+// Package rtype speaks the protocol of R-Type as a server and as a client. R-Type is a student's game. Its server
+// mirrors its entities and components to its clients. The package speaks the dialect of the protocol document 0.0.1
+// and those of the game itself. It has no sockets, clocks or goroutines. docs/protocols/rtype.md describes the wire,
+// its dialects and the canonical messages that cross the contract.
 //
-// Start with Protocol, then server.go and client.go, the two sides of a connection; link.go is what they share. Each
-// concern has its file: an instruction (instruction.go), the names of components (initial.go, gather.go), canonical
-// messages (message.go), dialects (format.go), the last game's handshake (lobby.go, client_lobby.go), what proves a
-// client's address (secret.go), pings (pulse.go), the world as a client should know it (mirror.go, gone.go) and how it
-// is told once more (replay.go).
+// Start with Protocol, then read server.go and client.go, the two sides of a connection, and link.go, their common
+// part. Each concern has its file: an instruction (instruction.go), the names of components (initial.go, gather.go),
+// canonical messages (message.go), dialects (format.go), the last game's handshake (lobby.go, client_lobby.go), the
+// proof of a client's address (secret.go), pings (pinger.go), the world as a client should know it (mirror.go,
+// deletions.go) and its replay (replay.go).
 package rtype
 
 import (
@@ -31,7 +31,7 @@ func New(o Options) *Protocol {
 		Name: names[o.Dialect], Modes: codec.ModesOf(codec.Unreliable), Closed: true, ServerFirst: true,
 		IdleTimeout: p.options.IdleTimeout,
 	}
-	if o.Seed != [32]byte{} { // the document's clients, and those of 16 bits, have nothing to say back
+	if o.Seed != [32]byte{} { // the document's clients, and those of 16 bits, cannot echo a secret
 		p.spec.Proof = codec.ProvedEcho
 	}
 	if p.hasKeys() {
@@ -43,7 +43,7 @@ func New(o Options) *Protocol {
 	return p
 }
 
-// Spec implements codec.Protocol. The name is "rtype", or that with the dialect.
+// Spec implements codec.Protocol. The name is "rtype", or "rtype" with the dialect.
 func (p *Protocol) Spec() *codec.Spec { return &p.spec }
 
 // Sniff reports whether the datagram is a Hello of the game's clients, or one of the document's instructions.
@@ -60,7 +60,7 @@ func (p *Protocol) isKey(d []byte) bool {
 // hasKeys reports whether a key opens a session, as in the document.
 func (p *Protocol) hasKeys() bool { return p.options.Dialect == Document || p.options.Dialect == Auto }
 
-// Accept makes a Conn of every newcomer. Proof comes later, if at all.
+// Accept makes a Conn for each new client. A proof of address comes later, if at all.
 func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
 	switch {
 	case p.isHello(datagram):
@@ -80,7 +80,7 @@ func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
 	return reply
 }
 
-// Dial opens a connection to a server. R-Type's Hello carries nothing of the caller's.
+// Dial opens a connection to a server. R-Type's Hello carries none of the caller's data.
 func (p *Protocol) Dial(now time.Time, _ netip.AddrPort, _ codec.Hello) codec.Conn {
 	return dial(&p.options, now)
 }

@@ -19,7 +19,7 @@ type node struct {
 }
 
 func (n *node) Receive(now time.Time, _, _ netip.AddrPort, datagram []byte) {
-	_ = n.Conn.Receive(now, datagram) // what is refused, the worlds tell
+	_ = n.Conn.Receive(now, datagram) // the worlds show refused datagrams
 	n.drain()
 }
 
@@ -42,8 +42,8 @@ func (n *node) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.
 	return b, n.self, n.peer, ok
 }
 
-// Half the instructions of a lively world are lost. Refreshes repair that: in the end both have the same world, which
-// they would not have without.
+// TestRefreshRepairsLosses: half the instructions of a lively world are lost. Refreshes repair that, so that both
+// sides have the same world in the end. Without refreshes they differ.
 func TestRefreshRepairsLosses(t *testing.T) {
 	for _, dialect := range []Dialect{Document, Game16, Game32} {
 		for _, seed := range simnet.Seeds(20) {
@@ -59,7 +59,8 @@ func TestRefreshRepairsLosses(t *testing.T) {
 	}
 }
 
-// playLossy plays two seconds in foul weather and some in clear, and returns the world as each side has it.
+// playLossy plays two seconds in bad network conditions and some in good ones. It returns the world as each side has
+// it.
 func playLossy(t *testing.T, seed uint64, o Options) (server, client []string) {
 	p := New(o)
 	net := simnet.New(t, seed, simnet.Weather{})
@@ -81,19 +82,19 @@ func playLossy(t *testing.T, seed uint64, o Options) (server, client []string) {
 	}
 	net.SetWeather(simnet.Weather{})
 	net.Run(2 * time.Second)
-	server, client = there.mirror.told(t), player.world.told(t)
+	server, client = there.mirror.replayText(t), player.world.replayText(t)
 	slices.Sort(server)
 	slices.Sort(client)
 	return server, client
 }
 
-// change changes the server's world a little. What it attaches it updates at once: the data that a component has by
-// default is no business of the protocol's.
+// change changes the server's world a little. It updates each attached component at once, because the protocol does
+// not carry a component's default data.
 func change(t *testing.T, s *server, now time.Time, rng *rand.Rand) {
 	t.Helper()
 	in := instruction{entity: uint32(rng.IntN(12)), op: opcode(rng.IntN(5)), component: uint16(rng.IntN(3))}
 	if s.mirror.has(in.entity) == (in.op == create) {
-		return // nor does a server change what it does not have
+		return // a server changes only existing entities
 	}
 	list := []instruction{in}
 	if in.op == attach || in.op == update {

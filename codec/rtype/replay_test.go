@@ -10,8 +10,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// A client that asks again gets the initialisation and the present state, a second after the last time at the
-// earliest.
+// TestClientAsksAgain: a client that asks again gets the initialisation and the present state, at most once per
+// second.
 func TestClientAsksAgain(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game16}, startHex)
 	send(t, s, start, announce8, "00 00000001", "02 00000001 0002", "03 00000001 0002 aa", "00 00000002", "01 00000002")
@@ -30,10 +30,10 @@ func TestClientAsksAgain(t *testing.T) {
 	wantSent(t, s, now)
 	nothing := admitted(t, Options{Dialect: Game16}, startHex)
 	receive(t, nothing, now, startHex)
-	wantSent(t, nothing, now) // nothing is known
+	wantSent(t, nothing, now) // nothing to send
 }
 
-// A replay goes out in portions, and waits when the queue is full.
+// TestReplayIsPaced: a replay is sent in portions, and waits while the queue is full.
 func TestReplayIsPaced(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32, Refresh: time.Second}, startHex)
 	for i := range 2*portion + 1 {
@@ -68,9 +68,9 @@ func TestReplayIsPaced(t *testing.T) {
 	wantSent(t, s, now, "00 00000023", "00 00000024", "00 00000025")
 }
 
-// Creates, attaches without data and deletions are repeated with a few refreshes: real clients leak an entity by each
-// create too many, and reset a component by an attach. Of deletions only those count that still hold. So is the loss of
-// the components repeated that an entity had before.
+// TestRefreshRepeatsDeletions: a few refreshes repeat creates, attaches without data and deletions. Their number is
+// limited, because each superfluous create leaks an entity in real clients, and an attach resets a component. Only
+// deletions that still hold are repeated. The loss of an entity's former components is repeated too.
 func TestRefreshRepeatsDeletions(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32, Refresh: time.Second}, startHex)
 	send(t, s, start, "00 00000001", "02 00000001 0003", "02 00000001 0004", "04 00000001 0003", "04 00000001 0004",
@@ -88,14 +88,14 @@ func TestRefreshRepeatsDeletions(t *testing.T) {
 	}
 }
 
-// Of more deletions than the bound the oldest are forgotten.
-func TestGoneIsBounded(t *testing.T) {
-	var g gone
+// TestDeletionsAreBounded: beyond the bound the oldest deletions are forgotten.
+func TestDeletionsAreBounded(t *testing.T) {
+	var g deletionLog
 	m := mirror{max: 1000}
-	for i := range uint32(maxGone + 10) {
+	for i := range uint32(maxDeletions + 10) {
 		g.note(&instruction{op: remove, entity: i}, &m)
 	}
-	if len(g.ring) != maxGone {
+	if len(g.ring) != maxDeletions {
 		t.Fatalf("%d deletions remembered", len(g.ring))
 	}
 	var entities []uint32
@@ -106,12 +106,12 @@ func TestGoneIsBounded(t *testing.T) {
 		}
 		entities = append(entities, in.entity)
 	}
-	if slices.Min(entities) != 10 || slices.Max(entities) != maxGone+9 {
+	if slices.Min(entities) != 10 || slices.Max(entities) != maxDeletions+9 {
 		t.Errorf("deletions of %d to %d remembered", slices.Min(entities), slices.Max(entities))
 	}
 }
 
-// A new world, with other components, has nothing of the old one.
+// TestOtherComponentsAreAnotherWorld: a new world with other components contains nothing of the old one.
 func TestOtherComponentsAreAnotherWorld(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game16, Refresh: time.Second}, startHex)
 	send(t, s, start, announce8, "00 00000001", "00 00000002", "01 00000002", "f00000 0001 01 41 ffff")
@@ -124,8 +124,8 @@ func TestOtherComponentsAreAnotherWorld(t *testing.T) {
 	}
 }
 
-// A refresh repeats what components hold for as long as they do, but for what was sent since the last one and what the
-// client itself updates.
+// TestRefreshRepeatsData: a refresh repeats the components' data while they exist. It leaves out data sent since the
+// last refresh, and data that the client updates itself.
 func TestRefreshRepeatsData(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32, Refresh: time.Second}, startHex)
 	send(t, s, start, "00 00000001", "03 00000001 0003 aa", "03 00000001 0004 bb")
@@ -159,7 +159,8 @@ func TestRefreshRepeatsData(t *testing.T) {
 	}
 }
 
-// A document's client gets a component's data right behind a repeated attach, since that resets the component.
+// TestRefreshAttachesForTheDocument: a document's client gets a component's data right behind a repeated attach, since
+// the attach resets the component.
 func TestRefreshAttachesForTheDocument(t *testing.T) {
 	s := admitted(t, Options{Dialect: Document, Refresh: time.Second, Components: worldSizes}, "01")
 	send(t, s, start, announce8, "00 00000001", "02 00000001 0001", "03 00000001 0001 aabb", "02 00000001 0002")
@@ -170,8 +171,9 @@ func TestRefreshAttachesForTheDocument(t *testing.T) {
 	wantSent(t, s, start, "000001 0200010001 0300010001aabb 0200010002 0300010001aabb")
 }
 
-// A server that was started again has another world: all that the client has of the old one is deleted first.
-func TestRenewDeletesTheWorld(t *testing.T) {
+// TestResetWorldDeletes: a restarted server has another world. All the client's entities of the old one are deleted
+// first.
+func TestResetWorldDeletes(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32}, startHex)
 	send(t, s, start, announce8, "00 00000001", "02 00000001 0001", "00 00000002", "00 00000003", "01 00000002")
 	codectest.Transmit(s, start)

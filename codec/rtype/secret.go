@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// secretNames are the names of components that no client has.
+// secretNames are names of components that no client has.
 var secretNames = [2][]byte{[]byte("Tidegate.1"), []byte("Tidegate.2")}
 
-// restartQuiet is how long a client that has proved itself must be silent before its hello counts: it may be forged.
+// restartQuiet is how long a proved client must be silent before its hello counts, because the hello may be forged.
 const restartQuiet = 10 * time.Second
 
-// secret is what a server tells its client and nobody else, so that a client that says it back has proved its address:
+// secret is a value that a server sends only to its client's address. A client that echoes it has proved its address:
 //
-//   - Clients of wide entities are told masked ones. They know entities by nothing else, and their updates name them.
-//   - Clients of the last game are told of two components that nobody has. They answer that they ignore these.
+//   - Clients of wide entities receive masked ones. They know entities by nothing else, and their updates name them.
+//   - Clients of the last game receive two components that no client has. They answer that they ignore these.
 //
 // docs/protocols/rtype.md#proof
 type secret struct {
 	mask    uint32
-	indexes [len(secretNames)]uint16 // of components; 0: none
+	indexes [len(secretNames)]uint16 // of the two components; 0: none
 	heard   [len(secretNames)]bool
 	proved  bool
-	at      time.Time // of the last proof
+	at      time.Time // time of the last proof
 }
 
-// newSecret is the secret of a client that comes from an address now. Without a seed there is none.
+// newSecret returns the secret of a new client at an address. Without a seed there is none.
 func (o *Options) newSecret(now time.Time, from netip.AddrPort) (s secret) {
 	if o.Seed == [32]byte{} {
 		return s
@@ -38,7 +38,7 @@ func (o *Options) newSecret(now time.Time, from netip.AddrPort) (s secret) {
 	sum := sha256.Sum256(b)
 	s.mask = be.Uint32(sum[:])
 	for i := range s.indexes {
-		s.indexes[i] = be.Uint16(sum[4+2*i:]) | 0x100 // beyond all components
+		s.indexes[i] = be.Uint16(sum[4+2*i:]) | 0x100 // larger than any component
 	}
 	if s.indexes[1] == s.indexes[0] {
 		s.indexes[1] ^= 1
@@ -46,10 +46,10 @@ func (o *Options) newSecret(now time.Time, from netip.AddrPort) (s secret) {
 	return s
 }
 
-// awaits reports whether the client has yet to ignore component i of those that nobody has.
+// awaits reports whether the client has yet to ignore component i of the secret.
 func (s *secret) awaits(i int) bool { return s.indexes[i] != 0 && !s.heard[i] }
 
-// take takes a component that the client ignores, and reports whether it is one of the secret's.
+// take handles a component that the client ignores. It reports whether the component is one of the secret's.
 func (s *secret) take(component uint16) bool {
 	for i, index := range s.indexes {
 		if index == component && index != 0 {
@@ -61,8 +61,8 @@ func (s *secret) take(component uint16) bool {
 	return false
 }
 
-// prove notes that the client has named an entity as only it was told.
+// prove records that the client has named an entity as only it was sent.
 func (s *secret) prove(now time.Time) { s.proved, s.at = true, now }
 
-// isFresh reports whether the client has proved itself lately.
+// isFresh reports whether the client has proved its address recently.
 func (s *secret) isFresh(now time.Time) bool { return !s.at.IsZero() && now.Sub(s.at) < restartQuiet }

@@ -6,21 +6,21 @@ import (
 	"tidegate/codec"
 )
 
-// decideTimeout is how long a client that waits for Admit may be silent: one that waits repeats its Hello.
+// decideTimeout is how long a client that waits for Admit may be silent. A waiting client repeats its Hello.
 const decideTimeout = 10 * time.Second
 
 // server is the side of a connection that faces a client.
 type server struct {
 	link
 	opener   []byte // the document's instruction that opened the session, until it is reported
-	lobby    lobby  // of the last game
+	lobby    lobby  // for the last game
 	secret   secret
 	rate     rate
-	pulse    pulse
+	pinger   pinger
 	mirror   mirror
-	gone     gone
+	deleted  deletionLog
 	replay   replay
-	restored time.Time // when the client was last told all from the beginning
+	restored time.Time // when the client was last sent the whole world
 	pingDue  bool
 	byeDue   bool
 }
@@ -31,7 +31,7 @@ func accept(o *Options, now time.Time, f format, opener []byte, secret secret) *
 		opener: opener,
 		secret: secret,
 		rate:   rate{perSecond: o.MaxRate},
-		pulse:  pulse{interval: o.PingInterval, timeout: o.PongTimeout},
+		pinger: pinger{interval: o.PingInterval, timeout: o.PongTimeout},
 		mirror: mirror{max: o.MaxWorld},
 	}
 	s.format, s.mask = f, secret.mask
@@ -40,7 +40,7 @@ func accept(o *Options, now time.Time, f format, opener []byte, secret secret) *
 	return s
 }
 
-// Admit makes the session. What was sent so far goes out.
+// Admit starts the session. The queued messages are sent.
 func (s *server) Admit(now time.Time, _ uint16) {
 	if s.state != opening {
 		return
@@ -48,7 +48,7 @@ func (s *server) Admit(now time.Time, _ uint16) {
 	s.state, s.heard, s.restored = connected, now, now
 	switch {
 	case s.format.isFinal() && s.secret.awaits(0):
-		s.tellNames(now) // those that nobody has
+		s.sendNames(now) // the components of the secret
 	case !s.format.isFinal() && !s.mayBeLast():
 		s.events.Push(codec.Event{Kind: codec.Connected})
 	}
@@ -56,12 +56,12 @@ func (s *server) Admit(now time.Time, _ uint16) {
 		s.takeOpener()
 	}
 	if !s.format.document {
-		s.pulse.start(now)
+		s.pinger.start(now)
 	}
 	s.scheduleRefresh(now)
 }
 
-// Advance runs what is due: time-outs, pings and replays.
+// Advance does the work that is due: time-outs, pings and replays.
 func (s *server) Advance(now time.Time) {
 	if s.state == closed {
 		return
@@ -71,7 +71,7 @@ func (s *server) Advance(now time.Time) {
 		s.Close(now, codec.Goodbye{Reason: codec.TimedOut})
 		return
 	}
-	if s.pulse.beat(now) {
+	if s.pinger.takeDue(now) {
 		s.pingDue = true
 	}
 	s.lobbyDue(now)
@@ -80,23 +80,23 @@ func (s *server) Advance(now time.Time) {
 	}
 }
 
-// deadline is when the client's silence ends the connection.
+// deadline returns when the client's silence ends the connection.
 func (s *server) deadline() time.Time {
 	switch {
 	case s.state == opening:
 		return s.heard.Add(decideTimeout)
 	case s.format.isFinal() && !s.lobby.started:
-		return codec.Earliest(s.heard.Add(lobbyTimeout), s.pulse.deadline())
+		return codec.Earliest(s.heard.Add(lobbyTimeout), s.pinger.deadline())
 	}
-	return codec.Earliest(s.heard.Add(s.options.IdleTimeout), s.pulse.deadline())
+	return codec.Earliest(s.heard.Add(s.options.IdleTimeout), s.pinger.deadline())
 }
 
-// NextTimeout is when Advance has something to do, or Poll a receipt.
+// NextTimeout returns when Advance has work again, or Poll a receipt.
 func (s *server) NextTimeout() time.Time {
 	if s.state == closed {
 		return time.Time{}
 	}
-	next := codec.Earliest(s.deadline(), codec.Earliest(s.pulse.next, s.replay.next))
+	next := codec.Earliest(s.deadline(), codec.Earliest(s.pinger.next, s.replay.next))
 	next = codec.Earliest(next, s.lobby.next)
 	if s.events.Len() > 0 {
 		next = codec.Earliest(next, s.answerAt)
@@ -124,7 +124,8 @@ func (s *server) Transmit(_ time.Time, b []byte) ([]byte, bool) {
 	return b, ok
 }
 
-// Close says goodbye, for which the document has no word. The reason and its data are not of this protocol.
+// Close says goodbye, if the dialect has a goodbye; the document has none. The protocol carries neither reason nor
+// data.
 func (s *server) Close(_ time.Time, why codec.Goodbye) {
 	if s.state == closed {
 		return
@@ -133,12 +134,12 @@ func (s *server) Close(_ time.Time, why codec.Goodbye) {
 	s.finish(why.Reason)
 }
 
-// Proved reports whether the client has said back what only its address was told.
+// Proved reports whether the client has echoed a secret that only its address received.
 func (s *server) Proved() bool { return s.secret.proved }
 
-// Stats are the connection's figures so far.
+// Stats returns the connection's figures so far.
 func (s *server) Stats() codec.Stats {
 	stats := s.link.Stats()
-	stats.RTT = s.pulse.rtt
+	stats.RTT = s.pinger.rtt
 	return stats
 }

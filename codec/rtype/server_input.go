@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 )
 
-// Receive takes one datagram of the client's.
+// Receive takes one datagram of the client.
 func (s *server) Receive(now time.Time, datagram []byte) error {
 	s.scratch = s.scratch[:0]
 	return s.stats.Count(s.receive(now, datagram))
@@ -17,7 +17,7 @@ func (s *server) receive(now time.Time, d []byte) error {
 	isHello := !s.format.document && !s.format.isFinal() && bytes.Equal(d, s.options.Hello)
 	switch {
 	case len(d) == 0:
-		return errTorn
+		return errLength
 	case s.state == opening && (isHello || s.format.isFinal() && bytes.Equal(d, lastHello)):
 		s.heard = now
 		return codec.ErrDuplicate
@@ -30,17 +30,17 @@ func (s *server) receive(now time.Time, d []byte) error {
 	case s.format.document:
 		return s.receiveKeys(now, d)
 	case bytes.Equal(d, pong):
-		s.pulse.answered(now)
+		s.pinger.answered(now)
 	case s.format.isFinal() && opcode(d[0]) != update:
 		return s.receiveLobby(now, d)
 	default:
 		return s.receiveInput(now, d)
 	}
-	s.hear(now)
+	s.markHeard(now)
 	return nil
 }
 
-// receiveKeys takes a datagram of the document's, whose instructions are a byte each.
+// receiveKeys handles a datagram of the document. Each of its instructions is one byte.
 func (s *server) receiveKeys(now time.Time, d []byte) error {
 	for i, key := range d {
 		switch {
@@ -49,14 +49,14 @@ func (s *server) receiveKeys(now time.Time, d []byte) error {
 		case !s.rate.allow(now):
 			return errRate
 		}
-		s.hear(now)
+		s.markHeard(now)
 		s.takeOpener()
 		s.take(d[i : i+1])
 	}
 	return nil
 }
 
-// receiveInput takes a datagram of the game's: a key, or an update.
+// receiveInput handles a datagram of the game: a key or an update.
 func (s *server) receiveInput(now time.Time, d []byte) error {
 	if len(d) == 1 {
 		return s.receiveKey(now, d)
@@ -75,7 +75,7 @@ func (s *server) receiveInput(now time.Time, d []byte) error {
 		return errRate
 	}
 	in.entity = s.masked(in.entity)
-	known := s.mirror.yield(&in)
+	known := s.mirror.markOwn(&in)
 	switch {
 	case s.mask == 0 || s.format.entityWidth() == 2:
 	case known:
@@ -83,7 +83,7 @@ func (s *server) receiveInput(now time.Time, d []byte) error {
 	case !s.mirror.overflowed:
 		return errEntity
 	}
-	s.hear(now)
+	s.markHeard(now)
 	s.takeInstruction(&in, d)
 	return nil
 }
@@ -95,12 +95,31 @@ func (s *server) receiveKey(now time.Time, d []byte) error {
 	case !s.rate.allow(now):
 		return errRate
 	}
-	s.hear(now)
+	s.markHeard(now)
 	s.take(d)
 	return nil
 }
 
-func (s *server) hear(now time.Time) {
+func (s *server) markHeard(now time.Time) {
 	s.heard = now
-	s.pulse.heard()
+	s.pinger.heard()
+}
+
+// rate lets perSecond messages pass per second, or at once after a second of silence.
+type rate struct {
+	perSecond int
+	next      time.Time // when the messages so far would have been due at an even rate
+}
+
+// allow reports whether one more message may pass now.
+func (r *rate) allow(now time.Time) bool {
+	if r.next.Before(now) {
+		r.next = now
+	}
+	every := time.Second / time.Duration(r.perSecond)
+	if r.next.Sub(now) > time.Second-every {
+		return false
+	}
+	r.next = r.next.Add(every)
+	return true
 }

@@ -13,7 +13,7 @@ import (
 
 const goodbyeHex = "596f752068617665206265656e20646973636f6e6e6563746564203a28"
 
-// exampleMessages are canonical messages of one of each instruction, and exampleNarrow these with 16-bit entities.
+// exampleMessages are canonical messages, one of each instruction. exampleNarrow are the same with 16-bit entities.
 var (
 	exampleMessages = []string{
 		"00 00000007", "02 00000007 0000", "03 00000007 0000 deadbeef", "04 00000007 0000", "01 00000007",
@@ -30,18 +30,20 @@ func TestSniff(t *testing.T) {
 		{Auto, startHex, true}, {Game16, startHex, true}, {Game32, startHex, true}, {Document, startHex, false},
 		{Auto, "0b", true}, {Document, "00", true}, {Game16, "00", false}, {Game32, "0b", false},
 		{Auto, "0c", false}, {Document, "0000", false}, {Auto, startHex + "00", false}, {Auto, "73746172", false},
-		{Auto, "", false}, {Document, "", false}, {GameLast, "00", true}, {GameLast, "01", false}, {GameLast, startHex, false},
+		{Auto, "", false}, {Document, "", false}, {GameLast, "00", true}, {GameLast, "01", false},
+		{GameLast, startHex, false},
 	} {
 		p := New(Options{Dialect: c.dialect})
 		d := codectest.Unhex(t, c.datagram)
 		conn, reply, err := p.Accept(start, address, d, nil)
-		if p.Sniff(d) != c.want || (conn != nil) != c.want || len(reply) > 0 || !c.want && !errors.Is(err, codec.ErrMalformed) {
+		if p.Sniff(d) != c.want || (conn != nil) != c.want || len(reply) > 0 ||
+			!c.want && !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("%s to %s: Sniff %v, want %v; Accept %v, %v", c.datagram, p.Spec().Name, p.Sniff(d), c.want, conn, err)
 		}
 	}
 }
 
-// The document knows no hello, and New keeps its options to itself.
+// TestHelloIsTheGames: the document has no hello, and New copies its options.
 func TestHelloIsTheGames(t *testing.T) {
 	o := Options{Hello: []byte("join"), Components: map[string]int{"Health": 1}}
 	p := New(o)
@@ -58,7 +60,8 @@ func TestHelloIsTheGames(t *testing.T) {
 
 func TestRefuse(t *testing.T) {
 	p := New(Options{})
-	if got := p.Refuse([]byte("start"), []byte("x"), codec.ServerFull); !bytes.Equal(got, append([]byte("x"), goodbye...)) {
+	got := p.Refuse([]byte("start"), []byte("x"), codec.ServerFull)
+	if !bytes.Equal(got, append([]byte("x"), goodbye...)) {
 		t.Errorf("refused by %q", got)
 	}
 	if got := p.Refuse([]byte{2}, []byte("x"), codec.ServerFull); string(got) != "x" {
@@ -66,7 +69,7 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// What a server's side sends in each dialect, and what it understands.
+// TestServerSpeaks checks the messages that a server's side sends and understands in each dialect.
 func TestServerSpeaks(t *testing.T) {
 	narrow := append(append([]string{}, exampleParts[Early]...), exampleNarrow...)
 	wide := append(append([]string{}, exampleParts[Late]...), exampleMessages...)
@@ -81,9 +84,9 @@ func TestServerSpeaks(t *testing.T) {
 		{"32", Options{Dialect: Game32}, startHex, announce8, wide},
 		{"16 late", Options{Dialect: Game16, Era: Late}, startHex, announce8,
 			append(append([]string{}, exampleParts[Late]...), exampleNarrow...)},
-		{"automatic, not told", Options{}, startHex, announce8, wide},
-		{"automatic, told", Options{}, startHex, "f00102" + names8, narrow},
-		{"fixed, told otherwise", Options{Dialect: Game32}, startHex, "f00102" + names8, wide},
+		{"automatic, unknown", Options{}, startHex, announce8, wide},
+		{"automatic, known", Options{}, startHex, "f00102" + names8, narrow},
+		{"fixed, other announced", Options{Dialect: Game32}, startHex, "f00102" + names8, wide},
 		{"document", Options{Dialect: Document}, "01", announce8,
 			[]string{names8, "000007 0200070000 0300070000deadbeef 0400070000 010007"}},
 		{"automatic, document", Options{}, "01", announce8,
@@ -101,14 +104,14 @@ func TestServerSpeaks(t *testing.T) {
 	}
 }
 
-// Where the size of a component is not known, an update ends its datagram.
+// TestDocumentUpdateOfUnknownSize: an update of a component with an unknown size ends its datagram.
 func TestDocumentUpdateOfUnknownSize(t *testing.T) {
 	s := admitted(t, Options{Dialect: Document}, "01")
 	send(t, s, start, "00 00000001", "03 00000001 0002 aabb", "00 00000002")
 	wantSent(t, s, start, "000001 0300010002aabb", "000002")
 }
 
-// The document's instructions share datagrams no larger than a client's buffer.
+// TestCoalescingIsBounded: the document's instructions share datagrams no larger than a client's buffer.
 func TestCoalescingIsBounded(t *testing.T) {
 	s := admitted(t, Options{Dialect: Document}, "01")
 	send(t, s, start, "02 00000001 0000", "02 00000001 0000")
@@ -179,16 +182,16 @@ func TestServerDropsTheRest(t *testing.T) {
 		received []string
 	}{
 		{Options{Dialect: Document}, "00", "02 0c 03", errOpcode, []string{"02"}},
-		{Options{Dialect: Document}, "00", "", errTorn, nil},
+		{Options{Dialect: Document}, "00", "", errLength, nil},
 		{Options{Dialect: Game16}, startHex, "0c", errOpcode, nil},
 		{Options{Dialect: Game32}, startHex, "03", errOpcode, nil},
 		{Options{Dialect: Game32}, startHex, "02", errOpcode, nil},          // of the last game
 		{Options{Dialect: Game32}, startHex, "00 00000001", errOpcode, nil}, // clients create nothing
-		{Options{Dialect: Game32}, startHex, "03 00000001", errTorn, nil},
-		{Options{Dialect: Game32}, startHex, "", errTorn, nil},
+		{Options{Dialect: Game32}, startHex, "03 00000001", errLength, nil},
+		{Options{Dialect: Game32}, startHex, "", errLength, nil},
 		{Options{Dialect: Game32}, startHex, "03 00000001 0003 00", errComponent, nil},
-		{Options{Dialect: Game32, Components: worldSizes}, startHex, "03 00000001 0000 000000", errTorn, nil},
-		{Options{Dialect: Game32, Components: worldSizes}, startHex, "03 00000001 0000 0000000000", errTorn, nil},
+		{Options{Dialect: Game32, Components: worldSizes}, startHex, "03 00000001 0000 000000", errLength, nil},
+		{Options{Dialect: Game32, Components: worldSizes}, startHex, "03 00000001 0000 0000000000", errLength, nil},
 	} {
 		s := admitted(t, c.options, c.opener)
 		send(t, s, start, announce8)
@@ -235,7 +238,8 @@ func TestServerRefusesToSend(t *testing.T) {
 		wantSent(t, s, start)
 	}
 	s := admitted(t, Options{Dialect: Document}, "01")
-	many := announcement{initial: initialisation{names: bytes.Split(bytes.Repeat([]byte("a,"), 254), []byte(","))[:254], pad: 5}}
+	names := bytes.Split(bytes.Repeat([]byte("a,"), 254), []byte(","))[:254]
+	many := announcement{initial: initialisation{names: names, pad: 5}}
 	if err := s.Send(start, codec.Message{Payload: many.append(nil)}); err != codec.ErrTooLarge {
 		t.Errorf("initialisation larger than a client's buffer: %v", err)
 	}
@@ -259,7 +263,8 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 }
 
-// Nothing will ever tell whether a message arrived, so its receipt is answered at once, and their number is bounded.
+// TestReceiptsAreLost: the protocol never reports whether a message arrived. A receipt is answered at once, and their
+// number is bounded.
 func TestReceiptsAreLost(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32}, startHex)
 	m := codec.Message{Payload: codectest.Unhex(t, "00 00000001")}
@@ -321,6 +326,26 @@ func TestInputIsLimited(t *testing.T) {
 			if passed != step.want {
 				t.Errorf("%s: %d messages passed, want %d", step.what, passed, step.want)
 			}
+		}
+	}
+}
+
+// TestOutboxReclaims: the log does not grow with sent messages, even if it never runs empty.
+func TestOutboxReclaims(t *testing.T) {
+	for _, waiting := range []int{0, 3} {
+		var o outbox
+		put := func(i int) { o.end(append(o.begin(), bytes.Repeat([]byte{byte(i)}, 20)...), true) }
+		for i := range waiting {
+			put(i)
+		}
+		for i := range 10_000 {
+			put(i + waiting)
+			if d, ok := o.next(nil); !ok || len(d) != 20 || d[0] != byte(i) {
+				t.Fatalf("message %d is %x", i, d)
+			}
+		}
+		if want := waiting * (recordHead + 20); o.bytes() != want || cap(o.log) > 1000 {
+			t.Errorf("%d bytes wait, want %d; the log has %d", o.bytes(), want, cap(o.log))
 		}
 	}
 }

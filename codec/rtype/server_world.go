@@ -34,17 +34,17 @@ func (s *server) send(now time.Time, payload []byte) error {
 		}
 	}
 	if s.options.Refresh > 0 {
-		s.gone.note(&in, &s.mirror)
+		s.deleted.note(&in, &s.mirror)
 	}
 	s.mirror.apply(&in)
 	if e := s.mirror.slotOf(in.entity); in.op == create && e != nil && !hidden {
-		e.told = true
+		e.created = true
 	}
 	return nil
 }
 
-// sendAnnouncement takes the names of the components, and whatever it tells of a format that is not known yet. Names
-// that are the client's already are not sent again.
+// sendAnnouncement stores the names of the components, and the facts of a format that is not known yet. It does not
+// send names that the client already has.
 func (s *server) sendAnnouncement(now time.Time, payload []byte) error {
 	var a announcement
 	if a.parse(payload) != nil {
@@ -60,23 +60,23 @@ func (s *server) sendAnnouncement(now time.Time, payload []byte) error {
 			return err
 		}
 	}
-	if s.initial.known() { // what was said before the first may have overtaken it
-		s.mirror, s.gone = mirror{max: s.options.MaxWorld}, gone{}
+	if s.initial.known() { // messages before the first one may have overtaken it
+		s.mirror, s.deleted = mirror{max: s.options.MaxWorld}, deletionLog{}
 	}
 	s.announce(a.initial)
 	if s.format.isFinal() {
-		s.tellNames(now)
+		s.sendNames(now)
 	}
 	return nil
 }
 
-// mayBeLast reports whether the client has opened with what may be the document's key or the last game's hello. The
-// server will tell.
+// mayBeLast reports whether the client's opener may be the document's key or the last game's hello. The server's
+// dialect decides.
 func (s *server) mayBeLast() bool {
 	return s.options.Dialect == Auto && s.format.document && len(s.opener) == 1 && s.opener[0] == openLobby
 }
 
-// decide takes a client that may be of the last game for one if its server is.
+// decide makes a client that may be of the last game one if its server is.
 func (s *server) decide(server *format) {
 	if s.mayBeLast() && server.isFinal() {
 		s.format, s.opener = formats[GameLast], nil
@@ -84,7 +84,7 @@ func (s *server) decide(server *format) {
 	s.takeOpener()
 }
 
-// takeOpener reports the key that opened the session, which nothing of the last game did then.
+// takeOpener reports the key that opened the session, if the client is not of the last game.
 func (s *server) takeOpener() {
 	if s.opener == nil {
 		return
@@ -96,22 +96,22 @@ func (s *server) takeOpener() {
 	s.opener = nil
 }
 
-// ResetWorld tells the client that another server, or the same one started again, has its session: all that there was is
-// deleted. The components stay, as real clients learn them but once.
+// ResetWorld tells the client that another server has its session, or the same server after a restart. It deletes all
+// entities. The components stay, because real clients learn them only once.
 func (s *server) ResetWorld(time.Time) {
 	for i := range s.mirror.slots {
 		if e := &s.mirror.slots[i]; e.alive {
 			in := instruction{op: remove, entity: e.entity}
-			s.gone.note(&in, &s.mirror)
+			s.deleted.note(&in, &s.mirror)
 			if !s.hides(&in) {
-				_ = s.put(&in) // what finds no room is repeated
+				_ = s.put(&in) // instructions without room are repeated
 			}
 		}
 	}
 	s.mirror = mirror{max: s.options.MaxWorld}
 }
 
-// putInitial queues the initialisation in the client's spelling.
+// putInitial queues the initialisation in the client's format.
 func (s *server) putInitial(n *initialisation) error {
 	if s.format.document {
 		switch {
@@ -133,7 +133,7 @@ func (s *server) putInitial(n *initialisation) error {
 	return nil
 }
 
-// again tells a client that asks again all it has to know, from the beginning.
+// again sends everything again, from the beginning, to a client that asks again.
 func (s *server) again(now time.Time) {
 	if !s.initial.known() || now.Sub(s.restored) < minReplayed || s.putInitial(&s.initial) != nil {
 		return
@@ -141,14 +141,14 @@ func (s *server) again(now time.Time) {
 	s.restore(now)
 }
 
-// restore tells the client the world from the beginning.
+// restore sends the client the world from the beginning.
 func (s *server) restore(now time.Time) {
 	s.restored = now
-	s.mirror.untell()
+	s.mirror.forgetSent()
 	s.replay = replay{whole: true, next: now}
 }
 
-// replayPortion queues the next of what the client should know, as far as there is room.
+// replayPortion queues the next portion of the client's world, as far as there is room.
 func (s *server) replayPortion(now time.Time) {
 	if s.replay.portion(s) {
 		s.scheduleRefresh(now)

@@ -13,9 +13,9 @@ const (
 	pongHex = "706f6e67"
 )
 
-// step is what a side does when it is next due.
+// step is the output of a side when it is next due.
 type step struct {
-	after time.Duration // of start
+	after time.Duration // after start
 	sent  []string
 }
 
@@ -34,7 +34,7 @@ func walk(t *testing.T, c codec.Conn, steps []step) {
 	}
 }
 
-// A client that says nothing is pinged, with patience for lost pings, and then given up.
+// TestPings: a silent client is pinged, several times because pings may be lost, and then given up.
 func TestPings(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32, PingInterval: 10 * time.Second, PongTimeout: 4 * time.Second}, startHex)
 	walk(t, s, []step{{10 * time.Second, []string{pingHex}}, {11 * time.Second, []string{pingHex}}})
@@ -50,8 +50,8 @@ func TestPings(t *testing.T) {
 	}
 }
 
-// Any message is a sign of life, what is no message is not. Only the answer to a ping that was sent once tells the
-// round trip.
+// TestSignsOfLife: any message is a sign of life, a meaningless datagram is not. Only the answer to a ping that was
+// sent once measures the round trip.
 func TestSignsOfLife(t *testing.T) {
 	for _, c := range []struct {
 		what, datagram string
@@ -67,7 +67,7 @@ func TestSignsOfLife(t *testing.T) {
 		s.Advance(now)
 		now = now.Add(40 * time.Millisecond)
 		_ = s.Receive(now, codectest.Unhex(t, c.datagram))
-		if got := s.pulse.owed.IsZero(); got != c.heard || s.Stats().RTT != c.rtt {
+		if got := s.pinger.owedSince.IsZero(); got != c.heard || s.Stats().RTT != c.rtt {
 			t.Errorf("%s: sign of life %v, RTT %v", c.what, got, s.Stats().RTT)
 		}
 	}
@@ -79,24 +79,25 @@ func TestSignsOfLife(t *testing.T) {
 	}
 }
 
-// A client is not pinged unless that is wanted, may be silent for IdleTimeout, and is told the end.
+// TestIdleClients: a client is pinged only if that is configured. It may be silent for IdleTimeout, and receives the
+// end.
 func TestIdleClients(t *testing.T) {
 	for _, c := range []struct {
 		s    *server
 		word string
-		told []string
+		want []string
 	}{
 		{admitted(t, Options{Dialect: Document}, "01"), "00", nil},
 		{admitted(t, Options{Dialect: Game16}, startHex), "00", []string{goodbyeHex}},
 		{admitted(t, Options{Dialect: Game32}, startHex), "03 00000001 0000", []string{goodbyeHex}},
 	} {
 		receive(t, c.s, start.Add(5*time.Second), c.word)
-		walk(t, c.s, []step{{5*time.Second + defaultIdleTimeout, c.told}})
+		walk(t, c.s, []step{{5*time.Second + defaultIdleTimeout, c.want}})
 		wantEnd(t, c.s, codec.TimedOut)
 	}
 }
 
-// A client that is not admitted is waited for as long as it repeats its Hello.
+// TestUndecided: the server waits for a client that is not admitted as long as it repeats its Hello.
 func TestUndecided(t *testing.T) {
 	conn, _, err := New(Options{}).Accept(start, address, []byte("start"), nil)
 	if err != nil {
@@ -113,7 +114,7 @@ func TestUndecided(t *testing.T) {
 }
 
 func TestHellos(t *testing.T) {
-	c := New(Options{MaxHellos: 4}).Dial(start, address, codec.Hello{}) // of the last game the server may be as well
+	c := New(Options{MaxHellos: 4}).Dial(start, address, codec.Hello{}) // the server may be of the last game too
 	wantSent(t, c, start, startHex)
 	walk(t, c, []step{
 		{time.Second, []string{startHex}}, {2 * time.Second, []string{"00"}}, {3 * time.Second, []string{startHex}},
@@ -126,7 +127,7 @@ func TestHellos(t *testing.T) {
 	wantSent(t, c, start, "6a6f696e")
 }
 
-// Hellos go on while a part of the initialisation is missing, and stop with it or with their bound.
+// TestHellosForMissingParts: a client repeats Hello while a part of the initialisation is missing, within its bound.
 func TestHellosForMissingParts(t *testing.T) {
 	c := dialed(t, Options{MaxHellos: 3})
 	receive(t, c, start, "0002", "08", "00 41")
@@ -144,7 +145,7 @@ func TestHellosForMissingParts(t *testing.T) {
 	wantEnd(t, c, codec.TimedOut)
 }
 
-// What waits for a client that is given up does not go out any more.
+// TestLateEnd: messages that wait for a client are not sent after it is given up.
 func TestLateEnd(t *testing.T) {
 	s := admitted(t, Options{Dialect: Game32}, startHex)
 	send(t, s, start, "00 00000001")
