@@ -22,7 +22,6 @@ var notYetRewritten = []string{
 	"codec/raknet",
 	"internal/bench",
 	"internal/cli",
-	"internal/config",
 	"internal/daemon",
 	"internal/decode",
 	"internal/demo",

@@ -3,80 +3,80 @@ package config
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
+	"strings"
 )
 
-// listeners checks the listeners, and that no two of them receive the same datagrams.
-func (v *validator) listeners() {
-	if len(v.Listeners) == 0 {
-		v.fault("listener", nil, "at least one [[listener]] table")
-	}
-	for i, l := range v.Listeners {
-		path := item("listener", i)
-		v.listenAddress(i)
-		protocols := child(path, "protocols")
-		for j, name := range l.Protocols {
-			v.protocol(item(protocols, j), name, func(t Traits) bool { return t.Server })
-		}
-		unique(v.report, protocols, l.Protocols, `at least one protocol, for example ["raknet"]`)
-		v.listenTransport(path, l)
-		v.listenProxies(path, l)
-		v.sharedProtocols(protocols, l.Protocols)
-		v.reference(child(path, "route"), l.Route, "route", namesOf(v.Routes, routeName))
-	}
+// Address is an address and port. Written as ip:first-last, it has every port from the first to the last.
+type Address struct {
+	netip.AddrPort        // with the first port
+	Last           uint16 // 0 if there is only one port
 }
 
-// sharedProtocols warns if the datagram of a new client may fit two protocols of a listener.
-func (v *validator) sharedProtocols(key string, protocols []string) {
-	for j, later := range protocols {
-		for _, earlier := range protocols[:j] {
-			if all, accepts := v.known[earlier].Accepts[later]; accepts {
-				v.warn(item(key, j), later, "one of "+earlier+" and "+later+": "+describeOverlap(earlier, later, all))
-				break
-			}
-			if opener := v.sharedOpener(earlier, later); opener >= 0 {
-				v.warn(item(key, j), later, fmt.Sprintf("the more important protocol first, or one listener for each: "+
-					"a single byte 0x%02x may open both, and %s is listed first", opener, earlier))
-				break
-			}
-		}
+// AddressOf returns an address with one port.
+func AddressOf(addr netip.AddrPort) Address { return Address{AddrPort: addr} }
+
+// UnmarshalText reads the format of String.
+func (a *Address) UnmarshalText(text []byte) error {
+	*a = Address{}
+	first, last, two := cutLast(string(text))
+	if err := a.AddrPort.UnmarshalText([]byte(first)); err != nil || !two {
+		return err
 	}
+	n, err := strconv.ParseUint(last, 10, 16)
+	if err != nil || a.Port() == 0 || uint16(n) <= a.Port() {
+		return errUnit
+	}
+	a.Last = uint16(n)
+	return nil
 }
 
-// describeOverlap describes the new clients that are left for later, a protocol that is listed after another one.
-// With all, earlier accepts all of them.
-func describeOverlap(earlier, later string, all bool) string {
-	rest := "no players"
-	if !all {
-		rest = "only players whose first datagram differs"
+// cutLast separates the last port. A "-" in an IPv6 zone does not count.
+func cutLast(text string) (first, last string, two bool) {
+	dash := strings.LastIndexByte(text, '-')
+	if dash < strings.LastIndexByte(text, ':') {
+		dash = -1
 	}
-	return earlier + " is listed first and gets the players of both, so " + later + " gets " + rest
+	if dash < 0 {
+		return text, "", false
+	}
+	return text[:dash], text[dash+1:], true
 }
 
-// sharedOpener returns a byte that opens both protocols as a whole datagram, or -1.
-func (v *validator) sharedOpener(one, other string) int {
-	a, b := v.known[one].Openers, v.known[other].Openers
-	for opener := range 256 {
-		if a.Has(byte(opener)) && b.Has(byte(opener)) {
-			return opener
-		}
+// String returns the format that UnmarshalText reads.
+func (a Address) String() string {
+	if a.Last == 0 {
+		return a.AddrPort.String()
 	}
-	return -1
+	return a.AddrPort.String() + "-" + strconv.Itoa(int(a.Last))
 }
 
-func (v *validator) listenAddress(i int) {
-	key := child(item("listener", i), "address")
-	address := v.Listeners[i].Address
-	if !address.IsValid() {
-		v.fault(key, address, expected(addressType))
-		return
+// Ports returns the number of ports.
+func (a Address) Ports() int {
+	if a.Last == 0 {
+		return 1
 	}
-	v.portCount(key, address)
-	for j, other := range v.Listeners[:i] {
-		if other.Transport == v.Listeners[i].Transport && overlap(address, other.Address) {
-			v.fault(key, address, "an address and port of its own; "+v.where(item("listener", j))+
-				" takes "+other.Address.String())
-			return
-		}
+	return int(a.Last-a.Port()) + 1
+}
+
+// Nth returns the address with the n-th port, from 0.
+func (a Address) Nth(n int) netip.AddrPort {
+	return netip.AddrPortFrom(a.Addr(), a.Port()+uint16(n))
+}
+
+// sharesPort reports whether two addresses have a common port. Port 0 stands for any free port and for a missing
+// address, so it never does.
+func (a Address) sharesPort(b Address) bool {
+	return a.Port() != 0 && b.Port() != 0 && a.Port() <= max(b.Port(), b.Last) && b.Port() <= max(a.Port(), a.Last)
+}
+
+// maxPorts is the largest number of ports of one address. Each port is a socket in every loop.
+const maxPorts = 1000
+
+// portCount checks the number of ports.
+func (v *validator) portCount(key string, a Address) {
+	if a.Ports() > maxPorts {
+		v.fault(key, a, fmt.Sprintf("at most %d ports", maxPorts))
 	}
 }
 

@@ -67,7 +67,8 @@ func (v *validator) admin() {
 	case err != nil:
 		v.fault("admin.token", a.Token, fmt.Sprintf("a token, or %q and the path of a file with it: %v", fileKey, err))
 	case token == "" && !local:
-		v.fault("admin.token", nil, fmt.Sprintf("a token of %d characters or more, since admin.listen is not on loopback", minToken))
+		v.fault("admin.token", nil, fmt.Sprintf("a token of %d characters or more, since admin.listen is not on loopback",
+			minToken))
 	case token != "" && !isToken(string(token)):
 		v.fault("admin.token", a.Token, fmt.Sprintf("%d to %d letters, digits and signs", minToken, maxToken))
 	}

@@ -25,7 +25,8 @@ func TestAdmin(t *testing.T) {
 		{`token = "sixteen letters and blanks"`,
 			`t.toml:2:9: admin.token = "(hidden)": want 16 to 200 letters, digits and signs`},
 		{`token = "file:` + secret + `"`, ""},
-		{`token = "file:/nonexistent"`, `t.toml:2:9: admin.token = "(hidden)": want a token, or "file:" and the path of a file ` +
+		{`token = "file:/nonexistent"`, `t.toml:2:9: admin.token = "(hidden)": want a token, or "file:" and the path ` +
+			`of a file ` +
 			`with it: open /nonexistent: no such file or directory`},
 		{`listen = "unix:"`, `t.toml:2:10: admin.listen = "unix:": want a path of 1 to 100 bytes after unix:`},
 		{`listen = "127.0.0.1:0"`, `t.toml:2:10: admin.listen = "127.0.0.1:0": want ip:port, for example ` +
@@ -33,7 +34,7 @@ func TestAdmin(t *testing.T) {
 		{`listen = "localhost"`, `t.toml:2:10: admin.listen = "localhost": want ip:port, for example ` +
 			`"127.0.0.1:9470", "unix:/run/tidegate/admin.sock" or "off"`},
 	} {
-		// What is wrong elsewhere keeps nobody from the admin table.
+		// Faults elsewhere in the file do not matter for the [admin] table.
 		path := filepath.Join(t.TempDir(), "t.toml")
 		if err := os.WriteFile(path, []byte("[admin]\n"+c.table+"\n[limits]\nsessions = \"many\"\n"), 0o600); err != nil {
 			t.Fatal(err)

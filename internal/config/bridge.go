@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"tidegate/internal/protocols"
 )
 
 // bridges checks that no route weakens a delivery guarantee in either direction unless the route allows it.
@@ -145,9 +147,32 @@ func (v *validator) warnEnvelopes(path string, r Route, found findings) {
 		v.warn(key, r.Envelope, `"id" or "framed" if the game distinguishes messages by ID: `+strings.Join(found.ids, "; "))
 	}
 	if len(found.inputs) > 0 {
-		v.warn(child(path, "upstream"), r.Upstream, "the same generation of R-Type on both sides: "+strings.Join(found.inputs, "; "))
+		v.warn(child(path, "upstream"), r.Upstream, "the same generation of R-Type on both sides: "+
+			""+strings.Join(found.inputs, "; "))
 	}
 	if len(found.merged) > 0 && r.Envelope != EnvelopeFramed && r.Envelope != EnvelopeAggregate {
 		v.warn(key, r.Envelope, `"framed" unless the game can tell where a message ends: `+strings.Join(found.merged, "; "))
 	}
+}
+
+// checkInputs adds a finding if the servers accept none of the inputs that players can send.
+func (v *validator) checkInputs(found *findings, client, upstream string) {
+	says, takes := v.inputs(client), v.inputs(upstream)
+	accepted := func(input string) bool { return slices.Contains(takes, input) }
+	if says == nil || takes == nil || slices.ContainsFunc(says, accepted) {
+		return
+	}
+	found.inputs = addOnce(found.inputs, "players of "+client+" send "+strings.Join(says, " and ")+
+		", and servers of "+upstream+" accept only "+strings.Join(takes, " and ")+
+		", so only messages from the server pass")
+}
+
+// inputs returns the names of a protocol's inputs. nil means any input.
+func (v *validator) inputs(protocol string) []string {
+	inputs := v.known[protocol].Inputs
+	d := protocols.Find(protocol)
+	if inputs == nil || d == nil {
+		return nil
+	}
+	return inputs(v.Options.Of(d))
 }

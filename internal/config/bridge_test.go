@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestBridges goes through pairs of protocols and what the route says of them; the faulty key tells which promise is
-// at stake.
+// TestBridges checks pairs of protocols against the options of a route. The key of the fault shows which guarantee
+// would be lost.
 func TestBridges(t *testing.T) {
 	for _, row := range []struct{ client, upstream, says, faulty string }{
 		{"raknet", "raknet", "", ""},
@@ -26,7 +26,7 @@ func TestBridges(t *testing.T) {
 		{"raknet", "rudp", "ordered = \"strict\"\nreliable = \"report\"", ""},
 		{"raknet", "rudp", `allow_lossy = true`, ""},
 		{"riptide-2.2", "rudp", "ordered = \"fast\"\nreliable = \"resend\"", ""},
-		{"riptide-2.0", "rudp", `reliable = "resend"`, "ordered"}, // what RUDP drops as old, Riptide may deliver
+		{"riptide-2.0", "rudp", `reliable = "resend"`, "ordered"}, // Riptide may deliver messages that RUDP drops as old
 		{"riptide-2.0", "riptide-2.2", "", "ordered"},             // of notify messages
 		{"riptide-2.0", "riptide-2.2", `ordered = "fast"`, ""},
 		{"rudp", "rtype", "ordered = \"fast\"\nreliable = \"resend\"", "allow_lossy"},
@@ -37,7 +37,7 @@ func TestBridges(t *testing.T) {
 		{"raknet", "rtype", "allow_lossy = true", ""},
 		{"rudp", "riptide-2.2", `reliable = "resend"`, "ordered"}, // Riptide's notify messages have no ID
 		{"mute", "riptide-2.0", "", "ordered"},
-		{"mute", "deaf", "", "allow_lossy"}, // order keeps what is old from coming late
+		{"mute", "deaf", "", "allow_lossy"}, // order prevents late messages
 	} {
 		text := string(change(t, `["raknet"]`, `["`+row.client+`"]`))
 		text = strings.Replace(text, `protocol = "raknet"`, `protocol = "`+row.upstream+`"`, 1)
@@ -53,7 +53,7 @@ func TestBridges(t *testing.T) {
 	}
 }
 
-// TestBridgeNamesEachLossOnce has two listeners on a route, and a protocol on both.
+// TestBridgeNamesEachLossOnce checks a route with two listeners that share a protocol.
 func TestBridgeNamesEachLossOnce(t *testing.T) {
 	text := change(t, "[[route]]", `[[listener]]
 name = "second"
@@ -79,8 +79,12 @@ servers = ["127.0.0.1:19132"]`, `protocol = "riptide-2.2"
 servers = ["127.0.0.1:19132"]`, 1))
 	_, _, err := Parse("t.toml", text, known)
 	check(t, err, `
-t.toml:24:3: route[1].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it), "strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: riptide-2.2 does not keep the order that raknet promises
-t.toml:25:15: route[1].allow_lossy = false: want true, to accept losses, or another upstream protocol: lossy does not resend messages that riptide-2.2 promises to deliver; lossy may deliver a notify message after a newer one, and riptide-2.2 drops such messages
+t.toml:24:3: route[1].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it),
+    "strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true:
+    riptide-2.2 does not keep the order that raknet promises
+t.toml:25:15: route[1].allow_lossy = false: want true, to accept losses, or another upstream protocol: lossy does
+    not resend messages that riptide-2.2 promises to deliver; lossy may deliver a notify message after a newer one,
+    and riptide-2.2 drops such messages
 `)
 }
 

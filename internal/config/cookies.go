@@ -52,8 +52,10 @@ func (v *validator) upstreamCookies(path string, u *Upstream) {
 	v.secret(child(path, "cookie_secret"), because, &u.CookieSecret, u.CookieMode == raknet.CookiesOffloadedPSK)
 	switch {
 	case u.CookieMode == raknet.CookiesPrivate:
-		v.fault(child(path, "cookie_mode"), u.CookieMode, fmt.Sprintf("%q: the server gives its own cookies", raknet.CookiesActive))
+		v.fault(child(path, "cookie_mode"), u.CookieMode, fmt.Sprintf("%q: the server gives its own cookies",
+			raknet.CookiesActive))
 	case u.CookieMode != raknet.CookiesActive && !v.known[u.Protocol].Pings:
-		v.fault(child(path, "cookie_mode"), u.CookieMode, fmt.Sprintf("%q: %s has no cookies", raknet.CookiesActive, u.Protocol))
+		v.fault(child(path, "cookie_mode"), u.CookieMode, fmt.Sprintf("%q: %s has no cookies", raknet.CookiesActive,
+			u.Protocol))
 	}
 }

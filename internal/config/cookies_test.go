@@ -77,7 +77,7 @@ servers = ["127.0.0.1:19132"]
 #bedrock
 `
 
-// TestCookiesAreRakNets: no other protocol has any to offload.
+// TestCookiesAreRakNets checks that only RakNet has cookies to offload.
 func TestCookiesAreRakNets(t *testing.T) {
 	text := strings.Replace(withCookies, `protocol = "bedrock"`, `protocol = "rudp"`, 1)
 	_, _, err := Parse("t.toml", []byte(strings.Replace(text, "#upstream", `cookie_mode = "offloaded"`, 1)), known)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// change replaces old, which must be there, in the valid file.
+// change replaces old in the valid file. old must be there.
 func change(t *testing.T, old, replacement string) []byte {
 	t.Helper()
 	if !strings.Contains(valid, old) {
@@ -98,7 +98,8 @@ func TestUnknownKeys(t *testing.T) {
 			`t.toml:4:1: listener[0].Protocols = ["raknet"]: want a known key; did you mean "protocols"?`},
 		{"nothing like it", "route = ", "destination = ",
 			`t.toml:1:3: listener[0].route: want the name of one of the [[route]] tables: "arena"` + "\n" +
-				`t.toml:5:1: listener[0].destination = "arena": want a known key: name, address, transport, protocols, route or proxy_protocol_from`},
+				`t.toml:5:1: listener[0].destination = "arena": want a known key: name, address, transport, protocols, route ` +
+				`or proxy_protocol_from`},
 		{"typo in a message", "[[upstream]]", "[[route.message]]\nid = 1\ntype = [\"int\"]\n[[upstream]]",
 			`t.toml:13:1: route[0].message[0].type = ["int"]: want a known key; did you mean "types"?`},
 		{"one bracket", "[[route]]", "[route]",
@@ -106,7 +107,8 @@ func TestUnknownKeys(t *testing.T) {
 		{"needs quotes", "route = ", `"rou te\n" = 1` + "\nroute = ",
 			`t.toml:5:1: listener[0]."rou te\n" = 1: want a known key; did you mean "route"?`},
 		{"empty key", "[[listener]]", "\"\" = 1\n[[listener]]",
-			`t.toml:1:1: "" = 1: want a known key: log, loop, limits, limit, bans, kernel, listener, route, upstream, access, filter, geo, raknet, bedrock, riptide, rudp, enet, rtype or admin`},
+			`t.toml:1:1: "" = 1: want a known key: log, loop, limits, limit, bans, kernel, listener, route, upstream, ` +
+				`access, filter, geo, raknet, bedrock, riptide, rudp, enet, rtype or admin`},
 		{"with the right key beside it", "route = ", "rout = 1\nroute = 7 # ",
 			`t.toml:5:1: listener[0].rout = 1: want a known key; did you mean "route"?` + "\n" +
 				`t.toml:6:9: listener[0].route = 7: want text in quotes`},
@@ -115,5 +117,17 @@ func TestUnknownKeys(t *testing.T) {
 			_, _, err := Parse("t.toml", change(t, row.old, row.replacement), known)
 			check(t, err, row.want)
 		})
+	}
+}
+
+func TestNearest(t *testing.T) {
+	known := []string{"name", "address", "protocols", "max_mtu"}
+	for key, want := range map[string]string{
+		"neme": "name", "Name": "name", "adddress": "address", "addresses": "address", "protocol": "protocols",
+		"max-mtu": "max_mtu", "mtu_max": "", "port": "", "": "",
+	} {
+		if got, ok := nearest(key, known); ok != (want != "") || ok && got != want {
+			t.Errorf("nearest(%q) = %q, %v; want %q", key, got, ok, want)
+		}
 	}
 }

@@ -5,14 +5,15 @@ import (
 	"testing"
 )
 
-// discovering is a valid file whose upstream finds its servers.
+// discovering returns a valid file whose upstream discovers its servers.
 func discovering(lines string) []byte {
 	return []byte(strings.Replace(valid, `servers = ["127.0.0.1:19132"]`, "servers = []\n"+lines, 1))
 }
 
 func TestDiscover(t *testing.T) {
 	places := []string{"game.example.com:19132", "_game._udp.example.com.", "file:/etc/tidegate/servers"}
-	c, _, err := Parse("t.toml", discovering(`discover = ["`+strings.Join(places, `", "`)+`"]`+"\nresolver = \"9.9.9.9:53\""), known)
+	c, _, err := Parse("t.toml", discovering(`discover = ["`+strings.Join(places,
+		`", "`)+`"]`+"\nresolver = \"9.9.9.9:53\""), known)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,8 @@ func TestDiscoverFaults(t *testing.T) {
 		{`discover = ["file:"]`, `t.toml:15:13: upstream[0].discover[0] = "file:": ` + wanted},
 		{`discover = ["a b:1"]`, `t.toml:15:13: upstream[0].discover[0] = "a b:1": ` + wanted},
 		{`discover = ["a:1", "a:1"]`, `t.toml:15:20: upstream[0].discover[1] = "a:1": want each place once`},
-		{"discover = [\"a:1\"]\nresolver = \"1.1.1.1:0\"", `t.toml:16:12: upstream[0].resolver = "1.1.1.1:0": want the address and port of a DNS server`},
+		{"discover = [\"a:1\"]\nresolver = \"1.1.1.1:0\"",
+			`t.toml:16:12: upstream[0].resolver = "1.1.1.1:0": want the address and port of a DNS server`},
 	} {
 		_, _, err := Parse("t.toml", discovering(row.lines), known)
 		check(t, err, row.want)

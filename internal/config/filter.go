@@ -1,6 +1,10 @@
 package config
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Filter is a rule about messages.
 type Filter struct {
@@ -102,7 +106,8 @@ func (v *validator) filters() {
 		within(v.report, child(path, "min_size"), f.MinSize, 0, maxFilterSize)
 		within(v.report, child(path, "max_size"), f.MaxSize, 0, maxFilterSize)
 		if f.MaxSize > 0 && f.MaxSize < f.MinSize {
-			v.fault(child(path, "max_size"), f.MaxSize, fmt.Sprintf(`"0B", for no bound, or at least min_size, which is %s`, f.MinSize))
+			v.fault(child(path, "max_size"), f.MaxSize, fmt.Sprintf(`"0B", for no bound, or at least min_size, which is %s`,
+				f.MinSize))
 		}
 		within(v.report, child(path, "rate"), f.Rate, 0, 1_000_000)
 		within(v.report, child(path, "per"), f.Per, milliseconds(1), seconds(3600))
@@ -124,5 +129,23 @@ func (v *validator) filterVerdict(path string, f Filter) {
 		v.fault(key, f.Verdict, `another verdict, or from = "client": players are not responsible for messages from servers`)
 	case all && f.Verdict != FilterObserve && f.Verdict != FilterAllow:
 		v.warn(key, f.Verdict, "a condition, such as ids or rate: this rule matches every message")
+	}
+}
+
+func (f *Filter) setDefaults() { *f = Filter{From: FromAny, Per: seconds(1)} }
+
+// warnRelayFilter warns about a message rule for listeners whose routes relay datagrams and so never see messages.
+func (v *validator) warnRelayFilter(path string, f Filter) {
+	var relayed []string
+	for _, l := range v.Listeners {
+		about := len(f.Listeners) == 0 || slices.Contains(f.Listeners, l.Name)
+		if about && slices.ContainsFunc(v.Routes, func(r Route) bool { return r.Name == l.Route && r.Mode == Relay }) {
+			relayed = append(relayed, `"`+l.Name+`"`)
+		}
+	}
+	if len(relayed) > 0 {
+		v.warn(child(path, "listeners"), f.Listeners, `listeners of routes with mode = "terminate": a relay sees no `+
+			`messages, so `+
+			"this rule has no effect on "+strings.Join(relayed, ", "))
 	}
 }

@@ -65,7 +65,7 @@ h = 1
 	}
 }
 
-// TestIndexDepth reaches the bound on nesting from each side on which a file can nest.
+// TestIndexDepth reaches the bound on nesting with each kind of nesting in TOML.
 func TestIndexDepth(t *testing.T) {
 	for _, text := range []string{
 		strings.Repeat("a.", 1000) + "a = 1",

@@ -84,7 +84,8 @@ func (v *validator) rate(path string, l Limit) {
 		v.fault(child(path, "per"), l.Per, `"address", "network" or "overall": a session has one handshake`)
 	}
 	if l.Of == Handshakes && (l.Verdict == LimitDisconnect || l.Verdict == LimitBan) {
-		v.fault(child(path, "verdict"), l.Verdict, `"drop" or "observe": a new client has no session to end, and its address may be forged`)
+		v.fault(child(path, "verdict"), l.Verdict, `"drop" or "observe": a new client has no session to end, and its `+
+			`address may be forged`)
 	}
 	if l.Verdict == LimitOff {
 		return

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// withLimits parses a working file with some more at its end.
+// withLimits parses a valid file with more text at its end.
 func withLimits(t *testing.T, more string) (*Config, error) {
 	t.Helper()
 	c, _, err := Parse("t.toml", []byte(readFile(t, manual)+more), known)
@@ -45,14 +45,20 @@ verdict = "observe"
 
 func TestFaultyLimits(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"of = \"handshakes\"\nper = \"session\"\nrate = 1", `limit[0].per = "session": want "address", "network" or "overall": a session has one handshake`},
-		{"of = \"handshakes\"\nper = \"address\"\nrate = 1\nverdict = \"ban\"", `limit[0].verdict = "ban": want "drop" or "observe": a new client has no session to end, and its address may be forged`},
+		{"of = \"handshakes\"\nper = \"session\"\nrate = 1",
+			`limit[0].per = "session": want "address", "network" or "overall": a session has one handshake`},
+		{"of = \"handshakes\"\nper = \"address\"\nrate = 1\nverdict = \"ban\"",
+			`limit[0].verdict = "ban": want "drop" or "observe": a new client has no session to end, and its address may ` +
+				`be forged`},
 		{"of = \"packets\"\nper = \"address\"", "limit[0].rate: want 1 to 1099511627776"},
 		{"rate = 1", `limit[0].of: want "packets", "bytes", "handshakes", "reliable_messages" or "queued_bytes"`},
 		{"of = \"bytes\"\nper = \"address\"\nrate = 4095", "limit[0].rate = 4095: want 4096 to 1099511627776"},
-		{"of = \"bytes\"\nper = \"address\"\nrate = 9000\nburst = \"1KiB\"", "limit[0].burst = 1024: want 4096 to 1099511627776"},
-		{"of = \"queued_bytes\"\nper = \"address\"\nrate = 9000\nburst = 1", "limit[0].burst = 1: want no burst: queued_bytes is not a rate"},
-		{"of = \"bytes\"\nper = \"address\"\nrate = \"much\"", `limit[0].rate = "much": want a whole number, or a size in quotes`},
+		{"of = \"bytes\"\nper = \"address\"\nrate = 9000\nburst = \"1KiB\"",
+			"limit[0].burst = 1024: want 4096 to 1099511627776"},
+		{"of = \"queued_bytes\"\nper = \"address\"\nrate = 9000\nburst = 1",
+			"limit[0].burst = 1: want no burst: queued_bytes is not a rate"},
+		{"of = \"bytes\"\nper = \"address\"\nrate = \"much\"",
+			`limit[0].rate = "much": want a whole number, or a size in quotes`},
 		{"of = \"packets\"\nper = \"address\"\nrate = 5\n[[limit]]\nof = \"packets\"\nper = \"address\"\nrate = 5",
 			"limit[1]: want one limit of packets per address; limit[0] on line"},
 	} {
@@ -69,6 +75,47 @@ func TestFaultyBans(t *testing.T) {
 	_, err := c.Validate(known)
 	for _, want := range []string{
 		`bans.longest = "5s": want not less than bans.first, which is 10m`, "bans.ipv6 = 16: want 32 to 128",
+	} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// FuzzLimits checks that the limits in force admit something, for any limits in a file.
+func FuzzLimits(f *testing.F) {
+	f.Add("packets", "address", "5", "7", "ban")
+	f.Add("queued_bytes", "overall", `"16MiB"`, "0", "drop")
+	f.Add("handshakes", "session", "-1", "99999999999999999999", "off")
+	text := readFile(f, manual)
+	f.Fuzz(func(t *testing.T, of, per, rate, burst, verdict string) {
+		c, _, err := Parse("t.toml", []byte(text+"\n[[limit]]\nof = \""+of+"\"\nper = \""+per+"\"\nrate = "+rate+
+			"\nburst = "+burst+"\nverdict = \""+verdict+"\"\n"), known)
+		if err != nil {
+			return
+		}
+		for _, l := range c.EffectiveLimits() {
+			if l.Rate < 1 || l.Of != QueuedBytes && l.Burst < 1 || l.Of == Bytes && l.Burst < largestDatagram {
+				t.Fatalf("%+v would stop everything", l)
+			}
+		}
+	})
+}
+
+func TestFaultyKernel(t *testing.T) {
+	c := Default()
+	c.Kernel = Kernel{
+		Filter: KernelOff, PacketRate: -1, PacketBurst: 0, XDP: []string{"eth0", "eth0", "", "a-name-too-long-for-linux"},
+		Forward: KernelAuto,
+	}
+	_, err := c.Validate(known)
+	for _, want := range []string{
+		"kernel.packet_rate = -1: want 0 to 10000000",
+		"kernel.packet_burst: want 1 to 10000000",
+		`kernel.xdp[1] = "eth0": want each interface once`,
+		"kernel.xdp[2]: want the name of an interface, 1 to 15 characters, as in: ip link",
+		`kernel.xdp[3] = "a-name-too-long-for-linux": want the name of an interface`,
+		`want an empty list while kernel.filter = "off", or filter = "auto"`,
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

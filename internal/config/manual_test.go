@@ -25,7 +25,7 @@ func readFile(t testing.TB, path string) string {
 	return string(text)
 }
 
-// loaded parses a manual, which must be without fault or warning, and forgets where its keys stand.
+// loaded parses a manual, which must have no fault and no warning, and removes the positions of its keys.
 func loaded(t *testing.T, name, text string) *Config {
 	t.Helper()
 	c, warnings, err := Parse(name, []byte(text), known)
@@ -38,7 +38,7 @@ func loaded(t *testing.T, name, text string) *Config {
 
 var commented = regexp.MustCompile(`(?m)^# ([a-z0-9_]+ = )`)
 
-// TestManualShowsDefaults compares the manual with what it gives once every commented key is in force.
+// TestManualShowsDefaults uncomments every key of the manual and compares the result with the defaults.
 func TestManualShowsDefaults(t *testing.T) {
 	text := readFile(t, manual)
 	asShipped := loaded(t, manual, text)
@@ -63,11 +63,11 @@ var (
 	keyLine    = regexp.MustCompile(`^(# )?([a-z0-9_]+) = (.*)$`)
 )
 
-// unset are the keys without a default that need not be there.
+// unset lists optional keys without a default.
 var unset = []string{"route.ordered", "route.reliable"}
 
-// entries reads the manual line by line: headers, and comments above the key that they are about. Three spaces after
-// the # begin an example of what cannot be in force.
+// entries reads the manual line by line: headers, and the comments above each key. Three spaces after the # mark an
+// example that is never in force.
 func entries(text string) map[string]entry {
 	found := make(map[string]entry)
 	table, comment := "", ""
@@ -85,7 +85,7 @@ func entries(text string) map[string]entry {
 	return found
 }
 
-// TestManualIsWhole checks that every key has an entry that says what it is and whether it may be left out.
+// TestManualIsWhole checks that every key has an entry that describes it and says whether it is optional.
 func TestManualIsWhole(t *testing.T) {
 	manual := entries(readFile(t, manual))
 	keys := allKeys("", reflect.TypeFor[Config]())
@@ -106,7 +106,7 @@ func TestManualIsWhole(t *testing.T) {
 	}
 }
 
-// TestReferenceIsWhole checks that the reference has every key in the table below its header's heading.
+// TestReferenceIsWhole checks that the reference has every key in the table under its header's heading.
 func TestReferenceIsWhole(t *testing.T) {
 	text := readFile(t, reference)
 	sections := make(map[string]string)
@@ -155,7 +155,7 @@ func TestReferenceExamplesLoad(t *testing.T) {
 	}
 }
 
-// allKeys lists the keys below a struct type, without the indices of lists: listener.address.
+// allKeys lists the keys of a struct type and its substructs, without indices of lists: listener.address.
 func allKeys(path string, t reflect.Type) []string {
 	var keys []string
 	for i := range t.NumField() {

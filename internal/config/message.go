@@ -5,6 +5,26 @@ import (
 	"strings"
 )
 
+// Message declares the values of a message, so that its payload can be encoded for another dialect.
+type Message struct {
+	ID    int      `toml:"id"`    // 0 to 65535; negative: not stated
+	Types []string `toml:"types"` // of its values, in order
+}
+
+func (m *Message) setDefaults() { *m = Message{ID: -1} }
+
+// Undeclared is the handling of messages without declared types between dialects that encode values differently.
+type Undeclared string
+
+// Ways to handle undeclared messages.
+const (
+	UndeclaredPass Undeclared = "pass" // unchanged
+	UndeclaredDrop Undeclared = "drop" // dropped and counted
+)
+
+// Choices lists the words of the configuration.
+func (Undeclared) Choices() []string { return words(UndeclaredPass, UndeclaredDrop) }
+
 // maxMessageID is the largest message ID. IDs have 16 bits in every protocol.
 const maxMessageID = 65535
 

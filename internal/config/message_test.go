@@ -8,7 +8,7 @@ import (
 	"tidegate/codec/rtype"
 )
 
-// dialects is the valid file between two dialects, with more in its route.
+// dialects returns the valid file with two dialects, and more text in its route.
 func dialects(more string) []byte {
 	text := strings.Replace(valid, `["raknet"]`, `["riptide-2.0"]`, 1)
 	text = strings.Replace(text, `protocol = "raknet"`, `protocol = "riptide-2.2"`, 1)
@@ -67,7 +67,7 @@ func TestMessageWarnings(t *testing.T) {
 	}
 }
 
-// TestMessagesWithoutFile has a message that no file states.
+// TestMessagesWithoutFile checks a message of a configuration without a file.
 func TestMessagesWithoutFile(t *testing.T) {
 	c, _, err := Parse("t.toml", dialects(""), known)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestMessagesWithoutFile(t *testing.T) {
 	}
 }
 
-// TestSharedOpeners has protocols on one listener that a lone byte opens alike.
+// TestSharedOpeners checks protocols on one listener that the same single byte opens.
 func TestSharedOpeners(t *testing.T) {
 	text := strings.Replace(valid, `["raknet"]`, `["rtype", "riptide-2.2", "riptide-2.0"]`, 1)
 	text = strings.Replace(text, "[[route]]", "[[route]]\nallow_lossy = true", 1)
@@ -93,7 +93,8 @@ func TestSharedOpeners(t *testing.T) {
 }
 
 func TestMergesWantFrames(t *testing.T) {
-	const warning = `want "framed" unless the game can tell where a message ends: rudp may join messages and rtype does not`
+	const warning = `want "framed" unless the game can tell where a message ends: rudp may join messages and rtype ` +
+		`does not`
 	for _, row := range []struct{ client, upstream, envelope, want string }{
 		{"rudp", "rtype", "id", "t.toml:8:12: route[0].envelope = \"id\": " + warning},
 		{"rtype", "rudp", "raw", "t.toml:8:12: route[0].envelope = \"raw\": " + warning},
@@ -111,7 +112,7 @@ func TestMergesWantFrames(t *testing.T) {
 	}
 }
 
-// TestComponentsAreBounded reaches the bound on their number.
+// TestComponentsAreBounded reaches the bound on the number of components.
 func TestComponentsAreBounded(t *testing.T) {
 	var text strings.Builder
 	for i := range 255 {

@@ -15,7 +15,8 @@ func (Mode) Choices() []string { return words(Terminate, Relay) }
 // terminable checks that Tidegate speaks the protocols of a route that terminates, and reports whether it does.
 func (v *validator) terminable(r Route, upstream int) bool {
 	known := true
-	remedy := "a protocol that Tidegate speaks, or mode = \"relay\" for the route: an unknown protocol cannot be terminated"
+	remedy := "a protocol that Tidegate speaks, or mode = \"relay\" for the route: an unknown protocol cannot be " +
+		"terminated"
 	for i, l := range v.Listeners {
 		for j, name := range l.Protocols {
 			if l.Route == r.Name && v.known[name].Opaque {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestModes goes through what routes of both modes may join.
+// TestModes checks which protocols the routes of both modes may join.
 func TestModes(t *testing.T) {
 	for _, row := range []struct{ client, upstream, route, faulty string }{
 		{`"raknet"`, "raknet", `mode = "terminate"`, ""},
@@ -33,7 +33,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// modeText is the valid file with other protocols, and a line more below its route.
+// modeText returns the valid file with other protocols, and one more line in its route.
 func modeText(t *testing.T, client, upstream, route string) []byte {
 	text := string(change(t, `["raknet"]`, `[`+client+`]`))
 	text = strings.Replace(text, `protocol = "raknet"`, `protocol = "`+upstream+`"`, 1)
@@ -55,5 +55,6 @@ func TestRelayIsOfDatagrams(t *testing.T) {
 	text = strings.Replace(text, "[[upstream]]\n", "[[route.message]]\nid = 1\ntypes = [\"int\"]\n[[upstream]]\n", 1)
 	_, warnings, err := Parse("t.toml", []byte(text), known)
 	check(t, err, "")
-	check(t, Faults(warnings), `t.toml:12:3: route[0].message[0]: want no [[route.message]] table: a relay translates nothing`)
+	check(t, Faults(warnings), `t.toml:12:3: route[0].message[0]: want no [[route.message]] table: a relay `+
+		`translates nothing`)
 }

@@ -11,12 +11,13 @@ import (
 	"tidegate/codec"
 )
 
-// known are protocols as a proxy would list them. "lossy" stands for one that promises nothing, "deaf" for one that
-// cannot be listened on, "mute" for one that cannot be spoken to a server.
+// known holds example protocols. "lossy" guarantees nothing, "deaf" cannot be used by a listener, and "mute" cannot
+// be used by an upstream.
 var known = map[string]Traits{
-	"raknet":      {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true, Pings: true},
-	"bedrock":     {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true, Pings: true},
-	"riptide-2.0": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Types: noVarint, Openers: codec.ByteSetOf(3)},
+	"raknet":  {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true, Pings: true},
+	"bedrock": {Ordered: true, Sequenced: true, Reliable: true, Server: true, Client: true, Pings: true},
+	"riptide-2.0": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Types: noVarint,
+		Openers: codec.ByteSetOf(3)},
 	"riptide-2.2": {Reliable: true, IDs: true, Stream: true, Server: true, Client: true, Reports: true, Types: anyType},
 	"rudp":        {Sequenced: true, Server: true, Client: true, Reports: true, Joins: true},
 	"rtype":       {Closed: true, Server: true, Client: true, Openers: codec.ByteSetOf(2, 3, 255)},
@@ -26,7 +27,7 @@ var known = map[string]Traits{
 	"any":         {Opaque: true, Server: true, Client: true},
 }
 
-// anyType and noVarint stand for two dialects, of which one lacks a type.
+// anyType and noVarint stand for two dialects, one of which lacks a type.
 func anyType(name string) (want string) {
 	if name != "int" && name != "varulong" {
 		return "int or varulong"
@@ -41,7 +42,7 @@ func noVarint(name string) (want string) {
 	return ""
 }
 
-// valid is a small file that the tests of single rules change in one place.
+// valid is a small file. Tests of single rules change one place in it.
 const valid = `[[listener]]
 name = "public"
 address = "0.0.0.0:7777"
@@ -58,14 +59,15 @@ protocol = "raknet"
 servers = ["127.0.0.1:19132"]
 `
 
-// check fails unless the error of a file reads as want, to the letter.
+// check compares the text of an error with want, exactly. In want, a line with four spaces at its start continues the
+// line before.
 func check(t *testing.T, err error, want string) {
 	t.Helper()
 	got := ""
 	if err != nil {
 		got = err.Error()
 	}
-	if want = strings.TrimSpace(want); got != want {
+	if want = strings.ReplaceAll(strings.TrimSpace(want), "\n    ", " "); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -126,8 +128,11 @@ servers = ["127.0.0.1:19132"]
 tidegate.toml:2:12: limits.sessions = "many": want a whole number
 tidegate.toml:3:1: limits.idel_timeout = "30s": want a known key; did you mean "idle_timeout"?
 tidegate.toml:7:11: listener[0].address = "7777": want ip:port, for example "0.0.0.0:7777"
-tidegate.toml:19:11: listener[2].address = "127.0.0.1:7778": want an address and port of its own; listener[1] on line 11 takes 0.0.0.0:7778
-tidegate.toml:23:3: route[0].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it), "strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: riptide-2.2 does not keep the order that raknet promises
+tidegate.toml:19:11: listener[2].address = "127.0.0.1:7778": want an address and port of its own; listener[1] on
+    line 11 takes 0.0.0.0:7778
+tidegate.toml:23:3: route[0].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps
+    it), "strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true:
+    riptide-2.2 does not keep the order that raknet promises
 tidegate.toml:27:3: route[1].upstream: want the name of one of the [[upstream]] tables: "arena"
 `)
 	var faults Faults
@@ -172,7 +177,10 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	c, _, err := Load(path, known)
-	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, transport, servers, discover, resolver, balance, retry_after, sources, max_packets, max_packets_per, health, health_interval, health_timeout, health_rise, health_fall, proxy_protocol, transparent, source_prefix, share_sockets, receive_buffer, cookie_mode or cookie_secret")
+	check(t, err, path+":15:1: upstream[0].x = 1: want a known key: name, protocol, transport, servers, discover, "+
+		"resolver, balance, retry_after, sources, max_packets, max_packets_per, health, health_interval, "+
+		"health_timeout, health_rise, health_fall, proxy_protocol, transparent, source_prefix, share_sockets, "+
+		"receive_buffer, cookie_mode or cookie_secret")
 	if c != nil {
 		t.Error("a faulty file gave a configuration")
 	}
@@ -194,7 +202,7 @@ func TestFind(t *testing.T) {
 	_, err := find(here, system)
 	check(t, err, "no configuration file: neither "+here+" nor "+system+" exists; start from config.example.toml")
 
-	for _, path := range []string{system, here} { // the later one written is the earlier one looked for
+	for _, path := range []string{system, here} { // the second one has priority
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -234,7 +242,8 @@ func TestValidateWithoutFile(t *testing.T) {
 		{Name: "a", Address: at, Protocols: []string{"raknet"}, Route: "a"},
 		{Name: "b", Address: at, Protocols: []string{"raknet"}, Route: "b"},
 	}
-	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: minPacketID, Queue: MiB, PongRefresh: seconds(2), PongKeep: seconds(60), HoldTime: seconds(1)}}
+	c.Routes = []Route{{Name: "a", Upstream: "a", PacketID: minPacketID, Queue: MiB, PongRefresh: seconds(2),
+		PongKeep: seconds(60), HoldTime: seconds(1)}}
 	var u Upstream
 	u.setDefaults()
 	u.Transport, u.Name, u.Protocol, u.Servers = "", "a", "raknet", []Server{ServerAt(at.AddrPort)}
@@ -271,7 +280,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestByteOrderMark: some editors begin a file with one, and do not show it.
+// TestByteOrderMark checks that a byte order mark is ignored. Some editors write one and do not show it.
 func TestByteOrderMark(t *testing.T) {
 	if _, _, err := Parse("t.toml", []byte("\xef\xbb\xbf"+valid), known); err != nil {
 		t.Error(err)

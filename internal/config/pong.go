@@ -6,6 +6,19 @@ import (
 	"strings"
 )
 
+// PongSource is the source of a listener's server list text.
+type PongSource string
+
+// Sources of the text.
+const (
+	PongAuto       PongSource = "auto"       // the upstream's servers in mode relay, else the protocol's own option
+	PongConfigured PongSource = "configured" // the protocol's own option
+	PongUpstream   PongSource = "upstream"   // the upstream's servers
+)
+
+// Choices lists the words of the configuration.
+func (PongSource) Choices() []string { return words(PongAuto, PongConfigured, PongUpstream) }
+
 // maxPongName leaves room for the rest of a server list text.
 const maxPongName = 100
 

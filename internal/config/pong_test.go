@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestServerLists has a row for each rule about them: the valid file with a line or more below the route.
+// TestServerLists has a row for each rule about server lists: the valid file with more lines in the route.
 func TestServerLists(t *testing.T) {
 	long := strings.Repeat("n", maxPongName)
 	for _, row := range []struct{ name, lines, want string }{
@@ -37,9 +37,12 @@ func TestServerLists(t *testing.T) {
 }
 
 func TestServerListsWithoutTexts(t *testing.T) {
-	listed := strings.Replace(valid, `upstream = "arena"`, "upstream = \"arena\"\nordered = \"fast\"\npong = \"upstream\"", 1)
-	_, _, err := Parse("t.toml", []byte(strings.Replace(listed, `protocol = "raknet"`, `protocol = "riptide-2.0"`, 1)), known)
-	check(t, err, `t.toml:11:8: route[0].pong = "upstream": want "configured": riptide-2.0 servers have no text for server lists`)
+	listed := strings.Replace(valid, `upstream = "arena"`,
+		"upstream = \"arena\"\nordered = \"fast\"\npong = \"upstream\"", 1)
+	_, _, err := Parse("t.toml", []byte(strings.Replace(listed, `protocol = "raknet"`, `protocol = "riptide-2.0"`, 1)),
+		known)
+	check(t, err, `t.toml:11:8: route[0].pong = "upstream": want "configured": riptide-2.0 servers have no text for `+
+		`server lists`)
 
 	_, warnings, err := Parse("t.toml", []byte(strings.Replace(listed, `["raknet"]`, `["riptide-2.0"]`, 1)), known)
 	check(t, err, "")
@@ -47,14 +50,16 @@ func TestServerListsWithoutTexts(t *testing.T) {
 		`t.toml:11:8: route[0].pong = "upstream": want "configured": no protocol of the route's listeners has server lists`)
 }
 
-// TestAsksServers: by default a relay shows what its servers say, and a route that terminates what is configured.
+// TestAsksServers checks the default: a relay shows the texts of its servers, and a terminating route shows the
+// configured text.
 func TestAsksServers(t *testing.T) {
 	for _, row := range []struct {
 		lines string
 		want  bool
 	}{
 		{"", false}, {`pong = "auto"`, false}, {`pong = "configured"`, false}, {`pong = "upstream"`, true},
-		{`mode = "relay"`, true}, {"mode = \"relay\"\npong = \"upstream\"", true}, {"mode = \"relay\"\npong = \"configured\"", false},
+		{`mode = "relay"`, true}, {"mode = \"relay\"\npong = \"upstream\"",
+			true}, {"mode = \"relay\"\npong = \"configured\"", false},
 	} {
 		c, _, err := Parse("t.toml", change(t, `upstream = "arena"`, "upstream = \"arena\"\n"+row.lines), known)
 		check(t, err, "")

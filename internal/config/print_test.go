@@ -9,7 +9,7 @@ import (
 	"tidegate/codec/rtype"
 )
 
-// TestTOMLIsRead: what is printed of the manual, defaults and all, means the same.
+// TestTOMLIsRead checks that the printed manual, with all defaults, means the same configuration.
 func TestTOMLIsRead(t *testing.T) {
 	text := readFile(t, manual)
 	want := loaded(t, manual, commented.ReplaceAllString(text, "$1"))
@@ -21,7 +21,7 @@ func TestTOMLIsRead(t *testing.T) {
 	}
 }
 
-// TestTOMLOfWhatTheManualLacks: ports, and servers that are tables.
+// TestTOMLOfWhatTheManualLacks checks port ranges, and servers that are tables.
 func TestTOMLOfWhatTheManualLacks(t *testing.T) {
 	const text = `
 [[listener]]

@@ -2,9 +2,7 @@ package config
 
 import (
 	"fmt"
-	"net/netip"
 
-	"tidegate/internal/cidr"
 	"tidegate/internal/protocols"
 )
 
@@ -27,24 +25,6 @@ func (ProxyProtocol) Choices() []string {
 
 // MaxHeader is the length in bytes of the longest header: PROXY protocol v2 with IPv6 addresses.
 const MaxHeader = 52
-
-// Network is a prefix of IP addresses, or one address.
-type Network struct{ netip.Prefix }
-
-// UnmarshalText reads a prefix or an address.
-func (n *Network) UnmarshalText(text []byte) (err error) {
-	n.Prefix, err = cidr.Parse(string(text))
-	return err
-}
-
-// Networks returns the prefixes of a list.
-func Networks(list []Network) []netip.Prefix {
-	all := make([]netip.Prefix, len(list))
-	for i, n := range list {
-		all[i] = n.Prefix
-	}
-	return all
-}
 
 // listenProxies checks the trusted proxies of a listener.
 func (v *validator) listenProxies(path string, l Listener) {

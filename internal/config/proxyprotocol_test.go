@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// headed is a valid file with a protocol on both sides and more keys of its listener and upstream.
+// headed returns a valid file with a protocol on both sides and more keys of its listener and upstream.
 func headed(protocol, listener, upstream string) []byte {
 	text := strings.ReplaceAll(valid, `"raknet"`, `"`+protocol+`"`)
 	text = strings.Replace(text, `route = "arena"`, `route = "arena"`+"\n"+listener, 1)
@@ -15,7 +15,8 @@ func headed(protocol, listener, upstream string) []byte {
 }
 
 func TestProxyProtocol(t *testing.T) {
-	c, _, err := Parse("t.toml", headed("raknet", `proxy_protocol_from = ["10.0.0.1", "2001:db8::/32", "::ffff:10.1.0.0/112"]`,
+	c, _, err := Parse("t.toml", headed("raknet", `proxy_protocol_from = ["10.0.0.1", "2001:db8::/32", `+
+		`"::ffff:10.1.0.0/112"]`,
 		`proxy_protocol = "until_reply"`), known)
 	if err != nil {
 		t.Fatal(err)
@@ -34,15 +35,21 @@ func TestProxyProtocol(t *testing.T) {
 func TestProxyProtocolFaults(t *testing.T) {
 	for _, row := range []struct{ name, protocol, listener, upstream, want string }{
 		{"trust in everybody", "raknet", `proxy_protocol_from = ["10.0.0.1", "::/0", "x"]`, "",
-			`listener[0].proxy_protocol_from[1] = "::/0": want the networks of your own proxies: a trusted proxy can claim any client address` +
+			`listener[0].proxy_protocol_from[1] = "::/0": want the networks of your own proxies: a trusted proxy can ` +
+				`claim any client address` +
 				"\n" + `listener[0].proxy_protocol_from[2] = "x": want a network or an address, for example "10.0.0.0/8"`},
 		{"no list", "raknet", `proxy_protocol_from = "10.0.0.1"`, "",
-			`listener[0].proxy_protocol_from = "10.0.0.1": want a list in brackets, each a network or an address, for example "10.0.0.0/8"`},
-		{"over tcp", "riptide-2.2", "transport = \"tcp\"\nproxy_protocol_from = [\"10.0.0.1\"]", "transport = \"tcp\"\nproxy_protocol = \"every\"",
-			`listener[0].proxy_protocol_from: want an empty list, or transport = "udp": TCP has no datagrams to carry the headers` +
-				"\n" + `upstream[0].proxy_protocol = "every": want "off", or transport = "udp": TCP has no datagrams to carry the headers`},
+			`listener[0].proxy_protocol_from = "10.0.0.1": want a list in brackets, each a network or an address, for ` +
+				`example "10.0.0.0/8"`},
+		{"over tcp", "riptide-2.2", "transport = \"tcp\"\nproxy_protocol_from = [\"10.0.0.1\"]",
+			"transport = \"tcp\"\nproxy_protocol = \"every\"",
+			`listener[0].proxy_protocol_from: want an empty list, or transport = "udp": TCP has no datagrams to carry the ` +
+				`headers` +
+				"\n" + `upstream[0].proxy_protocol = "every": want "off", or transport = "udp": TCP has no datagrams to ` +
+				`carry the headers`},
 		{"no room in rudp", "rudp", "", `proxy_protocol = "spp"`,
-			`upstream[0].proxy_protocol = "spp": want "off", or rudp.max_payload of at most 4028: larger datagrams have no room for a header`},
+			`upstream[0].proxy_protocol = "spp": want "off", or rudp.max_payload of at most 4028: larger datagrams have ` +
+				`no room for a header`},
 		{"room in riptide", "riptide-2.2", "", `proxy_protocol = "spp"`, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {

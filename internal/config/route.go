@@ -1,5 +1,112 @@
 package config
 
+// Route connects listeners to an upstream and configures the bridge between their protocols.
+type Route struct {
+	Name         string     `toml:"name"`
+	Upstream     string     `toml:"upstream"` // name of an Upstream
+	Mode         Mode       `toml:"mode"`
+	Admit        Admit      `toml:"admit"`
+	Ordered      Ordered    `toml:"ordered"`  // empty: not stated
+	Reliable     Reliable   `toml:"reliable"` // empty: not stated
+	AllowLossy   bool       `toml:"allow_lossy"`
+	Envelope     Envelope   `toml:"envelope"`
+	PacketID     uint8      `toml:"packet_id"`      // first byte of a RakNet message from another protocol
+	RawMessageID uint16     `toml:"raw_message_id"` // message ID given to messages of a raw envelope
+	Queue        Size       `toml:"queue"`          // bytes queued for one peer
+	Undeclared   Undeclared `toml:"undeclared"`     // for messages without an entry in Messages
+	Failover     Failover   `toml:"failover"`       // for players whose server is lost
+	HoldTime     Duration   `toml:"hold_time"`      // how long failover holds them
+	HoldGoodbyes bool       `toml:"hold_goodbyes"`  // also after a goodbye without a reason
+	HoldNewIDs   bool       `toml:"hold_new_ids"`   // also if the Riptide client ID changes
+	Pong         PongSource `toml:"pong"`           // source of the server list text
+	PongName     string     `toml:"pong_name"`      // replaces the servers' name in the text; empty: theirs
+	PongRefresh  Duration   `toml:"pong_refresh"`   // interval of questions to the servers
+	PongKeep     Duration   `toml:"pong_keep"`      // how long the text of a silent server is shown
+	Messages     []Message  `toml:"message"`
+}
+
+func (r *Route) setDefaults() {
+	*r = Route{
+		Mode: Terminate, Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB,
+		Undeclared: UndeclaredPass, Failover: FailoverDisconnect, HoldTime: seconds(15),
+		Pong: PongAuto, PongRefresh: seconds(2), PongKeep: seconds(60),
+	}
+}
+
+// Admit is the moment at which a joining client is admitted.
+type Admit string
+
+// Moments of admission.
+const (
+	UpstreamFirst Admit = "upstream_first" // after the upstream server has accepted it
+	ProofFirst    Admit = "proof_first"    // after it has proved its address
+)
+
+// Choices lists the words of the configuration.
+func (Admit) Choices() []string { return words(UpstreamFirst, ProofFirst) }
+
+// Ordered is the handling of ordered messages on a protocol without order.
+type Ordered string
+
+// Ways to send ordered messages.
+const (
+	Strict Ordered = "strict" // one message per round trip and channel: keeps the order, not the rate
+	Fast   Ordered = "fast"   // at once: keeps the rate, but the order only if the network does
+)
+
+// Choices lists the words of the configuration.
+func (Ordered) Choices() []string { return words(Strict, Fast) }
+
+// Reliable is the handling of reliable messages on a protocol that reports losses but does not resend.
+type Reliable string
+
+// Ways to send reliable messages.
+const (
+	Resend Reliable = "resend" // repeat until acknowledged: at least once
+	Report Reliable = "report" // send once and count losses
+)
+
+// Choices lists the words of the configuration.
+func (Reliable) Choices() []string { return words(Resend, Report) }
+
+// Envelope is the place of a message's ID in a protocol without message IDs.
+type Envelope string
+
+// Envelopes.
+const (
+	EnvelopeID     Envelope = "id"     // the ID in 2 bytes before the payload
+	EnvelopeRaw    Envelope = "raw"    // the payload alone
+	EnvelopeFramed Envelope = "framed" // as id, after a 2-byte length
+	// EnvelopeAggregate is framed, with several messages in one RakNet message.
+	EnvelopeAggregate Envelope = "aggregate"
+)
+
+// Choices lists the words of the configuration.
+func (Envelope) Choices() []string {
+	return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed, EnvelopeAggregate)
+}
+
+// Failover is the treatment of players whose server is lost.
+type Failover string
+
+// Treatments.
+const (
+	FailoverDisconnect Failover = "disconnect" // disconnected; they may join again
+	FailoverHold       Failover = "hold"       // held while Tidegate looks for a server
+)
+
+// Choices lists the words of the configuration.
+func (Failover) Choices() []string { return words(FailoverDisconnect, FailoverHold) }
+
+// failover checks a route's treatment of players whose server is lost.
+func (v *validator) failover(path string, r Route) {
+	within(v.report, child(path, "hold_time"), r.HoldTime, seconds(1), seconds(600))
+	if r.Mode == Relay && r.Failover == FailoverHold {
+		v.fault(child(path, "failover"), r.Failover, `"disconnect": a route in mode "relay" does not understand the `+
+			`players' protocol`)
+	}
+}
+
 const (
 	minPacketID = 0x1c // RakNet uses IDs below 0x1b itself, and rewrites the time in messages with 0x1b (27)
 	maxPacketID = 254  // leaves room for the next byte, which marks messages without an ID
@@ -14,43 +121,5 @@ func (v *validator) routes() {
 		within(v.report, child(path, "queue"), r.Queue, 16*KiB, GiB)
 		v.pong(path, r)
 		v.failover(path, r)
-	}
-}
-
-func (v *validator) upstreams() {
-	for i, u := range v.Upstreams {
-		path := item("upstream", i)
-		v.protocol(child(path, "protocol"), u.Protocol, func(t Traits) bool { return t.Client })
-		v.transport(child(path, "transport"), u.Transport, []string{u.Protocol})
-		v.servers(i)
-		v.proxyProtocol(path, u)
-		v.health(path, u)
-		v.discover(path, u)
-		v.transparent(path, u)
-		v.sourcesAndRate(path, u)
-		v.sourcePrefix(i)
-		v.ports(i)
-		v.upstreamCookies(path, &v.Upstreams[i])
-		v.receiveBuffer(path, u)
-		within(v.report, child(path, "retry_after"), u.RetryAfter, milliseconds(100), seconds(3600))
-	}
-}
-
-// unused warns about routes and upstreams without a reference.
-func (v *validator) unused() {
-	routed, sent := make(map[string]bool), make(map[string]bool)
-	for _, l := range v.Listeners {
-		routed[l.Route] = true
-	}
-	for i, r := range v.Routes {
-		sent[r.Upstream] = true
-		if !routed[r.Name] {
-			v.warn(child(item("route", i), "name"), r.Name, "a listener that uses this route")
-		}
-	}
-	for i, u := range v.Upstreams {
-		if !sent[u.Name] {
-			v.warn(child(item("upstream", i), "name"), u.Name, "a route that uses this upstream")
-		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSources has a row for each rule about the addresses of sessions.
+// TestSources has a row for each rule about the local addresses of sessions.
 func TestSources(t *testing.T) {
 	for _, row := range []struct{ name, lines, more, fault, warning string }{
 		{"loopback", `source_prefix = "127.64.0.0/10"`, "", "", ""},
@@ -13,13 +13,17 @@ func TestSources(t *testing.T) {
 		{"no prefix", `source_prefix = "127.64.0.1/10"`, "",
 			`12:17: upstream[0].source_prefix = "127.64.0.1/10": want a prefix, for example "127.64.0.0/10", or ""`, ""},
 		{"other family", `source_prefix = "fd00::/64"`, "",
-			`12:17: upstream[0].source_prefix = "fd00::/64": want a prefix of the servers' address family, or one upstream for each family: 127.0.0.1:19132 has the other family`, ""},
+			`12:17: upstream[0].source_prefix = "fd00::/64": want a prefix of the servers' address family, or one ` +
+				`upstream for each family: 127.0.0.1:19132 has the other family`, ""},
 		{"portable", `source_prefix = "127.64.0.0/10"`, "[loop]\nbackend = \"portable\"\n",
-			`12:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or loop.backend = "auto": portable sockets cannot choose their address`, ""},
+			`12:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or loop.backend = "auto": portable sockets ` +
+				`cannot choose their address`, ""},
 		{"sources too", "source_prefix = \"127.64.0.0/10\"\nsources = [\"127.0.0.1\"]", "",
-			`12:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or no sources: a session uses either one of the sources or its own address of the prefix`, ""},
+			`12:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or no sources: a session uses either one of the ` +
+				`sources or its own address of the prefix`, ""},
 		{"small", `source_prefix = "127.64.0.0/24"`, "", "",
-			`12:17: upstream[0].source_prefix = "127.64.0.0/24": want a shorter prefix: each session at a server needs its own address, and limits.sessions allows more sessions than that`},
+			`12:17: upstream[0].source_prefix = "127.64.0.0/24": want a shorter prefix: each session at a server needs ` +
+				`its own address, and limits.sessions allows more sessions than that`},
 		{"both", "source_prefix = \"127.64.0.0/10\"\nshare_sockets = true", "", "",
 			`13:17: upstream[0].share_sockets = true: want false: with source_prefix all sessions share one socket anyway`},
 	} {
@@ -31,19 +35,22 @@ func TestSources(t *testing.T) {
 		})
 	}
 	text := strings.Replace(valid, `["raknet"]`, `["riptide-2.2"]`, 1)
-	text = strings.Replace(text, `protocol = "raknet"`, "protocol = \"riptide-2.2\"\ntransport = \"tcp\"\nsource_prefix = \"127.64.0.0/10\"", 1)
+	text = strings.Replace(text, `protocol = "raknet"`,
+		"protocol = \"riptide-2.2\"\ntransport = \"tcp\"\nsource_prefix = \"127.64.0.0/10\"", 1)
 	_, _, err := Parse("t.toml", []byte(text), known)
-	check(t, err, `t.toml:15:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or transport = "udp": a TCP connection has an address and port of its own`)
+	check(t, err, `t.toml:15:17: upstream[0].source_prefix = "127.64.0.0/10": want "", or transport = "udp": a TCP `+
+		`connection has an address and port of its own`)
 }
 
-// TestReceiveBuffer has a row for each rule about the buffers of sockets towards servers.
+// TestReceiveBuffer has a row for each rule about the receive buffers of sockets to servers.
 func TestReceiveBuffer(t *testing.T) {
 	for _, row := range []struct{ name, lines, fault string }{
 		{"default", "", ""},
 		{"least", `receive_buffer = "64KiB"`, ""},
 		{"too small", `receive_buffer = "63KiB"`, `12:18: upstream[0].receive_buffer = "63KiB": want "64KiB" to "1GiB"`},
 		{"no unit", `receive_buffer = 65536`,
-			`12:18: upstream[0].receive_buffer = 65536: want a size in quotes, whole and with its unit (B, KiB, MiB or GiB), for example "2MiB"`},
+			`12:18: upstream[0].receive_buffer = 65536: want a size in quotes, whole and with its unit (B, KiB, MiB or ` +
+				`GiB), for example "2MiB"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			text := change(t, "[[upstream]]\n", "[[upstream]]\n"+row.lines+"\n")
@@ -53,10 +60,12 @@ func TestReceiveBuffer(t *testing.T) {
 		})
 	}
 	text := strings.Replace(valid, `["raknet"]`, `["riptide-2.2"]`, 1)
-	text = strings.Replace(text, `protocol = "raknet"`, "protocol = \"riptide-2.2\"\ntransport = \"tcp\"\nreceive_buffer = \"1MiB\"", 1)
+	text = strings.Replace(text, `protocol = "raknet"`,
+		"protocol = \"riptide-2.2\"\ntransport = \"tcp\"\nreceive_buffer = \"1MiB\"", 1)
 	_, warnings, err := Parse("t.toml", []byte(text), known)
 	check(t, err, "")
-	check(t, Faults(warnings), `t.toml:15:18: upstream[0].receive_buffer = "1MiB": want no value here: the kernel sizes TCP buffers itself`)
+	check(t, Faults(warnings), `t.toml:15:18: upstream[0].receive_buffer = "1MiB": want no value here: the kernel `+
+		`sizes TCP buffers itself`)
 }
 
 func at(fault string) string {
@@ -64,4 +73,33 @@ func at(fault string) string {
 		return ""
 	}
 	return "t.toml:" + fault
+}
+
+func TestPathsToServers(t *testing.T) {
+	for _, row := range []struct{ name, more, want string }{
+		{"good", `sources = ["10.0.0.5", "::1"]` + "\nmax_packets = 150", ""},
+		{"no addresses", `sources = ["10.0.0.0/8", "0.0.0.0", "fe80::1%eth0"]`, `
+t.toml:14:12: upstream[0].sources[0] = "10.0.0.0/8": want an IP address, for example "10.0.0.5"
+t.toml:14:26: upstream[0].sources[1] = "0.0.0.0": want an address of this machine
+t.toml:14:37: upstream[0].sources[2] = "fe80::1%eth0": want an IP address, for example "10.0.0.5"`},
+		{"twice", `sources = ["10.0.0.5", "10.0.0.5"]`,
+			`t.toml:14:24: upstream[0].sources[1] = "10.0.0.5": want each only once; upstream[0].sources[0] is the same`},
+		{"other family", `sources = ["::1"]`,
+			`t.toml:14:11: upstream[0].sources = ["::1"]: want also an address of the same family as ` +
+				`upstream[0].servers[0] on line 15`},
+		{"out of range", "max_packets = 10001\nmax_packets_per = \"2s\"", `
+t.toml:14:15: upstream[0].max_packets = 10001: want 0 to 10000
+t.toml:15:19: upstream[0].max_packets_per = "2s": want "1ms" to "1s"`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, _, err := Parse("t.toml", change(t, "servers = ", row.more+"\nservers = "), known)
+			check(t, err, row.want)
+		})
+	}
+	tcp := strings.Replace(strings.ReplaceAll(valid, `"raknet"`, `"riptide-2.2"`), "servers = ",
+		"transport = \"tcp\"\nmax_packets = 5\nsources = [\"::1\"]\nservers = ", 1)
+	_, _, err := Parse("t.toml", []byte(tcp), known)
+	check(t, err, `
+t.toml:15:15: upstream[0].max_packets = 5: want 0: TCP controls its own rate
+t.toml:16:11: upstream[0].sources = ["::1"]: want []: source addresses work only with UDP`)
 }

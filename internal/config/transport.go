@@ -38,7 +38,8 @@ func (v *validator) transport(key string, t Transport, protocols []string) {
 		}
 	}
 	if len(without) > 0 {
-		v.fault(key, t, `"udp", or a protocol that supports TCP (`+v.streaming()+"): "+strings.Join(without, ", ")+" does not")
+		v.fault(key, t, `"udp", or a protocol that supports TCP (`+v.streaming()+"): "+strings.Join(without,
+			", ")+" does not")
 	}
 }
 

@@ -15,11 +15,14 @@ func TestTransports(t *testing.T) {
 		{"unknown", riptide + "\ntransport = \"quic\"", `protocol = "riptide-2.2"`,
 			`5:13: listener[0].transport = "quic": want "udp" or "tcp"`},
 		{"listener without tcp", "[\"raknet\"]\ntransport = \"tcp\"", server,
-			`5:13: listener[0].transport = "tcp": want "udp", or a protocol that supports TCP (riptide-2.0 or riptide-2.2): raknet does not`},
+			`5:13: listener[0].transport = "tcp": want "udp", or a protocol that supports TCP (riptide-2.0 or ` +
+				`riptide-2.2): raknet does not`},
 		{"upstream without tcp", `["raknet"]`, server + "\ntransport = \"tcp\"",
-			`14:13: upstream[0].transport = "tcp": want "udp", or a protocol that supports TCP (riptide-2.0 or riptide-2.2): raknet does not`},
+			`14:13: upstream[0].transport = "tcp": want "udp", or a protocol that supports TCP (riptide-2.0 or ` +
+				`riptide-2.2): raknet does not`},
 		{"unknown protocol is no fault of the transport", "[\"moon\"]\ntransport = \"tcp\"", server,
-			`4:14: listener[0].protocols[0] = "moon": want "any", "bedrock", "lossy", "mute", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
+			`4:14: listener[0].protocols[0] = "moon": want "any", "bedrock", "lossy", "mute", "raknet", "riptide-2.0", ` +
+				`"riptide-2.2", "rtype" or "rudp"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			text := strings.Replace(valid, `["raknet"]`, row.listener, 1)
@@ -43,13 +46,14 @@ func TestOneProtocolOverTCP(t *testing.T) {
 		`each protocol needs its own listener, because they frame messages differently`)
 }
 
-// Ports of UDP and of TCP are different ports.
+// TestTransportsShareAPort checks that the same port can be used by UDP and by TCP.
 func TestTransportsShareAPort(t *testing.T) {
 	listener := func(name, transport string) string {
 		return "[[listener]]\nname = \"" + name + "\"\naddress = \"0.0.0.0:7777\"\nprotocols = [\"riptide-2.2\"]\n" +
 			"route = \"arena\"\ntransport = \"" + transport + "\"\n"
 	}
-	rest := strings.Replace(valid[strings.Index(valid, "[[route]]"):], `protocol = "raknet"`, `protocol = "riptide-2.2"`, 1)
+	rest := strings.Replace(valid[strings.Index(valid, "[[route]]"):], `protocol = "raknet"`, `protocol = "riptide-2.2"`,
+		1)
 	if _, _, err := Parse("t.toml", []byte(listener("a", "udp")+listener("b", "tcp")+rest), known); err != nil {
 		t.Error(err)
 	}

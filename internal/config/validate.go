@@ -72,32 +72,23 @@ type validator struct {
 	known map[string]Traits
 }
 
-func (v *validator) loop() {
-	within(v.report, "loop.count", v.Loop.Count, 0, 1024)
-	if v.Loop.Count > 1 && v.Loop.Backend == BackendPortable {
-		v.fault("loop.count", v.Loop.Count, `1, or loop.backend = "auto": portable sockets cannot share a port between loops`)
+// unused warns about routes and upstreams without a reference.
+func (v *validator) unused() {
+	routed, sent := make(map[string]bool), make(map[string]bool)
+	for _, l := range v.Listeners {
+		routed[l.Route] = true
 	}
-	within(v.report, "loop.max_batch_delay", v.Loop.MaxBatchDelay, 0, milliseconds(100))
-	within(v.report, "loop.receive_buffer", v.Loop.ReceiveBuffer, 64*KiB, GiB)
-}
-
-func (v *validator) limits() {
-	within(v.report, "limits.sessions", v.Limits.Sessions, 1, 1_000_000)
-	within(v.report, "limits.half_open", v.Limits.HalfOpen, 1, 1_000_000)
-	within(v.report, "limits.half_open_per_address", v.Limits.HalfOpenPerAddress, 1, 1_000_000)
-	within(v.report, "limits.half_open_per_network", v.Limits.HalfOpenPerNetwork, 1, 1_000_000)
-	within(v.report, "limits.network_ipv4", v.Limits.NetworkIPv4, 8, 32)
-	within(v.report, "limits.network_ipv6", v.Limits.NetworkIPv6, 16, 128)
-	within(v.report, "limits.handshake_timeout", v.Limits.HandshakeTimeout, seconds(1), seconds(300))
-	within(v.report, "limits.idle_timeout", v.Limits.IdleTimeout, seconds(1), seconds(86_400))
-	within(v.report, "limits.drain_grace", v.Limits.DrainGrace, 0, seconds(86_400))
-	within(v.report, "limits.handover_grace", v.Limits.HandoverGrace, 0, seconds(7*86_400))
-	within(v.report, "limits.drain_timeout", v.Limits.DrainTimeout, 0, seconds(3600))
-	within(v.report, "limits.ping_answers", v.Limits.PingAnswers, 1, 1_000_000)
-	within(v.report, "limits.ping_answers_per_network", v.Limits.PingAnswersPerNetwork, 1, 1_000_000)
-	within(v.report, "limits.unproved_bytes", v.Limits.UnprovedBytes, 4*KiB, GiB)
-	within(v.report, "limits.unproved_bytes_per_network", v.Limits.UnprovedBytesPerNetwork, 4*KiB, GiB)
-	within(v.report, "limits.unproved_bytes_per_session", v.Limits.UnprovedBytesPerSession, 4*KiB, GiB)
+	for i, r := range v.Routes {
+		sent[r.Upstream] = true
+		if !routed[r.Name] {
+			v.warn(child(item("route", i), "name"), r.Name, "a listener that uses this route")
+		}
+	}
+	for i, u := range v.Upstreams {
+		if !sent[u.Name] {
+			v.warn(child(item("upstream", i), "name"), u.Name, "a route that uses this upstream")
+		}
+	}
 }
 
 // within reports a value outside of low to high, both included.

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -25,9 +26,11 @@ func TestRules(t *testing.T) {
 		{"no protocols", `["raknet"]`, `[]`,
 			`4:13: listener[0].protocols = []: want at least one protocol, for example ["raknet"]`},
 		{"unknown protocol", `["raknet"]`, `["raknet", "riptide"]`,
-			`4:24: listener[0].protocols[1] = "riptide": want "any", "bedrock", "lossy", "mute", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
+			`4:24: listener[0].protocols[1] = "riptide": want "any", "bedrock", "lossy", "mute", "raknet", "riptide-2.0", ` +
+				`"riptide-2.2", "rtype" or "rudp"`},
 		{"protocol without server side", `["raknet"]`, `["deaf"]`,
-			`4:14: listener[0].protocols[0] = "deaf": want "any", "bedrock", "lossy", "mute", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
+			`4:14: listener[0].protocols[0] = "deaf": want "any", "bedrock", "lossy", "mute", "raknet", "riptide-2.0", ` +
+				`"riptide-2.2", "rtype" or "rudp"`},
 		{"protocol twice", `["raknet"]`, `["raknet", "bedrock", "raknet"]`,
 			`4:35: listener[0].protocols[2] = "raknet": want each only once; listener[0].protocols[0] is the same`},
 		{"unknown route", `route = "arena"`, `route = "moon"`,
@@ -48,17 +51,22 @@ func TestRules(t *testing.T) {
 			`10:13: route[0].packet_id = 27: want 28 to 254`},
 		{"lowest packet ID", `upstream = "arena"`, "upstream = \"arena\"\npacket_id = 28", ""},
 		{"no upstream protocol", `protocol = "raknet"` + "\n", "",
-			`11:3: upstream[0].protocol: want "any", "bedrock", "deaf", "lossy", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
+			`11:3: upstream[0].protocol: want "any", "bedrock", "deaf", "lossy", "raknet", "riptide-2.0", "riptide-2.2", ` +
+				`"rtype" or "rudp"`},
 		{"upstream protocol without client side", `protocol = "raknet"`, `protocol = "mute"`,
-			`13:12: upstream[0].protocol = "mute": want "any", "bedrock", "deaf", "lossy", "raknet", "riptide-2.0", "riptide-2.2", "rtype" or "rudp"`},
+			`13:12: upstream[0].protocol = "mute": want "any", "bedrock", "deaf", "lossy", "raknet", "riptide-2.0", ` +
+				`"riptide-2.2", "rtype" or "rudp"`},
 		{"hold on a relay", `upstream = "arena"`, "upstream = \"arena\"\nmode = \"relay\"\nfailover = \"hold\"",
-			`11:12: route[0].failover = "hold": want "disconnect": a route in mode "relay" does not understand the players' protocol`},
+			`11:12: route[0].failover = "hold": want "disconnect": a route in mode "relay" does not understand the ` +
+				`players' protocol`},
 		{"health without a question", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth = \"connect\"",
 			`14:10: upstream[0].health = "connect": want "ping", which players do not notice`},
 		{"health that is late", `protocol = "raknet"`, "protocol = \"raknet\"\nhealth_timeout = \"3s\"",
 			`14:18: upstream[0].health_timeout = "3s": want "10ms" to health_interval, which is 2s`},
-		{"transparent from elsewhere", `protocol = "raknet"`, "protocol = \"raknet\"\ntransparent = true\nshare_sockets = true",
-			`14:15: upstream[0].transparent = true: want false, or neither source_prefix, sources nor share_sockets: they choose other addresses`},
+		{"transparent from elsewhere", `protocol = "raknet"`,
+			"protocol = \"raknet\"\ntransparent = true\nshare_sockets = true",
+			`14:15: upstream[0].transparent = true: want false, or neither source_prefix, sources nor share_sockets: they ` +
+				`choose other addresses`},
 		{"weight and bound out of range", `servers = ["127.0.0.1:19132"]`,
 			`servers = [{ address = "127.0.0.1:19132", weight = 0, max_sessions = -1 }]`,
 			`14:52: upstream[0].servers[0].weight = 0: want 1 to 1000` + "\n" +
@@ -80,9 +88,11 @@ func TestRules(t *testing.T) {
 		{"server of many", `["127.0.0.1:19132"]`, `["224.0.0.1:19132"]`,
 			`14:12: upstream[0].servers[0] = "224.0.0.1:19132": want the address and port that the game server listens on`},
 		{"server of all", `["127.0.0.1:19132"]`, `["255.255.255.255:19132"]`,
-			`14:12: upstream[0].servers[0] = "255.255.255.255:19132": want the address and port that the game server listens on`},
+			`14:12: upstream[0].servers[0] = "255.255.255.255:19132": want the address and port that the game server ` +
+				`listens on`},
 		{"server anywhere, in IPv6's spelling", `["127.0.0.1:19132"]`, `["[::ffff:0.0.0.0]:19132"]`,
-			`14:12: upstream[0].servers[0] = "[::ffff:0.0.0.0]:19132": want the address and port that the game server listens on`},
+			`14:12: upstream[0].servers[0] = "[::ffff:0.0.0.0]:19132": want the address and port that the game server ` +
+				`listens on`},
 		{"server on another machine's port", `["127.0.0.1:19132"]`, `["10.0.0.2:7777"]`, ""},
 		{"retry too soon", `protocol = "raknet"`, "protocol = \"raknet\"\nretry_after = \"99ms\"",
 			`14:15: upstream[0].retry_after = "99ms": want "100ms" to "1h"`},
@@ -90,7 +100,8 @@ func TestRules(t *testing.T) {
 			`14:12: upstream[0].servers[0] = "x": want ip:port, for example "0.0.0.0:7777"`},
 		{"reliable towards lossy", `protocol = "raknet"`, `protocol = "lossy"`,
 			`7:3: route[0].allow_lossy: want true, to accept losses, or another upstream protocol: ` +
-				"lossy does not resend messages that raknet promises to deliver; lossy does not keep the order that raknet promises"},
+				"lossy does not resend messages that raknet promises to deliver; lossy does not keep the order that raknet " +
+				"promises"},
 		{"reliable towards reports", `protocol = "raknet"`, `protocol = "rudp"`,
 			`7:3: route[0].ordered: want "fast" (sent at once: rate is kept, order only while the network keeps it), ` +
 				`"strict" (one message per round trip and channel: order is kept, rate is not) or allow_lossy = true: ` +
@@ -110,7 +121,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestRanges goes through every number of the tables without names, at both ends and just beyond them.
+// TestRanges checks every number of the tables without names, at both ends of its range and just outside.
 func TestRanges(t *testing.T) {
 	for _, row := range []struct{ key, below, low, high, above, want string }{
 		{"loop.count", "-1", "0", "1024", "1025", "0 to 1024"},
@@ -193,11 +204,13 @@ func TestProtocolOptions(t *testing.T) {
 	}
 }
 
-// TestAliases: a protocol by another of its names is a fault that says the right one.
+// TestAliases checks that an alias of a protocol is a fault that gives the right name.
 func TestAliases(t *testing.T) {
-	for alias, name := range map[string]string{"minecraft": "bedrock", "riptide-2.1": "riptide-2.2", "riptide-2.0.1": "riptide-2.0"} {
+	for alias, name := range map[string]string{"minecraft": "bedrock", "riptide-2.1": "riptide-2.2",
+		"riptide-2.0.1": "riptide-2.0"} {
 		_, _, err := Parse("t.toml", change(t, `protocols = ["raknet"]`, `protocols = ["`+alias+`"]`), known)
-		if want := `listener[0].protocols[0] = "` + alias + `": want "` + name + `", Tidegate's name for ` + alias; err == nil ||
+		if want := `listener[0].protocols[0] = "` + alias + `": want "` + name + `", Tidegate's name for ` +
+			alias; err == nil ||
 			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
 		}
@@ -222,8 +235,20 @@ upstream = "arena"
 		t.Fatal(err)
 	}
 	check(t, Faults(warnings), `
-t.toml:9:12: route[0].envelope = "raw": want "id" or "framed" if the game distinguishes messages by ID: raknet has no message IDs and riptide-2.2 has
+t.toml:9:12: route[0].envelope = "raw": want "id" or "framed" if the game distinguishes messages by ID: raknet has
+    no message IDs and riptide-2.2 has
 t.toml:19:8: upstream[1].name = "attic": want a route that uses this upstream
 t.toml:24:8: route[1].name = "cellar": want a listener that uses this route
 `)
+}
+
+func TestRestartKeys(t *testing.T) {
+	old, next := Default(), Default()
+	if got := old.RestartKeys(next); len(got) > 0 {
+		t.Errorf("equal configurations differ in %v", got)
+	}
+	next.Log.Level, next.Loop.Count, next.Bans.File = Debug, 3, "other"
+	if got, want := old.RestartKeys(next), []string{"log.level", "loop.count", "bans.file"}; !slices.Equal(got, want) {
+		t.Errorf("Fixed = %v, want %v", got, want)
+	}
 }

@@ -26,7 +26,8 @@ func TestPorts(t *testing.T) {
 			t.Errorf("%s has %d ports to %s, and reads %s", row.text, a.Ports(), got, a)
 		}
 	}
-	for _, text := range []string{"1.2.3.4:7000-7000", "1.2.3.4:7001-7000", "1.2.3.4:0-9", "1.2.3.4:7000-", "1.2.3.4:-7", "1.2.3.4:7000-70000"} {
+	for _, text := range []string{"1.2.3.4:7000-7000", "1.2.3.4:7001-7000", "1.2.3.4:0-9", "1.2.3.4:7000-", "1.2.3.4:-7",
+		"1.2.3.4:7000-70000"} {
 		if err := new(Address).UnmarshalText([]byte(text)); err == nil {
 			t.Errorf("%s was read", text)
 		}
@@ -48,16 +49,19 @@ route = "arena"
 		{"many to one", "0.0.0.0:7000-7099", `"127.0.0.1:8000"`, "", ""},
 		{"a table", "0.0.0.0:7000-7001", `{ address = "127.0.0.1:8000-8001", weight = 2 }`, "", ""},
 		{"unlike the servers", "0.0.0.0:7000-7098", `"127.0.0.1:8000-8099"`, "",
-			`3:11: listener[0].address = "0.0.0.0:7000-7098": want 100 ports, as many as the servers of upstream[0] on line 11 have`},
+			`3:11: listener[0].address = "0.0.0.0:7000-7098": want 100 ports, as many as the servers of upstream[0] on ` +
+				`line 11 have`},
 		{"unlike each other", "0.0.0.0:7000-7099", `"127.0.0.1:8000-8099", "127.0.0.2:9000"`, "",
 			`14:35: upstream[0].servers[1] = "127.0.0.2:9000": want as many ports as upstream[0].servers[0], which has 100`},
 		{"a wide one", "0.0.0.0:7000-8000", `"127.0.0.1:9000"`, "",
 			`3:11: listener[0].address = "0.0.0.0:7000-8000": want at most 1000 ports`},
 		{"overlap", "0.0.0.0:7000-7099", `"127.0.0.1:8000"`, second,
-			`19:11: listener[1].address = "0.0.0.0:7099": want an address and port of its own; listener[0] on line 1 takes 0.0.0.0:7000-7099`},
+			`19:11: listener[1].address = "0.0.0.0:7099": want an address and port of its own; listener[0] on line 1 ` +
+				`takes 0.0.0.0:7000-7099`},
 		{"beside", "0.0.0.0:7000-7098", `"127.0.0.1:8000"`, second, ""},
 		{"a circle", "0.0.0.0:7000-7099", `"127.0.0.1:7050"`, "",
-			`14:12: upstream[0].servers[0] = "127.0.0.1:7050": want a game server; this is listener[0] on line 1 of Tidegate itself`},
+			`14:12: upstream[0].servers[0] = "127.0.0.1:7050": want a game server; this is listener[0] on line 1 of ` +
+				`Tidegate itself`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			text := strings.Replace(valid, "0.0.0.0:7777", row.listen, 1)

@@ -33,3 +33,21 @@ func expectedPrefix(text string) string {
 	}
 	return want
 }
+
+// Network is a prefix of IP addresses, or one address.
+type Network struct{ netip.Prefix }
+
+// UnmarshalText reads a prefix or an address.
+func (n *Network) UnmarshalText(text []byte) (err error) {
+	n.Prefix, err = cidr.Parse(string(text))
+	return err
+}
+
+// Networks returns the prefixes of a list.
+func Networks(list []Network) []netip.Prefix {
+	all := make([]netip.Prefix, len(list))
+	for i, n := range list {
+		all[i] = n.Prefix
+	}
+	return all
+}

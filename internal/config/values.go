@@ -1,9 +1,43 @@
 package config
 
 import (
+	"errors"
 	"reflect"
 	"strconv"
 	"strings"
+
+	"tidegate/internal/units"
+)
+
+// choice is a type that accepts only a few words.
+type choice interface{ Choices() []string }
+
+func words[T ~string](values ...T) []string {
+	text := make([]string, len(values))
+	for i, v := range values {
+		text[i] = string(v)
+	}
+	return text
+}
+
+// errUnit says that a text does not have the form of its type. The resulting fault names the right form.
+var errUnit = errors.New("not of the right form")
+
+type (
+	// Duration is a time with its unit, as in protocol options.
+	Duration = units.Duration
+	// Size is a number of bytes with its unit.
+	Size = units.Size
+	// Key is 64 hexadecimal digits, or "file:" and the path of a file with them. Validation replaces the path by the
+	// content.
+	Key = units.Key
+)
+
+// Units of Size.
+const (
+	KiB = units.KiB
+	MiB = units.MiB
+	GiB = units.GiB
 )
 
 // Range is a number from 0 to 65535, or two numbers with a "-" between them, both included: "7", "100-199",

@@ -1,0 +1,65 @@
+package config
+
+// Log configures the log.
+type Log struct {
+	Level           LogLevel  `toml:"level"`
+	Format          LogFormat `toml:"format"`
+	PlayerAddresses bool      `toml:"player_addresses"` // false: players' addresses are redacted
+}
+
+// LogLevel is the lowest severity that is logged.
+type LogLevel string
+
+// Log levels.
+const (
+	Debug LogLevel = "debug"
+	Info  LogLevel = "info"
+	Warn  LogLevel = "warn"
+	Error LogLevel = "error"
+)
+
+// Choices lists the words of the configuration.
+func (LogLevel) Choices() []string { return words(Debug, Info, Warn, Error) }
+
+// LogFormat is the form of log lines.
+type LogFormat string
+
+// Log formats.
+const (
+	FormatAuto  LogFormat = "auto"  // human on a terminal, json elsewhere
+	FormatHuman LogFormat = "human" // a colored line for each entry
+	FormatJSON  LogFormat = "json"  // a JSON object for each entry
+)
+
+// Choices lists the words of the configuration.
+func (LogFormat) Choices() []string { return words(FormatAuto, FormatHuman, FormatJSON) }
+
+// Loop configures the loops that carry the datagrams.
+type Loop struct {
+	Count         int      `toml:"count"` // 0: automatic
+	Backend       Backend  `toml:"backend"`
+	MaxBatchDelay Duration `toml:"max_batch_delay"` // an outgoing datagram may wait this long for others
+	ReceiveBuffer Size     `toml:"receive_buffer"`  // of each listening socket, in the kernel
+}
+
+// Backend is the interface between a loop and the kernel.
+type Backend string
+
+// Backends.
+const (
+	BackendAuto     Backend = "auto"     // epoll on Linux, portable elsewhere
+	BackendEpoll    Backend = "epoll"    // batched system calls, Linux only
+	BackendPortable Backend = "portable" // Go's own sockets
+)
+
+// Choices lists the words of the configuration.
+func (Backend) Choices() []string { return words(BackendAuto, BackendEpoll, BackendPortable) }
+
+func (v *validator) loop() {
+	within(v.report, "loop.count", v.Loop.Count, 0, 1024)
+	if v.Loop.Count > 1 && v.Loop.Backend == BackendPortable {
+		v.fault("loop.count", v.Loop.Count, `1, or loop.backend = "auto": portable sockets cannot share a port between loops`)
+	}
+	within(v.report, "loop.max_batch_delay", v.Loop.MaxBatchDelay, 0, milliseconds(100))
+	within(v.report, "loop.receive_buffer", v.Loop.ReceiveBuffer, 64*KiB, GiB)
+}

@@ -1,0 +1,115 @@
+package config
+
+import (
+	"time"
+
+	"tidegate/codec/raknet"
+)
+
+// Upstream is a group of equal game servers.
+type Upstream struct {
+	Name       string     `toml:"name"`
+	Protocol   string     `toml:"protocol"`
+	Transport  Transport  `toml:"transport"`
+	Servers    []Server   `toml:"servers"`
+	Discover   []Discover `toml:"discover"` // sources of more servers
+	Resolver   Address    `toml:"resolver"` // DNS server; none: the system's
+	Balance    Balance    `toml:"balance"`
+	RetryAfter Duration   `toml:"retry_after"` // rest of a server that failed a session
+
+	Sources       []IP     `toml:"sources"`     // addresses of this machine; empty: the system's choice
+	MaxPackets    int      `toml:"max_packets"` // per MaxPacketsPer, from each source to each server; 0: unbounded
+	MaxPacketsPer Duration `toml:"max_packets_per"`
+
+	Health         Health   `toml:"health"`
+	HealthInterval Duration `toml:"health_interval"`
+	HealthTimeout  Duration `toml:"health_timeout"`
+	HealthRise     int      `toml:"health_rise"` // checks in a row
+	HealthFall     int      `toml:"health_fall"` // checks in a row
+
+	ProxyProtocol ProxyProtocol `toml:"proxy_protocol"`
+	Transparent   bool          `toml:"transparent"` // sessions use the players' own addresses
+	// each session uses its own address of this prefix; empty: all share one
+	SourcePrefix  SourcePrefix `toml:"source_prefix"`
+	ShareSockets  bool         `toml:"share_sockets"`  // sessions at different servers share sockets
+	ReceiveBuffer Size         `toml:"receive_buffer"` // of each socket to a server, in the kernel
+
+	CookieMode   CookieMode `toml:"cookie_mode"`   // of the servers
+	CookieSecret Key        `toml:"cookie_secret"` // of the servers, for their cookies
+}
+
+func (u *Upstream) setDefaults() {
+	*u = Upstream{
+		Transport: UDP, Discover: []Discover{}, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second),
+		Sources: []IP{}, MaxPacketsPer: milliseconds(10),
+		Health: HealthAuto, HealthInterval: seconds(2), HealthTimeout: seconds(1), HealthRise: 2, HealthFall: 3,
+		ProxyProtocol: HeadersOff, ReceiveBuffer: MiB, CookieMode: raknet.CookiesActive,
+	}
+}
+
+// Balance is the strategy that chooses a server for the next session.
+type Balance string
+
+// Strategies.
+const (
+	LeastSessions Balance = "least_sessions"
+	RoundRobin    Balance = "round_robin"
+	Weighted      Balance = "weighted"
+	Hash          Balance = "hash"
+)
+
+// Choices lists the words of the configuration.
+func (Balance) Choices() []string { return words(LeastSessions, RoundRobin, Weighted, Hash) }
+
+func (v *validator) upstreams() {
+	for i, u := range v.Upstreams {
+		path := item("upstream", i)
+		v.protocol(child(path, "protocol"), u.Protocol, func(t Traits) bool { return t.Client })
+		v.transport(child(path, "transport"), u.Transport, []string{u.Protocol})
+		v.servers(i)
+		v.proxyProtocol(path, u)
+		v.health(path, u)
+		v.discover(path, u)
+		v.transparent(path, u)
+		v.sourcesAndRate(path, u)
+		v.sourcePrefix(i)
+		v.ports(i)
+		v.upstreamCookies(path, &v.Upstreams[i])
+		v.receiveBuffer(path, u)
+		within(v.report, child(path, "retry_after"), u.RetryAfter, milliseconds(100), seconds(3600))
+	}
+}
+
+// Health is the method that checks whether an upstream's servers are up.
+type Health string
+
+// Methods.
+const (
+	HealthAuto    Health = "auto"    // ping if the protocol has one, else off
+	HealthOff     Health = "off"     // no checks: only sessions show failures
+	HealthPing    Health = "ping"    // the ping of server lists
+	HealthConnect Health = "connect" // joins, and leaves at once
+)
+
+// Choices lists the words of the configuration.
+func (Health) Choices() []string { return words(HealthAuto, HealthOff, HealthPing, HealthConnect) }
+
+// health checks the options of health checks.
+func (v *validator) health(path string, u Upstream) {
+	key := child(path, "health")
+	switch t := v.known[u.Protocol]; {
+	case u.Health == HealthPing && !t.Pings, u.Health == HealthPing && u.Transport == TCP:
+		v.fault(key, u.Health, `"connect" or "off": `+u.Protocol+" servers do not answer pings")
+	case u.Health == HealthConnect && t.Pings:
+		v.fault(key, u.Health, `"ping", which players do not notice`)
+	case u.Health == HealthConnect && (t.Closed || t.Opaque):
+		v.fault(key, u.Health, `"off": `+u.Protocol+" has no disconnect message, so each check would remain in the game")
+	}
+	within(v.report, child(path, "health_interval"), u.HealthInterval, milliseconds(100), seconds(3600))
+	if u.HealthTimeout < milliseconds(10) || u.HealthTimeout > u.HealthInterval {
+		v.fault(child(path, "health_timeout"), u.HealthTimeout,
+			`"10ms" to health_interval, which is `+u.HealthInterval.String())
+	}
+	within(v.report, child(path, "health_rise"), u.HealthRise, 1, 100)
+	within(v.report, child(path, "health_fall"), u.HealthFall, 1, 100)
+}
