@@ -2,16 +2,16 @@ package enet
 
 import "time"
 
-// maxAcks bounds the acknowledgements that are owed.
+// maxAcks bounds the waiting acknowledgements.
 const maxAcks = 1024
 
-// ack is an acknowledgement that we owe.
+// ack is an acknowledgement that we must send.
 type ack struct {
 	channel   uint8
 	seq, time uint16
 }
 
-// acks are the acknowledgements that wait for a datagram.
+// acks holds the acknowledgements that wait for a datagram.
 type acks struct {
 	list []ack
 	head int
@@ -19,12 +19,12 @@ type acks struct {
 
 func (a *acks) len() int { return len(a.list) - a.head }
 
-// owe notes that a command is to be acknowledged. time is that of its datagram.
-func (a *acks) owe(cmd *command, time uint16) {
+// add queues the acknowledgement of a command. time is that of its datagram.
+func (a *acks) add(cmd *command, time uint16) {
 	a.list = append(a.list, ack{cmd.channel, cmd.seq, time})
 }
 
-// append appends as many acknowledgements as fit into room bytes.
+// append appends acknowledgements as long as they fit into room bytes.
 func (a *acks) append(b []byte, room int) []byte {
 	for ; a.len() > 0 && room >= ackLen; room -= ackLen {
 		one := a.list[a.head]
@@ -41,13 +41,13 @@ func (a *acks) append(b []byte, room int) []byte {
 	return b
 }
 
-// peerClock knows a peer's clock, so that a goodbye that names another time is known for forged.
+// peerClock knows a peer's clock. It recognizes a forged goodbye, which names another time.
 type peerClock struct {
 	offset uint16
 	at     time.Time // when offset was learned; zero: never
 }
 
-// clockTolerance is by how many ms a datagram may be late, or a clock drift between two datagrams.
+// clockTolerance is the greatest delay of a datagram in ms, and the greatest drift of a clock between two datagrams.
 const clockTolerance = 8000
 
 func (p *peerClock) set(now time.Time, clock uint16) { p.offset, p.at = clock, now }
@@ -64,7 +64,7 @@ func (p *peerClock) allows(now time.Time, clock uint16) bool {
 		return false
 	}
 	if late > 0 {
-		p.set(now, clock) // the least delayed datagram tells best
+		p.set(now, clock) // the least delayed datagram is the most exact
 	}
 	return true
 }

@@ -2,15 +2,15 @@ package enet
 
 import "tidegate/codec"
 
-// assembly is a message of which not all fragments have come. Its memory is that of the whole message.
+// assembly is a message with missing fragments. It takes the memory of the whole message.
 type assembly struct {
 	payload []byte
-	has     []uint64 // bits of the fragments that have come
+	has     []uint64 // one bit for each fragment that has arrived
 	count   uint32
 	left    uint32
-	// reliable and start name an unreliable message: the channel's reliable number and its own.
+	// reliable and start identify an unreliable message: the channel's reliable number and its own.
 	reliable, start uint16
-	isNext          bool // it began when it was its turn
+	isNext          bool // it began when it was the next message
 }
 
 func newAssembly(f *fragment, reliable uint16) *assembly {
@@ -20,15 +20,15 @@ func newAssembly(f *fragment, reliable uint16) *assembly {
 	}
 }
 
-// assemblyOverhead is what an assembly takes beside its payload and bits, in bytes.
+// assemblyOverhead is the memory of an assembly in bytes, without its payload and bits.
 const assemblyOverhead = 96
 
-// held is how many bytes an assembly of so many bytes and fragments takes.
+// held returns the memory in bytes of an assembly with the given size and number of fragments.
 func held(total, count uint32) int { return int(total) + int(count+63)/64*8 + assemblyOverhead }
 
 func (a *assembly) size() int { return held(uint32(len(a.payload)), a.count) }
 
-// add takes a fragment.
+// add stores a fragment.
 func (a *assembly) add(f *fragment, payload []byte) error {
 	if f.count != a.count || int(f.total) != len(a.payload) {
 		return codec.ErrMalformed

@@ -8,7 +8,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// seeded returns options whose secrets come from a seed.
+// seeded returns options with secrets from a seed.
 func seeded(seed uint64, o Options) Options {
 	binary.BigEndian.PutUint64(o.Seed[:], seed+1)
 	return o
@@ -56,7 +56,7 @@ func TestConformance(t *testing.T) {
 	t.Run("checksums", func(t *testing.T) { codectest.Run(t, suite(Options{Checksums: ChecksumsOn})) })
 	t.Run("plain", func(t *testing.T) {
 		config := suite(Options{})
-		// A forger who sees a session's datagrams can write others: only an ID and a session tell them apart.
+		// A forger that reads a session's datagrams can write others: only an ID and a session identify them.
 		config.Forgeable = func(datagram []byte) bool { return len(datagram) > headerLen }
 		codectest.Run(t, config)
 	})

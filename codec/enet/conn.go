@@ -11,26 +11,26 @@ import (
 type state uint8
 
 const (
-	dialing   state = iota // client: Connect goes out
-	verified               // client: VerifyConnect has come, and Confirm has not been called yet
-	asked                  // server: the proxy is deciding
-	admitted               // server: VerifyConnect goes out, the client has not acknowledged it yet
-	connected              // both sides may speak
-	flushing               // Close: reliable messages still go out
-	parting                // a Disconnect waits for its acknowledgement
+	dialing       state = iota // client: Connect is sent
+	verified                   // client: VerifyConnect has arrived, and Confirm has not been called yet
+	asked                      // server: the proxy is deciding
+	admitted                   // server: VerifyConnect is sent, the client has not acknowledged it yet
+	connected                  // both sides may send
+	flushing                   // Close: reliable messages are still sent
+	disconnecting              // a Disconnect waits for its acknowledgement
 	closed
 )
 
 // Times of a connection.
 const (
-	pingInterval  = 500 * time.Millisecond // without an acknowledgement
-	flushTimeout  = 5 * time.Second        // for reliable messages after Close
-	partTimeout   = 3 * time.Second        // for a Disconnect's acknowledgement
-	firstAttempt  = 500 * time.Millisecond // until a Connect or a VerifyConnect is repeated
-	latestAttempt = 2 * time.Second        // between further ones of a client
+	pingInterval      = 500 * time.Millisecond // without an acknowledgement
+	flushTimeout      = 5 * time.Second        // for reliable messages after Close
+	disconnectTimeout = 3 * time.Second        // for a Disconnect's acknowledgement
+	firstAttempt      = 500 * time.Millisecond // before a Connect or a VerifyConnect is repeated
+	latestAttempt     = 2 * time.Second        // between further repetitions of a client
 )
 
-// Conn is one side of one connection. It conducts: each concern of the protocol is a type of its own.
+// Conn is one side of one connection. Each concern of the protocol is a type of its own; Conn conducts them.
 type Conn struct {
 	options *Options
 	server  bool
@@ -38,19 +38,19 @@ type Conn struct {
 	state   state
 	// tentative says that the acknowledgement of VerifyConnect waits for Confirm.
 	tentative bool
-	// proof is a client's acknowledgement of VerifyConnect. It goes along with every repetition until the server has said
-	// something that shows that it has come.
+	// proof is a client's acknowledgement of VerifyConnect. The client repeats it with every datagram until a message of
+	// the server shows that it has arrived.
 	proof             ack
 	proving, proofDue bool
 	secrets           secrets
-	terms             connect // what was asked for, then what holds
+	terms             connect // first the requested terms, then those in force
 
-	peer                   uint16 // the ID that the peer gave itself
+	peer                   uint16 // the peer's own ID
 	sessionIn, sessionOut  uint8
 	mtu, channels, window  int
 	epoch                  time.Time
 	handshake              handshake
-	deadline               time.Time // of a handshake, or of a goodbye; zero: none
+	deadline               time.Time // of a handshake or a goodbye; zero: none
 	heard, answered        time.Time // last valid datagram, last acknowledgement
 	peerClock              peerClock
 	control                outChannel
@@ -65,7 +65,7 @@ type Conn struct {
 	rtt                    rtt
 	throttle               throttle
 	why                    codec.Reason // of our own goodbye
-	goodbye                uint32       // its data
+	goodbye                uint32       // data of our own goodbye
 	pingDue, disconnectDue bool
 	refusal                []byte // a last datagram that waits for Transmit
 
@@ -75,7 +75,7 @@ type Conn struct {
 
 var _ codec.Confirmer = (*Conn)(nil)
 
-// newConn makes a connection that knows nothing of its peer yet.
+// newConn makes a connection that does not know its peer yet.
 func newConn(p *Protocol, now time.Time, s secrets) *Conn {
 	o := &p.options
 	c := &Conn{
@@ -88,7 +88,7 @@ func newConn(p *Protocol, now time.Time, s secrets) *Conn {
 	return c
 }
 
-// clock is our clock as datagrams have it.
+// clock returns our clock as in datagrams.
 func (c *Conn) clock(now time.Time) uint16 {
 	return uint16(now.Sub(c.epoch).Milliseconds()) + c.secrets.clock
 }
@@ -96,7 +96,7 @@ func (c *Conn) clock(now time.Time) uint16 {
 // Poll returns the next event.
 func (c *Conn) Poll() (codec.Event, bool) { return c.events.Poll() }
 
-// Advance does the work that is due: repetitions, pings, and the ends of a handshake, of patience and of a goodbye.
+// Advance does the work that is due: repetitions, pings, and time-outs of a handshake, a silent peer or a goodbye.
 func (c *Conn) Advance(now time.Time) {
 	c.in.recycle()
 	switch {
@@ -121,7 +121,7 @@ func (c *Conn) Advance(now time.Time) {
 	}
 }
 
-// NextTimeout is when the first of those things is due.
+// NextTimeout returns when Advance has work again.
 func (c *Conn) NextTimeout() time.Time {
 	if c.state == closed {
 		return time.Time{}
@@ -135,7 +135,7 @@ func (c *Conn) NextTimeout() time.Time {
 	return next
 }
 
-// pingAt is when a peer is asked whether it is there: if nothing else waits for its acknowledgement. Zero: not now.
+// pingAt returns when to ping the peer, if no other command waits for its acknowledgement. Zero: not now.
 func (c *Conn) pingAt() time.Time {
 	if c.state != connected || c.flight.count() > 0 || c.pingDue {
 		return time.Time{}
@@ -143,8 +143,8 @@ func (c *Conn) pingAt() time.Time {
 	return c.answered.Add(pingInterval)
 }
 
-// Stats are the connection's figures so far. Lost counts expired commands and unreliable messages that the throttle
-// drops.
+// Stats returns the connection's figures so far. Lost counts expired commands and unreliable messages that the
+// throttle drops.
 func (c *Conn) Stats() codec.Stats {
 	s := c.stats
 	if c.rtt.known {
@@ -154,7 +154,7 @@ func (c *Conn) Stats() codec.Stats {
 	return s
 }
 
-// Announce is not of this protocol.
+// Announce returns ErrMode, because the protocol has no announcements.
 func (c *Conn) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
 
 // Send queues a message. A channel that the peer does not have becomes channel 0.
@@ -173,9 +173,9 @@ func (c *Conn) Send(_ time.Time, m codec.Message) error {
 	return nil
 }
 
-// Close says goodbye once all reliable messages are acknowledged, and early messages have been delivered. It
-// refuses before the client has proved its address. Disconnected follows when the goodbye is acknowledged, or given up
-// after 3 s. Until then messages may still come.
+// Close says goodbye when all reliable messages are acknowledged and early messages have been delivered. Before the
+// client has proved its address, Close refuses it. Disconnected follows when the goodbye is acknowledged, or given up
+// after 3 s. Until then messages may still arrive.
 func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 	if c.state >= flushing {
 		return
@@ -193,26 +193,26 @@ func (c *Conn) Close(now time.Time, why codec.Goodbye) {
 		c.end(why.Reason, 0)
 	default:
 		c.state, c.deadline = flushing, now.Add(flushTimeout)
-		c.part(now)
+		c.disconnect(now)
 	}
 }
 
-// part says goodbye if there is nothing left to say before.
-func (c *Conn) part(now time.Time) {
+// disconnect says goodbye if no message has to precede it.
+func (c *Conn) disconnect(now time.Time) {
 	if c.state == flushing && c.out.reliable.len() == 0 && c.flight.messages == 0 && c.in.early == 0 {
-		c.state, c.disconnectDue, c.deadline = parting, true, now.Add(partTimeout)
+		c.state, c.disconnectDue, c.deadline = disconnecting, true, now.Add(disconnectTimeout)
 		c.pingDue, c.proofDue = false, c.proving
 	}
 }
 
-// expire ends what has taken too long.
+// expire ends a handshake or goodbye that has taken too long.
 func (c *Conn) expire() {
 	switch c.state {
 	case dialing:
 		c.end(codec.NoConnection, 0)
-	case flushing, parting:
+	case flushing, disconnecting:
 		if c.state == flushing {
-			// The peer may still read a goodbye, though it has not acknowledged what came before.
+			// The peer may still read a goodbye, though it has not acknowledged earlier commands.
 			c.refusal = c.appendDisconnectNow(nil)
 		}
 		c.end(c.why, 0)
@@ -224,12 +224,12 @@ func (c *Conn) expire() {
 // end answers all receipts and reports the end. data is the peer's goodbye.
 func (c *Conn) end(reason codec.Reason, data uint32) {
 	c.state = closed
-	for _, l := range [...]*commandList{&c.flight.waiting, &c.flight.again} {
+	for _, l := range [...]*commandList{&c.flight.waiting, &c.flight.resend} {
 		for s := l.head; s != nil; s = s.next {
 			c.lose(s.message)
 		}
 	}
-	for _, q := range [...]*fifo{&c.out.reliable, &c.out.loose} {
+	for _, q := range [...]*fifo{&c.out.reliable, &c.out.unreliable} {
 		for q.len() > 0 {
 			c.lose(q.first())
 			q.pop()
@@ -243,7 +243,7 @@ func (c *Conn) end(reason codec.Reason, data uint32) {
 	})
 }
 
-// lose answers a message's receipt, once.
+// lose answers a message's receipt once, as lost.
 func (c *Conn) lose(m *message) {
 	if m != nil && m.receipt != 0 {
 		c.events.Answer(m.receipt, false)

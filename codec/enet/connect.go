@@ -1,6 +1,6 @@
 package enet
 
-// connect is the body of a Connect, and but for its last field that of a VerifyConnect:
+// connect is the body of a Connect. Without its last field it is that of a VerifyConnect:
 //
 //	0..1    the sender's own ID
 //	2, 3    the client's incoming and outgoing session
@@ -51,14 +51,14 @@ func (c *connect) appendVerify(b []byte) []byte {
 // append appends the body of a Connect.
 func (c *connect) append(b []byte) []byte { return be.AppendUint32(c.appendVerify(b), c.data) }
 
-// Bounds of a window, and that of a peer without a limit of its bandwidth. docs/protocols/enet.md#window
+// Bounds of a window, and the window of a peer without a bandwidth limit. docs/protocols/enet.md#window
 const (
 	minWindow   = 4096
 	maxWindow   = 65536
 	windowScale = 65536
 )
 
-// windowOf is the window for a peer whose incoming bandwidth is known.
+// windowOf returns the window for a peer's incoming bandwidth.
 func windowOf(bandwidth uint32) int {
 	if bandwidth == 0 {
 		return maxWindow
@@ -66,8 +66,8 @@ func windowOf(bandwidth uint32) int {
 	return min(max(int(bandwidth/windowScale)*minWindow, minWindow), maxWindow)
 }
 
-// dataOf is the number that travels for a hello's or a goodbye's data: data that has not 4 bytes has no place on the
-// wire.
+// dataOf returns the number that carries a hello's or a goodbye's data. Data of another size than 4 bytes does not
+// fit.
 func dataOf(data []byte) uint32 {
 	if len(data) != 4 {
 		return 0
@@ -75,7 +75,7 @@ func dataOf(data []byte) uint32 {
 	return be.Uint32(data)
 }
 
-// dataBytes is the data of an event: 0 cannot be told from none.
+// dataBytes returns the data of an event. The wire has no difference between 0 and no data.
 func dataBytes(v uint32) []byte {
 	if v == 0 {
 		return nil

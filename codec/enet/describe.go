@@ -8,15 +8,15 @@ import (
 	"tidegate/internal/words"
 )
 
-// Describer explains the datagrams of one conversation in plain words, for people. It learns from the Connect whether
-// datagrams have a checksum.
+// Describer explains the datagrams of one conversation in plain words, for people. The Connect shows whether datagrams
+// have a checksum.
 type Describer struct {
 	summed    bool
 	connectID [4]byte
 	started   bool
 }
 
-// Describe explains a datagram: as a whole, and each command in it. Errors wrap codec.ErrMalformed.
+// Describe explains a datagram as a whole, and each command in it. Errors wrap codec.ErrMalformed.
 func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []string, err error) {
 	var h header
 	rest, err := h.parse(datagram)
@@ -26,7 +26,7 @@ func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []st
 	d.learn(&h, datagram, len(datagram)-len(rest))
 	text = h.describe()
 	switch {
-	case h.compressed && !d.started: // or any bytes would do
+	case h.compressed && !d.started: // otherwise any bytes would be accepted
 		return "", nil, codec.ErrMalformed
 	case h.compressed:
 		return text, nil, nil
@@ -63,7 +63,7 @@ func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []st
 	return text, content, nil
 }
 
-// learn reads from a Connect what the datagrams behind it are like.
+// learn learns the format of later datagrams from a Connect.
 func (d *Describer) learn(h *header, datagram []byte, at int) {
 	if h.peer != noPeer {
 		return

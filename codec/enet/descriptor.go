@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/units"
 )
 
-// Descriptor is ENet 1.3.
+// Descriptor describes ENet 1.3.
 var Descriptor = registry.Descriptor{
 	Name:     "enet",
 	Evidence: registry.ByShape,
@@ -28,14 +28,14 @@ var Descriptor = registry.Descriptor{
 // Settings are the options in the configuration.
 type Settings struct {
 	Checksums      Checksums      `toml:"checksums"`                              // of datagrams
-	Channels       int            `toml:"channels" min:"1" max:"255"`             // asked of servers, granted to clients
+	Channels       int            `toml:"channels" min:"1" max:"255"`             // requested or granted
 	MTU            int            `toml:"mtu" min:"576" max:"4096" room:"header"` // bytes of a datagram
 	MaxMessage     units.Size     `toml:"max_message" min:"1KiB" max:"2MiB"`      // of one message
 	ConnectTimeout units.Duration `toml:"connect_timeout" min:"1s" max:"1m"`      // of a handshake
 	Timeout        units.Duration `toml:"timeout" min:"5s" max:"5m"`              // without any acknowledgement
 }
 
-// with returns the Options of a use.
+// with returns the Options for a use.
 func (s *Settings) with(use registry.Use) Options {
 	return Options{
 		Checksums:   s.Checksums,
@@ -52,12 +52,12 @@ func (s *Settings) with(use registry.Use) Options {
 // checksumNames are the values' names in the configuration.
 var checksumNames = [...]string{ChecksumsAuto: "auto", ChecksumsOn: "on", ChecksumsOff: "off"}
 
-var errChecksums = errors.New("not a way to treat checksums")
+var errChecksums = errors.New("unknown checksums value")
 
-// String is the value as in the configuration.
+// String returns the value as in the configuration.
 func (c Checksums) String() string { return checksumNames[c] }
 
-// UnmarshalText reads the form that String writes.
+// UnmarshalText reads String's form.
 func (c *Checksums) UnmarshalText(text []byte) error {
 	i := slices.Index(checksumNames[:], string(text))
 	if i < 0 {

@@ -1,12 +1,14 @@
 package enet
 
-import "time"
+import (
+	"time"
+)
 
-// maxFlight is how many numbers of a channel may be unacknowledged. The library's receivers take at least 6 times
-// 4,096.
+// maxFlight is the number of a channel's numbers that may be unacknowledged. The library's receivers take at least 6
+// times 4,096.
 const maxFlight = 4096
 
-// sentCommand is a reliable command that was sent and not acknowledged.
+// sentCommand is a reliable command that was sent and is not acknowledged yet.
 type sentCommand struct {
 	prev, next *sentCommand
 	list       *commandList
@@ -14,14 +16,14 @@ type sentCommand struct {
 	channel    uint8
 	seq        uint16
 	message    *message // nil for control commands
-	index      uint32   // of the fragment
+	index      uint32   // index of the fragment
 	size       int      // bytes of payload
 	data       uint32   // of a Disconnect
 
-	begun, sentAt  time.Time // first and last sent
-	clock          uint16    // our clock at the last time
+	begun, sentAt  time.Time // first and last transmission
+	clock          uint16    // our clock at the last transmission
 	first, timeout time.Duration
-	expired        int // times
+	expired        int // number of time-outs
 }
 
 // commandList is a list of commands, in the order in which they were added.
@@ -57,22 +59,22 @@ func (c *sentCommand) remove() {
 	l.count--
 }
 
-// outChannel numbers the messages of a channel, and finds the command that an acknowledgement is about.
+// outChannel numbers the messages of a channel. It finds the command for an acknowledgement.
 type outChannel struct {
-	reliable   uint16 // last number given
-	unreliable uint16 // last number given since then
-	oldest     uint16 // first number that is not acknowledged
-	sent       uint16 // last number that was sent: a message's numbers are given together
+	reliable   uint16 // last assigned number
+	unreliable uint16 // last number assigned since then
+	oldest     uint16 // first unacknowledged number
+	sent       uint16 // last sent number; a message's numbers are assigned together
 	ring       []*sentCommand
 }
 
-// reset begins behind number n.
+// reset starts with the number after n.
 func (c *outChannel) reset(n uint16) { c.reliable, c.sent, c.oldest = n, n, n+1 }
 
 // hasRoom reports whether n more numbers may be in flight.
 func (c *outChannel) hasRoom(n int) bool { return int(c.reliable-c.oldest+1)+n <= maxFlight }
 
-// number gives n numbers and returns the first.
+// number assigns n numbers and returns the first.
 func (c *outChannel) number(n int) (first uint16) {
 	first = c.reliable + 1
 	c.reliable += uint16(n)
@@ -80,7 +82,7 @@ func (c *outChannel) number(n int) (first uint16) {
 	return first
 }
 
-// enter remembers a command that is sent for the first time, in the order of numbers.
+// enter remembers a command at its first transmission, in the order of numbers.
 func (c *outChannel) enter(s *sentCommand) {
 	c.sent = s.seq
 	need := int(s.seq-c.oldest) + 1
@@ -99,7 +101,7 @@ func (c *outChannel) enter(s *sentCommand) {
 	c.ring[int(s.seq)&(len(c.ring)-1)] = s
 }
 
-// leave forgets the command of an acknowledged number and returns it; nil if there is none.
+// leave removes and returns the command of an acknowledged number; nil if there is none.
 func (c *outChannel) leave(seq uint16) *sentCommand {
 	if len(c.ring) == 0 {
 		return nil
@@ -116,17 +118,17 @@ func (c *outChannel) leave(seq uint16) *sentCommand {
 	return s
 }
 
-// flight holds all reliable commands that are unacknowledged. Some wait for their acknowledgement, the others
-// have timed out and are to be sent again.
+// flight holds all unacknowledged reliable commands. Some wait for their acknowledgement. The others have timed out
+// and wait for their next transmission.
 type flight struct {
-	waiting, again commandList
-	bytes          int // of payloads
-	messages       int // commands that carry one, or a part of one
-	free           []*sentCommand
-	nextAt         time.Time // not after the first timeout in waiting; zero if that is empty
+	waiting, resend commandList
+	bytes           int // bytes of payloads
+	messages        int // commands that carry a message or a part of one
+	free            []*sentCommand
+	nextAt          time.Time // no later than the first timeout in waiting; zero if that is empty
 }
 
-func (f *flight) count() int { return f.waiting.count + f.again.count }
+func (f *flight) count() int { return f.waiting.count + f.resend.count }
 
 // command returns a command to fill in.
 func (f *flight) command() *sentCommand {
@@ -139,7 +141,7 @@ func (f *flight) command() *sentCommand {
 	return new(sentCommand)
 }
 
-// sent notes that a command was written.
+// sent records that a command was written.
 func (f *flight) sent(now time.Time, clock uint16, s *sentCommand, timeout time.Duration) {
 	if s.list != nil {
 		s.remove()
@@ -158,7 +160,7 @@ func (f *flight) sent(now time.Time, clock uint16, s *sentCommand, timeout time.
 	}
 }
 
-// acknowledged forgets a command.
+// acknowledged removes a command.
 func (f *flight) acknowledged(s *sentCommand) {
 	s.remove()
 	f.bytes -= s.size
@@ -173,16 +175,16 @@ func (f *flight) acknowledged(s *sentCommand) {
 	}
 }
 
-// Limits of patience with a silent peer. The library gives up a command after as many repetitions even while it hears
-// from the peer, and waits ever longer between them. docs/protocols/enet.md#round-trips
+// Limits of patience with a silent peer. The library waits longer after each repetition of a command. After
+// mostExpiries repetitions it gives the command up, even if the peer is not silent. docs/protocols/enet.md#round-trips
 const (
 	mostExpiries  = 8
 	leastPatience = 5 * time.Second
-	longTimeout   = time.Second // beyond which a timeout does not double
+	longTimeout   = time.Second // a timeout beyond this does not double
 )
 
-// expire moves the commands whose time is over to the list again, and returns how many. It reports whether
-// the peer counts as gone: nothing was heard of it for a while, or it has acknowledged nothing for as long as limit.
+// expire moves timed-out commands to the resend list, and returns their number. gone reports whether the peer counts
+// as gone: it has been silent for a while, or has acknowledged no command for as long as limit.
 func (f *flight) expire(now, heard, answered time.Time, limit time.Duration) (expired int, gone bool) {
 	f.nextAt = time.Time{}
 	for s := f.waiting.head; s != nil; {
@@ -201,9 +203,36 @@ func (f *flight) expire(now, heard, answered time.Time, limit time.Duration) (ex
 		}
 		s.remove()
 		s.timeout = min(2*s.timeout, max(longTimeout, s.first))
-		f.again.push(s)
+		f.resend.push(s)
 		expired++
 		s = next
 	}
 	return expired, false
 }
+
+// rtt is the smoothed round-trip time and its variation. docs/protocols/enet.md#round-trips has the rules.
+type rtt struct {
+	mean, deviation time.Duration
+	known           bool
+}
+
+// Times of round trips.
+const (
+	initialRTT = 500 * time.Millisecond
+	// leastTimeout is the minimum for peers that read their socket only once per frame. The library has no minimum.
+	leastTimeout = 20 * time.Millisecond
+)
+
+func newRTT() rtt { return rtt{mean: initialRTT} }
+
+func (r *rtt) sample(m time.Duration) {
+	if !r.known {
+		r.mean, r.deviation, r.known = m, (m+time.Millisecond)/2, true
+		return
+	}
+	r.deviation += ((m - r.mean).Abs() - r.deviation) / 4
+	r.mean += (m - r.mean) / 8
+}
+
+// timeout returns how long to wait for an acknowledgement before the first repetition.
+func (r *rtt) timeout() time.Duration { return max(r.mean+4*r.deviation, leastTimeout) }

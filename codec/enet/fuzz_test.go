@@ -9,8 +9,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// FuzzParse checks that a header, commands and fragments are read without a panic, and that each is written
-// again as it was.
+// FuzzParse reads a header, commands and fragments without a panic. Each must stay the same when it is written again.
 func FuzzParse(f *testing.F) {
 	for _, c := range loadCaptures(f) {
 		for _, l := range c.Lines[:min(len(c.Lines), 20)] {
@@ -20,7 +19,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, d []byte) {
 		var h header
 		rest, err := h.parse(d)
-		if err != nil || h.compressed { // which we never write
+		if err != nil || h.compressed { // we never write such a header
 			return
 		}
 		if again := string(h.append(nil)); again != string(d[:len(d)-len(rest)]) {
@@ -48,7 +47,7 @@ func FuzzParse(f *testing.F) {
 }
 
 // FuzzReceive gives a server and a client in session datagrams from a fuzzer: two bytes of length, then the datagram.
-// Their books of held memory must stay right.
+// Their record of held memory must stay correct.
 func FuzzReceive(f *testing.F) {
 	for _, c := range loadCaptures(f) {
 		var tape []byte
@@ -87,7 +86,7 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// exchange lets two connections talk until both are silent.
+// exchange transfers datagrams between two connections until both are silent.
 func exchange(now time.Time, conns [2]*Conn) {
 	for quiet := 0; quiet < 2; {
 		quiet = 0
@@ -104,7 +103,7 @@ func exchange(now time.Time, conns [2]*Conn) {
 	}
 }
 
-// checkBooks counts what an inbox holds anew.
+// checkBooks counts an inbox's held memory again and compares.
 func checkBooks(t *testing.T, in *inbox) {
 	held, next, waiting, early := 0, 0, 0, 0
 	for i := range in.channels {
@@ -127,7 +126,7 @@ func checkBooks(t *testing.T, in *inbox) {
 			t.Fatalf("%d early messages on channel %d, counted as %d", count, i, c.earlyCount)
 		}
 		early += count
-		for _, a := range c.loose {
+		for _, a := range c.unfinished {
 			held += a.size()
 		}
 		for _, w := range c.waiting {

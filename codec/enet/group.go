@@ -2,11 +2,11 @@ package enet
 
 import "tidegate/codec"
 
-// groupReach is how many unsequenced messages back of the newest a group window remembers.
+// groupReach is the number of unsequenced messages, back from the newest, that a group window remembers.
 const groupReach = 1024
 
-// groups tells unsequenced messages that arrive again. A number far ahead counts only when another one follows it, so
-// that one forged message does not shut out the honest ones behind it.
+// groups recognizes unsequenced messages that arrive again. A number far ahead counts only when another one follows
+// it. So one forged message does not shut out the honest ones behind it.
 type groups struct {
 	newest uint16
 	seen   [groupReach / 64]uint64 // by number modulo groupReach
@@ -19,7 +19,7 @@ func (g *groups) bit(n uint16) (word *uint64, mask uint64) {
 	return &g.seen[n/64], 1 << (n % 64)
 }
 
-// take records a number. It returns an error for one that came before, or cannot be told from such.
+// take records a number. It returns an error for a repeated number, or one too old to tell.
 func (g *groups) take(n uint16) error {
 	switch gap := int(int16(n - g.newest)); {
 	case gap > groupReach:

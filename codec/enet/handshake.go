@@ -6,24 +6,24 @@ import (
 	"tidegate/codec"
 )
 
-// maxVerifies is how often a client that has not proved its address is sent a VerifyConnect for each Connect of its
-// own: in all no more than three times what it has sent.
+// maxVerifies bounds the VerifyConnects for each Connect of a client that has not proved its address. So such a client
+// receives at most three times as much as it has sent.
 const maxVerifies = 3
 
-// handshake repeats a Connect or a VerifyConnect until it is answered.
+// handshake repeats a Connect or a VerifyConnect until the answer.
 type handshake struct {
 	due      bool
-	nextAt   time.Time // zero: it is not repeated
+	nextAt   time.Time // zero: no repetition
 	interval time.Duration
-	asked    int       // Connects that have come
-	sent     int       // times that ours was sent
+	asked    int       // received Connects
+	sent     int       // transmissions of ours
 	attempts []attempt // the first maxAttempts
 }
 
 // maxAttempts bounds the attempts that a handshake remembers, and the VerifyConnects of a server.
 const maxAttempts = 12
 
-// attempt is when a Connect or a VerifyConnect was sent: the peer echoes the clock.
+// attempt is one transmission of a Connect or a VerifyConnect. The peer echoes its clock.
 type attempt struct {
 	clock uint16
 	at    time.Time
@@ -48,7 +48,7 @@ func (h *handshake) end() { *h = handshake{} }
 
 func (h *handshake) maySend() bool { return h.sent < min(maxVerifies*h.asked, maxAttempts) }
 
-// wrote notes an attempt.
+// wrote records an attempt.
 func (h *handshake) wrote(now time.Time, clock uint16) {
 	h.due = false
 	if h.sent++; h.sent <= maxAttempts {
@@ -56,7 +56,7 @@ func (h *handshake) wrote(now time.Time, clock uint16) {
 	}
 }
 
-// echoes finds the attempt whose clock a client has echoed.
+// echoes returns the attempt with the clock that a client has echoed.
 func (h *handshake) echoes(clock uint16) (at time.Time, ok bool) {
 	for _, sent := range h.attempts {
 		if sent.clock == clock {
@@ -66,8 +66,7 @@ func (h *handshake) echoes(clock uint16) (at time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// accept makes the connection the server's side of one that a client's Connect asks for.
-// docs/protocols/enet.md#handshake
+// accept makes the connection the server's side for a client's Connect. docs/protocols/enet.md#handshake
 func (c *Conn) accept(asks *connect, summed bool) *Conn {
 	c.server, c.summed, c.state, c.terms = true, summed, asked, *asks
 	c.peer = asks.id & 0xfff
@@ -83,7 +82,7 @@ func (c *Conn) accept(asks *connect, summed bool) *Conn {
 	return c
 }
 
-// Admit sends a VerifyConnect. Its acknowledgement makes the connection.
+// Admit sends a VerifyConnect. Its acknowledgement starts the connection.
 func (c *Conn) Admit(now time.Time, _ uint16) {
 	if c.state != asked {
 		return
@@ -93,7 +92,7 @@ func (c *Conn) Admit(now time.Time, _ uint16) {
 	c.handshake.begin(now)
 }
 
-// receiveConnect takes a repeated Connect. It keeps a client's hope alive, and may bring it another VerifyConnect.
+// receiveConnect handles a repeated Connect. It extends the client's wait, and may provoke another VerifyConnect.
 func (c *Conn) receiveConnect(now time.Time, d []byte) error {
 	var h header
 	rest, _ := h.parse(d)
@@ -122,7 +121,7 @@ func (c *Conn) receiveConnect(now time.Time, d []byte) error {
 	return codec.ErrDuplicate
 }
 
-// receiveProof takes a client's acknowledgement of our VerifyConnect. The time in it must be one that we have sent.
+// receiveProof handles a client's acknowledgement of our VerifyConnect. It must hold a time that we have sent.
 func (c *Conn) receiveProof(now time.Time, cmd *command) error {
 	if cmd.kind != kindAck || cmd.channel != controlChannel || be.Uint16(cmd.body) != c.control.reliable {
 		return codec.ErrUnexpected
@@ -138,15 +137,15 @@ func (c *Conn) receiveProof(now time.Time, cmd *command) error {
 	return nil
 }
 
-// open begins the connection proper.
+// open starts the connection proper.
 func (c *Conn) open(now time.Time) {
 	c.state, c.deadline = connected, time.Time{}
-	c.pingDue, c.proofDue = !c.server, c.proving // so that the server hears of the connection at once
+	c.pingDue, c.proofDue = !c.server, c.proving // so that the server learns of the connection at once
 	c.heard, c.answered = now, now
 	c.handshake.end()
 }
 
-// dial makes the connection the client's side of one. docs/protocols/enet.md#handshake
+// dial makes the connection the client's side of a new one. docs/protocols/enet.md#handshake
 func (c *Conn) dial(hello codec.Hello) *Conn {
 	c.summed = c.options.Checksums == ChecksumsOn
 	c.tentative = hello.Tentative
@@ -162,7 +161,7 @@ func (c *Conn) dial(hello codec.Hello) *Conn {
 	return c
 }
 
-// receiveVerify takes a server's VerifyConnect. What it must repeat of our Connect shows that it has read it.
+// receiveVerify handles a server's VerifyConnect. The repeated fields of our Connect show that the server has read it.
 func (c *Conn) receiveVerify(now time.Time, h *header, cmd *command) error {
 	if cmd.kind != kindVerify || cmd.channel != controlChannel || !h.timed {
 		return codec.ErrUnexpected
@@ -193,7 +192,7 @@ func (c *Conn) receiveVerify(now time.Time, h *header, cmd *command) error {
 	return nil
 }
 
-// Confirm implements codec.Confirmer: VerifyConnect is acknowledged, by which the server's game hears of the client.
+// Confirm implements codec.Confirmer. It acknowledges VerifyConnect, so that the server's game learns of the client.
 func (c *Conn) Confirm(now time.Time) {
 	c.tentative = false
 	if c.state == verified {

@@ -7,50 +7,50 @@ import (
 
 // Bounds of early messages.
 const (
-	maxAhead   = 2 * maxFlight // numbers of a channel
-	maxWaiting = 256           // unreliable messages of a connection that wait for a reliable one
-	maxLoose   = 4             // unfinished unreliable messages of a channel
-	maxHeld    = 256 << 10     // bytes of a connection, beside messages that are assembled in their turn
+	maxAhead      = 2 * maxFlight // numbers of a channel
+	maxWaiting    = 256           // unreliable messages of a connection that wait for a reliable one
+	maxUnfinished = 4             // unfinished unreliable messages of a channel
+	maxHeld       = 256 << 10     // bytes of a connection, without messages that are assembled as the next one
 )
 
 // inChannel puts the messages of a channel in order.
 type inChannel struct {
-	reliable   uint16         // last number that was delivered
-	unreliable uint16         // last number that was delivered since then
-	early      []earlyMessage // a ring by number; nil while none is early
+	reliable   uint16         // last delivered number
+	unreliable uint16         // last number delivered since then
+	early      []earlyMessage // a ring by number; nil while no message is early
 	earlyCount int
-	waiting    []looseMessage
-	loose      []*assembly // unfinished, oldest first
+	waiting    []unreliableMessage
+	unfinished []*assembly // unreliable ones, oldest first
 }
 
-// earlyMessage is a reliable message that came before its turn, or is unfinished.
+// earlyMessage is a reliable message that arrived before its turn, or is unfinished.
 type earlyMessage struct {
 	payload  []byte
-	whole    bool // there is a message in one command, perhaps without a byte
+	whole    bool // the whole message is in one command, and may be empty
 	assembly *assembly
 }
 
-// looseMessage is an unreliable message that came before the reliable one that it follows.
-type looseMessage struct {
+// unreliableMessage is an unreliable message that arrived before the reliable one that it follows.
+type unreliableMessage struct {
 	reliable, number uint16
 	payload          []byte
 }
 
-// inbox is what arrives, on all channels.
+// inbox holds the arriving messages on all channels.
 type inbox struct {
 	events   *events.Queue
 	channels []inChannel
 	base     uint16
 	largest  int // bytes of a message
 	held     int // bytes of early messages, and of unfinished ones that began before their turn or are unreliable
-	heldNext int // bytes of unfinished messages that began when it was their turn
-	early    int // reliable messages that came before their turn, or are unfinished
+	heldNext int // bytes of unfinished messages that began as the next one
+	early    int // reliable messages that arrived before their turn, or are unfinished
 	waiting  int // unreliable messages that wait
 	free     [][]byte
 	lent     [][]byte // payloads of events
 }
 
-// channel returns the state of a channel, which begins when something comes on it.
+// channel returns the state of a channel. It begins with the channel's first message.
 func (in *inbox) channel(n uint8) *inChannel {
 	for len(in.channels) <= int(n) {
 		in.channels = append(in.channels, inChannel{reliable: in.base})
@@ -58,7 +58,7 @@ func (in *inbox) channel(n uint8) *inChannel {
 	return &in.channels[n]
 }
 
-// recycle takes back the memory of events that were polled. It runs at the beginning of each input.
+// recycle takes back the memory of polled events. It runs at the beginning of each input.
 func (in *inbox) recycle() {
 	for _, b := range in.lent {
 		if len(in.free) < keptMessages && cap(b) <= keptBuffer {
@@ -77,8 +77,8 @@ func (in *inbox) copyOf(payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// fits reports whether so many more bytes may be held that are not of a channel's next message. Such a message has
-// room of its own, so that early ones cannot keep it out.
+// fits reports whether more bytes may be held, for other messages than a channel's next one. The next message has room
+// of its own, so that early ones cannot keep it out.
 func (in *inbox) fits(more int) bool { return in.held+more <= maxHeld }
 
 func (in *inbox) deliver(mode codec.Mode, channel uint8, payload []byte) {
@@ -86,7 +86,7 @@ func (in *inbox) deliver(mode codec.Mode, channel uint8, payload []byte) {
 	in.events.Push(codec.Event{Kind: codec.Received, Message: m})
 }
 
-// deliverHeld delivers a payload that was held, and gives it back after the next round of Poll.
+// deliverHeld delivers a held payload, and frees it after the next round of Poll.
 func (in *inbox) deliverHeld(mode codec.Mode, channel uint8, payload []byte) {
 	in.deliver(mode, channel, payload)
 	in.lent = append(in.lent, payload)
@@ -98,8 +98,8 @@ const (
 	slotSize   = 40 // bytes
 )
 
-// slot is the place of an early number, which is at most maxAhead beyond what was delivered; nil where more may not be
-// held.
+// slot returns the place of an early number, which is at most maxAhead beyond the last delivered one. It returns nil
+// if no more memory may be held.
 func (in *inbox) slot(c *inChannel, seq uint16) *earlyMessage {
 	need := int(seq - c.reliable)
 	if need > len(c.early) {
@@ -122,7 +122,7 @@ func (in *inbox) slot(c *inChannel, seq uint16) *earlyMessage {
 	return &c.early[int(seq)&(len(c.early)-1)]
 }
 
-// shrink gives a large ring back once nothing in it is early.
+// shrink frees a large ring if no message in it is early.
 func (in *inbox) shrink(c *inChannel) {
 	if c.earlyCount == 0 && len(c.early) > leastEarly {
 		in.held -= len(c.early) * slotSize
@@ -130,8 +130,7 @@ func (in *inbox) shrink(c *inChannel) {
 	}
 }
 
-// place tells how far a number is ahead of the last one delivered, 1 for the next. Numbers that came before are
-// ErrDuplicate.
+// place returns how far a number is ahead of the last delivered one, 1 for the next. Earlier numbers are ErrDuplicate.
 func (c *inChannel) place(seq uint16) (ahead int, err error) {
 	ahead = int(int16(seq - c.reliable))
 	switch {
@@ -143,8 +142,8 @@ func (c *inChannel) place(seq uint16) (ahead int, err error) {
 	return ahead, nil
 }
 
-// takeReliable takes a reliable message of one command. ErrDuplicate says that it came before, which is to be
-// acknowledged again; after other errors it is not.
+// takeReliable takes a reliable message of one command. ErrDuplicate means that the message is old; it must be
+// acknowledged again. After other errors it must not be acknowledged.
 func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	c := in.channel(n)
 	ahead, err := c.place(seq)
@@ -154,7 +153,7 @@ func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	if ahead == 1 && c.isNextEmpty() {
 		in.deliver(codec.ReliableOrdered, n, payload)
 		c.advance(1)
-		in.flushLoose(n, c)
+		in.flushUnreliable(n, c)
 		in.release(n, c)
 		return nil
 	}
@@ -176,7 +175,7 @@ func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	return nil
 }
 
-// isNextEmpty reports whether nothing of the next message has come yet.
+// isNextEmpty reports whether no part of the next message has arrived yet.
 func (c *inChannel) isNextEmpty() bool {
 	if c.earlyCount == 0 {
 		return true
@@ -185,7 +184,7 @@ func (c *inChannel) isNextEmpty() bool {
 	return !s.whole && s.assembly == nil
 }
 
-// advance moves on by the numbers of a message that was delivered.
+// advance moves past the numbers of a delivered message.
 func (c *inChannel) advance(numbers uint16) {
 	c.reliable += numbers
 	c.unreliable = 0
@@ -216,7 +215,7 @@ func (in *inbox) takeFragment(n uint8, f *fragment, payload []byte) error {
 	return nil
 }
 
-// begin begins to assemble a reliable message, if there is room.
+// begin starts to assemble a reliable message, if there is room.
 func (in *inbox) begin(c *inChannel, s *earlyMessage, f *fragment, isNext bool) bool {
 	size := held(f.total, f.count)
 	switch {
@@ -234,7 +233,7 @@ func (in *inbox) begin(c *inChannel, s *earlyMessage, f *fragment, isNext bool) 
 	return true
 }
 
-// release delivers the early messages whose turn it is.
+// release delivers the early messages that are next now.
 func (in *inbox) release(n uint8, c *inChannel) {
 	defer in.shrink(c)
 	for c.earlyCount > 0 {
@@ -259,12 +258,13 @@ func (in *inbox) release(n uint8, c *inChannel) {
 		c.earlyCount--
 		in.early--
 		c.advance(numbers)
-		in.flushLoose(n, c)
+		in.flushUnreliable(n, c)
 	}
 }
 
-// takeLoose takes an unreliable message that follows a reliable number. held says that payload is memory of ours.
-func (in *inbox) takeLoose(n uint8, m looseMessage, isHeld bool) error {
+// takeUnreliable takes an unreliable message that follows a reliable number. isHeld says that payload is our own
+// memory.
+func (in *inbox) takeUnreliable(n uint8, m unreliableMessage, isHeld bool) error {
 	c := in.channel(n)
 	switch ahead := int(int16(m.reliable - c.reliable)); {
 	case ahead < 0 || ahead == 0 && m.number <= c.unreliable:
@@ -273,7 +273,7 @@ func (in *inbox) takeLoose(n uint8, m looseMessage, isHeld bool) error {
 		return codec.ErrWindow
 	case ahead == 0:
 		c.unreliable = m.number
-		in.forgetLoose(c)
+		in.forgetUnreliable(c)
 		if isHeld {
 			in.deliverHeld(codec.UnreliableSequenced, n, m.payload)
 		} else {
@@ -298,8 +298,8 @@ func (in *inbox) takeLoose(n uint8, m looseMessage, isHeld bool) error {
 	return nil
 }
 
-// takeLooseFragment takes a fragment of an unreliable message.
-func (in *inbox) takeLooseFragment(n uint8, reliable uint16, f *fragment, payload []byte) error {
+// takeUnreliableFragment takes a fragment of an unreliable message.
+func (in *inbox) takeUnreliableFragment(n uint8, reliable uint16, f *fragment, payload []byte) error {
 	c := in.channel(n)
 	ahead := int(int16(reliable - c.reliable))
 	switch {
@@ -307,12 +307,12 @@ func (in *inbox) takeLooseFragment(n uint8, reliable uint16, f *fragment, payloa
 		return codec.ErrDuplicate
 	case ahead > maxAhead:
 		return codec.ErrWindow
-	case f.count > maxFlight || f.total > maxLooseMessage:
+	case f.count > maxFlight || f.total > maxUnreliable:
 		return codec.ErrMalformed
 	}
-	a := c.looseAssembly(reliable, f.start)
+	a := c.unreliableAssembly(reliable, f.start)
 	if a == nil {
-		if len(c.loose) == maxLoose {
+		if len(c.unfinished) == maxUnfinished {
 			in.forget(c, 0)
 		}
 		if !in.fits(held(f.total, f.count)) {
@@ -320,22 +320,22 @@ func (in *inbox) takeLooseFragment(n uint8, reliable uint16, f *fragment, payloa
 		}
 		a = newAssembly(f, reliable)
 		in.held += a.size()
-		c.loose = append(c.loose, a)
+		c.unfinished = append(c.unfinished, a)
 	}
 	if err := a.add(f, payload); err != nil || a.left > 0 {
 		return err
 	}
-	for i, other := range c.loose {
+	for i, other := range c.unfinished {
 		if other == a {
 			in.forget(c, i)
 			break
 		}
 	}
-	return in.takeLoose(n, looseMessage{reliable, a.start, a.payload}, true)
+	return in.takeUnreliable(n, unreliableMessage{reliable, a.start, a.payload}, true)
 }
 
-func (c *inChannel) looseAssembly(reliable, start uint16) *assembly {
-	for _, a := range c.loose {
+func (c *inChannel) unreliableAssembly(reliable, start uint16) *assembly {
+	for _, a := range c.unfinished {
 		if a.reliable == reliable && a.start == start {
 			return a
 		}
@@ -345,24 +345,24 @@ func (c *inChannel) looseAssembly(reliable, start uint16) *assembly {
 
 // forget gives up an unfinished unreliable message.
 func (in *inbox) forget(c *inChannel, i int) {
-	in.held -= c.loose[i].size()
-	c.loose = append(c.loose[:i], c.loose[i+1:]...)
+	in.held -= c.unfinished[i].size()
+	c.unfinished = append(c.unfinished[:i], c.unfinished[i+1:]...)
 }
 
-// forgetLoose gives up the unfinished unreliable messages that would come too late.
-func (in *inbox) forgetLoose(c *inChannel) {
-	for i := len(c.loose) - 1; i >= 0; i-- {
-		a := c.loose[i]
+// forgetUnreliable gives up the unfinished unreliable messages that would be late.
+func (in *inbox) forgetUnreliable(c *inChannel) {
+	for i := len(c.unfinished) - 1; i >= 0; i-- {
+		a := c.unfinished[i]
 		if ahead := int16(a.reliable - c.reliable); ahead < 0 || ahead == 0 && a.start <= c.unreliable {
 			in.forget(c, i)
 		}
 	}
 }
 
-// flushLoose delivers the unreliable messages that follow what was delivered last, in their order, and gives up older
-// ones.
-func (in *inbox) flushLoose(n uint8, c *inChannel) {
-	in.forgetLoose(c)
+// flushUnreliable delivers the unreliable messages that follow the last delivered one, in their order, and gives up
+// older ones.
+func (in *inbox) flushUnreliable(n uint8, c *inChannel) {
+	in.forgetUnreliable(c)
 	for {
 		next := -1
 		for i := len(c.waiting) - 1; i >= 0; i-- {
@@ -385,13 +385,13 @@ func (in *inbox) flushLoose(n uint8, c *inChannel) {
 	}
 }
 
-// takeWaiting removes a message that waits. The last one takes its place.
+// takeWaiting removes a waiting message. The last one takes its place.
 func (in *inbox) takeWaiting(c *inChannel, i int) (payload []byte) {
 	payload = c.waiting[i].payload
 	in.held -= len(payload)
 	in.waiting--
 	last := len(c.waiting) - 1
-	c.waiting[i], c.waiting[last] = c.waiting[last], looseMessage{}
+	c.waiting[i], c.waiting[last] = c.waiting[last], unreliableMessage{}
 	c.waiting = c.waiting[:last]
 	return payload
 }

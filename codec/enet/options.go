@@ -6,14 +6,14 @@ import (
 	"tidegate/codec"
 )
 
-// Checksums says whether datagrams have a checksum. Nothing on the wire negotiates it: both ends must agree.
+// Checksums says whether datagrams have a checksum. The wire does not negotiate it: both ends must agree.
 type Checksums uint8
 
 // Values of Checksums.
 const (
-	ChecksumsAuto Checksums = iota // a server follows each client's first datagram; a client sends none
-	ChecksumsOn                    // always; a server ignores clients without one
-	ChecksumsOff                   // never; a server ignores clients with one
+	ChecksumsAuto Checksums = iota // a server follows each client's first datagram; a client sends no checksum
+	ChecksumsOn                    // always; a server ignores clients without a checksum
+	ChecksumsOff                   // never; a server ignores clients with a checksum
 )
 
 // Bounds and defaults of Options.
@@ -29,30 +29,31 @@ const (
 	defaultTimeout     = 30 * time.Second
 )
 
-// maxLooseMessage bounds the bytes of an unreliable message: the loss of one fragment loses all of it.
-const maxLooseMessage = 128 << 10
+// maxUnreliable bounds the bytes of an unreliable message: the loss of one fragment loses the whole message.
+const maxUnreliable = 128 << 10
 
 // Options tune a Protocol.
 type Options struct {
 	// Checksums says whether datagrams have a checksum.
 	Checksums Checksums
-	// Channels is how many channels a client asks for, and the most that a server grants; 255 if zero.
+	// Channels is the number of channels that a client requests, and the most that a server grants; 255 if zero.
 	Channels int
 	// MTU bounds the bytes of our datagrams; 1392 if zero, as in the library since 1.3.18. Both ends use the smaller one.
 	MTU int
-	// MaxMessage bounds the bytes of one message in either direction; 1 MiB if zero. Unreliable ones are at most 128 KiB.
+	// MaxMessage bounds the bytes of one message in either direction; 1 MiB if zero. The bound of unreliable ones is 128
+	// KiB.
 	MaxMessage int
 	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged; 4 MiB if zero.
 	MaxQueued int
-	// DialTimeout is how long Dial waits for an answer, and a server for the answer of a client; 10 s if zero.
+	// DialTimeout is how long Dial waits for an answer, and a server for a client's answer; 10 s if zero.
 	DialTimeout time.Duration
-	// Timeout is after how long without any acknowledgement a peer counts as gone, however long its round trips are; 30 s
-	// if zero, as in the library. Most silent peers are noticed after 5 to 6 s.
+	// Timeout is the time without any acknowledgement after which a peer counts as gone, for any round-trip time. It is
+	// 30 s if zero, as in the library. Most silent peers are noticed after 5 to 6 s.
 	Timeout time.Duration
-	// Seed makes IDs, sessions and times unguessable without a look at the connection's datagrams.
+	// Seed makes IDs, sessions and times unguessable for an attacker that cannot read the connection's datagrams.
 	Seed [32]byte
 
-	// base is added to all first numbers: 0 in every real session. Tests of wrap-around choose another.
+	// base is added to all first numbers. It is 0 in every real session. Tests of wrap-around choose another.
 	base uint16
 }
 
@@ -75,10 +76,10 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 	return v
 }
 
-// maxPayload is the size in bytes of the largest message of a mode.
+// maxPayload returns the size in bytes of the largest message of a mode.
 func (o *Options) maxPayload(m codec.Mode) int {
 	if m.IsReliable() {
 		return o.MaxMessage
 	}
-	return min(o.MaxMessage, maxLooseMessage)
+	return min(o.MaxMessage, maxUnreliable)
 }

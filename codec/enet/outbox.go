@@ -4,24 +4,24 @@ import "tidegate/codec"
 
 // Bounds of a queue, and of the memory that a connection keeps for later.
 const (
-	maxMessages  = 16384   // that wait or are unacknowledged; Options.MaxQueued bounds their bytes
-	keptMessages = 64      // unused ones whose memory is kept
+	maxMessages  = 16384   // waiting or unacknowledged ones; Options.MaxQueued bounds their bytes
+	keptMessages = 64      // unused messages that are kept
 	keptBuffer   = 2 << 10 // bytes of a buffer that is kept
 )
 
-// message is a message from Send until it was sent or, if it is reliable, acknowledged.
+// message is a message from Send until its transmission or, if it is reliable, its acknowledgement.
 type message struct {
 	payload []byte
 	mode    codec.Mode
 	channel uint8
 	receipt codec.Receipt
-	order   uint64 // of Send
+	order   uint64 // order of Send
 
 	start   uint16 // number of its first fragment
 	follows uint16 // the reliable number that an unreliable message follows
-	count   uint32 // fragments; 1 for a message in one command; 0 until its first was sent
+	count   uint32 // fragments; 1 for a message in one command; 0 before its first transmission
 	sent    uint32
-	unacked uint32 // fragments
+	unacked uint32 // unacknowledged fragments
 }
 
 // fifo is a queue of messages.
@@ -57,15 +57,15 @@ func (q *fifo) pop() {
 	}
 }
 
-// outbox holds messages that wait to be sent, reliable and other ones, and counts the unacknowledged ones.
+// outbox holds the messages that wait to be sent, and counts the unacknowledged ones.
 type outbox struct {
-	reliable, loose fifo
-	free            []*message
-	bytes, count    int // of all messages that are not done
-	order           uint64
+	reliable, unreliable fifo
+	free                 []*message
+	bytes, count         int // of all messages that are not done
+	order                uint64
 }
 
-// add copies a message.
+// add queues a copy of a message.
 func (o *outbox) add(m *codec.Message) {
 	var q *message
 	if n := len(o.free); n > 0 {
@@ -82,11 +82,11 @@ func (o *outbox) add(m *codec.Message) {
 	if m.Mode == codec.ReliableOrdered {
 		o.reliable.push(q)
 	} else {
-		o.loose.push(q)
+		o.unreliable.push(q)
 	}
 }
 
-// done gives a message's memory back.
+// done frees a message's memory.
 func (o *outbox) done(m *message) {
 	o.bytes -= len(m.payload)
 	o.count--

@@ -1,12 +1,12 @@
 // Package enet speaks ENet 1.3, the reliable UDP library of Lee Salzman, as a server and as a client. It has no
-// sockets, clocks or goroutines. The wire, its rules, and where this package differs from the library are in
-// docs/protocols/enet.md.
+// sockets, clocks or goroutines. docs/protocols/enet.md describes the wire, its rules, and the differences between
+// this package and the library.
 //
-// A datagram carries commands. Each reliable command has a number on its channel, and the peer acknowledges it by
-// itself. Start with Protocol, then Conn in conn.go. Each concern has its file: datagrams and commands (wire.go,
-// connect.go), the two handshakes (server.go, client.go), messages that wait or are unacknowledged (outbox.go,
-// flight.go), messages that arrive (receive.go, inbox.go, assembly.go, group.go), round trips and the sender's own
-// dropping (rtt.go, throttle.go).
+// A datagram carries commands. Each reliable command has a number on its channel, and the peer acknowledges each
+// separately. Start with Protocol, then read Conn in conn.go. Each concern has its file: datagrams and commands
+// (wire.go, connect.go), the two handshakes (handshake.go), outgoing messages and round trips (outbox.go, flight.go,
+// transmit.go), incoming messages (receive.go, inbox.go, assembly.go, group.go), and the sender's own dropping
+// (throttle.go).
 package enet
 
 import (
@@ -26,10 +26,10 @@ type Protocol struct {
 // New returns the protocol with options o.
 func New(o Options) *Protocol { return &Protocol{spec: specOf(&o), options: o.withDefaults()} }
 
-// specOf returns the Spec of a Protocol with given options. What proves an address is the acknowledgement of
-// VerifyConnect: it echoes the time, the peer ID and the session that only a reader of the client's address knows.
-// Only a Seed makes them unguessable. A client sets no compression bit, and writes our peer ID, which is below noPeer
-// but in a Connect.
+// specOf returns the Spec of a Protocol with the given options. The acknowledgement of VerifyConnect proves an
+// address. It echoes the time, the peer ID and the session, which are sent only to the client's address. Only a Seed
+// makes them unguessable. A client sets no compression bit. It writes our peer ID, which is below noPeer except in a
+// Connect.
 func specOf(o *Options) codec.Spec {
 	s := codec.Spec{
 		Name: "enet", Modes: modes, Channels: maxChannels, Proof: codec.ProvedConnect,
@@ -46,7 +46,7 @@ func specOf(o *Options) codec.Spec {
 	return s
 }
 
-// connectByte begins a Connect, and nothing else of a client.
+// connectByte is the first byte of a Connect, and of no other datagram of a client.
 const connectByte = 0x8f
 
 // modes are unreliable (ENet's unsequenced packets), unreliable-sequenced (its unreliable ones) and reliable-ordered.
@@ -55,7 +55,7 @@ const modes = codec.Modes(1<<codec.Unreliable | 1<<codec.UnreliableSequenced | 1
 // Spec implements codec.Protocol.
 func (p *Protocol) Spec() *codec.Spec { return &p.spec }
 
-// Sniff reports whether the datagram is a Connect, with a checksum or without one as the options want it.
+// Sniff reports whether the datagram is a Connect, with or without a checksum as the options say.
 func (p *Protocol) Sniff(datagram []byte) bool {
 	_, _, ok := p.parseConnect(datagram)
 	return ok
@@ -90,7 +90,7 @@ func (p *Protocol) parseConnect(datagram []byte) (c connect, summed, ok bool) {
 	return c, summed, c.channels >= 1 && c.channels <= maxChannels && c.mtu >= minMTU
 }
 
-// Accept makes a Conn of every valid Connect. The client proves its address afterwards, by its acknowledgement of our
+// Accept makes a Conn for each valid Connect. The client proves its address afterwards, when it acknowledges our
 // VerifyConnect.
 func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
 	asks, summed, ok := p.parseConnect(datagram)
@@ -100,7 +100,7 @@ func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []
 	return newConn(p, now, p.newSecrets(now, from)).accept(&asks, summed), reply, nil
 }
 
-// Refuse appends a Disconnect without an acknowledgement, which a client that waits for its VerifyConnect heeds.
+// Refuse appends a Disconnect without an acknowledgement. A client that waits for its VerifyConnect obeys it.
 func (p *Protocol) Refuse(datagram, reply []byte, _ codec.Reason) []byte {
 	asks, summed, ok := p.parseConnect(datagram)
 	if !ok {
@@ -114,7 +114,7 @@ func (p *Protocol) Dial(now time.Time, to netip.AddrPort, hello codec.Hello) cod
 	return newConn(p, now, p.newSecrets(now, to)).dial(hello)
 }
 
-// secrets are what an attacker who cannot read a connection's datagrams does not know.
+// secrets are values that an attacker does not know unless it reads a connection's datagrams.
 type secrets struct {
 	id        uint16 // our peer ID, at most maxID
 	session   uint8  // 0 to 15: the session that we read, and the one that we write
@@ -122,8 +122,8 @@ type secrets struct {
 	connectID [4]byte
 }
 
-// newSecrets derives the secrets of a connection. All are 0 without a Seed. Connections that are dialed to one server
-// at the same instant share them; the server tells them apart by their ports.
+// newSecrets derives the secrets of a connection. All are 0 without a Seed. Connections dialed to one server at the
+// same instant share them. The server distinguishes them by their ports.
 func (p *Protocol) newSecrets(now time.Time, peer netip.AddrPort) secrets {
 	if p.options.Seed == [32]byte{} {
 		return secrets{}

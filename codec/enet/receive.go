@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// Receive takes one datagram. Commands before a faulty one count.
+// Receive takes one datagram. Commands before a malformed one count.
 func (c *Conn) Receive(now time.Time, datagram []byte) error {
 	c.in.recycle()
 	return c.stats.Count(c.receive(now, datagram))
@@ -48,7 +48,7 @@ func (c *Conn) receive(now time.Time, d []byte) error {
 		}
 		c.heard = now
 	}
-	c.part(now)
+	c.disconnect(now)
 	return first
 }
 
@@ -85,11 +85,11 @@ func (c *Conn) receiveCommand(now time.Time, h *header, cmd *command) error {
 	return c.receiveMessage(h, cmd)
 }
 
-// maxControlGap is how far ahead of the newest control number of a peer the next one can be.
+// maxControlGap is how far a peer's next control number can be ahead of its newest one.
 const maxControlGap = 64
 
-// receiveControl takes a command of the control channel. Its number and its datagram's time must be plausible: without
-// a checksum they are most of the secret that a forger lacks.
+// receiveControl handles a command of the control channel. Its number and its datagram's time must be plausible.
+// Without a checksum they are most of the secret that a forger lacks.
 func (c *Conn) receiveControl(now time.Time, h *header, cmd *command) error {
 	gap := int(int16(cmd.seq - c.peerControl))
 	switch {
@@ -103,7 +103,7 @@ func (c *Conn) receiveControl(now time.Time, h *header, cmd *command) error {
 	switch cmd.kind {
 	case kindDisconnect:
 		if cmd.wantsAck {
-			c.acks.owe(cmd, h.time)
+			c.acks.add(cmd, h.time)
 		}
 		c.endByPeer(cmd)
 		return nil
@@ -115,11 +115,11 @@ func (c *Conn) receiveControl(now time.Time, h *header, cmd *command) error {
 	default:
 		return codec.ErrUnexpected
 	}
-	return c.owe(h, cmd, nil)
+	return c.queueAck(h, cmd, nil)
 }
 
-// owe notes that a command is to be acknowledged if it wants that. ErrDuplicate passes: the acknowledgement was lost.
-func (c *Conn) owe(h *header, cmd *command, err error) error {
+// queueAck queues the acknowledgement of a command that wants one. ErrDuplicate wants it too: the first one was lost.
+func (c *Conn) queueAck(h *header, cmd *command, err error) error {
 	if err != nil && err != codec.ErrDuplicate {
 		return err
 	}
@@ -127,7 +127,7 @@ func (c *Conn) owe(h *header, cmd *command, err error) error {
 		if c.acks.len() == maxAcks {
 			return codec.ErrLimit
 		}
-		c.acks.owe(cmd, h.time)
+		c.acks.add(cmd, h.time)
 	}
 	return err
 }
@@ -138,24 +138,24 @@ func (c *Conn) receiveMessage(h *header, cmd *command) error {
 	case int(cmd.channel) >= c.channels:
 		return codec.ErrUnexpected
 	case cmd.wantsAck && c.acks.len() == maxAcks:
-		return codec.ErrLimit // to be sent again
+		return codec.ErrLimit // the peer sends it again
 	case len(cmd.payload) > c.options.MaxMessage:
 		return codec.ErrLimit
 	}
 	switch cmd.kind {
 	case kindReliable:
-		return c.owe(h, cmd, c.in.takeReliable(cmd.channel, cmd.seq, cmd.payload))
+		return c.queueAck(h, cmd, c.in.takeReliable(cmd.channel, cmd.seq, cmd.payload))
 	case kindUnreliable:
-		m := looseMessage{reliable: cmd.seq, number: be.Uint16(cmd.body), payload: cmd.payload}
-		return c.owe(h, cmd, c.in.takeLoose(cmd.channel, m, false))
+		m := unreliableMessage{reliable: cmd.seq, number: be.Uint16(cmd.body), payload: cmd.payload}
+		return c.queueAck(h, cmd, c.in.takeUnreliable(cmd.channel, m, false))
 	case kindUnsequenced:
 		if err := c.groupsIn.take(be.Uint16(cmd.body)); err != nil {
-			return c.owe(h, cmd, err)
+			return c.queueAck(h, cmd, err)
 		}
 		c.in.deliver(codec.Unreliable, cmd.channel, cmd.payload)
-		return c.owe(h, cmd, nil)
+		return c.queueAck(h, cmd, nil)
 	case kindFragment, kindUnreliableFragment:
-		return c.owe(h, cmd, c.receiveFragment(cmd))
+		return c.queueAck(h, cmd, c.receiveFragment(cmd))
 	}
 	return codec.ErrUnexpected
 }
@@ -166,7 +166,7 @@ func (c *Conn) receiveFragment(cmd *command) error {
 		return err
 	}
 	if cmd.kind == kindUnreliableFragment {
-		return c.in.takeLooseFragment(cmd.channel, cmd.seq, &f, cmd.payload)
+		return c.in.takeUnreliableFragment(cmd.channel, cmd.seq, &f, cmd.payload)
 	}
 	if cmd.seq != f.start+uint16(f.index) {
 		return codec.ErrMalformed
@@ -174,7 +174,7 @@ func (c *Conn) receiveFragment(cmd *command) error {
 	return c.in.takeFragment(cmd.channel, &f, cmd.payload)
 }
 
-// receiveAck takes an acknowledgement. One of nothing that is in flight came twice, and means nothing.
+// receiveAck handles an acknowledgement. It ignores a repeated one, which matches no command in flight.
 func (c *Conn) receiveAck(now time.Time, cmd *command) {
 	channel := &c.control
 	if cmd.channel != controlChannel {
@@ -208,7 +208,7 @@ func (c *Conn) receiveAck(now time.Time, cmd *command) {
 // measure takes a round trip from an acknowledgement that echoes the clock of a command's datagram.
 func (c *Conn) measure(now time.Time, s *sentCommand, echoed uint16) {
 	m := now.Sub(s.sentAt)
-	if echoed != s.clock { // of an earlier attempt
+	if echoed != s.clock { // echo of an earlier attempt
 		ms := int16(c.clock(now) - echoed)
 		if ms < 0 {
 			return

@@ -10,9 +10,9 @@ import (
 	"tidegate/codec"
 )
 
-// TestReplay replays every capture twice: our server answers what the real client sent, and our client answers what
-// the real server sent. Our side has the IDs, sessions and clock of the real one, so that its handshake must be the
-// same bytes. It must receive what the real one received, and acknowledge what the real one acknowledged.
+// TestReplay replays every capture twice. Once our server answers the real client, and once our client answers the
+// real server. Our side has the IDs, sessions and clock of the real one, so its handshake must have the same bytes. It
+// must receive and acknowledge the same messages as the real side.
 func TestReplay(t *testing.T) {
 	for _, capture := range loadCaptures(t) {
 		name := capture.Name
@@ -38,18 +38,18 @@ type replay struct {
 	side   string
 	lines  []captured
 	summed bool
-	// limited says that the real side limits its bandwidth, which ours does not: its handshake differs by that.
+	// limited says that the real side limits its bandwidth. Ours does not, so its handshake differs in that.
 	limited bool
 	conn    *Conn
 	now     time.Time
 
 	events   []codec.Event
 	messages []received
-	acked    map[string]bool // by our side
+	acked    map[string]bool // acknowledged by our side
 	sent     [][]byte
 }
 
-// ours and theirs return the captured datagrams of the sides.
+// from returns the captured datagrams of a side.
 func (r *replay) from(side string) (all []captured) {
 	for _, l := range r.lines {
 		if l.From == side {
@@ -107,7 +107,7 @@ func (r *replay) dialer(asks *connect) *Protocol {
 	return New(o)
 }
 
-// accept makes our server of the client's first datagram, with the secrets of the captured server.
+// accept makes our server from the client's first datagram, with the secrets of the captured server.
 func (r *replay) accept(l *captured, asks *connect) {
 	protocol := New(Options{MTU: int(asks.mtu)})
 	if !protocol.Sniff(l.Datagram) {
@@ -133,7 +133,7 @@ func (r *replay) accept(l *captured, asks *connect) {
 	}
 }
 
-// until lets time pass.
+// until advances the time.
 func (r *replay) until(at time.Time) {
 	r.drain()
 	for next := r.conn.NextTimeout(); !next.IsZero() && next.Before(at); next = r.conn.NextTimeout() {
@@ -144,7 +144,7 @@ func (r *replay) until(at time.Time) {
 	r.now = at
 }
 
-// drain collects what our side says and reports.
+// drain collects our side's datagrams and events.
 func (r *replay) drain() {
 	for e, ok := r.conn.Poll(); ok; e, ok = r.conn.Poll() {
 		if e.Kind == codec.Received {
@@ -165,7 +165,7 @@ func (r *replay) drain() {
 	}
 }
 
-// check compares what our side did with what the real one did.
+// check compares our side with the real one.
 func (r *replay) check() {
 	if r.side == "client" && !r.limited && !bytes.Equal(r.sent[0], r.lines[0].Datagram) {
 		r.t.Errorf("Connect\n%x, want\n%x", r.sent[0], r.lines[0].Datagram)
@@ -196,7 +196,7 @@ func byChannel(a, b received) int {
 	return int(a.mode)<<8 + int(a.channel) - int(b.mode)<<8 - int(b.channel)
 }
 
-// wanted are the messages that reached our side, each kind of a channel in its order.
+// wanted returns the messages that reached our side, each kind of a channel in its order.
 func (r *replay) wanted() (all []received) {
 	seen := make(map[string]bool)
 	parts := make(map[string][]byte)
@@ -261,7 +261,7 @@ type numbered struct {
 	payload string
 }
 
-// wantedEnd is the data of the other side's goodbye, empty if it is 0, or nil if there was none.
+// wantedEnd returns the data of the other side's goodbye: empty if it is 0, nil if there was none.
 func (r *replay) wantedEnd() []byte {
 	for _, l := range r.lines {
 		if l.From == r.side || l.lost() {

@@ -5,7 +5,7 @@ import "time"
 // throttleScale is the throttle of a sender that drops nothing.
 const throttleScale = 32
 
-// throttleStep is by how much the counter moves for each unreliable message.
+// throttleStep is the step of the counter for each unreliable message.
 const throttleStep = 7
 
 // throttleTerms are the interval in ms and the steps of a throttle. A peer may set those of its sender.
@@ -21,23 +21,23 @@ func (t *throttleTerms) append(b []byte) []byte {
 	return be.AppendUint32(be.AppendUint32(be.AppendUint32(b, t.interval), t.acceleration), t.deceleration)
 }
 
-// throttle decides which unreliable messages are worth sending: round trips that grow say that the path is full. It
-// also scales the window of reliable ones. docs/protocols/enet.md#throttle
+// throttle decides which unreliable messages are sent. Growing round trips show that the path is full. The throttle
+// also scales the window of reliable messages. docs/protocols/enet.md#throttle
 type throttle struct {
 	terms   throttleTerms
 	value   uint32
 	counter uint32
 
-	began              time.Time     // of this interval
+	began              time.Time     // start of this interval
 	lowest, widest     time.Duration // round trip and deviation of this interval
-	lastRTT, lastWidth time.Duration // of the interval before
+	lastRTT, lastWidth time.Duration // of the previous interval
 }
 
 func newThrottle(now time.Time, terms throttleTerms) throttle {
 	return throttle{terms: terms, value: throttleScale, began: now, lowest: initialRTT, lastRTT: initialRTT}
 }
 
-// sample takes a round trip, after r has it.
+// sample takes a round trip that r has already taken.
 func (t *throttle) sample(now time.Time, m time.Duration, r *rtt) {
 	switch {
 	case t.lastRTT <= t.lastWidth:

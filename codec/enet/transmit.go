@@ -8,9 +8,9 @@ import (
 
 // Sizes of commands without their payloads.
 const (
-	reliableOverhead = commandLen + 2
-	looseOverhead    = commandLen + 4
-	fragmentOverhead = commandLen + fragmentLen
+	reliableOverhead   = commandLen + 2
+	unreliableOverhead = commandLen + 4
+	fragmentOverhead   = commandLen + fragmentLen
 )
 
 // Transmit appends one datagram to b.
@@ -21,7 +21,7 @@ func (c *Conn) Transmit(now time.Time, b []byte) ([]byte, bool) {
 		b, c.refusal = append(b, c.refusal...), nil
 	case c.handshake.due:
 		b = c.appendHandshake(now, b)
-	case c.state == closed && c.acks.len() > 0 || c.state == connected || c.state == flushing || c.state == parting:
+	case c.state == closed && c.acks.len() > 0 || c.state == connected || c.state == flushing || c.state == disconnecting:
 		b = c.appendDatagram(now, b)
 	}
 	if len(b) == start {
@@ -52,7 +52,7 @@ func (c *Conn) appendHandshake(now time.Time, b []byte) []byte {
 	return c.seal(b, place, !c.server)
 }
 
-// sumPlace is where a datagram begins in a buffer, and where its checksum goes.
+// sumPlace is the place of a datagram in a buffer, and the place of its checksum.
 type sumPlace struct{ start, at int }
 
 // appendHeader appends a header, and room for a checksum.
@@ -84,7 +84,7 @@ func (c *Conn) seal(b []byte, place sumPlace, noPeerYet bool) []byte {
 // commands, messages.
 func (c *Conn) appendDatagram(now time.Time, b []byte) []byte {
 	before := len(b)
-	h := header{peer: c.peer, session: c.sessionOut, timed: c.saysReliable(), time: c.clock(now)}
+	h := header{peer: c.peer, session: c.sessionOut, timed: c.hasReliable(), time: c.clock(now)}
 	b, place := c.appendHeader(b, &h)
 	empty := len(b)
 	end := before + c.mtu
@@ -103,13 +103,13 @@ func (c *Conn) appendDatagram(now time.Time, b []byte) []byte {
 	return c.seal(b, place, false)
 }
 
-// saysReliable reports whether the next datagram has a command that wants an acknowledgement.
-func (c *Conn) saysReliable() bool {
-	return c.flight.again.count > 0 || c.pingDue || c.disconnectDue || c.mayFly() != nil
+// hasReliable reports whether the next datagram has a command that wants an acknowledgement.
+func (c *Conn) hasReliable() bool {
+	return c.flight.resend.count > 0 || c.pingDue || c.disconnectDue || c.nextReliable() != nil
 }
 
 func (c *Conn) appendAgain(now time.Time, b []byte, end int) []byte {
-	for s := c.flight.again.head; s != nil && len(b)+c.sizeOf(s) <= end; s = c.flight.again.head {
+	for s := c.flight.resend.head; s != nil && len(b)+c.sizeOf(s) <= end; s = c.flight.resend.head {
 		b = c.appendSent(b, s)
 		c.stats.Resent++
 		c.flight.sent(now, c.clock(now), s, s.timeout)
@@ -117,7 +117,7 @@ func (c *Conn) appendAgain(now time.Time, b []byte, end int) []byte {
 	return b
 }
 
-// sizeOf is the size of a reliable command.
+// sizeOf returns the size of a reliable command.
 func (c *Conn) sizeOf(s *sentCommand) int {
 	switch s.kind {
 	case kindFragment:
@@ -172,8 +172,8 @@ func (c *Conn) appendControl(now time.Time, b []byte, end int) []byte {
 	return b
 }
 
-// mayFly returns the next reliable message if the window and its channel have room for it, or nil.
-func (c *Conn) mayFly() *message {
+// nextReliable returns the next reliable message if the window and its channel have room for it, else nil.
+func (c *Conn) nextReliable() *message {
 	m := c.out.reliable.first()
 	if m == nil {
 		return nil
@@ -189,7 +189,7 @@ func (c *Conn) mayFly() *message {
 	return m
 }
 
-// fragments is how many fragments a message of n bytes has; 1 if it needs none.
+// fragments returns the number of fragments of a message with n bytes; 1 if it needs none.
 func fragments(n, room int) int { return max((n+room-1)/room, 1) }
 
 func (c *Conn) outChannel(n uint8) *outChannel {
@@ -204,16 +204,16 @@ func (c *Conn) outChannel(n uint8) *outChannel {
 	return &c.outChannels[n]
 }
 
-// appendMessages appends messages, those first that were sent first. Others pass a reliable one that has to wait.
+// appendMessages appends messages in the order of Send. Other messages overtake a reliable one that has to wait.
 func (c *Conn) appendMessages(now time.Time, b []byte, end int) []byte {
 	for {
-		reliable, loose := c.mayFly(), c.out.loose.first()
+		reliable, unreliable := c.nextReliable(), c.out.unreliable.first()
 		var ok bool
 		switch {
-		case reliable != nil && (loose == nil || reliable.order < loose.order && loose.sent == 0):
+		case reliable != nil && (unreliable == nil || reliable.order < unreliable.order && unreliable.sent == 0):
 			b, ok = c.appendReliable(now, b, end, reliable)
-		case loose != nil:
-			b, ok = c.appendLoose(b, end, loose)
+		case unreliable != nil:
+			b, ok = c.appendUnreliable(b, end, unreliable)
 		}
 		if !ok {
 			return b
@@ -248,7 +248,7 @@ func (c *Conn) appendReliable(now time.Time, b []byte, end int, m *message) ([]b
 	return b, true
 }
 
-// channelOf is the channel on which a message travels.
+// channelOf returns the channel on which a message travels.
 func (c *Conn) channelOf(m *message) uint8 {
 	if int(m.channel) >= c.channels {
 		return 0
@@ -256,12 +256,12 @@ func (c *Conn) channelOf(m *message) uint8 {
 	return m.channel
 }
 
-// appendLoose appends an unreliable or unsequenced message, or the next fragment of one, or drops it as the throttle
-// says. It reports false if the datagram has no room.
-func (c *Conn) appendLoose(b []byte, end int, m *message) ([]byte, bool) {
+// appendUnreliable appends an unreliable or unsequenced message, or the next fragment of one. It drops the message if
+// the throttle says so. It reports false if the datagram has no room.
+func (c *Conn) appendUnreliable(b []byte, end int, m *message) ([]byte, bool) {
 	room := fragmentRoom(c.mtu, c.summed)
 	n := fragments(len(m.payload), room)
-	size := looseOverhead + len(m.payload)
+	size := unreliableOverhead + len(m.payload)
 	if n > 1 {
 		size = fragmentOverhead + min(len(m.payload)-int(m.sent)*room, room)
 	}
@@ -271,9 +271,9 @@ func (c *Conn) appendLoose(b []byte, end int, m *message) ([]byte, bool) {
 	case m.count > 0:
 	case c.throttle.drops():
 		c.stats.Lost++
-		c.doneLoose(m)
+		c.doneUnreliable(m)
 		return b, true
-	case !c.numberLoose(m, n):
+	case !c.numberUnreliable(m, n):
 		return b, true
 	}
 	switch {
@@ -290,14 +290,14 @@ func (c *Conn) appendLoose(b []byte, end int, m *message) ([]byte, bool) {
 		b = append(b, m.payload...)
 	}
 	if m.sent++; m.sent == m.count {
-		c.doneLoose(m)
+		c.doneUnreliable(m)
 	}
 	return b, true
 }
 
-// numberLoose gives a message its number. When a channel has no number left until its next reliable message, the
-// message itself becomes reliable, as in the library; then it reports false.
-func (c *Conn) numberLoose(m *message, fragments int) bool {
+// numberUnreliable assigns a message's number. A channel may have no number left until its next reliable message. Then
+// the message itself becomes reliable, as in the library, and the result is false.
+func (c *Conn) numberUnreliable(m *message, fragments int) bool {
 	if fragments == 1 && m.mode == codec.Unreliable {
 		c.groupOut++
 		m.count, m.start = 1, c.groupOut
@@ -306,7 +306,7 @@ func (c *Conn) numberLoose(m *message, fragments int) bool {
 	channel := c.outChannel(m.channel)
 	if channel.unreliable == 1<<16-1 {
 		m.mode = codec.ReliableOrdered
-		c.out.loose.pop()
+		c.out.unreliable.pop()
 		c.out.reliable.push(m)
 		return false
 	}
@@ -315,10 +315,10 @@ func (c *Conn) numberLoose(m *message, fragments int) bool {
 	return true
 }
 
-// doneLoose forgets an unreliable message, whose fate is never known.
-func (c *Conn) doneLoose(m *message) {
+// doneUnreliable forgets an unreliable message. Its fate stays unknown.
+func (c *Conn) doneUnreliable(m *message) {
 	c.lose(m)
-	c.out.loose.pop()
+	c.out.unreliable.pop()
 	c.out.done(m)
 }
 

@@ -16,8 +16,8 @@ const (
 	checksumLen    = 4
 	commandLen     = 4
 	ackLen         = commandLen + 4
-	noPeer         = 0xfff // the receiver's ID in a datagram to a peer that has not told it
-	maxID          = 0xeff // of our own IDs: a first byte of 0x8f then says Connect and nothing else
+	noPeer         = 0xfff // receiver's ID in a datagram to a peer with a still unknown ID
+	maxID          = 0xeff // greatest of our own IDs, so that only a Connect begins with the byte 0x8f
 	controlChannel = 0xff
 )
 
@@ -61,8 +61,8 @@ func (h *header) append(b []byte) []byte {
 	return be.AppendUint16(b, first)
 }
 
-// checksum is the CRC-32 of a datagram whose checksum stands at a place. connectID takes the checksum's place in the
-// sum; nil stands for 4 zero bytes, as in a datagram to a peer without an ID.
+// checksum returns the CRC-32 of a datagram with its checksum field at the given place. In the sum connectID replaces
+// the field; nil means 4 zero bytes, as in a datagram to a peer without an ID.
 func checksum(d []byte, at int, connectID []byte) uint32 {
 	if connectID == nil {
 		connectID = noConnectID
@@ -109,7 +109,7 @@ var bodyLen = [kindCount]int{
 //	0     bits 0-3 kind, bit 6 unsequenced, bit 7 the sender wants an acknowledgement
 //	1     channel
 //	2..3  reliable number
-//	4..   the kind's fixed fields, of which the last two bytes are the payload's size where there is one
+//	4..   the kind's fixed fields; the last two bytes are the payload's size if the kind has one
 type command struct {
 	kind        kind
 	wantsAck    bool
@@ -175,7 +175,7 @@ type fragment struct {
 
 const fragmentLen = 20
 
-// parse reads a fragment's body. The size of its payload is checked against the message that it claims to be of.
+// parse reads a fragment's body. It checks the size of the payload against the message of the fragment.
 func (f *fragment) parse(body []byte, payload int) error {
 	f.start = be.Uint16(body)
 	f.count, f.index = be.Uint32(body[4:]), be.Uint32(body[8:])
@@ -195,8 +195,8 @@ func (f *fragment) append(b []byte, payload int) []byte {
 	return be.AppendUint32(be.AppendUint32(b, f.total), f.offset)
 }
 
-// fragmentRoom is how many bytes of a message one fragment carries, which is also the largest message without
-// fragments.
+// fragmentRoom returns the number of bytes of a message in one fragment. It is also the size of the largest message
+// without fragments.
 func fragmentRoom(mtu int, summed bool) int {
 	room := mtu - headerLen - timeLen - commandLen - fragmentLen
 	if summed {
