@@ -27,6 +27,8 @@ var notYetRewritten = []string{
 	"internal/demo",
 	"internal/netio",
 	"proxy",
+	"proxy/bridge",
+	"proxy/stats",
 	"CHANGELOG.md",
 	"docs/benchmarks.md",
 	"docs/interop.md",

@@ -6,6 +6,8 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 )
 
 // asked answers a client that wants to join.
@@ -36,24 +38,24 @@ func (r *Relay) identify(p *pair, identity uint64) {
 // admit lets the client in, as the client ID the upstream gave, or as one of ours.
 func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 	p := &e.Value
-	if !p.bridge.keepsClientID {
+	if !p.route.keepsClientIDs() {
 		var ok bool
 		if id, ok = p.route.ids.take(); !ok {
-			r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.ServerFull})
+			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})
 			return
 		}
 		p.ownsID = true
 	}
 	p.id, p.admitted = id, true
-	p.client.conn.Admit(now, id)
+	p.client.Conn.Admit(now, id)
 }
 
 // dial opens the upstream side, and reports whether the session need not wait for held ones before. failed is the
 // server that was asked before, or nil. Where no server can be had, the client is told.
 func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	p := &e.Value
-	r.toUpstreams.leave(&p.upstream)
-	p.upstream = side{keeps: p.route.Failover.Hold > 0}
+	sampleLast(&r.toUpstreams, &p.upstream)
+	p.upstream = side{Sender: bridge.Sender{Keeps: p.route.Failover.Hold > 0}}
 	p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed)
 	if p.server == nil && p.route.pool.AnyReserved() {
 		r.await(now, e)
@@ -61,7 +63,7 @@ func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	}
 	p.tries++
 	if p.server == nil || !r.reach(now, e) {
-		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.NoConnection})
+		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.NoConnection})
 	}
 	return true
 }
@@ -72,7 +74,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
 	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
-		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
+		r.drop(now, stats.DropSocket, p.door, p.server.Addr, 0, err)
 		r.hangUp(p)
 		return false
 	}
@@ -88,9 +90,9 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	// joins at once. Nor must the game notice a held session that it offers a wrong client ID.
 	hello.Tentative = !p.client.up && !p.protocol.Spec().ServerFirst || p.gap != nil && p.gap.ticket != nil
 	if p.ahead {
-		p.upstream.conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
+		p.upstream.Conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
 	} else {
-		p.upstream.conn = p.route.speaks.Dial(now, p.server.Addr, hello)
+		p.upstream.Conn = p.route.speaks.Dial(now, p.server.Addr, hello)
 	}
 	return true
 }
@@ -99,7 +101,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 func (r *Relay) retry(now time.Time, e *entry, why codec.Reason) bool {
 	p := &e.Value
 	p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.String())
-	if p.ending || !p.client.live() || int(p.tries) >= p.route.mostTries() {
+	if p.ending || !p.client.Live() || int(p.tries) >= p.route.mostTries() {
 		return false
 	}
 	failed := p.server
@@ -115,7 +117,7 @@ func (r *Relay) loseFaith(now time.Time, e *entry) {
 		return
 	}
 	p.dialBy = time.Time{}
-	if p.upstream.live() && !p.upstream.up && p.upstream.conn.Stats().Received == 0 {
+	if p.upstream.Live() && !p.upstream.up && p.upstream.Conn.Stats().Received == 0 {
 		r.abandonUpstream(now, e)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // askFirst asks a server about a new client that has not been granted its connection.
 func (r *Relay) askFirst(now time.Time, e *entry) {
 	p := &e.Value
-	client := p.client.conn.(codec.Deferrer)
+	client := p.client.Conn.(codec.Deferrer)
 	client.Defer()
 	p.ahead = true
 	r.identify(p, client.Identity())
@@ -21,8 +21,8 @@ func (r *Relay) askFirst(now time.Time, e *entry) {
 
 // granted lets the client go on. A client that another server has granted before keeps that server's identity.
 func (r *Relay) granted(now time.Time, e *entry, server uint64) {
-	if p := &e.Value; p.client.live() {
-		p.client.conn.(codec.Deferrer).Grant(now, server)
+	if p := &e.Value; p.client.Live() {
+		p.client.Conn.(codec.Deferrer).Grant(now, server)
 		r.mark(e)
 	}
 }
@@ -31,8 +31,8 @@ func (r *Relay) granted(now time.Time, e *entry, server uint64) {
 func (r *Relay) introduce(now time.Time, e *entry) {
 	p := &e.Value
 	p.ahead = false
-	if p.upstream.live() {
-		p.upstream.conn.(codec.Introducer).Introduce(now, p.hello)
+	if p.upstream.Live() {
+		p.upstream.Conn.(codec.Introducer).Introduce(now, p.hello)
 		r.mark(e)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/rtype"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 )
 
 // The real game tells one player 6,300 instructions a second, which are 287 KB on the wire.
@@ -139,7 +140,7 @@ func TestEightPlayersPlay(t *testing.T) {
 		w.join(codec.Hello{})
 	}
 	w.Run(seconds * time.Second)
-	if n := w.drops(DropUnproved); n != 0 {
+	if n := w.drops(stats.DropUnproved); n != 0 {
 		t.Errorf("%d datagrams to eight silent players dropped", n)
 	}
 
@@ -168,7 +169,7 @@ func TestEightPlayersPlay(t *testing.T) {
 	w = world(tight)
 	w.join(codec.Hello{})
 	w.Run(seconds * time.Second)
-	if n := w.drops(DropUnproved); n != 0 {
+	if n := w.drops(stats.DropUnproved); n != 0 {
 		t.Errorf("%d datagrams to a player of a trusted network dropped", n)
 	}
 }
@@ -184,7 +185,7 @@ func TestLastGameProvesItself(t *testing.T) {
 	w.Run(time.Second)
 	_, each := w.count()
 	w.Run(time.Second)
-	if n := w.drops(DropUnproved); n != 0 || each[c.addr] < 280_000 {
+	if n := w.drops(stats.DropUnproved); n != 0 || each[c.addr] < 280_000 {
 		t.Errorf("%d datagrams dropped, %d bytes in a second", n, each[c.addr])
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -114,11 +115,11 @@ func (r *Relay) eachKnown(f func(client netip.AddrPort)) {
 func (r *Relay) shed(now time.Time, d *door, from netip.AddrPort, size int) {
 	if !r.backlog.told {
 		r.backlog.told = true
-		r.drop(now, DropOverload, d, from, size, nil)
+		r.drop(now, stats.DropOverload, d, from, size, nil)
 		return
 	}
 	r.refused++
-	r.counters.Drops[DropOverload]++
-	d.drops.Drops[DropOverload]++
-	r.journal.lines.suppressed[DropOverload]++
+	r.counters.Drops[stats.DropOverload]++
+	d.drops.Drops[stats.DropOverload]++
+	r.journal.lines.suppressed[stats.DropOverload]++
 }

@@ -6,6 +6,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 )
 
 // TestStrangersAreShedWhenBehind: once more has been read than may wait at once, a stranger in eight is listened to, and every
@@ -16,12 +17,12 @@ func TestStrangersAreShedWhenBehind(t *testing.T) {
 	p.relay.InputDrained()
 	n := 0
 	flood := func(datagrams int) (shed uint64) {
-		before := p.relay.counters.Drops[DropOverload]
+		before := p.relay.counters.Drops[stats.DropOverload]
 		for range datagrams {
 			n++
 			p.Receive(p.now, strangerAddr(n), doorAddr, []byte("hello"))
 		}
-		return p.relay.counters.Drops[DropOverload] - before
+		return p.relay.counters.Drops[stats.DropOverload] - before
 	}
 	if shed := flood(mostBacklog); shed != 0 {
 		t.Errorf("%d of the first %d were not listened to", shed, mostBacklog)
@@ -44,7 +45,7 @@ func TestNobodyIsShedUnknowingly(t *testing.T) {
 	for i := range 4 * mostBacklog {
 		p.Receive(p.now, strangerAddr(i), doorAddr, []byte("hello"))
 	}
-	if shed := p.relay.counters.Drops[DropOverload]; shed != 0 {
+	if shed := p.relay.counters.Drops[stats.DropOverload]; shed != 0 {
 		t.Errorf("%d were not listened to", shed)
 	}
 }
@@ -63,7 +64,7 @@ func TestSheddingIsCheap(t *testing.T) {
 	if n := allocs.PerRun(1000, shed); n != 0 {
 		t.Errorf("%v allocations for each", n)
 	}
-	if told, all := p.relay.journal.lines.suppressed[DropOverload], p.relay.counters.Drops[DropOverload]; told != all-1 {
+	if told, all := p.relay.journal.lines.suppressed[stats.DropOverload], p.relay.counters.Drops[stats.DropOverload]; told != all-1 {
 		t.Errorf("%d of %d left suppressed, want all but one", told, all)
 	}
 }
@@ -80,14 +81,14 @@ func TestRepliesAreBounded(t *testing.T) {
 	for range repliesNetwork + 50 {
 		send(0)
 	}
-	if n := w.drops(DropReplyBudget); n != 50 {
+	if n := w.drops(stats.DropReplyBudget); n != 50 {
 		t.Errorf("%d questions of one network were not answered, want 50", n)
 	}
-	before := w.drops(DropReplyBudget)
+	before := w.drops(stats.DropReplyBudget)
 	for i := range repliesOverall {
 		send(1 + i%2000)
 	}
-	if n := w.drops(DropReplyBudget) - before; n < repliesNetwork {
+	if n := w.drops(stats.DropReplyBudget) - before; n < repliesNetwork {
 		t.Errorf("%d questions of all networks were not answered, want those beyond %d", n, repliesOverall)
 	}
 }
@@ -103,13 +104,13 @@ func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 	for range 8 * heardOf {
 		w.proxy.Receive(w.Now(), player.addr, doorAddr, request)
 	}
-	if shed := w.drops(DropOverload); shed != 7*heardOf {
+	if shed := w.drops(stats.DropOverload); shed != 7*heardOf {
 		t.Errorf("%d of %d were shed, want %d", shed, 8*heardOf, 7*heardOf)
 	}
 	for range 8 * heardOf {
 		w.proxy.Receive(w.Now(), player.addr, doorAddr, []byte{0x84, 0, 0, 0})
 	}
-	if shed := w.drops(DropOverload); shed != 7*heardOf {
+	if shed := w.drops(stats.DropOverload); shed != 7*heardOf {
 		t.Errorf("%d of the player's own were shed", shed-7*heardOf)
 	}
 }
@@ -120,7 +121,7 @@ func TestAllAskTwiceWhenBehind(t *testing.T) {
 	p.relay.InputDrained()
 	const heardNext = heardOf*mostBacklog - 1
 	p.relay.backlog.read = heardNext
-	p.swallow(playerAddr(0), doorAddr, []byte("first"), DropAskAgain)
+	p.swallow(playerAddr(0), doorAddr, []byte("first"), stats.DropAskAgain)
 	p.relay.backlog.read = heardNext
 	p.meet(0, 0, serverAddr)
 	p.relay.InputDrained()

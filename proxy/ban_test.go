@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -30,9 +31,9 @@ func TestBannedNewcomersHearNothing(t *testing.T) {
 		})
 		w.join(codec.Hello{})
 		w.Run(3 * time.Second)
-		if said != 0 || w.proxy.relay.table.Len() != 0 || w.drops(DropBanned) == 0 {
+		if said != 0 || w.proxy.relay.table.Len() != 0 || w.drops(stats.DropBanned) == 0 {
 			t.Errorf("%s: %d datagrams to the banned, %d sessions, %d counted",
-				clients.Spec().Name, said, w.proxy.relay.table.Len(), w.drops(DropBanned))
+				clients.Spec().Name, said, w.proxy.relay.table.Len(), w.drops(stats.DropBanned))
 		}
 	}
 }

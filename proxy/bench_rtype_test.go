@@ -29,7 +29,7 @@ func (m *meteredSockets) Dial(to netip.AddrPort, _ netio.SocketOptions) (netio.S
 }
 
 func (m *meteredSockets) DialStream(netip.AddrPort, netio.StreamOptions) (netio.Socket, error) {
-	return nil, errAway
+	return nil, codec.ErrClosed
 }
 
 func (m *meteredSockets) Buffer() []byte { return m.buffer[:0] }

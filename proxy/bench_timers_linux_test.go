@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/bridge"
 	"tidegate/session"
 )
 
@@ -72,7 +73,8 @@ func (c *crowdNet) asleep(from netip.AddrPort) *entry {
 	d := r.doors[0]
 	e, err := r.table.Add(session.Key{Listener: d.index, Client: from}, pair{
 		door: d, route: d.route, protocol: d.ways[0].protocol, bridge: d.ways[0].bridge, tally: d.ways[0].tally, established: true,
-		client: side{conn: &sleeper{now: c.now}, up: true}, upstream: side{conn: &sleeper{now: c.now}, up: true}, heard: c.now,
+		client:   side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true},
+		upstream: side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true}, heard: c.now,
 	})
 	if err != nil {
 		c.t.Fatal(err)

@@ -15,6 +15,8 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 )
 
 func TestLargeMessagesBetweenRakNets(t *testing.T) {
@@ -91,10 +93,10 @@ func TestRakNetRefusals(t *testing.T) {
 }
 
 // orderWorld joins a Riptide player to a RakNet server that sends a burst of ordered messages when it connects.
-func orderWorld(t *testing.T, ordered Ordered, seed uint64) (*world, *player, int) {
+func orderWorld(t *testing.T, ordered bridge.Ordered, seed uint64) (*world, *player, int) {
 	const messages = 60
 	route := defaultRoute(raknet6())
-	route.Ordered = ordered
+	route.Bridge.Ordered = ordered
 	quality := riptide.New(riptide.Options{IgnoreQuality: true})
 	w := newWorld(t, seed, simnet.Weather{Latency: 5 * time.Millisecond}, quality, route)
 	p := w.connect(codec.Hello{})
@@ -102,9 +104,7 @@ func orderWorld(t *testing.T, ordered Ordered, seed uint64) (*world, *player, in
 	w.SetPath(doorAddr, p.addr, simnet.Weather{Latency: 5 * time.Millisecond, Jitter: 60 * time.Millisecond, Loss: 0.2})
 	for i := range messages {
 		w.send(w.servers[0].peers[0], codec.Message{
-			Payload: (&envelope{hasByte: true, packetID: 0x86}).wrap(nil,
-				&codec.Message{Payload: fmt.Append(nil, i), ID: uint16(i), HasID: true}),
-			Mode: codec.ReliableOrdered, Channel: uint8(i % 2),
+			Payload: enveloped(fmt.Append(nil, i), uint16(i)), Mode: codec.ReliableOrdered, Channel: uint8(i % 2),
 		})
 	}
 	w.await("received", time.Minute, func() bool { return len(p.received()) == messages })
@@ -113,7 +113,7 @@ func orderWorld(t *testing.T, ordered Ordered, seed uint64) (*world, *player, in
 
 func TestStrictOrderTowardsRiptide(t *testing.T) {
 	for seed := range uint64(10) {
-		_, p, _ := orderWorld(t, OrderedStrict, seed)
+		_, p, _ := orderWorld(t, bridge.OrderedStrict, seed)
 		var ids [2][]uint16
 		for _, m := range p.received() {
 			ids[m.ID%2] = append(ids[m.ID%2], m.ID)
@@ -125,7 +125,7 @@ func TestStrictOrderTowardsRiptide(t *testing.T) {
 }
 
 func TestFastOrderTowardsRiptideIsCounted(t *testing.T) {
-	w, p, _ := orderWorld(t, OrderedFast, 1)
+	w, p, _ := orderWorld(t, bridge.OrderedFast, 1)
 	var ids []uint16
 	for _, m := range p.received() {
 		if m.ID%2 == 0 {
@@ -140,7 +140,7 @@ func TestFastOrderTowardsRiptideIsCounted(t *testing.T) {
 
 func TestStrictOrderIsBounded(t *testing.T) {
 	route := defaultRoute(raknet6())
-	route.Ordered, route.Queue = OrderedStrict, 1000
+	route.Bridge.Ordered, route.Bridge.Queue = bridge.OrderedStrict, 1000
 	w := newWorld(t, 1, simnet.Weather{Latency: 50 * time.Millisecond}, riptide22(), route)
 	p, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 	w.Run(time.Second)
@@ -150,8 +150,8 @@ func TestStrictOrderIsBounded(t *testing.T) {
 		})
 	}
 	w.await("ended", 5*time.Second, p.gone)
-	if w.drops(DropQueueFull) == 0 || other.gone() {
-		t.Errorf("counted %d; the other player ended: %v", w.drops(DropQueueFull), other.gone())
+	if w.drops(stats.DropQueueFull) == 0 || other.gone() {
+		t.Errorf("counted %d; the other player ended: %v", w.drops(stats.DropQueueFull), other.gone())
 	}
 }
 
@@ -162,8 +162,8 @@ func TestForeignEnvelopesAreDropped(t *testing.T) {
 	w.send(w.servers[0].peers[0], codec.Message{Payload: []byte{0xfe, 1, 2, 3}, Mode: codec.ReliableOrdered})
 	w.send(w.servers[0].peers[0], codec.Message{Payload: []byte{0x86, 1, 0, 'x'}, Mode: codec.ReliableOrdered})
 	w.await("received", time.Second, func() bool { return len(p.received()) == 1 })
-	if w.drops(DropEnvelope) != 1 || string(p.received()[0].Payload) != "x" {
-		t.Errorf("counted %d, received %v", w.drops(DropEnvelope), p.received())
+	if w.drops(stats.DropEnvelope) != 1 || string(p.received()[0].Payload) != "x" {
+		t.Errorf("counted %d, received %v", w.drops(stats.DropEnvelope), p.received())
 	}
 }
 
@@ -310,14 +310,14 @@ func TestSteadyPathAllocatesNothing(t *testing.T) {
 
 func TestUnfitMessagesAreCounted(t *testing.T) {
 	route := defaultRoute(raknet6())
-	route.Envelope = EnvelopeRaw
+	route.Bridge.Envelope = bridge.EnvelopeRaw
 	w := newWorld(t, 1, simnet.Weather{}, riptide22(), route)
 	p := w.connect(codec.Hello{})
 	w.send(&p.peer, codec.Message{Payload: []byte{0x05}, Mode: codec.Reliable, HasID: true}) // a handshake of RakNet's
 	w.send(&p.peer, codec.Message{Mode: codec.Reliable, HasID: true})
 	w.send(&p.peer, codec.Message{Payload: []byte{0x90, 1}, Mode: codec.Reliable, ID: 3, HasID: true})
 	w.await("answered", time.Second, func() bool { return len(p.received()) == 1 })
-	if got := p.received()[0]; w.drops(DropUnfit) != 2 || string(got.Payload) != "\x90\x01" || got.ID != 0 {
-		t.Errorf("counted %d, received %+v", w.drops(DropUnfit), got)
+	if got := p.received()[0]; w.drops(stats.DropUnfit) != 2 || string(got.Payload) != "\x90\x01" || got.ID != 0 {
+		t.Errorf("counted %d, received %+v", w.drops(stats.DropUnfit), got)
 	}
 }

@@ -7,22 +7,21 @@
 // # Words
 //
 // A door is a listener as a Relay sees it, and a way one of the protocols that clients speak there. A pair is a session that
-// is terminated, with a side towards the client and one towards the server; a plain is one in ModeRelay. A bridge says how
-// messages cross, each direction on a lane. A path leads from one of our addresses to a server. A front is a trusted proxy
-// before us. A gap is the time in which a session has no server.
+// is terminated, with a side towards the client and one towards the server; a plain is one in ModeRelay. A path leads from one
+// of our addresses to a server. A front is a trusted proxy before us. A gap is the time in which a session has no server.
 //
 // # Files
 //
 // Of what a proxy is made, and its outside:
 //
 //   - settings.go, names.go, mode.go, transport.go, locals.go: Settings, and what their words mean
-//   - server.go, loop.go, clock.go, turns.go: one loop per core, and its time
+//   - server.go, loop.go, clock.go: loops, and their time
 //   - reload.go, inherit.go, handover.go, drain.go: new settings, sockets from a predecessor and for a successor,
 //     the end
 //   - roster.go, upstreams.go, serial.go: what operators ask for and change
 //   - capture.go, tap.go, spool.go: copies of what passes the sockets, for those who ask
-//   - snapshot.go, figures.go, counters.go, tally.go, histogram.go, sample.go: what is counted
-//   - journal.go, loglimiter.go, recent.go, why.go, explain.go: what is told: log lines, the last drops, reasons
+//   - snapshot.go, figures.go, sample.go: totals and sessions; package stats has what is counted
+//   - journal.go, loglimiter.go, why.go: what is told: log lines, reasons
 //
 // A session from its first datagram to its end:
 //
@@ -43,17 +42,14 @@
 //   - limits.go, meter.go, queued.go: limits of rates and of what waits
 //   - filter.go: rules about sources and messages
 //
-// How messages cross:
-//
-//   - bridge.go, carry.go, envelope.go, wrapping.go, aggregate.go: modes, message IDs, several in one
-//   - order.go, resend.go: promises that a wire does not keep by itself
+// How messages cross is package bridge's; carry.go gives it the messages of a session.
 //
 // How datagrams go:
 //
 //   - front.go, header.go: PROXY protocol, from proxies before us and towards servers
 //   - path.go, line.go, parked.go, fifo.go: source addresses, and the pace that servers take
 //   - plain.go, plain_end.go, plain_tell.go: sessions in ModeRelay
-//   - forward.go, kernel.go, kernel_keep.go, kernel_figures.go: what the kernel does for us
+//   - forward.go, kernel.go, kernel_keep.go: what the kernel does for us
 //
 // What servers are asked beside sessions:
 //

@@ -7,6 +7,8 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -20,7 +22,7 @@ type door struct {
 	ways      []way
 	route     *route
 
-	drops   *DropTally
+	drops   *stats.DropTally
 	answers *ratelimit.Budget // nil: not bounded
 	pong    *Pong             // nil: none is made
 	port    uint16            // where players come to
@@ -37,10 +39,11 @@ type door struct {
 
 // way is a protocol clients may speak at a door.
 type way struct {
-	protocol codec.Protocol
-	bridge   *bridge
-	tally    *Tally
-	proof    codec.Proof // of its clients' addresses
+	protocol  codec.Protocol
+	bridge    *bridge.Bridge
+	tally     *stats.Tally
+	proof     codec.Proof // of its clients' addresses
+	asksFirst bool        // the server is asked before a client is granted its connection
 }
 
 // doorOf finds the door of a listener, which is known by its address and transport, or returns nil.
@@ -62,7 +65,7 @@ func (r *Relay) configure(d *door, l *Listener, route *route) {
 	d.route, d.pong, d.answers, d.ways = route, l.Pong, nil, nil
 	d.first = l.FirstBytes()
 	d.forwardable = r.settings.Forwardable(l) == nil
-	d.drops = r.tallies.dropsOf(l.Name)
+	d.drops = r.tallies.DropsOf(l.Name)
 	if r.settings.Answers.Overall > 0 && !d.stream {
 		d.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())
 	}
@@ -70,10 +73,11 @@ func (r *Relay) configure(d *door, l *Listener, route *route) {
 	for _, p := range l.Protocols {
 		proof := proofOf(p, d.stream)
 		d.ways = append(d.ways, way{
-			protocol: r.locals.of(p),
-			bridge:   newBridge(p, l.Route.Upstream.Protocol, l.Route),
-			proof:    proof,
-			tally:    r.tallies.of(l.Name, p.Spec().Name),
+			protocol:  r.locals.of(p),
+			bridge:    bridge.New(p, l.Route.Upstream.Protocol, &l.Route.Bridge),
+			asksFirst: l.Route.asksFirst(p),
+			proof:     proof,
+			tally:     r.tallies.Of(l.Name, p.Spec().Name),
 		})
 	}
 }

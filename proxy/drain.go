@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 )
 
 // DrainBy lets no one in any more. Sessions may go on until they end by themselves, or until they are told goodbye at the
@@ -28,11 +29,11 @@ func (r *Relay) drainDue(now time.Time) {
 	r.pingers = nil
 	r.closeCheckers(now)
 	for e := range r.table.All {
-		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.ServerStopped})
+		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerStopped})
 		r.settle(now, e)
 	}
 	for e := range r.plains.All {
-		r.endPlain(now, e, blameProxy, codec.ServerStopped)
+		r.endPlain(now, e, stats.ByProxy, codec.ServerStopped)
 	}
 }
 

@@ -19,12 +19,12 @@ func (r *Relay) Advance(now time.Time) {
 	}
 	for e := r.table.Due(now); e != nil; e = r.table.Due(now) {
 		p := &e.Value
-		if p.client.live() {
-			r.backlog.excuse(now, p.client.conn)
-			p.client.conn.Advance(now)
+		if p.client.Live() {
+			r.backlog.excuse(now, p.client.Conn)
+			p.client.Conn.Advance(now)
 		}
-		if p.upstream.live() {
-			p.upstream.conn.Advance(now)
+		if p.upstream.Live() {
+			p.upstream.Conn.Advance(now)
 		}
 		r.settle(now, e)
 		r.redial(now, e)
@@ -87,8 +87,8 @@ func nextTimeout(p *pair, idle time.Duration) time.Time {
 		next = codec.Earliest(next, p.gap.next)
 	}
 	for _, s := range [...]*side{&p.client, &p.upstream} {
-		if s.live() {
-			next = codec.Earliest(next, s.conn.NextTimeout())
+		if s.Live() {
+			next = codec.Earliest(next, s.Conn.NextTimeout())
 		}
 	}
 	return next

@@ -5,6 +5,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
+	"tidegate/proxy/stats"
 )
 
 // settle takes what an input to a session has brought about, and marks it for the next Flush.
@@ -19,15 +20,15 @@ func (r *Relay) poll(now time.Time, e *entry) (found bool) {
 	for again := true; again; {
 		again = false
 		for {
-			ev, ok := p.client.conn.Poll()
+			ev, ok := p.client.Conn.Poll()
 			if !ok {
 				break
 			}
 			r.clientEvent(now, e, &ev)
 			found = true
 		}
-		for p.upstream.conn != nil {
-			ev, ok := p.upstream.conn.Poll()
+		for p.upstream.Conn != nil {
+			ev, ok := p.upstream.Conn.Poll()
 			if !ok {
 				break
 			}
@@ -36,8 +37,9 @@ func (r *Relay) poll(now time.Time, e *entry) (found bool) {
 		}
 	}
 	switch {
-	case p.upstream.kept.lost > 0 && p.upstream.live() && !p.upstream.away:
-		r.purge(now, e, &p.upstream, &p.bridge.toUpstream)
+	case p.upstream.HasLost() && p.upstream.Live() && !p.upstream.Away:
+		r.carrier.Purge(now, &p.upstream.Sender, &p.bridge.ToServer)
+		r.carried(now, e)
 	case p.gap != nil && p.gap.phase == quiescing:
 		r.quiesce(now, e)
 	}
@@ -53,29 +55,29 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 		p.client.up = true
 		if p.route.Admit == ProofFirst {
 			r.dial(now, e, nil)
-		} else if c, ok := p.upstream.conn.(codec.Confirmer); ok {
+		} else if c, ok := p.upstream.Conn.(codec.Confirmer); ok {
 			c.Confirm(now)
 		}
 		r.establish(now, e)
 	case codec.Received:
-		p.client.in.add(&ev.Message)
-		r.counters.FromClients.add(&ev.Message)
-		p.tally.FromClients[ev.Mode].add(&ev.Message)
+		p.client.in.Add(&ev.Message)
+		r.counters.FromClients.Add(&ev.Message)
+		p.tally.FromClients[ev.Mode].Add(&ev.Message)
 		if r.mayCross(now, e, filter.FromClient, &ev.Message) {
-			r.carry(now, e, &p.upstream, &p.bridge.toUpstream, &ev.Message)
+			r.carry(now, e, &p.upstream, &p.bridge.ToServer, &ev.Message)
 		}
 	case codec.Delivered, codec.Lost:
-		r.answered(now, e, &p.client, &p.bridge.toClient, ev)
+		r.answered(now, e, &p.client, &p.bridge.ToClient, ev)
 	case codec.Disconnected:
-		p.client.down = true
+		p.client.Down = true
 		r.presence.remove(p)
-		r.end(now, e, blameClient, codec.Goodbye{Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad})
+		r.end(now, e, stats.ByClient, codec.Goodbye{Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad})
 	}
 }
 
 func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	p := &e.Value
-	if p.upstream.down {
+	if p.upstream.Down {
 		return // given up for lost before it said so itself
 	}
 	switch ev.Kind {
@@ -91,24 +93,24 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 			r.regain(now, e, ev.Client)
 			return
 		}
-		if p.route.Admit == UpstreamFirst && p.client.live() && !p.ending {
+		if p.route.Admit == UpstreamFirst && p.client.Live() && !p.ending {
 			r.admit(now, e, ev.Client)
 		}
 		r.establish(now, e)
 	case codec.Received:
 		r.fromServer(now, e, &ev.Message)
 	case codec.Delivered, codec.Lost:
-		r.answered(now, e, &p.upstream, &p.bridge.toUpstream, ev)
+		r.answered(now, e, &p.upstream, &p.bridge.ToServer, ev)
 	case codec.Joined, codec.Left:
-		if p.upstream.keeps {
+		if p.upstream.Keeps {
 			p.company.note(ev.Kind, ev.Client)
 		}
-		if p.client.live() {
+		if p.client.Live() {
 			// A protocol without such news goes without; that is no fault.
-			_ = p.client.conn.Announce(now, ev.Kind, ev.Client)
+			_ = p.client.Conn.Announce(now, ev.Kind, ev.Client)
 		}
 	case codec.Disconnected:
-		p.upstream.down = true
+		p.upstream.Down = true
 		r.upstreamGone(now, e, codec.Goodbye{
 			Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad, Identity: ev.Identity, Version: ev.Version,
 		})
@@ -121,29 +123,29 @@ func (r *Relay) fromServer(now time.Time, e *entry, m *codec.Message) {
 	if p.gap != nil && m.Mode.IsReliable() {
 		p.gap.departure.heard = now
 	}
-	p.upstream.in.add(m)
-	r.counters.FromUpstreams.add(m)
-	p.tally.FromUpstreams[m.Mode].add(m)
+	p.upstream.in.Add(m)
+	r.counters.FromUpstreams.Add(m)
+	p.tally.FromUpstreams[m.Mode].Add(m)
 	if r.mayCross(now, e, filter.FromUpstream, m) {
-		r.carry(now, e, &p.client, &p.bridge.toClient, m)
+		r.carry(now, e, &p.client, &p.bridge.ToClient, m)
 	}
 }
 
 // abandonClient treats the client as gone without waiting for its connection to notice.
 func (r *Relay) abandonClient(now time.Time, e *entry) {
 	p := &e.Value
-	if !p.client.live() {
+	if !p.client.Live() {
 		return
 	}
-	p.client.down = true
+	p.client.Down = true
 	r.presence.remove(p)
-	r.end(now, e, blameClient, codec.Goodbye{Reason: codec.TransportError})
+	r.end(now, e, stats.ByClient, codec.Goodbye{Reason: codec.TransportError})
 	r.settle(now, e)
 }
 
 // abandonUpstream treats the upstream as gone without waiting for its connection to notice.
 func (r *Relay) abandonUpstream(now time.Time, e *entry) {
-	e.Value.upstream.down = true
+	e.Value.upstream.Down = true
 	r.upstreamGone(now, e, codec.Goodbye{Reason: codec.TransportError})
 	r.settle(now, e)
 }
@@ -166,6 +168,6 @@ func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 		return
 	}
 	if !r.lose(now, e, why.Reason) {
-		r.end(now, e, blameUpstream, why)
+		r.end(now, e, stats.ByUpstream, why)
 	}
 }

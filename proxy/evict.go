@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 	"tidegate/session"
 )
 
@@ -48,8 +49,8 @@ func (r *Relay) victim(now time.Time, full error, proved bool) *entry {
 func (r *Relay) evict(now time.Time, e *entry) {
 	p := &e.Value
 	r.counters.Evicted++
-	r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.ServerFull})
+	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})
 	r.transmit(now, e)
-	p.client.down, p.upstream.down = true, true
+	p.client.Down, p.upstream.Down = true, true
 	r.forget(now, e)
 }

@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 )
 
 // Failover is what a route makes of an established session whose server is lost: it fell silent, its host refuses
@@ -67,12 +68,12 @@ func (f *Failover) isLoss(why codec.Reason) bool {
 
 // keepsID reports whether the session must keep the client ID that its server gave it.
 func (p *pair) keepsID() bool {
-	return p.bridge.keepsClientID && p.protocol.Spec().IDs == codec.IDBeside && !p.route.Failover.NewIDs
+	return p.route.keepsClientIDs() && p.protocol.Spec().IDs == codec.IDBeside && !p.route.Failover.NewIDs
 }
 
 // mayHold reports whether a session is held when its server is lost.
 func (r *Relay) mayHold(p *pair) bool {
-	return p.route.Failover.Hold > 0 && p.established && !p.ending && p.client.live()
+	return p.route.Failover.Hold > 0 && p.established && !p.ending && p.client.Live()
 }
 
 // lose begins to hold a session whose server is lost, and reports whether it does.
@@ -125,24 +126,17 @@ func (r *Relay) closeGap(p *pair) {
 		p.route.pool.Dequeue(p.gap.ticket)
 		r.inLine--
 	}
-	p.gap, p.upstream.away = nil, false
+	p.gap, p.upstream.Away = nil, false
 }
 
 // leaveServer forgets the connection to a server, and keeps what waits for the next one.
 func (r *Relay) leaveServer(now time.Time, p *pair) {
 	r.scatter(now, p)
-	kept := &p.upstream.kept
-	for _, receipt := range kept.receipts(func(k *keptMessage) bool { return k.care == careReport }) {
-		r.counters.Lost++ // the lost server knows
-		kept.forget(receipt)
-	}
 	p.expires, p.dialBy = p.gap.until, time.Time{}
 	r.hangUp(p)
-	r.toUpstreams.leave(&p.upstream)
-	p.upstream = side{
-		away: true, keeps: p.upstream.keeps,
-		in: p.upstream.in, order: p.upstream.order, kept: p.upstream.kept, joint: p.upstream.joint,
-	}
+	sampleLast(&r.toUpstreams, &p.upstream)
+	r.carrier.Leave(&p.upstream.Sender)
+	p.upstream = side{Sender: p.upstream.Sender, in: p.upstream.in}
 }
 
 // heldDue does what is due of a held session.
@@ -160,8 +154,8 @@ func (r *Relay) heldDue(now time.Time, e *entry) {
 		r.depart(now, e)
 	case p.server == nil:
 		r.seek(now, e)
-	case h.ticket == nil || !p.upstream.live():
-	case p.upstream.conn.Stats().Received > 0:
+	case h.ticket == nil || !p.upstream.Live():
+	case p.upstream.Conn.Stats().Received > 0:
 		p.route.pool.Yield(h.ticket)
 	default:
 		h.next = now.Add(turnTime)
@@ -174,7 +168,7 @@ func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 	blamed := false
 	switch why.Reason {
 	case codec.Rejected, codec.RejectedCustom, codec.Banned, codec.InvalidPassword, codec.Incompatible:
-		r.end(now, e, blameUpstream, why) // another server, or waiting, will not change that
+		r.end(now, e, stats.ByUpstream, why) // another server, or waiting, will not change that
 		return
 	case codec.NoConnection, codec.TimedOut, codec.TransportError:
 		blamed = p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.Reason.String())
@@ -193,12 +187,12 @@ func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 func (r *Relay) misfit(now time.Time, e *entry, offered uint16) {
 	p := &e.Value
 	wait := p.route.pool.OfferedID(p.gap.ticket, offered)
-	p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+	p.upstream.Conn.Close(now, codec.Goodbye{Reason: codec.Closed})
 	r.partings.add(now, e, r)
 	p.socket = nil // the parting's
 	r.leaveServer(now, p)
 	if !wait {
-		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.ServerStopped})
+		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
 	}
 }
 
@@ -209,22 +203,17 @@ func (r *Relay) regain(now time.Time, e *entry, client uint16) {
 		r.misfit(now, e, client)
 		return
 	}
-	if c, ok := p.upstream.conn.(codec.Confirmer); ok {
+	if c, ok := p.upstream.Conn.(codec.Confirmer); ok {
 		c.Confirm(now)
 	}
 	held := now.Sub(p.gap.since)
 	r.closeGap(p)
 	p.heard = now
-	if resetter, ok := p.client.conn.(codec.WorldResetter); ok {
+	if resetter, ok := p.client.Conn.(codec.WorldResetter); ok {
 		resetter.ResetWorld(now)
 	}
 	r.counters.Regained++
 	r.journal.regained(e, held, client)
-	for _, receipt := range p.upstream.kept.inOrder() {
-		k := p.upstream.kept.of(receipt)
-		if err := p.upstream.conn.Send(now, k.message); err != nil {
-			r.unsent(now, e, &p.bridge.toUpstream, &k.message, codec.Reliable, err)
-			return
-		}
-	}
+	r.carrier.Resume(now, &p.upstream.Sender, &p.bridge.ToServer)
+	r.carried(now, e)
 }

@@ -13,6 +13,8 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 )
 
 // saga is a world in which a player sends numbered messages while servers come and go.
@@ -150,8 +152,8 @@ func (s *saga) afterRestart() []int {
 // TestHoldRUDP: what only Tidegate resends is held as well.
 func TestHoldRUDP(t *testing.T) {
 	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))
-	route.Failover, route.Reliable = Failover{Hold: 20 * time.Second}, ReliableResend
-	route.Envelope = EnvelopeRaw
+	route.Failover, route.Bridge.Reliable = Failover{Hold: 20 * time.Second}, bridge.ReliableResend
+	route.Bridge.Envelope = bridge.EnvelopeRaw
 	s := &saga{world: newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond, Loss: 0.02}, riptide22(), route)}
 	s.servers[0].react = s.records(0)
 	s.player = s.connect(codec.Hello{})
@@ -275,7 +277,7 @@ func TestHoldKeepsTheClientID(t *testing.T) {
 
 // TestHoldIsBounded: a client that sends more than may wait loses its session, and not a message silently.
 func TestHoldIsBounded(t *testing.T) {
-	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), func(r *Route) { r.Queue = 64 << 10 })
+	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), func(r *Route) { r.Bridge.Queue = 64 << 10 })
 	s.die(0)
 	for range refusals {
 		s.refuse(0)
@@ -287,13 +289,13 @@ func TestHoldIsBounded(t *testing.T) {
 		s.send(&s.player.peer, codec.Message{Payload: big[:100], Mode: codec.Unreliable})
 		s.Run(200 * time.Millisecond)
 	}
-	if s.player.gone() || s.drops(DropHeld) != 8 {
-		t.Fatalf("gone = %v; %d unreliable messages dropped, want 8", s.player.gone(), s.drops(DropHeld))
+	if s.player.gone() || s.drops(stats.DropHeld) != 8 {
+		t.Fatalf("gone = %v; %d unreliable messages dropped, want 8", s.player.gone(), s.drops(stats.DropHeld))
 	}
 	s.send(&s.player.peer, codec.Message{Payload: big, Mode: codec.ReliableOrdered})
 	s.await("told", time.Second, s.player.gone)
-	if s.drops(DropQueueFull) != 1 {
-		t.Errorf("%d messages dropped for want of room", s.drops(DropQueueFull))
+	if s.drops(stats.DropQueueFull) != 1 {
+		t.Errorf("%d messages dropped for want of room", s.drops(stats.DropQueueFull))
 	}
 }
 

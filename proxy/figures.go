@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 // ErrStopped is told of a proxy, or a part of it, that does not run any more.
@@ -13,24 +14,24 @@ var ErrStopped = errors.New("the proxy has stopped")
 
 // Figures are a proxy's totals at one moment. They are as large for 50,000 sessions as for none.
 type Figures struct {
-	Counters    Counters
-	Sessions    []*Tally      // of each listener and protocol
-	Drops       []*DropTally  // of each listener
-	Sockets     []netio.Stats // of each loop
-	ToClients   Samples
-	ToUpstreams Samples
+	Counters    stats.Counters
+	Sessions    []*stats.Tally     // of each listener and protocol
+	Drops       []*stats.DropTally // of each listener
+	Sockets     []netio.Stats      // of each loop
+	ToClients   stats.Samples
+	ToUpstreams stats.Samples
 	Rules       []RuleCount
-	Bans        int       // kept: those in force, and those that are over but remembered
-	Turns       Histogram // what loops' turns took, one of turnSample counted
+	Bans        int             // kept: those in force, and those that are over but remembered
+	Turns       stats.Histogram // what loops' turns took, one of turnSample counted
 	Draining    bool
-	Kernel      KernelFigures
+	Kernel      stats.KernelFigures
 }
 
 // Figures copies the Relay's totals.
 func (r *Relay) Figures() Figures {
-	copied := r.tallies.clone()
+	copied := r.tallies.Clone()
 	return Figures{
-		Counters: r.counters, Sessions: copied.sessions, Drops: copied.drops,
+		Counters: r.counters, Sessions: copied.Sessions, Drops: copied.Drops,
 		ToClients: r.toClients, ToUpstreams: r.toUpstreams,
 		Draining: r.draining, Rules: r.RuleCounts(),
 	}
@@ -39,13 +40,13 @@ func (r *Relay) Figures() Figures {
 // add joins those of another Relay.
 func (f *Figures) add(o *Figures) {
 	f.Counters.Add(&o.Counters)
-	both := tallies{sessions: f.Sessions, drops: f.Drops}
-	both.add(&tallies{sessions: o.Sessions, drops: o.Drops})
-	f.Sessions, f.Drops = both.sessions, both.drops
+	both := stats.Tallies{Sessions: f.Sessions, Drops: f.Drops}
+	both.Add(&stats.Tallies{Sessions: o.Sessions, Drops: o.Drops})
+	f.Sessions, f.Drops = both.Sessions, both.Drops
 	f.Sockets = append(f.Sockets, o.Sockets...)
-	f.ToClients.add(&o.ToClients)
-	f.ToUpstreams.add(&o.ToUpstreams)
-	f.Turns.add(&o.Turns)
+	f.ToClients.Add(&o.ToClients)
+	f.ToUpstreams.Add(&o.ToUpstreams)
+	f.Turns.Add(&o.Turns)
 	f.Rules = addCounts(f.Rules, o.Rules)
 	f.Draining = f.Draining || o.Draining
 }
@@ -66,7 +67,7 @@ func (s *Server) Figures(ctx context.Context) (Figures, error) {
 		}
 		all.add(&one)
 	}
-	all.Kernel = s.options.Kernel.figures()
-	all.Counters.forwarded(&all.Kernel)
+	all.Kernel = stats.ReadKernel(s.options.Kernel.Shield, s.options.Kernel.Flows)
+	all.Counters.AddForwarded(&all.Kernel)
 	return all, nil
 }

@@ -7,10 +7,11 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 )
 
 // tally is that of the world's only listener and protocol.
-func (w *world) tally() *Tally {
+func (w *world) tally() *stats.Tally {
 	w.t.Helper()
 	all := w.proxy.relay.Figures().Sessions
 	if len(all) != 1 {
@@ -36,8 +37,8 @@ func TestFiguresOfSessions(t *testing.T) {
 	leaves.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
 	w.Run(time.Minute)
 	got := w.tally()
-	if got.Open() != 1 || got.HalfOpen() != 0 || got.Ended[blameClient][codec.Closed] != 1 ||
-		got.Ended[blameUpstream][codec.ServerFull] != 1 {
+	if got.Open() != 1 || got.HalfOpen() != 0 || got.Ended[stats.ByClient][codec.Closed] != 1 ||
+		got.Ended[stats.ByUpstream][codec.ServerFull] != 1 {
 		t.Errorf("after one has left: %+v", got)
 	}
 	if got.Listener != "play" || got.Protocol != "riptide-2.2" || stays.gone() {
@@ -58,7 +59,7 @@ func TestFiguresOfTraffic(t *testing.T) {
 	w.await("echoed", time.Minute, func() bool { return len(p.received()) == 50 })
 	w.Run(20 * time.Second)
 	f := w.proxy.relay.Figures()
-	if got := f.Sessions[0].FromClients[codec.Reliable]; got != (Traffic{50, 250}) {
+	if got := f.Sessions[0].FromClients[codec.Reliable]; got != (stats.Traffic{Messages: 50, Bytes: 250}) {
 		t.Errorf("from clients %+v", got)
 	}
 	if got := f.Sessions[0].FromUpstreams; got[codec.Reliable].Messages+got[codec.ReliableOrdered].Messages != 50 {
@@ -69,7 +70,7 @@ func TestFiguresOfTraffic(t *testing.T) {
 		t.Errorf("datagrams of clients %+v, of upstreams %+v", c, u)
 	}
 	// A heartbeat a second over 40 ms: a look every 5 s finds round trips of about that.
-	for side, s := range map[string]*Samples{"client": &f.ToClients, "upstream": &f.ToUpstreams} {
+	for side, s := range map[string]*stats.Samples{"client": &f.ToClients, "upstream": &f.ToUpstreams} {
 		mean := s.RTT.Sum() / time.Duration(max(s.RTT.Count(), 1))
 		if s.RTT.Count() < 2 || mean < 40*time.Millisecond || mean > 60*time.Millisecond {
 			t.Errorf("%s: %d round trips of %v", side, s.RTT.Count(), mean)
@@ -104,12 +105,12 @@ func TestFiguresOutliveAReload(t *testing.T) {
 	if len(f.Sessions) != 2 || f.Sessions[0].Opened != 1 || f.Sessions[1].Listener != "renamed" || f.Sessions[1].Opened != 1 {
 		t.Errorf("sessions %+v", f.Sessions)
 	}
-	if f.Drops[0].Listener != "play" || f.Drops[0].Drops[DropEmpty] != 1 || f.Drops[1].Listener != "renamed" {
+	if f.Drops[0].Listener != "play" || f.Drops[0].Drops[stats.DropEmpty] != 1 || f.Drops[1].Listener != "renamed" {
 		t.Errorf("drops %+v", f.Drops)
 	}
 	twice := f
 	twice.add(&f)
-	if len(twice.Sessions) != 2 || twice.Sessions[0].Opened != 2 || twice.Drops[0].Drops[DropEmpty] != 2 {
+	if len(twice.Sessions) != 2 || twice.Sessions[0].Opened != 2 || twice.Drops[0].Drops[stats.DropEmpty] != 2 {
 		t.Errorf("of two loops: %+v %+v", twice.Sessions, twice.Drops)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -39,13 +40,13 @@ func (r *Relay) Filter(now time.Time, set *filter.Set) {
 	f.messages = f.messages.renamed(set.MessageNames())
 	for e := range r.table.All {
 		if !e.Value.ending && !r.mayStay(e.Value.door, e.Key.Client.Addr()) {
-			r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Banned})
+			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Banned})
 			r.settle(now, e)
 		}
 	}
 	for e := range r.plains.All {
 		if !r.mayStay(e.Value.door, e.Key.Client.Addr()) {
-			r.endPlain(now, e, blameProxy, codec.Banned)
+			r.endPlain(now, e, stats.ByProxy, codec.Banned)
 		}
 	}
 }
@@ -69,7 +70,7 @@ func (r *Relay) mayCome(now time.Time, d *door, from netip.AddrPort, size int) b
 	if match.Verdict < ratelimit.Drop {
 		return true
 	}
-	r.drop(now, DropSourceRule, d, from, size, fault)
+	r.drop(now, stats.DropSourceRule, d, from, size, fault)
 	return false
 }
 
@@ -94,7 +95,7 @@ func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.
 	if match.Verdict < ratelimit.Drop {
 		return true
 	}
-	r.drop(now, DropMessageRule, p.door, e.Key.Client, len(m.Payload), fault)
+	r.drop(now, stats.DropMessageRule, p.door, e.Key.Client, len(m.Payload), fault)
 	return r.applyVerdict(now, e, match.Verdict, fault.Error())
 }
 

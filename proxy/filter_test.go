@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -47,7 +48,7 @@ func TestSourceRulesDecideWhoComes(t *testing.T) {
 		w.connect(codec.Hello{})
 		w.Run(time.Second)
 		counts := w.proxy.relay.RuleCounts()
-		dropped := w.drops(DropSourceRule)
+		dropped := w.drops(stats.DropSourceRule)
 		if said != 0 || dropped == 0 || w.proxy.relay.table.Len() != 1 {
 			t.Errorf("%s: %d datagrams to who is kept out, %d dropped, %d sessions",
 				clients.Spec().Name, said, dropped, w.proxy.relay.table.Len())
@@ -117,7 +118,7 @@ func TestMessageRules(t *testing.T) {
 		if c.arrives {
 			want = 0
 		}
-		if got := w.drops(DropMessageRule); got != want {
+		if got := w.drops(stats.DropMessageRule); got != want {
 			t.Errorf("%s: %d dropped, want %d", c.verdict, got, want)
 		}
 	}

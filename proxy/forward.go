@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/internal/kernel/flow"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -154,7 +155,12 @@ func (r *Relay) review(now time.Time, e *plainEntry) {
 // count adds to a session's traffic what its Forwarder has carried since the last time.
 func (p *plain) count(all flow.Traffic) {
 	known := &p.shortcut.counted
-	p.up.join(Traffic{all.FromClient.Packets - known.FromClient.Packets, all.FromClient.Bytes - known.FromClient.Bytes})
-	p.down.join(Traffic{all.FromServer.Packets - known.FromServer.Packets, all.FromServer.Bytes - known.FromServer.Bytes})
+	p.up.Join(since(all.FromClient, known.FromClient))
+	p.down.Join(since(all.FromServer, known.FromServer))
 	*known = all
+}
+
+// since is the traffic between two counts of the kernel's.
+func since(now, before flow.Count) stats.Traffic {
+	return stats.Traffic{Messages: now.Packets - before.Packets, Bytes: now.Bytes - before.Bytes}
 }

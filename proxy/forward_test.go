@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/kernel/flow"
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/allocs"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -113,10 +114,10 @@ func TestForwarded(t *testing.T) {
 		f.want(t, "while the client is heard", of)
 	}
 	s := p.relay.Snapshot(p.now).Sessions[0]
-	if want := (Traffic{13, 1000 + 5 + 4 + 21}); !s.Forwarded || s.FromClient != want {
+	if want := (stats.Traffic{Messages: 13, Bytes: 1000 + 5 + 4 + 21}); !s.Forwarded || s.FromClient != want {
 		t.Errorf("forwarded is %t, and %+v came from the client, want %+v", s.Forwarded, s.FromClient, want)
 	}
-	if want := (Traffic{21, 3000 + 14}); s.FromUpstream != want {
+	if want := (stats.Traffic{Messages: 21, Bytes: 3000 + 14}); s.FromUpstream != want {
 		t.Errorf("%+v came from the server, want %+v", s.FromUpstream, want)
 	}
 	if c := p.relay.counters; c.RelayedUp.Messages != 3 || c.RelayedDown.Messages != 1 {

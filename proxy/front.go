@@ -7,6 +7,7 @@ import (
 
 	"tidegate/internal/netio"
 	"tidegate/internal/proxyproto"
+	"tidegate/proxy/stats"
 )
 
 // errNoHeader: a trusted proxy's datagram does not say whose it is, and none did before.
@@ -75,7 +76,7 @@ func (r *Relay) unwrapProxied(now time.Time, d *door, from netip.AddrPort, datag
 	f.at = front{}
 	if !f.trusts(from.Addr()) {
 		if proxyproto.HasV2(datagram) {
-			r.drop(now, DropUntrusted, d, from, len(datagram), nil)
+			r.drop(now, stats.DropUntrusted, d, from, len(datagram), nil)
 			return from, nil, false
 		}
 		return from, datagram, true
@@ -84,11 +85,11 @@ func (r *Relay) unwrapProxied(now time.Time, d *door, from netip.AddrPort, datag
 	if errors.Is(err, proxyproto.ErrNone) {
 		var ok bool
 		if h, ok = f.recall(from); !ok {
-			r.drop(now, DropUntold, d, from, len(datagram), errNoHeader)
+			r.drop(now, stats.DropUntold, d, from, len(datagram), errNoHeader)
 			return from, nil, false
 		}
 	} else if err != nil {
-		r.drop(now, DropMalformed, d, from, len(datagram), err)
+		r.drop(now, stats.DropMalformed, d, from, len(datagram), err)
 		return from, nil, false
 	} else {
 		f.remember(from, h)

@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/proxyproto"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 )
 
 // balancer is the address of a trusted proxy's n-th socket.
@@ -27,14 +28,14 @@ func headed(h proxyproto.Header, payload string) []byte { return append(h.Append
 func TestUntrustedHeaders(t *testing.T) {
 	p := trusting(t)
 	h := proxyproto.Header{Client: playerAddr(9), Proxy: doorAddr}
-	p.swallow(playerAddr(1), doorAddr, headed(h, "x"), DropUntrusted)
+	p.swallow(playerAddr(1), doorAddr, headed(h, "x"), stats.DropUntrusted)
 	p.up(1, 0, serverAddr, []byte("a client that comes by itself"))
-	p.swallow(playerAddr(1), doorAddr, headed(h, "x"), DropUntrusted)
-	p.swallow(balancer(1), doorAddr, []byte("whose?"), DropUntold)
-	p.swallow(balancer(1), doorAddr, headed(h, "x")[:20], DropMalformed)
+	p.swallow(playerAddr(1), doorAddr, headed(h, "x"), stats.DropUntrusted)
+	p.swallow(balancer(1), doorAddr, []byte("whose?"), stats.DropUntold)
+	p.swallow(balancer(1), doorAddr, headed(h, "x")[:20], stats.DropMalformed)
 	h.Client = netip.AddrPortFrom(h.Client.Addr(), 0)
-	p.swallow(balancer(1), doorAddr, headed(h, "x"), DropSourcePort)
-	p.swallow(balancer(1), doorAddr, headed(proxyproto.Header{Local: true}, ""), DropEmpty)
+	p.swallow(balancer(1), doorAddr, headed(h, "x"), stats.DropSourcePort)
+	p.swallow(balancer(1), doorAddr, headed(proxyproto.Header{Local: true}, ""), stats.DropEmpty)
 	if n := p.relay.plains.Len(); n != 1 {
 		t.Errorf("%d sessions, want that of the client alone", n)
 	}
@@ -91,7 +92,7 @@ func TestSimpleHeadersComeBack(t *testing.T) {
 	if got := p.send(serverAddr, up.from, []byte("hey")); got.to != balancer(1) || string(got.bytes) != string(headed(h, "hey")) {
 		t.Errorf("the answer to %v: %q", got.to, got.bytes)
 	}
-	p.swallow(serverAddr, up.from, make([]byte, codec.MaxDatagram), DropTooLarge)
+	p.swallow(serverAddr, up.from, make([]byte, codec.MaxDatagram), stats.DropTooLarge)
 
 	// So do answers without a session.
 	w := newWorldWith(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()), func(s *Settings) {
@@ -123,5 +124,5 @@ func TestBoundedMemoryOfProxies(t *testing.T) {
 	if n := len(d.fronts.recent) + len(d.fronts.older); n > 2*d.fronts.most {
 		t.Errorf("%d are remembered, want at most %d", n, 2*d.fronts.most)
 	}
-	p.swallow(balancer(1), doorAddr, []byte("whose?"), DropUntold)
+	p.swallow(balancer(1), doorAddr, []byte("whose?"), stats.DropUntold)
 }

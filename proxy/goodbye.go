@@ -4,29 +4,14 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 )
-
-// Party is who ended a session.
-type Party uint8
-
-// Parties to blame.
-const (
-	blameClient Party = iota
-	blameUpstream
-	blameProxy
-	blameCount
-)
-
-var partyNames = [blameCount]string{"client", "upstream", "proxy"}
-
-// String is the party's name as in logs and metrics.
-func (p Party) String() string { return partyNames[p] }
 
 // lingerTime is how long a session's goodbyes may take. Codecs give up earlier by themselves.
 const lingerTime = 5 * time.Second
 
 // end says goodbye to whichever side is still there. The first reason given is the session's.
-func (r *Relay) end(now time.Time, e *entry, blame Party, why codec.Goodbye) {
+func (r *Relay) end(now time.Time, e *entry, blame stats.Party, why codec.Goodbye) {
 	p := &e.Value
 	limit := lingerTime
 	if r.farewell {
@@ -39,21 +24,21 @@ func (r *Relay) end(now time.Time, e *entry, blame Party, why codec.Goodbye) {
 	} else if last.Before(p.expires) {
 		p.expires = last
 	}
-	r.sendJoint(now, e)
-	if p.client.live() {
-		p.client.conn.Close(now, toClient(why, p.admitted))
+	r.sendJoined(now, e)
+	if p.client.Live() {
+		p.client.Conn.Close(now, toClient(why, p.admitted))
 	}
-	if p.upstream.live() {
-		p.upstream.conn.Close(now, toServer(why, blame))
+	if p.upstream.Live() {
+		p.upstream.Conn.Close(now, toServer(why, blame))
 	}
 	r.mark(e)
 }
 
 // toServer is what a server is told of the end of a session: that the client has left. The data of the client's own
 // goodbye goes along, for protocols that carry it (ENet). A refusal or a kick by the proxy is no business of the server.
-func toServer(why codec.Goodbye, blame Party) codec.Goodbye {
+func toServer(why codec.Goodbye, blame stats.Party) codec.Goodbye {
 	left := codec.Goodbye{Reason: codec.Closed}
-	if blame == blameClient {
+	if blame == stats.ByClient {
 		left.Data, left.Pad = why.Data, why.Pad
 	}
 	return left
@@ -110,13 +95,13 @@ func (r *Relay) expire(now time.Time, e *entry) {
 		return
 	}
 	if p.ending {
-		p.client.down, p.upstream.down = true, true
+		p.client.Down, p.upstream.Down = true, true
 		return
 	}
 	if p.gap != nil {
-		r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.ServerStopped})
+		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
 	} else {
-		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.TimedOut})
+		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.TimedOut})
 	}
 	r.settle(now, e)
 }
@@ -139,9 +124,9 @@ func (r *Relay) forget(now time.Time, e *entry) {
 		r.unknow(p.door, e.Key.Client)
 	}
 	r.presence.remove(p)
-	p.tally.end(p.blame, p.why, p.established)
-	r.toClients.leave(&p.client)
-	r.toUpstreams.leave(&p.upstream)
+	p.tally.End(p.blame, p.why, p.established)
+	sampleLast(&r.toClients, &p.client)
+	sampleLast(&r.toUpstreams, &p.upstream)
 	r.discharge(&p.meter, e.Key.Client.Addr())
 	r.table.Remove(e)
 	p.forgotten = true

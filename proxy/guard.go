@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -33,11 +34,11 @@ func newGuard(now time.Time, bans *ratelimit.Bans, seed uint64) guard {
 // mayEnter judges a datagram from an address without a session, before its protocol sees it.
 func (r *Relay) mayEnter(now time.Time, d *door, from netip.AddrPort, datagram []byte) bool {
 	if r.guard.bans.Find(now, from.Addr()) != nil {
-		r.drop(now, DropBanned, d, from, len(datagram), nil)
+		r.drop(now, stats.DropBanned, d, from, len(datagram), nil)
 		return false
 	}
 	if l := r.strangerWithin(now, r.guard.limits.strangers, from, len(datagram)); l != nil {
-		r.drop(now, DropRate, d, from, len(datagram), l.why)
+		r.drop(now, stats.DropRate, d, from, len(datagram), l.why)
 		return false
 	}
 	return r.mayCome(now, d, from, len(datagram))
@@ -50,12 +51,12 @@ func (r *Relay) mayAsk(now time.Time, d *door, from netip.AddrPort, size int, pr
 	if !proved {
 		rules = g.limits.handshakes[0]
 		if r.crowded(now) && !g.seen.Seen(r.sinceStart(now), from) {
-			r.drop(now, DropAskAgain, d, from, size, nil)
+			r.drop(now, stats.DropAskAgain, d, from, size, nil)
 			return false
 		}
 	}
 	if l := r.strangerWithin(now, rules, from, size); l != nil {
-		r.drop(now, DropHandshakes, d, from, size, l.why)
+		r.drop(now, stats.DropHandshakes, d, from, size, l.why)
 		return false
 	}
 	return true
@@ -77,7 +78,7 @@ func (r *Relay) crowded(now time.Time) bool {
 // mayPass judges a client's datagram before its session sees it.
 func (r *Relay) mayPass(now time.Time, d *door, m *meter, from netip.AddrPort, size int) bool {
 	if l := r.exceeded(now, r.guard.limits.datagrams, m, size); l != nil {
-		r.drop(now, DropRate, d, from, size, l.why)
+		r.drop(now, stats.DropRate, d, from, size, l.why)
 		return false
 	}
 	return true
@@ -90,7 +91,7 @@ func (r *Relay) mayRelay(now time.Time, d *door, m *meter, from netip.AddrPort, 
 		return false
 	}
 	if l := r.exceeded(now, r.guard.limits.accepted, m, size); l != nil {
-		r.drop(now, DropRate, d, from, size, l.why)
+		r.drop(now, stats.DropRate, d, from, size, l.why)
 		return false
 	}
 	return true
@@ -99,7 +100,7 @@ func (r *Relay) mayRelay(now time.Time, d *door, m *meter, from netip.AddrPort, 
 // accepted judges a client's datagram that its connection has accepted. Where it is one too many, the session ends.
 func (r *Relay) accepted(now time.Time, e *entry, size int) {
 	if l := r.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {
-		r.drop(now, DropRate, e.Value.door, e.Key.Client, size, l.why)
+		r.drop(now, stats.DropRate, e.Value.door, e.Key.Client, size, l.why)
 		r.applyVerdict(now, e, l.Verdict, l.String())
 	}
 }
@@ -111,9 +112,9 @@ func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *code
 		return false
 	}
 	if p.meter.choked {
-		r.drop(now, DropQueueFull, p.door, e.Key.Client, len(m.Payload), nil)
-		if m.Mode.IsReliable() && !p.route.AllowLossy {
-			r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Overflow})
+		r.drop(now, stats.DropQueueFull, p.door, e.Key.Client, len(m.Payload), nil)
+		if m.Mode.IsReliable() && !p.route.Bridge.AllowLossy {
+			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
 		}
 		return false
 	}
@@ -124,7 +125,7 @@ func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *code
 	if l == nil {
 		return true
 	}
-	r.drop(now, DropRate, p.door, e.Key.Client, len(m.Payload), l.why)
+	r.drop(now, stats.DropRate, p.door, e.Key.Client, len(m.Payload), l.why)
 	return r.applyVerdict(now, e, l.Verdict, l.String())
 }
 
@@ -143,7 +144,7 @@ func (r *Relay) exceeded(now time.Time, rules []*rule, m *meter, size int) *rule
 func (r *Relay) applyVerdict(now time.Time, e *entry, v ratelimit.Verdict, why string) bool {
 	switch v {
 	case ratelimit.Disconnect:
-		r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Kicked})
+		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Kicked})
 	case ratelimit.BanSource:
 		r.banSource(now, e, why)
 	}
@@ -160,14 +161,14 @@ func (r *Relay) banSource(now time.Time, e *entry, why string) {
 		r.journal.banned(now, e, &ban)
 		reason = codec.Banned
 	}
-	r.end(now, e, blameProxy, codec.Goodbye{Reason: reason})
+	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: reason})
 }
 
 // EnforceBans ends the sessions whose clients have been banned since they came.
 func (r *Relay) EnforceBans(now time.Time) {
 	for e := range r.table.All {
 		if !e.Value.ending && r.guard.bans.Find(now, e.Key.Client.Addr()) != nil {
-			r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Banned})
+			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Banned})
 			r.settle(now, e)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/rtype"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -26,7 +27,7 @@ func limit(of ratelimit.Quantity, per ratelimit.Scope, rate, burst int, v rateli
 	return ratelimit.Limit{Of: of, Per: per, Rate: ratelimit.Rate{PerSecond: rate, Burst: burst}, Verdict: v}
 }
 
-func (w *world) breaches(of ratelimit.Quantity, per ratelimit.Scope) Breaches {
+func (w *world) breaches(of ratelimit.Quantity, per ratelimit.Scope) stats.Breaches {
 	return w.proxy.relay.counters.Limits[of][per]
 }
 
@@ -55,7 +56,7 @@ func TestOneAddressCannotLockOthersOut(t *testing.T) {
 	if took := w.Now().Sub(begin); took > 500*time.Millisecond {
 		t.Errorf("a player got in after %v", took)
 	}
-	if w.drops(DropHalfOpenSource) == 0 {
+	if w.drops(stats.DropHalfOpenSource) == 0 {
 		t.Error("nothing was counted")
 	}
 }
@@ -90,7 +91,7 @@ func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 	if got := w.proxy.relay.table.HalfOpen(); got > 50 {
 		t.Errorf("%d half-open", got)
 	}
-	if got := w.drops(DropAskAgain); got < uint64(n)*8/10 {
+	if got := w.drops(stats.DropAskAgain); got < uint64(n)*8/10 {
 		t.Errorf("%d of %d forged Connects had to ask again", got, n)
 	}
 	if asked := len(w.servers[0].peers); asked > 700 {
@@ -309,9 +310,9 @@ func TestStrangersCannotSpendAPlayersLimits(t *testing.T) {
 	if w.breaches(ratelimit.Packets, ratelimit.PerAddress).Enforced == 0 {
 		t.Fatal("the flood is within the limits")
 	}
-	before := w.drops(DropRate)
+	before := w.drops(stats.DropRate)
 	w.stillPlays(p, codec.Message{Payload: []byte("x"), Mode: codec.Reliable, ID: 1, HasID: true})
-	if n := w.drops(DropRate); n != before {
+	if n := w.drops(stats.DropRate); n != before {
 		t.Errorf("%d of the player's datagrams were dropped", n-before)
 	}
 }
@@ -354,8 +355,8 @@ func TestQueuedBytes(t *testing.T) {
 		w.Run(10 * time.Millisecond)
 	}
 	w.Run(2 * time.Second)
-	if w.drops(DropQueueFull) == 0 || w.breaches(ratelimit.QueuedBytes, ratelimit.Overall).Enforced == 0 {
-		t.Errorf("%d dropped, %+v", w.drops(DropQueueFull), w.breaches(ratelimit.QueuedBytes, ratelimit.Overall))
+	if w.drops(stats.DropQueueFull) == 0 || w.breaches(ratelimit.QueuedBytes, ratelimit.Overall).Enforced == 0 {
+		t.Errorf("%d dropped, %+v", w.drops(stats.DropQueueFull), w.breaches(ratelimit.QueuedBytes, ratelimit.Overall))
 	}
 	w.stillPlays(other, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
 	w.Run(30 * time.Second)

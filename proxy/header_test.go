@@ -13,6 +13,8 @@ import (
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 )
 
 // chain is a world whose first server is a second proxy, which trusts the first one's headers, before the second server.
@@ -26,11 +28,11 @@ const secondSockets = 1000
 
 func newChain(t *testing.T, weather simnet.Weather, p codec.Protocol, headers Headers, mode Mode) *chain {
 	route := defaultRoute(p)
-	route.Upstream.Headers, route.Mode, route.AllowLossy, route.Envelope = headers, mode, true, EnvelopeRaw
+	route.Upstream.Headers, route.Mode, route.Bridge.AllowLossy, route.Bridge.Envelope = headers, mode, true, bridge.EnvelopeRaw
 	c := &chain{world: newWorld(t, 1, weather, p, route)}
 	settings, back := *c.settings, *defaultRoute(p)
 	back.Upstream.Servers = upstream.At(secondAddr)
-	back.AllowLossy, back.Envelope = true, EnvelopeRaw
+	back.Bridge.AllowLossy, back.Bridge.Envelope = true, bridge.EnvelopeRaw
 	settings.Listeners = []Listener{{
 		Name: "behind", Addr: serverAddr, Protocols: []codec.Protocol{p}, Route: &back,
 		ProxiesFrom: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16"), netip.PrefixFrom(doorAddr.Addr(), 32)},
@@ -89,7 +91,7 @@ func TestClientsAddressReachesTheServer(t *testing.T) {
 					if kind.headers == HeadersSimple {
 						return // its magic number may open datagrams of others
 					}
-					if n := c.second.relay.counters.Drops[DropMalformed]; n != 0 {
+					if n := c.second.relay.counters.Drops[stats.DropMalformed]; n != 0 {
 						t.Errorf("%d malformed datagrams", n)
 					}
 				})

@@ -13,6 +13,8 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 )
 
 // captured are the datagrams of the codecs' captures, each once, up to a number of each file.
@@ -59,8 +61,14 @@ func both(t *testing.T, seed uint64) (w *world, riptider, rakneter *player) {
 	w = newWorld(t, seed, simnet.Weather{Latency: 2 * time.Millisecond}, riptide22(), route)
 	d := w.proxy.relay.doors[0]
 	d.ways = []way{
-		{raknet6(), newBridge(raknet6(), raknet6(), route), new(Tally), codec.ProvedAccept},
-		{riptide22(), newBridge(riptide22(), raknet6(), route), new(Tally), codec.ProvedClientID},
+		{
+			protocol: raknet6(), bridge: bridge.New(raknet6(), raknet6(), &route.Bridge), tally: new(stats.Tally),
+			proof: codec.ProvedAccept,
+		},
+		{
+			protocol: riptide22(), bridge: bridge.New(riptide22(), raknet6(), &route.Bridge), tally: new(stats.Tally),
+			proof: codec.ProvedClientID,
+		},
 	}
 	riptider = w.connect(codec.Hello{})
 	w.clients = raknet6()
@@ -109,9 +117,9 @@ func TestHostileDatagramsLeaveTheOthersAlone(t *testing.T) {
 	if n := w.proxy.relay.table.Len(); n != 2 {
 		t.Errorf("%d sessions are left, want the two players'", n)
 	}
-	if w.drops(DropUnknownProtocol) == 0 || w.drops(DropAskAgain) == 0 {
+	if w.drops(stats.DropUnknownProtocol) == 0 || w.drops(stats.DropAskAgain) == 0 {
 		t.Errorf("counted %d unknown, %d that must ask again; want some of both",
-			w.drops(DropUnknownProtocol), w.drops(DropAskAgain))
+			w.drops(stats.DropUnknownProtocol), w.drops(stats.DropAskAgain))
 	}
 }
 

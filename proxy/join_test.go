@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 )
 
 // TestJoinInBadWeather: whoever asks to join gets in, though every part of the handshake may be lost, and though strangers
@@ -18,7 +19,7 @@ func TestJoinInBadWeather(t *testing.T) {
 					matrixRoute(clients, raknet6()))
 				p := w.join(codec.Hello{})
 				if !w.RunUntil(20*time.Second, func() bool { return p.find(codec.Connected) != nil }) {
-					t.Errorf("seed %d: not connected; %d datagrams for it were not sent", seed, w.drops(DropUnproved))
+					t.Errorf("seed %d: not connected; %d datagrams for it were not sent", seed, w.drops(stats.DropUnproved))
 				}
 			}
 		})

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -27,13 +28,13 @@ func newJournal(now time.Time, log zerolog.Logger, hide bool, seed uint64) journ
 }
 
 // drop tells of something dropped, now and then. size is in bytes.
-func (j *journal) drop(now time.Time, why Drop, listener string, from netip.AddrPort, size int, err error) {
+func (j *journal) drop(now time.Time, why stats.Drop, listener string, from netip.AddrPort, size int, err error) {
 	suppressed, ok := j.lines.allow(now, lineKind(why), from.Addr())
 	if !ok {
 		return
 	}
 	e := j.log.Warn()
-	if why == DropDuplicate || why == DropWindow || why == DropUnexpected {
+	if why == stats.DropDuplicate || why == stats.DropWindow || why == stats.DropUnexpected {
 		e = j.log.Debug() // an honest but bad network does these
 	}
 	e.Str("reason", why.String()).Str("listener", listener).Str("address", j.player(from)).Int("bytes", size).

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 )
 
 func TestAFloodDoesNotFillTheLog(t *testing.T) {
@@ -19,7 +20,7 @@ func TestAFloodDoesNotFillTheLog(t *testing.T) {
 	j := newJournal(now, zerolog.New(&log), false, 1)
 	stranger := netip.MustParseAddrPort("192.0.2.7:4000")
 	for range 60_000 { // a thousand a second for a minute
-		j.drop(now, DropUnknownProtocol, "play", stranger, 14, nil)
+		j.drop(now, stats.DropUnknownProtocol, "play", stranger, 14, nil)
 		now = now.Add(time.Millisecond)
 	}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
@@ -40,11 +41,11 @@ func TestAFloodDoesNotFillTheLog(t *testing.T) {
 		}
 		said += 1 + fields.Unsaid
 	}
-	if said+int(j.lines.suppressed[DropUnknownProtocol]) != 60_000 {
+	if said+int(j.lines.suppressed[stats.DropUnknownProtocol]) != 60_000 {
 		t.Errorf("the lines account for %d of 60000", said)
 	}
 	log.Reset()
-	if j.drop(now, DropMalformed, "play", stranger, 3, codec.ErrMalformed); log.Len() == 0 {
+	if j.drop(now, stats.DropMalformed, "play", stranger, 3, codec.ErrMalformed); log.Len() == 0 {
 		t.Error("one reason's flood silences another")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/bridge"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -48,7 +49,10 @@ func startWithKernel(t *testing.T, loops int, kernel proxy.Kernel, protocols ...
 	bans := ratelimit.NewBans(ratelimit.Terms{})
 	settings := &proxy.Settings{
 		Listeners: []proxy.Listener{{Name: "play", Addr: anyPort, Protocols: protocols, Route: &proxy.Route{
-			Name: "arena", Ordered: proxy.OrderedFast, Reliable: proxy.ReliableResend, PacketID: 0x86, Queue: 1 << 20,
+			Name: "arena",
+			Bridge: bridge.Options{
+				Ordered: bridge.OrderedFast, Reliable: bridge.ReliableResend, PacketID: 0x86, Queue: 1 << 20,
+			},
 			Upstream: &proxy.Upstream{Name: "arena", Protocol: bedrock(), Servers: upstream.At(closedPort(t))},
 		}}},
 		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},

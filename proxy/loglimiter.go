@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -12,7 +13,7 @@ type lineKind uint8
 
 // Kinds of lines beside drops.
 const (
-	lineJoined = lineKind(dropCount) + iota
+	lineJoined = lineKind(stats.DropCount) + iota
 	lineEnded
 	lineFailed // the end of a session that was never established
 	lineBanned
@@ -63,7 +64,7 @@ func newLogLimiter(now time.Time, seed uint64) logLimiter {
 	return h
 }
 
-func (k lineKind) isDrop() bool { return k < lineKind(dropCount) || k == lineFailed }
+func (k lineKind) isDrop() bool { return k < lineKind(stats.DropCount) || k == lineFailed }
 
 // allow reports whether a line about a source may be written, and how many of its kind were left out since the last one.
 func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (suppressed uint64, ok bool) {
@@ -123,5 +124,5 @@ func (k lineKind) String() string {
 	case lineBanned:
 		return "ban imposed"
 	}
-	return Drop(k).String()
+	return stats.Drop(k).String()
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/rs/zerolog"
+
+	"tidegate/proxy/stats"
 )
 
 // TestNoSourceTakesAllLines: one that is dropped all the time leaves lines for others, and is told of itself now and then.
@@ -18,14 +20,14 @@ func TestNoSourceTakesAllLines(t *testing.T) {
 	loud, quiet := netip.MustParseAddrPort("192.0.2.7:4000"), netip.MustParseAddrPort("203.0.113.1:4000")
 	for range 120 {
 		for range 1000 {
-			j.drop(now, DropUnknownProtocol, "play", loud, 14, nil)
+			j.drop(now, stats.DropUnknownProtocol, "play", loud, 14, nil)
 		}
 		now = now.Add(time.Second)
 	}
 	if n := strings.Count(log.String(), loud.String()); n < 2 || n > 4 {
 		t.Errorf("%d lines about one source in two minutes, want 2 and one a minute more", n)
 	}
-	if j.drop(now, DropUnknownProtocol, "play", quiet, 14, nil); !strings.Contains(log.String(), quiet.String()) {
+	if j.drop(now, stats.DropUnknownProtocol, "play", quiet, 14, nil); !strings.Contains(log.String(), quiet.String()) {
 		t.Error("nothing is told of the other source")
 	}
 }
@@ -36,7 +38,7 @@ func TestManySourcesTakeFewLines(t *testing.T) {
 	var log bytes.Buffer
 	j := newJournal(now, zerolog.New(&log), false, 1)
 	for i := range 60_000 {
-		j.drop(now, DropAskAgain, "play", strangerAddr(i), 1, nil)
+		j.drop(now, stats.DropAskAgain, "play", strangerAddr(i), 1, nil)
 		now = now.Add(time.Millisecond)
 	}
 	if n, most := strings.Count(log.String(), "\n"), dropLogBurst+int(time.Minute/dropLogEvery); n > most || n < most/2 {
@@ -50,7 +52,7 @@ func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
 	var log bytes.Buffer
 	j := newJournal(now, zerolog.New(&log), false, 1)
 	for range 100 {
-		j.drop(now, DropAskAgain, "play", strangerAddr(1), 1, nil)
+		j.drop(now, stats.DropAskAgain, "play", strangerAddr(1), 1, nil)
 	}
 	log.Reset()
 	same := j

@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 // loop gives one Relay its sockets and its clock. Everything of it but post and wait belongs to run's goroutine.
@@ -15,7 +16,7 @@ type loop struct {
 	relay   *Relay
 	poller  netio.Poller
 	clock   clock
-	turns   turns
+	turns   stats.Turns
 	thinner *thinner // nil: none
 	mailbox chan func(*Relay, time.Time)
 	done    chan struct{} // closed when run has returned
@@ -63,7 +64,7 @@ func (l *loop) turn() error {
 	if l.thinner != nil {
 		l.thinner.turn(l.clock.now, l.relay)
 	}
-	l.turns.end(l.clock.now.Sub(began))
+	l.turns.End(l.clock.now.Sub(began))
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tidegate/proxy/stats"
 )
 
 // TestManualHasEveryDrop holds the manual's table of reasons to the reasons, in both directions.
@@ -24,7 +26,7 @@ func TestManualHasEveryDrop(t *testing.T) {
 			t.Errorf("the manual says too little about %s", row[1])
 		}
 	}
-	for d := range dropCount {
+	for d := range stats.DropCount {
 		if !found[d.String()] {
 			t.Errorf("the manual lacks %s", d)
 		}

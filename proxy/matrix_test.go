@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/bridge"
 )
 
 // Riptide's quality rules would end sessions in the weather of these tests, as they should.
@@ -38,13 +39,13 @@ func promiseOf(near, far codec.Protocol) promise {
 // matrixRoute is a route that any pair can take.
 func matrixRoute(client, upstream codec.Protocol) *Route {
 	r := defaultRoute(upstream)
-	r.Reliable = ReliableResend
-	r.AllowLossy = promiseOf(client, upstream) == atMostOnce || promiseOf(upstream, client) == atMostOnce
+	r.Bridge.Reliable = bridge.ReliableResend
+	r.Bridge.AllowLossy = promiseOf(client, upstream) == atMostOnce || promiseOf(upstream, client) == atMostOnce
 	if client.Spec().Joins || upstream.Spec().Joins {
-		r.Envelope = EnvelopeFramed
+		r.Bridge.Envelope = bridge.EnvelopeFramed
 	}
 	if client.Spec().Closed && upstream.Spec().IDs == codec.IDBeside || upstream.Spec().Closed && client.Spec().IDs == codec.IDBeside {
-		r.Envelope = EnvelopeRaw // R-Type carries nothing but its own instructions
+		r.Bridge.Envelope = bridge.EnvelopeRaw // R-Type carries nothing but its own instructions
 	}
 	return r
 }
@@ -71,7 +72,7 @@ func (w *world) say(p *peer, near, far codec.Protocol, r *Route, i int) {
 		m.Payload = append(bytes.Clone(instruction), m.Payload...)
 	}
 	m.ID = uint16(i)
-	w.send(p, WrappingOf(near.Spec(), far.Spec(), r).Wrap(nil, m))
+	w.send(p, bridge.WrappingOf(near.Spec(), far.Spec(), &r.Bridge).Wrap(nil, m))
 }
 
 // heard counts the bodies that a game's end has received; anything else is a failure.
@@ -79,7 +80,7 @@ func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string
 	t.Helper()
 	seen := make(map[string]int)
 	for _, m := range p.received() {
-		err := WrappingOf(near.Spec(), far.Spec(), r).Unwrap(m, func(one codec.Message) {
+		err := bridge.WrappingOf(near.Spec(), far.Spec(), &r.Bridge).Unwrap(m, func(one codec.Message) {
 			rest := one.Payload
 			if near.Spec().Closed || far.Spec().Closed {
 				var found bool

@@ -62,7 +62,7 @@ func (r *Relay) moveAll(now time.Time, pool *upstream.Pool, from netip.AddrPort)
 // move begins to move a session to a server, or to any if that is zero.
 func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 	p := &e.Value
-	if !p.established || p.ending || p.gap != nil || !p.upstream.up || !p.client.live() {
+	if !p.established || p.ending || p.gap != nil || !p.upstream.up || !p.client.Live() {
 		return ErrNotMovable
 	}
 	if to.IsValid() {
@@ -72,12 +72,13 @@ func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 		}
 		p.route.pool.Release(server)
 	}
-	r.sendAggregate(now, e, &p.upstream)
+	r.carrier.SendJoined(now, &p.upstream.Sender)
+	r.carried(now, e)
 	r.counters.Moved++
 	p.gap = &gap{since: now, until: now.Add(max(p.route.Failover.Hold, moveTime)), to: to, phase: quiescing}
 	p.gap.departure.limit = now.Add(quiesceTime)
 	r.queue(e)
-	p.upstream.away = true
+	p.upstream.Away = true
 	p.expires = p.gap.until
 	r.settle(now, e)
 	return nil
@@ -106,7 +107,7 @@ type departure struct {
 func (r *Relay) quiesce(now time.Time, e *entry) {
 	p := &e.Value
 	l := &p.gap.departure
-	stats := p.upstream.conn.Stats()
+	stats := p.upstream.Conn.Stats()
 	leaveAt := l.limit
 	if stats.Queued == 0 {
 		if l.acked.IsZero() {
@@ -122,7 +123,7 @@ func (r *Relay) quiesce(now time.Time, e *entry) {
 		p.gap.next = leaveAt
 		return
 	}
-	p.upstream.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
+	p.upstream.Conn.Close(now, codec.Goodbye{Reason: codec.Closed})
 	p.gap.phase, p.gap.next = closing, now.Add(stats.RTT+closeTime)
 	r.settle(now, e)
 }

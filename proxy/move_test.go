@@ -12,6 +12,8 @@ import (
 	"tidegate/codec/rudp"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 )
 
 // movable is a saga with two servers and no policy but to disconnect.
@@ -137,7 +139,7 @@ func TestPartingsAreBounded(t *testing.T) {
 	ps.list = make([]*parting, maxPartings)
 	e := s.entry()
 	p := &e.Value
-	p.upstream.conn.Close(s.Now(), codec.Goodbye{Reason: codec.Closed})
+	p.upstream.Conn.Close(s.Now(), codec.Goodbye{Reason: codec.Closed})
 	ps.add(s.Now(), e, s.proxy.relay)
 	if len(ps.list) != maxPartings || !p.socket.(*simSocket).closed || len(s.proxy.out) == 0 {
 		t.Errorf("%d partings, %d datagrams", len(ps.list), len(s.proxy.out))
@@ -246,7 +248,7 @@ func TestMoveFromATalkingServer(t *testing.T) {
 func TestMoveRUDP(t *testing.T) {
 	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))
 	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
-	route.Reliable, route.Envelope = ReliableResend, EnvelopeRaw
+	route.Bridge.Reliable, route.Bridge.Envelope = bridge.ReliableResend, bridge.EnvelopeRaw
 	s := &saga{world: newWorld(t, 1, simnet.Weather{Latency: 30 * time.Millisecond, Loss: 0.02}, riptide22(), route)}
 	for i := range s.servers {
 		s.servers[i].react = s.records(i)
@@ -317,16 +319,16 @@ func TestLateWordsOfAnOldServer(t *testing.T) {
 	}
 	_ = s.proxy.relay.pools.Get("arena").Drain(s.Now(), serverAddr, true)
 	talk(2 * time.Second)
-	if got := len(s.player.received()); got != said || len(s.proxy.relay.partings.list) != 1 || s.drops(DropClosing) != 0 {
-		t.Fatalf("%d of %d messages came, %d dropped; %d connections are closing", got, said, s.drops(DropClosing),
+	if got := len(s.player.received()); got != said || len(s.proxy.relay.partings.list) != 1 || s.drops(stats.DropClosing) != 0 {
+		t.Fatalf("%d of %d messages came, %d dropped; %d connections are closing", got, said, s.drops(stats.DropClosing),
 			len(s.proxy.relay.partings.list))
 	}
 	s.servers[1].down = false
 	s.await("taken", time.Second, func() bool { return s.entry().Value.gap == nil })
 	before := len(s.player.received())
 	talk(time.Second)
-	if got := len(s.player.received()); got != before || s.drops(DropClosing) == 0 {
-		t.Errorf("%d messages came after the next server had taken the session, %d dropped", got-before, s.drops(DropClosing))
+	if got := len(s.player.received()); got != before || s.drops(stats.DropClosing) == 0 {
+		t.Errorf("%d messages came after the next server had taken the session, %d dropped", got-before, s.drops(stats.DropClosing))
 	}
 	s.Run(lingerTime)
 	if len(s.proxy.relay.partings.list) != 0 || s.player.gone() {
@@ -345,7 +347,7 @@ func TestLateWordsAreBounded(t *testing.T) {
 	for range 2 * maxLate / len(m.Payload) {
 		x.hand(s.Now(), s.proxy.relay, &m)
 	}
-	if dropped := int(s.drops(DropClosing)); dropped < maxLate/len(m.Payload) || dropped == 2*maxLate/len(m.Payload) {
+	if dropped := int(s.drops(stats.DropClosing)); dropped < maxLate/len(m.Payload) || dropped == 2*maxLate/len(m.Payload) {
 		t.Errorf("%d messages were dropped", dropped)
 	}
 	e.Value.gap = nil

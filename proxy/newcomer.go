@@ -6,6 +6,8 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 	"tidegate/session"
 )
 
@@ -51,7 +53,7 @@ func (r *Relay) recognise(now time.Time, d *door, from netip.AddrPort, datagram 
 	}
 	w := d.sniff(datagram)
 	if w == nil {
-		r.drop(now, DropUnknownProtocol, d, from, len(datagram), nil)
+		r.drop(now, stats.DropUnknownProtocol, d, from, len(datagram), nil)
 	}
 	return w
 }
@@ -76,7 +78,7 @@ func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip
 	}
 	switch {
 	case err != nil:
-		r.drop(now, dropOf(err), d, from, len(datagram), err)
+		r.drop(now, stats.DropOf(err), d, from, len(datagram), err)
 	case conn != nil && r.presence.has(d, conn):
 		r.refusePresent(now, d, w, s, from, datagram)
 	case conn == nil:
@@ -131,16 +133,16 @@ func (r *Relay) refuse(
 
 // whyFull returns the refusal of a newcomer that finds no place in the table, and the reason to drop its datagram.
 // ReasonNone means that there will be a place soon, and no refusal.
-func (r *Relay) whyFull(d *door, full error) (codec.Reason, Drop) {
+func (r *Relay) whyFull(d *door, full error) (codec.Reason, stats.Drop) {
 	switch {
 	case r.draining, d.retired:
-		return codec.ServerStopped, DropClosing
+		return codec.ServerStopped, stats.DropClosing
 	case full == session.ErrHalfOpen:
-		return codec.ReasonNone, DropHalfOpen
+		return codec.ReasonNone, stats.DropHalfOpen
 	case full == session.ErrAddress, full == session.ErrNetwork:
-		return codec.ReasonNone, DropHalfOpenSource
+		return codec.ReasonNone, stats.DropHalfOpenSource
 	}
-	return codec.ServerFull, DropTableFull
+	return codec.ServerFull, stats.DropTableFull
 }
 
 // answer sends a stateless reply. Where it is larger than the datagram, it is worth a forged address, and where it is not,
@@ -149,13 +151,13 @@ func (r *Relay) answer(now time.Time, d *door, s netio.Socket, from netip.AddrPo
 	switch {
 	case d.stream:
 	case len(reply) > len(datagram) && !d.mayAnswer(now, from):
-		r.drop(now, DropPingBudget, d, from, len(datagram), nil)
+		r.drop(now, stats.DropPingBudget, d, from, len(datagram), nil)
 		return
 	case len(reply) <= len(datagram) && !r.replies.Allow(now, from.Addr()):
-		r.drop(now, DropReplyBudget, d, from, len(datagram), nil)
+		r.drop(now, stats.DropReplyBudget, d, from, len(datagram), nil)
 		return
 	}
-	r.counters.Clients.Out.count(reply)
+	r.counters.Clients.Out.Count(reply)
 	r.sendAnswer(d, s, from, reply)
 }
 
@@ -173,7 +175,7 @@ func (r *Relay) answerList(now time.Time, d *door, w *way, s netio.Socket, from 
 		_, reply, _ = protocol.Accept(now, from, datagram, r.sockets.Buffer())
 	}
 	if len(reply) == 0 {
-		r.drop(now, DropUnanswered, d, from, len(datagram), nil)
+		r.drop(now, stats.DropUnanswered, d, from, len(datagram), nil)
 		return true
 	}
 	r.answer(now, d, s, from, datagram, reply)
@@ -207,7 +209,7 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 		face:     s,
 		via:      d.via(nil),
 		protocol: w.protocol,
-		client:   side{conn: conn},
+		client:   side{Sender: bridge.Sender{Conn: conn}},
 		serial:   r.serials.next(),
 		tally:    w.tally,
 		trust:    trust{proof: w.proof, unbound: r.settings.Unproved.trusts(from.Addr())},
@@ -224,7 +226,7 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 	w.tally.Opened++
 	r.enroll(&e.Value.meter, from.Addr())
 	e.Value.trust.owe(from, size)
-	if w.bridge.asksFirst {
+	if w.asksFirst {
 		r.askFirst(now, e)
 	}
 	r.settle(now, e)

@@ -25,7 +25,7 @@ func (c *company) note(kind codec.EventKind, client uint16) {
 // scatter tells a client that the others have left, with the server where they were.
 func (r *Relay) scatter(now time.Time, p *pair) {
 	for _, client := range p.company {
-		_ = p.client.conn.Announce(now, codec.Left, client) // a protocol without such news goes without
+		_ = p.client.Conn.Announce(now, codec.Left, client) // a protocol without such news goes without
 	}
 	p.company = nil
 }

@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/bridge"
 )
 
 // TestOnePort has a player of every protocol come to one listener, all at once, and the one server answer each of them.
@@ -34,7 +35,7 @@ func TestOnePort(t *testing.T) {
 func onePort(t *testing.T, all []codec.Protocol) {
 	far := raknet6()
 	route := defaultRoute(far)
-	route.Reliable, route.AllowLossy, route.Envelope = ReliableResend, true, EnvelopeFramed
+	route.Bridge.Reliable, route.Bridge.AllowLossy, route.Bridge.Envelope = bridge.ReliableResend, true, bridge.EnvelopeFramed
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, far, route, func(s *Settings) {
 		s.Listeners[0].Protocols = all
 	})
@@ -45,7 +46,7 @@ func onePort(t *testing.T, all []codec.Protocol) {
 		w.say(&players[i].peer, near, far, route, i)
 	}
 	w.Run(time.Second)
-	w.greetTheSilent(&envelope{kind: EnvelopeFramed, hasByte: true, packetID: route.PacketID})
+	w.greetTheSilent(bridge.WrappingOf(far.Spec(), riptide22().Spec(), &route.Bridge))
 	for i, near := range all {
 		w.await(near.Spec().Name+" answered", 5*time.Second, func() bool {
 			return heard(t, &players[i].peer, near, far, route)[string(body(i))] == 1
@@ -66,12 +67,12 @@ func onePort(t *testing.T, all []codec.Protocol) {
 }
 
 // greetTheSilent has the server create an entity for whoever has not said anything: R-Type's player, who waits for that.
-func (w *world) greetTheSilent(e *envelope) {
+func (w *world) greetTheSilent(wrapping bridge.Wrapping) {
 	w.t.Helper()
 	for _, p := range w.servers[0].peers {
 		if len(p.received()) == 0 {
-			created := codec.Message{Payload: []byte{0, 0, 0, 0, 1}}
-			w.send(p, codec.Message{Payload: e.wrap(nil, &created), Mode: codec.Unreliable})
+			created := codec.Message{Payload: []byte{0, 0, 0, 0, 1}, Mode: codec.Unreliable}
+			w.send(p, wrapping.Wrap(nil, created))
 		}
 	}
 }

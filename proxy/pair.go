@@ -1,13 +1,14 @@
 package proxy
 
 import (
-	"errors"
 	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 	"tidegate/session"
 )
 
@@ -18,7 +19,7 @@ type entry = session.Entry[pair]
 type pair struct {
 	door   *door
 	route  *route
-	bridge *bridge
+	bridge *bridge.Bridge
 	face   netio.Socket // towards the client: the listener's, or the client's own stream
 
 	via *front // by which the client comes; nil: by itself
@@ -55,7 +56,7 @@ type pair struct {
 	// forgotten: it is not in the table any more, and may still be on the list for the next Flush.
 	forgotten bool
 	why       codec.Reason
-	blame     Party // whose end it was
+	blame     stats.Party // whose end it was
 
 	// Beside the others of a byte, so that a session takes no more memory than it must.
 	established bool // both sides were connected, once
@@ -64,56 +65,19 @@ type pair struct {
 	searches    bool // fragments to server are forbidden yet
 
 	serial    SessionID
-	tally     *Tally
+	tally     *stats.Tally
 	sampleDue time.Duration // of the Relay's life: when it is sampled again
 	askedAt   time.Duration // of the Relay's life: when server was asked to take the session
 }
 
 // side is one of a pair's two connections.
 type side struct {
-	conn  codec.Conn // nil while there is none
-	up    bool       // Connected
-	down  bool       // Disconnected
-	keeps bool       // what is sent to the peer reliably is kept until it was delivered
-	away  bool       // there is no peer for a while: what is to be sent to it is kept
-
+	bridge.Sender
+	up       bool           // Connected
 	pressure codec.Pressure // on the peer
-
-	sampled sampled
-
-	in    Traffic    // received from the peer and sent on
-	order order      // of what is sent to the peer
-	kept  resends    // of what is sent to the peer
-	joint *aggregate // of what is sent to the peer; nil until there is one
-}
-
-// live reports whether the side has a connection that has not ended.
-func (s *side) live() bool { return s.conn != nil && !s.down }
-
-// takes reports whether messages may be sent to the side.
-func (s *side) takes() bool { return s.live() || s.away }
-
-// careFor is what is done for a message to the side that a bridge would give the care c.
-func (s *side) careFor(c care, want codec.Mode) care {
-	if s.away && c != careResend && want.IsReliable() || s.keeps && c == careNone && want.IsReliable() {
-		return careHold
-	}
-	return c
-}
-
-// errAway: the message is not one that waits for a server.
-var errAway = errors.New("no server at the moment")
-
-// send gives a message to the side's connection. One that is kept waits where there is none.
-func (s *side) send(now time.Time, m *codec.Message) error {
-	switch {
-	case !s.away:
-		return s.conn.Send(now, *m)
-	case m.Receipt&resendBit != 0:
-		return nil
-	}
-	return errAway
+	sampled  stats.Sampled
+	in       stats.Traffic // received from the peer and sent on
 }
 
 // over reports whether nothing more will come of either side.
-func (p *pair) over() bool { return !p.client.live() && !p.upstream.live() }
+func (p *pair) over() bool { return !p.client.Live() && !p.upstream.Live() }

@@ -1,6 +1,10 @@
 package proxy
 
-import "time"
+import (
+	"time"
+
+	"tidegate/proxy/stats"
+)
 
 // maxParked bounds the datagrams of ModeRelay that wait on a path: 512 of 1,500 bytes are 768 KiB. At 150 in 10 ms that is a
 // delay of 34 ms, beyond which a game is better served by a loss.
@@ -23,7 +27,7 @@ func (r *Relay) forwardUp(now time.Time, e *plainEntry, datagram []byte) {
 	case !way.jammed && way.free(now):
 		r.count(now, way)
 	case way.parked.len() == maxParked:
-		r.drop(now, DropPaced, p.door, e.Key.Client, len(datagram), nil)
+		r.drop(now, stats.DropPaced, p.door, e.Key.Client, len(datagram), nil)
 		return
 	default:
 		slot := way.parked.push()

@@ -5,6 +5,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 const (
@@ -36,8 +37,8 @@ type parting struct {
 func (ps *partings) add(now time.Time, e *entry, r *Relay) {
 	p := &e.Value
 	x := &parting{
-		conn: p.upstream.conn, socket: p.socket, of: e, preamble: p.preamble,
-		until: now.Add(lingerTime), over: p.upstream.down,
+		conn: p.upstream.Conn, socket: p.socket, of: e, preamble: p.preamble,
+		until: now.Add(lingerTime), over: p.upstream.Down,
 	}
 	x.flush(now, r)
 	if x.over || len(ps.list) == maxPartings {
@@ -114,7 +115,7 @@ func (x *parting) hand(now time.Time, r *Relay, m *codec.Message) {
 	p := &x.of.Value
 	x.late += len(m.Payload)
 	if p.gap == nil || p.gap.phase != seeking || x.late > maxLate {
-		r.drop(now, DropClosing, p.door, x.of.Key.Client, len(m.Payload), nil)
+		r.drop(now, stats.DropClosing, p.door, x.of.Key.Client, len(m.Payload), nil)
 		return
 	}
 	r.fromServer(now, x.of, m)

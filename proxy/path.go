@@ -168,7 +168,7 @@ func (r *Relay) sendUp(now time.Time, e *entry) {
 	p := &e.Value
 	way := p.path
 	for way == nil || !p.waits && !way.jammed && way.free(now) {
-		b, ok := p.upstream.conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
+		b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
 		if !ok {
 			return
 		}
@@ -186,7 +186,7 @@ func (r *Relay) sendToServer(now time.Time, p *pair, b []byte) {
 	if p.path != nil {
 		r.count(now, p.path)
 	}
-	r.counters.Upstreams.Out.count(b)
+	r.counters.Upstreams.Out.Count(b)
 	p.preamble.sent()
 	r.sockets.Send(p.socket, p.server.Addr, b)
 }
@@ -232,7 +232,7 @@ func (r *Relay) sendWaiting(now time.Time, way *path) bool {
 		return true // it has left
 	}
 	r.mark(e)
-	b, ok := p.upstream.conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
+	b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
 	if p.waits = ok; ok {
 		r.counters.Paced++
 		r.sendToServer(now, p, b)

@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 )
 
 // blocking is a server that blocks an address which sends more than most datagrams in a tick, as RakLib and Cloudburst do.
@@ -191,7 +192,7 @@ func TestPaceOfRelayedDatagrams(t *testing.T) {
 	for i := range sent {
 		r.Receive(r.now, playerAddr(i%3), doorAddr, []byte{byte(i), byte(i >> 8), 'x'})
 	}
-	if got := r.relay.counters.Drops[DropPaced]; got != 5 {
+	if got := r.relay.counters.Drops[stats.DropPaced]; got != 5 {
 		t.Errorf("%d dropped, want 5", got)
 	}
 	var times []time.Time

@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 )
 
 // pinger asks the servers of a route for their texts, and makes of them those of the route's listeners.
@@ -119,7 +120,7 @@ func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
 	if s.socket == nil {
 		socket, err := r.sockets.Dial(s.addr, netio.SocketOptions{Local: p.route.Upstream.source(s.addr.Addr())})
 		if err != nil {
-			r.drop(now, DropSocket, p.doors[0], s.addr, 0, err)
+			r.drop(now, stats.DropSocket, p.doors[0], s.addr, 0, err)
 			return
 		}
 		socket.SetOwner(s)
@@ -139,9 +140,9 @@ func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 	token, text, err := s.pinger.protocol.ParsePong(datagram)
 	switch {
 	case err != nil:
-		r.drop(now, DropMalformed, s.pinger.doors[0], s.socket.Peer(), len(datagram), err)
+		r.drop(now, stats.DropMalformed, s.pinger.doors[0], s.socket.Peer(), len(datagram), err)
 	case token != s.pinger.token:
-		r.drop(now, DropUnexpected, s.pinger.doors[0], s.socket.Peer(), len(datagram), codec.ErrUnexpected)
+		r.drop(now, stats.DropUnexpected, s.pinger.doors[0], s.socket.Peer(), len(datagram), codec.ErrUnexpected)
 	default:
 		s.heard, s.answers = now, true
 		s.text, s.pong = append(s.text[:0], text...), append(s.pong[:0], datagram...)

@@ -15,6 +15,7 @@ import (
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 )
 
 // browser is a player's server list: what it was answered, without a session.
@@ -146,8 +147,8 @@ func TestStrangersDoNotSpeakForTheServer(t *testing.T) {
 			t.Errorf("token %#x of %#x: text %q, want %q", c.token, p.token, got, c.want)
 		}
 	}
-	if l.drops(DropUnexpected) != 1 || l.drops(DropMalformed) != 2*33 {
-		t.Errorf("counted %d unexpected, %d malformed", l.drops(DropUnexpected), l.drops(DropMalformed))
+	if l.drops(stats.DropUnexpected) != 1 || l.drops(stats.DropMalformed) != 2*33 {
+		t.Errorf("counted %d unexpected, %d malformed", l.drops(stats.DropUnexpected), l.drops(stats.DropMalformed))
 	}
 }
 
@@ -156,8 +157,8 @@ func TestServerWithoutASocketIsAskedLater(t *testing.T) {
 	l.proxy.noDial = errors.New("no more files")
 	l.Run(time.Second)
 	l.proxy.noDial = nil
-	if l.drops(DropSocket) != 1 || l.pong.Text() != nil {
-		t.Errorf("counted %d, text %q", l.drops(DropSocket), l.pong.Text())
+	if l.drops(stats.DropSocket) != 1 || l.pong.Text() != nil {
+		t.Errorf("counted %d, text %q", l.drops(stats.DropSocket), l.pong.Text())
 	}
 	l.Run(2 * time.Second)
 	if l.pong.Text() == nil || l.proxy.dialed != 1 {
@@ -260,7 +261,7 @@ func TestForgedPingsAreNotWorthIt(t *testing.T) {
 			if victims.datagrams > c.most || victims.datagrams < c.most*9/10 || victims.bytes != victims.datagrams*433 {
 				t.Errorf("%d answers of %d bytes together, want up to %d of 433", victims.datagrams, victims.bytes, c.most)
 			}
-			if got := w.drops(DropPingBudget); got != uint64(pings-victims.datagrams) {
+			if got := w.drops(stats.DropPingBudget); got != uint64(pings-victims.datagrams) {
 				t.Errorf("counted %d, want %d", got, pings-victims.datagrams)
 			}
 			relay.sockets = w.proxy

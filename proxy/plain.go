@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 	"tidegate/session"
 )
 
@@ -29,7 +30,7 @@ type plain struct {
 	path     *path            // to server, if sessions share a choice or a bound there
 
 	serial SessionID
-	tally  *Tally
+	tally  *stats.Tally
 	meter  meter
 
 	preamble *preamble // of datagrams to server; nil: never any
@@ -37,7 +38,7 @@ type plain struct {
 	opened time.Time
 	heard  time.Time // when the client last sent a datagram
 	// Datagrams and bytes that the client and the server have sent and that were passed on.
-	up, down Traffic
+	up, down stats.Traffic
 
 	tries       uint16 // servers dialled so far
 	refused     uint8  // refusals by the server's host since its last datagram
@@ -60,14 +61,14 @@ func (r *Relay) greetPlain(now time.Time, d *door, w *way, s netio.Socket, from 
 	}
 	if victim != nil {
 		r.counters.Evicted++
-		r.endPlain(now, victim, blameProxy, codec.ServerFull)
+		r.endPlain(now, victim, stats.ByProxy, codec.ServerFull)
 	}
 	e, err := r.plains.Add(session.Key{Listener: d.index, Client: from}, plain{
 		door: d, route: d.route, protocol: w.protocol, face: s, via: d.via(nil), opened: now, heard: now,
 		serial: r.serials.next(), tally: w.tally,
 	})
 	if err != nil {
-		r.drop(now, DropTableFull, d, from, len(datagram), err)
+		r.drop(now, stats.DropTableFull, d, from, len(datagram), err)
 		return
 	}
 	d.sessions++
@@ -75,7 +76,7 @@ func (r *Relay) greetPlain(now time.Time, d *door, w *way, s netio.Socket, from 
 	w.tally.Opened++
 	r.enroll(&e.Value.meter, from.Addr())
 	if !r.dialPlain(now, e, nil) {
-		r.endPlain(now, e, blameUpstream, codec.NoConnection)
+		r.endPlain(now, e, stats.ByUpstream, codec.NoConnection)
 		return
 	}
 	r.plains.Schedule(e, now, e.Value.expiry(r.settings))
@@ -118,7 +119,7 @@ func (r *Relay) dialPlain(now time.Time, e *plainEntry, failed *upstream.Server)
 	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
 	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
-		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
+		r.drop(now, stats.DropSocket, p.door, p.server.Addr, 0, err)
 		return false
 	}
 	socket.SetOwner(e)
@@ -137,8 +138,8 @@ func (r *Relay) passUp(now time.Time, e *plainEntry, datagram []byte) {
 	if p.answered && !p.established {
 		r.establishPlain(now, e)
 	}
-	p.up.count(datagram)
-	r.counters.RelayedUp.count(datagram)
+	p.up.Count(datagram)
+	r.counters.RelayedUp.Count(datagram)
 	r.forwardUp(now, e, datagram)
 	r.hasten(now, e)
 }
@@ -160,7 +161,7 @@ func (r *Relay) toServer(now time.Time, e *plainEntry, datagram []byte, lent boo
 // sendHeaded sends a datagram with what b has before it.
 func (r *Relay) sendHeaded(now time.Time, e *plainEntry, s netio.Socket, to netip.AddrPort, b, datagram []byte) {
 	if len(b)+len(datagram) > netio.MaxDatagram {
-		r.drop(now, DropTooLarge, e.Value.door, e.Key.Client, len(datagram), nil)
+		r.drop(now, stats.DropTooLarge, e.Value.door, e.Key.Client, len(datagram), nil)
 		return
 	}
 	r.sockets.Send(s, to, append(b, datagram...))
@@ -174,7 +175,7 @@ func (r *Relay) passDown(now time.Time, e *plainEntry, datagram []byte) {
 		datagram = p.preamble.heard(datagram)
 	}
 	if len(datagram) == 0 {
-		r.drop(now, DropEmpty, p.door, p.server.Addr, 0, nil)
+		r.drop(now, stats.DropEmpty, p.door, p.server.Addr, 0, nil)
 		return
 	}
 	p.server.Heard(now)
@@ -185,11 +186,11 @@ func (r *Relay) passDown(now time.Time, e *plainEntry, datagram []byte) {
 		}
 	}
 	if !p.established && !r.affords(now, e, len(datagram)) {
-		r.drop(now, DropPingBudget, p.door, e.Key.Client, len(datagram), nil)
+		r.drop(now, stats.DropPingBudget, p.door, e.Key.Client, len(datagram), nil)
 		return
 	}
-	p.down.count(datagram)
-	r.counters.RelayedDown.count(datagram)
+	p.down.Count(datagram)
+	r.counters.RelayedDown.Count(datagram)
 	r.hasten(now, e)
 	if !p.via.simple() {
 		r.sockets.Forward(p.face, p.via.to(e.Key.Client), datagram)
@@ -202,8 +203,8 @@ func (r *Relay) passDown(now time.Time, e *plainEntry, datagram []byte) {
 // listener's budget for answers to strangers that must allow it.
 func (r *Relay) affords(now time.Time, e *plainEntry, n int) bool {
 	p, client := &e.Value, e.Key.Client
-	sent := p.down.onWire(client) + uint64(wireSize(client, n))
-	return sent <= amplification*p.up.onWire(client) || p.door.mayAnswer(now, client)
+	sent := onWire(&p.down, client) + uint64(wireSize(client, n))
+	return sent <= amplification*onWire(&p.up, client) || p.door.mayAnswer(now, client)
 }
 
 func (r *Relay) establishPlain(now time.Time, e *plainEntry) {
@@ -218,13 +219,7 @@ func (r *Relay) establishPlain(now time.Time, e *plainEntry) {
 	r.journal.plainEstablished(now, e)
 }
 
-// onWire is what counted datagrams of a client weigh on the wire.
-func (t *Traffic) onWire(client netip.AddrPort) uint64 {
+// onWire is the size of a client's counted datagrams with the headers of IP and UDP.
+func onWire(t *stats.Traffic, client netip.AddrPort) uint64 {
 	return t.Bytes + t.Messages*uint64(wireSize(client, 0))
-}
-
-// count counts a datagram.
-func (t *Traffic) count(datagram []byte) {
-	t.Messages++
-	t.Bytes += uint64(len(datagram))
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 )
 
 // expiry is when a session is given up if its client says nothing more.
@@ -21,7 +22,7 @@ func (r *Relay) expirePlain(now time.Time, e *plainEntry) {
 		r.plains.Schedule(e, now, at)
 		return
 	}
-	r.endPlain(now, e, blameProxy, codec.TimedOut)
+	r.endPlain(now, e, stats.ByProxy, codec.TimedOut)
 }
 
 // failedPlain takes the news that nobody listens at a session's server. While the server has said nothing, another is
@@ -44,14 +45,14 @@ func (r *Relay) failedPlain(now time.Time, e *plainEntry) {
 			}
 		}
 	}
-	r.endPlain(now, e, blameUpstream, codec.NoConnection)
+	r.endPlain(now, e, stats.ByUpstream, codec.NoConnection)
 }
 
 // endBannedPlains ends the sessions whose clients have been banned since they came.
 func (r *Relay) endBannedPlains(now time.Time) {
 	for e := range r.plains.All {
 		if r.guard.bans.Find(now, e.Key.Client.Addr()) != nil {
-			r.endPlain(now, e, blameProxy, codec.Banned)
+			r.endPlain(now, e, stats.ByProxy, codec.Banned)
 		}
 	}
 }
@@ -69,7 +70,7 @@ func (r *Relay) hangUpPlain(p *plain) {
 }
 
 // endPlain forgets a session. Nobody is told: there are no words that every protocol has.
-func (r *Relay) endPlain(now time.Time, e *plainEntry, blame Party, why codec.Reason) {
+func (r *Relay) endPlain(now time.Time, e *plainEntry, blame stats.Party, why codec.Reason) {
 	p := &e.Value
 	r.slow(e)
 	switch {
@@ -77,14 +78,14 @@ func (r *Relay) endPlain(now time.Time, e *plainEntry, blame Party, why codec.Re
 		r.unknow(p.door, e.Key.Client)
 		r.journal.plainEnded(now, e, blame, why)
 	case !p.answered && p.server != nil: // bounded: clients may be forged
-		r.drop(now, DropUnanswered, p.door, p.server.Addr, 0, nil)
+		r.drop(now, stats.DropUnanswered, p.door, p.server.Addr, 0, nil)
 	}
 	r.hangUpPlain(p)
 	if p.face != p.door.socket { // parted
 		p.face.Close()
 	}
 	r.counters.Closed++
-	p.tally.end(blame, why, p.established)
+	p.tally.End(blame, why, p.established)
 	r.left(p.door)
 	r.discharge(&p.meter, e.Key.Client.Addr())
 	r.plains.Remove(e)

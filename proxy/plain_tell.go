@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 )
 
 func (j *journal) plainEstablished(now time.Time, e *plainEntry) {
@@ -18,7 +19,7 @@ func (j *journal) plainEstablished(now time.Time, e *plainEntry) {
 }
 
 // plainEnded writes the one line that an established session leaves behind.
-func (j *journal) plainEnded(now time.Time, e *plainEntry, blame Party, why codec.Reason) {
+func (j *journal) plainEnded(now time.Time, e *plainEntry, blame stats.Party, why codec.Reason) {
 	suppressed, ok := j.lines.allow(now, lineEnded, e.Key.Client.Addr())
 	if !ok {
 		return

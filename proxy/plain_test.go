@@ -13,6 +13,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -64,7 +65,7 @@ func (p *plainRelay) pass(sender, at, from, to netip.AddrPort, datagram []byte) 
 }
 
 // swallow gives the Relay a datagram that it must not pass on, and tells whether the reason was counted once.
-func (p *plainRelay) swallow(sender, at netip.AddrPort, datagram []byte, why Drop) {
+func (p *plainRelay) swallow(sender, at netip.AddrPort, datagram []byte, why stats.Drop) {
 	p.t.Helper()
 	before := p.relay.counters.Drops[why]
 	p.out = p.out[:0]
@@ -138,14 +139,14 @@ func TestRelayedSessions(t *testing.T) {
 
 func TestRelayedNewcomersAreLookedAt(t *testing.T) {
 	p := newPlainRelay(t, riptide22(), unchanged)
-	p.swallow(playerAddr(0), doorAddr, []byte("GET / HTTP/1.1"), DropUnknownProtocol)
-	p.swallow(playerAddr(0), doorAddr, nil, DropEmpty)
+	p.swallow(playerAddr(0), doorAddr, []byte("GET / HTTP/1.1"), stats.DropUnknownProtocol)
+	p.swallow(playerAddr(0), doorAddr, nil, stats.DropEmpty)
 	if p.dialed != 0 || p.relay.plains.Len() != 0 {
 		t.Fatalf("%d sockets, %d sessions for a stranger", p.dialed, p.relay.plains.Len())
 	}
 	p.up(0, 0, serverAddr, []byte{2})
 	p.up(0, 0, serverAddr, []byte("GET / HTTP/1.1")) // later ones are the server's own affair
-	p.swallow(serverAddr, upstreamSocketAddr(0), nil, DropEmpty)
+	p.swallow(serverAddr, upstreamSocketAddr(0), nil, stats.DropEmpty)
 }
 
 // TestAnyProtocolIsRelayed: whatever comes first opens a session, and each client keeps its server.
@@ -169,7 +170,7 @@ func TestRelayedSessionsAreBounded(t *testing.T) {
 	servers := []netip.AddrPort{serverAddr, secondAddr, serverAddr, secondAddr, serverAddr}
 	for i, server := range servers {
 		if i >= 2 {
-			p.swallow(playerAddr(i), doorAddr, []byte("first"), DropAskAgain)
+			p.swallow(playerAddr(i), doorAddr, []byte("first"), stats.DropAskAgain)
 		}
 		p.up(i, i, server, []byte("again"))
 	}
@@ -180,7 +181,7 @@ func TestRelayedSessionsAreBounded(t *testing.T) {
 		p.down(i+1, i+1, server, []byte("x"))
 		p.up(i+1, i+1, server, []byte("y"))
 	}
-	p.swallow(playerAddr(5), doorAddr, []byte("e"), DropTableFull)
+	p.swallow(playerAddr(5), doorAddr, []byte("e"), stats.DropTableFull)
 }
 
 // TestRefusalsWhereTheProtocolHasThem: RakNet and Riptide clients hear that there is no place.
@@ -214,7 +215,7 @@ func TestSilenceEndsRelayedSessions(t *testing.T) {
 		t.Fatal("a session was given up too early")
 	}
 	p.wait(2 * time.Millisecond)
-	if p.relay.plains.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed || p.relay.counters.Drops[DropUnanswered] != 1 {
+	if p.relay.plains.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed || p.relay.counters.Drops[stats.DropUnanswered] != 1 {
 		t.Fatal("a session whose server never answered is kept, or not counted")
 	}
 	for range 10 {
@@ -242,7 +243,7 @@ func TestAnswersToForgedAddressesAreBounded(t *testing.T) {
 	p.down(0, 0, serverAddr, make([]byte, 300))
 	p.down(0, 0, serverAddr, make([]byte, 1000))
 	p.down(0, 0, serverAddr, make([]byte, 1000))
-	p.swallow(serverAddr, upstreamSocketAddr(0), make([]byte, 1), DropPingBudget)
+	p.swallow(serverAddr, upstreamSocketAddr(0), make([]byte, 1), stats.DropPingBudget)
 	p.up(0, 0, serverAddr, []byte("heard you"))
 	for range 10 {
 		p.down(0, 0, serverAddr, make([]byte, 1000))
@@ -294,7 +295,7 @@ func TestRelayedSessionWithoutServer(t *testing.T) {
 	}
 	p.wait(6 * time.Second)
 	p.noDial = errors.New("too many open files")
-	p.swallow(playerAddr(2), doorAddr, []byte("c"), DropSocket)
+	p.swallow(playerAddr(2), doorAddr, []byte("c"), stats.DropSocket)
 	if n := p.relay.plains.Len(); n != 0 || p.relay.counters.Opened != p.relay.counters.Closed {
 		t.Errorf("%d sessions, %+v", n, p.relay.counters)
 	}
@@ -345,7 +346,7 @@ func TestBansHoldForRelayedSessions(t *testing.T) {
 	if p.relay.plains.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed {
 		t.Error("the banned player's session is kept, or another's is not")
 	}
-	p.swallow(playerAddr(0), doorAddr, []byte("me again"), DropBanned)
+	p.swallow(playerAddr(0), doorAddr, []byte("me again"), stats.DropBanned)
 }
 
 // TestRelayedSessionsHaveLimits, whose hardest verdict is to drop: a datagram in ModeRelay may be anybody's.
@@ -357,7 +358,7 @@ func TestRelayedSessionsHaveLimits(t *testing.T) {
 		p.meet(0, 0, serverAddr) // whose first datagram was a stranger's
 		p.up(0, 0, serverAddr, []byte("2"))
 		p.up(0, 0, serverAddr, []byte("3"))
-		p.swallow(playerAddr(0), doorAddr, []byte("4"), DropRate)
+		p.swallow(playerAddr(0), doorAddr, []byte("4"), stats.DropRate)
 		if p.relay.plains.Len() != 1 || len(p.relay.guard.bans.All()) > 0 {
 			t.Errorf("%v: %d sessions, bans %v", verdict, p.relay.plains.Len(), p.relay.guard.bans.All())
 		}

@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 // Presence finds the sessions of clients that say who they are as they come (codec.Identity): a second one of the same name
@@ -43,7 +44,7 @@ func (here *Presence) has(d *door, conn codec.Conn) bool {
 }
 
 func (here *Presence) add(p *pair) {
-	key, ok := p.door.keyOf(p.client.conn)
+	key, ok := p.door.keyOf(p.client.Conn)
 	if !ok {
 		return
 	}
@@ -57,7 +58,7 @@ func (here *Presence) add(p *pair) {
 
 // remove forgets a session whose client has left, unless another has come in its place. Once is enough.
 func (here *Presence) remove(p *pair) {
-	key, ok := p.door.keyOf(p.client.conn)
+	key, ok := p.door.keyOf(p.client.Conn)
 	if !ok {
 		return
 	}
@@ -70,7 +71,7 @@ func (here *Presence) remove(p *pair) {
 
 // refusePresent tells a client that it is here already.
 func (r *Relay) refusePresent(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	r.drop(now, DropKnown, d, from, len(datagram), nil)
+	r.drop(now, stats.DropKnown, d, from, len(datagram), nil)
 	if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), codec.AlreadyConnected); len(reply) > 0 {
 		r.answer(now, d, s, from, datagram, reply)
 	}

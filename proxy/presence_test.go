@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 )
 
 // TestSecondOfAnIdentityIsRefused: a GUID plays once, as on a RakNet server, and is free again when its player has left.
@@ -18,9 +19,9 @@ func TestSecondOfAnIdentityIsRefused(t *testing.T) {
 	if got := second.find(codec.Disconnected).Reason; got != codec.AlreadyConnected {
 		t.Errorf("the second was told %v, want already-connected", got)
 	}
-	if first.gone() || other.gone() || w.drops(DropKnown) == 0 || len(w.servers[0].peers) != 2 {
+	if first.gone() || other.gone() || w.drops(stats.DropKnown) == 0 || len(w.servers[0].peers) != 2 {
 		t.Errorf("the first is gone: %v, another: %v; %d counted; the server saw %d", first.gone(), other.gone(),
-			w.drops(DropKnown), len(w.servers[0].peers))
+			w.drops(stats.DropKnown), len(w.servers[0].peers))
 	}
 	first.conn.Close(w.Now(), codec.Goodbye{})
 	w.await("the first has left", 5*time.Second, first.gone)
@@ -41,7 +42,7 @@ func TestIdentityPlaysOnceOnAllLoops(t *testing.T) {
 	first := one.connect(codec.Hello{Identity: 7})
 	second := two.join(codec.Hello{Identity: 7})
 	two.await("refused", time.Second, second.gone)
-	if got := second.find(codec.Disconnected).Reason; got != codec.AlreadyConnected || two.drops(DropKnown) == 0 {
+	if got := second.find(codec.Disconnected).Reason; got != codec.AlreadyConnected || two.drops(stats.DropKnown) == 0 {
 		t.Errorf("told %v, want already-connected", got)
 	}
 	first.conn.Close(one.Now(), codec.Goodbye{})

@@ -16,7 +16,7 @@ const (
 
 // press slows the sides of a session down, or no more.
 func (r *Relay) press(now time.Time, p *pair) {
-	limit := float64(p.route.Queue)
+	limit := float64(p.route.Bridge.Queue)
 	if p.upstream.up {
 		p.upstream.press(now, p.client.fill(limit), p.ending)
 	}
@@ -35,10 +35,10 @@ func (s *side) press(now time.Time, full float64, ending bool) {
 	default:
 		level = codec.Refuse
 	}
-	if level == s.pressure || !s.live() {
+	if level == s.pressure || !s.Live() {
 		return
 	}
-	if t, ok := s.conn.(codec.Throttler); ok {
+	if t, ok := s.Conn.(codec.Throttler); ok {
 		s.pressure = level
 		t.Throttle(now, level)
 	}
@@ -46,12 +46,12 @@ func (s *side) press(now time.Time, full float64, ending bool) {
 
 // fill is how full the queue towards the side's peer is, of a limit where the protocol does not say.
 func (s *side) fill(limit float64) float64 {
-	if !s.live() {
+	if !s.Live() {
 		return 0
 	}
-	held := float64(s.order.bytes) / limit
-	if t, ok := s.conn.(codec.Throttler); ok {
+	held := float64(s.Held()) / limit
+	if t, ok := s.Conn.(codec.Throttler); ok {
 		return held + t.Fill()
 	}
-	return held + float64(s.conn.Stats().Queued)/limit
+	return held + float64(s.Conn.Stats().Queued)/limit
 }

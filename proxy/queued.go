@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -15,9 +16,9 @@ func (r *Relay) judgeQueue(now time.Time, e *entry) {
 		return
 	}
 	p := &e.Value
-	queued := p.client.conn.Stats().Queued + p.client.order.bytes + p.upstream.order.bytes
-	if p.upstream.conn != nil {
-		queued += p.upstream.conn.Stats().Queued
+	queued := p.client.Conn.Stats().Queued + p.client.Held() + p.upstream.Held()
+	if p.upstream.Conn != nil {
+		queued += p.upstream.Conn.Stats().Queued
 	}
 	r.guard.count(&p.meter, queued-p.meter.own.queued)
 	p.meter.choked = false
@@ -33,11 +34,11 @@ func (r *Relay) judgeQueue(now time.Time, e *entry) {
 			p.meter.choked = true
 			continue
 		}
-		r.drop(now, DropQueueFull, p.door, e.Key.Client, queued, l.why)
+		r.drop(now, stats.DropQueueFull, p.door, e.Key.Client, queued, l.why)
 		if l.Verdict == ratelimit.BanSource {
 			r.banSource(now, e, l.String())
 		} else {
-			r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Overflow})
+			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
 		}
 		return
 	}

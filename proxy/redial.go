@@ -5,6 +5,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 // mostRedials is how many times a session asks one server anew from another address.
@@ -21,10 +22,10 @@ type earlier struct {
 // redial asks a server anew that seems not to answer the session's address any more.
 func (r *Relay) redial(now time.Time, e *entry) {
 	p := &e.Value
-	if p.upstream.up || !p.upstream.live() || p.ending {
+	if p.upstream.up || !p.upstream.Live() || p.ending {
 		return
 	}
-	conn, ok := p.upstream.conn.(codec.Redialer)
+	conn, ok := p.upstream.Conn.(codec.Redialer)
 	if !ok {
 		return
 	}
@@ -55,7 +56,7 @@ func (r *Relay) askFromElsewhere(now time.Time, e *entry) bool {
 	}
 	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
-		r.drop(now, DropSocket, p.door, p.server.Addr, 0, err)
+		r.drop(now, stats.DropSocket, p.door, p.server.Addr, 0, err)
 		return false
 	}
 	if len(was.sockets) == 0 {

@@ -12,6 +12,8 @@ import (
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -38,13 +40,13 @@ type Relay struct {
 	sockets  Sockets
 	tap      *tap // in front of sockets; nil: nobody captures
 	journal  journal
-	recent   *recent
-	counters Counters
-	tallies  tallies
+	recent   *stats.Recent
+	counters stats.Counters
+	tallies  stats.Tallies
 	serials  serials
 	born     time.Time
 
-	toClients, toUpstreams Samples
+	toClients, toUpstreams stats.Samples
 
 	locals   locals
 	doors    []*door // as the settings list their listeners
@@ -82,7 +84,8 @@ type Relay struct {
 	flowRate     flow.Rate         // of each of its sessions
 
 	guard      guard
-	scratch    []byte // for wrapped messages
+	carrier    bridge.Carrier
+	scratch    []byte // for datagrams to trusted proxies
 	identities identities
 	draining   bool      // no newcomers
 	drainBy    time.Time // when those who are left are told goodbye, while draining
@@ -136,7 +139,6 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		plains:     session.NewTable[plain](s.Limits, now),
 		presence:   o.Presence,
 		paths:      make(map[pathKey]*path),
-		recent:     new(recent),
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
@@ -148,8 +150,9 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	if r.deserted == nil {
 		r.deserted = func() { r.closeRetired(r.empty()) }
 	}
+	r.carrier = bridge.NewCarrier(&r.counters)
 	r.guard = newGuard(now, o.Bans, r.identities.next())
-	r.recent.seed = r.identities.next()
+	r.recent = stats.NewRecent(r.identities.next())
 	if r.allowance = o.Allowance; r.allowance == nil {
 		r.allowance = NewAllowance(now, r.identities.next())
 	}
@@ -211,13 +214,13 @@ func (r *Relay) newRoute(settings *Route, oldRoutes []*route) *route {
 func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	switch owner := s.Owner().(type) {
 	case *door:
-		r.counters.Clients.In.count(datagram)
+		r.counters.Clients.In.Count(datagram)
 		r.fromClient(now, owner, s, from, datagram)
 	case *entry:
-		r.counters.Upstreams.In.count(datagram)
+		r.counters.Upstreams.In.Count(datagram)
 		r.fromUpstream(now, owner, datagram)
 	case *plainEntry:
-		r.counters.Upstreams.In.count(datagram)
+		r.counters.Upstreams.In.Count(datagram)
 		r.passDown(now, owner, datagram)
 	case *parting:
 		r.partings.receive(now, owner, datagram, r)
@@ -238,10 +241,10 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 	}
 	switch {
 	case len(datagram) == 0:
-		r.drop(now, DropEmpty, d, from, 0, nil)
+		r.drop(now, stats.DropEmpty, d, from, 0, nil)
 		return
 	case from.Port() == 0:
-		r.drop(now, DropSourcePort, d, from, len(datagram), nil)
+		r.drop(now, stats.DropSourcePort, d, from, len(datagram), nil)
 		return
 	}
 	sheds := r.backlog.sheds()
@@ -268,20 +271,20 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 	p := &e.Value
 	if d.stream && p.face != s {
 		// The client's last session is still saying goodbye to the upstream. It may come again.
-		r.drop(now, DropClosing, d, from, len(datagram), nil)
+		r.drop(now, stats.DropClosing, d, from, len(datagram), nil)
 		s.Close()
 		return
 	}
-	if p.client.down || !r.mayPass(now, d, &p.meter, from, len(datagram)) {
+	if p.client.Down || !r.mayPass(now, d, &p.meter, from, len(datagram)) {
 		return
 	}
 	p.heard, p.via = now, d.via(p.via)
 	p.trust.owe(from, len(datagram))
 	connected := p.client.up
-	r.backlog.excuse(now, p.client.conn)
-	err := p.client.conn.Receive(now, datagram)
+	r.backlog.excuse(now, p.client.Conn)
+	err := p.client.Conn.Receive(now, datagram)
 	if err != nil {
-		r.drop(now, dropOf(err), d, from, len(datagram), err)
+		r.drop(now, stats.DropOf(err), d, from, len(datagram), err)
 	}
 	r.settle(now, e)
 	if err == nil {
@@ -294,14 +297,14 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
 	p.refused = 0
 	datagram = p.preamble.heard(datagram)
-	if !p.upstream.live() {
+	if !p.upstream.Live() {
 		return
 	}
 	var err error
-	drop := DropEmpty
+	drop := stats.DropEmpty
 	if len(datagram) > 0 {
-		err = p.upstream.conn.Receive(now, datagram)
-		drop = dropOf(err)
+		err = p.upstream.Conn.Receive(now, datagram)
+		drop = stats.DropOf(err)
 	}
 	if err != nil || len(datagram) == 0 {
 		r.drop(now, drop, p.door, p.server.Addr, len(datagram), err)
@@ -328,7 +331,7 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 		p := &owner.Value
 		p.refused++
 		believed := !p.upstream.up || p.refused >= refusals || p.route.Upstream.Transport.Stream
-		if p.upstream.live() && believed {
+		if p.upstream.Live() && believed {
 			r.abandonUpstream(now, owner)
 		}
 	case *checked:
@@ -349,7 +352,7 @@ func (r *Relay) Flush(now time.Time) {
 			continue
 		}
 		e.Value.dirty = false
-		r.sendJoint(now, e)
+		r.sendJoined(now, e)
 		r.press(now, &e.Value)
 		r.transmit(now, e)
 		r.judgeQueue(now, e)
@@ -371,13 +374,13 @@ func (r *Relay) Flush(now time.Time) {
 func (r *Relay) transmit(now time.Time, e *entry) {
 	p := &e.Value
 	for {
-		b, ok := p.client.conn.Transmit(now, p.via.begin(r.sockets.Buffer()))
+		b, ok := p.client.Conn.Transmit(now, p.via.begin(r.sockets.Buffer()))
 		if !ok {
 			break
 		}
 		r.sendToClient(now, e, b)
 	}
-	if p.upstream.conn == nil || p.socket == nil {
+	if p.upstream.Conn == nil || p.socket == nil {
 		return
 	}
 	r.sendUp(now, e)
@@ -391,13 +394,19 @@ func (r *Relay) mark(e *entry) {
 	}
 }
 
+// In a flood not all drops are remembered: that would take as long as everything else about them.
+const (
+	mostRemembered = 32 // of a turn
+	rememberedOf   = 8  // beyond, one of so many
+)
+
 // drop counts and tells of something that goes no further.
-func (r *Relay) drop(now time.Time, why Drop, d *door, from netip.AddrPort, size int, err error) {
+func (r *Relay) drop(now time.Time, why stats.Drop, d *door, from netip.AddrPort, size int, err error) {
 	r.refused++
 	r.counters.Drops[why]++
 	d.drops.Drops[why]++
 	if r.refused < mostRemembered || r.refused%rememberedOf == 0 {
-		r.recent.add(now, why, d.name, from, size, err)
+		r.recent.Add(now, why, d.name, from, size, err)
 	}
 	r.journal.drop(now, why, d.name, from, size, err)
 }

@@ -14,6 +14,8 @@ import (
 	"tidegate/internal/registry"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 	"tidegate/session"
 )
 
@@ -254,8 +256,8 @@ func TestNoSocketTowardsTheUpstream(t *testing.T) {
 	w.proxy.noDial = errors.New("too many open files")
 	p := w.join(codec.Hello{})
 	w.await("refused", time.Second, p.gone)
-	if w.drops(DropSocket) != 1 {
-		t.Errorf("counted %d", w.drops(DropSocket))
+	if w.drops(stats.DropSocket) != 1 {
+		t.Errorf("counted %d", w.drops(stats.DropSocket))
 	}
 }
 
@@ -266,8 +268,8 @@ func TestFullTable(t *testing.T) {
 	w.connect(codec.Hello{})
 	late := w.join(codec.Hello{})
 	w.await("refused", time.Second, late.gone)
-	if end := late.find(codec.Disconnected); end.Reason != codec.ServerFull || w.drops(DropTableFull) == 0 {
-		t.Errorf("refused with %v, counted %d", end.Reason, w.drops(DropTableFull))
+	if end := late.find(codec.Disconnected); end.Reason != codec.ServerFull || w.drops(stats.DropTableFull) == 0 {
+		t.Errorf("refused with %v, counted %d", end.Reason, w.drops(stats.DropTableFull))
 	}
 	first.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
 	w.Run(time.Second)
@@ -285,9 +287,9 @@ func TestDatagramsOfNobody(t *testing.T) {
 	w.Inject(0, serverAddr, upstreamSocketAddr(0), nil)
 	w.Run(time.Second)
 	for _, c := range []struct {
-		why  Drop
+		why  stats.Drop
 		want uint64
-	}{{DropUnknownProtocol, 1}, {DropEmpty, 2}, {DropSourcePort, 1}} {
+	}{{stats.DropUnknownProtocol, 1}, {stats.DropEmpty, 2}, {stats.DropSourcePort, 1}} {
 		if got := w.drops(c.why); got != c.want {
 			t.Errorf("%v: counted %d, want %d", c.why, got, c.want)
 		}
@@ -305,14 +307,14 @@ func TestOversizeClosesOnlyWhatWasPromised(t *testing.T) {
 		ends  bool
 	}{{codec.Unreliable, false, false}, {codec.Reliable, false, true}, {codec.Reliable, true, false}} {
 		w := newWorld(t, 1, simnet.Weather{}, riptide22(), defaultRoute(small))
-		w.settings.Listeners[0].Route.AllowLossy = c.lossy
-		w.proxy.relay.doors[0].ways[0].bridge = newBridge(riptide22(), small, w.settings.Listeners[0].Route)
+		w.settings.Listeners[0].Route.Bridge.AllowLossy = c.lossy
+		w.proxy.relay.doors[0].ways[0].bridge = bridge.New(riptide22(), small, &w.settings.Listeners[0].Route.Bridge)
 		p, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 		w.send(&p.peer, codec.Message{Payload: make([]byte, 500), Mode: c.mode, ID: 1, HasID: true})
 		w.Run(time.Second)
-		if p.gone() != c.ends || other.gone() || w.drops(DropTooLarge) != 1 {
+		if p.gone() != c.ends || other.gone() || w.drops(stats.DropTooLarge) != 1 {
 			t.Errorf("%v, lossy %v: ended %v, other ended %v, counted %d; want %v, false, 1",
-				c.mode, c.lossy, p.gone(), other.gone(), w.drops(DropTooLarge), c.ends)
+				c.mode, c.lossy, p.gone(), other.gone(), w.drops(stats.DropTooLarge), c.ends)
 		}
 	}
 }

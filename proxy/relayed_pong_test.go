@@ -10,6 +10,7 @@ import (
 	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 )
 
 // relayedList is newListed through a relay to servers of any protocol, which keep a GUID and a dialect of their own.
@@ -63,7 +64,7 @@ func TestRelayedListIsSilent(t *testing.T) {
 		l.Run(100 * time.Millisecond)
 	}
 	ping()
-	opened, unanswered := l.proxy.relay.counters.Opened, l.drops(DropUnanswered)
+	opened, unanswered := l.proxy.relay.counters.Opened, l.drops(stats.DropUnanswered)
 	if len(l.browser.texts) > 0 || opened > 0 || unanswered != 1 {
 		t.Errorf("answered %q, %d sessions, %d counted as unanswered", l.browser.texts, opened, unanswered)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 )
 
 // Errors of what an operator may ask of a Server.
@@ -116,7 +117,7 @@ func (r *Relay) findPlain(id SessionID) *plainEntry {
 
 func (r *Relay) kick(now time.Time, id SessionID, text string) error {
 	if e := r.findPlain(id); e != nil {
-		r.endPlain(now, e, blameProxy, codec.Kicked)
+		r.endPlain(now, e, stats.ByProxy, codec.Kicked)
 		return nil
 	}
 	e := r.find(id)
@@ -126,7 +127,7 @@ func (r *Relay) kick(now time.Time, id SessionID, text string) error {
 	case e.Value.ending:
 		return ErrEnding
 	}
-	r.end(now, e, blameProxy, codec.Goodbye{Reason: codec.Kicked, Text: text})
+	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Kicked, Text: text})
 	r.settle(now, e)
 	return nil
 }

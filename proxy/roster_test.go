@@ -10,6 +10,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 )
 
 func TestKickByAnOperator(t *testing.T) {
@@ -37,7 +38,7 @@ func TestKickByAnOperator(t *testing.T) {
 	if err := relay.kick(w.Now(), first.ID, ""); !errors.Is(err, ErrNoSession) {
 		t.Errorf("kicked after its end: %v", err)
 	}
-	if got := w.tally().Ended[blameProxy][codec.Kicked]; got != 1 {
+	if got := w.tally().Ended[stats.ByProxy][codec.Kicked]; got != 1 {
 		t.Errorf("%d counted as kicked", got)
 	}
 }

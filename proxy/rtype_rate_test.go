@@ -11,6 +11,7 @@ import (
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/bridge"
 )
 
 // TestBridgesKeepTheGamesRate: R-Type's clients at servers of each other protocol, and the reverse, get all that the real
@@ -91,12 +92,8 @@ func gameUpdate(n uint32) []byte {
 func (w *world) tellGame(p *peer, server, client codec.Protocol, messages [][]byte) {
 	w.t.Helper()
 	for _, payload := range messages {
-		m := codec.Message{Payload: payload, Mode: codec.Unreliable}
-		if server.Spec().IDs == codec.IDBeside {
-			m.HasID = true
-		} else if e := envelopeOf(server.Spec(), client.Spec(), w.settings.Listeners[0].Route); e != nil {
-			m.Payload = e.wrap(nil, &codec.Message{Payload: payload, HasID: true})
-		}
+		wrapping := bridge.WrappingOf(server.Spec(), client.Spec(), &w.settings.Listeners[0].Route.Bridge)
+		m := wrapping.Wrap(nil, codec.Message{Payload: payload, Mode: codec.Unreliable})
 		if err := p.conn.Send(w.Now(), m); err != nil {
 			w.t.Fatalf("%x: %v", payload, err)
 		}
@@ -106,17 +103,13 @@ func (w *world) tellGame(p *peer, server, client codec.Protocol, messages [][]by
 // gameHeard are the updates that a client has received.
 func gameHeard(t *testing.T, p *player, client, server codec.Protocol, route *Route) (all [][]byte) {
 	for _, m := range p.received() {
-		messages := []codec.Message{m}
-		if e := envelopeOf(client.Spec(), server.Spec(), route); e != nil {
-			var err error
-			if messages, err = unwrapAll(e, m.Payload); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, one := range messages {
+		err := bridge.WrappingOf(client.Spec(), server.Spec(), &route.Bridge).Unwrap(m, func(one codec.Message) {
 			if len(one.Payload) > 0 && one.Payload[0] == 3 {
 				all = append(all, one.Payload)
 			}
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 	return all

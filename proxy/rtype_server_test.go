@@ -81,7 +81,7 @@ func TestRTypeServerIsLost(t *testing.T) {
 			second, _, _ := startRType(t, game)
 			r := startWith(t, netio.Auto, 1, players, game, first, func(s *proxy.Settings) {
 				route := s.Listeners[0].Route
-				route.AllowLossy, route.Failover.Hold = true, test.hold
+				route.Bridge.AllowLossy, route.Failover.Hold = true, test.hold
 				route.Upstream.Servers = upstream.At(first, second)
 				route.Upstream.Options.RetryAfter = time.Minute
 			})

@@ -1,62 +1,31 @@
 package proxy
 
-import "time"
+import (
+	"time"
 
-// sampleEvery is how often a session's figures are looked at, while it has anything to say.
-const sampleEvery = 5 * time.Second
+	"tidegate/proxy/stats"
+)
 
-// Samples are figures of one side of all sessions. Each session is looked at every few seconds and at its end, so that
-// nobody ever has to walk all sessions.
-type Samples struct {
-	RTT    Histogram // of sessions whose round trip is known
-	Queued int       // bytes of messages to the side that wait to be sent or acknowledged
-	Resent uint64    // transmissions of messages to the side beyond their first
-	Lost   uint64    // messages or datagrams to the side known not to have arrived the first time
-}
-
-// sampled is what Samples have of one side of a session.
-type sampled struct{ queued, resent, lost uint32 } // of the counts, the low bits: a look is never far from the next
-
-// observe adds what has changed since the last look.
-func (s *Samples) observe(of *side) {
-	if of.conn == nil {
-		return
-	}
-	stats := of.conn.Stats()
-	if stats.RTT > 0 {
-		s.RTT.observe(stats.RTT)
-	}
-	s.take(of, sampled{uint32(stats.Queued), uint32(stats.Resent), uint32(stats.Lost)})
-}
-
-// leave samples a side that is over.
-func (s *Samples) leave(of *side) {
-	if of.conn != nil {
-		stats := of.conn.Stats()
-		s.take(of, sampled{0, uint32(stats.Resent), uint32(stats.Lost)})
+// sampleSide adds a side's statistics to samples.
+func sampleSide(to *stats.Samples, s *side) {
+	if s.Conn != nil {
+		to.Observe(&s.sampled, s.Conn.Stats())
 	}
 }
 
-func (s *Samples) take(of *side, now sampled) {
-	s.Queued += int(now.queued) - int(of.sampled.queued)
-	s.Resent += uint64(now.resent - of.sampled.resent)
-	s.Lost += uint64(now.lost - of.sampled.lost)
-	of.sampled = now
-}
-
-func (s *Samples) add(o *Samples) {
-	s.RTT.add(&o.RTT)
-	s.Queued += o.Queued
-	s.Resent += o.Resent
-	s.Lost += o.Lost
+// sampleLast adds the last statistics of a side that is over.
+func sampleLast(from *stats.Samples, s *side) {
+	if s.Conn != nil {
+		from.Leave(&s.sampled, s.Conn.Stats())
+	}
 }
 
 // sample looks at a session that is due for it.
 func (r *Relay) sample(now time.Time, p *pair) {
 	if life := now.Sub(r.born); life >= p.sampleDue {
-		p.sampleDue = life + sampleEvery
-		r.toClients.observe(&p.client)
-		r.toUpstreams.observe(&p.upstream)
+		p.sampleDue = life + stats.SampleEvery
+		sampleSide(&r.toClients, &p.client)
+		sampleSide(&r.toUpstreams, &p.upstream)
 		p.endSearch()
 	}
 }

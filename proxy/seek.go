@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 )
 
 const (
@@ -130,7 +131,7 @@ func (r *Relay) musterAll(now time.Time, lost *upstream.Server) bool {
 		if n++; n > mostMustered {
 			return false
 		}
-		p.upstream.down = true
+		p.upstream.Down = true
 		r.upstreamGone(now, e, codec.Goodbye{Reason: codec.TimedOut})
 		r.settle(now, e)
 	}
@@ -146,7 +147,7 @@ func (r *Relay) giveTurns(now time.Time, pool *upstream.Pool) {
 		}
 		e := t.Owner.(*entry)
 		if server == nil {
-			r.end(now, e, blameUpstream, codec.Goodbye{Reason: codec.ServerStopped})
+			r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
 			r.settle(now, e)
 			continue
 		}
@@ -231,5 +232,5 @@ func (r *Relay) serveNew(now time.Time, s *seekers) {
 
 // isNew reports whether a new session still waits in a seekers' line.
 func isNew(p *pair) bool {
-	return p.gap == nil && p.upstream.conn == nil && p.client.live() && !p.ending && !p.forgotten
+	return p.gap == nil && p.upstream.Conn == nil && p.client.Live() && !p.ending && !p.forgotten
 }

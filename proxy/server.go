@@ -16,6 +16,7 @@ import (
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -219,8 +220,8 @@ func (s *Server) Snapshot() Snapshot {
 			all.add(r.Snapshot(now), l.sockets())
 		})
 	}
-	all.Kernel = s.options.Kernel.figures()
-	all.Counters.forwarded(&all.Kernel)
+	all.Kernel = stats.ReadKernel(s.options.Kernel.Shield, s.options.Kernel.Flows)
+	all.Counters.AddForwarded(&all.Kernel)
 	return all
 }
 

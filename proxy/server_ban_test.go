@@ -7,7 +7,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
-	"tidegate/proxy"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -40,7 +40,7 @@ func TestBanReachesEveryLoop(t *testing.T) {
 			if _, err := gork.DialTimeout(r.addr.String(), 300*time.Millisecond); err == nil {
 				t.Error("a banned player came back")
 			}
-			if r.server.Snapshot().Counters.Drops[proxy.DropBanned] == 0 {
+			if r.server.Snapshot().Counters.Drops[stats.DropBanned] == 0 {
 				t.Error("nothing was counted")
 			}
 			r.server.Bans().Remove(home)

@@ -21,6 +21,7 @@ import (
 	"tidegate/internal/testkit/rakserver"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/bridge"
 	"tidegate/session"
 )
 
@@ -46,7 +47,7 @@ func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstream
 	change func(*proxy.Settings)) *running {
 	t.Helper()
 	route := &proxy.Route{
-		Name: "arena", Ordered: proxy.OrderedFast, PacketID: 0x86, Queue: 8 << 20,
+		Name: "arena", Bridge: bridge.Options{Ordered: bridge.OrderedFast, PacketID: 0x86, Queue: 8 << 20},
 		Upstream: &proxy.Upstream{
 			Name: "arena", Protocol: upstreams, Servers: upstream.At(to),
 			Options: upstream.Options{RetryAfter: time.Second},

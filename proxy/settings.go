@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/filter"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -51,38 +52,9 @@ type Route struct {
 	Mode     Mode // in ModeRelay what follows does not matter
 	Admit    Admit
 	Failover Failover
-	Ordered  Ordered
-	Reliable Reliable
-	// AllowLossy accepts every weakening of delivery, and drops rather than closes where a message is too large.
-	AllowLossy   bool
-	Envelope     Envelope
-	PacketID     byte   // first byte of enveloped messages; PacketID+1 marks those without an ID
-	RawMessageID uint16 // ID of messages that come without one, towards a protocol whose messages have IDs
-	Queue        int    // bytes held back towards one peer to keep order; codecs have their own bound
-	// Translator returns what turns the payloads of near into those of far, or nil where they are the same. May be nil.
-	Translator func(near, far codec.Protocol) Translator
-	Pings      Pings // for the listeners' Pongs, of an upstream whose protocol is a codec.Pinger
+	Bridge   bridge.Options // how messages cross
+	Pings    Pings          // for the listeners' Pongs, of an upstream whose protocol is a codec.Pinger
 }
-
-// Translator turns payloads of one protocol into another's, in one direction. It is safe for concurrent use.
-type Translator interface {
-	// String says in words what becomes of messages.
-	String() string
-	// Translate returns what to send in place of m's payload: bytes appended to dst, which it returns without what dst
-	// held before, or m's own after Passed.
-	Translate(dst []byte, m codec.Message) (payload []byte, pad uint8, t Translation)
-}
-
-// Translation is what a Translator made of a message.
-type Translation uint8
-
-// Translations. Only after Translated and Passed is there a payload to send.
-const (
-	Translated     Translation = iota
-	Passed                     // nothing is declared about it: it goes as it is
-	Undeclared                 // nothing is declared about it, and the route wants none of those
-	Untranslatable             // it is not what was declared about it
-)
 
 // Upstream is a set of equal game servers.
 type Upstream struct {
@@ -111,35 +83,18 @@ const (
 	ProofFirst
 )
 
-// Ordered is what happens to ordered messages towards a protocol without order.
-type Ordered uint8
+// keepsClientIDs reports whether a client has the ID that its server gave it.
+func (r *Route) keepsClientIDs() bool {
+	return r.Admit == UpstreamFirst && r.Upstream.Protocol.Spec().IDs == codec.IDBeside
+}
 
-// Ways to treat order.
-const (
-	OrderedUnset  Ordered = iota // not said; Settings of a pair that needs it must say
-	OrderedStrict                // one message per round trip and channel: order is kept, rate is not
-	OrderedFast                  // sent at once: rate is kept, order only while the network keeps it
-)
+// asksFirst reports whether the server is asked before a client of a protocol is granted its connection.
+func (r *Route) asksFirst(client codec.Protocol) bool {
+	return r.Admit == UpstreamFirst && grants(client) && grants(r.Upstream.Protocol)
+}
 
-// Reliable is what happens to reliable messages towards a protocol that tells what was lost but does not resend it.
-type Reliable uint8
-
-// Ways to treat reliability.
-const (
-	ReliableUnset  Reliable = iota // not said; Settings of a pair that needs it must say
-	ReliableResend                 // sent again until it is known to have arrived: at least once
-	ReliableReport                 // sent once; what is lost is counted
-)
-
-// Envelope is how a message ID travels in a protocol whose messages have none.
-type Envelope uint8
-
-// Envelopes. docs/bridging.md has their layout.
-const (
-	EnvelopeID     Envelope = iota // packet byte where the protocol has one, ID, payload
-	EnvelopeRaw                    // payload only
-	EnvelopeFramed                 // as EnvelopeID with a length before each ID: several messages in one
-	// EnvelopeAggregate is EnvelopeFramed, and joins what is sent at the same time in one message where messages begin
-	// with a packet byte.
-	EnvelopeAggregate
-)
+// grants reports whether a protocol is a codec.Granter.
+func grants(p codec.Protocol) bool {
+	_, ok := p.(codec.Granter)
+	return ok
+}

@@ -13,6 +13,8 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -145,7 +147,7 @@ type world struct {
 // defaultRoute is what tests change before they call newWorld.
 func defaultRoute(upstreams codec.Protocol) *Route {
 	return &Route{
-		Name: "arena", Ordered: OrderedFast, PacketID: 0x86, Queue: 1 << 20,
+		Name: "arena", Bridge: bridge.Options{Ordered: bridge.OrderedFast, PacketID: 0x86, Queue: 1 << 20},
 		Upstream: &Upstream{
 			Name: "arena", Protocol: upstreams, Servers: upstream.At(serverAddr),
 			Options: upstream.Options{RetryAfter: 5 * time.Second},
@@ -230,7 +232,7 @@ func (w *world) keyOf(p *player) session.Key {
 }
 
 // drops is how often the Relay dropped something for a reason.
-func (w *world) drops(why Drop) uint64 { return w.proxy.relay.counters.Drops[why] }
+func (w *world) drops(why stats.Drop) uint64 { return w.proxy.relay.counters.Drops[why] }
 
 // send gives a player's message to its connection.
 func (w *world) send(p *peer, m codec.Message) {

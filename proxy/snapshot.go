@@ -6,14 +6,15 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 // Snapshot is how a proxy stands at one moment.
 type Snapshot struct {
-	Counters Counters
+	Counters stats.Counters
 	Sockets  []netio.Stats // of each loop
 	Sessions []Session     // of each Relay oldest first
-	Kernel   KernelFigures
+	Kernel   stats.KernelFigures
 }
 
 // Session is one session of a Snapshot.
@@ -31,8 +32,8 @@ type Session struct {
 	Forwarded        bool // by the kernel: traffic is told as it was at the last look, IdleTimeout ago at most
 	Ending           bool // goodbyes are being said
 	Held             bool // it has lost or left its server, and waits for one to take it
-	FromClient       Traffic
-	FromUpstream     Traffic
+	FromClient       stats.Traffic
+	FromUpstream     stats.Traffic
 	ClientStats      codec.Stats
 	UpstreamStats    codec.Stats
 }
@@ -65,13 +66,13 @@ func describe(now time.Time, e *entry) Session {
 		Held:             p.gap != nil,
 		FromClient:       p.client.in,
 		FromUpstream:     p.upstream.in,
-		ClientStats:      p.client.conn.Stats(),
+		ClientStats:      p.client.Conn.Stats(),
 	}
 	if p.server != nil {
 		s.Server = p.server.Addr
 	}
-	if p.upstream.conn != nil {
-		s.UpstreamStats = p.upstream.conn.Stats()
+	if p.upstream.Conn != nil {
+		s.UpstreamStats = p.upstream.Conn.Stats()
 	}
 	return s
 }

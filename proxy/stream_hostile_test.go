@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/proxy"
+	"tidegate/proxy/stats"
 )
 
 // streamStats are the totals of all loops.
@@ -45,7 +46,7 @@ func TestHostileStreams(t *testing.T) {
 		silent := dialStream(w.t, w.addr, w.dialect.wide)
 		silent.ends() // after the handshake timeout, which is a second here
 		s := w.running.server.Snapshot()
-		if s.Counters.Drops[proxy.DropUnknownProtocol] != 1 || w.streamStats().Silent != 1 || len(s.Sessions) != 1 {
+		if s.Counters.Drops[stats.DropUnknownProtocol] != 1 || w.streamStats().Silent != 1 || len(s.Sessions) != 1 {
 			w.t.Errorf("drops %v, silent %d, %d sessions", s.Counters.Drops, w.streamStats().Silent, len(s.Sessions))
 		}
 	})

@@ -7,16 +7,18 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/bridge"
+	"tidegate/proxy/stats"
 )
 
 // transcoder is Riptide's Transcoder as main gives it to a route.
 type transcoder struct{ *riptide.Transcoder }
 
-func (t transcoder) Translate(dst []byte, m codec.Message) ([]byte, uint8, Translation) {
+func (t transcoder) Translate(dst []byte, m codec.Message) ([]byte, uint8, bridge.Translation) {
 	payload, pad, verdict := t.Transcode(dst, &m)
-	return payload, pad, [...]Translation{
-		riptide.Transcoded: Translated, riptide.Passed: Passed,
-		riptide.Dropped: Undeclared, riptide.Unfit: Untranslatable,
+	return payload, pad, [...]bridge.Translation{
+		riptide.Transcoded: bridge.Translated, riptide.Passed: bridge.Passed,
+		riptide.Dropped: bridge.Undeclared, riptide.Unfit: bridge.Untranslatable,
 	}[verdict]
 }
 
@@ -31,7 +33,7 @@ func dialectWorld(t *testing.T, dropUndeclared bool) (*world, *player) {
 	}
 	versions := map[string]riptide.Version{"riptide-2.0": riptide.V20, "riptide-2.2": riptide.V22}
 	route := defaultRoute(riptide22())
-	route.Translator = func(near, far codec.Protocol) Translator {
+	route.Bridge.Translator = func(near, far codec.Protocol) bridge.Translator {
 		return transcoder{riptide.NewTranscoder(versions[near.Spec().Name], versions[far.Spec().Name],
 			map[uint16]riptide.Schema{7: schema}, dropUndeclared)}
 	}
@@ -88,12 +90,12 @@ func TestUndeclaredAndUnfitAreCounted(t *testing.T) {
 		w.send(&p.peer, unfit)
 		w.Run(time.Second)
 		passed := len(w.servers[0].peers[0].received())
-		if drop && (passed != 0 || w.drops(DropUndeclared) != 1) || !drop && (passed != 1 || w.proxy.relay.counters.Passed != 2) {
+		if drop && (passed != 0 || w.drops(stats.DropUndeclared) != 1) || !drop && (passed != 1 || w.proxy.relay.counters.Passed != 2) {
 			t.Errorf("drop %v: %d reached the server, dropped %d, passed %d",
-				drop, passed, w.drops(DropUndeclared), w.proxy.relay.counters.Passed)
+				drop, passed, w.drops(stats.DropUndeclared), w.proxy.relay.counters.Passed)
 		}
-		if w.drops(DropSchema) != 1 || p.gone() {
-			t.Errorf("drop %v: counted %d unfit; the player is gone: %v", drop, w.drops(DropSchema), p.gone())
+		if w.drops(stats.DropSchema) != 1 || p.gone() {
+			t.Errorf("drop %v: counted %d unfit; the player is gone: %v", drop, w.drops(stats.DropSchema), p.gone())
 		}
 	}
 }

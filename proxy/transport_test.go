@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/raknet"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 )
 
 // TestProbesGoUnfragmented: towards a server whose path's MTU is searched for, until the session has lasted for a while.
@@ -34,7 +35,7 @@ func TestProbesGoUnfragmented(t *testing.T) {
 		if socket.whole != c.whole {
 			t.Errorf("%s: fragments forbidden = %v as the client comes in, want %v", c.what, socket.whole, c.whole)
 		}
-		w.await("fragments allowed", 2*sampleEvery, func() bool { return !socket.whole })
+		w.await("fragments allowed", 2*stats.SampleEvery, func() bool { return !socket.whole })
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -77,10 +78,10 @@ func (r *Relay) sendToClient(now time.Time, e *entry, datagram []byte) {
 	p, client := &e.Value, e.Key.Client
 	size := len(datagram) - p.via.headerLen()
 	if !p.trust.spend(client, size) && !r.spendMore(now, p, client, size) {
-		r.drop(now, DropUnproved, p.door, client, len(datagram), nil)
+		r.drop(now, stats.DropUnproved, p.door, client, len(datagram), nil)
 		return
 	}
-	r.counters.Clients.Out.count(datagram)
+	r.counters.Clients.Out.Count(datagram)
 	r.sockets.Send(p.face, p.via.to(client), datagram)
 }
 
@@ -121,7 +122,7 @@ func (p *pair) proved() bool {
 	case codec.ProvedClientID:
 		return p.client.up && p.ownsID // servers count theirs up from 1
 	case codec.ProvedEcho:
-		echoer, ok := p.client.conn.(codec.Echoer)
+		echoer, ok := p.client.Conn.(codec.Echoer)
 		return ok && echoer.Proved()
 	}
 	return false

@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/bridge"
 )
 
 // TestManySeedsOfBadWeather: whatever the network does, every reliable message comes back exactly once and unchanged.
@@ -61,12 +62,17 @@ func echoInWeather(t *testing.T, seed uint64, weather simnet.Weather, clients, u
 	}
 }
 
+// enveloped is a message as a RakNet game writes it for the default route.
+func enveloped(payload []byte, id uint16) []byte {
+	wrapping := bridge.WrappingOf(raknet6().Spec(), riptide22().Spec(), &defaultRoute(raknet6()).Bridge)
+	return wrapping.Wrap(nil, codec.Message{Payload: payload, ID: id}).Payload
+}
+
 // numbered is message i as a player of a protocol sends it: a RakNet player writes the envelope itself.
 func numbered(clients codec.Protocol, i int) []byte {
 	payload := fmt.Appendf(nil, "message %d", i)
 	if clients.Spec().IDs == codec.IDBeside {
 		return payload
 	}
-	e := envelope{hasByte: true, packetID: 0x86}
-	return e.wrap(nil, &codec.Message{Payload: payload, ID: uint16(i), HasID: true})
+	return enveloped(payload, uint16(i))
 }

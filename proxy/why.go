@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/internal/filter"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -18,7 +19,7 @@ type Why struct {
 	Sources  []SourceWhy    // of each listener
 	Limits   []LimitWhy     // that its next datagram would break
 	Sessions []Session
-	Drops    []RecentDrop // oldest first
+	Drops    []stats.RecentDrop // oldest first
 }
 
 // SourceWhy is what the rules about sources say of an address at a listener.
@@ -61,7 +62,7 @@ func JudgeSources(s *Settings, set *filter.Set, a netip.Addr) []SourceWhy {
 func (r *Relay) Why(now time.Time, a netip.Addr) Why {
 	a = a.Unmap().WithZone("")
 	set := r.guard.filters.set
-	w := Why{Address: a, Place: set.Place(a), Sources: JudgeSources(r.settings, set, a), Drops: r.recent.of(a, nil)}
+	w := Why{Address: a, Place: set.Place(a), Sources: JudgeSources(r.settings, set, a), Drops: r.recent.Of(a, nil)}
 	if ban := r.guard.bans.Find(now, a); ban != nil {
 		copied := *ban
 		w.Ban = &copied
@@ -130,6 +131,6 @@ func (s *Server) Why(ctx context.Context, a netip.Addr) (Why, error) {
 		all.Sessions = append(all.Sessions, one.Sessions...)
 		all.Drops = append(all.Drops, one.Drops...)
 	}
-	slices.SortStableFunc(all.Drops, func(a, b RecentDrop) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(all.Drops, func(a, b stats.RecentDrop) int { return a.At.Compare(b.At) })
 	return all, nil
 }

@@ -7,8 +7,8 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
-	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -42,7 +42,7 @@ func TestWhy(t *testing.T) {
 	if len(why.Sessions) != 1 || why.Ban != nil {
 		t.Errorf("sessions %v, ban %v", why.Sessions, why.Ban)
 	}
-	if d := why.Drops; len(d) != 1 || d[0].Reason != DropMessageRule || d[0].Times != 2 || d[0].Bytes != 60 || d[0].Cause.Error() != "rule long" {
+	if d := why.Drops; len(d) != 1 || d[0].Reason != stats.DropMessageRule || d[0].Times != 2 || d[0].Bytes != 60 || d[0].Cause.Error() != "rule long" {
 		t.Errorf("drops %+v", d)
 	}
 
@@ -50,7 +50,7 @@ func TestWhy(t *testing.T) {
 	if s := why.Sources; len(s) != 1 || s[0].Rule != "crowd" || s[0].Verdict != ratelimit.Drop {
 		t.Errorf("sources %+v", s)
 	}
-	if d := why.Drops; len(d) != 1 || d[0].Reason != DropSourceRule || d[0].Times == 0 || d[0].From != playerAddr(1) {
+	if d := why.Drops; len(d) != 1 || d[0].Reason != stats.DropSourceRule || d[0].Times == 0 || d[0].From != playerAddr(1) {
 		t.Errorf("drops %+v", d)
 	}
 	w.bans().Add(ratelimit.Ban{Prefix: netip.PrefixFrom(playerAddr(1).Addr(), 32), Reason: "cheats"})
@@ -80,42 +80,5 @@ func TestWhyTellsLimits(t *testing.T) {
 	}
 	if got := relay.Why(w.Now(), stranger.Addr()).Limits[0]; got != (LimitWhy{"packets per address", ratelimit.Drop, 0}) {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestRecentDropsAreBounded: a flood of addresses and of reasons leaves a fixed number, and one address's flood leaves
-// those of others alone.
-func TestRecentDropsAreBounded(t *testing.T) {
-	var r recent
-	victim := netip.MustParseAddrPort("192.0.2.1:1000")
-	now := time.Unix(1_700_000_000, 0)
-	r.add(now, DropMalformed, "play", victim, 1, nil)
-	loud := netip.MustParseAddr("198.51.100.1")
-	for i := range 100_000 {
-		r.add(now, Drop(i%int(dropCount)), "play", netip.AddrPortFrom(loud, uint16(i)), 1, nil)
-	}
-	if got := r.of(loud, nil); len(got) != shelfSize {
-		t.Errorf("%d drops of one address, want the last %d", len(got), shelfSize)
-	}
-	if got := r.of(victim.Addr(), nil); len(got) != 1 {
-		t.Errorf("%d drops of another", len(got))
-	}
-	for i := range 100_000 {
-		r.add(now, DropMalformed, "play", netip.AddrPortFrom(playerAddr(i).Addr(), uint16(i)), 1, nil)
-	}
-	kept := 0
-	for i := range r.shelves {
-		for j := range r.shelves[i].drops {
-			if r.shelves[i].drops[j].Times > 0 {
-				kept++
-			}
-		}
-	}
-	if kept != shelves*shelfSize {
-		t.Errorf("%d are kept, want every place to be used", kept)
-	}
-	i := 0
-	if n := allocs.PerRun(1000, func() { i++; r.add(now, DropMalformed, "play", playerAddr(i), 1, nil) }); n != 0 {
-		t.Errorf("%v allocations", n)
 	}
 }

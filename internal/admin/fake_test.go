@@ -16,6 +16,7 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -34,7 +35,7 @@ type fakeProxy struct {
 var fakeSession = proxy.Session{
 	ID: 12, Listener: "play", Route: "arena", Client: netip.MustParseAddrPort("192.0.2.1:5000"),
 	Server: netip.MustParseAddrPort("10.0.0.5:19132"), ClientProtocol: "riptide-2.2", UpstreamProtocol: "raknet",
-	Age: 90 * time.Second, Established: true, FromClient: proxy.Traffic{Messages: 7, Bytes: 700},
+	Age: 90 * time.Second, Established: true, FromClient: stats.Traffic{Messages: 7, Bytes: 700},
 	ClientStats: codec.Stats{
 		RTT:      20 * time.Millisecond,
 		Sent:     10,
@@ -73,7 +74,7 @@ func (p *fakeProxy) Why(_ context.Context, a netip.Addr) (proxy.Why, error) {
 		Sources:  []proxy.SourceWhy{{Listener: "play", Rule: "crowd", Verdict: ratelimit.Drop, Observed: []string{"all"}}},
 		Limits:   []proxy.LimitWhy{{Limit: "packets per address", Verdict: ratelimit.Drop, Session: 12}},
 		Sessions: []proxy.Session{fakeSession},
-		Drops: []proxy.RecentDrop{
+		Drops: []stats.RecentDrop{
 			{At: time.Now(), Listener: "play", From: fakeSession.Client, Cause: errors.New("rule crowd"), Times: 3},
 		},
 	}, nil

@@ -11,20 +11,21 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/proxy"
+	"tidegate/proxy/stats"
 )
 
 // busyFigures are the figures of a proxy in which every counter has a value.
 func busyFigures() proxy.Figures {
-	tally := &proxy.Tally{Listener: "play", Protocol: "raknet", Opened: 3, Established: 2, Unestablished: 1}
+	tally := &stats.Tally{Listener: "play", Protocol: "raknet", Opened: 3, Established: 2, Unestablished: 1}
 	for mode := range tally.FromClients {
-		tally.FromClients[mode] = proxy.Traffic{Messages: 1, Bytes: 2}
-		tally.FromUpstreams[mode] = proxy.Traffic{Messages: 1, Bytes: 2}
+		tally.FromClients[mode] = stats.Traffic{Messages: 1, Bytes: 2}
+		tally.FromUpstreams[mode] = stats.Traffic{Messages: 1, Bytes: 2}
 	}
 	tally.Ended[0][codec.Closed] = 1
 	return proxy.Figures{
-		Sessions: []*proxy.Tally{tally}, Drops: []*proxy.DropTally{{Listener: "play"}}, Sockets: make([]netio.Stats, 1),
+		Sessions: []*stats.Tally{tally}, Drops: []*stats.DropTally{{Listener: "play"}}, Sockets: make([]netio.Stats, 1),
 		Rules:  []proxy.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
-		Kernel: proxy.KernelFigures{Filtered: []proxy.Filtered{{Hook: "socket", Verdict: "passed", Datagrams: 1}}},
+		Kernel: stats.KernelFigures{Filtered: []stats.Filtered{{Hook: "socket", Verdict: "passed", Datagrams: 1}}},
 	}
 }
 

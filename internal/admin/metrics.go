@@ -13,6 +13,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/proxy"
+	"tidegate/proxy/stats"
 )
 
 // family is one of our metrics. Label values are names in the configuration and words of a fixed list, never addresses.
@@ -43,7 +44,7 @@ func (out metricsOf) set(f family, value float64, labels ...string) {
 
 func (out metricsOf) count(f family, n uint64, labels ...string) { out.set(f, float64(n), labels...) }
 
-func (out metricsOf) histogram(f family, h *proxy.Histogram, labels ...string) {
+func (out metricsOf) histogram(f family, h *stats.Histogram, labels ...string) {
 	buckets := make(map[float64]uint64)
 	for bound, n := range h.Buckets {
 		buckets[bound.Seconds()] = n
@@ -116,7 +117,7 @@ var (
 		"listener", "protocol", "from", "mode")
 )
 
-func (out metricsOf) sessions(tallies []*proxy.Tally) {
+func (out metricsOf) sessions(tallies []*stats.Tally) {
 	for _, t := range tallies {
 		out.count(sessions, t.Open()-t.HalfOpen(), t.Listener, t.Protocol, "established")
 		out.count(sessions, t.HalfOpen(), t.Listener, t.Protocol, "half-open")
@@ -126,7 +127,7 @@ func (out metricsOf) sessions(tallies []*proxy.Tally) {
 		for by := range t.Ended {
 			for reason, n := range t.Ended[by] {
 				if n > 0 { // most are zero
-					out.count(ended, n, t.Listener, t.Protocol, proxy.Party(by).String(), codec.Reason(reason).String())
+					out.count(ended, n, t.Listener, t.Protocol, stats.Party(by).String(), codec.Reason(reason).String())
 				}
 			}
 		}
@@ -135,7 +136,7 @@ func (out metricsOf) sessions(tallies []*proxy.Tally) {
 	}
 }
 
-func (out metricsOf) modes(t *proxy.Tally, from string, by *[codec.ModeCount]proxy.Traffic) {
+func (out metricsOf) modes(t *stats.Tally, from string, by *[codec.ModeCount]stats.Traffic) {
 	for mode, traffic := range by {
 		if traffic.Messages == 0 { // no combination of protocols has all modes
 			continue
@@ -183,7 +184,7 @@ func (out metricsOf) traffic(f *proxy.Figures) {
 }
 
 // wire sends one side's datagram counts. relayed are the datagrams to this side that were relayed unchanged.
-func (out metricsOf) wire(side string, w *proxy.Wire, relayed *proxy.Traffic) {
+func (out metricsOf) wire(side string, w *stats.Wire, relayed *stats.Traffic) {
 	out.count(datagrams, w.In.Messages, side, "in")
 	out.count(datagrams, w.Out.Messages+relayed.Messages, side, "out")
 	out.count(datagramBytes, w.In.Bytes, side, "in")
@@ -200,10 +201,10 @@ var (
 	streams     = counter("streams_total", "TCP connections, by event.", "event")
 )
 
-func (out metricsOf) drops(tallies []*proxy.DropTally) {
+func (out metricsOf) drops(tallies []*stats.DropTally) {
 	for _, t := range tallies {
 		for why, n := range t.Drops {
-			out.count(dropped, n, t.Listener, proxy.Drop(why).String())
+			out.count(dropped, n, t.Listener, stats.Drop(why).String())
 		}
 	}
 }
@@ -252,7 +253,7 @@ var (
 		"Relayed datagrams of clients dropped by the kernel beyond a limit per session.")
 )
 
-func (out metricsOf) kernel(k *proxy.KernelFigures) {
+func (out metricsOf) kernel(k *stats.KernelFigures) {
 	for _, f := range k.Filtered {
 		out.count(filtered, f.Datagrams, f.Hook, f.Verdict)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/proxy"
+	"tidegate/proxy/stats"
 )
 
 // Session is the JSON of a session.
@@ -125,7 +126,7 @@ func sessionOf(s *proxy.Session) Session {
 	}
 }
 
-func sideOf(addr netip.AddrPort, protocol string, from proxy.Traffic, stats *codec.Stats) Side {
+func sideOf(addr netip.AddrPort, protocol string, from stats.Traffic, stats *codec.Stats) Side {
 	one := Side{
 		Protocol: protocol, RTT: stats.RTT.Seconds() * 1000, Messages: from.Messages, Bytes: from.Bytes,
 		Sent: stats.Sent, Received: stats.Received, Resent: stats.Resent, Lost: stats.Lost, Dropped: stats.Dropped,

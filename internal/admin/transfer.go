@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"tidegate/proxy"
+	"tidegate/proxy/stats"
 )
 
 // Transfer is the request body of a session's transfer.
@@ -63,7 +64,7 @@ func parseServer(text string) (netip.AddrPort, error) {
 var failovers = counter("failovers_total",
 	"Sessions that lost their server and were held, were moved by an operator, or got a server again.", "event")
 
-func (out metricsOf) failovers(c *proxy.Counters) {
+func (out metricsOf) failovers(c *stats.Counters) {
 	out.count(failovers, c.Held, "held")
 	out.count(failovers, c.Moved, "moved")
 	out.count(failovers, c.Regained, "regained")

@@ -10,7 +10,7 @@ import (
 
 // TestAdminServer asks a process about itself, by a Unix socket.
 func TestAdminServer(t *testing.T) {
-	p := startProcess(t, bridge(gameServer(t)))
+	p := startProcess(t, bridgeConfig(gameServer(t)))
 	player, err := gork.Dial(p.addr)
 	if err != nil {
 		t.Fatal(err)

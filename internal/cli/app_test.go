@@ -247,8 +247,8 @@ func fixture(t *testing.T, name string) string {
 	return string(text)
 }
 
-// bridge is a configuration for a Riptide and RakNet listener in front of a RakNet server.
-func bridge(server string) string {
+// bridgeConfig is a configuration for a Riptide and RakNet listener in front of a RakNet server.
+func bridgeConfig(server string) string {
 	return `
 [[listener]]
 name = "public"
@@ -395,7 +395,7 @@ func TestSignalsEndItPolitely(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		accepted := make(chan *gork.Conn, 1)
 		server := rakserver.Start(t, func(conn *gork.Conn) { accepted <- conn })
-		p := startProcess(t, bridge(server.String()))
+		p := startProcess(t, bridgeConfig(server.String()))
 		player, err := gork.DialTimeout(p.addr, await.Patience)
 		if err != nil {
 			t.Fatal(err)
@@ -423,7 +423,7 @@ func TestSignalsEndItPolitely(t *testing.T) {
 }
 
 func TestPing(t *testing.T) {
-	p := startProcess(t, bridge("127.0.0.1:1"))
+	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
 	for _, c := range []struct {
 		args []string
 		want []string

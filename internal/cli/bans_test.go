@@ -9,7 +9,7 @@ import (
 
 // TestCheckReadsBans: a file that would stop the proxy from starting is named before that.
 func TestCheckReadsBans(t *testing.T) {
-	path := write(t, bridge("127.0.0.1:1")+"[bans]\nfile = \"bans.jsonl\"\n")
+	path := write(t, bridgeConfig("127.0.0.1:1")+"[bans]\nfile = \"bans.jsonl\"\n")
 	if code, _, stderr := tidegate(t, "check", "-c", path); code != 0 {
 		t.Errorf("without the file: code %d, says %q", code, stderr)
 	}

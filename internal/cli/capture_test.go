@@ -134,7 +134,7 @@ func TestCapture(t *testing.T) {
 		"raknet": playRakNet, "riptide-2.2": playRiptide,
 	} {
 		t.Run(protocol, func(t *testing.T) {
-			p := startProcess(t, bridge(echoServer(t)))
+			p := startProcess(t, bridgeConfig(echoServer(t)))
 			path := filepath.Join(t.TempDir(), "game.pcapng")
 			c := startCapture(t, p, "--client", "127.0.0.0/8", "-o", path)
 			wire := new(wiretap)
@@ -235,7 +235,7 @@ func explained(t *testing.T, path, protocol string) {
 }
 
 func TestCaptureMisuse(t *testing.T) {
-	p := startProcess(t, bridge("127.0.0.1:1"))
+	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
 	path := filepath.Join(t.TempDir(), "x.pcapng")
 	for _, c := range []struct {
 		args []string
@@ -265,7 +265,7 @@ func TestCaptureMisuse(t *testing.T) {
 
 // TestCaptureToPipe ends after so many datagrams, on standard output.
 func TestCaptureToPipe(t *testing.T) {
-	p := startProcess(t, bridge("127.0.0.1:1"))
+	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
 	c := startCapture(t, p, "--client", "127.0.0.1", "--count", "3", "-o", "-") // without the checks of the server
 	for range 2 {
 		p.pong(t)
@@ -285,7 +285,7 @@ func TestCaptureToPipe(t *testing.T) {
 
 // TestCaptureOfAProxyThatEnds is a whole file.
 func TestCaptureOfAProxyThatEnds(t *testing.T) {
-	p := startProcess(t, bridge("127.0.0.1:1"))
+	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
 	path := filepath.Join(t.TempDir(), "x.pcapng")
 	c := startCapture(t, p, "-o", path, "--for", "1m")
 	p.pong(t)

@@ -11,6 +11,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/setup"
 	"tidegate/proxy"
+	"tidegate/proxy/bridge"
 )
 
 func checkCommand() *cli.Command {
@@ -95,8 +96,8 @@ func place(l *proxy.Listener, last uint16) string {
 }
 
 func explainWay(text *strings.Builder, title string, near, far codec.Protocol, r *proxy.Route) {
-	fmt.Fprintf(text, "  %s: %s\n", title, proxy.Framing(near, far, r))
-	for _, c := range proxy.Crossings(near, far, r) {
+	fmt.Fprintf(text, "  %s: %s\n", title, bridge.Framing(near, far, &r.Bridge))
+	for _, c := range bridge.Crossings(near, far, &r.Bridge) {
 		fmt.Fprintf(text, "    %-20s as %s\n", c.From, c)
 	}
 }

@@ -68,7 +68,7 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	configuration := (&process{admin: socketPath(t)}).reachable(bridge(first+`", "`+second) + "[loop]\ncount = 1\n")
+	configuration := (&process{admin: socketPath(t)}).reachable(bridgeConfig(first+`", "`+second) + "[loop]\ncount = 1\n")
 	for name, text := range map[string]string{"tidegate.toml": configuration, "game.pcap": string(capture), "blocklist.txt": "203.0.113.0/24\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

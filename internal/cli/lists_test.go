@@ -23,7 +23,7 @@ func putFile(t *testing.T, dir, name string, content []byte) string {
 func TestListsAreFollowed(t *testing.T) {
 	dir := t.TempDir()
 	list := putFile(t, dir, "blocked.txt", nil)
-	p := startProcess(t, bridge(gameServer(t))+
+	p := startProcess(t, bridgeConfig(gameServer(t))+
 		"[[access]]\nname = \"blocked\"\nverdict = \"drop\"\nfiles = ['"+list+"']\n")
 	if p.pong(t) == "" {
 		t.Error("no pong before the list has anyone")

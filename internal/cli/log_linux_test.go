@@ -84,7 +84,7 @@ func (p *process) endsWithGoodbye(t *testing.T, player *gork.Conn) {
 // TestLogWithoutReader fills the pipe of a log that the test does not read. Players play, operators are answered, and
 // the process ends in time.
 func TestLogWithoutReader(t *testing.T) {
-	p := startProcess(t, bridge(echoServer(t)))
+	p := startProcess(t, bridgeConfig(echoServer(t)))
 	narrow(t, p.stderr)
 	player := p.plays(t)
 	p.talkative(t)
@@ -96,7 +96,7 @@ func TestLogWithoutReader(t *testing.T) {
 
 // TestLogIsReadAgain: a log that was not read for a while goes on.
 func TestLogIsReadAgain(t *testing.T) {
-	p := startProcess(t, bridge(echoServer(t)))
+	p := startProcess(t, bridgeConfig(echoServer(t)))
 	narrow(t, p.stderr)
 	p.talkative(t)
 	for range 100 {
@@ -107,7 +107,7 @@ func TestLogIsReadAgain(t *testing.T) {
 
 // TestLogWhoseReaderHasDied: the process goes on, and says goodbye in the end.
 func TestLogWhoseReaderHasDied(t *testing.T) {
-	p := startProcess(t, bridge(echoServer(t)))
+	p := startProcess(t, bridgeConfig(echoServer(t)))
 	if err := p.stderr.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func TestLogWhoseReaderHasDied(t *testing.T) {
 
 // TestUpgradeWithFullLog: the successor starts, although its log is the same full pipe.
 func TestUpgradeWithFullLog(t *testing.T) {
-	good := bridge(echoServer(t))
+	good := bridgeConfig(echoServer(t))
 	p := startProcess(t, good)
 	narrow(t, p.stderr)
 	player := p.plays(t)

@@ -12,7 +12,7 @@ import (
 // TestOperatorCommands asks a running proxy with one player for things to see and do.
 func TestOperatorCommands(t *testing.T) {
 	server, second := gameServer(t), gameServer(t)
-	p := startProcess(t, bridge(server+`", "`+second)+"[loop]\ncount = 1\n")
+	p := startProcess(t, bridgeConfig(server+`", "`+second)+"[loop]\ncount = 1\n")
 	player, err := gork.Dial(p.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestOperatorCommands(t *testing.T) {
 
 // TestReloadCommandTellsFaults: what keeps a file out is told to whoever asked, and to those who ask later.
 func TestReloadCommandTellsFaults(t *testing.T) {
-	good := bridge("127.0.0.1:1")
+	good := bridgeConfig("127.0.0.1:1")
 	p := startProcess(t, good)
 	p.rewrite(t, strings.Replace(good, `"fast"`, `"soon"`, 1))
 	const fault = `route[0].ordered = "soon": want "strict" or "fast"`
@@ -115,7 +115,7 @@ func TestNoProxyToAsk(t *testing.T) {
 
 // TestAdminAddressIsTaken: a second proxy does not start as if nothing were.
 func TestAdminAddressIsTaken(t *testing.T) {
-	p := startProcess(t, bridge("127.0.0.1:1"))
+	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
 	code, _, stderr := tidegate(t, "run", "-c", p.file)
 	if code != 1 || !strings.Contains(stderr, "another process listens there; another address of its own, or \"off\", would do") {
 		t.Errorf("code %d, says %s", code, stderr)
@@ -125,7 +125,7 @@ func TestAdminAddressIsTaken(t *testing.T) {
 // TestUnhealthy: a proxy that has no server for players says so, by its exit code too.
 func TestUnhealthy(t *testing.T) {
 	server := gameServer(t)
-	p := startProcess(t, bridge(server))
+	p := startProcess(t, bridgeConfig(server))
 	if code, _, stderr := tidegate(t, "upstreams", "drain", "-c", p.file, "arena", server); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -137,7 +137,7 @@ func TestUnhealthy(t *testing.T) {
 
 // TestNobodyToAsk: without a running proxy, a command says what to do.
 func TestNobodyToAsk(t *testing.T) {
-	path := write(t, bridge("127.0.0.1:1")+"[admin]\nlisten = \"unix:"+filepath.ToSlash(t.TempDir())+"/absent.sock\"\n")
+	path := write(t, bridgeConfig("127.0.0.1:1")+"[admin]\nlisten = \"unix:"+filepath.ToSlash(t.TempDir())+"/absent.sock\"\n")
 	code, _, says := tidegate(t, "sessions", "list", "-c", path)
 	if want := "No proxy listens there: start one, or name the configuration"; code != 1 || !strings.Contains(says, want) {
 		t.Errorf("code %d, says %q; want 1 and %q", code, says, want)

@@ -74,7 +74,7 @@ func TestUpgradeRunsTheFileAtThePath(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "tidegate")
 			copyOfSelf(t, path)
-			p := startProgram(t, path, bridge(echoServer(t)), nil)
+			p := startProgram(t, path, bridgeConfig(echoServer(t)), nil)
 			install(t, path)
 			p.isUpgraded(t, path)
 		})
@@ -84,7 +84,7 @@ func TestUpgradeRunsTheFileAtThePath(t *testing.T) {
 		link := filepath.Join(dir, "tidegate")
 		copyOfSelf(t, filepath.Join(dir, "first"))
 		must(t, os.Symlink("first", link))
-		p := startProgram(t, link, bridge(echoServer(t)), nil)
+		p := startProgram(t, link, bridgeConfig(echoServer(t)), nil)
 		release(t, filepath.Join(dir, "second"))
 		must(t, os.Remove(link))
 		must(t, os.Symlink("second", link))
@@ -93,7 +93,7 @@ func TestUpgradeRunsTheFileAtThePath(t *testing.T) {
 	t.Run("gone", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "tidegate")
 		copyOfSelf(t, path)
-		p := startProgram(t, path, bridge(echoServer(t)), nil)
+		p := startProgram(t, path, bridgeConfig(echoServer(t)), nil)
 		must(t, os.Rename(path, path+".bak"))
 		must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
 		if got := p.await(t, "not upgraded; this process goes on")["program"]; got != path {

@@ -44,7 +44,7 @@ func TestReload(t *testing.T) {
 		{"watch", []string{"--watch"}, func(*process) error { return nil }},
 	} {
 		t.Run(way.name, func(t *testing.T) {
-			good := bridge(gameServer(t))
+			good := bridgeConfig(gameServer(t))
 			p := startProcess(t, good, way.flags...)
 			player, err := gork.DialTimeout(p.addr, await.Patience)
 			if err != nil {

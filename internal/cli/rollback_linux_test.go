@@ -35,7 +35,7 @@ func untilFree(t *testing.T, addr string) {
 	})
 }
 
-// secondListener is another listener for bridge.
+// secondListener is another listener for bridgeConfig.
 func secondListener(addr string) string {
 	return "[[listener]]\nname = \"second\"\naddress = \"" + addr + "\"\nprotocols = [\"bedrock\"]\nroute = \"arena\"\n"
 }
@@ -65,7 +65,7 @@ func (p *process) upgraded(t *testing.T, pid int) (successor int) {
 // TestRollbackAfterUpgrades removes a listener with two upgrades while a player of the first process is at it, and
 // puts it back in the third. The address is free once the player and the listener are gone.
 func TestRollbackAfterUpgrades(t *testing.T) {
-	without, second := bridge(echoServer(t)), freeAddress(t)
+	without, second := bridgeConfig(echoServer(t)), freeAddress(t)
 	with := without + secondListener(second)
 	p := startProcess(t, with)
 	conn, err := gork.DialTimeout(second, await.Patience)
@@ -107,7 +107,7 @@ func TestActivatedListenerComesBack(t *testing.T) {
 	defer func() { _ = file.Close() }() // the service manager's copy
 	addr := socket.LocalAddr().String()
 	_ = socket.Close()
-	without := bridge("127.0.0.1:1")
+	without := bridgeConfig("127.0.0.1:1")
 	with := secondListener(addr) + without
 	p := startProcessWith(t, with, file)
 	for range 2 {

@@ -26,7 +26,7 @@ func TestSignalsWhileItStarts(t *testing.T) {
 			file, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for the process to read
 			must(t, err)
 			must(t, p.cmd.Process.Signal(signal))
-			text := p.reachable(bridge("127.0.0.1:1"))
+			text := p.reachable(bridgeConfig("127.0.0.1:1"))
 			must(t, os.Remove(path))
 			must(t, os.WriteFile(path, []byte(text), 0o600)) // for the next reads
 			_, err = file.WriteString(text)
@@ -44,7 +44,7 @@ func TestSignalsWhileItStarts(t *testing.T) {
 
 // TestSignalsWhileItDrains: signals do not end a process that waits for its players.
 func TestSignalsWhileItDrains(t *testing.T) {
-	p := startProcess(t, bridge(echoServer(t))+"[limits]\ndrain_grace = \"1m\"\n")
+	p := startProcess(t, bridgeConfig(echoServer(t))+"[limits]\ndrain_grace = \"1m\"\n")
 	player := p.plays(t)
 	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	await.Until(t, "draining", func() bool {

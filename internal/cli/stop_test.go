@@ -53,7 +53,7 @@ func echoes(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error 
 // TestStopUnderLoad: whoever talks when the process is asked to end is told goodbye, and the process ends well.
 func TestStopUnderLoad(t *testing.T) {
 	const players = 16
-	p := startProcess(t, bridge(echoServer(t)))
+	p := startProcess(t, bridgeConfig(echoServer(t)))
 	stop := make(chan struct{})
 	defer close(stop)
 	conns := make([]*gork.Conn, players)

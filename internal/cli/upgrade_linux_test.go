@@ -22,7 +22,7 @@ import (
 // new one's, and the old one ends with its last player.
 func TestUpgrade(t *testing.T) {
 	const players = 8
-	p := startProcess(t, bridge(echoServer(t)))
+	p := startProcess(t, bridgeConfig(echoServer(t)))
 	stop := make(chan struct{})
 	var longest atomic.Int64
 	var talking sync.WaitGroup
@@ -77,7 +77,7 @@ func TestUpgrade(t *testing.T) {
 // TestUpgradeKeepsDrains: a server that an operator has taken out of use stays so in the successor.
 func TestUpgradeKeepsDrains(t *testing.T) {
 	server := gameServer(t)
-	p := startProcess(t, bridge(server))
+	p := startProcess(t, bridgeConfig(server))
 	if code, _, stderr := tidegate(t, "upstreams", "drain", "-c", p.file, "arena", server); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -102,7 +102,7 @@ func TestUpgradeKeepsDrains(t *testing.T) {
 
 // TestUpgradeThatFails: with a configuration that has become bad, the old process goes on.
 func TestUpgradeThatFails(t *testing.T) {
-	good := bridge(echoServer(t))
+	good := bridgeConfig(echoServer(t))
 	p := startProcess(t, good)
 	p.rewrite(t, strings.Replace(good, `"fast"`, `"soon"`, 1))
 	if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
@@ -163,7 +163,7 @@ func (n *notified) hears(want string, from int) {
 // TestServiceManager: systemd is told when the process is ready, reloads and stops.
 func TestServiceManager(t *testing.T) {
 	n := listenForNotifications(t)
-	p := startProcess(t, bridge("127.0.0.1:1"))
+	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
 	pid := p.cmd.Process.Pid
 	n.hears("READY=1", pid)
 	_ = p.cmd.Process.Signal(syscall.SIGHUP)
@@ -178,7 +178,7 @@ func TestServiceManager(t *testing.T) {
 func TestServiceManagerDuringUpgrade(t *testing.T) {
 	n := listenForNotifications(t)
 	t.Setenv("WATCHDOG_USEC", "400000")
-	p := startProcess(t, bridge(echoServer(t)))
+	p := startProcess(t, bridgeConfig(echoServer(t)))
 	player := p.plays(t)
 	old := p.cmd.Process.Pid
 	n.hears("READY=1", old)
@@ -217,7 +217,7 @@ func TestSocketActivation(t *testing.T) {
 	}
 	addr := socket.LocalAddr().String()
 	_ = socket.Close()
-	p := startProcessWith(t, strings.Replace(bridge("127.0.0.1:1"), "127.0.0.1:0", addr, 1), file)
+	p := startProcessWith(t, strings.Replace(bridgeConfig("127.0.0.1:1"), "127.0.0.1:0", addr, 1), file)
 	if p.addr != addr || p.pong(t) != "MCPE;A test;" {
 		t.Errorf("listening on %s, want %s", p.addr, addr)
 	}

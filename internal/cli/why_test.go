@@ -16,7 +16,7 @@ import (
 
 // TestWhyOfARunningProxy asks about addresses that a rule lets in and keeps out, after one has tried.
 func TestWhyOfARunningProxy(t *testing.T) {
-	p := startProcess(t, bridge(gameServer(t))+`
+	p := startProcess(t, bridgeConfig(gameServer(t))+`
 [[access]]
 name = "home"
 verdict = "drop"

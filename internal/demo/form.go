@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"tidegate/codec"
-	"tidegate/proxy"
+	"tidegate/proxy/bridge"
 )
 
 // packetByte is the first byte of a game's messages on RakNet; the next one up marks those without an ID. It is the
@@ -26,7 +26,7 @@ const (
 // no other. Where one side speaks R-Type the probes of the other are R-Type's updates too, or
 // keys and their answers (keys.go).
 type form struct {
-	wrapping proxy.Wrapping
+	wrapping bridge.Wrapping
 	world    bool   // the rest is R-Type's
 	keys     bool   // and its players press keys
 	entity   uint32 // that the server has created, as its player knows it
@@ -36,18 +36,18 @@ type form struct {
 // formOf is the form of a pair on the side of protocol p.
 func formOf(pair Pair, p codec.Protocol) form {
 	f := form{world: pair.inWorld(), keys: pair.pressesKeys()}
-	route := proxy.Route{PacketID: packetByte}
+	options := bridge.Options{PacketID: packetByte}
 	if pair.isFramed() {
-		route.Envelope = proxy.EnvelopeFramed
+		options.Envelope = bridge.EnvelopeFramed
 	}
 	spec, other := p.Spec(), pair.other(p).Spec()
 	f.idless = isPlain(spec) && other.IDs != codec.IDBeside || isPlain(other) && spec.IDs != codec.IDBeside
 	switch {
 	case spec.Closed:
 	case isPlain(spec):
-		f.wrapping = proxy.WrappingOf(spec, other, &route)
+		f.wrapping = bridge.WrappingOf(spec, other, &options)
 	default:
-		f.wrapping = proxy.WrappingOf(spec, &codec.Spec{IDs: codec.IDBeside}, &route)
+		f.wrapping = bridge.WrappingOf(spec, &codec.Spec{IDs: codec.IDBeside}, &options)
 	}
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/bridge"
 	"tidegate/session"
 )
 
@@ -17,21 +18,20 @@ func settings(p Pair) func(listen, server netip.AddrPort) (*proxy.Settings, erro
 	route := &proxy.Route{
 		Name:     "game",
 		Upstream: &proxy.Upstream{Name: "game", Protocol: p.to},
-		PacketID: packetByte,
-		Queue:    4 << 20,
+		Bridge:   bridge.Options{PacketID: packetByte, Queue: 4 << 20},
 	}
 	for _, s := range p.crossing() {
 		switch s.setting {
 		case `ordered = "fast"`:
-			route.Ordered = proxy.OrderedFast
+			route.Bridge.Ordered = bridge.OrderedFast
 		case `reliable = "resend"`:
-			route.Reliable = proxy.ReliableResend
+			route.Bridge.Reliable = bridge.ReliableResend
 		case `allow_lossy = true`:
-			route.AllowLossy = true
+			route.Bridge.AllowLossy = true
 		case `envelope = "framed"`:
-			route.Envelope = proxy.EnvelopeFramed
+			route.Bridge.Envelope = bridge.EnvelopeFramed
 		case `envelope = "raw"`:
-			route.Envelope = proxy.EnvelopeRaw
+			route.Bridge.Envelope = bridge.EnvelopeRaw
 		}
 	}
 	return func(listen, server netip.AddrPort) (*proxy.Settings, error) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"tidegate/proxy"
+	"tidegate/proxy/stats"
 )
 
 // figures is what a row of the table says of one session or of several.
@@ -20,7 +20,7 @@ type rate struct {
 	messages, bytes float64
 }
 
-func rateOf(before, after proxy.Traffic, interval time.Duration) rate {
+func rateOf(before, after stats.Traffic, interval time.Duration) rate {
 	if interval <= 0 {
 		return rate{}
 	}

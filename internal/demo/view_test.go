@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/proxy"
+	"tidegate/proxy/stats"
 )
 
 // snapshots are two looks at the same sessions, a second apart.
@@ -18,13 +19,13 @@ func snapshots(sessions int) (first, second proxy.Snapshot) {
 			Age:    time.Second,
 
 			ClientProtocol: "riptide-2.2", UpstreamProtocol: "bedrock",
-			FromClient:   proxy.Traffic{Messages: 10, Bytes: 1000},
-			FromUpstream: proxy.Traffic{Messages: 5, Bytes: 500},
+			FromClient:   stats.Traffic{Messages: 10, Bytes: 1000},
+			FromUpstream: stats.Traffic{Messages: 5, Bytes: 500},
 		}
 		first.Sessions = append(first.Sessions, one)
 		one.Age += time.Second
-		one.FromClient = proxy.Traffic{Messages: 50, Bytes: 13_340}
-		one.FromUpstream = proxy.Traffic{Messages: 44, Bytes: 1_500_500}
+		one.FromClient = stats.Traffic{Messages: 50, Bytes: 13_340}
+		one.FromUpstream = stats.Traffic{Messages: 44, Bytes: 1_500_500}
 		one.ClientStats = codec.Stats{RTT: 1234 * time.Microsecond, Resent: 12, Dropped: 2}
 		if i == 0 {
 			one.UpstreamStats = codec.Stats{RTT: 52 * time.Millisecond, Resent: 1, Dropped: 3}

@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/config"
 	"tidegate/internal/registry"
-	"tidegate/proxy"
+	"tidegate/proxy/bridge"
 )
 
 func TestProtocolsGoByTheirNames(t *testing.T) {
@@ -67,19 +67,20 @@ func TestTranslation(t *testing.T) {
 	c := loaded(t, "testdata/dialects.toml")
 	l := &Settings(c, 1).Listeners[0]
 	old, now := l.Protocols[0], l.Route.Upstream.Protocol
-	if l.Route.Translator(old, old) != nil || l.Route.Translator(build("raknet", c, registry.Use{}), now) != nil {
+	translator := l.Route.Bridge.Translator
+	if translator(old, old) != nil || translator(build("raknet", c, registry.Use{}), now) != nil {
 		t.Error("want a translation only between two dialects")
 	}
-	up := l.Route.Translator(old, now)
+	up := translator(old, now)
 	dst := make([]byte, 0, 64)
 	for _, row := range []struct {
 		m    codec.Message
-		made proxy.Translation
+		made bridge.Translation
 		size int
 	}{
-		{codec.Message{ID: 7, HasID: true, Payload: []byte{1, 2, 3}}, proxy.Translated, 3},
-		{codec.Message{ID: 7, HasID: true, Payload: []byte{1}}, proxy.Untranslatable, 0},
-		{codec.Message{ID: 8, HasID: true, Payload: []byte{1}}, proxy.Undeclared, 0},
+		{codec.Message{ID: 7, HasID: true, Payload: []byte{1, 2, 3}}, bridge.Translated, 3},
+		{codec.Message{ID: 7, HasID: true, Payload: []byte{1}}, bridge.Untranslatable, 0},
+		{codec.Message{ID: 8, HasID: true, Payload: []byte{1}}, bridge.Undeclared, 0},
 	} {
 		payload, _, made := up.Translate(dst, row.m)
 		if made != row.made || len(payload) != row.size {
@@ -101,8 +102,8 @@ func TestUndeclaredMessagesPass(t *testing.T) {
 	c := loaded(t, "testdata/dialects.toml")
 	c.Routes[0].Undeclared = config.UndeclaredPass
 	l := &Settings(c, 1).Listeners[0]
-	up := l.Route.Translator(l.Protocols[0], l.Route.Upstream.Protocol)
-	if _, _, made := up.Translate(nil, codec.Message{ID: 8, HasID: true}); made != proxy.Passed {
+	up := l.Route.Bridge.Translator(l.Protocols[0], l.Route.Upstream.Protocol)
+	if _, _, made := up.Translate(nil, codec.Message{ID: 8, HasID: true}); made != bridge.Passed {
 		t.Errorf("an undeclared message: %d", made)
 	}
 }

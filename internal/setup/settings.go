@@ -8,6 +8,7 @@ import (
 	"tidegate/internal/config"
 	"tidegate/internal/registry"
 	"tidegate/proxy"
+	"tidegate/proxy/bridge"
 	"tidegate/ratelimit"
 	"tidegate/session"
 )
@@ -64,7 +65,7 @@ func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy
 		Name: l.Name, Addr: l.Address.AddrPort, Transport: transport(l.Transport, l.Protocols[0], c), Route: route,
 		ProxiesFrom: config.Networks(l.ProxyProtocolFrom),
 	}
-	use := registry.Use{Queue: route.Queue, Stream: listener.Transport.Stream}
+	use := registry.Use{Queue: route.Bridge.Queue, Stream: listener.Transport.Stream}
 	if route.Pings.Refresh > 0 {
 		listener.Pong = new(proxy.Pong)
 		use.Pong = listener.Pong.Text
@@ -77,20 +78,22 @@ func newListener(c *config.Config, l *config.Listener, route *proxy.Route) proxy
 
 func newRoute(r *config.Route, u *proxy.Upstream) *proxy.Route {
 	return &proxy.Route{
-		Name:         r.Name,
-		Upstream:     u,
-		Mode:         parseWord[proxy.Mode](r.Mode),
-		Admit:        parseWord[proxy.Admit](r.Admit),
-		Ordered:      parseWord[proxy.Ordered](r.Ordered),
-		Reliable:     parseWord[proxy.Reliable](r.Reliable),
-		Failover:     failover(r),
-		AllowLossy:   r.AllowLossy,
-		Envelope:     parseWord[proxy.Envelope](r.Envelope),
-		PacketID:     r.PacketID,
-		RawMessageID: r.RawMessageID,
-		Queue:        int(r.Queue),
-		Translator:   transcoding(r),
-		Pings:        pings(r),
+		Name:     r.Name,
+		Upstream: u,
+		Mode:     parseWord[proxy.Mode](r.Mode),
+		Admit:    parseWord[proxy.Admit](r.Admit),
+		Failover: failover(r),
+		Pings:    pings(r),
+		Bridge: bridge.Options{
+			Ordered:      parseWord[bridge.Ordered](r.Ordered),
+			Reliable:     parseWord[bridge.Reliable](r.Reliable),
+			AllowLossy:   r.AllowLossy,
+			Envelope:     parseWord[bridge.Envelope](r.Envelope),
+			PacketID:     r.PacketID,
+			RawMessageID: r.RawMessageID,
+			Queue:        int(r.Queue),
+			Translator:   transcoding(r),
+		},
 	}
 }
 

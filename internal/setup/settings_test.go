@@ -15,6 +15,7 @@ import (
 	"tidegate/internal/proxyproto"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
+	"tidegate/proxy/bridge"
 	"tidegate/ratelimit"
 )
 
@@ -139,9 +140,9 @@ func wordsOf[E comparable, P named[E], C interface {
 func TestEveryWordIsParsed(t *testing.T) {
 	wordsOf[proxy.Mode, *proxy.Mode, config.Mode](t)
 	wordsOf[proxy.Admit, *proxy.Admit, config.Admit](t)
-	wordsOf[proxy.Ordered, *proxy.Ordered, config.Ordered](t)
-	wordsOf[proxy.Reliable, *proxy.Reliable, config.Reliable](t)
-	wordsOf[proxy.Envelope, *proxy.Envelope, config.Envelope](t)
+	wordsOf[bridge.Ordered, *bridge.Ordered, config.Ordered](t)
+	wordsOf[bridge.Reliable, *bridge.Reliable, config.Reliable](t)
+	wordsOf[bridge.Envelope, *bridge.Envelope, config.Envelope](t)
 	wordsOf[proxy.Headers, *proxy.Headers, config.ProxyProtocol](t)
 	wordsOf[upstream.Balance, *upstream.Balance, config.Balance](t)
 	wordsOf[filter.Direction, *filter.Direction, config.Sender](t)
@@ -155,7 +156,7 @@ func TestEveryWordIsParsed(t *testing.T) {
 
 // TestMissingWordIsZero checks that a missing word is the zero value.
 func TestMissingWordIsZero(t *testing.T) {
-	if got := parseWord[proxy.Ordered](config.Ordered("")); got != proxy.OrderedUnset {
+	if got := parseWord[bridge.Ordered](config.Ordered("")); got != bridge.OrderedUnset {
 		t.Errorf("%d", got)
 	}
 }

@@ -6,11 +6,11 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/internal/config"
-	"tidegate/proxy"
+	"tidegate/proxy/bridge"
 )
 
 // transcoding returns a function that makes the translators of a route's two directions.
-func transcoding(r *config.Route) func(near, far codec.Protocol) proxy.Translator {
+func transcoding(r *config.Route) func(near, far codec.Protocol) bridge.Translator {
 	schemas := make(map[uint16]riptide.Schema, len(r.Messages))
 	for _, m := range r.Messages {
 		schema, err := riptide.ParseSchema(m.Types)
@@ -19,7 +19,7 @@ func transcoding(r *config.Route) func(near, far codec.Protocol) proxy.Translato
 		}
 		schemas[uint16(m.ID)] = schema
 	}
-	return func(near, far codec.Protocol) proxy.Translator {
+	return func(near, far codec.Protocol) bridge.Translator {
 		client, ok := near.(*riptide.Protocol)
 		server, also := far.(*riptide.Protocol)
 		if !ok || !also || client.Version() == server.Version() {
@@ -46,7 +46,7 @@ func describeTranslation(declared int, drops bool) string {
 	return fmt.Sprintf("messages of %d declared IDs translated, all others %s", declared, others)
 }
 
-// transcoder adapts riptide.Transcoder to proxy.Translator.
+// transcoder adapts riptide.Transcoder to bridge.Translator.
 type transcoder struct {
 	*riptide.Transcoder
 	description string
@@ -55,13 +55,13 @@ type transcoder struct {
 // String describes the treatment of messages.
 func (t transcoder) String() string { return t.description }
 
-var translations = [...]proxy.Translation{
-	riptide.Transcoded: proxy.Translated, riptide.Passed: proxy.Passed,
-	riptide.Dropped: proxy.Undeclared, riptide.Unfit: proxy.Untranslatable,
+var translations = [...]bridge.Translation{
+	riptide.Transcoded: bridge.Translated, riptide.Passed: bridge.Passed,
+	riptide.Dropped: bridge.Undeclared, riptide.Unfit: bridge.Untranslatable,
 }
 
 // Translate converts one message.
-func (t transcoder) Translate(dst []byte, m codec.Message) (payload []byte, pad uint8, made proxy.Translation) {
+func (t transcoder) Translate(dst []byte, m codec.Message) (payload []byte, pad uint8, made bridge.Translation) {
 	payload, pad, verdict := t.Transcode(dst, &m)
 	return payload, pad, translations[verdict]
 }

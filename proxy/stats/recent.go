@@ -1,4 +1,4 @@
-package proxy
+package stats
 
 import (
 	"net/netip"
@@ -7,17 +7,11 @@ import (
 	"tidegate/ratelimit"
 )
 
-// What is remembered of drops: 256 shelves of 8, about 180 KiB a Relay. An address has one shelf, which it shares by chance:
-// who floods from one address pushes out what that address did, and hardly anybody else's.
+// What is remembered of drops: 256 shelves of 8, about 180 KiB a Relay. An address has one shelf, which it shares by
+// chance: who floods from one address pushes out what that address did, and hardly anybody else's.
 const (
 	shelves   = 256
 	shelfSize = 8
-)
-
-// In a flood not all of it is remembered: that would take as long as all else that is done about it.
-const (
-	mostRemembered = 32 // of a turn
-	rememberedOf   = 8  // beyond, one of so many
 )
 
 // RecentDrop is one datagram or message that went no further, or several alike in a row.
@@ -31,19 +25,23 @@ type RecentDrop struct {
 	Times    uint64
 }
 
-// recent remembers the last drops by address.
-type recent struct {
+// Recent remembers the last drops by address. It allocates nothing.
+type Recent struct {
 	seed    uint64
 	shelves [shelves]shelf
 }
 
+// NewRecent makes a Recent that no sender can aim at, unless it knows the seed.
+func NewRecent(seed uint64) *Recent { return &Recent{seed: seed} }
+
+// shelf has the last drops of the addresses that share it.
 type shelf struct {
 	drops [shelfSize]RecentDrop
 	next  int
 }
 
-// add remembers a drop. It does not allocate.
-func (r *recent) add(now time.Time, why Drop, listener string, from netip.AddrPort, size int, err error) {
+// Add remembers a drop. It does not allocate.
+func (r *Recent) Add(now time.Time, why Drop, listener string, from netip.AddrPort, size int, err error) {
 	switch why {
 	case DropSourceRule, DropMessageRule, DropRate, DropHandshakes: // whose errors are names, made once
 	default:
@@ -60,8 +58,8 @@ func (r *recent) add(now time.Time, why Drop, listener string, from netip.AddrPo
 	last.Times++
 }
 
-// of appends what is remembered of an address, oldest first.
-func (r *recent) of(a netip.Addr, to []RecentDrop) []RecentDrop {
+// Of appends what is remembered of an address, oldest first.
+func (r *Recent) Of(a netip.Addr, to []RecentDrop) []RecentDrop {
 	s := &r.shelves[r.place(a)]
 	for i := range shelfSize {
 		if d := &s.drops[(s.next+i)%shelfSize]; d.Times > 0 && d.From.Addr().Unmap() == a.Unmap() {
@@ -71,4 +69,4 @@ func (r *recent) of(a netip.Addr, to []RecentDrop) []RecentDrop {
 	return to
 }
 
-func (r *recent) place(a netip.Addr) int { return int(ratelimit.Hash(a, 0, r.seed) % shelves) }
+func (r *Recent) place(a netip.Addr) int { return int(ratelimit.Hash(a, 0, r.seed) % shelves) }

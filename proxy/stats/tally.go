@@ -1,13 +1,29 @@
-package proxy
+package stats
 
 import "tidegate/codec"
+
+// Party is the one that ended a session.
+type Party uint8
+
+// Parties.
+const (
+	ByClient Party = iota
+	ByUpstream
+	ByProxy
+	Parties
+)
+
+var partyNames = [Parties]string{"client", "upstream", "proxy"}
+
+// String is the party's name as in logs and metrics.
+func (p Party) String() string { return partyNames[p] }
 
 // Tally is what became of one listener's clients of one protocol. It only grows.
 type Tally struct {
 	Listener, Protocol string // the protocol is the clients'
 	Opened             uint64 // sessions asked for
 	Established        uint64 // sessions both of whose sides were connected
-	Ended              [blameCount][codec.ReasonCount]uint64
+	Ended              [Parties][codec.ReasonCount]uint64
 	Unestablished      uint64                   // of those ended: never established
 	FromClients        [codec.ModeCount]Traffic // by the mode in which clients sent
 	FromUpstreams      [codec.ModeCount]Traffic // by the mode in which servers sent
@@ -28,8 +44,8 @@ func (t *Tally) ended() (n uint64) {
 	return n
 }
 
-// end counts the end of a session.
-func (t *Tally) end(blame Party, why codec.Reason, established bool) {
+// End counts the end of a session.
+func (t *Tally) End(blame Party, why codec.Reason, established bool) {
 	t.Ended[blame][why]++
 	if !established {
 		t.Unestablished++
@@ -46,70 +62,70 @@ func (t *Tally) add(o *Tally) {
 		}
 	}
 	for mode := range o.FromClients {
-		t.FromClients[mode].join(o.FromClients[mode])
-		t.FromUpstreams[mode].join(o.FromUpstreams[mode])
+		t.FromClients[mode].Join(o.FromClients[mode])
+		t.FromUpstreams[mode].Join(o.FromUpstreams[mode])
 	}
 }
 
 // DropTally is what was dropped of one listener's traffic, and of that of its sessions' upstreams. It only grows.
 type DropTally struct {
 	Listener string
-	Drops    [dropCount]uint64 // by Drop
+	Drops    [DropCount]uint64 // by Drop
 }
 
-// tallies are those of a Relay, one for each listener and protocol it ever had: a reload that takes a listener away does
-// not make totals smaller.
-type tallies struct {
-	sessions []*Tally
-	drops    []*DropTally
+// Tallies are those of a Relay, one for each listener and protocol it ever had: a reload that takes a listener away
+// does not make totals smaller.
+type Tallies struct {
+	Sessions []*Tally
+	Drops    []*DropTally
 }
 
-// of returns the tally of a listener and protocol, a new one if need be.
-func (t *tallies) of(listener, protocol string) *Tally {
-	for _, one := range t.sessions {
+// Of returns the tally of a listener and protocol, a new one if need be.
+func (t *Tallies) Of(listener, protocol string) *Tally {
+	for _, one := range t.Sessions {
 		if one.Listener == listener && one.Protocol == protocol {
 			return one
 		}
 	}
 	one := &Tally{Listener: listener, Protocol: protocol}
-	t.sessions = append(t.sessions, one)
+	t.Sessions = append(t.Sessions, one)
 	return one
 }
 
-// dropsOf returns the tally of a listener's drops, a new one if need be.
-func (t *tallies) dropsOf(listener string) *DropTally {
-	for _, one := range t.drops {
+// DropsOf returns the tally of a listener's drops, a new one if need be.
+func (t *Tallies) DropsOf(listener string) *DropTally {
+	for _, one := range t.Drops {
 		if one.Listener == listener {
 			return one
 		}
 	}
 	one := &DropTally{Listener: listener}
-	t.drops = append(t.drops, one)
+	t.Drops = append(t.Drops, one)
 	return one
 }
 
-// clone copies all of it, without looking for names: it is done in a loop's time.
-func (t *tallies) clone() tallies {
-	sessions, drops := make([]Tally, len(t.sessions)), make([]DropTally, len(t.drops))
-	var c tallies
-	for i, one := range t.sessions {
+// Clone copies all of it, without looking for names: it is done in a loop's time.
+func (t *Tallies) Clone() Tallies {
+	sessions, drops := make([]Tally, len(t.Sessions)), make([]DropTally, len(t.Drops))
+	var c Tallies
+	for i, one := range t.Sessions {
 		sessions[i] = *one
-		c.sessions = append(c.sessions, &sessions[i])
+		c.Sessions = append(c.Sessions, &sessions[i])
 	}
-	for i, one := range t.drops {
+	for i, one := range t.Drops {
 		drops[i] = *one
-		c.drops = append(c.drops, &drops[i])
+		c.Drops = append(c.Drops, &drops[i])
 	}
 	return c
 }
 
-// add adds those of another Relay.
-func (t *tallies) add(o *tallies) {
-	for _, one := range o.sessions {
-		t.of(one.Listener, one.Protocol).add(one)
+// Add adds those of another Relay.
+func (t *Tallies) Add(o *Tallies) {
+	for _, one := range o.Sessions {
+		t.Of(one.Listener, one.Protocol).add(one)
 	}
-	for _, one := range o.drops {
-		to := t.dropsOf(one.Listener)
+	for _, one := range o.Drops {
+		to := t.DropsOf(one.Listener)
 		for why, n := range one.Drops {
 			to.Drops[why] += n
 		}

@@ -1,4 +1,4 @@
-package proxy
+package stats
 
 import "time"
 
@@ -28,7 +28,7 @@ func (h *Histogram) observe(d time.Duration) {
 	h.sum += d
 }
 
-func (h *Histogram) add(o *Histogram) {
+func (h *Histogram) Add(o *Histogram) {
 	for i, n := range o.counts {
 		h.counts[i] += n
 	}

@@ -1,33 +1,23 @@
-package proxy
+// Package bridge carries messages from one protocol to another: in which mode, in which envelope, in what order, and
+// how often. It knows no Relay and no session.
+package bridge
 
 import (
 	"tidegate/codec"
 )
 
-// bridge is how messages cross between a client's protocol and an upstream's. It is immutable.
-type bridge struct {
-	toUpstream, toClient lane
-	keepsClientID        bool // the upstream says which client a client is
-	asksFirst            bool // the upstream is asked before the client is granted its connection
+// Bridge is how messages cross between a client's protocol and a server's. It is immutable.
+type Bridge struct {
+	ToServer, ToClient Direction
 }
 
-func newBridge(client, upstream codec.Protocol, r *Route) *bridge {
-	return &bridge{
-		toUpstream:    newLane(client, upstream, r),
-		toClient:      newLane(upstream, client, r),
-		keepsClientID: upstream.Spec().IDs == codec.IDBeside && r.Admit == UpstreamFirst,
-		asksFirst:     grants(client) && grants(upstream) && r.Admit == UpstreamFirst,
-	}
+// New returns the Bridge between two protocols.
+func New(client, server codec.Protocol, o *Options) *Bridge {
+	return &Bridge{ToServer: newDirection(client, server, o), ToClient: newDirection(server, client, o)}
 }
 
-// grants reports whether a protocol is a codec.Granter.
-func grants(p codec.Protocol) bool {
-	_, ok := p.(codec.Granter)
-	return ok
-}
-
-// lane is one direction of a bridge.
-type lane struct {
+// Direction is how messages cross from one side, the near one, to the other, the far one.
+type Direction struct {
 	steps [6]step // by the message's mode
 	// open and seal are the envelopes on the near and the far side; nil where messages are as their protocol has them.
 	open, seal *envelope
@@ -38,6 +28,7 @@ type lane struct {
 	notify     bool // the far wire carries messages without an ID as Notify
 	lossy      bool // a message that cannot be carried is dropped, not a reason to close
 	channels   int  // of the far wire; 0: it has none
+	queue      int  // bytes held back to keep order, and again of copies
 }
 
 // step is how messages of one mode are sent on.
@@ -66,36 +57,37 @@ const (
 	holdWatch      // sent at once; acknowledgements out of order are counted
 )
 
-func newLane(near, far codec.Protocol, r *Route) lane {
-	l := lane{
-		open:     envelopeOf(near.Spec(), far.Spec(), r),
-		seal:     envelopeOf(far.Spec(), near.Spec(), r),
-		rawID:    r.RawMessageID,
+func newDirection(near, far codec.Protocol, o *Options) Direction {
+	d := Direction{
+		open:     envelopeOf(near.Spec(), far.Spec(), o),
+		seal:     envelopeOf(far.Spec(), near.Spec(), o),
+		rawID:    o.RawMessageID,
 		wantsID:  far.Spec().IDs == codec.IDBeside,
-		lossy:    r.AllowLossy,
+		lossy:    o.AllowLossy,
 		channels: far.Spec().Channels,
+		queue:    o.Queue,
 	}
-	if r.Translator != nil && near.Spec().IDs == far.Spec().IDs {
-		l.translator = r.Translator(near, far)
+	if o.Translator != nil && near.Spec().IDs == far.Spec().IDs {
+		d.translator = o.Translator(near, far)
 	}
 	have := far.Spec().Modes
-	if l.wantsID && near.Spec().IDs != codec.IDBeside {
+	if d.wantsID && near.Spec().IDs != codec.IDBeside {
 		// Notify carries no message ID, so it is no stand-in for a mode that does.
-		l.notify = l.open != nil && have.Has(codec.Notify)
+		d.notify = d.open != nil && have.Has(codec.Notify)
 		have &^= codec.ModesOf(codec.Notify)
 	}
-	for m := range l.steps {
-		l.steps[m] = stepFor(codec.Mode(m), have, r)
+	for m := range d.steps {
+		d.steps[m] = stepFor(codec.Mode(m), have, o)
 	}
-	return l
+	return d
 }
 
 // envelopeOf returns the envelope of messages on the side of a protocol, towards another protocol; nil if they need
 // none.
-func envelopeOf(own, other *codec.Spec, r *Route) *envelope {
-	e := &envelope{kind: r.Envelope, hasByte: own.IDs == codec.IDFirstByte, packetID: r.PacketID, rawID: r.RawMessageID}
+func envelopeOf(own, other *codec.Spec, o *Options) *envelope {
+	e := &envelope{kind: o.Envelope, hasByte: own.IDs == codec.IDFirstByte, packetID: o.PacketID, rawID: o.RawMessageID}
 	switch {
-	case own.IDs == other.IDs && own.Joins == other.Joins, own.IDs == codec.IDBeside, r.Envelope == EnvelopeRaw:
+	case own.IDs == other.IDs && own.Joins == other.Joins, own.IDs == codec.IDBeside, o.Envelope == EnvelopeRaw:
 		return nil
 	case other.IDs == codec.IDBeside, e.hasByte, own.Joins && e.framed():
 		return e
@@ -104,20 +96,20 @@ func envelopeOf(own, other *codec.Spec, r *Route) *envelope {
 }
 
 // stepFor finds how a mode crosses to a wire that has the given ones.
-func stepFor(want codec.Mode, have codec.Modes, r *Route) step {
+func stepFor(want codec.Mode, have codec.Modes, o *Options) step {
 	if mode, ok := Carry(want, have); ok {
 		return step{mode: mode}
 	}
 	switch {
-	case want != codec.Reliable && have.Has(codec.Reliable) && r.Ordered == OrderedStrict:
+	case want != codec.Reliable && have.Has(codec.Reliable) && o.Ordered == OrderedStrict:
 		return step{mode: codec.Reliable, hold: holdOne}
 	case want.IsReliable() && have.Has(codec.Reliable):
 		return step{mode: codec.Reliable, hold: holdWatch}
-	case want.IsReliable() && have.Has(codec.Notify) && r.Reliable == ReliableReport:
+	case want.IsReliable() && have.Has(codec.Notify) && o.Reliable == ReliableReport:
 		return step{mode: codec.Notify, care: careReport}
-	case want.IsReliable() && have.Has(codec.Notify) && r.Reliable == ReliableResend:
+	case want.IsReliable() && have.Has(codec.Notify) && o.Reliable == ReliableResend:
 		s := step{mode: codec.Notify, care: careResend}
-		if want != codec.Reliable && r.Ordered == OrderedStrict {
+		if want != codec.Reliable && o.Ordered == OrderedStrict {
 			s.hold = holdOne
 		}
 		return s

@@ -1,12 +1,12 @@
-package proxy
+package stats
 
 import (
 	"tidegate/internal/kernel/flow"
 	"tidegate/internal/kernel/shield"
 )
 
-// KernelFigures are what the kernel has done for a Server. What it forwarded is in the Counters too, and what its filters
-// dropped is in none.
+// KernelFigures are what the kernel has done for a Server. What it forwarded is in the Counters too, and what its
+// filters dropped is in none.
 type KernelFigures struct {
 	Filtered      []Filtered // of each hook and verdict; nil without filters
 	ForwardedUp   Traffic    // datagrams of clients in ModeRelay that went on without a visit to user space
@@ -22,17 +22,17 @@ type Filtered struct {
 	Datagrams uint64
 }
 
-// figures asks the kernel. What it does not answer is left out.
-func (k *Kernel) figures() (f KernelFigures) {
-	if k.Shield != nil {
-		if c, err := k.Shield.Counters(); err == nil {
+// ReadKernel asks the kernel. What it does not answer is left out. Either part may be nil.
+func ReadKernel(s *shield.Shield, flows *flow.Table) (f KernelFigures) {
+	if s != nil {
+		if c, err := s.Counters(); err == nil {
 			f.filter("socket", &c.Sockets)
 			f.filter("interface", &c.Interfaces)
 		}
-		f.Known = k.Shield.Known()
+		f.Known = s.Known()
 	}
-	if k.Flows != nil {
-		if all, err := k.Flows.Totals(); err == nil {
+	if flows != nil {
+		if all, err := flows.Totals(); err == nil {
 			f.ForwardedUp, f.ForwardedDown = trafficOf(&all.FromClient), trafficOf(&all.FromServer)
 			f.Limited = all.FromClient.Dropped
 		}
@@ -48,10 +48,10 @@ func (f *KernelFigures) filter(hook string, t *shield.Tally) {
 
 func trafficOf(c *flow.Count) Traffic { return Traffic{c.Packets, c.Bytes} }
 
-// forwarded adds what the kernel has forwarded to what came and went here.
-func (c *Counters) forwarded(f *KernelFigures) {
-	c.Clients.In.join(f.ForwardedUp)
-	c.RelayedUp.join(f.ForwardedUp)
-	c.Upstreams.In.join(f.ForwardedDown)
-	c.RelayedDown.join(f.ForwardedDown)
+// AddForwarded adds what the kernel has forwarded to what came and went here.
+func (c *Counters) AddForwarded(f *KernelFigures) {
+	c.Clients.In.Join(f.ForwardedUp)
+	c.RelayedUp.Join(f.ForwardedUp)
+	c.Upstreams.In.Join(f.ForwardedDown)
+	c.RelayedDown.Join(f.ForwardedDown)
 }

@@ -1,4 +1,4 @@
-package proxy
+package bridge
 
 import "tidegate/codec"
 
@@ -10,8 +10,8 @@ type Wrapping struct {
 }
 
 // WrappingOf returns the form on the side of a protocol, towards another protocol.
-func WrappingOf(own, other *codec.Spec, r *Route) Wrapping {
-	return Wrapping{envelopeOf(own, other, r), own.IDs == codec.IDBeside}
+func WrappingOf(own, other *codec.Spec, o *Options) Wrapping {
+	return Wrapping{envelopeOf(own, other, o), own.IDs == codec.IDBeside}
 }
 
 // Wrap returns m, with its ID, as the side's game sends it. The payload is appended to b.

@@ -1,16 +1,22 @@
-package proxy
+package bridge
 
 import (
 	"strings"
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
 )
 
+// named returns the protocol of a name, with its default options.
+func named(name string) codec.Protocol {
+	d := protocols.Find(name)
+	return d.New(d.Options(), registry.Use{})
+}
+
 func TestFraming(t *testing.T) {
-	raknet, riptide := raknet6(), riptide22()
-	rudp, rtype := named("rudp", registry.Use{}), named("rtype-32", registry.Use{})
+	raknet, riptide, rudp, rtype := named("raknet"), named("riptide-2.2"), named("rudp"), named("rtype-32")
 	for _, c := range []struct {
 		near, far codec.Protocol
 		envelope  Envelope
@@ -25,9 +31,8 @@ func TestFraming(t *testing.T) {
 		{rtype, riptide, EnvelopeRaw, "passed as they are, with message ID 7"},
 		{rudp, raknet, EnvelopeRaw, "passed as they are"},
 	} {
-		r := defaultRoute(c.far)
-		r.Envelope, r.RawMessageID = c.envelope, 7
-		if got := Framing(c.near, c.far, r); got != c.want {
+		o := &Options{Ordered: OrderedFast, Envelope: c.envelope, PacketID: 0x86, RawMessageID: 7}
+		if got := Framing(c.near, c.far, o); got != c.want {
 			t.Errorf("%s to %s: %q, want %q", c.near.Spec().Name, c.far.Spec().Name, got, c.want)
 		}
 	}
@@ -35,9 +40,8 @@ func TestFraming(t *testing.T) {
 
 // TestCrossingsOfWhatMayBeLost: a message that its own wire may lose is weakened by what is worse than that.
 func TestCrossingsOfWhatMayBeLost(t *testing.T) {
-	for _, far := range []codec.Protocol{named("riptide-2.0", registry.Use{}), named("rtype-32", registry.Use{})} { // neither keeps old ones out
-		r := defaultRoute(far)
-		for _, c := range Crossings(riptide22(), far, r) {
+	for _, far := range []codec.Protocol{named("riptide-2.0"), named("rtype-32")} { // neither keeps old ones out
+		for _, c := range Crossings(named("riptide-2.2"), far, &Options{Ordered: OrderedFast}) {
 			if c.From == codec.Notify && c.String() != "unreliable: a stale one may arrive late" {
 				t.Errorf("to %s: notify as %s", far.Spec().Name, c)
 			}

@@ -1,4 +1,4 @@
-package proxy
+package bridge
 
 import (
 	"fmt"
@@ -21,11 +21,11 @@ func (c Crossing) String() string {
 	return c.To.String() + ": " + c.Remark
 }
 
-// Crossings tells how each mode of near is sent on to far by a route.
-func Crossings(near, far codec.Protocol, r *Route) []Crossing {
-	l := newLane(near, far, r)
+// Crossings tells how each mode of near is sent on to far with the given options.
+func Crossings(near, far codec.Protocol, o *Options) []Crossing {
+	d := newDirection(near, far, o)
 	var all []Crossing
-	for m, step := range l.steps {
+	for m, step := range d.steps {
 		from := codec.Mode(m)
 		if !near.Spec().Modes.Has(from) {
 			continue
@@ -54,20 +54,20 @@ func Crossings(near, far codec.Protocol, r *Route) []Crossing {
 }
 
 // Framing says what happens to the form of messages on the way from near to far.
-func Framing(near, far codec.Protocol, r *Route) string {
-	l := newLane(near, far, r)
+func Framing(near, far codec.Protocol, o *Options) string {
+	d := newDirection(near, far, o)
 	switch {
-	case l.open != nil && l.seal != nil:
-		return "taken out of envelope " + l.open.String() + " and put into envelope " + l.seal.String()
-	case l.open != nil:
-		return "taken out of envelope " + l.open.String()
-	case l.seal != nil:
-		return "put into envelope " + l.seal.String()
-	case l.translator != nil:
-		return l.translator.String()
-	case l.wantsID && near.Spec().IDs != codec.IDBeside:
-		return fmt.Sprintf("passed as they are, with message ID %d", r.RawMessageID)
-	case !l.wantsID && near.Spec().IDs == codec.IDBeside:
+	case d.open != nil && d.seal != nil:
+		return "taken out of envelope " + d.open.String() + " and put into envelope " + d.seal.String()
+	case d.open != nil:
+		return "taken out of envelope " + d.open.String()
+	case d.seal != nil:
+		return "put into envelope " + d.seal.String()
+	case d.translator != nil:
+		return d.translator.String()
+	case d.wantsID && near.Spec().IDs != codec.IDBeside:
+		return fmt.Sprintf("passed as they are, with message ID %d", o.RawMessageID)
+	case !d.wantsID && near.Spec().IDs == codec.IDBeside:
 		return "passed without their message IDs"
 	}
 	return "passed as they are"

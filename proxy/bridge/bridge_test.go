@@ -1,4 +1,4 @@
-package proxy
+package bridge
 
 import (
 	"testing"
@@ -60,7 +60,7 @@ func TestStepsTowardsRiptide(t *testing.T) {
 		{OrderedFast, codec.ReliableSequenced, step{mode: codec.Reliable, hold: holdWatch}},
 		{OrderedUnset, codec.ReliableOrdered, step{mode: codec.Reliable, hold: holdWatch}},
 	} {
-		if got := stepFor(c.want, withoutNotify, &Route{Ordered: c.ordered}); got != c.step {
+		if got := stepFor(c.want, withoutNotify, &Options{Ordered: c.ordered}); got != c.step {
 			t.Errorf("ordered %d, %v: %+v, want %+v", c.ordered, c.want, got, c.step)
 		}
 	}
@@ -68,11 +68,11 @@ func TestStepsTowardsRiptide(t *testing.T) {
 
 func TestStepsTowardsAWireWithoutReliability(t *testing.T) {
 	notifyOnly := codec.ModesOf(codec.Notify)
-	if got := stepFor(codec.Notify, notifyOnly, &Route{}); got != (step{mode: codec.Notify}) {
+	if got := stepFor(codec.Notify, notifyOnly, &Options{}); got != (step{mode: codec.Notify}) {
 		t.Errorf("notify: %+v", got)
 	}
 	unreliable := codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced)
-	if got := stepFor(codec.ReliableOrdered, unreliable, &Route{AllowLossy: true}); got.mode != codec.UnreliableSequenced {
+	if got := stepFor(codec.ReliableOrdered, unreliable, &Options{AllowLossy: true}); got.mode != codec.UnreliableSequenced {
 		t.Errorf("ordered towards sequenced: %+v", got)
 	}
 }

@@ -1,19 +1,20 @@
-package proxy
+package bridge
 
 import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 )
 
 // maxAggregate is how many bytes small messages join to: what fits into one datagram of most paths.
 const maxAggregate = 1200
 
-// aggregate joins the messages of a turn towards a side, of one mode and channel, in one envelope. It leaves when the turn
-// ends, and before any message that has no room in it, so order is kept.
+// aggregate joins the messages of a turn towards a side, of one mode and channel, in one envelope. It leaves when the
+// turn ends, and before any message that has no room in it, so order is kept.
 type aggregate struct {
-	lane    *lane
-	message codec.Message // the payload has the envelope's first bytes; HasID is that of the messages in it
+	direction *Direction
+	message   codec.Message // the payload has the envelope's first bytes; HasID is that of the messages in it
 }
 
 func (a *aggregate) isEmpty() bool { return len(a.message.Payload) == 0 }
@@ -29,43 +30,42 @@ func (a *aggregate) takes(m *codec.Message) bool {
 const frameOverhead = 4
 
 // join adds a message to those that leave together at the end of the turn.
-func (r *Relay) join(now time.Time, e *entry, to *side, l *lane, m *codec.Message) {
+func (c *Carrier) join(now time.Time, to *Sender, d *Direction, m *codec.Message) {
 	if to.joint == nil {
 		to.joint = &aggregate{message: codec.Message{Payload: make([]byte, 0, maxAggregate)}}
 	}
 	a := to.joint
 	if !a.isEmpty() && !a.takes(m) {
-		r.sendAggregate(now, e, to)
+		c.sendJoined(now, to)
 	}
 	if a.isEmpty() {
-		payload := l.seal.begin(a.message.Payload, m.HasID)
-		a.lane, a.message = l, *m
+		payload := d.seal.begin(a.message.Payload, m.HasID)
+		a.direction, a.message = d, *m
 		a.message.Payload = payload
 	}
-	a.message.Payload = l.seal.add(a.message.Payload, m)
-	r.mark(e)
+	a.message.Payload = d.seal.add(a.message.Payload, m)
 }
 
-// sendJoint sends what has been joined towards both sides.
-func (r *Relay) sendJoint(now time.Time, e *entry) {
-	r.sendAggregate(now, e, &e.Value.client)
-	r.sendAggregate(now, e, &e.Value.upstream)
+// SendJoined sends the messages of a turn that wait to leave together.
+func (c *Carrier) SendJoined(now time.Time, to *Sender) {
+	c.ended = false
+	c.sendJoined(now, to)
 }
 
-func (r *Relay) sendAggregate(now time.Time, e *entry, to *side) {
+func (c *Carrier) sendJoined(now time.Time, to *Sender) {
 	a := to.joint
 	if a == nil || a.isEmpty() {
 		return
 	}
 	m := a.message
 	m.Pad, m.HasID = 0, false
-	a.message.Payload = m.Payload[:0] // before send, which may end the session and come back here
+	a.message.Payload = m.Payload[:0]
 	if cap(m.Payload) > maxAggregate {
 		a.message.Payload = make([]byte, 0, maxAggregate) // a large message needs not stay
 	}
-	if !to.takes() {
-		r.drop(now, DropClosing, e.Value.door, e.Key.Client, len(m.Payload), nil)
+	if !to.Takes() {
+		c.fail(Failure{Why: stats.DropClosing, Size: len(m.Payload)})
 		return
 	}
-	r.send(now, e, to, a.lane, &m)
+	c.send(now, to, a.direction, &m)
 }

@@ -1,4 +1,5 @@
-package proxy
+// Package stats counts: datagrams, messages, drops by reason, sessions, durations. It knows no Relay and no session.
+package stats
 
 import (
 	"errors"
@@ -48,10 +49,10 @@ const (
 	DropPaced                       // a client's datagram while too many waited for their way to its server (ModeRelay)
 	DropOverload                    // a stranger's datagram while more waited than could be read, and players with them
 	DropReplyBudget                 // a stranger's datagram whose answer, not larger than it, is one of too many
-	dropCount
+	DropCount
 )
 
-var dropNames = [dropCount]string{
+var dropNames = [DropCount]string{
 	"empty", "source-port", "unknown-protocol", "refused", "table-full", "half-open", "malformed", "unexpected",
 	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "undeclared", "schema", "closing", "socket",
 	"ping-budget", "banned", "unanswered", "source-rule", "message-rule",
@@ -63,7 +64,7 @@ var dropNames = [dropCount]string{
 
 // String is the reason's name as in logs and metrics.
 func (d Drop) String() string {
-	if d < dropCount {
+	if d < DropCount {
 		return dropNames[d]
 	}
 	return "unknown"
@@ -75,12 +76,20 @@ type Traffic struct {
 	Bytes    uint64
 }
 
-func (t *Traffic) add(m *codec.Message) {
+// Add adds a message.
+func (t *Traffic) Add(m *codec.Message) {
 	t.Messages++
 	t.Bytes += uint64(len(m.Payload))
 }
 
-func (t *Traffic) join(o Traffic) {
+// Count adds a datagram.
+func (t *Traffic) Count(datagram []byte) {
+	t.Messages++
+	t.Bytes += uint64(len(datagram))
+}
+
+// Join adds other traffic.
+func (t *Traffic) Join(o Traffic) {
 	t.Messages += o.Messages
 	t.Bytes += o.Bytes
 }
@@ -89,8 +98,8 @@ func (t *Traffic) join(o Traffic) {
 type Wire struct{ In, Out Traffic }
 
 func (w *Wire) join(o *Wire) {
-	w.In.join(o.In)
-	w.Out.join(o.Out)
+	w.In.Join(o.In)
+	w.Out.Join(o.Out)
 }
 
 // Breaches counts what went beyond a limit, by what was done about it.
@@ -115,7 +124,7 @@ type Counters struct {
 	FromUpstreams Traffic
 	RelayedUp     Traffic // datagrams of clients passed on by routes in ModeRelay
 	RelayedDown   Traffic // datagrams of servers passed on by routes in ModeRelay
-	Drops         [dropCount]uint64
+	Drops         [DropCount]uint64
 	Paced         uint64 // datagrams that waited for their turn on the way to a server
 	Overtaken     uint64 // messages that arrived after a newer one of their channel (ordered = "fast")
 	Resent        uint64 // transmissions beyond the first of messages that only Tidegate resends (reliable = "resend")
@@ -146,10 +155,10 @@ func (c *Counters) Add(o *Counters) {
 	c.Resent += o.Resent
 	c.Lost += o.Lost
 	c.Passed += o.Passed
-	c.RelayedUp.join(o.RelayedUp)
-	c.RelayedDown.join(o.RelayedDown)
-	c.FromClients.join(o.FromClients)
-	c.FromUpstreams.join(o.FromUpstreams)
+	c.RelayedUp.Join(o.RelayedUp)
+	c.RelayedDown.Join(o.RelayedDown)
+	c.FromClients.Join(o.FromClients)
+	c.FromUpstreams.Join(o.FromUpstreams)
 	c.Clients.join(&o.Clients)
 	c.Upstreams.join(&o.Upstreams)
 	for i, n := range o.Drops {
@@ -157,8 +166,8 @@ func (c *Counters) Add(o *Counters) {
 	}
 }
 
-// dropOf maps a codec's error to a reason.
-func dropOf(err error) Drop {
+// DropOf maps a codec's error to a reason.
+func DropOf(err error) Drop {
 	switch {
 	case errors.Is(err, codec.ErrDuplicate):
 		return DropDuplicate
@@ -176,8 +185,6 @@ func dropOf(err error) Drop {
 		return DropQueueFull
 	case errors.Is(err, codec.ErrMode):
 		return DropUnfit
-	case errors.Is(err, errAway):
-		return DropHeld
 	case errors.Is(err, codec.ErrClosed):
 		return DropClosing
 	}

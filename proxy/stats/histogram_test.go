@@ -1,4 +1,4 @@
-package proxy
+package stats
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ func TestHistogram(t *testing.T) {
 		a.observe(d)
 	}
 	b.observe(time.Minute)
-	a.add(&b)
+	a.Add(&b)
 	if a.Count() != 5 || a.Sum() != time.Minute+time.Second+21*time.Microsecond {
 		t.Errorf("%d counted, sum %v", a.Count(), a.Sum())
 	}

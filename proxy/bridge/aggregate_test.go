@@ -1,0 +1,34 @@
+package bridge
+
+import (
+	"testing"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/raknet"
+	"tidegate/codec/riptide"
+	"tidegate/internal/testkit/allocs"
+	"tidegate/proxy/stats"
+)
+
+// TestAggregatesAllocateNothing once there is one.
+func TestAggregatesAllocateNothing(t *testing.T) {
+	o := &Options{Envelope: EnvelopeAggregate, PacketID: 0x86, Queue: 1 << 20}
+	b := New(riptide.New(riptide.Options{}), raknet.New(raknet.Options{}), o)
+	c, to := NewCarrier(new(stats.Counters)), &Sender{Away: true}
+	now, payload := time.Unix(1_700_000_000, 0), make([]byte, 50)
+	step := func() {
+		for range 3 {
+			m := codec.Message{Mode: codec.Unreliable, ID: 9, HasID: true, Payload: payload}
+			c.Carry(now, to, &b.ToServer, &m)
+		}
+		if n := len(to.joint.message.Payload); n < 150 {
+			t.Fatalf("%d bytes wait, want those of three messages", n)
+		}
+		to.joint.message.Payload = to.joint.message.Payload[:0] // what sending costs is the codec's
+	}
+	step()
+	if n := allocs.PerRun(200, step); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -1,0 +1,256 @@
+package bridge
+
+import (
+	"errors"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/proxy/stats"
+)
+
+// Carrier carries messages to Senders. One Carrier serves all sessions of a loop. Its owner takes the Failures after
+// each call.
+type Carrier struct {
+	counters *stats.Counters
+	scratch  []byte // for wrapped and translated messages
+	failures []Failure
+	taken    int  // of failures
+	ended    bool // the session ends for a failure of this call: nothing more is sent
+}
+
+// NewCarrier returns a Carrier that counts in the given counters.
+func NewCarrier(counters *stats.Counters) Carrier { return Carrier{counters: counters} }
+
+// Failure is a message that was not sent.
+type Failure struct {
+	Why  stats.Drop
+	Size int
+	Err  error
+	// Ends says that the session must end: the message's promise cannot be kept, and its Direction does not allow that.
+	Ends bool
+}
+
+// Failure takes the oldest failure. It reports false if there is none left.
+func (c *Carrier) Failure() (f Failure, ok bool) {
+	if c.taken == len(c.failures) {
+		c.failures, c.taken = c.failures[:0], 0
+		return Failure{}, false
+	}
+	c.taken++
+	return c.failures[c.taken-1], true
+}
+
+func (c *Carrier) fail(f Failure) { c.failures = append(c.failures, f) }
+
+// Carry sends a message that came from one side on to the other.
+func (c *Carrier) Carry(now time.Time, to *Sender, d *Direction, m *codec.Message) {
+	c.ended = false
+	if !to.Takes() {
+		c.fail(Failure{Why: stats.DropClosing, Size: len(m.Payload)})
+		return
+	}
+	m.Receipt = 0
+	switch {
+	case d.open != nil:
+		c.unwrap(now, to, d, m)
+	case d.translator == nil || c.translate(d, m):
+		c.wrap(now, to, d, m)
+	}
+}
+
+// translate rewrites a message for the far side. It reports false where the message is dropped.
+func (c *Carrier) translate(d *Direction, m *codec.Message) bool {
+	why := stats.DropSchema
+	payload, pad, translation := d.translator.Translate(c.scratch[:0], *m)
+	switch translation {
+	case Passed:
+		c.counters.Passed++
+		return true
+	case Translated:
+		c.scratch = payload
+		m.Payload, m.Pad = payload, pad
+		return true
+	case Undeclared:
+		why = stats.DropUndeclared
+	}
+	c.fail(Failure{Why: why, Size: len(m.Payload)})
+	return false
+}
+
+// unwrap sends on each message of an envelope.
+func (c *Carrier) unwrap(now time.Time, to *Sender, d *Direction, m *codec.Message) {
+	size := len(m.Payload)
+	rest, hasID, err := d.open.open(m.Payload)
+	for first := true; err == nil && (first || len(rest) > 0); first = false {
+		one := *m
+		if rest, err = d.open.next(rest, hasID, &one); err == nil {
+			c.wrap(now, to, d, &one)
+		}
+	}
+	if err != nil {
+		c.fail(Failure{Why: stats.DropEnvelope, Size: size, Err: err})
+	}
+}
+
+// wrap sends a message on in the far side's form.
+func (c *Carrier) wrap(now time.Time, to *Sender, d *Direction, m *codec.Message) {
+	switch {
+	case c.ended:
+		c.fail(Failure{Why: stats.DropClosing, Size: len(m.Payload), Err: codec.ErrClosed})
+		return
+	case d.seal == nil:
+	case !d.seal.fits(m):
+		c.unsent(d, m, m.Mode, codec.ErrTooLarge)
+		return
+	case d.seal.joins():
+		c.join(now, to, d, m)
+		return
+	default:
+		c.scratch = d.seal.wrap(c.scratch[:0], m)
+		m.Payload, m.Pad, m.HasID = c.scratch, 0, false
+	}
+	c.send(now, to, d, m)
+}
+
+// send gives a message to a side, in the mode that keeps its promise there.
+func (c *Carrier) send(now time.Time, to *Sender, d *Direction, m *codec.Message) {
+	if c.ended {
+		c.fail(Failure{Why: stats.DropClosing, Size: len(m.Payload), Err: codec.ErrClosed})
+		return
+	}
+	want := m.Mode
+	step := d.stepOf(m)
+	switch step.hold {
+	case holdWatch:
+		to.order.watch(m)
+	case holdOne:
+		if !to.order.begin(m) {
+			if !to.order.keep(m, isSequenced(want), d.queue) {
+				c.unsent(d, m, want, codec.ErrFull)
+			}
+			return
+		}
+	}
+	m.Mode = step.mode
+	err, care := codec.ErrFull, to.careFor(step.care, want)
+	if care == careNone || to.kept.keep(m, care, want != codec.Reliable, d.queue) {
+		err = to.send(now, m)
+	}
+	if err != nil {
+		if m.Receipt&resendBit != 0 {
+			to.kept.forget(m.Receipt)
+		}
+		if step.hold == holdOne {
+			to.order.cancel(m.Channel)
+		}
+		c.unsent(d, m, want, err)
+	}
+}
+
+// stepOf returns how a message is sent on, and gives it the channel and the ID that it has there.
+func (d *Direction) stepOf(m *codec.Message) step {
+	if d.channels > 0 {
+		m.Channel %= uint8(d.channels) // several channels may share one: the order of each is kept
+	}
+	switch {
+	case !d.wantsID || m.HasID:
+	case d.notify && !m.Mode.IsReliable():
+		return step{mode: codec.Notify}
+	case m.Mode != codec.Notify:
+		m.ID, m.HasID = d.rawID, true
+	}
+	return d.steps[m.Mode]
+}
+
+// Answered takes the fate of a message sent to a side, and sends the next of its channel where one waits.
+func (c *Carrier) Answered(now time.Time, s *Sender, d *Direction, ev *codec.Event) {
+	c.ended = false
+	c.answered(now, s, d, ev)
+}
+
+func (c *Carrier) answered(now time.Time, s *Sender, d *Direction, ev *codec.Event) {
+	if ev.Receipt&resendBit != 0 && !c.cared(now, s, ev) {
+		return
+	}
+	channel, overtaken, free := s.order.answered(ev.Receipt)
+	if overtaken {
+		c.counters.Overtaken++
+	}
+	for free && s.Takes() {
+		m := s.order.next(channel)
+		if m == nil {
+			return
+		}
+		c.send(now, s, d, m)
+		free = !s.order.busy(channel)
+	}
+}
+
+// cared takes the fate of a message that is kept. It reports whether order wants to know of it, and then gives the
+// event the receipt that order knows the message by.
+func (c *Carrier) cared(now time.Time, s *Sender, ev *codec.Event) bool {
+	k := s.kept.of(ev.Receipt)
+	if ev.Kind == codec.Lost {
+		switch {
+		case k.care == careReport:
+			c.counters.Lost++
+		case k.care == careResend && s.Live() && s.Conn.Send(now, k.message) == nil:
+			c.counters.Resent++
+			if k.ordered && k.inner == 0 {
+				c.counters.Overtaken++
+			}
+			return false
+		case s.Keeps || s.Away: // the next server gets it, or Purge decides
+			s.kept.lose(ev.Receipt)
+			return false
+		default:
+			c.counters.Lost++
+		}
+	}
+	inner := k.inner
+	s.kept.forget(ev.Receipt)
+	ev.Receipt = inner
+	return inner != 0
+}
+
+// Purge gives up messages that a server has lost which is still there itself: some wires give up after many attempts.
+func (c *Carrier) Purge(now time.Time, s *Sender, d *Direction) {
+	c.ended = false
+	for _, receipt := range s.kept.receipts(func(k *keptMessage) bool { return k.lost }) {
+		s.kept.of(receipt).care = careReport
+		c.answered(now, s, d, &codec.Event{Kind: codec.Lost, Message: codec.Message{Receipt: receipt}})
+	}
+}
+
+// Leave forgets the connection of a Sender, and keeps the messages that wait for the next one.
+func (c *Carrier) Leave(s *Sender) {
+	for _, receipt := range s.kept.receipts(func(k *keptMessage) bool { return k.care == careReport }) {
+		c.counters.Lost++ // the lost server knows
+		s.kept.forget(receipt)
+	}
+	s.Conn, s.Down, s.Away = nil, false, true
+}
+
+// Resume sends all kept messages over a new connection, oldest first.
+func (c *Carrier) Resume(now time.Time, s *Sender, d *Direction) {
+	c.ended = false
+	for _, receipt := range s.kept.inOrder() {
+		k := s.kept.of(receipt)
+		if err := s.Conn.Send(now, k.message); err != nil {
+			c.unsent(d, &k.message, codec.Reliable, err)
+			return
+		}
+	}
+}
+
+// unsent handles a message that a side did not take. Delivery is never weakened silently: where the message's promise
+// cannot be kept and the options do not allow that, the session ends.
+func (c *Carrier) unsent(d *Direction, m *codec.Message, want codec.Mode, err error) {
+	f := Failure{Why: stats.DropOf(err), Size: len(m.Payload), Err: err}
+	if errors.Is(err, errAway) {
+		f.Why = stats.DropHeld
+	}
+	f.Ends = want.IsReliable() && !d.lossy && (errors.Is(err, codec.ErrTooLarge) || errors.Is(err, codec.ErrFull))
+	c.ended = c.ended || f.Ends
+	c.fail(f)
+}
