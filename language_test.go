@@ -20,7 +20,6 @@ import (
 // without faults.
 var notYetRewritten = []string{
 	"codec/raknet",
-	"internal/bench",
 	"internal/cli",
 	"internal/daemon",
 	"internal/decode",

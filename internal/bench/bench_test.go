@@ -15,7 +15,7 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-func TestOptionsThatCannotBeMeasured(t *testing.T) {
+func TestInvalidOptions(t *testing.T) {
 	for _, c := range []struct {
 		o    Options
 		says string
@@ -24,8 +24,8 @@ func TestOptionsThatCannotBeMeasured(t *testing.T) {
 		{Options{Sessions: 9, Grow: 9, Size: 200, Rounds: 1, Window: time.Second}, "from 9 sessions to 9"},
 		{Options{Sessions: 1, Size: 15, Rounds: 1, Window: time.Second}, "datagrams of 15 bytes"},
 		{Options{Sessions: 1, Size: 200, Window: time.Second}, "0 rounds"},
-		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Flight: maxFlight + 1}, "16385 messages under way"},
-		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Burst: -1}, "-1 at a time"},
+		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Flight: maxFlight + 1}, "16385 messages in flight"},
+		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Burst: -1}, "-1 at once"},
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Vs: []string{"apache"}}, `"apache"`},
 	} {
 		if _, err := Forward(&c.o); err == nil || !strings.Contains(err.Error(), c.says) {
@@ -34,7 +34,7 @@ func TestOptionsThatCannotBeMeasured(t *testing.T) {
 	}
 }
 
-// TestLoad measures the echo itself, both ways: all that was sent comes back, and the timetable is kept.
+// TestLoad measures the echo server itself with both kinds of load. All datagrams return, and the timetable is kept.
 func TestLoad(t *testing.T) {
 	server, err := startEcho()
 	if err != nil {
@@ -46,27 +46,27 @@ func TestLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	if err := l.greet(); err != nil {
+	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
 	l.reset()
 	if err := pace(l, 1000, 300*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	// What takes longer than lostAfter, on a machine that has no time for it, does not count as back.
+	// On a busy machine, datagrams that take longer than lostAfter do not count as returned.
 	if l.sent != 300 || l.back < 100 || l.delays.TotalCount() != int64(l.back) {
-		t.Errorf("%d sent, %d back, %d timed; want 300 each", l.sent, l.back, l.delays.TotalCount())
+		t.Errorf("%d sent, %d returned, %d timed; want 300 each", l.sent, l.back, l.delays.TotalCount())
 	}
 	l.reset()
 	if err := saturate(l, 200*time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
 	if l.back == 0 || l.sent > l.back+uint64(l.flight) || l.inFlight > l.flight {
-		t.Errorf("%d sent, %d back, %d under way", l.sent, l.back, l.inFlight)
+		t.Errorf("%d sent, %d returned, %d in flight", l.sent, l.back, l.inFlight)
 	}
 }
 
-// TestLoadOutlivesLoss: what does not come back is replaced.
+// TestLoadOutlivesLoss replaces datagrams that do not return.
 func TestLoadOutlivesLoss(t *testing.T) {
 	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
@@ -81,12 +81,12 @@ func TestLoadOutlivesLoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l.sent <= uint64(l.flight) || l.back != 0 {
-		t.Errorf("%d sent to nobody, %d back", l.sent, l.back)
+		t.Errorf("%d sent to a closed port, %d returned", l.sent, l.back)
 	}
 }
 
-// TestGreetingsMissSomebody: whoever is never answered is missed.
-func TestGreetingsMissSomebody(t *testing.T) {
+// TestOpenWithoutAnswers fails to open sessions of a server that never answers.
+func TestOpenWithoutAnswers(t *testing.T) {
 	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
 		t.Fatal(err)
@@ -96,20 +96,20 @@ func TestGreetingsMissSomebody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	if err := l.greet(); err == nil || !strings.Contains(err.Error(), "5 of 5 clients") {
-		t.Errorf("nobody answered, and greet says %v", err)
+	if err := l.open(); err == nil || !strings.Contains(err.Error(), "5 of 5 clients") {
+		t.Errorf("without answers: %v", err)
 	}
 }
 
-// TestGreetingsComeTogether: a client does all its greetings while few others do theirs, however many there are: a
-// session whose client does not speak again soon is given up.
+// TestGreetingsComeTogether lets a client complete all greetings while only few others greet: a proxy gives up a
+// session whose client does not send again soon.
 func TestGreetingsComeTogether(t *testing.T) {
-	const clients = 20 * listenBatch
+	const clients = 20 * greetBatch
 	server, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(process.Loopback, 0)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	came := make(map[netip.AddrPort][]int) // the places of each client's datagrams among all
+	came := make(map[netip.AddrPort][]int) // positions of each client's datagrams in the order of arrival
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -120,7 +120,7 @@ func TestGreetingsComeTogether(t *testing.T) {
 				return
 			}
 			came[from] = append(came[from], i)
-			_, _ = server.WriteToUDPAddrPort(b[:n], from) // a lost one is sent again
+			_, _ = server.WriteToUDPAddrPort(b[:n], from) // a lost datagram is sent again
 		}
 	}()
 	l, err := newDatagramLoad(clients, minStamp, server.LocalAddr().(*net.UDPAddr).AddrPort())
@@ -128,20 +128,21 @@ func TestGreetingsComeTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	err = l.greet()
+	err = l.open()
 	_ = server.Close()
 	<-ended
 	if err != nil || len(came) != clients {
 		t.Fatalf("%d clients of %d came, %v", len(came), clients, err)
 	}
 	for from, at := range came {
-		if len(at) > 1 && at[1]-at[0] > 3*listenBatch {
+		if len(at) > 1 && at[1]-at[0] > 3*greetBatch {
 			t.Fatalf("%d datagrams of others came between the first two of %v", at[1]-at[0], from)
 		}
 	}
 }
 
-// TestGreetingsInTurn: answers that come late, all at once, are no proof that a client spoke again after one.
+// TestGreetingsInTurn counts late answers that come all at once only once: they do not prove that the client sent
+// again after an answer.
 func TestGreetingsInTurn(t *testing.T) {
 	var g greeting
 	for n := range uint64(greetings) {
@@ -158,16 +159,17 @@ func TestGreetingsInTurn(t *testing.T) {
 
 func TestMedian(t *testing.T) {
 	for _, c := range []struct {
-		of   []float64
-		want float64
+		values []float64
+		want   float64
 	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 4}, 4}, {[]float64{8, 1, 4, 2}, 3}} {
-		if got := median(c.of); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("median of %v = %v, want %v", c.of, got, c.want)
+		if got := median(c.values); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("median of %v = %v, want %v", c.values, got, c.want)
 		}
 	}
 }
 
-// TestRatios: what has a process is compared by its own time, the kernel's path by what it adds to direct.
+// TestRatios compares subjects with a process by their own time, and the kernel's fast path by the time it adds to
+// direct.
 func TestRatios(t *testing.T) {
 	r := Result{Subjects: []Figures{
 		{Name: "direct"},
@@ -177,7 +179,7 @@ func TestRatios(t *testing.T) {
 		{Name: "nginx", CPU: 1000, CPUAll: 1000, P99: 40, SessionMemory: 5000},
 		{Name: "kernel-nat", CPUAll: 100, P99: 5},
 	}}
-	want := Ratios{Over: "nginx", CPU: 0.05, CPUUser: 0.5, Ways: []Ratio{
+	want := Ratios{Over: "nginx", CPU: 0.05, CPUUser: 0.5, Setups: []Ratio{
 		{"tidegate", 0.6, 0.5, 0.1}, {"tidegate-anyip", 0.5, 0.25, 0.02}, {"tidegate-kernel", 0.05, 0.125, 0},
 	}}
 	if got := r.ratios(&r.Subjects[4]); !reflect.DeepEqual(got, want) {
@@ -194,7 +196,7 @@ func TestRatios(t *testing.T) {
 	}
 }
 
-func TestAccounts(t *testing.T) {
+func TestUsage(t *testing.T) {
 	before, err := process.CPUTime(os.Getpid())
 	if err != nil {
 		t.Skip(err)
@@ -206,18 +208,18 @@ func TestAccounts(t *testing.T) {
 		}
 	}
 	if after-before < time.Millisecond {
-		t.Errorf("%v of work are %v in the accounts", await.Patience, after-before)
+		t.Errorf("%v of work count as %v", await.Patience, after-before)
 	}
 	if rss, err := process.RSS(os.Getpid()); err != nil || rss < 1<<20 {
 		t.Errorf("%d bytes, %v", rss, err)
 	}
 }
 
-// TestGames: what players of every protocol say comes back from a server of it.
+// TestGames sends messages of every protocol to a game server and gets them back.
 func TestGames(t *testing.T) {
-	for _, p := range speakers {
+	for _, p := range messageProtocols {
 		if p.Spec().Name == "rudp" {
-			p = rudp.New(rudp.Options{Rate: 20}) // which does not mind a busy machine so soon
+			p = rudp.New(rudp.Options{Rate: 20}) // a busy machine tolerates this rate longer
 		}
 		t.Run(p.Spec().Name, func(t *testing.T) {
 			server, err := startGame(p)
@@ -230,7 +232,7 @@ func TestGames(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer l.close()
-			if err := l.greet(); err != nil {
+			if err := l.open(); err != nil {
 				t.Fatal(err)
 			}
 			l.keepsPace(t)
@@ -238,34 +240,34 @@ func TestGames(t *testing.T) {
 	}
 }
 
-// TestBursts: each player in turn says as much as it is to say at a time, on a timetable of so many at a time.
+// TestBursts lets each client in turn send a burst, on a timetable of bursts.
 func TestBursts(t *testing.T) {
-	server, err := startGame(speakers[0])
+	server, err := startGame(messageProtocols[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.stop()
-	l, err := newGameLoad(speakers[0], 3, 100, server.addr())
+	l, err := newGameLoad(messageProtocols[0], 3, 100, server.addr())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.close()
-	l.crowded(1000, 2)
+	l.setLimits(1000, 2)
 	if l.flight != 1000 || l.patience < lostAfter {
-		t.Errorf("%d under way, given up after %v", l.flight, l.patience)
+		t.Errorf("%d in flight, lost after %v", l.flight, l.patience)
 	}
-	if err := l.greet(); err != nil {
+	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
 	for i, want := range []int{0, 1, 1, 2, 2, 0} {
 		if l.send(time.Now()); l.next != want {
-			t.Errorf("after %d messages player %d is next, want %d", i+1, l.next, want)
+			t.Errorf("after %d messages client %d is next, want %d", i+1, l.next, want)
 		}
 	}
 	l.keepsPace(t)
 }
 
-// keepsPace checks that all comes back of what players say by a timetable.
+// keepsPace checks that all messages of a timetable return.
 func (l *gameLoad) keepsPace(t *testing.T) {
 	t.Helper()
 	l.reset()
@@ -274,18 +276,18 @@ func (l *gameLoad) keepsPace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if l.sent != 100 || l.back != 100 {
-		t.Errorf("%d sent, %d back; want 100 each", l.sent, l.back)
+		t.Errorf("%d sent, %d returned; want 100 each", l.sent, l.back)
 	}
 }
 
-// TestJoins: players come and leave, and others come in their place.
+// TestJoins connects clients that leave again, and new ones in their place.
 func TestJoins(t *testing.T) {
-	server, err := startGame(speakers[0])
+	server, err := startGame(messageProtocols[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer server.stop()
-	l, err := newJoinLoad(speakers[0], server.addr())
+	l, err := newJoinLoad(messageProtocols[0], server.addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -296,32 +298,32 @@ func TestJoins(t *testing.T) {
 		}
 	}
 	if l.back < 2*joinsInFlight || l.sent > l.back+joinsInFlight {
-		t.Errorf("%d came, %d were let in", l.sent, l.back)
+		t.Errorf("%d clients started, %d connected", l.sent, l.back)
 	}
 	for give := time.Now().Add(await.Patience); l.endpoint.Len() > 0; {
 		if err := l.turn(time.Now().Add(lostAfter / 5)); err != nil {
 			t.Fatal(err)
 		}
 		if time.Now().After(give) {
-			t.Fatalf("%d are still there", l.endpoint.Len())
+			t.Fatalf("%d connections are left", l.endpoint.Len())
 		}
 	}
 }
 
-// TestMessages: a message's stamps are found again, also where messages were joined.
+// TestMessages finds the stamps of messages again, also in joined messages.
 func TestMessages(t *testing.T) {
-	for _, p := range speakers {
-		f, books := formOf(p), newTraffic(1)
+	for _, p := range messageProtocols {
+		f, stats := formOf(p), newTraffic(1)
 		b := make([]byte, 50)
-		books.stamp(b[f.head:], books.begun)
+		stats.stamp(b[f.head:], stats.epoch)
 		payload := f.message(b).Payload
 		if p.Spec().Joins {
 			payload = append(payload, payload...)
 		}
 		found := 0
-		f.stamps(payload, func(stamp []byte) { found++; books.read(stamp) })
-		if want := len(payload) / len(b); found != want || books.back != uint64(want) || books.inFlight != 0 {
-			t.Errorf("%s: %d stamps of %d, %d back", p.Spec().Name, found, want, books.back)
+		f.stamps(payload, func(stamp []byte) { found++; stats.read(stamp) })
+		if want := len(payload) / len(b); found != want || stats.back != uint64(want) || stats.inFlight != 0 {
+			t.Errorf("%s: %d stamps of %d, %d returned", p.Spec().Name, found, want, stats.back)
 		}
 	}
 }

@@ -5,13 +5,13 @@ import (
 	"net/netip"
 )
 
-// bridgeWays are those by which a terminating route can go.
-var bridgeWays = []way{
+// bridgeSetups are Tidegate's setups for routes that terminate.
+var bridgeSetups = []setup{
 	{"tidegate", "", "auto"},
 	{"tidegate-anyip", anyIP, "auto"},
 }
 
-// Bridge measures messages that cross between two protocols, or from one to the same.
+// Bridge measures messages that cross from one protocol to another, or to the same.
 func Bridge(o *Options) (*Result, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -20,21 +20,21 @@ func Bridge(o *Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, _ := speaker(o.From) // terminating has found it
+	from, _ := protocolNamed(o.From) // terminating has checked the name
 	sc.Size, sc.Sessions, sc.each = o.Size, o.Sessions, 2
 	sc.Flight, sc.Burst = o.Flight, o.Burst
-	sc.load = func(to netip.AddrPort, players int) (load, error) {
-		l, err := newGameLoad(from, players, o.Size, to)
+	sc.load = func(to netip.AddrPort, clients int) (load, error) {
+		l, err := newGameLoad(from, clients, o.Size, to)
 		if err != nil {
 			return nil, err
 		}
-		l.crowded(o.Flight, o.Burst)
+		l.setLimits(o.Flight, o.Burst)
 		return l, nil
 	}
 	return sc.run(o)
 }
 
-// Handshakes measures players who connect and leave. They say nothing, and there are as many as come.
+// Handshakes measures clients that connect and leave, as many as possible. They send no messages.
 func Handshakes(o *Options) (*Result, error) {
 	o.Sessions, o.Size = 1, minSize
 	if err := o.check(); err != nil {
@@ -44,45 +44,45 @@ func Handshakes(o *Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, _ := speaker(o.From) // terminating has found it
+	from, _ := protocolNamed(o.From) // terminating has checked the name
 	sc.each = 1
 	sc.load = func(to netip.AddrPort, _ int) (load, error) { return newJoinLoad(from, to) }
 	return sc.run(o)
 }
 
-// terminating is a scenario without its load of what Tidegate does with connections.
-func terminating(o *Options, name, of string) (*scenario, error) {
-	if _, err := speaker(o.From); err != nil {
+// terminating returns a scenario of routes that terminate, without its load.
+func terminating(o *Options, name, item string) (*scenario, error) {
+	if _, err := protocolNamed(o.From); err != nil {
 		return nil, fmt.Errorf("from %w", err)
 	}
-	to, err := speaker(o.To)
+	to, err := protocolNamed(o.To)
 	if err != nil {
 		return nil, fmt.Errorf("to %w", err)
 	}
 	return &scenario{
-		Result: Result{Scenario: name, Of: of, From: o.From, To: o.To},
-		kinds:  terminators(o),
+		Result: Result{Scenario: name, Of: item, From: o.From, To: o.To},
+		kinds:  terminatingKinds(o),
 		server: func() (server, error) { return startGame(to) },
 	}, nil
 }
 
-// terminators are what ends connections: Tidegate, and what is written on go-raknet where that is the protocol.
-func terminators(o *Options) (all []kind) {
-	for _, w := range bridgeWays {
+// terminatingKinds returns Tidegate's setups, and the go-raknet proxy if both protocols are its own.
+func terminatingKinds(o *Options) (all []kind) {
+	for _, w := range bridgeSetups {
 		all = append(all, kind{w.name, func(o *Options, server netip.AddrPort, dir string) (*subject, error) {
 			return startTidegate(w.name, dir, o, func(listen, admin netip.AddrPort) string {
 				return bridgeConfig(o, w, listen, server) + common(o, w, admin)
 			})
-		}, nothing})
+		}, alwaysInstalled})
 	}
 	if o.From == bedrock && o.To == bedrock {
-		all = append(all, kind{"go-raknet", startGoRakNet, nothing})
+		all = append(all, kind{"go-raknet", startGoRakNet, alwaysInstalled})
 	}
 	return all
 }
 
-// bridgeConfig is the listener and route of a bridge. What a pair leaves open is decided for rate.
-func bridgeConfig(o *Options, w way, listen, to netip.AddrPort) string {
+// bridgeConfig returns the listener and route of a bridge. Between different protocols it prefers throughput.
+func bridgeConfig(o *Options, w setup, listen, to netip.AddrPort) string {
 	route := ""
 	if o.From != o.To {
 		route = "ordered = \"fast\"\nreliable = \"resend\"\nenvelope = \"framed\"\n"

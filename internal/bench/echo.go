@@ -9,7 +9,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// echo is a game server that says everything back.
+// echo is a game server that returns every datagram.
 type echo struct {
 	poller  netio.Poller
 	socket  netio.Socket
@@ -24,7 +24,7 @@ func startEcho() (*echo, error) {
 	}
 	socket, err := poller.Listen(netip.AddrPortFrom(process.Loopback, 0), netio.SocketOptions{ReceiveBuffer: 8 << 20})
 	if err != nil {
-		_ = poller.Close() // the error that matters is the one before
+		_ = poller.Close() // the earlier error matters more
 		return nil, err
 	}
 	e := &echo{poller: poller, socket: socket, done: make(chan struct{})}

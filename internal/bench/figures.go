@@ -7,13 +7,13 @@ import (
 
 // conclude makes figures and ratios of the rounds.
 func (sc *scenario) conclude(all []*measured) {
-	direct := 0.0 // over all processes, of each
+	direct := 0.0 // processor time of all processes for each item
 	for _, m := range all {
 		if len(m.rounds) == 0 {
 			continue
 		}
 		f := sc.figures(m)
-		everything := m.median(func(r round) float64 { return sc.of(r, float64(r.all)) })
+		everything := m.median(func(r round) float64 { return sc.perItem(r, float64(r.all)) })
 		switch {
 		case m.name == "direct":
 			direct = everything
@@ -31,8 +31,8 @@ func (sc *scenario) conclude(all []*measured) {
 	}
 }
 
-// of is a round's figure for each.
-func (sc *scenario) of(r round, figure float64) float64 { return figure / float64(sc.each*r.back) }
+// perItem divides a round's figure by its number of items.
+func (sc *scenario) perItem(r round, figure float64) float64 { return figure / float64(sc.each*r.back) }
 
 func isOurs(f *Figures) bool { return strings.HasPrefix(f.Name, "tidegate") }
 
@@ -40,17 +40,17 @@ func (sc *scenario) figures(m *measured) Figures {
 	f := Figures{
 		Name:      m.name,
 		PerSecond: m.median(func(r round) float64 { return float64(sc.each*r.back) / r.took.Seconds() }),
-		Allocs:    m.median(func(r round) float64 { return sc.of(r, r.allocs) }),
+		Allocs:    m.median(func(r round) float64 { return sc.perItem(r, r.allocs) }),
 		Loss:      m.median(func(r round) float64 { return float64(r.sent-min(r.sent, r.back)) / float64(r.sent) }),
 		P50:       m.median(func(r round) float64 { return float64(r.p50) }),
 		P99:       m.median(func(r round) float64 { return float64(r.p99) }),
-		P999:      m.median(func(r round) float64 { return float64(r.pm) }),
+		P999:      m.median(func(r round) float64 { return float64(r.p999) }),
 	}
-	if sc.Sessions > 0 { // and they are not as many as come
+	if sc.Sessions > 0 { // else clients come and go
 		f.Sessions = m.clients
 	}
 	if m.ownProcess {
-		f.CPU = m.median(func(r round) float64 { return sc.of(r, float64(r.own)) })
+		f.CPU = m.median(func(r round) float64 { return sc.perItem(r, float64(r.own)) })
 		if f.Sessions > 0 {
 			f.SessionMemory = m.median(func(r round) float64 { return float64(r.memory) / float64(f.Sessions) })
 		}
@@ -58,11 +58,11 @@ func (sc *scenario) figures(m *measured) Figures {
 	return f
 }
 
-// median is that of a figure over the rounds.
-func (m *measured) median(of func(round) float64) float64 {
+// median returns the median of a figure over the rounds.
+func (m *measured) median(figure func(round) float64) float64 {
 	values := make([]float64, len(m.rounds))
 	for i, r := range m.rounds {
-		values[i] = of(r)
+		values[i] = figure(r)
 	}
 	return median(values)
 }

@@ -9,13 +9,13 @@ import (
 	"tidegate/internal/registry"
 )
 
-// speakers are the protocols that clients and servers speak here, with which the proxies are measured. R-Type is not
-// among them: it carries no messages that could come back from another protocol.
-var speakers = func() (all []codec.Protocol) {
+// messageProtocols are the protocols of clients and game servers. R-Type is left out: its messages cannot return from
+// another protocol.
+var messageProtocols = func() (all []codec.Protocol) {
 	for i, d := range protocols.All {
 		use := registry.Use{Seed: [32]byte{byte(i + 1)}}
 		p := d.NewCalm(use)
-		if d.Name == "rudp" { // whose rate is what is measured
+		if d.Name == "rudp" { // its rate limit is what a measurement would find
 			p = d.New(d.Options(), registry.Use{})
 		}
 		if !p.Spec().Closed {
@@ -25,13 +25,13 @@ var speakers = func() (all []codec.Protocol) {
 	return all
 }()
 
-// bedrock is RakNet of version 11, which go-raknet speaks.
+// bedrock is RakNet of version 11, the version of go-raknet.
 const bedrock = "bedrock"
 
-// speaker is the protocol of a name.
-func speaker(name string) (codec.Protocol, error) {
+// protocolNamed returns the protocol with a name.
+func protocolNamed(name string) (codec.Protocol, error) {
 	var names []string
-	for _, p := range speakers {
+	for _, p := range messageProtocols {
 		if p.Spec().Name == name {
 			return p, nil
 		}
@@ -40,21 +40,21 @@ func speaker(name string) (codec.Protocol, error) {
 	return nil, fmt.Errorf("%q: %w: want one of %v", name, ErrOptions, names)
 }
 
-// form is how a client's messages look, so that they may cross to any other protocol: with an ID, and where messages
-// may be joined with their length before it. docs/bridging.md#envelopes
+// form describes a client's messages, such that they can cross to any other protocol: with an ID, and with a length
+// where messages may be joined. docs/bridging.md#envelopes
 type form struct {
 	mode codec.Mode
 	spec *codec.Spec
 	head int // bytes before the stamp
 }
 
-// messageID and packetByte name the messages here.
+// The ID of all messages, and the first byte of a packet's ID.
 const (
 	messageID  = 7
 	packetByte = 0x86
 )
 
-// formOf is that of a protocol. Messages are as reliable as it can be.
+// formOf returns the form of a protocol with its most reliable mode.
 func formOf(p codec.Protocol) form {
 	f := form{spec: p.Spec()}
 	for _, mode := range []codec.Mode{codec.ReliableOrdered, codec.Reliable, codec.Notify, codec.Unreliable} {
@@ -72,7 +72,7 @@ func formOf(p codec.Protocol) form {
 	return f
 }
 
-// message makes b, whose stamp is written, a message.
+// message makes a message of b, which already contains the stamp.
 func (f *form) message(b []byte) codec.Message {
 	switch {
 	case f.spec.IDs == codec.IDFirstByte:
@@ -85,7 +85,7 @@ func (f *form) message(b []byte) codec.Message {
 	return codec.Message{Payload: b, Mode: f.mode, ID: messageID, HasID: f.spec.IDs == codec.IDBeside}
 }
 
-// stamps gives each stamp of a message to take.
+// stamps gives each stamp in a payload to take.
 func (f *form) stamps(b []byte, take func([]byte)) {
 	for f.spec.Joins && len(b) > f.head {
 		n := 2 + int(binary.LittleEndian.Uint16(b))

@@ -78,7 +78,7 @@ type gameLoad struct {
 	message   []byte
 }
 
-// messagesInFlight is how many messages are under way at once where there is no timetable.
+// messagesInFlight is the number of messages in flight where there is no timetable.
 const messagesInFlight = 256
 
 // newGameLoad makes clients of a subject at an address. They connect in greet.
@@ -94,9 +94,9 @@ func newGameLoad(p codec.Protocol, clients, size int, to netip.AddrPort) (*gameL
 
 func (l *gameLoad) close() { _ = l.endpoint.Close() }
 
-// crowded has more under way than is usual, of which each takes its time, and players say several messages at a time.
-// 0 changes nothing.
-func (l *gameLoad) crowded(flight, burst int) {
+// setLimits sets the number of messages in flight and of a burst. 0 keeps the defaults. More messages in flight get
+// more time.
+func (l *gameLoad) setLimits(flight, burst int) {
 	if flight > 0 {
 		l.flight = flight
 		l.patience = max(l.patience, time.Duration(flight)*slowMessage)
@@ -104,10 +104,10 @@ func (l *gameLoad) crowded(flight, burst int) {
 	l.burst = max(burst, 1)
 }
 
-// slowMessage is how long a slow subject takes for a message and its answer.
+// slowMessage is the time of a slow subject for a message and its echo.
 const slowMessage = 200 * time.Microsecond
 
-func (l *gameLoad) books() *traffic { return l.traffic }
+func (l *gameLoad) stats() *traffic { return l.traffic }
 
 func (l *gameLoad) event(_ *endpoint.Conn[struct{}], e *codec.Event) {
 	switch e.Kind {
@@ -122,11 +122,12 @@ func (l *gameLoad) event(_ *endpoint.Conn[struct{}], e *codec.Event) {
 	}
 }
 
-// firstWords is how many messages everybody says before what is said counts: connections get their memory with them.
-const firstWords = 8
+// warmUpMessages is the number of messages of each client before measuring: connections allocate their memory with
+// them.
+const warmUpMessages = 8
 
-// greet has all players join, a few at a time, and those who are to play say their first words.
-func (l *gameLoad) greet() error {
+// open connects all clients, some at a time. Then each client sends its first messages, unless the load is idle.
+func (l *gameLoad) open() error {
 	for i := range l.wanted {
 		c, err := l.endpoint.Dial(l.protocol, l.to, uint64(i)+1, clientSocket(uint64(i)))
 		if err != nil {
@@ -140,7 +141,7 @@ func (l *gameLoad) greet() error {
 	if err := l.await(l.wanted); err != nil {
 		return err
 	}
-	for range firstWords * l.wanted {
+	for range warmUpMessages * l.wanted {
 		if l.idle {
 			break
 		}
@@ -160,7 +161,7 @@ func (l *gameLoad) greet() error {
 	return nil
 }
 
-// await waits until so many are connected, who have at most joinTime from one to the next.
+// await waits until a number of clients are connected. It waits at most joinTime from one to the next.
 func (l *gameLoad) await(clients int) error {
 	const joinTime = 5 * time.Second
 	for n, give := l.connected, time.Now().Add(joinTime); l.connected < clients; {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	_ "net/http/pprof" // serves the profiles by which allocations are counted
+	_ "net/http/pprof" // serves the profiles, which count allocations
 	"net/netip"
 	"sync"
 
@@ -27,11 +27,10 @@ func startGoRakNet(o *Options, server netip.AddrPort, _ string) (*subject, error
 		o.self("bench", "go-raknet", addr.String(), server.String(), admin.String())...)
 }
 
-// RunGoRakNet is the proxy that anyone would write with go-raknet, for comparison: it accepts at listen, dials the
-// server for each client, and copies packets both ways. Its profiles are at admin. It returns when it cannot listen
-// any more.
+// RunGoRakNet runs the obvious proxy written with go-raknet, for comparison: it accepts at listen, dials the server
+// for each client, and copies packets both ways. Its profiles are at admin. It returns when it cannot listen any more.
 func RunGoRakNet(listen, server, admin string) error {
-	go func() { _ = http.ListenAndServe(admin, nil) }() // without profiles it is measured by less
+	go func() { _ = http.ListenAndServe(admin, nil) }() // without profiles fewer figures are known
 	l, err := raknet.Listen(listen)
 	if err != nil {
 		return err
@@ -60,7 +59,7 @@ func serveGoRakNet(client *raknet.Conn, server string) {
 	both.Wait()
 }
 
-// copyGoRakNet passes packets on until either end is gone, and then ends the other.
+// copyGoRakNet copies packets until one end closes, and then closes the other.
 func copyGoRakNet(to, from *raknet.Conn) {
 	defer func() { _ = to.Close() }()
 	for {

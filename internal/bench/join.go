@@ -9,7 +9,7 @@ import (
 	"tidegate/internal/endpoint"
 )
 
-// joinLoad is players who connect, leave, and come again as others.
+// joinLoad is clients that connect and leave. New clients take their places.
 type joinLoad struct {
 	*traffic
 	endpoint *endpoint.Endpoint[joining]
@@ -25,7 +25,7 @@ type joining struct {
 	at     time.Time // when it should have started
 }
 
-// joinsInFlight is how many are connecting at once where there is no timetable.
+// joinsInFlight is the number of handshakes in flight where there is no timetable.
 const joinsInFlight = 64
 
 func newJoinLoad(p codec.Protocol, to netip.AddrPort) (*joinLoad, error) {
@@ -38,10 +38,10 @@ func newJoinLoad(p codec.Protocol, to netip.AddrPort) (*joinLoad, error) {
 
 func (l *joinLoad) close() { _ = l.endpoint.Close() }
 
-func (l *joinLoad) books() *traffic { return l.traffic }
+func (l *joinLoad) stats() *traffic { return l.traffic }
 
-// greet has nothing to do: everybody is new.
-func (l *joinLoad) greet() error { return nil }
+// open does nothing: every client is new.
+func (l *joinLoad) open() error { return nil }
 
 func (l *joinLoad) send(at time.Time) {
 	c, err := l.endpoint.Dial(l.protocol, l.to, l.next+1, clientSocket(l.next))
@@ -50,13 +50,13 @@ func (l *joinLoad) send(at time.Time) {
 		return
 	}
 	l.next++
-	c.Value = joining{l.leaves(at), at}
+	c.Value = joining{l.depart(at), at}
 }
 
 func (l *joinLoad) event(c *endpoint.Conn[joining], e *codec.Event) {
 	if e.Kind == codec.Connected {
 		l.now = l.endpoint.Now()
-		l.returns(c.Value.number, c.Value.at)
+		l.arrive(c.Value.number, c.Value.at)
 		c.Close(l.now, codec.Goodbye{Reason: codec.Closed})
 	}
 }

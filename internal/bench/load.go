@@ -11,12 +11,12 @@ import (
 
 const (
 	maxSessions = 100_000
-	// datagramsInFlight is how many datagrams are under way at once where there is no timetable.
+	// datagramsInFlight is the number of datagrams in flight where there is no timetable.
 	datagramsInFlight = 256
 )
 
-// clientNet is where clients are, at an address each, by one socket: so there may be more of them than descriptors,
-// and what the kernel keeps for them is not taken for what it keeps for a subject.
+// clientNet is the network of the clients' addresses, one for each. All share a socket, so the number of clients is
+// not bounded by descriptors, and the kernel's memory for clients does not count as a subject's.
 var clientNet = netip.MustParsePrefix("127.128.0.0/9")
 
 // clientSocket returns the options of a client's socket. Clients with different keys have different addresses.
@@ -24,14 +24,14 @@ func clientSocket(key uint64) netio.SocketOptions {
 	return netio.SocketOptions{Sources: clientNet, SourceKey: key, ReceiveBuffer: 8 << 20, SendBuffer: 8 << 20}
 }
 
-// datagramLoad is clients that send datagrams as they are.
+// datagramLoad is clients that send plain datagrams.
 type datagramLoad struct {
 	*traffic
 	poller  netio.Poller
 	clients []netio.Socket
 	size    int
 	next    int        // client that sends next
-	greeted []greeting // of each client, while they greet
+	greeted []greeting // of each client, during open
 }
 
 // newDatagramLoad opens clients of a subject at an address.
@@ -44,7 +44,7 @@ func newDatagramLoad(clients, size int, to netip.AddrPort) (*datagramLoad, error
 	for i := range clients {
 		s, err := poller.Dial(to, clientSocket(uint64(i)))
 		if err != nil {
-			_ = poller.Close() // the error that matters is the one before
+			_ = poller.Close() // the earlier error matters more
 			return nil, fmt.Errorf("client %d: %w", i, err)
 		}
 		s.SetOwner(i)
@@ -53,11 +53,11 @@ func newDatagramLoad(clients, size int, to netip.AddrPort) (*datagramLoad, error
 	return l, nil
 }
 
-func (l *datagramLoad) books() *traffic { return l.traffic }
+func (l *datagramLoad) stats() *traffic { return l.traffic }
 
 func (l *datagramLoad) close() { _ = l.poller.Close() }
 
-// Datagram implements netio.Handler: one has come back.
+// Datagram implements netio.Handler: a datagram has returned.
 func (l *datagramLoad) Datagram(s netio.Socket, _ netip.AddrPort, datagram []byte) {
 	if l.greeted != nil && len(datagram) >= minStamp {
 		l.greeted[s.Owner().(int)].answer(number(datagram))
@@ -87,77 +87,77 @@ func (l *datagramLoad) turn(until time.Time) error {
 }
 
 const (
-	// greetings is how often a client must have been answered: with the second the subject has its session, and at the
-	// third none is new.
+	// greetings is the number of answers that a client needs. With the second one the subject has its session. The third
+	// one shows that no session is new any more.
 	greetings = 3
-	// mostGreetings is how often it may try.
+	// mostGreetings is the largest number of greetings of a client.
 	mostGreetings = 4 * greetings
-	// listenBatch is how many newcomers come at once.
-	listenBatch = 32
-	// mostLost is how many greetings may get lost, beside one of a hundred clients'.
+	// greetBatch is the number of clients that greet at once.
+	greetBatch = 32
+	// mostLost is the largest number of lost greetings, beside one for each hundred clients.
 	mostLost = 1000
 )
 
-// greeting is how far a client has come with its greetings.
+// greeting is a client's progress in opening its session.
 type greeting struct {
-	last    uint64 // number of the latest
+	last    uint64 // number of the latest greeting
 	answers int
 }
 
-// answer takes an answer to the greeting of a number. Only one to the latest counts: those of earlier ones may all
-// have waited with it, when the subject had not been answered yet.
+// answer counts an answer to the greeting of a number. Only an answer to the latest greeting counts: earlier greetings
+// may all have waited with it before the subject's first answer.
 func (g *greeting) answer(number uint64) {
 	if number == g.last {
 		g.answers++
-		g.last = ^uint64(0) // another of the same number is a duplicate
+		g.last = ^uint64(0) // a further answer with this number is a duplicate
 	}
 }
 
-// greet has every client speak and be answered, each time before it speaks again. A few clients at a time do all of
-// it: a subject that takes newcomers one by one shall not lose them, and a session whose client does not speak again
-// in time is given up (limits.handshake_timeout). A figure is of all clients, or there is none.
-func (l *datagramLoad) greet() error {
+// open lets every client send greetings, each one after the answer to the one before. A few clients at a time complete
+// all greetings: a subject may accept clients one by one, and it gives up a session whose client does not send again
+// in time (limits.handshake_timeout). Without all clients there is no figure.
+func (l *datagramLoad) open() error {
 	l.greeted = make([]greeting, len(l.clients))
 	defer func() { l.greeted = nil }()
-	strange := 0
-	for first := 0; first < len(l.clients); first += listenBatch {
-		n, err := l.greetSome(first, min(first+listenBatch, len(l.clients)))
+	unanswered := 0
+	for first := 0; first < len(l.clients); first += greetBatch {
+		n, err := l.openSome(first, min(first+greetBatch, len(l.clients)))
 		if err != nil {
 			return err
 		}
-		strange += n
+		unanswered += n
 	}
 	l.next = 0
-	if strange > 0 {
-		return fmt.Errorf("%d of %d clients were not answered %d times", strange, len(l.clients), greetings)
+	if unanswered > 0 {
+		return fmt.Errorf("%d of %d clients were not answered %d times", unanswered, len(l.clients), greetings)
 	}
 	return nil
 }
 
-// greetSome has the clients from first to before end do all their greetings. It returns how many were answered too
-// seldom.
-func (l *datagramLoad) greetSome(first, end int) (strange int, err error) {
+// openSome completes the greetings of the clients from first to before end. It returns the number of clients without
+// enough answers.
+func (l *datagramLoad) openSome(first, end int) (unanswered int, err error) {
 	for range mostGreetings {
-		strange = 0
+		unanswered = 0
 		for i := first; i < end; i++ {
 			if g := &l.greeted[i]; g.answers < greetings {
-				strange++
+				unanswered++
 				l.next, g.last = i, l.head
 				l.send(time.Now())
 			}
 		}
-		if strange == 0 {
+		if unanswered == 0 {
 			return 0, nil
 		}
 		for l.inFlight > 0 {
 			if err := l.turn(time.Now().Add(time.Millisecond)); err != nil {
-				return strange, err
+				return unanswered, err
 			}
 			l.giveUp()
 		}
 		if lost := l.sent - l.back; lost > mostLost+uint64(len(l.clients)/100) {
-			return strange, fmt.Errorf("%d of %d greetings were not answered", lost, l.sent)
+			return unanswered, fmt.Errorf("%d of %d greetings were not answered", lost, l.sent)
 		}
 	}
-	return strange, nil
+	return unanswered, nil
 }

@@ -7,28 +7,28 @@ import (
 	"tidegate/internal/bench/process"
 )
 
-// measured is what a subject's rounds brought.
+// measured has the rounds of a subject.
 type measured struct {
 	kind
 	clients    int
-	ownProcess bool // in which all of its work is done
+	ownProcess bool // which does all of the subject's work
 	rounds     []round
 }
 
 // round is one measurement.
 type round struct {
-	sent, back   uint64
-	took         time.Duration
-	own, all     time.Duration // processor time: of the subject's process, of that and ours
-	allocs       float64       // of the subject's process
-	memory       int64         // bytes by which that has grown with its sessions
-	p50, p99, pm int64         // µs
+	sent, back     uint64
+	took           time.Duration
+	own, all       time.Duration // processor time: of the subject's process, and of that together with ours
+	allocs         float64       // of the subject's process
+	memory         int64         // growth of its memory with its sessions, in bytes
+	p50, p99, p999 int64         // µs
 }
 
-// warmUp is the least time that a subject has to make what it then uses again and again.
+// warmUp is the least time for a subject to allocate the memory that it reuses later.
 const warmUp = time.Second
 
-// measure is a round. Ours are the processes of load and server, on a core of their own.
+// measure measures one round. Load and server are in our process, on a core of their own.
 func (s *subject) measure(o *Options) (r round, err error) {
 	defer process.Unpin(os.Getpid())
 	if err := process.Pin(os.Getpid(), 0); err != nil {
@@ -45,7 +45,7 @@ func (s *subject) measure(o *Options) (r round, err error) {
 	if err != nil {
 		return r, err
 	}
-	t := s.load.books()
+	t := s.load.stats()
 	t.reset()
 	began := time.Now()
 	if err := s.play(o, o.Window); err != nil {
@@ -60,7 +60,7 @@ func (s *subject) measure(o *Options) (r round, err error) {
 	if r.allocs, err = memory(); err != nil {
 		return r, err
 	}
-	r.p50, r.p99, r.pm = t.delays.ValueAtQuantile(50), t.delays.ValueAtQuantile(99), t.delays.ValueAtQuantile(99.9)
+	r.p50, r.p99, r.p999 = t.delays.ValueAtQuantile(50), t.delays.ValueAtQuantile(99), t.delays.ValueAtQuantile(99.9)
 	return r, nil
 }
 

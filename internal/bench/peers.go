@@ -12,7 +12,7 @@ import (
 	"tidegate/internal/bench/process"
 )
 
-// startNginx runs nginx's stream proxy with one worker, as its documentation has it for UDP.
+// startNginx runs nginx's stream proxy with one worker, configured for UDP as in its documentation.
 func startNginx(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
 	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
@@ -83,7 +83,7 @@ func startTraefik(_ *Options, echo netip.AddrPort, dir string) (*subject, error)
 	return subjectOf(process.Start("traefik", addr, filepath.Join(source, "proxy"), addr.String(), echo.String()))
 }
 
-// startKernelNAT has nftables rewrite addresses, with connection tracking: what the kernel itself offers.
+// startKernelNAT lets nftables rewrite addresses with connection tracking: the kernel's own way.
 func startKernelNAT(_ *Options, echo netip.AddrPort, dir string) (*subject, error) {
 	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
@@ -103,6 +103,6 @@ func startKernelNAT(_ *Options, echo netip.AddrPort, dir string) (*subject, erro
 		return nil, fmt.Errorf("nft: %w: %s", err, out)
 	}
 	return &subject{Process: &process.Process{Name: "kernel-nat", Addr: addr}, close: func() {
-		_ = exec.Command("nft", "delete", "table", "ip", "tidegate_bench").Run() // it is gone with the rules at worst
+		_ = exec.Command("nft", "delete", "table", "ip", "tidegate_bench").Run() // at worst the table is gone already
 	}}, nil
 }

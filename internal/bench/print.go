@@ -25,7 +25,7 @@ func (r *Result) Print(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	for _, g := range r.Growth {
-		fmt.Fprintf(w, "%s sessions: %.2f times the processor time for each\n", g.Way, g.CPU)
+		fmt.Fprintf(w, "%s sessions: %.2f times the processor time for each\n", g.Setup, g.CPU)
 	}
 	printMissing(w, r.Missing)
 	return nil
@@ -46,9 +46,9 @@ func (r *Result) printFigures(w io.Writer) {
 func (r *Result) printRatios(w io.Writer) {
 	var rows [][]string
 	for _, x := range r.Ratios {
-		for _, w := range x.Ways {
+		for _, w := range x.Setups {
 			rows = append(rows, []string{
-				w.Way, x.Over, decimals(3, w.CPU), decimals(1, 1/w.CPU), decimals(2, w.P99), decimals(2, w.Memory),
+				w.Setup, x.Over, decimals(3, w.CPU), decimals(1, 1/w.CPU), decimals(2, w.P99), decimals(2, w.Memory),
 			})
 		}
 	}

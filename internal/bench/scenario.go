@@ -11,24 +11,24 @@ import (
 	"tidegate/internal/bench/process"
 )
 
-// scenario is something to measure subjects by.
+// scenario is a way to measure subjects.
 type scenario struct {
-	Result        // what is known of it beforehand
-	each   uint64 // how many of what figures are of go with each that comes back
-	kinds  []kind
-	grown  []kind // those that are measured with Options.Grow clients
-	server func() (server, error)
-	load   func(to netip.AddrPort, clients int) (load, error)
+	Result             // the parts that are known before measuring
+	each        uint64 // items for each returned datagram, message or session
+	kinds       []kind
+	largerKinds []kind // kinds that are measured with Options.Grow clients
+	server      func() (server, error)
+	load        func(to netip.AddrPort, clients int) (load, error)
 }
 
-// server is what subjects stand in front of.
+// server is the game server behind the subjects.
 type server interface {
 	addr() netip.AddrPort
 	stop()
 }
 
-// run measures all subjects in turn, round by round. Each round has a process of its own, with its sessions: nobody
-// has to keep sessions alive while others are measured, and nobody's idle sessions take the others' time.
+// run measures all subjects in turn, round by round. Each round starts a new process with new sessions. So no session
+// has to be kept alive while other subjects are measured, and idle sessions take no time from others.
 func (sc *scenario) run(o *Options) (*Result, error) {
 	sc.Rate, sc.Rounds, sc.Machine = o.Rate, o.Rounds, process.Machine()
 	server, err := sc.server()
@@ -40,21 +40,21 @@ func (sc *scenario) run(o *Options) (*Result, error) {
 	for _, k := range sc.kinds {
 		all = append(all, &measured{kind: k, clients: o.Sessions})
 	}
-	for _, k := range sc.grown {
+	for _, k := range sc.largerKinds {
 		all = append(all, &measured{kind: k, clients: o.Grow})
 	}
 	for i := range o.Rounds {
 		for _, m := range all {
 			if len(m.rounds) < i {
-				continue // it could not be measured
+				continue // it failed in an earlier round
 			}
-			o.tell("round %d of %d: %s", i+1, o.Rounds, m.name)
+			o.progress("round %d of %d: %s", i+1, o.Rounds, m.name)
 			err := sc.round(o, m, server.addr(), i == o.Rounds-1)
 			if o.Context.Err() != nil {
 				return nil, context.Cause(o.Context)
 			}
 			if err != nil {
-				sc.miss(o, fmt.Sprintf("%s, from round %d on", m.name, i+1), err)
+				sc.addMissing(o, fmt.Sprintf("%s, from round %d on", m.name, i+1), err)
 			}
 		}
 	}
@@ -62,7 +62,7 @@ func (sc *scenario) run(o *Options) (*Result, error) {
 	return &sc.Result, nil
 }
 
-// round measures a subject once, and after the last time keeps its profile.
+// round measures a subject once. After the last round it writes the profile.
 func (sc *scenario) round(o *Options, m *measured, server netip.AddrPort, last bool) error {
 	s, err := sc.begin(o, m.kind, server, m.clients)
 	if err != nil {
@@ -81,16 +81,16 @@ func (sc *scenario) round(o *Options, m *measured, server netip.AddrPort, last b
 	return err
 }
 
-// miss notes that a subject cannot be measured.
-func (sc *scenario) miss(o *Options, name string, err error) {
+// addMissing records that a subject cannot be measured.
+func (sc *scenario) addMissing(o *Options, name string, err error) {
 	sc.Missing = append(sc.Missing, fmt.Sprintf("%s: %v", name, err))
-	o.tell("%s: %v", name, err)
+	o.progress("%s: %v", name, err)
 }
 
-// begin starts a subject and gives it the sessions of so many clients.
+// begin starts a subject and opens the sessions of a number of clients.
 func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort, clients int) (*subject, error) {
 	if what := k.missing(); what != "" {
-		return nil, fmt.Errorf("there is no %s on this machine", what)
+		return nil, fmt.Errorf("%s is not installed", what)
 	}
 	dir, err := os.MkdirTemp("", "tidegate-bench")
 	if err != nil {
@@ -98,19 +98,19 @@ func (sc *scenario) begin(o *Options, k kind, server netip.AddrPort, clients int
 	}
 	s, err := k.start(o, server, dir)
 	if err != nil {
-		_ = os.RemoveAll(dir) // the error that matters is the one before
+		_ = os.RemoveAll(dir) // the earlier error matters more
 		return nil, err
 	}
 	s.dir = dir
-	if err := sc.fill(o, s, clients); err != nil {
+	if err := sc.openSessions(o, s, clients); err != nil {
 		s.stop()
 		return nil, err
 	}
 	return s, nil
 }
 
-// fill opens the sessions of so many clients, and notes what they take.
-func (sc *scenario) fill(o *Options, s *subject, clients int) (err error) {
+// fill opens the sessions of a number of clients, and records the subject's memory before and after.
+func (sc *scenario) openSessions(o *Options, s *subject, clients int) (err error) {
 	if pid := s.PID(); pid != 0 {
 		if err := process.Pin(pid, runtime.NumCPU()-1); err != nil {
 			return err
@@ -129,9 +129,9 @@ func (sc *scenario) fill(o *Options, s *subject, clients int) (err error) {
 		return err
 	}
 	s.load = l
-	l.books().ctx = o.Context
-	if err := l.greet(); err != nil {
-		return s.fewer(err)
+	l.stats().ctx = o.Context
+	if err := l.open(); err != nil {
+		return s.explain(err)
 	}
 	if pid := s.PID(); pid != 0 {
 		s.full, err = process.RSS(pid)
@@ -139,8 +139,8 @@ func (sc *scenario) fill(o *Options, s *subject, clients int) (err error) {
 	return err
 }
 
-// asked are those of the other subjects that the options ask for.
-func asked(o *Options, all []kind) (some []kind) {
+// requested returns the subjects that the options name.
+func requested(o *Options, all []kind) (some []kind) {
 	for _, k := range all {
 		if slices.Contains(o.Vs, k.name) {
 			some = append(some, k)

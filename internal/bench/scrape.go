@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// Scrape is what it takes to ask a subject for its metrics.
+// Scrape is the cost of a scrape of a subject's metrics.
 type Scrape struct {
-	Sessions int     `json:"sessions"` // that the metrics tell of, established ones
+	Sessions int     `json:"sessions"` // established sessions in the metrics
 	Bytes    int     `json:"bytes"`
-	Millis   float64 `json:"ms"` // the median of scrapes
+	Millis   float64 `json:"ms"` // median of several scrapes
 }
 
-// scrapes is how often a subject is asked in a row.
+// scrapes is the number of scrapes in a row.
 const scrapes = 9
 
-// scrape asks for metrics, and tells nothing of a subject that has none.
+// scrape scrapes the metrics several times. It returns nil for a subject without metrics.
 func scrape(admin netip.AddrPort) (*Scrape, error) {
 	var times []float64
 	var text []byte
@@ -40,7 +40,7 @@ func scrape(admin netip.AddrPort) (*Scrape, error) {
 	return &Scrape{Sessions: established(text), Bytes: len(text), Millis: median(times)}, nil
 }
 
-// metricsOf asks for metrics. They are nil of a subject that has none.
+// metricsOf returns the metrics of a process, or nil without metrics.
 func metricsOf(admin netip.AddrPort) ([]byte, error) {
 	answer, err := http.Get(fmt.Sprintf("http://%v/metrics", admin))
 	if err != nil {
@@ -57,7 +57,7 @@ func metricsOf(admin netip.AddrPort) ([]byte, error) {
 	return text, nil
 }
 
-// established is how many sessions metrics tell of.
+// established returns the number of sessions in the metrics.
 func established(metrics []byte) (sessions int) {
 	return int(sums(metrics, "tidegate_sessions", "state")["established"])
 }
@@ -71,36 +71,35 @@ func sums(metrics []byte, metric, label string) map[string]float64 {
 			continue
 		}
 		labels, value, _ := strings.Cut(labels, "} ")
-		_, of, _ := strings.Cut(","+labels, ","+label+`="`)
-		of, _, ok = strings.Cut(of, `"`)
+		_, name, _ := strings.Cut(","+labels, ","+label+`="`)
+		name, _, ok = strings.Cut(name, `"`)
 		if n, err := strconv.ParseFloat(value, 64); ok && err == nil && n > 0 {
-			by[of] += n
+			by[name] += n
 		}
 	}
 	return by
 }
 
-// whyFewer says what metrics know of sessions that are missing: datagrams that were dropped, and sessions that have
-// ended.
-func whyFewer(metrics []byte) string {
+// causes describes why sessions are missing, from the metrics: dropped datagrams and ended sessions.
+func causes(metrics []byte) string {
 	var known []string
 	for _, what := range []struct{ text, metric string }{
 		{"dropped", "tidegate_dropped_total"}, {"ended", "tidegate_sessions_ended_total"},
 	} {
 		by := sums(metrics, what.metric, "reason")
 		for _, reason := range slices.Sorted(maps.Keys(by)) {
-			known = append(known, fmt.Sprintf("%.0f %s as %s", by[reason], what.text, reason))
+			known = append(known, fmt.Sprintf("%.0f %s: %s", by[reason], what.text, reason))
 		}
 	}
 	if len(known) == 0 {
-		return "nothing was dropped, no session has ended"
+		return "nothing was dropped, no session ended"
 	}
 	return strings.Join(known, ", ")
 }
 
-// fewer completes the error of a load that did not get all its sessions with what the subject knows of it.
-func (s *subject) fewer(err error) error {
-	err = fmt.Errorf("%w (a socket for each session takes descriptors: ulimit -n)", err)
+// explain completes the error of a load that lacks sessions with the causes that the subject knows.
+func (s *subject) explain(err error) error {
+	err = fmt.Errorf("%w (each session needs a descriptor for its socket: see ulimit -n)", err)
 	if !s.admin.IsValid() {
 		return err
 	}
@@ -108,11 +107,11 @@ func (s *subject) fewer(err error) error {
 	if metrics == nil {
 		return errors.Join(err, missing)
 	}
-	return fmt.Errorf("%w: %s", err, whyFewer(metrics))
+	return fmt.Errorf("%w: %s", err, causes(metrics))
 }
 
-// scrapeIdle is a scrape of a subject without sessions, in a process of its own: what is measured of others' memory
-// shall not have it in it.
+// scrapeIdle scrapes a subject without sessions, in a process of its own, so that the scrape does not change the
+// memory that is measured.
 func (sc *scenario) scrapeIdle(o *Options, k kind, server netip.AddrPort) (*Scrape, error) {
 	empty := *sc
 	empty.load = func(netip.AddrPort, int) (load, error) { return newDatagramLoad(0, minSize, server) }

@@ -19,23 +19,23 @@ tidegate_sessions_opened_total{listener="b",protocol="any"} 50
 	}
 }
 
-// TestWhyFewer: sessions that are missing are told with what became of them.
-func TestWhyFewer(t *testing.T) {
+// TestCauses names the reasons for missing sessions.
+func TestCauses(t *testing.T) {
 	const metrics = `tidegate_dropped_total{listener="a",reason="socket"} 12
 tidegate_dropped_total{listener="b",reason="socket"} 4
 tidegate_dropped_total{listener="b",reason="overload"} 0
 tidegate_sessions_ended_total{listener="a",protocol="any",by="proxy",reason="timed-out"} 3
 `
-	if got, want := whyFewer([]byte(metrics)), "16 dropped as socket, 3 ended as timed-out"; got != want {
+	if got, want := causes([]byte(metrics)), "16 dropped: socket, 3 ended: timed-out"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := whyFewer(nil), "nothing was dropped, no session has ended"; got != want {
+	if got, want := causes(nil), "nothing was dropped, no session ended"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// TestInterruption: who asked for the end has it, however long the measurement would be.
-func TestInterruption(t *testing.T) {
+// TestContext ends a long measurement early.
+func TestContext(t *testing.T) {
 	server, err := startEcho()
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +51,6 @@ func TestInterruption(t *testing.T) {
 	enough := errors.New("enough")
 	time.AfterFunc(10*time.Millisecond, func() { cancel(enough) })
 	if err := saturate(l, time.Hour); !errors.Is(err, enough) {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the load ended with %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"tidegate/internal/bench/process"
 )
 
-// Idle is what Sessions found out.
+// Idle is the result of Sessions.
 type Idle struct {
 	Sessions int         `json:"sessions"`
 	From     string      `json:"from,omitempty"` // protocol of the clients; empty: sessions are relayed
@@ -23,21 +23,21 @@ type Idle struct {
 	Missing  []string    `json:"missing,omitempty"`
 }
 
-// IdleCosts are medians over all rounds, each with a process of its own.
+// IdleCosts are medians over all rounds. Each round has its own process.
 type IdleCosts struct {
 	Name string `json:"name"`
-	// For each session, in bytes: what is resident of the process, garbage included; and the kernel's slabs and page
-	// tables of all processes, of which clients and server have a few sockets only.
+	// Resident is the resident memory of the process for each session, in bytes, with garbage. Kernel is the memory of
+	// the kernel's slabs and page tables of all processes for each session; clients and server have only a few sockets.
 	Resident float64 `json:"resident_bytes"`
 	Kernel   float64 `json:"kernel_bytes"`
-	Heap     float64 `json:"heap_bytes"` // the part of Resident that is in use; 0: unknown
-	Core     float64 `json:"core_share"` // of a core, for all sessions together
-	// What a scrape takes without sessions and, in the last round, with all of them; nil of what has no metrics.
+	Heap     float64 `json:"heap_bytes"` // part of Resident that is in use; 0: unknown
+	Core     float64 `json:"core_share"` // share of a core for all sessions together
+	// Scrapes without sessions and, in the last round, with all of them; nil without metrics.
 	ScrapeEmpty *Scrape `json:"scrape_empty,omitempty"`
 	Scrape      *Scrape `json:"scrape,omitempty"`
 }
 
-// Sessions measures what sessions cost that say nothing but what their protocol says by itself.
+// Sessions measures the costs of idle sessions, in which only the protocol itself sends datagrams.
 func Sessions(o *Options) (*Idle, error) {
 	o.Size = minSize // of the greetings
 	if err := o.check(); err != nil {
@@ -59,7 +59,7 @@ func Sessions(o *Options) (*Idle, error) {
 			return nil, context.Cause(o.Context)
 		}
 		if err != nil {
-			sc.miss(o, k.name, err)
+			sc.addMissing(o, k.name, err)
 			continue
 		}
 		idle.Subjects = append(idle.Subjects, costs)
@@ -68,17 +68,17 @@ func Sessions(o *Options) (*Idle, error) {
 	return idle, nil
 }
 
-// idleScenario is that of relayed sessions, or of those of a protocol.
+// idleScenario returns the scenario of relayed sessions, or of a protocol's sessions.
 func idleScenario(o *Options) (*scenario, error) {
 	if o.From != "" {
 		sc, err := terminating(o, "sessions", "session")
 		if err != nil {
 			return nil, err
 		}
-		from, _ := speaker(o.From)            // terminating has found it
-		sc.kinds = sc.kinds[:len(bridgeWays)] // go-raknet's idle connections are measured beside ours in codec/raknet
-		sc.load = func(to netip.AddrPort, players int) (load, error) {
-			l, err := newGameLoad(from, players, o.Size, to)
+		from, _ := protocolNamed(o.From)        // terminating has checked the name
+		sc.kinds = sc.kinds[:len(bridgeSetups)] // codec/raknet measures go-raknet's idle connections beside ours
+		sc.load = func(to netip.AddrPort, clients int) (load, error) {
+			l, err := newGameLoad(from, clients, o.Size, to)
 			if err != nil {
 				return nil, err
 			}
@@ -88,13 +88,13 @@ func idleScenario(o *Options) (*scenario, error) {
 		return sc, nil
 	}
 	return &scenario{
-		kinds:  append(relays()[1:], asked(o, others)...),
+		kinds:  append(relayKinds()[1:], requested(o, others)...),
 		server: func() (server, error) { return startEcho() },
 		load:   func(to netip.AddrPort, clients int) (load, error) { return newDatagramLoad(clients, o.Size, to) },
 	}, nil
 }
 
-// idle measures a subject, in a process of its own for each round.
+// idle measures a subject, with a new process in each round.
 func (sc *scenario) idle(o *Options, k kind, server netip.AddrPort) (IdleCosts, error) {
 	var resident, kernel, heap, core []float64
 	var one IdleCosts
@@ -103,7 +103,7 @@ func (sc *scenario) idle(o *Options, k kind, server netip.AddrPort) (IdleCosts, 
 		return one, err
 	}
 	for i := range o.Rounds {
-		o.tell("round %d of %d: %s", i+1, o.Rounds, k.name)
+		o.progress("round %d of %d: %s", i+1, o.Rounds, k.name)
 		if one, err = sc.idleRound(o, k, server); err != nil {
 			return IdleCosts{}, err
 		}
@@ -127,9 +127,9 @@ func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs 
 	}
 	defer s.stop()
 	if s.PID() == 0 || s.forks {
-		return costs, errors.New("it has no process of its own")
+		return costs, errors.New("the subject has no process")
 	}
-	if costs.Core, err = s.rest(o.Window); err != nil {
+	if costs.Core, err = s.idleShare(o.Window); err != nil {
 		return costs, err
 	}
 	full, err := process.RSS(s.PID())
@@ -153,18 +153,18 @@ func (sc *scenario) idleRound(o *Options, k kind, server netip.AddrPort) (costs 
 		}
 	}
 	if costs.Scrape != nil && costs.Scrape.Sessions != o.Sessions {
-		return costs, s.fewer(fmt.Errorf("it has %d sessions of %d", costs.Scrape.Sessions, o.Sessions))
+		return costs, s.explain(fmt.Errorf("the subject has %d sessions of %d", costs.Scrape.Sessions, o.Sessions))
 	}
 	return costs, nil
 }
 
-// rest lets the sessions be, and returns the share of a core that the subject takes for them.
-func (s *subject) rest(d time.Duration) (float64, error) {
+// idleShare leaves the sessions idle for a time, and returns the subject's share of a core.
+func (s *subject) idleShare(d time.Duration) (float64, error) {
 	defer process.Unpin(os.Getpid())
 	if err := process.Pin(os.Getpid(), 0); err != nil {
 		return 0, err
 	}
-	runtime.GC() // ours, not while we look
+	runtime.GC() // collects our own garbage before measuring
 	own, _, err := s.cpu()
 	if err != nil {
 		return 0, err

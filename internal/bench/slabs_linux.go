@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// kernelMemory is what the kernel holds in its slabs, in bytes: sockets, files, and what waits for them are among it.
-// What it keeps for whoever lists the descriptors of processes, an entry of /proc and its name for each, is left out
-// where the system lets us see that.
+// kernelMemory returns the size of the kernel's slabs in bytes, which contain sockets, files and their wait queues. It
+// leaves out the entries of /proc for descriptors that a reader of /proc causes, where the system shows their size.
 func kernelMemory() (int64, error) {
 	memory, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -24,31 +23,31 @@ func kernelMemory() (int64, error) {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) {
 		return total, nil
 	}
-	return total - listings(string(caches)), err
+	return total - procEntries(string(caches)), err
 }
 
-// slabs is the size of all slabs, of /proc/meminfo.
+// slabs returns the size of all slabs in /proc/meminfo.
 func slabs(meminfo string) (bytes int64, err error) {
-	_, rest, found := strings.Cut(meminfo, "\nSlab:")
+	_, idleShare, found := strings.Cut(meminfo, "\nSlab:")
 	if !found {
 		return 0, errors.New("no slabs in /proc/meminfo")
 	}
-	_, err = fmt.Sscan(rest, &bytes)
+	_, err = fmt.Sscan(idleShare, &bytes)
 	return bytes << 10, err
 }
 
-// listings is what entries of /proc take, of /proc/slabinfo: each has its own name.
-func listings(slabinfo string) int64 {
+// procEntries returns the size of the entries of /proc in /proc/slabinfo. Each entry has a name.
+func procEntries(slabinfo string) int64 {
 	entries, entry := cache(slabinfo, "proc_inode_cache")
 	_, name := cache(slabinfo, "dentry")
 	return entries * (entry + name)
 }
 
-// cache is how many objects there are of a kind, and their size in bytes; 0 if the kernel joins it with others.
+// cache returns the number of objects of a kind and their size in bytes; 0 if the kernel merges it with other kinds.
 func cache(slabinfo, name string) (objects, size int64) {
 	var active int64
-	if _, rest, found := strings.Cut(slabinfo, "\n"+name+" "); found {
-		_, _ = fmt.Sscan(rest, &active, &objects, &size) // of another kernel's form: nothing is known
+	if _, idleShare, found := strings.Cut(slabinfo, "\n"+name+" "); found {
+		_, _ = fmt.Sscan(idleShare, &active, &objects, &size) // in an unknown format nothing is known
 	}
 	return objects, size
 }

@@ -8,12 +8,12 @@ import (
 	"tidegate/internal/bench/process"
 )
 
-// kind is something that can be measured.
+// kind is a kind of subject.
 type kind struct {
 	name string
-	// start runs it in front of an echo, with a folder for its files.
+	// start runs it in front of a game server, with a folder for its files.
 	start func(o *Options, echo netip.AddrPort, dir string) (*subject, error)
-	// missing says what is not installed; empty if nothing is.
+	// missing returns the name of a program that is not installed, or "".
 	missing func() string
 }
 
@@ -43,7 +43,7 @@ func (s *subject) stop() {
 	}
 }
 
-// others are what Tidegate is measured beside.
+// others are the kinds of subjects beside Tidegate.
 var others = []kind{
 	{"nginx", startNginx, program("nginx")},
 	{"socat", startSocat, program("socat")},
@@ -52,7 +52,7 @@ var others = []kind{
 	{"kernel-nat", startKernelNAT, program("nft")},
 }
 
-// Names are the subjects that Options.Vs may have.
+// Names returns the names that Options.Vs may have.
 func Names() (names []string) {
 	for _, k := range others {
 		names = append(names, k.name)
@@ -60,7 +60,7 @@ func Names() (names []string) {
 	return names
 }
 
-// Installed are the subjects that this machine has what they want for.
+// Installed returns the names whose programs are installed.
 func Installed() (names []string) {
 	for _, k := range others {
 		if k.missing() == "" {
@@ -70,9 +70,9 @@ func Installed() (names []string) {
 	return names
 }
 
-func nothing() string { return "" }
+func alwaysInstalled() string { return "" }
 
-// program makes the missing of a kind that wants a program.
+// program returns the function missing of a kind that needs a program.
 func program(name string) func() string {
 	return func() string {
 		if _, err := exec.LookPath(name); err != nil {
@@ -82,7 +82,7 @@ func program(name string) func() string {
 	}
 }
 
-// start returns the subject of a program that runs, unless it could not be started.
+// subjectOf returns the subject of a process that was started, or the error.
 func subjectOf(p *process.Process, err error) (*subject, error) {
 	if err != nil {
 		return nil, err

@@ -7,24 +7,24 @@ import (
 	"tidegate/internal/bench/process"
 )
 
-// way is how Tidegate is set up, beside the defaults.
-type way struct {
+// setup is a configuration of Tidegate that differs from the defaults.
+type setup struct {
 	name     string
-	upstream string // further lines of [[upstream]]
+	upstream string // more lines of [[upstream]]
 	forward  string // kernel.forward
 }
 
 const anyIP = "source_prefix = \"127.64.0.0/10\"\n"
 
-// ways are those by which a route in mode relay can go, the best last.
-var ways = []way{
+// relaySetups are Tidegate's setups for relayed sessions, the best one last.
+var relaySetups = []setup{
 	{"tidegate", "", "off"},
 	{"tidegate-anyip", anyIP, "off"},
 	{"tidegate-kernel", "", "auto"},
 }
 
-// relayConfig is the listener and route of a relay.
-func relayConfig(o *Options, w way, listen, to netip.AddrPort) string {
+// relayConfig returns the listener and route of a relay.
+func relayConfig(o *Options, w setup, listen, to netip.AddrPort) string {
 	return fmt.Sprintf(`
 [[listener]]
 name = "bench"
@@ -42,9 +42,9 @@ servers = [%q]
 %s`, listen, to, w.upstream)
 }
 
-// common is the rest of every configuration: room for all sessions at once, one loop, and no limits, which one client
-// that sends as much as comes back would meet, or ten thousand who join at once. Everything else is as shipped.
-func common(o *Options, w way, admin netip.AddrPort) string {
+// common returns the rest of each configuration: room for all sessions, one loop, and no rate limits, which a client
+// at full speed or 10,000 joining clients would reach. All other keys have their defaults.
+func common(o *Options, w setup, admin netip.AddrPort) string {
 	text := fmt.Sprintf(`
 [limits]
 sessions = 200000
@@ -69,7 +69,7 @@ listen = %q
 	return text
 }
 
-// startTidegate runs Tidegate with the configuration that config makes for its addresses.
+// startTidegate runs Tidegate with the configuration that config returns for its addresses.
 func startTidegate(name, dir string, o *Options, config func(listen, admin netip.AddrPort) string) (*subject, error) {
 	addr, err := process.FreeAddr(process.Loopback)
 	if err != nil {
@@ -98,7 +98,7 @@ func startWithAdmin(name string, addr, admin netip.AddrPort, command ...string) 
 	return &subject{Process: p, admin: admin}, nil
 }
 
-// self is the command that is Tidegate, with arguments.
+// self returns the command that runs Tidegate, with arguments.
 func (o *Options) self(args ...string) []string {
 	return append(append([]string(nil), o.Tidegate...), args...)
 }

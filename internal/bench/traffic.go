@@ -8,38 +8,39 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// lostAfter is when what is under way is given up, of a load that does not say otherwise.
+// lostAfter is the default time after which an item in flight counts as lost.
 const lostAfter = 250 * time.Millisecond
 
-// load is what the clients of a subject do.
+// load is the work of a subject's clients.
 type load interface {
-	// books say what became of it so far.
-	books() *traffic
-	// send has a client do the next thing, which should have been done at a time.
+	// stats returns the figures so far.
+	stats() *traffic
+	// send starts the next item, which was due at a time.
 	send(at time.Time)
-	// turn waits until a time for what comes back.
+	// turn waits until a time for items that return.
 	turn(until time.Time) error
-	// greet has all clients known to the subject, so that none is new.
-	greet() error
+	// open opens all sessions at the subject, so that none is new.
+	open() error
 	close()
 }
 
-// traffic is the books of a load: what was sent, and what has come back. Each thing has a number and the time that it
-// should have left at.
+// traffic counts the items of a load that were sent and that have returned. Each item has a number and the time when
+// it was due.
 type traffic struct {
-	flight     int           // how many are under way at once where there is no timetable
-	burst      int           // how many leave at a time where there is one
-	patience   time.Duration // after which what is under way is given up
-	begun      time.Time     // of the clock that stamps are of
+	flight     int           // items in flight where there is no timetable
+	burst      int           // items at once where there is a timetable
+	patience   time.Duration // after which an item in flight counts as lost
+	epoch      time.Time     // start of the stamps' clock
 	now        time.Time
 	sent, back uint64
-	since      time.Time // what is stamped earlier does not count
+	since      time.Time // items that were due earlier do not count
 	delays     *hdrhistogram.Histogram
 
 	ctx context.Context // its end ends the load
 
-	// What is under way, by number modulo the length: those from tail up to head that have a stamp.
-	under      [1 << 15]time.Time
+	// The times of the items in flight, by number modulo the length. They are between tail and head. A zero time is an
+	// item that has returned.
+	pending    [1 << 15]time.Time
 	head, tail uint64
 	inFlight   int
 }
@@ -49,7 +50,7 @@ func newTraffic(flight int) *traffic {
 		flight:   flight,
 		burst:    1,
 		patience: lostAfter,
-		begun:    time.Now(),
+		epoch:    time.Now(),
 		delays:   NewDelays(),
 		ctx:      context.Background(),
 	}
@@ -58,22 +59,22 @@ func newTraffic(flight int) *traffic {
 // NewDelays returns an empty histogram of delays from 1 µs to 10 s, in µs, with three digits.
 func NewDelays() *hdrhistogram.Histogram { return hdrhistogram.New(1, 10_000_000, 3) }
 
-// leaves books what is sent, and returns its number.
-func (t *traffic) leaves(at time.Time) (number uint64) {
-	if t.head-t.tail == uint64(len(t.under)) {
+// depart records an item that is sent, and returns its number.
+func (t *traffic) depart(at time.Time) (number uint64) {
+	if t.head-t.tail == uint64(len(t.pending)) {
 		t.settle(t.tail)
 		t.tail++
 	}
 	number = t.head
-	t.under[number%uint64(len(t.under))] = at
+	t.pending[number%uint64(len(t.pending))] = at
 	t.head++
 	t.inFlight++
 	t.sent++
 	return number
 }
 
-// returns books what has come back.
-func (t *traffic) returns(number uint64, at time.Time) {
+// arrive records an item that has returned.
+func (t *traffic) arrive(number uint64, at time.Time) {
 	if number >= t.tail && number < t.head {
 		t.settle(number)
 	}
@@ -81,57 +82,57 @@ func (t *traffic) returns(number uint64, at time.Time) {
 		return
 	}
 	t.back++
-	_ = t.delays.RecordValue(max(1, t.now.Sub(at).Microseconds())) // beyond 10 s nothing comes back
+	_ = t.delays.RecordValue(max(1, t.now.Sub(at).Microseconds())) // beyond 10 s nothing returns
 }
 
-// minStamp is the bytes of a stamp: time and number.
+// minStamp is the size of a stamp in bytes: time and number.
 const minStamp = 16
 
-// stamp writes into b what read finds there when it has come back.
+// stamp writes a stamp into b and records the item as sent. The function read finds the stamp again.
 func (t *traffic) stamp(b []byte, at time.Time) {
 	clear(b)
-	binary.LittleEndian.PutUint64(b, uint64(at.Sub(t.begun)))
-	binary.LittleEndian.PutUint64(b[8:], t.leaves(at))
+	binary.LittleEndian.PutUint64(b, uint64(at.Sub(t.epoch)))
+	binary.LittleEndian.PutUint64(b[8:], t.depart(at))
 }
 
-// read books the return of what was stamped.
+// read records the return of a stamp.
 func (t *traffic) read(b []byte) {
 	if len(b) >= minStamp {
-		at := t.begun.Add(time.Duration(binary.LittleEndian.Uint64(b)))
-		t.returns(number(b), at)
+		at := t.epoch.Add(time.Duration(binary.LittleEndian.Uint64(b)))
+		t.arrive(number(b), at)
 	}
 }
 
 // number returns the number in a stamp.
 func number(b []byte) uint64 { return binary.LittleEndian.Uint64(b[8:]) }
 
-// settle takes something off what is under way.
+// settle removes an item from those in flight.
 func (t *traffic) settle(number uint64) {
-	if at := &t.under[number%uint64(len(t.under))]; !at.IsZero() {
+	if at := &t.pending[number%uint64(len(t.pending))]; !at.IsZero() {
 		*at = time.Time{}
 		t.inFlight--
 	}
 }
 
-// giveUp takes what has been under way for too long for lost.
+// giveUp removes the items that have been in flight for too long.
 func (t *traffic) giveUp() {
 	for ; t.tail < t.head; t.tail++ {
-		if at := t.under[t.tail%uint64(len(t.under))]; !at.IsZero() && t.now.Sub(at) < t.patience {
+		if at := t.pending[t.tail%uint64(len(t.pending))]; !at.IsZero() && t.now.Sub(at) < t.patience {
 			return
 		}
 		t.settle(t.tail)
 	}
 }
 
-// reset forgets what was counted. What is under way does not count.
+// reset sets the counts to zero. Items in flight do not count.
 func (t *traffic) reset() {
 	t.sent, t.back, t.since = 0, 0, time.Now()
 	t.delays.Reset()
 }
 
-// saturate keeps as many under way as come back, for a time.
+// saturate replaces each item that returns by a new one, for a time.
 func saturate(l load, d time.Duration) error {
-	t := l.books()
+	t := l.stats()
 	t.now = time.Now()
 	for end := t.now.Add(d); t.now.Before(end); {
 		for n := t.flight - t.inFlight; n > 0; n-- {
@@ -145,9 +146,10 @@ func saturate(l load, d time.Duration) error {
 	return nil
 }
 
-// pace sends so many a second on a fixed timetable, whatever comes back, and then waits for the last.
+// pace sends a number of items a second on a fixed timetable, independently of returns. Then it waits for the last
+// ones.
 func pace(l load, rate int, d time.Duration) error {
-	t := l.books()
+	t := l.stats()
 	t.now = time.Now()
 	begin, every := t.now, time.Second*time.Duration(t.burst)/time.Duration(rate)
 	end := begin.Add(d)
