@@ -117,7 +117,7 @@ func TestNoProxyToAsk(t *testing.T) {
 func TestAdminAddressIsTaken(t *testing.T) {
 	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
 	code, _, stderr := tidegate(t, "run", "-c", p.file)
-	if code != 1 || !strings.Contains(stderr, "another process listens there; another address of its own, or \"off\", would do") {
+	if code != 1 || !strings.Contains(stderr, "another process listens there; use another address, or \"off\"") {
 		t.Errorf("code %d, says %s", code, stderr)
 	}
 }

@@ -96,7 +96,7 @@ func TestUpgradeRunsTheFileAtThePath(t *testing.T) {
 		p := startProgram(t, path, bridgeConfig(echoServer(t)), nil)
 		must(t, os.Rename(path, path+".bak"))
 		must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
-		if got := p.await(t, "not upgraded; this process goes on")["program"]; got != path {
+		if got := p.await(t, "upgrade failed; this process continues")["program"]; got != path {
 			t.Errorf("the program is %v, want %s", got, path)
 		}
 		_ = p.plays(t)

@@ -108,7 +108,7 @@ func TestUpgradeThatFails(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
-	p.await(t, "not upgraded; this process goes on")
+	p.await(t, "upgrade failed; this process continues")
 	if got := p.pong(t); got != "MCPE;A test;" {
 		t.Errorf("pong %q", got)
 	}

@@ -8,23 +8,23 @@ import (
 	"tidegate/internal/config"
 )
 
-// startAdmin opens the admin server, unless it is off. Close ends it.
+// startAdmin starts the admin server, unless it is off. The function stop ends it.
 func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
 	if c.Admin.Listen == config.AdminOff {
 		return func() {}, nil
 	}
-	ctx, cancel := context.WithCancel(context.Background()) // it stays while players are told goodbye
+	ctx, cancel := context.WithCancel(context.Background()) // the server stays while clients get their goodbyes
 	listener, err := admin.Listen(ctx, admin.Address(c.Admin.Listen))
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf(`admin.listen = %q: %w; another address of its own, or "off", would do`, c.Admin.Listen, err)
+		return nil, fmt.Errorf(`admin.listen = %q: %w; use another address, or "off"`, c.Admin.Listen, err)
 	}
 	o.Version, o.Token = Version(), string(c.Admin.Token)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if err := admin.New(o).Serve(ctx, listener); err != nil {
-			o.Log.Error().Err(err).Msg("the admin server has ended")
+			o.Log.Error().Err(err).Msg("admin server ended")
 		}
 	}()
 	o.Log.Info().Str("address", string(c.Admin.Listen)).Msg("admin server listening")
@@ -32,4 +32,21 @@ func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
 		cancel()
 		<-ended
 	}, nil
+}
+
+// openAdmin starts the admin server. The returned function ends it.
+func (s *service) openAdmin(drain func()) (stop func(), err error) {
+	stop, err = startAdmin(s.config, admin.Options{
+		Proxy: s.server, Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
+		Log: s.log, LinesLost: s.lines.Lost,
+	})
+	switch {
+	case err != nil && s.from.predecessor == nil:
+		return nil, err
+	case err != nil: // clients of the predecessor depend on this process
+		s.log.Error().Err(err).Msg("admin server not started")
+		return func() {}, nil
+	}
+	s.closers = append(s.closers, stop)
+	return stop, nil
 }

@@ -15,18 +15,18 @@ import (
 	"tidegate/ratelimit"
 )
 
-// banKeeper keeps the bans of a running proxy and their file the same.
-type banKeeper struct {
-	bans *ratelimit.Bans
-	file banfile.File // empty: they are in memory only
-	log  zerolog.Logger
-	told string // the error that was logged last
+// banSync keeps the bans of a running proxy and the ban file equal.
+type banSync struct {
+	bans      *ratelimit.Bans
+	file      banfile.File // empty: bans are in memory only
+	log       zerolog.Logger
+	lastError string // the error that was logged last
 }
 
-// keepBans reads the bans of a configuration. A file that cannot be read is an error: without it, banned clients would get
-// in. A file that cannot be written is not: the bans in it are in force.
-func keepBans(c *config.Config, log zerolog.Logger) (*banKeeper, error) {
-	k := &banKeeper{
+// openBans reads the ban file of a configuration. A file that cannot be read is an error: without it, banned clients
+// would get in. A file that cannot be written is not an error: its bans are in force.
+func openBans(c *config.Config, log zerolog.Logger) (*banSync, error) {
+	k := &banSync{
 		bans: ratelimit.NewBans(setup.BanTerms(c.Bans)), file: banfile.File(c.Path(c.Bans.File)), log: log,
 	}
 	if k.file == "" {
@@ -36,19 +36,19 @@ func keepBans(c *config.Config, log zerolog.Logger) (*banKeeper, error) {
 	var unwritten *banfile.WriteError
 	switch {
 	case errors.As(err, &unwritten):
-		log.Error().Err(err).Msg("file of bans cannot be written; its bans are in force")
+		log.Error().Err(err).Msg("ban file not written; its bans are in force")
 	case err != nil:
 		return nil, fmt.Errorf("read bans: %w", err)
 	}
 	return k, nil
 }
 
-// pruneEvery is how often the file is looked at without cause: bans that are over are taken out, and what could not be
-// written is tried again.
+// pruneEvery is the interval at which the file is synchronized without a change. This removes expired bans and repeats
+// failed writes.
 const pruneEvery = time.Minute
 
-// start keeps bans and file the same until ctx is done. Stop waits until what changed last has been written.
-func (k *banKeeper) start(ctx context.Context) (stop func()) {
+// start keeps bans and file equal until ctx is done. The function stop waits until the last changes are written.
+func (k *banSync) start(ctx context.Context) (stop func()) {
 	if k.file == "" {
 		return func() {}
 	}
@@ -56,12 +56,12 @@ func (k *banKeeper) start(ctx context.Context) (stop func()) {
 	changed := k.bans.Subscribe()
 	fromFile := make(chan struct{}, 1)
 	if watcher, err := filewatch.New(string(k.file)); err != nil {
-		k.log.Warn().Err(err).Msg("the file of bans is not watched")
+		k.log.Warn().Err(err).Msg("ban file not watched")
 	} else {
 		go watcher.Run(ctx, func(string) {
 			select {
 			case fromFile <- struct{}{}:
-			default: // it is to be looked at anyway
+			default: // a Sync is due anyway
 			}
 		})
 	}
@@ -76,7 +76,7 @@ func (k *banKeeper) start(ctx context.Context) (stop func()) {
 	}
 }
 
-func (k *banKeeper) run(ctx context.Context, changed, fromFile <-chan struct{}) {
+func (k *banSync) run(ctx context.Context, changed, fromFile <-chan struct{}) {
 	prune := time.NewTicker(pruneEvery)
 	defer prune.Stop()
 	for {
@@ -90,31 +90,31 @@ func (k *banKeeper) run(ctx context.Context, changed, fromFile <-chan struct{}) 
 		}
 		began := time.Now()
 		k.sync()
-		rest(ctx, time.Since(began))
+		pause(ctx, time.Since(began))
 	}
 }
 
-// longestRest bounds the time until a change of the file is in force, beside the time that reading it takes.
-const longestRest = 30 * time.Second
+// longestPause bounds the time until a change of the file is in force, in addition to the time for reading it.
+const longestPause = 30 * time.Second
 
-// rest waits after a Sync of the file, for four times as long as the Sync took. So many changes of a large file share
-// one Sync, and all of them together take a fifth of a core at most. A small file is rewritten at once.
-func rest(ctx context.Context, took time.Duration) {
+// pause waits after a Sync of the file, four times as long as the Sync took. So many changes of a large file share one
+// Sync, and all Syncs together use at most a fifth of a core. A small file is rewritten at once.
+func pause(ctx context.Context, took time.Duration) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(min(4*took, longestRest)):
+	case <-time.After(min(4*took, longestPause)):
 	}
 }
 
-// sync joins bans and file. The same error is told once.
-func (k *banKeeper) sync() {
+// sync merges bans and file. It logs the same error only once.
+func (k *banSync) sync() {
 	err := k.file.Sync(time.Now(), k.bans)
 	text := ""
 	if err != nil {
 		text = err.Error()
 	}
-	if text != k.told && err != nil {
-		k.log.Error().Err(err).Msg("bans and their file differ; what is in force stays so")
+	if text != k.lastError && err != nil {
+		k.log.Error().Err(err).Msg("ban file not synchronized; the bans in force stay")
 	}
-	k.told = text
+	k.lastError = text
 }

@@ -16,12 +16,12 @@ import (
 	"tidegate/ratelimit"
 )
 
-// TestRunningProxyAndCommandsShareBans: a ban that a command writes is in force soon, and a ban of the proxy is in the file,
-// also when the proxy ends at once.
+// TestRunningProxyAndCommandsShareBans puts a command's ban into force soon, and writes a ban of the proxy into the
+// file, also when the proxy ends at once.
 func TestRunningProxyAndCommandsShareBans(t *testing.T) {
 	c := config.Default()
 	c.Bans.File = filepath.Join(t.TempDir(), "bans.jsonl")
-	keeper, err := keepBans(c, zerolog.Nop())
+	keeper, err := openBans(c, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,26 +39,26 @@ func TestRunningProxyAndCommandsShareBans(t *testing.T) {
 	if stored, err := banfile.File(c.Bans.File).Read(); err != nil || len(stored) != 2 {
 		t.Errorf("the file has %v, %v", stored, err)
 	}
-	again, err := keepBans(c, zerolog.Nop())
+	again, err := openBans(c, zerolog.Nop())
 	if err != nil || again.bans.Find(time.Now(), flooder) == nil {
 		t.Errorf("after a restart: %v, %+v", err, again.bans.All())
 	}
 }
 
-// TestDamagedBansKeepFromRunning: a file that cannot be read must not let in the networks that it bans.
+// TestDamagedBansKeepFromRunning refuses to start with a file that cannot be read: its networks would get in.
 func TestDamagedBansKeepFromRunning(t *testing.T) {
 	c := config.Default()
 	c.Bans.File = filepath.Join(t.TempDir(), "bans.jsonl")
 	if err := os.WriteFile(c.Bans.File, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keepBans(c, zerolog.Nop()); err == nil {
+	if _, err := openBans(c, zerolog.Nop()); err == nil {
 		t.Error("want an error")
 	}
 }
 
-// TestUnwritableBansAreInForce: an expired ban makes the proxy rewrite the file at its start. If it cannot, it runs all the
-// same, and the other bans are in force.
+// TestUnwritableBansAreInForce starts with a file that has an expired ban and cannot be rewritten. The other bans are
+// in force.
 func TestUnwritableBansAreInForce(t *testing.T) {
 	c := config.Default()
 	folder := filepath.Join(t.TempDir(), "bans")
@@ -67,20 +67,21 @@ func TestUnwritableBansAreInForce(t *testing.T) {
 	}
 	c.Bans.File = filepath.Join(folder, "bans.jsonl")
 	long := strings.Repeat("x", 9000)
-	text := `{"prefix":"192.0.2.7/32","until":"2020-01-01T00:00:00Z"}` + "\n" + `{"prefix":"192.0.2.8/32","reason":"` + long + `"}` + "\n"
+	text := `{"prefix":"192.0.2.7/32","until":"2020-01-01T00:00:00Z"}` + "\n" + `{"prefix":"192.0.2.8/32","reason":"` +
+		long + `"}` + "\n"
 	if err := os.WriteFile(c.Bans.File, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// The lock cannot be had either: a folder stands in its place, which also stops root.
+	// The lock file cannot be created either: a folder has its name, which also stops root.
 	if err := os.Mkdir(c.Bans.File+".lock", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	keeper, err := keepBans(c, zerolog.Nop())
+	keeper, err := openBans(c, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
 	ban := keeper.bans.Find(time.Now(), netip.MustParseAddr("192.0.2.8"))
 	if ban == nil || len(ban.Reason) != banfile.MaxText {
-		t.Errorf("found %+v, want the ban with a reason of %d bytes", ban, banfile.MaxText)
+		t.Errorf("%+v, want the ban with a reason of %d bytes", ban, banfile.MaxText)
 	}
 }

@@ -12,35 +12,35 @@ import (
 	"tidegate/proxy"
 )
 
-// discoverer looks for the servers that a configuration does not list, and tells a running proxy of them.
+// discoverer finds the servers that a configuration does not list, and reports them to a running proxy.
 type discoverer struct {
-	ctx    context.Context // until when it looks
+	ctx    context.Context // its end ends the search
 	server *proxy.Server
 	log    zerolog.Logger
 
-	mu       sync.Mutex                  // guards what follows
-	watching map[string]discoveredPlaces // by upstream
+	mu       sync.Mutex                   // guards the fields below
+	watching map[string]discoveredSources // by upstream
 }
 
-// discoveredPlaces are where an upstream's servers are looked for.
-type discoveredPlaces struct {
-	key  string // tells them from others
+// discoveredSources are the sources of an upstream's servers.
+type discoveredSources struct {
+	key  string // equal for equal sources
 	stop context.CancelFunc
 }
 
-// follow looks where a configuration says, in place of where the last one said. An upstream whose places are as before
-// goes on with what it has found. Safe for concurrent use.
+// follow uses the sources of a configuration instead of those of the last one. An upstream with unchanged sources
+// keeps its servers. Safe for concurrent use.
 func (d *discoverer) follow(c *config.Config) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	old := d.watching
-	d.watching = make(map[string]discoveredPlaces)
+	d.watching = make(map[string]discoveredSources)
 	for i := range c.Upstreams {
 		u := &c.Upstreams[i]
 		if len(u.Discover) == 0 {
 			continue
 		}
-		key := placesKey(u)
+		key := sourcesKey(u)
 		if there, ok := old[u.Name]; ok && there.key == key {
 			d.watching[u.Name] = there
 			delete(old, u.Name)
@@ -51,7 +51,7 @@ func (d *discoverer) follow(c *config.Config) {
 			delete(old, u.Name)
 		}
 		ctx, stop := context.WithCancel(d.ctx)
-		d.watching[u.Name] = discoveredPlaces{key, stop}
+		d.watching[u.Name] = discoveredSources{key, stop}
 		discovery.Watch(ctx, places(u), d.log.With().Str("upstream", u.Name).Logger(), func(found []upstream.Target) {
 			d.server.Discovered(u.Name, found)
 		})
@@ -62,8 +62,8 @@ func (d *discoverer) follow(c *config.Config) {
 	}
 }
 
-// placesKey is a text that is equal for equal places.
-func placesKey(u *config.Upstream) string {
+// sourcesKey returns a text that is equal for equal sources.
+func sourcesKey(u *config.Upstream) string {
 	key := u.Resolver.String()
 	for _, place := range u.Discover {
 		key += "\n" + place.String()

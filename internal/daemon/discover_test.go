@@ -33,7 +33,7 @@ protocol = "raknet"
 servers = ["127.0.0.1:19132"]
 `
 
-// TestDiscoverer: servers of a file come, and go with the place in the next configuration.
+// TestDiscoverer adds the servers of a file, and removes them when the next configuration does not name the file.
 func TestDiscoverer(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "servers")
 	if err := os.WriteFile(file, []byte("127.0.0.1:7001\n127.0.0.1:7002 weight=3\n"), 0o600); err != nil {
@@ -66,7 +66,7 @@ func TestDiscoverer(t *testing.T) {
 	}
 	d.follow(c)
 	has(3)
-	d.follow(parse(`"file:` + filepath.ToSlash(file) + `"`)) // as before: nothing is looked for anew
+	d.follow(parse(`"file:` + filepath.ToSlash(file) + `"`)) // unchanged: no new search
 	has(3)
 	if err := os.WriteFile(file, []byte("127.0.0.1:7001\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -10,23 +10,23 @@ import (
 	"tidegate/proxy"
 )
 
-// Bounds of what the kernel knows for us.
+// Bounds of the kernel's tables.
 const (
-	placesOfSources = 1 << 14 // for their rates, of all sockets' filters and of each interface: 128 KiB
-	bannedInKernel  = 1 << 20 // prefixes; more are for user space to drop
+	rateSources = 1 << 14 // sources with a rate, for the filters of all sockets and for each interface: 128 KiB
+	kernelBans  = 1 << 20 // prefixes; user space drops datagrams of further ones
 )
 
-// errTurnedOff is why the kernel does nothing where the configuration says so.
+// errTurnedOff is the reason for kernel features that the configuration turns off.
 var errTurnedOff = errors.New("off in the configuration")
 
-// NewKernel asks the kernel for what the configuration wants of it, for so many loops. What is not to be had is left out,
-// with the reason.
+// NewKernel loads the kernel features of a configuration, for a number of loops. It leaves out features that are not
+// available, with the reason.
 func NewKernel(c *config.Config, loops int) (k proxy.Kernel) {
 	k.NoShield, k.NoFlows = errTurnedOff, errTurnedOff
 	if c.Kernel.Filter != config.KernelOff {
 		k.Interfaces = c.Kernel.XDP
 		k.Shield, k.NoShield = shield.New(shield.Options{
-			PacketRate: c.Kernel.PacketRate, Burst: c.Kernel.PacketBurst, Sources: placesOfSources, Bans: bannedInKernel,
+			PacketRate: c.Kernel.PacketRate, Burst: c.Kernel.PacketBurst, Sources: rateSources, Bans: kernelBans,
 			Known: c.Limits.Sessions + c.Limits.HalfOpen, Loops: loops,
 		})
 		k.Plain = k.NoShield != nil && !errors.Is(k.NoShield, kernel.ErrSystem)
@@ -37,7 +37,7 @@ func NewKernel(c *config.Config, loops int) (k proxy.Kernel) {
 	return k
 }
 
-// CloseKernel ends the kernel's help.
+// CloseKernel ends the kernel offload.
 func CloseKernel(k *proxy.Kernel) error {
 	var errs []error
 	if k.Flows != nil {

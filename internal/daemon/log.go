@@ -11,24 +11,24 @@ import (
 	"tidegate/internal/config"
 )
 
-// newLog returns a logger that writes to a queue: text for people on a terminal, JSON for a program, unless the
-// configuration chooses. Messages of Go's own log go there too.
+// newLog returns a logger that writes to a queue. The format is text on a terminal and otherwise JSON, unless the
+// configuration chooses. The messages of Go's log package go there too.
 func newLog(c *config.Config, q *LogQueue, terminal bool) zerolog.Logger {
 	direct := logTo(c, q.w, terminal)
-	tell := func(lost uint64) { direct.Warn().Uint64("lines", lost).Msg("log lines lost") }
-	q.resumed.Store(&tell)
+	report := func(lost uint64) { direct.Warn().Uint64("lines", lost).Msg("log lines lost") }
+	q.resumed.Store(&report)
 	logger := logTo(c, q, terminal)
-	zerolog.ErrorHandler = func(error) { q.lost.Add(1) } // which by default prints to standard error, and may block
+	zerolog.ErrorHandler = func(error) { q.lost.Add(1) } // the default prints to standard error, which may block
 	log.SetFlags(0)
-	log.SetOutput(otherLog{logger})
+	log.SetOutput(libraryLog{logger})
 	return logger
 }
 
-// otherLog logs the messages of packages that use Go's own log.
-type otherLog struct{ log zerolog.Logger }
+// libraryLog logs the messages of libraries that use Go's log package.
+type libraryLog struct{ log zerolog.Logger }
 
-func (l otherLog) Write(line []byte) (int, error) {
-	l.log.Warn().Str("text", strings.TrimSpace(string(line))).Msg("message of a library")
+func (l libraryLog) Write(line []byte) (int, error) {
+	l.log.Warn().Str("text", strings.TrimSpace(string(line))).Msg("library message")
 	return len(line), nil
 }
 

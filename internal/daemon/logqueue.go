@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// Bounds of the queue. A line of the log has 200 to 400 bytes.
+// Bounds of the queue. A log line has 200 to 400 bytes.
 const (
 	queuedLines = 8192
 	queuedBytes = 4 << 20
 )
 
-// LogQueue decouples the process from a slow log: a pipe without a reader, a stopped terminal, a full disk. Write never
-// blocks and never fails. Lines beyond the bounds, and lines that cannot be written, are lost and counted. It is safe for
-// concurrent use.
+// LogQueue decouples the process from a slow log: a pipe without a reader, a stopped terminal, a full disk. Write
+// never blocks and never fails. Lines beyond the bounds, and lines that cannot be written, are lost and counted. It is
+// safe for concurrent use.
 type LogQueue struct {
 	w     io.Writer
 	lines chan *logLine
-	bytes atomic.Int64 // in lines
+	bytes atomic.Int64 // size of the queued lines
 	lost  atomic.Uint64
 	end   chan struct{} // closed by Close
-	ended chan struct{} // closed when all has been written after that
+	ended chan struct{} // closed when the queue is empty after Close
 	close sync.Once
 
-	// resumed is called, by the goroutine that writes, when lines were lost and the log flows again. May be nil.
+	// resumed, if not nil, is called when the log flows again after lost lines. The writing goroutine calls it.
 	resumed atomic.Pointer[func(lost uint64)]
 }
 
 type logLine struct{ text []byte }
 
-// logLines are spare.
+// logLines are unused lines.
 var logLines = sync.Pool{New: func() any { return new(logLine) }}
 
 // NewLogQueue returns a queue in front of w. Close ends it.
@@ -63,10 +63,11 @@ func (q *LogQueue) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Lost is how many lines were lost so far.
+// Lost returns the number of lost lines.
 func (q *LogQueue) Lost() uint64 { return q.lost.Load() }
 
-// Close waits until the queue is empty, at most for patience, and reports whether it is. Later lines are lost.
+// Close waits until the queue is empty, but not longer than patience. It reports whether the queue is empty. Later
+// lines are lost.
 func (q *LogQueue) Close(patience time.Duration) bool {
 	q.close.Do(func() { close(q.end) })
 	select {
@@ -79,7 +80,7 @@ func (q *LogQueue) Close(patience time.Duration) bool {
 
 func (q *LogQueue) run() {
 	defer close(q.ended)
-	var t teller
+	var t lossReport
 	for {
 		select {
 		case line := <-q.lines:
@@ -97,18 +98,18 @@ func (q *LogQueue) run() {
 	}
 }
 
-// teller knows what the log tells of lost lines.
-type teller struct {
-	told uint64
-	seen time.Time // when there was more to tell; zero: there is not
+// lossReport is the part of the lost lines that the log has reported.
+type lossReport struct {
+	reported uint64
+	seen     time.Time // time since lost lines are unreported; zero: none are
 }
 
-// tellAfter is when a log that is slow, and never catches up, tells of lost lines. Else they are told of where they are
-// missing: after the lines that waited.
-const tellAfter = time.Second
+// reportAfter is the delay of the report in a log that never catches up. A log that catches up gets the report after
+// the queued lines, where the lost ones are missing.
+const reportAfter = time.Second
 
-// write writes a line, and tells of lost ones if that works.
-func (q *LogQueue) write(line *logLine, t *teller) {
+// write writes a line. If that works, it reports lost lines.
+func (q *LogQueue) write(line *logLine, t *lossReport) {
 	_, err := q.w.Write(line.text)
 	q.bytes.Add(-int64(len(line.text)))
 	logLines.Put(line)
@@ -116,12 +117,12 @@ func (q *LogQueue) write(line *logLine, t *teller) {
 		q.lost.Add(1)
 		return
 	}
-	lost, tell := q.lost.Load(), q.resumed.Load()
+	lost, report := q.lost.Load(), q.resumed.Load()
 	switch {
-	case lost == t.told || tell == nil:
-	case len(q.lines) == 0 || !t.seen.IsZero() && time.Since(t.seen) >= tellAfter:
-		(*tell)(lost - t.told)
-		t.told, t.seen = lost, time.Time{}
+	case lost == t.reported || report == nil:
+	case len(q.lines) == 0 || !t.seen.IsZero() && time.Since(t.seen) >= reportAfter:
+		(*report)(lost - t.reported)
+		t.reported, t.seen = lost, time.Time{}
 	case t.seen.IsZero():
 		t.seen = time.Now()
 	}

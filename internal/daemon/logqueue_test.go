@@ -15,9 +15,9 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// pipe is a log that can be stuck, or broken.
+// pipe is a log that can block or fail.
 type pipe struct {
-	mu     sync.Mutex // held by the test to make the pipe stuck
+	mu     sync.Mutex // the test holds it to block the pipe
 	text   bytes.Buffer
 	broken bool
 }
@@ -37,8 +37,8 @@ func (p *pipe) String() string {
 	return p.text.String()
 }
 
-// TestLogQueueNeverBlocks: a stuck log takes a bounded number of lines, counts the others, and tells of them when it flows
-// again. The lines that it took come whole and in order.
+// TestLogQueueNeverBlocks writes to a blocked log. The queue takes a bounded number of lines, counts the others, and
+// reports them when the log flows again. The queued lines arrive whole and in order.
 func TestLogQueueNeverBlocks(t *testing.T) {
 	for name, size := range map[string]int{"many lines": 100, "long lines": 60_000} {
 		t.Run(name, func(t *testing.T) {
@@ -59,8 +59,8 @@ func TestLogQueueNeverBlocks(t *testing.T) {
 				t.Errorf("%d of %d lines are lost", lost, lines)
 			}
 			p.mu.Unlock()
-			told := fmt.Sprintf(`"lines":%d`, lost)
-			await.Until(t, "told of lost lines", func() bool { return strings.Contains(p.String(), told) })
+			want := fmt.Sprintf(`"lines":%d`, lost)
+			await.Until(t, "reporting lost lines", func() bool { return strings.Contains(p.String(), want) })
 			last := -1
 			for _, line := range strings.SplitN(p.String(), "\n", lines-int(lost)+1)[:lines-int(lost)] {
 				var written struct{ N int }
@@ -77,7 +77,7 @@ func TestLogQueueNeverBlocks(t *testing.T) {
 	}
 }
 
-// TestLogQueueOutlivesErrors: lines that cannot be written are counted, and the log tells of them when it works again.
+// TestLogQueueOutlivesErrors counts lines that cannot be written, and reports them when the log works again.
 func TestLogQueueOutlivesErrors(t *testing.T) {
 	p := pipe{broken: true}
 	q := NewLogQueue(&p)
@@ -93,7 +93,7 @@ func TestLogQueueOutlivesErrors(t *testing.T) {
 	await.Until(t, "told", func() bool { return strings.Contains(p.String(), `"lines":3`) })
 }
 
-// TestLogQueueEndsInTime: a stuck log does not delay the end of the process.
+// TestLogQueueEndsInTime ends the process in time although the log blocks.
 func TestLogQueueEndsInTime(t *testing.T) {
 	var p pipe
 	p.mu.Lock()
@@ -105,7 +105,7 @@ func TestLogQueueEndsInTime(t *testing.T) {
 	}
 }
 
-// TestLogQueueAllocates nothing for a line.
+// TestLogQueueAllocates asserts that a line allocates nothing.
 func TestLogQueueAllocates(t *testing.T) {
 	q := NewLogQueue(new(nowhere))
 	defer q.Close(await.Patience)
@@ -113,7 +113,7 @@ func TestLogQueueAllocates(t *testing.T) {
 	_, _ = q.Write(line)
 	if n := testing.AllocsPerRun(1000, func() {
 		_, _ = q.Write(line)
-		for q.bytes.Load() > 0 { // a line is taken up again only once it is written
+		for q.bytes.Load() > 0 { // a line's memory is reused only after it is written
 			runtime.Gosched()
 		}
 	}); n > 0.1 {

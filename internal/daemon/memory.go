@@ -7,44 +7,45 @@ import (
 	"time"
 )
 
-// The collector lets garbage of a burst of handshakes be until as much is allocated again, and keeps the room that it
-// takes: twice what sessions need, and more. A proxy whose players are all there allocates next to nothing, so that would
-// last. It is given back to the system once allocating has calmed down.
+// Go's collector ignores the garbage of a burst of handshakes until as many bytes are allocated again, and keeps that
+// memory: more than twice the sessions' need. A proxy whose clients have all joined allocates almost nothing, so the
+// memory would stay. It is returned to the system after allocations have calmed down.
 const (
 	memoryLook = time.Second
 	// memoryCalm is longer than an idle connection keeps its working memory.
 	memoryCalm = 10 * time.Second
-	// leastStir is how many bytes are worth a collection, however small the heap is.
-	leastStir = 2 << 20
-	// stirShare is the share of the heap that is.
-	stirShare = 4
-	// calmShare is the share of what is worth a collection that may be allocated in one look and pass for calm.
+	// minBurst is the number of allocated bytes that justify a collection, for a small heap.
+	minBurst = 2 << 20
+	// burstShare divides the heap's size for that number of a large heap.
+	burstShare = 4
+	// calmShare divides that number: the quotient may be allocated between two looks of a calm process.
 	calmShare = 64
 )
 
-// memoryKeeper gives memory back to the system when there has been a stir, and then calm. Time is an argument.
-type memoryKeeper struct {
-	samples []metrics.Sample
-	total   uint64    // bytes allocated so far
-	given   uint64    // of those when memory was last given back
-	stirred time.Time // when much was last allocated
+// memoryReleaser returns memory to the system after a burst of allocations and a calm time. Time is an argument.
+type memoryReleaser struct {
+	samples   []metrics.Sample
+	total     uint64    // bytes allocated so far
+	released  uint64    // value of total at the latest release
+	lastBurst time.Time // time of the latest burst
 }
 
-func newMemoryKeeper(now time.Time) *memoryKeeper {
-	k := &memoryKeeper{samples: []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}}, stirred: now}
+func newMemoryReleaser(now time.Time) *memoryReleaser {
+	k := &memoryReleaser{samples: []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/gc/heap/live:bytes"}},
+		lastBurst: now}
 	k.total, _ = k.read()
 	return k
 }
 
-// keepMemory has a memoryKeeper look after the process until the function that it returns is called.
-func keepMemory() (end func()) {
+// releaseMemory runs a memoryReleaser for the process until the returned function is called.
+func releaseMemory() (end func()) {
 	ctx, end := context.WithCancel(context.Background())
-	go newMemoryKeeper(time.Now()).run(ctx)
+	go newMemoryReleaser(time.Now()).run(ctx)
 	return end
 }
 
-// run looks every now and then until ctx is done.
-func (k *memoryKeeper) run(ctx context.Context) {
+// run looks at regular intervals until ctx is done.
+func (k *memoryReleaser) run(ctx context.Context) {
 	ticks := time.NewTicker(memoryLook)
 	defer ticks.Stop()
 	for {
@@ -60,22 +61,22 @@ func (k *memoryKeeper) run(ctx context.Context) {
 	}
 }
 
-// read is how many bytes have been allocated so far, and how many were needed at the last collection.
-func (k *memoryKeeper) read() (allocated, live uint64) {
+// read returns the bytes allocated so far, and the bytes in use at the latest collection.
+func (k *memoryReleaser) read() (allocated, live uint64) {
 	metrics.Read(k.samples)
 	return k.samples[0].Value.Uint64(), k.samples[1].Value.Uint64()
 }
 
-// look reports whether memory should be given back now.
-func (k *memoryKeeper) look(now time.Time, allocated, live uint64) bool {
-	worth := max(leastStir, live/stirShare)
+// look reports whether memory should be returned now.
+func (k *memoryReleaser) look(now time.Time, allocated, live uint64) bool {
+	worth := max(minBurst, live/burstShare)
 	if allocated-k.total > worth/calmShare {
-		k.stirred = now
+		k.lastBurst = now
 	}
 	k.total = allocated
-	if allocated-k.given < worth || now.Sub(k.stirred) < memoryCalm {
+	if allocated-k.released < worth || now.Sub(k.lastBurst) < memoryCalm {
 		return false
 	}
-	k.given = allocated
+	k.released = allocated
 	return true
 }

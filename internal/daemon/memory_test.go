@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// TestMemoryIsGivenBackInCalm: a burst is waited out, and what is too little is left alone.
-func TestMemoryIsGivenBackInCalm(t *testing.T) {
+// TestMemoryIsReleasedInCalm waits until a burst is over, and ignores small amounts.
+func TestMemoryIsReleasedInCalm(t *testing.T) {
 	const live = 40 << 20
 	now := time.Unix(1e9, 0)
-	k := &memoryKeeper{stirred: now}
+	k := &memoryReleaser{lastBurst: now}
 	allocated := uint64(0)
 	for _, step := range []struct {
 		what  string
-		looks int    // so many
-		each  uint64 // bytes allocated before each of them
-		want  int    // times that memory is given back
+		looks int    // number of looks
+		each  uint64 // bytes allocated before each look
+		want  int    // expected number of releases
 	}{
 		{"nothing was allocated", 60, 0, 0},
 		{"a burst", 5, 8 << 20, 0},
@@ -26,23 +26,23 @@ func TestMemoryIsGivenBackInCalm(t *testing.T) {
 		{"and its end", 20, 0, 1},
 		{"slowly as much as is worth it", 120, 100 << 10, 1},
 	} {
-		given := 0
+		released := 0
 		for range step.looks {
 			now = now.Add(memoryLook)
 			allocated += step.each
 			if k.look(now, allocated, live) {
-				given++
+				released++
 			}
 		}
-		if given != step.want {
-			t.Fatalf("%s: given back %d times, want %d", step.what, given, step.want)
+		if released != step.want {
+			t.Fatalf("%s: given back %d times, want %d", step.what, released, step.want)
 		}
 	}
 }
 
-// TestMemoryFigures: the runtime knows the figures that are asked for.
+// TestMemoryFigures checks that the runtime has the figures.
 func TestMemoryFigures(t *testing.T) {
-	if allocated, _ := newMemoryKeeper(time.Now()).read(); allocated == 0 {
+	if allocated, _ := newMemoryReleaser(time.Now()).read(); allocated == 0 {
 		t.Error("nothing was ever allocated")
 	}
 }

@@ -3,7 +3,10 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -16,23 +19,23 @@ import (
 	"tidegate/ratelimit"
 )
 
-// reloader puts a changed configuration file into force in a running proxy: the whole of it, or none.
+// reloader applies a changed configuration file to a running proxy: the whole file or nothing.
 type reloader struct {
-	path   string
-	loops  int
-	server *proxy.Server
-	lists  *lists
-	found  *discoverer
-	bans   *ratelimit.Bans
-	log    zerolog.Logger
+	path      string
+	loops     int
+	server    *proxy.Server
+	ruleFiles *ruleFiles
+	found     *discoverer
+	bans      *ratelimit.Bans
+	log       zerolog.Logger
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	current *config.Config
 	status  admin.Reloads
 	stopped bool
 }
 
-// reload reads the file anew. An error leaves everything as it was. Safe for concurrent use.
+// reload reads the file again. An error changes nothing. Safe for concurrent use.
 func (r *reloader) reload(cause string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,10 +81,10 @@ func (r *reloader) apply() (fixed []string, err error) {
 	if err := r.server.Reload(ruled); err != nil {
 		return nil, fmt.Errorf("reload: %w", err)
 	}
-	if err := r.lists.follow(next); err != nil {
-		r.log.Warn().Err(err).Msg("files of rules are not watched")
+	if err := r.ruleFiles.follow(next); err != nil {
+		r.log.Warn().Err(err).Msg("rule files not watched")
 	}
-	tellShortages(r.log, next)
+	warnBuffers(r.log, next)
 	r.found.follow(next)
 	r.bans.SetTerms(setup.BanTerms(next.Bans))
 	fixed = r.current.RestartKeys(next)
@@ -90,35 +93,35 @@ func (r *reloader) apply() (fixed []string, err error) {
 	return fixed, nil
 }
 
-// state is how the reloads went so far. Safe for concurrent use.
+// state returns the results of the reloads so far. Safe for concurrent use.
 func (r *reloader) state() admin.Reloads {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.status
 }
 
-// stop has every further reload refused.
+// stop makes all further reloads fail.
 func (r *reloader) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.stopped = true
 }
 
-// handoverGrace is how long sessions may go on here once a successor has the listeners.
+// handoverGrace returns how long sessions may stay in this process after a handover to a successor.
 func (r *reloader) handoverGrace() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return time.Duration(r.current.Limits.HandoverGrace)
 }
 
-// configuration is what is in force, as TOML. Safe for concurrent use.
+// configuration returns the configuration in force as TOML. Safe for concurrent use.
 func (r *reloader) configuration() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.current.TOML()
 }
 
-// onSignal reloads at each SIGHUP until ctx is done. Signals that come meanwhile make for one reload.
+// onSignal reloads at each SIGHUP until ctx is done. Signals during a reload cause one more reload.
 func (r *reloader) onSignal(ctx context.Context) {
 	go func() {
 		for {
@@ -126,13 +129,13 @@ func (r *reloader) onSignal(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-hangups:
-				_ = r.reload("signal") // which tells of it
+				_ = r.reload("signal") // reload logs the error
 			}
 		}
 	}()
 }
 
-// onChange reloads whenever the file has changed, until ctx is done.
+// onChange reloads at each change of the file until ctx is done.
 func (r *reloader) onChange(ctx context.Context) error {
 	watcher, err := filewatch.New(r.path)
 	if err != nil {
@@ -140,4 +143,16 @@ func (r *reloader) onChange(ctx context.Context) error {
 	}
 	go watcher.Run(ctx, func(string) { _ = r.reload("file changed") })
 	return nil
+}
+
+// hangups receives SIGHUP, the request to reload, after CatchSignals. During the start, one signal waits here. During
+// a drain, signals are dropped.
+var hangups = make(chan os.Signal, 1)
+
+// CatchSignals keeps signals with their own meaning from ending the process, which is the default. It ignores SIGPIPE:
+// the reader of the log may end at any time.
+func CatchSignals() {
+	signal.Ignore(syscall.SIGPIPE)
+	signal.Notify(hangups, syscall.SIGHUP)
+	catchUpgrades()
 }

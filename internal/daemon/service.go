@@ -1,5 +1,5 @@
-// Package daemon is the running proxy: the service with its reloads, upgrades, admin server, and the files that it watches.
-// Start with Run.
+// Package daemon is the running proxy: the service with its reloads, upgrades and admin server, and the files that it
+// watches. Start with Run.
 package daemon
 
 import (
@@ -12,40 +12,39 @@ import (
 
 	"github.com/rs/zerolog"
 
-	"tidegate/internal/admin"
 	"tidegate/internal/config"
 	"tidegate/internal/netio"
 	"tidegate/internal/setup"
 	"tidegate/proxy"
 )
 
-// service is a proxy with all that a process gives it: its configuration's file, bans and lists, discovery, reloads,
-// operators, successors, and the service manager.
+// service is a proxy and its surroundings in a process: configuration file, bans, rule files, discovery, reloads,
+// admin server, successors, and the service manager.
 type service struct {
 	path    string // of the configuration
 	config  *config.Config
 	loops   int
 	log     zerolog.Logger
-	lines   *LogQueue // of log
+	lines   *LogQueue // the queue behind log
 	program string    // path of the program file
-	from    birth
+	from    inheritance
 	server  *proxy.Server
-	bans    *banKeeper
+	bans    *banSync
 	reloads *reloader
-	endings []func() // what close has to do, the last first
+	closers []func() // calls of close, in reverse order
 }
 
-// Options say what Run runs.
+// Options configure Run.
 type Options struct {
 	Path   string         // the configuration file, read again at each reload
-	Config *config.Config // read from it
+	Config *config.Config // the parsed file
 	Watch  bool           // reload when the file changes
 	Log    *LogQueue      // the caller closes it
-	// Terminal says that people read Log.
+	// Terminal means that people read Log.
 	Terminal bool
 }
 
-// ConfigError is a fault of the configuration, or of a file that it names, that was found at the start.
+// ConfigError is a fault of the configuration, or of a file that it names, found at the start.
 type ConfigError struct{ err error }
 
 // Error implements error.
@@ -54,13 +53,13 @@ func (e *ConfigError) Error() string { return e.err.Error() }
 // Unwrap returns the fault.
 func (e *ConfigError) Unwrap() error { return e.err }
 
-// Run serves until ctx is done and every session has ended.
+// Run serves until ctx is done and all sessions have ended.
 func Run(ctx context.Context, o Options) error {
 	s := newService(o)
 	defer s.close()
 	var err error
 	if s.program, err = programPath(os.Args[0]); err != nil {
-		s.log.Warn().Err(err).Msg("program file not found; upgrades are not possible")
+		s.log.Warn().Err(err).Msg("program file not found; upgrades will fail")
 	}
 	return s.run(ctx, o.Watch)
 }
@@ -73,14 +72,14 @@ func newService(o Options) *service {
 	}
 }
 
-// close gives back what the service has taken.
+// close releases the service's resources.
 func (s *service) close() {
-	for _, end := range slices.Backward(s.endings) {
+	for _, end := range slices.Backward(s.closers) {
 		end()
 	}
 }
 
-// run serves until ctx is done and every session has ended.
+// run serves until ctx is done and all sessions have ended.
 func (s *service) run(ctx context.Context, watch bool) error {
 	if err := s.listen(); err != nil {
 		return err
@@ -90,7 +89,7 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	}
 	ctx, drain := context.WithCancel(ctx)
 	defer drain()
-	leave, err := s.hearOperators(drain)
+	leave, err := s.openAdmin(drain)
 	if err != nil {
 		return err
 	}
@@ -110,51 +109,50 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	return err
 }
 
-// listen opens everything that a wrong configuration, or another process, may stand in the way of.
+// listen opens everything that can fail because of a wrong configuration or another process.
 func (s *service) listen() (err error) {
 	if err := setup.CheckMachine(s.config); err != nil {
 		return err
 	}
-	if s.from, err = born(); err != nil { // whose secrets the settings need
+	if s.from, err = inherit(); err != nil { // the settings need the predecessor's secrets
 		return err
 	}
 	ruled, err := setup.SettingsWithRules(s.config, s.loops)
 	if err != nil {
 		return &ConfigError{err}
 	}
-	if s.bans, err = keepBans(s.config, s.log); err != nil {
+	if s.bans, err = openBans(s.config, s.log); err != nil {
 		return &ConfigError{err}
 	}
 	o := options(s.config, s.loops, s.log)
 	o.Bans, o.Kernel = s.bans.bans, NewKernel(s.config, s.loops)
 	o.Inherited, o.OthersGone = s.from.sockets, s.from.othersGone()
-	s.endings = append(s.endings, func() {
+	s.closers = append(s.closers, func() {
 		if err := CloseKernel(&o.Kernel); err != nil {
-			s.log.Warn().Err(err).Msg("the kernel keeps helping until this process is gone")
+			s.log.Warn().Err(err).Msg("kernel offload stays until the process ends")
 		}
 	})
 	if s.server, err = proxy.Listen(ruled, o); err != nil {
 		return err
 	}
-	s.server.InheritDrains(s.from.legacy.Drained)
-	tellListeners(s.log, s.config, s.server.Addrs())
-	tellShortages(s.log, s.config)
+	s.server.InheritDrains(s.from.handover.Drained)
+	logListeners(s.log, s.config, s.server.Addrs())
+	warnBuffers(s.log, s.config)
 	return nil
 }
 
-// tellShortages warns of receive buffers that are smaller than configured.
-func tellShortages(log zerolog.Logger, c *config.Config) {
+// warnBuffers warns of receive buffers that are smaller than configured.
+func warnBuffers(log zerolog.Logger, c *config.Config) {
 	for _, s := range setup.BufferShortfalls(c, netio.GrantedBuffer) {
 		log.Warn().Str("key", s.Key).Stringer("asked", s.Asked).Stringer("given", s.Given).Str("remedy", s.Remedy()).
 			Msg("receive buffer is smaller than configured")
 	}
 }
 
-// follow keeps up with the files that the configuration names, with servers that come and go, and with the configuration
-// itself.
+// follow starts the synchronization with files, discovered servers and the configuration file.
 func (s *service) follow(ctx context.Context, watch bool) error {
-	s.endings = append(s.endings, s.bans.start(context.Background()), keepMemory()) // until the last session has ended
-	files := &lists{ctx: ctx, server: s.server, log: s.log}
+	s.closers = append(s.closers, s.bans.start(context.Background()), releaseMemory()) // until the last session has ended
+	files := &ruleFiles{ctx: ctx, server: s.server, log: s.log}
 	if err := files.follow(s.config); err != nil {
 		return err
 	}
@@ -164,7 +162,7 @@ func (s *service) follow(ctx context.Context, watch bool) error {
 	found := &discoverer{ctx: ctx, server: s.server, log: s.log}
 	found.follow(s.config)
 	s.reloads = &reloader{
-		path: s.path, loops: s.loops, server: s.server, lists: files, found: found, bans: s.bans.bans, log: s.log,
+		path: s.path, loops: s.loops, server: s.server, ruleFiles: files, found: found, bans: s.bans.bans, log: s.log,
 		current: s.config,
 	}
 	s.reloads.onSignal(ctx)
@@ -174,24 +172,7 @@ func (s *service) follow(ctx context.Context, watch bool) error {
 	return nil
 }
 
-// hearOperators opens the admin server. The function that it returns closes it.
-func (s *service) hearOperators(drain func()) (stop func(), err error) {
-	stop, err = startAdmin(s.config, admin.Options{
-		Proxy: s.server, Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
-		Log: s.log, LinesLost: s.lines.Lost,
-	})
-	switch {
-	case err != nil && s.from.predecessor == nil:
-		return nil, err
-	case err != nil: // players are waiting, and nobody else would take them
-		s.log.Error().Err(err).Msg("admin server not started")
-		return func() {}, nil
-	}
-	s.endings = append(s.endings, stop)
-	return stop, nil
-}
-
-// answers reports whether every loop answers. A proxy that has ended has none left to ask.
+// answers returns an error if a loop does not answer. A proxy that has ended has no loops.
 func (s *service) answers(ctx context.Context) error {
 	_, err := s.server.Figures(ctx)
 	if errors.Is(err, proxy.ErrStopped) {
@@ -200,22 +181,22 @@ func (s *service) answers(ctx context.Context) error {
 	return err
 }
 
-// serve runs the proxy, and tells the service manager of its end before it is over.
+// serve runs the proxy. It notifies the service manager before the end.
 func (s *service) serve(ctx context.Context) error {
-	told := make(chan struct{})
+	notified := make(chan struct{})
 	running := context.AfterFunc(ctx, func() {
 		manager.stopping()
-		close(told)
+		close(notified)
 	})
 	err := s.server.Run(ctx)
 	if !running() {
-		<-told
+		<-notified
 	}
 	return err
 }
 
-// tellListeners logs where the listeners of the file listen. addrs has the address of each of their ports.
-func tellListeners(log zerolog.Logger, c *config.Config, addrs []netip.AddrPort) {
+// logListeners logs the addresses of the configured listeners. The argument addrs has an address for each port.
+func logListeners(log zerolog.Logger, c *config.Config, addrs []netip.AddrPort) {
 	for _, l := range c.Listeners {
 		ports := l.Address.Ports()
 		event := log.Info().Str("listener", l.Name).Stringer("address", addrs[0])

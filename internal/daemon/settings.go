@@ -29,8 +29,8 @@ func backend(c *config.Config) netio.Backend {
 	}[c.Loop.Backend]
 }
 
-// loopCount is how many loops to run: more of them are more wake-ups, so a small machine does best with one
-// (docs/benchmarks.md), and where they cannot share a port there is one only.
+// loopCount returns the number of loops. More loops cause more wake-ups, so one is best for a small machine
+// (docs/benchmarks.md). Where loops cannot share a port there is only one.
 func loopCount(asked, cores int, sharesPorts bool) int {
 	switch {
 	case !sharesPorts:

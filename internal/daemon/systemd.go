@@ -11,37 +11,37 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// manager tells the service manager how things stand, where there is one that wants to know (Type=notify).
+// manager notifies the service manager, if there is one with Type=notify.
 var manager serviceManager
 
 type serviceManager struct {
 	left atomic.Bool // another process is the service now
 }
 
-// tell sends a state, until another process is the service. Errors do not matter: nothing depends on it.
-func (m *serviceManager) tell(state string) {
+// notify sends a state, unless another process is the service. It ignores errors: nothing depends on the message.
+func (m *serviceManager) notify(state string) {
 	if !m.left.Load() {
 		_, _ = daemon.SdNotify(false, state)
 	}
 }
 
-func (m *serviceManager) ready() { m.tell(daemon.SdNotifyReady) }
+func (m *serviceManager) ready() { m.notify(daemon.SdNotifyReady) }
 
-func (m *serviceManager) stopping() { m.tell(daemon.SdNotifyStopping) }
+func (m *serviceManager) stopping() { m.notify(daemon.SdNotifyStopping) }
 
-// reloading comes before ready.
+// reloading is followed by ready.
 func (m *serviceManager) reloading() {
-	m.tell(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
+	m.notify(daemon.SdNotifyReloading + "\n" + daemon.SdNotifyMonotonicUsec())
 }
 
-// succeededBy names the process that is the service from now on. The watchdog starts anew for it.
+// succeededBy names the process that is the service from now on. The watchdog restarts for it.
 func (m *serviceManager) succeededBy(pid int) {
-	m.tell(fmt.Sprint("MAINPID=", pid, "\n", daemon.SdNotifyWatchdog))
+	m.notify(fmt.Sprint("MAINPID=", pid, "\n", daemon.SdNotifyWatchdog))
 	m.left.Store(true)
 }
 
-// feedWatchdog tells the service manager that the process works, until ctx is done, whenever alive returns nil. It does
-// nothing where the manager has no watchdog for this process. A successor has the watchdog of its predecessor.
+// feedWatchdog notifies the watchdog until ctx is done, whenever alive returns nil. It does nothing without a watchdog
+// for this process. A successor has the watchdog of its predecessor.
 func (m *serviceManager) feedWatchdog(ctx context.Context, successor bool, alive func(context.Context) error) {
 	interval := watchdogInterval(os.Getenv, os.Getpid(), successor)
 	if interval <= 0 {
@@ -54,7 +54,7 @@ func (m *serviceManager) feedWatchdog(ctx context.Context, successor bool, alive
 		err := alive(asking)
 		done()
 		if err == nil {
-			m.tell(daemon.SdNotifyWatchdog)
+			m.notify(daemon.SdNotifyWatchdog)
 		}
 		select {
 		case <-ctx.Done():
@@ -64,8 +64,8 @@ func (m *serviceManager) feedWatchdog(ctx context.Context, successor bool, alive
 	}
 }
 
-// watchdogInterval returns how often systemd wants to hear of a process; 0 if it does not. The environment names the process
-// that was started first, so a successor ignores that name.
+// watchdogInterval returns the interval of systemd's watchdog; 0 without one. The environment names the first process
+// of the service, so a successor ignores that name.
 func watchdogInterval(env func(string) string, pid int, successor bool) time.Duration {
 	µs, err := strconv.ParseUint(env("WATCHDOG_USEC"), 10, 40)
 	if err != nil {

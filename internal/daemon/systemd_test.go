@@ -29,7 +29,7 @@ func TestWatchdogInterval(t *testing.T) {
 	}
 }
 
-// TestWatchdogIsFedWhileLoopsAnswer: a process whose loops hang says nothing, so that systemd starts it again.
+// TestWatchdogIsFedWhileLoopsAnswer sends nothing while a loop hangs, so that systemd restarts the process.
 func TestWatchdogIsFedWhileLoopsAnswer(t *testing.T) {
 	address := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: address, Net: "unixgram"})
@@ -64,10 +64,10 @@ func TestWatchdogIsFedWhileLoopsAnswer(t *testing.T) {
 			break
 		}
 		if string(b[:n]) != "WATCHDOG=1" {
-			t.Errorf("told %q", b[:n])
+			t.Errorf("notified %q", b[:n])
 		}
 	}
 	if heard != 4 {
-		t.Errorf("fed %d times, want 4: the loops did not answer twice", heard)
+		t.Errorf("%d notifications, want 4: the loops did not answer twice", heard)
 	}
 }

@@ -13,22 +13,22 @@ import (
 	"tidegate/proxy"
 )
 
-// upgrader replaces the process by one of the program file's present release.
+// upgrader replaces the process by one of the program file's current release.
 type upgrader struct {
 	server *proxy.Server
 	log    zerolog.Logger
-	grace  func() time.Duration // how long sessions may go on here
-	// leave gives up, before the successor goes on, what both cannot have.
+	grace  func() time.Duration // how long sessions may stay in this process
+	// leave releases, before the successor continues, the resources that only one process can have.
 	leave   func()
-	from    birth  // of this process, for what a successor has to know
-	program string // path of the program file
+	from    inheritance // of this process; the successor needs a part of it
+	program string      // path of the program file
 
-	under sync.Mutex // held while an upgrade is under way
-	pipe  io.Closer  // to the successor, which reads its end as ours; nil: there is none
+	running sync.Mutex // held during an upgrade
+	pipe    io.Closer  // to the successor, for which its end is the end of this process; nil: none
 }
 
-// programPath returns the path by which this process was started, which the next release will have: the running file may
-// be moved aside, or the path be a link. It is for the start of the process, whose first argument is name.
+// programPath returns the path of the program at the start of the process. The next release will have that path, while
+// the running file may be moved, or the path may be a link. The argument name is the process's first argument.
 func programPath(name string) (string, error) {
 	running, err := os.Executable()
 	found, lookErr := exec.LookPath(name)
@@ -41,7 +41,7 @@ func programPath(name string) (string, error) {
 	case err != nil:
 		return "", err
 	}
-	return running, nil // the caller chose another name for the process
+	return running, nil // the process was started under another name
 }
 
 func isSameFile(a, b string) bool {
@@ -53,11 +53,11 @@ func isSameFile(a, b string) bool {
 	return err == nil && os.SameFile(first, second)
 }
 
-// wait returns once no upgrade is under way: the process may end before it has told everybody. The successor learns that
-// the sessions here have ended.
+// wait returns when no upgrade is running: the process must not end during one. It then tells the successor that all
+// sessions of this process have ended.
 func (u *upgrader) wait() {
-	u.under.Lock()
-	defer u.under.Unlock()
+	u.running.Lock()
+	defer u.running.Unlock()
 	if u.pipe != nil {
 		_ = u.pipe.Close()
 	}

@@ -11,8 +11,8 @@ import (
 // sigUSR2 is SIGUSR2 of the BSDs and macOS. Windows has no such signal.
 const sigUSR2 = syscall.Signal(31)
 
-// catchUpgrades keeps the signal that asks for an upgrade elsewhere from ending the process.
+// catchUpgrades ignores the signal for upgrades, which would end the process.
 func catchUpgrades() { signal.Ignore(sigUSR2) }
 
-// onSignal does nothing: sockets are handed over on Linux only.
+// onSignal does nothing: sockets can be handed over on Linux only.
 func (u *upgrader) onSignal(context.Context) {}

@@ -2,10 +2,10 @@ package daemon
 
 import "runtime/debug"
 
-// Release is the version of this source; CHANGELOG.md tells what is in it.
+// Release is the version of this source; CHANGELOG.md lists its changes.
 const Release = "0.1.0-dev"
 
-// Version returns the release and, where the build knows it, the commit.
+// Version returns the release, with the commit if the build knows it.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

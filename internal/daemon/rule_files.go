@@ -12,19 +12,19 @@ import (
 	"tidegate/proxy"
 )
 
-// lists keeps the rules of a running proxy as the files say that they are read from.
-type lists struct {
-	ctx    context.Context // until when they are kept
+// ruleFiles watches the files that rules are read from, and updates the rules of a running proxy.
+type ruleFiles struct {
+	ctx    context.Context // its end ends the watch
 	server *proxy.Server
 	log    zerolog.Logger
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	current *config.Config
 	stop    context.CancelFunc
 }
 
-// follow watches the files that a configuration names, in place of those of the last one. Safe for concurrent use.
-func (l *lists) follow(c *config.Config) error {
+// follow watches the files of a configuration instead of those of the last one. Safe for concurrent use.
+func (l *ruleFiles) follow(c *config.Config) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stop != nil {
@@ -45,12 +45,12 @@ func (l *lists) follow(c *config.Config) error {
 	return nil
 }
 
-// changed puts the rules of changed files into force, or leaves the old ones there.
-func (l *lists) changed(c *config.Config, file string) {
+// changed reads the rules again after a change of a file. An error leaves the old rules in force.
+func (l *ruleFiles) changed(c *config.Config, file string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c != l.current {
-		return // another configuration has come meanwhile
+		return // a newer configuration is in force
 	}
 	set, err := setup.Rules(c)
 	if err != nil {
