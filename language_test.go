@@ -21,7 +21,6 @@ import (
 var notYetRewritten = []string{
 	"codec/raknet",
 	"internal/cli",
-	"internal/decode",
 	"internal/demo",
 	"internal/netio",
 	"proxy",

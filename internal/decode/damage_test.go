@@ -13,7 +13,7 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// TestDamage: what comes before the damage is explained and summed up, and the error says where the damage is.
+// TestDamage explains the packets before the damage with their summary. The error names the damaged place.
 func TestDamage(t *testing.T) {
 	packet := udpPacket(clientAddr, serverAddr, []byte{2})
 	pcap := pcapOf(t, packet, packet)
@@ -28,7 +28,8 @@ func TestDamage(t *testing.T) {
 		{"JSON Lines", cut([]byte(lines), 5), one, "line 2: unexpected end of JSON input"},
 		{"an endless line", lines[:len(lines)/2] + strings.Repeat(" ", maxLine), one, "line 2: longer than 1048576 bytes"},
 		{"gzip", cut(gzipped(t, lines), 3), "2 datagrams, 2 riptide-2.2; ", "line 3: unexpected EOF"},
-		{"gzip, within a line", cut(gzipped(t, lines+`{"from":"client","hex":"`+noise()), 300), "2 datagrams, 2 riptide-2.2; ",
+		{"gzip, within a line", cut(gzipped(t, lines+`{"from":"client","hex":"`+noise()), 300),
+			"2 datagrams, 2 riptide-2.2; ",
 			"line 3: unexpected EOF"},
 		{"link type", string(pcapOfType(t, layers.LinkType(147), packet)), none, "packet 1: link type 147 is not supported"},
 	} {

@@ -38,7 +38,7 @@ func explain(t testing.TB, capture []byte, o Options) (datagrams []printed, sum 
 	return datagrams, sum
 }
 
-// codecs is where the captures of the codecs' tests are.
+// codecs is the folder of the codecs, whose tests have captures.
 const codecs = "../../codec"
 
 // load reads a capture of the codecs' tests.
@@ -47,21 +47,21 @@ func load(t testing.TB, file string) []byte {
 	return codectest.ReadCapture(t, os.DirFS(codecs), file)
 }
 
-// uncaptured names the protocols without captures, and why.
+// uncaptured names the protocols without captures, with the reason.
 var uncaptured = map[string]string{"rtype-final": "its capture says rtype, whose Describe finds out"}
 
-// TestCaptures: all that the real libraries were seen to send is understood, and its protocol recognised by the bytes
+// TestCaptures understands all recorded datagrams of the real libraries, and recognizes the protocols by the bytes
 // alone.
 func TestCaptures(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, c := range codectest.Captures(t, os.DirFS(codecs)) {
-		if c.Stream { // whose lines are reads
+		if c.Stream { // its lines are reads
 			continue
 		}
 		protocol := named(c.Protocol).Name
 		seen[protocol] = true
 		whole := load(t, c.File)
-		_, bare, _ := bytes.Cut(whole, []byte("\n")) // without the line that names the protocol
+		_, bare, _ := bytes.Cut(whole, []byte("\n")) // removes the line that names the protocol
 		for what, capture := range map[string][]byte{"described": whole, "bare": bare} {
 			_, sum := explain(t, capture, Options{})
 			if want := len(c.Lines); sum.Datagrams != want || sum.Unknown != 0 || sum.Protocols[protocol] != want {
@@ -76,7 +76,8 @@ func TestCaptures(t *testing.T) {
 	}
 }
 
-// TestRTypeRecognised: of its own captures there are none, and its first byte may also be Riptide's.
+// TestRTypeRecognised recognizes R-Type although it has no capture of its own and its first byte may also be
+// Riptide's.
 func TestRTypeRecognised(t *testing.T) {
 	for _, capture := range []string{
 		`{"from":"client","hex":"7374617274"}
@@ -130,10 +131,10 @@ func TestForcedProtocol(t *testing.T) {
 	}
 }
 
-// TestUnknownProtocol: what nobody understands is not called by a name.
+// TestUnknownProtocol gives no name to bytes of no known protocol.
 func TestUnknownProtocol(t *testing.T) {
 	datagrams, sum := explain(t, []byte(`{"t_ms":0,"from":"client","hex":"474554202f"}`), Options{})
-	if sum.Unknown != 1 || sum.Protocols["unknown"] != 1 || datagrams[0].Text != "unknown: of no protocol known here: 474554202f" {
+	if sum.Unknown != 1 || sum.Protocols["unknown"] != 1 || datagrams[0].Text != "unknown: no known protocol: 474554202f" {
 		t.Errorf("%+v, %+v", datagrams, sum)
 	}
 }
@@ -177,8 +178,8 @@ func FuzzFile(f *testing.F) {
 		table.settle()
 		p := printer{out: io.Discard, protocols: make(map[string]int)}
 		err := readRecords(bytes.NewReader(capture), 0, func(r *record) error {
-			name, told := table.explain(r)
-			return p.print(r, name, told)
+			name, meaning := table.explain(r)
+			return p.print(r, name, meaning)
 		})
 		if err != nil {
 			t.Fatal(err)

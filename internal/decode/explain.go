@@ -8,21 +8,21 @@ import (
 	"tidegate/internal/registry"
 )
 
-// explanation is what a record means.
+// explanation is the meaning of a record.
 type explanation struct {
 	text     string
 	messages []string
-	fault    error // it was not, or not wholly, of the protocol
+	fault    error // the record is not, or not wholly, of the protocol
 }
 
-// openedOrClosed is what a record of a stream without bytes means.
+// openedOrClosed is the meaning of a record of a stream without bytes.
 const openedOrClosed = "stream opened or closed"
 
 // explainer explains one conversation as one protocol.
 type explainer struct {
 	protocol   *protocol
 	describe   registry.Describe
-	fromClient framer // of streams
+	fromClient framer // for streams
 	fromServer framer
 }
 
@@ -55,7 +55,7 @@ func (e *explainer) explainStream(fromServer bool, r *record) explanation {
 		frames.broken = true
 	}
 	frames.add(r.data)
-	var told explanation
+	var meaning explanation
 	for {
 		frame, ok := frames.next()
 		if !ok {
@@ -63,14 +63,14 @@ func (e *explainer) explainStream(fromServer bool, r *record) explanation {
 		}
 		text, content, err := e.describe(fromServer, frame)
 		if err != nil {
-			told.fault = err
+			meaning.fault = err
 			text = err.Error()
 		}
-		told.messages = append(told.messages, strings.Join(append([]string{text}, content...), ": "))
+		meaning.messages = append(meaning.messages, strings.Join(append([]string{text}, content...), ": "))
 	}
-	told.text = fmt.Sprintf("part of a stream, messages completed: %d", len(told.messages))
+	meaning.text = fmt.Sprintf("part of a stream, messages completed: %d", len(meaning.messages))
 	if frames.broken {
-		told.fault = fmt.Errorf("stream without recognisable messages: %w", codec.ErrMalformed)
+		meaning.fault = fmt.Errorf("stream without recognisable messages: %w", codec.ErrMalformed)
 	}
-	return told
+	return meaning
 }

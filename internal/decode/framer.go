@@ -6,16 +6,17 @@ import (
 	"tidegate/codec"
 )
 
-// framer cuts one direction of a stream into messages: each comes after its length as a little-endian number of prefix
-// bytes. Nothing can be recognised any more after a length that no message has; the same goes for a protocol without
-// streams, whose prefix is 0.
+// framer cuts one direction of a stream into messages. Before each message comes its length, a little-endian number of
+// prefix bytes. An impossible length ends the recognition of messages. A protocol without streams has the prefix 0,
+// and no messages are recognized.
 type framer struct {
 	prefix int
-	rest   []byte // not yet complete
+	rest   []byte // incomplete message
 	broken bool
 }
 
-// add takes the next bytes; ask next for messages before adding more, so that little is kept.
+// add takes the next bytes. The caller calls next until there is no message before it adds more, so that little is
+// kept.
 func (f *framer) add(b []byte) {
 	if f.broken || f.prefix == 0 {
 		f.rest, f.broken = nil, true

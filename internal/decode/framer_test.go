@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 )
 
-// TestFramerCuttings: however a stream is cut, the same messages come out.
+// TestFramerCuttings finds the same messages however the stream is cut.
 func TestFramerCuttings(t *testing.T) {
 	for _, c := range []struct {
 		prefix int
@@ -34,7 +34,7 @@ func TestFramerCuttings(t *testing.T) {
 	}
 }
 
-// TestFramerBreaks: a length that no message has ends it, and nothing is kept after that.
+// TestFramerBreaks stops at an impossible length and keeps nothing after it.
 func TestFramerBreaks(t *testing.T) {
 	for _, c := range []struct {
 		what   string

@@ -13,20 +13,20 @@ import (
 // maxLine bounds a line of JSON Lines in bytes.
 const maxLine = 1 << 20
 
-// line is either the first line of a capture in JSON Lines, which describes it, or a datagram.
+// line is either the first line of a capture in JSON Lines, which describes the capture, or a datagram.
 type line struct {
 	Protocol  string `json:"protocol"`
 	Transport string `json:"transport"` // "tcp": the datagrams are reads of a stream
 
 	Millis float64 `json:"t_ms"`
 	From   string  `json:"from"` // client or server
-	Conn   int     `json:"conn"` // which of several clients
+	Conn   int     `json:"conn"` // number of the client
 	Hex    string  `json:"hex"`
-	What   string  `json:"what"`  // what the application did, or what the recorder thought of it
-	Relay  string  `json:"relay"` // what became of it on its way
+	What   string  `json:"what"`  // the application's action, or a remark of the recorder
+	Relay  string  `json:"relay"` // fate of the datagram on its way
 }
 
-// readLines reads a capture in JSON Lines: a line of description, which may be absent, and one for each datagram.
+// readLines reads a capture in JSON Lines: an optional line of description, and one line for each datagram.
 func readLines(in io.Reader, take func(*record) error) error {
 	scan := bufio.NewScanner(in)
 	scan.Buffer(nil, maxLine)
@@ -38,7 +38,7 @@ func readLines(in io.Reader, take func(*record) error) error {
 		}
 		var l line
 		if err := json.Unmarshal(scan.Bytes(), &l); err != nil {
-			return fmt.Errorf("line %d: %w", number, cmp.Or(scan.Err(), err)) // what cannot be read has no whole line
+			return fmt.Errorf("line %d: %w", number, cmp.Or(scan.Err(), err)) // damaged input has no whole line
 		}
 		if number == 1 && l.From == "" {
 			about = l
@@ -67,7 +67,8 @@ func (l *line) record(about *line) (*record, error) {
 		return nil, fmt.Errorf("hex: %w", err)
 	}
 	client := fmt.Sprintf("client %d", l.Conn)
-	r := &record{millis: l.Millis, flow: client, protocol: about.Protocol, stream: about.Transport == "tcp", data: data, note: l.What}
+	r := &record{millis: l.Millis, flow: client, protocol: about.Protocol, stream: about.Transport == "tcp", data: data,
+		note: l.What}
 	switch l.From {
 	case "client":
 		r.side, r.from, r.to = clientSide, client, "server"

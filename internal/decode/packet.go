@@ -7,7 +7,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// recordOf makes a record of a packet. What is not UDP, nor TCP with anything to say, is ignored; so are fragments.
+// recordOf makes a record of a packet. It ignores fragments, and packets other than UDP and TCP with data.
 func recordOf(packet gopacket.Packet, known streams) *record {
 	from, to, ok := addresses(packet)
 	if !ok {
@@ -16,18 +16,20 @@ func recordOf(packet gopacket.Packet, known streams) *record {
 	switch transport := packet.TransportLayer().(type) {
 	case *layers.UDP:
 		r := &record{data: transport.Payload}
-		r.between("udp", netip.AddrPortFrom(from, uint16(transport.SrcPort)), netip.AddrPortFrom(to, uint16(transport.DstPort)))
+		r.between("udp", netip.AddrPortFrom(from, uint16(transport.SrcPort)),
+			netip.AddrPortFrom(to, uint16(transport.DstPort)))
 		return r
 	case *layers.TCP:
 		r := &record{stream: true}
-		r.between("tcp", netip.AddrPortFrom(from, uint16(transport.SrcPort)), netip.AddrPortFrom(to, uint16(transport.DstPort)))
+		r.between("tcp", netip.AddrPortFrom(from, uint16(transport.SrcPort)),
+			netip.AddrPortFrom(to, uint16(transport.DstPort)))
 		known.order(r, transport)
 		return r
 	}
 	return &record{ignored: true}
 }
 
-// addresses are those of the packet's innermost IP header.
+// addresses returns the addresses of the packet's innermost IP header.
 func addresses(packet gopacket.Packet) (from, to netip.Addr, ok bool) {
 	switch network := packet.NetworkLayer().(type) {
 	case *layers.IPv4:
@@ -40,7 +42,7 @@ func addresses(packet gopacket.Packet) (from, to netip.Addr, ok bool) {
 	return from, to, ok
 }
 
-// between says who talks to whom. A conversation has one name for both directions.
+// between sets the two ends. A conversation has one name for both directions.
 func (r *record) between(network string, from, to netip.AddrPort) {
 	r.from, r.to = from.String(), to.String()
 	if to.Compare(from) < 0 {
@@ -49,7 +51,8 @@ func (r *record) between(network string, from, to netip.AddrPort) {
 	r.flow = network + " " + from.String() + " " + to.String()
 }
 
-// keep reports whether the packet passes the filter, which also tells who is the server. 0 lets all pass.
+// keep reports whether the packet passes the port filter, which also tells the server's side. Port 0 passes all
+// packets.
 func (r *record) keep(packet gopacket.Packet, port uint16) bool {
 	if port == 0 {
 		return true

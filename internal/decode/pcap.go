@@ -17,16 +17,17 @@ import (
 // maxPacket bounds a packet of a capture in bytes, as tcpdump does.
 const maxPacket = 256 << 10
 
-// isPcap knows the four magic numbers: microseconds and nanoseconds, in either byte order.
+// isPcap recognizes the four magic numbers: microseconds and nanoseconds, in both byte orders.
 func isPcap(start []byte) bool {
 	if len(start) < 4 {
 		return false
 	}
 	magics := []uint32{0xa1b2c3d4, 0xa1b23c4d}
-	return slices.Contains(magics, binary.BigEndian.Uint32(start)) || slices.Contains(magics, binary.LittleEndian.Uint32(start))
+	return slices.Contains(magics, binary.BigEndian.Uint32(start)) ||
+		slices.Contains(magics, binary.LittleEndian.Uint32(start))
 }
 
-// captured is a packet of a file, with what the file says of it.
+// captured is a packet of a file, with the file's facts about it.
 type captured struct {
 	data []byte
 	info gopacket.CaptureInfo
@@ -40,7 +41,7 @@ func readPcap(in *bufio.Reader, port uint16, take func(*record) error) error {
 	if err != nil {
 		return err
 	}
-	reader.SetSnaplen(maxPacket) // writers of files do not all keep to the one they state
+	reader.SetSnaplen(maxPacket) // some writers exceed the length that they state
 	return readPackets(func() (p captured, err error) {
 		p.link = reader.LinkType()
 		p.data, p.info, err = reader.ReadPacketData()
@@ -48,8 +49,8 @@ func readPcap(in *bufio.Reader, port uint16, take func(*record) error) error {
 	}, port, take)
 }
 
-// readPackets makes records of packets from links of the given types. Packets of other links are ignored, and at the end
-// an error names the first.
+// readPackets makes records of packets from links of the given types. It ignores packets of other links; at the end an
+// error names the first such link.
 func readPackets(next func() (captured, error), port uint16, take func(*record) error) error {
 	var began time.Time
 	var unsupported error
@@ -59,7 +60,7 @@ func readPackets(next func() (captured, error), port uint16, take func(*record) 
 		switch {
 		case err == io.EOF && p.info.CaptureLength == 0:
 			return unsupported
-		case err == io.EOF: // between a packet's header and its bytes
+		case err == io.EOF: // the file ends between a packet's header and its bytes
 			return fmt.Errorf("packet %d: %w", number, io.ErrUnexpectedEOF)
 		case err != nil:
 			return fmt.Errorf("packet %d: %w", number, err)
@@ -88,5 +89,5 @@ func readPackets(next func() (captured, error), port uint16, take func(*record) 
 
 // isSupported reports whether there is a decoder for a link's packets.
 func isSupported(link layers.LinkType) bool {
-	return link.String() != layers.LinkType(math.MaxUint16).String() // the name of those without one
+	return link.String() != layers.LinkType(math.MaxUint16).String() // the name of links without a decoder
 }

@@ -20,13 +20,13 @@ var (
 	serverAddr6 = netip.MustParseAddrPort("[2001:db8::2]:7777")
 )
 
-// udpPacket is an IP packet that carries a datagram.
+// udpPacket returns an IP packet with a datagram.
 func udpPacket(from, to netip.AddrPort, datagram []byte) []byte {
 	udp := &layers.UDP{SrcPort: layers.UDPPort(from.Port()), DstPort: layers.UDPPort(to.Port())}
 	return ipPacket(from.Addr(), to.Addr(), layers.IPProtocolUDP, udp, datagram)
 }
 
-// tcpPacket is an IP packet that carries a segment. change may set its flags.
+// tcpPacket returns an IP packet with a segment. The function change may set its flags.
 func tcpPacket(from, to netip.AddrPort, seq uint32, data []byte, change ...func(*layers.TCP)) []byte {
 	tcp := &layers.TCP{SrcPort: layers.TCPPort(from.Port()), DstPort: layers.TCPPort(to.Port()), Seq: seq, ACK: true}
 	for _, f := range change {
@@ -35,8 +35,10 @@ func tcpPacket(from, to netip.AddrPort, seq uint32, data []byte, change ...func(
 	return ipPacket(from.Addr(), to.Addr(), layers.IPProtocolTCP, tcp, data)
 }
 
-func ipPacket(from, to netip.Addr, protocol layers.IPProtocol, transport gopacket.SerializableLayer, data []byte) []byte {
-	var ip gopacket.SerializableLayer = &layers.IPv4{Version: 4, TTL: 64, Protocol: protocol, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
+func ipPacket(from, to netip.Addr, protocol layers.IPProtocol, transport gopacket.SerializableLayer,
+	data []byte) []byte {
+	var ip gopacket.SerializableLayer = &layers.IPv4{Version: 4, TTL: 64, Protocol: protocol, SrcIP: from.AsSlice(),
+		DstIP: to.AsSlice()}
 	if from.Is6() {
 		ip = &layers.IPv6{Version: 6, HopLimit: 64, NextHeader: protocol, SrcIP: from.AsSlice(), DstIP: to.AsSlice()}
 	}
@@ -51,13 +53,13 @@ func serialize(parts ...gopacket.SerializableLayer) []byte {
 	return bytes.Clone(buffer.Bytes())
 }
 
-// info is about the packet of an index: they come a millisecond apart.
+// info describes the packet of an index. Packets are a millisecond apart.
 func info(i int, packet []byte) gopacket.CaptureInfo {
 	at := time.Unix(1_800_000_000, 0).Add(time.Duration(i) * time.Millisecond)
 	return gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(packet), Length: len(packet)}
 }
 
-// pcapOf is a capture of raw IP packets.
+// pcapOf returns a capture of raw IP packets.
 func pcapOf(t testing.TB, packets ...[]byte) []byte {
 	return pcapOfType(t, layers.LinkTypeRaw, packets...)
 }
@@ -77,7 +79,7 @@ func pcapOfType(t testing.TB, link layers.LinkType, packets ...[]byte) []byte {
 	return file.Bytes()
 }
 
-// TestLinkTypes: whatever the link, the datagram in it is found.
+// TestLinkTypes finds the datagram in packets of each link type.
 func TestLinkTypes(t *testing.T) {
 	v4, v6 := udpPacket(clientAddr, serverAddr, []byte{3}), udpPacket(clientAddr6, serverAddr6, []byte{3})
 	ethernet := func(kind layers.EthernetType, packet []byte) []byte {
@@ -108,7 +110,7 @@ func TestLinkTypes(t *testing.T) {
 	}
 }
 
-// TestPcapng: as tcpdump and Wireshark write it today, with two links of different kinds.
+// TestPcapng reads a file as tcpdump and Wireshark write it today, with two links of different types.
 func TestPcapng(t *testing.T) {
 	var file bytes.Buffer
 	w, err := pcapgo.NewNgWriter(&file, layers.LinkTypeRaw)
@@ -137,7 +139,7 @@ func TestPcapng(t *testing.T) {
 	}
 }
 
-// TestPortFilter: other traffic is left out, and the port says who the server is, even if it speaks first.
+// TestPortFilter leaves out other traffic. The port also tells the server's side, even if the server sends first.
 func TestPortFilter(t *testing.T) {
 	capture := pcapOf(t,
 		udpPacket(clientAddr, netip.MustParseAddrPort("192.0.2.53:53"), []byte("what is the address?")),
@@ -146,7 +148,8 @@ func TestPortFilter(t *testing.T) {
 		udpPacket(clientAddr, serverAddr, []byte{0x05}),
 	)
 	datagrams, sum := explain(t, capture, Options{Port: 7777})
-	if sum.Datagrams != 3 || sum.Unknown != 0 || datagrams[0].Text != "heartbeat answer 2" || datagrams[2].Text != "disconnect" {
+	if sum.Datagrams != 3 || sum.Unknown != 0 || datagrams[0].Text != "heartbeat answer 2" ||
+		datagrams[2].Text != "disconnect" {
 		t.Errorf("%+v, %+v", datagrams, sum)
 	}
 	if _, sum := explain(t, capture, Options{}); sum.Datagrams != 4 || sum.Unknown != 1 {
@@ -157,14 +160,15 @@ func TestPortFilter(t *testing.T) {
 	}
 }
 
-// TestServerSpeaksFirst: a capture that began in the middle tells who is who by what they say.
+// TestServerSpeaksFirst finds the server's side by the bytes in a capture that began in the middle.
 func TestServerSpeaksFirst(t *testing.T) {
 	datagrams, sum := explain(t, pcapOf(t,
 		udpPacket(serverAddr, clientAddr, []byte{0x24, 0x00}),
 		udpPacket(clientAddr, serverAddr, []byte{0x34, 0x20, 0x00, 0x00}),
 		udpPacket(serverAddr, clientAddr, []byte{0x34, 0x00}),
 	), Options{})
-	if sum.Unknown != 0 || datagrams[0].Text != "heartbeat answer 2" || datagrams[1].Text != "heartbeat 3, round trip 2 ms" {
+	if sum.Unknown != 0 || datagrams[0].Text != "heartbeat answer 2" ||
+		datagrams[1].Text != "heartbeat 3, round trip 2 ms" {
 		t.Errorf("%+v, %+v", datagrams, sum)
 	}
 }
@@ -173,22 +177,22 @@ func TestIgnoredPackets(t *testing.T) {
 	echo := ipPacket(clientAddr.Addr(), serverAddr.Addr(), layers.IPProtocolICMPv4,
 		&layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeEchoRequest, 0)}, nil)
 	fragment := udpPacket(clientAddr, serverAddr, []byte{2})
-	fragment[6] |= 0x20 // more fragments follow
+	fragment[6] |= 0x20 // sets "more fragments"
 	_, sum := explain(t, pcapOf(t, echo, fragment, []byte{0xff}, udpPacket(clientAddr, serverAddr, []byte{2})), Options{})
 	if sum.Datagrams != 1 || sum.Ignored != 3 {
 		t.Errorf("%+v, want 1 datagram and 3 ignored", sum)
 	}
 }
 
-// TestTCP: messages cut at random, sent twice and with a hole.
+// TestTCP reads messages that are cut at random, sent twice and have a gap.
 func TestTCP(t *testing.T) {
 	syn := func(s *layers.TCP) { s.SYN, s.ACK = true, false }
 	fin := func(s *layers.TCP) { s.FIN = true }
-	const last = 1<<32 - 1 // the numbers wrap within the first message
+	const last = 1<<32 - 1 // sequence numbers wrap within the first message
 	datagrams, sum := explain(t, pcapOf(t,
 		tcpPacket(clientAddr, serverAddr, last-1, nil, syn),
 		tcpPacket(clientAddr, serverAddr, last, []byte{1, 0}),
-		tcpPacket(serverAddr, clientAddr, 900, nil), // an acknowledgement alone
+		tcpPacket(serverAddr, clientAddr, 900, nil), // only an acknowledgement
 		tcpPacket(clientAddr, serverAddr, last, []byte{1, 0, 3, 1, 0}),
 		tcpPacket(clientAddr, serverAddr, last, []byte{1, 0}),
 		tcpPacket(clientAddr, serverAddr, 4, []byte{6}, fin),

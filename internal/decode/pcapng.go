@@ -33,7 +33,7 @@ func readPcapng(in *bufio.Reader, port uint16, take func(*record) error) error {
 	}, port, take)
 }
 
-// sideOf is who sent a packet that our own command has captured: it names its interfaces for whom they lead to.
+// sideOf returns the sender of a packet that our own command has captured. The names of its interfaces tell the sides.
 func sideOf(leadsTo string, direction pcapgo.NgEpbFlag) side {
 	inbound, outbound := clientSide, serverSide
 	if leadsTo == "upstream" {

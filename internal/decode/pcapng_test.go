@@ -9,8 +9,8 @@ import (
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
-// TestOwnCaptures: a file of our own command says who sent a packet, and of which session it is; that of another program, with
-// the same names, does not.
+// TestOwnCaptures reads the sender and the session of packets from a file of our own command. A file of another
+// program with the same names has neither.
 func TestOwnCaptures(t *testing.T) {
 	in, out := pcapgo.NgEpbFlagDirectionInbound, pcapgo.NgEpbFlagDirectionOutbound
 	for _, c := range []struct {
@@ -38,7 +38,8 @@ func TestOwnCaptures(t *testing.T) {
 		packet := udpPacket(clientAddr, serverAddr, []byte("x"))
 		at := info(0, packet)
 		at.InterfaceIndex = c.face
-		options := pcapgo.NgPacketOptions{Comments: []string{"session c", "odd"}, Flags: &pcapgo.NgEpbFlags{Direction: c.direction}}
+		options := pcapgo.NgPacketOptions{Comments: []string{"session c", "odd"},
+			Flags: &pcapgo.NgEpbFlags{Direction: c.direction}}
 		if err := w.WritePacketWithOptions(at, packet, options); err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"tidegate/internal/words"
 )
 
-// printer writes explanations and keeps count.
+// printer writes explanations and counts.
 type printer struct {
 	out  io.Writer
 	json bool
@@ -42,26 +42,27 @@ type summary struct {
 }
 
 // print writes one datagram, unless it only counts.
-func (p *printer) print(r *record, protocol string, told explanation) error {
+func (p *printer) print(r *record, protocol string, meaning explanation) error {
 	if r.ignored {
 		p.ignored++
 		return nil
 	}
 	p.datagrams++
 	p.protocols[protocol]++
-	text := told.text
-	if told.fault != nil {
+	text := meaning.text
+	if meaning.fault != nil {
 		p.unknown++
-		text = strings.TrimPrefix(text+", unknown: ", ", ") + told.fault.Error()
+		text = strings.TrimPrefix(text+", unknown: ", ", ") + meaning.fault.Error()
 	}
 	if p.json {
-		messages := append([]string{}, told.messages...) // a list even where there are none
+		messages := append([]string{}, meaning.messages...) // an empty list, not null
 		return json.NewEncoder(p.out).Encode(printed{
-			r.millis, r.from, r.to, protocol, len(r.data), text, messages, r.note, told.fault != nil,
+			r.millis, r.from, r.to, protocol, len(r.data), text, messages, r.note, meaning.fault != nil,
 		})
 	}
-	_, err := fmt.Fprintf(p.out, "%12.3f ms  %s > %s  %s  %s  %s\n", r.millis, r.from, r.to, protocol, words.Count(len(r.data), "byte"), text)
-	for _, message := range told.messages {
+	_, err := fmt.Fprintf(p.out, "%12.3f ms  %s > %s  %s  %s  %s\n", r.millis, r.from, r.to, protocol,
+		words.Count(len(r.data), "byte"), text)
+	for _, message := range meaning.messages {
 		fmt.Fprintf(p.out, "    %s\n", message)
 	}
 	if r.note != "" {

@@ -9,14 +9,14 @@ import (
 	"tidegate/internal/registry"
 )
 
-// protocol is one that captures are explained in.
+// protocol is a protocol for explanations.
 type protocol struct {
 	*registry.Descriptor
 	codec codec.Protocol
 }
 
-// explained lists them. Where a conversation could be of several, the first is meant: those that are hardest to mistake for
-// another come first.
+// explained lists the protocols. The first one that fits a conversation is chosen, so protocols that are hard to
+// confuse come first.
 var explained = func() (all []protocol) {
 	for _, d := range protocols.All {
 		if d.Describe != nil {
@@ -27,10 +27,10 @@ var explained = func() (all []protocol) {
 	return all
 }()
 
-// isVague reports whether many bytes could be a message of the protocol: DNS looks like it now and then.
+// isVague reports whether many byte strings look like messages of the protocol; DNS does now and then.
 func (p *protocol) isVague() bool { return p.Evidence >= registry.ByShape }
 
-// prefix is the size of the number before each message on a stream; 0 where the protocol has no streams.
+// prefix returns the size of a message's length on a stream; 0 for a protocol without streams.
 func (p *protocol) prefix() int {
 	if p.Stream == nil {
 		return 0
@@ -38,7 +38,7 @@ func (p *protocol) prefix() int {
 	return p.Stream.Prefix
 }
 
-// Protocols are the names of all protocols.
+// Protocols returns the names of all protocols.
 func Protocols() (names []string) {
 	for i := range explained {
 		names = append(names, explained[i].Name)
@@ -46,7 +46,7 @@ func Protocols() (names []string) {
 	return names
 }
 
-// named is the protocol that a name of ours or of a capture means, or nil: Riptide 2.1.0 to 2.2.1 are one.
+// named returns the protocol with a name of ours or of a capture, or nil. Riptide 2.1.0 to 2.2.1 are one protocol.
 func named(name string) *protocol {
 	d := protocols.Find(name)
 	for i := range explained {

@@ -8,21 +8,21 @@ import (
 	"io"
 )
 
-// record is what a capture has of one moment: a datagram, or bytes of a stream.
+// record is one entry of a capture: a datagram, or bytes of a stream.
 type record struct {
-	millis   float64 // since the capture began
+	millis   float64 // since the start of the capture
 	from, to string
-	side     side   // whose it is, where the capture says so
-	flow     string // the conversation it belongs to
-	protocol string // as the capture says; empty if it does not
+	side     side   // the sender, if the capture names it
+	flow     string // name of the conversation
+	protocol string // as named by the capture; empty: not named
 	stream   bool
-	missing  bool   // of a stream: bytes before these are not in the capture
+	missing  bool   // for a stream: bytes before these are not in the capture
 	data     []byte // lent until the next record
-	note     string // what else the capture says
-	ignored  bool   // no datagram and no part of a stream, but counted
+	note     string // other facts from the capture
+	ignored  bool   // neither a datagram nor a part of a stream; only counted
 }
 
-// remark adds to what the capture says.
+// remark adds to the note.
 func (r *record) remark(text string) {
 	if r.note != "" && text != "" {
 		r.note += "; "
@@ -41,7 +41,7 @@ const (
 
 var errFormat = errors.New("not a capture: want JSON Lines, pcap or pcapng")
 
-// readRecords finds out the format and reads it.
+// readRecords detects the format of a capture and reads it.
 func readRecords(file io.Reader, port uint16, take func(*record) error) error {
 	in := bufio.NewReader(file)
 	if start, _ := in.Peek(2); bytes.Equal(start, []byte{0x1f, 0x8b}) {

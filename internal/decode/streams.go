@@ -2,17 +2,17 @@ package decode
 
 import "github.com/gopacket/gopacket/layers"
 
-// tcpSeq numbers the bytes of one direction of a TCP connection. It wraps; compare only with minus.
+// tcpSeq is the number of a byte in one direction of a TCP connection. It wraps; compare only with minus.
 type tcpSeq uint32
 
-// minus is how far s is ahead of t, negative when it is behind.
+// minus returns how far s is ahead of t; negative if it is behind.
 func (s tcpSeq) minus(t tcpSeq) int { return int(int32(s - t)) }
 
-// streams knows, for each direction of at most 2*maxFlows TCP connections, which byte comes next.
+// streams has the number of the next byte for each direction of at most 2*maxFlows TCP connections.
 type streams map[string]tcpSeq
 
-// order gives r the bytes of a segment that were not there before. Bytes that are missing stay missing: segments are
-// expected in order, as they are where a capture was made at one of the ends.
+// order gives r the new bytes of a segment. It does not reorder: a capture made at one of the ends has the segments in
+// order. Missing bytes stay missing.
 func (k streams) order(r *record, segment *layers.TCP) {
 	way := r.from + " " + r.to
 	at := tcpSeq(segment.Seq)

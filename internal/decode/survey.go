@@ -8,16 +8,16 @@ import (
 // Bounds of the survey.
 const (
 	maxFlows    = 1 << 16
-	maxSurveyed = 64 // records of a conversation, by which its protocol is judged
-	maxChance   = 2  // datagrams that may be understood by chance
+	maxSurveyed = 64 // surveyed records of a conversation
+	maxChance   = 2  // datagrams that may fit a protocol by chance
 )
 
 var (
 	errManyFlows = errors.New("too many conversations in one capture")
-	errNoneFits  = errors.New("of no protocol known here")
+	errNoneFits  = errors.New("no known protocol")
 )
 
-// table knows the conversations of a capture, at most maxFlows.
+// table has the conversations of a capture, at most maxFlows.
 type table struct {
 	forced *protocol
 	flows  map[string]*flow
@@ -25,18 +25,18 @@ type table struct {
 
 // flow is one conversation.
 type flow struct {
-	first    string // who spoke first
+	first    string // address of the first sender
 	surveyed int
-	trials   []*trial   // what it may be
-	chosen   *explainer // what it is; nil if nothing fits
-	swapped  bool       // whoever spoke first is the server
+	trials   []*trial   // the protocols that it may have
+	chosen   *explainer // the chosen protocol; nil if none fits
+	swapped  bool       // the first sender is the server
 }
 
-// trial is an attempt to explain a conversation as one protocol, the first to speak being the client or the server.
+// trial is an attempt to explain a conversation in one protocol, with the first sender as client or as server.
 type trial struct {
 	explainer *explainer
 	swapped   bool
-	opened    bool // it began as the protocol's conversations begin
+	opened    bool // the conversation began as the protocol does
 	faults    int
 }
 
@@ -44,7 +44,7 @@ func newTable(forced string) *table {
 	return &table{forced: named(forced), flows: make(map[string]*flow)}
 }
 
-// survey looks at a record to find out its conversation's protocol.
+// survey uses a record to find its conversation's protocol.
 func (t *table) survey(r *record) error {
 	f := t.flows[r.flow]
 	switch {
@@ -70,7 +70,7 @@ func (t *table) survey(r *record) error {
 	return nil
 }
 
-// trials are what the conversation that r begins may be.
+// trials returns the trials for the conversation that r begins.
 func (t *table) trials(r *record) (all []*trial) {
 	try := func(p *protocol) {
 		all = append(all, &trial{explainer: newExplainer(p)})
@@ -92,7 +92,7 @@ func (t *table) trials(r *record) (all []*trial) {
 	return all
 }
 
-// settle ends the survey: each conversation is of the protocol that it breaks least.
+// settle ends the survey: each conversation gets the protocol with the fewest faults.
 func (t *table) settle() {
 	for _, f := range t.flows {
 		best := f.trials[0]
@@ -108,8 +108,8 @@ func (t *table) settle() {
 	}
 }
 
-// convinces reports whether a conversation that nobody named is of the trial's protocol after all: half of it must be
-// understood, and all of a few datagrams where that says little and it does not begin as it should.
+// convinces reports whether a conversation without a named protocol has the trial's protocol. Half of the records must
+// be understood. Of a vague protocol with a different beginning, all of a few records must be understood.
 func (t *trial) convinces(surveyed int) bool {
 	if t.explainer.protocol.isVague() && !t.opened {
 		return t.faults == 0 && surveyed > maxChance
@@ -125,7 +125,7 @@ func (t *trial) betterThan(other *trial) bool {
 }
 
 // explain explains a record after the survey, and names its protocol.
-func (t *table) explain(r *record) (protocol string, told explanation) {
+func (t *table) explain(r *record) (protocol string, meaning explanation) {
 	f := t.flows[r.flow]
 	switch {
 	case r.ignored:

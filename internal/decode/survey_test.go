@@ -8,7 +8,8 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// TestTooManyFlows: the table stops growing, and says so of what comes then; what it knows it goes on explaining.
+// TestTooManyFlows stops the growth of the table and reports records of further conversations. It continues to explain
+// the known ones.
 func TestTooManyFlows(t *testing.T) {
 	table := newTable("riptide-2.2")
 	records := func(take func(*record)) {
@@ -20,7 +21,7 @@ func TestTooManyFlows(t *testing.T) {
 	table.settle()
 	var lost int
 	records(func(r *record) {
-		if _, told := table.explain(r); errors.Is(told.fault, errManyFlows) {
+		if _, meaning := table.explain(r); errors.Is(meaning.fault, errManyFlows) {
 			lost++
 		}
 	})
@@ -29,7 +30,7 @@ func TestTooManyFlows(t *testing.T) {
 	}
 }
 
-// TestTooManyStreams: the order of further directions is not kept, their bytes are taken as they come.
+// TestTooManyStreams takes the bytes of further directions as they come, without order.
 func TestTooManyStreams(t *testing.T) {
 	known := make(streams)
 	for i := range 2*maxFlows + 2 {
@@ -44,7 +45,7 @@ func TestTooManyStreams(t *testing.T) {
 	}
 }
 
-// TestSurveyJudgesTheBeginning: after maxSurveyed datagrams the protocol stands, whatever follows.
+// TestSurveyJudgesTheBeginning keeps the protocol after maxSurveyed datagrams.
 func TestSurveyJudgesTheBeginning(t *testing.T) {
 	table := newTable("")
 	survey := func(n int, data ...byte) {
