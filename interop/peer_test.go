@@ -22,6 +22,7 @@ type peer struct {
 	passed []event // events passed over by await, oldest first
 	do     func(o order) error
 	kill   func() error // ends a script without a goodbye
+	pid    int          // of a script's process
 }
 
 // order is a command to a peer.
@@ -77,7 +78,7 @@ func startScript(t *testing.T, in *runtime, script, port string, args ...string)
 		line = append(line, path)
 	}
 	running := start(t, env, heard, slices.Concat(line, []string{port}, args)...)
-	p.kill = running.cmd.Process.Kill
+	p.kill, p.pid = running.cmd.Process.Kill, running.cmd.Process.Pid
 	commands := json.NewEncoder(running.stdin)
 	p.do = func(o order) error { return commands.Encode(o) }
 	return p
