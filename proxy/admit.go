@@ -18,7 +18,7 @@ func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
 	switch {
 	case p.ahead:
 		r.introduce(now, e)
-	case p.route.Admit == UpstreamFirst:
+	case !p.route.provesFirst(p.protocol):
 		r.dial(now, e, nil)
 	default:
 		r.admit(now, e, 0)
@@ -38,7 +38,7 @@ func (r *Relay) identify(p *pair, identity uint64) {
 // admit lets the client in, as the client ID the upstream gave, or as one of ours.
 func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 	p := &e.Value
-	if !p.route.keepsClientIDs() {
+	if !p.route.keepsClientIDs(p.protocol) {
 		var ok bool
 		if id, ok = p.route.ids.take(); !ok {
 			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})

@@ -53,7 +53,7 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 		r.asked(now, e, ev)
 	case codec.Connected:
 		p.client.up = true
-		if p.route.Admit == ProofFirst {
+		if p.route.provesFirst(p.protocol) {
 			r.dial(now, e, nil)
 		} else if c, ok := p.upstream.Conn.(codec.Confirmer); ok {
 			c.Confirm(now)
@@ -93,7 +93,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 			r.regain(now, e, ev.Client)
 			return
 		}
-		if p.route.Admit == UpstreamFirst && p.client.Live() && !p.ending {
+		if !p.route.provesFirst(p.protocol) && p.client.Live() && !p.ending {
 			r.admit(now, e, ev.Client)
 		}
 		r.establish(now, e)

@@ -68,7 +68,7 @@ func (f *Failover) isLoss(why codec.Reason) bool {
 
 // keepsID reports whether the session must keep the client ID that its server gave it.
 func (p *pair) keepsID() bool {
-	return p.route.keepsClientIDs() && p.protocol.Spec().IDs == codec.IDBeside && !p.route.Failover.NewIDs
+	return p.route.keepsClientIDs(p.protocol) && p.protocol.Spec().IDs == codec.IDBeside && !p.route.Failover.NewIDs
 }
 
 // mayHold reports whether a session is held when its server is lost.

@@ -5,7 +5,7 @@ import "tidegate/internal/enum"
 // Names of the settings' choices, as in the configuration.
 var (
 	modeNames    = []string{"terminate", "relay"}
-	admitNames   = []string{"upstream_first", "proof_first"}
+	admitNames   = []string{"upstream_first", "proof_first", "auto"}
 	headersNames = []string{"off", "first", "until_reply", "every", "spp"}
 )
 

@@ -81,16 +81,24 @@ const (
 	UpstreamFirst Admit = iota
 	// ProofFirst lets the client in, and dials the upstream once the client has proved its address.
 	ProofFirst
+	// AdmitAuto is ProofFirst for clients whose handshake proves their address before it ends (ENet, RUDP), so that a
+	// flood of forged ones never reaches a server. For all others it is UpstreamFirst.
+	AdmitAuto
 )
 
-// keepsClientIDs reports whether a client has the ID that its server gave it.
-func (r *Route) keepsClientIDs() bool {
-	return r.Admit == UpstreamFirst && r.Upstream.Protocol.Spec().IDs == codec.IDBeside
+// provesFirst reports whether clients of a protocol prove their address before the server is asked.
+func (r *Route) provesFirst(client codec.Protocol) bool {
+	return r.Admit == ProofFirst || r.Admit == AdmitAuto && client.Spec().Proof == codec.ProvedConnect
+}
+
+// keepsClientIDs reports whether a client of a protocol has the ID that its server gave it.
+func (r *Route) keepsClientIDs(client codec.Protocol) bool {
+	return !r.provesFirst(client) && r.Upstream.Protocol.Spec().IDs == codec.IDBeside
 }
 
 // asksFirst reports whether the server is asked before a client of a protocol is granted its connection.
 func (r *Route) asksFirst(client codec.Protocol) bool {
-	return r.Admit == UpstreamFirst && grants(client) && grants(r.Upstream.Protocol)
+	return !r.provesFirst(client) && grants(client) && grants(r.Upstream.Protocol)
 }
 
 // grants reports whether a protocol is a codec.Granter.

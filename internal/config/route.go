@@ -27,7 +27,7 @@ type Route struct {
 
 func (r *Route) setDefaults() {
 	*r = Route{
-		Mode: Terminate, Admit: UpstreamFirst, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB,
+		Mode: Terminate, Admit: AdmitAuto, Envelope: EnvelopeID, PacketID: 0x86, Queue: 4 * MiB,
 		Undeclared: UndeclaredPass, Failover: FailoverDisconnect, HoldTime: seconds(15),
 		Pong: PongAuto, PongRefresh: seconds(2), PongKeep: seconds(60),
 	}
@@ -40,10 +40,11 @@ type Admit string
 const (
 	UpstreamFirst Admit = "upstream_first" // after the upstream server has accepted it
 	ProofFirst    Admit = "proof_first"    // after it has proved its address
+	AdmitAuto     Admit = "auto"           // ProofFirst if the handshake proves the address, else UpstreamFirst
 )
 
 // Choices lists the words of the configuration.
-func (Admit) Choices() []string { return words(UpstreamFirst, ProofFirst) }
+func (Admit) Choices() []string { return words(UpstreamFirst, ProofFirst, AdmitAuto) }
 
 // Ordered is the handling of ordered messages on a protocol without order.
 type Ordered string
