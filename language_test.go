@@ -27,7 +27,6 @@ var notYetRewritten = []string{
 	"proxy/bridge",
 	"proxy/stats",
 	"CHANGELOG.md",
-	"docs/interop.md",
 	"docs/protocols/raknet.md",
 	"docs/protocols/riptide.md",
 	"docs/protocols/rtype.md",
