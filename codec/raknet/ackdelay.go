@@ -2,17 +2,17 @@ package raknet
 
 import "time"
 
-// When acknowledgements leave (docs/protocols/raknet.md#recovery-and-congestion): with data, or after a while by
-// themselves. Each that goes by itself is a datagram more for the peer, and a wake-up.
+// Acknowledgements leave with data, or after a while by themselves (docs/protocols/raknet.md#recovery-and-congestion).
+// Each one that leaves by itself costs the peer a datagram more, and a wake-up.
 
-// A peer whose window holds something back wants to hear soon what has arrived: in so many milliseconds, as stock
-// RakNet acknowledges, or at so many datagrams.
+// A peer whose window holds data back wants its acknowledgements soon: after the same number of milliseconds as stock
+// RakNet's, or after the same number of datagrams.
 const (
 	streamAckDelay = 10 * time.Millisecond
 	acksAtOnce     = 64
 )
 
-// acknowledge notes that a datagram's number must be acknowledged, and by when.
+// acknowledge records that a datagram's number must be acknowledged, and by when.
 func (r *receiver) acknowledge(now time.Duration, d *datagram) {
 	due := now >= r.acksAt
 	if r.acks.count == 0 {
@@ -30,29 +30,29 @@ func (r *receiver) acknowledge(now time.Duration, d *datagram) {
 	}
 }
 
-// acksDue reports whether acknowledgements should leave now. Those that can go with data need not wait, but no more
-// ACKs go that way than would go by themselves.
+// acksDue reports whether acknowledgements should leave now. They need not wait if they can travel with data. But no
+// more ACKs travel that way than would leave by themselves.
 func (r *receiver) acksDue(now time.Duration, withData bool) bool {
-	return r.acks.count > 0 && (now >= r.acksAt || withData && now >= r.acksRide)
+	return r.acks.count > 0 && (now >= r.acksAt || withData && now >= r.acksWithDataAt)
 }
 
-// repeatWithin is how long after an ACK its numbers may be told again. Stock RakNet takes the first ACK of a datagram
-// for a sample of the round trip: a later one would lengthen its timeout, and the next sample with it, wherever its
-// window waits for the timeout. It covers an ACK delay and a tick, and ends before the shortest timeout of a stock
+// repeatWithin is how long after an ACK its numbers may be repeated. Stock RakNet takes the first ACK of a datagram as
+// a sample of the round trip. A later one would lengthen its timeout, and also the next sample while its window waits
+// for the timeout. repeatWithin covers an ACK delay and a tick, and ends before the shortest timeout of a stock
 // sender.
 const repeatWithin = 40 * time.Millisecond
 
-// writeAcks appends an ACK to b. It repeats what was new in the ACK before, since the loss of an ACK would make the
-// peer send all of that again.
+// writeAcks appends an ACK to b. It repeats the new numbers of the previous ACK. Otherwise the peer would send all
+// those datagrams again after the loss of that ACK.
 func (r *receiver) writeAcks(now time.Duration, b []byte, limit int) []byte {
-	r.acksRide = now + r.ackDelay
-	r.repeat, r.told = r.told, r.repeat
-	r.told.set(&r.acks)
-	if now-r.toldAt <= repeatWithin {
+	r.acksWithDataAt = now + r.ackDelay
+	r.repeat, r.recent = r.recent, r.repeat
+	r.recent.set(&r.acks)
+	if now-r.recentAt <= repeatWithin {
 		for _, again := range r.repeat.ranges {
 			r.acks.addUpTo(again.last, again.last.Sub(again.first)+1)
 		}
 	}
-	r.toldAt = now
+	r.recentAt = now
 	return r.acks.write(b, ackDatagram, limit)
 }

@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 )
 
-// TestAcknowledgementsWait gives each step's datagrams to a receiver at once, and says when an ACK is due.
+// TestAcknowledgementsWait gives each step's datagrams to a receiver at once, and checks when an ACK is due.
 func TestAcknowledgementsWait(t *testing.T) {
 	const last, more = false, true
 	for _, test := range []struct {
@@ -37,7 +37,7 @@ func TestAcknowledgementsGoWithData(t *testing.T) {
 	for _, test := range []struct {
 		what  string
 		every time.Duration
-		most  int // ACKs a second
+		most  int // ACKs per second
 	}{
 		{"a game of 30 ticks a second", 33 * ms, 31},
 		{"one of a thousand", ms, 41},
@@ -63,7 +63,8 @@ func TestAcknowledgementsGoWithData(t *testing.T) {
 			l.wait(test.every)
 		}
 		if acks > test.most || acks < test.most/2 || alone > 1 {
-			t.Errorf("%s: %d ACKs from the server, of which %d by themselves; want at most %d and 1", test.what, acks, alone, test.most)
+			t.Errorf("%s: %d ACKs from the server, %d of them by themselves; want at most %d and 1",
+				test.what, acks, alone, test.most)
 		}
 	}
 }

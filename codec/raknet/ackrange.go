@@ -20,7 +20,7 @@ func (r ackRange) wraps() bool { return uint32(r.last) < uint32(r.first) }
 //	0..1    count of records, big-endian
 //	..      records: 1, number; or 0, first, last; numbers of 3 bytes, little-endian
 //
-// A range says nothing of how many of its numbers were ever sent: whoever walks it must intersect it first.
+// A range may hold numbers that were never sent. A loop over it must first intersect it with the sent numbers.
 type ackReader struct {
 	left    int
 	records []byte
@@ -34,7 +34,7 @@ const (
 	rangeRecordSize  = 1 + 3 + 3
 )
 
-// parse checks the whole list, so that a broken one has no effect at all.
+// parse checks the whole list, so that a malformed one has no effect.
 func (r *ackReader) parse(body []byte) error {
 	if len(body) < 2 {
 		return errAcks
@@ -68,7 +68,7 @@ func (r *ackReader) next() (got ackRange, ok bool) {
 	return ackRange{first, last}, true
 }
 
-// complete reports whether the next record is there in full.
+// complete reports whether the next record is complete.
 func (r *ackReader) complete() bool {
 	if len(r.records) < singleRecordSize {
 		return false
@@ -79,15 +79,15 @@ func (r *ackReader) complete() bool {
 // ackWriter writes one ACK or NACK into a datagram of limited size.
 type ackWriter struct {
 	b       []byte
-	start   int // of the datagram in b
-	limit   int // of the datagram's size
+	start   int // start of the datagram in b
+	limit   int // limit of the datagram's size
 	records uint16
 }
 
 // ackHeaderSize is the length of an acknowledgement without records.
 const ackHeaderSize = 1 + 2
 
-// beginAcks starts a datagram of the kind at the end of b, limit bytes long at most. Follow it by add and end.
+// beginAcks starts a datagram of the kind at the end of b, at most limit bytes long. add and end must follow.
 func beginAcks(b []byte, kind datagramKind, limit int) ackWriter {
 	bits := byte(bitValid | bitNACK)
 	if kind == ackDatagram {
@@ -97,7 +97,7 @@ func beginAcks(b []byte, kind datagramKind, limit int) ackWriter {
 }
 
 // add writes a range, or reports that the datagram has no room for it. Stock readers reject a list with a range that
-// ends below its start, so one across the wrap-around becomes two records.
+// ends below its start. A range across the wrap-around therefore becomes two records.
 func (w *ackWriter) add(r ackRange) bool {
 	if r.wraps() {
 		if w.room() < 2*rangeRecordSize {
@@ -123,7 +123,7 @@ func (w *ackWriter) add(r ackRange) bool {
 
 func (w *ackWriter) room() int { return w.limit - (len(w.b) - w.start) }
 
-// end completes the datagram and returns the slice that beginAcks got, with the datagram behind.
+// end completes the datagram. It returns the slice given to beginAcks, followed by the datagram.
 func (w *ackWriter) end() []byte {
 	binary.BigEndian.PutUint16(w.b[w.start+1:], w.records)
 	return w.b

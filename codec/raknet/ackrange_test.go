@@ -63,7 +63,10 @@ func TestAckWriter(t *testing.T) {
 		{"ACK of one", ackDatagram, []ackRange{{4, 4}}, "c0" + "0001" + "01040000"},
 		{"NACK of a range", nackDatagram, []ackRange{{1, 4}}, "a0" + "0001" + "00010000040000"},
 		{"two", ackDatagram, []ackRange{{1, 1}, {3, 5}}, "c0" + "0002" + "01010000" + "00030000050000"},
-		{"across the wrap-around", ackDatagram, []ackRange{{0xfffffe, 1}}, "c0" + "0002" + "00feffffffffff" + "00000000010000"},
+		{
+			"across the wrap-around", ackDatagram, []ackRange{{0xfffffe, 1}},
+			"c0" + "0002" + "00feffffffffff" + "00000000010000",
+		},
 		{"up to 0", ackDatagram, []ackRange{{0xffffff, 0}}, "c0" + "0002" + "01ffffff" + "01000000"},
 	} {
 		w := beginAcks([]byte("x"), c.kind, 1000)

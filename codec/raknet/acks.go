@@ -1,16 +1,16 @@
 package raknet
 
-// maxAckRanges bounds the ranges of datagram numbers that wait to be acknowledged, or asked for again. One more is
-// forgotten: the peer sends what it held again.
+// maxAckRanges bounds the ranges of datagram numbers that wait to be acknowledged or requested again. A range beyond
+// the bound is forgotten: the peer sends those messages again.
 const maxAckRanges = 256
 
-// ackQueue is a sorted set of datagram numbers to be told to the peer, as ranges.
+// ackQueue is a sorted set of datagram numbers for an ACK or NACK, as ranges.
 type ackQueue struct {
 	ranges []ackRange
-	count  int // of numbers in all ranges
+	count  int // number of numbers in all ranges
 }
 
-// add puts one number into the set. Numbers mostly come in order, so it looks from the newest range backwards.
+// add adds one number to the set. Numbers mostly come in order, so it searches backwards from the newest range.
 func (q *ackQueue) add(n Seq24) {
 	i := len(q.ranges)
 	for i > 0 && n.Before(q.ranges[i-1].first) {
@@ -37,7 +37,7 @@ func (q *ackQueue) add(n Seq24) {
 	q.count++
 }
 
-// addUpTo puts the count numbers up to and including last into the set.
+// addUpTo adds the count numbers up to and including last to the set.
 func (q *ackQueue) addUpTo(last Seq24, count int) {
 	for i := count - 1; i >= 0; i-- {
 		q.add(last.Add(-i))
@@ -52,7 +52,7 @@ func (q *ackQueue) set(to *ackQueue) {
 	q.ranges, q.count = append(q.ranges[:0], to.ranges...), to.count
 }
 
-// remove takes one number out of the set.
+// remove removes one number from the set.
 func (q *ackQueue) remove(n Seq24) {
 	for i := len(q.ranges) - 1; i >= 0; i-- {
 		r := q.ranges[i]
@@ -81,18 +81,18 @@ func (q *ackQueue) remove(n Seq24) {
 	}
 }
 
-// write appends an ACK or NACK of at most limit bytes to b and takes what it tells out of the set.
+// write appends an ACK or NACK of at most limit bytes to b, and removes its numbers from the set.
 func (q *ackQueue) write(b []byte, kind datagramKind, limit int) []byte {
 	w := beginAcks(b, kind, limit)
-	told := 0
+	written := 0
 	for _, r := range q.ranges {
 		if !w.add(r) {
 			break
 		}
-		told++
+		written++
 		q.count -= r.last.Sub(r.first) + 1
 	}
-	q.ranges = append(q.ranges[:0], q.ranges[told:]...)
+	q.ranges = append(q.ranges[:0], q.ranges[written:]...)
 	return w.end()
 }
 

@@ -51,7 +51,7 @@ func TestAckQueueIsBounded(t *testing.T) {
 	if len(q.ranges) != maxAckRanges || q.count != maxAckRanges {
 		t.Errorf("%d ranges of %d numbers, want %d", len(q.ranges), q.count, maxAckRanges)
 	}
-	q.add(Seq24(2*maxAckRanges - 1)) // next to one that is there
+	q.add(Seq24(2*maxAckRanges - 1)) // next to an existing one
 	if q.count != maxAckRanges+1 {
 		t.Error("a full queue does not take the neighbour of a number it has")
 	}
@@ -69,7 +69,7 @@ func TestAckQueueWritesWhatFits(t *testing.T) {
 	for i := range 100 {
 		q.add(Seq24(seq24Mask - 100).Add(3 * i))
 	}
-	told := make(map[Seq24]bool)
+	written := make(map[Seq24]bool)
 	for q.count > 0 {
 		b := q.write(nil, nackDatagram, 50)
 		var d datagram
@@ -81,10 +81,10 @@ func TestAckQueueWritesWhatFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		for got, ok := r.next(); ok; got, ok = r.next() {
-			told[got.first] = true
+			written[got.first] = true
 		}
 	}
-	if len(told) != 100 {
-		t.Errorf("%d numbers told, want 100", len(told))
+	if len(written) != 100 {
+		t.Errorf("%d numbers written, want 100", len(written))
 	}
 }

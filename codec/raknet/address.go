@@ -29,7 +29,7 @@ const (
 	address6Size = 29
 )
 
-// family is the first two bytes of a sockaddr_in6, little-endian: Linux writes 10, Windows 23, macOS and BSD a length
+// family is the first two bytes of a sockaddr_in6, little-endian. Linux writes 10, Windows 23, macOS and BSD a length
 // and 30 or 28. A stock peer copies them into its own sockaddr. If they are another platform's, the peer prints and
 // compares the address wrongly. So each peer gets the family that it uses itself.
 type family uint16
@@ -41,13 +41,13 @@ const (
 	familyWindows family = 23
 )
 
-// address is an address as a message has it.
+// address is an address as in a message.
 type address struct {
 	netip.AddrPort
-	family family // of an IPv6 address
+	family family // family of an IPv6 address
 }
 
-// parseAddress reads one address. The unassigned address is read as 0.0.0.0:0.
+// parseAddress reads one address. It returns the unassigned address as 0.0.0.0:0.
 func parseAddress(b []byte) (a address, rest []byte, err error) {
 	if len(b) < address4Size {
 		return address{}, nil, errAddress
@@ -64,8 +64,8 @@ func parseAddress(b []byte) (a address, rest []byte, err error) {
 	return a, b[address6Size:], nil
 }
 
-// appendAddress writes an address; the zero address is written as unassigned. An IPv4-mapped IPv6 address is written as
-// IPv4, since a peer built without IPv6 cannot read the longer form.
+// appendAddress appends an address. The zero address is written as unassigned. An IPv4-mapped IPv6 address is written
+// as IPv4, since a peer without IPv6 support cannot read the longer form.
 func appendAddress(b []byte, addr address) []byte {
 	ip := addr.Addr().Unmap()
 	if ip.Is6() {

@@ -10,10 +10,10 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// loopback6Hex is what follows the port of [::1] on the wire.
+// loopback6Hex follows the port of [::1] on the wire.
 const loopback6Hex = "00000000" + "00000000000000000000000000000001" + "00000000"
 
-// written is an address as a peer of a family writes it.
+// written returns an address as a peer of the family writes it.
 func written(addr string, family family) address {
 	return address{netip.MustParseAddrPort(addr), family}
 }

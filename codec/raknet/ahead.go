@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 )
 
-// This file is the part of the handshake in which a proxy asks its server before our server side sends the second reply
+// This file holds the handshake of a proxy that asks its server before our server side sends the second reply
 // (docs/protocols/raknet.md#the-servers-answer-first).
 
 var (
@@ -16,7 +16,7 @@ var (
 	_ codec.Introducer = (*Conn)(nil)
 )
 
-// DialAhead implements codec.Granter. The connection request, which has the password, waits for Introduce.
+// DialAhead implements codec.Granter. The connection request, which carries the password, waits for Introduce.
 func (p *Protocol) DialAhead(now time.Time, to netip.AddrPort, hello codec.Hello) codec.Introducer {
 	c := p.dial(now, to, hello)
 	c.ahead = true
@@ -30,14 +30,14 @@ func (c *Conn) Introduce(now time.Time, hello codec.Hello) {
 	}
 	c.occupy()
 	c.ahead = false
-	c.question.setPassword(hello)
+	c.attemptRoom.setPassword(hello)
 	if c.phase == waiting {
 		c.requestConnection(now.Sub(c.start))
 	}
 }
 
-// wait stops a connection that was dialed ahead and is granted now. Nothing is sent until Introduce: a stock server
-// bans the address of a client whose first message is no connection request.
+// wait stops a connection that was dialed ahead and is granted now. It sends nothing until Introduce. A stock server
+// bans the address of a client whose first message is not a connection request.
 func (c *Conn) wait() {
 	c.phase = waiting
 	c.events.Push(codec.Event{Kind: codec.Granted, Identity: c.server})
@@ -65,13 +65,13 @@ func (c *Conn) Grant(now time.Time, server uint64) {
 	c.grant(now.Sub(c.start))
 }
 
-// refuse ends a deferred connection with the offline refusal that the server gave, or else with
-// CONNECTION_ATTEMPT_FAILED, which is what the application of a stock client reads when no server answers.
+// refuse ends a deferred connection. It sends the server's offline refusal if there is one, else
+// CONNECTION_ATTEMPT_FAILED. A stock client reports the latter to its application when no server answers.
 func (c *Conn) refuse(why codec.Goodbye) {
-	by := speaker{guid: why.Identity, version: why.Version}
+	by := serverIdentity{guid: why.Identity, version: why.Version}
 	setDefault(&by.guid, c.server)
 	id, ok := refusalID(why.Reason)
-	if !ok || id == idInvalidPassword { // which is an online message
+	if !ok || id == idInvalidPassword { // INVALID_PASSWORD is an online message
 		id = idConnectionAttemptFailed
 	}
 	c.finish(why.Reason)

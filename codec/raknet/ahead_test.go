@@ -11,7 +11,7 @@ import (
 
 const gameGUID = 0x660c48509a6ae
 
-// newAhead returns a link whose client was dialed ahead and whose server defers it.
+// newAhead returns a link with a client that was dialed ahead and a server that defers it.
 func newAhead(t *testing.T, o Options) *link {
 	l := newLink(t, o)
 	l.client = l.p.DialAhead(l.now, linkServer, codec.Hello{Identity: 77}).(*Conn)
@@ -19,7 +19,7 @@ func newAhead(t *testing.T, o Options) *link {
 	return l
 }
 
-// offline returns the offline messages of an identifier among what a side writes until it falls silent.
+// offline returns a side's offline messages with an identifier, until the side is silent.
 func offline(t *testing.T, l *link, from *Conn) (all [][]byte) {
 	t.Helper()
 	for b, ok := from.Transmit(l.now, nil); ok; b, ok = from.Transmit(l.now, nil) {
@@ -32,7 +32,7 @@ func offline(t *testing.T, l *link, from *Conn) (all [][]byte) {
 }
 
 // TestDeferredClientIsRefused: for each reason, a client without a grant gets one offline refusal, in the name of the
-// server that refuses. The client reads nothing else at that point.
+// refusing server. The client reads nothing else at that point.
 func TestDeferredClientIsRefused(t *testing.T) {
 	heard := map[codec.Reason]codec.Reason{
 		codec.AlreadyConnected: codec.AlreadyConnected, codec.ServerFull: codec.ServerFull, codec.Banned: codec.Banned,
@@ -51,7 +51,7 @@ func TestDeferredClientIsRefused(t *testing.T) {
 			t.Errorf("%v: ended as %v", reason, ending(t, l.toServer))
 		}
 		if reason == codec.TooSoon {
-			if !bytes.Equal(said[0], l.p.appendRefusal(nil, idRecentlyConnected, speaker{guid: gameGUID})) {
+			if !bytes.Equal(said[0], l.p.appendRefusal(nil, idRecentlyConnected, serverIdentity{guid: gameGUID})) {
 				t.Errorf("%v: said %x", reason, said[0])
 			}
 			continue
@@ -86,7 +86,7 @@ func TestDeferredClientIsGranted(t *testing.T) {
 		if said := offline(t, l, l.server); len(said) > 0 {
 			t.Errorf("said %x before the grant", said)
 		}
-		askAgain(t, l) // it has an answer to its first request, whose copy may have been lost
+		askAgain(t, l) // it has an answer to its first request, but a copy may have been lost
 		l.now = l.now.Add(500 * ms)
 		l.server.Advance(l.now)
 	}
@@ -126,8 +126,8 @@ func TestForgeriesDoNotRefuseAWaitingClient(t *testing.T) {
 	}
 }
 
-// TestDialAhead: between the grant and Introduce a client is silent, since a stock server bans the address of a client
-// whose first message is no connection request. Then the client asks with the data of Introduce.
+// TestDialAhead: between the grant and Introduce a client is silent. A stock server bans the address of a client whose
+// first message is not a connection request. Then the client asks with the data of Introduce.
 func TestDialAhead(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		l := newAhead(t, Options{})
@@ -160,7 +160,7 @@ func TestDialAhead(t *testing.T) {
 	}
 }
 
-// wantSilence checks that a client which waits for Introduce answers nothing.
+// wantSilence checks that a client that waits for Introduce answers nothing.
 func wantSilence(t *testing.T, l *link) {
 	t.Helper()
 	ping := connectedPing{time: 5}
@@ -179,7 +179,7 @@ func wantSilence(t *testing.T, l *link) {
 	}
 }
 
-// TestNotIntroduced: a client that ends before Introduce says nothing to the server, and does not blame it.
+// TestNotIntroduced: a client that ends before Introduce sends nothing to the server, and does not blame it.
 func TestNotIntroduced(t *testing.T) {
 	for _, leave := range []func(l *link){
 		func(l *link) { l.client.Close(l.now, codec.Goodbye{Reason: codec.Closed}) },
@@ -203,11 +203,11 @@ func TestNotIntroduced(t *testing.T) {
 	}
 }
 
-// TestTooSoonIsAskedAgain: a server that took another client of our address less than 100 ms ago is asked again, since
-// all clients of a proxy have one address.
+// TestTooSoonIsAskedAgain: a server that accepted another client from our address less than 100 ms ago is asked again.
+// All clients of a proxy have one address.
 func TestTooSoonIsAskedAgain(t *testing.T) {
 	for _, test := range []struct {
-		times int // that the server refuses; 0: always
+		times int // refusals of the server; 0: it always refuses
 		want  codec.EventKind
 		least time.Duration
 	}{
@@ -223,7 +223,7 @@ func TestTooSoonIsAskedAgain(t *testing.T) {
 				return false
 			}
 			refused++
-			_ = l.client.Receive(l.now, l.p.appendRefusal(nil, idRecentlyConnected, speaker{guid: gameGUID}))
+			_ = l.client.Receive(l.now, l.p.appendRefusal(nil, idRecentlyConnected, serverIdentity{guid: gameGUID}))
 			return true
 		}
 		l.defers = false
@@ -269,7 +269,7 @@ func TestAddressesAreOfThePeersPlatform(t *testing.T) {
 	}
 }
 
-// familiesOf are the families of the IPv6 addresses in a datagram of a handshake.
+// familiesOf returns the families of the IPv6 addresses in a datagram of a handshake.
 func familiesOf(wire []byte) (all []family) {
 	var request2 openConnectionRequest2
 	var reply2 openConnectionReply2

@@ -11,14 +11,14 @@ import (
 	"tidegate/codec/raknet"
 )
 
-// idlePairs is how many connections the measure of idle ones makes, and idleTime how long they are idle.
+// idlePairs is the number of idle connections in the benchmark, and idleTime how long they are idle.
 const (
 	idlePairs = 50
 	idleTime  = 12 * time.Second
 )
 
-// BenchmarkCost measures what a message of 64 bytes and an idle connection cost, both ends together and without sockets,
-// next to go-raknet over a network in memory.
+// BenchmarkCost measures the cost of a message of 64 bytes, and of an idle connection, for both ends together and
+// without sockets. It compares with go-raknet over a network in memory.
 func BenchmarkCost(b *testing.B) {
 	b.Run("message/ours", func(b *testing.B) {
 		pair, payload := newMemoryPair(b, raknet.New(bedrock()), newRoom()), game(64)
@@ -32,7 +32,7 @@ func BenchmarkCost(b *testing.B) {
 		b.ReportAllocs()
 		for n := 1; b.Loop(); n++ {
 			pair.deliver(b, payload)
-			if n%1000 == 0 { // it acknowledges every 100 ms, and gives up when that is too many
+			if n%1000 == 0 { // it acknowledges every 100 ms, and gives up at too many
 				b.StopTimer()
 				<-time.After(200 * time.Millisecond)
 				b.StartTimer()
@@ -58,7 +58,7 @@ func BenchmarkCost(b *testing.B) {
 	})
 }
 
-// benchIdle makes pairs, leaves them idle, and measures the memory that they keep and the time that they take.
+// benchIdle makes pairs, leaves them idle, and measures their memory and their processor time.
 func benchIdle(b *testing.B, connect func() any, idle func(pairs any)) {
 	for b.Loop() {
 		before := memoryInUse()
@@ -72,7 +72,7 @@ func benchIdle(b *testing.B, connect func() any, idle func(pairs any)) {
 	}
 }
 
-// memoryInUse is that of heap and stacks.
+// memoryInUse returns the size of heap and stacks.
 func memoryInUse() uint64 {
 	runtime.GC()
 	runtime.GC()

@@ -22,7 +22,7 @@ type memoryPair struct {
 	received       int // by the client
 }
 
-// newRoom is for datagrams, and may be shared by pairs.
+// newRoom returns room for datagrams, which pairs may share.
 func newRoom() []byte { return make([]byte, 0, codec.MaxDatagram) }
 
 func newMemoryPair(b *testing.B, p *raknet.Protocol, room []byte) *memoryPair {
@@ -43,7 +43,7 @@ func newMemoryPair(b *testing.B, p *raknet.Protocol, room []byte) *memoryPair {
 	return m
 }
 
-// deliver brings a message from the server to the client, and acknowledgements back.
+// deliver transfers a message from the server to the client, and acknowledgements back.
 func (m *memoryPair) deliver(payload []byte) {
 	before := m.received
 	m.now = m.now.Add(10 * time.Millisecond)
@@ -102,10 +102,10 @@ func (m *memoryPair) poll() {
 	}
 }
 
-// memoryNet carries the datagrams of a go-raknet listener and its dialers through channels.
+// memoryNet transfers the datagrams of a go-raknet listener and its dialers through channels.
 type memoryNet struct {
 	toListener chan memoryDatagram
-	toDialer   []chan []byte // by port, less the listener's
+	toDialer   []chan []byte // by port minus the listener's
 	closed     chan struct{}
 }
 
@@ -122,20 +122,20 @@ func newMemoryNet() *memoryNet {
 	return &memoryNet{toListener: make(chan memoryDatagram, 1024), closed: make(chan struct{})}
 }
 
-// ListenPacket is of gork.UpstreamPacketListener.
+// ListenPacket implements gork.UpstreamPacketListener.
 func (n *memoryNet) ListenPacket(string, string) (net.PacketConn, error) {
 	return &memorySocket{net: n}, nil
 }
 
-// DialContext is of gork.UpstreamDialer.
+// DialContext implements gork.UpstreamDialer.
 func (n *memoryNet) DialContext(context.Context, string, string) (net.Conn, error) {
 	n.toDialer = append(n.toDialer, make(chan []byte, 1024))
 	return &memorySocket{net: n, port: len(n.toDialer)}, nil
 }
 
-// memorySocket is the listener's, of port 0, or a dialer's.
+// memorySocket is the listener's socket, with port 0, or a dialer's.
 type memorySocket struct {
-	net.UDPConn // for the methods that are not called
+	net.UDPConn // for methods that are never called
 	net         *memoryNet
 	port        int
 }
@@ -178,7 +178,7 @@ func (s *memorySocket) Close() error                     { return nil }
 // gorkPair is a connection of go-raknet with itself.
 type gorkPair struct{ client, server *gork.Conn }
 
-// newGorkPairs makes so many connections to one listener.
+// newGorkPairs connects count pairs through one listener.
 func newGorkPairs(b *testing.B, count int) []gorkPair {
 	between := newMemoryNet()
 	l, err := gork.ListenConfig{UpstreamPacketListener: between}.Listen("192.0.2.1:0")

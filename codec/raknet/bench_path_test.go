@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// lossyPath is a UDP relay in real time between one client and a server: each datagram is late, and some are lost once
-// it is told to lose.
+// lossyPath is a UDP relay in real time between one client and a server. It delays each datagram, and loses some after
+// losing is switched on.
 type lossyPath struct {
 	front, back *net.UDPConn // towards the client and the server
 	client      atomic.Pointer[net.UDPAddr]
-	delay       time.Duration // one way
+	delay       time.Duration // in each direction
 	loss        float64
 	losing      atomic.Bool
 }
@@ -23,7 +23,7 @@ type lateDatagram struct {
 	b  []byte
 }
 
-// newLossyPath returns a path to the server's address. It ends with the test.
+// newLossyPath returns a path to the server's address. The path ends with the test.
 func newLossyPath(t testing.TB, server string, delay time.Duration, loss float64) *lossyPath {
 	to, err := net.ResolveUDPAddr("udp", server)
 	if err != nil {
@@ -55,7 +55,7 @@ func newLossyPath(t testing.TB, server string, delay time.Duration, loss float64
 
 func (p *lossyPath) address() string { return p.front.LocalAddr().String() }
 
-// carry moves datagrams one way until the sockets are closed.
+// carry transfers datagrams in one direction until the sockets are closed.
 func (p *lossyPath) carry(seed uint64, read, write func([]byte) (int, error)) {
 	late := make(chan lateDatagram, 1<<14)
 	go func() {

@@ -12,7 +12,7 @@ import (
 	"tidegate/codec"
 )
 
-// The path of the benchmarks here: a round trip of 50 ms, of which each way loses one datagram in twenty.
+// The path of these benchmarks: a round trip of 50 ms, and a loss of one datagram in twenty in each direction.
 const (
 	pathDelay = 25 * time.Millisecond
 	pathLoss  = 0.05
@@ -20,15 +20,16 @@ const (
 
 var anyLoopback = netip.MustParseAddrPort(loopback4)
 
-// download is a connection over a lossy path, as the server's way to send and the client's way to receive.
+// download is a connection over a lossy path: a function that sends at the server, and one that receives at the
+// client.
 type download struct {
 	send    func(payload []byte)
 	receive func() (payload []byte)
 }
 
-// BenchmarkRecovery measures what loss costs: ordered messages of a game's tick, and one of a megabyte, from a server to a
-// client, both of ours and both of go-raknet over the same path. Each iteration is one run; its messages are what the
-// figures are of.
+// BenchmarkRecovery measures the cost of loss: ordered messages of a game's tick, and one of a megabyte, from a server
+// to a client. Both ends are ours, or both go-raknet's, over the same path. Each iteration is one run. The figures
+// describe its messages.
 func BenchmarkRecovery(b *testing.B) {
 	for _, peers := range []struct {
 		name    string
@@ -63,7 +64,7 @@ func benchTick(b *testing.B, d download) {
 	report(b, late)
 }
 
-// benchLarge sends a message of a megabyte, ten times, each when the last has arrived.
+// benchLarge sends a message of a megabyte, ten times, each after the arrival of the last.
 func benchLarge(b *testing.B, d download) {
 	payload := game(1_000_000)
 	var late []time.Duration

@@ -7,7 +7,7 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
-// steady is a connected link with a message to send and a buffer to carry it in, for measures of the steady path.
+// steady is a connected link with a message and a buffer, for measurements of the steady path.
 type steady struct {
 	*link
 	message codec.Message
@@ -21,7 +21,7 @@ func newSteady(t testing.TB, mode codec.Mode, size int) *steady {
 	return s
 }
 
-// step sends some messages to the server at once and carries whatever follows, acknowledgements included.
+// step sends some messages to the server at once and transfers all datagrams, including acknowledgements.
 func (s *steady) step(messages int) {
 	s.now = s.now.Add(10 * ms)
 	for range messages {
@@ -59,7 +59,7 @@ func TestSteadyPathDoesNotAllocate(t *testing.T) {
 			for range 300 {
 				s.step(3)
 			}
-			// A split message takes one table of its parts; all else is used again.
+			// A split message takes one table of its parts; all other memory is reused.
 			want := 0.0
 			if size > s.client.sender.partSize() {
 				want = 2 * 3
@@ -74,8 +74,8 @@ func TestSteadyPathDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// BenchmarkMessage measures a message from Send to Received with its share of acknowledgements and receipts, both sides
-// together.
+// BenchmarkMessage measures a message from Send to Received, for both sides together, with its share of
+// acknowledgements and receipts.
 func BenchmarkMessage(b *testing.B) {
 	for _, bench := range []struct {
 		name   string
@@ -103,7 +103,7 @@ func BenchmarkMessage(b *testing.B) {
 	}
 }
 
-// BenchmarkHandshake measures a whole handshake, both sides together, cookies included.
+// BenchmarkHandshake measures a whole handshake with cookies, for both sides together.
 func BenchmarkHandshake(b *testing.B) {
 	p := New(Options{})
 	b.ReportAllocs()

@@ -2,7 +2,7 @@ package raknet
 
 import "math/bits"
 
-// Buffers are kept for use again in classes of powers of two from 64 bytes to 64 KiB, and at most keptBytes of them and
+// Buffers are kept for reuse in classes of powers of two from 64 bytes to 64 KiB: at most keptBytes of them, and
 // keptMessages records.
 const (
 	leastClass   = 6
@@ -11,16 +11,16 @@ const (
 	keptMessages = 4096
 )
 
-// buffers recycles the memory of messages that wait: to be acknowledged, for the other parts, for their turn. The connections of
-// a loop have it together, so that it grows with what all have under way, and what one has put back is in the processor's cache
-// when the next one needs it. Nothing is locked.
+// buffers recycles the memory of messages that wait to be acknowledged, for further parts, or for their turn. The
+// connections of a loop share it. So its size follows the total under way, and a returned buffer is still in the
+// processor's cache at its next use. It has no lock.
 type buffers struct {
 	free    *[mostClass - leastClass + 1][][]byte
 	kept    int
 	records []*outgoing
 }
 
-// record returns a record of a message, of which nothing is set.
+// record returns an empty record of a message.
 func (f *buffers) record() *outgoing {
 	last := len(f.records) - 1
 	if last < 0 {
@@ -31,7 +31,7 @@ func (f *buffers) record() *outgoing {
 	return m
 }
 
-// putRecord gives a record back, and the payload that it has.
+// putRecord returns a record and its payload.
 func (f *buffers) putRecord(m *outgoing) {
 	f.put(m.payload)
 	*m = outgoing{}
@@ -61,7 +61,7 @@ func (f *buffers) get(n int) []byte {
 	return make([]byte, 0, 1<<class)
 }
 
-// put gives a buffer from get back.
+// put returns a buffer from get.
 func (f *buffers) put(b []byte) {
 	class := classOf(cap(b))
 	if class > mostClass || cap(b) != 1<<class || f.kept+cap(b) > keptBytes {
@@ -74,5 +74,5 @@ func (f *buffers) put(b []byte) {
 	f.kept += cap(b)
 }
 
-// classOf is the binary logarithm of the least class with room for n bytes.
+// classOf returns the binary logarithm of the smallest class with room for n bytes.
 func classOf(n int) int { return max(leastClass, bits.Len(uint(max(n, 1)-1))) }

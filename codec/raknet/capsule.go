@@ -10,17 +10,17 @@ import (
 var errCapsule = fmt.Errorf("raknet: invalid capsule: %w", codec.ErrMalformed)
 
 const (
-	bitSplit = 0x10 // of a capsule's first byte
+	bitSplit = 0x10 // in a capsule's first byte
 
 	// maxChannels is the number of ordering channels.
 	maxChannels = 32
-	// maxCapsuleHeaderSize is the longest header: reliable sequenced and split. Senders always leave room for it.
+	// maxCapsuleHeaderSize is the longest header: reliable sequenced and split. Senders always reserve room for it.
 	maxCapsuleHeaderSize = 1 + 2 + 3 + 3 + 4 + splitHeaderSize
 	splitHeaderSize      = 4 + 2 + 4
 )
 
-// modes are the delivery modes of the reliabilities on the wire. The last three ask for receipts, which are the
-// sender's own affair: stock RakNet writes them as 0, 2 and 3, others as they are, with the fields of 0, 2 and 3.
+// modes are the delivery modes of the reliabilities on the wire. The last three ask for receipts, which concern only
+// the sender. Stock RakNet writes them as 0, 2 and 3. Others write them unchanged, with the fields of 0, 2 and 3.
 var modes = [8]codec.Mode{
 	codec.Unreliable, codec.UnreliableSequenced, codec.Reliable, codec.ReliableOrdered, codec.ReliableSequenced,
 	codec.Unreliable, codec.Reliable, codec.ReliableOrdered,
@@ -32,8 +32,8 @@ var reliabilities = [5]byte{
 	codec.ReliableSequenced: 4,
 }
 
-// capsule is one message, or one part of a split message, in a datagram (docs/protocols/raknet.md#capsules). All are
-// big-endian but the three indexes:
+// capsule is one message, or one part of a split message, in a datagram (docs/protocols/raknet.md#capsules). All
+// fields are big-endian except the three indexes:
 //
 //	0       reliability in the top three bits, split in bit 4
 //	1..2    length in bits, not 0
@@ -41,7 +41,7 @@ var reliabilities = [5]byte{
 //	..      sequencing index, 3 bytes little-endian: sequenced modes
 //	..      ordering index, 3 bytes little-endian, and channel: ordered and sequenced modes
 //	..      count of parts, 4 bytes; split ID, 2 bytes; index of this part, 4 bytes: split ones
-//	..      payload in whole bytes; the low bits of the last are unused where the length is no multiple of 8
+//	..      payload in whole bytes; the low bits of the last are unused if the length is no multiple of 8
 type capsule struct {
 	mode       codec.Mode
 	channel    uint8
@@ -56,7 +56,7 @@ type capsule struct {
 	payload    []byte // aliases the datagram; at most 8191 bytes
 }
 
-// parse reads the first capsule of b and returns what follows it. After an error the rest of the datagram is void.
+// parse reads the first capsule of b and returns the rest of b. After an error the rest of the datagram is void.
 func (c *capsule) parse(b []byte) (rest []byte, err error) {
 	if len(b) < 3 {
 		return nil, errCapsule
@@ -76,7 +76,7 @@ func (c *capsule) parse(b []byte) (rest []byte, err error) {
 	return b[size:], nil
 }
 
-// parseIndexes reads what stands between length and payload; the caller has checked that it is there.
+// parseIndexes reads the fields between length and payload. The caller has checked that they are complete.
 func (c *capsule) parseIndexes(b []byte) (payload []byte, err error) {
 	if c.mode.IsReliable() {
 		c.reliable, b = seq24(b), b[3:]
@@ -124,7 +124,7 @@ func (c *capsule) append(b []byte) []byte {
 	return append(b, c.payload...)
 }
 
-// size is the length of the capsule with its payload, in bytes.
+// size returns the length of the capsule with its payload, in bytes.
 func (c *capsule) size() int {
 	n := 3 + len(c.payload)
 	if c.mode.IsReliable() {
@@ -142,7 +142,7 @@ func (c *capsule) size() int {
 	return n
 }
 
-// isPadding reports whether what is left of a datagram's body holds no capsule: it is too short for one, or all zeros.
+// isPadding reports whether the rest of a datagram's body holds no capsule: it is too short for one, or all zeros.
 func isPadding(b []byte) bool {
 	if len(b) < 4 {
 		return true

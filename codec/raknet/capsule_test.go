@@ -12,13 +12,13 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
-// The capsules are those of the captures in testdata, payloads shortened.
+// TestCapsule uses the capsules of the captures in testdata, with shortened payloads.
 func TestCapsule(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		hex     string
 		want    capsule
-		written string // where it differs from hex
+		written string // if it differs from hex
 	}{
 		{"unreliable", "000010aabb", capsule{mode: codec.Unreliable}, ""},
 		{"unreliable sequenced", "200010020000" + "09000003aabb",
@@ -33,7 +33,8 @@ func TestCapsule(t *testing.T) {
 		{"ordered and asking", "e00010020000" + "0100001faabb",
 			capsule{mode: codec.ReliableOrdered, reliable: 2, order: 1, channel: 31}, "600010020000" + "0100001faabb"},
 		{"split", "700010020000" + "01000000" + "00000002" + "0007" + "00000001" + "aabb",
-			capsule{mode: codec.ReliableOrdered, reliable: 2, order: 1, split: true, splitCount: 2, splitID: 7, splitIndex: 1}, ""},
+			capsule{mode: codec.ReliableOrdered, reliable: 2, order: 1, split: true, splitCount: 2, splitID: 7,
+				splitIndex: 1}, ""},
 		{"of 9 bits", "400009000000aabb", capsule{mode: codec.Reliable, pad: 7}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestCapsuleRefuses(t *testing.T) {
 	}
 }
 
-// TestCapsuleKeepsItsPayloadApart guards against an append to a payload that would overwrite the next capsule.
+// TestCapsuleKeepsItsPayloadApart: an append to a payload must not overwrite the next capsule.
 func TestCapsuleKeepsItsPayloadApart(t *testing.T) {
 	var c capsule
 	rest, err := c.parse(codectest.Unhex(t, "000010aabb"+"000008cc"))

@@ -14,23 +14,23 @@ type inbound struct {
 
 func isOrdered(m codec.Mode) bool { return m == codec.ReliableOrdered }
 
-// channels puts the peer's ordered and sequenced messages into their order, each channel by itself
-// (docs/protocols/raknet.md#ordering). Sequenced messages share the ordering numbers without using them up: they wait
-// for the ordered messages before them, and each ordered message starts the sequencing numbers anew. The state of a
-// channel is made when it is first used.
+// channels puts the peer's ordered and sequenced messages into order, each channel separately
+// (docs/protocols/raknet.md#ordering). Sequenced messages carry an ordering number without using it up. They wait for
+// the ordered messages before them, and each ordered message restarts the sequencing numbers. The state of a channel
+// is allocated at its first use.
 type channels struct {
 	list []channel
-	// messages and bytes wait, in all channels together.
+	// messages and bytes count the waiting messages of all channels.
 	messages, bytes int
 }
 
 type channel struct {
-	order    Seq24       // of the next ordered message
-	sequence Seq24       // the least sequencing number that is not stale
+	order    Seq24       // number of the next ordered message
+	sequence Seq24       // lowest sequencing number that is not stale
 	waiting  waitingHeap // messages ahead of order
 }
 
-// judge says whether a message is fresh (its turn), early (ahead of a missing one), or stale.
+// judge says whether a message is fresh (next), early (ahead of a missing one), or stale.
 func (c *channels) judge(m *inbound) verdict {
 	var order, sequence Seq24
 	if int(m.channel) < len(c.list) {
@@ -45,7 +45,7 @@ func (c *channels) judge(m *inbound) verdict {
 	return fresh
 }
 
-// pass records that a fresh message was handed on.
+// pass records the delivery of a fresh message.
 func (c *channels) pass(m *inbound) {
 	ch := c.at(m.channel)
 	if isOrdered(m.mode) {
@@ -62,7 +62,8 @@ func (c *channels) hold(m inbound) {
 	c.bytes += cap(m.payload)
 }
 
-// release takes the next held message that is no longer early off its channel: fresh, to be passed on, or stale.
+// release removes the next held message of a channel that is no longer early. The message is fresh, and to be
+// delivered, or stale.
 func (c *channels) release(number uint8) (m inbound, v verdict, ok bool) {
 	ch := c.at(number)
 	if len(ch.waiting) == 0 {
@@ -84,8 +85,8 @@ func (c *channels) at(number uint8) *channel {
 	return &c.list[number]
 }
 
-// waitingHeap is a binary heap of early messages: by ordering number; of the same one the sequenced messages come before
-// the ordered, and by sequencing number.
+// waitingHeap is a binary heap of early messages, by ordering number. With the same number, sequenced messages precede
+// the ordered one, by sequencing number.
 type waitingHeap []inbound
 
 func (h waitingHeap) less(i, j int) bool {

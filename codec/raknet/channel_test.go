@@ -9,7 +9,7 @@ import (
 	"tidegate/codec"
 )
 
-// channelScript plays arrivals on channel 3 and returns what is passed on, in order.
+// channelScript plays arrivals on channel 3 and returns the delivered messages in order.
 func channelScript(c *channels, arrivals []inbound) (passed []string) {
 	name := func(m *inbound) string {
 		if isSequenced(m.mode) {
@@ -65,8 +65,11 @@ func TestChannelOrder(t *testing.T) {
 			[]inbound{sequenced(1, 1), ordered(1), sequenced(1, 0), ordered(0)},
 			[]string{"o0", "s1.0", "s1.1", "o1"}},
 		{"sequenced after its successor in order", 0, []inbound{ordered(0), sequenced(0, 1)}, []string{"o0"}},
-		{"sequencing numbers wrap around", 0, []inbound{sequenced(0, top-1), sequenced(0, top), sequenced(0, 0), sequenced(0, top)},
-			[]string{"s0.16777214", "s0.16777215", "s0.0"}},
+		{
+			"sequencing numbers wrap around", 0,
+			[]inbound{sequenced(0, top-1), sequenced(0, top), sequenced(0, 0), sequenced(0, top)},
+			[]string{"s0.16777214", "s0.16777215", "s0.0"},
+		},
 	} {
 		var c channels
 		c.at(3).order = test.start

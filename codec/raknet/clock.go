@@ -5,26 +5,25 @@ import (
 	"time"
 )
 
-// clockSamples is how many of the newest round trips the best is chosen from, as in stock RakNet.
+// clockSamples is the number of newest round trips from which the best is chosen, as in stock RakNet.
 const clockSamples = 5
 
 // peerClock knows how far the peer's clock is ahead of ours. A message that begins with ID_TIMESTAMP carries a time of
-// its sender's clock; whoever receives it puts it into the terms of his own
-// (docs/protocols/raknet.md#timestamps).
+// its sender's clock. The receiver converts it to its own clock (docs/protocols/raknet.md#timestamps).
 type peerClock struct {
-	samples [clockSamples]clockSample // oldest overwritten first
+	samples [clockSamples]clockSample // the oldest is overwritten first
 	next    uint8
 	best    uint8
 }
 
-// clockSample is what one round trip says. A used one has a roundTrip above 0.
+// clockSample is the result of one round trip. A used one has a roundTrip above 0.
 type clockSample struct {
 	roundTrip time.Duration
-	ahead     uint64 // of the peer's clock, in milliseconds; wraps for one that is behind ours
+	ahead     uint64 // of the peer's clock, in milliseconds; wraps if it is behind ours
 }
 
-// sample takes a round trip that began at sent, in milliseconds of our clock, and was answered at answered of the
-// peer's. Half of it is taken for each way, so the shortest is the most exact.
+// sample takes a round trip. It began at sent, in milliseconds of our clock. The peer answered at answered of its
+// clock. Half of the round trip counts for each direction, so the shortest one is the most exact.
 func (k *peerClock) sample(roundTrip time.Duration, sent, answered uint64) {
 	half := uint64((roundTrip/2 + time.Millisecond/2) / time.Millisecond)
 	k.samples[k.next] = clockSample{max(roundTrip, 1), answered - sent - half}
@@ -36,10 +35,10 @@ func (k *peerClock) sample(roundTrip time.Duration, sent, answered uint64) {
 	}
 }
 
-// minTimestamped is the identifier and the time. Stock RakNet adjusts the time even if no message follows.
+// minTimestamped is the size of the identifier and the time. Stock RakNet adjusts the time even without a message.
 const minTimestamped = 1 + 8
 
-// adjust rewrites the time of a message that carries one, in place. Before the first sample it does nothing.
+// adjust converts the time in a message that carries one, in place. Before the first sample it does nothing.
 func (k *peerClock) adjust(payload []byte) {
 	if len(payload) < minTimestamped || payload[0] != idTimestamp {
 		return
@@ -48,11 +47,11 @@ func (k *peerClock) adjust(payload []byte) {
 	binary.BigEndian.PutUint64(payload[1:], theirs-k.samples[k.best].ahead)
 }
 
-// sampleClock takes the first round trip from the handshake: the peer says its own time, and echoes one of ours.
+// sampleClock takes the first round trip from the handshake: the peer sends its own time, and echoes one of ours.
 func (c *Conn) sampleClock(now time.Duration, echoed, theirs uint64) {
 	ours := c.milliseconds(now)
 	if echoed < c.milliseconds(0) || echoed > ours {
-		return // never said
+		return // never sent
 	}
 	c.clock.sample(time.Duration(ours-echoed)*time.Millisecond, echoed, theirs)
 }

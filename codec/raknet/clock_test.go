@@ -19,7 +19,7 @@ func TestClockTrustsTheShortestRoundTrip(t *testing.T) {
 	for i, step := range []struct {
 		roundTrip      time.Duration
 		sent, answered uint64
-		want           uint64 // what 5000 of the peer's clock is in ours
+		want           uint64 // the peer's time 5000 in our clock
 	}{
 		{100 * ms, 1000, 2050, 4000},
 		{10 * ms, 1100, 2110, 3995}, // asymmetric, but short
@@ -54,7 +54,7 @@ func TestClockLeavesTheRestAlone(t *testing.T) {
 	}
 }
 
-// TestTimestampsAreOfTheReceiversClock lets two peers whose clocks are an hour apart tell each other the time, with and
+// TestTimestampsAreOfTheReceiversClock: two peers with clocks an hour apart send each other their time, with and
 // without a message behind it.
 func TestTimestampsAreOfTheReceiversClock(t *testing.T) {
 	net, client, server := newSim(t, simnet.Weather{Latency: 20 * ms, Jitter: 10 * ms}, time.Hour)

@@ -11,7 +11,7 @@ type window struct {
 	next Seq24
 }
 
-// fill sends until the window holds the next datagram back, and returns the number of the first sent.
+// fill sends until the window delays the next datagram, and returns the number of the first sent.
 func (w *window) fill() (first Seq24) {
 	first = w.next
 	for w.allows(0) {
@@ -83,7 +83,7 @@ func TestLossHalvesOnceARound(t *testing.T) {
 	w.want("another", leastWindow)
 }
 
-// TestLossAtRandomCostsNothing takes a loss for congestion only if there are many, or a queue stands.
+// TestLossAtRandomCostsNothing: loss counts as congestion only if it is heavy, or if there is a queue.
 func TestLossAtRandomCostsNothing(t *testing.T) {
 	w := newWindow(t)
 	w.window, w.threshold = 50*testSegment, 50*testSegment

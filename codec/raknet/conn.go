@@ -14,10 +14,10 @@ var (
 	errChannel    = fmt.Errorf("raknet: ordering channel above 31: %w", codec.ErrMode)
 )
 
-// reportDelay is how soon after Transmit, which makes no events, the messages that it dropped are reported.
+// reportDelay is how soon dropped messages are reported after Transmit, which makes no events.
 const reportDelay = time.Millisecond
 
-// phase is how far a connection has come.
+// phase says how far a connection has come.
 type phase uint8
 
 const (
@@ -34,10 +34,10 @@ const (
 	closed
 )
 
-// Conn is one side of a RakNet connection. It only conducts: sender and receiver are its two halves, and the handshakes,
-// the keeping alive and the parting have files of their own. It is not safe for concurrent use.
+// Conn is one side of a RakNet connection. sender and receiver are its two halves. The handshakes, the keep-alive and
+// the shutdown have their own files. Conn only conducts them. It is not safe for concurrent use.
 //
-// Inside, time is what has passed since the Conn was made.
+// Internal times are durations since the Conn was made.
 type Conn struct {
 	p     *Protocol
 	peer  netip.AddrPort
@@ -45,30 +45,30 @@ type Conn struct {
 	phase phase
 
 	dialed bool // we are the client
-	// tentative is whether the client's NEW_INCOMING_CONNECTION waits for Confirm.
+	// tentative says that the client's NEW_INCOMING_CONNECTION waits for Confirm.
 	tentative bool
-	ahead     bool           // client: Introduce is still to come
-	family    family         // of IPv6 addresses, as the peer writes them
-	guid      uint64         // the client's
-	server    uint64         // the server's GUID, as the client is told
+	ahead     bool           // client: Introduce has not been called yet
+	family    family         // of IPv6 addresses, in the peer's form
+	guid      uint64         // the client's GUID
+	server    uint64         // the server's GUID, as sent to the client
 	longList  bool           // the handshake lists 20 addresses, not 10
 	pressure  codec.Pressure // on the peer
-	round     uint8          // server: of the cookie by which the connection was opened
-	asking    *asking        // client: until the connection is granted
+	round     uint8          // server: round of the cookie that opened the connection
+	attempt   *attempt       // client: until the connection is granted
 	askedAt   uint64         // the peer's time in its CONNECTION_REQUEST, or in its CONNECTION_REQUEST_ACCEPTED
-	upSince   time.Duration  // when it became connected; server, until then: when it last granted the connection
-	offline   []byte         // message, or last word, to be sent next; a later one replaces it
-	pongDue   time.Duration  // server: no ping is answered before
-	parting   parting
+	upSince   time.Duration  // when it became connected; before that, on a server, when it last granted the connection
+	offline   []byte         // offline message or final datagram to be sent next; a later one replaces it
+	pongDue   time.Duration  // server: pings before this time get no answer
+	shutdown  shutdown
 
-	*workspace // nowhere while nothing is under way
+	*workspace // noWorkspace while nothing is under way
 	sender     sender
 	receiver   receiver
-	reportAt   time.Duration // when messages that Transmit dropped are reported
+	reportAt   time.Duration // when messages dropped by Transmit are reported
 	keepalive  keepalive
 	clock      peerClock
 	quirks     quirks
-	wrote      bool   // data, since Transmit last had nothing
+	wrote      bool   // data was sent since Transmit last had none
 	sent       uint64 // as in codec.Stats
 	received   uint64
 }
@@ -90,7 +90,7 @@ func (c *Conn) setMTU(mtu int) {
 	c.receiver.splits.partRoom = 1 << classOf(partSizeAt(mtu))
 }
 
-// Advance runs what is due.
+// Advance does the work that is due.
 func (c *Conn) Advance(now time.Time) {
 	if c.phase == closed {
 		return
@@ -98,16 +98,16 @@ func (c *Conn) Advance(now time.Time) {
 	at := now.Sub(c.start)
 	c.occupy()
 	c.recycle()
-	if c.asking != nil {
-		c.asking.strand.advance(at)
-		if at >= c.asking.retryAt {
+	if c.attempt != nil {
+		c.attempt.strand.advance(at)
+		if at >= c.attempt.retryAt {
 			c.ask(at)
 		}
 	}
 	c.sender.advance(at)
 	c.askAgain(at)
 	c.report()
-	c.stepParting(at)
+	c.stepShutdown(at)
 	switch {
 	case c.phase == connected:
 		c.stepKeepalive(at)
@@ -117,8 +117,8 @@ func (c *Conn) Advance(now time.Time) {
 	}
 }
 
-// Send queues a message, also before Connected. The first byte must not be below 0x1b (ID_TIMESTAMP): those are
-// RakNet's own messages.
+// Send queues a message, also before Connected. The first byte must not be below 0x1b (ID_TIMESTAMP), because those
+// are RakNet's own messages.
 func (c *Conn) Send(now time.Time, m codec.Message) error {
 	switch {
 	case c.phase >= closing:
@@ -143,15 +143,15 @@ func (c *Conn) Send(now time.Time, m codec.Message) error {
 	return nil
 }
 
-// Announce fails: RakNet has no news of other clients.
+// Announce returns ErrMode: RakNet has no announcements of other clients.
 func (c *Conn) Announce(time.Time, codec.EventKind, uint16) error { return codec.ErrMode }
 
-// Identity is the client's GUID, as in the request that opened the connection.
+// Identity returns the client's GUID from the request that opened the connection.
 func (c *Conn) Identity() uint64 { return c.guid }
 
 // Poll returns the next event.
 func (c *Conn) Poll() (codec.Event, bool) {
-	if c.workspace == &nowhere {
+	if c.workspace == &noWorkspace {
 		return codec.Event{}, false
 	}
 	return c.events.Poll()
@@ -189,19 +189,19 @@ func (c *Conn) transmit(now time.Duration, b []byte) []byte {
 	if c.phase != closed {
 		c.fillControl(now)
 		var ok bool
-		if b, ok = c.sender.transmit(now, b, c.phase == connected || c.phase == closing && c.parting.flows); ok {
+		if b, ok = c.sender.transmit(now, b, c.phase == connected || c.phase == closing && c.shutdown.flows); ok {
 			c.wrote = true
 			return b
 		}
 	}
-	// Last, since a short datagram behind longer ones costs little more than they do: the kernel takes them as one.
+	// ACKs are last, because a short datagram behind longer ones costs little extra: the kernel takes them as one.
 	if c.pressure == codec.NoPressure && r.acksDue(now, c.wrote) {
 		b = r.writeAcks(now, b, c.sender.datagramSize())
 	}
 	return b
 }
 
-// NextTimeout is when Advance wants to be called next.
+// NextTimeout returns when Advance has work again.
 func (c *Conn) NextTimeout() time.Time {
 	if c.phase == closed {
 		return time.Time{}
@@ -211,14 +211,14 @@ func (c *Conn) NextTimeout() time.Time {
 	case connected:
 		next = c.keepalive.next(&c.sender, c.p.o.Timeout)
 	case closing:
-		next = c.parting.next()
+		next = c.shutdown.next()
 	}
 	if len(c.sender.flight.done) > 0 {
 		next = min(next, c.reportAt)
 	}
-	if c.asking != nil {
-		next = min(next, c.asking.retryAt)
-		if at, ok := c.asking.strand.next(); ok {
+	if c.attempt != nil {
+		next = min(next, c.attempt.retryAt)
+		if at, ok := c.attempt.strand.next(); ok {
 			next = min(next, at)
 		}
 	}
@@ -234,10 +234,10 @@ func (c *Conn) NextTimeout() time.Time {
 	return c.start.Add(next)
 }
 
-// address is the peer's address, as it is to be written to the peer.
+// address returns the peer's address in the form for the peer.
 func (c *Conn) address() address { return address{c.peer, c.family} }
 
-// Stats are the figures so far.
+// Stats returns the figures so far.
 func (c *Conn) Stats() codec.Stats {
 	rtt := c.keepalive.rtt.smoothed
 	if rtt == 0 {
@@ -261,7 +261,7 @@ func (c *Conn) report() {
 	f.done = f.done[:0]
 }
 
-// recycle takes the memory of polled events back.
+// recycle takes back the memory of polled events.
 func (c *Conn) recycle() {
 	if c.events.Len() > 0 {
 		return

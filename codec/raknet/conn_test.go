@@ -19,7 +19,10 @@ func TestSendRefuses(t *testing.T) {
 		{"a mode it lacks", codec.Message{Payload: gamePayload(5), Mode: codec.Notify}, codec.ErrMode},
 		{"an empty message", codec.Message{}, codec.ErrMode},
 		{"a message that RakNet would swallow", codec.Message{Payload: []byte{idFirstUser - 1, 1}}, codec.ErrMode},
-		{"a channel there is not", codec.Message{Payload: gamePayload(5), Mode: codec.ReliableOrdered, Channel: 32}, codec.ErrMode},
+		{
+			"an unknown channel", codec.Message{Payload: gamePayload(5), Mode: codec.ReliableOrdered, Channel: 32},
+			codec.ErrMode,
+		},
 		{"a message too large", codec.Message{Payload: gamePayload(1001)}, codec.ErrTooLarge},
 		{"the largest message", codec.Message{Payload: gamePayload(1000)}, nil},
 		{"more than the queue holds", codec.Message{Payload: gamePayload(1000)}, codec.ErrFull},
@@ -37,21 +40,27 @@ func TestSendRefuses(t *testing.T) {
 
 func TestReceiveRefuses(t *testing.T) {
 	l := newConnected(t, Options{})
-	for _, datagram := range [][]byte{nil, {0x84}, {0x84, 0}, {0x84, 0, 0}, {0x15, 0, 0, 0}, {0xc0, 0xff, 0xff}, {0xa0, 0, 1, 0}} {
+	for _, datagram := range [][]byte{
+		nil, {0x84}, {0x84, 0}, {0x84, 0, 0}, {0x15, 0, 0, 0}, {0xc0, 0xff, 0xff}, {0xa0, 0, 1, 0},
+	} {
 		if err := l.server.Receive(l.now, datagram); !errors.Is(err, codec.ErrMalformed) {
 			t.Errorf("% x: %v, want ErrMalformed", datagram, err)
 		}
 	}
 	dialling := newLink(t, Options{})
-	if err := dialling.client.Receive(l.now, []byte{0x84, 0, 0, 0, 0x40, 0, 8, 0, 0, 0, 0x15}); !errors.Is(err, codec.ErrUnexpected) {
+	goodbye := []byte{0x84, 0, 0, 0, 0x40, 0, 8, 0, 0, 0, 0x15}
+	if err := dialling.client.Receive(l.now, goodbye); !errors.Is(err, codec.ErrUnexpected) {
 		t.Errorf("a datagram before the handshake: %v, want ErrUnexpected", err)
 	}
 }
 
-// TestGiantSplitEndsTheConnection announces a message that could never be taken.
+// TestGiantSplitEndsTheConnection announces a message that could never be accepted.
 func TestGiantSplitEndsTheConnection(t *testing.T) {
 	l := newConnected(t, Options{})
-	c := capsule{mode: codec.Reliable, reliable: l.client.sender.flight.reliable, split: true, splitCount: 1 << 31, payload: gamePayload(8)}
+	c := capsule{
+		mode: codec.Reliable, reliable: l.client.sender.flight.reliable, split: true, splitCount: 1 << 31,
+		payload: gamePayload(8),
+	}
 	_ = l.server.Receive(l.now, c.append(appendDataHeader(nil, l.client.sender.flight.next, false, false)))
 	l.poll()
 	if got := ending(t, l.toServer); got != codec.Violation {
@@ -59,7 +68,7 @@ func TestGiantSplitEndsTheConnection(t *testing.T) {
 	}
 }
 
-// TestOverdueMessageIsReported lets an unreliable message wait for the handshake for too long.
+// TestOverdueMessageIsReported makes an unreliable message wait too long for the handshake.
 func TestOverdueMessageIsReported(t *testing.T) {
 	l := newLink(t, Options{})
 	l.send(l.client, codec.Unreliable, 20, 9)
@@ -71,7 +80,7 @@ func TestOverdueMessageIsReported(t *testing.T) {
 	}
 }
 
-// TestLargeMessageOverALossyPath takes megabytes through a path that loses a tenth of all datagrams.
+// TestLargeMessageOverALossyPath sends megabytes through a path that loses a tenth of all datagrams.
 func TestLargeMessageOverALossyPath(t *testing.T) {
 	l := newConnected(t, Options{})
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -92,7 +101,7 @@ func TestLargeMessageOverALossyPath(t *testing.T) {
 	}
 }
 
-// TestSlowStartCarriesAMegabyte needs hardly more round trips than doubling takes.
+// TestSlowStartCarriesAMegabyte needs hardly more round trips than the doubling of the window.
 func TestSlowStartCarriesAMegabyte(t *testing.T) {
 	l := connectOver(newLink(t, Options{}), 25*ms)
 	start := l.now
@@ -106,8 +115,8 @@ func TestSlowStartCarriesAMegabyte(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionIsSmall measures what a connection keeps once its game has fallen silent. Other tests' garbage can only
-// add to it, so the least of a few measurements counts.
+// TestIdleConnectionIsSmall measures a connection's memory after its game has fallen silent. Other tests' garbage can
+// only add to it, so the smallest of a few measurements counts.
 func TestIdleConnectionIsSmall(t *testing.T) {
 	const most = 1152
 	each := idleBytes(t)

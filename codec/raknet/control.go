@@ -7,8 +7,8 @@ import (
 	"tidegate/codec"
 )
 
-// Bounds of what the peer may send before it is connected: it goes out after its last message of the handshake, but may
-// overtake that.
+// Bounds for messages of a peer that is not connected yet. It sends them after its last message of the handshake, but
+// they may overtake that.
 const (
 	maxEarly      = 1024
 	maxEarlyBytes = 256 << 10
@@ -22,7 +22,7 @@ type earlyMessages struct {
 	bytes int
 }
 
-// handle takes a message in its order: RakNet's own, or the game's.
+// handle handles a message in its order: RakNet's own, or the game's.
 func (c *Conn) handle(now time.Duration, m *inbound) error {
 	if m.payload[0] < idFirstUser {
 		c.notice(m)
@@ -34,7 +34,7 @@ func (c *Conn) handle(now time.Duration, m *inbound) error {
 		return err
 	}
 	switch {
-	case c.phase == connected, c.phase == accepted, c.phase == closing && c.parting.flows:
+	case c.phase == connected, c.phase == accepted, c.phase == closing && c.shutdown.flows:
 		c.keepalive.activeAt = now
 		c.deliver(m)
 		return nil
@@ -46,7 +46,7 @@ func (c *Conn) handle(now time.Duration, m *inbound) error {
 	return errPhase
 }
 
-// handleControl handles one of RakNet's own messages. Those it does not know are the peer's business, as in stock RakNet.
+// handleControl handles one of RakNet's own messages. It ignores unknown ones, as stock RakNet does.
 func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error {
 	switch payload[0] {
 	case idConnectedPing:
@@ -86,24 +86,24 @@ func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error
 	return c.handleServer(now, payload, pad)
 }
 
-// goodbyeReason is what the peer's goodbye means: a refusal, if it comes before its welcome.
+// goodbyeReason returns the meaning of the peer's goodbye: a refusal, if it precedes the peer's acceptance.
 func (c *Conn) goodbyeReason() codec.Reason {
 	switch c.phase {
 	case requesting:
 		return codec.Rejected
 	case closing:
-		return c.parting.reason
+		return c.shutdown.reason
 	}
 	return codec.Closed
 }
 
-// open ends the handshake: our own messages flow.
+// open ends the handshake: our own messages may be sent.
 func (c *Conn) open(now time.Duration) {
 	c.phase, c.upSince = connected, now
 	c.keepalive.start(now)
 }
 
-// reportConnected reports Connected, and then delivers the messages that came ahead of it.
+// reportConnected reports Connected, and then delivers the messages that arrived before it.
 func (c *Conn) reportConnected(client uint16) {
 	c.events.Push(codec.Event{Kind: codec.Connected, Client: client})
 	for i := range c.early.list {
@@ -115,7 +115,7 @@ func (c *Conn) reportConnected(client uint16) {
 // keepEarly keeps a message until the handshake ends.
 func (c *Conn) keepEarly(m *inbound) error {
 	if len(c.early.list) == maxEarly || c.early.bytes+len(m.payload) > maxEarlyBytes {
-		if m.mode.IsReliable() { // it has been acknowledged, so to drop it would break a promise
+		if m.mode.IsReliable() { // it has been acknowledged, so it must not be dropped
 			c.expel()
 		}
 		c.lend(m)
@@ -129,7 +129,7 @@ func (c *Conn) keepEarly(m *inbound) error {
 	return nil
 }
 
-// deliver hands a message to the application.
+// deliver delivers a message to the application.
 func (c *Conn) deliver(m *inbound) {
 	c.clock.adjust(m.payload)
 	c.events.Push(codec.Event{Kind: codec.Received, Message: codec.Message{
@@ -145,8 +145,8 @@ func (c *Conn) lend(m *inbound) {
 	}
 }
 
-// scratch returns an empty buffer to build one of RakNet's own messages in.
+// scratch returns an empty buffer for one of RakNet's own messages.
 func (c *Conn) scratch() []byte { return make([]byte, 0, 256) }
 
-// milliseconds is the time as RakNet's messages have it.
+// milliseconds returns the time as in RakNet's messages.
 func (c *Conn) milliseconds(now time.Duration) uint64 { return uint64(c.start.Add(now).UnixMilli()) }

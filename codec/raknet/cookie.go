@@ -7,44 +7,43 @@ import (
 	"time"
 )
 
-// CookieMode is who gives a client the cookie by which it proves its address, and who checks it
+// CookieMode says which side gives a client the cookie that proves its address, and which side checks it
 // (docs/protocols/raknet.md#cookies).
 type CookieMode uint8
 
 // Ways to prove an address.
 const (
-	// CookiesPrivate are given and checked by this server alone.
+	// CookiesPrivate: this server alone gives and checks the cookies.
 	CookiesPrivate CookieMode = iota
-	// CookiesNone leaves the proof out, for peers that cannot read a cookie. Anyone can then make connections in the name
-	// of any address.
+	// CookiesNone: there is no proof, for peers that cannot read a cookie. Anyone can then connect from a forged address.
 	CookiesNone
-	// CookiesActive are given and checked by this server, in the published form and with Options.CookieSecret, so that
-	// others who have the secret may give or check them as well.
+	// CookiesActive: this server gives and checks the cookies, in the published form and with Options.CookieSecret. Other
+	// hosts with the secret may give or check them as well.
 	CookiesActive
-	// CookiesOffloaded are given and checked by whoever stands before the server, which looks at their age only. The
-	// dialling side stands before a server: it makes them itself.
+	// CookiesOffloaded: a front proxy gives and checks the cookies, and the server checks only their age. On the dialing
+	// side we are the front proxy and make them.
 	CookiesOffloaded
-	// CookiesOffloadedPSK are given by whoever stands before the server, which checks them by Options.CookieSecret. The
-	// dialling side makes them itself.
+	// CookiesOffloadedPSK: a front proxy gives the cookies, and the server checks them with Options.CookieSecret. The
+	// dialing side makes them itself.
 	CookiesOffloadedPSK
 )
 
-// offloaded reports whether somebody else answers the first request.
+// offloaded reports whether a front proxy answers the first request.
 func (m CookieMode) offloaded() bool { return m == CookiesOffloaded || m == CookiesOffloadedPSK }
 
-// cookieLife is how long a cookie is good for at least; it may be twice as long.
+// cookieLife is how long a cookie is valid at least; it may be twice as long.
 const cookieLife = 5 * time.Second
 
-// cookies are private ones. They prove that a client receives what is sent to its address, before anything is kept of
-// it: the server gives it a number that only the server can make, and the client gives it back
+// cookies are private ones. A cookie proves that a client receives datagrams at its address, before the server stores
+// anything about it. The server sends a number that only the server can make, and the client echoes it
 // (docs/protocols/raknet.md#open-connection).
 type cookies struct{ seed *[32]byte }
 
-// origin is what a private cookie remembers of the request that it answered: its low three bits.
+// origin holds facts about the request that a private cookie answered, in the cookie's low three bits.
 type origin struct {
-	longList bool // the client's version lists 20 addresses, which its second request does not say
-	// round is 0 for a client that was not connected; a connection gives the round after the one it was opened with. So
-	// a second request that has it is no late copy of one from before: its client has begun anew.
+	longList bool // the client's version lists 20 addresses; its second request does not say that
+	// round is 0 for a client that was not connected. A connection gives out the round after its own. So a second request
+	// with that round is not a late copy of an earlier one: its client has started again.
 	round uint8
 }
 
@@ -62,8 +61,8 @@ func (o origin) bits() uint32 {
 	return bits
 }
 
-// nextRound goes from 1 to 3 and never back to 0. Four clients would have to follow each other within the life of a
-// cookie until one was taken for another.
+// nextRound goes from 1 to 3 and never back to 0. Confusion would need four successive clients at one address within
+// the life of a cookie.
 func nextRound(round uint8) uint8 { return round%3 + 1 }
 
 // give returns the cookie for a client at an address.
@@ -71,7 +70,7 @@ func (c cookies) give(now time.Time, from netip.AddrPort, o origin) uint32 {
 	return c.at(bin(now), from, o.bits())
 }
 
-// check reports whether a cookie was given to the address a short while ago, and what it says.
+// check reports whether the address received a cookie recently, and returns its facts.
 func (c cookies) check(now time.Time, from netip.AddrPort, cookie uint32) (o origin, ok bool) {
 	bits := cookie & originBits
 	newest := bin(now)
@@ -79,8 +78,8 @@ func (c cookies) check(now time.Time, from netip.AddrPort, cookie uint32) (o ori
 	return origin{longList: bits&longListBit != 0, round: uint8(bits >> roundShift)}, ok
 }
 
-// at is the cookie of one bin of time: SHA-256 of the seed, the bin, the address, the port and the origin, all of fixed
-// length, cut to 29 bits before those of the origin.
+// at returns the cookie for one time bin: 29 bits of a hash, followed by the bits of the origin. The hash is the
+// SHA-256 of the seed, the bin, the address, the port and the origin, all of fixed length.
 func (c cookies) at(bin uint64, from netip.AddrPort, bits uint32) uint32 {
 	var b [32 + 8 + 16 + 2 + 1]byte
 	copy(b[:], c.seed[:])

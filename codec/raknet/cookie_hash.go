@@ -5,9 +5,9 @@ import (
 	"math/bits"
 )
 
-// cookieHash is the hash of shared cookies. Up to 7 bytes, which is all that an IPv4 address needs, it is SipHash-2-4
-// (Aumasson and Bernstein, 2012). In longer ones CloudburstMC's library mixes each whole word of 8 bytes into v3 after
-// the rounds instead of before, and so must whoever is to agree with it about an IPv6 address.
+// cookieHash is the hash of shared cookies. Up to 7 bytes, enough for an IPv4 address, it is SipHash-2-4 (Aumasson and
+// Bernstein, 2012). For longer input CloudburstMC's library mixes each whole word of 8 bytes into v3 after the rounds
+// instead of before. cookieHash does the same, so that it agrees with that library about an IPv6 address.
 func cookieHash(k0, k1 uint64, b []byte) uint64 {
 	s := sipState{k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573}
 	last := uint64(len(b)) << 56

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// sharedCookies are those of CloudburstMC's Network library, which everybody who has the secret can give and check
+// sharedCookies are those of CloudburstMC's Network library. Every host with the secret can give and check them
 // (docs/protocols/raknet.md#cookies):
 //
 //	bits 31..8  low 24 bits of the cookieHash of address, port (2 bytes, big-endian) and the low byte
 //	bits 7..4   minute, modulo 16
 //	bits 3..0   protocol version less 1
 //
-// The hash's key is the first half of HMAC-SHA256(secret, epoch as 8 bytes, big-endian), as two little-endian words; an
-// epoch has ten minutes. A cookie is good in its minute and the next.
+// The hash's key is the first half of HMAC-SHA256(secret, epoch as 8 bytes, big-endian), as two little-endian words.
+// An epoch has ten minutes. A cookie is valid in its minute and the next.
 type sharedCookies struct {
-	inner, outer [sha256.BlockSize]byte // the secret as HMAC pads it
+	inner, outer [sha256.BlockSize]byte // the secret, padded for HMAC
 }
 
 const minutesPerEpoch = 10
@@ -39,7 +39,7 @@ func (c *sharedCookies) give(now time.Time, from netip.AddrPort, version uint8) 
 	return c.at(minute, from, byte(minute&0xf)<<4|(version-1)&0xf)
 }
 
-// check reports whether a cookie was given to the address a short while ago.
+// check reports whether the address received a cookie recently.
 func (c *sharedCookies) check(now time.Time, from netip.AddrPort, cookie uint32) bool {
 	return isFresh(now, cookie) && cookie == c.at(minuteOf(now)-cookieAge(now, cookie), from, byte(cookie))
 }
@@ -61,7 +61,7 @@ func appendIP(b []byte, ip netip.Addr) []byte {
 	return append(b, v6[:]...)
 }
 
-// key is HMAC-SHA256 in full, since crypto/hmac allocates.
+// key is a whole HMAC-SHA256, because crypto/hmac allocates.
 func (c *sharedCookies) key(epoch int64) (k0, k1 uint64) {
 	var in [sha256.BlockSize + 8]byte
 	copy(in[:], c.inner[:])
@@ -76,11 +76,11 @@ func (c *sharedCookies) key(epoch int64) (k0, k1 uint64) {
 
 func minuteOf(t time.Time) int64 { return t.Unix() / 60 }
 
-// cookieAge is how many minutes ago a cookie says that it was given, modulo 16.
+// cookieAge returns the age of a cookie in minutes, modulo 16, as the cookie says.
 func cookieAge(now time.Time, cookie uint32) int64 { return (minuteOf(now) - int64(cookie>>4)) & 0xf }
 
-// isFresh reports whether a cookie says that it was given in this minute or the one before.
+// isFresh reports whether a cookie is from this minute or the previous one, as the cookie says.
 func isFresh(now time.Time, cookie uint32) bool { return cookieAge(now, cookie) <= 1 }
 
-// versionOf is the protocol version that a cookie names.
+// versionOf returns the protocol version in a cookie.
 func versionOf(cookie uint32) uint8 { return uint8(cookie&0xf) + 1 }

@@ -4,15 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/registry"
 	"tidegate/internal/testkit/allocs"
+	"tidegate/internal/units"
 )
 
-// TestCookieHash compares with the vectors of SipHash's reference implementation, whose key and messages count from 0,
-// as far as it is the same. TestSharedCookies has longer ones.
+// TestCookieHash compares with the test vectors of SipHash's reference implementation, as far as the hash is the same.
+// Their key and messages count from 0. TestSharedCookies has longer ones.
 func TestCookieHash(t *testing.T) {
 	const k0, k1 = 0x0706050403020100, 0x0f0e0d0c0b0a0908
 	message := make([]byte, 7)
@@ -29,7 +32,7 @@ func TestCookieHash(t *testing.T) {
 	}
 }
 
-// countingSecret is the one that CloudburstMC's own tests have: 1 to 32.
+// countingSecret returns the secret of CloudburstMC's own tests: 1 to 32.
 func countingSecret() (secret [32]byte) {
 	for i := range secret {
 		secret[i] = byte(i + 1)
@@ -37,7 +40,7 @@ func countingSecret() (secret [32]byte) {
 	return secret
 }
 
-// TestSharedCookies compares with what the algorithm of org.cloudburstmc.netty.util.SipHash (2026) gives in Java.
+// TestSharedCookies compares with the results of org.cloudburstmc.netty.util.SipHash (2026) in Java.
 func TestSharedCookies(t *testing.T) {
 	c := newSharedCookies(countingSecret())
 	for _, v := range []struct {
@@ -59,7 +62,8 @@ func TestSharedCookies(t *testing.T) {
 		if got := c.give(at, from, v.version); got != v.want {
 			t.Errorf("%s at %d: %#08x, want %#08x", from, v.ms, got, v.want)
 		}
-		if mapped := netip.AddrPortFrom(netip.AddrFrom16(from.Addr().As16()), from.Port()); c.give(at, mapped, v.version) != v.want {
+		mapped := netip.AddrPortFrom(netip.AddrFrom16(from.Addr().As16()), from.Port())
+		if c.give(at, mapped, v.version) != v.want {
 			t.Errorf("%s at %d differs when it comes by an IPv6 socket", from, v.ms)
 		}
 		if got := versionOf(v.want); got != v.version {
@@ -71,7 +75,8 @@ func TestSharedCookies(t *testing.T) {
 func TestSharedCookiesGrowOld(t *testing.T) {
 	c := newSharedCookies(countingSecret())
 	other := netip.AddrPortFrom(linkClient.Addr(), linkClient.Port()+1)
-	for _, given := range []time.Time{linkStart, linkStart.Add(9*time.Minute + 50*time.Second)} { // then a new epoch begins
+	lateInEpoch := linkStart.Add(9*time.Minute + 50*time.Second)
+	for _, given := range []time.Time{linkStart, lateInEpoch} {
 		cookie := c.give(given, linkClient, 11)
 		for _, step := range []struct {
 			after time.Duration
@@ -98,7 +103,7 @@ func TestSharedCookiesGrowOld(t *testing.T) {
 	}
 }
 
-// TestOffloadedServer leaves first requests alone, and takes second ones by their cookies.
+// TestOffloadedServer ignores first requests, and accepts second ones by their cookies.
 func TestOffloadedServer(t *testing.T) {
 	secret := countingSecret()
 	good := newSharedCookies(secret).give(linkStart, linkClient, 11)
@@ -146,7 +151,7 @@ func privateCookie(round uint8) uint32 {
 	return p.cookies.give(linkStart, linkClient, origin{longList: true, round: round})
 }
 
-// place is where a client is.
+// place is a client's address as an Addresser.
 type place netip.AddrPort
 
 func (p place) Addr() netip.AddrPort { return netip.AddrPort(p) }
@@ -159,11 +164,38 @@ func TestDialOffloaded(t *testing.T) {
 		l.client = p.Dial(l.now, linkServer, codec.Hello{Identity: 77, From: place(linkClient)}).(*Conn)
 		lost := 3
 		l.drop = func(toServer bool, _ []byte) bool { lost--; return toServer && lost >= 0 }
-		l.wait(2 * time.Second) // each try has a cookie of its own time
+		l.wait(2 * time.Second) // each attempt has a cookie of its own time
 		connect(t, l)
 		if !l.server.longList || l.server.sender.mtu != offloadedMTU || l.client.sender.mtu != offloadedMTU {
 			t.Errorf("%d: long list %v, MTU %d and %d; want that of version 11, and %d", mode, l.server.longList,
 				l.client.sender.mtu, l.server.sender.mtu, offloadedMTU)
+		}
+	}
+}
+
+// TestCookiesOfBothSides: clients prove their addresses in one mode, and we prove ours to servers in another.
+func TestCookiesOfBothSides(t *testing.T) {
+	o := Bedrock.Options().(*Settings)
+	o.CookieSecret = units.Key(strings.Repeat("01", 32))
+	for _, c := range []struct {
+		clients        CookieMode
+		servers        string
+		off            bool
+		want, upstream CookieMode
+		secret         bool // of the upstream
+	}{
+		{CookiesPrivate, "active", false, CookiesPrivate, CookiesPrivate, false},
+		{CookiesPrivate, "offloaded", true, CookiesNone, CookiesOffloaded, true},
+		{CookiesActive, "offloaded_psk", false, CookiesActive, CookiesOffloadedPSK, true},
+		{CookiesOffloadedPSK, "active", false, CookiesOffloadedPSK, CookiesPrivate, false},
+	} {
+		o.CookieMode, o.Cookies = c.clients, !c.off
+		if got, secret := o.cookies(nil); got != c.want || (secret[0] == 1) == c.off {
+			t.Errorf("clients %s, off %v: mode %s with secret %x, want %s", c.clients, c.off, got, secret[0], c.want)
+		}
+		got, secret := o.cookies(&registry.Servers{Cookies: c.servers, Secret: o.CookieSecret.Bytes()})
+		if got != c.upstream || (secret[0] == 1) != c.secret {
+			t.Errorf("servers %s: mode %s with secret %x, want %s", c.servers, got, secret[0], c.upstream)
 		}
 	}
 }

@@ -10,18 +10,18 @@ import (
 const (
 	bitValid      = 0x80 // always set
 	bitACK        = 0x40
-	bitNACK       = 0x20 // where bitACK is clear
-	bitHasRate    = 0x20 // where bitACK is set: a float32 follows; no default build sets it
-	bitContinuous = 0x08 // the sender has more waiting
+	bitNACK       = 0x20 // if bitACK is clear
+	bitHasRate    = 0x20 // if bitACK is set: a float32 follows; no default build sets it
+	bitContinuous = 0x08 // the sender has more data waiting
 	bitNeedsRate  = 0x04 // the sender is in slow start
 )
 
-// datagramHeaderSize is what precedes the capsules of a data datagram.
+// datagramHeaderSize is the size of the header before the capsules of a data datagram.
 const datagramHeaderSize = 4
 
 var errDatagram = fmt.Errorf("raknet: datagram cut short or of no known kind: %w", codec.ErrMalformed)
 
-// datagramKind says what a datagram of a connection carries.
+// datagramKind says which kind of content a connection's datagram carries.
 type datagramKind uint8
 
 const (
@@ -30,14 +30,14 @@ const (
 	nackDatagram
 )
 
-// datagram is what a connection's peers send each other:
+// datagram is a datagram of a connection:
 //
 //	0       bits: valid, ACK, NACK or packet pair, continuous, needs rate
 //	1..3    number, little-endian: only of data
 //	..      capsules, or the ranges of an ACK or NACK
 type datagram struct {
 	kind   datagramKind
-	number Seq24  // of data
+	number Seq24  // number of a data datagram
 	more   bool   // data: the sender has more waiting than it may send now
 	body   []byte // aliases the datagram
 }
@@ -67,8 +67,8 @@ func (d *datagram) parse(b []byte) error {
 	return nil
 }
 
-// appendDataHeader starts a data datagram. Both flags are set as stock RakNet does, which ignores them; we acknowledge sooner
-// what is continuous.
+// appendDataHeader starts a data datagram. It sets both flags like stock RakNet, which ignores them when it receives.
+// We acknowledge continuous datagrams sooner.
 func appendDataHeader(b []byte, number Seq24, continuous, slowStart bool) []byte {
 	bits := byte(bitValid)
 	if continuous {
@@ -87,3 +87,23 @@ func seq24(b []byte) Seq24 {
 }
 
 func appendSeq24(b []byte, s Seq24) []byte { return append(b, byte(s), byte(s>>8), byte(s>>16)) }
+
+// Seq24 is one of RakNet's 24-bit counters: datagram, reliable, ordering and sequencing numbers
+// (docs/protocols/raknet.md#reliability). It wraps; compare only with its methods.
+type Seq24 uint32
+
+const (
+	seq24Mask = 1<<24 - 1
+	seq24Half = 1 << 23
+)
+
+// Add returns the number n steps ahead, or behind if n is negative.
+func (s Seq24) Add(n int) Seq24 { return Seq24((int(s) + n) & seq24Mask) }
+
+// Sub returns how many steps s is ahead of t: from -2^23 to 2^23-1, negative if s is behind.
+func (s Seq24) Sub(t Seq24) int {
+	return (int(s)-int(t)+seq24Half)&seq24Mask - seq24Half
+}
+
+// Before reports whether s precedes t, for distances below 2^23.
+func (s Seq24) Before(t Seq24) bool { return s.Sub(t) < 0 }

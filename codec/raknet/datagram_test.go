@@ -16,7 +16,7 @@ func TestDatagram(t *testing.T) {
 		kind   datagramKind
 		number Seq24
 		body   string
-		least  int // bytes of the shortest datagram that passes
+		least  int // bytes of the shortest valid datagram
 	}{
 		{"data of stock", "84000000aabb", dataDatagram, 0, "aabb", 4},
 		{"data with more to come", "8cfeffffaabb", dataDatagram, 0xfffffe, "aabb", 4},
@@ -55,6 +55,33 @@ func TestAppendDataHeader(t *testing.T) {
 	} {
 		if b := appendDataHeader(nil, 0x123456, c.continuous, c.slowStart); !bytes.Equal(b, codectest.Unhex(t, c.want)) {
 			t.Errorf("appendDataHeader(%v, %v) = %x, want %s", c.continuous, c.slowStart, b, c.want)
+		}
+	}
+}
+
+func TestSeq24WrapsAround(t *testing.T) {
+	for _, test := range []struct {
+		s, t Seq24
+		sub  int
+	}{
+		{0, 0, 0},
+		{1, 0, 1},
+		{0, 1, -1},
+		{0, seq24Mask, 1},
+		{seq24Mask, 0, -1},
+		{5, seq24Mask - 4, 10},
+		{seq24Half - 1, 0, seq24Half - 1},
+		{seq24Half, 0, -seq24Half},
+		{100, seq24Half + 101, seq24Half - 1},
+	} {
+		if got := test.s.Sub(test.t); got != test.sub {
+			t.Errorf("%d.Sub(%d) = %d, want %d", test.s, test.t, got, test.sub)
+		}
+		if got := test.t.Add(test.sub); got != test.s {
+			t.Errorf("%d.Add(%d) = %d, want %d", test.t, test.sub, got, test.s)
+		}
+		if got, want := test.s.Before(test.t), test.sub < 0; got != want {
+			t.Errorf("%d.Before(%d) = %v, want %v", test.s, test.t, got, want)
 		}
 	}
 }

@@ -7,19 +7,19 @@ import (
 	"tidegate/internal/words"
 )
 
-// Describer explains the datagrams of one connection in plain words, for people. It remembers what explaining needs:
-// whether the peers agreed to encrypt, and the parts of split messages. It is not safe for concurrent use.
+// Describer explains the datagrams of one connection in plain words, for people. It remembers whether the peers agreed
+// to encrypt, and the parts of split messages. It is not safe for concurrent use.
 type Describer struct {
 	encrypted  bool
-	fromClient describedWay
-	fromServer describedWay
+	fromClient describedDirection
+	fromServer describedDirection
 }
 
-// NewDescriber returns a Describer for a connection of which nothing has been seen.
+// NewDescriber returns a Describer for a connection from its first datagram on.
 func NewDescriber() *Describer { return new(Describer) }
 
-// Describe explains a datagram: as a whole, and each message in it. An error, which wraps codec.ErrMalformed, says
-// that it is not RakNet, at least in part; what could be understood is returned all the same.
+// Describe explains a datagram as a whole, and each message in it. An error wraps codec.ErrMalformed and says that at
+// least a part is not RakNet. The explained parts are returned all the same.
 func (d *Describer) Describe(fromServer bool, b []byte) (text string, messages []string, err error) {
 	if id, ok := offlineID(b); ok {
 		if text, err = d.offline(id, b); err != nil {

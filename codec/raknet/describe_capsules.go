@@ -7,28 +7,28 @@ import (
 	"tidegate/internal/words"
 )
 
-// Bounds of what a Describer remembers of each direction.
+// Bounds of a Describer's memory of each direction.
 const (
 	describedSplits = 8 << 20 // bytes of incomplete split messages
-	describedRecent = 1024    // reliable numbers: twice what a stock peer has in flight
+	describedRecent = 1024    // reliable numbers: twice the number that a stock peer has in flight
 )
 
-// describedWay is what a Describer remembers of one direction: the parts of split messages, and the newest reliable
-// numbers, to tell what is sent again.
-type describedWay struct {
+// describedDirection is a Describer's memory of one direction: the parts of split messages, and the newest reliable
+// numbers, to recognize resends.
+type describedDirection struct {
 	splits *reassembly
 	recent []Seq24 // the number plus 1 of the last message at index (number mod describedRecent); 0 for none
 }
 
 // capsules explains each message of a data datagram, up to the first that is invalid.
-func (w *describedWay) capsules(body []byte) (messages []string, err error) {
+func (w *describedDirection) capsules(body []byte) (messages []string, err error) {
 	for !isPadding(body) {
 		var c capsule
 		if body, err = c.parse(body); err != nil {
 			return messages, err
 		}
-		told, err := w.capsule(&c)
-		messages = append(messages, told...)
+		texts, err := w.capsule(&c)
+		messages = append(messages, texts...)
 		if err != nil {
 			return messages, err
 		}
@@ -37,7 +37,7 @@ func (w *describedWay) capsules(body []byte) (messages []string, err error) {
 }
 
 // capsule explains one capsule, and the message that its part completes.
-func (w *describedWay) capsule(c *capsule) ([]string, error) {
+func (w *describedDirection) capsule(c *capsule) ([]string, error) {
 	again := c.mode.IsReliable() && w.seen(c.reliable)
 	text := describeDelivery(c)
 	if again {
@@ -60,8 +60,8 @@ func (w *describedWay) capsule(c *capsule) ([]string, error) {
 	return []string{part, fmt.Sprintf("split message %d complete: %s", c.splitID, content)}, err
 }
 
-// join keeps a part and returns the message if that was its last one.
-func (w *describedWay) join(c *capsule) (joined []byte, pad uint8, err error) {
+// join stores a part and returns the message if that was its last one.
+func (w *describedDirection) join(c *capsule) (joined []byte, pad uint8, err error) {
 	if w.splits == nil {
 		w.splits = &reassembly{budget: describedSplits, partRoom: maxDescribedPart, memory: new(buffers)}
 	}
@@ -72,11 +72,11 @@ func (w *describedWay) join(c *capsule) (joined []byte, pad uint8, err error) {
 	return joined, pad, nil
 }
 
-// maxDescribedPart is the room set aside for a part: no path carries a larger datagram whole.
+// maxDescribedPart is the room reserved for a part: no path carries a larger datagram whole.
 const maxDescribedPart = 1500
 
-// seen notes a reliable number and reports whether it was there before.
-func (w *describedWay) seen(n Seq24) bool {
+// seen records a reliable number and reports whether it was seen before.
+func (w *describedDirection) seen(n Seq24) bool {
 	if w.recent == nil {
 		w.recent = make([]Seq24, describedRecent)
 	}
@@ -86,7 +86,7 @@ func (w *describedWay) seen(n Seq24) bool {
 	return was == n+1
 }
 
-// describeDelivery names the mode and the numbers that go with it.
+// describeDelivery names the mode and its numbers.
 func describeDelivery(c *capsule) string {
 	var text strings.Builder
 	text.WriteString(c.mode.String())
@@ -102,7 +102,7 @@ func describeDelivery(c *capsule) string {
 	return text.String()
 }
 
-// size tells the length of a payload of which the last pad bits are not used.
+// size describes the length of a payload with pad unused bits at its end.
 func size(payload []byte, pad uint8) string {
 	if pad == 0 {
 		return words.Count(len(payload), "byte")

@@ -6,7 +6,7 @@ import (
 	"tidegate/internal/words"
 )
 
-// offline explains an offline message and notes whether the connection will be encrypted.
+// offline explains an offline message and records whether the connection will be encrypted.
 func (d *Describer) offline(id byte, b []byte) (string, error) {
 	switch id {
 	case idUnconnectedPing, idUnconnectedPingOpen:
@@ -49,7 +49,7 @@ func (d *Describer) offline(id byte, b []byte) (string, error) {
 	return fmt.Sprintf("refused, %s: GUID %016x", reason, m.guid), err
 }
 
-// restart forgets what was of the connection before: numbers and split IDs begin anew with the next one.
+// restart forgets the previous connection: numbers and split IDs start again with the next one.
 func (d *Describer) restart(encrypted bool) { *d = Describer{encrypted: encrypted} }
 
 func describePing(b []byte) (string, error) {
@@ -75,7 +75,8 @@ func describeReply1(b []byte) (string, error) {
 	return text, err
 }
 
-// describeRequest2 tells by the length whether the request has a cookie: it may be the first datagram of a capture.
+// describeRequest2 explains a second request. Its length shows whether it has a cookie, because it may be the first
+// datagram of a capture.
 func describeRequest2(b []byte) (string, error) {
 	const plain4, plain6 = 1 + len(magic) + address4Size + 2 + 8, 1 + len(magic) + address6Size + 2 + 8
 	var m openConnectionRequest2

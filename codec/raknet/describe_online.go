@@ -6,8 +6,7 @@ import (
 	"tidegate/internal/words"
 )
 
-// describeContent explains a whole online message: one of RakNet's own with its fields, one of the game by its first
-// byte.
+// describeContent explains a whole online message: RakNet's own with its fields, the game's by its first byte.
 func describeContent(b []byte, pad uint8) (text string, err error) {
 	if b[0] >= idFirstUser {
 		return fmt.Sprintf("game message 0x%02x, %s: %.16x", b[0], size(b, pad), b), nil
@@ -18,7 +17,7 @@ func describeContent(b []byte, pad uint8) (text string, err error) {
 	return text, nil
 }
 
-// describeOwn explains a message of the library's own.
+// describeOwn explains one of RakNet's own messages.
 func describeOwn(b []byte) (string, error) {
 	switch b[0] {
 	case idConnectedPing:
@@ -34,8 +33,8 @@ func describeOwn(b []byte) (string, error) {
 	case idConnectionRequestAccepted:
 		var m connectionRequestAccepted
 		err := m.parse(b)
-		return fmt.Sprintf("connection request accepted: client is %s, index %d, %d addresses of the server, time of request %d, time %d",
-			m.client, m.index, m.addresses, m.requestTime, m.replyTime), err
+		return fmt.Sprintf("connection request accepted: client is %s, index %d, %d addresses of the server, "+
+			"time of request %d, time %d", m.client, m.index, m.addresses, m.requestTime, m.replyTime), err
 	case idNewIncomingConnection:
 		var m newIncomingConnection
 		err := m.parse(b)

@@ -9,8 +9,8 @@ import (
 	"tidegate/codec"
 )
 
-// told is all that a Describer says of a capture, a line per datagram and per message.
-func told(t *testing.T, c capture) (lines []string) {
+// describeAll returns a Describer's text for a capture, one line per datagram and per message.
+func describeAll(t *testing.T, c capture) (lines []string) {
 	t.Helper()
 	describers := make(map[int]*Describer)
 	for i := range c.Lines {
@@ -30,10 +30,10 @@ func told(t *testing.T, c capture) (lines []string) {
 	return lines
 }
 
-// TestDescribeCaptures: nothing that real peers sent is beyond explanation.
+// TestDescribeCaptures: the Describer explains every datagram of real peers.
 func TestDescribeCaptures(t *testing.T) {
 	for _, c := range captures(t) {
-		told(t, c)
+		describeAll(t, c)
 	}
 }
 
@@ -66,14 +66,16 @@ func TestDescribeWords(t *testing.T) {
 		{"bit_length_not_multiple_of_8.jsonl", []string{"game message 0x86, 77 bits: 86030000000000abf817"}},
 		{"ipv6_connect.jsonl", []string{"server is [::1]:"}},
 		{"loss_nack.jsonl.gz", []string{"NACK of #", ", sent again: game message"}},
-		{"split_20k.jsonl.gz", []string{"part 1 of 14 of split message 0, 1432 bytes", "split message 0 complete: game message 0x86, 20000 bytes"}},
+		{"split_20k.jsonl.gz", []string{
+			"part 1 of 14 of split message 0, 1432 bytes", "split message 0 complete: game message 0x86, 20000 bytes",
+		}},
 		{"wrong_password.jsonl", []string{"refused, invalid-password"}},
 		{"server_full.jsonl", []string{"refused, server-full: GUID "}},
 		{"incompatible_version_new_server.jsonl", []string{"refused, incompatible version: server has "}},
 		{"cpp_client_gork_server_cookie.jsonl", []string{"request 2: server is 127.0.0.1:", ", cookie "}},
 		{"security_wrong_key.jsonl", []string{"cookie 65653967, public key"}},
 	} {
-		lines := told(t, loadCapture(t, c.capture))
+		lines := describeAll(t, loadCapture(t, c.capture))
 		for _, says := range c.says {
 			if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, says) }) {
 				t.Errorf("%s does not say %q", c.capture, says)
@@ -82,7 +84,7 @@ func TestDescribeWords(t *testing.T) {
 	}
 }
 
-// TestDescribeCiphertext: after a reply 2 that settles encryption nothing can be read, until the next connection.
+// TestDescribeCiphertext: after a reply 2 that starts encryption all is unreadable, until the next connection.
 func TestDescribeCiphertext(t *testing.T) {
 	reply := openConnectionReply2{guid: 1, mtu: 1492}
 	plain := reply.append(nil)
@@ -126,12 +128,14 @@ func TestDescribeMalformed(t *testing.T) {
 	}
 }
 
-// TestDescribeSplitsBounded: parts of messages that are never completed fill the budget and no more, and then those of
-// others are still explained one by one.
+// TestDescribeSplitsBounded: parts of messages that are never completed fill the budget and no more. Then parts of
+// other messages are still explained one by one.
 func TestDescribeSplitsBounded(t *testing.T) {
 	d := NewDescriber()
 	for id := range uint16(maxSplits + 10) {
-		c := capsule{mode: codec.Reliable, reliable: Seq24(id), split: true, splitID: id, splitCount: 1000, payload: []byte{0x86}}
+		c := capsule{
+			mode: codec.Reliable, reliable: Seq24(id), split: true, splitID: id, splitCount: 1000, payload: []byte{0x86},
+		}
 		_, messages, err := d.Describe(false, c.append(appendDataHeader(nil, 0, false, false)))
 		if err != nil || len(messages) != 1 || !strings.Contains(messages[0], "part 1 of 1000 of split message") {
 			t.Fatalf("split %d: %q, %v", id, messages, err)
@@ -142,14 +146,15 @@ func TestDescribeSplitsBounded(t *testing.T) {
 	}
 }
 
-// TestDescribeSentAgain: numbers are told apart by themselves, not by their place in memory, also across the wrap.
+// TestDescribeSentAgain: numbers are distinguished by themselves, not by their place in memory, also across the wrap.
 func TestDescribeSentAgain(t *testing.T) {
-	var w describedWay
+	var w describedDirection
 	for i, step := range []struct {
 		number Seq24
 		again  bool
 	}{
-		{seq24Mask, false}, {0, false}, {seq24Mask, true}, {0, true}, {describedRecent, false}, {0, false}, {5, false}, {5, true},
+		{seq24Mask, false}, {0, false}, {seq24Mask, true}, {0, true}, {describedRecent, false}, {0, false},
+		{5, false}, {5, true},
 	} {
 		if again := w.seen(step.number); again != step.again {
 			t.Errorf("step %d, number %d: again is %v", i, step.number, again)
@@ -158,7 +163,9 @@ func TestDescribeSentAgain(t *testing.T) {
 }
 
 func FuzzDescribe(f *testing.F) {
-	for _, name := range []string{"connect_handshake", "split_boundary", "reliability_4_reliable_sequenced", "security_wrong_key"} {
+	for _, name := range []string{
+		"connect_handshake", "split_boundary", "reliability_4_reliable_sequenced", "security_wrong_key",
+	} {
 		for _, d := range loadCapture(f, name+".jsonl").Lines {
 			f.Add(d.Datagram, d.Datagram)
 		}

@@ -11,7 +11,7 @@ import (
 	"tidegate/internal/units"
 )
 
-// Stock is RakNet 4.081 and SLikeNet.
+// Stock describes RakNet 4.081 and SLikeNet.
 var Stock = registry.Descriptor{
 	Name:     "raknet",
 	Evidence: registry.ByMagic,
@@ -24,7 +24,7 @@ var Stock = registry.Descriptor{
 	Describe: func() registry.Describe { return NewDescriber().Describe },
 }
 
-// Bedrock is the dialect of Minecraft: Bedrock Edition. Stock's Describe explains it, too.
+// Bedrock describes the dialect of Minecraft: Bedrock Edition. Stock's Describe explains it, too.
 var Bedrock = registry.Descriptor{
 	Name:     "bedrock",
 	Aliases:  []string{"minecraft"},
@@ -51,12 +51,12 @@ type Settings struct {
 	MaxParts   uint16         `toml:"max_parts" min:"2" max:"65535"`      // of one message to a server
 	Timeout    units.Duration `toml:"timeout" min:"1s" max:"5m"`          // silence of a peer
 
-	CookieMode   CookieMode `toml:"cookie_mode"`   // of clients' cookies
-	CookieSecret units.Key  `toml:"cookie_secret"` // shared with others that give or check them
+	CookieMode   CookieMode `toml:"cookie_mode"`   // for clients' cookies
+	CookieSecret units.Key  `toml:"cookie_secret"` // shared with the other hosts that give or check cookies
 }
 
-// The most parts of a message that servers take: go-raknet blocks our address for one of more than 512, RakLib
-// acknowledges one of 128 or more and drops it.
+// Bounds on the parts of a message for servers. go-raknet blocks our address for a message of more than 512 parts.
+// RakLib acknowledges a message of 128 or more and drops it.
 const (
 	goRaknetParts = 500
 	rakLibParts   = 127
@@ -82,7 +82,7 @@ func (s *Settings) Check(r registry.Report) {
 	}
 }
 
-// with returns the Options of a use.
+// with returns the Options for a use.
 func (s *Settings) with(name string, use registry.Use) Options {
 	o := Options{
 		Name:        name,
@@ -96,7 +96,7 @@ func (s *Settings) with(name string, use registry.Use) Options {
 		MaxMessage:  int(s.MaxMessage),
 		MaxParts:    int(s.MaxParts),
 		MaxQueued:   use.Queue,
-		MaxAssembly: max(8<<20, 2*int(s.MaxMessage)), // the largest message, and the next behind it
+		MaxAssembly: max(8<<20, 2*int(s.MaxMessage)), // the largest message, and the one behind it
 		MaxHeld:     max(4<<20, int(s.MaxMessage)),
 		Timeout:     time.Duration(s.Timeout),
 
@@ -106,12 +106,12 @@ func (s *Settings) with(name string, use registry.Use) Options {
 	return o
 }
 
-// cookies returns how clients prove their address to us, or how we prove ours to servers, if any are dialed.
+// cookies returns how clients prove their address to us, or how we prove ours to the servers that we dial.
 func (s *Settings) cookies(to *registry.Servers) (mode CookieMode, secret [32]byte) {
 	switch {
 	case to != nil:
 		if err := mode.UnmarshalText([]byte(to.Cookies)); err != nil || mode == CookiesActive {
-			return CookiesPrivate, secret // a client knows nothing of active cookies
+			return CookiesPrivate, secret // a client does not notice active cookies
 		}
 		return mode, to.Secret
 	case !s.Cookies:
@@ -120,7 +120,7 @@ func (s *Settings) cookies(to *registry.Servers) (mode CookieMode, secret [32]by
 	return s.CookieMode, s.CookieSecret.Bytes()
 }
 
-// cookieModes are the modes' names in the configuration. CookiesNone has another key there.
+// cookieModes holds the modes' names in the configuration. CookiesNone has another key there.
 var cookieModes = [...]string{
 	CookiesPrivate: "private", CookiesNone: "none", CookiesActive: "active", CookiesOffloaded: "offloaded",
 	CookiesOffloadedPSK: "offloaded_psk",
@@ -131,7 +131,7 @@ var errCookieMode = errors.New("not a cookie mode")
 // String returns the mode's name in the configuration.
 func (m CookieMode) String() string { return cookieModes[m] }
 
-// UnmarshalText reads the form that String writes.
+// UnmarshalText reads String's form.
 func (m *CookieMode) UnmarshalText(text []byte) error {
 	i := slices.Index(cookieModes[:], string(text))
 	if i < 0 || CookieMode(i) == CookiesNone {
@@ -143,7 +143,9 @@ func (m *CookieMode) UnmarshalText(text []byte) error {
 
 // Choices lists the modes that UnmarshalText reads.
 func (CookieMode) Choices() []string {
-	return slices.DeleteFunc(slices.Clone(cookieModes[:]), func(name string) bool { return name == cookieModes[CookiesNone] })
+	return slices.DeleteFunc(slices.Clone(cookieModes[:]), func(name string) bool {
+		return name == cookieModes[CookiesNone]
+	})
 }
 
 // sharesSecret reports whether Options.CookieSecret is in use.

@@ -2,34 +2,34 @@ package raknet
 
 import "time"
 
-// maxFlight is how many of our newest datagrams are remembered. Stock RakNet ignores acknowledgements of older ones and
-// go-raknet ends a connection whose window is 2048 wide, so this also bounds what is unacknowledged
+// maxFlight is the number of our newest datagrams that are remembered. Stock RakNet ignores acknowledgements of older
+// ones. go-raknet ends a connection with a window of 2048. So maxFlight also bounds the unacknowledged datagrams
 // (docs/protocols/raknet.md#recovery-and-congestion).
 const maxFlight = 512
 
 // part is a message, or one piece of a split one, that was sent and may be sent again.
 type part struct {
 	message  *outgoing // nil in a free slot
-	index    uint32    // of the piece
+	index    uint32    // index of the piece
 	reliable Seq24     // the same in each transmission; none if the message is unreliable
-	id       uint32    // of this use of the slot
+	id       uint32    // ID of this use of the slot
 	resent   bool      // transmitted more than once
 	waiting  bool      // in the resend queue
 }
 
-// partRef names a part. It goes stale when the part has settled and its slot got another id.
+// partRef names a part. It is stale once the part has settled and its slot has another ID.
 type partRef struct{ slot, id uint32 }
 
 type datagramState uint8
 
 const (
 	inFlight datagramState = iota
-	lost                   // the peer asked for it; what it held unreliably may still be acknowledged in time
+	lost                   // the peer asked for it; its unreliable content may still be acknowledged in time
 	expired                // no acknowledgement came in time
 	settled                // acknowledged
 )
 
-// sentDatagram is one transmission: which parts a datagram number stands for.
+// sentDatagram is one transmission: the parts in a numbered datagram.
 type sentDatagram struct {
 	at    time.Duration
 	parts []partRef
@@ -38,32 +38,32 @@ type sentDatagram struct {
 	again bool // sent more than once under its number
 }
 
-// flight is all that was sent and has not settled: the datagrams by number, the parts they carried, and which of the
-// parts must go out again. A late acknowledgement of a datagram that was taken for lost still settles its parts.
+// flight holds everything that was sent and has not settled: the datagrams by number, their parts, and the parts to be
+// sent again. A late acknowledgement of a datagram that counts as lost still settles its parts.
 type flight struct {
 	*flying
 	base Seq24 // the oldest datagram remembered
-	due  Seq24 // the oldest that may yet expire
-	next Seq24 // the number of the next
+	due  Seq24 // the oldest datagram that may still expire
+	next Seq24 // number of the next datagram
 
-	nextPart uint32 // id
+	nextPart uint32 // ID of the next part
 	reliable Seq24  // number of the next reliable part
 	unacked  int    // reliable parts that have not arrived
-	oldest   Seq24  // the lowest number of those, while there are some
-	// oldestGone says that oldest has arrived, and that the lowest number is not known.
+	oldest   Seq24  // lowest number of those, while there are some
+	// oldestGone says that oldest has arrived and that the next lowest number is unknown.
 	oldestGone bool
 	literal    bool // the peer waits for every number
 }
 
-// flying is what a flight needs only while something is in it.
+// flying is the part of a flight that is needed only while data is in flight.
 type flying struct {
 	ring     []sentDatagram
 	parts    []part
-	free     []uint32  // slots of parts
+	free     []uint32  // free slots of parts
 	resend   []partRef // first in, first out
-	resentTo int       // how many at the start of resend went out already
+	resentTo int       // number of parts at the start of resend that were sent already
 	done     []outcome // collected for the sender
-	repeats  []Seq24   // datagrams to be sent again under their numbers: to a literal peer
+	repeats  []Seq24   // datagrams to be sent again under their numbers: for a literal peer
 }
 
 // outcome is the end of a message.
@@ -72,7 +72,7 @@ type outcome struct {
 	delivered bool
 }
 
-// room reports whether another datagram can be remembered, and forgets old ones to make room.
+// room reports whether another datagram can be remembered. It forgets old ones to make room.
 func (f *flight) room() bool {
 	f.trim()
 	if f.literal {
@@ -88,7 +88,7 @@ func (f *flight) room() bool {
 	return true
 }
 
-// open starts the record of the next datagram. It counts once it is committed.
+// open starts the record of the next datagram. The record counts once it is committed.
 func (f *flight) open(now time.Duration) *sentDatagram {
 	if f.next.Sub(f.base) == len(f.ring) {
 		f.grow()
@@ -103,7 +103,7 @@ func (f *flight) commit(size int) {
 	f.next = f.next.Add(1)
 }
 
-// track makes a part of a message whose transmission wants an answer.
+// track makes a part of a message whose arrival the sender wants to know.
 func (f *flight) track(m *outgoing, index uint32) partRef {
 	slot := uint32(len(f.parts))
 	if last := len(f.free) - 1; last >= 0 {
@@ -130,7 +130,7 @@ func (f *flight) get(r partRef) *part {
 	return nil
 }
 
-// acknowledge settles a datagram and what it carried. It reports whether the datagram was still in flight.
+// acknowledge settles a datagram and its parts. It returns the datagram's previous state.
 func (f *flight) acknowledge(n Seq24) (was datagramState) {
 	d := f.at(n)
 	was, d.state = d.state, settled
@@ -151,7 +151,8 @@ func (f *flight) acknowledge(n Seq24) (was datagramState) {
 	return was
 }
 
-// lose marks a datagram in flight as lost and queues its reliable parts to be sent again; or, for a literal peer, itself.
+// lose marks a datagram in flight as lost. It queues its reliable parts to be sent again, or, for a literal peer, the
+// datagram itself.
 func (f *flight) lose(n Seq24) {
 	d := f.at(n)
 	d.state = lost
@@ -167,7 +168,7 @@ func (f *flight) lose(n Seq24) {
 	}
 }
 
-// expire ends a datagram whose time is up: what it held unreliably is lost.
+// expire ends a datagram after its timeout: its unreliable parts are lost.
 func (f *flight) expire(n Seq24) {
 	d := f.at(n)
 	if d.state == inFlight {
@@ -182,7 +183,7 @@ func (f *flight) expire(n Seq24) {
 	}
 }
 
-// oldestDue returns the oldest datagram that may yet expire.
+// oldestDue returns the oldest datagram that may still expire.
 func (f *flight) oldestDue() (n Seq24, ok bool) {
 	for ; f.due != f.next; f.due = f.due.Add(1) {
 		if s := f.at(f.due).state; s == inFlight || s == lost {
@@ -192,7 +193,7 @@ func (f *flight) oldestDue() (n Seq24, ok bool) {
 	return 0, false
 }
 
-// resentLately reports whether a datagram carried something for the second time, or more.
+// resentLately reports whether a datagram carried a repeated part.
 func (f *flight) resentLately(n Seq24) bool {
 	for _, r := range f.at(n).parts {
 		if p := f.get(r); p != nil && p.resent {
@@ -215,19 +216,19 @@ func (f *flight) nextResend() (partRef, *part) {
 
 func (f *flying) forgetResends() { f.resend, f.resentTo = f.resend[:0], 0 }
 
-// resentOne takes the part that nextResend returned out of the queue.
+// resentOne removes the part of nextResend from the queue.
 func (f *flight) resentOne(p *part) {
 	p.waiting, p.resent = false, true
 	f.resentTo++
 }
 
-// isIdle reports whether nothing is in flight, and nothing has settled that is not known yet.
+// isIdle reports whether nothing is in flight and no outcome waits.
 func (f *flight) isIdle() bool {
 	f.trim()
 	return f.base == f.next && len(f.done) == 0
 }
 
-// abandon forgets all that is in flight, and keeps the room that it had.
+// abandon forgets everything in flight, and keeps its memory.
 func (f *flight) abandon() {
 	clear(f.parts)
 	clear(f.done)
@@ -236,7 +237,7 @@ func (f *flight) abandon() {
 	f.base, f.due, f.unacked = f.next, f.next, 0
 }
 
-// trim forgets the oldest datagrams as far as nothing they carried is still wanted.
+// trim forgets the oldest datagrams as long as none of their parts is needed any more.
 func (f *flight) trim() {
 	for f.base != f.next {
 		d := f.at(f.base)

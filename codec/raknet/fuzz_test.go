@@ -8,7 +8,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// A script is what the fuzzer feeds a connection: datagrams, each with its length (2 bytes) before it.
+// A script is the fuzzer's input for a connection: datagrams, each preceded by its length (2 bytes).
 
 func script(datagrams ...[]byte) (b []byte) {
 	for _, d := range datagrams {
@@ -33,7 +33,7 @@ func playScript(r *replay, b []byte) {
 	}
 }
 
-// seedScripts are what the peers of some captures sent, after their handshakes, as scripts.
+// seedScripts adds scripts of the datagrams after the handshake, from the peers of some captures.
 func seedScripts(f *testing.F, from string) {
 	for _, c := range captures(f) {
 		var sent [][]byte
@@ -49,8 +49,8 @@ func seedScripts(f *testing.F, from string) {
 	f.Add(script(codectest.Unhex(f, hugeSplit), codectest.Unhex(f, wideACK)))
 }
 
-// FuzzReceiveServer plays scripts to a server's side of a connection, FuzzReceiveClient to a client's: no panic, events
-// in their order, no timer that never moves on, and an end when the peer stays silent.
+// FuzzReceiveServer plays scripts to a server's side of a connection, and FuzzReceiveClient to a client's. There must
+// be no panic and no timer without progress. Events come in order, and the connection ends when the peer stays silent.
 func FuzzReceiveServer(f *testing.F) {
 	seedScripts(f, "client")
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -67,8 +67,8 @@ func FuzzReceiveClient(f *testing.F) {
 	})
 }
 
-// FuzzAccept knocks at a server's door: what it answers is no longer than what it was asked, and nobody without a cookie
-// comes in.
+// FuzzAccept sends datagrams to a server. An answer must not be longer than its question, and without a cookie no
+// client is accepted.
 func FuzzAccept(f *testing.F) {
 	for _, c := range captures(f) {
 		for _, d := range c.Lines[:min(len(c.Lines), 4)] {

@@ -7,8 +7,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// FuzzWireTypes feeds every wire type that is a whole message: none panics, and what one has read and written it
-// reads again as the same.
+// FuzzWireTypes parses data as every wire type that is a whole message. None panics. A type that was parsed and
+// written must parse as the same again.
 func FuzzWireTypes(f *testing.F) {
 	for _, seed := range []string{
 		"01000000000000000a00ffff00fefefefefdfdfdfd12345678000660c47c25474b",
@@ -67,8 +67,8 @@ func FuzzPong(f *testing.F) {
 	})
 }
 
-// FuzzCapsules reads capsule after capsule: each is written as it was read, but for reliabilities 5 to 7, the unused
-// low bits of the first byte, and never larger than the datagram.
+// FuzzCapsules reads capsule after capsule. Each is written as it was read, except for reliabilities 5 to 7 and the
+// unused low bits of the first byte. A capsule is never larger than its datagram.
 func FuzzCapsules(f *testing.F) {
 	part := "700010020000" + "01000000" + "00000002" + "0007" + "00000001" + "aabb"
 	f.Add(codectest.Unhex(f, "000010aabb"+"600010020000"+"0100001faabb"+part+"0000"))

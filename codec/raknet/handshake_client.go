@@ -8,46 +8,47 @@ import (
 	"tidegate/codec"
 )
 
-// probes are the MTUs that a client tries, each a few times before it takes the path for too narrow
+// probes are the MTUs that a client tries. It tries each several times before it takes the path for too narrow
 // (docs/protocols/raknet.md#open-connection).
 var probes = [...]int{1492, 1200, 576}
 
 const (
 	triesPerProbe = 4
-	// requestsPerReply is how often the second request is sent before the first is tried again: the cookie may have
-	// grown old, or the server never have kept us.
+	// requestsPerReply is how often the second request is sent before the first is tried again. The cookie may have
+	// expired, or the server may have stored nothing.
 	requestsPerReply = 2
 	firstRetry       = 200 * time.Millisecond
-	lastRetry        = 500 * time.Millisecond // stock RakNet's only one
-	// tooSoonRetry is how soon a stock server takes another client from the same address. All clients of a proxy have
+	lastRetry        = 500 * time.Millisecond // stock RakNet's only interval
+	// tooSoonRetry is how soon a stock server accepts another client from the same address. All clients of a proxy have
 	// one address. tooSoonPatience is how long we try: a stock client waits for 6 s.
 	tooSoonRetry    = 100 * time.Millisecond
 	tooSoonPatience = 4 * time.Second
-	// mostSnubs is after how many of them a server with a key is taken to demand encryption: it may make exceptions.
-	mostSnubs = 2
+	// maxKeyedReplies is the number of such replies after which a server with a key is taken to demand encryption. It may
+	// make exceptions.
+	maxKeyedReplies = 2
 )
 
-// asking is a client's state until its connection is granted.
-type asking struct {
-	password []byte
-	pad      uint8 // of the password
-	version  uint8
-	from     codec.Addresser // as in codec.Hello
-	refused  []uint8         // versions that the server did not take
-	tries    int             // first requests sent
-	probe    int             // MTU of the last of them
-	reply    openConnectionReply1
-	replied  bool
-	requests int           // second requests sent since the reply
-	sentAt   time.Duration // when the last request was sent
-	tooSoon  bool          // the server has taken another client of our address a moment ago
-	snubs    int           // replies of a server with a key, whose second requests then got no answer
-	retryAt  time.Duration
-	due      request // what is to be sent next
-	strand   strand
+// attempt is a client's state until its connection is granted.
+type attempt struct {
+	password     []byte
+	pad          uint8 // pad of the password
+	version      uint8
+	from         codec.Addresser // as in codec.Hello
+	refused      []uint8         // versions that the server refused
+	tries        int             // first requests sent
+	probe        int             // MTU of the last of them
+	reply        openConnectionReply1
+	replied      bool
+	requests     int           // second requests sent since the reply
+	sentAt       time.Duration // when the last request was sent
+	tooSoon      bool          // the server has accepted another client from our address a moment ago
+	keyedReplies int           // replies of a server with a key whose second requests got no answer
+	retryAt      time.Duration
+	due          request // the next request to send
+	strand       strand
 }
 
-// request is one of the two by which a connection is asked for.
+// request is one of the two requests for a connection.
 type request uint8
 
 const (
@@ -57,7 +58,7 @@ const (
 )
 
 // setPassword copies the password of a Hello.
-func (a *asking) setPassword(hello codec.Hello) {
+func (a *attempt) setPassword(hello codec.Hello) {
 	a.password, a.pad = append(a.password[:0], hello.Data...), hello.Pad
 }
 
@@ -66,18 +67,18 @@ func dial(p *Protocol, now time.Time, to netip.AddrPort, hello codec.Hello) *Con
 	c := newConn(p, now, to, probing)
 	c.dialed, c.tentative = true, hello.Tentative
 	c.guid = hello.Identity
-	c.question = asking{
-		password: c.question.password, from: hello.From, version: p.servers.ask(to, p.o.DialVersion),
+	c.attemptRoom = attempt{
+		password: c.attemptRoom.password, from: hello.From, version: p.servers.ask(to, p.o.DialVersion),
 	}
-	c.question.setPassword(hello)
-	c.asking = &c.question
+	c.attemptRoom.setPassword(hello)
+	c.attempt = &c.attemptRoom
 	c.ask(0)
 	return c
 }
 
-// ask sends the request that is to be answered next, once more.
+// ask sends the current request once more.
 func (c *Conn) ask(now time.Duration) {
-	a := c.asking
+	a := c.attempt
 	switch {
 	case a.tooSoon && now >= tooSoonPatience:
 		c.end(codec.Event{Reason: codec.TooSoon, Identity: c.server})
@@ -88,12 +89,12 @@ func (c *Conn) ask(now time.Duration) {
 		c.request2(now)
 	case a.replied && a.requests < requestsPerReply:
 		c.request2(now)
-	case a.replied && a.reply.encrypts && a.snubs == mostSnubs-1:
+	case a.replied && a.reply.encrypts && a.keyedReplies == maxKeyedReplies-1:
 		c.lackKey()
 		return
 	default:
 		if a.replied {
-			a.snubs++
+			a.keyedReplies++
 		}
 		a.replied = false
 		c.request1(now)
@@ -103,22 +104,22 @@ func (c *Conn) ask(now time.Duration) {
 }
 
 func (c *Conn) request1(now time.Duration) {
-	a := c.asking
+	a := c.attempt
 	a.probe = probes[min(a.tries/triesPerProbe, len(probes)-1)]
 	a.tries++
 	a.due, a.sentAt = firstRequest, now
 }
 
 func (c *Conn) request2(now time.Duration) {
-	a := c.asking
+	a := c.attempt
 	a.requests++
 	a.due, a.sentAt = secondRequest, now
 	a.strand.expect(now)
 }
 
-// transmitRequest appends the request that is due to b, if there is one.
+// transmitRequest appends the due request to b, if there is one.
 func (c *Conn) transmitRequest(b []byte) []byte {
-	a := c.asking
+	a := c.attempt
 	due := a.due
 	a.due = noRequest
 	switch due {
@@ -135,11 +136,11 @@ func (c *Conn) transmitRequest(b []byte) []byte {
 	return b
 }
 
-// offloadedMTU is the largest MTU that CloudburstMC's servers take by default.
+// offloadedMTU is the largest MTU that CloudburstMC's servers accept by default.
 const offloadedMTU = 1400
 
-// ownReply is what a server that leaves first requests to us would have answered to ours.
-func (p *Protocol) ownReply(now time.Time, a *asking) openConnectionReply1 {
+// ownReply returns the reply of a server that leaves first requests to us, as its front proxy.
+func (p *Protocol) ownReply(now time.Time, a *attempt) openConnectionReply1 {
 	reply := openConnectionReply1{hasCookie: true, mtu: uint16(min(p.o.MaxMTU, offloadedMTU))}
 	if p.shared != nil {
 		var from netip.AddrPort
@@ -153,7 +154,7 @@ func (p *Protocol) ownReply(now time.Time, a *asking) openConnectionReply1 {
 	return reply
 }
 
-// receiveReply takes the server's answer to one of our requests.
+// receiveReply handles the server's answer to one of our requests.
 func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 	if id == idIncompatibleVersion {
 		return c.changeVersion(now, b)
@@ -161,7 +162,7 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 	if reason, ok := refusalReason(id); ok {
 		return c.refused(now, reason, b)
 	}
-	a := c.asking
+	a := c.attempt
 	switch id {
 	case idOpenConnectionReply1:
 		if err := a.reply.parse(b); err != nil {
@@ -190,32 +191,32 @@ func (c *Conn) receiveReply(now time.Duration, id byte, b []byte) error {
 	return errPhase
 }
 
-// refused takes an offline refusal.
+// refused handles an offline refusal.
 func (c *Conn) refused(now time.Duration, reason codec.Reason, b []byte) error {
 	var m refusal
 	if err := m.parse(b); err != nil {
 		return err
 	}
 	c.server = m.guid
-	if reason == codec.AlreadyConnected && c.asking.strand.known() {
+	if reason == codec.AlreadyConnected && c.attempt.strand.known() {
 		return nil
 	}
 	if reason == codec.TooSoon {
-		c.asking.tooSoon, c.asking.requests, c.asking.retryAt = true, 0, now+tooSoonRetry
-		c.asking.strand.answered()
+		c.attempt.tooSoon, c.attempt.requests, c.attempt.retryAt = true, 0, now+tooSoonRetry
+		c.attempt.strand.answered()
 		return nil
 	}
 	c.end(codec.Event{Reason: reason, Identity: c.server})
 	return nil
 }
 
-// changeVersion asks again with the version that a server names as its own, if we speak that, too.
+// changeVersion asks again with the server's own version, if we speak that too.
 func (c *Conn) changeVersion(now time.Duration, b []byte) error {
 	var m incompatible
 	if err := m.parse(b); err != nil {
 		return err
 	}
-	a := c.asking
+	a := c.attempt
 	switch {
 	case m.version == a.version && len(a.refused) > 0:
 		return errPhase // it answers a request from before the change
@@ -230,16 +231,16 @@ func (c *Conn) changeVersion(now time.Duration, b []byte) error {
 	return nil
 }
 
-// granted takes the server's grant.
+// granted handles the server's grant.
 func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 	if reply.encrypts {
 		c.lackKey()
 		return
 	}
-	c.longList = c.asking.version >= firstLongList
-	c.setMTU(min(c.p.clampMTU(reply.mtu), c.p.clampMTU(c.asking.reply.mtu)))
+	c.longList = c.attempt.version >= firstLongList
+	c.setMTU(min(c.p.clampMTU(reply.mtu), c.p.clampMTU(c.attempt.reply.mtu)))
 	c.server, c.family = reply.guid, reply.client.family
-	c.asking, c.offline = nil, nil
+	c.attempt, c.offline = nil, nil
 	if c.ahead {
 		c.wait()
 		return
@@ -247,19 +248,20 @@ func (c *Conn) granted(now time.Duration, reply *openConnectionReply2) {
 	c.requestConnection(now)
 }
 
-// requestConnection sends the first message of the reliability layer, unless the server may block us for its password.
+// requestConnection sends the first message of the reliability layer, unless the server could block us for its
+// password.
 func (c *Conn) requestConnection(now time.Duration) {
-	if len(c.question.password) > maxPassword {
+	if len(c.attemptRoom.password) > maxPassword {
 		c.finish(codec.InvalidPassword)
 		return
 	}
-	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.question.password}
-	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.question.pad)
+	m := connectionRequest{guid: c.guid, time: c.milliseconds(now), password: c.attemptRoom.password}
+	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), c.attemptRoom.pad)
 	c.phase = requesting
 	c.expectAnswer(now)
 }
 
-// lackKey gives up a server that encrypts, and tells it why.
+// lackKey gives up a server that encrypts, and tells it the reason.
 func (c *Conn) lackKey() {
 	c.finish(codec.Incompatible)
 	m := requiresPublicKey{code: serverKeyMissing}
@@ -300,7 +302,7 @@ func (c *Conn) Confirm(now time.Time) {
 	}
 }
 
-// join sends the last step of the handshake, by which the server counts us as connected.
+// join sends the last step of the handshake. The server then counts us as connected.
 func (c *Conn) join(now time.Duration) {
 	m := newIncomingConnection{
 		server: c.address(), addresses: c.ownAddresses(), serverTime: c.askedAt, clientTime: c.milliseconds(now),

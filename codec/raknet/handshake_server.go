@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// maxPassword is the longest password in bytes that a client may send, and that a server is sent. Stock RakNet writes
-	// at most 255. Servers such as go-raknet block our address for one of very many parts.
+	// maxPassword bounds the password of a client, and the password for a server, in bytes. Stock RakNet writes at most
+	// 255. Servers such as go-raknet block our address for a password of very many parts.
 	maxPassword = 1024
 	// strangerAssembly bounds the bytes of incomplete split messages of a client that is not admitted.
 	strangerAssembly = 16 << 10
@@ -18,7 +18,7 @@ const (
 
 var errPassword = fmt.Errorf("raknet: password over %d bytes: %w", maxPassword, codec.ErrLimit)
 
-// accept makes the server's side of a connection, which answers the client's second request first.
+// accept makes the server's side of a connection, which first answers the client's second request.
 func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnectionRequest2, o origin) *Conn {
 	c := newConn(p, now, from, halfOpen)
 	c.guid, c.server, c.family = request.guid, p.o.GUID, request.server.family
@@ -29,13 +29,13 @@ func accept(p *Protocol, now time.Time, from netip.AddrPort, request openConnect
 	return c
 }
 
-// grant answers the second request: the connection is there.
+// grant answers the second request: the connection is granted.
 func (c *Conn) grant(now time.Duration) {
 	c.upSince = now
 	c.offline = c.p.appendPlainGrant(c.blank(), c.server, c.address(), uint16(c.sender.mtu))
 }
 
-// blank is room for the next offline message.
+// blank returns room for the next offline message.
 func (c *Conn) blank() []byte {
 	if c.offline == nil {
 		return c.memory.get(0)
@@ -43,13 +43,14 @@ func (c *Conn) blank() []byte {
 	return c.offline[:0]
 }
 
-// pongEvery is how seldom a connection answers pings: they are short, the answers are long, and the sender may be forged.
+// pongEvery is the least time between two answers to pings. Pings are short, the answers are long, and the sender may
+// be forged.
 const pongEvery = time.Second
 
 var errPings = fmt.Errorf("raknet: more than a ping a second: %w", codec.ErrUnexpected)
 
-// answerOffline answers what a client says outside of its connection, since an answer of ours may have been lost. A
-// client that waits for its grant gets no refusal for a datagram that may be forged: a refusal would end its attempt.
+// answerOffline answers a client's offline message, since an earlier answer of ours may have been lost. A deferred
+// client gets no refusal for a datagram that may be forged, because a refusal would end its attempt.
 func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 	switch id {
 	case idUnconnectedPing, idUnconnectedPingOpen:
@@ -70,9 +71,10 @@ func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 	return c.answerRequest2(now, b)
 }
 
-// answerRequest2 answers a second request from the address of this connection. A client whose cookie shows that it
-// has begun anew, after a crash say, takes the place of the one we know; it asks again when it gets no answer, and then
-// finds the place free. Without that proof whoever is connected stays (docs/protocols/raknet.md#connection-outcome).
+// answerRequest2 answers a second request from the address of this connection. A client may have started again, for
+// example after a crash, and its cookie then proves it. Such a client replaces the known one: it repeats its
+// unanswered request and then finds the place free. Without that proof the connected client stays
+// (docs/protocols/raknet.md#connection-outcome).
 func (c *Conn) answerRequest2(now time.Time, b []byte) error {
 	request, o, err := c.p.parseRequest2(now, c.peer, b)
 	proven := c.p.o.Cookies != CookiesNone
@@ -89,7 +91,7 @@ func (c *Conn) answerRequest2(now time.Time, b []byte) error {
 	case proven && c.phase != connected, c.hasBegunAnew(now, request.cookie, o):
 		c.finish(c.goodbyeReason())
 	default:
-		c.offline = c.p.appendRefusal(c.blank(), idAlreadyConnected, speaker{guid: c.server})
+		c.offline = c.p.appendRefusal(c.blank(), idAlreadyConnected, serverIdentity{guid: c.server})
 	}
 	return nil
 }
@@ -121,7 +123,7 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 		c.sender.rtt.expect(now - c.upSince)
 		if len(m.password) > maxPassword {
 			c.enqueueRefusal(now, codec.InvalidPassword)
-			c.part(now, codec.InvalidPassword)
+			c.startShutdown(now, codec.InvalidPassword)
 			return errPassword
 		}
 		if m.encrypts {
@@ -149,14 +151,14 @@ func (c *Conn) handleServer(now time.Duration, payload []byte, pad uint8) error 
 	return nil
 }
 
-// refuseSecurity turns a client away that takes the connection for encrypted.
+// refuseSecurity refuses a client that takes the connection for encrypted.
 func (c *Conn) refuseSecurity(now time.Duration) {
 	m := requiresSecurity{client: c.address(), guid: c.server}
 	c.sender.enqueueControl(now, codec.Reliable, m.append(c.scratch()), 0)
-	c.part(now, codec.Incompatible)
+	c.startShutdown(now, codec.Incompatible)
 }
 
-// Admit lets the client in; client is what it is told as its index.
+// Admit accepts the client. client is the index that the client receives.
 func (c *Conn) Admit(now time.Time, client uint16) {
 	if c.phase != asked {
 		return
@@ -165,7 +167,8 @@ func (c *Conn) Admit(now time.Time, client uint16) {
 	c.receiver.splits.budget = c.p.o.MaxAssembly
 	c.occupy()
 	m := connectionRequestAccepted{
-		client: c.address(), index: client, addresses: c.ownAddresses(), requestTime: c.askedAt, replyTime: uint64(now.UnixMilli()),
+		client: c.address(), index: client, addresses: c.ownAddresses(), requestTime: c.askedAt,
+		replyTime: uint64(now.UnixMilli()),
 	}
 	c.sender.enqueueControl(now.Sub(c.start), codec.ReliableOrdered, m.append(c.scratch()), 0)
 	c.expectAnswer(now.Sub(c.start))

@@ -83,7 +83,7 @@ func TestDialChangesVersion(t *testing.T) {
 	for _, test := range []struct {
 		what  string
 		named []uint8 // in each refusal
-		want  uint8   // version of the request that follows; 0: it is over
+		want  uint8   // version of the next request; 0: there is none
 	}{
 		{"a version of ours", []uint8{10}, 10},
 		{"the same refusal again", []uint8{10, 10}, 10},
@@ -117,7 +117,7 @@ func TestDialChangesVersion(t *testing.T) {
 	}
 }
 
-// TestDialReachesAnotherVersion lists as many addresses as the version that was agreed on has.
+// TestDialReachesAnotherVersion lists as many addresses as the agreed version has.
 func TestDialReachesAnotherVersion(t *testing.T) {
 	l := newLinkOf(t, New(Options{DialVersion: 6, Versions: []uint8{6, 11}}))
 	l.p = New(Options{DialVersion: 11, Versions: []uint8{11}}) // the server's
@@ -208,7 +208,7 @@ func TestHalfOpenConnectionEnds(t *testing.T) {
 	}
 }
 
-// TestMessagesAheadOfTheHandshake delivers what overtook the client's last message of it.
+// TestMessagesAheadOfTheHandshake: messages that overtake the client's last message of the handshake are delivered.
 func TestMessagesAheadOfTheHandshake(t *testing.T) {
 	l := newLink(t, Options{})
 	l.exchange()
@@ -220,7 +220,7 @@ func TestMessagesAheadOfTheHandshake(t *testing.T) {
 			held = append(held, datagram)
 			return true
 		}
-		return !toServer // nobody asks for it again
+		return !toServer // no further datagram asks for it
 	}
 	for l.carry(l.client, true) {
 	}

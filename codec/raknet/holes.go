@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// Bounds of asking again for datagrams that are missing (docs/protocols/raknet.md#recovery-and-congestion).
+// Bounds of requests for missing datagrams (docs/protocols/raknet.md#recovery-and-congestion).
 const (
 	maxHoles   = 512
-	mostAsks   = 8 // of one hole, after the first
+	mostAsks   = 8 // requests for one hole, after the first
 	longestAsk = time.Second
 )
 
-// hole is a run of the peer's datagram numbers that have not arrived. Numbers stay missing for good where the peer sends
-// what they held under others. What was in them is known to have come once no reliable message is missing that was sent
-// before a newer one that arrived: the one that is below.
+// hole is a run of the peer's datagram numbers that have not arrived. They stay missing for good if the peer sends
+// their messages again under other numbers. The messages of a hole have all arrived once no reliable number below the
+// field below is missing. That field is the number of a reliable message sent after the hole.
 type hole struct {
 	first, last Seq24
 	below       Seq24 // reliable number
-	closed      bool  // below is that of a message behind the hole; until then it is what was expected when the hole appeared
+	closed      bool  // below comes from a message behind the hole, not from the number expected before it
 	asked       uint8
 	askAt       time.Duration
 }
 
-// holes are asked for again while something is missing because of them, since the question may have been lost, or its
-// answer, and some peers answer nothing else. Sorted by number.
+// holes are requested again while a message of theirs is missing. The request or its answer may have been lost, and
+// some peers send again only on request. The list is sorted by number.
 type holes struct {
 	list []hole
-	at   time.Duration // the earliest askAt; of meaning while there are holes
+	at   time.Duration // the earliest askAt; valid while there are holes
 }
 
-// expect has the peer's next datagram asked for if it does not come. It is the peer's turn in the handshake, and a peer that
-// sends nothing again of its own accord would wait for ever when its answer is lost.
+// expect requests the peer's next datagram if it does not arrive. In the handshake it is the peer's turn. A peer that
+// sends again only on request would wait for ever after a lost answer.
 func (r *receiver) expect(now time.Duration) { r.openHole(now, r.datagrams.next, 1) }
 
-// openHole notes the count numbers up to and including last as missing, to be asked for again after a while.
+// openHole records the count numbers up to and including last as missing. They are requested again after a while.
 func (r *receiver) openHole(now time.Duration, last Seq24, count int) {
 	if len(r.holes.list) == maxHoles {
 		r.holes.list = slices.DeleteFunc(r.holes.list, func(o hole) bool { return o.closed && !r.lacks(&o) })
@@ -42,7 +42,7 @@ func (r *receiver) openHole(now time.Duration, last Seq24, count int) {
 	r.holes.open(last, count, r.reliable.next, now+r.patience)
 }
 
-// lacks reports whether a reliable message is missing that a closed hole may have held.
+// lacks reports whether a reliable message is missing that a closed hole may have contained.
 func (r *receiver) lacks(o *hole) bool { return r.reliable.base.Before(o.below) }
 
 func (h *holes) open(last Seq24, count int, expected Seq24, askAt time.Duration) {
@@ -65,7 +65,7 @@ func (h *holes) insert(i int, o hole) {
 	h.list[i] = o
 }
 
-// close notes what is expected after the datagram that showed the newest hole.
+// close records the number expected after the datagram that showed the newest hole.
 func (h *holes) close(expected Seq24) {
 	if n := len(h.list); n > 0 {
 		h.list[n-1].close(expected)
@@ -78,7 +78,7 @@ func (h *hole) close(expected Seq24) {
 	}
 }
 
-// fill takes a number that has arrived out of its hole, or reports that it is in none.
+// fill removes an arrived number from its hole, or reports that it is in none.
 func (h *holes) fill(n Seq24) bool {
 	for i := len(h.list) - 1; i >= 0; i-- {
 		o := &h.list[i]
@@ -101,7 +101,7 @@ func (h *holes) fill(n Seq24) bool {
 	return false
 }
 
-// split makes two holes of one by a number in its midst. The newer one is forgotten if there is no room.
+// split makes two holes of one at a number in its middle. The newer one is forgotten if there is no room.
 func (h *holes) split(i int, n Seq24) {
 	behind := h.list[i]
 	behind.first = n.Add(1)
@@ -112,7 +112,7 @@ func (h *holes) split(i int, n Seq24) {
 	h.insert(i+1, behind)
 }
 
-// askAt is when askAgain has something to do.
+// askAt returns when askAgain has work.
 func (h *holes) askAt() (at time.Duration, ok bool) {
 	if len(h.list) == 0 {
 		return 0, false
@@ -120,8 +120,8 @@ func (h *holes) askAt() (at time.Duration, ok bool) {
 	return h.at, true
 }
 
-// askAgain asks for the holes whose time has come, and forgets those of which nothing is wanted any more. Stubborn asks
-// even where nothing is known to be missing.
+// askAgain requests the due holes again, and forgets holes without missing messages. stubborn requests even without a
+// known missing message.
 func (r *receiver) askAgain(now, patience time.Duration, stubborn bool) {
 	h := &r.holes
 	if len(h.list) == 0 || now < h.at {

@@ -11,7 +11,7 @@ import (
 
 const patience = 100 * ms
 
-// asked takes what the receiver asks for, in numbers.
+// asked returns the numbers of the receiver's requests.
 func (f *feeder) asked() (numbers []Seq24) {
 	for _, r := range f.r.nacks.ranges {
 		for n := r.first; !r.last.Before(n); n = n.Add(1) {
@@ -35,7 +35,7 @@ func (f *feeder) wantAsked(what string, want ...Seq24) {
 	}
 }
 
-// newPatientFeeder has received one datagram of one reliable message.
+// newPatientFeeder returns a feeder whose receiver has one datagram of one reliable message.
 func newPatientFeeder(t *testing.T) *feeder {
 	f := newFeeder(t)
 	f.r.patience = patience
@@ -68,16 +68,19 @@ func TestMissingDatagramIsAskedForAgain(t *testing.T) {
 	}
 }
 
-// TestAskingEndsWhenNothingIsMissing: what was lost comes in datagrams of other numbers, or was not reliable.
+// TestAskingEndsWhenNothingIsMissing: the lost messages arrive in datagrams of other numbers, or were not reliable.
 func TestAskingEndsWhenNothingIsMissing(t *testing.T) {
 	for _, test := range []struct {
 		what          string
 		behind, later capsule
-		want          bool // whether it is asked for again
+		want          bool // whether it is requested again
 	}{
 		{"came under another number", orderedCapsule(2, 2, 8), orderedCapsule(1, 1, 8), false},
 		{"was unreliable", orderedCapsule(1, 1, 8), orderedCapsule(2, 2, 8), false},
-		{"shows in a later datagram only", capsule{mode: codec.Unreliable, payload: gamePayload(8)}, orderedCapsule(2, 2, 8), true},
+		{
+			"shows in a later datagram only", capsule{mode: codec.Unreliable, payload: gamePayload(8)},
+			orderedCapsule(2, 2, 8), true,
+		},
 		{"newer ones are missing", orderedCapsule(1, 1, 8), orderedCapsule(3, 3, 8), false},
 	} {
 		f := newPatientFeeder(t)
@@ -95,7 +98,7 @@ func TestAskingEndsWhenNothingIsMissing(t *testing.T) {
 	}
 }
 
-// TestAskingIsBounded: in times, in holes, and in how old a number may be.
+// TestAskingIsBounded: the times, the holes, and the age of a number are bounded.
 func TestAskingIsBounded(t *testing.T) {
 	f := newPatientFeeder(t)
 	f.n++
@@ -126,7 +129,8 @@ func TestAskingIsBounded(t *testing.T) {
 	}
 }
 
-// TestMissingDatagramMayBeOld: what is asked for is taken, however many came since; others of that age are not.
+// TestMissingDatagramMayBeOld: a requested datagram is accepted, however many arrived since. Other datagrams of that
+// age are not.
 func TestMissingDatagramMayBeOld(t *testing.T) {
 	f := newPatientFeeder(t)
 	f.n++
@@ -142,13 +146,13 @@ func TestMissingDatagramMayBeOld(t *testing.T) {
 	if got, err := f.feed(orderedCapsule(1, 1, 8)); got != datagramHistory+2 || err != nil || !f.acknowledged() {
 		t.Errorf("the missing one: %d messages, %v, acknowledged %v", got, err, f.acknowledged())
 	}
-	f.n = newest - datagramHistory + 1 // has the bit of number 1
+	f.n = newest - datagramHistory + 1 // it shares the bit of number 1
 	if _, err := f.feed(orderedCapsule(0, 0, 8)); !errors.Is(err, codec.ErrDuplicate) {
 		t.Errorf("one that had come: %v, want ErrDuplicate", err)
 	}
 }
 
-// TestRefusedDatagramIsMissing: one for which there was no room is asked for again.
+// TestRefusedDatagramIsMissing: a datagram that was refused for lack of room is requested again.
 func TestRefusedDatagramIsMissing(t *testing.T) {
 	f := newPatientFeeder(t)
 	if _, err := f.feed(orderedCapsule(maxReliableAhead+1, 1, 8)); !errors.Is(err, codec.ErrWindow) {

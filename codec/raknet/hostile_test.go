@@ -10,7 +10,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// hostile is a client that has finished its handshake and then says what no honest one would.
+// hostile is a client that has finished its handshake and then sends messages of a dishonest peer.
 type hostile struct {
 	*link
 	number, reliable Seq24
@@ -22,8 +22,8 @@ func newHostile(t *testing.T, o Options) *hostile {
 	return h
 }
 
-// say sends capsules in one datagram, in sequence.
-func (h *hostile) say(capsules ...capsule) error {
+// inject sends capsules in one datagram, in sequence.
+func (h *hostile) inject(capsules ...capsule) error {
 	b := appendDataHeader(nil, h.number, false, false)
 	for i := range capsules {
 		b = capsules[i].append(b)
@@ -44,7 +44,7 @@ func (h *hostile) next(c capsule) capsule {
 	return c
 }
 
-// TestHostileSessionIsBounded attacks the memory of a session in each way known, and measures what it keeps.
+// TestHostileSessionIsBounded attacks the memory of a session in each known way, and measures the memory kept.
 func TestHostileSessionIsBounded(t *testing.T) {
 	o := Options{MaxMTU: 400, MaxAssembly: 1 << 20, MaxHeld: 512 << 10}
 	most := uint64(o.MaxHeld + 3*o.MaxAssembly + 1<<20)
@@ -54,43 +54,44 @@ func TestHostileSessionIsBounded(t *testing.T) {
 		round func(h *hostile, i int)
 	}{
 		{"split messages never finished", func(h *hostile, i int) {
-			_ = h.say(h.next(capsule{mode: codec.Reliable, split: true, splitCount: 1000, splitID: uint16(i),
+			_ = h.inject(h.next(capsule{mode: codec.Reliable, split: true, splitCount: 1000, splitID: uint16(i),
 				splitIndex: 1, payload: large[:300]}))
 		}},
 		{"parts larger than the path carries", func(h *hostile, i int) {
-			_ = h.say(h.next(capsule{mode: codec.Reliable, split: true, splitCount: 2000, splitIndex: uint32(i % 2000),
+			_ = h.inject(h.next(capsule{mode: codec.Reliable, split: true, splitCount: 2000, splitIndex: uint32(i % 2000),
 				payload: large}))
 		}},
 		{"split messages finished ahead of their turn", func(h *hostile, i int) {
-			_ = h.say(h.next(capsule{mode: codec.ReliableOrdered, order: Seq24(5 + i/1000), split: true, splitCount: 1000,
+			_ = h.inject(h.next(capsule{mode: codec.ReliableOrdered, order: Seq24(5 + i/1000), split: true, splitCount: 1000,
 				splitID: uint16(i / 1000), splitIndex: uint32(i % 1000), payload: large[:300]}))
 		}},
 		{"ordered messages ahead of their turn", func(h *hostile, i int) {
-			_ = h.say(h.next(capsule{mode: codec.ReliableOrdered, channel: uint8(i % 32), order: Seq24(5 + i), payload: large}))
+			channel := uint8(i % 32)
+			_ = h.inject(h.next(capsule{mode: codec.ReliableOrdered, channel: channel, order: Seq24(5 + i), payload: large}))
 		}},
 		{"sequenced messages ahead of their turn", func(h *hostile, i int) {
-			_ = h.say(capsule{mode: codec.UnreliableSequenced, order: Seq24(1 + i), payload: large[:1]})
+			_ = h.inject(capsule{mode: codec.UnreliableSequenced, order: Seq24(1 + i), payload: large[:1]})
 		}},
 		{"every other datagram missing", func(h *hostile, _ int) {
 			h.number = h.number.Add(1)
-			_ = h.say(capsule{mode: codec.Unreliable, payload: large[:1]})
+			_ = h.inject(capsule{mode: codec.Unreliable, payload: large[:1]})
 		}},
 		{"every other reliable number missing", func(h *hostile, _ int) {
 			h.reliable = h.reliable.Add(1)
-			_ = h.say(h.next(capsule{mode: codec.Reliable, payload: large[:1]}))
+			_ = h.inject(h.next(capsule{mode: codec.Reliable, payload: large[:1]}))
 		}},
 		{"pings", func(h *hostile, i int) {
 			ping := connectedPing{time: uint64(i)}
-			_ = h.say(h.next(capsule{mode: codec.Reliable, payload: ping.append(nil)}))
+			_ = h.inject(h.next(capsule{mode: codec.Reliable, payload: ping.append(nil)}))
 		}},
 		{"requests for the connection", func(h *hostile, i int) {
 			request := connectionRequest{guid: 77, password: large}
-			_ = h.say(h.next(capsule{mode: codec.Reliable, payload: request.append(nil)}))
+			_ = h.inject(h.next(capsule{mode: codec.Reliable, payload: request.append(nil)}))
 			_ = h.sayRaw(request2Of(h.p, h.now, 77))
 		}},
 		{"random numbers", func(h *hostile, i int) {
 			h.number, h.reliable = Seq24(i*7919*2654435), Seq24(i*104729*2654435)
-			_ = h.say(h.next(capsule{mode: codec.ReliableOrdered, order: Seq24(i * 15485863), payload: large}))
+			_ = h.inject(h.next(capsule{mode: codec.ReliableOrdered, order: Seq24(i * 15485863), payload: large}))
 		}},
 	} {
 		h := newHostile(t, o)
@@ -109,7 +110,8 @@ func TestHostileSessionIsBounded(t *testing.T) {
 	}
 }
 
-// TestAcknowledgementsOfEverything names the whole of the 24-bit space, forwards and across the wrap-around, to a session.
+// TestAcknowledgementsOfEverything acknowledges the whole 24-bit space to a session, forwards and across the
+// wrap-around.
 func TestAcknowledgementsOfEverything(t *testing.T) {
 	for _, r := range []ackRange{{0, seq24Mask}, {0, 1 << 23}, {1 << 23, seq24Mask}} {
 		for _, kind := range []datagramKind{ackDatagram, nackDatagram} {
@@ -130,7 +132,7 @@ func TestAcknowledgementsOfEverything(t *testing.T) {
 	}
 }
 
-// TestInvalidCapsulesEndNothing: what is malformed is refused and counted, and the session goes on.
+// TestInvalidCapsulesEndNothing: malformed capsules are refused and counted, and the session continues.
 func TestInvalidCapsulesEndNothing(t *testing.T) {
 	for _, test := range []struct{ name, hex string }{
 		{"no bits", "000000" + "86"},
@@ -153,19 +155,21 @@ func TestInvalidCapsulesEndNothing(t *testing.T) {
 			t.Errorf("%s: saw %v, %d dropped", test.name, codectest.Kinds(h.toServer), h.server.Stats().Dropped-dropped)
 		}
 		h.number = h.number.Add(1)
-		if err := h.say(h.next(capsule{mode: codec.Reliable, payload: gamePayload(8)})); err != nil || !has(h.toServer, codec.Received) {
+		err := h.inject(h.next(capsule{mode: codec.Reliable, payload: gamePayload(8)}))
+		if err != nil || !has(h.toServer, codec.Received) {
 			t.Errorf("%s: the next message: %v", test.name, err)
 		}
 	}
 }
 
-// TestSplitWithinASplit joins parts that spell a part of another message: it is the game's, and is not looked into.
+// TestSplitWithinASplit joins parts whose content looks like a part of another message. It belongs to the game, and is
+// not interpreted.
 func TestSplitWithinASplit(t *testing.T) {
 	h := newHostile(t, Options{})
 	inner := capsule{mode: codec.Reliable, split: true, splitCount: 2, splitID: 1, payload: gamePayload(40)}
 	wire := append([]byte{0x86}, inner.append(nil)...)
 	for i, part := range [][]byte{wire[:20], wire[20:]} {
-		if err := h.say(h.next(capsule{mode: codec.Reliable, split: true, splitCount: 2, splitID: 1,
+		if err := h.inject(h.next(capsule{mode: codec.Reliable, split: true, splitCount: 2, splitID: 1,
 			splitIndex: uint32(i), payload: part})); err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +179,7 @@ func TestSplitWithinASplit(t *testing.T) {
 	}
 }
 
-// TestProbesOfEverySize: a first request is answered by less than it has, or not at all, and nothing is kept of it.
+// TestProbesOfEverySize: the answer to a first request is shorter than the request, or absent, and no state is kept.
 func TestProbesOfEverySize(t *testing.T) {
 	p := New(Options{})
 	whole := openConnectionRequest1{version: 6, length: codec.MaxDatagram}

@@ -22,24 +22,24 @@ type endpoint struct {
 	conn     codec.Conn
 	peer     netip.AddrPort
 
-	// loses decides whether the network of the loop loses the next datagram, either way; nil loses none.
+	// loses decides whether the loop's network loses the next datagram, in either direction; nil loses none.
 	loses func() bool
 
-	calls  chan func(now time.Time) // to be run between datagrams
+	calls  chan func(now time.Time) // run between datagrams
 	events chan codec.Event         // payloads cloned
 	done   chan struct{}
 }
 
-// Where both sides listen, on ports of the system's choice.
+// Addresses where both sides listen, on ports of the system's choice.
 const (
 	loopback4 = "127.0.0.1:0"
 	loopback6 = "[::1]:0"
 )
 
-// eventBacklog is more events than any of the tests here brings about.
+// eventBacklog is more than the number of events in any of these tests.
 const eventBacklog = 1 << 16
 
-// listen starts a server of ours that takes one client. It ends with the test.
+// listen starts a server of ours that accepts one client. It ends with the test.
 func listen(t testing.TB, at string, o raknet.Options) *endpoint {
 	e := newEndpoint(t, at, raknet.New(o))
 	go e.run()
@@ -79,7 +79,7 @@ func newEndpoint(t testing.TB, at string, p *raknet.Protocol) *endpoint {
 
 func (e *endpoint) addr() string { return e.socket.LocalAddr().String() }
 
-// run is the socket loop: it ends when the socket is closed.
+// run is the socket loop. It ends when the socket is closed.
 func (e *endpoint) run() {
 	defer close(e.done)
 	buffer := make([]byte, codec.MaxDatagram)
@@ -97,7 +97,7 @@ func (e *endpoint) run() {
 	}
 }
 
-// read waits for a datagram until the connection or a call wants its turn.
+// read waits for a datagram until the connection or a call is due.
 func (e *endpoint) read(buffer []byte) (int, netip.AddrPort, error) {
 	var deadline time.Time
 	if e.conn != nil {
@@ -106,7 +106,7 @@ func (e *endpoint) read(buffer []byte) (int, netip.AddrPort, error) {
 	if err := e.socket.SetReadDeadline(deadline); err != nil {
 		return 0, netip.AddrPort{}, err
 	}
-	if len(e.calls) > 0 { // it came before the deadline was set, which undid its own
+	if len(e.calls) > 0 { // the call came before the deadline was set, which replaced the call's own
 		return 0, netip.AddrPort{}, os.ErrDeadlineExceeded
 	}
 	return e.socket.ReadFromUDPAddrPort(buffer)
@@ -141,7 +141,7 @@ func (e *endpoint) take(now time.Time, from netip.AddrPort, datagram []byte) {
 	}
 }
 
-// pump empties the connection of events and datagrams.
+// pump takes all events and datagrams from the connection.
 func (e *endpoint) pump(now time.Time) {
 	if e.conn == nil {
 		return

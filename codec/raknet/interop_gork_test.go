@@ -12,7 +12,7 @@ import (
 	"tidegate/codec/raknet"
 )
 
-// gorkServer is a go-raknet listener that hands out the one connection it accepts.
+// gorkServer is a go-raknet listener that returns the one connection it accepts.
 func gorkServer(t testing.TB, at string, conf gork.ListenConfig) (address string, accepted chan *gork.Conn) {
 	l, err := conf.Listen(at)
 	if err != nil {
@@ -48,7 +48,7 @@ func dialGork(ctx context.Context, t *testing.T, at string, conf gork.ListenConf
 	}
 }
 
-// gorkDials keeps go-raknet's dials apart: they share a map without a lock.
+// gorkDials serializes go-raknet's dials: they share a map without a lock.
 var gorkDials sync.Mutex
 
 func dialedByGork(ctx context.Context, t *testing.T, at string, o raknet.Options) pair {
@@ -63,7 +63,7 @@ func dialedByGork(ctx context.Context, t *testing.T, at string, o raknet.Options
 	return pair{ours, theirs}
 }
 
-// echo has go-raknet send back so many messages.
+// echo makes go-raknet send count messages back.
 func echo(conn *gork.Conn, count int) error {
 	for range count {
 		b, err := conn.ReadPacket()
@@ -77,7 +77,7 @@ func echo(conn *gork.Conn, count int) error {
 	return nil
 }
 
-// wantRead reads a message off go-raknet's side, which knows no deadlines.
+// wantRead reads a message from go-raknet's side, which has no deadlines.
 func wantRead(ctx context.Context, t *testing.T, conn *gork.Conn) []byte {
 	t.Helper()
 	type result struct {

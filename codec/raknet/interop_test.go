@@ -16,9 +16,9 @@ import (
 	"tidegate/codec/raknet"
 )
 
-// The tests here run our side against go-raknet, an independent implementation of the Bedrock dialect, over loopback.
+// These tests run our side against go-raknet, an independent implementation of the Bedrock dialect, over loopback.
 
-// interopTime bounds each test; none comes near it, on a busy machine either.
+// interopTime bounds each test. No test comes near it, even on a busy machine.
 const interopTime = time.Minute
 
 func bedrock() raknet.Options {
@@ -98,8 +98,8 @@ func echoOne(ctx context.Context, t *testing.T, p pair, size int) {
 	p.ours.wantMessage(ctx, want)
 }
 
-// TestInteropLarge moves messages of many parts: what go-raknet's listener takes at most (512 parts) leaves room for
-// 500 kB; its dialer takes any number.
+// TestInteropLarge transfers messages of many parts. go-raknet's listener accepts at most 512 parts, which is 500 kB;
+// its dialer accepts any number.
 func TestInteropLarge(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -121,13 +121,13 @@ func TestInteropLarge(t *testing.T) {
 	}
 }
 
-// TestInteropMany moves many messages each way at once, and wants them in order.
+// TestInteropMany transfers many messages each way at once, and wants them in order.
 func TestInteropMany(t *testing.T) {
 	eachPair(t, func(ctx context.Context, t *testing.T, p pair) { echoMany(ctx, t, p, 3000) })
 }
 
-// TestInteropLossy does so over a network that loses a tenth of all datagrams, once the connection is made: go-raknet
-// cannot recover from a loss before.
+// TestInteropLossy does the same over a network that loses a tenth of all datagrams, after the connection is made.
+// go-raknet cannot recover from an earlier loss.
 func TestInteropLossy(t *testing.T) {
 	eachPair(t, func(ctx context.Context, t *testing.T, p pair) {
 		luck := rand.New(rand.NewPCG(1, 2))

@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// joinTime is how long a client takes until both sides are connected, through the weather.
+// joinTime returns how long a client takes until both sides are connected, in the given network conditions.
 func joinTime(t *testing.T, seed uint64, weather simnet.Weather) time.Duration {
 	t.Helper()
 	net := simnet.New(t, seed, weather)
@@ -28,8 +28,9 @@ func joinTime(t *testing.T, seed uint64, weather simnet.Weather) time.Duration {
 	return net.Elapsed()
 }
 
-// TestJoinsUnderLoss joins through lossy paths. What is lost in the handshake is sent again after the round trips that
-// the handshake has measured. After half a second, the rows were 501 ms, 401 ms and 1.7 s, 675 ms, 675 ms and 1.97 s.
+// TestJoinsUnderLoss joins through lossy paths. Lost messages of the handshake are sent again after the round trips
+// that the handshake has measured. With half a second instead, the rows were 501 ms, 401 ms and 1.7 s, 675 ms, 675 ms
+// and 1.97 s.
 func TestJoinsUnderLoss(t *testing.T) {
 	for _, c := range []struct {
 		latency  time.Duration
@@ -58,8 +59,8 @@ func TestJoinsUnderLoss(t *testing.T) {
 	}
 }
 
-// TestLostHandshakeMessages loses the first datagram of each step, as a go-raknet server does with what comes before it
-// has stored the connection. Over a path of any length the step is repeated after the round trip that was measured.
+// TestLostHandshakeMessages loses the first datagram of each step. A go-raknet server also drops datagrams that arrive
+// before it has stored the connection. Over a path of any length the step is repeated after the measured round trip.
 func TestLostHandshakeMessages(t *testing.T) {
 	for _, delay := range []time.Duration{0, 10 * ms, 50 * ms, 100 * ms} {
 		for step, toServer := range []bool{true, false, true} {

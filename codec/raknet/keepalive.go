@@ -7,36 +7,36 @@ import (
 )
 
 const (
-	// activePing is how often the round trip is measured while the game talks: by a ping that goes with what else there is to
-	// say, or after pingPatience more by itself.
+	// activePing is the interval of round-trip measurements while the game sends. A ping travels with other data, or
+	// after pingPatience more by itself.
 	activePing   = time.Second
 	pingPatience = activePing / 2
-	// untimedPing is that for peers that send nothing again of their own accord: a pong shows what was lost before it.
+	// untimedPing is the interval for peers that send again only on request: a pong shows the losses before it.
 	untimedPing = 250 * time.Millisecond
-	// mostUnanswered is how many pings are repeated sooner because there was no pong.
+	// mostUnanswered is the number of pings that are repeated sooner for lack of a pong.
 	mostUnanswered = 5
 )
 
-// keepalive notices a dead peer, keeps a live one from taking us for dead, and answers its pings
+// keepalive notices a dead peer, keeps a live peer from giving us up, and answers its pings
 // (docs/protocols/raknet.md#recovery-and-congestion).
 type keepalive struct {
 	heardAt    time.Duration // any datagram
-	activeAt   time.Duration // a message of the game, either way
+	activeAt   time.Duration // a message of the game, in either direction
 	pingedAt   time.Duration
 	pingDue    bool
-	pingMode   codec.Mode // of the ping that is due
-	pong       bool       // the peer's last ping wants its pong; those before it are not answered, however many came
-	ponged     bool       // our last ping was answered
+	pingMode   codec.Mode // mode of the due ping
+	pong       bool       // the peer's last ping wants its pong; earlier ones get no answer
+	ponged     bool       // our last ping got its answer
 	untimed    bool       // quirks.untimed
-	unanswered uint8      // pings in a row that were not answered
-	pongTime   uint64     // to be answered
-	sentTime   uint64     // of our last ping, as it says
+	unanswered uint8      // unanswered pings in a row
+	pongTime   uint64     // time for the pong
+	sentTime   uint64     // time in our last ping
 	sentAt     time.Duration
-	rtt        rtt // of pings, which the peer answers sooner than it acknowledges
+	rtt        rtt // round trips of pings, which the peer answers sooner than it acknowledges
 }
 
-// start begins with a connection. Its first ping goes with the game's first words, but shows at once what an untimed peer has
-// lost.
+// start begins with a connection. The first ping travels with the game's first messages, and for an untimed peer it
+// shows losses at once.
 func (k *keepalive) start(now time.Duration) {
 	k.heardAt, k.pingedAt = now, now-activePing
 	if k.untimed {
@@ -47,7 +47,7 @@ func (k *keepalive) start(now time.Duration) {
 	}
 }
 
-// next is when stepKeepalive has something to do.
+// next returns when stepKeepalive has work.
 func (k *keepalive) next(s *sender, timeout time.Duration) time.Duration {
 	next := k.heardAt + timeout
 	if at, ok := k.reliablePingAt(s, timeout); ok {
@@ -59,13 +59,13 @@ func (k *keepalive) next(s *sender, timeout time.Duration) time.Duration {
 	return next
 }
 
-// reliablePingAt is when silence should be broken: a live peer must acknowledge that ping. While something reliable is
-// on its way, that serves.
+// reliablePingAt returns when to break the silence with a ping that a live peer must acknowledge. While other reliable
+// data is under way, that serves the same purpose.
 func (k *keepalive) reliablePingAt(s *sender, timeout time.Duration) (time.Duration, bool) {
 	return max(s.reliableAt, k.pingedAt) + timeout/2, s.settled()
 }
 
-// activePingAt is when the round trip may be measured again, or a ping repeated that shows losses.
+// activePingAt returns when to measure the round trip again, or to repeat a ping that shows losses.
 func (k *keepalive) activePingAt() (time.Duration, bool) {
 	if k.untimed {
 		patience := max(untimedPing, k.rtt.timeout()) << min(k.unanswered, 3)
@@ -74,7 +74,7 @@ func (k *keepalive) activePingAt() (time.Duration, bool) {
 	return k.pingedAt + activePing, k.activeAt > k.pingedAt
 }
 
-// ownPingAt is when that ping goes by itself.
+// ownPingAt returns when that ping travels by itself.
 func (k *keepalive) ownPingAt() (time.Duration, bool) {
 	at, ok := k.activePingAt()
 	if !k.untimed {
@@ -83,7 +83,7 @@ func (k *keepalive) ownPingAt() (time.Duration, bool) {
 	return at, ok
 }
 
-// stepKeepalive pings, or gives a silent peer up.
+// stepKeepalive sends a ping, or gives up a silent peer.
 func (c *Conn) stepKeepalive(now time.Duration) {
 	k := &c.keepalive
 	if now >= k.heardAt+c.p.o.Timeout {
@@ -98,13 +98,13 @@ func (c *Conn) stepKeepalive(now time.Duration) {
 	}
 }
 
-// ask has a ping sent.
+// ask requests a ping.
 func (k *keepalive) ask(now time.Duration, mode codec.Mode) {
 	k.pingedAt = now
 	k.pingDue, k.pingMode = true, mode
 }
 
-// fillControl queues the pings and pongs that are due. Both wait for Transmit, so there is one of each at most.
+// fillControl queues the due pings and pongs. Both wait for Transmit, so there is at most one of each.
 func (c *Conn) fillControl(now time.Duration) {
 	k := &c.keepalive
 	if k.pong {
@@ -128,7 +128,7 @@ func (c *Conn) fillControl(now time.Duration) {
 	}
 }
 
-// receivePong takes the answer to our last ping as a measure of the round trip.
+// receivePong takes the answer to our last ping as a sample of the round trip.
 func (k *keepalive) receivePong(now time.Duration, m *connectedPong) (rtt time.Duration, ok bool) {
 	if k.ponged || m.pingTime != k.sentTime {
 		return 0, false
@@ -138,7 +138,7 @@ func (k *keepalive) receivePong(now time.Duration, m *connectedPong) (rtt time.D
 	return now - k.sentAt, true
 }
 
-// releaseIfIdle gives memory back once the game has been silent for a while, or has ended, and nothing is under way.
+// releaseIfIdle frees memory if the game has been silent for a while, or has ended, and nothing is under way.
 func (c *Conn) releaseIfIdle(now time.Duration) {
 	switch {
 	case c.phase == closed:

@@ -15,7 +15,7 @@ func TestIdleConnectionLives(t *testing.T) {
 	if len(l.toClient)+len(l.toServer) > 0 {
 		t.Errorf("client saw %v, server %v", codectest.Kinds(l.toClient), codectest.Kinds(l.toServer))
 	}
-	// Each side pings every 5 s; a ping, its pong, and an acknowledgement of both.
+	// Each side pings every 5 s: a ping, its pong, and an acknowledgement of both.
 	if got := l.carried - before; got < 24 || got > 2*12*4 {
 		t.Errorf("%d datagrams in a minute of silence", got)
 	}
@@ -40,8 +40,8 @@ func TestSilentPeerIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestRoundTripIsMeasured has the server's messages come to the client 30 ms before it says something next, with which its
-// acknowledgements go. What the server measures by pings is without that time, and its timeout with it.
+// TestRoundTripIsMeasured: the server's messages reach the client 30 ms before the client sends its next data, with
+// which the acknowledgements travel. The server's measurement by pings excludes that time, and so does its timeout.
 func TestRoundTripIsMeasured(t *testing.T) {
 	l := newConnected(t, Options{AckDelay: 100 * ms})
 	l.delay = 20 * ms
@@ -64,7 +64,8 @@ func TestPingFloodIsAnsweredOnce(t *testing.T) {
 	ping := connectedPing{time: 1}
 	for n := range Seq24(100) {
 		c := capsule{mode: codec.Unreliable, payload: ping.append(nil)}
-		_ = l.server.Receive(l.now, c.append(appendDataHeader(nil, l.server.receiver.datagrams.next.Add(int(n&1)), false, false)))
+		number := l.server.receiver.datagrams.next.Add(int(n & 1))
+		_ = l.server.Receive(l.now, c.append(appendDataHeader(nil, number, false, false)))
 	}
 	for sent := 0; ; sent++ {
 		if _, ok := l.server.Transmit(l.now, nil); !ok {
@@ -76,7 +77,7 @@ func TestPingFloodIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestUntimedPeerIsPingedSooner, and again when it does not answer, but not for ever.
+// TestUntimedPeerIsPingedSooner: such a peer is pinged again if it does not answer, but a limited number of times.
 func TestUntimedPeerIsPingedSooner(t *testing.T) {
 	l := newConnected(t, Options{Timeout: time.Minute})
 	l.wait(time.Second)

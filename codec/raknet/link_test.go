@@ -16,7 +16,7 @@ var (
 	linkClient = netip.MustParseAddrPort("192.0.2.1:40000")
 )
 
-// link joins a client and a server Conn in virtual time. Datagrams arrive at once, unless drop says otherwise.
+// link joins a client and a server Conn in virtual time. Datagrams arrive at once, unless drop is set.
 type link struct {
 	t      testing.TB
 	p      *Protocol
@@ -24,7 +24,7 @@ type link struct {
 	client *Conn
 	server *Conn // nil until accepted
 
-	toClient, toServer []codec.Event // what each side's application saw, payloads copied
+	toClient, toServer []codec.Event // events of each side's application, with copied payloads
 	drop               func(toServer bool, datagram []byte) bool
 	clientAddr         netip.AddrPort
 	defers             bool // the server's client waits for Grant
@@ -39,7 +39,7 @@ type delayed struct {
 	datagram []byte
 }
 
-// newLink returns a link whose client has dialled, but not sent yet.
+// newLink returns a link whose client has dialed, but not sent yet.
 func newLink(t testing.TB, o Options) *link {
 	return newLinkOf(t, New(o))
 }
@@ -77,7 +77,7 @@ func connectOver(l *link, delay time.Duration) *link {
 	return l
 }
 
-// exchange carries datagrams until both sides are silent.
+// exchange transfers datagrams until both sides are silent.
 func (l *link) exchange() {
 	for l.carry(l.client, true) || l.carry(l.server, false) {
 		if l.carried++; l.carried > 1_000_000 {
@@ -142,7 +142,7 @@ func pollInto(c *Conn, seen []codec.Event) []codec.Event {
 	return seen
 }
 
-// wait lets time pass, waking both sides when they ask for it.
+// wait advances the time, and wakes both sides at their timeouts.
 func (l *link) wait(d time.Duration) {
 	until := l.now.Add(d)
 	for l.exchange(); ; l.exchange() {
@@ -202,7 +202,7 @@ func count(events []codec.Event, kind codec.EventKind) (n int) {
 	return n
 }
 
-// ending is the reason of Disconnected, which must be the last event.
+// ending returns the reason of Disconnected, which must be the last event.
 func ending(t testing.TB, events []codec.Event) codec.Reason {
 	t.Helper()
 	if len(events) == 0 || events[len(events)-1].Kind != codec.Disconnected {

@@ -9,8 +9,8 @@ import (
 
 var _ codec.Pinger = (*Protocol)(nil)
 
-// Bedrock servers put fields between semicolons (docs/protocols/raknet.md#server-lists). These are the ones that differ
-// between a server and a proxy before it, counted from 0.
+// Bedrock servers put fields between semicolons (docs/protocols/raknet.md#server-lists). These fields differ between a
+// server and its proxy, counted from 0.
 const (
 	listedName       = 1
 	listedPlayers    = 4
@@ -19,7 +19,7 @@ const (
 	listedPortIPv6   = 11
 )
 
-// IsPing recognises both pings.
+// IsPing recognizes both pings.
 func (p *Protocol) IsPing(datagram []byte) bool {
 	id, ok := offlineID(datagram)
 	return ok && (id == idUnconnectedPing || id == idUnconnectedPingOpen)
@@ -46,8 +46,9 @@ func (p *Protocol) ParsePong(datagram []byte) (token uint64, text []byte, err er
 	return pong.Time, pong.Data, err
 }
 
-// JoinPongs appends the first text. If it is a Bedrock server's, its players and places are the sums over all Bedrock
-// servers' texts, and its name and ports those of the listing. A field that is no number stays as it is.
+// JoinPongs appends the first text. If it is a Bedrock server's, its players and places become the sums over all
+// Bedrock servers' texts. Its name and ports become those of the listing. A field that is not a number stays
+// unchanged.
 func (p *Protocol) JoinPongs(b []byte, texts [][]byte, as codec.Listing) []byte {
 	if !isBedrockText(texts[0]) {
 		return append(b, texts[0]...)
@@ -76,13 +77,13 @@ func (p *Protocol) JoinPongs(b []byte, texts [][]byte, as codec.Listing) []byte 
 
 var semicolon = []byte{';'}
 
-// isBedrockText reports whether a text is that of a Bedrock server: Minecraft's or its education edition's.
+// isBedrockText reports whether a text comes from a Bedrock server: Minecraft or its education edition.
 func isBedrockText(text []byte) bool {
 	edition, _, _ := bytes.Cut(text, semicolon)
 	return string(edition) == "MCPE" || string(edition) == "MCEE"
 }
 
-// sum adds up the numbers that Bedrock texts have in a field.
+// sum adds the numbers in one field of the Bedrock texts.
 func sum(texts [][]byte, index int) uint64 {
 	var total uint64
 	for _, text := range texts {
@@ -93,7 +94,7 @@ func sum(texts [][]byte, index int) uint64 {
 	return total
 }
 
-// field is the one with an index, or empty.
+// field returns the field with an index, or empty.
 func field(text []byte, index int) []byte {
 	for range index {
 		_, text, _ = bytes.Cut(text, semicolon)
@@ -102,7 +103,7 @@ func field(text []byte, index int) []byte {
 	return text
 }
 
-// maxDigits is how long a number may be, so that no server's sum overflows.
+// maxDigits bounds the length of a number, so that no server's sum overflows.
 const maxDigits = 9
 
 // number reads a field.

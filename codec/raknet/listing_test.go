@@ -29,7 +29,10 @@ func TestJoinPongs(t *testing.T) {
 		{"fields that are no numbers", []string{"MCPE;A;1;1;?;-2;g;w;m;1;;"}, codec.Listing{Port: 7777},
 			"MCPE;A;1;1;?;-2;g;w;m;1;;"},
 		{"no fields", []string{"MCPE", bedrock}, codec.Listing{Name: "Tide", Port: 7777}, "MCPE"},
-		{"another game's", []string{"Race;Friday;1;1;4;8", bedrock}, codec.Listing{Name: "Tide", Port: 7777}, "Race;Friday;1;1;4;8"},
+		{
+			"another game's", []string{"Race;Friday;1;1;4;8", bedrock}, codec.Listing{Name: "Tide", Port: 7777},
+			"Race;Friday;1;1;4;8",
+		},
 		{"nothing", []string{""}, codec.Listing{Name: "Tide"}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -56,7 +59,8 @@ func FuzzJoinPongs(f *testing.F) {
 		if !isBedrockText(one) && !bytes.Equal(joined, one) {
 			t.Errorf("%q became %q", one, joined)
 		}
-		if got, want := bytes.Count(joined, semicolon), bytes.Count(one, semicolon); got != want && !strings.Contains(name, ";") {
+		got, want := bytes.Count(joined, semicolon), bytes.Count(one, semicolon)
+		if got != want && !strings.Contains(name, ";") {
 			t.Errorf("%q became %q", one, joined)
 		}
 	})

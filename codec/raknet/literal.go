@@ -2,16 +2,16 @@ package raknet
 
 import "time"
 
-// A literal peer waits for each datagram number to come: behind one that is missing it takes 255 datagrams, and behind a
-// missing reliable message 255 messages; what is beyond, it acknowledges and drops. So to such a peer we send again under
-// the number that was lost, and keep within that room (docs/protocols/raknet.md#peers-without-timers).
+// A literal peer waits for each datagram number. It takes 255 datagrams behind a missing one, and 255 messages behind
+// a missing reliable message. It acknowledges and drops everything beyond. To such a peer we send again under the lost
+// number, and stay within that room (docs/protocols/raknet.md#peers-without-timers).
 const literalRoom = 255
 
-// mostUnnoticed bounds the datagrams that may have been sent to a peer before it is known to be literal.
+// mostUnnoticed bounds the datagrams that may have been sent to a peer before it is recognized as literal.
 const mostUnnoticed = 16
 
-// becomeLiteral is called when the peer turns out to be literal, early in the connection. Numbers that are forgotten
-// already are sent again, empty, since nobody knows whether they arrived.
+// becomeLiteral is called when the peer is recognized as literal, early in the connection. Forgotten numbers are sent
+// again, empty, because their fate is unknown.
 func (f *flight) becomeLiteral() {
 	f.literal = true
 	for n := f.base; n != f.next; n = n.Add(1) {
@@ -45,7 +45,7 @@ func (f *flight) nextRepeat() (n Seq24, ok bool) {
 	return 0, false
 }
 
-// repeated records that the datagram of nextRepeat went out again.
+// repeated records that the datagram of nextRepeat was sent again.
 func (f *flight) repeated(n Seq24, now time.Duration, size int) {
 	d := f.at(n)
 	d.at, d.size, d.state, d.again = now, int32(size), inFlight, true
@@ -55,7 +55,7 @@ func (f *flight) repeated(n Seq24, now time.Duration, size int) {
 	}
 }
 
-// repeat appends a datagram again as far as what it carried is still wanted.
+// repeat appends a datagram again with the parts that are still needed.
 func (s *sender) repeat(now time.Duration, b []byte, n Seq24) []byte {
 	p := packer{s: s, now: now, start: len(b), datagram: s.flight.at(n)}
 	p.b = appendDataHeader(b, n, false, s.congestion.inSlowStart())

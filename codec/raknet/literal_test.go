@@ -7,7 +7,7 @@ import (
 	"tidegate/codec"
 )
 
-// newLiteralSender has a literal peer.
+// newLiteralSender returns a sender with a literal peer.
 func newLiteralSender(t *testing.T) *sender {
 	t.Helper()
 	s := newSender(0)
@@ -61,7 +61,7 @@ func TestLiteralPeerGetsTheSameNumberAgain(t *testing.T) {
 	}
 }
 
-// TestLiteralPeerGetsLostNumbersEmpty: what was lost and need not be sent again leaves its number.
+// TestLiteralPeerGetsLostNumbersEmpty: a lost datagram without needed content is sent again empty.
 func TestLiteralPeerGetsLostNumbersEmpty(t *testing.T) {
 	s := newLiteralSender(t)
 	s.enqueueOne(0, codec.Unreliable, 500, 1)
@@ -75,8 +75,8 @@ func TestLiteralPeerGetsLostNumbersEmpty(t *testing.T) {
 	}
 }
 
-// TestLiteralPeerIsNotOverrun: whatever arrives, no datagram and no message is beyond what the peer keeps behind the first
-// that it lacks.
+// TestLiteralPeerIsNotOverrun: no datagram and no message goes beyond the room that the peer keeps behind the first
+// missing one. This holds for any losses.
 func TestLiteralPeerIsNotOverrun(t *testing.T) {
 	for _, size := range []int{500, 8} {
 		s := newLiteralSender(t)
@@ -90,7 +90,8 @@ func TestLiteralPeerIsNotOverrun(t *testing.T) {
 			}
 		}
 		if s.flight.next > literalRoom || s.flight.reliable > literalRoom {
-			t.Errorf("%d bytes: %d datagrams and %d messages, though the first is lacking", size, s.flight.next, s.flight.reliable)
+			t.Errorf("%d bytes: %d datagrams and %d messages, though the first is missing",
+				size, s.flight.next, s.flight.reliable)
 		}
 		if s.flight.next < literalRoom && s.flight.reliable < literalRoom {
 			t.Errorf("%d bytes: %d datagrams and %d messages leave room", size, s.flight.next, s.flight.reliable)
@@ -102,7 +103,7 @@ func TestLiteralPeerIsNotOverrun(t *testing.T) {
 	}
 }
 
-// TestLiteralPeerIsNoticedLate: the numbers of datagrams that are forgotten are sent again, since they may be missing.
+// TestLiteralPeerIsNoticedLate: the numbers of forgotten datagrams are sent again, since they may be missing.
 func TestLiteralPeerIsNoticedLate(t *testing.T) {
 	s := newSender(0)
 	s.enqueueOne(0, codec.Reliable, 500, 0)

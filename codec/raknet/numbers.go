@@ -1,11 +1,11 @@
 package raknet
 
-// maxAhead is by how many reliable numbers the newest message may be ahead of the oldest that the peer lacks.
+// maxAhead is how many reliable numbers the newest message may be ahead of the oldest one that the peer lacks.
 // go-raknet takes more than 2,048 ordered messages behind a missing one for an attack, and blocks our address. RakLib
 // acknowledges such messages and drops them.
 const maxAhead = 2000
 
-// numbersLeft returns for how many new reliable messages the peer has room behind the oldest that it lacks.
+// numbersLeft returns how many new reliable messages fit behind the oldest one that the peer lacks.
 func (f *flight) numbersLeft() int {
 	room := maxAhead
 	if f.literal {
@@ -20,14 +20,14 @@ func (f *flight) numbersLeft() int {
 	return max(0, room-f.reliable.Sub(f.oldest))
 }
 
-// numbered notes that a reliable number is about to be given out.
+// numbered records that a reliable number is about to be assigned.
 func (f *flight) numbered(n Seq24) {
 	if f.unacked == 0 {
 		f.oldest, f.oldestGone = n, false
 	}
 }
 
-// findOldest looks for the oldest reliable number that is not acknowledged. There is one.
+// findOldest finds the oldest unacknowledged reliable number. There must be one.
 func (f *flight) findOldest() {
 	f.oldest, f.oldestGone = f.reliable, false
 	for i := range f.parts {

@@ -11,7 +11,7 @@ import (
 )
 
 // TestReliableNumbersStayNear loses one datagram and all later copies of its messages for a while. The numbers in
-// flight stay within what strict servers take.
+// flight stay within the limits of strict servers.
 func TestReliableNumbersStayNear(t *testing.T) {
 	for _, literal := range []bool{false, true} {
 		var f flight

@@ -14,7 +14,7 @@ type unconnectedPing struct {
 	guid uint64
 }
 
-// pingSize is the length of a whole ping; minPingSize is that of one without its GUID.
+// pingSize is the length of a whole ping; minPingSize is that of a ping without its GUID.
 const (
 	minPingSize = 9 + len(magic)
 	pingSize    = minPingSize + 8
@@ -49,23 +49,23 @@ func (p *unconnectedPing) append(b []byte) []byte {
 //	17..32  magic
 //	33..    Data; the Bedrock dialect puts its length, big-endian, before it
 type Pong struct {
-	Time uint64 // as the ping had it
-	GUID uint64 // the server's
-	Data []byte // what the game says of itself, at most a few hundred bytes; aliases the datagram
+	Time uint64 // the time of the ping
+	GUID uint64 // the server's GUID
+	Data []byte // the game's text, at most a few hundred bytes; aliases the datagram
 }
 
-// pongHeaderSize is what precedes the data of a pong.
+// pongHeaderSize is the size of a pong before its data.
 const pongHeaderSize = 17 + len(magic)
 
-// AppendPing appends a ping of any server, whether it has a free place or not. The pong will carry the same time, in
-// whatever unit the caller likes; RakNet itself writes milliseconds.
+// AppendPing appends a ping for any server, with or without a free place. The pong will carry the same time, in any
+// unit; RakNet itself writes milliseconds.
 func AppendPing(b []byte, time, guid uint64) []byte {
 	p := unconnectedPing{id: idUnconnectedPing, time: time, guid: guid}
 	return p.append(b)
 }
 
-// ParsePong reads a pong of either dialect: where the first two bytes of its data are the length of the rest they
-// are not part of Data. Errors wrap codec.ErrMalformed.
+// ParsePong reads a pong of either dialect. If the first two bytes of its data are the length of the rest, they are
+// not part of Data. Errors wrap codec.ErrMalformed.
 func ParsePong(b []byte) (Pong, error) {
 	const data = pongHeaderSize
 	if len(b) < data {
@@ -81,7 +81,7 @@ func ParsePong(b []byte) (Pong, error) {
 	return p, nil
 }
 
-// append writes the pong; sized puts the length of Data before it, for clients of the Bedrock dialect.
+// append appends the pong. sized puts the length of Data before it, for clients of the Bedrock dialect.
 func (p *Pong) append(b []byte, sized bool) []byte {
 	b = append(b, idUnconnectedPong)
 	b = binary.BigEndian.AppendUint64(b, p.Time)

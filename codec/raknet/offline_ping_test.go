@@ -35,7 +35,8 @@ func TestAppendPing(t *testing.T) {
 
 func TestPong(t *testing.T) {
 	const stock = "1c000000000000000a000660c47c1a909700ffff00fefefefefdfdfdfd123456784d4f54443b68656c6c6f3b776f726c64"
-	const bedrock = "1c000000000000000a000660c47c1a909700ffff00fefefefefdfdfdfd1234567800104d4f54443b68656c6c6f3b776f726c64"
+	const bedrock = "1c000000000000000a000660c47c1a909700ffff00fefefefefdfdfdfd12345678" +
+		"00104d4f54443b68656c6c6f3b776f726c64"
 	for _, c := range []struct {
 		name  string
 		hex   string

@@ -12,20 +12,21 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
-// wireType is what most wire types of this package are.
+// wireType is the interface of most wire types of this package.
 type wireType interface {
 	parse(b []byte) error
 	append(b []byte) []byte
 }
 
-// golden is one captured message: its bytes both ways, and that none of its beginnings passes for a message.
+// golden is one captured message. Its bytes must match in both directions, and no truncated form may pass as a
+// message.
 type golden struct {
 	name string
 	hex  string
 	want wireType
-	// written is the hex that append makes of want, where that differs from the capture.
+	// written is the hex of append, if it differs from the capture.
 	written string
-	// whole says which lengths below the full one are messages as well.
+	// whole says which lengths below the full one are messages too.
 	whole func(n int) bool
 }
 

@@ -7,8 +7,8 @@ import (
 	"tidegate/codec"
 )
 
-// The messages with which two peers finish a handshake and keep a connection travel like those of the game
-// (docs/protocols/raknet.md#online). Each parse takes the whole message, identifier included.
+// Online messages finish a handshake and keep a connection alive. They travel like those of the game
+// (docs/protocols/raknet.md#online). Each parse takes the whole message, including its identifier.
 
 var (
 	errOnlineShort = fmt.Errorf("raknet: online message of a wrong length: %w", codec.ErrMalformed)
@@ -24,12 +24,12 @@ var (
 //	..      8 bytes: the time of the request
 //	..      8 bytes: server's time in milliseconds
 //
-// The server's own addresses help peers behind one router and are nobody's business on the Internet: we write each
-// as unassigned and skip those we read.
+// The server's own addresses help peers behind one router, and must not leak to the Internet. We write each one as
+// unassigned, and ignore those of the peer.
 type connectionRequestAccepted struct {
 	client      address
 	index       uint16
-	addresses   int // how many addresses of its own the server lists
+	addresses   int // number of the server's own addresses
 	requestTime uint64
 	replyTime   uint64
 }
@@ -68,7 +68,7 @@ func (m *connectionRequestAccepted) append(b []byte) []byte {
 //	..      8 bytes: client's time in milliseconds
 type newIncomingConnection struct {
 	server     address
-	addresses  int // how many addresses of its own the client lists
+	addresses  int // number of the client's own addresses
 	serverTime uint64
 	clientTime uint64
 }
@@ -93,7 +93,7 @@ func (m *newIncomingConnection) append(b []byte) []byte {
 	return appendAddressesAndTimes(b, m.addresses, m.serverTime, m.clientTime)
 }
 
-// ownAddresses is how many addresses of its own each side of this connection lists.
+// ownAddresses returns the number of own addresses that each side of this connection lists.
 func (c *Conn) ownAddresses() int {
 	if c.longList {
 		return 20
@@ -101,8 +101,8 @@ func (c *Conn) ownAddresses() int {
 	return 10
 }
 
-// timesSize is the length of the two times that end a list of addresses. The list has no count: what is left of the
-// message before these is the list.
+// timesSize is the length of the two times behind a list of addresses. The list has no count: it fills the rest of the
+// message before these.
 const timesSize = 16
 
 func parseAddressesAndTimes(b []byte) (addresses int, first, second uint64, err error) {

@@ -2,7 +2,7 @@ package raknet
 
 import "encoding/binary"
 
-// connectedPing asks the peer for its pong. Stock RakNet ignores one of any other length
+// connectedPing asks the peer for its pong. Stock RakNet ignores a ping of any other length
 // (docs/protocols/raknet.md#online):
 //
 //	0       0x00

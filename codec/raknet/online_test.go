@@ -7,7 +7,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// unassigned returns the hex of a list of so many unassigned addresses.
+// unassigned returns the hex of a list of n unassigned addresses.
 func unassigned(n int) string { return strings.Repeat("04ffffffff0000", n) }
 
 func TestConnectionRequest(t *testing.T) {
@@ -32,7 +32,7 @@ func TestConnectionRequest(t *testing.T) {
 	}
 }
 
-// shorterList tells the lengths at which a message cut short is one with a shorter list of IPv4 addresses; fixed is
+// shorterList reports the lengths at which a truncated message is one with a shorter list of IPv4 addresses. fixed is
 // its length without any.
 func shorterList(fixed int) func(int) bool {
 	return func(n int) bool { return n >= fixed && (n-fixed)%address4Size == 0 }
@@ -59,7 +59,8 @@ func TestConnectionRequestAccepted(t *testing.T) {
 func TestNewIncomingConnection(t *testing.T) {
 	server := written("127.0.0.1:42123", unknownFamily)
 	for _, g := range []golden{
-		{name: "stock", hex: "13" + "0480fffffea48b" + "0480fffffea1b7" + unassigned(9) + "00000000000002d3" + "000000000000001f",
+		{name: "stock", hex: "13" + "0480fffffea48b" + "0480fffffea1b7" + unassigned(9) +
+			"00000000000002d3" + "000000000000001f",
 			want:    &newIncomingConnection{server: server, addresses: 10, serverTime: 0x2d3, clientTime: 0x1f},
 			written: "13" + "0480fffffea48b" + unassigned(10) + "00000000000002d3" + "000000000000001f", whole: shorterList(24)},
 		{name: "go-raknet", hex: "13" + "0480fffffea48b" + unassigned(20) + "00000000000002c4" + "000001a1fd0fe10e",

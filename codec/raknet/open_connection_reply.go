@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 )
 
-// openConnectionReply1 answers with the MTU that the probe proved, and perhaps a cookie to be given back:
+// openConnectionReply1 answers with the MTU that the probe proved, and perhaps a cookie for the client to echo:
 //
 //	0       0x06
 //	1..16   magic
@@ -17,7 +17,7 @@ type openConnectionReply1 struct {
 	guid      uint64
 	hasCookie bool
 	cookie    uint32
-	encrypts  bool // a public key comes along
+	encrypts  bool // a public key follows
 	publicKey [publicKeySize]byte
 	mtu       uint16
 }
@@ -75,7 +75,7 @@ type openConnectionReply2 struct {
 	client   address
 	mtu      uint16
 	encrypts bool
-	answer   [answerSize]byte // to the client's challenge
+	answer   [answerSize]byte // answer to the client's challenge
 }
 
 func (m *openConnectionReply2) parse(b []byte) error {

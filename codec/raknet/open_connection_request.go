@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// The four messages that open a connection, two of each side, are described in docs/protocols/raknet.md#open-connection.
+// docs/protocols/raknet.md#open-connection describes the four messages that open a connection, two from each side.
 
-// openConnectionRequest1 probes whether the server is there, speaks the version, and is reached by so long a datagram:
+// openConnectionRequest1 probes whether the server exists, speaks the version, and receives a datagram of this length:
 //
 //	0       0x05
 //	1..16   magic
 //	17      protocol version
-//	18..    zeros up to the length probed
+//	18..    zeros up to the probed length
 type openConnectionRequest1 struct {
 	version uint8
-	length  int // of the whole datagram, in bytes: the MTU less udpOverhead
+	length  int // length of the whole datagram in bytes: the MTU less udpOverhead
 }
 
 const minRequest1Size = 1 + len(magic) + 1
@@ -38,7 +38,7 @@ func (m *openConnectionRequest1) append(b []byte) []byte {
 	return b[:end]
 }
 
-// openConnectionRequest2 asks for the connection itself:
+// openConnectionRequest2 asks for the connection:
 //
 //	0       0x07
 //	1..16   magic
@@ -51,7 +51,7 @@ type openConnectionRequest2 struct {
 	hasCookie  bool
 	cookie     uint32
 	challenged bool
-	challenge  [challengeSize]byte // that only the server's private key can answer
+	challenge  [challengeSize]byte // only the server's private key can answer it
 	server     address
 	mtu        uint16
 	guid       uint64
@@ -59,7 +59,7 @@ type openConnectionRequest2 struct {
 
 const challengeSize = 64
 
-// parse reads a request; only the server knows whether it asked for a cookie, so it says so.
+// parse reads a request. cookie says whether the server asked for a cookie, because only the server knows it.
 func (m *openConnectionRequest2) parse(b []byte, cookie bool) error {
 	body, err := checkOffline(b, idOpenConnectionRequest2, 0)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// request2 is openConnectionRequest2 with what its server knows, so that it fits wireType.
+// request2 is openConnectionRequest2 with its server's knowledge, so that it fits wireType.
 type request2 struct {
 	*openConnectionRequest2
 	cookie bool
@@ -37,7 +37,7 @@ func TestOpenConnectionReply1(t *testing.T) {
 			want: &openConnectionReply1{guid: 0x660c47c8fe263, mtu: 1492}},
 		{name: "cookie of go-raknet", hex: "0600ffff00fefefefefdfdfdfd123456785656a83100b856b001d6528aaa05d4",
 			want: &openConnectionReply1{guid: 0x5656a83100b856b0, hasCookie: true, cookie: 0xd6528aaa, mtu: 1492}},
-		// A prefix of this one is the form without a key, its MTU being the first bytes of the key.
+		// A prefix of this one is the form without a key, with the first bytes of the key as its MTU.
 		{name: "cookie and key of stock", hex: head + "01888fcc21" + key + "05d4",
 			want: &openConnectionReply1{guid: 0x660c48509a6ae, hasCookie: true, cookie: 0x888fcc21, encrypts: true,
 				publicKey: [publicKeySize]byte(codectest.Unhex(t, key)), mtu: 1492},
@@ -58,7 +58,8 @@ func TestOpenConnectionRequest2(t *testing.T) {
 		{name: "stock with a cookie", hex: "07" + magicHex + "d6528aaa000480fffffea49505d4000660c486a67405",
 			want: request2{&openConnectionRequest2{hasCookie: true, cookie: 0xd6528aaa,
 				server: written("127.0.0.1:42133", unknownFamily), mtu: 1492, guid: 0x660c486a67405}, true}},
-		{name: "stock with a challenge", hex: "07" + magicHex + "888fcc2101" + challenge + "0480fffffea41b05d4000660c485145892",
+		{name: "stock with a challenge", hex: "07" + magicHex + "888fcc2101" + challenge +
+			"0480fffffea41b05d4000660c485145892",
 			want: request2{&openConnectionRequest2{hasCookie: true, cookie: 0x888fcc21, server: server4, mtu: 1492,
 				guid: 0x660c485145892, challenged: true, challenge: [challengeSize]byte(codectest.Unhex(t, challenge))}, true}},
 	} {

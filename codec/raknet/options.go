@@ -2,61 +2,62 @@ package raknet
 
 import "time"
 
-// Options are the settings of a Protocol. The zero value of each means its default.
+// Options are the settings of a Protocol. The zero value of a setting means its default.
 type Options struct {
 	// Name is the protocol's name in configuration and logs. Default "raknet".
 	Name string
-	// Versions are the protocol versions our server side accepts, and our client side changes to for a server that asks
-	// for one. Default 6 (stock 4.081) and 9, 10, 11 (Bedrock).
+	// Versions are the protocol versions that our server side accepts. Our client side changes to one of them if a server
+	// asks for it. Default 6 (stock 4.081) and 9, 10, 11 (Bedrock).
 	Versions []uint8
-	// DialVersion is the version our client side speaks first. Default 6. From 7 on handshakes list 20 addresses, not 10.
+	// DialVersion is the first version of our client side. Default 6. From version 7 on handshakes list 20 addresses, not
+	// 10.
 	DialVersion uint8
-	// GUID names our server side, and must not be 0 on the wire: go-raknet takes that for a fault. By default it is
-	// derived from Seed.
+	// GUID identifies our server side. It must not be 0 on the wire, because go-raknet takes that for a fault. By default
+	// it is derived from Seed.
 	GUID uint64
-	// Seed is the secret from which cookies and GUIDs are derived. Servers that share clients share it.
+	// Seed is the secret for cookies and GUIDs. Servers with the same clients share it.
 	Seed [32]byte
-	// Cookies is how clients prove their address. Stock clients built with libcat cannot read a cookie, and need
-	// CookiesNone. CookieSecret is shared with whoever gives or checks them besides: CookiesActive and
+	// Cookies says how clients prove their address. Stock clients built with libcat cannot read a cookie, and need
+	// CookiesNone. CookieSecret is shared with the other hosts that give or check cookies: CookiesActive and
 	// CookiesOffloadedPSK need it.
 	Cookies      CookieMode
 	CookieSecret [32]byte
-	// Pong is what our server side answers to a ping; at most 400 bytes of it are sent. SizedPong puts its length before
-	// it, as the Bedrock dialect demands and stock RakNet does not know.
+	// Pong is our server side's answer to a ping; at most 400 bytes of it are sent. SizedPong puts its length before it.
+	// The Bedrock dialect demands the length, and stock RakNet does not know it.
 	Pong      []byte
 	SizedPong bool
-	// PongText, if not nil, is asked for the answer to each ping, and Pong is the answer only when it returns nothing. It
-	// must be safe for concurrent use, and should not allocate; its result is only read.
+	// PongText, if not nil, returns the answer to each ping. Pong is the answer only if PongText returns nothing. It must
+	// be safe for concurrent use, and should not allocate; its result is only read.
 	PongText func() []byte
 
-	// OrderedOnly takes Reliable and ReliableSequenced out of Modes, for peers such as go-raknet that deliver messages of
-	// those modes again when they are sent again. What the peer sends in them is received as ever.
+	// OrderedOnly removes Reliable and ReliableSequenced from Modes. Peers such as go-raknet deliver repeated messages of
+	// those modes twice. Received messages of those modes are still accepted.
 	OrderedOnly bool
 
-	// MaxMTU and MinMTU bound the MTU of a connection: the length of a datagram plus 28. At most 1492 and at least 400;
-	// default 1492 and 400.
+	// MaxMTU and MinMTU bound the MTU of a connection: the length of a datagram plus 28. They are at most 1492 and at
+	// least 400; default 1492 and 400.
 	MaxMTU, MinMTU int
 	// MaxMessage is the largest message in bytes that Send takes. Default 2 MiB.
 	MaxMessage int
-	// MaxParts is the largest number of parts of a message that our client side sends: a server may take more for an
-	// attack, and block our address. Default 500.
+	// MaxParts bounds the parts of a message that our client side sends. A server may take more parts for an attack, and
+	// block our address. Default 500.
 	MaxParts int
-	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged, each counting 64 bytes more than it
-	// has. Default 8 MiB.
+	// MaxQueued bounds the bytes of messages that wait to be sent or acknowledged. Each message counts 64 bytes more than
+	// its length. Default 8 MiB.
 	MaxQueued int
-	// MaxAssembly and MaxHeld bound the bytes of incomplete split messages, and of messages that wait for one before
-	// them. Default 8 MiB and 4 MiB. A message of which the parts would not fit into MaxAssembly ends the connection.
+	// MaxAssembly bounds the bytes of incomplete split messages, and MaxHeld those of messages that wait for an earlier
+	// one. Default 8 MiB and 4 MiB. A message whose parts would not fit into MaxAssembly ends the connection.
 	MaxAssembly, MaxHeld int
 
-	// Timeout is the silence after which a peer is given up. Default 10 s; a peer is pinged after half of it.
+	// Timeout is the silence after which a peer is given up. Default 10 s; a ping is sent after half of it.
 	Timeout time.Duration
 	// HandshakeTimeout bounds the time until Connected. Default 10 s.
 	HandshakeTimeout time.Duration
-	// CloseTimeout bounds the time from Close to Disconnected. Default 3 s; the goodbye leaves after two thirds of it
-	// even if messages before it are still unacknowledged.
+	// CloseTimeout bounds the time from Close to Disconnected. Default 3 s. The goodbye leaves after two thirds of it
+	// even if earlier messages are still unacknowledged.
 	CloseTimeout time.Duration
-	// AckDelay is how long an acknowledgement waits for others, and for data with which it can go; less where the peer has
-	// more waiting than it may send. Default 25 ms, as in QUIC.
+	// AckDelay is how long an acknowledgement waits for others, and for data with which it can travel. It waits less if
+	// the peer has more waiting than it may send. Default 25 ms, as in QUIC.
 	AckDelay time.Duration
 }
 

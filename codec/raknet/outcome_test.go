@@ -8,7 +8,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// request2Of is a second request with a cookie as a newcomer gets it.
+// request2Of returns a second request with the cookie of a new client.
 func request2Of(p *Protocol, now time.Time, guid uint64) []byte {
 	return requestWith(p, p.giveCookie(now, linkClient, 11, 0), guid)
 }
@@ -20,16 +20,17 @@ func requestWith(p *Protocol, cookie uint32, guid uint64) []byte {
 	return m.append(nil)
 }
 
-// TestConnectionOutcome asks for a connection from an address that has one (docs/protocols/raknet.md#connection-outcome).
+// TestConnectionOutcome asks for a connection from an address that already has one
+// (docs/protocols/raknet.md#connection-outcome).
 func TestConnectionOutcome(t *testing.T) {
 	const same, other = 77, 78
 	for _, test := range []struct {
 		what      string
 		cookies   CookieMode
 		connected bool
-		anew      bool // its cookie is an answer of the connection's
+		anew      bool // its cookie is the connection's answer
 		guid      uint64
-		id        byte // of the answer; 0: none, and the connection is over
+		id        byte // ID of the answer; 0: none, and the connection is over
 	}{
 		{"the same client, whose answer was lost", CookiesPrivate, false, false, same, idOpenConnectionReply2},
 		{"the same client, which asked twice", CookiesPrivate, false, true, same, idOpenConnectionReply2},
@@ -50,7 +51,7 @@ func TestConnectionOutcome(t *testing.T) {
 		if test.connected {
 			l.server.Admit(l.now, 1)
 		}
-		l.wait(50 * ms) // nothing is left to be acknowledged
+		l.wait(50 * ms) // all is acknowledged
 		request := request2Of(l.p, l.now, test.guid)
 		if test.anew {
 			request = requestWith(l.p, askAgain(t, l).cookie, test.guid)
@@ -84,8 +85,8 @@ func askAgain(t *testing.T, l *link) openConnectionReply1 {
 	return reply
 }
 
-// TestClientsFollowEachOther opens each connection by the cookie that the one before gave. What opened a connection
-// never ends it, not even as a late copy.
+// TestClientsFollowEachOther opens each connection with the cookie that the previous one gave. A request that opened a
+// connection never ends it, not even as a late copy.
 func TestClientsFollowEachOther(t *testing.T) {
 	l := newConnected(t, Options{})
 	for guid := uint64(100); guid < 108; guid++ {
@@ -99,17 +100,17 @@ func TestClientsFollowEachOther(t *testing.T) {
 		}
 		l.server, l.toServer = conn.(*Conn), nil
 		l.client = l.p.Dial(l.now, linkServer, codec.Hello{Identity: guid}).(*Conn)
-		l.client.asking.reply, l.client.asking.replied = openConnectionReply1{mtu: 1492}, true
+		l.client.attempt.reply, l.client.attempt.replied = openConnectionReply1{mtu: 1492}, true
 		connect(t, l)
 		_ = l.server.Receive(l.now, request)
 		if l.poll(); has(l.toServer, codec.Disconnected) {
 			t.Fatalf("client %d: a late copy of its request ended its connection", guid)
 		}
-		_, _ = l.server.Transmit(l.now, nil) // that it is connected already
+		_, _ = l.server.Transmit(l.now, nil) // the answer that it is connected already
 	}
 }
 
-// TestOffloadedOutcome: where somebody else gives the cookies, one of a later minute than the connection's is proof.
+// TestOffloadedOutcome: if a front proxy gives the cookies, a cookie of a later minute than the connection's is proof.
 func TestOffloadedOutcome(t *testing.T) {
 	p := New(Options{Cookies: CookiesOffloadedPSK, CookieSecret: [32]byte{7}})
 	l := newLinkOf(t, p)

@@ -59,8 +59,8 @@ func TestPacerWithoutARoundTrip(t *testing.T) {
 	}
 }
 
-// TestMegabyteOverTwoMegabits fills a narrow path with a large message while the game goes on: little of it is lost, and
-// the game's small messages do not wait behind it.
+// TestMegabyteOverTwoMegabits fills a narrow path with a large message while the game continues. Little of it is lost,
+// and the game's small messages do not wait behind it.
 func TestMegabyteOverTwoMegabits(t *testing.T) {
 	net, client, server := newSim(t, simnet.Weather{
 		Latency: 25 * ms, Bandwidth: 250_000, Backlog: 100 * ms, Loss: 0.01,
@@ -100,8 +100,8 @@ func TestMegabyteOverTwoMegabits(t *testing.T) {
 	t.Logf("a megabyte took %v, small messages up to %v, %d of %d datagrams lost", took, worst, stats.Lost, stats.Sent)
 }
 
-// TestSmallMessagesOvertakeBulk sends small messages after a large one: those of its own channel cannot be delivered
-// before it, and stay behind; the others go ahead of it.
+// TestSmallMessagesOvertakeBulk sends small messages after a large one. Those of its own channel cannot be delivered
+// before it, and stay behind. The others overtake it.
 func TestSmallMessagesOvertakeBulk(t *testing.T) {
 	s := newSender(0)
 	s.congestion.window = 1 << 20
@@ -135,7 +135,7 @@ func TestSmallMessagesOvertakeBulk(t *testing.T) {
 	}
 }
 
-// TestBulkAndSmallTakeTurns keeps both waiting: each starts every other datagram.
+// TestBulkAndSmallTakeTurns keeps both kinds waiting: each starts every other datagram.
 func TestBulkAndSmallTakeTurns(t *testing.T) {
 	s := newSender(0)
 	s.congestion.window = 1 << 20
@@ -150,7 +150,8 @@ func TestBulkAndSmallTakeTurns(t *testing.T) {
 	}
 }
 
-// TestUrgentMessagesGoBeyondTheWindow: a full window holds bulk back, but a few datagrams of small messages still go.
+// TestUrgentMessagesGoBeyondTheWindow: a full window delays bulk, but a few datagrams of small messages are still
+// sent.
 func TestUrgentMessagesGoBeyondTheWindow(t *testing.T) {
 	s := newSender(0)
 	s.congestion.inFlight = s.congestion.window

@@ -2,14 +2,14 @@ package raknet
 
 import "time"
 
-// packer fills one datagram: first with what must be sent again, then with what waits, each queue in order.
+// packer fills one datagram: first with resends, then with waiting messages, each queue in order.
 type packer struct {
 	s        *sender
 	now      time.Duration
 	b        []byte
-	start    int // of the datagram in b
+	start    int // start of the datagram in b
 	datagram *sentDatagram
-	numbers  int // of reliable messages that may be given out
+	numbers  int // reliable numbers that may be assigned
 }
 
 func (p *packer) packResends() {
@@ -25,8 +25,8 @@ func (p *packer) packResends() {
 	}
 }
 
-// packMessages packs the game's messages. While both small and bulk ones wait, each goes first in every other datagram,
-// so that neither starves.
+// packMessages packs the game's messages. While both small and bulk messages wait, each kind is first in every other
+// datagram, so that neither starves.
 func (p *packer) packMessages(bulk bool) {
 	s := p.s
 	if !bulk {
@@ -67,7 +67,7 @@ func (p *packer) packQueue(q *queue) {
 	}
 }
 
-// leave takes the oldest message, m, out of its queue.
+// leave removes the oldest message, m, from its queue.
 func (p *packer) leave(q *queue, m *outgoing) {
 	q.pop()
 	if m.inLine {
@@ -75,7 +75,7 @@ func (p *packer) leave(q *queue, m *outgoing) {
 	}
 }
 
-// packNext packs the next part of a message that is being sent for the first time.
+// packNext packs the next part of a message in its first transmission.
 func (p *packer) packNext(m *outgoing) bool {
 	if m.mode.IsReliable() {
 		if p.numbers == 0 {
@@ -117,8 +117,8 @@ func (p *packer) pack(m *outgoing, index uint32, reliable Seq24) bool {
 	return true
 }
 
-// overdue reports whether an unreliable message waited too long to be of use. One that must be split will travel
-// reliably, and so is kept.
+// overdue reports whether an unreliable message waited too long to be useful. A message that must be split will travel
+// reliably, and is therefore kept.
 func (p *packer) overdue(m *outgoing) bool {
 	return !m.mode.IsReliable() && !p.isSplit(m) && p.now-m.queuedAt > queueLife
 }

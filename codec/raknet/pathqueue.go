@@ -2,26 +2,26 @@ package raknet
 
 import "time"
 
-// leastRoundTripLife is how long the least round trip is trusted; it may be twice as long. The path may change.
+// leastRoundTripLife is how long the least round trip is trusted, up to twice as long. The path may change.
 const leastRoundTripLife = 10 * time.Second
 
-// queueSlack is how far the round trip may rise above the least, beside an eighth of it, without meaning that datagrams
-// wait in a queue: peers that are told of more to come acknowledge every 10 ms.
+// queueSlack is how much the round trip may exceed the least one, plus an eighth of it, without a sign of a queue.
+// Peers that expect more data acknowledge every 10 ms.
 const queueSlack = 12 * time.Millisecond
 
-// pathQueue tells whether our datagrams wait in a queue on their way: then the least round trip of a whole round is
-// longer than that of the last ten seconds.
+// pathQueue detects a queue on the path of our datagrams. There is one if the least round trip of a whole round
+// exceeds that of the last ten seconds.
 type pathQueue struct {
-	least, before time.Duration // round trips: of this span of time, and of the one before it; 0 if none
+	least, before time.Duration // least round trip of this span of time and of the previous one; 0 if none
 	since         time.Duration // when this span began
-	round         time.Duration // the least of this round; 0 if none yet
-	roundEnd      Seq24         // the round ends when this is acknowledged
+	round         time.Duration // least round trip of this round; 0 if none yet
+	roundEnd      Seq24         // the acknowledgement of this datagram ends the round
 	standing      bool          // as of the last whole round
 }
 
-// sample takes the round trip of the newest datagram n that an ACK lists; next is the number of the next datagram. Where
-// the window does not limit what is sent, a queue is none of ours, and what looks like one may be a peer's patience with
-// its acknowledgements.
+// sample takes the round trip of the newest datagram n in an ACK. next is the number of the next datagram. If the
+// window does not limit the traffic, a queue is not ours. A longer round trip may then come from a peer's delay of its
+// ACKs.
 func (q *pathQueue) sample(now, roundTrip time.Duration, n, next Seq24, limited bool) {
 	if now-q.since >= leastRoundTripLife {
 		q.before, q.least, q.since = q.least, 0, now
@@ -40,7 +40,7 @@ func (q *pathQueue) sample(now, roundTrip time.Duration, n, next Seq24, limited 
 	q.round, q.roundEnd = 0, next
 }
 
-// leastOf is the lesser of two times, of which 0 is none.
+// leastOf returns the smaller of two times, of which 0 means none.
 func leastOf(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestPathQueue judges by whole rounds of ten datagrams; what a single one says does not count.
+// TestPathQueue decides by whole rounds of ten datagrams; a single one does not count.
 func TestPathQueue(t *testing.T) {
 	var q pathQueue
 	next := Seq24(seq24Mask - 4)
@@ -26,13 +26,13 @@ func TestPathQueue(t *testing.T) {
 	for i, step := range []struct {
 		least, most time.Duration
 		wait        time.Duration
-		want        bool // of the rounds before the last datagram
+		want        bool // after the rounds before the last datagram
 	}{
 		{50 * ms, 60 * ms, 0, false},
 		{51 * ms, 200 * ms, 0, false}, // late, but not all of them
 		{90 * ms, 100 * ms, 0, false}, // not over yet
 		{90 * ms, 100 * ms, 0, true},
-		{50 * ms, 60 * ms, 0, false}, // its first datagram ends the round before
+		{50 * ms, 60 * ms, 0, false}, // its first datagram ends the previous round
 		{50 * ms, 60 * ms, 0, false},
 		{90 * ms, 95 * ms, 0, false},
 		{90 * ms, 95 * ms, 0, true},
@@ -46,7 +46,7 @@ func TestPathQueue(t *testing.T) {
 	}
 }
 
-// TestPathQueueIsNotOursUnlessWeFillIt: what is sent at leisure meets no queue, however late its acknowledgements come.
+// TestPathQueueIsNotOursUnlessWeFillIt: slow traffic meets no queue of ours, however late its acknowledgements arrive.
 func TestPathQueueIsNotOursUnlessWeFillIt(t *testing.T) {
 	var q pathQueue
 	n := Seq24(0)

@@ -8,8 +8,8 @@ import (
 	"tidegate/codec"
 )
 
-// TestHesitate: messages arrive while their acknowledgements are held back, and those leave once the pressure is off.
-// So a sender with a window waits, and nothing is lost.
+// TestHesitate: messages arrive while their acknowledgements are delayed. The acknowledgements leave after the
+// pressure. So a sender with a window waits, and nothing is lost.
 func TestHesitate(t *testing.T) {
 	l := newConnected(t, Options{})
 	l.wait(time.Second)
@@ -39,7 +39,7 @@ func TestHesitate(t *testing.T) {
 	}
 }
 
-// TestRefusedData: what is refused is sent again, and arrives once.
+// TestRefusedData: refused messages are sent again, and arrive once.
 func TestRefusedData(t *testing.T) {
 	l := newConnected(t, Options{})
 	l.wait(time.Second)
@@ -68,7 +68,7 @@ func TestRefusedData(t *testing.T) {
 	}
 }
 
-// TestFill counts what Send counts.
+// TestFill: Fill counts the same messages as Send.
 func TestFill(t *testing.T) {
 	l := newConnected(t, Options{MaxQueued: 100_000})
 	l.drop = func(bool, []byte) bool { return true }
@@ -79,7 +79,8 @@ func TestFill(t *testing.T) {
 	}
 }
 
-// TestPressureEndsWithTheConnection: a goodbye is acknowledged, and a connection that is not up feels none.
+// TestPressureEndsWithTheConnection: a goodbye is acknowledged under pressure, and a connection that is not up feels
+// none.
 func TestPressureEndsWithTheConnection(t *testing.T) {
 	l := newConnected(t, Options{})
 	l.client.Throttle(l.now, codec.Refuse)

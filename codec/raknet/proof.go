@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// How a server side proves a client's address, by Options.Cookies.
+// A server side proves a client's address as Options.Cookies says.
 
-// giveCookie returns the cookie for a first request of a protocol version. Those that a connection gives, of a round
-// above 0, nobody else has to know, so they are private ones in every mode.
+// giveCookie returns the cookie for a first request of a protocol version. A connection gives out cookies with a round
+// above 0. No other host needs to know them, so they are private in every mode.
 func (p *Protocol) giveCookie(now time.Time, from netip.AddrPort, version, round uint8) uint32 {
 	if p.shared != nil && round == 0 {
 		return p.shared.give(now, from, version)
@@ -16,7 +16,7 @@ func (p *Protocol) giveCookie(now time.Time, from netip.AddrPort, version, round
 	return p.cookies.give(now, from, origin{longList: version >= firstLongList, round: round})
 }
 
-// checkCookie reports whether a cookie proves the address that it comes from, and what it says.
+// checkCookie reports whether a cookie proves the address that it comes from, and returns its facts.
 func (p *Protocol) checkCookie(now time.Time, from netip.AddrPort, cookie uint32) (origin, bool) {
 	said := origin{longList: versionOf(cookie) >= firstLongList}
 	switch p.o.Cookies {
@@ -34,8 +34,8 @@ func (p *Protocol) checkCookie(now time.Time, from netip.AddrPort, cookie uint32
 	return p.cookies.check(now, from, cookie)
 }
 
-// hasBegunAnew reports whether a proven request comes from a client that knows nothing of its connection: it was given
-// its cookie after the connection was complete.
+// hasBegunAnew reports whether a proven request comes from a client without knowledge of its connection: its cookie is
+// younger than the complete connection.
 func (c *Conn) hasBegunAnew(now time.Time, cookie uint32, o origin) bool {
 	switch mode := c.p.o.Cookies; {
 	case mode == CookiesNone || c.phase < connected:

@@ -1,16 +1,18 @@
-// Package raknet is the RakNet protocol, of version 6 (stock RakNet 4.081 and SLikeNet) and of the versions that
-// Minecraft Bedrock speaks, for both ends of a connection: every reliability, 32 ordering channels, split messages,
-// bit lengths. It does not encrypt (libcat), and it does not look into messages.
+// Package raknet speaks the RakNet protocol, for both ends of a connection. It speaks version 6 (stock RakNet 4.081
+// and SLikeNet) and the versions of Minecraft Bedrock. It has every reliability, 32 ordering channels, split messages
+// and bit lengths. It does not encrypt (libcat), and it does not read messages.
 //
-// Start with Protocol for the handshake that needs no memory, Conn for a connection, then sender and receiver, its
-// two halves. Facts about the wire are in docs/protocols/raknet.md.
+// Start with Protocol for the stateless handshake and Conn for a connection. Then read sender and receiver, its two
+// halves. docs/protocols/raknet.md has the facts about the wire.
 package raknet
 
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"tidegate/codec"
@@ -26,14 +28,13 @@ var (
 	errOffloaded  = fmt.Errorf("raknet: first request is for whoever stands before us: %w", codec.ErrRefused)
 )
 
-// Protocol is RakNet with its options, and safe for concurrent use. All that it learns is which versions servers
-// speak.
+// Protocol is RakNet with its options. It is safe for concurrent use. It learns nothing but the versions of servers.
 type Protocol struct {
 	spec    codec.Spec
 	o       Options
 	cookies cookies
-	shared  *sharedCookies // nil: CookieSecret is not in use
-	spaces  *workspaces    // of connections that have one loop; nil: each has its own
+	shared  *sharedCookies // nil: no use of CookieSecret
+	spaces  *workspaces    // workspaces of one loop's connections; nil: each connection has its own
 	servers *serverVersions
 }
 
@@ -50,10 +51,9 @@ func New(o Options) *Protocol {
 	return p
 }
 
-// specOf returns the Spec of a Protocol with given options. A game's message begins with its packet identifier.
-// Clients send the requests of the handshake, and pings, which are of no connection, and datagrams of a connection.
-// What proves an address is the cookie that the second request gives back: there is none without cookies, and one of
-// which only the age is looked at proves nothing to us.
+// specOf returns the Spec of a Protocol with the given options. A game's message begins with its packet identifier.
+// Clients send the requests of the handshake, pings without a connection, and datagrams of a connection. The cookie in
+// the second request proves an address. There is no proof without cookies, or if only the cookie's age is checked.
 func specOf(o *Options) codec.Spec {
 	s := codec.Spec{
 		Name: o.Name,
@@ -85,7 +85,7 @@ func (p *Protocol) ForLoop() codec.Protocol {
 	return &local
 }
 
-// Sniff recognises pings and the two requests that open a connection.
+// Sniff recognizes pings and the two requests that open a connection.
 func (p *Protocol) Sniff(datagram []byte) bool {
 	id, ok := offlineID(datagram)
 	return ok && isForServers(id)
@@ -96,8 +96,8 @@ var forServers = []byte{idUnconnectedPing, idUnconnectedPingOpen, idOpenConnecti
 
 func isForServers(id byte) bool { return slices.Contains(forServers, id) }
 
-// Accept answers pings and the first request without keeping anything. The second request makes a Conn, once its
-// cookie has proved the address.
+// Accept answers pings and the first request statelessly. The second request makes a Conn, once its cookie has proved
+// the address.
 func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []byte) (codec.Conn, []byte, error) {
 	id, ok := offlineID(datagram)
 	if !ok || !isForServers(id) {
@@ -118,21 +118,21 @@ func (p *Protocol) Accept(now time.Time, from netip.AddrPort, datagram, reply []
 	return accept(p, now, from, request, origin), reply, nil
 }
 
-// Refuse answers the second request with the offline message of the reason; it has none for most of them, and
-// NO_FREE_INCOMING_CONNECTIONS stands for those.
+// Refuse answers the second request with the offline message for the reason. Most reasons have no message of their
+// own, and become NO_FREE_INCOMING_CONNECTIONS.
 func (p *Protocol) Refuse(datagram, reply []byte, reason codec.Reason) []byte {
 	if id, ok := offlineID(datagram); !ok || id != idOpenConnectionRequest2 {
 		return reply
 	}
 	id, ok := refusalID(reason)
-	if !ok || id == idInvalidPassword { // which is an online message
+	if !ok || id == idInvalidPassword { // INVALID_PASSWORD is an online message
 		id = idNoFreeConnections
 	}
 	return p.appendRefusal(reply, id, p.self())
 }
 
-// Dial opens a connection to a server. The client's GUID is the Identity of hello; where that is 0 it is derived from
-// Seed, to and now, so two connections dialled to one server at one instant must be given theirs.
+// Dial opens a connection to a server. The client's GUID is the Identity of hello. If that is 0, the GUID is derived
+// from Seed, to and now. Two connections dialed to one server at the same instant therefore need an Identity each.
 func (p *Protocol) Dial(now time.Time, to netip.AddrPort, hello codec.Hello) codec.Conn {
 	return p.dial(now, to, hello)
 }
@@ -145,8 +145,8 @@ func (p *Protocol) dial(now time.Time, to netip.AddrPort, hello codec.Hello) *Co
 	return dial(p, now, to, hello)
 }
 
-// answer appends the answer to a ping or to the first request, with a cookie of the given round. No answer to a first
-// request is longer than it.
+// answer appends the answer to a ping or to the first request, with a cookie of the given round. An answer to a first
+// request is never longer than the request.
 func (p *Protocol) answer(now time.Time, from netip.AddrPort, datagram, reply []byte, round uint8) ([]byte, error) {
 	if datagram[0] != idOpenConnectionRequest1 {
 		return p.answerPing(datagram, reply)
@@ -184,7 +184,7 @@ func (p *Protocol) answerPing(datagram, reply []byte) ([]byte, error) {
 	return pong.append(reply, p.o.SizedPong), nil
 }
 
-// pongText is what our server side says of itself now.
+// pongText returns our server side's present text.
 func (p *Protocol) pongText() []byte {
 	if p.o.PongText != nil {
 		if text := p.o.PongText(); len(text) > 0 {
@@ -195,7 +195,7 @@ func (p *Protocol) pongText() []byte {
 }
 
 // parseRequest2 reads a second request and checks its cookie. Without cookies the client's version is unknown, and
-// taken to be like ours.
+// counts as ours.
 func (p *Protocol) parseRequest2(now time.Time, from netip.AddrPort, datagram []byte) (
 	request openConnectionRequest2, o origin, err error,
 ) {
@@ -212,12 +212,41 @@ func (p *Protocol) parseRequest2(now time.Time, from netip.AddrPort, datagram []
 	return request, o, nil
 }
 
-// appendPlainGrant appends the second reply, which does not answer a challenge. A stock client that demands
-// encryption ends its attempt with it, and says ID_OUR_SYSTEM_REQUIRES_SECURITY to its application.
+// appendPlainGrant appends the second reply without an answer to a challenge. A stock client that demands encryption
+// then ends its attempt, and reports ID_OUR_SYSTEM_REQUIRES_SECURITY to its application.
 func (p *Protocol) appendPlainGrant(b []byte, server uint64, client address, mtu uint16) []byte {
 	m := openConnectionReply2{guid: server, client: client, mtu: uint16(p.clampMTU(mtu))}
 	return m.append(b)
 }
 
-// clampMTU brings an MTU that the peer asks for within our bounds.
+// clampMTU limits the peer's requested MTU to our bounds.
 func (p *Protocol) clampMTU(mtu uint16) int { return min(max(int(mtu), p.o.MinMTU), p.o.MaxMTU) }
+
+// maxServerVersions bounds the remembered servers' versions. At the bound all are forgotten.
+const maxServerVersions = 1024
+
+// serverVersions are the protocol versions that servers named when they refused ours. The next connections ask with
+// those. A go-raknet server ignores an address for 10 s after a first request of another version.
+type serverVersions struct {
+	of atomic.Pointer[map[netip.AddrPort]uint8] // the map it points to is never changed
+}
+
+// ask returns the version for a server: the one that it named, or else ours.
+func (v *serverVersions) ask(server netip.AddrPort, ours uint8) uint8 {
+	if known := v.of.Load(); known != nil {
+		if version, ok := (*known)[server]; ok {
+			return version
+		}
+	}
+	return ours
+}
+
+// learn records the version that a server named. Of two concurrent calls, one may be lost until the next.
+func (v *serverVersions) learn(server netip.AddrPort, version uint8) {
+	next := make(map[netip.AddrPort]uint8)
+	if known := v.of.Load(); known != nil && len(*known) < maxServerVersions {
+		maps.Copy(next, *known)
+	}
+	next[server] = version
+	v.of.Store(&next)
+}

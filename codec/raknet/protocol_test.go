@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 )
 
 func TestAcceptAnswersPings(t *testing.T) {
@@ -155,5 +156,69 @@ func TestDialDerivesGUIDs(t *testing.T) {
 	}
 	if len(guids) != 10 || guids[0] {
 		t.Errorf("10 connections have %d GUIDs, or 0 among them", len(guids))
+	}
+}
+
+// TestDialRemembersVersion: the second time, a server is asked with the version that it named the first time, from any
+// loop. Another server is asked with ours.
+func TestDialRemembersVersion(t *testing.T) {
+	p := New(Options{DialVersion: 6})
+	first := newLinkOf(t, p)
+	_ = first.client.Receive(first.now, (&incompatible{version: 11, guid: 1}).append(nil))
+	other := netip.AddrPortFrom(first.client.peer.Addr(), first.client.peer.Port()+1)
+	for server, want := range map[netip.AddrPort]uint8{first.client.peer: 11, other: 6} {
+		c := p.ForLoop().(*Protocol).Dial(first.now, server, codec.Hello{Identity: 78})
+		var request openConnectionRequest1
+		wire, _ := c.Transmit(first.now, nil)
+		if err := request.parse(wire); err != nil {
+			t.Fatal(err)
+		}
+		if request.version != want {
+			t.Errorf("%s: asked with version %d, want %d", server, request.version, want)
+		}
+	}
+}
+
+// TestServerVersionsAreBounded has more servers than are remembered.
+func TestServerVersionsAreBounded(t *testing.T) {
+	var v serverVersions
+	for port := range uint16(3 * maxServerVersions / 2) {
+		v.learn(netip.AddrPortFrom(netip.IPv4Unspecified(), port), 11)
+	}
+	if n := len(*v.of.Load()); n > maxServerVersions {
+		t.Errorf("%d servers are remembered, want at most %d", n, maxServerVersions)
+	}
+}
+
+// TestCapturesAreWellFormed: our sides take no datagram of a real peer for malformed.
+func TestCapturesAreWellFormed(t *testing.T) {
+	for _, c := range captures(t) {
+		o := Options{Cookies: CookiesNone}
+		for _, client := range c.Clients() {
+			if hasCookie(&c, client) {
+				o.Cookies = CookiesPrivate // their cookies are not private
+			}
+		}
+		codectest.Replay(t, c.Capture, New(o))
+	}
+}
+
+// TestFirstBytes checks that most bytes begin no datagram of a client.
+func TestFirstBytes(t *testing.T) {
+	p := New(Options{})
+	for _, b := range []byte{0x01, 0x02, 0x05, 0x07} {
+		if !p.spec.Openings.Has(b) {
+			t.Errorf("Openings.Has(%#x) is false", b)
+		}
+	}
+	for _, b := range []byte{0x00, 0x03, 0x06, 0x08, 0x1c, 0x7f} {
+		if p.spec.FirstBytes.Has(b) {
+			t.Errorf("FirstBytes.Has(%#x) is true", b)
+		}
+	}
+	for b := 0x80; b <= 0xff; b++ { // of a connection
+		if p.spec.Openings.Has(byte(b)) {
+			t.Errorf("Openings.Has(%#x) is true", b)
+		}
 	}
 }

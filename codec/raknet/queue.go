@@ -17,7 +17,7 @@ type outgoing struct {
 	control  bool // RakNet's own, not the game's
 	inLine   bool // counted by its channel as waiting in bulk
 
-	// Set as its first part is sent.
+	// Set when its first part is sent.
 	order, sequence Seq24
 	splitID         uint16
 	parts           uint32 // 1 for a message that is not split
@@ -51,7 +51,7 @@ func (q *queue) peek() *outgoing {
 	return q.ring[q.first]
 }
 
-// pop takes the message that peek returned out.
+// pop removes the message that peek returned.
 func (q *queue) pop() {
 	q.ring[q.first] = nil
 	q.first = (q.first + 1) % len(q.ring)

@@ -6,13 +6,13 @@ import (
 	"tidegate/codec"
 )
 
-// quirks are faults of the peer's library that show in how it speaks, and that we make up for
+// quirks are faults of the peer's library that show in its messages. We compensate for them
 // (docs/protocols/raknet.md#peers-without-timers).
 type quirks struct {
-	// untimed peers send nothing again of their own accord, but only when asked to: they send messages of the handshake
-	// unreliably (jsp-raknet), or answer pings reliably (serenityjs), so that a gap shows where they were lost.
+	// untimed peers send again only on request. They send messages of the handshake unreliably (jsp-raknet) or answer
+	// pings reliably (serenityjs), so that a gap shows losses.
 	untimed bool
-	// literal peers wait for each datagram number to come, and for each reliable message, and have room for few behind
+	// literal peers wait for each datagram number and each reliable message, and have little room behind them
 	// (jsp-raknet).
 	literal bool
 }
@@ -33,16 +33,16 @@ func (c *Conn) notice(m *inbound) {
 	c.keepalive.untimed = c.quirks.untimed
 }
 
-// patience is how long the answer to a request to send again may take.
+// patience returns how long the answer to a request to send again may take.
 func (c *Conn) patience() time.Duration { return c.sender.rtt.smoothed + c.sender.rtt.timeout() }
 
-// expectAnswer has the next step of the handshake asked for if it does not come.
+// expectAnswer requests the next step of the handshake if it does not arrive.
 func (c *Conn) expectAnswer(now time.Duration) {
 	c.receiver.patience = c.patience()
 	c.receiver.expect(now)
 }
 
-// askAgain asks for what is missing once more where that is due. While the handshake is not over, something is.
+// askAgain requests missing datagrams once more if that is due. Until the handshake is over, one is always missing.
 func (c *Conn) askAgain(now time.Duration) {
 	c.receiver.askAgain(now, c.patience(), c.phase < accepted || c.quirks.untimed)
 }

@@ -31,8 +31,8 @@ func (c *Conn) receive(now time.Time, datagram []byte) error {
 		return c.receiveOffline(now, id, datagram)
 	}
 	switch c.phase {
-	case probing, waiting, deferred, closed: // there is no connection yet, or no more
-		if c.asking != nil && datagram[0]&bitValid != 0 {
+	case probing, waiting, deferred, closed: // there is no connection yet, or no longer
+		if c.attempt != nil && datagram[0]&bitValid != 0 {
 			c.hearsOnline(at)
 		}
 		c.receiver.dropped++
@@ -40,7 +40,7 @@ func (c *Conn) receive(now time.Time, datagram []byte) error {
 	}
 	err := c.receiveOnline(at, datagram)
 	c.report()
-	c.stepParting(at)
+	c.stepShutdown(at)
 	return err
 }
 
@@ -76,11 +76,11 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 	return err
 }
 
-// receiveOffline takes a message that stands outside of the reliability layer.
+// receiveOffline handles an offline message, which is outside of the reliability layer.
 func (c *Conn) receiveOffline(now time.Time, id byte, b []byte) error {
 	var err error
 	switch {
-	case c.asking != nil:
+	case c.attempt != nil:
 		err = c.receiveReply(now.Sub(c.start), id, b)
 	case isForServers(id) && !c.dialed && c.phase != closed:
 		err = c.answerOffline(now, id, b)
@@ -93,4 +93,27 @@ func (c *Conn) receiveOffline(now time.Time, id byte, b []byte) error {
 	}
 	c.received++
 	return nil
+}
+
+var errPressure = fmt.Errorf("raknet: more than the far side takes: %w", codec.ErrFull)
+
+var _ codec.Throttler = (*Conn)(nil)
+
+// Throttle implements codec.Throttler. A stock peer has at most 512 unacknowledged datagrams, and then waits. Its
+// timeout sends them again, which costs little. Refused datagrams are neither acknowledged nor requested. A peer
+// without a window, such as go-raknet, sends them again by its own timer.
+func (c *Conn) Throttle(now time.Time, p codec.Pressure) {
+	if c.phase != connected {
+		p = codec.NoPressure
+	}
+	if c.pressure != p {
+		c.pressure = p
+		c.occupy()
+		c.receiver.acksAt = min(c.receiver.acksAt, now.Sub(c.start)) // delayed acknowledgements are due
+	}
+}
+
+// Fill implements codec.Throttler.
+func (c *Conn) Fill() float64 {
+	return float64(c.sender.bytes+queueOverhead*c.sender.count) / float64(c.p.o.MaxQueued)
 }

@@ -16,12 +16,12 @@ var (
 	errSplitTooLarge  = fmt.Errorf("raknet: split message over every bound: %w", codec.ErrLimit)
 )
 
-// maxHeld bounds the messages that wait for one ahead of them, in all ordering channels together.
+// maxHeld bounds the messages that wait for an earlier one, in all ordering channels together.
 const maxHeld = 4096
 
-// receiver is the receiving half of a connection: it takes datagrams apart, joins what was split, and puts messages in
-// their order. Where it has no room now it refuses a datagram: that is not acknowledged, so the peer sends its reliable
-// messages again (docs/protocols/raknet.md#recovery-and-congestion).
+// receiver is the receiving half of a connection. It unpacks datagrams, joins split messages, and puts messages in
+// order. If it has no room, it refuses a datagram. A refused datagram is not acknowledged, so the peer sends its
+// reliable messages again (docs/protocols/raknet.md#recovery-and-congestion).
 type receiver struct {
 	*receiving
 	datagrams  datagramWindow
@@ -32,35 +32,35 @@ type receiver struct {
 	memory     *buffers
 	dropped    uint64 // as in codec.Stats
 	ackDelay   time.Duration
-	patience   time.Duration // how long an answer to a NACK may take
+	patience   time.Duration // how long the answer to a NACK may take
 }
 
-// receiving is what a receiver needs only while something has come lately.
+// receiving is the part of a receiver that is needed only while data arrives.
 type receiving struct {
-	ready  []inbound // in the order in which the application gets them
+	ready  []inbound // in the order of delivery to the application
 	acks   ackQueue
-	told   ackQueue // what the last ACK told for the first time, at toldAt
-	repeat ackQueue // its memory takes turns with that of told
+	recent ackQueue // numbers that the last ACK held for the first time, at recentAt
+	repeat ackQueue // its memory alternates with that of recent
 	nacks  ackQueue // due at once
 	holes  holes
 
-	acksSince time.Duration // when the first of acks came, and
-	acksAt    time.Duration // when they are due; of meaning while there are some
-	acksRide  time.Duration // from when on they may go with data
-	toldAt    time.Duration
+	acksSince      time.Duration // when the first of acks arrived, and
+	acksAt         time.Duration // when they are due; valid while there are some
+	acksWithDataAt time.Duration // from when on they may travel with data
+	recentAt       time.Duration
 }
 
-// isIdle reports whether the peer is to be told nothing.
+// isIdle reports whether no acknowledgement waits.
 func (r *receiving) isIdle() bool { return r.acks.count == 0 && r.nacks.count == 0 }
 
-// take takes a data datagram; what came of it is in ready. Parts of a datagram may count even if there is an error.
+// take takes a data datagram; ready holds the results. Parts of a datagram may count even if there is an error.
 func (r *receiver) take(now time.Duration, d *datagram) error {
 	judged, wasMissing := r.datagrams.judge(d.number), r.holes.fill(d.number)
 	switch {
 	case judged == refused && !wasMissing:
 		r.dropped++
 		return errDatagramWindow
-	case judged == stale: // our acknowledgement was lost, or the path made two of one
+	case judged == stale: // our acknowledgement was lost, or the path duplicated the datagram
 		r.dropped++
 		r.acknowledge(now, d)
 		return errDatagramSeen
@@ -83,18 +83,19 @@ func (r *receiver) take(now time.Duration, d *datagram) error {
 	return err
 }
 
-// note records a number that has arrived, and asks for those that are missing before it.
+// note records an arrived number, and requests the missing ones before it.
 func (r *receiver) note(now time.Duration, n Seq24) {
 	last, missing := r.datagrams.add(n)
 	r.nacks.addUpTo(last, missing)
 	r.nacks.remove(n)
 	if missing > 0 {
-		r.holes.fill(last.Add(1 - missing)) // what expect has noted
+		r.holes.fill(last.Add(1 - missing)) // numbers that expect has recorded
 		r.openHole(now, last, missing)
 	}
 }
 
-// takeCapsules takes what a datagram holds up to an invalid capsule. A refusal says that it must not be acknowledged.
+// takeCapsules takes a datagram's capsules, up to an invalid one. A refusal says that the datagram must not be
+// acknowledged.
 func (r *receiver) takeCapsules(now time.Duration, b []byte) (refusal, err error) {
 	for !isPadding(b) {
 		var c capsule
@@ -139,7 +140,7 @@ func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err erro
 	return nil, nil
 }
 
-// takePart takes one part of a split message; m is the message but for its payload.
+// takePart takes one part of a split message; m is the message without its payload.
 func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, err error) {
 	switch v, err := r.splits.judge(c); {
 	case err != nil:
@@ -161,13 +162,13 @@ func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, 
 	if !done {
 		return nil, nil
 	}
-	r.acksAt = now // a peer may hold its next message back until all parts of this are acknowledged
+	r.acksAt = now // a peer may hold its next message back until all parts of this one are acknowledged
 	m.payload, m.pad, m.owned = joined, pad, true
 	r.place(m, r.judgeOrder(&m))
 	return nil, nil
 }
 
-// place passes a message on, and those it sets free with it, or holds it, or drops it.
+// place delivers a message and the messages that waited for it, or holds it, or drops it.
 func (r *receiver) place(m inbound, v verdict) {
 	switch v {
 	case early:
@@ -197,7 +198,7 @@ func (r *receiver) place(m inbound, v verdict) {
 	}
 }
 
-// recycle takes the memory of a message back that nobody will read again.
+// recycle frees the memory of a message that is no longer needed.
 func (r *receiver) recycle(m inbound) {
 	if m.owned {
 		r.memory.put(m.payload)
@@ -221,11 +222,11 @@ func (r *receiver) arrived(c *capsule) {
 	}
 }
 
-// release gives up what the peer would be told again, and memory that is not in use.
+// release forgets the numbers for repetition, and frees unused memory.
 func (r *receiver) release() {
-	r.told.clear()
+	r.recent.clear()
 	r.repeat.clear()
 	r.holes.list = r.holes.list[:0]
-	r.acksRide = 0
+	r.acksWithDataAt = 0
 	r.reliable.release()
 }

@@ -7,11 +7,11 @@ import (
 	"tidegate/codec"
 )
 
-// feeder writes datagrams to a receiver as a peer would that numbers them at will.
+// feeder writes datagrams to a receiver, like a peer with free choice of numbers.
 type feeder struct {
 	t *testing.T
 	r receiver
-	n Seq24 // of the next datagram
+	n Seq24 // number of the next datagram
 }
 
 func newFeeder(t *testing.T) *feeder {
@@ -21,7 +21,7 @@ func newFeeder(t *testing.T) *feeder {
 	return f
 }
 
-// feed gives one datagram of the capsules, and returns the error and how many messages came of it.
+// feed gives the receiver one datagram with the capsules. It returns the number of resulting messages.
 func (f *feeder) feed(capsules ...capsule) (messages int, err error) {
 	f.t.Helper()
 	wire := appendDataHeader(nil, f.n, false, false)
@@ -99,7 +99,7 @@ func TestReceiverRefusesDatagramsFarAhead(t *testing.T) {
 	}
 }
 
-// TestReceiverHoldsWithinBounds never sends the message that all others wait for.
+// TestReceiverHoldsWithinBounds never sends the message for which all others wait.
 func TestReceiverHoldsWithinBounds(t *testing.T) {
 	for _, test := range []struct{ size, want int }{
 		{64, maxHeld},            // bound by their number
@@ -123,7 +123,7 @@ func TestReceiverHoldsWithinBounds(t *testing.T) {
 	}
 }
 
-// TestReceiverDropsUnreliableMessagesOverTheBound acknowledges them, since nobody would send them again.
+// TestReceiverDropsUnreliableMessagesOverTheBound: they are acknowledged, since their sender never repeats them.
 func TestReceiverDropsUnreliableMessagesOverTheBound(t *testing.T) {
 	f := newFeeder(t)
 	f.r.heldBudget = 0
@@ -172,10 +172,10 @@ func TestReceiverKeepsWhatCameBeforeAnInvalidCapsule(t *testing.T) {
 	}
 }
 
-// TestAcknowledgementsAreRepeatedOnce tells a number twice, as long as there is something new to tell with it.
+// TestAcknowledgementsAreRepeatedOnce: a number is acknowledged twice, if a new number gives the occasion.
 func TestAcknowledgementsAreRepeatedOnce(t *testing.T) {
 	f := newFeeder(t)
-	f.r.acks, f.r.told = ackQueue{}, ackQueue{}
+	f.r.acks, f.r.recent = ackQueue{}, ackQueue{}
 	for _, step := range []struct {
 		add  Seq24
 		want ackRange
@@ -187,7 +187,7 @@ func TestAcknowledgementsAreRepeatedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got, _ := list.next(); got != step.want || f.r.acks.count != 0 {
-			t.Errorf("after %d: told %v, want %v; %d left", step.add, got, step.want, f.r.acks.count)
+			t.Errorf("after %d: acknowledged %v, want %v; %d left", step.add, got, step.want, f.r.acks.count)
 		}
 	}
 }

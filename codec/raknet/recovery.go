@@ -2,10 +2,10 @@ package raknet
 
 import "time"
 
-// How the sender learns what arrived: acknowledgements, requests to send again, and silence
+// The sender learns which datagrams arrived from acknowledgements, requests to send again, and silence
 // (docs/protocols/raknet.md#recovery-and-congestion).
 
-// acknowledge takes the body of an ACK. Numbers that are not in flight are ignored.
+// acknowledge handles the body of an ACK. It ignores numbers that are not in flight.
 func (s *sender) acknowledge(now time.Duration, body []byte) error {
 	oldest, newest := time.Duration(-1), s.flight.base
 	err := s.eachNamed(body, func(n Seq24) {
@@ -19,9 +19,9 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 		}
 		s.ackedAt = now
 		if d.again {
-			return // of which transmission, nobody knows
+			return // the transmission that it acknowledges is unknown
 		}
-		// The oldest of a batch waited longest for it, and the timeout must allow for that.
+		// The oldest datagram of a batch waited longest, and the timeout must allow for that.
 		if oldest < 0 || d.at < oldest {
 			oldest = d.at
 		}
@@ -36,8 +36,8 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 	return err
 }
 
-// reject takes the body of a NACK: what it names in flight is sent again at once, but what was sent again already only
-// after a round trip more, lest a peer multiply our traffic.
+// reject handles the body of a NACK. Its datagrams in flight are sent again at once. One that was already sent again
+// waits for a further round trip, so that a peer cannot multiply our traffic.
 func (s *sender) reject(now time.Duration, body []byte) error {
 	patience := s.rtt.smoothed
 	if patience == 0 {
@@ -54,7 +54,7 @@ func (s *sender) reject(now time.Duration, body []byte) error {
 	})
 }
 
-// advance takes the datagrams for lost whose acknowledgement is overdue.
+// advance counts datagrams with an overdue acknowledgement as lost.
 func (s *sender) advance(now time.Duration) {
 	if now >= s.pacer.wakeAt {
 		s.pacer.wakeAt = 0
@@ -78,7 +78,7 @@ func (s *sender) advance(now time.Duration) {
 	}
 }
 
-// nextTimeout is when advance has something to do, or something held back may go.
+// nextTimeout returns when advance has work, or when delayed data may leave.
 func (s *sender) nextTimeout() (at time.Duration, ok bool) {
 	at, ok = s.pacer.wakeAt, s.pacer.wakeAt != 0
 	n, due := s.flight.oldestDue()
@@ -92,8 +92,8 @@ func (s *sender) nextTimeout() (at time.Duration, ok bool) {
 	return expiry, true
 }
 
-// eachNamed visits the remembered datagrams that an ACK or NACK names. However wide its ranges are, and however often
-// they overlap, it visits no more than there can be.
+// eachNamed visits the remembered datagrams in an ACK or NACK. Wide or overlapping ranges do not raise the number of
+// visits beyond its bound.
 func (s *sender) eachNamed(body []byte, visit func(Seq24)) error {
 	var r ackReader
 	if err := r.parse(body); err != nil {
@@ -113,8 +113,8 @@ func (s *sender) eachNamed(body []byte, visit func(Seq24)) error {
 	return nil
 }
 
-// overlap is what a range that does not wrap has in common with the numbers remembered, which may wrap: two ranges, of
-// which an empty one ends before it starts.
+// overlap returns the common numbers of a range that does not wrap and the remembered numbers, which may wrap. The
+// result is two ranges; an empty range ends before it starts.
 func (f *flight) overlap(r ackRange) [2]ackRange {
 	if f.base == f.next {
 		return [2]ackRange{emptyRange, emptyRange}
@@ -128,7 +128,7 @@ func (f *flight) overlap(r ackRange) [2]ackRange {
 
 var emptyRange = ackRange{first: 1, last: 0}
 
-// common is what two ranges share, neither of which wraps.
+// common returns the intersection of two ranges, neither of which wraps.
 func common(a, b ackRange) ackRange {
 	r := ackRange{first: max(a.first, b.first), last: min(a.last, b.last)}
 	if uint32(r.last) < uint32(r.first) {

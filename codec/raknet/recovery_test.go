@@ -70,7 +70,7 @@ func TestSilenceSendsAgain(t *testing.T) {
 	}
 }
 
-// TestLateAcknowledgement settles what was taken for lost, whether it was sent again already or not.
+// TestLateAcknowledgement settles a datagram that counts as lost, before and after it is sent again.
 func TestLateAcknowledgement(t *testing.T) {
 	for _, resent := range []bool{false, true} {
 		s := newSender(0)
@@ -96,7 +96,7 @@ func TestLateAcknowledgement(t *testing.T) {
 	}
 }
 
-// TestNACKFlood asks for everything all the time: each message is sent once more at once, and then once a round trip.
+// TestNACKFlood asks for everything all the time. Each message is sent once more at once, and then once a round trip.
 func TestNACKFlood(t *testing.T) {
 	s := newSender(0)
 	s.rtt.sample(100 * ms)
@@ -128,7 +128,7 @@ func TestNACKLeavesUnreliableMessagesTheirTime(t *testing.T) {
 	}
 }
 
-// TestRangeExplosion names all numbers there are, as often as a datagram can.
+// TestRangeExplosion lists all numbers, as often as a datagram can.
 func TestRangeExplosion(t *testing.T) {
 	all := make([]ackRange, 200)
 	for i := range all {
@@ -157,7 +157,7 @@ func TestRangeExplosion(t *testing.T) {
 	}
 }
 
-// TestFlightIsBounded sends without hearing anything until no more datagrams are remembered.
+// TestFlightIsBounded sends without acknowledgements until no more datagrams are remembered.
 func TestFlightIsBounded(t *testing.T) {
 	s := newSender(seq24Mask - 100)
 	s.congestion.window = 1 << 30
@@ -167,7 +167,7 @@ func TestFlightIsBounded(t *testing.T) {
 	if got := len(s.transmitAll(t, 0)); got != maxFlight || len(s.flight.ring) != maxFlight {
 		t.Errorf("%d datagrams in flight, %d remembered, want %d", got, len(s.flight.ring), maxFlight)
 	}
-	s.advance(time.Second) // all are lost, so they give way to new ones
+	s.advance(time.Second) // all are lost, so they make room for new ones
 	s.congestion.window = 1 << 30
 	if got := len(s.transmitAll(t, time.Second)); got != maxFlight || len(s.flight.ring) != maxFlight {
 		t.Errorf("%d datagrams sent again, %d remembered, want %d", got, len(s.flight.ring), maxFlight)

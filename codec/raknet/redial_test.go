@@ -8,8 +8,8 @@ import (
 	"tidegate/codec"
 )
 
-// newHalfMade returns a link whose server has lost its second reply and answers nothing that is said offline any more,
-// as go-raknet does.
+// newHalfMade returns a link with a server that has lost its second reply. Like go-raknet it answers no offline
+// message any more.
 func newHalfMade(t *testing.T) *link {
 	l := newLink(t, Options{})
 	l.drop = func(toServer bool, b []byte) bool {
@@ -18,7 +18,7 @@ func newHalfMade(t *testing.T) *link {
 	return l
 }
 
-// TestStranded: a client whose second request gets no answer is stranded after two seconds, and asks on.
+// TestStranded: a client whose second request gets no answer is stranded after two seconds, and keeps asking.
 func TestStranded(t *testing.T) {
 	l := newHalfMade(t)
 	l.wait(grantPatience - ms)
@@ -42,8 +42,8 @@ func TestStranded(t *testing.T) {
 	}
 }
 
-// TestStrandedByOnlineDatagrams: what only a server with a connection sends shortens the patience, but leaves a reply
-// time that was overtaken. A datagram that comes before the client has asked for the grant is no sign of that.
+// TestStrandedByOnlineDatagrams: a datagram that only a server with a connection sends shortens the wait. It leaves
+// time for a reply that was overtaken. A datagram before the client's request for the grant does not count.
 func TestStrandedByOnlineDatagrams(t *testing.T) {
 	online := append(appendDataHeader(nil, 0, false, false), 0, 0, 72, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	l := newHalfMade(t)
@@ -60,7 +60,7 @@ func TestStrandedByOnlineDatagrams(t *testing.T) {
 	}
 }
 
-// TestRedial begins anew from another address, which the server does not know.
+// TestRedial starts again from another address, which the server does not know.
 func TestRedial(t *testing.T) {
 	l := newHalfMade(t)
 	l.wait(grantPatience)
@@ -80,7 +80,7 @@ type addressed netip.AddrPort
 func (a addressed) Addr() netip.AddrPort { return netip.AddrPort(a) }
 
 // TestRedialOfAKnownClient: a stock server that was cut off for a while knows the client by its first address, and
-// refuses the second. The client is told to go back, once; and a refusal of the first address is final.
+// refuses the second. The client is sent back once. A refusal of the first address is final.
 func TestRedialOfAKnownClient(t *testing.T) {
 	refuse := func(l *link) {
 		_ = l.client.Receive(l.now, l.p.appendRefusal(nil, idAlreadyConnected, l.p.self()))

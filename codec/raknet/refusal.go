@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// refusals pairs the reasons of a refusal with the messages that say them (docs/protocols/raknet.md#refusals).
+// refusals pairs the reasons of a refusal with their messages (docs/protocols/raknet.md#refusals).
 var refusals = []struct {
 	reason codec.Reason
 	id     byte
@@ -19,7 +19,7 @@ var refusals = []struct {
 	{codec.TooSoon, idRecentlyConnected},
 }
 
-// refusalID is the message that says a reason, if there is one.
+// refusalID returns the message for a reason, if there is one.
 func refusalID(reason codec.Reason) (id byte, ok bool) {
 	for _, r := range refusals {
 		if r.reason == reason {
@@ -29,7 +29,7 @@ func refusalID(reason codec.Reason) (id byte, ok bool) {
 	return 0, false
 }
 
-// refusalReason is the reason that a message says, if it is a refusal.
+// refusalReason returns the reason of a message, if it is a refusal.
 func refusalReason(id byte) (reason codec.Reason, ok bool) {
 	switch id {
 	case idRequiresPublicKey, idRequiresSecurity:
@@ -45,17 +45,17 @@ func refusalReason(id byte) (reason codec.Reason, ok bool) {
 	return codec.ReasonNone, false
 }
 
-// speaker is the server in whose name our server side answers a client. A zero version is the newest of ours.
-type speaker struct {
+// serverIdentity is the server in whose name our server side answers a client. A zero version means our newest.
+type serverIdentity struct {
 	guid    uint64
 	version uint8
 }
 
-// self is our server side when it speaks for no other server.
-func (p *Protocol) self() speaker { return speaker{guid: p.o.GUID} }
+// self returns our own identity, for answers without another server.
+func (p *Protocol) self() serverIdentity { return serverIdentity{guid: p.o.GUID} }
 
-// appendRefusal appends a refusal as a server says it.
-func (p *Protocol) appendRefusal(b []byte, id byte, by speaker) []byte {
+// appendRefusal appends a refusal in a server's name.
+func (p *Protocol) appendRefusal(b []byte, id byte, by serverIdentity) []byte {
 	if id == idIncompatibleVersion {
 		m := incompatible{version: by.version, guid: by.guid}
 		setDefault(&m.version, slices.Max(p.o.Versions))

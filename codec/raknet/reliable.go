@@ -1,15 +1,16 @@
 package raknet
 
-// maxReliableAhead is how many reliable messages may arrive ahead of one that is missing. Stock RakNet keeps at most 512
-// in flight, the most generous other implementation 2048. One beyond is refused: it is not acknowledged, so the peer
-// sends it again.
+// maxReliableAhead is how many reliable messages may arrive ahead of a missing one. Stock RakNet keeps at most 512 in
+// flight, the most generous other implementation 2048. A message beyond is refused: it is not acknowledged, so the
+// peer sends it again.
 const maxReliableAhead = 8192
 
-// reliableWindow knows which of the peer's reliable messages arrived, so that each is taken once. Its memory grows with
-// the distance from the oldest missing one to the newest arrived: nothing while all is in order.
+// reliableWindow knows which of the peer's reliable messages arrived, so that each is accepted once. Its memory grows
+// with the distance from the oldest missing number to the newest arrived one. It is nothing while no message is
+// missing.
 type reliableWindow struct {
-	base Seq24    // the oldest that has not arrived
-	next Seq24    // one more than the newest that has
+	base Seq24    // oldest that has not arrived
+	next Seq24    // one more than the newest that has arrived
 	seen []uint64 // bit n mod size: n, one of the size numbers from base on, arrived; size is a power of two
 }
 
@@ -45,7 +46,7 @@ func (w *reliableWindow) add(n Seq24) {
 	}
 }
 
-// release gives the memory back while nothing is missing.
+// release frees the memory if no message is missing.
 func (w *reliableWindow) release() {
 	for _, word := range w.seen {
 		if word != 0 {

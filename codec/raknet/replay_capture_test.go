@@ -11,10 +11,10 @@ import (
 // capture is a recorded conversation of two real peers.
 type capture struct{ codectest.Capture }
 
-// captured is one datagram of it.
+// captured is one datagram of a capture.
 type captured = codectest.Line
 
-// captures reads all captures but those of peers that encrypt.
+// captures reads all captures except those of encrypting peers.
 func captures(t testing.TB) []capture {
 	t.Helper()
 	return capturesOf(t, func(file string) bool { return !strings.HasPrefix(file, "secured/") })
@@ -36,7 +36,7 @@ func loadCapture(t testing.TB, file string) capture {
 	return capture{codectest.LoadCapture(t, os.DirFS("testdata"), file)}
 }
 
-// conns is the number of client addresses.
+// conns returns the number of client addresses.
 func (c *capture) conns() (n int) {
 	for _, d := range c.Lines {
 		n = max(n, d.Conn)
@@ -44,7 +44,7 @@ func (c *capture) conns() (n int) {
 	return n
 }
 
-// first returns the first datagram from a side of a connection that begins with the byte.
+// first returns a side's first datagram in a connection that begins with the byte.
 func (c *capture) first(conn int, from string, id byte) (captured, bool) {
 	for _, d := range c.Lines {
 		if d.Conn == conn && d.From == from && d.Datagram[0] == id {
@@ -54,8 +54,8 @@ func (c *capture) first(conn int, from string, id byte) (captured, bool) {
 	return captured{}, false
 }
 
-// delivered returns what reached the other side of a connection, in order: without what the recorder dropped, twice
-// what it duplicated, and later what it held back.
+// delivered returns the datagrams that reached the other side of a connection, in order. It leaves out the ones that
+// the recorder dropped, and contains duplicated ones twice and delayed ones later.
 func (c *capture) delivered(conn int, from string) (list []captured) {
 	var held []captured
 	for _, d := range c.Lines {

@@ -9,7 +9,7 @@ import (
 	"tidegate/codec"
 )
 
-// TestReplayClient drives our client side with what real servers sent.
+// TestReplayClient gives our client side the datagrams of real servers.
 func TestReplayClient(t *testing.T) {
 	eachConnection(t, func(t *testing.T, c *capture, conn int) {
 		if _, ok := c.first(conn, "client", idOpenConnectionRequest1); !ok {
@@ -34,7 +34,7 @@ func TestReplayClient(t *testing.T) {
 	})
 }
 
-// wantEnd checks why the connection ended: refused, by the server's goodbye, or by its silence after the capture.
+// wantEnd checks why the connection ended: by a refusal, by the server's goodbye, or by its silence after the capture.
 func wantEnd(t *testing.T, r *replay, c *capture, conn int, o *oracle) {
 	want, refused := refusing[t.Name()[len("TestReplayClient/"):]]
 	switch {
@@ -74,7 +74,7 @@ func wantRequests(t *testing.T, r *replay, c *capture, conn int) {
 	parseOnline(t, &theirEnd, recorded, idNewIncomingConnection)
 	if stockBuildOfBedrock(c) {
 		theirEnd.addresses = ourEnd.addresses
-		theirEnd.serverTime = ourEnd.serverTime // read from within go-raknet's longer list
+		theirEnd.serverTime = ourEnd.serverTime // parsed from go-raknet's longer list
 	}
 	theirEnd.clientTime = ourEnd.clientTime
 	if ourEnd != theirEnd {
@@ -82,8 +82,8 @@ func wantRequests(t *testing.T, r *replay, c *capture, conn int) {
 	}
 }
 
-// stockBuildOfBedrock reports whether a peer of the capture is stock RakNet rebuilt with a Bedrock version, which goes on
-// listing 10 addresses.
+// stockBuildOfBedrock reports whether a peer of the capture is stock RakNet rebuilt with a Bedrock version. It still
+// lists 10 addresses.
 func stockBuildOfBedrock(c *capture) bool {
 	return strings.HasPrefix(c.Name, "cpp_client_gork") || strings.HasPrefix(c.Name, "gork_client_cpp")
 }

@@ -42,21 +42,21 @@ func takeSent(r *replay) [][]byte {
 	return sent
 }
 
-// TestTruncatedDatagrams cuts every captured datagram at every length and feeds the pieces to connections in being, and
-// to the server's door: nothing panics, nothing ends.
+// TestTruncatedDatagrams truncates every captured datagram at every length. It gives the pieces to existing
+// connections and to the server. Nothing panics, and no connection ends.
 func TestTruncatedDatagrams(t *testing.T) {
 	door := New(Options{})
 	seen := map[string]bool{}
 	for _, c := range captures(t) {
 		for _, d := range c.Lines {
 			if seen[d.Hex] || strings.Contains(d.What, "DISCONNECTION") || strings.Contains(d.What, "INVALID_PASSWORD") {
-				continue // once is enough; and a complete goodbye may end a connection
+				continue // once is enough; a complete goodbye may end a connection
 			}
 			seen[d.Hex] = true
 			client, server := live(t)
 			for n := range d.Datagram {
 				if testing.Short() && n > 64 && n%16 > 0 {
-					continue // headers end before
+					continue // headers are shorter
 				}
 				piece := d.Datagram[:n]
 				_ = client.receive(piece)

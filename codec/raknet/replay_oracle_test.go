@@ -7,10 +7,10 @@ import (
 	"tidegate/codec"
 )
 
-// oracle is a second reading of RakNet's reliability layer, against which the real one is checked. It shares no code
-// with it, keeps everything for ever, knows no limits and no wrap-around.
+// oracle is a second implementation of the reading side of RakNet's reliability layer, to check the real one. The two
+// share no code. It keeps everything for ever, and has no limits and no wrap-around.
 type oracle struct {
-	messages []codec.Message // what the application gets
+	messages []codec.Message // messages for the application
 	closed   bool            // the peer said goodbye
 
 	datagrams, reliable map[uint32]bool
@@ -28,7 +28,7 @@ func newOracle() *oracle {
 	return &oracle{datagrams: map[uint32]bool{}, reliable: map[uint32]bool{}, splits: map[uint16]map[uint32][]byte{}}
 }
 
-// take reads one datagram that the peer sent.
+// take reads one datagram of the peer.
 func (o *oracle) take(b []byte) {
 	if len(b) < 4 || b[0]&0xe0 != 0x80 {
 		return // offline, ACK or NACK
@@ -76,7 +76,7 @@ func (o *oracle) takeCapsule(b []byte) (rest []byte) {
 	return rest
 }
 
-// join reports whether this part completes its message, which it then becomes.
+// join reports whether this part completes its message, and then becomes that message.
 func (o *oracle) join(m *oracleCapsule, count uint32, id uint16, index uint32) bool {
 	parts := o.splits[id]
 	if parts == nil {
@@ -107,7 +107,7 @@ func (o *oracle) order(m oracleCapsule) {
 		if i < 0 {
 			return
 		}
-		// Of several, the sequenced ones come first, as they were sent before the ordered one of the same index.
+		// Of several, the sequenced ones come first: they were sent before the ordered one of the same index.
 		for j, w := range o.waiting[ch] {
 			best := o.waiting[ch][i]
 			if w.order == best.order && w.Mode != codec.ReliableOrdered &&
@@ -118,7 +118,7 @@ func (o *oracle) order(m oracleCapsule) {
 		m := o.waiting[ch][i]
 		o.waiting[ch] = slices.Delete(o.waiting[ch], i, i+1)
 		switch {
-		case m.order < o.next[ch]: // overtaken by the ordered messages after it
+		case m.order < o.next[ch]: // overtaken by later ordered messages
 		case m.Mode == codec.ReliableOrdered:
 			o.next[ch]++
 			o.sequence[ch] = 0

@@ -7,16 +7,16 @@ import (
 	"tidegate/codec"
 )
 
-// peers is what a capture says of its two peers.
+// peers holds a capture's facts about its two peers.
 type peers struct {
 	client, server netip.AddrPort
 	clientGUID     uint64
 	serverGUID     uint64
-	version        uint8 // of the client
+	version        uint8 // the client's version
 	password       []byte
 }
 
-// meet reads the peers off the handshake, with made-up values for what did not come to be.
+// meet reads the peers' facts from the handshake, and makes up the missing ones.
 func meet(t *testing.T, c *capture, conn int) peers {
 	t.Helper()
 	p := peers{
@@ -58,7 +58,7 @@ func serverGUID(c *capture) uint64 {
 		if old.parse(d.Datagram) == nil {
 			return old.guid
 		}
-		if _, ok := offlineID(d.Datagram); ok { // all others have it in one place
+		if _, ok := offlineID(d.Datagram); ok { // all others have it in the same place
 			m := refusal{}
 			_ = m.parse(append([]byte{idAlreadyConnected}, d.Datagram[1:]...))
 			return m.guid
@@ -73,7 +73,7 @@ func hasCookie(c *capture, conn int) bool {
 	return ok && d.Datagram[25] != 0
 }
 
-// capturedRequest returns the first CONNECTION_REQUEST of a connection, whether it arrived or not.
+// capturedRequest returns the first CONNECTION_REQUEST of a connection, even if it was lost.
 func capturedRequest(c *capture, conn int) (m connectionRequest, ok bool) {
 	b := firstOnline(wiresOf(c, conn, "client"), idConnectionRequest)
 	return m, b != nil && m.parse(b) == nil
@@ -100,7 +100,7 @@ func firstOnline(wires [][]byte, id byte) []byte {
 	return nil
 }
 
-// refusing names the connections that the real server refused, and why.
+// refusing lists the connections that the real server refused, with the reasons.
 var refusing = map[string]codec.Reason{
 	"banned/1":                          codec.Banned,
 	"cpp_client_gork_server_v6/1":       codec.Incompatible,
@@ -115,7 +115,7 @@ var refusing = map[string]codec.Reason{
 	"wrong_password/1":                  codec.InvalidPassword,
 }
 
-// wiresOf returns what a side of a real connection sent.
+// wiresOf returns the datagrams of a side of a real connection.
 func wiresOf(c *capture, conn int, from string) (list [][]byte) {
 	for _, d := range c.Lines {
 		if d.Conn == conn && d.From == from {
@@ -125,7 +125,7 @@ func wiresOf(c *capture, conn int, from string) (list [][]byte) {
 	return list
 }
 
-// offlineOnly returns those of a list of datagrams that are offline messages.
+// offlineOnly returns the offline messages among the datagrams.
 func offlineOnly(wires [][]byte) (list [][]byte) {
 	for _, wire := range wires {
 		if _, ok := offlineID(wire); ok {

@@ -9,8 +9,8 @@ import (
 	"tidegate/codec"
 )
 
-// TestReplayServer drives our server side with what real clients sent, once as a server without cookies, like the real
-// one, and once as one with cookies; then the harness hands the client's requests the cookie that we offered.
+// TestReplayServer gives our server side the datagrams of real clients. It runs once as a server without cookies, like
+// the real one, and once as a server with cookies. In the second run the client's requests get our cookie.
 func TestReplayServer(t *testing.T) {
 	eachConnection(t, func(t *testing.T, c *capture, conn int) {
 		t.Run("cookies", func(t *testing.T) { replayServer(t, c, conn, true) })
@@ -22,13 +22,13 @@ func TestReplayServer(t *testing.T) {
 	})
 }
 
-// serverReplay is our server side under replay: the Protocol answers until there is a Conn.
+// serverReplay is our server side under replay. The Protocol answers until there is a Conn.
 type serverReplay struct {
 	*replay
 	protocol *Protocol
 	peers    peers
 	recorded bool // the client was asked for a cookie when it was recorded
-	cookies  bool // we ask for one
+	cookies  bool // we demand one
 }
 
 func replayServer(t *testing.T, c *capture, conn int, cookies bool) *serverReplay {
@@ -47,7 +47,7 @@ func replayServer(t *testing.T, c *capture, conn int, cookies bool) *serverRepla
 	s.wantAsked(c, conn, list)
 	s.runTo(s.now.Sub(replayStart) + time.Minute)
 	want := codec.TimedOut
-	if o.closed || (cookies && c.Name == "already_connected") { // a second client that proves the address takes over
+	if o.closed || (cookies && c.Name == "already_connected") { // a second client with a proof replaces the first
 		want = codec.Closed
 	}
 	if s.conn != nil && (!s.over || s.reason != want) {
@@ -78,7 +78,7 @@ func serverOptions(c *capture, p peers, cookies bool) Options {
 	return o
 }
 
-// take hands one of the client's datagrams to whoever it is for.
+// take gives one of the client's datagrams to the Conn, or else to the Protocol.
 func (s *serverReplay) take(wire []byte) {
 	wire = s.withCookie(wire)
 	if s.conn != nil {
@@ -88,7 +88,7 @@ func (s *serverReplay) take(wire []byte) {
 	s.accept(wire)
 }
 
-// accept hands the Protocol a datagram.
+// accept gives the Protocol a datagram.
 func (s *serverReplay) accept(wire []byte) {
 	if !s.protocol.Sniff(wire) {
 		return
@@ -103,7 +103,7 @@ func (s *serverReplay) accept(wire []byte) {
 	}
 }
 
-// withCookie rewrites a client's second request to what it would be if our server had been the recorded one.
+// withCookie rewrites a client's second request as if our server had been the recorded one.
 func (s *serverReplay) withCookie(wire []byte) []byte {
 	var m openConnectionRequest2
 	if m.parse(wire, s.recorded) != nil {
@@ -119,7 +119,7 @@ func (s *serverReplay) withCookie(wire []byte) []byte {
 	return m.append(nil)
 }
 
-// wantAsked checks what the client said of itself as it joined.
+// wantAsked checks the client's data in Asked.
 func (s *serverReplay) wantAsked(c *capture, conn int, arrived []captured) {
 	s.t.Helper()
 	request, ok := capturedRequest(c, conn)
@@ -130,14 +130,16 @@ func (s *serverReplay) wantAsked(c *capture, conn int, arrived []captured) {
 		s.t.Fatalf("asked = %v, want %v", s.asked != nil, ok)
 	}
 	if ok && (s.asked.Identity != request.guid || !bytes.Equal(s.asked.Payload, request.password)) {
-		s.t.Errorf("asked as %#x with %q, want %#x with %q", s.asked.Identity, s.asked.Payload, request.guid, request.password)
+		s.t.Errorf("asked as %#x with %q, want %#x with %q",
+			s.asked.Identity, s.asked.Payload, request.guid, request.password)
 	}
 }
 
-// wantOfflineAnswers compares our answers with those of the real server, byte by byte, wherever it gave one of the kind.
+// wantOfflineAnswers compares our answers with those of the real server, byte by byte. It skips kinds that the real
+// server never sent.
 func wantOfflineAnswers(t *testing.T, s *serverReplay, c *capture, conn int) {
 	if s.recorded {
-		return // it has a cookie of theirs
+		return // it contains a cookie of theirs
 	}
 	if c.Name == "cpp_client_gork_server_lost_reply2" {
 		return // go-raknet fell silent after its first answer

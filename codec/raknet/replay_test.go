@@ -11,10 +11,10 @@ import (
 	"tidegate/codec"
 )
 
-// The replays feed what one real peer sent to our other side, at the times of the capture, and want the messages the
-// oracle reads. Addresses, GUIDs and the password are set as the capture has them, so that our offline messages can be
-// compared byte by byte. What our side answers online goes nowhere: the recorded peer's acknowledgements are of another
-// conversation and partly of datagrams that we never sent.
+// The replays give one real peer's datagrams to our other side, at the times of the capture. They want the messages
+// that the oracle reads. Addresses, GUIDs and the password are those of the capture, so that our offline messages can
+// be compared byte by byte. Our side's online answers are ignored: the recorded peer's acknowledgements belong to
+// another conversation, partly to datagrams that we never sent.
 
 var (
 	replayClient     = netip.MustParseAddrPort("127.0.0.1:50000")
@@ -29,7 +29,7 @@ type replay struct {
 	conn codec.Conn
 	now  time.Time
 
-	asked     *codec.Event // its payload cloned
+	asked     *codec.Event // with a copied payload
 	connected bool
 	messages  []codec.Message
 	over      bool
@@ -39,7 +39,7 @@ type replay struct {
 
 func newReplay(t testing.TB) *replay { return &replay{t: t, now: replayStart} }
 
-// runTo moves the clock, waking the Conn when it wants to be.
+// runTo advances the clock, and wakes the Conn at its timeouts.
 func (r *replay) runTo(at time.Duration) {
 	end := replayStart.Add(at)
 	for steps := 0; r.conn != nil && !r.over; steps++ {

@@ -10,8 +10,8 @@ import (
 	"tidegate/codec"
 )
 
-// The captures in testdata/secured are of two real peers that both encrypt. Up to reply 2 they speak plainly, and so far
-// both our sides follow them; the rest is nobody's who has no keys.
+// The captures in testdata/secured come from two real peers that both encrypt. They do not encrypt up to reply 2, and
+// both our sides follow them so far. The rest cannot be read without the keys.
 
 // eachSecured runs f for each capture of an encrypted session.
 func eachSecured(t *testing.T, f func(t *testing.T, c *capture, p peers)) {
@@ -20,7 +20,7 @@ func eachSecured(t *testing.T, f func(t *testing.T, c *capture, p peers)) {
 	}
 }
 
-// TestSecuredHandshakeBytes reads what is plain, and writes it again.
+// TestSecuredHandshakeBytes reads the unencrypted messages, and writes them again.
 func TestSecuredHandshakeBytes(t *testing.T) {
 	eachSecured(t, func(t *testing.T, c *capture, _ peers) {
 		var first openConnectionRequest1
@@ -59,7 +59,7 @@ func TestSecuredHandshakeBytes(t *testing.T) {
 	})
 }
 
-// TestReplaySecuredClient: our client says what the real one said, without a challenge, and ends at reply 2.
+// TestReplaySecuredClient: our client sends the same as the real one, without a challenge, and ends at reply 2.
 func TestReplaySecuredClient(t *testing.T) {
 	eachSecured(t, func(t *testing.T, c *capture, p peers) {
 		r := newReplay(t)
@@ -87,7 +87,7 @@ func TestReplaySecuredClient(t *testing.T) {
 	})
 }
 
-// unchallenged is a list of datagrams with the challenges taken out of second requests.
+// unchallenged returns the datagrams with the challenges removed from second requests.
 func unchallenged(wires [][]byte) (list [][]byte) {
 	for _, wire := range wires {
 		var second openConnectionRequest2
@@ -100,7 +100,8 @@ func unchallenged(wires [][]byte) (list [][]byte) {
 	return list
 }
 
-// TestReplaySecuredServer: our server grants what the real one did, less the key and the answer, and takes nothing else.
+// TestReplaySecuredServer: our server grants like the real one, without the key and the answer, and accepts nothing
+// else.
 func TestReplaySecuredServer(t *testing.T) {
 	eachSecured(t, func(t *testing.T, c *capture, p peers) {
 		s := &serverReplay{
@@ -127,11 +128,11 @@ func TestReplaySecuredServer(t *testing.T) {
 	})
 }
 
-// TestDescribeSecured: all that is plain has its name, and everything else is called what it is.
+// TestDescribeSecured: every unencrypted message has its name, and all others are described as encrypted.
 func TestDescribeSecured(t *testing.T) {
 	eachSecured(t, func(t *testing.T, c *capture, _ peers) {
 		granted := false
-		for i, line := range told(t, *c) {
+		for i, line := range describeAll(t, *c) {
 			wire := c.Lines[i].Datagram
 			_, isPlain := offlineID(wire)
 			cipher := strings.HasSuffix(line, fmt.Sprintf(" ciphertext of %d bytes", len(wire)))

@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 )
 
-// What peers say when one wants to encrypt and the other does not (docs/protocols/raknet.md#security). Stock RakNet
-// tells its own application so instead, all but the last two codes of the first.
+// Messages for peers of which only one wants to encrypt (docs/protocols/raknet.md#security). Stock RakNet reports them
+// to its own application, except for the last two codes of the first message.
 
-// requiresPublicKey tells a peer that its key, or proof of identity, does not do:
+// requiresPublicKey tells a peer that its key, or its proof of identity, is not sufficient:
 //
 //	0       0x0a
-//	1       why: one of the codes below
+//	1       reason: one of the codes below
 type requiresPublicKey struct{ code byte }
 
 const (
@@ -34,7 +34,7 @@ func (m *requiresPublicKey) parse(b []byte) error {
 
 func (m *requiresPublicKey) append(b []byte) []byte { return append(b, idRequiresPublicKey, m.code) }
 
-// requiresSecurity tells a client that wants to encrypt that the server does not:
+// requiresSecurity tells a client that wants to encrypt that the server does not encrypt:
 //
 //	0       0x0b
 //	..      client's address
@@ -65,7 +65,7 @@ func (m *requiresSecurity) append(b []byte) []byte {
 	return appendGUID(appendAddress(append(b, idRequiresSecurity), m.client), m.guid)
 }
 
-// connectionLost tells that the server lost a client (docs/protocols/raknet.md#online):
+// connectionLost reports that the server lost a client (docs/protocols/raknet.md#online):
 //
 //	0       0x16
 //	1..8    client's GUID

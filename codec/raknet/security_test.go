@@ -51,7 +51,8 @@ func TestServerThatDemandsEncryption(t *testing.T) {
 	}
 }
 
-// TestClientThatDemandsEncryption sends a challenge: the answer is a grant without encryption, and no connection.
+// TestClientThatDemandsEncryption sends a challenge. The answer is a grant without encryption, and no connection
+// follows.
 func TestClientThatDemandsEncryption(t *testing.T) {
 	p := New(Options{})
 	request := openConnectionRequest2{
@@ -70,7 +71,8 @@ func TestClientThatDemandsEncryption(t *testing.T) {
 	if err := l.server.Receive(l.now, request.append(nil)); err != nil {
 		t.Error(err)
 	}
-	if again, _ := l.server.Transmit(l.now, nil); string(again) != string(reply[:17])+string(again[17:]) || len(again) != len(reply) {
+	again, _ := l.server.Transmit(l.now, nil)
+	if string(again) != string(reply[:17])+string(again[17:]) || len(again) != len(reply) {
 		t.Errorf("answered by %x within a connection, want a grant like %x", again, reply)
 	}
 }
@@ -95,7 +97,8 @@ func TestEncryptedConnectionRequest(t *testing.T) {
 	}
 }
 
-// TestConnectionLostIsOurs: a server that says it lost us has forgotten us; what it says of others is not for us.
+// TestConnectionLostIsOurs: a server that reports us as lost has forgotten us. Its reports about other clients do not
+// concern us.
 func TestConnectionLostIsOurs(t *testing.T) {
 	for _, guid := range []uint64{78, 77} {
 		l := newConnected(t, Options{})
@@ -103,7 +106,7 @@ func TestConnectionLostIsOurs(t *testing.T) {
 		l.server.sender.enqueueControl(l.now.Sub(l.server.start), codec.Reliable, m.append(nil), 0)
 		l.exchange()
 		if over := has(l.toClient, codec.Disconnected); over != (guid == 77) {
-			t.Errorf("loss of %d told to client 77: over = %v", guid, over)
+			t.Errorf("loss of %d reported to client 77: over = %v", guid, over)
 		} else if over && ending(t, l.toClient) != codec.TimedOut {
 			t.Errorf("ended as %v, want timed-out", ending(t, l.toClient))
 		}

@@ -7,71 +7,72 @@ import (
 	"tidegate/codec/internal/events"
 )
 
-// Bounds of what is sent.
+// Bounds of a sender.
 const (
-	// maxOpenSplits is how many split messages may be under way at once: go-raknet ends a connection with more than 16.
+	// maxOpenSplits is the number of split messages that may be under way at once: go-raknet ends a connection with more
+	// than 16.
 	maxOpenSplits = 16
 	// queueLife is how long an unreliable message waits to be sent before it is dropped, as in stock RakNet.
 	queueLife = time.Second
-	// queueOverhead is what a queued message costs beside its bytes.
+	// queueOverhead is the cost of a queued message in bytes, in addition to its payload.
 	queueOverhead = 64
-	// bulkSize is the length from which on a message is bulk: the game's smaller ones may overtake it.
+	// bulkSize is the length from which on a message is bulk. The game's smaller messages may overtake it.
 	bulkSize = 4096
-	// urgentLeeway is how many datagrams of smaller messages, and of those sent again, may go beyond what bulk may.
+	// urgentLeeway is the number of datagrams by which smaller messages and resends may exceed the limit for bulk.
 	urgentLeeway = 4
 )
 
-// sender is the sending half of a connection: it numbers messages, splits and packs them into datagrams, and sends the
-// reliable ones again until they are acknowledged (docs/protocols/raknet.md#recovery-and-congestion).
+// sender is the sending half of a connection. It numbers messages, splits and packs them into datagrams, and resends
+// the reliable ones until they are acknowledged (docs/protocols/raknet.md#recovery-and-congestion).
 type sender struct {
 	*sending
 	mtu         int
 	orderedOnly bool // as in Options
-	bulkTurn    bool // of small and bulk messages, the latter go first in the next datagram
+	bulkTurn    bool // if small and bulk messages wait, bulk is first in the next datagram
 	flight      flight
 	congestion  congestion
 	pacer       pacer
-	ackedAt     time.Duration // when something new was acknowledged
+	ackedAt     time.Duration // when a datagram was last newly acknowledged
 	rtt         rtt
 	channels    []sendChannel
 	splitID     uint16
 	openSplits  int
-	bytes       int // of the game's messages that have not settled
-	count       int // of those
+	bytes       int // bytes of the game's unsettled messages
+	count       int // number of those
 	memory      *buffers
 
 	resent, lost uint64        // as in codec.Stats
-	reliableAt   time.Duration // when something reliable was last sent
+	reliableAt   time.Duration // when reliable data was last sent
 }
 
-// sending is what a sender needs only while it has something to send or in flight.
+// sending is the part of a sender that is needed only while data waits or is in flight.
 type sending struct {
-	control queue // RakNet's own messages, ahead of
-	small   queue // the game's, which share the path with
-	bulk    queue // its large ones, and those that must not overtake them
+	control queue // RakNet's own messages, sent before
+	small   queue // the game's small ones, which share the path with
+	bulk    queue // its large ones, and messages that must not overtake them
 }
 
 // sendChannel is the sending side of an ordering channel.
 type sendChannel struct {
-	order    Seq24 // of the next ordered message
-	sequence Seq24 // of the next sequenced message
+	order    Seq24 // number of the next ordered message
+	sequence Seq24 // number of the next sequenced message
 	bulk     int   // messages of the channel that wait in bulk
 }
 
-// setMTU fixes the size of datagrams, before the first.
+// setMTU sets the size of datagrams, before the first one.
 func (s *sender) setMTU(mtu int) {
 	s.mtu = mtu
 	s.congestion = newCongestion(s.datagramSize())
 }
 
-// Sizes at an MTU, as in stock RakNet (docs/protocols/raknet.md#sizes): room is kept for 5 bytes more of datagram header
-// than there are, and for the longest capsule header whatever the message's own.
+// Sizes at an MTU, as in stock RakNet (docs/protocols/raknet.md#sizes). They reserve 5 bytes more than the datagram
+// header has, and the longest capsule header for every message.
 func (s *sender) datagramSize() int { return s.mtu - udpOverhead - 5 }
 func (s *sender) partSize() int     { return partSizeAt(s.mtu) }
 
 func partSizeAt(mtu int) int { return mtu - udpOverhead - 9 - maxCapsuleHeaderSize }
 
-// partsOf returns how many parts a message of size bytes has. Before the MTU is known, it may be the least.
+// partsOf returns the number of parts of a message with size bytes. Before the MTU is known, it may be the least.
 func (s *sender) partsOf(size int) int {
 	part := partSizeAt(probes[len(probes)-1])
 	if s.mtu > 0 {
@@ -104,12 +105,12 @@ func (s *sender) enqueue(now time.Duration, m codec.Message) {
 	s.count++
 }
 
-// isBulk reports whether a message is large, or could not be delivered before a large one that waits.
+// isBulk reports whether a message is large, or must wait for a large one in front of it.
 func (s *sender) isBulk(m *codec.Message) bool {
 	return len(m.Payload) >= bulkSize || hasChannel(m.Mode) && s.channel(m.Channel).bulk > 0
 }
 
-// channel returns the state of an ordering channel, which is made when it is first used.
+// channel returns the state of an ordering channel, which is allocated at its first use.
 func (s *sender) channel(number uint8) *sendChannel {
 	for int(number) >= len(s.channels) {
 		s.channels = append(s.channels, sendChannel{})
@@ -117,15 +118,14 @@ func (s *sender) channel(number uint8) *sendChannel {
 	return &s.channels[number]
 }
 
-// enqueueControl queues a message of RakNet's own.
+// enqueueControl queues one of RakNet's own messages.
 func (s *sender) enqueueControl(now time.Duration, mode codec.Mode, payload []byte, pad uint8) {
 	m := s.outgoing(now, codec.Message{Payload: payload, Pad: pad, Mode: mode})
 	m.control = true
 	s.control.push(m)
 }
 
-// transmit appends one datagram of what is due to b, if there is something and the path has room for it. Messages of the
-// game stay behind unless they are open to go.
+// transmit appends one due datagram to b, if the path has room for it. Messages of the game wait unless open is true.
 func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool) {
 	if !s.hasWork(open) {
 		s.congestion.limiting, s.pacer.wakeAt = false, 0
@@ -163,7 +163,7 @@ func (s *sender) transmit(now time.Duration, b []byte, open bool) ([]byte, bool)
 	return p.b, true
 }
 
-// spend takes what a datagram needs from window and pace.
+// spend takes a datagram's size from window and pace.
 func (s *sender) spend(size int) {
 	s.congestion.sent(size)
 	if s.rtt.smoothed != 0 {
@@ -171,7 +171,7 @@ func (s *sender) spend(size int) {
 	}
 }
 
-// mayTransmit reports whether window and pace have room, or would have with some leeway.
+// mayTransmit reports whether window and pace have room, with the given leeway.
 func (s *sender) mayTransmit(now time.Duration, leeway int) bool {
 	if !s.congestion.allows(leeway) {
 		return false
@@ -191,12 +191,12 @@ func (s *sender) hasUrgentWork(open bool) bool {
 	return again != nil || repeat || s.control.size > 0 || open && s.small.size > 0
 }
 
-// settled reports whether nothing waits to be sent or acknowledged.
+// settled reports whether no message waits to be sent or acknowledged.
 func (s *sender) settled() bool {
 	return s.control.size == 0 && s.small.size == 0 && s.bulk.size == 0 && s.flight.unacked == 0
 }
 
-// start numbers a message whose first part is about to be sent.
+// start numbers a message at the transmission of its first part.
 func (s *sender) start(m *outgoing) {
 	if m.parts = uint32(s.partsOf(len(m.payload))); m.parts > 1 {
 		m.mode = s.splitMode(m.mode)
@@ -216,8 +216,8 @@ func (s *sender) start(m *outgoing) {
 	}
 }
 
-// splitMode is the mode in which the parts of a split message travel: a message of many parts would hardly ever arrive
-// unreliably.
+// splitMode returns the mode in which the parts of a split message travel. A message of many parts would hardly ever
+// arrive unreliably.
 func (s *sender) splitMode(m codec.Mode) codec.Mode {
 	switch {
 	case s.orderedOnly:
@@ -230,7 +230,7 @@ func (s *sender) splitMode(m codec.Mode) codec.Mode {
 	return m
 }
 
-// finish takes a message that was delivered or given up off the books.
+// finish removes a delivered or abandoned message from the counts.
 func (s *sender) finish(m *outgoing) {
 	if m.parts > 1 {
 		s.openSplits--
@@ -242,7 +242,7 @@ func (s *sender) finish(m *outgoing) {
 	s.memory.putRecord(m)
 }
 
-// abandon reports all that has not settled as lost, and lets go of it.
+// abandon reports all unsettled messages as lost, and forgets them.
 func (s *sender) abandon(e *events.Queue) {
 	for i := range s.flight.parts {
 		if m := s.flight.parts[i].message; m != nil {
@@ -255,7 +255,7 @@ func (s *sender) abandon(e *events.Queue) {
 	s.bytes, s.count = 0, 0
 }
 
-// abandonQueue reports the game's messages that were not sent in full as lost, and lets go of them.
+// abandonQueue reports the game's messages that were not sent completely as lost, and forgets them.
 func (s *sender) abandonQueue(e *events.Queue) {
 	s.abandonAll(&s.small, e)
 	s.abandonAll(&s.bulk, e)
@@ -268,8 +268,8 @@ func (s *sender) abandonAll(q *queue, e *events.Queue) {
 	}
 }
 
-// giveUp reports a message as lost, and takes it off the books. Several parts may be of one message: it is reported once, and
-// nobody knows which part is the last, so that only the collector may take its memory.
+// giveUp reports a message as lost, and removes it from the counts. Several parts may belong to one message, and the
+// last one is unknown. It is therefore reported once, and the garbage collector frees its memory.
 func (s *sender) giveUp(m *outgoing, e *events.Queue) {
 	if m.receipt != 0 {
 		e.Answer(m.receipt, false)
@@ -280,5 +280,5 @@ func (s *sender) giveUp(m *outgoing, e *events.Queue) {
 	}
 }
 
-// isIdle reports whether nothing waits to be sent, acknowledged, or reported.
+// isIdle reports whether no message waits to be sent, acknowledged, or reported.
 func (s *sender) isIdle() bool { return s.settled() && s.flight.isIdle() }

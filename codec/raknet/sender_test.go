@@ -9,7 +9,7 @@ import (
 	"tidegate/codec"
 )
 
-// newSender returns a sender at an MTU of 576, so that a part is 516 bytes, that has numbered nothing yet.
+// newSender returns a sender at an MTU of 576, so that a part is 516 bytes. It has not assigned a number yet.
 func newSender(start Seq24) *sender {
 	s := &sender{sending: new(sending), flight: flight{flying: new(flying)}, memory: new(buffers)}
 	s.setMTU(576)
@@ -21,7 +21,7 @@ func (s *sender) enqueueOne(now time.Duration, mode codec.Mode, size int, receip
 	s.enqueue(now, codec.Message{Payload: gamePayload(size), Mode: mode, Channel: 2, Receipt: receipt})
 }
 
-// transmitAll returns the capsules of each datagram that the sender has to send now.
+// transmitAll returns the capsules of each datagram that the sender wants to send now.
 func (s *sender) transmitAll(t *testing.T, now time.Duration) (datagrams [][]capsule) {
 	t.Helper()
 	for {
@@ -46,7 +46,7 @@ func (s *sender) transmitAll(t *testing.T, now time.Duration) (datagrams [][]cap
 	}
 }
 
-// named is the body of an ACK or NACK of some ranges.
+// named returns the body of an ACK or NACK of some ranges.
 func named(ranges ...ackRange) []byte {
 	w := beginAcks(nil, ackDatagram, codec.MaxDatagram)
 	for _, r := range ranges {
@@ -57,7 +57,7 @@ func named(ranges ...ackRange) []byte {
 
 func one(n Seq24) []byte { return named(ackRange{n, n}) }
 
-// outcomes takes what became of messages, as "receipt delivered".
+// outcomes returns the outcomes of messages, as "receipt delivered".
 func (s *sender) outcomes() (list []string) {
 	for _, o := range s.flight.done {
 		list = append(list, fmt.Sprint(o.message.receipt, o.delivered))

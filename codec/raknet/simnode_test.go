@@ -10,8 +10,8 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// simNode drives one Conn on a simulated network, by a clock that may be ahead of the network's, and keeps what it
-// received.
+// simNode drives one Conn on a simulated network, and keeps the received messages. Its clock may be ahead of the
+// network's.
 type simNode struct {
 	ahead      time.Duration
 	self, peer netip.AddrPort
@@ -22,13 +22,14 @@ type simNode struct {
 	got        []simMessage
 }
 
-// simMessage is a message with when it was received.
+// simMessage is a message with the time of its arrival.
 type simMessage struct {
 	at      time.Time
 	payload []byte
 }
 
-// newSim returns a client and a server, whose clock is ahead, that are connected through the weather.
+// newSim returns a client and a server that are connected in the given network conditions. The server's clock is
+// ahead.
 func newSim(t *testing.T, weather simnet.Weather, ahead time.Duration) (net *simnet.Net, client, server *simNode) {
 	t.Helper()
 	net = simnet.New(t, 1, weather)
@@ -51,7 +52,7 @@ func (n *simNode) send(t *testing.T, now time.Time, m codec.Message) {
 	}
 }
 
-// Receive is of simnet.Node.
+// Receive implements simnet.Node.
 func (n *simNode) Receive(now time.Time, from, _ netip.AddrPort, datagram []byte) {
 	now = now.Add(n.ahead)
 	if n.conn != nil {
@@ -78,7 +79,7 @@ func (n *simNode) drain(now time.Time) {
 	}
 }
 
-// Advance is of simnet.Node.
+// Advance implements simnet.Node.
 func (n *simNode) Advance(now time.Time) {
 	if n.conn != nil {
 		n.conn.Advance(now.Add(n.ahead))
@@ -86,7 +87,7 @@ func (n *simNode) Advance(now time.Time) {
 	}
 }
 
-// Transmit is of simnet.Node.
+// Transmit implements simnet.Node.
 func (n *simNode) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
 	if len(n.reply) > 0 {
 		b, n.reply = append(b, n.reply...), nil
@@ -99,7 +100,7 @@ func (n *simNode) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, net
 	return b, n.self, n.peer, ok
 }
 
-// NextTimeout is of simnet.Node.
+// NextTimeout implements simnet.Node.
 func (n *simNode) NextTimeout() time.Time {
 	if n.conn == nil || n.conn.NextTimeout().IsZero() {
 		return time.Time{}

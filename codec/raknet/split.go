@@ -6,8 +6,8 @@ import (
 	"tidegate/codec"
 )
 
-// maxSplits is how many split messages may be incomplete at once. A stock peer has at most 512 parts in flight, so no
-// more than half as many messages.
+// maxSplits is the number of split messages that may be incomplete at once. A stock peer has at most 512 parts in
+// flight, so it has at most half as many messages.
 const maxSplits = 256
 
 // Errors of parts.
@@ -18,27 +18,27 @@ var (
 	errSplitSize       = fmt.Errorf("raknet: part larger than the MTU has room for: %w", codec.ErrMalformed)
 )
 
-// reassembly joins split messages (docs/protocols/raknet.md#splitting). The first part to arrive fixes how many there
-// are, and room for all of them is reserved then: a message that was begun can always be finished, and one that would
-// go over the budget is refused until there is room.
+// reassembly joins split messages (docs/protocols/raknet.md#splitting). The first part to arrive fixes the number of
+// parts, and reserves room for all of them. So a started message can always be finished. A message beyond the budget
+// is refused until there is room.
 type reassembly struct {
 	open     []*assembly
 	reserved int // bytes
 	budget   int
-	partRoom int // bytes set aside for one part
+	partRoom int // bytes reserved for one part
 	memory   *buffers
 }
 
 // assembly is one incomplete message.
 type assembly struct {
-	first   capsule  // the first part that arrived, without its payload: all others agree with it
-	parts   [][]byte // by index; nil where missing
+	first   capsule  // the first part to arrive, without its payload: all others must match it
+	parts   [][]byte // by index; nil if missing
 	missing int
-	size    int // bytes of the parts that arrived
+	size    int // bytes of the arrived parts
 	pad     uint8
 }
 
-// judge says whether a part is fresh, stale, or refused for want of room.
+// judge says whether a part is fresh, stale, or refused for lack of room.
 func (r *reassembly) judge(c *capsule) (verdict, error) {
 	switch {
 	case !c.mode.IsReliable():
@@ -63,7 +63,7 @@ func (r *reassembly) judge(c *capsule) (verdict, error) {
 	return fresh, nil
 }
 
-// add keeps a fresh part. With the last one it returns the joined message, in recycled memory.
+// add stores a fresh part. With the last one it returns the joined message, in recycled memory.
 func (r *reassembly) add(c *capsule) (joined []byte, pad uint8, done bool) {
 	a := r.find(c.splitID)
 	if a == nil {
@@ -83,7 +83,7 @@ func (r *reassembly) add(c *capsule) (joined []byte, pad uint8, done bool) {
 	return r.join(a), a.pad, true
 }
 
-// neverFits reports whether a message has more parts than the whole budget has room for.
+// neverFits reports whether a message has more parts than the whole budget allows.
 func (r *reassembly) neverFits(c *capsule) bool {
 	return int64(c.splitCount) > int64(r.budget/r.partRoom)
 }

@@ -13,7 +13,7 @@ func newReassembly(budget int) *reassembly {
 	return &reassembly{budget: budget, partRoom: 1024, memory: new(buffers)}
 }
 
-// splitParts are the parts of a message, in order.
+// splitParts returns the parts of a message, in order.
 func splitParts(id uint16, message []byte, size int) (parts []capsule) {
 	count := (len(message) + size - 1) / size
 	for i := range count {

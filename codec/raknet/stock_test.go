@@ -12,15 +12,15 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// stockSender is a client that sends reliable messages as stock RakNet 4.081 does: the rules of its ReliabilityLayer
-// and its CCRakNetSlidingWindow, which decide how our acknowledgements speed it up or slow it down. Its handshake is
-// ours.
+// stockSender is a client that sends reliable messages as stock RakNet 4.081 does. It follows the rules of its
+// ReliabilityLayer and its CCRakNetSlidingWindow, which decide how our acknowledgements change its rate. Its handshake
+// is ours.
 type stockSender struct {
 	*simNode
 	started bool
 	nextRun time.Time // its thread wakes every 10 ms, and for each datagram
 
-	parts    [][]byte // capsules that were never sent; each gets a datagram of its own
+	parts    [][]byte // capsules not sent yet; each gets a datagram of its own
 	resend   []*stockPart
 	number   Seq24
 	reliable Seq24
@@ -55,7 +55,7 @@ const (
 	stockPartSize = stockMTU - 60
 )
 
-// start puts the model in the place of the connection that made the handshake.
+// start replaces the connection that made the handshake by the model.
 func (s *stockSender) start(now time.Time) {
 	conn := s.conn.(*Conn)
 	s.started, s.nextRun = true, now
@@ -64,7 +64,7 @@ func (s *stockSender) start(now time.Time) {
 	s.sent = make(map[Seq24]stockDatagram)
 }
 
-// say queues a reliable message of so many bytes, in parts if need be.
+// say queues a reliable message of the given size, in parts if necessary.
 func (s *stockSender) say(size int) {
 	count := (size + stockPartSize - 1) / stockPartSize
 	for i := range count {
@@ -77,7 +77,7 @@ func (s *stockSender) say(size int) {
 	}
 }
 
-// Receive is of simnet.Node.
+// Receive implements simnet.Node.
 func (s *stockSender) Receive(now time.Time, from, to netip.AddrPort, b []byte) {
 	var d datagram
 	switch {
@@ -145,7 +145,7 @@ func (s *stockSender) acked(now time.Time, n Seq24) {
 	}
 }
 
-// nacked is OnNAK: what the datagram held is due at once.
+// nacked is OnNAK: the datagram's parts are due at once.
 func (s *stockSender) nacked(now time.Time, n Seq24) {
 	d, ok := s.sent[n]
 	if !ok || d.part.done {
@@ -165,7 +165,7 @@ func (s *stockSender) timeout() time.Duration {
 	return min(time.Duration(2*s.rtt+4*s.deviation)*time.Microsecond+30*time.Millisecond, 2*time.Second)
 }
 
-// run is Update: parts that are due again first, in their order, and then new ones as far as the window lets them.
+// run is Update: first due resends in their order, then new parts as far as the window allows.
 func (s *stockSender) run(now time.Time) {
 	s.nextRun = now.Add(stockTick)
 	for budget := s.unacked; budget > 0 && len(s.resend) > 0 && s.resend[0].due.Before(now); {
@@ -198,7 +198,7 @@ func (s *stockSender) push(now time.Time, p *stockPart) {
 	s.number = s.number.Add(1)
 }
 
-// Advance is of simnet.Node.
+// Advance implements simnet.Node.
 func (s *stockSender) Advance(now time.Time) {
 	if !s.started {
 		s.simNode.Advance(now)
@@ -207,7 +207,7 @@ func (s *stockSender) Advance(now time.Time) {
 	}
 }
 
-// Transmit is of simnet.Node.
+// Transmit implements simnet.Node.
 func (s *stockSender) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
 	if !s.started {
 		return s.simNode.Transmit(now, b)
@@ -220,7 +220,7 @@ func (s *stockSender) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort,
 	return b, s.self, s.peer, true
 }
 
-// NextTimeout is of simnet.Node.
+// NextTimeout implements simnet.Node.
 func (s *stockSender) NextTimeout() time.Time {
 	if !s.started {
 		return s.simNode.NextTimeout()
@@ -228,7 +228,7 @@ func (s *stockSender) NextTimeout() time.Time {
 	return s.nextRun
 }
 
-// stockWorld is a stock sender and our server, connected through clear weather, which then turns.
+// stockWorld connects a stock sender and our server in good network conditions, and then sets the given ones.
 func stockWorld(t *testing.T, seed uint64, weather simnet.Weather) (net *simnet.Net, s *stockSender, server *simNode) {
 	t.Helper()
 	net = simnet.New(t, seed, simnet.Weather{Latency: weather.Latency})
@@ -246,9 +246,9 @@ func stockWorld(t *testing.T, seed uint64, weather simnet.Weather) (net *simnet.
 	return net, s, server
 }
 
-// TestStockSendersKeepTheirPace has stock clients send a megabyte over lossy paths. What our acknowledgements repeat
-// must not lengthen the round trip that they measure, and with it the timeout that they wait for. With no repeat at all
-// the medians are 2.5, 4.3 and 9.5 s.
+// TestStockSendersKeepTheirPace makes stock clients send a megabyte over lossy paths. The repetitions in our
+// acknowledgements must not lengthen their measured round trip, and therefore their timeout. Without repetitions the
+// medians are 2.5, 4.3 and 9.5 s.
 func TestStockSendersKeepTheirPace(t *testing.T) {
 	const size = 1_000_000
 	for _, c := range []struct {
@@ -258,7 +258,7 @@ func TestStockSendersKeepTheirPace(t *testing.T) {
 		var took []time.Duration
 		var worst time.Duration
 		for seed := range uint64(20) {
-			t.Run(fmt.Sprint(c.loss, " ", seed), func(t *testing.T) { // a trace of those runs only that fail
+			t.Run(fmt.Sprint(c.loss, " ", seed), func(t *testing.T) { // a trace of only the failing runs
 				net, s, server := stockWorld(t, seed, simnet.Weather{Loss: c.loss, Latency: 100 * time.Microsecond})
 				start := net.Now()
 				s.say(size)
@@ -283,8 +283,8 @@ func TestStockSendersKeepTheirPace(t *testing.T) {
 	}
 }
 
-// TestAcknowledgementsAreRepeated: in a game of 30 ticks a second the loss of an ACK does not have a stock client send
-// all of it again. With no repeat it sends 1,400 of 6,000 messages again, half of them for a lost ACK.
+// TestAcknowledgementsAreRepeated: in a game of 30 ticks a second a stock client must not repeat everything after the
+// loss of an ACK. Without repetitions in ACKs it sends 1,400 of 6,000 messages again, half of them for a lost ACK.
 func TestAcknowledgementsAreRepeated(t *testing.T) {
 	const messages, tick = 600, 33 * ms
 	resent := 0

@@ -9,28 +9,28 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// untimedPeer is a client that sends nothing again but what it is asked for, and asks once. A literal one is like
-// jsp-raknet: it sends again under the old number, and takes what is in its windows; the other is like serenityjs: it
-// sends again under a new number, and takes no datagram that was overtaken.
+// untimedPeer is a client that sends a datagram again only on request, and requests once. A literal one is like
+// jsp-raknet: it sends again under the old number, and accepts the datagrams in its windows. The other is like
+// serenityjs: it sends again under a new number, and accepts no datagram that was overtaken.
 type untimedPeer struct {
 	t       *testing.T
 	literal bool
 
 	out      [][]byte         // to be sent
-	number   Seq24            // of the next datagram
-	reliable Seq24            // of the next reliable message
-	order    Seq24            // of the next ordered one
-	sent     map[Seq24][]byte // datagrams that were not acknowledged, without their header
+	number   Seq24            // number of the next datagram
+	reliable Seq24            // number of the next reliable message
+	order    Seq24            // number of the next ordered one
+	sent     map[Seq24][]byte // unacknowledged datagrams, without their header
 
-	asked     map[Seq24]bool // for datagrams that are missing
-	newest    Seq24          // datagram
+	asked     map[Seq24]bool // requests for missing datagrams
+	newest    Seq24          // newest datagram
 	datagrams peerWindow
 	messages  peerWindow
 	up        bool
 	got       []byte // the first byte of each message of the game
 }
 
-// peerWindow has what arrived from start on, as far as there is room.
+// peerWindow holds the arrivals from start on, as far as there is room.
 type peerWindow struct {
 	start Seq24
 	room  int
@@ -47,7 +47,7 @@ func newPeerWindow(literal bool) peerWindow {
 
 func (w *peerWindow) takes(n Seq24) bool { return !n.Before(w.start) && n.Sub(w.start) <= w.room }
 
-// put keeps c, of number n, and returns what is there without a gap.
+// put keeps c, of number n, and returns the capsules without a gap before them.
 func (w *peerWindow) put(n Seq24, c *capsule) (ready []*capsule) {
 	if !w.takes(n) {
 		return nil
@@ -68,7 +68,7 @@ func newUntimedPeer(t *testing.T, literal bool) *untimedPeer {
 	}
 }
 
-// Receive is of simnet.Node.
+// Receive implements simnet.Node.
 func (p *untimedPeer) Receive(_ time.Time, _, _ netip.AddrPort, b []byte) {
 	var d datagram
 	if b[0]&bitValid == 0 || d.parse(b) != nil {
@@ -196,13 +196,13 @@ func (p *untimedPeer) handle(c *capsule) {
 	}
 }
 
-// Advance is of simnet.Node.
+// Advance implements simnet.Node.
 func (p *untimedPeer) Advance(time.Time) {}
 
-// NextTimeout is of simnet.Node.
+// NextTimeout implements simnet.Node.
 func (p *untimedPeer) NextTimeout() time.Time { return time.Time{} }
 
-// Transmit is of simnet.Node.
+// Transmit implements simnet.Node.
 func (p *untimedPeer) Transmit(_ time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
 	if len(p.out) == 0 {
 		return b, linkClient, linkServer, false
@@ -212,8 +212,8 @@ func (p *untimedPeer) Transmit(_ time.Time, b []byte) ([]byte, netip.AddrPort, n
 	return b, linkClient, linkServer, true
 }
 
-// TestPeersWithoutTimers: a peer that never sends again of its own accord gets and gives everything over a path that loses
-// one datagram of twenty each way, questions and answers as well.
+// TestPeersWithoutTimers: a peer that sends again only on request receives and delivers everything. The path loses one
+// datagram of twenty each way, also requests and answers.
 func TestPeersWithoutTimers(t *testing.T) {
 	const messages = 2000
 	for name, literal := range map[string]bool{"literal": true, "not literal": false} {
@@ -252,7 +252,7 @@ func TestPeersWithoutTimers(t *testing.T) {
 	}
 }
 
-// hello asks for a connection without cookie, as the client that it is.
+// hello asks for a connection without a cookie, as this kind of client.
 func (p *untimedPeer) hello() {
 	m := openConnectionRequest2{server: address{AddrPort: linkServer}, mtu: 1400, guid: 5}
 	p.out = append(p.out, m.append(nil))

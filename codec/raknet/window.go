@@ -1,23 +1,23 @@
 package raknet
 
-// datagramHistory is how many of the newest datagram numbers are remembered to tell duplicates; maxJump is how far a
-// number may run ahead of the newest before the datagram is refused. A jump is what an outage of the path leaves: at
-// 1,600 datagrams a second the peer is given up (10 s) before it makes a longer one. Only the last maxMissing of a hole
-// are asked for, as stock RakNet does (docs/protocols/raknet.md#recovery-and-congestion).
+// datagramHistory is the number of newest datagram numbers that are remembered to detect duplicates. maxJump is how
+// far a number may be ahead of the newest before the datagram is refused. An outage of the path causes a jump. At
+// 1,600 datagrams a second the peer is given up (10 s) before a longer jump. Only the last maxMissing numbers of a
+// hole are requested, as in stock RakNet (docs/protocols/raknet.md#recovery-and-congestion).
 const (
 	datagramHistory = 1024
 	maxJump         = 16384
 	maxMissing      = 1000
 )
 
-// verdict says what becomes of a number, or of a message.
+// verdict is the decision on a number or a message.
 type verdict uint8
 
 const (
 	fresh   verdict = iota
 	stale           // seen already, or overtaken
 	refused         // outside the window, or no room for it now
-	early           // in the window or channel, but not its turn
+	early           // in the window or channel, but not next
 )
 
 // datagramWindow knows which of the peer's datagrams arrived.
@@ -39,8 +39,8 @@ func (w *datagramWindow) judge(n Seq24) verdict {
 	return fresh
 }
 
-// add records a fresh datagram. It returns the numbers before it that are missing now and were not before: as many as
-// count says, up to and including last.
+// add records a fresh datagram. It returns the newly missing numbers before it: count numbers up to and including
+// last.
 func (w *datagramWindow) add(n Seq24) (last Seq24, count int) {
 	ahead := n.Sub(w.next)
 	for i := 0; i <= ahead && i < datagramHistory; i++ {
@@ -54,7 +54,7 @@ func (w *datagramWindow) add(n Seq24) (last Seq24, count int) {
 	return n.Add(-1), min(ahead, maxMissing)
 }
 
-// forget takes a datagram back that had no effect, so that a repetition of it is fresh again.
+// forget removes a datagram that had no effect, so that its repetition is fresh again.
 func (w *datagramWindow) forget(n Seq24) { w.clear(n) }
 
 func (w *datagramWindow) clear(n Seq24) {

@@ -7,7 +7,7 @@ func TestDatagramWindow(t *testing.T) {
 	w := datagramWindow{next: start}
 	for _, step := range []struct {
 		what    string
-		ahead   int // of start
+		ahead   int // relative to start
 		want    verdict
 		missing int
 	}{

@@ -2,34 +2,36 @@ package raknet
 
 import "tidegate/codec/internal/events"
 
-// workspace is the memory that a connection needs while anything is under way on it: while it is opened, while the game
-// talks, and for each ping. An idle connection has none, so that it is small; connections of one loop lend theirs to each
-// other.
+// workspace is the memory that a connection needs while data is under way: during the handshake, while the game sends,
+// and for each ping. An idle connection has none, so that it is small. The connections of one loop share their
+// workspaces.
 type workspace struct {
 	sending   sending
 	flying    flying
 	receiving receiving
 
-	question asking // room for Conn.asking
-	early    earlyMessages
-	lent     [][]byte // recycled buffers that events refer to, until the next input
-	events   events.Queue
-	memory   *buffers
+	attemptRoom attempt // room for Conn.attempt
+	early       earlyMessages
+	lent        [][]byte // recycled buffers that events refer to, until the next input
+	events      events.Queue
+	memory      *buffers
 }
 
-// nowhere is the workspace of a connection that has none. It is for reading: it has nothing in it, ever.
-var nowhere workspace
+// noWorkspace is the workspace of a connection without one. It is only read, and always empty.
+var noWorkspace workspace
 
-// workspaces are those that no connection of a loop has at the moment. They are not safe for concurrent use. nil is none.
+// workspaces holds the unused workspaces of a loop's connections. It is not safe for concurrent use. nil holds none.
 type workspaces struct {
 	free   []*workspace
-	memory buffers // of all of them
-	// spare is how many of them nobody has needed since the last review, which is after so many were given back.
+	memory buffers // shared by all workspaces
+	// spare is the number of workspaces that were unused since the last review. A review follows after returned has
+	// reached workspaceReview.
 	spare, returned int
 }
 
-// workspaceReview is how many workspaces are given back between two reviews. Each lets go of those that were spare since
-// the last one, all but keptWorkspaces: a crowd that joins and falls silent leaves no more behind than its pings need.
+// workspaceReview is the number of returned workspaces between two reviews. A review frees the workspaces that were
+// spare since the last one, except keptWorkspaces. So many clients that join and fall silent leave only the memory for
+// their pings behind.
 const (
 	workspaceReview = 256
 	keptWorkspaces  = 512
@@ -51,7 +53,7 @@ func (p *workspaces) get() *workspace {
 	return w
 }
 
-// put takes back a workspace that has nothing in it. One that has grown is let go of.
+// put takes back an empty workspace. It frees one that has grown large.
 func (p *workspaces) put(w *workspace) {
 	if p == nil || w.isLarge() {
 		return
@@ -66,34 +68,34 @@ func (p *workspaces) put(w *workspace) {
 	p.spare, p.returned = kept, 0
 }
 
-// keptPlaces bounds the lists of a workspace that is worth keeping.
+// keptPlaces bounds the lists of a workspace that is kept.
 const keptPlaces = 32
 
-// isLarge reports whether a workspace has grown beyond what most connections need.
+// isLarge reports whether a workspace has grown beyond the needs of most connections.
 func (w *workspace) isLarge() bool {
 	s, f, r := &w.sending, &w.flying, &w.receiving
 	return max(len(s.control.ring), len(s.small.ring), len(s.bulk.ring),
 		len(f.ring), cap(f.parts), cap(f.free), cap(f.resend), cap(f.done),
-		cap(r.ready), cap(r.acks.ranges), cap(r.told.ranges), cap(r.repeat.ranges), cap(r.nacks.ranges), cap(r.holes.list),
+		cap(r.ready), cap(r.acks.ranges), cap(r.recent.ranges), cap(r.repeat.ranges), cap(r.nacks.ranges), cap(r.holes.list),
 		cap(w.lent), w.events.Room()) > keptPlaces
 }
 
 // occupy gives the connection a workspace, if it has none.
 func (c *Conn) occupy() {
-	if c.workspace == &nowhere {
+	if c.workspace == &noWorkspace {
 		c.move(c.p.spaces.get())
 	}
 }
 
-// leave gives up a workspace in which nothing is left.
+// leave returns a workspace that is empty now.
 func (c *Conn) leave() {
 	w := c.workspace
-	w.flying.forgetResends() // those that have settled meanwhile
-	c.move(&nowhere)
+	w.flying.forgetResends() // parts that have settled meanwhile
+	c.move(&noWorkspace)
 	c.p.spaces.put(w)
 }
 
-// move has the connection's halves work in a workspace.
+// move makes the connection's halves use a workspace.
 func (c *Conn) move(to *workspace) {
 	c.workspace = to
 	c.sender.sending, c.sender.memory, c.sender.flight.flying = &to.sending, to.memory, &to.flying

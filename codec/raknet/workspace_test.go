@@ -12,11 +12,11 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
-// TestMain holds that nobody writes where connections without a workspace read.
+// TestMain checks that the workspace of connections without one stays empty.
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if !reflect.DeepEqual(nowhere, workspace{}) {
-		os.Stderr.WriteString("a connection wrote into nowhere\n")
+	if !reflect.DeepEqual(noWorkspace, workspace{}) {
+		os.Stderr.WriteString("a connection wrote into the workspace of none\n")
 		code = 1
 	}
 	os.Exit(code)
@@ -32,7 +32,7 @@ func idleLink(t testing.TB) *link {
 func TestIdleConnectionHasNoWorkspace(t *testing.T) {
 	l := idleLink(t)
 	for _, c := range []*Conn{l.client, l.server} {
-		if c.workspace != &nowhere {
+		if c.workspace != &noWorkspace {
 			t.Fatal("an idle connection has a workspace")
 		}
 		if _, ok := c.Poll(); ok || c.NextTimeout().IsZero() {
@@ -46,7 +46,7 @@ func TestIdleConnectionHasNoWorkspace(t *testing.T) {
 	}
 	l.client.Close(l.now, codec.Goodbye{})
 	l.wait(time.Second)
-	if l.client.workspace != &nowhere || l.server.workspace != &nowhere {
+	if l.client.workspace != &noWorkspace || l.server.workspace != &noWorkspace {
 		t.Error("a connection that has ended has a workspace")
 	}
 	if n := len(l.p.spaces.free); n != 2 {
@@ -54,7 +54,8 @@ func TestIdleConnectionHasNoWorkspace(t *testing.T) {
 	}
 }
 
-// TestNextConnectionHasTheMemory ends a connection amid what it has to say: its workspace is empty, and has its room still.
+// TestNextConnectionHasTheMemory ends a connection that still has data to send. Its workspace is empty afterwards, and
+// keeps its memory.
 func TestNextConnectionHasTheMemory(t *testing.T) {
 	l := connect(t, newLinkOf(t, New(Options{}).ForLoop().(*Protocol)))
 	l.send(l.server, codec.ReliableOrdered, 200, 1)
@@ -64,7 +65,8 @@ func TestNextConnectionHasTheMemory(t *testing.T) {
 	}
 	l.client.Close(l.now, codec.Goodbye{})
 	l.exchange()
-	if got := codectest.Kinds(l.toServer); !slices.Equal(got, []codec.EventKind{codec.Lost, codec.Lost, codec.Disconnected}) {
+	got := codectest.Kinds(l.toServer)
+	if !slices.Equal(got, []codec.EventKind{codec.Lost, codec.Lost, codec.Disconnected}) {
 		t.Errorf("the server saw %v", got)
 	}
 	if n := len(l.p.spaces.free); n != 2 {
@@ -84,7 +86,7 @@ func TestNextConnectionHasTheMemory(t *testing.T) {
 	}
 }
 
-// TestIdlePingsAllocateNothing: what a ping needs is lent.
+// TestIdlePingsAllocateNothing: the memory for a ping is lent.
 func TestIdlePingsAllocateNothing(t *testing.T) {
 	l := idleLink(t)
 	s := &steady{link: l, buffer: make([]byte, 0, codec.MaxDatagram)}
@@ -112,7 +114,7 @@ func TestIdlePingsAllocateNothing(t *testing.T) {
 	}
 }
 
-// TestWorkspacesAreBounded: a crowd leaves no more behind than pings need, and nothing that has grown.
+// TestWorkspacesAreBounded: after many clients only the memory for their pings is left, and no large workspace.
 func TestWorkspacesAreBounded(t *testing.T) {
 	const crowd = 10_000
 	var p workspaces

@@ -9,7 +9,7 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// TestCloseSendsWhatWasQueued loses every third datagram on the way, and still all arrives before the end.
+// TestCloseSendsWhatWasQueued loses every third datagram, and still all messages arrive before the end.
 func TestCloseSendsWhatWasQueued(t *testing.T) {
 	l := newConnected(t, Options{})
 	for i := range 40 {
@@ -39,8 +39,8 @@ func TestCloseSendsWhatWasQueued(t *testing.T) {
 	}
 }
 
-// TestShortVisit counts the datagrams of a client who leaves as it is let in: acknowledgements ride with the next step, and the
-// goodbye goes with the last one. Nothing waits for a timer.
+// TestShortVisit counts the datagrams of a client that leaves when it is admitted. Acknowledgements travel with the
+// next step, and the goodbye with the last one. Nothing waits for a timer.
 func TestShortVisit(t *testing.T) {
 	l := newLink(t, Options{})
 	var toServer, toClient int
@@ -80,7 +80,8 @@ func TestCloseEndsWithoutThePeer(t *testing.T) {
 		t.Fatalf("client saw %v within its second", codectest.Kinds(l.toClient))
 	}
 	l.wait(1)
-	if got, want := codectest.Kinds(l.toClient), []codec.EventKind{codec.Lost, codec.Disconnected}; !slices.Equal(got, want) {
+	got, want := codectest.Kinds(l.toClient), []codec.EventKind{codec.Lost, codec.Disconnected}
+	if !slices.Equal(got, want) {
 		t.Errorf("client saw %v, want %v", got, want)
 	}
 	if !l.client.NextTimeout().IsZero() {
@@ -88,7 +89,7 @@ func TestCloseEndsWithoutThePeer(t *testing.T) {
 	}
 }
 
-// TestViolatorsAreTold begins a message that fits into no memory, while one of ours to the violator is under way.
+// TestViolatorsAreTold starts a message that fits into no memory, while one of ours to the violator is under way.
 func TestViolatorsAreTold(t *testing.T) {
 	h := newHostile(t, Options{})
 	h.send(h.server, codec.ReliableOrdered, 20, 1)
@@ -97,7 +98,7 @@ func TestViolatorsAreTold(t *testing.T) {
 	}
 	h.drop = nil
 	tooLarge := capsule{mode: codec.Reliable, split: true, splitCount: 1 << 20, payload: gamePayload(1000)}
-	if err := h.say(h.next(tooLarge)); err != errSplitTooLarge {
+	if err := h.inject(h.next(tooLarge)); err != errSplitTooLarge {
 		t.Fatalf("said %v", err)
 	}
 	if got := ending(t, h.toServer); got != codec.Violation {
@@ -148,8 +149,8 @@ func TestCloseWhileDialling(t *testing.T) {
 	}
 }
 
-// TestClientReturnsWhileWePart lets the peer dial anew before it acknowledged our goodbye.
-func TestClientReturnsWhileWePart(t *testing.T) {
+// TestClientReturnsDuringShutdown: the peer dials again before it has acknowledged our goodbye.
+func TestClientReturnsDuringShutdown(t *testing.T) {
 	l := newConnected(t, Options{})
 	l.server.Close(l.now, codec.Goodbye{Reason: codec.Kicked})
 	_ = l.server.Receive(l.now, request2Of(l.p, l.now, 77))

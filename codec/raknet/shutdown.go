@@ -1,0 +1,139 @@
+package raknet
+
+import (
+	"time"
+
+	"tidegate/codec"
+)
+
+// shutdown is the orderly end of a connection. The game's queued messages are sent and acknowledged first. Then the
+// goodbye is sent, and the connection waits for its acknowledgement.
+type shutdown struct {
+	reason  codec.Reason
+	byeAt   time.Duration // the goodbye leaves at this time at the latest
+	endAt   time.Duration
+	byeSent bool
+	flows   bool // game messages were possible, and still are until the end; otherwise the goodbye leaves at once
+}
+
+// next returns when stepShutdown has work.
+func (p *shutdown) next() time.Duration {
+	if p.byeSent {
+		return p.endAt
+	}
+	return p.byeAt
+}
+
+// Close says goodbye, or refuses a client that was not admitted. RakNet has no room for data in either.
+func (c *Conn) Close(now time.Time, why codec.Goodbye) {
+	if c.phase >= closing {
+		return
+	}
+	c.occupy()
+	c.recycle()
+	reason := why.Reason
+	if reason == codec.ReasonNone {
+		reason = codec.Closed
+	}
+	switch c.phase {
+	case probing, waiting: // the server does not know us yet, or would ban our address for a goodbye
+		c.finish(reason)
+		return
+	case deferred:
+		why.Reason = reason
+		c.refuse(why)
+		return
+	}
+	at := now.Sub(c.start)
+	if c.phase == halfOpen || c.phase == asked {
+		c.enqueueRefusal(at, reason)
+	}
+	c.startShutdown(at, reason)
+}
+
+// startShutdown begins to end the connection.
+func (c *Conn) startShutdown(now time.Duration, reason codec.Reason) {
+	c.shutdown = shutdown{
+		reason: reason, byeAt: now + c.p.o.CloseTimeout*2/3, endAt: now + c.p.o.CloseTimeout,
+		flows: c.phase == connected,
+	}
+	if !c.shutdown.flows {
+		c.sender.abandonQueue(&c.events)
+	}
+	c.phase, c.pressure = closing, codec.NoPressure
+	c.stepShutdown(now)
+}
+
+// enqueueRefusal sends the client the reason of its refusal. It travels as a reliable message. Stock RakNet expects
+// that for INVALID_PASSWORD and ignores the other reasons. The goodbye behind it then ends the attempt there, too.
+func (c *Conn) enqueueRefusal(now time.Duration, reason codec.Reason) {
+	id, ok := refusalID(reason)
+	switch {
+	case !ok:
+	case id == idInvalidPassword:
+		c.sender.enqueueControl(now, codec.Reliable, []byte{id, 0}, 7) // 9 bits, as in stock RakNet
+	default:
+		c.sender.enqueueControl(now, codec.Reliable, c.p.appendRefusal(c.scratch(), id, serverIdentity{guid: c.server}), 0)
+	}
+}
+
+// stepShutdown takes the next step of the shutdown, if it is due.
+func (c *Conn) stepShutdown(now time.Duration) {
+	if c.phase != closing {
+		return
+	}
+	p := &c.shutdown
+	if p.byeSent {
+		if c.sender.settled() || now >= p.endAt {
+			c.finish(p.reason)
+		}
+		return
+	}
+	// RakNet's own messages that matter are ordered like the goodbye, and so precede it.
+	if !p.flows || c.sender.count == 0 || c.sender.settled() || now >= p.byeAt {
+		p.byeSent = true
+		c.sender.enqueueControl(now, codec.ReliableOrdered, []byte{idDisconnectionNotification}, 0)
+	}
+}
+
+// expireHandshake ends a handshake that took too long. A server that offered its key probably demands encryption. But
+// it may make exceptions, so this is the first sure sign.
+func (c *Conn) expireHandshake() {
+	switch {
+	case !c.dialed:
+		c.finish(codec.TimedOut)
+	case c.phase == waiting: // the server answered in time
+		c.finish(codec.Closed)
+	case c.attempt != nil && c.attempt.reply.encrypts:
+		c.finish(codec.Incompatible)
+	default:
+		c.finish(codec.NoConnection)
+	}
+}
+
+// expel ends the connection of a peer that broke a bound. It sends the goodbye once, in a datagram that waits neither
+// for earlier messages nor for an acknowledgement.
+func (c *Conn) expel() {
+	bye := capsule{mode: codec.Unreliable, payload: []byte{idDisconnectionNotification}}
+	datagram := bye.append(appendDataHeader(nil, c.sender.flight.next, false, false))
+	c.finish(codec.Violation)
+	c.offline = datagram
+}
+
+// finish ends the connection. Unsettled messages are lost.
+func (c *Conn) finish(reason codec.Reason) { c.end(codec.Event{Reason: reason}) }
+
+// end is finish with further data of the Disconnected event.
+func (c *Conn) end(e codec.Event) {
+	if c.phase == closed {
+		return
+	}
+	c.report()
+	c.sender.abandon(&c.events)
+	c.receiver.acksAt = 0 // last chance to acknowledge the received datagrams
+	e.Kind = codec.Disconnected
+	c.events.Push(e)
+	c.phase, c.attempt, c.offline = closed, nil, nil
+	c.early, c.receiver.channels = earlyMessages{}, channels{}
+	c.receiver.splits.open = nil
+}
