@@ -25,7 +25,6 @@ var notYetRewritten = []string{
 	"proxy",
 	"proxy/bridge",
 	"proxy/stats",
-	"CHANGELOG.md",
 	"docs/protocols/raknet.md",
 	"docs/protocols/riptide.md",
 	"docs/protocols/rtype.md",
