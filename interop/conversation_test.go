@@ -12,6 +12,8 @@ import (
 type language struct {
 	ids        bool // the ID is a field of its own; otherwise a bridged message has its ID in the payload
 	bridged    bool // the other side uses another language
+	bare       bool // ENet: no packet byte
+	unnumbered bool // RakNet, bridged to ENet: the packet byte says that there is no ID
 	unreliable bool // the client can send unreliable messages
 	largest    int  // most bytes of payload
 }
@@ -20,7 +22,10 @@ type language struct {
 func (l language) message(i int, reliable bool) order {
 	id := uint16(i * 997)
 	var payload []byte
-	if !l.ids {
+	switch {
+	case l.unnumbered:
+		payload = append(payload, packetByte+1)
+	case !l.ids && !l.bare:
 		payload = append(payload, packetByte)
 	}
 	if !l.ids && l.bridged {
