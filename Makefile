@@ -82,7 +82,7 @@ check: lint test race ## what must pass before a change is handed in
 demo: ## show the main job
 	$(GO) run . demo
 
-interop: ## talk to real independent peers; needs Python, Node and Java with Maven
+interop: ## talk to real independent peers; needs Python, Node, Java with Maven, Rust and Debian
 	$(GO) test -tags interop -count 1 -parallel 4 ./interop/...
 
 release: ## build static binaries, Debian packages and their checksums into dist/

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// libenetContender is the library in C in the tests for all protocols, whose orders have no mode. The data of its Connect
-// is 0: to RakNet servers other data is a password.
+// libenetContender is the library in C in the tests for all protocols, whose orders have no mode. The data of its
+// Connect is 0: to RakNet servers other data is a password.
 var libenetContender = contender{
 	name: "libenet", transport: udp, protocol: "enet", language: language{bare: true, unreliable: true},
 	server: libenetPeer.server,

@@ -162,7 +162,8 @@ var enetModes = []string{"unsequenced", "unreliable", "reliable"}
 // TestENet puts every library opposite every other: the Connect's data, each mode on each channel, an empty message, a
 // message in fragments, and a goodbye's data in both directions.
 func TestENet(t *testing.T) {
-	pairs := [][2]enetPeer{{summedPeer, libenetPeer}, {summedPeer, summedPeer}}
+	summedRust := enetScript("rusty_enet with checksums", rust, "enet_peer.rs", "checksums")
+	pairs := [][2]enetPeer{{summedPeer, libenetPeer}, {summedPeer, summedRust}, {summedRust, summedPeer}}
 	for _, from := range enetPeers {
 		for _, to := range enetPeers {
 			pairs = append(pairs, [2]enetPeer{from, to})
