@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tidegate/internal/config"
 )
 
 // metrics returns the names of the admin server's metrics, from its source.
@@ -82,6 +84,49 @@ func TestMetricsExist(t *testing.T) {
 				t.Errorf("%s: there is no metric %s", file, m)
 			}
 		}
+	}
+}
+
+// TestChartHidesTheToken checks that the token of the admin server is in a Secret only.
+func TestChartHidesTheToken(t *testing.T) {
+	templates, err := filepath.Glob("helm/tidegate/templates/*")
+	if err != nil || len(templates) < 5 {
+		t.Fatalf("%d templates, %v", len(templates), err)
+	}
+	for _, file := range templates {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
+		if strings.Contains(text, "Values.admin.token") && !strings.Contains(text, "kind: Secret") {
+			t.Errorf("%s has the token and is no Secret", file)
+		}
+		if strings.Contains(text, "Authorization") {
+			t.Errorf("%s sends the token as a header", file)
+		}
+	}
+}
+
+// TestChartHasMemoryForTheDefaults checks that the pod's limit is above the default limit of queued bytes.
+func TestChartHasMemoryForTheDefaults(t *testing.T) {
+	b, err := os.ReadFile("helm/tidegate/values.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`limits: \{memory: (\d+)Gi\}`).FindStringSubmatch(string(b))
+	if found == nil {
+		t.Fatal("values.yaml has no limit of memory in GiB")
+	}
+	pod, _ := strconv.Atoi(found[1])
+	queued := 0
+	for _, l := range config.Default().EffectiveLimits() {
+		if l.Of == config.QueuedBytes && l.Per == config.Overall {
+			queued = int(l.Rate)
+		}
+	}
+	if queued == 0 || pod<<30 < queued+queued/2 {
+		t.Errorf("a pod has %d GiB; %d bytes may be queued", pod, queued)
 	}
 }
 

@@ -7,12 +7,25 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
 
-// Address is the address of an admin server: "unix:" and the path of a socket, or ip:port.
+// Address is the address of an admin server: Auto, "unix:" and the path of a socket, or ip:port.
 type Address string
+
+// Auto is the address if the configuration names none: a Unix socket in a folder of the user, which no other
+// user may enter. Clients find it by themselves. Windows has it at 127.0.0.1:9470.
+const Auto Address = "auto"
+
+// resolve returns the addresses that an address stands for. A server listens at the first; a client tries all.
+func (a Address) resolve() []Address {
+	if a != Auto {
+		return []Address{a}
+	}
+	return automatic()
+}
 
 // split returns the network and address for package net.
 func (a Address) split() (network, address string) {
@@ -25,18 +38,25 @@ func (a Address) split() (network, address string) {
 // Listen opens the address. Only the owner and group of the process may use a Unix socket. Listen replaces a socket
 // that a dead process left behind.
 func Listen(ctx context.Context, a Address) (net.Listener, error) {
-	network, address := a.split()
-	if network == "unix" {
-		return listenUnix(ctx, address)
+	own := a.resolve()[0]
+	network, address := own.split()
+	if network == "tcp" {
+		return new(net.ListenConfig).Listen(ctx, network, address)
 	}
-	return new(net.ListenConfig).Listen(ctx, network, address)
+	if a == Auto {
+		if err := claim(filepath.Dir(address)); err != nil {
+			return nil, err
+		}
+	}
+	return listenUnix(ctx, address)
 }
 
 func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 	if err := clear(ctx, path); err != nil {
 		return nil, err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
+	config := net.ListenConfig{Control: private} // the socket is never open to others, not even before Chmod
+	l, err := config.Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,15 +27,27 @@ const maxAnswer = 64 << 20
 
 // NewClient returns a client of the server at an address. The token may be empty.
 func NewClient(a Address, token string) *Client {
-	network, address := a.split()
-	if network == "tcp" {
-		address = reachable(address)
-	}
-	return &Client{address: a, token: token, http: http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
-		},
+	return &Client{address: a.resolve()[0], token: token, http: http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return a.dial(ctx) },
 	}}}
+}
+
+// dial connects to the first of the addresses where a server listens. The error is that of the first address.
+func (a Address) dial(ctx context.Context) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: 5 * time.Second}
+	var first error
+	for _, at := range a.resolve() {
+		network, address := at.split()
+		if network == "tcp" {
+			address = reachable(address)
+		}
+		conn, err := dialer.DialContext(ctx, network, address)
+		if err == nil {
+			return conn, nil
+		}
+		first = cmp.Or(first, err)
+	}
+	return nil, first
 }
 
 // reachable turns a wildcard listening address into the loopback address.

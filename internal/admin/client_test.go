@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -133,5 +134,66 @@ func TestServeEndsInOrder(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestAutoAddress checks that a client finds a server of the same configuration, and that no other user can: the folder
+// is for its owner alone, also if it was open before.
+func TestAutoAddress(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("auto is a TCP address there")
+	}
+	folder := socketPath(t)
+	for _, given := range []bool{true, false} {
+		t.Run(fmt.Sprintf("service manager %v", given), func(t *testing.T) {
+			name, mode := "RUNTIME_DIRECTORY", os.FileMode(0o755)
+			if !given {
+				if os.Geteuid() == 0 {
+					t.Skip("root has the system's folder")
+				}
+				t.Setenv("RUNTIME_DIRECTORY", "")
+				name, mode = "XDG_RUNTIME_DIR", 0o700
+			}
+			t.Setenv(name, folder)
+			if err := os.MkdirAll(folder, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			_, stop := serving(t, newFake(""), Auto)
+			var done struct{}
+			if err := NewClient(Auto, "").Get(t.Context(), "/livez", &done); err != nil {
+				t.Error(err)
+			}
+			own := filepath.Dir(strings.TrimPrefix(string(Auto.resolve()[0]), "unix:"))
+			if info, err := os.Stat(own); err != nil || info.Mode().Perm() != mode {
+				t.Errorf("%v, %v; want %v", info.Mode(), err, mode)
+			}
+			stop()
+			err := NewClient(Auto, "").Get(t.Context(), "/livez", &done)
+			if err == nil || !strings.Contains(err.Error(), filepath.Join(own, "admin.sock")) {
+				t.Errorf("after its end: %v", err)
+			}
+		})
+	}
+}
+
+// TestClaim checks that the folder of an automatic socket is closed to other users.
+func TestClaim(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("auto is a TCP address there")
+	}
+	t.Setenv("RUNTIME_DIRECTORY", "")
+	for _, before := range []os.FileMode{0, 0o777} {
+		folder := filepath.Join(t.TempDir(), "a", "b")
+		if before != 0 {
+			if err := os.MkdirAll(folder, before); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := claim(folder); err != nil {
+			t.Fatal(err)
+		}
+		if info, err := os.Stat(folder); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%v, %v", info.Mode(), err)
+		}
 	}
 }

@@ -11,10 +11,11 @@ import (
 )
 
 // guard passes requests that carry the token, if there is one. It also protects against web pages, which can make a
-// browser on this machine send requests here. It refuses requests that another site caused, and requests with a name as
-// Host: a site may resolve its own name to this address, and would then count as the same site.
+// browser on this machine send requests here. It refuses requests of every method that another site caused, since a
+// GET may begin a capture or a profile. And it refuses requests with a name as Host: a site may resolve its own name to
+// this address, and would then count as the same site.
 func (s *Server) guard(next http.Handler) http.Handler {
-	sameSite := http.NewCrossOriginProtection().Handler(next)
+	sameOrigin := http.NewCrossOriginProtection().Handler(next) // for browsers that do not send Sec-Fetch-Site
 	want := sha256.Sum256([]byte(s.Token))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
@@ -25,12 +26,21 @@ func (s *Server) guard(next http.Handler) http.Handler {
 			refuse(w, http.StatusUnauthorized, "missing or wrong token: send the header Authorization: Bearer with admin.token")
 		case s.Token == "" && !isAddress(r.Host):
 			refuse(w, http.StatusForbidden, "want the proxy's address as Host, not a name")
+		case fromOtherSite(r):
+			refuse(w, http.StatusForbidden, "want a request that no other web site caused")
 		default:
 			limitTime(w, writeTimeout)
 			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-			sameSite.ServeHTTP(w, r)
+			sameOrigin.ServeHTTP(w, r)
 		}
 	})
+}
+
+// fromOtherSite reports whether a browser says that a page of another site caused the request. Health checks tell
+// nothing and do nothing, so any page may ask for them.
+func fromOtherSite(r *http.Request) bool {
+	site := r.Header.Get("Sec-Fetch-Site")
+	return site != "" && site != "same-origin" && site != "none" && r.URL.Path != "/livez" && r.URL.Path != "/readyz"
 }
 
 // limitTime sets the time limit of an answer. It ignores a failure: a test's answer has no limit.

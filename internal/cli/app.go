@@ -63,7 +63,7 @@ func printLast(w io.Writer, text string) {
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
-		fmt.Fprintln(w, text)
+		fmt.Fprintln(w, strings.Map(safe, text))
 	}()
 	select {
 	case <-printed:
@@ -88,6 +88,7 @@ func newApp(exampleConfig []byte) *cli.App {
 			banCommand(),
 			whyCommand(),
 			healthCommand(),
+			metricsCommand(),
 			sessionsCommand(),
 			upstreamsCommand(),
 			reloadCommand(),

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/user"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/urfave/cli/v2"
 
@@ -92,14 +90,4 @@ func remaining(b *ratelimit.Ban, now time.Time) string {
 		return "over"
 	}
 	return config.Duration(b.Until.Sub(now).Round(time.Second)).String()
-}
-
-// printable is a text without what would move a terminal's cursor.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return '?'
-		}
-		return r
-	}, text)
 }

@@ -17,6 +17,7 @@ func benchFloodCommand() *cli.Command {
 		Name:            "flood",
 		Usage:           "measure what clients notice while one core floods the proxy (only in builds with the tag flood)",
 		Description:     "Released programs do not contain the flood generator. `make bench-flood` builds and runs it.",
+		Hidden:          true,
 		SkipFlagParsing: true,
 		Action:          func(*cli.Context) error { return errNoFlood },
 	})

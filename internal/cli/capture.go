@@ -95,12 +95,24 @@ func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
 	return limits, nil
 }
 
-// createCapture opens the file. What players say is for its owner alone.
+// createCapture opens the file. The messages of players are for its owner alone, also if the file was there before.
 func createCapture(c *cli.Context) (io.WriteCloser, error) {
-	if path := c.String("output"); path != "-" {
-		return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	path := c.String("output")
+	if path == "-" {
+		return unclosed{rawOutput(c)}, nil
 	}
-	return unclosed{c.App.Writer}, nil
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err == nil && info.Mode().IsRegular() { // not of /dev/null or a pipe
+		err = errors.Join(file.Chmod(0o600), file.Truncate(0))
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // unclosed is a Writer that others close.

@@ -136,6 +136,9 @@ func TestCapture(t *testing.T) {
 		t.Run(protocol, func(t *testing.T) {
 			p := startProcess(t, bridgeConfig(echoServer(t)))
 			path := filepath.Join(t.TempDir(), "game.pcapng")
+			if err := os.WriteFile(path, bytes.Repeat([]byte("old"), 1<<20), 0o644); err != nil {
+				t.Fatal(err)
+			}
 			c := startCapture(t, p, "--client", "127.0.0.0/8", "-o", path)
 			wire := new(wiretap)
 			play(t, p.addr, wire)

@@ -73,7 +73,7 @@ func playDemo(c *cli.Context, exampleConfig []byte, pair demo.Pair, loss float64
 		Clients:  c.Int("clients"),
 		Loss:     loss,
 		Settings: demoSettings(exampleConfig, pair),
-		Out:      c.App.Writer,
+		Out:      rawOutput(c),
 		Terminal: isTerminal(c.App.Writer),
 		Log:      zerolog.Nop(),
 	})

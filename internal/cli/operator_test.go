@@ -103,7 +103,7 @@ func TestNoProxyToAsk(t *testing.T) {
 		{"[admin]\nlisten = \"unix:/nonexistent/admin.sock\"\n", 1,
 			"tidegate: ask the proxy at unix:/nonexistent/admin.sock: dial unix /nonexistent/admin.sock: connect: no such file or directory"},
 		{"[admin]\nlisten = \"off\"\n", 1, `has admin.listen = "off": no running proxy can be asked`},
-		{"[admin]\nlisten = \"on\"\n", 2, `admin.listen = "on": want ip:port`},
+		{"[admin]\nlisten = \"on\"\n", 2, `admin.listen = "on": want "auto", ip:port`},
 		{"[admin", 2, `want valid TOML`},
 	} {
 		code, _, stderr := tidegate(t, "sessions", "list", "-c", write(t, c.configuration))

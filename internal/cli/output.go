@@ -1,28 +1,61 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"io"
 	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/mattn/go-isatty"
+	"github.com/urfave/cli/v2"
 
 	"tidegate/internal/table"
 )
 
-// output is where commands print. It remembers the first error, so that they need not look: a full disk or a closed
-// pipe is told once, at the end.
+// output is where commands print. It replaces characters that could move a terminal's cursor, change its title or hide
+// text: much of what commands print comes from players, captures and servers. It remembers the first error, so that
+// commands need not check: a full disk or a closed pipe is reported once, at the end.
 type output struct {
 	io.Writer
+	raw bool // bytes pass unchanged
 	err error
 }
 
-// Write implements io.Writer.
+// Write implements io.Writer. The caller writes whole characters.
 func (o *output) Write(b []byte) (int, error) {
-	n, err := o.Writer.Write(b)
-	if err != nil && o.err == nil {
-		o.err = err
+	text := b
+	if !o.raw {
+		text = bytes.Map(safe, b)
 	}
-	return n, err
+	if _, err := o.Writer.Write(text); err != nil {
+		o.err = cmp.Or(o.err, err)
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// safe returns a character, or a question mark for one that a terminal might obey.
+func safe(r rune) rune {
+	if r == '\n' || r == '\t' || r != utf8.RuneError && unicode.IsPrint(r) {
+		return r
+	}
+	return '?'
+}
+
+// printable returns a text of one line that is safe to print.
+func printable(text string) string {
+	return strings.NewReplacer("\n", "?", "\t", "?").Replace(strings.Map(safe, text))
+}
+
+// rawOutput returns the output of a command that writes a file or draws on the terminal. Its bytes pass unchanged.
+func rawOutput(c *cli.Context) io.Writer {
+	if o, ok := c.App.Writer.(*output); ok {
+		o.raw = true
+	}
+	return c.App.Writer
 }
 
 // isTerminal reports whether people read what is written.

@@ -70,7 +70,7 @@ func (a answer) print(c *cli.Context) error {
 	if c.Bool("json") {
 		return json.NewEncoder(c.App.Writer).Encode(a)
 	}
-	fmt.Fprintf(c.App.Writer, "%s: %s, %.2f ms, %s\n", a.Address, a.Protocol, a.RTT, a.Text)
+	fmt.Fprintf(c.App.Writer, "%s: %s, %.2f ms, %s\n", a.Address, a.Protocol, a.RTT, printable(a.Text))
 	return nil
 }
 

@@ -125,9 +125,9 @@ func printWhy(w io.Writer, y *admin.Why) {
 		}
 		because := ""
 		if b.Reason != "" {
-			because = ": " + b.Reason
+			because = ": " + printable(b.Reason)
 		}
-		fmt.Fprintf(w, "  banned   %s by %s %s%s\n", b.Prefix, b.Author, until, because)
+		fmt.Fprintf(w, "  banned   %s by %s %s%s\n", b.Prefix, printable(b.Author), until, because)
 	}
 	for _, r := range y.Rules {
 		name := r.Rule

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"runtime"
 	"strings"
 )
 
@@ -14,11 +15,14 @@ type Admin struct {
 	Token  Secret       `toml:"token"` // every request must carry it; empty: requests need no token
 }
 
-// AdminAddress is ip:port, "unix:" and the path of a socket, or "off".
+// AdminAddress is ip:port, "unix:" and the path of a socket, or one of the words below.
 type AdminAddress string
 
-// AdminOff switches the admin server off.
-const AdminOff AdminAddress = "off"
+// Words in place of an address.
+const (
+	AdminAuto AdminAddress = "auto" // a Unix socket that only this user can reach, where the system has such sockets
+	AdminOff  AdminAddress = "off"  // no admin server
+)
 
 // Secret is a text that is never shown.
 type Secret string
@@ -28,8 +32,11 @@ func (s Secret) String() string {
 	if s == "" {
 		return ""
 	}
-	return "(hidden)"
+	return hidden
 }
+
+// hidden stands for a secret in all output.
+const hidden = "(hidden)"
 
 // load returns the text. If it is "file:" and a path, load reads the file.
 func (s Secret) load() (Secret, error) {
@@ -54,12 +61,16 @@ func (v *validator) admin() {
 		if path == "" || len(path) > socketPath {
 			v.fault("admin.listen", a.Listen, fmt.Sprintf("a path of 1 to %d bytes after unix:", socketPath))
 		}
-	} else if a.Listen != AdminOff {
+	} else if a.Listen != AdminAuto && a.Listen != AdminOff {
 		addr, err := netip.ParseAddrPort(string(a.Listen))
 		if err != nil || addr.Port() == 0 {
-			v.fault("admin.listen", a.Listen, `ip:port, for example "127.0.0.1:9470", "unix:/run/tidegate/admin.sock" or "off"`)
+			v.fault("admin.listen", a.Listen,
+				`"auto", ip:port, for example "127.0.0.1:9470", "unix:/run/tidegate/admin.sock" or "off"`)
 		}
 		local = err != nil || addr.Addr().Unmap().IsLoopback()
+	}
+	if inline := a.Token != "" && !strings.HasPrefix(string(a.Token), fileKey); inline && openToAll(v.source.name()) {
+		v.warn("admin.token", a.Token, "a file that other users of this machine cannot read: chmod o= "+v.source.name())
 	}
 	token, err := a.Token.load()
 	v.Admin.Token = token
@@ -72,6 +83,12 @@ func (v *validator) admin() {
 	case token != "" && !isToken(string(token)):
 		v.fault("admin.token", a.Token, fmt.Sprintf("%d to %d letters, digits and signs", minToken, maxToken))
 	}
+}
+
+// openToAll reports whether every user of the machine can read a file. Windows does not tell.
+func openToAll(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0
 }
 
 // isToken reports whether a text fits into a header and is long enough.

@@ -64,7 +64,7 @@ func Default() *Config {
 		Bans:    defaultBans(),
 		Kernel:  defaultKernel(),
 		Options: defaultOptions(),
-		Admin:   Admin{Listen: "127.0.0.1:9470"},
+		Admin:   Admin{Listen: AdminAuto},
 	}
 }
 

@@ -43,10 +43,35 @@ func (r *report) warn(key string, value any, want string) {
 
 func (r *report) describe(at position, key string, value any, want string) Fault {
 	f := Fault{File: r.source.name(), Line: at.line, Column: at.column, Key: key, Want: want}
-	if r.source.has(key) || !isZero(value) {
+	switch {
+	case !r.source.has(key) && isZero(value):
+	case holdsSecret(key):
+		f.Value = quote(hidden)
+	default:
 		f.Value = render(value)
 	}
 	return f
+}
+
+// secretNames are parts of the names of keys whose values are secrets.
+var secretNames = []string{"secret", "token", "password"}
+
+// holdsSecret reports whether a key's value may be a secret, also where the key is misspelt or in the wrong place.
+func holdsSecret(key string) bool {
+	if key == "admin" || strings.HasPrefix(key, "admin.") && key != "admin.listen" {
+		return true
+	}
+	name := strings.ToLower(key[strings.LastIndexByte(key, '.')+1:])
+	name, _, _ = strings.Cut(name, "[") // an element of a list
+	for _, secret := range secretNames {
+		for part := range strings.SplitSeq(name, "_") {
+			misspelt := part != "" && part[0] == secret[0] && distance(part, secret) <= 2
+			if misspelt || strings.Contains(part, secret) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // result returns the faults as an error, or the warnings if there are no faults. Both are in the order of the file.

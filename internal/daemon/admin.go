@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"fmt"
+	"net"
 
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
@@ -15,6 +16,11 @@ func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background()) // the server stays while clients get their goodbyes
 	listener, err := admin.Listen(ctx, admin.Address(c.Admin.Listen))
+	if err != nil && c.Admin.Listen == config.AdminAuto { // the operator did not ask for it
+		cancel()
+		o.Log.Warn().Err(err).Msg("admin server not started; set admin.listen")
+		return func() {}, nil
+	}
 	if err != nil {
 		cancel()
 		return nil, fmt.Errorf(`admin.listen = %q: %w; use another address, or "off"`, c.Admin.Listen, err)
@@ -27,7 +33,7 @@ func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
 			o.Log.Error().Err(err).Msg("admin server ended")
 		}
 	}()
-	o.Log.Info().Str("address", string(c.Admin.Listen)).Msg("admin server listening")
+	o.Log.Info().Str("address", where(listener)).Msg("admin server listening")
 	return func() {
 		cancel()
 		<-ended
@@ -49,4 +55,12 @@ func (s *service) openAdmin(drain func()) (stop func(), err error) {
 	}
 	s.closers = append(s.closers, stop)
 	return stop, nil
+}
+
+// where returns the address of a listener as admin.listen would have it.
+func where(l net.Listener) string {
+	if l.Addr().Network() == "unix" {
+		return "unix:" + l.Addr().String()
+	}
+	return l.Addr().String()
 }

@@ -66,7 +66,7 @@ func (p *printer) print(r *record, protocol string, meaning explanation) error {
 		fmt.Fprintf(p.out, "    %s\n", message)
 	}
 	if r.note != "" {
-		fmt.Fprintf(p.out, "    (%s)\n", r.note)
+		fmt.Fprintf(p.out, "    (%s)\n", strings.Join(strings.Fields(r.note), " ")) // on one line
 	}
 	return err
 }

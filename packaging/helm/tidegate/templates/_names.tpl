@@ -8,4 +8,4 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
-{{- define "tidegate.token" -}}{{ required "admin.token must be set: probes and Prometheus bring it" .Values.admin.token }}{{- end }}
+{{- define "tidegate.tokenSecret" -}}{{ .Values.admin.existingSecret | default (include "tidegate.name" .) }}{{- end }}
