@@ -61,6 +61,54 @@ func TestLinksLead(t *testing.T) {
 	}
 }
 
+// sourceName finds the path of a file of this repository in backticks.
+var sourceName = regexp.MustCompile(
+	"`((?:codec|docs|internal|interop|packaging|proxy|ratelimit|session)/[\\w/.-]+\\.\\w+)`")
+
+// TestNamedFilesExist checks the paths of files that the Markdown files name in backticks. The changelog may name files
+// that are gone.
+func TestNamedFilesExist(t *testing.T) {
+	names := 0
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && len(file) > 1 && file[0] == '.':
+			return filepath.SkipDir
+		case entry.IsDir() || path.Ext(file) != ".md" || file == "CHANGELOG.md":
+			return nil
+		}
+		text, err := os.ReadFile(file)
+		for _, missing := range missingFiles(string(text), &names) {
+			t.Errorf("%s names %s, which is not there", file, missing)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names < 50 {
+		t.Errorf("only %d names were found", names)
+	}
+	if got := missingFiles("`codec/codec.go` `proxy/gone.go` `x/gone.go`", &names); len(got) != 1 {
+		t.Errorf("%q are missing, want proxy/gone.go", got)
+	}
+}
+
+// missingFiles returns the named files that do not exist, and counts the names.
+func missingFiles(text string, names *int) (missing []string) {
+	for _, found := range sourceName.FindAllStringSubmatch(text, -1) {
+		if strings.Contains(found[1], "/NAME.") { // a placeholder
+			continue
+		}
+		*names++
+		if _, err := os.Stat(filepath.FromSlash(found[1])); err != nil {
+			missing = append(missing, found[1])
+		}
+	}
+	return missing
+}
+
 // anchors are the names by which links reach the headings of a page, as GitHub makes them.
 func anchors(text string) map[string]bool {
 	found := make(map[string]bool)
