@@ -109,6 +109,49 @@ func missingFiles(text string, names *int) (missing []string) {
 	return missing
 }
 
+var (
+	logMessage  = regexp.MustCompile(`Msg\("([^"]+)"\)`)
+	messageCell = regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|")
+)
+
+// TestLogMessagesExist checks that the program logs each message that docs/operations.md explains.
+func TestLogMessagesExist(t *testing.T) {
+	logged := make(map[string]bool)
+	for _, folder := range []string{"internal", "proxy"} {
+		err := filepath.WalkDir(folder, func(file string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") {
+				return err
+			}
+			text, err := os.ReadFile(file)
+			for _, found := range logMessage.FindAllStringSubmatch(string(text), -1) {
+				logged[found[1]] = true
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := os.ReadFile("docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "\n## What the log says\n")
+	table, _, _ = strings.Cut(table, "\n#")
+	explained := 0
+	for _, row := range messageCell.FindAllStringSubmatch(table, -1) {
+		for _, message := range codeNames(row[1]) {
+			explained++
+			if !logged[message] {
+				t.Errorf("docs/operations.md explains the log message %q, which no code logs", message)
+			}
+		}
+	}
+	if explained < 20 {
+		t.Errorf("only %d messages are explained", explained)
+	}
+}
+
 // anchors are the names by which links reach the headings of a page, as GitHub makes them.
 func anchors(text string) map[string]bool {
 	found := make(map[string]bool)

@@ -151,3 +151,22 @@ func (b *background) address(t *testing.T) string {
 		}
 	}
 }
+
+// TestReadmeNamesCommands holds the list of commands in README.md to the program's, in the same order.
+func TestReadmeNamesCommands(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(page), "\nCommands: ")
+	list, _, _ = strings.Cut(list, ".")
+	var want []string
+	for _, c := range newApp(nil).Commands {
+		if !c.Hidden {
+			want = append(want, "`"+c.Name+"`")
+		}
+	}
+	if got := strings.Join(strings.Fields(list), " "); got != strings.Join(want, ", ") {
+		t.Errorf("README.md has the commands %s, want %s", got, strings.Join(want, ", "))
+	}
+}
