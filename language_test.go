@@ -25,10 +25,6 @@ var notYetRewritten = []string{
 	"proxy",
 	"proxy/bridge",
 	"proxy/stats",
-	"docs/protocols/raknet.md",
-	"docs/protocols/riptide.md",
-	"docs/protocols/rtype.md",
-	"docs/protocols/rudp.md",
 }
 
 // widest is the largest number of characters in a line of Go or Markdown. A tab counts as one.
