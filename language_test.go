@@ -21,7 +21,6 @@ import (
 var notYetRewritten = []string{
 	"internal/cli",
 	"internal/demo",
-	"internal/netio",
 	"proxy",
 	"proxy/bridge",
 	"proxy/stats",

@@ -9,7 +9,8 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
-// echoPair is a client and a server on one Poller, and the handler of both: the server sends back what it receives.
+// echoPair is a client and a server on one Poller. It is the handler of both, and sends back each datagram that the
+// server receives.
 type echoPair struct {
 	netio.Poller
 	server, client netio.Socket
@@ -33,7 +34,7 @@ func (e *echoPair) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte
 
 func (e *echoPair) Failed(netio.Socket, error) {}
 
-// round has n datagrams echoed.
+// round echoes n datagrams.
 func (e *echoPair) round(t testing.TB, n int, payload []byte) {
 	t.Helper()
 	want := e.answers + n
@@ -51,7 +52,7 @@ func TestStreamsDoNotAllocate(t *testing.T) {
 		e := &echoPair{Poller: l.Poller}
 		e.server = l.listenStream(netio.StreamOptions{})
 		e.client = l.dialStream(e.server.Addr(), netio.StreamOptions{})
-		for range 50 { // until all buffers have their size
+		for range 50 { // until all buffers have their final size
 			e.round(t, 20, payload)
 		}
 		if got := allocs.PerRun(100, func() { e.round(t, 20, payload) }); got != 0 {
@@ -72,7 +73,7 @@ func TestNoAllocations(t *testing.T) {
 			e.round(t, 20, payload)
 			step := func() {
 				e.round(t, 20, payload)
-				_ = e.Wait(time.Now().Add(time.Microsecond)) // to no avail, so that it parks
+				_ = e.Wait(time.Now().Add(time.Microsecond)) // nothing comes, so it parks
 				e.Wake()
 				_ = e.Wait(time.Time{})
 			}

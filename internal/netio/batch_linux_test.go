@@ -16,7 +16,7 @@ type counter struct{ datagrams, failures int }
 func (c *counter) Datagram(Socket, netip.AddrPort, []byte) { c.datagrams++ }
 func (c *counter) Failed(Socket, error)                    { c.failures++ }
 
-// newEpollPoller is a Poller that sends each datagram by itself.
+// newEpollPoller returns a Poller that sends each datagram in a message of its own.
 func newEpollPoller(t testing.TB) *epollPoller {
 	t.Helper()
 	p := newPollerWithRuns(t)
@@ -60,7 +60,8 @@ func turn(t testing.TB, p Poller, h Handler) {
 	p.Receive(h)
 }
 
-// However mixed, the datagrams of a socket go in full batches, and come in full batches.
+// TestBatches checks that the datagrams of a socket leave and arrive in full batches, even if they are mixed with
+// others.
 func TestBatches(t *testing.T) {
 	p := newEpollPoller(t)
 	server := listen(t, p, SocketOptions{})
@@ -70,7 +71,7 @@ func TestBatches(t *testing.T) {
 			p.Send(c, netip.AddrPort{}, append(p.Buffer(), "x"...))
 		}
 	}
-	// The last of them filled the queue, which flushed itself.
+	// The last of them filled the queue, which caused a flush.
 	if got, want := p.Stats().Out, (Traffic{Datagrams: outSlots, Bytes: outSlots, Calls: 2}); got != want {
 		t.Errorf("out %+v, want %+v", got, want)
 	}
@@ -82,7 +83,8 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// A turn takes no more of a socket than is fair; the next Wait returns at once for the rest.
+// TestRoundsAreBounded checks that a turn takes a bounded number of datagrams of a socket. The next Wait returns at
+// once for the rest.
 func TestRoundsAreBounded(t *testing.T) {
 	const sent = turnDatagrams + 10
 	p := newEpollPoller(t)
@@ -109,7 +111,7 @@ func TestRoundsAreBounded(t *testing.T) {
 	}
 }
 
-// A queue longer than one system call takes goes in several.
+// TestFlushOfALongQueue checks that a queue beyond the size of one system call leaves in several.
 func TestFlushOfALongQueue(t *testing.T) {
 	p := newEpollPoller(t)
 	client := dial(t, p, listen(t, p, SocketOptions{}).Addr())
@@ -122,8 +124,8 @@ func TestFlushOfALongQueue(t *testing.T) {
 	}
 }
 
-// pair returns a socket with a small send buffer, and a descriptor that is its peer: they are of the Unix family, since UDP
-// over loopback rather drops than blocks.
+// pair returns a socket with a small send buffer, and the descriptor of its peer. They belong to the Unix family,
+// because UDP over loopback drops instead of blocking.
 func pair(t *testing.T, p *epollPoller) (s *epollSocket, peer int) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
@@ -141,7 +143,8 @@ func pair(t *testing.T, p *epollPoller) (s *epollSocket, peer int) {
 	return s, fds[1]
 }
 
-// When the kernel takes no more, the rest of the queue is dropped and counted, and what comes later is sent again.
+// TestWouldBlock checks that the rest of a queue is dropped and counted when the kernel's buffer is full. Later
+// datagrams are sent again.
 func TestWouldBlock(t *testing.T) {
 	p := newEpollPoller(t)
 	s, peer := pair(t, p)
@@ -162,7 +165,7 @@ func TestWouldBlock(t *testing.T) {
 	}
 }
 
-// A datagram that met an error does not hold up those behind it in the batch.
+// TestErrorAmidABatch checks that a datagram with an error does not stop the ones after it.
 func TestErrorAmidABatch(t *testing.T) {
 	p := newEpollPoller(t)
 	server, taker := listen(t, p, SocketOptions{}), listen(t, p, SocketOptions{})
@@ -175,7 +178,7 @@ func TestErrorAmidABatch(t *testing.T) {
 	}
 }
 
-// Without the option no datagram forbids routers to fragment it; with it all do, of both families.
+// TestDontFragment checks that datagrams forbid fragmentation only with the option, in both families.
 func TestDontFragment(t *testing.T) {
 	p := newEpollPoller(t)
 	for _, network := range []string{"127.0.0.1:0", "[::1]:0"} {
@@ -195,14 +198,16 @@ func TestDontFragment(t *testing.T) {
 			if err := s.(FragmentControl).AllowFragments(); err != nil {
 				t.Fatal(err)
 			}
-			if got, _ := unix.GetsockoptInt(s.(*epollSocket).fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER); got != unix.IP_PMTUDISC_DONT {
+			if got, _ := unix.GetsockoptInt(s.(*epollSocket).fd, unix.IPPROTO_IP,
+				unix.IP_MTU_DISCOVER); got != unix.IP_PMTUDISC_DONT {
 				t.Errorf("%s: IP_MTU_DISCOVER = %d after AllowFragments, want %d", network, got, unix.IP_PMTUDISC_DONT)
 			}
 		}
 	}
 }
 
-// A dialed socket is asked for one message, but for several when it had more than that.
+// TestDialedSocketsAreReadByNeed checks that one message is asked of a dialed socket, but several if it had more
+// before.
 func TestDialedSocketsAreReadByNeed(t *testing.T) {
 	p := newEpollPoller(t)
 	server := listen(t, p, SocketOptions{})
@@ -221,7 +226,7 @@ func TestDialedSocketsAreReadByNeed(t *testing.T) {
 		{1, 1, false}, {1, 1, true}, {1 + 2*dialBatch, 1, true}, {0, dialBatch, false}, {0, dialBatch, false}, {1, 1, true},
 	} {
 		say(step.waiting)
-		if step.rest { // as if it had come only now
+		if step.rest { // so that the socket was not ready in the previous turn
 			p.turn++
 		}
 		before := p.stats.In
@@ -233,14 +238,14 @@ func TestDialedSocketsAreReadByNeed(t *testing.T) {
 	}
 }
 
-// What the kernel dropped for want of room is counted, so that nothing is lost unseen.
+// TestKernelDrops checks that datagrams dropped for lack of room are counted.
 func TestKernelDrops(t *testing.T) {
 	const sent = 500
 	p := newEpollPoller(t)
-	server := listen(t, p, SocketOptions{ReceiveBuffer: 1}) // the kernel makes it its least
+	server := listen(t, p, SocketOptions{ReceiveBuffer: 1}) // the kernel raises it to its minimum
 	client := dial(t, p, server.Addr())
 	var c counter
-	for round := range 3 { // each tells that the count goes on
+	for round := range 3 { // later rounds show that the count continues
 		server.(KernelDropCounter).SetFiltered(round == 2)
 		for range sent {
 			p.Send(client, netip.AddrPort{}, []byte("x"))
@@ -261,7 +266,7 @@ func TestKernelDrops(t *testing.T) {
 	}
 }
 
-// TestDropsOfDialedSockets: what a server's datagrams had no room for is counted while the session lasts, each once.
+// TestDropsOfDialedSockets checks that drops at dialed sockets are counted once each, while the session lasts.
 func TestDropsOfDialedSockets(t *testing.T) {
 	const sent = 500
 	for name, o := range map[string]SocketOptions{
@@ -310,14 +315,14 @@ func TestReusePort(t *testing.T) {
 	}
 }
 
-// An event of a socket that is no more is passed over.
+// TestStaleEvent checks that an event of a closed socket is ignored.
 func TestStaleEvent(t *testing.T) {
 	p := newEpollPoller(t)
 	s, peer := pair(t, p)
 	if _, err := unix.Write(peer, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	copied, err := unix.Dup(s.fd) // as a child process has until it execs
+	copied, err := unix.Dup(s.fd) // as a child process has until its exec
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +343,7 @@ func TestStaleEvent(t *testing.T) {
 	}
 }
 
-// Thousands of sessions have a socket each.
+// TestThousandsOfSockets checks thousands of sessions with a socket each.
 func TestThousandsOfSockets(t *testing.T) {
 	const clients = 4000
 	p := newEpollPoller(t)

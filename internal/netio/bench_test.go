@@ -8,9 +8,9 @@ import (
 	"tidegate/internal/netio"
 )
 
-// BenchmarkEcho has a client's datagrams echoed, so many at once. Both ends share the Poller, so an operation is two
-// datagrams sent and two received; ns/datagram is the time to receive one and send one.
-// Compare the backends with -cpu 1: the portable one reads on as many cores as there are.
+// BenchmarkEcho echoes a client's datagrams in batches of several sizes. Both ends share the Poller, so an operation
+// is two datagrams sent and two received. ns/datagram is the time to receive one and send one. Use -cpu 1 to compare
+// the backends: the portable one reads on all cores.
 func BenchmarkEcho(b *testing.B) {
 	for _, backend := range backends() {
 		for _, window := range []int{1, 64} {
@@ -28,8 +28,8 @@ func BenchmarkEcho(b *testing.B) {
 	}
 }
 
-// BenchmarkForward does what a proxy does for each of many sessions: a client's datagram goes on to the upstream by the
-// session's own socket, or from the session's own address, and the answer goes back. All four ends share the Poller.
+// BenchmarkForward does the work of a proxy for many sessions. A client's datagram goes to the upstream by the
+// session's own socket or from its own address, and the answer returns. All four ends share the Poller.
 func BenchmarkForward(b *testing.B) {
 	for _, backend := range backends() {
 		b.Run(backend.name, func(b *testing.B) { benchmarkForward(b, backend.o, netio.SocketOptions{}) })
@@ -51,13 +51,13 @@ func benchmarkForward(b *testing.B, o netio.Options, dial netio.SocketOptions) {
 	reportPerDatagram(b, 4)
 }
 
-// reportPerDatagram reports the time for each datagram, of which an operation sends so many.
+// reportPerDatagram reports the time for each of the datagrams in an operation.
 func reportPerDatagram(b *testing.B, datagrams int) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*datagrams), "ns/datagram")
 }
 
-// forwarder is clients, a proxy and an upstream, on one Poller. The proxy finds a session by the client's address on the
-// way there, and by the owner of the session's socket on the way back.
+// forwarder is clients, a proxy and an upstream on one Poller. The proxy finds a session by the client's address, and
+// for answers by the owner of the session's socket.
 type forwarder struct {
 	netio.Poller
 	front, upstream netio.Socket

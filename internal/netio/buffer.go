@@ -1,17 +1,17 @@
 package netio
 
-// The kernel's buffers. Their size is a limit and no memory: the kernel takes memory only for datagrams that wait.
-// Linux charges a small datagram with about 768 bytes and a full one with 2,304, and allows twice the size that was
-// set. Much more than needed would turn overload into delay.
+// Kernel buffer sizes are limits, not allocations: the kernel takes memory only for waiting datagrams. Linux charges
+// about 768 bytes for a small datagram and 2,304 for a full one, and allows twice the configured size. Much larger
+// buffers would turn overload into delay.
 const (
-	// listenBuffer is for a socket that listens, both ways.
+	// listenBuffer is the size of both buffers of a listening socket.
 	listenBuffer = 2 << 20
-	// dialBuffer is for what one server sends before its loop reads it. Linux has room for 910 full datagrams then; a
-	// RakNet server sends up to 512 at once. The usual default of 208 KiB has room for 92.
+	// dialBuffer holds the data that one server sends before its loop reads. On Linux it has room for 910 full
+	// datagrams. A RakNet server sends up to 512 at once. The usual default of 208 KiB has room for 92.
 	dialBuffer = 1 << 20
-	// sharedBuffers is how many times as much a descriptor gets that dialed sockets share.
+	// sharedBuffers is the factor for the receive buffer of a descriptor that dialed sockets share.
 	sharedBuffers = 16
-	mostBuffer    = 1 << 30 // that a kernel can be asked for
+	mostBuffer    = 1 << 30 // bytes, the largest size that a kernel accepts
 )
 
 // withListenDefaults fills in the defaults of a listening socket.
@@ -25,7 +25,8 @@ func (o SocketOptions) withListenDefaults() SocketOptions {
 	return o
 }
 
-// withDialDefaults fills in the defaults of a dialed socket. It sends little at once: the system's default does.
+// withDialDefaults fills in the defaults of a dialed socket. It sends little at once, so the system's default send
+// buffer is enough.
 func (o SocketOptions) withDialDefaults() SocketOptions {
 	if o.ReceiveBuffer == 0 {
 		o.ReceiveBuffer = dialBuffer
@@ -42,5 +43,5 @@ func (o SocketOptions) forSharing() SocketOptions {
 	return o
 }
 
-// SharedBuffer is the receive buffer of a descriptor that dialed sockets with the given ReceiveBuffer share.
+// SharedBuffer returns the receive buffer of a descriptor that dialed sockets with this ReceiveBuffer share.
 func SharedBuffer(each int) int { return min(each, mostBuffer/sharedBuffers) * sharedBuffers }

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setBuffer sizes a buffer of the kernel: beyond the system's limit if the process may, else up to it.
+// setBuffer sets the size of a kernel buffer. It exceeds the system's limit if the process is allowed to.
 func setBuffer(fd, force, ask, size int) error {
 	if size == 0 || setOption(fd, unix.SOL_SOCKET, force, size) == nil {
 		return nil
@@ -19,7 +19,7 @@ func setReceiveBuffer(fd, size int) error {
 	return setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, size)
 }
 
-// setReadBuffer sizes the receive buffer of a socket of package net.
+// setReadBuffer sets the receive buffer of a socket of package net.
 func setReadBuffer(conn *net.UDPConn, size int) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -33,8 +33,8 @@ func setReadBuffer(conn *net.UDPConn, size int) error {
 	return inner
 }
 
-// GrantedBuffer is how much of a receive buffer of the given size the kernel allows this process. Without the
-// capability CAP_NET_ADMIN the limit is net.core.rmem_max.
+// GrantedBuffer returns how much of a receive buffer the kernel grants this process. Without the capability
+// CAP_NET_ADMIN the limit is net.core.rmem_max.
 func GrantedBuffer(size int) (int, error) {
 	fd, err := openSocket(unix.AF_INET, SocketOptions{ReceiveBuffer: size})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestReceiveBuffers asks the kernel for the buffers of each kind of socket, with and without a size in the options. It
-// counts twice what was set.
+// TestReceiveBuffers asks the kernel for the buffers of each kind of socket, with and without a size in the options.
+// The kernel reports twice the configured size.
 func TestReceiveBuffers(t *testing.T) {
 	if given, err := GrantedBuffer(SharedBuffer(2 * dialBuffer)); err != nil || given < SharedBuffer(2*dialBuffer) {
 		t.Skipf("the kernel gives %d bytes: %v", given, err)
@@ -25,8 +25,8 @@ func TestReceiveBuffers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		if l, ok := s.(*lane); ok {
-			return l.hub.fd
+		if l, ok := s.(*virtualSocket); ok {
+			return l.shared.fd
 		}
 		return s.(*epollSocket).fd
 	}
@@ -37,7 +37,7 @@ func TestReceiveBuffers(t *testing.T) {
 		}
 	}
 	check("listener", server.fd, listenBuffer)
-	for _, asked := range []int{0, 2 * dialBuffer, 0} { // the later ones are used again
+	for _, asked := range []int{0, 2 * dialBuffer, 0} { // the later ones are reused
 		each := asked
 		if each == 0 {
 			each = dialBuffer
@@ -47,11 +47,11 @@ func TestReceiveBuffers(t *testing.T) {
 		o.Sources = prefix
 		check(fmt.Sprint("with a source, asked for ", asked), dialed(o), sharedBuffers*each)
 		o.Sources, o.Shared = netip.Prefix{}, true
-		hub, err := p.dialPooled(server.Addr(), o.withDialDefaults())
+		hub, err := p.dialShared(server.Addr(), o.withDialDefaults())
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(fmt.Sprint("shared, asked for ", asked), hub.(*lane).hub.fd, sharedBuffers*each)
+		check(fmt.Sprint("shared, asked for ", asked), hub.(*virtualSocket).shared.fd, sharedBuffers*each)
 	}
 	client := dial(t, p, server.Addr())
 	part, err := p.ConnectPeer(server, client.Addr(), &heard{})
@@ -61,7 +61,7 @@ func TestReceiveBuffers(t *testing.T) {
 	check("parted", part.(*epollSocket).fd, dialBuffer)
 }
 
-// TestGrantedBuffer asks for more than the system allows, with and without the right to exceed that.
+// TestGrantedBuffer asks for more than the system's limit, with and without the privilege to exceed it.
 func TestGrantedBuffer(t *testing.T) {
 	var limit int
 	text, err := os.ReadFile("/proc/sys/net/core/rmem_max")
@@ -76,7 +76,7 @@ func TestGrantedBuffer(t *testing.T) {
 	}
 	result := make(chan int, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread gives its capabilities away
+		runtime.LockOSThread() // never unlocked: the thread drops its capabilities
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		if unix.Capset(&header, &none[0]) != nil {

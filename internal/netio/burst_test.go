@@ -9,20 +9,19 @@ import (
 	"tidegate/internal/netio"
 )
 
-// A stock RakNet server sends so many full datagrams at once, and then waits for acknowledgements.
+// burst is the number of full datagrams that a stock RakNet server sends at once. Then it waits for acknowledgements.
 const (
 	burst     = 512
 	burstSize = 1459
 )
 
-// TestRoomForABurst has a server send all that it may at once to dialed sockets of each kind, before their loop reads
-// any.
+// TestRoomForABurst lets a server send its largest burst to dialed sockets of each kind, before their loop reads.
 func TestRoomForABurst(t *testing.T) {
 	prefix := netip.MustParsePrefix("127.66.0.0/16")
 	for _, way := range []struct {
 		name     string
 		o        netio.SocketOptions
-		again    bool // the socket is one that was used before
+		again    bool // the socket was used before
 		sessions int
 	}{
 		{"a socket of its own", netio.SocketOptions{}, false, 1},

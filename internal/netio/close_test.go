@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// sendByNet sends a datagram that the Poller under test knows nothing of.
+// sendByNet sends a datagram by a socket of package net.
 func sendByNet(t *testing.T, to netip.AddrPort, datagram string) {
 	t.Helper()
 	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to))
@@ -41,7 +41,7 @@ func TestCloseSendsWhatIsQueued(t *testing.T) {
 	})
 }
 
-// The rest of a batch is not given to a handler that closed the socket.
+// TestCloseInHandler checks that the rest of a batch is not delivered to a handler that closed the socket.
 func TestCloseInHandler(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
@@ -62,7 +62,8 @@ func TestCloseInHandler(t *testing.T) {
 	})
 }
 
-// A handler that closes all sockets and opens others, which may get the same descriptors, hears nothing of the old.
+// TestReplaceSocketsInHandler checks a handler that closes all sockets and opens others. The new ones may get the
+// same descriptors, but no input of the old ones.
 func TestReplaceSocketsInHandler(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
@@ -94,7 +95,7 @@ func TestReplaceSocketsInHandler(t *testing.T) {
 	})
 }
 
-// What is queued leaves when the whole Poller is closed, too.
+// TestClosePollerSendsWhatIsQueued checks that queued datagrams leave when the Poller is closed.
 func TestClosePollerSendsWhatIsQueued(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l, closing := newLoop(t, o), newLoop(t, o)

@@ -8,41 +8,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Control messages accompany a datagram: to the kernel, where it is to leave from and how it is to be cut; from the
-// kernel, where it was sent to, and of what it was joined.
+// Control messages accompany a datagram. To the kernel, they give the source address and the segment size. From the
+// kernel, they give the destination address and the size of joined datagrams.
 
-// controlRoom is room in bytes for all the control messages that a datagram can have: UDP_GRO, IP_PKTINFO and
-// IPV6_PKTINFO.
+// controlRoom is the room in bytes for all control messages of a datagram: UDP_GRO, IP_PKTINFO and IPV6_PKTINFO.
 const controlRoom = (unix.SizeofCmsghdr + 8) + (unix.SizeofCmsghdr + 16) + (unix.SizeofCmsghdr + 24)
 
-// sourceRoom is room in bytes for the control message that says where a datagram leaves from.
+// sourceRoom is the room in bytes for the control message with a source address.
 const sourceRoom = unix.SizeofCmsghdr + 24
 
-// at is an address of this machine, or none.
-type at = netip.Addr
-
 // read reads the control messages of a datagram.
-func (n *note) read(b []byte) {
+func (n *metadata) read(b []byte) {
 	for len(b) >= unix.SizeofCmsghdr {
 		h := (*unix.Cmsghdr)(unsafe.Pointer(&b[0]))
 		end := int(h.Len)
 		if end < unix.SizeofCmsghdr || end > len(b) {
 			return
 		}
-		n.take(h.Level, h.Type, b[unix.SizeofCmsghdr:end])
+		n.readOne(h.Level, h.Type, b[unix.SizeofCmsghdr:end])
 		b = b[min(unix.CmsgSpace(end-unix.SizeofCmsghdr), len(b)):]
 	}
 }
 
-func (n *note) take(level, kind int32, data []byte) {
+func (n *metadata) readOne(level, kind int32, data []byte) {
 	switch {
 	case level == unix.SOL_UDP && kind == unix.UDP_GRO && len(data) >= 4:
 		n.size = int(binary.NativeEndian.Uint32(data))
 	case level == unix.SOL_IP && kind == unix.IP_PKTINFO && len(data) >= 12:
-		// Of a broadcast, ipi_spec_dst is the address to answer from.
+		// For a broadcast, ipi_spec_dst is the address to answer from.
 		n.at = netip.AddrFrom4([4]byte(data[4:8]))
 	case level == unix.SOL_IPV6 && kind == unix.IPV6_PKTINFO && len(data) >= 16:
-		// An IPv4 datagram has an IP_PKTINFO too, which says more.
+		// An IPv4 datagram also has an IP_PKTINFO, which is more precise.
 		if a := netip.AddrFrom16([16]byte(data[:16])); !a.Is4In6() && !a.IsMulticast() {
 			n.at = a
 		}
@@ -62,15 +58,15 @@ func appendControl(b []byte, level, kind int32, data []byte) []byte {
 	return b
 }
 
-// appendSegment appends the control message that has a datagram cut into several of a size.
+// appendSegment appends the control message that splits a message into datagrams of a size.
 func appendSegment(b []byte, size int) []byte {
 	var data [2]byte
 	binary.NativeEndian.PutUint16(data[:], uint16(size))
 	return appendControl(b, unix.SOL_UDP, unix.UDP_SEGMENT, data[:])
 }
 
-// appendSource appends the control message that has a datagram leave from an address of this machine.
-func appendSource(b []byte, from at) []byte {
+// appendSource appends the control message that sets the source address of a datagram.
+func appendSource(b []byte, from netip.Addr) []byte {
 	if from.Is4() {
 		var info [12]byte
 		ip := from.As4()

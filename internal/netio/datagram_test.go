@@ -12,8 +12,8 @@ import (
 func TestEcho(t *testing.T) {
 	for _, c := range []struct {
 		name         string
-		listen, dial string // addresses, but for the port
-		peer         string // of the dialing side, as the listening side sees it
+		listen, dial string // addresses without ports
+		peer         string // address of the dialing side at the listening side
 	}{
 		{"IPv4", "127.0.0.1:0", "127.0.0.1", "127.0.0.1"},
 		{"IPv6", "[::1]:0", "::1", "::1"},
@@ -92,7 +92,7 @@ func TestInvalidAddresses(t *testing.T) {
 	})
 }
 
-// Datagrams of two sockets, mixed, keep the order of each, over several full batches.
+// TestOrderOfEachSocket checks that each of two sockets keeps the order of its datagrams, over several full batches.
 func TestOrderOfEachSocket(t *testing.T) {
 	const each = 300
 	eachBackend(t, func(t *testing.T, o netio.Options) {
@@ -116,7 +116,7 @@ func TestOrderOfEachSocket(t *testing.T) {
 	})
 }
 
-// What was queued must not change when the caller reuses its own bytes.
+// TestSendCopiesForeignBytes checks that a queued datagram does not change when the caller reuses its bytes.
 func TestSendCopiesForeignBytes(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
@@ -149,7 +149,8 @@ func TestSizes(t *testing.T) {
 			}
 		}
 		in, out := l.Stats().In, l.Stats().Out
-		if want := uint64(2 * netio.MaxDatagram); in.Datagrams != 4 || in.Bytes != want || out.Datagrams != 4 || out.Bytes != want {
+		if want := uint64(2 * netio.MaxDatagram); in.Datagrams != 4 || in.Bytes != want || out.Datagrams != 4 ||
+			out.Bytes != want {
 			t.Errorf("in %+v, out %+v; want 4 datagrams, %d bytes", in, out, want)
 		}
 	})
@@ -204,5 +205,32 @@ func TestManySockets(t *testing.T) {
 		if len(answers) != clients {
 			t.Errorf("%d clients were answered, want %d", len(answers), clients)
 		}
+	})
+}
+
+// TestFloodedSocketDoesNotStarveAnother floods one socket without end, and checks that the other is served.
+func TestFloodedSocketDoesNotStarveAnother(t *testing.T) {
+	const enough = 20000 // datagrams of the flood; a fair turn takes a few hundred
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		l := newLoop(t, o)
+		flooded, quiet := l.listen(loopback), l.listen(loopback)
+		client, flood := l.dial(quiet.Addr()), l.dial(flooded.Addr())
+		served := false
+		l.onDatagram = func(s netio.Socket, _ netip.AddrPort, _ []byte) {
+			if served = served || s == quiet; served {
+				return
+			}
+			if len(l.received) > enough {
+				t.Fatalf("%d datagrams of a flooded socket were received before one of another", enough)
+			}
+			l.send(flood, netip.AddrPort{}, "flood") // each one causes another
+			l.Flush()
+		}
+		for range 1000 {
+			l.send(flood, netip.AddrPort{}, "flood")
+		}
+		l.send(client, netip.AddrPort{}, "me too")
+		l.Flush()
+		l.until("the quiet socket's datagram", func() bool { return served })
 	})
 }

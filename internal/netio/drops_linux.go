@@ -6,14 +6,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Places in what SO_MEMINFO tells (SK_MEMINFO_* in linux/sock_diag.h).
+// Indices into the answer of SO_MEMINFO (SK_MEMINFO_* in linux/sock_diag.h).
 const (
 	memoryDrops  = 8
 	memoryFields = 9
 )
 
-// KernelDrops implements KernelDropCounter. To ask when somebody wants to know costs less than to be told with each datagram
-// (SO_RXQ_OVFL). Kernels before 4.12 tell nothing.
+// KernelDrops implements KernelDropCounter. Asking on demand costs less than a control message with each datagram
+// (SO_RXQ_OVFL). Kernels before 4.12 do not answer.
 func (s *epollSocket) KernelDrops() uint32 {
 	var fields [memoryFields]uint32
 	size := uint32(unsafe.Sizeof(fields))
@@ -25,16 +25,16 @@ func (s *epollSocket) KernelDrops() uint32 {
 	return fields[memoryDrops]
 }
 
-// countDrops counts what the kernel has dropped since the last time.
+// countDrops adds the kernel's drops since the last call.
 func (s *epollSocket) countDrops() {
 	drops := s.KernelDrops()
 	*s.dropsOf(&s.poller.stats) += uint64(drops - s.drops)
 	s.drops = drops
 }
 
-// dropsOf is the total that the socket's drops belong to.
+// dropsOf returns the total that the socket's drops belong to.
 func (s *epollSocket) dropsOf(all *Stats) *uint64 {
-	_, shared := s.split.(*hub)
+	_, shared := s.demux.(*sharedSocket)
 	switch {
 	case s.dialed() || shared:
 		return &all.DialedDrops
@@ -52,11 +52,11 @@ func (s *epollSocket) SetFiltered(on bool) {
 	}
 }
 
-// dialedLooks bounds the sockets of one session each that one Stats asks: there may be thousands.
+// dialedLooks bounds the number of one-session sockets that one Stats asks, because there may be thousands.
 const dialedLooks = 128
 
-// Stats asks for the drops of sockets that listen or are shared. A socket of one session is asked if datagrams have
-// piled up there, and when it is closed.
+// Stats asks all listening and shared sockets for their drops. It asks a socket of one session only if datagrams have
+// piled up there. Close asks such a socket too.
 func (p *epollPoller) Stats() Stats {
 	looks := 0
 	for _, w := range p.sockets {

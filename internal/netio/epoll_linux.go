@@ -8,46 +8,47 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readyBatch is how many ready sockets one Wait takes. The kernel rotates those that remain, so each gets its turn.
+// readyBatch is the number of ready sockets that one Wait takes. The kernel rotates the others, so each gets its
+// turn.
 const readyBatch = 256
 
 // epollPoller is the Poller over epoll, recvmmsg and sendmmsg.
 type epollPoller struct {
 	waiter       *waiter
-	look         func(fd uintptr) bool // p.poll, made once
+	look         func(fd uintptr) bool // p.poll as a function value, made once
 	events       [readyBatch]unix.EpollEvent
 	sockets      []watched // by descriptor
 	ready        []readiness
-	kept         []*epollSocket // closed, and of use to the next Dial
-	hubs         hubs
+	idleSockets  []*epollSocket // closed ones that the next Dial can reuse
+	shared       sharedSockets
 	in           *inbox
 	out          *outbox
 	room         []byte // that streams are read into
-	stage        stage
-	clock        alarmClock
-	lingers      *alarms // of closed streams
-	patrol       patrol
+	frames       frameBuffer
+	clock        timers
+	lingers      *timerQueue // of closed streams
+	pollMode     pollMode
 	delay        batchDelay
 	failures     failures
 	readNotifier ReadNotifier // of this Receive
-	unread       bool         // something was left by this Receive, or may have been, that came to a listener
-	turn         uint32       // counts Waits
-	rested       bool         // the last Wait found nothing at first
-	sawAll       bool         // the last look saw all sockets that were ready
+	unread       bool         // this Receive may have left input of a listener
+	turn         uint32       // number of Waits
+	idle         bool         // the last Wait found nothing at first
+	sawAll       bool         // the last poll saw all ready sockets
 	stats        Stats
-	bound        int // of descriptors
+	bound        int // for new descriptors
 	closed       bool
 }
 
-// watched is a descriptor in the epoll set.
+// watched is the owner of a descriptor in the epoll set.
 type watched interface {
-	// handle does what its events ask for.
+	// handle reacts to the events of the descriptor.
 	handle(events uint32, h Handler)
-	// shut closes it, whatever is still queued.
+	// shut closes the descriptor at once, also with data still queued.
 	shut()
 }
 
-// readiness is what epoll said of a descriptor, for Receive.
+// readiness is a descriptor with its events, for Receive.
 type readiness struct {
 	watched
 	events uint32
@@ -79,7 +80,7 @@ func newNative(o Options) (Poller, error) {
 func (p *epollPoller) Listen(addr netip.AddrPort, o SocketOptions) (Socket, error) {
 	s, err := p.open(addr, o.withListenDefaults(), bind)
 	if err == nil {
-		err = s.facing()
+		err = s.answerFromUsedAddress()
 	}
 	if err == nil && o.SteerAmong > 1 {
 		if err = steer(s.fd, o.SteerAmong); err != nil {
@@ -105,13 +106,13 @@ func (p *epollPoller) dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
 	case p.closed:
 		return nil, ErrClosed
 	case o.Sources.IsValid():
-		return p.dialFrom(to, o)
+		return p.dialFromPrefix(to, o)
 	case o.Shared:
-		return p.dialPooled(to, o)
+		return p.dialShared(to, o)
 	}
 	open := p.dialConnected
 	if o.TransparentSource.IsValid() {
-		open = p.dialAs
+		open = p.dialTransparent
 	}
 	s, err := open(to, o)
 	if err != nil {
@@ -121,7 +122,7 @@ func (p *epollPoller) dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
 	return s, nil
 }
 
-// open makes a socket, gives it its address by attach, and watches it.
+// open makes a socket, gives it an address by attach, and watches it.
 func (p *epollPoller) open(addr netip.AddrPort, o SocketOptions,
 	attach func(fd, family int, addr netip.AddrPort) error) (*epollSocket, error) {
 	if p.closed {
@@ -147,9 +148,9 @@ func (p *epollPoller) open(addr netip.AddrPort, o SocketOptions,
 	return s, nil
 }
 
-// watch has Wait look for the events of a descriptor.
+// watch adds a descriptor to the epoll set.
 func (p *epollPoller) watch(w watched, fd int, events uint32) error {
-	if err := p.affords(fd); err != nil {
+	if err := p.checkDescriptor(fd); err != nil {
 		return err
 	}
 	if err := p.waiter.set(unix.EPOLL_CTL_ADD, fd, events); err != nil {
@@ -162,12 +163,12 @@ func (p *epollPoller) watch(w watched, fd int, events uint32) error {
 	return nil
 }
 
-// unwatch ends the watch of a socket of which there may be copies, in this process or another: the kernel takes a socket
-// out of the set by itself only when the last copy closes. A socket that is in no set is fine.
+// unwatch ends the watch of a socket that may have copies in this or another process: the kernel removes a socket
+// from the set only when its last copy closes. A socket outside the set is allowed.
 func (p *epollPoller) unwatch(fd int) { _ = p.waiter.set(unix.EPOLL_CTL_DEL, fd, 0) }
 
-// release closes a descriptor. One without copies leaves the epoll set by that. There is nothing to do about an error:
-// the descriptor is gone either way.
+// release closes a descriptor. The kernel then removes it from the epoll set if it has no copies. Errors do not
+// matter, because the descriptor is closed in any case.
 func (p *epollPoller) release(fd int) {
 	p.sockets[fd] = nil
 	_ = unix.Close(fd)
@@ -178,36 +179,36 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 		return ErrClosed
 	}
 	d := p.delay.next(deadline)
-	p.ready = p.ready[:0] // what was not received is still ready
+	p.ready = p.ready[:0] // unread input is still ready
 	p.turn++
-	p.rested = false
+	p.idle = false
 	var err error
-	if len(p.patrol.sockets) > 0 {
-		p.walk(deadline)
+	if len(p.pollMode.sockets) > 0 {
+		p.waitPolling(deadline)
 	} else {
-		err = p.await(d, deadline)
+		err = p.sleepAndPoll(d, deadline)
 	}
 	p.waiter.forget()
 	return err
 }
 
-// await sleeps for d, and then until there is something to do.
-func (p *epollPoller) await(d time.Duration, deadline time.Time) error {
+// sleepAndPoll sleeps for d, and then until there is something to do.
+func (p *epollPoller) sleepAndPoll(d time.Duration, deadline time.Time) error {
 	if d > 0 {
 		if err := p.waiter.sleep(d); err != nil {
 			return err
 		}
 	}
-	// Looking first means that a busy loop neither parks nor touches the timer.
-	if p.rested = !p.poll(); !p.rested || len(p.failures) > 0 {
+	// Polling first means that a busy loop neither parks nor touches the timer.
+	if p.idle = !p.poll(); !p.idle || len(p.failures) > 0 {
 		return nil
 	}
-	return p.waiter.park(p.clock.before(deadline), p.look)
+	return p.waiter.park(p.clock.earlier(deadline), p.look)
 }
 
-// poll adds the sockets that have input to ready, and reports whether there are any.
+// poll adds the sockets with input to ready, and reports whether there are any.
 func (p *epollPoller) poll() bool {
-	p.clock.look()
+	p.clock.beforePoll()
 	n, errno := epollPoll(p.waiter.epfd, p.events[:])
 	if errno != 0 {
 		return false
@@ -215,10 +216,10 @@ func (p *epollPoller) poll() bool {
 	p.sawAll = n < readyBatch
 	for i := range p.events[:n] {
 		switch s := p.sockets[p.events[i].Fd].(type) {
-		case nil: // a closed socket can still be reported while a child process about to exec holds a copy of it
+		case nil: // a closed socket may still be reported while a child process before its exec holds a copy
 		case *epollSocket:
-			if s.kept {
-				p.clean(s)
+			if s.idle {
+				p.drainIdle(s)
 				continue
 			}
 			p.ready = append(p.ready, readiness{s, p.events[i].Events})
@@ -241,23 +242,23 @@ func (p *epollPoller) Forward(s Socket, to netip.AddrPort, datagram []byte) {
 	p.send(s, to, datagram, p.in.lend(datagram))
 }
 
-// send queues a datagram, which is lent until the next flush or else copied.
+// send queues a datagram. A lent one is used in place until the next flush; others are copied.
 func (p *epollPoller) send(s Socket, to netip.AddrPort, datagram []byte, lent bool) {
 	switch s := s.(type) {
 	case *epollSocket:
 		p.queue(s, to, nil, datagram, lent)
-	case *lane:
+	case *virtualSocket:
 		if !s.closed {
-			p.queue(s.hub.epollSocket, s.peer, s.source(), datagram, lent)
+			p.queue(s.shared.epollSocket, s.peer, s.source(), datagram, lent)
 		}
-	case *face:
-		p.queue(s.under, to, s.source, datagram, lent)
+	case *localSocket:
+		p.queue(s.listener, to, s.source, datagram, lent)
 	case *epollStream:
 		s.send(datagram)
 	}
 }
 
-// queue queues a datagram for a descriptor, to leave from where the control message source says.
+// queue queues a datagram for a descriptor. The control message source sets its source address.
 func (p *epollPoller) queue(s *epollSocket, to netip.AddrPort, source, datagram []byte, lent bool) {
 	switch {
 	case s.closed:
@@ -272,7 +273,7 @@ func (p *epollPoller) queue(s *epollSocket, to netip.AddrPort, source, datagram 
 
 func (p *epollPoller) Flush() {
 	p.out.flush()
-	p.stage.flush()
+	p.frames.flush()
 }
 
 func (p *epollPoller) Close() error {
@@ -280,7 +281,7 @@ func (p *epollPoller) Close() error {
 		return nil
 	}
 	p.closed = true
-	p.stage.flush()
+	p.frames.flush()
 	for _, s := range p.sockets {
 		if s != nil {
 			s.shut()

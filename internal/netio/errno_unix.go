@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// classify tells what an error of the operating system means.
+// classify returns the meaning of a system error.
 func classify(err error) failure {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -16,7 +16,7 @@ func classify(err error) failure {
 	return classifyErrno(errno)
 }
 
-// classifyErrno is classify for those who have the bare number: it allocates nothing.
+// classifyErrno is classify for an error number. It does not allocate.
 func classifyErrno(errno syscall.Errno) failure {
 	switch errno {
 	case syscall.EAGAIN:

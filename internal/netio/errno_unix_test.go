@@ -32,7 +32,7 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Each failure has its own counter.
+// TestCounters checks that each failure has its own counter.
 func TestCounters(t *testing.T) {
 	var sent, received Stats
 	for f := otherFailure; f <= unreachable; f++ {

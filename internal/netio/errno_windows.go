@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// Winsock's error numbers that package syscall does not name.
+// Winsock error numbers that package syscall does not name.
 const (
 	wsaEMsgSize     syscall.Errno = 10040
 	wsaENetUnreach  syscall.Errno = 10051
@@ -13,8 +13,8 @@ const (
 	wsaEWouldBlock  syscall.Errno = 10035
 )
 
-// classify tells what an error of the operating system means. None means refused: package net has Winsock keep the
-// reports of unreachable ports to itself.
+// classify returns the meaning of a system error. It never returns refused, because package net turns reports of
+// unreachable ports off in Winsock.
 func classify(err error) failure {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

@@ -1,17 +1,17 @@
 package netio
 
-// failure is what an error of a socket means, whatever the platform calls it.
+// failure is the meaning of a socket error on all platforms.
 type failure uint8
 
 const (
 	otherFailure failure = iota
 	wouldBlock           // the kernel's buffer is full, or empty
-	tooLarge             // the datagram is longer than the path, or the buffer it was to be read into, allows
-	refused              // the peer's host answered that nobody listens
-	unreachable          // no way to the peer's host
+	tooLarge             // the datagram exceeds the path's limit, or the receive buffer
+	refused              // the peer's host reported an unreachable port
+	unreachable          // there is no route to the peer's host
 )
 
-// err is the error the Handler is told, or nil where it is none of its business.
+// err returns the error for the Handler, or nil if the Handler does not get it.
 func (f failure) err() error {
 	switch f {
 	case refused:
@@ -22,11 +22,11 @@ func (f failure) err() error {
 	return nil
 }
 
-// failures is the news for Handler.Failed. It is told by Receive, never from within Send or Flush, so that a loop is
-// not called back amid its own work. At most one entry a socket.
+// failures is the queue for Handler.Failed. Receive delivers it, never Send or Flush, so that a loop is not called
+// back in the middle of its own work. A socket has at most one entry.
 type failures []failed
 
-// failed is one dialed socket that met an error, or a stream that is over.
+// failed is a dialed socket with an error, or a stream that has ended.
 type failed struct {
 	socket   Socket
 	endpoint *endpoint
@@ -34,7 +34,7 @@ type failed struct {
 	over     bool // the socket is to be closed
 }
 
-// add queues the news that s failed, if s is dialed and the news is not in the queue already.
+// add queues a failure of s if s is dialed and has none in the queue yet.
 func (q *failures) add(s Socket, e *endpoint, f failure) {
 	if !e.dialed() || e.failed || f.err() == nil {
 		return
@@ -43,7 +43,7 @@ func (q *failures) add(s Socket, e *endpoint, f failure) {
 	*q = append(*q, failed{s, e, f.err(), false})
 }
 
-// end queues the news that the stream s is over, once, and counts why.
+// end queues the end of the stream s, once, and counts its cause.
 func (q *failures) end(s Socket, e *endpoint, stats *StreamStats, err error) {
 	if e.closed || e.ending {
 		return
@@ -56,8 +56,8 @@ func (q *failures) end(s Socket, e *endpoint, stats *StreamStats, err error) {
 	*q = append(*q, failed{s, e, err, true})
 }
 
-// tell empties the queue into h, with what h adds meanwhile.
-func (q *failures) tell(h Handler) {
+// deliver passes the queue to h, including entries that h adds meanwhile.
+func (q *failures) deliver(h Handler) {
 	for i := 0; i < len(*q); i++ {
 		f := (*q)[i]
 		f.endpoint.failed = false

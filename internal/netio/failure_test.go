@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// closer is a Handler that closes a socket as soon as it hears of a failure.
+// closer is a Handler that closes a socket at the first failure.
 type closer struct {
 	other *endpoint
 	told  int
@@ -22,7 +22,7 @@ func TestFailures(t *testing.T) {
 	peer := netip.MustParseAddrPort("192.0.2.1:1")
 	first, second, listening := &endpoint{peer: peer}, &endpoint{peer: peer}, &endpoint{}
 	var q failures
-	q.add(nil, listening, unreachable) // serves many, and fails for none
+	q.add(nil, listening, unreachable) // a listening socket serves many peers
 	q.add(nil, first, tooLarge)        // not the peer's fault
 	if len(q) != 0 {
 		t.Fatalf("%d failures queued, want none", len(q))
@@ -31,11 +31,11 @@ func TestFailures(t *testing.T) {
 	q.add(nil, first, unreachable)
 	q.add(nil, second, refused)
 	h := closer{other: second}
-	q.tell(&h)
+	q.deliver(&h)
 	if h.told != 1 {
-		t.Errorf("told %d failures, want that of the first only: the second was closed", h.told)
+		t.Errorf("%d failures, want only that of the first: the second was closed", h.told)
 	}
-	if q.tell(&h); h.told != 1 {
+	if q.deliver(&h); h.told != 1 {
 		t.Error("told again")
 	}
 }

@@ -7,22 +7,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flight is one batch on its way to the kernel. Consecutive datagrams to one peer that are of one size, the last may be
-// shorter, go as a run: one message that the kernel, or the network card, cuts into datagrams again (UDP_SEGMENT). That
-// costs the way through the kernel once.
+// flight is one batch on its way to the kernel. Consecutive datagrams of one size to one peer go as a run; the last
+// may be shorter. A run is one message that the kernel or the network card cuts into datagrams again (UDP_SEGMENT).
+// So a run passes through the kernel only once.
 type flight struct {
 	batch   [sendBatch]mmsghdr
 	iovecs  [outSlots]unix.Iovec
 	control [sendBatch][]byte // of runs
 	n       int               // messages in batch
-	largest int               // bytes of the largest datagrams that can go in runs; 0: none can
+	largest int               // bytes of the largest datagram that may be in a run; 0: no runs
 	single  [1]mmsghdr
 }
 
 // Bounds of a run.
 const (
-	runLength = 64       // datagrams, the least that kernels allow
-	runBytes  = 60 << 10 // less than an IP packet's 64 KiB with its headers
+	runLength = 64       // datagrams, the smallest limit of any kernel
+	runBytes  = 60 << 10 // below the 64 KiB of an IP packet, with its headers
 )
 
 func (f *flight) prepare() {
@@ -34,7 +34,7 @@ func (f *flight) prepare() {
 	}
 }
 
-// segments reports whether the kernel knows UDP_SEGMENT.
+// segments reports whether the kernel supports UDP_SEGMENT.
 func segments() bool {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 	if err != nil {
@@ -45,11 +45,11 @@ func segments() bool {
 	return err == nil
 }
 
-// load takes up to a batch of messages off the front of a chain.
+// load moves up to a batch of messages from the front of a chain.
 func (f *flight) load(o *outbox, queue *chain) {
 	f.n = 0
 	for vectors := 0; f.n < sendBatch && queue.length > 0; f.n++ {
-		run := f.board(o, queue, f.iovecs[vectors:])
+		run := f.takeRun(o, queue, f.iovecs[vectors:])
 		h := &f.batch[f.n]
 		h.Iov = &f.iovecs[vectors]
 		h.SetIovlen(run)
@@ -57,9 +57,8 @@ func (f *flight) load(o *outbox, queue *chain) {
 	}
 }
 
-// board takes the run at the front of a chain, its bytes to iovecs and the rest to the next header, and returns its
-// length.
-func (f *flight) board(o *outbox, queue *chain, iovecs []unix.Iovec) (run int) {
+// takeRun moves the run at the front of a chain into iovecs and the next message header. It returns its length.
+func (f *flight) takeRun(o *outbox, queue *chain, iovecs []unix.Iovec) (run int) {
 	head := &o.slots[queue.first]
 	size, bytes := int(head.iovec.Len), 0
 	for slot := head; ; slot = &o.slots[queue.first] {
@@ -68,13 +67,13 @@ func (f *flight) board(o *outbox, queue *chain, iovecs []unix.Iovec) (run int) {
 		bytes += int(slot.iovec.Len)
 		queue.first = slot.next
 		queue.length--
-		// A shorter one ends its run.
+		// A shorter datagram ends its run.
 		if queue.length == 0 || run == runLength || int(slot.iovec.Len) < size || size == 0 || size > f.largest {
 			break
 		}
 		next := &o.slots[queue.first]
 		n := int(next.iovec.Len)
-		if n == 0 || n > size || bytes+n > runBytes || !head.sameWay(next) {
+		if n == 0 || n > size || bytes+n > runBytes || !head.sameRoute(next) {
 			break
 		}
 	}
@@ -89,8 +88,8 @@ func (f *flight) board(o *outbox, queue *chain, iovecs []unix.Iovec) (run int) {
 	return run
 }
 
-// sameWay reports whether two datagrams of one socket go from and to the same addresses.
-func (s *outSlot) sameWay(o *outSlot) bool {
+// sameRoute reports whether two datagrams of one socket have the same source and destination.
+func (s *outSlot) sameRoute(o *outSlot) bool {
 	return s.toLen == o.toLen && (s.toLen == 0 || s.to == o.to) && unsafe.SliceData(s.source) == unsafe.SliceData(o.source)
 }
 
@@ -99,7 +98,7 @@ func setControl(h *mmsghdr, control []byte) {
 	h.SetControllen(len(control))
 }
 
-// send sends the batch. What cannot be sent is dropped and counted: a message that met an error, and all the rest if the
+// send sends the batch. Unsent messages are dropped and counted: a message with an error, and all the rest if the
 // kernel's buffer is full.
 func (f *flight) send(s *epollSocket) {
 	for batch := f.batch[:f.n]; len(batch) > 0; {
@@ -107,11 +106,11 @@ func (f *flight) send(s *epollSocket) {
 		switch {
 		case errno == 0:
 			s.poller.stats.Out.add(datagrams(batch[:n]), sizes(batch[:n]))
-		case f.notOurs(s, errno):
-			n = 0 // once more
-		case batch[0].Iovlen > 1 && f.runsFail(errno, &batch[0]):
+		case f.isQueuedError(s, errno):
+			n = 0 // try again
+		case batch[0].Iovlen > 1 && f.runRefused(errno, &batch[0]):
 			n = 1
-			f.sendApart(s, &batch[0])
+			f.sendSingly(s, &batch[0])
 		default:
 			fault := classifyErrno(errno)
 			if n = 1; fault == wouldBlock {
@@ -124,19 +123,20 @@ func (f *flight) send(s *epollSocket) {
 	}
 }
 
-// notOurs reports whether an error is that of an earlier datagram, which one of the lanes of a descriptor sent: it is told
-// there.
-func (f *flight) notOurs(s *epollSocket, errno syscall.Errno) bool {
-	h, ok := s.split.(*hub)
+// isQueuedError reports whether an error belongs to an earlier datagram of some virtual socket. It then reports the
+// error there.
+func (f *flight) isQueuedError(s *epollSocket, errno syscall.Errno) bool {
+	h, ok := s.demux.(*sharedSocket)
 	if !ok || classifyErrno(errno).err() == nil {
 		return false
 	}
-	return h.tellErrors() > 0
+	return h.readErrorQueue() > 0
 }
 
-// runsFail reports whether an error is about the run rather than its datagrams: the path's MTU is less than one of them,
-// so that they go in fragments, or not in runs; or the device cannot make their checksums. It learns from it.
-func (f *flight) runsFail(errno syscall.Errno, h *mmsghdr) bool {
+// runRefused reports whether an error is caused by the run, not by its datagrams. Either the path's MTU is smaller
+// than a datagram, so fragments are needed, or the device cannot compute their checksums. The flight remembers the
+// limit.
+func (f *flight) runRefused(errno syscall.Errno, h *mmsghdr) bool {
 	switch errno {
 	case unix.EINVAL, unix.EMSGSIZE:
 		f.largest = min(f.largest, int(h.Iov.Len)-1)
@@ -148,8 +148,8 @@ func (f *flight) runsFail(errno syscall.Errno, h *mmsghdr) bool {
 	return true
 }
 
-// sendApart sends the datagrams of a run each by itself.
-func (f *flight) sendApart(s *epollSocket, run *mmsghdr) {
+// sendSingly sends the datagrams of a run one by one.
+func (f *flight) sendSingly(s *epollSocket, run *mmsghdr) {
 	one := &f.single[0]
 	one.Msghdr = run.Msghdr
 	one.SetIovlen(1)
@@ -168,7 +168,7 @@ func (f *flight) sendApart(s *epollSocket, run *mmsghdr) {
 	}
 }
 
-// datagrams is how many datagrams a batch has.
+// datagrams returns the number of datagrams in a batch.
 func datagrams(batch []mmsghdr) (n int) {
 	for i := range batch {
 		n += int(batch[i].Iovlen)
@@ -176,7 +176,7 @@ func datagrams(batch []mmsghdr) (n int) {
 	return n
 }
 
-// sizes is the sum of the bytes sent of a batch.
+// sizes returns the number of bytes sent in a batch.
 func sizes(batch []mmsghdr) (sum int) {
 	for i := range batch {
 		sum += int(batch[i].n)

@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// relay forwards what a listener receives from clients to a sink, and keeps what the sink receives.
+// relay forwards the datagrams of clients from a listener to a sink, and keeps the ones that the sink receives.
 type relay struct {
 	netio.Poller
 	front, onward, sink netio.Socket
@@ -28,7 +28,8 @@ func (r *relay) Datagram(s netio.Socket, _ netip.AddrPort, datagram []byte) {
 
 func (r *relay) Failed(netio.Socket, error) {}
 
-// TestForward passes on more than is read at a time, of many clients, with datagrams of all sizes: what arrives is what came.
+// TestForward forwards more datagrams of many clients and sizes than one read takes, and checks that they arrive
+// unchanged.
 func TestForward(t *testing.T) {
 	const clients, each = 10, 30
 	eachBackend(t, func(t *testing.T, o netio.Options) {
@@ -49,7 +50,7 @@ func TestForward(t *testing.T) {
 				t.Fatalf("datagram %d was %q and arrived as %q", i, want, r.received[i])
 			}
 		}
-		// Bytes of elsewhere are forwarded too.
+		// Bytes outside of the inbox are forwarded too.
 		r.Forward(r.onward, netip.AddrPort{}, []byte("our own"))
 		r.Flush()
 		turnUntil(t, r.Poller, r, "our own datagram", func() bool { return len(r.received) == clients*each+1 })
@@ -59,8 +60,9 @@ func TestForward(t *testing.T) {
 	})
 }
 
-// TestPooledSockets: sockets to two servers hear each its own, whether the backend has them share anything or not.
-func TestPooledSockets(t *testing.T) {
+// TestSharedSockets checks that sockets to two servers receive only their own datagrams, also if they share a
+// descriptor.
+func TestSharedSockets(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
 		servers := []netio.Socket{l.listen(loopback), l.listen(loopback)}
@@ -92,7 +94,8 @@ func TestSourcesWithoutSupport(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
 		_, err := l.Dial(l.listen(loopback).Addr(), netio.SocketOptions{Sources: netip.MustParsePrefix("127.64.0.0/10")})
-		if supported := o.Backend == netio.Epoll; supported != (err == nil) || !supported && !errors.Is(err, errors.ErrUnsupported) {
+		supported := o.Backend == netio.Epoll
+		if supported != (err == nil) || !supported && !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("on %s: %v", runtime.GOOS, err)
 		}
 	})

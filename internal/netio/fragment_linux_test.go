@@ -12,8 +12,8 @@ import (
 	"tidegate/internal/testkit/netlab"
 )
 
-// TestProbesDoNotArriveInPieces sends datagrams over a cable that is too narrow for the larger one: only when fragments
-// are allowed does it arrive.
+// TestProbesDoNotArriveInPieces sends datagrams over a cable with a small MTU. The larger one arrives only if
+// fragments are allowed.
 func TestProbesDoNotArriveInPieces(t *testing.T) {
 	near, far := netlab.New(t, "near"), netlab.New(t, "far")
 	netlab.Cable(near, "eth0", far, "eth0")
@@ -56,7 +56,7 @@ func TestProbesDoNotArriveInPieces(t *testing.T) {
 	}
 }
 
-// readSize reads a datagram that is due, or looks whether one that is not has come.
+// readSize reads an expected datagram, or checks that none has come.
 func readSize(t *testing.T, c net.PacketConn, due bool) int {
 	t.Helper()
 	wait := await.Patience

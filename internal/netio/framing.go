@@ -2,7 +2,7 @@ package netio
 
 import "encoding/binary"
 
-// Prefix is how a stream writes the length of a frame before it.
+// Prefix is the format of the length before each frame of a stream.
 type Prefix uint8
 
 // The prefixes.
@@ -11,7 +11,7 @@ const (
 	LengthI32LE               // 4 bytes, little-endian and signed: Riptide 2.1 and later
 )
 
-// PrefixOf returns the prefix of a size in bytes, 2 or 4.
+// PrefixOf returns the prefix with a size in bytes, 2 or 4.
 func PrefixOf(size int) Prefix {
 	if size == LengthI32LE.size() {
 		return LengthI32LE
@@ -19,7 +19,7 @@ func PrefixOf(size int) Prefix {
 	return LengthU16LE
 }
 
-// size is the prefix's own length in bytes.
+// size returns the prefix's own length in bytes.
 func (p Prefix) size() int {
 	if p == LengthI32LE {
 		return 4
@@ -35,13 +35,13 @@ func (p Prefix) Append(b []byte, n int) []byte {
 	return binary.LittleEndian.AppendUint16(b, uint16(n))
 }
 
-// framing is how a stream is cut into frames of 1 to max bytes.
+// framing is the format of a stream's frames, which have 1 to max bytes.
 type framing struct {
 	prefix Prefix
 	max    int
 }
 
-// cut returns the first frame of b and what follows it. A nil frame without an error has not come whole yet.
+// cut returns the first frame of b and the bytes after it. A nil frame without an error is incomplete.
 func (f framing) cut(b []byte) (frame, rest []byte, err error) {
 	head := f.prefix.size()
 	if len(b) < head {
@@ -61,7 +61,7 @@ func (f framing) cut(b []byte) (frame, rest []byte, err error) {
 	return b[head:end:end], b[end:], nil
 }
 
-// fits reports whether a frame of n bytes can be written.
+// fits reports whether a frame of n bytes can be sent.
 func (f framing) fits(n int) bool { return n > 0 && n <= MaxDatagram }
 
 // append appends a frame with its prefix.

@@ -35,7 +35,7 @@ func TestFramingCut(t *testing.T) {
 	}
 }
 
-// FuzzFraming: whatever comes, frames are within bounds and lose no byte.
+// FuzzFraming checks that frames are within bounds and lose no byte, for any input.
 func FuzzFraming(f *testing.F) {
 	f.Add([]byte("\x01\x00ab\x00"), false)
 	f.Add([]byte("\x01\x00\x00\x00ab\x00\x00\x00"), true)

@@ -37,8 +37,8 @@ func capturedStreams(t *testing.T) (all []capturedStream) {
 	return all
 }
 
-// A captured stream yields the same frames wherever it is cut. After each piece the loop turns until all the frames
-// that are whole by then have come, so that the pieces are truly read one by one.
+// TestCapturedStreamsCutAnywhere checks that a captured stream yields the same frames wherever it is cut. After each
+// piece the loop turns until all complete frames have come, so that the pieces are really read one by one.
 func TestCapturedStreamsCutAnywhere(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		for _, c := range capturedStreams(t) {
@@ -76,7 +76,7 @@ func TestCapturedStreamsCutAnywhere(t *testing.T) {
 	})
 }
 
-// wholeAfter is how many frames have come whole after n bytes of the stream.
+// wholeAfter returns the number of complete frames in the first n bytes of the stream.
 func wholeAfter(c capturedStream, n int) (frames int) {
 	for _, frame := range c.Frames {
 		if n -= c.Prefix + len(frame)/2; n < 0 {

@@ -9,23 +9,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errNotOurs is for a socket that is not of the kind that is asked for.
-var errNotOurs = errors.New("not such a socket")
+// errWrongSocket says that a socket has the wrong type.
+var errWrongSocket = errors.New("wrong type of socket")
 
 func (p *epollPoller) Adopt(f *os.File, o SocketOptions) (Socket, error) {
-	fd, family, err := p.inherit(f, unix.SOCK_DGRAM)
+	fd, family, err := p.adoptDescriptor(f, unix.SOCK_DGRAM)
 	if err != nil {
 		return nil, fmt.Errorf("adopt socket: %w", err)
 	}
 	s := &epollSocket{poller: p, fd: fd, family: family}
-	s.drops = s.KernelDrops() // those before are the other process's
+	s.drops = s.KernelDrops() // earlier drops belong to the other process
 	if err := setOptions(fd, family, o.withListenDefaults()); err != nil {
 		return nil, closeAfter(fd, err)
 	}
 	if s.addr, err = boundTo(fd); err != nil {
 		return nil, closeAfter(fd, err)
 	}
-	if err := s.facing(); err != nil {
+	if err := s.answerFromUsedAddress(); err != nil {
 		return nil, closeAfter(fd, err)
 	}
 	if err := p.watch(s, fd, unix.EPOLLIN); err != nil {
@@ -39,7 +39,7 @@ func (p *epollPoller) AdoptStream(f *os.File, o StreamOptions) (Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, _, err := p.inherit(f, unix.SOCK_STREAM)
+	fd, _, err := p.adoptDescriptor(f, unix.SOCK_STREAM)
 	if err != nil {
 		return nil, fmt.Errorf("adopt socket: %w", err)
 	}
@@ -50,8 +50,8 @@ func (p *epollPoller) AdoptStream(f *os.File, o StreamOptions) (Socket, error) {
 	return l, nil
 }
 
-// inherit copies the descriptor of a socket of a kind.
-func (p *epollPoller) inherit(f *os.File, kind int) (fd, family int, err error) {
+// adoptDescriptor copies the descriptor of a socket and checks its type.
+func (p *epollPoller) adoptDescriptor(f *os.File, kind int) (fd, family int, err error) {
 	if p.closed {
 		return -1, 0, ErrClosed
 	}
@@ -71,7 +71,7 @@ func (p *epollPoller) inherit(f *os.File, kind int) (fd, family int, err error) 
 		return -1, 0, closeAfter(fd, os.NewSyscallError("getsockopt", err))
 	}
 	if got != kind {
-		return -1, 0, closeAfter(fd, errNotOurs)
+		return -1, 0, closeAfter(fd, errWrongSocket)
 	}
 	if family, err = unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN); err == nil {
 		err = unix.SetNonblock(fd, true)
@@ -85,12 +85,12 @@ func (p *epollPoller) inherit(f *os.File, kind int) (fd, family int, err error) 
 func (p *epollPoller) File(s Socket) (*os.File, error) {
 	fd, ok := descriptorOf(s)
 	if !ok {
-		return nil, errNotOurs
+		return nil, errWrongSocket
 	}
 	return duplicate(fd, s.Addr().String())
 }
 
-// descriptorOf is the file descriptor of a socket that may be handed over.
+// descriptorOf returns the file descriptor of a socket that may be handed over.
 func descriptorOf(s Socket) (fd int, ok bool) {
 	switch s := s.(type) {
 	case *epollSocket:
@@ -104,9 +104,9 @@ func descriptorOf(s Socket) (fd int, ok bool) {
 func (p *epollPoller) ConnectPeer(listener Socket, peer netip.AddrPort, h Handler) (Socket, error) {
 	l, ok := ListenerOf(listener).(*epollSocket)
 	if !ok || l.dialed() {
-		return nil, errNotOurs
+		return nil, errWrongSocket
 	}
-	// Sockets that share an address must all be said to.
+	// All sockets that share an address need SO_REUSEPORT.
 	if err := setOption(l.fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
 		return nil, err
 	}
@@ -123,18 +123,18 @@ func (p *epollPoller) ConnectPeer(listener Socket, peer netip.AddrPort, h Handle
 		return nil, closeAfter(fd, err)
 	}
 	s.addr, s.peer = listener.Addr(), unmap(peer)
-	p.takeStrays(l, fd, h)
+	p.receiveEarly(l, fd, h)
 	if err := p.watch(s, fd, unix.EPOLLIN); err != nil {
 		return nil, closeAfter(fd, err)
 	}
 	return s, nil
 }
 
-// takeStrays gives h what a socket received between its bind and its connect, when it was one of several that anybody's
-// datagrams go to.
-func (p *epollPoller) takeStrays(l *epollSocket, fd int, h Handler) {
+// receiveEarly gives h the datagrams that a socket received between its bind and its connect. In that time the kernel
+// also gave it datagrams of other peers.
+func (p *epollPoller) receiveEarly(l *epollSocket, fd int, h Handler) {
 	for range 4 {
-		p.out.flush() // which leaves all of the inbox free
+		p.out.flush() // frees the whole inbox
 		n, errno := p.in.read(fd, listenBatch, true)
 		if errno != 0 {
 			return
@@ -155,13 +155,13 @@ func (p *epollPoller) StopReceiving(s Socket) {
 		}
 		s.countDrops()
 		s.muted = true
-		if !p.patrol.dismiss(s) { // else it is in no set
+		if !p.pollMode.remove(s) { // else it is in no set
 			p.unwatch(s.fd)
 		}
 	}
 }
 
-// Duplicate copies a descriptor, for another process.
+// Duplicate copies a descriptor for another process.
 func Duplicate(f *os.File) (*os.File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -173,7 +173,7 @@ func Duplicate(f *os.File) (*os.File, error) {
 	return copied, errors.Join(err, inner)
 }
 
-// duplicate copies a descriptor. The copy does not outlive an exec.
+// duplicate copies a descriptor. The copy is closed on exec.
 func duplicate(fd int, name string) (*os.File, error) {
 	copied, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
@@ -182,7 +182,7 @@ func duplicate(fd int, name string) (*os.File, error) {
 	return os.NewFile(uintptr(copied), name), nil
 }
 
-// BoundAddress tells what a socket of another process is bound to, and whether it is one of streams.
+// BoundAddress returns the address of a socket of another process, and whether it is a TCP socket.
 func BoundAddress(f *os.File) (addr netip.AddrPort, stream bool, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

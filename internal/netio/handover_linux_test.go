@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// peers are sockets of package net that know the address of a listener.
+// peers are sockets of package net that send to a listener.
 func peers(t *testing.T, n int, to netip.AddrPort) []*net.UDPConn {
 	t.Helper()
 	all := make([]*net.UDPConn, n)
@@ -30,7 +30,7 @@ func portOf(conn *net.UDPConn) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
-// told counts datagrams by their sender and the address they were for.
+// told counts datagrams by their sender and destination.
 type told map[string]int
 
 func (m told) Datagram(s netio.Socket, from netip.AddrPort, _ []byte) {
@@ -48,8 +48,8 @@ func newPoller(t *testing.T) netio.Poller {
 	return p
 }
 
-// TestHandover gives a listening socket away under load, and keeps half of the peers: not one datagram is lost, and each
-// comes to who has its sender.
+// TestHandover hands a listening socket over under load, and keeps half of the peers. No datagram is lost, and each
+// one arrives at the owner of its sender.
 func TestHandover(t *testing.T) {
 	for _, at := range []string{"127.0.0.1:0", "[::1]:0", "[::]:0"} {
 		t.Run(at, func(t *testing.T) {
@@ -129,7 +129,7 @@ func sum(m told) (n int) {
 	return n
 }
 
-// TestHandoverOfStreams: whoever connects comes to the new process, and who was there stays.
+// TestHandoverOfStreams checks that new connections come to the new process, and that existing ones stay.
 func TestHandoverOfStreams(t *testing.T) {
 	old, fresh := newPoller(t), newPoller(t)
 	options := netio.StreamOptions{Prefix: netio.LengthU16LE, MaxConns: 4, HelloTimeout: patience}
@@ -171,7 +171,7 @@ func TestHandoverOfStreams(t *testing.T) {
 	}
 }
 
-// TestHandoverOfDrops: what the kernel has dropped at a socket counts once, for the process that listened then.
+// TestHandoverOfDrops checks that the kernel's drops at a socket count once, for the process that listened then.
 func TestHandoverOfDrops(t *testing.T) {
 	const sent = 100
 	old, fresh := newPoller(t), newPoller(t)
@@ -203,7 +203,8 @@ func TestHandoverOfDrops(t *testing.T) {
 	}
 	flood()
 	s.Close()
-	if got, again := fresh.Stats().KernelDrops, old.Stats().KernelDrops; before == 0 || again != before || got == 0 || got > sent {
+	if got, again := fresh.Stats().KernelDrops, old.Stats().KernelDrops; before == 0 || again != before || got == 0 ||
+		got > sent {
 		t.Errorf("drops of the old process: %d, later %d; of the new one %d", before, again, got)
 	}
 	adopted.Close()

@@ -9,10 +9,10 @@ import (
 	"tidegate/internal/netio"
 )
 
-// patience is how long a test waits for what must come. It is only waited out by a failing test.
+// patience bounds the wait for an expected event. Only a failing test waits that long.
 const patience = 30 * time.Second
 
-// loopback is where sockets listen that no test wants elsewhere.
+// loopback is the default address of listening sockets.
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
 // backend is a backend of the platform.
@@ -41,7 +41,7 @@ func turnUntil(t testing.TB, p netio.Poller, h netio.Handler, what string, done 
 	deadline := time.Now().Add(patience)
 	for !done() {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain for %s; stats %+v", what, p.Stats())
+			t.Fatalf("did not see %s; stats %+v", what, p.Stats())
 		}
 		if err := p.Wait(deadline); err != nil {
 			t.Fatal(err)
@@ -51,13 +51,13 @@ func turnUntil(t testing.TB, p netio.Poller, h netio.Handler, what string, done 
 	}
 }
 
-// loop is a Poller under test, with all that it gave its handler.
+// loop is a Poller in a test, with all input of its handler.
 type loop struct {
 	netio.Poller
 	t        testing.TB
 	received []received
 	failed   []failed
-	// onDatagram and onFailed, if set, are called besides.
+	// onDatagram and onFailed, if set, are called as well.
 	onDatagram func(s netio.Socket, from netip.AddrPort, datagram []byte)
 	onFailed   func(s netio.Socket)
 }
@@ -93,7 +93,7 @@ func (l *loop) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 		l.onDatagram(s, from, datagram)
 	}
 	for i := range datagram {
-		datagram[i] = 0xdd // whoever keeps the bytes sees it
+		datagram[i] = 0xdd // makes kept references visible
 	}
 }
 
@@ -142,7 +142,7 @@ func (l *loop) turn(deadline time.Time) {
 	l.Flush()
 }
 
-// untilReceived turns the loop until it has received n datagrams in all.
+// untilReceived turns the loop until it has received n datagrams in total.
 func (l *loop) untilReceived(n int) {
 	l.t.Helper()
 	l.until("datagrams", func() bool { return len(l.received) >= n })

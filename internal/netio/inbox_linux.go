@@ -1,14 +1,15 @@
 package netio
 
 import (
+	"net/netip"
 	"syscall"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// Sizes of a read. A listening socket carries many clients and may be read until a turn has its datagrams; one that was
-// dialed carries a single upstream's answers to one client.
+// Sizes of a read. A listening socket serves many clients, so it is read until the turn has enough datagrams. A
+// dialed socket carries the answers of one upstream to one client.
 const (
 	listenBatch   = 64
 	dialBatch     = 8
@@ -18,29 +19,29 @@ const (
 // Sizes of an inbox.
 const (
 	inSlots  = 128
-	slotSize = 64 << 10 // bytes: what the kernel may join of one peer's datagrams
-	// slotStride keeps the beginnings of slots, which is all that most datagrams use, off each other's cache lines.
+	slotSize = 64 << 10 // bytes: the kernel may join datagrams of one peer
+	// slotStride keeps the starts of slots on separate cache lines. Most datagrams use only the start.
 	slotStride = slotSize + 256
 )
 
-// inbox is slots that recvmmsg reads into, prepared once. A slot whose bytes wait to be sent on is not read into until
-// they are.
+// inbox holds slots for recvmmsg, prepared once. A slot with bytes that wait to be forwarded is not reused before
+// they are sent.
 type inbox struct {
-	slab    []byte
-	batch   [inSlots]mmsghdr
-	iovecs  [inSlots]unix.Iovec
-	names   [inSlots]sockaddr // of the senders
-	control []byte
-	notes   [inSlots]note
-	next    int // first slot that is free
-	first   int // slot of the first message of the last read
-	current int // slot that is being given to the handler; -1 for none
+	slab     []byte
+	batch    [inSlots]mmsghdr
+	iovecs   [inSlots]unix.Iovec
+	names    [inSlots]sockaddr // of the senders
+	control  []byte
+	metadata [inSlots]metadata
+	next     int // first free slot
+	first    int // slot of the first message of the last read
+	current  int // slot that is being delivered; -1 for none
 }
 
-// note is what the kernel says of a message beside its sender.
-type note struct {
-	size int // of each datagram in it; 0: it is but one
-	at   at  // the address it was sent to, where the socket asks for that
+// metadata is the kernel's information about a message, apart from its sender.
+type metadata struct {
+	size int        // of each datagram in the message; 0: there is only one
+	at   netip.Addr // destination address, if the socket asks for it
 }
 
 func newInbox() *inbox {
@@ -60,14 +61,14 @@ func newInbox() *inbox {
 	return in
 }
 
-// room is how many messages the next read takes of the batch that is asked for.
+// room returns the number of messages that the next read can take of a batch.
 func (in *inbox) room(batch int) int { return min(batch, inSlots-in.next) }
 
-// read reads up to so many messages, for which there must be room, and if it is to, who sent them.
+// read receives up to room messages. With named, it also receives the senders' addresses. There must be room for all.
 func (in *inbox) read(fd, room int, named bool) (n int, errno syscall.Errno) {
 	in.first = in.next
 	batch := in.batch[in.first : in.first+room]
-	for i := range batch { // the kernel takes these lengths as room, and gives them as length
+	for i := range batch { // input: room; output: length
 		batch[i].SetControllen(controlRoom)
 		batch[i].Name, batch[i].Namelen = nil, 0
 		if named {
@@ -78,33 +79,33 @@ func (in *inbox) read(fd, room int, named bool) (n int, errno syscall.Errno) {
 		return 0, errno
 	}
 	for i := range batch[:n] {
-		in.notes[in.first+i] = note{}
+		in.metadata[in.first+i] = metadata{}
 		if batch[i].Controllen > 0 {
-			in.notes[in.first+i].read(in.control[(in.first+i)*controlRoom:][:batch[i].Controllen])
+			in.metadata[in.first+i].read(in.control[(in.first+i)*controlRoom:][:batch[i].Controllen])
 		}
 	}
 	return n, 0
 }
 
-// message is the bytes of a slot.
+// message returns the bytes of a slot.
 func (in *inbox) message(slot int) []byte {
 	return unsafe.Slice(in.iovecs[slot].Base, in.batch[slot].n)
 }
 
-// size is the size of the datagrams in a slot; its last may be shorter.
+// size returns the size of the datagrams in a slot. The last one may be shorter.
 func (in *inbox) size(slot int) int {
-	if size := in.notes[slot].size; size > 0 {
+	if size := in.metadata[slot].size; size > 0 {
 		return size
 	}
 	return int(in.batch[slot].n)
 }
 
-// tooLarge reports whether the datagrams of a slot are longer than a datagram may be.
+// tooLarge reports whether the datagrams of a slot exceed the limit.
 func (in *inbox) tooLarge(slot int) bool {
 	return in.batch[slot].Flags&unix.MSG_TRUNC != 0 || in.size(slot) > MaxDatagram
 }
 
-// lend keeps the slot at hand from being read into, if it has the datagram, until free. It reports whether it has.
+// lend protects the current slot until free, if it contains the datagram. It reports whether it does.
 func (in *inbox) lend(datagram []byte) bool {
 	if in.current < 0 || len(datagram) == 0 {
 		return false
@@ -117,5 +118,5 @@ func (in *inbox) lend(datagram []byte) bool {
 	return true
 }
 
-// free tells that nothing waits to be sent on any more.
+// free marks all slots as reusable, because nothing waits to be forwarded any more.
 func (in *inbox) free() { in.next = 0 }

@@ -7,8 +7,8 @@ import (
 	"tidegate/internal/netio"
 )
 
-// TestLocalAddress: the peer sees where a socket sends from, and addresses that cannot be sent from are refused. All of
-// 127.0.0.0/8 is local on Linux only.
+// TestLocalAddress checks that the peer sees the local address of a socket, and that unusable addresses are refused.
+// All of 127.0.0.0/8 is local on Linux only.
 func TestLocalAddress(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)

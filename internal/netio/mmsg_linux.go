@@ -13,8 +13,8 @@ type mmsghdr struct {
 	n uint32 // bytes received or sent
 }
 
-// recvmmsg and sendmmsg move a batch through a non-blocking socket and return how many datagrams went. They are raw
-// system calls, which the scheduler does not notice: that is cheaper, and a batch takes too little time to need it.
+// recvmmsg and sendmmsg move a batch through a non-blocking socket and return the number of datagrams. They are raw
+// system calls, which Go's scheduler does not notice. That is cheaper, and a batch is too short to need it.
 
 func recvmmsg(fd int, batch []mmsghdr) (int, syscall.Errno) {
 	return mmsg(unix.SYS_RECVMMSG, fd, batch)
@@ -27,11 +27,11 @@ func sendmmsg(fd int, batch []mmsghdr) (int, syscall.Errno) {
 	return mmsg(unix.SYS_SENDMMSG, fd, batch)
 }
 
-// sendto is sendmmsg of one datagram of one piece. The kernel has no headers and vectors to copy then, which is a tenth of the
-// time where each session has its socket.
+// sendto sends one datagram of one piece. The kernel then copies no headers and vectors. That saves a tenth of the
+// time where each session has its own socket.
 func sendto(fd int, h *mmsghdr) (int, syscall.Errno) {
 	to := h.Name
-	if h.Namelen == 0 {
+	if h.Namelen == 0 { // a connected socket would refuse an empty address
 		to = nil // it is connected, and would take an empty address for a wrong one
 	}
 	n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(h.Iov.Base)), uintptr(h.Iov.Len),
@@ -49,14 +49,15 @@ func mmsg(call uintptr, fd int, batch []mmsghdr) (int, syscall.Errno) {
 	return int(n), errno
 }
 
-// epollPoll returns how many events of the epoll descriptor are ready, without waiting. Raw, as above.
+// epollPoll returns the number of ready events of the epoll descriptor, without waiting. It is a raw system call, as
+// above.
 func epollPoll(epfd int, events []unix.EpollEvent) (int, syscall.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])),
 		uintptr(len(events)), 0, 0, 0)
 	return int(n), errno
 }
 
-// recv and send move bytes through a non-blocking TCP socket. Raw, as above.
+// recv and send move bytes through a non-blocking TCP socket. They are raw system calls, as above.
 
 func recv(fd int, b []byte) (int, syscall.Errno) {
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)),

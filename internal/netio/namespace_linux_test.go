@@ -14,11 +14,11 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// inNamespace tells the test binary that it runs in a network namespace of its own.
+// inNamespace is an environment variable: the test binary runs in a network namespace of its own.
 const inNamespace = "TIDEGATE_TEST_NAMESPACE"
 
-// TestRunsOnANarrowPath sends runs of datagrams larger than the interface's MTU, in a network namespace whose loopback
-// interface has a small one: the kernel refuses such runs, and the datagrams go each by itself, in fragments.
+// TestRunsOnANarrowPath sends runs of datagrams larger than the MTU, in a network namespace whose loopback interface
+// has a small one. The kernel refuses such runs, so the datagrams leave one by one, in fragments.
 func TestRunsOnANarrowPath(t *testing.T) {
 	if !namespaced(t) {
 		return
@@ -48,7 +48,7 @@ func TestRunsOnANarrowPath(t *testing.T) {
 	}
 }
 
-// TestLocalPrefix gives sessions addresses out of prefixes that are local by a route alone.
+// TestLocalPrefix gives sessions addresses of prefixes that only a route makes local.
 func TestLocalPrefix(t *testing.T) {
 	if _, err := exec.LookPath("ip"); err != nil {
 		t.Skip(err)
@@ -60,7 +60,7 @@ func TestLocalPrefix(t *testing.T) {
 	for text, server := range map[string]string{"10.77.0.0/16": "127.0.0.1:0", "fd00:77::/64": "[::1]:0"} {
 		prefix := netip.MustParsePrefix(text)
 		if err := CheckSources(prefix); err == nil {
-			t.Errorf("%s is local before it is", prefix)
+			t.Errorf("%s is local before its route", prefix)
 		}
 		if out, err := exec.Command("ip", "route", "add", "local", text, "dev", "lo").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
@@ -89,7 +89,7 @@ func TestLocalPrefix(t *testing.T) {
 	}
 }
 
-// namespaced runs the test once more, in a network namespace of its own, and reports whether it runs there.
+// namespaced runs the test again in a network namespace of its own, and reports whether this is that run.
 func namespaced(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inNamespace) != "" {

@@ -7,28 +7,28 @@ import (
 )
 
 const (
-	outSlots  = 128 // datagrams queued before they are flushed
-	sendBatch = 64  // messages one sendmmsg carries
+	outSlots  = 128 // datagrams in the queue
+	sendBatch = 64  // messages in one sendmmsg
 )
 
-// outbox queues outgoing datagrams, so that those of one socket go in one system call however they were mixed with those
-// of others. Each socket's are a chain of slots.
+// outbox queues outgoing datagrams. The datagrams of one socket form a chain of slots, so they leave in one system
+// call, even if they are mixed with others.
 type outbox struct {
 	slots   [outSlots]outSlot
 	used    int
-	sockets []*epollSocket // that have a chain, in the order of their first datagram
+	sockets []*epollSocket // with a chain, in the order of their first datagrams
 	flight  flight
-	in      *inbox // whose slots queued datagrams may lie in
+	in      *inbox // whose slots may hold queued datagrams
 }
 
 // outSlot is one queued datagram.
 type outSlot struct {
 	bytes  [MaxDatagram]byte
-	iovec  unix.Iovec // of bytes, or of a datagram that lies in the inbox
+	iovec  unix.Iovec // of bytes, or of a datagram in the inbox
 	to     sockaddr
 	toLen  uint32 // 0 for a dialed socket
-	source []byte // control message that says where it leaves from; nil: the kernel's choice
-	next   int    // in the chain, if this is not its last
+	source []byte // control message with the source address; nil: the kernel's choice
+	next   int    // next slot of the chain, if this is not the last one
 }
 
 // chain is the queue of one socket: length slots from first to last.
@@ -40,14 +40,14 @@ func newOutbox(in *inbox) *outbox {
 	return o
 }
 
-// buffer lends the next slot's room. There is always one: push leaves it free.
+// buffer lends the room of the next slot. There is always one, because push leaves one free.
 func (o *outbox) buffer() []byte { return o.slots[o.used].bytes[:0] }
 
-// full reports whether flush must come before the next push.
+// full reports whether flush is needed before the next push.
 func (o *outbox) full() bool { return o.used == outSlots }
 
-// push queues a datagram of at most MaxDatagram bytes, which is lent until the next flush or else copied. It reports false
-// if the socket's family cannot reach to.
+// push queues a datagram of at most MaxDatagram bytes. A lent one is used in place until the next flush; others are
+// copied. It reports false if the socket's family cannot reach to.
 func (o *outbox) push(s *epollSocket, to netip.AddrPort, source, datagram []byte, lent bool) bool {
 	i := o.used
 	slot := &o.slots[i]
@@ -79,7 +79,7 @@ func (o *outbox) push(s *epollSocket, to netip.AddrPort, source, datagram []byte
 	return true
 }
 
-// flush sends all that is queued.
+// flush sends all queued datagrams.
 func (o *outbox) flush() {
 	for _, s := range o.sockets {
 		o.flushSocket(s)
@@ -90,7 +90,7 @@ func (o *outbox) flush() {
 	o.in.free()
 }
 
-// flushSocket sends a socket's chain, if it has one. Its slots stay in use until the next flush.
+// flushSocket sends a socket's chain, if there is one. Its slots stay in use until the next flush.
 func (o *outbox) flushSocket(s *epollSocket) {
 	for s.queue.length > 0 {
 		o.flight.load(o, &s.queue)

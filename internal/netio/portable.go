@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// backlog is how many arrivals of all sockets await the Poller's goroutine; readers block beyond.
+// backlog is the number of arrivals of all sockets that wait for the Poller's goroutine. Readers block beyond it.
 const backlog = 256
 
-// portable is the Poller over package net. Each socket has a goroutine that reads, and each stream another that writes; all
-// else is done by the Poller's own.
+// portable is the Poller over package net. Each socket has a goroutine that reads, and each stream another one that
+// writes. The Poller's own goroutine does all other work.
 type portable struct {
 	backlog      chan arrival
 	first        arrival // taken by Wait, for Receive
@@ -23,21 +23,21 @@ type portable struct {
 	failures     failures
 	stats        Stats
 	out          [MaxDatagram]byte
-	sockets      map[shutter]struct{}
+	sockets      map[closable]struct{}
 	readers      sync.WaitGroup
 	writers      sync.WaitGroup // of streams
-	clock        alarmClock
-	lingers      *alarms      // of closed streams
+	clock        timers
+	lingers      *timerQueue  // of closed streams
 	readNotifier ReadNotifier // of this Receive
 	closed       bool
 }
 
-// arrival is what a goroutine of a socket has for the Poller's own.
+// arrival is an event from a socket's goroutine to the Poller's goroutine.
 type arrival interface{ deliver(p *portable, h Handler) }
 
-// shutter is a socket in use.
-type shutter interface {
-	// shut closes it, whatever is still queued.
+// closable is an open socket.
+type closable interface {
+	// shut closes the socket at once, also with data still queued.
 	shut()
 }
 
@@ -47,7 +47,7 @@ func newPortable(o Options) *portable {
 		wake:    make(chan struct{}, 1),
 		timer:   time.NewTimer(0),
 		delay:   batchDelay{max: o.MaxBatchDelay},
-		sockets: make(map[shutter]struct{}),
+		sockets: make(map[closable]struct{}),
 	}
 	p.timer.Stop()
 	p.lingers = p.clock.add(lingerTime)
@@ -75,7 +75,7 @@ func (p *portable) Dial(to netip.AddrPort, o SocketOptions) (Socket, error) {
 	return s, nil
 }
 
-// localAddr is where a dialed socket sends from, or nil for the system to choose.
+// localAddr returns the source address of a dialed socket. nil lets the system choose.
 func localAddr(o SocketOptions) *net.UDPAddr {
 	if !o.Local.IsValid() {
 		return nil
@@ -83,7 +83,7 @@ func localAddr(o SocketOptions) *net.UDPAddr {
 	return net.UDPAddrFromAddrPort(netip.AddrPortFrom(o.Local, 0))
 }
 
-// open makes a socket, by connect on the network that has addr, and starts its reader.
+// open makes a socket by calling connect with the network of addr, and starts its reader.
 func (p *portable) open(addr netip.AddrPort, o SocketOptions, quota int,
 	connect func(network string) (*net.UDPConn, error)) (*portableSocket, error) {
 	switch {
@@ -107,7 +107,7 @@ func (p *portable) open(addr netip.AddrPort, o SocketOptions, quota int,
 	return s, nil
 }
 
-// network is package net's name of a protocol for an address; an unspecified IPv6 address has both families.
+// network returns package net's name of a protocol for an address. An unspecified IPv6 address has both families.
 func network(protocol string, addr netip.AddrPort) string {
 	if addr.Addr().Unmap().Is4() {
 		return protocol + "4"
@@ -135,8 +135,8 @@ func (p *portable) Wait(deadline time.Time) error {
 	if p.first != nil || len(p.failures) > 0 {
 		return nil
 	}
-	p.clock.look()
-	expired := p.arm(p.clock.before(deadline))
+	p.clock.beforePoll()
+	expired := p.arm(p.clock.earlier(deadline))
 	select {
 	case p.first = <-p.backlog:
 	case <-p.wake:
@@ -145,8 +145,8 @@ func (p *portable) Wait(deadline time.Time) error {
 	return nil
 }
 
-// arm returns the channel that tells the deadline, nil for none. Should it tell before the select has seen the backlog,
-// nothing is lost: Receive takes all of the backlog.
+// arm returns a channel for the deadline, or nil for none. The select may see the deadline before the backlog.
+// Nothing is lost then, because Receive takes the whole backlog.
 func (p *portable) arm(deadline time.Time) <-chan time.Time {
 	if deadline.IsZero() {
 		return nil
@@ -165,11 +165,11 @@ func (p *portable) Receive(h Handler) {
 	for range len(p.backlog) {
 		(<-p.backlog).deliver(p, h)
 	}
-	p.clock.ring()
-	p.failures.tell(h)
+	p.clock.fire()
+	p.failures.deliver(h)
 }
 
-// deliver hands the datagram, or the error in its place, to h and gives it back to its reader.
+// deliver hands the datagram or its error to h, and returns the room to the reader.
 func (d *inDatagram) deliver(p *portable, h Handler) {
 	s := d.socket
 	switch {
@@ -198,7 +198,7 @@ func (p *portable) Send(s Socket, to netip.AddrPort, datagram []byte) {
 		return
 	}
 	socket, ok := s.(*portableSocket)
-	if !ok || socket.closed { // not ok: a listener for streams, which sends nothing
+	if !ok || socket.closed { // otherwise: a listener for streams, which sends nothing
 		return
 	}
 	if len(datagram) > MaxDatagram {
@@ -214,29 +214,29 @@ func (p *portable) Send(s Socket, to netip.AddrPort, datagram []byte) {
 	p.stats.Out.add(1, len(datagram))
 }
 
-// Forward is no better than Send here: Send copies nothing either.
+// Forward is the same as Send, which does not copy here either.
 func (p *portable) Forward(s Socket, to netip.AddrPort, datagram []byte) { p.Send(s, to, datagram) }
 
-// Flush does nothing: Send has sent.
+// Flush does nothing, because Send sends at once.
 func (p *portable) Flush() {}
 
 func (p *portable) Wake() {
 	select {
 	case p.wake <- struct{}{}:
-	default: // one is pending already
+	default: // a wake is already pending
 	}
 }
 
 func (p *portable) Stats() Stats { return p.stats }
 
-// closeTime is how long Close may take to write what streams have queued.
+// closeTime bounds the time of Close for writing queued data of streams.
 const closeTime = 200 * time.Millisecond
 
 func (p *portable) Close() error {
 	p.closed = true
 	for s := range p.sockets {
 		if stream, ok := s.(*portableStream); ok && stream.sent {
-			stream.out.hurry(closeTime)
+			stream.out.finishWithin(closeTime)
 		} else {
 			s.shut()
 		}

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// portableListener accepts TCP connections over package net, in a goroutine.
+// portableListener accepts TCP connections over package net in a goroutine.
 type portableListener struct {
 	endpoint
 	poller   *portable
 	options  StreamOptions
 	listener *net.TCPListener
-	open     int           // accepted and not shut
-	hellos   *alarms       // of the connections that have sent no frame yet
+	open     int           // accepted and not yet shut
+	hellos   *timerQueue   // of connections without a first frame
 	done     chan struct{} // closed by shut
 }
 
-// accepted is a connection that waits for the Poller's goroutine, or the error in its place.
+// accepted is a connection for the Poller's goroutine, or an error.
 type accepted struct {
 	listener *portableListener
 	conn     *net.TCPConn
@@ -91,20 +91,20 @@ func (a *accepted) deliver(p *portable, _ Handler) {
 	s.owner, s.listener = l.owner, l
 	l.open++
 	p.stats.Streams.Accepted++
-	s.alarm.due = func() { s.fail(ErrSilent) }
-	l.hellos.set(&s.alarm)
+	s.timer.due = func() { s.fail(ErrSilent) }
+	l.hellos.set(&s.timer)
 	p.readers.Go(func() { s.read(a.conn) })
 }
 
 func (l *portableListener) Close() { l.shut() }
 
-// shut gives up the connections that have sent no frame yet.
+// shut also ends the connections without a first frame.
 func (l *portableListener) shut() {
 	if l.closed {
 		return
 	}
 	l.closed = true
-	l.hellos.ringAll()
+	l.hellos.fireAll()
 	l.poller.clock.drop(l.hellos)
 	close(l.done)
 	_ = l.listener.Close()

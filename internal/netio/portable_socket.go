@@ -7,20 +7,20 @@ import (
 	"syscall"
 )
 
-// Quotas are how many datagrams a socket may have in the backlog. A flooded socket fills no more of it than this.
+// Quotas bound a socket's datagrams in the backlog, so that a flooded socket cannot fill it.
 const (
 	listenQuota = 64
 	dialQuota   = 2
 )
 
-// inDatagram is room for one incoming datagram. It goes around: from the socket's free ones to its reader, through the
+// inDatagram is room for one incoming datagram. It circulates from the socket's free list to its reader, through the
 // backlog to the Poller, and back.
 type inDatagram struct {
 	socket *portableSocket
 	from   netip.AddrPort
 	n      int
 	err    error
-	bytes  [MaxDatagram + 1]byte // one more, to see that a datagram is too long
+	bytes  [MaxDatagram + 1]byte // one more byte, to detect datagrams that are too long
 }
 
 // portableSocket is a Socket over package net.
@@ -82,12 +82,12 @@ func (s *portableSocket) Close() {
 	}
 	s.closed = true
 	close(s.done)
-	// There is nothing to do about an error, and nothing is lost by it: the socket is gone either way.
+	// The error does not matter: nothing is lost, and the socket is closed in any case.
 	_ = s.conn.Close()
 	delete(s.poller.sockets, s)
 }
 
 func (s *portableSocket) shut() { s.Close() }
 
-// SyscallConn implements syscall.Conn, for what the kernel is asked to do with a socket.
+// SyscallConn implements syscall.Conn for special kernel calls on a socket.
 func (s *portableSocket) SyscallConn() (syscall.RawConn, error) { return s.conn.SyscallConn() }

@@ -9,34 +9,35 @@ import (
 	"net/netip"
 )
 
-// frameQuota is how many frames a stream may have in the backlog.
+// frameQuota bounds a stream's frames in the backlog.
 const frameQuota = 4
 
-// portableStream is a TCP connection over package net: one goroutine dials it, if need be, and reads, another writes.
+// portableStream is a TCP connection over package net. One goroutine dials it, if needed, and reads; another one
+// writes.
 type portableStream struct {
 	endpoint
 	poller   *portable
-	listener *portableListener // that accepted it; nil if it was dialed
+	listener *portableListener // that accepted the stream; nil if it was dialed
 	framing  framing
 	out      *streamQueue
 	free     chan *inFrame
-	made     int           // frames in free or underway; the reader's own
+	made     int           // frames in free or in use; only for the reader
 	done     chan struct{} // closed by shut
 	dialing  context.CancelFunc
-	sent     bool // there may be something for the peer to read
+	sent     bool // the peer may have data to read
 	released bool
-	alarm    alarm // for the first frame; once closed, for the end of lingering
+	timer    timer // for the first frame; after Close, for the end of lingering
 	awaits   bool  // the handler has called AwaitHello for the latest frame
 }
 
-// inFrame is room for one incoming frame, which goes around as an inDatagram does.
+// inFrame is room for one incoming frame. It circulates like an inDatagram.
 type inFrame struct {
 	stream *portableStream
 	n      int
 	bytes  [MaxDatagram]byte
 }
 
-// streamEnd is why a stream's reader has ended.
+// streamEnd reports that a stream's reader has ended.
 type streamEnd struct {
 	stream *portableStream
 	err    error
@@ -80,7 +81,7 @@ func (p *portable) newStream(o StreamOptions) *portableStream {
 	return s
 }
 
-// dial is the goroutine of a stream that is dialed.
+// dial is the goroutine of a dialed stream.
 func (s *portableStream) dial(ctx context.Context) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", s.peer.String())
@@ -94,7 +95,7 @@ func (s *portableStream) dial(ctx context.Context) {
 // AwaitHello implements AcceptedStream.
 func (s *portableStream) AwaitHello() { s.awaits = true }
 
-// read has what is sent written, and posts the frames that come, until the connection ends.
+// read starts writing, and posts incoming frames until the connection ends.
 func (s *portableStream) read(conn *net.TCPConn) {
 	s.out.open(conn)
 	room := make([]byte, s.framing.prefix.size()+s.framing.max)
@@ -116,7 +117,7 @@ func (s *portableStream) read(conn *net.TCPConn) {
 	}
 }
 
-// postFrames posts the whole frames of b and returns what follows them.
+// postFrames posts the whole frames of b and returns the bytes after them.
 func (s *portableStream) postFrames(b []byte) (rest []byte, err error) {
 	for {
 		frame, rest, err := s.framing.cut(b)
@@ -125,7 +126,7 @@ func (s *portableStream) postFrames(b []byte) (rest []byte, err error) {
 		}
 		f := s.room()
 		if f == nil {
-			return nil, ErrEnded // shut
+			return nil, ErrEnded // the stream was shut
 		}
 		f.n = copy(f.bytes[:], frame)
 		s.post(f)
@@ -133,7 +134,7 @@ func (s *portableStream) postFrames(b []byte) (rest []byte, err error) {
 	}
 }
 
-// room is a free inFrame; nil if the stream is shut meanwhile.
+// room returns a free inFrame, or nil if the stream was shut.
 func (s *portableStream) room() *inFrame {
 	if len(s.free) == 0 && s.made < frameQuota {
 		s.made++
@@ -163,15 +164,15 @@ func (f *inFrame) deliver(p *portable, h Handler) {
 		p.readNotifier.AfterRead()
 		h.Datagram(s, s.peer, f.bytes[:f.n])
 		if !s.awaits && !s.closed {
-			s.alarm.stop()
+			s.timer.stop()
 		}
 	}
-	s.free <- f // has room for all
+	s.free <- f // it has room for all
 }
 
 func (e *streamEnd) deliver(*portable, Handler) {
 	if e.stream.closed {
-		e.stream.shut() // the peer has closed it too: the end of lingering
+		e.stream.shut() // the peer has closed it too: lingering ends
 		return
 	}
 	e.stream.fail(e.err)

@@ -21,35 +21,35 @@ func (s *portableStream) send(frame []byte) {
 	}
 }
 
-// fail has the handler told that the stream is over.
+// fail queues the end of the stream for the handler.
 func (s *portableStream) fail(err error) {
 	s.poller.failures.end(s, &s.endpoint, &s.poller.stats.Streams, err)
 }
 
-// Close sends what is queued. A stream whose peer may still have to read that lingers: to close it at once could make
-// the kernel reset it, and the goodbye be lost.
+// Close sends the queued data. If the peer may still have data to read, the stream lingers. Otherwise the kernel
+// could reset the connection, and the goodbye would be lost.
 func (s *portableStream) Close() {
 	if s.closed {
 		return
 	}
 	s.closed = true
-	s.alarm.stop()
+	s.timer.stop()
 	if s.ending || !s.sent {
 		s.shut()
 		return
 	}
 	s.out.finish()
-	s.alarm.due = s.shut
-	s.poller.lingers.set(&s.alarm)
+	s.timer.due = s.shut
+	s.poller.lingers.set(&s.timer)
 }
 
-// shut closes the connection, whatever is still queued.
+// shut closes the connection at once, also with data still queued.
 func (s *portableStream) shut() {
 	if s.released {
 		return
 	}
 	s.released, s.closed = true, true
-	s.alarm.stop()
+	s.timer.stop()
 	close(s.done)
 	if s.dialing != nil {
 		s.dialing()
@@ -61,15 +61,15 @@ func (s *portableStream) shut() {
 	}
 }
 
-// streamQueue is what waits to be written to a stream. It joins the Poller's goroutine to the writer's.
+// streamQueue holds the bytes to be written to a stream. It connects the Poller's goroutine with the writer's.
 type streamQueue struct {
-	limit int // of the bytes queued and being written
+	limit int // of queued bytes, including those being written
 
 	mu       sync.Mutex
 	changed  sync.Cond
 	bytes    []byte
-	writing  int          // bytes of the write under way
-	conn     *net.TCPConn // nil until it stands
+	writing  int          // bytes of the current write
+	conn     *net.TCPConn // nil until it is established
 	finished bool         // nothing more will be queued
 	ended    bool         // nothing more will be written
 }
@@ -80,7 +80,7 @@ func newStreamQueue(limit int) *streamQueue {
 	return q
 }
 
-// push queues a frame, or reports false if there is no room for it.
+// push queues a frame. It reports false if there is no room for it.
 func (q *streamQueue) push(f framing, frame []byte) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -92,7 +92,7 @@ func (q *streamQueue) push(f framing, frame []byte) bool {
 	return true
 }
 
-// open has what is queued written to the connection.
+// open starts writing to the connection.
 func (q *streamQueue) open(conn *net.TCPConn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -103,7 +103,7 @@ func (q *streamQueue) open(conn *net.TCPConn) {
 	q.changed.Signal()
 }
 
-// write is the writer's goroutine. An error is left for the reader to see.
+// write is the writer's goroutine. It leaves errors to the reader.
 func (q *streamQueue) write() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -129,7 +129,7 @@ func (q *streamQueue) write() {
 	}
 }
 
-// finish has the writer end the stream after what is queued.
+// finish makes the writer end the stream after the queued data.
 func (q *streamQueue) finish() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -137,8 +137,9 @@ func (q *streamQueue) finish() {
 	q.changed.Signal()
 }
 
-// hurry is finish with a limit to the time that writing takes, which is none if the connection does not stand yet.
-func (q *streamQueue) hurry(limit time.Duration) {
+// finishWithin is finish with a limit for the time of writing. If the connection is not established yet, nothing is
+// written.
+func (q *streamQueue) finishWithin(limit time.Duration) {
 	q.finish()
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -149,7 +150,7 @@ func (q *streamQueue) hurry(limit time.Duration) {
 	}
 }
 
-// shut closes the connection, now or as soon as it stands.
+// shut closes the connection, now or as soon as it is established.
 func (q *streamQueue) shut() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,24 +7,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookEvery is how many sockets are read for a look at the clock, which takes a fiftieth of the time of a datagram.
-const lookEvery = 16
+// notifyEvery is the number of sockets that are read between two calls of AfterRead. A look at the clock takes a
+// fiftieth of the time of a datagram.
+const notifyEvery = 16
 
 func (p *epollPoller) Receive(h Handler) {
 	p.unread = len(p.ready) == readyBatch
 	p.readNotifier = readNotifierOf(h)
-	// The handler may close sockets, and open others of the same descriptor: ready holds sockets, not descriptors.
+	// The handler may close sockets and open others with the same descriptor, so ready holds sockets, not descriptors.
 	for i, r := range p.ready {
-		if i%lookEvery == lookEvery-1 {
+		if i%notifyEvery == notifyEvery-1 {
 			p.readNotifier.AfterRead()
 		}
 		r.handle(r.events, h)
 	}
 	clear(p.ready)
 	p.ready = p.ready[:0]
-	p.clock.ring()
-	p.failures.tell(h)
-	p.changeGuard(h)
+	p.clock.fire()
+	p.failures.deliver(h)
+	p.updatePollMode(h)
 	if e, ok := h.(DrainNotifier); ok && !p.unread {
 		e.InputDrained()
 	}
@@ -35,21 +36,21 @@ func (s *epollSocket) handle(events uint32, h Handler) {
 	if s.closed {
 		return
 	}
-	if hub, ok := s.split.(*hub); ok && events&unix.EPOLLERR != 0 {
-		hub.tellErrors()
+	if shared, ok := s.demux.(*sharedSocket); ok && events&unix.EPOLLERR != 0 {
+		shared.readErrorQueue()
 	}
 	if s.dialed() {
-		s.poller.receive(s, s.expects(), 1, h)
+		s.poller.receive(s, s.expectedMessages(), 1, h)
 	} else {
-		s.poller.patrol.read(s, s.poller.receive(s, listenBatch, turnDatagrams, h))
+		s.poller.pollMode.read(s, s.poller.receive(s, listenBatch, turnDatagrams, h))
 	}
 }
 
-// expects is how many messages a dialed socket that is ready is asked for. Mostly one has come, and to have the kernel find no
-// other costs half a datagram. One that is ready again without any rest between had more than it was asked for.
-func (s *epollSocket) expects() int {
+// expectedMessages returns the number of messages to ask of a ready dialed socket. Usually one has come, and letting
+// the kernel find no second one costs half a datagram. If the socket was ready in the previous turn too, it had more.
+func (s *epollSocket) expectedMessages() int {
 	p := s.poller
-	again := s.readIn+1 == p.turn && !p.rested
+	again := s.readIn+1 == p.turn && !p.idle
 	s.readIn = p.turn
 	if again {
 		return dialBatch
@@ -57,8 +58,8 @@ func (s *epollSocket) expects() int {
 	return 1
 }
 
-// receive reads from s and gives h what came, until it has had so many datagrams, and returns how many it had. A batch that is not full was the last of
-// it: asking the kernel again would cost more than the rare datagram that has come meanwhile is worth.
+// receive reads from s and delivers the datagrams, until it has enough. It returns their number. A batch that is not
+// full was the last one: another system call would cost more than a rare late datagram is worth.
 func (p *epollPoller) receive(s *epollSocket, batch, enough int, h Handler) (received int) {
 	for received < enough && !s.closed {
 		if p.in.room(batch) < min(batch, dialBatch) {
@@ -115,25 +116,27 @@ func (p *epollPoller) deliver(s *epollSocket, n int, h Handler) {
 			from = addrPort(&in.names[slot])
 		}
 		to := Socket(s)
-		if s.split != nil {
-			if to = s.split.socketOf(from, in.notes[slot].at); to == nil {
+		if s.demux != nil {
+			if to = s.demux.socketOf(from, in.metadata[slot].at); to == nil {
 				continue
 			}
 		}
 		in.current = slot
-		p.hand(s, to, from, in.message(slot), in.size(slot), h)
+		p.deliverMessage(s, to, from, in.message(slot), in.size(slot), h)
 	}
 	in.current = -1
 }
 
-// hand gives h the datagrams of a message that is for to, all of a size but the last, which may be shorter.
-func (p *epollPoller) hand(s *epollSocket, to Socket, from netip.AddrPort, message []byte, size int, h Handler) {
+// deliverMessage gives h the datagrams of a message to a Socket. All have the same size, except the last, which may
+// be shorter.
+func (p *epollPoller) deliverMessage(s *epollSocket, to Socket, from netip.AddrPort, message []byte, size int,
+	h Handler) {
 	for {
 		end := min(size, len(message))
 		p.delay.handled++
 		h.Datagram(to, from, message[:end:end])
 		message = message[end:]
-		if l, ok := to.(*lane); len(message) == 0 || s.closed || ok && l.closed {
+		if l, ok := to.(*virtualSocket); len(message) == 0 || s.closed || ok && l.closed {
 			return
 		}
 	}
@@ -141,8 +144,8 @@ func (p *epollPoller) hand(s *epollSocket, to Socket, from netip.AddrPort, messa
 
 func (p *epollPoller) receiveFailed(s *epollSocket, errno syscall.Errno) {
 	f := classifyErrno(errno)
-	if _, ok := s.split.(*hub); ok && f.err() != nil {
-		return // it is in the error queue, which the next turn reads
+	if _, ok := s.demux.(*sharedSocket); ok && f.err() != nil {
+		return // the error is also in the error queue, which the next turn reads
 	}
 	if f == wouldBlock { // not ready after all
 		return

@@ -10,21 +10,21 @@ import (
 	"tidegate/internal/netio"
 )
 
-// nobody returns an address of loopback at which nobody listens.
-func nobody(l *loop) netip.AddrPort {
+// closedPort returns an address of loopback with a closed port.
+func closedPort(l *loop) netip.AddrPort {
 	if runtime.GOOS == "windows" {
-		l.t.Skip("Windows does not tell who is not there")
+		l.t.Skip("Windows does not report closed ports")
 	}
 	s := l.listen(loopback)
 	s.Close()
 	return s.Addr()
 }
 
-// Whoever decides what refusals mean wants to count them.
-func TestEachRefusalIsTold(t *testing.T) {
+// TestEachRefusalIsReported checks that each report of a closed port is counted and reported.
+func TestEachRefusalIsReported(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
-		client := l.dial(nobody(l))
+		client := l.dial(closedPort(l))
 		for told := 1; told <= 3; told++ {
 			l.send(client, netip.AddrPort{}, "hello?")
 			l.Flush()
@@ -42,7 +42,7 @@ func TestEachRefusalIsTold(t *testing.T) {
 func TestFailedHandlerMayCloseTheSocket(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
-		gone := nobody(l)
+		gone := closedPort(l)
 		clients := map[netio.Socket]bool{l.dial(gone): true, l.dial(gone): true}
 		l.onFailed = func(s netio.Socket) {
 			s.Close()
@@ -58,12 +58,13 @@ func TestFailedHandlerMayCloseTheSocket(t *testing.T) {
 	})
 }
 
-// A listening socket serves many; that one of them is gone is no news.
+// TestListeningSocketsDoNotFail checks that a listening socket, which serves many clients, gets no report when one of
+// them is gone.
 func TestListeningSocketsDoNotFail(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
 		server := l.listen(loopback)
-		gone := nobody(l)
+		gone := closedPort(l)
 		client := l.dial(server.Addr())
 		for range 3 {
 			l.send(server, gone, "anyone?")
@@ -78,7 +79,8 @@ func TestListeningSocketsDoNotFail(t *testing.T) {
 	})
 }
 
-// An incoming datagram that is too long is counted and does not stand in the way of the next.
+// TestIncomingTooLarge checks that an incoming datagram that is too long is counted, and does not affect the next
+// one.
 func TestIncomingTooLarge(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)

@@ -8,29 +8,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A dialed socket that is closed to us need not be closed to the kernel: disconnected, it has neither peer nor port, and the
-// next Dial connects it anew. That takes a third of the time of closing one and opening another with its options and its
-// place in the epoll set, and the peer cannot tell: the port is another.
+// A closed dialed socket is kept for the next Dial: disconnected, it has neither peer nor port, and Dial connects it
+// again. That takes a third of the time of opening a new one with its options and its place in the epoll set. The
+// peer cannot tell, because the port is new.
 
-// maxKept bounds the sockets that a Poller keeps to be used again, each of 2.8 KB of the kernel's; keptShare is which part of
-// the process's descriptors they may have.
+// maxIdle bounds the idle sockets of a Poller. Each takes 2.8 KB in the kernel. idleShare is the divisor of the
+// process's descriptors that they may use.
 const (
-	maxKept   = 64
-	keptShare = 16
+	maxIdle   = 64
+	idleShare = 16
 )
 
-// mostDiscarded bounds the datagrams that are read to be discarded at a time. Buffers of the usual size hold 277.
-const mostDiscarded = 512
+// maxDiscarded bounds the datagrams that are discarded at a time. Buffers of the usual size hold 277.
+const maxDiscarded = 512
 
-// isPlain reports whether sockets dialed with the options differ only in what reconnect can change.
-func (o SocketOptions) isPlain() bool {
+// isReusable reports whether sockets dialed with the options differ only in settings that reconnect can change.
+func (o SocketOptions) isReusable() bool {
 	o.DontFragment, o.SourceKey, o.ReceiveBuffer = false, 0, 0
 	return o == SocketOptions{}
 }
 
-// dialConnected opens a socket of its own towards a peer.
+// dialConnected opens a separate socket to a peer.
 func (p *epollPoller) dialConnected(to netip.AddrPort, o SocketOptions) (*epollSocket, error) {
-	if !o.isPlain() {
+	if !o.isReusable() {
 		return p.open(to, o, connect)
 	}
 	if s := p.reuse(to, o); s != nil {
@@ -38,48 +38,49 @@ func (p *epollPoller) dialConnected(to netip.AddrPort, o SocketOptions) (*epollS
 	}
 	s, err := p.open(to, o, connect)
 	if err == nil {
-		s.plain, s.dontFragment, s.buffer = true, o.DontFragment, o.ReceiveBuffer
+		s.reusable, s.dontFragment, s.buffer = true, o.DontFragment, o.ReceiveBuffer
 	}
 	return s, err
 }
 
-// keep disconnects a socket that was closed, for the next Dial, and reports whether it could.
-func (p *epollPoller) keep(s *epollSocket) bool {
-	if !s.plain || p.closed || len(p.kept) >= min(maxKept, p.bound/keptShare) || !disconnect(s.fd) {
+// keepIdle disconnects a closed socket for the next Dial, and reports whether it could.
+func (p *epollPoller) keepIdle(s *epollSocket) bool {
+	if !s.reusable || p.closed || len(p.idleSockets) >= min(maxIdle, p.bound/idleShare) || !disconnect(s.fd) {
 		return false
 	}
-	s.kept, s.keptIn = true, p.turn
-	p.kept = append(p.kept, s)
+	s.idle, s.idleSince = true, p.turn
+	p.idleSockets = append(p.idleSockets, s)
 	return true
 }
 
-// clean drops what has come to a kept socket.
-func (p *epollPoller) clean(s *epollSocket) {
+// drainIdle discards the input of an idle socket.
+func (p *epollPoller) drainIdle(s *epollSocket) {
 	if !discard(s.fd) {
-		s.keptIn = p.turn
+		s.idleSince = p.turn
 	}
 }
 
-// isClean reports whether a kept socket has surely nothing unread: it has been looked at since it was disconnected.
-func (p *epollPoller) isClean(s *epollSocket) bool {
-	return p.sawAll && s.keptIn != p.turn || discard(s.fd)
+// isDrained reports whether an idle socket certainly has no input: it was polled since it was disconnected.
+func (p *epollPoller) isDrained(s *epollSocket) bool {
+	return p.sawAll && s.idleSince != p.turn || discard(s.fd)
 }
 
-// reuse connects the socket that was kept for the longest; nil: none of the family was kept, or it cannot be connected, and
-// another will tell why.
+// reuse connects the socket that was idle longest. It returns nil if none of the family is idle or the connect fails.
+// A new socket then reports the cause.
 func (p *epollPoller) reuse(to netip.AddrPort, o SocketOptions) *epollSocket {
 	family := familyOf(to)
-	i := slices.IndexFunc(p.kept, func(s *epollSocket) bool { return s.family == family })
+	i := slices.IndexFunc(p.idleSockets, func(s *epollSocket) bool { return s.family == family })
 	if i < 0 || !to.IsValid() {
 		return nil
 	}
-	old := p.kept[i]
-	p.kept = slices.Delete(p.kept, i, i+1)
-	old.kept = false
+	old := p.idleSockets[i]
+	p.idleSockets = slices.Delete(p.idleSockets, i, i+1)
+	old.idle = false
 	s := &epollSocket{
-		poller: p, fd: old.fd, family: family, drops: old.drops, plain: true, dontFragment: old.dontFragment, buffer: old.buffer,
+		poller: p, fd: old.fd, family: family, drops: old.drops,
+		reusable: true, dontFragment: old.dontFragment, buffer: old.buffer,
 	}
-	if !p.isClean(old) || s.reconnect(to, o) != nil {
+	if !p.isDrained(old) || s.reconnect(to, o) != nil {
 		p.release(s.fd)
 		return nil
 	}
@@ -100,13 +101,14 @@ func (s *epollSocket) reconnect(to netip.AddrPort, o SocketOptions) error {
 		}
 		s.buffer = o.ReceiveBuffer
 	}
-	return connect(s.fd, s.family, to) // which tells its port to whoever asks for it
+	return connect(s.fd, s.family, to) // gives it a new port, which Addr asks for later
 }
 
-// discard drops what a socket received, or was told, before it was disconnected, and reports whether that was all.
+// discard drops the datagrams and errors that a socket received before it was disconnected. It reports whether those
+// were all.
 func discard(fd int) bool {
 	var b [1]byte
-	for range mostDiscarded {
+	for range maxDiscarded {
 		if _, errno := recv(fd, b[:]); errno == unix.EAGAIN {
 			return true
 		}
@@ -114,9 +116,10 @@ func discard(fd int) bool {
 	return false
 }
 
-// disconnect takes peer and port from a socket that has its port from connect, and reports whether it could.
+// disconnect removes peer and port of a socket whose port came from connect, and reports whether it could.
 func disconnect(fd int) bool {
-	nobody := sockaddr{Family: unix.AF_UNSPEC}
-	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&nobody)), unix.SizeofSockaddrInet6)
+	unspecified := sockaddr{Family: unix.AF_UNSPEC}
+	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(fd), uintptr(unsafe.Pointer(&unspecified)),
+		unix.SizeofSockaddrInet6)
 	return errno == 0
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heard keeps what came, and by which Socket.
+// heard keeps its input, with the Sockets.
 type heard struct {
 	texts   []string
 	sockets []Socket
@@ -22,7 +22,7 @@ func (h *heard) Datagram(s Socket, _ netip.AddrPort, datagram []byte) {
 
 func (h *heard) Failed(Socket, error) { h.failed++ }
 
-// TestDialReusesDescriptors closes a socket that has something unread, and dials another peer, in the same turn and in a later
+// TestDialReusesDescriptors closes a socket with unread input and dials another peer, in the same turn and in a later
 // one.
 func TestDialReusesDescriptors(t *testing.T) {
 	for i, home := range []string{"127.0.0.1:0", "[::1]:0", "127.0.0.1:0", "[::1]:0"} {
@@ -48,7 +48,7 @@ func TestDialReusesDescriptors(t *testing.T) {
 		case second.fd != first.fd:
 			t.Errorf("%s: the descriptor is %d, want %d again", home, second.fd, first.fd)
 		case second.Peer() != other.Addr(), second.Owner() != nil:
-			t.Errorf("%s: to %s for %v, want %s for nobody", home, second.Peer(), second.Owner(), other.Addr())
+			t.Errorf("%s: to %s for %v, want %s without an owner", home, second.Peer(), second.Owner(), other.Addr())
 		}
 		p.Send(other, second.Addr(), []byte("to the second"))
 		p.Send(second, netip.AddrPort{}, []byte("from the second"))
@@ -58,7 +58,8 @@ func TestDialReusesDescriptors(t *testing.T) {
 			turn(t, p, &got)
 		}
 		slices.Sort(got.texts)
-		if want := []string{"from the second", "to the second"}; !slices.Equal(got.texts, want) || slices.Contains(got.sockets, Socket(first)) {
+		if want := []string{"from the second", "to the second"}; !slices.Equal(got.texts, want) ||
+			slices.Contains(got.sockets, Socket(first)) {
 			t.Errorf("%s: received %q, want %q", home, got.texts, want)
 		}
 	}
@@ -73,7 +74,7 @@ func listenAt(t *testing.T, p Poller, home string) Socket {
 	return s
 }
 
-// TestReusedDescriptorsHaveTheirOptions dials with fragments forbidden, then allowed, and so on.
+// TestReusedDescriptorsHaveTheirOptions dials with fragments forbidden and allowed by turns.
 func TestReusedDescriptorsHaveTheirOptions(t *testing.T) {
 	p := newEpollPoller(t)
 	to := listen(t, p, SocketOptions{}).Addr()
@@ -102,8 +103,8 @@ func TestReusedDescriptorsHaveTheirOptions(t *testing.T) {
 	}
 }
 
-// TestKeptSocketsAreSilent: what a closed socket had unread, and an error that it was not told of, end no wait.
-func TestKeptSocketsAreSilent(t *testing.T) {
+// TestIdleSocketsAreSilent checks that unread input and unreported errors of a closed socket do not end a wait.
+func TestIdleSocketsAreSilent(t *testing.T) {
 	p := newEpollPoller(t)
 	server := listen(t, p, SocketOptions{})
 	s := dial(t, p, server.Addr())
@@ -112,7 +113,7 @@ func TestKeptSocketsAreSilent(t *testing.T) {
 	}
 	p.Flush()
 	server.Close()
-	p.Send(s, netip.AddrPort{}, []byte("to nobody"))
+	p.Send(s, netip.AddrPort{}, []byte("to a closed socket"))
 	p.Flush()
 	s.Close()
 	var got heard
@@ -120,7 +121,7 @@ func TestKeptSocketsAreSilent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(p.ready) > 0 {
-		t.Error("a socket that was closed ends a wait")
+		t.Error("a closed socket ends a wait")
 	}
 	p.Receive(&got)
 	if len(got.texts) > 0 || got.failed > 0 {
@@ -128,8 +129,9 @@ func TestKeptSocketsAreSilent(t *testing.T) {
 	}
 }
 
-// TestKeptSocketsAreBounded closes more sockets than are kept, and one that was dialed in a way of its own; then the Poller.
-func TestKeptSocketsAreBounded(t *testing.T) {
+// TestIdleSocketsAreBounded closes more sockets than may be idle, and one with special options. Then it closes the
+// Poller.
+func TestIdleSocketsAreBounded(t *testing.T) {
 	p := newEpollPoller(t)
 	to := listen(t, p, SocketOptions{}).Addr()
 	own, err := p.Dial(to, SocketOptions{Local: netip.MustParseAddr("127.0.0.1")})
@@ -138,7 +140,7 @@ func TestKeptSocketsAreBounded(t *testing.T) {
 	}
 	own.Close()
 	var sockets []Socket
-	for range maxKept + 10 {
+	for range maxIdle + 10 {
 		sockets = append(sockets, dial(t, p, to))
 	}
 	for _, s := range sockets {
@@ -150,8 +152,8 @@ func TestKeptSocketsAreBounded(t *testing.T) {
 			kept++
 		}
 	}
-	if kept != maxKept || len(p.kept) != maxKept {
-		t.Errorf("%d descriptors are open and %d in the books, want %d", kept, len(p.kept), maxKept)
+	if kept != maxIdle || len(p.idleSockets) != maxIdle {
+		t.Errorf("%d descriptors are open and %d in the list, want %d", kept, len(p.idleSockets), maxIdle)
 	}
 	if err := p.Close(); err != nil {
 		t.Fatal(err)

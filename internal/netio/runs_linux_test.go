@@ -12,7 +12,7 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// collector keeps what it receives, and forwards it to where it is told.
+// collector keeps its input, and may forward it.
 type collector struct {
 	got       []string
 	forwarder *epollPoller // nil: none
@@ -29,7 +29,7 @@ func (c *collector) Datagram(_ Socket, _ netip.AddrPort, datagram []byte) {
 
 func (c *collector) Failed(Socket, error) {}
 
-// plainSocket is a socket of package net, which knows nothing of runs.
+// plainSocket is a socket of package net, without runs.
 func plainSocket(t *testing.T) (*net.UDPConn, netip.AddrPort) {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -40,7 +40,7 @@ func plainSocket(t *testing.T) (*net.UDPConn, netip.AddrPort) {
 	return conn, conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// sized are datagrams of the given lengths, each unlike the others.
+// sized returns datagrams of the given lengths, all different.
 func sized(lengths ...int) (all []string) {
 	for i, n := range lengths {
 		b := make([]byte, n)
@@ -52,7 +52,7 @@ func sized(lengths ...int) (all []string) {
 	return all
 }
 
-// TestRuns sends datagrams of many lengths to two peers: each arrives as it was, in order, whether they went in runs or not.
+// TestRuns sends datagrams of many lengths to two peers. Each arrives unchanged and in order, with and without runs.
 func TestRuns(t *testing.T) {
 	lengths := []int{200, 200, 200, 50, 50, 0, 300, 300, 1, 1, 1, 1400, 1400, 1400, 700, 4000, 4000}
 	for _, mixed := range []bool{false, true} {
@@ -64,7 +64,7 @@ func TestRuns(t *testing.T) {
 			want := sized(lengths...)
 			for i := range want {
 				p.Send(sender, plain, []byte(want[i]))
-				if mixed { // which leaves no runs
+				if mixed { // then there are no runs
 					p.Send(sender, joined.Addr(), []byte(want[i]))
 				}
 			}
@@ -95,7 +95,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// TestRunsAreJoinedOnTheWay: what was sent as a run comes as one message, and is forwarded as one, uncopied.
+// TestRunsAreJoinedOnTheWay checks that a run arrives as one message, and is forwarded as one without a copy.
 func TestRunsAreJoinedOnTheWay(t *testing.T) {
 	p := newPollerWithRuns(t)
 	server := listen(t, p, SocketOptions{})
@@ -117,7 +117,8 @@ func TestRunsAreJoinedOnTheWay(t *testing.T) {
 		t.Error("the inbox is still lent")
 	}
 	after := p.Stats()
-	if after.In.Datagrams-before.In.Datagrams != 5 || after.Out.Datagrams-before.Out.Datagrams != 5 || after.Out.Calls-before.Out.Calls != 1 {
+	if after.In.Datagrams-before.In.Datagrams != 5 || after.Out.Datagrams-before.Out.Datagrams != 5 ||
+		after.Out.Calls-before.Out.Calls != 1 {
 		t.Errorf("stats %+v, then %+v", before, after)
 	}
 	_ = onward.SetReadDeadline(time.Now().Add(await.Patience))
@@ -129,9 +130,10 @@ func TestRunsAreJoinedOnTheWay(t *testing.T) {
 	}
 }
 
-// TestForwardedBytesStay forwards more than the inbox has slots for, from more sockets than one read takes, before it flushes.
+// TestForwardedBytesStay forwards more datagrams than the inbox has slots, from more sockets than one read takes,
+// before it flushes.
 func TestForwardedBytesStay(t *testing.T) {
-	p := newEpollPoller(t) // each datagram by itself
+	p := newEpollPoller(t) // each datagram in a message of its own
 	front := listen(t, p, SocketOptions{})
 	back, end := plainSocket(t)
 	_ = back.SetReadBuffer(4 << 20)
@@ -157,7 +159,8 @@ func TestForwardedBytesStay(t *testing.T) {
 	}
 }
 
-// TestRunsWithoutTheKernel: where a run is refused, its datagrams go each by itself, and no run so large is tried again.
+// TestRunsWithoutTheKernel checks that the datagrams of a refused run leave one by one, and that no run of that size
+// is tried again.
 func TestRunsWithoutTheKernel(t *testing.T) {
 	for _, c := range []struct {
 		errno   error
@@ -168,12 +171,12 @@ func TestRunsWithoutTheKernel(t *testing.T) {
 		f.iovecs[0].SetLen(500)
 		run := mmsghdr{}
 		run.Iov = &f.iovecs[0]
-		if !f.runsFail(c.errno.(unix.Errno), &run) || f.largest != c.largest {
+		if !f.runRefused(c.errno.(unix.Errno), &run) || f.largest != c.largest {
 			t.Errorf("after %v the largest is %d, want %d", c.errno, f.largest, c.largest)
 		}
 	}
-	// Longer than the kernel cuts: it wants the MTU of the loopback interface for each, and MaxDatagram is below it. So a
-	// run is refused here by a segment that is larger than the whole.
+	// The datagrams would have to exceed the MTU of the loopback interface, but MaxDatagram is smaller. So the run is
+	// refused here because of a segment that is larger than the whole message.
 	p := newPollerWithRuns(t)
 	sender := listen(t, p, SocketOptions{}).(*epollSocket)
 	conn, plain := plainSocket(t)
@@ -182,7 +185,7 @@ func TestRunsWithoutTheKernel(t *testing.T) {
 		p.Send(sender, plain, []byte(d))
 	}
 	p.out.flight.load(p.out, &sender.queue)
-	p.out.flight.sendApart(sender, &p.out.flight.batch[0])
+	p.out.flight.sendSingly(sender, &p.out.flight.batch[0])
 	_ = conn.SetReadDeadline(time.Now().Add(await.Patience))
 	b := make([]byte, MaxDatagram)
 	for i, d := range want {

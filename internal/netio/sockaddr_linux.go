@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sockaddr is room for an address of either family as the kernel writes it.
+// sockaddr is room for an address of either family in the kernel's format.
 type sockaddr = unix.RawSockaddrInet6
 
-// putSockaddr writes addr for a socket of the family and returns its length, or 0 if such a socket cannot reach addr. An
-// IPv6 socket reaches IPv4 by mapped addresses.
+// putSockaddr writes addr for a socket of the family and returns its length, or 0 if such a socket cannot reach addr.
+// An IPv6 socket reaches IPv4 by mapped addresses.
 func putSockaddr(sa *sockaddr, addr netip.AddrPort, family int) uint32 {
 	ip := addr.Addr().Unmap()
 	if !ip.IsValid() {
@@ -37,7 +37,7 @@ func putInet4(sa *sockaddr, ip netip.Addr, port uint16) uint32 {
 	return unix.SizeofSockaddrInet4
 }
 
-// addrPort reads what the kernel wrote, with IPv4 unmapped.
+// addrPort reads an address in the kernel's format. IPv4 is unmapped.
 func addrPort(sa *sockaddr) netip.AddrPort {
 	if sa.Family == unix.AF_INET {
 		sa4 := (*unix.RawSockaddrInet4)(unsafe.Pointer(sa))
@@ -47,7 +47,7 @@ func addrPort(sa *sockaddr) netip.AddrPort {
 	return unmap(netip.AddrPortFrom(ip, swapped(sa.Port)))
 }
 
-// withScope gives a link-local address its zone, as a number: a name would need a look-up for each datagram.
+// withScope adds the zone to a link-local address as a number. A name would need a look-up for each datagram.
 func withScope(ip netip.Addr, scope uint32) netip.Addr {
 	if scope == 0 || !ip.IsLinkLocalUnicast() {
 		return ip
@@ -62,7 +62,7 @@ func swapped(port uint16) uint16 {
 	return binary.BigEndian.Uint16(b[:])
 }
 
-// scopeID is the index of the interface that zone names or numbers; 0, no zone, if there is none such.
+// scopeID returns the index of the interface with a name or number. It returns 0 if there is none.
 func scopeID(zone string) uint32 {
 	if zone == "" {
 		return 0

@@ -23,7 +23,7 @@ func TestSockaddr(t *testing.T) {
 		{"[fe80::1%lo]:1", unix.AF_INET6, unix.SizeofSockaddrInet6, "[fe80::1%1]:1"},
 		{"[fe80::1%no-such-interface]:1", unix.AF_INET6, unix.SizeofSockaddrInet6, "[fe80::1]:1"},
 	} {
-		sa := sockaddr{Flowinfo: 1, Scope_id: 99} // what another datagram left
+		sa := sockaddr{Flowinfo: 1, Scope_id: 99} // left by another datagram
 		if n := putSockaddr(&sa, netip.MustParseAddrPort(c.addr), c.family); n != c.length {
 			t.Errorf("putSockaddr(%s) = %d, want %d", c.addr, n, c.length)
 		}
@@ -42,7 +42,7 @@ func TestSockaddrOfTheWrongFamily(t *testing.T) {
 	}
 }
 
-// The port is big-endian whatever the machine is.
+// TestSockaddrPortOrder checks that the port is big-endian on every machine.
 func TestSockaddrPortOrder(t *testing.T) {
 	var sa sockaddr
 	putSockaddr(&sa, netip.MustParseAddrPort("[::1]:258"), unix.AF_INET6)

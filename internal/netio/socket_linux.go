@@ -14,43 +14,29 @@ import (
 // epollSocket is a Socket of an epollPoller.
 type epollSocket struct {
 	endpoint
-	poller *epollPoller
-	fd     int
-	family int
-	queue  chain  // what is to be sent
-	drops  uint32 // the kernel's own count of its drops, as last asked for
-	readIn uint32 // the turn of the poller in which it was read last
-	round  round
-	split  splitter // of a descriptor that several Sockets share; nil for one
+	poller    *epollPoller
+	fd        int
+	family    int
+	queue     chain  // datagrams to be sent
+	drops     uint32 // the kernel's counter of drops at the last query
+	readIn    uint32 // the Poller's turn of the last read
+	pollState pollState
+	demux     demultiplexer // of a descriptor that several Sockets share; nil otherwise
 
-	queued       bool   // several messages have waited since drops were counted
-	filtered     bool   // a filter that does not count its drops is before it
-	muted        bool   // another process reads it, and counts its drops
-	plain        bool   // dialed in the way of which one is like another, and so of use to the next Dial
-	dontFragment bool   // of a plain one
-	buffer       int    // SocketOptions.ReceiveBuffer of a plain one
-	kept         bool   // for the next Dial: it is closed, and has its descriptor still
-	keptIn       uint32 // the turn of the poller since which nothing can have come to it
+	queued       bool   // several messages have waited since drops were last counted
+	filtered     bool   // a filter stands before it that does not count its drops
+	muted        bool   // another process reads it and counts its drops
+	reusable     bool   // dialed without special options, so the next Dial can reuse it
+	dontFragment bool   // of a reusable one
+	buffer       int    // SocketOptions.ReceiveBuffer of a reusable one
+	idle         bool   // for the next Dial: it is closed, but has its descriptor
+	idleSince    uint32 // no input can have come since this turn of the Poller
 }
 
-// facing has a listener that is bound to all addresses answer from the one that a peer used.
-func (s *epollSocket) facing() error {
-	if !s.addr.Addr().IsUnspecified() {
-		return nil
-	}
-	if s.family == unix.AF_INET6 {
-		if err := setOption(s.fd, unix.SOL_IPV6, unix.IPV6_RECVPKTINFO, 1); err != nil {
-			return err
-		}
-	}
-	s.split = newFaces(s)
-	return setOption(s.fd, unix.SOL_IP, unix.IP_PKTINFO, 1)
-}
-
-// Addr implements Socket. The port of a socket that was dialed again is asked for when somebody wants to know it.
+// Addr implements Socket. The port of a reused socket is asked for on demand.
 func (s *epollSocket) Addr() netip.AddrPort {
 	if !s.addr.IsValid() && !s.closed {
-		s.addr, _ = boundTo(s.fd) // it has an address, which nothing but a wrong descriptor keeps from it
+		s.addr, _ = boundTo(s.fd) // it fails only for a wrong descriptor
 	}
 	return s.addr
 }
@@ -67,19 +53,19 @@ func (s *epollSocket) Close() {
 	if !s.dialed() {
 		s.poller.unwatch(s.fd)
 	}
-	if !s.poller.keep(s) {
+	if !s.poller.keepIdle(s) {
 		s.poller.release(s.fd)
 	}
 }
 
 func (s *epollSocket) shut() {
 	s.Close()
-	if s.kept {
+	if s.idle {
 		s.poller.release(s.fd)
 	}
 }
 
-// openSocket makes a non-blocking UDP socket of the family, with its options set.
+// openSocket makes a non-blocking UDP socket of the family and sets its options.
 func openSocket(family int, o SocketOptions) (fd int, err error) {
 	fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP)
 	if err != nil {
@@ -99,7 +85,7 @@ func openSocket(family int, o SocketOptions) (fd int, err error) {
 	return fd, nil
 }
 
-// setOptions sets what can be set of a bound socket too.
+// setOptions sets the options that a bound socket can also get.
 func setOptions(fd, family int, o SocketOptions) error {
 	if err := forbidFragments(fd, family, o.DontFragment); err != nil {
 		return err
@@ -109,7 +95,7 @@ func setOptions(fd, family int, o SocketOptions) error {
 	if o.ReusePort {
 		options = append(options, option{unix.SOL_SOCKET, unix.SO_REUSEPORT, 1})
 	}
-	_ = setOption(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // older kernels join nothing
+	_ = setOption(fd, unix.SOL_UDP, unix.UDP_GRO, 1) // older kernels join no datagrams
 	for _, opt := range options {
 		if err := setOption(fd, opt.level, opt.name, opt.value); err != nil {
 			return err
@@ -121,11 +107,12 @@ func setOptions(fd, family int, o SocketOptions) error {
 	return setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, o.SendBuffer)
 }
 
-// rxHash is where a classic BPF program finds a datagram's flow hash (SKF_AD_OFF + SKF_AD_RXHASH in linux/filter.h).
+// rxHash is the offset of a datagram's flow hash in a classic BPF program (SKF_AD_OFF + SKF_AD_RXHASH in
+// linux/filter.h).
 const rxHash = 0xffff_f000 + 32
 
-// steer has the kernel choose, for a socket that is bound, among the first n sockets that share an address by the hash of the flow. What it does of its
-// own accord depends on how many sockets there are in all.
+// steer makes the kernel choose among the first n sockets that share an address, by the flow's hash. Without it, the
+// choice depends on the total number of sockets. The socket must be bound.
 func steer(fd, n int) error {
 	program := [...]unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: rxHash},
@@ -143,7 +130,7 @@ func setOption(fd, level, name, value int) error {
 	return nil
 }
 
-// familyOf is the address family of a socket that is bound or connected to addr.
+// familyOf returns the address family of a socket for addr.
 func familyOf(addr netip.AddrPort) int {
 	if addr.Addr().Unmap().Is4() {
 		return unix.AF_INET
@@ -151,8 +138,8 @@ func familyOf(addr netip.AddrPort) int {
 	return unix.AF_INET6
 }
 
-// bind, connect and boundTo are those of package unix, for addresses of this package. The two that each session needs are raw,
-// as in mmsg_linux.go: they take no time either.
+// bind, connect and boundTo are the calls of package unix for netip addresses. connect and boundTo are raw system
+// calls, as in mmsg_linux.go, because each session needs them and they do not block.
 
 func bind(fd, family int, addr netip.AddrPort) error {
 	return os.NewSyscallError("bind", unix.Bind(fd, unixSockaddr(addr, family)))
@@ -179,14 +166,15 @@ func unixSockaddr(addr netip.AddrPort, family int) unix.Sockaddr {
 func boundTo(fd int) (netip.AddrPort, error) {
 	var sa sockaddr
 	size := uint32(unix.SizeofSockaddrInet6)
-	_, _, errno := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&sa)), uintptr(unsafe.Pointer(&size)))
+	_, _, errno := unix.RawSyscall(unix.SYS_GETSOCKNAME, uintptr(fd), uintptr(unsafe.Pointer(&sa)),
+		uintptr(unsafe.Pointer(&size)))
 	if errno != 0 {
 		return netip.AddrPort{}, callError("getsockname", errno)
 	}
 	return addrPort(&sa), nil
 }
 
-// callError is the error of a raw system call; nil for none.
+// callError returns the error of a raw system call, or nil.
 func callError(name string, errno syscall.Errno) error {
 	if errno == 0 {
 		return nil
@@ -204,5 +192,38 @@ func ofSockaddr(sa unix.Sockaddr) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// closeAfter closes a descriptor that err has made useless, and returns err.
+// closeAfter closes a descriptor that is useless after err, and returns err.
 func closeAfter(fd int, err error) error { return errors.Join(err, unix.Close(fd)) }
+
+// forbidFragments sets whether routers may fragment the datagrams of a socket.
+func forbidFragments(fd, family int, forbidden bool) error {
+	discover := unix.IP_PMTUDISC_DONT
+	if forbidden {
+		discover = unix.IP_PMTUDISC_PROBE // only the MTU of the local interface limits datagrams
+	}
+	if family == unix.AF_INET6 {
+		if err := setOption(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, discover); err != nil {
+			return err
+		}
+	}
+	return setOption(fd, unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, discover) // an IPv6 socket has this option for IPv4
+}
+
+// AllowFragments implements FragmentControl.
+func (s *epollSocket) AllowFragments() error {
+	err := forbidFragments(s.fd, s.family, false)
+	s.dontFragment = s.dontFragment && err != nil
+	return err
+}
+
+// bindLocal binds a socket to its source address, if there is one, before it is dialed.
+func bindLocal(fd, family int, local netip.Addr) error {
+	if !local.IsValid() {
+		return nil
+	}
+	from := netip.AddrPortFrom(local, 0)
+	if familyOf(from) != family {
+		return ErrAddress
+	}
+	return bind(fd, family, from)
+}

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A socket that could not be opened leaves no descriptor behind: the next gets the one it had.
+// TestFailedOpenLeaksNothing checks that a socket that could not be opened leaves no descriptor open: the next one
+// gets the same descriptor.
 func TestFailedOpenLeaksNothing(t *testing.T) {
 	p := newEpollPoller(t)
 	taken := listen(t, p, SocketOptions{})
@@ -29,7 +30,7 @@ func TestFailedOpenLeaksNothing(t *testing.T) {
 	}
 }
 
-// Closing a Poller leaves no descriptor behind: the next has the same ones.
+// TestCloseLeaksNothing checks that a closed Poller leaves no descriptor open: the next Poller gets the same ones.
 func TestCloseLeaksNothing(t *testing.T) {
 	var first int
 	for i := range 2 {
@@ -49,7 +50,8 @@ func TestCloseLeaksNothing(t *testing.T) {
 	}
 }
 
-// Sizes that are asked for are those of the kernel, which doubles them; the defaults need not be within its limits.
+// TestBufferSizes checks that the kernel has the configured sizes, which it doubles. The defaults may exceed its
+// limits.
 func TestBufferSizes(t *testing.T) {
 	p := newEpollPoller(t)
 	asked := listen(t, p, SocketOptions{ReceiveBuffer: 1 << 16, SendBuffer: 1 << 15})
@@ -57,9 +59,10 @@ func TestBufferSizes(t *testing.T) {
 		t.Errorf("buffers %v, want %v", got, want)
 	}
 	if unix.Geteuid() != 0 {
-		t.Skip("the rest is for those who may exceed the kernel's limits")
+		t.Skip("the rest needs the privilege to exceed the kernel's limits")
 	}
-	if got, want := bufferSizes(t, listen(t, p, SocketOptions{})), [2]int{2 * listenBuffer, 2 * listenBuffer}; got != want {
+	want := [2]int{2 * listenBuffer, 2 * listenBuffer}
+	if got := bufferSizes(t, listen(t, p, SocketOptions{})); got != want {
 		t.Errorf("buffers by default %v, want %v", got, want)
 	}
 }
@@ -76,8 +79,8 @@ func bufferSizes(t *testing.T, s Socket) (sizes [2]int) {
 	return sizes
 }
 
-// TestClosedSocketWithACopy closes listening sockets of which a copy stays, as another process has it: what comes to the
-// copy does not wake the loop.
+// TestClosedSocketWithACopy closes listening sockets that have a copy, as another process would. Input for the copy
+// does not wake the loop.
 func TestClosedSocketWithACopy(t *testing.T) {
 	for name, end := range map[string]func(p *epollPoller, s Socket){
 		"closed":           func(_ *epollPoller, s Socket) { s.Close() },

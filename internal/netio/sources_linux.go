@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// CheckSources reports why a prefix cannot be SocketOptions.Sources on this machine as it is configured now, or nil: a
-// route of type local must cover it.
+// CheckSources returns an error if a prefix cannot be SocketOptions.Sources on this machine as it is configured now.
+// A route of type local must cover the prefix.
 func CheckSources(prefix netip.Prefix) error {
 	family := unix.AF_INET
 	if prefix.Addr().Is6() {
@@ -32,9 +32,9 @@ func CheckSources(prefix netip.Prefix) error {
 	return fmt.Errorf("%s is not local to this machine: ip route add local %s dev lo", prefix, prefix)
 }
 
-// localRoute is the destination of a route of type local.
+// localRoute returns the destination of a route of type local.
 func localRoute(m *syscall.NetlinkMessage) (netip.Prefix, bool) {
-	// struct rtmsg: family, bits of the destination, three more, and at 7 the type.
+	// struct rtmsg: family, bits of the destination, three more fields, and the type at offset 7.
 	if m.Header.Type != unix.RTM_NEWROUTE || len(m.Data) < unix.SizeofRtMsg || m.Data[7] != unix.RTN_LOCAL {
 		return netip.Prefix{}, false
 	}

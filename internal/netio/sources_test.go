@@ -22,7 +22,7 @@ func TestSources(t *testing.T) {
 		{"fd00:1::ffff:0/112", 1<<16 - 2, 7, "fd00:1::ffff:8"},
 	} {
 		prefix := netip.MustParsePrefix(c.prefix)
-		if got := usable(prefix); got != c.usable {
+		if got := usableSources(prefix); got != c.usable {
 			t.Errorf("%s has %d sources, want %d", prefix, got, c.usable)
 		}
 		if got := nthSource(prefix, c.n); got.String() != c.want {

@@ -1,33 +1,33 @@
 package netio
 
-// Stats are totals of a Poller. They only grow.
+// Stats are the totals of a Poller. They never decrease.
 type Stats struct {
 	In, Out   Traffic
-	Truncated uint64 // received longer than MaxDatagram, dropped
-	// Dropped by the kernel; always 0 in Portable. It does not tell for want of room from by a filter.
-	KernelDrops uint64 // at listening sockets without a filter, or with one that counts its drops itself
-	FilterDrops uint64 // at listening sockets with a filter that does not: by it, or for want of room
-	DialedDrops uint64 // at dialed sockets, for want of room
-	WouldBlock  uint64 // to be sent while the kernel's buffer was full, dropped
-	TooLarge    uint64 // to be sent, longer than MaxDatagram or than the path allows, dropped
-	Strangers   uint64 // received by a descriptor of dialed sockets from nobody's peer, dropped
-	Refused     uint64 // reports that nobody listens at a dialed peer
-	Errors      uint64 // other errors of sending and receiving, each of at most one datagram
+	Truncated uint64 // received, but longer than MaxDatagram; dropped
+	// Datagrams dropped by the kernel, which does not tell a full buffer from a filter. Always 0 in Portable.
+	KernelDrops uint64 // at listening sockets without a filter, or with one that counts its own drops
+	FilterDrops uint64 // at listening sockets with a filter that does not count, by it or because the buffer was full
+	DialedDrops uint64 // at dialed sockets, because the buffer was full
+	WouldBlock  uint64 // to be sent while the kernel's buffer was full; dropped
+	TooLarge    uint64 // to be sent, but longer than MaxDatagram or the path allows; dropped
+	Strangers   uint64 // received by a shared descriptor from an unknown peer; dropped
+	Refused     uint64 // reports of closed ports at dialed peers
+	Errors      uint64 // other errors of sending and receiving, at most one for each datagram
 	Streams     StreamStats
 }
 
-// StreamStats are totals of a Poller's TCP connections. Their frames are in Stats.In and Out.
+// StreamStats are the totals of a Poller's TCP connections. Stats.In and Out count their frames.
 type StreamStats struct {
 	Accepted  uint64
 	Dialed    uint64
-	Ended     uint64 // by the peer, in order or by a reset, or by the network
-	BadFrames uint64 // closed for a frame length out of bounds
-	Silent    uint64 // closed for want of a first frame
-	Slow      uint64 // closed for what waited for the peer to read
-	Refused   uint64 // closed as soon as accepted: StreamOptions.MaxConns
+	Ended     uint64 // by the peer, properly or by a reset, or by the network
+	BadFrames uint64 // closed because a frame length was out of bounds
+	Silent    uint64 // closed without a first frame in time
+	Slow      uint64 // closed because too much data waited for the peer
+	Refused   uint64 // closed at once because of StreamOptions.MaxConns
 }
 
-// countEnd counts the end of a stream for err.
+// countEnd counts the end of a stream because of err.
 func (s *StreamStats) countEnd(err error) {
 	switch err {
 	case ErrFrame:
@@ -41,21 +41,21 @@ func (s *StreamStats) countEnd(err error) {
 	}
 }
 
-// Traffic is what went one way.
+// Traffic counts one direction.
 type Traffic struct {
 	Datagrams uint64
 	Bytes     uint64 // of payload
-	Calls     uint64 // that carried them: Datagrams / Calls is the batching reached
+	Calls     uint64 // system calls: Datagrams / Calls is the average batch
 }
 
-// add counts datagrams that one call carried.
+// add counts the datagrams of one system call.
 func (t *Traffic) add(datagrams, bytes int) {
 	t.Datagrams += uint64(datagrams)
 	t.Bytes += uint64(bytes)
 	t.Calls++
 }
 
-// countSend counts n datagrams that were not sent.
+// countSend counts n unsent datagrams.
 func (s *Stats) countSend(f failure, n int) {
 	switch f {
 	case wouldBlock:
@@ -69,7 +69,7 @@ func (s *Stats) countSend(f failure, n int) {
 	}
 }
 
-// countReceive counts an error in place of a received datagram.
+// countReceive counts an error that came instead of a datagram.
 func (s *Stats) countReceive(f failure) {
 	switch f {
 	case tooLarge:

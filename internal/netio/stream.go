@@ -6,31 +6,30 @@ import (
 	"time"
 )
 
-// Errors of streams, told to Handler.Failed. Those of the operating system come wrapped, or as ErrRefused and
-// ErrUnreachable.
+// Errors of streams for Handler.Failed. System errors are wrapped, or become ErrRefused and ErrUnreachable.
 var (
-	ErrEnded  = errors.New("stream ended by the peer")
+	ErrEnded  = errors.New("stream closed by the peer")
 	ErrFrame  = errors.New("frame length out of bounds")
-	ErrSilent = errors.New("no frame in time")          // StreamOptions.HelloTimeout
-	ErrSlow   = errors.New("peer reads too little")     // StreamOptions.Backlog
-	ErrFrames = errors.New("largest frame unsupported") // ListenStream, DialStream: StreamOptions.MaxFrame
+	ErrSilent = errors.New("no frame in time")       // StreamOptions.HelloTimeout
+	ErrSlow   = errors.New("peer reads too slowly")  // StreamOptions.Backlog
+	ErrFrames = errors.New("unsupported frame size") // ListenStream, DialStream: StreamOptions.MaxFrame
 )
 
-// StreamOptions are those of a TCP connection that carries frames, each a datagram with its length before it, or of a
-// listener and the connections it accepts.
+// StreamOptions configure a TCP connection of frames, or a listener and its connections. Each frame is a datagram
+// after its length.
 type StreamOptions struct {
 	Prefix Prefix
-	// MaxFrame is the size in bytes of the largest frame received, at most MaxDatagram, which is the default. A length
-	// beyond it, or below 1, ends the connection.
+	// MaxFrame is the size in bytes of the largest incoming frame. The default and upper bound is MaxDatagram. A length
+	// above MaxFrame or below 1 ends the connection.
 	MaxFrame int
-	// Backlog is how many bytes may wait for a peer that reads slowly, beside the kernel's buffer; 256 KiB if zero.
-	// Beyond it the connection is closed and ErrSlow told.
+	// Backlog bounds the bytes that wait for a slow peer, beside the kernel's buffer. 0 means 256 KiB. Beyond it the
+	// connection ends with ErrSlow.
 	Backlog int
-	// HelloTimeout is how long an accepted connection may take until its first frame is whole; 10 s if zero.
+	// HelloTimeout bounds the time until the first frame of an accepted connection is complete. 0 means 10 s.
 	HelloTimeout time.Duration
-	// MaxConns is how many accepted connections of a listener may be open; 10,000 if zero. More are closed at once.
+	// MaxConns bounds the accepted connections of a listener. 0 means 10,000. More connections are closed at once.
 	MaxConns int
-	// ReusePort is that of SocketOptions.
+	// ReusePort is as in SocketOptions.
 	ReusePort bool
 }
 
@@ -41,10 +40,10 @@ const (
 	defaultConns   = 10_000
 )
 
-// lingerTime is how long a closed stream may take to send its last bytes and to be closed by its peer.
+// lingerTime bounds the time in which a closed stream sends its last bytes and waits for its peer to close.
 const lingerTime = 2 * time.Second
 
-// acceptPause is how long a listener rests when the process has no descriptor left for a connection.
+// acceptPause is the pause of a listener after the process has run out of descriptors.
 const acceptPause = 100 * time.Millisecond
 
 func (o StreamOptions) withDefaults() (StreamOptions, error) {

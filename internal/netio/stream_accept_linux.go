@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	acceptBatch = 64  // connections accepted a turn
-	acceptQueue = 512 // connections that may wait for it in the kernel
+	acceptBatch = 64  // accepted connections in a turn
+	acceptQueue = 512 // connections that may wait in the kernel
 )
 
 // epollListener accepts the TCP connections of an epollPoller.
@@ -19,10 +19,10 @@ type epollListener struct {
 	poller  *epollPoller
 	fd      int
 	options StreamOptions
-	open    int     // accepted and not released
-	hellos  *alarms // of the connections that have sent no frame yet
-	pauses  *alarms
-	pause   alarm // ends the rest
+	open    int         // accepted and not released
+	hellos  *timerQueue // of connections without a first frame
+	pauses  *timerQueue
+	pause   timer // ends a pause
 }
 
 func (p *epollPoller) ListenStream(addr netip.AddrPort, o StreamOptions) (Socket, error) {
@@ -69,7 +69,7 @@ func (l *epollListener) listen(addr netip.AddrPort) error {
 	return l.start()
 }
 
-// start accepts connections from now on.
+// start begins to accept connections.
 func (l *epollListener) start() (err error) {
 	if l.addr, err = boundTo(l.fd); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (l *epollListener) handle(uint32, Handler) {
 		case unix.EAGAIN:
 			return
 		case unix.ECONNABORTED, unix.EINTR:
-		default: // no descriptor or memory left: to be told so again at once would be a busy loop
+		default: // no descriptor or memory is left: an immediate retry would be a busy loop
 			l.poller.stats.Errors++
 			l.watchFor(0)
 			l.pauses.set(&l.pause)
@@ -127,8 +127,8 @@ func (l *epollListener) accepted(fd int, from netip.AddrPort) {
 	s.listener = l
 	l.open++
 	p.stats.Streams.Accepted++
-	s.alarm.due = func() { s.fail(ErrSilent) }
-	l.hellos.set(&s.alarm)
+	s.timer.due = func() { s.fail(ErrSilent) }
+	l.hellos.set(&s.timer)
 }
 
 func (l *epollListener) watchFor(events uint32) {
@@ -139,18 +139,18 @@ func (l *epollListener) watchFor(events uint32) {
 
 func (l *epollListener) Close() { l.shut() }
 
-// shut gives up the connections that have sent no frame yet.
+// shut also ends the connections without a first frame.
 func (l *epollListener) shut() {
 	if l.closed {
 		return
 	}
 	l.stop()
-	l.hellos.ringAll()
+	l.hellos.fireAll()
 	l.poller.clock.drop(l.hellos)
 	l.poller.clock.drop(l.pauses)
 }
 
-// stop accepts no more connections. The accepted ones go on.
+// stop accepts no more connections. Accepted ones continue.
 func (l *epollListener) stop() {
 	l.closed = true
 	l.pause.stop()

@@ -10,7 +10,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// framed is a frame with the prefix of the zero StreamOptions.
+// framed returns a frame with the prefix of the zero StreamOptions.
 func framed(frame string) []byte {
 	return append(binary.LittleEndian.AppendUint16(nil, uint16(len(frame))), frame...)
 }
@@ -33,14 +33,14 @@ func (l *loop) dialStream(to netip.AddrPort, o netio.StreamOptions) netio.Socket
 	return s
 }
 
-// untilFailed turns the loop until it was told of n failures in all, and returns the last one's error.
+// untilFailed turns the loop until it has n failures in total, and returns the last error.
 func (l *loop) untilFailed(n int) error {
 	l.t.Helper()
 	l.until("a failure", func() bool { return len(l.failed) >= n })
 	return l.failed[n-1].err
 }
 
-// netConn is a TCP connection that the Poller under test knows nothing of, with a limit to what a test may wait for.
+// netConn is a TCP connection of package net, with a bound on the time of a test's reads.
 func netConn(t testing.TB, to netip.AddrPort) *net.TCPConn {
 	t.Helper()
 	conn, err := net.DialTCP("tcp", nil, net.TCPAddrFromAddrPort(to))
@@ -58,7 +58,7 @@ func bounded(t testing.TB, conn *net.TCPConn) *net.TCPConn {
 	return conn
 }
 
-// netListener is a listener that the Poller under test knows nothing of.
+// netListener is a listener of package net.
 func netListener(t testing.TB) *net.TCPListener {
 	t.Helper()
 	listener, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(loopback))

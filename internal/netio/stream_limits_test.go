@@ -9,19 +9,20 @@ import (
 	"tidegate/internal/netio"
 )
 
-// A connection that sends no whole frame is given up after HelloTimeout; one that has is not.
-func TestSilentStreams(t *testing.T) {
+// TestHelloTimeout checks that a connection without a complete frame ends after HelloTimeout, and that one with a
+// frame stays.
+func TestHelloTimeout(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
-		const hello = 300 * time.Millisecond // longer than a busy machine keeps one from reading
-		door := l.listenStream(netio.StreamOptions{HelloTimeout: hello})
+		const hello = 300 * time.Millisecond // longer than a busy machine delays a read
+		listener := l.listenStream(netio.StreamOptions{HelloTimeout: hello})
 		start := time.Now()
-		silent, half, polite := netConn(t, door.Addr()), netConn(t, door.Addr()), netConn(t, door.Addr())
+		silent, half, polite := netConn(t, listener.Addr()), netConn(t, listener.Addr()), netConn(t, listener.Addr())
 		write(t, half, framed("hello")[:4])
 		write(t, polite, framed("hello"))
 		l.untilFailed(2)
 		if took := time.Since(start); took < hello {
-			t.Errorf("given up after %v", took)
+			t.Errorf("ended after %v", took)
 		}
 		for _, f := range l.failed {
 			if !errors.Is(f.err, netio.ErrSilent) || f.socket == l.received[0].socket {
@@ -41,20 +42,20 @@ func TestSilentStreams(t *testing.T) {
 	})
 }
 
-// A connection whose frames settle nothing is given up as late as one that sends none; one that settles something later
-// is not.
-func TestStreamsThatAwait(t *testing.T) {
+// TestAwaitHello checks that a connection with AwaitHello for every frame ends after HelloTimeout, and that a
+// later frame without AwaitHello keeps it.
+func TestAwaitHello(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
-		const hello = 300 * time.Millisecond // longer than a busy machine keeps one from reading
-		door := l.listenStream(netio.StreamOptions{HelloTimeout: hello})
+		const hello = 300 * time.Millisecond // longer than a busy machine delays a read
+		listener := l.listenStream(netio.StreamOptions{HelloTimeout: hello})
 		l.onDatagram = func(s netio.Socket, _ netip.AddrPort, frame []byte) {
 			if string(frame) == "nothing" {
 				s.(netio.AcceptedStream).AwaitHello()
 			}
 		}
 		start := time.Now()
-		idle, late := netConn(t, door.Addr()), netConn(t, door.Addr())
+		idle, late := netConn(t, listener.Addr()), netConn(t, listener.Addr())
 		write(t, idle, append(framed("nothing"), framed("nothing")...))
 		write(t, late, append(framed("nothing"), framed("something")...))
 		l.untilReceived(4)
@@ -65,30 +66,31 @@ func TestStreamsThatAwait(t *testing.T) {
 		if _, err := idle.Read(make([]byte, 1)); err == nil {
 			t.Error("the idle connection is still open")
 		}
-		write(t, late, framed("nothing")) // it has settled before
+		write(t, late, framed("nothing")) // it has completed its hello before
 		l.untilReceived(5)
 		if got := l.Stats().Streams.Silent; got != 1 {
-			t.Errorf("%d given up as silent, want 1", got)
+			t.Errorf("%d ended as silent, want 1", got)
 		}
 	})
 }
 
-// What is beyond MaxConns is closed at once, and there is room again when one has gone.
+// TestMaxConns checks that connections beyond MaxConns are closed at once, and that there is room again when one has
+// ended.
 func TestMaxConns(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
-		door := l.listenStream(netio.StreamOptions{MaxConns: 1})
-		first := netConn(t, door.Addr())
+		listener := l.listenStream(netio.StreamOptions{MaxConns: 1})
+		first := netConn(t, listener.Addr())
 		write(t, first, framed("first"))
 		l.untilReceived(1)
-		second := netConn(t, door.Addr())
+		second := netConn(t, listener.Addr())
 		l.until("the second to be refused", func() bool { return l.Stats().Streams.Refused == 1 })
 		if _, err := second.Read(make([]byte, 1)); err == nil {
 			t.Error("the second connection is open")
 		}
 		_ = first.Close()
 		l.untilFailed(1)
-		write(t, netConn(t, door.Addr()), framed("third"))
+		write(t, netConn(t, listener.Addr()), framed("third"))
 		l.untilReceived(2)
 		if l.received[1].datagram != "third" || l.Stats().Streams.Accepted != 2 {
 			t.Errorf("received %q, counted %+v", l.received[1].datagram, l.Stats().Streams)
@@ -115,12 +117,12 @@ func TestStreamOptionsAndAddresses(t *testing.T) {
 				t.Errorf("DialStream: %v, want %v", err, c.want)
 			}
 		}
-		door := l.listenStream(netio.StreamOptions{})
-		if _, err := l.ListenStream(door.Addr(), netio.StreamOptions{}); err == nil {
+		listener := l.listenStream(netio.StreamOptions{})
+		if _, err := l.ListenStream(listener.Addr(), netio.StreamOptions{}); err == nil {
 			t.Error("ListenStream on an address in use: no error")
 		}
-		_, err := l.Listen(door.Addr(), netio.SocketOptions{})
-		for range 5 { // somebody else may have the port for UDP
+		_, err := l.Listen(listener.Addr(), netio.SocketOptions{})
+		for range 5 { // another program may use the port for UDP
 			if err == nil {
 				return
 			}
@@ -130,13 +132,13 @@ func TestStreamOptionsAndAddresses(t *testing.T) {
 	})
 }
 
-// One who floods a stream does not keep others from being heard.
+// TestFloodedStreamDoesNotStarveAnother checks that a flooding client does not keep others from being served.
 func TestFloodedStreamDoesNotStarveAnother(t *testing.T) {
 	const enough = 400_000 // frames; a turn takes one read of each
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
-		door := l.listenStream(netio.StreamOptions{})
-		flooder, quiet := netConn(t, door.Addr()), netConn(t, door.Addr())
+		listener := l.listenStream(netio.StreamOptions{})
+		flooder, quiet := netConn(t, listener.Addr()), netConn(t, listener.Addr())
 		var flood []byte
 		for range 1000 {
 			flood = append(flood, framed("f")...)
@@ -164,7 +166,7 @@ func TestFloodedStreamDoesNotStarveAnother(t *testing.T) {
 		}
 		l.until("the quiet stream", func() bool { return served || frames > enough })
 		if !served {
-			t.Errorf("%d frames of a flooder came before one of another", frames)
+			t.Errorf("%d frames of a flooding client came before one of another", frames)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streamRead is how many bytes one read of a stream takes.
+// streamRead is the size in bytes of one read of a stream.
 const streamRead = 256 << 10
 
 // epollStream is a TCP connection of an epollPoller.
@@ -18,15 +18,15 @@ type epollStream struct {
 	endpoint
 	poller     *epollPoller
 	fd         int
-	listener   *epollListener // that accepted it; nil if it was dialed
+	listener   *epollListener // that accepted the stream; nil if it was dialed
 	framing    framing
-	rest       []byte // the beginning of a frame that has not come whole
-	backlog    []byte // what the kernel did not take yet
+	rest       []byte // start of an incomplete frame
+	backlog    []byte // bytes that the kernel did not take yet
 	limit      int    // of backlog, in bytes
 	connecting bool
-	wrote      bool   // the peer may have something of ours to read
-	events     uint32 // that epoll watches for
-	alarm      alarm  // for the first frame; once closed, for the end of lingering
+	wrote      bool   // the peer may have data to read
+	events     uint32 // events in the epoll set
+	timer      timer  // for the first frame; after Close, for the end of lingering
 	awaits     bool   // the handler has called AwaitHello for the latest frame
 }
 
@@ -46,12 +46,12 @@ func (p *epollPoller) dialStream(to netip.AddrPort, o StreamOptions) (*epollStre
 	if err != nil {
 		return nil, err
 	}
-	hopeless := connect(fd, familyOf(to), to)
-	if errors.Is(hopeless, unix.EINPROGRESS) {
-		hopeless = nil
+	connectErr := connect(fd, familyOf(to), to)
+	if errors.Is(connectErr, unix.EINPROGRESS) {
+		connectErr = nil
 	}
-	if hopeless != nil && classify(hopeless).err() == nil {
-		return nil, closeAfter(fd, hopeless)
+	if connectErr != nil && classify(connectErr).err() == nil {
+		return nil, closeAfter(fd, connectErr)
 	}
 	s := p.newStream(fd, o)
 	s.peer = unmap(to)
@@ -64,8 +64,8 @@ func (p *epollPoller) dialStream(to netip.AddrPort, o StreamOptions) (*epollStre
 		return nil, closeAfter(fd, err)
 	}
 	p.stats.Streams.Dialed++
-	if hopeless != nil {
-		s.fail(hopeless)
+	if connectErr != nil {
+		s.fail(connectErr)
 	}
 	return s, nil
 }
@@ -110,7 +110,7 @@ func (s *epollStream) handle(events uint32, h Handler) {
 	}
 }
 
-// connected takes the outcome of the connect under way.
+// connected takes the result of the pending connect.
 func (s *epollStream) connected() bool {
 	errno, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_ERROR)
 	if err == nil && errno == 0 {
@@ -124,7 +124,7 @@ func (s *epollStream) connected() bool {
 	return false
 }
 
-// read gives h the frames of one read. There is but one a turn, so that a flood waits for its turn like everyone.
+// read delivers the frames of one read. There is only one read in a turn, so a flood cannot starve other sockets.
 func (s *epollStream) read(h Handler) {
 	room := s.poller.room
 	kept := copy(room, s.rest)
@@ -133,7 +133,7 @@ func (s *epollStream) read(h Handler) {
 	case errno == unix.EAGAIN || errno == unix.EINTR:
 	case s.closed:
 		if n <= 0 {
-			s.shut() // the peer has closed it too: the end of lingering
+			s.shut() // the peer has closed it too: lingering ends
 		}
 	case errno != 0:
 		s.fail(os.NewSyscallError("read", errno))
@@ -145,7 +145,7 @@ func (s *epollStream) read(h Handler) {
 	}
 }
 
-// deliver gives h the whole frames of b, the last n bytes of which are new, and keeps what follows them.
+// deliver gives h the whole frames of b and keeps the rest. The last n bytes of b are new.
 func (s *epollStream) deliver(b []byte, n int, h Handler) {
 	p := s.poller
 	frames := 0
@@ -166,12 +166,12 @@ func (s *epollStream) deliver(b []byte, n int, h Handler) {
 		s.awaits = false
 		h.Datagram(s, s.peer, frame)
 		if !s.awaits && !s.closed {
-			s.alarm.stop()
+			s.timer.stop()
 		}
 	}
 }
 
-// keep keeps the beginning of a frame for the next read.
+// keep keeps the start of a frame for the next read.
 func (s *epollStream) keep(rest []byte) {
 	if len(rest) == 0 && len(s.rest) == 0 {
 		return
@@ -179,7 +179,7 @@ func (s *epollStream) keep(rest []byte) {
 	s.rest = append(s.rest[:0], rest...)
 }
 
-// fail has the handler told that the stream is over.
+// fail queues the end of the stream for the handler.
 func (s *epollStream) fail(err error) {
 	s.poller.failures.end(s, &s.endpoint, &s.poller.stats.Streams, err)
 }

@@ -8,7 +8,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// Two Pollers listen on one address, and every connection comes to one of them.
+// TestStreamReusePort checks that two Pollers listen on one address, and that each connection comes to one of them.
 func TestStreamReusePort(t *testing.T) {
 	const clients = 40
 	o := netio.StreamOptions{ReusePort: true}
@@ -21,11 +21,11 @@ func TestStreamReusePort(t *testing.T) {
 		write(t, netConn(t, addr), framed(fmt.Sprint(i)))
 	}
 	a.until("all of them", func() bool {
-		b.turn(time.Unix(1, 0)) // only looks
+		b.turn(time.Unix(1, 0)) // only polls
 		a.Wake()
 		return len(a.received)+len(b.received) == clients
 	})
-	// That one of them gets none has a chance of 2^-39.
+	// A Poller without any connection has a chance of 2^-39.
 	if len(a.received) == 0 || len(b.received) == 0 {
 		t.Errorf("%d and %d connections: not spread", len(a.received), len(b.received))
 	}

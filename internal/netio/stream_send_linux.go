@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stageSize is how many bytes of frames one write carries at most.
+// stageSize is the largest number of bytes in one write of frames.
 const stageSize = 64 << 10
 
-// stage gathers the frames of one stream until another has something to say, so that they go in one write. It is all
-// that a stream whose peer keeps up needs to send.
-type stage struct {
+// frameBuffer collects the frames of one stream until another stream sends, so that they leave in one write. A stream
+// whose peer keeps up needs no other buffer.
+type frameBuffer struct {
 	stream *epollStream
 	bytes  []byte
 }
@@ -25,19 +25,19 @@ func (s *epollStream) send(frame []byte) {
 	case !s.framing.fits(len(frame)):
 		p.stats.countSend(tooLarge, 1)
 		return
-	case p.stage.bytes == nil:
-		p.stage.bytes = make([]byte, 0, stageSize)
+	case p.frames.bytes == nil:
+		p.frames.bytes = make([]byte, 0, stageSize)
 	}
-	if p.stage.stream != s || len(p.stage.bytes)+s.framing.prefix.size()+len(frame) > stageSize {
-		p.stage.flush()
+	if p.frames.stream != s || len(p.frames.bytes)+s.framing.prefix.size()+len(frame) > stageSize {
+		p.frames.flush()
 	}
-	p.stage.stream = s
-	p.stage.bytes = s.framing.append(p.stage.bytes, frame)
+	p.frames.stream = s
+	p.frames.bytes = s.framing.append(p.frames.bytes, frame)
 	p.stats.Out.Datagrams++
 }
 
-// flush writes what is gathered.
-func (g *stage) flush() {
+// flush writes the collected frames.
+func (g *frameBuffer) flush() {
 	if s := g.stream; s != nil {
 		g.stream = nil
 		s.write(g.bytes)
@@ -45,7 +45,7 @@ func (g *stage) flush() {
 	}
 }
 
-// write writes b, and puts what the kernel does not take into the backlog.
+// write writes b. The backlog takes the bytes that the kernel does not accept.
 func (s *epollStream) write(b []byte) {
 	if s.ending {
 		return
@@ -63,7 +63,7 @@ func (s *epollStream) write(b []byte) {
 	}
 }
 
-// drain writes the backlog, and finishes a closed stream that has none left.
+// drain writes the backlog, and finishes a closed stream without one.
 func (s *epollStream) drain() {
 	if len(s.backlog) > 0 {
 		s.backlog = s.push(s.backlog)
@@ -78,8 +78,8 @@ func (s *epollStream) drain() {
 	}
 }
 
-// push gives b to the kernel and returns what it did not take. A stream that cannot be written to can often still be
-// read, a refusal for instance: its end is left to read.
+// push gives b to the kernel and returns the unaccepted bytes. A stream that cannot be written can often still be
+// read, for instance a refusal. So its end is left to read.
 func (s *epollStream) push(b []byte) []byte {
 	n, errno := send(s.fd, b)
 	switch errno {
@@ -106,39 +106,39 @@ func (s *epollStream) watchFor(events uint32) {
 	}
 }
 
-// Close sends what is queued. A stream whose peer may still have to read that lingers: to close it at once could make
-// the kernel reset it, and the goodbye be lost.
+// Close sends the queued data. If the peer may still have data to read, the stream lingers. Otherwise the kernel
+// could reset the connection, and the goodbye would be lost.
 func (s *epollStream) Close() {
 	if s.closed {
 		return
 	}
 	p := s.poller
-	if p.stage.stream == s {
-		p.stage.flush()
+	if p.frames.stream == s {
+		p.frames.flush()
 	}
 	s.closed = true
-	s.alarm.stop()
+	s.timer.stop()
 	s.rest = nil
 	if s.ending || s.connecting || !s.wrote && len(s.backlog) == 0 {
 		s.shut()
 		return
 	}
-	s.alarm.due = s.shut
-	p.lingers.set(&s.alarm)
+	s.timer.due = s.shut
+	p.lingers.set(&s.timer)
 	if len(s.backlog) == 0 {
 		s.finish()
 	}
 }
 
-// finish tells the peer that nothing more will come. An error means that it knows.
+// finish tells the peer that no more data will come. On an error, the peer already knows.
 func (s *epollStream) finish() { _ = unix.Shutdown(s.fd, unix.SHUT_WR) }
 
-// shut closes the connection, whatever is still queued.
+// shut closes the connection at once, also with data still queued.
 func (s *epollStream) shut() {
-	s.alarm.stop()
+	s.timer.stop()
 	s.closed = true
 	s.backlog = nil
-	if s.wrote { // as little as possible unread: the kernel would reset the connection, and the peer lose our last words
+	if s.wrote { // unread input would make the kernel reset the connection, and the peer would lose the last data
 		s.finish()
 		_, _ = recv(s.fd, s.poller.room)
 	}

@@ -17,19 +17,19 @@ func TestStreamEcho(t *testing.T) {
 		eachBackend(t, func(t *testing.T, o netio.Options) {
 			l := newLoop(t, o)
 			so := netio.StreamOptions{Prefix: prefix}
-			door := l.listenStream(so)
-			door.SetOwner("the door's")
-			client := l.dialStream(door.Addr(), so)
-			for _, n := range []int{1, 2, 1000, netio.MaxDatagram} { // the first are sent before the connection stands
+			listener := l.listenStream(so)
+			listener.SetOwner("the listener's")
+			client := l.dialStream(listener.Addr(), so)
+			for _, n := range []int{1, 2, 1000, netio.MaxDatagram} { // the first are sent before the connection is established
 				l.send(client, netip.AddrPort{}, strings.Repeat("x", n))
 			}
 			l.Flush()
 			l.untilReceived(4)
 			server := l.received[0].socket
-			if server == door || server.Owner() != "the door's" || server.Peer() != l.received[0].from {
+			if server == listener || server.Owner() != "the listener's" || server.Peer() != l.received[0].from {
 				t.Fatalf("came by %v, owner %v, peer %v", server, server.Owner(), server.Peer())
 			}
-			if !server.Peer().IsValid() || client.Peer() != door.Addr() || server.Addr() != door.Addr() {
+			if !server.Peer().IsValid() || client.Peer() != listener.Addr() || server.Addr() != listener.Addr() {
 				t.Errorf("server %v of %v, client of %v", server.Addr(), server.Peer(), client.Peer())
 			}
 			for i, n := range []int{1, 2, 1000, netio.MaxDatagram} {
@@ -43,13 +43,14 @@ func TestStreamEcho(t *testing.T) {
 			if got, want := l.received[4], (received{client, client.Peer(), "and back"}); got != want {
 				t.Errorf("client received %+v, want %+v", got, want)
 			}
-			l.send(door, server.Peer(), "to a listener") // which has nobody to send it to
+			l.send(listener, server.Peer(), "to a listener") // which has no peer
 			l.Flush()
 		})
 	}
 }
 
-// A length out of bounds ends the connection before any of the frame has come; what came before it is given.
+// TestStreamFrameOutOfBounds checks that a length out of bounds ends the connection at once, after the frames before
+// it.
 func TestStreamFrameOutOfBounds(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -87,11 +88,11 @@ func TestStreamFrameOutOfBounds(t *testing.T) {
 	}
 }
 
-// However a stream ends, the frames before its end are given, and then its end, once.
+// TestStreamEnds checks that the frames before the end of a stream are delivered, and then the end, once.
 func TestStreamEnds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		after string // a beginning of a frame
+		after string // the start of a frame
 		reset bool
 	}{{"in order", "", false}, {"within a frame", "\x05\x00ab", false}, {"by a reset", "", true}} {
 		t.Run(c.name, func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestStreamEnds(t *testing.T) {
 				l := newLoop(t, o)
 				conn := netConn(t, l.listenStream(netio.StreamOptions{}).Addr())
 				write(t, conn, append(framed("hello"), c.after...))
-				l.untilReceived(1) // before a reset, which discards what is unread
+				l.untilReceived(1) // before a reset, which discards unread input
 				if c.reset {
 					_ = conn.SetLinger(0)
 				}
@@ -111,7 +112,7 @@ func TestStreamEnds(t *testing.T) {
 				if got := l.received; len(got) != 1 || got[0].socket != l.failed[0].socket || got[0].datagram != "hello" {
 					t.Errorf("received %+v, then the end of %v", got, l.failed[0].socket)
 				}
-				l.send(l.failed[0].socket, netip.AddrPort{}, "to nobody")
+				l.send(l.failed[0].socket, netip.AddrPort{}, "to a closed socket")
 				sendByNet(t, l.listen(loopback).Addr(), "later")
 				l.untilReceived(2)
 				if len(l.failed) != 1 || l.Stats().Streams.Ended != 1 {
@@ -122,7 +123,8 @@ func TestStreamEnds(t *testing.T) {
 	}
 }
 
-// A peer that has said all it had to and still reads is one that has ended.
+// TestHalfClosedStreamEnds checks that a stream ends when its peer has sent its last byte, even if the peer still
+// reads.
 func TestHalfClosedStreamEnds(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
@@ -141,9 +143,9 @@ func TestHalfClosedStreamEnds(t *testing.T) {
 func TestStreamRefused(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
-		door := l.listenStream(netio.StreamOptions{})
-		door.Close()
-		client := l.dialStream(door.Addr(), netio.StreamOptions{})
+		listener := l.listenStream(netio.StreamOptions{})
+		listener.Close()
+		client := l.dialStream(listener.Addr(), netio.StreamOptions{})
 		l.send(client, netip.AddrPort{}, "hello?")
 		if err := l.untilFailed(1); !errors.Is(err, netio.ErrRefused) {
 			t.Errorf("told %v, want ErrRefused", err)
@@ -163,7 +165,7 @@ func TestCloseOfAStreamSendsWhatIsQueued(t *testing.T) {
 			l.send(s, netip.AddrPort{}, "too late")
 		}
 		l.untilReceived(1)
-		write(t, conn, framed("still talking")) // unread by us: must not cost the peer our goodbye
+		write(t, conn, framed("still talking")) // unread here: the peer must still get the goodbye
 		var got []byte
 		l.inBackground("the goodbye", func() { got, _ = io.ReadAll(conn) })
 		if string(got) != string(framed("goodbye")) {
@@ -175,13 +177,14 @@ func TestCloseOfAStreamSendsWhatIsQueued(t *testing.T) {
 	})
 }
 
-// A reader that is slow gets everything in order; one that is too slow is given up, and no more than Backlog was kept.
+// TestSlowReader checks that a slow reader gets everything in order. A reader that is too slow is closed, and no more
+// than Backlog is kept.
 func TestSlowReader(t *testing.T) {
 	const frame, limit = 4000, 64 << 10
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
-		door := l.listenStream(netio.StreamOptions{Backlog: limit})
-		reader, stuck := netConn(t, door.Addr()), netConn(t, door.Addr())
+		listener := l.listenStream(netio.StreamOptions{Backlog: limit})
+		reader, stuck := netConn(t, listener.Addr()), netConn(t, listener.Addr())
 		write(t, reader, framed("reader"))
 		write(t, stuck, framed("stuck"))
 		l.untilReceived(2)
@@ -216,7 +219,8 @@ func TestSlowReader(t *testing.T) {
 	})
 }
 
-// What a server said before it threw us out is heard, even if we went on talking to it.
+// TestRefusalIsReadAfterWritingFails checks that a server's last words are read, even if the client has continued to
+// send.
 func TestRefusalIsReadAfterWritingFails(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)

@@ -17,7 +17,7 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// The transparent test's world: a proxy's machine and a server's, joined by a cable. Players are in neither.
+// The transparent test has a proxy's machine and a server's, connected by a cable. Players are in neither.
 const (
 	proxyHere  = "10.99.0.1"
 	serverHere = "10.99.0.2"
@@ -68,7 +68,7 @@ func machines(t *testing.T) (proxy, server string) {
 	return proxy, server
 }
 
-// inside calls f on a thread that is in a network namespace: sockets that it opens are there for good.
+// inside calls f on a thread in a network namespace. The sockets that it opens stay there.
 func inside(t *testing.T, name string, f func() error) {
 	t.Helper()
 	result := make(chan error, 1)
@@ -89,7 +89,8 @@ func inside(t *testing.T, name string, f func() error) {
 	}
 }
 
-// TestTransparent: a server sees players by their own addresses, and its answers come back to their sockets.
+// TestTransparent checks that a server sees players by their own addresses, and that its answers return to their
+// sockets.
 func TestTransparent(t *testing.T) {
 	here, there := machines(t)
 	for _, family := range []struct{ server, player, other string }{
@@ -145,18 +146,19 @@ func TestTransparent(t *testing.T) {
 					t.Errorf("the answer: %q", heard.texts)
 				}
 			}
-			if _, err := p.Dial(to, SocketOptions{TransparentSource: netip.MustParseAddrPort("198.51.100.1:1")}); to.Addr().Is6() && !errors.Is(err, ErrAddress) {
+			_, err := p.Dial(to, SocketOptions{TransparentSource: netip.MustParseAddrPort("198.51.100.1:1")})
+			if to.Addr().Is6() && !errors.Is(err, ErrAddress) {
 				t.Errorf("an IPv4 player at an IPv6 server: %v", err)
 			}
 		})
 	}
 }
 
-// TestTransparentWithoutPrivilege: the error says what is missing.
+// TestTransparentWithoutPrivilege checks that the error names the missing capability.
 func TestTransparentWithoutPrivilege(t *testing.T) {
 	result := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread, which gives its capabilities away, ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread drops its capabilities and ends with the goroutine
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
 		if err := unix.Capset(&header, &none[0]); err != nil {
@@ -170,7 +172,7 @@ func TestTransparentWithoutPrivilege(t *testing.T) {
 	}
 }
 
-// answers is a Handler that keeps what came.
+// answers is a Handler that keeps its input.
 type answers struct {
 	texts   []string
 	sockets []Socket
@@ -188,7 +190,8 @@ func TestPortableIsNotTransparent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = p.Close() }()
-	_, err = p.Dial(netip.MustParseAddrPort("127.0.0.1:9"), SocketOptions{TransparentSource: netip.MustParseAddrPort("203.0.113.7:5000")})
+	_, err = p.Dial(netip.MustParseAddrPort("127.0.0.1:9"),
+		SocketOptions{TransparentSource: netip.MustParseAddrPort("203.0.113.7:5000")})
 	if !errors.Is(err, errors.ErrUnsupported) {
 		t.Errorf("err = %v", err)
 	}

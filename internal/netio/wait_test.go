@@ -25,7 +25,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// A past deadline only looks, also after another deadline was left unreached.
+// TestPastDeadline checks that a past deadline only polls, also after another deadline that was not reached.
 func TestPastDeadline(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
@@ -38,7 +38,7 @@ func TestPastDeadline(t *testing.T) {
 	})
 }
 
-// A deadline that was set for one wait does not end a later one without any.
+// TestWaitWithoutDeadline checks that the deadline of one wait does not end a later one without a deadline.
 func TestWaitWithoutDeadline(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
@@ -69,7 +69,7 @@ func TestWaitWithoutDeadline(t *testing.T) {
 	})
 }
 
-// What one Wait found and nobody received, the next finds again.
+// TestWaitTwice checks that the next Wait finds the input that was not received.
 func TestWaitTwice(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
@@ -95,7 +95,7 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 		l := newLoop(t, o)
 		const rounds = 500
 		mailbox, answers := make(chan int, 1), make(chan int)
-		go func() { // one mail at a time: a lost Wake hangs
+		go func() { // one wake at a time: a lost Wake hangs
 			for i := range rounds {
 				mailbox <- i
 				l.Wake()
@@ -120,14 +120,14 @@ func TestWakeFromAnotherGoroutine(t *testing.T) {
 	})
 }
 
-// A Wake spoils the deadline of the wait it ends, but not that of the next, though it is the same.
+// TestWakeKeepsTheDeadline checks that a Wake does not affect the deadline of the next wait, even if it is the same.
 func TestWakeKeepsTheDeadline(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
 		const rounds = 100
 		mailbox := make(chan int)
 		go func() {
-			for i := range rounds { // some of them find the loop waiting
+			for i := range rounds { // some find the loop waiting
 				l.Wake()
 				mailbox <- i
 			}
@@ -147,7 +147,7 @@ func TestWakeKeepsTheDeadline(t *testing.T) {
 	})
 }
 
-// A Wake while nobody waits ends the next Wait, and that one only.
+// TestWakeIsRememberedOnce checks that a Wake without a wait ends the next Wait, and only that one.
 func TestWakeIsRememberedOnce(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		l := newLoop(t, o)
@@ -205,7 +205,7 @@ func TestAfterClose(t *testing.T) {
 	})
 }
 
-// Input that comes while the loop waits ends the wait, also when a batch delay came before.
+// TestInputFromAnotherLoop checks that input ends a wait, also after a batch delay.
 func TestInputFromAnotherLoop(t *testing.T) {
 	const rounds = 100
 	eachBackend(t, func(t *testing.T, o netio.Options) {
@@ -238,7 +238,7 @@ func TestInputFromAnotherLoop(t *testing.T) {
 	})
 }
 
-// After a turn with few datagrams the next is delayed, though there is input.
+// TestBatchDelay checks that the turn after one with few datagrams is delayed, even if there is input.
 func TestBatchDelay(t *testing.T) {
 	const delay = 30 * time.Millisecond
 	eachBackend(t, func(t *testing.T, o netio.Options) {
@@ -253,7 +253,7 @@ func TestBatchDelay(t *testing.T) {
 		l.Flush()
 		start := time.Now()
 		l.untilReceived(2)
-		if took := time.Since(start); took < delay/2 { // a signal may cut it
+		if took := time.Since(start); took < delay/2 { // a signal may shorten it
 			t.Errorf("a turn after one with a single datagram came after %s, want about %s", took, delay)
 		}
 	})

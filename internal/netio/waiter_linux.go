@@ -10,21 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// waiter is an epoll descriptor that Go's own poller waits on, as an os.File: it is readable when one of its sockets is.
-// So a waiting loop parks its goroutine and blocks no thread, and the file's read deadline serves both as the timer and as
-// the wake. Measured on Linux 6.18 against a timerfd and an eventfd in the set: to move the deadline takes 0.1 µs instead
-// of 0.7, and a wake and its answer 2 instead of 87; but Go's timers are up to a millisecond late while the process is idle.
+// waiter is an epoll descriptor on which Go's own poller waits, as an os.File: it is readable when one of its sockets
+// is. So a waiting loop parks its goroutine without blocking a thread. The file's read deadline is both the timer and
+// the wake. Measured on Linux 6.18 against a timerfd and an eventfd in the set: moving the deadline takes 0.1 µs
+// instead of 0.7, and a wake with its answer 2 instead of 87. But Go's timers are up to a millisecond late while the
+// process is idle.
 type waiter struct {
 	epfd  int
-	gate  int      // a second epoll descriptor, around the first; the first itself without a gate
+	gate  int      // an outer epoll descriptor around epfd; epfd itself without a gate
 	file  *os.File // of gate
 	raw   syscall.RawConn
-	armed time.Time // the read deadline that file has,
-	stale bool      // unless it has passed or was moved by wake
+	armed time.Time // the read deadline of file,
+	stale bool      // unless it has passed or wake has moved it
 	woken atomic.Bool
 }
 
-// newWaiter makes a waiter. Only one with a gate can sleep.
+// newWaiter makes a waiter. Only a gated one can sleep.
 func newWaiter(gated bool) (*waiter, error) {
 	epfd, err := newEpoll()
 	if err != nil {
@@ -48,7 +49,7 @@ func newWaiter(gated bool) (*waiter, error) {
 	return w, nil
 }
 
-// newEpoll makes an epoll descriptor, non-blocking as os.NewFile wants it to have deadlines.
+// newEpoll makes an epoll descriptor. It is non-blocking, as os.NewFile requires for deadlines.
 func newEpoll() (int, error) {
 	epfd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -60,18 +61,18 @@ func newEpoll() (int, error) {
 	return epfd, nil
 }
 
-// set watches a descriptor for events, or for others than before, level-triggered: what a turn leaves unread makes the
-// next one.
+// set changes the events of a descriptor in the epoll set. They are level-triggered: unread input makes the next
+// turn.
 func (w *waiter) set(op, fd int, events uint32) error {
 	event := unix.EpollEvent{Events: events, Fd: int32(fd)}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.epfd, op, fd, &event))
 }
 
-// park waits until look, which is called whenever there may be input, reports true; until the deadline, zero being none;
-// or until a wake.
+// park waits until look reports true, until the deadline (zero means none), or until a wake. It calls look whenever
+// there may be input.
 //
-// wake sets woken and then moves the read deadline; park sets the read deadline and then looks at woken. Whichever comes
-// second sees the other, so no wake is lost. One that is late may end the wait after the one it was for, too.
+// wake sets woken and then moves the read deadline; park sets the read deadline and then checks woken. The later one
+// sees the other, so no wake is lost. A late wake may also end the next wait.
 func (w *waiter) park(deadline time.Time, look func(fd uintptr) bool) error {
 	if w.stale || !deadline.Equal(w.armed) {
 		if err := w.file.SetReadDeadline(deadline); err != nil {
@@ -90,30 +91,30 @@ func (w *waiter) park(deadline time.Time, look func(fd uintptr) bool) error {
 	return err
 }
 
-// longAgo is the read deadline that ends a wait at once.
+// longAgo is a read deadline that ends a wait at once.
 var longAgo = time.Unix(1, 0)
 
-// wake ends the current or else the next park. Any goroutine may call it.
+// wake ends the current or the next park. Any goroutine may call it.
 func (w *waiter) wake() {
 	if !w.woken.Swap(true) {
-		// The only error is that the file is closed, and then nobody waits.
+		// It fails only if the file is closed, and then nothing waits.
 		_ = w.file.SetReadDeadline(longAgo)
 	}
 }
 
-// forget takes back the wakes so far.
+// forget resets wakes so far.
 func (w *waiter) forget() {
 	if w.woken.Swap(false) {
 		w.stale = true
 	}
 }
 
-// shortSleep is how long a loop may sleep without telling Go's scheduler, which has to wait for it to stop the world.
-// One that it is told of has its monitor look every 20 µs what has become of it: on a busy core a third of our time.
+// shortSleep bounds sleeps that Go's scheduler does not know about. It must wait for such a sleep to stop the world.
+// For a sleep that it does know, its monitor checks every 20 µs: a third of the time on a busy core.
 const shortSleep = 2 * time.Millisecond
 
-// sleep sleeps for about d, or less if a signal comes, with the gate shut: each datagram would else wake some idle thread
-// of Go's scheduler for nothing, which costs more than the sleep saves. Go's own timers would be too coarse for it.
+// sleep sleeps for about d, or less after a signal. The gate is closed meanwhile. Otherwise each datagram would wake
+// an idle thread of Go's scheduler, which costs more than the sleep saves. Go's own timers would be too coarse.
 func (w *waiter) sleep(d time.Duration) error {
 	if err := w.setGate(unix.EPOLL_CTL_MOD, 0); err != nil {
 		return err
@@ -127,13 +128,13 @@ func (w *waiter) sleep(d time.Duration) error {
 	return w.setGate(unix.EPOLL_CTL_MOD, unix.EPOLLIN)
 }
 
-// nap sleeps for about d, at most shortSleep, or less if a signal comes.
+// nap sleeps for about d, at most shortSleep, or less after a signal.
 func nap(d time.Duration) {
 	ts := unix.NsecToTimespec(d.Nanoseconds())
 	nanosleep(&ts)
 }
 
-// setGate says which events of the inner descriptor pass the gate.
+// setGate sets the events of the inner descriptor that pass the gate.
 func (w *waiter) setGate(op int, events uint32) error {
 	event := unix.EpollEvent{Events: events}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(w.gate, op, w.epfd, &event))

@@ -14,13 +14,13 @@ import (
 
 var loopbackSources = netip.MustParsePrefix("127.64.0.0/10")
 
-// echoing sends back what comes, by the socket that it came by.
+// echoing echoes datagrams by the socket that received them.
 type echoing struct {
 	p    *epollPoller
 	seen map[netip.AddrPort]int
 	got  map[Socket]string
 	bad  map[Socket]error
-	mine func(Socket) bool // whose datagrams are answers
+	mine func(Socket) bool // sockets whose datagrams are answers
 }
 
 func newEchoing(p *epollPoller) *echoing {
@@ -45,16 +45,16 @@ func (e *echoing) until(t *testing.T, what string, done func() bool) {
 	t.Helper()
 	for limit := time.Now().Add(await.Patience); !done(); {
 		if time.Now().After(limit) {
-			t.Fatalf("waited in vain for %s: %+v", what, e.p.Stats())
+			t.Fatalf("did not see %s: %+v", what, e.p.Stats())
 		}
 		turn(t, e.p, e)
 		e.p.Flush()
 	}
 }
 
-// TestLanes dials two servers many times: by one descriptor where each has an address of its own, and else by as many as one
-// server has sessions. Each hears its own.
-func TestLanes(t *testing.T) {
+// TestVirtualSockets dials two servers many times. With addresses of their own, the sessions share one descriptor;
+// otherwise there are as many as one server has sessions. Each session receives only its own datagrams.
+func TestVirtualSockets(t *testing.T) {
 	for name, o := range map[string]SocketOptions{"own addresses": {Sources: loopbackSources}, "pooled": {Shared: true}} {
 		t.Run(name, func(t *testing.T) {
 			const sessions = 20
@@ -110,7 +110,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// strangers sends a session a datagram that is not its server's.
+// strangers sends a session a datagram from another peer.
 func strangers(t *testing.T, p *epollPoller, e *echoing, s Socket) {
 	t.Helper()
 	conn, _ := plainSocket(t)
@@ -124,11 +124,11 @@ func strangers(t *testing.T, p *epollPoller, e *echoing, s Socket) {
 	}
 	e.until(t, "the stranger", func() bool { return p.Stats().Strangers == 1 })
 	if e.got[s] != before {
-		t.Error("a session took a stranger's datagram")
+		t.Error("a session took a datagram of another peer")
 	}
 }
 
-// TestSourcesAreChosenByKey: one key always has one address, and as many as are needed.
+// TestSourcesAreChosenByKey checks that a key always has the same address, and that all addresses can be used.
 func TestSourcesAreChosenByKey(t *testing.T) {
 	p := newEpollPoller(t)
 	to := netip.MustParseAddrPort("127.0.0.1:9")
@@ -153,9 +153,9 @@ func TestSourcesAreChosenByKey(t *testing.T) {
 	}
 }
 
-// TestLanesHearRefusals: of those that share a descriptor, the one whose server is not there is told, and nobody else; and
-// nothing that others send is lost by it.
-func TestLanesHearRefusals(t *testing.T) {
+// TestVirtualSocketsHearRefusals checks that only the virtual socket with the closed port gets a report, and that
+// datagrams of others are not lost.
+func TestVirtualSocketsHearRefusals(t *testing.T) {
 	for name, o := range map[string]SocketOptions{"own addresses": {Sources: loopbackSources}, "pooled": {Shared: true}} {
 		t.Run(name, func(t *testing.T) {
 			p := newEpollPoller(t)
@@ -186,7 +186,7 @@ func TestLanesHearRefusals(t *testing.T) {
 	}
 }
 
-// TestIPv6Sources needs no more than the loopback interface: a prefix that is local to it and freebind.
+// TestIPv6Sources needs only the loopback interface: a prefix that is local to it, and freebind.
 func TestIPv6Sources(t *testing.T) {
 	prefix := netip.MustParsePrefix("::1/128")
 	if err := CheckSources(prefix); err != nil {
@@ -223,7 +223,7 @@ func TestCheckSources(t *testing.T) {
 	}
 }
 
-// TestAnswersLeaveFromTheAddressThatWasUsed, and the same by IPv4 to an IPv6 listener.
+// TestAnswersLeaveFromTheAddressThatWasUsed checks a wildcard listener, also with IPv4 at an IPv6 listener.
 func TestAnswersLeaveFromTheAddressThatWasUsed(t *testing.T) {
 	for _, any := range []string{"0.0.0.0:0", "[::]:0"} {
 		t.Run(any, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestAnswersLeaveFromTheAddressThatWasUsed(t *testing.T) {
 			}
 			for _, host := range []string{"127.0.0.1", "127.9.8.7", "127.0.0.1"} {
 				to := netip.AddrPortFrom(netip.MustParseAddr(host), server.Addr().Port())
-				conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to)) // hears only to
+				conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(to)) // receives only from to
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -265,7 +265,7 @@ func TestAnswersLeaveFromTheAddressThatWasUsed(t *testing.T) {
 				}
 			}
 			if len(faces) != 2 {
-				t.Errorf("%d faces, want 2", len(faces))
+				t.Errorf("%d local sockets, want 2", len(faces))
 			}
 		})
 	}
@@ -281,17 +281,17 @@ func sumOf(m map[netip.AddrPort]int) (n int) {
 func TestFacesAreBounded(t *testing.T) {
 	p := newEpollPoller(t)
 	s := listen(t, p, SocketOptions{}).(*epollSocket)
-	f := newFaces(s)
-	for i := range uint64(2 * maxFaces) {
+	f := newLocalSockets(s)
+	for i := range uint64(2 * maxLocalSockets) {
 		f.socketOf(netip.AddrPort{}, nthSource(loopbackSources, i))
 	}
-	if len(f.all) != maxFaces {
-		t.Errorf("%d faces, want %d", len(f.all), maxFaces)
+	if len(f.all) != maxLocalSockets {
+		t.Errorf("%d local sockets, want %d", len(f.all), maxLocalSockets)
 	}
-	if got := f.socketOf(netip.AddrPort{}, nthSource(loopbackSources, 2*maxFaces)); got != Socket(s) {
+	if got := f.socketOf(netip.AddrPort{}, nthSource(loopbackSources, 2*maxLocalSockets)); got != Socket(s) {
 		t.Errorf("beyond them comes %T", got)
 	}
-	if got := f.socketOf(netip.AddrPort{}, at{}); got != Socket(s) {
+	if got := f.socketOf(netip.AddrPort{}, netip.Addr{}); got != Socket(s) {
 		t.Errorf("without an address comes %T", got)
 	}
 }
@@ -325,7 +325,7 @@ func TestLanesDoNotAllocate(t *testing.T) {
 	}
 }
 
-// counting echoes, and counts the answers.
+// counting echoes datagrams, and counts the answers.
 type counting struct {
 	p       *epollPoller
 	answers int

@@ -8,7 +8,7 @@ import (
 	"tidegate/internal/netio"
 )
 
-// looked counts datagrams, and the ones without a look at the clock since the one before.
+// looked counts datagrams, and the ones without an AfterRead since the one before.
 type looked struct {
 	fresh          bool
 	came, unlooked int
@@ -25,8 +25,8 @@ func (l *looked) Datagram(netio.Socket, netip.AddrPort, []byte) {
 
 func (l *looked) Failed(netio.Socket, error) {}
 
-// TestLooksAfterReads: the clock is looked at after each read of a socket that newcomers come to.
-func TestLooksAfterReads(t *testing.T) {
+// TestAfterRead checks that AfterRead is called after each read of a socket that new clients use.
+func TestAfterRead(t *testing.T) {
 	eachBackend(t, func(t *testing.T, o netio.Options) {
 		p, err := netio.New(o)
 		if err != nil {
@@ -60,7 +60,7 @@ func TestLooksAfterReads(t *testing.T) {
 			turnUntil(t, p, &h, "a datagram", func() bool { return h.came > i })
 		}
 		if h.unlooked > 0 {
-			t.Errorf("%d of %d datagrams came without a look at the clock", h.unlooked, h.came)
+			t.Errorf("%d of %d datagrams came without AfterRead", h.unlooked, h.came)
 		}
 	})
 }

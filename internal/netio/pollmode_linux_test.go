@@ -17,27 +17,27 @@ func (b *bouncer) Datagram(Socket, netip.AddrPort, []byte) {
 func (b *bouncer) Failed(Socket, error) {}
 func (b *bouncer) Refused() int         { return b.refused }
 
-// guarded is a listener, who floods it, and who refuses that or takes it.
-type guarded struct {
+// floodedListener is a listener, its flooding client, and its handler.
+type floodedListener struct {
 	*epollPoller
 	*bouncer
 	listener *epollSocket
 	flood    *net.UDPConn
 }
 
-func newGuarded(t *testing.T, b *bouncer) *guarded {
+func newFloodedListener(t *testing.T, b *bouncer) *floodedListener {
 	t.Helper()
 	p, err := newNative(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	g := &guarded{epollPoller: p.(*epollPoller), bouncer: b}
+	g := &floodedListener{epollPoller: p.(*epollPoller), bouncer: b}
 	g.listen(t, "127.0.0.1:0")
 	return g
 }
 
-func (g *guarded) listen(t *testing.T, addr string) {
+func (g *floodedListener) listen(t *testing.T, addr string) {
 	t.Helper()
 	s, err := g.Listen(netip.MustParseAddrPort(addr), SocketOptions{})
 	if err != nil {
@@ -50,8 +50,8 @@ func (g *guarded) listen(t *testing.T, addr string) {
 	t.Cleanup(func() { _ = g.flood.Close() })
 }
 
-// send sends so many datagrams, which are there when it returns, and has a turn take them.
-func (g *guarded) send(t *testing.T, n int) {
+// send sends n datagrams, which have arrived when it returns. Then a turn takes them.
+func (g *floodedListener) send(t *testing.T, n int) {
 	t.Helper()
 	for range n {
 		if _, err := g.flood.Write([]byte("let me in")); err != nil {
@@ -65,7 +65,7 @@ func (g *guarded) send(t *testing.T, n int) {
 	}
 }
 
-func (g *guarded) turn(t *testing.T) {
+func (g *floodedListener) turn(t *testing.T) {
 	t.Helper()
 	g.refused = 0
 	if err := g.Wait(time.Now().Add(10 * time.Millisecond)); err != nil {
@@ -74,41 +74,41 @@ func (g *guarded) turn(t *testing.T) {
 	g.Receive(g)
 }
 
-// A listener whose datagrams are refused is read without the kernel's asking until they have become few, and then with it.
-func TestPatrol(t *testing.T) {
-	g := newGuarded(t, &bouncer{all: 1})
-	g.send(t, floodedTurn)
-	if !g.listener.round.on {
+// TestPollMode checks that a listener whose datagrams are refused is in poll mode until they become few.
+func TestPollMode(t *testing.T) {
+	g := newFloodedListener(t, &bouncer{all: 1})
+	g.send(t, floodMinimum)
+	if !g.listener.pollState.active {
 		t.Fatal("a flooded listener is still watched")
 	}
 	for range 2 * calmTurns {
 		g.send(t, calmRead)
 	}
-	if !g.listener.round.on {
+	if !g.listener.pollState.active {
 		t.Fatal("a flooded listener is watched again")
 	}
 	for range calmTurns {
 		g.turn(t)
 	}
-	if g.listener.round.on || len(g.patrol.sockets) != 0 {
+	if g.listener.pollState.active || len(g.pollMode.sockets) != 0 {
 		t.Fatal("a calm listener is not watched")
 	}
 	g.send(t, 1)
 }
 
-// Many datagrams are no flood if they are welcome.
-func TestNoPatrol(t *testing.T) {
-	g := newGuarded(t, new(bouncer))
-	g.send(t, 2*floodedTurn)
-	if g.listener.round.on {
-		t.Error("a listener that has much to do is not watched")
+// TestBusyIsNotFlooded checks that many accepted datagrams do not start poll mode.
+func TestBusyIsNotFlooded(t *testing.T) {
+	g := newFloodedListener(t, new(bouncer))
+	g.send(t, 2*floodMinimum)
+	if g.listener.pollState.active {
+		t.Error("a busy listener is not watched")
 	}
 }
 
-// A listener that is handed over while it is flooded is read no more.
-func TestPatrolMute(t *testing.T) {
-	g := newGuarded(t, &bouncer{all: 1})
-	g.send(t, floodedTurn)
+// TestStopReceivingInPollMode checks that a listener that is handed over in poll mode is not read any more.
+func TestStopReceivingInPollMode(t *testing.T) {
+	g := newFloodedListener(t, &bouncer{all: 1})
+	g.send(t, floodMinimum)
 	g.StopReceiving(g.listener)
 	if _, err := g.flood.Write([]byte("let me in")); err != nil {
 		t.Fatal(err)
@@ -118,17 +118,17 @@ func TestPatrolMute(t *testing.T) {
 		g.turn(t)
 	}
 	if g.got != before || g.stats.Errors != 0 {
-		t.Errorf("a muted listener received %d datagrams, with %d errors", g.got-before, g.stats.Errors)
+		t.Errorf("a handed-over listener received %d datagrams, with %d errors", g.got-before, g.stats.Errors)
 	}
 }
 
-// A listener may close while it is flooded, and its descriptor serve another.
-func TestPatrolCloses(t *testing.T) {
-	g := newGuarded(t, &bouncer{all: 1})
-	g.send(t, floodedTurn)
+// TestCloseInPollMode checks that a listener may close in poll mode, and that its descriptor may be used again.
+func TestCloseInPollMode(t *testing.T) {
+	g := newFloodedListener(t, &bouncer{all: 1})
+	g.send(t, floodMinimum)
 	g.listener.Close()
 	g.turn(t)
-	if len(g.patrol.sockets) != 0 {
+	if len(g.pollMode.sockets) != 0 {
 		t.Error("a closed listener is still read")
 	}
 	g.listen(t, "127.0.0.1:0")

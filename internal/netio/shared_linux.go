@@ -1,0 +1,153 @@
+package netio
+
+import (
+	"net/netip"
+
+	"golang.org/x/sys/unix"
+)
+
+// sharedSockets are the descriptors that dialed Sockets of a Poller share.
+type sharedSockets struct {
+	own    map[sharedKind]*sharedSocket // members have their own addresses, so one descriptor serves all of a kind
+	pooled map[sharedKind]*socketPool
+}
+
+// sharedKind has the properties that all members of a shared descriptor have in common.
+type sharedKind struct {
+	family       int
+	dontFragment bool
+	local        netip.Addr // the zero Addr: the system's choice
+	buffer       int        // SocketOptions.ReceiveBuffer
+}
+
+func kindOf(to netip.AddrPort, o SocketOptions) sharedKind {
+	return sharedKind{familyOf(to), o.DontFragment, o.Local, o.ReceiveBuffer}
+}
+
+// dialFromPrefix opens a virtual socket with its own address.
+func (p *epollPoller) dialFromPrefix(to netip.AddrPort, o SocketOptions) (Socket, error) {
+	if !to.IsValid() || o.Sources.Addr().Is4() != to.Addr().Unmap().Is4() {
+		return nil, ErrAddress
+	}
+	o.Local = netip.Addr{}
+	kind := kindOf(to, o)
+	h := p.shared.own[kind]
+	if h == nil {
+		var err error
+		if h, err = p.openShared(kind, o); err != nil {
+			return nil, err
+		}
+		h.ownAddresses, h.onClose = true, func(*virtualSocket) {}
+		if p.shared.own == nil {
+			p.shared.own = make(map[sharedKind]*sharedSocket)
+		}
+		p.shared.own[kind] = h
+	}
+	to = unmap(to)
+	at, ok := h.freeSource(to, o)
+	if !ok {
+		return nil, ErrNoSource
+	}
+	return h.add(at, to), nil
+}
+
+// freeSource returns the first address, from the one for SourceKey, that no virtual socket to the peer has.
+func (h *sharedSocket) freeSource(to netip.AddrPort, o SocketOptions) (netip.Addr, bool) {
+	n := usableSources(o.Sources)
+	for i := range n {
+		at := nthSource(o.Sources, (o.SourceKey%n+i)%n)
+		if _, taken := h.members[keyOf(at, to)]; !taken {
+			return at, true
+		}
+	}
+	return netip.Addr{}, false
+}
+
+// openShared opens a descriptor to share. If the kernel supports it, errors are reported per virtual socket.
+func (p *epollPoller) openShared(kind sharedKind, o SocketOptions) (*sharedSocket, error) {
+	local := o.Local
+	switch {
+	case local.IsValid():
+	case kind.family == unix.AF_INET6:
+		local = netip.IPv6Unspecified()
+	default:
+		local = netip.IPv4Unspecified()
+	}
+	o.Local = netip.Addr{} // open binds to its address argument
+	s, err := p.open(netip.AddrPortFrom(local, 0), o.forSharing(), bind)
+	if err != nil {
+		return nil, err
+	}
+	options := []struct{ level, name int }{{unix.SOL_IP, unix.IP_PKTINFO}, {unix.SOL_IP, unix.IP_RECVERR}}
+	if kind.family == unix.AF_INET6 {
+		options = []struct{ level, name int }{
+			{unix.SOL_IPV6, unix.IPV6_RECVPKTINFO}, {unix.SOL_IPV6, unix.IPV6_RECVERR},
+			// Otherwise a source must be an address of an interface. An address in a local prefix is not enough.
+			{unix.SOL_IPV6, unix.IPV6_FREEBIND},
+		}
+	}
+	for _, option := range options {
+		if err := setOption(s.fd, option.level, option.name, 1); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	h := &sharedSocket{epollSocket: s, members: make(map[virtualKey]*virtualSocket)}
+	s.demux = h
+	return h, nil
+}
+
+// socketPool holds shared sockets whose members have no addresses of their own. So each one has at most one member
+// per peer.
+type socketPool struct {
+	sockets []*sharedSocket        // nil where one was closed
+	full    map[netip.AddrPort]int // number of sockets at the front that certainly have a member for the peer
+}
+
+// dialShared opens a virtual socket at the first shared socket without a member for the peer.
+func (p *epollPoller) dialShared(to netip.AddrPort, o SocketOptions) (Socket, error) {
+	if !to.IsValid() {
+		return nil, ErrAddress
+	}
+	to = unmap(to)
+	kind := kindOf(to, o)
+	pl := p.shared.pooled[kind]
+	if pl == nil {
+		pl = &socketPool{full: make(map[netip.AddrPort]int)}
+		if p.shared.pooled == nil {
+			p.shared.pooled = make(map[sharedKind]*socketPool)
+		}
+		p.shared.pooled[kind] = pl
+	}
+	i := pl.full[to]
+	for i < len(pl.sockets) && pl.sockets[i] != nil && pl.sockets[i].members[keyOf(netip.Addr{}, to)] != nil {
+		i++
+	}
+	if i == len(pl.sockets) {
+		pl.sockets = append(pl.sockets, nil)
+	}
+	if pl.sockets[i] == nil {
+		h, err := p.openShared(kind, o)
+		if err != nil {
+			return nil, err
+		}
+		h.onClose = func(l *virtualSocket) { pl.left(i, l) }
+		pl.sockets[i] = h
+	}
+	pl.full[to] = i + 1
+	return pl.sockets[i].add(netip.Addr{}, to), nil
+}
+
+// left notes that a member of the i-th shared socket has closed. A shared socket without members is closed.
+func (pl *socketPool) left(i int, l *virtualSocket) {
+	if n, ok := pl.full[l.peer]; ok && i < n {
+		pl.full[l.peer] = i
+		if i == 0 {
+			delete(pl.full, l.peer)
+		}
+	}
+	if h := pl.sockets[i]; len(h.members) == 0 {
+		h.Close()
+		pl.sockets[i] = nil
+	}
+}

@@ -1,0 +1,85 @@
+package netio
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAlarms(t *testing.T) {
+	var clock timers
+	soon, late := clock.add(-time.Second), clock.add(time.Hour) // soon's are due when they are set
+	if !clock.earlier(time.Time{}).IsZero() {
+		t.Error("a deadline without a timer")
+	}
+	var fired []string
+	set := func(q *timerQueue, name string) *timer {
+		a := &timer{due: func() { fired = append(fired, name) }}
+		q.set(a)
+		return a
+	}
+	set(soon, "first")
+	stopped := set(soon, "stopped")
+	set(soon, "last")
+	kept := set(late, "late")
+	stopped.stop()
+	stopped.stop()
+	if got := clock.earlier(time.Time{}); got != soon.first.at {
+		t.Errorf("deadline %v, want the first timer's", got)
+	}
+	early := time.Unix(1, 0)
+	if got := clock.earlier(early); got != early {
+		t.Errorf("deadline %v, want the earlier one given", got)
+	}
+	if clock.fire(); len(fired) > 0 {
+		t.Errorf("fired %v before a poll for input", fired)
+	}
+	clock.beforePoll()
+	clock.fire()
+	clock.fire()
+	if len(fired) != 2 || fired[0] != "first" || fired[1] != "last" {
+		t.Errorf("fired %v", fired)
+	}
+	if got := clock.earlier(time.Time{}); got != kept.at {
+		t.Errorf("deadline %v, want the late timer's", got)
+	}
+	late.fireAll()
+	clock.drop(late)
+	if len(fired) != 3 || len(clock.queues) != 1 {
+		t.Errorf("fired %v, %d queues", fired, len(clock.queues))
+	}
+}
+
+func TestBatchDelayNext(t *testing.T) {
+	const most = time.Millisecond
+	for _, c := range []struct {
+		what     string
+		max      time.Duration
+		handled  int
+		deadline time.Duration // from now; 0 is none
+		want     time.Duration
+	}{
+		{"off", 0, 1, 0, 0},
+		{"nothing handled", most, 0, 0, 0},
+		{"few handled", most, 1, 0, most},
+		{"just not busy", most, busyTurn - 1, 0, most},
+		{"busy", most, busyTurn, 0, 0},
+		{"a later deadline", most, 1, 2 * most, most},
+		{"a near deadline", most, 1, most / 2, most / 2},
+		{"a past deadline", most, 1, -most, -most},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := batchDelay{max: c.max, handled: c.handled}
+			var deadline time.Time
+			if c.deadline != 0 {
+				deadline = time.Now().Add(c.deadline)
+			}
+			if got := d.next(deadline); got != c.want {
+				t.Errorf("%s: a delay of %s, want %s", c.what, got, c.want)
+			}
+			if got := d.next(deadline); got != 0 {
+				t.Errorf("%s: another delay of %s for the same turn", c.what, got)
+			}
+		})
+	}
+}
