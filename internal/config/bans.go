@@ -19,8 +19,8 @@ func defaultBans() Bans {
 	}
 }
 
-// LoadBans reads only the [bans] table of a configuration file, so that commands can ban while the rest of the file
-// is being edited. The file in the result is a path that a command can open.
+// LoadBans reads only the [bans] table of a configuration file. So commands can ban while the rest of the file is
+// being edited. The file in the result is a path that a command can open.
 func LoadBans(path string) (Bans, error) {
 	c, err := loadTable(path, "bans", "Bans", (*validator).bans)
 	if err != nil {

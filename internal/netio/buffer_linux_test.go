@@ -47,11 +47,11 @@ func TestReceiveBuffers(t *testing.T) {
 		o.Sources = prefix
 		check(fmt.Sprint("with a source, asked for ", asked), dialed(o), sharedBuffers*each)
 		o.Sources, o.Shared = netip.Prefix{}, true
-		hub, err := p.dialShared(server.Addr(), o.withDialDefaults())
+		shared, err := p.dialShared(server.Addr(), o.withDialDefaults())
 		if err != nil {
 			t.Fatal(err)
 		}
-		check(fmt.Sprint("shared, asked for ", asked), hub.(*virtualSocket).shared.fd, sharedBuffers*each)
+		check(fmt.Sprint("shared, asked for ", asked), shared.(*virtualSocket).shared.fd, sharedBuffers*each)
 	}
 	client := dial(t, p, server.Addr())
 	part, err := p.ConnectPeer(server, client.Addr(), &heard{})

@@ -75,15 +75,15 @@ func TestLocalPrefix(t *testing.T) {
 		}
 		e := newEchoing(p)
 		for key := range uint64(3) {
-			lane, err := p.Dial(s.Addr(), SocketOptions{Sources: prefix, SourceKey: 1000 * key})
+			socket, err := p.Dial(s.Addr(), SocketOptions{Sources: prefix, SourceKey: 1000 * key})
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.Send(lane, netip.AddrPort{}, []byte("hello"))
+			p.Send(socket, netip.AddrPort{}, []byte("hello"))
 			p.Flush()
-			e.until(t, "the echo", func() bool { return e.got[lane] == "hello" })
-			if e.seen[lane.Addr()] != 1 || !prefix.Contains(lane.Addr().Addr()) {
-				t.Errorf("the server saw %v, want %v", e.seen, lane.Addr())
+			e.until(t, "the echo", func() bool { return e.got[socket] == "hello" })
+			if e.seen[socket.Addr()] != 1 || !prefix.Contains(socket.Addr().Addr()) {
+				t.Errorf("the server saw %v, want %v", e.seen, socket.Addr())
 			}
 		}
 	}

@@ -8,22 +8,22 @@ import (
 	"tidegate/internal/netio"
 )
 
-// looked counts datagrams, and the ones without an AfterRead since the one before.
-type looked struct {
-	fresh          bool
-	came, unlooked int
+// readCounter counts datagrams, and the ones without an AfterRead since the one before.
+type readCounter struct {
+	fresh            bool
+	came, unnotified int
 }
 
-func (l *looked) AfterRead() { l.fresh = true }
+func (l *readCounter) AfterRead() { l.fresh = true }
 
-func (l *looked) Datagram(netio.Socket, netip.AddrPort, []byte) {
+func (l *readCounter) Datagram(netio.Socket, netip.AddrPort, []byte) {
 	if l.came++; !l.fresh {
-		l.unlooked++
+		l.unnotified++
 	}
 	l.fresh = false
 }
 
-func (l *looked) Failed(netio.Socket, error) {}
+func (l *readCounter) Failed(netio.Socket, error) {}
 
 // TestAfterRead checks that AfterRead is called after each read of a socket that new clients use.
 func TestAfterRead(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAfterRead(t *testing.T) {
 		}
 		defer func() { _ = udp.Close() }()
 		tcp := netConn(t, streams.Addr())
-		var h looked
+		var h readCounter
 		for i, send := range []func() (int, error){
 			func() (int, error) { return udp.Write([]byte("hello")) },
 			func() (int, error) { return tcp.Write(framed("hello")) },
@@ -59,8 +59,8 @@ func TestAfterRead(t *testing.T) {
 			}
 			turnUntil(t, p, &h, "a datagram", func() bool { return h.came > i })
 		}
-		if h.unlooked > 0 {
-			t.Errorf("%d of %d datagrams came without AfterRead", h.unlooked, h.came)
+		if h.unnotified > 0 {
+			t.Errorf("%d of %d datagrams came without AfterRead", h.unnotified, h.came)
 		}
 	})
 }

@@ -64,8 +64,8 @@ type DropReporter interface {
 
 // KernelDropCounter is a listening socket whose kernel counts dropped datagrams. Only Linux has it.
 type KernelDropCounter interface {
-	// KernelDrops returns the number of datagrams that the kernel has dropped since the socket was opened, because its
-	// buffer was full or because of a filter. The counter wraps.
+	// KernelDrops returns the number of datagrams that the kernel has dropped since the socket was opened. It drops them
+	// if its buffer is full or because of a filter. The counter wraps.
 	KernelDrops() uint32
 	// SetFiltered says whether a filter that does not count its drops stands before the socket from now on. Drops
 	// meanwhile count as Stats.FilterDrops.

@@ -11,7 +11,7 @@ const (
 	sendBatch = 64  // messages in one sendmmsg
 )
 
-// outbox queues outgoing datagrams. The datagrams of one socket form a chain of slots, so they leave in one system
+// outbox queues outgoing datagrams. The datagrams of one socket form a chain of slots. So they leave in one system
 // call, even if they are mixed with others.
 type outbox struct {
 	slots   [outSlots]outSlot

@@ -10,10 +10,10 @@ import (
 
 // Poll mode. Each datagram at a socket in an epoll set runs the set's wake-up path in the kernel. That takes 0.3 µs
 // of the receiving core (Linux 6.18), an eighth of the cost of refusing the datagram. So a flooded listening socket
-// leaves the set and is read at intervals until it is calm, as NAPI polls a network card without interrupts.
+// leaves the set. Until it is calm, it is read at intervals, as NAPI polls a network card without interrupts.
 const (
 	pollInterval = 250 * time.Microsecond
-	// a flood has at least so many refused datagrams in a turn, and at least half of all datagrams refused
+	// a flood has at least this many refused datagrams in a turn, and half of all
 	floodMinimum = 64
 	calmRead     = 16 // a turn with fewer datagrams is calm
 	calmTurns    = 16 // number of calm turns that end poll mode

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// bouncer is a Handler that may refuse everything.
-type bouncer struct{ all, got, refused int }
+// refuser is a Handler that may refuse everything.
+type refuser struct{ all, got, refused int }
 
-func (b *bouncer) Datagram(Socket, netip.AddrPort, []byte) {
+func (b *refuser) Datagram(Socket, netip.AddrPort, []byte) {
 	b.got++
 	b.refused += b.all
 }
-func (b *bouncer) Failed(Socket, error) {}
-func (b *bouncer) Refused() int         { return b.refused }
+func (b *refuser) Failed(Socket, error) {}
+func (b *refuser) Refused() int         { return b.refused }
 
 // floodedListener is a listener, its flooding client, and its handler.
 type floodedListener struct {
 	*epollPoller
-	*bouncer
+	*refuser
 	listener *epollSocket
 	flood    *net.UDPConn
 }
 
-func newFloodedListener(t *testing.T, b *bouncer) *floodedListener {
+func newFloodedListener(t *testing.T, b *refuser) *floodedListener {
 	t.Helper()
 	p, err := newNative(Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = p.Close() })
-	g := &floodedListener{epollPoller: p.(*epollPoller), bouncer: b}
+	g := &floodedListener{epollPoller: p.(*epollPoller), refuser: b}
 	g.listen(t, "127.0.0.1:0")
 	return g
 }
@@ -76,7 +76,7 @@ func (g *floodedListener) turn(t *testing.T) {
 
 // TestPollMode checks that a listener whose datagrams are refused is in poll mode until they become few.
 func TestPollMode(t *testing.T) {
-	g := newFloodedListener(t, &bouncer{all: 1})
+	g := newFloodedListener(t, &refuser{all: 1})
 	g.send(t, floodMinimum)
 	if !g.listener.pollState.active {
 		t.Fatal("a flooded listener is still watched")
@@ -98,7 +98,7 @@ func TestPollMode(t *testing.T) {
 
 // TestBusyIsNotFlooded checks that many accepted datagrams do not start poll mode.
 func TestBusyIsNotFlooded(t *testing.T) {
-	g := newFloodedListener(t, new(bouncer))
+	g := newFloodedListener(t, new(refuser))
 	g.send(t, 2*floodMinimum)
 	if g.listener.pollState.active {
 		t.Error("a busy listener is not watched")
@@ -107,7 +107,7 @@ func TestBusyIsNotFlooded(t *testing.T) {
 
 // TestStopReceivingInPollMode checks that a listener that is handed over in poll mode is not read any more.
 func TestStopReceivingInPollMode(t *testing.T) {
-	g := newFloodedListener(t, &bouncer{all: 1})
+	g := newFloodedListener(t, &refuser{all: 1})
 	g.send(t, floodMinimum)
 	g.StopReceiving(g.listener)
 	if _, err := g.flood.Write([]byte("let me in")); err != nil {
@@ -124,7 +124,7 @@ func TestStopReceivingInPollMode(t *testing.T) {
 
 // TestCloseInPollMode checks that a listener may close in poll mode, and that its descriptor may be used again.
 func TestCloseInPollMode(t *testing.T) {
-	g := newFloodedListener(t, &bouncer{all: 1})
+	g := newFloodedListener(t, &refuser{all: 1})
 	g.send(t, floodMinimum)
 	g.listener.Close()
 	g.turn(t)

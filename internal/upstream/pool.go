@@ -191,9 +191,8 @@ func (p *Pool) Release(s *Server) {
 }
 
 // Failed notes that a session got nothing from a server between since and now. It reports whether the server is to
-// blame. If so, the server rests, and Pick prefers others for a while. If other sessions or checks have heard the
-// server since, it is not to blame, but for at most maxExcused sessions in a row. A failure during a rest changes
-// nothing.
+// blame. If so, the server rests, and Pick prefers others for a while. A server that other sessions or checks have
+// heard since is not to blame, for at most maxExcused sessions in a row. A failure during a rest changes nothing.
 func (p *Pool) Failed(s *Server, now, since time.Time, why string) (blamed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
