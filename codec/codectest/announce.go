@@ -6,12 +6,13 @@ import (
 	"tidegate/codec"
 )
 
-// checkNews announces clients that join and leave, in bad network conditions. Each announcement must arrive once.
-func checkNews(t tb, c *Config) {
-	if !c.News {
-		simulate(t, "no news", func(r *report) {
+// checkAnnouncements announces clients that join and leave, in bad network conditions. Each announcement must arrive
+// once.
+func checkAnnouncements(t tb, c *Config) {
+	if !c.Announces {
+		simulate(t, "no announcements", func(r *report) {
 			if p := connectedPair(r, c, 1); p != nil {
-				p.refusesNews(p.server)
+				p.refusesAnnouncements(p.server)
 			}
 		})
 		return
@@ -21,7 +22,7 @@ func checkNews(t tb, c *Config) {
 		if p == nil {
 			return
 		}
-		p.refusesNews(p.client)
+		p.refusesAnnouncements(p.client)
 		p.net.SetWeather(foul.net)
 		want := []uint16{1001, 1002, 65535}
 		for _, id := range want {
@@ -40,8 +41,8 @@ func checkNews(t tb, c *Config) {
 	})
 }
 
-// refusesNews checks that a side without announcements returns ErrMode.
-func (p *pair) refusesNews(s *side) {
+// refusesAnnouncements checks that a side without announcements returns ErrMode.
+func (p *pair) refusesAnnouncements(s *side) {
 	if err := s.conn.Announce(p.net.Now(), codec.Joined, 1); !isMode(err) {
 		p.r.Errorf("%s: Announce: %v, want ErrMode", s.name, err)
 	}

@@ -42,8 +42,8 @@ func (l *ledger) appendPayload(b []byte, index uint32, size int, pad uint8) []by
 	return l.c.appendPayload(b, l.direction, index, size, pad)
 }
 
-// heard counts a fixed payload for the oldest message that has not arrived yet.
-func (l *ledger) heard(m codec.Message) {
+// countFixed counts a fixed payload for the oldest message that has not arrived yet.
+func (l *ledger) countFixed(m codec.Message) {
 	if !bytes.Equal(m.Payload, l.fixed) {
 		l.mismatch("%x received, want %x, the only possible payload", m.Payload, l.fixed)
 		return

@@ -60,8 +60,8 @@ type Config struct {
 	HelloIdentity bool
 	// ClientIDs says that the client learns its ID, which Admit sets.
 	ClientIDs bool
-	// News says that the server can Announce other clients.
-	News bool
+	// Announces says that the server can Announce other clients.
+	Announces bool
 	// CalmHandshake says that a single loss may fail a handshake. Bad network conditions then begin after the handshake.
 	CalmHandshake bool
 
@@ -115,7 +115,7 @@ var checks = []check{
 	{"send-errors", checkSendErrors},
 	{"bulk", checkBulk},
 	{"queue-full", checkQueueFull},
-	{"news", checkNews},
+	{"news", checkAnnouncements},
 	{"confirm", checkConfirm},
 	{"leave", checkLeaves},
 	{"kick", checkKicks},

@@ -117,7 +117,7 @@ func TestBrokenToyFails(t *testing.T) {
 		{"receives too early", "traffic/clear/reliable", "Received before Connected"},
 		{"asks twice", "traffic/clear/reliable", "Asked twice"},
 		{"forgets the identity", "traffic/clear/reliable", "Asked brings"},
-		{"tells a wrong ID", "traffic/clear/reliable", "told to be client"},
+		{"tells a wrong ID", "traffic/clear/reliable", "received client ID"},
 		{"disconnected twice", "leave", "after Disconnected"},
 		{"ends again", "close-both", "after Disconnected"},
 		{"receipt forgotten", "close-early", "answered 0 times, want once"},

@@ -49,7 +49,7 @@ func dialAhead(r *report, c *Config, seed uint64, weather simnet.Weather) *pair 
 		r.Errorf("server: no client within %v", grantLimit)
 		return nil
 	}
-	p.think()
+	p.waitRandomly()
 	if p.client.granted || p.server.wasAsked || p.client.over {
 		r.Errorf("before Grant: client granted %v, over %v; server asked %v",
 			p.client.granted, p.client.over, p.server.wasAsked)
@@ -60,8 +60,8 @@ func dialAhead(r *report, c *Config, seed uint64, weather simnet.Weather) *pair 
 	return p
 }
 
-// think lets up to a second pass.
-func (p *pair) think() { p.net.Run(time.Duration(p.rng.Int64N(int64(time.Second)))) }
+// waitRandomly advances the time by up to a second.
+func (p *pair) waitRandomly() { p.net.Run(time.Duration(p.rng.Int64N(int64(time.Second)))) }
 
 func grantLate(r *report, c *Config, seed uint64, weather simnet.Weather) {
 	p := dialAhead(r, c, seed, weather)
@@ -71,7 +71,7 @@ func grantLate(r *report, c *Config, seed uint64, weather simnet.Weather) {
 	const server = 4711
 	p.server.conn.(codec.Deferrer).Grant(p.net.Now(), server)
 	p.net.RunUntil(grantLimit, func() bool { return p.client.granted })
-	p.think()
+	p.waitRandomly()
 	if !p.client.granted || p.client.grantedBy != server || p.server.wasAsked {
 		r.Errorf("before Introduce: client granted %v by %d, want %d; server asked %v",
 			p.client.granted, p.client.grantedBy, server, p.server.wasAsked)

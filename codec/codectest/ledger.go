@@ -75,7 +75,7 @@ func (l *ledger) arrived(m codec.Message) {
 	case l.c.greets(m.Payload):
 		return
 	case l.fixed != nil:
-		l.heard(m)
+		l.countFixed(m)
 		return
 	}
 	rest := m.Payload
@@ -117,7 +117,7 @@ func (l *ledger) isSame(m codec.Message, index uint32) bool {
 // mismatch reports a message that the peer never sent, unless a forger may have sent it.
 func (l *ledger) mismatch(format string, args ...any) {
 	if !l.strange {
-		l.complain(format, args...)
+		l.fault(format, args...)
 	}
 }
 
@@ -137,19 +137,19 @@ func (l *ledger) count(index uint32) {
 	rec := &l.records[index]
 	rec.arrivals++
 	if mayRepeat := rec.mode == codec.Unreliable && (l.c.Repeats || l.strange); rec.arrivals > 1 && !mayRepeat {
-		l.complain("%v message %d arrived %d times", rec.mode, index, rec.arrivals)
+		l.fault("%v message %d arrived %d times", rec.mode, index, rec.arrivals)
 	}
 	newest := &l.newest[rec.mode][rec.channel]
 	switch rec.mode {
 	case codec.ReliableOrdered:
 		expected := l.ordered[rec.channel][min(l.inOrder[rec.channel], len(l.ordered[rec.channel])-1)]
 		if index != expected {
-			l.complain("%v message %d arrived out of order on channel %d, want %d", rec.mode, index, rec.channel, expected)
+			l.fault("%v message %d arrived out of order on channel %d, want %d", rec.mode, index, rec.channel, expected)
 		}
 		l.inOrder[rec.channel]++
 	case codec.UnreliableSequenced, codec.ReliableSequenced, codec.Notify:
 		if int(index) < *newest {
-			l.complain("%v message %d arrived on channel %d after %d", rec.mode, index, rec.channel, *newest-1)
+			l.fault("%v message %d arrived on channel %d after %d", rec.mode, index, rec.channel, *newest-1)
 		}
 	}
 	*newest = max(*newest, int(index)+1)
@@ -172,8 +172,8 @@ func (l *ledger) answered(receipt codec.Receipt, delivered bool) {
 	rec.delivered = delivered
 }
 
-// complain reports a fault that no honest network causes. A lenient simulation, with forged datagrams, ignores it.
-func (l *ledger) complain(format string, args ...any) {
+// fault reports a fault that no honest network causes. A lenient simulation, with forged datagrams, ignores it.
+func (l *ledger) fault(format string, args ...any) {
 	if !l.lenient {
 		l.r.Errorf(l.name+": "+format, args...)
 	}

@@ -113,7 +113,7 @@ func (p *pair) checkHandshake() {
 		p.r.Errorf("server: Asked brings identity %x, want %x", asked.Identity, p.hello.Identity)
 	}
 	if p.c.ClientIDs && p.client.clientID != p.server.admitID {
-		p.r.Errorf("client: told to be client %d, want %d", p.client.clientID, p.server.admitID)
+		p.r.Errorf("client: received client ID %d, want %d", p.client.clientID, p.server.admitID)
 	}
 }
 

@@ -35,10 +35,10 @@ func (l *ledger) checkArrivals(clear bool) {
 	for i := range l.records {
 		rec := &l.records[i]
 		if rec.arrivals == 0 && (clear || l.mustArrive(i)) {
-			l.complain("%v message %d of %d bytes on channel %d never arrived", rec.mode, i, rec.size, rec.channel)
+			l.fault("%v message %d of %d bytes on channel %d never arrived", rec.mode, i, rec.size, rec.channel)
 		}
 		if rec.mode.IsReliable() && rec.answers > 0 && !rec.delivered {
-			l.complain("%v message %d reported lost in a session that lives", rec.mode, i)
+			l.fault("%v message %d reported lost in a session that lives", rec.mode, i)
 		}
 	}
 	l.checkReports(clear)
@@ -57,7 +57,7 @@ func (l *ledger) checkReports(clear bool) {
 		}
 	}
 	if clear && asked >= enoughReports && delivered == 0 {
-		l.complain("none of %d notify messages reported delivered in clear weather", asked)
+		l.fault("none of %d notify messages reported delivered in clear weather", asked)
 	}
 }
 
@@ -70,7 +70,7 @@ func (l *ledger) checkReceipts() {
 			l.r.Errorf("%s: receipt of %v message %d answered %d times, want once", l.name, rec.mode, i, rec.answers)
 		}
 		if rec.delivered && rec.arrivals == 0 && !l.overtaken(i) {
-			l.complain("%v message %d reported delivered, but never arrived", rec.mode, i)
+			l.fault("%v message %d reported delivered, but never arrived", rec.mode, i)
 		}
 	}
 }

@@ -38,8 +38,8 @@ type Conn struct {
 	state   state
 	// tentative says that the acknowledgement of VerifyConnect waits for Confirm.
 	tentative bool
-	// proof is a client's acknowledgement of VerifyConnect. The client repeats it with every datagram until a message of
-	// the server shows that it has arrived.
+	// proof is a client's acknowledgement of VerifyConnect. The client sends it along with every repetition of a command,
+	// until a message of the server shows that it has arrived.
 	proof             ack
 	proving, proofDue bool
 	secrets           secrets

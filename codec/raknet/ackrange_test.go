@@ -89,7 +89,7 @@ func TestAcksDoNotAllocate(t *testing.T) {
 		w.add(ackRange{0xfffffe, 1})
 		var r ackReader
 		if r.parse(w.end()[1:]) != nil {
-			t.Fatal("what was written does not read back")
+			t.Fatal("the written list does not read back")
 		}
 		for _, ok := r.next(); ok; _, ok = r.next() {
 			continue

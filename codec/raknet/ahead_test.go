@@ -52,7 +52,7 @@ func TestDeferredClientIsRefused(t *testing.T) {
 		}
 		if reason == codec.TooSoon {
 			if !bytes.Equal(said[0], l.p.appendRefusal(nil, idRecentlyConnected, serverIdentity{guid: gameGUID})) {
-				t.Errorf("%v: said %x", reason, said[0])
+				t.Errorf("%v: sent %x", reason, said[0])
 			}
 			continue
 		}
@@ -84,7 +84,7 @@ func TestDeferredClientIsGranted(t *testing.T) {
 			t.Errorf("a connection request before the grant: %v, want %v", err, errPhase)
 		}
 		if said := offline(t, l, l.server); len(said) > 0 {
-			t.Errorf("said %x before the grant", said)
+			t.Errorf("sent %x before the grant", said)
 		}
 		askAgain(t, l) // it has an answer to its first request, but a copy may have been lost
 		l.now = l.now.Add(500 * ms)
@@ -99,7 +99,7 @@ func TestDeferredClientIsGranted(t *testing.T) {
 	l.server.Grant(l.now, 1)
 	for range 2 {
 		if said := offline(t, l, l.server); len(said) != 1 || !bytes.Equal(said[0], want.append(nil)) {
-			t.Errorf("said %x after the grant, want %x", said, want.append(nil))
+			t.Errorf("sent %x after the grant, want %x", said, want.append(nil))
 		}
 		_ = l.server.Receive(l.now, request2Of(l.p, l.now, 77))
 	}
@@ -174,7 +174,7 @@ func wantSilence(t *testing.T, l *link) {
 			t.Errorf("%x: %v, want %v", wire, err, errPhase)
 		}
 		if said := offline(t, l, l.client); len(said) > 0 {
-			t.Errorf("said %x before it was introduced", said)
+			t.Errorf("sent %x before it was introduced", said)
 		}
 	}
 }
@@ -194,11 +194,11 @@ func TestNotIntroduced(t *testing.T) {
 			t.Errorf("ended as %v, want closed", got)
 		}
 		if said := offline(t, l, l.client); len(said) > 0 {
-			t.Errorf("said %x", said)
+			t.Errorf("sent %x", said)
 		}
 		l.client.Introduce(l.now, codec.Hello{Data: []byte("too late")})
 		if said := offline(t, l, l.client); len(said) > 0 {
-			t.Errorf("said %x after the end", said)
+			t.Errorf("sent %x after the end", said)
 		}
 	}
 }

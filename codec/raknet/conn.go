@@ -10,7 +10,7 @@ import (
 
 var (
 	errEmpty      = fmt.Errorf("raknet: empty message: %w", codec.ErrMode)
-	errReservedID = fmt.Errorf("raknet: message begins with a byte below 0x1b, which is RakNet's own: %w", codec.ErrMode)
+	errReservedID = fmt.Errorf("raknet: message begins with a byte below 0x1b, reserved for RakNet: %w", codec.ErrMode)
 	errChannel    = fmt.Errorf("raknet: ordering channel above 31: %w", codec.ErrMode)
 )
 

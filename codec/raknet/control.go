@@ -14,7 +14,7 @@ const (
 	maxEarlyBytes = 256 << 10
 )
 
-var errEarlyRoom = fmt.Errorf("raknet: too much sent ahead of the handshake: %w", codec.ErrLimit)
+var errEarlyRoom = fmt.Errorf("raknet: too many messages before the end of the handshake: %w", codec.ErrLimit)
 
 // earlyMessages wait for Connected. Their payloads are owned.
 type earlyMessages struct {

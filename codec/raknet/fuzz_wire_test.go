@@ -43,7 +43,7 @@ func FuzzWireTypes(f *testing.F) {
 			}
 			written := first.append(nil)
 			if err := second.parse(written); err != nil {
-				t.Fatalf("%T: what it wrote does not read back: %v", kind, err)
+				t.Fatalf("%T: its output does not read back: %v", kind, err)
 			}
 			if again := second.append(nil); !bytes.Equal(again, written) {
 				t.Fatalf("%T: written %x, then %x", kind, written, again)

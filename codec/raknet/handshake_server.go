@@ -47,7 +47,7 @@ func (c *Conn) blank() []byte {
 // be forged.
 const pongEvery = time.Second
 
-var errPings = fmt.Errorf("raknet: more than a ping a second: %w", codec.ErrUnexpected)
+var errPings = fmt.Errorf("raknet: more than one ping a second: %w", codec.ErrUnexpected)
 
 // answerOffline answers a client's offline message, since an earlier answer of ours may have been lost. A deferred
 // client gets no refusal for a datagram that may be forged, because a refusal would end its attempt.

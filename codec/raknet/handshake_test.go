@@ -161,7 +161,7 @@ func TestDialMeetsEncryption(t *testing.T) {
 		t.Errorf("a server that encrypts: ended as %v, want incompatible", got)
 	}
 	if wire, _ := l.client.Transmit(l.now, nil); string(wire) != "\x0a\x00" {
-		t.Errorf("said %x to it, want 0a00", wire)
+		t.Errorf("sent %x to it, want 0a00", wire)
 	}
 }
 

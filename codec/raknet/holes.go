@@ -13,12 +13,12 @@ const (
 )
 
 // hole is a run of the peer's datagram numbers that have not arrived. They stay missing for good if the peer sends
-// their messages again under other numbers. The messages of a hole have all arrived once no reliable number below the
-// field below is missing. That field is the number of a reliable message sent after the hole.
+// their messages again under other numbers. All messages of a hole have arrived once no reliable number before
+// reliableEnd is missing.
 type hole struct {
 	first, last Seq24
-	below       Seq24 // reliable number
-	closed      bool  // below comes from a message behind the hole, not from the number expected before it
+	reliableEnd Seq24
+	closed      bool // reliableEnd comes from a datagram behind the hole
 	asked       uint8
 	askAt       time.Duration
 }
@@ -43,7 +43,7 @@ func (r *receiver) openHole(now time.Duration, last Seq24, count int) {
 }
 
 // lacks reports whether a reliable message is missing that a closed hole may have contained.
-func (r *receiver) lacks(o *hole) bool { return r.reliable.base.Before(o.below) }
+func (r *receiver) lacks(o *hole) bool { return r.reliable.base.Before(o.reliableEnd) }
 
 func (h *holes) open(last Seq24, count int, expected Seq24, askAt time.Duration) {
 	if len(h.list) == maxHoles {
@@ -56,7 +56,7 @@ func (h *holes) open(last Seq24, count int, expected Seq24, askAt time.Duration)
 	for i > 0 && last.Before(h.list[i-1].first) {
 		i--
 	}
-	h.insert(i, hole{first: last.Add(1 - count), last: last, below: expected, askAt: askAt})
+	h.insert(i, hole{first: last.Add(1 - count), last: last, reliableEnd: expected, askAt: askAt})
 }
 
 func (h *holes) insert(i int, o hole) {
@@ -73,8 +73,8 @@ func (h *holes) close(expected Seq24) {
 }
 
 func (h *hole) close(expected Seq24) {
-	if !h.closed && h.below != expected {
-		h.below, h.closed = expected, true
+	if !h.closed && h.reliableEnd != expected {
+		h.reliableEnd, h.closed = expected, true
 	}
 }
 

@@ -43,7 +43,7 @@ func dialGork(ctx context.Context, t *testing.T, at string, conf gork.ListenConf
 	case theirs := <-accepted:
 		return pair{ours, theirs}
 	case <-ctx.Done():
-		t.Fatal("go-raknet accepts nobody")
+		t.Fatal("go-raknet accepts no connection")
 		return pair{}
 	}
 }

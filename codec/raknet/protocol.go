@@ -19,13 +19,13 @@ import (
 )
 
 var (
-	errNotOffline = fmt.Errorf("raknet: not a message for a newcomer: %w", codec.ErrMalformed)
+	errNotOffline = fmt.Errorf("raknet: not an offline message for a server: %w", codec.ErrMalformed)
 	errPingSize   = fmt.Errorf("raknet: ping without a GUID: %w", codec.ErrMalformed)
 	errProbeSize  = fmt.Errorf("raknet: probe shorter than the least MTU: %w", codec.ErrMalformed)
 	errVersion    = fmt.Errorf("raknet: protocol version not accepted: %w", codec.ErrRefused)
 	errChallenge  = fmt.Errorf("raknet: client wants to encrypt: %w", codec.ErrRefused)
 	errCookie     = fmt.Errorf("raknet: cookie wrong or too old: %w", codec.ErrRefused)
-	errOffloaded  = fmt.Errorf("raknet: first request is for whoever stands before us: %w", codec.ErrRefused)
+	errOffloaded  = fmt.Errorf("raknet: first request is for the front proxy (offloaded cookies): %w", codec.ErrRefused)
 )
 
 // Protocol is RakNet with its options. It is safe for concurrent use. It learns nothing but the versions of servers.

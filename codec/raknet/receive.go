@@ -95,7 +95,7 @@ func (c *Conn) receiveOffline(now time.Time, id byte, b []byte) error {
 	return nil
 }
 
-var errPressure = fmt.Errorf("raknet: more than the far side takes: %w", codec.ErrFull)
+var errPressure = fmt.Errorf("raknet: other side of the proxy is full: %w", codec.ErrFull)
 
 var _ codec.Throttler = (*Conn)(nil)
 

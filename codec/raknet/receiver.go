@@ -11,7 +11,7 @@ var (
 	errDatagramSeen   = fmt.Errorf("raknet: datagram arrived before: %w", codec.ErrDuplicate)
 	errDatagramWindow = fmt.Errorf("raknet: datagram number: %w", codec.ErrWindow)
 	errReliableWindow = fmt.Errorf("raknet: reliable message number: %w", codec.ErrWindow)
-	errHeldRoom       = fmt.Errorf("raknet: no room to hold a message that is ahead of its turn: %w", codec.ErrLimit)
+	errHeldRoom       = fmt.Errorf("raknet: no room to hold an early message: %w", codec.ErrLimit)
 	errSplitRoom      = fmt.Errorf("raknet: no room for another split message: %w", codec.ErrLimit)
 	errSplitTooLarge  = fmt.Errorf("raknet: split message over every bound: %w", codec.ErrLimit)
 )

@@ -83,7 +83,7 @@ func TestReceiverRefusesReliableNumbersFarAhead(t *testing.T) {
 	}
 	f.n--
 	if _, err := f.feed(orderedCapsule(maxReliableAhead-1, 1, 8)); err != nil || !f.acknowledged() {
-		t.Errorf("the same datagram number, with what is in the window: %v, acknowledged %v", err, f.acknowledged())
+		t.Errorf("the same datagram number, with content in the window: %v, acknowledged %v", err, f.acknowledged())
 	}
 }
 

@@ -38,7 +38,7 @@ func TestStranded(t *testing.T) {
 	}
 	l.wait(time.Second)
 	if asked == 0 || len(l.toClient) > 0 {
-		t.Errorf("nobody redials, and the client has asked %d times more; events %v", asked, l.toClient)
+		t.Errorf("without a redial the client has asked %d times more; events %v", asked, l.toClient)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestReliableWindowInOrderNeedsNoMemory(t *testing.T) {
 	}
 	w.add(w.base.Add(1))
 	if w.release(); len(w.seen) == 0 {
-		t.Error("released what is still missing something before it")
+		t.Error("released the window with a missing message")
 	}
 	w.add(w.base)
 	if w.release(); len(w.seen) != 0 {

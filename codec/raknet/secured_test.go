@@ -78,7 +78,7 @@ func TestReplaySecuredClient(t *testing.T) {
 		ours := offlineOnly(r.sent)
 		for _, b := range ours {
 			if !contains(recorded, b) {
-				t.Errorf("said %x, which the real client did not", b)
+				t.Errorf("sent %x, which the real client did not", b)
 			}
 		}
 		if len(ours) < 2 {

@@ -47,7 +47,7 @@ func TestServerThatDemandsEncryption(t *testing.T) {
 		t.Errorf("ended as %v, want incompatible", got)
 	}
 	if string(said) != "\x0a\x00" {
-		t.Errorf("said %x at last, want 0a00", said)
+		t.Errorf("sent %x at last, want 0a00", said)
 	}
 }
 

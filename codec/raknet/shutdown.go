@@ -97,7 +97,7 @@ func (c *Conn) stepShutdown(now time.Duration) {
 }
 
 // expireHandshake ends a handshake that took too long. A server that offered its key probably demands encryption. But
-// it may make exceptions, so this is the first sure sign.
+// it may make exceptions, so only the time-out shows it.
 func (c *Conn) expireHandshake() {
 	switch {
 	case !c.dialed:

@@ -99,7 +99,7 @@ func TestViolatorsAreTold(t *testing.T) {
 	h.drop = nil
 	tooLarge := capsule{mode: codec.Reliable, split: true, splitCount: 1 << 20, payload: gamePayload(1000)}
 	if err := h.inject(h.next(tooLarge)); err != errSplitTooLarge {
-		t.Fatalf("said %v", err)
+		t.Fatalf("sent %v", err)
 	}
 	if got := ending(t, h.toServer); got != codec.Violation {
 		t.Errorf("the server ended as %v, want violation", got)

@@ -12,10 +12,10 @@ const maxSplits = 256
 
 // Errors of parts.
 var (
-	errSplit           = fmt.Errorf("raknet: part contradicts the others of its message: %w", codec.ErrMalformed)
-	errSplitUnreliable = fmt.Errorf("raknet: part of a message that is not reliable: %w", codec.ErrMalformed)
-	errSplitCount      = fmt.Errorf("raknet: part of a message that has fewer than two: %w", codec.ErrMalformed)
-	errSplitSize       = fmt.Errorf("raknet: part larger than the MTU has room for: %w", codec.ErrMalformed)
+	errSplit           = fmt.Errorf("raknet: part contradicts other parts of its message: %w", codec.ErrMalformed)
+	errSplitUnreliable = fmt.Errorf("raknet: part of an unreliable message: %w", codec.ErrMalformed)
+	errSplitCount      = fmt.Errorf("raknet: split message with fewer than two parts: %w", codec.ErrMalformed)
+	errSplitSize       = fmt.Errorf("raknet: part larger than the MTU allows: %w", codec.ErrMalformed)
 )
 
 // reassembly joins split messages (docs/protocols/raknet.md#splitting). The first part to arrive fixes the number of

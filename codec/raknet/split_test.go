@@ -103,7 +103,7 @@ func TestReassemblyIsBounded(t *testing.T) {
 		r.add(&splitParts(1, make([]byte, 6000), 1000)[0])
 		large, small := splitParts(2, make([]byte, 5000), 1000), splitParts(3, make([]byte, 4000), 1000)
 		if v, _ := r.judge(&large[0]); v != refused || r.neverFits(&large[0]) {
-			t.Errorf("a message over what is left of the budget is %v, or would never fit", v)
+			t.Errorf("a message over the rest of the budget is %v, or would never fit", v)
 		}
 		if v, _ := r.judge(&small[0]); v != fresh {
 			t.Errorf("a message within the budget is %v, want fresh", v)

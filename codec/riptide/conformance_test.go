@@ -34,7 +34,7 @@ func conformance(v Version) codectest.Config {
 		Repeats:    true,
 		HelloData:  true,
 		ClientIDs:  true,
-		News:       true,
+		Announces:  true,
 		Refusals: []codectest.GoodbyeCase{
 			codectest.ReasonOnly(codec.NoConnection, codec.NoConnection),
 			codectest.ReasonOnly(codec.AlreadyConnected, codec.AlreadyConnected),

@@ -122,7 +122,7 @@ func TestNotifyForgets(t *testing.T) {
 	farthest := seq(30700) + 1<<15 - 1
 	n.receive(farthest)
 	if h := n.header(); h.last != farthest || h.bits != 0 {
-		t.Errorf("after a jump to %d the header tells of %d, bits %02x", farthest, h.last, h.bits)
+		t.Errorf("after a jump to %d the header reports %d, bits %02x", farthest, h.last, h.bits)
 	}
 }
 

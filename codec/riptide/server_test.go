@@ -77,7 +77,7 @@ func TestRefuse(t *testing.T) {
 		t.Errorf("refused by %x", got)
 	}
 	if got := p.Refuse([]byte{0x05}, nil, codec.ServerFull); len(got) != 0 {
-		t.Errorf("what is no Connect was refused by %x", got)
+		t.Errorf("a datagram other than Connect was refused by %x", got)
 	}
 }
 

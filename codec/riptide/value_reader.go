@@ -236,10 +236,10 @@ func (r *Reader) fail(err error) {
 // Errors of Reader, Writer and Transcode.
 var (
 	ErrShort    = fmt.Errorf("%w: message ends before its values", codec.ErrMalformed)
-	ErrTrailing = fmt.Errorf("%w: message goes on after its values", codec.ErrMalformed)
+	ErrTrailing = fmt.Errorf("%w: message continues after its values", codec.ErrMalformed)
 	ErrVarint   = fmt.Errorf("%w: number of more than 64 bits", codec.ErrMalformed)
 	ErrLength   = errors.New("string or array too long for Riptide 2.0")
-	ErrDialect  = errors.New("value that Riptide 2.0 does not have")
+	ErrDialect  = errors.New("value does not exist in Riptide 2.0")
 )
 
 // Vector2 is the Unity type of that name.

@@ -46,14 +46,14 @@ func (f *format) hasKeys() bool { return f.era == AnyEra || f.era == Early }
 // Errors of Receive and Send, in addition to the contract's own. They are made once, so that hostile input costs no
 // memory.
 var (
-	errOpcode    = fmt.Errorf("%w: no such instruction", codec.ErrMalformed)
+	errOpcode    = fmt.Errorf("%w: unknown instruction", codec.ErrMalformed)
 	errLength    = fmt.Errorf("%w: instruction of a wrong length", codec.ErrMalformed)
-	errComponent = fmt.Errorf("%w: component that was not announced", codec.ErrMalformed)
+	errComponent = fmt.Errorf("%w: component not announced", codec.ErrMalformed)
 	errNames     = fmt.Errorf("%w: not a list of component names", codec.ErrMalformed)
-	errEntity    = fmt.Errorf("%w: entity that was not sent to the client", codec.ErrMalformed)
-	errWidth     = fmt.Errorf("%w: width of entities not known yet", codec.ErrUnexpected)
+	errEntity    = fmt.Errorf("%w: entity not sent to the client", codec.ErrMalformed)
+	errWidth     = fmt.Errorf("%w: width of entities still unknown", codec.ErrUnexpected)
 	errRate      = fmt.Errorf("%w: too many messages a second", codec.ErrLimit)
-	errNoForm    = fmt.Errorf("%w: no such message in this dialect and direction", codec.ErrMode)
+	errNoForm    = fmt.Errorf("%w: message has no form in this dialect and direction", codec.ErrMode)
 )
 
 // Texts of the game. No instruction begins with their first bytes. docs/protocols/rtype.md#session

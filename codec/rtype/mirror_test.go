@@ -59,7 +59,7 @@ func TestMirrorFollows(t *testing.T) {
 		t.Errorf("replayed %q, want %q", got, want)
 	}
 	if m.has(3) || !m.has(1) || m.hasComponent(1, 5) || !m.hasComponent(1, 7) || m.hasComponent(3, 5) {
-		t.Error("entities or components are not those that exist")
+		t.Error("wrong entities or components exist")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestMirrorIsBounded(t *testing.T) {
 	m.apply(&instruction{op: update, entity: 1, component: 1, data: make([]byte, limit)})
 	for _, said := range m.replayText(t) {
 		if bytes.HasPrefix([]byte(said), []byte("03000000010001")) {
-			t.Errorf("an update that is not remembered leaves the one before it: %s", said)
+			t.Errorf("an update over the bound leaves the earlier one: %s", said)
 		}
 	}
 	for i := range uint32(1000) {

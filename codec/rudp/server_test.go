@@ -78,7 +78,7 @@ func TestServerConnects(t *testing.T) {
 		t.Errorf("a packet that acknowledges nothing: %v", err)
 	}
 	if err := c.Receive(start, keepAlive(1, 1)); !errors.Is(err, codec.ErrWindow) || len(codectest.Drain(c)) > 0 {
-		t.Errorf("a packet that acknowledges what was not sent: %v", err)
+		t.Errorf("a packet that acknowledges an unsent number: %v", err)
 	}
 	if err := c.Receive(start, keepAlive(1, 0)); err != nil {
 		t.Error(err)
