@@ -26,7 +26,7 @@ func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
 }
 
 // identify notes a session's identity, or gives it one.
-func (r *Relay) identify(p *pair, identity uint64) {
+func (r *Relay) identify(p *session, identity uint64) {
 	if p.hello.Identity == 0 {
 		p.hello.Identity = identity
 	}
@@ -123,16 +123,19 @@ func (r *Relay) loseFaith(now time.Time, e *entry) {
 }
 
 // hangUp leaves the server and its socket.
-func (r *Relay) hangUp(p *pair) {
+func (r *Relay) hangUp(p *session) {
 	if p.server != nil {
 		p.route.pool.Release(p.server)
 	}
 	if p.socket != nil {
 		p.socket.Close()
 	}
-	p.forgetEarlier()
 	p.path.leave()
-	p.server, p.socket, p.path, p.waits = nil, nil, nil, false
+	p.server, p.socket, p.path = nil, nil, nil
+	if !p.isRelayed() {
+		p.forgetEarlier()
+		p.waits = false
+	}
 }
 
 // establish notes that a side has connected.

@@ -99,12 +99,7 @@ func (r *Relay) unknow(d *door, client netip.AddrPort) {
 // eachKnown calls f for each client who has a session and has answered: who is no stranger.
 func (r *Relay) eachKnown(f func(client netip.AddrPort)) {
 	for e := range r.table.All {
-		if e.Value.trust.answered {
-			f(e.Key.Client)
-		}
-	}
-	for e := range r.plains.All {
-		if e.Value.established {
+		if e.Value.isKnown() {
 			f(e.Key.Client)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // idleSessions is how many sessions the memory of one is measured by.
@@ -117,7 +117,7 @@ func newCrowdNet(t testing.TB, carrier Transport, mode Mode, protocol codec.Prot
 	route.Mode, route.Upstream.Servers, route.Upstream.Transport = mode, upstream.At(server.Addr()), carrier
 	settings := &Settings{
 		Listeners:        []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{protocol}, Route: route}},
-		Limits:           session.Limits{Sessions: 100_000, HalfOpen: 100_000},
+		Limits:           sessions.Limits{Sessions: 100_000, HalfOpen: 100_000},
 		HandshakeTimeout: time.Minute, IdleTimeout: time.Minute,
 	}
 	c.relay = NewRelay(settings, RelayOptions{Seed: 1, Log: zerolog.Nop()}, c, c.now)
@@ -130,9 +130,9 @@ func newCrowdNet(t testing.TB, carrier Transport, mode Mode, protocol codec.Prot
 
 // relayed establishes a session in ModeRelay.
 func (c *crowdNet) relayed(from netip.AddrPort) {
-	key := session.Key{Listener: c.relay.doors[0].index, Client: from}
+	key := sessions.Key{Listener: c.relay.doors[0].index, Client: from}
 	c.relay.Receive(c.now, c.door, from, []byte("hello"))
-	s := c.relay.plains.Get(key).Value.socket
+	s := c.relay.table.Get(key).Value.socket
 	c.relay.Receive(c.now, s, s.Peer(), []byte("hello yourself"))
 	c.relay.Receive(c.now, c.door, from, []byte("play"))
 }

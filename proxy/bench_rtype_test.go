@@ -11,7 +11,7 @@ import (
 	"tidegate/codec"
 	"tidegate/codec/rtype"
 	"tidegate/internal/netio"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // meteredSockets counts what a Relay sends to clients.
@@ -90,7 +90,7 @@ func newBenchGame(b *testing.B, p *rtype.Protocol, players, entities int) *bench
 	g := &benchGame{sockets: &meteredSockets{buffer: make([]byte, 0, codec.MaxDatagram)}, now: time.Unix(1_700_000_000, 0)}
 	settings := &Settings{
 		Listeners:        []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{p}, Route: matrixRoute(p, p)}},
-		Limits:           session.Limits{Sessions: 100, HalfOpen: 100},
+		Limits:           sessions.Limits{Sessions: 100, HalfOpen: 100},
 		HandshakeTimeout: time.Hour, IdleTimeout: 1000 * time.Hour,
 		Unproved: Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20},
 	}

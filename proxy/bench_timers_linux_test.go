@@ -7,7 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/proxy/bridge"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // BenchmarkIdleTimers is what 50,000 idle sessions, each with a datagram a second, cost by their deadlines alone, as a share of
@@ -19,12 +19,12 @@ func BenchmarkIdleTimers(b *testing.B) {
 		for _, from := range crowd(sessions) {
 			n.relayed(from)
 		}
-		var entries []*plainEntry
-		for e := range n.relay.plains.All {
+		var entries []*entry
+		for e := range n.relay.table.All {
 			entries = append(entries, e)
 		}
-		benchTimers(b, n, entries, func(e *plainEntry) { e.Value.heard = n.now })
-		if left := n.relay.plains.Len(); left != sessions {
+		benchTimers(b, n, entries, func(e *entry) { e.Value.heard = n.now })
+		if left := n.relay.table.Len(); left != sessions {
 			b.Fatalf("%d sessions are left", left)
 		}
 	})
@@ -46,7 +46,7 @@ func newTimersNet(b *testing.B) *crowdNet {
 }
 
 // benchTimers lets seconds pass in turns of a millisecond, in each of which a thousandth of the sessions hears something.
-func benchTimers[T any](b *testing.B, n *crowdNet, entries []*session.Entry[T], hear func(*session.Entry[T])) {
+func benchTimers[T any](b *testing.B, n *crowdNet, entries []*sessions.Entry[T], hear func(*sessions.Entry[T])) {
 	var spent time.Duration
 	share, seconds := len(entries)/1000, 0
 	b.ResetTimer()
@@ -71,10 +71,13 @@ func benchTimers[T any](b *testing.B, n *crowdNet, entries []*session.Entry[T], 
 func (c *crowdNet) asleep(from netip.AddrPort) *entry {
 	r := c.relay
 	d := r.doors[0]
-	e, err := r.table.Add(session.Key{Listener: d.index, Client: from}, pair{
-		door: d, route: d.route, protocol: d.ways[0].protocol, bridge: d.ways[0].bridge, tally: d.ways[0].tally, established: true,
-		client:   side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true},
-		upstream: side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true}, heard: c.now,
+	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{
+		door: d, route: d.route, protocol: d.ways[0].protocol, tally: d.ways[0].tally, established: true, heard: c.now,
+		terminated: &terminated{
+			bridge:   d.ways[0].bridge,
+			client:   side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true},
+			upstream: side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true},
+		},
 	})
 	if err != nil {
 		c.t.Fatal(err)

@@ -52,7 +52,7 @@ type checked struct {
 	next     time.Time // when the next check is due
 	failures int       // in a row
 	known    bool      // it has answered the last check: it need not be told again whose datagrams these are
-	preamble preamble
+	preamble *preamble
 }
 
 // addCheckers has the servers checked of every upstream that wants it.

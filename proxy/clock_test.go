@@ -83,8 +83,8 @@ func (p *frozen) turns(d time.Duration) {
 // alive fails the test if the player's session has ended, or a server counts as failed.
 func (p *frozen) alive() {
 	p.t.Helper()
-	if p.relay.counters.Closed != 0 || p.relay.table.Len()+p.relay.plains.Len() != 1 {
-		p.t.Fatalf("%d sessions have ended, %d are there", p.relay.counters.Closed, p.relay.table.Len()+p.relay.plains.Len())
+	if p.relay.counters.Closed != 0 || p.relay.table.Len() != 1 {
+		p.t.Fatalf("%d sessions have ended, %d are there", p.relay.counters.Closed, p.relay.table.Len())
 	}
 	for _, s := range p.relay.doors[0].route.pool.Status(p.now) {
 		if s.State != upstream.Up {
@@ -115,7 +115,7 @@ func TestPauseSparesNewcomers(t *testing.T) {
 			p.waiting = [][]byte{[]byte("hello")}
 			*at(p) = aPause
 			p.turns(time.Millisecond)
-			for e := range p.relay.plains.All {
+			for e := range p.relay.table.All {
 				if age := p.now.Sub(e.Value.opened); age > longPause {
 					t.Errorf("the newcomer counts as %v old", age)
 				}
@@ -144,7 +144,7 @@ func TestPauseSparesPlayers(t *testing.T) {
 			p := newFrozen(t, Any, func(s *Settings) { s.IdleTimeout = 5 * time.Second })
 			p.waiting = [][]byte{[]byte("hello")}
 			p.turns(time.Millisecond)
-			for e := range p.relay.plains.All {
+			for e := range p.relay.table.All {
 				p.relay.passDown(p.now, e, []byte("welcome"))
 			}
 			p.waiting = [][]byte{[]byte("thanks")}
@@ -157,7 +157,7 @@ func TestPauseSparesPlayers(t *testing.T) {
 			p.turns(4 * time.Second)
 			p.alive()
 			p.turns(3 * time.Second)
-			if p.relay.plains.Len() != 0 {
+			if p.relay.table.Len() != 0 {
 				t.Error("nothing times out any more")
 			}
 		})

@@ -11,7 +11,7 @@ import (
 	"tidegate/internal/protocols"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/ratelimit"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // library is a protocol as its players' library has it: Riptide's asks five times, and repeats Connect over TCP, too.
@@ -43,7 +43,7 @@ func TestCrowdsGetIn(t *testing.T) {
 type crowdCase struct {
 	name    string
 	players int
-	limits  session.Limits
+	limits  sessions.Limits
 	bounds  []ratelimit.Limit
 	addr    func(i int) netip.AddrPort
 }
@@ -54,10 +54,10 @@ func ofOneAddress(i int) netip.AddrPort {
 
 // A Riptide client asks five times, so five times as many players may get in as there are places.
 var crowds = []crowdCase{
-	{"of one address", 40, session.Limits{HalfOpen: 1000, HalfOpenAddress: 10}, nil, ofOneAddress},
-	{"of one network", 40, session.Limits{HalfOpen: 1000, HalfOpenNetwork: 10, NetworkV4: 24}, nil, playerAddr},
-	{"of all networks", 40, session.Limits{HalfOpen: 10}, nil, strangerAddr},
-	{"of one address, by default", 80, session.Limits{HalfOpen: 1000, HalfOpenAddress: 32}, []ratelimit.Limit{
+	{"of one address", 40, sessions.Limits{HalfOpen: 1000, HalfOpenAddress: 10}, nil, ofOneAddress},
+	{"of one network", 40, sessions.Limits{HalfOpen: 1000, HalfOpenNetwork: 10, NetworkV4: 24}, nil, playerAddr},
+	{"of all networks", 40, sessions.Limits{HalfOpen: 10}, nil, strangerAddr},
+	{"of one address, by default", 80, sessions.Limits{HalfOpen: 1000, HalfOpenAddress: 32}, []ratelimit.Limit{
 		limit(ratelimit.Handshakes, ratelimit.PerAddress, 10, 40, ratelimit.Drop),
 	}, ofOneAddress},
 }

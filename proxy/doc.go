@@ -6,9 +6,9 @@
 //
 // # Words
 //
-// A door is a listener as a Relay sees it, and a way one of the protocols that clients speak there. A pair is a session that
-// is terminated, with a side towards the client and one towards the server; a plain is one in ModeRelay. A path leads from one
-// of our addresses to a server. A front is a trusted proxy before us. A gap is the time in which a session has no server.
+// A door is a listener as a Relay sees it, and a way one of the protocols that clients speak there. A session is terminated,
+// with a side towards the client and one towards the server, or relayed. A path leads from one of our addresses to a
+// server. A front is a trusted proxy before us. A gap is the time in which a session has no server.
 //
 // # Files
 //
@@ -29,7 +29,7 @@
 //   - newcomer.go, presence.go, evict.go, trust.go, allowance.go: who comes in, in whose place, and what it may be sent
 //     before it has proved itself
 //   - backlog.go, thin.go: what becomes of strangers when more come than can be read
-//   - pair.go, events.go, ahead.go, admit.go, identity.go: the two sides, and when each is told yes
+//   - session.go, events.go, ahead.go, admit.go, identity.go: the two sides, and when each is told yes
 //   - pressure.go: a side that sends more than the other takes
 //   - redial.go: another socket towards a server that does not answer
 //   - failover.go, move.go, seek.go, news.go, parting.go: another server: held, moved, waiting for one, and the goodbyes to
@@ -48,7 +48,7 @@
 //
 //   - front.go, header.go: PROXY protocol, from proxies before us and towards servers
 //   - path.go, line.go, parked.go, fifo.go: source addresses, and the pace that servers take
-//   - plain.go, plain_end.go, plain_tell.go: sessions in ModeRelay
+//   - relayed.go, relayed_end.go: sessions in ModeRelay
 //   - forward.go, kernel.go, kernel_keep.go: what the kernel does for us
 //
 // What servers are asked beside sessions:

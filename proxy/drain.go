@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/proxy/stats"
 )
 
 // DrainBy lets no one in any more. Sessions may go on until they end by themselves, or until they are told goodbye at the
@@ -29,13 +28,9 @@ func (r *Relay) drainDue(now time.Time) {
 	r.pingers = nil
 	r.closeCheckers(now)
 	for e := range r.table.All {
-		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerStopped})
-		r.settle(now, e)
-	}
-	for e := range r.plains.All {
-		r.endPlain(now, e, stats.ByProxy, codec.ServerStopped)
+		r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped})
 	}
 }
 
 // Drained reports whether no one is let in and no session is left: all have ended, or given up their goodbyes.
-func (r *Relay) Drained() bool { return r.draining && r.table.Len()+r.plains.Len() == 0 }
+func (r *Relay) Drained() bool { return r.draining && r.table.Len() == 0 }

@@ -19,6 +19,10 @@ func (r *Relay) Advance(now time.Time) {
 	}
 	for e := r.table.Due(now); e != nil; e = r.table.Due(now) {
 		p := &e.Value
+		if p.isRelayed() {
+			r.expirePlain(now, e)
+			continue
+		}
 		if p.client.Live() {
 			r.backlog.excuse(now, p.client.Conn)
 			p.client.Conn.Advance(now)
@@ -34,9 +38,6 @@ func (r *Relay) Advance(now time.Time) {
 	}
 	r.attend(now)
 	r.partings.advance(now, r)
-	for e := r.plains.Due(now); e != nil; e = r.plains.Due(now) {
-		r.expirePlain(now, e)
-	}
 }
 
 // Stood takes the news that the process stood still for d. Servers that have been asked had no chance to answer, nor
@@ -45,16 +46,17 @@ func (r *Relay) Stood(d time.Duration) {
 	r.journal.log.Warn().Int64("for_ms", d.Milliseconds()).Msg("the process stood still")
 	for e := range r.table.All {
 		p := &e.Value
+		if p.isRelayed() {
+			if !p.established {
+				p.opened = p.opened.Add(d)
+			}
+			continue
+		}
 		if !p.dialBy.IsZero() {
 			p.dialBy = p.dialBy.Add(d)
 		}
 		if !p.established && !p.ending {
 			p.expires = p.expires.Add(d)
-		}
-	}
-	for e := range r.plains.All {
-		if p := &e.Value; !p.established {
-			p.opened = p.opened.Add(d)
 		}
 	}
 	for _, c := range r.checkers {
@@ -64,7 +66,7 @@ func (r *Relay) Stood(d time.Duration) {
 
 // NextTimeout is when Advance wants to be called next; zero means never.
 func (r *Relay) NextTimeout() time.Time {
-	next := codec.Earliest(r.table.NextTimeout(), r.plains.NextTimeout())
+	next := r.table.NextTimeout()
 	if r.draining && !r.farewell {
 		next = codec.Earliest(next, r.drainBy)
 	}
@@ -81,8 +83,8 @@ func (r *Relay) NextTimeout() time.Time {
 }
 
 // nextTimeout is the earliest of a session's deadlines.
-func nextTimeout(p *pair, idle time.Duration) time.Time {
-	next := codec.Earliest(p.expiry(idle), p.dialBy)
+func nextTimeout(p *session, settings *Settings) time.Time {
+	next := codec.Earliest(p.expiry(settings), p.dialBy)
 	if p.gap != nil {
 		next = codec.Earliest(next, p.gap.next)
 	}

@@ -60,7 +60,7 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 		}
 		r.establish(now, e)
 	case codec.Received:
-		p.client.in.Add(&ev.Message)
+		p.fromClient.Add(&ev.Message)
 		r.counters.FromClients.Add(&ev.Message)
 		p.tally.FromClients[ev.Mode].Add(&ev.Message)
 		if r.mayCross(now, e, filter.FromClient, &ev.Message) {
@@ -123,7 +123,7 @@ func (r *Relay) fromServer(now time.Time, e *entry, m *codec.Message) {
 	if p.gap != nil && m.Mode.IsReliable() {
 		p.gap.departure.heard = now
 	}
-	p.upstream.in.Add(m)
+	p.fromServer.Add(m)
 	r.counters.FromUpstreams.Add(m)
 	p.tally.FromUpstreams[m.Mode].Add(m)
 	if r.mayCross(now, e, filter.FromUpstream, m) {

@@ -6,7 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/proxy/stats"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // patience is how long a half-open session whose client has proved its address is safe from newcomers who have, too:
@@ -30,11 +30,11 @@ func (r *Relay) room(now time.Time, from netip.AddrPort, proved bool) error {
 // the oldest session without proof of address. If there is none, a newcomer with proof takes the place of the oldest
 // half-open session that has had its time. Established sessions are safe.
 func (r *Relay) victim(now time.Time, full error, proved bool) *entry {
-	if full != session.ErrHalfOpen && full != session.ErrFull {
+	if full != sessions.ErrHalfOpen && full != sessions.ErrFull {
 		return nil
 	}
 	if e := r.table.Eldest(false); e != nil {
-		if !proved && full == session.ErrHalfOpen && now.Sub(e.Value.opened) < youth {
+		if !proved && full == sessions.ErrHalfOpen && now.Sub(e.Value.opened) < youth {
 			return nil
 		}
 		return e
@@ -49,6 +49,10 @@ func (r *Relay) victim(now time.Time, full error, proved bool) *entry {
 func (r *Relay) evict(now time.Time, e *entry) {
 	p := &e.Value
 	r.counters.Evicted++
+	if p.isRelayed() {
+		r.endPlain(now, e, stats.ByProxy, codec.ServerFull)
+		return
+	}
 	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})
 	r.transmit(now, e)
 	p.client.Down, p.upstream.Down = true, true

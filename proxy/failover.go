@@ -67,12 +67,12 @@ func (f *Failover) isLoss(why codec.Reason) bool {
 }
 
 // keepsID reports whether the session must keep the client ID that its server gave it.
-func (p *pair) keepsID() bool {
+func (p *session) keepsID() bool {
 	return p.route.keepsClientIDs(p.protocol) && p.protocol.Spec().IDs == codec.IDBeside && !p.route.Failover.NewIDs
 }
 
 // mayHold reports whether a session is held when its server is lost.
-func (r *Relay) mayHold(p *pair) bool {
+func (r *Relay) mayHold(p *session) bool {
 	return p.route.Failover.Hold > 0 && p.established && !p.ending && p.client.Live()
 }
 
@@ -93,7 +93,7 @@ func (r *Relay) lose(now time.Time, e *entry, why codec.Reason) bool {
 }
 
 // blame tells the other sessions of a server that one session has lost it.
-func (r *Relay) blame(now time.Time, p *pair, why codec.Reason) {
+func (r *Relay) blame(now time.Time, p *session, why codec.Reason) {
 	pool := p.route.pool
 	switch why {
 	case codec.ServerStopped, codec.TransportError:
@@ -121,7 +121,7 @@ func (r *Relay) queue(e *entry) {
 }
 
 // closeGap ends the search for a server: the session has one, or is over.
-func (r *Relay) closeGap(p *pair) {
+func (r *Relay) closeGap(p *session) {
 	if p.gap != nil && p.gap.ticket != nil {
 		p.route.pool.Dequeue(p.gap.ticket)
 		r.inLine--
@@ -130,13 +130,13 @@ func (r *Relay) closeGap(p *pair) {
 }
 
 // leaveServer forgets the connection to a server, and keeps what waits for the next one.
-func (r *Relay) leaveServer(now time.Time, p *pair) {
+func (r *Relay) leaveServer(now time.Time, p *session) {
 	r.scatter(now, p)
 	p.expires, p.dialBy = p.gap.until, time.Time{}
 	r.hangUp(p)
 	sampleLast(&r.toUpstreams, &p.upstream)
 	r.carrier.Leave(&p.upstream.Sender)
-	p.upstream = side{Sender: p.upstream.Sender, in: p.upstream.in}
+	p.upstream = side{Sender: p.upstream.Sender}
 }
 
 // heldDue does what is due of a held session.

@@ -39,14 +39,8 @@ func (r *Relay) Filter(now time.Time, set *filter.Set) {
 	f.sources = f.sources.renamed(set.SourceNames())
 	f.messages = f.messages.renamed(set.MessageNames())
 	for e := range r.table.All {
-		if !e.Value.ending && !r.mayStay(e.Value.door, e.Key.Client.Addr()) {
-			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Banned})
-			r.settle(now, e)
-		}
-	}
-	for e := range r.plains.All {
-		if !r.mayStay(e.Value.door, e.Key.Client.Addr()) {
-			r.endPlain(now, e, stats.ByProxy, codec.Banned)
+		if !e.Value.isEnding() && !r.mayStay(e.Value.door, e.Key.Client.Addr()) {
+			r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
 		}
 	}
 }

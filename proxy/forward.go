@@ -82,7 +82,7 @@ type shortcut struct {
 
 // hasten gives an established session to the Forwarder, if it may have it and has not refused it. It is called with each
 // datagram that comes here, which one of a forwarded session does if its way has changed, or as it is cut or too large.
-func (r *Relay) hasten(now time.Time, e *plainEntry) {
+func (r *Relay) hasten(now time.Time, e *entry) {
 	p := &e.Value
 	if r.forwarder == nil || !p.established || !p.door.forwardable || r.watches(e) {
 		return
@@ -106,12 +106,12 @@ func (r *Relay) hasten(now time.Time, e *plainEntry) {
 
 // flow is the session as the kernel knows it. Where the listener's socket has no address of its own, the client's datagram
 // came by a Face that has.
-func (p *plain) flow(client netip.AddrPort) flow.Flow {
+func (p *session) flow(client netip.AddrPort) flow.Flow {
 	return flow.Flow{Client: client, Listener: p.face.Addr(), Source: p.socket.Addr(), Server: p.server.Addr}
 }
 
 // slow has all datagrams of a session come here again.
-func (r *Relay) slow(e *plainEntry) {
+func (r *Relay) slow(e *entry) {
 	p := &e.Value
 	if p.shortcut == nil {
 		return
@@ -124,14 +124,14 @@ func (r *Relay) slow(e *plainEntry) {
 
 // slowAll does so for all sessions.
 func (r *Relay) slowAll() {
-	for e := range r.plains.All {
+	for e := range r.table.All {
 		r.slow(e)
 		e.Value.refusedAt = 0
 	}
 }
 
 // review takes over what a Forwarder knows of a session. The Relay's own counters have nothing of it.
-func (r *Relay) review(now time.Time, e *plainEntry) {
+func (r *Relay) review(now time.Time, e *entry) {
 	p := &e.Value
 	if p.shortcut == nil {
 		p.refusedAt = 0 // there may be room now
@@ -153,10 +153,10 @@ func (r *Relay) review(now time.Time, e *plainEntry) {
 }
 
 // count adds to a session's traffic what its Forwarder has carried since the last time.
-func (p *plain) count(all flow.Traffic) {
+func (p *session) count(all flow.Traffic) {
 	known := &p.shortcut.counted
-	p.up.Join(since(all.FromClient, known.FromClient))
-	p.down.Join(since(all.FromServer, known.FromServer))
+	p.fromClient.Join(since(all.FromClient, known.FromClient))
+	p.fromServer.Join(since(all.FromServer, known.FromServer))
 	*known = all
 }
 

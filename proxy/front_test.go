@@ -36,7 +36,7 @@ func TestUntrustedHeaders(t *testing.T) {
 	h.Client = netip.AddrPortFrom(h.Client.Addr(), 0)
 	p.swallow(balancer(1), doorAddr, headed(h, "x"), stats.DropSourcePort)
 	p.swallow(balancer(1), doorAddr, headed(proxyproto.Header{Local: true}, ""), stats.DropEmpty)
-	if n := p.relay.plains.Len(); n != 1 {
+	if n := p.relay.table.Len(); n != 1 {
 		t.Errorf("%d sessions, want that of the client alone", n)
 	}
 }

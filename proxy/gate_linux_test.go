@@ -16,7 +16,7 @@ import (
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/upstream"
 	"tidegate/ratelimit"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // besieged is a running proxy with a relaying route to a server that says everything back.
@@ -70,7 +70,7 @@ func besiegedSettings(to netip.AddrPort) *Settings {
 	route.Upstream.Servers = upstream.At(to)
 	return &Settings{
 		Listeners: []Listener{{Name: "play", Addr: netip.MustParseAddrPort("127.0.0.1:0"), Protocols: []codec.Protocol{Any}, Route: route}},
-		Limits:    session.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
+		Limits:    sessions.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
 		IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,
 	}
 }

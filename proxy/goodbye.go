@@ -71,12 +71,15 @@ func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 	return why
 }
 
-// expiry is when a session is given up, whatever its connections think.
-func (p *pair) expiry(idle time.Duration) time.Time {
-	if p.ending || !p.client.up || !p.upstream.up {
+// expiry is when a session is given up if its client says nothing more, whatever its connections think.
+func (p *session) expiry(s *Settings) time.Time {
+	switch {
+	case p.isRelayed() && !p.established:
+		return p.opened.Add(s.HandshakeTimeout)
+	case !p.isRelayed() && (p.ending || !p.client.up || !p.upstream.up):
 		return p.expires
 	}
-	return p.heard.Add(idleOf(p.protocol, idle))
+	return p.heard.Add(idleOf(p.protocol, s.IdleTimeout))
 }
 
 // idleOf is how long a client of a protocol may say nothing. One whose protocol knows of longer silence has a moment more:
@@ -91,7 +94,7 @@ func idleOf(p codec.Protocol, idle time.Duration) time.Duration {
 // expire gives a session up whose time is over: first politely, then at once.
 func (r *Relay) expire(now time.Time, e *entry) {
 	p := &e.Value
-	if now.Before(p.expiry(r.settings.IdleTimeout)) {
+	if now.Before(p.expiry(r.settings)) {
 		return
 	}
 	if p.ending {
@@ -106,28 +109,44 @@ func (r *Relay) expire(now time.Time, e *entry) {
 	r.settle(now, e)
 }
 
-// forget removes a session that is over.
+// dismiss ends a session of either kind. Where the protocol has words for it, the client is told why.
+func (r *Relay) dismiss(now time.Time, e *entry, why codec.Goodbye) {
+	if e.Value.isRelayed() {
+		r.endPlain(now, e, stats.ByProxy, why.Reason)
+		return
+	}
+	r.end(now, e, stats.ByProxy, why)
+	r.settle(now, e)
+}
+
+// forget removes a terminated session that is over.
 func (r *Relay) forget(now time.Time, e *entry) {
 	p := &e.Value
-	r.journal.ended(now, e)
-	r.hangUp(p)
+	r.journal.ended(now, e, p.blame, p.why)
 	r.closeGap(p)
-	if p.face != p.door.socket { // a stream, or parted
-		p.face.Close()
-	}
 	if p.ownsID {
 		p.route.ids.free(p.id)
 	}
-	r.counters.Closed++
-	r.left(p.door)
-	if p.trust.answered {
-		r.unknow(p.door, e.Key.Client)
-	}
 	r.presence.remove(p)
-	p.tally.End(p.blame, p.why, p.established)
 	sampleLast(&r.toClients, &p.client)
 	sampleLast(&r.toUpstreams, &p.upstream)
+	r.remove(now, e, p.blame, p.why)
+	p.forgotten = true
+}
+
+// remove takes a session out of the table, and counts its end.
+func (r *Relay) remove(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
+	p := &e.Value
+	r.hangUp(p)
+	if p.face != p.door.socket { // a stream, or parted
+		p.face.Close()
+	}
+	if p.isKnown() {
+		r.unknow(p.door, e.Key.Client)
+	}
+	r.counters.Closed++
+	p.tally.End(blame, why, p.established)
+	r.left(p.door)
 	r.discharge(&p.meter, e.Key.Client.Addr())
 	r.table.Remove(e)
-	p.forgotten = true
 }

@@ -72,7 +72,7 @@ func (r *Relay) crowded(now time.Time) bool {
 	if l.calm.PerSecond > 0 && !l.calmed.Take(r.sinceStart(now), l.calm, 1) {
 		return true
 	}
-	return 2*(r.table.HalfOpen()+r.plains.HalfOpen()) >= r.settings.Limits.HalfOpen
+	return 2*r.table.HalfOpen() >= r.settings.Limits.HalfOpen
 }
 
 // mayPass judges a client's datagram before its session sees it.
@@ -111,7 +111,7 @@ func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *code
 	if !r.maySay(now, e, from, m) {
 		return false
 	}
-	if p.meter.choked {
+	if p.choked {
 		r.drop(now, stats.DropQueueFull, p.door, e.Key.Client, len(m.Payload), nil)
 		if m.Mode.IsReliable() && !p.route.Bridge.AllowLossy {
 			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
@@ -167,10 +167,8 @@ func (r *Relay) banSource(now time.Time, e *entry, why string) {
 // EnforceBans ends the sessions whose clients have been banned since they came.
 func (r *Relay) EnforceBans(now time.Time) {
 	for e := range r.table.All {
-		if !e.Value.ending && r.guard.bans.Find(now, e.Key.Client.Addr()) != nil {
-			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Banned})
-			r.settle(now, e)
+		if !e.Value.isEnding() && r.guard.bans.Find(now, e.Key.Client.Addr()) != nil {
+			r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
 		}
 	}
-	r.endBannedPlains(now)
 }

@@ -12,7 +12,7 @@ import (
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // guarded is a world with limits.
@@ -42,7 +42,7 @@ func strangerAddr(i int) netip.AddrPort {
 // places of that address only, and a player gets in at once.
 func TestOneAddressCannotLockOthersOut(t *testing.T) {
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
-		s.Limits = session.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24, NetworkV6: 64}
+		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24, NetworkV6: 64}
 	})
 	for i := range 1100 {
 		w.Inject(0, netip.AddrPortFrom(netip.MustParseAddr("198.51.100.7"), uint16(2000+i)), doorAddr, []byte{2})
@@ -65,7 +65,7 @@ func TestOneAddressCannotLockOthersOut(t *testing.T) {
 // who asks again, end no session that is established, and hardly reach the game server.
 func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
-		s.Limits = session.Limits{Sessions: 1000, HalfOpen: 50}
+		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 50}
 		s.Bounds = []ratelimit.Limit{limit(ratelimit.Handshakes, ratelimit.Overall, 100, 200, ratelimit.Drop)}
 	})
 	old := w.connect(codec.Hello{})
@@ -128,7 +128,7 @@ func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
 func TestEvictionSparesWhoHasProvedItsAddress(t *testing.T) {
 	route := defaultRoute(raknet6())
 	w := newWorldWith(t, 1, simnet.Weather{Latency: time.Millisecond}, raknet6(), route, func(s *Settings) {
-		s.Limits = session.Limits{Sessions: 100, HalfOpen: 4}
+		s.Limits = sessions.Limits{Sessions: 100, HalfOpen: 4}
 		s.Listeners[0].Protocols = []codec.Protocol{raknet6(), riptide22()}
 	})
 	w.servers[0].react = nil // asked, and never says yes or no
@@ -165,7 +165,7 @@ func TestTenMillionSources(t *testing.T) {
 		sources = 300_000
 	}
 	w := newWorldWith(t, 1, simnet.Weather{}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
-		s.Limits = session.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24, NetworkV6: 64}
+		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24, NetworkV6: 64}
 		s.Networks = ratelimit.Networks{V4: 24, V6: 64}
 		s.Bounds = []ratelimit.Limit{
 			limit(ratelimit.Handshakes, ratelimit.PerAddress, 10, 40, ratelimit.Drop),

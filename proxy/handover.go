@@ -119,9 +119,6 @@ func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
 	for e := range r.table.All {
 		own(e.Value.door, &e.Value.face, e.Value.via.to(e.Key.Client))
 	}
-	for e := range r.plains.All {
-		own(e.Value.door, &e.Value.face, e.Value.via.to(e.Key.Client))
-	}
 	return more, err
 }
 

@@ -26,36 +26,44 @@ func (h Headers) Len() int {
 	return proxyproto.MaxLen
 }
 
-// preamble is what datagrams towards one server begin with. The zero value is nothing.
+// preamble is the beginning of datagrams towards one server. A nil preamble is none.
 type preamble struct {
 	header []byte // empty: no more
 	when   Headers
 }
 
 // preamble says that datagrams are those of a client that came to proxy.
-func (h Headers) preamble(client, proxy netip.AddrPort) preamble {
+func (h Headers) preamble(client, proxy netip.AddrPort) *preamble {
 	if h == HeadersOff {
-		return preamble{}
+		return nil
 	}
 	header := proxyproto.Header{Client: client, Proxy: proxy}
 	if h == HeadersSimple {
 		header.Format = proxyproto.Simple
 	}
-	return preamble{header.Append(make([]byte, 0, header.Len())), h}
+	return &preamble{header.Append(make([]byte, 0, header.Len())), h}
 }
 
 // begin begins a datagram.
-func (p *preamble) begin(b []byte) []byte { return append(b, p.header...) }
+func (p *preamble) begin(b []byte) []byte {
+	if p == nil {
+		return b
+	}
+	return append(b, p.header...)
+}
 
 // sent notes that a datagram was sent.
 func (p *preamble) sent() {
-	if p.when == HeadersFirst {
+	if p != nil && p.when == HeadersFirst {
 		p.header = nil
 	}
 }
 
 // heard notes a datagram of the server and returns what the server said in it.
 func (p *preamble) heard(datagram []byte) []byte {
+	if p == nil {
+		return datagram
+	}
 	switch p.when {
 	case HeadersUntilReply:
 		p.header = nil

@@ -46,15 +46,27 @@ func (j *journal) established(now time.Time, e *entry) {
 	if !ok {
 		return
 	}
-	p := &e.Value
-	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Spec().Name).
-		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
-		Int64("took_ms", now.Sub(p.opened).Milliseconds()).Uint64("suppressed", suppressed).Msg("session established")
+	j.line(e).Int64("took_ms", now.Sub(e.Value.opened).Milliseconds()).Uint64("suppressed", suppressed).
+		Msg("session established")
+}
+
+// line begins a line about a session.
+func (j *journal) line(e *entry) *zerolog.Event {
+	p, server := &e.Value, "" // none was chosen
+	if p.server != nil {
+		server = p.server.Addr.String()
+	}
+	line := j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).
+		Str("protocol", p.protocol.Spec().Name).Str("upstream", p.route.Upstream.Name).Str("server", server)
+	if p.isRelayed() {
+		line.Str("mode", "relay")
+	}
+	return line
 }
 
 // ended writes the one line that a session leaves behind.
-func (j *journal) ended(now time.Time, e *entry) {
-	p, kind := &e.Value, lineFailed
+func (j *journal) ended(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
+	p, kind, unit := &e.Value, lineFailed, "messages"
 	if p.established {
 		kind = lineEnded
 	}
@@ -62,16 +74,21 @@ func (j *journal) ended(now time.Time, e *entry) {
 	if !ok {
 		return
 	}
-	server := "" // none was chosen
-	if p.server != nil {
-		server = p.server.Addr.String()
+	if p.isRelayed() {
+		unit = "datagrams"
 	}
-	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("protocol", p.protocol.Spec().Name).
-		Str("upstream", p.route.Upstream.Name).Str("server", server).
-		Str("reason", p.why.String()).Stringer("by", p.blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
-		Uint64("messages_up", p.client.in.Messages).Uint64("bytes_up", p.client.in.Bytes).
-		Uint64("messages_down", p.upstream.in.Messages).Uint64("bytes_down", p.upstream.in.Bytes).
+	j.line(e).Str("reason", why.String()).Stringer("by", blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
+		Uint64(unit+"_up", p.fromClient.Messages).Uint64("bytes_up", p.fromClient.Bytes).
+		Uint64(unit+"_down", p.fromServer.Messages).Uint64("bytes_down", p.fromServer.Bytes).
 		Uint64("suppressed", suppressed).Msg("session ended")
+}
+
+// notForwarded tells, now and then, why the kernel does not carry a session that it may.
+func (j *journal) notForwarded(now time.Time, e *entry, err error) {
+	if j.ways.Allow(now) {
+		j.log.Info().Str("listener", e.Value.door.name).Str("client", j.player(e.Key.Client)).Err(err).
+			Msg("session stays in user space")
+	}
 }
 
 // banned tells of an automatic ban.

@@ -12,7 +12,7 @@ func (l *line) len() int { return len(l.now) - l.at + len(l.later) }
 func (l *line) push(e *entry) { l.later = append(l.later, e) }
 
 // popIf takes the first that a condition still holds for, or returns nil. The others before it are forgotten.
-func (l *line) popIf(holds func(*pair) bool) *entry {
+func (l *line) popIf(holds func(*session) bool) *entry {
 	for {
 		if e := l.pop(); e == nil || holds(&e.Value) {
 			return e

@@ -18,7 +18,6 @@ type node struct {
 type meter struct {
 	own              node
 	address, network *node // nil while no limit asks for them
-	choked           bool  // more is queued than a limit lets
 }
 
 // at is the node of a scope.
@@ -61,17 +60,14 @@ func (r *Relay) enrollAnew() {
 	g := &r.guard
 	g.all, g.addresses, g.networks = node{}, make(map[netip.Addr]*node), make(map[netip.Prefix]*node)
 	for e := range r.table.All {
-		r.enrollAgain(&e.Value.meter, e.Key.Client.Addr())
+		m := &e.Value.meter
+		m.address, m.network = nil, nil
+		if !e.Value.isRelayed() {
+			e.Value.choked = false
+		}
+		g.all.queued += m.own.queued
+		r.enroll(m, e.Key.Client.Addr())
 	}
-	for e := range r.plains.All {
-		r.enrollAgain(&e.Value.meter, e.Key.Client.Addr())
-	}
-}
-
-func (r *Relay) enrollAgain(m *meter, from netip.Addr) {
-	m.address, m.network, m.choked = nil, nil, false
-	r.guard.all.queued += m.own.queued
-	r.enroll(m, from)
 }
 
 func join[K comparable](nodes map[K]*node, k K, m *meter) *node {

@@ -20,10 +20,7 @@ var ErrNotMovable = errors.New("session cannot be moved")
 func (s *Server) Transfer(ctx context.Context, id SessionID, to netip.AddrPort) error {
 	return s.atHome(ctx, id, func(r *Relay, now time.Time) error {
 		e := r.find(id)
-		switch {
-		case e == nil && r.findPlain(id) != nil:
-			return ErrNotMovable
-		case e == nil:
+		if e == nil {
 			return ErrNoSession
 		}
 		return r.move(now, e, to)
@@ -62,7 +59,7 @@ func (r *Relay) moveAll(now time.Time, pool *upstream.Pool, from netip.AddrPort)
 // move begins to move a session to a server, or to any if that is zero.
 func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 	p := &e.Value
-	if !p.established || p.ending || p.gap != nil || !p.upstream.up || !p.client.Live() {
+	if p.isRelayed() || !p.established || p.ending || p.gap != nil || !p.upstream.up || !p.client.Live() {
 		return ErrNotMovable
 	}
 	if to.IsValid() {

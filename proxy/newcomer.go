@@ -8,7 +8,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // outcome is what becomes of a newcomer.
@@ -137,9 +137,9 @@ func (r *Relay) whyFull(d *door, full error) (codec.Reason, stats.Drop) {
 	switch {
 	case r.draining, d.retired:
 		return codec.ServerStopped, stats.DropClosing
-	case full == session.ErrHalfOpen:
+	case full == sessions.ErrHalfOpen:
 		return codec.ReasonNone, stats.DropHalfOpen
-	case full == session.ErrAddress, full == session.ErrNetwork:
+	case full == sessions.ErrAddress, full == sessions.ErrNetwork:
 		return codec.ReasonNone, stats.DropHalfOpenSource
 	}
 	return codec.ServerFull, stats.DropTableFull
@@ -199,32 +199,16 @@ func (d *door) sniff(datagram []byte) *way {
 
 // open makes a session of a newcomer, in place of a half-open one if need be.
 func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, size int, conn codec.Conn) bool {
-	if e := r.victim(now, r.table.Room(from.Addr()), w.proof == codec.ProvedAccept); e != nil {
-		r.evict(now, e)
-	}
-	e, err := r.table.Add(session.Key{Listener: d.index, Client: from}, pair{
-		door:     d,
-		route:    d.route,
-		bridge:   w.bridge,
-		face:     s,
-		via:      d.via(nil),
-		protocol: w.protocol,
-		client:   side{Sender: bridge.Sender{Conn: conn}},
-		serial:   r.serials.next(),
-		tally:    w.tally,
-		trust:    trust{proof: w.proof, unbound: r.settings.Unproved.trusts(from.Addr())},
-		opened:   now,
-		heard:    now,
-		expires:  now.Add(r.settings.HandshakeTimeout),
+	e, err := r.add(now, d, w, s, from, &terminated{
+		bridge:  w.bridge,
+		client:  side{Sender: bridge.Sender{Conn: conn}},
+		trust:   trust{proof: w.proof, unbound: r.settings.Unproved.trusts(from.Addr())},
+		expires: now.Add(r.settings.HandshakeTimeout),
 	})
 	if err != nil {
 		return false
 	}
-	d.sessions++
 	r.presence.add(&e.Value)
-	r.counters.Opened++
-	w.tally.Opened++
-	r.enroll(&e.Value.meter, from.Addr())
 	e.Value.trust.owe(from, size)
 	if w.asksFirst {
 		r.askFirst(now, e)
@@ -232,4 +216,23 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 	r.settle(now, e)
 	r.reviewTrust(e, false)
 	return true
+}
+
+// add puts a session into the table, in place of a half-open one if need be. It is relayed if it has no terminated part.
+func (r *Relay) add(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, t *terminated) (*entry, error) {
+	if e := r.victim(now, r.table.Room(from.Addr()), t != nil && w.proof == codec.ProvedAccept); e != nil {
+		r.evict(now, e)
+	}
+	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{
+		door: d, route: d.route, protocol: w.protocol, face: s, via: d.via(nil), serial: r.serials.next(), tally: w.tally,
+		opened: now, heard: now, terminated: t,
+	})
+	if err != nil {
+		return nil, err
+	}
+	d.sessions++
+	r.counters.Opened++
+	w.tally.Opened++
+	r.enroll(&e.Value.meter, from.Addr())
+	return e, nil
 }

@@ -23,7 +23,7 @@ func (c *company) note(kind codec.EventKind, client uint16) {
 }
 
 // scatter tells a client that the others have left, with the server where they were.
-func (r *Relay) scatter(now time.Time, p *pair) {
+func (r *Relay) scatter(now time.Time, p *session) {
 	for _, client := range p.company {
 		_ = p.client.Conn.Announce(now, codec.Left, client) // a protocol without such news goes without
 	}

@@ -14,12 +14,12 @@ const maxParked = 512
 type parked struct{ fifo[parkedDatagram] }
 
 type parkedDatagram struct {
-	of    *plainEntry
+	of    *entry
 	bytes []byte
 }
 
 // forwardUp passes a client's datagram on to its server, or holds it until its path is free.
-func (r *Relay) forwardUp(now time.Time, e *plainEntry, datagram []byte) {
+func (r *Relay) forwardUp(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
 	way := p.path
 	switch {

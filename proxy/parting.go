@@ -27,7 +27,7 @@ type parting struct {
 	conn     codec.Conn
 	socket   netio.Socket
 	of       *entry // the session that it belonged to
-	preamble preamble
+	preamble *preamble
 	until    time.Time
 	late     int  // bytes that the client has got from it
 	over     bool // Disconnected

@@ -182,7 +182,7 @@ func (r *Relay) sendUp(now time.Time, e *entry) {
 }
 
 // sendToServer sends a datagram on a session's path.
-func (r *Relay) sendToServer(now time.Time, p *pair, b []byte) {
+func (r *Relay) sendToServer(now time.Time, p *session, b []byte) {
 	if p.path != nil {
 		r.count(now, p.path)
 	}
@@ -256,7 +256,7 @@ func (r *Relay) jamsEnd() (next time.Time) {
 
 // patience moves the time when a session wants to be looked at, while it waits, to when its turn may come: what it has to
 // say may make its codec ask at once.
-func (p *pair) patience(at time.Time) time.Time {
+func (p *session) patience(at time.Time) time.Time {
 	if !p.waits || p.path.window == nil {
 		return at
 	}

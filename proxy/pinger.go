@@ -35,7 +35,7 @@ type pinged struct {
 	pong   []byte // the datagram that brought it
 	// While it does not answer, questions begin anew as a stranger's do, with a header: it may have been restarted.
 	answers  bool
-	preamble preamble
+	preamble *preamble
 }
 
 // addPingers has the servers of every route asked that a listener with a Pong takes.

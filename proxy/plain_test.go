@@ -15,7 +15,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // plainRoute is a route in ModeRelay to two servers.
@@ -38,7 +38,7 @@ func newPlainRelay(t testing.TB, clients codec.Protocol, change func(*Settings))
 	t.Helper()
 	p := &plainRelay{t: t, now: time.Unix(1_700_000_000, 0), settings: &Settings{
 		Listeners: []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{clients}, Route: plainRoute(Any)}},
-		Limits:    session.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
+		Limits:    sessions.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
 		IdleTimeout: 30 * time.Second, DrainTimeout: 3 * time.Second,
 	}}
 	change(p.settings)
@@ -141,8 +141,8 @@ func TestRelayedNewcomersAreLookedAt(t *testing.T) {
 	p := newPlainRelay(t, riptide22(), unchanged)
 	p.swallow(playerAddr(0), doorAddr, []byte("GET / HTTP/1.1"), stats.DropUnknownProtocol)
 	p.swallow(playerAddr(0), doorAddr, nil, stats.DropEmpty)
-	if p.dialed != 0 || p.relay.plains.Len() != 0 {
-		t.Fatalf("%d sockets, %d sessions for a stranger", p.dialed, p.relay.plains.Len())
+	if p.dialed != 0 || p.relay.table.Len() != 0 {
+		t.Fatalf("%d sockets, %d sessions for a stranger", p.dialed, p.relay.table.Len())
 	}
 	p.up(0, 0, serverAddr, []byte{2})
 	p.up(0, 0, serverAddr, []byte("GET / HTTP/1.1")) // later ones are the server's own affair
@@ -166,7 +166,7 @@ func TestAnyProtocolIsRelayed(t *testing.T) {
 // TestRelayedSessionsAreBounded: with half of the half-open places taken newcomers must ask twice, with all of them the
 // oldest makes room, and established sessions stay.
 func TestRelayedSessionsAreBounded(t *testing.T) {
-	p := newPlainRelay(t, Any, func(s *Settings) { s.Limits = session.Limits{Sessions: 4, HalfOpen: 4} })
+	p := newPlainRelay(t, Any, func(s *Settings) { s.Limits = sessions.Limits{Sessions: 4, HalfOpen: 4} })
 	servers := []netip.AddrPort{serverAddr, secondAddr, serverAddr, secondAddr, serverAddr}
 	for i, server := range servers {
 		if i >= 2 {
@@ -174,8 +174,8 @@ func TestRelayedSessionsAreBounded(t *testing.T) {
 		}
 		p.up(i, i, server, []byte("again"))
 	}
-	if p.relay.plains.Len() != 4 || p.relay.counters.Evicted != 1 {
-		t.Fatalf("%d sessions, %d evicted", p.relay.plains.Len(), p.relay.counters.Evicted)
+	if p.relay.table.Len() != 4 || p.relay.counters.Evicted != 1 {
+		t.Fatalf("%d sessions, %d evicted", p.relay.table.Len(), p.relay.counters.Evicted)
 	}
 	for i, server := range servers[1:] {
 		p.down(i+1, i+1, server, []byte("x"))
@@ -211,11 +211,11 @@ func TestSilenceEndsRelayedSessions(t *testing.T) {
 	p.up(0, 0, serverAddr, []byte("nobody answers this"))
 	p.meet(1, 1, secondAddr)
 	p.wait(9999 * time.Millisecond)
-	if p.relay.plains.Len() != 2 {
+	if p.relay.table.Len() != 2 {
 		t.Fatal("a session was given up too early")
 	}
 	p.wait(2 * time.Millisecond)
-	if p.relay.plains.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed || p.relay.counters.Drops[stats.DropUnanswered] != 1 {
+	if p.relay.table.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed || p.relay.counters.Drops[stats.DropUnanswered] != 1 {
 		t.Fatal("a session whose server never answered is kept, or not counted")
 	}
 	for range 10 {
@@ -227,7 +227,7 @@ func TestSilenceEndsRelayedSessions(t *testing.T) {
 	p.wait(29 * time.Second)
 	p.down(1, 1, secondAddr, []byte("only the client's silence counts"))
 	p.wait(1100 * time.Millisecond)
-	if p.relay.plains.Len() != 0 || !p.sockets[upstreamSocketAddr(1)].closed || p.relay.counters.Closed != 2 {
+	if p.relay.table.Len() != 0 || !p.sockets[upstreamSocketAddr(1)].closed || p.relay.counters.Closed != 2 {
 		t.Fatal("a silent session is kept")
 	}
 	if !p.relay.NextTimeout().IsZero() {
@@ -270,11 +270,11 @@ func TestRefusedRelayedSessions(t *testing.T) {
 	for range refusals - 1 {
 		p.relay.Failed(p.now, socket, netio.ErrRefused)
 	}
-	if p.relay.plains.Len() != 2 {
+	if p.relay.table.Len() != 2 {
 		t.Fatal("refusals with life between ended a session")
 	}
 	p.relay.Failed(p.now, socket, netio.ErrRefused)
-	if p.relay.plains.Len() != 1 || !socket.closed {
+	if p.relay.table.Len() != 1 || !socket.closed {
 		t.Fatal("a session whose server is gone is kept")
 	}
 }
@@ -284,7 +284,7 @@ func TestRelayedSessionWithoutServer(t *testing.T) {
 	p.up(0, 0, serverAddr, []byte("a"))
 	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(0)], netio.ErrRefused)
 	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(1)], netio.ErrRefused)
-	if p.relay.plains.Len() != 0 {
+	if p.relay.table.Len() != 0 {
 		t.Fatal("a session that no server wants is kept")
 	}
 	p.Receive(p.now, playerAddr(1), doorAddr, []byte("b")) // both rest: the first is asked again, and then the second
@@ -296,7 +296,7 @@ func TestRelayedSessionWithoutServer(t *testing.T) {
 	p.wait(6 * time.Second)
 	p.noDial = errors.New("too many open files")
 	p.swallow(playerAddr(2), doorAddr, []byte("c"), stats.DropSocket)
-	if n := p.relay.plains.Len(); n != 0 || p.relay.counters.Opened != p.relay.counters.Closed {
+	if n := p.relay.table.Len(); n != 0 || p.relay.counters.Opened != p.relay.counters.Closed {
 		t.Errorf("%d sessions, %+v", n, p.relay.counters)
 	}
 	for _, s := range p.relay.doors[0].route.pool.Status(p.now) {
@@ -332,8 +332,12 @@ func TestReloadOfTheMode(t *testing.T) {
 	w.reload(func(s *Settings) { s.Listeners[0].Route = route })
 	w.echoes(relayed, "as before")
 	w.echoes(terminated, "as before")
-	if a, b := w.proxy.relay.plains.Len(), w.proxy.relay.table.Len(); a != 1 || b != 1 {
-		t.Errorf("%d relayed and %d terminated sessions, want one each", a, b)
+	count := make(map[bool]int)
+	for e := range w.proxy.relay.table.All {
+		count[e.Value.isRelayed()]++
+	}
+	if count[true] != 1 || count[false] != 1 {
+		t.Errorf("%d relayed and %d terminated sessions, want one each", count[true], count[false])
 	}
 }
 
@@ -343,7 +347,7 @@ func TestBansHoldForRelayedSessions(t *testing.T) {
 	p.meet(1, 1, secondAddr)
 	p.relay.guard.bans.Add(ratelimit.Ban{Prefix: netip.PrefixFrom(playerAddr(0).Addr(), 32)})
 	p.relay.EnforceBans(p.now)
-	if p.relay.plains.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed {
+	if p.relay.table.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed {
 		t.Error("the banned player's session is kept, or another's is not")
 	}
 	p.swallow(playerAddr(0), doorAddr, []byte("me again"), stats.DropBanned)
@@ -359,8 +363,8 @@ func TestRelayedSessionsHaveLimits(t *testing.T) {
 		p.up(0, 0, serverAddr, []byte("2"))
 		p.up(0, 0, serverAddr, []byte("3"))
 		p.swallow(playerAddr(0), doorAddr, []byte("4"), stats.DropRate)
-		if p.relay.plains.Len() != 1 || len(p.relay.guard.bans.All()) > 0 {
-			t.Errorf("%v: %d sessions, bans %v", verdict, p.relay.plains.Len(), p.relay.guard.bans.All())
+		if p.relay.table.Len() != 1 || len(p.relay.guard.bans.All()) > 0 {
+			t.Errorf("%v: %d sessions, bans %v", verdict, p.relay.table.Len(), p.relay.guard.bans.All())
 		}
 	}
 }

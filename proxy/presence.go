@@ -43,7 +43,7 @@ func (here *Presence) has(d *door, conn codec.Conn) bool {
 	return here.sessions[key] != 0
 }
 
-func (here *Presence) add(p *pair) {
+func (here *Presence) add(p *session) {
 	key, ok := p.door.keyOf(p.client.Conn)
 	if !ok {
 		return
@@ -57,7 +57,7 @@ func (here *Presence) add(p *pair) {
 }
 
 // remove forgets a session whose client has left, unless another has come in its place. Once is enough.
-func (here *Presence) remove(p *pair) {
+func (here *Presence) remove(p *session) {
 	key, ok := p.door.keyOf(p.client.Conn)
 	if !ok {
 		return

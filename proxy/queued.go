@@ -21,7 +21,7 @@ func (r *Relay) judgeQueue(now time.Time, e *entry) {
 		queued += p.upstream.Conn.Stats().Queued
 	}
 	r.guard.count(&p.meter, queued-p.meter.own.queued)
-	p.meter.choked = false
+	p.choked = false
 	if queued == 0 || p.ending {
 		return
 	}
@@ -31,7 +31,7 @@ func (r *Relay) judgeQueue(now time.Time, e *entry) {
 			continue
 		}
 		if l.Verdict == ratelimit.Drop {
-			p.meter.choked = true
+			p.choked = true
 			continue
 		}
 		r.drop(now, stats.DropQueueFull, p.door, e.Key.Client, queued, l.why)

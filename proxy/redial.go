@@ -15,8 +15,8 @@ const mostRedials = 2
 // the session is connected: the next socket shall have another address, also where sockets are shared.
 type earlier struct {
 	sockets  []netio.Socket
-	preamble preamble // of the first
-	back     bool     // the session has the first one again
+	preamble *preamble // of the first
+	back     bool      // the session has the first one again
 }
 
 // redial asks a server anew that seems not to answer the session's address any more.
@@ -71,7 +71,7 @@ func (r *Relay) askFromElsewhere(now time.Time, e *entry) bool {
 }
 
 // goBack gives a session its first socket again, by which the server knows it, and reports whether there is one.
-func (p *pair) goBack(e *entry) bool {
+func (p *session) goBack(e *entry) bool {
 	was := p.earlier
 	if was == nil || len(was.sockets) == 0 || was.back {
 		return false
@@ -82,13 +82,13 @@ func (p *pair) goBack(e *entry) bool {
 	return true
 }
 
-func (p *pair) take(e *entry, socket netio.Socket) {
+func (p *session) take(e *entry, socket netio.Socket) {
 	socket.SetOwner(e)
 	p.socket, p.refused = socket, 0
 }
 
 // forgetEarlier closes the sockets that a session does not need any more.
-func (p *pair) forgetEarlier() {
+func (p *session) forgetEarlier() {
 	if p.earlier == nil {
 		return
 	}

@@ -15,7 +15,7 @@ import (
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // Sockets is what a Relay asks of its loop; netio.Poller has it.
@@ -62,9 +62,8 @@ type Relay struct {
 	stirred  uint64     // pools.Changes at the last attend
 	attendAt time.Time  // when attend is due
 	attended time.Time  // when it was called last
-	table    *session.Table[pair]
-	plains   *session.Table[plain] // of routes in ModeRelay
-	presence *Presence             // its siblings have the same
+	table    *sessions.Table[session]
+	presence *Presence // its siblings have the same
 	// allowance is what clients without proof may be sent. Its siblings have the same.
 	allowance *Allowance
 	dirty     []*entry
@@ -135,8 +134,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		pools:      o.Pools,
 		sockets:    sockets,
 		journal:    newJournal(now, o.Log, o.HideAddresses, ^o.Seed),
-		table:      session.NewTable[pair](s.Limits, now),
-		plains:     session.NewTable[plain](s.Limits, now),
+		table:      sessions.NewTable[session](s.Limits, now),
 		presence:   o.Presence,
 		paths:      make(map[pathKey]*path),
 		identities: newIdentities(o.Seed),
@@ -218,10 +216,11 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 		r.fromClient(now, owner, s, from, datagram)
 	case *entry:
 		r.counters.Upstreams.In.Count(datagram)
-		r.fromUpstream(now, owner, datagram)
-	case *plainEntry:
-		r.counters.Upstreams.In.Count(datagram)
-		r.passDown(now, owner, datagram)
+		if owner.Value.isRelayed() {
+			r.passDown(now, owner, datagram)
+		} else {
+			r.fromUpstream(now, owner, datagram)
+		}
 	case *parting:
 		r.partings.receive(now, owner, datagram, r)
 	case *checked:
@@ -252,23 +251,22 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 		r.shed(now, d, from, len(datagram))
 		return
 	}
-	key := session.Key{Listener: d.index, Client: from}
-	if e := r.plains.Get(key); e != nil {
-		if r.mayRelay(now, d, &e.Value.meter, from, len(datagram)) {
-			r.passUp(now, e, datagram)
-		}
-		return
-	}
-	e := r.table.Get(key)
-	if e == nil {
-		if sheds {
-			r.shed(now, d, from, len(datagram))
-			return
-		}
+	e := r.table.Get(sessions.Key{Listener: d.index, Client: from})
+	switch {
+	case e == nil && sheds:
+		r.shed(now, d, from, len(datagram))
+	case e == nil:
 		r.newcomer(now, d, s, from, datagram)
-		return
+	case !e.Value.isRelayed():
+		r.fromTerminated(now, e, s, datagram)
+	case r.mayRelay(now, d, &e.Value.meter, from, len(datagram)):
+		r.passUp(now, e, datagram)
 	}
-	p := &e.Value
+}
+
+// fromTerminated takes a datagram of a terminated session's client.
+func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram []byte) {
+	p, d, from := &e.Value, e.Value.door, e.Key.Client
 	if d.stream && p.face != s {
 		// The client's last session is still saying goodbye to the upstream. It may come again.
 		r.drop(now, stats.DropClosing, d, from, len(datagram), nil)
@@ -323,12 +321,16 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 	switch owner := s.Owner().(type) {
 	case *door:
 		// A datagram socket that was parted says only that one of ours did not arrive.
-		e := r.table.Get(session.Key{Listener: owner.index, Client: s.Peer()})
-		if owner.stream && e != nil && e.Value.face == s {
+		e := r.table.Get(sessions.Key{Listener: owner.index, Client: s.Peer()})
+		if owner.stream && e != nil && !e.Value.isRelayed() && e.Value.face == s {
 			r.abandonClient(now, e)
 		}
 	case *entry:
 		p := &owner.Value
+		if p.isRelayed() {
+			r.failedPlain(now, owner)
+			return
+		}
 		p.refused++
 		believed := !p.upstream.up || p.refused >= refusals || p.route.Upstream.Transport.Stream
 		if p.upstream.Live() && believed {
@@ -336,8 +338,6 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 		}
 	case *checked:
 		owner.refused(now, r)
-	case *plainEntry:
-		r.failedPlain(now, owner)
 	}
 }
 
@@ -365,7 +365,7 @@ func (r *Relay) Flush(now time.Time) {
 			continue
 		}
 		r.sample(now, &e.Value)
-		r.table.Schedule(e, now, e.Value.patience(nextTimeout(&e.Value, r.settings.IdleTimeout)))
+		r.table.Schedule(e, now, e.Value.patience(nextTimeout(&e.Value, r.settings)))
 	}
 	r.dirty = r.dirty[:0]
 }

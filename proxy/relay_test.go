@@ -16,7 +16,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 func raknet6() codec.Protocol { return raknet.New(raknet.Options{}) }
@@ -263,7 +263,7 @@ func TestNoSocketTowardsTheUpstream(t *testing.T) {
 
 func TestFullTable(t *testing.T) {
 	w := riptideWorld(t, nil)
-	w.proxy.relay.table = session.NewTable[pair](session.Limits{Sessions: 2, HalfOpen: 2}, w.Now())
+	w.proxy.relay.table = sessions.NewTable[session](sessions.Limits{Sessions: 2, HalfOpen: 2}, w.Now())
 	first := w.connect(codec.Hello{})
 	w.connect(codec.Hello{})
 	late := w.join(codec.Hello{})

@@ -49,7 +49,7 @@ func TestListPingsMakeNoRelayedSession(t *testing.T) {
 			t.Errorf("sized %v: the answer is of %d bytes, by %d at %d", sized, size, answer.GUID, answer.Time)
 		}
 		relay := l.proxy.relay
-		if relay.plains.Len() != 0 || relay.counters.Opened != 0 || l.proxy.dialed != 1 {
+		if relay.table.Len() != 0 || relay.counters.Opened != 0 || l.proxy.dialed != 1 {
 			t.Errorf("%d sessions opened, %d sockets dialed; want none, and the one that asks", relay.counters.Opened, l.proxy.dialed)
 		}
 	}
@@ -89,12 +89,12 @@ func TestRelayedPlayersStillCome(t *testing.T) {
 	l.Run(time.Second)
 	l.want("at first", "MCPE;First;844;1.21.111;3;20;1;World;Survival;1;7777;7777;")
 	p := l.connect(codec.Hello{Identity: 7})
-	if got := l.proxy.relay.plains.Len(); got != 1 {
+	if got := l.proxy.relay.table.Len(); got != 1 {
 		t.Fatalf("%d sessions", got)
 	}
 	l.Inject(0, p.addr, doorAddr, raknet.AppendPing(nil, 1, 2))
 	l.Run(100 * time.Millisecond)
-	if got := l.proxy.relay.plains.Len(); got != 1 || p.gone() {
+	if got := l.proxy.relay.table.Len(); got != 1 || p.gone() {
 		t.Errorf("%d sessions after a ping of the player's; gone: %v", got, p.gone())
 	}
 }
@@ -127,9 +127,9 @@ func TestForgedPingsThroughARelay(t *testing.T) {
 		w.proxy.relay.Receive(w.Now().Add(time.Duration(i)*10*time.Microsecond), w.proxy.sockets[doorAddr], from, ping)
 	}
 	w.Run(time.Second)
-	if asked > 1 || answered > 2*budget+1 || w.proxy.relay.plains.Len() > 0 || w.proxy.dialed != 1 {
+	if asked > 1 || answered > 2*budget+1 || w.proxy.relay.table.Len() > 0 || w.proxy.dialed != 1 {
 		t.Errorf("of %d pings %d went to the server and %d were answered; %d sessions, %d sockets",
-			sources, asked, answered, w.proxy.relay.plains.Len(), w.proxy.dialed)
+			sources, asked, answered, w.proxy.relay.table.Len(), w.proxy.dialed)
 	}
 }
 

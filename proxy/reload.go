@@ -113,7 +113,6 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	r.arrange(now, s)
 	r.slowAll() // what may be forwarded as the settings are now will be again
 	r.table.Limit(s.Limits)
-	r.plains.Limit(s.Limits)
 	for i, socket := range sockets {
 		if socket != nil {
 			r.Attach(i, socket)

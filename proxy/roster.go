@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/proxy/stats"
 )
 
 // Errors of what an operator may ask of a Server.
@@ -67,16 +66,13 @@ func (s *Server) atHome(ctx context.Context, id SessionID, f func(*Relay, time.T
 
 // list is the Relay's part of Server.Sessions.
 func (r *Relay) list(now time.Time, q Query) []Session {
-	list := make([]Session, 0, min(q.Limit, r.table.Len()+r.plains.Len()))
+	list := make([]Session, 0, min(q.Limit, r.table.Len()))
 	for e := range r.table.All {
-		if p := &e.Value; q.chooses(p.serial, p.door, p.route) && len(list) < q.Limit {
-			list = append(list, describe(now, e))
+		if len(list) == q.Limit {
+			break
 		}
-	}
-	terminated := len(list)
-	for e := range r.plains.All {
-		if p := &e.Value; q.chooses(p.serial, p.door, p.route) && len(list)-terminated < q.Limit {
-			list = append(list, plainSession(now, e))
+		if p := &e.Value; q.chooses(p.serial, p.door, p.route) {
+			list = append(list, describe(now, e))
 		}
 	}
 	return list
@@ -89,9 +85,6 @@ func (q *Query) chooses(id SessionID, d *door, r *route) bool {
 func (r *Relay) session(now time.Time, id SessionID) (Session, error) {
 	if e := r.find(id); e != nil {
 		return describe(now, e), nil
-	}
-	if e := r.findPlain(id); e != nil {
-		return plainSession(now, e), nil
 	}
 	return Session{}, ErrNoSession
 }
@@ -106,28 +99,14 @@ func (r *Relay) find(id SessionID) *entry {
 	return nil
 }
 
-func (r *Relay) findPlain(id SessionID) *plainEntry {
-	for e := range r.plains.All {
-		if e.Value.serial == id {
-			return e
-		}
-	}
-	return nil
-}
-
 func (r *Relay) kick(now time.Time, id SessionID, text string) error {
-	if e := r.findPlain(id); e != nil {
-		r.endPlain(now, e, stats.ByProxy, codec.Kicked)
-		return nil
-	}
 	e := r.find(id)
 	switch {
 	case e == nil:
 		return ErrNoSession
-	case e.Value.ending:
+	case e.Value.isEnding():
 		return ErrEnding
 	}
-	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Kicked, Text: text})
-	r.settle(now, e)
+	r.dismiss(now, e, codec.Goodbye{Reason: codec.Kicked, Text: text})
 	return nil
 }

@@ -60,8 +60,8 @@ func TestKickOfARelayedSession(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.meet(0, 0, serverAddr)
 	p.meet(1, 1, secondAddr)
-	if err := p.relay.kick(p.now, 1, "away"); err != nil || p.relay.plains.Len() != 1 {
-		t.Errorf("%v, %d sessions left", err, p.relay.plains.Len())
+	if err := p.relay.kick(p.now, 1, "away"); err != nil || p.relay.table.Len() != 1 {
+		t.Errorf("%v, %d sessions left", err, p.relay.table.Len())
 	}
 	if s, err := p.relay.session(p.now, 2); err != nil || !s.Relayed || s.Client != playerAddr(1) {
 		t.Errorf("%v %v", s, err)

@@ -21,7 +21,7 @@ func sampleLast(from *stats.Samples, s *side) {
 }
 
 // sample looks at a session that is due for it.
-func (r *Relay) sample(now time.Time, p *pair) {
+func (r *Relay) sample(now time.Time, p *session) {
 	if life := now.Sub(r.born); life >= p.sampleDue {
 		p.sampleDue = life + stats.SampleEvery
 		sampleSide(&r.toClients, &p.client)
@@ -32,7 +32,7 @@ func (r *Relay) sample(now time.Time, p *pair) {
 
 // endSearch lets routers fragment what goes to the server, if the search for the path's MTU is over. A session that lasts is soon
 // looked at; of one that does not, the path has not changed, and its socket is as the next one's search wants it.
-func (p *pair) endSearch() {
+func (p *session) endSearch() {
 	if p.searches && p.upstream.up {
 		p.route.Upstream.Transport.probed(p.socket)
 		p.searches = false

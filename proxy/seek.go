@@ -125,7 +125,7 @@ func (r *Relay) musterAll(now time.Time, lost *upstream.Server) bool {
 	n := 0
 	for e := range r.table.All {
 		p := &e.Value
-		if p.server != lost || !p.keepsID() || p.gap != nil && p.gap.phase == seeking || !r.mayHold(p) {
+		if p.isRelayed() || p.server != lost || !p.keepsID() || p.gap != nil && p.gap.phase == seeking || !r.mayHold(p) {
 			continue
 		}
 		if n++; n > mostMustered {
@@ -195,7 +195,7 @@ func (s *seekers) choose(now time.Time, e *entry) (server *upstream.Server) {
 }
 
 // isHeld reports whether a session still waits in a seekers' line.
-func isHeld(p *pair) bool {
+func isHeld(p *session) bool {
 	return p.gap != nil && p.gap.phase == seeking && p.gap.next.IsZero() && p.server == nil && !p.forgotten
 }
 
@@ -231,6 +231,6 @@ func (r *Relay) serveNew(now time.Time, s *seekers) {
 }
 
 // isNew reports whether a new session still waits in a seekers' line.
-func isNew(p *pair) bool {
+func isNew(p *session) bool {
 	return p.gap == nil && p.upstream.Conn == nil && p.client.Live() && !p.ending && !p.forgotten
 }

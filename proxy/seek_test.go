@@ -15,7 +15,7 @@ import (
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // places is a Riptide server's reaction: it hands out client IDs as the library does. They are a queue of 1 to n, at
@@ -407,7 +407,7 @@ func TestHoldInOrderOverLoops(t *testing.T) {
 	o.pass(time.Second)
 	kept := o.kept()
 	for _, p := range there {
-		e := second.relay.table.Get(session.Key{Listener: 1, Client: p.addr})
+		e := second.relay.table.Get(sessions.Key{Listener: 1, Client: p.addr})
 		if e != nil && !p.gone() && e.Value.gap == nil && !e.Value.ending {
 			kept++
 		}

@@ -9,17 +9,17 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/ratelimit"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // Settings is what a proxy is made of: plain values, filled from the configuration.
 type Settings struct {
 	Listeners        []Listener
-	Limits           session.Limits // per Relay
-	HandshakeTimeout time.Duration  // a session that is not established by then is given up
-	IdleTimeout      time.Duration  // an established session whose client is silent for so long is given up
-	DrainGrace       time.Duration  // how long sessions may go on at shutdown before they are told goodbye
-	DrainTimeout     time.Duration  // how long goodbyes may take at shutdown
+	Limits           sessions.Limits // per Relay
+	HandshakeTimeout time.Duration   // a session that is not established by then is given up
+	IdleTimeout      time.Duration   // an established session whose client is silent for so long is given up
+	DrainGrace       time.Duration   // how long sessions may go on at shutdown before they are told goodbye
+	DrainTimeout     time.Duration   // how long goodbyes may take at shutdown
 	// Answers bounds those of each listener that go to strangers and are larger than what they answer, per Relay: whoever
 	// forges a victim's address would have them flooded. Nothing is bounded if Overall is 0.
 	Answers ratelimit.Rates

@@ -16,7 +16,7 @@ import (
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // Addresses of the simulated world: one proxy with a door, its upstream sockets, two game servers, players.
@@ -166,7 +166,7 @@ func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients cod
 	w := &world{Net: simnet.New(t, seed, weather), t: t, clients: clients}
 	w.settings = &Settings{
 		Listeners:        []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{clients}, Route: route}},
-		Limits:           session.Limits{Sessions: 100, HalfOpen: 50},
+		Limits:           sessions.Limits{Sessions: 100, HalfOpen: 50},
 		HandshakeTimeout: 15 * time.Second,
 		IdleTimeout:      30 * time.Second,
 		DrainTimeout:     3 * time.Second,
@@ -227,8 +227,8 @@ func (w *world) await(what string, limit time.Duration, done func() bool) {
 }
 
 // keyOf is the key of a player's session at the first door.
-func (w *world) keyOf(p *player) session.Key {
-	return session.Key{Listener: w.proxy.relay.doors[0].index, Client: p.addr}
+func (w *world) keyOf(p *player) sessions.Key {
+	return sessions.Key{Listener: w.proxy.relay.doors[0].index, Client: p.addr}
 }
 
 // drops is how often the Relay dropped something for a reason.

@@ -40,17 +40,14 @@ type Session struct {
 
 // Snapshot copies what can be known of the Relay and its sessions.
 func (r *Relay) Snapshot(now time.Time) Snapshot {
-	s := Snapshot{Counters: r.counters, Sessions: make([]Session, 0, r.table.Len()+r.plains.Len())}
+	s := Snapshot{Counters: r.counters, Sessions: make([]Session, 0, r.table.Len())}
 	for e := range r.table.All {
 		s.Sessions = append(s.Sessions, describe(now, e))
-	}
-	for e := range r.plains.All {
-		s.Sessions = append(s.Sessions, plainSession(now, e))
 	}
 	return s
 }
 
-// describe copies what can be known of a session.
+// describe copies what can be known of a session. If it is relayed, nothing is known of what its sides say.
 func describe(now time.Time, e *entry) Session {
 	p := &e.Value
 	s := Session{
@@ -61,16 +58,18 @@ func describe(now time.Time, e *entry) Session {
 		ClientProtocol:   p.protocol.Spec().Name,
 		UpstreamProtocol: p.route.Upstream.Protocol.Spec().Name,
 		Age:              now.Sub(p.opened),
-		Established:      p.client.up && p.upstream.up && !p.ending,
-		Ending:           p.ending,
-		Held:             p.gap != nil,
-		FromClient:       p.client.in,
-		FromUpstream:     p.upstream.in,
-		ClientStats:      p.client.Conn.Stats(),
+		FromClient:       p.fromClient,
+		FromUpstream:     p.fromServer,
 	}
 	if p.server != nil {
 		s.Server = p.server.Addr
 	}
+	if p.isRelayed() {
+		s.Relayed, s.Established, s.Forwarded = true, p.established, p.shortcut != nil
+		return s
+	}
+	s.Established = p.client.up && p.upstream.up && !p.ending
+	s.Ending, s.Held, s.ClientStats = p.ending, p.gap != nil, p.client.Conn.Stats()
 	if p.upstream.Conn != nil {
 		s.UpstreamStats = p.upstream.Conn.Stats()
 	}

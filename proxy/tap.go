@@ -7,7 +7,7 @@ import (
 
 	"tidegate/internal/netio"
 	"tidegate/internal/proxyproto"
-	"tidegate/session"
+	sessions "tidegate/session"
 )
 
 // tap stands between a Relay and its sockets while anybody captures, and copies what passes. At all other times there is
@@ -27,7 +27,7 @@ func (r *Relay) tapInto(now time.Time, s *spool) {
 		r.sockets = r.tap
 	}
 	r.tap.spools = append(r.tap.spools, s)
-	for e := range r.plains.All {
+	for e := range r.table.All {
 		if r.watches(e) {
 			r.slow(e)
 		}
@@ -53,7 +53,7 @@ func (r *Relay) untapped() Sockets {
 }
 
 // watches reports whether a session must not be forwarded by others, since someone captures it.
-func (r *Relay) watches(e *plainEntry) bool {
+func (r *Relay) watches(e *entry) bool {
 	if r.tap == nil {
 		return false
 	}
@@ -130,8 +130,6 @@ func (t *tap) topic(s netio.Socket, peer netip.AddrPort, datagram []byte, sent b
 		return t.topicAt(owner, owner.clientOf(peer, datagram, sent))
 	case *entry:
 		return topicOf(owner.Value.route, owner.Key.Client, owner.Value.serial)
-	case *plainEntry:
-		return topicOf(owner.Value.route, owner.Key.Client, owner.Value.serial)
 	case *parting:
 		return topicOf(owner.of.Value.route, owner.of.Key.Client, owner.of.Value.serial)
 	case *pinged:
@@ -152,10 +150,7 @@ func topicOf(r *route, client netip.AddrPort, id SessionID) topic {
 // topicAt is that of a datagram between a client and a door: of its session, or of none yet.
 func (t *tap) topicAt(d *door, client netip.AddrPort) topic {
 	r, id := d.route, SessionID(0)
-	key := session.Key{Listener: d.index, Client: client}
-	if e := t.relay.table.Get(key); e != nil {
-		r, id = e.Value.route, e.Value.serial
-	} else if e := t.relay.plains.Get(key); e != nil {
+	if e := t.relay.table.Get(sessions.Key{Listener: d.index, Client: client}); e != nil {
 		r, id = e.Value.route, e.Value.serial
 	}
 	return topic{transport: d.transport, client: client, session: id, route: r.Name, pool: r.Upstream.Name}

@@ -63,7 +63,7 @@ func (t *trust) spend(client netip.AddrPort, size int) bool {
 // spendMore reports whether a datagram may go to a client beyond its credit. One that may never prove its address plays
 // within an allowance. A Welcome that Riptide repeats because it was lost is an answer to a stranger like a pong: the
 // client, once it knows that it is heard, waits for it without a word that would earn credit.
-func (r *Relay) spendMore(now time.Time, p *pair, client netip.AddrPort, size int) bool {
+func (r *Relay) spendMore(now time.Time, p *session, client netip.AddrPort, size int) bool {
 	switch {
 	case p.trust.mayBeSilent():
 		return r.allowance.spend(now, &r.settings.Unproved, &p.trust, client, size)
@@ -113,7 +113,7 @@ func (r *Relay) settleDown(e *entry) {
 }
 
 // proved reports whether the client has shown beyond doubt that its address is its own.
-func (p *pair) proved() bool {
+func (p *session) proved() bool {
 	switch p.trust.proof {
 	case codec.ProvedAccept:
 		return true

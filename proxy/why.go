@@ -79,12 +79,6 @@ func (r *Relay) Why(now time.Time, a netip.Addr) Why {
 			r.whySession(now, &w, &e.Value.meter, e.Value.serial)
 		}
 	}
-	for e := range r.plains.All {
-		if e.Key.Client.Addr().Unmap() == a {
-			w.Sessions = append(w.Sessions, plainSession(now, e))
-			r.whySession(now, &w, &e.Value.meter, e.Value.serial)
-		}
-	}
 	return w
 }
 
