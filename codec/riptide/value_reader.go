@@ -9,6 +9,35 @@ import (
 	"tidegate/codec"
 )
 
+// A game's messages are values in sequence, without names or types: only the game knows them. Reader and Writer are
+// the library's Get and Add methods for both dialects. See docs/protocols/riptide.md#values.
+
+// Errors of Reader, Writer and Transcode.
+var (
+	ErrShort    = fmt.Errorf("%w: message ends before its values", codec.ErrMalformed)
+	ErrTrailing = fmt.Errorf("%w: message continues after its values", codec.ErrMalformed)
+	ErrVarint   = fmt.Errorf("%w: number of more than 64 bits", codec.ErrMalformed)
+	ErrLength   = errors.New("string or array too long for Riptide 2.0")
+	ErrDialect  = errors.New("value does not exist in Riptide 2.0")
+)
+
+// Vector2 is the Unity type of that name.
+type Vector2 struct{ X, Y float32 }
+
+// Vector3 is the Unity type of that name.
+type Vector3 struct{ X, Y, Z float32 }
+
+// Quaternion is the Unity type of that name.
+type Quaternion struct{ X, Y, Z, W float32 }
+
+// The length of a string or array in Riptide 2.0 takes one byte up to shortLength. A longer length takes two bytes,
+// big-endian, with the highest bit set.
+const (
+	shortLength = 1<<7 - 1
+	maxLength   = 1<<15 - 1
+	longLength  = 0x80
+)
+
 // Reader reads the values of a message payload, which it keeps but never changes. Its methods have the names of the C#
 // types. After the first error, which Err and Finish return, values are meaningless and lengths are 0.
 type Reader struct {
@@ -229,32 +258,3 @@ func (r *Reader) fail(err error) {
 		r.err = err
 	}
 }
-
-// A game's messages are values in sequence, without names or types: only the game knows them. Reader and Writer are
-// the library's Get and Add methods for both dialects. See docs/protocols/riptide.md#values.
-
-// Errors of Reader, Writer and Transcode.
-var (
-	ErrShort    = fmt.Errorf("%w: message ends before its values", codec.ErrMalformed)
-	ErrTrailing = fmt.Errorf("%w: message continues after its values", codec.ErrMalformed)
-	ErrVarint   = fmt.Errorf("%w: number of more than 64 bits", codec.ErrMalformed)
-	ErrLength   = errors.New("string or array too long for Riptide 2.0")
-	ErrDialect  = errors.New("value does not exist in Riptide 2.0")
-)
-
-// Vector2 is the Unity type of that name.
-type Vector2 struct{ X, Y float32 }
-
-// Vector3 is the Unity type of that name.
-type Vector3 struct{ X, Y, Z float32 }
-
-// Quaternion is the Unity type of that name.
-type Quaternion struct{ X, Y, Z, W float32 }
-
-// The length of a string or array in Riptide 2.0 takes one byte up to shortLength. A longer length takes two bytes,
-// big-endian, with the highest bit set.
-const (
-	shortLength = 1<<7 - 1
-	maxLength   = 1<<15 - 1
-	longLength  = 0x80
-)

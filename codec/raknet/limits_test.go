@@ -10,8 +10,8 @@ import (
 	"tidegate/codec/codectest"
 )
 
-// TestReliableNumbersStayNear loses one datagram and all later copies of its messages for a while. The numbers in
-// flight stay within the limits of strict servers.
+// TestReliableNumbersStayNear: while the oldest message is missing, the numbers in flight stay within the limits of
+// strict servers.
 func TestReliableNumbersStayNear(t *testing.T) {
 	for _, literal := range []bool{false, true} {
 		var f flight
@@ -26,7 +26,7 @@ func TestReliableNumbersStayNear(t *testing.T) {
 			refs = append(refs, f.track(&outgoing{mode: codec.ReliableOrdered, parts: 1}, 0))
 		}
 		if len(refs) != room {
-			t.Fatalf("literal %v: %d numbers given out, want %d", literal, len(refs), room)
+			t.Fatalf("literal %v: %d numbers assigned, want %d", literal, len(refs), room)
 		}
 		for _, r := range refs[1:] {
 			f.drop(r)
