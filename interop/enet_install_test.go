@@ -60,7 +60,8 @@ func installDebian(dir string) error {
 	}
 	fetch := append(options, "download")
 	for _, line := range strings.Split(string(plan), "\n") {
-		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == "Inst" {
+		// An upgrade has the old version in brackets here. The machine's library does.
+		if fields := strings.Fields(line); len(fields) > 2 && fields[0] == "Inst" && fields[2][0] != '[' {
 			fetch = append(fetch, fields[1])
 		}
 	}

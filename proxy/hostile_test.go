@@ -1,55 +1,33 @@
 package proxy
 
 import (
-	"bufio"
-	"encoding/hex"
-	"encoding/json"
 	"math/rand/v2"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 )
 
-// captured are the datagrams of the codecs' captures, each once, up to a number of each file.
+// captured are the datagrams of the codecs' captures of every protocol, each once, up to a number of each file.
 func captured(tb testing.TB, each int) [][]byte {
 	tb.Helper()
 	var all [][]byte
-	for _, pattern := range []string{"../codec/raknet/testdata/*.jsonl", "../codec/riptide/testdata/*/*.jsonl"} {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			tb.Fatalf("%s: no captures: %v", pattern, err)
-		}
-		for _, file := range files {
-			all = append(all, datagramsOf(tb, file, each)...)
-		}
+	for _, c := range codectest.Captures(tb, os.DirFS("../codec")) {
+		all = append(all, datagramsOf(c, each)...)
 	}
 	return all
 }
 
-func datagramsOf(tb testing.TB, file string, limit int) [][]byte {
-	tb.Helper()
-	f, err := os.Open(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer func() { _ = f.Close() }()
-	var all [][]byte
-	lines := bufio.NewScanner(f)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() && len(all) < limit {
-		var line struct{ Hex string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			tb.Fatalf("%s: %v", file, err)
-		}
-		if d, err := hex.DecodeString(line.Hex); err == nil && len(d) > 0 {
-			all = append(all, d)
+func datagramsOf(c codectest.Capture, limit int) (all [][]byte) {
+	for _, l := range c.Lines[:min(limit, len(c.Lines))] {
+		if len(l.Datagram) > 0 {
+			all = append(all, l.Datagram)
 		}
 	}
 	return all
@@ -83,8 +61,8 @@ func (w *world) stillPlays(p *player, m codec.Message) {
 	w.await("answered after all that", 10*time.Second, func() bool { return len(p.received()) > before })
 }
 
-// TestHostileDatagramsLeaveTheOthersAlone: random bytes and every truncation of what real peers sent, from strangers, hurt
-// no session, and leave nothing behind.
+// TestHostileDatagramsLeaveTheOthersAlone: random bytes and every truncation of what real peers sent, from strangers,
+// hurt no session, and leave nothing behind.
 func TestHostileDatagramsLeaveTheOthersAlone(t *testing.T) {
 	each := 40
 	if testing.Short() {
@@ -123,11 +101,41 @@ func TestHostileDatagramsLeaveTheOthersAlone(t *testing.T) {
 	}
 }
 
+// TestHostileDatagramsLeaveEveryProtocolAlone: every truncation of what real peers of all protocols sent, from
+// strangers, hurts no session of any protocol, and leaves nothing behind.
+func TestHostileDatagramsLeaveEveryProtocolAlone(t *testing.T) {
+	datagrams := captured(t, 3)
+	for _, p := range udpMembers(noRType) {
+		t.Run(p.String(), func(t *testing.T) {
+			route := matrixRoute(p, p)
+			w := newWorld(t, 1, simnet.Weather{Latency: 2 * time.Millisecond}, p, route)
+			player := w.connect(codec.Hello{})
+			w.await("established", time.Second, func() bool { return len(w.servers[0].peers) == 1 })
+			for i, d := range datagrams {
+				for n := 1; n <= len(d); n += 1 + len(d)/40 {
+					w.Inject(0, strangerAddr(i*100+n%100), doorAddr, d[:n])
+				}
+				w.Inject(0, strangerAddr(i*100), doorAddr, d)
+				w.Run(time.Millisecond)
+			}
+			w.Run(30 * time.Second)
+			w.say(&player.peer, p, p, route, 1)
+			w.await("heard after all that", 10*time.Second, func() bool {
+				return heard(t, w.servers[0].peers[0], p, p, route)[string(body(1))] == 1
+			})
+			if n := w.proxy.relay.table.Len(); n != 1 {
+				t.Errorf("%d sessions are left, want the player's", n)
+			}
+		})
+	}
+}
+
 // TestForgedDatagramsOfAPlayer: truncations of foreign datagrams in a RakNet player's name do not end its session, as
 // long as none of them is a goodbye that the wire cannot tell from a real one.
 func TestForgedDatagramsOfAPlayer(t *testing.T) {
 	w, _, rakneter := both(t, 1)
-	for _, d := range datagramsOf(t, "../codec/riptide/testdata/riptide-2.2.1/values-reliable.jsonl", 100) {
+	foreign := codectest.LoadCapture(t, os.DirFS("../codec/riptide/testdata"), "riptide-2.2.1/values-reliable.jsonl")
+	for _, d := range datagramsOf(foreign, 100) {
 		for n := range d {
 			w.Inject(0, rakneter.addr, doorAddr, d[:n])
 		}
@@ -136,7 +144,8 @@ func TestForgedDatagramsOfAPlayer(t *testing.T) {
 	w.stillPlays(rakneter, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
 }
 
-// FuzzRelay gives a Relay with a player of each protocol whatever comes, from both players, a stranger and the upstream.
+// FuzzRelay gives a Relay with a player of each protocol whatever comes, from both players, a stranger and the
+// upstream.
 func FuzzRelay(f *testing.F) {
 	for _, d := range captured(f, 2) {
 		f.Add(d)
