@@ -20,7 +20,6 @@ import (
 // without faults.
 var notYetRewritten = []string{
 	"internal/cli",
-	"internal/demo",
 	"proxy",
 	"proxy/bridge",
 	"proxy/stats",

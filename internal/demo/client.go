@@ -93,8 +93,8 @@ func (c *client) receive(m *codec.Message, since time.Duration, times *latencies
 }
 
 // recordKey records the answer to a key.
-func (c *client) recordKey(player uint16, data []byte, since time.Duration, times *latencies) {
-	sent, ok := c.keyboard.answered(player, data)
+func (c *client) recordKey(number uint16, data []byte, since time.Duration, times *latencies) {
+	sent, ok := c.keyboard.answered(number, data)
 	switch {
 	case !ok:
 		c.changed++

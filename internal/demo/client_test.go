@@ -7,14 +7,14 @@ import (
 	"tidegate/codec"
 )
 
-// TestClientBooks gives a client echoes as it may get them, and looks at its books.
-func TestClientBooks(t *testing.T) {
+// TestClientRecords gives a client all kinds of echoes and checks its counts.
+func TestClientRecords(t *testing.T) {
 	own := probe{number: 0, client: 1, reliable: true}
 	missing := Delivery{Sent: 1, Missing: 1}
 	for _, step := range []struct {
 		what       string
 		echo       probe
-		id         uint16 // added to the right one
+		id         uint16 // added to the right ID
 		reliable   Delivery
 		unreliable Exchange
 		changed    uint64
@@ -25,7 +25,8 @@ func TestClientBooks(t *testing.T) {
 		{"another client's message", probe{client: 2, reliable: true}, 0, missing, Exchange{Sent: 1}, 1},
 		{"a number never sent", probe{number: 1, client: 1, reliable: true}, 0, missing, Exchange{Sent: 1}, 1},
 	} {
-		c := &client{index: 1, pair: MainPair(), form: formOf(MainPair(), MainPair().from), reliable: newLedger(), unreliable: Exchange{Sent: 1}}
+		c := &client{index: 1, pair: MainPair(), form: formOf(MainPair(), MainPair().from), reliable: newLedger(),
+			unreliable: Exchange{Sent: 1}}
 		c.reliable.send()
 		var times latencies
 		m := codec.Message{Payload: step.echo.append(nil), ID: step.echo.id() + step.id, HasID: true}

@@ -52,8 +52,8 @@ func newClients(pair Pair, count, rate int, to netip.AddrPort) (*clients, error)
 	return c, nil
 }
 
-// play connects the clients, lets them send for a time, and then waits for the echoes under way. A time of 0 lasts until
-// ctx is done. When ctx is done early, play goes on with the echoes.
+// play connects the clients, lets them send for a time, and then waits for the echoes under way. A time of 0 lasts
+// until ctx is done. When ctx is done early, play goes on with the echoes.
 func (c *clients) play(ctx context.Context, long time.Duration) error {
 	defer context.AfterFunc(ctx, c.Wake)()
 	if err := c.run(ctx, joinTime, c.joined); err != nil {

@@ -8,7 +8,7 @@ import (
 	"tidegate/codec"
 )
 
-// Configuration is what tidegate.toml says for the pair, with players at listen and one server.
+// Configuration returns the text of tidegate.toml for the pair, with clients at listen and one server.
 func (p Pair) Configuration(listen, server netip.AddrPort) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -40,23 +40,23 @@ func (p Pair) Configuration(listen, server netip.AddrPort) string {
 	return b.String()
 }
 
-// plainName is a protocol's name without its transport.
+// plainName returns a protocol's name without its transport.
 func plainName(p codec.Protocol) string { return strings.TrimSuffix(p.Spec().Name, overTCP) }
 
-// setting is a key of a route with its value, and why it is there.
+// setting is a key of a route with its value, and the reason for it.
 type setting struct{ setting, why string }
 
-// crossing is what the route must say of messages that one side cannot carry as the other does.
+// crossing returns the route's settings for messages that one side cannot carry as the other does.
 func (p Pair) crossing() []setting {
 	var all []setting
 	switch {
 	case p.isLossy():
-		all = append(all, setting{`allow_lossy = true`, "R-Type never learns what was lost, nor in which order messages came."})
+		all = append(all, setting{`allow_lossy = true`, "R-Type reports no losses and keeps no order."})
 	case p.losesOrder():
-		all = append(all, setting{`ordered = "fast"`, "Not both sides keep order."})
+		all = append(all, setting{`ordered = "fast"`, "Only one side keeps order."})
 	}
 	if p.needsResend() {
-		all = append(all, setting{`reliable = "resend"`, "One side only reports what was lost."})
+		all = append(all, setting{`reliable = "resend"`, "One side only reports losses."})
 	}
 	switch {
 	case p.isFramed() && p.from != p.to:
@@ -67,10 +67,10 @@ func (p Pair) crossing() []setting {
 	return all
 }
 
-// isLossy reports whether one side promises what the other, R-Type, cannot even be helped to.
+// isLossy reports whether one side is R-Type and the other is not: R-Type cannot keep the other's promises.
 func (p Pair) isLossy() bool { return p.from.Spec().Closed != p.to.Spec().Closed }
 
-// losesOrder reports whether one side keeps some order that the other does not.
+// losesOrder reports whether one side keeps an order that the other does not keep.
 func (p Pair) losesOrder() bool {
 	const order = codec.Modes(1<<codec.ReliableOrdered | 1<<codec.UnreliableSequenced | 1<<codec.Notify)
 	return p.from.Spec().Modes&order != p.to.Spec().Modes&order
@@ -81,7 +81,7 @@ func (p Pair) needsResend() bool {
 	return isReliable(p.from) && reports(p.to) || isReliable(p.to) && reports(p.from)
 }
 
-// isRaw reports whether R-Type meets a protocol with message IDs.
+// isRaw reports whether one side is R-Type and the other has message IDs.
 func (p Pair) isRaw() bool {
 	return p.inWorld() && (p.from.Spec().IDs == codec.IDBeside || p.to.Spec().IDs == codec.IDBeside)
 }

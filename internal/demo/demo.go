@@ -1,11 +1,11 @@
-// Package demo shows Tidegate at work, for real and in one process: players of one protocol play on a server of another
-// through the proxy, over loopback sockets, and every message is accounted for. The main job is Riptide on RakNet; any
-// other pair (pair.go) is held to what its two wires can promise (promise.go).
+// Package demo shows Tidegate at work in one process with real sockets. Clients of one protocol play on a server of
+// another through the proxy, over loopback. Every message is accounted for. The main job is Riptide on RakNet; each
+// other pair (pair.go) is held to the promise that its protocols allow (promise.go).
 //
-// The main job's server (gameserver.go) is written on go-raknet, a RakNet implementation that is not ours; the others
-// (codecserver.go) on our own codecs. They echo what they read. The clients (crowd.go, client.go) send numbered,
-// checksummed messages (probe.go) in the form that their protocol wants (form.go) and keep the books (ledger.go). A link
-// (link.go) between them and the proxy loses datagrams, if asked to. Start with Run, which sets the stage (stage.go).
+// The server of the main job (raknet_server.go) uses go-raknet, an independent RakNet implementation; other servers
+// (codec_server.go) use our own codecs. They echo each message. The clients (clients.go, client.go) send numbered
+// messages with checksums (probe.go) in the form of their protocol (form.go), and count the echoes (ledger.go). A link
+// between clients and proxy can lose datagrams. Start with Run, which makes the stage (stage.go).
 package demo
 
 import (
@@ -30,23 +30,23 @@ const (
 	defaultRate    = 20
 )
 
-// Options are what a demo is to be like.
+// Options configure a demo.
 type Options struct {
-	Pair    Pair          // the main job's if zero
-	For     time.Duration // how long the clients send, once all are there; 0 means until the context is done
+	Pair    Pair          // zero: the main job's pair
+	For     time.Duration // sending time after all clients have joined; 0: until the context is done
 	Clients int           // 1 to 500; 4 if zero
 	Loss    float64       // share of datagrams lost between clients and proxy, each way, 0 to 0.5
-	Rate    int           // reliable messages a second and client, and as many unreliable ones; 1 to 1000, 20 if zero
-	// Settings makes the proxy's settings, with one listener at listen and one upstream server.
+	Rate    int           // reliable messages a second of each client, and as many unreliable ones; 1 to 1000, 20 if zero
+	// Settings returns the proxy's settings, with one listener at listen and one upstream server.
 	Settings func(listen, server netip.AddrPort) (*proxy.Settings, error)
-	Out      io.Writer      // where the table and the summary go
-	Terminal bool           // Out is a terminal, an *os.File: the table is redrawn in place; else it gets a line a second
+	Out      io.Writer      // receives the table and the summary
+	Terminal bool           // Out is a terminal, an *os.File: the table is redrawn in place; else each second adds a line
 	Log      zerolog.Logger // the proxy's
 }
 
-// Run plays the demo until its time is over or ctx is done; both end in the same order: the clients stop sending, wait
-// for what is under way, say goodbye, then the proxy stops, then the server. It writes a summary to o.Out and returns
-// it. An error means that the demo could not be set up or driven; whether it passed is the Result's to tell.
+// Run plays the demo until its time is over or ctx is done. The end has a fixed order: the clients stop sending, wait
+// for messages under way and say goodbye, then the proxy stops, then the server. Run writes a summary to o.Out and
+// returns it. An error means that the demo could not run; the Result tells whether it passed.
 func Run(ctx context.Context, o Options) (Result, error) {
 	o, err := o.checked()
 	if err != nil {
@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	return result, nil
 }
 
-// checked fills in the defaults, or says what cannot be.
+// checked fills in the defaults and checks the bounds.
 func (o Options) checked() (Options, error) {
 	if o.Pair == (Pair{}) {
 		o.Pair = MainPair()

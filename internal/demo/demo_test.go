@@ -59,18 +59,19 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunEndsEarly lets the context end the demo, which then finishes in good order.
+// TestRunEndsEarly ends the demo by its context. The demo finishes in good order.
 func TestRunEndsEarly(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out := lookout{awaits: regexp.MustCompile(`(?m)^\d+ s +1 +\S+ +\S+ +[1-9]`), then: cancel} // one client, and what it sent
+	out := lookout{awaits: regexp.MustCompile(`(?m)^\d+ s +1 +\S+ +\S+ +[1-9]`),
+		then: cancel} // one client with sent messages
 	r, err := Run(ctx, Options{For: time.Hour, Clients: 1, Settings: settings(MainPair()), Out: &out})
 	if err != nil || !r.OK() {
 		t.Errorf("%v, %+v\n%s", err, r, out.text.String())
 	}
 }
 
-// lookout keeps what is written, and does something once that matches. It is not safe for concurrent use.
+// lookout keeps the written text, and calls then once the text matches. It is not safe for concurrent use.
 type lookout struct {
 	text   strings.Builder
 	awaits *regexp.Regexp

@@ -7,33 +7,32 @@ import (
 	"tidegate/proxy/bridge"
 )
 
-// packetByte is the first byte of a game's messages on RakNet; the next one up marks those without an ID. It is the
-// packet_id of a route unless that says otherwise.
+// packetByte is the first byte of a game's messages on RakNet; the next value marks messages without an ID. It is the
+// default of a route's packet_id.
 const packetByte = 0x86
 
-// updateHead is the size of what R-Type writes before the data of an update, createSize that of a creation.
+// updateHead is the number of bytes before the data of an R-Type update. createSize is the size of a creation.
 const (
 	updateHead = 7
 	createSize = 5
 )
 
-// form is how the probes of a game look in the messages of its protocol: in the envelope of a route to a protocol
-// with message IDs. A protocol whose messages are payloads alone has an envelope only towards such a protocol.
-// docs/bridging.md#envelopes
+// form describes probes as messages of a protocol: in the envelope of a route to a protocol with message IDs. A
+// protocol whose messages are only payloads has an envelope only towards such a protocol. docs/bridging.md#envelopes
 //
-// R-Type carries its own instructions only, so that a probe is an update: 3, entity u32, component u16, probe;
-// big-endian. The entity is the one that the server has created: a proxy that wants proof of an address takes updates of
-// no other. Where one side speaks R-Type the probes of the other are R-Type's updates too, or
-// keys and their answers (keys.go).
+// R-Type carries only its own instructions, so a probe is an update: 3, entity u32, component u16, probe; big-endian.
+// The entity is the one that the server has created: a proxy that requires a proof of address accepts updates of no
+// other. If one side speaks R-Type, the other side's probes are R-Type's updates too, or keys and their answers
+// (keys.go).
 type form struct {
 	wrapping bridge.Wrapping
-	world    bool   // the rest is R-Type's
-	keys     bool   // and its players press keys
-	entity   uint32 // that the server has created, as its player knows it
+	world    bool   // messages are R-Type's
+	keys     bool   // clients press keys
+	entity   uint32 // created by the server, as the client knows it
 	idless   bool   // no message ID crosses between the two protocols
 }
 
-// formOf is the form of a pair on the side of protocol p.
+// formOf returns the form of a pair on the side of protocol p.
 func formOf(pair Pair, p codec.Protocol) form {
 	f := form{world: pair.inWorld(), keys: pair.pressesKeys()}
 	options := bridge.Options{PacketID: packetByte}
@@ -52,7 +51,7 @@ func formOf(pair Pair, p codec.Protocol) form {
 	return f
 }
 
-// isPlain reports whether a protocol's messages are payloads and nothing else.
+// isPlain reports whether a protocol's messages are only payloads.
 func isPlain(s *codec.Spec) bool { return s.IDs == codec.IDNowhere && !s.Joins && !s.Closed }
 
 // R-Type's instructions, as in docs/protocols/rtype.md#messages.
@@ -62,14 +61,14 @@ const (
 	opAnnounced = 0xf0
 )
 
-// greetings are what a server of R-Type's world says to a newcomer: in the early format of the game and entities of
-// 16 bits, there is one component, Probe, and an entity.
+// greetings are the messages of a server of R-Type's world to a new client, in the game's early format with entities
+// of 16 bits: a component named Probe, and an entity.
 var greetings = [][]byte{
 	{opAnnounced, 1, 2, 0, 1, 5, 'P', 'r', 'o', 'b', 'e', 0xff, 0xff},
 	{opCreate, 0, 0, 0, 0},
 }
 
-// message is a probe, ready to be sent. Its body is made in b's memory.
+// message returns the message of a probe. Its body uses the memory of b.
 func (f form) message(b []byte, p *probe, mode codec.Mode) codec.Message {
 	switch b = b[:0]; {
 	case f.keys:
@@ -91,11 +90,11 @@ func appendUpdate(b []byte, entity uint32) []byte {
 	return append(binary.BigEndian.AppendUint32(append(b, opUpdate), entity), 0, 0)
 }
 
-// greeting is one of greetings, ready to be sent.
+// greeting returns the message of one of the greetings.
 func (f form) greeting(text []byte, mode codec.Mode) codec.Message { return f.wrap(text, 0, mode) }
 
-// probes gives each probe in a message to take, with the ID that it came by, and skips greetings. It fails where
-// something else is in the message.
+// probes gives each probe in a message to take, with its ID, and skips greetings. It returns an error for other
+// content.
 func (f form) probes(m *codec.Message, take func(id uint16, body []byte)) error {
 	var changed error
 	err := f.wrapping.Unwrap(*m, func(one codec.Message) {
@@ -113,12 +112,12 @@ func (f form) probes(m *codec.Message, take func(id uint16, body []byte)) error 
 	return changed
 }
 
-// learn notes the entity that a message of the server creates, if it does.
+// learn stores the entity that a message of the server creates.
 func (f *form) learn(m *codec.Message) {
 	if !f.world {
 		return
 	}
-	_ = f.wrapping.Unwrap(*m, func(one codec.Message) { // what is changed, probes finds out
+	_ = f.wrapping.Unwrap(*m, func(one codec.Message) { // probes finds changed messages
 		if b := one.Payload; len(b) == createSize && b[0] == opCreate {
 			f.entity = binary.BigEndian.Uint32(b[1:])
 		}

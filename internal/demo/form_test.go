@@ -10,13 +10,14 @@ import (
 	"tidegate/codec"
 )
 
-// TestForms: what a probe looks like on each side, and that it comes out again as it went in, greetings apart.
+// TestForms checks the message of a probe on each side, and that the probe comes out again unchanged. Greetings are
+// skipped.
 func TestForms(t *testing.T) {
 	p := probe{number: 2, client: 1} // ID 0x0203
 	for _, c := range []struct {
 		from, to string
-		head     string // before the probe, in hexadecimal; its length stands at ll
-		beside   bool   // the ID is beside it
+		head     string // bytes before the probe, in hexadecimal; ll is the length
+		beside   bool   // the ID is outside the payload
 	}{
 		{"riptide-2.2", "bedrock", "", true},
 		{"bedrock", "riptide-2.2", "86 0302", false},
@@ -52,7 +53,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// unhex reads hexadecimal with spaces, and length for ll.
+// unhex reads hexadecimal with spaces, and the length for ll.
 func unhex(t *testing.T, s string, length int) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(strings.NewReplacer(" ", "", "ll", fmt.Sprintf("%02x", length)).Replace(s))
@@ -62,7 +63,7 @@ func unhex(t *testing.T, s string, length int) []byte {
 	return b
 }
 
-// wantProbes checks that so many unchanged probes are in a message.
+// wantProbes checks the number of unchanged probes in a message.
 func wantProbes(t *testing.T, f form, m *codec.Message, want int) {
 	t.Helper()
 	n := 0
@@ -78,7 +79,7 @@ func wantProbes(t *testing.T, f form, m *codec.Message, want int) {
 	}
 }
 
-// TestFormsShowWhatIsBroken: no message that is cut or not a game's passes as one.
+// TestFormsShowWhatIsBroken rejects cut messages and messages of no game.
 func TestFormsShowWhatIsBroken(t *testing.T) {
 	p := probe{number: 2, client: 1}
 	for _, pair := range Pairs() {

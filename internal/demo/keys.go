@@ -6,53 +6,53 @@ import (
 	"tidegate/codec"
 )
 
-// keyCount is how many keys R-Type's document knows, pressed and released. docs/protocols/rtype.md#messages
+// keyCount is the number of keys in R-Type's document, pressed and released. docs/protocols/rtype.md#messages
 const keyCount = 12
 
-// keyboard is a player who can only press keys, and is answered by updates: the entity is the player's number at the
-// server, and the data is the key.
+// keyboard is a client that can only press keys. The server answers with updates: the entity is the client's number at
+// the server, and the data is the key.
 type keyboard struct {
-	player  uint16 // our number, once known
+	number  uint16 // our number, if known
 	known   bool
-	pressed [keyCount]time.Duration // when each key last was; 0: never
+	pressed [keyCount]time.Duration // time when each key was pressed; 0: never
 }
 
-// press notes that a key goes down.
+// press records that a key is pressed.
 func (k *keyboard) press(p *probe) { k.pressed[p.key()] = p.sent }
 
-// answered returns when the key of an answer was pressed, 0 for the one that is also a hello, and whether there is such
-// an answer.
-func (k *keyboard) answered(player uint16, data []byte) (sent time.Duration, ok bool) {
-	if k.known && player != k.player || len(data) != 1 || data[0] >= keyCount {
+// answered returns the time when the key of an answer was pressed, or 0 for the key that is also a hello. It reports
+// whether the answer is valid.
+func (k *keyboard) answered(number uint16, data []byte) (sent time.Duration, ok bool) {
+	if k.known && number != k.number || len(data) != 1 || data[0] >= keyCount {
 		return 0, false
 	}
-	k.player, k.known = player, true
+	k.number, k.known = number, true
 	sent = k.pressed[data[0]]
 	return sent, sent > 0 || data[0] == helloKey
 }
 
-// helloKey opens a session of R-Type's document, and so is pressed once by nobody.
+// helloKey opens a session of R-Type's document, so no client presses it at first.
 const helloKey = 1
 
-// key is the key that stands for a probe.
+// key returns the key for a probe.
 func (p *probe) key() byte { return byte(p.number % keyCount) }
 
-// answer is what a server says to a key of a player, if it is one.
-func (f form) answer(player uint16, key []byte, mode codec.Mode) (m codec.Message, ok bool) {
+// answer returns a server's answer to a client's key. It reports whether there is one.
+func (f form) answer(number uint16, key []byte, mode codec.Mode) (m codec.Message, ok bool) {
 	if len(key) != 1 || key[0] >= keyCount {
 		return m, false
 	}
-	return f.wrap(append(appendUpdate(nil, uint32(player)), key...), player, mode), true
+	return f.wrap(append(appendUpdate(nil, uint32(number)), key...), number, mode), true
 }
 
-// replies gives send what a server says to a player's message: the message itself, or the answers to its keys.
-func (f form) replies(m *codec.Message, player uint16, mode codec.Mode, send func(codec.Message)) {
+// replies gives send the server's replies to a client's message: the message itself, or the answers to its keys.
+func (f form) replies(m *codec.Message, number uint16, mode codec.Mode, send func(codec.Message)) {
 	if !f.keys {
 		send(codec.Message{Payload: m.Payload, Pad: m.Pad, Mode: mode, ID: m.ID, HasID: m.HasID})
 		return
 	}
-	_ = f.probes(m, func(_ uint16, key []byte) { // what was changed gets no answer
-		if reply, ok := f.answer(player, key, mode); ok {
+	_ = f.probes(m, func(_ uint16, key []byte) { // changed messages get no answer
+		if reply, ok := f.answer(number, key, mode); ok {
 			send(reply)
 		}
 	})

@@ -13,7 +13,7 @@ func TestKeyboardBelievesOnlyWhatWasPressed(t *testing.T) {
 	k.press(&probe{number: 2 + keyCount, sent: 2 * time.Second})
 	for _, step := range []struct {
 		what   string
-		player uint16
+		number uint16
 		data   []byte
 		sent   time.Duration
 		ok     bool
@@ -25,13 +25,13 @@ func TestKeyboardBelievesOnlyWhatWasPressed(t *testing.T) {
 		{"too much", 7, []byte{2, 2}, 0, false},
 		{"another player's", 8, []byte{2}, 0, false},
 	} {
-		if sent, ok := k.answered(step.player, step.data); sent != step.sent || ok != step.ok {
+		if sent, ok := k.answered(step.number, step.data); sent != step.sent || ok != step.ok {
 			t.Errorf("%s: %v, %v; want %v, %v", step.what, sent, ok, step.sent, step.ok)
 		}
 	}
 }
 
-// TestReplies: a server sends back what it gets, and answers a key by an update of its player's entity.
+// TestReplies returns a message unchanged, and answers a key with an update of its client's entity.
 func TestReplies(t *testing.T) {
 	for _, c := range []struct {
 		to   string

@@ -8,23 +8,24 @@ import (
 	"time"
 )
 
-// layout is the columns of a table: two that say what a row is about, then figures in groups.
+// layout is the set of columns of the live table: two columns that identify a row, then figures in groups.
 type layout struct {
-	what, more int // widths of the first two; the second is left out if zero
+	what, more int // widths of the first two columns; the second is left out if zero
 	figures    []column
 }
 
-// column is one figure of a row. Neighbours of one group stand under the group's heading, at its right end.
+// column is one figure of a row. Neighboring columns of a group stand under the group's heading, which is at their
+// right end.
 type column struct {
 	group, name string
 	width       int
 	text        func(*figures) string
 }
 
-// layouts are those for the live table, the widest first.
+// layouts are the layouts of the live table, the widest first.
 var layouts = []layout{wide, standard, narrow, slim}
 
-// layoutFor is the layout with the most figures that fits on a screen, or the slimmest.
+// layoutFor returns the layout with the most figures that fits on a screen, or the slimmest one.
 func layoutFor(s screen) layout {
 	for _, l := range layouts {
 		if l.width() <= s.width {
@@ -47,7 +48,7 @@ var (
 		{"resent", "server", 7, func(f *figures) string { return fmt.Sprint(f.serverResent) }},
 		{"", "dropped", 8, func(f *figures) string { return fmt.Sprint(f.dropped) }},
 	}}
-	// standard has the same figures in 79 characters: their units stand in the headings.
+	// standard has the same figures in 79 characters, with units in the headings.
 	standard = layout{what: 8, more: 5, figures: []column{
 		{"round trip, ms", "client", 8, func(f *figures) string { return milliseconds(f.clientRTT) }},
 		{"round trip, ms", "server", 7, func(f *figures) string { return milliseconds(f.serverRTT) }},
@@ -59,7 +60,7 @@ var (
 		{"resent", "server", 7, func(f *figures) string { return fmt.Sprint(f.serverResent) }},
 		{"", "dropped", 8, func(f *figures) string { return fmt.Sprint(f.dropped) }},
 	}}
-	// narrow is 59 characters wide: without bytes, and with one figure for what was resent to either side.
+	// narrow is 59 characters wide: without bytes, and with one figure for resends to both sides.
 	narrow = layout{what: 8, more: 5, figures: slices.Concat(slim.figures, []column{
 		{"", "resent", 8, func(f *figures) string { return fmt.Sprint(f.clientResent + f.serverResent) }},
 		{"", "dropped", 8, func(f *figures) string { return fmt.Sprint(f.dropped) }},
@@ -81,11 +82,11 @@ func (l layout) width() int {
 	return width
 }
 
-// heading is the lines above the rows: which protocols are spoken, if that is known, and what the columns are.
+// heading returns the lines above the rows: the pair of protocols, if known, and the names of the columns.
 func (l layout) heading(pair, what, more string) []string {
 	groups := strings.Repeat(" ", l.what+l.more)
 	names := l.about(what, more)
-	width := 0 // of the group so far
+	width := 0 // of the current group
 	for i := range l.figures {
 		c := &l.figures[i]
 		names += fmt.Sprintf("%*s", c.width, c.name)
@@ -110,7 +111,7 @@ func (l layout) row(what, more string, f *figures) string {
 	return line
 }
 
-// about is the first two columns.
+// about returns the first two columns.
 func (l layout) about(what, more string) string {
 	if l.more == 0 {
 		more = ""
@@ -118,7 +119,7 @@ func (l layout) about(what, more string) string {
 	return fmt.Sprintf("%-*s%*s", l.what, what, l.more, more)
 }
 
-// client names a client by its address, or by its port alone where there is no room: all are on one host.
+// client names a client by its address, or only by its port where space is short: all clients are on one host.
 func (l layout) client(addr netip.AddrPort) string {
 	if text := addr.String(); len(text) < l.what {
 		return text
@@ -130,7 +131,7 @@ func number(n float64) string { return fmt.Sprintf("%.0f", n) }
 
 func kilobytes(n float64) string { return fmt.Sprintf("%.1f", n/1e3) }
 
-// milliseconds is a round trip without its unit; "-" where it is not known.
+// milliseconds formats a round trip without its unit; "-" if it is unknown.
 func milliseconds(d time.Duration) string {
 	if d == 0 {
 		return "-"

@@ -1,14 +1,16 @@
 package demo
 
-// Delivery is what became of a client's, or all clients', reliable messages.
+import "time"
+
+// Delivery counts the reliable messages of one client or of all clients.
 type Delivery struct {
 	Sent       uint64
-	Returned   uint64 // the server's echo came back, counted once a message
-	Missing    uint64 // no echo came back
+	Returned   uint64 // messages whose echo came back
+	Missing    uint64 // messages without an echo
 	Duplicated uint64 // echoes beyond the first
 }
 
-// add joins the delivery of another client.
+// add adds the counts of another client.
 func (d *Delivery) add(o Delivery) {
 	d.Sent += o.Sent
 	d.Returned += o.Returned
@@ -16,8 +18,8 @@ func (d *Delivery) add(o Delivery) {
 	d.Duplicated += o.Duplicated
 }
 
-// ledger books a client's reliable messages by number, from 0 on. The messages under way are at most as many as the
-// client's send queue and the proxy's hold.
+// ledger records a client's reliable messages by number, from 0. The number of messages under way is bounded by the
+// client's send queue and the proxy's.
 type ledger struct {
 	sent       uint64
 	returned   uint64
@@ -27,13 +29,13 @@ type ledger struct {
 
 func newLedger() ledger { return ledger{underWay: make(map[uint64]struct{})} }
 
-// send books that the message of the next number went out.
+// send records that the message with the next number was sent.
 func (l *ledger) send() {
 	l.underWay[l.sent] = struct{}{}
 	l.sent++
 }
 
-// receive books that an echo came back. It reports false for a number that was never sent.
+// receive records an echo. It reports false for a number that was never sent.
 func (l *ledger) receive(number uint64) bool {
 	if number >= l.sent {
 		return false
@@ -47,9 +49,63 @@ func (l *ledger) receive(number uint64) bool {
 	return true
 }
 
-// delivery is how things stand if nothing more comes back.
+// delivery returns the counts if no further echo comes.
 func (l *ledger) delivery() Delivery {
 	return Delivery{
 		Sent: l.sent, Returned: l.returned, Missing: uint64(len(l.underWay)), Duplicated: l.duplicated,
 	}
+}
+
+// arrivals counts how often each reliable message of each client has reached a game server, by client and number.
+type arrivals map[uint16]map[uint64]int
+
+// record counts a message with an ID, if it is a reliable message of a client and unchanged.
+func (a arrivals) record(id uint16, body []byte) {
+	var p probe
+	if p.parse(id, body) != nil || !p.reliable {
+		return
+	}
+	if a[p.client] == nil {
+		a[p.client] = make(map[uint64]int)
+	}
+	a[p.client][p.number]++
+}
+
+// correct replaces the clients' echoes by the server's arrivals: a protocol without resends may lose an answer.
+func (a arrivals) correct(d *Delivery) {
+	arrived := uint64(0)
+	d.Duplicated = 0
+	for _, numbers := range a {
+		for _, times := range numbers {
+			arrived++
+			d.Duplicated += uint64(times - 1)
+		}
+	}
+	d.Missing = d.Sent - min(arrived, d.Sent)
+}
+
+// latencies counts durations in steps of 0.1 ms up to 2 s. Longer durations count as 2 s.
+type latencies struct {
+	counts [20_000]uint64
+	total  uint64
+}
+
+const latencyStep = 100 * time.Microsecond
+
+func (l *latencies) add(d time.Duration) {
+	l.counts[min(max(d/latencyStep, 0), time.Duration(len(l.counts)-1))]++
+	l.total++
+}
+
+// quantile returns the duration that the share q of all durations does not exceed, rounded up to a step; 0 without
+// durations.
+func (l *latencies) quantile(q float64) time.Duration {
+	rank := uint64(q * float64(l.total))
+	var below uint64
+	for i, n := range l.counts {
+		if below += n; below > rank || below == l.total && n > 0 {
+			return time.Duration(i+1) * latencyStep
+		}
+	}
+	return 0
 }

@@ -11,14 +11,14 @@ import (
 	"tidegate/internal/registry"
 )
 
-// Absent names the protocols that the demo leaves out, and why.
+// Absent names the protocols that the demo leaves out, with the reason.
 var Absent = map[string]string{
-	"rtype-final": "its players wait in a lobby, and the demo's world has none",
+	"rtype-final": "its clients wait in a lobby, which the demo's world does not have",
 }
 
-// speakers lists what players and game servers speak here: every protocol, and then every protocol that goes over TCP, too.
-// Their names are those of the configuration, with a "+tcp" where they go over TCP.
-var speakers = func() (all []codec.Protocol) {
+// available lists the protocols of clients and game servers: every protocol, and then every protocol with streams
+// again over TCP. The names are those of the configuration, with the suffix "+tcp" over TCP.
+var available = func() (all []codec.Protocol) {
 	for _, d := range protocols.All {
 		if Absent[d.Name] == "" {
 			all = append(all, d.NewCalm(registry.Use{}))
@@ -32,16 +32,16 @@ var speakers = func() (all []codec.Protocol) {
 	return all
 }()
 
-// goRakNet is the protocol whose game server is written on go-raknet. All others are our own codecs' server sides.
+// goRakNet is the protocol whose game server uses go-raknet. All other servers use our own codecs.
 const goRakNet = "bedrock"
 
-// Pair is what the players of a demo speak, and what their game server does.
+// Pair is the protocol of a demo's clients and that of its game server.
 type Pair struct{ from, to codec.Protocol }
 
 // NewPair makes a pair of two protocols by their names.
 func NewPair(from, to string) (p Pair, err error) {
 	if p.from, err = protocolOf(from); err != nil {
-		return p, fmt.Errorf("players: %w", err)
+		return p, fmt.Errorf("clients: %w", err)
 	}
 	if p.to, err = protocolOf(to); err != nil {
 		return p, fmt.Errorf("game server: %w", err)
@@ -51,43 +51,43 @@ func NewPair(from, to string) (p Pair, err error) {
 		if !isKeys(says) {
 			keys, others = others, keys
 		}
-		return p, fmt.Errorf("%s: nothing of what players do exists in both: those of %s only press keys, and those of %s "+
+		return p, fmt.Errorf("%s: the clients have no input in common: clients of %s only press keys, and clients of %s "+
 			"only send requests and updates (docs/protocols/rtype.md#dialects)", p, keys, others)
 	}
 	return p, nil
 }
 
 func protocolOf(name string) (codec.Protocol, error) {
-	i := slices.IndexFunc(speakers, func(p codec.Protocol) bool { return p.Spec().Name == name })
+	i := slices.IndexFunc(available, func(p codec.Protocol) bool { return p.Spec().Name == name })
 	if i < 0 {
 		return nil, fmt.Errorf("protocol %q: want one of %s", name, strings.Join(Protocols(), ", "))
 	}
-	return speakers[i], nil
+	return available[i], nil
 }
 
-// MainPair is the main job: Riptide players on a RakNet server.
+// MainPair returns the main job: Riptide clients on a RakNet server.
 func MainPair() Pair {
 	p, err := NewPair("riptide-2.2", goRakNet)
 	if err != nil {
-		panic(err) // both are in the list above
+		panic(err) // both are in the list
 	}
 	return p
 }
 
-// Protocols are the names that NewPair takes.
+// Protocols returns the names that NewPair takes.
 func Protocols() []string {
-	names := make([]string, len(speakers))
-	for i, p := range speakers {
+	names := make([]string, len(available))
+	for i, p := range available {
 		names[i] = p.Spec().Name
 	}
 	return names
 }
 
-// Pairs are all pairs that there are, by protocol of the players, then of the server.
+// Pairs returns all pairs, ordered by the clients' protocol, then by the server's.
 func Pairs() []Pair {
 	var all []Pair
-	for _, from := range speakers {
-		for _, to := range speakers {
+	for _, from := range available {
+		for _, to := range available {
 			if p, err := NewPair(from.Spec().Name, to.Spec().Name); err == nil {
 				all = append(all, p)
 			}
@@ -96,25 +96,25 @@ func Pairs() []Pair {
 	return all
 }
 
-// From and To are the names of the two protocols.
+// From returns the name of the clients' protocol.
 func (p Pair) From() string { return p.from.Spec().Name }
 
-// To is the name of the server's protocol.
+// To returns the name of the server's protocol.
 func (p Pair) To() string { return p.to.Spec().Name }
 
-// String is the pair in words.
+// String returns the pair for people.
 func (p Pair) String() string { return p.From() + " to " + p.To() }
 
 // IsMain reports whether this is the main job.
 func (p Pair) IsMain() bool { return p == MainPair() }
 
-// inWorld reports whether messages are R-Type's: where one side speaks it, the other has to say the same.
+// inWorld reports whether messages are R-Type's: if one side speaks R-Type, the other has to send R-Type's messages.
 func (p Pair) inWorld() bool { return p.from.Spec().Closed || p.to.Spec().Closed }
 
-// pressesKeys reports whether one side's players can only press keys.
+// pressesKeys reports whether one side's clients can only press keys.
 func (p Pair) pressesKeys() bool { return isKeys(inputs(p.from)) || isKeys(inputs(p.to)) }
 
-// inputs names what players of a protocol can say; nil: anything.
+// inputs returns the inputs of a protocol's clients; nil: anything.
 func inputs(p codec.Protocol) []string {
 	d := protocols.Find(plainName(p))
 	if d.Inputs == nil {
@@ -123,20 +123,20 @@ func inputs(p codec.Protocol) []string {
 	return d.Inputs(d.Options())
 }
 
-// isKeys reports whether players can press keys and say nothing else.
+// isKeys reports whether clients can only press keys.
 func isKeys(inputs []string) bool { return slices.Equal(inputs, []string{"keys"}) }
 
 func shares(a, b []string) bool {
 	return slices.ContainsFunc(a, func(one string) bool { return slices.Contains(b, one) })
 }
 
-// OverTCP reports whether the players connect by TCP, where no datagrams are lost.
+// OverTCP reports whether the clients connect over TCP, where no datagrams are lost.
 func (p Pair) OverTCP() bool { return isStream(p.from) }
 
-// isFramed reports whether messages of one side may run together, and so need frames.
+// isFramed reports whether one side may join messages, and so needs frames.
 func (p Pair) isFramed() bool { return p.from.Spec().Joins || p.to.Spec().Joins }
 
-// other returns the protocol across from a given one.
+// other returns the protocol on the other side of a given one.
 func (p Pair) other(than codec.Protocol) codec.Protocol {
 	if than == p.from {
 		return p.to
@@ -144,15 +144,15 @@ func (p Pair) other(than codec.Protocol) codec.Protocol {
 	return p.from
 }
 
-// saysGoodbye reports whether the players have a word for leaving.
+// saysGoodbye reports whether the clients' protocol has a goodbye.
 func (p Pair) saysGoodbye() bool { return !p.from.Spec().Closed }
 
 func isReliable(p codec.Protocol) bool { return p.Spec().Modes.AnyReliable() }
 
-// reports tells whether the sender of a message learns what became of it, and nothing more is done.
+// reports returns whether the protocol only reports losses to the sender, without resending.
 func reports(p codec.Protocol) bool { return !isReliable(p) && p.Spec().Modes.Has(codec.Notify) }
 
-// mode is the strongest mode of a protocol that asks for no more order than it must.
+// mode returns the strongest mode of a protocol with the least order.
 func mode(p codec.Protocol) codec.Mode {
 	for _, m := range []codec.Mode{codec.Reliable, codec.ReliableOrdered, codec.UnreliableSequenced} {
 		if p.Spec().Modes.Has(m) {

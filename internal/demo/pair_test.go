@@ -13,7 +13,7 @@ import (
 	"tidegate/session"
 )
 
-// settings are those of the pair's configuration.
+// settings returns the settings of the pair's configuration.
 func settings(p Pair) func(listen, server netip.AddrPort) (*proxy.Settings, error) {
 	route := &proxy.Route{
 		Name:     "game",
@@ -48,7 +48,7 @@ func settings(p Pair) func(listen, server netip.AddrPort) (*proxy.Settings, erro
 	}
 }
 
-// TestLossyLink plays a pair of each promise while datagrams are lost.
+// TestLossyLink plays a pair of each promise over a link that loses datagrams.
 func TestLossyLink(t *testing.T) {
 	for _, names := range [][2]string{{"raknet", "riptide-2.0"}, {"riptide-2.2", "rudp"}, {"rudp", "raknet"}} {
 		p, err := NewPair(names[0], names[1])

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// errChanged: a message is not one that this client sent.
+// errChanged is the error for a message that this client did not send.
 var errChanged = errors.New("message changed on its way")
 
 var le = binary.LittleEndian
 
-// probe is what a client sends:
+// probe is the content of a client's message:
 //
-//	0..7   number, counted apart for reliable and unreliable probes
-//	8..15  when it was sent, in nanoseconds since the crowd's start
+//	0..7   number, counted separately for reliable and unreliable probes
+//	8..15  time of sending, in nanoseconds since the clients' start
 //	16..17 client
 //	18     1 if it was sent reliably, else 0
 //	19..   filler
@@ -34,15 +34,15 @@ const (
 	probeTrailer = 4
 	minProbe     = probeHeader + probeTrailer
 	maxBody      = maxProbe + updateHead
-	maxProbe     = 1000 // fits R-Type's datagrams of 1024 bytes with an update's head
+	maxProbe     = 1000 // fits into R-Type's datagrams of 1024 bytes with an update's head
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// id is the probe's message ID: over time a client uses them all.
+// id returns the probe's message ID. Over time a client uses all IDs.
 func (p *probe) id() uint16 { return uint16(p.number*257) ^ p.client }
 
-// size is the probe's length in bytes. It varies; most are short, as a game's are.
+// size returns the probe's length in bytes. It varies; most probes are short, as a game's messages are.
 func (p *probe) size() int {
 	if n := int(p.number); n%8 == 0 {
 		return minProbe + n*37%(maxProbe-minProbe+1)
@@ -67,7 +67,7 @@ func (p *probe) append(b []byte) []byte {
 	return le.AppendUint32(b, checksum(p.id(), b[start:]))
 }
 
-// idOf returns the message ID of the probe in b, for protocols that cannot carry it; 0 if b is too short for one.
+// idOf returns the message ID of the probe in b, for protocols without message IDs; 0 if b is too short for a probe.
 func idOf(b []byte) uint16 {
 	if len(b) < minProbe {
 		return 0

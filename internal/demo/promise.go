@@ -1,21 +1,27 @@
 package demo
 
-// Promise is what a pair can keep of the strongest messages that its players send.
+import (
+	"strings"
+
+	"tidegate/internal/table"
+)
+
+// Promise is the delivery that a pair guarantees for its clients' strongest messages.
 type Promise uint8
 
-// Promises, strongest first. None of them lets a message be changed, or one be heard that nobody sent.
+// Promises, the strongest first. No promise allows changed or invented messages.
 const (
-	ExactlyOnce Promise = iota // each message is answered, once
-	AtLeastOnce                // each message reaches the server, perhaps more than once; its answer may be lost
-	Lossy                      // messages and answers may be lost; nearly none are on a good link
+	ExactlyOnce Promise = iota // each message is answered exactly once
+	AtLeastOnce                // each message reaches the server, perhaps several times; its answer may be lost
+	Lossy                      // messages and answers may be lost; almost none are on a good link
 )
 
 var promiseNames = [...]string{"exactly once", "at least once", "lossy"}
 
-// String is the promise as in the list of pairs.
+// String returns the promise for the list of pairs.
 func (p Promise) String() string { return promiseNames[p] }
 
-// sentence is the promise as in the summary.
+// sentence returns the promise for the summary.
 func (p Promise) sentence() string {
 	return [...]string{
 		"exactly once: each reliable message is answered, once and unchanged",
@@ -24,7 +30,7 @@ func (p Promise) sentence() string {
 	}[p]
 }
 
-// Promise is what the pair can keep.
+// Promise returns the promise of the pair.
 func (p Pair) Promise() Promise {
 	switch {
 	case !isReliable(p.from):
@@ -35,4 +41,37 @@ func (p Pair) Promise() Promise {
 		return AtLeastOnce
 	}
 	return Lossy
+}
+
+// List returns a table of all pairs.
+func List() string {
+	var b strings.Builder
+	var rows [][]string
+	for _, p := range Pairs() {
+		rows = append(rows, []string{p.From(), p.To(), p.Promise().String(), p.serverOn(), p.reason()})
+	}
+	table.Print(&b, 0, []table.Column{{Name: "from"}, {Name: "to"}, {Name: "promise"}, {Name: "server"}, {Name: "why"}},
+		rows)
+	return b.String()
+}
+
+// reason returns the reason for the pair's promise.
+func (p Pair) reason() string {
+	switch {
+	case p.Promise() == ExactlyOnce:
+		return "both protocols resend"
+	case p.Promise() == AtLeastOnce:
+		return p.To() + " reports losses, Tidegate resends"
+	case !isReliable(p.from):
+		return p.From() + " resends nothing"
+	}
+	return p.To() + " resends nothing"
+}
+
+// serverOn returns the implementation of the pair's game server.
+func (p Pair) serverOn() string {
+	if p.To() == goRakNet {
+		return "go-raknet"
+	}
+	return "our own"
 }

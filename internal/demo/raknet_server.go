@@ -10,8 +10,8 @@ import (
 	"tidegate/codec"
 )
 
-// gameServer is a small game server on go-raknet: it sends every message back to whom it came from. go-raknet writes
-// nothing but reliable ordered messages, so the echo of an unreliable message is reliable.
+// gameServer is a small game server on go-raknet. It returns every message. go-raknet sends only reliable ordered
+// messages, so the echo of an unreliable message is reliable.
 type gameServer struct {
 	form     form
 	listener *raknet.Listener
@@ -19,7 +19,7 @@ type gameServer struct {
 }
 
 func startGameServer(at netip.AddrPort, f form) (*gameServer, error) {
-	// go-raknet blocks an IP address after one bad datagram from it; here all players have the proxy's.
+	// go-raknet blocks an IP address after one bad datagram; here all clients have the proxy's address.
 	listener, err := raknet.ListenConfig{BlockDuration: -1}.Listen(at.String())
 	if err != nil {
 		return nil, err
@@ -31,25 +31,25 @@ func startGameServer(at netip.AddrPort, f form) (*gameServer, error) {
 
 func (g *gameServer) addr() netip.AddrPort { return g.listener.Addr().(*net.UDPAddr).AddrPort() }
 
-// stop closes the socket. Connections that are left end by themselves. There are no books.
+// stop closes the socket. Open connections end by themselves. The server records nothing.
 func (g *gameServer) stop() arrivals {
-	_ = g.listener.Close() // nothing is left to be lost
+	_ = g.listener.Close() // nothing can be lost any more
 	g.serving.Wait()
 	return nil
 }
 
 func (g *gameServer) accept() {
-	for player := uint16(1); ; player++ {
+	for number := uint16(1); ; number++ {
 		conn, err := g.listener.Accept()
 		if err != nil {
 			return // stopped
 		}
-		go g.serve(conn.(*raknet.Conn), player)
+		go g.serve(conn.(*raknet.Conn), number)
 	}
 }
 
-// serve serves one player until it leaves.
-func (g *gameServer) serve(conn *raknet.Conn, player uint16) {
+// serve serves one client until it leaves.
+func (g *gameServer) serve(conn *raknet.Conn, number uint16) {
 	if g.form.world {
 		for _, text := range greetings {
 			if _, err := conn.Write(g.form.greeting(text, codec.ReliableOrdered).Payload); err != nil {
@@ -62,8 +62,8 @@ func (g *gameServer) serve(conn *raknet.Conn, player uint16) {
 		if err != nil {
 			return
 		}
-		// A player who is gone is noticed by the next read.
-		g.form.replies(&codec.Message{Payload: message}, player, codec.ReliableOrdered, func(reply codec.Message) {
+		// The next read detects that a client is gone.
+		g.form.replies(&codec.Message{Payload: message}, number, codec.ReliableOrdered, func(reply codec.Message) {
 			_, _ = conn.Write(reply.Payload)
 		})
 	}

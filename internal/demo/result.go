@@ -10,34 +10,34 @@ import (
 	"tidegate/internal/words"
 )
 
-// Result is how a demo went, as its clients saw it.
+// Result is the result of a demo, as its clients saw it.
 type Result struct {
 	Pair      Pair
-	Clients   int          // asked for
-	Connected int          // reached the server
-	Goodbyes  int          // left by their own goodbye, with the connection alive until then
-	Heard     int          // sessions that the proxy saw end before it was stopped
-	Lost      int          // lost their connection before
-	LostBy    codec.Reason // of one of those
+	Clients   int          // requested number
+	Connected int          // connected to the server
+	Goodbyes  int          // left by their own goodbye while connected
+	Heard     int          // sessions that ended at the proxy before it stopped
+	Lost      int          // lost their connection earlier
+	LostBy    codec.Reason // reason of one lost connection
 
 	Reliable   Delivery
 	Unreliable Exchange
-	Changed    uint64 // echoes, of either kind, of no message that their client sent
+	Changed    uint64 // echoes of both kinds without a message that their client sent
 
-	RTT50, RTT99 time.Duration // from sending a message to its echo: half, and 99 of 100, were not longer
+	RTT50, RTT99 time.Duration // from sending to the echo: median and 99th percentile
 	Resent       Resent
 	Link         lossylink.Stats // zero without a link
-	ProxyError   error           // with which the proxy ended
+	ProxyError   error           // error at the proxy's end
 }
 
-// Resent counts transmissions of messages beyond their first, by who sent them.
+// Resent counts repeated transmissions of messages, by sender and direction.
 type Resent struct {
 	ByClients uint64
 	ToClients uint64 // by the proxy
 	ToServer  uint64 // by the proxy
 }
 
-// add adds what a client knows.
+// add adds the counts of a client.
 func (r *Result) add(c *client) {
 	if c.connected {
 		r.Connected++
@@ -55,14 +55,14 @@ func (r *Result) add(c *client) {
 	r.Resent.ByClients += c.conn.Stats().Resent
 }
 
-// nearlyAll is the share of messages that must come back over a clean link where a pair promises nothing.
+// nearlyAll is the share of messages that must come back over a clean link without a promise.
 const nearlyAll = 0.95
 
-// OK reports whether every client connected, the promise of the pair was kept, every client left by a goodbye, and
-// whether the proxy ended cleanly.
+// OK reports whether all clients connected, the pair's promise was kept, all clients left by a goodbye, and the proxy
+// ended cleanly.
 func (r *Result) OK() bool { return len(r.faults()) == 0 }
 
-// faults say what is not as it should be.
+// faults returns the failed conditions.
 func (r *Result) faults() []string {
 	var faults []string
 	check := func(bad bool, format string, args ...any) {
@@ -92,7 +92,7 @@ func (r *Result) faults() []string {
 	return faults
 }
 
-// answers are the messages of which most must come back where none is promised to.
+// answers returns the counts of the messages that need no exact delivery.
 func (r *Result) answers() Exchange {
 	if r.Pair.Promise() == Lossy {
 		return r.Unreliable
@@ -100,7 +100,7 @@ func (r *Result) answers() Exchange {
 	return Exchange{Sent: r.Reliable.Sent, Returned: r.Reliable.Returned}
 }
 
-// due is how many of them that is. A lossy link may take any of them, but hardly all.
+// due returns the least number of messages that must come back. A lossy link may lose any message, but hardly all.
 func (r *Result) due(sent uint64) uint64 {
 	if r.Link.Lost > 0 {
 		return 1
@@ -108,7 +108,7 @@ func (r *Result) due(sent uint64) uint64 {
 	return uint64(nearlyAll * float64(sent))
 }
 
-// Summary is the Result as text, for people. Its last line begins with "ok:" or "FAILED:".
+// Summary returns the result as text for people. Its last line begins with "ok:" or "FAILED:".
 func (r *Result) Summary() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -135,7 +135,7 @@ func (r *Result) Summary() string {
 	return b.String()
 }
 
-// success says what went well.
+// success describes the success.
 func (r *Result) success() string {
 	switch r.Pair.Promise() {
 	case ExactlyOnce:

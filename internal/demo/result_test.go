@@ -66,7 +66,7 @@ func TestEveryFaultFails(t *testing.T) {
 			t.Errorf("OK = %v, last line %q; want %q", r.OK(), last, "FAILED: "+step.want)
 		}
 	}
-	// Where the pair promises less, less is a fault.
+	// A pair that promises less has a fault if even less arrives.
 	for _, step := range []struct {
 		to    string
 		spoil func(*Result)
@@ -77,8 +77,10 @@ func TestEveryFaultFails(t *testing.T) {
 		{"rtype", func(r *Result) { r.Reliable = Delivery{} }, ""},
 		{"rtype", func(r *Result) { r.Unreliable.Returned = 0 }, "only 0 of 800 messages came back"},
 		{"rtype", func(r *Result) { r.Link = lossylink.Stats{} }, "only 721 of 800 messages came back"},
-		{"rtype", func(r *Result) { r.Link, r.Unreliable.Returned = lossylink.Stats{}, 801 }, "801 came back of 800 messages"},
-		{"rudp", func(r *Result) { r.Link, r.Reliable.Returned = lossylink.Stats{}, 700 }, "only 700 of 800 messages came back"},
+		{"rtype", func(r *Result) { r.Link, r.Unreliable.Returned = lossylink.Stats{}, 801 },
+			"801 came back of 800 messages"},
+		{"rudp", func(r *Result) { r.Link, r.Reliable.Returned = lossylink.Stats{}, 700 },
+			"only 700 of 800 messages came back"},
 		{"rudp", func(r *Result) { r.Reliable.Returned = 700 }, ""},
 		{"rtype", func(r *Result) { r.Changed = 1 }, "1 message changed"},
 	} {
@@ -92,7 +94,7 @@ func TestEveryFaultFails(t *testing.T) {
 			t.Errorf("to %s: faults %q, want %q", step.to, got, step.want)
 		}
 	}
-	// A goodbye that a lossy link took is no fault.
+	// A goodbye that a lossy link lost is no fault.
 	if r := good(); r.Link.Lost > 0 {
 		r.Heard = 3
 		if !r.OK() {

@@ -13,10 +13,10 @@ type screen struct {
 	width, height int
 }
 
-// ordinary is the screen that is assumed where a terminal does not tell its size.
+// ordinary is the default screen for terminals of unknown size.
 var ordinary = screen{width: 80, height: 24}
 
-// screenOf returns what tells the present size of the terminal that out writes to. It may change at any time.
+// screenOf returns a function for the current size of out's terminal, which may change at any time.
 func screenOf(out io.Writer) func() screen {
 	return func() screen {
 		f, ok := out.(*os.File)
@@ -31,11 +31,11 @@ func screenOf(out io.Writer) func() screen {
 	}
 }
 
-// cut returns a line without what lies beyond the right edge.
+// cut returns a line without the part beyond the right edge.
 func (s screen) cut(line string) string { return line[:min(len(line), s.width)] }
 
-// rows is how many rows of the screen lines take up that were written when it had another width: most terminals fold
-// lines that have become too long.
+// rows returns the number of rows of lines that were written at another width: most terminals fold lines that have
+// become too long.
 func (s screen) rows(lines []string) int {
 	n := 0
 	for _, line := range lines {
@@ -44,7 +44,7 @@ func (s screen) rows(lines []string) int {
 	return n
 }
 
-// wrap breaks the lines of a text at spaces where they are longer than the screen is wide. A longer word stays whole.
+// wrap breaks lines that are longer than the screen's width, at spaces. A longer word stays whole.
 func (s screen) wrap(text string) string {
 	var b strings.Builder
 	for line := range strings.Lines(text) {

@@ -25,7 +25,7 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// TestScreenUnknown asks for the size of what is no terminal.
+// TestScreenUnknown asks for the size of a writer that is not a terminal.
 func TestScreenUnknown(t *testing.T) {
 	file, err := os.Create(t.TempDir() + "/file")
 	if err != nil {

@@ -16,18 +16,18 @@ import (
 
 const (
 	viewInterval = time.Second
-	// goodbyeTime is how long the proxy is given to hear the clients' goodbyes before it is stopped. It is a little more
-	// than a goodbye to the server may take.
+	// goodbyeTime is the time for the proxy to receive the clients' goodbyes before it stops. It is a little more than
+	// the longest goodbye to the server.
 	goodbyeTime     = 2500 * time.Millisecond
 	goodbyeInterval = 20 * time.Millisecond
-	// badLoss is the loss from which protocols lose connections. Riptide is one: a server gives a client up that it has
-	// not heard a heartbeat of for 5 s, and there is one a second.
+	// badLoss is the loss at which protocols lose connections. A Riptide server, for example, ends a connection after 5 s
+	// without a heartbeat, and clients send one each second.
 	badLoss = 0.2
 )
 
 var loopback = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), 0) // with any free port
 
-// stage is everything a demo runs.
+// stage is all parts of a demo.
 type stage struct {
 	pair    Pair
 	server  server
@@ -36,10 +36,10 @@ type stage struct {
 	clients *clients
 }
 
-// server is a game server that echoes.
+// server is a game server that returns messages.
 type server interface {
 	addr() netip.AddrPort
-	// stop closes the socket and returns the books of what reached the server, if it keeps any.
+	// stop closes the socket and returns the arrivals that the server recorded, if any.
 	stop() arrivals
 }
 
@@ -53,7 +53,7 @@ func setUp(o *Options) (*stage, error) {
 	return s, nil
 }
 
-// start starts the parts, those behind before those in front.
+// start starts the parts, from the game server to the clients.
 func (s *stage) start(o *Options) (err error) {
 	if s.server, err = startServer(o); err != nil {
 		return fmt.Errorf("start the game server: %w", err)
@@ -65,14 +65,14 @@ func (s *stage) start(o *Options) (err error) {
 	if s.proxy, err = startProxy(settings, o.Log); err != nil {
 		return fmt.Errorf("start the proxy: %w", err)
 	}
-	door := s.proxy.addr()
+	to := s.proxy.addr()
 	if o.Loss > 0 {
-		if s.link, err = lossylink.Start(door, o.Clients, o.Loss); err != nil {
+		if s.link, err = lossylink.Start(to, o.Clients, o.Loss); err != nil {
 			return fmt.Errorf("start the link: %w", err)
 		}
-		door = s.link.Addr()
+		to = s.link.Addr()
 	}
-	if s.clients, err = newClients(o.Pair, o.Clients, o.Rate, door); err != nil {
+	if s.clients, err = newClients(o.Pair, o.Clients, o.Rate, to); err != nil {
 		return fmt.Errorf("make the clients: %w", err)
 	}
 	return nil
@@ -85,35 +85,36 @@ func startServer(o *Options) (server, error) {
 	return startCodecServer(o.Pair, o.Clients)
 }
 
-// tearDown stops what was started of a stage that could not be completed.
+// tearDown stops the parts of an incomplete stage.
 func (s *stage) tearDown() {
 	if s.link != nil {
 		s.link.Stop()
 	}
 	if s.proxy != nil {
-		_ = s.proxy.stop() // the error that matters is the one before
+		_ = s.proxy.stop() // the earlier error matters more
 	}
 	if s.server != nil {
 		s.server.stop()
 	}
 }
 
-// introduction says what runs in front of what.
+// introduction describes the parts and their addresses.
 func (s *stage) introduction(o *Options) string {
-	way := "play on it"
+	how := "play on it"
 	if s.link != nil {
-		way = fmt.Sprintf("play on it by a link on %s that loses %.3g %% each way", s.link.Addr(), 100*o.Loss)
+		how = fmt.Sprintf("play on it over a link on %s that loses %.3g %% each way", s.link.Addr(), 100*o.Loss)
 	}
-	text := fmt.Sprintf("Tidegate on %s in front of a %s game server (%s), an echo, on %s.\n%s %s.\n",
-		s.proxy.addr(), s.pair.To(), s.pair.serverOn(), s.server.addr(), words.Count(o.Clients, s.pair.From()+" client"), way) +
+	text := fmt.Sprintf("Tidegate on %s in front of a %s game server (%s) on %s, which echoes messages.\n%s %s.\n",
+		s.proxy.addr(), s.pair.To(), s.pair.serverOn(), s.server.addr(), words.Count(o.Clients,
+			s.pair.From()+" client"), how) +
 		"Round trips are the protocols' own measures; Riptide's are whole milliseconds.\n"
 	if o.Loss > badLoss {
-		text += "Protocols give up connections that lose so many heartbeats in a row: expect some to end.\n"
+		text += "Protocols end connections that lose so many heartbeats in a row: expect some to end.\n"
 	}
 	return text + "\n"
 }
 
-// play lets the clients play, and shows how it goes.
+// play runs the clients and shows their progress.
 func (s *stage) play(ctx context.Context, o *Options, v *view) error {
 	played := make(chan error, 1)
 	go func() { played <- s.clients.play(ctx, o.For) }()
@@ -129,7 +130,7 @@ func (s *stage) play(ctx context.Context, o *Options, v *view) error {
 	}
 }
 
-// finish ends all parts in good order, those in front before those behind, and draws up the result.
+// finish ends all parts, from the clients to the game server, and makes the result.
 func (s *stage) finish() (Result, error) {
 	last := s.proxy.server.Snapshot()
 	err := s.clients.leave()
@@ -141,8 +142,8 @@ func (s *stage) finish() (Result, error) {
 	if s.link != nil {
 		result.Link = s.link.Stop()
 	}
-	if books := s.server.stop(); result.Pair.Promise() == AtLeastOnce {
-		books.correct(&result.Reliable)
+	if arrived := s.server.stop(); result.Pair.Promise() == AtLeastOnce {
+		arrived.correct(&result.Reliable)
 	}
 	for i := range last.Sessions {
 		result.Resent.ToClients += last.Sessions[i].ClientStats.Resent
@@ -151,8 +152,9 @@ func (s *stage) finish() (Result, error) {
 	return result, err
 }
 
-// awaitGoodbyes waits until the proxy has heard every client's goodbye and passed it on, and returns how many it heard.
-// A goodbye that the link lost is never heard: most protocols say it once, and R-Type's players never do.
+// awaitGoodbyes waits until the proxy has received every client's goodbye and passed it on. It returns the number of
+// received goodbyes. A goodbye that the link lost never comes: most protocols send it once, and R-Type clients never
+// do.
 func (s *stage) awaitGoodbyes() int {
 	deadline := time.Now()
 	if s.pair.saysGoodbye() {
@@ -167,7 +169,7 @@ func (s *stage) awaitGoodbyes() int {
 	}
 }
 
-// running is a proxy that serves.
+// running is a running proxy.
 type running struct {
 	server *proxy.Server
 	cancel context.CancelFunc
@@ -187,7 +189,7 @@ func startProxy(settings *proxy.Settings, log zerolog.Logger) (*running, error) 
 
 func (r *running) addr() netip.AddrPort { return r.server.Addrs()[0] }
 
-// stop lets the proxy say its goodbyes and waits for it.
+// stop stops the proxy with goodbyes and waits for its end.
 func (r *running) stop() error {
 	r.cancel()
 	return <-r.ended

@@ -7,7 +7,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// figures is what a row of the table says of one session or of several.
+// figures are the figures of one session, or sums of several.
 type figures struct {
 	clientRTT, serverRTT       time.Duration
 	toServer, toClient         rate
@@ -15,7 +15,7 @@ type figures struct {
 	dropped                    uint64
 }
 
-// rate is traffic a second.
+// rate is traffic per second.
 type rate struct {
 	messages, bytes float64
 }
@@ -30,7 +30,7 @@ func rateOf(before, after stats.Traffic, interval time.Duration) rate {
 	}
 }
 
-// sum is the sum of rows; of round trips it is the mean of those that are known.
+// sum adds up rows. Of round trips it returns the mean of the known ones.
 func sum(rows []figures) figures {
 	var all figures
 	var clients, servers time.Duration // with a known round trip
@@ -57,7 +57,7 @@ func sum(rows []figures) figures {
 	return all
 }
 
-// roundTrip is a round trip for people; "-" where it is not known.
+// roundTrip formats a round trip for people; "-" if it is unknown.
 func roundTrip(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -70,7 +70,7 @@ func roundTrip(d time.Duration) string {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.0f s", d.Seconds()) }
 
-// size is a number of bytes for people.
+// size formats a number of bytes for people.
 func size(n float64) string {
 	switch {
 	case n < 999.5:

@@ -12,24 +12,24 @@ import (
 
 // ANSI control sequences.
 const (
-	cursorUp   = "\r\x1b[%dA" // to the start of the line so many above
+	cursorUp   = "\r\x1b[%dA" // to the start of the line a number of lines above
 	clearLine  = "\x1b[K"     // from the cursor to the end of the line
 	clearBelow = "\x1b[J"     // from the cursor to the end of the screen
 )
 
-// view shows how sessions go: on a terminal as a table with a row a session, redrawn in place; elsewhere as one row for
-// all of them at a time.
+// view shows the progress of sessions. On a terminal it is a table with a row for each session, redrawn in place.
+// Elsewhere each update adds one row for all sessions.
 type view struct {
 	out    io.Writer
 	screen func() screen // nil if out is no terminal
 	began  time.Time
-	shown  time.Time // when the latest snapshot was
+	shown  time.Time // time of the latest snapshot
 	before map[netip.AddrPort]proxy.Session
-	drawn  []string // the table on the terminal
+	drawn  []string // the lines of the table on the terminal
 	headed bool
 }
 
-// newView returns a view of a terminal whose size screen tells, or of something else if screen is nil.
+// newView returns a view. The function screen returns the terminal's size; it is nil without a terminal.
 func newView(out io.Writer, screen func() screen, now time.Time) *view {
 	return &view{out: out, screen: screen, began: now, shown: now}
 }
@@ -43,7 +43,7 @@ func (v *view) introduce(text string) {
 	v.write(v.screen().wrap(text))
 }
 
-// conclude writes a text below the table. Elsewhere than on a terminal its lines stay whole: programs look for them.
+// conclude writes a text below the table. Without a terminal its lines stay whole, because programs parse them.
 func (v *view) conclude(text string) {
 	if v.screen != nil {
 		text = v.screen().wrap(text)
@@ -51,7 +51,7 @@ func (v *view) conclude(text string) {
 	v.write(text)
 }
 
-// show shows a snapshot taken now, with rates since the one before.
+// show shows a snapshot of now, with rates since the last snapshot.
 func (v *view) show(now time.Time, s proxy.Snapshot) {
 	rows := v.measure(now, s.Sessions)
 	if v.screen != nil {
@@ -68,8 +68,8 @@ func (v *view) show(now time.Time, s proxy.Snapshot) {
 	v.write(strings.Join(lines, "\n") + "\n")
 }
 
-// redraw replaces the table on the terminal. Both may have become smaller or larger. The screen is not cleared before:
-// some terminals would keep what was on it above the screen.
+// redraw replaces the table on the terminal. Screen and table may have changed their sizes. It does not clear the
+// screen first: some terminals would keep the old content above.
 func (v *view) redraw(now time.Time, sessions []proxy.Session, rows []figures) {
 	s := v.screen()
 	var b strings.Builder
@@ -83,8 +83,8 @@ func (v *view) redraw(now time.Time, sessions []proxy.Session, rows []figures) {
 	v.write(b.String() + clearBelow)
 }
 
-// table is the lines of the table for a screen, on which a row is left for the cursor: what scrolls off the top cannot
-// be replaced. Sessions that have no room are counted; of a screen too low for more the last rows remain.
+// table returns the lines of the table for a screen. One row stays free for the cursor: lines that scroll off the top
+// cannot be replaced. Sessions without room are counted in a line. A very low screen shows only the last lines.
 func (v *view) table(s screen, now time.Time, sessions []proxy.Session, rows []figures) []string {
 	l := layoutFor(s)
 	lines := l.heading(spoken(sessions), "client", "age")
@@ -109,7 +109,7 @@ func (v *view) table(s screen, now time.Time, sessions []proxy.Session, rows []f
 	return lines
 }
 
-// measure works out the figures of all sessions, and remembers the sessions for the next time.
+// measure returns the figures of all sessions, and stores the sessions for the next call.
 func (v *view) measure(now time.Time, sessions []proxy.Session) []figures {
 	interval := now.Sub(v.shown)
 	rows := make([]figures, len(sessions))
@@ -132,7 +132,7 @@ func (v *view) measure(now time.Time, sessions []proxy.Session) []figures {
 	return rows
 }
 
-// spoken is the protocols of the sessions, which all speak the same.
+// spoken returns the pair of protocols of the sessions, which is the same for all.
 func spoken(sessions []proxy.Session) string {
 	if len(sessions) == 0 {
 		return ""
@@ -140,5 +140,5 @@ func spoken(sessions []proxy.Session) string {
 	return sessions[0].ClientProtocol + " to " + sessions[0].UpstreamProtocol
 }
 
-// write writes text. A reader who is gone does not end the demo: its result still counts.
+// write writes text. It ignores errors: without a reader the demo's result still counts.
 func (v *view) write(text string) { _, _ = io.WriteString(v.out, text) }

@@ -11,7 +11,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// snapshots are two looks at the same sessions, a second apart.
+// snapshots returns two snapshots of the same sessions, one second apart.
 func snapshots(sessions int) (first, second proxy.Snapshot) {
 	for i := range sessions {
 		one := proxy.Session{
@@ -35,12 +35,12 @@ func snapshots(sessions int) (first, second proxy.Snapshot) {
 	return first, second
 }
 
-// fixed is a terminal that keeps its size.
+// fixed returns a terminal of constant size.
 func fixed(width, height int) func() screen {
 	return func() screen { return screen{width: width, height: height} }
 }
 
-// drawn is a table as it is drawn: each line is cleared before, and below the last all is.
+// drawn returns a table as it is drawn: each line is cleared first, and everything below the last line too.
 func drawn(table string) string {
 	var b strings.Builder
 	for line := range strings.Lines(table) {
@@ -104,10 +104,10 @@ all 2        1.2
 	}
 }
 
-// TestTableFitsOnScreen leaves out sessions, and at last the heading, as screens get lower.
+// TestTableFitsOnScreen leaves out sessions, and at last the heading, on lower screens.
 func TestTableFitsOnScreen(t *testing.T) {
 	for _, step := range []struct {
-		sessions, height, rows int // rows: of sessions
+		sessions, height, rows int // rows is the number of sessions
 		more                   string
 	}{
 		{20, 25, 20, ""},
@@ -139,7 +139,7 @@ func TestTableFitsOnScreen(t *testing.T) {
 	}
 }
 
-// TestTableFollowsResize draws on a terminal that changes its size between, and looks at how far up each table begins.
+// TestTableFollowsResize draws on a terminal that changes its size, and checks the start row of each table.
 func TestTableFollowsResize(t *testing.T) {
 	var out strings.Builder
 	var size screen
@@ -151,7 +151,7 @@ func TestTableFollowsResize(t *testing.T) {
 		what string
 		size screen
 		shot proxy.Snapshot
-		want string // up to the protocols
+		want string // as far as the protocols
 	}{
 		{"first", screen{100, 24}, many, ""},
 		{"again", screen{100, 24}, many, "\r\x1b[8A"},
@@ -170,7 +170,7 @@ func TestTableFollowsResize(t *testing.T) {
 	}
 }
 
-// TestNoSessionsYet leaves out the protocols, which only sessions tell.
+// TestNoSessionsYet leaves out the protocols, which only sessions have.
 func TestNoSessionsYet(t *testing.T) {
 	var out strings.Builder
 	now := time.Unix(1_700_000_000, 0)
