@@ -8,7 +8,7 @@ import (
 	"tidegate/internal/admin"
 )
 
-// TestAdminServer asks a process about itself, by a Unix socket.
+// TestAdminServer sends requests to a process through a Unix socket.
 func TestAdminServer(t *testing.T) {
 	p := startProcess(t, bridgeConfig(gameServer(t)))
 	player, err := gork.Dial(p.addr)

@@ -1,6 +1,7 @@
-// Package cli is the command line: one file a command, and the list of all commands in app.go.
+// Package cli is the command line: one file for each command, and the list of all commands in app.go.
 //
-// Exit codes: 0 success, 1 failure, 2 wrong usage or a faulty configuration.
+// Exit codes: 0 success, 1 failure, 2 wrong usage or a faulty configuration. The command run has another code for a
+// faulty configuration (exitConfig).
 package cli
 
 import (
@@ -23,9 +24,9 @@ import (
 // config.example.toml.
 func Main(exampleConfig []byte) int {
 	if len(os.Args) > 1 && os.Args[1] == "run" {
-		daemon.CatchSignals() // from the first moment: by default they end the process
+		daemon.CatchSignals() // first of all: by default these signals end the process
 	}
-	// The first signal asks for an orderly end; the second one ends at once.
+	// The first signal starts an orderly end. The second one ends the process at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
@@ -55,7 +56,7 @@ func run(ctx context.Context, exampleConfig []byte, args []string, stdout, stder
 	return 1
 }
 
-// lastWords bounds how long an ending process waits for a reader of its last lines.
+// lastWords bounds the time for a reader to read the last lines of an ending process.
 const lastWords = 2 * time.Second
 
 // printLast prints a line at the end of the process.
@@ -74,7 +75,7 @@ func printLast(w io.Writer, text string) {
 func newApp(exampleConfig []byte) *cli.App {
 	return &cli.App{
 		Name:                 "tidegate",
-		Usage:                "a proxy for game servers that speaks the games' own protocols",
+		Usage:                "a UDP proxy for game servers that speaks the games' protocols",
 		HideHelpCommand:      true,
 		HideVersion:          true,
 		EnableBashCompletion: true,
@@ -123,7 +124,7 @@ func command(c *cli.Command) *cli.Command {
 	return c
 }
 
-// group completes a command that has only subcommands.
+// group completes a command that has subcommands and does nothing itself.
 func group(c *cli.Command) *cli.Command {
 	c.Action = func(c *cli.Context) error {
 		if c.NArg() > 0 {
@@ -140,7 +141,7 @@ func noSubcommand(c *cli.Context, name string, help func(*cli.Context) error) er
 	if err := help(c); err != nil {
 		return err
 	}
-	return cli.Exit(fmt.Sprintf("tidegate: %s wants one of its commands", name), 2)
+	return cli.Exit(fmt.Sprintf("tidegate: %s: want one of its commands", name), 2)
 }
 
 // misuse turns err into an error that exits with code 2.

@@ -27,8 +27,8 @@ import (
 // exampleConfig is config.example.toml, which main embeds.
 var exampleConfig []byte
 
-// TestMain lets the test binary stand in for tidegate itself: signals and exit codes want a process. Tests run at the
-// top of the repository, so that paths in them are as a user types them.
+// TestMain lets the test binary take the place of tidegate itself: signals and exit codes need a process. Tests run in
+// the root of the repository, so that paths in them look as users write them.
 func TestMain(m *testing.M) {
 	root := os.Getenv("TIDEGATE_ROOT")
 	if root == "" {
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		_ = os.Setenv("LISTEN_PID", strconv.Itoa(os.Getpid()))
 		os.Exit(Main(exampleConfig))
 	}
-	_ = os.Setenv("TIDEGATE_MAIN", "1") // for processes that this binary starts of itself
+	_ = os.Setenv("TIDEGATE_MAIN", "1") // for processes that this binary starts from itself
 	os.Exit(m.Run())
 }
 
@@ -58,7 +58,7 @@ func tidegate(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
-// write puts a configuration into a file.
+// write writes a configuration file and returns its path.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tidegate.toml")
@@ -73,8 +73,8 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		args []string
 		says string
 	}{
-		{nil, "tidegate wants one of its commands"},
-		{[]string{"ban"}, "ban wants one of its commands"},
+		{nil, "tidegate: want one of its commands"},
+		{[]string{"ban"}, "ban: want one of its commands"},
 		{[]string{"sessions"}, "list sessions, oldest first"},
 		{[]string{"fly"}, `unknown command "fly"`},
 		{[]string{"--fast"}, "flag provided but not defined: -fast"},
@@ -86,16 +86,16 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		{[]string{"ping", "localhost"}, `"localhost": want HOST:PORT, for example "127.0.0.1:7777"`},
 		{[]string{"version", "1"}, `unexpected argument "1"`},
 		{[]string{"man", "1"}, `unexpected argument "1"`},
-		{[]string{"completion", "cmd"}, "completion wants one of bash, zsh or fish"},
+		{[]string{"completion", "cmd"}, "want one of bash, zsh or fish"},
 		{[]string{"bench", "backward"}, `unknown command "bench backward"`},
 		{[]string{"bench", "forward", "--size", "0"}, "datagrams of 0 bytes: cannot be measured: want 20 to 1200"},
-		{[]string{"upstreams", "drain"}, "upstreams drain wants UPSTREAM and SERVER"},
+		{[]string{"upstreams", "drain"}, "upstreams drain: want UPSTREAM and SERVER"},
 		{[]string{"demo", "--loss", "80%"}, `--loss 80%: want a share up to a half, for example "5%"`},
 		{[]string{"demo", "--loss", "much"}, "--loss much: want a share"},
 		{[]string{"demo", "--clients", "0"}, "--clients 0: want 1 to 500"},
 		{[]string{"demo", "--for", "1ms"}, "--for 1ms: want at least 1s"},
 		{[]string{"demo", "--from", "smtp"}, `clients: protocol "smtp": want one of raknet, bedrock, riptide-2.2, `},
-		{[]string{"demo", "--from", "rtype-32", "--to", "rtype-0.0.1"}, "those of rtype-0.0.1 only press keys"},
+		{[]string{"demo", "--from", "rtype-32", "--to", "rtype-0.0.1"}, "clients of rtype-0.0.1 only press keys"},
 		{[]string{"demo", "--from", "riptide-2.2+tcp", "--loss", "5%"}, "--loss 5%: want 0, since TCP loses nothing"},
 		{[]string{"demo", "--to", "smtp"}, `game server: protocol "smtp": want one of raknet, `},
 	} {
@@ -106,7 +106,7 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 	}
 }
 
-// TestRunWithFaultsEndsWith78: a service manager does not start a process again whose configuration has faults.
+// TestRunWithFaultsEndsWith78 ends with the code after which a service manager does not restart the process.
 func TestRunWithFaultsEndsWith78(t *testing.T) {
 	for _, path := range []string{"/nonexistent/tidegate.toml", write(t, "[[listener]]\n"), write(t, "=")} {
 		if code, _, stderr := tidegate(t, "run", "-c", path); code != exitConfig || stderr == "" {
@@ -118,8 +118,8 @@ func TestRunWithFaultsEndsWith78(t *testing.T) {
 	}
 }
 
-// TestUnitFollowsExitCodes: the systemd unit starts the process again after every end but exitConfig. A command before
-// the start would fail with another code, and so with a configuration at fault the unit would be started for ever.
+// TestUnitFollowsExitCodes checks that the systemd unit restarts the process after every end but exitConfig. A command
+// before the start would fail with another code. Then the unit would restart forever with a faulty configuration.
 func TestUnitFollowsExitCodes(t *testing.T) {
 	unit, err := os.ReadFile("packaging/systemd/tidegate.service")
 	if err != nil {
@@ -144,7 +144,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestCheckReportsAllFaults: what a bad file is told, to the letter.
+// TestCheckReportsAllFaults compares the report of a bad file to the letter.
 func TestCheckReportsAllFaults(t *testing.T) {
 	path := write(t, `[[listener]]
 name = "one"
@@ -215,18 +215,19 @@ func TestCheckExplainsDialects(t *testing.T) {
     unreliable           as unreliable
     reliable             as reliable
     notify               as unreliable: a stale one may arrive late
-configuration is good
+configuration is valid
 `
 	if code != 0 || stderr != "" || stdout != want {
 		t.Errorf("code %d, stderr %q, says:\n%s\nwant:\n%s", code, stderr, stdout, want)
 	}
 }
 
-// TestCheckNamesFaultyTypes: each with its place and what the dialects know instead.
+// TestCheckNamesFaultyTypes reports each faulty type with its place and the types that the dialects know.
 func TestCheckNamesFaultyTypes(t *testing.T) {
 	path := write(t, strings.Replace(fixture(t, "dialects.toml"), `"bool", "ushort"`, `"flot", "int[0]", "varlong"`, 1))
 	code, _, stderr := tidegate(t, "check", "-c", path)
-	const want = `t.toml:14:10: route[0].message[0].types[0] = "flot": want byte, sbyte, bool, short, ushort, int, uint, long, ` +
+	const want = `t.toml:14:10: route[0].message[0].types[0] = "flot": want byte, sbyte, bool, short, ushort, int, ` +
+		`uint, long, ` +
 		`ulong, float, double, string, vector2, vector3, quaternion, varulong, varlong or bits:N, and [] or [N] behind it ` +
 		"for an array\n" +
 		`t.toml:14:18: route[0].message[0].types[1] = "int[0]": want [] or a number of elements from 1 to 32767, ` +
@@ -237,7 +238,7 @@ func TestCheckNamesFaultyTypes(t *testing.T) {
 	}
 }
 
-// fixture is a configuration that setup is tested with too.
+// fixture returns a configuration that setup's tests use too.
 func fixture(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("internal", "setup", "testdata", name))
@@ -247,7 +248,7 @@ func fixture(t *testing.T, name string) string {
 	return string(text)
 }
 
-// bridgeConfig is a configuration for a Riptide and RakNet listener in front of a RakNet server.
+// bridgeConfig returns a configuration with a Riptide and RakNet listener in front of a RakNet server.
 func bridgeConfig(server string) string {
 	return `
 [[listener]]
@@ -268,26 +269,26 @@ pong = "MCPE;A test;"
 `
 }
 
-// gameServer is the address of a server that lets everyone in.
+// gameServer starts a server that accepts every client, and returns its address.
 func gameServer(t *testing.T) string {
 	t.Helper()
 	return rakserver.Start(t, func(*gork.Conn) {}).String()
 }
 
-// echoServer is the address of a server that says everything back.
+// echoServer starts a server that returns every message, and returns its address.
 func echoServer(t *testing.T) string {
 	t.Helper()
 	return rakserver.Start(t, rakserver.Echo).String()
 }
 
-// process is tidegate as a process of its own.
+// process is tidegate in its own process.
 type process struct {
 	cmd    *exec.Cmd
 	log    *bufio.Scanner
-	stderr *os.File // where log is read
-	addr   string   // of its listener
-	file   string   // its configuration
-	admin  string   // socket of its operators
+	stderr *os.File // the reading end of log
+	addr   string   // of the listener
+	file   string   // the configuration
+	admin  string   // socket of the admin server
 }
 
 func startProcess(t *testing.T, configuration string, flags ...string) *process {
@@ -295,20 +296,20 @@ func startProcess(t *testing.T, configuration string, flags ...string) *process 
 	return startProcessWith(t, configuration, nil, flags...)
 }
 
-// startProcessWith is startProcess with a socket that the process is given as systemd would; nil for none.
+// startProcessWith is startProcess with a socket from the service manager, as systemd gives it; nil for none.
 func startProcessWith(t *testing.T, configuration string, socket *os.File, flags ...string) *process {
 	t.Helper()
 	return startProgram(t, os.Args[0], configuration, socket, flags...)
 }
 
-// startProgram is startProcessWith for a file that has this test's program.
+// startProgram is startProcessWith for another file with this test's program.
 func startProgram(t *testing.T, program, configuration string, socket *os.File, flags ...string) *process {
 	t.Helper()
 	p := newProcess(t, program, write(t, ""), flags...)
 	p.rewrite(t, configuration)
 	if socket != nil {
 		p.cmd.ExtraFiles = []*os.File{socket}
-		p.cmd.Env = append(p.cmd.Env, "LISTEN_FDS=1") // and LISTEN_PID, which only the process itself knows: TestMain
+		p.cmd.Env = append(p.cmd.Env, "LISTEN_FDS=1") // and LISTEN_PID, which only the process itself knows: see TestMain
 	}
 	p.start(t)
 	p.addr = p.await(t, "listening")["address"].(string)
@@ -325,10 +326,10 @@ func newProcess(t *testing.T, program, file string, flags ...string) *process {
 	return p
 }
 
-// start starts a process, and reads its log from then on.
+// start starts the process and the reading of its log.
 func (p *process) start(t *testing.T) {
 	t.Helper()
-	stderr, log, err := os.Pipe() // unlike StderrPipe, it lives on for a successor
+	stderr, log, err := os.Pipe() // unlike StderrPipe, this pipe stays open for a successor
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,8 +343,7 @@ func (p *process) start(t *testing.T) {
 	p.stderr, p.log = stderr, bufio.NewScanner(stderr)
 }
 
-// reachable makes a configuration one of a process whose operators come by a socket of its own, unless it says
-// otherwise.
+// reachable adds an admin server at a Unix socket to a configuration, unless it has one.
 func (p *process) reachable(configuration string) string {
 	if strings.Contains(configuration, "[admin]") {
 		return configuration
@@ -351,7 +351,7 @@ func (p *process) reachable(configuration string) string {
 	return configuration + "\n[admin]\nlisten = \"unix:" + p.admin + "\"\n"
 }
 
-// socketPath is a path for a Unix socket, which must be short.
+// socketPath returns a path for a Unix socket, which must be short.
 func socketPath(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "tg")
@@ -362,13 +362,13 @@ func socketPath(t *testing.T) string {
 	return filepath.Join(dir, "admin")
 }
 
-// await reads the log until a message.
+// await reads the log up to a message.
 func (p *process) await(t *testing.T, message string) map[string]any {
 	t.Helper()
 	return p.awaitAll(t, message)[message]
 }
 
-// awaitAll reads the log until all messages came, in any order. A successor's faults may stand between.
+// awaitAll reads the log until all messages have come, in any order. Faults of a successor may stand between them.
 func (p *process) awaitAll(t *testing.T, messages ...string) map[string]map[string]any {
 	t.Helper()
 	_ = p.stderr.SetReadDeadline(time.Now().Add(await.Patience))
@@ -390,7 +390,7 @@ func (p *process) awaitAll(t *testing.T, messages ...string) map[string]map[stri
 	return nil
 }
 
-// TestSignalsEndItPolitely: a player and a server are told goodbye, and the exit code is 0.
+// TestSignalsEndItPolitely ends with exit code 0, and both the client and the server get a goodbye.
 func TestSignalsEndItPolitely(t *testing.T) {
 	for _, signal := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		accepted := make(chan *gork.Conn, 1)
@@ -429,7 +429,7 @@ func TestPing(t *testing.T) {
 		want []string
 	}{
 		{[]string{p.addr}, []string{p.addr + ": raknet, ", ` ms, "MCPE;A test;"`, p.addr + ": riptide-2.2, "}},
-		{[]string{"-p", "riptide-2.2", p.addr}, []string{"riptide-2.2", "there, and refuses: no-connection"}},
+		{[]string{"-p", "riptide-2.2", p.addr}, []string{"riptide-2.2", "online, refuses clients: no-connection"}},
 		{[]string{"--json", "-p", "raknet", p.addr}, []string{`"protocol":"raknet"`, `"text":"\"MCPE;A test;\""`}},
 	} {
 		code, stdout, stderr := tidegate(t, append([]string{"ping"}, c.args...)...)

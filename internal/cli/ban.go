@@ -17,30 +17,30 @@ import (
 func banCommand() *cli.Command {
 	return group(&cli.Command{
 		Name:  "ban",
-		Usage: "keep networks out: impose, lift and list bans",
-		Description: "Works on the file of [bans], whether a proxy runs or not. One that runs notices at once, and ends\n" +
-			"the sessions of whom it concerns.",
+		Usage: "ban networks: add, remove and list bans",
+		Description: "Changes the ban file of [bans], with or without a running proxy. A running proxy applies the\n" +
+			"change at once, and ends the sessions of banned clients.",
 		Subcommands: []*cli.Command{banAddCommand(), banDelCommand(), banListCommand(), banImportCommand()},
 	})
 }
 
 var (
 	banFileFlag = &cli.StringFlag{
-		Name: "file", TakesFile: true, Usage: "keep bans in `FILE`, not in the one that the configuration names",
+		Name: "file", TakesFile: true, Usage: "use the ban file `FILE`, not the one of the configuration",
 	}
-	banJSONFlag = &cli.BoolFlag{Name: "json", Usage: "print bans as JSON, one a line"}
+	banJSONFlag = &cli.BoolFlag{Name: "json", Usage: "print bans as JSON, one on each line"}
 	banFlags    = []cli.Flag{
 		configFlag, banFileFlag, banJSONFlag,
-		&cli.DurationFlag{Name: "for", Usage: "for `DURATION`, 90m or 24h say", DefaultText: "for ever"},
-		&cli.StringFlag{Name: "reason", Usage: "note `TEXT` as the reason"},
-		&cli.StringFlag{Name: "author", Usage: "note `NAME` as who did it", DefaultText: "who you are"},
+		&cli.DurationFlag{Name: "for", Usage: "ban for `DURATION`, for example 90m or 24h", DefaultText: "for ever"},
+		&cli.StringFlag{Name: "reason", Usage: "record `TEXT` as the reason"},
+		&cli.StringFlag{Name: "author", Usage: "record `NAME` as the author", DefaultText: "your user name"},
 	}
 )
 
 func banAddCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "add",
-		Usage:       "ban networks, or extend or shorten their bans",
+		Usage:       "ban networks, or change the time of their bans",
 		ArgsUsage:   "PREFIX...",
 		Description: examples("tidegate ban add --for 24h --reason cheating 192.0.2.7 2001:db8:1::/48"),
 		Flags:       banFlags,
@@ -57,7 +57,7 @@ func banAddCommand() *cli.Command {
 func banDelCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "del",
-		Usage:       "lift bans, and forget them",
+		Usage:       "remove bans and their history",
 		ArgsUsage:   "PREFIX...",
 		Description: examples("tidegate ban del 192.0.2.7"),
 		Flags:       []cli.Flag{configFlag, banFileFlag},
@@ -87,7 +87,7 @@ func banListCommand() *cli.Command {
 		Usage:       "list the bans in force",
 		Description: examples("tidegate ban list", "tidegate ban list --all --json"),
 		Flags: []cli.Flag{configFlag, banFileFlag, banJSONFlag, &cli.BoolFlag{
-			Name: "all", Usage: "also those that are over, and make the next one of their network longer",
+			Name: "all", Usage: "also list expired bans, which make a network's next ban longer",
 		}},
 		Action: func(c *cli.Context) error {
 			if c.NArg() > 0 {
@@ -118,7 +118,7 @@ func banImportCommand() *cli.Command {
 		Flags: banFlags,
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return misuse(errors.New("ban import wants one FILE, after its flags"))
+				return misuse(errors.New("want one FILE after the flags"))
 			}
 			networks, err := readNetworks(c.App.Reader, c.Args().First())
 			if err != nil {
@@ -129,10 +129,10 @@ func banImportCommand() *cli.Command {
 	})
 }
 
-// arguments are the networks that a command line names.
+// arguments returns the networks of a command line.
 func arguments(c *cli.Context) ([]netip.Prefix, error) {
 	if c.NArg() == 0 {
-		return nil, misuse(fmt.Errorf("ban %s wants at least one PREFIX, after its flags", c.Command.Name))
+		return nil, misuse(fmt.Errorf("ban %s: want at least one PREFIX after the flags", c.Command.Name))
 	}
 	var networks []netip.Prefix
 	for _, text := range c.Args().Slice() {
@@ -145,7 +145,7 @@ func arguments(c *cli.Context) ([]netip.Prefix, error) {
 	return networks, nil
 }
 
-// readNetworks reads a list of networks from a file, or from stdin where it is named "-".
+// readNetworks reads a list of networks from a file, or from stdin if its name is "-".
 func readNetworks(stdin io.Reader, name string) ([]netip.Prefix, error) {
 	if name == "-" {
 		return cidr.Read(stdin)
@@ -171,7 +171,7 @@ func impose(c *cli.Context, networks []netip.Prefix) error {
 	}
 	length := c.Duration("for")
 	if length < 0 || c.IsSet("for") && length == 0 {
-		return misuse(fmt.Errorf(`--for %s: want a duration, "24h" say; without the flag a ban is for ever`, length))
+		return misuse(fmt.Errorf(`--for %s: want a duration, for example "24h"; without the flag a ban does not end`, length))
 	}
 	book, err := openBans(c)
 	if err != nil {

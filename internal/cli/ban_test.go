@@ -12,7 +12,7 @@ import (
 	"tidegate/internal/banfile"
 )
 
-// banned are the networks of a file of bans.
+// banned returns the networks of a ban file.
 func banned(t *testing.T, path string) []string {
 	t.Helper()
 	bans, err := banfile.File(path).Read()
@@ -26,7 +26,7 @@ func banned(t *testing.T, path string) []string {
 	return networks
 }
 
-// TestBanCommands imposes, lists, imports and lifts bans in the file beside a configuration that has other faults.
+// TestBanCommands imposes, lists, imports and lifts bans. The configuration beside the ban file has other faults.
 func TestBanCommands(t *testing.T) {
 	path := write(t, "[bans]\nfile = \"shut out.jsonl\"\n[nonsense]\n")
 	list := filepath.Join(t.TempDir(), "list")
@@ -36,19 +36,21 @@ func TestBanCommands(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		want string // as a regular expression, in what is printed
+		want string // regular expression for the output
 	}{
-		{"list", 0, `^NETWORK +FOR +BY +REASON\n$`},
+		{"list", 0, `^NETWORK +LEFT +BY +REASON\n$`},
 		{"add --for 24h --reason cheating --author ann 192.0.2.7", 0, "^1 banned\n$"},
 		{"add --json 198.51.100.0/24", 0, `^{"prefix":"198.51.100.0/24","author":".+","since":".+"}\n$`},
 		{"import --reason abuse " + list, 0, "^2 banned\n$"},
 		{"add --reason " + strings.Repeat("x", 1025) + " 192.0.2.7", 2, "--reason has 1025 bytes: want at most 1024"},
-		{"list", 0, `192\.0\.2\.7/32 +2[34]h.* +ann +cheating\n198\.51\.100\.0/24 +ever +.+\n203\.0\.113\.0/24 +ever .*abuse\n2001:db8::1/128 `},
+		{"list", 0,
+			`192\.0\.2\.7/32 +2[34]h.* +ann +cheating\n198\.51\.100\.0/24 +forever +.+\n203\.0\.113\.0/24 +forever ` +
+				`.*abuse\n2001:db8::1/128 `},
 		{"del 198.51.100.0/24 192.0.2.1", 1, "192.0.2.1/32 is not banned"},
 		{"add 192.0.2.7/24", 2, "did you mean 192.0.2.0/24"},
 		{"add --for 0s 192.0.2.7", 2, "--for 0s: want a duration"},
-		{"add", 2, "ban add wants at least one PREFIX"},
-		{"import", 2, "ban import wants one FILE"},
+		{"add", 2, "ban add: want at least one PREFIX"},
+		{"import", 2, "want one FILE"},
 		{"import nowhere", 1, "no such file"},
 		{"fly", 2, `unknown command "ban fly"`},
 	} {
@@ -73,7 +75,8 @@ func TestBanListJSON(t *testing.T) {
 	_, plain, _ := tidegate(t, "ban", "list", "--file", file)
 	_, stdout, _ := tidegate(t, "ban", "list", "--file", file, "--json")
 	var r banfile.Record
-	if err := json.Unmarshal([]byte(stdout), &r); err != nil || r.Reason != "a\x1b[2J" || netip.MustParsePrefix(r.Prefix).Bits() != 32 {
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || r.Reason != "a\x1b[2J" ||
+		netip.MustParsePrefix(r.Prefix).Bits() != 32 {
 		t.Errorf("%v: %s", err, stdout)
 	}
 	if strings.Contains(plain, "\x1b") {
@@ -83,7 +86,8 @@ func TestBanListJSON(t *testing.T) {
 
 func TestNoFileOfBans(t *testing.T) {
 	path := write(t, "[bans]\nfile = \"\"\n")
-	if code, _, stderr := tidegate(t, "ban", "list", "-c", path); code != 1 || !strings.Contains(stderr, `bans.file = ""`) {
+	if code, _, stderr := tidegate(t, "ban", "list", "-c", path); code != 1 ||
+		!strings.Contains(stderr, `bans.file = ""`) {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 }

@@ -16,59 +16,66 @@ import (
 func benchCommand() *cli.Command {
 	return group(&cli.Command{
 		Name:  "bench",
-		Usage: "measure Tidegate and what else is there, in turn and in one run",
+		Usage: "measure Tidegate and other proxies in turn, in one run",
 		Subcommands: []*cli.Command{
-			benchForwardCommand(), benchBridgeCommand(), benchHandshakesCommand(), benchSessionsCommand(), benchGoRakNetCommand(),
+			benchForwardCommand(), benchBridgeCommand(), benchHandshakesCommand(), benchSessionsCommand(),
+			benchGoRakNetCommand(),
 			benchFloodCommand(),
 		},
 	})
 }
 
-// benchFlags are those of every scenario.
+// benchFlags are the flags of every scenario.
 var benchFlags = []cli.Flag{
 	&cli.DurationFlag{Name: "window", Value: time.Second, Usage: "measure for `TIME` each"},
-	&cli.IntFlag{Name: "rounds", Value: 5, Usage: "measure each `N` times, and tell the medians"},
+	&cli.IntFlag{Name: "rounds", Value: 5, Usage: "measure each `N` times, and print medians"},
 	&cli.BoolFlag{Name: "json", Usage: "print JSON"},
 }
 
 // Flags of some scenarios.
 var (
-	benchSessions = &cli.IntFlag{Name: "sessions", Aliases: []string{"n"}, Value: 1000, Usage: "have `N` clients"}
-	benchGrow     = &cli.IntFlag{Name: "grow", Usage: "then have `N` clients, too, and tell how much dearer that is", DefaultText: "do not"}
-	benchVs       = &cli.StringSliceFlag{Name: "vs", Usage: fmt.Sprintf("measure `NAME` too: %v, or all", bench.Names())}
-	benchSize     = &cli.IntFlag{Name: "size", Value: 200, Usage: "send `BYTES` at a time"}
-	benchFlight   = &cli.IntFlag{Name: "flight", Usage: "have `N` messages under way where there is no rate", DefaultText: "256"}
-	benchBurst    = &cli.IntFlag{Name: "burst", Usage: "have each client say `N` messages at a time", DefaultText: "one"}
-	benchRate     = &cli.IntFlag{Name: "rate", Usage: "have clients send `N` a second on a fixed timetable", DefaultText: "as many as come back"}
-	benchProfile  = &cli.StringFlag{Name: "profile", Usage: "then keep profiles in `FOLDER`, for go tool pprof"}
-	benchDelay    = &cli.DurationFlag{Name: "delay", Usage: "let Tidegate's datagrams wait `TIME` for company (loop.max_batch_delay)"}
+	benchSessions = &cli.IntFlag{Name: "sessions", Aliases: []string{"n"}, Value: 1000, Usage: "use `N` clients"}
+	benchGrow     = &cli.IntFlag{Name: "grow", Usage: "then repeat with `N` clients, and print the cost ratio",
+		DefaultText: "no"}
+	benchVs     = &cli.StringSliceFlag{Name: "vs", Usage: fmt.Sprintf("measure `NAME` too: %v, or all", bench.Names())}
+	benchSize   = &cli.IntFlag{Name: "size", Value: 200, Usage: "send messages of `BYTES`"}
+	benchFlight = &cli.IntFlag{Name: "flight", Usage: "keep `N` messages in flight if there is no rate",
+		DefaultText: "256"}
+	benchBurst = &cli.IntFlag{Name: "burst", Usage: "let each client send `N` messages at once", DefaultText: "one"}
+	benchRate  = &cli.IntFlag{Name: "rate", Usage: "let clients send `N` messages a second on a fixed timetable",
+		DefaultText: "as many as return"}
+	benchProfile = &cli.StringFlag{Name: "profile", Usage: "write profiles for go tool pprof into `FOLDER`"}
+	benchDelay   = &cli.DurationFlag{Name: "delay",
+		Usage: "let Tidegate delay datagrams for `TIME` to send more at once (loop.max_batch_delay)"}
 )
 
-// benchPair are the flags of protocols.
-func benchPair(from, to string) []cli.Flag {
+// benchProtocols returns the flags for the two protocols.
+func benchProtocols(from, to string) []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "from", Value: from, Usage: "have clients of `PROTOCOL`"},
-		&cli.StringFlag{Name: "to", Value: to, Usage: "have a server of `PROTOCOL`"},
+		&cli.StringFlag{Name: "from", Value: from, Usage: "use clients of `PROTOCOL`"},
+		&cli.StringFlag{Name: "to", Value: to, Usage: "use a server of `PROTOCOL`"},
 	}
 }
 
 func benchForwardCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "forward",
-		Usage:       "datagrams passed on as they are (mode = \"relay\")",
+		Usage:       "measure datagrams that pass unchanged (mode = \"relay\")",
 		Description: examples("tidegate bench forward --sessions 10 --rounds 1 --window 200ms"),
-		Flags:       append([]cli.Flag{benchSessions, benchGrow, benchSize, benchRate, benchVs, benchDelay, benchProfile}, benchFlags...),
-		Action:      func(c *cli.Context) error { return measure(c, bench.Forward) },
+		Flags: append([]cli.Flag{benchSessions, benchGrow, benchSize, benchRate, benchVs, benchDelay, benchProfile},
+			benchFlags...),
+		Action: func(c *cli.Context) error { return measure(c, bench.Forward) },
 	})
 }
 
 func benchBridgeCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "bridge",
-		Usage:       "messages carried from connection to connection, beside a proxy that is written on go-raknet",
+		Usage:       "measure messages between two connections, also with a proxy on go-raknet",
 		Description: examples("tidegate bench bridge --from riptide-2.2 --sessions 10 --rounds 1 --window 200ms"),
-		Flags: append(append([]cli.Flag{benchSessions, benchSize, benchRate, benchFlight, benchBurst, benchDelay, benchProfile},
-			benchPair("bedrock", "bedrock")...), benchFlags...),
+		Flags: append(append([]cli.Flag{benchSessions, benchSize, benchRate, benchFlight, benchBurst, benchDelay,
+			benchProfile},
+			benchProtocols("bedrock", "bedrock")...), benchFlags...),
 		Action: func(c *cli.Context) error { return measure(c, bench.Bridge) },
 	})
 }
@@ -76,30 +83,31 @@ func benchBridgeCommand() *cli.Command {
 func benchHandshakesCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "handshakes",
-		Usage:       "players who connect and leave, beside a proxy that is written on go-raknet",
+		Usage:       "measure clients that connect and leave, also with a proxy on go-raknet",
 		Description: examples("tidegate bench handshakes --from raknet --to raknet --rounds 1 --window 200ms"),
-		Flags:       append(append([]cli.Flag{benchRate, benchProfile}, benchPair("bedrock", "bedrock")...), benchFlags...),
-		Action:      func(c *cli.Context) error { return measure(c, bench.Handshakes) },
+		Flags: append(append([]cli.Flag{benchRate, benchProfile}, benchProtocols("bedrock", "bedrock")...),
+			benchFlags...),
+		Action: func(c *cli.Context) error { return measure(c, bench.Handshakes) },
 	})
 }
 
 func benchSessionsCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "sessions",
-		Usage:       "what sessions cost that are idle: relayed ones, or with --from and --to connections",
+		Usage:       "measure idle sessions: relayed, or terminated with --from and --to",
 		Description: examples("tidegate bench sessions --sessions 100 --rounds 1 --window 200ms"),
-		Flags:       append(append([]cli.Flag{benchSessions, benchVs}, benchPair("", "")...), benchFlags...),
+		Flags:       append(append([]cli.Flag{benchSessions, benchVs}, benchProtocols("", "")...), benchFlags...),
 		Action:      func(c *cli.Context) error { return measure(c, bench.Sessions) },
 	})
 }
 
-// benchGoRakNetCommand is a subject of the others.
+// benchGoRakNetCommand is the go-raknet proxy that other commands measure.
 func benchGoRakNetCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "go-raknet",
-		Usage:       "be the proxy that is written on go-raknet",
+		Usage:       "run the proxy on go-raknet",
 		ArgsUsage:   "LISTEN SERVER ADMIN",
-		Description: "What the other commands measure Tidegate beside.",
+		Description: "Other commands start it for comparison.",
 		Hidden:      true,
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 3 {
@@ -121,7 +129,8 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 	}
 	o := &bench.Options{
 		Sessions: c.Int("sessions"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"), Flight: c.Int("flight"),
-		Burst: c.Int("burst"), Window: c.Duration("window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"), Delay: c.Duration("delay"), Tidegate: []string{self},
+		Burst: c.Int("burst"), Window: c.Duration("window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"),
+		Delay: c.Duration("delay"), Tidegate: []string{self},
 		From: c.String("from"), To: c.String("to"), Profiles: c.String("profile"),
 		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
 	}

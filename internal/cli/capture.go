@@ -18,25 +18,28 @@ import (
 func captureCommand() *cli.Command {
 	return operatorCommand(&cli.Command{
 		Name:  "capture",
-		Usage: "record what the running proxy, its players and its servers say on the wire, for Wireshark and decode",
+		Usage: "record the running proxy's datagrams for Wireshark and decode",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write pcapng to `FILE`; - is standard output"},
-			&cli.StringFlag{Name: "session", Usage: "only the session `ID`, until it ends"},
-			&cli.StringFlag{Name: "client", Usage: "only players of `ADDRESS`, or of a network such as 203.0.113.0/24"},
-			&cli.StringFlag{Name: "route", Usage: "only what takes the route `NAME`"},
-			&cli.StringFlag{Name: "upstream", Usage: "only what goes by the upstream `NAME`, and the checks of its servers"},
+			&cli.StringFlag{Name: "session", Usage: "record only session `ID`, until it ends"},
+			&cli.StringFlag{Name: "client", Usage: "record only clients of `ADDRESS`, or of a network such as 203.0.113.0/24"},
+			&cli.StringFlag{Name: "route", Usage: "record only the route `NAME`"},
+			&cli.StringFlag{Name: "upstream", Usage: "record only the upstream `NAME`, with the checks of its servers"},
 			&cli.DurationFlag{Name: "for", Usage: "end after `TIME`", DefaultText: "Ctrl-C"},
 			&cli.Uint64Flag{Name: "count", Usage: "end after `N` datagrams", DefaultText: "all"},
-			&cli.StringFlag{Name: "max-size", Usage: "end before the file has more than `SIZE`, for example 64MiB", DefaultText: "any"},
+			&cli.StringFlag{Name: "max-size", Usage: "end before the file has more than `SIZE`, for example 64MiB",
+				DefaultText: "any"},
 		},
-		Description: "Both sides of a session are in the file, as the interfaces client and upstream, in both directions: each datagram\n" +
-			"as it came or went, with the session's ID as a comment. What the proxy drops is there too, but not what the kernel\n" +
-			"drops for it. Sessions that the kernel forwards come back to the proxy meanwhile.\n\n" +
-			examples("tidegate capture --session 1 --for 1s -o session.pcapng", "tidegate capture --client 203.0.113.0/24 --for 1s --max-size 64MiB -o player.pcapng"),
+		Description: "The file has both sides of a session, as the interfaces client and upstream, in both directions.\n" +
+			"Each datagram is unchanged, with the session's ID as a comment. Datagrams that the proxy drops are\n" +
+			"included, datagrams that the kernel drops are not. During a capture the proxy itself forwards the\n" +
+			"kernel's sessions.\n\n" +
+			examples("tidegate capture --session 1 --for 1s -o session.pcapng",
+				"tidegate capture --client 203.0.113.0/24 --for 1s --max-size 64MiB -o player.pcapng"),
 	}, captureTo)
 }
 
-// captureTo captures until the flags or the user say that it is enough, and tells how much it was.
+// captureTo captures until a limit of the flags or the user ends it. Then it prints the number of datagrams.
 func captureTo(c *cli.Context, client *admin.Client) error {
 	limits, err := captureLimits(c)
 	if err != nil {
@@ -58,19 +61,19 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stream.Close() }() // all that was wanted has been read
+	defer func() { _ = stream.Close() }() // everything needed has been read
 	file, err := createCapture(c)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.ErrWriter, "capturing to %s; Ctrl-C ends it\n", c.String("output"))
+	fmt.Fprintf(c.App.ErrWriter, "capturing to %s; stop with Ctrl-C\n", c.String("output"))
 	totals, err := capture.Copy(file, stream, limits)
 	if failed := file.Close(); err == nil || ctx.Err() != nil {
 		err = failed
 	}
 	tellCaptured(c, totals)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = errors.New("the proxy has ended in the middle of it")
+		err = errors.New("the proxy ended during the capture")
 	}
 	return err
 }
@@ -81,7 +84,7 @@ func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
 	var size config.Size
 	switch text := c.String("max-size"); {
 	case c.String("output") == "":
-		return limits, errors.New("capture wants -o FILE")
+		return limits, errors.New("want -o FILE")
 	case c.String("output") == "-" && isTerminal(c.App.Writer):
 		return limits, errors.New("-o -: a terminal cannot show a pcapng file; pipe it to a program")
 	case c.IsSet("for") && c.Duration("for") <= 0:
@@ -95,7 +98,7 @@ func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
 	return limits, nil
 }
 
-// createCapture opens the file. The messages of players are for its owner alone, also if the file was there before.
+// createCapture creates the file. Only its owner may read the clients' messages, also if the file existed before.
 func createCapture(c *cli.Context) (io.WriteCloser, error) {
 	path := c.String("output")
 	if path == "-" {
@@ -115,7 +118,7 @@ func createCapture(c *cli.Context) (io.WriteCloser, error) {
 	return file, nil
 }
 
-// unclosed is a Writer that others close.
+// unclosed is a Writer that its owner closes.
 type unclosed struct{ io.Writer }
 
 // Close does nothing.
@@ -124,6 +127,6 @@ func (unclosed) Close() error { return nil }
 func tellCaptured(c *cli.Context, t capture.Totals) {
 	fmt.Fprintf(c.App.ErrWriter, "datagrams written: %d, left out: %d\n", t.Datagrams, t.LeftOut)
 	if t.LeftOut > 0 {
-		fmt.Fprintln(c.App.ErrWriter, "More came than was read in time: choose fewer, by --session or --client")
+		fmt.Fprintln(c.App.ErrWriter, "Some datagrams came too fast: capture fewer with --session or --client")
 	}
 }

@@ -28,10 +28,10 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// greeting is what a captured player says.
+// greeting is the message of a captured client.
 const greeting = "\xfehello, captured world"
 
-// wiretap is a player's socket that remembers what passed.
+// wiretap is a client's socket that records its datagrams.
 type wiretap struct {
 	net.Conn
 	mu          sync.Mutex
@@ -61,17 +61,17 @@ func (w *wiretap) DialContext(ctx context.Context, network, address string) (net
 	return w, err
 }
 
-// ways are the payloads of a capture's datagrams by interface and direction, for example "client inbound".
-type ways map[string][]string
+// captured are the payloads of a capture's datagrams by interface and direction, for example "client inbound".
+type captured map[string][]string
 
-// readCapture reads a file as far as it has been written, if it has been begun.
-func readCapture(t *testing.T, path string) ways {
+// readCapture reads the packets that a file has so far. The file may not exist yet.
+func readCapture(t *testing.T, path string) captured {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
-	all := make(ways)
+	all := make(captured)
 	reader, err := pcapgo.NewNgReader(bytes.NewReader(content), pcapgo.DefaultNgReaderOptions)
 	for err == nil {
 		err = all.read(t, reader)
@@ -83,7 +83,7 @@ func readCapture(t *testing.T, path string) ways {
 }
 
 // read reads a packet.
-func (all ways) read(t *testing.T, reader *pcapgo.NgReader) error {
+func (all captured) read(t *testing.T, reader *pcapgo.NgReader) error {
 	t.Helper()
 	data, info, about, err := reader.ReadPacketDataWithOptions()
 	if err != nil {
@@ -104,7 +104,7 @@ func (all ways) read(t *testing.T, reader *pcapgo.NgReader) error {
 
 // capturing is a command that captures beside the test.
 type capturing struct {
-	stop  context.CancelFunc // as Ctrl-C does
+	stop  context.CancelFunc // like Ctrl-C
 	ended chan ran
 }
 
@@ -113,7 +113,7 @@ type ran struct {
 	stdout, stderr string
 }
 
-// startCapture begins to capture what a process sees.
+// startCapture starts a capture of a process.
 func startCapture(t *testing.T, p *process, flags ...string) *capturing {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -127,8 +127,8 @@ func startCapture(t *testing.T, p *process, flags ...string) *capturing {
 	return c
 }
 
-// TestCapture records sessions of independent players by the command, from before their first datagram to their end:
-// the file has, to the byte, what they sent and heard, and decode explains all of it.
+// TestCapture records sessions of independent clients with the command, from before their first datagram to their end.
+// The file has exactly the bytes that they sent and received, and decode explains all of it.
 func TestCapture(t *testing.T) {
 	for protocol, play := range map[string]func(t *testing.T, addr string, wire *wiretap){
 		"raknet": playRakNet, "riptide-2.2": playRiptide,
@@ -146,7 +146,8 @@ func TestCapture(t *testing.T) {
 			await.Until(t, "all of it is in the file", func() bool { return wire.isIn(readCapture(t, path)) })
 			c.stop()
 			got := <-c.ended
-			if got.code != 0 || got.stdout != "" || !regexp.MustCompile(`(?m)^datagrams written: \d\d+, left out: 0$`).MatchString(got.stderr) {
+			if got.code != 0 || got.stdout != "" ||
+				!regexp.MustCompile(`(?m)^datagrams written: \d\d+, left out: 0$`).MatchString(got.stderr) {
 				t.Fatalf("code %d, says %s%s", got.code, got.stdout, got.stderr)
 			}
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -158,9 +159,8 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// isIn reports whether a capture has what the player sent, as far as the proxy was there to hear it, and all that it
-// heard.
-func (w *wiretap) isIn(captured ways) bool {
+// isIn reports whether a capture has all datagrams that the client sent while the proxy ran, and all that it received.
+func (w *wiretap) isIn(captured captured) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	sent, heard := captured["client inbound"], captured["client outbound"]
@@ -168,7 +168,7 @@ func (w *wiretap) isIn(captured ways) bool {
 		len(heard) >= len(w.heard) && slices.Equal(heard[:len(w.heard)], w.heard)
 }
 
-// playRakNet joins with go-raknet's client, greets the server, and leaves when that has greeted back.
+// playRakNet joins with go-raknet's client, sends a greeting, and leaves after the server's greeting.
 func playRakNet(t *testing.T, addr string, wire *wiretap) {
 	player, err := gork.Dialer{UpstreamDialer: wire}.Dial(addr)
 	if err != nil {
@@ -183,7 +183,7 @@ func playRakNet(t *testing.T, addr string, wire *wiretap) {
 	_ = player.Close()
 }
 
-// playRiptide does so with a codec in its hand.
+// playRiptide does the same with our own codec.
 func playRiptide(t *testing.T, addr string, wire *wiretap) {
 	socket, err := wire.DialContext(t.Context(), "udp", addr)
 	if err != nil {
@@ -215,18 +215,19 @@ func playRiptide(t *testing.T, addr string, wire *wiretap) {
 		}
 		_ = socket.SetReadDeadline(conn.NextTimeout())
 		if n, err := socket.Read(buffer[:]); err == nil {
-			_ = conn.Receive(time.Now(), buffer[:n]) // the end shows whether all is well
+			_ = conn.Receive(time.Now(), buffer[:n]) // the end shows whether this worked
 		}
 		conn.Advance(time.Now())
 	}
 }
 
-// explained has a file explained: both sides speak the protocol, there is nothing that is not understood, and the
-// message is on both.
+// explained lets decode explain a file. Both sides speak the protocol, all datagrams are understood, and both sides
+// have the message.
 func explained(t *testing.T, path, protocol string) {
 	t.Helper()
 	code, stdout, stderr := tidegate(t, "decode", path)
-	if code != 0 || !strings.Contains(stdout, "; 0 not understood; 0 other packets ignored") || !strings.Contains(stdout, protocol) {
+	if code != 0 || !strings.Contains(stdout, "; 0 not understood; 0 other packets ignored") ||
+		!strings.Contains(stdout, protocol) {
 		t.Fatalf("code %d, says\n%s%s", code, stdout, stderr)
 	}
 	if n := strings.Count(stdout, fmt.Sprintf("%x", greeting[:8])); n < 2 {
@@ -245,7 +246,7 @@ func TestCaptureMisuse(t *testing.T) {
 		code int
 		says string
 	}{
-		{nil, 2, "capture wants -o FILE"},
+		{nil, 2, "want -o FILE"},
 		{[]string{"-o", path, "--for", "0s"}, 2, "--for 0s: want more than 0s"},
 		{[]string{"-o", path, "--count", "0"}, 2, "--count 0: want at least 1"},
 		{[]string{"-o", path, "--max-size", "64"}, 2, `--max-size "64": want bytes with a unit`},
@@ -266,10 +267,10 @@ func TestCaptureMisuse(t *testing.T) {
 	}
 }
 
-// TestCaptureToPipe ends after so many datagrams, on standard output.
+// TestCaptureToPipe ends after a number of datagrams, on standard output.
 func TestCaptureToPipe(t *testing.T) {
 	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
-	c := startCapture(t, p, "--client", "127.0.0.1", "--count", "3", "-o", "-") // without the checks of the server
+	c := startCapture(t, p, "--client", "127.0.0.1", "--count", "3", "-o", "-") // leaves out checks of the server
 	for range 2 {
 		p.pong(t)
 	}
@@ -286,7 +287,7 @@ func TestCaptureToPipe(t *testing.T) {
 	}
 }
 
-// TestCaptureOfAProxyThatEnds is a whole file.
+// TestCaptureOfAProxyThatEnds writes a complete file.
 func TestCaptureOfAProxyThatEnds(t *testing.T) {
 	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
 	path := filepath.Join(t.TempDir(), "x.pcapng")

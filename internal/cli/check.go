@@ -17,10 +17,11 @@ import (
 func checkCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "check",
-		Usage:       "say what is wrong with a configuration, or how its messages will cross",
+		Usage:       "report the faults of a configuration, or how its messages will cross",
 		Description: examples("tidegate check -c tidegate.toml"),
 		Flags: []cli.Flag{configFlag, &cli.BoolFlag{
-			Name: "explain", Usage: "also say where datagrams are dropped and forwarded, in the kernel or in user space, and why",
+			Name:  "explain",
+			Usage: "also report where datagrams are dropped and forwarded, in the kernel or in user space, and why",
 		}},
 		Action: func(c *cli.Context) error {
 			_, settled, err := load(c)
@@ -36,7 +37,7 @@ func checkCommand() *cli.Command {
 					return cli.Exit(fmt.Sprintf("tidegate: read bans: %v", err), 2)
 				}
 			}
-			if err := setup.CheckMachine(settled); err != nil { // where it will run may be another machine
+			if err := setup.CheckMachine(settled); err != nil { // the proxy may run on another machine
 				fmt.Fprintln(c.App.ErrWriter, "warning:", err)
 			}
 			for _, s := range setup.BufferShortfalls(settled, netio.GrantedBuffer) {
@@ -46,25 +47,26 @@ func checkCommand() *cli.Command {
 			if c.Bool("explain") {
 				fmt.Fprint(c.App.Writer, explainKernel(settled, ruled))
 			}
-			fmt.Fprintln(c.App.Writer, "configuration is good")
+			fmt.Fprintln(c.App.Writer, "configuration is valid")
 			return nil
 		},
 	})
 }
 
-// explain tells, for each listener and protocol, how messages cross to its upstream and back.
+// explain describes, for each listener and protocol, how messages cross to the upstream and back.
 func explain(s *proxy.Settings) string {
 	var text strings.Builder
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
 		if i > 0 && s.Listeners[i-1].Name == l.Name {
-			continue // another port of the same
+			continue // another port of the same listener
 		}
 		u := l.Route.Upstream
 		for _, p := range l.Protocols {
-			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, place(l, lastPort(s.Listeners[i:])), p.Spec().Name, u.Name, u.Protocol.Spec().Name)
+			fmt.Fprintf(&text, "%s (%s) %s -> %s (%s)\n", l.Name, place(l, lastPort(s.Listeners[i:])), p.Spec().Name, u.Name,
+				u.Protocol.Spec().Name)
 			if l.Route.Mode == proxy.ModeRelay {
-				fmt.Fprintf(&text, "  datagrams pass as they are; first ones are looked at\n")
+				fmt.Fprintf(&text, "  datagrams pass unchanged; only the first one is inspected\n")
 				continue
 			}
 			explainWay(&text, "client to upstream", p, u.Protocol, l.Route)
@@ -74,7 +76,7 @@ func explain(s *proxy.Settings) string {
 	return text.String()
 }
 
-// lastPort is that of the listeners at the front that have one name.
+// lastPort returns the last port of the listeners at the front that share a name.
 func lastPort(listeners []proxy.Listener) uint16 {
 	last := 0
 	for last+1 < len(listeners) && listeners[last+1].Name == listeners[0].Name {
@@ -83,7 +85,7 @@ func lastPort(listeners []proxy.Listener) uint16 {
 	return listeners[last].Addr.Port()
 }
 
-// place is where a listener's clients connect, at its own port and those up to last.
+// place returns the address of a listener's clients, with its own port and the ports up to last.
 func place(l *proxy.Listener, last uint16) string {
 	text := l.Addr.String()
 	if last != l.Addr.Port() {

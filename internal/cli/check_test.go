@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 )
 
-// placed is a configuration of a listener by TCP, and of one with many ports.
+// placed is a configuration with a TCP listener and a listener of many ports.
 const placed = `
 [[listener]]
 name = "stream"
@@ -35,7 +38,7 @@ protocol = "any"
 servers = ["127.0.0.2:8000-8004"]
 `
 
-// TestCheckNamesPlaces: each listener once, with its transport and all its ports.
+// TestCheckNamesPlaces names each listener once, with its transport and all its ports.
 func TestCheckNamesPlaces(t *testing.T) {
 	code, stdout, stderr := tidegate(t, "check", "-c", write(t, placed))
 	for _, want := range []string{
@@ -44,5 +47,36 @@ func TestCheckNamesPlaces(t *testing.T) {
 		if code != 0 || strings.Count(stdout, want) != 1 {
 			t.Errorf("code %d, want %q once in\n%s%s", code, want, stdout, stderr)
 		}
+	}
+}
+
+// TestCheckReadsBans reports a ban file that would stop the proxy from starting.
+func TestCheckReadsBans(t *testing.T) {
+	path := write(t, bridgeConfig("127.0.0.1:1")+"[bans]\nfile = \"bans.jsonl\"\n")
+	if code, _, stderr := tidegate(t, "check", "-c", path); code != 0 {
+		t.Errorf("without the file: code %d, says %q", code, stderr)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(path), "bans.jsonl"), []byte("who?\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := tidegate(t, "check", "-c", path); code != 2 || !strings.Contains(stderr, "bans.jsonl:1") {
+		t.Errorf("a damaged file: code %d, says %q", code, stderr)
+	}
+}
+
+// TestSourcesThatAreNotLocal passes the check on a machine that lacks the source addresses: Tidegate may run on
+// another one.
+func TestSourcesThatAreNotLocal(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has them")
+	}
+	text := strings.Replace(bridgeConfig("127.0.0.1:1"), "servers = [", "source_prefix = \"192.0.2.0/24\"\nservers = [", 1)
+	code, stdout, stderr := tidegate(t, "check", "-c", write(t, text))
+	if code != 0 || !strings.Contains(stderr, "warning: upstream arena: source_prefix: 192.0.2.0/24 is not local") {
+		t.Errorf("check: code %d\n%s\n%s", code, stdout, stderr)
+	}
+	if code, _, stderr := tidegate(t, "run", "-c", write(t, text)); code != 1 ||
+		!strings.Contains(stderr, "is not local") {
+		t.Errorf("run: code %d\n%s", code, stderr)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Scripts that have a shell ask tidegate itself, by --generate-bash-completion, what may follow.
+// Scripts for shells. They call tidegate with --generate-bash-completion for the next words.
 var (
 	//go:embed completion/bash
 	bashCompletion string
@@ -25,11 +25,12 @@ func completionCommand() *cli.Command {
 		Name:      "completion",
 		Usage:     "print a script that completes commands and flags in bash, zsh or fish",
 		ArgsUsage: "SHELL",
-		Description: "Once: source <(tidegate completion bash). For good, put the script where the shell looks for such.\n\n" +
+		Description: "For one shell: source <(tidegate completion bash). Permanently: put the script\n" +
+			"into the shell's folder for completions.\n\n" +
 			examples("tidegate completion bash", "tidegate completion zsh"),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 || !slices.Contains(shells, c.Args().First()) {
-				return misuse(errors.New("completion wants one of bash, zsh or fish"))
+				return misuse(errors.New("want one of bash, zsh or fish"))
 			}
 			script, err := completion(c.App, c.Args().First())
 			if err == nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// completed is what bash offers after some words.
+// completed returns bash's completions after some words.
 func completed(t *testing.T, words ...string) []string {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
@@ -24,7 +24,8 @@ func completed(t *testing.T, words ...string) []string {
 	if err := os.Symlink(self, filepath.Join(bin, "tidegate")); err != nil {
 		t.Fatal(err)
 	}
-	script := `source <(tidegate completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tidegate; printf '%s\n' "${COMPREPLY[@]}"`
+	script := `source <(tidegate completion bash); COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _tidegate; printf ` +
+		`'%s\n' "${COMPREPLY[@]}"`
 	cmd := exec.Command(bash, append([]string{"-c", script, "bash", "tidegate"}, words...)...)
 	cmd.Env = append(os.Environ(), "TIDEGATE_MAIN=1", "PATH="+bin+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()

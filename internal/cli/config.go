@@ -12,12 +12,12 @@ import (
 func configCommand() *cli.Command {
 	return group(&cli.Command{
 		Name:  "config",
-		Usage: "print the configuration as it is understood",
+		Usage: "print the effective configuration",
 		Subcommands: []*cli.Command{command(&cli.Command{
 			Name:  "print",
 			Usage: "print the configuration with every default, and without secrets",
 			Flags: []cli.Flag{configFlag, jsonFlag, &cli.BoolFlag{
-				Name: "running", Usage: "that of the running proxy, which a refused file does not change",
+				Name: "running", Usage: "print the running proxy's configuration, which a refused file does not change",
 			}},
 			Description: examples("tidegate config print", "tidegate config print --running --json"),
 			Action:      printConfig,
@@ -41,7 +41,7 @@ func printConfig(c *cli.Context) error {
 	return printJSON(c, tables)
 }
 
-// configText is the file's configuration, or the running proxy's, as TOML.
+// configText returns the file's configuration, or the running proxy's, as TOML.
 func configText(c *cli.Context) (string, error) {
 	if !c.Bool("running") {
 		_, settled, err := load(c)

@@ -19,17 +19,17 @@ func decodeCommand() *cli.Command {
 		Description: examples("tidegate decode --port 7777 game.pcap", "tidegate decode --json game.pcap"),
 		ArgsUsage:   "FILE",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "protocol", Aliases: []string{"p"}, Usage: "take everything for `NAME`: " + names},
-			&cli.UintFlag{Name: "port", Usage: "of pcap files, only the traffic of the server at port `N`", DefaultText: "all"},
-			&cli.BoolFlag{Name: "json", Usage: "print a JSON object per datagram, and one that sums up"},
+			&cli.StringFlag{Name: "protocol", Aliases: []string{"p"}, Usage: "treat all datagrams as `NAME`: " + names},
+			&cli.UintFlag{Name: "port", Usage: "of pcap files, explain only the server at port `N`", DefaultText: "all"},
+			&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each datagram, and a summary"},
 		},
 		Action: func(c *cli.Context) error {
 			name, port := c.String("protocol"), c.Uint("port")
 			switch {
 			case slices.ContainsFunc(c.Args().Tail(), isFlag):
-				return misuse(errors.New("decode: flags come before FILE"))
+				return misuse(errors.New("flags come before FILE"))
 			case c.NArg() != 1:
-				return misuse(errors.New("decode wants one FILE"))
+				return misuse(errors.New("want one FILE"))
 			case name != "" && !slices.Contains(decode.Protocols(), name):
 				return misuse(fmt.Errorf("--protocol %q: want %s", name, names))
 			case c.IsSet("port") && (port < 1 || port > 65535):

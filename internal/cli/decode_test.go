@@ -14,9 +14,11 @@ func TestDecode(t *testing.T) {
 		args []string
 		says []string
 	}{
-		{[]string{handshake}, []string{"riptide-2.2  1 byte  connect\n", "welcome: you are client 1\n", "; 0 not understood; "}},
+		{[]string{handshake},
+			[]string{"riptide-2.2  1 byte  connect\n", "welcome: you are client 1\n", "; 0 not understood; "}},
 		{[]string{"--json", handshake}, []string{`"text":"heartbeat 0, round trip unknown"`, `"unknown":0,`}},
-		{[]string{"--json", "codec/raknet/testdata/split_20k.jsonl.gz"}, []string{"split message 0 complete: ", `"unknown":0,`}},
+		{[]string{"--json", "codec/raknet/testdata/split_20k.jsonl.gz"},
+			[]string{"split message 0 complete: ", `"unknown":0,`}},
 		{[]string{"-p", "rudp", "--port", "7777", handshake}, []string{" rudp; 12 not understood; "}},
 	} {
 		code, stdout, stderr := tidegate(t, append([]string{"decode"}, c.args...)...)
@@ -38,9 +40,9 @@ func TestDecodeMisuse(t *testing.T) {
 		code int
 		says string
 	}{
-		{nil, 2, "decode wants one FILE"},
-		{[]string{handshake, handshake}, 2, "decode wants one FILE"},
-		{[]string{handshake, "--json"}, 2, "decode: flags come before FILE"},
+		{nil, 2, "want one FILE"},
+		{[]string{handshake, handshake}, 2, "want one FILE"},
+		{[]string{handshake, "--json"}, 2, "flags come before FILE"},
 		{[]string{"-p", "smtp", handshake}, 2, `--protocol "smtp": want raknet, `},
 		{[]string{"--port", "0", handshake}, 2, "--port 0: want 1 to 65535"},
 		{[]string{"--port", "65536", handshake}, 2, "--port 65536: want 1 to 65535"},
@@ -69,7 +71,8 @@ func TestDecodeStandardInput(t *testing.T) {
 	if code, stdout, stderr := tidegate(t, "decode", "-"); code != 0 || stdout != want {
 		t.Errorf("code %d, %q, says:\n%s\nwant:\n%s", code, stderr, stdout, want)
 	}
-	if code, _, stderr := tidegate(t, "decode", "-"); code != 1 || !strings.Contains(stderr, "standard input: not a capture") {
+	if code, _, stderr := tidegate(t, "decode", "-"); code != 1 ||
+		!strings.Contains(stderr, "standard input: not a capture") {
 		t.Errorf("at its end: code %d, %q", code, stderr)
 	}
 }

@@ -20,15 +20,15 @@ import (
 func demoCommand(exampleConfig []byte) *cli.Command {
 	return command(&cli.Command{
 		Name:        "demo",
-		Usage:       "show Tidegate at work, all in this process: Riptide clients play on a RakNet server, or any other pair",
+		Usage:       "show Tidegate at work in one process: Riptide clients on a RakNet server, or any other pair",
 		Description: examples("tidegate demo --for 2s --clients 2 --from rudp --to raknet", "tidegate demo --list"),
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "for", Value: 10 * time.Second, Usage: "play for `DURATION`"},
-			&cli.IntFlag{Name: "clients", Value: 4, Usage: "with `N` clients, 1 to 500"},
+			&cli.IntFlag{Name: "clients", Value: 4, Usage: "use `N` clients, 1 to 500"},
 			&cli.StringFlag{Name: "loss", Value: "0%", Usage: "lose this `SHARE` of the clients' datagrams each way, up to 50%"},
 			&cli.StringFlag{Name: "from", Value: demo.MainPair().From(), Usage: "`PROTOCOL` of the clients"},
 			&cli.StringFlag{Name: "to", Value: demo.MainPair().To(), Usage: "`PROTOCOL` of the game server"},
-			&cli.BoolFlag{Name: "list", Usage: "list all pairs of protocols and what each can promise, and end"},
+			&cli.BoolFlag{Name: "list", Usage: "list all pairs of protocols with their promises, and end"},
 			&cli.BoolFlag{Name: "show-config", Usage: "print a configuration for the pair, and end"},
 		},
 		Action: func(c *cli.Context) error {
@@ -52,7 +52,7 @@ func demoCommand(exampleConfig []byte) *cli.Command {
 				fmt.Fprint(c.App.Writer, demo.List())
 				return nil
 			case c.Bool("show-config"):
-				fmt.Fprint(c.App.Writer, pair.Configuration(exampleDoor, exampleServer))
+				fmt.Fprint(c.App.Writer, pair.Configuration(exampleListener, exampleServer))
 				return nil
 			}
 			return playDemo(c, exampleConfig, pair, loss)
@@ -60,10 +60,10 @@ func demoCommand(exampleConfig []byte) *cli.Command {
 	})
 }
 
-// The addresses of a configuration that is only shown.
+// Addresses of the configuration of --show-config.
 var (
-	exampleDoor   = netip.MustParseAddrPort("0.0.0.0:7777")
-	exampleServer = netip.MustParseAddrPort("127.0.0.1:19132")
+	exampleListener = netip.MustParseAddrPort("0.0.0.0:7777")
+	exampleServer   = netip.MustParseAddrPort("127.0.0.1:19132")
 )
 
 func playDemo(c *cli.Context, exampleConfig []byte, pair demo.Pair, loss float64) error {
@@ -86,8 +86,8 @@ func playDemo(c *cli.Context, exampleConfig []byte, pair demo.Pair, loss float64
 	return nil
 }
 
-// demoSettings returns what makes settings for a pair: for the main job from the example configuration, listening and
-// sending elsewhere, for others from one that --show-config shows.
+// demoSettings returns a function that makes the settings for a pair. For the main job they come from the example
+// configuration with other addresses, for other pairs from the configuration of --show-config.
 func demoSettings(exampleConfig []byte, pair demo.Pair) func(listen, server netip.AddrPort) (*proxy.Settings, error) {
 	return func(listen, server netip.AddrPort) (*proxy.Settings, error) {
 		name, text := "demo.toml", []byte(pair.Configuration(listen, server))
@@ -100,13 +100,13 @@ func demoSettings(exampleConfig []byte, pair demo.Pair) func(listen, server neti
 		}
 		c.Listeners[0].Address = config.AddressOf(listen)
 		c.Upstreams[0].Servers = []config.Server{config.ServerAt(server)}
-		crowd(c)
+		liftAddressLimits(c)
 		return setup.Settings(c, 1), nil
 	}
 }
 
-// crowd lifts the limits on what comes from one address: all players of a demo do, and at the same moment.
-func crowd(c *config.Config) {
+// liftAddressLimits lifts the limits for one address: all clients of a demo come from one address at the same moment.
+func liftAddressLimits(c *config.Config) {
 	c.Limits.HalfOpenPerAddress, c.Limits.HalfOpenPerNetwork = c.Limits.HalfOpen, c.Limits.HalfOpen
 	for _, per := range []config.Scope{config.PerAddress, config.PerNetwork} {
 		c.Rates = append(c.Rates, config.Limit{Of: config.Handshakes, Per: per, Verdict: config.LimitOff})

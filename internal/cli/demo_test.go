@@ -19,8 +19,9 @@ func TestDemoIsTheMainJob(t *testing.T) {
 	}
 }
 
-// TestDemoCrowd: more players than one address may otherwise bring; with -short, and so under the race detector, fewer.
-func TestDemoCrowd(t *testing.T) {
+// TestDemoManyClients plays with more clients than one address may have otherwise. With -short, as under the race
+// detector, it uses fewer.
+func TestDemoManyClients(t *testing.T) {
 	clients := "120"
 	if testing.Short() {
 		clients = "50"
@@ -31,10 +32,10 @@ func TestDemoCrowd(t *testing.T) {
 	}
 }
 
-// TestDemoOfEveryPair plays every pair by its own configuration, four at a time; with -short only some.
+// TestDemoOfEveryPair plays every pair with its own configuration, four at a time; with -short only some.
 func TestDemoOfEveryPair(t *testing.T) {
 	places := make(chan struct{}, 4)
-	const share = 6 // no divisor of the number of protocols, so that each of them gets its turn on both sides
+	const share = 6 // no divisor of the number of protocols, so that each protocol is tested on both sides
 	for i, p := range demo.Pairs() {
 		if testing.Short() && i%share > 0 {
 			continue
@@ -57,11 +58,11 @@ func TestDemoOfEveryPair(t *testing.T) {
 	}
 }
 
-// TestDemoConfigurations: what --show-config prints is good as it stands. It is warned of only between Riptide's
+// TestDemoConfigurations checks the configurations of --show-config. They have warnings only between Riptide's
 // dialects, whose values the demo does not use.
 func TestDemoConfigurations(t *testing.T) {
 	for _, p := range demo.Pairs() {
-		text := p.Configuration(exampleDoor, exampleServer)
+		text := p.Configuration(exampleListener, exampleServer)
 		_, warnings, err := config.Parse("demo.toml", []byte(text), setup.Traits())
 		from, to := strings.TrimSuffix(p.From(), "+tcp"), strings.TrimSuffix(p.To(), "+tcp")
 		dialects := from != to && strings.HasPrefix(from, "riptide") && strings.HasPrefix(to, "riptide")
@@ -90,10 +91,10 @@ func TestDemoList(t *testing.T) {
 	}
 }
 
-// TestDemoKnowsEveryProtocol: what the configuration can name, the demo can show.
+// TestDemoKnowsEveryProtocol compares the demo's protocols with those of the configuration.
 func TestDemoKnowsEveryProtocol(t *testing.T) {
 	for name := range setup.Traits() {
-		if name == setup.Opaque || demo.Absent[name] != "" { // it could only relay the first
+		if name == setup.Opaque || demo.Absent[name] != "" { // the demo could only relay the first
 			continue
 		}
 		if _, err := demo.NewPair(name, name); err != nil {
@@ -102,7 +103,7 @@ func TestDemoKnowsEveryProtocol(t *testing.T) {
 	}
 }
 
-// TestDemoOverTCP: a configuration for TCP says so, on the side where it is.
+// TestDemoOverTCP checks the transport in the configuration, on each side.
 func TestDemoOverTCP(t *testing.T) {
 	code, stdout, _ := tidegate(t, "demo", "--show-config", "--from", "riptide-2.2+tcp")
 	if code != 0 || strings.Count(stdout, `transport = "tcp"`) != 1 ||

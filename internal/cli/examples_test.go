@@ -13,7 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// example is a command line that a command's help shows.
+// example is a command line in a command's help.
 type example struct {
 	command string
 	args    []string
@@ -21,7 +21,7 @@ type example struct {
 
 var exampleLine = regexp.MustCompile(`(?m)^   tidegate (.*)$`)
 
-// allExamples are those of every command in the help that does something itself, in its order.
+// allExamples returns the examples of all visible commands without subcommands, in the order of the help.
 func allExamples(t *testing.T, path string, commands []*cli.Command) (all []example) {
 	for _, c := range commands {
 		name := strings.TrimSpace(path + " " + c.Name)
@@ -29,7 +29,7 @@ func allExamples(t *testing.T, path string, commands []*cli.Command) (all []exam
 			all = append(all, allExamples(t, name, c.Subcommands)...)
 			continue
 		}
-		if c.Hidden {
+		if c.Hidden || c.SkipFlagParsing { // a command that is not in this build parses no flags
 			continue
 		}
 		lines := exampleLine.FindAllStringSubmatch(c.Description, -1)
@@ -46,7 +46,7 @@ func allExamples(t *testing.T, path string, commands []*cli.Command) (all []exam
 	return all
 }
 
-// words splits a line as a shell does that knows double quotes.
+// words splits a line as a shell with double quotes does.
 func words(line string) (all []string) {
 	for i, part := range strings.Split(line, `"`) {
 		if i%2 == 1 {
@@ -59,8 +59,8 @@ func words(line string) (all []string) {
 }
 
 // TestExamples runs the examples of every command's help, in a directory with tidegate.toml, game.pcap and
-// blocklist.txt, beside the proxy that the example of run has started, with one player. The addresses in them are put
-// right.
+// blocklist.txt. The proxy from the example of run is running, with one client. The test replaces the addresses in the
+// examples.
 func TestExamples(t *testing.T) {
 	first, second := gameServer(t), gameServer(t)
 	capture, err := os.ReadFile(handshake)
@@ -69,13 +69,14 @@ func TestExamples(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	configuration := (&process{admin: socketPath(t)}).reachable(bridgeConfig(first+`", "`+second) + "[loop]\ncount = 1\n")
-	for name, text := range map[string]string{"tidegate.toml": configuration, "game.pcap": string(capture), "blocklist.txt": "203.0.113.0/24\n"} {
+	for name, text := range map[string]string{"tidegate.toml": configuration, "game.pcap": string(capture),
+		"blocklist.txt": "203.0.113.0/24\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	ran := &background{servers: strings.NewReplacer("10.0.0.5:19132", first, "10.0.0.6:19132", second)}
-	var last []example // what ends the proxy
+	var last []example // examples that end the proxy
 	for _, e := range allExamples(t, "", newApp(exampleConfig).Commands) {
 		switch e.command {
 		case "run":
@@ -99,7 +100,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// try runs an example that ends.
+// try runs an example that ends by itself.
 func (b *background) try(t *testing.T, e example) {
 	t.Helper()
 	for i, arg := range e.args {
@@ -110,12 +111,12 @@ func (b *background) try(t *testing.T, e example) {
 	}
 }
 
-// background is a command line that runs beside the test in this process.
+// background is a command that runs beside the test in this process.
 type background struct {
 	ended chan int
 	log   *io.PipeReader
 	addr  string
-	// servers puts the addresses of the test's servers in place of an example's.
+	// servers replaces an example's addresses by those of the test's servers.
 	servers *strings.Replacer
 }
 
@@ -130,7 +131,7 @@ func (b *background) start(t *testing.T, args []string) {
 	}()
 }
 
-// address is that of the listener, once the proxy runs.
+// address returns the listener's address, once the proxy runs.
 func (b *background) address(t *testing.T) string {
 	t.Helper()
 	if b.addr != "" {

@@ -10,23 +10,23 @@ import (
 	"tidegate/proxy"
 )
 
-// explainKernel tells, for each listener, what of its datagrams the kernel would see to on this machine, and why not
-// more. It asks the kernel for all but the interfaces, which only a proxy takes.
+// explainKernel describes, for each listener, which datagrams the kernel would handle on this machine, and why not
+// more. It asks the kernel about everything but the interfaces, which only a proxy uses.
 func explainKernel(c *config.Config, s *proxy.Settings) string {
 	k := daemon.NewKernel(c, 1)
-	defer func() { _ = daemon.CloseKernel(&k) }() // nothing was attached to anything
+	defer func() { _ = daemon.CloseKernel(&k) }() // nothing was attached
 	var text strings.Builder
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
 		if i > 0 && s.Listeners[i-1].Name == l.Name {
-			continue // another port of the same
+			continue // another port of the same listener
 		}
 		fmt.Fprintf(&text, "%s (%s)\n", l.Name, place(l, lastPort(s.Listeners[i:])))
 		fmt.Fprintf(&text, "  dropped in %s\n", explainDrops(c, &k, l))
 		fmt.Fprintf(&text, "  forwarded in %s\n", explainForwarding(&k, s, l))
 	}
 	for _, name := range k.Interfaces {
-		fmt.Fprintf(&text, "%s: XDP drops what is for these listeners, if there is such an interface\n", name)
+		fmt.Fprintf(&text, "%s: XDP drops datagrams for these listeners, if the interface exists\n", name)
 	}
 	return text.String()
 }
@@ -43,7 +43,8 @@ func explainDrops(c *config.Config, k *proxy.Kernel, l *proxy.Listener) string {
 		if firsts != "" {
 			firsts += "; "
 		}
-		return fmt.Sprintf("the kernel: %sstrangers, by chance, while a loop is behind; the rest in user space: %v", firsts, k.NoShield)
+		return fmt.Sprintf("the kernel: %sstrangers, by chance, while a loop is behind; the rest in user space: %v", firsts,
+			k.NoShield)
 	case k.Shield == nil:
 		return fmt.Sprintf("user space: %v", k.NoShield)
 	}
@@ -57,7 +58,7 @@ func explainDrops(c *config.Config, k *proxy.Kernel, l *proxy.Listener) string {
 	return drops + "; strangers beyond what a loop can read"
 }
 
-// possible is how many first bytes a set lets pass.
+// possible returns the number of first bytes in a set.
 func possible(f shield.FirstBytes) (n int) {
 	for b := range 256 {
 		if f.Has(byte(b)) {

@@ -14,10 +14,10 @@ import (
 func healthCommand() *cli.Command {
 	return operatorCommand(&cli.Command{
 		Name:        "health",
-		Usage:       "tell whether the running proxy is well; if not, or if none runs, the exit code is 1",
+		Usage:       "report whether the running proxy is healthy; if not, or without one, the exit code is 1",
 		Description: examples("tidegate health", "tidegate health --ready --json"),
 		Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{
-			Name: "ready", Usage: "tell whether players should be sent here: it lets them in, and has a server for them",
+			Name: "ready", Usage: "report whether the proxy can take clients: it admits them, and has a server for them",
 		}},
 	}, health)
 }
@@ -48,7 +48,7 @@ func health(c *cli.Context, client *admin.Client) error {
 	return err
 }
 
-// askHealth reads both kinds of answers: a proxy that is not well says so by its status, too.
+// askHealth reads both kinds of answers: an unhealthy proxy also has an error status.
 func askHealth(c *cli.Context, client *admin.Client, path string) (state admin.Health, err error) {
 	err = client.Get(c.Context, path, &state)
 	var refused *admin.StatusError

@@ -22,7 +22,7 @@ import (
 	"tidegate/internal/testkit/netlab"
 )
 
-// kernelConfig relays whatever comes to a server on another network, and tells operators by a socket.
+// kernelConfig relays all datagrams to a server on another network, with an admin server at a Unix socket.
 const kernelConfig = `
 [[listener]]
 name = "play"
@@ -43,8 +43,8 @@ file = ""
 xdp = ["front"]
 `
 
-// TestKernelForwards stops the process of a proxy, and has its players play on through the kernel; then it kills it,
-// and nothing of it is left there.
+// TestKernelForwards stops the process of a proxy, and its clients play on through the kernel. After a kill, the
+// kernel keeps nothing of it.
 func TestKernelForwards(t *testing.T) {
 	clients, host, servers := netlab.New(t, "clients"), netlab.New(t, "host"), netlab.New(t, "servers")
 	netlab.Cable(clients, "eth0", host, "front")
@@ -79,17 +79,17 @@ func TestKernelForwards(t *testing.T) {
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = p.cmd.Wait() // killed
+	_ = p.cmd.Wait() // it was killed
 	await.Nil(t, func() error {
 		err := echo(client, "after the end", 50*time.Millisecond)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			return nil // the kernel has no such port any more
+			return nil // the port is closed in the kernel
 		}
 		return fmt.Errorf("the client hears %v, want that its connection is refused", err)
 	})
 }
 
-// wantForwarded has a client play on while the process of its proxy stands still.
+// wantForwarded lets a client play on while its proxy's process is stopped.
 func wantForwarded(t *testing.T, p *process, client net.Conn) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -101,8 +101,8 @@ func wantForwarded(t *testing.T, p *process, client net.Conn) {
 	}
 }
 
-// wantCaptured captures a session that the kernel forwards: it comes back to the proxy, and goes to the kernel again
-// after.
+// wantCaptured captures a session that the kernel forwards. The session returns to the proxy, and later to the kernel
+// again.
 func wantCaptured(t *testing.T, p *process, client net.Conn) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "relayed.pcapng")
@@ -122,7 +122,7 @@ func wantCaptured(t *testing.T, p *process, client net.Conn) {
 	}
 }
 
-// needFlows skips the test where the kernel forwards nothing.
+// needFlows skips the test if the kernel cannot forward.
 func needFlows(t *testing.T, ns *netlab.Namespace) {
 	t.Helper()
 	var err error
@@ -137,7 +137,7 @@ func needFlows(t *testing.T, ns *netlab.Namespace) {
 	}
 }
 
-// answerAll answers every datagram with itself.
+// answerAll returns every datagram to its sender.
 func answerAll(t *testing.T, ns *netlab.Namespace, addr string) {
 	t.Helper()
 	var conn *net.UDPConn
@@ -154,7 +154,7 @@ func answerAll(t *testing.T, ns *netlab.Namespace, addr string) {
 				return
 			}
 			if err == nil {
-				_, _ = conn.WriteToUDPAddrPort(b[:n], from) // who is gone hears nothing
+				_, _ = conn.WriteToUDPAddrPort(b[:n], from) // the client may be gone
 			}
 		}
 	}()
@@ -178,7 +178,7 @@ func wantEcho(t *testing.T, conn net.Conn, text string) {
 	}
 }
 
-// echo sends a text and waits until it has come back.
+// echo sends a text and waits until it returns.
 func echo(conn net.Conn, text string, patience time.Duration) error {
 	if _, err := conn.Write([]byte(text)); err != nil {
 		return err
@@ -194,7 +194,7 @@ func echo(conn net.Conn, text string, patience time.Duration) error {
 	return err
 }
 
-// ofKernel are the lines of metrics that are about the kernel.
+// ofKernel returns the lines of metrics about the kernel.
 func ofKernel(metrics string) (text string) {
 	for line := range strings.Lines(metrics) {
 		if strings.HasPrefix(line, "tidegate_kernel") || strings.HasPrefix(line, "tidegate_datagrams") {
@@ -204,15 +204,16 @@ func ofKernel(metrics string) (text string) {
 	return text
 }
 
-// TestExplainedKernel checks that an operator is told who drops and who forwards, and why.
+// TestExplainedKernel checks the description of the dropping and forwarding parts, with reasons.
 func TestExplainedKernel(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("what the kernel would do takes root to know")
 	}
 	code, out, _ := tidegate(t, "check", "--explain", "-c", write(t, kernelConfig))
 	for _, want := range []string{
-		"play (0.0.0.0:7777)\n  dropped in the kernel: banned networks; sources beyond 50000 datagrams a second; strangers beyond what a loop can read\n",
-		"  forwarded in the kernel, once a session is established\n", "front: XDP drops what is for these listeners",
+		"play (0.0.0.0:7777)\n  dropped in the kernel: banned networks; sources beyond 50000 datagrams a second; " +
+			"strangers beyond what a loop can read\n",
+		"  forwarded in the kernel, once a session is established\n", "front: XDP drops datagrams for these listeners",
 	} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("code %d, %s\nwant %s", code, out, want)
@@ -232,7 +233,8 @@ func TestExplainedKernel(t *testing.T) {
 // metricsOf reads a process's metrics.
 func metricsOf(t *testing.T, socket string) string {
 	t.Helper()
-	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
 	defer client.CloseIdleConnections()
@@ -248,8 +250,8 @@ func metricsOf(t *testing.T, socket string) string {
 	return string(text)
 }
 
-// TestInterfaceIsTakenOver has a proxy find another on its interface, and come to it when that one is gone, or has
-// handed its players over.
+// TestInterfaceIsTakenOver starts a proxy whose interface another proxy uses. It takes over the interface when the
+// other one has ended or has handed its clients over.
 func TestInterfaceIsTakenOver(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it is only looked every few seconds")

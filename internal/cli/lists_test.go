@@ -9,7 +9,7 @@ import (
 	gork "github.com/sandertv/go-raknet"
 )
 
-// putFile puts a file of a test into its folder.
+// putFile writes a test's file into its folder.
 func putFile(t *testing.T, dir, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -19,7 +19,7 @@ func putFile(t *testing.T, dir, name string, content []byte) string {
 	return path
 }
 
-// TestListsAreFollowed changes a list under a running proxy, well and badly.
+// TestListsAreFollowed changes a list of a running proxy, first correctly and then with a fault.
 func TestListsAreFollowed(t *testing.T) {
 	dir := t.TempDir()
 	list := putFile(t, dir, "blocked.txt", nil)

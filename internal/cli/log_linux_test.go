@@ -15,7 +15,7 @@ import (
 // setPipeSize is F_SETPIPE_SZ of fcntl(2).
 const setPipeSize = 1031
 
-// narrow makes a pipe as small as it gets, so that a few lines fill it.
+// narrow makes a pipe as small as possible, so that a few lines fill it.
 func narrow(t *testing.T, end *os.File) {
 	t.Helper()
 	raw, err := end.SyscallConn()
@@ -31,7 +31,7 @@ func narrow(t *testing.T, end *os.File) {
 	}
 }
 
-// talkative has a process log many times what its pipe holds.
+// talkative makes a process log many times the size of its pipe.
 func (p *process) talkative(t *testing.T) {
 	t.Helper()
 	for range 100 {
@@ -41,7 +41,7 @@ func (p *process) talkative(t *testing.T) {
 	}
 }
 
-// plays fails the test unless a player can join and is answered.
+// plays joins with a client and checks that it gets an answer.
 func (p *process) plays(t *testing.T) *gork.Conn {
 	t.Helper()
 	conn, err := gork.DialTimeout(p.addr, await.Patience)
@@ -58,7 +58,7 @@ func (p *process) plays(t *testing.T) *gork.Conn {
 	return conn
 }
 
-// endsWithGoodbye ends a process, whose player must be told, and which must end well.
+// endsWithGoodbye ends a process. Its client must get a goodbye, and the exit code must be 0.
 func (p *process) endsWithGoodbye(t *testing.T, player *gork.Conn) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -81,8 +81,8 @@ func (p *process) endsWithGoodbye(t *testing.T, player *gork.Conn) {
 	}
 }
 
-// TestLogWithoutReader fills the pipe of a log that the test does not read. Players play, operators are answered, and
-// the process ends in time.
+// TestLogWithoutReader fills the pipe of a log without a reader. Clients play, the admin server answers, and the
+// process ends in time.
 func TestLogWithoutReader(t *testing.T) {
 	p := startProcess(t, bridgeConfig(echoServer(t)))
 	narrow(t, p.stderr)
@@ -94,7 +94,7 @@ func TestLogWithoutReader(t *testing.T) {
 	p.endsWithGoodbye(t, player)
 }
 
-// TestLogIsReadAgain: a log that was not read for a while goes on.
+// TestLogIsReadAgain continues a log that was not read for a while.
 func TestLogIsReadAgain(t *testing.T) {
 	p := startProcess(t, bridgeConfig(echoServer(t)))
 	narrow(t, p.stderr)
@@ -105,7 +105,8 @@ func TestLogIsReadAgain(t *testing.T) {
 	p.endsWithGoodbye(t, p.plays(t))
 }
 
-// TestLogWhoseReaderHasDied: the process goes on, and says goodbye in the end.
+// TestLogWhoseReaderHasDied keeps the process running after the end of the log's reader. The process says goodbye at
+// its end.
 func TestLogWhoseReaderHasDied(t *testing.T) {
 	p := startProcess(t, bridgeConfig(echoServer(t)))
 	if err := p.stderr.Close(); err != nil {
@@ -116,7 +117,7 @@ func TestLogWhoseReaderHasDied(t *testing.T) {
 	p.endsWithGoodbye(t, player)
 }
 
-// TestUpgradeWithFullLog: the successor starts, although its log is the same full pipe.
+// TestUpgradeWithFullLog starts a successor although its log is the same full pipe.
 func TestUpgradeWithFullLog(t *testing.T) {
 	good := bridgeConfig(echoServer(t))
 	p := startProcess(t, good)

@@ -16,7 +16,7 @@ import (
 
 var jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON"}
 
-// operatorCommand is a command that asks the running proxy of -c. It takes the named arguments, all of them.
+// operatorCommand makes a command for the running proxy of -c. It takes exactly the named arguments.
 func operatorCommand(c *cli.Command, do func(*cli.Context, *admin.Client) error, arguments ...string) *cli.Command {
 	c.ArgsUsage = strings.Join(arguments, " ")
 	c.Flags = append(c.Flags, configFlag)
@@ -29,14 +29,14 @@ func operatorCommand(c *cli.Command, do func(*cli.Context, *admin.Client) error,
 			return err
 		}
 		if err = do(c, client); isAbsent(err) {
-			return fmt.Errorf("%w\nNo proxy listens there: start one, or name the configuration of the one that runs by -c", err)
+			return fmt.Errorf("%w\nNo proxy listens there: start one, or name the running proxy's configuration with -c", err)
 		}
 		return orMisuse(err)
 	}
 	return command(c)
 }
 
-// wantArguments checks how many arguments there are. What looks like a flag among them was meant as one.
+// wantArguments checks the number of arguments. An argument like a flag was meant as a flag.
 func wantArguments(c *cli.Context, names ...string) error {
 	switch {
 	case slices.ContainsFunc(c.Args().Slice(), isFlag):
@@ -44,17 +44,17 @@ func wantArguments(c *cli.Context, names ...string) error {
 	case c.NArg() > len(names):
 		return misuse(fmt.Errorf("unexpected argument %q", c.Args().Get(len(names))))
 	case c.NArg() < len(names):
-		return misuse(fmt.Errorf("%s wants %s", commandPath(c), strings.Join(names, " and ")))
+		return misuse(fmt.Errorf("%s: want %s", commandPath(c), strings.Join(names, " and ")))
 	}
 	return nil
 }
 
-// commandPath is a command as people type it, without the program.
+// commandPath returns a command as users type it, without the program.
 func commandPath(c *cli.Context) string {
 	return strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")
 }
 
-// adminClient reaches the running proxy of the configuration of -c, or of the default one.
+// adminClient returns a client for the running proxy of the configuration of -c, or of the default one.
 func adminClient(c *cli.Context) (*admin.Client, error) {
 	path, err := configPath(c)
 	if err != nil {
@@ -65,12 +65,12 @@ func adminClient(c *cli.Context) (*admin.Client, error) {
 	case err != nil:
 		return nil, faulty(err)
 	case table.Listen == config.AdminOff:
-		return nil, fmt.Errorf(`%s has admin.listen = "off": no running proxy can be asked`, path)
+		return nil, fmt.Errorf(`%s has admin.listen = "off": a running proxy cannot be reached`, path)
 	}
 	return admin.NewClient(admin.Address(table.Listen), string(table.Token)), nil
 }
 
-// orMisuse makes an error end with code 2 where the proxy says that it was asked wrongly.
+// orMisuse makes an error end with code 2 if the proxy rejects the request as wrong.
 func orMisuse(err error) error {
 	var refused *admin.StatusError
 	if errors.As(err, &refused) {

@@ -9,7 +9,7 @@ import (
 	gork "github.com/sandertv/go-raknet"
 )
 
-// TestOperatorCommands asks a running proxy with one player for things to see and do.
+// TestOperatorCommands runs the commands for a running proxy with one client.
 func TestOperatorCommands(t *testing.T) {
 	server, second := gameServer(t), gameServer(t)
 	p := startProcess(t, bridgeConfig(server+`", "`+second)+"[loop]\ncount = 1\n")
@@ -24,32 +24,35 @@ func TestOperatorCommands(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		code int
-		says string // a regular expression
+		says string // regular expression
 	}{
-		{"sessions list", 0, `^ID  CLIENT +PROTOCOL +STATE .*\n1   ` + client + ` +bedrock +established +\d+s .* ` + upstream + ` .* public\n$`},
+		{"sessions list", 0,
+			`^ID  CLIENT +PROTOCOL +STATE .*\n1   ` + client + ` +bedrock +established +\d+s .* ` + upstream + ` .* public\n$`},
 		{"sessions list --listener public --route arena --limit 5", 0, `\n1 `},
 		{"sessions list --listener other", 0, `^ID .*\n$`},
 		{"sessions list --limit 0", 2, `--limit 0: want at least 1`},
 		{"sessions list --json", 0, `^{"id":"1","state":"established",.*}\n$`},
-		{"sessions show 1", 0, `^session 1: established for \d+s, by listener public and route arena \(terminate\)\n +CLIENT +SERVER\naddress +` +
-			client + ` +` + upstream + "\n"},
+		{"sessions show 1", 0,
+			`^session 1: established for \d+s, by listener public and route arena \(terminate\)\n +CLIENT +SERVER\naddress +` +
+				client + ` +` + upstream + "\n"},
 		{"sessions show --json 1", 0, `^{"id":"1","state":"established",.*}\n$`},
 		{"sessions show 2", 1, `^tidegate: no such session\n$`},
 		{"sessions show ?", 2, `session "\?": want an ID`},
-		{"sessions show", 2, `sessions show wants ID`},
+		{"sessions show", 2, `sessions show: want ID`},
 		{"sessions show 1 --json", 2, `sessions show: flags come before other arguments`},
 		{"sessions show 1 2", 2, `unexpected argument "2"`},
 		{"sessions fly", 2, `unknown command "sessions fly"`},
-		{"upstreams list", 0, `^UPSTREAM  SERVER .*\narena +` + upstream + ` +up +- +1 .*\narena +` + regexp.QuoteMeta(second) + ` +up +- +0 `},
+		{"upstreams list", 0,
+			`^UPSTREAM  SERVER .*\narena +` + upstream + ` +up +- +1 .*\narena +` + regexp.QuoteMeta(second) + ` +up +- +0 `},
 		{"upstreams drain arena " + server, 0, `^server ` + upstream + ` of arena: drained\n$`},
 		{"upstreams list --json", 0, `^{"name":"arena","servers":\[{"address":"` + upstream + `","state":"draining",`},
 		{"upstreams undrain arena " + server, 0, `: undrained\n$`},
 		{"upstreams drain arena 192.0.2.1:1", 1, `upstream arena, server 192.0.2.1:1: no such server in the upstream`},
 		{"upstreams drain arena here", 2, `server "here": want ip:port`},
 		{"sessions transfer 1 192.0.2.1:1", 1, `no such server in the upstream`},
-		{"sessions transfer 1 " + second, 0, `^session 1 goes to ` + regexp.QuoteMeta(second) + `\n$`},
+		{"sessions transfer 1 " + second, 0, `^session 1 moves to ` + regexp.QuoteMeta(second) + `\n$`},
 		{"upstreams drain --move arena 192.0.2.1:1", 1, `no such server in the upstream`},
-		{"upstreams drain --move arena " + server, 0, `: drained; 0 of its sessions go to others\n$`},
+		{"upstreams drain --move arena " + server, 0, `: drained; 0 of its sessions move to other servers\n$`},
 		{"health", 0, `^ok      loops +\n$`},
 		{"health --ready", 0, `(?m)^ok      upstreams `},
 		{"health --ready --json", 0, `^{"ok":true,"checks":\[{"name":"loops","ok":true}`},
@@ -76,7 +79,7 @@ func TestOperatorCommands(t *testing.T) {
 	}
 }
 
-// TestReloadCommandTellsFaults: what keeps a file out is told to whoever asked, and to those who ask later.
+// TestReloadCommandTellsFaults reports a file's faults to the caller of reload, and later to reload --status.
 func TestReloadCommandTellsFaults(t *testing.T) {
 	good := bridgeConfig("127.0.0.1:1")
 	p := startProcess(t, good)
@@ -85,11 +88,13 @@ func TestReloadCommandTellsFaults(t *testing.T) {
 	if code, _, stderr := tidegate(t, "reload", "-c", p.file); code != 2 || !strings.Contains(stderr, fault) {
 		t.Errorf("code %d, says %s", code, stderr)
 	}
-	if code, stdout, _ := tidegate(t, "reload", "--status", "-c", p.file); code != 0 || !strings.Contains(stdout, "failed:\n") ||
+	if code, stdout, _ := tidegate(t, "reload", "--status", "-c", p.file); code != 0 ||
+		!strings.Contains(stdout, "failed:\n") ||
 		!strings.Contains(stdout, fault) {
 		t.Errorf("code %d, says %s", code, stdout)
 	}
-	if code, stdout, _ := tidegate(t, "config", "print", "--running", "-c", p.file); code != 0 || !strings.Contains(stdout, `"fast"`) {
+	if code, stdout, _ := tidegate(t, "config", "print", "--running", "-c", p.file); code != 0 ||
+		!strings.Contains(stdout, `"fast"`) {
 		t.Errorf("code %d, in force is\n%s", code, stdout)
 	}
 }
@@ -101,8 +106,9 @@ func TestNoProxyToAsk(t *testing.T) {
 		says          string
 	}{
 		{"[admin]\nlisten = \"unix:/nonexistent/admin.sock\"\n", 1,
-			"tidegate: ask the proxy at unix:/nonexistent/admin.sock: dial unix /nonexistent/admin.sock: connect: no such file or directory"},
-		{"[admin]\nlisten = \"off\"\n", 1, `has admin.listen = "off": no running proxy can be asked`},
+			"tidegate: ask the proxy at unix:/nonexistent/admin.sock: dial unix /nonexistent/admin.sock: connect: no such " +
+				"file or directory"},
+		{"[admin]\nlisten = \"off\"\n", 1, `has admin.listen = "off": a running proxy cannot be reached`},
 		{"[admin]\nlisten = \"on\"\n", 2, `admin.listen = "on": want "auto", ip:port`},
 		{"[admin", 2, `want valid TOML`},
 	} {
@@ -113,7 +119,7 @@ func TestNoProxyToAsk(t *testing.T) {
 	}
 }
 
-// TestAdminAddressIsTaken: a second proxy does not start as if nothing were.
+// TestAdminAddressIsTaken does not start a second proxy at the same admin address.
 func TestAdminAddressIsTaken(t *testing.T) {
 	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
 	code, _, stderr := tidegate(t, "run", "-c", p.file)
@@ -122,7 +128,7 @@ func TestAdminAddressIsTaken(t *testing.T) {
 	}
 }
 
-// TestUnhealthy: a proxy that has no server for players says so, by its exit code too.
+// TestUnhealthy reports a proxy without a server for clients, also by the exit code.
 func TestUnhealthy(t *testing.T) {
 	server := gameServer(t)
 	p := startProcess(t, bridgeConfig(server))
@@ -135,9 +141,10 @@ func TestUnhealthy(t *testing.T) {
 	}
 }
 
-// TestNobodyToAsk: without a running proxy, a command says what to do.
-func TestNobodyToAsk(t *testing.T) {
-	path := write(t, bridgeConfig("127.0.0.1:1")+"[admin]\nlisten = \"unix:"+filepath.ToSlash(t.TempDir())+"/absent.sock\"\n")
+// TestNoProxy checks the advice of a command that finds no running proxy.
+func TestNoProxy(t *testing.T) {
+	path := write(t,
+		bridgeConfig("127.0.0.1:1")+"[admin]\nlisten = \"unix:"+filepath.ToSlash(t.TempDir())+"/absent.sock\"\n")
 	code, _, says := tidegate(t, "sessions", "list", "-c", path)
 	if want := "No proxy listens there: start one, or name the configuration"; code != 1 || !strings.Contains(says, want) {
 		t.Errorf("code %d, says %q; want 1 and %q", code, says, want)

@@ -15,8 +15,8 @@ import (
 	"tidegate/internal/table"
 )
 
-// output is where commands print. It replaces characters that could move a terminal's cursor, change its title or hide
-// text: much of what commands print comes from players, captures and servers. It remembers the first error, so that
+// output is the writer for the commands' output. It replaces characters that could move a terminal's cursor, change its
+// title or hide text: players, captures and servers are the source of much of it. It keeps the first error, so that
 // commands need not check: a full disk or a closed pipe is reported once, at the end.
 type output struct {
 	io.Writer
@@ -58,7 +58,7 @@ func rawOutput(c *cli.Context) io.Writer {
 	return c.App.Writer
 }
 
-// isTerminal reports whether people read what is written.
+// isTerminal reports whether a writer is a terminal.
 func isTerminal(w io.Writer) bool {
 	if o, ok := w.(*output); ok {
 		w = o.Writer

@@ -12,12 +12,12 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// fullDisk takes nothing.
+// fullDisk accepts no bytes.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestOutputThatFails: what could not be printed is an error, once, and of every command.
+// TestOutputThatFails reports a failed output once, for every command.
 func TestOutputThatFails(t *testing.T) {
 	for _, args := range [][]string{
 		{"version"}, {"check", "-c", "config.example.toml"}, {"demo", "--list"}, {"demo", "--show-config"}, {"--help"},

@@ -46,7 +46,7 @@ func pingRiptide(ctx context.Context, to netip.AddrPort, answers chan<- answer) 
 
 // run waits for the first datagram of the server, and then for its decision. It reports false without an answer.
 func (p *riptidePing) run(ctx context.Context, c *endpoint.Conn[struct{}]) (found answer, ok bool) {
-	found = answer{Protocol: "riptide-2.2", Text: "there, and deciding whom to let in"}
+	found = answer{Protocol: "riptide-2.2", Text: "online, decision pending"}
 	var until time.Time // zero before the first datagram
 	for ctx.Err() == nil && (until.IsZero() || p.Now().Before(until)) {
 		if err := p.Turn(until); err != nil {
@@ -57,7 +57,7 @@ func (p *riptidePing) run(ctx context.Context, c *endpoint.Conn[struct{}]) (foun
 		}
 		if p.decision != nil {
 			found.Text = verdict(p.decision)
-			return found, !until.IsZero() // the connection gave up if nothing was received
+			return found, !until.IsZero() // without a datagram from the server, the connection has given up
 		}
 	}
 	return found, !until.IsZero() && ctx.Err() == nil
@@ -74,7 +74,7 @@ func (p *riptidePing) note(*endpoint.Conn[struct{}], []byte) { p.sent = time.Now
 // verdict describes a Riptide server's decision.
 func verdict(e *codec.Event) string {
 	if e.Kind == codec.Disconnected {
-		return "there, and refuses: " + e.Reason.String()
+		return "online, refuses clients: " + e.Reason.String()
 	}
-	return "there, and lets players in"
+	return "online, accepts clients"
 }

@@ -18,7 +18,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// release writes a program: this test's, which notes beside its path that it was run.
+// release writes a program that is this test's, and records beside its path that it ran.
 func release(t *testing.T, path string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -39,7 +39,7 @@ func copyOfSelf(t *testing.T, path string) {
 	must(t, errors.Join(err, to.Close()))
 }
 
-// isUpgraded upgrades a process, whose successor must be the program at a path.
+// isUpgraded upgrades a process. The successor must be the program at a path.
 func (p *process) isUpgraded(t *testing.T, path string) {
 	t.Helper()
 	must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
@@ -54,7 +54,7 @@ func (p *process) isUpgraded(t *testing.T, path string) {
 	}
 }
 
-// TestUpgradeRunsTheFileAtThePath installs the next release in every usual way. The successor is that release, and the
+// TestUpgradeRunsTheFileAtThePath installs the next release in all usual ways. The successor is that release, and the
 // log names it.
 func TestUpgradeRunsTheFileAtThePath(t *testing.T) {
 	for name, install := range map[string]func(t *testing.T, path string){

@@ -12,9 +12,9 @@ import (
 func reloadCommand() *cli.Command {
 	return operatorCommand(&cli.Command{
 		Name:  "reload",
-		Usage: "have the running proxy read its configuration file anew: all of it, or nothing if it has a fault",
-		Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "status", Usage: "only tell how reloads went so far"}},
-		Description: "No session ends. The faults of a file that is refused are printed, and the exit code is 2.\n\n" +
+		Usage: "make the running proxy read its configuration file again: all of it, or nothing if it has a fault",
+		Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "status", Usage: "only print the results of the reloads so far"}},
+		Description: "No session ends. If the file has faults, the command prints them and exits with 2.\n\n" +
 			examples("tidegate reload", "tidegate reload --status --json"),
 	}, reload)
 }
@@ -37,11 +37,11 @@ func reload(c *cli.Context, client *admin.Client) error {
 	default:
 		fmt.Fprintf(c.App.Writer, "%d succeeded, %d failed\n", state.Succeeded, state.Failed)
 		if state.Error != "" {
-			fmt.Fprintf(c.App.Writer, "the last one failed:\n%s\n", state.Error)
+			fmt.Fprintf(c.App.Writer, "the last reload failed:\n%s\n", state.Error)
 		}
 	}
 	if len(state.Restart) > 0 {
-		fmt.Fprintf(c.App.Writer, "only a restart changes %s\n", strings.Join(state.Restart, ", "))
+		fmt.Fprintf(c.App.Writer, "a restart is needed for %s\n", strings.Join(state.Restart, ", "))
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (p *process) pong(t *testing.T) string {
 	return string(pong)
 }
 
-// TestReload changes the file under a running proxy, well and badly, by both ways that need no other program.
+// TestReload changes the file of a running proxy, first correctly and then with a fault, with SIGHUP and with --watch.
 func TestReload(t *testing.T) {
 	for _, way := range []struct {
 		name  string
@@ -53,7 +53,8 @@ func TestReload(t *testing.T) {
 			p.await(t, "session established")
 			for _, step := range []struct{ text, says, pong string }{
 				{strings.Replace(good, "A test", "Another", 1) + "[loop]\ncount = 2\n", "configuration reloaded", "MCPE;Another;"},
-				{strings.Replace(good, `"fast"`, `"soon"`, 1), "configuration not reloaded; the old one stays in force", "MCPE;Another;"},
+				{strings.Replace(good, `"fast"`, `"soon"`, 1), "configuration not reloaded; the old one stays in force",
+					"MCPE;Another;"},
 				{good, "configuration reloaded", "MCPE;A test;"},
 			} {
 				p.rewrite(t, step.text)

@@ -12,7 +12,7 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// freeAddress is a UDP address of the loopback that is free.
+// freeAddress returns a free UDP address of the loopback interface.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -35,12 +35,12 @@ func untilFree(t *testing.T, addr string) {
 	})
 }
 
-// secondListener is another listener for bridgeConfig.
+// secondListener returns another listener for bridgeConfig.
 func secondListener(addr string) string {
 	return "[[listener]]\nname = \"second\"\naddress = \"" + addr + "\"\nprotocols = [\"bedrock\"]\nroute = \"arena\"\n"
 }
 
-// reloaded has a process read its configuration anew, which must not be refused.
+// reloaded changes a process's configuration and reloads it, which must succeed.
 func (p *process) reloaded(t *testing.T, configuration string) {
 	t.Helper()
 	p.rewrite(t, configuration)
@@ -49,7 +49,7 @@ func (p *process) reloaded(t *testing.T, configuration string) {
 	}
 }
 
-// upgraded replaces a process, and returns the new one's number.
+// upgraded replaces a process, and returns the new process's number.
 func (p *process) upgraded(t *testing.T, pid int) (successor int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
@@ -62,8 +62,8 @@ func (p *process) upgraded(t *testing.T, pid int) (successor int) {
 	return successor
 }
 
-// TestRollbackAfterUpgrades removes a listener with two upgrades while a player of the first process is at it, and
-// puts it back in the third. The address is free once the player and the listener are gone.
+// TestRollbackAfterUpgrades removes a listener with two upgrades while a client of the first process uses it. The
+// third process opens it again. The address is free after the end of the client and the listener.
 func TestRollbackAfterUpgrades(t *testing.T) {
 	without, second := bridgeConfig(echoServer(t)), freeAddress(t)
 	with := without + secondListener(second)
@@ -94,7 +94,7 @@ func TestRollbackAfterUpgrades(t *testing.T) {
 	_ = syscall.Kill(last, syscall.SIGTERM)
 }
 
-// TestActivatedListenerComesBack removes a listener whose socket the service manager holds, and puts it back.
+// TestActivatedListenerComesBack removes a listener whose socket the service manager holds, and opens it again.
 func TestActivatedListenerComesBack(t *testing.T) {
 	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 func runCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:  "run",
-		Usage: "run the proxy until Ctrl-C or SIGTERM; a second one ends it at once",
-		Description: "SIGHUP reads the configuration anew: all of it, or nothing if it has a fault. No session ends.\n\n" +
+		Usage: "run the proxy until Ctrl-C or SIGTERM; a second signal ends it at once",
+		Description: "SIGHUP reads the configuration again: all of it, or nothing if it has a fault. No session ends.\n\n" +
 			examples("tidegate run -c tidegate.toml"),
 		Flags: []cli.Flag{configFlag, &cli.BoolFlag{
-			Name: "watch", Usage: "read the configuration anew whenever its file has changed",
+			Name: "watch", Usage: "read the configuration again when its file changes",
 		}},
 		Action: runProxy,
 	})
@@ -44,11 +44,11 @@ func runProxy(c *cli.Context) error {
 	return err
 }
 
-// exitConfig is the exit code of run when the configuration has faults: EX_CONFIG of sysexits.h. A service manager
-// does not start the process again then. Go's fatal errors exit with 2, after which it must.
+// exitConfig is the exit code of run for a configuration with faults: EX_CONFIG of sysexits.h. A service manager does
+// not restart the process then. After Go's fatal errors, which exit with 2, it does.
 const exitConfig = 78
 
-// configError is an error of a configuration. Commands exit with 2.
+// configError is an error of the configuration. Commands exit with 2.
 type configError struct{ text string }
 
 // Error implements error.
@@ -57,7 +57,7 @@ func (e *configError) Error() string { return e.text }
 // ExitCode implements cli.ExitCoder.
 func (e *configError) ExitCode() int { return 2 }
 
-// unconfigured gives an error of the configuration the exit code of run.
+// unconfigured gives an error of the configuration run's exit code.
 func unconfigured(err error) error {
 	var bad *configError
 	if errors.As(err, &bad) {
@@ -71,7 +71,7 @@ var configFlag = &cli.StringFlag{
 	Usage: "read the configuration from `FILE`", DefaultText: "./tidegate.toml, then /etc/tidegate/tidegate.toml",
 }
 
-// load reads the configuration of -c, or the default one. Faults are printed, all of them; warnings too.
+// load reads the configuration of -c, or the default one. It prints all faults and warnings.
 func load(c *cli.Context) (path string, settled *config.Config, err error) {
 	if c.NArg() > 0 {
 		return "", nil, misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
@@ -89,7 +89,7 @@ func load(c *cli.Context) (path string, settled *config.Config, err error) {
 	return path, settled, nil
 }
 
-// configPath is the configuration file of -c, or the default one.
+// configPath returns the configuration file of -c, or the default one.
 func configPath(c *cli.Context) (string, error) {
 	if path := c.String("config"); path != "" {
 		return path, nil
@@ -101,7 +101,7 @@ func configPath(c *cli.Context) (string, error) {
 	return path, nil
 }
 
-// faulty makes an error of a configuration one that ends with code 2.
+// faulty makes an error of the configuration exit with code 2.
 func faulty(err error) error {
 	var faults config.Faults
 	if errors.As(err, &faults) {

@@ -22,27 +22,28 @@ func sessionsCommand() *cli.Command {
 				Name:  "list",
 				Usage: "list sessions, oldest first",
 				Flags: []cli.Flag{
-					&cli.StringFlag{Name: "listener", Usage: "only those that came by the listener `NAME`"},
-					&cli.StringFlag{Name: "route", Usage: "only those that take the route `NAME`"},
-					&cli.IntFlag{Name: "limit", Usage: "at most `N`", DefaultText: "all"},
-					&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each"},
+					&cli.StringFlag{Name: "listener", Usage: "list only sessions of the listener `NAME`"},
+					&cli.StringFlag{Name: "route", Usage: "list only sessions of the route `NAME`"},
+					&cli.IntFlag{Name: "limit", Usage: "list at most `N` sessions", DefaultText: "all"},
+					&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each session"},
 				},
 				Description: examples("tidegate sessions list", "tidegate sessions list --listener public --limit 20 --json"),
 			}, listSessions),
 			operatorCommand(&cli.Command{
-				Name: "show", Usage: "show one session with both its connections",
+				Name: "show", Usage: "show one session and its two connections",
 				Flags:       []cli.Flag{jsonFlag},
 				Description: examples("tidegate sessions show 1"),
 			}, showSession, "ID"),
 			operatorCommand(&cli.Command{
-				Name: "transfer", Usage: "have a session go on at another server of its upstream",
-				Description: "The server is asked with what the player joined with; what the player sends reliably waits meanwhile.\n\n" +
+				Name: "transfer", Usage: "move a session to another server of its upstream",
+				Description: "The client's data from its join goes to the new server. Reliable messages of the\n" +
+					"client wait meanwhile.\n\n" +
 					examples("tidegate sessions transfer 1 10.0.0.6:19132"),
 			}, transferSession, "ID", "SERVER"),
 			operatorCommand(&cli.Command{
-				Name: "kick", Usage: "end a session; the player is told in its own protocol",
+				Name: "kick", Usage: "end a session with a goodbye in the client's protocol",
 				Flags: []cli.Flag{
-					&cli.StringFlag{Name: "text", Usage: "tell the player `TEXT`, where its protocol has words for it (Riptide)"},
+					&cli.StringFlag{Name: "text", Usage: "send `TEXT` to the client, if its protocol has texts (Riptide)"},
 				},
 				Description: examples(`tidegate sessions kick --text "You were away for too long" 1`),
 			}, kickSession, "ID"),
@@ -50,7 +51,7 @@ func sessionsCommand() *cli.Command {
 	})
 }
 
-// sessionsPage is how many sessions are asked for at once.
+// sessionsPage is the number of sessions in one request.
 const sessionsPage = 1000
 
 func listSessions(c *cli.Context, client *admin.Client) error {
@@ -136,7 +137,8 @@ func showSession(c *cli.Context, client *admin.Client) error {
 	} {
 		rows = append(rows, append([]string{figure.name}, number(figure.of)...))
 	}
-	printTable(c.App.Writer, []table.Column{{Name: ""}, {Name: "CLIENT", Number: true}, {Name: "SERVER", Number: true}}, rows)
+	printTable(c.App.Writer, []table.Column{{Name: ""}, {Name: "CLIENT", Number: true}, {Name: "SERVER", Number: true}},
+		rows)
 	return nil
 }
 
@@ -147,14 +149,15 @@ func transferSession(c *cli.Context, client *admin.Client) error {
 	if err := client.Post(c.Context, path, admin.Transfer{Server: server}, &done); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.Writer, "session %s goes to %s\n", id, server)
+	fmt.Fprintf(c.App.Writer, "session %s moves to %s\n", id, server)
 	return nil
 }
 
 func kickSession(c *cli.Context, client *admin.Client) error {
 	id := c.Args().First()
 	var done struct{}
-	err := client.Post(c.Context, "/api/v1/sessions/"+url.PathEscape(id)+"/kick", admin.Kick{Text: c.String("text")}, &done)
+	err := client.Post(c.Context, "/api/v1/sessions/"+url.PathEscape(id)+"/kick", admin.Kick{Text: c.String("text")},
+		&done)
 	if err != nil {
 		return err
 	}
@@ -162,12 +165,12 @@ func kickSession(c *cli.Context, client *admin.Client) error {
 	return nil
 }
 
-// age is a time in seconds for people.
+// age formats a time in seconds for people.
 func age(seconds float64) string {
 	return (time.Duration(seconds) * time.Second).String()
 }
 
-// rtt is a round trip in milliseconds for people; "-" where it is not known.
+// rtt formats a round trip in milliseconds for people; "-" if it is unknown.
 func rtt(ms float64) string {
 	if ms == 0 {
 		return "-"

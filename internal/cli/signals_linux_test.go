@@ -11,8 +11,8 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// TestSignalsWhileItStarts: a process that still reads its configuration survives SIGHUP and SIGUSR2, and does what
-// they ask for once it runs.
+// TestSignalsWhileItStarts sends SIGHUP and SIGUSR2 to a process that still reads its configuration. The process
+// survives and obeys them once it runs.
 func TestSignalsWhileItStarts(t *testing.T) {
 	for signal, message := range map[syscall.Signal]string{
 		syscall.SIGHUP:  "configuration reloaded",
@@ -23,12 +23,12 @@ func TestSignalsWhileItStarts(t *testing.T) {
 			must(t, unix.Mkfifo(path, 0o600))
 			p := newProcess(t, os.Args[0], path)
 			p.start(t)
-			file, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for the process to read
+			file, err := os.OpenFile(path, os.O_WRONLY, 0) // waits until the process reads
 			must(t, err)
 			must(t, p.cmd.Process.Signal(signal))
 			text := p.reachable(bridgeConfig("127.0.0.1:1"))
 			must(t, os.Remove(path))
-			must(t, os.WriteFile(path, []byte(text), 0o600)) // for the next reads
+			must(t, os.WriteFile(path, []byte(text), 0o600)) // for later reads
 			_, err = file.WriteString(text)
 			must(t, err)
 			must(t, file.Close())
@@ -42,7 +42,7 @@ func TestSignalsWhileItStarts(t *testing.T) {
 	}
 }
 
-// TestSignalsWhileItDrains: signals do not end a process that waits for its players.
+// TestSignalsWhileItDrains sends signals to a process that waits for its clients. It does not end.
 func TestSignalsWhileItDrains(t *testing.T) {
 	p := startProcess(t, bridgeConfig(echoServer(t))+"[limits]\ndrain_grace = \"1m\"\n")
 	player := p.plays(t)

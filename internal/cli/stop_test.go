@@ -13,7 +13,8 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// echoes talks with a go-raknet echo server through the proxy until stop, and notes the longest wait for an answer.
+// echoes exchanges messages with a go-raknet echo server through the proxy until stop. It records the longest wait for
+// an echo.
 func echoes(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error {
 	answers, failed := make(chan []byte, 1), make(chan error, 1)
 	go func() {
@@ -50,7 +51,7 @@ func echoes(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error 
 	}
 }
 
-// TestStopUnderLoad: whoever talks when the process is asked to end is told goodbye, and the process ends well.
+// TestStopUnderLoad ends a process while a client sends messages. The client gets a goodbye, and the exit code is 0.
 func TestStopUnderLoad(t *testing.T) {
 	const players = 16
 	p := startProcess(t, bridgeConfig(echoServer(t)))
@@ -63,7 +64,7 @@ func TestStopUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		conns[i] = conn
-		go func() { _ = echoes(conn, stop, new(atomic.Int64)) }() // until it is told goodbye
+		go func() { _ = echoes(conn, stop, new(atomic.Int64)) }() // until the goodbye
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

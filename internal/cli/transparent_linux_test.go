@@ -21,13 +21,13 @@ import (
 	"tidegate/internal/testkit/netlab"
 )
 
-// crossing is where transparent mode is at home: players, Tidegate's machine and a game server's, which sends by
-// Tidegate's what is for players.
+// crossing is the network of transparent mode: the clients' machine, Tidegate's and a game server's. The server's
+// datagrams for clients pass through Tidegate's machine.
 type crossing struct {
 	players, host, server *netlab.Namespace
 }
 
-// openCrossing lays the cables, and does on each machine what the manual tells operators to do there.
+// openCrossing makes the cables, and configures each machine as the operators' manual says.
 func openCrossing(t *testing.T) *crossing {
 	t.Helper()
 	c := &crossing{netlab.New(t, "players"), netlab.New(t, "host"), netlab.New(t, "server")}
@@ -54,7 +54,7 @@ func openCrossing(t *testing.T) *crossing {
 	return c
 }
 
-// manualScripts are the shell scripts of a section of the manual for operators.
+// manualScripts returns the shell scripts in a section of the operators' manual.
 func manualScripts(t *testing.T, heading string) (scripts []string) {
 	t.Helper()
 	text, err := os.ReadFile("docs/operations.md")
@@ -85,7 +85,7 @@ func shell(t *testing.T, at *netlab.Namespace, script string) {
 	}
 }
 
-// machine opens go-raknet's sockets in a namespace.
+// machine opens go-raknet's sockets in a network namespace.
 type machine struct{ *netlab.Namespace }
 
 func (m machine) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
@@ -98,7 +98,7 @@ func (m machine) ListenPacket(network, address string) (conn net.PacketConn, err
 	return conn, err
 }
 
-// raknetAt is a game server on a machine, which tells of each player.
+// raknetAt starts a game server on a machine, which reports each client.
 func raknetAt(t *testing.T, at *netlab.Namespace, addr string) <-chan *gork.Conn {
 	t.Helper()
 	l, err := gork.ListenConfig{UpstreamPacketListener: machine{at}}.Listen(addr)
@@ -119,14 +119,14 @@ func raknetAt(t *testing.T, at *netlab.Namespace, addr string) <-chan *gork.Conn
 	return players
 }
 
-// transparentConfig has, of each family, a RakNet server behind a route that ends connections, and another one behind
-// a route that relays.
+// transparentConfig has a terminating route and a relay, each with a RakNet server and for both address families.
 func transparentConfig(transparent bool) string {
 	text := "[bans]\nfile = \"\"\n"
 	for i, address := range []string{"203.0.113.1", "[2001:db8::1]"} {
 		server := [...]string{"10.1.0.2", "[fd00:1::2]"}[i]
 		for j, mode := range []string{"terminate", "relay"} {
-			text += fmt.Sprintf("[[listener]]\nname = \"door%[1]d\"\naddress = \"%[2]s:%[1]d\"\nprotocols = [\"bedrock\"]\nroute = \"r%[1]d\"\n"+
+			text += fmt.Sprintf("[[listener]]\nname = \"door%[1]d\"\naddress = \"%[2]s:%[1]d\"\nprotocols = "+
+				"[\"bedrock\"]\nroute = \"r%[1]d\"\n"+
 				"[[route]]\nname = \"r%[1]d\"\nupstream = \"u%[1]d\"\nmode = %[3]q\n"+
 				"[[upstream]]\nname = \"u%[1]d\"\nprotocol = \"bedrock\"\nservers = [\"%[4]s:19132\"]\ntransparent = %[5]t\n",
 				7000+10*i+j, address, mode, server, transparent)
@@ -135,8 +135,8 @@ func transparentConfig(transparent bool) string {
 	return text
 }
 
-// TestTransparentMode: a server sees every player by its own address, behind either kind of route and in either
-// family, before and after a reload; and nothing of it is left when the player has gone.
+// TestTransparentMode shows each server every client's own address, over both kinds of routes and both address
+// families, before and after a reload. After the clients' end nothing of it remains.
 func TestTransparentMode(t *testing.T) {
 	c := openCrossing(t)
 	guests := []<-chan *gork.Conn{raknetAt(t, c.server, "10.1.0.2:19132"), raknetAt(t, c.server, "[fd00:1::2]:19132")}
@@ -171,7 +171,7 @@ func TestTransparentMode(t *testing.T) {
 	for _, player := range append(players, late) {
 		_ = player.Close()
 	}
-	p.kickAll(t) // whoever is relayed has no goodbye
+	p.kickAll(t) // relayed sessions have no goodbye
 	await.Nil(t, func() error { return c.foreign(t) })
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestTransparentMode(t *testing.T) {
 	}
 }
 
-// join has a player come, and talk with the server.
+// join connects a client that exchanges messages with the server.
 func (c *crossing) join(t *testing.T, to netip.AddrPort, guests <-chan *gork.Conn) (player, guest *gork.Conn) {
 	t.Helper()
 	player, err := gork.Dialer{UpstreamDialer: machine{c.players}}.DialTimeout(to.String(), await.Patience)
@@ -201,7 +201,7 @@ func (c *crossing) join(t *testing.T, to netip.AddrPort, guests <-chan *gork.Con
 	return player, guest
 }
 
-// talk has one end of a connection say something to the other.
+// talk sends a text from one end of a connection to the other.
 func talk(t *testing.T, from, to *gork.Conn, text string) {
 	t.Helper()
 	said := append([]byte{0xfe}, text...)
@@ -236,12 +236,12 @@ func (p *process) kickAll(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &session); err != nil {
 			t.Fatal(err)
 		}
-		// One that has ended meanwhile is no matter: what counts is whether any are left.
+		// The session may have ended meanwhile; the check for remaining sessions counts.
 		_, _, _ = tidegate(t, "sessions", "kick", "-c", p.file, session.ID)
 	}
 }
 
-// foreign tells of a socket of Tidegate's machine that has a player's address.
+// foreign returns an error if a socket of Tidegate's machine has a client's address.
 func (c *crossing) foreign(t *testing.T) error {
 	t.Helper()
 	var out []byte

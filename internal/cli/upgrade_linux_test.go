@@ -18,8 +18,8 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// TestUpgrade replaces a process under load by its successor: who plays goes on in the old one, who comes later is the
-// new one's, and the old one ends with its last player.
+// TestUpgrade replaces a process under load by its successor. Clients stay in the old process, new clients join the
+// new one, and the old one ends with its last client.
 func TestUpgrade(t *testing.T) {
 	const players = 8
 	p := startProcess(t, bridgeConfig(echoServer(t)))
@@ -74,7 +74,7 @@ func TestUpgrade(t *testing.T) {
 	t.Logf("longest answer: %v", time.Duration(longest.Load()))
 }
 
-// TestUpgradeKeepsDrains: a server that an operator has taken out of use stays so in the successor.
+// TestUpgradeKeepsDrains keeps a drained server drained in the successor.
 func TestUpgradeKeepsDrains(t *testing.T) {
 	server := gameServer(t)
 	p := startProcess(t, bridgeConfig(server))
@@ -90,7 +90,7 @@ func TestUpgradeKeepsDrains(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stdout string
-	await.Until(t, "answered by the successor", func() (answered bool) { // which listens to operators a moment later
+	await.Until(t, "answered by the successor", func() (answered bool) { // its admin server starts a moment later
 		code, answer, _ := tidegate(t, "upstreams", "list", "--json", "-c", p.file)
 		stdout = answer
 		return code == 0
@@ -100,7 +100,7 @@ func TestUpgradeKeepsDrains(t *testing.T) {
 	}
 }
 
-// TestUpgradeThatFails: with a configuration that has become bad, the old process goes on.
+// TestUpgradeThatFails keeps the old process running if the configuration has a fault.
 func TestUpgradeThatFails(t *testing.T) {
 	good := bridgeConfig(echoServer(t))
 	p := startProcess(t, good)
@@ -114,13 +114,13 @@ func TestUpgradeThatFails(t *testing.T) {
 	}
 }
 
-// notified is the service manager's end of the notifications.
+// notified is the service manager's end of notifications.
 type notified struct {
 	t      *testing.T
 	socket *net.UnixConn
 }
 
-// listenForNotifications makes processes of the test send their notifications here.
+// listenForNotifications makes the test's processes send their notifications here.
 func listenForNotifications(t *testing.T) *notified {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "notify")
@@ -152,7 +152,7 @@ func (n *notified) next() (text string, pid int) {
 	return string(b[:size]), int(sender.Pid)
 }
 
-// hears wants a notification of a process, which begins with a text.
+// hears expects a notification of a process that begins with a text.
 func (n *notified) hears(want string, from int) {
 	n.t.Helper()
 	if text, pid := n.next(); !strings.HasPrefix(text, want) || pid != from {
@@ -160,7 +160,7 @@ func (n *notified) hears(want string, from int) {
 	}
 }
 
-// TestServiceManager: systemd is told when the process is ready, reloads and stops.
+// TestServiceManager notifies systemd when the process is ready, reloads and stops.
 func TestServiceManager(t *testing.T) {
 	n := listenForNotifications(t)
 	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
@@ -173,8 +173,8 @@ func TestServiceManager(t *testing.T) {
 	n.hears("STOPPING=1", pid)
 }
 
-// TestServiceManagerDuringUpgrade: systemd listens to the main process only. So the old process names the new one
-// before the new one says anything, and is silent from then on, also at its end.
+// TestServiceManagerDuringUpgrade checks the order of notifications: systemd accepts them from the main process only.
+// So the old process names the new one before the new one sends any, and sends nothing from then on.
 func TestServiceManagerDuringUpgrade(t *testing.T) {
 	n := listenForNotifications(t)
 	t.Setenv("WATCHDOG_USEC", "400000")
@@ -205,7 +205,7 @@ func TestServiceManagerDuringUpgrade(t *testing.T) {
 	}
 }
 
-// TestSocketActivation: a listener's socket comes from the service manager.
+// TestSocketActivation uses a listener's socket from the service manager.
 func TestSocketActivation(t *testing.T) {
 	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 func upstreamsCommand() *cli.Command {
 	return group(&cli.Command{
 		Name:  "upstreams",
-		Usage: "list the game servers of the running proxy, and take them out of use and back",
+		Usage: "list the running proxy's game servers, drain them, and use them again",
 		Subcommands: []*cli.Command{
 			operatorCommand(&cli.Command{
 				Name: "list", Usage: "list upstreams and their servers",
@@ -23,9 +23,9 @@ func upstreamsCommand() *cli.Command {
 				Description: examples("tidegate upstreams list", "tidegate upstreams list --json"),
 			}, listUpstreams),
 			operatorCommand(&cli.Command{
-				Name: "drain", Usage: "give a server no new sessions; those that it has stay",
+				Name: "drain", Usage: "give a server no new sessions; its sessions stay",
 				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "move", Usage: "have those that it has go on at others of the upstream"},
+					&cli.BoolFlag{Name: "move", Usage: "move its sessions to the upstream's other servers"},
 				},
 				Description: examples("tidegate upstreams drain arena 10.0.0.5:19132",
 					"tidegate upstreams drain --move arena 10.0.0.5:19132"),
@@ -91,7 +91,8 @@ func drainServer(c *cli.Context, client *admin.Client) error {
 	if err := client.Post(c.Context, path, admin.ServerOf{Server: server}, &moved); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.Writer, "server %s of %s: drained; %d of its sessions go to others\n", server, name, moved.Sessions)
+	fmt.Fprintf(c.App.Writer, "server %s of %s: drained; %d of its sessions move to other servers\n", server, name,
+		moved.Sessions)
 	return nil
 }
 

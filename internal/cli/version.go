@@ -18,7 +18,8 @@ func versionCommand() *cli.Command {
 			if err := wantArguments(c); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.App.Writer, "tidegate %s %s %s/%s\n", daemon.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintf(c.App.Writer, "tidegate %s %s %s/%s\n", daemon.Version(), runtime.Version(), runtime.GOOS,
+				runtime.GOARCH)
 			return nil
 		},
 	})

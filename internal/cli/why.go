@@ -23,10 +23,11 @@ import (
 func whyCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:      "why",
-		Usage:     "tell which rule, ban or limit decides about an address now, and what of its was dropped last",
+		Usage:     "explain which ban, rule or limit applies to an address, and show its recent drops",
 		ArgsUsage: "ADDRESS",
 		Flags:     []cli.Flag{jsonFlag, configFlag},
-		Description: "It asks the running proxy. Where none runs, it answers from the configuration and its files, and says so.\n\n" +
+		Description: "The running proxy answers. Without one, the answer comes from the configuration and its\n" +
+			"files, and says so.\n\n" +
 			examples("tidegate why 203.0.113.7", "tidegate why --json 2001:db8::1"),
 		Action: func(c *cli.Context) error {
 			if err := wantArguments(c, "ADDRESS"); err != nil {
@@ -70,7 +71,7 @@ func why(c *cli.Context, address netip.Addr) error {
 	return nil
 }
 
-// isAbsent reports whether an error says that no proxy listens where one was asked.
+// isAbsent reports whether an error means that no proxy listens at the admin address.
 func isAbsent(err error) bool {
 	var failed *net.OpError
 	return errors.As(err, &failed) && failed.Op == "dial" && !failed.Timeout()
@@ -98,7 +99,7 @@ func whyOffline(path string, address netip.Addr) (admin.Why, error) {
 	return admin.Explain(&found), nil
 }
 
-// storedBan is the ban in force of an address in the file of bans, or nil. The file is only read.
+// storedBan returns the ban in force for an address in the ban file, or nil. It only reads the file.
 func storedBan(c *config.Config, address netip.Addr) (*ratelimit.Ban, error) {
 	if c.Bans.File == "" {
 		return nil, nil
@@ -114,12 +115,13 @@ func storedBan(c *config.Config, address netip.Addr) (*ratelimit.Ban, error) {
 	return bans.Find(time.Now(), address), nil
 }
 
-// printWhy prints what decides about an address for people.
+// printWhy prints the decision about an address for people.
 func printWhy(w io.Writer, y *admin.Why) {
-	verb := map[string]string{"allow": "may come", "drop": "may not come", "depends": "may come to some listeners"}[y.Decision]
-	fmt.Fprintf(w, "%s %s: %s\n", whose(y), verb, y.Because)
+	verb := map[string]string{"allow": "is allowed", "drop": "is not allowed",
+		"depends": "is allowed at some listeners"}[y.Decision]
+	fmt.Fprintf(w, "%s %s: %s\n", described(y), verb, y.Because)
 	for _, b := range y.Bans {
-		until := "for ever"
+		until := "forever"
 		if !b.Until.IsZero() {
 			until = "until " + b.Until.Local().Format(time.DateTime)
 		}
@@ -141,11 +143,11 @@ func printWhy(w io.Writer, y *admin.Why) {
 		fmt.Fprintf(w, "  rule     at %s: %s, %s%s\n", r.Listener, name, r.Verdict, seen)
 	}
 	for _, l := range y.Limits {
-		of := "newcomers"
+		of := "new clients"
 		if l.Session != "" {
 			of = "session " + l.Session
 		}
-		fmt.Fprintf(w, "  limit    %s of %s is used up: %s\n", l.Limit, of, l.Verdict)
+		fmt.Fprintf(w, "  limit    %s of %s is exhausted: %s\n", l.Limit, of, l.Verdict)
 	}
 	for i := range y.Sessions {
 		s := &y.Sessions[i]
@@ -153,7 +155,7 @@ func printWhy(w io.Writer, y *admin.Why) {
 	}
 	printDrops(w, y.Drops)
 	if !y.Running {
-		fmt.Fprintln(w, "No proxy runs here: this is what the configuration and its files say.")
+		fmt.Fprintln(w, "No proxy is running: this answer comes from the configuration and its files.")
 	}
 }
 
@@ -168,8 +170,8 @@ func printDrops(w io.Writer, drops []admin.WhyDrop) {
 	}
 }
 
-// whose is an address with where it is.
-func whose(y *admin.Why) string {
+// described returns an address with its location.
+func described(y *admin.Why) string {
 	var place []string
 	if y.Country != "" {
 		place = append(place, y.Country)

@@ -14,7 +14,7 @@ import (
 	"tidegate/internal/testkit/geofile"
 )
 
-// TestWhyOfARunningProxy asks about addresses that a rule lets in and keeps out, after one has tried.
+// TestWhyOfARunningProxy asks about an allowed and a denied address after one of them has tried to join.
 func TestWhyOfARunningProxy(t *testing.T) {
 	p := startProcess(t, bridgeConfig(gameServer(t))+`
 [[access]]
@@ -27,7 +27,7 @@ prefixes = ["127.0.0.0/8"]
 	}
 	code, stdout, stderr := tidegate(t, "why", "-c", p.file, "127.0.0.1")
 	for _, want := range []string{
-		"127.0.0.1 may not come: rule home\n", "  rule     at public: home, drop\n",
+		"127.0.0.1 is not allowed: rule home\n", "  rule     at public: home, drop\n",
 		"  source-rule at public from 127.0.0.1:", "33 bytes, rule home (1 in a row)\n",
 	} {
 		if code != 0 || !strings.Contains(stdout, want) {
@@ -36,7 +36,8 @@ prefixes = ["127.0.0.0/8"]
 	}
 	_, stdout, _ = tidegate(t, "why", "--json", "-c", p.file, "203.0.113.7")
 	var answer admin.Why
-	if err := json.Unmarshal([]byte(stdout), &answer); err != nil || !answer.Running || answer.Decision != "allow" || len(answer.Drops) != 0 {
+	if err := json.Unmarshal([]byte(stdout), &answer); err != nil || !answer.Running || answer.Decision != "allow" ||
+		len(answer.Drops) != 0 {
 		t.Errorf("%v: %s", err, stdout)
 	}
 }
@@ -54,7 +55,8 @@ file = "bans.jsonl"
 	for name, content := range map[string][]byte{
 		"tidegate.toml": []byte(text), "friends.txt": []byte("203.0.113.9\n"),
 		"countries.mmdb": geofile.Countries(t, map[string]string{"203.0.113.0/24": "XA"}),
-		"networks.mmdb":  geofile.Networks(t, map[string]geofile.Network{"203.0.113.0/24": {Number: 64500, Holder: "Example"}}),
+		"networks.mmdb": geofile.Networks(t,
+			map[string]geofile.Network{"203.0.113.0/24": {Number: 64500, Holder: "Example"}}),
 	} {
 		putFile(t, dir, name, content)
 	}
@@ -66,13 +68,13 @@ file = "bans.jsonl"
 		t.Fatal(err)
 	}
 	for address, want := range map[string]string{
-		"203.0.113.9":      "203.0.113.9 (XA, AS64500 Example) may come: rule friends\n",
-		"203.0.113.8":      "may not come: rule abroad\n",
-		"::ffff:192.0.2.1": "192.0.2.1 may not come: ban of 192.0.2.0/24\n",
-		"2001:db8::1":      "2001:db8::1 may come: no ban, limit or rule applies\n",
+		"203.0.113.9":      "203.0.113.9 (XA, AS64500 Example) is allowed: rule friends\n",
+		"203.0.113.8":      "is not allowed: rule abroad\n",
+		"::ffff:192.0.2.1": "192.0.2.1 is not allowed: ban of 192.0.2.0/24\n",
+		"2001:db8::1":      "2001:db8::1 is allowed: no ban, limit or rule applies\n",
 	} {
 		code, stdout, stderr := tidegate(t, "why", "-c", file, address)
-		if code != 0 || !strings.Contains(stdout, want) || !strings.Contains(stdout, "No proxy runs here") {
+		if code != 0 || !strings.Contains(stdout, want) || !strings.Contains(stdout, "No proxy is running") {
 			t.Errorf("%s: code %d, want %q in\n%s%s", address, code, want, stdout, stderr)
 		}
 	}

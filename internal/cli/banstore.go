@@ -16,7 +16,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// author is who imposes a ban.
+// author returns the author of a ban: the flag's, or the user.
 func author(c *cli.Context) string {
 	if name := c.String("author"); name != "" {
 		return name
@@ -27,15 +27,15 @@ func author(c *cli.Context) string {
 	return "operator"
 }
 
-// banBook is the file of bans as a command sees it.
-type banBook struct {
+// banStore is the ban file of a command.
+type banStore struct {
 	file banfile.File
 	bans *ratelimit.Bans
 	now  time.Time
 }
 
 // openBans reads the file of --file, or that of the configuration.
-func openBans(c *cli.Context) (*banBook, error) {
+func openBans(c *cli.Context) (*banStore, error) {
 	terms := config.Default().Bans
 	terms.File = c.String("file")
 	if terms.File == "" {
@@ -47,22 +47,23 @@ func openBans(c *cli.Context) (*banBook, error) {
 			return nil, faulty(err)
 		}
 		if terms.File == "" {
-			return nil, fmt.Errorf(`%s has bans.file = "": there is no file of bans`, path)
+			return nil, fmt.Errorf(`%s has bans.file = "": there is no ban file`, path)
 		}
 	}
-	book := &banBook{banfile.File(terms.File), ratelimit.NewBans(setup.BanTerms(terms)), time.Now().Truncate(time.Second).UTC()}
+	book := &banStore{banfile.File(terms.File), ratelimit.NewBans(setup.BanTerms(terms)),
+		time.Now().Truncate(time.Second).UTC()}
 	err := book.save()
 	var unwritten *banfile.WriteError
 	if errors.As(err, &unwritten) {
-		return book, nil // a command that changes bans finds out when it saves them
+		return book, nil // a command that changes bans finds the error when it saves them
 	}
 	return book, err
 }
 
-// save joins the bans with those of the file.
-func (b *banBook) save() error { return b.file.Sync(b.now, b.bans) }
+// save merges the bans with those of the file.
+func (b *banStore) save() error { return b.file.Sync(b.now, b.bans) }
 
-// printBans prints bans for people, or for programs.
+// printBans prints bans for people or as JSON.
 func printBans(c *cli.Context, bans []ratelimit.Ban, now time.Time) error {
 	if c.Bool("json") {
 		out := json.NewEncoder(c.App.Writer)
@@ -77,15 +78,16 @@ func printBans(c *cli.Context, bans []ratelimit.Ban, now time.Time) error {
 	for i, b := range bans {
 		rows[i] = []string{b.Prefix.String(), remaining(&b, now), printable(b.Author), printable(b.Reason)}
 	}
-	printTable(c.App.Writer, []table.Column{{Name: "NETWORK"}, {Name: "FOR"}, {Name: "BY", Drop: 1}, {Name: "REASON"}}, rows)
+	printTable(c.App.Writer, []table.Column{{Name: "NETWORK"}, {Name: "LEFT"}, {Name: "BY", Drop: 1}, {Name: "REASON"}},
+		rows)
 	return nil
 }
 
-// remaining is how long a ban still lasts.
+// remaining returns the rest of a ban's time.
 func remaining(b *ratelimit.Ban, now time.Time) string {
 	switch {
 	case b.Until.IsZero():
-		return "ever"
+		return "forever"
 	case !b.Active(now):
 		return "over"
 	}
