@@ -15,7 +15,7 @@ var messageProtocols = func() (all []codec.Protocol) {
 	for i, d := range protocols.All {
 		use := registry.Use{Seed: [32]byte{byte(i + 1)}}
 		p := d.NewCalm(use)
-		if d.Name == "rudp" { // its rate limit is what a measurement would find
+		if d.Name == "rudp" { // its rate limit would be the result of a measurement
 			p = d.New(d.Options(), registry.Use{})
 		}
 		if !p.Spec().Closed {

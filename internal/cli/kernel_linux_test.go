@@ -95,7 +95,7 @@ func wantForwarded(t *testing.T, p *process, client net.Conn) {
 	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	wantEcho(t, client, "while nobody is there")
+	wantEcho(t, client, "without a proxy")
 	if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func TestListsAreFollowed(t *testing.T) {
 	putFile(t, dir, "blocked.txt", []byte("127.0.0.0/8\n"))
 	p.await(t, "rules reloaded")
 	if _, err := gork.PingTimeout(p.addr, 200*time.Millisecond); err == nil {
-		t.Error("a pong to who is on the list")
+		t.Error("a pong for an address on the list")
 	}
 	if line := p.await(t, "dropped"); line["reason"] != "source-rule" || line["error"] != "rule blocked" {
 		t.Errorf("dropped: %v", line)

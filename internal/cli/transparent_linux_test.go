@@ -166,7 +166,7 @@ func TestTransparentMode(t *testing.T) {
 	}
 	late, guest := c.join(t, netip.MustParseAddrPort("203.0.113.1:7000"), guests[0])
 	if from := guest.RemoteAddr().(*net.UDPAddr).IP.String(); from != "10.1.0.1" {
-		t.Errorf("a player who came when it was off is %s to the server", from)
+		t.Errorf("with transparent mode off, the server sees the client as %s", from)
 	}
 	for _, player := range append(players, late) {
 		_ = player.Close()

@@ -23,7 +23,7 @@ verdict = "drop"
 prefixes = ["127.0.0.0/8"]
 `)
 	if _, err := gork.PingTimeout(p.addr, 200*time.Millisecond); err == nil {
-		t.Error("a pong to who is kept out")
+		t.Error("a pong for a denied address")
 	}
 	code, stdout, stderr := tidegate(t, "why", "-c", p.file, "127.0.0.1")
 	for _, want := range []string{

@@ -79,7 +79,7 @@ func readPackets(next func() (captured, error), port uint16, take func(*record) 
 		r.millis = float64(p.info.Timestamp.Sub(began).Microseconds()) / 1000
 		r.remark(p.note)
 		if p.info.CaptureLength < p.info.Length {
-			r.remark("cut short by whoever captured it")
+			r.remark("truncated in the capture")
 		}
 		if err := take(r); err != nil {
 			return err

@@ -226,7 +226,7 @@ func TestCutShort(t *testing.T) {
 	if err := w.WritePacket(about, packet); err != nil {
 		t.Fatal(err)
 	}
-	if datagrams, _ := explain(t, file.Bytes(), Options{}); datagrams[0].Note != "cut short by whoever captured it" {
+	if datagrams, _ := explain(t, file.Bytes(), Options{}); datagrams[0].Note != "truncated in the capture" {
 		t.Errorf("%+v", datagrams)
 	}
 }

@@ -105,7 +105,7 @@ func (c *clients) send() (next time.Time) {
 
 // leave says goodbye for every client, waits until acknowledged goodbyes are complete, and closes the sockets.
 func (c *clients) leave() error {
-	err := c.Turn(c.Now()) // handles what has come meanwhile
+	err := c.Turn(c.Now()) // handles datagrams that have come meanwhile
 	for _, one := range c.all {
 		one.leave(c.Now())
 		c.Touch(one.conn)

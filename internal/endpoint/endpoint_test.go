@@ -14,7 +14,7 @@ import (
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 
-// echo is a server that returns every message, and clients that count what comes back, in one Endpoint.
+// echo is a server that returns every message, and clients that count echoes, in one Endpoint.
 type echo struct {
 	*Endpoint[counts]
 	ended []codec.Reason // of the clients' connections

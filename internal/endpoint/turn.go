@@ -9,7 +9,7 @@ import (
 	"tidegate/session"
 )
 
-// Turn sends what the connections have to send, waits for datagrams until the given time, and handles them and all
+// Turn sends the connections' datagrams, waits for datagrams until the given time, and handles them and all
 // deadlines that have passed. The zero time means no end. Turn may return early.
 func (e *Endpoint[T]) Turn(until time.Time) error {
 	e.Flush()
@@ -25,7 +25,7 @@ func (e *Endpoint[T]) Turn(until time.Time) error {
 	return nil
 }
 
-// Flush sends what the connections have to send, and removes connections that have ended.
+// Flush sends the connections' datagrams, and removes connections that have ended.
 func (e *Endpoint[T]) Flush() {
 	for i := 0; i < len(e.dirty); i++ { // Transmit can cause events, which append to e.dirty
 		e.flush(e.dirty[i])
@@ -101,7 +101,7 @@ func (h handler[T]) Datagram(s netio.Socket, from netip.AddrPort, datagram []byt
 		}
 		return
 	}
-	_ = c.Receive(h.now, datagram) // the connection counts what it drops
+	_ = c.Receive(h.now, datagram) // the connection counts dropped datagrams
 	h.settle(c)
 }
 

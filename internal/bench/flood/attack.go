@@ -14,7 +14,7 @@ import (
 // attack is one kind of flood.
 type attack struct {
 	name string
-	// packets makes the datagrams of the flood. The recording has what clients sent so far.
+	// packets makes the datagrams of the flood. The recording has earlier datagrams of clients.
 	packets func(r *recording) []packet
 	banned  bool // the sources are in the banned network
 	replay  bool // half of the datagrams have a client's source address

@@ -37,7 +37,7 @@ var spoken = [listeners]codec.Protocol{
 // conn is a connection of a client or of a game server. Only a client's has a Value.
 type conn = endpoint.Conn[*client]
 
-// client is what one client has sent and received.
+// client has the counts of one client.
 type client struct {
 	listener       int
 	next           time.Time // of the next turn
