@@ -40,7 +40,8 @@ func TestOutputIsSafe(t *testing.T) {
 		t.Fatal(err)
 	}
 	bans := write(t, fmt.Sprintf(`{"prefix":"192.0.2.7","reason":%s,"author":%[1]s}`, quoted))
-	configuration := write(t, bridgeConfig("127.0.0.1:1")+"[admin]\nlisten = \"off\"\n[bans]\nfile = \""+filepath.ToSlash(bans)+"\"\n")
+	configuration := write(t,
+		bridgeConfig("127.0.0.1:1")+"[admin]\nlisten = \"off\"\n[bans]\nfile = \""+filepath.ToSlash(bans)+"\"\n")
 	capture := write(t, fmt.Sprintf(
 		`{"protocol":"riptide-2.2","t_ms":1,"from":"client","hex":"00","what":%s,"relay":%[1]s}`, quoted))
 	for _, args := range [][]string{
