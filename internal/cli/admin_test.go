@@ -11,18 +11,18 @@ import (
 // TestAdminServer sends requests to a process through a Unix socket.
 func TestAdminServer(t *testing.T) {
 	p := startProcess(t, bridgeConfig(gameServer(t)))
-	player, err := gork.Dial(p.addr)
+	conn, err := gork.Dial(p.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = player.Close() }()
+	defer func() { _ = conn.Close() }()
 	p.await(t, "session established")
 	client := admin.NewClient(admin.Address("unix:"+p.admin), "")
 	var found admin.Sessions
 	if err := client.Get(t.Context(), "/api/v1/sessions", &found); err != nil {
 		t.Fatal(err)
 	}
-	if len(found.Sessions) != 1 || found.Sessions[0].Client.Address != player.LocalAddr().String() {
+	if len(found.Sessions) != 1 || found.Sessions[0].Client.Address != conn.LocalAddr().String() {
 		t.Errorf("sessions %+v", found.Sessions)
 	}
 	var done struct{}

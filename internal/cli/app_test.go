@@ -396,7 +396,7 @@ func TestSignalsEndItPolitely(t *testing.T) {
 		accepted := make(chan *gork.Conn, 1)
 		server := rakserver.Start(t, func(conn *gork.Conn) { accepted <- conn })
 		p := startProcess(t, bridgeConfig(server.String()))
-		player, err := gork.DialTimeout(p.addr, await.Patience)
+		client, err := gork.DialTimeout(p.addr, await.Patience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -405,11 +405,11 @@ func TestSignalsEndItPolitely(t *testing.T) {
 		if err := p.cmd.Process.Signal(signal); err != nil {
 			t.Fatal(err)
 		}
-		for who, conn := range map[string]*gork.Conn{"player": player, "server": served} {
+		for who, conn := range map[string]*gork.Conn{"client": client, "server": served} {
 			select {
 			case <-conn.Context().Done():
 			case <-time.After(await.Patience):
-				t.Errorf("%v: the %s was not told goodbye", signal, who)
+				t.Errorf("%v: the %s got no goodbye", signal, who)
 			}
 		}
 		if line := p.await(t, "session ended"); line["reason"] != "server-stopped" || line["by"] != "proxy" {

@@ -23,10 +23,7 @@ func benchFloodCommand() *cli.Command {
 			examples("tidegate bench flood --loopback --kind pings --players 2 --rate 1000 --window 200ms"),
 		Flags: []cli.Flag{
 			&cli.IntFlag{
-				Name:    "players",
-				Aliases: []string{"n"},
-				Value:   20,
-				Usage:   "connect `N` clients to each of three listeners",
+				Name: "players", Aliases: []string{"n"}, Value: 20, Usage: "connect `N` clients to each of three listeners",
 			},
 			&cli.IntFlag{Name: "hz", Value: 30, Usage: "let each client send `N` times a second"},
 			&cli.IntFlag{Name: "rate", Usage: "flood with `N` datagrams a second (default: as many as one core can send)"},

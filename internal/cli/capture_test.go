@@ -170,17 +170,17 @@ func (w *wiretap) isIn(captured captured) bool {
 
 // playRakNet joins with go-raknet's client, sends a greeting, and leaves after the server's greeting.
 func playRakNet(t *testing.T, addr string, wire *wiretap) {
-	player, err := gork.Dialer{UpstreamDialer: wire}.Dial(addr)
+	client, err := gork.Dialer{UpstreamDialer: wire}.Dial(addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := player.Write([]byte(greeting)); err != nil {
+	if _, err := client.Write([]byte(greeting)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := player.ReadPacket(); err != nil {
+	if _, err := client.ReadPacket(); err != nil {
 		t.Fatal(err)
 	}
-	_ = player.Close()
+	_ = client.Close()
 }
 
 // playRiptide does the same with our own codec.

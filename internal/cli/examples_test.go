@@ -81,11 +81,11 @@ func TestExamples(t *testing.T) {
 		switch e.command {
 		case "run":
 			ran.start(t, e.args)
-			player, err := gork.Dial(ran.address(t))
+			client, err := gork.Dial(ran.address(t))
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer func() { _ = player.Close() }()
+			defer func() { _ = client.Close() }()
 		case "drain":
 			last = append(last, e)
 		default:

@@ -59,15 +59,15 @@ func (p *process) plays(t *testing.T) *gork.Conn {
 }
 
 // endsWithGoodbye ends a process. Its client must get a goodbye, and the exit code must be 0.
-func (p *process) endsWithGoodbye(t *testing.T, player *gork.Conn) {
+func (p *process) endsWithGoodbye(t *testing.T, client *gork.Conn) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	select {
-	case <-player.Context().Done():
+	case <-client.Context().Done():
 	case <-time.After(await.Patience):
-		t.Error("the player was not told goodbye")
+		t.Error("the client got no goodbye")
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- p.cmd.Wait() }()
@@ -86,12 +86,12 @@ func (p *process) endsWithGoodbye(t *testing.T, player *gork.Conn) {
 func TestLogWithoutReader(t *testing.T) {
 	p := startProcess(t, bridgeConfig(echoServer(t)))
 	narrow(t, p.stderr)
-	player := p.plays(t)
+	client := p.plays(t)
 	p.talkative(t)
 	if p.plays(t); !strings.HasPrefix(p.pong(t), "MCPE;") {
 		t.Error("no pong")
 	}
-	p.endsWithGoodbye(t, player)
+	p.endsWithGoodbye(t, client)
 }
 
 // TestLogIsReadAgain continues a log that was not read for a while.
@@ -112,9 +112,9 @@ func TestLogWhoseReaderHasDied(t *testing.T) {
 	if err := p.stderr.Close(); err != nil {
 		t.Fatal(err)
 	}
-	player := p.plays(t)
+	client := p.plays(t)
 	p.talkative(t)
-	p.endsWithGoodbye(t, player)
+	p.endsWithGoodbye(t, client)
 }
 
 // TestUpgradeWithFullLog starts a successor although its log is the same full pipe.
@@ -122,13 +122,13 @@ func TestUpgradeWithFullLog(t *testing.T) {
 	good := bridgeConfig(echoServer(t))
 	p := startProcess(t, good)
 	narrow(t, p.stderr)
-	player := p.plays(t)
+	client := p.plays(t)
 	p.talkative(t)
 	t.Cleanup(func() { _, _, _ = tidegate(t, "drain", "-c", p.file) }) // ends the successor
 	if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
-	_ = player.Close()
+	_ = client.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- p.cmd.Wait() }()
 	select {

@@ -16,7 +16,7 @@ import (
 )
 
 // output is the writer for the commands' output. It replaces characters that could move a terminal's cursor, change its
-// title or hide text: players, captures and servers are the source of much of it. It keeps the first error, so that
+// title or hide text: much of the output comes from clients, captures and servers. It keeps the first error, so that
 // commands need not check: a full disk or a closed pipe is reported once, at the end.
 type output struct {
 	io.Writer

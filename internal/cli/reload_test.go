@@ -46,7 +46,7 @@ func TestReload(t *testing.T) {
 		t.Run(way.name, func(t *testing.T) {
 			good := bridgeConfig(gameServer(t))
 			p := startProcess(t, good, way.flags...)
-			player, err := gork.DialTimeout(p.addr, await.Patience)
+			client, err := gork.DialTimeout(p.addr, await.Patience)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,8 +69,8 @@ func TestReload(t *testing.T) {
 					t.Errorf("pong %q, want %q", got, step.pong)
 				}
 			}
-			if _, err := player.Write([]byte{0xfe}); err != nil || player.Context().Err() != nil {
-				t.Errorf("the player is gone: %v", err)
+			if _, err := client.Write([]byte{0xfe}); err != nil || client.Context().Err() != nil {
+				t.Errorf("the client is gone: %v", err)
 			}
 			_ = p.cmd.Process.Signal(syscall.SIGTERM)
 			p.await(t, "tidegate has ended")

@@ -85,7 +85,7 @@ func TestRollbackAfterUpgrades(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := c.ReadPacket(); err != nil {
-			t.Errorf("a player is gone: %v", err)
+			t.Errorf("a client is gone: %v", err)
 		}
 		_ = c.Close()
 	}

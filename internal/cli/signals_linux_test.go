@@ -45,7 +45,7 @@ func TestSignalsWhileItStarts(t *testing.T) {
 // TestSignalsWhileItDrains sends signals to a process that waits for its clients. It does not end.
 func TestSignalsWhileItDrains(t *testing.T) {
 	p := startProcess(t, bridgeConfig(echoServer(t))+"[limits]\ndrain_grace = \"1m\"\n")
-	player := p.plays(t)
+	client := p.plays(t)
 	must(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	await.Until(t, "draining", func() bool {
 		code, _, _ := tidegate(t, "health", "--ready", "-c", p.file)
@@ -55,11 +55,11 @@ func TestSignalsWhileItDrains(t *testing.T) {
 		must(t, p.cmd.Process.Signal(signal))
 	}
 	for range 3 {
-		_, err := player.Write([]byte{0xfe, 1})
+		_, err := client.Write([]byte{0xfe, 1})
 		must(t, err)
-		_, err = player.ReadPacket()
+		_, err = client.ReadPacket()
 		must(t, err)
 	}
-	_ = player.Close()
+	_ = client.Close()
 	must(t, p.cmd.Wait())
 }

@@ -53,11 +53,11 @@ func echoes(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error 
 
 // TestStopUnderLoad ends a process while a client sends messages. The client gets a goodbye, and the exit code is 0.
 func TestStopUnderLoad(t *testing.T) {
-	const players = 16
+	const clients = 16
 	p := startProcess(t, bridgeConfig(echoServer(t)))
 	stop := make(chan struct{})
 	defer close(stop)
-	conns := make([]*gork.Conn, players)
+	conns := make([]*gork.Conn, clients)
 	for i := range conns {
 		conn, err := gork.DialTimeout(p.addr, await.Patience)
 		if err != nil {
@@ -73,7 +73,7 @@ func TestStopUnderLoad(t *testing.T) {
 		select {
 		case <-conn.Context().Done():
 		case <-time.After(await.Patience):
-			t.Errorf("player %d was not told", i)
+			t.Errorf("client %d got no goodbye", i)
 		}
 	}
 	if err := p.cmd.Wait(); err != nil {

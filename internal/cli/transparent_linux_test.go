@@ -24,20 +24,20 @@ import (
 // crossing is the network of transparent mode: the clients' machine, Tidegate's and a game server's. The server's
 // datagrams for clients pass through Tidegate's machine.
 type crossing struct {
-	players, host, server *netlab.Namespace
+	clients, host, server *netlab.Namespace
 }
 
 // openCrossing makes the cables, and configures each machine as the operators' manual says.
 func openCrossing(t *testing.T) *crossing {
 	t.Helper()
 	c := &crossing{netlab.New(t, "players"), netlab.New(t, "host"), netlab.New(t, "server")}
-	netlab.Cable(c.players, "eth0", c.host, "eth0")
+	netlab.Cable(c.clients, "eth0", c.host, "eth0")
 	netlab.Cable(c.server, "eth0", c.host, "eth1")
 	for _, a := range []struct {
 		at           *netlab.Namespace
 		device, addr string
 	}{
-		{c.players, "eth0", "203.0.113.7/24"}, {c.players, "eth0", "2001:db8::7/64"},
+		{c.clients, "eth0", "203.0.113.7/24"}, {c.clients, "eth0", "2001:db8::7/64"},
 		{c.host, "eth0", "203.0.113.1/24"}, {c.host, "eth0", "2001:db8::1/64"},
 		{c.host, "eth1", "10.1.0.1/24"}, {c.host, "eth1", "fd00:1::1/64"},
 		{c.server, "eth0", "10.1.0.2/24"}, {c.server, "eth0", "fd00:1::2/64"},
@@ -106,17 +106,17 @@ func raknetAt(t *testing.T, at *netlab.Namespace, addr string) <-chan *gork.Conn
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	players := make(chan *gork.Conn, 8)
+	clients := make(chan *gork.Conn, 8)
 	go func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			players <- conn.(*gork.Conn)
+			clients <- conn.(*gork.Conn)
 		}
 	}()
-	return players
+	return clients
 }
 
 // transparentConfig has a terminating route and a relay, each with a RakNet server and for both address families.
@@ -125,7 +125,7 @@ func transparentConfig(transparent bool) string {
 	for i, address := range []string{"203.0.113.1", "[2001:db8::1]"} {
 		server := [...]string{"10.1.0.2", "[fd00:1::2]"}[i]
 		for j, mode := range []string{"terminate", "relay"} {
-			text += fmt.Sprintf("[[listener]]\nname = \"door%[1]d\"\naddress = \"%[2]s:%[1]d\"\nprotocols = "+
+			text += fmt.Sprintf("[[listener]]\nname = \"port%[1]d\"\naddress = \"%[2]s:%[1]d\"\nprotocols = "+
 				"[\"bedrock\"]\nroute = \"r%[1]d\"\n"+
 				"[[route]]\nname = \"r%[1]d\"\nupstream = \"u%[1]d\"\nmode = %[3]q\n"+
 				"[[upstream]]\nname = \"u%[1]d\"\nprotocol = \"bedrock\"\nservers = [\"%[4]s:19132\"]\ntransparent = %[5]t\n",
@@ -139,37 +139,37 @@ func transparentConfig(transparent bool) string {
 // families, before and after a reload. After the clients' end nothing of it remains.
 func TestTransparentMode(t *testing.T) {
 	c := openCrossing(t)
-	guests := []<-chan *gork.Conn{raknetAt(t, c.server, "10.1.0.2:19132"), raknetAt(t, c.server, "[fd00:1::2]:19132")}
+	accepts := []<-chan *gork.Conn{raknetAt(t, c.server, "10.1.0.2:19132"), raknetAt(t, c.server, "[fd00:1::2]:19132")}
 	var p *process
 	c.host.Do(func() { p = startProcess(t, transparentConfig(true)) })
-	var players, theirs []*gork.Conn
+	var clients, theirs []*gork.Conn
 	for i, address := range []string{"203.0.113.1", "2001:db8::1"} {
 		for j := range 2 {
-			player, guest := c.join(t, netip.AddrPortFrom(netip.MustParseAddr(address), uint16(7000+10*i+j)), guests[i])
-			if guest.RemoteAddr().String() != player.LocalAddr().String() {
-				t.Fatalf("the server sees %v, want %v", guest.RemoteAddr(), player.LocalAddr())
+			client, accepted := c.join(t, netip.AddrPortFrom(netip.MustParseAddr(address), uint16(7000+10*i+j)), accepts[i])
+			if accepted.RemoteAddr().String() != client.LocalAddr().String() {
+				t.Fatalf("the server sees %v, want %v", accepted.RemoteAddr(), client.LocalAddr())
 			}
-			players, theirs = append(players, player), append(theirs, guest)
+			clients, theirs = append(clients, client), append(theirs, accepted)
 		}
 	}
 	if c.foreign(t) == nil {
-		t.Error("no socket has a player's address")
+		t.Error("no socket has a client's address")
 	}
 	p.rewrite(t, transparentConfig(false))
 	if err := p.cmd.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
 	p.await(t, "configuration reloaded")
-	for i := range players {
-		talk(t, players[i], theirs[i], "after a reload")
-		talk(t, theirs[i], players[i], "and back")
+	for i := range clients {
+		talk(t, clients[i], theirs[i], "after a reload")
+		talk(t, theirs[i], clients[i], "and back")
 	}
-	late, guest := c.join(t, netip.MustParseAddrPort("203.0.113.1:7000"), guests[0])
-	if from := guest.RemoteAddr().(*net.UDPAddr).IP.String(); from != "10.1.0.1" {
+	late, accepted := c.join(t, netip.MustParseAddrPort("203.0.113.1:7000"), accepts[0])
+	if from := accepted.RemoteAddr().(*net.UDPAddr).IP.String(); from != "10.1.0.1" {
 		t.Errorf("with transparent mode off, the server sees the client as %s", from)
 	}
-	for _, player := range append(players, late) {
-		_ = player.Close()
+	for _, client := range append(clients, late) {
+		_ = client.Close()
 	}
 	p.kickAll(t) // relayed sessions have no goodbye
 	await.Nil(t, func() error { return c.foreign(t) })
@@ -181,24 +181,24 @@ func TestTransparentMode(t *testing.T) {
 	}
 }
 
-// join connects a client that exchanges messages with the server.
-func (c *crossing) join(t *testing.T, to netip.AddrPort, guests <-chan *gork.Conn) (player, guest *gork.Conn) {
+// join connects a client that exchanges messages with the server. It returns both ends of the connection.
+func (c *crossing) join(t *testing.T, to netip.AddrPort, accepts <-chan *gork.Conn) (client, accepted *gork.Conn) {
 	t.Helper()
-	player, err := gork.Dialer{UpstreamDialer: machine{c.players}}.DialTimeout(to.String(), await.Patience)
+	client, err := gork.Dialer{UpstreamDialer: machine{c.clients}}.DialTimeout(to.String(), await.Patience)
 	if err != nil {
 		t.Fatalf("%v: %v", to, err)
 	}
-	t.Cleanup(func() { _ = player.Close() })
+	t.Cleanup(func() { _ = client.Close() })
 	select {
-	case guest = <-guests:
+	case accepted = <-accepts:
 	case <-time.After(await.Patience):
-		t.Fatal("the server has not heard of the player")
+		t.Fatal("the server has not accepted the client")
 	}
 	for _, text := range []string{"hello", "again", "and again"} {
-		talk(t, player, guest, text)
-		talk(t, guest, player, text)
+		talk(t, client, accepted, text)
+		talk(t, accepted, client, text)
 	}
-	return player, guest
+	return client, accepted
 }
 
 // talk sends a text from one end of a connection to the other.
@@ -253,7 +253,7 @@ func (c *crossing) foreign(t *testing.T) error {
 		t.Fatalf("ss: %v: %s", err, out)
 	}
 	if len(out) > 0 {
-		return fmt.Errorf("sockets have players' addresses:\n%s", out)
+		return fmt.Errorf("sockets have clients' addresses:\n%s", out)
 	}
 	return nil
 }

@@ -21,14 +21,14 @@ import (
 // TestUpgrade replaces a process under load by its successor. Clients stay in the old process, new clients join the
 // new one, and the old one ends with its last client.
 func TestUpgrade(t *testing.T) {
-	const players = 8
+	const clients = 8
 	p := startProcess(t, bridgeConfig(echoServer(t)))
 	stop := make(chan struct{})
 	var longest atomic.Int64
 	var talking sync.WaitGroup
 	var conns []*gork.Conn
 	join := func() {
-		for range players {
+		for range clients {
 			conn, err := gork.DialTimeout(p.addr, await.Patience)
 			if err != nil {
 				t.Fatal(err)
@@ -36,7 +36,7 @@ func TestUpgrade(t *testing.T) {
 			conns = append(conns, conn)
 			talking.Go(func() {
 				if err := echoes(conn, stop, &longest); err != nil {
-					t.Errorf("a player: %v", err)
+					t.Errorf("a client: %v", err)
 				}
 			})
 		}
@@ -50,21 +50,21 @@ func TestUpgrade(t *testing.T) {
 	join()
 	close(stop)
 	talking.Wait()
-	for _, conn := range conns[:players] {
+	for _, conn := range conns[:clients] {
 		_ = conn.Close()
 	}
 	if err := p.cmd.Wait(); err != nil {
 		t.Errorf("the old process ended with %v", err)
 	}
-	for _, conn := range conns[players:] {
+	for _, conn := range conns[clients:] {
 		if _, err := conn.Write([]byte{0xfe}); err != nil || conn.Context().Err() != nil {
-			t.Errorf("a player of the new process is gone: %v", err)
+			t.Errorf("a client of the new process is gone: %v", err)
 		}
 	}
 	if err := syscall.Kill(successor, syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for _, conn := range conns[players:] {
+	for _, conn := range conns[clients:] {
 		select {
 		case <-conn.Context().Done():
 		case <-time.After(await.Patience):
@@ -179,7 +179,7 @@ func TestServiceManagerDuringUpgrade(t *testing.T) {
 	n := listenForNotifications(t)
 	t.Setenv("WATCHDOG_USEC", "400000")
 	p := startProcess(t, bridgeConfig(echoServer(t)))
-	player := p.plays(t)
+	client := p.plays(t)
 	old := p.cmd.Process.Pid
 	n.hears("READY=1", old)
 	n.hears("WATCHDOG=1", old)
@@ -194,7 +194,7 @@ func TestServiceManagerDuringUpgrade(t *testing.T) {
 	n.hears("READY=1", successor)
 	n.hears("WATCHDOG=1", successor)
 	n.hears("WATCHDOG=1", successor)
-	_ = player.Close()
+	_ = client.Close()
 	must(t, p.cmd.Wait())
 	n.hears("WATCHDOG=1", successor)
 	_ = syscall.Kill(successor, syscall.SIGTERM)

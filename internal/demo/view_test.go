@@ -148,10 +148,10 @@ func TestTableFollowsResize(t *testing.T) {
 	many, _ := snapshots(4)
 	few, _ := snapshots(1)
 	for _, step := range []struct {
-		what string
-		size screen
-		shot proxy.Snapshot
-		want string // as far as the protocols
+		what     string
+		size     screen
+		snapshot proxy.Snapshot
+		want     string // as far as the protocols
 	}{
 		{"first", screen{100, 24}, many, ""},
 		{"again", screen{100, 24}, many, "\r\x1b[8A"},
@@ -163,7 +163,7 @@ func TestTableFollowsResize(t *testing.T) {
 		size = step.size
 		out.Reset()
 		now = now.Add(time.Second)
-		v.show(now, step.shot)
+		v.show(now, step.snapshot)
 		if got, _, _ := strings.Cut(out.String(), "\x1b[Kriptide-2.2 to"); got != step.want {
 			t.Errorf("%s: begins with %q, want %q", step.what, got, step.want)
 		}
