@@ -106,7 +106,7 @@ func (d decoder) unknown(path, key string, table map[string]any, known []string)
 	if near, ok := nearest(key, known); ok {
 		want = fmt.Sprintf("a known key; did you mean %q?", near)
 		if _, stated := table[near]; !stated {
-			d.report.settle(child(path, near))
+			d.report.suppress(child(path, near))
 		}
 	}
 	d.report.unknown(child(path, key), table[key], want)

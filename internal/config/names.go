@@ -24,11 +24,11 @@ func (v *validator) names(list string, names []string) {
 
 // reference checks that name is one of the names of a list of tables. It reports nothing if those names have faults.
 func (v *validator) reference(key, name, list string, names []string) {
-	if slices.Contains(names, name) || v.settled[list] {
+	if slices.Contains(names, name) || v.suppressed[list] {
 		return
 	}
 	for i := range names {
-		if v.settled[child(item(list, i), "name")] {
+		if v.suppressed[child(item(list, i), "name")] {
 			return
 		}
 	}

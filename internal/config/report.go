@@ -10,23 +10,23 @@ import (
 // report collects the faults and warnings of one configuration, at most one fault for each key. Consequences of a
 // fault are not reported.
 type report struct {
-	source   *index
-	faults   Faults
-	warnings []Fault
-	settled  map[string]bool // keys with a fault, not to be reported again
+	source     *index
+	faults     Faults
+	warnings   []Fault
+	suppressed map[string]bool // keys with a fault, not to be reported again
 }
 
 func newReport(source *index) *report {
-	return &report{source: source, settled: make(map[string]bool)}
+	return &report{source: source, suppressed: make(map[string]bool)}
 }
 
-// settle suppresses later faults of a key.
-func (r *report) settle(key string) { r.settled[key] = true }
+// suppress hides later faults of a key.
+func (r *report) suppress(key string) { r.suppressed[key] = true }
 
 // fault reports the right form of a key with a wrong value.
 func (r *report) fault(key string, value any, want string) {
-	if !r.settled[key] {
-		r.settle(key)
+	if !r.suppressed[key] {
+		r.suppress(key)
 		r.faults = append(r.faults, r.describe(r.source.find(key).value, key, value, want))
 	}
 }

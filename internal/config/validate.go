@@ -104,7 +104,7 @@ func unique[T comparable](r *report, key string, list []T, atLeastOne string) {
 		r.fault(key, list, atLeastOne)
 	}
 	for i, element := range list {
-		if first := slices.Index(list, element); first < i && !r.settled[item(key, first)] {
+		if first := slices.Index(list, element); first < i && !r.suppressed[item(key, first)] {
 			r.fault(item(key, i), element, "each only once; "+item(key, first)+" is the same")
 		}
 	}
