@@ -207,32 +207,69 @@ func (g *realGame) unmasked(c *realClient) rtypegame.World {
 }
 
 // TestRealClientsWorlds compares the worlds of the game's own clients with their server's after a lively game: without
-// losses they are the same, and with them a refresh repairs, and never harms.
+// losses they are the same. With losses a refresh repairs 95 % of the faults, and never harms. The log has the sums of
+// all seeds.
 func TestRealClientsWorlds(t *testing.T) {
-	t.Log("stage clients loss refresh | missing ghosts components values | entities made (born)")
+	seeds := simnet.Seeds(2)
+	t.Logf("%d seeds: stage clients loss refresh | missing ghosts components values | entities made", len(seeds))
 	for _, stage := range []rtypegame.Stage{rtypegame.Late, rtypegame.Final} {
 		for _, clients := range []int{1, 4, 8} {
-			born := 0
+			born := make(map[uint64]int) // entities, by seed
 			for _, loss := range []float64{0, 0.05, 0.20} {
-				without, made := playedGame(t, stage, clients, loss, 0)
-				if loss == 0 {
-					born = made
+				var without, with playedWorlds
+				for _, seed := range seeds {
+					plain := playGame(t, seed, stage, clients, loss, 0)
+					repaired := playGame(t, seed, stage, clients, loss, time.Second)
+					if loss == 0 {
+						born[seed] = plain.made
+					}
+					if repaired.worse(&plain) || loss == 0 && plain.Sum()+repaired.Sum() > 0 {
+						t.Errorf("seed %d, %v, %d clients, loss %v: %+v with refresh, %+v without", seed, stage, clients, loss,
+							repaired, plain)
+					}
+					if repaired.made > 4*born[seed] { // a create is repeated three times
+						t.Errorf("seed %d, %v, %d clients, loss %v: %d entities made with refresh, %d were born", seed, stage,
+							clients, loss, repaired.made, born[seed])
+					}
+					without.add(plain)
+					with.add(repaired)
 				}
-				with, made := playedGame(t, stage, clients, loss, time.Second)
-				if with.Missing > without.Missing || with.Ghosts > without.Ghosts || with.Components > without.Components ||
-					with.Values > without.Values || loss == 0 && with.Sum()+without.Sum() > 0 {
-					t.Errorf("%v, %d clients, loss %v: %+v with refresh, %+v without", stage, clients, loss, with, without)
+				if with.Sum() > without.Sum()/20 {
+					t.Errorf("%v, %d clients, loss %v: refresh leaves %d of %d faults", stage, clients, loss,
+						with.Sum(), without.Sum())
 				}
-				if made > 4*born { // a create is repeated three times
-					t.Errorf("%v, %d clients, loss %v: %d entities made with refresh, %d were born", stage, clients, loss, made, born)
-				}
+				t.Logf("%5v %d %3.0f%%  off | %v", stage, clients, 100*loss, without)
+				t.Logf("%5v %d %3.0f%%   on | %v", stage, clients, 100*loss, with)
 			}
 		}
 	}
 }
 
-func playedGame(t *testing.T, stage rtypegame.Stage, clients int, loss float64, refresh time.Duration) (rtypegame.Difference, int) {
-	g := newRealGame(t, 7, stage, rtype.Options{Refresh: refresh}, func(*Settings) {})
+// playedWorlds is how the clients' worlds differ from the server's after a game.
+type playedWorlds struct {
+	rtypegame.Difference
+	made int // entities in all clients, leaked ones among them
+}
+
+// worse reports whether anything differs in more places than in other worlds.
+func (p *playedWorlds) worse(other *playedWorlds) bool {
+	return p.Missing > other.Missing || p.Ghosts > other.Ghosts ||
+		p.Components > other.Components || p.Values > other.Values
+}
+
+func (p *playedWorlds) add(other playedWorlds) {
+	p.Difference.Add(other.Difference)
+	p.made += other.made
+}
+
+// String is a row of the table in docs/protocols/rtype.md.
+func (p playedWorlds) String() string {
+	return fmt.Sprintf("%d | %d | %d | %d | %d", p.Missing, p.Ghosts, p.Components, p.Values, p.made)
+}
+
+func playGame(t *testing.T, seed uint64, stage rtypegame.Stage, clients int, loss float64,
+	refresh time.Duration) (p playedWorlds) {
+	g := newRealGame(t, seed, stage, rtype.Options{Refresh: refresh}, func(*Settings) {})
 	g.weather = simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss}
 	g.server.frame(g.Now(), true)
 	for range (clients + 1) / 2 {
@@ -245,10 +282,8 @@ func playedGame(t *testing.T, stage rtypegame.Stage, clients int, loss float64, 
 	g.play(8*time.Second, true)
 	g.play(6*time.Second, false)
 	g.Run(8 * time.Second) // as many refreshes, or nothing
-	d, made := g.compare()
-	t.Logf("%5v %7d %3.0f%% %6v | %7d %6d %10d %6d | %d", stage, clients, 100*loss, refresh,
-		d.Missing, d.Ghosts, d.Components, d.Values, made)
-	return d, made
+	p.Difference, p.made = g.compare()
+	return p
 }
 
 // TestRealInitialisation: of the game's own clients few survive losses in the initialisation, as they do not without a

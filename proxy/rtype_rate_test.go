@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/enet"
 	"tidegate/codec/riptide"
 	"tidegate/codec/rtype"
 	"tidegate/codec/rudp"
@@ -19,6 +20,7 @@ import (
 func TestBridgesKeepTheGamesRate(t *testing.T) {
 	others := []codec.Protocol{
 		raknet6(), steady22, riptide.New(riptide.Options{Version: riptide.V20}), rudp.New(rudp.Options{AppID: 7, Rate: 100}),
+		enet.New(enet.Options{}),
 	}
 	for _, dialect := range []rtype.Dialect{rtype.Game16, rtype.Game32, rtype.GameLast} {
 		game := rtype.New(rtype.Options{Dialect: dialect, MaxQueued: 4 << 20})
