@@ -127,6 +127,7 @@ func TestUnitFollowsExitCodes(t *testing.T) {
 	}
 	for _, want := range []string{
 		"\nRestart=always\n", fmt.Sprintf("\nRestartPreventExitStatus=%d\n", exitConfig), "\nStartLimitIntervalSec=0\n",
+		"\nType=notify\n", "\nWatchdogSec=",
 	} {
 		if !strings.Contains(string(unit), want) {
 			t.Errorf("the unit lacks %q", want)

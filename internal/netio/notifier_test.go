@@ -64,3 +64,57 @@ func TestAfterRead(t *testing.T) {
 		}
 	})
 }
+
+// TestAfterReadBetweenServers checks that a Receive of many server sockets calls AfterRead after every few of them.
+func TestAfterReadBetweenServers(t *testing.T) {
+	const servers, most = 100, 16
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		p, err := netio.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = p.Close() }()
+		server, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(loopback))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = server.Close() }()
+		var h apart
+		for range servers {
+			s, err := p.Dial(server.LocalAddr().(*net.UDPAddr).AddrPort(), netio.SocketOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Send(s, s.Peer(), []byte("hello"))
+		}
+		p.Flush()
+		for b := make([]byte, 8); h.asked < servers; h.asked++ {
+			_, from, err := server.ReadFromUDPAddrPort(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := server.WriteToUDPAddrPort(b[:5], from); err != nil {
+				t.Fatal(err)
+			}
+		}
+		turnUntil(t, p, &h, "all answers", func() bool { return h.came == servers })
+		if h.longest > most {
+			t.Errorf("%d datagrams came without an AfterRead, want at most %d", h.longest, most)
+		}
+	})
+}
+
+// apart counts the datagrams between two calls of AfterRead.
+type apart struct {
+	asked, came, since, longest int
+}
+
+func (a *apart) AfterRead() { a.since = 0 }
+
+func (a *apart) Datagram(netio.Socket, netip.AddrPort, []byte) {
+	a.came++
+	a.since++
+	a.longest = max(a.longest, a.since)
+}
+
+func (a *apart) Failed(netio.Socket, error) {}
