@@ -8,7 +8,7 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build test race fuzz bench bench-flood bench-compare bench-peers lint check demo interop release chart
+.PHONY: help build test race fuzz bench bench-flood bench-compare bench-peers lint check demo interop chaos release chart
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -84,6 +84,9 @@ demo: ## show the main job
 
 interop: ## talk to real independent peers; needs Python, Node, Java with Maven, Rust and Debian
 	$(GO) test -tags interop -count 1 -parallel 4 ./interop/...
+
+chaos: ## break the real binary and its surroundings, and print a table; needs the same, and util-linux
+	$(GO) test -tags 'interop chaos' -count 1 -timeout 20m -v -run '^TestChaos$$' ./interop
 
 release: ## build static binaries, Debian packages and their checksums into dist/
 	rm -rf dist && mkdir dist

@@ -106,7 +106,12 @@ type rtypeServer struct {
 
 func newRTypeServer(t *testing.T, stage rtypegame.Stage) *rtypeServer {
 	t.Helper()
-	s := &rtypeServer{socket: rtypeSocket(t)}
+	return newRTypeServerAt(t, stage, "127.0.0.1:0")
+}
+
+func newRTypeServerAt(t *testing.T, stage rtypegame.Stage, address string) *rtypeServer {
+	t.Helper()
+	s := &rtypeServer{socket: rtypeSocketAt(t, address)}
 	s.game = rtypegame.NewServer(stage, rtypeNames, func(to netip.AddrPort, d []byte) {
 		_, _ = s.socket.WriteToUDPAddrPort(d, to) // losses show in the worlds
 	})
@@ -206,7 +211,12 @@ func newRTypePlayer(t *testing.T, stage rtypegame.Stage, to netip.AddrPort) *rty
 
 func rtypeSocket(t *testing.T) *net.UDPConn {
 	t.Helper()
-	socket, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	return rtypeSocketAt(t, "127.0.0.1:0")
+}
+
+func rtypeSocketAt(t *testing.T, address string) *net.UDPConn {
+	t.Helper()
+	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.MustParseAddrPort(address)))
 	if err != nil {
 		t.Fatal(err)
 	}

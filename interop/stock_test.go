@@ -48,18 +48,21 @@ const (
 	otherVersion      = 25
 )
 
+// stockRefusals are stock servers that refuse, and what their clients are told.
+var stockRefusals = []struct {
+	name   string
+	server func(t *testing.T) (port string)
+	want   int
+}{
+	{"full", fullStockServer, noFreeConnections},
+	{"banned", banningStockServer, connectionBanned},
+	{"another version", otherStockServer, otherVersion},
+	{"no server", freePort, attemptFailed},
+}
+
 // TestStockRefusals: a stock client hears of a server's refusal through Tidegate what it hears directly.
 func TestStockRefusals(t *testing.T) {
-	for _, c := range []struct {
-		name   string
-		server func(t *testing.T) (port string)
-		want   int
-	}{
-		{"full", fullStockServer, noFreeConnections},
-		{"banned", banningStockServer, connectionBanned},
-		{"another version", otherStockServer, otherVersion},
-		{"nobody there", freePort, attemptFailed},
-	} {
+	for _, c := range stockRefusals {
 		for _, way := range []struct {
 			name      string
 			through   bool

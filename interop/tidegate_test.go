@@ -36,6 +36,7 @@ type journalEntry struct {
 	Transport string
 	Reason    string
 	By        string
+	Successor int
 }
 
 // route is the way of a proxy's clients to a server.

@@ -1,6 +1,6 @@
 """A Riptide server that echoes every message and takes every client, unless its connect data is one of the words below.
 
-Usage: riptide_server.py PORT udp|tcp
+Usage: riptide_server.py PORT udp|tcp [MOST-CLIENTS]
 """
 import sys
 
@@ -50,7 +50,7 @@ server.handleConnection = decide
 server.ClientConnected += join
 server.ClientDisconnected += lambda connection, reason: tell("left", client=connection.id, reason=int(reason))
 server.MessageReceived += echo
-server.start(int(sys.argv[1]), 5)
+server.start(int(sys.argv[1]), int(sys.argv[3]) if len(sys.argv) > 3 else 5)
 tell("listening")
 run(server.update, {
     "kick": lambda command: server.disconnectClient(command["client"], attachment(command["payload"])),
