@@ -34,7 +34,7 @@ type Options struct {
 	Context context.Context // its end ends the measurement; nil: it never ends
 }
 
-// minSize has room for a stamp and the largest form before it.
+// minSize has room for a stamp and the head of most forms. A larger head makes the smallest messages a byte longer.
 const minSize = 4 + minStamp
 
 // Bounds of messages in flight, half of the capacity of traffic, and of a burst.

@@ -6,13 +6,16 @@ import (
 	"net/netip"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/codec/rudp"
 	"tidegate/internal/bench/process"
 	"tidegate/internal/testkit/await"
+	"tidegate/proxy/bridge"
 )
 
 func TestInvalidOptions(t *testing.T) {
@@ -227,7 +230,7 @@ func TestGames(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer server.stop()
-			l, err := newGameLoad(p, 5, 100, server.addr())
+			l, err := newGameLoad(p, p, 5, 100, server.addr())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +250,7 @@ func TestBursts(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.stop()
-	l, err := newGameLoad(messageProtocols[0], 3, 100, server.addr())
+	l, err := newGameLoad(messageProtocols[0], messageProtocols[0], 3, 100, server.addr())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,20 +313,38 @@ func TestJoins(t *testing.T) {
 	}
 }
 
-// TestMessages finds the stamps of messages again, also in joined messages.
+// TestMessages sends a message of each protocol through the bridge to a server of each protocol and back, as
+// bridgeConfig configures it, and finds its stamp again. A protocol that joins messages carries two at once.
 func TestMessages(t *testing.T) {
-	for _, p := range messageProtocols {
-		f, stats := formOf(p), newTraffic(1)
-		b := make([]byte, 50)
-		stats.stamp(b[f.head:], stats.epoch)
-		payload := f.message(b).Payload
-		if p.Spec().Joins {
-			payload = append(payload, payload...)
-		}
-		found := 0
-		f.stamps(payload, func(stamp []byte) { found++; stats.read(stamp) })
-		if want := len(payload) / len(b); found != want || stats.back != uint64(want) || stats.inFlight != 0 {
-			t.Errorf("%s: %d stamps of %d, %d returned", p.Spec().Name, found, want, stats.back)
+	for _, from := range messageProtocols {
+		for _, to := range messageProtocols {
+			options := envelopes(from.Spec(), to.Spec())
+			near := bridge.WrappingOf(from.Spec(), to.Spec(), options)
+			far := bridge.WrappingOf(to.Spec(), from.Spec(), options)
+			f, stats := formOf(from, to), newTraffic(1)
+			body := make([]byte, 50)
+			stats.stamp(body, stats.epoch)
+			m := f.message(body)
+			m.Payload = slices.Clone(m.Payload)
+			want := 1
+			if from.Spec().Joins {
+				m.Payload, want = append(m.Payload, m.Payload...), 2
+			}
+			found := 0
+			err := near.Unwrap(m, func(one codec.Message) {
+				echo := far.Wrap(nil, one)
+				err := far.Unwrap(echo, func(back codec.Message) {
+					back = near.Wrap(nil, back)
+					f.stamps(&back, func(stamp []byte) { found++; stats.read(stamp) })
+				})
+				if err != nil {
+					t.Errorf("%s to %s: from the server: %v", from.Spec().Name, to.Spec().Name, err)
+				}
+			})
+			if err != nil || found != want || stats.back != uint64(want) || stats.inFlight != 0 {
+				t.Errorf("%s to %s: %d stamps of %d, %d returned, %v", from.Spec().Name, to.Spec().Name, found, want, stats.back,
+					err)
+			}
 		}
 	}
 }

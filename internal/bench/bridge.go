@@ -21,10 +21,11 @@ func Bridge(o *Options) (*Result, error) {
 		return nil, err
 	}
 	from, _ := protocolNamed(o.From) // terminating has checked the name
+	server, _ := protocolNamed(o.To)
 	sc.Size, sc.Sessions, sc.each = o.Size, o.Sessions, 2
 	sc.Flight, sc.Burst = o.Flight, o.Burst
 	sc.load = func(to netip.AddrPort, clients int) (load, error) {
-		l, err := newGameLoad(from, clients, o.Size, to)
+		l, err := newGameLoad(from, server, clients, o.Size, to)
 		if err != nil {
 			return nil, err
 		}

@@ -1,12 +1,12 @@
 package bench
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"tidegate/codec"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
+	"tidegate/proxy/bridge"
 )
 
 // messageProtocols are the protocols of clients and game servers. R-Type is left out: its messages cannot return from
@@ -40,12 +40,13 @@ func protocolNamed(name string) (codec.Protocol, error) {
 	return nil, fmt.Errorf("%q: %w: want one of %v", name, ErrOptions, names)
 }
 
-// form describes a client's messages, such that they can cross to any other protocol: with an ID, and with a length
-// where messages may be joined. docs/bridging.md#envelopes
+// form describes a client's messages on a route to another protocol. Each message has an ID, so that it can cross to
+// any protocol, and the envelope of the route. docs/bridging.md#envelopes
 type form struct {
-	mode codec.Mode
-	spec *codec.Spec
-	head int // bytes before the stamp
+	mode     codec.Mode
+	wrapping bridge.Wrapping
+	head     int    // bytes before the stamp
+	wrapped  []byte // memory of the latest message
 }
 
 // The ID of all messages, and the first byte of a packet's ID.
@@ -54,48 +55,41 @@ const (
 	packetByte = 0x86
 )
 
-// formOf returns the form of a protocol with its most reliable mode.
-func formOf(p codec.Protocol) form {
-	f := form{spec: p.Spec()}
+// envelopes returns the envelopes of the route between two protocols, as bridgeConfig configures it.
+func envelopes(from, to *codec.Spec) *bridge.Options {
+	o := &bridge.Options{PacketID: packetByte}
+	if from.Name != to.Name || from.Joins {
+		o.Envelope = bridge.EnvelopeFramed
+	}
+	return o
+}
+
+// formOf returns the form of a client's protocol, in its most reliable mode, on a route to a server's protocol.
+func formOf(from, to codec.Protocol) form {
+	own, other := from.Spec(), to.Spec()
+	options := envelopes(own, other)
+	if own.IDs != codec.IDNowhere || own.Joins { // a game on this protocol writes IDs, also to its own protocol
+		other = &codec.Spec{IDs: codec.IDBeside}
+	}
+	f := form{wrapping: bridge.WrappingOf(own, other, options)}
 	for _, mode := range []codec.Mode{codec.ReliableOrdered, codec.Reliable, codec.Notify, codec.Unreliable} {
-		if f.spec.Modes.Has(mode) {
+		if own.Modes.Has(mode) {
 			f.mode = mode
 			break
 		}
 	}
-	switch {
-	case f.spec.IDs == codec.IDFirstByte:
-		f.head = 3
-	case f.spec.Joins:
-		f.head = 4
-	}
+	f.head = len(f.message(nil).Payload)
 	return f
 }
 
-// message makes a message of b, which already contains the stamp.
-func (f *form) message(b []byte) codec.Message {
-	switch {
-	case f.spec.IDs == codec.IDFirstByte:
-		b[0] = packetByte
-		binary.LittleEndian.PutUint16(b[1:], messageID)
-	case f.spec.Joins:
-		binary.LittleEndian.PutUint16(b, uint16(len(b)-2))
-		binary.LittleEndian.PutUint16(b[2:], messageID)
-	}
-	return codec.Message{Payload: b, Mode: f.mode, ID: messageID, HasID: f.spec.IDs == codec.IDBeside}
+// message returns the message of a body, which begins with a stamp. It is valid until the next call.
+func (f *form) message(body []byte) codec.Message {
+	m := f.wrapping.Wrap(f.wrapped[:0], codec.Message{Payload: body, Mode: f.mode, ID: messageID})
+	f.wrapped = m.Payload
+	return m
 }
 
-// stamps gives each stamp in a payload to take.
-func (f *form) stamps(b []byte, take func([]byte)) {
-	for f.spec.Joins && len(b) > f.head {
-		n := 2 + int(binary.LittleEndian.Uint16(b))
-		if n > len(b) || n < f.head {
-			return
-		}
-		take(b[f.head:n])
-		b = b[n:]
-	}
-	if !f.spec.Joins && len(b) > f.head {
-		take(b[f.head:])
-	}
+// stamps gives each stamp in a message to take.
+func (f *form) stamps(m *codec.Message, take func([]byte)) {
+	_ = f.wrapping.Unwrap(*m, func(one codec.Message) { take(one.Payload) }) // other messages have no stamp
 }

@@ -75,17 +75,18 @@ type gameLoad struct {
 	lost      int          // clients that lost their connection
 	why       codec.Reason // of the latest lost connection
 	idle      bool         // clients send no messages
-	message   []byte
+	body      []byte       // of the messages, after the form's head
 }
 
 // messagesInFlight is the number of messages in flight where there is no timetable.
 const messagesInFlight = 256
 
-// newGameLoad makes clients of a subject at an address. They connect in greet.
-func newGameLoad(p codec.Protocol, clients, size int, to netip.AddrPort) (*gameLoad, error) {
+// newGameLoad makes clients of a subject at an address, in front of a server of another protocol. They connect in open.
+func newGameLoad(p, server codec.Protocol, clients, size int, to netip.AddrPort) (*gameLoad, error) {
+	f := formOf(p, server)
 	l := &gameLoad{
-		traffic: newTraffic(messagesInFlight), protocol: p, form: formOf(p),
-		message: make([]byte, size), to: to, wanted: clients,
+		traffic: newTraffic(messagesInFlight), protocol: p, form: f,
+		body: make([]byte, max(size-f.head, minStamp)), to: to, wanted: clients,
 	}
 	var err error
 	l.endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: l.event})
@@ -115,7 +116,7 @@ func (l *gameLoad) event(_ *endpoint.Conn[struct{}], e *codec.Event) {
 		l.connected++
 	case codec.Received:
 		l.now = l.endpoint.Now()
-		l.form.stamps(e.Payload, l.read)
+		l.form.stamps(&e.Message, l.read)
 	case codec.Disconnected:
 		l.lost++
 		l.why = e.Reason
@@ -183,8 +184,8 @@ func (l *gameLoad) send(at time.Time) {
 	if l.inBurst++; l.inBurst >= l.burst {
 		l.next, l.inBurst = (l.next+1)%len(l.clients), 0
 	}
-	l.stamp(l.message[l.form.head:], at)
-	_ = c.Send(l.endpoint.Now(), l.form.message(l.message)) // a message without room counts as lost
+	l.stamp(l.body, at)
+	_ = c.Send(l.endpoint.Now(), l.form.message(l.body)) // a message without room counts as lost
 	l.endpoint.Touch(c)
 }
 

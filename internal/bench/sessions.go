@@ -75,10 +75,11 @@ func idleScenario(o *Options) (*scenario, error) {
 		if err != nil {
 			return nil, err
 		}
-		from, _ := protocolNamed(o.From)        // terminating has checked the name
+		from, _ := protocolNamed(o.From) // terminating has checked the name
+		server, _ := protocolNamed(o.To)
 		sc.kinds = sc.kinds[:len(bridgeSetups)] // codec/raknet measures go-raknet's idle connections beside ours
 		sc.load = func(to netip.AddrPort, clients int) (load, error) {
-			l, err := newGameLoad(from, clients, o.Size, to)
+			l, err := newGameLoad(from, server, clients, o.Size, to)
 			if err != nil {
 				return nil, err
 			}
