@@ -71,11 +71,11 @@ func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 // reach opens the upstream side to the server that was chosen, and reports whether it could.
 func (r *Relay) reach(now time.Time, e *entry) bool {
 	p := &e.Value
-	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
+	p.path = r.paths.take(now, p.route.Upstream, p.server.Addr)
 	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
-		r.drop(now, stats.DropSocket, p.door, p.server.Addr, 0, err)
-		r.hangUp(p)
+		r.drops.add(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
+		p.hangUp()
 		return false
 	}
 	socket.SetOwner(e)
@@ -88,7 +88,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	hello.From = socket
 	// The game must not notice a client that has not answered yet. A client that may wait for the game's first messages
 	// joins at once. Nor must the game notice a held session that it offers a wrong client ID.
-	hello.Tentative = !p.client.up && !p.protocol.Spec().ServerFirst || p.gap != nil && p.gap.ticket != nil
+	hello.Tentative = !p.client.up && !p.protocol.Spec().ServerFirst || p.hold != nil && p.hold.ticket != nil
 	if p.ahead {
 		p.upstream.Conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
 	} else {
@@ -105,13 +105,13 @@ func (r *Relay) retry(now time.Time, e *entry, why codec.Reason) bool {
 		return false
 	}
 	failed := p.server
-	r.hangUp(p)
+	p.hangUp()
 	r.dial(now, e, failed)
 	return true
 }
 
-// loseFaith gives up a server that has not said anything for its share of the time.
-func (r *Relay) loseFaith(now time.Time, e *entry) {
+// abandonSilent gives up a server that has not said anything for its share of the time.
+func (r *Relay) abandonSilent(now time.Time, e *entry) {
 	p := &e.Value
 	if p.dialBy.IsZero() || now.Before(p.dialBy) {
 		return
@@ -123,7 +123,7 @@ func (r *Relay) loseFaith(now time.Time, e *entry) {
 }
 
 // hangUp leaves the server and its socket.
-func (r *Relay) hangUp(p *session) {
+func (p *session) hangUp() {
 	if p.server != nil {
 		p.route.pool.Release(p.server)
 	}

@@ -23,7 +23,7 @@ const (
 	gameGUID    = "000660c48509a6ae"
 )
 
-// wiretap notes the datagrams of a door to its players, and those to the servers.
+// wiretap notes the datagrams of a listener to its players, and those to the servers.
 type wiretap struct {
 	toClients, toServers [][]byte
 	answer               func(to netip.AddrPort, request []byte) // to a datagram for a server; nil: none
@@ -294,7 +294,8 @@ func TestForgedRequestsAreBounded(t *testing.T) {
 	w.connect(codec.Hello{}) // players still come in
 }
 
-// TestOthersAreGrantedAtOnce: a RakNet client does not wait where the server is asked later, or speaks another protocol.
+// TestOthersAreGrantedAtOnce: a RakNet client does not wait where the server is asked later, or speaks another
+// protocol.
 func TestOthersAreGrantedAtOnce(t *testing.T) {
 	proofFirst := defaultRoute(raknet6())
 	proofFirst.Admit = ProofFirst

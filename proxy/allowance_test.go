@@ -123,9 +123,9 @@ func forgedLife(t *testing.T, dialect rtype.Dialect, forged int, bounds Unproved
 	}
 }
 
-// TestEightPlayersPlay: eight silent players of one network are sent all that the real game has to say within the default
-// limits. So is one of a network that is spent, once it has pressed a key, which proves its address; and any of a trusted
-// network.
+// TestEightPlayersPlay: eight silent players of one network are sent all that the real game has to say within the
+// default limits. So is one of a network that is spent, once it has pressed a key, which proves its address; and any
+// of a trusted network.
 func TestEightPlayersPlay(t *testing.T) {
 	const seconds = 3
 	p := rtype.New(rtype.Options{Dialect: rtype.Game32, Seed: [32]byte{1}})
@@ -174,7 +174,8 @@ func TestEightPlayersPlay(t *testing.T) {
 	}
 }
 
-// TestLastGameProvesItself: clients of the last game answer two components that nobody has, and are bound by nothing then.
+// TestLastGameProvesItself: clients of the last game answer two components that nobody has, and are bound by nothing
+// then.
 func TestLastGameProvesItself(t *testing.T) {
 	p := rtype.New(rtype.Options{Dialect: rtype.GameLast, Seed: [32]byte{1}})
 	w := newWorldWith(t, 1, simnet.Weather{}, p, matrixRoute(p, p), func(s *Settings) {

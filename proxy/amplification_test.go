@@ -108,7 +108,7 @@ func forgedWorld(t *testing.T, p codec.Protocol, admit Admit) *world {
 }
 
 func (w *world) spendAnswers(v *victim) {
-	d := w.proxy.relay.doors[0]
+	d := w.proxy.relay.listeners[0]
 	for i := range 60 { // until a minute from now
 		at := w.Now().Add(time.Duration(i) * time.Second)
 		d.mayAnswer(at, v.addr)

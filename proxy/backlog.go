@@ -5,15 +5,16 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/kernel/shield"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
-// Players and strangers wait in one buffer of the kernel's, which holds about 2,700 small datagrams, or 960 of a network card
-// that takes a page for each, and then drops both alike.
-// So it must be emptied faster than it fills: when more has been read without finding it empty than may wait at once,
-// strangers are read and not listened to, but for one in some, who may be honest. That costs a fifth of an answer. Where
-// the kernel has a gate for strangers, they never get that far.
+// Players and strangers wait in one buffer of the kernel's, which holds about 2,700 small datagrams, or 960 of a
+// network card that takes a page for each, and then drops both alike. So it must be emptied faster than it fills: when
+// more has been read without finding it empty than may wait at once, strangers are read and not listened to, but for
+// one in some, who may be honest. That costs a fifth of an answer. Where the kernel has a gate for strangers, they
+// never get that far.
 const (
 	someBacklog = 256 // a loop that has so many to read at once is behind
 	mostBacklog = 512
@@ -71,29 +72,35 @@ func (b *backlog) sheds() bool { return b.overrun() && b.read%heardOf != 0 }
 // Emptied takes the news that there was nothing left to read.
 func (r *Relay) InputDrained() {
 	r.backlog = backlog{tells: true, lossy: r.backlog.lossy}
-	r.gate.Drained()
+	r.known.gate.Drained()
 }
 
 // Refused is how many datagrams and messages have been dropped since the last Advance.
-func (r *Relay) Refused() int { return r.refused }
+func (r *Relay) Refused() int { return r.drops.turn }
 
-// know notes that a client of a door is no stranger any more. Where no filter sees the client's own address there is nothing to
-// note.
-func (r *Relay) know(d *door, client netip.AddrPort) {
-	if d.stream || d.fronts != nil {
-		return
-	}
-	r.knownChanges++
-	r.gate.Know(client, d.port)
+// known tells the kernel's gate which clients are no strangers.
+type known struct {
+	gate    *shield.Gate // in front of the listeners' sockets; nil: none
+	changes uint64       // how many clients became known, or unknown again
 }
 
-// unknow notes that a client who was known has left.
-func (r *Relay) unknow(d *door, client netip.AddrPort) {
-	if d.stream || d.fronts != nil {
+// add notes that a client of a listener is no stranger any more. Where no filter sees the client's own address there
+// is nothing to note.
+func (k *known) add(d *listener, client netip.AddrPort) {
+	if d.stream || d.proxies != nil {
 		return
 	}
-	r.knownChanges++
-	r.gate.Forget(client, d.port)
+	k.changes++
+	k.gate.Know(client, d.port)
+}
+
+// remove notes that a client who was known has left.
+func (k *known) remove(d *listener, client netip.AddrPort) {
+	if d.stream || d.proxies != nil {
+		return
+	}
+	k.changes++
+	k.gate.Forget(client, d.port)
 }
 
 // eachKnown calls f for each client who has a session and has answered: who is no stranger.
@@ -105,16 +112,16 @@ func (r *Relay) eachKnown(f func(client netip.AddrPort)) {
 	}
 }
 
-// shed drops a stranger's datagram for want of time. The first of many is told of as any drop, and the others are counted:
-// nothing may cost less.
-func (r *Relay) shed(now time.Time, d *door, from netip.AddrPort, size int) {
-	if !r.backlog.told {
-		r.backlog.told = true
-		r.drop(now, stats.DropOverload, d, from, size, nil)
+// shed drops a stranger's datagram for want of time. The first of many is told of as any drop, and the others are
+// counted: nothing may cost less.
+func (l *dropLog) shed(now time.Time, b *backlog, d *listener, from netip.AddrPort, size int) {
+	if !b.told {
+		b.told = true
+		l.add(now, dropped{stats.DropOverload, d, from, size, nil})
 		return
 	}
-	r.refused++
-	r.counters.Drops[stats.DropOverload]++
+	l.turn++
+	l.counters.Drops[stats.DropOverload]++
 	d.drops.Drops[stats.DropOverload]++
-	r.journal.lines.suppressed[stats.DropOverload]++
+	l.journal.lines.suppressed[stats.DropOverload]++
 }

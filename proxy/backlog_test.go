@@ -9,8 +9,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestStrangersAreShedWhenBehind: once more has been read than may wait at once, a stranger in eight is listened to, and every
-// player; until there is nothing left to read.
+// TestStrangersAreShedWhenBehind: once more has been read than may wait at once, a stranger in eight is listened to,
+// and every player; until there is nothing left to read.
 func TestStrangersAreShedWhenBehind(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.meet(0, 0, serverAddr)
@@ -93,7 +93,8 @@ func TestRepliesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhatOpensIsAnybodysWhenBehind: what a player never says in its session is shed like a stranger's, whoever forges its name.
+// TestWhatOpensIsAnybodysWhenBehind: what a player never says in its session is shed like a stranger's, whoever forges
+// its name.
 func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
 	player := w.connect(codec.Hello{})

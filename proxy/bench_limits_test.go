@@ -71,7 +71,7 @@ func TestLimitsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestStrangersCostNoAllocation: what is dropped at the door leaves nothing for the collector.
+// TestStrangersCostNoAllocation: what is dropped at the listener leaves nothing for the collector.
 func TestStrangersCostNoAllocation(t *testing.T) {
 	p := limited(t, append(allLimits(), limit(ratelimit.Handshakes, ratelimit.PerAddress, 1, 1, ratelimit.Drop)))
 	p.world.bans().Add(ratelimit.Ban{Prefix: ratelimit.Networks{V4: 8, V6: 8}.Of(strangerAddr(0).Addr())})

@@ -21,8 +21,8 @@ import (
 // idleSessions is how many sessions the memory of one is measured by.
 const idleSessions = 10_000
 
-// crowdNet is the sockets of a Relay: real ones, opened by a real Poller, but what they are to send goes straight to players
-// and servers that are connections in memory.
+// crowdNet is the sockets of a Relay: real ones, opened by a real Poller, but what they are to send goes straight to
+// players and servers that are connections in memory.
 type crowdNet struct {
 	netio.Poller
 	t       testing.TB
@@ -130,15 +130,15 @@ func newCrowdNet(t testing.TB, carrier Transport, mode Mode, protocol codec.Prot
 
 // relayed establishes a session in ModeRelay.
 func (c *crowdNet) relayed(from netip.AddrPort) {
-	key := sessions.Key{Listener: c.relay.doors[0].index, Client: from}
+	key := sessions.Key{Listener: c.relay.listeners[0].index, Client: from}
 	c.relay.Receive(c.now, c.door, from, []byte("hello"))
 	s := c.relay.table.Get(key).Value.socket
 	c.relay.Receive(c.now, s, s.Peer(), []byte("hello yourself"))
 	c.relay.Receive(c.now, c.door, from, []byte("play"))
 }
 
-// terminated establishes sessions of two connections, and lets them be idle for a while. The players and the servers are
-// forgotten afterwards.
+// terminated establishes sessions of two connections, and lets them be idle for a while. The players and the servers
+// are forgotten afterwards.
 func (c *crowdNet) terminated(all []netip.AddrPort) {
 	for i, from := range all {
 		c.players[from] = c.servers.Dial(c.now, doorAddr, codec.Hello{Identity: uint64(i + 1)})
@@ -152,7 +152,8 @@ func (c *crowdNet) terminated(all []netip.AddrPort) {
 	c.players, c.seats = nil, nil
 }
 
-// BenchmarkIdleSession measures what an idle session takes: heap, and the kernel's slabs, where other processes add noise.
+// BenchmarkIdleSession measures what an idle session takes: heap, and the kernel's slabs, where other processes add
+// noise.
 func BenchmarkIdleSession(b *testing.B) {
 	own := Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}
 	for _, c := range []struct {

@@ -43,8 +43,8 @@ func (m *meteredSockets) Send(s netio.Socket, to netip.AddrPort, d []byte) {
 
 func (m *meteredSockets) Forward(s netio.Socket, to netip.AddrPort, d []byte) { m.Send(s, to, d) }
 
-// BenchmarkRTypeWorld is one second of R-Type's game: a world of 100 entities, each updated 60 times, told to 8 players one
-// instruction a datagram. The time is the Relay's alone, without system calls.
+// BenchmarkRTypeWorld is one second of R-Type's game: a world of 100 entities, each updated 60 times, told to 8
+// players one instruction a datagram. The time is the Relay's alone, without system calls.
 func BenchmarkRTypeWorld(b *testing.B) {
 	for _, c := range []struct {
 		name    string

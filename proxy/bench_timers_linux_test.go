@@ -10,8 +10,8 @@ import (
 	sessions "tidegate/session"
 )
 
-// BenchmarkIdleTimers is what 50,000 idle sessions, each with a datagram a second, cost by their deadlines alone, as a share of
-// a core: relayed ones, and those of two connections that want to be woken every five seconds.
+// BenchmarkIdleTimers is what 50,000 idle sessions, each with a datagram a second, cost by their deadlines alone, as a
+// share of a core: relayed ones, and those of two connections that want to be woken every five seconds.
 func BenchmarkIdleTimers(b *testing.B) {
 	const sessions = 50_000
 	b.Run("relayed", func(b *testing.B) {
@@ -45,7 +45,8 @@ func newTimersNet(b *testing.B) *crowdNet {
 	return newCrowdNet(b, Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}, ModeRelay, Any)
 }
 
-// benchTimers lets seconds pass in turns of a millisecond, in each of which a thousandth of the sessions hears something.
+// benchTimers lets seconds pass in turns of a millisecond, in each of which a thousandth of the sessions hears
+// something.
 func benchTimers[T any](b *testing.B, n *crowdNet, entries []*sessions.Entry[T], hear func(*sessions.Entry[T])) {
 	var spent time.Duration
 	share, seconds := len(entries)/1000, 0
@@ -70,11 +71,11 @@ func benchTimers[T any](b *testing.B, n *crowdNet, entries []*sessions.Entry[T],
 // asleep adds an established session of two connections that have nothing to say.
 func (c *crowdNet) asleep(from netip.AddrPort) *entry {
 	r := c.relay
-	d := r.doors[0]
+	d := r.listeners[0]
 	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{
-		door: d, route: d.route, protocol: d.ways[0].protocol, tally: d.ways[0].tally, established: true, heard: c.now,
+		listener: d, route: d.route, protocol: d.entries[0].protocol, tally: d.entries[0].tally, established: true, heard: c.now,
 		terminated: &terminated{
-			bridge:   d.ways[0].bridge,
+			bridge:   d.entries[0].bridge,
 			client:   side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true},
 			upstream: side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true},
 		},

@@ -45,9 +45,9 @@ type Catch struct {
 	LeftOut struct{ Clients, Upstreams uint64 }
 }
 
-// Capture gives take all datagrams that f chooses, beginning with an empty Catch once every loop listens. It ends without
-// an error when ctx is done, the proxy has ended, or the session that f asks for has. What a Catch has is lent until take
-// returns. Sessions that the kernel forwards come back to user space meanwhile.
+// Capture gives take all datagrams that f chooses, beginning with an empty Catch once every loop listens. It ends
+// without an error when ctx is done, the proxy has ended, or the session that f asks for has. What a Catch has is lent
+// until take returns. Sessions that the kernel forwards come back to user space meanwhile.
 func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch) error) error {
 	if err := s.mayCapture(ctx, &f); err != nil {
 		return err

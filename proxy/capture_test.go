@@ -88,8 +88,8 @@ func (c *recorder) wait(t *testing.T) {
 	}
 }
 
-// TestCapture has a Riptide player play on a RakNet server: what was captured is what both sent and heard, byte by byte, at
-// the addresses that they have.
+// TestCapture has a Riptide player play on a RakNet server: what was captured is what both sent and heard, byte by
+// byte, at the addresses that they have.
 func TestCapture(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {

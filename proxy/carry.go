@@ -30,7 +30,7 @@ func (r *Relay) sendJoined(now time.Time, e *entry) {
 // carried takes the failures of the carrier, about messages of a session.
 func (r *Relay) carried(now time.Time, e *entry) {
 	for f, ok := r.carrier.Failure(); ok; f, ok = r.carrier.Failure() {
-		r.drop(now, f.Why, e.Value.door, e.Key.Client, f.Size, f.Err)
+		r.drops.add(now, dropped{f.Why, e.Value.listener, e.Key.Client, f.Size, f.Err})
 		if f.Ends {
 			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
 		}

@@ -10,7 +10,8 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// Checks is how an upstream's servers are asked whether they are there. How many answers decide is for upstream.Options.
+// Checks is how an upstream's servers are asked whether they are there. How many answers decide is for
+// upstream.Options.
 type Checks struct {
 	By       CheckBy
 	Interval time.Duration // from one check of a server to the next; longer while it is down
@@ -235,7 +236,8 @@ func (s *checked) report(now time.Time, r *Relay, why string) {
 	s.checker.plan(s)
 }
 
-// hangUp leaves a server that a check has begun to join, and the socket: what it says afterwards is not for the next one.
+// hangUp leaves a server that a check has begun to join, and the socket: what it says afterwards is not for the next
+// one.
 func (s *checked) hangUp(now time.Time, r *Relay) {
 	if s.conn != nil {
 		s.conn.Close(now, codec.Goodbye{Reason: codec.Closed})

@@ -2,15 +2,15 @@ package proxy
 
 import "time"
 
-// longPause is how late a look at the clock may be before the process counts as having stood still: a signal stopped it,
-// or its machine froze.
+// longPause is how late a look at the clock may be before the process counts as having stood still: a signal stopped
+// it, or its machine froze.
 const longPause = time.Second
 
 // mostCatchUp bounds the turns after a pause that read and run nothing that is due.
 const mostCatchUp = 64
 
-// clock is a loop's time. It is looked at after each read, so that nothing that is read after a pause is judged by a time
-// before it. What came during the pause is read before deadlines that passed in it are run.
+// clock is a loop's time. It is looked at after each read, so that nothing that is read after a pause is judged by a
+// time before it. What came during the pause is read before deadlines that passed in it are run.
 type clock struct {
 	read    func() time.Time
 	now     time.Time // as last looked at
@@ -52,8 +52,8 @@ func (c *clock) lookSince(due time.Time) (pause time.Duration) {
 	return pause
 }
 
-// due is the time up to which deadlines are to be run in this turn. After a pause it is one before it, until a whole turn
-// has left nothing to read.
+// due is the time up to which deadlines are to be run in this turn. After a pause it is one before it, until a whole
+// turn has left nothing to read.
 func (c *clock) due() time.Time {
 	emptied := c.emptied && c.catchUp < mostCatchUp // the turn of the pause may not have looked for input
 	c.emptied = false

@@ -16,7 +16,7 @@ type frozen struct {
 	*plainRelay
 	loop    *loop
 	until   time.Time // the longest that a wait may last
-	waiting [][]byte  // the player's datagrams, in the door's socket
+	waiting [][]byte  // the player's datagrams, in the listener's socket
 	// How long the process stands still, once.
 	wait, read, hand, flush time.Duration
 }
@@ -86,7 +86,7 @@ func (p *frozen) alive() {
 	if p.relay.counters.Closed != 0 || p.relay.table.Len() != 1 {
 		p.t.Fatalf("%d sessions have ended, %d are there", p.relay.counters.Closed, p.relay.table.Len())
 	}
-	for _, s := range p.relay.doors[0].route.pool.Status(p.now) {
+	for _, s := range p.relay.listeners[0].route.pool.Status(p.now) {
 		if s.State != upstream.Up {
 			p.t.Fatalf("server %v is %v: %s", s.Addr, s.State, s.Cause)
 		}
@@ -101,8 +101,8 @@ var pauses = map[string]func(p *frozen) *time.Duration{
 	"before the answer is flushed": func(p *frozen) *time.Duration { return &p.flush },
 }
 
-// TestPauseSparesNewcomers: a client whose first datagram is read in a turn in which the process stands still has all its
-// time, and so has the server that is asked to let it in.
+// TestPauseSparesNewcomers: a client whose first datagram is read in a turn in which the process stands still has all
+// its time, and so has the server that is asked to let it in.
 func TestPauseSparesNewcomers(t *testing.T) {
 	terminated := func(s *Settings) {
 		s.Listeners[0].Route.Mode = ModeTerminate
@@ -136,8 +136,8 @@ func TestPauseSparesNewcomers(t *testing.T) {
 	}
 }
 
-// TestPauseSparesPlayers: a player whose datagrams waited while the process stood still plays on. Their time-outs passed in
-// the pause.
+// TestPauseSparesPlayers: a player whose datagrams waited while the process stood still plays on. Their time-outs
+// passed in the pause.
 func TestPauseSparesPlayers(t *testing.T) {
 	for name, at := range pauses {
 		t.Run(name, func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 )
 
 // TestConnectFloodLeavesServersIdle floods the proxy with valid Connects of every protocol whose handshake proves
-// addresses before it ends, each from another source that never answers (lsalzman/enet issue 278). By default the server
-// hears of none, not even of those that ask three times. A player who plays loses no message. While the flood does not
-// repeat itself, others get in.
+// addresses before it ends, each from another source that never answers (lsalzman/enet issue 278). By default the
+// server hears of none, not even of those that ask three times. A player who plays loses no message. While the flood
+// does not repeat itself, others get in.
 func TestConnectFloodLeavesServersIdle(t *testing.T) {
 	for _, p := range udpMembers(nil) {
 		if p.Spec().Proof != codec.ProvedConnect {

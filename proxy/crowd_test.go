@@ -23,7 +23,8 @@ func library(m member) codec.Protocol {
 }
 
 // TestCrowdsGetIn lets more players join at the same instant than there are half-open places. All get in, because they
-// repeat themselves. None is told that the server is full: half-open places are soon free again, and a refusal is final.
+// repeat themselves. None is told that the server is full: half-open places are soon free again, and a refusal is
+// final.
 func TestCrowdsGetIn(t *testing.T) {
 	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
 		for _, client := range members(oneDialect) {

@@ -1,14 +1,15 @@
-// Package proxy joins clients to game servers: it ends each side's protocol and carries whole messages between them, or, in
-// ModeRelay, passes datagrams as they are.
+// Package proxy joins clients to game servers: it ends each side's protocol and carries whole messages between them,
+// or, in ModeRelay, passes datagrams as they are.
 //
-// Start with Relay (relay.go), one core's share of the proxy as a machine without I/O; a loop gives a Relay its sockets and
-// its clock; Server runs one loop per core.
+// Start with Relay (relay.go), one core's share of the proxy as a machine without I/O; a loop gives a Relay its
+// sockets and its clock; Server runs one loop per core.
 //
 // # Words
 //
-// A door is a listener as a Relay sees it, and a way one of the protocols that clients speak there. A session is terminated,
-// with a side towards the client and one towards the server, or relayed. A path leads from one of our addresses to a
-// server. A front is a trusted proxy before us. A gap is the time in which a session has no server.
+// A listener has a protocol entry for each protocol that clients speak there. A session is terminated, with a side
+// towards the client and one towards the server, or relayed. A path leads from one of our addresses to a server. A
+// trusted proxy stands before us. A hold is the time in which a session has no server. The glossary is in
+// docs/architecture.md.
 //
 // # Files
 //
@@ -25,20 +26,21 @@
 //
 // A session from its first datagram to its end:
 //
-//   - relay.go, due.go, door.go: datagrams in, what is due, datagrams out
+//   - relay.go, due.go, listener.go: datagrams in, what is due, datagrams out
 //   - newcomer.go, presence.go, evict.go, trust.go, allowance.go: who comes in, in whose place, and what it may be sent
 //     before it has proved itself
 //   - backlog.go, thin.go: what becomes of strangers when more come than can be read
 //   - session.go, events.go, ahead.go, admit.go, identity.go: the two sides, and when each is told yes
 //   - pressure.go: a side that sends more than the other takes
 //   - redial.go: another socket towards a server that does not answer
-//   - failover.go, move.go, seek.go, news.go, parting.go: another server: held, moved, waiting for one, and the goodbyes to
+//   - failover.go, move.go, seek.go, news.go, closing.go: another server: held, moved, waiting for one, and the goodbyes to
 //     the old one
-//   - goodbye.go: the end, and whose it was
+//   - end.go: the end, and whose it was
 //
 // What decides about the present, replaced as a whole by a reload:
 //
 //   - guard.go: the four questions, and verdicts
+//   - drops.go: what goes no further
 //   - limits.go, meter.go, queued.go: limits of rates and of what waits
 //   - filter.go: rules about sources and messages
 //
@@ -46,7 +48,7 @@
 //
 // How datagrams go:
 //
-//   - front.go, header.go: PROXY protocol, from proxies before us and towards servers
+//   - trusted_proxy.go, header.go: PROXY protocol, from proxies before us and towards servers
 //   - path.go, line.go, parked.go, fifo.go: source addresses, and the pace that servers take
 //   - relayed.go, relayed_end.go: sessions in ModeRelay
 //   - forward.go, kernel.go, kernel_keep.go: what the kernel does for us

@@ -6,8 +6,8 @@ import (
 	"tidegate/codec"
 )
 
-// DrainBy lets no one in any more. Sessions may go on until they end by themselves, or until they are told goodbye at the
-// given time. A second call can only bring that forward.
+// DrainBy lets no one in any more. Sessions may go on until they end by themselves, or until they are told goodbye at
+// the given time. A second call can only bring that forward.
 func (r *Relay) DrainBy(now, at time.Time) {
 	if !r.draining || at.Before(r.drainBy) {
 		r.draining, r.drainBy = true, at

@@ -7,7 +7,8 @@ import (
 	"tidegate/codec"
 )
 
-// TestDrainWithGrace: newcomers are refused at once, players play on, and whoever is left is told when the time is over.
+// TestDrainWithGrace: newcomers are refused at once, players play on, and whoever is left is told when the time is
+// over.
 func TestDrainWithGrace(t *testing.T) {
 	w := riptideWorld(t, nil)
 	stays, leaves := w.connect(codec.Hello{}), w.connect(codec.Hello{})

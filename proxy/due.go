@@ -8,7 +8,7 @@ import (
 
 // Advance runs what is due, and begins another turn.
 func (r *Relay) Advance(now time.Time) {
-	r.refused = 0
+	r.drops.turn = 0
 	r.journal.catchUp(now)
 	r.drainDue(now)
 	for _, p := range r.pingers {
@@ -20,7 +20,7 @@ func (r *Relay) Advance(now time.Time) {
 	for e := r.table.Due(now); e != nil; e = r.table.Due(now) {
 		p := &e.Value
 		if p.isRelayed() {
-			r.expirePlain(now, e)
+			r.expireRelayed(now, e)
 			continue
 		}
 		if p.client.Live() {
@@ -32,12 +32,12 @@ func (r *Relay) Advance(now time.Time) {
 		}
 		r.settle(now, e)
 		r.redial(now, e)
-		r.loseFaith(now, e)
-		r.heldDue(now, e)
+		r.abandonSilent(now, e)
+		r.holdDue(now, e)
 		r.expire(now, e)
 	}
 	r.attend(now)
-	r.partings.advance(now, r)
+	r.closing.advance(now, r)
 }
 
 // Stood takes the news that the process stood still for d. Servers that have been asked had no chance to answer, nor
@@ -76,17 +76,17 @@ func (r *Relay) NextTimeout() time.Time {
 	for _, p := range r.pingers {
 		next = codec.Earliest(next, p.due)
 	}
-	next = codec.Earliest(next, r.partings.due)
+	next = codec.Earliest(next, r.closing.due)
 	next = codec.Earliest(next, r.attendDue())
 	next = codec.Earliest(next, r.journal.lines.due)
-	return codec.Earliest(next, r.jamsEnd())
+	return codec.Earliest(next, r.paths.blockedUntil())
 }
 
 // nextTimeout is the earliest of a session's deadlines.
 func nextTimeout(p *session, settings *Settings) time.Time {
 	next := codec.Earliest(p.expiry(settings), p.dialBy)
-	if p.gap != nil {
-		next = codec.Earliest(next, p.gap.next)
+	if p.hold != nil {
+		next = codec.Earliest(next, p.hold.next)
 	}
 	for _, s := range [...]*side{&p.client, &p.upstream} {
 		if s.Live() {

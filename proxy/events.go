@@ -40,7 +40,7 @@ func (r *Relay) poll(now time.Time, e *entry) (found bool) {
 	case p.upstream.HasLost() && p.upstream.Live() && !p.upstream.Away:
 		r.carrier.Purge(now, &p.upstream.Sender, &p.bridge.ToServer)
 		r.carried(now, e)
-	case p.gap != nil && p.gap.phase == quiescing:
+	case p.hold != nil && p.hold.phase == quiescing:
 		r.quiesce(now, e)
 	}
 	return found
@@ -89,7 +89,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		if p.route.pool.Answered(p.server, now) {
 			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
 		}
-		if p.gap != nil {
+		if p.hold != nil {
 			r.regain(now, e, ev.Client)
 			return
 		}
@@ -103,7 +103,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		r.answered(now, e, &p.upstream, &p.bridge.ToServer, ev)
 	case codec.Joined, codec.Left:
 		if p.upstream.Keeps {
-			p.company.note(ev.Kind, ev.Client)
+			p.knownClients.note(ev.Kind, ev.Client)
 		}
 		if p.client.Live() {
 			// A protocol without such news goes without; that is no fault.
@@ -120,8 +120,8 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 // fromServer carries a message of a server to the client.
 func (r *Relay) fromServer(now time.Time, e *entry, m *codec.Message) {
 	p := &e.Value
-	if p.gap != nil && m.Mode.IsReliable() {
-		p.gap.departure.heard = now
+	if p.hold != nil && m.Mode.IsReliable() {
+		p.hold.departure.heard = now
 	}
 	p.fromServer.Add(m)
 	r.counters.FromUpstreams.Add(m)
@@ -154,9 +154,9 @@ func (r *Relay) abandonUpstream(now time.Time, e *entry) {
 func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 	p := &e.Value
 	switch {
-	case p.gap == nil:
-	case p.gap.phase != seeking:
-		r.blame(now, p, why.Reason)
+	case p.hold == nil:
+	case p.hold.phase != seeking:
+		p.blameServer(now, why.Reason)
 		r.depart(now, e)
 		return
 	default:

@@ -50,7 +50,7 @@ func (r *Relay) evict(now time.Time, e *entry) {
 	p := &e.Value
 	r.counters.Evicted++
 	if p.isRelayed() {
-		r.endPlain(now, e, stats.ByProxy, codec.ServerFull)
+		r.endRelayed(now, e, stats.ByProxy, codec.ServerFull)
 		return
 	}
 	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})

@@ -35,8 +35,8 @@ const deafTime = 3 * time.Second
 // newsTime is how long a server's last datagrams may take until all loops have read them.
 const newsTime = 100 * time.Millisecond
 
-// gap is what a session knows while it has no server, or is about to leave it.
-type gap struct {
+// hold is what a session knows while it has no server, or is about to leave it.
+type hold struct {
 	since, until time.Time
 	phase        phase
 	next         time.Time        // when the session wants to be looked at; zero: after the next event
@@ -72,28 +72,28 @@ func (p *session) keepsID() bool {
 }
 
 // mayHold reports whether a session is held when its server is lost.
-func (r *Relay) mayHold(p *session) bool {
+func (p *session) mayHold() bool {
 	return p.route.Failover.Hold > 0 && p.established && !p.ending && p.client.Live()
 }
 
 // lose begins to hold a session whose server is lost, and reports whether it does.
 func (r *Relay) lose(now time.Time, e *entry, why codec.Reason) bool {
 	p := &e.Value
-	if !r.mayHold(p) || !p.route.Failover.isLoss(why) {
+	if !p.mayHold() || !p.route.Failover.isLoss(why) {
 		return false
 	}
 	r.counters.Held++
 	r.journal.held(e, why)
-	p.gap = &gap{since: now, until: now.Add(p.route.Failover.Hold)}
+	p.hold = &hold{since: now, until: now.Add(p.route.Failover.Hold)}
 	r.queue(e)
-	r.blame(now, p, why)
+	p.blameServer(now, why)
 	r.leaveServer(now, p)
 	r.seek(now, e)
 	return true
 }
 
-// blame tells the other sessions of a server that one session has lost it.
-func (r *Relay) blame(now time.Time, p *session, why codec.Reason) {
+// blameServer tells the other sessions of a server that one session has lost it.
+func (p *session) blameServer(now time.Time, why codec.Reason) {
 	pool := p.route.pool
 	switch why {
 	case codec.ServerStopped, codec.TransportError:
@@ -113,36 +113,36 @@ func (r *Relay) queue(e *entry) {
 	if !p.keepsID() {
 		return
 	}
-	p.gap.ticket = &upstream.Ticket{
-		Client: p.id, Addr: e.Key.Client.Addr(), To: p.gap.to, Shard: r.shard.index, Owner: e,
+	p.hold.ticket = &upstream.Ticket{
+		Client: p.id, Addr: e.Key.Client.Addr(), To: p.hold.to, Shard: r.shard.index, Owner: e,
 	}
-	p.route.pool.Enqueue(p.gap.ticket, p.server)
+	p.route.pool.Enqueue(p.hold.ticket, p.server)
 	r.inLine++
 }
 
-// closeGap ends the search for a server: the session has one, or is over.
-func (r *Relay) closeGap(p *session) {
-	if p.gap != nil && p.gap.ticket != nil {
-		p.route.pool.Dequeue(p.gap.ticket)
+// endHold ends the search for a server: the session has one, or is over.
+func (r *Relay) endHold(p *session) {
+	if p.hold != nil && p.hold.ticket != nil {
+		p.route.pool.Dequeue(p.hold.ticket)
 		r.inLine--
 	}
-	p.gap, p.upstream.Away = nil, false
+	p.hold, p.upstream.Away = nil, false
 }
 
 // leaveServer forgets the connection to a server, and keeps what waits for the next one.
 func (r *Relay) leaveServer(now time.Time, p *session) {
-	r.scatter(now, p)
-	p.expires, p.dialBy = p.gap.until, time.Time{}
-	r.hangUp(p)
+	p.announceDepartures(now)
+	p.expires, p.dialBy = p.hold.until, time.Time{}
+	p.hangUp()
 	sampleLast(&r.toUpstreams, &p.upstream)
 	r.carrier.Leave(&p.upstream.Sender)
 	p.upstream = side{Sender: p.upstream.Sender}
 }
 
-// heldDue does what is due of a held session.
-func (r *Relay) heldDue(now time.Time, e *entry) {
+// holdDue does what is due of a held session.
+func (r *Relay) holdDue(now time.Time, e *entry) {
 	p := &e.Value
-	h := p.gap
+	h := p.hold
 	if h == nil || h.next.IsZero() || now.Before(h.next) {
 		return
 	}
@@ -174,11 +174,11 @@ func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 		blamed = p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.Reason.String())
 	}
 	r.leaveServer(now, p)
-	if t := p.gap.ticket; t != nil {
+	if t := p.hold.ticket; t != nil {
 		p.route.pool.Retry(t, now, !blamed)
 		r.attendBy(now.Add(attendEvery))
 	} else {
-		p.gap.next = now.Add(seekEvery)
+		p.hold.next = now.Add(seekEvery)
 	}
 	r.mark(e)
 }
@@ -186,10 +186,10 @@ func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 // misfit leaves a server that offers a session another client ID than its own.
 func (r *Relay) misfit(now time.Time, e *entry, offered uint16) {
 	p := &e.Value
-	wait := p.route.pool.OfferedID(p.gap.ticket, offered)
+	wait := p.route.pool.OfferedID(p.hold.ticket, offered)
 	p.upstream.Conn.Close(now, codec.Goodbye{Reason: codec.Closed})
-	r.partings.add(now, e, r)
-	p.socket = nil // the parting's
+	r.closing.add(now, e, r)
+	p.socket = nil // the closing connection's
 	r.leaveServer(now, p)
 	if !wait {
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
@@ -199,15 +199,15 @@ func (r *Relay) misfit(now time.Time, e *entry, offered uint16) {
 // regain goes on with a held session at the server that has taken it, as the given client.
 func (r *Relay) regain(now time.Time, e *entry, client uint16) {
 	p := &e.Value
-	if p.gap.ticket != nil && client != p.id {
+	if p.hold.ticket != nil && client != p.id {
 		r.misfit(now, e, client)
 		return
 	}
 	if c, ok := p.upstream.Conn.(codec.Confirmer); ok {
 		c.Confirm(now)
 	}
-	held := now.Sub(p.gap.since)
-	r.closeGap(p)
+	held := now.Sub(p.hold.since)
+	r.endHold(p)
 	p.heard = now
 	if resetter, ok := p.client.Conn.(codec.WorldResetter); ok {
 		resetter.ResetWorld(now)

@@ -108,8 +108,8 @@ func (c *crowd) play(t *testing.T, r *running, p codec.Protocol, mode codec.Mode
 	}
 }
 
-// TestRestartUnderLoad kills and restarts a game server on real sockets, under each policy, and tells what became of the
-// messages. Figures of one run are in docs/benchmarks.md.
+// TestRestartUnderLoad kills and restarts a game server on real sockets, under each policy, and tells what became of
+// the messages. Figures of one run are in docs/benchmarks.md.
 func TestRestartUnderLoad(t *testing.T) {
 	const players = 20
 	for _, game := range []struct {

@@ -139,7 +139,8 @@ func TestHoldOverARestart(t *testing.T) {
 	}
 }
 
-// afterRestart is what the first server got after it forgot: from where a number comes for the second time, or jumps back.
+// afterRestart is what the first server got after it forgot: from where a number comes for the second time, or jumps
+// back.
 func (s *saga) afterRestart() []int {
 	for i := 1; i < len(s.got[0]); i++ {
 		if s.got[0][i] <= s.got[0][i-1] {

@@ -30,8 +30,9 @@ const testApp = 7
 // testSeed makes proofs of address.
 var testSeed = [32]byte{1}
 
-// named makes the protocol of a name as the tests use it: sessions live through bad weather, and addresses can be proved.
-// R-Type has a Seed only if use has one: the tests' game servers are of the same protocol, and real ones demand no proof.
+// named makes the protocol of a name as the tests use it: sessions live through bad weather, and addresses can be
+// proved. R-Type has a Seed only if use has one: the tests' game servers are of the same protocol, and real ones
+// demand no proof.
 func named(name string, use registry.Use) codec.Protocol {
 	d := protocols.Find(name)
 	options := d.Options()

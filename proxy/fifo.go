@@ -1,7 +1,7 @@
 package proxy
 
-// fifo is a queue over a ring that grows. What leaves it stays in its slot until that is used again, so that its memory can
-// be too. The zero value is empty.
+// fifo is a queue over a ring that grows. What leaves it stays in its slot until that is used again, so that its
+// memory can be too. The zero value is empty.
 type fifo[T any] struct {
 	ring  []T
 	first int

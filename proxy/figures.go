@@ -33,7 +33,7 @@ func (r *Relay) Figures() Figures {
 	return Figures{
 		Counters: r.counters, Sessions: copied.Sessions, Drops: copied.Drops,
 		ToClients: r.toClients, ToUpstreams: r.toUpstreams,
-		Draining: r.draining, Rules: r.RuleCounts(),
+		Draining: r.draining, Rules: r.guard.ruleCounts(),
 	}
 }
 

@@ -39,23 +39,23 @@ func (r *Relay) Filter(now time.Time, set *filter.Set) {
 	f.sources = f.sources.renamed(set.SourceNames())
 	f.messages = f.messages.renamed(set.MessageNames())
 	for e := range r.table.All {
-		if !e.Value.isEnding() && !r.mayStay(e.Value.door, e.Key.Client.Addr()) {
+		if !e.Value.isEnding() && !r.guard.mayStay(e.Value.listener, e.Key.Client.Addr()) {
 			r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
 		}
 	}
 }
 
-// RuleCounts are the counts of all rules, those about sources first.
-func (r *Relay) RuleCounts() []RuleCount {
-	f := &r.guard.filters
+// ruleCounts are the counts of all rules, those about sources first.
+func (g *guard) ruleCounts() []RuleCount {
+	f := &g.filters
 	counts := make([]RuleCount, 0, len(f.sources.names)+len(f.messages.names))
 	counts = f.sources.list(counts, "source")
 	return f.messages.list(counts, "message")
 }
 
 // mayCome judges an address without a session by the rules about sources.
-func (r *Relay) mayCome(now time.Time, d *door, from netip.AddrPort, size int) bool {
-	f := &r.guard.filters
+func (g *guard) mayCome(now time.Time, d *listener, from netip.AddrPort, size int) bool {
+	f := &g.filters
 	if f.set == nil {
 		return true
 	}
@@ -64,13 +64,13 @@ func (r *Relay) mayCome(now time.Time, d *door, from netip.AddrPort, size int) b
 	if match.Verdict < ratelimit.Drop {
 		return true
 	}
-	r.drop(now, stats.DropSourceRule, d, from, size, fault)
+	g.drops.add(now, dropped{stats.DropSourceRule, d, from, size, fault})
 	return false
 }
 
 // mayStay judges the address of a session by the rules about sources.
-func (r *Relay) mayStay(d *door, client netip.Addr) bool {
-	return r.guard.filters.set.Source(d.name, client).Verdict < ratelimit.Drop
+func (g *guard) mayStay(d *listener, client netip.Addr) bool {
+	return g.filters.set.Source(d.name, client).Verdict < ratelimit.Drop
 }
 
 // maySay judges a message by the rules about messages. What they say is done to the session.
@@ -84,12 +84,12 @@ func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.
 	if from == filter.FromUpstream {
 		speaks = p.route.Upstream.Protocol
 	}
-	match := f.set.Message(now, from, p.door.name, speaks.Spec().Name, m, &p.rates)
+	match := f.set.Message(now, from, p.listener.name, speaks.Spec().Name, m, &p.rates)
 	fault := f.messages.note(match)
 	if match.Verdict < ratelimit.Drop {
 		return true
 	}
-	r.drop(now, stats.DropMessageRule, p.door, e.Key.Client, len(m.Payload), fault)
+	r.drops.add(now, dropped{stats.DropMessageRule, p.listener, e.Key.Client, len(m.Payload), fault})
 	return r.applyVerdict(now, e, match.Verdict, fault.Error())
 }
 

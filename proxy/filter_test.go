@@ -47,7 +47,7 @@ func TestSourceRulesDecideWhoComes(t *testing.T) {
 		w.join(codec.Hello{})
 		w.connect(codec.Hello{})
 		w.Run(time.Second)
-		counts := w.proxy.relay.RuleCounts()
+		counts := w.proxy.relay.guard.ruleCounts()
 		dropped := w.drops(stats.DropSourceRule)
 		if said != 0 || dropped == 0 || w.proxy.relay.table.Len() != 1 {
 			t.Errorf("%s: %d datagrams to who is kept out, %d dropped, %d sessions",
@@ -67,7 +67,7 @@ func TestNewRulesEndSessions(t *testing.T) {
 	w.reload(func(s *Settings) { s.Filter = rules(t, filter.Rules{Sources: []filter.Source{keep}}) })
 	w.join(codec.Hello{})
 	w.Run(time.Second)
-	before := w.proxy.relay.RuleCounts()[0].Matches
+	before := w.proxy.relay.guard.ruleCounts()[0].Matches
 	if before == 0 {
 		t.Fatal("the rules of a reload do nothing")
 	}
@@ -77,7 +77,7 @@ func TestNewRulesEndSessions(t *testing.T) {
 	w.await("told", time.Second, p.gone)
 	w.echoes(other, "still here")
 	want := []RuleCount{{"source", "out", 0}, {"source", "all", before}}
-	if got := w.proxy.relay.RuleCounts(); !slices.Equal(got, want) {
+	if got := w.proxy.relay.guard.ruleCounts(); !slices.Equal(got, want) {
 		t.Errorf("counts %v, want %v", got, want)
 	}
 }
@@ -111,7 +111,7 @@ func TestMessageRules(t *testing.T) {
 		if banned := w.bans().Find(w.Now(), p.addr.Addr()) != nil; banned != c.banned {
 			t.Errorf("%s: banned %v, want %v", c.verdict, banned, c.banned)
 		}
-		if got := w.proxy.relay.RuleCounts()[0].Matches; got != 1 {
+		if got := w.proxy.relay.guard.ruleCounts()[0].Matches; got != 1 {
 			t.Errorf("%s: %d matches, want 1", c.verdict, got)
 		}
 		want := uint64(1)
@@ -139,11 +139,11 @@ func TestRulesDoNotAllocate(t *testing.T) {
 	if n := allocs.PerRun(200, func() { p.round(m) }); n != 0 {
 		t.Errorf("%v allocations for a message", n)
 	}
-	d, stranger := p.world.proxy.relay.doors[0], netip.MustParseAddrPort("203.0.113.9:4000")
+	d, stranger := p.world.proxy.relay.listeners[0], netip.MustParseAddrPort("203.0.113.9:4000")
 	for range 10 {
-		p.world.proxy.relay.mayEnter(p.now, d, stranger, nil)
+		p.world.proxy.relay.guard.mayEnter(p.now, d, stranger, nil)
 	}
-	if n := allocs.PerRun(200, func() { p.world.proxy.relay.mayEnter(p.now, d, stranger, nil) }); n != 0 {
+	if n := allocs.PerRun(200, func() { p.world.proxy.relay.guard.mayEnter(p.now, d, stranger, nil) }); n != 0 {
 		t.Errorf("%v allocations for a newcomer", n)
 	}
 }

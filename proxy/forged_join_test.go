@@ -113,8 +113,8 @@ func forgedJoins(t *testing.T, client, upstream member, admit Admit) (joined int
 	return joined
 }
 
-// TestForgedSecondRequestJoinsNoGame: without cookies nothing proves the address of a RakNet client before its handshake
-// ends. A forger of both requests has the server asked, but no player joins.
+// TestForgedSecondRequestJoinsNoGame: without cookies nothing proves the address of a RakNet client before its
+// handshake ends. A forger of both requests has the server asked, but no player joins.
 func TestForgedSecondRequestJoinsNoGame(t *testing.T) {
 	for _, upstream := range members(oneDialect) {
 		if upstream.Spec().Closed || isRUDP(upstream) {

@@ -10,8 +10,8 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Forwarder carries the datagrams of established sessions in ModeRelay in place of the Relay: the kernel, as flow.Table.
-// It is safe for concurrent use.
+// Forwarder carries the datagrams of established sessions in ModeRelay in place of the Relay: the kernel, as
+// flow.Table. It is safe for concurrent use.
 type Forwarder interface {
 	Add(f flow.Flow, r flow.Rate) error
 	// Delete ends the forwarding at once and returns all that was forwarded.
@@ -80,43 +80,51 @@ type shortcut struct {
 	changes uint64       // of the Forwarder when it was added
 }
 
-// hasten gives an established session to the Forwarder, if it may have it and has not refused it. It is called with each
+// offload gives relayed sessions to a Forwarder, and takes them back.
+type offload struct {
+	forwarder Forwarder // nil: none
+	rate      flow.Rate // of each of its sessions
+	journal   *journal
+	watches   func(e *entry) bool // reports whether a capture needs the session's datagrams here
+}
+
+// offer gives an established session to the Forwarder, if it may have it and has not refused it. It is called with each
 // datagram that comes here, which one of a forwarded session does if its way has changed, or as it is cut or too large.
-func (r *Relay) hasten(now time.Time, e *entry) {
+func (o *offload) offer(now time.Time, e *entry) {
 	p := &e.Value
-	if r.forwarder == nil || !p.established || !p.door.forwardable || r.watches(e) {
+	if o.forwarder == nil || !p.established || !p.listener.forwardable || o.watches(e) {
 		return
 	}
-	changes := r.forwarder.Changes()
+	changes := o.forwarder.Changes()
 	switch {
 	case p.shortcut == nil && p.refusedAt == changes+1:
 		return
 	case p.shortcut != nil && p.shortcut.changes == changes:
 		return
 	}
-	r.slow(e)
+	o.recall(e)
 	f := p.flow(e.Key.Client)
-	if err := r.forwarder.Add(f, r.flowRate); err != nil {
+	if err := o.forwarder.Add(f, o.rate); err != nil {
 		p.refusedAt = changes + 1
-		r.journal.notForwarded(now, e, err)
+		o.journal.notForwarded(now, e, err)
 		return
 	}
 	p.shortcut = &shortcut{flow: f, changes: changes}
 }
 
-// flow is the session as the kernel knows it. Where the listener's socket has no address of its own, the client's datagram
-// came by a Face that has.
+// flow is the session as the kernel knows it. Where the listener's socket has no address of its own, the client's
+// datagram came by a Face that has.
 func (p *session) flow(client netip.AddrPort) flow.Flow {
 	return flow.Flow{Client: client, Listener: p.face.Addr(), Source: p.socket.Addr(), Server: p.server.Addr}
 }
 
-// slow has all datagrams of a session come here again.
-func (r *Relay) slow(e *entry) {
+// recall has all datagrams of a session come here again.
+func (o *offload) recall(e *entry) {
 	p := &e.Value
 	if p.shortcut == nil {
 		return
 	}
-	if last, ok := r.forwarder.Delete(p.shortcut.flow); ok {
+	if last, ok := o.forwarder.Delete(p.shortcut.flow); ok {
 		p.count(last)
 	}
 	p.shortcut = nil
@@ -125,21 +133,21 @@ func (r *Relay) slow(e *entry) {
 // slowAll does so for all sessions.
 func (r *Relay) slowAll() {
 	for e := range r.table.All {
-		r.slow(e)
+		r.offload.recall(e)
 		e.Value.refusedAt = 0
 	}
 }
 
 // review takes over what a Forwarder knows of a session. The Relay's own counters have nothing of it.
-func (r *Relay) review(now time.Time, e *entry) {
+func (o *offload) review(now time.Time, e *entry) {
 	p := &e.Value
 	if p.shortcut == nil {
 		p.refusedAt = 0 // there may be room now
 		return
 	}
-	u, ok := r.forwarder.Usage(p.shortcut.flow)
+	u, ok := o.forwarder.Usage(p.shortcut.flow)
 	if !ok {
-		r.slow(e)
+		o.recall(e)
 		return
 	}
 	if u.FromServer.Packets > p.shortcut.counted.FromServer.Packets {

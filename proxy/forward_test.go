@@ -59,7 +59,7 @@ func newFerry(t testing.TB, change func(*Settings)) (*plainRelay, *ferry) {
 	t.Helper()
 	p := newPlainRelay(t, Any, change)
 	f := &ferry{flows: make(map[flow.Flow]*flow.Usage)}
-	p.relay.forwarder = f
+	p.relay.offload.forwarder = f
 	return p, f
 }
 
@@ -164,8 +164,8 @@ func TestForwardingEnds(t *testing.T) {
 	}
 }
 
-// TestServerThatIsHeardElsewhere checks that refusals which are not in a row are not believed, though the answers between
-// them do not come here.
+// TestServerThatIsHeardElsewhere checks that refusals which are not in a row are not believed, though the answers
+// between them do not come here.
 func TestServerThatIsHeardElsewhere(t *testing.T) {
 	p, f := newFerry(t, unchanged)
 	p.meet(1, 0, serverAddr)
@@ -177,7 +177,8 @@ func TestServerThatIsHeardElsewhere(t *testing.T) {
 	f.want(t, "after refusals and answers", of)
 }
 
-// TestWayChanges takes flows away: what comes here then has them added again, and what was forwarded is not counted twice.
+// TestWayChanges takes flows away: what comes here then has them added again, and what was forwarded is not counted
+// twice.
 func TestWayChanges(t *testing.T) {
 	p, f := newFerry(t, unchanged)
 	p.meet(1, 0, serverAddr)
@@ -194,8 +195,8 @@ func TestWayChanges(t *testing.T) {
 	f.want(t, "after silence")
 }
 
-// TestRefusedFlows checks that a session goes on here that the Forwarder does not want, that it is not offered with each
-// datagram, and that it is again when things may have changed.
+// TestRefusedFlows checks that a session goes on here that the Forwarder does not want, that it is not offered with
+// each datagram, and that it is again when things may have changed.
 func TestRefusedFlows(t *testing.T) {
 	p, f := newFerry(t, unchanged)
 	f.refuses = flow.ErrFull
@@ -271,8 +272,8 @@ func TestForwardable(t *testing.T) {
 	}
 }
 
-// TestForwardingAllocatesNothing checks datagrams that come here although their session is forwarded, and such of one that
-// is refused.
+// TestForwardingAllocatesNothing checks datagrams that come here although their session is forwarded, and such of one
+// that is refused.
 func TestForwardingAllocatesNothing(t *testing.T) {
 	for _, refuses := range []error{nil, flow.ErrFull} {
 		p, f := newFerry(t, unchanged)

@@ -46,8 +46,8 @@ func (b *besieged) hears(player *net.UDPConn, text string) bool {
 	return err == nil && string(reply[:n]) == text
 }
 
-// TestWhoForgesAPlayerPassesForIt: in a flood a datagram with a player's own address and port has the player's place, and reaches
-// its session; one from another port has none, as a stranger's.
+// TestWhoForgesAPlayerPassesForIt: in a flood a datagram with a player's own address and port has the player's place,
+// and reaches its session; one from another port has none, as a stranger's.
 func TestWhoForgesAPlayerPassesForIt(t *testing.T) {
 	b := besiege(t, 1, newGates(t, 1))
 	player := b.player()
@@ -96,8 +96,8 @@ func TestWhoIsKickedIsAStranger(t *testing.T) {
 	await.Until(t, "rid of who was kicked", func() bool { return b.Snapshot().Kernel.Known == 0 })
 }
 
-// TestPlayersPassAFloodAfterAHandOver: players stay with the old process, whose sockets are theirs alone, while strangers fill
-// the buffer of the new one.
+// TestPlayersPassAFloodAfterAHandOver: players stay with the old process, whose sockets are theirs alone, while
+// strangers fill the buffer of the new one.
 func TestPlayersPassAFloodAfterAHandOver(t *testing.T) {
 	old := besiege(t, 1, newGates(t, 1))
 	player := old.player()

@@ -95,8 +95,8 @@ func echoServer(t *testing.T) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// makeRoom gives a socket room for all that a flood may bring, however long it is not read: what is lost there says nothing of
-// the proxy. Without the right to do so it has what it has.
+// makeRoom gives a socket room for all that a flood may bring, however long it is not read: what is lost there says
+// nothing of the proxy. Without the right to do so it has what it has.
 func makeRoom(t *testing.T, conn *net.UDPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
@@ -174,13 +174,13 @@ func (b *besieged) flood() {
 	}
 }
 
-// longFlood is how long a flood may take for the gate to hold it: a loop that does not read is asked by 512 strangers every
-// 100 ms, who fill its buffer by and by.
+// longFlood is how long a flood may take for the gate to hold it: a loop that does not read is asked by 512 strangers
+// every 100 ms, who fill its buffer by and by.
 const longFlood = 500 * time.Millisecond
 
-// heardInAFlood is how many of a player's 100 datagrams come back, which were sent while nobody read and after strangers had
-// sent more than there is room for. Those that are wanted are waited for. A flood that took too long says nothing, and is
-// sent again.
+// heardInAFlood is how many of a player's 100 datagrams come back, which were sent while nobody read and after
+// strangers had sent more than there is room for. Those that are wanted are waited for. A flood that took too long
+// says nothing, and is sent again.
 func (b *besieged) heardInAFlood(player *net.UDPConn, want int) (n int) {
 	b.t.Helper()
 	for range 5 {
@@ -215,8 +215,8 @@ func (b *besieged) hearsTimes(player *net.UDPConn, want int) (n int) {
 	}
 }
 
-// TestPlayersPassAFlood fills the buffer with strangers' datagrams while nobody reads: what a player sends then has found its
-// place, where the kernel knows the player, and has not where it does not.
+// TestPlayersPassAFlood fills the buffer with strangers' datagrams while nobody reads: what a player sends then has
+// found its place, where the kernel knows the player, and has not where it does not.
 func TestPlayersPassAFlood(t *testing.T) {
 	for _, test := range []struct {
 		loops int
@@ -268,8 +268,8 @@ func TestWhoIsKnown(t *testing.T) {
 	await.Until(t, "rid of who was banned", func() bool { return b.Snapshot().Kernel.Known == 0 })
 }
 
-// TestPlayersPassThinnedStrangers: without a gate, a loop that has been behind has fewer strangers come to its buffer, and all
-// players, until it has kept up for a while.
+// TestPlayersPassThinnedStrangers: without a gate, a loop that has been behind has fewer strangers come to its buffer,
+// and all players, until it has kept up for a while.
 func TestPlayersPassThinnedStrangers(t *testing.T) {
 	b := besiege(t, 1, Kernel{Plain: true})
 	player := b.player()
@@ -278,8 +278,8 @@ func TestPlayersPassThinnedStrangers(t *testing.T) {
 		for range times {
 			l.ask(func(r *Relay, now time.Time) {
 				r.backlog = backlog{tells: true, read: someBacklog + 1}
-				l.thinner.changed = time.Time{}
-				l.thinner.turn(now, r)
+				l.sampler.changed = time.Time{}
+				l.sampler.turn(now, r)
 			})
 		}
 	}
@@ -295,8 +295,8 @@ func TestPlayersPassThinnedStrangers(t *testing.T) {
 		}
 		l.ask(func(_ *Relay, now time.Time) {
 			before := now.Add(-thinCalm)
-			l.thinner.changed, l.thinner.behind, l.thinner.looked = before, before, before
-			one = l.thinner.one
+			l.sampler.changed, l.sampler.behind, l.sampler.looked = before, before, before
+			one = l.sampler.one
 		})
 	}
 	if !b.says(b.dial(), "hello") {

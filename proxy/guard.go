@@ -8,16 +8,21 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
+	sessions "tidegate/session"
 )
 
 // guard is what decides about the present: who may come in, and what may pass. Strangers are judged in mayEnter and
 // mayAsk, datagrams of sessions in mayPass, and messages in mayCross.
 type guard struct {
-	start   time.Time
-	bans    *ratelimit.Bans
-	filters filters
-	limits  limits
-	seen    *ratelimit.SeenFilter // who have asked for a session while many did
+	start    time.Time
+	settings *Settings
+	table    *sessions.Table[session]
+	backlog  *backlog
+	drops    *dropLog
+	bans     *ratelimit.Bans
+	filters  filters
+	limits   limits
+	seen     *ratelimit.SeenFilter // who have asked for a session while many did
 
 	all       node // of all sessions
 	addresses map[netip.Addr]*node
@@ -32,66 +37,66 @@ func newGuard(now time.Time, bans *ratelimit.Bans, seed uint64) guard {
 }
 
 // mayEnter judges a datagram from an address without a session, before its protocol sees it.
-func (r *Relay) mayEnter(now time.Time, d *door, from netip.AddrPort, datagram []byte) bool {
-	if r.guard.bans.Find(now, from.Addr()) != nil {
-		r.drop(now, stats.DropBanned, d, from, len(datagram), nil)
+func (g *guard) mayEnter(now time.Time, d *listener, from netip.AddrPort, datagram []byte) bool {
+	if g.bans.Find(now, from.Addr()) != nil {
+		g.drops.add(now, dropped{stats.DropBanned, d, from, len(datagram), nil})
 		return false
 	}
-	if l := r.strangerWithin(now, r.guard.limits.strangers, from, len(datagram)); l != nil {
-		r.drop(now, stats.DropRate, d, from, len(datagram), l.why)
+	if l := g.strangerWithin(now, g.limits.strangers, from, len(datagram)); l != nil {
+		g.drops.add(now, dropped{stats.DropRate, d, from, len(datagram), l.why})
 		return false
 	}
-	return r.mayCome(now, d, from, len(datagram))
+	return g.mayCome(now, d, from, len(datagram))
 }
 
-// mayAsk judges a newcomer that asks for a session. When many do who have not proved their address, each must ask twice:
-// real clients repeat themselves, and whoever forges addresses at random does not.
-func (r *Relay) mayAsk(now time.Time, d *door, from netip.AddrPort, size int, proved bool) bool {
-	g, rules := &r.guard, r.guard.limits.handshakes[1]
+// mayAsk judges a newcomer that asks for a session. When many do who have not proved their address, each must ask
+// twice: real clients repeat themselves, and whoever forges addresses at random does not.
+func (g *guard) mayAsk(now time.Time, d *listener, from netip.AddrPort, size int, proved bool) bool {
+	rules := g.limits.handshakes[1]
 	if !proved {
 		rules = g.limits.handshakes[0]
-		if r.crowded(now) && !g.seen.Seen(r.sinceStart(now), from) {
-			r.drop(now, stats.DropAskAgain, d, from, size, nil)
+		if g.crowded(now) && !g.seen.Seen(g.sinceStart(now), from) {
+			g.drops.add(now, dropped{stats.DropAskAgain, d, from, size, nil})
 			return false
 		}
 	}
-	if l := r.strangerWithin(now, rules, from, size); l != nil {
-		r.drop(now, stats.DropHandshakes, d, from, size, l.why)
+	if l := g.strangerWithin(now, rules, from, size); l != nil {
+		g.drops.add(now, dropped{stats.DropHandshakes, d, from, size, l.why})
 		return false
 	}
 	return true
 }
 
-// crowded reports whether so many ask, or are half-open, that half of what may be is reached, or more comes than the loop can read:
-// a session takes twenty times as long to open as a datagram to read.
-func (r *Relay) crowded(now time.Time) bool {
-	if r.backlog.overrun() {
+// crowded reports whether so many ask, or are half-open, that half of what may be is reached, or more comes than the
+// loop can read: a session takes twenty times as long to open as a datagram to read.
+func (g *guard) crowded(now time.Time) bool {
+	if g.backlog.overrun() {
 		return true
 	}
-	l := &r.guard.limits
-	if l.calm.PerSecond > 0 && !l.calmed.Take(r.sinceStart(now), l.calm, 1) {
+	l := &g.limits
+	if l.calm.PerSecond > 0 && !l.calmed.Take(g.sinceStart(now), l.calm, 1) {
 		return true
 	}
-	return 2*r.table.HalfOpen() >= r.settings.Limits.HalfOpen
+	return 2*g.table.HalfOpen() >= g.settings.Limits.HalfOpen
 }
 
 // mayPass judges a client's datagram before its session sees it.
-func (r *Relay) mayPass(now time.Time, d *door, m *meter, from netip.AddrPort, size int) bool {
-	if l := r.exceeded(now, r.guard.limits.datagrams, m, size); l != nil {
-		r.drop(now, stats.DropRate, d, from, size, l.why)
+func (g *guard) mayPass(now time.Time, d *listener, m *meter, from netip.AddrPort, size int) bool {
+	if l := g.exceeded(now, g.limits.datagrams, m, size); l != nil {
+		g.drops.add(now, dropped{stats.DropRate, d, from, size, l.why})
 		return false
 	}
 	return true
 }
 
-// mayRelay judges a client's datagram of a session in ModeRelay. Nobody can tell whether it is the client's own, so that the
-// hardest verdict is to drop it.
-func (r *Relay) mayRelay(now time.Time, d *door, m *meter, from netip.AddrPort, size int) bool {
-	if !r.mayPass(now, d, m, from, size) {
+// mayRelay judges a client's datagram of a session in ModeRelay. Nobody can tell whether it is the client's own, so
+// that the hardest verdict is to drop it.
+func (g *guard) mayRelay(now time.Time, d *listener, m *meter, from netip.AddrPort, size int) bool {
+	if !g.mayPass(now, d, m, from, size) {
 		return false
 	}
-	if l := r.exceeded(now, r.guard.limits.accepted, m, size); l != nil {
-		r.drop(now, stats.DropRate, d, from, size, l.why)
+	if l := g.exceeded(now, g.limits.accepted, m, size); l != nil {
+		g.drops.add(now, dropped{stats.DropRate, d, from, size, l.why})
 		return false
 	}
 	return true
@@ -99,8 +104,8 @@ func (r *Relay) mayRelay(now time.Time, d *door, m *meter, from netip.AddrPort, 
 
 // accepted judges a client's datagram that its connection has accepted. Where it is one too many, the session ends.
 func (r *Relay) accepted(now time.Time, e *entry, size int) {
-	if l := r.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {
-		r.drop(now, stats.DropRate, e.Value.door, e.Key.Client, size, l.why)
+	if l := r.guard.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {
+		r.drops.add(now, dropped{stats.DropRate, e.Value.listener, e.Key.Client, size, l.why})
 		r.applyVerdict(now, e, l.Verdict, l.String())
 	}
 }
@@ -112,7 +117,7 @@ func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *code
 		return false
 	}
 	if p.choked {
-		r.drop(now, stats.DropQueueFull, p.door, e.Key.Client, len(m.Payload), nil)
+		r.drops.add(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, len(m.Payload), nil})
 		if m.Mode.IsReliable() && !p.route.Bridge.AllowLossy {
 			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
 		}
@@ -121,19 +126,19 @@ func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *code
 	if from != filter.FromClient || !m.Mode.IsReliable() {
 		return true
 	}
-	l := r.exceeded(now, r.guard.limits.messages, &p.meter, len(m.Payload))
+	l := r.guard.exceeded(now, r.guard.limits.messages, &p.meter, len(m.Payload))
 	if l == nil {
 		return true
 	}
-	r.drop(now, stats.DropRate, p.door, e.Key.Client, len(m.Payload), l.why)
+	r.drops.add(now, dropped{stats.DropRate, p.listener, e.Key.Client, len(m.Payload), l.why})
 	return r.applyVerdict(now, e, l.Verdict, l.String())
 }
 
 // exceeded asks rules about something of a session. Where one stops it, it returns that.
-func (r *Relay) exceeded(now time.Time, rules []*rule, m *meter, size int) *rule {
-	at := r.sinceStart(now)
+func (g *guard) exceeded(now time.Time, rules []*rule, m *meter, size int) *rule {
+	at := g.sinceStart(now)
 	for _, l := range rules {
-		if !r.at(m, l.Per).buckets[l.Of].Take(at, l.Rate, l.weight(size)) && r.breaks(l) {
+		if !g.at(m, l.Per).buckets[l.Of].Take(at, l.Rate, l.weight(size)) && g.breaks(l) {
 			return l
 		}
 	}

@@ -61,8 +61,8 @@ func TestOneAddressCannotLockOthersOut(t *testing.T) {
 	}
 }
 
-// TestPlayersGetInDuringAFloodOfForgedHandshakes: 2,000 forged Connects a second, from as many networks, keep nobody out
-// who asks again, end no session that is established, and hardly reach the game server.
+// TestPlayersGetInDuringAFloodOfForgedHandshakes: 2,000 forged Connects a second, from as many networks, keep nobody
+// out who asks again, end no session that is established, and hardly reach the game server.
 func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
 		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 50}
@@ -99,8 +99,8 @@ func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 	}
 }
 
-// TestProofFirstHoldsForEveryProtocolWithProof: a server hears nothing of a client whose address is forged, and of one that
-// answers it does.
+// TestProofFirstHoldsForEveryProtocolWithProof: a server hears nothing of a client whose address is forged, and of one
+// that answers it does.
 func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
 	for _, p := range udpMembers(nil) {
 		if p.Spec().Proof == codec.NoProof || p.Spec().Proof == codec.ProvedEcho { // which comes after the game has spoken
@@ -123,8 +123,8 @@ func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
 	}
 }
 
-// TestEvictionSparesWhoHasProvedItsAddress: forged Riptide sessions make room, a RakNet player who waits for a slow server
-// does not.
+// TestEvictionSparesWhoHasProvedItsAddress: forged Riptide sessions make room, a RakNet player who waits for a slow
+// server does not.
 func TestEvictionSparesWhoHasProvedItsAddress(t *testing.T) {
 	route := defaultRoute(raknet6())
 	w := newWorldWith(t, 1, simnet.Weather{Latency: time.Millisecond}, raknet6(), route, func(s *Settings) {
@@ -295,8 +295,8 @@ func TestForgedDatagramsBanNobody(t *testing.T) {
 	}
 }
 
-// TestStrangersCannotSpendAPlayersLimits: a flood in the name of a player's address, from other ports, leaves the limits of
-// that address and of its network to the player.
+// TestStrangersCannotSpendAPlayersLimits: a flood in the name of a player's address, from other ports, leaves the
+// limits of that address and of its network to the player.
 func TestStrangersCannotSpendAPlayersLimits(t *testing.T) {
 	w := guarded(t, riptide22(), raknet6(),
 		limit(ratelimit.Packets, ratelimit.PerAddress, 100, 100, ratelimit.Drop),

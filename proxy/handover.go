@@ -56,7 +56,7 @@ func (r *Relay) files(attended map[place]bool) (files []*os.File, err error) {
 	if !ok {
 		return nil, ErrNoHandover
 	}
-	for _, d := range slices.Concat(r.doors, r.retired) {
+	for _, d := range slices.Concat(r.listeners, r.retired.list) {
 		file, err := sockets.File(d.socket)
 		if err != nil {
 			return files, err
@@ -67,9 +67,9 @@ func (r *Relay) files(attended map[place]bool) (files []*os.File, err error) {
 	return files, nil
 }
 
-// HandOver leaves the listening sockets to a successor, which must not read them before this returns, and must from then
-// on: every session gets a socket of its own, so that the kernel tells apart whose a datagram is. The sessions go on until
-// they end by themselves, for as long as grace; then Run returns. An error leaves everything as it was.
+// HandOver leaves the listening sockets to a successor, which must not read them before this returns, and must from
+// then on: every session gets a socket of its own, so that the kernel tells apart whose a datagram is. The sessions go
+// on until they end by themselves, for as long as grace; then Run returns. An error leaves everything as it was.
 func (s *Server) HandOver(grace time.Duration) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -103,7 +103,7 @@ func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
 	if !ok {
 		return false, ErrNoHandover
 	}
-	own := func(d *door, face *netio.Socket, client netip.AddrPort) {
+	own := func(d *listener, face *netio.Socket, client netip.AddrPort) {
 		if netio.ListenerOf(*face) != d.socket || more || err != nil {
 			return // a stream, or parted already
 		}
@@ -117,17 +117,18 @@ func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
 		}
 	}
 	for e := range r.table.All {
-		own(e.Value.door, &e.Value.face, e.Value.via.to(e.Key.Client))
+		own(e.Value.listener, &e.Value.face, e.Value.via.to(e.Key.Client))
 	}
 	return more, err
 }
 
-// leave parts the sessions that came meanwhile, hears nothing more by the listeners' sockets, and lets the sessions end.
+// leave parts the sessions that came meanwhile, hears nothing more by the listeners' sockets, and lets the sessions
+// end.
 func (r *Relay) leave(now time.Time, h netio.Handler, grace time.Duration) error {
 	if _, err := r.part(h, math.MaxInt); err != nil {
 		return err
 	}
-	for _, d := range slices.Concat(r.doors, r.retired) {
+	for _, d := range slices.Concat(r.listeners, r.retired.list) {
 		r.untapped().(netio.Handover).StopReceiving(d.socket)
 	}
 	r.DrainBy(now, now.Add(grace))

@@ -17,7 +17,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// chain is a world whose first server is a second proxy, which trusts the first one's headers, before the second server.
+// chain is a world whose first server is a second proxy, which trusts the first one's headers, before the second
+// server.
 type chain struct {
 	*world
 	second *relayNode
@@ -191,7 +192,7 @@ func TestHeadersDoNotAllocate(t *testing.T) {
 	}
 	c := newChain(t, simnet.Weather{}, raknet6(), HeadersEvery, ModeTerminate)
 	c.connect(codec.Hello{})
-	d := c.second.relay.doors[0]
+	d := c.second.relay.listeners[0]
 	datagram := HeadersEvery.preamble(playerAddr(0), doorAddr).header
 	if n := allocs.PerRun(1000, func() {
 		if _, _, ok := c.second.relay.unwrapProxied(c.Now(), d, upstreamSocketAddr(0), datagram); !ok {

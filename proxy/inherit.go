@@ -10,8 +10,8 @@ import (
 	"tidegate/internal/netio"
 )
 
-// inherited is a listening socket that another process opened. The Server keeps it while the other process, or sockets of
-// its sessions, may hold the address: a listener that was removed can come back on this socket only.
+// inherited is a listening socket that another process opened. The Server keeps it while the other process, or sockets
+// of its sessions, may hold the address: a listener that was removed can come back on this socket only.
 type inherited struct {
 	file *os.File
 	place
@@ -65,8 +65,8 @@ func isAt(addr, listener netip.AddrPort) bool {
 	return addr == listener || listener.Port() == 0 && addr.Addr() == listener.Addr()
 }
 
-// spare closes the inherited sockets without a use. One that no loop has, at the address of a listener, would get a share
-// of its clients. TCP sockets are only held by a service manager.
+// spare closes the inherited sockets without a use. One that no loop has, at the address of a listener, would get a
+// share of its clients. TCP sockets are only held by a service manager.
 func (s *Server) spare(settings *Settings, addrs []netip.AddrPort) {
 	listening := make(map[place]bool)
 	for i, addr := range addrs {

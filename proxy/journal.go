@@ -56,7 +56,7 @@ func (j *journal) line(e *entry) *zerolog.Event {
 	if p.server != nil {
 		server = p.server.Addr.String()
 	}
-	line := j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).
+	line := j.log.Info().Str("listener", p.listener.name).Str("client", j.player(e.Key.Client)).
 		Str("protocol", p.protocol.Spec().Name).Str("upstream", p.route.Upstream.Name).Str("server", server)
 	if p.isRelayed() {
 		line.Str("mode", "relay")
@@ -86,7 +86,7 @@ func (j *journal) ended(now time.Time, e *entry, blame stats.Party, why codec.Re
 // notForwarded tells, now and then, why the kernel does not carry a session that it may.
 func (j *journal) notForwarded(now time.Time, e *entry, err error) {
 	if j.ways.Allow(now) {
-		j.log.Info().Str("listener", e.Value.door.name).Str("client", j.player(e.Key.Client)).Err(err).
+		j.log.Info().Str("listener", e.Value.listener.name).Str("client", j.player(e.Key.Client)).Err(err).
 			Msg("session stays in user space")
 	}
 }
@@ -97,7 +97,7 @@ func (j *journal) banned(now time.Time, e *entry, ban *ratelimit.Ban) {
 	if !ok {
 		return
 	}
-	j.log.Warn().Str("listener", e.Value.door.name).Str("client", j.player(e.Key.Client)).Str("reason", ban.Reason).
+	j.log.Warn().Str("listener", e.Value.listener.name).Str("client", j.player(e.Key.Client)).Str("reason", ban.Reason).
 		Time("until", ban.Until).Int("times", ban.Times).Uint64("suppressed", suppressed).Msg("banned")
 }
 
@@ -120,15 +120,15 @@ func (j *journal) player(addr netip.AddrPort) string {
 // held tells that a session has lost its server and is kept.
 func (j *journal) held(e *entry, why codec.Reason) {
 	p := &e.Value
-	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("upstream", p.route.Upstream.Name).
+	j.log.Info().Str("listener", p.listener.name).Str("client", j.player(e.Key.Client)).Str("upstream", p.route.Upstream.Name).
 		Stringer("server", p.server.Addr).Str("reason", why.String()).Msg("session held")
 }
 
-// regained tells that a server has taken a session that was held or moved. client is what it calls the player, where its
-// protocol does.
+// regained tells that a server has taken a session that was held or moved. client is what it calls the player, where
+// its protocol does.
 func (j *journal) regained(e *entry, held time.Duration, client uint16) {
 	p := &e.Value
-	j.log.Info().Str("listener", p.door.name).Str("client", j.player(e.Key.Client)).Str("upstream", p.route.Upstream.Name).
+	j.log.Info().Str("listener", p.listener.name).Str("client", j.player(e.Key.Client)).Str("upstream", p.route.Upstream.Name).
 		Stringer("server", p.server.Addr).Int64("took_ms", held.Milliseconds()).
 		Uint16("client_id", client).Bool("same_id", client == p.id).Msg("session regained")
 }

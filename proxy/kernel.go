@@ -50,9 +50,9 @@ func (l *Listener) Shieldable() error {
 	return nil
 }
 
-// FirstBytes are those that datagrams of a listener's clients may begin with, and those by which only strangers do. Nothing is
-// known of them where one of its protocols says nothing. In ModeRelay all may be, since what comes after a session's first datagram
-// is nobody's business.
+// FirstBytes are those that datagrams of a listener's clients may begin with, and those by which only strangers do.
+// Nothing is known of them where one of its protocols says nothing. In ModeRelay all may be, since what comes after a
+// session's first datagram is nobody's business.
 func (l *Listener) FirstBytes() shield.FirstBytes {
 	var possible, openings, later codec.ByteSet
 	for _, p := range l.Protocols {
@@ -97,16 +97,16 @@ func tellFiltered(socket syscall.Conn, on bool) {
 	}
 }
 
-// shieldLoop puts filters in front of the listening sockets of a loop, as its Relay's settings want them. It runs on the
-// loop's goroutine, or before that.
+// shieldLoop puts filters in front of the listening sockets of a loop, as its Relay's settings want them. It runs on
+// the loop's goroutine, or before that.
 func (s *Server) shieldLoop(r *Relay) error {
 	for i := range r.settings.Listeners {
-		l, d := &r.settings.Listeners[i], r.doors[i]
+		l, d := &r.settings.Listeners[i], r.listeners[i]
 		socket, ok := netio.ListenerOf(d.socket).(syscall.Conn)
 		if !ok || l.Transport.Stream {
 			continue
 		}
-		if err := s.options.Kernel.guard(socket, l, r.gate); err != nil {
+		if err := s.options.Kernel.guard(socket, l, r.known.gate); err != nil {
 			return fmt.Errorf("listener %s: %w", l.Name, err)
 		}
 	}

@@ -164,8 +164,8 @@ func (s *shielded) came(want uint64) {
 	})
 }
 
-// TestPlainFilter checks that without the right to use eBPF impossible datagrams still do not come in, and that a reload
-// changes which they are.
+// TestPlainFilter checks that without the right to use eBPF impossible datagrams still do not come in, and that a
+// reload changes which they are.
 func TestPlainFilter(t *testing.T) {
 	s := startWithKernel(t, 2, proxy.Kernel{Plain: true}, bedrock())
 	s.send("127.1.0.1", 0x00, 0x7f, 0x01)
@@ -223,8 +223,8 @@ func (s *shielded) sendRun(from string, first byte, n int) {
 	p.Flush()
 }
 
-// TestFilteredIsNotLost: what a filter drops does not count as lost for want of room, whichever filter it is and whatever
-// the reason. The kernel counts both as one.
+// TestFilteredIsNotLost: what a filter drops does not count as lost for want of room, whichever filter it is and
+// whatever the reason. The kernel counts both as one.
 func TestFilteredIsNotLost(t *testing.T) {
 	const impossible = 0x7f
 	lost := func(s *shielded) (buffers, unclear uint64) {

@@ -13,8 +13,8 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// What one datagram does to the real libraries is in docs/security.md#killers. Each is sent here at a proxy between every
-// pair of protocols; none of them, nor any like it, may reach a server or a player.
+// What one datagram does to the real libraries is in docs/security.md#killers. Each is sent here at a proxy between
+// every pair of protocols; none of them, nor any like it, may reach a server or a player.
 
 // killer is a datagram, or several, that ends or wedges a real server or client.
 type killer struct {
@@ -70,8 +70,8 @@ func rudpRequest() []byte {
 	return b
 }
 
-// deadly reports what of a datagram would kill a real peer of a protocol, or nothing. Those towards clients are told apart
-// from those towards servers.
+// deadly reports what of a datagram would kill a real peer of a protocol, or nothing. Those towards clients are told
+// apart from those towards servers.
 func deadly(p codec.Protocol, d []byte, toClient bool) string {
 	switch name := p.Spec().Name; {
 	case len(d) == 0:

@@ -87,10 +87,10 @@ func (l *rule) bucket(from netip.Addr, networks ratelimit.Networks) *ratelimit.B
 
 // strangerWithin asks rules about a datagram of n from an address without a session, for which every verdict beyond
 // Observe is to drop it. Where one stops it, it returns that.
-func (r *Relay) strangerWithin(now time.Time, rules []*rule, from netip.AddrPort, size int) *rule {
-	at, a := r.sinceStart(now), from.Addr().Unmap()
+func (g *guard) strangerWithin(now time.Time, rules []*rule, from netip.AddrPort, size int) *rule {
+	at, a := g.sinceStart(now), from.Addr().Unmap()
 	for _, l := range rules {
-		if !l.bucket(a, r.settings.Networks).Take(at, l.Rate, l.weight(size)) && r.breaks(l) {
+		if !l.bucket(a, g.settings.Networks).Take(at, l.Rate, l.weight(size)) && g.breaks(l) {
 			return l
 		}
 	}
@@ -106,14 +106,14 @@ func (l *rule) weight(size int) int {
 }
 
 // breaks counts a breach of a limit, and reports whether it is to be punished.
-func (r *Relay) breaks(l *rule) bool {
+func (g *guard) breaks(l *rule) bool {
 	if l.Verdict <= ratelimit.Observe {
-		r.counters.Limits[l.Of][l.Per].Observed++
+		g.drops.counters.Limits[l.Of][l.Per].Observed++
 		return false
 	}
-	r.counters.Limits[l.Of][l.Per].Enforced++
+	g.drops.counters.Limits[l.Of][l.Per].Enforced++
 	return true
 }
 
 // sinceStart is the time of Buckets.
-func (r *Relay) sinceStart(now time.Time) time.Duration { return now.Sub(r.guard.start) }
+func (g *guard) sinceStart(now time.Time) time.Duration { return now.Sub(g.start) }

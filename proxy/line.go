@@ -1,7 +1,7 @@
 package proxy
 
-// line is sessions that wait, first come first served. The zero value is empty. (It would be a fifo, but for Go 1.26, whose
-// compiler does not survive a pair that leads to a generic type of pairs.)
+// line is sessions that wait, first come first served. The zero value is empty. (It would be a fifo, but for Go 1.26,
+// whose compiler does not survive a pair that leads to a generic type of pairs.)
 type line struct {
 	now, later []*entry
 	at         int // the first of now that is left

@@ -2,8 +2,8 @@ package proxy
 
 import "tidegate/codec"
 
-// locals are the protocols of the settings as one Relay has them: its connections share memory with each other, and with
-// nobody else's.
+// locals are the protocols of the settings as one Relay has them: its connections share memory with each other, and
+// with nobody else's.
 type locals map[codec.PerLoop]codec.Protocol
 
 // of is the Relay's own of a protocol.

@@ -32,7 +32,8 @@ const (
 	sessionLogBurst = 1000
 )
 
-// sourceLog is what one network of sources may have told of one kind, in lines a minute: none takes all lines of a kind.
+// sourceLog is what one network of sources may have told of one kind, in lines a minute: none takes all lines of a
+// kind.
 var sourceLog = ratelimit.Rate{PerSecond: 60, Burst: 60}
 
 // dropSourceLog is the same of drops.
@@ -66,7 +67,8 @@ func newLogLimiter(now time.Time, seed uint64) logLimiter {
 
 func (k lineKind) isDrop() bool { return k < lineKind(stats.DropCount) || k == lineFailed }
 
-// allow reports whether a line about a source may be written, and how many of its kind were left out since the last one.
+// allow reports whether a line about a source may be written, and how many of its kind were left out since the last
+// one.
 func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (suppressed uint64, ok bool) {
 	// The kind goes first: in a flood it is what refuses, and it is in the processor's caches.
 	if h.limits[k].Spent(now) || !h.hears(now, k, from) || !h.limits[k].Allow(now) {

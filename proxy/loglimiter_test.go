@@ -12,7 +12,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestNoSourceTakesAllLines: one that is dropped all the time leaves lines for others, and is told of itself now and then.
+// TestNoSourceTakesAllLines: one that is dropped all the time leaves lines for others, and is told of itself now and
+// then.
 func TestNoSourceTakesAllLines(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var log bytes.Buffer
@@ -46,7 +47,8 @@ func TestManySourcesTakeFewLines(t *testing.T) {
 	}
 }
 
-// TestWhatWasLeftOutIsToldInTheEnd, also when nothing of its kind happens any more; and then there is nothing more to do.
+// TestWhatWasLeftOutIsToldInTheEnd, also when nothing of its kind happens any more; and then there is nothing more to
+// do.
 func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var log bytes.Buffer

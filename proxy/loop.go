@@ -17,7 +17,7 @@ type loop struct {
 	poller  netio.Poller
 	clock   clock
 	turns   stats.Turns
-	thinner *thinner // nil: none
+	sampler *strangerSampler // nil: none
 	mailbox chan func(*Relay, time.Time)
 	done    chan struct{} // closed when run has returned
 	dropped uint64        // netio.Stats.KernelDrops, as told last
@@ -61,8 +61,8 @@ func (l *loop) turn() error {
 	if l.relay.Paced() {
 		l.relay.Sent(l.clock.now)
 	}
-	if l.thinner != nil {
-		l.thinner.turn(l.clock.now, l.relay)
+	if l.sampler != nil {
+		l.sampler.turn(l.clock.now, l.relay)
 	}
 	l.turns.End(l.clock.now.Sub(began))
 	return nil
@@ -71,17 +71,17 @@ func (l *loop) turn() error {
 // next is when there is something to do at the latest; zero means never.
 func (l *loop) next() time.Time {
 	next := l.relay.NextTimeout()
-	if l.thinner != nil {
-		next = codec.Earliest(next, l.thinner.due())
+	if l.sampler != nil {
+		next = codec.Earliest(next, l.sampler.due())
 	}
 	return next
 }
 
-// sockets are the totals of the loop's sockets. The kernel counts what the filters dropped once more for each socket; they
-// have counted it already. Between the two counts of a datagram the total stands still.
+// sockets are the totals of the loop's sockets. The kernel counts what the filters dropped once more for each socket;
+// they have counted it already. Between the two counts of a datagram the total stands still.
 func (l *loop) sockets() netio.Stats {
 	s := l.poller.Stats()
-	s.KernelDrops -= min(l.relay.gate.Drops(), s.KernelDrops)
+	s.KernelDrops -= min(l.relay.known.gate.Drops(), s.KernelDrops)
 	l.dropped = max(l.dropped, s.KernelDrops)
 	s.KernelDrops = l.dropped
 	return s
@@ -178,12 +178,12 @@ func isClosed(c chan struct{}) bool {
 // consult is ask for someone whose patience ends with ctx. f must not be used after an error: it may be called later.
 func (l *loop) consult(ctx context.Context, f func(*Relay, time.Time)) error {
 	called := make(chan struct{})
-	letter := func(r *Relay, now time.Time) {
+	command := func(r *Relay, now time.Time) {
 		f(r, now)
 		close(called)
 	}
 	select {
-	case l.mailbox <- letter:
+	case l.mailbox <- command:
 		l.poller.Wake()
 	case <-l.done:
 		return ErrStopped

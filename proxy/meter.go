@@ -21,7 +21,7 @@ type meter struct {
 }
 
 // at is the node of a scope.
-func (r *Relay) at(m *meter, s ratelimit.Scope) *node {
+func (g *guard) at(m *meter, s ratelimit.Scope) *node {
 	switch s {
 	case ratelimit.PerSession:
 		return &m.own
@@ -30,43 +30,40 @@ func (r *Relay) at(m *meter, s ratelimit.Scope) *node {
 	case ratelimit.PerNetwork:
 		return m.network
 	}
-	return &r.guard.all
+	return &g.all
 }
 
 // enroll counts a session among those of its address and network.
-func (r *Relay) enroll(m *meter, from netip.Addr) {
-	g := &r.guard
+func (g *guard) enroll(m *meter, from netip.Addr) {
 	m.own.sessions = 1
 	g.all.sessions++
 	if g.limits.shared {
 		m.address = join(g.addresses, from.Unmap(), m)
-		m.network = join(g.networks, r.settings.Networks.Of(from), m)
+		m.network = join(g.networks, g.settings.Networks.Of(from), m)
 	}
 }
 
 // discharge forgets a session. The nodes of an address live as long as its sessions.
-func (r *Relay) discharge(m *meter, from netip.Addr) {
-	g := &r.guard
+func (g *guard) discharge(m *meter, from netip.Addr) {
 	g.all.sessions--
 	g.all.queued -= m.own.queued
 	if m.address != nil {
 		leave(g.addresses, from.Unmap(), m.address, m)
-		leave(g.networks, r.settings.Networks.Of(from), m.network, m)
+		leave(g.networks, g.settings.Networks.Of(from), m.network, m)
 	}
 }
 
 // enrollAnew counts all sessions as the present limits want it.
-func (r *Relay) enrollAnew() {
-	g := &r.guard
+func (g *guard) enrollAnew() {
 	g.all, g.addresses, g.networks = node{}, make(map[netip.Addr]*node), make(map[netip.Prefix]*node)
-	for e := range r.table.All {
+	for e := range g.table.All {
 		m := &e.Value.meter
 		m.address, m.network = nil, nil
 		if !e.Value.isRelayed() {
 			e.Value.choked = false
 		}
 		g.all.queued += m.own.queued
-		r.enroll(m, e.Key.Client.Addr())
+		g.enroll(m, e.Key.Client.Addr())
 	}
 }
 

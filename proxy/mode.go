@@ -19,8 +19,8 @@ const (
 	ModeRelay
 )
 
-// Any stands for whatever protocol a route in ModeRelay passes: it takes every datagram for an opening one. It cannot be
-// terminated.
+// Any stands for whatever protocol a route in ModeRelay passes: it takes every datagram for an opening one. It cannot
+// be terminated.
 var Any codec.Protocol = anything{}
 
 type anything struct{}

@@ -59,7 +59,7 @@ func (r *Relay) moveAll(now time.Time, pool *upstream.Pool, from netip.AddrPort)
 // move begins to move a session to a server, or to any if that is zero.
 func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 	p := &e.Value
-	if p.isRelayed() || !p.established || p.ending || p.gap != nil || !p.upstream.up || !p.client.Live() {
+	if p.isRelayed() || !p.established || p.ending || p.hold != nil || !p.upstream.up || !p.client.Live() {
 		return ErrNotMovable
 	}
 	if to.IsValid() {
@@ -72,11 +72,11 @@ func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 	r.carrier.SendJoined(now, &p.upstream.Sender)
 	r.carried(now, e)
 	r.counters.Moved++
-	p.gap = &gap{since: now, until: now.Add(max(p.route.Failover.Hold, moveTime)), to: to, phase: quiescing}
-	p.gap.departure.limit = now.Add(quiesceTime)
+	p.hold = &hold{since: now, until: now.Add(max(p.route.Failover.Hold, moveTime)), to: to, phase: quiescing}
+	p.hold.departure.limit = now.Add(quiesceTime)
 	r.queue(e)
 	p.upstream.Away = true
-	p.expires = p.gap.until
+	p.expires = p.hold.until
 	r.settle(now, e)
 	return nil
 }
@@ -103,7 +103,7 @@ type departure struct {
 // answers in its next tick, which is later than its library acknowledges.
 func (r *Relay) quiesce(now time.Time, e *entry) {
 	p := &e.Value
-	l := &p.gap.departure
+	l := &p.hold.departure
 	stats := p.upstream.Conn.Stats()
 	leaveAt := l.limit
 	if stats.Queued == 0 {
@@ -117,11 +117,11 @@ func (r *Relay) quiesce(now time.Time, e *entry) {
 		leaveAt = codec.Earliest(leaveAt.Add(stats.RTT+tickTime), l.limit)
 	}
 	if now.Before(leaveAt) {
-		p.gap.next = leaveAt
+		p.hold.next = leaveAt
 		return
 	}
 	p.upstream.Conn.Close(now, codec.Goodbye{Reason: codec.Closed})
-	p.gap.phase, p.gap.next = closing, now.Add(stats.RTT+closeTime)
+	p.hold.phase, p.hold.next = closing, now.Add(stats.RTT+closeTime)
 	r.settle(now, e)
 }
 
@@ -129,8 +129,8 @@ func (r *Relay) quiesce(now time.Time, e *entry) {
 // server has taken the session.
 func (r *Relay) depart(now time.Time, e *entry) {
 	p := &e.Value
-	r.partings.add(now, e, r)
-	p.socket = nil // the parting's
+	r.closing.add(now, e, r)
+	p.socket = nil // the closing connection's
 	r.leaveServer(now, p)
 	r.seek(now, e)
 }

@@ -52,8 +52,8 @@ func TestMove(t *testing.T) {
 			}
 			s.Run(5 * time.Second)
 			status := s.proxy.relay.pools.Get("arena").Status(s.Now())
-			if status[0].Sessions != 0 || status[1].Sessions != 1 || len(s.proxy.relay.partings.list) != 0 || s.player.gone() {
-				t.Errorf("in the end: %+v, %d partings, gone = %v", status, len(s.proxy.relay.partings.list), s.player.gone())
+			if status[0].Sessions != 0 || status[1].Sessions != 1 || len(s.proxy.relay.closing.list) != 0 || s.player.gone() {
+				t.Errorf("in the end: %+v, %d partings, gone = %v", status, len(s.proxy.relay.closing.list), s.player.gone())
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestMoveFromADyingServer(t *testing.T) {
 	}
 	_ = s.proxy.relay.pools.Get("arena").Drain(s.Now(), serverAddr, true)
 	s.play(codec.ReliableOrdered, time.Second)
-	if got := s.proxy.relay.partings.list; len(got) != 0 {
+	if got := s.proxy.relay.closing.list; len(got) != 0 {
 		t.Fatal("left before what was sent could be acknowledged")
 	}
 	s.play(codec.ReliableOrdered, 3*time.Second)
@@ -92,7 +92,7 @@ func TestMoveFromADyingServer(t *testing.T) {
 		t.Errorf("gone = %v; %d at the second server", s.player.gone(), len(s.got[1]))
 	}
 	s.Run(lingerTime)
-	if len(s.proxy.relay.partings.list) != 0 || !s.proxy.sockets[upstreamSocketAddr(0)].closed {
+	if len(s.proxy.relay.closing.list) != 0 || !s.proxy.sockets[upstreamSocketAddr(0)].closed {
 		t.Error("the silent server is still told goodbye")
 	}
 }
@@ -135,13 +135,13 @@ func TestMoveAll(t *testing.T) {
 // TestPartingsAreBounded: beyond the bound a goodbye is said once.
 func TestPartingsAreBounded(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
-	ps := &s.proxy.relay.partings
-	ps.list = make([]*parting, maxPartings)
+	ps := &s.proxy.relay.closing
+	ps.list = make([]*closingConn, maxClosing)
 	e := s.entry()
 	p := &e.Value
 	p.upstream.Conn.Close(s.Now(), codec.Goodbye{Reason: codec.Closed})
 	ps.add(s.Now(), e, s.proxy.relay)
-	if len(ps.list) != maxPartings || !p.socket.(*simSocket).closed || len(s.proxy.out) == 0 {
+	if len(ps.list) != maxClosing || !p.socket.(*simSocket).closed || len(s.proxy.out) == 0 {
 		t.Errorf("%d partings, %d datagrams", len(ps.list), len(s.proxy.out))
 	}
 	ps.list = nil
@@ -215,7 +215,7 @@ func TestMoveFromATalkingServer(t *testing.T) {
 				if !old.gone() && old.conn.Send(s.Now(), m) == nil {
 					said++
 				}
-				if s.Run(10 * time.Millisecond); said == 50 && s.entry().Value.gap == nil {
+				if s.Run(10 * time.Millisecond); said == 50 && s.entry().Value.hold == nil {
 					if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {
 						t.Fatal(err)
 					}
@@ -262,7 +262,7 @@ func TestMoveRUDP(t *testing.T) {
 		if err := s.proxy.relay.move(s.Now(), s.entry(), to); err != nil {
 			t.Fatal(err)
 		}
-		s.entry().Value.gap.departure.limit = s.Now() // there is no time to send again
+		s.entry().Value.hold.departure.limit = s.Now() // there is no time to send again
 		s.play(codec.Reliable, time.Second)
 		old.misses = nil
 	}
@@ -319,20 +319,20 @@ func TestLateWordsOfAnOldServer(t *testing.T) {
 	}
 	_ = s.proxy.relay.pools.Get("arena").Drain(s.Now(), serverAddr, true)
 	talk(2 * time.Second)
-	if got := len(s.player.received()); got != said || len(s.proxy.relay.partings.list) != 1 || s.drops(stats.DropClosing) != 0 {
+	if got := len(s.player.received()); got != said || len(s.proxy.relay.closing.list) != 1 || s.drops(stats.DropClosing) != 0 {
 		t.Fatalf("%d of %d messages came, %d dropped; %d connections are closing", got, said, s.drops(stats.DropClosing),
-			len(s.proxy.relay.partings.list))
+			len(s.proxy.relay.closing.list))
 	}
 	s.servers[1].down = false
-	s.await("taken", time.Second, func() bool { return s.entry().Value.gap == nil })
+	s.await("taken", time.Second, func() bool { return s.entry().Value.hold == nil })
 	before := len(s.player.received())
 	talk(time.Second)
 	if got := len(s.player.received()); got != before || s.drops(stats.DropClosing) == 0 {
 		t.Errorf("%d messages came after the next server had taken the session, %d dropped", got-before, s.drops(stats.DropClosing))
 	}
 	s.Run(lingerTime)
-	if len(s.proxy.relay.partings.list) != 0 || s.player.gone() {
-		t.Errorf("%d connections are closing; gone = %v", len(s.proxy.relay.partings.list), s.player.gone())
+	if len(s.proxy.relay.closing.list) != 0 || s.player.gone() {
+		t.Errorf("%d connections are closing; gone = %v", len(s.proxy.relay.closing.list), s.player.gone())
 	}
 }
 
@@ -340,8 +340,8 @@ func TestLateWordsOfAnOldServer(t *testing.T) {
 func TestLateWordsAreBounded(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
 	e := s.entry()
-	x := &parting{of: e}
-	e.Value.gap = &gap{}
+	x := &closingConn{of: e}
+	e.Value.hold = &hold{}
 	m := codec.Message{Payload: make([]byte, 1000), Mode: codec.Unreliable}
 	m.Payload[0] = 0x86
 	for range 2 * maxLate / len(m.Payload) {
@@ -350,5 +350,5 @@ func TestLateWordsAreBounded(t *testing.T) {
 	if dropped := int(s.drops(stats.DropClosing)); dropped < maxLate/len(m.Payload) || dropped == 2*maxLate/len(m.Payload) {
 		t.Errorf("%d messages were dropped", dropped)
 	}
-	e.Value.gap = nil
+	e.Value.hold = nil
 }

@@ -22,12 +22,12 @@ const (
 
 // newcomer takes a datagram from an address without a session. A stream that it makes no session of is closed, unless
 // its client may ask again.
-func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
+func (r *Relay) newcomer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	w := r.recognise(now, d, from, datagram)
 	switch {
 	case w != nil && d.route.Mode == ModeRelay:
 		if !r.answerList(now, d, w, s, from, datagram) {
-			r.greetPlain(now, d, w, s, from, datagram)
+			r.openRelayed(now, d, w, s, from, datagram)
 		}
 		return
 	case w != nil:
@@ -47,24 +47,24 @@ func (r *Relay) newcomer(now time.Time, d *door, s netio.Socket, from netip.Addr
 }
 
 // recognise finds the protocol of a newcomer's datagram, or drops it.
-func (r *Relay) recognise(now time.Time, d *door, from netip.AddrPort, datagram []byte) *way {
-	if !r.mayEnter(now, d, from, datagram) {
+func (r *Relay) recognise(now time.Time, d *listener, from netip.AddrPort, datagram []byte) *protocolEntry {
+	if !r.guard.mayEnter(now, d, from, datagram) {
 		return nil
 	}
 	w := d.sniff(datagram)
 	if w == nil {
-		r.drop(now, stats.DropUnknownProtocol, d, from, len(datagram), nil)
+		r.drops.add(now, dropped{stats.DropUnknownProtocol, d, from, len(datagram), nil})
 	}
 	return w
 }
 
 // greet takes the first datagram from an address.
-func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) outcome {
+func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) outcome {
 	// Where Accept is the proof, it tells who asks for a session; elsewhere every datagram that it is shown does.
 	proved := w.proof == codec.ProvedAccept
 	full := r.room(now, from, proved)
 	closed := r.draining || d.retired
-	if !proved && (r.mustWait(now, d, from, len(datagram), full) || !r.mayAsk(now, d, from, len(datagram), false)) {
+	if !proved && (r.mustWait(now, d, from, len(datagram), full) || !r.guard.mayAsk(now, d, from, len(datagram), false)) {
 		return mayRepeat
 	}
 	if full != nil || closed {
@@ -78,14 +78,14 @@ func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip
 	}
 	switch {
 	case err != nil:
-		r.drop(now, stats.DropOf(err), d, from, len(datagram), err)
+		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
 	case conn != nil && r.presence.has(d, conn):
 		r.refusePresent(now, d, w, s, from, datagram)
 	case conn == nil:
 	case full != nil || closed: // its protocol has no refusal
 		_, why := r.whyFull(d, full)
-		r.drop(now, why, d, from, len(datagram), full)
-	case proved && !r.mayAsk(now, d, from, len(datagram), true):
+		r.drops.add(now, dropped{why, d, from, len(datagram), full})
+	case proved && !r.guard.mayAsk(now, d, from, len(datagram), true):
 		return mayRepeat
 	case r.open(now, d, w, s, from, len(datagram), conn):
 		return taken
@@ -95,7 +95,7 @@ func (r *Relay) greet(now time.Time, d *door, w *way, s netio.Socket, from netip
 
 // mustWait drops a newcomer without proof if there will be a place for it soon. It has asked, but the limits of
 // handshakes count only those that a place was there for: what it asked in vain would keep it out later.
-func (r *Relay) mustWait(now time.Time, d *door, from netip.AddrPort, size int, full error) bool {
+func (r *Relay) mustWait(now time.Time, d *listener, from netip.AddrPort, size int, full error) bool {
 	if full == nil {
 		return false
 	}
@@ -103,8 +103,8 @@ func (r *Relay) mustWait(now time.Time, d *door, from netip.AddrPort, size int, 
 	if reason != codec.ReasonNone {
 		return false
 	}
-	r.guard.seen.Seen(r.sinceStart(now), from)
-	r.drop(now, why, d, from, size, full)
+	r.guard.seen.Seen(r.guard.sinceStart(now), from)
+	r.drops.add(now, dropped{why, d, from, size, full})
 	return true
 }
 
@@ -112,7 +112,7 @@ func (r *Relay) mustWait(now time.Time, d *door, from netip.AddrPort, size int, 
 // ask for a session. Most clients take a refusal as final. So refuse sends none where only half-open places are short:
 // they are soon free again, and clients repeat themselves.
 func (r *Relay) refuse(
-	now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte, full error,
+	now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte, full error,
 ) (refused bool, out outcome) {
 	reason, why := r.whyFull(d, full)
 	said := reason
@@ -123,7 +123,7 @@ func (r *Relay) refuse(
 	if len(reply) == 0 {
 		return false, turnedAway
 	}
-	r.drop(now, why, d, from, len(datagram), full)
+	r.drops.add(now, dropped{why, d, from, len(datagram), full})
 	if reason == codec.ReasonNone {
 		return true, mayRepeat
 	}
@@ -133,7 +133,7 @@ func (r *Relay) refuse(
 
 // whyFull returns the refusal of a newcomer that finds no place in the table, and the reason to drop its datagram.
 // ReasonNone means that there will be a place soon, and no refusal.
-func (r *Relay) whyFull(d *door, full error) (codec.Reason, stats.Drop) {
+func (r *Relay) whyFull(d *listener, full error) (codec.Reason, stats.Drop) {
 	switch {
 	case r.draining, d.retired:
 		return codec.ServerStopped, stats.DropClosing
@@ -145,25 +145,25 @@ func (r *Relay) whyFull(d *door, full error) (codec.Reason, stats.Drop) {
 	return codec.ServerFull, stats.DropTableFull
 }
 
-// answer sends a stateless reply. Where it is larger than the datagram, it is worth a forged address, and where it is not,
-// still the time that it takes: the budget of its kind must allow it.
-func (r *Relay) answer(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
+// answer sends a stateless reply. Where it is larger than the datagram, it is worth a forged address, and where it is
+// not, still the time that it takes: the budget of its kind must allow it.
+func (r *Relay) answer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
 	switch {
 	case d.stream:
 	case len(reply) > len(datagram) && !d.mayAnswer(now, from):
-		r.drop(now, stats.DropPingBudget, d, from, len(datagram), nil)
+		r.drops.add(now, dropped{stats.DropPingBudget, d, from, len(datagram), nil})
 		return
 	case len(reply) <= len(datagram) && !r.replies.Allow(now, from.Addr()):
-		r.drop(now, stats.DropReplyBudget, d, from, len(datagram), nil)
+		r.drops.add(now, dropped{stats.DropReplyBudget, d, from, len(datagram), nil})
 		return
 	}
 	r.counters.Clients.Out.Count(reply)
 	r.sendAnswer(d, s, from, reply)
 }
 
-// answerList answers a server list that asks through a relay, and reports whether the datagram is such a question. It makes no
-// session, and the servers do not hear of it: how much strangers ask costs them nothing.
-func (r *Relay) answerList(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
+// answerList answers a server list that asks through a relay, and reports whether the datagram is such a question. It
+// makes no session, and the servers do not hear of it: how much strangers ask costs them nothing.
+func (r *Relay) answerList(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
 	protocol, ok := w.protocol.(codec.Pinger)
 	if !ok || !protocol.IsPing(datagram) {
 		return false
@@ -175,7 +175,7 @@ func (r *Relay) answerList(now time.Time, d *door, w *way, s netio.Socket, from 
 		_, reply, _ = protocol.Accept(now, from, datagram, r.sockets.Buffer())
 	}
 	if len(reply) == 0 {
-		r.drop(now, stats.DropUnanswered, d, from, len(datagram), nil)
+		r.drops.add(now, dropped{stats.DropUnanswered, d, from, len(datagram), nil})
 		return true
 	}
 	r.answer(now, d, s, from, datagram, reply)
@@ -183,22 +183,22 @@ func (r *Relay) answerList(now time.Time, d *door, w *way, s netio.Socket, from 
 }
 
 // mayAnswer spends from the budget for what is worth a forged address.
-func (d *door) mayAnswer(now time.Time, from netip.AddrPort) bool {
+func (d *listener) mayAnswer(now time.Time, from netip.AddrPort) bool {
 	return d.answers == nil || d.answers.Allow(now, from.Addr())
 }
 
 // sniff finds the protocol of a first datagram, or nil.
-func (d *door) sniff(datagram []byte) *way {
-	for i := range d.ways {
-		if d.ways[i].protocol.Sniff(datagram) {
-			return &d.ways[i]
+func (d *listener) sniff(datagram []byte) *protocolEntry {
+	for i := range d.entries {
+		if d.entries[i].protocol.Sniff(datagram) {
+			return &d.entries[i]
 		}
 	}
 	return nil
 }
 
 // open makes a session of a newcomer, in place of a half-open one if need be.
-func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, size int, conn codec.Conn) bool {
+func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, size int, conn codec.Conn) bool {
 	e, err := r.add(now, d, w, s, from, &terminated{
 		bridge:  w.bridge,
 		client:  side{Sender: bridge.Sender{Conn: conn}},
@@ -218,13 +218,14 @@ func (r *Relay) open(now time.Time, d *door, w *way, s netio.Socket, from netip.
 	return true
 }
 
-// add puts a session into the table, in place of a half-open one if need be. It is relayed if it has no terminated part.
-func (r *Relay) add(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, t *terminated) (*entry, error) {
+// add puts a session into the table, in place of a half-open one if need be. It is relayed if it has no terminated
+// part.
+func (r *Relay) add(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, t *terminated) (*entry, error) {
 	if e := r.victim(now, r.table.Room(from.Addr()), t != nil && w.proof == codec.ProvedAccept); e != nil {
 		r.evict(now, e)
 	}
 	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{
-		door: d, route: d.route, protocol: w.protocol, face: s, via: d.via(nil), serial: r.serials.next(), tally: w.tally,
+		listener: d, route: d.route, protocol: w.protocol, face: s, via: d.via(nil), serial: r.serials.next(), tally: w.tally,
 		opened: now, heard: now, terminated: t,
 	})
 	if err != nil {
@@ -233,6 +234,6 @@ func (r *Relay) add(now time.Time, d *door, w *way, s netio.Socket, from netip.A
 	d.sessions++
 	r.counters.Opened++
 	w.tally.Opened++
-	r.enroll(&e.Value.meter, from.Addr())
+	r.guard.enroll(&e.Value.meter, from.Addr())
 	return e, nil
 }

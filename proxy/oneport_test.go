@@ -66,7 +66,8 @@ func onePort(t *testing.T, all []codec.Protocol) {
 	}
 }
 
-// greetTheSilent has the server create an entity for whoever has not said anything: R-Type's player, who waits for that.
+// greetTheSilent has the server create an entity for whoever has not said anything: R-Type's player, who waits for
+// that.
 func (w *world) greetTheSilent(wrapping bridge.Wrapping) {
 	w.t.Helper()
 	for _, p := range w.servers[0].peers {

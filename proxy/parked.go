@@ -6,8 +6,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// maxParked bounds the datagrams of ModeRelay that wait on a path: 512 of 1,500 bytes are 768 KiB. At 150 in 10 ms that is a
-// delay of 34 ms, beyond which a game is better served by a loss.
+// maxParked bounds the datagrams of ModeRelay that wait on a path: 512 of 1,500 bytes are 768 KiB. At 150 in 10 ms
+// that is a delay of 34 ms, beyond which a game is better served by a loss.
 const maxParked = 512
 
 // parked are datagrams of sessions in ModeRelay that wait for their path. There is no codec that would keep them.
@@ -24,15 +24,15 @@ func (r *Relay) forwardUp(now time.Time, e *entry, datagram []byte) {
 	way := p.path
 	switch {
 	case way == nil:
-	case !way.jammed && way.free(now):
-		r.count(now, way)
+	case !way.blocked && way.free(now):
+		r.paths.count(now, way)
 	case way.parked.len() == maxParked:
-		r.drop(now, stats.DropPaced, p.door, e.Key.Client, len(datagram), nil)
+		r.drops.add(now, dropped{stats.DropPaced, p.listener, e.Key.Client, len(datagram), nil})
 		return
 	default:
 		slot := way.parked.push()
 		slot.of, slot.bytes = e, append(slot.bytes[:0], datagram...)
-		r.jam(way)
+		r.paths.block(way)
 		return
 	}
 	r.toServer(now, e, datagram, true)
@@ -45,7 +45,7 @@ func (r *Relay) sendParked(now time.Time, way *path) bool {
 		return false
 	}
 	if p := &d.of.Value; p.path == way && p.socket != nil {
-		r.count(now, way)
+		r.paths.count(now, way)
 		r.counters.Paced++
 		r.toServer(now, d.of, d.bytes, false)
 	}

@@ -8,8 +8,8 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Pace is how many datagrams a server takes from one address: RakLib and Cloudburst block an address beyond 200, or 120,
-// in 10 ms, and all sessions of a proxy have one address.
+// Pace is how many datagrams a server takes from one address: RakLib and Cloudburst block an address beyond 200, or
+// 120, in 10 ms, and all sessions of a proxy have one address.
 type Pace struct {
 	Datagrams int // of this Relay, in any span; 0: unbounded
 	Span      time.Duration
@@ -18,9 +18,9 @@ type Pace struct {
 // paceSlack is added to a span: datagrams do not all take equally long to the server.
 const paceSlack = 2 * time.Millisecond
 
-// path is the way from one source address to one server, which the sessions on it share. When the server's Pace is used up,
-// sessions wait in line and keep their datagrams in their codecs, so that nothing is lost or copied; a line is no
-// longer than there are sessions.
+// path is the way from one source address to one server, which the sessions on it share. When the server's Pace is
+// used up, sessions wait in line and keep their datagrams in their codecs, so that nothing is lost or copied; a line
+// is no longer than there are sessions.
 type path struct {
 	pathKey
 	sessions int
@@ -28,7 +28,7 @@ type path struct {
 	line     line              // sessions that wait; those that have left meanwhile are passed over
 	parked   parked            // datagrams of sessions in ModeRelay that wait
 	odd      bool              // whose turn it is, the line's or that of what is parked
-	jammed   bool              // something waits
+	blocked  bool              // something waits
 	moved    bool              // datagrams have been counted since Sent
 }
 
@@ -38,22 +38,30 @@ type pathKey struct {
 	source   netip.Addr // the zero Addr: the system's choice
 }
 
-// takePath finds the path of a further session to a server: from the source that has the fewest. It is nil where there is
+// paths are the paths of a Relay.
+type paths struct {
+	shard   shard
+	byKey   map[pathKey]*path
+	blocked []*path // on which something waits
+	moved   []*path // on which something was counted since Sent
+}
+
+// take finds the path of a further session to a server: from the source that has the fewest. It is nil where there is
 // nothing to choose and nothing to bound.
-func (r *Relay) takePath(now time.Time, u *Upstream, server netip.AddrPort) *path {
+func (ps *paths) take(now time.Time, u *Upstream, server netip.AddrPort) *path {
 	if u.Transport.Sources.IsValid() {
-		return r.ownPath(now, u)
+		return ps.own(now, u)
 	}
 	var best *path
 	for _, source := range u.Sources {
 		if source.Is4() == server.Addr().Unmap().Is4() {
-			if p := r.pathOf(now, u, server, source); best == nil || p.sessions < best.sessions {
+			if p := ps.of(now, u, server, source); best == nil || p.sessions < best.sessions {
 				best = p
 			}
 		}
 	}
 	if best == nil && u.Pace.Datagrams > 0 {
-		best = r.pathOf(now, u, server, netip.Addr{})
+		best = ps.of(now, u, server, netip.Addr{})
 	}
 	if best != nil {
 		best.sessions++
@@ -61,29 +69,30 @@ func (r *Relay) takePath(now time.Time, u *Upstream, server netip.AddrPort) *pat
 	return best
 }
 
-// ownPath is the path of a session that comes from an address of its own, if it has a bound: all that the server takes,
+// own is the path of a session that comes from an address of its own, if it has a bound: all that the server takes,
 // since no other loop has a share of it.
-func (r *Relay) ownPath(now time.Time, u *Upstream) *path {
+func (ps *paths) own(now time.Time, u *Upstream) *path {
 	if u.Pace.Datagrams == 0 {
 		return nil
 	}
 	p := &path{sessions: 1}
-	p.pace(now, Pace{u.Pace.Datagrams * r.shard.of, u.Pace.Span})
+	p.pace(now, Pace{u.Pace.Datagrams * ps.shard.of, u.Pace.Span})
 	return p
 }
 
-func (r *Relay) pathOf(now time.Time, u *Upstream, server netip.AddrPort, source netip.Addr) *path {
+func (ps *paths) of(now time.Time, u *Upstream, server netip.AddrPort, source netip.Addr) *path {
 	key := pathKey{u.Name, server, source}
-	p := r.paths[key]
+	p := ps.byKey[key]
 	if p == nil {
 		p = &path{pathKey: key}
 		p.pace(now, u.Pace)
-		r.paths[key] = p
+		ps.byKey[key] = p
 	}
 	return p
 }
 
-// source is the first address that servers of an address's family are spoken to from; the zero Addr leaves it to the system.
+// source is the first address that servers of an address's family are spoken to from; the zero Addr leaves it to the
+// system.
 func (u *Upstream) source(to netip.Addr) netip.Addr {
 	for _, source := range u.Sources {
 		if source.Is4() == to.Unmap().Is4() {
@@ -103,14 +112,14 @@ func (p *path) pace(now time.Time, to Pace) {
 	}
 }
 
-// arrangePaths gives the paths the bounds of new settings, and forgets those without sessions.
-func (r *Relay) arrangePaths(now time.Time) {
-	for key, p := range r.paths {
+// arrange gives the paths the bounds of new settings, and forgets those without sessions.
+func (ps *paths) arrange(now time.Time, routes []*route) {
+	for key, p := range ps.byKey {
 		if p.sessions == 0 {
-			delete(r.paths, key)
+			delete(ps.byKey, key)
 			continue
 		}
-		for _, route := range r.routes {
+		for _, route := range routes {
 			if route.Upstream.Name == key.upstream {
 				p.pace(now, route.Upstream.Pace)
 			}
@@ -137,37 +146,38 @@ func (p *path) leave() {
 func (p *path) free(now time.Time) bool { return p.window == nil || p.window.Free(now) }
 
 // count counts a datagram that leaves by the end of this turn.
-func (r *Relay) count(now time.Time, p *path) {
+func (ps *paths) count(now time.Time, p *path) {
 	if p.window == nil {
 		return
 	}
 	p.window.Count(now)
 	if !p.moved {
 		p.moved = true
-		r.moved = append(r.moved, p)
+		ps.moved = append(ps.moved, p)
 	}
 }
 
 // Paced reports whether datagrams left, since the last Sent, whose number in a span is bounded.
-func (r *Relay) Paced() bool { return len(r.moved) > 0 }
+func (r *Relay) Paced() bool { return len(r.paths.moved) > 0 }
 
-// Sent tells when the datagrams of the last Flush have left: how long a turn took must not be taken for a rest of the server's.
+// Sent tells when the datagrams of the last Flush have left: how long a turn took must not be taken for a rest of the
+// server's.
 func (r *Relay) Sent(now time.Time) {
-	for _, p := range r.moved {
+	for _, p := range r.paths.moved {
 		p.moved = false
 		if p.window != nil {
 			p.window.Sent(now)
 		}
 	}
-	clear(r.moved)
-	r.moved = r.moved[:0]
+	clear(r.paths.moved)
+	r.paths.moved = r.paths.moved[:0]
 }
 
 // sendUp writes what a session's upstream side has to say, as far as its path lets it now.
 func (r *Relay) sendUp(now time.Time, e *entry) {
 	p := &e.Value
 	way := p.path
-	for way == nil || !p.waits && !way.jammed && way.free(now) {
+	for way == nil || !p.waits && !way.blocked && way.free(now) {
 		b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
 		if !ok {
 			return
@@ -177,39 +187,39 @@ func (r *Relay) sendUp(now time.Time, e *entry) {
 	if !p.waits {
 		p.waits = true
 		way.line.push(e)
-		r.jam(way)
+		r.paths.block(way)
 	}
 }
 
 // sendToServer sends a datagram on a session's path.
 func (r *Relay) sendToServer(now time.Time, p *session, b []byte) {
 	if p.path != nil {
-		r.count(now, p.path)
+		r.paths.count(now, p.path)
 	}
 	r.counters.Upstreams.Out.Count(b)
 	p.preamble.sent()
 	r.sockets.Send(p.socket, p.server.Addr, b)
 }
 
-// jam notes that something waits on a path.
-func (r *Relay) jam(p *path) {
-	if !p.jammed {
-		p.jammed = true
-		r.jams = append(r.jams, p)
+// block notes that something waits on a path.
+func (ps *paths) block(p *path) {
+	if !p.blocked {
+		p.blocked = true
+		ps.blocked = append(ps.blocked, p)
 	}
 }
 
 // clear lets those who wait send, as far as their paths let them: one datagram each in turn.
 func (r *Relay) clear(now time.Time) {
-	still := r.jams[:0]
-	for _, p := range r.jams {
+	still := r.paths.blocked[:0]
+	for _, p := range r.paths.blocked {
 		for p.free(now) && r.nextInLine(now, p) {
 		}
-		if p.jammed = p.line.len() > 0 || p.parked.len() > 0; p.jammed {
+		if p.blocked = p.line.len() > 0 || p.parked.len() > 0; p.blocked {
 			still = append(still, p)
 		}
 	}
-	r.jams = still
+	r.paths.blocked = still
 }
 
 // nextInLine gives one who waits a turn, and reports whether there was any.
@@ -241,9 +251,9 @@ func (r *Relay) sendWaiting(now time.Time, way *path) bool {
 	return true
 }
 
-// jamsEnd is when the first path is free for those who wait; zero if nobody waits.
-func (r *Relay) jamsEnd() (next time.Time) {
-	for _, p := range r.jams {
+// blockedUntil is when the first path is free for those who wait; zero if nobody waits.
+func (ps *paths) blockedUntil() (next time.Time) {
+	for _, p := range ps.blocked {
 		if p.window == nil {
 			continue // since a moment ago: they go at the next Flush
 		}
@@ -254,8 +264,8 @@ func (r *Relay) jamsEnd() (next time.Time) {
 	return next
 }
 
-// patience moves the time when a session wants to be looked at, while it waits, to when its turn may come: what it has to
-// say may make its codec ask at once.
+// patience moves the time when a session wants to be looked at, while it waits, to when its turn may come: what it has
+// to say may make its codec ask at once.
 func (p *session) patience(at time.Time) time.Time {
 	if !p.waits || p.path.window == nil {
 		return at

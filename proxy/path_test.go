@@ -12,8 +12,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// blocking is a server that blocks an address which sends more than most datagrams in a tick, as RakLib and Cloudburst do.
-// It looks at every tick that there could be, since nobody knows when the server's begin.
+// blocking is a server that blocks an address which sends more than most datagrams in a tick, as RakLib and Cloudburst
+// do. It looks at every tick that there could be, since nobody knows when the server's begin.
 type blocking struct {
 	most    int
 	tick    time.Duration
@@ -47,8 +47,8 @@ func paced(t testing.TB, clients, servers codec.Protocol, change func(*Upstream)
 	return newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, clients, route)
 }
 
-// TestPaceKeepsServersFromBlocking: 24 players at once send what their server would block the proxy for. It all arrives, and
-// nobody's waits for all of another's.
+// TestPaceKeepsServersFromBlocking: 24 players at once send what their server would block the proxy for. It all
+// arrives, and nobody's waits for all of another's.
 func TestPaceKeepsServersFromBlocking(t *testing.T) {
 	const players, messages = 24, 30
 	for _, c := range []struct {
@@ -109,10 +109,10 @@ func TestPaceKeepsServersFromBlocking(t *testing.T) {
 				p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
 			}
 			w.await("ended", 10*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
-			if len(server.blocked) > 0 || len(w.proxy.relay.jams) > 0 {
-				t.Errorf("at the end: blocked %v, %d jams", server.blocked, len(w.proxy.relay.jams))
+			if len(server.blocked) > 0 || len(w.proxy.relay.paths.blocked) > 0 {
+				t.Errorf("at the end: blocked %v, %d jams", server.blocked, len(w.proxy.relay.paths.blocked))
 			}
-			for _, path := range w.proxy.relay.paths {
+			for _, path := range w.proxy.relay.paths.byKey {
 				if path.sessions != 0 {
 					t.Errorf("%d sessions are left on a path", path.sessions)
 				}
@@ -146,7 +146,7 @@ func TestSourcesSpreadSessions(t *testing.T) {
 	w.await("left", 5*time.Second, func() bool { return w.proxy.relay.table.Len() == 3 })
 	w.connect(codec.Hello{})
 	clear(seen)
-	for key, path := range w.proxy.relay.paths {
+	for key, path := range w.proxy.relay.paths.byKey {
 		seen[key.source] = path.sessions
 	}
 	if seen[sources[0]] != 2 || seen[sources[2]] != 2 {
@@ -158,7 +158,7 @@ func TestSourcesSpreadSessions(t *testing.T) {
 		up.Pace.Datagrams = 7
 		route.Upstream, s.Listeners[0].Route = &up, &route
 	})
-	for key, path := range w.proxy.relay.paths {
+	for key, path := range w.proxy.relay.paths.byKey {
 		if !path.window.Is(7, up10ms) {
 			t.Errorf("the path from %s does not have the new pace", key.source)
 		}
@@ -171,13 +171,13 @@ const up10ms = 10*time.Millisecond + paceSlack
 func TestSessionsWithAddressesOfTheirOwnHaveTheirOwnPace(t *testing.T) {
 	w := paced(t, riptide22(), raknet6(), func(u *Upstream) { u.Transport.Sources = netip.MustParsePrefix("127.64.0.0/10") })
 	relay, u := w.proxy.relay, w.settings.Listeners[0].Route.Upstream
-	relay.shard.of = 3
-	one, other := relay.takePath(w.Now(), u, serverAddr), relay.takePath(w.Now(), u, serverAddr)
-	if one == other || !one.window.Is(60, up10ms) || len(relay.paths) != 0 {
-		t.Errorf("paths %+v and %+v, %d shared", one, other, len(relay.paths))
+	relay.paths.shard.of = 3
+	one, other := relay.paths.take(w.Now(), u, serverAddr), relay.paths.take(w.Now(), u, serverAddr)
+	if one == other || !one.window.Is(60, up10ms) || len(relay.paths.byKey) != 0 {
+		t.Errorf("paths %+v and %+v, %d shared", one, other, len(relay.paths.byKey))
 	}
 	u.Pace = Pace{}
-	if p := relay.takePath(w.Now(), u, serverAddr); p != nil {
+	if p := relay.paths.take(w.Now(), u, serverAddr); p != nil {
 		t.Errorf("a path without a bound: %+v", p)
 	}
 }
@@ -206,7 +206,7 @@ func TestPaceOfRelayedDatagrams(t *testing.T) {
 			times = append(times, r.now)
 		}
 		r.out = r.out[:0]
-		next := r.relay.jamsEnd()
+		next := r.relay.paths.blockedUntil()
 		if next.IsZero() {
 			break
 		}

@@ -17,7 +17,7 @@ type pinger struct {
 	protocol codec.Pinger
 	token    uint64 // of its questions: what does not bring it back comes from a stranger
 	due      time.Time
-	doors    []*door
+	doors    []*listener
 	listed   []*upstream.Server
 	servers  []*pinged // of listed
 
@@ -45,8 +45,8 @@ func (r *Relay) addPingers(now time.Time) {
 			continue
 		}
 		protocol, _ := route.Upstream.Protocol.(codec.Pinger)
-		var doors []*door
-		for _, d := range r.doors {
+		var doors []*listener
+		for _, d := range r.listeners {
 			if d.route != route || d.pong == nil {
 				continue
 			}
@@ -61,7 +61,7 @@ func (r *Relay) addPingers(now time.Time) {
 	}
 }
 
-func newPinger(r *route, protocol codec.Pinger, doors []*door, token uint64, now time.Time) *pinger {
+func newPinger(r *route, protocol codec.Pinger, doors []*listener, token uint64, now time.Time) *pinger {
 	return &pinger{route: r, protocol: protocol, token: token, due: now, doors: doors}
 }
 
@@ -120,7 +120,7 @@ func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
 	if s.socket == nil {
 		socket, err := r.sockets.Dial(s.addr, netio.SocketOptions{Local: p.route.Upstream.source(s.addr.Addr())})
 		if err != nil {
-			r.drop(now, stats.DropSocket, p.doors[0], s.addr, 0, err)
+			r.drops.add(now, dropped{stats.DropSocket, p.doors[0], s.addr, 0, err})
 			return
 		}
 		socket.SetOwner(s)
@@ -140,9 +140,9 @@ func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 	token, text, err := s.pinger.protocol.ParsePong(datagram)
 	switch {
 	case err != nil:
-		r.drop(now, stats.DropMalformed, s.pinger.doors[0], s.socket.Peer(), len(datagram), err)
+		r.drops.add(now, dropped{stats.DropMalformed, s.pinger.doors[0], s.socket.Peer(), len(datagram), err})
 	case token != s.pinger.token:
-		r.drop(now, stats.DropUnexpected, s.pinger.doors[0], s.socket.Peer(), len(datagram), codec.ErrUnexpected)
+		r.drops.add(now, dropped{stats.DropUnexpected, s.pinger.doors[0], s.socket.Peer(), len(datagram), codec.ErrUnexpected})
 	default:
 		s.heard, s.answers = now, true
 		s.text, s.pong = append(s.text[:0], text...), append(s.pong[:0], datagram...)

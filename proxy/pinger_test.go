@@ -39,7 +39,7 @@ func (b *browser) Transmit(_ time.Time, d []byte) ([]byte, netip.AddrPort, netip
 	return d, netip.AddrPort{}, netip.AddrPort{}, false
 }
 
-// listed is a world whose door says what its servers say, and a server list.
+// listed is a world whose listener says what its servers say, and a server list.
 type listed struct {
 	*world
 	browser browser
@@ -74,7 +74,7 @@ func (l *listed) says(server int, text string) {
 	l.servers[server].protocol = raknet.New(raknet.Options{Pong: []byte(text)})
 }
 
-// want asks the door for its text.
+// want asks the listener for its text.
 func (l *listed) want(when, text string) {
 	l.t.Helper()
 	before := len(l.browser.texts)
@@ -166,8 +166,8 @@ func TestServerWithoutASocketIsAskedLater(t *testing.T) {
 	}
 }
 
-// TestWhoAsks: only the first Relay, only where a listener wants the text and the upstream can be asked, and not once the
-// proxy says goodbye.
+// TestWhoAsks: only the first Relay, only where a listener wants the text and the upstream can be asked, and not once
+// the proxy says goodbye.
 func TestWhoAsks(t *testing.T) {
 	for _, c := range []struct {
 		what   string

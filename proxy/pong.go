@@ -8,8 +8,8 @@ import (
 	"tidegate/codec"
 )
 
-// Pong is what a listener says of its upstream's servers to a client that asks without a session. One Relay makes it, and the
-// others read it: safe for concurrent use.
+// Pong is what a listener says of its upstream's servers to a client that asks without a session. One Relay makes it,
+// and the others read it: safe for concurrent use.
 type Pong struct {
 	listing atomic.Pointer[listing]
 }

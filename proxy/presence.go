@@ -10,9 +10,9 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// Presence finds the sessions of clients that say who they are as they come (codec.Identity): a second one of the same name
-// at the same listener is refused, also on another loop. It has at most one entry a session. Its lock is held for the moment
-// in which a session begins or ends.
+// Presence finds the sessions of clients that say who they are as they come (codec.Identity): a second one of the same
+// name at the same listener is refused, also on another loop. It has at most one entry a session. Its lock is held for
+// the moment in which a session begins or ends.
 type Presence struct {
 	mu       sync.Mutex
 	sessions map[presenceKey]SessionID
@@ -24,7 +24,7 @@ type presenceKey struct {
 }
 
 // keyOf names a client, or reports that it says nothing of itself.
-func (d *door) keyOf(conn codec.Conn) (k presenceKey, ok bool) {
+func (d *listener) keyOf(conn codec.Conn) (k presenceKey, ok bool) {
 	c, ok := conn.(codec.Identity)
 	if !ok || c.Identity() == 0 {
 		return k, false
@@ -33,7 +33,7 @@ func (d *door) keyOf(conn codec.Conn) (k presenceKey, ok bool) {
 }
 
 // has reports whether a client plays already, from another address. A session whose client has left does not count.
-func (here *Presence) has(d *door, conn codec.Conn) bool {
+func (here *Presence) has(d *listener, conn codec.Conn) bool {
 	key, ok := d.keyOf(conn)
 	if !ok {
 		return false
@@ -44,7 +44,7 @@ func (here *Presence) has(d *door, conn codec.Conn) bool {
 }
 
 func (here *Presence) add(p *session) {
-	key, ok := p.door.keyOf(p.client.Conn)
+	key, ok := p.listener.keyOf(p.client.Conn)
 	if !ok {
 		return
 	}
@@ -58,7 +58,7 @@ func (here *Presence) add(p *session) {
 
 // remove forgets a session whose client has left, unless another has come in its place. Once is enough.
 func (here *Presence) remove(p *session) {
-	key, ok := p.door.keyOf(p.client.Conn)
+	key, ok := p.listener.keyOf(p.client.Conn)
 	if !ok {
 		return
 	}
@@ -70,8 +70,8 @@ func (here *Presence) remove(p *session) {
 }
 
 // refusePresent tells a client that it is here already.
-func (r *Relay) refusePresent(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	r.drop(now, stats.DropKnown, d, from, len(datagram), nil)
+func (r *Relay) refusePresent(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	r.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
 	if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), codec.AlreadyConnected); len(reply) > 0 {
 		r.answer(now, d, s, from, datagram, reply)
 	}

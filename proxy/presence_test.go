@@ -10,7 +10,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestSecondOfAnIdentityIsRefused: a GUID plays once, as on a RakNet server, and is free again when its player has left.
+// TestSecondOfAnIdentityIsRefused: a GUID plays once, as on a RakNet server, and is free again when its player has
+// left.
 func TestSecondOfAnIdentityIsRefused(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), defaultRoute(riptide22()))
 	first, other := w.connect(codec.Hello{Identity: 7}), w.connect(codec.Hello{Identity: 8})
@@ -28,8 +29,8 @@ func TestSecondOfAnIdentityIsRefused(t *testing.T) {
 	w.connect(codec.Hello{Identity: 7})
 }
 
-// TestIdentityPlaysOnceOnAllLoops: who plays at one of two Relays that share what they know is refused by the other, until
-// its client there has left.
+// TestIdentityPlaysOnceOnAllLoops: who plays at one of two Relays that share what they know is refused by the other,
+// until its client there has left.
 func TestIdentityPlaysOnceOnAllLoops(t *testing.T) {
 	var presence Presence
 	share := func(w *world) { w.proxy.relay.presence = &presence }

@@ -15,7 +15,7 @@ const (
 )
 
 // press slows the sides of a session down, or no more.
-func (r *Relay) press(now time.Time, p *session) {
+func (p *session) press(now time.Time) {
 	limit := float64(p.route.Bridge.Queue)
 	if p.upstream.up {
 		p.upstream.press(now, p.client.fill(limit), p.ending)

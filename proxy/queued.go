@@ -8,8 +8,8 @@ import (
 	"tidegate/ratelimit"
 )
 
-// judgeQueue counts what waits in a session, and judges it. Of a limit over several sessions only those are judged that hold
-// more than their share.
+// judgeQueue counts what waits in a session, and judges it. Of a limit over several sessions only those are judged
+// that hold more than their share.
 func (r *Relay) judgeQueue(now time.Time, e *entry) {
 	rules := r.guard.limits.queues
 	if len(rules) == 0 {
@@ -26,15 +26,15 @@ func (r *Relay) judgeQueue(now time.Time, e *entry) {
 		return
 	}
 	for _, l := range rules {
-		n := r.at(&p.meter, l.Per)
-		if n.queued <= l.Rate.PerSecond || queued*n.sessions < n.queued || !r.breaks(l) {
+		n := r.guard.at(&p.meter, l.Per)
+		if n.queued <= l.Rate.PerSecond || queued*n.sessions < n.queued || !r.guard.breaks(l) {
 			continue
 		}
 		if l.Verdict == ratelimit.Drop {
 			p.choked = true
 			continue
 		}
-		r.drop(now, stats.DropQueueFull, p.door, e.Key.Client, queued, l.why)
+		r.drops.add(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, queued, l.why})
 		if l.Verdict == ratelimit.BanSource {
 			r.banSource(now, e, l.String())
 		} else {

@@ -56,7 +56,7 @@ func (r *Relay) askFromElsewhere(now time.Time, e *entry) bool {
 	}
 	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
-		r.drop(now, stats.DropSocket, p.door, p.server.Addr, 0, err)
+		r.drops.add(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
 		return false
 	}
 	if len(was.sockets) == 0 {

@@ -8,7 +8,6 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
-	"tidegate/internal/kernel/flow"
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
@@ -40,7 +39,7 @@ type Relay struct {
 	sockets  Sockets
 	tap      *tap // in front of sockets; nil: nobody captures
 	journal  journal
-	recent   *stats.Recent
+	drops    dropLog
 	counters stats.Counters
 	tallies  stats.Tallies
 	serials  serials
@@ -48,39 +47,32 @@ type Relay struct {
 
 	toClients, toUpstreams stats.Samples
 
-	locals   locals
-	doors    []*door // as the settings list their listeners
-	retired  []*door // UDP listeners that the settings do not have any more
-	deserted func()  // tells that a retired door has no session any more
-	lastDoor int     // index of the youngest door
-	routes   []*route
-	pingers  []*pinger
-	checkers []*checker
-	partings partings
-	seekers  []*seekers // sessions that wait for a server, by upstream
-	inLine   int        // sessions that wait in a line of their upstream's
-	stirred  uint64     // pools.Changes at the last attend
-	attendAt time.Time  // when attend is due
-	attended time.Time  // when it was called last
-	table    *sessions.Table[session]
-	presence *Presence // its siblings have the same
+	locals       locals
+	listeners    []*listener // as the settings list their listeners
+	retired      retiredListeners
+	lastListener int // index of the youngest listener
+	routes       []*route
+	pingers      []*pinger
+	checkers     []*checker
+	closing      closingConns
+	seekers      []*seekers // sessions that wait for a server, by upstream
+	inLine       int        // sessions that wait in a line of their upstream's
+	stirred      uint64     // pools.Changes at the last attend
+	attendAt     time.Time  // when attend is due
+	attended     time.Time  // when it was called last
+	table        *sessions.Table[session]
+	presence     *Presence // its siblings have the same
 	// allowance is what clients without proof may be sent. Its siblings have the same.
 	allowance *Allowance
 	dirty     []*entry
-	paths     map[pathKey]*path
-	jams      []*path         // on which something waits
-	moved     []*path         // on which something was counted since Sent
+	paths     paths
 	pools     *upstream.Pools // its siblings have the same
 	shard     shard
 
 	backlog backlog
-	refused int // datagrams and messages dropped in this turn
-	// knownChanges counts who was known and unknown again.
-	knownChanges uint64
-	replies      *ratelimit.Budget // for answers to strangers that are no larger than their questions
-	gate         *shield.Gate      // of the kernel's, for strangers; nil: none
-	forwarder    Forwarder         // nil: none
-	flowRate     flow.Rate         // of each of its sessions
+	known   known
+	replies *ratelimit.Budget // for answers to strangers that are no larger than their questions
+	offload offload
 
 	guard      guard
 	carrier    bridge.Carrier
@@ -136,21 +128,22 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		journal:    newJournal(now, o.Log, o.HideAddresses, ^o.Seed),
 		table:      sessions.NewTable[session](s.Limits, now),
 		presence:   o.Presence,
-		paths:      make(map[pathKey]*path),
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
-		forwarder:  o.Forwarder,
-		gate:       o.Gate,
-		deserted:   o.Deserted,
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
 	}
-	if r.deserted == nil {
-		r.deserted = func() { r.closeRetired(r.empty()) }
+	r.paths = paths{shard: r.shard, byKey: make(map[pathKey]*path)}
+	r.known.gate = o.Gate
+	r.offload = offload{forwarder: o.Forwarder, journal: &r.journal, watches: r.watches}
+	r.retired.deserted = o.Deserted
+	if r.retired.deserted == nil {
+		r.retired.deserted = func() { r.retired.close(r.retired.empty()) }
 	}
 	r.carrier = bridge.NewCarrier(&r.counters)
 	r.guard = newGuard(now, o.Bans, r.identities.next())
-	r.recent = stats.NewRecent(r.identities.next())
+	r.guard.table, r.guard.backlog, r.guard.drops = r.table, &r.backlog, &r.drops
+	r.drops = dropLog{counters: &r.counters, journal: &r.journal, recent: stats.NewRecent(r.identities.next())}
 	if r.allowance = o.Allowance; r.allowance == nil {
 		r.allowance = NewAllowance(now, r.identities.next())
 	}
@@ -160,31 +153,31 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	return r
 }
 
-// arrange makes the Relay's doors and routes those of the settings, and keeps of the present ones what stays.
+// arrange makes the Relay's listeners and routes those of the settings, and keeps of the present ones what stays.
 func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.settings = s
-	r.flowRate = s.flowRate()
+	r.offload.rate, r.guard.settings = s.flowRate(), s
 	r.guard.limits = newLimits(s.Bounds, r.identities.next)
-	r.enrollAnew()
+	r.guard.enrollAnew()
 	r.locals = make(locals)
-	oldRoutes, oldDoors := r.routes, slices.Concat(r.doors, r.retired)
-	r.routes, r.doors = nil, nil
+	oldRoutes, oldDoors := r.routes, slices.Concat(r.listeners, r.retired.list)
+	r.routes, r.listeners = nil, nil
 	known := make(map[*Route]*route)
 	for i := range s.Listeners {
 		l := &s.Listeners[i]
 		if known[l.Route] == nil {
 			known[l.Route] = r.newRoute(l.Route, oldRoutes)
 		}
-		d := doorOf(l, oldDoors)
+		d := listenerOf(l, oldDoors)
 		if d == nil {
-			r.lastDoor++
-			d = &door{index: r.lastDoor}
+			r.lastListener++
+			d = &listener{index: r.lastListener}
 		}
 		r.configure(d, l, known[l.Route])
-		r.doors = append(r.doors, d)
+		r.listeners = append(r.listeners, d)
 	}
-	r.retire(slices.DeleteFunc(oldDoors, func(d *door) bool { return slices.Contains(r.doors, d) }))
-	r.arrangePaths(now)
+	r.retired.retire(slices.DeleteFunc(oldDoors, func(d *listener) bool { return slices.Contains(r.listeners, d) }))
+	r.paths.arrange(now, r.routes)
 	if r.shard.index == 0 { // the others' listeners have the same Pongs
 		r.addPingers(now)
 		r.addCheckers(now)
@@ -211,7 +204,7 @@ func (r *Relay) newRoute(settings *Route, oldRoutes []*route) *route {
 // Receive takes a datagram that came in by one of the Relay's sockets.
 func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	switch owner := s.Owner().(type) {
-	case *door:
+	case *listener:
 		r.counters.Clients.In.Count(datagram)
 		r.fromClient(now, owner, s, from, datagram)
 	case *entry:
@@ -221,8 +214,8 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 		} else {
 			r.fromUpstream(now, owner, datagram)
 		}
-	case *parting:
-		r.partings.receive(now, owner, datagram, r)
+	case *closingConn:
+		r.closing.receive(now, owner, datagram, r)
 	case *checked:
 		owner.heard(now, r, datagram)
 	case *pinged:
@@ -230,9 +223,9 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 	}
 }
 
-func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.AddrPort, datagram []byte) {
+func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	r.backlog.count(now)
-	if d.fronts != nil {
+	if d.proxies != nil {
 		var ok bool
 		if from, datagram, ok = r.unwrapProxied(now, d, from, datagram); !ok {
 			return
@@ -240,40 +233,40 @@ func (r *Relay) fromClient(now time.Time, d *door, s netio.Socket, from netip.Ad
 	}
 	switch {
 	case len(datagram) == 0:
-		r.drop(now, stats.DropEmpty, d, from, 0, nil)
+		r.drops.add(now, dropped{stats.DropEmpty, d, from, 0, nil})
 		return
 	case from.Port() == 0:
-		r.drop(now, stats.DropSourcePort, d, from, len(datagram), nil)
+		r.drops.add(now, dropped{stats.DropSourcePort, d, from, len(datagram), nil})
 		return
 	}
 	sheds := r.backlog.sheds()
 	if sheds && d.first.Opens(datagram[0]) { // a stranger's, in whoever's name it is
-		r.shed(now, d, from, len(datagram))
+		r.drops.shed(now, &r.backlog, d, from, len(datagram))
 		return
 	}
 	e := r.table.Get(sessions.Key{Listener: d.index, Client: from})
 	switch {
 	case e == nil && sheds:
-		r.shed(now, d, from, len(datagram))
+		r.drops.shed(now, &r.backlog, d, from, len(datagram))
 	case e == nil:
 		r.newcomer(now, d, s, from, datagram)
 	case !e.Value.isRelayed():
 		r.fromTerminated(now, e, s, datagram)
-	case r.mayRelay(now, d, &e.Value.meter, from, len(datagram)):
+	case r.guard.mayRelay(now, d, &e.Value.meter, from, len(datagram)):
 		r.passUp(now, e, datagram)
 	}
 }
 
 // fromTerminated takes a datagram of a terminated session's client.
 func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram []byte) {
-	p, d, from := &e.Value, e.Value.door, e.Key.Client
+	p, d, from := &e.Value, e.Value.listener, e.Key.Client
 	if d.stream && p.face != s {
 		// The client's last session is still saying goodbye to the upstream. It may come again.
-		r.drop(now, stats.DropClosing, d, from, len(datagram), nil)
+		r.drops.add(now, dropped{stats.DropClosing, d, from, len(datagram), nil})
 		s.Close()
 		return
 	}
-	if p.client.Down || !r.mayPass(now, d, &p.meter, from, len(datagram)) {
+	if p.client.Down || !r.guard.mayPass(now, d, &p.meter, from, len(datagram)) {
 		return
 	}
 	p.heard, p.via = now, d.via(p.via)
@@ -282,7 +275,7 @@ func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram
 	r.backlog.excuse(now, p.client.Conn)
 	err := p.client.Conn.Receive(now, datagram)
 	if err != nil {
-		r.drop(now, stats.DropOf(err), d, from, len(datagram), err)
+		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
 	}
 	r.settle(now, e)
 	if err == nil {
@@ -305,7 +298,7 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 		drop = stats.DropOf(err)
 	}
 	if err != nil || len(datagram) == 0 {
-		r.drop(now, drop, p.door, p.server.Addr, len(datagram), err)
+		r.drops.add(now, dropped{drop, p.listener, p.server.Addr, len(datagram), err})
 	} else if p.upstream.up {
 		p.server.Heard(now)
 	}
@@ -313,13 +306,14 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 	r.redial(now, e)
 }
 
-// refusals is how many times in a row an established upstream's host may say that nobody listens, before it is believed.
+// refusals is how many times in a row an established upstream's host may say that nobody listens, before it is
+// believed.
 const refusals = 3
 
 // Failed takes the news that the peer of a dialled socket cannot be reached, or that a stream has ended.
 func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 	switch owner := s.Owner().(type) {
-	case *door:
+	case *listener:
 		// A datagram socket that was parted says only that one of ours did not arrive.
 		e := r.table.Get(sessions.Key{Listener: owner.index, Client: s.Peer()})
 		if owner.stream && e != nil && !e.Value.isRelayed() && e.Value.face == s {
@@ -328,7 +322,7 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 	case *entry:
 		p := &owner.Value
 		if p.isRelayed() {
-			r.failedPlain(now, owner)
+			r.refusedRelayed(now, owner)
 			return
 		}
 		p.refused++
@@ -353,7 +347,7 @@ func (r *Relay) Flush(now time.Time) {
 		}
 		e.Value.dirty = false
 		r.sendJoined(now, e)
-		r.press(now, &e.Value)
+		e.Value.press(now)
 		r.transmit(now, e)
 		r.judgeQueue(now, e)
 		if r.poll(now, e) {
@@ -392,21 +386,4 @@ func (r *Relay) mark(e *entry) {
 		e.Value.dirty = true
 		r.dirty = append(r.dirty, e)
 	}
-}
-
-// In a flood not all drops are remembered: that would take as long as everything else about them.
-const (
-	mostRemembered = 32 // of a turn
-	rememberedOf   = 8  // beyond, one of so many
-)
-
-// drop counts and tells of something that goes no further.
-func (r *Relay) drop(now time.Time, why stats.Drop, d *door, from netip.AddrPort, size int, err error) {
-	r.refused++
-	r.counters.Drops[why]++
-	d.drops.Drops[why]++
-	if r.refused < mostRemembered || r.refused%rememberedOf == 0 {
-		r.recent.Add(now, why, d.name, from, size, err)
-	}
-	r.journal.drop(now, why, d.name, from, size, err)
 }

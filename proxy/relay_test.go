@@ -132,8 +132,8 @@ func TestClientsGoodbyeReachesTheUpstream(t *testing.T) {
 	}
 }
 
-// TestClientsGoodbyeData: the data of a client's goodbye reaches a server whose protocol has a place for it, and nothing
-// else that ends a session sends data to a server.
+// TestClientsGoodbyeData: the data of a client's goodbye reaches a server whose protocol has a place for it, and
+// nothing else that ends a session sends data to a server.
 func TestClientsGoodbyeData(t *testing.T) {
 	enet, data := named("enet", registry.Use{}), []byte{1, 2, 3, 4}
 	for _, upstream := range members(noRType) {
@@ -192,8 +192,8 @@ func TestAnotherServerIsTried(t *testing.T) {
 	}
 }
 
-// TestSilentServersAreGivenUpInTime: RakNet clients wait as long as our own dialing would, so a server that says nothing
-// gets a share of that time only, and then rests.
+// TestSilentServersAreGivenUpInTime: RakNet clients wait as long as our own dialing would, so a server that says
+// nothing gets a share of that time only, and then rests.
 func TestSilentServersAreGivenUpInTime(t *testing.T) {
 	route := defaultRoute(raknet6())
 	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
@@ -264,6 +264,7 @@ func TestNoSocketTowardsTheUpstream(t *testing.T) {
 func TestFullTable(t *testing.T) {
 	w := riptideWorld(t, nil)
 	w.proxy.relay.table = sessions.NewTable[session](sessions.Limits{Sessions: 2, HalfOpen: 2}, w.Now())
+	w.proxy.relay.guard.table = w.proxy.relay.table
 	first := w.connect(codec.Hello{})
 	w.connect(codec.Hello{})
 	late := w.join(codec.Hello{})
@@ -308,7 +309,7 @@ func TestOversizeClosesOnlyWhatWasPromised(t *testing.T) {
 	}{{codec.Unreliable, false, false}, {codec.Reliable, false, true}, {codec.Reliable, true, false}} {
 		w := newWorld(t, 1, simnet.Weather{}, riptide22(), defaultRoute(small))
 		w.settings.Listeners[0].Route.Bridge.AllowLossy = c.lossy
-		w.proxy.relay.doors[0].ways[0].bridge = bridge.New(riptide22(), small, &w.settings.Listeners[0].Route.Bridge)
+		w.proxy.relay.listeners[0].entries[0].bridge = bridge.New(riptide22(), small, &w.settings.Listeners[0].Route.Bridge)
 		p, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 		w.send(&p.peer, codec.Message{Payload: make([]byte, 500), Mode: c.mode, ID: 1, HasID: true})
 		w.Run(time.Second)

@@ -10,10 +10,10 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// greetPlain takes the first datagram from an address at a door whose route is in ModeRelay.
-func (r *Relay) greetPlain(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte) {
+// openRelayed takes the first datagram from an address at a listener whose route is in ModeRelay.
+func (r *Relay) openRelayed(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	full := r.room(now, from, false)
-	if r.mustWait(now, d, from, len(datagram), full) || !r.mayAsk(now, d, from, len(datagram), false) {
+	if r.mustWait(now, d, from, len(datagram), full) || !r.guard.mayAsk(now, d, from, len(datagram), false) {
 		return
 	}
 	if full != nil || r.draining || d.retired {
@@ -22,11 +22,11 @@ func (r *Relay) greetPlain(now time.Time, d *door, w *way, s netio.Socket, from 
 	}
 	e, err := r.add(now, d, w, s, from, nil)
 	if err != nil {
-		r.drop(now, stats.DropTableFull, d, from, len(datagram), err)
+		r.drops.add(now, dropped{stats.DropTableFull, d, from, len(datagram), err})
 		return
 	}
-	if !r.dialPlain(now, e, nil) {
-		r.endPlain(now, e, stats.ByUpstream, codec.NoConnection)
+	if !r.dialRelayed(now, e, nil) {
+		r.endRelayed(now, e, stats.ByUpstream, codec.NoConnection)
 		return
 	}
 	r.table.Schedule(e, now, e.Value.expiry(r.settings))
@@ -34,26 +34,26 @@ func (r *Relay) greetPlain(now time.Time, d *door, w *way, s netio.Socket, from 
 }
 
 // turnAway tells a newcomer, where its protocol can, that there is no place.
-func (r *Relay) turnAway(now time.Time, d *door, w *way, s netio.Socket, from netip.AddrPort, datagram []byte,
+func (r *Relay) turnAway(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte,
 	full error) {
 	if refused, _ := r.refuse(now, d, w, s, from, datagram, full); !refused {
 		_, why := r.whyFull(d, full)
-		r.drop(now, why, d, from, len(datagram), full)
+		r.drops.add(now, dropped{why, d, from, len(datagram), full})
 	}
 }
 
-// dialPlain opens a socket towards a server, and reports whether one could be had. failed is the server tried before,
+// dialRelayed opens a socket towards a server, and reports whether one could be had. failed is the server tried before,
 // or nil.
-func (r *Relay) dialPlain(now time.Time, e *entry, failed *upstream.Server) bool {
+func (r *Relay) dialRelayed(now time.Time, e *entry, failed *upstream.Server) bool {
 	p := &e.Value
 	p.tries++
 	if p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed); p.server == nil {
 		return false
 	}
-	p.path = r.takePath(now, p.route.Upstream, p.server.Addr)
+	p.path = r.paths.take(now, p.route.Upstream, p.server.Addr)
 	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
-		r.drop(now, stats.DropSocket, p.door, p.server.Addr, 0, err)
+		r.drops.add(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
 		return false
 	}
 	socket.SetOwner(e)
@@ -65,14 +65,14 @@ func (r *Relay) dialPlain(now time.Time, e *entry, failed *upstream.Server) bool
 // passUp gives a client's datagram to its server.
 func (r *Relay) passUp(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
-	p.heard, p.via = now, p.door.via(p.via)
+	p.heard, p.via = now, p.listener.via(p.via)
 	if p.answered && !p.established {
-		r.establishPlain(now, e)
+		r.establishRelayed(now, e)
 	}
 	p.fromClient.Count(datagram)
 	r.counters.RelayedUp.Count(datagram)
 	r.forwardUp(now, e, datagram)
-	r.hasten(now, e)
+	r.offload.offer(now, e)
 }
 
 // toServer sends a client's datagram on. lent says that it is in the sockets' own memory.
@@ -92,7 +92,7 @@ func (r *Relay) toServer(now time.Time, e *entry, datagram []byte, lent bool) {
 // sendHeaded sends a datagram with what b has before it.
 func (r *Relay) sendHeaded(now time.Time, e *entry, s netio.Socket, to netip.AddrPort, b, datagram []byte) {
 	if len(b)+len(datagram) > netio.MaxDatagram {
-		r.drop(now, stats.DropTooLarge, e.Value.door, e.Key.Client, len(datagram), nil)
+		r.drops.add(now, dropped{stats.DropTooLarge, e.Value.listener, e.Key.Client, len(datagram), nil})
 		return
 	}
 	r.sockets.Send(s, to, append(b, datagram...))
@@ -104,7 +104,7 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 	p.refused = 0
 	datagram = p.preamble.heard(datagram)
 	if len(datagram) == 0 {
-		r.drop(now, stats.DropEmpty, p.door, p.server.Addr, 0, nil)
+		r.drops.add(now, dropped{stats.DropEmpty, p.listener, p.server.Addr, 0, nil})
 		return
 	}
 	p.server.Heard(now)
@@ -115,12 +115,12 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 		}
 	}
 	if !p.established && !r.affords(now, e, len(datagram)) {
-		r.drop(now, stats.DropPingBudget, p.door, e.Key.Client, len(datagram), nil)
+		r.drops.add(now, dropped{stats.DropPingBudget, p.listener, e.Key.Client, len(datagram), nil})
 		return
 	}
 	p.fromServer.Count(datagram)
 	r.counters.RelayedDown.Count(datagram)
-	r.hasten(now, e)
+	r.offload.offer(now, e)
 	if !p.via.simple() {
 		r.sockets.Forward(p.face, p.via.to(e.Key.Client), datagram)
 		return
@@ -133,15 +133,15 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 func (r *Relay) affords(now time.Time, e *entry, n int) bool {
 	p, client := &e.Value, e.Key.Client
 	sent := onWire(&p.fromServer, client) + uint64(wireSize(client, n))
-	return sent <= amplification*onWire(&p.fromClient, client) || p.door.mayAnswer(now, client)
+	return sent <= amplification*onWire(&p.fromClient, client) || p.listener.mayAnswer(now, client)
 }
 
-func (r *Relay) establishPlain(now time.Time, e *entry) {
+func (r *Relay) establishRelayed(now time.Time, e *entry) {
 	p := &e.Value
 	p.established = true
 	p.route.Upstream.Transport.probed(p.socket) // what the client searched for it has found
 	r.table.Establish(e)
-	r.know(p.door, e.Key.Client)
+	r.known.add(p.listener, e.Key.Client)
 	r.counters.Established++
 	p.tally.Established++
 	r.table.Schedule(e, now, p.expiry(r.settings))

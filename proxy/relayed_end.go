@@ -7,22 +7,22 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// expirePlain ends a session whose time is over, or has it looked at again.
-func (r *Relay) expirePlain(now time.Time, e *entry) {
-	r.review(now, e)
+// expireRelayed ends a session whose time is over, or has it looked at again.
+func (r *Relay) expireRelayed(now time.Time, e *entry) {
+	r.offload.review(now, e)
 	if at := e.Value.expiry(r.settings); now.Before(at) {
 		r.table.Schedule(e, now, at)
 		return
 	}
-	r.endPlain(now, e, stats.ByProxy, codec.TimedOut)
+	r.endRelayed(now, e, stats.ByProxy, codec.TimedOut)
 }
 
-// failedPlain takes the news that nobody listens at a session's server. While the server has said nothing, another is
-// tried: the client repeats its first datagram. Later the session ends once it is believed, and the client's next first
-// datagram finds a server that lives.
-func (r *Relay) failedPlain(now time.Time, e *entry) {
+// refusedRelayed takes the news that nobody listens at a session's server. While the server has said nothing, another
+// is tried: the client repeats its first datagram. Later the session ends once it is believed, and the client's next
+// first datagram finds a server that lives.
+func (r *Relay) refusedRelayed(now time.Time, e *entry) {
 	p := &e.Value
-	r.review(now, e)
+	r.offload.review(now, e)
 	p.refused++
 	switch {
 	case p.answered && p.refused < refusals:
@@ -31,24 +31,24 @@ func (r *Relay) failedPlain(now time.Time, e *entry) {
 		failed := p.server
 		p.route.pool.Failed(failed, now, now, codec.NoConnection.String())
 		if int(p.tries) < p.route.mostTries() {
-			r.hangUp(p)
-			if r.dialPlain(now, e, failed) {
+			p.hangUp()
+			if r.dialRelayed(now, e, failed) {
 				return
 			}
 		}
 	}
-	r.endPlain(now, e, stats.ByUpstream, codec.NoConnection)
+	r.endRelayed(now, e, stats.ByUpstream, codec.NoConnection)
 }
 
-// endPlain forgets a session. Nobody is told: there are no words that every protocol has.
-func (r *Relay) endPlain(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
+// endRelayed forgets a session. Nobody is told: there are no words that every protocol has.
+func (r *Relay) endRelayed(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
 	p := &e.Value
-	r.slow(e)
+	r.offload.recall(e)
 	switch {
 	case p.established:
 		r.journal.ended(now, e, blame, why)
 	case !p.answered && p.server != nil: // bounded: clients may be forged
-		r.drop(now, stats.DropUnanswered, p.door, p.server.Addr, 0, nil)
+		r.drops.add(now, dropped{stats.DropUnanswered, p.listener, p.server.Addr, 0, nil})
 	}
 	r.remove(now, e, blame, why)
 }

@@ -20,8 +20,8 @@ var (
 // Reload replaces the settings, which must not change any more: all of them, or none where a listener cannot be opened.
 //
 // No session ends. Each keeps the route that it came by; limits and what decides about newcomers hold at once. A
-// listener whose address and transport are as before keeps its socket, even under another name. One that is gone takes no new
-// clients, and closes with its last session; until then a further Reload can bring it back. Servers, routes and
+// listener whose address and transport are as before keeps its socket, even under another name. One that is gone takes
+// no new clients, and closes with its last session; until then a further Reload can bring it back. Servers, routes and
 // Riptide's client IDs are known again by name.
 func (s *Server) Reload(settings *Settings) error {
 	s.reloading.Lock()
@@ -70,14 +70,14 @@ func (s *Server) checkFraming(settings *Settings) error {
 }
 
 // openFresh opens, in one loop, the sockets of listeners that it does not have, and notes the addresses of all. Only
-// Reload and closeDeserted close doors, and both hold reloading: a retired door that is found stays.
+// Reload and closeDeserted close listeners, and both hold reloading: a retired listener that is found stays.
 func (s *Server) openFresh(loop int, r *Relay, poller netio.Poller, settings *Settings,
 	addrs []netip.AddrPort) ([]netio.Socket, error) {
 	sockets := make([]netio.Socket, len(addrs))
-	present := slices.Concat(r.doors, r.retired)
+	present := slices.Concat(r.listeners, r.retired.list)
 	for i := range addrs {
 		l := &settings.Listeners[i]
-		if d := doorOf(l, present); d != nil {
+		if d := listenerOf(l, present); d != nil {
 			addrs[i] = d.socket.Addr()
 			continue
 		}
@@ -141,14 +141,14 @@ func (s *Server) tellDeserted() {
 	}
 }
 
-// closeDeserted closes the retired doors that have no session in any loop.
+// closeDeserted closes the retired listeners that have no session in any loop.
 func (s *Server) closeDeserted() {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	var empty []int // retired doors without sessions in all loops so far
+	var empty []int // retired listeners without sessions in all loops so far
 	for i, l := range s.loops {
 		l.ask(func(r *Relay, _ time.Time) {
-			here := r.empty()
+			here := r.retired.empty()
 			if i > 0 {
 				here = slices.DeleteFunc(here, func(index int) bool { return !slices.Contains(empty, index) })
 			}
@@ -156,6 +156,6 @@ func (s *Server) closeDeserted() {
 		})
 	}
 	for _, l := range s.loops {
-		l.ask(func(r *Relay, _ time.Time) { r.closeRetired(empty) })
+		l.ask(func(r *Relay, _ time.Time) { r.retired.close(empty) })
 	}
 }

@@ -22,7 +22,7 @@ func (w *world) reload(change func(*Settings)) {
 	change(&s)
 	sockets := make([]netio.Socket, len(s.Listeners))
 	for i := range s.Listeners {
-		if doorOf(&s.Listeners[i], slices.Concat(w.proxy.relay.doors, w.proxy.relay.retired)) == nil {
+		if listenerOf(&s.Listeners[i], slices.Concat(w.proxy.relay.listeners, w.proxy.relay.retired.list)) == nil {
 			socket := &simSocket{addr: s.Listeners[i].Addr}
 			w.proxy.sockets[socket.addr], sockets[i] = socket, socket
 		}
@@ -89,7 +89,7 @@ func TestReloadRetiresListeners(t *testing.T) {
 	}
 	p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
 	w.await("closed", 20*time.Second, func() bool { return old.closed })
-	if w.proxy.sockets[otherDoor].owner != w.proxy.relay.doors[0] {
+	if w.proxy.sockets[otherDoor].owner != w.proxy.relay.listeners[0] {
 		t.Error("nobody is at the new door")
 	}
 }
@@ -105,7 +105,7 @@ func TestReloadBringsListenersBack(t *testing.T) {
 		w.reload(func(s *Settings) { s.Listeners[0].Addr = doorAddr })
 		w.echoes(p, "back")
 	}
-	if w.proxy.sockets[doorAddr] != old || w.proxy.relay.doors[0].socket != netio.Socket(old) {
+	if w.proxy.sockets[doorAddr] != old || w.proxy.relay.listeners[0].socket != netio.Socket(old) {
 		t.Fatal("the listener has another socket")
 	}
 	second := w.connect(codec.Hello{})

@@ -71,14 +71,14 @@ func (r *Relay) list(now time.Time, q Query) []Session {
 		if len(list) == q.Limit {
 			break
 		}
-		if p := &e.Value; q.chooses(p.serial, p.door, p.route) {
+		if p := &e.Value; q.chooses(p.serial, p.listener, p.route) {
 			list = append(list, describe(now, e))
 		}
 	}
 	return list
 }
 
-func (q *Query) chooses(id SessionID, d *door, r *route) bool {
+func (q *Query) chooses(id SessionID, d *listener, r *route) bool {
 	return id > q.After && (q.Listener == "" || d.name == q.Listener) && (q.Route == "" || r.Name == q.Route)
 }
 

@@ -104,8 +104,8 @@ func TestPagesOfSessions(t *testing.T) {
 	}
 }
 
-// TestPagesAreCheap: a loop with 20,000 sessions is kept by a page, the last one too, for a fraction of what all of them
-// would take.
+// TestPagesAreCheap: a loop with 20,000 sessions is kept by a page, the last one too, for a fraction of what all of
+// them would take.
 func TestPagesAreCheap(t *testing.T) {
 	const players = 20_000
 	p, _ := busy(t, players)

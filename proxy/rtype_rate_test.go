@@ -15,8 +15,8 @@ import (
 	"tidegate/proxy/bridge"
 )
 
-// TestBridgesKeepTheGamesRate: R-Type's clients at servers of each other protocol, and the reverse, get all that the real
-// game tells a player, 6,300 instructions a second, each once and as it was said.
+// TestBridgesKeepTheGamesRate: R-Type's clients at servers of each other protocol, and the reverse, get all that the
+// real game tells a player, 6,300 instructions a second, each once and as it was said.
 func TestBridgesKeepTheGamesRate(t *testing.T) {
 	others := []codec.Protocol{
 		raknet6(), steady22, riptide.New(riptide.Options{Version: riptide.V20}), rudp.New(rudp.Options{AppID: 7, Rate: 100}),

@@ -63,9 +63,9 @@ func startRType(t *testing.T, p codec.Protocol) (addr netip.AddrPort, kill, mute
 	return socket.LocalAddr().(*net.UDPAddr).AddrPort(), kill, func() { close(silent) }
 }
 
-// TestRTypeServerIsLost: R-Type has no question to check its servers by, so that players' sessions alone tell: of one whose host
-// refuses datagrams, and of one that is merely silent. Its sessions end, or are held for another server, and the next player is
-// sent elsewhere.
+// TestRTypeServerIsLost: R-Type has no question to check its servers by, so that players' sessions alone tell: of one
+// whose host refuses datagrams, and of one that is merely silent. Its sessions end, or are held for another server,
+// and the next player is sent elsewhere.
 func TestRTypeServerIsLost(t *testing.T) {
 	game := rtype.New(rtype.Options{
 		Dialect: rtype.Game32, ServerTimeout: time.Second, HelloInterval: 50 * time.Millisecond, MaxHellos: 4,

@@ -30,8 +30,9 @@ func (r *Relay) sample(now time.Time, p *session) {
 	}
 }
 
-// endSearch lets routers fragment what goes to the server, if the search for the path's MTU is over. A session that lasts is soon
-// looked at; of one that does not, the path has not changed, and its socket is as the next one's search wants it.
+// endSearch lets routers fragment what goes to the server, if the search for the path's MTU is over. A session that
+// lasts is soon looked at; of one that does not, the path has not changed, and its socket is as the next one's search
+// wants it.
 func (p *session) endSearch() {
 	if p.searches && p.upstream.up {
 		p.route.Upstream.Transport.probed(p.socket)

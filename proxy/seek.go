@@ -49,9 +49,9 @@ func (r *Relay) seekersOf(pool *upstream.Pool) *seekers {
 // seek has a session that has left its server wait for one.
 func (r *Relay) seek(now time.Time, e *entry) {
 	p := &e.Value
-	p.gap.phase, p.gap.next = seeking, time.Time{}
-	if p.gap.ticket != nil {
-		p.route.pool.Ready(p.gap.ticket)
+	p.hold.phase, p.hold.next = seeking, time.Time{}
+	if p.hold.ticket != nil {
+		p.route.pool.Ready(p.hold.ticket)
 	} else {
 		r.seekersOf(p.route.pool).held.push(e)
 	}
@@ -125,7 +125,7 @@ func (r *Relay) musterAll(now time.Time, lost *upstream.Server) bool {
 	n := 0
 	for e := range r.table.All {
 		p := &e.Value
-		if p.isRelayed() || p.server != lost || !p.keepsID() || p.gap != nil && p.gap.phase == seeking || !r.mayHold(p) {
+		if p.isRelayed() || p.server != lost || !p.keepsID() || p.hold != nil && p.hold.phase == seeking || !p.mayHold() {
 			continue
 		}
 		if n++; n > mostMustered {
@@ -176,14 +176,14 @@ func (r *Relay) serveHeld(now time.Time, s *seekers) {
 			return
 		}
 		if r.ask(now, e, server); e.Value.server == nil {
-			e.Value.gap.next = now.Add(seekEvery)
+			e.Value.hold.next = now.Add(seekEvery)
 		}
 	}
 }
 
 // choose picks the server that a held session asks, or nil.
 func (s *seekers) choose(now time.Time, e *entry) (server *upstream.Server) {
-	h := e.Value.gap
+	h := e.Value.hold
 	if h.to.IsValid() {
 		server = s.pool.Take(h.to)
 		h.to = netip.AddrPort{}
@@ -196,7 +196,7 @@ func (s *seekers) choose(now time.Time, e *entry) (server *upstream.Server) {
 
 // isHeld reports whether a session still waits in a seekers' line.
 func isHeld(p *session) bool {
-	return p.gap != nil && p.gap.phase == seeking && p.gap.next.IsZero() && p.server == nil && !p.forgotten
+	return p.hold != nil && p.hold.phase == seeking && p.hold.next.IsZero() && p.server == nil && !p.forgotten
 }
 
 // ask asks a server to take a held session. The session has no server afterwards if no socket could be had.
@@ -204,11 +204,11 @@ func (r *Relay) ask(now time.Time, e *entry, server *upstream.Server) {
 	p := &e.Value
 	p.server = server
 	if r.reach(now, e) {
-		p.gap.next = now.Add(turnTime)
+		p.hold.next = now.Add(turnTime)
 		switch {
 		case p.route.Upstream.Transport.Stream:
 			p.dialBy = now.Add(streamTime)
-		case p.gap.ticket != nil:
+		case p.hold.ticket != nil:
 			// The attempt repeats itself as long as its protocol does. A starting server reads later all that it was sent.
 			// Attempts from several ports would be several clients to it.
 			p.dialBy = time.Time{}
@@ -232,5 +232,5 @@ func (r *Relay) serveNew(now time.Time, s *seekers) {
 
 // isNew reports whether a new session still waits in a seekers' line.
 func isNew(p *session) bool {
-	return p.gap == nil && p.upstream.Conn == nil && p.client.Live() && !p.ending && !p.forgotten
+	return p.hold == nil && p.upstream.Conn == nil && p.client.Live() && !p.ending && !p.forgotten
 }

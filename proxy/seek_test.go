@@ -144,7 +144,7 @@ func (o *outage) kept() (n int) {
 	relay := o.proxy.relay
 	for _, p := range o.players {
 		e := relay.table.Get(o.keyOf(p))
-		if e != nil && !p.gone() && e.Value.gap == nil && e.Value.upstream.up && !e.Value.ending {
+		if e != nil && !p.gone() && e.Value.hold == nil && e.Value.upstream.up && !e.Value.ending {
 			n++
 		}
 	}
@@ -280,7 +280,7 @@ func TestHoldFindsAServerThatIsBack(t *testing.T) {
 // heldSessions is how many sessions have no server.
 func (o *outage) heldSessions() (n int) {
 	for e := range o.proxy.relay.table.All {
-		if e.Value.gap != nil {
+		if e.Value.hold != nil {
 			n++
 		}
 	}
@@ -305,7 +305,7 @@ func TestHoldFindsAStreamServer(t *testing.T) {
 	w.Run(time.Second)
 	for i, p := range players {
 		e := w.proxy.relay.table.Get(w.keyOf(p))
-		if e == nil || e.Value.gap != nil || e.Value.ending {
+		if e == nil || e.Value.hold != nil || e.Value.ending {
 			t.Errorf("player %d has no server", i)
 		}
 	}
@@ -408,7 +408,7 @@ func TestHoldInOrderOverLoops(t *testing.T) {
 	kept := o.kept()
 	for _, p := range there {
 		e := second.relay.table.Get(sessions.Key{Listener: 1, Client: p.addr})
-		if e != nil && !p.gone() && e.Value.gap == nil && !e.Value.ending {
+		if e != nil && !p.gone() && e.Value.hold == nil && !e.Value.ending {
 			kept++
 		}
 	}
@@ -419,7 +419,7 @@ func TestHoldInOrderOverLoops(t *testing.T) {
 
 var secondDoor = netip.AddrPortFrom(doorAddr.Addr(), doorAddr.Port()+1)
 
-// secondLoop adds a Relay beside the first one, with another door and the same upstreams.
+// secondLoop adds a Relay beside the first one, with another listener and the same upstreams.
 func (o *outage) secondLoop() *relayNode {
 	first := o.proxy.relay
 	first.shard.of = 2

@@ -87,7 +87,8 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	return server, nil
 }
 
-// reserve makes room for the descriptors of all sessions and listeners before they come: it is nothing that a loop should wait for.
+// reserve makes room for the descriptors of all sessions and listeners before they come: it is nothing that a loop
+// should wait for.
 func (s *Server) reserve(settings *Settings) {
 	netio.Reserve(s.options.Loops * (settings.Limits.Sessions + len(settings.Listeners)))
 }
@@ -105,7 +106,7 @@ func (s *Server) addLoop(shard int) error {
 	}, poller, time.Now())
 	loop := newLoop(relay, poller)
 	if o.Kernel.Shield == nil && o.Kernel.Plain {
-		loop.thinner = new(thinner)
+		loop.sampler = new(strangerSampler)
 	}
 	s.loops = append(s.loops, loop)
 	for i := range s.settings.Listeners {
@@ -156,8 +157,8 @@ func (s *Server) Addrs() []netip.AddrPort {
 	return s.addrs
 }
 
-// Run serves until ctx is done. Then it lets no one in, waits for Settings.DrainGrace for sessions to end, says goodbye to
-// every client and upstream that is left, in their own protocols, and returns nil.
+// Run serves until ctx is done. Then it lets no one in, waits for Settings.DrainGrace for sessions to end, says
+// goodbye to every client and upstream that is left, in their own protocols, and returns nil.
 func (s *Server) Run(ctx context.Context) error {
 	unwatched, unwatch := context.WithCancel(ctx)
 	defer unwatch()

@@ -43,8 +43,8 @@ func (g *generation) handOver(t *testing.T, loops int, settings *proxy.Settings)
 	return &generation{r, make(chan struct{})}
 }
 
-// TestListenersComeBackAfterHandOver removes a listener and puts it back with an upgrade before, between or after, while
-// players of the first process stay. Nothing is refused, everybody plays on, and in the end the address is free.
+// TestListenersComeBackAfterHandOver removes a listener and puts it back with an upgrade before, between or after,
+// while players of the first process stay. Nothing is refused, everybody plays on, and in the end the address is free.
 func TestListenersComeBackAfterHandOver(t *testing.T) {
 	for _, loops := range []int{1, 3} {
 		for name, steps := range map[string][]string{

@@ -202,8 +202,8 @@ func TestPingIsAnsweredAtTheEdge(t *testing.T) {
 	}
 }
 
-// TestNobodyListensUpstream: the refusal of the upstream's host reaches the client at once, long before a silent upstream
-// would be given up.
+// TestNobodyListensUpstream: the refusal of the upstream's host reaches the client at once, long before a silent
+// upstream would be given up.
 func TestNobodyListensUpstream(t *testing.T) {
 	patient := riptide.New(riptide.Options{TimeoutTime: time.Minute, MaxAttempts: 60})
 	r := start(t, netio.Auto, 1, patient, patient, closedPort(t))

@@ -18,11 +18,11 @@ type entry = sessions.Entry[session]
 // session is what a Relay knows of one client. It is terminated or relayed. Idle relayed sessions are the most numerous
 // ones, so their size decides about the fields here and in relayed.
 type session struct {
-	door     *door
+	listener *listener
 	route    *route
 	protocol codec.Protocol   // the client's; if it is relayed, the one whose Sniff let the client in
 	face     netio.Socket     // towards the client: the listener's, or the client's own
-	via      *front           // by which the client comes; nil: by itself
+	via      *trustedProxy    // by which the client comes; nil: by itself
 	server   *upstream.Server // nil while none is chosen
 	socket   netio.Socket     // towards server; nil while there is none
 	path     *path            // to server, if sessions share a choice or a bound there
@@ -52,11 +52,11 @@ type terminated struct {
 	bridge           *bridge.Bridge
 	client, upstream side
 
-	earlier *earlier    // sockets from which server was asked before; nil: none
-	dialBy  time.Time   // when server is given up if it has said nothing; zero once it has
-	hello   codec.Hello // the client's, for every server that it is sent to
-	gap     *gap        // while another server is sought; else nil
-	company company     // that the server has told the client of
+	earlier      *earlier     // sockets from which server was asked before; nil: none
+	dialBy       time.Time    // when server is given up if it has said nothing; zero once it has
+	hello        codec.Hello  // the client's, for every server that it is sent to
+	hold         *hold        // while another server is sought; else nil
+	knownClients knownClients // that the server has told the client of
 
 	rates   filter.Memory // of rules about messages
 	trust   trust

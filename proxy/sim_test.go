@@ -19,7 +19,7 @@ import (
 	sessions "tidegate/session"
 )
 
-// Addresses of the simulated world: one proxy with a door, its upstream sockets, two game servers, players.
+// Addresses of the simulated world: one proxy with a listener, its upstream sockets, two game servers, players.
 var (
 	doorAddr   = netip.MustParseAddrPort("10.0.0.1:7777")
 	serverAddr = netip.MustParseAddrPort("10.1.0.1:19132")
@@ -226,9 +226,9 @@ func (w *world) await(what string, limit time.Duration, done func() bool) {
 	}
 }
 
-// keyOf is the key of a player's session at the first door.
+// keyOf is the key of a player's session at the first listener.
 func (w *world) keyOf(p *player) sessions.Key {
-	return sessions.Key{Listener: w.proxy.relay.doors[0].index, Client: p.addr}
+	return sessions.Key{Listener: w.proxy.relay.listeners[0].index, Client: p.addr}
 }
 
 // drops is how often the Relay dropped something for a reason.

@@ -52,7 +52,7 @@ func describe(now time.Time, e *entry) Session {
 	p := &e.Value
 	s := Session{
 		ID:               p.serial,
-		Listener:         p.door.name,
+		Listener:         p.listener.name,
 		Route:            p.route.Name,
 		Client:           e.Key.Client,
 		ClientProtocol:   p.protocol.Spec().Name,
@@ -69,7 +69,7 @@ func describe(now time.Time, e *entry) Session {
 		return s
 	}
 	s.Established = p.client.up && p.upstream.up && !p.ending
-	s.Ending, s.Held, s.ClientStats = p.ending, p.gap != nil, p.client.Conn.Stats()
+	s.Ending, s.Held, s.ClientStats = p.ending, p.hold != nil, p.client.Conn.Stats()
 	if p.upstream.Conn != nil {
 		s.UpstreamStats = p.upstream.Conn.Stats()
 	}

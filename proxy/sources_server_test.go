@@ -72,8 +72,8 @@ func play(t *testing.T, to netip.AddrPort, first int) {
 	}
 }
 
-// TestPlayersKeepTheirSource: a player who comes again by another port has the same address at the server, as long as it is
-// free.
+// TestPlayersKeepTheirSource: a player who comes again by another port has the same address at the server, as long as
+// it is free.
 func TestPlayersKeepTheirSource(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has them")
@@ -121,8 +121,8 @@ func TestPlayersKeepTheirSource(t *testing.T) {
 	}
 }
 
-// TestLostSecondReply loses the first second reply of a go-raknet server, which never repeats it and answers that address no
-// more. The session asks from another address, in each way of reaching servers.
+// TestLostSecondReply loses the first second reply of a go-raknet server, which never repeats it and answers that
+// address no more. The session asks from another address, in each way of reaching servers.
 func TestLostSecondReply(t *testing.T) {
 	prefix := netip.MustParsePrefix("127.65.0.0/16")
 	for _, way := range []struct {

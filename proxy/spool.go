@@ -2,14 +2,16 @@ package proxy
 
 import "sync"
 
-// maxSpool bounds what a capture keeps of a loop until it is read: about 30 ms of a loop's fastest, longer of anything else.
+// maxSpool bounds what a capture keeps of a loop until it is read: about 30 ms of a loop's fastest, longer of anything
+// else.
 const (
 	maxSpool      = 2 << 20 // bytes of datagrams
 	maxSpoolCount = 8192    // datagrams
 )
 
-// spool is where a loop puts what one capture wants of it. The loop never waits: what has no room is left out and counted.
-// Its lock is held for the copy of a datagram, and by the reader while it takes the whole by changing two pointers.
+// spool is where a loop puts what one capture wants of it. The loop never waits: what has no room is left out and
+// counted. Its lock is held for the copy of a datagram, and by the reader while it takes the whole by changing two
+// pointers.
 type spool struct {
 	filter *CaptureFilter
 	ready  chan<- struct{} // has something whenever the spool has, after a moment

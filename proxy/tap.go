@@ -10,8 +10,8 @@ import (
 	sessions "tidegate/session"
 )
 
-// tap stands between a Relay and its sockets while anybody captures, and copies what passes. At all other times there is
-// none, and nothing asks for one but each turn of the loop.
+// tap stands between a Relay and its sockets while anybody captures, and copies what passes. At all other times there
+// is none, and nothing asks for one but each turn of the loop.
 type tap struct {
 	Sockets
 	relay  *Relay
@@ -29,7 +29,7 @@ func (r *Relay) tapInto(now time.Time, s *spool) {
 	r.tap.spools = append(r.tap.spools, s)
 	for e := range r.table.All {
 		if r.watches(e) {
-			r.slow(e)
+			r.offload.recall(e)
 		}
 	}
 }
@@ -126,11 +126,11 @@ func (about *topic) chosenBy(f *CaptureFilter) bool {
 
 func (t *tap) topic(s netio.Socket, peer netip.AddrPort, datagram []byte, sent bool) topic {
 	switch owner := s.Owner().(type) {
-	case *door:
+	case *listener:
 		return t.topicAt(owner, owner.clientOf(peer, datagram, sent))
 	case *entry:
 		return topicOf(owner.Value.route, owner.Key.Client, owner.Value.serial)
-	case *parting:
+	case *closingConn:
 		return topicOf(owner.of.Value.route, owner.of.Key.Client, owner.of.Value.serial)
 	case *pinged:
 		return topicOf(owner.pinger.route, netip.AddrPort{}, 0)
@@ -147,8 +147,8 @@ func topicOf(r *route, client netip.AddrPort, id SessionID) topic {
 	return topic{transport: pool.Transport, upstream: true, client: client, session: id, route: r.Name, pool: pool.Name}
 }
 
-// topicAt is that of a datagram between a client and a door: of its session, or of none yet.
-func (t *tap) topicAt(d *door, client netip.AddrPort) topic {
+// topicAt is that of a datagram between a client and a listener: of its session, or of none yet.
+func (t *tap) topicAt(d *listener, client netip.AddrPort) topic {
 	r, id := d.route, SessionID(0)
 	if e := t.relay.table.Get(sessions.Key{Listener: d.index, Client: client}); e != nil {
 		r, id = e.Value.route, e.Value.serial
@@ -156,9 +156,10 @@ func (t *tap) topicAt(d *door, client netip.AddrPort) topic {
 	return topic{transport: d.transport, client: client, session: id, route: r.Name, pool: r.Upstream.Name}
 }
 
-// clientOf is whose a datagram between a door and a peer is, where that may be a trusted proxy that says so, or has said so.
-func (d *door) clientOf(peer netip.AddrPort, datagram []byte, sent bool) netip.AddrPort {
-	f := d.fronts
+// clientOf is whose a datagram between a listener and a peer is, where that may be a trusted proxy that says so, or
+// has said so.
+func (d *listener) clientOf(peer netip.AddrPort, datagram []byte, sent bool) netip.AddrPort {
+	f := d.proxies
 	if f == nil || !f.trusts(peer.Addr()) {
 		return peer
 	}

@@ -45,7 +45,8 @@ func wantTold(t *testing.T, what string, s *spool, want ...string) {
 	}
 }
 
-// TestTap: every datagram of a session is copied, on both sides and both ways, with whose it is; and nothing after the end.
+// TestTap: every datagram of a session is copied, on both sides and both ways, with whose it is; and nothing after the
+// end.
 func TestTap(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	s := p.tap(CaptureFilter{})

@@ -10,9 +10,9 @@ import (
 	"tidegate/internal/netio"
 )
 
-// Where the kernel has no gate for strangers, for want of the right to use eBPF, a classic filter lets fewer of them pass while
-// a loop is behind: one of 16, and of those again one of 4, until the loop keeps up. A stranger passes with all it says for a
-// while, and then others do: it takes several datagrams to come in.
+// Where the kernel has no gate for strangers, for want of the right to use eBPF, a classic filter lets fewer of them
+// pass while a loop is behind: one of 16, and of those again one of 4, until the loop keeps up. A stranger passes with
+// all it says for a while, and then others do: it takes several datagrams to come in.
 const (
 	thinFirst  = 16
 	thinFactor = 4
@@ -25,8 +25,8 @@ const (
 	thinDoors  = 64                     // beyond so many listeners, filters take longer to change than they save
 )
 
-// thinner does that for a loop.
-type thinner struct {
+// strangerSampler does that for a loop.
+type strangerSampler struct {
 	one     int // of so many strangers passes
 	clients *shield.ClientBitmap
 	known   uint64    // the Relay's knownChanges when the filters were told
@@ -41,8 +41,8 @@ type thinner struct {
 }
 
 // turn is called at the end of each of the loop's turns.
-func (t *thinner) turn(now time.Time, r *Relay) {
-	if r.draining || len(r.doors) > thinDoors {
+func (t *strangerSampler) turn(now time.Time, r *Relay) {
+	if r.draining || len(r.listeners) > thinDoors {
 		t.one = 0 // a successor may have its own filters there
 		return
 	}
@@ -62,13 +62,13 @@ func (t *thinner) turn(now time.Time, r *Relay) {
 		t.turned = now
 		t.clients.Next()
 		t.renew(now, r)
-	case t.known != r.knownChanges && now.Sub(t.renewed) >= thinRenew:
+	case t.known != r.known.changes && now.Sub(t.renewed) >= thinRenew:
 		t.renew(now, r)
 	}
 }
 
 // due is when turn wants to be called at the latest; zero: whenever.
-func (t *thinner) due() time.Time {
+func (t *strangerSampler) due() time.Time {
 	switch {
 	case t.telling:
 		return t.renewed
@@ -79,7 +79,7 @@ func (t *thinner) due() time.Time {
 }
 
 // calm is when the loop has kept up for long enough, if it does until then.
-func (t *thinner) calm() time.Time {
+func (t *strangerSampler) calm() time.Time {
 	latest := t.changed
 	for _, other := range [...]time.Time{t.behind, t.looked} {
 		if other.After(latest) {
@@ -89,24 +89,25 @@ func (t *thinner) calm() time.Time {
 	return latest.Add(thinCalm)
 }
 
-// bears reports whether the loop could bear it if one of so many of the strangers passed who have come since the last look.
-func (t *thinner) bears(now time.Time, r *Relay, one int) bool {
+// bears reports whether the loop could bear it if one of so many of the strangers passed who have come since the last
+// look.
+func (t *strangerSampler) bears(now time.Time, r *Relay, one int) bool {
 	dropped, took := t.dropped, now.Sub(t.looked)
 	t.look(now, r)
 	return float64(t.dropped-dropped) <= float64(thinBear*max(one, 1))*took.Seconds()
 }
 
-// look asks the kernel how many it has dropped at all doors.
-func (t *thinner) look(now time.Time, r *Relay) {
+// look asks the kernel how many it has dropped at all listeners.
+func (t *strangerSampler) look(now time.Time, r *Relay) {
 	t.looked, t.dropped = now, 0
-	for _, d := range r.doors {
+	for _, d := range r.listeners {
 		if s, ok := netio.ListenerOf(d.socket).(netio.KernelDropCounter); ok {
 			t.dropped += s.KernelDrops()
 		}
 	}
 }
 
-func (t *thinner) change(now time.Time, r *Relay, one int) {
+func (t *strangerSampler) change(now time.Time, r *Relay, one int) {
 	t.one, t.changed, t.turned = one, now, now
 	t.clients = nil
 	if one > 1 {
@@ -117,8 +118,8 @@ func (t *thinner) change(now time.Time, r *Relay, one int) {
 }
 
 // renew begins to tell the filters whom the Relay knows now, or, when all may pass, to take that away.
-func (t *thinner) renew(now time.Time, r *Relay) {
-	t.renewed, t.known = now, r.knownChanges
+func (t *strangerSampler) renew(now time.Time, r *Relay) {
+	t.renewed, t.known = now, r.known.changes
 	if t.clients != nil {
 		known := 0
 		r.eachKnown(func(netip.AddrPort) { known++ })
@@ -130,17 +131,17 @@ func (t *thinner) renew(now time.Time, r *Relay) {
 }
 
 // tell tells the next filters: one a turn, or some that are small, as it takes up to 2 ms in which nothing is read.
-func (t *thinner) tell(r *Relay) {
-	last := min(t.told+t.clients.Batch(), len(r.doors)) // there may be fewer since a reload
+func (t *strangerSampler) tell(r *Relay) {
+	last := min(t.told+t.clients.Batch(), len(r.listeners)) // there may be fewer since a reload
 	for ; t.told < last; t.told++ {
 		t.tellDoor(r, t.told)
 	}
-	t.telling = last < len(r.doors)
+	t.telling = last < len(r.listeners)
 }
 
-func (t *thinner) tellDoor(r *Relay, i int) {
+func (t *strangerSampler) tellDoor(r *Relay, i int) {
 	l := &r.settings.Listeners[i]
-	if socket, ok := netio.ListenerOf(r.doors[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
+	if socket, ok := netio.ListenerOf(r.listeners[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
 		_ = guardClassic(socket, l, t.clients) // without it the buffer may overflow, as on other systems
 	}
 }

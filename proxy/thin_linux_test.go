@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// TestStrangersAreThinnedAsLongAsAFloodLasts: a loop that keeps up, since fewer strangers pass, lets more of them pass again when
-// that would be bearable by what the kernel has dropped meanwhile, and until then gives all strangers their turns.
+// TestStrangersAreThinnedAsLongAsAFloodLasts: a loop that keeps up, since fewer strangers pass, lets more of them pass
+// again when that would be bearable by what the kernel has dropped meanwhile, and until then gives all strangers their
+// turns.
 func TestStrangersAreThinnedAsLongAsAFloodLasts(t *testing.T) {
 	b := besiege(t, 1, Kernel{Plain: true})
 	l := b.loops[0]
 	l.ask(func(r *Relay, now time.Time) {
-		thin := l.thinner
+		thin := l.sampler
 		at := func(what string, later time.Duration, one int) {
 			thin.turn(now.Add(later), r)
 			if thin.one != one {

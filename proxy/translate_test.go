@@ -118,8 +118,8 @@ func helloOf(t *testing.T, v riptide.Version) ([]byte, uint8) {
 	return data, pad
 }
 
-// TestDataBesideMessagesPassesAsItIs: the data of a connect and of a kick is not rewritten between 2.0 and 2.2. Numbers,
-// strings and arrays arrive right, but not a bool and the values behind it (docs/bridging.md).
+// TestDataBesideMessagesPassesAsItIs: the data of a connect and of a kick is not rewritten between 2.0 and 2.2.
+// Numbers, strings and arrays arrive right, but not a bool and the values behind it (docs/bridging.md).
 func TestDataBesideMessagesPassesAsItIs(t *testing.T) {
 	for _, versions := range [][2]riptide.Version{{riptide.V20, riptide.V22}, {riptide.V22, riptide.V20}} {
 		near, far := riptide.New(riptide.Options{Version: versions[0]}), riptide.New(riptide.Options{Version: versions[1]})

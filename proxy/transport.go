@@ -81,8 +81,8 @@ func (t Transport) dial(sockets Sockets, to netip.AddrPort, local netip.Addr, cl
 	return socket, err
 }
 
-// sourceKey is what a client's address is chosen by among an upstream's Sources. It is the same in every run, so that a game
-// server's bans by address outlive ours.
+// sourceKey is what a client's address is chosen by among an upstream's Sources. It is the same in every run, so that
+// a game server's bans by address outlive ours.
 func sourceKey(client netip.Addr) uint64 {
 	h := fnv.New64a()
 	ip := client.As16()

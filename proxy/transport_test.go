@@ -10,7 +10,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestProbesGoUnfragmented: towards a server whose path's MTU is searched for, until the session has lasted for a while.
+// TestProbesGoUnfragmented: towards a server whose path's MTU is searched for, until the session has lasted for a
+// while.
 func TestProbesGoUnfragmented(t *testing.T) {
 	for _, c := range []struct {
 		what           string

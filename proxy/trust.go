@@ -13,8 +13,8 @@ import (
 // have us flood it (RFC 9000, section 8.1).
 const amplification = 3
 
-// What a datagram weighs on the wire beside its payload, in bytes: IP and UDP headers. Where games' datagrams are of one
-// byte, these are the most of it, for a victim as for an attacker.
+// What a datagram weighs on the wire beside its payload, in bytes: IP and UDP headers. Where games' datagrams are of
+// one byte, these are the most of it, for a victim as for an attacker.
 const (
 	headersV4 = 20 + 8
 	headersV6 = 40 + 8
@@ -68,7 +68,7 @@ func (r *Relay) spendMore(now time.Time, p *session, client netip.AddrPort, size
 	case p.trust.mayBeSilent():
 		return r.allowance.spend(now, &r.settings.Unproved, &p.trust, client, size)
 	case p.trust.proof == codec.ProvedClientID:
-		return p.door.mayAnswer(now, client)
+		return p.listener.mayAnswer(now, client)
 	}
 	return false
 }
@@ -78,7 +78,7 @@ func (r *Relay) sendToClient(now time.Time, e *entry, datagram []byte) {
 	p, client := &e.Value, e.Key.Client
 	size := len(datagram) - p.via.headerLen()
 	if !p.trust.spend(client, size) && !r.spendMore(now, p, client, size) {
-		r.drop(now, stats.DropUnproved, p.door, client, len(datagram), nil)
+		r.drops.add(now, dropped{stats.DropUnproved, p.listener, client, len(datagram), nil})
 		return
 	}
 	r.counters.Clients.Out.Count(datagram)
@@ -99,7 +99,7 @@ func (r *Relay) reviewTrust(e *entry, heard bool) {
 	p.trust.answered = true
 	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent()
 	r.table.Prove(e)
-	r.know(p.door, e.Key.Client)
+	r.known.add(p.listener, e.Key.Client)
 	r.settleDown(e)
 }
 

@@ -32,7 +32,8 @@ func (r *running) sessions() []int {
 	return counts
 }
 
-// TestLoopsCountTogether: sessions are spread over servers whichever loop they came by, and bounds are those of all loops.
+// TestLoopsCountTogether: sessions are spread over servers whichever loop they came by, and bounds are those of all
+// loops.
 func TestLoopsCountTogether(t *testing.T) {
 	first, _ := gorkServer(t)
 	second, _ := gorkServer(t)

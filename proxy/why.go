@@ -62,7 +62,7 @@ func JudgeSources(s *Settings, set *filter.Set, a netip.Addr) []SourceWhy {
 func (r *Relay) Why(now time.Time, a netip.Addr) Why {
 	a = a.Unmap().WithZone("")
 	set := r.guard.filters.set
-	w := Why{Address: a, Place: set.Place(a), Sources: JudgeSources(r.settings, set, a), Drops: r.recent.Of(a, nil)}
+	w := Why{Address: a, Place: set.Place(a), Sources: JudgeSources(r.settings, set, a), Drops: r.drops.recent.Of(a, nil)}
 	if ban := r.guard.bans.Find(now, a); ban != nil {
 		copied := *ban
 		w.Ban = &copied
@@ -70,28 +70,28 @@ func (r *Relay) Why(now time.Time, a netip.Addr) Why {
 	g := &r.guard.limits
 	for _, rules := range [][]*rule{g.strangers, g.handshakes[0], g.handshakes[1]} {
 		for _, l := range rules {
-			w.note(l, *l.bucket(a, r.settings.Networks), r.sinceStart(now), 0)
+			w.note(l, *l.bucket(a, r.settings.Networks), r.guard.sinceStart(now), 0)
 		}
 	}
 	for e := range r.table.All {
 		if e.Key.Client.Addr().Unmap() == a {
 			w.Sessions = append(w.Sessions, describe(now, e))
-			r.whySession(now, &w, &e.Value.meter, e.Value.serial)
+			r.guard.whySession(now, &w, &e.Value.meter, e.Value.serial)
 		}
 	}
 	return w
 }
 
 // whySession notes the limits that a session has used up.
-func (r *Relay) whySession(now time.Time, w *Why, m *meter, id SessionID) {
-	g := &r.guard.limits
-	for _, rules := range [][]*rule{g.datagrams, g.accepted, g.messages} {
+func (g *guard) whySession(now time.Time, w *Why, m *meter, id SessionID) {
+	limits := &g.limits
+	for _, rules := range [][]*rule{limits.datagrams, limits.accepted, limits.messages} {
 		for _, l := range rules {
-			w.note(l, r.at(m, l.Per).buckets[l.Of], r.sinceStart(now), id)
+			w.note(l, g.at(m, l.Per).buckets[l.Of], g.sinceStart(now), id)
 		}
 	}
-	for _, l := range g.queues {
-		if r.at(m, l.Per).queued >= l.Rate.PerSecond {
+	for _, l := range limits.queues {
+		if g.at(m, l.Per).queued >= l.Rate.PerSecond {
 			w.Limits = append(w.Limits, LimitWhy{l.String(), l.Verdict, id})
 		}
 	}

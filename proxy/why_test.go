@@ -76,7 +76,7 @@ func TestWhyTellsLimits(t *testing.T) {
 				t.Fatalf("after %d datagrams: limits %+v, want %d", asked, got, want)
 			}
 		}
-		relay.mayEnter(w.Now(), relay.doors[0], stranger, []byte{1})
+		relay.guard.mayEnter(w.Now(), relay.listeners[0], stranger, []byte{1})
 	}
 	if got := relay.Why(w.Now(), stranger.Addr()).Limits[0]; got != (LimitWhy{"packets per address", ratelimit.Drop, 0}) {
 		t.Errorf("%+v", got)

@@ -16,7 +16,7 @@ func balancer(n int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}), 4000)
 }
 
-// trusting is a Relay with a door in ModeRelay that believes 10.9.0.0/16.
+// trusting is a Relay with a listener in ModeRelay that believes 10.9.0.0/16.
 func trusting(t *testing.T) *plainRelay {
 	return newPlainRelay(t, Any, func(s *Settings) {
 		s.Listeners[0].ProxiesFrom = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}
@@ -111,18 +111,18 @@ func TestSimpleHeadersComeBack(t *testing.T) {
 // TestBoundedMemoryOfProxies: however many sockets a proxy uses, those in use stay known and the rest are forgotten.
 func TestBoundedMemoryOfProxies(t *testing.T) {
 	p := trusting(t)
-	d := p.relay.doors[0]
+	d := p.relay.listeners[0]
 	h := proxyproto.Header{Client: playerAddr(1), Proxy: doorAddr}
 	p.send(balancer(0), doorAddr, headed(h, "keep"))
-	for i := range 10 * d.fronts.most {
+	for i := range 10 * d.proxies.most {
 		local := proxyproto.Header{Local: true}
 		p.Receive(p.now, balancer(1+i), doorAddr, headed(local, ""))
 		if i%100 == 0 {
 			p.send(balancer(0), doorAddr, []byte("still here"))
 		}
 	}
-	if n := len(d.fronts.recent) + len(d.fronts.older); n > 2*d.fronts.most {
-		t.Errorf("%d are remembered, want at most %d", n, 2*d.fronts.most)
+	if n := len(d.proxies.recent) + len(d.proxies.older); n > 2*d.proxies.most {
+		t.Errorf("%d are remembered, want at most %d", n, 2*d.proxies.most)
 	}
 	p.swallow(balancer(1), doorAddr, []byte("whose?"), stats.DropUntold)
 }

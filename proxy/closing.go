@@ -9,21 +9,21 @@ import (
 )
 
 const (
-	// maxPartings is how many connections to servers may be closing at a time. Further goodbyes are said once, and not
+	// maxClosing is how many connections to servers may be closing at a time. Further goodbyes are said once, and not
 	// again if they are lost.
-	maxPartings = 4096
+	maxClosing = 4096
 	// maxLate bounds the payload, in bytes, that a client still gets from a server that its session has left.
 	maxLate = 256 << 10
 )
 
-// partings are closing connections: to servers whose sessions have left them for others.
-type partings struct {
-	list []*parting
+// closingConns are closing connections: to servers whose sessions have left them for others.
+type closingConns struct {
+	list []*closingConn
 	due  time.Time // when the first of them wants to be advanced; zero: never
 }
 
-// parting is a closing connection, with its own socket.
-type parting struct {
+// closingConn is a closing connection, with its own socket.
+type closingConn struct {
 	conn     codec.Conn
 	socket   netio.Socket
 	of       *entry // the session that it belonged to
@@ -34,14 +34,14 @@ type parting struct {
 }
 
 // add takes over the connection of a session to its server, which has been closed, and its socket.
-func (ps *partings) add(now time.Time, e *entry, r *Relay) {
+func (ps *closingConns) add(now time.Time, e *entry, r *Relay) {
 	p := &e.Value
-	x := &parting{
+	x := &closingConn{
 		conn: p.upstream.Conn, socket: p.socket, of: e, preamble: p.preamble,
 		until: now.Add(lingerTime), over: p.upstream.Down,
 	}
 	x.flush(now, r)
-	if x.over || len(ps.list) == maxPartings {
+	if x.over || len(ps.list) == maxClosing {
 		x.socket.Close()
 		return
 	}
@@ -51,14 +51,14 @@ func (ps *partings) add(now time.Time, e *entry, r *Relay) {
 }
 
 // receive takes what a server that was left says.
-func (ps *partings) receive(now time.Time, x *parting, datagram []byte, r *Relay) {
+func (ps *closingConns) receive(now time.Time, x *closingConn, datagram []byte, r *Relay) {
 	_ = x.conn.Receive(now, x.preamble.heard(datagram)) // a bad datagram is of no interest any more
 	x.flush(now, r)
 	ps.plan(x)
 }
 
 // advance runs what is due, and forgets what is over.
-func (ps *partings) advance(now time.Time, r *Relay) {
+func (ps *closingConns) advance(now time.Time, r *Relay) {
 	if ps.due.IsZero() || now.Before(ps.due) {
 		return
 	}
@@ -80,8 +80,8 @@ func (ps *partings) advance(now time.Time, r *Relay) {
 	ps.list = left
 }
 
-// plan sees to it that a parting is advanced in time.
-func (ps *partings) plan(x *parting) {
+// plan sees to it that a closing connection is advanced in time.
+func (ps *closingConns) plan(x *closingConn) {
 	for _, at := range [...]time.Time{x.until, x.conn.NextTimeout()} {
 		if !at.IsZero() && (ps.due.IsZero() || at.Before(ps.due)) {
 			ps.due = at
@@ -90,7 +90,7 @@ func (ps *partings) plan(x *parting) {
 }
 
 // flush takes the connection's events and writes what it has to say.
-func (x *parting) flush(now time.Time, r *Relay) {
+func (x *closingConn) flush(now time.Time, r *Relay) {
 	for {
 		b, ok := x.conn.Transmit(now, x.preamble.begin(r.sockets.Buffer()))
 		if !ok {
@@ -109,13 +109,13 @@ func (x *parting) flush(now time.Time, r *Relay) {
 	}
 }
 
-// hand carries a message of the old server to the client, unless another server has taken the session. So the client gets
-// it before all messages of the next server.
-func (x *parting) hand(now time.Time, r *Relay, m *codec.Message) {
+// hand carries a message of the old server to the client, unless another server has taken the session. So the client
+// gets it before all messages of the next server.
+func (x *closingConn) hand(now time.Time, r *Relay, m *codec.Message) {
 	p := &x.of.Value
 	x.late += len(m.Payload)
-	if p.gap == nil || p.gap.phase != seeking || x.late > maxLate {
-		r.drop(now, stats.DropClosing, p.door, x.of.Key.Client, len(m.Payload), nil)
+	if p.hold == nil || p.hold.phase != seeking || x.late > maxLate {
+		r.drops.add(now, dropped{stats.DropClosing, p.listener, x.of.Key.Client, len(m.Payload), nil})
 		return
 	}
 	r.fromServer(now, x.of, m)

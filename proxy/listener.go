@@ -12,14 +12,14 @@ import (
 	"tidegate/ratelimit"
 )
 
-// door is a listener as a Relay sees it.
-type door struct {
-	index     int // in the keys of its sessions; never another door's
+// listener is a listener as a Relay sees it.
+type listener struct {
+	index     int // in the keys of its sessions; never another listener's
 	name      string
 	addr      netip.AddrPort // as in the settings
 	transport Transport
 	stream    bool // each client has a socket of its own
-	ways      []way
+	entries   []protocolEntry
 	route     *route
 
 	drops   *stats.DropTally
@@ -27,8 +27,8 @@ type door struct {
 	pong    *Pong             // nil: none is made
 	port    uint16            // where players come to
 
-	fronts *fronts // nil: clients come by themselves
-	first  shield.FirstBytes
+	proxies *trustedProxies // nil: clients come by themselves
+	first   shield.FirstBytes
 
 	forwardable bool // a Forwarder may carry its sessions
 
@@ -37,8 +37,8 @@ type door struct {
 	retired  bool // the settings do not have it any more: it takes no new clients
 }
 
-// way is a protocol clients may speak at a door.
-type way struct {
+// protocolEntry is a protocol clients may speak at a listener.
+type protocolEntry struct {
 	protocol  codec.Protocol
 	bridge    *bridge.Bridge
 	tally     *stats.Tally
@@ -46,8 +46,8 @@ type way struct {
 	asksFirst bool        // the server is asked before a client is granted its connection
 }
 
-// doorOf finds the door of a listener, which is known by its address and transport, or returns nil.
-func doorOf(l *Listener, doors []*door) *door {
+// listenerOf finds the listener of a listener, which is known by its address and transport, or returns nil.
+func listenerOf(l *Listener, doors []*listener) *listener {
 	for _, d := range doors {
 		if d.addr == l.Addr && d.transport == l.Transport {
 			return d
@@ -56,23 +56,23 @@ func doorOf(l *Listener, doors []*door) *door {
 	return nil
 }
 
-// configure makes a door that of a listener. Its sessions keep what they have.
-func (r *Relay) configure(d *door, l *Listener, route *route) {
+// configure makes a listener that of a listener. Its sessions keep what they have.
+func (r *Relay) configure(d *listener, l *Listener, route *route) {
 	if l.Pong != nil && d.pong != nil && r.shard.index == 0 {
 		l.Pong.listing.Store(d.pong.listing.Load()) // until the servers have been asked again
 	}
 	d.name, d.addr, d.transport, d.stream, d.retired = l.Name, l.Addr, l.Transport, l.Transport.Stream, false
-	d.route, d.pong, d.answers, d.ways = route, l.Pong, nil, nil
+	d.route, d.pong, d.answers, d.entries = route, l.Pong, nil, nil
 	d.first = l.FirstBytes()
 	d.forwardable = r.settings.Forwardable(l) == nil
 	d.drops = r.tallies.DropsOf(l.Name)
 	if r.settings.Answers.Overall > 0 && !d.stream {
 		d.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())
 	}
-	d.fronts = newFronts(l.ProxiesFrom, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, d.fronts)
+	d.proxies = newTrustedProxies(l.ProxiesFrom, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, d.proxies)
 	for _, p := range l.Protocols {
 		proof := proofOf(p, d.stream)
-		d.ways = append(d.ways, way{
+		d.entries = append(d.entries, protocolEntry{
 			protocol:  r.locals.of(p),
 			bridge:    bridge.New(p, l.Route.Upstream.Protocol, &l.Route.Bridge),
 			asksFirst: l.Route.asksFirst(p),
@@ -82,10 +82,10 @@ func (r *Relay) configure(d *door, l *Listener, route *route) {
 	}
 }
 
-// pinger is the first of the door's protocols that has server lists, or nil.
-func (d *door) pinger() codec.Pinger {
-	for i := range d.ways {
-		if p, ok := d.ways[i].protocol.(codec.Pinger); ok {
+// pinger is the first of the listener's protocols that has server lists, or nil.
+func (d *listener) pinger() codec.Pinger {
+	for i := range d.entries {
+		if p, ok := d.entries[i].protocol.(codec.Pinger); ok {
 			return p
 		}
 	}
@@ -94,40 +94,47 @@ func (d *door) pinger() codec.Pinger {
 
 // Attach gives the Relay the socket of a listener. The streams that it accepts must have its Owner.
 func (r *Relay) Attach(listener int, s netio.Socket) {
-	d := r.doors[listener]
+	d := r.listeners[listener]
 	d.socket, d.port = s, s.Addr().Port()
 	s.SetOwner(d)
 }
 
-// retire takes the doors that the settings do not have any more out of service. A UDP socket serves the sessions that are
-// there, and the door comes back with its listener. The streams that a door has accepted live on without its socket.
-func (r *Relay) retire(gone []*door) {
-	r.retired = gone
+// retiredListeners are UDP listeners that the settings do not have any more, and that still have sessions.
+type retiredListeners struct {
+	list     []*listener
+	deserted func() // tells that a retired listener has no session any more
+}
+
+// retire takes the listeners that the settings do not have any more out of service. A UDP socket serves the sessions
+// that are there, and the listener comes back with its listener. The streams that a listener has accepted live on
+// without its socket.
+func (l *retiredListeners) retire(gone []*listener) {
+	l.list = gone
 	for _, d := range gone {
 		d.retired = true
 	}
-	r.retired = slices.DeleteFunc(r.retired, func(d *door) bool {
+	l.list = slices.DeleteFunc(l.list, func(d *listener) bool {
 		if d.stream {
 			d.socket.Close()
 		}
 		return d.stream
 	})
-	if len(r.empty()) > 0 {
-		r.deserted()
+	if len(l.empty()) > 0 {
+		l.deserted()
 	}
 }
 
-// left notes that a session of a door has ended.
-func (r *Relay) left(d *door) {
+// left notes that a session of a listener has ended.
+func (l *retiredListeners) left(d *listener) {
 	d.sessions--
 	if d.retired && !d.stream && d.sessions == 0 {
-		r.deserted()
+		l.deserted()
 	}
 }
 
-// empty returns the indexes of the retired doors without sessions.
-func (r *Relay) empty() (indexes []int) {
-	for _, d := range r.retired {
+// empty returns the indexes of the retired listeners without sessions.
+func (l *retiredListeners) empty() (indexes []int) {
+	for _, d := range l.list {
 		if d.sessions == 0 {
 			indexes = append(indexes, d.index)
 		}
@@ -135,9 +142,9 @@ func (r *Relay) empty() (indexes []int) {
 	return indexes
 }
 
-// closeRetired closes retired doors for good.
-func (r *Relay) closeRetired(indexes []int) {
-	r.retired = slices.DeleteFunc(r.retired, func(d *door) bool {
+// close closes retired listeners for good.
+func (l *retiredListeners) close(indexes []int) {
+	l.list = slices.DeleteFunc(l.list, func(d *listener) bool {
 		closes := slices.Contains(indexes, d.index)
 		if closes {
 			d.socket.Close()

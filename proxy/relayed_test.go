@@ -26,7 +26,7 @@ func plainRoute(servers codec.Protocol) *Route {
 	return route
 }
 
-// plainRelay is a Relay with one door in ModeRelay, driven by hand.
+// plainRelay is a Relay with one listener in ModeRelay, driven by hand.
 type plainRelay struct {
 	*relayNode
 	t        testing.TB
@@ -299,7 +299,7 @@ func TestRelayedSessionWithoutServer(t *testing.T) {
 	if n := p.relay.table.Len(); n != 0 || p.relay.counters.Opened != p.relay.counters.Closed {
 		t.Errorf("%d sessions, %+v", n, p.relay.counters)
 	}
-	for _, s := range p.relay.doors[0].route.pool.Status(p.now) {
+	for _, s := range p.relay.listeners[0].route.pool.Status(p.now) {
 		if s.Sessions != 0 {
 			t.Errorf("%v has %d sessions that are not there", s.Addr, s.Sessions)
 		}

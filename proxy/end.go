@@ -20,7 +20,7 @@ func (r *Relay) end(now time.Time, e *entry, blame stats.Party, why codec.Goodby
 	if last := now.Add(limit); !p.ending {
 		p.ending, p.expires, p.dialBy = true, last, time.Time{}
 		p.why, p.blame = why.Reason, blame
-		r.closeGap(p)
+		r.endHold(p)
 	} else if last.Before(p.expires) {
 		p.expires = last
 	}
@@ -35,7 +35,8 @@ func (r *Relay) end(now time.Time, e *entry, blame stats.Party, why codec.Goodby
 }
 
 // toServer is what a server is told of the end of a session: that the client has left. The data of the client's own
-// goodbye goes along, for protocols that carry it (ENet). A refusal or a kick by the proxy is no business of the server.
+// goodbye goes along, for protocols that carry it (ENet). A refusal or a kick by the proxy is no business of the
+// server.
 func toServer(why codec.Goodbye, blame stats.Party) codec.Goodbye {
 	left := codec.Goodbye{Reason: codec.Closed}
 	if blame == stats.ByClient {
@@ -82,8 +83,8 @@ func (p *session) expiry(s *Settings) time.Time {
 	return p.heard.Add(idleOf(p.protocol, s.IdleTimeout))
 }
 
-// idleOf is how long a client of a protocol may say nothing. One whose protocol knows of longer silence has a moment more:
-// its connection ends the session first, and knows why.
+// idleOf is how long a client of a protocol may say nothing. One whose protocol knows of longer silence has a moment
+// more: its connection ends the session first, and knows why.
 func idleOf(p codec.Protocol, idle time.Duration) time.Duration {
 	if silent := p.Spec().IdleTimeout; silent > 0 {
 		return max(idle, silent+time.Second)
@@ -101,7 +102,7 @@ func (r *Relay) expire(now time.Time, e *entry) {
 		p.client.Down, p.upstream.Down = true, true
 		return
 	}
-	if p.gap != nil {
+	if p.hold != nil {
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
 	} else {
 		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.TimedOut})
@@ -112,7 +113,7 @@ func (r *Relay) expire(now time.Time, e *entry) {
 // dismiss ends a session of either kind. Where the protocol has words for it, the client is told why.
 func (r *Relay) dismiss(now time.Time, e *entry, why codec.Goodbye) {
 	if e.Value.isRelayed() {
-		r.endPlain(now, e, stats.ByProxy, why.Reason)
+		r.endRelayed(now, e, stats.ByProxy, why.Reason)
 		return
 	}
 	r.end(now, e, stats.ByProxy, why)
@@ -123,7 +124,7 @@ func (r *Relay) dismiss(now time.Time, e *entry, why codec.Goodbye) {
 func (r *Relay) forget(now time.Time, e *entry) {
 	p := &e.Value
 	r.journal.ended(now, e, p.blame, p.why)
-	r.closeGap(p)
+	r.endHold(p)
 	if p.ownsID {
 		p.route.ids.free(p.id)
 	}
@@ -137,16 +138,16 @@ func (r *Relay) forget(now time.Time, e *entry) {
 // remove takes a session out of the table, and counts its end.
 func (r *Relay) remove(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
 	p := &e.Value
-	r.hangUp(p)
-	if p.face != p.door.socket { // a stream, or parted
+	p.hangUp()
+	if p.face != p.listener.socket { // a stream, or parted
 		p.face.Close()
 	}
 	if p.isKnown() {
-		r.unknow(p.door, e.Key.Client)
+		r.known.remove(p.listener, e.Key.Client)
 	}
 	r.counters.Closed++
 	p.tally.End(blame, why, p.established)
-	r.left(p.door)
-	r.discharge(&p.meter, e.Key.Client.Addr())
+	r.retired.left(p.listener)
+	r.guard.discharge(&p.meter, e.Key.Client.Addr())
 	r.table.Remove(e)
 }

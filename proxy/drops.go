@@ -1,0 +1,42 @@
+package proxy
+
+import (
+	"net/netip"
+	"time"
+
+	"tidegate/proxy/stats"
+)
+
+// In a flood not all drops are remembered: that would take as long as everything else about them.
+const (
+	mostRemembered = 32 // of a turn
+	rememberedOf   = 8  // beyond, one of so many
+)
+
+// dropped is a datagram or message that goes no further.
+type dropped struct {
+	why  stats.Drop
+	at   *listener
+	from netip.AddrPort
+	size int   // in bytes
+	err  error // may be nil; names the rule or limit
+}
+
+// dropLog counts drops, remembers the last ones, and writes about them.
+type dropLog struct {
+	counters *stats.Counters
+	journal  *journal
+	recent   *stats.Recent
+	turn     int // drops in this turn
+}
+
+// add counts a drop, and tells of it now and then.
+func (l *dropLog) add(now time.Time, d dropped) {
+	l.turn++
+	l.counters.Drops[d.why]++
+	d.at.drops.Drops[d.why]++
+	if l.turn < mostRemembered || l.turn%rememberedOf == 0 {
+		l.recent.Add(now, d.why, d.at.name, d.from, d.size, d.err)
+	}
+	l.journal.drop(now, d.why, d.at.name, d.from, d.size, d.err)
+}
