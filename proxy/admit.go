@@ -14,7 +14,7 @@ import (
 func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
 	p := &e.Value
 	p.hello.Data, p.hello.Pad = bytes.Clone(ev.Payload), ev.Pad
-	r.identify(p, ev.Identity)
+	p.identify(ev.Identity, &r.identities)
 	switch {
 	case p.ahead:
 		r.introduce(now, e)
@@ -26,12 +26,12 @@ func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
 }
 
 // identify notes a session's identity, or gives it one.
-func (r *Relay) identify(p *session, identity uint64) {
+func (p *session) identify(identity uint64, ids *identities) {
 	if p.hello.Identity == 0 {
 		p.hello.Identity = identity
 	}
 	if p.hello.Identity == 0 {
-		p.hello.Identity = r.identities.next()
+		p.hello.Identity = ids.next()
 	}
 }
 
@@ -54,7 +54,7 @@ func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 // server that was asked before, or nil. Where no server can be had, the client is told.
 func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	p := &e.Value
-	sampleLast(&r.toUpstreams, &p.upstream)
+	sampleLast(&r.samples.toUpstreams, &p.upstream)
 	p.upstream = side{Sender: bridge.Sender{Keeps: p.route.Failover.Hold > 0}}
 	p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed)
 	if p.server == nil && p.route.pool.AnyReserved() {
@@ -72,7 +72,7 @@ func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 func (r *Relay) reach(now time.Time, e *entry) bool {
 	p := &e.Value
 	p.path = r.paths.take(now, p.route.Upstream, p.server.Addr)
-	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
+	socket, err := p.route.Upstream.dial(r.sockets, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
 		r.drops.add(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
 		p.hangUp()
@@ -144,7 +144,7 @@ func (r *Relay) establish(now time.Time, e *entry) {
 	if !p.client.up || !p.upstream.up || p.ending {
 		return
 	}
-	r.settleDown(e)
+	r.table.settleDown(e)
 	r.counters.Established++
 	if !p.established {
 		p.established = true

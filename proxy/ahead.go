@@ -15,7 +15,7 @@ func (r *Relay) askFirst(now time.Time, e *entry) {
 	client := p.client.Conn.(codec.Deferrer)
 	client.Defer()
 	p.ahead = true
-	r.identify(p, client.Identity())
+	p.identify(client.Identity(), &r.identities)
 	r.dial(now, e, nil)
 }
 

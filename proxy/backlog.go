@@ -104,8 +104,8 @@ func (k *known) remove(d *listener, client netip.AddrPort) {
 }
 
 // eachKnown calls f for each client who has a session and has answered: who is no stranger.
-func (r *Relay) eachKnown(f func(client netip.AddrPort)) {
-	for e := range r.table.All {
+func (t sessionTable) eachKnown(f func(client netip.AddrPort)) {
+	for e := range t.All {
 		if e.Value.isKnown() {
 			f(e.Key.Client)
 		}

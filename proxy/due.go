@@ -77,7 +77,7 @@ func (r *Relay) NextTimeout() time.Time {
 		next = codec.Earliest(next, p.due)
 	}
 	next = codec.Earliest(next, r.closing.due)
-	next = codec.Earliest(next, r.attendDue())
+	next = codec.Earliest(next, r.waiting.due())
 	next = codec.Earliest(next, r.journal.lines.due)
 	return codec.Earliest(next, r.paths.blockedUntil())
 }

@@ -129,8 +129,8 @@ func (r *Relay) forget(now time.Time, e *entry) {
 		p.route.ids.free(p.id)
 	}
 	r.presence.remove(p)
-	sampleLast(&r.toClients, &p.client)
-	sampleLast(&r.toUpstreams, &p.upstream)
+	sampleLast(&r.samples.toClients, &p.client)
+	sampleLast(&r.samples.toUpstreams, &p.upstream)
 	r.remove(now, e, p.blame, p.why)
 	p.forgotten = true
 }

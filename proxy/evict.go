@@ -18,9 +18,9 @@ const patience = 3 * time.Second
 const youth = time.Second
 
 // room reports why there is none for a newcomer, or nil: when all places are taken, a half-open session makes room.
-func (r *Relay) room(now time.Time, from netip.AddrPort, proved bool) error {
-	full := r.table.Room(from.Addr())
-	if r.victim(now, full, proved) != nil {
+func (t sessionTable) room(now time.Time, from netip.AddrPort, proved bool) error {
+	full := t.Room(from.Addr())
+	if t.victim(now, full, proved) != nil {
 		return nil
 	}
 	return full
@@ -29,17 +29,17 @@ func (r *Relay) room(now time.Time, from netip.AddrPort, proved bool) error {
 // victim returns the session that makes room for a newcomer, or nil. full is why the table has no room. The victim is
 // the oldest session without proof of address. If there is none, a newcomer with proof takes the place of the oldest
 // half-open session that has had its time. Established sessions are safe.
-func (r *Relay) victim(now time.Time, full error, proved bool) *entry {
+func (t sessionTable) victim(now time.Time, full error, proved bool) *entry {
 	if full != sessions.ErrHalfOpen && full != sessions.ErrFull {
 		return nil
 	}
-	if e := r.table.Eldest(false); e != nil {
+	if e := t.Eldest(false); e != nil {
 		if !proved && full == sessions.ErrHalfOpen && now.Sub(e.Value.opened) < youth {
 			return nil
 		}
 		return e
 	}
-	if e := r.table.Eldest(true); e != nil && proved && now.Sub(e.Value.opened) >= patience {
+	if e := t.Eldest(true); e != nil && proved && now.Sub(e.Value.opened) >= patience {
 		return e
 	}
 	return nil

@@ -117,14 +117,14 @@ func (r *Relay) queue(e *entry) {
 		Client: p.id, Addr: e.Key.Client.Addr(), To: p.hold.to, Shard: r.shard.index, Owner: e,
 	}
 	p.route.pool.Enqueue(p.hold.ticket, p.server)
-	r.inLine++
+	r.waiting.inLine++
 }
 
 // endHold ends the search for a server: the session has one, or is over.
 func (r *Relay) endHold(p *session) {
 	if p.hold != nil && p.hold.ticket != nil {
 		p.route.pool.Dequeue(p.hold.ticket)
-		r.inLine--
+		r.waiting.inLine--
 	}
 	p.hold, p.upstream.Away = nil, false
 }
@@ -134,7 +134,7 @@ func (r *Relay) leaveServer(now time.Time, p *session) {
 	p.announceDepartures(now)
 	p.expires, p.dialBy = p.hold.until, time.Time{}
 	p.hangUp()
-	sampleLast(&r.toUpstreams, &p.upstream)
+	sampleLast(&r.samples.toUpstreams, &p.upstream)
 	r.carrier.Leave(&p.upstream.Sender)
 	p.upstream = side{Sender: p.upstream.Sender}
 }
@@ -176,7 +176,7 @@ func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 	r.leaveServer(now, p)
 	if t := p.hold.ticket; t != nil {
 		p.route.pool.Retry(t, now, !blamed)
-		r.attendBy(now.Add(attendEvery))
+		r.waiting.attendBy(now.Add(attendEvery))
 	} else {
 		p.hold.next = now.Add(seekEvery)
 	}

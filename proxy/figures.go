@@ -32,7 +32,7 @@ func (r *Relay) Figures() Figures {
 	copied := r.tallies.Clone()
 	return Figures{
 		Counters: r.counters, Sessions: copied.Sessions, Drops: copied.Drops,
-		ToClients: r.toClients, ToUpstreams: r.toUpstreams,
+		ToClients: r.samples.toClients, ToUpstreams: r.samples.toUpstreams,
 		Draining: r.draining, Rules: r.guard.ruleCounts(),
 	}
 }

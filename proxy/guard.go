@@ -8,7 +8,6 @@ import (
 	"tidegate/internal/filter"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
-	sessions "tidegate/session"
 )
 
 // guard is what decides about the present: who may come in, and what may pass. Strangers are judged in mayEnter and
@@ -16,7 +15,7 @@ import (
 type guard struct {
 	start    time.Time
 	settings *Settings
-	table    *sessions.Table[session]
+	table    sessionTable
 	backlog  *backlog
 	drops    *dropLog
 	bans     *ratelimit.Bans

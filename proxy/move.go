@@ -19,7 +19,7 @@ var ErrNotMovable = errors.New("session cannot be moved")
 // came later. A server that will not take the session counts as one that is lost: others are tried.
 func (s *Server) Transfer(ctx context.Context, id SessionID, to netip.AddrPort) error {
 	return s.atHome(ctx, id, func(r *Relay, now time.Time) error {
-		e := r.find(id)
+		e := r.table.find(id)
 		if e == nil {
 			return ErrNoSession
 		}

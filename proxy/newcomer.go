@@ -62,7 +62,7 @@ func (r *Relay) recognise(now time.Time, d *listener, from netip.AddrPort, datag
 func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) outcome {
 	// Where Accept is the proof, it tells who asks for a session; elsewhere every datagram that it is shown does.
 	proved := w.proof == codec.ProvedAccept
-	full := r.room(now, from, proved)
+	full := r.table.room(now, from, proved)
 	closed := r.draining || d.retired
 	if !proved && (r.mustWait(now, d, from, len(datagram), full) || !r.guard.mayAsk(now, d, from, len(datagram), false)) {
 		return mayRepeat
@@ -83,7 +83,7 @@ func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Sock
 		r.refusePresent(now, d, w, s, from, datagram)
 	case conn == nil:
 	case full != nil || closed: // its protocol has no refusal
-		_, why := r.whyFull(d, full)
+		_, why := d.whyFull(r.draining, full)
 		r.drops.add(now, dropped{why, d, from, len(datagram), full})
 	case proved && !r.guard.mayAsk(now, d, from, len(datagram), true):
 		return mayRepeat
@@ -99,7 +99,7 @@ func (r *Relay) mustWait(now time.Time, d *listener, from netip.AddrPort, size i
 	if full == nil {
 		return false
 	}
-	reason, why := r.whyFull(d, full)
+	reason, why := d.whyFull(r.draining, full)
 	if reason != codec.ReasonNone {
 		return false
 	}
@@ -114,7 +114,7 @@ func (r *Relay) mustWait(now time.Time, d *listener, from netip.AddrPort, size i
 func (r *Relay) refuse(
 	now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte, full error,
 ) (refused bool, out outcome) {
-	reason, why := r.whyFull(d, full)
+	reason, why := d.whyFull(r.draining, full)
 	said := reason
 	if said == codec.ReasonNone {
 		said = codec.ServerFull
@@ -133,9 +133,9 @@ func (r *Relay) refuse(
 
 // whyFull returns the refusal of a newcomer that finds no place in the table, and the reason to drop its datagram.
 // ReasonNone means that there will be a place soon, and no refusal.
-func (r *Relay) whyFull(d *listener, full error) (codec.Reason, stats.Drop) {
+func (d *listener) whyFull(draining bool, full error) (codec.Reason, stats.Drop) {
 	switch {
-	case r.draining, d.retired:
+	case draining, d.retired:
 		return codec.ServerStopped, stats.DropClosing
 	case full == sessions.ErrHalfOpen:
 		return codec.ReasonNone, stats.DropHalfOpen
@@ -221,7 +221,7 @@ func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socke
 // add puts a session into the table, in place of a half-open one if need be. It is relayed if it has no terminated
 // part.
 func (r *Relay) add(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, t *terminated) (*entry, error) {
-	if e := r.victim(now, r.table.Room(from.Addr()), t != nil && w.proof == codec.ProvedAccept); e != nil {
+	if e := r.table.victim(now, r.table.Room(from.Addr()), t != nil && w.proof == codec.ProvedAccept); e != nil {
 		r.evict(now, e)
 	}
 	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{

@@ -276,7 +276,7 @@ func (p *session) patience(at time.Time) time.Time {
 	return at
 }
 
-// dialUp opens a socket towards a server on behalf of a client, on a path or on none.
-func (r *Relay) dialUp(u *Upstream, way *path, server, client netip.AddrPort) (netio.Socket, error) {
-	return u.Transport.dial(r.sockets, server, way.local(), client)
+// dial opens a socket towards a server on behalf of a client, on a path or on none.
+func (u *Upstream) dial(sockets Sockets, way *path, server, client netip.AddrPort) (netio.Socket, error) {
+	return u.Transport.dial(sockets, server, way.local(), client)
 }

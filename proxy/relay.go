@@ -45,7 +45,7 @@ type Relay struct {
 	serials  serials
 	born     time.Time
 
-	toClients, toUpstreams stats.Samples
+	samples samples
 
 	locals       locals
 	listeners    []*listener // as the settings list their listeners
@@ -55,12 +55,8 @@ type Relay struct {
 	pingers      []*pinger
 	checkers     []*checker
 	closing      closingConns
-	seekers      []*seekers // sessions that wait for a server, by upstream
-	inLine       int        // sessions that wait in a line of their upstream's
-	stirred      uint64     // pools.Changes at the last attend
-	attendAt     time.Time  // when attend is due
-	attended     time.Time  // when it was called last
-	table        *sessions.Table[session]
+	waiting      waiting
+	table        sessionTable
 	presence     *Presence // its siblings have the same
 	// allowance is what clients without proof may be sent. Its siblings have the same.
 	allowance *Allowance
@@ -126,7 +122,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		pools:      o.Pools,
 		sockets:    sockets,
 		journal:    newJournal(now, o.Log, o.HideAddresses, ^o.Seed),
-		table:      sessions.NewTable[session](s.Limits, now),
+		table:      sessionTable{sessions.NewTable[session](s.Limits, now)},
 		presence:   o.Presence,
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
@@ -134,6 +130,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
 	}
 	r.paths = paths{shard: r.shard, byKey: make(map[pathKey]*path)}
+	r.waiting.pools, r.samples.born = o.Pools, now
 	r.known.gate = o.Gate
 	r.offload = offload{forwarder: o.Forwarder, journal: &r.journal, watches: r.watches}
 	r.retired.deserted = o.Deserted
@@ -358,7 +355,7 @@ func (r *Relay) Flush(now time.Time) {
 			r.forget(now, e)
 			continue
 		}
-		r.sample(now, &e.Value)
+		r.samples.sample(now, &e.Value)
 		r.table.Schedule(e, now, e.Value.patience(nextTimeout(&e.Value, r.settings)))
 	}
 	r.dirty = r.dirty[:0]

@@ -12,7 +12,7 @@ import (
 
 // openRelayed takes the first datagram from an address at a listener whose route is in ModeRelay.
 func (r *Relay) openRelayed(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	full := r.room(now, from, false)
+	full := r.table.room(now, from, false)
 	if r.mustWait(now, d, from, len(datagram), full) || !r.guard.mayAsk(now, d, from, len(datagram), false) {
 		return
 	}
@@ -37,7 +37,7 @@ func (r *Relay) openRelayed(now time.Time, d *listener, w *protocolEntry, s neti
 func (r *Relay) turnAway(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte,
 	full error) {
 	if refused, _ := r.refuse(now, d, w, s, from, datagram, full); !refused {
-		_, why := r.whyFull(d, full)
+		_, why := d.whyFull(r.draining, full)
 		r.drops.add(now, dropped{why, d, from, len(datagram), full})
 	}
 }
@@ -51,7 +51,7 @@ func (r *Relay) dialRelayed(now time.Time, e *entry, failed *upstream.Server) bo
 		return false
 	}
 	p.path = r.paths.take(now, p.route.Upstream, p.server.Addr)
-	socket, err := r.dialUp(p.route.Upstream, p.path, p.server.Addr, e.Key.Client)
+	socket, err := p.route.Upstream.dial(r.sockets, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
 		r.drops.add(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
 		return false
@@ -114,7 +114,7 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
 		}
 	}
-	if !p.established && !r.affords(now, e, len(datagram)) {
+	if !p.established && !p.affords(now, e.Key.Client, len(datagram)) {
 		r.drops.add(now, dropped{stats.DropPingBudget, p.listener, e.Key.Client, len(datagram), nil})
 		return
 	}
@@ -130,8 +130,7 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 
 // affords reports whether n more bytes may go to a client that may be forged. Beyond its own bytes' worth, it is the
 // listener's budget for answers to strangers that must allow it.
-func (r *Relay) affords(now time.Time, e *entry, n int) bool {
-	p, client := &e.Value, e.Key.Client
+func (p *session) affords(now time.Time, client netip.AddrPort, n int) bool {
 	sent := onWire(&p.fromServer, client) + uint64(wireSize(client, n))
 	return sent <= amplification*onWire(&p.fromClient, client) || p.listener.mayAnswer(now, client)
 }

@@ -29,7 +29,7 @@ func (s *Server) Sessions(ctx context.Context, q Query) ([]Session, error) {
 	var all []Session
 	for _, l := range s.loops {
 		var some []Session
-		if err := l.consult(ctx, func(r *Relay, now time.Time) { some = r.list(now, q) }); err != nil {
+		if err := l.consult(ctx, func(r *Relay, now time.Time) { some = r.table.list(now, q) }); err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
@@ -41,7 +41,7 @@ func (s *Server) Sessions(ctx context.Context, q Query) ([]Session, error) {
 // Session is one session, or ErrNoSession.
 func (s *Server) Session(ctx context.Context, id SessionID) (found Session, err error) {
 	err = s.atHome(ctx, id, func(r *Relay, now time.Time) (err error) {
-		found, err = r.session(now, id)
+		found, err = r.table.describe(now, id)
 		return err
 	})
 	return found, err
@@ -65,9 +65,9 @@ func (s *Server) atHome(ctx context.Context, id SessionID, f func(*Relay, time.T
 }
 
 // list is the Relay's part of Server.Sessions.
-func (r *Relay) list(now time.Time, q Query) []Session {
-	list := make([]Session, 0, min(q.Limit, r.table.Len()))
-	for e := range r.table.All {
+func (t sessionTable) list(now time.Time, q Query) []Session {
+	list := make([]Session, 0, min(q.Limit, t.Len()))
+	for e := range t.All {
 		if len(list) == q.Limit {
 			break
 		}
@@ -82,16 +82,16 @@ func (q *Query) chooses(id SessionID, d *listener, r *route) bool {
 	return id > q.After && (q.Listener == "" || d.name == q.Listener) && (q.Route == "" || r.Name == q.Route)
 }
 
-func (r *Relay) session(now time.Time, id SessionID) (Session, error) {
-	if e := r.find(id); e != nil {
+func (t sessionTable) describe(now time.Time, id SessionID) (Session, error) {
+	if e := t.find(id); e != nil {
 		return describe(now, e), nil
 	}
 	return Session{}, ErrNoSession
 }
 
 // find is the session of an ID, or nil.
-func (r *Relay) find(id SessionID) *entry {
-	for e := range r.table.All {
+func (t sessionTable) find(id SessionID) *entry {
+	for e := range t.All {
 		if e.Value.serial == id {
 			return e
 		}
@@ -100,7 +100,7 @@ func (r *Relay) find(id SessionID) *entry {
 }
 
 func (r *Relay) kick(now time.Time, id SessionID, text string) error {
-	e := r.find(id)
+	e := r.table.find(id)
 	switch {
 	case e == nil:
 		return ErrNoSession

@@ -17,7 +17,7 @@ func TestKickByAnOperator(t *testing.T) {
 	w := riptideWorld(t, nil)
 	kicked, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 	relay := w.proxy.relay
-	first := relay.list(w.Now(), Query{Limit: 1})[0]
+	first := relay.table.list(w.Now(), Query{Limit: 1})[0]
 	if err := relay.kick(w.Now(), first.ID, "afk"); err != nil {
 		t.Fatal(err)
 	}
@@ -63,10 +63,10 @@ func TestKickOfARelayedSession(t *testing.T) {
 	if err := p.relay.kick(p.now, 1, "away"); err != nil || p.relay.table.Len() != 1 {
 		t.Errorf("%v, %d sessions left", err, p.relay.table.Len())
 	}
-	if s, err := p.relay.session(p.now, 2); err != nil || !s.Relayed || s.Client != playerAddr(1) {
+	if s, err := p.relay.table.describe(p.now, 2); err != nil || !s.Relayed || s.Client != playerAddr(1) {
 		t.Errorf("%v %v", s, err)
 	}
-	if _, err := p.relay.session(p.now, 1); !errors.Is(err, ErrNoSession) {
+	if _, err := p.relay.table.describe(p.now, 1); !errors.Is(err, ErrNoSession) {
 		t.Errorf("of one that is over: %v", err)
 	}
 }
@@ -78,7 +78,7 @@ func TestPagesOfSessions(t *testing.T) {
 	}
 	var ids []SessionID
 	for after := SessionID(0); ; {
-		page := p.relay.list(p.now, Query{After: after, Limit: 4})
+		page := p.relay.table.list(p.now, Query{After: after, Limit: 4})
 		for _, s := range page {
 			ids = append(ids, s.ID)
 			after = s.ID
@@ -98,7 +98,7 @@ func TestPagesOfSessions(t *testing.T) {
 		{Query{Listener: "other", Limit: 100}, 0},
 		{Query{Route: "other", Limit: 100}, 0},
 	} {
-		if got := len(p.relay.list(p.now, c.q)); got != c.want {
+		if got := len(p.relay.table.list(p.now, c.q)); got != c.want {
 			t.Errorf("%+v: %d, want %d", c.q, got, c.want)
 		}
 	}
@@ -113,7 +113,7 @@ func TestPagesAreCheap(t *testing.T) {
 		best := time.Hour
 		for range 5 {
 			start := time.Now()
-			p.relay.list(p.now, q)
+			p.relay.table.list(p.now, q)
 			best = min(best, time.Since(start))
 		}
 		return best

@@ -6,6 +6,12 @@ import (
 	"tidegate/proxy/stats"
 )
 
+// samples are the figures of the connections of a Relay.
+type samples struct {
+	born                   time.Time // of the Relay
+	toClients, toUpstreams stats.Samples
+}
+
 // sampleSide adds a side's statistics to samples.
 func sampleSide(to *stats.Samples, s *side) {
 	if s.Conn != nil {
@@ -21,11 +27,11 @@ func sampleLast(from *stats.Samples, s *side) {
 }
 
 // sample looks at a session that is due for it.
-func (r *Relay) sample(now time.Time, p *session) {
-	if life := now.Sub(r.born); life >= p.sampleDue {
+func (s *samples) sample(now time.Time, p *session) {
+	if life := now.Sub(s.born); life >= p.sampleDue {
 		p.sampleDue = life + stats.SampleEvery
-		sampleSide(&r.toClients, &p.client)
-		sampleSide(&r.toUpstreams, &p.upstream)
+		sampleSide(&s.toClients, &p.client)
+		sampleSide(&s.toUpstreams, &p.upstream)
 		p.endSearch()
 	}
 }

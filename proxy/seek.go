@@ -34,15 +34,25 @@ type seekers struct {
 	new  line // sessions that have had no server yet
 }
 
-// seekersOf finds those of a Pool.
-func (r *Relay) seekersOf(pool *upstream.Pool) *seekers {
-	for _, s := range r.seekers {
+// waiting is the sessions of a Relay that wait for servers, and when attend lets them ask.
+type waiting struct {
+	pools    *upstream.Pools
+	seekers  []*seekers // by upstream
+	inLine   int        // sessions that wait in a line of their upstream's
+	stirred  uint64     // pools.Changes at the last attend
+	at       time.Time  // when attend is due
+	attended time.Time  // when it was called last
+}
+
+// of finds the seekers of a Pool.
+func (w *waiting) of(pool *upstream.Pool) *seekers {
+	for _, s := range w.seekers {
 		if s.pool == pool {
 			return s
 		}
 	}
 	s := &seekers{pool: pool}
-	r.seekers = append(r.seekers, s)
+	w.seekers = append(w.seekers, s)
 	return s
 }
 
@@ -53,53 +63,53 @@ func (r *Relay) seek(now time.Time, e *entry) {
 	if p.hold.ticket != nil {
 		p.route.pool.Ready(p.hold.ticket)
 	} else {
-		r.seekersOf(p.route.pool).held.push(e)
+		r.waiting.of(p.route.pool).held.push(e)
 	}
-	r.attendAt = now
+	r.waiting.at = now
 	r.mark(e)
 }
 
 // await has a new session wait for a server whose held sessions come first.
 func (r *Relay) await(now time.Time, e *entry) {
-	r.seekersOf(e.Value.route.pool).new.push(e)
-	r.attendBy(now.Add(attendEvery))
+	r.waiting.of(e.Value.route.pool).new.push(e)
+	r.waiting.attendBy(now.Add(attendEvery))
 	r.mark(e)
 }
 
 // attendBy has attend called at a time, or earlier.
-func (r *Relay) attendBy(at time.Time) { r.attendAt = codec.Earliest(r.attendAt, at) }
+func (w *waiting) attendBy(at time.Time) { w.at = codec.Earliest(w.at, at) }
 
-// attendDue is when attend wants to be called; zero: never.
-func (r *Relay) attendDue() time.Time {
-	if r.pools.Changes() != r.stirred {
-		return r.attended
+// due is when attend wants to be called; zero: never.
+func (w *waiting) due() time.Time {
+	if w.pools.Changes() != w.stirred {
+		return w.attended
 	}
-	return r.attendAt
+	return w.at
 }
 
 // attend lets waiting sessions ask a server.
 func (r *Relay) attend(now time.Time) {
-	due := r.attendDue()
-	r.attended = now
+	due := r.waiting.due()
+	r.waiting.attended = now
 	if due.IsZero() || now.Before(due) {
 		return
 	}
-	r.stirred, r.attendAt = r.pools.Changes(), time.Time{}
+	r.waiting.stirred, r.waiting.at = r.pools.Changes(), time.Time{}
 	for _, pool := range r.pools.WithQueues() {
 		r.muster(now, pool)
 		r.giveTurns(now, pool)
 	}
-	waiting := r.seekers[:0]
-	for _, s := range r.seekers {
+	waiting := r.waiting.seekers[:0]
+	for _, s := range r.waiting.seekers {
 		r.serveHeld(now, s)
 		r.serveNew(now, s)
 		if s.held.len()+s.new.len() > 0 {
 			waiting = append(waiting, s)
 		}
 	}
-	clear(r.seekers[len(waiting):])
-	if r.seekers = waiting; len(waiting) > 0 || r.inLine > 0 {
-		r.attendBy(now.Add(attendEvery))
+	clear(r.waiting.seekers[len(waiting):])
+	if r.waiting.seekers = waiting; len(waiting) > 0 || r.waiting.inLine > 0 {
+		r.waiting.attendBy(now.Add(attendEvery))
 	}
 }
 
@@ -107,14 +117,14 @@ func (r *Relay) attend(now time.Time) {
 func (r *Relay) muster(now time.Time, pool *upstream.Pool) {
 	for {
 		lost, next := pool.LostServer(now, r.shard.index)
-		r.attendBy(next)
+		r.waiting.attendBy(next)
 		if lost == nil {
 			return
 		}
 		all := r.musterAll(now, lost)
 		pool.SessionsHeld(lost, now, r.shard.index, all)
 		if !all {
-			r.attendAt = now
+			r.waiting.at = now
 			return
 		}
 	}
@@ -155,7 +165,7 @@ func (r *Relay) giveTurns(now time.Time, pool *upstream.Pool) {
 			pool.Retry(t, now, false)
 		}
 	}
-	r.attendBy(now.Add(askPause))
+	r.waiting.attendBy(now.Add(askPause))
 }
 
 // serveHeld lets held sessions ask that may have any client ID.
@@ -167,7 +177,7 @@ func (r *Relay) serveHeld(now time.Time, s *seekers) {
 		}
 		if n == mostAsks {
 			s.held.back(e)
-			r.attendBy(now.Add(askPause))
+			r.waiting.attendBy(now.Add(askPause))
 			return
 		}
 		server := s.choose(now, e)

@@ -214,8 +214,8 @@ func restartUnder(t *testing.T, row outageRow, loss float64) {
 		t.Errorf("%d of %d players kept their places", o.kept(), players)
 	}
 	relay := o.proxy.relay
-	if len(relay.pools.WithQueues()) > 0 || relay.inLine != 0 {
-		t.Errorf("%d sessions are still in line", relay.inLine)
+	if len(relay.pools.WithQueues()) > 0 || relay.waiting.inLine != 0 {
+		t.Errorf("%d sessions are still in line", relay.waiting.inLine)
 	}
 	joined := 0 // at the server after its restart
 	for _, p := range o.servers[0].peers {

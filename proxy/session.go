@@ -15,6 +15,9 @@ import (
 // entry is a session in the table of a Relay.
 type entry = sessions.Entry[session]
 
+// sessionTable has the sessions of a Relay.
+type sessionTable struct{ *sessions.Table[session] }
+
 // session is what a Relay knows of one client. It is terminated or relayed. Idle relayed sessions are the most numerous
 // ones, so their size decides about the fields here and in relayed.
 type session struct {

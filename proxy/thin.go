@@ -122,9 +122,9 @@ func (t *strangerSampler) renew(now time.Time, r *Relay) {
 	t.renewed, t.known = now, r.known.changes
 	if t.clients != nil {
 		known := 0
-		r.eachKnown(func(netip.AddrPort) { known++ })
+		r.table.eachKnown(func(netip.AddrPort) { known++ })
 		t.clients.Clear(known)
-		r.eachKnown(t.clients.Know)
+		r.table.eachKnown(t.clients.Know)
 	}
 	t.told = 0
 	t.tell(r)

@@ -63,10 +63,10 @@ func (t *trust) spend(client netip.AddrPort, size int) bool {
 // spendMore reports whether a datagram may go to a client beyond its credit. One that may never prove its address plays
 // within an allowance. A Welcome that Riptide repeats because it was lost is an answer to a stranger like a pong: the
 // client, once it knows that it is heard, waits for it without a word that would earn credit.
-func (r *Relay) spendMore(now time.Time, p *session, client netip.AddrPort, size int) bool {
+func (p *session) spendMore(now time.Time, a *Allowance, bound *Unproved, client netip.AddrPort, size int) bool {
 	switch {
 	case p.trust.mayBeSilent():
-		return r.allowance.spend(now, &r.settings.Unproved, &p.trust, client, size)
+		return a.spend(now, bound, &p.trust, client, size)
 	case p.trust.proof == codec.ProvedClientID:
 		return p.listener.mayAnswer(now, client)
 	}
@@ -77,7 +77,7 @@ func (r *Relay) spendMore(now time.Time, p *session, client netip.AddrPort, size
 func (r *Relay) sendToClient(now time.Time, e *entry, datagram []byte) {
 	p, client := &e.Value, e.Key.Client
 	size := len(datagram) - p.via.headerLen()
-	if !p.trust.spend(client, size) && !r.spendMore(now, p, client, size) {
+	if !p.trust.spend(client, size) && !p.spendMore(now, r.allowance, &r.settings.Unproved, client, size) {
 		r.drops.add(now, dropped{stats.DropUnproved, p.listener, client, len(datagram), nil})
 		return
 	}
@@ -100,15 +100,15 @@ func (r *Relay) reviewTrust(e *entry, heard bool) {
 	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent()
 	r.table.Prove(e)
 	r.known.add(p.listener, e.Key.Client)
-	r.settleDown(e)
+	r.table.settleDown(e)
 }
 
 // settleDown takes an established session out of the half-open ones, once its client has answered: one of a forged
 // address may seem established where the protocol has no proof.
-func (r *Relay) settleDown(e *entry) {
+func (t sessionTable) settleDown(e *entry) {
 	p := &e.Value
 	if p.trust.answered && p.client.up && p.upstream.up && !p.ending {
-		r.table.Establish(e)
+		t.Establish(e)
 	}
 }
 
