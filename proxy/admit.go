@@ -58,7 +58,7 @@ func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	p.upstream = side{Sender: bridge.Sender{Keeps: p.route.Failover.Hold > 0}}
 	p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed)
 	if p.server == nil && p.route.pool.AnyReserved() {
-		r.await(now, e)
+		r.waiting.await(now, e)
 		return false
 	}
 	p.tries++
@@ -72,7 +72,7 @@ func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 func (r *Relay) reach(now time.Time, e *entry) bool {
 	p := &e.Value
 	p.path = r.paths.take(now, p.route.Upstream, p.server.Addr)
-	socket, err := p.route.Upstream.dial(r.sockets, p.path, p.server.Addr, e.Key.Client)
+	socket, err := p.route.Upstream.dial(r.sockets.Sockets, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
 		r.drops.add(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
 		p.hangUp()

@@ -23,7 +23,7 @@ func (r *Relay) askFirst(now time.Time, e *entry) {
 func (r *Relay) granted(now time.Time, e *entry, server uint64) {
 	if p := &e.Value; p.client.Live() {
 		p.client.Conn.(codec.Deferrer).Grant(now, server)
-		r.mark(e)
+		r.dirty.mark(e)
 	}
 }
 
@@ -33,6 +33,6 @@ func (r *Relay) introduce(now time.Time, e *entry) {
 	p.ahead = false
 	if p.upstream.Live() {
 		p.upstream.Conn.(codec.Introducer).Introduce(now, p.hello)
-		r.mark(e)
+		r.dirty.mark(e)
 	}
 }

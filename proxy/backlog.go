@@ -75,9 +75,6 @@ func (r *Relay) InputDrained() {
 	r.known.gate.Drained()
 }
 
-// Refused is how many datagrams and messages have been dropped since the last Advance.
-func (r *Relay) Refused() int { return r.drops.turn }
-
 // known tells the kernel's gate which clients are no strangers.
 type known struct {
 	gate    *shield.Gate // in front of the listeners' sockets; nil: none

@@ -76,7 +76,7 @@ func TestStrangersCostNoAllocation(t *testing.T) {
 	p := limited(t, append(allLimits(), limit(ratelimit.Handshakes, ratelimit.PerAddress, 1, 1, ratelimit.Drop)))
 	p.world.bans().Add(ratelimit.Ban{Prefix: ratelimit.Networks{V4: 8, V6: 8}.Of(strangerAddr(0).Addr())})
 	relay, door := p.world.proxy.relay, p.world.proxy.sockets[doorAddr]
-	relay.sockets = p
+	relay.sockets.Sockets = p
 	garbage := []byte("garbage")
 	for name, d := range map[string][]byte{"garbage": garbage, "a Connect": {2}, "nothing": {}} {
 		i := 0

@@ -84,7 +84,7 @@ func (c *crowdNet) asleep(from netip.AddrPort) *entry {
 		c.t.Fatal(err)
 	}
 	r.table.Establish(e)
-	r.mark(e)
+	r.dirty.mark(e)
 	return e
 }
 

@@ -64,7 +64,10 @@ func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch)
 	}
 	defer s.release(spools)
 	for i, l := range s.loops {
-		if err := l.consult(ctx, func(r *Relay, now time.Time) { r.tapInto(now, spools[i]) }); err != nil {
+		if err := l.consult(ctx, func(r *Relay, now time.Time) {
+			r.sockets.tapInto(now, r.table, spools[i])
+			r.offload.recallWatched(r.table)
+		}); err != nil {
 			return err
 		}
 	}
@@ -101,7 +104,7 @@ func (s *Server) mayCapture(ctx context.Context, f *CaptureFilter) error {
 // release has the loops let go of spools, also of one that a loop has not been told of yet.
 func (s *Server) release(spools []*spool) {
 	for i, l := range s.loops {
-		l.post(func(r *Relay, _ time.Time) { r.untap(spools[i]) })
+		l.post(func(r *Relay, _ time.Time) { r.sockets.untap(spools[i]) })
 	}
 }
 

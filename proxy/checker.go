@@ -165,7 +165,7 @@ func (s *checked) ask(now time.Time, r *Relay) {
 	u := s.checker.upstream
 	s.askedAt, s.asking = now, true
 	if s.socket == nil {
-		socket, err := u.Transport.dial(r.sockets, s.server.Addr, u.source(s.server.Addr.Addr()), netip.AddrPort{})
+		socket, err := u.Transport.dial(r.sockets.Sockets, s.server.Addr, u.source(s.server.Addr.Addr()), netip.AddrPort{})
 		if err != nil {
 			s.report(now, r, "no socket")
 			return

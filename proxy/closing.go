@@ -119,5 +119,5 @@ func (x *closingConn) hand(now time.Time, r *Relay, m *codec.Message) {
 		return
 	}
 	r.fromServer(now, x.of, m)
-	r.mark(x.of)
+	r.dirty.mark(x.of)
 }

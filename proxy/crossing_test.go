@@ -251,7 +251,7 @@ func (p *pipe) Dial(netip.AddrPort, netio.SocketOptions) (netio.Socket, error) {
 // round sends one message through and lets all that follows from it happen.
 func (p *pipe) round(m codec.Message) {
 	relay := p.world.proxy.relay
-	relay.sockets = p
+	relay.sockets.Sockets = p
 	p.now = p.now.Add(10 * time.Millisecond)
 	_ = p.player.conn.Send(p.now, m)
 	p.feed(p.player.conn, p.world.proxy.sockets[doorAddr], p.player.addr)

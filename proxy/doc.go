@@ -49,7 +49,7 @@
 // How datagrams go:
 //
 //   - trusted_proxy.go, header.go: PROXY protocol, from proxies before us and towards servers
-//   - path.go, line.go, parked.go, fifo.go: source addresses, and the pace that servers take
+//   - outlet.go, path.go, line.go, parked.go, fifo.go: source addresses, and the pace that servers take
 //   - relayed.go, relayed_end.go: sessions in ModeRelay
 //   - forward.go, kernel.go, kernel_keep.go: what the kernel does for us
 //

@@ -20,7 +20,7 @@ func (r *Relay) end(now time.Time, e *entry, blame stats.Party, why codec.Goodby
 	if last := now.Add(limit); !p.ending {
 		p.ending, p.expires, p.dialBy = true, last, time.Time{}
 		p.why, p.blame = why.Reason, blame
-		r.endHold(p)
+		r.waiting.endHold(p)
 	} else if last.Before(p.expires) {
 		p.expires = last
 	}
@@ -31,7 +31,7 @@ func (r *Relay) end(now time.Time, e *entry, blame stats.Party, why codec.Goodby
 	if p.upstream.Live() {
 		p.upstream.Conn.Close(now, toServer(why, blame))
 	}
-	r.mark(e)
+	r.dirty.mark(e)
 }
 
 // toServer is what a server is told of the end of a session: that the client has left. The data of the client's own
@@ -124,7 +124,7 @@ func (r *Relay) dismiss(now time.Time, e *entry, why codec.Goodbye) {
 func (r *Relay) forget(now time.Time, e *entry) {
 	p := &e.Value
 	r.journal.ended(now, e, p.blame, p.why)
-	r.endHold(p)
+	r.waiting.endHold(p)
 	if p.ownsID {
 		p.route.ids.free(p.id)
 	}

@@ -11,7 +11,7 @@ import (
 // settle takes what an input to a session has brought about, and marks it for the next Flush.
 func (r *Relay) settle(now time.Time, e *entry) {
 	r.poll(now, e)
-	r.mark(e)
+	r.dirty.mark(e)
 }
 
 // poll takes the events of both sides until neither has any left. It reports whether there were any.

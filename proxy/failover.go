@@ -85,10 +85,10 @@ func (r *Relay) lose(now time.Time, e *entry, why codec.Reason) bool {
 	r.counters.Held++
 	r.journal.held(e, why)
 	p.hold = &hold{since: now, until: now.Add(p.route.Failover.Hold)}
-	r.queue(e)
+	r.waiting.queue(e)
 	p.blameServer(now, why)
 	r.leaveServer(now, p)
-	r.seek(now, e)
+	r.waiting.seek(now, e)
 	return true
 }
 
@@ -108,23 +108,23 @@ func (p *session) blameServer(now time.Time, why codec.Reason) {
 }
 
 // queue gives a session that must keep its client ID a place in the line of its server.
-func (r *Relay) queue(e *entry) {
+func (w *waiting) queue(e *entry) {
 	p := &e.Value
 	if !p.keepsID() {
 		return
 	}
 	p.hold.ticket = &upstream.Ticket{
-		Client: p.id, Addr: e.Key.Client.Addr(), To: p.hold.to, Shard: r.shard.index, Owner: e,
+		Client: p.id, Addr: e.Key.Client.Addr(), To: p.hold.to, Shard: w.shard.index, Owner: e,
 	}
 	p.route.pool.Enqueue(p.hold.ticket, p.server)
-	r.waiting.inLine++
+	w.inLine++
 }
 
 // endHold ends the search for a server: the session has one, or is over.
-func (r *Relay) endHold(p *session) {
+func (w *waiting) endHold(p *session) {
 	if p.hold != nil && p.hold.ticket != nil {
 		p.route.pool.Dequeue(p.hold.ticket)
-		r.waiting.inLine--
+		w.inLine--
 	}
 	p.hold, p.upstream.Away = nil, false
 }
@@ -153,7 +153,7 @@ func (r *Relay) holdDue(now time.Time, e *entry) {
 	case h.phase == closing:
 		r.depart(now, e)
 	case p.server == nil:
-		r.seek(now, e)
+		r.waiting.seek(now, e)
 	case h.ticket == nil || !p.upstream.Live():
 	case p.upstream.Conn.Stats().Received > 0:
 		p.route.pool.Yield(h.ticket)
@@ -180,7 +180,7 @@ func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 	} else {
 		p.hold.next = now.Add(seekEvery)
 	}
-	r.mark(e)
+	r.dirty.mark(e)
 }
 
 // misfit leaves a server that offers a session another client ID than its own.
@@ -207,7 +207,7 @@ func (r *Relay) regain(now time.Time, e *entry, client uint16) {
 		c.Confirm(now)
 	}
 	held := now.Sub(p.hold.since)
-	r.endHold(p)
+	r.waiting.endHold(p)
 	p.heard = now
 	if resetter, ok := p.client.Conn.(codec.WorldResetter); ok {
 		resetter.ResetWorld(now)

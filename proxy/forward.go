@@ -130,11 +130,20 @@ func (o *offload) recall(e *entry) {
 	p.shortcut = nil
 }
 
-// slowAll does so for all sessions.
-func (r *Relay) slowAll() {
-	for e := range r.table.All {
-		r.offload.recall(e)
+// recallAll does so for all sessions.
+func (o *offload) recallAll(t sessionTable) {
+	for e := range t.All {
+		o.recall(e)
 		e.Value.refusedAt = 0
+	}
+}
+
+// recallWatched does so for the sessions that a capture watches.
+func (o *offload) recallWatched(t sessionTable) {
+	for e := range t.All {
+		if o.watches(e) {
+			o.recall(e)
+		}
 	}
 }
 

@@ -280,7 +280,7 @@ func TestForwardingAllocatesNothing(t *testing.T) {
 		f.refuses = refuses
 		p.meet(1, 0, serverAddr)
 		out := &swallower{relayNode: p.relayNode}
-		p.relay.sockets = out
+		p.relay.sockets.Sockets = out
 		door, up, datagram := p.sockets[doorAddr], p.sockets[upstreamSocketAddr(0)], make([]byte, 200)
 		n := allocs.PerRun(1000, func() {
 			p.relay.Receive(p.now, door, playerAddr(1), datagram)

@@ -52,7 +52,7 @@ func closeAll(files []*os.File, err error) error {
 
 // files returns copies of the listening sockets, and notes where they listen.
 func (r *Relay) files(attended map[place]bool) (files []*os.File, err error) {
-	sockets, ok := r.untapped().(netio.Handover)
+	sockets, ok := r.sockets.untapped().(netio.Handover)
 	if !ok {
 		return nil, ErrNoHandover
 	}
@@ -99,7 +99,7 @@ func (s *Server) HandOver(grace time.Duration) error {
 
 // part gives up to n sessions that come by a listener's socket one of their own, and tells whether there are more.
 func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
-	sockets, ok := r.untapped().(netio.Handover)
+	sockets, ok := r.sockets.untapped().(netio.Handover)
 	if !ok {
 		return false, ErrNoHandover
 	}
@@ -129,7 +129,7 @@ func (r *Relay) leave(now time.Time, h netio.Handler, grace time.Duration) error
 		return err
 	}
 	for _, d := range slices.Concat(r.listeners, r.retired.list) {
-		r.untapped().(netio.Handover).StopReceiving(d.socket)
+		r.sockets.untapped().(netio.Handover).StopReceiving(d.socket)
 	}
 	r.DrainBy(now, now.Add(grace))
 	return nil

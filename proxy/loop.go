@@ -58,8 +58,8 @@ func (l *loop) turn() error {
 	l.relay.Flush(l.clock.now)
 	l.poller.Flush()
 	l.AfterRead()
-	if l.relay.Paced() {
-		l.relay.Sent(l.clock.now)
+	if l.relay.paths.paced() {
+		l.relay.paths.sent(l.clock.now)
 	}
 	if l.sampler != nil {
 		l.sampler.turn(l.clock.now, l.relay)
@@ -90,8 +90,8 @@ func (l *loop) sockets() netio.Stats {
 // AfterRead implements netio.ReadNotifier.
 func (l *loop) AfterRead() {
 	l.stood(l.clock.look())
-	if l.relay.tap != nil {
-		l.relay.tap.now = l.clock.now
+	if l.relay.sockets.tap != nil {
+		l.relay.sockets.tap.now = l.clock.now
 	}
 }
 
@@ -104,10 +104,10 @@ func (l *loop) stood(pause time.Duration) {
 
 // handler is who takes what comes in this turn: the loop, and before it those who capture.
 func (l *loop) handler() netio.Handler {
-	if l.relay.tap == nil {
+	if l.relay.sockets.tap == nil {
 		return l
 	}
-	l.relay.tap.now = l.clock.now
+	l.relay.sockets.tap.now = l.clock.now
 	return tapped{l}
 }
 
@@ -116,7 +116,7 @@ type tapped struct{ *loop }
 
 // Datagram implements netio.Handler.
 func (l tapped) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
-	l.relay.tap.received(s, from, datagram)
+	l.relay.sockets.tap.received(s, from, datagram)
 	l.loop.Datagram(s, from, datagram)
 }
 
@@ -132,7 +132,7 @@ func (l *loop) InputDrained() {
 }
 
 // Refused implements netio.DropReporter.
-func (l *loop) Refused() int { return l.relay.Refused() }
+func (l *loop) Refused() int { return l.relay.drops.turn }
 
 // Failed implements netio.Handler.
 func (l *loop) Failed(s netio.Socket, err error) { l.relay.Failed(l.clock.now, s, err) }

@@ -74,7 +74,7 @@ func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 	r.counters.Moved++
 	p.hold = &hold{since: now, until: now.Add(max(p.route.Failover.Hold, moveTime)), to: to, phase: quiescing}
 	p.hold.departure.limit = now.Add(quiesceTime)
-	r.queue(e)
+	r.waiting.queue(e)
 	p.upstream.Away = true
 	p.expires = p.hold.until
 	r.settle(now, e)
@@ -132,5 +132,5 @@ func (r *Relay) depart(now time.Time, e *entry) {
 	r.closing.add(now, e, r)
 	p.socket = nil // the closing connection's
 	r.leaveServer(now, p)
-	r.seek(now, e)
+	r.waiting.seek(now, e)
 }

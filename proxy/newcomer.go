@@ -23,10 +23,10 @@ const (
 // newcomer takes a datagram from an address without a session. A stream that it makes no session of is closed, unless
 // its client may ask again.
 func (r *Relay) newcomer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	w := r.recognise(now, d, from, datagram)
+	w := r.guard.recognise(now, d, from, datagram)
 	switch {
 	case w != nil && d.route.Mode == ModeRelay:
-		if !r.answerList(now, d, w, s, from, datagram) {
+		if !r.sockets.answerList(now, d, w, s, from, datagram) {
 			r.openRelayed(now, d, w, s, from, datagram)
 		}
 		return
@@ -47,13 +47,13 @@ func (r *Relay) newcomer(now time.Time, d *listener, s netio.Socket, from netip.
 }
 
 // recognise finds the protocol of a newcomer's datagram, or drops it.
-func (r *Relay) recognise(now time.Time, d *listener, from netip.AddrPort, datagram []byte) *protocolEntry {
-	if !r.guard.mayEnter(now, d, from, datagram) {
+func (g *guard) recognise(now time.Time, d *listener, from netip.AddrPort, datagram []byte) *protocolEntry {
+	if !g.mayEnter(now, d, from, datagram) {
 		return nil
 	}
 	w := d.sniff(datagram)
 	if w == nil {
-		r.drops.add(now, dropped{stats.DropUnknownProtocol, d, from, len(datagram), nil})
+		g.drops.add(now, dropped{stats.DropUnknownProtocol, d, from, len(datagram), nil})
 	}
 	return w
 }
@@ -64,7 +64,7 @@ func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Sock
 	proved := w.proof == codec.ProvedAccept
 	full := r.table.room(now, from, proved)
 	closed := r.draining || d.retired
-	if !proved && (r.mustWait(now, d, from, len(datagram), full) || !r.guard.mayAsk(now, d, from, len(datagram), false)) {
+	if !proved && (r.guard.mustWait(now, r.draining, d, from, len(datagram), full) || !r.guard.mayAsk(now, d, from, len(datagram), false)) {
 		return mayRepeat
 	}
 	if full != nil || closed {
@@ -74,13 +74,13 @@ func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Sock
 	}
 	conn, reply, err := w.protocol.Accept(now, from, datagram, r.sockets.Buffer())
 	if len(reply) > 0 {
-		r.answer(now, d, s, from, datagram, reply)
+		r.sockets.answer(now, d, s, from, datagram, reply)
 	}
 	switch {
 	case err != nil:
 		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
 	case conn != nil && r.presence.has(d, conn):
-		r.refusePresent(now, d, w, s, from, datagram)
+		r.sockets.refusePresent(now, d, w, s, from, datagram)
 	case conn == nil:
 	case full != nil || closed: // its protocol has no refusal
 		_, why := d.whyFull(r.draining, full)
@@ -95,16 +95,16 @@ func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Sock
 
 // mustWait drops a newcomer without proof if there will be a place for it soon. It has asked, but the limits of
 // handshakes count only those that a place was there for: what it asked in vain would keep it out later.
-func (r *Relay) mustWait(now time.Time, d *listener, from netip.AddrPort, size int, full error) bool {
+func (g *guard) mustWait(now time.Time, draining bool, d *listener, from netip.AddrPort, size int, full error) bool {
 	if full == nil {
 		return false
 	}
-	reason, why := d.whyFull(r.draining, full)
+	reason, why := d.whyFull(draining, full)
 	if reason != codec.ReasonNone {
 		return false
 	}
-	r.guard.seen.Seen(r.guard.sinceStart(now), from)
-	r.drops.add(now, dropped{why, d, from, size, full})
+	g.seen.Seen(g.sinceStart(now), from)
+	g.drops.add(now, dropped{why, d, from, size, full})
 	return true
 }
 
@@ -127,7 +127,7 @@ func (r *Relay) refuse(
 	if reason == codec.ReasonNone {
 		return true, mayRepeat
 	}
-	r.answer(now, d, s, from, datagram, reply)
+	r.sockets.answer(now, d, s, from, datagram, reply)
 	return true, turnedAway
 }
 
@@ -147,38 +147,38 @@ func (d *listener) whyFull(draining bool, full error) (codec.Reason, stats.Drop)
 
 // answer sends a stateless reply. Where it is larger than the datagram, it is worth a forged address, and where it is
 // not, still the time that it takes: the budget of its kind must allow it.
-func (r *Relay) answer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
+func (o *outlet) answer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
 	switch {
 	case d.stream:
 	case len(reply) > len(datagram) && !d.mayAnswer(now, from):
-		r.drops.add(now, dropped{stats.DropPingBudget, d, from, len(datagram), nil})
+		o.drops.add(now, dropped{stats.DropPingBudget, d, from, len(datagram), nil})
 		return
-	case len(reply) <= len(datagram) && !r.replies.Allow(now, from.Addr()):
-		r.drops.add(now, dropped{stats.DropReplyBudget, d, from, len(datagram), nil})
+	case len(reply) <= len(datagram) && !o.replies.Allow(now, from.Addr()):
+		o.drops.add(now, dropped{stats.DropReplyBudget, d, from, len(datagram), nil})
 		return
 	}
-	r.counters.Clients.Out.Count(reply)
-	r.sendAnswer(d, s, from, reply)
+	o.counters.Clients.Out.Count(reply)
+	o.sendAnswer(d, s, from, reply)
 }
 
 // answerList answers a server list that asks through a relay, and reports whether the datagram is such a question. It
 // makes no session, and the servers do not hear of it: how much strangers ask costs them nothing.
-func (r *Relay) answerList(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
+func (o *outlet) answerList(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
 	protocol, ok := w.protocol.(codec.Pinger)
 	if !ok || !protocol.IsPing(datagram) {
 		return false
 	}
 	var reply []byte
 	if d.pong != nil {
-		reply = d.pong.answer(r.sockets.Buffer(), datagram, protocol)
+		reply = d.pong.answer(o.Buffer(), datagram, protocol)
 	} else {
-		_, reply, _ = protocol.Accept(now, from, datagram, r.sockets.Buffer())
+		_, reply, _ = protocol.Accept(now, from, datagram, o.Buffer())
 	}
 	if len(reply) == 0 {
-		r.drops.add(now, dropped{stats.DropUnanswered, d, from, len(datagram), nil})
+		o.drops.add(now, dropped{stats.DropUnanswered, d, from, len(datagram), nil})
 		return true
 	}
-	r.answer(now, d, s, from, datagram, reply)
+	o.answer(now, d, s, from, datagram, reply)
 	return true
 }
 
@@ -214,7 +214,7 @@ func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socke
 		r.askFirst(now, e)
 	}
 	r.settle(now, e)
-	r.reviewTrust(e, false)
+	r.table.reviewTrust(e, &r.known, false)
 	return true
 }
 

@@ -19,35 +19,35 @@ type parkedDatagram struct {
 }
 
 // forwardUp passes a client's datagram on to its server, or holds it until its path is free.
-func (r *Relay) forwardUp(now time.Time, e *entry, datagram []byte) {
+func (o *outlet) forwardUp(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
 	way := p.path
 	switch {
 	case way == nil:
 	case !way.blocked && way.free(now):
-		r.paths.count(now, way)
+		o.paths.count(now, way)
 	case way.parked.len() == maxParked:
-		r.drops.add(now, dropped{stats.DropPaced, p.listener, e.Key.Client, len(datagram), nil})
+		o.drops.add(now, dropped{stats.DropPaced, p.listener, e.Key.Client, len(datagram), nil})
 		return
 	default:
 		slot := way.parked.push()
 		slot.of, slot.bytes = e, append(slot.bytes[:0], datagram...)
-		r.paths.block(way)
+		o.paths.block(way)
 		return
 	}
-	r.toServer(now, e, datagram, true)
+	o.toServer(now, e, datagram, true)
 }
 
 // sendParked sends the first datagram that is parked on a path, and reports whether there was one.
-func (r *Relay) sendParked(now time.Time, way *path) bool {
+func (o *outlet) sendParked(now time.Time, way *path) bool {
 	d := way.parked.pop()
 	if d == nil {
 		return false
 	}
 	if p := &d.of.Value; p.path == way && p.socket != nil {
-		r.paths.count(now, way)
-		r.counters.Paced++
-		r.toServer(now, d.of, d.bytes, false)
+		o.paths.count(now, way)
+		o.counters.Paced++
+		o.toServer(now, d.of, d.bytes, false)
 	}
 	d.of = nil
 	return true

@@ -29,7 +29,7 @@ type path struct {
 	parked   parked            // datagrams of sessions in ModeRelay that wait
 	odd      bool              // whose turn it is, the line's or that of what is parked
 	blocked  bool              // something waits
-	moved    bool              // datagrams have been counted since Sent
+	moved    bool              // datagrams have been counted since sent
 }
 
 type pathKey struct {
@@ -43,7 +43,7 @@ type paths struct {
 	shard   shard
 	byKey   map[pathKey]*path
 	blocked []*path // on which something waits
-	moved   []*path // on which something was counted since Sent
+	moved   []*path // on which something was counted since sent
 }
 
 // take finds the path of a further session to a server: from the source that has the fewest. It is nil where there is
@@ -157,48 +157,48 @@ func (ps *paths) count(now time.Time, p *path) {
 	}
 }
 
-// Paced reports whether datagrams left, since the last Sent, whose number in a span is bounded.
-func (r *Relay) Paced() bool { return len(r.paths.moved) > 0 }
+// paced reports whether datagrams left, since the last sent, whose number in a span is bounded.
+func (ps *paths) paced() bool { return len(ps.moved) > 0 }
 
-// Sent tells when the datagrams of the last Flush have left: how long a turn took must not be taken for a rest of the
+// sent tells when the datagrams of the last Flush have left: how long a turn took must not be taken for a rest of the
 // server's.
-func (r *Relay) Sent(now time.Time) {
-	for _, p := range r.paths.moved {
+func (ps *paths) sent(now time.Time) {
+	for _, p := range ps.moved {
 		p.moved = false
 		if p.window != nil {
 			p.window.Sent(now)
 		}
 	}
-	clear(r.paths.moved)
-	r.paths.moved = r.paths.moved[:0]
+	clear(ps.moved)
+	ps.moved = ps.moved[:0]
 }
 
 // sendUp writes what a session's upstream side has to say, as far as its path lets it now.
-func (r *Relay) sendUp(now time.Time, e *entry) {
+func (o *outlet) sendUp(now time.Time, e *entry) {
 	p := &e.Value
 	way := p.path
 	for way == nil || !p.waits && !way.blocked && way.free(now) {
-		b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
+		b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(o.Buffer()))
 		if !ok {
 			return
 		}
-		r.sendToServer(now, p, b)
+		o.sendToServer(now, p, b)
 	}
 	if !p.waits {
 		p.waits = true
 		way.line.push(e)
-		r.paths.block(way)
+		o.paths.block(way)
 	}
 }
 
 // sendToServer sends a datagram on a session's path.
-func (r *Relay) sendToServer(now time.Time, p *session, b []byte) {
+func (o *outlet) sendToServer(now time.Time, p *session, b []byte) {
 	if p.path != nil {
-		r.paths.count(now, p.path)
+		o.paths.count(now, p.path)
 	}
-	r.counters.Upstreams.Out.Count(b)
+	o.counters.Upstreams.Out.Count(b)
 	p.preamble.sent()
-	r.sockets.Send(p.socket, p.server.Addr, b)
+	o.Send(p.socket, p.server.Addr, b)
 }
 
 // block notes that something waits on a path.
@@ -210,29 +210,29 @@ func (ps *paths) block(p *path) {
 }
 
 // clear lets those who wait send, as far as their paths let them: one datagram each in turn.
-func (r *Relay) clear(now time.Time) {
-	still := r.paths.blocked[:0]
-	for _, p := range r.paths.blocked {
-		for p.free(now) && r.nextInLine(now, p) {
+func (o *outlet) clear(now time.Time) {
+	still := o.paths.blocked[:0]
+	for _, p := range o.paths.blocked {
+		for p.free(now) && o.nextInLine(now, p) {
 		}
 		if p.blocked = p.line.len() > 0 || p.parked.len() > 0; p.blocked {
 			still = append(still, p)
 		}
 	}
-	r.paths.blocked = still
+	o.paths.blocked = still
 }
 
 // nextInLine gives one who waits a turn, and reports whether there was any.
-func (r *Relay) nextInLine(now time.Time, way *path) bool {
+func (o *outlet) nextInLine(now time.Time, way *path) bool {
 	way.odd = !way.odd // neither kind of sessions waits for all of the other
 	if way.odd {
-		return r.sendParked(now, way) || r.sendWaiting(now, way)
+		return o.sendParked(now, way) || o.sendWaiting(now, way)
 	}
-	return r.sendWaiting(now, way) || r.sendParked(now, way)
+	return o.sendWaiting(now, way) || o.sendParked(now, way)
 }
 
 // sendWaiting gives the first session in line its turn, and reports whether there was one.
-func (r *Relay) sendWaiting(now time.Time, way *path) bool {
+func (o *outlet) sendWaiting(now time.Time, way *path) bool {
 	e := way.line.pop()
 	if e == nil {
 		return false
@@ -241,11 +241,11 @@ func (r *Relay) sendWaiting(now time.Time, way *path) bool {
 	if p.path != way || !p.waits {
 		return true // it has left
 	}
-	r.mark(e)
-	b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(r.sockets.Buffer()))
+	o.dirty.mark(e)
+	b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(o.Buffer()))
 	if p.waits = ok; ok {
-		r.counters.Paced++
-		r.sendToServer(now, p, b)
+		o.counters.Paced++
+		o.sendToServer(now, p, b)
 		way.line.push(e)
 	}
 	return true

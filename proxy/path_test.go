@@ -233,10 +233,10 @@ func TestSlowTurnIsNoRest(t *testing.T) {
 	}
 	r.relay.Flush(r.now)
 	sent := r.now.Add(7 * time.Millisecond)
-	if !r.relay.Paced() {
+	if !r.relay.paths.paced() {
 		t.Fatal("nothing is bounded")
 	}
-	if r.relay.Sent(sent); r.relay.Paced() {
+	if r.relay.paths.sent(sent); r.relay.paths.paced() {
 		t.Error("it has not heard when its datagrams left")
 	}
 	if next := r.relay.NextTimeout(); !next.Equal(sent.Add(up10ms)) {

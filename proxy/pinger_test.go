@@ -213,7 +213,7 @@ func TestPingsDoNotAllocate(t *testing.T) {
 	l := newListed(t, nil)
 	l.Run(time.Second)
 	relay, door := l.proxy.relay, l.proxy.sockets[doorAddr]
-	relay.sockets = &sink{relayNode: l.proxy}
+	relay.sockets.Sockets = &sink{relayNode: l.proxy}
 	p := relay.pingers[0]
 	ping, now := raknet.AppendPing(nil, 1, 2), l.Now()
 	_, pong, _ := l.servers[0].protocol.Accept(now, browserAddr, raknet.AppendPing(nil, p.token, 3), nil)
@@ -226,7 +226,7 @@ func TestPingsDoNotAllocate(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations a refresh and a ping", n)
 	}
-	if sent := relay.sockets.(*sink).datagrams; sent != 2*1001 || !bytes.Equal(l.pong.Text(), before) {
+	if sent := relay.sockets.Sockets.(*sink).datagrams; sent != 2*1001 || !bytes.Equal(l.pong.Text(), before) {
 		t.Errorf("%d datagrams sent, text %q", sent, l.pong.Text())
 	}
 }
@@ -252,7 +252,7 @@ func TestForgedPingsAreNotWorthIt(t *testing.T) {
 					s.Answers.Overall, s.Answers.Network = 2000, 20
 				})
 			relay, victims := w.proxy.relay, &sink{relayNode: w.proxy}
-			relay.sockets = victims
+			relay.sockets.Sockets = victims
 			ping := raknet.AppendPing(nil, 1, 2)
 			const pings = 100_000
 			for i := range pings {
@@ -264,7 +264,7 @@ func TestForgedPingsAreNotWorthIt(t *testing.T) {
 			if got := w.drops(stats.DropPingBudget); got != uint64(pings-victims.datagrams) {
 				t.Errorf("counted %d, want %d", got, pings-victims.datagrams)
 			}
-			relay.sockets = w.proxy
+			relay.sockets.Sockets = w.proxy
 			w.connect(codec.Hello{})
 		})
 	}

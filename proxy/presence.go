@@ -70,9 +70,9 @@ func (here *Presence) remove(p *session) {
 }
 
 // refusePresent tells a client that it is here already.
-func (r *Relay) refusePresent(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) {
-	r.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
-	if reply := w.protocol.Refuse(datagram, r.sockets.Buffer(), codec.AlreadyConnected); len(reply) > 0 {
-		r.answer(now, d, s, from, datagram, reply)
+func (o *outlet) refusePresent(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	o.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
+	if reply := w.protocol.Refuse(datagram, o.Buffer(), codec.AlreadyConnected); len(reply) > 0 {
+		o.answer(now, d, s, from, datagram, reply)
 	}
 }

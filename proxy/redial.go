@@ -39,7 +39,7 @@ func (r *Relay) redial(now time.Time, e *entry) {
 	}
 	if ok {
 		conn.Redial(now, p.socket)
-		r.mark(e)
+		r.dirty.mark(e)
 	}
 }
 
@@ -54,7 +54,7 @@ func (r *Relay) askFromElsewhere(now time.Time, e *entry) bool {
 	if p.route.Upstream.Transport.Transparent || was.back || len(was.sockets) == mostRedials {
 		return false
 	}
-	socket, err := p.route.Upstream.dial(r.sockets, p.path, p.server.Addr, e.Key.Client)
+	socket, err := p.route.Upstream.dial(r.sockets.Sockets, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
 		r.drops.add(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
 		return false

@@ -36,8 +36,7 @@ type Sockets interface {
 // It is not safe for concurrent use.
 type Relay struct {
 	settings *Settings
-	sockets  Sockets
-	tap      *tap // in front of sockets; nil: nobody captures
+	sockets  outlet
 	journal  journal
 	drops    dropLog
 	counters stats.Counters
@@ -58,21 +57,17 @@ type Relay struct {
 	waiting      waiting
 	table        sessionTable
 	presence     *Presence // its siblings have the same
-	// allowance is what clients without proof may be sent. Its siblings have the same.
-	allowance *Allowance
-	dirty     []*entry
-	paths     paths
-	pools     *upstream.Pools // its siblings have the same
-	shard     shard
+	dirty        marked
+	paths        paths
+	pools        *upstream.Pools // its siblings have the same
+	shard        shard
 
 	backlog backlog
 	known   known
-	replies *ratelimit.Budget // for answers to strangers that are no larger than their questions
 	offload offload
 
 	guard      guard
 	carrier    bridge.Carrier
-	scratch    []byte // for datagrams to trusted proxies
 	identities identities
 	draining   bool      // no newcomers
 	drainBy    time.Time // when those who are left are told goodbye, while draining
@@ -120,7 +115,6 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	}
 	r := &Relay{
 		pools:      o.Pools,
-		sockets:    sockets,
 		journal:    newJournal(now, o.Log, o.HideAddresses, ^o.Seed),
 		table:      sessionTable{sessions.NewTable[session](s.Limits, now)},
 		presence:   o.Presence,
@@ -130,9 +124,10 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
 	}
 	r.paths = paths{shard: r.shard, byKey: make(map[pathKey]*path)}
-	r.waiting.pools, r.samples.born = o.Pools, now
+	r.waiting.pools, r.waiting.shard, r.waiting.dirty = o.Pools, r.shard, &r.dirty
+	r.samples.born = now
 	r.known.gate = o.Gate
-	r.offload = offload{forwarder: o.Forwarder, journal: &r.journal, watches: r.watches}
+	r.offload = offload{forwarder: o.Forwarder, journal: &r.journal, watches: func(e *entry) bool { return r.sockets.tap.watches(e) }}
 	r.retired.deserted = o.Deserted
 	if r.retired.deserted == nil {
 		r.retired.deserted = func() { r.retired.close(r.retired.empty()) }
@@ -141,10 +136,11 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	r.guard = newGuard(now, o.Bans, r.identities.next())
 	r.guard.table, r.guard.backlog, r.guard.drops = r.table, &r.backlog, &r.drops
 	r.drops = dropLog{counters: &r.counters, journal: &r.journal, recent: stats.NewRecent(r.identities.next())}
-	if r.allowance = o.Allowance; r.allowance == nil {
-		r.allowance = NewAllowance(now, r.identities.next())
+	r.sockets = outlet{Sockets: sockets, paths: &r.paths, drops: &r.drops, counters: &r.counters, dirty: &r.dirty}
+	if r.sockets.allowance = o.Allowance; r.sockets.allowance == nil {
+		r.sockets.allowance = NewAllowance(now, r.identities.next())
 	}
-	r.replies = newReplies(r.identities.next())
+	r.sockets.replies = newReplies(r.identities.next())
 	r.arrange(now, s)
 	r.Filter(now, s.Filter)
 	return r
@@ -154,6 +150,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.settings = s
 	r.offload.rate, r.guard.settings = s.flowRate(), s
+	r.sockets.unproved = &s.Unproved
 	r.guard.limits = newLimits(s.Bounds, r.identities.next)
 	r.guard.enrollAnew()
 	r.locals = make(locals)
@@ -277,7 +274,7 @@ func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram
 	r.settle(now, e)
 	if err == nil {
 		r.accepted(now, e, len(datagram))
-		r.reviewTrust(e, connected)
+		r.table.reviewTrust(e, &r.known, connected)
 	}
 }
 
@@ -334,7 +331,7 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 
 // Flush writes what the sessions have to say since the last Flush.
 func (r *Relay) Flush(now time.Time) {
-	r.clear(now)
+	r.sockets.clear(now)
 	// A session marked meanwhile is appended and visited too.
 	for i := 0; i < len(r.dirty); i++ {
 		e := r.dirty[i]
@@ -348,7 +345,7 @@ func (r *Relay) Flush(now time.Time) {
 		r.transmit(now, e)
 		r.judgeQueue(now, e)
 		if r.poll(now, e) {
-			r.mark(e) // what came of it wants to be written too
+			r.dirty.mark(e) // what came of it wants to be written too
 			continue
 		}
 		if e.Value.over() && !e.Value.waits {
@@ -369,18 +366,21 @@ func (r *Relay) transmit(now time.Time, e *entry) {
 		if !ok {
 			break
 		}
-		r.sendToClient(now, e, b)
+		r.sockets.sendToClient(now, e, b)
 	}
 	if p.upstream.Conn == nil || p.socket == nil {
 		return
 	}
-	r.sendUp(now, e)
+	r.sockets.sendUp(now, e)
 }
 
+// marked is the sessions that the next Flush visits.
+type marked []*entry
+
 // mark puts a session on the list for the next Flush.
-func (r *Relay) mark(e *entry) {
+func (l *marked) mark(e *entry) {
 	if !e.Value.dirty {
 		e.Value.dirty = true
-		r.dirty = append(r.dirty, e)
+		*l = append(*l, e)
 	}
 }

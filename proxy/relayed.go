@@ -13,7 +13,7 @@ import (
 // openRelayed takes the first datagram from an address at a listener whose route is in ModeRelay.
 func (r *Relay) openRelayed(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	full := r.table.room(now, from, false)
-	if r.mustWait(now, d, from, len(datagram), full) || !r.guard.mayAsk(now, d, from, len(datagram), false) {
+	if r.guard.mustWait(now, r.draining, d, from, len(datagram), full) || !r.guard.mayAsk(now, d, from, len(datagram), false) {
 		return
 	}
 	if full != nil || r.draining || d.retired {
@@ -51,7 +51,7 @@ func (r *Relay) dialRelayed(now time.Time, e *entry, failed *upstream.Server) bo
 		return false
 	}
 	p.path = r.paths.take(now, p.route.Upstream, p.server.Addr)
-	socket, err := p.route.Upstream.dial(r.sockets, p.path, p.server.Addr, e.Key.Client)
+	socket, err := p.route.Upstream.dial(r.sockets.Sockets, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
 		r.drops.add(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
 		return false
@@ -71,31 +71,31 @@ func (r *Relay) passUp(now time.Time, e *entry, datagram []byte) {
 	}
 	p.fromClient.Count(datagram)
 	r.counters.RelayedUp.Count(datagram)
-	r.forwardUp(now, e, datagram)
+	r.sockets.forwardUp(now, e, datagram)
 	r.offload.offer(now, e)
 }
 
 // toServer sends a client's datagram on. lent says that it is in the sockets' own memory.
-func (r *Relay) toServer(now time.Time, e *entry, datagram []byte, lent bool) {
+func (o *outlet) toServer(now time.Time, e *entry, datagram []byte, lent bool) {
 	p := &e.Value
 	switch {
 	case p.preamble != nil:
-		r.sendHeaded(now, e, p.socket, p.server.Addr, p.preamble.begin(r.sockets.Buffer()), datagram)
+		o.sendHeaded(now, e, p.socket, p.server.Addr, p.preamble.begin(o.Buffer()), datagram)
 		p.preamble.sent()
 	case lent:
-		r.sockets.Forward(p.socket, p.server.Addr, datagram)
+		o.Forward(p.socket, p.server.Addr, datagram)
 	default:
-		r.sockets.Send(p.socket, p.server.Addr, datagram)
+		o.Send(p.socket, p.server.Addr, datagram)
 	}
 }
 
 // sendHeaded sends a datagram with what b has before it.
-func (r *Relay) sendHeaded(now time.Time, e *entry, s netio.Socket, to netip.AddrPort, b, datagram []byte) {
+func (o *outlet) sendHeaded(now time.Time, e *entry, s netio.Socket, to netip.AddrPort, b, datagram []byte) {
 	if len(b)+len(datagram) > netio.MaxDatagram {
-		r.drops.add(now, dropped{stats.DropTooLarge, e.Value.listener, e.Key.Client, len(datagram), nil})
+		o.drops.add(now, dropped{stats.DropTooLarge, e.Value.listener, e.Key.Client, len(datagram), nil})
 		return
 	}
-	r.sockets.Send(s, to, append(b, datagram...))
+	o.Send(s, to, append(b, datagram...))
 }
 
 // passDown gives a server's datagram to its client.
@@ -125,7 +125,7 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 		r.sockets.Forward(p.face, p.via.to(e.Key.Client), datagram)
 		return
 	}
-	r.sendHeaded(now, e, p.face, p.via.to(e.Key.Client), p.via.begin(r.sockets.Buffer()), datagram)
+	r.sockets.sendHeaded(now, e, p.face, p.via.to(e.Key.Client), p.via.begin(r.sockets.Buffer()), datagram)
 }
 
 // affords reports whether n more bytes may go to a client that may be forged. Beyond its own bytes' worth, it is the

@@ -88,7 +88,7 @@ func busy(t testing.TB, players int) (*plainRelay, *swallower) {
 		p.meet(i, i, server)
 	}
 	out := &swallower{relayNode: p.relayNode}
-	p.relay.sockets = out
+	p.relay.sockets.Sockets = out
 	return p, out
 }
 

@@ -111,7 +111,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	r.pingers = nil
 	r.closeCheckers(now)
 	r.arrange(now, s)
-	r.slowAll() // what may be forwarded as the settings are now will be again
+	r.offload.recallAll(r.table) // what may be forwarded as the settings are now will be again
 	r.table.Limit(s.Limits)
 	for i, socket := range sockets {
 		if socket != nil {

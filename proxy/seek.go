@@ -36,6 +36,8 @@ type seekers struct {
 
 // waiting is the sessions of a Relay that wait for servers, and when attend lets them ask.
 type waiting struct {
+	shard    shard
+	dirty    *marked
 	pools    *upstream.Pools
 	seekers  []*seekers // by upstream
 	inLine   int        // sessions that wait in a line of their upstream's
@@ -57,23 +59,23 @@ func (w *waiting) of(pool *upstream.Pool) *seekers {
 }
 
 // seek has a session that has left its server wait for one.
-func (r *Relay) seek(now time.Time, e *entry) {
+func (w *waiting) seek(now time.Time, e *entry) {
 	p := &e.Value
 	p.hold.phase, p.hold.next = seeking, time.Time{}
 	if p.hold.ticket != nil {
 		p.route.pool.Ready(p.hold.ticket)
 	} else {
-		r.waiting.of(p.route.pool).held.push(e)
+		w.of(p.route.pool).held.push(e)
 	}
-	r.waiting.at = now
-	r.mark(e)
+	w.at = now
+	w.dirty.mark(e)
 }
 
 // await has a new session wait for a server whose held sessions come first.
-func (r *Relay) await(now time.Time, e *entry) {
-	r.waiting.of(e.Value.route.pool).new.push(e)
-	r.waiting.attendBy(now.Add(attendEvery))
-	r.mark(e)
+func (w *waiting) await(now time.Time, e *entry) {
+	w.of(e.Value.route.pool).new.push(e)
+	w.attendBy(now.Add(attendEvery))
+	w.dirty.mark(e)
 }
 
 // attendBy has attend called at a time, or earlier.
@@ -226,7 +228,7 @@ func (r *Relay) ask(now time.Time, e *entry, server *upstream.Server) {
 			p.dialBy = now.Add(askTime)
 		}
 	}
-	r.mark(e)
+	r.dirty.mark(e)
 }
 
 // serveNew lets new sessions ask that have waited for held ones.
@@ -236,7 +238,7 @@ func (r *Relay) serveNew(now time.Time, s *seekers) {
 		if e == nil || !r.dial(now, e, nil) {
 			return // it waits again
 		}
-		r.mark(e)
+		r.dirty.mark(e)
 	}
 }
 

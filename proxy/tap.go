@@ -14,51 +14,46 @@ import (
 // is none, and nothing asks for one but each turn of the loop.
 type tap struct {
 	Sockets
-	relay  *Relay
+	table  sessionTable
 	now    time.Time // of the loop's turn
 	spools []*spool
 	prefix []byte // scratch
 }
 
 // tapInto has a spool get what its filter wants.
-func (r *Relay) tapInto(now time.Time, s *spool) {
-	if r.tap == nil {
-		r.tap = &tap{Sockets: r.sockets, relay: r, now: now}
-		r.sockets = r.tap
+func (o *outlet) tapInto(now time.Time, table sessionTable, s *spool) {
+	if o.tap == nil {
+		o.tap = &tap{Sockets: o.Sockets, table: table, now: now}
+		o.Sockets = o.tap
 	}
-	r.tap.spools = append(r.tap.spools, s)
-	for e := range r.table.All {
-		if r.watches(e) {
-			r.offload.recall(e)
-		}
-	}
+	o.tap.spools = append(o.tap.spools, s)
 }
 
 // untap ends that.
-func (r *Relay) untap(s *spool) {
-	if r.tap == nil {
+func (o *outlet) untap(s *spool) {
+	if o.tap == nil {
 		return
 	}
-	if r.tap.spools = slices.DeleteFunc(r.tap.spools, func(o *spool) bool { return o == s }); len(r.tap.spools) == 0 {
-		r.sockets, r.tap = r.tap.Sockets, nil
+	if o.tap.spools = slices.DeleteFunc(o.tap.spools, func(other *spool) bool { return other == s }); len(o.tap.spools) == 0 {
+		o.Sockets, o.tap = o.tap.Sockets, nil
 	}
 }
 
 // untapped are the loop's own sockets.
-func (r *Relay) untapped() Sockets {
-	if r.tap != nil {
-		return r.tap.Sockets
+func (o *outlet) untapped() Sockets {
+	if o.tap != nil {
+		return o.tap.Sockets
 	}
-	return r.sockets
+	return o.Sockets
 }
 
 // watches reports whether a session must not be forwarded by others, since someone captures it.
-func (r *Relay) watches(e *entry) bool {
-	if r.tap == nil {
+func (t *tap) watches(e *entry) bool {
+	if t == nil {
 		return false
 	}
 	about := topicOf(e.Value.route, e.Key.Client, e.Value.serial)
-	return r.tap.wanted(&about)
+	return t.wanted(&about)
 }
 
 // Send implements Sockets.
@@ -150,7 +145,7 @@ func topicOf(r *route, client netip.AddrPort, id SessionID) topic {
 // topicAt is that of a datagram between a client and a listener: of its session, or of none yet.
 func (t *tap) topicAt(d *listener, client netip.AddrPort) topic {
 	r, id := d.route, SessionID(0)
-	if e := t.relay.table.Get(sessions.Key{Listener: d.index, Client: client}); e != nil {
+	if e := t.table.Get(sessions.Key{Listener: d.index, Client: client}); e != nil {
 		r, id = e.Value.route, e.Value.serial
 	}
 	return topic{transport: d.transport, client: client, session: id, route: r.Name, pool: r.Upstream.Name}

@@ -13,13 +13,14 @@ import (
 // tap begins a capture.
 func (p *plainRelay) tap(f CaptureFilter) *spool {
 	s := newSpool(&f, make(chan struct{}, 1))
-	p.relay.tapInto(p.now, s)
+	p.relay.sockets.tapInto(p.now, p.relay.table, s)
+	p.relay.offload.recallWatched(p.relay.table)
 	return s
 }
 
 // feed gives the Relay a datagram as a loop does.
 func (p *plainRelay) feed(from, at netip.AddrPort, datagram []byte) {
-	p.relay.tap.received(p.sockets[at], from, datagram)
+	p.relay.sockets.tap.received(p.sockets[at], from, datagram)
 	p.Receive(p.now, from, at, slices.Clone(datagram))
 }
 
@@ -58,13 +59,13 @@ func TestTap(t *testing.T) {
 		fmt.Sprintf("upstream out %v>%v session 1: hello", own, server),
 		fmt.Sprintf("upstream in %v>%v session 1: welcome", server, own),
 		fmt.Sprintf("client out %v>%v session 1: welcome", doorAddr, playerAddr(1)))
-	p.relay.untap(s)
-	if p.relay.tap != nil || p.relay.sockets != Sockets(p.relayNode) {
+	p.relay.sockets.untap(s)
+	if p.relay.sockets.tap != nil || p.relay.sockets.Sockets != Sockets(p.relayNode) {
 		t.Error("the tap outlives its last capture")
 	}
 	p.up(1, 0, server, []byte("later"))
 	wantTold(t, "after the end", s)
-	p.relay.untap(s) // which Server.Capture may do to a loop that never heard of it
+	p.relay.sockets.untap(s) // which Server.Capture may do to a loop that never heard of it
 }
 
 // TestTapFilters: of two players, each filter chooses what it should.
@@ -91,7 +92,7 @@ func TestTapFilters(t *testing.T) {
 		p.feed(playerAddr(1), doorAddr, []byte("one"))
 		p.feed(playerAddr(2), doorAddr, []byte("two"))
 		p.feed(secondAddr, upstreamSocketAddr(1), []byte("back"))
-		p.relay.untap(s)
+		p.relay.sockets.untap(s)
 		var got []string
 		for _, one := range s.swap(new(batch)).Captured {
 			got = append(got, string(one.Bytes))
@@ -109,7 +110,7 @@ func TestTwoCaptures(t *testing.T) {
 	p.meet(2, 1, secondAddr)
 	first, second := p.tap(CaptureFilter{Session: 1}), p.tap(CaptureFilter{Session: 2})
 	p.feed(playerAddr(1), doorAddr, []byte("x"))
-	p.relay.untap(first)
+	p.relay.sockets.untap(first)
 	p.feed(playerAddr(1), doorAddr, []byte("y"))
 	p.feed(playerAddr(2), doorAddr, []byte("z"))
 	if a, b := told(first), told(second); len(a) != 2 || len(b) != 2 {
@@ -153,7 +154,7 @@ func TestCapturedFlowsComeBack(t *testing.T) {
 	f.want(t, "while the one is captured", second)
 	p.up(1, 0, serverAddr, []byte("seen"))
 	f.want(t, "after its next datagram", second)
-	p.relay.untap(s)
+	p.relay.sockets.untap(s)
 	p.up(1, 0, serverAddr, []byte("unseen"))
 	f.want(t, "after the capture", first, second)
 }
@@ -190,12 +191,12 @@ func TestTapAllocatesNothing(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.meet(1, 0, serverAddr)
 	out := &swallower{relayNode: p.relayNode}
-	p.relay.sockets = out
+	p.relay.sockets.Sockets = out
 	door, up, datagram := p.sockets[doorAddr], p.sockets[upstreamSocketAddr(0)], make([]byte, 200)
 	round := func() {
-		if p.relay.tap != nil {
-			p.relay.tap.received(door, playerAddr(1), datagram)
-			p.relay.tap.received(up, serverAddr, datagram)
+		if p.relay.sockets.tap != nil {
+			p.relay.sockets.tap.received(door, playerAddr(1), datagram)
+			p.relay.sockets.tap.received(up, serverAddr, datagram)
 		}
 		p.relay.Receive(p.now, door, playerAddr(1), datagram)
 		p.relay.Receive(p.now, up, serverAddr, datagram)
@@ -210,8 +211,8 @@ func TestTapAllocatesNothing(t *testing.T) {
 	}); n != 0 || len(used.Captured) != 4 {
 		t.Errorf("captured: %v allocations a round trip, %d datagrams", n, len(used.Captured))
 	}
-	p.relay.untap(s)
-	if n := allocs.PerRun(1000, round); n != 0 || p.relay.sockets != Sockets(out) {
+	p.relay.sockets.untap(s)
+	if n := allocs.PerRun(1000, round); n != 0 || p.relay.sockets.Sockets != Sockets(out) {
 		t.Errorf("afterwards: %v allocations a round trip", n)
 	}
 }

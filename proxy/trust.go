@@ -74,20 +74,20 @@ func (p *session) spendMore(now time.Time, a *Allowance, bound *Unproved, client
 }
 
 // sendToClient writes a datagram to a session's client, unless that has not proved its address and was sent enough.
-func (r *Relay) sendToClient(now time.Time, e *entry, datagram []byte) {
+func (o *outlet) sendToClient(now time.Time, e *entry, datagram []byte) {
 	p, client := &e.Value, e.Key.Client
 	size := len(datagram) - p.via.headerLen()
-	if !p.trust.spend(client, size) && !p.spendMore(now, r.allowance, &r.settings.Unproved, client, size) {
-		r.drops.add(now, dropped{stats.DropUnproved, p.listener, client, len(datagram), nil})
+	if !p.trust.spend(client, size) && !p.spendMore(now, o.allowance, o.unproved, client, size) {
+		o.drops.add(now, dropped{stats.DropUnproved, p.listener, client, len(datagram), nil})
 		return
 	}
-	r.counters.Clients.Out.Count(datagram)
-	r.sockets.Send(p.face, p.via.to(client), datagram)
+	o.counters.Clients.Out.Count(datagram)
+	o.Send(p.face, p.via.to(client), datagram)
 }
 
 // reviewTrust looks whether the client has answered by now. heard is whether it has just sent something that its
 // connection, once connected, accepted: the most that a protocol without proof has.
-func (r *Relay) reviewTrust(e *entry, heard bool) {
+func (t sessionTable) reviewTrust(e *entry, k *known, heard bool) {
 	p := &e.Value
 	proved := p.proved()
 	if proved {
@@ -98,9 +98,9 @@ func (r *Relay) reviewTrust(e *entry, heard bool) {
 	}
 	p.trust.answered = true
 	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent()
-	r.table.Prove(e)
-	r.known.add(p.listener, e.Key.Client)
-	r.table.settleDown(e)
+	t.Prove(e)
+	k.add(p.listener, e.Key.Client)
+	t.settleDown(e)
 }
 
 // settleDown takes an established session out of the half-open ones, once its client has answered: one of a forged

@@ -146,15 +146,15 @@ func (d *listener) via(so *trustedProxy) *trustedProxy {
 }
 
 // sendAnswer sends a stranger an answer, by the way that the datagram at hand came.
-func (r *Relay) sendAnswer(d *listener, s netio.Socket, client netip.AddrPort, answer []byte) {
+func (o *outlet) sendAnswer(d *listener, s netio.Socket, client netip.AddrPort, answer []byte) {
 	if d.proxies == nil {
-		r.sockets.Send(s, client, answer)
+		o.Send(s, client, answer)
 		return
 	}
 	via := &d.proxies.at
 	if via.simple() {
-		r.scratch = append(via.begin(r.scratch[:0]), answer...)
-		answer = r.scratch
+		o.scratch = append(via.begin(o.scratch[:0]), answer...)
+		answer = o.scratch
 	}
-	r.sockets.Send(s, via.to(client), answer)
+	o.Send(s, via.to(client), answer)
 }

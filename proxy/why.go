@@ -11,7 +11,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Why is what decides about an address now.
+// why is what decides about an address now.
 type Why struct {
 	Address  netip.Addr
 	Place    filter.Place
@@ -58,25 +58,24 @@ func JudgeSources(s *Settings, set *filter.Set, a netip.Addr) []SourceWhy {
 	return all
 }
 
-// Why tells what decides about an address. It changes nothing, and takes as long as the Relay has sessions.
-func (r *Relay) Why(now time.Time, a netip.Addr) Why {
+// why tells what decides about an address. It changes nothing, and takes as long as the Relay has sessions.
+func (g *guard) why(now time.Time, a netip.Addr) Why {
 	a = a.Unmap().WithZone("")
-	set := r.guard.filters.set
-	w := Why{Address: a, Place: set.Place(a), Sources: JudgeSources(r.settings, set, a), Drops: r.drops.recent.Of(a, nil)}
-	if ban := r.guard.bans.Find(now, a); ban != nil {
+	set := g.filters.set
+	w := Why{Address: a, Place: set.Place(a), Sources: JudgeSources(g.settings, set, a), Drops: g.drops.recent.Of(a, nil)}
+	if ban := g.bans.Find(now, a); ban != nil {
 		copied := *ban
 		w.Ban = &copied
 	}
-	g := &r.guard.limits
-	for _, rules := range [][]*rule{g.strangers, g.handshakes[0], g.handshakes[1]} {
+	for _, rules := range [][]*rule{g.limits.strangers, g.limits.handshakes[0], g.limits.handshakes[1]} {
 		for _, l := range rules {
-			w.note(l, *l.bucket(a, r.settings.Networks), r.guard.sinceStart(now), 0)
+			w.note(l, *l.bucket(a, g.settings.Networks), g.sinceStart(now), 0)
 		}
 	}
-	for e := range r.table.All {
+	for e := range g.table.All {
 		if e.Key.Client.Addr().Unmap() == a {
 			w.Sessions = append(w.Sessions, describe(now, e))
-			r.guard.whySession(now, &w, &e.Value.meter, e.Value.serial)
+			g.whySession(now, &w, &e.Value.meter, e.Value.serial)
 		}
 	}
 	return w
@@ -105,12 +104,12 @@ func (w *Why) note(l *rule, b ratelimit.Bucket, now time.Duration, id SessionID)
 	}
 }
 
-// Why tells what decides about an address, over all loops. It waits for each loop's turn, as long as ctx allows.
+// why tells what decides about an address, over all loops. It waits for each loop's turn, as long as ctx allows.
 func (s *Server) Why(ctx context.Context, a netip.Addr) (Why, error) {
 	var all Why
 	for i, l := range s.loops {
 		var one Why
-		if err := l.consult(ctx, func(r *Relay, now time.Time) { one = r.Why(now, a) }); err != nil {
+		if err := l.consult(ctx, func(r *Relay, now time.Time) { one = r.guard.why(now, a) }); err != nil {
 			return Why{}, err
 		}
 		if i == 0 {
