@@ -20,8 +20,6 @@ import (
 // without faults.
 var notYetRewritten = []string{
 	"proxy",
-	"proxy/bridge",
-	"proxy/stats",
 }
 
 // widest is the largest number of characters in a line of Go or Markdown. A tab counts as one.

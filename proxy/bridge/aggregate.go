@@ -7,14 +7,15 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// maxAggregate is how many bytes small messages join to: what fits into one datagram of most paths.
+// maxAggregate is the largest size of an envelope that joins small messages. Such a payload fits into one datagram on
+// most paths.
 const maxAggregate = 1200
 
-// aggregate joins the messages of a turn towards a side, of one mode and channel, in one envelope. It leaves when the
-// turn ends, and before any message that has no room in it, so order is kept.
+// aggregate is one envelope for the messages of a turn to one side. These messages share a mode and a channel. The
+// envelope leaves when the turn ends, and before any message that has no room in it. So order is kept.
 type aggregate struct {
 	direction *Direction
-	message   codec.Message // the payload has the envelope's first bytes; HasID is that of the messages in it
+	message   codec.Message // Payload begins with the envelope's header; HasID is the joined messages' value
 }
 
 func (a *aggregate) isEmpty() bool { return len(a.message.Payload) == 0 }
@@ -26,10 +27,10 @@ func (a *aggregate) takes(m *codec.Message) bool {
 		len(have.Payload)+frameOverhead+len(m.Payload) <= maxAggregate
 }
 
-// frameOverhead is what a frame has beside its payload, in bytes: its length and its ID.
+// frameOverhead is the size of a frame without its payload, in bytes: a length and an ID.
 const frameOverhead = 4
 
-// join adds a message to those that leave together at the end of the turn.
+// join adds a message to the aggregate, which leaves at the end of the turn.
 func (c *Carrier) join(now time.Time, to *Sender, d *Direction, m *codec.Message) {
 	if to.joint == nil {
 		to.joint = &aggregate{message: codec.Message{Payload: make([]byte, 0, maxAggregate)}}
@@ -46,7 +47,7 @@ func (c *Carrier) join(now time.Time, to *Sender, d *Direction, m *codec.Message
 	a.message.Payload = d.seal.add(a.message.Payload, m)
 }
 
-// SendJoined sends the messages of a turn that wait to leave together.
+// SendJoined sends the joined messages of a turn.
 func (c *Carrier) SendJoined(now time.Time, to *Sender) {
 	c.ended = false
 	c.sendJoined(now, to)
@@ -61,7 +62,7 @@ func (c *Carrier) sendJoined(now time.Time, to *Sender) {
 	m.Pad, m.HasID = 0, false
 	a.message.Payload = m.Payload[:0]
 	if cap(m.Payload) > maxAggregate {
-		a.message.Payload = make([]byte, 0, maxAggregate) // a large message needs not stay
+		a.message.Payload = make([]byte, 0, maxAggregate) // a large buffer is not kept
 	}
 	if !to.Takes() {
 		c.fail(Failure{Why: stats.DropClosing, Size: len(m.Payload)})

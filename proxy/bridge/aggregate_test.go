@@ -11,7 +11,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestAggregatesAllocateNothing once there is one.
+// TestAggregatesAllocateNothing asserts that joining messages allocates nothing once the buffer exists.
 func TestAggregatesAllocateNothing(t *testing.T) {
 	o := &Options{Envelope: EnvelopeAggregate, PacketID: 0x86, Queue: 1 << 20}
 	b := New(riptide.New(riptide.Options{}), raknet.New(raknet.Options{}), o)
@@ -25,7 +25,7 @@ func TestAggregatesAllocateNothing(t *testing.T) {
 		if n := len(to.joint.message.Payload); n < 150 {
 			t.Fatalf("%d bytes wait, want those of three messages", n)
 		}
-		to.joint.message.Payload = to.joint.message.Payload[:0] // what sending costs is the codec's
+		to.joint.message.Payload = to.joint.message.Payload[:0] // the codec pays for sending
 	}
 	step()
 	if n := allocs.PerRun(200, step); n != 0 {

@@ -1,12 +1,12 @@
-// Package bridge carries messages from one protocol to another: in which mode, in which envelope, in what order, and
-// how often. It knows no Relay and no session.
+// Package bridge carries messages from one protocol to another. It decides their mode, envelope and order, and
+// resends them. It knows no Relay and no session.
 package bridge
 
 import (
 	"tidegate/codec"
 )
 
-// Bridge is how messages cross between a client's protocol and a server's. It is immutable.
+// Bridge holds the rules by which messages cross between a client's protocol and a server's. It is immutable.
 type Bridge struct {
 	ToServer, ToClient Direction
 }
@@ -16,39 +16,39 @@ func New(client, server codec.Protocol, o *Options) *Bridge {
 	return &Bridge{ToServer: newDirection(client, server, o), ToClient: newDirection(server, client, o)}
 }
 
-// Direction is how messages cross from one side, the near one, to the other, the far one.
+// Direction holds the rules by which messages cross from the near side to the far side.
 type Direction struct {
 	steps [6]step // by the message's mode
-	// open and seal are the envelopes on the near and the far side; nil where messages are as their protocol has them.
+	// open and seal are the envelopes on the near and the far side. Each is nil where its side uses no envelope.
 	open, seal *envelope
-	rawID      uint16 // of messages that come without an ID, towards a wire that wants one
-	wantsID    bool   // the far wire's messages have IDs
+	rawID      uint16 // the ID for messages without one, if the far protocol has message IDs
+	wantsID    bool   // the far protocol's messages have IDs
 	// translator is nil where payloads are the same on both sides.
 	translator Translator
-	notify     bool // the far wire carries messages without an ID as Notify
-	lossy      bool // a message that cannot be carried is dropped, not a reason to close
-	channels   int  // of the far wire; 0: it has none
-	queue      int  // bytes held back to keep order, and again of copies
+	notify     bool // the far protocol carries messages without an ID as Notify
+	lossy      bool // a message that cannot be carried is dropped, and the session stays open
+	channels   int  // the far protocol's number of channels; 0 if it has none
+	queue      int  // the limit of bytes held back to keep order, and again of bytes in copies
 }
 
-// step is how messages of one mode are sent on.
+// step says how messages of one mode are sent on.
 type step struct {
 	mode codec.Mode
 	hold hold
 	care care
 }
 
-// care is what is done for reliability on a wire that tells what was lost but does not resend it.
+// care says how reliability is kept on a wire that reports losses but does not resend.
 type care uint8
 
 const (
 	careNone   care = iota
-	careResend      // a copy is kept, and sent again whenever it was lost
+	careResend      // a copy is kept, and sent again after each loss
 	careReport      // losses are counted
 	careHold        // a copy is kept, and sent to the next server if this one is lost
 )
 
-// hold is what is done for order on a wire without it.
+// hold says how order is kept on a wire that does not keep it.
 type hold uint8
 
 const (
@@ -72,7 +72,7 @@ func newDirection(near, far codec.Protocol, o *Options) Direction {
 	}
 	have := far.Spec().Modes
 	if d.wantsID && near.Spec().IDs != codec.IDBeside {
-		// Notify carries no message ID, so it is no stand-in for a mode that does.
+		// Notify carries no message ID, so it cannot replace a mode that carries one.
 		d.notify = d.open != nil && have.Has(codec.Notify)
 		have &^= codec.ModesOf(codec.Notify)
 	}
@@ -82,8 +82,7 @@ func newDirection(near, far codec.Protocol, o *Options) Direction {
 	return d
 }
 
-// envelopeOf returns the envelope of messages on the side of a protocol, towards another protocol; nil if they need
-// none.
+// envelopeOf returns the envelope of messages on own's side of a bridge to other. It returns nil if they need none.
 func envelopeOf(own, other *codec.Spec, o *Options) *envelope {
 	e := &envelope{kind: o.Envelope, hasByte: own.IDs == codec.IDFirstByte, packetID: o.PacketID, rawID: o.RawMessageID}
 	switch {
@@ -95,7 +94,7 @@ func envelopeOf(own, other *codec.Spec, o *Options) *envelope {
 	return nil
 }
 
-// stepFor finds how a mode crosses to a wire that has the given ones.
+// stepFor returns how a message of mode want crosses to a wire with the modes have.
 func stepFor(want codec.Mode, have codec.Modes, o *Options) step {
 	if mode, ok := Carry(want, have); ok {
 		return step{mode: mode}
@@ -130,7 +129,7 @@ var stronger = [6][]codec.Mode{
 	codec.Reliable:            {codec.Reliable, codec.ReliableOrdered},
 	codec.ReliableOrdered:     {codec.ReliableOrdered},
 	codec.ReliableSequenced:   {codec.ReliableSequenced, codec.ReliableOrdered},
-	// The sender's reports of what arrived come from its own wire, hop by hop.
+	// Each wire reports arrivals to its own sender, hop by hop.
 	codec.Notify: {codec.Notify, codec.UnreliableSequenced, codec.ReliableSequenced, codec.ReliableOrdered},
 }
 

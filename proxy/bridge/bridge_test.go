@@ -72,7 +72,8 @@ func TestStepsTowardsAWireWithoutReliability(t *testing.T) {
 		t.Errorf("notify: %+v", got)
 	}
 	unreliable := codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced)
-	if got := stepFor(codec.ReliableOrdered, unreliable, &Options{AllowLossy: true}); got.mode != codec.UnreliableSequenced {
+	if got := stepFor(codec.ReliableOrdered, unreliable,
+		&Options{AllowLossy: true}); got.mode != codec.UnreliableSequenced {
 		t.Errorf("ordered towards sequenced: %+v", got)
 	}
 }

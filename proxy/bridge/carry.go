@@ -12,10 +12,10 @@ import (
 // each call.
 type Carrier struct {
 	counters *stats.Counters
-	scratch  []byte // for wrapped and translated messages
+	scratch  []byte // the number of failures that the owner has taken
 	failures []Failure
 	taken    int  // of failures
-	ended    bool // the session ends for a failure of this call: nothing more is sent
+	ended    bool // a failure of this call ends the session: the Carrier sends nothing more
 }
 
 // NewCarrier returns a Carrier that counts in the given counters.
@@ -26,7 +26,8 @@ type Failure struct {
 	Why  stats.Drop
 	Size int
 	Err  error
-	// Ends says that the session must end: the message's promise cannot be kept, and its Direction does not allow that.
+	// Ends says that the session must end. The message's promise cannot be kept, and its Direction does not allow a
+	// weaker one.
 	Ends bool
 }
 
@@ -42,7 +43,7 @@ func (c *Carrier) Failure() (f Failure, ok bool) {
 
 func (c *Carrier) fail(f Failure) { c.failures = append(c.failures, f) }
 
-// Carry sends a message that came from one side on to the other.
+// Carry sends a message from one side on to the other.
 func (c *Carrier) Carry(now time.Time, to *Sender, d *Direction, m *codec.Message) {
 	c.ended = false
 	if !to.Takes() {
@@ -58,7 +59,7 @@ func (c *Carrier) Carry(now time.Time, to *Sender, d *Direction, m *codec.Messag
 	}
 }
 
-// translate rewrites a message for the far side. It reports false where the message is dropped.
+// translate rewrites a message for the far side. It reports false if it drops the message.
 func (c *Carrier) translate(d *Direction, m *codec.Message) bool {
 	why := stats.DropSchema
 	payload, pad, translation := d.translator.Translate(c.scratch[:0], *m)
@@ -92,7 +93,7 @@ func (c *Carrier) unwrap(now time.Time, to *Sender, d *Direction, m *codec.Messa
 	}
 }
 
-// wrap sends a message on in the far side's form.
+// wrap gives a message the far side's form and sends it on.
 func (c *Carrier) wrap(now time.Time, to *Sender, d *Direction, m *codec.Message) {
 	switch {
 	case c.ended:
@@ -112,7 +113,7 @@ func (c *Carrier) wrap(now time.Time, to *Sender, d *Direction, m *codec.Message
 	c.send(now, to, d, m)
 }
 
-// send gives a message to a side, in the mode that keeps its promise there.
+// send gives a message to a side, in the mode that keeps the message's promise there.
 func (c *Carrier) send(now time.Time, to *Sender, d *Direction, m *codec.Message) {
 	if c.ended {
 		c.fail(Failure{Why: stats.DropClosing, Size: len(m.Payload), Err: codec.ErrClosed})
@@ -147,10 +148,10 @@ func (c *Carrier) send(now time.Time, to *Sender, d *Direction, m *codec.Message
 	}
 }
 
-// stepOf returns how a message is sent on, and gives it the channel and the ID that it has there.
+// stepOf returns how a message is sent on. It gives the message its channel and ID on the far side.
 func (d *Direction) stepOf(m *codec.Message) step {
 	if d.channels > 0 {
-		m.Channel %= uint8(d.channels) // several channels may share one: the order of each is kept
+		m.Channel %= uint8(d.channels) // channels may share one; each keeps its own order
 	}
 	switch {
 	case !d.wantsID || m.HasID:
@@ -162,7 +163,7 @@ func (d *Direction) stepOf(m *codec.Message) step {
 	return d.steps[m.Mode]
 }
 
-// Answered takes the fate of a message sent to a side, and sends the next of its channel where one waits.
+// Answered handles the fate of a message sent to a side. It then sends the next waiting message of that channel.
 func (c *Carrier) Answered(now time.Time, s *Sender, d *Direction, ev *codec.Event) {
 	c.ended = false
 	c.answered(now, s, d, ev)
@@ -186,8 +187,8 @@ func (c *Carrier) answered(now time.Time, s *Sender, d *Direction, ev *codec.Eve
 	}
 }
 
-// cared takes the fate of a message that is kept. It reports whether order wants to know of it, and then gives the
-// event the receipt that order knows the message by.
+// cared handles the fate of a kept message. It reports whether order must know this fate. It then gives the event the
+// receipt by which order knows the message.
 func (c *Carrier) cared(now time.Time, s *Sender, ev *codec.Event) bool {
 	k := s.kept.of(ev.Receipt)
 	if ev.Kind == codec.Lost {
@@ -213,7 +214,7 @@ func (c *Carrier) cared(now time.Time, s *Sender, ev *codec.Event) bool {
 	return inner != 0
 }
 
-// Purge gives up messages that a server has lost which is still there itself: some wires give up after many attempts.
+// Purge gives up lost messages while their server is still there. Some wires give up a message after many attempts.
 func (c *Carrier) Purge(now time.Time, s *Sender, d *Direction) {
 	c.ended = false
 	for _, receipt := range s.kept.receipts(func(k *keptMessage) bool { return k.lost }) {
@@ -222,10 +223,10 @@ func (c *Carrier) Purge(now time.Time, s *Sender, d *Direction) {
 	}
 }
 
-// Leave forgets the connection of a Sender, and keeps the messages that wait for the next one.
+// Leave forgets the connection of a Sender. It keeps the messages that wait for the next connection.
 func (c *Carrier) Leave(s *Sender) {
 	for _, receipt := range s.kept.receipts(func(k *keptMessage) bool { return k.care == careReport }) {
-		c.counters.Lost++ // the lost server knows
+		c.counters.Lost++ // the report would come from the lost server
 		s.kept.forget(receipt)
 	}
 	s.Conn, s.Down, s.Away = nil, false, true
@@ -243,8 +244,8 @@ func (c *Carrier) Resume(now time.Time, s *Sender, d *Direction) {
 	}
 }
 
-// unsent handles a message that a side did not take. Delivery is never weakened silently: where the message's promise
-// cannot be kept and the options do not allow that, the session ends.
+// unsent handles a message that a side did not take. Delivery is never weakened silently. The session ends if the
+// message's promise cannot be kept and the options do not allow a weaker one.
 func (c *Carrier) unsent(d *Direction, m *codec.Message, want codec.Mode, err error) {
 	f := Failure{Why: stats.DropOf(err), Size: len(m.Payload), Err: err}
 	if errors.Is(err, errAway) {

@@ -7,17 +7,17 @@ import (
 	"tidegate/codec"
 )
 
-// errEnvelope: a message towards a protocol with message IDs is not in the route's envelope.
+// errEnvelope reports a message that is not in the route's envelope, though its protocol has no message IDs.
 var errEnvelope = errors.New("message not in the route's envelope")
 
 // envelope writes and reads message IDs for a protocol whose messages have none:
 //
 //	id         packet byte*, ID u16 little-endian, payload
-//	framed     packet byte*, then each: length u16 little-endian of what follows, ID u16 little-endian, payload
+//	framed     packet byte*, then each: length u16 little-endian of the rest, ID u16 little-endian, payload
 //	aggregate  packet byte*, compression (0, none)*, then each as framed
 //
 // * only in protocols whose messages begin with a byte that names them. A message without an ID has the packet byte
-// plus one, and no ID field. Where there is no such byte, it travels as the raw ID.
+// plus one, and no ID field. In a protocol without a packet byte, such a message travels with the raw ID.
 type envelope struct {
 	kind     Envelope
 	hasByte  bool
@@ -25,10 +25,10 @@ type envelope struct {
 	rawID    uint16
 }
 
-// uncompressed is the only compression of aggregates that we write and read.
+// uncompressed marks an aggregate without compression. Tidegate writes and reads no other.
 const uncompressed = 0
 
-// joins reports whether what is sent at the same time shares an envelope.
+// joins reports whether the messages of one turn share an envelope.
 func (e *envelope) joins() bool { return e.kind == EnvelopeAggregate && e.hasByte }
 
 // framed reports whether each message has its length before it.
@@ -37,7 +37,7 @@ func (e *envelope) framed() bool { return e.kind == EnvelopeFramed || e.kind == 
 // wrap appends m to b as the far side's payload.
 func (e *envelope) wrap(b []byte, m *codec.Message) []byte { return e.add(e.begin(b, m.HasID), m) }
 
-// begin appends what comes before the first message.
+// begin appends the header before the first message.
 func (e *envelope) begin(b []byte, hasID bool) []byte {
 	if !e.hasByte {
 		return b
@@ -53,7 +53,7 @@ func (e *envelope) begin(b []byte, hasID bool) []byte {
 	return b
 }
 
-// add appends a message to what begin or add left.
+// add appends a message after begin or an earlier add.
 func (e *envelope) add(b []byte, m *codec.Message) []byte {
 	id, hasID := m.ID, m.HasID
 	if !e.hasByte && !hasID {
@@ -72,12 +72,12 @@ func (e *envelope) add(b []byte, m *codec.Message) []byte {
 	return append(b, m.Payload...)
 }
 
-// fits reports whether a message can be wrapped: a frame's length is 16 bits.
+// fits reports whether a message can be wrapped: a frame's length has 16 bits.
 func (e *envelope) fits(m *codec.Message) bool {
 	return !e.framed() || len(m.Payload) <= 1<<16-1-2
 }
 
-// open reads what is before the first message. It returns the rest, and whether its messages have IDs.
+// open reads the header before the first message. It returns the rest, and whether the messages have IDs.
 func (e *envelope) open(payload []byte) (rest []byte, hasID bool, err error) {
 	if !e.hasByte {
 		return payload, true, nil
@@ -95,7 +95,7 @@ func (e *envelope) open(payload []byte) (rest []byte, hasID bool, err error) {
 	return rest, hasID, nil
 }
 
-// next reads one message from what open or next left into m. All other fields of m stay as they are.
+// next reads one message into m from the rest that open or next returned. All other fields of m stay as they are.
 func (e *envelope) next(b []byte, hasID bool, m *codec.Message) (rest []byte, err error) {
 	m.ID, m.Pad = 0, 0
 	if e.framed() {

@@ -56,8 +56,8 @@ func unwrapAll(e *envelope, payload []byte) ([]codec.Message, error) {
 	return all, nil
 }
 
-// TestEnvelopeThereAndBack: wrapping and unwrapping is the identity on payload and ID, and on having one where there is
-// a packet byte to tell; for several messages at once where they have lengths.
+// TestEnvelopeThereAndBack asserts that unwrapping restores the payload and the ID. With a packet byte it also
+// restores whether there is an ID. Envelopes with lengths restore several messages at once.
 func TestEnvelopeThereAndBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 5000 {
@@ -114,7 +114,7 @@ func TestFramedHoldsSeveral(t *testing.T) {
 			t.Errorf("message %d = %d %q, want %d %q", i, got.ID, got.Payload, i+1, want)
 		}
 	}
-	// Cut anywhere, it is an error, or holds fewer.
+	// A payload cut at any place is an error, or holds fewer messages.
 	for n := range payload {
 		if got, err := unwrapAll(&e, payload[:n]); err == nil && len(got) >= 3 {
 			t.Errorf("%d of %d bytes unwrapped as three messages", n, len(payload))

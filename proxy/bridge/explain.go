@@ -6,14 +6,14 @@ import (
 	"tidegate/codec"
 )
 
-// Crossing is how messages of one mode are sent on towards another protocol.
+// Crossing says how messages of one mode are sent on towards another protocol.
 type Crossing struct {
 	From, To codec.Mode
-	// Remark says what becomes of the promise where To alone does not keep it; empty where it does.
+	// Remark describes the promise that To alone does not keep. It is empty if To keeps the whole promise.
 	Remark string
 }
 
-// String is To and the remark.
+// String returns To and the remark.
 func (c Crossing) String() string {
 	if c.Remark == "" {
 		return c.To.String()
@@ -21,7 +21,7 @@ func (c Crossing) String() string {
 	return c.To.String() + ": " + c.Remark
 }
 
-// Crossings tells how each mode of near is sent on to far with the given options.
+// Crossings returns how each mode of near is sent on to far with the given options.
 func Crossings(near, far codec.Protocol, o *Options) []Crossing {
 	d := newDirection(near, far, o)
 	var all []Crossing
@@ -53,7 +53,7 @@ func Crossings(near, far codec.Protocol, o *Options) []Crossing {
 	return all
 }
 
-// Framing says what happens to the form of messages on the way from near to far.
+// Framing describes the change of the messages' form between near and far.
 func Framing(near, far codec.Protocol, o *Options) string {
 	d := newDirection(near, far, o)
 	switch {
@@ -73,7 +73,7 @@ func Framing(near, far codec.Protocol, o *Options) string {
 	return "passed as they are"
 }
 
-// String is the envelope as in configuration.
+// String returns the envelope's name and packet byte, as in the configuration.
 func (e *envelope) String() string {
 	name := e.kind.String()
 	if e.hasByte {

@@ -9,7 +9,7 @@ import (
 	"tidegate/internal/registry"
 )
 
-// named returns the protocol of a name, with its default options.
+// named returns the protocol with a name, with its default options.
 func named(name string) codec.Protocol {
 	d := protocols.Find(name)
 	return d.New(d.Options(), registry.Use{})
@@ -38,9 +38,10 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// TestCrossingsOfWhatMayBeLost: a message that its own wire may lose is weakened by what is worse than that.
+// TestCrossingsOfWhatMayBeLost asserts that crossings of lossy modes have a remark only where the far wire is worse
+// than a loss.
 func TestCrossingsOfWhatMayBeLost(t *testing.T) {
-	for _, far := range []codec.Protocol{named("riptide-2.0"), named("rtype-32")} { // neither keeps old ones out
+	for _, far := range []codec.Protocol{named("riptide-2.0"), named("rtype-32")} { // neither drops stale messages
 		for _, c := range Crossings(named("riptide-2.2"), far, &Options{Ordered: OrderedFast}) {
 			if c.From == codec.Notify && c.String() != "unreliable: a stale one may arrive late" {
 				t.Errorf("to %s: notify as %s", far.Spec().Name, c)

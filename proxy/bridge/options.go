@@ -13,46 +13,47 @@ type Options struct {
 	AllowLossy   bool
 	Envelope     Envelope
 	PacketID     byte   // first byte of enveloped messages; PacketID+1 marks messages without an ID
-	RawMessageID uint16 // ID of messages that come without one, towards a protocol whose messages have IDs
-	Queue        int    // bytes held back towards one peer to keep order; codecs have their own bound
-	// Translator returns what turns the payloads of near into those of far, or nil where they are the same. May be nil.
+	RawMessageID uint16 // the ID for messages without one, towards a protocol with message IDs
+	Queue        int    // the limit of bytes held back towards one peer to keep order; codecs have their own bound
+	// Translator returns a Translator of payloads from near to far, or nil if both sides use the same. The field may be
+	// nil.
 	Translator func(near, far codec.Protocol) Translator
 }
 
-// Ordered is what happens to ordered messages towards a protocol without order.
+// Ordered says how ordered messages cross to a protocol without order.
 type Ordered uint8
 
 // Ways to treat order.
 const (
-	OrderedUnset  Ordered = iota // not said; the Options of two protocols that need it must say
-	OrderedStrict                // one message per round trip and channel: order is kept, rate is not
-	OrderedFast                  // sent at once: rate is kept, order only while the network keeps it
+	OrderedUnset  Ordered = iota // not set; two protocols that need it must set it
+	OrderedStrict                // one message per round trip and channel: this keeps order, but lowers the rate
+	OrderedFast                  // sent at once: this keeps the rate, and order only while the network keeps it
 )
 
-// Reliable is what happens to reliable messages towards a protocol that tells what was lost but does not resend it.
+// Reliable says how reliable messages cross to a protocol that reports losses but does not resend.
 type Reliable uint8
 
 // Ways to treat reliability.
 const (
-	ReliableUnset  Reliable = iota // not said; the Options of two protocols that need it must say
-	ReliableResend                 // sent again until it is known to have arrived: at least once
-	ReliableReport                 // sent once; what is lost is counted
+	ReliableUnset  Reliable = iota // not set; two protocols that need it must set it
+	ReliableResend                 // sent again until its arrival is known: at least once
+	ReliableReport                 // sent once; losses are counted
 )
 
-// Envelope is how a message ID travels in a protocol whose messages have none.
+// Envelope is the form of a message's ID in a protocol without message IDs.
 type Envelope uint8
 
 // Envelopes. docs/bridging.md has their layout.
 const (
 	EnvelopeID     Envelope = iota // packet byte where the protocol has one, ID, payload
 	EnvelopeRaw                    // payload only
-	EnvelopeFramed                 // as EnvelopeID with a length before each ID: several messages in one
-	// EnvelopeAggregate is EnvelopeFramed, and joins what is sent at the same time in one message where messages begin
-	// with a packet byte.
+	EnvelopeFramed                 // as EnvelopeID, with a length before each ID: several messages in one
+	// EnvelopeAggregate is EnvelopeFramed. In protocols with a packet byte, it also joins the messages of one turn in
+	// one envelope.
 	EnvelopeAggregate
 )
 
-// Names of the options' values, as in the configuration. The first of Ordered and Reliable is not said.
+// The names of the options' values, as in the configuration. The first value of Ordered and Reliable means "not set".
 var (
 	orderedNames  = []string{"", "strict", "fast"}
 	reliableNames = []string{"", "resend", "report"}
@@ -68,25 +69,25 @@ func (r *Reliable) UnmarshalText(text []byte) error { return enum.Parse(reliable
 // UnmarshalText reads the envelope's name.
 func (e *Envelope) UnmarshalText(text []byte) error { return enum.Parse(envelopeNames, text, e) }
 
-// String is the envelope's name.
+// String returns the envelope's name.
 func (e Envelope) String() string { return enum.Name(envelopeNames, e) }
 
 // Translator turns payloads of one protocol into another's, in one direction. It is safe for concurrent use.
 type Translator interface {
-	// String says in words what becomes of messages.
+	// String describes the translation in words.
 	String() string
-	// Translate returns what to send in place of m's payload: bytes appended to dst, which it returns without what dst
-	// held before, or m's own after Passed.
+	// Translate returns the payload to send instead of m's. It appends that payload to dst and returns only the appended
+	// bytes. After Passed it returns m's own payload.
 	Translate(dst []byte, m codec.Message) (payload []byte, pad uint8, t Translation)
 }
 
-// Translation is what a Translator made of a message.
+// Translation is the result of a Translator's work on a message.
 type Translation uint8
 
-// Translations. Only after Translated and Passed is there a payload to send.
+// Translations. Only Translated and Passed come with a payload to send.
 const (
 	Translated     Translation = iota
-	Passed                     // nothing is declared about it: it goes as it is
-	Undeclared                 // nothing is declared about it, and the route wants none of those
-	Untranslatable             // it is not what was declared about it
+	Passed                     // the message has no declaration: it goes unchanged
+	Undeclared                 // the message has no declaration, and the route drops such messages
+	Untranslatable             // the message does not match its declaration
 )

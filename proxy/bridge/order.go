@@ -4,29 +4,29 @@ import (
 	"tidegate/codec"
 )
 
-// order keeps the messages towards one side in order where its wire does not. It lives as long as a session and is
-// made when the first such message comes.
+// order keeps the messages towards one side in order where its wire does not. The first such message makes it. It
+// lives as long as its session.
 type order struct {
 	channels []orderChannel // by channel number, grown as channels are used
 	bytes    int            // held in all channels
 }
 
-// orderChannel is the order of one channel.
+// orderChannel keeps the order of one channel.
 type orderChannel struct {
 	busy    bool   // holdOne: a message is under way
 	sent    uint32 // holdWatch: messages sent
-	highest uint32 // holdWatch: the newest one known to have arrived
-	queue   []held // holdOne: waiting, oldest at head
+	highest uint32 // holdWatch: the newest message that is known to have arrived
+	queue   []held // holdOne: waiting messages, the oldest at head
 	head    int
 }
 
-// held is a message that waits. Its payload buffer is used again.
+// held is a message that waits. The next one reuses its payload buffer.
 type held struct {
 	message codec.Message
 	buffer  []byte
 }
 
-// A receipt is the channel plus one in its low bits, and the number of the message above.
+// A receipt has the channel plus one in its low bits, and the message's number in the high bits.
 const (
 	receiptBits = 9
 	numberBits  = 32 - receiptBits // numbers wrap at 2^numberBits
@@ -43,16 +43,17 @@ func (o *order) channel(c uint8) *orderChannel {
 	return &o.channels[c]
 }
 
-// watch marks m so that overtaking will be seen.
+// watch gives m a receipt by which answered detects overtaking.
 func (o *order) watch(m *codec.Message) {
 	c := o.channel(m.Channel)
 	if c.sent++; c.sent&(1<<numberBits-1) == 0 {
-		c.sent++ // number 0 is begin's
+		c.sent++ // number 0 belongs to begin
 	}
 	m.Receipt = receiptOf(m.Channel, c.sent)
 }
 
-// begin reports whether m may be sent now, as the only one of its channel under way, and marks it so.
+// begin reports whether m may be sent now, as the only message of its channel under way. It then marks the channel as
+// busy.
 func (o *order) begin(m *codec.Message) bool {
 	c := o.channel(m.Channel)
 	if c.busy {
@@ -66,11 +67,11 @@ func (o *order) begin(m *codec.Message) bool {
 // busy reports whether a message of the channel is under way.
 func (o *order) busy(channel uint8) bool { return o.channel(channel).busy }
 
-// cancel takes back begin: the message was not sent.
+// cancel undoes begin: the message was not sent.
 func (o *order) cancel(channel uint8) { o.channel(channel).busy = false }
 
-// keep holds m back until its turn. A sequenced message takes the place of an older one, which nobody wants any more.
-// It reports false where limit, in bytes, is reached.
+// keep holds m back until its turn. A sequenced message replaces an older one, which is stale by then. keep reports
+// false if limit, in bytes, is reached.
 func (o *order) keep(m *codec.Message, sequenced bool, limit int) bool {
 	c := o.channel(m.Channel)
 	slot := -1
@@ -92,10 +93,10 @@ func (o *order) keep(m *codec.Message, sequenced bool, limit int) bool {
 	return true
 }
 
-// grow makes room for one more and returns its place.
+// grow makes room for one more message and returns its place.
 func (c *orderChannel) grow() int {
 	if c.head > 0 && len(c.queue) == cap(c.queue) {
-		// Move the waiting to the front, and their predecessors' buffers behind them.
+		// Move the waiting messages to the front, and the buffers of sent messages behind them.
 		old := len(c.queue)
 		for i := c.head; i < old; i++ {
 			c.queue[i-c.head], c.queue[i] = c.queue[i], c.queue[i-c.head]
@@ -110,7 +111,7 @@ func (c *orderChannel) grow() int {
 	return len(c.queue) - 1
 }
 
-// next takes the oldest message of a channel that waits, or nil. The message is lent until the next keep.
+// next takes the oldest waiting message of a channel, or nil. The message is lent until the next keep.
 func (o *order) next(channel uint8) *codec.Message {
 	c := o.channel(channel)
 	if c.head == len(c.queue) {
@@ -125,8 +126,8 @@ func (o *order) next(channel uint8) *codec.Message {
 	return &h.message
 }
 
-// answered notes the fate of a receipt. overtaken is true where a newer message of the channel had arrived before;
-// free is true where the channel may send its next.
+// answered records the fate of a receipt. overtaken is true if a newer message of the channel had arrived before.
+// free is true if the channel may send its next message.
 func (o *order) answered(r codec.Receipt) (channel uint8, overtaken, free bool) {
 	channel = uint8(r&(1<<receiptBits-1) - 1)
 	c := o.channel(channel)

@@ -68,7 +68,7 @@ func TestHeldBytesAreBounded(t *testing.T) {
 	}
 }
 
-// TestQueueAgainstModel keeps and takes at random and compares with a plain slice.
+// TestQueueAgainstModel keeps and takes messages at random, and compares the queue with a plain slice.
 func TestQueueAgainstModel(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var o order

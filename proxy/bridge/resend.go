@@ -7,30 +7,30 @@ import (
 	"tidegate/codec"
 )
 
-// resends keeps copies of the messages to one side that nobody but the Relay would send again.
+// resends keeps copies of messages to one side that only the Relay would send again.
 type resends struct {
 	kept  []keptMessage
 	free  []int  // unused places in kept
-	last  uint64 // number of the youngest
-	lost  int    // how many are marked so
+	last  uint64 // number of the youngest message
+	lost  int    // number of messages marked as lost
 	bytes int
 }
 
-// keptMessage is a message whose fate is not known yet. Its buffer is used again.
+// keptMessage is a message whose fate is not known yet. The next one reuses its buffer.
 type keptMessage struct {
 	message codec.Message
 	buffer  []byte
 	care    care
 	ordered bool          // a newer message of its channel may have arrived before
-	inner   codec.Receipt // by which order knows it; 0 if it does not
-	number  uint64        // counts up
-	lost    bool          // by a server that may be lost itself: regain or purge decides
+	inner   codec.Receipt // the message's receipt in order; 0 if it has none
+	number  uint64        // counts up; 0 in an unused place
+	lost    bool          // the server lost it, but may be lost itself: Resume or Purge decides
 }
 
-// resendBit tells receipts of kept messages from those of order.
+// resendBit distinguishes receipts of kept messages from receipts of order.
 const resendBit codec.Receipt = 1 << 31
 
-// keep copies m and marks it. It reports false where limit, in bytes, is reached.
+// keep copies m and marks it. It reports false if limit, in bytes, is reached.
 func (r *resends) keep(m *codec.Message, c care, ordered bool, limit int) bool {
 	size := 0
 	if c != careReport {
@@ -59,7 +59,7 @@ func (r *resends) keep(m *codec.Message, c care, ordered bool, limit int) bool {
 // of returns the kept message of a receipt.
 func (r *resends) of(receipt codec.Receipt) *keptMessage { return &r.kept[receipt&^resendBit-1] }
 
-// forget lets go of a kept message.
+// forget releases a kept message.
 func (r *resends) forget(receipt codec.Receipt) {
 	k := r.of(receipt)
 	r.bytes -= len(k.buffer)
@@ -79,7 +79,7 @@ func (r *resends) lose(receipt codec.Receipt) {
 	}
 }
 
-// inOrder lists the receipts of all kept messages, oldest first. None is lost any more.
+// inOrder lists the receipts of all kept messages, oldest first. It clears their marks of loss.
 func (r *resends) inOrder() []codec.Receipt {
 	all := r.receipts(func(*keptMessage) bool { return true })
 	for _, receipt := range all {
@@ -89,7 +89,7 @@ func (r *resends) inOrder() []codec.Receipt {
 	return all
 }
 
-// receipts lists those of the kept messages that are chosen, oldest first.
+// receipts lists the receipts of all kept messages for which chosen returns true, oldest first.
 func (r *resends) receipts(chosen func(*keptMessage) bool) []codec.Receipt {
 	all := make([]codec.Receipt, 0, len(r.kept)-len(r.free))
 	for i := range r.kept {

@@ -8,7 +8,8 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
-// TestKeptInOrder: whatever was forgotten between, kept messages are told in the order in which they were kept.
+// TestKeptInOrder asserts that kept messages are listed in the order in which they were kept, also after others were
+// forgotten.
 func TestKeptInOrder(t *testing.T) {
 	var r resends
 	var all []codec.Receipt

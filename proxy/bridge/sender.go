@@ -7,17 +7,17 @@ import (
 	"tidegate/codec"
 )
 
-// Sender sends messages to one side of a session. It keeps the messages that wait, and copies of messages whose fate is
-// not known. The zero value has no connection.
+// Sender sends messages to one side of a session. It keeps waiting messages, and copies of messages whose fate is not
+// known. The zero value has no connection.
 type Sender struct {
-	Conn  codec.Conn // nil while there is none
+	Conn  codec.Conn // nil while there is no connection
 	Down  bool       // Conn has ended
-	Keeps bool       // a copy of each reliable message is kept until it was delivered
-	Away  bool       // there is no peer for a while: messages to it are kept
+	Keeps bool       // the Sender keeps a copy of each reliable message until its delivery
+	Away  bool       // there is no peer for a while: the Sender keeps messages to it
 
 	order order
 	kept  resends
-	joint *aggregate // nil until there is one
+	joint *aggregate // nil until the first message joins
 }
 
 // Live reports whether there is a connection that has not ended.
@@ -29,10 +29,10 @@ func (s *Sender) Takes() bool { return s.Live() || s.Away }
 // Held returns how many bytes of messages wait for their turn.
 func (s *Sender) Held() int { return s.order.bytes }
 
-// HasLost reports whether messages were lost that wait for Resume or Purge.
+// HasLost reports whether lost messages wait for Resume or Purge.
 func (s *Sender) HasLost() bool { return s.kept.lost > 0 }
 
-// careFor returns the care for a message that a Direction would give the care c.
+// careFor returns the care for a message whose Direction asks for the care c.
 func (s *Sender) careFor(c care, want codec.Mode) care {
 	if s.Away && c != careResend && want.IsReliable() || s.Keeps && c == careNone && want.IsReliable() {
 		return careHold
@@ -40,10 +40,10 @@ func (s *Sender) careFor(c care, want codec.Mode) care {
 	return c
 }
 
-// errAway: the message is not one that waits for a server.
+// errAway reports that there is no server, and that the message does not wait for one.
 var errAway = errors.New("no server at the moment")
 
-// send gives a message to the connection. A kept message waits where there is none.
+// send gives a message to the connection. Without a connection, a kept message waits.
 func (s *Sender) send(now time.Time, m *codec.Message) error {
 	switch {
 	case !s.Away:

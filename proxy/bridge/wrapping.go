@@ -2,19 +2,19 @@ package bridge
 
 import "tidegate/codec"
 
-// Wrapping is the form of a game's messages on one side of a route: as they are, or in the route's envelope. It is
-// for programs that stand in for games, and so must say and understand what a game would.
+// Wrapping is the form of a game's messages on one side of a route: plain, or in the route's envelope. It serves
+// programs that act as a game's client or server.
 type Wrapping struct {
-	envelope *envelope // nil: as they are
+	envelope *envelope // nil for plain messages
 	beside   bool      // the side's messages have an ID beside the payload
 }
 
-// WrappingOf returns the form on the side of a protocol, towards another protocol.
+// WrappingOf returns the form of messages on own's side of a route to other.
 func WrappingOf(own, other *codec.Spec, o *Options) Wrapping {
 	return Wrapping{envelopeOf(own, other, o), own.IDs == codec.IDBeside}
 }
 
-// Wrap returns m, with its ID, as the side's game sends it. The payload is appended to b.
+// Wrap returns m, with its ID, in the form that the side's game sends. It appends the payload to b.
 func (w Wrapping) Wrap(b []byte, m codec.Message) codec.Message {
 	if w.envelope == nil {
 		m.Payload, m.HasID = append(b, m.Payload...), w.beside
@@ -25,7 +25,7 @@ func (w Wrapping) Wrap(b []byte, m codec.Message) codec.Message {
 	return m
 }
 
-// Unwrap gives each message in a received one to take.
+// Unwrap calls take with each message inside a received one.
 func (w Wrapping) Unwrap(m codec.Message, take func(m codec.Message)) error {
 	if w.envelope == nil {
 		take(m)

@@ -1,4 +1,5 @@
-// Package stats counts: datagrams, messages, drops by reason, sessions, durations. It knows no Relay and no session.
+// Package stats counts datagrams, messages, drops by reason, sessions and durations. It knows no Relay and no
+// session.
 package stats
 
 import (
@@ -8,61 +9,61 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Drop is why a datagram or a message went no further.
+// Drop is the reason why a datagram or a message went no further.
 type Drop uint8
 
 // Reasons to drop.
 const (
 	DropEmpty           Drop = iota // a datagram without a byte
-	DropSourcePort                  // a datagram from source port 0, which nobody can answer
+	DropSourcePort                  // a datagram from source port 0, which cannot get an answer
 	DropUnknownProtocol             // a first datagram that no protocol of the listener knows
 	DropRefused                     // a first datagram that its protocol refused
-	DropTableFull                   // a newcomer while all places for sessions were taken
-	DropHalfOpen                    // a newcomer while too many others had not finished joining
+	DropTableFull                   // a new client while all places for sessions were taken
+	DropHalfOpen                    // a new client while too many others had not finished joining
 	DropMalformed                   // a datagram, or part of one, not of its protocol's layout
 	DropUnexpected                  // a datagram that its session does not expect now
 	DropDuplicate                   // a datagram or message seen before, or stale
 	DropWindow                      // a datagram too far ahead
 	DropLimit                       // a bound on a peer's memory
-	DropTooLarge                    // a message larger than the far side's protocol carries
-	DropQueueFull                   // a message for a peer who has too much queued already
+	DropTooLarge                    // a message larger than the other side's protocol carries
+	DropQueueFull                   // a message for a peer with too much in its queue
 	DropEnvelope                    // a message not in the route's envelope
-	DropUnfit                       // a message that the far side's protocol has no form for
+	DropUnfit                       // a message that the other side's protocol cannot carry
 	DropUndeclared                  // a message whose ID the route does not declare
-	DropSchema                      // a message that is not what the route declares it to be
-	DropClosing                     // a message for a side that is saying goodbye
-	DropSocket                      // no socket could be had towards the upstream
-	DropPingBudget                  // a stranger's question whose answer, larger than it, is beyond Settings.Answers
-	DropBanned                      // a datagram from a newcomer of a banned network
-	DropUnanswered                  // a client's first datagrams, passed on to a server that said nothing (ModeRelay)
-	DropSourceRule                  // a datagram from a newcomer whom a rule about sources keeps out
-	DropMessageRule                 // a message that a rule about messages stops
-	DropKnown                       // a newcomer who plays already, from another address
+	DropSchema                      // a message that does not match the route's declaration
+	DropClosing                     // a message for a side that is closing
+	DropSocket                      // no socket to the upstream was available
+	DropPingBudget                  // a stranger's question whose larger answer is beyond Settings.Answers
+	DropBanned                      // a datagram from a new client in a banned network
+	DropUnanswered                  // a client's first datagrams, which its server did not answer (ModeRelay)
+	DropSourceRule                  // a datagram from a new client that a source rule refuses
+	DropMessageRule                 // a message that a message rule stops
+	DropKnown                       // a new client that already plays from another address
 	DropRate                        // a datagram or a reliable message beyond a limit
-	DropHandshakes                  // a newcomer beyond a limit of handshakes
-	DropAskAgain                    // a newcomer who must ask twice, since too many ask
-	DropHalfOpenSource              // a newcomer while too many others of its address or network had not finished joining
-	DropUnproved                    // a datagram for a client who might be forged and was sent enough
+	DropHandshakes                  // a new client beyond a limit of handshakes
+	DropAskAgain                    // a new client that must ask twice, since too many ask
+	DropHalfOpenSource              // a new client while too many of its address or network had not finished joining
+	DropUnproved                    // a datagram for a client without proof of address that was sent enough
 	DropHeld                        // an unreliable message while a session has no server
-	DropUntrusted                   // a PROXY protocol header of somebody who is not believed
-	DropUntold                      // a trusted proxy's datagram that does not say whose it is
-	DropPaced                       // a client's datagram while too many waited for their way to its server (ModeRelay)
-	DropOverload                    // a stranger's datagram while more waited than could be read, and players with them
-	DropReplyBudget                 // a stranger's datagram whose answer, not larger than it, is one of too many
+	DropUntrusted                   // a PROXY protocol header from a proxy that is not trusted
+	DropUntold                      // a trusted proxy's datagram without the client's address
+	DropPaced                       // a client's datagram while too many waited to leave for its server (ModeRelay)
+	DropOverload                    // a stranger's datagram while more waited than could be read, players' too
+	DropReplyBudget                 // a stranger's datagram beyond the budget of answers not larger than their questions
 	DropCount
 )
 
 var dropNames = [DropCount]string{
 	"empty", "source-port", "unknown-protocol", "refused", "table-full", "half-open", "malformed", "unexpected",
-	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "undeclared", "schema", "closing", "socket",
-	"ping-budget", "banned", "unanswered", "source-rule", "message-rule",
+	"duplicate", "window", "limit", "too-large", "queue-full", "envelope", "unfit", "undeclared", "schema", "closing",
+	"socket", "ping-budget", "banned", "unanswered", "source-rule", "message-rule",
 	"already-connected",
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
 	"held", "untrusted-header", "no-header", "paced",
 	"overload", "reply-budget",
 }
 
-// String is the reason's name as in logs and metrics.
+// String returns the reason's name, as in logs and metrics.
 func (d Drop) String() string {
 	if d < DropCount {
 		return dropNames[d]
@@ -70,7 +71,7 @@ func (d Drop) String() string {
 	return "unknown"
 }
 
-// Traffic counts messages and the bytes of their payloads; in ModeRelay, datagrams and theirs.
+// Traffic counts messages and the bytes of their payloads. In ModeRelay it counts datagrams and their bytes.
 type Traffic struct {
 	Messages uint64
 	Bytes    uint64
@@ -94,7 +95,7 @@ func (t *Traffic) Join(o Traffic) {
 	t.Bytes += o.Bytes
 }
 
-// Wire is the datagrams on one side of the proxy, and their bytes without the headers of IP and UDP.
+// Wire counts the datagrams on one side of the proxy, and their bytes without the headers of IP and UDP.
 type Wire struct{ In, Out Traffic }
 
 func (w *Wire) join(o *Wire) {
@@ -102,34 +103,34 @@ func (w *Wire) join(o *Wire) {
 	w.Out.Join(o.Out)
 }
 
-// Breaches counts what went beyond a limit, by what was done about it.
+// Breaches counts breaches of a limit by their consequence.
 type Breaches struct {
-	Observed uint64 // nothing
-	Enforced uint64 // its verdict
+	Observed uint64 // counted only
+	Enforced uint64 // the limit's verdict was applied
 }
 
 // Counters are the totals of a Relay. They only grow.
 type Counters struct {
 	Opened        uint64 // sessions asked for
-	Established   uint64 // sessions both of whose sides were connected
+	Established   uint64 // sessions with both sides connected
 	Closed        uint64 // sessions ended
-	Evicted       uint64 // of those, half-open ones that had to make room for newcomers
+	Evicted       uint64 // half-open sessions, counted in Closed too, that made room for new clients
 	Held          uint64 // times that an established session lost its server and was kept
-	Moved         uint64 // times that an operator moved one
-	Regained      uint64 // times that a server took one that was held or moved
-	Redialed      uint64 // times that a server was asked anew from another address
-	Clients       Wire   // strangers' datagrams and answers to them included, without those that RelayedDown has
-	Upstreams     Wire   // without those that RelayedUp has
+	Moved         uint64 // moves of established sessions by an operator
+	Regained      uint64 // times that a server took a held or moved session
+	Redialed      uint64 // times that a server was asked again from another address
+	Clients       Wire   // includes strangers and answers to them, but not RelayedDown
+	Upstreams     Wire   // does not include RelayedUp
 	FromClients   Traffic
 	FromUpstreams Traffic
-	RelayedUp     Traffic // datagrams of clients passed on by routes in ModeRelay
-	RelayedDown   Traffic // datagrams of servers passed on by routes in ModeRelay
+	RelayedUp     Traffic // clients' datagrams that routes in ModeRelay passed on
+	RelayedDown   Traffic // servers' datagrams that routes in ModeRelay passed on
 	Drops         [DropCount]uint64
-	Paced         uint64 // datagrams that waited for their turn on the way to a server
+	Paced         uint64 // datagrams that waited for their turn to leave for a server
 	Overtaken     uint64 // messages that arrived after a newer one of their channel (ordered = "fast")
-	Resent        uint64 // transmissions beyond the first of messages that only Tidegate resends (reliable = "resend")
-	Passed        uint64 // messages that went as they were, for want of a declared schema
-	// Limits counts the breaches of limits by what and together with whom they count.
+	Resent        uint64 // transmissions after the first of messages that only Tidegate resends (reliable = "resend")
+	Passed        uint64 // messages that went unchanged, since no schema declares them
+	// Limits counts breaches of limits by quantity and scope.
 	Limits [ratelimit.Quantities][ratelimit.Scopes]Breaches
 	Lost   uint64 // reliable messages known to be lost (reliable = "report")
 }
@@ -166,7 +167,7 @@ func (c *Counters) Add(o *Counters) {
 	}
 }
 
-// DropOf maps a codec's error to a reason.
+// DropOf returns the reason of a codec's error.
 func DropOf(err error) Drop {
 	switch {
 	case errors.Is(err, codec.ErrDuplicate):

@@ -2,8 +2,8 @@ package stats
 
 import "time"
 
-// histogramBounds are the upper ends of a Histogram's buckets, from what one loop's turn takes to what a bad
-// connection's round trip takes.
+// histogramBounds are the upper ends of a Histogram's buckets. They reach from a short turn of a loop to the round
+// trip of a bad connection.
 var histogramBounds = [...]time.Duration{
 	10 * time.Microsecond, 20 * time.Microsecond, 50 * time.Microsecond,
 	100 * time.Microsecond, 200 * time.Microsecond, 500 * time.Microsecond,
@@ -15,7 +15,7 @@ var histogramBounds = [...]time.Duration{
 
 // Histogram counts durations by size, in fixed buckets from 10 µs to 5 s.
 type Histogram struct {
-	counts [len(histogramBounds) + 1]uint64 // the last is of what is longer than every bound
+	counts [len(histogramBounds) + 1]uint64 // the last one counts durations beyond every bound
 	sum    time.Duration
 }
 
@@ -35,10 +35,10 @@ func (h *Histogram) Add(o *Histogram) {
 	h.sum += o.sum
 }
 
-// Sum is the sum of all durations counted.
+// Sum returns the sum of all counted durations.
 func (h *Histogram) Sum() time.Duration { return h.sum }
 
-// Count is how many durations were counted.
+// Count returns the number of counted durations.
 func (h *Histogram) Count() (n uint64) {
 	for _, c := range h.counts {
 		n += c
@@ -46,8 +46,8 @@ func (h *Histogram) Count() (n uint64) {
 	return n
 }
 
-// Buckets yields each bucket's upper end and how many durations are not longer than that, in rising order. What is
-// longer than all of them is only in Count.
+// Buckets yields each bucket's upper end and the number of durations up to that end, in rising order. Only Count
+// includes durations beyond the last end.
 func (h *Histogram) Buckets(yield func(bound time.Duration, count uint64) bool) {
 	var n uint64
 	for i, bound := range histogramBounds {

@@ -5,24 +5,24 @@ import (
 	"tidegate/internal/kernel/shield"
 )
 
-// KernelFigures are what the kernel has done for a Server. What it forwarded is in the Counters too, and what its
-// filters dropped is in none.
+// KernelFigures count the kernel's work for a Server. Counters include the forwarded datagrams, but not the filtered
+// ones.
 type KernelFigures struct {
-	Filtered      []Filtered // of each hook and verdict; nil without filters
-	ForwardedUp   Traffic    // datagrams of clients in ModeRelay that went on without a visit to user space
-	ForwardedDown Traffic    // of servers
-	Known         int        // clients whom the filters tell from strangers
-	Limited       uint64     // datagrams of clients in ModeRelay beyond a limit per session
+	Filtered      []Filtered // by hook and verdict; nil without filters
+	ForwardedUp   Traffic    // clients' datagrams that the kernel forwarded (ModeRelay)
+	ForwardedDown Traffic    // servers' datagrams that the kernel forwarded (ModeRelay)
+	Known         int        // clients that the filters know
+	Limited       uint64     // clients' datagrams beyond a limit per session (ModeRelay)
 }
 
-// Filtered counts what filters of the kernel's have judged one way.
+// Filtered counts the datagrams with one verdict of the kernel's filters at one hook.
 type Filtered struct {
 	Hook      string // "socket" or "interface"
-	Verdict   string // "passed", or why not
+	Verdict   string // "passed", or the reason of the drop
 	Datagrams uint64
 }
 
-// ReadKernel asks the kernel. What it does not answer is left out. Either part may be nil.
+// ReadKernel reads the kernel's counters. It leaves out counters that it cannot read. s and flows may be nil.
 func ReadKernel(s *shield.Shield, flows *flow.Table) (f KernelFigures) {
 	if s != nil {
 		if c, err := s.Counters(); err == nil {
@@ -48,7 +48,7 @@ func (f *KernelFigures) filter(hook string, t *shield.Tally) {
 
 func trafficOf(c *flow.Count) Traffic { return Traffic{c.Packets, c.Bytes} }
 
-// AddForwarded adds what the kernel has forwarded to what came and went here.
+// AddForwarded adds the traffic that the kernel forwarded to the traffic of user space.
 func (c *Counters) AddForwarded(f *KernelFigures) {
 	c.Clients.In.Join(f.ForwardedUp)
 	c.RelayedUp.Join(f.ForwardedUp)

@@ -7,20 +7,20 @@ import (
 	"tidegate/ratelimit"
 )
 
-// What is remembered of drops: 256 shelves of 8, about 180 KiB a Relay. An address has one shelf, which it shares by
-// chance: who floods from one address pushes out what that address did, and hardly anybody else's.
+// Recent has 256 shelves of 8 drops, about 180 KiB for each Relay. An address has one shelf, which it shares with
+// some others by chance. A flood from one address evicts that address's own drops and almost no other.
 const (
 	shelves   = 256
 	shelfSize = 8
 )
 
-// RecentDrop is one datagram or message that went no further, or several alike in a row.
+// RecentDrop is one dropped datagram or message, or several equal ones in a row.
 type RecentDrop struct {
-	At       time.Time // of the last of them
+	At       time.Time // time of the last one
 	Reason   Drop
 	Listener string
 	From     netip.AddrPort
-	Bytes    int   // of the last of them
+	Bytes    int   // size of the last one
 	Cause    error // may be nil; names the rule or limit
 	Times    uint64
 }
@@ -31,10 +31,10 @@ type Recent struct {
 	shelves [shelves]shelf
 }
 
-// NewRecent makes a Recent that no sender can aim at, unless it knows the seed.
+// NewRecent makes a Recent. A sender without the seed cannot choose the shelf of its address.
 func NewRecent(seed uint64) *Recent { return &Recent{seed: seed} }
 
-// shelf has the last drops of the addresses that share it.
+// shelf holds the last drops of the addresses that share it.
 type shelf struct {
 	drops [shelfSize]RecentDrop
 	next  int
@@ -43,9 +43,9 @@ type shelf struct {
 // Add remembers a drop. It does not allocate.
 func (r *Recent) Add(now time.Time, why Drop, listener string, from netip.AddrPort, size int, err error) {
 	switch why {
-	case DropSourceRule, DropMessageRule, DropRate, DropHandshakes: // whose errors are names, made once
+	case DropSourceRule, DropMessageRule, DropRate, DropHandshakes: // their errors are names that are made once
 	default:
-		err = nil // it may be one of a kind, and hold memory
+		err = nil // the error may be unique and hold memory
 	}
 	s := &r.shelves[r.place(from.Addr())]
 	last := &s.drops[(s.next+shelfSize-1)%shelfSize]
@@ -58,7 +58,7 @@ func (r *Recent) Add(now time.Time, why Drop, listener string, from netip.AddrPo
 	last.Times++
 }
 
-// Of appends what is remembered of an address, oldest first.
+// Of appends the remembered drops of an address, oldest first.
 func (r *Recent) Of(a netip.Addr, to []RecentDrop) []RecentDrop {
 	s := &r.shelves[r.place(a)]
 	for i := range shelfSize {

@@ -8,13 +8,13 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
-// address is one of many.
+// address returns the i-th address of many.
 func address(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}), 5000)
 }
 
-// TestRecentDropsAreBounded: a flood of addresses and of reasons leaves a fixed number, and one address's flood leaves
-// those of others alone.
+// TestRecentDropsAreBounded asserts that a flood of addresses and reasons leaves a fixed number of drops. A flood
+// from one address does not evict another address's drops.
 func TestRecentDropsAreBounded(t *testing.T) {
 	var r Recent
 	victim := netip.MustParseAddrPort("192.0.2.1:1000")

@@ -6,23 +6,23 @@ import (
 	"tidegate/codec"
 )
 
-// SampleEvery is how often a session's figures are looked at, while it has anything to say.
+// SampleEvery is the interval between two samples of an active session's figures.
 const SampleEvery = 5 * time.Second
 
-// Samples are figures of one side of all sessions. Each session is looked at every few seconds and at its end, so that
-// no loop ever walks all sessions.
+// Samples are figures of one side of all sessions. A Relay samples each session every few seconds and at its end. So
+// a loop never walks all its sessions.
 type Samples struct {
-	RTT    Histogram // of sessions whose round trip is known
+	RTT    Histogram // round trips of sessions with a known one
 	Queued int       // bytes of messages to the side that wait to be sent or acknowledged
-	Resent uint64    // transmissions of messages to the side beyond their first
-	Lost   uint64    // messages or datagrams to the side known not to have arrived the first time
+	Resent uint64    // transmissions of messages to the side after their first
+	Lost   uint64    // messages or datagrams to the side whose first transmission is known to be lost
 }
 
-// Sampled is the part of one session's side in Samples. Of the counts it has the low bits: the next look is never so
-// late that they wrap.
+// Sampled is one session's share of Samples, for one side. It holds the low bits of the counts. The next sample comes
+// before these bits can wrap.
 type Sampled struct{ queued, resent, lost uint32 }
 
-// Observe adds the change of a connection's statistics since the last look.
+// Observe adds the change of a connection's statistics since the last sample.
 func (s *Samples) Observe(last *Sampled, stats codec.Stats) {
 	if stats.RTT > 0 {
 		s.RTT.observe(stats.RTT)
@@ -30,7 +30,7 @@ func (s *Samples) Observe(last *Sampled, stats codec.Stats) {
 	s.take(last, Sampled{uint32(stats.Queued), uint32(stats.Resent), uint32(stats.Lost)})
 }
 
-// Leave adds the last statistics of a connection that is over.
+// Leave adds the last statistics of an ended connection.
 func (s *Samples) Leave(last *Sampled, stats codec.Stats) {
 	s.take(last, Sampled{0, uint32(stats.Resent), uint32(stats.Lost)})
 }

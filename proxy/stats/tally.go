@@ -2,7 +2,7 @@ package stats
 
 import "tidegate/codec"
 
-// Party is the one that ended a session.
+// Party is the client, upstream or proxy that ended a session.
 type Party uint8
 
 // Parties.
@@ -15,24 +15,24 @@ const (
 
 var partyNames = [Parties]string{"client", "upstream", "proxy"}
 
-// String is the party's name as in logs and metrics.
+// String returns the party's name, as in logs and metrics.
 func (p Party) String() string { return partyNames[p] }
 
-// Tally is what became of one listener's clients of one protocol. It only grows.
+// Tally counts sessions and messages of one listener's clients of one protocol. Counts never decrease.
 type Tally struct {
-	Listener, Protocol string // the protocol is the clients'
+	Listener, Protocol string // Protocol is the clients' protocol
 	Opened             uint64 // sessions asked for
-	Established        uint64 // sessions both of whose sides were connected
+	Established        uint64 // sessions with both sides connected
 	Ended              [Parties][codec.ReasonCount]uint64
-	Unestablished      uint64                   // of those ended: never established
+	Unestablished      uint64                   // ended sessions that were never established
 	FromClients        [codec.ModeCount]Traffic // by the mode in which clients sent
 	FromUpstreams      [codec.ModeCount]Traffic // by the mode in which servers sent
 }
 
-// Open is how many sessions there are.
+// Open returns the number of open sessions.
 func (t *Tally) Open() uint64 { return t.Opened - t.ended() }
 
-// HalfOpen is how many of the open sessions are not established.
+// HalfOpen returns the number of open sessions that are not established.
 func (t *Tally) HalfOpen() uint64 { return t.Opened - t.Established - t.Unestablished }
 
 func (t *Tally) ended() (n uint64) {
@@ -67,20 +67,20 @@ func (t *Tally) add(o *Tally) {
 	}
 }
 
-// DropTally is what was dropped of one listener's traffic, and of that of its sessions' upstreams. It only grows.
+// DropTally counts one listener's drops by reason, for client and upstream datagrams together. Counts never decrease.
 type DropTally struct {
 	Listener string
 	Drops    [DropCount]uint64 // by Drop
 }
 
-// Tallies are those of a Relay, one for each listener and protocol it ever had: a reload that takes a listener away
-// does not make totals smaller.
+// Tallies has one tally for each listener and protocol that a Relay ever had. A reload that removes a listener keeps
+// its tallies, so totals never decrease.
 type Tallies struct {
 	Sessions []*Tally
 	Drops    []*DropTally
 }
 
-// Of returns the tally of a listener and protocol, a new one if need be.
+// Of returns the tally of a listener and protocol. It makes a missing one.
 func (t *Tallies) Of(listener, protocol string) *Tally {
 	for _, one := range t.Sessions {
 		if one.Listener == listener && one.Protocol == protocol {
@@ -92,7 +92,7 @@ func (t *Tallies) Of(listener, protocol string) *Tally {
 	return one
 }
 
-// DropsOf returns the tally of a listener's drops, a new one if need be.
+// DropsOf returns the tally of a listener's drops. It makes a missing one.
 func (t *Tallies) DropsOf(listener string) *DropTally {
 	for _, one := range t.Drops {
 		if one.Listener == listener {
@@ -104,7 +104,7 @@ func (t *Tallies) DropsOf(listener string) *DropTally {
 	return one
 }
 
-// Clone copies all of it, without looking for names: it is done in a loop's time.
+// Clone returns a copy. It compares no names, because it runs in a loop's time.
 func (t *Tallies) Clone() Tallies {
 	sessions, drops := make([]Tally, len(t.Sessions)), make([]DropTally, len(t.Drops))
 	var c Tallies
@@ -119,7 +119,7 @@ func (t *Tallies) Clone() Tallies {
 	return c
 }
 
-// Add adds those of another Relay.
+// Add adds the tallies of another Relay.
 func (t *Tallies) Add(o *Tallies) {
 	for _, one := range o.Sessions {
 		t.Of(one.Listener, one.Protocol).add(one)

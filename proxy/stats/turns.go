@@ -2,10 +2,10 @@ package stats
 
 import "time"
 
-// turnSample is how many turns of a loop go by for each that is counted.
+// turnSample is the number of turns for each turn that is counted.
 const turnSample = 16
 
-// Turns measures what a loop's turns take, from the end of the wait to the last datagram sent.
+// Turns measures the duration of a loop's turns, from the end of the wait to the last sent datagram.
 type Turns struct {
 	Histogram
 	passed uint
