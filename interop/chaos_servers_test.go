@@ -167,6 +167,9 @@ func ownServer(protocol, by string) func(t *testing.T, port string) func() {
 	return func(t *testing.T, port string) func() { return startCrowd(t, protocol, by, port).kill }
 }
 
+// outage is how long a server is away.
+const outage = 3 * time.Second
+
 const holding = "failover = \"hold\"\nhold_time = \"30s\""
 
 // holds kills a server of each protocol, has it back after 3 s, and times the players' next echo.
@@ -220,7 +223,7 @@ func hold(t *testing.T, h held, players int) time.Duration {
 	for range players {
 		g.await(t, "session held")
 	}
-	<-time.After(3 * time.Second) // the outage
+	<-time.After(outage)
 	h.server(t, port)
 	back := time.Now()
 	await.Until(t, "answered by the restarted server", func() bool {
@@ -247,6 +250,7 @@ func holdRType(t *testing.T) time.Duration {
 	_ = server.socket.Close()
 	server.wait.Wait()
 	g.await(t, "session held")
+	<-time.After(outage)
 	again := newRTypeServerAt(t, stage, address)
 	back := time.Now()
 	again.wait.Go(func() { again.play(3 * time.Second) })
