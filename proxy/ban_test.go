@@ -45,8 +45,9 @@ func TestPlayersWhoAreBannedAreToldSo(t *testing.T) {
 		p, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 		w.bans().Add(ratelimit.Ban{Prefix: netip.PrefixFrom(p.addr.Addr(), 32)})
 		w.proxy.relay.EnforceBans(w.Now())
-		w.await("told", time.Second, p.gone)
+		w.await("told", believed, p.gone)
 		w.await("forgotten", time.Second, func() bool { return w.proxy.relay.table.Len() == 1 })
+		w.await("the server told", believed, w.servers[0].peers[0].gone)
 		if other.gone() || !w.servers[0].peers[0].gone() {
 			t.Errorf("%s: the other player is gone: %v; the server was told: %v",
 				clients.Spec().Name, other.gone(), w.servers[0].peers[0].gone())

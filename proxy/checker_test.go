@@ -107,7 +107,7 @@ func TestChecksLeave(t *testing.T) {
 					here++
 				}
 			}
-			if here > 1 { // one may be under way
+			if here > 3 { // one may be under way, and others' goodbyes may not be believed yet
 				t.Errorf("%d of %d who checked are still there", here, len(w.servers[0].peers))
 			}
 			open := 0

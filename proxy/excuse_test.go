@@ -26,7 +26,7 @@ func TestPlayersAreExcusedInAFlood(t *testing.T) {
 		w.send(w.servers[0].peers[0], codec.Message{Payload: []byte("hello"), Mode: codec.Reliable, HasID: true})
 		w.Run(time.Second)
 		w.SetPath(p.addr, doorAddr, simnet.Weather{Latency: 5 * time.Millisecond})
-		w.Run(time.Second)
+		w.Run(believed)
 		if gone := w.servers[0].peers[0].gone(); gone == flooded {
 			t.Errorf("flooded: %t; the session is over: %t", flooded, gone)
 		}

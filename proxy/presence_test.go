@@ -26,6 +26,7 @@ func TestSecondOfAnIdentityIsRefused(t *testing.T) {
 	}
 	first.conn.Close(w.Now(), codec.Goodbye{})
 	w.await("the first has left", 5*time.Second, first.gone)
+	w.Run(believed)
 	w.connect(codec.Hello{Identity: 7})
 }
 
@@ -98,6 +99,7 @@ func TestClientReturnsAfterACrash(t *testing.T) {
 				return
 			}
 			peers := w.servers[0].peers
+			w.await("the server told", believed, peers[0].gone)
 			if p.gone() || len(peers) != 2 || !peers[0].gone() || peers[1].gone() {
 				t.Errorf("the player is gone: %v; the server saw %d peers", p.gone(), len(peers))
 			}

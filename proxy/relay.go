@@ -263,12 +263,14 @@ func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram
 	if p.client.Down || !r.guard.mayPass(now, d, &p.meter, from, len(datagram)) {
 		return
 	}
-	p.heard, p.via = now, d.via(p.via)
+	p.via = d.via(p.via)
 	p.trust.owe(from, len(datagram))
 	connected := p.client.up
 	r.backlog.excuse(now, p.client.Conn)
 	err := p.client.Conn.Receive(now, datagram)
-	if err != nil {
+	if err == nil {
+		p.heard = now // a refused datagram may be forged, and is no sign of life
+	} else {
 		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
 	}
 	r.settle(now, e)

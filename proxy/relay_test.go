@@ -110,7 +110,7 @@ func TestKickReachesTheClient(t *testing.T) {
 	w := riptideWorld(t, nil)
 	kicked, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 	w.servers[0].peers[0].conn.Close(w.Now(), codec.Goodbye{Reason: codec.Kicked, Data: []byte("afk")})
-	w.await("kicked", time.Second, kicked.gone)
+	w.await("kicked", believed, kicked.gone)
 	if end := kicked.find(codec.Disconnected); end.Reason != codec.Kicked || string(end.Payload) != "afk" {
 		t.Errorf("kicked with %v %q", end.Reason, end.Payload)
 	}
@@ -123,7 +123,7 @@ func TestClientsGoodbyeReachesTheUpstream(t *testing.T) {
 	w := riptideWorld(t, nil)
 	p := w.connect(codec.Hello{})
 	p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
-	w.await("told", time.Second, w.servers[0].peers[0].gone)
+	w.await("told", 2*believed, w.servers[0].peers[0].gone)
 	if end := w.servers[0].peers[0].find(codec.Disconnected); end.Reason != codec.Closed {
 		t.Errorf("the upstream was told %v", end.Reason)
 	}
@@ -273,7 +273,7 @@ func TestFullTable(t *testing.T) {
 		t.Errorf("refused with %v, counted %d", end.Reason, w.drops(stats.DropTableFull))
 	}
 	first.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
-	w.Run(time.Second)
+	w.Run(believed)
 	w.connect(codec.Hello{})
 }
 
@@ -329,7 +329,7 @@ func TestDrainSaysGoodbye(t *testing.T) {
 	w.Run(50 * time.Millisecond) // until the last one's welcome has come: to the unproved little is said
 	w.proxy.relay.Drain(w.Now())
 	w.await("drained", 5*time.Second, w.proxy.relay.Drained)
-	w.Run(time.Second)
+	w.Run(believed)
 	for i, p := range all {
 		if end := p.find(codec.Disconnected); end == nil || end.Reason != codec.ServerStopped {
 			t.Errorf("player %d was told %v", i, end)

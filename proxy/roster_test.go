@@ -24,13 +24,13 @@ func TestKickByAnOperator(t *testing.T) {
 	if err := relay.kick(w.Now(), first.ID, "afk"); !errors.Is(err, ErrEnding) {
 		t.Errorf("kicked again: %v", err)
 	}
-	w.await("kicked", time.Second, kicked.gone)
+	w.await("kicked", believed, kicked.gone)
 	end := kicked.find(codec.Disconnected)
 	text := riptide.NewReader(riptide.V22, end.Payload, end.Pad)
 	if got := string(text.AppendString(nil)); end.Reason != codec.Kicked || got != "afk" {
 		t.Errorf("told %v and %q", end.Reason, got)
 	}
-	w.await("told", time.Second, w.servers[0].peers[0].gone)
+	w.await("told", believed, w.servers[0].peers[0].gone)
 	w.Run(10 * time.Second)
 	if other.gone() {
 		t.Error("the other player was thrown out too")

@@ -26,6 +26,9 @@ var (
 	secondAddr = netip.MustParseAddrPort("10.1.0.2:19132")
 )
 
+// believed is by when a goodbye in session is believed: the peer must be silent for a while, since it may be forged.
+const believed = 3 * time.Second
+
 func playerAddr(i int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)}), 5000)
 }

@@ -27,8 +27,8 @@ func (d dialect) transport() proxy.Transport {
 }
 
 var (
-	riptide20 = dialect{"2.0", riptide.New(riptide.Options{Version: riptide.V20}), false}
-	riptide22 = dialect{"2.2", riptide.New(riptide.Options{Version: riptide.V22}), true}
+	riptide20 = dialect{"2.0", riptide.New(riptide.Options{Version: riptide.V20, Stream: true}), false}
+	riptide22 = dialect{"2.2", riptide.New(riptide.Options{Version: riptide.V22, Stream: true}), true}
 )
 
 // streamWorld is a proxy between TCP clients and a TCP server of a dialect.

@@ -9,6 +9,7 @@
 package codectest
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -84,6 +85,13 @@ type Config struct {
 	// so that the session lives long enough to grow. Nil means none. If sessions still end too soon, the memory check
 	// leaves out all that Forgeable names.
 	FatalIfForged func(datagram []byte) bool
+	// Forge returns a datagram that a blind forger may send. The forger knows the addresses and the protocol, and sees no
+	// traffic. The suite makes others from datagrams of another session. Nil: only those.
+	Forge func(rng *rand.Rand, toServer bool) []byte
+	// ForgedGap bounds how long a blind forger may hold messages up. Zero means 3 s.
+	ForgedGap time.Duration
+	// Defenceless is the reason why a blind forger can harm a session of the protocol. Empty: it must not.
+	Defenceless string
 	// MaxMemory bounds in bytes how much hostile datagrams may make both sides of a session grow. Zero means 4 MiB.
 	MaxMemory uint64
 
@@ -127,6 +135,7 @@ var checks = []check{
 	{"peer-vanishes", checkVanish},
 	{"no-answer", checkNoAnswer},
 	{"hostile", checkHostile},
+	{"forger", checkForger},
 	{"memory", checkMemory},
 	{"proof", checkProof},
 	{"optional", checkOptional},
@@ -159,6 +168,9 @@ func (c Config) withDefaults() *Config {
 	}
 	if c.DialTimeout == 0 {
 		c.DialTimeout = 15 * time.Second
+	}
+	if c.ForgedGap == 0 {
+		c.ForgedGap = 3 * time.Second
 	}
 	if c.MaxMemory == 0 {
 		c.MaxMemory = 4 << 20

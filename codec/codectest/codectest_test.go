@@ -19,6 +19,7 @@ func toyConfig(fault string) Config {
 	data := codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte{1, 2, 3}}
 	kick := codec.Goodbye{Reason: codec.Kicked, Data: []byte("afk"), Pad: 2}
 	return Config{
+		Defenceless:      "the toys take every datagram of their peer's address",
 		New:              factoryFrom(1),
 		NearWrap:         factoryFrom(0xffff - 10),
 		MaxPayload:       func(codec.Mode) int { return toyMaxPayload },

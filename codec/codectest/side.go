@@ -44,6 +44,7 @@ type side struct {
 
 	stats        codec.Stats // as last seen
 	lent         []lent
+	accepted     time.Time     // when Receive last took a datagram
 	buffer       []byte        // for Transmit
 	late         time.Duration // delay of each wake-up after its timeout, as in a busy loop
 	advancedFrom time.Time     // the timeout of an Advance without a Transmit round yet; else zero
@@ -72,7 +73,10 @@ var sumSeed = maphash.MakeSeed()
 // receive gives the Conn a datagram and drains it. At random it also calls Advance early, which must be harmless.
 func (s *side) receive(now time.Time, datagram []byte) {
 	// The codec may drop any datagram for its own reasons. The ledger shows whether a drop mattered.
-	_ = s.conn.Receive(now, datagram)
+	dropped := s.conn.Stats().Dropped
+	if s.conn.Receive(now, datagram) == nil && s.conn.Stats().Dropped == dropped {
+		s.accepted = now
+	}
 	s.drain(now)
 	if !s.over && s.rng.IntN(4) == 0 {
 		s.conn.Advance(now)

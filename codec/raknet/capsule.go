@@ -54,6 +54,8 @@ type capsule struct {
 	splitCount uint32
 	splitIndex uint32
 	payload    []byte // aliases the datagram; at most 8191 bytes
+
+	print uint32 // of its content, once a receiver has judged it
 }
 
 // parse reads the first capsule of b and returns the rest of b. After an error the rest of the datagram is void.

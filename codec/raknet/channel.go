@@ -27,6 +27,7 @@ type channels struct {
 type channel struct {
 	order    Seq24       // number of the next ordered message
 	sequence Seq24       // lowest sequencing number that is not stale
+	late     uint8       // stale sequenced messages in a row
 	waiting  waitingHeap // messages ahead of order
 }
 
@@ -39,10 +40,47 @@ func (c *channels) judge(m *inbound) verdict {
 	switch ahead := m.order.Sub(order); {
 	case ahead > 0:
 		return early
-	case ahead < 0, isSequenced(m.mode) && m.sequence.Before(sequence):
+	case isSequenced(m.mode):
+		return c.judgeSequenced(m, ahead < 0, m.sequence.Sub(sequence))
+	case ahead < 0:
 		return stale
 	}
 	return fresh
+}
+
+// Bounds of how late a sequenced message can be. One that is later, or that comes behind so many others, shows that a
+// forged message was taken for the newest: the peer's own count again.
+const (
+	mostLate    = maxReliableAhead
+	mostLateRun = 32 // of unreliable ones, which are sent once
+)
+
+// judgeSequenced says whether a sequenced message is fresh or stale. ahead is its distance from the least number that
+// is not stale; overtaken says that an ordered message behind it was passed on.
+func (c *channels) judgeSequenced(m *inbound, overtaken bool, ahead int) verdict {
+	switch {
+	case !overtaken && (ahead >= 0 || ahead < -mostLate):
+		return fresh
+	case int(m.channel) < len(c.list) && c.list[m.channel].late >= mostLateRun:
+		return fresh
+	}
+	return stale
+}
+
+// isFar reports whether an ordering number is further ahead than messages can be in flight.
+func (c *channels) isFar(number uint8, order Seq24) bool {
+	next := Seq24(0)
+	if int(number) < len(c.list) {
+		next = c.list[number].order
+	}
+	return order.Sub(next) >= maxReliableAhead
+}
+
+// overtake counts a sequenced message that was stale.
+func (c *channels) overtake(m *inbound) {
+	if ch := c.at(m.channel); !m.mode.IsReliable() && ch.late < mostLateRun {
+		ch.late++
+	}
 }
 
 // pass records the delivery of a fresh message.
@@ -52,6 +90,9 @@ func (c *channels) pass(m *inbound) {
 		ch.order, ch.sequence = ch.order.Add(1), 0
 	} else {
 		ch.sequence = m.sequence.Add(1)
+	}
+	if m.order == ch.order {
+		ch.late = 0
 	}
 }
 

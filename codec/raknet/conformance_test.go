@@ -56,6 +56,7 @@ func TestConformance(t *testing.T) {
 		Forgeable: func(datagram []byte) bool {
 			return len(datagram) > 0 && (datagram[0]&bitValid != 0 || datagram[0] == idOpenConnectionRequest2)
 		},
+		Forge:            forge,
 		StatelessRefusal: codec.ServerFull,
 		Timeout:          15 * time.Second,
 	})

@@ -60,6 +60,7 @@ type Conn struct {
 	offline   []byte         // offline message or final datagram to be sent next; a later one replaces it
 	pongDue   time.Duration  // server: pings before this time get no answer
 	shutdown  shutdown
+	goodbye   goodbye
 
 	*workspace // noWorkspace while nothing is under way
 	sender     sender
@@ -108,6 +109,7 @@ func (c *Conn) Advance(now time.Time) {
 	c.askAgain(at)
 	c.report()
 	c.stepShutdown(at)
+	c.stepGoodbye(at)
 	switch {
 	case c.phase == connected:
 		c.stepKeepalive(at)
@@ -210,6 +212,9 @@ func (c *Conn) NextTimeout() time.Time {
 	switch c.phase {
 	case connected:
 		next = c.keepalive.next(&c.sender, c.p.o.Timeout)
+		if at, ok := c.goodbye.next(); ok {
+			next = min(next, at)
+		}
 	case closing:
 		next = c.shutdown.next()
 	}

@@ -63,6 +63,7 @@ func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error
 		}
 		if rtt, ok := c.keepalive.receivePong(now, &m); ok {
 			c.clock.sample(rtt, m.pingTime, m.pongTime)
+			c.doubtGoodbye(now, now-rtt)
 		}
 		return nil
 	case idDetectLostConnections:
@@ -77,7 +78,7 @@ func (c *Conn) handleControl(now time.Duration, payload []byte, pad uint8) error
 		}
 		return nil
 	case idDisconnectionNotification:
-		c.finish(c.goodbyeReason())
+		c.hearGoodbye(now)
 		return nil
 	}
 	if c.dialed {

@@ -51,29 +51,67 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 		return err
 	}
 	c.received++
-	c.keepalive.heardAt = now
 	switch d.kind {
 	case ackDatagram:
-		return c.sender.acknowledge(now, d.body)
+		return c.hear(now, c.sender.acknowledge(now, d.body))
 	case nackDatagram:
-		return c.sender.reject(now, d.body)
+		return c.hear(now, c.sender.reject(now, d.body))
 	}
 	if c.pressure == codec.Refuse {
 		c.receiver.dropped++
+		if c.receiver.datagrams.judge(d.number) != refused {
+			c.keepalive.heardAt = now
+		}
 		return errPressure
 	}
 	c.receiver.patience = c.patience()
 	err := c.receiver.take(now, &d)
+	if err != errDatagramWindow && err != errDatagramSeen {
+		c.keepalive.heardAt = now
+	}
 	for i := range c.receiver.ready {
 		if handleErr := c.handle(now, &c.receiver.ready[i]); err == nil {
 			err = handleErr
 		}
 	}
 	c.receiver.ready = c.receiver.ready[:0]
-	if err == errSplitTooLarge {
+	if err == errSplitTooLarge && c.isStuck(now) {
 		c.expel()
 	}
 	return err
+}
+
+// hear takes a datagram about our own as a sign of life if it names one that was sent lately. Else it is late, or
+// forged.
+func (c *Conn) hear(now time.Duration, err error) error {
+	if c.sender.named {
+		c.keepalive.heardAt = now
+		c.doubtGoodbye(now, c.sender.ackedSent)
+	} else {
+		c.receiver.dropped++
+	}
+	return err
+}
+
+// isStuck reports whether the peer waits for a message that is too large. Any part of one may be forged. A genuine one
+// keeps the oldest missing number for a long time. During the handshake there is no such time.
+func (c *Conn) isStuck(now time.Duration) bool {
+	r := &c.receiver
+	if c.phase != connected {
+		return true
+	}
+	if r.giant.base != r.reliable.base || !r.giant.seen {
+		r.giant = giant{base: r.reliable.base, since: now, seen: true}
+	}
+	return now-r.giant.since >= c.p.o.Timeout
+}
+
+// giant is a message that is too large: the oldest reliable number that was missing when one of its parts came, and
+// since when it is missing.
+type giant struct {
+	base  Seq24
+	since time.Duration
+	seen  bool
 }
 
 // receiveOffline handles an offline message, which is outside of the reliability layer.

@@ -5,19 +5,21 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/internal/prints"
 )
 
 var (
 	errDatagramSeen   = fmt.Errorf("raknet: datagram arrived before: %w", codec.ErrDuplicate)
 	errDatagramWindow = fmt.Errorf("raknet: datagram number: %w", codec.ErrWindow)
 	errReliableWindow = fmt.Errorf("raknet: reliable message number: %w", codec.ErrWindow)
+	errOrderWindow    = fmt.Errorf("raknet: ordering number: %w", codec.ErrWindow)
 	errHeldRoom       = fmt.Errorf("raknet: no room to hold an early message: %w", codec.ErrLimit)
 	errSplitRoom      = fmt.Errorf("raknet: no room for another split message: %w", codec.ErrLimit)
 	errSplitTooLarge  = fmt.Errorf("raknet: split message over every bound: %w", codec.ErrLimit)
 )
 
 // maxHeld bounds the messages that wait for an earlier one, in all ordering channels together.
-const maxHeld = 4096
+const maxHeld = 2000
 
 // receiver is the receiving half of a connection. It unpacks datagrams, joins split messages, and puts messages in
 // order. If it has no room, it refuses a datagram. A refused datagram is not acknowledged, so the peer sends its
@@ -25,15 +27,23 @@ const maxHeld = 4096
 type receiver struct {
 	*receiving
 	datagrams  datagramWindow
+	strays     strays
+	heardAt    time.Duration // when a datagram of the window came
 	reliable   reliableWindow
 	channels   channels
 	heldBudget int // bytes that may wait in channels
 	splits     reassembly
 	memory     *buffers
+	giant      giant
+	scope      int    // how far ahead reliable messages may be, if only those count; else everything
+	fresh      uint64 // reliable messages taken
 	dropped    uint64 // as in codec.Stats
 	ackDelay   time.Duration
 	patience   time.Duration // how long the answer to a NACK may take
 }
+
+// everything is the scope of a datagram whose number is in order.
+const everything = -1
 
 // receiving is the part of a receiver that is needed only while data arrives.
 type receiving struct {
@@ -53,22 +63,24 @@ type receiving struct {
 // isIdle reports whether no acknowledgement waits.
 func (r *receiving) isIdle() bool { return r.acks.count == 0 && r.nacks.count == 0 }
 
-// take takes a data datagram; ready holds the results. Parts of a datagram may count even if there is an error.
+// take takes a data datagram; what came of it is in ready. Parts of a datagram may count even if there is an error. The
+// number of a datagram shows which ones are missing, and which unreliable messages have come before. It is no reason to
+// drop a reliable message, since a forged datagram may have used it.
 func (r *receiver) take(now time.Duration, d *datagram) error {
 	judged, wasMissing := r.datagrams.judge(d.number), r.holes.fill(d.number)
-	switch {
-	case judged == refused && !wasMissing:
-		r.dropped++
-		return errDatagramWindow
-	case judged == stale: // our acknowledgement was lost, or the path duplicated the datagram
-		r.dropped++
-		r.acknowledge(now, d)
-		return errDatagramSeen
-	case judged == fresh:
+	if judged == refused && !wasMissing {
+		return r.takeStray(now, d)
+	}
+	if judged == stale {
+		r.acknowledge(now, d) // our acknowledgement was lost, or the path made two of one
+		return r.takeAgain(now, d, errDatagramSeen, maxReliableAhead)
+	}
+	if judged == fresh {
 		r.note(now, d.number)
 	}
-
+	r.heardAt = now
 	r.acknowledge(now, d)
+	r.scope = everything
 	refusal, err := r.takeCapsules(now, d.body)
 	r.holes.close(r.reliable.next)
 	if refusal != nil {
@@ -79,6 +91,57 @@ func (r *receiver) take(now time.Duration, d *datagram) error {
 		r.acks.remove(d.number)
 		r.openHole(now, d.number, 1)
 		return refusal
+	}
+	return err
+}
+
+// takeStray takes a datagram whose number is far from the others'.
+func (r *receiver) takeStray(now time.Duration, d *datagram) error {
+	due := r.reliable.next
+	if r.strays.add(now, r.heardAt, d.number) {
+		r.datagrams.move(d.number)
+		return r.takeMoved(now, d)
+	}
+	err := r.takeAgain(now, d, errDatagramWindow, strayAhead)
+	if err == nil {
+		r.acknowledge(now, d)
+		if r.reliable.next != due && r.reliable.base == r.reliable.next { // only the peer knows the number that is due
+			r.datagrams.move(d.number)
+			r.heardAt = now
+		}
+	}
+	return err
+}
+
+// takeMoved takes the datagram to which the window has moved.
+func (r *receiver) takeMoved(now time.Duration, d *datagram) error {
+	r.heardAt = now
+	r.acknowledge(now, d)
+	r.scope = everything
+	refusal, err := r.takeCapsules(now, d.body)
+	if refusal != nil {
+		r.dropped++
+		r.acks.remove(d.number)
+		return refusal
+	}
+	return err
+}
+
+// takeAgain takes only those reliable messages of a datagram that have not come, as far as they are less than ahead of
+// the oldest that is missing. It returns none if there is no such message.
+func (r *receiver) takeAgain(now time.Duration, d *datagram, none error, ahead int) error {
+	r.scope = ahead
+	before := r.fresh
+	refusal, err := r.takeCapsules(now, d.body)
+	r.scope = everything
+	switch {
+	case refusal != nil:
+		r.dropped++
+		r.acks.remove(d.number)
+		return refusal
+	case r.fresh == before:
+		r.dropped++
+		return none
 	}
 	return err
 }
@@ -113,14 +176,25 @@ func (r *receiver) takeCapsules(now time.Duration, b []byte) (refusal, err error
 }
 
 func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err error) {
-	if c.mode.IsReliable() {
-		switch r.reliable.judge(c.reliable) {
+	switch {
+	case c.mode.IsReliable():
+		c.print = prints.Of(c.payload, uint64(c.order)<<40|uint64(c.splitIndex)<<16|uint64(c.splitID))
+		switch r.reliable.judge(c.reliable, c.print) {
 		case stale:
 			r.dropped++
 			return nil, nil
 		case refused:
 			return errReliableWindow, nil
 		}
+		if r.scope != everything && c.reliable.Sub(r.reliable.base) >= r.scope {
+			return errDatagramWindow, nil
+		}
+		r.fresh++
+	case r.scope != everything:
+		return nil, nil // it came before, or is not known to be the peer's
+	}
+	if hasChannel(c.mode) && r.channels.isFar(c.channel, c.order) {
+		return errOrderWindow, nil
 	}
 	m := inbound{
 		payload: c.payload, pad: c.pad, mode: c.mode, channel: c.channel, order: c.order, sequence: c.sequence,
@@ -178,8 +252,7 @@ func (r *receiver) place(m inbound, v verdict) {
 		r.channels.hold(m)
 		return
 	case stale:
-		r.dropped++
-		r.recycle(m)
+		r.placeLate(m)
 		return
 	}
 	r.ready = append(r.ready, m)
@@ -189,13 +262,24 @@ func (r *receiver) place(m inbound, v verdict) {
 	r.channels.pass(&m)
 	for m, v, ok := r.channels.release(m.channel); ok; m, v, ok = r.channels.release(m.channel) {
 		if v == stale {
-			r.dropped++
-			r.recycle(m)
+			r.placeLate(m)
 			continue
 		}
 		r.ready = append(r.ready, m)
 		r.channels.pass(&m)
 	}
+}
+
+// placeLate drops a sequenced message that another has overtaken. An ordered message is passed on: its reliable number
+// is new, so a forged message has taken its place.
+func (r *receiver) placeLate(m inbound) {
+	if isOrdered(m.mode) {
+		r.ready = append(r.ready, m)
+		return
+	}
+	r.channels.overtake(&m)
+	r.dropped++
+	r.recycle(m)
 }
 
 // recycle frees the memory of a message that is no longer needed.
@@ -218,7 +302,7 @@ func (r *receiver) mayHold(size int) bool {
 
 func (r *receiver) arrived(c *capsule) {
 	if c.mode.IsReliable() {
-		r.reliable.add(c.reliable)
+		r.reliable.add(c.reliable, c.print)
 	}
 }
 

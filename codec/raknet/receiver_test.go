@@ -90,7 +90,7 @@ func TestReceiverRefusesReliableNumbersFarAhead(t *testing.T) {
 func TestReceiverRefusesDatagramsFarAhead(t *testing.T) {
 	f := newFeeder(t)
 	f.n = maxJump
-	if _, err := f.feed(orderedCapsule(0, 0, 8)); !errors.Is(err, codec.ErrWindow) || f.r.nacks.count > 0 {
+	if _, err := f.feed(orderedCapsule(strayAhead, 0, 8)); !errors.Is(err, codec.ErrWindow) || f.r.nacks.count > 0 {
 		t.Errorf("beyond the window: %v, %d asked for", err, f.r.nacks.count)
 	}
 	f.n = maxJump - 1

@@ -17,7 +17,7 @@ func (s *sender) acknowledge(now time.Duration, body []byte) error {
 		if was == inFlight {
 			s.congestion.acknowledged(n, int(d.size))
 		}
-		s.ackedAt = now
+		s.ackedAt, s.ackedSent = now, max(s.ackedSent, d.at)
 		if d.again {
 			return // the transmission that it acknowledges is unknown
 		}
@@ -100,12 +100,14 @@ func (s *sender) eachNamed(body []byte, visit func(Seq24)) error {
 		return err
 	}
 	left := maxFlight
+	s.named = false
 	for named, ok := r.next(); ok; named, ok = r.next() {
 		for _, span := range s.flight.overlap(named) {
 			for n := span.first; !span.last.Before(n); n = n.Add(1) {
 				if left--; left < 0 {
 					return errAcks
 				}
+				s.named = true
 				visit(n)
 			}
 		}

@@ -1,9 +1,11 @@
 package raknet
 
+import "tidegate/codec/internal/prints"
+
 // maxReliableAhead is how many reliable messages may arrive ahead of a missing one. Stock RakNet keeps at most 512 in
 // flight, the most generous other implementation 2048. A message beyond is refused: it is not acknowledged, so the
-// peer sends it again.
-const maxReliableAhead = 8192
+// peer sends it again. A power of two.
+const maxReliableAhead = 2048
 
 // reliableWindow knows which of the peer's reliable messages arrived, so that each is accepted once. Its memory grows
 // with the distance from the oldest missing number to the newest arrived one. It is nothing while no message is
@@ -12,23 +14,37 @@ type reliableWindow struct {
 	base Seq24    // oldest that has not arrived
 	next Seq24    // one more than the newest that has arrived
 	seen []uint64 // bit n mod size: n, one of the size numbers from base on, arrived; size is a power of two
+
+	prints prints.Prints
 }
 
-// judge says whether a message is fresh, stale, or refused as too far ahead.
-func (w *reliableWindow) judge(n Seq24) verdict {
-	switch ahead := n.Sub(w.base); {
-	case ahead < 0:
-		return stale
+// judge says whether a message is fresh, stale, or refused as too far ahead. One with another content than the message
+// that came under its number is fresh.
+func (w *reliableWindow) judge(n Seq24, print uint32) verdict {
+	ahead := n.Sub(w.base)
+	switch {
 	case ahead >= maxReliableAhead:
 		return refused
-	case ahead < w.size() && w.has(n):
-		return stale
+	case ahead >= 0 && (ahead >= w.size() || !w.has(n)):
+		return fresh
+	case ahead > -prints.Most && w.prints.Differs(int(n), print):
+		return fresh
 	}
-	return fresh
+	return stale
+}
+
+// arrived reports whether a message came under the number before.
+func (w *reliableWindow) arrived(n Seq24) bool {
+	ahead := n.Sub(w.base)
+	return ahead < 0 || ahead < w.size() && w.has(n)
 }
 
 // add records a fresh message.
-func (w *reliableWindow) add(n Seq24) {
+func (w *reliableWindow) add(n Seq24, print uint32) {
+	known := w.arrived(n)
+	if w.prints.Add(int(n), print, n.Sub(w.base)); known {
+		return
+	}
 	if !n.Before(w.next) {
 		w.next = n.Add(1)
 	}
@@ -63,11 +79,11 @@ func (w *reliableWindow) has(n Seq24) bool {
 }
 
 func (w *reliableWindow) grow() {
-	grown := reliableWindow{base: w.base, next: w.next, seen: make([]uint64, max(1, 2*len(w.seen)))}
+	grown := reliableWindow{seen: make([]uint64, max(1, 2*len(w.seen)))}
 	for i := range w.size() {
 		if n := w.base.Add(i); w.has(n) {
 			grown.seen[int(n)%grown.size()/64] |= 1 << (n % 64)
 		}
 	}
-	*w = grown
+	w.seen = grown.seen
 }

@@ -17,11 +17,11 @@ func TestReliableWindow(t *testing.T) {
 		if seen[n] {
 			want = stale
 		}
-		if got := w.judge(n); got != want {
+		if got := w.judge(n, 1); got != want {
 			t.Fatalf("judge(%d) = %v, want %v", n, got, want)
 		}
 		if want == fresh {
-			w.add(n)
+			w.add(n, 1)
 			seen[n] = true
 		}
 	}
@@ -33,13 +33,13 @@ func TestReliableWindow(t *testing.T) {
 func TestReliableWindowIsBounded(t *testing.T) {
 	w := reliableWindow{base: seq24Mask}
 	furthest := w.base.Add(maxReliableAhead - 1)
-	if got := w.judge(furthest.Add(1)); got != refused {
+	if got := w.judge(furthest.Add(1), 1); got != refused {
 		t.Errorf("judge beyond the window = %v, want refused", got)
 	}
-	if got := w.judge(furthest); got != fresh {
+	if got := w.judge(furthest, 1); got != fresh {
 		t.Fatalf("judge at the window's end = %v, want fresh", got)
 	}
-	w.add(furthest)
+	w.add(furthest, 1)
 	if w.size() != maxReliableAhead {
 		t.Errorf("the window keeps %d numbers, want %d", w.size(), maxReliableAhead)
 	}
@@ -48,16 +48,16 @@ func TestReliableWindowIsBounded(t *testing.T) {
 func TestReliableWindowInOrderNeedsNoMemory(t *testing.T) {
 	w := reliableWindow{base: seq24Mask - 10}
 	for range 100 {
-		w.add(w.base)
+		w.add(w.base, 1)
 	}
 	if len(w.seen) != 0 {
 		t.Errorf("%d words in use, want none", len(w.seen))
 	}
-	w.add(w.base.Add(1))
+	w.add(w.base.Add(1), 1)
 	if w.release(); len(w.seen) == 0 {
 		t.Error("released the window with a missing message")
 	}
-	w.add(w.base)
+	w.add(w.base, 1)
 	if w.release(); len(w.seen) != 0 {
 		t.Error("not released though nothing is missing")
 	}

@@ -33,12 +33,14 @@ type sender struct {
 	congestion  congestion
 	pacer       pacer
 	ackedAt     time.Duration // when a datagram was last newly acknowledged
+	ackedSent   time.Duration // when the newest acknowledged datagram was sent
 	rtt         rtt
 	channels    []sendChannel
 	splitID     uint16
 	openSplits  int
-	bytes       int // bytes of the game's unsettled messages
-	count       int // number of those
+	named       bool // the last ACK or NACK named a remembered datagram
+	bytes       int  // bytes of the game's unsettled messages
+	count       int  // number of those
 	memory      *buffers
 
 	resent, lost uint64        // as in codec.Stats

@@ -1,12 +1,12 @@
 package raknet
 
-// datagramHistory is the number of newest datagram numbers that are remembered to detect duplicates. maxJump is how
-// far a number may be ahead of the newest before the datagram is refused. An outage of the path causes a jump. At
-// 1,600 datagrams a second the peer is given up (10 s) before a longer jump. Only the last maxMissing numbers of a
-// hole are requested, as in stock RakNet (docs/protocols/raknet.md#recovery-and-congestion).
+// datagramHistory is how many of the newest datagram numbers are remembered to tell duplicates. maxJump is by how much
+// a number may run ahead of the newest and count at once. A longer jump, as after an outage of the path, has to be
+// confirmed. Only the last maxMissing of a hole are asked for, as stock RakNet does
+// (docs/protocols/raknet.md#recovery-and-congestion).
 const (
 	datagramHistory = 1024
-	maxJump         = 16384
+	maxJump         = 1024
 	maxMissing      = 1000
 )
 
@@ -26,7 +26,7 @@ type datagramWindow struct {
 	seen [datagramHistory / 64]uint64 // bit n mod datagramHistory: n arrived
 }
 
-// judge says whether a datagram is fresh, stale, or refused: too far ahead, or too old to tell.
+// judge says whether a datagram is fresh, stale, or refused: a stray, which is too far ahead, or too old to tell.
 func (w *datagramWindow) judge(n Seq24) verdict {
 	switch ahead := n.Sub(w.next); {
 	case ahead >= maxJump, ahead < -datagramHistory:
@@ -59,4 +59,11 @@ func (w *datagramWindow) forget(n Seq24) { w.clear(n) }
 
 func (w *datagramWindow) clear(n Seq24) {
 	w.seen[n/64%(datagramHistory/64)] &^= 1 << (n % 64)
+}
+
+// move takes a stray for the newest datagram. What was known of the numbers around it is forgotten.
+func (w *datagramWindow) move(n Seq24) {
+	w.seen = [len(w.seen)]uint64{}
+	w.next = n.Add(1)
+	w.seen[n/64%(datagramHistory/64)] |= 1 << (n % 64)
 }

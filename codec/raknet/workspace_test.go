@@ -45,7 +45,7 @@ func TestIdleConnectionHasNoWorkspace(t *testing.T) {
 		t.Errorf("after silence the server saw %+v", l.toServer)
 	}
 	l.client.Close(l.now, codec.Goodbye{})
-	l.wait(time.Second)
+	l.wait(2 * time.Second)
 	if l.client.workspace != &noWorkspace || l.server.workspace != &noWorkspace {
 		t.Error("a connection that has ended has a workspace")
 	}
@@ -64,7 +64,9 @@ func TestNextConnectionHasTheMemory(t *testing.T) {
 		t.Fatal("nothing is under way")
 	}
 	l.client.Close(l.now, codec.Goodbye{})
+	l.drop = func(up bool, _ []byte) bool { return !up }
 	l.exchange()
+	l.wait(4 * time.Second)
 	got := codectest.Kinds(l.toServer)
 	if !slices.Equal(got, []codec.EventKind{codec.Lost, codec.Lost, codec.Disconnected}) {
 		t.Errorf("the server saw %v", got)

@@ -119,7 +119,7 @@ func (c *Conn) receiveGoodbye(now time.Time, d []byte) error {
 	if f.carriesData() {
 		disconnected.Payload, disconnected.Pad = c.lend(d, goodbyeLen)
 	}
-	c.endWith(disconnected)
+	c.hearGoodbye(now, disconnected)
 	return nil
 }
 

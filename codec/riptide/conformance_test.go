@@ -53,6 +53,7 @@ func conformance(v Version) codectest.Config {
 			codectest.ReasonOnly(codec.Overflow, codec.Kicked),
 		},
 		StatelessRefusal: codec.ServerFull,
+		Forge:            forge(v),
 		Forgeable:        func(d []byte) bool { return forgeable(&dialects[v], d) },
 		FatalIfForged:    func(d []byte) bool { return fatalIfForged(&dialects[v], d) },
 	}

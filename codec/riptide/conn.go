@@ -42,6 +42,7 @@ type Conn struct {
 	busy      bool   // messages have passed since the last heartbeat
 	client    uint16 // the client's ID
 	heard     time.Time
+	doubt     doubt
 	welcome   welcome
 	ticker    ticker
 
@@ -106,6 +107,7 @@ func (c *Conn) Advance(now time.Time) {
 		c.end(codec.TimedOut)
 		return
 	}
+	c.stepDoubt(now)
 	c.resendWelcome(now)
 	c.resendMessages(now)
 	if !c.server {
@@ -118,7 +120,7 @@ func (c *Conn) NextTimeout() time.Time {
 	if c.state == closed {
 		return time.Time{}
 	}
-	next := codec.Earliest(c.deadline(), c.ticker.next)
+	next := codec.Earliest(codec.Earliest(c.deadline(), c.ticker.next), c.doubt.next())
 	if c.welcome.waiting {
 		next = codec.Earliest(next, c.welcome.sentAt.Add(c.resendAfter(c.welcome.sends, c.welcome.sentAt)))
 	}

@@ -22,6 +22,8 @@ type notifier struct {
 	next     seq                       // number of the next message that we send
 	acked    seq                       // newest of ours that the peer has reported
 	last     seq                       // newest received
+	late     seq                       // newest of a run of messages that came late
+	lateRun  uint8                     // their number
 	reported seq                       // the last that a header of ours has reported
 	arrivals [notifyMemory / 64]uint64 // of the newest notifyMemory: bit s mod notifyMemory says that s was received
 	receipts []notifyReceipt
@@ -110,11 +112,28 @@ func (n *notifier) ask(s seq, r codec.Receipt) (lost codec.Receipt) {
 	return lost
 }
 
-// receive records the peer's message s and reports whether it is newer than all before it.
+// mostLate is the number of late messages, each a little newer than the one before, after which the newest message
+// counts as forged.
+const (
+	mostLate = 32
+	lateStep = 8
+)
+
+// receive records the peer's message s and reports whether it is newer than all before it. A message that is later than
+// the network can make it shows that a forged one was taken for the newest. The peer's own number then counts again.
 func (n *notifier) receive(s seq) bool {
 	gap := s.minus(n.last)
-	if gap <= 0 {
+	switch {
+	case gap == 0:
 		return false
+	case gap > 0:
+	case gap > -notifyMemory && !n.isRun(s):
+		return false
+	default:
+		n.lateRun, n.arrivals = 0, [len(n.arrivals)]uint64{}
+		n.last, n.reported = s-1, s-1
+		n.note(s-1, true)
+		gap = 1
 	}
 	for i := range min(gap, notifyMemory) {
 		n.note(s-seq(i), i == 0)
@@ -125,6 +144,16 @@ func (n *notifier) receive(s seq) bool {
 	}
 	n.last = s
 	return true
+}
+
+// isRun notes a late message, and reports whether a long run of them has come.
+func (n *notifier) isRun(s seq) bool {
+	if step := s.minus(n.late); n.lateRun == 0 || step <= 0 || step > lateStep {
+		n.lateRun = 0
+	}
+	n.late = s
+	n.lateRun++
+	return n.lateRun >= mostLate
 }
 
 // acknowledged handles the peer's report h on our messages. news says that h is new, and lost how many messages it

@@ -4,11 +4,16 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/internal/prints"
 )
 
 // Receive takes one datagram, which holds one message.
 func (c *Conn) Receive(now time.Time, datagram []byte) error {
-	return c.stats.Count(c.receive(now, datagram))
+	err := c.receive(now, datagram)
+	if err == nil && c.dialect.kindOf(datagram) != kindDisconnect {
+		c.stillThere(now)
+	}
+	return c.stats.Count(err)
 }
 
 func (c *Conn) receive(now time.Time, d []byte) error {
@@ -83,7 +88,7 @@ func (c *Conn) receiveReliable(now time.Time, d []byte) error {
 		return codec.ErrUnexpected
 	}
 	s := seq(c.dialect.uint16At(d, 0))
-	verdict := c.window.add(now, s, c.options.TimeoutTime)
+	verdict := c.window.add(now, s, prints.Of(d, 0), c.options.TimeoutTime)
 	if verdict == beyond {
 		return codec.ErrWindow
 	}

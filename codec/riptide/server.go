@@ -57,7 +57,7 @@ func (c *Conn) receiveFromClient(now time.Time, k kind, d []byte) error {
 	case k == kindHeartbeat:
 		return c.answerHeartbeat(now, d)
 	case k == kindDisconnect:
-		c.end(codec.Closed)
+		c.hearGoodbye(now, codec.Event{Kind: codec.Disconnected, Reason: codec.Closed})
 		return nil
 	}
 	return codec.ErrUnexpected

@@ -1,6 +1,10 @@
 package riptide
 
-import "time"
+import (
+	"time"
+
+	"tidegate/codec/internal/prints"
+)
 
 // windowSize is the number of remembered sequence numbers from the oldest missing one on, a power of two.
 const windowSize = 4096
@@ -18,29 +22,44 @@ const (
 // One bit each tells it for the windowSize numbers from base on. docs/protocols/riptide.md#duplicates describes how
 // the real library differs, and why.
 type window struct {
-	base  seq       // oldest not received
-	last  seq       // newest received
-	first uint8     // advances of last in all, up to 16: the number of meaningful acknowledgement bits
-	bits  []uint64  // bit (number mod windowSize); nil while no number is missing
-	stuck time.Time // since when numbers have been beyond
+	base   seq      // oldest not received
+	last   seq      // newest received
+	first  uint8    // advances of last in all, up to 16: the number of meaningful acknowledgement bits
+	bits   []uint64 // bit (number mod windowSize); nil while no number is missing
+	prints prints.Prints
+	stuck  time.Time // since when numbers have been beyond
 }
 
 // newWindow returns a window that expects s as the first number.
-func newWindow(s seq) window { return window{base: s, last: s - 1} }
+func newWindow(s seq) window {
+	return window{base: s, last: s - 1, prints: prints.Prints{Wrap: 1 << 16}}
+}
+
+// furthest is by how much numbers beyond the window may be ahead of it. Only a peer that has given up a message comes
+// so far, and it counts on by one.
+const furthest = 64
 
 // add records s and returns the decision on its message. A missing number is given up when other numbers have been
-// beyond for longer than patience. So a peer that drops one of its messages does not block all later ones.
-func (w *window) add(now time.Time, s seq, patience time.Duration) verdict {
+// beyond for longer than patience. So a peer that drops one of its messages does not block all later ones. A message
+// with other content than the earlier ones under its number is fresh: one of them is forged.
+func (w *window) add(now time.Time, s seq, print uint32, patience time.Duration) verdict {
 	ahead := s.minus(w.base)
-	if ahead < 0 {
-		return duplicate
-	}
 	if ahead >= windowSize {
-		if !w.impatient(now, patience) {
+		if ahead >= windowSize+furthest || !w.impatient(now, patience) {
 			return beyond
 		}
 		w.skipTo(s - windowSize + 1)
+		ahead = windowSize - 1
 	}
+	if ahead < 0 || w.bits != nil && w.isSet(s) {
+		isLate := ahead < 0 && w.prints.Missed(int(s), -ahead)
+		if !isLate && (ahead <= -prints.Most || !w.prints.Differs(int(s), print)) {
+			return duplicate
+		}
+		w.prints.Add(int(s), print, ahead)
+		return fresh
+	}
+	w.prints.Add(int(s), print, ahead)
 	if s == w.base && !w.hasHoles() {
 		w.advance(s)
 		w.base++
@@ -48,9 +67,6 @@ func (w *window) add(now time.Time, s seq, patience time.Duration) verdict {
 	}
 	if w.bits == nil {
 		w.bits = make([]uint64, windowSize/64)
-	}
-	if w.isSet(s) {
-		return duplicate
 	}
 	w.set(s)
 	if w.last.before(s) {

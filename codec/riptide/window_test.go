@@ -26,7 +26,7 @@ func TestWindowSteps(t *testing.T) {
 		{"the far end of the gap", 4, fresh, 42, 0x0100},
 		{"long ago", 65535, duplicate, 42, 0x0100},
 	} {
-		if got := w.add(start, step.s, time.Second); got != step.want {
+		if got := w.add(start, step.s, 1, time.Second); got != step.want {
 			t.Fatalf("%s: verdict %d, want %d", step.what, got, step.want)
 		}
 		if a := w.acknowledge(step.s); a != (ack{step.last, step.bits, step.s}) {
@@ -45,7 +45,7 @@ func TestWindowShuffled(t *testing.T) {
 		for pass, want := range []verdict{fresh, duplicate} {
 			for _, i := range order {
 				s := base + round*windowSize + seq(i)
-				if got := w.add(start, s, time.Second); got != want {
+				if got := w.add(start, s, 1, time.Second); got != want {
 					t.Fatalf("round %d pass %d number %d: verdict %d, want %d", round, pass, s, got, want)
 				}
 			}
@@ -63,7 +63,7 @@ func TestWindowAcknowledgesHonestly(t *testing.T) {
 	received := map[seq]bool{}
 	for range 5000 {
 		s := w.base + seq(rng.IntN(40))
-		w.add(start, s, time.Second)
+		w.add(start, s, 1, time.Second)
 		received[s] = true
 		a := w.acknowledge(s)
 		for i := range seq(16) {
@@ -80,13 +80,13 @@ func TestWindowAcknowledgesHonestly(t *testing.T) {
 func TestWindowBeyond(t *testing.T) {
 	const patience = 5 * time.Second
 	w := newWindow(1)
-	if got := w.add(start, 1+windowSize, patience); got != beyond {
+	if got := w.add(start, 1+windowSize, 1, patience); got != beyond {
 		t.Fatalf("a leap with nothing missing: verdict %d", got)
 	}
-	if got := w.add(start.Add(time.Hour), 1+windowSize, patience); got != beyond {
+	if got := w.add(start.Add(time.Hour), 1+windowSize, 1, patience); got != beyond {
 		t.Fatalf("a leap with nothing missing, much later: verdict %d", got)
 	}
-	w.add(start, 2, patience) // 1 is missing
+	w.add(start, 2, 1, patience) // 1 is missing
 	for _, step := range []struct {
 		what string
 		at   time.Duration
@@ -98,13 +98,15 @@ func TestWindowBeyond(t *testing.T) {
 		{"still", patience - 1, windowSize + 1, beyond},
 		{"the missing one after all", patience - 1, 1, fresh},
 		{"no longer beyond", patience - 1, windowSize + 1, fresh},
-		{"beyond again", patience, 2*windowSize + 8, beyond},
-		{"patience ends", 2 * patience, 2*windowSize + 8, fresh},
-		{"patience begins anew", 2 * patience, 4 * windowSize, beyond},
-		{"given up", 2 * patience, 3, duplicate},
-		{"not given up", 2 * patience, windowSize + 9, fresh},
+		{"far beyond", patience, windowSize + 3 + furthest, beyond},
+		{"far beyond, much later", 3 * patience, windowSize + 3 + furthest, beyond},
+		{"beyond again", 3 * patience, windowSize + 11, beyond},
+		{"patience ends", 4 * patience, windowSize + 11, fresh},
+		{"patience begins anew", 4 * patience, windowSize + 20, beyond},
+		{"given up", 4 * patience, 3, duplicate},
+		{"not given up", 4 * patience, windowSize + 9, fresh},
 	} {
-		if got := w.add(start.Add(step.at), step.s, patience); got != step.want {
+		if got := w.add(start.Add(step.at), step.s, 1, patience); got != step.want {
 			t.Fatalf("%s: verdict %d, want %d", step.what, got, step.want)
 		}
 	}
@@ -112,15 +114,37 @@ func TestWindowBeyond(t *testing.T) {
 
 func TestWindowRelaxes(t *testing.T) {
 	w := newWindow(1)
-	w.add(start, 2, time.Second)
+	w.add(start, 2, 1, time.Second)
 	if w.relax(); w.bits == nil {
 		t.Fatal("memory given up while a number is missing")
 	}
-	w.add(start, 1, time.Second)
+	w.add(start, 1, 1, time.Second)
 	if w.relax(); w.bits != nil {
 		t.Fatal("memory kept with nothing missing")
 	}
-	if got := w.add(start, 3, time.Second); got != fresh {
+	if got := w.add(start, 3, 1, time.Second); got != fresh {
 		t.Fatalf("verdict %d after that, want fresh", got)
+	}
+}
+
+// TestWindowTakesLateMessages has a number beyond the window give up a missing one. The beyond number may be forged,
+// so the message of the peer still counts, once.
+func TestWindowTakesLateMessages(t *testing.T) {
+	const missing, newest, beyond = 5, 100, 5 + windowSize + 9
+	w := newWindow(1)
+	for s := seq(1); s <= newest; s++ {
+		if s != missing {
+			w.add(start, s, 1, time.Second)
+		}
+	}
+	w.add(start, beyond, 1, time.Second)
+	w.add(start.Add(time.Second), beyond, 1, time.Second)
+	if w.base != newest+1 {
+		t.Fatalf("base %d, want %d: the missing number given up", w.base, newest+1)
+	}
+	for _, want := range []verdict{fresh, duplicate} {
+		if got := w.add(start, missing, 1, time.Second); got != want {
+			t.Errorf("verdict %d on the late message, want %d", got, want)
+		}
 	}
 }

@@ -65,7 +65,10 @@ func conformance(dialect Dialect, largest int) codectest.Config {
 		Prefix:     (&instruction{op: update, entity: 1}).append(nil, &canonical),
 		MaxPayload: func(codec.Mode) int { return largest },
 		Repeats:    true,
-		Leaves:     []codectest.GoodbyeCase{codectest.ReasonOnly(codec.Closed, codec.TimedOut)},
+
+		Defenceless: "R-Type has neither a secret nor a number: a datagram of the player's address is the player's",
+
+		Leaves: []codectest.GoodbyeCase{codectest.ReasonOnly(codec.Closed, codec.TimedOut)},
 		Kicks: []codectest.GoodbyeCase{
 			codectest.ReasonOnly(codec.ServerStopped, codec.Kicked),
 			codectest.ReasonOnly(codec.Kicked, codec.Kicked),

@@ -1,0 +1,118 @@
+// Package prints tells repeated messages from forged ones. A codec drops a message if its number came before. A forger
+// who guesses a number would so have the peer's message dropped. Therefore the content of numbered messages is
+// remembered.
+package prints
+
+import "hash/maphash"
+
+const (
+	// Most is the number of newest messages that are remembered.
+	Most = 1024
+
+	first = 16
+	// mostRivals is how many further messages are remembered that came under a number which another had used.
+	mostRivals = 256
+
+	// A print is bits of the content's hash. Above them is the turn of the number, so that an old print is noticed.
+	bits  = 27
+	turns = 1 << (32 - bits)
+)
+
+// Prints remember the newest numbered messages. A second message under a known number with other content is no
+// repetition: one of the two is forged, and nothing tells which. The codec then delivers both. Memory grows with the
+// number of messages, to 4 KiB, and beyond that with the distance to the message that is furthest ahead.
+type Prints struct {
+	Wrap   int      // one more than the highest number, a power of two; zero means 2^24
+	list   []uint32 // by number; 0: none
+	taken  int      // messages so far, up to Most
+	rivals []rival
+}
+
+// rival is a message under a number that another had used.
+type rival struct {
+	number int
+	print  uint32
+}
+
+var seed = maphash.MakeSeed()
+
+// Of returns the print of a message. extra is what distinguishes it beside its bytes.
+func Of(message []byte, extra uint64) uint32 {
+	h := maphash.Bytes(seed, message) ^ extra*0x9e3779b97f4a7c15
+	return uint32(h^h>>32)&(1<<bits-1) | 1
+}
+
+// Differs reports whether messages have come under a number, and all had other content.
+func (p *Prints) Differs(number int, print uint32) bool {
+	known := p.knows(number)
+	if known && *p.slot(number) == print|p.turn(number) {
+		return false
+	}
+	for _, r := range p.rivals {
+		if r.number == number {
+			known = true
+			if r.print == print {
+				return false
+			}
+		}
+	}
+	return known
+}
+
+// Missed reports whether nothing has come under a number that is behind the oldest missing one by less than the number
+// of messages so far. A codec that gives up missing numbers so tells a late message from a repeated one.
+func (p *Prints) Missed(number, behind int) bool {
+	return behind < p.taken && !p.knows(number)
+}
+
+// Add remembers a message. ahead is its distance from the oldest number that is missing.
+func (p *Prints) Add(number int, print uint32, ahead int) {
+	p.taken = min(p.taken+1, Most)
+	for len(p.list) < p.taken+max(ahead, 0) {
+		p.grow(number - ahead)
+	}
+	if !p.knows(number) {
+		*p.slot(number) = print | p.turn(number)
+		return
+	}
+	if len(p.rivals) == mostRivals {
+		copy(p.rivals, p.rivals[1:])
+		p.rivals = p.rivals[:mostRivals-1]
+	}
+	p.rivals = append(p.rivals, rival{number, print})
+}
+
+func (p *Prints) slot(number int) *uint32 { return &p.list[number%len(p.list)] }
+
+func (p *Prints) turn(number int) uint32 { return uint32(number/len(p.list)) % turns << bits }
+
+// knows reports whether the list has a print of a number.
+func (p *Prints) knows(number int) bool {
+	if len(p.list) == 0 {
+		return false
+	}
+	known := *p.slot(number)
+	return known != 0 && known&^(1<<bits-1) == p.turn(number)
+}
+
+// grow makes room for twice as many. near is a number close to the others.
+func (p *Prints) grow(near int) {
+	old := p.list
+	p.list = make([]uint32, max(first, 2*len(old)))
+	cycle, wrap := turns*len(old), p.Wrap
+	if wrap == 0 {
+		wrap = 1 << 24
+	}
+	for i, known := range old {
+		if known == 0 {
+			continue
+		}
+		at := int(known>>bits)*len(old) + i // the number, modulo cycle
+		ahead := ((at-near)%cycle + cycle) % cycle
+		if ahead >= cycle/2 {
+			ahead -= cycle
+		}
+		number := ((near+ahead)%wrap + wrap) % wrap
+		*p.slot(number) = known&(1<<bits-1) | p.turn(number)
+	}
+}

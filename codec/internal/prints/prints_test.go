@@ -1,0 +1,68 @@
+package prints
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+)
+
+func printOf(n, content int) uint32 {
+	return Of(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(content))
+}
+
+// TestRepetitionsAreKnown checks that the newest messages are told from others under their numbers, over the
+// wrap-around and while memory grows.
+func TestRepetitionsAreKnown(t *testing.T) {
+	for _, wrap := range []int{1 << 16, 1 << 24} {
+		p := Prints{Wrap: wrap}
+		start := wrap - 700
+		for i := range 3000 {
+			n := (start + i) % wrap
+			p.Add(n, printOf(n, 0), 0)
+			for back := range min(i+1, len(p.list)) {
+				old := (n - back + wrap) % wrap
+				if p.Differs(old, printOf(old, 0)) {
+					t.Fatalf("wrap %d: message %d is another one after %d more", wrap, old, back)
+				}
+				if back%50 == 0 && !p.Differs(old, printOf(old, 1)) {
+					t.Fatalf("wrap %d: a forged message %d is the same after %d more", wrap, old, back)
+				}
+			}
+		}
+		if len(p.list) != Most {
+			t.Errorf("%d places, want %d", len(p.list), Most)
+		}
+	}
+}
+
+// TestRivalsAreKnown takes several messages under one number. Each of them is known, and no further one.
+func TestRivalsAreKnown(t *testing.T) {
+	p := Prints{Wrap: 1 << 16}
+	for content := range 10 {
+		if content > 0 && !p.Differs(7, printOf(7, content)) {
+			t.Errorf("content %d is known before it came", content)
+		}
+		p.Add(7, printOf(7, content), 7)
+	}
+	for content := range 10 {
+		if p.Differs(7, printOf(7, content)) {
+			t.Errorf("content %d is not known", content)
+		}
+	}
+	if p.Differs(8, printOf(8, 0)) {
+		t.Error("a number of which nothing came has another content")
+	}
+}
+
+// TestPrintsAreBounded takes messages under random numbers.
+func TestPrintsAreBounded(t *testing.T) {
+	p := Prints{Wrap: 1 << 24}
+	rng := rand.New(rand.NewPCG(1, 1))
+	for i := range 100_000 {
+		p.Add(rng.IntN(1<<24), printOf(i, i), rng.IntN(4096))
+	}
+	const most = 8192 // the next power of two
+	if len(p.list) > most || len(p.rivals) > mostRivals {
+		t.Errorf("%d places and %d rivals, want at most %d and %d", len(p.list), len(p.rivals), most, mostRivals)
+	}
+}
