@@ -11,10 +11,10 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// TestFailedJoinsShutNobodyOut: on the way to the only server, all datagrams of some players' sessions are lost.
-// Their joins fail, and no other, whether players, checks or nobody hear the server meanwhile.
+// TestFailedJoinsShutNobodyOut loses all datagrams to the only server for some players' sessions. The joins of these
+// players fail. All other joins succeed, with datagrams of the server from players, from checks, or from neither.
 func TestFailedJoinsShutNobodyOut(t *testing.T) {
-	const joins, one = 40, 4 // of so many joins, one is lost
+	const joins, one = 40, 4 // one join of each four is lost
 	for _, row := range []struct {
 		name    string
 		playing int
@@ -29,7 +29,7 @@ func TestFailedJoinsShutNobodyOut(t *testing.T) {
 			for range row.playing {
 				w.connect(codec.Hello{})
 			}
-			unlucky := make(map[netip.AddrPort]bool) // sockets towards the server
+			unlucky := make(map[netip.AddrPort]bool) // sockets to the server
 			w.servers[0].misses = func(from netip.AddrPort) bool { return unlucky[from] }
 			var lost, lucky []*player
 			for i := range joins {
@@ -62,7 +62,7 @@ func TestFailedJoinsShutNobodyOut(t *testing.T) {
 	}
 }
 
-// towardsServer is the socket of a player's session towards its server, or nil.
+// towardsServer returns the socket of a player's session to its server, or nil.
 func (w *world) towardsServer(p *player) netio.Socket {
 	if e := w.proxy.relay.table.Get(w.keyOf(p)); e != nil {
 		return e.Value.socket
@@ -70,8 +70,8 @@ func (w *world) towardsServer(p *player) netio.Socket {
 	return nil
 }
 
-// TestServersThatLetNobodyInAreAvoided: a server that answers its players and lets no one else in has a rest after a
-// few joins.
+// TestServersThatLetNobodyInAreAvoided asserts that a server rests after a few failed joins, though it answers its
+// present players.
 func TestServersThatLetNobodyInAreAvoided(t *testing.T) {
 	route := defaultRoute(riptide22())
 	route.Upstream.Servers = upstream.At(serverAddr)

@@ -11,7 +11,7 @@ import (
 	"tidegate/proxy/bridge"
 )
 
-// aggregated is a Riptide player on a RakNet server that echoes.
+// aggregated joins a Riptide player to a RakNet server that echoes.
 func aggregated(t *testing.T) (w *world, p *player, server *peer) {
 	route := defaultRoute(raknet6())
 	route.Bridge.Envelope = bridge.EnvelopeAggregate
@@ -21,7 +21,7 @@ func aggregated(t *testing.T) (w *world, p *player, server *peer) {
 	return w, p, w.servers[0].peers[0]
 }
 
-// sendAtOnce has the proxy receive all messages in one turn.
+// sendAtOnce gives the proxy all messages in one turn.
 func (w *world) sendAtOnce(p *player, messages []codec.Message) {
 	w.t.Helper()
 	for _, m := range messages {
@@ -34,8 +34,8 @@ func (w *world) sendAtOnce(p *player, messages []codec.Message) {
 	}
 }
 
-// TestAggregatesThereAndBack: what is sent at once, of whichever modes, IDs and sizes, comes back from an echo as it
-// was, and shares messages on its way.
+// TestAggregatesThereAndBack sends messages of random modes, IDs and sizes to an echo, several in one turn. Each
+// comes back unchanged, and they share envelopes on their way.
 func TestAggregatesThereAndBack(t *testing.T) {
 	w, p, server := aggregated(t)
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -49,7 +49,7 @@ func TestAggregatesThereAndBack(t *testing.T) {
 			if rng.IntN(5) == 0 {
 				mode = modes[rng.IntN(len(modes))]
 			}
-			m := codec.Message{Mode: mode, HasID: mode != codec.Notify, Payload: []byte{byte(total >> 8), byte(total)}} // each once
+			m := codec.Message{Mode: mode, HasID: mode != codec.Notify, Payload: []byte{byte(total >> 8), byte(total)}} // unique
 			for range rng.IntN(40) {
 				m.Payload = append(m.Payload, byte(rng.Uint32()))
 			}
@@ -93,7 +93,7 @@ func boolByte(b bool) byte {
 	return 0
 }
 
-// TestAggregateOnTheWire joins what may share, and keeps apart what may not, in order.
+// TestAggregateOnTheWire asserts that messages share an envelope where they may, and that their order stays.
 func TestAggregateOnTheWire(t *testing.T) {
 	w, p, server := aggregated(t)
 	reliable := func(id uint16, payload []byte) codec.Message {
@@ -118,7 +118,7 @@ func TestAggregateOnTheWire(t *testing.T) {
 	}
 }
 
-// TestAggregateLeavesBeforeTheGoodbye: what was said in a session's last turn arrives.
+// TestAggregateLeavesBeforeTheGoodbye asserts that messages of a session's last turn arrive.
 func TestAggregateLeavesBeforeTheGoodbye(t *testing.T) {
 	w, p, server := aggregated(t)
 	w.sendAtOnce(p, []codec.Message{{Mode: codec.Reliable, ID: 1, HasID: true, Payload: []byte("last words")}})

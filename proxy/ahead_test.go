@@ -14,7 +14,7 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// RakNet's offline messages, by their first byte, and what follows in some of them.
+// Some of RakNet's offline messages, by their first byte, and parts of their content.
 const (
 	openRequest1, openReply1 = 0x05, 0x06
 	openRequest2, openReply2 = 0x07, 0x08
@@ -23,10 +23,10 @@ const (
 	gameGUID    = "000660c48509a6ae"
 )
 
-// wiretap notes the datagrams of a listener to its players, and those to the servers.
+// wiretap records the datagrams from the listener to its players, and datagrams to the servers.
 type wiretap struct {
 	toClients, toServers [][]byte
-	answer               func(to netip.AddrPort, request []byte) // to a datagram for a server; nil: none
+	answer               func(to netip.AddrPort, request []byte) // answers a datagram for a server; may be nil
 }
 
 func (w *world) wiretap() *wiretap {
@@ -74,8 +74,8 @@ func raknetWorld(t *testing.T, clients raknet.Options, change func(*Route)) *wor
 
 const stockReply1 = "06" + raknetMagic + gameGUID + "00" + "05d4"
 
-// TestRefusalsAreTheServersOwn: a server's offline refusal reaches the client byte for byte, and without a grant before
-// it. Stock clients ignore most refusals after the grant.
+// TestRefusalsAreTheServersOwn asserts that a server's offline refusal reaches the client byte for byte, without a
+// grant before it. Stock clients ignore most refusals after the grant.
 func TestRefusalsAreTheServersOwn(t *testing.T) {
 	for _, mode := range []raknet.CookieMode{raknet.CookiesPrivate, raknet.CookiesNone} {
 		for _, c := range []struct {
@@ -114,8 +114,8 @@ func TestRefusalsAreTheServersOwn(t *testing.T) {
 	}
 }
 
-// TestGrantIsTheServers: the second reply, from which stock clients take the server's GUID, has the GUID of the server
-// that granted. The password follows.
+// TestGrantIsTheServers asserts that the second reply has the GUID of the server that granted. Stock clients take the
+// server's GUID from this reply. The password follows.
 func TestGrantIsTheServers(t *testing.T) {
 	for _, mode := range []raknet.CookieMode{raknet.CookiesPrivate, raknet.CookiesNone} {
 		w := raknetWorld(t, raknet.Options{Cookies: mode}, nil)
@@ -133,7 +133,7 @@ func TestGrantIsTheServers(t *testing.T) {
 	}
 }
 
-// TestPasswordIsRefusedOnline: a server decides about the password after its grant.
+// TestPasswordIsRefusedOnline asserts that a server can refuse a password after its grant.
 func TestPasswordIsRefusedOnline(t *testing.T) {
 	w := raknetWorld(t, raknet.Options{}, nil)
 	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
@@ -150,8 +150,8 @@ func TestPasswordIsRefusedOnline(t *testing.T) {
 	}
 }
 
-// TestWaitingClientIsOneSession: a client that repeats its requests while the server is slow has one session, and one
-// connection to the server.
+// TestWaitingClientIsOneSession asserts that a client has one session, and one connection to a slow server, though it
+// repeats its requests.
 func TestWaitingClientIsOneSession(t *testing.T) {
 	w := raknetWorld(t, raknet.Options{}, nil)
 	w.SetPath(serverAddr, upstreamSocketAddr(0), simnet.Weather{Latency: time.Second})
@@ -169,11 +169,12 @@ func TestWaitingClientIsOneSession(t *testing.T) {
 	}
 }
 
-// TestServerThatDoesNotAnswer: the client hears within 6 s that the attempt failed, or gets the next server.
+// TestServerThatDoesNotAnswer asserts that the client hears within 6 s that the attempt failed, or gets the next
+// server.
 func TestServerThatDoesNotAnswer(t *testing.T) {
 	for _, c := range []struct {
 		name   string
-		closed bool // the host says so
+		closed bool // the host reports the closed port
 		second bool // there is another server
 		least  time.Duration
 	}{
@@ -213,8 +214,8 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// TestServerIsLostAfterItsGrant: another server takes the client, and hears the password, whether the client says it
-// before or after that server's grant.
+// TestServerIsLostAfterItsGrant asserts that another server takes the client and gets the password. The client sends
+// the password before or after that server's grant.
 func TestServerIsLostAfterItsGrant(t *testing.T) {
 	for _, latency := range []time.Duration{5 * time.Millisecond, 600 * time.Millisecond} {
 		w := raknetWorld(t, raknet.Options{}, func(r *Route) {
@@ -238,8 +239,8 @@ func TestServerIsLostAfterItsGrant(t *testing.T) {
 	}
 }
 
-// TestSilentClientIsNotTheServersFault: a client that falls silent after its grant does not count as a failure of the
-// server, and nothing more is sent to the server in its name.
+// TestSilentClientIsNotTheServersFault covers a client that falls silent after its grant. The server does not count
+// as failed, and the proxy sends it nothing more for that client.
 func TestSilentClientIsNotTheServersFault(t *testing.T) {
 	w := raknetWorld(t, raknet.Options{}, nil)
 	w.settings.HandshakeTimeout = 10 * time.Second
@@ -259,9 +260,9 @@ func TestSilentClientIsNotTheServersFault(t *testing.T) {
 	w.connect(codec.Hello{})
 }
 
-// TestForgedRequestsAreBounded: without cookies every request may be forged. Sessions stay within the limit of
-// half-open ones, each request asks the server once at most, and no victim is sent more than three times what came in
-// its name.
+// TestForgedRequestsAreBounded covers RakNet without cookies, where every request may be forged. Half-open sessions
+// stay within their limit. Each request asks the server at most once. A victim gets at most three times the bytes
+// that were sent with its address.
 func TestForgedRequestsAreBounded(t *testing.T) {
 	w := raknetWorld(t, raknet.Options{Cookies: raknet.CookiesNone}, nil)
 	asked, told := 0, make(map[netip.AddrPort]int)
@@ -291,11 +292,11 @@ func TestForgedRequestsAreBounded(t *testing.T) {
 			t.Errorf("%s was sent %d bytes for %d", victim, bytes, sent)
 		}
 	}
-	w.connect(codec.Hello{}) // players still come in
+	w.connect(codec.Hello{}) // players can still join
 }
 
-// TestOthersAreGrantedAtOnce: a RakNet client does not wait where the server is asked later, or speaks another
-// protocol.
+// TestOthersAreGrantedAtOnce asserts that the proxy grants at once if it asks the server later, or if the server
+// speaks another protocol.
 func TestOthersAreGrantedAtOnce(t *testing.T) {
 	proofFirst := defaultRoute(raknet6())
 	proofFirst.Admit = ProofFirst

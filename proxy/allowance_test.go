@@ -12,14 +12,14 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// The real game tells one player 6,300 instructions a second, which are 287 KB on the wire.
+// The real game sends one player 6,300 instructions a second, which take 287 KB on the wire.
 const (
 	gameTick     = 10 * time.Millisecond
 	gamePerTick  = 63
 	gameEntities = 60
 )
 
-// streams makes the servers tell each player a world of entities, and update it at the real game's rate for a time.
+// streams makes the servers send each player a world of entities, and update it at the real game's rate for a time.
 func (w *world) streams(life time.Duration) {
 	for _, g := range w.servers {
 		g.react = func(now time.Time, p *peer, ev *codec.Event) {
@@ -47,7 +47,7 @@ func (w *world) stream(p *peer, until time.Time, n int) {
 	}
 }
 
-// count sums the bytes on the wire that the proxy sends, to all and to each address.
+// count sums the bytes on the wire that the proxy sends, in all and to each address.
 func (w *world) count() (told *int, each map[netip.AddrPort]int) {
 	told, each = new(int), make(map[netip.AddrPort]int)
 	w.SetTap(func(from, to netip.AddrPort, d []byte) {
@@ -59,9 +59,9 @@ func (w *world) count() (told *int, each map[netip.AddrPort]int) {
 	return told, each
 }
 
-// TestForgedLifeIsBounded: whoever forges addresses of R-Type players, and goes on in their names with what can be
-// guessed, has no more sent to them in their sessions' whole life than three times what was forged and the allowance of
-// that time, of each session, network, and in all. Then they are over, and nothing is sent any more.
+// TestForgedLifeIsBounded forges addresses of R-Type players and continues their sessions with guessed datagrams. In
+// their whole life, these sessions get at most three times the forged bytes plus an allowance. The allowance is
+// bounded for each session, for each network and in all. Then the sessions end, and the proxy sends nothing more.
 func TestForgedLifeIsBounded(t *testing.T) {
 	const kib = 1 << 10
 	for _, c := range []struct {
@@ -123,9 +123,9 @@ func forgedLife(t *testing.T, dialect rtype.Dialect, forged int, bounds Unproved
 	}
 }
 
-// TestEightPlayersPlay: eight silent players of one network are sent all that the real game has to say within the
-// default limits. So is one of a network that is spent, once it has pressed a key, which proves its address; and any
-// of a trusted network.
+// TestEightPlayersPlay asserts that eight silent players of one network get all data of the real game within the
+// default limits. After its network's allowance is spent, a player still gets all data once a pressed key has proved
+// its address. So does any player of a trusted network.
 func TestEightPlayersPlay(t *testing.T) {
 	const seconds = 3
 	p := rtype.New(rtype.Options{Dialect: rtype.Game32, Seed: [32]byte{1}})
@@ -148,7 +148,7 @@ func TestEightPlayersPlay(t *testing.T) {
 	w = world(tight)
 	silent, speaks := w.join(codec.Hello{}), w.join(codec.Hello{})
 	w.Run(time.Second)
-	var known []byte // an entity, as this player knows it
+	var known []byte // an entity, with the ID that this player knows
 	for _, m := range speaks.received() {
 		if m.Payload[0] == 0 {
 			known = m.Payload[1:5]
@@ -174,8 +174,8 @@ func TestEightPlayersPlay(t *testing.T) {
 	}
 }
 
-// TestLastGameProvesItself: clients of the last game answer two components that nobody has, and are bound by nothing
-// then.
+// TestLastGameProvesItself asserts that clients of the last game prove their address by their answers about two
+// unknown components. Then no allowance bounds them.
 func TestLastGameProvesItself(t *testing.T) {
 	p := rtype.New(rtype.Options{Dialect: rtype.GameLast, Seed: [32]byte{1}})
 	w := newWorldWith(t, 1, simnet.Weather{}, p, matrixRoute(p, p), func(s *Settings) {
@@ -191,8 +191,8 @@ func TestLastGameProvesItself(t *testing.T) {
 	}
 }
 
-// TestSilentPlayersStay: a player of the game who presses no key is not pinged and stays, longer than other protocols'
-// players may be silent, and is told when it ends.
+// TestSilentPlayersStay asserts that an R-Type player that presses no key gets no ping and stays. Other protocols'
+// players may not be silent for so long. The player is told when the session ends.
 func TestSilentPlayersStay(t *testing.T) {
 	p := rtype.New(rtype.Options{Dialect: rtype.Game32})
 	w := newWorld(t, 1, simnet.Weather{}, p, matrixRoute(p, p))
@@ -222,7 +222,7 @@ func TestSilentPlayersStay(t *testing.T) {
 	}
 }
 
-// tick tells a player the next frame, each second.
+// tick sends a player the next frame each second.
 func (w *world) tick(p *peer) {
 	_ = p.conn.Send(w.Now(), codec.Message{Payload: []byte{0x0a}})
 	w.After(time.Second, func() { w.tick(p) })

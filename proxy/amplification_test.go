@@ -14,7 +14,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// victim counts what a forged address sends, as it seems, and is sent.
+// victim counts the bytes from and to a forged address.
 type victim struct {
 	addr              netip.AddrPort
 	asked, told       int // bytes on the wire
@@ -22,7 +22,7 @@ type victim struct {
 }
 
 func (v *victim) watch(w *world) {
-	w.SetPath(doorAddr, v.addr, simnet.Weather{Loss: 1}) // whoever forges the address hears nothing
+	w.SetPath(doorAddr, v.addr, simnet.Weather{Loss: 1}) // the forger does not hear the answers
 	w.SetTap(func(from, to netip.AddrPort, datagram []byte) {
 		switch {
 		case from == v.addr && to == doorAddr:
@@ -35,7 +35,7 @@ func (v *victim) watch(w *world) {
 	})
 }
 
-// talkative lets everyone in and, once they are connected, talks at 50 Hz.
+// talkative admits every client and then sends it messages at 50 Hz.
 func (w *world) talkative() {
 	inner := greets(welcome())
 	for _, g := range w.servers {
@@ -51,7 +51,7 @@ func (w *world) talkative() {
 func (w *world) talk(p *peer, n int) {
 	m := codec.Message{Payload: append([]byte{0, 0, 0, 0, byte(n)}, make([]byte, 200)...)}
 	if w.settings.Listeners[0].Route.Upstream.Protocol.Spec().Closed {
-		m.Payload = m.Payload[:5] // R-Type: entity n is there
+		m.Payload = m.Payload[:5] // R-Type: entity n exists
 	}
 	m.HasID = w.settings.Listeners[0].Route.Upstream.Protocol.Spec().IDs == codec.IDBeside
 	_ = p.conn.Send(w.Now(), m)
@@ -60,9 +60,9 @@ func (w *world) talk(p *peer, n int) {
 	}
 }
 
-// TestAmplification: a forged address gets at most three times the bytes that were sent in its name, whether its forger
-// sends one datagram or goes on as a client does that hears nothing, and whatever the game server has to say. Beyond it
-// are only answers and an allowance that have budgets of their own, which are as good as empty here.
+// TestAmplification asserts that a forged address gets at most three times the bytes that were sent with it. The
+// forger sends one datagram, or continues like a client that hears nothing. The game server sends as much as it
+// likes. Only answers and an allowance come on top. Their own budgets are almost empty here.
 func TestAmplification(t *testing.T) {
 	for _, c := range amplifiers() {
 		for _, admit := range []Admit{UpstreamFirst, ProofFirst} {
@@ -82,10 +82,11 @@ func TestAmplification(t *testing.T) {
 type amplifier struct {
 	name     string
 	protocol codec.Protocol
-	most     float64 // measured, rounded up: docs/security.md has the figures
+	most     float64 // measured, rounded up; docs/security.md has the figures
 }
 
-// amplifiers returns every protocol, and RakNet without cookies. What is not measured below may have a factor of 3.
+// amplifiers returns every protocol, and RakNet without cookies. A protocol without a measured figure may have a
+// factor of 3.
 func amplifiers() []amplifier {
 	measured := map[string]float64{"raknet": 0.1, "bedrock": 0.1}
 	all := []amplifier{{"raknet without cookies", raknet.New(raknet.Options{Cookies: raknet.CookiesNone}), 0.1}}
@@ -95,7 +96,8 @@ func amplifiers() []amplifier {
 	return all
 }
 
-// forgedWorld has no budget for answers worth speaking of: one of the network of the forged address has spent it.
+// forgedWorld makes a world almost without a budget for answers. Another address of the forged address's network has
+// spent it.
 func forgedWorld(t *testing.T, p codec.Protocol, admit Admit) *world {
 	route := matrixRoute(p, p)
 	route.Admit = admit
@@ -109,7 +111,7 @@ func forgedWorld(t *testing.T, p codec.Protocol, admit Admit) *world {
 
 func (w *world) spendAnswers(v *victim) {
 	d := w.proxy.relay.listeners[0]
-	for i := range 60 { // until a minute from now
+	for i := range 60 { // for the next minute
 		at := w.Now().Add(time.Duration(i) * time.Second)
 		d.mayAnswer(at, v.addr)
 	}

@@ -11,12 +11,12 @@ import (
 	"tidegate/codec"
 )
 
-// ledger keeps the books of numbered messages, over all servers.
+// ledger records the numbered messages that all servers receive.
 type ledger struct {
 	mu    sync.Mutex
-	times map[uint64]int           // how often each came
-	last  map[uint32]time.Time     // when a player's last came
-	gap   map[uint32]time.Duration // the longest time between two of a player's
+	times map[uint64]int           // number of arrivals of each message
+	last  map[uint32]time.Time     // time of a player's last message
+	gap   map[uint32]time.Duration // longest time between two messages of a player
 }
 
 func newLedger() *ledger {
@@ -34,7 +34,7 @@ func (l *ledger) note(player, number uint32) {
 	l.times[uint64(player)<<32|uint64(number)]++
 }
 
-// sum tells how many messages came, how many of them more than once, and the longest gap of all players.
+// sum returns the number of messages, the number of repeated ones, and the longest gap of all players.
 func (l *ledger) sum() (came, twice int, longest time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -50,7 +50,7 @@ func (l *ledger) sum() (came, twice int, longest time.Duration) {
 	return came, twice, longest
 }
 
-// idle is for how long no message has come.
+// idle returns the time since the last message.
 func (l *ledger) idle() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,7 +61,7 @@ func (l *ledger) idle() time.Duration {
 	return least
 }
 
-// arcade is a game server over UDP for many players, which may be killed.
+// arcade is a game server over UDP for many players. Tests can kill it.
 type arcade struct {
 	protocol codec.Protocol
 	socket   *net.UDPConn
@@ -89,7 +89,7 @@ func startArcade(t *testing.T, p codec.Protocol, at netip.AddrPort, l *ledger) *
 
 func (a *arcade) addr() netip.AddrPort { return a.socket.LocalAddr().(*net.UDPAddr).AddrPort() }
 
-// end kills the server, or has it say goodbye first.
+// end stops the server, with goodbyes if politely is true.
 func (a *arcade) end(politely bool) {
 	select {
 	case a.stop <- politely:
@@ -142,7 +142,7 @@ func (a *arcade) receive(from netip.AddrPort, datagram []byte) {
 	a.serve(from, conn)
 }
 
-// serve takes a connection's events and writes what it has to say.
+// serve handles a connection's events and writes its datagrams.
 func (a *arcade) serve(from netip.AddrPort, conn codec.Conn) {
 	for ev, ok := conn.Poll(); ok; ev, ok = conn.Poll() {
 		switch ev.Kind {

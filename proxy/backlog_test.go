@@ -9,8 +9,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestStrangersAreShedWhenBehind: once more has been read than may wait at once, a stranger in eight is listened to,
-// and every player; until there is nothing left to read.
+// TestStrangersAreShedWhenBehind reads more datagrams than may wait at once. Then the Relay hears one of eight
+// strangers, and every player, until all input has been read.
 func TestStrangersAreShedWhenBehind(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.meet(0, 0, serverAddr)
@@ -39,7 +39,7 @@ func TestStrangersAreShedWhenBehind(t *testing.T) {
 	}
 }
 
-// TestNobodyIsShedUnknowingly: where nobody tells that all has been read, strangers are listened to.
+// TestNobodyIsShedUnknowingly asserts that the Relay hears all strangers if no backend reports the end of input.
 func TestNobodyIsShedUnknowingly(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	for i := range 4 * mostBacklog {
@@ -50,14 +50,15 @@ func TestNobodyIsShedUnknowingly(t *testing.T) {
 	}
 }
 
-// TestSheddingIsCheap: it allocates nothing and writes a line a flood, which counts the others.
+// TestSheddingIsCheap asserts that shedding allocates nothing. It logs one line for each flood, with the number of
+// suppressed lines.
 func TestSheddingIsCheap(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.relay.InputDrained()
 	p.relay.backlog.read = mostBacklog
 	hello := []byte("hello")
 	shed := func() {
-		p.relay.backlog.read = mostBacklog // the next is not the one in eight
+		p.relay.backlog.read = mostBacklog // the next one is not the one of eight
 		p.Receive(p.now, strangerAddr(1), doorAddr, hello)
 	}
 	shed()
@@ -69,7 +70,8 @@ func TestSheddingIsCheap(t *testing.T) {
 	}
 }
 
-// TestRepliesAreBounded: answers no larger than their questions have a budget of their own, of each network and of all.
+// TestRepliesAreBounded asserts that small answers have a budget of their own, for each network and for all. Small
+// answers are not larger than their questions.
 func TestRepliesAreBounded(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
 	ping := append(make([]byte, 9), "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78"...)
@@ -93,8 +95,8 @@ func TestRepliesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhatOpensIsAnybodysWhenBehind: what a player never says in its session is shed like a stranger's, whoever forges
-// its name.
+// TestWhatOpensIsAnybodysWhenBehind asserts that the Relay sheds datagrams that only open a session like a
+// stranger's, even from a player's address. A player in a session never sends them, so they may be forged.
 func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
 	player := w.connect(codec.Hello{})
@@ -116,7 +118,8 @@ func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 	}
 }
 
-// TestAllAskTwiceWhenBehind: a session takes long to open.
+// TestAllAskTwiceWhenBehind asserts that every new client must ask twice in a flood, because opening a session takes
+// long.
 func TestAllAskTwiceWhenBehind(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.relay.InputDrained()

@@ -11,14 +11,14 @@ import (
 	"tidegate/ratelimit"
 )
 
-// banTerms are those of tests: one address is banned for another's deeds only if they are the same.
+// banTerms are the ban terms of tests. A ban covers one address only.
 var banTerms = ratelimit.Terms{
 	First: time.Minute, Longest: time.Hour, Memory: time.Hour, Networks: ratelimit.Networks{V4: 32, V6: 64},
 }
 
 func (w *world) bans() *ratelimit.Bans { return w.proxy.relay.guard.bans }
 
-// TestBannedNewcomersHearNothing: no reply, no session, and a count.
+// TestBannedNewcomersHearNothing asserts that a banned new client gets no reply and no session, and is counted.
 func TestBannedNewcomersHearNothing(t *testing.T) {
 	for _, clients := range []codec.Protocol{riptide22(), raknet6()} {
 		w := newWorld(t, 1, simnet.Weather{}, clients, defaultRoute(riptide22()))
@@ -38,7 +38,8 @@ func TestBannedNewcomersHearNothing(t *testing.T) {
 	}
 }
 
-// TestPlayersWhoAreBannedAreToldSo: in their own protocol, and nobody else is.
+// TestPlayersWhoAreBannedAreToldSo asserts that banned players get a goodbye in their own protocol. Other players
+// stay.
 func TestPlayersWhoAreBannedAreToldSo(t *testing.T) {
 	for _, clients := range []codec.Protocol{riptide22(), raknet6()} {
 		w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, clients, defaultRoute(riptide22()))
@@ -55,7 +56,7 @@ func TestPlayersWhoAreBannedAreToldSo(t *testing.T) {
 	}
 }
 
-// TestWhoMayBeBanned: only sessions whose clients have proved their address, and that are established.
+// TestWhoMayBeBanned asserts that only established sessions with proof of address may be banned.
 func TestWhoMayBeBanned(t *testing.T) {
 	for _, c := range []struct {
 		what               string

@@ -8,7 +8,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// usualLimits are those of the configuration's defaults that a session is asked for.
+// usualLimits returns the default limits that apply to a session.
 func usualLimits() []ratelimit.Limit {
 	return []ratelimit.Limit{
 		limit(ratelimit.Packets, ratelimit.PerSession, 10_000, 20_000, ratelimit.Drop),
@@ -18,7 +18,7 @@ func usualLimits() []ratelimit.Limit {
 	}
 }
 
-// allLimits are one of every kind that a session may be asked for, none of which it reaches.
+// allLimits returns one limit of every kind that applies to a session. The session reaches none of them.
 func allLimits() (all []ratelimit.Limit) {
 	for of := range ratelimit.Quantities {
 		for per := range ratelimit.Scopes {
@@ -30,7 +30,7 @@ func allLimits() (all []ratelimit.Limit) {
 	return all
 }
 
-// limited is a pipe whose Relay has limits.
+// limited makes a pipe whose Relay has limits.
 func limited(t testing.TB, bounds []ratelimit.Limit) *pipe {
 	p := newPipe(t, riptide22(), riptide22())
 	fresh := *p.world.settings
@@ -41,8 +41,8 @@ func limited(t testing.TB, bounds []ratelimit.Limit) *pipe {
 
 var limitedMessage = codec.Message{Payload: make([]byte, 200), Mode: codec.Reliable, ID: 7, HasID: true}
 
-// BenchmarkLimits is BenchmarkRelay's round from Riptide to Riptide without limits, with the default ones, and with all
-// there can be.
+// BenchmarkLimits runs BenchmarkRelay's round from Riptide to Riptide without limits, with the default limits, and
+// with all possible limits.
 func BenchmarkLimits(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -71,7 +71,7 @@ func TestLimitsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestStrangersCostNoAllocation: what is dropped at the listener leaves nothing for the collector.
+// TestStrangersCostNoAllocation asserts that dropping a stranger's datagram allocates nothing.
 func TestStrangersCostNoAllocation(t *testing.T) {
 	p := limited(t, append(allLimits(), limit(ratelimit.Handshakes, ratelimit.PerAddress, 1, 1, ratelimit.Drop)))
 	p.world.bans().Add(ratelimit.Ban{Prefix: ratelimit.Networks{V4: 8, V6: 8}.Of(strangerAddr(0).Addr())})

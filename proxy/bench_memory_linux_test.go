@@ -18,11 +18,11 @@ import (
 	sessions "tidegate/session"
 )
 
-// idleSessions is how many sessions the memory of one is measured by.
+// idleSessions is the number of sessions by which one session's memory is measured.
 const idleSessions = 10_000
 
-// crowdNet is the sockets of a Relay: real ones, opened by a real Poller, but what they are to send goes straight to
-// players and servers that are connections in memory.
+// crowdNet has the sockets of a Relay. A real Poller opens them. Sent datagrams go straight to players and servers
+// that are connections in memory.
 type crowdNet struct {
 	netio.Poller
 	t       testing.TB
@@ -73,7 +73,7 @@ func (c *crowdNet) drain(conn codec.Conn) {
 	}
 }
 
-// step lets everyone say what they have to say after a while.
+// step lets time pass, and lets every player and server send its datagrams.
 func (c *crowdNet) step(after time.Duration) {
 	c.now = c.now.Add(after)
 	for from, p := range c.players {
@@ -94,10 +94,10 @@ func (c *crowdNet) step(after time.Duration) {
 	c.relay.Flush(c.now)
 }
 
-// room is for a datagram of a player or a server.
+// room returns a buffer for a datagram of a player or a server.
 func (c *crowdNet) room() []byte { return c.own[:0] }
 
-// newCrowdNet makes a Relay for so many sessions that nobody has joined yet.
+// newCrowdNet makes a Relay without sessions.
 func newCrowdNet(t testing.TB, carrier Transport, mode Mode, protocol codec.Protocol) *crowdNet {
 	poller, err := netio.New(netio.Options{Backend: netio.Epoll})
 	if err != nil {
@@ -137,8 +137,8 @@ func (c *crowdNet) relayed(from netip.AddrPort) {
 	c.relay.Receive(c.now, c.door, from, []byte("play"))
 }
 
-// terminated establishes sessions of two connections, and lets them be idle for a while. The players and the servers
-// are forgotten afterwards.
+// terminated establishes terminated sessions and lets them be idle for a while. Then it forgets the players and the
+// servers.
 func (c *crowdNet) terminated(all []netip.AddrPort) {
 	for i, from := range all {
 		c.players[from] = c.servers.Dial(c.now, doorAddr, codec.Hello{Identity: uint64(i + 1)})
@@ -152,8 +152,8 @@ func (c *crowdNet) terminated(all []netip.AddrPort) {
 	c.players, c.seats = nil, nil
 }
 
-// BenchmarkIdleSession measures what an idle session takes: heap, and the kernel's slabs, where other processes add
-// noise.
+// BenchmarkIdleSession measures the memory of an idle session: heap, and the kernel's slabs. Other processes add
+// noise to the slabs.
 func BenchmarkIdleSession(b *testing.B) {
 	own := Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}
 	for _, c := range []struct {
@@ -187,7 +187,7 @@ func BenchmarkIdleSession(b *testing.B) {
 	}
 }
 
-// crowd is the addresses of so many players.
+// crowd returns the addresses of n players.
 func crowd(n int) []netip.AddrPort {
 	all := make([]netip.AddrPort, n)
 	for i := range all {
@@ -196,16 +196,16 @@ func crowd(n int) []netip.AddrPort {
 	return all
 }
 
-// heapInUse is what the heap holds that is still needed, and what stacks take.
+// heapInUse returns the size of reachable heap objects and of stacks.
 func heapInUse() int64 {
 	runtime.GC()
-	runtime.GC() // what the first has let go of
+	runtime.GC() // for objects that the first collection released
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// slabBytes is what the kernel's slabs take, of all processes.
+// slabBytes returns the size of the kernel's slabs, for all processes.
 func slabBytes(t testing.TB) (kb int64) {
 	file, err := os.Open("/proc/meminfo")
 	if err != nil {

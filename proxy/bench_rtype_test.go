@@ -14,7 +14,7 @@ import (
 	sessions "tidegate/session"
 )
 
-// meteredSockets counts what a Relay sends to clients.
+// meteredSockets counts the datagrams of a Relay to clients.
 type meteredSockets struct {
 	dialed    []*simSocket
 	buffer    []byte
@@ -43,8 +43,8 @@ func (m *meteredSockets) Send(s netio.Socket, to netip.AddrPort, d []byte) {
 
 func (m *meteredSockets) Forward(s netio.Socket, to netip.AddrPort, d []byte) { m.Send(s, to, d) }
 
-// BenchmarkRTypeWorld is one second of R-Type's game: a world of 100 entities, each updated 60 times, told to 8
-// players one instruction a datagram. The time is the Relay's alone, without system calls.
+// BenchmarkRTypeWorld runs one second of R-Type's game. The server updates a world of 100 entities 60 times for 8
+// players, one instruction in each datagram. The time is the Relay's alone, without system calls.
 func BenchmarkRTypeWorld(b *testing.B) {
 	for _, c := range []struct {
 		name    string
@@ -77,7 +77,7 @@ func BenchmarkRTypeWorld(b *testing.B) {
 	}
 }
 
-// benchGame is a Relay with players of a world.
+// benchGame is a Relay with players of one world.
 type benchGame struct {
 	relay   *Relay
 	sockets *meteredSockets
@@ -119,7 +119,7 @@ func newBenchGame(b *testing.B, p *rtype.Protocol, players, entities int) *bench
 			g.relay.Receive(g.now, door, playerAddr(i), []byte{2})
 		}
 	}
-	for range 200 { // replays are over
+	for range 200 { // until all replays have ended
 		g.now = g.now.Add(10 * time.Millisecond)
 		g.relay.Advance(g.now)
 		g.relay.Flush(g.now)
@@ -134,7 +134,7 @@ func appendID(b []byte, id uint32, little bool) []byte {
 	return binary.BigEndian.AppendUint32(b, id)
 }
 
-// tell has the server tell all players something.
+// tell sends a server's datagram to all players.
 func (g *benchGame) tell(d []byte) {
 	for _, s := range g.sockets.dialed {
 		g.relay.Receive(g.now, s, serverAddr, d)

@@ -6,8 +6,8 @@ import (
 	"tidegate/codec"
 )
 
-// BenchmarkRelay carries one message of 200 bytes from a player to its server, acknowledgements and all: four codec
-// sides and the Relay between them.
+// BenchmarkRelay carries one message of 200 bytes from a player to its server, with acknowledgements. It includes
+// four codec sides and the Relay between them.
 func BenchmarkRelay(b *testing.B) {
 	for _, c := range []struct {
 		name               string

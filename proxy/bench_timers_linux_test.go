@@ -10,8 +10,8 @@ import (
 	sessions "tidegate/session"
 )
 
-// BenchmarkIdleTimers is what 50,000 idle sessions, each with a datagram a second, cost by their deadlines alone, as a
-// share of a core: relayed ones, and those of two connections that want to be woken every five seconds.
+// BenchmarkIdleTimers measures the cost of deadlines for 50,000 idle sessions with one datagram a second each, as a
+// share of a core. Some sessions are relayed. The others have two connections that need a call every five seconds.
 func BenchmarkIdleTimers(b *testing.B) {
 	const sessions = 50_000
 	b.Run("relayed", func(b *testing.B) {
@@ -45,8 +45,8 @@ func newTimersNet(b *testing.B) *crowdNet {
 	return newCrowdNet(b, Transport{Sources: netip.MustParsePrefix("127.64.0.0/10")}, ModeRelay, Any)
 }
 
-// benchTimers lets seconds pass in turns of a millisecond, in each of which a thousandth of the sessions hears
-// something.
+// benchTimers lets seconds pass in turns of a millisecond. In each turn, a thousandth of the sessions receives a
+// datagram.
 func benchTimers[T any](b *testing.B, n *crowdNet, entries []*sessions.Entry[T], hear func(*sessions.Entry[T])) {
 	var spent time.Duration
 	share, seconds := len(entries)/1000, 0
@@ -68,7 +68,7 @@ func benchTimers[T any](b *testing.B, n *crowdNet, entries []*sessions.Entry[T],
 	b.ReportMetric(float64(spent)/float64(time.Duration(seconds)*time.Second)*100, "%core")
 }
 
-// asleep adds an established session of two connections that have nothing to say.
+// asleep adds an established session of two connections that send nothing.
 func (c *crowdNet) asleep(from netip.AddrPort) *entry {
 	r := c.relay
 	d := r.listeners[0]
@@ -88,9 +88,9 @@ func (c *crowdNet) asleep(from netip.AddrPort) *entry {
 	return e
 }
 
-// sleeper is a connection that wants to be woken every five seconds, for nothing.
+// sleeper is a connection that asks for a call every five seconds and then does nothing.
 type sleeper struct {
-	codec.Conn // of which nothing else is called
+	codec.Conn // the Relay calls no other method
 	now        time.Time
 }
 

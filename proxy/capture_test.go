@@ -19,7 +19,7 @@ import (
 	"tidegate/proxy"
 )
 
-// recorder is a capture of a running proxy that keeps all it is given.
+// recorder captures a running proxy and keeps all datagrams.
 type recorder struct {
 	stop  context.CancelFunc
 	ended chan error
@@ -28,7 +28,7 @@ type recorder struct {
 	got []proxy.Captured
 }
 
-// record begins a capture. It returns when all loops listen.
+// record begins a capture. It returns when all loops capture.
 func record(t *testing.T, r *running, f proxy.CaptureFilter) *recorder {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -64,7 +64,7 @@ func (c *recorder) keep(catch *proxy.Catch) {
 	}
 }
 
-// of are the datagrams of one side and direction.
+// of returns the datagrams of one side and direction.
 func (c *recorder) of(upstream, sent bool) (all []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ func (c *recorder) wait(t *testing.T) {
 	}
 }
 
-// TestCapture has a Riptide player play on a RakNet server: what was captured is what both sent and heard, byte by
-// byte, at the addresses that they have.
+// TestCapture lets a Riptide player play on a RakNet server. The capture equals the sent and received datagrams of
+// both, byte by byte, with their addresses.
 func TestCapture(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// meet lets a player of RakNet in, whose handshake begins without a connection.
+// meet admits a RakNet player, whose handshake begins without a connection.
 func (p *udpPeer) meet(protocol codec.Protocol) {
 	p.t.Helper()
 	for p.conn == nil {
@@ -164,7 +164,8 @@ func (p *udpPeer) meet(protocol codec.Protocol) {
 	p.flush()
 }
 
-// check holds what was captured to the addresses of its ends, and to one session once there is one.
+// check compares the captured datagrams with the addresses of both ends. All datagrams of a session have its ID once
+// it exists.
 func (c *recorder) check(t *testing.T, client, door, server netip.AddrPort) {
 	t.Helper()
 	var session proxy.SessionID
@@ -190,7 +191,7 @@ func (c *recorder) check(t *testing.T, client, door, server netip.AddrPort) {
 	}
 }
 
-// TestCaptureOfStreams: a frame is captured with its length before it.
+// TestCaptureOfStreams asserts that a captured frame has its length before it.
 func TestCaptureOfStreams(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
 		c := record(t, w.running, proxy.CaptureFilter{Upstream: "arena"})
@@ -212,7 +213,7 @@ func TestCaptureOfStreams(t *testing.T) {
 	})
 }
 
-// TestCaptureEndsWithItsSession, and tells of none that is not there.
+// TestCaptureEndsWithItsSession also asserts errors for an unknown session, route or upstream.
 func TestCaptureEndsWithItsSession(t *testing.T) {
 	patient := riptide.New(riptide.Options{})
 	r := start(t, netio.Auto, 2, patient, patient, closedPort(t))
@@ -241,7 +242,8 @@ func TestCaptureEndsWithItsSession(t *testing.T) {
 	}
 }
 
-// TestCapturesAreBounded: there are only so many at a time, each lets go of its place, and all end with the proxy.
+// TestCapturesAreBounded asserts that the number of captures is limited. Each capture frees its place, and all end
+// with the proxy.
 func TestCapturesAreBounded(t *testing.T) {
 	r := start(t, netio.Auto, 2, bedrock(), bedrock(), closedPort(t))
 	var all []*recorder
@@ -260,7 +262,7 @@ func TestCapturesAreBounded(t *testing.T) {
 	}
 }
 
-// TestSlowCapture: a reader that takes its time keeps no player waiting, and hears how much it has missed.
+// TestSlowCapture asserts that a slow reader delays no player, and learns how much it has missed.
 func TestSlowCapture(t *testing.T) {
 	r := start(t, netio.Auto, 1, bedrock(), bedrock(), closedPort(t))
 	begun, proceed := make(chan struct{}), make(chan struct{})

@@ -11,7 +11,7 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// checkedWorld is a world whose two servers are checked every second.
+// checkedWorld makes a world whose two servers are checked every second.
 func checkedWorld(t *testing.T, p codec.Protocol, by CheckBy) *world {
 	route := defaultRoute(p)
 	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
@@ -32,7 +32,7 @@ func (w *world) awaitState(server int, want upstream.State, limit time.Duration)
 	return w.Now().Sub(begin)
 }
 
-// checkKinds are the protocols whose servers can be checked, and how.
+// checkKinds lists the protocols whose servers can be checked, and the kind of check.
 var checkKinds = func() (all []checkKind) {
 	for _, m := range udpMembers(noRType) {
 		k := checkKind{m.Spec().Name + ", join", m.Protocol, CheckJoin}
@@ -50,7 +50,8 @@ type checkKind struct {
 	by       CheckBy
 }
 
-// TestChecks: a server that falls silent is down after three checks, gets nobody, and is up again after two.
+// TestChecks asserts that a silent server is down after three checks and gets no clients. It is up again after two
+// checks.
 func TestChecks(t *testing.T) {
 	for _, kind := range checkKinds {
 		t.Run(kind.name, func(t *testing.T) {
@@ -74,7 +75,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// TestChecksOfTheDeadBackOff to eight times the interval.
+// TestChecksOfTheDeadBackOff asserts that the interval of a dead server's checks grows up to eight times.
 func TestChecksOfTheDeadBackOff(t *testing.T) {
 	w := checkedWorld(t, raknet6(), CheckPing)
 	w.Run(1500 * time.Millisecond)
@@ -95,7 +96,7 @@ func TestChecksOfTheDeadBackOff(t *testing.T) {
 	}
 }
 
-// TestChecksLeave: a server is never left with somebody who is not there, however often it is checked, whoever is late.
+// TestChecksLeave asserts that repeated checks leave no client on a server, even if datagrams are late.
 func TestChecksLeave(t *testing.T) {
 	for _, kind := range checkKinds[1:] {
 		t.Run(kind.name, func(t *testing.T) {
@@ -123,7 +124,7 @@ func TestChecksLeave(t *testing.T) {
 	}
 }
 
-// TestRefusedChecks: an answer of the server's host need not be waited for.
+// TestRefusedChecks asserts that a refusal from the server's host counts without a time-out.
 func TestRefusedChecks(t *testing.T) {
 	w := checkedWorld(t, raknet6(), CheckPing)
 	w.servers[0].down = true
@@ -138,7 +139,7 @@ func TestRefusedChecks(t *testing.T) {
 	}
 }
 
-// TestChecksFollowTheList and the settings.
+// TestChecksFollowTheList asserts that checks follow the list of servers and the settings.
 func TestChecksFollowTheList(t *testing.T) {
 	w := checkedWorld(t, raknet6(), CheckPing)
 	w.Run(1500 * time.Millisecond)
@@ -167,7 +168,7 @@ func TestChecksFollowTheList(t *testing.T) {
 	}
 }
 
-// TestChecksDoNotAllocate while nothing changes.
+// TestChecksDoNotAllocate asserts that checks allocate nothing while nothing changes.
 func TestChecksDoNotAllocate(t *testing.T) {
 	w := checkedWorld(t, raknet6(), CheckPing)
 	w.Run(5 * time.Second)

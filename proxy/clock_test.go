@@ -17,7 +17,7 @@ type frozen struct {
 	loop    *loop
 	until   time.Time // the longest that a wait may last
 	waiting [][]byte  // the player's datagrams, in the listener's socket
-	// How long the process stands still, once.
+	// durations of one standstill at each point
 	wait, read, hand, flush time.Duration
 }
 
@@ -69,7 +69,7 @@ func (p *frozen) ListenStream(netip.AddrPort, netio.StreamOptions) (netio.Socket
 	panic("nothing listens")
 }
 
-// turns has the loop turn for so long.
+// turns runs the loop for a duration.
 func (p *frozen) turns(d time.Duration) {
 	p.t.Helper()
 	for p.until = p.now.Add(d); p.now.Before(p.until); {
@@ -101,8 +101,8 @@ var pauses = map[string]func(p *frozen) *time.Duration{
 	"before the answer is flushed": func(p *frozen) *time.Duration { return &p.flush },
 }
 
-// TestPauseSparesNewcomers: a client whose first datagram is read in a turn in which the process stands still has all
-// its time, and so has the server that is asked to let it in.
+// TestPauseSparesNewcomers reads a client's first datagram in a turn in which the process stands still. The client
+// still has all its time. So has the server that the proxy asks to admit it.
 func TestPauseSparesNewcomers(t *testing.T) {
 	terminated := func(s *Settings) {
 		s.Listeners[0].Route.Mode = ModeTerminate
@@ -128,7 +128,7 @@ func TestPauseSparesNewcomers(t *testing.T) {
 			var b [codec.MaxDatagram]byte
 			connect, _ := riptide22().Dial(p.now, doorAddr, codec.Hello{}).Transmit(p.now, b[:0])
 			p.waiting = [][]byte{bytes.Clone(connect)}
-			*at(p) = 6 * time.Second // longer than the server's share of the handshake, not than the codecs' patience
+			*at(p) = 6 * time.Second // longer than the server's share of the handshake, shorter than the codecs' patience
 			p.turns(time.Millisecond)
 			p.turns(3 * time.Second)
 			p.alive()
@@ -136,8 +136,8 @@ func TestPauseSparesNewcomers(t *testing.T) {
 	}
 }
 
-// TestPauseSparesPlayers: a player whose datagrams waited while the process stood still plays on. Their time-outs
-// passed in the pause.
+// TestPauseSparesPlayers asserts that a player plays on if its datagrams waited while the process stood still. The
+// player's time-outs passed in the pause.
 func TestPauseSparesPlayers(t *testing.T) {
 	for name, at := range pauses {
 		t.Run(name, func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestPauseSparesPlayers(t *testing.T) {
 			p.waiting = [][]byte{[]byte("thanks")}
 			p.turns(time.Millisecond)
 			*at(p) = aPause
-			if err := p.loop.turn(); err != nil { // which has not seen what came in the pause
+			if err := p.loop.turn(); err != nil { // this turn has not read the input of the pause
 				t.Fatal(err)
 			}
 			p.waiting = [][]byte{[]byte("still here")}
@@ -164,7 +164,7 @@ func TestPauseSparesPlayers(t *testing.T) {
 	}
 }
 
-// TestPauseEnds: after a pause deadlines are run though input never ends, or no backend tells of it.
+// TestPauseEnds asserts that due work runs after a pause, even if input never ends or no backend reports its end.
 func TestPauseEnds(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	c := newClock(func() time.Time { return now })

@@ -13,9 +13,9 @@ import (
 )
 
 // TestConnectFloodLeavesServersIdle floods the proxy with valid Connects of every protocol whose handshake proves
-// addresses before it ends, each from another source that never answers (lsalzman/enet issue 278). By default the
-// server hears of none, not even of those that ask three times. A player who plays loses no message. While the flood
-// does not repeat itself, others get in.
+// addresses before it ends. Each Connect has another source that never answers (lsalzman/enet issue 278). By default
+// the server hears of none, not even of sources that ask three times. A present player loses no message. While the
+// flood does not repeat itself, other players can join.
 func TestConnectFloodLeavesServersIdle(t *testing.T) {
 	for _, p := range udpMembers(nil) {
 		if p.Spec().Proof != codec.ProvedConnect {
@@ -70,7 +70,7 @@ func connectFlood(t *testing.T, p member, asks int) {
 	late := w.join(codec.Hello{})
 	w.await("in", 5*time.Second, func() bool { return late.find(codec.Connected) != nil || late.gone() })
 	if late.gone() {
-		late = w.join(codec.Hello{}) // RUDP's library asks once: the player tries again
+		late = w.join(codec.Hello{}) // RUDP's library asks once, so the player tries again
 		w.await("in", 5*time.Second, func() bool { return late.find(codec.Connected) != nil })
 	}
 	t.Logf("a new player got in after %v", w.Now().Sub(begin))

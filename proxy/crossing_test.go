@@ -70,7 +70,7 @@ func TestModesAndChannelsPassBetweenRakNets(t *testing.T) {
 	}
 }
 
-// TestRakNetRefusals: a RakNet server's no becomes a Riptide client's.
+// TestRakNetRefusals asserts that a RakNet server's refusal becomes a refusal in Riptide.
 func TestRakNetRefusals(t *testing.T) {
 	for _, c := range []struct{ say, want codec.Reason }{
 		{codec.ServerFull, codec.ServerFull},
@@ -92,7 +92,8 @@ func TestRakNetRefusals(t *testing.T) {
 	}
 }
 
-// orderWorld joins a Riptide player to a RakNet server that sends a burst of ordered messages when it connects.
+// orderWorld joins a Riptide player to a RakNet server. The server sends a burst of ordered messages as the player
+// connects.
 func orderWorld(t *testing.T, ordered bridge.Ordered, seed uint64) (*world, *player, int) {
 	const messages = 60
 	route := defaultRoute(raknet6())
@@ -167,7 +168,7 @@ func TestForeignEnvelopesAreDropped(t *testing.T) {
 	}
 }
 
-// TestNotifyGoesToRakNetAndBack: the only messages without an ID keep what they are.
+// TestNotifyGoesToRakNetAndBack asserts that Notify messages, the only ones without an ID, keep their form.
 func TestNotifyGoesToRakNetAndBack(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), defaultRoute(raknet6()))
 	p := w.connect(codec.Hello{})
@@ -180,8 +181,8 @@ func TestNotifyGoesToRakNetAndBack(t *testing.T) {
 	}
 }
 
-// TestNotifyLosesNothingByAStandstill: the player is told that all arrived when the server has only stood still for a
-// while, and then reads and echoes what has come meanwhile in one go.
+// TestNotifyLosesNothingByAStandstill asserts that the player learns of the arrival of all messages, though the
+// server stood still for a while. Then the server reads and echoes all waiting messages at once.
 func TestNotifyLosesNothingByAStandstill(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), defaultRoute(riptide22()))
 	p := w.connect(codec.Hello{})
@@ -211,7 +212,7 @@ func TestNotifyLosesNothingByAStandstill(t *testing.T) {
 	}
 }
 
-// pipe joins a player to a server through a Relay without any network, for measuring.
+// pipe joins a player to a server through a Relay without a network, for measurements.
 type pipe struct {
 	world  *world
 	player *player
@@ -229,7 +230,7 @@ func newPipe(t testing.TB, clients, upstreams codec.Protocol) *pipe {
 	return &pipe{w, p, server, w.Now(), make([]byte, 0, codec.MaxDatagram)}
 }
 
-// Send implements Sockets: the datagram goes straight to the conn at the other end.
+// Send implements Sockets. The datagram goes straight to the connection at the other end.
 func (p *pipe) Send(s netio.Socket, _ netip.AddrPort, datagram []byte) {
 	to := p.player.conn
 	if s.Peer().IsValid() {
@@ -248,7 +249,7 @@ func (p *pipe) Dial(netip.AddrPort, netio.SocketOptions) (netio.Socket, error) {
 	return nil, errors.New("no more")
 }
 
-// round sends one message through and lets all that follows from it happen.
+// round sends one message, and handles all datagrams that follow from it.
 func (p *pipe) round(m codec.Message) {
 	relay := p.world.proxy.relay
 	relay.sockets.Sockets = p
@@ -313,7 +314,7 @@ func TestUnfitMessagesAreCounted(t *testing.T) {
 	route.Bridge.Envelope = bridge.EnvelopeRaw
 	w := newWorld(t, 1, simnet.Weather{}, riptide22(), route)
 	p := w.connect(codec.Hello{})
-	w.send(&p.peer, codec.Message{Payload: []byte{0x05}, Mode: codec.Reliable, HasID: true}) // a handshake of RakNet's
+	w.send(&p.peer, codec.Message{Payload: []byte{0x05}, Mode: codec.Reliable, HasID: true}) // a RakNet handshake
 	w.send(&p.peer, codec.Message{Mode: codec.Reliable, HasID: true})
 	w.send(&p.peer, codec.Message{Payload: []byte{0x90, 1}, Mode: codec.Reliable, ID: 3, HasID: true})
 	w.await("answered", time.Second, func() bool { return len(p.received()) == 1 })

@@ -14,7 +14,8 @@ import (
 	sessions "tidegate/session"
 )
 
-// library is a protocol as its players' library has it: Riptide's asks five times, and repeats Connect over TCP, too.
+// library returns a protocol as its players' library uses it. Riptide's library asks five times, and repeats Connect
+// over TCP too.
 func library(m member) codec.Protocol {
 	if d := protocols.Find(m.Spec().Name); d.Stream != nil {
 		return d.Default()
@@ -22,9 +23,9 @@ func library(m member) codec.Protocol {
 	return m.Protocol
 }
 
-// TestCrowdsGetIn lets more players join at the same instant than there are half-open places. All get in, because they
-// repeat themselves. None is told that the server is full: half-open places are soon free again, and a refusal is
-// final.
+// TestCrowdsGetIn lets more players join at the same instant than there are half-open places. All get in, because
+// they repeat themselves. None is told that the server is full: half-open places are soon free again, and a refusal
+// is final.
 func TestCrowdsGetIn(t *testing.T) {
 	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
 		for _, client := range members(oneDialect) {
@@ -53,7 +54,7 @@ func ofOneAddress(i int) netip.AddrPort {
 	return netip.AddrPortFrom(playerAddr(1).Addr(), uint16(5000+i))
 }
 
-// A Riptide client asks five times, so five times as many players may get in as there are places.
+// A Riptide client asks five times. So five times as many players as places may get in.
 var crowds = []crowdCase{
 	{"of one address", 40, sessions.Limits{HalfOpen: 1000, HalfOpenAddress: 10}, nil, ofOneAddress},
 	{"of one network", 40, sessions.Limits{HalfOpen: 1000, HalfOpenNetwork: 10, NetworkV4: 24}, nil, playerAddr},

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestMapOfFiles: the package's documentation names each of its files once, and no other.
+// TestMapOfFiles asserts that the package's documentation names each of its files once, and no other file.
 func TestMapOfFiles(t *testing.T) {
 	text, err := os.ReadFile("doc.go")
 	if err != nil {

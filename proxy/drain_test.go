@@ -7,13 +7,13 @@ import (
 	"tidegate/codec"
 )
 
-// TestDrainWithGrace: newcomers are refused at once, players play on, and whoever is left is told when the time is
-// over.
+// TestDrainWithGrace asserts that a drain refuses new clients at once, while players play on. At the end of the grace
+// time, remaining players get a goodbye.
 func TestDrainWithGrace(t *testing.T) {
 	w := riptideWorld(t, nil)
 	stays, leaves := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 	w.proxy.relay.DrainBy(w.Now(), w.Now().Add(time.Minute))
-	w.proxy.relay.DrainBy(w.Now(), w.Now().Add(time.Hour)) // brings nothing forward
+	w.proxy.relay.DrainBy(w.Now(), w.Now().Add(time.Hour)) // a later time changes nothing
 	refused := w.join(codec.Hello{})
 	w.await("refused", 20*time.Second, refused.gone)
 	w.echoes(stays, "still here")
@@ -29,7 +29,7 @@ func TestDrainWithGrace(t *testing.T) {
 	w.await("drained", 5*time.Second, w.proxy.relay.Drained)
 }
 
-// TestDrainEndsWithTheLastSession, and not with the time that it might have taken.
+// TestDrainEndsWithTheLastSession asserts that a drain does not wait for the end of its grace time.
 func TestDrainEndsWithTheLastSession(t *testing.T) {
 	w := riptideWorld(t, nil)
 	p := w.connect(codec.Hello{})

@@ -8,8 +8,8 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// TestPlayersAreExcusedInAFlood: a Riptide player whom we cannot hear for want of time is not given up for the
-// messages that it does not acknowledge, and is where nothing is known of a flood.
+// TestPlayersAreExcusedInAFlood asserts that a Riptide player stays in a flood, though the proxy cannot read its
+// acknowledgements. Without a flood the player is given up.
 func TestPlayersAreExcusedInAFlood(t *testing.T) {
 	for _, flooded := range []bool{false, true} {
 		w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), defaultRoute(riptide22()))

@@ -18,11 +18,11 @@ import (
 	"tidegate/proxy"
 )
 
-// crowd is players who send a numbered message every 10 ms, and come again when they are told goodbye.
+// crowd is a group of players that send a numbered message every 10 ms. They join again after a goodbye.
 type crowd struct {
 	sent    atomic.Int64
 	told    atomic.Int64 // goodbyes that ended a game
-	quiet   atomic.Bool  // they send no more
+	quiet   atomic.Bool  // the players send no more
 	leave   chan struct{}
 	players sync.WaitGroup
 }
@@ -44,7 +44,7 @@ func startCrowd(t *testing.T, r *running, p codec.Protocol, mode codec.Mode, n i
 	return c
 }
 
-// end has the players leave.
+// end lets the players leave.
 func (c *crowd) end() {
 	select {
 	case <-c.leave:
@@ -84,7 +84,7 @@ func (c *crowd) play(t *testing.T, r *running, p codec.Protocol, mode codec.Mode
 				if up {
 					c.told.Add(1)
 				}
-				up, redial = false, time.Now().Add(100*time.Millisecond) // as games do that are told
+				up, redial = false, time.Now().Add(100*time.Millisecond) // as games do after a goodbye
 			}
 		}
 		if now := time.Now(); up && !now.Before(next) && !c.quiet.Load() {
@@ -108,8 +108,8 @@ func (c *crowd) play(t *testing.T, r *running, p codec.Protocol, mode codec.Mode
 	}
 }
 
-// TestRestartUnderLoad kills and restarts a game server on real sockets, under each policy, and tells what became of
-// the messages. Figures of one run are in docs/benchmarks.md.
+// TestRestartUnderLoad kills and restarts a game server on real sockets, under each policy. It reports lost and
+// repeated messages. docs/benchmarks.md has the figures of one run.
 func TestRestartUnderLoad(t *testing.T) {
 	const players = 20
 	for _, game := range []struct {
@@ -129,7 +129,7 @@ func TestRestartUnderLoad(t *testing.T) {
 					s.DrainTimeout = 100 * time.Millisecond // the games do not answer goodbyes
 					route := s.Listeners[0].Route
 					route.Upstream.Options.RetryAfter = 100 * time.Millisecond
-					route.Failover.NewIDs = policy == "transfer" // to a server that has given its own to others
+					route.Failover.NewIDs = policy == "transfer" // the other server has given its own IDs to other players
 					if policy == "hold" {
 						route.Failover.Hold = 20 * time.Second
 					}

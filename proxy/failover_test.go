@@ -17,12 +17,12 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// saga is a world in which a player sends numbered messages while servers come and go.
+// saga is a world in which a player sends numbered messages while servers fail and return.
 type saga struct {
 	*world
 	player *player
 	sent   int
-	got    [2][]int // at each server, in the order they came
+	got    [2][]int // at each server, in order of arrival
 }
 
 // newSaga connects a player by a route that holds sessions for 20 s.
@@ -39,11 +39,11 @@ func newSaga(t *testing.T, seed uint64, weather simnet.Weather, p codec.Protocol
 		s.servers[i].react = s.records(i)
 	}
 	s.player = s.connect(codec.Hello{Data: []byte("me"), Identity: 77})
-	s.Run(time.Second) // until it is established
+	s.Run(time.Second) // until the session is established
 	return s
 }
 
-// records is a game server's reaction that notes the numbers.
+// records returns a game server's reaction that records the numbers.
 func (s *saga) records(server int) func(time.Time, *peer, *codec.Event) {
 	welcome := welcome()
 	return func(now time.Time, p *peer, ev *codec.Event) {
@@ -69,7 +69,7 @@ func (s *saga) play(mode codec.Mode, d time.Duration) {
 	}
 }
 
-// die has a server fall silent and forget everybody; live has it come back.
+// die makes a server fall silent and forget all players.
 func (s *saga) die(server int) {
 	g := s.servers[server]
 	g.down, g.peers, g.byAddr, g.replies = true, nil, make(map[netip.AddrPort]*peer), nil
@@ -77,7 +77,7 @@ func (s *saga) die(server int) {
 
 func (s *saga) live(server int) { s.servers[server].down = false }
 
-// refuse has the host of a server that is down say so about each of the proxy's sockets to it.
+// refuse lets the host of a server report a refusal at each of the proxy's sockets to it.
 func (s *saga) refuse(server int) {
 	for i := range s.proxy.dialed {
 		if socket := s.proxy.sockets[upstreamSocketAddr(i)]; socket.peer == s.servers[server].addr && !socket.closed {
@@ -86,7 +86,7 @@ func (s *saga) refuse(server int) {
 	}
 }
 
-// settled waits until the last message has come and returns how often each came to any server.
+// settled waits until the last message has come. It returns the number of arrivals of each message at any server.
 func (s *saga) settled() map[int]int {
 	s.t.Helper()
 	s.await("the last message received", 30*time.Second, func() bool {
@@ -100,7 +100,7 @@ func (s *saga) settled() map[int]int {
 	return times
 }
 
-// TestHoldOverARestart: a server dies and comes back 4 s later; the player stays, and nothing that it sent is lost.
+// TestHoldOverARestart restarts a server after 4 s. The player stays and loses no message.
 func TestHoldOverARestart(t *testing.T) {
 	for _, member := range reliableMembers() {
 		mode := strongest(member)
@@ -139,8 +139,8 @@ func TestHoldOverARestart(t *testing.T) {
 	}
 }
 
-// afterRestart is what the first server got after it forgot: from where a number comes for the second time, or jumps
-// back.
+// afterRestart returns the numbers that the first server received after its restart. They begin where a number
+// repeats or jumps back.
 func (s *saga) afterRestart() []int {
 	for i := 1; i < len(s.got[0]); i++ {
 		if s.got[0][i] <= s.got[0][i-1] {
@@ -150,7 +150,7 @@ func (s *saga) afterRestart() []int {
 	return s.got[0]
 }
 
-// TestHoldRUDP: what only Tidegate resends is held as well.
+// TestHoldRUDP asserts that a hold also keeps messages that only Tidegate resends.
 func TestHoldRUDP(t *testing.T) {
 	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))
 	route.Failover, route.Bridge.Reliable = Failover{Hold: 20 * time.Second}, bridge.ReliableResend
@@ -160,7 +160,7 @@ func TestHoldRUDP(t *testing.T) {
 	s.player = s.connect(codec.Hello{})
 	s.play(codec.Reliable, time.Second)
 	s.die(0)
-	s.play(codec.Reliable, 4*time.Second) // it notices by itself
+	s.play(codec.Reliable, 4*time.Second) // the proxy notices the loss itself
 	s.live(0)
 	s.play(codec.Reliable, time.Second)
 	times := s.settled()
@@ -171,7 +171,7 @@ func TestHoldRUDP(t *testing.T) {
 	}
 }
 
-// TestHoldFindsAnotherServer at once, where there is one.
+// TestHoldFindsAnotherServer asserts that another server takes the session at once.
 func TestHoldFindsAnotherServer(t *testing.T) {
 	s := newSaga(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, raknet6(), func(r *Route) {
 		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
@@ -191,7 +191,7 @@ func TestHoldFindsAnotherServer(t *testing.T) {
 	}
 }
 
-// TestHoldEnds: a client that no server takes in time is told what it would have been told at once.
+// TestHoldEnds asserts that the client gets the goodbye of a lost server if no server takes it in time.
 func TestHoldEnds(t *testing.T) {
 	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), nil)
 	s.die(0)
@@ -212,7 +212,7 @@ func TestHoldEnds(t *testing.T) {
 	}
 }
 
-// TestWithoutHold: the client is told at once, in words that have it come again.
+// TestWithoutHold asserts that the client hears at once, with a reason that lets it join again.
 func TestWithoutHold(t *testing.T) {
 	for _, member := range udpMembers(noRType) {
 		s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, member.Protocol, func(r *Route) { r.Failover = Failover{} })
@@ -224,7 +224,7 @@ func TestWithoutHold(t *testing.T) {
 	}
 }
 
-// TestKickedPlayersAreNotHeld: a server's own wish is not its loss, unless the route takes it for one.
+// TestKickedPlayersAreNotHeld asserts that a server's goodbye is not a loss, unless the route says so.
 func TestKickedPlayersAreNotHeld(t *testing.T) {
 	for _, row := range []struct {
 		name     string
@@ -255,14 +255,15 @@ func TestKickedPlayersAreNotHeld(t *testing.T) {
 	}
 }
 
-// TestHoldKeepsTheClientID, or ends where it cannot and the route does not allow another.
+// TestHoldKeepsTheClientID asserts that a held session keeps its client ID. If it cannot and the route allows no new
+// ID, the session ends.
 func TestHoldKeepsTheClientID(t *testing.T) {
 	for _, allowed := range []bool{false, true} {
 		s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), func(r *Route) {
 			r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
 			r.Failover.NewIDs = allowed
 		})
-		s.servers[0].react = places(20) // the player's is 101
+		s.servers[0].react = places(20) // the player's ID is 101
 		s.servers[1].react = func(now time.Time, p *peer, ev *codec.Event) {
 			if ev.Kind == codec.Asked {
 				p.conn.Admit(now, 999)
@@ -276,7 +277,7 @@ func TestHoldKeepsTheClientID(t *testing.T) {
 	}
 }
 
-// TestHoldIsBounded: a client that sends more than may wait loses its session, and not a message silently.
+// TestHoldIsBounded asserts that a client loses its session, but no message silently, if it sends more than may wait.
 func TestHoldIsBounded(t *testing.T) {
 	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), func(r *Route) { r.Bridge.Queue = 64 << 10 })
 	s.die(0)
@@ -300,7 +301,7 @@ func TestHoldIsBounded(t *testing.T) {
 	}
 }
 
-// TestHoldBelievesARefusal: a server that does not want the player is not asked again.
+// TestHoldBelievesARefusal asserts that the proxy does not ask a server again after a refusal.
 func TestHoldBelievesARefusal(t *testing.T) {
 	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), nil)
 	s.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
@@ -315,7 +316,7 @@ func TestHoldBelievesARefusal(t *testing.T) {
 	}
 }
 
-// TestHoldScattersTheOthers: to a Riptide player the others have left with the server.
+// TestHoldScattersTheOthers asserts that a Riptide player learns that the other players left with the server.
 func TestHoldScattersTheOthers(t *testing.T) {
 	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), func(r *Route) { r.Failover.NewIDs = true })
 	old := s.servers[0].peers[0]

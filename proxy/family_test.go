@@ -10,13 +10,13 @@ import (
 	"tidegate/internal/registry"
 )
 
-// member is a protocol with what carries it.
+// member is a protocol with its transport.
 type member struct {
 	codec.Protocol
 	transport Transport
 }
 
-// String is the protocol's name, with its transport unless that is UDP.
+// String returns the protocol's name, with its transport unless that is UDP.
 func (m member) String() string {
 	if m.transport.Stream {
 		return m.Spec().Name + " over tcp"
@@ -24,15 +24,14 @@ func (m member) String() string {
 	return m.Spec().Name
 }
 
-// testApp is the application ID of RUDP in these tests: some of them write its packets byte by byte.
+// testApp is the application ID of RUDP in these tests. Some of them write its packets byte by byte.
 const testApp = 7
 
 // testSeed makes proofs of address.
 var testSeed = [32]byte{1}
 
-// named makes the protocol of a name as the tests use it: sessions live through bad weather, and addresses can be
-// proved. R-Type has a Seed only if use has one: the tests' game servers are of the same protocol, and real ones
-// demand no proof.
+// named makes a protocol with options for tests: sessions survive bad weather, and addresses can be proved. R-Type
+// has a Seed only if use has one. The tests' game servers use the same protocol, and real ones demand no proof.
 func named(name string, use registry.Use) codec.Protocol {
 	d := protocols.Find(name)
 	options := d.Options()
@@ -49,7 +48,7 @@ func named(name string, use registry.Use) codec.Protocol {
 	return d.New(options, use)
 }
 
-// udpMembers returns every protocol over UDP but the excepted ones, which have a reason.
+// udpMembers returns every protocol over UDP except the keys of but. The values of but are reasons.
 func udpMembers(but map[string]string) (all []member) {
 	for _, d := range protocols.All {
 		if but[d.Name] == "" {
@@ -59,7 +58,7 @@ func udpMembers(but map[string]string) (all []member) {
 	return all
 }
 
-// members returns every protocol over every transport that it has, but the excepted ones.
+// members returns every protocol over each of its transports, except the keys of but.
 func members(but map[string]string) []member {
 	all := udpMembers(but)
 	for _, d := range protocols.All {
@@ -76,7 +75,7 @@ func streamed(name string) member {
 	return member{named(name, registry.Use{Stream: true}), transport}
 }
 
-// oneDialect keeps R-Type's other dialects out of pairs of all protocols.
+// oneDialect excludes R-Type's other dialects from pairs of all protocols.
 var oneDialect = map[string]string{
 	"rtype":       "finds out what the peer speaks, and speaks rtype-32 to itself",
 	"rtype-0.0.1": "its clients can only press keys: arcade_test.go",
@@ -84,7 +83,7 @@ var oneDialect = map[string]string{
 	"rtype-final": "is bridged by rtype_rate_test.go and rtype_game_test.go",
 }
 
-// noRType keeps R-Type out where a client must connect to a server that says nothing first.
+// noRType excludes R-Type from tests in which a client must connect to a server that does not send first.
 var noRType = map[string]string{
 	"rtype":       "its client is connected when it has heard of an entity, or is pinged after 10 s",
 	"rtype-0.0.1": "as rtype",
@@ -93,7 +92,7 @@ var noRType = map[string]string{
 	"rtype-final": "as rtype",
 }
 
-// TestExceptionsExist: what a test leaves out is a protocol.
+// TestExceptionsExist asserts that each excluded name is a protocol.
 func TestExceptionsExist(t *testing.T) {
 	for _, but := range []map[string]string{oneDialect, noRType} {
 		for name := range but {
@@ -104,7 +103,7 @@ func TestExceptionsExist(t *testing.T) {
 	}
 }
 
-// strongest is the strongest mode of a protocol.
+// strongest returns the strongest mode of a protocol.
 func strongest(p codec.Protocol) codec.Mode {
 	for _, mode := range []codec.Mode{codec.ReliableOrdered, codec.Reliable, codec.Notify, codec.UnreliableSequenced} {
 		if p.Spec().Modes.Has(mode) {

@@ -2,7 +2,7 @@ package proxy
 
 import "testing"
 
-// TestFifo compares a queue with a list, over many fillings and emptyings.
+// TestFifo compares a queue with a list. It fills and empties both many times.
 func TestFifo(t *testing.T) {
 	var q fifo[int]
 	var want []int

@@ -10,7 +10,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// tally is that of the world's only listener and protocol.
+// tally returns the tally of the world's only listener and protocol.
 func (w *world) tally() *stats.Tally {
 	w.t.Helper()
 	all := w.proxy.relay.Figures().Sessions
@@ -69,7 +69,7 @@ func TestFiguresOfTraffic(t *testing.T) {
 	if c.In.Messages < 50 || c.Out.Messages < 50 || u.In.Messages == 0 || u.Out.Messages == 0 || u.Out.Bytes < 50*8 {
 		t.Errorf("datagrams of clients %+v, of upstreams %+v", c, u)
 	}
-	// A heartbeat a second over 40 ms: a look every 5 s finds round trips of about that.
+	// A heartbeat a second over 40 ms: a sample every 5 s finds round trips of about that.
 	for side, s := range map[string]*stats.Samples{"client": &f.ToClients, "upstream": &f.ToUpstreams} {
 		mean := s.RTT.Sum() / time.Duration(max(s.RTT.Count(), 1))
 		if s.RTT.Count() < 2 || mean < 40*time.Millisecond || mean > 60*time.Millisecond {
@@ -81,7 +81,7 @@ func TestFiguresOfTraffic(t *testing.T) {
 	}
 }
 
-// TestFiguresForgetQueues: what was queued for a server is not, once the session is over or is at another.
+// TestFiguresForgetQueues asserts that queued bytes for a server no longer count once the session ends or moves.
 func TestFiguresForgetQueues(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, raknet6(), defaultRoute(raknet6()))
 	p := w.connect(codec.Hello{})
@@ -94,7 +94,7 @@ func TestFiguresForgetQueues(t *testing.T) {
 	}
 }
 
-// TestFiguresOutliveAReload: totals never shrink, not of a listener that is gone either.
+// TestFiguresOutliveAReload asserts that totals never shrink, even for a removed listener.
 func TestFiguresOutliveAReload(t *testing.T) {
 	w := riptideWorld(t, nil)
 	w.connect(codec.Hello{})

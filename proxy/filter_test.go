@@ -23,12 +23,12 @@ func rules(t testing.TB, r filter.Rules) *filter.Set {
 	return set
 }
 
-// from is a rule about one address, from 10.2.0.0 upwards as players have them, and what comes of it.
+// from returns a rule about the sources in a network. Players have addresses from 10.2.0.0 upwards.
 func from(name, prefix string, v ratelimit.Verdict) filter.Source {
 	return filter.Source{Name: name, Prefixes: []netip.Prefix{netip.MustParsePrefix(prefix)}, Verdict: v}
 }
 
-// TestSourceRulesDecideWhoComes: a newcomer who is kept out hears nothing, and others play.
+// TestSourceRulesDecideWhoComes asserts that a refused new client hears nothing, while others play.
 func TestSourceRulesDecideWhoComes(t *testing.T) {
 	for _, clients := range []codec.Protocol{riptide22(), raknet6()} {
 		w := newWorldWith(t, 1, simnet.Weather{}, clients, defaultRoute(riptide22()), func(s *Settings) {
@@ -59,7 +59,8 @@ func TestSourceRulesDecideWhoComes(t *testing.T) {
 	}
 }
 
-// TestNewRulesEndSessions: whoever may not come any more is told so, and counts of rules that stay go on.
+// TestNewRulesEndSessions asserts that new rules end the sessions of refused players with a goodbye. Counts of
+// unchanged rules continue.
 func TestNewRulesEndSessions(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), defaultRoute(raknet6()))
 	p, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
@@ -84,7 +85,7 @@ func TestNewRulesEndSessions(t *testing.T) {
 	}
 }
 
-// TestMessageRules sends a message that a rule is about, and one that none is about.
+// TestMessageRules sends one message that matches a rule, and one that matches none.
 func TestMessageRules(t *testing.T) {
 	for _, c := range []struct {
 		verdict        ratelimit.Verdict
@@ -126,7 +127,8 @@ func TestMessageRules(t *testing.T) {
 	}
 }
 
-// TestRulesDoNotAllocate: neither for messages that pass, nor for datagrams of newcomers who are kept out.
+// TestRulesDoNotAllocate asserts that rules allocate nothing, neither for passing messages nor for datagrams of
+// refused new clients.
 func TestRulesDoNotAllocate(t *testing.T) {
 	p := newPipe(t, riptide22(), raknet6())
 	p.world.proxy.relay.Filter(p.now, rules(t, filter.Rules{
