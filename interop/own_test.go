@@ -33,7 +33,7 @@ type ownPeer struct {
 func ownOptions() raknet.Options {
 	return raknet.Options{
 		Versions: []uint8{9, 10, 11}, DialVersion: 11, SizedPong: true, OrderedOnly: true,
-		MaxMessage: 4 << 20, MaxQueued: 64 << 20,
+		MaxMessage: 4 << 20, MaxQueued: 64 << 20, MaxParts: 1000,
 		HandshakeTimeout: 3 * patience,
 	}
 }

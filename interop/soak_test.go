@@ -17,8 +17,12 @@ import (
 // weathers are the shares of datagrams lost between a library and Tidegate, in each direction.
 var weathers = []float64{0, 0.05}
 
-// large is the size of a large message, in bytes.
-const large = 1 << 20
+// large is the size of a large message, in bytes, and largeParts lets Tidegate send it to a server: Minecraft's take
+// fewer parts.
+const (
+	large      = 1 << 20
+	largeParts = "max_parts = 1000"
+)
 
 // TestEveryClient tests each library as the client, in each weather, with our own codec as the server.
 func TestEveryClient(t *testing.T) {
@@ -26,7 +30,7 @@ func TestEveryClient(t *testing.T) {
 		inWeathers(t, from, func(t *testing.T, loss float64) {
 			server := startOwnServer(t)
 			between := startTidegate(t, route{
-				protocol: "bedrock", transport: udp, server: server.port, noCookies: from.noCookies,
+				protocol: "bedrock", transport: udp, server: server.port, noCookies: from.noCookies, bedrock: largeParts,
 			})
 			weather := lossylink.Loss{ToClients: loss, ToServer: loss, OnceToServer: from.forgets}
 			_, door := lossy(t, "127.0.0.1:0", between.ports[udp], weather)
@@ -52,7 +56,7 @@ func TestEveryServer(t *testing.T) {
 			// serenityjs requires clients to name its own port as the server's.
 			host, port := lossy(t, "127.0.0.2:"+server.port, server.port, weather)
 			between := startTidegate(t, route{
-				protocol: to.protocol, transport: udp, host: host, server: port, upstream: to.upstream,
+				protocol: to.protocol, transport: udp, host: host, server: port, upstream: to.upstream, bedrock: largeParts,
 			})
 			client := startOwnClient(t, between.ports[udp])
 			client.awaitWithin(t, "connected", 3*patience)
