@@ -335,7 +335,7 @@ func TestMessages(t *testing.T) {
 				echo := far.Wrap(nil, one)
 				err := far.Unwrap(echo, func(back codec.Message) {
 					back = near.Wrap(nil, back)
-					f.stamps(&back, func(stamp []byte) { found++; stats.read(stamp) })
+					f.stamps(&back, func(m codec.Message) { found++; stats.read(m.Payload) })
 				})
 				if err != nil {
 					t.Errorf("%s to %s: from the server: %v", from.Spec().Name, to.Spec().Name, err)

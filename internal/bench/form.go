@@ -89,7 +89,7 @@ func (f *form) message(body []byte) codec.Message {
 	return m
 }
 
-// stamps gives each stamp in a message to take.
-func (f *form) stamps(m *codec.Message, take func([]byte)) {
-	_ = f.wrapping.Unwrap(*m, func(one codec.Message) { take(one.Payload) }) // other messages have no stamp
+// stamps gives each message that begins with a stamp to take.
+func (f *form) stamps(m *codec.Message, take func(codec.Message)) {
+	_ = f.wrapping.Unwrap(*m, take) // a message in another form has no stamp
 }

@@ -66,6 +66,7 @@ type gameLoad struct {
 	endpoint  *endpoint.Endpoint[struct{}]
 	protocol  codec.Protocol
 	form      form
+	take      func(codec.Message) // reads a stamp; made once, since each closure would allocate
 	to        netip.AddrPort
 	wanted    int // clients
 	clients   []*endpoint.Conn[struct{}]
@@ -89,6 +90,7 @@ func newGameLoad(p, server codec.Protocol, clients, size int, to netip.AddrPort)
 		body: make([]byte, max(size-f.head, minStamp)), to: to, wanted: clients,
 	}
 	var err error
+	l.take = func(m codec.Message) { l.read(m.Payload) }
 	l.endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: l.event})
 	return l, err
 }
@@ -116,7 +118,7 @@ func (l *gameLoad) event(_ *endpoint.Conn[struct{}], e *codec.Event) {
 		l.connected++
 	case codec.Received:
 		l.now = l.endpoint.Now()
-		l.form.stamps(&e.Message, l.read)
+		l.form.stamps(&e.Message, l.take)
 	case codec.Disconnected:
 		l.lost++
 		l.why = e.Reason

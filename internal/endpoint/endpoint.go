@@ -35,7 +35,8 @@ type Endpoint[T any] struct {
 	table     *session.Table[*Conn[T]]
 	listeners int
 	dialed    int
-	dirty     []*Conn[T] // connections that may have something to send
+	dirty     []*Conn[T]   // connections that may have something to send
+	spare     *codec.Event // memory for events; nil while in use
 	now       time.Time
 }
 

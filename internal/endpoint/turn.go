@@ -75,7 +75,12 @@ func (e *Endpoint[T]) mark(c *Conn[T]) {
 
 // poll gives the events of a connection to the handler, and reports whether there were any.
 func (e *Endpoint[T]) poll(c *Conn[T]) (found bool) {
-	for ev, ok := c.Poll(); ok; ev, ok = c.Poll() {
+	ev := e.spare // not in use: Event can cause another poll, by Dial
+	if e.spare = nil; ev == nil {
+		ev = new(codec.Event)
+	}
+	var more bool
+	for *ev, more = c.Poll(); more; *ev, more = c.Poll() {
 		found = true
 		switch ev.Kind {
 		case codec.Asked:
@@ -84,8 +89,9 @@ func (e *Endpoint[T]) poll(c *Conn[T]) (found bool) {
 		case codec.Disconnected:
 			c.gone = true
 		}
-		e.options.Event(c, &ev)
+		e.options.Event(c, ev)
 	}
+	e.spare = ev
 	return found
 }
 
