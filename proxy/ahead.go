@@ -6,10 +6,10 @@ import (
 	"tidegate/codec"
 )
 
-// A server is asked ahead where both protocols are a codec.Granter: the client waits until the server has granted the
-// connection, or has refused. The data of the client's Hello follows after the grant.
+// The Relay asks a server ahead where both protocols are a codec.Granter. The client waits until the server has
+// granted or refused the connection. The data of the client's Hello follows after the grant.
 
-// askFirst asks a server about a new client that has not been granted its connection.
+// askFirst asks a server about a new client before the client is granted its connection.
 func (r *Relay) askFirst(now time.Time, e *entry) {
 	p := &e.Value
 	client := p.client.Conn.(codec.Deferrer)
@@ -27,7 +27,7 @@ func (r *Relay) granted(now time.Time, e *entry, server uint64) {
 	}
 }
 
-// introduce gives the client's Hello to the server that was asked ahead.
+// introduce sends the client's Hello to the server that was asked ahead.
 func (r *Relay) introduce(now time.Time, e *entry) {
 	p := &e.Value
 	p.ahead = false

@@ -9,30 +9,32 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Unproved bounds what goes to clients that cannot prove their address, or have not yet, beyond three times what they
-// sent: bytes a second on the wire, headers included, of all Relays together. Nothing is bounded if Overall is 0.
+// Unproved bounds the bytes to clients that cannot prove their address, or have not yet. Three times the bytes that a
+// client sent are free. Beyond that the bounds are bytes per second on the wire, headers included, of all Relays
+// together. If Overall is 0, nothing is bounded.
 type Unproved struct {
 	Session int // to one client
 	Network int // to the clients of one network: IPv4 /24, IPv6 /48
 	Overall int
-	// Trusted are networks whose addresses nobody can forge: their clients are bound by nothing.
+	// Trusted are networks whose addresses cannot be forged. Their clients have no bound.
 	Trusted []netip.Prefix
 }
 
-// trusts reports whether an address is of a trusted network.
+// trusts reports whether an address is in a trusted network.
 func (u *Unproved) trusts(a netip.Addr) bool {
 	return slices.ContainsFunc(u.Trusted, func(p netip.Prefix) bool { return p.Contains(a.Unmap()) })
 }
 
-// allowanceNetworks are what counts as one network.
+// allowanceNetworks are the sizes of one network.
 var allowanceNetworks = ratelimit.Networks{V4: 24, V6: 48}
 
-// grant is how many bytes a session takes of the Allowance at a time, so that few datagrams wait for its lock. What a
-// session leaves of it is lost.
+// grant is the number of bytes that a session takes from the Allowance at once, so that few datagrams wait for its
+// lock. The part that a session leaves unused is lost.
 const grant = 4 << 10
 
-// Allowance is what clients without proof may be sent. All Relays share it: of eight players of one network two may be
-// one Relay's. Its memory is fixed. Networks share buckets by chance, which makes it stricter and never laxer.
+// Allowance is the number of bytes that may go to clients without proof of their address. All Relays share it, since
+// the clients of one network can be at several Relays. Its memory is fixed. Networks can share a bucket by chance:
+// that makes the Allowance stricter, never laxer.
 type Allowance struct {
 	born     time.Time
 	mu       sync.Mutex
@@ -40,7 +42,8 @@ type Allowance struct {
 	overall  ratelimit.Bucket
 }
 
-// NewAllowance returns a full one. Networks share buckets by the seed, which strangers should not know.
+// NewAllowance returns a full Allowance. The seed decides which networks share a bucket. Strangers should not know
+// it.
 func NewAllowance(now time.Time, seed uint64) *Allowance {
 	return &Allowance{born: now, networks: ratelimit.NewHashedBuckets(seed)}
 }
@@ -60,7 +63,7 @@ func (a *Allowance) spend(now time.Time, u *Unproved, t *trust, client netip.Add
 	return true
 }
 
-// take takes bytes for a client of an address.
+// take takes bytes from the buckets of an address.
 func (a *Allowance) take(now time.Duration, u *Unproved, from netip.Addr, n int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,7 +71,7 @@ func (a *Allowance) take(now time.Duration, u *Unproved, from netip.Addr, n int)
 	return network.Take(now, rateOf(u.Network), n) && a.overall.Take(now, rateOf(u.Overall), n)
 }
 
-// rateOf lets a second's worth pass at once.
+// rateOf returns a rate that lets the bytes of one second pass at once.
 func rateOf(perSecond int) ratelimit.Rate {
 	return ratelimit.Rate{PerSecond: perSecond, Burst: perSecond}
 }

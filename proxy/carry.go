@@ -8,26 +8,26 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// carry sends a message that came from one side on to the other.
+// carry sends a message from one side to the other side.
 func (r *Relay) carry(now time.Time, e *entry, to *side, d *bridge.Direction, m *codec.Message) {
 	r.carrier.Carry(now, &to.Sender, d, m)
 	r.carried(now, e)
 }
 
-// answered takes the fate of a message sent to a side.
+// answered handles the fate of a message that was sent to a side.
 func (r *Relay) answered(now time.Time, e *entry, s *side, d *bridge.Direction, ev *codec.Event) {
 	r.carrier.Answered(now, &s.Sender, d, ev)
 	r.carried(now, e)
 }
 
-// sendJoined sends the messages that wait to leave together, towards both sides.
+// sendJoined sends the messages that wait to leave together, to both sides.
 func (r *Relay) sendJoined(now time.Time, e *entry) {
 	r.carrier.SendJoined(now, &e.Value.client.Sender)
 	r.carrier.SendJoined(now, &e.Value.upstream.Sender)
 	r.carried(now, e)
 }
 
-// carried takes the failures of the carrier, about messages of a session.
+// carried handles the carrier's failures with messages of a session.
 func (r *Relay) carried(now time.Time, e *entry) {
 	for f, ok := r.carrier.Failure(); ok; f, ok = r.carrier.Failure() {
 		r.drops.add(now, dropped{f.Why, e.Value.listener, e.Key.Client, f.Size, f.Err})

@@ -6,8 +6,8 @@ import (
 	"tidegate/codec"
 )
 
-// DrainBy lets no one in any more. Sessions may go on until they end by themselves, or until they are told goodbye at
-// the given time. A second call can only bring that forward.
+// DrainBy refuses all new clients. Sessions may go on until they end, or until the given time, when they are told
+// goodbye. A second call can only choose an earlier time.
 func (r *Relay) DrainBy(now, at time.Time) {
 	if !r.draining || at.Before(r.drainBy) {
 		r.draining, r.drainBy = true, at
@@ -15,10 +15,10 @@ func (r *Relay) DrainBy(now, at time.Time) {
 	r.drainDue(now)
 }
 
-// Drain lets no one in any more and says goodbye to every client and upstream. Drained tells when that is done.
+// Drain refuses all new clients, and says goodbye to every client and upstream. Drained reports when that is done.
 func (r *Relay) Drain(now time.Time) { r.DrainBy(now, now) }
 
-// drainDue says goodbye once its time has come.
+// drainDue says goodbye to all sessions when the time has come.
 func (r *Relay) drainDue(now time.Time) {
 	if !r.draining || r.farewell || now.Before(r.drainBy) {
 		return
@@ -32,5 +32,6 @@ func (r *Relay) drainDue(now time.Time) {
 	}
 }
 
-// Drained reports whether no one is let in and no session is left: all have ended, or given up their goodbyes.
+// Drained reports whether the Relay drains and has no session left. A session leaves when its goodbyes are finished
+// or given up.
 func (r *Relay) Drained() bool { return r.draining && r.table.Len() == 0 }

@@ -1,7 +1,7 @@
 package proxy
 
-// fifo is a queue over a ring that grows. What leaves it stays in its slot until that is used again, so that its
-// memory can be too. The zero value is empty.
+// fifo is a queue over a ring that grows. A removed element stays in its slot until push uses the slot again. So its
+// memory can be used again too. The zero value is empty.
 type fifo[T any] struct {
 	ring  []T
 	first int
@@ -10,7 +10,7 @@ type fifo[T any] struct {
 
 func (q *fifo[T]) len() int { return q.n }
 
-// push makes room for an element at the end, and returns its slot with whatever was left there.
+// push makes room for an element at the end. It returns the slot with its old content.
 func (q *fifo[T]) push() *T {
 	if q.n == len(q.ring) {
 		larger := make([]T, max(8, 2*q.n))
@@ -23,7 +23,8 @@ func (q *fifo[T]) push() *T {
 	return slot
 }
 
-// pop takes the first element, or returns nil. Its slot is the caller's until the next push.
+// pop removes the first element and returns its slot, or nil if the queue is empty. The slot is the caller's until
+// the next push.
 func (q *fifo[T]) pop() *T {
 	if q.n == 0 {
 		return nil

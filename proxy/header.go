@@ -6,19 +6,20 @@ import (
 	"tidegate/internal/proxyproto"
 )
 
-// Headers says which datagrams towards a server begin with a PROXY protocol header, which tells whose they are.
+// Headers chooses the datagrams to a server that begin with a PROXY protocol header. The header names the client.
 type Headers uint8
 
-// Headers. Servers differ in what they take: those that strip the first datagram's take a second one for the game's.
+// Choices of Headers. Servers differ: a server that strips the header of the first datagram only takes a second
+// header for the game's data.
 const (
 	HeadersOff        Headers = iota
-	HeadersFirst              // that of a session's first datagram, which may be lost
-	HeadersUntilReply         // those of all datagrams until the server has said something
-	HeadersEvery              // those of all datagrams
-	HeadersSimple             // those of all datagrams, in the Simple Proxy Protocol; the server's may have it too
+	HeadersFirst              // on a session's first datagram, which may be lost
+	HeadersUntilReply         // on all datagrams until the server has answered
+	HeadersEvery              // on all datagrams
+	HeadersSimple             // on all datagrams, in the Simple Proxy Protocol; the server may use it too
 )
 
-// Len is how many bytes a header takes at most from datagrams towards a server.
+// Len returns the largest number of bytes that a header takes from a datagram to the server.
 func (h Headers) Len() int {
 	if h == HeadersOff {
 		return 0
@@ -26,13 +27,13 @@ func (h Headers) Len() int {
 	return proxyproto.MaxLen
 }
 
-// preamble is the beginning of datagrams towards one server. A nil preamble is none.
+// preamble is the header before the datagrams to one server. A nil preamble adds nothing.
 type preamble struct {
-	header []byte // empty: no more
+	header []byte // empty: no header any more
 	when   Headers
 }
 
-// preamble says that datagrams are those of a client that came to proxy.
+// preamble returns the header for datagrams of a client that came to proxy.
 func (h Headers) preamble(client, proxy netip.AddrPort) *preamble {
 	if h == HeadersOff {
 		return nil
@@ -44,7 +45,7 @@ func (h Headers) preamble(client, proxy netip.AddrPort) *preamble {
 	return &preamble{header.Append(make([]byte, 0, header.Len())), h}
 }
 
-// begin begins a datagram.
+// begin appends the header, before the datagram itself.
 func (p *preamble) begin(b []byte) []byte {
 	if p == nil {
 		return b
@@ -59,7 +60,7 @@ func (p *preamble) sent() {
 	}
 }
 
-// heard notes a datagram of the server and returns what the server said in it.
+// heard notes a datagram of the server, and returns it without its header.
 func (p *preamble) heard(datagram []byte) []byte {
 	if p == nil {
 		return datagram

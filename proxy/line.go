@@ -1,17 +1,18 @@
 package proxy
 
-// line is sessions that wait, first come first served. The zero value is empty. (It would be a fifo, but for Go 1.26,
-// whose compiler does not survive a pair that leads to a generic type of pairs.)
+// line is a queue of sessions, first come, first served. The zero value is empty. A fifo would do, but the compiler
+// of Go 1.26 crashes on an entry that leads to a generic type of entries.
 type line struct {
 	now, later []*entry
-	at         int // the first of now that is left
+	at         int // index of the first session that is left in now
 }
 
 func (l *line) len() int { return len(l.now) - l.at + len(l.later) }
 
 func (l *line) push(e *entry) { l.later = append(l.later, e) }
 
-// popIf takes the first that a condition still holds for, or returns nil. The others before it are forgotten.
+// popIf removes and returns the first session for which holds is true, or nil. It also removes the sessions before
+// it.
 func (l *line) popIf(holds func(*session) bool) *entry {
 	for {
 		if e := l.pop(); e == nil || holds(&e.Value) {
@@ -20,13 +21,13 @@ func (l *line) popIf(holds func(*session) bool) *entry {
 	}
 }
 
-// back puts the session back that pop has just taken: it is the first again.
+// back returns the session that pop has just taken to the head of the line.
 func (l *line) back(e *entry) {
 	l.at--
 	l.now[l.at] = e
 }
 
-// pop takes the first, or returns nil.
+// pop removes and returns the first session, or nil.
 func (l *line) pop() *entry {
 	if l.at == len(l.now) {
 		l.now, l.later, l.at = l.later, l.now[:0], 0

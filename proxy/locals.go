@@ -2,11 +2,11 @@ package proxy
 
 import "tidegate/codec"
 
-// locals are the protocols of the settings as one Relay has them: its connections share memory with each other, and
-// with nobody else's.
+// locals are one Relay's instances of the settings' protocols. The connections of an instance share memory with each
+// other only.
 type locals map[codec.PerLoop]codec.Protocol
 
-// of is the Relay's own of a protocol.
+// of returns the Relay's own instance of a protocol.
 func (l locals) of(p codec.Protocol) codec.Protocol {
 	shared, ok := p.(codec.PerLoop)
 	if !ok {

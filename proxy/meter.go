@@ -6,21 +6,21 @@ import (
 	"tidegate/ratelimit"
 )
 
-// node counts what belongs together for limits: a session, the sessions of an address or a network, or all of them.
+// node counts for limits. It stands for one session, the sessions of one address or network, or all sessions.
 type node struct {
 	sessions int
 	queued   int                                              // bytes
-	buckets  [ratelimit.ReliableMessages + 1]ratelimit.Bucket // by quantity; that of handshakes is not used
+	buckets  [ratelimit.ReliableMessages + 1]ratelimit.Bucket // by quantity; the one of handshakes is not used
 }
 
-// meter is what limits know of a session. Only sessions fill what established sessions are judged by: what strangers
-// send in the name of an address counts apart.
+// meter is a session's state for limits. Only datagrams of sessions fill these buckets. A stranger's datagrams with a
+// forged address count elsewhere.
 type meter struct {
 	own              node
-	address, network *node // nil while no limit asks for them
+	address, network *node // nil while no limit needs them
 }
 
-// at is the node of a scope.
+// at returns the node of a scope.
 func (g *guard) at(m *meter, s ratelimit.Scope) *node {
 	switch s {
 	case ratelimit.PerSession:
@@ -33,7 +33,7 @@ func (g *guard) at(m *meter, s ratelimit.Scope) *node {
 	return &g.all
 }
 
-// enroll counts a session among those of its address and network.
+// enroll counts a session at its address and its network.
 func (g *guard) enroll(m *meter, from netip.Addr) {
 	m.own.sessions = 1
 	g.all.sessions++
@@ -43,7 +43,7 @@ func (g *guard) enroll(m *meter, from netip.Addr) {
 	}
 }
 
-// discharge forgets a session. The nodes of an address live as long as its sessions.
+// discharge stops counting a session. The node of an address lives as long as sessions of the address.
 func (g *guard) discharge(m *meter, from netip.Addr) {
 	g.all.sessions--
 	g.all.queued -= m.own.queued
@@ -53,7 +53,7 @@ func (g *guard) discharge(m *meter, from netip.Addr) {
 	}
 }
 
-// enrollAnew counts all sessions as the present limits want it.
+// enrollAnew counts all sessions again, after the limits have changed.
 func (g *guard) enrollAnew() {
 	g.all, g.addresses, g.networks = node{}, make(map[netip.Addr]*node), make(map[netip.Prefix]*node)
 	for e := range g.table.All {

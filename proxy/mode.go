@@ -8,27 +8,27 @@ import (
 	"tidegate/codec"
 )
 
-// Mode is what a route makes of datagrams.
+// Mode is how a route handles datagrams.
 type Mode uint8
 
 // Modes.
 const (
 	// ModeTerminate ends each side's protocol and carries messages.
 	ModeTerminate Mode = iota
-	// ModeRelay passes datagrams as they are. First ones are looked at by the listener's protocols, and nothing after.
+	// ModeRelay passes datagrams unchanged. The listener's protocols look only at the first datagram of a client.
 	ModeRelay
 )
 
-// Any stands for whatever protocol a route in ModeRelay passes: it takes every datagram for an opening one. It cannot
-// be terminated.
+// Any stands for an unknown protocol on a route in ModeRelay. It accepts every datagram as a first datagram. It
+// cannot be terminated.
 var Any codec.Protocol = anything{}
 
 type anything struct{}
 
-// errAny: Any was asked to do more than to let a datagram pass.
+// errAny reports that Any was asked for more than to let a datagram pass.
 var errAny = errors.New("a protocol that is not known cannot be terminated")
 
-// anySpec says that there are no messages that another protocol could carry.
+// anySpec has no messages that another protocol could carry.
 var anySpec = codec.Spec{Name: "any", Closed: true}
 
 func (anything) Spec() *codec.Spec { return &anySpec }

@@ -9,11 +9,11 @@ var (
 	headersNames = []string{"off", "first", "until_reply", "every", "spp"}
 )
 
-// UnmarshalText reads the mode's name.
+// UnmarshalText reads a mode's name.
 func (m *Mode) UnmarshalText(text []byte) error { return enum.Parse(modeNames, text, m) }
 
-// UnmarshalText reads the name of a way to admit.
+// UnmarshalText reads the name of an Admit value.
 func (a *Admit) UnmarshalText(text []byte) error { return enum.Parse(admitNames, text, a) }
 
-// UnmarshalText reads the name of a placement of headers.
+// UnmarshalText reads the name of a Headers value.
 func (h *Headers) UnmarshalText(text []byte) error { return enum.Parse(headersNames, text, h) }

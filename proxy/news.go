@@ -7,11 +7,11 @@ import (
 	"tidegate/codec"
 )
 
-// knownClients is the other clients that a server has told a client of, as Riptide does. It is only known where the
-// server may be lost and the client kept. It has at most as many as there are client IDs.
+// knownClients are the other clients that a server has announced to a client, as Riptide does. The Relay keeps them
+// only where a client may outlive its server. There are at most as many as client IDs.
 type knownClients []uint16
 
-// note takes a piece of news.
+// note notes that another client has joined or left.
 func (c *knownClients) note(kind codec.EventKind, client uint16) {
 	i := slices.Index(*c, client)
 	switch {
@@ -22,10 +22,10 @@ func (c *knownClients) note(kind codec.EventKind, client uint16) {
 	}
 }
 
-// announceDepartures tells a client that the others have left, with the server where they were.
+// announceDepartures tells a client that the other clients have left, since their server is lost.
 func (p *session) announceDepartures(now time.Time) {
 	for _, client := range p.knownClients {
-		_ = p.client.Conn.Announce(now, codec.Left, client) // a protocol without such news goes without
+		_ = p.client.Conn.Announce(now, codec.Left, client) // a protocol without such announcements needs none
 	}
 	p.knownClients = nil
 }

@@ -6,11 +6,12 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// maxParked bounds the datagrams of ModeRelay that wait on a path: 512 of 1,500 bytes are 768 KiB. At 150 in 10 ms
-// that is a delay of 34 ms, beyond which a game is better served by a loss.
+// maxParked bounds the datagrams of ModeRelay that wait on a path. 512 datagrams of 1,500 bytes are 768 KiB. At 150
+// datagrams in 10 ms that is a delay of 34 ms. A longer delay harms a game more than a loss.
 const maxParked = 512
 
-// parked are datagrams of sessions in ModeRelay that wait for their path. There is no codec that would keep them.
+// parked are datagrams of sessions in ModeRelay that wait for their path. These sessions have no codec that could
+// keep them.
 type parked struct{ fifo[parkedDatagram] }
 
 type parkedDatagram struct {
@@ -18,7 +19,7 @@ type parkedDatagram struct {
 	bytes []byte
 }
 
-// forwardUp passes a client's datagram on to its server, or holds it until its path is free.
+// forwardUp forwards a client's datagram to its server, or parks it until its path is free.
 func (o *outlet) forwardUp(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
 	way := p.path
@@ -38,7 +39,7 @@ func (o *outlet) forwardUp(now time.Time, e *entry, datagram []byte) {
 	o.toServer(now, e, datagram, true)
 }
 
-// sendParked sends the first datagram that is parked on a path, and reports whether there was one.
+// sendParked sends the first datagram that is parked on a path. It reports whether there was one.
 func (o *outlet) sendParked(now time.Time, way *path) bool {
 	d := way.parked.pop()
 	if d == nil {

@@ -10,9 +10,9 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// Presence finds the sessions of clients that say who they are as they come (codec.Identity): a second one of the same
-// name at the same listener is refused, also on another loop. It has at most one entry a session. Its lock is held for
-// the moment in which a session begins or ends.
+// Presence finds the sessions of clients that name themselves as they join (codec.Identity). A second client of the
+// same name at the same listener is refused, also on another loop. Presence has at most one entry per session. Its
+// lock is held only while a session begins or ends.
 type Presence struct {
 	mu       sync.Mutex
 	sessions map[presenceKey]SessionID
@@ -23,7 +23,7 @@ type presenceKey struct {
 	identity uint64
 }
 
-// keyOf names a client, or reports that it says nothing of itself.
+// keyOf returns a client's key. It returns false if the client does not name itself.
 func (d *listener) keyOf(conn codec.Conn) (k presenceKey, ok bool) {
 	c, ok := conn.(codec.Identity)
 	if !ok || c.Identity() == 0 {
@@ -32,7 +32,7 @@ func (d *listener) keyOf(conn codec.Conn) (k presenceKey, ok bool) {
 	return presenceKey{d.name, c.Identity()}, true
 }
 
-// has reports whether a client plays already, from another address. A session whose client has left does not count.
+// has reports whether a client already plays from another address. A session whose client has left does not count.
 func (here *Presence) has(d *listener, conn codec.Conn) bool {
 	key, ok := d.keyOf(conn)
 	if !ok {
@@ -56,7 +56,8 @@ func (here *Presence) add(p *session) {
 	here.sessions[key] = p.serial
 }
 
-// remove forgets a session whose client has left, unless another has come in its place. Once is enough.
+// remove forgets a session whose client has left, unless another session has taken its place. A second call does
+// nothing.
 func (here *Presence) remove(p *session) {
 	key, ok := p.listener.keyOf(p.client.Conn)
 	if !ok {
@@ -69,8 +70,9 @@ func (here *Presence) remove(p *session) {
 	}
 }
 
-// refusePresent tells a client that it is here already.
-func (o *outlet) refusePresent(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) {
+// refusePresent tells a client that it is already connected.
+func (o *outlet) refusePresent(now time.Time, d *listener, w *protocolEntry, s netio.Socket,
+	from netip.AddrPort, datagram []byte) {
 	o.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
 	if reply := w.protocol.Refuse(datagram, o.Buffer(), codec.AlreadyConnected); len(reply) > 0 {
 		o.answer(now, d, s, from, datagram, reply)

@@ -8,18 +8,18 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// mostRedials is how many times a session asks one server anew from another address.
+// mostRedials bounds how many times a session asks one server again from another address.
 const mostRedials = 2
 
-// earlier are the sockets from which a session has asked its server before, the first one first. They stay open until
-// the session is connected: the next socket shall have another address, also where sockets are shared.
+// earlier are the earlier sockets of a session to its server, the first one first. They stay open until the session
+// is connected. So the next socket gets another address, also where sockets are shared.
 type earlier struct {
 	sockets  []netio.Socket
-	preamble *preamble // of the first
-	back     bool      // the session has the first one again
+	preamble *preamble // of the first socket
+	back     bool      // the session uses the first socket again
 }
 
-// redial asks a server anew that seems not to answer the session's address any more.
+// redial asks a server again that no longer seems to answer the session's address.
 func (r *Relay) redial(now time.Time, e *entry) {
 	p := &e.Value
 	if p.upstream.up || !p.upstream.Live() || p.ending {
@@ -43,8 +43,8 @@ func (r *Relay) redial(now time.Time, e *entry) {
 	}
 }
 
-// askFromElsewhere gives a session another socket towards its server, and reports whether there is one. A session that
-// has the client's own address can have no other.
+// askFromElsewhere gives a session another socket to its server, and reports whether it could. A session that uses
+// the client's own address has no other address.
 func (r *Relay) askFromElsewhere(now time.Time, e *entry) bool {
 	p := &e.Value
 	if p.earlier == nil {
@@ -70,7 +70,8 @@ func (r *Relay) askFromElsewhere(now time.Time, e *entry) bool {
 	return true
 }
 
-// goBack gives a session its first socket again, by which the server knows it, and reports whether there is one.
+// goBack gives a session its first socket again, if it has one. The server knows the session by that socket's
+// address.
 func (p *session) goBack(e *entry) bool {
 	was := p.earlier
 	if was == nil || len(was.sockets) == 0 || was.back {
@@ -87,7 +88,7 @@ func (p *session) take(e *entry, socket netio.Socket) {
 	p.socket, p.refused = socket, 0
 }
 
-// forgetEarlier closes the sockets that a session does not need any more.
+// forgetEarlier closes the sockets that a session no longer needs.
 func (p *session) forgetEarlier() {
 	if p.earlier == nil {
 		return

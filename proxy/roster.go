@@ -10,21 +10,21 @@ import (
 	"tidegate/codec"
 )
 
-// Errors of what an operator may ask of a Server.
+// Errors of an operator's requests to a Server.
 var (
-	ErrNoSession = errors.New("no such session") // it has ended, or never was
+	ErrNoSession = errors.New("no such session") // the session has ended, or never existed
 	ErrEnding    = errors.New("the session is ending already")
 )
 
-// Query chooses sessions of a list. Empty fields choose all.
+// Query selects sessions for a list. Empty fields select all sessions.
 type Query struct {
 	Listener, Route string
-	After           SessionID // only younger ones: the last of the page before
-	Limit           int       // at most so many
+	After           SessionID // only younger sessions: the last ID of the page before
+	Limit           int       // largest number of sessions
 }
 
-// Sessions are those that the query chooses, oldest first. A loop is kept for a few nanoseconds by each session it has,
-// and about a microsecond by each that it lists.
+// Sessions returns the sessions that the query selects, oldest first. A loop spends a few nanoseconds on each session
+// it has, and about a microsecond on each listed one.
 func (s *Server) Sessions(ctx context.Context, q Query) ([]Session, error) {
 	var all []Session
 	for _, l := range s.loops {
@@ -38,7 +38,7 @@ func (s *Server) Sessions(ctx context.Context, q Query) ([]Session, error) {
 	return all[:min(len(all), q.Limit)], nil
 }
 
-// Session is one session, or ErrNoSession.
+// Session returns one session, or ErrNoSession.
 func (s *Server) Session(ctx context.Context, id SessionID) (found Session, err error) {
 	err = s.atHome(ctx, id, func(r *Relay, now time.Time) (err error) {
 		found, err = r.table.describe(now, id)
@@ -47,13 +47,13 @@ func (s *Server) Session(ctx context.Context, id SessionID) (found Session, err 
 	return found, err
 }
 
-// Kick ends a session. The client is told that it was kicked and, where its protocol has words for it, the text. A
-// client of a route in ModeRelay cannot be told.
+// Kick ends a session. The client learns that it was kicked, and gets the text where its protocol can carry one. A
+// client of a route in ModeRelay learns nothing.
 func (s *Server) Kick(ctx context.Context, id SessionID, text string) error {
 	return s.atHome(ctx, id, func(r *Relay, now time.Time) error { return r.kick(now, id, text) })
 }
 
-// atHome calls f on the loop that has a session, if any has.
+// atHome calls f on the loop that an ID belongs to.
 func (s *Server) atHome(ctx context.Context, id SessionID, f func(*Relay, time.Time) error) error {
 	var result error
 	l := s.loops[id.shard(len(s.loops))]
@@ -89,7 +89,7 @@ func (t sessionTable) describe(now time.Time, id SessionID) (Session, error) {
 	return Session{}, ErrNoSession
 }
 
-// find is the session of an ID, or nil.
+// find returns the session with an ID, or nil.
 func (t sessionTable) find(id SessionID) *entry {
 	for e := range t.All {
 		if e.Value.serial == id {

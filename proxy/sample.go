@@ -6,9 +6,9 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// samples are the figures of the connections of a Relay.
+// samples are the figures of a Relay's connections.
 type samples struct {
-	born                   time.Time // of the Relay
+	born                   time.Time // when the Relay was made
 	toClients, toUpstreams stats.Samples
 }
 
@@ -19,14 +19,14 @@ func sampleSide(to *stats.Samples, s *side) {
 	}
 }
 
-// sampleLast adds the last statistics of a side that is over.
+// sampleLast adds the last statistics of a side that has ended.
 func sampleLast(from *stats.Samples, s *side) {
 	if s.Conn != nil {
 		from.Leave(&s.sampled, s.Conn.Stats())
 	}
 }
 
-// sample looks at a session that is due for it.
+// sample samples a session whose time has come.
 func (s *samples) sample(now time.Time, p *session) {
 	if life := now.Sub(s.born); life >= p.sampleDue {
 		p.sampleDue = life + stats.SampleEvery
@@ -36,9 +36,9 @@ func (s *samples) sample(now time.Time, p *session) {
 	}
 }
 
-// endSearch lets routers fragment what goes to the server, if the search for the path's MTU is over. A session that
-// lasts is soon looked at; of one that does not, the path has not changed, and its socket is as the next one's search
-// wants it.
+// endSearch lets routers fragment datagrams to the server again, once the search for the path's MTU is over. A
+// lasting session is soon sampled, and so reaches this call. A short session may end without it. Then the path is
+// unchanged, and the socket suits the next session's search.
 func (p *session) endSearch() {
 	if p.searches && p.upstream.up {
 		p.route.Upstream.Transport.probed(p.socket)

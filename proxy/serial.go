@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// SessionID names a session for as long as the process lives: no other session is ever given it. It is written in base
-// 36, so that it stays short.
+// SessionID names a session. No other session of the process ever gets the same ID. It is written in base 36, so that
+// it stays short.
 type SessionID uint64
 
-// ParseSessionID reads what String writes.
+// ParseSessionID parses the form that String writes.
 func ParseSessionID(text string) (SessionID, error) {
 	id, err := strconv.ParseUint(text, 36, 64)
 	if err != nil || id == 0 {
@@ -18,13 +18,13 @@ func ParseSessionID(text string) (SessionID, error) {
 	return SessionID(id), nil
 }
 
-// String is the ID in base 36, as logs and commands name the session.
+// String returns the ID in base 36, as logs and commands show it.
 func (id SessionID) String() string { return strconv.FormatUint(uint64(id), 36) }
 
-// shard is which of so many Relays the session is at.
+// shard returns the index of the session's Relay among all Relays.
 func (id SessionID) shard(shards int) int { return int(uint64(id) % uint64(shards)) }
 
-// serials are the IDs that a Relay gives to its sessions. IDs of one Relay rise.
+// serials makes the IDs of one Relay's sessions. Each ID is higher than the one before.
 type serials struct {
 	last, step SessionID
 }

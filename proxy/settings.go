@@ -12,48 +12,48 @@ import (
 	sessions "tidegate/session"
 )
 
-// Settings is what a proxy is made of: plain values, filled from the configuration.
+// Settings are the plain values that make a proxy. The configuration fills them.
 type Settings struct {
 	Listeners        []Listener
 	Limits           sessions.Limits // per Relay
-	HandshakeTimeout time.Duration   // a session that is not established by then is given up
-	IdleTimeout      time.Duration   // an established session whose client is silent for so long is given up
-	DrainGrace       time.Duration   // how long sessions may go on at shutdown before they are told goodbye
+	HandshakeTimeout time.Duration   // limit for a session to become established
+	IdleTimeout      time.Duration   // limit for the silence of an established session's client
+	DrainGrace       time.Duration   // how long sessions may go on at shutdown before their goodbyes
 	DrainTimeout     time.Duration   // how long goodbyes may take at shutdown
-	// Answers bounds those of each listener that go to strangers and are larger than what they answer, per Relay: whoever
-	// forges a victim's address would have them flooded. Nothing is bounded if Overall is 0.
+	// Answers bounds the answers to strangers that are larger than their questions, per listener and Relay. Without a
+	// bound, an attacker that forges a victim's address could flood the victim. If Overall is 0, nothing is bounded.
 	Answers ratelimit.Rates
-	// Unproved bounds what goes to clients without proof of their address.
+	// Unproved bounds the traffic to clients without proof of their address.
 	Unproved Unproved
 	Filter   *filter.Set // rules about sources and messages; nil: none
-	// Bounds are the limits of rates and queues, at most one of each quantity and scope, and Networks what counts as one
-	// in those by network; per Relay.
+	// Bounds are the limits of rates and queues, per Relay. There is at most one of each quantity and scope. Networks
+	// are the sizes of one network in limits by network.
 	Bounds   []ratelimit.Limit
 	Networks ratelimit.Networks
 }
 
-// Listener is one address clients come to.
+// Listener is one address where clients connect.
 type Listener struct {
 	Name      string
 	Addr      netip.AddrPort
 	Transport Transport
-	// ProxiesFrom are the networks of proxies whose PROXY protocol headers are believed: a session is that of the client
-	// they name. Not of a stream.
+	// ProxiesFrom are the networks of trusted proxies. A PROXY protocol header from there names the client of a session.
+	// A stream has none.
 	ProxiesFrom []netip.Prefix
-	Protocols   []codec.Protocol // the first whose Sniff says yes gets the newcomer
+	Protocols   []codec.Protocol // a new client gets the first protocol whose Sniff returns true
 	Route       *Route
-	Pong        *Pong // what its protocols say of the upstream's servers; nil where they speak for themselves
+	Pong        *Pong // text about the upstream's servers; nil where each protocol has its own
 }
 
-// Route says where a listener's clients go and how their messages cross.
+// Route is the upstream of a listener's clients, and the way their messages cross.
 type Route struct {
 	Name     string
 	Upstream *Upstream
-	Mode     Mode // in ModeRelay what follows does not matter
+	Mode     Mode // in ModeRelay the following fields do not matter
 	Admit    Admit
 	Failover Failover
 	Bridge   bridge.Options // how messages cross
-	Pings    Pings          // for the listeners' Pongs, of an upstream whose protocol is a codec.Pinger
+	Pings    Pings          // for the listeners' Pongs, if the upstream's protocol is a codec.Pinger
 }
 
 // Upstream is a set of equal game servers.
@@ -61,28 +61,28 @@ type Upstream struct {
 	Name      string
 	Protocol  codec.Protocol
 	Transport Transport
-	Headers   Headers // not of a stream
+	Headers   Headers // not for a stream
 	Checks    Checks
-	Servers   []upstream.Target // beside those that Server.Discovered tells of
+	Servers   []upstream.Target // in addition to servers from Server.Discovered
 	Options   upstream.Options
-	// Sources are the addresses of this machine that sessions are spread over, to servers of their family; none: the
-	// system chooses.
+	// Sources are the addresses of this machine that sessions to servers of their family are spread over. If there are
+	// none, the system chooses.
 	Sources []netip.Addr
-	Pace    Pace // of each source towards each server
+	Pace    Pace // of each source address to each server
 }
 
-// Admit is when the upstream is asked about a newcomer.
+// Admit is the time when the upstream is asked about a new client.
 type Admit uint8
 
-// Ways to admit.
+// Values of Admit.
 const (
-	// UpstreamFirst dials the upstream before the client is let in, so that the client hears the upstream's refusal,
-	// or its own client ID, in its own protocol.
+	// UpstreamFirst dials the upstream before the client is admitted. So the client gets the upstream's refusal, or its
+	// own client ID, in its own protocol.
 	UpstreamFirst Admit = iota
-	// ProofFirst lets the client in, and dials the upstream once the client has proved its address.
+	// ProofFirst admits the client, and dials the upstream once the client has proved its address.
 	ProofFirst
-	// AdmitAuto is ProofFirst for clients whose handshake proves their address before it ends (ENet, RUDP), so that a
-	// flood of forged ones never reaches a server. For all others it is UpstreamFirst.
+	// AdmitAuto is ProofFirst for clients whose handshake proves their address before it ends (ENet, RUDP). So a flood
+	// of forged clients never reaches a server. For all others it is UpstreamFirst.
 	AdmitAuto
 )
 
@@ -91,7 +91,7 @@ func (r *Route) provesFirst(client codec.Protocol) bool {
 	return r.Admit == ProofFirst || r.Admit == AdmitAuto && client.Spec().Proof == codec.ProvedConnect
 }
 
-// keepsClientIDs reports whether a client of a protocol has the ID that its server gave it.
+// keepsClientIDs reports whether a client of a protocol has the ID from its server.
 func (r *Route) keepsClientIDs(client codec.Protocol) bool {
 	return !r.provesFirst(client) && r.Upstream.Protocol.Spec().IDs == codec.IDBeside
 }

@@ -9,11 +9,11 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// Snapshot is how a proxy stands at one moment.
+// Snapshot is the state of a proxy at one moment.
 type Snapshot struct {
 	Counters stats.Counters
 	Sockets  []netio.Stats // of each loop
-	Sessions []Session     // of each Relay oldest first
+	Sessions []Session     // by Relay, each oldest first
 	Kernel   stats.KernelFigures
 }
 
@@ -23,22 +23,24 @@ type Session struct {
 	Listener         string
 	Route            string
 	Client           netip.AddrPort
-	Server           netip.AddrPort // zero while none is chosen
+	Server           netip.AddrPort // zero while no server is chosen
 	ClientProtocol   string
 	UpstreamProtocol string
 	Age              time.Duration
 	Established      bool
-	Relayed          bool // in ModeRelay: traffic is datagrams, and there are no Stats
-	Forwarded        bool // by the kernel: traffic is told as it was at the last look, IdleTimeout ago at most
-	Ending           bool // goodbyes are being said
-	Held             bool // it has lost or left its server, and waits for one to take it
-	FromClient       stats.Traffic
-	FromUpstream     stats.Traffic
-	ClientStats      codec.Stats
-	UpstreamStats    codec.Stats
+	Relayed          bool // in ModeRelay: traffic counts datagrams, and there are no Stats
+	// Forwarded reports that the kernel forwards the session. Its traffic is then as of the last look, at most
+	// IdleTimeout ago.
+	Forwarded     bool
+	Ending        bool // the proxy is saying goodbye
+	Held          bool // the session has lost or left its server, and waits for another
+	FromClient    stats.Traffic
+	FromUpstream  stats.Traffic
+	ClientStats   codec.Stats
+	UpstreamStats codec.Stats
 }
 
-// Snapshot copies what can be known of the Relay and its sessions.
+// Snapshot copies the state of the Relay and its sessions.
 func (r *Relay) Snapshot(now time.Time) Snapshot {
 	s := Snapshot{Counters: r.counters, Sessions: make([]Session, 0, r.table.Len())}
 	for e := range r.table.All {
@@ -47,7 +49,7 @@ func (r *Relay) Snapshot(now time.Time) Snapshot {
 	return s
 }
 
-// describe copies what can be known of a session. If it is relayed, nothing is known of what its sides say.
+// describe copies the state of a session. Of a relayed session the proxy does not know the content.
 func describe(now time.Time, e *entry) Session {
 	p := &e.Value
 	s := Session{

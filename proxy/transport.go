@@ -8,25 +8,27 @@ import (
 	"tidegate/internal/netio"
 )
 
-// Transport is what carries the datagrams of a listener or an upstream. The zero value is UDP.
+// Transport is the way in which datagrams of a listener or an upstream travel. The zero value is UDP.
 type Transport struct {
 	Stream   bool         // TCP, with each datagram as a frame
 	Prefix   netio.Prefix // of each frame
 	MaxFrame int          // bytes of the largest frame received; 0 means netio's limit
-	// Probes says that the protocol searches for the path's MTU while it connects to a server: routers must not fragment
-	// its datagrams meanwhile. Where the system cannot forbid that, it goes without.
+	// Probes says that the protocol searches for the path's MTU while it connects to a server. Routers must not fragment
+	// its datagrams meanwhile. Where the system cannot forbid fragments, the search goes on without that.
 	Probes bool
-	// Sources, if valid, is the prefix that sessions come from at a server, with an address each. Pooled has sessions at
-	// different servers share sockets.
+	// Sources, if valid, is the prefix from which each session gets its own address towards a server. With Pooled,
+	// sessions at different servers share sockets.
 	Sources netip.Prefix
 	Pooled  bool
-	// ReceiveBuffer is the kernel's, of each socket towards a server, in bytes; 0 means netio's default.
+	// ReceiveBuffer is the size in bytes of the kernel's receive buffer of each socket to a server. 0 means netio's
+	// default.
 	ReceiveBuffer int
-	// Transparent has sessions come from the clients' own addresses. Linux, and the answers must be routed here.
+	// Transparent makes sessions come from the clients' own addresses. It needs Linux, and the answers must be routed to
+	// this machine.
 	Transparent bool
 }
 
-// listen opens the socket of a listener, of a loop that has a Relay of these settings.
+// listen opens a listener's socket in one loop. s are the settings of the loop's Relay.
 func (t Transport) listen(poller netio.Poller, addr netip.AddrPort, shared bool, s *Settings, o *Options) (netio.Socket,
 	error) {
 	if !t.Stream {
@@ -41,17 +43,18 @@ func (t Transport) listen(poller netio.Poller, addr netip.AddrPort, shared bool,
 	return poller.ListenStream(addr, t.streamOptions(shared, s))
 }
 
-// streamOptions are those of a listener for streams.
+// streamOptions returns the options of a TCP listener.
 func (t Transport) streamOptions(shared bool, s *Settings) netio.StreamOptions {
 	return netio.StreamOptions{
 		Prefix: t.Prefix, MaxFrame: t.MaxFrame, ReusePort: shared,
 		HelloTimeout: s.HandshakeTimeout,
-		MaxConns:     s.Limits.Sessions + s.Limits.HalfOpen, // more than sessions, so that some can be refused in words
+		// More than Sessions, so that the protocol can refuse some clients.
+		MaxConns: s.Limits.Sessions + s.Limits.HalfOpen,
 	}
 }
 
-// claim makes sure that nobody else has the address of a listener, before the loops share it: another process that
-// shares it too would get half of the players. It returns the address with its port.
+// claim makes sure that no other process has the address of a listener, before the loops share it. A process that
+// shared the address too would get half of the clients. It returns the address with its port.
 func (t Transport) claim(poller netio.Poller, addr netip.AddrPort, s *Settings, o *Options) (netip.AddrPort, error) {
 	socket, err := t.listen(poller, addr, false, s, o)
 	if err != nil {
@@ -61,8 +64,9 @@ func (t Transport) claim(poller netio.Poller, addr netip.AddrPort, s *Settings, 
 	return socket.Addr(), nil
 }
 
-// dial opens a socket towards an upstream server on behalf of a client, from an address of ours if local is valid.
-func (t Transport) dial(sockets Sockets, to netip.AddrPort, local netip.Addr, client netip.AddrPort) (netio.Socket, error) {
+// dial opens a socket to an upstream server for a client. A valid local is the source address.
+func (t Transport) dial(sockets Sockets, to netip.AddrPort, local netip.Addr, client netip.AddrPort) (netio.Socket,
+	error) {
 	if t.Stream {
 		return sockets.DialStream(to, netio.StreamOptions{Prefix: t.Prefix, MaxFrame: t.MaxFrame})
 	}
@@ -81,8 +85,8 @@ func (t Transport) dial(sockets Sockets, to netip.AddrPort, local netip.Addr, cl
 	return socket, err
 }
 
-// sourceKey is what a client's address is chosen by among an upstream's Sources. It is the same in every run, so that
-// a game server's bans by address outlive ours.
+// sourceKey returns the number that chooses a client's address out of an upstream's Sources. It is the same in every
+// run. So a game server's bans by address stay right after a restart.
 func sourceKey(client netip.Addr) uint64 {
 	h := fnv.New64a()
 	ip := client.As16()
@@ -90,9 +94,10 @@ func sourceKey(client netip.Addr) uint64 {
 	return h.Sum64()
 }
 
-// probed ends the search for the path's MTU. A path that becomes narrower later then costs fragments, not the session.
+// probed ends the search for the path's MTU. If the path becomes narrower later, that costs fragments and not the
+// session.
 func (t Transport) probed(s netio.Socket) {
 	if p, ok := s.(netio.FragmentControl); ok && t.Probes {
-		_ = p.AllowFragments() // without it the path must stay as it is
+		_ = p.AllowFragments() // without this feature the path must keep its MTU
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// ErrNoUpstream is of a name that no route's upstream has.
+// ErrNoUpstream reports a name that no route's upstream has.
 var ErrNoUpstream = errors.New("no such upstream")
 
-// UpstreamStatus is how the servers of an upstream are.
+// UpstreamStatus is the state of an upstream's servers.
 type UpstreamStatus struct {
 	Name    string
 	Servers []upstream.Status
 }
 
-// Upstreams tells how the servers are, of all loops together: upstreams as their routes' listeners are listed. Safe for
-// concurrent use.
+// Upstreams returns the state of the servers, for all loops together. Upstreams are in the order of the listeners
+// whose routes use them. It is safe for concurrent use.
 func (s *Server) Upstreams() []UpstreamStatus {
 	now := time.Now()
 	var all []UpstreamStatus
@@ -32,12 +32,12 @@ func (s *Server) Upstreams() []UpstreamStatus {
 	return all
 }
 
-// DrainServer sends a server of an upstream no new sessions any more; those that it has stay. Safe for concurrent use.
+// DrainServer stops new sessions to a server of an upstream. Its sessions stay. It is safe for concurrent use.
 func (s *Server) DrainServer(upstreamName string, server netip.AddrPort) error {
 	return s.setDrain(upstreamName, server, true)
 }
 
-// UndrainServer takes DrainServer back.
+// UndrainServer ends the effect of DrainServer.
 func (s *Server) UndrainServer(upstreamName string, server netip.AddrPort) error {
 	return s.setDrain(upstreamName, server, false)
 }
@@ -50,7 +50,7 @@ func (s *Server) setDrain(name string, server netip.AddrPort, drain bool) error 
 	return pool.Drain(time.Now(), server, drain)
 }
 
-// Drained are the servers of each upstream that are drained, by its name. Safe for concurrent use.
+// Drained returns the drained servers of each upstream, by the upstream's name. It is safe for concurrent use.
 func (s *Server) Drained() map[string][]netip.AddrPort {
 	drained := make(map[string][]netip.AddrPort)
 	for _, u := range s.upstreams() {
@@ -61,17 +61,17 @@ func (s *Server) Drained() map[string][]netip.AddrPort {
 	return drained
 }
 
-// InheritDrains drains what was drained in a predecessor, also of servers that are yet to be discovered.
+// InheritDrains drains the servers that a predecessor had drained. That includes servers that are not discovered yet.
 func (s *Server) InheritDrains(drained map[string][]netip.AddrPort) {
 	for name, addrs := range drained {
-		if pool, err := s.pool(name); err == nil { // an upstream that is no more has nothing to drain
+		if pool, err := s.pool(name); err == nil { // a removed upstream has nothing to drain
 			pool.InheritDrains(time.Now(), addrs)
 		}
 	}
 }
 
-// Discovered replaces the servers of an upstream that were found beside those of the settings. Those that vanish keep
-// their sessions and get no new ones. Safe for concurrent use.
+// Discovered replaces the discovered servers of an upstream. The servers of the settings stay. A server that vanishes
+// keeps its sessions and gets no new ones. Discovered is safe for concurrent use.
 func (s *Server) Discovered(upstreamName string, servers []upstream.Target) {
 	s.pools.Get(upstreamName).Discover(servers)
 }
@@ -85,7 +85,7 @@ func (s *Server) pool(name string) (*upstream.Pool, error) {
 	return nil, ErrNoUpstream
 }
 
-// upstreams are those of the routes in force, by listener.
+// upstreams returns the upstreams of the routes in force, by listener.
 func (s *Server) upstreams() []*Upstream {
 	s.mu.Lock()
 	defer s.mu.Unlock()
