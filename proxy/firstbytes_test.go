@@ -7,14 +7,15 @@ import (
 	"tidegate/codec/rudp"
 )
 
-// TestFirstBytesOfListeners: what only opens a session of one protocol may be in the middle of another's.
+// TestFirstBytesOfListeners asserts that a byte counts as opening only if all protocols of the listener use it so. It
+// may be in the middle of another protocol's session.
 func TestFirstBytesOfListeners(t *testing.T) {
 	five := rudp.New(rudp.Options{AppID: 0x0500})
 	for _, c := range []struct {
 		what          string
 		mode          Mode
 		protocols     []codec.Protocol
-		begins, opens string // of those asked about
+		begins, opens string // of the bytes in the loop below
 	}{
 		{"RakNet", ModeTerminate, []codec.Protocol{raknet6()}, "\x01\x02\x05\x84", "\x01\x02\x05"},
 		{"RakNet, relayed", ModeRelay, []codec.Protocol{raknet6()}, "\x00\x01\x02\x05\x84", "\x01\x02\x05"},

@@ -14,7 +14,8 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// forgers are the client protocols of TestForgedPlayersJoinNoGame: all, and others with more or less proof.
+// forgers are the client protocols of TestForgedPlayersJoinNoGame: all protocols, and variants with more or less
+// proof.
 var forgers = append([]member{
 	{Protocol: raknet.New(raknet.Options{Cookies: raknet.CookiesNone})},
 	{Protocol: rudp.New(rudp.Options{AppID: testApp})},
@@ -25,11 +26,12 @@ var forgers = append([]member{
 // lastGame has a handshake that proves its clients' address, once the game's components are known.
 var lastGame = rtype.New(rtype.Options{Dialect: rtype.GameLast, Seed: [32]byte{1}})
 
-// whyNoticed returns why a server's game notices a forged player, for the pairs where it does. The others hide it.
+// whyNoticed returns why a server's game notices a forged player, for the pairs where it does. It returns "" for all
+// other pairs.
 func whyNoticed(client, upstream codec.Protocol, admit Admit) string {
 	switch {
 	case isRakNet(client):
-		return "" // a forged first datagram does not get as far as a question
+		return "" // a forged first datagram does not reach the question for a session
 	case admit == ProofFirst && client == lastGame:
 		return ""
 	case client.Spec().ServerFirst:
@@ -47,14 +49,14 @@ func whyNoticed(client, upstream codec.Protocol, admit Admit) string {
 func isRakNet(p codec.Protocol) bool { return p.Spec().IDs == codec.IDFirstByte }
 func isRUDP(p codec.Protocol) bool   { return p.Spec().Joins }
 
-// TestForgedPlayersJoinNoGame: a forger who never answers joins no game, with every pair of protocols. The server side
-// of no forged session becomes connected, and the other players hear of none.
+// TestForgedPlayersJoinNoGame asserts that a forger that never answers joins no game, with every pair of protocols.
+// The server side of a forged session never becomes connected, and other players hear of none.
 func TestForgedPlayersJoinNoGame(t *testing.T) {
 	for _, client := range forgers {
 		for _, upstream := range members(oneDialect) {
 			for _, admit := range []Admit{UpstreamFirst, ProofFirst} {
 				if admit == ProofFirst && client.Spec().IDs == codec.IDBeside && upstream.Spec().IDs == codec.IDBeside {
-					continue // the configuration refuses it: the player must be told the server's client ID
+					continue // the configuration refuses it: the proxy must tell the player the server's client ID
 				}
 				why := whyNoticed(client.Protocol, upstream.Protocol, admit)
 				t.Run(fmt.Sprintf("%v to %v, admit %d", client, upstream, admit), func(t *testing.T) {
@@ -70,8 +72,9 @@ func TestForgedPlayersJoinNoGame(t *testing.T) {
 	}
 }
 
-// forgedJoins lets a player join a game, and then forgers who do not answer: some send one datagram, the others all
-// that a client sends which hears nothing. It counts the forged players that the server counts as connected.
+// forgedJoins lets one player join a game, and then forgers that do not answer. Some forgers send one datagram. The
+// others send all datagrams of a client that hears nothing. forgedJoins returns the number of forged players that the
+// server counts as connected.
 func forgedJoins(t *testing.T, client, upstream member, admit Admit) (joined int) {
 	route := matrixRoute(client.Protocol, upstream.Protocol)
 	route.Upstream.Transport, route.Admit = upstream.transport, admit
@@ -113,12 +116,12 @@ func forgedJoins(t *testing.T, client, upstream member, admit Admit) (joined int
 	return joined
 }
 
-// TestForgedSecondRequestJoinsNoGame: without cookies nothing proves the address of a RakNet client before its
-// handshake ends. A forger of both requests has the server asked, but no player joins.
+// TestForgedSecondRequestJoinsNoGame covers RakNet without cookies. Nothing proves a client's address before its
+// handshake ends. A forger of both requests makes the proxy ask the server, but no player joins.
 func TestForgedSecondRequestJoinsNoGame(t *testing.T) {
 	for _, upstream := range members(oneDialect) {
 		if upstream.Spec().Closed || isRUDP(upstream) {
-			continue // whyNoticed
+			continue // see whyNoticed
 		}
 		client := raknet.New(raknet.Options{Cookies: raknet.CookiesNone})
 		route := defaultRoute(upstream.Protocol)
@@ -154,7 +157,7 @@ func TestForgedSecondRequestJoinsNoGame(t *testing.T) {
 	}
 }
 
-// tellsNews is welcome, and tells all clients of each that joins or leaves, as Riptide's servers do.
+// tellsNews is welcome, and also tells all clients of each client that joins or leaves, as Riptide's servers do.
 func tellsNews(g *game) func(time.Time, *peer, *codec.Event) {
 	inner := welcome()
 	return func(now time.Time, p *peer, ev *codec.Event) {

@@ -14,7 +14,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// ferry is a Forwarder that keeps what it is told.
+// ferry is a Forwarder that records its flows.
 type ferry struct {
 	flows   map[flow.Flow]*flow.Usage
 	rate    flow.Rate // of the last flow
@@ -49,7 +49,7 @@ func (f *ferry) Usage(of flow.Flow) (flow.Usage, bool) {
 
 func (f *ferry) Changes() uint64 { return f.changes }
 
-// loses has all flows gone, as when the network has changed.
+// loses removes all flows, as a change of the network does.
 func (f *ferry) loses() {
 	clear(f.flows)
 	f.changes++
@@ -63,7 +63,7 @@ func newFerry(t testing.TB, change func(*Settings)) (*plainRelay, *ferry) {
 	return p, f
 }
 
-// flowOf is that of player i, whose socket towards the server is the n-th.
+// flowOf returns the flow of player i with its n-th socket to the server.
 func flowOf(i, n int, server netip.AddrPort) flow.Flow {
 	return flow.Flow{Client: playerAddr(i), Listener: doorAddr, Source: upstreamSocketAddr(n), Server: server}
 }
@@ -84,7 +84,8 @@ func dropping(of ratelimit.Quantity, per ratelimit.Scope, rate, burst int) ratel
 	return ratelimit.Limit{Of: of, Per: per, Rate: ratelimit.Rate{PerSecond: rate, Burst: burst}, Verdict: ratelimit.Drop}
 }
 
-// TestForwarded checks when a session is given to the Forwarder, and that its silence here does not end it.
+// TestForwarded checks when a session is given to the Forwarder. A forwarded session is silent in user space, and
+// this silence does not end it.
 func TestForwarded(t *testing.T) {
 	p, f := newFerry(t, func(s *Settings) {
 		s.Bounds = []ratelimit.Limit{
@@ -131,7 +132,7 @@ func TestForwarded(t *testing.T) {
 	}
 }
 
-// TestForwardingEnds ends sessions in every way that is not their own silence.
+// TestForwardingEnds ends sessions in every way except by silence.
 func TestForwardingEnds(t *testing.T) {
 	for _, test := range []struct {
 		what string
@@ -164,8 +165,8 @@ func TestForwardingEnds(t *testing.T) {
 	}
 }
 
-// TestServerThatIsHeardElsewhere checks that refusals which are not in a row are not believed, though the answers
-// between them do not come here.
+// TestServerThatIsHeardElsewhere asserts that only refusals in a row end a session. Here the kernel forwards answers
+// between the refusals.
 func TestServerThatIsHeardElsewhere(t *testing.T) {
 	p, f := newFerry(t, unchanged)
 	p.meet(1, 0, serverAddr)
@@ -177,7 +178,7 @@ func TestServerThatIsHeardElsewhere(t *testing.T) {
 	f.want(t, "after refusals and answers", of)
 }
 
-// TestWayChanges takes flows away: what comes here then has them added again, and what was forwarded is not counted
+// TestWayChanges removes flows. The next datagram in user space adds them again, and no forwarded datagram counts
 // twice.
 func TestWayChanges(t *testing.T) {
 	p, f := newFerry(t, unchanged)
@@ -195,8 +196,8 @@ func TestWayChanges(t *testing.T) {
 	f.want(t, "after silence")
 }
 
-// TestRefusedFlows checks that a session goes on here that the Forwarder does not want, that it is not offered with
-// each datagram, and that it is again when things may have changed.
+// TestRefusedFlows asserts that user space carries a session that the Forwarder refuses. The Relay does not offer it
+// again with each datagram, but after a change.
 func TestRefusedFlows(t *testing.T) {
 	p, f := newFerry(t, unchanged)
 	f.refuses = flow.ErrFull
@@ -219,7 +220,8 @@ func TestRefusedFlows(t *testing.T) {
 	f.want(t, "when there is room", flowOf(1, 0, serverAddr))
 }
 
-// TestReloadedForwarding checks that a reload has sessions forwarded as the new settings want it, or not any more.
+// TestReloadedForwarding asserts that a reload updates the forwarding of sessions, or ends it, as the new settings
+// demand.
 func TestReloadedForwarding(t *testing.T) {
 	p, f := newFerry(t, unchanged)
 	p.meet(1, 0, serverAddr)
@@ -272,8 +274,7 @@ func TestForwardable(t *testing.T) {
 	}
 }
 
-// TestForwardingAllocatesNothing checks datagrams that come here although their session is forwarded, and such of one
-// that is refused.
+// TestForwardingAllocatesNothing covers datagrams in user space, both of forwarded sessions and of refused ones.
 func TestForwardingAllocatesNothing(t *testing.T) {
 	for _, refuses := range []error{nil, flow.ErrFull} {
 		p, f := newFerry(t, unchanged)

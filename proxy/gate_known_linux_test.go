@@ -15,7 +15,7 @@ import (
 	"tidegate/internal/testkit/await"
 )
 
-// forge sends a datagram in another's name, or skips the test where we may not.
+// forge sends a datagram with a forged source address. It skips the test if the process lacks the right to do so.
 func (b *besieged) forge(from netip.AddrPort, text string) {
 	b.t.Helper()
 	conn, err := net.ListenPacket("ip4:255", "127.0.0.1")
@@ -37,7 +37,7 @@ func (b *besieged) forge(from netip.AddrPort, text string) {
 	}
 }
 
-// hears is whether a player hears something that it has not asked for.
+// hears reports whether a player receives text without a question.
 func (b *besieged) hears(player *net.UDPConn, text string) bool {
 	b.t.Helper()
 	_ = player.SetReadDeadline(time.Now().Add(10 * time.Second))
@@ -46,15 +46,15 @@ func (b *besieged) hears(player *net.UDPConn, text string) bool {
 	return err == nil && string(reply[:n]) == text
 }
 
-// TestWhoForgesAPlayerPassesForIt: in a flood a datagram with a player's own address and port has the player's place,
-// and reaches its session; one from another port has none, as a stranger's.
+// TestWhoForgesAPlayerPassesForIt sends datagrams in a flood. One with a player's own address and port uses the
+// player's room and reaches its session. One from another port is dropped like a stranger's.
 func TestWhoForgesAPlayerPassesForIt(t *testing.T) {
 	b := besiege(t, 1, newGates(t, 1))
 	player := b.player()
 	own := player.LocalAddr().(*net.UDPAddr).AddrPort()
 	see := b.blind()
 	stranger := netip.AddrPortFrom(own.Addr(), own.Port()^1)
-	await.Until(t, "dropped from another port", func() bool { // now and then the gate asks a loop by a few whether it reads again
+	await.Until(t, "dropped from another port", func() bool { // sometimes the gate lets a few strangers through, to test whether a loop reads again
 		b.flood()
 		before := b.dropped()
 		b.forge(stranger, "from another port")
@@ -72,7 +72,7 @@ func TestWhoForgesAPlayerPassesForIt(t *testing.T) {
 	}
 }
 
-// dropped is how many strangers the kernel has dropped.
+// dropped returns the number of strangers' datagrams that the kernel has dropped.
 func (b *besieged) dropped() uint64 {
 	b.t.Helper()
 	c, err := b.options.Kernel.Shield.Counters()
@@ -82,7 +82,7 @@ func (b *besieged) dropped() uint64 {
 	return c.Sockets[shield.StrangerLimit]
 }
 
-// TestWhoIsKickedIsAStranger again, for the kernel too.
+// TestWhoIsKickedIsAStranger asserts that a kicked player becomes a stranger for the kernel too.
 func TestWhoIsKickedIsAStranger(t *testing.T) {
 	b := besiege(t, 1, newGates(t, 1))
 	b.player()
@@ -96,8 +96,8 @@ func TestWhoIsKickedIsAStranger(t *testing.T) {
 	await.Until(t, "rid of who was kicked", func() bool { return b.Snapshot().Kernel.Known == 0 })
 }
 
-// TestPlayersPassAFloodAfterAHandOver: players stay with the old process, whose sockets are theirs alone, while
-// strangers fill the buffer of the new one.
+// TestPlayersPassAFloodAfterAHandOver hands over to a new process. Players stay with the old process on sockets of
+// their own, while strangers fill the new one's buffer.
 func TestPlayersPassAFloodAfterAHandOver(t *testing.T) {
 	old := besiege(t, 1, newGates(t, 1))
 	player := old.player()

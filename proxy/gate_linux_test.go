@@ -19,14 +19,14 @@ import (
 	sessions "tidegate/session"
 )
 
-// besieged is a running proxy with a relaying route to a server that says everything back.
+// besieged is a running proxy with a relaying route to an echo server.
 type besieged struct {
 	*Server
 	t  *testing.T
 	at *net.UDPAddr
 }
 
-// newGates is a kernel that tells players from strangers.
+// newGates returns a Kernel that distinguishes players from strangers.
 func newGates(t *testing.T, loops int) Kernel {
 	t.Helper()
 	s, err := shield.New(shield.Options{Sources: 1, Bans: 1, Known: 100, Loops: loops})
@@ -37,13 +37,13 @@ func newGates(t *testing.T, loops int) Kernel {
 	return Kernel{Shield: s}
 }
 
-// besiege starts one with some help of the kernel's.
+// besiege starts a besieged proxy with kernel offload.
 func besiege(t *testing.T, loops int, k Kernel) *besieged {
 	t.Helper()
 	return besiegeBy(t, besiegedSettings(echoServer(t)), Options{Loops: loops, Log: zerolog.Nop(), Kernel: k}, nil)
 }
 
-// besiegeBy starts one, as the successor of another if there is one.
+// besiegeBy starts a besieged proxy, as the successor of old unless that is nil.
 func besiegeBy(t *testing.T, s *Settings, o Options, old *Server) *besieged {
 	t.Helper()
 	server, err := Listen(s, o)
@@ -95,8 +95,8 @@ func echoServer(t *testing.T) netip.AddrPort {
 	return conn.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// makeRoom gives a socket room for all that a flood may bring, however long it is not read: what is lost there says
-// nothing of the proxy. Without the right to do so it has what it has.
+// makeRoom gives a socket room for a whole flood, even if it is not read for long. A loss there would not be the
+// proxy's. Without the right to enlarge it, the socket keeps its room.
 func makeRoom(t *testing.T, conn *net.UDPConn) {
 	t.Helper()
 	raw, err := conn.SyscallConn()
@@ -120,7 +120,8 @@ func (b *besieged) dial() *net.UDPConn {
 	return conn
 }
 
-// says is whether what a client says is said back. One who is not heard says it again, as every protocol's clients do.
+// says reports whether the server echoes a client's text. The client repeats a lost text, as every protocol's clients
+// do.
 func (b *besieged) says(conn *net.UDPConn, text string) bool {
 	b.t.Helper()
 	for limit := time.Now().Add(await.Patience); time.Now().Before(limit); {
@@ -136,7 +137,7 @@ func (b *besieged) says(conn *net.UDPConn, text string) bool {
 	return false
 }
 
-// player is a client with an established session.
+// player returns a client with an established session.
 func (b *besieged) player() *net.UDPConn {
 	b.t.Helper()
 	conn := b.dial()
@@ -146,7 +147,7 @@ func (b *besieged) player() *net.UDPConn {
 	return conn
 }
 
-// blind keeps all loops from reading until it is called again.
+// blind stops all loops from reading until the test calls see.
 func (b *besieged) blind() (see func()) {
 	sighted := make(chan struct{})
 	for _, l := range b.loops {
@@ -160,7 +161,7 @@ func (b *besieged) blind() (see func()) {
 	return func() { close(sighted) }
 }
 
-// flood sends more than the listener's buffer holds, which is more than 4,000, from many ports.
+// flood sends more datagrams than the listener's buffer holds, from many ports. The buffer holds more than 4,000.
 func (b *besieged) flood() {
 	b.t.Helper()
 	for range 16 {
@@ -174,13 +175,13 @@ func (b *besieged) flood() {
 	}
 }
 
-// longFlood is how long a flood may take for the gate to hold it: a loop that does not read is asked by 512 strangers
-// every 100 ms, who fill its buffer by and by.
+// longFlood bounds the duration of a flood. The gate passes 512 strangers to a loop that does not read every 100 ms.
+// In a longer flood these fill the buffer.
 const longFlood = 500 * time.Millisecond
 
-// heardInAFlood is how many of a player's 100 datagrams come back, which were sent while nobody read and after
-// strangers had sent more than there is room for. Those that are wanted are waited for. A flood that took too long
-// says nothing, and is sent again.
+// heardInAFlood returns how many of a player's 100 datagrams come back. The player sends them while no loop reads,
+// after strangers have filled the buffer. heardInAFlood waits for want answers. It repeats a flood that took too
+// long.
 func (b *besieged) heardInAFlood(player *net.UDPConn, want int) (n int) {
 	b.t.Helper()
 	for range 5 {
@@ -201,7 +202,7 @@ func (b *besieged) heardInAFlood(player *net.UDPConn, want int) (n int) {
 	return n
 }
 
-// hearsTimes is how many datagrams a player hears. Those that are wanted are waited for.
+// hearsTimes returns the number of datagrams that a player receives. It waits for want of them.
 func (b *besieged) hearsTimes(player *net.UDPConn, want int) (n int) {
 	for reply := make([]byte, 100); ; n++ {
 		patience := await.Patience
@@ -215,8 +216,8 @@ func (b *besieged) hearsTimes(player *net.UDPConn, want int) (n int) {
 	}
 }
 
-// TestPlayersPassAFlood fills the buffer with strangers' datagrams while nobody reads: what a player sends then has
-// found its place, where the kernel knows the player, and has not where it does not.
+// TestPlayersPassAFlood fills the buffer with strangers' datagrams while no loop reads. A player's later datagrams
+// find room only if the kernel knows the player.
 func TestPlayersPassAFlood(t *testing.T) {
 	for _, test := range []struct {
 		loops int
@@ -240,7 +241,7 @@ func TestPlayersPassAFlood(t *testing.T) {
 	}
 }
 
-// TestWhoIsKnown follows whom the kernel tells from strangers through sessions' beginnings and ends, and a reload.
+// TestWhoIsKnown checks the kernel's known clients as sessions begin and end, and across a reload.
 func TestWhoIsKnown(t *testing.T) {
 	b := besiege(t, 1, newGates(t, 1))
 	known := func(want int) {
@@ -255,7 +256,7 @@ func TestWhoIsKnown(t *testing.T) {
 	if !b.says(b.dial(), "hello") {
 		t.Error("a newcomer is not heard")
 	}
-	known(2) // who has said but one thing may be forged
+	known(2) // a client with a single datagram may be forged
 	next := *b.settings
 	if err := b.Reload(&next); err != nil {
 		t.Fatal(err)
@@ -268,8 +269,8 @@ func TestWhoIsKnown(t *testing.T) {
 	await.Until(t, "rid of who was banned", func() bool { return b.Snapshot().Kernel.Known == 0 })
 }
 
-// TestPlayersPassThinnedStrangers: without a gate, a loop that has been behind has fewer strangers come to its buffer,
-// and all players, until it has kept up for a while.
+// TestPlayersPassThinnedStrangers covers a loop without a gate that has been behind. Fewer strangers reach its
+// buffer, and all players, until it has kept up for a while.
 func TestPlayersPassThinnedStrangers(t *testing.T) {
 	b := besiege(t, 1, Kernel{Plain: true})
 	player := b.player()

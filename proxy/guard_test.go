@@ -15,7 +15,7 @@ import (
 	sessions "tidegate/session"
 )
 
-// guarded is a world with limits.
+// guarded makes a world with limits.
 func guarded(t testing.TB, clients, upstreams codec.Protocol, bounds ...ratelimit.Limit) *world {
 	return newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, clients, defaultRoute(upstreams), func(s *Settings) {
 		s.Bounds = bounds
@@ -31,15 +31,15 @@ func (w *world) breaches(of ratelimit.Quantity, per ratelimit.Scope) stats.Breac
 	return w.proxy.relay.counters.Limits[of][per]
 }
 
-// strangerAddr is the i-th of as many addresses as there are, no two of a /24 of IPv4.
+// strangerAddr returns the i-th of many addresses. No two of them are in the same /24.
 func strangerAddr(i int) netip.AddrPort {
 	var ip [4]byte
 	binary.BigEndian.PutUint32(ip[:], 30<<24+uint32(i)<<8)
 	return netip.AddrPortFrom(netip.AddrFrom4(ip), uint16(1024+i%50_000))
 }
 
-// TestOneAddressCannotLockOthersOut: a thousand Connects of one byte from one address, ports and all forged, take the
-// places of that address only, and a player gets in at once.
+// TestOneAddressCannotLockOthersOut sends a thousand Connects of one byte from one address, with forged ports. They
+// take only the places of that address, and a player joins at once.
 func TestOneAddressCannotLockOthersOut(t *testing.T) {
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
 		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24, NetworkV6: 64}
@@ -61,8 +61,8 @@ func TestOneAddressCannotLockOthersOut(t *testing.T) {
 	}
 }
 
-// TestPlayersGetInDuringAFloodOfForgedHandshakes: 2,000 forged Connects a second, from as many networks, keep nobody
-// out who asks again, end no session that is established, and hardly reach the game server.
+// TestPlayersGetInDuringAFloodOfForgedHandshakes sends 2,000 forged Connects a second, from as many networks. Every
+// client that repeats its question joins. No established session ends. Few Connects reach the game server.
 func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
 		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 50}
@@ -99,11 +99,11 @@ func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 	}
 }
 
-// TestProofFirstHoldsForEveryProtocolWithProof: a server hears nothing of a client whose address is forged, and of one
-// that answers it does.
+// TestProofFirstHoldsForEveryProtocolWithProof asserts that a server hears nothing of a client with a forged address.
+// It does hear of a client that answers.
 func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
 	for _, p := range udpMembers(nil) {
-		if p.Spec().Proof == codec.NoProof || p.Spec().Proof == codec.ProvedEcho { // which comes after the game has spoken
+		if p.Spec().Proof == codec.NoProof || p.Spec().Proof == codec.ProvedEcho { // such a proof comes after the game's first message
 			continue
 		}
 		route := matrixRoute(p, p)
@@ -123,15 +123,15 @@ func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
 	}
 }
 
-// TestEvictionSparesWhoHasProvedItsAddress: forged Riptide sessions make room, a RakNet player who waits for a slow
-// server does not.
+// TestEvictionSparesWhoHasProvedItsAddress asserts that forged Riptide sessions make room. A RakNet player that waits
+// for a slow server keeps its session.
 func TestEvictionSparesWhoHasProvedItsAddress(t *testing.T) {
 	route := defaultRoute(raknet6())
 	w := newWorldWith(t, 1, simnet.Weather{Latency: time.Millisecond}, raknet6(), route, func(s *Settings) {
 		s.Limits = sessions.Limits{Sessions: 100, HalfOpen: 4}
 		s.Listeners[0].Protocols = []codec.Protocol{raknet6(), riptide22()}
 	})
-	w.servers[0].react = nil // asked, and never says yes or no
+	w.servers[0].react = nil // the server never answers the question
 	waiting := w.join(codec.Hello{})
 	w.Run(time.Second)
 	const forged = 22
@@ -158,7 +158,7 @@ func TestEvictionSparesWhoHasProvedItsAddress(t *testing.T) {
 	}
 }
 
-// TestTenMillionSources: no table grows beyond what it was after the first of them.
+// TestTenMillionSources asserts that no table grows any more after the first sources.
 func TestTenMillionSources(t *testing.T) {
 	sources := 10_000_000
 	if testing.Short() {
@@ -226,7 +226,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// TestVerdicts: what happens to a player who sends 50 messages at once where ten datagrams are the limit.
+// TestVerdicts checks the fate of a player that sends 50 messages at once with a limit of ten datagrams.
 func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
 		verdict          ratelimit.Verdict
@@ -258,8 +258,8 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
-// TestForgedDatagramsBanNobody: garbage in a player's name, and more of it than any limit lets, neither bans nor
-// disconnects the player; a session that was never established, or whose protocol has no proof, bans nobody either.
+// TestForgedDatagramsBanNobody sends garbage from a player's address, beyond all limits. It neither bans nor
+// disconnects the player. A session that was never established, or whose protocol has no proof, causes no ban either.
 func TestForgedDatagramsBanNobody(t *testing.T) {
 	bounds := []ratelimit.Limit{
 		limit(ratelimit.Packets, ratelimit.PerSession, 100, 100, ratelimit.BanSource),
@@ -270,7 +270,7 @@ func TestForgedDatagramsBanNobody(t *testing.T) {
 		p := w.connect(codec.Hello{})
 		w.Run(100 * time.Millisecond)
 		for i := range 5000 {
-			w.Inject(0, p.addr, doorAddr, []byte{0x0d, byte(i), 0xff})                                   // its port, too
+			w.Inject(0, p.addr, doorAddr, []byte{0x0d, byte(i), 0xff})                                   // the player's port too
 			w.Inject(0, netip.AddrPortFrom(p.addr.Addr(), uint16(6000+i%1000)), doorAddr, []byte{2})     // other ports
 			w.Inject(0, netip.AddrPortFrom(p.addr.Addr(), uint16(8000+i%1000)), doorAddr, []byte("hi?")) // no protocol
 		}
@@ -295,8 +295,8 @@ func TestForgedDatagramsBanNobody(t *testing.T) {
 	}
 }
 
-// TestStrangersCannotSpendAPlayersLimits: a flood in the name of a player's address, from other ports, leaves the
-// limits of that address and of its network to the player.
+// TestStrangersCannotSpendAPlayersLimits sends a flood from other ports of a player's address. The limits of that
+// address and its network stay available to the player.
 func TestStrangersCannotSpendAPlayersLimits(t *testing.T) {
 	w := guarded(t, riptide22(), raknet6(),
 		limit(ratelimit.Packets, ratelimit.PerAddress, 100, 100, ratelimit.Drop),
@@ -317,7 +317,7 @@ func TestStrangersCannotSpendAPlayersLimits(t *testing.T) {
 	}
 }
 
-// TestSessionsOfAnAddressCountTogether, and what they hold is forgotten with the last of them.
+// TestSessionsOfAnAddressCountTogether also asserts that the last session of a network releases its count.
 func TestSessionsOfAnAddressCountTogether(t *testing.T) {
 	w := guarded(t, riptide22(), raknet6(), limit(ratelimit.ReliableMessages, ratelimit.PerNetwork, 1, 30, ratelimit.Disconnect))
 	a, b := w.connect(codec.Hello{}), w.connect(codec.Hello{})
@@ -337,7 +337,8 @@ func TestSessionsOfAnAddressCountTogether(t *testing.T) {
 	}
 }
 
-// TestQueuedBytes: who does not take what waits for it loses unreliable messages, and nobody else does.
+// TestQueuedBytes asserts that a client with too much in its queue loses unreliable messages, and that other clients
+// lose none.
 func TestQueuedBytes(t *testing.T) {
 	w := guarded(t, raknet6(), raknet6(), limit(ratelimit.QueuedBytes, ratelimit.Overall, 50_000, 1, ratelimit.Drop))
 	deaf, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
@@ -365,7 +366,7 @@ func TestQueuedBytes(t *testing.T) {
 	}
 }
 
-// TestReloadCountsSessionsAnew: limits that come by a reload hold for the sessions that are there.
+// TestReloadCountsSessionsAnew asserts that new limits of a reload apply to present sessions.
 func TestReloadCountsSessionsAnew(t *testing.T) {
 	w := guarded(t, riptide22(), raknet6())
 	p := w.connect(codec.Hello{})

@@ -17,14 +17,14 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// chain is a world whose first server is a second proxy, which trusts the first one's headers, before the second
-// server.
+// chain is a world whose first server is a second proxy in front of the second server. The second proxy trusts the
+// first one's headers.
 type chain struct {
 	*world
 	second *relayNode
 }
 
-// secondSockets is where the second proxy's sockets begin.
+// secondSockets is the index of the second proxy's first socket.
 const secondSockets = 1000
 
 func newChain(t *testing.T, weather simnet.Weather, p codec.Protocol, headers Headers, mode Mode) *chain {
@@ -54,7 +54,7 @@ func newChain(t *testing.T, weather simnet.Weather, p codec.Protocol, headers He
 	return c
 }
 
-// clients are the addresses that the second proxy's sessions have.
+// clients returns the client addresses of the second proxy's sessions.
 func (c *chain) clients() []netip.AddrPort {
 	var all []netip.AddrPort
 	for _, s := range c.second.relay.Snapshot(c.Now()).Sessions {
@@ -68,8 +68,8 @@ var headerKinds = []struct {
 	headers Headers
 }{{"first", HeadersFirst}, {"until reply", HeadersUntilReply}, {"every", HeadersEvery}, {"simple", HeadersSimple}}
 
-// TestClientsAddressReachesTheServer: every protocol plays through a proxy that says whose datagrams it sends, and the
-// server knows each player by its own address.
+// TestClientsAddressReachesTheServer plays every protocol through a proxy that sends headers. The server knows each
+// player by its own address.
 func TestClientsAddressReachesTheServer(t *testing.T) {
 	for _, kind := range headerKinds {
 		for _, member := range udpMembers(oneDialect) {
@@ -77,7 +77,7 @@ func TestClientsAddressReachesTheServer(t *testing.T) {
 				t.Run(fmt.Sprint(kind.name, ", ", member.Spec().Name, ", mode ", mode), func(t *testing.T) {
 					weather := simnet.Weather{Latency: 10 * time.Millisecond, Loss: 0.05}
 					if kind.headers == HeadersFirst {
-						weather.Loss = 0 // that of a first datagram would be for good
+						weather.Loss = 0 // a lost first datagram would lose the header for good
 					}
 					c := newChain(t, weather, member.Protocol, kind.headers, mode)
 					c.servers[1].react = greets(c.servers[1].react)
@@ -90,7 +90,7 @@ func TestClientsAddressReachesTheServer(t *testing.T) {
 						t.Fatal("a session ended")
 					}
 					if kind.headers == HeadersSimple {
-						return // its magic number may open datagrams of others
+						return // its magic number may open datagrams of other protocols
 					}
 					if n := c.second.relay.counters.Drops[stats.DropMalformed]; n != 0 {
 						t.Errorf("%d malformed datagrams", n)
@@ -101,18 +101,18 @@ func TestClientsAddressReachesTheServer(t *testing.T) {
 	}
 }
 
-// greets has an R-Type server name its components, without which nobody is in the game.
+// greets makes an R-Type server name its components. Without them no player joins its game.
 func greets(react func(time.Time, *peer, *codec.Event)) func(time.Time, *peer, *codec.Event) {
 	return func(now time.Time, p *peer, ev *codec.Event) {
 		react(now, p, ev)
 		if ev.Kind == codec.Asked {
-			// docs/protocols/rtype.md#messages; the others take it for a message of their game's.
+			// docs/protocols/rtype.md#messages; other protocols treat it as a game's message.
 			_ = p.conn.Send(now, codec.Message{Payload: append([]byte{0xf0, 2, 4, 0, 1, 4}, "Test\xff\xff"...)})
 		}
 	}
 }
 
-// TestWhichDatagramsHaveAHeader counts them on the wire.
+// TestWhichDatagramsHaveAHeader counts the datagrams with and without headers on the wire.
 func TestWhichDatagramsHaveAHeader(t *testing.T) {
 	for _, kind := range headerKinds {
 		t.Run(kind.name, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestWhichDatagramsHaveAHeader(t *testing.T) {
 	}
 }
 
-// TestPingsHaveHeaders: a server that wants headers answers questions for its text only if they have one.
+// TestPingsHaveHeaders asserts that questions for a server's text have headers if the server wants them.
 func TestPingsHaveHeaders(t *testing.T) {
 	for _, kind := range headerKinds {
 		route := defaultRoute(raknet6())
@@ -179,7 +179,7 @@ func TestPingsHaveHeaders(t *testing.T) {
 	}
 }
 
-// TestHeadersDoNotAllocate on the path of a running session.
+// TestHeadersDoNotAllocate covers the path of an established session.
 func TestHeadersDoNotAllocate(t *testing.T) {
 	p := HeadersEvery.preamble(playerAddr(0), doorAddr)
 	b := make([]byte, 0, codec.MaxDatagram)

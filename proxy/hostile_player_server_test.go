@@ -13,16 +13,16 @@ import (
 	"tidegate/internal/netio"
 )
 
-// unnoticed is the longest time that other players' messages may take while a hostile player is there. go-raknet blocks
-// an address for 10 s.
+// unnoticed is the longest time that other players' messages may take during an attack. go-raknet blocks an address
+// for 10 s.
 const unnoticed = 4 * time.Second
 
-// TestHostilePlayerHarmsNoOther lets one player send what makes a go-raknet server block the proxy's address. The other
-// players and newcomers notice nothing.
+// TestHostilePlayerHarmsNoOther lets one player send datagrams that make a go-raknet server block the proxy's
+// address. Present players and new clients notice nothing.
 func TestHostilePlayerHarmsNoOther(t *testing.T) {
 	for _, attack := range []struct {
 		name string
-		loss float64 // towards the server
+		loss float64 // on the way to the server
 		run  func(t *testing.T, addr netip.AddrPort)
 	}{
 		{"message of 600 parts", 0, sendManyParts},
@@ -65,7 +65,7 @@ func dialGork(t *testing.T, addr netip.AddrPort) *gork.Conn {
 	return conn
 }
 
-// converse has players exchange messages with the server until the attack is over, and 40 times more. It returns the
+// converse lets players exchange messages with the server until the attack is over, and 40 times more. It returns the
 // longest wait for an answer.
 func converse(t *testing.T, players []*gork.Conn, attacked chan struct{}) (longest time.Duration) {
 	t.Helper()
@@ -133,7 +133,7 @@ func sendTinyMessages(t *testing.T, addr netip.AddrPort) {
 	}
 }
 
-// sendLongPassword asks for a connection with a password of more than 512 parts, which go-raknet's client cannot do.
+// sendLongPassword asks for a connection with a password of more than 512 parts. go-raknet's client cannot send one.
 func sendLongPassword(t *testing.T, addr netip.AddrPort) {
 	socket, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(addr))
 	if err != nil {
@@ -165,15 +165,15 @@ func sendLongPassword(t *testing.T, addr netip.AddrPort) {
 		return
 	}
 	for i := range uint32(manyParts) {
-		_, _ = socket.Write(connectPart(i)) // an error shows as a refusal
+		_, _ = socket.Write(connectPart(i)) // an error appears as a refusal
 		if i%16 == 15 {
-			_ = socket.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // leaves the proxy time to read
+			_ = socket.SetReadDeadline(time.Now().Add(20 * time.Millisecond)) // gives the proxy time to read
 			_, _ = socket.Read(room[:])
 		}
 	}
 }
 
-// connectPart is one datagram of a connection request of many parts.
+// connectPart returns one datagram of a connection request of many parts.
 func connectPart(i uint32) []byte {
 	b := []byte{0x84, byte(i), byte(i >> 8), byte(i >> 16), 2<<5 | 1<<4}
 	b = binary.BigEndian.AppendUint16(b, partRoom*8)

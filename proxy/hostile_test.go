@@ -14,7 +14,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// captured are the datagrams of the codecs' captures of every protocol, each once, up to a number of each file.
+// captured returns the unique datagrams of the codecs' captures for every protocol, up to a number from each file.
 func captured(tb testing.TB, each int) [][]byte {
 	tb.Helper()
 	var all [][]byte
@@ -33,7 +33,7 @@ func datagramsOf(c codectest.Capture, limit int) (all [][]byte) {
 	return all
 }
 
-// both is a proxy that lets players of both protocols in, with one player of each.
+// both makes a proxy that admits players of both protocols, with one player of each.
 func both(t *testing.T, seed uint64) (w *world, riptider, rakneter *player) {
 	route := defaultRoute(raknet6())
 	w = newWorld(t, seed, simnet.Weather{Latency: 2 * time.Millisecond}, riptide22(), route)
@@ -61,8 +61,8 @@ func (w *world) stillPlays(p *player, m codec.Message) {
 	w.await("answered after all that", 10*time.Second, func() bool { return len(p.received()) > before })
 }
 
-// TestHostileDatagramsLeaveTheOthersAlone: random bytes and every truncation of what real peers sent, from strangers,
-// hurt no session, and leave nothing behind.
+// TestHostileDatagramsLeaveTheOthersAlone sends random bytes and every truncation of real peers' datagrams from
+// strangers. They harm no session and leave nothing behind.
 func TestHostileDatagramsLeaveTheOthersAlone(t *testing.T) {
 	each := 40
 	if testing.Short() {
@@ -101,8 +101,8 @@ func TestHostileDatagramsLeaveTheOthersAlone(t *testing.T) {
 	}
 }
 
-// TestHostileDatagramsLeaveEveryProtocolAlone: every truncation of what real peers of all protocols sent, from
-// strangers, hurts no session of any protocol, and leaves nothing behind.
+// TestHostileDatagramsLeaveEveryProtocolAlone sends every truncation of all protocols' real datagrams from strangers.
+// They harm no session of any protocol and leave nothing behind.
 func TestHostileDatagramsLeaveEveryProtocolAlone(t *testing.T) {
 	datagrams := captured(t, 3)
 	for _, p := range udpMembers(noRType) {
@@ -130,8 +130,8 @@ func TestHostileDatagramsLeaveEveryProtocolAlone(t *testing.T) {
 	}
 }
 
-// TestForgedDatagramsOfAPlayer: truncations of foreign datagrams in a RakNet player's name do not end its session, as
-// long as none of them is a goodbye that the wire cannot tell from a real one.
+// TestForgedDatagramsOfAPlayer sends truncated datagrams of another protocol from a RakNet player's address. They do
+// not end its session. None of them is a goodbye that the wire cannot distinguish from a real one.
 func TestForgedDatagramsOfAPlayer(t *testing.T) {
 	w, _, rakneter := both(t, 1)
 	foreign := codectest.LoadCapture(t, os.DirFS("../codec/riptide/testdata"), "riptide-2.2.1/values-reliable.jsonl")
@@ -144,8 +144,8 @@ func TestForgedDatagramsOfAPlayer(t *testing.T) {
 	w.stillPlays(rakneter, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
 }
 
-// FuzzRelay gives a Relay with a player of each protocol whatever comes, from both players, a stranger and the
-// upstream.
+// FuzzRelay gives any datagrams to a Relay with a player of each protocol. They come from both players, a stranger
+// and the upstream.
 func FuzzRelay(f *testing.F) {
 	for _, d := range captured(f, 2) {
 		f.Add(d)

@@ -2,7 +2,7 @@ package proxy
 
 import "testing"
 
-// TestClientIDs takes all IDs of the second of three shards, and one again that was freed.
+// TestClientIDs takes all IDs of the second of three shards, and takes a freed ID again.
 func TestClientIDs(t *testing.T) {
 	ids := newClientIDs(shard{1, 3}, [32]byte{1})
 	seen := make(map[uint16]bool)
@@ -25,7 +25,7 @@ func TestClientIDs(t *testing.T) {
 	}
 }
 
-// TestClientIDsCannotBeGuessed: they depend on the secret alone, and reach over the whole range.
+// TestClientIDsCannotBeGuessed asserts that the IDs depend on the secret alone, and cover the whole range.
 func TestClientIDsCannotBeGuessed(t *testing.T) {
 	one, other := newClientIDs(shard{0, 1}, [32]byte{1}), newClientIDs(shard{0, 1}, [32]byte{2})
 	same, high := 0, 0

@@ -71,7 +71,7 @@ func startWithKernel(t *testing.T, loops int, kernel proxy.Kernel, protocols ...
 	return &shielded{r, t, bans}
 }
 
-// send sends datagrams of a byte each from an address of the loopback.
+// send sends datagrams of one byte each from a loopback address.
 func (s *shielded) send(from string, firsts ...byte) {
 	s.t.Helper()
 	local := net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.MustParseAddr(from), 0))
@@ -87,7 +87,7 @@ func (s *shielded) send(from string, firsts ...byte) {
 	}
 }
 
-// want waits until the filters have judged so many, and checks that what they passed, and nothing else, came here.
+// want waits until the filters have judged as wanted. It checks that exactly the passed datagrams reached the proxy.
 func (s *shielded) want(what string, want map[string]uint64) {
 	s.t.Helper()
 	await.Nil(s.t, func() error {
@@ -99,7 +99,7 @@ func (s *shielded) want(what string, want map[string]uint64) {
 	})
 }
 
-// TestShield checks the drops of each kind in front of all loops' sockets, and that bans and reloads change them.
+// TestShield checks drops of each kind in front of all loops' sockets. Bans and reloads change them.
 func TestShield(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		s := startShielded(t, loops, bedrock())
@@ -122,14 +122,14 @@ func TestShield(t *testing.T) {
 		if err := s.server.Reload(&next); err != nil {
 			t.Fatal(err)
 		}
-		s.send("127.4.0.1", 0x00, 0x03) // 0x00 is Riptide's
+		s.send("127.4.0.1", 0x00, 0x03) // 0x00 belongs to Riptide
 		before["passed"]++
 		before["first-byte"]++
 		s.want("after a reload", before)
 	}
 }
 
-// until sends datagrams until the filters judge them some way: they are told of bans a little later.
+// until sends datagrams until the filters judge one as verdict. The filters learn of bans a little later.
 func (s *shielded) until(verdict, from string, first byte) {
 	s.t.Helper()
 	before := s.judged()[verdict]
@@ -142,7 +142,7 @@ func (s *shielded) until(verdict, from string, first byte) {
 	})
 }
 
-// judged is what the filters of the sockets have judged.
+// judged returns the counts of the sockets' filters by verdict.
 func (s *shielded) judged() map[string]uint64 {
 	got := make(map[string]uint64)
 	for _, f := range s.server.Snapshot().Kernel.Filtered {
@@ -153,7 +153,7 @@ func (s *shielded) judged() map[string]uint64 {
 	return got
 }
 
-// came waits until so many datagrams have come.
+// came waits until the proxy has received want datagrams.
 func (s *shielded) came(want uint64) {
 	s.t.Helper()
 	await.Nil(s.t, func() error {
@@ -164,8 +164,8 @@ func (s *shielded) came(want uint64) {
 	})
 }
 
-// TestPlainFilter checks that without the right to use eBPF impossible datagrams still do not come in, and that a
-// reload changes which they are.
+// TestPlainFilter asserts that impossible datagrams do not arrive even without the right to use eBPF. A reload
+// changes the filter.
 func TestPlainFilter(t *testing.T) {
 	s := startWithKernel(t, 2, proxy.Kernel{Plain: true}, bedrock())
 	s.send("127.1.0.1", 0x00, 0x7f, 0x01)
@@ -187,7 +187,7 @@ func bytesOf(b byte, n int) (all []byte) {
 	return all
 }
 
-// TestUnshielded checks that a listener whose players come by trusted proxies has no filter, also after it had one.
+// TestUnshielded asserts that a listener behind trusted proxies has no filter, even if it had one before.
 func TestUnshielded(t *testing.T) {
 	s := startShielded(t, 1, bedrock())
 	s.send("127.1.0.1", 0x00)
@@ -205,7 +205,7 @@ func TestUnshielded(t *testing.T) {
 	}
 }
 
-// sendRun sends datagrams of a byte each in one go, which the kernel moves as one packet.
+// sendRun sends datagrams of one byte each at once, which the kernel moves as one packet.
 func (s *shielded) sendRun(from string, first byte, n int) {
 	s.t.Helper()
 	p, err := netio.New(netio.Options{})
@@ -223,8 +223,8 @@ func (s *shielded) sendRun(from string, first byte, n int) {
 	p.Flush()
 }
 
-// TestFilteredIsNotLost: what a filter drops does not count as lost for want of room, whichever filter it is and
-// whatever the reason. The kernel counts both as one.
+// TestFilteredIsNotLost asserts that filtered datagrams do not count as lost for lack of room. This holds for each
+// filter and reason. The kernel counts both as one.
 func TestFilteredIsNotLost(t *testing.T) {
 	const impossible = 0x7f
 	lost := func(s *shielded) (buffers, unclear uint64) {

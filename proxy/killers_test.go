@@ -13,14 +13,14 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// What one datagram does to the real libraries is in docs/security.md#killers. Each is sent here at a proxy between
-// every pair of protocols; none of them, nor any like it, may reach a server or a player.
+// docs/security.md#killers says how single datagrams harm the real libraries. This file sends each of them to a proxy
+// between every pair of protocols. None of them, and nothing similar, may reach a server or a player.
 
-// killer is a datagram, or several, that ends or wedges a real server or client.
+// killer is one datagram, or several, that ends or blocks a real server or client.
 type killer struct {
 	what      string
 	datagrams [][]byte
-	fromZero  bool // sent from source port 0
+	fromZero  bool // from source port 0
 }
 
 func killers() []killer {
@@ -70,8 +70,8 @@ func rudpRequest() []byte {
 	return b
 }
 
-// deadly reports what of a datagram would kill a real peer of a protocol, or nothing. Those towards clients are told
-// apart from those towards servers.
+// deadly returns why a datagram would kill a real peer of a protocol, or "". It judges datagrams to clients and to
+// servers differently.
 func deadly(p codec.Protocol, d []byte, toClient bool) string {
 	switch name := p.Spec().Name; {
 	case len(d) == 0:
@@ -86,10 +86,11 @@ func deadly(p codec.Protocol, d []byte, toClient bool) string {
 	return ""
 }
 
-// disconnectReason is the byte behind the four bits of a type.
+// disconnectReason returns the byte behind the four bits of a type.
 func disconnectReason(d []byte) byte { return d[0]>>4 | d[1]<<4 }
 
-// openings are what a client may say before its server has accepted it, by the type of a Riptide datagram.
+// isOpening reports whether a client may send a datagram before its server has accepted it, by the datagram's Riptide
+// type.
 func isOpening(p codec.Protocol, d []byte) bool {
 	switch p.Spec().Name {
 	case "riptide-2.0":
@@ -100,13 +101,13 @@ func isOpening(p codec.Protocol, d []byte) bool {
 	return true
 }
 
-// witness looks at all that the proxy sends.
+// witness checks all datagrams that the proxy sends.
 type witness struct {
 	t        *testing.T
 	route    string
 	clients  codec.Protocol
 	upstream codec.Protocol
-	welcomed map[netip.AddrPort]bool // sockets towards servers that have been welcomed
+	welcomed map[netip.AddrPort]bool // sockets to servers that have sent a welcome
 	asked    int                     // datagrams that reached the server
 }
 
@@ -147,8 +148,8 @@ func isWelcome(p codec.Protocol, d []byte) bool {
 	return false
 }
 
-// TestKillersReachNobody: sent by a stranger, by a client that is being let in, and in the name of a player, what kills
-// real servers and clients goes no further, whatever the two protocols are; and the proxy is there afterwards.
+// TestKillersReachNobody sends deadly datagrams as a stranger, as a client in its handshake, and from a player's
+// address. With no pair of protocols do they go further. The proxy still works afterwards.
 func TestKillersReachNobody(t *testing.T) {
 	family := udpMembers(noRType)
 	for _, clients := range family {
@@ -180,7 +181,7 @@ func killBetween(t *testing.T, name string, clients, upstream codec.Protocol) {
 	for _, k := range killers() {
 		if k.what == "a Disconnect of Riptide 2.2 without reason" || k.what == "a Disconnect of Riptide 2.0" ||
 			k.what == "garbage with every first byte" {
-			continue // Riptide's wire cannot tell a forged goodbye from the player's
+			continue // Riptide's wire cannot distinguish a forged goodbye from the player's
 		}
 		for _, d := range k.datagrams {
 			w.Inject(0, p.addr, doorAddr, d)
@@ -195,7 +196,7 @@ func killBetween(t *testing.T, name string, clients, upstream codec.Protocol) {
 	}
 }
 
-// pendingKillers sends a killer in the name of a client whose handshake has begun.
+// pendingKillers sends a killer from the address of a client whose handshake has begun.
 func (w *world) pendingKillers(clients codec.Protocol, i uint16, k killer) {
 	source := netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), 4000)
 	first, _ := clients.Dial(w.Now(), doorAddr, codec.Hello{}).Transmit(w.Now(), nil)

@@ -2,7 +2,8 @@ package proxy
 
 import "testing"
 
-// TestLocals: a protocol is one Relay's wherever its settings have it, and another's in another Relay.
+// TestLocals asserts that one Relay has one copy of a protocol, however often its settings contain it. Another Relay
+// has another copy.
 func TestLocals(t *testing.T) {
 	shared, here, there := raknet6(), make(locals), make(locals)
 	if here.of(shared) != here.of(shared) {

@@ -12,8 +12,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestNoSourceTakesAllLines: one that is dropped all the time leaves lines for others, and is told of itself now and
-// then.
+// TestNoSourceTakesAllLines asserts that a source with constant drops leaves log lines for others, and still gets a
+// line now and then.
 func TestNoSourceTakesAllLines(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var log bytes.Buffer
@@ -33,7 +33,8 @@ func TestNoSourceTakesAllLines(t *testing.T) {
 	}
 }
 
-// TestManySourcesTakeFewLines: a flood of forged ones writes no more than its kind may.
+// TestManySourcesTakeFewLines asserts that a flood of forged sources gets no more lines than its kind of drop may
+// have.
 func TestManySourcesTakeFewLines(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var log bytes.Buffer
@@ -47,8 +48,8 @@ func TestManySourcesTakeFewLines(t *testing.T) {
 	}
 }
 
-// TestWhatWasLeftOutIsToldInTheEnd, also when nothing of its kind happens any more; and then there is nothing more to
-// do.
+// TestWhatWasLeftOutIsToldInTheEnd asserts that the number of suppressed lines is logged, even if no further drop of
+// their kind happens. Then nothing is left to do.
 func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var log bytes.Buffer

@@ -8,12 +8,12 @@ import (
 	"tidegate/internal/netio"
 )
 
-// wakeless is a poller of a loop that needs no waking.
+// wakeless is the poller of a loop that needs no waking.
 type wakeless struct{ netio.Poller }
 
 func (wakeless) Wake() {}
 
-// TestLoopAnswersWithItsEnd: what is asked of a loop, and ends it, was called.
+// TestLoopAnswersWithItsEnd asserts that a command that ends its loop reports success.
 func TestLoopAnswersWithItsEnd(t *testing.T) {
 	for range 1000 {
 		l := newLoop(nil, wakeless{})

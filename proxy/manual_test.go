@@ -9,7 +9,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestManualHasEveryDrop holds the manual's table of reasons to the reasons, in both directions.
+// TestManualHasEveryDrop compares the manual's table with the reasons of drops, in both directions.
 func TestManualHasEveryDrop(t *testing.T) {
 	manual, err := os.ReadFile("../docs/operations.md")
 	if err != nil {

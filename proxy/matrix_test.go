@@ -15,7 +15,7 @@ import (
 // Riptide's quality rules would end sessions in the weather of these tests, as they should.
 var steady22 = riptide.New(riptide.Options{IgnoreQuality: true})
 
-// promise is what a pair of protocols can keep, in one direction.
+// promise is the delivery that a pair of protocols can keep in one direction.
 type promise uint8
 
 const (
@@ -36,7 +36,7 @@ func promiseOf(near, far codec.Protocol) promise {
 	return atMostOnce
 }
 
-// matrixRoute is a route that any pair can take.
+// matrixRoute returns a route that any pair of protocols can use.
 func matrixRoute(client, upstream codec.Protocol) *Route {
 	r := defaultRoute(upstream)
 	r.Bridge.Reliable = bridge.ReliableResend
@@ -45,20 +45,20 @@ func matrixRoute(client, upstream codec.Protocol) *Route {
 		r.Bridge.Envelope = bridge.EnvelopeFramed
 	}
 	if client.Spec().Closed && upstream.Spec().IDs == codec.IDBeside || upstream.Spec().Closed && client.Spec().IDs == codec.IDBeside {
-		r.Bridge.Envelope = bridge.EnvelopeRaw // R-Type carries nothing but its own instructions
+		r.Bridge.Envelope = bridge.EnvelopeRaw // R-Type carries only its own instructions
 	}
 	return r
 }
 
 const bodySize = 12
 
-// body is the text of message i, of bodySize bytes, so that merged ones can be told apart.
+// body returns the text of message i. All have bodySize bytes, so that a test can split joined messages.
 func body(i int) []byte { return fmt.Appendf(nil, "message %04d", i) }
 
-// instruction is what R-Type can carry of a body: an update of component 0 of entity 1.
+// instruction is the form in which R-Type can carry a body: an update of component 0 of entity 1.
 var instruction = []byte{3, 0, 0, 0, 1, 0, 0}
 
-// say gives message i to a game's end of a session with a protocol, the strongest way it has.
+// say sends message i from one end of a session, in the strongest mode of that end's protocol.
 func (w *world) say(p *peer, near, far codec.Protocol, r *Route, i int) {
 	w.t.Helper()
 	m := codec.Message{Payload: body(i), Mode: codec.Unreliable}
@@ -75,7 +75,7 @@ func (w *world) say(p *peer, near, far codec.Protocol, r *Route, i int) {
 	w.send(p, bridge.WrappingOf(near.Spec(), far.Spec(), &r.Bridge).Wrap(nil, m))
 }
 
-// heard counts the bodies that a game's end has received; anything else is a failure.
+// heard counts the bodies that one end of a session has received. Any other content is a failure.
 func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string]int {
 	t.Helper()
 	seen := make(map[string]int)
@@ -85,7 +85,7 @@ func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string
 			if near.Spec().Closed || far.Spec().Closed {
 				var found bool
 				if rest, found = bytes.CutPrefix(rest, instruction); !found {
-					return // of R-Type's own: the announcement of its components
+					return // R-Type's own: the announcement of its components
 				}
 			}
 			for ; len(rest) >= bodySize; rest = rest[bodySize:] {
@@ -102,7 +102,7 @@ func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string
 	return seen
 }
 
-// TestMatrix joins every protocol to every other: in bad weather each direction keeps what the pair can promise.
+// TestMatrix joins every protocol to every other. In bad weather each direction keeps the promise of the pair.
 func TestMatrix(t *testing.T) {
 	family := members(oneDialect)
 	for _, client := range family {
@@ -116,8 +116,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// connectFirst lets the first player join, and connects it. An R-Type client counts as connected when it has heard
-// something, which other servers do not say of themselves.
+// connectFirst lets the first player join, and connects it. An R-Type client counts as connected once it has heard a
+// message. Other protocols' servers do not send one by themselves.
 func (w *world) connectFirst(client, upstream member) *player {
 	w.t.Helper()
 	p := w.join(codec.Hello{})
@@ -141,7 +141,7 @@ func matrixRun(t *testing.T, seed uint64, client, upstream member) {
 	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
 		if ev.Kind == codec.Asked {
 			p.conn.Admit(now, 101)
-			if upstream.Spec().Closed { // its client counts as connected when it has heard something
+			if upstream.Spec().Closed { // its client counts as connected once it has heard a message
 				_ = p.conn.Send(now, codec.Message{Payload: []byte{0, 0, 0, 0, 1}})
 			}
 		}

@@ -16,7 +16,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// movable is a saga with two servers and no policy but to disconnect.
+// movable makes a saga with two servers that disconnects when a server fails.
 func movable(t *testing.T, weather simnet.Weather, p codec.Protocol) *saga {
 	return newSaga(t, 3, weather, p, func(r *Route) {
 		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
@@ -24,10 +24,11 @@ func movable(t *testing.T, weather simnet.Weather, p codec.Protocol) *saga {
 	})
 }
 
-// entry is the player's session.
+// entry returns the player's session.
 func (s *saga) entry() *entry { return s.proxy.relay.table.Get(s.keyOf(s.player)) }
 
-// TestMove: each server has its part of the messages, all of them once and in order, and the old one hears goodbye.
+// TestMove asserts that each server gets its part of the messages, each once and in order. The old server gets a
+// goodbye.
 func TestMove(t *testing.T) {
 	for _, member := range reliableMembers() {
 		t.Run(member.String(), func(t *testing.T) {
@@ -59,7 +60,7 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestMoveToNobody: a server that does not answer is lost time only.
+// TestMoveToNobody asserts that a move to a silent server costs only time.
 func TestMoveToNobody(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22())
 	s.servers[1].down = true
@@ -72,7 +73,7 @@ func TestMoveToNobody(t *testing.T) {
 	}
 }
 
-// TestMoveFromADyingServer: it need not agree.
+// TestMoveFromADyingServer asserts that the old server need not agree.
 func TestMoveFromADyingServer(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
 	s.play(codec.ReliableOrdered, 100*time.Millisecond)
@@ -115,7 +116,7 @@ func TestWhatCannotBeMoved(t *testing.T) {
 	}
 }
 
-// TestMoveAll empties a server, as before it is stopped.
+// TestMoveAll moves all sessions off a server, as an operator does before it stops.
 func TestMoveAll(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
 	for range 9 {
@@ -132,7 +133,7 @@ func TestMoveAll(t *testing.T) {
 	}
 }
 
-// TestPartingsAreBounded: beyond the bound a goodbye is said once.
+// TestPartingsAreBounded asserts that closing connections beyond the bound send one goodbye.
 func TestPartingsAreBounded(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
 	ps := &s.proxy.relay.closing
@@ -147,7 +148,7 @@ func TestPartingsAreBounded(t *testing.T) {
 	ps.list = nil
 }
 
-// answers is a game server's reaction that answers each message a tick later, and lets everyone in.
+// answers returns a game server's reaction that admits every client, and answers each message a tick later.
 func (s *saga) answers(tick time.Duration) func(time.Time, *peer, *codec.Event) {
 	welcome := welcome()
 	return func(now time.Time, p *peer, ev *codec.Event) {
@@ -160,8 +161,8 @@ func (s *saga) answers(tick time.Duration) func(time.Time, *peer, *codec.Event) 
 	}
 }
 
-// TestMoveLosesNoAnswers: what the old server says to the last messages reaches the player, and before all that the
-// next server says.
+// TestMoveLosesNoAnswers asserts that the old server's answers to the last messages reach the player. They come
+// before all messages of the next server.
 func TestMoveLosesNoAnswers(t *testing.T) {
 	for _, member := range reliableMembers() {
 		for _, loss := range []float64{0, 0.05} {
@@ -198,8 +199,8 @@ func TestMoveLosesNoAnswers(t *testing.T) {
 	}
 }
 
-// TestMoveFromATalkingServer: a server that always says something is left all the same. Nothing that the proxy has
-// acknowledged to it is kept from the player.
+// TestMoveFromATalkingServer asserts that a session leaves a server that never stops sending. The player gets all
+// messages that the proxy has acknowledged. From a RakNet server it gets all messages from before the goodbye.
 func TestMoveFromATalkingServer(t *testing.T) {
 	for _, member := range reliableMembers() {
 		t.Run(member.String(), func(t *testing.T) {
@@ -243,7 +244,8 @@ func TestMoveFromATalkingServer(t *testing.T) {
 	}
 }
 
-// TestMoveRUDP: what only Tidegate sends again reaches one of the servers, also what was under way at the goodbye.
+// TestMoveRUDP asserts that messages that only Tidegate resends reach one of the servers, even if they were under way
+// at the goodbye.
 func TestMoveRUDP(t *testing.T) {
 	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))
 	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
@@ -261,7 +263,7 @@ func TestMoveRUDP(t *testing.T) {
 		if err := s.proxy.relay.move(s.Now(), s.entry(), to); err != nil {
 			t.Fatal(err)
 		}
-		s.entry().Value.hold.departure.limit = s.Now() // there is no time to send again
+		s.entry().Value.hold.departure.limit = s.Now() // there is no time to resend
 		s.play(codec.Reliable, time.Second)
 		old.misses = nil
 	}
@@ -270,7 +272,7 @@ func TestMoveRUDP(t *testing.T) {
 	}
 }
 
-// TestMoveToAnEmptyServer: players keep their client IDs where the next server has given none yet.
+// TestMoveToAnEmptyServer asserts that players keep their client IDs if the next server has given none yet.
 func TestMoveToAnEmptyServer(t *testing.T) {
 	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond, Loss: 0.02}, steady22, 0, func(r *Route) {
 		r.Failover = Failover{}
@@ -298,8 +300,8 @@ func TestMoveToAnEmptyServer(t *testing.T) {
 	}
 }
 
-// TestLateWordsOfAnOldServer reach the player until another server has taken the session, and no later: a server that
-// does not hear the goodbye goes on talking.
+// TestLateWordsOfAnOldServer asserts that late messages reach the player until another server has taken the session,
+// and no later. A server that misses the goodbye continues to send.
 func TestLateWordsOfAnOldServer(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
 	s.servers[1].down = true
@@ -335,7 +337,7 @@ func TestLateWordsOfAnOldServer(t *testing.T) {
 	}
 }
 
-// TestLateWordsAreBounded in bytes.
+// TestLateWordsAreBounded asserts that late messages are bounded in bytes.
 func TestLateWordsAreBounded(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
 	e := s.entry()

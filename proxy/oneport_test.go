@@ -13,8 +13,8 @@ import (
 	"tidegate/proxy/bridge"
 )
 
-// TestOnePort has a player of every protocol come to one listener, all at once, and the one server answer each of them.
-// RakNet and RUDP stand first, as who sets up a listener puts what knows its own most surely.
+// TestOnePort lets a player of every protocol join one listener at once, and the server answers each of them. RakNet
+// and RUDP come first, because an operator lists protocols with the surest evidence first.
 func TestOnePort(t *testing.T) {
 	var sure, byShape []codec.Protocol
 	but := maps.Clone(oneDialect)
@@ -66,8 +66,7 @@ func onePort(t *testing.T, all []codec.Protocol) {
 	}
 }
 
-// greetTheSilent has the server create an entity for whoever has not said anything: R-Type's player, who waits for
-// that.
+// greetTheSilent makes the server create an entity for each silent player. R-Type's player waits for that.
 func (w *world) greetTheSilent(wrapping bridge.Wrapping) {
 	w.t.Helper()
 	for _, p := range w.servers[0].peers {

@@ -12,8 +12,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// blocking is a server that blocks an address which sends more than most datagrams in a tick, as RakLib and Cloudburst
-// do. It looks at every tick that there could be, since nobody knows when the server's begin.
+// blocking is a server that blocks an address that sends too many datagrams in a tick, as RakLib and Cloudburst do.
+// It checks every possible tick, since the start of the server's ticks is unknown.
 type blocking struct {
 	most    int
 	tick    time.Duration
@@ -21,7 +21,7 @@ type blocking struct {
 	blocked map[netip.Addr]bool
 }
 
-// watch has a server's neighbourhood block addresses: what they send is lost.
+// watch makes a server block addresses: their datagrams are lost.
 func (w *world) watch(most int, tick time.Duration) *blocking {
 	b := &blocking{most, tick, make(map[netip.Addr][]time.Time), make(map[netip.Addr]bool)}
 	w.SetTap(func(from, to netip.AddrPort, _ []byte) {
@@ -39,7 +39,7 @@ func (w *world) watch(most int, tick time.Duration) *blocking {
 	return b
 }
 
-// paced is a world of players on a server that takes 20 datagrams in 10 ms from an address.
+// paced makes a world of players on a server that accepts 20 datagrams in 10 ms from an address.
 func paced(t testing.TB, clients, servers codec.Protocol, change func(*Upstream)) *world {
 	route := defaultRoute(servers)
 	route.Upstream.Pace = Pace{Datagrams: 20, Span: 10 * time.Millisecond}
@@ -47,8 +47,8 @@ func paced(t testing.TB, clients, servers codec.Protocol, change func(*Upstream)
 	return newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, clients, route)
 }
 
-// TestPaceKeepsServersFromBlocking: 24 players at once send what their server would block the proxy for. It all
-// arrives, and nobody's waits for all of another's.
+// TestPaceKeepsServersFromBlocking lets 24 players send at once so many datagrams that their server would block the
+// proxy. All arrive, and no player waits for all datagrams of another.
 func TestPaceKeepsServersFromBlocking(t *testing.T) {
 	const players, messages = 24, 30
 	for _, c := range []struct {
@@ -57,7 +57,7 @@ func TestPaceKeepsServersFromBlocking(t *testing.T) {
 	}{
 		{riptide22(), raknet6(), false},
 		{raknet6(), riptide22(), false},
-		{riptide22(), raknet6(), true}, // which shows that it is the pace that helps
+		{riptide22(), raknet6(), true}, // shows that the pace makes the difference
 	} {
 		t.Run(fmt.Sprintf("%s to %s, unbounded %v", c.clients.Spec().Name, c.servers.Spec().Name, c.unbounded), func(t *testing.T) {
 			w := paced(t, c.clients, c.servers, func(u *Upstream) {
@@ -121,7 +121,7 @@ func TestPaceKeepsServersFromBlocking(t *testing.T) {
 	}
 }
 
-// TestSourcesSpreadSessions: each address has its share of the sessions, and a pace of its own.
+// TestSourcesSpreadSessions asserts that each source address has its share of the sessions, and a pace of its own.
 func TestSourcesSpreadSessions(t *testing.T) {
 	sources := []netip.Addr{
 		netip.MustParseAddr("10.0.0.5"), netip.MustParseAddr("2001:db8::5"), netip.MustParseAddr("10.0.0.6"),
@@ -167,7 +167,8 @@ func TestSourcesSpreadSessions(t *testing.T) {
 
 const up10ms = 10*time.Millisecond + paceSlack
 
-// TestSessionsWithAddressesOfTheirOwnHaveTheirOwnPace: they share nothing at the server, and with no other loop.
+// TestSessionsWithAddressesOfTheirOwnHaveTheirOwnPace asserts that such sessions share no pace, neither at the server
+// nor with another loop.
 func TestSessionsWithAddressesOfTheirOwnHaveTheirOwnPace(t *testing.T) {
 	w := paced(t, riptide22(), raknet6(), func(u *Upstream) { u.Transport.Sources = netip.MustParsePrefix("127.64.0.0/10") })
 	relay, u := w.proxy.relay, w.settings.Listeners[0].Route.Upstream
@@ -182,7 +183,8 @@ func TestSessionsWithAddressesOfTheirOwnHaveTheirOwnPace(t *testing.T) {
 	}
 }
 
-// TestPaceOfRelayedDatagrams: those of ModeRelay wait in order, and beyond a bound the newest are dropped and counted.
+// TestPaceOfRelayedDatagrams asserts that datagrams in ModeRelay wait in order. Beyond a bound, the newest are
+// dropped and counted.
 func TestPaceOfRelayedDatagrams(t *testing.T) {
 	r := newPlainRelay(t, Any, func(s *Settings) {
 		s.Listeners[0].Route.Upstream.Servers = s.Listeners[0].Route.Upstream.Servers[:1]
@@ -222,7 +224,7 @@ func TestPaceOfRelayedDatagrams(t *testing.T) {
 	}
 }
 
-// TestSlowTurnIsNoRest: what leaves at the end of a long turn counts from there.
+// TestSlowTurnIsNoRest asserts that datagrams at the end of a long turn count from that end.
 func TestSlowTurnIsNoRest(t *testing.T) {
 	r := newPlainRelay(t, Any, func(s *Settings) {
 		s.Listeners[0].Route.Upstream.Pace = Pace{Datagrams: 1, Span: 10 * time.Millisecond}
@@ -244,7 +246,8 @@ func TestSlowTurnIsNoRest(t *testing.T) {
 	}
 }
 
-// TestPacedSessionsDoNotSpin: while sessions wait, the Relay is to be woken when their turn comes and not before.
+// TestPacedSessionsDoNotSpin asserts that the Relay's next deadline is the turn of a waiting session, and not
+// earlier.
 func TestPacedSessionsDoNotSpin(t *testing.T) {
 	w := paced(t, riptide22(), raknet6(), func(u *Upstream) { u.Pace.Datagrams = 1 })
 	p := w.connect(codec.Hello{})

@@ -18,7 +18,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// browser is a player's server list: what it was answered, without a session.
+// browser is a player's server list. It records the answers that it gets without a session.
 type browser struct{ texts []string }
 
 var browserAddr = netip.MustParseAddrPort("10.3.0.1:5000")
@@ -39,7 +39,7 @@ func (b *browser) Transmit(_ time.Time, d []byte) ([]byte, netip.AddrPort, netip
 	return d, netip.AddrPort{}, netip.AddrPort{}, false
 }
 
-// listed is a world whose listener says what its servers say, and a server list.
+// listed is a world with a listener that shows its servers' texts, and a server list.
 type listed struct {
 	*world
 	browser browser
@@ -51,7 +51,8 @@ const (
 	secondText = "MCPE;Second;844;1.21.111;4;30;2;World;Survival;1;19132;19133;"
 )
 
-// newListed has a server that answers with firstText, and one with secondText that only some routes list.
+// newListed makes a listed world. Its first server answers with firstText. The second one answers with secondText,
+// and only some routes have it.
 func newListed(t testing.TB, change func(r *Route)) *listed {
 	l := &listed{pong: new(Pong)}
 	route := defaultRoute(raknet6())
@@ -124,7 +125,7 @@ func TestTextIsKeptWhileTheServerRestarts(t *testing.T) {
 	l.want("back", text)
 }
 
-// TestStrangersDoNotSpeakForTheServer: a pong in the server's name that does not bring the token back changes nothing.
+// TestStrangersDoNotSpeakForTheServer asserts that a forged pong without the right token changes nothing.
 func TestStrangersDoNotSpeakForTheServer(t *testing.T) {
 	l := newListed(t, nil)
 	l.Run(time.Second)
@@ -166,8 +167,8 @@ func TestServerWithoutASocketIsAskedLater(t *testing.T) {
 	}
 }
 
-// TestWhoAsks: only the first Relay, only where a listener wants the text and the upstream can be asked, and not once
-// the proxy says goodbye.
+// TestWhoAsks asserts that only the first Relay asks, and only if a listener wants the text and the upstream can
+// answer. During a drain it asks no more.
 func TestWhoAsks(t *testing.T) {
 	for _, c := range []struct {
 		what   string
@@ -198,7 +199,7 @@ func TestWhoAsks(t *testing.T) {
 	}
 }
 
-// sink is Sockets that count what strangers are sent.
+// sink is Sockets that count the datagrams to strangers.
 type sink struct {
 	*relayNode
 	datagrams, bytes int
@@ -231,8 +232,8 @@ func TestPingsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// TestForgedPingsAreNotWorthIt: 100,000 sources, and one forged all the time, cannot have Tidegate send more than its
-// budget, and hinder no one from playing.
+// TestForgedPingsAreNotWorthIt sends pings from 100,000 sources, and from one forged source. Tidegate sends no more
+// than its budget, and players can still play.
 func TestForgedPingsAreNotWorthIt(t *testing.T) {
 	for _, c := range []struct {
 		what string

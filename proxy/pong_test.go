@@ -15,8 +15,8 @@ import (
 	"tidegate/proxy"
 )
 
-// TestGoRakNetServerIsListed: a server list that asks the proxy sees the text of a go-raknet server, also while that is
-// being restarted, and then its new one. No session comes of it, in either mode.
+// TestGoRakNetServerIsListed asserts that a server list sees a go-raknet server's text through the proxy. It sees it
+// also during a restart, and then the new text. No session begins, in either mode.
 func TestGoRakNetServerIsListed(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) { testListed(t, b.backend, b.loops, proxy.ModeTerminate) })
@@ -50,7 +50,7 @@ func testListed(t *testing.T, backend netio.Backend, loops int, mode proxy.Mode)
 	}
 }
 
-// listedServer is a go-raknet server with a text for server lists.
+// listedServer starts a go-raknet server with a text for server lists.
 func listedServer(t *testing.T, addr, text string) *gork.Listener {
 	t.Helper()
 	listener, err := gork.Listen(addr)

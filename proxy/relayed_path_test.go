@@ -13,8 +13,8 @@ import (
 	"tidegate/internal/testkit/allocs"
 )
 
-// TestEncryptedRakNetPassesUntouched sends what a real client and server of RakNet 4.081 with LIBCAT_SECURITY said to
-// each other through a Relay: it lets the client in by the plain handshake, and changes no byte of what follows.
+// TestEncryptedRakNetPassesUntouched sends real datagrams of a RakNet 4.081 client and server with LIBCAT_SECURITY
+// through a Relay. The Relay admits the client by the plain handshake, and changes no later byte.
 func TestEncryptedRakNetPassesUntouched(t *testing.T) {
 	names, err := filepath.Glob("../codec/raknet/testdata/secured/*.jsonl")
 	names = append(names, "../codec/raknet/testdata/security_client_without_libcat.jsonl")
@@ -44,7 +44,7 @@ type spoken struct {
 	wire []byte
 }
 
-// conversation reads a capture: JSON Lines, a heading and a line for each datagram.
+// conversation reads a capture: JSON Lines, with a heading and one line for each datagram.
 func conversation(t *testing.T, name string) (all []spoken) {
 	t.Helper()
 	file, err := os.Open(name)
@@ -70,7 +70,7 @@ func conversation(t *testing.T, name string) (all []spoken) {
 	return all
 }
 
-// swallower is sockets that take everything and keep nothing.
+// swallower is Sockets that accept every datagram and keep none.
 type swallower struct {
 	*relayNode
 	bytes int
@@ -80,7 +80,7 @@ func (s *swallower) Forward(_ netio.Socket, _ netip.AddrPort, datagram []byte) {
 	s.bytes += len(datagram)
 }
 
-// busy is a Relay with established sessions of so many players, each at its own socket.
+// busy makes a Relay with established sessions, each with its own socket.
 func busy(t testing.TB, players int) (*plainRelay, *swallower) {
 	p := newPlainRelay(t, Any, func(s *Settings) { s.Limits.Sessions, s.Limits.HalfOpen = players, players })
 	for i := range players {
@@ -111,7 +111,7 @@ func TestRelayedPathAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkPlain is the Relay's own share of a datagram in ModeRelay: no socket, no kernel.
+// BenchmarkPlain measures the Relay's own share of a datagram in ModeRelay, without sockets or kernel.
 func BenchmarkPlain(b *testing.B) {
 	const players = 1000
 	p, _ := busy(b, players)

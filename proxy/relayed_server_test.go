@@ -11,8 +11,8 @@ import (
 	"tidegate/proxy"
 )
 
-// TestRelayOverRealSockets has go-raknet's client play on go-raknet's server through a route in ModeRelay; the first of
-// the two servers is not there.
+// TestRelayOverRealSockets lets go-raknet's client play on go-raknet's server through a route in ModeRelay. The first
+// of the two servers does not exist.
 func TestRelayOverRealSockets(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
@@ -28,7 +28,7 @@ func TestRelayOverRealSockets(t *testing.T) {
 			}
 			defer conn.Close()
 			_ = conn.SetReadDeadline(time.Now().Add(patience))
-			want := bytes.Repeat([]byte{0x90}, 5000) // split into several datagrams
+			want := bytes.Repeat([]byte{0x90}, 5000) // sent in several datagrams
 			if _, err := conn.Write(want); err != nil {
 				t.Fatal(err)
 			}

@@ -18,7 +18,7 @@ import (
 	sessions "tidegate/session"
 )
 
-// plainRoute is a route in ModeRelay to two servers.
+// plainRoute returns a route in ModeRelay to two servers.
 func plainRoute(servers codec.Protocol) *Route {
 	route := defaultRoute(servers)
 	route.Mode = ModeRelay
@@ -26,7 +26,7 @@ func plainRoute(servers codec.Protocol) *Route {
 	return route
 }
 
-// plainRelay is a Relay with one listener in ModeRelay, driven by hand.
+// plainRelay is a Relay with one listener in ModeRelay, driven by the test.
 type plainRelay struct {
 	*relayNode
 	t        testing.TB
@@ -51,7 +51,7 @@ func newPlainRelay(t testing.TB, clients codec.Protocol, change func(*Settings))
 
 func unchanged(*Settings) {}
 
-// pass gives the Relay a datagram, and wants it passed on unchanged, once, from from to to.
+// pass gives the Relay a datagram. It wants the Relay to send it on unchanged, once, between two addresses.
 func (p *plainRelay) pass(sender, at, from, to netip.AddrPort, datagram []byte) {
 	p.t.Helper()
 	p.out = p.out[:0]
@@ -64,7 +64,7 @@ func (p *plainRelay) pass(sender, at, from, to netip.AddrPort, datagram []byte) 
 	}
 }
 
-// swallow gives the Relay a datagram that it must not pass on, and tells whether the reason was counted once.
+// swallow gives the Relay a datagram that it must not pass on, and checks that the reason was counted once.
 func (p *plainRelay) swallow(sender, at netip.AddrPort, datagram []byte, why stats.Drop) {
 	p.t.Helper()
 	before := p.relay.counters.Drops[why]
@@ -76,7 +76,7 @@ func (p *plainRelay) swallow(sender, at netip.AddrPort, datagram []byte, why sta
 	}
 }
 
-// up and down pass a datagram of player i, whose socket towards the server is the n-th.
+// up passes a datagram of player i through its n-th socket to the server. down passes one to the player.
 func (p *plainRelay) up(i, n int, server netip.AddrPort, datagram []byte) {
 	p.t.Helper()
 	p.pass(playerAddr(i), doorAddr, upstreamSocketAddr(n), server, datagram)
@@ -101,7 +101,7 @@ func (p *plainRelay) wait(d time.Duration) {
 	p.relay.Flush(p.now)
 }
 
-// TestRelayedSessions plays RakNet through a route in ModeRelay: the players' connections end at the server.
+// TestRelayedSessions plays RakNet through a route in ModeRelay. The players' connections end at the server.
 func TestRelayedSessions(t *testing.T) {
 	route := plainRoute(raknet6())
 	w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, raknet6(), route)
@@ -145,11 +145,11 @@ func TestRelayedNewcomersAreLookedAt(t *testing.T) {
 		t.Fatalf("%d sockets, %d sessions for a stranger", p.dialed, p.relay.table.Len())
 	}
 	p.up(0, 0, serverAddr, []byte{2})
-	p.up(0, 0, serverAddr, []byte("GET / HTTP/1.1")) // later ones are the server's own affair
+	p.up(0, 0, serverAddr, []byte("GET / HTTP/1.1")) // later ones concern only the server
 	p.swallow(serverAddr, upstreamSocketAddr(0), nil, stats.DropEmpty)
 }
 
-// TestAnyProtocolIsRelayed: whatever comes first opens a session, and each client keeps its server.
+// TestAnyProtocolIsRelayed asserts that any first datagram opens a session, and that each client keeps its server.
 func TestAnyProtocolIsRelayed(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	for i, server := range []netip.AddrPort{serverAddr, secondAddr} {
@@ -163,8 +163,8 @@ func TestAnyProtocolIsRelayed(t *testing.T) {
 	}
 }
 
-// TestRelayedSessionsAreBounded: with half of the half-open places taken newcomers must ask twice, with all of them the
-// oldest makes room, and established sessions stay.
+// TestRelayedSessionsAreBounded asserts that new clients must ask twice once half of the half-open places are taken.
+// When all are taken, the oldest makes room. Established sessions stay.
 func TestRelayedSessionsAreBounded(t *testing.T) {
 	p := newPlainRelay(t, Any, func(s *Settings) { s.Limits = sessions.Limits{Sessions: 4, HalfOpen: 4} })
 	servers := []netip.AddrPort{serverAddr, secondAddr, serverAddr, secondAddr, serverAddr}
@@ -184,7 +184,7 @@ func TestRelayedSessionsAreBounded(t *testing.T) {
 	p.swallow(playerAddr(5), doorAddr, []byte("e"), stats.DropTableFull)
 }
 
-// TestRefusalsWhereTheProtocolHasThem: RakNet and Riptide clients hear that there is no place.
+// TestRefusalsWhereTheProtocolHasThem asserts that RakNet and Riptide clients get a refusal if there is no place.
 func TestRefusalsWhereTheProtocolHasThem(t *testing.T) {
 	p := newPlainRelay(t, riptide22(), func(s *Settings) { s.Limits.Sessions = 1 })
 	p.up(0, 0, serverAddr, []byte{2})
@@ -196,7 +196,7 @@ func TestRefusalsWhereTheProtocolHasThem(t *testing.T) {
 	p.answers(playerAddr(2), []byte{2}, riptide22().Refuse([]byte{2}, nil, codec.ServerStopped))
 }
 
-// answers gives the Relay a newcomer's datagram and wants an answer.
+// answers gives the Relay a new client's datagram and wants an answer.
 func (p *plainRelay) answers(client netip.AddrPort, datagram, answer []byte) {
 	p.t.Helper()
 	p.out = p.out[:0]
@@ -235,8 +235,8 @@ func TestSilenceEndsRelayedSessions(t *testing.T) {
 	}
 }
 
-// TestAnswersToForgedAddressesAreBounded: until a client has shown that it hears answers, they may be as large as three
-// times what it sent; beyond, they are the listener's budget's.
+// TestAnswersToForgedAddressesAreBounded covers a client that has not shown that it hears answers. Answers may be
+// three times as large as its datagrams. The listener's budget bounds the rest.
 func TestAnswersToForgedAddressesAreBounded(t *testing.T) {
 	p := newPlainRelay(t, Any, func(s *Settings) { s.Answers = ratelimit.Rates{Overall: 10, Network: 2} })
 	p.up(0, 0, serverAddr, make([]byte, 100))
@@ -287,7 +287,7 @@ func TestRelayedSessionWithoutServer(t *testing.T) {
 	if p.relay.table.Len() != 0 {
 		t.Fatal("a session that no server wants is kept")
 	}
-	p.Receive(p.now, playerAddr(1), doorAddr, []byte("b")) // both rest: the first is asked again, and then the second
+	p.Receive(p.now, playerAddr(1), doorAddr, []byte("b")) // both rest: the Relay asks the first again, and then the second
 	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(2)], netio.ErrRefused)
 	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(3)], netio.ErrRefused)
 	if p.sockets[upstreamSocketAddr(2)].peer != serverAddr || p.sockets[upstreamSocketAddr(3)].peer != secondAddr {
@@ -316,7 +316,7 @@ func TestDrainEndsRelayedSessions(t *testing.T) {
 	}
 }
 
-// TestReloadOfTheMode: a session stays what it is when its listener's route becomes another.
+// TestReloadOfTheMode asserts that a session keeps its mode if its listener's route changes.
 func TestReloadOfTheMode(t *testing.T) {
 	route := plainRoute(riptide22())
 	w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, riptide22(), route)
@@ -353,13 +353,13 @@ func TestBansHoldForRelayedSessions(t *testing.T) {
 	p.swallow(playerAddr(0), doorAddr, []byte("me again"), stats.DropBanned)
 }
 
-// TestRelayedSessionsHaveLimits, whose hardest verdict is to drop: a datagram in ModeRelay may be anybody's.
+// TestRelayedSessionsHaveLimits asserts that limits only drop in ModeRelay, because any datagram may be forged.
 func TestRelayedSessionsHaveLimits(t *testing.T) {
 	for _, verdict := range []ratelimit.Verdict{ratelimit.Drop, ratelimit.Disconnect, ratelimit.BanSource} {
 		p := newPlainRelay(t, Any, func(s *Settings) {
 			s.Bounds = []ratelimit.Limit{limit(ratelimit.Packets, ratelimit.PerSession, 1, 3, verdict)}
 		})
-		p.meet(0, 0, serverAddr) // whose first datagram was a stranger's
+		p.meet(0, 0, serverAddr) // the first datagram counted as a stranger's
 		p.up(0, 0, serverAddr, []byte("2"))
 		p.up(0, 0, serverAddr, []byte("3"))
 		p.swallow(playerAddr(0), doorAddr, []byte("4"), stats.DropRate)

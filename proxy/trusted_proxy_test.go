@@ -11,12 +11,12 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// balancer is the address of a trusted proxy's n-th socket.
+// balancer returns the address of a trusted proxy's n-th socket.
 func balancer(n int) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 9, byte(n >> 8), byte(n)}), 4000)
 }
 
-// trusting is a Relay with a listener in ModeRelay that believes 10.9.0.0/16.
+// trusting makes a Relay with a listener in ModeRelay that trusts proxies in 10.9.0.0/16.
 func trusting(t *testing.T) *plainRelay {
 	return newPlainRelay(t, Any, func(s *Settings) {
 		s.Listeners[0].ProxiesFrom = []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16")}
@@ -41,7 +41,7 @@ func TestUntrustedHeaders(t *testing.T) {
 	}
 }
 
-// send gives the Relay a datagram and returns what came of it.
+// send gives the Relay a datagram and returns the datagram that it passes on.
 func (p *plainRelay) send(from, at netip.AddrPort, datagram []byte) simDatagram {
 	p.t.Helper()
 	p.out = p.out[:0]
@@ -52,8 +52,8 @@ func (p *plainRelay) send(from, at netip.AddrPort, datagram []byte) simDatagram 
 	return p.out[0]
 }
 
-// TestFirstHeaderCounts: a proxy's datagrams without a header are those of the client that its last header named, and
-// answers go to the proxy. One socket may serve several clients, if each datagram says whose it is.
+// TestFirstHeaderCounts asserts that a proxy's datagrams without a header belong to the client in its last header.
+// Answers go to the proxy. One socket may serve several clients if each datagram has a header.
 func TestFirstHeaderCounts(t *testing.T) {
 	p := trusting(t)
 	h := proxyproto.Header{Client: playerAddr(1), Proxy: doorAddr}
@@ -84,7 +84,7 @@ func TestFirstHeaderCounts(t *testing.T) {
 	}
 }
 
-// TestSimpleHeadersComeBack: answers to a header of the Simple Proxy Protocol carry the same one.
+// TestSimpleHeadersComeBack asserts that answers to a header of the Simple Proxy Protocol carry the same header.
 func TestSimpleHeadersComeBack(t *testing.T) {
 	p := trusting(t)
 	h := proxyproto.Header{Format: proxyproto.Simple, Client: playerAddr(1), Proxy: doorAddr}
@@ -108,7 +108,8 @@ func TestSimpleHeadersComeBack(t *testing.T) {
 	}
 }
 
-// TestBoundedMemoryOfProxies: however many sockets a proxy uses, those in use stay known and the rest are forgotten.
+// TestBoundedMemoryOfProxies asserts that the Relay remembers a proxy's sockets in use and forgets the others,
+// however many there are.
 func TestBoundedMemoryOfProxies(t *testing.T) {
 	p := trusting(t)
 	d := p.relay.listeners[0]
