@@ -200,7 +200,7 @@ func TestMoveLosesNoAnswers(t *testing.T) {
 }
 
 // TestMoveFromATalkingServer asserts that a session leaves a server that never stops sending. The player gets all
-// messages that the proxy has acknowledged. From a RakNet server it gets all messages from before the goodbye.
+// messages that the proxy has acknowledged.
 func TestMoveFromATalkingServer(t *testing.T) {
 	for _, member := range reliableMembers() {
 		t.Run(member.String(), func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestSecondOfAnIdentityIsRefused: a GUID plays once, as on a RakNet server, and is free again when its player has
-// left.
+// TestSecondOfAnIdentityIsRefused asserts that a GUID plays once, as on a RakNet server. It is free again when its
+// player has left.
 func TestSecondOfAnIdentityIsRefused(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), defaultRoute(riptide22()))
 	first, other := w.connect(codec.Hello{Identity: 7}), w.connect(codec.Hello{Identity: 8})
@@ -30,8 +30,8 @@ func TestSecondOfAnIdentityIsRefused(t *testing.T) {
 	w.connect(codec.Hello{Identity: 7})
 }
 
-// TestIdentityPlaysOnceOnAllLoops: who plays at one of two Relays that share what they know is refused by the other,
-// until its client there has left.
+// TestIdentityPlaysOnceOnAllLoops has two Relays that share their identities. A player of one Relay is refused by the
+// other until it has left the first.
 func TestIdentityPlaysOnceOnAllLoops(t *testing.T) {
 	var presence Presence
 	share := func(w *world) { w.proxy.relay.presence = &presence }
@@ -55,7 +55,7 @@ func TestIdentityPlaysOnceOnAllLoops(t *testing.T) {
 	}
 }
 
-// TestPresenceIsBounded: as many as there are sessions, and none when these are over.
+// TestPresenceIsBounded asserts that there are as many identities as sessions, and none after the last session.
 func TestPresenceIsBounded(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(riptide22()))
 	for i := range 20 {
@@ -72,7 +72,7 @@ func TestPresenceIsBounded(t *testing.T) {
 	}
 }
 
-// TestClientReturnsAfterACrash: on the port it had, long before its old connection would time out.
+// TestClientReturnsAfterACrash lets a client return on its old port, long before its old connection would time out.
 func TestClientReturnsAfterACrash(t *testing.T) {
 	for _, c := range []struct {
 		what     string

@@ -9,8 +9,8 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// TestSlowSidesAreWaitedFor has one side send twelve times what a route's queue holds, as fast as its connection takes
-// it, to a peer behind a slow line. Everything arrives, in order, and neither side is thrown out.
+// TestSlowSidesAreWaitedFor lets one side send twelve times the size of a route's queue, as fast as its connection
+// accepts. The peer is behind a slow line. All messages arrive in order, and both sides stay connected.
 func TestSlowSidesAreWaitedFor(t *testing.T) {
 	const size, messages = 1200, 10_000 // 12 MB
 	line := simnet.Weather{Latency: 10 * time.Millisecond, Bandwidth: 2 << 20, Backlog: 100 * time.Millisecond}
@@ -43,7 +43,7 @@ func TestSlowSidesAreWaitedFor(t *testing.T) {
 				m := codec.Message{Mode: codec.ReliableOrdered, Payload: binary.BigEndian.AppendUint32([]byte{0x90}, uint32(said))}
 				m.Payload = append(m.Payload, make([]byte, size-len(m.Payload))...)
 				if from.conn.Send(w.Now(), m) != nil {
-					break // its own queue is full
+					break // the connection's queue is full
 				}
 				said++
 			}

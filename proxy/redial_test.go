@@ -13,8 +13,8 @@ import (
 
 const openConnectionReply2 = 0x08
 
-// halfMade is a server that answers nothing from its second reply on to the first of so many sockets of the proxy. It
-// is cut off from them, as it keeps half of a connection for each.
+// halfMade makes a server answer nothing from its second reply on, to the first sockets of the proxy. The server
+// keeps half of a connection for each of these, and does not hear them.
 func (w *world) halfMade(sockets int, until time.Duration) {
 	cut := func(at netip.AddrPort, loss float64) {
 		w.SetPath(serverAddr, at, simnet.Weather{Loss: loss})
@@ -36,8 +36,8 @@ func upstreamSockets(n int) (all []netip.AddrPort) {
 	return all
 }
 
-// TestRedial has a server that keeps half of a connection, for ever: it is asked from another socket, and again, and
-// none of those stays open.
+// TestRedial has a server that keeps half of a connection for ever. The proxy asks it again from other sockets, and
+// then closes the unused ones.
 func TestRedial(t *testing.T) {
 	for lost := range mostRedials + 1 {
 		for _, admit := range []Admit{UpstreamFirst, ProofFirst} {
@@ -67,7 +67,7 @@ func TestRedial(t *testing.T) {
 	}
 }
 
-// TestRedialIsBounded has a server that grants nobody a connection.
+// TestRedialIsBounded has a server that grants no connection.
 func TestRedialIsBounded(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, raknet6(), defaultRoute(raknet6()))
 	w.halfMade(100, time.Hour)
@@ -84,8 +84,9 @@ func TestRedialIsBounded(t *testing.T) {
 	}
 }
 
-// TestRedialOfAKnownClient cuts a server off after its second reply until the session has asked from another address. A
-// server that allows each GUID once, as stock RakNet does, refuses that, and takes the first address again.
+// TestRedialOfAKnownClient cuts a server off after its second reply, until the session has asked from another
+// address. A server that allows each GUID once, as stock RakNet does, refuses that address. It accepts the first one
+// again.
 func TestRedialOfAKnownClient(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, raknet6(), defaultRoute(raknet6()))
 	w.halfMade(1, 2500*time.Millisecond)
@@ -104,7 +105,7 @@ func TestRedialOfAKnownClient(t *testing.T) {
 	}
 }
 
-// secondRequest is a client's second request, as Refuse wants it.
+// secondRequest returns a client's second request, in the form that Refuse expects.
 func secondRequest(t *testing.T) []byte {
 	t.Helper()
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
@@ -118,7 +119,8 @@ func secondRequest(t *testing.T) []byte {
 	return request
 }
 
-// TestNoRedialInTheClientsName: a session that has the client's own address has no other, and asks on.
+// TestNoRedialInTheClientsName asserts that a session with the client's own address uses no other address, and
+// continues to ask.
 func TestNoRedialInTheClientsName(t *testing.T) {
 	route := defaultRoute(raknet.New(raknet.Options{}))
 	route.Upstream.Transport.Transparent = true

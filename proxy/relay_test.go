@@ -132,8 +132,8 @@ func TestClientsGoodbyeReachesTheUpstream(t *testing.T) {
 	}
 }
 
-// TestClientsGoodbyeData: the data of a client's goodbye reaches a server whose protocol has a place for it, and
-// nothing else that ends a session sends data to a server.
+// TestClientsGoodbyeData asserts that the data of a client's goodbye reaches a server whose protocol has a place for
+// it. No other end of a session sends data to a server.
 func TestClientsGoodbyeData(t *testing.T) {
 	enet, data := named("enet", registry.Use{}), []byte{1, 2, 3, 4}
 	for _, upstream := range members(noRType) {
@@ -176,7 +176,7 @@ func TestUpstreamThatIsDown(t *testing.T) {
 	if end := p.find(codec.Disconnected); end.Reason != codec.NoConnection {
 		t.Errorf("refused with %v, want no-connection", end.Reason)
 	}
-	// It rests now. There is no other, so it is asked again.
+	// The server rests now. There is no other, so it is asked again.
 	q := w.join(codec.Hello{})
 	w.Run(time.Second)
 	w.servers[0].down = false
@@ -192,8 +192,8 @@ func TestAnotherServerIsTried(t *testing.T) {
 	}
 }
 
-// TestSilentServersAreGivenUpInTime: RakNet clients wait as long as our own dialing would, so a server that says
-// nothing gets a share of that time only, and then rests.
+// TestSilentServersAreGivenUpInTime asserts that a silent server gets only a share of a RakNet client's patience, and
+// then rests. A RakNet client waits no longer than the proxy's own attempt would take.
 func TestSilentServersAreGivenUpInTime(t *testing.T) {
 	route := defaultRoute(raknet6())
 	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
@@ -213,7 +213,7 @@ func TestSilentServersAreGivenUpInTime(t *testing.T) {
 	}
 }
 
-// TestServersThatDecideAreWaitedFor: one that has answered, but not decided, is not silent.
+// TestServersThatDecideAreWaitedFor asserts that a server that has answered but not decided does not count as silent.
 func TestServersThatDecideAreWaitedFor(t *testing.T) {
 	w := riptideWorld(t, nil)
 	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
@@ -225,7 +225,8 @@ func TestServersThatDecideAreWaitedFor(t *testing.T) {
 	w.await("connected", 9*time.Second, func() bool { return p.find(codec.Connected) != nil })
 }
 
-// TestRefusedByTheHost: an ICMP answer while dialing is believed at once, one to an established session is not.
+// TestRefusedByTheHost asserts that an ICMP answer to an attempt counts at once. For an established session, a single
+// one does not.
 func TestRefusedByTheHost(t *testing.T) {
 	w := riptideWorld(t, nil)
 	p := w.connect(codec.Hello{})
@@ -326,7 +327,7 @@ func TestDrainSaysGoodbye(t *testing.T) {
 	for range 3 {
 		all = append(all, w.connect(codec.Hello{}))
 	}
-	w.Run(50 * time.Millisecond) // until the last one's welcome has come: to the unproved little is said
+	w.Run(50 * time.Millisecond) // until the last welcome has come, as clients without proof get few bytes
 	w.proxy.relay.Drain(w.Now())
 	w.await("drained", 5*time.Second, w.proxy.relay.Drained)
 	w.Run(believed)
@@ -357,7 +358,7 @@ func TestSilentClientsAreGivenUp(t *testing.T) {
 func TestUpstreamThatNeverAnswersIsGivenUp(t *testing.T) {
 	w := riptideWorld(t, nil)
 	w.settings.HandshakeTimeout = 2 * time.Second
-	w.servers[0].react = nil // asked, and never says yes or no
+	w.servers[0].react = nil // the server never answers the question
 	p := w.join(codec.Hello{})
 	w.await("refused", 4*time.Second, p.gone)
 	if end := p.find(codec.Disconnected); end.Reason != codec.NoConnection {
@@ -369,7 +370,7 @@ func TestUpstreamThatNeverAnswersIsGivenUp(t *testing.T) {
 func TestProofFirst(t *testing.T) {
 	w := riptideWorld(t, func(r *Route) { r.Admit = ProofFirst })
 	forger := w.join(codec.Hello{})
-	w.SetPath(doorAddr, forger.addr, simnet.Weather{Loss: 1}) // the answers go to somebody else
+	w.SetPath(doorAddr, forger.addr, simnet.Weather{Loss: 1}) // the answers go to another host
 	w.Run(3 * time.Second)
 	if len(w.servers[0].peers) != 0 {
 		t.Fatal("the upstream was asked before the client had proved its address")

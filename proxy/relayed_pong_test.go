@@ -13,7 +13,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// relayedList is newListed through a relay to servers of any protocol, which keep a GUID and a dialect of their own.
+// relayedList is newListed with a relay to servers of any protocol. They keep their own GUID and dialect.
 func relayedList(t testing.TB, change func(r *Route)) *listed {
 	return newListed(t, func(r *Route) {
 		r.Mode, r.Upstream.Protocol = ModeRelay, Any
@@ -23,8 +23,8 @@ func relayedList(t testing.TB, change func(r *Route)) *listed {
 	})
 }
 
-// TestListPingsMakeNoRelayedSession: a relay answers server lists as the server does, with its GUID and in its dialect,
-// but for the ports, and makes no session of whoever asks.
+// TestListPingsMakeNoRelayedSession asserts that a relay answers server lists as the server does, with its GUID and
+// in its dialect. Only the ports differ. A question opens no session.
 func TestListPingsMakeNoRelayedSession(t *testing.T) {
 	for _, sized := range []bool{false, true} {
 		l := relayedList(t, nil)
@@ -55,7 +55,8 @@ func TestListPingsMakeNoRelayedSession(t *testing.T) {
 	}
 }
 
-// TestRelayedListIsSilent while no server has said anything, as a server would be, unless the operator has a text.
+// TestRelayedListIsSilent asserts that a relay without a server's text is silent, as a server would be, unless the
+// operator has set a text.
 func TestRelayedListIsSilent(t *testing.T) {
 	l := relayedList(t, nil)
 	l.servers[0].down = true
@@ -82,8 +83,8 @@ func TestRelayedListIsSilent(t *testing.T) {
 	}
 }
 
-// TestRelayedPlayersStillCome: who has asked for the list joins, and what its session says passes as it is, also a
-// ping.
+// TestRelayedPlayersStillCome asserts that a client that has asked for the list can join. All datagrams of its
+// session pass unchanged, even pings.
 func TestRelayedPlayersStillCome(t *testing.T) {
 	l := relayedList(t, nil)
 	l.Run(time.Second)
@@ -99,8 +100,8 @@ func TestRelayedPlayersStillCome(t *testing.T) {
 	}
 }
 
-// TestForgedPingsThroughARelay: 100,000 sources cost the servers nothing, and no more is answered than the listener's
-// budget.
+// TestForgedPingsThroughARelay asserts that pings from 100,000 sources do not reach the servers. The answers stay
+// within the listener's budget.
 func TestForgedPingsThroughARelay(t *testing.T) {
 	const budget, sources = 50, 100_000
 	pong := new(Pong)
@@ -133,7 +134,7 @@ func TestForgedPingsThroughARelay(t *testing.T) {
 	}
 }
 
-// TestRelayedTextsAreJoined: several servers behind a relay are listed as one, as elsewhere.
+// TestRelayedTextsAreJoined asserts that several servers behind a relay are listed as one, as with other routes.
 func TestRelayedTextsAreJoined(t *testing.T) {
 	l := relayedList(t, func(r *Route) {
 		r.Upstream.Servers = upstream.At(serverAddr, secondAddr)
@@ -151,7 +152,7 @@ func TestRelayedPingsDoNotAllocate(t *testing.T) {
 		now = now.Add(time.Second)
 		l.proxy.out = l.proxy.out[:0]
 		l.proxy.relay.Receive(now, l.proxy.sockets[doorAddr], browserAddr, ping)
-	}); n > 1 { // the simulated socket's copy
+	}); n > 1 { // the simulated socket makes one copy
 		t.Errorf("%v allocations a ping", n)
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// otherDoor is where a listener moves to.
+// otherDoor is the new address of a moved listener.
 var otherDoor = netip.MustParseAddrPort("10.0.0.1:7778")
 
-// reload gives the proxy settings that differ from those of the world.
+// reload gives the proxy a changed copy of the world's settings.
 func (w *world) reload(change func(*Settings)) {
 	s := *w.settings
 	s.Listeners = append([]Listener(nil), s.Listeners...)
@@ -31,7 +31,7 @@ func (w *world) reload(change func(*Settings)) {
 	w.settings = &s
 }
 
-// echoes sends a message and waits for it to come back.
+// echoes sends a message and waits for its echo.
 func (w *world) echoes(p *player, text string) {
 	w.t.Helper()
 	before := len(p.received())
@@ -39,7 +39,8 @@ func (w *world) echoes(p *player, text string) {
 	w.await("echoed", 10*time.Second, func() bool { return len(p.received()) > before })
 }
 
-// TestReloadKeepsSessions: a session plays on over the server it has, while newcomers go where the new settings say.
+// TestReloadKeepsSessions asserts that a session stays at its server, while new clients go where the new settings
+// say.
 func TestReloadKeepsSessions(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, riptide22(), defaultRoute(raknet6()))
 	p := w.connect(codec.Hello{})
@@ -65,7 +66,7 @@ func TestReloadKeepsSessions(t *testing.T) {
 	}
 }
 
-// TestReloadChangesLimits: limits hold at once, and for newcomers only.
+// TestReloadChangesLimits asserts that new limits apply at once, and only to new clients.
 func TestReloadChangesLimits(t *testing.T) {
 	w := riptideWorld(t, nil)
 	p := w.connect(codec.Hello{})
@@ -75,7 +76,8 @@ func TestReloadChangesLimits(t *testing.T) {
 	w.echoes(p, "still here")
 }
 
-// TestReloadRetiresListeners: a listener that is gone lets nobody in, serves who is there, and closes after the last.
+// TestReloadRetiresListeners asserts that a removed listener admits no client, serves its present sessions, and
+// closes after the last one.
 func TestReloadRetiresListeners(t *testing.T) {
 	w := riptideWorld(t, nil)
 	p := w.connect(codec.Hello{})
@@ -94,7 +96,7 @@ func TestReloadRetiresListeners(t *testing.T) {
 	}
 }
 
-// TestReloadBringsListenersBack: a listener that is put back has its old socket, while a session is at it.
+// TestReloadBringsListenersBack asserts that a restored listener has its old socket while a session uses it.
 func TestReloadBringsListenersBack(t *testing.T) {
 	w := riptideWorld(t, nil)
 	p := w.connect(codec.Hello{})
@@ -118,7 +120,7 @@ func TestReloadBringsListenersBack(t *testing.T) {
 	}
 }
 
-// TestReloadClosesIdleListeners: nobody waits for sessions that are not there.
+// TestReloadClosesIdleListeners asserts that a removed listener without sessions closes at once.
 func TestReloadClosesIdleListeners(t *testing.T) {
 	w := riptideWorld(t, nil)
 	w.reload(func(s *Settings) { s.Listeners[0].Addr = otherDoor })
@@ -127,7 +129,7 @@ func TestReloadClosesIdleListeners(t *testing.T) {
 	}
 }
 
-// TestReloadKeepsServerTexts: no server list says anything else while the servers are asked again.
+// TestReloadKeepsServerTexts asserts that server lists see the same text while the proxy asks the servers again.
 func TestReloadKeepsServerTexts(t *testing.T) {
 	l := newListed(t, nil)
 	l.says(0, "MCPE;one;1;1;1;10;1;one;Survival;1;1;1;")
@@ -147,7 +149,7 @@ func TestReloadKeepsServerTexts(t *testing.T) {
 	}
 }
 
-// TestReloadInBadWeather: whatever is under way when the settings change arrives once.
+// TestReloadInBadWeather asserts that messages under way during reloads arrive once.
 func TestReloadInBadWeather(t *testing.T) {
 	route := defaultRoute(raknet6())
 	w := newWorld(t, 7, simnet.Weather{Loss: 0.1, Latency: 40 * time.Millisecond, Jitter: 10 * time.Millisecond}, raknet6(), route)

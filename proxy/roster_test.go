@@ -43,7 +43,7 @@ func TestKickByAnOperator(t *testing.T) {
 	}
 }
 
-// TestKickInEveryProtocol: the text is Riptide's affair; the kick is everyone's.
+// TestKickInEveryProtocol asserts that a kick works in every protocol, though only Riptide carries its text.
 func TestKickInEveryProtocol(t *testing.T) {
 	for _, protocol := range []codec.Protocol{riptide22(), raknet6()} {
 		w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, protocol, defaultRoute(raknet6()))
@@ -104,8 +104,8 @@ func TestPagesOfSessions(t *testing.T) {
 	}
 }
 
-// TestPagesAreCheap: a loop with 20,000 sessions is kept by a page, the last one too, for a fraction of what all of
-// them would take.
+// TestPagesAreCheap asserts that any page of 20,000 sessions, even the last, takes a fraction of the time for all of
+// them.
 func TestPagesAreCheap(t *testing.T) {
 	const players = 20_000
 	p, _ := busy(t, players)

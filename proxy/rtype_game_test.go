@@ -20,12 +20,12 @@ var gameNames = []string{
 	"Velocity", "Collider", "Gun", "Type", "Position", "SpriteID", "DeathRange",
 }
 
-// births are the components that entities of the real game are born with, and their sizes.
+// births are the first components of the real game's entities, with their sizes.
 var births = map[string]int{
 	"Position": 12, "Velocity": 9, "Health": 8, "Collider": 8, "SpriteID": 20, "Scale": 8, "Type": 1, "Damage": 4,
 }
 
-// outbox holds what a peer has to send.
+// outbox holds the datagrams that a peer has to send.
 type outbox struct {
 	out []simDatagram
 }
@@ -53,7 +53,7 @@ func (s *realServer) Receive(now time.Time, from, _ netip.AddrPort, d []byte) {
 	s.Server.Receive(now, from, d)
 }
 
-// realClient is the game's client there.
+// realClient is the game's client in the simulated network.
 type realClient struct {
 	outbox
 	*rtypegame.Client
@@ -77,10 +77,10 @@ type realGame struct {
 	stage   rtypegame.Stage
 	server  *realServer
 	clients []*realClient
-	weather simnet.Weather // of the way to clients, once they are initialised
+	weather simnet.Weather // weather of the path to initialised clients
 }
 
-// gameAddr is the real server's.
+// gameAddr is the real server's address.
 var gameAddr = netip.MustParseAddrPort("10.1.0.9:7777")
 
 var gameDialects = map[rtypegame.Stage]rtype.Dialect{
@@ -106,7 +106,7 @@ func newRealGame(t *testing.T, seed uint64, stage rtypegame.Stage, o rtype.Optio
 	return g
 }
 
-// enter lets a client come, and gives its path the weather once its initialisation is over.
+// enter lets a client join, and gives its path the weather after its initialisation.
 func (g *realGame) enter() *realClient {
 	g.t.Helper()
 	types := slices.Clone(gameNames)
@@ -127,7 +127,7 @@ func (g *realGame) enter() *realClient {
 	return c
 }
 
-// data is what a component holds.
+// data returns random content of a component.
 func (s *realServer) data(name string) []byte {
 	data := make([]byte, births[name])
 	for i := range data {
@@ -136,14 +136,14 @@ func (s *realServer) data(name string) []byte {
 	return data
 }
 
-// frame plays one frame: entities are born and die while the game is lively, and most move.
+// frame plays one frame. Entities are born and die while the game is lively, and most of them move.
 func (s *realServer) frame(now time.Time, lively bool) {
 	if lively && s.rng.IntN(4) == 0 {
 		components := make(map[string][]byte)
 		for name := range births {
 			components[name] = nil
 		}
-		for _, name := range gameNames { // in an order that the seed decides
+		for _, name := range gameNames { // in an order that depends on the seed
 			if _, ok := components[name]; ok {
 				components[name] = s.data(name)
 			}
@@ -177,7 +177,7 @@ func (g *realGame) play(d time.Duration, lively bool) {
 	}
 }
 
-// compare sums how the clients' worlds differ from the server's, without the way that entities are masked.
+// compare sums the differences between the clients' worlds and the server's. It ignores the masks of entities.
 func (g *realGame) compare() (d rtypegame.Difference, made int) {
 	for _, c := range g.clients {
 		d.Add(rtypegame.Compare(g.server.World, g.unmasked(c), "Action", "Scale"))
@@ -186,7 +186,7 @@ func (g *realGame) compare() (d rtypegame.Difference, made int) {
 	return d, made
 }
 
-// unmasked is a client's world with the server's entities. The mask is the one that makes most of them the same.
+// unmasked returns a client's world with the server's entities. It uses the mask that makes most of them equal.
 func (g *realGame) unmasked(c *realClient) rtypegame.World {
 	votes := make(map[uint32]int)
 	best := uint32(0)
@@ -206,9 +206,9 @@ func (g *realGame) unmasked(c *realClient) rtypegame.World {
 	return w
 }
 
-// TestRealClientsWorlds compares the worlds of the game's own clients with their server's after a lively game: without
-// losses they are the same. With losses a refresh repairs 95 % of the faults, and never harms. The log has the sums of
-// all seeds.
+// TestRealClientsWorlds compares the worlds of the game's own clients with their server's after a lively game.
+// Without losses they are equal. With losses a refresh repairs 95 % of the faults and never harms. The log has the
+// sums of all seeds.
 func TestRealClientsWorlds(t *testing.T) {
 	seeds := simnet.Seeds(2)
 	t.Logf("%d seeds: stage clients loss refresh | missing ghosts components values | entities made", len(seeds))
@@ -245,13 +245,13 @@ func TestRealClientsWorlds(t *testing.T) {
 	}
 }
 
-// playedWorlds is how the clients' worlds differ from the server's after a game.
+// playedWorlds is the difference between the clients' worlds and the server's after a game.
 type playedWorlds struct {
 	rtypegame.Difference
-	made int // entities in all clients, leaked ones among them
+	made int // entities in all clients, with leaked ones
 }
 
-// worse reports whether anything differs in more places than in other worlds.
+// worse reports whether any count of differences is higher than in other.
 func (p *playedWorlds) worse(other *playedWorlds) bool {
 	return p.Missing > other.Missing || p.Ghosts > other.Ghosts ||
 		p.Components > other.Components || p.Values > other.Values
@@ -262,7 +262,7 @@ func (p *playedWorlds) add(other playedWorlds) {
 	p.made += other.made
 }
 
-// String is a row of the table in docs/protocols/rtype.md.
+// String returns a row of the table in docs/protocols/rtype.md.
 func (p playedWorlds) String() string {
 	return fmt.Sprintf("%d | %d | %d | %d | %d", p.Missing, p.Ghosts, p.Components, p.Values, p.made)
 }
@@ -281,13 +281,14 @@ func playGame(t *testing.T, seed uint64, stage rtypegame.Stage, clients int, los
 	}
 	g.play(8*time.Second, true)
 	g.play(6*time.Second, false)
-	g.Run(8 * time.Second) // as many refreshes, or nothing
+	g.Run(8 * time.Second) // time for as many refreshes, or for none
 	p.Difference, p.made = g.compare()
 	return p
 }
 
-// TestRealInitialisation: of the game's own clients few survive losses in the initialisation, as they do not without a
-// proxy. With copies of its parts most do. The last game's all do: what they answer tells what they have missed.
+// TestRealInitialisation loses datagrams of the initialisation. Few of the game's own clients survive that, with or
+// without a proxy. With copies of its parts, most survive. All clients of the last game survive, because their
+// answers show their losses.
 func TestRealInitialisation(t *testing.T) {
 	whole := func(stage rtypegame.Stage, loss float64, copies int) (n int) {
 		const clients = 60
@@ -298,7 +299,7 @@ func TestRealInitialisation(t *testing.T) {
 			c := &realClient{Client: rtypegame.NewClient(g.stage, gameNames...), addr: playerAddr(i)}
 			g.SetPath(doorAddr, c.addr, simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss})
 			if stage == rtypegame.Final {
-				g.After(100*time.Millisecond, func() { // a lost hello is nobody's to repair
+				g.After(100*time.Millisecond, func() { // no peer repairs a lost hello
 					g.SetPath(c.addr, doorAddr, simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss})
 				})
 			}
@@ -344,8 +345,8 @@ func isWhole(c *realClient) bool {
 	return c.Ready()
 }
 
-// TestRealServerStartsAgain: under hold a client goes on with a server that was started again, without a ghost of the
-// world before.
+// TestRealServerStartsAgain asserts that a held client continues at a restarted server, without ghosts of the old
+// world.
 func TestRealServerStartsAgain(t *testing.T) {
 	for _, stage := range []rtypegame.Stage{rtypegame.Late, rtypegame.Final} {
 		g := newRealGame(t, 3, stage, rtype.Options{ServerTimeout: time.Second}, func(s *Settings) {

@@ -15,8 +15,8 @@ import (
 	"tidegate/proxy/bridge"
 )
 
-// TestBridgesKeepTheGamesRate: R-Type's clients at servers of each other protocol, and the reverse, get all that the
-// real game tells a player, 6,300 instructions a second, each once and as it was said.
+// TestBridgesKeepTheGamesRate joins R-Type's clients to servers of each other protocol, and the reverse. They get all
+// messages of the real game, 6,300 instructions a second. Each arrives once and unchanged.
 func TestBridgesKeepTheGamesRate(t *testing.T) {
 	others := []codec.Protocol{
 		raknet6(), steady22, riptide.New(riptide.Options{Version: riptide.V20}), rudp.New(rudp.Options{AppID: 7, Rate: 100}),
@@ -55,7 +55,7 @@ func gameRate(t *testing.T, client, server codec.Protocol) {
 		w.tellGame(far, server, client, gameHead())
 	}
 	w.await("connected", 10*time.Second, func() bool { return p.find(codec.Connected) != nil })
-	w.Run(time.Second) // replays are over
+	w.Run(time.Second) // until all replays have ended
 	p.events = nil
 	n := uint32(0)
 	for range seconds * int(time.Second/gameTick) {
@@ -77,7 +77,7 @@ func gameRate(t *testing.T, client, server codec.Protocol) {
 	}
 }
 
-// gameHead is the beginning of a world.
+// gameHead returns the messages at the beginning of a world.
 func gameHead() [][]byte {
 	head := [][]byte{append([]byte{0xf0, 0, 0, 0, 1, 4}, "Test\xff\xff"...)}
 	for i := range byte(gameEntities) {
@@ -90,7 +90,7 @@ func gameUpdate(n uint32) []byte {
 	return binary.BigEndian.AppendUint32([]byte{3, 0, 0, 0, byte(n % gameEntities), 0, 0}, n)
 }
 
-// tellGame has a server say messages of R-Type's, in the form that the bridge wants.
+// tellGame makes a server send R-Type messages, in the form that the bridge expects.
 func (w *world) tellGame(p *peer, server, client codec.Protocol, messages [][]byte) {
 	w.t.Helper()
 	for _, payload := range messages {
@@ -102,7 +102,7 @@ func (w *world) tellGame(p *peer, server, client codec.Protocol, messages [][]by
 	}
 }
 
-// gameHeard are the updates that a client has received.
+// gameHeard returns the updates that a client has received.
 func gameHeard(t *testing.T, p *player, client, server codec.Protocol, route *Route) (all [][]byte) {
 	for _, m := range p.received() {
 		err := bridge.WrappingOf(client.Spec(), server.Spec(), &route.Bridge).Unwrap(m, func(one codec.Message) {

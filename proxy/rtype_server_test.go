@@ -14,7 +14,7 @@ import (
 	"tidegate/proxy"
 )
 
-// startRType runs a game of R-Type that lets everyone in, until it is killed or made mute.
+// startRType runs an R-Type game that admits every client, until kill or mute is called.
 func startRType(t *testing.T, p codec.Protocol) (addr netip.AddrPort, kill, mute func()) {
 	t.Helper()
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
@@ -51,7 +51,7 @@ func startRType(t *testing.T, p codec.Protocol) (addr netip.AddrPort, kill, mute
 				if ev.Kind == codec.Asked {
 					g.conn.Admit(time.Now(), 1)
 				}
-				_ = g.conn.Send(time.Now(), codec.Message{Payload: []byte{0, 0, 0, 0, 1}}) // an entity: players wait for a word
+				_ = g.conn.Send(time.Now(), codec.Message{Payload: []byte{0, 0, 0, 0, 1}}) // an entity: players wait for a first message
 			}
 			g.flush()
 		}
@@ -63,14 +63,14 @@ func startRType(t *testing.T, p codec.Protocol) (addr netip.AddrPort, kill, mute
 	return socket.LocalAddr().(*net.UDPAddr).AddrPort(), kill, func() { close(silent) }
 }
 
-// TestRTypeServerIsLost: R-Type has no question to check its servers by, so that players' sessions alone tell: of one
-// whose host refuses datagrams, and of one that is merely silent. Its sessions end, or are held for another server,
-// and the next player is sent elsewhere.
+// TestRTypeServerIsLost covers a protocol without checks: only players' sessions show that a server is lost. The host
+// of one server refuses datagrams, and another server is merely silent. The server's sessions end, or are held for
+// another server. The next player gets another server.
 func TestRTypeServerIsLost(t *testing.T) {
 	game := rtype.New(rtype.Options{
 		Dialect: rtype.Game32, ServerTimeout: time.Second, HelloInterval: 50 * time.Millisecond, MaxHellos: 4,
 	})
-	players := rtype.New(rtype.Options{Dialect: rtype.Game32}) // who are more patient
+	players := rtype.New(rtype.Options{Dialect: rtype.Game32}) // players are more patient
 	for _, test := range []struct {
 		name string
 		mute bool

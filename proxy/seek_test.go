@@ -18,8 +18,8 @@ import (
 	sessions "tidegate/session"
 )
 
-// places is a Riptide server's reaction: it hands out client IDs as the library does. They are a queue of 1 to n, at
-// whose end a freed one goes.
+// places returns a Riptide server's reaction. It gives out client IDs as the library does: from a queue of 1 to n, to
+// whose end a freed ID returns.
 func places(n uint16) func(now time.Time, p *peer, ev *codec.Event) {
 	var free []uint16
 	for id := range n {
@@ -45,12 +45,12 @@ func places(n uint16) func(now time.Time, p *peer, ev *codec.Event) {
 	}
 }
 
-// outage is a world whose game server dies and comes back without its memory, and players who stay meanwhile.
+// outage is a world whose game server fails and returns without its memory, while its players stay.
 type outage struct {
 	*saga
 	players []*player
 	ids     []uint16
-	refuses bool // the server's host says that nobody listens
+	refuses bool // the server's host reports a closed port
 	talks   func(i int) bool
 }
 
@@ -81,26 +81,26 @@ func newOutage(t *testing.T, weather simnet.Weather, p codec.Protocol, players i
 	return o
 }
 
-// refuse has a server's host refuse what came from a socket of the proxy, unless the server is there by now.
+// refuse makes a server's host refuse a datagram from a socket of the proxy, unless the server is back.
 func (o *outage) refuse(g *game, from netip.AddrPort) {
 	if s := o.proxy.sockets[from]; s != nil && !s.closed && g.down {
 		o.proxy.relay.Failed(o.Now(), s, netio.ErrRefused)
 	}
 }
 
-// forget has a server forget a client that leaves before it has joined, as the library's servers do.
+// forget makes a server forget a client that leaves before it has joined, as the library's servers do.
 func (o *outage) forget(g *game, from netip.AddrPort) {
 	if p := g.byAddr[from]; p != nil && p.find(codec.Connected) == nil {
 		p.conn.Close(o.Now(), codec.Goodbye{Reason: codec.Closed})
 	}
 }
 
-// stays notes a player whose session is to outlive the server.
+// stays records a player whose session must survive the outage.
 func (o *outage) stays(p *player) {
 	o.players, o.ids = append(o.players, p), append(o.ids, p.find(codec.Connected).Client)
 }
 
-// pass lets players who have something to say do so every 50 ms, until the server is there for a while.
+// pass lets the talking players send a message every 50 ms for a while.
 func (o *outage) pass(d time.Duration) {
 	for end := o.Now().Add(d); o.Now().Before(end); o.Run(50 * time.Millisecond) {
 		for i, p := range o.players {
@@ -121,7 +121,7 @@ func (o *outage) mode() codec.Mode {
 	return codec.Notify
 }
 
-// restart has the server come back with nothing in mind.
+// restart brings the server back without its memory.
 func (o *outage) restart() {
 	o.servers[0].react = places(outagePlaces)
 	o.live(0)
@@ -139,7 +139,7 @@ func (o *outage) regain(limit time.Duration) time.Duration {
 	return took
 }
 
-// kept counts the players whose sessions go on at a server, under the client IDs that they were told.
+// kept counts the players whose sessions continue at a server, with the client IDs that they know.
 func (o *outage) kept() (n int) {
 	relay := o.proxy.relay
 	for _, p := range o.players {
@@ -151,18 +151,18 @@ func (o *outage) kept() (n int) {
 	return n
 }
 
-// outageRow is one way in which a server is lost.
+// outageRow is one way to lose a server.
 type outageRow struct {
 	name    string
 	refuses bool
-	idle    bool // every third player says nothing
-	gaps    bool // some have left
+	idle    bool // every third player sends nothing
+	gaps    bool // some players have left
 	down    time.Duration
-	stops   bool // in good order, and says so
+	stops   bool // the server stops with goodbyes
 }
 
-// TestHoldOverRiptideRestarts: all players keep their places and client IDs, whether their server's host refuses
-// datagrams or is silent, on lossy paths, with players who say nothing, and with gaps where players have left.
+// TestHoldOverRiptideRestarts asserts that all players keep their places and client IDs over a restart. The server's
+// host refuses datagrams or is silent. Paths are lossy, some players send nothing, and some have left.
 func TestHoldOverRiptideRestarts(t *testing.T) {
 	for _, loss := range []float64{0, 0.05} {
 		for _, row := range []outageRow{
@@ -228,8 +228,9 @@ func restartUnder(t *testing.T, row outageRow, loss float64) {
 	}
 }
 
-// TestHoldFindsAServerThatIsBack within a second, after most of the hold time, whatever the protocol, and although
-// its rest and the pauses between its checks have grown meanwhile. What is asked until then is bounded.
+// TestHoldFindsAServerThatIsBack asserts that held sessions find their server within a second, after most of the hold
+// time and with any protocol. The server's rest and the pauses between its checks have grown by then. Questions to
+// the lost server stay bounded.
 func TestHoldFindsAServerThatIsBack(t *testing.T) {
 	const players, down = 12, 11 * time.Second
 	newIDs := func(r *Route) { r.Failover.NewIDs = true }
@@ -277,7 +278,7 @@ func TestHoldFindsAServerThatIsBack(t *testing.T) {
 	}
 }
 
-// heldSessions is how many sessions have no server.
+// heldSessions returns the number of sessions without a server.
 func (o *outage) heldSessions() (n int) {
 	for e := range o.proxy.relay.table.All {
 		if e.Value.hold != nil {
@@ -287,7 +288,7 @@ func (o *outage) heldSessions() (n int) {
 	return n
 }
 
-// TestHoldFindsAStreamServer that is back, within a second.
+// TestHoldFindsAStreamServer asserts that held sessions find a restarted TCP server within a second.
 func TestHoldFindsAStreamServer(t *testing.T) {
 	w := streamWorld(t, func(r *Route) { r.Failover = Failover{Hold: 15 * time.Second} })
 	w.servers[0].react = places(outagePlaces)
@@ -311,7 +312,7 @@ func TestHoldFindsAStreamServer(t *testing.T) {
 	}
 }
 
-// TestHoldIsBoundedForCrowds: a lost server is not asked more often for more sessions.
+// TestHoldIsBoundedForCrowds asserts that more sessions do not ask a lost server more often.
 func TestHoldIsBoundedForCrowds(t *testing.T) {
 	const players = 60
 	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond}, raknet6(), 0, nil)
@@ -333,7 +334,8 @@ func TestHoldIsBoundedForCrowds(t *testing.T) {
 	}
 }
 
-// TestNewPlayersWaitForHeldOnes: one that comes while a Riptide server is away does not take the client ID of another.
+// TestNewPlayersWaitForHeldOnes asserts that a new player during an outage of a Riptide server does not take a held
+// player's client ID.
 func TestNewPlayersWaitForHeldOnes(t *testing.T) {
 	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond}, steady22, 10, nil)
 	o.refuses = true
@@ -350,7 +352,8 @@ func TestNewPlayersWaitForHeldOnes(t *testing.T) {
 	}
 }
 
-// TestHoldTakesClientIDsBack: of a restarted server that has given some to others already, as far as it has any left.
+// TestHoldTakesClientIDsBack covers a restarted server that has already given some client IDs to others. Held players
+// get all remaining ones.
 func TestHoldTakesClientIDsBack(t *testing.T) {
 	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond}, steady22, 10, nil)
 	o.refuses = true
@@ -359,7 +362,7 @@ func TestHoldTakesClientIDsBack(t *testing.T) {
 	o.pass(time.Second)
 	o.restart()
 	react := o.servers[0].react
-	for range 3 { // 1 stays away, 2 and 3 are free again
+	for range 3 { // 1 stays taken; 2 and 3 are free again
 		react(o.Now(), &peer{conn: codecStub{}}, &codec.Event{Kind: codec.Asked})
 	}
 	o.servers[0].react = react
@@ -374,13 +377,12 @@ func TestHoldTakesClientIDsBack(t *testing.T) {
 	}
 }
 
-// codecStub is a connection that takes everything.
+// codecStub is a connection that accepts every call.
 type codecStub struct{ codec.Conn }
 
 func (codecStub) Admit(time.Time, uint16) {}
 
-// TestHoldInOrderOverLoops: the sessions of one server live in two loops, and ask in the order of their client IDs
-// all the same.
+// TestHoldInOrderOverLoops asserts that sessions of one server in two loops ask in the order of their client IDs.
 func TestHoldInOrderOverLoops(t *testing.T) {
 	const players = 20
 	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond, Jitter: 3 * time.Millisecond}, steady22, 0, nil)
@@ -398,7 +400,7 @@ func TestHoldInOrderOverLoops(t *testing.T) {
 		o.await("connected", 5*time.Second, func() bool { return p.find(codec.Connected) != nil })
 		there = append(there, p)
 	}
-	o.talks = func(i int) bool { return i%3 > 0 } // and none of the second loop's
+	o.talks = func(i int) bool { return i%3 > 0 } // no player of the second loop talks
 	o.pass(2 * time.Second)
 	o.die(0)
 	o.pass(1500 * time.Millisecond)
@@ -423,7 +425,7 @@ var secondDoor = netip.AddrPortFrom(doorAddr.Addr(), doorAddr.Port()+1)
 func (o *outage) secondLoop() *relayNode {
 	first := o.proxy.relay
 	first.shard.of = 2
-	first.pools.Wake = func(int) { o.After(0, func() {}) } // every node is looked at then
+	first.pools.Wake = func(int) { o.After(0, func() {}) } // every node is called then
 	settings := *o.settings
 	settings.Listeners = slices.Clone(settings.Listeners)
 	settings.Listeners[0].Addr = secondDoor

@@ -11,8 +11,8 @@ import (
 	"tidegate/ratelimit"
 )
 
-// TestBanReachesEveryLoop: independent players over real sockets are thrown out when their address is banned, and
-// cannot come back before it is not.
+// TestBanReachesEveryLoop asserts that a ban ends the sessions of independent players over real sockets. They cannot
+// return before the ban ends.
 func TestBanReachesEveryLoop(t *testing.T) {
 	const players = 4
 	for _, b := range backends {
@@ -54,8 +54,8 @@ func TestBanReachesEveryLoop(t *testing.T) {
 	}
 }
 
-// echoed sends a message and waits for the server's echo. A go-raknet server that is closed before its game has
-// answered a player races with itself.
+// echoed sends a message and waits for the server's echo. A go-raknet server races with itself if it closes before
+// its game has answered a player.
 func echoed(t *testing.T, conn *gork.Conn) {
 	t.Helper()
 	if _, err := conn.Write([]byte{0x86}); err != nil {

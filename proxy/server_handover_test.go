@@ -17,8 +17,8 @@ import (
 	"tidegate/proxy"
 )
 
-// TestHandOver: a second proxy takes the listeners of the first while players talk. No session ends and no message is
-// lost; who comes later is the second's, and the first ends with its last player.
+// TestHandOver lets a second proxy take over the first one's listeners while players talk. No session ends and no
+// message is lost. New players get the second proxy. The first one ends with its last player.
 func TestHandOver(t *testing.T) {
 	for _, b := range backends {
 		if b.backend == netio.Portable {
@@ -98,7 +98,7 @@ func succeed(t *testing.T, old *running, loops int) *running {
 	return r
 }
 
-// talkTimed is talk, and notes how long the slowest answer took.
+// talkTimed is talk, and records the time of the slowest answer.
 func talkTimed(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error {
 	return talkWith(conn, stop, func(took time.Duration) {
 		for {
@@ -110,7 +110,8 @@ func talkTimed(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) err
 	})
 }
 
-// TestHandOverOfRelayedSessions: relayed sessions stay with the first too, each behind the port that the server knows.
+// TestHandOverOfRelayedSessions asserts that relayed sessions stay with the first proxy too, each with its port at
+// the server.
 func TestHandOverOfRelayedSessions(t *testing.T) {
 	echo, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"tidegate/internal/netio"
 )
 
-// TestReloadUnderLoad reloads a hundred times while players of an independent client talk, every second time with one
-// listener more: no session ends, no message is lost.
+// TestReloadUnderLoad reloads a hundred times while players of an independent client talk. Every second reload adds a
+// listener. No session ends, and no message is lost.
 func TestReloadUnderLoad(t *testing.T) {
 	const players, reloads = 8, 100
 	for _, b := range backends {
@@ -57,12 +57,12 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// talk sends numbered messages until stop, a hundred at least, and wants each back in order.
+// talk sends numbered messages until stop, at least a hundred, and wants their echoes in order.
 func talk(conn *gork.Conn, stop <-chan struct{}) error {
 	return talkWith(conn, stop, func(time.Duration) {})
 }
 
-// talkWith is talk, and tells how long each answer took.
+// talkWith is talk, and calls took with the time of each answer.
 func talkWith(conn *gork.Conn, stop <-chan struct{}, took func(time.Duration)) error {
 	for i := uint32(0); ; i++ {
 		select {
@@ -85,7 +85,7 @@ func talkWith(conn *gork.Conn, stop <-chan struct{}, took func(time.Duration)) e
 	}
 }
 
-// TestReloadIsAllOrNothing: where one listener cannot be opened, none is, and the settings stay.
+// TestReloadIsAllOrNothing asserts that no listener opens if one of them cannot, and that the settings stay.
 func TestReloadIsAllOrNothing(t *testing.T) {
 	taken, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
 	if err != nil {
@@ -120,7 +120,7 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// freePort is an address that nobody listens on.
+// freePort returns an address without a listener.
 func freePort(t *testing.T) netip.AddrPort {
 	t.Helper()
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
@@ -131,7 +131,7 @@ func freePort(t *testing.T) netip.AddrPort {
 	return socket.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// TestReloadAfterTheEnd says so.
+// TestReloadAfterTheEnd asserts that a reload of a stopped proxy is an error.
 func TestReloadAfterTheEnd(t *testing.T) {
 	r := start(t, netio.Auto, 1, bedrock(), bedrock(), anyPort)
 	r.end(t)

@@ -14,7 +14,7 @@ import (
 	"tidegate/proxy"
 )
 
-// generation is a proxy and what its successor has to know.
+// generation is a proxy and the signal of its end, for its successor.
 type generation struct {
 	*running
 	gone chan struct{} // closed by the test when the process would have ended
@@ -43,8 +43,8 @@ func (g *generation) handOver(t *testing.T, loops int, settings *proxy.Settings)
 	return &generation{r, make(chan struct{})}
 }
 
-// TestListenersComeBackAfterHandOver removes a listener and puts it back with an upgrade before, between or after,
-// while players of the first process stay. Nothing is refused, everybody plays on, and in the end the address is free.
+// TestListenersComeBackAfterHandOver removes a listener and restores it, with an upgrade before, between or after.
+// Players of the first process stay. No step is refused, all players play on, and the address is free in the end.
 func TestListenersComeBackAfterHandOver(t *testing.T) {
 	for _, loops := range []int{1, 3} {
 		for name, steps := range map[string][]string{

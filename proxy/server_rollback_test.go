@@ -15,7 +15,7 @@ import (
 	"tidegate/proxy"
 )
 
-// regular is a player who stays when its listener is removed.
+// regular is a player that stays when its listener is removed.
 type regular struct {
 	*udpPeer
 	listener int
@@ -31,7 +31,7 @@ func joinAt(t *testing.T, listener int, addr netip.AddrPort) *regular {
 	return p
 }
 
-// echoes sends a message and wants it back.
+// echoes sends a message and waits for its echo.
 func (p *regular) echoes() {
 	p.t.Helper()
 	p.said++
@@ -45,15 +45,15 @@ func (p *regular) echoes() {
 	}
 }
 
-// leave says goodbye.
+// leave ends the connection with a goodbye.
 func (p *regular) leave() {
 	p.t.Helper()
 	p.conn.Close(time.Now(), codec.Goodbye{Reason: codec.Closed})
 	p.await(codec.Disconnected)
 }
 
-// TestListenersComeBack takes listeners away and puts them back at random while players stay, come and leave: no reload
-// is refused, no session ends, and new players join wherever there is a listener.
+// TestListenersComeBack removes and restores listeners at random while players stay, come and leave. No reload is
+// refused and no session ends. New players join wherever there is a listener.
 func TestListenersComeBack(t *testing.T) {
 	more := append(slices.Clone(backends), struct {
 		name    string
@@ -65,7 +65,7 @@ func TestListenersComeBack(t *testing.T) {
 			t.Parallel()
 			server, _ := gorkServer(t)
 			r := startWith(t, b.backend, b.loops, bedrock(), bedrock(), server, func(s *proxy.Settings) {
-				for i := range 2 { // one name, as of a range of ports
+				for i := range 2 { // one name, as for a range of ports
 					l := s.Listeners[0]
 					l.Name, l.Addr = "range", freePort(t)
 					s.Listeners = append(s.Listeners, l)
@@ -108,7 +108,7 @@ func TestListenersComeBack(t *testing.T) {
 	}
 }
 
-// comeAndGo has some players leave and others join where the function says.
+// comeAndGo lets some players leave, and others join where the function says.
 func comeAndGo(t *testing.T, r *running, rng *rand.Rand, players []*regular, where func(n int) (int, netip.AddrPort)) []*regular {
 	t.Helper()
 	for len(players) > 0 && rng.IntN(3) > 0 {
@@ -126,8 +126,8 @@ func comeAndGo(t *testing.T, r *running, rng *rand.Rand, players []*regular, whe
 	return players
 }
 
-// TestRemovedListenerServesToTheEnd removes a listener and has its players leave one by one: the others play on, in
-// whichever loop they are, and the address is free after the last.
+// TestRemovedListenerServesToTheEnd removes a listener, and its players leave one by one. The others play on in every
+// loop. The address is free after the last one.
 func TestRemovedListenerServesToTheEnd(t *testing.T) {
 	server, _ := gorkServer(t)
 	r := start(t, netio.Auto, 4, bedrock(), bedrock(), server)
@@ -157,7 +157,7 @@ func TestRemovedListenerServesToTheEnd(t *testing.T) {
 	})
 }
 
-// TestStreamListenersComeBack takes a TCP listener away and puts it back while a player stays.
+// TestStreamListenersComeBack removes a TCP listener and restores it while a player stays.
 func TestStreamListenersComeBack(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
 		client, server := w.connect()

@@ -15,7 +15,7 @@ import (
 	"tidegate/proxy"
 )
 
-// TestOperatorsSeeAllLoops lists, sums up and kicks the players of two loops.
+// TestOperatorsSeeAllLoops lists, counts and kicks the players of two loops.
 func TestOperatorsSeeAllLoops(t *testing.T) {
 	server, _ := gorkServer(t)
 	r := start(t, netio.Auto, 2, bedrock(), bedrock(), server)
@@ -73,7 +73,7 @@ func TestOperatorsSeeAllLoops(t *testing.T) {
 	}
 }
 
-// TestLoopsThatDoNotAnswer: whoever asks a loop that is not running is not kept for ever.
+// TestLoopsThatDoNotAnswer asserts that a request to a loop that does not run ends with its context.
 func TestLoopsThatDoNotAnswer(t *testing.T) {
 	server, err := proxy.Listen(&proxy.Settings{}, proxy.Options{Loops: 1})
 	if err != nil {

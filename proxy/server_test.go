@@ -36,13 +36,13 @@ type running struct {
 	ended    chan error
 }
 
-// start runs a proxy with one listener, until the test ends or stop.
+// start runs a proxy with one listener, until the test ends or stop is called.
 func start(t *testing.T, backend netio.Backend, loops int, clients, upstreams codec.Protocol, to netip.AddrPort) *running {
 	t.Helper()
 	return startWith(t, backend, loops, clients, upstreams, to, func(*proxy.Settings) {})
 }
 
-// startWith is start with settings to be changed first.
+// startWith is start with a function that changes the settings first.
 func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstreams codec.Protocol, to netip.AddrPort,
 	change func(*proxy.Settings)) *running {
 	t.Helper()
@@ -88,7 +88,7 @@ func (r *running) end(t *testing.T) {
 	r.ended = nil
 }
 
-// gorkServer is a go-raknet game server: an even first byte asks for the message back, an odd one for it twice over.
+// gorkServer starts a go-raknet game server. An even first byte asks for an echo, and an odd one for a double echo.
 func gorkServer(t *testing.T) (addr netip.AddrPort, left chan error) {
 	t.Helper()
 	left = make(chan error, 16)
@@ -120,7 +120,7 @@ var backends = []struct {
 	loops   int
 }{{"native", netio.Auto, 1}, {"native, two loops", netio.Auto, 2}, {"portable", netio.Portable, 1}}
 
-// TestGoRakNetThroughTheProxy: an independent client and server, with messages of 500 kB up and 1 MB down.
+// TestGoRakNetThroughTheProxy joins an independent client and server, with messages of 500 kB up and 1 MB down.
 func TestGoRakNetThroughTheProxy(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestGoRakNetThroughTheProxy(t *testing.T) {
 	}
 }
 
-// exchange sends a random message and wants it back, twice over if so asked.
+// exchange sends a random message and waits for its echo, or its double echo.
 func exchange(t *testing.T, conn *gork.Conn, rng *rand.Rand, size int, double bool) {
 	t.Helper()
 	message := make([]byte, size)
@@ -168,7 +168,7 @@ func exchange(t *testing.T, conn *gork.Conn, rng *rand.Rand, size int, double bo
 	}
 }
 
-// readWithin reads a message; go-raknet has no deadlines.
+// readWithin reads a message. go-raknet has no deadlines.
 func readWithin(conn *gork.Conn, limit time.Duration) ([]byte, error) {
 	type result struct {
 		message []byte
@@ -202,8 +202,8 @@ func TestPingIsAnsweredAtTheEdge(t *testing.T) {
 	}
 }
 
-// TestNobodyListensUpstream: the refusal of the upstream's host reaches the client at once, long before a silent
-// upstream would be given up.
+// TestNobodyListensUpstream asserts that a refusal of the upstream's host reaches the client at once. The time-out of
+// a silent upstream would be much longer.
 func TestNobodyListensUpstream(t *testing.T) {
 	patient := riptide.New(riptide.Options{TimeoutTime: time.Minute, MaxAttempts: 60})
 	r := start(t, netio.Auto, 1, patient, patient, closedPort(t))
@@ -213,7 +213,7 @@ func TestNobodyListensUpstream(t *testing.T) {
 	}
 }
 
-// TestUpstreamIsKilled: a game server that dies without a goodbye is noticed by its host's refusals.
+// TestUpstreamIsKilled asserts that refusals of its host show the death of a game server without a goodbye.
 func TestUpstreamIsKilled(t *testing.T) {
 	patient := riptide.New(riptide.Options{TimeoutTime: time.Minute})
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))

@@ -8,7 +8,7 @@ import (
 	"tidegate/codec"
 )
 
-// peer is a game's end of a connection, client or server, with all it was told.
+// peer is a game's end of a connection, client or server, with all its events.
 type peer struct {
 	conn   codec.Conn
 	events []codec.Event
@@ -37,7 +37,7 @@ func (p *peer) find(kind codec.EventKind) *codec.Event {
 	return nil
 }
 
-// received are the messages received so far.
+// received returns the messages received so far.
 func (p *peer) received() []codec.Message {
 	var all []codec.Message
 	for _, ev := range p.events {
@@ -55,8 +55,8 @@ func (p *peer) gone() bool { return p.find(codec.Disconnected) != nil }
 type player struct {
 	peer
 	addr netip.AddrPort
-	deaf bool // hears nothing
-	mute bool // says nothing after its first datagram
+	deaf bool // receives nothing
+	mute bool // sends nothing after its first datagram
 	said bool // has sent its first datagram
 }
 
@@ -89,17 +89,17 @@ func (c *player) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, neti
 type game struct {
 	protocol codec.Protocol
 	addr     netip.AddrPort
-	peers    []*peer // in the order they came
+	peers    []*peer // in the order of their first datagrams
 	byAddr   map[netip.AddrPort]*peer
 	replies  []simDatagram
 	react    func(now time.Time, p *peer, ev *codec.Event)
 	down     bool                           // answers nothing
-	misses   func(from netip.AddrPort) bool // says which clients' datagrams are lost on the way; nil: none
+	misses   func(from netip.AddrPort) bool // reports clients whose datagrams are lost on the way; may be nil
 	busy     bool                           // reads nothing until resume
 	unread   []simDatagram
 }
 
-// resume has a busy server read what has come meanwhile.
+// resume makes a busy server read the datagrams that have waited.
 func (g *game) resume(now time.Time) {
 	g.busy = false
 	for _, d := range g.unread {
@@ -167,7 +167,7 @@ func (g *game) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.
 }
 
 func (g *game) addrOf(p *peer) netip.AddrPort {
-	for addr, other := range g.byAddr { // one match: the order does not matter
+	for addr, other := range g.byAddr { // only one matches, so the order does not matter
 		if other == p {
 			return addr
 		}
@@ -175,7 +175,7 @@ func (g *game) addrOf(p *peer) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// welcome is a game server's reaction that lets everyone in, each with the next client ID, and echoes every message.
+// welcome returns a game server's reaction. It admits every client with the next client ID, and echoes every message.
 func welcome() func(now time.Time, p *peer, ev *codec.Event) {
 	last := uint16(100)
 	return func(now time.Time, p *peer, ev *codec.Event) {

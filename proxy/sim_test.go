@@ -37,7 +37,7 @@ func upstreamSocketAddr(i int) netip.AddrPort {
 	return netip.AddrPortFrom(doorAddr.Addr(), uint16(40000+i))
 }
 
-// relayNode is a Relay in the simulated network: its sockets are entries of a map.
+// relayNode is a Relay in the simulated network. Its sockets are entries of a map.
 type relayNode struct {
 	relay   *Relay
 	net     *simnet.Net
@@ -46,7 +46,7 @@ type relayNode struct {
 	dialed  int
 	out     []simDatagram
 	buffer  []byte
-	noDial  error // what Dial fails with
+	noDial  error // the error of Dial
 	// fragments says that the system cannot forbid fragments.
 	fragments bool
 }
@@ -60,7 +60,7 @@ type simSocket struct {
 	addr, peer netip.AddrPort
 	owner      any
 	closed     bool
-	whole      bool // routers must not fragment what it sends
+	whole      bool // routers must not fragment its datagrams
 	options    netio.SocketOptions
 }
 
@@ -143,11 +143,11 @@ type world struct {
 	settings *Settings
 	players  int
 
-	tcpPlayers []*tcpPlayer // the players, where they use TCP
-	tcpServers []*tcpGame   // the servers, where they do
+	tcpPlayers []*tcpPlayer // the players, if they use TCP
+	tcpServers []*tcpGame   // the servers, if they use TCP
 }
 
-// defaultRoute is what tests change before they call newWorld.
+// defaultRoute returns a route that tests change before they call newWorld.
 func defaultRoute(upstreams codec.Protocol) *Route {
 	return &Route{
 		Name: "arena", Bridge: bridge.Options{Ordered: bridge.OrderedFast, PacketID: 0x86, Queue: 1 << 20},
@@ -158,12 +158,12 @@ func defaultRoute(upstreams codec.Protocol) *Route {
 	}
 }
 
-// newWorld joins players of one protocol to servers of the route's.
+// newWorld joins players of one protocol to servers of the route's protocol.
 func newWorld(t testing.TB, seed uint64, weather simnet.Weather, clients codec.Protocol, route *Route) *world {
 	return newWorldWith(t, seed, weather, clients, route, func(*Settings) {})
 }
 
-// newWorldWith is newWorld with settings to be changed first.
+// newWorldWith is newWorld with a function that changes the settings first.
 func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients codec.Protocol, route *Route,
 	change func(*Settings)) *world {
 	w := &world{Net: simnet.New(t, seed, weather), t: t, clients: clients}
@@ -229,12 +229,12 @@ func (w *world) await(what string, limit time.Duration, done func() bool) {
 	}
 }
 
-// keyOf is the key of a player's session at the first listener.
+// keyOf returns the key of a player's session at the first listener.
 func (w *world) keyOf(p *player) sessions.Key {
 	return sessions.Key{Listener: w.proxy.relay.listeners[0].index, Client: p.addr}
 }
 
-// drops is how often the Relay dropped something for a reason.
+// drops returns how often the Relay dropped a datagram or message for a reason.
 func (w *world) drops(why stats.Drop) uint64 { return w.proxy.relay.counters.Drops[why] }
 
 // send gives a player's message to its connection.

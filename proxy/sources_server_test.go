@@ -20,8 +20,9 @@ import (
 	"tidegate/proxy"
 )
 
-// TestSourcesOfSessions: in either mode, and by either way to share sockets, each session has its own answers; with a
-// prefix of sources the server sees each come from an address of its own, the same when the player comes again.
+// TestSourcesOfSessions asserts that each session gets its own answers, in each mode and with each way to share
+// sockets. With a prefix of sources, the server sees each session at its own address. A returning player has the same
+// address.
 func TestSourcesOfSessions(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has them")
@@ -54,7 +55,7 @@ func TestSourcesOfSessions(t *testing.T) {
 	}
 }
 
-// play has a go-raknet client say something and hear it again. The connection stays until the test ends.
+// play lets a go-raknet client send a message and receive its echo. The connection stays until the test ends.
 func play(t *testing.T, to netip.AddrPort, first int) {
 	t.Helper()
 	conn, err := gork.DialTimeout(to.String(), patience)
@@ -72,8 +73,8 @@ func play(t *testing.T, to netip.AddrPort, first int) {
 	}
 }
 
-// TestPlayersKeepTheirSource: a player who comes again by another port has the same address at the server, as long as
-// it is free.
+// TestPlayersKeepTheirSource asserts that a player that returns from another port has the same address at the server,
+// while that address is free.
 func TestPlayersKeepTheirSource(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has them")
@@ -112,7 +113,7 @@ func TestPlayersKeepTheirSource(t *testing.T) {
 		t.Errorf("two players come from %v", first)
 	}
 	again := come("127.0.0.1")
-	if n := len(r.server.Snapshot().Sessions); n == 3 && again == first { // none has ended on a slow machine
+	if n := len(r.server.Snapshot().Sessions); n == 3 && again == first { // on a slow machine one may have ended
 		t.Errorf("two sessions at a time come from %v", first)
 	}
 	await.Until(t, "rid of sessions without answers", func() bool { return len(r.server.Snapshot().Sessions) == 0 })
@@ -121,8 +122,8 @@ func TestPlayersKeepTheirSource(t *testing.T) {
 	}
 }
 
-// TestLostSecondReply loses the first second reply of a go-raknet server, which never repeats it and answers that
-// address no more. The session asks from another address, in each way of reaching servers.
+// TestLostSecondReply loses the first second reply of a go-raknet server. The server never repeats it, and answers
+// that address no more. The session asks from another address, with each way to reach servers.
 func TestLostSecondReply(t *testing.T) {
 	prefix := netip.MustParsePrefix("127.65.0.0/16")
 	for _, way := range []struct {

@@ -10,7 +10,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// streamStats are the totals of all loops.
+// streamStats returns the totals of all loops.
 func (w *streamWorld) streamStats() (sum netio.StreamStats) {
 	for _, s := range w.running.server.Snapshot().Sockets {
 		sum.BadFrames += s.Streams.BadFrames
@@ -20,7 +20,7 @@ func (w *streamWorld) streamStats() (sum netio.StreamStats) {
 	return sum
 }
 
-// What opens no session is closed, and costs the players nothing.
+// TestHostileStreams asserts that a stream that opens no session is closed, without harm to the players.
 func TestHostileStreams(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
 		_, _ = w.connect()
@@ -44,7 +44,7 @@ func TestHostileStreams(t *testing.T) {
 		unknown.write([]byte{0xff, 1, 2, 3})
 		unknown.ends()
 		silent := dialStream(w.t, w.addr, w.dialect.wide)
-		silent.ends() // after the handshake timeout, which is a second here
+		silent.ends() // after the handshake time-out, which is a second here
 		s := w.running.server.Snapshot()
 		if s.Counters.Drops[stats.DropUnknownProtocol] != 1 || w.streamStats().Silent != 1 || len(s.Sessions) != 1 {
 			w.t.Errorf("drops %v, silent %d, %d sessions", s.Counters.Drops, w.streamStats().Silent, len(s.Sessions))
@@ -52,7 +52,8 @@ func TestHostileStreams(t *testing.T) {
 	})
 }
 
-// A client that does not read is given up when too much waits for it, and its server is told.
+// TestClientThatDoesNotRead asserts that a client with too much in its queue is given up, and that its server learns
+// of it.
 func TestClientThatDoesNotRead(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
 		_, server := w.connect()
@@ -60,7 +61,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 		for limit := time.Now().Add(patience); !gone && time.Now().Before(limit); {
 			for range 200 {
 				m := codec.Message{Payload: make([]byte, 1200), Mode: codec.Unreliable, ID: 1, HasID: true}
-				_ = server.conn.Send(time.Now(), m) // full now and then
+				_ = server.conn.Send(time.Now(), m) // the queue is full from time to time
 			}
 			server.flush()
 			server.step()
@@ -75,7 +76,8 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// A newcomer beyond the limit is refused in its own protocol, and then its stream ends.
+// TestFullProxyRefusesStreams asserts that a new client beyond the limit gets a refusal in its own protocol. Then its
+// stream ends.
 func TestFullProxyRefusesStreams(t *testing.T) {
 	server := newStreamServer(t, riptide22.protocol, true)
 	r := startWith(t, netio.Auto, 1, riptide22.protocol, riptide22.protocol, server.addr(), func(s *proxy.Settings) {

@@ -13,10 +13,10 @@ import (
 	"tidegate/codec"
 )
 
-// patience is how long a test waits for what must come. It is only waited out by a failing test.
+// patience is how long a test waits for an event. Only a failing test waits for so long.
 const patience = 30 * time.Second
 
-// streamPeer is a game's end of a Riptide connection over TCP: a codec.Conn with package net below it.
+// streamPeer is a game's end of a Riptide connection over TCP: a codec.Conn on top of package net.
 type streamPeer struct {
 	t      *testing.T
 	conn   codec.Conn
@@ -31,7 +31,7 @@ func newStreamPeer(t *testing.T, stream *net.TCPConn, wide bool) *streamPeer {
 	return &streamPeer{t: t, stream: stream, in: bufio.NewReader(stream), wide: wide}
 }
 
-// dialStream opens a TCP connection to the proxy and says nothing.
+// dialStream opens a TCP connection to the proxy and sends nothing.
 func dialStream(t *testing.T, to netip.AddrPort, wide bool) *streamPeer {
 	t.Helper()
 	stream, err := net.DialTCP("tcp", nil, net.TCPAddrFromAddrPort(to))
@@ -49,10 +49,10 @@ func (p *streamPeer) write(frame []byte) {
 	} else {
 		b = binary.LittleEndian.AppendUint16(nil, uint16(len(frame)))
 	}
-	_, _ = p.stream.Write(append(b, frame...)) // an error shows when reading
+	_, _ = p.stream.Write(append(b, frame...)) // an error appears at the next read
 }
 
-// read reads one frame, of up to its deadline.
+// read reads one frame before a deadline.
 func (p *streamPeer) read(deadline time.Time) ([]byte, error) {
 	_ = p.stream.SetReadDeadline(deadline)
 	size := 2
@@ -73,7 +73,7 @@ func (p *streamPeer) read(deadline time.Time) ([]byte, error) {
 	return frame, nil
 }
 
-// await drives the connection until an event of a kind, and returns it. Others go to react, if there is one.
+// await drives the connection until an event of a kind, and returns it. Other events go to react, if that is not nil.
 func (p *streamPeer) await(kind codec.EventKind, react func(ev codec.Event)) codec.Event {
 	p.t.Helper()
 	limit := time.Now().Add(patience)
@@ -95,7 +95,7 @@ func (p *streamPeer) await(kind codec.EventKind, react func(ev codec.Event)) cod
 	return codec.Event{}
 }
 
-// step takes one frame, or does what is due.
+// step reads one frame, or runs due work.
 func (p *streamPeer) step() {
 	p.t.Helper()
 	next := p.conn.NextTimeout()
@@ -125,7 +125,7 @@ func (p *streamPeer) flush() {
 	}
 }
 
-// ends fails unless the stream comes to its end.
+// ends fails unless the stream ends.
 func (p *streamPeer) ends() {
 	p.t.Helper()
 	_ = p.stream.SetReadDeadline(time.Now().Add(patience))
@@ -158,7 +158,7 @@ func (s *streamServer) addr() netip.AddrPort {
 	return netip.MustParseAddrPort(s.listener.Addr().String())
 }
 
-// accept waits for a client's Connect and makes a connection of it, which wants an Admit or a Close.
+// accept waits for a client's Connect and returns its connection, which expects an Admit or a Close.
 func (s *streamServer) accept() *streamPeer {
 	s.t.Helper()
 	_ = s.listener.SetDeadline(time.Now().Add(patience))

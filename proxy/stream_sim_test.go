@@ -26,7 +26,7 @@ func (f *frames) append(b, frame []byte) []byte {
 	return append(b, frame...)
 }
 
-// take gives f each frame that a segment completes, and overwrites it then.
+// take calls give with each frame that a segment completes, and then overwrites the frame.
 func (f *frames) take(segment []byte, give func(frame []byte)) {
 	f.in = append(f.in, segment...)
 	head := len(f.append(nil, nil))
@@ -44,7 +44,7 @@ func (f *frames) take(segment []byte, give func(frame []byte)) {
 	}
 }
 
-// simStream is a stream of the Relay's.
+// simStream is a stream of the Relay.
 type simStream struct {
 	simSocket
 	frames
@@ -58,7 +58,7 @@ func (s *simStream) Close() {
 	s.net.CloseStream(s.addr, s.peer)
 }
 
-// streamKey is the two ends of a stream of the Relay's.
+// streamKey has the two ends of a stream of the Relay.
 type streamKey struct{ addr, peer netip.AddrPort }
 
 func (n *relayNode) addStream(addr, peer netip.AddrPort, t Transport, owner any) *simStream {
@@ -76,7 +76,7 @@ func (n *relayNode) DialStream(to netip.AddrPort, o netio.StreamOptions) (netio.
 	return s, nil
 }
 
-// Accept implements simnet.StreamNode, as do Segment and Ended.
+// Accept implements simnet.StreamNode, together with Segment and Ended.
 func (n *relayNode) Accept(_ time.Time, from, to netip.AddrPort) bool {
 	door := n.sockets[to]
 	t := n.relay.settings.Listeners[0].Transport
@@ -132,14 +132,14 @@ func (c *tcpPlayer) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, n
 	return b, netip.AddrPort{}, netip.AddrPort{}, false
 }
 
-// tcpGame is a game server over TCP. It refuses all while it is down.
+// tcpGame is a game server over TCP. It refuses all streams while it is down.
 type tcpGame struct {
 	*game
 	prefix  netio.Prefix
 	net     *simnet.Net
 	streams map[netip.AddrPort]*frames
-	ended   []netip.AddrPort // the proxy's streams that it has ended, in that order
-	// strict says that it ends a stream with a second Connect, as servers of Riptide 2.0 do.
+	ended   []netip.AddrPort // the proxy's streams that the proxy has ended, in order
+	// strict says that a second Connect ends a stream, as on servers of Riptide 2.0.
 	strict bool
 }
 
@@ -170,7 +170,7 @@ func (g *tcpGame) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, net
 	}
 }
 
-// playerNode is a player as its listener's transport wants it, dialling already.
+// playerNode returns a player's node for its listener's transport. A TCP player is already dialling.
 func (w *world) playerNode(p *player) simnet.Node {
 	t := w.settings.Listeners[0].Transport
 	if !t.Stream {
@@ -182,7 +182,7 @@ func (w *world) playerNode(p *player) simnet.Node {
 	return node
 }
 
-// gameNode is a game server as its upstream's transport wants it.
+// gameNode returns a game server's node for its upstream's transport.
 func (w *world) gameNode(g *game) simnet.Node {
 	t := w.settings.Listeners[0].Route.Upstream.Transport
 	if !t.Stream {

@@ -31,7 +31,7 @@ var (
 	riptide22 = dialect{"2.2", riptide.New(riptide.Options{Version: riptide.V22, Stream: true}), true}
 )
 
-// streamWorld is a proxy between TCP clients and a TCP server of a dialect.
+// streamWorld is a proxy between TCP clients and a TCP server of one dialect.
 type streamWorld struct {
 	*running
 	t       *testing.T
@@ -39,7 +39,7 @@ type streamWorld struct {
 	server  *streamServer
 }
 
-// eachStreamWorld runs a test with both dialects and every way to run loops.
+// eachStreamWorld runs a test with both dialects and every set of loops.
 func eachStreamWorld(t *testing.T, test func(w *streamWorld)) {
 	for _, b := range backends {
 		for _, d := range []dialect{riptide20, riptide22} {
@@ -57,7 +57,7 @@ func eachStreamWorld(t *testing.T, test func(w *streamWorld)) {
 	}
 }
 
-// join has a client ask to join, and the server hear of it.
+// join lets a client ask to join, and the server accept its stream.
 func (w *streamWorld) join() (client, server *streamPeer) {
 	w.t.Helper()
 	client = dialStream(w.t, w.addr, w.dialect.wide)
@@ -66,7 +66,7 @@ func (w *streamWorld) join() (client, server *streamPeer) {
 	return client, w.server.accept()
 }
 
-// connect is join, and the server lets the client in.
+// connect is join, and then the server admits the client.
 func (w *streamWorld) connect() (client, server *streamPeer) {
 	w.t.Helper()
 	client, server = w.join()
@@ -85,10 +85,10 @@ func (w *streamWorld) untilForgotten() {
 	await.Until(w.t, "rid of the session", func() bool { return len(w.running.server.Snapshot().Sessions) == 0 })
 }
 
-// burst sends a few reliable messages one way, which share segments and reads, and wants all of them to come.
+// burst sends a few reliable messages one way, which share segments and reads. It wants all of them to arrive.
 func (w *streamWorld) burst(from, to *streamPeer, round uint16) {
 	w.t.Helper()
-	const size = 8 // fewer than either dialect sends without an acknowledgement
+	const size = 8 // each dialect sends more than this without an acknowledgement
 	for i := range uint16(size) {
 		m := codec.Message{Payload: []byte{1, byte(i)}, Mode: codec.Reliable, ID: round*size + i, HasID: true}
 		if err := from.conn.Send(time.Now(), m); err != nil {
@@ -119,7 +119,8 @@ func TestStreamsThroughTheProxy(t *testing.T) {
 	})
 }
 
-// What a server says as it turns a client away reaches the client, and then the stream ends.
+// TestStreamRefusalAndKick asserts that a server's refusal or kick reaches the client with its data. Then the stream
+// ends.
 func TestStreamRefusalAndKick(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
 		refused, server := w.join()
@@ -143,14 +144,14 @@ func TestStreamRefusalAndKick(t *testing.T) {
 	})
 }
 
-// A client whose stream ends without a word has left: the server is told at once.
+// TestClientStreamEnds asserts that the end of a client's stream, without a goodbye, reaches the server at once.
 func TestClientStreamEnds(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
 		client, server := w.connect()
 		started := time.Now()
 		_ = client.stream.Close()
 		server.await(codec.Disconnected, nil)
-		if took := time.Since(started); took > 4*time.Second { // Riptide's own timeout is 5 s
+		if took := time.Since(started); took > 4*time.Second { // Riptide's own time-out is 5 s
 			w.t.Errorf("told after %v", took)
 		}
 		server.ends()
@@ -158,7 +159,7 @@ func TestClientStreamEnds(t *testing.T) {
 	})
 }
 
-// A server whose stream ends is gone: the client is told at once.
+// TestUpstreamStreamEnds asserts that the end of a server's stream reaches the client at once.
 func TestUpstreamStreamEnds(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
 		client, server := w.connect()

@@ -21,7 +21,7 @@ func streamWorld(t *testing.T, change func(*Route)) *world {
 	})
 }
 
-// refuseStreams has the first server refuse all streams.
+// refuseStreams makes the first server refuse all streams.
 func (w *world) refuseStreams() { w.servers[0].down = true }
 
 func TestRefusedStreamUpstream(t *testing.T) {
@@ -44,8 +44,8 @@ func TestNextServerAfterARefusedStream(t *testing.T) {
 	}
 }
 
-// TestConnectOnceOverAStream: a stream loses nothing, so a server that is slow to answer gets one Connect. Servers of
-// Riptide 2.0 take a second one for an offence and end the stream.
+// TestConnectOnceOverAStream asserts that a slow server gets one Connect, because a stream loses nothing. Servers of
+// Riptide 2.0 treat a second one as an error and end the stream.
 func TestConnectOnceOverAStream(t *testing.T) {
 	for _, server := range []member{streamed("riptide-2.0"), streamed("riptide-2.2")} {
 		t.Run(server.String(), func(t *testing.T) {
@@ -72,7 +72,8 @@ func TestConnectOnceOverAStream(t *testing.T) {
 	}
 }
 
-// Whoever's stream ends without a goodbye is gone, and the other side hears of it at once.
+// TestEndOfAStream asserts that a stream's end without a goodbye ends the session, and that the other side learns of
+// it at once.
 func TestEndOfAStream(t *testing.T) {
 	t.Run("the client's", func(t *testing.T) {
 		w := streamWorld(t, func(*Route) {})
@@ -97,7 +98,8 @@ func TestEndOfAStream(t *testing.T) {
 	})
 }
 
-// A client that comes again by the same address, behind the end of its last stream, gets a new session.
+// TestClientComesAgainByStream asserts that a client gets a new session if it returns from the same address after the
+// end of its last stream.
 func TestClientComesAgainByStream(t *testing.T) {
 	w := streamWorld(t, func(*Route) {})
 	p := w.connect(codec.Hello{})
@@ -107,7 +109,7 @@ func TestClientComesAgainByStream(t *testing.T) {
 	w.await("forgotten", 5*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
 	w.Run(time.Second)
 	w.Remove(p.addr)
-	w.players = 0 // the next has the same address
+	w.players = 0 // the next player has the same address
 	again := w.connect(codec.Hello{})
 	w.send(&again.peer, codec.Message{Payload: []byte("2"), Mode: codec.Reliable, ID: 1, HasID: true})
 	w.await("answered", time.Second, func() bool { return len(again.received()) == 1 })

@@ -24,7 +24,7 @@ func (p *plainRelay) feed(from, at netip.AddrPort, datagram []byte) {
 	p.Receive(p.now, from, at, slices.Clone(datagram))
 }
 
-// told is what a spool has since the last time, in words.
+// told describes the datagrams that a spool has got since the last call.
 func told(s *spool) (all []string) {
 	for _, c := range s.swap(new(batch)).Captured {
 		side, way := "client", "in"
@@ -46,8 +46,8 @@ func wantTold(t *testing.T, what string, s *spool, want ...string) {
 	}
 }
 
-// TestTap: every datagram of a session is copied, on both sides and both ways, with whose it is; and nothing after the
-// end.
+// TestTap asserts that every datagram of a session is copied with its session, on both sides and in both directions.
+// After the end of the capture none is copied.
 func TestTap(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	s := p.tap(CaptureFilter{})
@@ -65,10 +65,10 @@ func TestTap(t *testing.T) {
 	}
 	p.up(1, 0, server, []byte("later"))
 	wantTold(t, "after the end", s)
-	p.relay.sockets.untap(s) // which Server.Capture may do to a loop that never heard of it
+	p.relay.sockets.untap(s) // Server.Capture may do this to a loop that never had the capture
 }
 
-// TestTapFilters: of two players, each filter chooses what it should.
+// TestTapFilters asserts that each filter chooses the right datagrams of two players.
 func TestTapFilters(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.meet(1, 0, serverAddr)
@@ -103,7 +103,7 @@ func TestTapFilters(t *testing.T) {
 	}
 }
 
-// TestTwoCaptures: each has its own, and the end of one is not the other's.
+// TestTwoCaptures asserts that two captures have their own datagrams, and that the end of one does not end the other.
 func TestTwoCaptures(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.meet(1, 0, serverAddr)
@@ -118,7 +118,8 @@ func TestTwoCaptures(t *testing.T) {
 	}
 }
 
-// TestTapBehindFronts: whoever comes by a trusted proxy is found by its own address, in both directions.
+// TestTapBehindFronts asserts that a capture finds a client behind a trusted proxy by its own address, in both
+// directions.
 func TestTapBehindFronts(t *testing.T) {
 	for _, format := range []proxyproto.Format{proxyproto.V2, proxyproto.Simple} {
 		p := trusting(t)
@@ -140,10 +141,11 @@ func TestTapBehindFronts(t *testing.T) {
 	}
 }
 
-// serverAddrOf is the server of the i-th session.
+// serverAddrOf returns the server of the i-th session.
 func serverAddrOf(i int) netip.AddrPort { return []netip.AddrPort{serverAddr, secondAddr}[i%2] }
 
-// TestCapturedFlowsComeBack: what the kernel forwards is not seen here, so a captured session is not forwarded.
+// TestCapturedFlowsComeBack asserts that the kernel does not forward a captured session. User space would not see
+// forwarded datagrams.
 func TestCapturedFlowsComeBack(t *testing.T) {
 	p, f := newFerry(t, unchanged)
 	p.meet(1, 0, serverAddr)
@@ -159,7 +161,7 @@ func TestCapturedFlowsComeBack(t *testing.T) {
 	f.want(t, "after the capture", first, second)
 }
 
-// TestSpoolIsBounded: what has no room is counted by side, and what was kept is whole.
+// TestSpoolIsBounded asserts that datagrams without room are counted by side, and that kept datagrams are whole.
 func TestSpoolIsBounded(t *testing.T) {
 	for _, size := range []int{1, 4000} {
 		ready := make(chan struct{}, 1)
@@ -186,7 +188,7 @@ func TestSpoolIsBounded(t *testing.T) {
 	}
 }
 
-// TestTapAllocatesNothing: neither after a capture nor, once its room is there, while it runs.
+// TestTapAllocatesNothing covers the time after a capture, and a running capture once it has its memory.
 func TestTapAllocatesNothing(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	p.meet(1, 0, serverAddr)

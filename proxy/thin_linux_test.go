@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestStrangersAreThinnedAsLongAsAFloodLasts: a loop that keeps up, since fewer strangers pass, lets more of them pass
-// again when that would be bearable by what the kernel has dropped meanwhile, and until then gives all strangers their
-// turns.
+// TestStrangersAreThinnedAsLongAsAFloodLasts has a loop that keeps up because fewer strangers pass. It lets more
+// strangers pass again once the number of drops in the kernel has become bearable. Until then it gives all strangers
+// their turns.
 func TestStrangersAreThinnedAsLongAsAFloodLasts(t *testing.T) {
 	b := besiege(t, 1, Kernel{Plain: true})
 	l := b.loops[0]

@@ -11,7 +11,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// transcoder is Riptide's Transcoder as main gives it to a route.
+// transcoder is Riptide's Transcoder in the form that a route uses.
 type transcoder struct{ *riptide.Transcoder }
 
 func (t transcoder) Translate(dst []byte, m codec.Message) ([]byte, uint8, bridge.Translation) {
@@ -24,7 +24,7 @@ func (t transcoder) Translate(dst []byte, m codec.Message) ([]byte, uint8, bridg
 
 func (transcoder) String() string { return "rewritten" }
 
-// dialectWorld joins players of Riptide 2.0 to an echo of 2.2. Message 7 is a string, a bool and a ushort.
+// dialectWorld joins players of Riptide 2.0 to an echo server of 2.2. Message 7 is a string, a bool and a ushort.
 func dialectWorld(t *testing.T, dropUndeclared bool) (*world, *player) {
 	t.Helper()
 	schema, err := riptide.ParseSchema([]string{"string", "bool", "ushort"})
@@ -42,7 +42,7 @@ func dialectWorld(t *testing.T, dropUndeclared bool) (*world, *player) {
 	return w, w.connect(codec.Hello{})
 }
 
-// spelled is message 7 with a text, as a version writes it.
+// spelled returns message 7 with a text, as a version writes it.
 func spelled(t *testing.T, v riptide.Version, text string) codec.Message {
 	t.Helper()
 	wr := riptide.NewWriter(v, nil)
@@ -66,7 +66,8 @@ func understood(v riptide.Version, m codec.Message) (string, error) {
 	return text, r.Finish()
 }
 
-// TestDialectsUnderstandEachOther: what a 2.0 player says reaches a 2.2 server in its own spelling, and back.
+// TestDialectsUnderstandEachOther asserts that a message of a 2.0 player reaches a 2.2 server in the server's form,
+// and back.
 func TestDialectsUnderstandEachOther(t *testing.T) {
 	w, p := dialectWorld(t, true)
 	w.send(&p.peer, spelled(t, riptide.V20, "ahoy"))
@@ -100,7 +101,7 @@ func TestUndeclaredAndUnfitAreCounted(t *testing.T) {
 	}
 }
 
-// helloOf is a player's connect data, as a version writes it: a number, a string, an array, a bool and a number.
+// helloOf returns a player's connect data, as a version writes it: a number, a string, an array, a bool and a number.
 func helloOf(t *testing.T, v riptide.Version) ([]byte, uint8) {
 	t.Helper()
 	wr := riptide.NewWriter(v, nil)
@@ -118,8 +119,8 @@ func helloOf(t *testing.T, v riptide.Version) ([]byte, uint8) {
 	return data, pad
 }
 
-// TestDataBesideMessagesPassesAsItIs: the data of a connect and of a kick is not rewritten between 2.0 and 2.2.
-// Numbers, strings and arrays arrive right, but not a bool and the values behind it (docs/bridging.md).
+// TestDataBesideMessagesPassesAsItIs asserts that data of a connect and of a kick passes unchanged between 2.0 and
+// 2.2. Numbers, strings and arrays arrive right. A bool and the values behind it do not (docs/bridging.md).
 func TestDataBesideMessagesPassesAsItIs(t *testing.T) {
 	for _, versions := range [][2]riptide.Version{{riptide.V20, riptide.V22}, {riptide.V22, riptide.V20}} {
 		near, far := riptide.New(riptide.Options{Version: versions[0]}), riptide.New(riptide.Options{Version: versions[1]})
@@ -149,7 +150,8 @@ func TestDataBesideMessagesPassesAsItIs(t *testing.T) {
 	}
 }
 
-// TestNotifyBecomesAnOrdinaryMessageOf20, which has no other: with the ID raw_message_id, and its payload as it is.
+// TestNotifyBecomesAnOrdinaryMessageOf20 covers Riptide 2.0, which has no Notify. A Notify message gets the ID
+// raw_message_id and keeps its payload.
 func TestNotifyBecomesAnOrdinaryMessageOf20(t *testing.T) {
 	old := riptide.New(riptide.Options{Version: riptide.V20})
 	w := newWorld(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), defaultRoute(old))

@@ -10,8 +10,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestProbesGoUnfragmented: towards a server whose path's MTU is searched for, until the session has lasted for a
-// while.
+// TestProbesGoUnfragmented asserts that datagrams to a server are not fragmented while the search for the path's MTU
+// goes on. The search ends after a while.
 func TestProbesGoUnfragmented(t *testing.T) {
 	for _, c := range []struct {
 		what           string
@@ -40,7 +40,7 @@ func TestProbesGoUnfragmented(t *testing.T) {
 	}
 }
 
-// TestUpstreamSeesWhoDials: what a server's cookies are made for is the address that it sees.
+// TestUpstreamSeesWhoDials asserts that a server's cookies contain the address that the server sees.
 func TestUpstreamSeesWhoDials(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet.New(raknet.Options{
 		Cookies: raknet.CookiesOffloadedPSK, CookieSecret: [32]byte{1},
@@ -51,7 +51,8 @@ func TestUpstreamSeesWhoDials(t *testing.T) {
 	}
 }
 
-// TestServerSocketsHaveTheirBuffer: the socket of a session towards its server is as large as configured, in each mode.
+// TestServerSocketsHaveTheirBuffer asserts that a session's socket to its server has the configured buffer, in each
+// mode.
 func TestServerSocketsHaveTheirBuffer(t *testing.T) {
 	for _, mode := range []Mode{ModeTerminate, ModeRelay} {
 		route := defaultRoute(raknet6())

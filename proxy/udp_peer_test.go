@@ -10,7 +10,7 @@ import (
 	"tidegate/codec"
 )
 
-// udpPeer is a game's end of a connection over UDP: a codec.Conn with package net below it.
+// udpPeer is a game's end of a connection over UDP: a codec.Conn on top of package net.
 type udpPeer struct {
 	t      *testing.T
 	conn   codec.Conn
@@ -32,7 +32,7 @@ func dialUDP(t *testing.T, p codec.Protocol, to netip.AddrPort) *udpPeer {
 	return &udpPeer{t: t, conn: p.Dial(time.Now(), to, codec.Hello{}), socket: socket, to: to}
 }
 
-// accept waits for a newcomer's first datagram.
+// accept waits for a new client's first datagram.
 func (p *udpPeer) accept(protocol codec.Protocol) {
 	p.t.Helper()
 	_ = p.socket.SetReadDeadline(time.Now().Add(patience))
@@ -64,7 +64,7 @@ func (p *udpPeer) await(kind codec.EventKind) codec.Event {
 	return codec.Event{}
 }
 
-// step takes one datagram, or does what is due.
+// step reads one datagram, or runs due work.
 func (p *udpPeer) step() {
 	next := p.conn.NextTimeout()
 	if soon := time.Now().Add(50 * time.Millisecond); next.IsZero() || next.After(soon) {
@@ -77,14 +77,14 @@ func (p *udpPeer) step() {
 		return
 	}
 	p.heard = append(p.heard, string(p.buffer[:n]))
-	_ = p.conn.Receive(time.Now(), p.buffer[:n]) // the tests look at events
+	_ = p.conn.Receive(time.Now(), p.buffer[:n]) // the tests check events
 }
 
 func (p *udpPeer) flush() {
 	var b [codec.MaxDatagram]byte
 	for d, ok := p.conn.Transmit(time.Now(), b[:0]); ok; d, ok = p.conn.Transmit(time.Now(), b[:0]) {
 		p.sent = append(p.sent, string(d))
-		if p.socket.RemoteAddr() != nil { // a lost one is sent again
+		if p.socket.RemoteAddr() != nil { // a lost one is resent
 			_, _ = p.socket.Write(d)
 		} else {
 			_, _ = p.socket.WriteToUDPAddrPort(d, p.to)

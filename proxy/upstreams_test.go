@@ -13,7 +13,7 @@ import (
 	"tidegate/proxy"
 )
 
-// joins connects a player for as long as the test.
+// joins connects a player until the test ends.
 func (r *running) joins(t *testing.T) {
 	t.Helper()
 	conn, err := gork.DialTimeout(r.addr.String(), patience)
@@ -23,7 +23,7 @@ func (r *running) joins(t *testing.T) {
 	t.Cleanup(func() { _ = conn.Close() })
 }
 
-// sessions are those at each server of the first upstream.
+// sessions returns the number of sessions at each server of the first upstream.
 func (r *running) sessions() []int {
 	var counts []int
 	for _, s := range r.server.Upstreams()[0].Servers {
@@ -32,8 +32,8 @@ func (r *running) sessions() []int {
 	return counts
 }
 
-// TestLoopsCountTogether: sessions are spread over servers whichever loop they came by, and bounds are those of all
-// loops.
+// TestLoopsCountTogether asserts that sessions of all loops are spread over the servers together, and share their
+// bounds.
 func TestLoopsCountTogether(t *testing.T) {
 	first, _ := gorkServer(t)
 	second, _ := gorkServer(t)
@@ -69,7 +69,7 @@ func TestLoopsCountTogether(t *testing.T) {
 	}
 }
 
-// TestDiscoveredServers: servers may come and go while it runs.
+// TestDiscoveredServers asserts that servers may appear and disappear while the proxy runs.
 func TestDiscoveredServers(t *testing.T) {
 	first, _ := gorkServer(t)
 	r := startWith(t, netio.Auto, 1, bedrock(), bedrock(), first, func(s *proxy.Settings) {

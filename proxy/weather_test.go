@@ -11,7 +11,7 @@ import (
 	"tidegate/proxy/bridge"
 )
 
-// TestManySeedsOfBadWeather: whatever the network does, every reliable message comes back exactly once and unchanged.
+// TestManySeedsOfBadWeather asserts that every reliable message comes back exactly once and unchanged in any weather.
 func TestManySeedsOfBadWeather(t *testing.T) {
 	seeds := uint64(50)
 	if testing.Short() {
@@ -62,13 +62,13 @@ func echoInWeather(t *testing.T, seed uint64, weather simnet.Weather, clients, u
 	}
 }
 
-// enveloped is a message as a RakNet game writes it for the default route.
+// enveloped returns a message as a RakNet game writes it for the default route.
 func enveloped(payload []byte, id uint16) []byte {
 	wrapping := bridge.WrappingOf(raknet6().Spec(), riptide22().Spec(), &defaultRoute(raknet6()).Bridge)
 	return wrapping.Wrap(nil, codec.Message{Payload: payload, ID: id}).Payload
 }
 
-// numbered is message i as a player of a protocol sends it: a RakNet player writes the envelope itself.
+// numbered returns message i as a player of a protocol sends it. A RakNet player writes the envelope itself.
 func numbered(clients codec.Protocol, i int) []byte {
 	payload := fmt.Appendf(nil, "message %d", i)
 	if clients.Spec().IDs == codec.IDBeside {

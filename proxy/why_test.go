@@ -12,7 +12,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// TestWhy has an address that everything is about: a rule, a ban, a limit, a session and drops.
+// TestWhy asks about addresses with a rule, a ban, a limit, a session and drops.
 func TestWhy(t *testing.T) {
 	w := newWorldWith(t, 1, simnet.Weather{Latency: time.Millisecond}, riptide22(), defaultRoute(raknet6()), func(s *Settings) {
 		s.Filter = rules(t, filter.Rules{
@@ -46,7 +46,7 @@ func TestWhy(t *testing.T) {
 		t.Errorf("drops %+v", d)
 	}
 
-	why = relay.guard.why(w.Now(), netip.AddrFrom16(playerAddr(1).Addr().As16())) // as people may write it
+	why = relay.guard.why(w.Now(), netip.AddrFrom16(playerAddr(1).Addr().As16())) // as an operator may write it
 	if s := why.Sources; len(s) != 1 || s[0].Rule != "crowd" || s[0].Verdict != ratelimit.Drop {
 		t.Errorf("sources %+v", s)
 	}
@@ -59,7 +59,8 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// TestWhyTellsLimits: of strangers and of sessions, and asking uses nothing up.
+// TestWhyTellsLimits asserts that Why tells the limits of strangers and of sessions. The question itself uses nothing
+// of them.
 func TestWhyTellsLimits(t *testing.T) {
 	limits := []ratelimit.Limit{
 		{Of: ratelimit.Packets, Per: ratelimit.PerAddress, Rate: ratelimit.Rate{PerSecond: 1, Burst: 3}, Verdict: ratelimit.Drop},
