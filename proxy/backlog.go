@@ -69,7 +69,7 @@ func (b *backlog) overrun() bool { return b.tells && b.read > mostBacklog }
 // sheds reports whether the stranger whose datagram was read last is not listened to.
 func (b *backlog) sheds() bool { return b.overrun() && b.read%heardOf != 0 }
 
-// Emptied takes the news that there was nothing left to read.
+// InputDrained tells the Relay that its sockets had nothing left to read.
 func (r *Relay) InputDrained() {
 	r.backlog = backlog{tells: true, lossy: r.backlog.lossy}
 	r.known.gate.Drained()

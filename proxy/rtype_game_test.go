@@ -258,7 +258,7 @@ func (p *playedWorlds) worse(other *playedWorlds) bool {
 }
 
 func (p *playedWorlds) add(other playedWorlds) {
-	p.Difference.Add(other.Difference)
+	p.Add(other.Difference)
 	p.made += other.made
 }
 

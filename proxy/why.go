@@ -11,7 +11,7 @@ import (
 	"tidegate/ratelimit"
 )
 
-// why is what decides about an address now.
+// Why says which rules, bans and limits decide about an address now.
 type Why struct {
 	Address  netip.Addr
 	Place    filter.Place
@@ -104,7 +104,7 @@ func (w *Why) note(l *rule, b ratelimit.Bucket, now time.Duration, id SessionID)
 	}
 }
 
-// why tells what decides about an address, over all loops. It waits for each loop's turn, as long as ctx allows.
+// Why says what decides about an address, over all loops. It waits for each loop's turn, as long as ctx allows.
 func (s *Server) Why(ctx context.Context, a netip.Addr) (Why, error) {
 	var all Why
 	for i, l := range s.loops {

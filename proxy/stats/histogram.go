@@ -28,6 +28,7 @@ func (h *Histogram) observe(d time.Duration) {
 	h.sum += d
 }
 
+// Add adds the counts of another histogram.
 func (h *Histogram) Add(o *Histogram) {
 	for i, n := range o.counts {
 		h.counts[i] += n

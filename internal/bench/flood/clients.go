@@ -82,7 +82,7 @@ func newClients(ctx context.Context, rate int) (*clients, error) {
 	return c, nil
 }
 
-func (c *clients) close() { _ = c.Endpoint.Close() }
+func (c *clients) close() { _ = c.Close() }
 
 // join connects clients to each listener of a subject. First is the number of clients of each that joined before.
 func (c *clients) join(t *testbed, to [listeners]netip.AddrPort, first, count int) (err error) {
