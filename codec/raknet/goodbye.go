@@ -61,3 +61,9 @@ func (c *Conn) doubtGoodbye(now, sentAt time.Duration) {
 	g.endAt = now + g.patience
 	g.heard = now < g.at+goodbyeDoubt
 }
+
+// isBareGoodbye reports whether a datagram is a goodbye outside the reliability layer. rust-raknet 0.12 sends nothing
+// else when it closes a connection before its next tick.
+func isBareGoodbye(datagram []byte) bool {
+	return len(datagram) == 1 && datagram[0] == idDisconnectionNotification
+}

@@ -66,6 +66,7 @@ func specOf(o *Options) codec.Spec {
 	}
 	s.FirstBytes = s.Openings
 	s.FirstBytes.Add(bitValid, 0xff)
+	s.FirstBytes.Add(idDisconnectionNotification, idDisconnectionNotification)
 	if o.OrderedOnly {
 		s.Modes = codec.ModesOf(codec.Unreliable, codec.UnreliableSequenced, codec.ReliableOrdered)
 	}

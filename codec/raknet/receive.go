@@ -23,6 +23,10 @@ func (c *Conn) Receive(now time.Time, datagram []byte) error {
 
 func (c *Conn) receive(now time.Time, datagram []byte) error {
 	at := now.Sub(c.start)
+	if isBareGoodbye(datagram) && c.phase == connected {
+		c.hearGoodbye(at)
+		return nil
+	}
 	if len(datagram) <= 2 {
 		c.receiver.dropped++
 		return errTiny

@@ -70,6 +70,27 @@ func TestShortVisit(t *testing.T) {
 	ending(t, l.toServer)
 }
 
+// TestBareGoodbye sends a server the goodbye of rust-raknet, a single byte. It ends the session of a client that is
+// silent from then on, and does not end the session of one that still answers: anybody can send that byte.
+func TestBareGoodbye(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		l := newConnected(t, Options{})
+		l.drop = func(up bool, _ []byte) bool { return up && gone }
+		if err := l.server.Receive(l.now, []byte{idDisconnectionNotification}); err != nil {
+			t.Fatal(err)
+		}
+		l.wait(2 * time.Second)
+		switch {
+		case gone:
+			if got := ending(t, l.toServer); got != codec.Closed {
+				t.Errorf("the session ended as %v, want closed", got)
+			}
+		case has(l.toServer, codec.Disconnected):
+			t.Error("the session of a client that is there ended")
+		}
+	}
+}
+
 // TestCloseEndsWithoutThePeer closes towards a peer that is gone.
 func TestCloseEndsWithoutThePeer(t *testing.T) {
 	l := newConnected(t, Options{CloseTimeout: time.Second})
