@@ -12,7 +12,7 @@ import (
 )
 
 // TestFailedJoinsShutNobodyOut loses all datagrams to the only server for some players' sessions. The joins of these
-// players fail. All other joins succeed, with datagrams of the server from players, from checks, or from neither.
+// players fail. All other joins succeed, whether players, checks or none of them hear the server.
 func TestFailedJoinsShutNobodyOut(t *testing.T) {
 	const joins, one = 40, 4 // one join of each four is lost
 	for _, row := range []struct {

@@ -295,8 +295,8 @@ func TestForgedRequestsAreBounded(t *testing.T) {
 	w.connect(codec.Hello{}) // players can still join
 }
 
-// TestOthersAreGrantedAtOnce asserts that the proxy grants at once if it asks the server later, or if the server
-// speaks another protocol.
+// TestOthersAreGrantedAtOnce asserts that the proxy grants at once in two cases: it asks the server later, or the
+// server speaks another protocol.
 func TestOthersAreGrantedAtOnce(t *testing.T) {
 	proofFirst := defaultRoute(raknet6())
 	proofFirst.Admit = ProofFirst

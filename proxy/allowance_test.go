@@ -19,7 +19,7 @@ const (
 	gameEntities = 60
 )
 
-// streams makes the servers send each player a world of entities, and update it at the real game's rate for a time.
+// streams makes the servers send each player a world of entities. They update it at the real game's rate for a time.
 func (w *world) streams(life time.Duration) {
 	for _, g := range w.servers {
 		g.react = func(now time.Time, p *peer, ev *codec.Event) {

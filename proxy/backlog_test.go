@@ -95,8 +95,8 @@ func TestRepliesAreBounded(t *testing.T) {
 	}
 }
 
-// TestWhatOpensIsAnybodysWhenBehind asserts that the Relay sheds datagrams that only open a session like a
-// stranger's, even from a player's address. A player in a session never sends them, so they may be forged.
+// TestWhatOpensIsAnybodysWhenBehind covers datagrams that only open a session. A player in a session never sends
+// them, so they may be forged. In a flood the Relay sheds them like a stranger's, even from a player's address.
 func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
 	player := w.connect(codec.Hello{})

@@ -96,7 +96,7 @@ func TestChecksOfTheDeadBackOff(t *testing.T) {
 	}
 }
 
-// TestChecksLeave asserts that repeated checks leave no client on a server, even if datagrams are late.
+// TestChecksLeave asserts that checks leave no clients behind on a server, and keep few sockets open.
 func TestChecksLeave(t *testing.T) {
 	for _, kind := range checkKinds[1:] {
 		t.Run(kind.name, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestChecksLeave(t *testing.T) {
 					here++
 				}
 			}
-			if here > 3 { // one may be under way, and others' goodbyes may not be believed yet
+			if here > 3 { // one check may be under way, and the server may not believe earlier goodbyes yet
 				t.Errorf("%d of %d who checked are still there", here, len(w.servers[0].peers))
 			}
 			open := 0

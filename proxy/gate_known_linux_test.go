@@ -54,7 +54,7 @@ func TestWhoForgesAPlayerPassesForIt(t *testing.T) {
 	own := player.LocalAddr().(*net.UDPAddr).AddrPort()
 	see := b.blind()
 	stranger := netip.AddrPortFrom(own.Addr(), own.Port()^1)
-	await.Until(t, "dropped from another port", func() bool { // sometimes the gate lets a few strangers through, to test whether a loop reads again
+	await.Until(t, "dropped from another port", func() bool { // the gate may probe a loop with a few strangers
 		b.flood()
 		before := b.dropped()
 		b.forge(stranger, "from another port")

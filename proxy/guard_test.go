@@ -103,7 +103,7 @@ func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 // It does hear of a client that answers.
 func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
 	for _, p := range udpMembers(nil) {
-		if p.Spec().Proof == codec.NoProof || p.Spec().Proof == codec.ProvedEcho { // such a proof comes after the game's first message
+		if p.Spec().Proof == codec.NoProof || p.Spec().Proof == codec.ProvedEcho { // this proof comes later
 			continue
 		}
 		route := matrixRoute(p, p)
@@ -337,8 +337,7 @@ func TestSessionsOfAnAddressCountTogether(t *testing.T) {
 	}
 }
 
-// TestQueuedBytes asserts that a client with too much in its queue loses unreliable messages, and that other clients
-// lose none.
+// TestQueuedBytes asserts that a client with too much in its queue loses messages, and that other clients lose none.
 func TestQueuedBytes(t *testing.T) {
 	w := guarded(t, raknet6(), raknet6(), limit(ratelimit.QueuedBytes, ratelimit.Overall, 50_000, 1, ratelimit.Drop))
 	deaf, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})

@@ -9,8 +9,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestJoinInBadWeather asserts that every client joins, though each part of the handshake may be lost, and though the
-// proxy sends little to strangers.
+// TestJoinInBadWeather asserts that every client joins, though each part of the handshake may be lost. The proxy
+// sends little to strangers.
 func TestJoinInBadWeather(t *testing.T) {
 	for _, clients := range udpMembers(noRType) {
 		t.Run(clients.Spec().Name, func(t *testing.T) {

@@ -244,7 +244,7 @@ func TestMoveFromATalkingServer(t *testing.T) {
 	}
 }
 
-// TestMoveRUDP asserts that messages that only Tidegate resends reach one of the servers, even if they were under way
+// TestMoveRUDP covers messages that only Tidegate resends. They reach one of the servers, even if they were in flight
 // at the goodbye.
 func TestMoveRUDP(t *testing.T) {
 	route := defaultRoute(rudp.New(rudp.Options{AppID: 7}))

@@ -12,8 +12,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// blocking is a server that blocks an address that sends too many datagrams in a tick, as RakLib and Cloudburst do.
-// It checks every possible tick, since the start of the server's ticks is unknown.
+// blocking is a server that blocks an address after too many datagrams in a tick, as RakLib and Cloudburst do. It
+// checks every possible tick, since the start of the server's ticks is unknown.
 type blocking struct {
 	most    int
 	tick    time.Duration

@@ -167,7 +167,7 @@ func TestServerWithoutASocketIsAskedLater(t *testing.T) {
 	}
 }
 
-// TestWhoAsks asserts that only the first Relay asks, and only if a listener wants the text and the upstream can
+// TestWhoAsks asserts that only the first Relay asks. It asks only if a listener wants the text and the upstream can
 // answer. During a drain it asks no more.
 func TestWhoAsks(t *testing.T) {
 	for _, c := range []struct {

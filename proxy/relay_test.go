@@ -132,8 +132,8 @@ func TestClientsGoodbyeReachesTheUpstream(t *testing.T) {
 	}
 }
 
-// TestClientsGoodbyeData asserts that the data of a client's goodbye reaches a server whose protocol has a place for
-// it. No other end of a session sends data to a server.
+// TestClientsGoodbyeData asserts that the data of a client's goodbye reaches a server, if the server's protocol
+// carries it. No other end of a session sends data to a server.
 func TestClientsGoodbyeData(t *testing.T) {
 	enet, data := named("enet", registry.Use{}), []byte{1, 2, 3, 4}
 	for _, upstream := range members(noRType) {

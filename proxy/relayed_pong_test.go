@@ -55,8 +55,8 @@ func TestListPingsMakeNoRelayedSession(t *testing.T) {
 	}
 }
 
-// TestRelayedListIsSilent asserts that a relay without a server's text is silent, as a server would be, unless the
-// operator has set a text.
+// TestRelayedListIsSilent asserts that a relay is silent without a server's text, as a server would be. The operator
+// can set a text.
 func TestRelayedListIsSilent(t *testing.T) {
 	l := relayedList(t, nil)
 	l.servers[0].down = true

@@ -287,7 +287,7 @@ func TestRelayedSessionWithoutServer(t *testing.T) {
 	if p.relay.table.Len() != 0 {
 		t.Fatal("a session that no server wants is kept")
 	}
-	p.Receive(p.now, playerAddr(1), doorAddr, []byte("b")) // both rest: the Relay asks the first again, and then the second
+	p.Receive(p.now, playerAddr(1), doorAddr, []byte("b")) // both rest: each is asked again
 	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(2)], netio.ErrRefused)
 	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(3)], netio.ErrRefused)
 	if p.sockets[upstreamSocketAddr(2)].peer != serverAddr || p.sockets[upstreamSocketAddr(3)].peer != secondAddr {

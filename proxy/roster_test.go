@@ -104,8 +104,8 @@ func TestPagesOfSessions(t *testing.T) {
 	}
 }
 
-// TestPagesAreCheap asserts that any page of 20,000 sessions, even the last, takes a fraction of the time for all of
-// them.
+// TestPagesAreCheap asserts that a page of 20,000 sessions takes a fraction of the time for all of them. This holds
+// for the last page too.
 func TestPagesAreCheap(t *testing.T) {
 	const players = 20_000
 	p, _ := busy(t, players)

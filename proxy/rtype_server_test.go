@@ -51,7 +51,7 @@ func startRType(t *testing.T, p codec.Protocol) (addr netip.AddrPort, kill, mute
 				if ev.Kind == codec.Asked {
 					g.conn.Admit(time.Now(), 1)
 				}
-				_ = g.conn.Send(time.Now(), codec.Message{Payload: []byte{0, 0, 0, 0, 1}}) // an entity: players wait for a first message
+				_ = g.conn.Send(time.Now(), codec.Message{Payload: []byte{0, 0, 0, 0, 1}}) // players wait for a message
 			}
 			g.flush()
 		}

@@ -228,8 +228,8 @@ func restartUnder(t *testing.T, row outageRow, loss float64) {
 	}
 }
 
-// TestHoldFindsAServerThatIsBack asserts that held sessions find their server within a second, after most of the hold
-// time and with any protocol. The server's rest and the pauses between its checks have grown by then. Questions to
+// TestHoldFindsAServerThatIsBack asserts that held sessions find their server within a second. The server returns
+// after most of the hold time. The server's rest and the pauses between its checks have grown by then. Questions to
 // the lost server stay bounded.
 func TestHoldFindsAServerThatIsBack(t *testing.T) {
 	const players, down = 12, 11 * time.Second
@@ -334,7 +334,7 @@ func TestHoldIsBoundedForCrowds(t *testing.T) {
 	}
 }
 
-// TestNewPlayersWaitForHeldOnes asserts that a new player during an outage of a Riptide server does not take a held
+// TestNewPlayersWaitForHeldOnes lets a new player join during an outage of a Riptide server. It does not take a held
 // player's client ID.
 func TestNewPlayersWaitForHeldOnes(t *testing.T) {
 	o := newOutage(t, simnet.Weather{Latency: 10 * time.Millisecond}, steady22, 10, nil)
@@ -362,7 +362,7 @@ func TestHoldTakesClientIDsBack(t *testing.T) {
 	o.pass(time.Second)
 	o.restart()
 	react := o.servers[0].react
-	for range 3 { // 1 stays taken; 2 and 3 are free again
+	for range 3 { // other clients take the IDs 1 to 3
 		react(o.Now(), &peer{conn: codecStub{}}, &codec.Event{Kind: codec.Asked})
 	}
 	o.servers[0].react = react

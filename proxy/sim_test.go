@@ -19,14 +19,14 @@ import (
 	sessions "tidegate/session"
 )
 
-// Addresses of the simulated world: one proxy with a listener, its upstream sockets, two game servers, players.
+// Addresses of the simulated world: a listener of the proxy, and two game servers.
 var (
 	doorAddr   = netip.MustParseAddrPort("10.0.0.1:7777")
 	serverAddr = netip.MustParseAddrPort("10.1.0.1:19132")
 	secondAddr = netip.MustParseAddrPort("10.1.0.2:19132")
 )
 
-// believed is by when a goodbye in session is believed: the peer must be silent for a while, since it may be forged.
+// believed is the longest time until a session believes a goodbye. It first waits for silence, as against a forgery.
 const believed = 3 * time.Second
 
 func playerAddr(i int) netip.AddrPort {

@@ -21,8 +21,7 @@ import (
 )
 
 // TestSourcesOfSessions asserts that each session gets its own answers, in each mode and with each way to share
-// sockets. With a prefix of sources, the server sees each session at its own address. A returning player has the same
-// address.
+// sockets. With a prefix of sources, the server sees addresses of that prefix.
 func TestSourcesOfSessions(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has them")
@@ -73,8 +72,8 @@ func play(t *testing.T, to netip.AddrPort, first int) {
 	}
 }
 
-// TestPlayersKeepTheirSource asserts that a player that returns from another port has the same address at the server,
-// while that address is free.
+// TestPlayersKeepTheirSource asserts that a player that returns from another port has the same address at the server.
+// This holds while that address is free.
 func TestPlayersKeepTheirSource(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux has them")

@@ -52,8 +52,8 @@ func TestHostileStreams(t *testing.T) {
 	})
 }
 
-// TestClientThatDoesNotRead asserts that a client with too much in its queue is given up, and that its server learns
-// of it.
+// TestClientThatDoesNotRead asserts that the proxy gives up a client with too much in its queue. The server learns of
+// it.
 func TestClientThatDoesNotRead(t *testing.T) {
 	eachStreamWorld(t, func(w *streamWorld) {
 		_, server := w.connect()

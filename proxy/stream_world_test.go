@@ -72,8 +72,8 @@ func TestConnectOnceOverAStream(t *testing.T) {
 	}
 }
 
-// TestEndOfAStream asserts that a stream's end without a goodbye ends the session, and that the other side learns of
-// it at once.
+// TestEndOfAStream asserts that a stream's end without a goodbye ends the session. The other side learns of it at
+// once.
 func TestEndOfAStream(t *testing.T) {
 	t.Run("the client's", func(t *testing.T) {
 		w := streamWorld(t, func(*Route) {})
@@ -98,8 +98,8 @@ func TestEndOfAStream(t *testing.T) {
 	})
 }
 
-// TestClientComesAgainByStream asserts that a client gets a new session if it returns from the same address after the
-// end of its last stream.
+// TestClientComesAgainByStream lets a client return from the same address after the end of its last stream. It gets a
+// new session.
 func TestClientComesAgainByStream(t *testing.T) {
 	w := streamWorld(t, func(*Route) {})
 	p := w.connect(codec.Hello{})

@@ -46,8 +46,8 @@ func wantTold(t *testing.T, what string, s *spool, want ...string) {
 	}
 }
 
-// TestTap asserts that every datagram of a session is copied with its session, on both sides and in both directions.
-// After the end of the capture none is copied.
+// TestTap asserts that every datagram of a session is copied, on both sides and in both directions. Each copy has its
+// session. After the end of the capture nothing is copied.
 func TestTap(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	s := p.tap(CaptureFilter{})

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// TestStrangersAreThinnedAsLongAsAFloodLasts has a loop that keeps up because fewer strangers pass. It lets more
-// strangers pass again once the number of drops in the kernel has become bearable. Until then it gives all strangers
-// their turns.
+// TestStrangersAreThinnedAsLongAsAFloodLasts has a loop that keeps up because fewer strangers pass. More strangers
+// pass again once the kernel drops few enough of them. Until then all strangers get their turns.
 func TestStrangersAreThinnedAsLongAsAFloodLasts(t *testing.T) {
 	b := besiege(t, 1, Kernel{Plain: true})
 	l := b.loops[0]

@@ -10,8 +10,8 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// TestProbesGoUnfragmented asserts that datagrams to a server are not fragmented while the search for the path's MTU
-// goes on. The search ends after a while.
+// TestProbesGoUnfragmented asserts that routers must not fragment datagrams to a server while the search for the
+// path's MTU goes on. The search ends after a while.
 func TestProbesGoUnfragmented(t *testing.T) {
 	for _, c := range []struct {
 		what           string

@@ -45,7 +45,7 @@ const (
 	careNone   care = iota
 	careResend      // a copy is kept, and sent again after each loss
 	careReport      // losses are counted
-	careHold        // a copy is kept, and sent to the next server if this one is lost
+	careHold        // a copy is kept, and sent to the next server if the present one is lost
 )
 
 // hold says how order is kept on a wire that does not keep it.

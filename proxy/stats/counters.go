@@ -43,7 +43,7 @@ const (
 	DropHandshakes                  // a new client beyond a limit of handshakes
 	DropAskAgain                    // a new client that must ask twice, since too many ask
 	DropHalfOpenSource              // a new client while too many of its address or network had not finished joining
-	DropUnproved                    // a datagram for a client without proof of address that was sent enough
+	DropUnproved                    // a datagram for a client without proof of address, beyond its allowance
 	DropHeld                        // an unreliable message while a session has no server
 	DropUntrusted                   // a PROXY protocol header from a proxy that is not trusted
 	DropUntold                      // a trusted proxy's datagram without the client's address
