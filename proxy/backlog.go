@@ -10,20 +10,20 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Players and strangers wait in one buffer of the kernel's, which holds about 2,700 small datagrams, or 960 of a
-// network card that takes a page for each, and then drops both alike. So it must be emptied faster than it fills: when
-// more has been read without finding it empty than may wait at once, strangers are read and not listened to, but for
-// one in some, who may be honest. That costs a fifth of an answer. Where the kernel has a gate for strangers, they
-// never get that far.
+// Clients and strangers wait in one receive buffer of the kernel. It holds about 2,700 small datagrams, or 960 with a
+// network card that uses a page for each. A full buffer drops both alike. So the loop must empty it faster than it
+// fills. When the loop has read more than mostBacklog datagrams without finding the buffer empty, it reads strangers
+// and drops them. It still answers one in heardOf, which may be honest. Such a drop costs a fifth of an answer. Where
+// the kernel has a gate for strangers, their datagrams never reach the loop.
 const (
-	someBacklog = 256 // a loop that has so many to read at once is behind
+	someBacklog = 256 // a loop with more datagrams to read at once is behind
 	mostBacklog = 512
-	heardOf     = 8 // one stranger of so many is listened to beyond
+	heardOf     = 8 // beyond mostBacklog, one stranger in so many gets an answer
 )
 
-// Answers to strangers that are no larger than what they answer harm nobody, but take longer than all else that is done
-// about a stranger. A loop sends so many a second, and a network (IPv4 /24, IPv6 /48) gets so many of them: enough for
-// 10,000 RakNet players to join within a second, 250 of them from one network.
+// Answers to strangers that are no larger than the question cannot amplify. But they cost more than all other work on
+// a stranger. A loop sends so many a second in all, and so many to one network (IPv4 /24, IPv6 /48). That lets 10,000
+// RakNet clients join within a second, 250 of them from one network.
 const (
 	repliesOverall = 20_000
 	repliesNetwork = 500
@@ -33,25 +33,26 @@ func newReplies(seed uint64) *ratelimit.Budget {
 	return ratelimit.NewBudget(ratelimit.Rates{Overall: repliesOverall, Network: repliesNetwork}, seed)
 }
 
-// backlog is how far a loop is behind with reading. Where nobody tells that there is nothing left, nothing is known.
+// backlog measures how far a loop is behind with reading. A backend that never reports an empty buffer gives no
+// measure.
 type backlog struct {
 	tells bool
-	told  bool      // that strangers are not listened to
-	read  int       // clients' datagrams since there was nothing left
-	lossy time.Time // until when what players say may be lost for that
+	told  bool      // the drops of this flood were reported
+	read  int       // clients' datagrams since the buffer was empty
+	lossy time.Time // until then a full buffer may have lost clients' datagrams
 }
 
-// lossyFor is how long players may suffer from a buffer that was full: until what was lost has been sent again.
+// lossyFor is how long clients may suffer from a buffer that was full: until the lost datagrams have been sent again.
 const lossyFor = 5 * time.Second
 
-// count counts a client's datagram. The buffer of one that has so many to read may have been full.
+// count counts a client's datagram. With so many to read, the buffer may have been full.
 func (b *backlog) count(now time.Time) {
 	if b.read++; b.overrun() {
 		b.lossy = now.Add(lossyFor)
 	}
 }
 
-// excuse has a client's connection not be given up for what we may have lost of it.
+// excuse tells a client's connection to ignore losses that our own full receive buffer may have caused.
 func (b *backlog) excuse(now time.Time, client codec.Conn) {
 	if now.Before(b.lossy) {
 		if e, ok := client.(codec.LossTolerant); ok {
@@ -60,29 +61,29 @@ func (b *backlog) excuse(now time.Time, client codec.Conn) {
 	}
 }
 
-// behind reports whether more waited than a loop that keeps up ever has.
+// behind reports whether more datagrams waited than a loop that keeps up ever has.
 func (b *backlog) behind() bool { return b.tells && b.read > someBacklog }
 
-// overrun reports whether more waited than the kernel's gate would ever let come of strangers.
+// overrun reports whether more datagrams waited than the kernel's gate would ever let strangers send.
 func (b *backlog) overrun() bool { return b.tells && b.read > mostBacklog }
 
-// sheds reports whether the stranger whose datagram was read last is not listened to.
+// sheds reports whether a stranger's datagram, if it was the last one read, is dropped.
 func (b *backlog) sheds() bool { return b.overrun() && b.read%heardOf != 0 }
 
-// InputDrained tells the Relay that its sockets had nothing left to read.
+// InputDrained notes that nothing is left to read.
 func (r *Relay) InputDrained() {
 	r.backlog = backlog{tells: true, lossy: r.backlog.lossy}
 	r.known.gate.Drained()
 }
 
-// known tells the kernel's gate which clients are no strangers.
+// known tells the kernel's gate which clients are not strangers.
 type known struct {
-	gate    *shield.Gate // in front of the listeners' sockets; nil: none
-	changes uint64       // how many clients became known, or unknown again
+	gate    *shield.Gate // before the listeners' sockets; nil: none
+	changes uint64       // number of changes of the known clients
 }
 
-// add notes that a client of a listener is no stranger any more. Where no filter sees the client's own address there
-// is nothing to note.
+// add notes that a client of a listener is no longer a stranger. Where no filter sees the client's own address, it
+// does nothing.
 func (k *known) add(d *listener, client netip.AddrPort) {
 	if d.stream || d.proxies != nil {
 		return
@@ -91,7 +92,7 @@ func (k *known) add(d *listener, client netip.AddrPort) {
 	k.gate.Know(client, d.port)
 }
 
-// remove notes that a client who was known has left.
+// remove notes that a known client has left.
 func (k *known) remove(d *listener, client netip.AddrPort) {
 	if d.stream || d.proxies != nil {
 		return
@@ -100,7 +101,7 @@ func (k *known) remove(d *listener, client netip.AddrPort) {
 	k.gate.Forget(client, d.port)
 }
 
-// eachKnown calls f for each client who has a session and has answered: who is no stranger.
+// eachKnown calls f for each client that has a session and has answered. Such a client is no stranger.
 func (t sessionTable) eachKnown(f func(client netip.AddrPort)) {
 	for e := range t.All {
 		if e.Value.isKnown() {
@@ -109,8 +110,8 @@ func (t sessionTable) eachKnown(f func(client netip.AddrPort)) {
 	}
 }
 
-// shed drops a stranger's datagram for want of time. The first of many is told of as any drop, and the others are
-// counted: nothing may cost less.
+// shed drops a stranger's datagram because the loop is overloaded. The first of many is logged as any drop is. The
+// others are only counted, since this path must be the cheapest.
 func (l *dropLog) shed(now time.Time, b *backlog, d *listener, from netip.AddrPort, size int) {
 	if !b.told {
 		b.told = true

@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// Advance runs what is due, and begins another turn.
+// Advance runs due work, and begins another turn.
 func (r *Relay) Advance(now time.Time) {
 	r.drops.turn = 0
 	r.journal.catchUp(now)
@@ -40,8 +40,8 @@ func (r *Relay) Advance(now time.Time) {
 	r.closing.advance(now, r)
 }
 
-// Stood takes the news that the process stood still for d. Servers that have been asked had no chance to answer, nor
-// clients to finish a handshake: that time does not count against them.
+// Stood notes that the process stood still for d. Servers had no chance to answer in that time, and clients no chance
+// to finish a handshake. So the time does not count against them.
 func (r *Relay) Stood(d time.Duration) {
 	r.journal.log.Warn().Int64("for_ms", d.Milliseconds()).Msg("the process stood still")
 	for e := range r.table.All {
@@ -64,7 +64,7 @@ func (r *Relay) Stood(d time.Duration) {
 	}
 }
 
-// NextTimeout is when Advance wants to be called next; zero means never.
+// NextTimeout returns when Advance must be called next. Zero means never.
 func (r *Relay) NextTimeout() time.Time {
 	next := r.table.NextTimeout()
 	if r.draining && !r.farewell {
@@ -82,7 +82,7 @@ func (r *Relay) NextTimeout() time.Time {
 	return codec.Earliest(next, r.paths.blockedUntil())
 }
 
-// nextTimeout is the earliest of a session's deadlines.
+// nextTimeout returns the earliest of a session's deadlines.
 func nextTimeout(p *session, settings *Settings) time.Time {
 	next := codec.Earliest(p.expiry(settings), p.dialBy)
 	if p.hold != nil {

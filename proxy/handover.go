@@ -12,14 +12,14 @@ import (
 	"tidegate/internal/netio"
 )
 
-// ErrNoHandover is for a backend whose sockets cannot go to another process.
+// ErrNoHandover reports a backend whose sockets cannot go to another process.
 var ErrNoHandover = errors.New("only the epoll backend can hand sockets over")
 
-// partBatch is how many sessions get a socket of their own in one turn of a loop, about 2 ms.
+// partBatch is how many sessions get their own socket in one turn of a loop. That takes about 2 ms.
 const partBatch = 128
 
-// Files returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited: also of listeners
-// that were removed, since their addresses are taken while their sessions are there. The caller closes them.
+// Files returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited. They include
+// removed listeners, since their sessions still hold the addresses. The caller closes the files.
 func (s *Server) Files() (files []*os.File, err error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -42,15 +42,15 @@ func (s *Server) Files() (files []*os.File, err error) {
 	return files, nil
 }
 
-// closeAll closes files after an error, which it returns.
+// closeAll closes files after an error, and returns that error.
 func closeAll(files []*os.File, err error) error {
 	for _, f := range files {
-		_ = f.Close() // the error that matters is the one before
+		_ = f.Close() // the earlier error matters more
 	}
 	return err
 }
 
-// files returns copies of the listening sockets, and notes where they listen.
+// files returns copies of the Relay's listening sockets, and notes their places.
 func (r *Relay) files(attended map[place]bool) (files []*os.File, err error) {
 	sockets, ok := r.sockets.untapped().(netio.Handover)
 	if !ok {
@@ -67,9 +67,10 @@ func (r *Relay) files(attended map[place]bool) (files []*os.File, err error) {
 	return files, nil
 }
 
-// HandOver leaves the listening sockets to a successor, which must not read them before this returns, and must from
-// then on: every session gets a socket of its own, so that the kernel tells apart whose a datagram is. The sessions go
-// on until they end by themselves, for as long as grace; then Run returns. An error leaves everything as it was.
+// HandOver leaves the listening sockets to a successor. The successor must not read them before HandOver returns, and
+// must read them from then on. Every session gets its own socket, so that the kernel gives each process its own
+// datagrams. The sessions go on until they end, for at most grace. Then Run returns. After an error everything is as
+// before.
 func (s *Server) HandOver(grace time.Duration) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -97,7 +98,7 @@ func (s *Server) HandOver(grace time.Duration) error {
 	return nil
 }
 
-// part gives up to n sessions that come by a listener's socket one of their own, and tells whether there are more.
+// part gives up to n sessions on a listener's socket their own socket, and reports whether there are more.
 func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
 	sockets, ok := r.sockets.untapped().(netio.Handover)
 	if !ok {
@@ -105,7 +106,7 @@ func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
 	}
 	own := func(d *listener, face *netio.Socket, client netip.AddrPort) {
 		if netio.ListenerOf(*face) != d.socket || more || err != nil {
-			return // a stream, or parted already
+			return // a stream, or done already
 		}
 		if n--; n < 0 {
 			more = true
@@ -122,8 +123,8 @@ func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
 	return more, err
 }
 
-// leave parts the sessions that came meanwhile, hears nothing more by the listeners' sockets, and lets the sessions
-// end.
+// leave gives the sessions that came meanwhile their own sockets, stops reading the listeners' sockets, and lets the
+// sessions end.
 func (r *Relay) leave(now time.Time, h netio.Handler, grace time.Duration) error {
 	if _, err := r.part(h, math.MaxInt); err != nil {
 		return err

@@ -10,21 +10,21 @@ import (
 	"tidegate/internal/netio"
 )
 
-// inherited is a listening socket that another process opened. The Server keeps it while the other process, or sockets
-// of its sessions, may hold the address: a listener that was removed can come back on this socket only.
+// inherited is a listening socket that another process opened. The Server keeps it while the other process, or
+// sockets of its sessions, may hold the address. A removed listener can come back on this socket only.
 type inherited struct {
 	file *os.File
 	place
-	loop int // the only one that may listen on it; -1: any
+	loop int // the only loop that may listen on it; -1: any
 }
 
-// place is where a socket listens.
+// place is the address and transport of a listening socket.
 type place struct {
 	addr   netip.AddrPort
 	stream bool
 }
 
-// inherit looks at the sockets that the process was given.
+// inherit reads the addresses of the sockets that another process gave to this one.
 func inherit(files []*os.File) ([]inherited, error) {
 	all := make([]inherited, 0, len(files))
 	for _, f := range files {
@@ -37,10 +37,10 @@ func inherit(files []*os.File) ([]inherited, error) {
 	return all, nil
 }
 
-// adopt opens a listener of a loop on a socket that was inherited for it, or returns nil where there is none left. The
-// address is the listener's, as another loop has opened it; the zero AddrPort where this is the first.
-func (s *Server) adopt(loop int, poller netio.Poller, l *Listener, addr netip.AddrPort, settings *Settings) (netio.Socket,
-	error) {
+// adopt opens a listener of a loop on an inherited socket, or returns nil if there is none left for it. addr is the
+// listener's address as another loop has opened it. It is the zero AddrPort for the first loop.
+func (s *Server) adopt(loop int, poller netio.Poller, l *Listener, addr netip.AddrPort,
+	settings *Settings) (netio.Socket, error) {
 	i := slices.IndexFunc(s.inherited, func(from inherited) bool {
 		fits := from.loop < 0 && isAt(from.addr, l.Addr) || from.loop == loop && from.addr == l.Addr
 		return fits && from.stream == l.Transport.Stream && (!addr.IsValid() || from.addr == addr)
@@ -60,13 +60,13 @@ func (s *Server) adopt(loop int, poller netio.Poller, l *Listener, addr netip.Ad
 	return sockets.Adopt(from.file, netio.SocketOptions{ReceiveBuffer: s.options.ReceiveBuffer})
 }
 
-// isAt reports whether a socket at addr is where a listener shall be, which may have left the port open.
+// isAt reports whether a socket at addr suits a listener, which may have left the port open.
 func isAt(addr, listener netip.AddrPort) bool {
 	return addr == listener || listener.Port() == 0 && addr.Addr() == listener.Addr()
 }
 
-// spare closes the inherited sockets without a use. One that no loop has, at the address of a listener, would get a
-// share of its clients. TCP sockets are only held by a service manager.
+// spare closes the inherited sockets without a use. A socket that no loop reads, at the address of a listener, would
+// get a share of its clients. Only a service manager keeps TCP sockets open.
 func (s *Server) spare(settings *Settings, addrs []netip.AddrPort) {
 	listening := make(map[place]bool)
 	for i, addr := range addrs {
@@ -82,8 +82,8 @@ func (s *Server) spare(settings *Settings, addrs []netip.AddrPort) {
 	})
 }
 
-// warnOfInherited tells of sockets of a service manager that no listener wants. Those of a predecessor are of listeners
-// that were removed.
+// warnOfInherited logs the sockets of a service manager that match no listener. Sockets of a predecessor may belong
+// to removed listeners.
 func (s *Server) warnOfInherited() {
 	for _, from := range s.inherited {
 		if from.loop < 0 && s.options.OthersGone == nil {
@@ -92,16 +92,16 @@ func (s *Server) warnOfInherited() {
 	}
 }
 
-// awaitOthers gives the inherited sockets up once the other processes are gone, until ctx is done.
+// awaitOthers closes the inherited sockets once the other processes have ended, unless ctx is done earlier.
 func (s *Server) awaitOthers(ctx context.Context) {
 	select {
 	case <-ctx.Done():
-	case <-s.options.OthersGone: // nil: a service manager, which outlives us
+	case <-s.options.OthersGone: // nil for a service manager, which outlives this process
 		s.disown()
 	}
 }
 
-// disown closes the inherited sockets. Loops have copies of theirs.
+// disown closes the inherited sockets. Loops have their own copies.
 func (s *Server) disown() {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -111,7 +111,7 @@ func (s *Server) disown() {
 	s.inherited = nil
 }
 
-// unattended returns copies of the inherited sockets where no loop listens.
+// unattended returns copies of the inherited sockets that no loop reads.
 func (s *Server) unattended(attended map[place]bool) (files []*os.File, err error) {
 	for _, from := range s.inherited {
 		if attended[from.place] {

@@ -8,24 +8,24 @@ import (
 	"tidegate/ratelimit"
 )
 
-// limits are Settings.Limit, each where it is asked.
+// limits are the limits of the settings, sorted by the place that applies them.
 type limits struct {
-	// datagrams are asked before a session's codec sees a datagram: those whose verdict hurts nobody but the datagram.
-	// accepted are asked after it was accepted: those that end the session, which a forged datagram must not. A forger
-	// who knows all that the codec checks is not told apart from the client.
+	// datagrams apply before a session's codec sees a datagram. Their verdicts harm only the datagram. accepted apply
+	// after the codec has accepted it. Their verdicts end the session, and a forged datagram must not do that. A forger
+	// that knows all that the codec checks looks like the client.
 	datagrams, accepted []*rule
-	messages            []*rule // reliable ones
-	queues              []*rule // bytes that wait
-	strangers           []*rule // datagrams from addresses without a session
-	// handshakes are asked for by newcomers who have not proved their address and by those who have: the first cannot
-	// spend what is the others'.
+	messages            []*rule // on reliable messages
+	queues              []*rule // on bytes that wait
+	strangers           []*rule // on datagrams from addresses without a session
+	// handshakes apply to new clients: [0] to clients without proof of address, [1] to clients with proof. So clients
+	// without proof cannot use up the places of the others.
 	handshakes [2][]*rule
-	calm       ratelimit.Rate   // of newcomers of unproved addresses that need not ask twice; zero: half of half-open
-	calmed     ratelimit.Bucket // its state
-	shared     bool             // sessions count together by address or network
+	calm       ratelimit.Rate   // rate of unproved new clients that need not ask twice; zero: half of half-open
+	calmed     ratelimit.Bucket // state of calm
+	shared     bool             // sessions of an address or network count together
 }
 
-// rule is a Limit with the Buckets of those who have no session.
+// rule is a Limit with the Buckets of addresses without a session.
 type rule struct {
 	ratelimit.Limit
 	why     error // for the journal
@@ -33,7 +33,7 @@ type rule struct {
 	overall ratelimit.Bucket
 }
 
-// newLimits files the limits. The seed is of hashed buckets.
+// newLimits sorts the limits. seed makes the seeds of hashed buckets.
 func newLimits(all []ratelimit.Limit, seed func() uint64) limits {
 	var l limits
 	for _, one := range all {
@@ -74,7 +74,7 @@ func newRule(l ratelimit.Limit, seed func() uint64) *rule {
 	return r
 }
 
-// bucket is that of an address without a session.
+// bucket returns the bucket of an address without a session.
 func (l *rule) bucket(from netip.Addr, networks ratelimit.Networks) *ratelimit.Bucket {
 	switch l.Per {
 	case ratelimit.PerAddress:
@@ -85,8 +85,8 @@ func (l *rule) bucket(from netip.Addr, networks ratelimit.Networks) *ratelimit.B
 	return &l.overall
 }
 
-// strangerWithin asks rules about a datagram of n from an address without a session, for which every verdict beyond
-// Observe is to drop it. Where one stops it, it returns that.
+// strangerWithin applies rules to a datagram of size bytes from an address without a session. Every verdict above
+// Observe drops the datagram. It returns the rule that drops it, or nil.
 func (g *guard) strangerWithin(now time.Time, rules []*rule, from netip.AddrPort, size int) *rule {
 	at, a := g.sinceStart(now), from.Addr().Unmap()
 	for _, l := range rules {
@@ -97,7 +97,7 @@ func (g *guard) strangerWithin(now time.Time, rules []*rule, from netip.AddrPort
 	return nil
 }
 
-// weight is what a datagram counts.
+// weight returns the amount that a datagram takes from a bucket.
 func (l *rule) weight(size int) int {
 	if l.Of == ratelimit.Bytes {
 		return size
@@ -105,7 +105,7 @@ func (l *rule) weight(size int) int {
 	return 1
 }
 
-// breaks counts a breach of a limit, and reports whether it is to be punished.
+// breaks counts a breach of a limit, and reports whether the verdict is enforced.
 func (g *guard) breaks(l *rule) bool {
 	if l.Verdict <= ratelimit.Observe {
 		g.drops.counters.Limits[l.Of][l.Per].Observed++
@@ -115,5 +115,5 @@ func (g *guard) breaks(l *rule) bool {
 	return true
 }
 
-// sinceStart is the time of Buckets.
+// sinceStart returns the time as Buckets count it.
 func (g *guard) sinceStart(now time.Time) time.Duration { return now.Sub(g.start) }

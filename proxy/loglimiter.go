@@ -8,10 +8,10 @@ import (
 	"tidegate/ratelimit"
 )
 
-// lineKind is what a line of the journal is about: a Drop, or one of those below.
+// lineKind is the subject of a log line: a stats.Drop, or one of the kinds below.
 type lineKind uint8
 
-// Kinds of lines beside drops.
+// Kinds of lines in addition to drops.
 const (
 	lineJoined = lineKind(stats.DropCount) + iota
 	lineEnded
@@ -20,38 +20,40 @@ const (
 	lineKinds
 )
 
-// A line about one kind of drop is written at most this often: a flood must not fill the disk.
+// dropLogEvery and dropLogBurst bound the lines about one kind of drop: a flood must not fill the disk.
 const (
 	dropLogEvery = 5 * time.Second
 	dropLogBurst = 3
 )
 
-// And lines about sessions at most this often, of each kind: ten thousand players may join and leave in an hour.
+// sessionLogEvery and sessionLogBurst bound the lines of each kind about sessions. Ten thousand clients may join and
+// leave in an hour.
 const (
 	sessionLogEvery = 20 * time.Millisecond
 	sessionLogBurst = 1000
 )
 
-// sourceLog is what one network of sources may have told of one kind, in lines a minute: none takes all lines of a
-// kind.
+// sourceLog bounds the lines of one kind about one network of sources, in lines per minute. So no network takes all
+// lines of a kind.
 var sourceLog = ratelimit.Rate{PerSecond: 60, Burst: 60}
 
-// dropSourceLog is the same of drops.
+// dropSourceLog is the same bound for lines about drops.
 var dropSourceLog = ratelimit.Rate{PerSecond: 1, Burst: 2}
 
-// sourceLogNetworks are what counts as one source.
+// sourceLogNetworks are the sizes of a network that counts as one source.
 var sourceLogNetworks = ratelimit.Networks{V4: 24, V6: 64}
 
-// catchUpAfter is how long what was left out may stay untold, when no further line of its kind tells it.
+// catchUpAfter is the longest time until suppressed lines are reported, if no further line of their kind reports
+// them.
 const catchUpAfter = time.Minute
 
-// logLimiter decides which lines are written, and counts the others, in memory that does not grow.
+// logLimiter decides which lines are written, and counts the suppressed ones. Its memory does not grow.
 type logLimiter struct {
 	start      time.Time
 	limits     [lineKinds]ratelimit.Limiter
 	suppressed [lineKinds]uint64 // since the last line of the kind
 	sources    *ratelimit.HashedBuckets
-	due        time.Time // when what was left out is told; zero: nothing was
+	due        time.Time // when suppressed lines are reported; zero: there are none
 }
 
 func newLogLimiter(now time.Time, seed uint64) logLimiter {
@@ -67,10 +69,10 @@ func newLogLimiter(now time.Time, seed uint64) logLimiter {
 
 func (k lineKind) isDrop() bool { return k < lineKind(stats.DropCount) || k == lineFailed }
 
-// allow reports whether a line about a source may be written, and how many of its kind were left out since the last
-// one.
+// allow reports whether a line about a source may be written, and how many lines of its kind were suppressed since
+// the last one.
 func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (suppressed uint64, ok bool) {
-	// The kind goes first: in a flood it is what refuses, and it is in the processor's caches.
+	// The kind is checked first. In a flood it refuses most lines, and its state is in the processor's caches.
 	if h.limits[k].Spent(now) || !h.hears(now, k, from) || !h.limits[k].Allow(now) {
 		h.suppressed[k]++
 		if h.due.IsZero() {
@@ -82,7 +84,7 @@ func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (suppress
 	return suppressed, true
 }
 
-// hears reports whether a source's network may have a line of a kind, and counts it if so.
+// hears reports whether a source's network may have a line of a kind, and counts the line if so.
 func (h *logLimiter) hears(now time.Time, k lineKind, from netip.Addr) bool {
 	rate, minutes := sourceLog, now.Sub(h.start)/60
 	if k.isDrop() {
@@ -91,7 +93,7 @@ func (h *logLimiter) hears(now time.Time, k lineKind, from netip.Addr) bool {
 	return h.sources.OfKind(sourceLogNetworks.Of(from), uint8(k)).Take(minutes, rate, 1)
 }
 
-// catchUp tells of all that was left out, once that is due.
+// catchUp reports all suppressed lines once that is due.
 func (j *journal) catchUp(now time.Time) {
 	h := &j.lines
 	if h.due.IsZero() || now.Before(h.due) {
@@ -106,7 +108,7 @@ func (j *journal) catchUp(now time.Time) {
 	}
 }
 
-// settle tells at once of all that was left out: there may be no later.
+// settle reports all suppressed lines at once, since the Relay may end.
 func (j *journal) settle(now time.Time) {
 	if !j.lines.due.IsZero() {
 		j.lines.due = now
@@ -114,7 +116,7 @@ func (j *journal) settle(now time.Time) {
 	}
 }
 
-// String is what the lines are about.
+// String returns the subject of the lines.
 func (k lineKind) String() string {
 	switch k {
 	case lineJoined:

@@ -10,13 +10,14 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// ErrNotMovable is of a session that is not established, is moving already, or is of a route in ModeRelay, whose server
-// alone knows what was said.
+// ErrNotMovable reports a session that is not established, is moving already, or is relayed. The state of a relayed
+// session is only at its server.
 var ErrNotMovable = errors.New("session cannot be moved")
 
-// Transfer moves an established session to another server of its upstream, which is asked with what the client joined
-// with. Until then what the client sends reliably waits; the old server has what it acknowledged, and the new one what
-// came later. A server that will not take the session counts as one that is lost: others are tried.
+// Transfer moves an established session to another server of its upstream. The new server gets the client's Hello.
+// Until it has accepted, reliable messages of the client wait. The old server keeps the messages that it has
+// acknowledged, and the new server gets the later ones. A server that refuses the session counts as lost, and the
+// Relay tries others.
 func (s *Server) Transfer(ctx context.Context, id SessionID, to netip.AddrPort) error {
 	return s.atHome(ctx, id, func(r *Relay, now time.Time) error {
 		e := r.table.find(id)
@@ -27,8 +28,8 @@ func (s *Server) Transfer(ctx context.Context, id SessionID, to netip.AddrPort) 
 	})
 }
 
-// TransferServer moves all sessions of a server to others of its upstream, as they are balanced, and drains it so that
-// none comes back. It returns how many are on their way.
+// TransferServer moves all sessions of a server to other servers of its upstream, by its balance. It drains the
+// server, so that no session comes back. It returns the number of sessions on their way.
 func (s *Server) TransferServer(ctx context.Context, upstreamName string, from netip.AddrPort) (moved int, err error) {
 	pool, err := s.pool(upstreamName)
 	if err != nil {
@@ -56,7 +57,7 @@ func (r *Relay) moveAll(now time.Time, pool *upstream.Pool, from netip.AddrPort)
 	return moved
 }
 
-// move begins to move a session to a server, or to any if that is zero.
+// move begins to move a session to a server. The zero address means any server.
 func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 	p := &e.Value
 	if p.isRelayed() || !p.established || p.ending || p.hold != nil || !p.upstream.up || !p.client.Live() {
@@ -82,25 +83,25 @@ func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 }
 
 const (
-	// quiesceTime is how long a server that is left may take to acknowledge what it was sent.
+	// quiesceTime is how long the old server may take to acknowledge the messages sent to it.
 	quiesceTime = 2 * time.Second
-	// tickTime is how long a game server may take to answer what it has received.
+	// tickTime is how long a game server may take to answer a message.
 	tickTime = 100 * time.Millisecond
-	// chatTime is how long a session waits for a pause of a server that always says something.
+	// chatTime is how long a session waits for a pause of a server that sends all the time.
 	chatTime = 500 * time.Millisecond
-	// closeTime is how long a server may take to acknowledge the goodbye, beside the round trip.
+	// closeTime is how long a server may take to acknowledge the goodbye, in addition to the round trip.
 	closeTime = 250 * time.Millisecond
 )
 
-// departure is how far a session has left its server.
+// departure is the state of a session that leaves its server.
 type departure struct {
-	limit time.Time // when it leaves at the latest
-	acked time.Time // when the server had acknowledged all it was sent
-	heard time.Time // when it last said something reliable
+	limit time.Time // latest time to leave
+	acked time.Time // when the server had acknowledged everything
+	heard time.Time // when the server last sent a reliable message
 }
 
-// quiesce says goodbye to a server that is still there, once it has acknowledged and answered what it was sent. A game
-// answers in its next tick, which is later than its library acknowledges.
+// quiesce says goodbye to the old server once it has acknowledged and answered all messages. A game answers in its
+// next tick, which is later than the acknowledgement of its library.
 func (r *Relay) quiesce(now time.Time, e *entry) {
 	p := &e.Value
 	l := &p.hold.departure
@@ -130,7 +131,7 @@ func (r *Relay) quiesce(now time.Time, e *entry) {
 func (r *Relay) depart(now time.Time, e *entry) {
 	p := &e.Value
 	r.closing.add(now, e, r)
-	p.socket = nil // the closing connection's
+	p.socket = nil // it belongs to the closing connection now
 	r.leaveServer(now, p)
 	r.waiting.seek(now, e)
 }

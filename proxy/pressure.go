@@ -6,26 +6,27 @@ import (
 	"tidegate/codec"
 )
 
-// A side that sends more than the other takes is slowed down, where its protocol can: from half of the other's queue on
-// its messages are acknowledged late, and from three quarters on refused. What still comes finds room. A game server
-// may so send a world to a slow player at once, as without a proxy, where it waits in the server's own queue.
+// The Relay slows a side that sends more than the other side takes, where its protocol can do that. From half of the
+// other side's queue on, its messages are acknowledged late. From three quarters on, they are refused. The messages
+// that still come find room. So a game server may send a whole world to a slow client at once, as it may without a
+// proxy. The rest of the world waits in the server's own queue.
 const (
 	hesitateAt = 0.5
 	refuseAt   = 0.75
 )
 
-// press slows the sides of a session down, or no more.
+// press sets the pressure on both sides of a session.
 func (p *session) press(now time.Time) {
 	limit := float64(p.route.Bridge.Queue)
 	if p.upstream.up {
 		p.upstream.press(now, p.client.fill(limit), p.ending)
 	}
-	if p.client.up { // also while it has no server, and nothing to wait for
+	if p.client.up { // also while the session has no server
 		p.client.press(now, p.upstream.fill(limit), p.ending)
 	}
 }
 
-// press slows the side's peer down by how full the other side is.
+// press sets the pressure on the side's peer. full is the fill of the other side.
 func (s *side) press(now time.Time, full float64, ending bool) {
 	level := codec.NoPressure
 	switch {
@@ -44,7 +45,8 @@ func (s *side) press(now time.Time, full float64, ending bool) {
 	}
 }
 
-// fill is how full the queue towards the side's peer is, of a limit where the protocol does not say.
+// fill returns how full the queue to the side's peer is, from 0 to 1. limit is the size of the queue where the
+// protocol does not know it.
 func (s *side) fill(limit float64) float64 {
 	if !s.Live() {
 		return 0

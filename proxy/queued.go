@@ -8,8 +8,8 @@ import (
 	"tidegate/ratelimit"
 )
 
-// judgeQueue counts what waits in a session, and judges it. Of a limit over several sessions only those are judged
-// that hold more than their share.
+// judgeQueue counts the bytes that wait in a session, and applies the limits on them. A limit over several sessions
+// only applies to sessions with more than their share.
 func (r *Relay) judgeQueue(now time.Time, e *entry) {
 	rules := r.guard.limits.queues
 	if len(rules) == 0 {
@@ -44,7 +44,7 @@ func (r *Relay) judgeQueue(now time.Time, e *entry) {
 	}
 }
 
-// count adds to what waits in a session, and in all that it counts with.
+// count adds to the waiting bytes of a session and of all nodes that include it.
 func (g *guard) count(m *meter, more int) {
 	if more == 0 {
 		return

@@ -7,7 +7,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// expireRelayed ends a session whose time is over, or has it looked at again.
+// expireRelayed ends a session whose time is over, or schedules the next look at it.
 func (r *Relay) expireRelayed(now time.Time, e *entry) {
 	r.offload.review(now, e)
 	if at := e.Value.expiry(r.settings); now.Before(at) {
@@ -17,9 +17,9 @@ func (r *Relay) expireRelayed(now time.Time, e *entry) {
 	r.endRelayed(now, e, stats.ByProxy, codec.TimedOut)
 }
 
-// refusedRelayed takes the news that nobody listens at a session's server. While the server has said nothing, another
-// is tried: the client repeats its first datagram. Later the session ends once it is believed, and the client's next
-// first datagram finds a server that lives.
+// refusedRelayed handles the news that no process listens at a session's server. While the server has not answered,
+// the Relay tries another: the client repeats its first datagram. Later, several such reports end the session. Then
+// the client's next first datagram finds a live server.
 func (r *Relay) refusedRelayed(now time.Time, e *entry) {
 	p := &e.Value
 	r.offload.review(now, e)
@@ -40,14 +40,14 @@ func (r *Relay) refusedRelayed(now time.Time, e *entry) {
 	r.endRelayed(now, e, stats.ByUpstream, codec.NoConnection)
 }
 
-// endRelayed forgets a session. Nobody is told: there are no words that every protocol has.
+// endRelayed forgets a session. It tells neither side, since no goodbye is common to all protocols.
 func (r *Relay) endRelayed(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
 	p := &e.Value
 	r.offload.recall(e)
 	switch {
 	case p.established:
 		r.journal.ended(now, e, blame, why)
-	case !p.answered && p.server != nil: // bounded: clients may be forged
+	case !p.answered && p.server != nil: // bounded, since clients may be forged
 		r.drops.add(now, dropped{stats.DropUnanswered, p.listener, p.server.Addr, 0, nil})
 	}
 	r.remove(now, e, blame, why)

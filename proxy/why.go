@@ -11,38 +11,38 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Why says which rules, bans and limits decide about an address now.
+// Why has the bans, rules and limits that decide about an address now.
 type Why struct {
 	Address  netip.Addr
 	Place    filter.Place
-	Ban      *ratelimit.Ban // in force; nil: none
-	Sources  []SourceWhy    // of each listener
-	Limits   []LimitWhy     // that its next datagram would break
+	Ban      *ratelimit.Ban // the ban in force; nil: none
+	Sources  []SourceWhy    // for each listener
+	Limits   []LimitWhy     // limits that its next datagram would break
 	Sessions []Session
 	Drops    []stats.RecentDrop // oldest first
 }
 
-// SourceWhy is what the rules about sources say of an address at a listener.
+// SourceWhy is the judgement of the rules about sources on an address at a listener.
 type SourceWhy struct {
 	Listener string
-	Rule     string // that decides; empty: none
+	Rule     string // the rule that decides; empty: none
 	Verdict  ratelimit.Verdict
-	Observed []string // rules before it that match and only observe
+	Observed []string // earlier rules that match and only observe
 }
 
 // LimitWhy is a limit that is used up.
 type LimitWhy struct {
 	Limit   string // as in logs, for example "packets per address"
 	Verdict ratelimit.Verdict
-	Session SessionID // whose it is; 0: that of strangers of the address
+	Session SessionID // the session; 0: the limit is that of strangers at the address
 }
 
-// JudgeSources asks the rules about sources at each listener, which may be those of a proxy that does not run.
+// JudgeSources applies the rules about sources at each listener. The proxy of the settings need not run.
 func JudgeSources(s *Settings, set *filter.Set, a netip.Addr) []SourceWhy {
 	var all []SourceWhy
 	for i := range s.Listeners {
 		if i > 0 && s.Listeners[i].Name == s.Listeners[i-1].Name {
-			continue // another port of the same
+			continue // another port of the same listener
 		}
 		match := set.Source(s.Listeners[i].Name, a)
 		one := SourceWhy{Listener: s.Listeners[i].Name, Verdict: match.Verdict}
@@ -58,7 +58,8 @@ func JudgeSources(s *Settings, set *filter.Set, a netip.Addr) []SourceWhy {
 	return all
 }
 
-// why tells what decides about an address. It changes nothing, and takes as long as the Relay has sessions.
+// why returns the bans, rules and limits that decide about an address. It changes nothing. Its time grows with the
+// Relay's number of sessions.
 func (g *guard) why(now time.Time, a netip.Addr) Why {
 	a = a.Unmap().WithZone("")
 	set := g.filters.set
@@ -81,7 +82,7 @@ func (g *guard) why(now time.Time, a netip.Addr) Why {
 	return w
 }
 
-// whySession notes the limits that a session has used up.
+// whySession adds the limits that a session has used up.
 func (g *guard) whySession(now time.Time, w *Why, m *meter, id SessionID) {
 	limits := &g.limits
 	for _, rules := range [][]*rule{limits.datagrams, limits.accepted, limits.messages} {
@@ -96,7 +97,7 @@ func (g *guard) whySession(now time.Time, w *Why, m *meter, id SessionID) {
 	}
 }
 
-// note adds a limit if its bucket, of which this is a copy, would not let one more pass.
+// note adds a limit if its bucket would not let one more pass. b is a copy of the bucket.
 func (w *Why) note(l *rule, b ratelimit.Bucket, now time.Duration, id SessionID) {
 	one := LimitWhy{l.String(), l.Verdict, id}
 	if !b.Take(now, l.Rate, 1) && !slices.Contains(w.Limits, one) {
@@ -104,7 +105,8 @@ func (w *Why) note(l *rule, b ratelimit.Bucket, now time.Duration, id SessionID)
 	}
 }
 
-// Why says what decides about an address, over all loops. It waits for each loop's turn, as long as ctx allows.
+// Why returns the bans, rules and limits that decide about an address, over all loops. It waits for each loop's turn,
+// as long as ctx allows.
 func (s *Server) Why(ctx context.Context, a netip.Addr) (Why, error) {
 	var all Why
 	for i, l := range s.loops {
