@@ -2,34 +2,34 @@ package proxy
 
 import "time"
 
-// longPause is how late a look at the clock may be before the process counts as having stood still: a signal stopped
+// longPause is how late a look at the clock may be. A later one means that the process stood still: a signal stopped
 // it, or its machine froze.
 const longPause = time.Second
 
-// mostCatchUp bounds the turns after a pause that read and run nothing that is due.
+// mostCatchUp bounds the turns after a pause that only read, and run no due work.
 const mostCatchUp = 64
 
-// clock is a loop's time. It is looked at after each read, so that nothing that is read after a pause is judged by a
-// time before it. What came during the pause is read before deadlines that passed in it are run.
+// clock is a loop's time. The loop looks at it after each read. So no datagram read after a pause is judged by a time
+// before it. The loop reads waiting datagrams before it runs deadlines that passed in the pause.
 type clock struct {
 	read    func() time.Time
-	now     time.Time // as last looked at
-	before  time.Time // the last pause
-	catchUp int       // turns that may still go by until deadlines are run; 0: there was no pause
-	emptied bool      // nothing is left to read, since the last due
+	now     time.Time // at the last look
+	before  time.Time // the time before the last pause
+	catchUp int       // turns left until deadlines are run; 0: there was no pause
+	emptied bool      // nothing was left to read, since the last call of due
 }
 
 func newClock(read func() time.Time) clock { return clock{read: read} }
 
 func (c *clock) start() { c.now = c.read() }
 
-// look looks at the clock within a turn, and returns how long the process stood still since the last look.
+// look looks at the clock within a turn. It returns how long the process stood still since the last look, or 0.
 func (c *clock) look() (pause time.Duration) { return c.lookSince(c.now) }
 
-// wake looks at the clock after a wait until a deadline, at the latest; zero is none.
+// wake looks at the clock after a wait until deadline at the latest. A zero deadline means that the wait had none.
 func (c *clock) wake(deadline time.Time) (pause time.Duration) {
 	if deadline.IsZero() {
-		c.now = c.read() // nothing was to be done: the wait was as long as it liked
+		c.now = c.read() // the wait had no limit
 		return 0
 	}
 	if deadline.Before(c.now) {
@@ -38,7 +38,7 @@ func (c *clock) wake(deadline time.Time) (pause time.Duration) {
 	return c.lookSince(deadline)
 }
 
-// lookSince looks at the clock, which was to be looked at by due.
+// lookSince looks at the clock. The look was due at due.
 func (c *clock) lookSince(due time.Time) (pause time.Duration) {
 	was := c.now
 	c.now = c.read()
@@ -52,8 +52,8 @@ func (c *clock) lookSince(due time.Time) (pause time.Duration) {
 	return pause
 }
 
-// due is the time up to which deadlines are to be run in this turn. After a pause it is one before it, until a whole
-// turn has left nothing to read.
+// due returns the time up to which this turn runs deadlines. After a pause it is a time before the pause, until a
+// whole turn has left nothing to read.
 func (c *clock) due() time.Time {
 	emptied := c.emptied && c.catchUp < mostCatchUp // the turn of the pause may not have looked for input
 	c.emptied = false

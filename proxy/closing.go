@@ -9,31 +9,30 @@ import (
 )
 
 const (
-	// maxClosing is how many connections to servers may be closing at a time. Further goodbyes are said once, and not
-	// again if they are lost.
+	// maxClosing bounds the closing connections at a time. Beyond it, a goodbye is sent once and not repeated if lost.
 	maxClosing = 4096
-	// maxLate bounds the payload, in bytes, that a client still gets from a server that its session has left.
+	// maxLate bounds the payload, in bytes, that a client still gets from a server after its session has left.
 	maxLate = 256 << 10
 )
 
-// closingConns are closing connections: to servers whose sessions have left them for others.
+// closingConns are a Relay's closing connections, to servers that their sessions have left.
 type closingConns struct {
 	list []*closingConn
-	due  time.Time // when the first of them wants to be advanced; zero: never
+	due  time.Time // when Advance is due for the first of them; zero: never
 }
 
 // closingConn is a closing connection, with its own socket.
 type closingConn struct {
 	conn     codec.Conn
 	socket   netio.Socket
-	of       *entry // the session that it belonged to
+	of       *entry // the session that had it
 	preamble *preamble
 	until    time.Time
-	late     int  // bytes that the client has got from it
+	late     int  // bytes that the client has got through it
 	over     bool // Disconnected
 }
 
-// add takes over the connection of a session to its server, which has been closed, and its socket.
+// add takes over the socket and the closed connection of a session to its server.
 func (ps *closingConns) add(now time.Time, e *entry, r *Relay) {
 	p := &e.Value
 	x := &closingConn{
@@ -50,14 +49,14 @@ func (ps *closingConns) add(now time.Time, e *entry, r *Relay) {
 	ps.plan(x)
 }
 
-// receive takes what a server that was left says.
+// receive handles a datagram of a server that a session has left.
 func (ps *closingConns) receive(now time.Time, x *closingConn, datagram []byte, r *Relay) {
-	_ = x.conn.Receive(now, x.preamble.heard(datagram)) // a bad datagram is of no interest any more
+	_ = x.conn.Receive(now, x.preamble.heard(datagram)) // a bad datagram no longer matters
 	x.flush(now, r)
 	ps.plan(x)
 }
 
-// advance runs what is due, and forgets what is over.
+// advance runs due work, and forgets connections that have ended.
 func (ps *closingConns) advance(now time.Time, r *Relay) {
 	if ps.due.IsZero() || now.Before(ps.due) {
 		return
@@ -80,7 +79,7 @@ func (ps *closingConns) advance(now time.Time, r *Relay) {
 	ps.list = left
 }
 
-// plan sees to it that a closing connection is advanced in time.
+// plan makes sure that a closing connection is advanced in time.
 func (ps *closingConns) plan(x *closingConn) {
 	for _, at := range [...]time.Time{x.until, x.conn.NextTimeout()} {
 		if !at.IsZero() && (ps.due.IsZero() || at.Before(ps.due)) {
@@ -89,7 +88,7 @@ func (ps *closingConns) plan(x *closingConn) {
 	}
 }
 
-// flush takes the connection's events and writes what it has to say.
+// flush handles the connection's events and writes its datagrams.
 func (x *closingConn) flush(now time.Time, r *Relay) {
 	for {
 		b, ok := x.conn.Transmit(now, x.preamble.begin(r.sockets.Buffer()))

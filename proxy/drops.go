@@ -7,10 +7,11 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// In a flood not all drops are remembered: that would take as long as everything else about them.
+// mostRemembered and rememberedOf choose the drops to remember in a flood. To remember all of them would take as long
+// as all other work on them.
 const (
-	mostRemembered = 32 // of a turn
-	rememberedOf   = 8  // beyond, one of so many
+	mostRemembered = 32 // the first ones of a turn
+	rememberedOf   = 8  // then one of so many
 )
 
 // dropped is a datagram or message that goes no further.
@@ -22,7 +23,7 @@ type dropped struct {
 	err  error // may be nil; names the rule or limit
 }
 
-// dropLog counts drops, remembers the last ones, and writes about them.
+// dropLog counts drops, remembers the last ones, and logs some of them.
 type dropLog struct {
 	counters *stats.Counters
 	journal  *journal
@@ -30,7 +31,7 @@ type dropLog struct {
 	turn     int // drops in this turn
 }
 
-// add counts a drop, and tells of it now and then.
+// add counts a drop, remembers it, and logs it within the journal's limits.
 func (l *dropLog) add(now time.Time, d dropped) {
 	l.turn++
 	l.counters.Drops[d.why]++

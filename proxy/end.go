@@ -7,10 +7,10 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// lingerTime is how long a session's goodbyes may take. Codecs give up earlier by themselves.
+// lingerTime bounds how long a session's goodbyes may take. Codecs give up earlier.
 const lingerTime = 5 * time.Second
 
-// end says goodbye to whichever side is still there. The first reason given is the session's.
+// end says goodbye to each side that is still connected. The first reason given is the session's.
 func (r *Relay) end(now time.Time, e *entry, blame stats.Party, why codec.Goodbye) {
 	p := &e.Value
 	limit := lingerTime
@@ -34,9 +34,8 @@ func (r *Relay) end(now time.Time, e *entry, blame stats.Party, why codec.Goodby
 	r.dirty.mark(e)
 }
 
-// toServer is what a server is told of the end of a session: that the client has left. The data of the client's own
-// goodbye goes along, for protocols that carry it (ENet). A refusal or a kick by the proxy is no business of the
-// server.
+// toServer returns the goodbye for a server: the client has left. It includes the data of the client's own goodbye,
+// for protocols that carry it (ENet). A refusal or a kick by the proxy does not concern the server.
 func toServer(why codec.Goodbye, blame stats.Party) codec.Goodbye {
 	left := codec.Goodbye{Reason: codec.Closed}
 	if blame == stats.ByClient {
@@ -45,8 +44,8 @@ func toServer(why codec.Goodbye, blame stats.Party) codec.Goodbye {
 	return left
 }
 
-// toClient is what a client is told of the end of its session: a refusal where it has not been let in, and else one of
-// the ends that every protocol has words for.
+// toClient returns the goodbye for a client. A client that was not admitted gets a refusal. Another one gets an end
+// that every protocol can express.
 func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 	reason := why.Reason
 	if admitted {
@@ -72,7 +71,8 @@ func toClient(why codec.Goodbye, admitted bool) codec.Goodbye {
 	return why
 }
 
-// expiry is when a session is given up if its client says nothing more, whatever its connections think.
+// expiry returns when a session is given up if its client stays silent. It does not depend on the session's
+// connections.
 func (p *session) expiry(s *Settings) time.Time {
 	switch {
 	case p.isRelayed() && !p.established:
@@ -83,8 +83,8 @@ func (p *session) expiry(s *Settings) time.Time {
 	return p.heard.Add(idleOf(p.protocol, s.IdleTimeout))
 }
 
-// idleOf is how long a client of a protocol may say nothing. One whose protocol knows of longer silence has a moment
-// more: its connection ends the session first, and knows why.
+// idleOf returns how long a client of a protocol may be silent. A protocol with a longer timeout of its own gets that
+// and one second. So its connection ends the session first, and knows the reason.
 func idleOf(p codec.Protocol, idle time.Duration) time.Duration {
 	if silent := p.Spec().IdleTimeout; silent > 0 {
 		return max(idle, silent+time.Second)
@@ -92,7 +92,7 @@ func idleOf(p codec.Protocol, idle time.Duration) time.Duration {
 	return idle
 }
 
-// expire gives a session up whose time is over: first politely, then at once.
+// expire ends a session whose time is over: first with goodbyes, then at once.
 func (r *Relay) expire(now time.Time, e *entry) {
 	p := &e.Value
 	if now.Before(p.expiry(r.settings)) {
@@ -110,7 +110,7 @@ func (r *Relay) expire(now time.Time, e *entry) {
 	r.settle(now, e)
 }
 
-// dismiss ends a session of either kind. Where the protocol has words for it, the client is told why.
+// dismiss ends a terminated or relayed session. The client learns why, where its protocol can say it.
 func (r *Relay) dismiss(now time.Time, e *entry, why codec.Goodbye) {
 	if e.Value.isRelayed() {
 		r.endRelayed(now, e, stats.ByProxy, why.Reason)
@@ -120,7 +120,7 @@ func (r *Relay) dismiss(now time.Time, e *entry, why codec.Goodbye) {
 	r.settle(now, e)
 }
 
-// forget removes a terminated session that is over.
+// forget removes a terminated session whose sides have ended.
 func (r *Relay) forget(now time.Time, e *entry) {
 	p := &e.Value
 	r.journal.ended(now, e, p.blame, p.why)
@@ -135,11 +135,11 @@ func (r *Relay) forget(now time.Time, e *entry) {
 	p.forgotten = true
 }
 
-// remove takes a session out of the table, and counts its end.
+// remove removes a session from the table, and counts its end.
 func (r *Relay) remove(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
 	p := &e.Value
 	p.hangUp()
-	if p.face != p.listener.socket { // a stream, or parted
+	if p.face != p.listener.socket { // a stream, or a socket made by part
 		p.face.Close()
 	}
 	if p.isKnown() {

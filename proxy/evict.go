@@ -9,15 +9,17 @@ import (
 	sessions "tidegate/session"
 )
 
-// patience is how long a half-open session whose client has proved its address is safe from newcomers who have, too:
-// longer than an honest handshake with a server that answers.
+// patience protects a half-open session whose client has proved its address from new clients with proof. It is longer
+// than an honest handshake with a server that answers.
 const patience = 3 * time.Second
 
-// youth is how long a half-open session whose client has not proved its address is safe from newcomers like it, as long
-// as only half-open places are short. They repeat themselves, and find places when a crowd's handshakes are over.
+// youth protects a half-open session whose client has not proved its address from new clients without proof. It
+// applies while only half-open places are short. Such clients repeat themselves, and find places when the burst of
+// handshakes is over.
 const youth = time.Second
 
-// room reports why there is none for a newcomer, or nil: when all places are taken, a half-open session makes room.
+// room reports why there is no place for a new client, or nil. When all places are taken, a half-open session makes
+// room.
 func (t sessionTable) room(now time.Time, from netip.AddrPort, proved bool) error {
 	full := t.Room(from.Addr())
 	if t.victim(now, full, proved) != nil {
@@ -26,9 +28,9 @@ func (t sessionTable) room(now time.Time, from netip.AddrPort, proved bool) erro
 	return full
 }
 
-// victim returns the session that makes room for a newcomer, or nil. full is why the table has no room. The victim is
-// the oldest session without proof of address. If there is none, a newcomer with proof takes the place of the oldest
-// half-open session that has had its time. Established sessions are safe.
+// victim returns the session that makes room for a new client, or nil. full is why the table has no room. The victim
+// is the oldest session without proof of address. If there is none, a new client with proof takes the place of the
+// oldest half-open session that is older than patience. Established sessions are safe.
 func (t sessionTable) victim(now time.Time, full error, proved bool) *entry {
 	if full != sessions.ErrHalfOpen && full != sessions.ErrFull {
 		return nil
@@ -45,7 +47,7 @@ func (t sessionTable) victim(now time.Time, full error, proved bool) *entry {
 	return nil
 }
 
-// evict ends a half-open session at once: its sides are told, and nobody waits for an answer.
+// evict ends a half-open session at once. It says goodbye to both sides, and does not wait for answers.
 func (r *Relay) evict(now time.Time, e *entry) {
 	p := &e.Value
 	r.counters.Evicted++

@@ -9,20 +9,20 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// ErrStopped is told of a proxy, or a part of it, that does not run any more.
+// ErrStopped reports that the proxy, or a part of it, no longer runs.
 var ErrStopped = errors.New("the proxy has stopped")
 
-// Figures are a proxy's totals at one moment. They are as large for 50,000 sessions as for none.
+// Figures are a proxy's totals at one moment. Their size does not grow with the number of sessions.
 type Figures struct {
 	Counters    stats.Counters
-	Sessions    []*stats.Tally     // of each listener and protocol
-	Drops       []*stats.DropTally // of each listener
-	Sockets     []netio.Stats      // of each loop
+	Sessions    []*stats.Tally     // by listener and protocol
+	Drops       []*stats.DropTally // by listener
+	Sockets     []netio.Stats      // by loop
 	ToClients   stats.Samples
 	ToUpstreams stats.Samples
 	Rules       []RuleCount
-	Bans        int             // kept: those in force, and those that are over but remembered
-	Turns       stats.Histogram // what loops' turns took, one of turnSample counted
+	Bans        int             // bans in force, and past bans that are still remembered
+	Turns       stats.Histogram // durations of loops' turns, one of turnSample counted
 	Draining    bool
 	Kernel      stats.KernelFigures
 }
@@ -37,7 +37,7 @@ func (r *Relay) Figures() Figures {
 	}
 }
 
-// add joins those of another Relay.
+// add joins the totals of another Relay.
 func (f *Figures) add(o *Figures) {
 	f.Counters.Add(&o.Counters)
 	both := stats.Tallies{Sessions: f.Sessions, Drops: f.Drops}
@@ -51,8 +51,8 @@ func (f *Figures) add(o *Figures) {
 	f.Draining = f.Draining || o.Draining
 }
 
-// Figures are the totals of all loops. It waits for each loop's turn, as long as ctx allows; an error tells that a loop
-// has ended, or does not answer.
+// Figures returns the totals of all loops. It waits for each loop's turn, as long as ctx allows. An error means that
+// a loop has ended, or does not answer.
 func (s *Server) Figures(ctx context.Context) (Figures, error) {
 	all := Figures{Bans: s.options.Bans.Len()}
 	for _, l := range s.loops {

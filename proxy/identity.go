@@ -5,7 +5,8 @@ import (
 	"math/rand/v2"
 )
 
-// identities gives RakNet GUIDs to clients whose protocol has none. A server takes two clients of one GUID for one.
+// identities makes RakNet GUIDs for clients whose protocol has none. A server takes two clients with one GUID for one
+// client.
 type identities struct{ rng *rand.Rand }
 
 func newIdentities(seed uint64) identities {
@@ -14,7 +15,7 @@ func newIdentities(seed uint64) identities {
 
 func (i identities) next() uint64 { return max(1, i.rng.Uint64()) }
 
-// secret is a seed of something that strangers must not foresee.
+// secret returns a seed that strangers cannot predict.
 func (i identities) secret() (s [32]byte) {
 	for n := 0; n < len(s); n += 8 {
 		binary.LittleEndian.PutUint64(s[n:], i.rng.Uint64())
@@ -22,12 +23,12 @@ func (i identities) secret() (s [32]byte) {
 	return s
 }
 
-// clientIDs gives Riptide client IDs to clients whose upstream gives none: each shard its own residue class of 1 to
-// 65,535, and any of those, so that whoever can repeat an ID has read the datagram that it was given in.
+// clientIDs makes Riptide client IDs for clients whose upstream makes none. Each shard has its own residue class of 1
+// to 65,535. IDs are random within it. So a peer that repeats an ID has read the datagram with that ID.
 type clientIDs struct {
 	rng          *rand.Rand
 	first, step  int
-	used         []uint64 // a bit for each ID
+	used         []uint64 // one bit per ID
 	count, limit int      // of this shard
 }
 
@@ -38,7 +39,7 @@ func newClientIDs(s shard, secret [32]byte) *clientIDs {
 	}
 }
 
-// take returns an unused ID, or false when all of the shard's are in use.
+// take returns an unused ID, or false when all IDs of the shard are in use.
 func (c *clientIDs) take() (uint16, bool) {
 	if c.count >= c.limit {
 		return 0, false

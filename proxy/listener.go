@@ -12,9 +12,9 @@ import (
 	"tidegate/ratelimit"
 )
 
-// listener is a listener as a Relay sees it.
+// listener is the Relay's state about one Listener.
 type listener struct {
-	index     int // in the keys of its sessions; never another listener's
+	index     int // in the keys of its sessions; never used again for another listener
 	name      string
 	addr      netip.AddrPort // as in the settings
 	transport Transport
@@ -24,20 +24,20 @@ type listener struct {
 
 	drops   *stats.DropTally
 	answers *ratelimit.Budget // nil: not bounded
-	pong    *Pong             // nil: none is made
-	port    uint16            // where players come to
+	pong    *Pong             // nil: none
+	port    uint16            // the port of clients' datagrams
 
-	proxies *trustedProxies // nil: clients come by themselves
+	proxies *trustedProxies // nil: no trusted proxies
 	first   shield.FirstBytes
 
-	forwardable bool // a Forwarder may carry its sessions
+	forwardable bool // a Forwarder may forward its sessions
 
 	socket   netio.Socket
 	sessions int
-	retired  bool // the settings do not have it any more: it takes no new clients
+	retired  bool // removed from the settings: it takes no new clients
 }
 
-// protocolEntry is a protocol clients may speak at a listener.
+// protocolEntry is one protocol of a listener.
 type protocolEntry struct {
 	protocol  codec.Protocol
 	bridge    *bridge.Bridge
@@ -46,7 +46,7 @@ type protocolEntry struct {
 	asksFirst bool        // the server is asked before a client is granted its connection
 }
 
-// listenerOf finds the listener of a listener, which is known by its address and transport, or returns nil.
+// listenerOf finds the listener of a Listener by address and transport, or returns nil.
 func listenerOf(l *Listener, doors []*listener) *listener {
 	for _, d := range doors {
 		if d.addr == l.Addr && d.transport == l.Transport {
@@ -56,10 +56,10 @@ func listenerOf(l *Listener, doors []*listener) *listener {
 	return nil
 }
 
-// configure makes a listener that of a listener. Its sessions keep what they have.
+// configure gives a listener its new settings. Its sessions keep theirs.
 func (r *Relay) configure(d *listener, l *Listener, route *route) {
 	if l.Pong != nil && d.pong != nil && r.shard.index == 0 {
-		l.Pong.listing.Store(d.pong.listing.Load()) // until the servers have been asked again
+		l.Pong.listing.Store(d.pong.listing.Load()) // until the servers have answered again
 	}
 	d.name, d.addr, d.transport, d.stream, d.retired = l.Name, l.Addr, l.Transport, l.Transport.Stream, false
 	d.route, d.pong, d.answers, d.entries = route, l.Pong, nil, nil
@@ -82,7 +82,7 @@ func (r *Relay) configure(d *listener, l *Listener, route *route) {
 	}
 }
 
-// pinger is the first of the listener's protocols that has server lists, or nil.
+// pinger returns the listener's first protocol with server lists, or nil.
 func (d *listener) pinger() codec.Pinger {
 	for i := range d.entries {
 		if p, ok := d.entries[i].protocol.(codec.Pinger); ok {
@@ -92,22 +92,21 @@ func (d *listener) pinger() codec.Pinger {
 	return nil
 }
 
-// Attach gives the Relay the socket of a listener. The streams that it accepts must have its Owner.
+// Attach gives the Relay the socket of a listener. Streams accepted by the socket must have its Owner.
 func (r *Relay) Attach(listener int, s netio.Socket) {
 	d := r.listeners[listener]
 	d.socket, d.port = s, s.Addr().Port()
 	s.SetOwner(d)
 }
 
-// retiredListeners are UDP listeners that the settings do not have any more, and that still have sessions.
+// retiredListeners are removed UDP listeners that still have sessions.
 type retiredListeners struct {
 	list     []*listener
-	deserted func() // tells that a retired listener has no session any more
+	deserted func() // called when a retired listener has lost its last session
 }
 
-// retire takes the listeners that the settings do not have any more out of service. A UDP socket serves the sessions
-// that are there, and the listener comes back with its listener. The streams that a listener has accepted live on
-// without its socket.
+// retire takes removed listeners out of service. A UDP socket still serves its sessions, and a reload can put the
+// listener back. Streams that a listener has accepted live on without its socket.
 func (l *retiredListeners) retire(gone []*listener) {
 	l.list = gone
 	for _, d := range gone {
@@ -142,7 +141,7 @@ func (l *retiredListeners) empty() (indexes []int) {
 	return indexes
 }
 
-// close closes retired listeners for good.
+// close closes the sockets of retired listeners.
 func (l *retiredListeners) close(indexes []int) {
 	l.list = slices.DeleteFunc(l.list, func(d *listener) bool {
 		closes := slices.Contains(indexes, d.index)

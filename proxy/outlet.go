@@ -8,14 +8,14 @@ import (
 // outlet sends a Relay's datagrams: to clients, to servers along paths, and to strangers within a budget.
 type outlet struct {
 	Sockets
-	tap      *tap // in front of the loop's sockets; nil: nothing is captured
+	tap      *tap // between the Relay and the loop's sockets; nil: no capture runs
 	paths    *paths
 	drops    *dropLog
 	counters *stats.Counters
 	dirty    *marked
 
 	replies   *ratelimit.Budget // for answers to strangers that are no larger than their questions
-	allowance *Allowance        // for clients without proof of address; its Relay's siblings have the same
+	allowance *Allowance        // for clients without proof of address; shared by all Relays
 	unproved  *Unproved         // of the settings
 	scratch   []byte            // for datagrams to trusted proxies
 }

@@ -8,19 +8,20 @@ import (
 	"tidegate/codec"
 )
 
-// Pong is what a listener says of its upstream's servers to a client that asks without a session. One Relay makes it,
-// and the others read it: safe for concurrent use.
+// Pong is a listener's answer about its upstream's servers, for clients that ask without a session. One Relay writes
+// it, and the others read it. It is safe for concurrent use.
 type Pong struct {
 	listing atomic.Pointer[listing]
 }
 
-// listing is what servers say of themselves. It is never changed.
+// listing is the servers' own text. It is immutable.
 type listing struct {
-	text []byte // of all of them
-	pong []byte // datagram by which one of them said its own
+	text []byte // of all servers together
+	pong []byte // the datagram of one server with its own text
 }
 
-// Text is the servers' text as of now, nil while there is none. It must not be changed. It does not allocate.
+// Text returns the servers' present text, or nil while there is none. The caller must not change it. Text does not
+// allocate.
 func (p *Pong) Text() []byte {
 	if l := p.listing.Load(); l != nil {
 		return l.text
@@ -28,7 +29,8 @@ func (p *Pong) Text() []byte {
 	return nil
 }
 
-// set publishes copies of a text and of a server's pong, unless they are there already; no pong: nothing.
+// set publishes copies of a text and of a server's pong, if they have changed. An empty pong publishes nothing, so
+// that no text counts.
 func (p *Pong) set(text, pong []byte) {
 	old := p.listing.Load()
 	switch {
@@ -39,7 +41,7 @@ func (p *Pong) set(text, pong []byte) {
 	}
 }
 
-// answer appends the answer to a ping as a server would give it, if a server has said anything.
+// answer appends the answer to a ping as a server would give it, if any server has answered.
 func (p *Pong) answer(b, ping []byte, protocol codec.Pinger) []byte {
 	l := p.listing.Load()
 	if l == nil {
@@ -48,9 +50,9 @@ func (p *Pong) answer(b, ping []byte, protocol codec.Pinger) []byte {
 	return protocol.AppendPong(b, ping, l.pong, l.text)
 }
 
-// Pings are how a Route's servers are asked for their texts.
+// Pings are the settings for questions about servers' texts.
 type Pings struct {
-	Refresh time.Duration // from one question to the next; 0: none is asked
-	Keep    time.Duration // how long the text of a server that falls silent counts
-	Name    string        // to be listed in place of the servers'; empty: theirs
+	Refresh time.Duration // time between questions; 0: none are asked
+	Keep    time.Duration // how long the text of a silent server counts
+	Name    string        // listed in place of the servers' names; empty: theirs
 }

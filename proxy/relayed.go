@@ -10,10 +10,12 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// openRelayed takes the first datagram from an address at a listener whose route is in ModeRelay.
-func (r *Relay) openRelayed(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) {
+// openRelayed handles the first datagram from an address at a listener whose route is in ModeRelay.
+func (r *Relay) openRelayed(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+	datagram []byte) {
 	full := r.table.room(now, from, false)
-	if r.guard.mustWait(now, r.draining, d, from, len(datagram), full) || !r.guard.mayAsk(now, d, from, len(datagram), false) {
+	if r.guard.mustWait(now, r.draining, d, from, len(datagram), full) ||
+		!r.guard.mayAsk(now, d, from, len(datagram), false) {
 		return
 	}
 	if full != nil || r.draining || d.retired {
@@ -33,17 +35,16 @@ func (r *Relay) openRelayed(now time.Time, d *listener, w *protocolEntry, s neti
 	r.passUp(now, e, datagram)
 }
 
-// turnAway tells a newcomer, where its protocol can, that there is no place.
-func (r *Relay) turnAway(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte,
-	full error) {
+// turnAway refuses a new client, where its protocol has a refusal.
+func (r *Relay) turnAway(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+	datagram []byte, full error) {
 	if refused, _ := r.refuse(now, d, w, s, from, datagram, full); !refused {
 		_, why := d.whyFull(r.draining, full)
 		r.drops.add(now, dropped{why, d, from, len(datagram), full})
 	}
 }
 
-// dialRelayed opens a socket towards a server, and reports whether one could be had. failed is the server tried before,
-// or nil.
+// dialRelayed opens a socket to a server, and reports whether it could. failed is the server tried before, or nil.
 func (r *Relay) dialRelayed(now time.Time, e *entry, failed *upstream.Server) bool {
 	p := &e.Value
 	p.tries++
@@ -62,7 +63,7 @@ func (r *Relay) dialRelayed(now time.Time, e *entry, failed *upstream.Server) bo
 	return true
 }
 
-// passUp gives a client's datagram to its server.
+// passUp forwards a client's datagram to its server.
 func (r *Relay) passUp(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
 	p.heard, p.via = now, p.listener.via(p.via)
@@ -75,7 +76,7 @@ func (r *Relay) passUp(now time.Time, e *entry, datagram []byte) {
 	r.offload.offer(now, e)
 }
 
-// toServer sends a client's datagram on. lent says that it is in the sockets' own memory.
+// toServer sends a client's datagram to its server. lent says that it lies in the sockets' own memory.
 func (o *outlet) toServer(now time.Time, e *entry, datagram []byte, lent bool) {
 	p := &e.Value
 	switch {
@@ -89,7 +90,7 @@ func (o *outlet) toServer(now time.Time, e *entry, datagram []byte, lent bool) {
 	}
 }
 
-// sendHeaded sends a datagram with what b has before it.
+// sendHeaded sends a datagram after the header in b.
 func (o *outlet) sendHeaded(now time.Time, e *entry, s netio.Socket, to netip.AddrPort, b, datagram []byte) {
 	if len(b)+len(datagram) > netio.MaxDatagram {
 		o.drops.add(now, dropped{stats.DropTooLarge, e.Value.listener, e.Key.Client, len(datagram), nil})
@@ -98,7 +99,7 @@ func (o *outlet) sendHeaded(now time.Time, e *entry, s netio.Socket, to netip.Ad
 	o.Send(s, to, append(b, datagram...))
 }
 
-// passDown gives a server's datagram to its client.
+// passDown forwards a server's datagram to its client.
 func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
 	p.refused = 0
@@ -128,8 +129,8 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 	r.sockets.sendHeaded(now, e, p.face, p.via.to(e.Key.Client), p.via.begin(r.sockets.Buffer()), datagram)
 }
 
-// affords reports whether n more bytes may go to a client that may be forged. Beyond its own bytes' worth, it is the
-// listener's budget for answers to strangers that must allow it.
+// affords reports whether n more bytes may go to a client that may be forged. Beyond amplification times the client's
+// own bytes, the listener's budget for answers to strangers must allow them.
 func (p *session) affords(now time.Time, client netip.AddrPort, n int) bool {
 	sent := onWire(&p.fromServer, client) + uint64(wireSize(client, n))
 	return sent <= amplification*onWire(&p.fromClient, client) || p.listener.mayAnswer(now, client)
@@ -138,7 +139,7 @@ func (p *session) affords(now time.Time, client netip.AddrPort, n int) bool {
 func (r *Relay) establishRelayed(now time.Time, e *entry) {
 	p := &e.Value
 	p.established = true
-	p.route.Upstream.Transport.probed(p.socket) // what the client searched for it has found
+	p.route.Upstream.Transport.probed(p.socket) // the client has finished its own search
 	r.table.Establish(e)
 	r.known.add(p.listener, e.Key.Client)
 	r.counters.Established++
@@ -147,7 +148,7 @@ func (r *Relay) establishRelayed(now time.Time, e *entry) {
 	r.journal.established(now, e)
 }
 
-// onWire is the size of a client's counted datagrams with the headers of IP and UDP.
+// onWire returns the size of a client's counted datagrams, with their IP and UDP headers.
 func onWire(t *stats.Traffic, client netip.AddrPort) uint64 {
 	return t.Bytes + t.Messages*uint64(wireSize(client, 0))
 }

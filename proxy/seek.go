@@ -10,43 +10,43 @@ import (
 )
 
 const (
-	// attendEvery is how often a Relay looks whether a server can be had for the sessions that wait for one.
+	// attendEvery is how often a Relay looks for servers for its waiting sessions.
 	attendEvery = 50 * time.Millisecond
-	// mostAsks bounds the sessions that ask a server in one go, since each needs a socket. askPause follows.
+	// mostAsks bounds the sessions that ask a server at once, since each needs a socket. askPause follows.
 	mostAsks = 64
 	askPause = 10 * time.Millisecond
-	// mostMustered bounds the sessions of a lost server that are held in one go.
+	// mostMustered bounds the sessions of a lost server that are held at once.
 	mostMustered = 256
-	// askTime is how long a held session waits for a server's first word before another one asks in its place. RakNet's
-	// client has tried each MTU by then, and Riptide's has asked four times.
+	// askTime is how long a held session waits for a server's first answer before another one asks in its place. By then
+	// RakNet's client has tried each MTU, and Riptide's has asked four times.
 	askTime = 3500 * time.Millisecond
-	// streamTime is the same over TCP, which repeats its first packet after 1 s and then after 3.
+	// streamTime is askTime for TCP, which repeats its first packet after 1 s and then after 3 s.
 	streamTime = 2 * time.Second
-	// turnTime is how long a server that has answered a session may take to decide, before the next in line asks.
+	// turnTime is how long a server that has answered a session may take to decide. Then the next session in line asks.
 	turnTime = 3 * time.Second
 )
 
-// seekers are a Relay's sessions that wait until an upstream has a server for them. Held sessions that must keep their
-// client IDs wait in the Pool's lines instead.
+// seekers are a Relay's sessions that wait for a server of one upstream. Held sessions that must keep their client
+// IDs wait in the Pool's lines instead.
 type seekers struct {
 	pool *upstream.Pool
 	held line // sessions that have lost their server
 	new  line // sessions that have had no server yet
 }
 
-// waiting is the sessions of a Relay that wait for servers, and when attend lets them ask.
+// waiting has a Relay's sessions that wait for servers, and the time when attend lets them ask.
 type waiting struct {
 	shard    shard
 	dirty    *marked
 	pools    *upstream.Pools
 	seekers  []*seekers // by upstream
-	inLine   int        // sessions that wait in a line of their upstream's
+	inLine   int        // sessions that wait in a line of their upstream
 	stirred  uint64     // pools.Changes at the last attend
 	at       time.Time  // when attend is due
-	attended time.Time  // when it was called last
+	attended time.Time  // when attend was called last
 }
 
-// of finds the seekers of a Pool.
+// of returns the seekers of a Pool.
 func (w *waiting) of(pool *upstream.Pool) *seekers {
 	for _, s := range w.seekers {
 		if s.pool == pool {
@@ -58,7 +58,7 @@ func (w *waiting) of(pool *upstream.Pool) *seekers {
 	return s
 }
 
-// seek has a session that has left its server wait for one.
+// seek makes a session that has left its server wait for another.
 func (w *waiting) seek(now time.Time, e *entry) {
 	p := &e.Value
 	p.hold.phase, p.hold.next = seeking, time.Time{}
@@ -71,17 +71,17 @@ func (w *waiting) seek(now time.Time, e *entry) {
 	w.dirty.mark(e)
 }
 
-// await has a new session wait for a server whose held sessions come first.
+// await makes a new session wait for a server, after the held sessions.
 func (w *waiting) await(now time.Time, e *entry) {
 	w.of(e.Value.route.pool).new.push(e)
 	w.attendBy(now.Add(attendEvery))
 	w.dirty.mark(e)
 }
 
-// attendBy has attend called at a time, or earlier.
+// attendBy makes attend due at a time, or earlier.
 func (w *waiting) attendBy(at time.Time) { w.at = codec.Earliest(w.at, at) }
 
-// due is when attend wants to be called; zero: never.
+// due returns when attend is due; zero means never.
 func (w *waiting) due() time.Time {
 	if w.pools.Changes() != w.stirred {
 		return w.attended
@@ -132,7 +132,7 @@ func (r *Relay) muster(now time.Time, pool *upstream.Pool) {
 	}
 }
 
-// musterAll holds sessions of a lost server, and reports whether that was all of them.
+// musterAll holds sessions of a lost server, and reports whether it held all of them.
 func (r *Relay) musterAll(now time.Time, lost *upstream.Server) bool {
 	n := 0
 	for e := range r.table.All {
@@ -150,7 +150,7 @@ func (r *Relay) musterAll(now time.Time, lost *upstream.Server) bool {
 	return true
 }
 
-// giveTurns lets the sessions in line ask that have their turn.
+// giveTurns lets the sessions ask whose turn in line has come.
 func (r *Relay) giveTurns(now time.Time, pool *upstream.Pool) {
 	for range mostAsks {
 		t, server := pool.NextTurn(now, r.shard.index)
@@ -170,7 +170,7 @@ func (r *Relay) giveTurns(now time.Time, pool *upstream.Pool) {
 	r.waiting.attendBy(now.Add(askPause))
 }
 
-// serveHeld lets held sessions ask that may have any client ID.
+// serveHeld lets held sessions ask that may get any client ID.
 func (r *Relay) serveHeld(now time.Time, s *seekers) {
 	for n := 0; ; n++ {
 		e := s.held.popIf(isHeld)
@@ -193,7 +193,7 @@ func (r *Relay) serveHeld(now time.Time, s *seekers) {
 	}
 }
 
-// choose picks the server that a held session asks, or nil.
+// choose picks the server that a held session asks, or returns nil.
 func (s *seekers) choose(now time.Time, e *entry) (server *upstream.Server) {
 	h := e.Value.hold
 	if h.to.IsValid() {
@@ -211,7 +211,7 @@ func isHeld(p *session) bool {
 	return p.hold != nil && p.hold.phase == seeking && p.hold.next.IsZero() && p.server == nil && !p.forgotten
 }
 
-// ask asks a server to take a held session. The session has no server afterwards if no socket could be had.
+// ask asks a server to take a held session. If there is no socket, the session has no server afterwards.
 func (r *Relay) ask(now time.Time, e *entry, server *upstream.Server) {
 	p := &e.Value
 	p.server = server
@@ -221,8 +221,8 @@ func (r *Relay) ask(now time.Time, e *entry, server *upstream.Server) {
 		case p.route.Upstream.Transport.Stream:
 			p.dialBy = now.Add(streamTime)
 		case p.hold.ticket != nil:
-			// The attempt repeats itself as long as its protocol does. A starting server reads later all that it was sent.
-			// Attempts from several ports would be several clients to it.
+			// The connection repeats its attempt as long as its protocol does. A server that is starting reads all attempts
+			// later. Attempts from several ports would look like several clients.
 			p.dialBy = time.Time{}
 		default:
 			p.dialBy = now.Add(askTime)
@@ -236,7 +236,7 @@ func (r *Relay) serveNew(now time.Time, s *seekers) {
 	for range mostAsks {
 		e := s.new.popIf(isNew)
 		if e == nil || !r.dial(now, e, nil) {
-			return // it waits again
+			return // the session waits again
 		}
 		r.dirty.mark(e)
 	}

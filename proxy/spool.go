@@ -2,25 +2,25 @@ package proxy
 
 import "sync"
 
-// maxSpool bounds what a capture keeps of a loop until it is read: about 30 ms of a loop's fastest, longer of anything
-// else.
+// maxSpool and maxSpoolCount bound the datagrams that a capture keeps of a loop until they are read. That is about 30
+// ms at a loop's highest rate, and longer at any lower one.
 const (
 	maxSpool      = 2 << 20 // bytes of datagrams
 	maxSpoolCount = 8192    // datagrams
 )
 
-// spool is where a loop puts what one capture wants of it. The loop never waits: what has no room is left out and
-// counted. Its lock is held for the copy of a datagram, and by the reader while it takes the whole by changing two
-// pointers.
+// spool holds a loop's datagrams for one capture. The loop never waits: a datagram without room is left out and
+// counted. The lock is held while a datagram is copied, and while the reader exchanges two pointers to take the whole
+// batch.
 type spool struct {
 	filter *CaptureFilter
-	ready  chan<- struct{} // has something whenever the spool has, after a moment
+	ready  chan<- struct{} // gets a value soon after the spool has one
 
 	mu   sync.Mutex
 	held *batch
 }
 
-// batch is a Catch with the room for its bytes.
+// batch is a Catch with the memory for its bytes.
 type batch struct {
 	Catch
 	room []byte
@@ -30,14 +30,14 @@ func newSpool(f *CaptureFilter, ready chan<- struct{}) *spool {
 	return &spool{filter: f, ready: ready, held: new(batch)}
 }
 
-// put copies a datagram, with what stands before it on the wire.
+// put copies a datagram, after the prefix that stands before it on the wire.
 func (s *spool) put(c *Captured, prefix, datagram []byte) {
 	s.mu.Lock()
 	s.held.add(c, prefix, datagram)
 	s.mu.Unlock()
 	select {
 	case s.ready <- struct{}{}:
-	default: // the reader has not yet come for what was there
+	default: // the reader has not come for the last datagrams yet
 	}
 }
 
@@ -60,7 +60,7 @@ func (b *batch) add(c *Captured, prefix, datagram []byte) {
 
 func (b *batch) empty() bool { return len(b.Captured) == 0 && b.LeftOut == Catch{}.LeftOut }
 
-// swap returns what was put since the last time, in exchange for a batch that nobody reads any more.
+// swap returns the batch since the last call, in exchange for a batch that is no longer read.
 func (s *spool) swap(used *batch) *batch {
 	used.room, used.Catch = used.room[:0], Catch{Captured: used.Captured[:0]}
 	s.mu.Lock()

@@ -9,30 +9,30 @@ import (
 	"tidegate/ratelimit"
 )
 
-// amplification is how many times the bytes that an unproved address sent it may be sent: whoever forges it must not
-// have us flood it (RFC 9000, section 8.1).
+// amplification bounds the bytes to an unproved address, as a multiple of the bytes from it. So an attacker that
+// forges the address cannot use the proxy to flood it (RFC 9000, section 8.1).
 const amplification = 3
 
-// What a datagram weighs on the wire beside its payload, in bytes: IP and UDP headers. Where games' datagrams are of
-// one byte, these are the most of it, for a victim as for an attacker.
+// headersV4 and headersV6 are the sizes of IP and UDP headers, in bytes. A game's datagram can have a payload of one
+// byte. Then the headers are most of the traffic, for a victim and for an attacker.
 const (
 	headersV4 = 20 + 8
 	headersV6 = 40 + 8
 )
 
-// trust is what a session's client has shown of its address being its own, and what it may be sent until it has.
+// trust is the client's proof of its address, and the bound on the bytes to it until then.
 type trust struct {
 	proof    codec.Proof
-	answered bool             // it has answered us, as far as its protocol can show it
-	unbound  bool             // it may be sent whatever there is: it has answered with a proof, or is of a trusted network
-	credit   int              // bytes on the wire that it may be sent until then
-	bucket   ratelimit.Bucket // of what it may be sent beyond, where its protocol has no proof that all clients give
+	answered bool             // the client has answered, as far as its protocol can show it
+	unbound  bool             // no bound: the client has given proof, or is in a trusted network
+	credit   int              // bytes on the wire that may still be sent without a bucket
+	bucket   ratelimit.Bucket // bytes beyond credit, for protocols without a proof by all clients
 }
 
-// mayBeSilent reports whether players may never say what would prove their address. They play all the same.
+// mayBeSilent reports whether honest clients may play without ever proving their address.
 func (t *trust) mayBeSilent() bool { return t.proof == codec.NoProof || t.proof == codec.ProvedEcho }
 
-// wireSize is what a datagram of a peer weighs on the wire.
+// wireSize returns the size of a peer's datagram on the wire.
 func wireSize(peer netip.AddrPort, payload int) int {
 	if a := peer.Addr(); a.Is4() || a.Is4In6() {
 		return payload + headersV4
@@ -40,7 +40,7 @@ func wireSize(peer netip.AddrPort, payload int) int {
 	return payload + headersV6
 }
 
-// owe notes a datagram from the client.
+// owe adds credit for a datagram from the client.
 func (t *trust) owe(client netip.AddrPort, size int) {
 	if !t.unbound {
 		t.credit += amplification * wireSize(client, size)
@@ -60,9 +60,9 @@ func (t *trust) spend(client netip.AddrPort, size int) bool {
 	return true
 }
 
-// spendMore reports whether a datagram may go to a client beyond its credit. One that may never prove its address plays
-// within an allowance. A Welcome that Riptide repeats because it was lost is an answer to a stranger like a pong: the
-// client, once it knows that it is heard, waits for it without a word that would earn credit.
+// spendMore reports whether a datagram may go to a client beyond its credit. A client that may never prove its
+// address plays within an allowance. Riptide repeats a lost Welcome. This repetition counts as an answer to a
+// stranger, like a pong. The client waits for it in silence, and so earns no credit.
 func (p *session) spendMore(now time.Time, a *Allowance, bound *Unproved, client netip.AddrPort, size int) bool {
 	switch {
 	case p.trust.mayBeSilent():
@@ -73,7 +73,7 @@ func (p *session) spendMore(now time.Time, a *Allowance, bound *Unproved, client
 	return false
 }
 
-// sendToClient writes a datagram to a session's client, unless that has not proved its address and was sent enough.
+// sendToClient sends a datagram to a session's client, within the bounds of trust.
 func (o *outlet) sendToClient(now time.Time, e *entry, datagram []byte) {
 	p, client := &e.Value, e.Key.Client
 	size := len(datagram) - p.via.headerLen()
@@ -85,8 +85,8 @@ func (o *outlet) sendToClient(now time.Time, e *entry, datagram []byte) {
 	o.Send(p.face, p.via.to(client), datagram)
 }
 
-// reviewTrust looks whether the client has answered by now. heard is whether it has just sent something that its
-// connection, once connected, accepted: the most that a protocol without proof has.
+// reviewTrust checks whether the client has answered by now. heard says that its connected connection has just
+// accepted a datagram. A protocol without proof has no better sign.
 func (t sessionTable) reviewTrust(e *entry, k *known, heard bool) {
 	p := &e.Value
 	proved := p.proved()
@@ -103,8 +103,8 @@ func (t sessionTable) reviewTrust(e *entry, k *known, heard bool) {
 	t.settleDown(e)
 }
 
-// settleDown takes an established session out of the half-open ones, once its client has answered: one of a forged
-// address may seem established where the protocol has no proof.
+// settleDown marks a session as established in the table once both sides are connected and the client has answered.
+// Where the protocol has no proof, a forged client can seem connected.
 func (t sessionTable) settleDown(e *entry) {
 	p := &e.Value
 	if p.trust.answered && p.client.up && p.upstream.up && !p.ending {
@@ -112,7 +112,7 @@ func (t sessionTable) settleDown(e *entry) {
 	}
 }
 
-// proved reports whether the client has shown beyond doubt that its address is its own.
+// proved reports whether the client has proved its address.
 func (p *session) proved() bool {
 	switch p.trust.proof {
 	case codec.ProvedAccept:
@@ -120,7 +120,7 @@ func (p *session) proved() bool {
 	case codec.ProvedConnect:
 		return p.client.up
 	case codec.ProvedClientID:
-		return p.client.up && p.ownsID // servers count theirs up from 1
+		return p.client.up && p.ownsID // servers choose their own IDs in order from 1
 	case codec.ProvedEcho:
 		echoer, ok := p.client.Conn.(codec.Echoer)
 		return ok && echoer.Proved()
@@ -128,7 +128,7 @@ func (p *session) proved() bool {
 	return false
 }
 
-// proofOf is how a protocol's clients prove their address. One who has a stream has done so by the stream's handshake.
+// proofOf returns how clients of a protocol prove their address. The handshake of a stream is a proof by itself.
 func proofOf(p codec.Protocol, stream bool) codec.Proof {
 	if stream {
 		return codec.ProvedAccept

@@ -10,16 +10,16 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// errNoHeader: a trusted proxy's datagram does not say whose it is, and none did before.
+// errNoHeader reports a trusted proxy's datagram that names no client, when no earlier one did.
 var errNoHeader = errors.New("no PROXY protocol header, and none before it")
 
-// trustedProxy is a proxy before us that says whose datagrams it passes on.
+// trustedProxy is a trusted proxy, with the header that names one client.
 type trustedProxy struct {
-	addr   netip.AddrPort // where answers go; invalid where there is no such proxy
+	addr   netip.AddrPort // the proxy's address, for answers; invalid: there is no such proxy
 	header proxyproto.Header
 }
 
-// to is where what is meant for a client is sent. The nil front is none.
+// to returns the address for datagrams to a client. A nil trustedProxy means that the client comes directly.
 func (f *trustedProxy) to(client netip.AddrPort) netip.AddrPort {
 	if f == nil || !f.addr.IsValid() {
 		return client
@@ -27,7 +27,7 @@ func (f *trustedProxy) to(client netip.AddrPort) netip.AddrPort {
 	return f.addr
 }
 
-// begin begins a datagram for the client.
+// begin appends the header of a datagram to the client.
 func (f *trustedProxy) begin(b []byte) []byte {
 	if f.simple() {
 		return f.header.Append(b)
@@ -35,7 +35,7 @@ func (f *trustedProxy) begin(b []byte) []byte {
 	return b
 }
 
-// headerLen is how many bytes of a datagram for the client are the header for the front.
+// headerLen returns the number of header bytes in a datagram to the client.
 func (f *trustedProxy) headerLen() int {
 	if f.simple() {
 		return f.header.Len()
@@ -48,17 +48,19 @@ func (f *trustedProxy) simple() bool {
 	return f != nil && f.addr.IsValid() && f.header.Format == proxyproto.Simple
 }
 
-// trustedProxies are the trusted proxies before a listener.
+// trustedProxies are the trusted proxies of a listener.
 type trustedProxies struct {
 	trusted []netip.Prefix
-	at      trustedProxy // by which the datagram at hand came
-	// Most proxies send a header in their first datagram only. recent and older remember those by the proxies' addresses,
-	// each up to most of them: whoever has not been heard of for longer is forgotten.
+	at      trustedProxy // the trusted proxy of the present datagram
+	// Most proxies send a header in their first datagram only. recent and older remember these headers by the proxies'
+	// addresses. Each has at most most entries. When recent is full it becomes older, and the entries of older are
+	// forgotten.
 	recent, older map[netip.AddrPort]proxyproto.Header
 	most          int
 }
 
-// newTrustedProxies returns those of a listener that had old ones, or nil where nobody is trusted.
+// newTrustedProxies returns the trusted proxies of a listener, or nil if it has none. old are those from before a
+// reload.
 func newTrustedProxies(trusted []netip.Prefix, most int, old *trustedProxies) *trustedProxies {
 	if len(trusted) == 0 {
 		return nil
@@ -70,9 +72,9 @@ func newTrustedProxies(trusted []netip.Prefix, most int, old *trustedProxies) *t
 	return f
 }
 
-// unwrapProxied finds out whose a datagram is. It returns the client, or reports false where the datagram goes no
-// further.
-func (r *Relay) unwrapProxied(now time.Time, d *listener, from netip.AddrPort, datagram []byte) (netip.AddrPort, []byte, bool) {
+// unwrapProxied finds the client of a datagram and removes the header. It returns false if it drops the datagram.
+func (r *Relay) unwrapProxied(now time.Time, d *listener, from netip.AddrPort,
+	datagram []byte) (netip.AddrPort, []byte, bool) {
 	f := d.proxies
 	f.at = trustedProxy{}
 	if !f.trusts(from.Addr()) {
@@ -111,7 +113,7 @@ func (f *trustedProxies) trusts(addr netip.Addr) bool {
 	return false
 }
 
-// recall finds what a proxy's address said last.
+// recall finds the last header from a proxy's address.
 func (f *trustedProxies) recall(from netip.AddrPort) (proxyproto.Header, bool) {
 	if h, ok := f.recent[from]; ok {
 		return h, true
@@ -133,7 +135,7 @@ func (f *trustedProxies) remember(from netip.AddrPort, h proxyproto.Header) {
 	f.recent[from] = h
 }
 
-// via is the front that a session goes by from now on, given the one it went by so far. Nil is none.
+// via returns the trusted proxy that a session uses from now on. so is the one until now. Nil means none.
 func (d *listener) via(so *trustedProxy) *trustedProxy {
 	if d.proxies == nil || !d.proxies.at.addr.IsValid() {
 		return so
@@ -145,7 +147,7 @@ func (d *listener) via(so *trustedProxy) *trustedProxy {
 	return &at
 }
 
-// sendAnswer sends a stranger an answer, by the way that the datagram at hand came.
+// sendAnswer sends a stranger an answer, through the trusted proxy of the present datagram if there is one.
 func (o *outlet) sendAnswer(d *listener, s netio.Socket, client netip.AddrPort, answer []byte) {
 	if d.proxies == nil {
 		o.Send(s, client, answer)
