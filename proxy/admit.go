@@ -10,7 +10,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// asked answers a client that wants to join.
+// asked handles a client's request to join.
 func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
 	p := &e.Value
 	p.hello.Data, p.hello.Pad = bytes.Clone(ev.Payload), ev.Pad
@@ -25,7 +25,7 @@ func (r *Relay) asked(now time.Time, e *entry, ev *codec.Event) {
 	}
 }
 
-// identify notes a session's identity, or gives it one.
+// identify sets a session's identity: the client's own, or a new one.
 func (p *session) identify(identity uint64, ids *identities) {
 	if p.hello.Identity == 0 {
 		p.hello.Identity = identity
@@ -35,7 +35,7 @@ func (p *session) identify(identity uint64, ids *identities) {
 	}
 }
 
-// admit lets the client in, as the client ID the upstream gave, or as one of ours.
+// admit admits the client, with the upstream's client ID or one of the Relay's.
 func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 	p := &e.Value
 	if !p.route.keepsClientIDs(p.protocol) {
@@ -50,8 +50,8 @@ func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 	p.client.Conn.Admit(now, id)
 }
 
-// dial opens the upstream side, and reports whether the session need not wait for held ones before. failed is the
-// server that was asked before, or nil. Where no server can be had, the client is told.
+// dial opens the upstream side. It returns false if the session first waits for held sessions. failed is the server
+// that was asked before, or nil. If there is no server, dial tells the client.
 func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	p := &e.Value
 	sampleLast(&r.samples.toUpstreams, &p.upstream)
@@ -68,7 +68,7 @@ func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	return true
 }
 
-// reach opens the upstream side to the server that was chosen, and reports whether it could.
+// reach opens the upstream side to the chosen server, and reports whether it could.
 func (r *Relay) reach(now time.Time, e *entry) bool {
 	p := &e.Value
 	p.path = r.paths.take(now, p.route.Upstream, p.server.Addr)
@@ -82,12 +82,13 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	p.socket, p.searches = socket, p.route.Upstream.Transport.Probes
 	p.preamble = p.route.Upstream.Headers.preamble(e.Key.Client, p.face.Addr())
 	p.refused, p.askedAt = 0, now.Sub(r.born)
-	// A share of the client's own patience, so that some is left to hear of it, or for the next server.
+	// The server gets a share of the client's own timeout. So time is left to tell the client, or to ask the next
+	// server.
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
 	hello := p.hello
 	hello.From = socket
-	// The game must not notice a client that has not answered yet. A client that may wait for the game's first messages
-	// joins at once. Nor must the game notice a held session that it offers a wrong client ID.
+	// A client that has not answered yet must stay hidden from the game. A client that may wait for the game's first
+	// messages joins at once. A held session that a server offers a wrong client ID must stay hidden from the game, too.
 	hello.Tentative = !p.client.up && !p.protocol.Spec().ServerFirst || p.hold != nil && p.hold.ticket != nil
 	if p.ahead {
 		p.upstream.Conn = p.route.speaks.(codec.Granter).DialAhead(now, p.server.Addr, hello)
@@ -110,7 +111,7 @@ func (r *Relay) retry(now time.Time, e *entry, why codec.Reason) bool {
 	return true
 }
 
-// abandonSilent gives up a server that has not said anything for its share of the time.
+// abandonSilent gives up a server that has been silent for its share of the time.
 func (r *Relay) abandonSilent(now time.Time, e *entry) {
 	p := &e.Value
 	if p.dialBy.IsZero() || now.Before(p.dialBy) {
@@ -122,7 +123,7 @@ func (r *Relay) abandonSilent(now time.Time, e *entry) {
 	}
 }
 
-// hangUp leaves the server and its socket.
+// hangUp releases the session's server, its socket and its path.
 func (p *session) hangUp() {
 	if p.server != nil {
 		p.route.pool.Release(p.server)
@@ -138,7 +139,7 @@ func (p *session) hangUp() {
 	}
 }
 
-// establish notes that a side has connected.
+// establish notes that a side has connected. The session is established once both sides are.
 func (r *Relay) establish(now time.Time, e *entry) {
 	p := &e.Value
 	if !p.client.up || !p.upstream.up || p.ending {

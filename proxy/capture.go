@@ -13,41 +13,41 @@ var (
 	ErrCaptures = errors.New("as many captures as there may be at a time are running")
 )
 
-// mostCaptures is how many captures may run at a time. Each takes up to maxSpool of memory of each loop, twice.
+// mostCaptures bounds the captures that run at a time. Each takes up to maxSpool of memory per loop, twice.
 const mostCaptures = 4
 
-// sessionLook is how often a capture of one session looks whether that is still there.
+// sessionLook is how often a capture of one session checks that the session still exists.
 const sessionLook = time.Second
 
-// CaptureFilter chooses what a capture is of. Empty fields choose all.
+// CaptureFilter selects the datagrams of a capture. Empty fields select all.
 type CaptureFilter struct {
 	Session  SessionID
-	Client   netip.Prefix // that has the client's address
+	Client   netip.Prefix // a network that contains the client's address
 	Route    string
 	Upstream string
 }
 
-// Captured is a datagram as it passed between a loop and the network.
+// Captured is a datagram that passed between a loop and the network.
 type Captured struct {
-	At       time.Time // of the loop's turn, which looks at the clock once
+	At       time.Time // the time of the loop's turn, which looks at the clock once
 	From, To netip.AddrPort
-	Upstream bool      // it is between us and a server, not a client
-	Sent     bool      // by us
-	Stream   bool      // by TCP: Bytes are a frame with its length before it
+	Upstream bool      // between the proxy and a server, not a client
+	Sent     bool      // sent by the proxy
+	Stream   bool      // over TCP: Bytes are a frame with its length before it
 	Session  SessionID // 0: none, or none yet
 	Bytes    []byte
 }
 
-// Catch is what a capture has caught since the last one, of one loop and in its order.
+// Catch has the captured datagrams of one loop since the last Catch, in the loop's order.
 type Catch struct {
 	Captured []Captured
-	// LeftOut counts what there was no room for, since the catches before were not taken in time.
+	// LeftOut counts datagrams without room, because the last catches were not taken in time.
 	LeftOut struct{ Clients, Upstreams uint64 }
 }
 
-// Capture gives take all datagrams that f chooses, beginning with an empty Catch once every loop listens. It ends
-// without an error when ctx is done, the proxy has ended, or the session that f asks for has. What a Catch has is lent
-// until take returns. Sessions that the kernel forwards come back to user space meanwhile.
+// Capture passes all datagrams that f selects to take, first an empty Catch once every loop captures. It ends without
+// an error when ctx is done, when the proxy has ended, or when the session that f names has ended. A Catch is lent
+// until take returns. Meanwhile the kernel does not forward the captured sessions.
 func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch) error) error {
 	if err := s.mayCapture(ctx, &f); err != nil {
 		return err
@@ -77,7 +77,8 @@ func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch)
 	return s.collect(ctx, f.Session, spools, ready, take)
 }
 
-// mayCapture reports what f asks for that is not there: nothing would ever come of it.
+// mayCapture returns an error if f names a session, route or upstream that does not exist. Such a capture would stay
+// empty.
 func (s *Server) mayCapture(ctx context.Context, f *CaptureFilter) error {
 	if f.Session != 0 {
 		if _, err := s.Session(ctx, f.Session); err != nil {
@@ -101,14 +102,14 @@ func (s *Server) mayCapture(ctx context.Context, f *CaptureFilter) error {
 	return nil
 }
 
-// release has the loops let go of spools, also of one that a loop has not been told of yet.
+// release makes the loops release spools, also a spool that a loop does not have yet.
 func (s *Server) release(spools []*spool) {
 	for i, l := range s.loops {
 		l.post(func(r *Relay, _ time.Time) { r.sockets.untap(spools[i]) })
 	}
 }
 
-// collect takes what the loops have put into the spools, until there is no more to come.
+// collect empties the spools until the capture ends.
 func (s *Server) collect(ctx context.Context, id SessionID, spools []*spool, ready <-chan struct{},
 	take func(*Catch) error) error {
 	ctx, stop := s.untilEnded(ctx)
@@ -142,7 +143,7 @@ func (s *Server) collect(ctx context.Context, id SessionID, spools []*spool, rea
 	}
 }
 
-// untilEnded is a context that is done, too, when all loops have ended.
+// untilEnded returns a context that is also done when all loops have ended.
 func (s *Server) untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := context.WithCancel(ctx)
 	go func() {

@@ -10,53 +10,53 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// Checks is how an upstream's servers are asked whether they are there. How many answers decide is for
-// upstream.Options.
+// Checks are the settings for health checks of an upstream's servers. upstream.Options says how many answers decide.
 type Checks struct {
 	By       CheckBy
-	Interval time.Duration // from one check of a server to the next; longer while it is down
-	Timeout  time.Duration // for its answer
+	Interval time.Duration // from one check of a server to the next; longer while the server is down
+	Timeout  time.Duration // for the server's answer
 }
 
-// CheckBy is what a check says to a server.
+// CheckBy is the kind of a check.
 type CheckBy uint8
 
-// Ways to check.
+// Kinds of checks.
 const (
-	CheckNothing CheckBy = iota // nothing: sessions alone tell how servers are
-	CheckPing                   // the question for its text, of a protocol that is a codec.Pinger
-	CheckJoin                   // it joins, and leaves at once, or when the server takes too long to decide
+	CheckNothing CheckBy = iota // nothing: only sessions show the health of servers
+	CheckPing                   // a question for the server's text, if the protocol is a codec.Pinger
+	CheckJoin                   // a join; the check leaves at once, or when the server takes too long to decide
 )
 
-// slowest bounds the time between checks of a server that is down, in intervals: it doubles with each check that fails.
+// slowest bounds the time between checks of a server that is down, in intervals. The time doubles with each failed
+// check.
 const slowest = 8
 
-// checker checks the servers of an upstream, in the first Relay, for all: the Pool that they share has the results.
+// checker checks the servers of an upstream. It runs in the first Relay, for all: their shared Pool has the results.
 type checker struct {
 	upstream *Upstream
 	pool     *upstream.Pool
-	protocol codec.Pinger // nil where checks join
-	token    uint64       // of its questions
-	due      time.Time    // when it wants to be advanced
+	protocol codec.Pinger // nil if checks join
+	token    uint64       // in its questions
+	due      time.Time    // when advance is due
 	listed   []*upstream.Server
-	servers  []*checked // of listed
+	servers  []*checked // the servers in listed
 }
 
-// checked is a server of a checker.
+// checked is a checker's state about one server.
 type checked struct {
 	checker  *checker
 	server   *upstream.Server
 	socket   netio.Socket // nil while there is none
-	conn     codec.Conn   // of a check that joins, until it has left
+	conn     codec.Conn   // connection of a check that joins, until it has left
 	askedAt  time.Time
 	asking   bool      // the check has no result yet
 	next     time.Time // when the next check is due
 	failures int       // in a row
-	known    bool      // it has answered the last check: it need not be told again whose datagrams these are
+	known    bool      // it has answered the last check, and so needs no header again
 	preamble *preamble
 }
 
-// addCheckers has the servers checked of every upstream that wants it.
+// addCheckers adds a checker for every upstream with checks.
 func (r *Relay) addCheckers(now time.Time) {
 	var pools []*upstream.Pool
 	for _, route := range r.routes {
@@ -83,7 +83,7 @@ func (r *Relay) closeCheckers(now time.Time) {
 	r.checkers = nil
 }
 
-// list makes servers those that the pool lists now.
+// list updates servers to the Pool's present list.
 func (c *checker) list(now time.Time, r *Relay) {
 	listed := c.pool.Servers()
 	if slices.Equal(listed, c.listed) {
@@ -105,13 +105,13 @@ func (c *checker) list(now time.Time, r *Relay) {
 	}
 }
 
-// advance runs what is due.
+// advance runs due work.
 func (c *checker) advance(now time.Time, r *Relay) {
 	if now.Before(c.due) {
 		return
 	}
 	c.list(now, r)
-	c.due = now.Add(c.upstream.Checks.Interval) // to look at the pool's list again
+	c.due = now.Add(c.upstream.Checks.Interval) // to look at the Pool's list again
 	for _, s := range c.servers {
 		s.advance(now, r)
 		c.plan(s)
@@ -125,7 +125,7 @@ func (c *checker) stood(d time.Duration) {
 	}
 }
 
-// plan sees to it that a server is looked at in time.
+// plan makes sure that a server is advanced in time.
 func (c *checker) plan(s *checked) {
 	at := s.next
 	if s.conn != nil || s.asking {
@@ -154,7 +154,8 @@ func (s *checked) advance(now time.Time, r *Relay) {
 		s.flush(now, r)
 	case s.asking || now.Before(s.next):
 	case s.checker.protocol == nil && s.checker.pool.IsReserved(s.server):
-		s.next = now.Add(s.checker.upstream.Checks.Interval) // held sessions ask, and must not find their client IDs taken
+		// Held sessions ask now. A check must not take their client IDs.
+		s.next = now.Add(s.checker.upstream.Checks.Interval)
 	default:
 		s.ask(now, r)
 	}
@@ -186,7 +187,7 @@ func (s *checked) ask(now time.Time, r *Relay) {
 	s.flush(now, r)
 }
 
-// heard takes what came from a server's address.
+// heard handles a datagram from a server's address.
 func (s *checked) heard(now time.Time, r *Relay, datagram []byte) {
 	datagram = s.preamble.heard(datagram)
 	if p := s.checker.protocol; p != nil {
@@ -209,7 +210,7 @@ func (s *checked) heard(now time.Time, r *Relay, datagram []byte) {
 	}
 }
 
-// refused takes the news that nobody listens there.
+// refused handles the news that no process listens at a server's address.
 func (s *checked) refused(now time.Time, r *Relay) {
 	if s.asking {
 		s.report(now, r, upstream.Refused)
@@ -217,7 +218,7 @@ func (s *checked) refused(now time.Time, r *Relay) {
 	}
 }
 
-// report ends a check: the server has answered, or why says why not.
+// report ends a check. An empty why means that the server has answered. Otherwise why is the reason.
 func (s *checked) report(now time.Time, r *Relay, why string) {
 	checks := &s.checker.upstream.Checks
 	passed, pause := why == "", checks.Interval
@@ -236,8 +237,8 @@ func (s *checked) report(now time.Time, r *Relay, why string) {
 	s.checker.plan(s)
 }
 
-// hangUp leaves a server that a check has begun to join, and the socket: what it says afterwards is not for the next
-// one.
+// hangUp closes the connection and the socket of a check. So late datagrams of the server cannot reach the next
+// check.
 func (s *checked) hangUp(now time.Time, r *Relay) {
 	if s.conn != nil {
 		s.conn.Close(now, codec.Goodbye{Reason: codec.Closed})
@@ -250,7 +251,7 @@ func (s *checked) hangUp(now time.Time, r *Relay) {
 	s.socket, s.known = nil, false
 }
 
-// flush writes what a connection has to say and takes its events. It reports whether the server has decided.
+// flush writes a connection's datagrams and handles its events. It reports whether the server has decided.
 func (s *checked) flush(now time.Time, r *Relay) (decided bool) {
 	for {
 		b, ok := s.conn.Transmit(now, s.preamble.begin(r.sockets.Buffer()))

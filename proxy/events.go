@@ -8,13 +8,13 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// settle takes what an input to a session has brought about, and marks it for the next Flush.
+// settle handles the results of an input to a session, and marks the session for the next Flush.
 func (r *Relay) settle(now time.Time, e *entry) {
 	r.poll(now, e)
 	r.dirty.mark(e)
 }
 
-// poll takes the events of both sides until neither has any left. It reports whether there were any.
+// poll handles the events of both sides until none are left. It reports whether there were any.
 func (r *Relay) poll(now time.Time, e *entry) (found bool) {
 	p := &e.Value
 	for again := true; again; {
@@ -33,7 +33,7 @@ func (r *Relay) poll(now time.Time, e *entry) (found bool) {
 				break
 			}
 			r.upstreamEvent(now, e, &ev)
-			found, again = true, true // it may have made the client's side say more
+			found, again = true, true // the client's side may have new events now
 		}
 	}
 	switch {
@@ -78,7 +78,7 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	p := &e.Value
 	if p.upstream.Down {
-		return // given up for lost before it said so itself
+		return // the session has already given the server up for lost
 	}
 	switch ev.Kind {
 	case codec.Granted:
@@ -106,7 +106,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 			p.knownClients.note(ev.Kind, ev.Client)
 		}
 		if p.client.Live() {
-			// A protocol without such news goes without; that is no fault.
+			// A protocol without such announcements returns an error, which is no fault.
 			_ = p.client.Conn.Announce(now, ev.Kind, ev.Client)
 		}
 	case codec.Disconnected:
@@ -117,7 +117,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	}
 }
 
-// fromServer carries a message of a server to the client.
+// fromServer carries a server's message to the client.
 func (r *Relay) fromServer(now time.Time, e *entry, m *codec.Message) {
 	p := &e.Value
 	if p.hold != nil && m.Mode.IsReliable() {
@@ -131,7 +131,7 @@ func (r *Relay) fromServer(now time.Time, e *entry, m *codec.Message) {
 	}
 }
 
-// abandonClient treats the client as gone without waiting for its connection to notice.
+// abandonClient ends the client's side at once. It does not wait until the connection notices.
 func (r *Relay) abandonClient(now time.Time, e *entry) {
 	p := &e.Value
 	if !p.client.Live() {
@@ -143,14 +143,14 @@ func (r *Relay) abandonClient(now time.Time, e *entry) {
 	r.settle(now, e)
 }
 
-// abandonUpstream treats the upstream as gone without waiting for its connection to notice.
+// abandonUpstream ends the upstream side at once. It does not wait until the connection notices.
 func (r *Relay) abandonUpstream(now time.Time, e *entry) {
 	e.Value.upstream.Down = true
 	r.upstreamGone(now, e, codec.Goodbye{Reason: codec.TransportError})
 	r.settle(now, e)
 }
 
-// upstreamGone finds the client another server, or tells it why there is none.
+// upstreamGone finds another server for the client, or tells the client why there is none.
 func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 	p := &e.Value
 	switch {

@@ -9,53 +9,54 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// Failover is what a route makes of an established session whose server is lost: it fell silent, its host refuses
-// datagrams, or it said that it stops.
+// Failover is how a route handles an established session whose server is lost. A server is lost when it falls silent,
+// its host refuses datagrams, or it says that it stops.
 type Failover struct {
-	// Hold is how long the client is kept, while another server is sought or the same one again. What the client sends
-	// reliably waits, and is sent to the server that takes it; what a lost server has not acknowledged too, so that it
-	// arrives at least once. With 0 the client is told goodbye at once, and may come again by itself.
+	// Hold is how long the client is kept while the Relay looks for another server, or for the same one again. Reliable
+	// messages of the client wait for the server that takes the session. It also gets the messages that the lost server
+	// has not acknowledged. So each message arrives at least once. With 0, the client gets a goodbye at once and may
+	// connect again.
 	Hold time.Duration
-	// Goodbyes counts a server's plain goodbye as its loss too. RakNet and RUDP have no other words for a server that
-	// stops, and none for a player who is thrown out.
+	// Goodbyes makes a server's plain goodbye count as its loss. RakNet and RUDP have no other goodbye for a server that
+	// stops, and none for a client that is kicked.
 	Goodbyes bool
-	// NewIDs lets a session go on under another Riptide client ID than the client was told. Else it ends there.
+	// NewIDs lets a session go on with another Riptide client ID than the client knows. Without it the session ends.
 	NewIDs bool
 }
 
-// moveTime is how long a session that is moved by an operator looks for a server, where its route holds none.
+// moveTime is how long a session moved by an operator looks for a server, if its route holds no sessions.
 const moveTime = 10 * time.Second
 
 // seekEvery is how soon a held session looks for a server again after one has failed it.
 const seekEvery = 250 * time.Millisecond
 
-// deafTime is how long all other sessions must have heard nothing of a server whose session has timed out.
+// deafTime is how long all other sessions must have heard nothing from a server whose session has timed out.
 const deafTime = 3 * time.Second
 
-// newsTime is how long a server's last datagrams may take until all loops have read them.
+// newsTime is how long it may take until all loops have read a server's last datagrams.
 const newsTime = 100 * time.Millisecond
 
-// hold is what a session knows while it has no server, or is about to leave it.
+// hold is a session's state while it has no server, or is about to leave it.
 type hold struct {
 	since, until time.Time
 	phase        phase
-	next         time.Time        // when the session wants to be looked at; zero: after the next event
-	to           netip.AddrPort   // the server that the operator wants; zero: any
+	next         time.Time        // when the session is due; zero: after the next event
+	to           netip.AddrPort   // the operator's choice of a server; zero: any
 	ticket       *upstream.Ticket // its place in the line of its server; nil: any client ID will do
 	departure    departure
 }
 
-// phase is how far a session is on its way from one server to the next.
+// phase is a session's progress from one server to the next.
 type phase uint8
 
 const (
-	seeking   phase = iota // it waits for a server, or asks one
-	quiescing              // moved: the old server acknowledges what it was sent, and answers it
-	closing                // moved: the old server is told goodbye
+	seeking   phase = iota // the session waits for a server, or asks one
+	quiescing              // moved: the old server acknowledges and answers its messages
+	closing                // moved: the old server gets a goodbye
 )
 
-// isLoss reports whether the end of an upstream connection means that its server is lost, rather than that it does not
-// want the player.
+// isLoss reports whether the end of an upstream connection means a lost server, and not a server that rejects the
+// client.
 func (f *Failover) isLoss(why codec.Reason) bool {
 	switch why {
 	case codec.NoConnection, codec.TimedOut, codec.TransportError, codec.PoorConnection, codec.ServerStopped:
@@ -76,7 +77,7 @@ func (p *session) mayHold() bool {
 	return p.route.Failover.Hold > 0 && p.established && !p.ending && p.client.Live()
 }
 
-// lose begins to hold a session whose server is lost, and reports whether it does.
+// lose begins to hold a session whose server is lost. It reports whether it does.
 func (r *Relay) lose(now time.Time, e *entry, why codec.Reason) bool {
 	p := &e.Value
 	if !p.mayHold() || !p.route.Failover.isLoss(why) {
@@ -99,7 +100,7 @@ func (p *session) blameServer(now time.Time, why codec.Reason) {
 	case codec.ServerStopped, codec.TransportError:
 		pool.Failed(p.server, now, now, why.String())
 		pool.Suspect(p.server, now, now.Add(newsTime))
-	case codec.PoorConnection: // the server, or this session's path
+	case codec.PoorConnection: // the server or this session's path is at fault
 		pool.Suspect(p.server, now, now.Add(newsTime))
 	case codec.NoConnection, codec.TimedOut:
 		pool.Failed(p.server, now, now.Add(-deafTime), why.String())
@@ -120,7 +121,7 @@ func (w *waiting) queue(e *entry) {
 	w.inLine++
 }
 
-// endHold ends the search for a server: the session has one, or is over.
+// endHold ends the search for a server: the session has one, or has ended.
 func (w *waiting) endHold(p *session) {
 	if p.hold != nil && p.hold.ticket != nil {
 		p.route.pool.Dequeue(p.hold.ticket)
@@ -129,7 +130,7 @@ func (w *waiting) endHold(p *session) {
 	p.hold, p.upstream.Away = nil, false
 }
 
-// leaveServer forgets the connection to a server, and keeps what waits for the next one.
+// leaveServer forgets the connection to a server, and keeps the messages that wait for the next one.
 func (r *Relay) leaveServer(now time.Time, p *session) {
 	p.announceDepartures(now)
 	p.expires, p.dialBy = p.hold.until, time.Time{}
@@ -139,7 +140,7 @@ func (r *Relay) leaveServer(now time.Time, p *session) {
 	p.upstream = side{Sender: p.upstream.Sender}
 }
 
-// holdDue does what is due of a held session.
+// holdDue runs due work of a held session.
 func (r *Relay) holdDue(now time.Time, e *entry) {
 	p := &e.Value
 	h := p.hold
@@ -162,13 +163,13 @@ func (r *Relay) holdDue(now time.Time, e *entry) {
 	}
 }
 
-// unwelcome takes the end of a connection that was to take a held session.
+// unwelcome handles the end of a connection that was opened for a held session.
 func (r *Relay) unwelcome(now time.Time, e *entry, why codec.Goodbye) {
 	p := &e.Value
 	blamed := false
 	switch why.Reason {
 	case codec.Rejected, codec.RejectedCustom, codec.Banned, codec.InvalidPassword, codec.Incompatible:
-		r.end(now, e, stats.ByUpstream, why) // another server, or waiting, will not change that
+		r.end(now, e, stats.ByUpstream, why) // another server or a later attempt would not change that
 		return
 	case codec.NoConnection, codec.TimedOut, codec.TransportError:
 		blamed = p.route.pool.Failed(p.server, now, r.born.Add(p.askedAt), why.Reason.String())
@@ -189,14 +190,14 @@ func (r *Relay) misfit(now time.Time, e *entry, offered uint16) {
 	wait := p.route.pool.OfferedID(p.hold.ticket, offered)
 	p.upstream.Conn.Close(now, codec.Goodbye{Reason: codec.Closed})
 	r.closing.add(now, e, r)
-	p.socket = nil // the closing connection's
+	p.socket = nil // it belongs to the closing connection now
 	r.leaveServer(now, p)
 	if !wait {
 		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
 	}
 }
 
-// regain goes on with a held session at the server that has taken it, as the given client.
+// regain resumes a held session at the server that has taken it. client is the server's ID for the client.
 func (r *Relay) regain(now time.Time, e *entry, client uint16) {
 	p := &e.Value
 	if p.hold.ticket != nil && client != p.id {

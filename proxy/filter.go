@@ -11,28 +11,28 @@ import (
 	"tidegate/ratelimit"
 )
 
-// filters are a Relay's rules about sources and messages, and what came of them.
+// filters are a Relay's rules about sources and messages, with the counts of their matches.
 type filters struct {
 	set      *filter.Set
 	sources  ruleHits
 	messages ruleHits
 }
 
-// ruleHits counts what rules of one kind matched, by index.
+// ruleHits counts the matches of rules of one kind, by index.
 type ruleHits struct {
 	names  []string
 	counts []uint64
-	faults []error // what the journal says of what a rule stopped; made once
+	faults []error // log texts for a rule's drops; made once
 }
 
-// RuleCount is how often a rule has matched, observing rules included.
+// RuleCount is how often a rule has matched. Rules that only observe are included.
 type RuleCount struct {
 	Kind    string // "source" or "message"
 	Name    string
 	Matches uint64
 }
 
-// Filter replaces the rules. Sessions whose clients may not come any more end.
+// Filter replaces the rules. It ends sessions of clients that the new rules drop.
 func (r *Relay) Filter(now time.Time, set *filter.Set) {
 	f := &r.guard.filters
 	f.set = set
@@ -45,7 +45,7 @@ func (r *Relay) Filter(now time.Time, set *filter.Set) {
 	}
 }
 
-// ruleCounts are the counts of all rules, those about sources first.
+// ruleCounts returns the counts of all rules, with rules about sources first.
 func (g *guard) ruleCounts() []RuleCount {
 	f := &g.filters
 	counts := make([]RuleCount, 0, len(f.sources.names)+len(f.messages.names))
@@ -53,7 +53,7 @@ func (g *guard) ruleCounts() []RuleCount {
 	return f.messages.list(counts, "message")
 }
 
-// mayCome judges an address without a session by the rules about sources.
+// mayCome applies the rules about sources to an address without a session.
 func (g *guard) mayCome(now time.Time, d *listener, from netip.AddrPort, size int) bool {
 	f := &g.filters
 	if f.set == nil {
@@ -68,12 +68,12 @@ func (g *guard) mayCome(now time.Time, d *listener, from netip.AddrPort, size in
 	return false
 }
 
-// mayStay judges the address of a session by the rules about sources.
+// mayStay applies the rules about sources to the address of a session.
 func (g *guard) mayStay(d *listener, client netip.Addr) bool {
 	return g.filters.set.Source(d.name, client).Verdict < ratelimit.Drop
 }
 
-// maySay judges a message by the rules about messages. What they say is done to the session.
+// maySay applies the rules about messages to a message. It carries out the verdict on the session.
 func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.Message) bool {
 	f := &r.guard.filters
 	if !f.set.Judges(from) {
@@ -93,7 +93,7 @@ func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.
 	return r.applyVerdict(now, e, match.Verdict, fault.Error())
 }
 
-// note counts a match, and returns what the journal says of it.
+// note counts a match, and returns its log text.
 func (h *ruleHits) note(m filter.Match) error {
 	for i := range m.Observed.All {
 		h.counts[i]++
@@ -105,7 +105,7 @@ func (h *ruleHits) note(m filter.Match) error {
 	return h.faults[m.Rule]
 }
 
-// renamed are the hits of other rules, where those of the same name go on counting.
+// renamed returns hits for new rules. Rules with the same name keep their counts.
 func (h *ruleHits) renamed(names []string) ruleHits {
 	fresh := ruleHits{names: names, counts: make([]uint64, len(names)), faults: make([]error, len(names))}
 	for i, name := range names {
@@ -126,14 +126,14 @@ func (h *ruleHits) list(to []RuleCount, kind string) []RuleCount {
 	return to
 }
 
-// Filter replaces the rules in every loop, and returns when they are in force. Safe for concurrent use.
+// Filter replaces the rules in every loop. When it returns, they are in force. It is safe for concurrent use.
 func (s *Server) Filter(set *filter.Set) {
 	for _, l := range s.loops {
 		l.ask(func(r *Relay, now time.Time) { r.Filter(now, set) })
 	}
 }
 
-// addCounts joins the counts of Relays, which may have different rules for a moment.
+// addCounts joins the counts of Relays. They may have different rules for a moment.
 func addCounts(all, more []RuleCount) []RuleCount {
 next:
 	for _, c := range more {

@@ -10,19 +10,19 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Forwarder carries the datagrams of established sessions in ModeRelay in place of the Relay: the kernel, as
+// Forwarder carries the datagrams of established sessions in ModeRelay in place of the Relay. In the kernel it is a
 // flow.Table. It is safe for concurrent use.
 type Forwarder interface {
 	Add(f flow.Flow, r flow.Rate) error
-	// Delete ends the forwarding at once and returns all that was forwarded.
+	// Delete ends the forwarding at once and returns all forwarded traffic.
 	Delete(f flow.Flow) (last flow.Traffic, ok bool)
-	// Usage is not ok if the flow is not there, or no longer, as its way has changed.
+	// Usage returns false if there is no such flow, or if its network path has changed.
 	Usage(f flow.Flow) (u flow.Usage, ok bool)
-	// Changes grows when flows have gone since their ways had changed.
+	// Changes grows when flows are removed because their network paths have changed.
 	Changes() uint64
 }
 
-// Reasons why sessions of a listener are not forwarded by the kernel.
+// Reasons why the kernel does not forward a listener's sessions.
 var (
 	errTerminated = errors.New(`the route is not in mode "relay"`)
 	errHeaders    = errors.New("PROXY protocol headers are read or written")
@@ -32,7 +32,7 @@ var (
 	errShareLimit = errors.New("a limit of packets or bytes is not per session, or does not drop")
 )
 
-// Forwardable returns nil if a Forwarder may carry the sessions of a listener, or why not.
+// Forwardable returns nil if a Forwarder may carry the sessions of a listener, or the reason against it.
 func (s *Settings) Forwardable(l *Listener) error {
 	switch u := l.Route.Upstream; {
 	case l.Route.Mode != ModeRelay:
@@ -55,7 +55,7 @@ func (s *Settings) Forwardable(l *Listener) error {
 	return nil
 }
 
-// flowRate is what a session may send through a Forwarder.
+// flowRate is the rate that a session may send through a Forwarder.
 func (s *Settings) flowRate() (r flow.Rate) {
 	for i := range s.Bounds {
 		switch b := &s.Bounds[i]; {
@@ -73,23 +73,24 @@ func ofDatagrams(b *ratelimit.Limit) bool {
 	return b.Of == ratelimit.Packets || b.Of == ratelimit.Bytes
 }
 
-// shortcut is a session's way through a Forwarder.
+// shortcut is a session's flow in a Forwarder.
 type shortcut struct {
 	flow    flow.Flow
-	counted flow.Traffic // of what it has forwarded, in the session's Traffic
-	changes uint64       // of the Forwarder when it was added
+	counted flow.Traffic // forwarded traffic that the session's Traffic includes
+	changes uint64       // the Forwarder's changes when the flow was added
 }
 
 // offload gives relayed sessions to a Forwarder, and takes them back.
 type offload struct {
 	forwarder Forwarder // nil: none
-	rate      flow.Rate // of each of its sessions
+	rate      flow.Rate // the limit of each session
 	journal   *journal
-	watches   func(e *entry) bool // reports whether a capture needs the session's datagrams here
+	watches   func(e *entry) bool // reports whether a capture needs the session's datagrams in user space
 }
 
-// offer gives an established session to the Forwarder, if it may have it and has not refused it. It is called with each
-// datagram that comes here, which one of a forwarded session does if its way has changed, or as it is cut or too large.
+// offer gives an established session to the Forwarder, if it is suitable and was not refused. It is called for each
+// datagram in user space. A datagram of a forwarded session gets there if the network path has changed, or if it is
+// fragmented or too large.
 func (o *offload) offer(now time.Time, e *entry) {
 	p := &e.Value
 	if o.forwarder == nil || !p.established || !p.listener.forwardable || o.watches(e) {
@@ -112,13 +113,13 @@ func (o *offload) offer(now time.Time, e *entry) {
 	p.shortcut = &shortcut{flow: f, changes: changes}
 }
 
-// flow is the session as the kernel knows it. Where the listener's socket has no address of its own, the client's
-// datagram came by a Face that has.
+// flow returns the session as the kernel knows it. If the listener's socket has no specific address, the client's
+// datagram came by a face that has one.
 func (p *session) flow(client netip.AddrPort) flow.Flow {
 	return flow.Flow{Client: client, Listener: p.face.Addr(), Source: p.socket.Addr(), Server: p.server.Addr}
 }
 
-// recall has all datagrams of a session come here again.
+// recall ends the forwarding of a session, so that all its datagrams reach user space again.
 func (o *offload) recall(e *entry) {
 	p := &e.Value
 	if p.shortcut == nil {
@@ -130,7 +131,7 @@ func (o *offload) recall(e *entry) {
 	p.shortcut = nil
 }
 
-// recallAll does so for all sessions.
+// recallAll recalls all sessions.
 func (o *offload) recallAll(t sessionTable) {
 	for e := range t.All {
 		o.recall(e)
@@ -138,7 +139,7 @@ func (o *offload) recallAll(t sessionTable) {
 	}
 }
 
-// recallWatched does so for the sessions that a capture watches.
+// recallWatched recalls the sessions that a capture watches.
 func (o *offload) recallWatched(t sessionTable) {
 	for e := range t.All {
 		if o.watches(e) {
@@ -147,7 +148,7 @@ func (o *offload) recallWatched(t sessionTable) {
 	}
 }
 
-// review takes over what a Forwarder knows of a session. The Relay's own counters have nothing of it.
+// review copies the Forwarder's figures of a session into the session. The Relay's own counters do not include them.
 func (o *offload) review(now time.Time, e *entry) {
 	p := &e.Value
 	if p.shortcut == nil {
@@ -169,7 +170,7 @@ func (o *offload) review(now time.Time, e *entry) {
 	}
 }
 
-// count adds to a session's traffic what its Forwarder has carried since the last time.
+// count adds the traffic that the Forwarder has carried since the last call to a session's traffic.
 func (p *session) count(all flow.Traffic) {
 	known := &p.shortcut.counted
 	p.fromClient.Join(since(all.FromClient, known.FromClient))
@@ -177,7 +178,7 @@ func (p *session) count(all flow.Traffic) {
 	*known = all
 }
 
-// since is the traffic between two counts of the kernel's.
+// since returns the traffic between two counts of the kernel.
 func since(now, before flow.Count) stats.Traffic {
 	return stats.Traffic{Messages: now.Packets - before.Packets, Bytes: now.Bytes - before.Bytes}
 }
