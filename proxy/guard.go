@@ -10,8 +10,8 @@ import (
 	"tidegate/ratelimit"
 )
 
-// guard is what decides about the present: who may come in, and what may pass. Strangers are judged in mayEnter and
-// mayAsk, datagrams of sessions in mayPass, and messages in mayCross.
+// guard decides which clients may enter, and which traffic may pass. mayEnter and mayAsk judge strangers, mayPass and
+// mayRelay datagrams of sessions, and mayCross messages.
 type guard struct {
 	start    time.Time
 	settings *Settings
@@ -21,9 +21,9 @@ type guard struct {
 	bans     *ratelimit.Bans
 	filters  filters
 	limits   limits
-	seen     *ratelimit.SeenFilter // who have asked for a session while many did
+	seen     *ratelimit.SeenFilter // sources that asked for a session while the guard was crowded
 
-	all       node // of all sessions
+	all       node // counts of all sessions
 	addresses map[netip.Addr]*node
 	networks  map[netip.Prefix]*node
 }
@@ -48,8 +48,8 @@ func (g *guard) mayEnter(now time.Time, d *listener, from netip.AddrPort, datagr
 	return g.mayCome(now, d, from, len(datagram))
 }
 
-// mayAsk judges a newcomer that asks for a session. When many do who have not proved their address, each must ask
-// twice: real clients repeat themselves, and whoever forges addresses at random does not.
+// mayAsk judges a new client that asks for a session. When many clients without proof ask, each must ask twice. A
+// real client repeats itself. An attacker that forges random addresses does not.
 func (g *guard) mayAsk(now time.Time, d *listener, from netip.AddrPort, size int, proved bool) bool {
 	rules := g.limits.handshakes[1]
 	if !proved {
@@ -66,8 +66,9 @@ func (g *guard) mayAsk(now time.Time, d *listener, from netip.AddrPort, size int
 	return true
 }
 
-// crowded reports whether so many ask, or are half-open, that half of what may be is reached, or more comes than the
-// loop can read: a session takes twenty times as long to open as a datagram to read.
+// crowded reports whether new clients must ask twice. That is so when the rate of requests or the number of half-open
+// sessions reaches half of its limit. It is also so when more datagrams come than the loop can read: to open a
+// session takes twenty times as long as to read a datagram.
 func (g *guard) crowded(now time.Time) bool {
 	if g.backlog.overrun() {
 		return true
@@ -88,8 +89,8 @@ func (g *guard) mayPass(now time.Time, d *listener, m *meter, from netip.AddrPor
 	return true
 }
 
-// mayRelay judges a client's datagram of a session in ModeRelay. Nobody can tell whether it is the client's own, so
-// that the hardest verdict is to drop it.
+// mayRelay judges a client's datagram of a session in ModeRelay. The datagram may be forged, so every verdict only
+// drops it.
 func (g *guard) mayRelay(now time.Time, d *listener, m *meter, from netip.AddrPort, size int) bool {
 	if !g.mayPass(now, d, m, from, size) {
 		return false
@@ -101,7 +102,7 @@ func (g *guard) mayRelay(now time.Time, d *listener, m *meter, from netip.AddrPo
 	return true
 }
 
-// accepted judges a client's datagram that its connection has accepted. Where it is one too many, the session ends.
+// accepted judges a client's datagram that its connection has accepted. A datagram over a limit ends the session.
 func (r *Relay) accepted(now time.Time, e *entry, size int) {
 	if l := r.guard.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {
 		r.drops.add(now, dropped{stats.DropRate, e.Value.listener, e.Key.Client, size, l.why})
@@ -109,7 +110,7 @@ func (r *Relay) accepted(now time.Time, e *entry, size int) {
 	}
 }
 
-// mayCross judges a message that a side of a session sent, before it goes on to the other.
+// mayCross judges a message from one side of a session, before it goes to the other side.
 func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *codec.Message) bool {
 	p := &e.Value
 	if !r.maySay(now, e, from, m) {
@@ -133,7 +134,7 @@ func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *code
 	return r.applyVerdict(now, e, l.Verdict, l.String())
 }
 
-// exceeded asks rules about something of a session. Where one stops it, it returns that.
+// exceeded applies rules to traffic of a session. It returns the rule that stops the traffic, or nil.
 func (g *guard) exceeded(now time.Time, rules []*rule, m *meter, size int) *rule {
 	at := g.sinceStart(now)
 	for _, l := range rules {
@@ -144,7 +145,7 @@ func (g *guard) exceeded(now time.Time, rules []*rule, m *meter, size int) *rule
 	return nil
 }
 
-// applyVerdict does to a session what a verdict says, and reports whether what the verdict is about may go on.
+// applyVerdict applies a verdict to a session. It reports whether the judged message or datagram may go on.
 func (r *Relay) applyVerdict(now time.Time, e *entry, v ratelimit.Verdict, why string) bool {
 	switch v {
 	case ratelimit.Disconnect:
@@ -155,8 +156,8 @@ func (r *Relay) applyVerdict(now time.Time, e *entry, v ratelimit.Verdict, why s
 	return v < ratelimit.Drop
 }
 
-// banSource ends a session, and bans its address if the client has proved it: who forges an address must not be able to
-// have it banned.
+// banSource ends a session. It bans the address only if the client has proved it. Otherwise an attacker could get a
+// forged address banned.
 func (r *Relay) banSource(now time.Time, e *entry, why string) {
 	p := &e.Value
 	reason := codec.Kicked
@@ -168,7 +169,7 @@ func (r *Relay) banSource(now time.Time, e *entry, why string) {
 	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: reason})
 }
 
-// EnforceBans ends the sessions whose clients have been banned since they came.
+// EnforceBans ends the sessions of clients that were banned after they joined.
 func (r *Relay) EnforceBans(now time.Time) {
 	for e := range r.table.All {
 		if !e.Value.isEnding() && r.guard.bans.Find(now, e.Key.Client.Addr()) != nil {

@@ -11,23 +11,24 @@ import (
 	"tidegate/ratelimit"
 )
 
-// journal writes what a Relay has to say: a line for each session's beginning and end, and about what it drops; of each
-// kind and source a bounded number.
+// journal writes a Relay's log: a line for the beginning and end of each session, and lines about drops. The lines of
+// each kind and source are bounded.
 type journal struct {
 	log   zerolog.Logger
-	hide  bool // tell the networks of players, not their addresses
+	hide  bool // log the networks of clients, not their addresses
 	lines logLimiter
 
-	ways ratelimit.Limiter // of lines about sessions that the kernel does not forward
+	ways ratelimit.Limiter // for lines about sessions that the kernel does not forward
 }
 
 func newJournal(now time.Time, log zerolog.Logger, hide bool, seed uint64) journal {
 	return journal{
-		log: log, hide: hide, lines: newLogLimiter(now, seed), ways: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
+		log: log, hide: hide, lines: newLogLimiter(now, seed),
+		ways: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
 	}
 }
 
-// drop tells of something dropped, now and then. size is in bytes.
+// drop logs a drop, within the limits of its kind and source. size is in bytes.
 func (j *journal) drop(now time.Time, why stats.Drop, listener string, from netip.AddrPort, size int, err error) {
 	suppressed, ok := j.lines.allow(now, lineKind(why), from.Addr())
 	if !ok {
@@ -35,7 +36,7 @@ func (j *journal) drop(now time.Time, why stats.Drop, listener string, from neti
 	}
 	e := j.log.Warn()
 	if why == stats.DropDuplicate || why == stats.DropWindow || why == stats.DropUnexpected {
-		e = j.log.Debug() // an honest but bad network does these
+		e = j.log.Debug() // an honest client on a bad network causes these
 	}
 	e.Str("reason", why.String()).Str("listener", listener).Str("address", j.player(from)).Int("bytes", size).
 		Uint64("suppressed", suppressed).AnErr("error", err).Msg("dropped")
@@ -52,7 +53,7 @@ func (j *journal) established(now time.Time, e *entry) {
 
 // line begins a line about a session.
 func (j *journal) line(e *entry) *zerolog.Event {
-	p, server := &e.Value, "" // none was chosen
+	p, server := &e.Value, "" // no server was chosen
 	if p.server != nil {
 		server = p.server.Addr.String()
 	}
@@ -64,7 +65,7 @@ func (j *journal) line(e *entry) *zerolog.Event {
 	return line
 }
 
-// ended writes the one line that a session leaves behind.
+// ended writes the line about a session's end.
 func (j *journal) ended(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
 	p, kind, unit := &e.Value, lineFailed, "messages"
 	if p.established {
@@ -83,7 +84,7 @@ func (j *journal) ended(now time.Time, e *entry, blame stats.Party, why codec.Re
 		Uint64("suppressed", suppressed).Msg("session ended")
 }
 
-// notForwarded tells, now and then, why the kernel does not carry a session that it may.
+// notForwarded logs why the kernel does not forward a session, within a limit.
 func (j *journal) notForwarded(now time.Time, e *entry, err error) {
 	if j.ways.Allow(now) {
 		j.log.Info().Str("listener", e.Value.listener.name).Str("client", j.player(e.Key.Client)).Err(err).
@@ -91,7 +92,7 @@ func (j *journal) notForwarded(now time.Time, e *entry, err error) {
 	}
 }
 
-// banned tells of an automatic ban.
+// banned logs an automatic ban.
 func (j *journal) banned(now time.Time, e *entry, ban *ratelimit.Ban) {
 	suppressed, ok := j.lines.allow(now, lineBanned, e.Key.Client.Addr())
 	if !ok {
@@ -101,7 +102,7 @@ func (j *journal) banned(now time.Time, e *entry, ban *ratelimit.Ban) {
 		Time("until", ban.Until).Int("times", ban.Times).Uint64("suppressed", suppressed).Msg("banned")
 }
 
-// player is how a player's address is written.
+// player returns a client's address as logs show it.
 func (j *journal) player(addr netip.AddrPort) string {
 	if !j.hide {
 		return addr.String()
@@ -117,32 +118,34 @@ func (j *journal) player(addr netip.AddrPort) string {
 	return network.String()
 }
 
-// held tells that a session has lost its server and is kept.
+// held logs that a session has lost its server and is kept.
 func (j *journal) held(e *entry, why codec.Reason) {
 	p := &e.Value
-	j.log.Info().Str("listener", p.listener.name).Str("client", j.player(e.Key.Client)).Str("upstream", p.route.Upstream.Name).
-		Stringer("server", p.server.Addr).Str("reason", why.String()).Msg("session held")
+	j.log.Info().Str("listener", p.listener.name).Str("client", j.player(e.Key.Client)).
+		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).Str("reason", why.String()).
+		Msg("session held")
 }
 
-// regained tells that a server has taken a session that was held or moved. client is what it calls the player, where
-// its protocol does.
+// regained logs that a server has taken a held or moved session. client is the server's ID for the client, if its
+// protocol has IDs.
 func (j *journal) regained(e *entry, held time.Duration, client uint16) {
 	p := &e.Value
-	j.log.Info().Str("listener", p.listener.name).Str("client", j.player(e.Key.Client)).Str("upstream", p.route.Upstream.Name).
-		Stringer("server", p.server.Addr).Int64("took_ms", held.Milliseconds()).
+	j.log.Info().Str("listener", p.listener.name).Str("client", j.player(e.Key.Client)).
+		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).Int64("took_ms", held.Milliseconds()).
 		Uint16("client_id", client).Bool("same_id", client == p.id).Msg("session regained")
 }
 
-// checked tells that checks have found a server up again, or down.
+// checked logs that checks have found a server up again, or down.
 func (j *journal) checked(s *checked, passed bool, why string) {
 	if passed {
 		j.serverUp(s.checker.upstream.Name, s.server.Addr)
 		return
 	}
-	j.log.Warn().Str("reason", why).Str("upstream", s.checker.upstream.Name).Stringer("server", s.server.Addr).Msg("server down")
+	j.log.Warn().Str("reason", why).Str("upstream", s.checker.upstream.Name).Stringer("server", s.server.Addr).
+		Msg("server down")
 }
 
-// serverUp tells that a server that was down is up again.
+// serverUp logs that a server that was down is up again.
 func (j *journal) serverUp(upstream string, server netip.AddrPort) {
 	j.log.Info().Str("upstream", upstream).Stringer("server", server).Msg("server up")
 }

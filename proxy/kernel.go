@@ -13,17 +13,17 @@ import (
 	"tidegate/internal/netio"
 )
 
-// Kernel is what the operating system's kernel does for a Server. The zero value is nothing.
+// Kernel has the features of the operating system's kernel that a Server uses. The zero value uses none.
 type Kernel struct {
-	Shield     *shield.Shield // drops before a datagram is read; nil: nothing is dropped
-	NoShield   error          // why there is none
-	Plain      bool           // without a Shield, drop at least by first bytes, which takes no privilege
-	Interfaces []string       // on which to drop still earlier
-	Flows      *flow.Table    // forwards sessions in ModeRelay; nil: nothing is forwarded
-	NoFlows    error          // why there is none
+	Shield     *shield.Shield // drops datagrams before they are read; nil: drops none
+	NoShield   error          // the reason for no Shield
+	Plain      bool           // without a Shield, drop at least by first bytes, which needs no privilege
+	Interfaces []string       // interfaces where datagrams are dropped still earlier
+	Flows      *flow.Table    // forwards sessions in ModeRelay; nil: forwards none
+	NoFlows    error          // the reason for no Flows
 }
 
-// forwarder is the flows, if there are any.
+// forwarder returns the flows as a Forwarder, or nil.
 func (k *Kernel) forwarder() Forwarder {
 	if k.Flows == nil {
 		return nil
@@ -31,7 +31,7 @@ func (k *Kernel) forwarder() Forwarder {
 	return k.Flows
 }
 
-// gate is that of a loop, or nil.
+// gate returns the gate of a loop, or nil.
 func (k *Kernel) gate(loop int) *shield.Gate {
 	if k.Shield == nil {
 		return nil
@@ -39,7 +39,7 @@ func (k *Kernel) gate(loop int) *shield.Gate {
 	return k.Shield.Gate(loop)
 }
 
-// Shieldable returns nil if a listener's socket can have a filter of the kernel's, or why not.
+// Shieldable returns nil if a listener's socket can have a filter in the kernel, or the reason against it.
 func (l *Listener) Shieldable() error {
 	switch {
 	case l.Transport.Stream:
@@ -50,9 +50,9 @@ func (l *Listener) Shieldable() error {
 	return nil
 }
 
-// FirstBytes are those that datagrams of a listener's clients may begin with, and those by which only strangers do.
-// Nothing is known of them where one of its protocols says nothing. In ModeRelay all may be, since what comes after a
-// session's first datagram is nobody's business.
+// FirstBytes returns the bytes that a client's datagram may begin with, and the bytes that only strangers' datagrams
+// begin with. The result is empty if one of the protocols declares no first bytes. In ModeRelay any first byte is
+// possible, since the proxy does not know a session's later datagrams.
 func (l *Listener) FirstBytes() shield.FirstBytes {
 	var possible, openings, later codec.ByteSet
 	for _, p := range l.Protocols {
@@ -69,7 +69,7 @@ func (l *Listener) FirstBytes() shield.FirstBytes {
 	return shield.FirstBytesOf(possible, openings.AndNot(later))
 }
 
-// guard has a socket have the filter that it shall have: none, perhaps, where a predecessor's is on it.
+// guard gives a socket its filter, or removes one that a predecessor has put on it.
 func (k *Kernel) guard(socket syscall.Conn, l *Listener, gate *shield.Gate) error {
 	if l.Shieldable() == nil && k.Shield == nil && k.Plain {
 		return guardClassic(socket, l, nil)
@@ -81,7 +81,7 @@ func (k *Kernel) guard(socket syscall.Conn, l *Listener, gate *shield.Gate) erro
 	return k.Shield.Guard(socket, l.FirstBytes(), gate)
 }
 
-// guardClassic has a socket have a filter that takes no privilege.
+// guardClassic gives a socket a filter that needs no privilege.
 func guardClassic(socket syscall.Conn, l *Listener, clients *shield.ClientBitmap) error {
 	filters, err := shield.GuardClassic(socket, l.FirstBytes(), clients)
 	if err == nil {
@@ -90,15 +90,15 @@ func guardClassic(socket syscall.Conn, l *Listener, clients *shield.ClientBitmap
 	return err
 }
 
-// tellFiltered tells a socket whether there is a filter before it that does not count what it drops.
+// tellFiltered tells a socket whether it has a filter that does not count its drops.
 func tellFiltered(socket syscall.Conn, on bool) {
 	if d, ok := socket.(netio.KernelDropCounter); ok {
 		d.SetFiltered(on)
 	}
 }
 
-// shieldLoop puts filters in front of the listening sockets of a loop, as its Relay's settings want them. It runs on
-// the loop's goroutine, or before that.
+// shieldLoop gives the listening sockets of a loop the filters of its Relay's settings. It runs on the loop's
+// goroutine, or before the loop runs.
 func (s *Server) shieldLoop(r *Relay) error {
 	for i := range r.settings.Listeners {
 		l, d := &r.settings.Listeners[i], r.listeners[i]
@@ -113,7 +113,7 @@ func (s *Server) shieldLoop(r *Relay) error {
 	return nil
 }
 
-// startKernel puts the filters in their places, and says in one line what the kernel does and why not more.
+// startKernel installs the filters. It logs one line with the kernel features in use, and the reasons for the others.
 func (s *Server) startKernel() {
 	k := &s.options.Kernel
 	line := s.options.Log.Info()
@@ -130,7 +130,7 @@ func (s *Server) startKernel() {
 	line.Str("filter", filter).Str("forward", inKernel(k.NoFlows)).Msg("the kernel's help")
 }
 
-// shieldLoops is shieldLoop for all loops before they run.
+// shieldLoops calls shieldLoop for all loops, before they run.
 func (s *Server) shieldLoops() error {
 	for _, l := range s.loops {
 		if err := s.shieldLoop(l.relay); err != nil {
@@ -140,7 +140,7 @@ func (s *Server) shieldLoops() error {
 	return nil
 }
 
-// reloadKernel tells the filters of the settings that hold now. Server.reloading is held.
+// reloadKernel gives the filters the present settings. Server.reloading is held.
 func (s *Server) reloadKernel() {
 	for _, l := range s.loops {
 		var err error
@@ -152,7 +152,7 @@ func (s *Server) reloadKernel() {
 	s.tellInterfaces(s.shieldInterfaces())
 }
 
-// FilterState says in words who drops what needs no session to be judged.
+// FilterState names in words where strangers' datagrams are dropped: in the kernel, or in user space.
 func (k *Kernel) FilterState() string {
 	if k.Shield == nil && k.Plain {
 		return "kernel, for first bytes and strangers in a flood; the rest in " + inKernel(k.NoShield)
@@ -160,7 +160,7 @@ func (k *Kernel) FilterState() string {
 	return inKernel(k.NoShield)
 }
 
-// inKernel says in words who does something.
+// inKernel names in words where work is done. why is the reason against the kernel.
 func inKernel(why error) string {
 	if why == nil {
 		return "kernel"

@@ -11,22 +11,22 @@ import (
 	"tidegate/internal/kernel/shield"
 )
 
-// lookEvery is how often it is seen to that XDP is on its interfaces and knows the addresses of this host. Another
-// process may have been on them before, such as our predecessor; and addresses come and go.
+// lookEvery is how often the Server checks that XDP is on its interfaces and knows the addresses of this host.
+// Another process, such as a predecessor, may have been on an interface before. And addresses come and go.
 const lookEvery = 5 * time.Second
 
-// keeper has a Shield know what it must. What it last did is in it, so that it does nothing twice.
+// keeper remembers the state last given to the Shield, so that unchanged state is not given again.
 type keeper struct {
-	left    int // bans that found no room
+	left    int // bans without room in the Shield
 	targets []shield.Listener
-	modes   map[string]shield.Mode // of the interfaces that are guarded
+	modes   map[string]shield.Mode // by interface that is guarded
 }
 
-// interfaceState is what has become of an interface that shall be guarded.
+// interfaceState is the state of an interface that should be guarded.
 type interfaceState struct {
 	name string
 	mode shield.Mode
-	err  error // why it is not, or not with what is new
+	err  error // why it is not guarded, or not with the new state
 }
 
 func (i *interfaceState) String() string {
@@ -36,7 +36,7 @@ func (i *interfaceState) String() string {
 	return i.mode.String()
 }
 
-// keepShield has the Shield know the bans, and the interfaces the listeners, until ctx is done.
+// keepShield gives the Shield the bans, and the interfaces the listeners, until ctx is done.
 func (s *Server) keepShield(ctx context.Context) {
 	if s.options.Kernel.Shield == nil {
 		return
@@ -65,7 +65,7 @@ func (s *Server) keepShield(ctx context.Context) {
 	}
 }
 
-// shieldBans has the Shield drop what is banned now, and returns when to look again.
+// shieldBans gives the Shield the bans in force, and returns the time until the next look.
 func (s *Server) shieldBans(now time.Time) time.Duration {
 	again := time.Hour
 	var banned []netip.Prefix
@@ -86,7 +86,7 @@ func (s *Server) shieldBans(now time.Time) time.Duration {
 	return max(again, time.Second)
 }
 
-// lookAtInterfaces tells the interfaces of addresses that have come, and tries those again that had no room for us.
+// lookAtInterfaces gives the interfaces new addresses of this host. It tries again on interfaces that had no room.
 func (s *Server) lookAtInterfaces() {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -99,8 +99,8 @@ func (s *Server) tellInterfaces(states []interfaceState) {
 	}
 }
 
-// shieldInterfaces has XDP know the listeners, and returns the interfaces for which something has changed by it. After
-// Listen, Server.reloading is held.
+// shieldInterfaces gives XDP the listeners, and returns the interfaces whose state has changed. After Listen,
+// Server.reloading must be held.
 func (s *Server) shieldInterfaces() (states []interfaceState) {
 	k := &s.options.Kernel
 	if k.Shield == nil || len(k.Interfaces) == 0 || s.handedOver {
@@ -127,7 +127,7 @@ func (s *Server) shieldInterfaces() (states []interfaceState) {
 	return states
 }
 
-// leaveInterfaces makes room on them for a successor. Server.reloading is held.
+// leaveInterfaces makes room on the interfaces for a successor. Server.reloading is held.
 func (s *Server) leaveInterfaces() {
 	s.handedOver = true
 	if k := &s.options.Kernel; k.Shield != nil {
@@ -139,7 +139,8 @@ func (s *Server) leaveInterfaces() {
 	}
 }
 
-// targetsOf are the addresses at which datagrams come to listeners: for one at all addresses of the host, all those.
+// targetsOf returns the addresses where datagrams reach listeners. A listener at all addresses of the host gets each
+// of them.
 func targetsOf(settings *Settings, addrs []netip.AddrPort) (targets []shield.Listener, err error) {
 	local, err := localAddrs()
 	if err != nil {
@@ -155,7 +156,7 @@ func targetsOf(settings *Settings, addrs []netip.AddrPort) (targets []shield.Lis
 			here = local
 		}
 		for _, ip := range here {
-			if ip.Is4() || at.Addr().Is6() { // a socket of IPv6 takes both
+			if ip.Is4() || at.Addr().Is6() { // a socket of IPv6 takes both families
 				target := shield.Listener{Addr: netip.AddrPortFrom(ip, at.Port()), First: l.FirstBytes()}
 				targets = append(targets, target)
 			}
@@ -164,7 +165,7 @@ func targetsOf(settings *Settings, addrs []netip.AddrPort) (targets []shield.Lis
 	return targets, nil
 }
 
-// localAddrs are the addresses of this host.
+// localAddrs returns the addresses of this host.
 func localAddrs() (all []netip.Addr, err error) {
 	known, err := net.InterfaceAddrs()
 	if err != nil {

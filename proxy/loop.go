@@ -11,7 +11,7 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// loop gives one Relay its sockets and its clock. Everything of it but post and wait belongs to run's goroutine.
+// loop gives one Relay its sockets and its clock. Only post, ask and consult are for other goroutines.
 type loop struct {
 	relay   *Relay
 	poller  netio.Poller
@@ -20,7 +20,7 @@ type loop struct {
 	sampler *strangerSampler // nil: none
 	mailbox chan func(*Relay, time.Time)
 	done    chan struct{} // closed when run has returned
-	dropped uint64        // netio.Stats.KernelDrops, as told last
+	dropped uint64        // the last reported netio.Stats.KernelDrops
 }
 
 func newLoop(relay *Relay, poller netio.Poller) *loop {
@@ -30,10 +30,10 @@ func newLoop(relay *Relay, poller netio.Poller) *loop {
 	}
 }
 
-// run turns until the Relay is drained.
+// run takes turns until the Relay is drained.
 func (l *loop) run() error {
 	defer close(l.done)
-	defer func() { _ = l.poller.Close() }() // nothing is left to be lost
+	defer func() { _ = l.poller.Close() }() // no data is left to lose
 	l.clock.start()
 	for !l.relay.Drained() {
 		if err := l.turn(); err != nil {
@@ -68,7 +68,7 @@ func (l *loop) turn() error {
 	return nil
 }
 
-// next is when there is something to do at the latest; zero means never.
+// next returns the earliest deadline; zero means never.
 func (l *loop) next() time.Time {
 	next := l.relay.NextTimeout()
 	if l.sampler != nil {
@@ -77,8 +77,8 @@ func (l *loop) next() time.Time {
 	return next
 }
 
-// sockets are the totals of the loop's sockets. The kernel counts what the filters dropped once more for each socket;
-// they have counted it already. Between the two counts of a datagram the total stands still.
+// sockets returns the totals of the loop's sockets. The kernel counts the filters' drops again for each socket. So
+// they are subtracted. A drop is counted at two moments. Between them the total stays as it was.
 func (l *loop) sockets() netio.Stats {
 	s := l.poller.Stats()
 	s.KernelDrops -= min(l.relay.known.gate.Drops(), s.KernelDrops)
@@ -102,7 +102,7 @@ func (l *loop) stood(pause time.Duration) {
 	}
 }
 
-// handler is who takes what comes in this turn: the loop, and before it those who capture.
+// handler returns the handler of this turn's datagrams: the loop, or a tapped loop while a capture runs.
 func (l *loop) handler() netio.Handler {
 	if l.relay.sockets.tap == nil {
 		return l
@@ -111,7 +111,7 @@ func (l *loop) handler() netio.Handler {
 	return tapped{l}
 }
 
-// tapped is a loop whose datagrams are captured as they come.
+// tapped is a loop whose received datagrams are captured.
 type tapped struct{ *loop }
 
 // Datagram implements netio.Handler.
@@ -137,8 +137,8 @@ func (l *loop) Refused() int { return l.relay.drops.turn }
 // Failed implements netio.Handler.
 func (l *loop) Failed(s netio.Socket, err error) { l.relay.Failed(l.clock.now, s, err) }
 
-// post has f called on the loop's own goroutine, between batches. It reports false once the loop has ended. Safe for
-// concurrent use.
+// post makes the loop call f on its own goroutine, between batches. It returns false if the loop has ended. It is
+// safe for concurrent use.
 func (l *loop) post(f func(*Relay, time.Time)) bool {
 	select {
 	case l.mailbox <- f:
@@ -149,7 +149,7 @@ func (l *loop) post(f func(*Relay, time.Time)) bool {
 	}
 }
 
-// ask posts f and waits until it has been called, or will never be.
+// ask posts f and waits until f has been called or the loop has ended. It reports whether f was called.
 func (l *loop) ask(f func(*Relay, time.Time)) bool {
 	called := make(chan struct{})
 	if !l.post(func(r *Relay, now time.Time) {
@@ -162,7 +162,7 @@ func (l *loop) ask(f func(*Relay, time.Time)) bool {
 	case <-called:
 		return true
 	case <-l.done:
-		return isClosed(called) // what was called may have ended the loop
+		return isClosed(called) // f may have ended the loop
 	}
 }
 
@@ -175,7 +175,8 @@ func isClosed(c chan struct{}) bool {
 	}
 }
 
-// consult is ask for someone whose patience ends with ctx. f must not be used after an error: it may be called later.
+// consult is ask with a limit: it waits until ctx is done. The caller must not use f after an error, since the loop
+// may call it later.
 func (l *loop) consult(ctx context.Context, f func(*Relay, time.Time)) error {
 	called := make(chan struct{})
 	command := func(r *Relay, now time.Time) {

@@ -11,17 +11,17 @@ import (
 	sessions "tidegate/session"
 )
 
-// outcome is what becomes of a newcomer.
+// outcome is the result of a new client's datagram.
 type outcome uint8
 
 const (
 	turnedAway outcome = iota
-	mayRepeat          // there is no place at the moment, and the newcomer has not been told so
-	taken              // there is a session
+	mayRepeat          // there is no place at present, and the client was not told so
+	taken              // there is a session now
 )
 
-// newcomer takes a datagram from an address without a session. A stream that it makes no session of is closed, unless
-// its client may ask again.
+// newcomer handles a datagram from an address without a session. It closes a stream that gets no session, unless the
+// client may ask again.
 func (r *Relay) newcomer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	w := r.guard.recognise(now, d, from, datagram)
 	switch {
@@ -46,7 +46,7 @@ func (r *Relay) newcomer(now time.Time, d *listener, s netio.Socket, from netip.
 	}
 }
 
-// recognise finds the protocol of a newcomer's datagram, or drops it.
+// recognise finds the protocol of a new client's datagram, or drops the datagram.
 func (g *guard) recognise(now time.Time, d *listener, from netip.AddrPort, datagram []byte) *protocolEntry {
 	if !g.mayEnter(now, d, from, datagram) {
 		return nil
@@ -58,13 +58,16 @@ func (g *guard) recognise(now time.Time, d *listener, from netip.AddrPort, datag
 	return w
 }
 
-// greet takes the first datagram from an address.
-func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) outcome {
-	// Where Accept is the proof, it tells who asks for a session; elsewhere every datagram that it is shown does.
+// greet handles the first datagram from an address in a terminated protocol.
+func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+	datagram []byte) outcome {
+	// Where Accept gives proof, it also shows which client asks for a session. Elsewhere every datagram counts as a
+	// request.
 	proved := w.proof == codec.ProvedAccept
 	full := r.table.room(now, from, proved)
 	closed := r.draining || d.retired
-	if !proved && (r.guard.mustWait(now, r.draining, d, from, len(datagram), full) || !r.guard.mayAsk(now, d, from, len(datagram), false)) {
+	if !proved && (r.guard.mustWait(now, r.draining, d, from, len(datagram), full) ||
+		!r.guard.mayAsk(now, d, from, len(datagram), false)) {
 		return mayRepeat
 	}
 	if full != nil || closed {
@@ -82,7 +85,7 @@ func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Sock
 	case conn != nil && r.presence.has(d, conn):
 		r.sockets.refusePresent(now, d, w, s, from, datagram)
 	case conn == nil:
-	case full != nil || closed: // its protocol has no refusal
+	case full != nil || closed: // the protocol has no refusal
 		_, why := d.whyFull(r.draining, full)
 		r.drops.add(now, dropped{why, d, from, len(datagram), full})
 	case proved && !r.guard.mayAsk(now, d, from, len(datagram), true):
@@ -93,8 +96,9 @@ func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Sock
 	return turnedAway
 }
 
-// mustWait drops a newcomer without proof if there will be a place for it soon. It has asked, but the limits of
-// handshakes count only those that a place was there for: what it asked in vain would keep it out later.
+// mustWait drops the datagram of a new client without proof if there will be a place soon. It notes that the client
+// has asked. But the limits of handshakes do not count it: a request without a place must not keep the client out
+// later.
 func (g *guard) mustWait(now time.Time, draining bool, d *listener, from netip.AddrPort, size int, full error) bool {
 	if full == nil {
 		return false
@@ -108,9 +112,9 @@ func (g *guard) mustWait(now time.Time, draining bool, d *listener, from netip.A
 	return true
 }
 
-// refuse refuses a newcomer in its protocol. It reports false for a datagram that has no refusal, because it does not
-// ask for a session. Most clients take a refusal as final. So refuse sends none where only half-open places are short:
-// they are soon free again, and clients repeat themselves.
+// refuse refuses a new client in its protocol. It returns false for a datagram that has no refusal, because it does
+// not ask for a session. Most clients take a refusal as final. So refuse sends none where only half-open places are
+// short. Such places are soon free again, and clients repeat themselves.
 func (r *Relay) refuse(
 	now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte, full error,
 ) (refused bool, out outcome) {
@@ -131,7 +135,7 @@ func (r *Relay) refuse(
 	return true, turnedAway
 }
 
-// whyFull returns the refusal of a newcomer that finds no place in the table, and the reason to drop its datagram.
+// whyFull returns the refusal of a new client without a place in the table, and the reason to drop its datagram.
 // ReasonNone means that there will be a place soon, and no refusal.
 func (d *listener) whyFull(draining bool, full error) (codec.Reason, stats.Drop) {
 	switch {
@@ -145,8 +149,8 @@ func (d *listener) whyFull(draining bool, full error) (codec.Reason, stats.Drop)
 	return codec.ServerFull, stats.DropTableFull
 }
 
-// answer sends a stateless reply. Where it is larger than the datagram, it is worth a forged address, and where it is
-// not, still the time that it takes: the budget of its kind must allow it.
+// answer sends a stateless reply. A larger reply than the question can amplify an attack. A smaller one still takes
+// time. Each kind has a budget.
 func (o *outlet) answer(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram, reply []byte) {
 	switch {
 	case d.stream:
@@ -161,9 +165,10 @@ func (o *outlet) answer(now time.Time, d *listener, s netio.Socket, from netip.A
 	o.sendAnswer(d, s, from, reply)
 }
 
-// answerList answers a server list that asks through a relay, and reports whether the datagram is such a question. It
-// makes no session, and the servers do not hear of it: how much strangers ask costs them nothing.
-func (o *outlet) answerList(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, datagram []byte) bool {
+// answerList answers a server list that asks through a relay. It reports whether the datagram is such a question. It
+// makes no session, and asks no server: strangers' questions cost the servers nothing.
+func (o *outlet) answerList(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+	datagram []byte) bool {
 	protocol, ok := w.protocol.(codec.Pinger)
 	if !ok || !protocol.IsPing(datagram) {
 		return false
@@ -182,12 +187,12 @@ func (o *outlet) answerList(now time.Time, d *listener, w *protocolEntry, s neti
 	return true
 }
 
-// mayAnswer spends from the budget for what is worth a forged address.
+// mayAnswer takes an answer from the budget for answers that can amplify an attack.
 func (d *listener) mayAnswer(now time.Time, from netip.AddrPort) bool {
 	return d.answers == nil || d.answers.Allow(now, from.Addr())
 }
 
-// sniff finds the protocol of a first datagram, or nil.
+// sniff finds the protocol of a first datagram, or returns nil.
 func (d *listener) sniff(datagram []byte) *protocolEntry {
 	for i := range d.entries {
 		if d.entries[i].protocol.Sniff(datagram) {
@@ -197,8 +202,9 @@ func (d *listener) sniff(datagram []byte) *protocolEntry {
 	return nil
 }
 
-// open makes a session of a newcomer, in place of a half-open one if need be.
-func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, size int, conn codec.Conn) bool {
+// open makes a session for a new client. If necessary, a half-open session makes room.
+func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, size int,
+	conn codec.Conn) bool {
 	e, err := r.add(now, d, w, s, from, &terminated{
 		bridge:  w.bridge,
 		client:  side{Sender: bridge.Sender{Conn: conn}},
@@ -218,9 +224,10 @@ func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socke
 	return true
 }
 
-// add puts a session into the table, in place of a half-open one if need be. It is relayed if it has no terminated
-// part.
-func (r *Relay) add(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort, t *terminated) (*entry, error) {
+// add adds a session to the table. If necessary, a half-open session makes room. A session without a terminated part
+// is relayed.
+func (r *Relay) add(now time.Time, d *listener, w *protocolEntry, s netio.Socket, from netip.AddrPort,
+	t *terminated) (*entry, error) {
 	if e := r.table.victim(now, r.table.Room(from.Addr()), t != nil && w.proof == codec.ProvedAccept); e != nil {
 		r.evict(now, e)
 	}

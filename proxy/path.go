@@ -8,46 +8,46 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Pace is how many datagrams a server takes from one address: RakLib and Cloudburst block an address beyond 200, or
-// 120, in 10 ms, and all sessions of a proxy have one address.
+// Pace bounds the datagrams to a server from one address. RakLib and Cloudburst block an address beyond 200, or 120,
+// datagrams in 10 ms, and all sessions of a proxy have one address.
 type Pace struct {
 	Datagrams int // of this Relay, in any span; 0: unbounded
 	Span      time.Duration
 }
 
-// paceSlack is added to a span: datagrams do not all take equally long to the server.
+// paceSlack is added to a span, since datagrams do not all take equally long to the server.
 const paceSlack = 2 * time.Millisecond
 
-// path is the way from one source address to one server, which the sessions on it share. When the server's Pace is
-// used up, sessions wait in line and keep their datagrams in their codecs, so that nothing is lost or copied; a line
-// is no longer than there are sessions.
+// path leads from one source address to one server, and is shared by sessions. When the server's Pace is used up,
+// sessions wait in line, with their datagrams in their codecs. So no datagram is lost or copied. A line is never
+// longer than the number of sessions.
 type path struct {
 	pathKey
 	sessions int
 	window   *ratelimit.Window // nil: unbounded
-	line     line              // sessions that wait; those that have left meanwhile are passed over
+	line     line              // sessions that wait; sessions that have left meanwhile are skipped
 	parked   parked            // datagrams of sessions in ModeRelay that wait
-	odd      bool              // whose turn it is, the line's or that of what is parked
-	blocked  bool              // something waits
+	odd      bool              // the next turn is for the line, not for parked datagrams
+	blocked  bool              // a session or datagram waits
 	moved    bool              // datagrams have been counted since sent
 }
 
 type pathKey struct {
 	upstream string
 	server   netip.AddrPort
-	source   netip.Addr // the zero Addr: the system's choice
+	source   netip.Addr // the zero Addr: the system chooses
 }
 
 // paths are the paths of a Relay.
 type paths struct {
 	shard   shard
 	byKey   map[pathKey]*path
-	blocked []*path // on which something waits
-	moved   []*path // on which something was counted since sent
+	blocked []*path // paths where a session or datagram waits
+	moved   []*path // paths with datagrams counted since sent
 }
 
-// take finds the path of a further session to a server: from the source that has the fewest. It is nil where there is
-// nothing to choose and nothing to bound.
+// take returns the path of another session to a server, from the source address with the fewest sessions. It returns
+// nil if there is no choice and no bound.
 func (ps *paths) take(now time.Time, u *Upstream, server netip.AddrPort) *path {
 	if u.Transport.Sources.IsValid() {
 		return ps.own(now, u)
@@ -69,8 +69,8 @@ func (ps *paths) take(now time.Time, u *Upstream, server netip.AddrPort) *path {
 	return best
 }
 
-// own is the path of a session that comes from an address of its own, if it has a bound: all that the server takes,
-// since no other loop has a share of it.
+// own returns the path of a session with its own source address, or nil without a bound. The path gets the whole
+// Pace, since no other loop uses the address.
 func (ps *paths) own(now time.Time, u *Upstream) *path {
 	if u.Pace.Datagrams == 0 {
 		return nil
@@ -91,8 +91,7 @@ func (ps *paths) of(now time.Time, u *Upstream, server netip.AddrPort, source ne
 	return p
 }
 
-// source is the first address that servers of an address's family are spoken to from; the zero Addr leaves it to the
-// system.
+// source returns the first source address of an address's family. The zero Addr leaves the choice to the system.
 func (u *Upstream) source(to netip.Addr) netip.Addr {
 	for _, source := range u.Sources {
 		if source.Is4() == to.Unmap().Is4() {
@@ -102,7 +101,7 @@ func (u *Upstream) source(to netip.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// pace bounds a path.
+// pace gives a path its bound.
 func (p *path) pace(now time.Time, to Pace) {
 	switch span := to.Span + paceSlack; {
 	case to.Datagrams == 0:
@@ -112,7 +111,7 @@ func (p *path) pace(now time.Time, to Pace) {
 	}
 }
 
-// arrange gives the paths the bounds of new settings, and forgets those without sessions.
+// arrange gives the paths the bounds of new settings, and forgets paths without sessions.
 func (ps *paths) arrange(now time.Time, routes []*route) {
 	for key, p := range ps.byKey {
 		if p.sessions == 0 {
@@ -127,7 +126,7 @@ func (ps *paths) arrange(now time.Time, routes []*route) {
 	}
 }
 
-// local is where sockets of the path send from.
+// local returns the source address of the path's sockets.
 func (p *path) local() netip.Addr {
 	if p == nil {
 		return netip.Addr{}
@@ -135,7 +134,7 @@ func (p *path) local() netip.Addr {
 	return p.source
 }
 
-// leave takes a session off the path.
+// leave removes a session from the path.
 func (p *path) leave() {
 	if p != nil {
 		p.sessions--
@@ -157,11 +156,11 @@ func (ps *paths) count(now time.Time, p *path) {
 	}
 }
 
-// paced reports whether datagrams left, since the last sent, whose number in a span is bounded.
+// paced reports whether bounded datagrams left since the last call of sent.
 func (ps *paths) paced() bool { return len(ps.moved) > 0 }
 
-// sent tells when the datagrams of the last Flush have left: how long a turn took must not be taken for a rest of the
-// server's.
+// sent tells the paths when the datagrams of the last Flush have left. So a long turn does not count as a pause for
+// the server.
 func (ps *paths) sent(now time.Time) {
 	for _, p := range ps.moved {
 		p.moved = false
@@ -173,7 +172,7 @@ func (ps *paths) sent(now time.Time) {
 	ps.moved = ps.moved[:0]
 }
 
-// sendUp writes what a session's upstream side has to say, as far as its path lets it now.
+// sendUp sends the datagrams of a session's upstream side, as far as its path allows now.
 func (o *outlet) sendUp(now time.Time, e *entry) {
 	p := &e.Value
 	way := p.path
@@ -201,7 +200,7 @@ func (o *outlet) sendToServer(now time.Time, p *session, b []byte) {
 	o.Send(p.socket, p.server.Addr, b)
 }
 
-// block notes that something waits on a path.
+// block notes that a session or datagram waits on a path.
 func (ps *paths) block(p *path) {
 	if !p.blocked {
 		p.blocked = true
@@ -209,7 +208,7 @@ func (ps *paths) block(p *path) {
 	}
 }
 
-// clear lets those who wait send, as far as their paths let them: one datagram each in turn.
+// clear lets waiting sessions and datagrams leave, as far as their paths allow: one datagram each in turn.
 func (o *outlet) clear(now time.Time) {
 	still := o.paths.blocked[:0]
 	for _, p := range o.paths.blocked {
@@ -222,16 +221,16 @@ func (o *outlet) clear(now time.Time) {
 	o.paths.blocked = still
 }
 
-// nextInLine gives one who waits a turn, and reports whether there was any.
+// nextInLine gives one waiting session or datagram a turn. It reports whether there was one.
 func (o *outlet) nextInLine(now time.Time, way *path) bool {
-	way.odd = !way.odd // neither kind of sessions waits for all of the other
+	way.odd = !way.odd // neither kind of session waits for all of the other kind
 	if way.odd {
 		return o.sendParked(now, way) || o.sendWaiting(now, way)
 	}
 	return o.sendWaiting(now, way) || o.sendParked(now, way)
 }
 
-// sendWaiting gives the first session in line its turn, and reports whether there was one.
+// sendWaiting gives the first session in line its turn. It reports whether there was one.
 func (o *outlet) sendWaiting(now time.Time, way *path) bool {
 	e := way.line.pop()
 	if e == nil {
@@ -239,7 +238,7 @@ func (o *outlet) sendWaiting(now time.Time, way *path) bool {
 	}
 	p := &e.Value
 	if p.path != way || !p.waits {
-		return true // it has left
+		return true // the session has left
 	}
 	o.dirty.mark(e)
 	b, ok := p.upstream.Conn.Transmit(now, p.preamble.begin(o.Buffer()))
@@ -251,11 +250,11 @@ func (o *outlet) sendWaiting(now time.Time, way *path) bool {
 	return true
 }
 
-// blockedUntil is when the first path is free for those who wait; zero if nobody waits.
+// blockedUntil returns when the first blocked path is free; zero means that no path with a bound is blocked.
 func (ps *paths) blockedUntil() (next time.Time) {
 	for _, p := range ps.blocked {
 		if p.window == nil {
-			continue // since a moment ago: they go at the next Flush
+			continue // the bound was removed a moment ago: the next Flush sends them
 		}
 		if at := p.window.Next(); next.IsZero() || at.Before(next) {
 			next = at
@@ -264,8 +263,8 @@ func (ps *paths) blockedUntil() (next time.Time) {
 	return next
 }
 
-// patience moves the time when a session wants to be looked at, while it waits, to when its turn may come: what it has
-// to say may make its codec ask at once.
+// patience delays a waiting session's deadline until its turn may come. Its codec has datagrams to send, and might
+// ask to be called at once.
 func (p *session) patience(at time.Time) time.Time {
 	if !p.waits || p.path.window == nil {
 		return at
@@ -276,7 +275,7 @@ func (p *session) patience(at time.Time) time.Time {
 	return at
 }
 
-// dial opens a socket towards a server on behalf of a client, on a path or on none.
+// dial opens a socket to a server for a client. way may be nil.
 func (u *Upstream) dial(sockets Sockets, way *path, server, client netip.AddrPort) (netio.Socket, error) {
 	return u.Transport.dial(sockets, server, way.local(), client)
 }

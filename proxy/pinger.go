@@ -11,34 +11,35 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// pinger asks the servers of a route for their texts, and makes of them those of the route's listeners.
+// pinger asks the servers of a route for their texts, and makes the texts of the route's listeners from them.
 type pinger struct {
 	route    *route
 	protocol codec.Pinger
-	token    uint64 // of its questions: what does not bring it back comes from a stranger
+	token    uint64 // in its questions: an answer without it comes from a stranger
 	due      time.Time
 	doors    []*listener
 	listed   []*upstream.Server
-	servers  []*pinged // of listed
+	servers  []*pinged // the servers in listed
 
-	texts  [][]byte // scratch: those that count, as servers lists them
+	texts  [][]byte // scratch: the texts that count, in the order of servers
 	joined []byte   // scratch
 }
 
-// pinged is a server of a pinger.
+// pinged is a pinger's state about one server.
 type pinged struct {
 	pinger *pinger
 	addr   netip.AddrPort
-	socket netio.Socket // nil while none could be had
+	socket netio.Socket // nil while there is none
 	heard  time.Time    // when it last answered; zero: it has no text that counts
 	text   []byte
-	pong   []byte // the datagram that brought it
-	// While it does not answer, questions begin anew as a stranger's do, with a header: it may have been restarted.
+	pong   []byte // the datagram with text
+	// answers reports that the last question was answered. Otherwise the next question has a header again, as a
+	// stranger's has: the server may have been restarted.
 	answers  bool
 	preamble *preamble
 }
 
-// addPingers has the servers of every route asked that a listener with a Pong takes.
+// addPingers adds a pinger for every route whose listeners show its servers' texts.
 func (r *Relay) addPingers(now time.Time) {
 	for _, route := range r.routes {
 		if route.Pings.Refresh <= 0 || route.Upstream.Transport.Stream {
@@ -52,7 +53,7 @@ func (r *Relay) addPingers(now time.Time) {
 			}
 			doors = append(doors, d)
 			if protocol == nil && route.Mode == ModeRelay {
-				protocol = d.pinger() // which the servers speak too
+				protocol = d.pinger() // the servers speak it too
 			}
 		}
 		if protocol != nil && len(doors) > 0 {
@@ -65,7 +66,7 @@ func newPinger(r *route, protocol codec.Pinger, doors []*listener, token uint64,
 	return &pinger{route: r, protocol: protocol, token: token, due: now, doors: doors}
 }
 
-// list makes servers those that the pool lists now. Those that stay keep their texts.
+// list updates servers to the Pool's present list. Servers that stay keep their texts.
 func (p *pinger) list() {
 	listed := p.route.pool.Servers()
 	if slices.Equal(listed, p.listed) {
@@ -87,7 +88,7 @@ func (p *pinger) list() {
 	}
 }
 
-// close gives up the pinger's sockets.
+// close closes the pinger's sockets.
 func (p *pinger) close() {
 	for _, s := range p.servers {
 		s.close()
@@ -100,7 +101,7 @@ func (s *pinged) close() {
 	}
 }
 
-// advance asks every server anew once it is time.
+// advance asks every server again once that is due.
 func (p *pinger) advance(now time.Time, r *Relay) {
 	if now.Before(p.due) {
 		return
@@ -134,7 +135,7 @@ func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
 	s.preamble.sent()
 }
 
-// answered takes what came from a server's address.
+// answered handles a datagram from a server's address.
 func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 	datagram = s.preamble.heard(datagram)
 	token, text, err := s.pinger.protocol.ParsePong(datagram)
@@ -142,7 +143,8 @@ func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 	case err != nil:
 		r.drops.add(now, dropped{stats.DropMalformed, s.pinger.doors[0], s.socket.Peer(), len(datagram), err})
 	case token != s.pinger.token:
-		r.drops.add(now, dropped{stats.DropUnexpected, s.pinger.doors[0], s.socket.Peer(), len(datagram), codec.ErrUnexpected})
+		r.drops.add(now, dropped{stats.DropUnexpected, s.pinger.doors[0], s.socket.Peer(), len(datagram),
+			codec.ErrUnexpected})
 	default:
 		s.heard, s.answers = now, true
 		s.text, s.pong = append(s.text[:0], text...), append(s.pong[:0], datagram...)
@@ -150,12 +152,12 @@ func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 	}
 }
 
-// publish makes the listeners' texts of those that count.
+// publish makes the listeners' texts from the texts that count.
 func (p *pinger) publish() {
 	p.texts = p.texts[:0]
-	var pong []byte // of the first
+	var pong []byte // of the first server
 	for _, s := range p.servers {
-		// A relay says what a server says, also if that is nothing; elsewhere the configured text is better.
+		// In ModeRelay even an empty text of a server counts. Otherwise the configured text is better than an empty one.
 		if s.heard.IsZero() || len(s.text) == 0 && p.route.Mode != ModeRelay {
 			continue
 		}

@@ -17,7 +17,7 @@ import (
 	sessions "tidegate/session"
 )
 
-// Sockets is what a Relay asks of its loop; netio.Poller has it.
+// Sockets are the functions that a Relay needs from its loop. netio.Poller implements them.
 type Sockets interface {
 	Dial(to netip.AddrPort, o netio.SocketOptions) (netio.Socket, error)
 	DialStream(to netip.AddrPort, o netio.StreamOptions) (netio.Socket, error)
@@ -26,11 +26,11 @@ type Sockets interface {
 	Forward(s netio.Socket, to netip.AddrPort, datagram []byte)
 }
 
-// Relay is one core's share of the proxy, as a machine without I/O: it owns sessions, each joining a client-side
-// connection to an upstream-side one. Whoever drives it gives it datagrams and the time:
+// Relay is one loop's share of the proxy, as a machine without I/O. It owns sessions. Each session joins a
+// client-side connection to an upstream-side connection. Its driver gives it datagrams and the time:
 //
 //	relay.Receive(now, socket, from, datagram) // any number of times
-//	relay.Advance(now)                         // what is due
+//	relay.Advance(now)                         // runs due work
 //	relay.Flush(now)                           // writes to Sockets; then wait until relay.NextTimeout()
 //
 // It is not safe for concurrent use.
@@ -47,7 +47,7 @@ type Relay struct {
 	samples samples
 
 	locals       locals
-	listeners    []*listener // as the settings list their listeners
+	listeners    []*listener // in the order of the settings
 	retired      retiredListeners
 	lastListener int // index of the youngest listener
 	routes       []*route
@@ -56,10 +56,10 @@ type Relay struct {
 	closing      closingConns
 	waiting      waiting
 	table        sessionTable
-	presence     *Presence // its siblings have the same
+	presence     *Presence // shared with its siblings
 	dirty        marked
 	paths        paths
-	pools        *upstream.Pools // its siblings have the same
+	pools        *upstream.Pools // shared with its siblings
 	shard        shard
 
 	backlog backlog
@@ -69,43 +69,46 @@ type Relay struct {
 	guard      guard
 	carrier    bridge.Carrier
 	identities identities
-	draining   bool      // no newcomers
-	drainBy    time.Time // when those who are left are told goodbye, while draining
-	farewell   bool      // they have been
+	draining   bool      // no new clients
+	drainBy    time.Time // when remaining sessions get their goodbyes, while draining
+	farewell   bool      // the goodbyes have been sent
 }
 
-// route is a Route with what a Relay needs to follow it.
+// route is a Route with the state that a Relay needs for it.
 type route struct {
 	*Route
-	speaks codec.Protocol // the upstream's, as this Relay's
+	speaks codec.Protocol // the upstream's protocol, as this Relay's instance
 	pool   *upstream.Pool
 	ids    *clientIDs
 }
 
-// mostTries is how many servers a client may be sent to before it is refused: more have no time to answer.
+// mostTries is how many servers a client may be sent to before it is refused. More servers would have no time to
+// answer.
 func (r *route) mostTries() int { return min(len(r.pool.Servers()), 4) }
 
-// shard is which of how many Relays that share the listeners one is.
+// shard is the index of a Relay among the Relays that share the listeners, and their number.
 type shard struct{ index, of int }
 
-// RelayOptions are what makes a Relay differ from its siblings, and where it tells of itself.
+// RelayOptions are the settings in which a Relay differs from its siblings, its log, and the state that siblings
+// share.
 type RelayOptions struct {
-	Shard, Shards int    // which of how many Relays share the listeners
-	Seed          uint64 // of the identities it gives to clients that have none
+	Shard, Shards int    // index and number of the Relays that share the listeners
+	Seed          uint64 // for the identities of clients that have none
 	Log           zerolog.Logger
-	HideAddresses bool            // log the networks of players, not their addresses
-	Bans          *ratelimit.Bans // shared by all Relays; nil: nobody is banned
-	Pools         *upstream.Pools // of all siblings; nil: its own
-	Presence      *Presence       // of all siblings; nil: its own
-	Allowance     *Allowance      // of all siblings; nil: its own
-	Forwarder     Forwarder       // of all siblings; nil: none
-	Gate          *shield.Gate    // its own, in front of its listeners' sockets; nil: none
-	// Deserted is called when a removed listener has no session any more. All siblings close its sockets together:
-	// the kernel steers clients by the number of sockets. Nil: the Relay has no siblings, and closes the socket.
+	HideAddresses bool            // log the networks of clients, not their addresses
+	Bans          *ratelimit.Bans // shared by all Relays; nil: there are no bans
+	Pools         *upstream.Pools // shared by all siblings; nil: its own
+	Presence      *Presence       // shared by all siblings; nil: its own
+	Allowance     *Allowance      // shared by all siblings; nil: its own
+	Forwarder     Forwarder       // shared by all siblings; nil: none
+	Gate          *shield.Gate    // its own, before its listeners' sockets; nil: none
+	// Deserted is called when a removed listener has lost its last session. All siblings close its sockets together,
+	// since the kernel steers clients by the number of sockets. Nil means that the Relay has no siblings. Then it closes
+	// the socket itself.
 	Deserted func()
 }
 
-// NewRelay returns a Relay whose time begins at now. Each listener still wants its socket, by Attach.
+// NewRelay returns a Relay whose time begins at now. Attach must give each listener its socket.
 func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Relay {
 	if o.Pools == nil {
 		o.Pools = new(upstream.Pools)
@@ -127,7 +130,8 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	r.waiting.pools, r.waiting.shard, r.waiting.dirty = o.Pools, r.shard, &r.dirty
 	r.samples.born = now
 	r.known.gate = o.Gate
-	r.offload = offload{forwarder: o.Forwarder, journal: &r.journal, watches: func(e *entry) bool { return r.sockets.tap.watches(e) }}
+	r.offload = offload{forwarder: o.Forwarder, journal: &r.journal,
+		watches: func(e *entry) bool { return r.sockets.tap.watches(e) }}
 	r.retired.deserted = o.Deserted
 	if r.retired.deserted == nil {
 		r.retired.deserted = func() { r.retired.close(r.retired.empty()) }
@@ -146,7 +150,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	return r
 }
 
-// arrange makes the Relay's listeners and routes those of the settings, and keeps of the present ones what stays.
+// arrange gives the Relay the listeners and routes of the settings. It keeps the state of present ones that stay.
 func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.settings = s
 	r.offload.rate, r.guard.settings = s.flowRate(), s
@@ -172,7 +176,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	}
 	r.retired.retire(slices.DeleteFunc(oldDoors, func(d *listener) bool { return slices.Contains(r.listeners, d) }))
 	r.paths.arrange(now, r.routes)
-	if r.shard.index == 0 { // the others' listeners have the same Pongs
+	if r.shard.index == 0 { // the siblings' listeners have the same Pongs
 		r.addPingers(now)
 		r.addCheckers(now)
 	}
@@ -195,7 +199,7 @@ func (r *Relay) newRoute(settings *Route, oldRoutes []*route) *route {
 	return route
 }
 
-// Receive takes a datagram that came in by one of the Relay's sockets.
+// Receive handles a datagram that came in by one of the Relay's sockets.
 func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
 	switch owner := s.Owner().(type) {
 	case *listener:
@@ -234,7 +238,7 @@ func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from neti
 		return
 	}
 	sheds := r.backlog.sheds()
-	if sheds && d.first.Opens(datagram[0]) { // a stranger's, in whoever's name it is
+	if sheds && d.first.Opens(datagram[0]) { // it counts as a stranger's, also from a client's address
 		r.drops.shed(now, &r.backlog, d, from, len(datagram))
 		return
 	}
@@ -251,11 +255,11 @@ func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from neti
 	}
 }
 
-// fromTerminated takes a datagram of a terminated session's client.
+// fromTerminated handles a datagram of a terminated session's client.
 func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram []byte) {
 	p, d, from := &e.Value, e.Value.listener, e.Key.Client
 	if d.stream && p.face != s {
-		// The client's last session is still saying goodbye to the upstream. It may come again.
+		// The client's last session is still saying goodbye to the upstream. The client may connect again.
 		r.drops.add(now, dropped{stats.DropClosing, d, from, len(datagram), nil})
 		s.Close()
 		return
@@ -302,15 +306,15 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 	r.redial(now, e)
 }
 
-// refusals is how many times in a row an established upstream's host may say that nobody listens, before it is
-// believed.
+// refusals is how many times in a row the host of an established session's server may report a closed port before the
+// Relay believes it.
 const refusals = 3
 
-// Failed takes the news that the peer of a dialled socket cannot be reached, or that a stream has ended.
+// Failed handles the news that the peer of a dialled socket cannot be reached, or that a stream has ended.
 func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 	switch owner := s.Owner().(type) {
 	case *listener:
-		// A datagram socket that was parted says only that one of ours did not arrive.
+		// A datagram socket made by part only reports that one of our datagrams did not arrive.
 		e := r.table.Get(sessions.Key{Listener: owner.index, Client: s.Peer()})
 		if owner.stream && e != nil && !e.Value.isRelayed() && e.Value.face == s {
 			r.abandonClient(now, e)
@@ -331,10 +335,10 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 	}
 }
 
-// Flush writes what the sessions have to say since the last Flush.
+// Flush writes the datagrams that the sessions have to send since the last Flush.
 func (r *Relay) Flush(now time.Time) {
 	r.sockets.clear(now)
-	// A session marked meanwhile is appended and visited too.
+	// A session that is marked meanwhile is appended, and so visited too.
 	for i := 0; i < len(r.dirty); i++ {
 		e := r.dirty[i]
 		r.dirty[i] = nil
@@ -347,7 +351,7 @@ func (r *Relay) Flush(now time.Time) {
 		r.transmit(now, e)
 		r.judgeQueue(now, e)
 		if r.poll(now, e) {
-			r.dirty.mark(e) // what came of it wants to be written too
+			r.dirty.mark(e) // the results must be written too
 			continue
 		}
 		if e.Value.over() && !e.Value.waits {
@@ -360,7 +364,7 @@ func (r *Relay) Flush(now time.Time) {
 	r.dirty = r.dirty[:0]
 }
 
-// transmit writes what both sides of a session have to say.
+// transmit writes the datagrams of both sides of a session.
 func (r *Relay) transmit(now time.Time, e *entry) {
 	p := &e.Value
 	for {
@@ -376,7 +380,7 @@ func (r *Relay) transmit(now time.Time, e *entry) {
 	r.sockets.sendUp(now, e)
 }
 
-// marked is the sessions that the next Flush visits.
+// marked has the sessions that the next Flush visits.
 type marked []*entry
 
 // mark puts a session on the list for the next Flush.

@@ -14,15 +14,16 @@ import (
 // Errors of Server.Reload.
 var (
 	ErrEnded   = errors.New("the proxy is ending")
-	ErrFraming = errors.New("its frames cannot change without a restart") // of a TCP listener
+	ErrFraming = errors.New("its frames cannot change without a restart") // about a TCP listener
 )
 
-// Reload replaces the settings, which must not change any more: all of them, or none where a listener cannot be opened.
+// Reload replaces the settings, which must not change afterwards. It is atomic: if a listener cannot be opened, the
+// old settings stay.
 //
-// No session ends. Each keeps the route that it came by; limits and what decides about newcomers hold at once. A
-// listener whose address and transport are as before keeps its socket, even under another name. One that is gone takes
-// no new clients, and closes with its last session; until then a further Reload can bring it back. Servers, routes and
-// Riptide's client IDs are known again by name.
+// No session ends. Each session keeps its route. Limits and rules about new clients apply at once. A listener with
+// the same address and transport keeps its socket, even under another name. A removed listener takes no new clients,
+// and closes with its last session. Until then a further Reload can put it back. Servers, routes and Riptide's client
+// IDs are matched by name.
 func (s *Server) Reload(settings *Settings) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -32,7 +33,7 @@ func (s *Server) Reload(settings *Settings) error {
 	}
 	s.reserve(settings)
 	addrs := make([]netip.AddrPort, len(settings.Listeners))
-	sockets := make([][]netio.Socket, len(s.loops)) // of each loop, by listener; nil where there is one
+	sockets := make([][]netio.Socket, len(s.loops)) // by loop and listener; nil where the loop has one
 	for i, l := range s.loops {
 		opened := l.ask(func(r *Relay, _ time.Time) { sockets[i], err = s.openFresh(i, r, l.poller, settings, addrs) })
 		if !opened {
@@ -69,8 +70,9 @@ func (s *Server) checkFraming(settings *Settings) error {
 	return nil
 }
 
-// openFresh opens, in one loop, the sockets of listeners that it does not have, and notes the addresses of all. Only
-// Reload and closeDeserted close listeners, and both hold reloading: a retired listener that is found stays.
+// openFresh opens, in one loop, the sockets of listeners that it does not have, and notes the addresses of all
+// listeners. Only Reload and closeDeserted close listeners, and both hold reloading. So a retired listener that
+// openFresh finds stays.
 func (s *Server) openFresh(loop int, r *Relay, poller netio.Poller, settings *Settings,
 	addrs []netip.AddrPort) ([]netio.Socket, error) {
 	sockets := make([]netio.Socket, len(addrs))
@@ -90,7 +92,7 @@ func (s *Server) openFresh(loop int, r *Relay, poller netio.Poller, settings *Se
 	return sockets, nil
 }
 
-// discard closes sockets that are not needed after all.
+// discard closes sockets that are not needed.
 func (s *Server) discard(sockets [][]netio.Socket) {
 	for i, l := range s.loops {
 		l.ask(func(*Relay, time.Time) {
@@ -103,7 +105,7 @@ func (s *Server) discard(sockets [][]netio.Socket) {
 	}
 }
 
-// reload replaces the settings. sockets are those of the listeners that are new.
+// reload replaces the Relay's settings. sockets are those of new listeners.
 func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	for _, p := range r.pingers {
 		p.close()
@@ -111,7 +113,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	r.pingers = nil
 	r.closeCheckers(now)
 	r.arrange(now, s)
-	r.offload.recallAll(r.table) // what may be forwarded as the settings are now will be again
+	r.offload.recallAll(r.table) // sessions that the new settings let it forward are forwarded again
 	r.table.Limit(s.Limits)
 	for i, socket := range sockets {
 		if socket != nil {
@@ -121,7 +123,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	r.Filter(now, s.Filter)
 }
 
-// sweep closes listeners that were removed, once they have no session, until ctx is done.
+// sweep closes removed listeners once they have no session, until ctx is done.
 func (s *Server) sweep(ctx context.Context) {
 	for {
 		select {
@@ -133,11 +135,11 @@ func (s *Server) sweep(ctx context.Context) {
 	}
 }
 
-// tellDeserted wakes sweep. It never blocks: loops call it.
+// tellDeserted wakes sweep. It never blocks, since loops call it.
 func (s *Server) tellDeserted() {
 	select {
 	case s.deserted <- struct{}{}:
-	default: // it is told already
+	default: // sweep is awake already
 	}
 }
 

@@ -22,21 +22,21 @@ import (
 
 // Options are how a Server runs.
 type Options struct {
-	Loops         int // Relays side by side, each with its own sockets; at least 1
+	Loops         int // number of Relays, each with its own sockets; at least 1
 	IO            netio.Options
-	ReceiveBuffer int // kernel's, of each listening socket, in bytes; 0 means netio's default
+	ReceiveBuffer int // the kernel's, of each listening socket, in bytes; 0 means netio's default
 	Log           zerolog.Logger
-	HideAddresses bool            // log the networks of players, not their addresses
-	Bans          *ratelimit.Bans // nil: nobody is banned
-	Kernel        Kernel          // the caller closes what is in it, after Run
-	// Inherited are listening sockets that another process opened, for the listeners that have their addresses: of a
-	// service manager, or of the predecessor's Server.Files. The Server closes them.
+	HideAddresses bool            // log the networks of clients, not their addresses
+	Bans          *ratelimit.Bans // nil: there are no bans
+	Kernel        Kernel          // the caller closes its parts after Run
+	// Inherited are listening sockets that another process opened, for the listeners at their addresses. They come from
+	// a service manager, or from the predecessor's Server.Files. The Server closes them.
 	Inherited []*os.File
-	// OthersGone is closed when no other process has sockets at the addresses of Inherited any more. Nil: never.
+	// OthersGone is closed when no other process has sockets at the addresses of Inherited. Nil means never.
 	OthersGone <-chan struct{}
 }
 
-// Server runs a proxy: one loop per core, sharing nothing.
+// Server runs a proxy: loops that share no session and no socket.
 type Server struct {
 	loops     []*loop
 	options   Options
@@ -49,13 +49,13 @@ type Server struct {
 	deserted   chan struct{} // tells that a removed listener has no session in one loop
 	handedOver bool          // guarded by reloading
 	inherited  []inherited   // guarded by reloading
-	captures   atomic.Int32  // that run
-	mu         sync.Mutex    // guards what follows
+	captures   atomic.Int32  // captures that run
+	mu         sync.Mutex    // guards the fields below
 	settings   *Settings
-	addrs      []netip.AddrPort // of settings' listeners
+	addrs      []netip.AddrPort // of the settings' listeners
 }
 
-// Listen opens the sockets of all listeners. The settings must not change any more.
+// Listen opens the sockets of all listeners. The settings must not change afterwards.
 func Listen(s *Settings, o Options) (*Server, error) {
 	o.Loops = max(o.Loops, 1)
 	if o.Bans == nil {
@@ -75,7 +75,7 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	for i := range o.Loops {
 		if err := server.addLoop(i); err != nil {
 			for _, l := range server.loops {
-				_ = l.poller.Close() // the error that matters is the one before
+				_ = l.poller.Close() // the earlier error matters more
 			}
 			server.disown()
 			return nil, err
@@ -87,8 +87,8 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	return server, nil
 }
 
-// reserve makes room for the descriptors of all sessions and listeners before they come: it is nothing that a loop
-// should wait for.
+// reserve makes room for the descriptors of all sessions and listeners in advance, since a loop should not wait for
+// that.
 func (s *Server) reserve(settings *Settings) {
 	netio.Reserve(s.options.Loops * (settings.Limits.Sessions + len(settings.Listeners)))
 }
@@ -101,8 +101,8 @@ func (s *Server) addLoop(shard int) error {
 	o := &s.options
 	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Pools: &s.pools, Presence: &s.presence, Allowance: s.allowance, Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard),
-		Deserted: s.tellDeserted,
+		Pools: &s.pools, Presence: &s.presence, Allowance: s.allowance, Forwarder: o.Kernel.forwarder(),
+		Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted,
 	}, poller, time.Now())
 	loop := newLoop(relay, poller)
 	if o.Kernel.Shield == nil && o.Kernel.Plain {
@@ -121,9 +121,10 @@ func (s *Server) addLoop(shard int) error {
 	return nil
 }
 
-// open opens the socket of a listener for one loop: the first, which chooses the address, or another at that address.
-func (s *Server) open(loop int, poller netio.Poller, l *Listener, addr netip.AddrPort, settings *Settings) (netio.Socket,
-	error) {
+// open opens the socket of a listener for one loop. The first loop chooses the address, and the others open the same
+// one.
+func (s *Server) open(loop int, poller netio.Poller, l *Listener, addr netip.AddrPort,
+	settings *Settings) (netio.Socket, error) {
 	socket, err := s.adopt(loop, poller, l, addr, settings)
 	if socket != nil || err != nil {
 		return socket, err
@@ -143,22 +144,22 @@ func (s *Server) open(loop int, poller netio.Poller, l *Listener, addr netip.Add
 	return l.Transport.listen(poller, addr, shared, settings, o)
 }
 
-// keep notes the settings that hold now.
+// keep stores the present settings.
 func (s *Server) keep(settings *Settings, addrs []netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.settings, s.addrs = settings, addrs
 }
 
-// Addrs are the addresses of the listeners, in the order of the settings. Safe for concurrent use.
+// Addrs returns the addresses of the listeners, in the order of the settings. It is safe for concurrent use.
 func (s *Server) Addrs() []netip.AddrPort {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.addrs
 }
 
-// Run serves until ctx is done. Then it lets no one in, waits for Settings.DrainGrace for sessions to end, says
-// goodbye to every client and upstream that is left, in their own protocols, and returns nil.
+// Run serves until ctx is done. Then it admits no new clients, and waits for Settings.DrainGrace for sessions to end.
+// It says goodbye to all remaining clients and upstreams in their own protocols, and returns nil.
 func (s *Server) Run(ctx context.Context) error {
 	unwatched, unwatch := context.WithCancel(ctx)
 	defer unwatch()
@@ -177,13 +178,13 @@ func (s *Server) Run(ctx context.Context) error {
 	for range s.loops {
 		if err := <-results; err != nil {
 			errs = append(errs, err)
-			s.drain() // one loop less is no proxy: end the others too
+			s.drain() // without one loop the proxy is broken: end the others too
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// enforceBans has every loop look at its sessions whenever the bans have changed, until ctx is done.
+// enforceBans makes every loop check its sessions whenever the bans have changed, until ctx is done.
 func (s *Server) enforceBans(ctx context.Context) {
 	changed := s.options.Bans.Subscribe()
 	for {
@@ -198,7 +199,7 @@ func (s *Server) enforceBans(ctx context.Context) {
 	}
 }
 
-// wake has the loop of a shard, or all of them, take a turn. Loops call it.
+// wake makes the loop of a shard, or all loops, take a turn. Loops call it.
 func (s *Server) wake(shard int) {
 	for i, l := range s.loops {
 		if shard == i || shard == upstream.AllShards {
@@ -213,7 +214,7 @@ func (s *Server) drain() {
 	}
 }
 
-// Snapshot is how things stand now. It waits for each loop's turn; after Run it has only zeros.
+// Snapshot returns the present state of all loops. It waits for each loop's turn. After Run it has only zeros.
 func (s *Server) Snapshot() Snapshot {
 	var all Snapshot
 	for _, l := range s.loops {
@@ -226,5 +227,5 @@ func (s *Server) Snapshot() Snapshot {
 	return all
 }
 
-// Bans are the bans in force, to be changed and subscribed to. Safe for concurrent use.
+// Bans returns the bans in force, for changes and subscriptions. It is safe for concurrent use.
 func (s *Server) Bans() *ratelimit.Bans { return s.options.Bans }

@@ -10,17 +10,17 @@ import (
 	sessions "tidegate/session"
 )
 
-// tap stands between a Relay and its sockets while anybody captures, and copies what passes. At all other times there
-// is none, and nothing asks for one but each turn of the loop.
+// tap stands between a Relay and its sockets while a capture runs, and copies the datagrams. Without a capture there
+// is no tap, and only each turn of the loop checks for one.
 type tap struct {
 	Sockets
 	table  sessionTable
-	now    time.Time // of the loop's turn
+	now    time.Time // the time of the loop's turn
 	spools []*spool
 	prefix []byte // scratch
 }
 
-// tapInto has a spool get what its filter wants.
+// tapInto makes the tap copy datagrams into a spool, as its filter selects.
 func (o *outlet) tapInto(now time.Time, table sessionTable, s *spool) {
 	if o.tap == nil {
 		o.tap = &tap{Sockets: o.Sockets, table: table, now: now}
@@ -29,17 +29,18 @@ func (o *outlet) tapInto(now time.Time, table sessionTable, s *spool) {
 	o.tap.spools = append(o.tap.spools, s)
 }
 
-// untap ends that.
+// untap ends the effect of tapInto.
 func (o *outlet) untap(s *spool) {
 	if o.tap == nil {
 		return
 	}
-	if o.tap.spools = slices.DeleteFunc(o.tap.spools, func(other *spool) bool { return other == s }); len(o.tap.spools) == 0 {
+	if o.tap.spools = slices.DeleteFunc(o.tap.spools,
+		func(other *spool) bool { return other == s }); len(o.tap.spools) == 0 {
 		o.Sockets, o.tap = o.tap.Sockets, nil
 	}
 }
 
-// untapped are the loop's own sockets.
+// untapped returns the loop's own sockets.
 func (o *outlet) untapped() Sockets {
 	if o.tap != nil {
 		return o.tap.Sockets
@@ -47,7 +48,7 @@ func (o *outlet) untapped() Sockets {
 	return o.Sockets
 }
 
-// watches reports whether a session must not be forwarded by others, since someone captures it.
+// watches reports whether a capture needs a session's datagrams, so that they must not be forwarded elsewhere.
 func (t *tap) watches(e *entry) bool {
 	if t == nil {
 		return false
@@ -75,7 +76,7 @@ func (t *tap) sent(s netio.Socket, to netip.AddrPort, datagram []byte) {
 	t.copy(s, &Captured{At: t.now, From: s.Addr(), To: to, Sent: true}, to, datagram)
 }
 
-// received is called before the Relay has the datagram, which it may overwrite.
+// received copies a datagram before the Relay gets it, since the Relay may overwrite it.
 func (t *tap) received(s netio.Socket, from netip.AddrPort, datagram []byte) {
 	t.copy(s, &Captured{At: t.now, From: from, To: s.Addr()}, from, datagram)
 }
@@ -97,16 +98,16 @@ func (t *tap) copy(s netio.Socket, c *Captured, peer netip.AddrPort, datagram []
 	}
 }
 
-// wanted reports whether anybody's filter chooses the topic.
+// wanted reports whether any capture's filter selects the topic.
 func (t *tap) wanted(about *topic) bool {
 	return slices.ContainsFunc(t.spools, func(s *spool) bool { return about.chosenBy(s.filter) })
 }
 
-// topic is what a datagram is about.
+// topic has the facts about a datagram that filters look at.
 type topic struct {
 	transport Transport
-	upstream  bool           // it is between us and a server
-	client    netip.AddrPort // the zero AddrPort: no player's
+	upstream  bool           // between the proxy and a server
+	client    netip.AddrPort // the zero AddrPort: no client's
 	session   SessionID      // 0: none
 	route     string         // empty: none, a check of an upstream's servers
 	pool      string         // the upstream
@@ -133,16 +134,17 @@ func (t *tap) topic(s netio.Socket, peer netip.AddrPort, datagram []byte, sent b
 		pool := owner.checker.upstream
 		return topic{transport: pool.Transport, upstream: true, pool: pool.Name}
 	}
-	return topic{} // of a socket that is nobody's yet
+	return topic{} // of a socket without an owner yet
 }
 
-// topicOf is that of a datagram between us and a server, on behalf of a client or of none.
+// topicOf returns the topic of a datagram between the proxy and a server. client is zero if the datagram is no
+// client's.
 func topicOf(r *route, client netip.AddrPort, id SessionID) topic {
 	pool := r.Upstream
 	return topic{transport: pool.Transport, upstream: true, client: client, session: id, route: r.Name, pool: pool.Name}
 }
 
-// topicAt is that of a datagram between a client and a listener: of its session, or of none yet.
+// topicAt returns the topic of a datagram between a client and a listener, with or without a session.
 func (t *tap) topicAt(d *listener, client netip.AddrPort) topic {
 	r, id := d.route, SessionID(0)
 	if e := t.table.Get(sessions.Key{Listener: d.index, Client: client}); e != nil {
@@ -151,8 +153,8 @@ func (t *tap) topicAt(d *listener, client netip.AddrPort) topic {
 	return topic{transport: d.transport, client: client, session: id, route: r.Name, pool: r.Upstream.Name}
 }
 
-// clientOf is whose a datagram between a listener and a peer is, where that may be a trusted proxy that says so, or
-// has said so.
+// clientOf returns the client of a datagram between a listener and a peer. If the peer is a trusted proxy, its
+// present or last header names the client.
 func (d *listener) clientOf(peer netip.AddrPort, datagram []byte, sent bool) netip.AddrPort {
 	f := d.proxies
 	if f == nil || !f.trusts(peer.Addr()) {
@@ -162,7 +164,7 @@ func (d *listener) clientOf(peer netip.AddrPort, datagram []byte, sent bool) net
 	if !known {
 		h, known = f.older[peer]
 	}
-	if !sent || known && h.Format == proxyproto.Simple { // answers have no header else, and may look like one
+	if !sent || known && h.Format == proxyproto.Simple { // other answers have no header, but could look like one
 		if told, _, err := proxyproto.Parse(datagram); err == nil {
 			h, known = told, true
 		}

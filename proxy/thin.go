@@ -10,34 +10,35 @@ import (
 	"tidegate/internal/netio"
 )
 
-// Where the kernel has no gate for strangers, for want of the right to use eBPF, a classic filter lets fewer of them
-// pass while a loop is behind: one of 16, and of those again one of 4, until the loop keeps up. A stranger passes with
-// all it says for a while, and then others do: it takes several datagrams to come in.
+// Without the right to use eBPF, the kernel has no gate for strangers. Then a classic filter lets fewer strangers
+// pass while a loop is behind. First it passes one in 16, and then one in 4 of these, until the loop keeps up. All
+// datagrams of a chosen stranger pass for a while, and then other strangers are chosen, since a client needs several
+// datagrams to join.
 const (
 	thinFirst  = 16
 	thinFactor = 4
-	thinMost   = 256                    // one of so many passes at least
-	thinEvery  = 20 * time.Millisecond  // until what was done shows: what waits already is to be read first
-	thinCalm   = time.Second            // until more are let pass again
-	thinBear   = 50_000                 // strangers a second are no reason to let fewer pass
-	thinTurn   = 500 * time.Millisecond // that a stranger has to come in
-	thinRenew  = 200 * time.Millisecond // until the filter is told of those who have come in since
+	thinMost   = 256                    // the smallest share of strangers that pass is one in so many
+	thinEvery  = 20 * time.Millisecond  // until a change shows: waiting datagrams are read first
+	thinCalm   = time.Second            // until more may pass again
+	thinBear   = 50_000                 // so many strangers a second are no reason to let fewer pass
+	thinTurn   = 500 * time.Millisecond // time for a stranger to join
+	thinRenew  = 200 * time.Millisecond // until the filter learns of clients that have joined since
 	thinDoors  = 64                     // beyond so many listeners, filters take longer to change than they save
 )
 
-// strangerSampler does that for a loop.
+// strangerSampler controls the classic filters of a loop.
 type strangerSampler struct {
-	one     int // of so many strangers passes
+	one     int // one in so many strangers passes
 	clients *shield.ClientBitmap
-	known   uint64    // the Relay's knownChanges when the filters were told
-	changed time.Time // when one was
-	turned  time.Time // when other strangers got their turn
+	known   uint64    // the Relay's known.changes at the last renewal
+	changed time.Time // when one last changed
+	turned  time.Time // when other strangers were chosen
 	renewed time.Time
-	told    int       // how many filters have been since
-	telling bool      // others are still to be
-	behind  time.Time // when the loop was last
-	looked  time.Time // at what the kernel has dropped
-	dropped uint32    // of the kernel until then
+	told    int       // number of filters renewed since
+	telling bool      // more filters are still to be renewed
+	behind  time.Time // when the loop was last behind
+	looked  time.Time // when dropped was read
+	dropped uint32    // the kernel's drops until then
 }
 
 // turn is called at the end of each of the loop's turns.
@@ -67,7 +68,7 @@ func (t *strangerSampler) turn(now time.Time, r *Relay) {
 	}
 }
 
-// due is when turn wants to be called at the latest; zero: whenever.
+// due returns when turn must be called at the latest; zero means no limit.
 func (t *strangerSampler) due() time.Time {
 	switch {
 	case t.telling:
@@ -78,7 +79,7 @@ func (t *strangerSampler) due() time.Time {
 	return codec.Earliest(t.calm(), t.turned.Add(thinTurn))
 }
 
-// calm is when the loop has kept up for long enough, if it does until then.
+// calm returns when the loop has kept up for long enough, if it keeps up until then.
 func (t *strangerSampler) calm() time.Time {
 	latest := t.changed
 	for _, other := range [...]time.Time{t.behind, t.looked} {
@@ -89,15 +90,14 @@ func (t *strangerSampler) calm() time.Time {
 	return latest.Add(thinCalm)
 }
 
-// bears reports whether the loop could bear it if one of so many of the strangers passed who have come since the last
-// look.
+// bears reports whether the loop could read one in so many of the strangers that have come since the last look.
 func (t *strangerSampler) bears(now time.Time, r *Relay, one int) bool {
 	dropped, took := t.dropped, now.Sub(t.looked)
 	t.look(now, r)
 	return float64(t.dropped-dropped) <= float64(thinBear*max(one, 1))*took.Seconds()
 }
 
-// look asks the kernel how many it has dropped at all listeners.
+// look reads how many datagrams the kernel has dropped at all listeners.
 func (t *strangerSampler) look(now time.Time, r *Relay) {
 	t.looked, t.dropped = now, 0
 	for _, d := range r.listeners {
@@ -117,7 +117,8 @@ func (t *strangerSampler) change(now time.Time, r *Relay, one int) {
 	t.look(now, r)
 }
 
-// renew begins to tell the filters whom the Relay knows now, or, when all may pass, to take that away.
+// renew begins to give the filters the Relay's known clients. When all strangers may pass, it begins to remove the
+// filters.
 func (t *strangerSampler) renew(now time.Time, r *Relay) {
 	t.renewed, t.known = now, r.known.changes
 	if t.clients != nil {
@@ -130,7 +131,8 @@ func (t *strangerSampler) renew(now time.Time, r *Relay) {
 	t.tell(r)
 }
 
-// tell tells the next filters: one a turn, or some that are small, as it takes up to 2 ms in which nothing is read.
+// tell renews the next filters: one per turn, or several small ones. A renewal takes up to 2 ms, in which nothing is
+// read.
 func (t *strangerSampler) tell(r *Relay) {
 	last := min(t.told+t.clients.Batch(), len(r.listeners)) // there may be fewer since a reload
 	for ; t.told < last; t.told++ {
@@ -142,6 +144,6 @@ func (t *strangerSampler) tell(r *Relay) {
 func (t *strangerSampler) tellDoor(r *Relay, i int) {
 	l := &r.settings.Listeners[i]
 	if socket, ok := netio.ListenerOf(r.listeners[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
-		_ = guardClassic(socket, l, t.clients) // without it the buffer may overflow, as on other systems
+		_ = guardClassic(socket, l, t.clients) // without the filter the buffer may overflow, as on other systems
 	}
 }
