@@ -28,8 +28,8 @@ func (u *Unproved) trusts(a netip.Addr) bool {
 // allowanceNetworks are the sizes of one network.
 var allowanceNetworks = ratelimit.Networks{V4: 24, V6: 48}
 
-// grant is the number of bytes that a session takes from the Allowance at once, so that few datagrams wait for its
-// lock. The part that a session leaves unused is lost.
+// grant is the number of bytes that a session takes from the Allowance at once. So few datagrams wait for its lock.
+// The part that a session leaves unused is lost.
 const grant = 4 << 10
 
 // Allowance is the number of bytes that may go to clients without proof of their address. All Relays share it, since

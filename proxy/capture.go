@@ -46,8 +46,8 @@ type Catch struct {
 }
 
 // Capture passes all datagrams that f selects to take, first an empty Catch once every loop captures. It ends without
-// an error when ctx is done, when the proxy has ended, or when the session that f names has ended. A Catch is lent
-// until take returns. Meanwhile the kernel does not forward the captured sessions.
+// an error when ctx is done, the proxy has ended, or the session that f names has ended. A Catch is lent until take
+// returns. Meanwhile the kernel does not forward the captured sessions.
 func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch) error) error {
 	if err := s.mayCapture(ctx, &f); err != nil {
 		return err

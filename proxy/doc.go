@@ -27,8 +27,8 @@
 // A session from its first datagram to its end:
 //
 //   - relay.go, due.go, listener.go: received datagrams, due work, sent datagrams
-//   - newcomer.go, presence.go, evict.go, trust.go, allowance.go: new clients, their places, and the bytes that they may
-//     get before they have proved their address
+//   - newcomer.go, presence.go, evict.go, trust.go, allowance.go: new clients, their places, and the bytes
+//     that they may get before they have proved their address
 //   - backlog.go, thin.go: strangers, when more datagrams come than the loop can read
 //   - session.go, events.go, ahead.go, admit.go, identity.go: the two sides, and when each of them is admitted
 //   - pressure.go: a side that sends more than the other side takes

@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// DrainBy refuses all new clients. Sessions may go on until they end, or until the given time, when they are told
+// DrainBy refuses all new clients. Sessions may go on until they end, or until the given time. Then they get a
 // goodbye. A second call can only choose an earlier time.
 func (r *Relay) DrainBy(now, at time.Time) {
 	if !r.draining || at.Before(r.drainBy) {

@@ -28,7 +28,7 @@ type limits struct {
 // rule is a Limit with the Buckets of addresses without a session.
 type rule struct {
 	ratelimit.Limit
-	why     error // for the journal
+	why     error // text for the journal
 	hashed  *ratelimit.HashedBuckets
 	overall ratelimit.Bucket
 }

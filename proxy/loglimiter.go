@@ -69,8 +69,8 @@ func newLogLimiter(now time.Time, seed uint64) logLimiter {
 
 func (k lineKind) isDrop() bool { return k < lineKind(stats.DropCount) || k == lineFailed }
 
-// allow reports whether a line about a source may be written, and how many lines of its kind were suppressed since
-// the last one.
+// allow reports whether a line about a source may be written. If so, it returns how many lines of its kind were
+// suppressed since the last one.
 func (h *logLimiter) allow(now time.Time, k lineKind, from netip.Addr) (suppressed uint64, ok bool) {
 	// The kind is checked first. In a flood it refuses most lines, and its state is in the processor's caches.
 	if h.limits[k].Spent(now) || !h.hears(now, k, from) || !h.limits[k].Allow(now) {

@@ -9,7 +9,7 @@ import (
 // node counts for limits. It stands for one session, the sessions of one address or network, or all sessions.
 type node struct {
 	sessions int
-	queued   int                                              // bytes
+	queued   int                                              // bytes that wait
 	buckets  [ratelimit.ReliableMessages + 1]ratelimit.Bucket // by quantity; the one of handshakes is not used
 }
 

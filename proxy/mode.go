@@ -11,7 +11,7 @@ import (
 // Mode is how a route handles datagrams.
 type Mode uint8
 
-// Modes.
+// Values of Mode.
 const (
 	// ModeTerminate ends each side's protocol and carries messages.
 	ModeTerminate Mode = iota

@@ -126,8 +126,8 @@ func (r *Relay) quiesce(now time.Time, e *entry) {
 	r.settle(now, e)
 }
 
-// depart has a session that has left its server seek another. The client gets the old server's messages until another
-// server has taken the session.
+// depart makes a session that has left its server seek another. The client gets the old server's messages until
+// another server has taken the session.
 func (r *Relay) depart(now time.Time, e *entry) {
 	p := &e.Value
 	r.closing.add(now, e, r)

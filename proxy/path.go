@@ -8,8 +8,8 @@ import (
 	"tidegate/ratelimit"
 )
 
-// Pace bounds the datagrams to a server from one address. RakLib and Cloudburst block an address beyond 200, or 120,
-// datagrams in 10 ms, and all sessions of a proxy have one address.
+// Pace bounds the datagrams to a server from one address. RakLib and Cloudburst block an address that sends too much:
+// beyond 200 or 120 datagrams in 10 ms. All sessions of a proxy have one address.
 type Pace struct {
 	Datagrams int // of this Relay, in any span; 0: unbounded
 	Span      time.Duration

@@ -306,7 +306,7 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 	r.redial(now, e)
 }
 
-// refusals is how many times in a row the host of an established session's server may report a closed port before the
+// refusals is how many times in a row the host of an established session's server may report a closed port. Then the
 // Relay believes it.
 const refusals = 3
 

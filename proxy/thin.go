@@ -12,8 +12,8 @@ import (
 
 // Without the right to use eBPF, the kernel has no gate for strangers. Then a classic filter lets fewer strangers
 // pass while a loop is behind. First it passes one in 16, and then one in 4 of these, until the loop keeps up. All
-// datagrams of a chosen stranger pass for a while, and then other strangers are chosen, since a client needs several
-// datagrams to join.
+// datagrams of a chosen stranger pass for a while, since a client needs several datagrams to join. Then other
+// strangers are chosen.
 const (
 	thinFirst  = 16
 	thinFactor = 4

@@ -16,8 +16,8 @@ type Transport struct {
 	// Probes says that the protocol searches for the path's MTU while it connects to a server. Routers must not fragment
 	// its datagrams meanwhile. Where the system cannot forbid fragments, the search goes on without that.
 	Probes bool
-	// Sources, if valid, is the prefix from which each session gets its own address towards a server. With Pooled,
-	// sessions at different servers share sockets.
+	// Sources, if valid, is the prefix from which each session gets its own address at a server. With Pooled, sessions
+	// at different servers share sockets.
 	Sources netip.Prefix
 	Pooled  bool
 	// ReceiveBuffer is the size in bytes of the kernel's receive buffer of each socket to a server. 0 means netio's

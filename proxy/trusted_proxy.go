@@ -59,7 +59,7 @@ type trustedProxies struct {
 	most          int
 }
 
-// newTrustedProxies returns the trusted proxies of a listener, or nil if it has none. old are those from before a
+// newTrustedProxies returns the trusted proxies of a listener, or nil if it has none. old has the state before a
 // reload.
 func newTrustedProxies(trusted []netip.Prefix, most int, old *trustedProxies) *trustedProxies {
 	if len(trusted) == 0 {
