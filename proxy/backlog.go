@@ -13,12 +13,12 @@ import (
 // Clients and strangers wait in one receive buffer of the kernel. It holds about 2,700 small datagrams, or 960 with a
 // network card that uses a page for each. A full buffer drops both alike. So the loop must empty it faster than it
 // fills. When the loop has read more than mostBacklog datagrams without finding the buffer empty, it reads strangers
-// and drops them. It still answers one in heardOf, which may be honest. Such a drop costs a fifth of an answer. Where
+// and drops them. It still handles one in heardOf, which may be honest. Such a drop costs a fifth of an answer. Where
 // the kernel has a gate for strangers, their datagrams never reach the loop.
 const (
 	someBacklog = 256 // a loop with more datagrams to read at once is behind
 	mostBacklog = 512
-	heardOf     = 8 // beyond mostBacklog, one stranger in so many gets an answer
+	heardOf     = 8 // beyond mostBacklog, one stranger's datagram in so many is handled
 )
 
 // Answers to strangers that are no larger than the question cannot amplify. But they cost more than all other work on

@@ -22,7 +22,7 @@ type Figures struct {
 	ToUpstreams stats.Samples
 	Rules       []RuleCount
 	Bans        int             // bans in force, and past bans that are still remembered
-	Turns       stats.Histogram // durations of loops' turns, one of turnSample counted
+	Turns       stats.Histogram // durations of loops' turns, one in 16 counted
 	Draining    bool
 	Kernel      stats.KernelFigures
 }

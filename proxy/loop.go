@@ -77,8 +77,8 @@ func (l *loop) next() time.Time {
 	return next
 }
 
-// sockets returns the totals of the loop's sockets. The kernel counts the filters' drops again for each socket. So
-// they are subtracted. A drop is counted at two moments. Between them the total stays as it was.
+// sockets returns the totals of the loop's sockets. The kernel counts a filter's drop twice: for the filter, and
+// later for the socket. So the filters' drops are subtracted here. Between the two counts the total stays as it was.
 func (l *loop) sockets() netio.Stats {
 	s := l.poller.Stats()
 	s.KernelDrops -= min(l.relay.known.gate.Drops(), s.KernelDrops)

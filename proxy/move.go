@@ -28,8 +28,8 @@ func (s *Server) Transfer(ctx context.Context, id SessionID, to netip.AddrPort) 
 	})
 }
 
-// TransferServer moves all sessions of a server to other servers of its upstream, by its balance. It drains the
-// server, so that no session comes back. It returns the number of sessions on their way.
+// TransferServer moves all sessions of a server to other servers, as the upstream balances new sessions. It drains
+// the server, so that no session comes back. It returns the number of sessions on their way.
 func (s *Server) TransferServer(ctx context.Context, upstreamName string, from netip.AddrPort) (moved int, err error) {
 	pool, err := s.pool(upstreamName)
 	if err != nil {

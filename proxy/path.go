@@ -69,8 +69,8 @@ func (ps *paths) take(now time.Time, u *Upstream, server netip.AddrPort) *path {
 	return best
 }
 
-// own returns the path of a session with its own source address, or nil without a bound. The path gets the whole
-// Pace, since no other loop uses the address.
+// own returns the path of a session with its own source address, or nil without a bound. The path gets the Pace of
+// all loops together, since no other loop uses the address.
 func (ps *paths) own(now time.Time, u *Upstream) *path {
 	if u.Pace.Datagrams == 0 {
 		return nil

@@ -85,8 +85,8 @@ func (o *outlet) sendToClient(now time.Time, e *entry, datagram []byte) {
 	o.Send(p.face, p.via.to(client), datagram)
 }
 
-// reviewTrust checks whether the client has answered by now. heard says that its connected connection has just
-// accepted a datagram. A protocol without proof has no better sign.
+// reviewTrust checks whether the client has answered by now. heard says that the client was connected, and its
+// connection has just accepted a datagram from it. A protocol without proof has no better sign.
 func (t sessionTable) reviewTrust(e *entry, k *known, heard bool) {
 	p := &e.Value
 	proved := p.proved()

@@ -53,7 +53,7 @@ type trustedProxies struct {
 	trusted []netip.Prefix
 	at      trustedProxy // the trusted proxy of the present datagram
 	// Most proxies send a header in their first datagram only. recent and older remember these headers by the proxies'
-	// addresses. Each has at most most entries. When recent is full it becomes older, and the entries of older are
+	// addresses. The field most bounds each of them. A full recent becomes older, and the entries of older are
 	// forgotten.
 	recent, older map[netip.AddrPort]proxyproto.Header
 	most          int
