@@ -100,7 +100,8 @@ func TestAggregateOnTheWire(t *testing.T) {
 		return codec.Message{Mode: codec.Reliable, ID: id, HasID: true, Payload: payload}
 	}
 	large := bytes.Repeat([]byte{7}, 1190)
-	w.sendAtOnce(p, []codec.Message{reliable(1, []byte("a")), reliable(2, nil), reliable(3, large), reliable(4, []byte("d"))})
+	w.sendAtOnce(p, []codec.Message{reliable(1, []byte("a")), reliable(2, nil), reliable(3, large),
+		reliable(4, []byte("d"))})
 	w.Run(time.Second)
 	want := [][]byte{
 		{0x86, 0, 3, 0, 1, 0, 'a', 2, 0, 2, 0},

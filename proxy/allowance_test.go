@@ -91,7 +91,8 @@ func forgedLife(t *testing.T, dialect rtype.Dialect, forged int, bounds Unproved
 	w.streams(time.Hour)
 	told, _ := w.count()
 	hello, _ := p.Dial(w.Now(), doorAddr, codec.Hello{}).Transmit(w.Now(), nil)
-	guesses := [][]byte{{0}, {2}, {1, 0, 0}, {1, 1, 1}, {1}, append([]byte{3, 0, 0, 0, 1, 0, 0}, "guess"...), []byte("pong"), hello}
+	guesses := [][]byte{{0}, {2}, {1, 0, 0}, {1, 1, 1}, {1}, append([]byte{3, 0, 0, 0, 1, 0, 0}, "guess"...),
+		[]byte("pong"), hello}
 	asked := 0
 	forge := func(after time.Duration, victim netip.AddrPort, d []byte) {
 		w.After(after, func() { asked += wireSize(victim, len(d)) })

@@ -65,7 +65,8 @@ func TestSheddingIsCheap(t *testing.T) {
 	if n := allocs.PerRun(1000, shed); n != 0 {
 		t.Errorf("%v allocations for each", n)
 	}
-	if told, all := p.relay.journal.lines.suppressed[stats.DropOverload], p.relay.counters.Drops[stats.DropOverload]; told != all-1 {
+	if told, all := p.relay.journal.lines.suppressed[stats.DropOverload],
+		p.relay.counters.Drops[stats.DropOverload]; told != all-1 {
 		t.Errorf("%d of %d left suppressed, want all but one", told, all)
 	}
 }

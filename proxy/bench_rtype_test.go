@@ -55,7 +55,8 @@ func BenchmarkRTypeWorld(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			const players, entities, frames = 8, 100, 60
-			g := newBenchGame(b, rtype.New(rtype.Options{Dialect: c.dialect, Refresh: c.refresh, Seed: [32]byte{1}}), players, entities)
+			g := newBenchGame(b, rtype.New(rtype.Options{Dialect: c.dialect, Refresh: c.refresh, Seed: [32]byte{1}}), players,
+				entities)
 			g.sockets.datagrams, g.sockets.bytes = 0, 0
 			b.ReportAllocs()
 			for b.Loop() {
@@ -89,7 +90,8 @@ func newBenchGame(b *testing.B, p *rtype.Protocol, players, entities int) *bench
 	b.Helper()
 	g := &benchGame{sockets: &meteredSockets{buffer: make([]byte, 0, codec.MaxDatagram)}, now: time.Unix(1_700_000_000, 0)}
 	settings := &Settings{
-		Listeners:        []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{p}, Route: matrixRoute(p, p)}},
+		Listeners: []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{p},
+			Route: matrixRoute(p, p)}},
 		Limits:           sessions.Limits{Sessions: 100, HalfOpen: 100},
 		HandshakeTimeout: time.Hour, IdleTimeout: 1000 * time.Hour,
 		Unproved: Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20},

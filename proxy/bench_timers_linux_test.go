@@ -74,7 +74,8 @@ func (c *crowdNet) asleep(from netip.AddrPort) *entry {
 	r := c.relay
 	d := r.listeners[0]
 	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{
-		listener: d, route: d.route, protocol: d.entries[0].protocol, tally: d.entries[0].tally, established: true, heard: c.now,
+		listener: d, route: d.route, protocol: d.entries[0].protocol, tally: d.entries[0].tally, established: true,
+		heard: c.now,
 		terminated: &terminated{
 			bridge:   d.entries[0].bridge,
 			client:   side{Sender: bridge.Sender{Conn: &sleeper{now: c.now}}, up: true},

@@ -125,7 +125,8 @@ func TestCapture(t *testing.T) {
 				await.Until(t, "captured is all that the "+end.name+" sent", func() bool {
 					return slices.Equal(c.of(end.upstream, false), end.peer.sent)
 				})
-				if sent := c.of(end.upstream, true); len(sent) < len(end.peer.heard) || !slices.Equal(sent[:len(end.peer.heard)], end.peer.heard) {
+				if sent := c.of(end.upstream, true); len(sent) < len(end.peer.heard) ||
+					!slices.Equal(sent[:len(end.peer.heard)], end.peer.heard) {
 					t.Errorf("captured towards the %s: %q; it heard %q", end.name, sent, end.peer.heard)
 				}
 			}
@@ -179,7 +180,8 @@ func (c *recorder) check(t *testing.T, client, door, server netip.AddrPort) {
 		if one.Upstream {
 			want = server
 		}
-		if peer != want || !one.Upstream && ours != door || ours.Addr() != door.Addr() || ours.Port() == 0 || one.At.IsZero() || one.Stream {
+		if peer != want || !one.Upstream && ours != door || ours.Addr() != door.Addr() || ours.Port() == 0 ||
+			one.At.IsZero() || one.Stream {
 			t.Errorf("captured %+v", one)
 		}
 		if session == 0 {
@@ -197,7 +199,8 @@ func TestCaptureOfStreams(t *testing.T) {
 		c := record(t, w.running, proxy.CaptureFilter{Upstream: "arena"})
 		w.join()
 		await.Until(t, "captured on both sides and ways", func() bool {
-			return len(c.of(false, false)) > 0 && len(c.of(false, true)) > 0 && len(c.of(true, false)) > 0 && len(c.of(true, true)) > 0
+			return len(c.of(false, false)) > 0 && len(c.of(false, true)) > 0 && len(c.of(true, false)) > 0 &&
+				len(c.of(true, true)) > 0
 		})
 		c.stop()
 		c.wait(t)

@@ -66,7 +66,8 @@ func TestChecks(t *testing.T) {
 			}
 			w.connect(codec.Hello{})
 			w.connect(codec.Hello{})
-			if got := w.proxy.relay.pools.Get("arena").Status(w.Now()); got[0].Sessions != 0 || got[1].Sessions != 2 || got[0].Cause != "silent" {
+			if got := w.proxy.relay.pools.Get("arena").Status(w.Now()); got[0].Sessions != 0 || got[1].Sessions != 2 ||
+				got[0].Cause != "silent" {
 				t.Errorf("with one server down: %+v", got)
 			}
 			w.servers[0].down = false

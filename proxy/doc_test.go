@@ -21,7 +21,10 @@ func TestMapOfFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there = slices.DeleteFunc(there, func(file string) bool { return file == "doc.go" || strings.HasSuffix(file, "_test.go") })
+	there = slices.DeleteFunc(there, func(file string) bool {
+		return file == "doc.go" ||
+			strings.HasSuffix(file, "_test.go")
+	})
 	for _, file := range there {
 		if i := slices.Index(named, file); i >= 0 {
 			named = slices.Delete(named, i, i+1)

@@ -54,7 +54,8 @@ func (c *crowd) end() {
 	c.players.Wait()
 }
 
-func (c *crowd) play(t *testing.T, r *running, p codec.Protocol, mode codec.Mode, player uint32, joined chan<- struct{}) {
+func (c *crowd) play(t *testing.T, r *running, p codec.Protocol, mode codec.Mode, player uint32,
+	joined chan<- struct{}) {
 	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
 	if err != nil {
 		t.Error(err)
@@ -158,7 +159,8 @@ func TestRestartUnderLoad(t *testing.T) {
 				}
 				await.Until(t, "settled", settled)
 				came, twice, gap := books.sum()
-				t.Logf("%s, %s: %d sent, %d lost, %d came twice, %d players told goodbye, longest gap %d ms", game.name, policy, c.sent.Load(),
+				t.Logf("%s, %s: %d sent, %d lost, %d came twice, %d players told goodbye, longest gap %d ms", game.name, policy,
+					c.sent.Load(),
 					c.sent.Load()-int64(came), twice, c.told.Load(), gap.Milliseconds())
 				if (policy == "disconnect") != (c.told.Load() == players) || policy == "transfer" && twice > 0 {
 					t.Errorf("%d players had to come again; %d messages came twice", c.told.Load(), twice)

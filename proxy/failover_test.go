@@ -62,7 +62,8 @@ func (s *saga) play(mode codec.Mode, d time.Duration) {
 	s.t.Helper()
 	for range int(d / (20 * time.Millisecond)) {
 		s.send(&s.player.peer, codec.Message{
-			Payload: []byte{0x86, byte(s.sent >> 8), byte(s.sent), 0}, Mode: mode, ID: 7, HasID: s.clients.Spec().IDs == codec.IDBeside,
+			Payload: []byte{0x86, byte(s.sent >> 8), byte(s.sent), 0}, Mode: mode, ID: 7,
+			HasID: s.clients.Spec().IDs == codec.IDBeside,
 		})
 		s.sent++
 		s.Run(20 * time.Millisecond)
@@ -215,7 +216,8 @@ func TestHoldEnds(t *testing.T) {
 // TestWithoutHold asserts that the client hears at once, with a reason that lets it join again.
 func TestWithoutHold(t *testing.T) {
 	for _, member := range udpMembers(noRType) {
-		s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, member.Protocol, func(r *Route) { r.Failover = Failover{} })
+		s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, member.Protocol,
+			func(r *Route) { r.Failover = Failover{} })
 		s.die(0)
 		for range refusals {
 			s.refuse(0)
@@ -279,7 +281,8 @@ func TestHoldKeepsTheClientID(t *testing.T) {
 
 // TestHoldIsBounded asserts that a client loses its session, but no message silently, if it sends more than may wait.
 func TestHoldIsBounded(t *testing.T) {
-	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), func(r *Route) { r.Bridge.Queue = 64 << 10 })
+	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(),
+		func(r *Route) { r.Bridge.Queue = 64 << 10 })
 	s.die(0)
 	for range refusals {
 		s.refuse(0)
@@ -318,7 +321,8 @@ func TestHoldBelievesARefusal(t *testing.T) {
 
 // TestHoldScattersTheOthers asserts that a Riptide player learns that the other players left with the server.
 func TestHoldScattersTheOthers(t *testing.T) {
-	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), func(r *Route) { r.Failover.NewIDs = true })
+	s := newSaga(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(),
+		func(r *Route) { r.Failover.NewIDs = true })
 	old := s.servers[0].peers[0]
 	for _, id := range []uint16{5, 6, 7} {
 		_ = old.conn.Announce(s.Now(), codec.Joined, id)

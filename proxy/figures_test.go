@@ -102,7 +102,8 @@ func TestFiguresOutliveAReload(t *testing.T) {
 	w.reload(func(s *Settings) { s.Listeners[0].Name = "renamed" })
 	w.connect(codec.Hello{})
 	f := w.proxy.relay.Figures()
-	if len(f.Sessions) != 2 || f.Sessions[0].Opened != 1 || f.Sessions[1].Listener != "renamed" || f.Sessions[1].Opened != 1 {
+	if len(f.Sessions) != 2 || f.Sessions[0].Opened != 1 || f.Sessions[1].Listener != "renamed" ||
+		f.Sessions[1].Opened != 1 {
 		t.Errorf("sessions %+v", f.Sessions)
 	}
 	if f.Drops[0].Listener != "play" || f.Drops[0].Drops[stats.DropEmpty] != 1 || f.Drops[1].Listener != "renamed" {

@@ -31,7 +31,8 @@ func (b *besieged) forge(from netip.AddrPort, text string) {
 	udp = binary.BigEndian.AppendUint16(udp, uint16(b.at.Port))
 	udp = binary.BigEndian.AppendUint16(udp, uint16(8+len(text)))
 	udp = append(append(udp, 0, 0), text...)
-	header := &ipv4.Header{Version: 4, Len: 20, TotalLen: 20 + len(udp), TTL: 64, Protocol: 17, Src: from.Addr().AsSlice(), Dst: b.at.IP}
+	header := &ipv4.Header{Version: 4, Len: 20, TotalLen: 20 + len(udp), TTL: 64, Protocol: 17,
+		Src: from.Addr().AsSlice(), Dst: b.at.IP}
 	if err := raw.WriteTo(header, udp, nil); err != nil {
 		b.t.Fatal(err)
 	}
@@ -108,7 +109,8 @@ func TestPlayersPassAFloodAfterAHandOver(t *testing.T) {
 	settings := *old.settings
 	settings.Listeners = slices.Clone(settings.Listeners)
 	settings.Listeners[0].Addr = old.Addrs()[0]
-	next := besiegeBy(t, &settings, Options{Loops: 1, Log: zerolog.Nop(), Kernel: newGates(t, 1), Inherited: files}, old.Server)
+	next := besiegeBy(t, &settings, Options{Loops: 1, Log: zerolog.Nop(), Kernel: newGates(t, 1), Inherited: files},
+		old.Server)
 	see := next.blind()
 	next.flood()
 	if !old.says(player, "still here") {

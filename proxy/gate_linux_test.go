@@ -69,8 +69,9 @@ func besiegedSettings(to netip.AddrPort) *Settings {
 	route := plainRoute(Any)
 	route.Upstream.Servers = upstream.At(to)
 	return &Settings{
-		Listeners: []Listener{{Name: "play", Addr: netip.MustParseAddrPort("127.0.0.1:0"), Protocols: []codec.Protocol{Any}, Route: route}},
-		Limits:    sessions.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
+		Listeners: []Listener{{Name: "play", Addr: netip.MustParseAddrPort("127.0.0.1:0"), Protocols: []codec.Protocol{Any},
+			Route: route}},
+		Limits: sessions.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
 		IdleTimeout: 30 * time.Second, DrainTimeout: time.Second,
 	}
 }
@@ -104,7 +105,10 @@ func makeRoom(t *testing.T, conn *net.UDPConn) {
 		t.Fatal(err)
 	}
 	const room = 16 << 20
-	err = raw.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUFFORCE, room) })
+	err = raw.Control(func(fd uintptr) {
+		_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUFFORCE,
+			room)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,11 @@ import (
 
 // guarded makes a world with limits.
 func guarded(t testing.TB, clients, upstreams codec.Protocol, bounds ...ratelimit.Limit) *world {
-	return newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, clients, defaultRoute(upstreams), func(s *Settings) {
-		s.Bounds = bounds
-		s.Networks = ratelimit.Networks{V4: 24, V6: 64}
-	})
+	return newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, clients, defaultRoute(upstreams),
+		func(s *Settings) {
+			s.Bounds = bounds
+			s.Networks = ratelimit.Networks{V4: 24, V6: 64}
+		})
 }
 
 func limit(of ratelimit.Quantity, per ratelimit.Scope, rate, burst int, v ratelimit.Verdict) ratelimit.Limit {
@@ -41,9 +42,11 @@ func strangerAddr(i int) netip.AddrPort {
 // TestOneAddressCannotLockOthersOut sends a thousand Connects of one byte from one address, with forged ports. They
 // take only the places of that address, and a player joins at once.
 func TestOneAddressCannotLockOthersOut(t *testing.T) {
-	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
-		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24, NetworkV6: 64}
-	})
+	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, riptide22(), defaultRoute(riptide22()),
+		func(s *Settings) {
+			s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24,
+				NetworkV6: 64}
+		})
 	for i := range 1100 {
 		w.Inject(0, netip.AddrPortFrom(netip.MustParseAddr("198.51.100.7"), uint16(2000+i)), doorAddr, []byte{2})
 	}
@@ -64,10 +67,11 @@ func TestOneAddressCannotLockOthersOut(t *testing.T) {
 // TestPlayersGetInDuringAFloodOfForgedHandshakes sends 2,000 forged Connects a second, from as many networks. Every
 // client that repeats its question joins. No established session ends. Few Connects reach the game server.
 func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
-	w := newWorldWith(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
-		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 50}
-		s.Bounds = []ratelimit.Limit{limit(ratelimit.Handshakes, ratelimit.Overall, 100, 200, ratelimit.Drop)}
-	})
+	w := newWorldWith(t, 1, simnet.Weather{Latency: 20 * time.Millisecond}, riptide22(), defaultRoute(riptide22()),
+		func(s *Settings) {
+			s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 50}
+			s.Bounds = []ratelimit.Limit{limit(ratelimit.Handshakes, ratelimit.Overall, 100, 200, ratelimit.Drop)}
+		})
 	old := w.connect(codec.Hello{})
 	n := 0
 	var flood func()
@@ -165,7 +169,8 @@ func TestTenMillionSources(t *testing.T) {
 		sources = 300_000
 	}
 	w := newWorldWith(t, 1, simnet.Weather{}, riptide22(), defaultRoute(riptide22()), func(s *Settings) {
-		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24, NetworkV6: 64}
+		s.Limits = sessions.Limits{Sessions: 1000, HalfOpen: 100, HalfOpenAddress: 8, HalfOpenNetwork: 16, NetworkV4: 24,
+			NetworkV6: 64}
 		s.Networks = ratelimit.Networks{V4: 24, V6: 64}
 		s.Bounds = []ratelimit.Limit{
 			limit(ratelimit.Handshakes, ratelimit.PerAddress, 10, 40, ratelimit.Drop),
@@ -291,7 +296,8 @@ func TestForgedDatagramsBanNobody(t *testing.T) {
 	}
 	w.Run(time.Second)
 	if len(w.bans().All()) > 0 || w.breaches(ratelimit.Packets, ratelimit.PerSession).Enforced == 0 {
-		t.Errorf("a forged R-Type session: bans %+v, %+v", w.bans().All(), w.breaches(ratelimit.Packets, ratelimit.PerSession))
+		t.Errorf("a forged R-Type session: bans %+v, %+v", w.bans().All(),
+			w.breaches(ratelimit.Packets, ratelimit.PerSession))
 	}
 }
 
@@ -319,7 +325,8 @@ func TestStrangersCannotSpendAPlayersLimits(t *testing.T) {
 
 // TestSessionsOfAnAddressCountTogether also asserts that the last session of a network releases its count.
 func TestSessionsOfAnAddressCountTogether(t *testing.T) {
-	w := guarded(t, riptide22(), raknet6(), limit(ratelimit.ReliableMessages, ratelimit.PerNetwork, 1, 30, ratelimit.Disconnect))
+	w := guarded(t, riptide22(), raknet6(), limit(ratelimit.ReliableMessages, ratelimit.PerNetwork, 1, 30,
+		ratelimit.Disconnect))
 	a, b := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 	for i := range 20 {
 		for _, p := range []*player{a, b} {

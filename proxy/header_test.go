@@ -29,7 +29,8 @@ const secondSockets = 1000
 
 func newChain(t *testing.T, weather simnet.Weather, p codec.Protocol, headers Headers, mode Mode) *chain {
 	route := defaultRoute(p)
-	route.Upstream.Headers, route.Mode, route.Bridge.AllowLossy, route.Bridge.Envelope = headers, mode, true, bridge.EnvelopeRaw
+	route.Upstream.Headers, route.Mode, route.Bridge.AllowLossy, route.Bridge.Envelope = headers, mode, true,
+		bridge.EnvelopeRaw
 	c := &chain{world: newWorld(t, 1, weather, p, route)}
 	settings, back := *c.settings, *defaultRoute(p)
 	back.Upstream.Servers = upstream.At(secondAddr)

@@ -255,6 +255,7 @@ func TestFilteredIsNotLost(t *testing.T) {
 	s.send("127.1.0.1", 0x01)
 	s.came(1)
 	if buffers, unclear := lost(s); buffers != 0 || unclear != 30 {
-		t.Errorf("a filter that counts nothing dropped 30, of which %d count as lost and %d as perhaps lost", buffers, unclear)
+		t.Errorf("a filter that counts nothing dropped 30, of which %d count as lost and %d as perhaps lost", buffers,
+			unclear)
 	}
 }

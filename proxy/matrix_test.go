@@ -44,7 +44,8 @@ func matrixRoute(client, upstream codec.Protocol) *Route {
 	if client.Spec().Joins || upstream.Spec().Joins {
 		r.Bridge.Envelope = bridge.EnvelopeFramed
 	}
-	if client.Spec().Closed && upstream.Spec().IDs == codec.IDBeside || upstream.Spec().Closed && client.Spec().IDs == codec.IDBeside {
+	if client.Spec().Closed && upstream.Spec().IDs == codec.IDBeside || upstream.Spec().Closed &&
+		client.Spec().IDs == codec.IDBeside {
 		r.Bridge.Envelope = bridge.EnvelopeRaw // R-Type carries only its own instructions
 	}
 	return r
@@ -149,7 +150,8 @@ func matrixRun(t *testing.T, seed uint64, client, upstream member) {
 	p := w.connectFirst(client, upstream)
 	w.Run(200 * time.Millisecond)
 	server := w.servers[0].peers[0]
-	w.SetWeather(simnet.Weather{Loss: 0.1, Duplication: 0.05, Latency: 5 * time.Millisecond, Jitter: 15 * time.Millisecond})
+	w.SetWeather(simnet.Weather{Loss: 0.1, Duplication: 0.05, Latency: 5 * time.Millisecond,
+		Jitter: 15 * time.Millisecond})
 	for i := range messages {
 		w.say(&p.peer, client, upstream, route, i)
 		w.say(server, upstream, client, route, i)

@@ -32,7 +32,8 @@ func (s *saga) entry() *entry { return s.proxy.relay.table.Get(s.keyOf(s.player)
 func TestMove(t *testing.T) {
 	for _, member := range reliableMembers() {
 		t.Run(member.String(), func(t *testing.T) {
-			s := movable(t, simnet.Weather{Latency: 30 * time.Millisecond, Loss: 0.05, Jitter: 5 * time.Millisecond}, member.Protocol)
+			s := movable(t, simnet.Weather{Latency: 30 * time.Millisecond, Loss: 0.05, Jitter: 5 * time.Millisecond},
+				member.Protocol)
 			s.play(strongest(member), time.Second)
 			if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {
 				t.Fatal(err)
@@ -111,7 +112,8 @@ func TestWhatCannotBeMoved(t *testing.T) {
 	}
 	asking := s.join(codec.Hello{})
 	s.RunUntil(time.Second, func() bool { return s.proxy.relay.table.Get(s.keyOf(asking)) != nil })
-	if err := s.proxy.relay.move(s.Now(), s.proxy.relay.table.Get(s.keyOf(asking)), secondAddr); !errors.Is(err, ErrNotMovable) {
+	if err := s.proxy.relay.move(s.Now(), s.proxy.relay.table.Get(s.keyOf(asking)), secondAddr); !errors.Is(err,
+		ErrNotMovable) {
 		t.Errorf("while joining: %v", err)
 	}
 }
@@ -320,7 +322,8 @@ func TestLateWordsOfAnOldServer(t *testing.T) {
 	}
 	_ = s.proxy.relay.pools.Get("arena").Drain(s.Now(), serverAddr, true)
 	talk(2 * time.Second)
-	if got := len(s.player.received()); got != said || len(s.proxy.relay.closing.list) != 1 || s.drops(stats.DropClosing) != 0 {
+	if got := len(s.player.received()); got != said || len(s.proxy.relay.closing.list) != 1 ||
+		s.drops(stats.DropClosing) != 0 {
 		t.Fatalf("%d of %d messages came, %d dropped; %d connections are closing", got, said, s.drops(stats.DropClosing),
 			len(s.proxy.relay.closing.list))
 	}
@@ -329,7 +332,8 @@ func TestLateWordsOfAnOldServer(t *testing.T) {
 	before := len(s.player.received())
 	talk(time.Second)
 	if got := len(s.player.received()); got != before || s.drops(stats.DropClosing) == 0 {
-		t.Errorf("%d messages came after the next server had taken the session, %d dropped", got-before, s.drops(stats.DropClosing))
+		t.Errorf("%d messages came after the next server had taken the session, %d dropped", got-before,
+			s.drops(stats.DropClosing))
 	}
 	s.Run(lingerTime)
 	if len(s.proxy.relay.closing.list) != 0 || s.player.gone() {
@@ -348,7 +352,8 @@ func TestLateWordsAreBounded(t *testing.T) {
 	for range 2 * maxLate / len(m.Payload) {
 		x.hand(s.Now(), s.proxy.relay, &m)
 	}
-	if dropped := int(s.drops(stats.DropClosing)); dropped < maxLate/len(m.Payload) || dropped == 2*maxLate/len(m.Payload) {
+	if dropped := int(s.drops(stats.DropClosing)); dropped < maxLate/len(m.Payload) ||
+		dropped == 2*maxLate/len(m.Payload) {
 		t.Errorf("%d messages were dropped", dropped)
 	}
 	e.Value.hold = nil

@@ -35,7 +35,8 @@ func TestOnePort(t *testing.T) {
 func onePort(t *testing.T, all []codec.Protocol) {
 	far := raknet6()
 	route := defaultRoute(far)
-	route.Bridge.Reliable, route.Bridge.AllowLossy, route.Bridge.Envelope = bridge.ReliableResend, true, bridge.EnvelopeFramed
+	route.Bridge.Reliable, route.Bridge.AllowLossy, route.Bridge.Envelope = bridge.ReliableResend, true,
+		bridge.EnvelopeFramed
 	w := newWorldWith(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, far, route, func(s *Settings) {
 		s.Listeners[0].Protocols = all
 	})

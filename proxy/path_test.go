@@ -59,65 +59,67 @@ func TestPaceKeepsServersFromBlocking(t *testing.T) {
 		{raknet6(), riptide22(), false},
 		{riptide22(), raknet6(), true}, // shows that the pace makes the difference
 	} {
-		t.Run(fmt.Sprintf("%s to %s, unbounded %v", c.clients.Spec().Name, c.servers.Spec().Name, c.unbounded), func(t *testing.T) {
-			w := paced(t, c.clients, c.servers, func(u *Upstream) {
+		t.Run(fmt.Sprintf("%s to %s, unbounded %v", c.clients.Spec().Name, c.servers.Spec().Name, c.unbounded),
+			func(t *testing.T) {
+				w := paced(t, c.clients, c.servers, func(u *Upstream) {
+					if c.unbounded {
+						u.Pace = Pace{}
+					}
+				})
+				var all []*player
+				for range players {
+					all = append(all, w.connect(codec.Hello{}))
+				}
+				for _, p := range w.servers[0].peers {
+					p.react = nil // no echoes
+				}
+				server := w.watch(20, 10*time.Millisecond)
+				for i := range messages {
+					for _, p := range all {
+						payload := append([]byte{0x86, 1, 0, byte(i)}, make([]byte, 900)...)
+						w.send(&p.peer, codec.Message{Payload: payload, Mode: codec.Reliable, ID: 7,
+							HasID: c.clients.Spec().IDs == codec.IDBeside})
+					}
+				}
+				arrived := func() (sum, least int) {
+					least = messages
+					for _, p := range w.servers[0].peers {
+						n := len(p.received())
+						sum, least = sum+n, min(least, n)
+					}
+					return sum, least
+				}
 				if c.unbounded {
-					u.Pace = Pace{}
+					w.Run(time.Second)
+					if len(server.blocked) == 0 {
+						t.Error("without a pace the server does not mind: the test proves nothing")
+					}
+					return
+				}
+				w.await("half arrived", 5*time.Second, func() bool { n, _ := arrived(); return n >= players*messages/2 })
+				if _, least := arrived(); least < messages/5 {
+					t.Errorf("when half of all messages have arrived, someone's %d of %d have", least, messages)
+				}
+				w.await("all arrived", 5*time.Second, func() bool { n, _ := arrived(); return n == players*messages })
+				if len(server.blocked) > 0 {
+					t.Error("the server has blocked the proxy")
+				}
+				if w.proxy.relay.counters.Paced == 0 {
+					t.Error("nothing had to wait")
+				}
+				for _, p := range all {
+					p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
+				}
+				w.await("ended", 10*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
+				if len(server.blocked) > 0 || len(w.proxy.relay.paths.blocked) > 0 {
+					t.Errorf("at the end: blocked %v, %d jams", server.blocked, len(w.proxy.relay.paths.blocked))
+				}
+				for _, path := range w.proxy.relay.paths.byKey {
+					if path.sessions != 0 {
+						t.Errorf("%d sessions are left on a path", path.sessions)
+					}
 				}
 			})
-			var all []*player
-			for range players {
-				all = append(all, w.connect(codec.Hello{}))
-			}
-			for _, p := range w.servers[0].peers {
-				p.react = nil // no echoes
-			}
-			server := w.watch(20, 10*time.Millisecond)
-			for i := range messages {
-				for _, p := range all {
-					payload := append([]byte{0x86, 1, 0, byte(i)}, make([]byte, 900)...)
-					w.send(&p.peer, codec.Message{Payload: payload, Mode: codec.Reliable, ID: 7, HasID: c.clients.Spec().IDs == codec.IDBeside})
-				}
-			}
-			arrived := func() (sum, least int) {
-				least = messages
-				for _, p := range w.servers[0].peers {
-					n := len(p.received())
-					sum, least = sum+n, min(least, n)
-				}
-				return sum, least
-			}
-			if c.unbounded {
-				w.Run(time.Second)
-				if len(server.blocked) == 0 {
-					t.Error("without a pace the server does not mind: the test proves nothing")
-				}
-				return
-			}
-			w.await("half arrived", 5*time.Second, func() bool { n, _ := arrived(); return n >= players*messages/2 })
-			if _, least := arrived(); least < messages/5 {
-				t.Errorf("when half of all messages have arrived, someone's %d of %d have", least, messages)
-			}
-			w.await("all arrived", 5*time.Second, func() bool { n, _ := arrived(); return n == players*messages })
-			if len(server.blocked) > 0 {
-				t.Error("the server has blocked the proxy")
-			}
-			if w.proxy.relay.counters.Paced == 0 {
-				t.Error("nothing had to wait")
-			}
-			for _, p := range all {
-				p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
-			}
-			w.await("ended", 10*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
-			if len(server.blocked) > 0 || len(w.proxy.relay.paths.blocked) > 0 {
-				t.Errorf("at the end: blocked %v, %d jams", server.blocked, len(w.proxy.relay.paths.blocked))
-			}
-			for _, path := range w.proxy.relay.paths.byKey {
-				if path.sessions != 0 {
-					t.Errorf("%d sessions are left on a path", path.sessions)
-				}
-			}
-		})
 	}
 }
 
@@ -134,7 +136,8 @@ func TestSourcesSpreadSessions(t *testing.T) {
 		}
 	}
 	w.Add(w.proxy, more...)
-	players := []*player{w.connect(codec.Hello{}), w.connect(codec.Hello{}), w.connect(codec.Hello{}), w.connect(codec.Hello{})}
+	players := []*player{w.connect(codec.Hello{}), w.connect(codec.Hello{}), w.connect(codec.Hello{}),
+		w.connect(codec.Hello{})}
 	seen := make(map[netip.Addr]int)
 	for addr := range w.servers[0].byAddr {
 		seen[addr.Addr()]++
@@ -170,7 +173,9 @@ const up10ms = 10*time.Millisecond + paceSlack
 // TestSessionsWithAddressesOfTheirOwnHaveTheirOwnPace asserts that such sessions share no pace, neither at the server
 // nor with another loop.
 func TestSessionsWithAddressesOfTheirOwnHaveTheirOwnPace(t *testing.T) {
-	w := paced(t, riptide22(), raknet6(), func(u *Upstream) { u.Transport.Sources = netip.MustParsePrefix("127.64.0.0/10") })
+	w := paced(t, riptide22(), raknet6(), func(u *Upstream) {
+		u.Transport.Sources = netip.MustParsePrefix("127.64.0.0/10")
+	})
 	relay, u := w.proxy.relay, w.settings.Listeners[0].Route.Upstream
 	relay.paths.shard.of = 3
 	one, other := relay.paths.take(w.Now(), u, serverAddr), relay.paths.take(w.Now(), u, serverAddr)

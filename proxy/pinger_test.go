@@ -104,7 +104,8 @@ func TestTextsOfSeveralServersAreJoined(t *testing.T) {
 	l.want("both there", "MCPE;Tide;844;1.21.111;7;50;1;World;Survival;1;7777;7777;")
 	l.servers[0].down = true
 	l.Run(time.Minute + 2*time.Second)
-	l.want("a minute and a refresh after the first fell silent", "MCPE;Tide;844;1.21.111;4;30;2;World;Survival;1;7777;7777;")
+	l.want("a minute and a refresh after the first fell silent",
+		"MCPE;Tide;844;1.21.111;4;30;2;World;Survival;1;7777;7777;")
 	l.servers[0].down = false
 	l.says(0, "")
 	l.Run(2 * time.Second)

@@ -72,7 +72,8 @@ func TestEveryBitOfAMessagePasses(t *testing.T) {
 			continue
 		}
 		got := all[before]
-		if !bytes.Equal(got.Payload, m.Payload) || got.Pad != 4 || got.Mode != mode || got.ID != m.ID || got.HasID != m.HasID {
+		if !bytes.Equal(got.Payload, m.Payload) || got.Pad != 4 || got.Mode != mode || got.ID != m.ID ||
+			got.HasID != m.HasID {
 			t.Errorf("%v: came back as %+v", mode, got)
 		}
 	}

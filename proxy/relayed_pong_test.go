@@ -50,7 +50,8 @@ func TestListPingsMakeNoRelayedSession(t *testing.T) {
 		}
 		relay := l.proxy.relay
 		if relay.table.Len() != 0 || relay.counters.Opened != 0 || l.proxy.dialed != 1 {
-			t.Errorf("%d sessions opened, %d sockets dialed; want none, and the one that asks", relay.counters.Opened, l.proxy.dialed)
+			t.Errorf("%d sessions opened, %d sockets dialed; want none, and the one that asks", relay.counters.Opened,
+				l.proxy.dialed)
 		}
 	}
 }

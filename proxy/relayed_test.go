@@ -215,7 +215,8 @@ func TestSilenceEndsRelayedSessions(t *testing.T) {
 		t.Fatal("a session was given up too early")
 	}
 	p.wait(2 * time.Millisecond)
-	if p.relay.table.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed || p.relay.counters.Drops[stats.DropUnanswered] != 1 {
+	if p.relay.table.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed ||
+		p.relay.counters.Drops[stats.DropUnanswered] != 1 {
 		t.Fatal("a session whose server never answered is kept, or not counted")
 	}
 	for range 10 {

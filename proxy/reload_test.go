@@ -152,7 +152,8 @@ func TestReloadKeepsServerTexts(t *testing.T) {
 // TestReloadInBadWeather asserts that messages under way during reloads arrive once.
 func TestReloadInBadWeather(t *testing.T) {
 	route := defaultRoute(raknet6())
-	w := newWorld(t, 7, simnet.Weather{Loss: 0.1, Latency: 40 * time.Millisecond, Jitter: 10 * time.Millisecond}, raknet6(), route)
+	w := newWorld(t, 7, simnet.Weather{Loss: 0.1, Latency: 40 * time.Millisecond, Jitter: 10 * time.Millisecond},
+		raknet6(), route)
 	p := w.connect(codec.Hello{})
 	const messages = 200
 	for i := range messages {

@@ -75,7 +75,8 @@ func TestRTypeServerIsLost(t *testing.T) {
 		name string
 		mute bool
 		hold time.Duration
-	}{{"killed", false, 0}, {"mute", true, 0}, {"killed and held", false, time.Minute}, {"mute and held", true, time.Minute}} {
+	}{{"killed", false, 0}, {"mute", true, 0}, {"killed and held", false, time.Minute},
+		{"mute and held", true, time.Minute}} {
 		t.Run(test.name, func(t *testing.T) {
 			first, kill, mute := startRType(t, game)
 			second, _, _ := startRType(t, game)

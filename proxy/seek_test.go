@@ -250,7 +250,10 @@ func TestHoldFindsAServerThatIsBack(t *testing.T) {
 			r.Upstream.Options.Rise, r.Upstream.Options.Fall = 2, 3
 			r.Upstream.Checks = Checks{By: CheckJoin, Interval: 2 * time.Second, Timeout: time.Second}
 		}},
-		{"rudp", rudp.New(rudp.Options{AppID: 7}), func(r *Route) { r.Bridge.Reliable, r.Bridge.Envelope = bridge.ReliableResend, bridge.EnvelopeRaw }},
+		{"rudp", rudp.New(rudp.Options{AppID: 7}), func(r *Route) {
+			r.Bridge.Reliable,
+				r.Bridge.Envelope = bridge.ReliableResend, bridge.EnvelopeRaw
+		}},
 	} {
 		for _, refuses := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s, refused %v", row.name, refuses), func(t *testing.T) {

@@ -92,7 +92,8 @@ func succeed(t *testing.T, old *running, loops int) *running {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{addr: server.Addrs()[0], settings: old.settings, server: server, stop: cancel, ended: make(chan error, 1)}
+	r := &running{addr: server.Addrs()[0], settings: old.settings, server: server, stop: cancel,
+		ended: make(chan error, 1)}
 	go func() { r.ended <- server.Run(ctx) }()
 	t.Cleanup(func() { r.end(t) })
 	return r

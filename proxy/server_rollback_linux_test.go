@@ -48,14 +48,15 @@ func (g *generation) handOver(t *testing.T, loops int, settings *proxy.Settings)
 func TestListenersComeBackAfterHandOver(t *testing.T) {
 	for _, loops := range []int{1, 3} {
 		for name, steps := range map[string][]string{
-			"removed, upgraded, back":                      {"reload without", "upgrade without", "reload with"},
-			"removed, upgraded with":                       {"reload without", "upgrade with"},
-			"upgraded without, back":                       {"upgrade without", "reload with"},
-			"upgraded, removed, back":                      {"upgrade with", "reload without", "reload with"},
-			"upgraded twice, back":                         {"upgrade without", "upgrade without", "reload with"},
-			"upgraded, removed, upgraded with":             {"upgrade with", "reload without", "upgrade with"},
-			"upgraded without, upgraded with, and so on":   {"upgrade without", "upgrade with", "reload without", "reload with"},
-			"removed and back, upgraded, removed and back": {"reload without", "reload with", "upgrade with", "reload without", "reload with"},
+			"removed, upgraded, back":                    {"reload without", "upgrade without", "reload with"},
+			"removed, upgraded with":                     {"reload without", "upgrade with"},
+			"upgraded without, back":                     {"upgrade without", "reload with"},
+			"upgraded, removed, back":                    {"upgrade with", "reload without", "reload with"},
+			"upgraded twice, back":                       {"upgrade without", "upgrade without", "reload with"},
+			"upgraded, removed, upgraded with":           {"upgrade with", "reload without", "upgrade with"},
+			"upgraded without, upgraded with, and so on": {"upgrade without", "upgrade with", "reload without", "reload with"},
+			"removed and back, upgraded, removed and back": {"reload without", "reload with", "upgrade with", "reload without",
+				"reload with"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

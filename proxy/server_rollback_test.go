@@ -109,7 +109,8 @@ func TestListenersComeBack(t *testing.T) {
 }
 
 // comeAndGo lets some players leave, and others join where the function says.
-func comeAndGo(t *testing.T, r *running, rng *rand.Rand, players []*regular, where func(n int) (int, netip.AddrPort)) []*regular {
+func comeAndGo(t *testing.T, r *running, rng *rand.Rand, players []*regular,
+	where func(n int) (int, netip.AddrPort)) []*regular {
 	t.Helper()
 	for len(players) > 0 && rng.IntN(3) > 0 {
 		i := rng.IntN(len(players))

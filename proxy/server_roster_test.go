@@ -34,7 +34,8 @@ func TestOperatorsSeeAllLoops(t *testing.T) {
 	}
 	await.Until(t, "all established", func() bool { return established(6) })
 	f, err := r.server.Figures(t.Context())
-	if err != nil || len(f.Sockets) != 2 || len(f.Sessions) != 1 || f.Sessions[0].Open() != 6 || f.Counters.Clients.In.Messages < 6 {
+	if err != nil || len(f.Sockets) != 2 || len(f.Sessions) != 1 || f.Sessions[0].Open() != 6 ||
+		f.Counters.Clients.In.Messages < 6 {
 		t.Errorf("%v: %+v", err, f)
 	}
 	all, err := r.server.Sessions(t.Context(), proxy.Query{Limit: 100})
@@ -44,7 +45,8 @@ func TestOperatorsSeeAllLoops(t *testing.T) {
 	if !slices.IsSortedFunc(all, func(a, b proxy.Session) int { return int(a.ID) - int(b.ID) }) {
 		t.Error("the list is not by ID")
 	}
-	if page, err := r.server.Sessions(t.Context(), proxy.Query{After: all[1].ID, Limit: 3}); err != nil || len(page) != 3 || page[0].ID != all[2].ID {
+	if page, err := r.server.Sessions(t.Context(), proxy.Query{After: all[1].ID, Limit: 3}); err != nil ||
+		len(page) != 3 || page[0].ID != all[2].ID {
 		t.Errorf("the page after two is %v, %v", page, err)
 	}
 	for _, s := range all {

@@ -37,7 +37,8 @@ type running struct {
 }
 
 // start runs a proxy with one listener, until the test ends or stop is called.
-func start(t *testing.T, backend netio.Backend, loops int, clients, upstreams codec.Protocol, to netip.AddrPort) *running {
+func start(t *testing.T, backend netio.Backend, loops int, clients, upstreams codec.Protocol,
+	to netip.AddrPort) *running {
 	t.Helper()
 	return startWith(t, backend, loops, clients, upstreams, to, func(*proxy.Settings) {})
 }
@@ -59,7 +60,8 @@ func startWith(t *testing.T, backend netio.Backend, loops int, clients, upstream
 		HandshakeTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, DrainTimeout: 5 * time.Second,
 	}
 	change(settings)
-	server, err := proxy.Listen(settings, proxy.Options{Loops: loops, IO: netio.Options{Backend: backend}, Log: zerolog.Nop()})
+	server, err := proxy.Listen(settings, proxy.Options{Loops: loops, IO: netio.Options{Backend: backend},
+		Log: zerolog.Nop()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +113,8 @@ func echo(conn *gork.Conn) error {
 }
 
 func bedrock() codec.Protocol {
-	return raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, OrderedOnly: true, SizedPong: true, Pong: []byte("MCPE;Tidegate")})
+	return raknet.New(raknet.Options{Name: "bedrock", DialVersion: 11, OrderedOnly: true, SizedPong: true,
+		Pong: []byte("MCPE;Tidegate")})
 }
 
 var backends = []struct {

@@ -181,7 +181,8 @@ func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients cod
 		streams: make(map[streamKey]*simStream),
 		buffer:  make([]byte, 0, codec.MaxDatagram),
 	}
-	w.proxy.relay = NewRelay(w.settings, RelayOptions{Seed: seed, Log: zerolog.Nop(), Bans: ratelimit.NewBans(banTerms)}, w.proxy, w.Now())
+	w.proxy.relay = NewRelay(w.settings, RelayOptions{Seed: seed, Log: zerolog.Nop(), Bans: ratelimit.NewBans(banTerms)},
+		w.proxy, w.Now())
 	door := &simSocket{addr: doorAddr}
 	w.proxy.sockets[doorAddr] = door
 	w.proxy.relay.Attach(0, door)

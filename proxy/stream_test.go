@@ -127,7 +127,8 @@ func TestStreamRefusalAndKick(t *testing.T) {
 		server.conn.Close(time.Now(), codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte("banned")})
 		server.flush()
 		_ = server.stream.Close() // as the library's server does
-		if end := refused.await(codec.Disconnected, nil); end.Reason != codec.RejectedCustom || string(end.Payload) != "banned" {
+		if end := refused.await(codec.Disconnected, nil); end.Reason != codec.RejectedCustom ||
+			string(end.Payload) != "banned" {
 			w.t.Errorf("refused with %v %q", end.Reason, end.Payload)
 		}
 		refused.ends()

@@ -81,7 +81,8 @@ func TestTapFilters(t *testing.T) {
 		{CaptureFilter{Session: 2}, []string{"two", "two", "back", "back"}},
 		{CaptureFilter{Session: 3}, nil},
 		{CaptureFilter{Client: netip.PrefixFrom(playerAddr(1).Addr(), 32)}, []string{"one", "one"}},
-		{CaptureFilter{Client: netip.PrefixFrom(playerAddr(0).Addr(), 24)}, []string{"one", "one", "two", "two", "back", "back"}},
+		{CaptureFilter{Client: netip.PrefixFrom(playerAddr(0).Addr(), 24)},
+			[]string{"one", "one", "two", "two", "back", "back"}},
 		{CaptureFilter{Client: netip.PrefixFrom(serverAddr.Addr(), 32)}, nil},
 		{CaptureFilter{Route: "arena"}, []string{"one", "one", "two", "two", "back", "back"}},
 		{CaptureFilter{Route: "other"}, nil},
@@ -130,7 +131,8 @@ func TestTapBehindFronts(t *testing.T) {
 			p.feed(serverAddrOf(i), upstreamSocketAddr(i), []byte("answer"))
 		}
 		got := s.swap(new(batch)).Captured
-		if len(got) != 4 || got[0].From != balancer(1) || got[3].To != balancer(1) || got[2].Session != 2 || got[3].Session != 2 {
+		if len(got) != 4 || got[0].From != balancer(1) || got[3].To != balancer(1) || got[2].Session != 2 ||
+			got[3].Session != 2 {
 			t.Errorf("%v: captured %+v", format, got)
 		}
 		p.feed(playerAddr(1), doorAddr, []byte("by itself"))
@@ -173,7 +175,8 @@ func TestSpoolIsBounded(t *testing.T) {
 			s.put(&Captured{Upstream: i%2 == 0}, nil, datagram)
 		}
 		got := s.swap(new(batch))
-		if left := got.LeftOut; len(got.Captured) != room || left.Clients+left.Upstreams != 3 || left.Clients == 0 || len(ready) != 1 {
+		if left := got.LeftOut; len(got.Captured) != room || left.Clients+left.Upstreams != 3 || left.Clients == 0 ||
+			len(ready) != 1 {
 			t.Fatalf("of %d bytes: %d kept of %d, left out %+v", size, len(got.Captured), room, left)
 		}
 		for i, c := range got.Captured {
@@ -182,7 +185,8 @@ func TestSpoolIsBounded(t *testing.T) {
 			}
 		}
 		s.put(new(Captured), []byte("ab"), []byte("c"))
-		if again := s.swap(got); len(again.Captured) != 1 || string(again.Captured[0].Bytes) != "abc" || again.LeftOut.Clients != 0 {
+		if again := s.swap(got); len(again.Captured) != 1 || string(again.Captured[0].Bytes) != "abc" ||
+			again.LeftOut.Clients != 0 {
 			t.Errorf("then %+v", again.Catch)
 		}
 	}

@@ -91,7 +91,8 @@ func TestUndeclaredAndUnfitAreCounted(t *testing.T) {
 		w.send(&p.peer, unfit)
 		w.Run(time.Second)
 		passed := len(w.servers[0].peers[0].received())
-		if drop && (passed != 0 || w.drops(stats.DropUndeclared) != 1) || !drop && (passed != 1 || w.proxy.relay.counters.Passed != 2) {
+		if drop && (passed != 0 || w.drops(stats.DropUndeclared) != 1) || !drop &&
+			(passed != 1 || w.proxy.relay.counters.Passed != 2) {
 			t.Errorf("drop %v: %d reached the server, dropped %d, passed %d",
 				drop, passed, w.drops(stats.DropUndeclared), w.proxy.relay.counters.Passed)
 		}

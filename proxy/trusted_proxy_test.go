@@ -89,7 +89,8 @@ func TestSimpleHeadersComeBack(t *testing.T) {
 	p := trusting(t)
 	h := proxyproto.Header{Format: proxyproto.Simple, Client: playerAddr(1), Proxy: doorAddr}
 	up := p.send(balancer(1), doorAddr, headed(h, "hello"))
-	if got := p.send(serverAddr, up.from, []byte("hey")); got.to != balancer(1) || string(got.bytes) != string(headed(h, "hey")) {
+	if got := p.send(serverAddr, up.from, []byte("hey")); got.to != balancer(1) ||
+		string(got.bytes) != string(headed(h, "hey")) {
 		t.Errorf("the answer to %v: %q", got.to, got.bytes)
 	}
 	p.swallow(serverAddr, up.from, make([]byte, codec.MaxDatagram), stats.DropTooLarge)

@@ -38,7 +38,8 @@ func TestManySeedsOfBadWeather(t *testing.T) {
 	}
 }
 
-func echoInWeather(t *testing.T, seed uint64, weather simnet.Weather, clients, upstreams codec.Protocol, mode codec.Mode) {
+func echoInWeather(t *testing.T, seed uint64, weather simnet.Weather, clients, upstreams codec.Protocol,
+	mode codec.Mode) {
 	const messages = 40
 	w := newWorld(t, seed, simnet.Weather{Latency: 10 * time.Millisecond}, clients, defaultRoute(upstreams))
 	p := w.connect(codec.Hello{})
