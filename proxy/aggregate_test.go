@@ -30,7 +30,7 @@ func (w *world) sendAtOnce(p *player, messages []codec.Message) {
 		}
 	}
 	for b, ok := p.conn.Transmit(w.Now(), nil); ok; b, ok = p.conn.Transmit(w.Now(), nil) {
-		w.proxy.Receive(w.Now(), p.addr, doorAddr, b)
+		w.proxy.Receive(w.Now(), p.addr, listenerAddr, b)
 	}
 }
 

@@ -33,7 +33,7 @@ func (w *world) wiretap() *wiretap {
 	tap := new(wiretap)
 	w.SetTap(func(from, to netip.AddrPort, datagram []byte) {
 		switch {
-		case from == doorAddr:
+		case from == listenerAddr:
 			tap.toClients = append(tap.toClients, bytes.Clone(datagram))
 		case to == serverAddr || to == secondAddr:
 			tap.toServers = append(tap.toServers, bytes.Clone(datagram))
@@ -225,10 +225,10 @@ func TestServerIsLostAfterItsGrant(t *testing.T) {
 		tap := w.wiretap()
 		p := w.join(codec.Hello{Data: []byte("secret")})
 		w.await("granted", time.Second, func() bool { return len(beginning(openReply2, tap.toClients)) == 1 })
-		w.SetPath(p.addr, doorAddr, simnet.Weather{Loss: 1}) // the connection request comes half a second later
+		w.SetPath(p.addr, listenerAddr, simnet.Weather{Loss: 1}) // the connection request comes half a second later
 		w.Run(50 * time.Millisecond)
 		w.proxy.relay.Failed(w.Now(), w.proxy.sockets[upstreamSocketAddr(0)], netio.ErrRefused)
-		w.SetPath(p.addr, doorAddr, simnet.Weather{Latency: time.Millisecond})
+		w.SetPath(p.addr, listenerAddr, simnet.Weather{Latency: time.Millisecond})
 		w.await("connected", 6*time.Second, func() bool { return p.find(codec.Connected) != nil })
 		if asked := w.servers[1].peers[0].find(codec.Asked); string(asked.Payload) != "secret" {
 			t.Errorf("%v: the second server was asked with %q", latency, asked.Payload)
@@ -247,7 +247,7 @@ func TestSilentClientIsNotTheServersFault(t *testing.T) {
 	tap := w.wiretap()
 	silent := w.join(codec.Hello{})
 	w.await("granted", time.Second, func() bool { return len(beginning(openReply2, tap.toClients)) == 1 })
-	w.SetPath(silent.addr, doorAddr, simnet.Weather{Loss: 1})
+	w.SetPath(silent.addr, listenerAddr, simnet.Weather{Loss: 1})
 	w.Run(11 * time.Second)
 	if n := w.proxy.relay.table.Len(); n != 0 {
 		t.Errorf("%d sessions are kept", n)
@@ -269,7 +269,7 @@ func TestForgedRequestsAreBounded(t *testing.T) {
 	most := 0
 	w.SetTap(func(from, to netip.AddrPort, datagram []byte) {
 		switch {
-		case from == doorAddr:
+		case from == listenerAddr:
 			told[to] += wireSize(to, len(datagram))
 		case to == serverAddr && datagram[0] == openRequest2:
 			asked++
@@ -281,7 +281,7 @@ func TestForgedRequestsAreBounded(t *testing.T) {
 	for i := range forged {
 		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{192, 0, byte(i), byte(i >> 8)}), 5000)
 		request[len(request)-1], request[len(request)-2] = byte(i), byte(i>>8)+1
-		w.Inject(time.Duration(i)*time.Millisecond, from, doorAddr, request)
+		w.Inject(time.Duration(i)*time.Millisecond, from, listenerAddr, request)
 	}
 	w.Run(time.Second)
 	if limit := w.settings.Limits.HalfOpen; most > limit || asked > forged || most < limit/2 {

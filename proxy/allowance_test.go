@@ -51,7 +51,7 @@ func (w *world) stream(p *peer, until time.Time, n int) {
 func (w *world) count() (told *int, each map[netip.AddrPort]int) {
 	told, each = new(int), make(map[netip.AddrPort]int)
 	w.SetTap(func(from, to netip.AddrPort, d []byte) {
-		if from == doorAddr {
+		if from == listenerAddr {
 			*told += wireSize(to, len(d))
 			each[to] += wireSize(to, len(d))
 		}
@@ -90,17 +90,17 @@ func forgedLife(t *testing.T, dialect rtype.Dialect, forged int, bounds Unproved
 	})
 	w.streams(time.Hour)
 	told, _ := w.count()
-	hello, _ := p.Dial(w.Now(), doorAddr, codec.Hello{}).Transmit(w.Now(), nil)
+	hello, _ := p.Dial(w.Now(), listenerAddr, codec.Hello{}).Transmit(w.Now(), nil)
 	guesses := [][]byte{{0}, {2}, {1, 0, 0}, {1, 1, 1}, {1}, append([]byte{3, 0, 0, 0, 1, 0, 0}, "guess"...),
 		[]byte("pong"), hello}
 	asked := 0
 	forge := func(after time.Duration, victim netip.AddrPort, d []byte) {
 		w.After(after, func() { asked += wireSize(victim, len(d)) })
-		w.Inject(after, victim, doorAddr, d)
+		w.Inject(after, victim, listenerAddr, d)
 	}
 	for i := range forged {
 		victim := netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), 5000)
-		w.SetPath(doorAddr, victim, simnet.Weather{Loss: 1})
+		w.SetPath(listenerAddr, victim, simnet.Weather{Loss: 1})
 		forge(0, victim, hello)
 		for n := range int(talk / time.Second) {
 			forge(time.Duration(n)*time.Second, victim, guesses[n%len(guesses)])
@@ -209,7 +209,7 @@ func TestSilentPlayersStay(t *testing.T) {
 	c := w.join(codec.Hello{})
 	var said []string
 	w.SetTap(func(from, to netip.AddrPort, d []byte) {
-		if from == doorAddr && to == c.addr && len(d) > 8 {
+		if from == listenerAddr && to == c.addr && len(d) > 8 {
 			said = append(said, string(d))
 		}
 	})

@@ -22,13 +22,13 @@ type victim struct {
 }
 
 func (v *victim) watch(w *world) {
-	w.SetPath(doorAddr, v.addr, simnet.Weather{Loss: 1}) // the forger does not hear the answers
+	w.SetPath(listenerAddr, v.addr, simnet.Weather{Loss: 1}) // the forger does not hear the answers
 	w.SetTap(func(from, to netip.AddrPort, datagram []byte) {
 		switch {
-		case from == v.addr && to == doorAddr:
+		case from == v.addr && to == listenerAddr:
 			v.asked += wireSize(from, len(datagram))
 			v.askedRaw += len(datagram)
-		case from == doorAddr && to == v.addr:
+		case from == listenerAddr && to == v.addr:
 			v.told += wireSize(to, len(datagram))
 			v.toldRaw += len(datagram)
 		}
@@ -122,9 +122,9 @@ func forgedOnce(t *testing.T, p codec.Protocol, admit Admit) *victim {
 	v := &victim{addr: playerAddr(0)}
 	v.watch(w)
 	w.spendAnswers(v)
-	first, _ := p.Dial(w.Now(), doorAddr, codec.Hello{}).Transmit(w.Now(), nil)
+	first, _ := p.Dial(w.Now(), listenerAddr, codec.Hello{}).Transmit(w.Now(), nil)
 	v.asked, v.askedRaw = wireSize(v.addr, len(first)), len(first)
-	w.Inject(0, v.addr, doorAddr, first)
+	w.Inject(0, v.addr, listenerAddr, first)
 	w.Run(30 * time.Second)
 	return v
 }

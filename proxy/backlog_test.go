@@ -20,7 +20,7 @@ func TestStrangersAreShedWhenBehind(t *testing.T) {
 		before := p.relay.counters.Drops[stats.DropOverload]
 		for range datagrams {
 			n++
-			p.Receive(p.now, strangerAddr(n), doorAddr, []byte("hello"))
+			p.Receive(p.now, strangerAddr(n), listenerAddr, []byte("hello"))
 		}
 		return p.relay.counters.Drops[stats.DropOverload] - before
 	}
@@ -43,7 +43,7 @@ func TestStrangersAreShedWhenBehind(t *testing.T) {
 func TestNobodyIsShedUnknowingly(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	for i := range 4 * mostBacklog {
-		p.Receive(p.now, strangerAddr(i), doorAddr, []byte("hello"))
+		p.Receive(p.now, strangerAddr(i), listenerAddr, []byte("hello"))
 	}
 	if shed := p.relay.counters.Drops[stats.DropOverload]; shed != 0 {
 		t.Errorf("%d were not listened to", shed)
@@ -59,7 +59,7 @@ func TestSheddingIsCheap(t *testing.T) {
 	hello := []byte("hello")
 	shed := func() {
 		p.relay.backlog.read = mostBacklog // the next one is not the one of eight
-		p.Receive(p.now, strangerAddr(1), doorAddr, hello)
+		p.Receive(p.now, strangerAddr(1), listenerAddr, hello)
 	}
 	shed()
 	if n := allocs.PerRun(1000, shed); n != 0 {
@@ -79,7 +79,7 @@ func TestRepliesAreBounded(t *testing.T) {
 	ping[0] = 1
 	ping = append(ping, make([]byte, 8)...)
 	send := func(i int) {
-		w.proxy.Receive(w.Now(), strangerAddr(i), doorAddr, ping)
+		w.proxy.Receive(w.Now(), strangerAddr(i), listenerAddr, ping)
 	}
 	for range repliesNetwork + 50 {
 		send(0)
@@ -106,13 +106,13 @@ func TestWhatOpensIsAnybodysWhenBehind(t *testing.T) {
 	r.backlog.read = mostBacklog
 	request := append([]byte{5}, "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78\x06"...)
 	for range 8 * heardOf {
-		w.proxy.Receive(w.Now(), player.addr, doorAddr, request)
+		w.proxy.Receive(w.Now(), player.addr, listenerAddr, request)
 	}
 	if shed := w.drops(stats.DropOverload); shed != 7*heardOf {
 		t.Errorf("%d of %d were shed, want %d", shed, 8*heardOf, 7*heardOf)
 	}
 	for range 8 * heardOf {
-		w.proxy.Receive(w.Now(), player.addr, doorAddr, []byte{0x84, 0, 0, 0})
+		w.proxy.Receive(w.Now(), player.addr, listenerAddr, []byte{0x84, 0, 0, 0})
 	}
 	if shed := w.drops(stats.DropOverload); shed != 7*heardOf {
 		t.Errorf("%d of the player's own were shed", shed-7*heardOf)
@@ -126,7 +126,7 @@ func TestAllAskTwiceWhenBehind(t *testing.T) {
 	p.relay.InputDrained()
 	const heardNext = heardOf*mostBacklog - 1
 	p.relay.backlog.read = heardNext
-	p.swallow(playerAddr(0), doorAddr, []byte("first"), stats.DropAskAgain)
+	p.swallow(playerAddr(0), listenerAddr, []byte("first"), stats.DropAskAgain)
 	p.relay.backlog.read = heardNext
 	p.meet(0, 0, serverAddr)
 	p.relay.InputDrained()

@@ -25,7 +25,7 @@ func TestBannedNewcomersHearNothing(t *testing.T) {
 		w.bans().Add(ratelimit.Ban{Prefix: netip.PrefixFrom(playerAddr(0).Addr(), 24)})
 		said := 0
 		w.SetTap(func(from, _ netip.AddrPort, _ []byte) {
-			if from == doorAddr {
+			if from == listenerAddr {
 				said++
 			}
 		})

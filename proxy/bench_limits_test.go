@@ -75,15 +75,15 @@ func TestLimitsDoNotAllocate(t *testing.T) {
 func TestStrangersCostNoAllocation(t *testing.T) {
 	p := limited(t, append(allLimits(), limit(ratelimit.Handshakes, ratelimit.PerAddress, 1, 1, ratelimit.Drop)))
 	p.world.bans().Add(ratelimit.Ban{Prefix: ratelimit.Networks{V4: 8, V6: 8}.Of(strangerAddr(0).Addr())})
-	relay, door := p.world.proxy.relay, p.world.proxy.sockets[doorAddr]
+	relay, listenerSocket := p.world.proxy.relay, p.world.proxy.sockets[listenerAddr]
 	relay.sockets.Sockets = p
 	garbage := []byte("garbage")
 	for name, d := range map[string][]byte{"garbage": garbage, "a Connect": {2}, "nothing": {}} {
 		i := 0
 		give := func() {
 			i++
-			relay.Receive(p.now, door, strangerAddr(i), d) // banned
-			relay.Receive(p.now, door, playerAddr(200), garbage)
+			relay.Receive(p.now, listenerSocket, strangerAddr(i), d) // banned
+			relay.Receive(p.now, listenerSocket, playerAddr(200), garbage)
 		}
 		for range 100 {
 			give()

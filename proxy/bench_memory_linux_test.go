@@ -25,15 +25,15 @@ const idleSessions = 10_000
 // that are connections in memory.
 type crowdNet struct {
 	netio.Poller
-	t       testing.TB
-	relay   *Relay
-	now     time.Time
-	door    netio.Socket
-	servers codec.Protocol
-	players map[netip.AddrPort]codec.Conn
-	seats   map[netio.Socket]codec.Conn
-	buffer  []byte
-	own     []byte
+	t        testing.TB
+	relay    *Relay
+	now      time.Time
+	listener netio.Socket
+	servers  codec.Protocol
+	players  map[netip.AddrPort]codec.Conn
+	seats    map[netio.Socket]codec.Conn
+	buffer   []byte
+	own      []byte
 }
 
 func (c *crowdNet) Buffer() []byte { return c.buffer[:0] }
@@ -80,7 +80,7 @@ func (c *crowdNet) step(after time.Duration) {
 		p.Advance(c.now)
 		c.drain(p)
 		for d, ok := p.Transmit(c.now, c.room()); ok; d, ok = p.Transmit(c.now, c.room()) {
-			c.relay.Receive(c.now, c.door, from, d)
+			c.relay.Receive(c.now, c.listener, from, d)
 		}
 	}
 	c.relay.Advance(c.now)
@@ -116,32 +116,32 @@ func newCrowdNet(t testing.TB, carrier Transport, mode Mode, protocol codec.Prot
 	route := defaultRoute(protocol)
 	route.Mode, route.Upstream.Servers, route.Upstream.Transport = mode, upstream.At(server.Addr()), carrier
 	settings := &Settings{
-		Listeners:        []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{protocol}, Route: route}},
+		Listeners:        []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{protocol}, Route: route}},
 		Limits:           sessions.Limits{Sessions: 100_000, HalfOpen: 100_000},
 		HandshakeTimeout: time.Minute, IdleTimeout: time.Minute,
 	}
 	c.relay = NewRelay(settings, RelayOptions{Seed: 1, Log: zerolog.Nop()}, c, c.now)
-	if c.door, err = poller.Listen(netip.MustParseAddrPort("127.0.0.1:0"), netio.SocketOptions{}); err != nil {
+	if c.listener, err = poller.Listen(netip.MustParseAddrPort("127.0.0.1:0"), netio.SocketOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.relay.Attach(0, c.door)
+	c.relay.Attach(0, c.listener)
 	return c
 }
 
 // relayed establishes a session in ModeRelay.
 func (c *crowdNet) relayed(from netip.AddrPort) {
 	key := sessions.Key{Listener: c.relay.listeners[0].index, Client: from}
-	c.relay.Receive(c.now, c.door, from, []byte("hello"))
+	c.relay.Receive(c.now, c.listener, from, []byte("hello"))
 	s := c.relay.table.Get(key).Value.socket
 	c.relay.Receive(c.now, s, s.Peer(), []byte("hello yourself"))
-	c.relay.Receive(c.now, c.door, from, []byte("play"))
+	c.relay.Receive(c.now, c.listener, from, []byte("play"))
 }
 
 // terminated establishes terminated sessions and lets them be idle for a while. Then it forgets the players and the
 // servers.
 func (c *crowdNet) terminated(all []netip.AddrPort) {
 	for i, from := range all {
-		c.players[from] = c.servers.Dial(c.now, doorAddr, codec.Hello{Identity: uint64(i + 1)})
+		c.players[from] = c.servers.Dial(c.now, listenerAddr, codec.Hello{Identity: uint64(i + 1)})
 	}
 	for range 200 {
 		c.step(50 * time.Millisecond)

@@ -90,22 +90,22 @@ func newBenchGame(b *testing.B, p *rtype.Protocol, players, entities int) *bench
 	b.Helper()
 	g := &benchGame{sockets: &meteredSockets{buffer: make([]byte, 0, codec.MaxDatagram)}, now: time.Unix(1_700_000_000, 0)}
 	settings := &Settings{
-		Listeners: []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{p},
+		Listeners: []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{p},
 			Route: matrixRoute(p, p)}},
 		Limits:           sessions.Limits{Sessions: 100, HalfOpen: 100},
 		HandshakeTimeout: time.Hour, IdleTimeout: 1000 * time.Hour,
 		Unproved: Unproved{Session: 512 << 10, Network: 4 << 20, Overall: 32 << 20},
 	}
 	g.relay = NewRelay(settings, RelayOptions{Seed: 1, Log: zerolog.Nop()}, g.sockets, g.now)
-	door := &simSocket{addr: doorAddr}
-	g.relay.Attach(0, door)
+	listenerSocket := &simSocket{addr: listenerAddr}
+	g.relay.Attach(0, listenerSocket)
 	last := p.Spec().Name == "rtype-final"
 	hello, head := []byte("start"), [][]byte{{0, 1}, {4, 0}, []byte("\x00\x00Test")}
 	if last {
 		hello, head = []byte{0}, [][]byte{[]byte("\x05\x00\x00Test"), {6, 0, 1}}
 	}
 	for i := range players {
-		g.relay.Receive(g.now, door, playerAddr(i), hello)
+		g.relay.Receive(g.now, listenerSocket, playerAddr(i), hello)
 	}
 	g.relay.Flush(g.now)
 	for i := range entities {
@@ -118,7 +118,7 @@ func newBenchGame(b *testing.B, p *rtype.Protocol, players, entities int) *bench
 	g.relay.Flush(g.now)
 	if last {
 		for i := range players {
-			g.relay.Receive(g.now, door, playerAddr(i), []byte{2})
+			g.relay.Receive(g.now, listenerSocket, playerAddr(i), []byte{2})
 		}
 	}
 	for range 200 { // until all replays have ended

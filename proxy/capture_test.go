@@ -167,7 +167,7 @@ func (p *udpPeer) meet(protocol codec.Protocol) {
 
 // check compares the captured datagrams with the addresses of both ends. All datagrams of a session have its ID once
 // it exists.
-func (c *recorder) check(t *testing.T, client, door, server netip.AddrPort) {
+func (c *recorder) check(t *testing.T, client, listener, server netip.AddrPort) {
 	t.Helper()
 	var session proxy.SessionID
 	for i := range c.got {
@@ -180,7 +180,7 @@ func (c *recorder) check(t *testing.T, client, door, server netip.AddrPort) {
 		if one.Upstream {
 			want = server
 		}
-		if peer != want || !one.Upstream && ours != door || ours.Addr() != door.Addr() || ours.Port() == 0 ||
+		if peer != want || !one.Upstream && ours != listener || ours.Addr() != listener.Addr() || ours.Port() == 0 ||
 			one.At.IsZero() || one.Stream {
 			t.Errorf("captured %+v", one)
 		}

@@ -176,7 +176,7 @@ func TestChecksDoNotAllocate(t *testing.T) {
 	relay, c := w.proxy.relay, w.proxy.relay.checkers[0]
 	pong := w.servers[0].protocol.(codec.Pinger)
 	var answer []byte
-	_, answer, _ = pong.Accept(w.Now(), doorAddr, pong.AppendPing(nil, c.token), nil)
+	_, answer, _ = pong.Accept(w.Now(), listenerAddr, pong.AppendPing(nil, c.token), nil)
 	now := w.Now()
 	w.proxy.out = make([]simDatagram, 0, 10_000)
 	before := testing.AllocsPerRun(100, func() { w.proxy.Send(c.servers[0].socket, serverAddr, answer) })

@@ -52,7 +52,7 @@ func (p *frozen) Receive(h netio.Handler) {
 	}
 	p.pass(&p.hand)
 	for _, d := range p.waiting {
-		h.Datagram(p.sockets[doorAddr], playerAddr(0), d)
+		h.Datagram(p.sockets[listenerAddr], playerAddr(0), d)
 	}
 	p.waiting = nil
 	h.(netio.DrainNotifier).InputDrained()
@@ -126,7 +126,7 @@ func TestPauseSparesNewcomers(t *testing.T) {
 		t.Run(name+", terminated", func(t *testing.T) {
 			p := newFrozen(t, riptide22(), terminated)
 			var b [codec.MaxDatagram]byte
-			connect, _ := riptide22().Dial(p.now, doorAddr, codec.Hello{}).Transmit(p.now, b[:0])
+			connect, _ := riptide22().Dial(p.now, listenerAddr, codec.Hello{}).Transmit(p.now, b[:0])
 			p.waiting = [][]byte{bytes.Clone(connect)}
 			*at(p) = 6 * time.Second // longer than the server's share of the handshake, shorter than the codecs' patience
 			p.turns(time.Millisecond)

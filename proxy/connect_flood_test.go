@@ -42,9 +42,9 @@ func connectFlood(t *testing.T, p member, asks int) {
 	flood = func() {
 		for range rate / 100 {
 			from := strangerAddr(n)
-			connect, _ := p.Dial(w.Now(), doorAddr, codec.Hello{}).Transmit(w.Now(), nil)
+			connect, _ := p.Dial(w.Now(), listenerAddr, codec.Hello{}).Transmit(w.Now(), nil)
 			for i := range asks {
-				w.Inject(time.Duration(i)*500*time.Millisecond, from, doorAddr, bytes.Clone(connect))
+				w.Inject(time.Duration(i)*500*time.Millisecond, from, listenerAddr, bytes.Clone(connect))
 			}
 			n++
 		}

@@ -102,7 +102,8 @@ func orderWorld(t *testing.T, ordered bridge.Ordered, seed uint64) (*world, *pla
 	w := newWorld(t, seed, simnet.Weather{Latency: 5 * time.Millisecond}, quality, route)
 	p := w.connect(codec.Hello{})
 	w.Run(time.Second)
-	w.SetPath(doorAddr, p.addr, simnet.Weather{Latency: 5 * time.Millisecond, Jitter: 60 * time.Millisecond, Loss: 0.2})
+	w.SetPath(listenerAddr, p.addr, simnet.Weather{Latency: 5 * time.Millisecond, Jitter: 60 * time.Millisecond,
+		Loss: 0.2})
 	for i := range messages {
 		w.send(w.servers[0].peers[0], codec.Message{
 			Payload: enveloped(fmt.Append(nil, i), uint16(i)), Mode: codec.ReliableOrdered, Channel: uint8(i % 2),
@@ -255,12 +256,12 @@ func (p *pipe) round(m codec.Message) {
 	relay.sockets.Sockets = p
 	p.now = p.now.Add(10 * time.Millisecond)
 	_ = p.player.conn.Send(p.now, m)
-	p.feed(p.player.conn, p.world.proxy.sockets[doorAddr], p.player.addr)
+	p.feed(p.player.conn, p.world.proxy.sockets[listenerAddr], p.player.addr)
 	relay.Advance(p.now)
 	relay.Flush(p.now)
 	p.feed(p.server.conn, p.world.proxy.sockets[upstreamSocketAddr(0)], serverAddr)
 	relay.Flush(p.now)
-	p.feed(p.player.conn, p.world.proxy.sockets[doorAddr], p.player.addr)
+	p.feed(p.player.conn, p.world.proxy.sockets[listenerAddr], p.player.addr)
 	for _, c := range []codec.Conn{p.player.conn, p.server.conn} {
 		c.Advance(p.now)
 		for _, ok := c.Poll(); ok; _, ok = c.Poll() {

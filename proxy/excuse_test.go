@@ -19,13 +19,13 @@ func TestPlayersAreExcusedInAFlood(t *testing.T) {
 		if flooded {
 			r.InputDrained()
 			for range mostBacklog + 1 {
-				w.proxy.Receive(w.Now(), strangerAddr(1), doorAddr, []byte("x"))
+				w.proxy.Receive(w.Now(), strangerAddr(1), listenerAddr, []byte("x"))
 			}
 		}
-		w.SetPath(p.addr, doorAddr, simnet.Weather{Loss: 1})
+		w.SetPath(p.addr, listenerAddr, simnet.Weather{Loss: 1})
 		w.send(w.servers[0].peers[0], codec.Message{Payload: []byte("hello"), Mode: codec.Reliable, HasID: true})
 		w.Run(time.Second)
-		w.SetPath(p.addr, doorAddr, simnet.Weather{Latency: 5 * time.Millisecond})
+		w.SetPath(p.addr, listenerAddr, simnet.Weather{Latency: 5 * time.Millisecond})
 		w.Run(believed)
 		if gone := w.servers[0].peers[0].gone(); gone == flooded {
 			t.Errorf("flooded: %t; the session is over: %t", flooded, gone)

@@ -98,7 +98,7 @@ func TestFiguresForgetQueues(t *testing.T) {
 func TestFiguresOutliveAReload(t *testing.T) {
 	w := riptideWorld(t, nil)
 	w.connect(codec.Hello{})
-	w.proxy.relay.Receive(w.Now(), w.proxy.sockets[doorAddr], playerAddr(99), nil)
+	w.proxy.relay.Receive(w.Now(), w.proxy.sockets[listenerAddr], playerAddr(99), nil)
 	w.reload(func(s *Settings) { s.Listeners[0].Name = "renamed" })
 	w.connect(codec.Hello{})
 	f := w.proxy.relay.Figures()

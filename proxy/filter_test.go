@@ -40,7 +40,7 @@ func TestSourceRulesDecideWhoComes(t *testing.T) {
 		})
 		said := 0
 		w.SetTap(func(from, to netip.AddrPort, _ []byte) {
-			if from == doorAddr && to == playerAddr(0) {
+			if from == listenerAddr && to == playerAddr(0) {
 				said++
 			}
 		})

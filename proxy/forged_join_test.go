@@ -129,7 +129,7 @@ func TestForgedSecondRequestJoinsNoGame(t *testing.T) {
 		w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, client, route)
 		var requests [][]byte
 		w.SetTap(func(_, to netip.AddrPort, datagram []byte) {
-			if to == doorAddr && len(requests) < 2 {
+			if to == listenerAddr && len(requests) < 2 {
 				requests = append(requests, bytes.Clone(datagram))
 			}
 		})
@@ -138,8 +138,8 @@ func TestForgedSecondRequestJoinsNoGame(t *testing.T) {
 		for i := range 6 {
 			guid := requests[1][len(requests[1])-8:]
 			guid[0] ^= byte(i + 1)
-			w.Inject(0, playerAddr(100+i), doorAddr, requests[0])
-			w.Inject(10*time.Millisecond, playerAddr(100+i), doorAddr, requests[1])
+			w.Inject(0, playerAddr(100+i), listenerAddr, requests[0])
+			w.Inject(10*time.Millisecond, playerAddr(100+i), listenerAddr, requests[1])
 			w.Run(100 * time.Millisecond)
 		}
 		w.Run(20 * time.Second)

@@ -65,7 +65,7 @@ func newFerry(t testing.TB, change func(*Settings)) (*plainRelay, *ferry) {
 
 // flowOf returns the flow of player i with its n-th socket to the server.
 func flowOf(i, n int, server netip.AddrPort) flow.Flow {
-	return flow.Flow{Client: playerAddr(i), Listener: doorAddr, Source: upstreamSocketAddr(n), Server: server}
+	return flow.Flow{Client: playerAddr(i), Listener: listenerAddr, Source: upstreamSocketAddr(n), Server: server}
 }
 
 func (f *ferry) want(t *testing.T, when string, want ...flow.Flow) {
@@ -282,9 +282,9 @@ func TestForwardingAllocatesNothing(t *testing.T) {
 		p.meet(1, 0, serverAddr)
 		out := &swallower{relayNode: p.relayNode}
 		p.relay.sockets.Sockets = out
-		door, up, datagram := p.sockets[doorAddr], p.sockets[upstreamSocketAddr(0)], make([]byte, 200)
+		listenerSocket, up, datagram := p.sockets[listenerAddr], p.sockets[upstreamSocketAddr(0)], make([]byte, 200)
 		n := allocs.PerRun(1000, func() {
-			p.relay.Receive(p.now, door, playerAddr(1), datagram)
+			p.relay.Receive(p.now, listenerSocket, playerAddr(1), datagram)
 			p.relay.Receive(p.now, up, serverAddr, datagram)
 		})
 		if n != 0 || out.bytes != 1001*400 {

@@ -48,7 +48,7 @@ func TestOneAddressCannotLockOthersOut(t *testing.T) {
 				NetworkV6: 64}
 		})
 	for i := range 1100 {
-		w.Inject(0, netip.AddrPortFrom(netip.MustParseAddr("198.51.100.7"), uint16(2000+i)), doorAddr, []byte{2})
+		w.Inject(0, netip.AddrPortFrom(netip.MustParseAddr("198.51.100.7"), uint16(2000+i)), listenerAddr, []byte{2})
 	}
 	w.Run(50 * time.Millisecond)
 	if n := w.proxy.relay.table.HalfOpen(); n != 8 {
@@ -77,7 +77,7 @@ func TestPlayersGetInDuringAFloodOfForgedHandshakes(t *testing.T) {
 	var flood func()
 	flood = func() {
 		for range 20 {
-			w.Inject(0, strangerAddr(n), doorAddr, []byte{2})
+			w.Inject(0, strangerAddr(n), listenerAddr, []byte{2})
 			n++
 		}
 		w.After(10*time.Millisecond, flood)
@@ -114,7 +114,7 @@ func TestProofFirstHoldsForEveryProtocolWithProof(t *testing.T) {
 		route.Admit = ProofFirst
 		w := newWorld(t, 1, simnet.Weather{Latency: 10 * time.Millisecond}, p, route)
 		deaf := w.join(codec.Hello{})
-		w.SetPath(doorAddr, deaf.addr, simnet.Weather{Loss: 1})
+		w.SetPath(listenerAddr, deaf.addr, simnet.Weather{Loss: 1})
 		w.Run(3 * time.Second)
 		if w.proxy.dialed > 0 {
 			t.Errorf("%s: the server was asked before there was proof", p.Spec().Name)
@@ -141,7 +141,7 @@ func TestEvictionSparesWhoHasProvedItsAddress(t *testing.T) {
 	const forged = 22
 	for i := range forged {
 		for range 2 {
-			w.Inject(0, strangerAddr(i), doorAddr, []byte{2})
+			w.Inject(0, strangerAddr(i), listenerAddr, []byte{2})
 			w.Run(time.Millisecond)
 		}
 		w.Run(youth/3 + time.Millisecond)
@@ -180,7 +180,7 @@ func TestTenMillionSources(t *testing.T) {
 		}
 		s.Listeners[0].Protocols = []codec.Protocol{raknet6(), riptide22()}
 	})
-	relay, door, now := w.proxy.relay, w.proxy.sockets[doorAddr], w.Now()
+	relay, listenerSocket, now := w.proxy.relay, w.proxy.sockets[listenerAddr], w.Now()
 	garbage := []byte("\xffgarbage")
 	give := func(from, to int) {
 		for i := from; i < to; i++ {
@@ -191,7 +191,7 @@ func TestTenMillionSources(t *testing.T) {
 			if i%2 == 0 {
 				datagram = []byte{2}
 			}
-			relay.Receive(now, door, source, datagram)
+			relay.Receive(now, listenerSocket, source, datagram)
 			if i%64 == 0 {
 				now = now.Add(50 * time.Microsecond)
 				relay.Advance(now)
@@ -275,9 +275,10 @@ func TestForgedDatagramsBanNobody(t *testing.T) {
 		p := w.connect(codec.Hello{})
 		w.Run(100 * time.Millisecond)
 		for i := range 5000 {
-			w.Inject(0, p.addr, doorAddr, []byte{0x0d, byte(i), 0xff})                                   // the player's port too
-			w.Inject(0, netip.AddrPortFrom(p.addr.Addr(), uint16(6000+i%1000)), doorAddr, []byte{2})     // other ports
-			w.Inject(0, netip.AddrPortFrom(p.addr.Addr(), uint16(8000+i%1000)), doorAddr, []byte("hi?")) // no protocol
+			// From the player's port, from other ports, and without a protocol.
+			w.Inject(0, p.addr, listenerAddr, []byte{0x0d, byte(i), 0xff})
+			w.Inject(0, netip.AddrPortFrom(p.addr.Addr(), uint16(6000+i%1000)), listenerAddr, []byte{2})
+			w.Inject(0, netip.AddrPortFrom(p.addr.Addr(), uint16(8000+i%1000)), listenerAddr, []byte("hi?"))
 		}
 		w.Run(time.Second)
 		if len(w.bans().All()) > 0 || p.gone() {
@@ -289,10 +290,10 @@ func TestForgedDatagramsBanNobody(t *testing.T) {
 	w := newWorldWith(t, 1, simnet.Weather{}, game, route, func(s *Settings) { s.Bounds = bounds })
 	w.talkative()
 	forged := playerAddr(9)
-	w.Inject(0, forged, doorAddr, []byte("start"))
+	w.Inject(0, forged, listenerAddr, []byte("start"))
 	w.Run(100 * time.Millisecond)
 	for range 500 {
-		w.Inject(0, forged, doorAddr, []byte{3, 0, 0, 0, 1, 0, 0})
+		w.Inject(0, forged, listenerAddr, []byte{3, 0, 0, 0, 1, 0, 0})
 	}
 	w.Run(time.Second)
 	if len(w.bans().All()) > 0 || w.breaches(ratelimit.Packets, ratelimit.PerSession).Enforced == 0 {
@@ -310,7 +311,7 @@ func TestStrangersCannotSpendAPlayersLimits(t *testing.T) {
 		limit(ratelimit.Packets, ratelimit.Overall, 300, 300, ratelimit.Drop))
 	p := w.connect(codec.Hello{})
 	for i := range 5000 {
-		w.Inject(0, netip.AddrPortFrom(p.addr.Addr(), uint16(6000+i)), doorAddr, []byte("flood"))
+		w.Inject(0, netip.AddrPortFrom(p.addr.Addr(), uint16(6000+i)), listenerAddr, []byte("flood"))
 	}
 	w.Run(50 * time.Millisecond)
 	if w.breaches(ratelimit.Packets, ratelimit.PerAddress).Enforced == 0 {
@@ -349,7 +350,7 @@ func TestQueuedBytes(t *testing.T) {
 	w := guarded(t, raknet6(), raknet6(), limit(ratelimit.QueuedBytes, ratelimit.Overall, 50_000, 1, ratelimit.Drop))
 	deaf, other := w.connect(codec.Hello{}), w.connect(codec.Hello{})
 	w.Run(100 * time.Millisecond)
-	w.SetPath(doorAddr, deaf.addr, simnet.Weather{Loss: 1})
+	w.SetPath(listenerAddr, deaf.addr, simnet.Weather{Loss: 1})
 	for range 20 {
 		for _, p := range w.servers[0].peers {
 			m := codec.Message{Payload: append([]byte{0x86}, make([]byte, 1000)...), Mode: codec.ReliableOrdered}

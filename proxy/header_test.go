@@ -37,7 +37,7 @@ func newChain(t *testing.T, weather simnet.Weather, p codec.Protocol, headers He
 	back.Bridge.AllowLossy, back.Bridge.Envelope = true, bridge.EnvelopeRaw
 	settings.Listeners = []Listener{{
 		Name: "behind", Addr: serverAddr, Protocols: []codec.Protocol{p}, Route: &back,
-		ProxiesFrom: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16"), netip.PrefixFrom(doorAddr.Addr(), 32)},
+		ProxiesFrom: []netip.Prefix{netip.MustParsePrefix("10.9.0.0/16"), netip.PrefixFrom(listenerAddr.Addr(), 32)},
 	}}
 	c.second = &relayNode{
 		net: c.Net, sockets: make(map[netip.AddrPort]*simSocket), buffer: make([]byte, 0, codec.MaxDatagram),
@@ -121,7 +121,7 @@ func TestWhichDatagramsHaveAHeader(t *testing.T) {
 			var headed, bare, afterReply int
 			replied := false
 			c.SetTap(func(from, to netip.AddrPort, datagram []byte) {
-				if from == serverAddr && to.Addr() == doorAddr.Addr() {
+				if from == serverAddr && to.Addr() == listenerAddr.Addr() {
 					c.After(300*time.Millisecond, func() { replied = true })
 				}
 				if to != serverAddr {
@@ -182,7 +182,7 @@ func TestPingsHaveHeaders(t *testing.T) {
 
 // TestHeadersDoNotAllocate covers the path of an established session.
 func TestHeadersDoNotAllocate(t *testing.T) {
-	p := HeadersEvery.preamble(playerAddr(0), doorAddr)
+	p := HeadersEvery.preamble(playerAddr(0), listenerAddr)
 	b := make([]byte, 0, codec.MaxDatagram)
 	if n := allocs.PerRun(1000, func() {
 		b = p.begin(b[:0])
@@ -194,7 +194,7 @@ func TestHeadersDoNotAllocate(t *testing.T) {
 	c := newChain(t, simnet.Weather{}, raknet6(), HeadersEvery, ModeTerminate)
 	c.connect(codec.Hello{})
 	d := c.second.relay.listeners[0]
-	datagram := HeadersEvery.preamble(playerAddr(0), doorAddr).header
+	datagram := HeadersEvery.preamble(playerAddr(0), listenerAddr).header
 	if n := allocs.PerRun(1000, func() {
 		if _, _, ok := c.second.relay.unwrapProxied(c.Now(), d, upstreamSocketAddr(0), datagram); !ok {
 			t.Fatal("a header was not taken")

@@ -76,12 +76,12 @@ func TestHostileDatagramsLeaveTheOthersAlone(t *testing.T) {
 	garbage := make([]byte, 100)
 	for i, d := range captured(t, each) {
 		for n := 1; n <= len(d); n += 1 + len(d)/60 {
-			w.Inject(0, stranger(), doorAddr, d[:n])
+			w.Inject(0, stranger(), listenerAddr, d[:n])
 		}
 		for j := range garbage {
 			garbage[j] = byte(rng.Uint32())
 		}
-		w.Inject(0, stranger(), doorAddr, garbage[:rng.IntN(len(garbage))])
+		w.Inject(0, stranger(), listenerAddr, garbage[:rng.IntN(len(garbage))])
 		if i%20 == 0 {
 			w.Run(10 * time.Millisecond)
 		}
@@ -113,9 +113,9 @@ func TestHostileDatagramsLeaveEveryProtocolAlone(t *testing.T) {
 			w.await("established", time.Second, func() bool { return len(w.servers[0].peers) == 1 })
 			for i, d := range datagrams {
 				for n := 1; n <= len(d); n += 1 + len(d)/40 {
-					w.Inject(0, strangerAddr(i*100+n%100), doorAddr, d[:n])
+					w.Inject(0, strangerAddr(i*100+n%100), listenerAddr, d[:n])
 				}
-				w.Inject(0, strangerAddr(i*100), doorAddr, d)
+				w.Inject(0, strangerAddr(i*100), listenerAddr, d)
 				w.Run(time.Millisecond)
 			}
 			w.Run(30 * time.Second)
@@ -137,7 +137,7 @@ func TestForgedDatagramsOfAPlayer(t *testing.T) {
 	foreign := codectest.LoadCapture(t, os.DirFS("../codec/riptide/testdata"), "riptide-2.2.1/values-reliable.jsonl")
 	for _, d := range datagramsOf(foreign, 100) {
 		for n := range d {
-			w.Inject(0, rakneter.addr, doorAddr, d[:n])
+			w.Inject(0, rakneter.addr, listenerAddr, d[:n])
 		}
 	}
 	w.Run(time.Second)
@@ -158,11 +158,11 @@ func FuzzRelay(f *testing.F) {
 			data = data[n:]
 			switch i % 4 {
 			case 0:
-				w.Inject(0, riptider.addr, doorAddr, d)
+				w.Inject(0, riptider.addr, listenerAddr, d)
 			case 1:
-				w.Inject(0, rakneter.addr, doorAddr, d)
+				w.Inject(0, rakneter.addr, listenerAddr, d)
 			case 2:
-				w.Inject(0, playerAddr(9000), doorAddr, d)
+				w.Inject(0, playerAddr(9000), listenerAddr, d)
 			case 3:
 				w.Inject(0, serverAddr, upstreamSocketAddr(0), d)
 			}

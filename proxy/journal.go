@@ -18,13 +18,13 @@ type journal struct {
 	hide  bool // log the networks of clients, not their addresses
 	lines logLimiter
 
-	ways ratelimit.Limiter // for lines about sessions that the kernel does not forward
+	forwarding ratelimit.Limiter // for lines about sessions that the kernel does not forward
 }
 
 func newJournal(now time.Time, log zerolog.Logger, hide bool, seed uint64) journal {
 	return journal{
 		log: log, hide: hide, lines: newLogLimiter(now, seed),
-		ways: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
+		forwarding: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
 	}
 }
 
@@ -86,7 +86,7 @@ func (j *journal) ended(now time.Time, e *entry, blame stats.Party, why codec.Re
 
 // notForwarded logs why the kernel does not forward a session, within a limit.
 func (j *journal) notForwarded(now time.Time, e *entry, err error) {
-	if j.ways.Allow(now) {
+	if j.forwarding.Allow(now) {
 		j.log.Info().Str("listener", e.Value.listener.name).Str("client", j.player(e.Key.Client)).Err(err).
 			Msg("session stays in user space")
 	}

@@ -66,7 +66,7 @@ func killers() []killer {
 }
 
 func rudpRequest() []byte {
-	b, _ := rudp.New(rudp.Options{AppID: 7}).Dial(time.Unix(1_700_000_000, 0), doorAddr, codec.Hello{}).
+	b, _ := rudp.New(rudp.Options{AppID: 7}).Dial(time.Unix(1_700_000_000, 0), listenerAddr, codec.Hello{}).
 		Transmit(time.Unix(1_700_000_000, 0), nil)
 	return b
 }
@@ -115,7 +115,7 @@ type witness struct {
 func (s *witness) saw(from, to netip.AddrPort, d []byte) {
 	s.t.Helper()
 	switch {
-	case from == doorAddr:
+	case from == listenerAddr:
 		if why := deadly(s.clients, d, true); why != "" {
 			s.t.Errorf("%s: %x to a client: %s", s.route, d, why)
 		}
@@ -173,7 +173,7 @@ func killBetween(t *testing.T, name string, clients, upstream codec.Protocol) {
 			if k.fromZero {
 				port = 0
 			}
-			w.Inject(0, netip.AddrPortFrom(netip.MustParseAddr("198.51.100.9"), port), doorAddr, d)
+			w.Inject(0, netip.AddrPortFrom(netip.MustParseAddr("198.51.100.9"), port), listenerAddr, d)
 		}
 		w.Run(20 * time.Millisecond)
 		w.pendingKillers(clients, uint16(i), k)
@@ -185,7 +185,7 @@ func killBetween(t *testing.T, name string, clients, upstream codec.Protocol) {
 			continue // Riptide's wire cannot distinguish a forged goodbye from the player's
 		}
 		for _, d := range k.datagrams {
-			w.Inject(0, p.addr, doorAddr, d)
+			w.Inject(0, p.addr, listenerAddr, d)
 			w.Inject(0, serverAddr, upstreamSocketAddr(0), bytes.Clone(d))
 		}
 		w.Run(20 * time.Millisecond)
@@ -200,11 +200,11 @@ func killBetween(t *testing.T, name string, clients, upstream codec.Protocol) {
 // pendingKillers sends a killer from the address of a client whose handshake has begun.
 func (w *world) pendingKillers(clients codec.Protocol, i uint16, k killer) {
 	source := netip.AddrPortFrom(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), 4000)
-	first, _ := clients.Dial(w.Now(), doorAddr, codec.Hello{}).Transmit(w.Now(), nil)
-	w.Inject(0, source, doorAddr, first)
+	first, _ := clients.Dial(w.Now(), listenerAddr, codec.Hello{}).Transmit(w.Now(), nil)
+	w.Inject(0, source, listenerAddr, first)
 	w.Run(time.Millisecond)
 	for _, d := range k.datagrams {
-		w.Inject(0, source, doorAddr, d)
+		w.Inject(0, source, listenerAddr, d)
 	}
 	w.Run(20 * time.Millisecond)
 }

@@ -47,8 +47,8 @@ type protocolEntry struct {
 }
 
 // listenerOf finds the listener of a Listener by address and transport, or returns nil.
-func listenerOf(l *Listener, doors []*listener) *listener {
-	for _, d := range doors {
+func listenerOf(l *Listener, listeners []*listener) *listener {
+	for _, d := range listeners {
 		if d.addr == l.Addr && d.transport == l.Transport {
 			return d
 		}

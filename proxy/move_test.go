@@ -101,7 +101,7 @@ func TestMoveFromADyingServer(t *testing.T) {
 
 func TestWhatCannotBeMoved(t *testing.T) {
 	s := movable(t, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6())
-	if err := s.proxy.relay.move(s.Now(), s.entry(), doorAddr); !errors.Is(err, upstream.ErrUnknown) {
+	if err := s.proxy.relay.move(s.Now(), s.entry(), listenerAddr); !errors.Is(err, upstream.ErrUnknown) {
 		t.Errorf("to a stranger: %v", err)
 	}
 	if err := s.proxy.relay.move(s.Now(), s.entry(), secondAddr); err != nil {

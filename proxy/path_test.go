@@ -197,7 +197,7 @@ func TestPaceOfRelayedDatagrams(t *testing.T) {
 	})
 	const sent = 20 + maxParked + 5
 	for i := range sent {
-		r.Receive(r.now, playerAddr(i%3), doorAddr, []byte{byte(i), byte(i >> 8), 'x'})
+		r.Receive(r.now, playerAddr(i%3), listenerAddr, []byte{byte(i), byte(i >> 8), 'x'})
 	}
 	if got := r.relay.counters.Drops[stats.DropPaced]; got != 5 {
 		t.Errorf("%d dropped, want 5", got)
@@ -236,7 +236,7 @@ func TestSlowTurnIsNoRest(t *testing.T) {
 		s.Listeners[0].Route.Upstream.Servers = s.Listeners[0].Route.Upstream.Servers[:1]
 	})
 	for range 2 {
-		r.Receive(r.now, playerAddr(0), doorAddr, []byte("x"))
+		r.Receive(r.now, playerAddr(0), listenerAddr, []byte("x"))
 	}
 	r.relay.Flush(r.now)
 	sent := r.now.Add(7 * time.Millisecond)

@@ -13,13 +13,13 @@ import (
 
 // pinger asks the servers of a route for their texts, and makes the texts of the route's listeners from them.
 type pinger struct {
-	route    *route
-	protocol codec.Pinger
-	token    uint64 // in its questions: an answer without it comes from a stranger
-	due      time.Time
-	doors    []*listener
-	listed   []*upstream.Server
-	servers  []*pinged // the servers in listed
+	route     *route
+	protocol  codec.Pinger
+	token     uint64 // in its questions: an answer without it comes from a stranger
+	due       time.Time
+	listeners []*listener
+	listed    []*upstream.Server
+	servers   []*pinged // the servers in listed
 
 	texts  [][]byte // scratch: the texts that count, in the order of servers
 	joined []byte   // scratch
@@ -46,24 +46,24 @@ func (r *Relay) addPingers(now time.Time) {
 			continue
 		}
 		protocol, _ := route.Upstream.Protocol.(codec.Pinger)
-		var doors []*listener
+		var listeners []*listener
 		for _, d := range r.listeners {
 			if d.route != route || d.pong == nil {
 				continue
 			}
-			doors = append(doors, d)
+			listeners = append(listeners, d)
 			if protocol == nil && route.Mode == ModeRelay {
 				protocol = d.pinger() // the servers speak it too
 			}
 		}
-		if protocol != nil && len(doors) > 0 {
-			r.pingers = append(r.pingers, newPinger(route, protocol, doors, r.identities.next(), now))
+		if protocol != nil && len(listeners) > 0 {
+			r.pingers = append(r.pingers, newPinger(route, protocol, listeners, r.identities.next(), now))
 		}
 	}
 }
 
-func newPinger(r *route, protocol codec.Pinger, doors []*listener, token uint64, now time.Time) *pinger {
-	return &pinger{route: r, protocol: protocol, token: token, due: now, doors: doors}
+func newPinger(r *route, protocol codec.Pinger, listeners []*listener, token uint64, now time.Time) *pinger {
+	return &pinger{route: r, protocol: protocol, token: token, due: now, listeners: listeners}
 }
 
 // list updates servers to the Pool's present list. Servers that stay keep their texts.
@@ -121,7 +121,7 @@ func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
 	if s.socket == nil {
 		socket, err := r.sockets.Dial(s.addr, netio.SocketOptions{Local: p.route.Upstream.source(s.addr.Addr())})
 		if err != nil {
-			r.drops.add(now, dropped{stats.DropSocket, p.doors[0], s.addr, 0, err})
+			r.drops.add(now, dropped{stats.DropSocket, p.listeners[0], s.addr, 0, err})
 			return
 		}
 		socket.SetOwner(s)
@@ -141,9 +141,9 @@ func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 	token, text, err := s.pinger.protocol.ParsePong(datagram)
 	switch {
 	case err != nil:
-		r.drops.add(now, dropped{stats.DropMalformed, s.pinger.doors[0], s.socket.Peer(), len(datagram), err})
+		r.drops.add(now, dropped{stats.DropMalformed, s.pinger.listeners[0], s.socket.Peer(), len(datagram), err})
 	case token != s.pinger.token:
-		r.drops.add(now, dropped{stats.DropUnexpected, s.pinger.doors[0], s.socket.Peer(), len(datagram),
+		r.drops.add(now, dropped{stats.DropUnexpected, s.pinger.listeners[0], s.socket.Peer(), len(datagram),
 			codec.ErrUnexpected})
 	default:
 		s.heard, s.answers = now, true
@@ -165,7 +165,7 @@ func (p *pinger) publish() {
 			pong = s.pong
 		}
 	}
-	for _, d := range p.doors {
+	for _, d := range p.listeners {
 		p.joined = p.joined[:0]
 		if len(p.texts) > 0 {
 			p.joined = p.protocol.JoinPongs(p.joined, p.texts, codec.Listing{Name: p.route.Pings.Name, Port: d.port})

@@ -79,7 +79,7 @@ func (l *listed) says(server int, text string) {
 func (l *listed) want(when, text string) {
 	l.t.Helper()
 	before := len(l.browser.texts)
-	l.Inject(0, browserAddr, doorAddr, raknet.AppendPing(nil, 1, 2))
+	l.Inject(0, browserAddr, listenerAddr, raknet.AppendPing(nil, 1, 2))
 	l.Run(100 * time.Millisecond)
 	if got := l.browser.texts[before:]; len(got) != 1 || got[0] != text {
 		l.t.Errorf("%s: answered %q, want %q", when, got, text)
@@ -214,7 +214,7 @@ func (s *sink) Send(_ netio.Socket, _ netip.AddrPort, datagram []byte) {
 func TestPingsDoNotAllocate(t *testing.T) {
 	l := newListed(t, nil)
 	l.Run(time.Second)
-	relay, door := l.proxy.relay, l.proxy.sockets[doorAddr]
+	relay, listenerSocket := l.proxy.relay, l.proxy.sockets[listenerAddr]
 	relay.sockets.Sockets = &sink{relayNode: l.proxy}
 	p := relay.pingers[0]
 	ping, now := raknet.AppendPing(nil, 1, 2), l.Now()
@@ -224,7 +224,7 @@ func TestPingsDoNotAllocate(t *testing.T) {
 		now = now.Add(2 * time.Second)
 		relay.Advance(now)
 		relay.Receive(now, p.servers[0].socket, serverAddr, pong)
-		relay.Receive(now, door, browserAddr, ping)
+		relay.Receive(now, listenerSocket, browserAddr, ping)
 	}); n != 0 {
 		t.Errorf("%v allocations a refresh and a ping", n)
 	}
@@ -258,7 +258,7 @@ func TestForgedPingsAreNotWorthIt(t *testing.T) {
 			ping := raknet.AppendPing(nil, 1, 2)
 			const pings = 100_000
 			for i := range pings {
-				relay.Receive(w.Now().Add(time.Duration(i)*10*time.Microsecond), w.proxy.sockets[doorAddr], c.from(i), ping)
+				relay.Receive(w.Now().Add(time.Duration(i)*10*time.Microsecond), w.proxy.sockets[listenerAddr], c.from(i), ping)
 			}
 			if victims.datagrams > c.most || victims.datagrams < c.most*9/10 || victims.bytes != victims.datagrams*433 {
 				t.Errorf("%d answers of %d bytes together, want up to %d of 433", victims.datagrams, victims.bytes, c.most)

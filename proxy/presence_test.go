@@ -89,7 +89,7 @@ func TestClientReturnsAfterACrash(t *testing.T) {
 			w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, c.clients, defaultRoute(raknet6()))
 			p := w.connect(codec.Hello{Identity: 7})
 			w.Run(100 * time.Millisecond)
-			p.conn = c.clients.Dial(w.Now(), doorAddr, codec.Hello{Identity: c.identity})
+			p.conn = c.clients.Dial(w.Now(), listenerAddr, codec.Hello{Identity: c.identity})
 			p.events = nil
 			w.await("an answer", 3*time.Second, func() bool { return p.gone() || p.find(codec.Connected) != nil })
 			if !c.returns {

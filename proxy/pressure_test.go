@@ -26,7 +26,7 @@ func TestSlowSidesAreWaitedFor(t *testing.T) {
 		server := w.servers[0].peers[0]
 		from, to := server, client
 		if down {
-			w.SetPath(doorAddr, playerAddr(0), line)
+			w.SetPath(listenerAddr, playerAddr(0), line)
 		} else {
 			from, to = client, server
 			w.SetPath(upstreamSocketAddr(0), serverAddr, line)

@@ -52,7 +52,7 @@ func TestRedial(t *testing.T) {
 			w.Run(100 * time.Millisecond) // for the last step to reach the server
 			open := 0
 			for at, s := range w.proxy.sockets {
-				if at != doorAddr && !s.closed {
+				if at != listenerAddr && !s.closed {
 					open++
 				}
 			}
@@ -78,7 +78,7 @@ func TestRedialIsBounded(t *testing.T) {
 	}
 	w.await("over", 30*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
 	for at, s := range w.proxy.sockets {
-		if at != doorAddr && !s.closed {
+		if at != listenerAddr && !s.closed {
 			t.Errorf("the socket at %v is still open", at)
 		}
 	}
@@ -111,7 +111,7 @@ func secondRequest(t *testing.T) []byte {
 	w := newWorld(t, 1, simnet.Weather{}, raknet6(), defaultRoute(raknet6()))
 	var request []byte
 	w.SetTap(func(_, to netip.AddrPort, datagram []byte) {
-		if to == doorAddr && datagram[0] == openConnectionReply2-1 {
+		if to == listenerAddr && datagram[0] == openConnectionReply2-1 {
 			request = slices.Clone(datagram)
 		}
 	})

@@ -158,7 +158,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.guard.limits = newLimits(s.Bounds, r.identities.next)
 	r.guard.enrollAnew()
 	r.locals = make(locals)
-	oldRoutes, oldDoors := r.routes, slices.Concat(r.listeners, r.retired.list)
+	oldRoutes, oldListeners := r.routes, slices.Concat(r.listeners, r.retired.list)
 	r.routes, r.listeners = nil, nil
 	known := make(map[*Route]*route)
 	for i := range s.Listeners {
@@ -166,7 +166,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 		if known[l.Route] == nil {
 			known[l.Route] = r.newRoute(l.Route, oldRoutes)
 		}
-		d := listenerOf(l, oldDoors)
+		d := listenerOf(l, oldListeners)
 		if d == nil {
 			r.lastListener++
 			d = &listener{index: r.lastListener}
@@ -174,7 +174,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 		r.configure(d, l, known[l.Route])
 		r.listeners = append(r.listeners, d)
 	}
-	r.retired.retire(slices.DeleteFunc(oldDoors, func(d *listener) bool { return slices.Contains(r.listeners, d) }))
+	r.retired.retire(slices.DeleteFunc(oldListeners, func(d *listener) bool { return slices.Contains(r.listeners, d) }))
 	r.paths.arrange(now, r.routes)
 	if r.shard.index == 0 { // the siblings' listeners have the same Pongs
 		r.addPingers(now)

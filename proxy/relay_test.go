@@ -283,10 +283,10 @@ func TestDatagramsOfNobody(t *testing.T) {
 	w := riptideWorld(t, nil)
 	p := w.connect(codec.Hello{})
 	stranger := netip.MustParseAddrPort("192.0.2.1:4000")
-	w.Inject(0, stranger, doorAddr, []byte("GET / HTTP/1.1"))
-	w.Inject(0, stranger, doorAddr, nil)
-	w.Inject(0, netip.AddrPortFrom(stranger.Addr(), 0), doorAddr, []byte{2})
-	w.Inject(0, p.addr, doorAddr, []byte{0x0f, 0xff})
+	w.Inject(0, stranger, listenerAddr, []byte("GET / HTTP/1.1"))
+	w.Inject(0, stranger, listenerAddr, nil)
+	w.Inject(0, netip.AddrPortFrom(stranger.Addr(), 0), listenerAddr, []byte{2})
+	w.Inject(0, p.addr, listenerAddr, []byte{0x0f, 0xff})
 	w.Inject(0, serverAddr, upstreamSocketAddr(0), nil)
 	w.Run(time.Second)
 	for _, c := range []struct {
@@ -352,7 +352,7 @@ func TestSilentClientsAreGivenUp(t *testing.T) {
 	if p.gone() {
 		t.Fatal("heartbeats did not keep the session")
 	}
-	w.SetPath(p.addr, doorAddr, simnet.Weather{Loss: 1})
+	w.SetPath(p.addr, listenerAddr, simnet.Weather{Loss: 1})
 	w.await("given up", 4*time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })
 }
 
@@ -371,7 +371,7 @@ func TestUpstreamThatNeverAnswersIsGivenUp(t *testing.T) {
 func TestProofFirst(t *testing.T) {
 	w := riptideWorld(t, func(r *Route) { r.Admit = ProofFirst })
 	forger := w.join(codec.Hello{})
-	w.SetPath(doorAddr, forger.addr, simnet.Weather{Loss: 1}) // the answers go to another host
+	w.SetPath(listenerAddr, forger.addr, simnet.Weather{Loss: 1}) // the answers go to another host
 	w.Run(3 * time.Second)
 	if len(w.servers[0].peers) != 0 {
 		t.Fatal("the upstream was asked before the client had proved its address")

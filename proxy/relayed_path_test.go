@@ -94,11 +94,11 @@ func busy(t testing.TB, players int) (*plainRelay, *swallower) {
 
 func TestRelayedPathAllocatesNothing(t *testing.T) {
 	p, out := busy(t, 2)
-	door, up := p.sockets[doorAddr], p.sockets[upstreamSocketAddr(0)]
+	listenerSocket, up := p.sockets[listenerAddr], p.sockets[upstreamSocketAddr(0)]
 	datagram := make([]byte, 200)
 	n := allocs.PerRun(1000, func() {
 		p.now = p.now.Add(1e6)
-		p.relay.Receive(p.now, door, playerAddr(0), datagram)
+		p.relay.Receive(p.now, listenerSocket, playerAddr(0), datagram)
 		p.relay.Receive(p.now, up, serverAddr, datagram)
 		p.relay.Advance(p.now)
 		p.relay.Flush(p.now)
@@ -115,9 +115,9 @@ func TestRelayedPathAllocatesNothing(t *testing.T) {
 func BenchmarkPlain(b *testing.B) {
 	const players = 1000
 	p, _ := busy(b, players)
-	door, datagram := p.sockets[doorAddr], make([]byte, 200)
+	listenerSocket, datagram := p.sockets[listenerAddr], make([]byte, 200)
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		p.relay.Receive(p.now, door, playerAddr(i%players), datagram)
+		p.relay.Receive(p.now, listenerSocket, playerAddr(i%players), datagram)
 	}
 }

@@ -62,7 +62,7 @@ func TestRelayedListIsSilent(t *testing.T) {
 	l := relayedList(t, nil)
 	l.servers[0].down = true
 	ping := func() {
-		l.Inject(0, browserAddr, doorAddr, raknet.AppendPing(nil, 1, 2))
+		l.Inject(0, browserAddr, listenerAddr, raknet.AppendPing(nil, 1, 2))
 		l.Run(100 * time.Millisecond)
 	}
 	ping()
@@ -94,7 +94,7 @@ func TestRelayedPlayersStillCome(t *testing.T) {
 	if got := l.proxy.relay.table.Len(); got != 1 {
 		t.Fatalf("%d sessions", got)
 	}
-	l.Inject(0, p.addr, doorAddr, raknet.AppendPing(nil, 1, 2))
+	l.Inject(0, p.addr, listenerAddr, raknet.AppendPing(nil, 1, 2))
 	l.Run(100 * time.Millisecond)
 	if got := l.proxy.relay.table.Len(); got != 1 || p.gone() {
 		t.Errorf("%d sessions after a ping of the player's; gone: %v", got, p.gone())
@@ -119,14 +119,14 @@ func TestForgedPingsThroughARelay(t *testing.T) {
 		if to == serverAddr {
 			asked++
 		}
-		if from == doorAddr {
+		if from == listenerAddr {
 			answered++
 		}
 	})
 	ping := raknet.AppendPing(nil, 1, 2)
 	for i := range sources {
 		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{byte(20 + i>>16), byte(i >> 8), byte(i), 1}), 5000)
-		w.proxy.relay.Receive(w.Now().Add(time.Duration(i)*10*time.Microsecond), w.proxy.sockets[doorAddr], from, ping)
+		w.proxy.relay.Receive(w.Now().Add(time.Duration(i)*10*time.Microsecond), w.proxy.sockets[listenerAddr], from, ping)
 	}
 	w.Run(time.Second)
 	if asked > 1 || answered > 2*budget+1 || w.proxy.relay.table.Len() > 0 || w.proxy.dialed != 1 {
@@ -152,7 +152,7 @@ func TestRelayedPingsDoNotAllocate(t *testing.T) {
 	if n := allocs.PerRun(100, func() {
 		now = now.Add(time.Second)
 		l.proxy.out = l.proxy.out[:0]
-		l.proxy.relay.Receive(now, l.proxy.sockets[doorAddr], browserAddr, ping)
+		l.proxy.relay.Receive(now, l.proxy.sockets[listenerAddr], browserAddr, ping)
 	}); n > 1 { // the simulated socket makes one copy
 		t.Errorf("%v allocations a ping", n)
 	}

@@ -37,15 +37,16 @@ type plainRelay struct {
 func newPlainRelay(t testing.TB, clients codec.Protocol, change func(*Settings)) *plainRelay {
 	t.Helper()
 	p := &plainRelay{t: t, now: time.Unix(1_700_000_000, 0), settings: &Settings{
-		Listeners: []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{clients}, Route: plainRoute(Any)}},
-		Limits:    sessions.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
+		Listeners: []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{clients},
+			Route: plainRoute(Any)}},
+		Limits: sessions.Limits{Sessions: 100, HalfOpen: 50}, HandshakeTimeout: 10 * time.Second,
 		IdleTimeout: 30 * time.Second, DrainTimeout: 3 * time.Second,
 	}}
 	change(p.settings)
 	p.relayNode = &relayNode{sockets: make(map[netip.AddrPort]*simSocket), buffer: make([]byte, 0, codec.MaxDatagram)}
 	p.relay = NewRelay(p.settings, RelayOptions{Seed: 1, Log: zerolog.Nop()}, p.relayNode, p.now)
-	p.sockets[doorAddr] = &simSocket{addr: doorAddr}
-	p.relay.Attach(0, p.sockets[doorAddr])
+	p.sockets[listenerAddr] = &simSocket{addr: listenerAddr}
+	p.relay.Attach(0, p.sockets[listenerAddr])
 	return p
 }
 
@@ -79,12 +80,12 @@ func (p *plainRelay) swallow(sender, at netip.AddrPort, datagram []byte, why sta
 // up passes a datagram of player i through its n-th socket to the server. down passes one to the player.
 func (p *plainRelay) up(i, n int, server netip.AddrPort, datagram []byte) {
 	p.t.Helper()
-	p.pass(playerAddr(i), doorAddr, upstreamSocketAddr(n), server, datagram)
+	p.pass(playerAddr(i), listenerAddr, upstreamSocketAddr(n), server, datagram)
 }
 
 func (p *plainRelay) down(i, n int, server netip.AddrPort, datagram []byte) {
 	p.t.Helper()
-	p.pass(server, upstreamSocketAddr(n), doorAddr, playerAddr(i), datagram)
+	p.pass(server, upstreamSocketAddr(n), listenerAddr, playerAddr(i), datagram)
 }
 
 // meet establishes a session of player i.
@@ -139,8 +140,8 @@ func TestRelayedSessions(t *testing.T) {
 
 func TestRelayedNewcomersAreLookedAt(t *testing.T) {
 	p := newPlainRelay(t, riptide22(), unchanged)
-	p.swallow(playerAddr(0), doorAddr, []byte("GET / HTTP/1.1"), stats.DropUnknownProtocol)
-	p.swallow(playerAddr(0), doorAddr, nil, stats.DropEmpty)
+	p.swallow(playerAddr(0), listenerAddr, []byte("GET / HTTP/1.1"), stats.DropUnknownProtocol)
+	p.swallow(playerAddr(0), listenerAddr, nil, stats.DropEmpty)
 	if p.dialed != 0 || p.relay.table.Len() != 0 {
 		t.Fatalf("%d sockets, %d sessions for a stranger", p.dialed, p.relay.table.Len())
 	}
@@ -170,7 +171,7 @@ func TestRelayedSessionsAreBounded(t *testing.T) {
 	servers := []netip.AddrPort{serverAddr, secondAddr, serverAddr, secondAddr, serverAddr}
 	for i, server := range servers {
 		if i >= 2 {
-			p.swallow(playerAddr(i), doorAddr, []byte("first"), stats.DropAskAgain)
+			p.swallow(playerAddr(i), listenerAddr, []byte("first"), stats.DropAskAgain)
 		}
 		p.up(i, i, server, []byte("again"))
 	}
@@ -181,7 +182,7 @@ func TestRelayedSessionsAreBounded(t *testing.T) {
 		p.down(i+1, i+1, server, []byte("x"))
 		p.up(i+1, i+1, server, []byte("y"))
 	}
-	p.swallow(playerAddr(5), doorAddr, []byte("e"), stats.DropTableFull)
+	p.swallow(playerAddr(5), listenerAddr, []byte("e"), stats.DropTableFull)
 }
 
 // TestRefusalsWhereTheProtocolHasThem asserts that RakNet and Riptide clients get a refusal if there is no place.
@@ -200,7 +201,7 @@ func TestRefusalsWhereTheProtocolHasThem(t *testing.T) {
 func (p *plainRelay) answers(client netip.AddrPort, datagram, answer []byte) {
 	p.t.Helper()
 	p.out = p.out[:0]
-	p.Receive(p.now, client, doorAddr, datagram)
+	p.Receive(p.now, client, listenerAddr, datagram)
 	if len(p.out) != 1 || p.out[0].to != client || !bytes.Equal(p.out[0].bytes, answer) {
 		p.t.Fatalf("came %+v, want the answer %x", p.out, answer)
 	}
@@ -288,7 +289,7 @@ func TestRelayedSessionWithoutServer(t *testing.T) {
 	if p.relay.table.Len() != 0 {
 		t.Fatal("a session that no server wants is kept")
 	}
-	p.Receive(p.now, playerAddr(1), doorAddr, []byte("b")) // both rest: each is asked again
+	p.Receive(p.now, playerAddr(1), listenerAddr, []byte("b")) // both rest: each is asked again
 	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(2)], netio.ErrRefused)
 	p.relay.Failed(p.now, p.sockets[upstreamSocketAddr(3)], netio.ErrRefused)
 	if p.sockets[upstreamSocketAddr(2)].peer != serverAddr || p.sockets[upstreamSocketAddr(3)].peer != secondAddr {
@@ -296,7 +297,7 @@ func TestRelayedSessionWithoutServer(t *testing.T) {
 	}
 	p.wait(6 * time.Second)
 	p.noDial = errors.New("too many open files")
-	p.swallow(playerAddr(2), doorAddr, []byte("c"), stats.DropSocket)
+	p.swallow(playerAddr(2), listenerAddr, []byte("c"), stats.DropSocket)
 	if n := p.relay.table.Len(); n != 0 || p.relay.counters.Opened != p.relay.counters.Closed {
 		t.Errorf("%d sessions, %+v", n, p.relay.counters)
 	}
@@ -351,7 +352,7 @@ func TestBansHoldForRelayedSessions(t *testing.T) {
 	if p.relay.table.Len() != 1 || !p.sockets[upstreamSocketAddr(0)].closed {
 		t.Error("the banned player's session is kept, or another's is not")
 	}
-	p.swallow(playerAddr(0), doorAddr, []byte("me again"), stats.DropBanned)
+	p.swallow(playerAddr(0), listenerAddr, []byte("me again"), stats.DropBanned)
 }
 
 // TestRelayedSessionsHaveLimits asserts that limits only drop in ModeRelay, because any datagram may be forged.
@@ -363,7 +364,7 @@ func TestRelayedSessionsHaveLimits(t *testing.T) {
 		p.meet(0, 0, serverAddr) // the first datagram counted as a stranger's
 		p.up(0, 0, serverAddr, []byte("2"))
 		p.up(0, 0, serverAddr, []byte("3"))
-		p.swallow(playerAddr(0), doorAddr, []byte("4"), stats.DropRate)
+		p.swallow(playerAddr(0), listenerAddr, []byte("4"), stats.DropRate)
 		if p.relay.table.Len() != 1 || len(p.relay.guard.bans.All()) > 0 {
 			t.Errorf("%v: %d sessions, bans %v", verdict, p.relay.table.Len(), p.relay.guard.bans.All())
 		}

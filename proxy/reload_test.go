@@ -12,8 +12,8 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// otherDoor is the new address of a moved listener.
-var otherDoor = netip.MustParseAddrPort("10.0.0.1:7778")
+// otherListener is the new address of a moved listener.
+var otherListener = netip.MustParseAddrPort("10.0.0.1:7778")
 
 // reload gives the proxy a changed copy of the world's settings.
 func (w *world) reload(change func(*Settings)) {
@@ -81,9 +81,9 @@ func TestReloadChangesLimits(t *testing.T) {
 func TestReloadRetiresListeners(t *testing.T) {
 	w := riptideWorld(t, nil)
 	p := w.connect(codec.Hello{})
-	old := w.proxy.sockets[doorAddr]
-	w.reload(func(s *Settings) { s.Listeners[0].Addr = otherDoor })
-	w.echoes(p, "by the old door")
+	old := w.proxy.sockets[listenerAddr]
+	w.reload(func(s *Settings) { s.Listeners[0].Addr = otherListener })
+	w.echoes(p, "by the old listener")
 	refused := w.join(codec.Hello{})
 	w.await("refused", 20*time.Second, refused.gone)
 	if old.closed {
@@ -91,8 +91,8 @@ func TestReloadRetiresListeners(t *testing.T) {
 	}
 	p.conn.Close(w.Now(), codec.Goodbye{Reason: codec.Closed})
 	w.await("closed", 20*time.Second, func() bool { return old.closed })
-	if w.proxy.sockets[otherDoor].owner != w.proxy.relay.listeners[0] {
-		t.Error("nobody is at the new door")
+	if w.proxy.sockets[otherListener].owner != w.proxy.relay.listeners[0] {
+		t.Error("the new listener has no session")
 	}
 }
 
@@ -100,14 +100,14 @@ func TestReloadRetiresListeners(t *testing.T) {
 func TestReloadBringsListenersBack(t *testing.T) {
 	w := riptideWorld(t, nil)
 	p := w.connect(codec.Hello{})
-	old := w.proxy.sockets[doorAddr]
+	old := w.proxy.sockets[listenerAddr]
 	for range 3 {
-		w.reload(func(s *Settings) { s.Listeners[0].Addr = otherDoor })
+		w.reload(func(s *Settings) { s.Listeners[0].Addr = otherListener })
 		w.echoes(p, "away")
-		w.reload(func(s *Settings) { s.Listeners[0].Addr = doorAddr })
+		w.reload(func(s *Settings) { s.Listeners[0].Addr = listenerAddr })
 		w.echoes(p, "back")
 	}
-	if w.proxy.sockets[doorAddr] != old || w.proxy.relay.listeners[0].socket != netio.Socket(old) {
+	if w.proxy.sockets[listenerAddr] != old || w.proxy.relay.listeners[0].socket != netio.Socket(old) {
 		t.Fatal("the listener has another socket")
 	}
 	second := w.connect(codec.Hello{})
@@ -123,8 +123,8 @@ func TestReloadBringsListenersBack(t *testing.T) {
 // TestReloadClosesIdleListeners asserts that a removed listener without sessions closes at once.
 func TestReloadClosesIdleListeners(t *testing.T) {
 	w := riptideWorld(t, nil)
-	w.reload(func(s *Settings) { s.Listeners[0].Addr = otherDoor })
-	if !w.proxy.sockets[doorAddr].closed {
+	w.reload(func(s *Settings) { s.Listeners[0].Addr = otherListener })
+	if !w.proxy.sockets[listenerAddr].closed {
 		t.Error("the socket of a listener that is gone is open")
 	}
 }

@@ -67,7 +67,7 @@ func (c *realClient) Receive(_ time.Time, _, _ netip.AddrPort, d []byte) {
 
 func (c *realClient) speak() {
 	for d, ok := c.Next(); ok; d, ok = c.Next() {
-		c.out = append(c.out, simDatagram{c.addr, doorAddr, d})
+		c.out = append(c.out, simDatagram{c.addr, listenerAddr, d})
 	}
 }
 
@@ -123,7 +123,7 @@ func (g *realGame) enter() *realClient {
 		}
 		g.play(frameTime, true)
 	}
-	g.SetPath(doorAddr, c.addr, g.weather)
+	g.SetPath(listenerAddr, c.addr, g.weather)
 	return c
 }
 
@@ -297,10 +297,10 @@ func TestRealInitialisation(t *testing.T) {
 		})
 		for i := range clients {
 			c := &realClient{Client: rtypegame.NewClient(g.stage, gameNames...), addr: playerAddr(i)}
-			g.SetPath(doorAddr, c.addr, simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss})
+			g.SetPath(listenerAddr, c.addr, simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss})
 			if stage == rtypegame.Final {
 				g.After(100*time.Millisecond, func() { // no peer repairs a lost hello
-					g.SetPath(c.addr, doorAddr, simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss})
+					g.SetPath(c.addr, listenerAddr, simnet.Weather{Latency: 2 * time.Millisecond, Loss: loss})
 				})
 			}
 			g.clients = append(g.clients, c)

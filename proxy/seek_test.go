@@ -398,7 +398,7 @@ func TestHoldInOrderOverLoops(t *testing.T) {
 			continue
 		}
 		p := &player{addr: playerAddr(100 + i)}
-		p.conn = o.clients.Dial(o.Now(), secondDoor, codec.Hello{})
+		p.conn = o.clients.Dial(o.Now(), secondListener, codec.Hello{})
 		o.Add(elsewhere{p}, p.addr)
 		o.await("connected", 5*time.Second, func() bool { return p.find(codec.Connected) != nil })
 		there = append(there, p)
@@ -422,7 +422,7 @@ func TestHoldInOrderOverLoops(t *testing.T) {
 	}
 }
 
-var secondDoor = netip.AddrPortFrom(doorAddr.Addr(), doorAddr.Port()+1)
+var secondListener = netip.AddrPortFrom(listenerAddr.Addr(), listenerAddr.Port()+1)
 
 // secondLoop adds a Relay beside the first one, with another listener and the same upstreams.
 func (o *outage) secondLoop() *relayNode {
@@ -431,17 +431,17 @@ func (o *outage) secondLoop() *relayNode {
 	first.pools.Wake = func(int) { o.After(0, func() {}) } // every node is called then
 	settings := *o.settings
 	settings.Listeners = slices.Clone(settings.Listeners)
-	settings.Listeners[0].Addr = secondDoor
+	settings.Listeners[0].Addr = secondListener
 	n := &relayNode{
 		net: o.Net, sockets: make(map[netip.AddrPort]*simSocket), streams: make(map[streamKey]*simStream),
 		buffer: make([]byte, 0, codec.MaxDatagram), dialed: 200,
 	}
 	options := RelayOptions{Shard: 1, Shards: 2, Seed: 2, Log: zerolog.Nop(), Pools: first.pools}
 	n.relay = NewRelay(&settings, options, n, o.Now())
-	door := &simSocket{addr: secondDoor}
-	n.sockets[secondDoor] = door
-	n.relay.Attach(0, door)
-	addrs := []netip.AddrPort{secondDoor}
+	listenerSocket := &simSocket{addr: secondListener}
+	n.sockets[secondListener] = listenerSocket
+	n.relay.Attach(0, listenerSocket)
+	addrs := []netip.AddrPort{secondListener}
 	for i := range 200 {
 		addrs = append(addrs, upstreamSocketAddr(200+i))
 	}
@@ -454,5 +454,5 @@ type elsewhere struct{ *player }
 
 func (p elsewhere) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
 	b, from, _, ok := p.player.Transmit(now, b)
-	return b, from, secondDoor, ok
+	return b, from, secondListener, ok
 }

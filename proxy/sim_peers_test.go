@@ -82,7 +82,7 @@ func (c *player) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, neti
 	b, ok := c.conn.Transmit(now, b)
 	c.said = c.said || ok
 	c.drain(now)
-	return b, c.addr, doorAddr, ok
+	return b, c.addr, listenerAddr, ok
 }
 
 // game is a game server.

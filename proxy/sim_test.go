@@ -21,9 +21,9 @@ import (
 
 // Addresses of the simulated world: a listener of the proxy, and two game servers.
 var (
-	doorAddr   = netip.MustParseAddrPort("10.0.0.1:7777")
-	serverAddr = netip.MustParseAddrPort("10.1.0.1:19132")
-	secondAddr = netip.MustParseAddrPort("10.1.0.2:19132")
+	listenerAddr = netip.MustParseAddrPort("10.0.0.1:7777")
+	serverAddr   = netip.MustParseAddrPort("10.1.0.1:19132")
+	secondAddr   = netip.MustParseAddrPort("10.1.0.2:19132")
 )
 
 // believed is the longest time until a session believes a goodbye. It first waits for silence, as against a forgery.
@@ -34,7 +34,7 @@ func playerAddr(i int) netip.AddrPort {
 }
 
 func upstreamSocketAddr(i int) netip.AddrPort {
-	return netip.AddrPortFrom(doorAddr.Addr(), uint16(40000+i))
+	return netip.AddrPortFrom(listenerAddr.Addr(), uint16(40000+i))
 }
 
 // relayNode is a Relay in the simulated network. Its sockets are entries of a map.
@@ -168,7 +168,7 @@ func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients cod
 	change func(*Settings)) *world {
 	w := &world{Net: simnet.New(t, seed, weather), t: t, clients: clients}
 	w.settings = &Settings{
-		Listeners:        []Listener{{Name: "play", Addr: doorAddr, Protocols: []codec.Protocol{clients}, Route: route}},
+		Listeners:        []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{clients}, Route: route}},
 		Limits:           sessions.Limits{Sessions: 100, HalfOpen: 50},
 		HandshakeTimeout: 15 * time.Second,
 		IdleTimeout:      30 * time.Second,
@@ -183,10 +183,10 @@ func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients cod
 	}
 	w.proxy.relay = NewRelay(w.settings, RelayOptions{Seed: seed, Log: zerolog.Nop(), Bans: ratelimit.NewBans(banTerms)},
 		w.proxy, w.Now())
-	door := &simSocket{addr: doorAddr}
-	w.proxy.sockets[doorAddr] = door
-	w.proxy.relay.Attach(0, door)
-	addrs := []netip.AddrPort{doorAddr}
+	listenerSocket := &simSocket{addr: listenerAddr}
+	w.proxy.sockets[listenerAddr] = listenerSocket
+	w.proxy.relay.Attach(0, listenerSocket)
+	addrs := []netip.AddrPort{listenerAddr}
 	for i := range 200 {
 		addrs = append(addrs, upstreamSocketAddr(i))
 	}
@@ -209,7 +209,7 @@ func (w *world) join(hello codec.Hello) *player {
 // joinFrom is join from an address.
 func (w *world) joinFrom(addr netip.AddrPort, hello codec.Hello) *player {
 	p := &player{addr: addr}
-	p.conn = w.clients.Dial(w.Now(), doorAddr, hello)
+	p.conn = w.clients.Dial(w.Now(), listenerAddr, hello)
 	w.Add(w.playerNode(p), p.addr)
 	return p
 }

@@ -78,12 +78,12 @@ func (n *relayNode) DialStream(to netip.AddrPort, o netio.StreamOptions) (netio.
 
 // Accept implements simnet.StreamNode, together with Segment and Ended.
 func (n *relayNode) Accept(_ time.Time, from, to netip.AddrPort) bool {
-	door := n.sockets[to]
+	listenerSocket := n.sockets[to]
 	t := n.relay.settings.Listeners[0].Transport
-	if door == nil || to != doorAddr || !t.Stream {
+	if listenerSocket == nil || to != listenerAddr || !t.Stream {
 		return false
 	}
-	n.addStream(to, from, t, door.owner)
+	n.addStream(to, from, t, listenerSocket.owner)
 	return true
 }
 
@@ -127,7 +127,7 @@ func (c *tcpPlayer) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, n
 	}
 	if c.gone() && !c.left {
 		c.left = true
-		c.net.CloseStream(c.addr, doorAddr)
+		c.net.CloseStream(c.addr, listenerAddr)
 	}
 	return b, netip.AddrPort{}, netip.AddrPort{}, false
 }
@@ -176,7 +176,7 @@ func (w *world) playerNode(p *player) simnet.Node {
 	if !t.Stream {
 		return p
 	}
-	w.DialStream(p.addr, doorAddr)
+	w.DialStream(p.addr, listenerAddr)
 	node := &tcpPlayer{player: p, frames: frames{prefix: t.Prefix}, net: w.Net}
 	w.tcpPlayers = append(w.tcpPlayers, node)
 	return node

@@ -78,7 +78,7 @@ func TestEndOfAStream(t *testing.T) {
 	t.Run("the client's", func(t *testing.T) {
 		w := streamWorld(t, func(*Route) {})
 		p := w.connect(codec.Hello{})
-		w.CloseStream(p.addr, doorAddr)
+		w.CloseStream(p.addr, listenerAddr)
 		server := w.servers[0].peers[0]
 		w.await("told", time.Second, server.gone)
 		w.await("forgotten", time.Second, func() bool { return w.proxy.relay.table.Len() == 0 })

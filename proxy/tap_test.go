@@ -52,13 +52,13 @@ func TestTap(t *testing.T) {
 	p := newPlainRelay(t, Any, unchanged)
 	s := p.tap(CaptureFilter{})
 	own, server := upstreamSocketAddr(0), serverAddr
-	p.feed(playerAddr(1), doorAddr, []byte("hello"))
+	p.feed(playerAddr(1), listenerAddr, []byte("hello"))
 	p.feed(server, own, []byte("welcome"))
 	wantTold(t, "all",
-		s, fmt.Sprintf("client in %v>%v session 0: hello", playerAddr(1), doorAddr),
+		s, fmt.Sprintf("client in %v>%v session 0: hello", playerAddr(1), listenerAddr),
 		fmt.Sprintf("upstream out %v>%v session 1: hello", own, server),
 		fmt.Sprintf("upstream in %v>%v session 1: welcome", server, own),
-		fmt.Sprintf("client out %v>%v session 1: welcome", doorAddr, playerAddr(1)))
+		fmt.Sprintf("client out %v>%v session 1: welcome", listenerAddr, playerAddr(1)))
 	p.relay.sockets.untap(s)
 	if p.relay.sockets.tap != nil || p.relay.sockets.Sockets != Sockets(p.relayNode) {
 		t.Error("the tap outlives its last capture")
@@ -90,8 +90,8 @@ func TestTapFilters(t *testing.T) {
 		{CaptureFilter{Upstream: "other"}, nil},
 	} {
 		s := p.tap(c.filter)
-		p.feed(playerAddr(1), doorAddr, []byte("one"))
-		p.feed(playerAddr(2), doorAddr, []byte("two"))
+		p.feed(playerAddr(1), listenerAddr, []byte("one"))
+		p.feed(playerAddr(2), listenerAddr, []byte("two"))
 		p.feed(secondAddr, upstreamSocketAddr(1), []byte("back"))
 		p.relay.sockets.untap(s)
 		var got []string
@@ -110,10 +110,10 @@ func TestTwoCaptures(t *testing.T) {
 	p.meet(1, 0, serverAddr)
 	p.meet(2, 1, secondAddr)
 	first, second := p.tap(CaptureFilter{Session: 1}), p.tap(CaptureFilter{Session: 2})
-	p.feed(playerAddr(1), doorAddr, []byte("x"))
+	p.feed(playerAddr(1), listenerAddr, []byte("x"))
 	p.relay.sockets.untap(first)
-	p.feed(playerAddr(1), doorAddr, []byte("y"))
-	p.feed(playerAddr(2), doorAddr, []byte("z"))
+	p.feed(playerAddr(1), listenerAddr, []byte("y"))
+	p.feed(playerAddr(2), listenerAddr, []byte("z"))
 	if a, b := told(first), told(second); len(a) != 2 || len(b) != 2 {
 		t.Errorf("%q and %q", a, b)
 	}
@@ -126,8 +126,8 @@ func TestTapBehindFronts(t *testing.T) {
 		p := trusting(t)
 		s := p.tap(CaptureFilter{Client: netip.PrefixFrom(playerAddr(1).Addr(), 32)})
 		for i, text := range []string{"other", "mine"} {
-			h := proxyproto.Header{Client: playerAddr(i), Proxy: doorAddr, Format: format}
-			p.feed(balancer(i), doorAddr, headed(h, text))
+			h := proxyproto.Header{Client: playerAddr(i), Proxy: listenerAddr, Format: format}
+			p.feed(balancer(i), listenerAddr, headed(h, text))
 			p.feed(serverAddrOf(i), upstreamSocketAddr(i), []byte("answer"))
 		}
 		got := s.swap(new(batch)).Captured
@@ -135,8 +135,8 @@ func TestTapBehindFronts(t *testing.T) {
 			got[3].Session != 2 {
 			t.Errorf("%v: captured %+v", format, got)
 		}
-		p.feed(playerAddr(1), doorAddr, []byte("by itself"))
-		p.feed(balancer(9), doorAddr, []byte("whose?"))
+		p.feed(playerAddr(1), listenerAddr, []byte("by itself"))
+		p.feed(balancer(9), listenerAddr, []byte("whose?"))
 		if got := told(s); len(got) != 2 {
 			t.Errorf("%v: without a header captured %q", format, got)
 		}
@@ -198,13 +198,13 @@ func TestTapAllocatesNothing(t *testing.T) {
 	p.meet(1, 0, serverAddr)
 	out := &swallower{relayNode: p.relayNode}
 	p.relay.sockets.Sockets = out
-	door, up, datagram := p.sockets[doorAddr], p.sockets[upstreamSocketAddr(0)], make([]byte, 200)
+	listenerSocket, up, datagram := p.sockets[listenerAddr], p.sockets[upstreamSocketAddr(0)], make([]byte, 200)
 	round := func() {
 		if p.relay.sockets.tap != nil {
-			p.relay.sockets.tap.received(door, playerAddr(1), datagram)
+			p.relay.sockets.tap.received(listenerSocket, playerAddr(1), datagram)
 			p.relay.sockets.tap.received(up, serverAddr, datagram)
 		}
-		p.relay.Receive(p.now, door, playerAddr(1), datagram)
+		p.relay.Receive(p.now, listenerSocket, playerAddr(1), datagram)
 		p.relay.Receive(p.now, up, serverAddr, datagram)
 	}
 	s := p.tap(CaptureFilter{})

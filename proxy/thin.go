@@ -23,7 +23,7 @@ const (
 	thinBear   = 50_000                 // so many strangers a second are no reason to let fewer pass
 	thinTurn   = 500 * time.Millisecond // time for a stranger to join
 	thinRenew  = 200 * time.Millisecond // until the filter learns of clients that have joined since
-	thinDoors  = 64                     // beyond so many listeners, filters take longer to change than they save
+	maxThinned = 64                     // beyond so many listeners, filters take longer to change than they save
 )
 
 // strangerSampler controls the classic filters of a loop.
@@ -43,7 +43,7 @@ type strangerSampler struct {
 
 // turn is called at the end of each of the loop's turns.
 func (t *strangerSampler) turn(now time.Time, r *Relay) {
-	if r.draining || len(r.listeners) > thinDoors {
+	if r.draining || len(r.listeners) > maxThinned {
 		t.one = 0 // a successor may have its own filters there
 		return
 	}
@@ -136,12 +136,12 @@ func (t *strangerSampler) renew(now time.Time, r *Relay) {
 func (t *strangerSampler) tell(r *Relay) {
 	last := min(t.told+t.clients.Batch(), len(r.listeners)) // there may be fewer since a reload
 	for ; t.told < last; t.told++ {
-		t.tellDoor(r, t.told)
+		t.tellListener(r, t.told)
 	}
 	t.telling = last < len(r.listeners)
 }
 
-func (t *strangerSampler) tellDoor(r *Relay, i int) {
+func (t *strangerSampler) tellListener(r *Relay, i int) {
 	l := &r.settings.Listeners[i]
 	if socket, ok := netio.ListenerOf(r.listeners[i].socket).(syscall.Conn); ok && l.Shieldable() == nil {
 		_ = guardClassic(socket, l, t.clients) // without the filter the buffer may overflow, as on other systems

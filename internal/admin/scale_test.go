@@ -19,10 +19,10 @@ import (
 // manySessions is a Relay with many sessions and no loop. Its datagrams are lost.
 type manySessions struct {
 	*fakeProxy
-	relay *proxy.Relay
-	door  *socket
-	last  *socket // last dialed
-	now   time.Time
+	relay    *proxy.Relay
+	listener *socket
+	last     *socket // last dialed
+	now      time.Time
 }
 
 type socket struct {
@@ -54,12 +54,12 @@ func newManySessions(sessions int) *manySessions {
 	server := netip.MustParseAddrPort("10.1.0.1:19132")
 	c := &manySessions{
 		fakeProxy: newFake("").proxy,
-		door:      &socket{addr: netip.MustParseAddrPort("10.0.0.1:7777")},
+		listener:  &socket{addr: netip.MustParseAddrPort("10.0.0.1:7777")},
 		now:       time.Unix(1e9, 0),
 	}
 	c.relay = proxy.NewRelay(&proxy.Settings{
 		Listeners: []proxy.Listener{{
-			Name: "play", Addr: c.door.addr, Protocols: []codec.Protocol{proxy.Any},
+			Name: "play", Addr: c.listener.addr, Protocols: []codec.Protocol{proxy.Any},
 			Route: &proxy.Route{Name: "arena", Mode: proxy.ModeRelay, Upstream: &proxy.Upstream{
 				Name: "arena", Protocol: proxy.Any, Servers: upstream.At(server),
 			}},
@@ -67,12 +67,12 @@ func newManySessions(sessions int) *manySessions {
 		Limits:           session.Limits{Sessions: sessions, HalfOpen: sessions},
 		HandshakeTimeout: time.Hour, IdleTimeout: time.Hour,
 	}, proxy.RelayOptions{Log: zerolog.Nop()}, c, c.now)
-	c.relay.Attach(0, c.door)
+	c.relay.Attach(0, c.listener)
 	for i := range sessions {
 		client := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 2, byte(i >> 8), byte(i)}), uint16(5000+i>>16))
-		c.relay.Receive(c.now, c.door, client, []byte("hello"))
+		c.relay.Receive(c.now, c.listener, client, []byte("hello"))
 		c.relay.Receive(c.now, c.last, server, []byte("hello"))
-		c.relay.Receive(c.now, c.door, client, []byte("play"))
+		c.relay.Receive(c.now, c.listener, client, []byte("play"))
 	}
 	return c
 }

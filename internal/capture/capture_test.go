@@ -136,8 +136,9 @@ func TestWriter(t *testing.T) {
 
 // TestStreams checks that frames become consecutive segments, in both directions.
 func TestStreams(t *testing.T) {
-	client, door := "192.0.2.1:5000", "192.0.2.9:7777"
-	all := []proxy.Captured{between(client, door, "abc"), between(door, client, "de"), between(client, door, "f")}
+	client, listener := "192.0.2.1:5000", "192.0.2.9:7777"
+	all := []proxy.Captured{between(client, listener, "abc"), between(listener, client, "de"),
+		between(client, listener, "f")}
 	for i := range all {
 		all[i].Stream = true
 	}

@@ -75,11 +75,11 @@ func TestPortsLeadOneToOne(t *testing.T) {
 	for _, g := range games {
 		defer func() { _ = g.Close() }()
 	}
-	door, taken := freePorts(t, "127.0.0.1", n)
+	port, taken := freePorts(t, "127.0.0.1", n)
 	for _, conn := range taken {
 		_ = conn.Close()
 	}
-	text := fmt.Sprintf(ported, door, door+n-1, servers, servers+n-1, servers)
+	text := fmt.Sprintf(ported, port, port+n-1, servers, servers+n-1, servers)
 	c, warnings, err := config.Parse("t.toml", []byte(text), Traits())
 	if err != nil || len(warnings) > 0 {
 		t.Fatal(err, warnings)
@@ -100,7 +100,7 @@ func TestPortsLeadOneToOne(t *testing.T) {
 		t.Fatalf("%d listeners, want %d", got, n+1)
 	}
 	for i, g := range games {
-		client, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: door + i})
+		client, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port + i})
 		if err != nil {
 			t.Fatal(err)
 		}
