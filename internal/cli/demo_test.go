@@ -33,8 +33,8 @@ func TestDemoManyClients(t *testing.T) {
 	}
 }
 
-// TestDemoOfEveryPair plays every pair with its own configuration, six at a time, since a demo mostly waits; with -short
-// only some.
+// TestDemoOfEveryPair plays every pair with its own configuration, six at a time, since a demo mostly waits. It plays
+// only some of them with -short.
 func TestDemoOfEveryPair(t *testing.T) {
 	places := make(chan struct{}, 6)
 	const share = 6 // no divisor of the number of protocols, so that each protocol is tested on both sides
