@@ -63,6 +63,9 @@ func (w *world) count() (told *int, each map[netip.AddrPort]int) {
 // their whole life, these sessions get at most three times the forged bytes plus an allowance. The allowance is
 // bounded for each session, for each network and in all. Then the sessions end, and the proxy sends nothing more.
 func TestForgedLifeIsBounded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and all in one goroutine")
+	}
 	const kib = 1 << 10
 	for _, c := range []struct {
 		name   string

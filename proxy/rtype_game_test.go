@@ -210,6 +210,9 @@ func (g *realGame) unmasked(c *realClient) rtypegame.World {
 // Without losses they are equal. With losses a refresh repairs 95 % of the faults and never harms. The log has the
 // sums of all seeds.
 func TestRealClientsWorlds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and all in one goroutine")
+	}
 	seeds := simnet.Seeds(2)
 	t.Logf("%d seeds: stage clients loss refresh | missing ghosts components values | entities made", len(seeds))
 	for _, stage := range []rtypegame.Stage{rtypegame.Late, rtypegame.Final} {
@@ -290,6 +293,9 @@ func playGame(t *testing.T, seed uint64, stage rtypegame.Stage, clients int, los
 // without a proxy. With copies of its parts, most survive. All clients of the last game survive, because their
 // answers show their losses.
 func TestRealInitialisation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and all in one goroutine")
+	}
 	whole := func(stage rtypegame.Stage, loss float64, copies int) (n int) {
 		const clients = 60
 		g := newRealGame(t, 5, stage, rtype.Options{Copies: copies}, func(s *Settings) {

@@ -18,6 +18,9 @@ import (
 // TestBridgesKeepTheGamesRate joins R-Type's clients to servers of each other protocol, and the reverse. They get all
 // messages of the real game, 6,300 instructions a second. Each arrives once and unchanged.
 func TestBridgesKeepTheGamesRate(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long, and all in one goroutine")
+	}
 	others := []codec.Protocol{
 		raknet6(), steady22, riptide.New(riptide.Options{Version: riptide.V20}), rudp.New(rudp.Options{AppID: 7, Rate: 100}),
 		enet.New(enet.Options{}),
