@@ -9,17 +9,10 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 )
-
-// notYetRewritten lists folders and files whose language TestLanguage does not check yet. A folder stands for the files
-// directly in it, so its subfolders are listed by themselves. The list only shrinks: TestLanguage fails on an entry
-// without faults.
-var notYetRewritten = []string{
-}
 
 // widest is the largest number of characters in a line of Go or Markdown. A tab counts as one.
 const widest = 120
@@ -35,7 +28,6 @@ var unbreakable = regexp.MustCompile(`\]\(\S+\)|https?://`)
 
 // TestLanguage holds Go comments and Markdown to plain English, and both to lines of readable length.
 func TestLanguage(t *testing.T) {
-	faulty := make(map[string]bool)
 	files := 0
 	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
 		name := entry.Name()
@@ -52,13 +44,8 @@ func TestLanguage(t *testing.T) {
 			return err
 		}
 		files++
-		file = filepath.ToSlash(file)
-		exempt := exemption(notYetRewritten, file)
 		for _, fault := range languageFaults(t, file, string(text)) {
-			faulty[exempt] = true
-			if exempt == "" {
-				t.Errorf("%s:%s", file, fault)
-			}
+			t.Errorf("%s:%s", filepath.ToSlash(file), fault)
 		}
 		return nil
 	})
@@ -68,21 +55,6 @@ func TestLanguage(t *testing.T) {
 	if files < 500 {
 		t.Errorf("only %d files were read", files)
 	}
-	for _, entry := range notYetRewritten {
-		if !faulty[entry] {
-			t.Errorf("%s has no faults (left): remove it from notYetRewritten", entry)
-		}
-	}
-}
-
-// exemption returns the entry of a list that exempts a file, or "".
-func exemption(list []string, file string) string {
-	for _, name := range []string{file, path.Dir(file)} {
-		if slices.Contains(list, name) {
-			return name
-		}
-	}
-	return ""
 }
 
 // languageFaults returns the faults of a file, each as "line: text".
@@ -172,22 +144,6 @@ func TestLanguageFaults(t *testing.T) {
 		got := strings.Join(languageFaults(t, test.file, test.text), "\n")
 		if !strings.HasPrefix(got, test.want) || (got == "") != (test.want == "") {
 			t.Errorf("%s with %q: %q, want %q", test.file, test.text, got, test.want)
-		}
-	}
-}
-
-// TestExemption shows that an entry exempts the files directly in a folder, or one file, and nothing else.
-func TestExemption(t *testing.T) {
-	list := []string{"proxy", "docs/security.md"}
-	for file, want := range map[string]string{
-		"proxy/relay.go":         "proxy",
-		"proxy/bridge/bridge.go": "",
-		"docs/security.md":       "docs/security.md",
-		"docs/bridging.md":       "",
-		"main.go":                "",
-	} {
-		if got := exemption(list, file); got != want {
-			t.Errorf("%s: %q, want %q", file, got, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
 )
@@ -179,8 +180,8 @@ func TestChecksDoNotAllocate(t *testing.T) {
 	_, answer, _ = pong.Accept(w.Now(), listenerAddr, pong.AppendPing(nil, c.token), nil)
 	now := w.Now()
 	w.proxy.out = make([]simDatagram, 0, 10_000)
-	before := testing.AllocsPerRun(100, func() { w.proxy.Send(c.servers[0].socket, serverAddr, answer) })
-	if n := testing.AllocsPerRun(100, func() {
+	before := allocs.PerRun(100, func() { w.proxy.Send(c.servers[0].socket, serverAddr, answer) })
+	if n := allocs.PerRun(100, func() {
 		now = now.Add(time.Second)
 		c.advance(now, relay)
 		for _, s := range c.servers {

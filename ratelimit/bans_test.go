@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"tidegate/internal/testkit/allocs"
 )
 
 var terms = Terms{
@@ -241,7 +243,7 @@ func TestFindDoesNotAllocate(t *testing.T) {
 	b.Add(Ban{Prefix: prefix("2001:db8::/32")})
 	for _, from := range []string{"192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1", "203.0.113.1"} {
 		a := addr(from)
-		if n := testing.AllocsPerRun(1000, func() { b.Find(start, a) }); n != 0 {
+		if n := allocs.PerRun(1000, func() { b.Find(start, a) }); n != 0 {
 			t.Errorf("%s: %v allocations", from, n)
 		}
 	}

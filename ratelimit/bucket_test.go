@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"tidegate/internal/testkit/allocs"
 )
 
 func TestBucket(t *testing.T) {
@@ -122,7 +124,7 @@ func TestTakeDoesNotAllocate(t *testing.T) {
 	c, a := NewHashedBuckets(1), NewSeenFilter(1)
 	a.Seen(0, netip.AddrPort{})
 	i := 0
-	if n := testing.AllocsPerRun(1000, func() {
+	if n := allocs.PerRun(1000, func() {
 		i++
 		ip := forged(i)
 		c.Of(Networks{24, 64}.Of(ip)).Take(time.Duration(i), Rate{1, 1}, 1)

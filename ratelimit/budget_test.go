@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"tidegate/internal/testkit/allocs"
 )
 
 var start = time.Unix(1_700_000_000, 0)
@@ -105,7 +107,7 @@ func TestSeedChangesBuckets(t *testing.T) {
 func TestBudgetAllowDoesNotAllocate(t *testing.T) {
 	b := NewBudget(Rates{Overall: 10, Network: 10}, 1)
 	i := 0
-	if n := testing.AllocsPerRun(1000, func() { i++; b.Allow(start, forged(i)) }); n != 0 {
+	if n := allocs.PerRun(1000, func() { i++; b.Allow(start, forged(i)) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"tidegate/internal/testkit/allocs"
 )
 
 var epoch = time.Unix(1_700_000_000, 0)
@@ -141,7 +143,7 @@ func TestSteadyPathAllocatesNothing(t *testing.T) {
 	table := NewTable[int](Limits{Sessions: 1, HalfOpen: 1}, epoch)
 	table.Add(key(0), 0)
 	now := epoch
-	if n := testing.AllocsPerRun(1000, func() {
+	if n := allocs.PerRun(1000, func() {
 		now = now.Add(tick)
 		e := table.Get(key(0))
 		table.Schedule(e, now, now.Add(10*tick))

@@ -2,9 +2,9 @@ package codectest
 
 import (
 	"math/rand/v2"
-	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/testkit/allocs"
 )
 
 // checkProtocol checks a Protocol's Spec. It also checks that Sniff does not allocate and refuses an empty datagram.
@@ -28,7 +28,7 @@ func checkProtocol(t tb, c *Config) {
 		for i := range datagrams {
 			datagrams[i] = h.random()
 		}
-		allocations := testing.AllocsPerRun(1, func() {
+		allocations := allocs.PerRun(1, func() {
 			for _, datagram := range datagrams {
 				server.Sniff(datagram)
 			}

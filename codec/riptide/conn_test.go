@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
+	"tidegate/internal/testkit/allocs"
 )
 
 // TestNotifyReceipts: the acknowledgements in the peer's own notify messages answer notify receipts.
@@ -361,8 +362,8 @@ func testSteadyPath(t *testing.T, v Version) {
 	for range 3000 {
 		step()
 	}
-	if allocs := testing.AllocsPerRun(1000, step); allocs != 0 {
-		t.Errorf("%v allocations each step", allocs)
+	if allocations := allocs.PerRun(1000, step); allocations != 0 {
+		t.Errorf("%v allocations each step", allocations)
 	}
 	if p.client.state != connected || p.server.state != connected || p.client.Stats().Resent == 0 {
 		t.Errorf("client in state %d, server in %d, %+v", p.client.state, p.server.state, p.client.Stats())

@@ -9,6 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
+	"tidegate/internal/testkit/allocs"
 )
 
 // schemaOf returns the schema of a golden message. Schemas have no arrays of a game's own types.
@@ -162,7 +163,7 @@ func gameMessage(t testing.TB) (s Schema, payload []byte, pad uint8) {
 func TestTranscodeAllocations(t *testing.T) {
 	s, payload, pad := gameMessage(t)
 	dst := make([]byte, 0, len(payload)+len(s)+8)
-	allocs := testing.AllocsPerRun(100, func() {
+	allocations := allocs.PerRun(100, func() {
 		if _, _, err := s.Transcode(dst, V22, V20, payload, pad); err != nil {
 			t.Error(err)
 		}
@@ -170,8 +171,8 @@ func TestTranscodeAllocations(t *testing.T) {
 			t.Error("no error")
 		}
 	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
+	if allocations != 0 {
+		t.Errorf("%v allocations", allocations)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
+	"tidegate/internal/testkit/allocs"
 )
 
 func TestTranscoder(t *testing.T) {
@@ -48,14 +49,14 @@ func TestTranscoderAllocations(t *testing.T) {
 	}
 	dst := make([]byte, 0, codec.MaxDatagram)
 	seen := [verdictCount]int{}
-	allocs := testing.AllocsPerRun(100, func() {
+	allocations := allocs.PerRun(100, func() {
 		for i := range messages {
 			_, _, verdict := transcoder.Transcode(dst, &messages[i])
 			seen[verdict]++
 		}
 	})
-	if allocs != 0 || seen[Transcoded] == 0 || seen[Unfit] == 0 || seen[Passed] == 0 {
-		t.Errorf("%v allocations, verdicts %v", allocs, seen)
+	if allocations != 0 || seen[Transcoded] == 0 || seen[Unfit] == 0 || seen[Passed] == 0 {
+		t.Errorf("%v allocations, verdicts %v", allocations, seen)
 	}
 }
 

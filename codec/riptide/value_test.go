@@ -8,6 +8,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
+	"tidegate/internal/testkit/allocs"
 )
 
 // everyValue writes a value of each type that v has.
@@ -128,7 +129,7 @@ func TestValueAllocations(t *testing.T) {
 	payload, pad, _ := w.Finish()
 	dst, text := make([]byte, 0, codec.MaxDatagram), make([]byte, 0, 64)
 	elements := make([]bool, 3)
-	allocs := testing.AllocsPerRun(100, func() {
+	allocations := allocs.PerRun(100, func() {
 		w := NewWriter(V22, dst)
 		everyValue(&w, V22)
 		r := NewReader(V22, payload, pad)
@@ -136,7 +137,7 @@ func TestValueAllocations(t *testing.T) {
 		text = r.AppendBytes(text[:0], r.Length(8))
 		r.Bools(elements)
 	})
-	if allocs != 0 {
-		t.Errorf("%v allocations", allocs)
+	if allocations != 0 {
+		t.Errorf("%v allocations", allocations)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
+	"tidegate/internal/testkit/allocs"
 )
 
 // TestSteadyPathAllocatesNothing: a lively world in each dialect, its mirror, its refreshes and hostile input do not
@@ -48,7 +49,7 @@ func TestSteadyPathAllocatesNothing(t *testing.T) {
 			step()
 		}
 		received = 0
-		if n := testing.AllocsPerRun(500, step); n != 0 {
+		if n := allocs.PerRun(500, step); n != 0 {
 			t.Errorf("%s: %v allocations each step", names[dialect], n)
 		}
 		if want := 500 * len(messages); received < want {

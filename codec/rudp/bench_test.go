@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/testkit/allocs"
 )
 
 // steady is a pair with a message and a buffer, for measurements of the steady path.
@@ -55,7 +56,7 @@ func TestAllocs(t *testing.T) {
 	for range 100 {
 		s.step(10)
 	}
-	if n := testing.AllocsPerRun(1000, func() { s.step(10) }); n > 0 || s.got < 1000 {
+	if n := allocs.PerRun(1000, func() { s.step(10) }); n > 0 || s.got < 1000 {
 		t.Errorf("%v allocations a period; %d packets arrived", n, s.got)
 	}
 }

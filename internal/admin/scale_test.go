@@ -11,6 +11,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/netio"
+	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 	"tidegate/session"
@@ -111,8 +112,8 @@ func TestScrapeOfManySessions(t *testing.T) {
 	if longTook > 10*took {
 		t.Errorf("it takes %v with 50,000 sessions, %v with 10", longTook, took)
 	}
-	n := testing.AllocsPerRun(20, func() { many.relay.Figures() })
-	if of := testing.AllocsPerRun(20, func() { few.relay.Figures() }); n != of {
+	n := allocs.PerRun(20, func() { many.relay.Figures() })
+	if of := allocs.PerRun(20, func() { few.relay.Figures() }); n != of {
 		t.Errorf("a Relay allocates %v times for 50,000 sessions, %v for 10", n, of)
 	}
 }

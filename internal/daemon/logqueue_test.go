@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tidegate/internal/config"
+	"tidegate/internal/testkit/allocs"
 	"tidegate/internal/testkit/await"
 )
 
@@ -111,7 +112,7 @@ func TestLogQueueAllocates(t *testing.T) {
 	defer q.Close(await.Patience)
 	line := bytes.Repeat([]byte("x"), 300)
 	_, _ = q.Write(line)
-	if n := testing.AllocsPerRun(1000, func() {
+	if n := allocs.PerRun(1000, func() {
 		_, _ = q.Write(line)
 		for q.bytes.Load() > 0 { // a line's memory is reused only after it is written
 			runtime.Gosched()

@@ -7,6 +7,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/config"
 	"tidegate/internal/registry"
+	"tidegate/internal/testkit/allocs"
 	"tidegate/proxy/bridge"
 )
 
@@ -93,7 +94,7 @@ func TestTranslation(t *testing.T) {
 		t.Errorf("%x without its last %d bits, want 17 bits that begin with a set one", payload, pad)
 	}
 	m := codec.Message{ID: 7, HasID: true, Payload: []byte{1, 2, 3}}
-	if n := testing.AllocsPerRun(100, func() { up.Translate(dst, m) }); n > 0 {
+	if n := allocs.PerRun(100, func() { up.Translate(dst, m) }); n > 0 {
 		t.Errorf("%v allocations a message", n)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/testkit/allocs"
 )
 
 func TestFirstInFirstOut(t *testing.T) {
@@ -41,7 +42,7 @@ func TestRelease(t *testing.T) {
 
 func TestSteadyPathAllocatesNothing(t *testing.T) {
 	var q Queue
-	if n := testing.AllocsPerRun(1000, func() {
+	if n := allocs.PerRun(1000, func() {
 		q.Push(codec.Event{Kind: codec.Received})
 		for _, ok := q.Poll(); ok; _, ok = q.Poll() {
 		}
