@@ -106,8 +106,11 @@ func (n *crowd) kill() {
 	<-n.done
 }
 
-// pause has the crowd stand still.
-func (n *crowd) pause(d time.Duration) { n.do(func() { time.Sleep(d) }) }
+// pause has the crowd stand still for a time.
+func (n *crowd) pause(d time.Duration) {
+	over := time.After(d)
+	n.do(func() { <-over })
+}
 
 // dial connects one more player.
 func (n *crowd) dial(port string) {

@@ -185,6 +185,7 @@ func frozen(t *testing.T) string {
 	for _, g := range gates {
 		g.signal(t, syscall.SIGSTOP)
 	}
+	come := time.After(8 * time.Second)
 	awake := make(chan time.Time, 1)
 	time.AfterFunc(10*time.Second, func() {
 		for _, g := range gates {
@@ -196,7 +197,7 @@ func frozen(t *testing.T) string {
 	var late [2]time.Duration
 	var joining sync.WaitGroup
 	came := make([]goPlayer, 5)
-	time.Sleep(8 * time.Second) // nothing to await: the process stands
+	<-come
 	for i := range came {
 		joining.Go(func() { came[i] = joins(t, g.plan.port) })
 		players.dial(riptide.plan.port)

@@ -324,7 +324,7 @@ func (y *enetTally) take(t *testing.T, payload string, e event, first, channels 
 	}
 	switch {
 	case mode < 0 || mode > 2 || payload != enetNumbered(byte(mode), i) || e.Channel != first+i%channels:
-		t.Fatalf("%s: %.20s came on channel %d, which nobody sent", y.peer.name, payload, e.Channel)
+		t.Fatalf("%s: %.20s came on channel %d; no peer sent it", y.peer.name, payload, e.Channel)
 	case enetModes[mode] == "reliable":
 		if want := e.Channel - first + y.next[e.Channel]*channels; i != want {
 			t.Fatalf("%s: channel %d has message %d, want %d", y.peer.name, e.Channel, i, want)

@@ -93,7 +93,7 @@ func heard(t *testing.T, p *peer, near, far codec.Protocol, r *Route) map[string
 				seen[string(rest[:bodySize])]++
 			}
 			if len(rest) > 0 {
-				t.Fatalf("received %q, which nobody sent", one.Payload)
+				t.Fatalf("received %q; no peer sent it", one.Payload)
 			}
 		})
 		if err != nil {

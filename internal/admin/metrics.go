@@ -65,7 +65,7 @@ var (
 	up        = gauge("up", "1 if every loop answered this scrape. If not, metrics of sessions and traffic are missing.")
 	loops     = gauge("loops", "Loops that forward datagrams.")
 	draining  = gauge("draining", "1 while the proxy admits no new sessions.")
-	linesLost = counter("log_lines_lost_total", "Log lines dropped because nobody read the log or a write failed.")
+	linesLost = counter("log_lines_lost_total", "Log lines lost because the log had no reader or a write failed.")
 )
 
 // collector asks the proxy for its totals at each scrape.
