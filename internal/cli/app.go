@@ -97,7 +97,7 @@ func newApp(exampleConfig []byte) *cli.App {
 			configCommand(),
 			benchCommand(),
 			completionCommand(),
-			manCommand(),
+			manCommand(exampleConfig),
 			versionCommand(),
 		},
 		Action: func(c *cli.Context) error {

@@ -54,7 +54,7 @@ func TestCompletionAndManual(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"completion zsh", "#compdef tidegate"},
 		{"completion fish", "complete -c tidegate"},
-		{"man", ".SH NAME"},
+		{"man", ".SH \"NAME\""},
 	} {
 		code, stdout, stderr := tidegate(t, strings.Fields(c.args)...)
 		if code != 0 || !strings.Contains(stdout, c.want) {

@@ -1,25 +1,240 @@
 package cli
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/daemon"
+	"tidegate/internal/manpage"
 )
 
-func manCommand() *cli.Command {
+func manCommand(exampleConfig []byte) *cli.Command {
 	return command(&cli.Command{
-		Name:        "man",
-		Usage:       "print the manual page, for man -l -",
-		Description: examples("tidegate man"),
+		Name:      "man",
+		Usage:     "print a manual page, for man -l -",
+		ArgsUsage: "[COMMAND or tidegate.toml]",
+		Description: "Without an argument the page is tidegate(1). With --all the pages go to files in a folder.\n\n" +
+			examples("tidegate man", "tidegate man run", "tidegate man tidegate.toml"),
+		Flags: []cli.Flag{&cli.StringFlag{
+			Name: "all", TakesFile: true, Usage: "write all pages into `FOLDER`, as man1/tidegate.1 and so on",
+		}},
 		Action: func(c *cli.Context) error {
-			if err := wantArguments(c); err != nil {
-				return err
+			pages := manual(c.App, string(exampleConfig))
+			if folder := c.String("all"); folder != "" {
+				return writeManual(pages, folder)
 			}
-			page, err := c.App.ToManWithSection(1)
-			if err == nil {
-				_, err = io.WriteString(c.App.Writer, page)
+			if c.NArg() > 1 {
+				return misuse(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
 			}
-			return err
+			name := cmp.Or(c.Args().First(), c.App.Name)
+			for _, p := range pages {
+				if p.name == name || p.name == c.App.Name+"-"+name {
+					_, err := io.WriteString(c.App.Writer, p.text)
+					return err
+				}
+			}
+			return misuse(fmt.Errorf("%q: want a command or tidegate.toml", name))
 		},
 	})
+}
+
+// manualPage is a page of the manual.
+type manualPage struct {
+	name    string
+	section int
+	text    string
+}
+
+// writeManual writes pages into a folder as man(1) looks for them.
+func writeManual(pages []manualPage, folder string) error {
+	var failed error
+	for _, p := range pages {
+		section := filepath.Join(folder, fmt.Sprintf("man%d", p.section))
+		if err := os.MkdirAll(section, 0o755); err != nil {
+			return err
+		}
+		file := filepath.Join(section, fmt.Sprintf("%s.%d", p.name, p.section))
+		failed = errors.Join(failed, os.WriteFile(file, []byte(p.text), 0o644))
+	}
+	return failed
+}
+
+// manual returns all pages of the manual: the program's, one for each command, and the configuration's.
+func manual(app *cli.App, exampleConfig string) []manualPage {
+	pages := []manualPage{programPage(app)}
+	for _, c := range app.Commands {
+		if !c.Hidden {
+			pages = append(pages, commandPage(app, c))
+		}
+	}
+	return append(pages, configurationPage(app, exampleConfig))
+}
+
+func beginPage(name string, section int, purpose string) *manpage.Page {
+	return manpage.New(manpage.Title{
+		Name: name, Section: section, Date: daemon.Date(), Release: "tidegate " + daemon.Version(), Purpose: purpose,
+	})
+}
+
+func programPage(app *cli.App) manualPage {
+	p := beginPage(app.Name, 1, app.Usage)
+	p.Section("SYNOPSIS")
+	p.Paragraphs(app.Name + " COMMAND [OPTIONS] [ARGUMENTS]")
+	p.Section("DESCRIPTION")
+	p.Paragraphs("Tidegate stands in front of game servers. It terminates each player's connection and forwards\n" +
+		"complete messages to a server, over the same protocol or another one.")
+	p.Section("COMMANDS")
+	for _, c := range app.Commands {
+		if !c.Hidden {
+			p.Item(c.Name, c.Usage+". See "+app.Name+"-"+c.Name+"(1).")
+		}
+	}
+	p.Section("EXAMPLES")
+	p.Code(app.Name+" demo", app.Name+" check -c tidegate.toml", app.Name+" run -c tidegate.toml")
+	writeExitStatus(p, "")
+	writeFiles(p, configFiles, adminFiles, banFiles)
+	p.Section("SEE ALSO")
+	p.Paragraphs(app.Name + "-run(1), " + app.Name + ".toml(5)")
+	return manualPage{app.Name, 1, p.String()}
+}
+
+func commandPage(app *cli.App, c *cli.Command) manualPage {
+	name := app.Name + "-" + c.Name
+	p := beginPage(name, 1, c.Usage)
+	leaves := leafCommands(app.Name, c)
+	p.Section("SYNOPSIS")
+	for i, l := range leaves {
+		if i > 0 {
+			p.Break()
+		}
+		p.Paragraphs(strings.TrimSpace(l.path + " [OPTIONS] " + l.ArgsUsage))
+	}
+	p.Section("DESCRIPTION")
+	p.Paragraphs(sentence(c.Usage))
+	writeDescription(p, c)
+	writeOptions(p, leaves)
+	p.Section("EXAMPLES")
+	for _, l := range leaves {
+		if _, lines := splitExamples(l.Description); len(lines) > 0 {
+			p.Code(lines...)
+		}
+	}
+	writeExitStatus(p, c.Name)
+	writeFiles(p, filesOf(c.Name, leaves)...)
+	p.Section("SEE ALSO")
+	p.Paragraphs(app.Name + "(1), " + app.Name + ".toml(5)")
+	return manualPage{name, 1, p.String()}
+}
+
+// leaf is a command without subcommands, with the words that run it.
+type leaf struct {
+	*cli.Command
+	path string
+}
+
+// leafCommands returns the visible commands below c that do something, or c itself.
+func leafCommands(parent string, c *cli.Command) []leaf {
+	path := parent + " " + c.Name
+	if len(c.Subcommands) == 0 {
+		return []leaf{{c, path}}
+	}
+	var all []leaf
+	for _, sub := range c.Subcommands {
+		if !sub.Hidden {
+			all = append(all, leafCommands(path, sub)...)
+		}
+	}
+	return all
+}
+
+// writeDescription adds a command's text without its examples.
+func writeDescription(p *manpage.Page, c *cli.Command) {
+	if text, _ := splitExamples(c.Description); text != "" {
+		p.Break()
+		p.Paragraphs(text)
+	}
+}
+
+// writeOptions adds the flags: of a group, its subcommands' each under its own heading.
+func writeOptions(p *manpage.Page, leaves []leaf) {
+	p.Section("OPTIONS")
+	for _, l := range leaves {
+		if len(leaves) > 1 {
+			p.Subsection(l.path)
+			p.Paragraphs(sentence(l.Usage))
+			writeDescription(p, l.Command)
+		}
+		for _, f := range l.Flags {
+			p.Item(optionOf(f))
+		}
+		p.Item("-h, --help", "Print the help.")
+	}
+}
+
+// optionOf returns a flag's names with its value, and its explanation.
+func optionOf(f cli.Flag) (term, text string) {
+	doc, ok := f.(cli.DocGenerationFlag)
+	if !ok {
+		return strings.Join(f.Names(), ", "), ""
+	}
+	usage := doc.GetUsage()
+	value := ""
+	if before, after, ok := strings.Cut(usage, "`"); ok && doc.TakesValue() {
+		word, rest, _ := strings.Cut(after, "`")
+		value, usage = " "+word, before+word+rest
+	}
+	var names []string
+	for _, n := range slices.Backward(f.Names()) { // the short name first
+		dashes := "--"
+		if len(n) == 1 {
+			dashes = "-"
+		}
+		names = append(names, dashes+n+value)
+	}
+	text = sentence(strings.ReplaceAll(usage, "`", ""))
+	if byDefault := doc.GetDefaultText(); doc.TakesValue() && byDefault != "" && byDefault != `""` {
+		text += "\nDefault: " + byDefault + "."
+	}
+	return strings.Join(names, ", "), text
+}
+
+// splitExamples splits a Description made with examples.
+func splitExamples(description string) (text string, lines []string) {
+	text, list, _ := strings.Cut(description, "Examples:\n")
+	for line := range strings.SplitSeq(list, "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return strings.TrimSpace(text), lines
+}
+
+// sentence makes a usage text a sentence.
+func sentence(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + text[1:] + "."
+}
+
+func configurationPage(app *cli.App, exampleConfig string) manualPage {
+	name := app.Name + ".toml"
+	p := beginPage(name, 5, "the configuration of Tidegate")
+	p.Section("DESCRIPTION")
+	p.Configuration(exampleConfig)
+	p.Section("EXAMPLES")
+	p.Paragraphs("Print a complete configuration for Riptide clients and a RakNet server, and check it:")
+	p.Code("tidegate demo --from riptide-2.2 --to raknet --show-config > tidegate.toml", "tidegate check")
+	writeFiles(p, configFiles, banFiles)
+	p.Section("SEE ALSO")
+	p.Paragraphs(app.Name + "(1), " + app.Name + "-check(1), " + app.Name + "-run(1)")
+	return manualPage{name, 5, p.String()}
 }
