@@ -80,6 +80,7 @@ func newApp(exampleConfig []byte) *cli.App {
 		HideVersion:          true,
 		EnableBashCompletion: true,
 		Commands: []*cli.Command{
+			initCommand(),
 			runCommand(),
 			checkCommand(),
 			demoCommand(exampleConfig),

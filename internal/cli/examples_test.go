@@ -104,12 +104,17 @@ func TestExamples(t *testing.T) {
 func (b *background) try(t *testing.T, e example) {
 	t.Helper()
 	for i, arg := range e.args {
-		e.args[i] = strings.ReplaceAll(b.servers.Replace(arg), "127.0.0.1:7777", b.address(t))
+		if e.args[i] = b.servers.Replace(arg); strings.Contains(arg, exampleAddress) {
+			e.args[i] = strings.ReplaceAll(e.args[i], exampleAddress, b.address(t))
+		}
 	}
 	if code, stdout, stderr := tidegate(t, e.args...); code != 0 {
 		t.Errorf("tidegate %s: code %d, says\n%s%s", strings.Join(e.args, " "), code, stdout, stderr)
 	}
 }
+
+// exampleAddress stands for the listener in examples.
+const exampleAddress = "127.0.0.1:7777"
 
 // background is a command that runs beside the test in this process.
 type background struct {

@@ -24,7 +24,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (AccessVerdict) Choices() []string { return words(AccessAllow, AccessDrop, AccessObserve) }
+func (AccessVerdict) Choices() []string { return choices(AccessAllow, AccessDrop, AccessObserve) }
 
 // Geo names the operator's MaxMind databases.
 type Geo struct {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tidegate/internal/protocols"
+	"tidegate/internal/words"
 )
 
 // decoder stores a parsed file in a Config. It reports every unknown key and every value of the wrong form. Such a
@@ -103,7 +104,7 @@ func (d decoder) list(path string, to reflect.Value, list []any) {
 // reported as missing.
 func (d decoder) unknown(path, key string, table map[string]any, known []string) {
 	want := "a known key: " + enumerate(known)
-	if near, ok := nearest(key, known); ok {
+	if near, ok := words.Nearest(key, known); ok {
 		want = fmt.Sprintf("a known key; did you mean %q?", near)
 		if _, stated := table[near]; !stated {
 			d.report.suppress(child(path, near))

@@ -119,15 +119,3 @@ func TestUnknownKeys(t *testing.T) {
 		})
 	}
 }
-
-func TestNearest(t *testing.T) {
-	known := []string{"name", "address", "protocols", "max_mtu"}
-	for key, want := range map[string]string{
-		"neme": "name", "Name": "name", "adddress": "address", "addresses": "address", "protocol": "protocols",
-		"max-mtu": "max_mtu", "mtu_max": "", "port": "", "": "",
-	} {
-		if got, ok := nearest(key, known); ok != (want != "") || ok && got != want {
-			t.Errorf("nearest(%q) = %q, %v; want %q", key, got, ok, want)
-		}
-	}
-}

@@ -101,35 +101,3 @@ func expectedAddress(text string) string {
 	}
 	return want
 }
-
-// nearest returns the known key that was probably meant. About a third of its letters may differ.
-func nearest(key string, known []string) (string, bool) {
-	best, bestDistance := "", math.MaxInt
-	for _, candidate := range known {
-		if d := distance(strings.ToLower(key), candidate); d < bestDistance {
-			best, bestDistance = candidate, d
-		}
-	}
-	return best, bestDistance <= (len(best)+2)/3
-}
-
-// distance is the Levenshtein distance: the number of bytes to insert, delete or replace to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := diagonal
-			if a[i] != b[j] {
-				replaced++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -37,7 +37,7 @@ const (
 
 // Choices lists the words of the configuration.
 func (FilterVerdict) Choices() []string {
-	return words(FilterAllow, FilterObserve, FilterDrop, FilterDisconnect, FilterBan)
+	return choices(FilterAllow, FilterObserve, FilterDrop, FilterDisconnect, FilterBan)
 }
 
 // Sender is a side of a session.
@@ -51,7 +51,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Sender) Choices() []string { return words(FromAny, FromClient, FromUpstream) }
+func (Sender) Choices() []string { return choices(FromAny, FromClient, FromUpstream) }
 
 // Delivery is a mode of delivery, with the codecs' name.
 type Delivery string
@@ -68,7 +68,7 @@ const (
 
 // Choices lists the words of the configuration.
 func (Delivery) Choices() []string {
-	return words(Unreliable, UnreliableSequenced, ReliableUnordered, ReliableOrdered, ReliableSequenced, Notify)
+	return choices(Unreliable, UnreliableSequenced, ReliableUnordered, ReliableOrdered, ReliableSequenced, Notify)
 }
 
 // maxRules bounds the number of source rules, and of message rules.

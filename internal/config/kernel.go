@@ -24,7 +24,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (KernelUse) Choices() []string { return words(KernelAuto, KernelOff) }
+func (KernelUse) Choices() []string { return choices(KernelAuto, KernelOff) }
 
 func defaultKernel() Kernel {
 	return Kernel{Filter: KernelAuto, PacketRate: 50_000, PacketBurst: 50_000, XDP: []string{}, Forward: KernelAuto}

@@ -123,7 +123,7 @@ const (
 
 // Choices lists the words of the configuration.
 func (Quantity) Choices() []string {
-	return words(Packets, Bytes, Handshakes, ReliableMessages, QueuedBytes)
+	return choices(Packets, Bytes, Handshakes, ReliableMessages, QueuedBytes)
 }
 
 // Scope is the group of clients that share a limit.
@@ -138,7 +138,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Scope) Choices() []string { return words(PerSession, PerAddress, PerNetwork, Overall) }
+func (Scope) Choices() []string { return choices(PerSession, PerAddress, PerNetwork, Overall) }
 
 // LimitVerdict is the treatment of anything beyond a limit.
 type LimitVerdict string
@@ -154,5 +154,5 @@ const (
 
 // Choices lists the words of the configuration.
 func (LimitVerdict) Choices() []string {
-	return words(LimitOff, LimitObserve, LimitDrop, LimitDisconnect, LimitBan)
+	return choices(LimitOff, LimitObserve, LimitDrop, LimitDisconnect, LimitBan)
 }

@@ -23,7 +23,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Undeclared) Choices() []string { return words(UndeclaredPass, UndeclaredDrop) }
+func (Undeclared) Choices() []string { return choices(UndeclaredPass, UndeclaredDrop) }
 
 // maxMessageID is the largest message ID. IDs have 16 bits in every protocol.
 const maxMessageID = 65535

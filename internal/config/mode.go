@@ -10,7 +10,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Mode) Choices() []string { return words(Terminate, Relay) }
+func (Mode) Choices() []string { return choices(Terminate, Relay) }
 
 // terminable checks that Tidegate speaks the protocols of a route that terminates, and reports whether it does.
 func (v *validator) terminable(r Route, upstream int) bool {

@@ -17,7 +17,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (PongSource) Choices() []string { return words(PongAuto, PongConfigured, PongUpstream) }
+func (PongSource) Choices() []string { return choices(PongAuto, PongConfigured, PongUpstream) }
 
 // maxPongName leaves room for the rest of a server list text.
 const maxPongName = 100

@@ -19,7 +19,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (LogLevel) Choices() []string { return words(Debug, Info, Warn, Error) }
+func (LogLevel) Choices() []string { return choices(Debug, Info, Warn, Error) }
 
 // LogFormat is the form of log lines.
 type LogFormat string
@@ -32,7 +32,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (LogFormat) Choices() []string { return words(FormatAuto, FormatHuman, FormatJSON) }
+func (LogFormat) Choices() []string { return choices(FormatAuto, FormatHuman, FormatJSON) }
 
 // Loop configures the loops that carry the datagrams.
 type Loop struct {
@@ -53,7 +53,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Backend) Choices() []string { return words(BackendAuto, BackendEpoll, BackendPortable) }
+func (Backend) Choices() []string { return choices(BackendAuto, BackendEpoll, BackendPortable) }
 
 func (v *validator) loop() {
 	within(v.report, "loop.count", v.Loop.Count, 0, 1024)

@@ -20,7 +20,7 @@ const (
 
 // Choices lists the words of the configuration.
 func (ProxyProtocol) Choices() []string {
-	return words(HeadersOff, HeadersFirst, HeadersUntilReply, HeadersEvery, HeadersSimple)
+	return choices(HeadersOff, HeadersFirst, HeadersUntilReply, HeadersEvery, HeadersSimple)
 }
 
 // MaxHeader is the length in bytes of the longest header: PROXY protocol v2 with IPv6 addresses.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tidegate/internal/words"
 )
 
 // report collects the faults and warnings of one configuration, at most one fault for each key. Consequences of a
@@ -65,7 +67,7 @@ func holdsSecret(key string) bool {
 	name, _, _ = strings.Cut(name, "[") // an element of a list
 	for _, secret := range secretNames {
 		for part := range strings.SplitSeq(name, "_") {
-			misspelt := part != "" && part[0] == secret[0] && distance(part, secret) <= 2
+			misspelt := part != "" && part[0] == secret[0] && words.Distance(part, secret) <= 2
 			if misspelt || strings.Contains(part, secret) {
 				return true
 			}

@@ -44,7 +44,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Admit) Choices() []string { return words(UpstreamFirst, ProofFirst, AdmitAuto) }
+func (Admit) Choices() []string { return choices(UpstreamFirst, ProofFirst, AdmitAuto) }
 
 // Ordered is the handling of ordered messages on a protocol without order.
 type Ordered string
@@ -56,7 +56,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Ordered) Choices() []string { return words(Strict, Fast) }
+func (Ordered) Choices() []string { return choices(Strict, Fast) }
 
 // Reliable is the handling of reliable messages on a protocol that reports losses but does not resend.
 type Reliable string
@@ -68,7 +68,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Reliable) Choices() []string { return words(Resend, Report) }
+func (Reliable) Choices() []string { return choices(Resend, Report) }
 
 // Envelope is the place of a message's ID in a protocol without message IDs.
 type Envelope string
@@ -84,7 +84,7 @@ const (
 
 // Choices lists the words of the configuration.
 func (Envelope) Choices() []string {
-	return words(EnvelopeID, EnvelopeRaw, EnvelopeFramed, EnvelopeAggregate)
+	return choices(EnvelopeID, EnvelopeRaw, EnvelopeFramed, EnvelopeAggregate)
 }
 
 // Failover is the treatment of players whose server is lost.
@@ -97,7 +97,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Failover) Choices() []string { return words(FailoverDisconnect, FailoverHold) }
+func (Failover) Choices() []string { return choices(FailoverDisconnect, FailoverHold) }
 
 // failover checks a route's treatment of players whose server is lost.
 func (v *validator) failover(path string, r Route) {

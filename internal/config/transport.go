@@ -15,7 +15,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Transport) Choices() []string { return words(UDP, TCP) }
+func (Transport) Choices() []string { return choices(UDP, TCP) }
 
 // listenTransport checks that a listener's protocols support its transport.
 func (v *validator) listenTransport(path string, l Listener) {

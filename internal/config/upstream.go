@@ -59,7 +59,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Balance) Choices() []string { return words(LeastSessions, RoundRobin, Weighted, Hash) }
+func (Balance) Choices() []string { return choices(LeastSessions, RoundRobin, Weighted, Hash) }
 
 func (v *validator) upstreams() {
 	for i, u := range v.Upstreams {
@@ -92,7 +92,7 @@ const (
 )
 
 // Choices lists the words of the configuration.
-func (Health) Choices() []string { return words(HealthAuto, HealthOff, HealthPing, HealthConnect) }
+func (Health) Choices() []string { return choices(HealthAuto, HealthOff, HealthPing, HealthConnect) }
 
 // health checks the options of health checks.
 func (v *validator) health(path string, u Upstream) {

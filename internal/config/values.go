@@ -12,7 +12,7 @@ import (
 // choice is a type that accepts only a few words.
 type choice interface{ Choices() []string }
 
-func words[T ~string](values ...T) []string {
+func choices[T ~string](values ...T) []string {
 	text := make([]string, len(values))
 	for i, v := range values {
 		text[i] = string(v)

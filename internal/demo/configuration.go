@@ -3,6 +3,7 @@ package demo
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"tidegate/codec"
@@ -10,6 +11,22 @@ import (
 
 // Configuration returns the text of tidegate.toml for the pair, with clients at listen and one server.
 func (p Pair) Configuration(listen, server netip.AddrPort) string {
+	return p.write(listen, server, p.crossing())
+}
+
+// Starter is Configuration for the first configuration of a user: with all that the pair needs, and the settings
+// that its users usually want.
+func (p Pair) Starter(listen, server netip.AddrPort) string {
+	return p.write(listen, server, slices.Concat(p.crossing(), p.usual()))
+}
+
+// Relay is the configuration in which datagrams between clients and server pass unchanged. The pair has one protocol.
+func (p Pair) Relay(listen, server netip.AddrPort) string {
+	return p.write(listen, server, []setting{{`mode = "relay"`, "Datagrams pass unchanged."}})
+}
+
+// write writes a configuration with settings of the route.
+func (p Pair) write(listen, server netip.AddrPort, route []setting) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# %s players on a %s server.", p.From(), p.To())
@@ -25,7 +42,7 @@ func (p Pair) Configuration(listen, server netip.AddrPort) string {
 	line("[[route]]")
 	line("name = %q", "game")
 	line("upstream = %q", "game")
-	for _, s := range p.crossing() {
+	for _, s := range route {
 		line("# %s", s.why)
 		line("%s", s.setting)
 	}
@@ -67,6 +84,18 @@ func (p Pair) crossing() []setting {
 	return all
 }
 
+// usual returns settings of a route that the pair does not need, but its users usually want.
+func (p Pair) usual() []setting {
+	switch {
+	case p.to.Spec().Name == protocolBedrock && p.from.Spec().Name == protocolBedrock:
+		return []setting{{`pong = "upstream"`, "Server lists show the server's own text."}}
+	case p.to.Spec().Name == protocolBedrock && !p.inWorld():
+		return []setting{{`# packet_id = 0xfe`,
+			"Servers for Minecraft Bedrock drop messages with another first byte: remove the # for them."}}
+	}
+	return nil
+}
+
 // isLossy reports whether one side is R-Type and the other is not: R-Type cannot keep the other's promises.
 func (p Pair) isLossy() bool { return p.from.Spec().Closed != p.to.Spec().Closed }
 
@@ -84,4 +113,25 @@ func (p Pair) needsResend() bool {
 // isRaw reports whether one side is R-Type and the other has message IDs.
 func (p Pair) isRaw() bool {
 	return p.inWorld() && (p.from.Spec().IDs == codec.IDBeside || p.to.Spec().IDs == codec.IDBeside)
+}
+
+// RelayAny returns the configuration in which datagrams of any protocol pass unchanged.
+func RelayAny(listen, server netip.AddrPort) string {
+	return fmt.Sprintf(`# Datagrams of any protocol pass unchanged.
+[[listener]]
+name = "players"
+address = %q
+protocols = ["any"]
+route = "game"
+
+[[route]]
+name = "game"
+upstream = "game"
+mode = "relay"
+
+[[upstream]]
+name = "game"
+protocol = "any"
+servers = [%q]
+`, listen, server)
 }

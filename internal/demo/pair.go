@@ -9,6 +9,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/protocols"
 	"tidegate/internal/registry"
+	"tidegate/internal/words"
 )
 
 // Absent names the protocols that the demo leaves out, with the reason.
@@ -16,13 +17,11 @@ var Absent = map[string]string{
 	"rtype-final": "its clients wait in a lobby, which the demo's world does not have",
 }
 
-// available lists the protocols of clients and game servers: every protocol, and then every protocol with streams
+// configurable lists the protocols of clients and game servers: every protocol, and then every protocol with streams
 // again over TCP. The names are those of the configuration, with the suffix "+tcp" over TCP.
-var available = func() (all []codec.Protocol) {
+var configurable = func() (all []codec.Protocol) {
 	for _, d := range protocols.All {
-		if Absent[d.Name] == "" {
-			all = append(all, d.NewCalm(registry.Use{}))
-		}
+		all = append(all, d.NewCalm(registry.Use{}))
 	}
 	for _, d := range protocols.All {
 		if d.Stream != nil {
@@ -32,19 +31,32 @@ var available = func() (all []codec.Protocol) {
 	return all
 }()
 
+// available lists the protocols of configurable that the demo can play.
+var available = slices.DeleteFunc(slices.Clone(configurable), func(p codec.Protocol) bool {
+	return Absent[p.Spec().Name] != ""
+})
+
+// protocolBedrock is the name of Minecraft Bedrock's protocol.
+const protocolBedrock = "bedrock"
+
 // goRakNet is the protocol whose game server uses go-raknet. All other servers use our own codecs.
-const goRakNet = "bedrock"
+const goRakNet = protocolBedrock
 
 // Pair is the protocol of a demo's clients and that of its game server.
 type Pair struct{ from, to codec.Protocol }
 
-// NewPair makes a pair of two protocols by their names.
-func NewPair(from, to string) (p Pair, err error) {
-	if p.from, err = protocolOf(from); err != nil {
-		return p, fmt.Errorf("clients: %w", err)
+// NewPair makes a pair that the demo can play, of two protocols by their names or aliases.
+func NewPair(from, to string) (Pair, error) { return newPair(available, from, to) }
+
+// NewConfigurable makes a pair that has a configuration, also if the demo cannot play it.
+func NewConfigurable(from, to string) (Pair, error) { return newPair(configurable, from, to) }
+
+func newPair(of []codec.Protocol, from, to string) (p Pair, err error) {
+	if p.from, err = protocolOf(of, from); err != nil {
+		return p, fmt.Errorf("--from %w", err)
 	}
-	if p.to, err = protocolOf(to); err != nil {
-		return p, fmt.Errorf("game server: %w", err)
+	if p.to, err = protocolOf(of, to); err != nil {
+		return p, fmt.Errorf("--to %w", err)
 	}
 	if says, takes := inputs(p.from), inputs(p.to); says != nil && takes != nil && !shares(says, takes) {
 		keys, others := p.From(), p.To()
@@ -57,12 +69,27 @@ func NewPair(from, to string) (p Pair, err error) {
 	return p, nil
 }
 
-func protocolOf(name string) (codec.Protocol, error) {
-	i := slices.IndexFunc(available, func(p codec.Protocol) bool { return p.Spec().Name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("protocol %q: want one of %s", name, strings.Join(Protocols(), ", "))
+// protocolOf finds a protocol by its name, an alias or a version, which may have the suffix "+tcp".
+func protocolOf(of []codec.Protocol, name string) (codec.Protocol, error) {
+	plain, stream := strings.CutSuffix(name, overTCP)
+	wanted := plain
+	if d := protocols.Find(strings.ToLower(plain)); d != nil {
+		wanted = d.Name
 	}
-	return available[i], nil
+	if stream {
+		wanted += overTCP
+	}
+	if i := slices.IndexFunc(of, func(p codec.Protocol) bool { return p.Spec().Name == wanted }); i >= 0 {
+		return of[i], nil
+	}
+	if because := Absent[wanted]; because != "" {
+		return nil, fmt.Errorf("%q: want another protocol for the demo: %s", name, because)
+	}
+	names := namesOf(of)
+	if near, ok := words.Nearest(name, names); ok {
+		return nil, fmt.Errorf("%q: want a known protocol; did you mean %q?", name, near)
+	}
+	return nil, fmt.Errorf("%q: want one of %s", name, strings.Join(names, ", "))
 }
 
 // MainPair returns the main job: Riptide clients on a RakNet server.
@@ -75,9 +102,14 @@ func MainPair() Pair {
 }
 
 // Protocols returns the names that NewPair takes.
-func Protocols() []string {
-	names := make([]string, len(available))
-	for i, p := range available {
+func Protocols() []string { return namesOf(available) }
+
+// Configurable returns the names that NewConfigurable takes.
+func Configurable() []string { return namesOf(configurable) }
+
+func namesOf(all []codec.Protocol) []string {
+	names := make([]string, len(all))
+	for i, p := range all {
 		names[i] = p.Spec().Name
 	}
 	return names

@@ -1,4 +1,4 @@
-// Package words formats figures for people.
+// Package words formats figures for people, and finds the word that a person probably meant.
 package words
 
 import "fmt"
