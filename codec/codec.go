@@ -48,6 +48,7 @@ var (
 	ErrDuplicate  = errors.New("duplicate or stale datagram")         // Receive
 	ErrWindow     = errors.New("sequence number outside the window")  // Receive
 	ErrLimit      = errors.New("bound on a peer's memory reached")    // Receive
+	ErrSaved      = errors.New("unusable record of a connection")     // Restore
 )
 
 // Protocol is one wire protocol with its options. It is immutable and safe for concurrent use.

@@ -97,6 +97,8 @@ type Config struct {
 
 	boundsPayload bool         // MaxPayload was given
 	modes         []codec.Mode // modes of the protocol
+	twins         bool         // both ends poll after each Transmit round, so that they can be saved
+	replaces      bool         // both ends are saved and restored now and then
 }
 
 // GoodbyeCase is a goodbye as one side sends it and as the other receives it.
@@ -139,6 +141,7 @@ var checks = []check{
 	{"memory", checkMemory},
 	{"proof", checkProof},
 	{"optional", checkOptional},
+	{"save", checkSave},
 	{"allocations", checkAllocs},
 }
 

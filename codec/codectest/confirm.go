@@ -16,7 +16,7 @@ func checkConfirm(t tb, c *Config) {
 	for _, confirms := range []bool{true, false} {
 		failed := 0
 		runs := simulateSeeds(t, foulSeeds, func(r *report, seed uint64) {
-			if !tentative(r, c, seed, confirms) {
+			if _, ok := tentative(r, c, seed, confirms); !ok {
 				failed++
 			}
 		})
@@ -26,35 +26,35 @@ func checkConfirm(t tb, c *Config) {
 	}
 }
 
-// tentative plays one session. It reports false if the server never accepted the client.
-func tentative(r *report, c *Config, seed uint64, confirms bool) bool {
+// tentative plays one session and returns the digest of its datagrams, and false if the server never accepted the
+// client.
+func tentative(r *report, c *Config, seed uint64, confirms bool) (uint64, bool) {
 	p := newPair(r, c, seed, foul.net)
 	p.hello.Tentative = true
 	p.dial(c.New, seed)
-	conn, ok := p.client.conn.(codec.Confirmer)
-	if !ok {
-		return true
+	if _, ok := p.client.conn.(codec.Confirmer); !ok {
+		return 0, true
 	}
 	p.client.sendOneOfEach(p.net.Now())
 	p.net.RunUntil(c.DialTimeout, func() bool { return p.client.connected || p.client.over })
 	if p.client.over {
-		return false
+		return 0, false
 	}
 	p.net.Run(tentativeTime)
 	switch {
 	case p.server.connected:
 		r.Errorf("server: Connected without Confirm")
 	case confirms:
-		p.confirm(conn)
+		p.confirm()
 	default:
 		p.leaveUnconfirmed()
 	}
-	return true
+	return p.net.Digest(), true
 }
 
-func (p *pair) confirm(conn codec.Confirmer) {
+func (p *pair) confirm() {
 	for range 2 { // the second has no effect
-		conn.Confirm(p.net.Now())
+		p.client.conn.(codec.Confirmer).Confirm(p.net.Now())
 		p.client.drain(p.net.Now())
 	}
 	if !p.mustConnect() {
@@ -63,7 +63,7 @@ func (p *pair) confirm(conn codec.Confirmer) {
 	p.server.sendOneOfEach(p.net.Now())
 	p.runUntilSettled(false)
 	p.closeAndCheck(p.client, p.c.Leaves[0].Sent)
-	conn.Confirm(p.net.Now())
+	p.client.conn.(codec.Confirmer).Confirm(p.net.Now())
 	p.client.drain(p.net.Now())
 }
 

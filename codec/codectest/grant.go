@@ -63,10 +63,11 @@ func dialAhead(r *report, c *Config, seed uint64, weather simnet.Weather) *pair 
 // waitRandomly advances the time by up to a second.
 func (p *pair) waitRandomly() { p.net.Run(time.Duration(p.rng.Int64N(int64(time.Second)))) }
 
-func grantLate(r *report, c *Config, seed uint64, weather simnet.Weather) {
+// grantLate plays one session and returns the digest of its datagrams.
+func grantLate(r *report, c *Config, seed uint64, weather simnet.Weather) uint64 {
 	p := dialAhead(r, c, seed, weather)
 	if p == nil {
-		return
+		return 0
 	}
 	const server = 4711
 	p.server.conn.(codec.Deferrer).Grant(p.net.Now(), server)
@@ -83,4 +84,5 @@ func grantLate(r *report, c *Config, seed uint64, weather simnet.Weather) {
 	if p.mustConnect() {
 		p.closeAndCheck(p.client, codec.Goodbye{Reason: codec.Closed})
 	}
+	return p.net.Digest()
 }

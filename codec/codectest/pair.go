@@ -62,6 +62,7 @@ func newPair(r *report, c *Config, seed uint64, weather simnet.Weather) *pair {
 // dial brings both protocols into the network and opens the connection.
 func (p *pair) dial(build factory, seed uint64) {
 	server, client := build(seed)
+	p.startSaving(build, seed)
 	p.node = &serverNode{protocol: server, r: p.r, self: serverAddr, client: clientAddr, side: p.server, defers: p.ahead}
 	p.net.Add(p.node, serverAddr)
 	p.composeHello()

@@ -46,6 +46,7 @@ type side struct {
 	lent         []lent
 	accepted     time.Time     // when Receive last took a datagram
 	buffer       []byte        // for Transmit
+	saving       *saving       // nil: the Conn is never saved
 	late         time.Duration // delay of each wake-up after its timeout, as in a busy loop
 	advancedFrom time.Time     // the timeout of an Advance without a Transmit round yet; else zero
 	second       int64         // the virtual second in which advances counts

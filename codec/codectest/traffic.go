@@ -73,6 +73,14 @@ func checkSameness(t tb, c *Config, w weather, build factory, modes []codec.Mode
 // traffic plays one session: both sides send, all promised messages arrive, one side leaves. It returns the digest of
 // all datagrams, and false if there was no session.
 func traffic(r *report, c *Config, w weather, build factory, modes []codec.Mode, seed uint64) (uint64, bool) {
+	p, ok := trafficPair(r, c, w, build, modes, seed)
+	return p.net.Digest(), ok
+}
+
+// trafficPair is traffic, and returns the pair as the session leaves it.
+func trafficPair(
+	r *report, c *Config, w weather, build factory, modes []codec.Mode, seed uint64,
+) (*pair, bool) {
 	p := newPair(r, c, seed, w.net)
 	if c.CalmHandshake {
 		p.net.SetWeather(clear20)
@@ -88,7 +96,7 @@ func traffic(r *report, c *Config, w weather, build factory, modes []codec.Mode,
 		p.client.plan = p.compose(modes)
 	}
 	if !p.connect() {
-		return p.net.Digest(), false
+		return p, false
 	}
 	p.net.SetWeather(w.net)
 	if !eager {
@@ -102,7 +110,7 @@ func traffic(r *report, c *Config, w weather, build factory, modes []codec.Mode,
 		leaver = p.server
 	}
 	p.closeAndCheck(leaver, why)
-	return p.net.Digest(), true
+	return p, true
 }
 
 // compose plans the traffic of one direction: bursts and pauses, small messages and a few large ones.

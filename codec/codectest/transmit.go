@@ -16,8 +16,9 @@ func (s *side) transmitLast(now time.Time, b []byte) ([]byte, bool) {
 		return b, false
 	}
 	b, ok := s.transmit(now, b)
-	if !ok && s.over {
-		s.silent = true
+	if !ok {
+		s.silent = s.over
+		s.maySave(now)
 	}
 	return b, ok
 }

@@ -10,8 +10,13 @@ import (
 
 // TestConformance runs at 50 Hz, so that a session survives 660 ms without an acknowledgement. All network conditions
 // of the suite stay below that.
-func TestConformance(t *testing.T) {
-	codectest.Run(t, codectest.Config{
+func TestConformance(t *testing.T) { codectest.Run(t, conformance()) }
+
+// FuzzRestore restores records of connections, damaged in all ways.
+func FuzzRestore(f *testing.F) { codectest.FuzzRestore(f, conformance()) }
+
+func conformance() codectest.Config {
+	return codectest.Config{
 		New: func(seed uint64) (server, client codec.Protocol) {
 			o := Options{AppID: 0xbeef, Rate: 50}
 			binary.BigEndian.PutUint64(o.Seed[:], seed)
@@ -37,5 +42,5 @@ func TestConformance(t *testing.T) {
 			codectest.ReasonOnly(codec.Closed, codec.Closed),
 		},
 		StatelessRefusal: codec.Rejected,
-	})
+	}
 }

@@ -1,0 +1,58 @@
+// Package saved has the parts of a saved connection that all codecs share.
+//
+// A codec keeps one file, save.go. It declares the record as plain structs beside the types that it saves, and two
+// functions for each: one makes the plain struct, the other checks it and makes the type again. Check every number
+// against the bound that the running code holds: indexes, lengths, counts and states. Nothing of a record may lead to a
+// panic, to a loop without end, or to more memory than a peer could take.
+package saved
+
+import (
+	"fmt"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/record"
+)
+
+// Read opens a record of the given kind and version, and reads it into v. Errors wrap codec.ErrSaved.
+func Read(b []byte, kind string, version int, v any) error {
+	if err := record.Open(b, kind, version); err != nil {
+		return fmt.Errorf("%w: %w", codec.ErrSaved, err)
+	}
+	if err := record.Read(b, v); err != nil {
+		return fmt.Errorf("%w: %w", codec.ErrSaved, err)
+	}
+	return nil
+}
+
+// Fault returns an error about a record that is readable and breaks a bound. what names the field.
+func Fault(what string, value any) error {
+	return fmt.Errorf("%w: %s is %v", codec.ErrSaved, what, value)
+}
+
+// Stats are the counts of codec.Stats. A Conn computes the other figures from its state.
+type Stats struct {
+	Sent     uint64 `cbor:"1,keyasint,omitempty"`
+	Received uint64 `cbor:"2,keyasint,omitempty"`
+	Resent   uint64 `cbor:"3,keyasint,omitempty"`
+	Lost     uint64 `cbor:"4,keyasint,omitempty"`
+	Dropped  uint64 `cbor:"5,keyasint,omitempty"`
+}
+
+// StatsOf returns the counts of s.
+func StatsOf(s *codec.Stats) Stats {
+	return Stats{Sent: s.Sent, Received: s.Received, Resent: s.Resent, Lost: s.Lost, Dropped: s.Dropped}
+}
+
+// Restore returns the counts as figures of a Conn.
+func (s Stats) Restore() codec.Stats {
+	return codec.Stats{Sent: s.Sent, Received: s.Received, Resent: s.Resent, Lost: s.Lost, Dropped: s.Dropped}
+}
+
+// Duration checks a duration that is saved as it is: from 0 to an hour.
+func Duration(what string, d time.Duration) error {
+	if d < 0 || d > time.Hour {
+		return Fault(what, d)
+	}
+	return nil
+}
