@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/filter"
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
 )
@@ -117,6 +118,6 @@ func (x *closingConn) hand(now time.Time, r *Relay, m *codec.Message) {
 		r.drops.add(now, dropped{stats.DropClosing, p.listener, x.of.Key.Client, len(m.Payload), nil})
 		return
 	}
-	r.fromServer(now, x.of, m)
+	r.received(now, x.of, filter.FromUpstream, m)
 	r.dirty.mark(x.of)
 }

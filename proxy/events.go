@@ -60,12 +60,7 @@ func (r *Relay) clientEvent(now time.Time, e *entry, ev *codec.Event) {
 		}
 		r.establish(now, e)
 	case codec.Received:
-		p.fromClient.Add(&ev.Message)
-		r.counters.FromClients.Add(&ev.Message)
-		p.tally.FromClients[ev.Mode].Add(&ev.Message)
-		if r.mayCross(now, e, filter.FromClient, &ev.Message) {
-			r.carry(now, e, &p.upstream, &p.bridge.ToServer, &ev.Message)
-		}
+		r.received(now, e, filter.FromClient, &ev.Message)
 	case codec.Delivered, codec.Lost:
 		r.answered(now, e, &p.client, &p.bridge.ToClient, ev)
 	case codec.Disconnected:
@@ -98,7 +93,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		}
 		r.establish(now, e)
 	case codec.Received:
-		r.fromServer(now, e, &ev.Message)
+		r.received(now, e, filter.FromUpstream, &ev.Message)
 	case codec.Delivered, codec.Lost:
 		r.answered(now, e, &p.upstream, &p.bridge.ToServer, ev)
 	case codec.Joined, codec.Left:
@@ -114,20 +109,6 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 		r.upstreamGone(now, e, codec.Goodbye{
 			Reason: ev.Reason, Data: ev.Payload, Pad: ev.Pad, Identity: ev.Identity, Version: ev.Version,
 		})
-	}
-}
-
-// fromServer carries a server's message to the client.
-func (r *Relay) fromServer(now time.Time, e *entry, m *codec.Message) {
-	p := &e.Value
-	if p.hold != nil && m.Mode.IsReliable() {
-		p.hold.departure.heard = now
-	}
-	p.fromServer.Add(m)
-	r.counters.FromUpstreams.Add(m)
-	p.tally.FromUpstreams[m.Mode].Add(m)
-	if r.mayCross(now, e, filter.FromUpstream, m) {
-		r.carry(now, e, &p.client, &p.bridge.ToClient, m)
 	}
 }
 

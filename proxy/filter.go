@@ -74,7 +74,7 @@ func (g *guard) mayStay(d *listener, client netip.Addr) bool {
 }
 
 // maySay applies the rules about messages to a message. It carries out the verdict on the session.
-func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.Message) bool {
+func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.Message, head []byte) bool {
 	f := &r.guard.filters
 	if !f.set.Judges(from) {
 		return true
@@ -84,7 +84,8 @@ func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.
 	if from == filter.FromUpstream {
 		speaks = p.route.Upstream.Protocol
 	}
-	match := f.set.Message(now, from, p.listener.name, speaks.Spec().Name, m, &p.rates)
+	said := filter.Said{From: from, Listener: p.listener.name, Protocol: speaks.Spec().Name, Message: m, Head: head}
+	match := f.set.Message(now, &said, &p.rates)
 	fault := f.messages.note(match)
 	if match.Verdict < ratelimit.Drop {
 		return true

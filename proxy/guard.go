@@ -110,10 +110,11 @@ func (r *Relay) accepted(now time.Time, e *entry, size int) {
 	}
 }
 
-// mayCross judges a message from one side of a session, before it goes to the other side.
-func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *codec.Message) bool {
+// mayCross judges a message from one side of a session, before it goes to the other side. The bytes of head begin it
+// on the wire.
+func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *codec.Message, head []byte) bool {
 	p := &e.Value
-	if !r.maySay(now, e, from, m) {
+	if !r.maySay(now, e, from, m, head) {
 		return false
 	}
 	if p.choked {

@@ -27,14 +27,23 @@ func (d *Direction) UnmarshalText(text []byte) error { return enum.Parse(directi
 // Range is the numbers from Low to High, both included.
 type Range struct{ Low, High uint16 }
 
-// Message is a rule about messages, as they were received. A message matches if it meets all conditions.
+// Said is a message of a session, as a Set judges it.
+type Said struct {
+	From               Direction // FromClient or FromUpstream
+	Listener, Protocol string    // names of the session's listener, and of the sender's protocol
+	Message            *codec.Message
+	Head               []byte // begins the message on the wire: its payload, or the packet byte of its envelope
+}
+
+// Message is a rule about messages, as they were received. A message matches if it meets all conditions. A message of
+// an envelope is judged by its own ID and payload.
 type Message struct {
 	Name      string
 	Direction Direction
 	Listeners []string    // listener names; empty: all
 	Protocols []string    // protocol names of the sender; empty: all
 	IDs       []Range     // of messages with an ID; empty: any message
-	Packets   []Range     // first bytes of the payload; empty: any
+	Packets   []Range     // first bytes on the wire; empty: any
 	MinSize   int         // payload size in bytes
 	MaxSize   int         // 0: unbounded
 	Modes     codec.Modes // 0: all
@@ -100,17 +109,17 @@ func (s *messages) compile(rules []Message) {
 // Judges reports whether any rule applies to messages of a direction.
 func (s *Set) Judges(d Direction) bool { return s != nil && len(s.messages.rules[d]) > 0 }
 
-// Message judges a message of a session at a listener, from a side that uses a protocol. It allocates only when a rule
-// with a rate matches for the first time in the session.
-func (s *Set) Message(now time.Time, d Direction, listener, protocol string, m *codec.Message, memory *Memory) Match {
-	if !s.Judges(d) {
+// Message judges a message of a session. It allocates only when a rule with a rate matches for the first time in the
+// session.
+func (s *Set) Message(now time.Time, said *Said, memory *Memory) Match {
+	if !s.Judges(said.From) {
 		return noMatch
 	}
 	match := noMatch
-	for i := range s.messages.rules[d] {
-		r := &s.messages.rules[d][i]
+	for i := range s.messages.rules[said.From] {
+		r := &s.messages.rules[said.From][i]
 		switch {
-		case !r.matches(listener, protocol, m), r.rank >= 0 && memory.limiter(s, r.rank).Allow(now):
+		case !r.matches(said), r.rank >= 0 && memory.limiter(s, r.rank).Allow(now):
 		case r.Verdict == ratelimit.Observe:
 			match.Observed |= 1 << r.index
 		default:
@@ -121,7 +130,8 @@ func (s *Set) Message(now time.Time, d Direction, listener, protocol string, m *
 	return match
 }
 
-func (r *messageRule) matches(listener, protocol string, m *codec.Message) bool {
+func (r *messageRule) matches(said *Said) bool {
+	m, head := said.Message, said.Head
 	size := len(m.Payload)
 	switch {
 	case size < r.MinSize, r.MaxSize > 0 && size > r.MaxSize:
@@ -130,12 +140,12 @@ func (r *messageRule) matches(listener, protocol string, m *codec.Message) bool 
 		return false
 	case len(r.IDs) > 0 && (!m.HasID || !within(r.IDs, m.ID)):
 		return false
-	case len(r.Packets) > 0 && (size == 0 || r.packets[m.Payload[0]/64]>>(m.Payload[0]%64)&1 == 0):
+	case len(r.Packets) > 0 && (len(head) == 0 || r.packets[head[0]/64]>>(head[0]%64)&1 == 0):
 		return false
-	case len(r.Protocols) > 0 && !slices.Contains(r.Protocols, protocol):
+	case len(r.Protocols) > 0 && !slices.Contains(r.Protocols, said.Protocol):
 		return false
 	}
-	return len(r.Listeners) == 0 || slices.Contains(r.Listeners, listener)
+	return len(r.Listeners) == 0 || slices.Contains(r.Listeners, said.Listener)
 }
 
 func within(ranges []Range, n uint16) bool {

@@ -20,6 +20,11 @@ func compile(t testing.TB, rules ...Message) *Set {
 	return s
 }
 
+// plainly returns a client's message outside of any envelope.
+func plainly(protocol string, m *codec.Message) *Said {
+	return &Said{From: FromClient, Protocol: protocol, Message: m, Head: m.Payload}
+}
+
 // TestMessageConditions has in each row a rule with one condition, a message that matches it and one that just misses
 // it.
 func TestMessageConditions(t *testing.T) {
@@ -56,7 +61,9 @@ func TestMessageConditions(t *testing.T) {
 	} {
 		test.rule.Verdict = ratelimit.Disconnect
 		s := compile(t, test.rule)
-		judge := func(w sent) Match { return s.Message(start, w.from, w.listener, w.protocol, &w.m, new(Memory)) }
+		judge := func(w sent) Match {
+			return s.Message(start, &Said{w.from, w.listener, w.protocol, &w.m, w.m.Payload}, new(Memory))
+		}
 		if got := judge(test.matches); got.Rule != 0 || got.Verdict != ratelimit.Disconnect {
 			t.Errorf("%s: %+v, want rule 0", test.name, got)
 		}
@@ -81,7 +88,7 @@ func TestFirstRuleThatDoesMoreThanObserveDecides(t *testing.T) {
 		{codec.Message{ID: 8, HasID: true, Payload: make([]byte, 200)}, Match{2, ratelimit.BanSource, 0b1}},
 		{codec.Message{ID: 8, HasID: true}, Match{-1, ratelimit.Pass, 0b1001}},
 	} {
-		if got := s.Message(start, FromClient, "", "", &test.m, new(Memory)); got != test.want {
+		if got := s.Message(start, plainly("", &test.m), new(Memory)); got != test.want {
 			t.Errorf("message %d of %d bytes: %+v, want %+v", test.m.ID, len(test.m.Payload), got, test.want)
 		}
 	}
@@ -108,12 +115,12 @@ func TestRateIsOfOneSession(t *testing.T) {
 		{"and no more", 0, &one, 1},
 	} {
 		now = now.Add(step.wait)
-		if got := s.Message(now, FromClient, "", "", &m, step.memory); got.Rule != step.want {
+		if got := s.Message(now, plainly("", &m), step.memory); got.Rule != step.want {
 			t.Fatalf("%s: rule %d, want %d", step.what, got.Rule, step.want)
 		}
 	}
 	fresh := compile(t, Message{Name: "fast", Every: 50 * time.Millisecond, Verdict: ratelimit.Drop})
-	if got := fresh.Message(now, FromClient, "", "", &m, &one); got.Rule != -1 {
+	if got := fresh.Message(now, plainly("", &m), &one); got.Rule != -1 {
 		t.Error("a session's memory outlives the Set that it is of")
 	}
 }
@@ -127,11 +134,11 @@ func TestMessageDoesNotAllocate(t *testing.T) {
 	} {
 		var memory Memory
 		m := codec.Message{Payload: []byte{9}, ID: 9, HasID: true}
-		now := start
-		s.Message(now, FromClient, "public", "raknet", &m, &memory)
+		said, now := plainly("raknet", &m), start
+		s.Message(now, said, &memory)
 		if n := allocs.PerRun(1000, func() {
 			now = now.Add(time.Microsecond)
-			s.Message(now, FromClient, "public", "raknet", &m, &memory)
+			s.Message(now, said, &memory)
 		}); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
@@ -147,8 +154,9 @@ func BenchmarkMessage(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var memory Memory
 			m := codec.Message{Payload: []byte{9}, ID: 99, HasID: true}
+			said := plainly("raknet", &m)
 			for b.Loop() {
-				s.Message(start, FromClient, "public", "raknet", &m, &memory)
+				s.Message(start, said, &memory)
 			}
 		})
 	}

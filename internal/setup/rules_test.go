@@ -59,7 +59,10 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 	m := codec.Message{ID: 7, HasID: true, Payload: []byte{0x86, 1}, Mode: codec.Notify}
 	var memory filter.Memory
 	now := time.Unix(1_700_000_000, 0)
-	judge := func(d filter.Direction) filter.Match { return set.Message(now, d, "public", "raknet", &m, &memory) }
+	judge := func(d filter.Direction) filter.Match {
+		said := filter.Said{From: d, Listener: "public", Protocol: "raknet", Message: &m, Head: m.Payload}
+		return set.Message(now, &said, &memory)
+	}
 	for range 4 {
 		if got := judge(filter.FromClient); got.Rule != -1 {
 			t.Fatalf("within the rate: %+v", got)

@@ -43,7 +43,7 @@ func (c *Carrier) Failure() (f Failure, ok bool) {
 
 func (c *Carrier) fail(f Failure) { c.failures = append(c.failures, f) }
 
-// Carry sends a message from one side on to the other.
+// Carry sends one message from one side on to the other. A message in an envelope must be unwrapped first (Parts).
 func (c *Carrier) Carry(now time.Time, to *Sender, d *Direction, m *codec.Message) {
 	c.ended = false
 	if !to.Takes() {
@@ -51,10 +51,7 @@ func (c *Carrier) Carry(now time.Time, to *Sender, d *Direction, m *codec.Messag
 		return
 	}
 	m.Receipt = 0
-	switch {
-	case d.open != nil:
-		c.unwrap(now, to, d, m)
-	case d.translator == nil || c.translate(d, m):
+	if d.open != nil || d.translator == nil || c.translate(d, m) {
 		c.wrap(now, to, d, m)
 	}
 }
@@ -78,27 +75,9 @@ func (c *Carrier) translate(d *Direction, m *codec.Message) bool {
 	return false
 }
 
-// unwrap sends on each message of an envelope.
-func (c *Carrier) unwrap(now time.Time, to *Sender, d *Direction, m *codec.Message) {
-	size := len(m.Payload)
-	rest, hasID, err := d.open.open(m.Payload)
-	for first := true; err == nil && (first || len(rest) > 0); first = false {
-		one := *m
-		if rest, err = d.open.next(rest, hasID, &one); err == nil {
-			c.wrap(now, to, d, &one)
-		}
-	}
-	if err != nil {
-		c.fail(Failure{Why: stats.DropEnvelope, Size: size, Err: err})
-	}
-}
-
 // wrap gives a message the far side's form and sends it on.
 func (c *Carrier) wrap(now time.Time, to *Sender, d *Direction, m *codec.Message) {
 	switch {
-	case c.ended:
-		c.fail(Failure{Why: stats.DropClosing, Size: len(m.Payload), Err: codec.ErrClosed})
-		return
 	case d.seal == nil:
 	case !d.seal.fits(m):
 		c.unsent(d, m, m.Mode, codec.ErrTooLarge)

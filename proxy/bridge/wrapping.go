@@ -27,15 +27,9 @@ func (w Wrapping) Wrap(b []byte, m codec.Message) codec.Message {
 
 // Unwrap calls take with each message inside a received one.
 func (w Wrapping) Unwrap(m codec.Message, take func(m codec.Message)) error {
-	if w.envelope == nil {
+	parts := partsOf(w.envelope, &m)
+	for parts.Next(&m) {
 		take(m)
-		return nil
 	}
-	rest, hasID, err := w.envelope.open(m.Payload)
-	for first := true; err == nil && (first || len(rest) > 0); first = false {
-		if rest, err = w.envelope.next(rest, hasID, &m); err == nil {
-			take(m)
-		}
-	}
-	return err
+	return parts.err
 }
