@@ -137,6 +137,9 @@ type Stats struct {
 	Lost     uint64        // messages or datagrams that, as the codec knows, did not arrive the first time
 	Dropped  uint64        // datagrams or parts refused: malformed, duplicate or outside the window
 	Queued   int           // bytes of messages that wait to be sent or acknowledged
+	// Held is the memory in bytes that the Conn keeps for its peer: messages with missing parts, messages that wait for
+	// an earlier one, and data of the handshake. It is 0 again when all of that has been completed or given up.
+	Held int
 }
 
 // Count counts a datagram that was read: as received if err is nil, else as dropped. It returns err.

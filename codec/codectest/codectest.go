@@ -94,6 +94,8 @@ type Config struct {
 	Defenceless string
 	// MaxMemory bounds in bytes how much hostile datagrams may make both sides of a session grow. Zero means 4 MiB.
 	MaxMemory uint64
+	// MaxHeld bounds Stats.Held of one side in bytes, for a hostile peer too. Zero means 64 KiB.
+	MaxHeld int
 
 	boundsPayload bool         // MaxPayload was given
 	modes         []codec.Mode // modes of the protocol
@@ -177,6 +179,9 @@ func (c Config) withDefaults() *Config {
 	}
 	if c.MaxMemory == 0 {
 		c.MaxMemory = 4 << 20
+	}
+	if c.MaxHeld == 0 {
+		c.MaxHeld = 64 << 10
 	}
 	c.Channels = max(c.Channels, 1)
 	server, _ := c.New(1)

@@ -43,6 +43,8 @@ func floodSession(r *report, c *Config, seed uint64, n int, except func([]byte) 
 	*p.up, *p.down = ledger{}, ledger{} // the suite's own records do not count
 	if after := heap(); after > before+c.MaxMemory {
 		r.Errorf("hostile datagrams made a session grow by %d bytes, want at most %d", after-before, c.MaxMemory)
+	} else if counted := p.held(); after > before+counted+uncounted {
+		r.Errorf("hostile datagrams made a session grow by %d bytes, and it counts only %d", after-before, counted)
 	}
 	runtime.KeepAlive(p)
 	return sent

@@ -153,6 +153,7 @@ func (s *side) drain(now time.Time) {
 					s.r.Errorf("%s: a payload changed within its Poll round", s.name)
 				}
 			}
+			s.checkHeld()
 			return
 		}
 		s.lent = append(s.lent, lent{e.Payload, maphash.Bytes(sumSeed, e.Payload)})

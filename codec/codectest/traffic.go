@@ -105,6 +105,7 @@ func trafficPair(
 	p.server.plan = p.compose(modes)
 	p.runUntilSettled(w.calm)
 	p.checkStats(w)
+	p.checkReleased()
 	leaver, why := p.client, c.Leaves[0].Sent
 	if seed%3 == 0 {
 		leaver = p.server

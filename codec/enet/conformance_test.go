@@ -27,6 +27,7 @@ func suite(o Options) codectest.Config {
 	defaults := Options{}.withDefaults()
 	room := fragmentRoom(defaultMTU, o.Checksums == ChecksumsOn)
 	return codectest.Config{
+		MaxHeld:    5 << 20,
 		New:        func(seed uint64) (server, client codec.Protocol) { return build(seed, 0) },
 		NearWrap:   func(seed uint64) (server, client codec.Protocol) { return build(seed, 65520) },
 		MaxPayload: defaults.maxPayload,

@@ -102,6 +102,10 @@ func (c *Conn) Advance(now time.Time) {
 	switch {
 	case c.state == closed:
 		return
+	case c.in.held+c.in.heldNext > 0:
+		c.stats.Dropped += uint64(c.in.expire(now.Sub(c.epoch), max(unfinishedPatience, 2*c.options.Timeout)))
+	}
+	switch {
 	case !c.deadline.IsZero() && !now.Before(c.deadline):
 		c.expire()
 		return
@@ -118,6 +122,7 @@ func (c *Conn) Advance(now time.Time) {
 	}
 	if at := c.pingAt(); !at.IsZero() && !now.Before(at) {
 		c.pingDue = true
+		c.in.free, c.out.free = nil, nil // the game is silent
 	}
 }
 
@@ -150,7 +155,7 @@ func (c *Conn) Stats() codec.Stats {
 	if c.rtt.known {
 		s.RTT = c.rtt.mean
 	}
-	s.Queued = c.out.bytes
+	s.Queued, s.Held = c.out.bytes, c.in.held+c.in.heldNext
 	return s
 }
 
@@ -236,6 +241,7 @@ func (c *Conn) end(reason codec.Reason, data uint32) {
 		}
 	}
 	c.out, c.flight, c.outChannels = outbox{}, flight{}, nil
+	c.in.clear()
 	c.handshake.end()
 	c.pingDue, c.disconnectDue = false, false
 	c.events.Push(codec.Event{

@@ -108,7 +108,7 @@ func checkBooks(t *testing.T, in *inbox) {
 	held, next, waiting, early := 0, 0, 0, 0
 	for i := range in.channels {
 		c := &in.channels[i]
-		held += len(c.early) * slotSize
+		held += ringCost(len(c.early))
 		count := 0
 		for _, e := range c.early {
 			held += len(e.payload)

@@ -1,6 +1,8 @@
 package enet
 
 import (
+	"time"
+
 	"tidegate/codec"
 	"tidegate/codec/internal/events"
 )
@@ -20,7 +22,8 @@ type inChannel struct {
 	early      []earlyMessage // a ring by number; nil while no message is early
 	earlyCount int
 	waiting    []unreliableMessage
-	unfinished []*assembly // unreliable ones, oldest first
+	unfinished []*assembly   // unreliable ones, oldest first
+	stillAt    time.Duration // when the first message began to wait, or the channel last moved on
 }
 
 // earlyMessage is a reliable message that arrived before its turn, or is unfinished.
@@ -41,11 +44,12 @@ type inbox struct {
 	events   *events.Queue
 	channels []inChannel
 	base     uint16
-	largest  int // bytes of a message
-	held     int // bytes of early messages, and of unfinished ones that began before their turn or are unreliable
-	heldNext int // bytes of unfinished messages that began as the next one
-	early    int // reliable messages that arrived before their turn, or are unfinished
-	waiting  int // unreliable messages that wait
+	largest  int           // bytes of a message
+	held     int           // bytes of all other messages that wait or are unfinished
+	heldNext int           // bytes of unfinished messages that began as the next one of their channel
+	early    int           // reliable messages that arrived before their turn, or are unfinished
+	waiting  int           // unreliable messages that wait
+	now      time.Duration // of the present input
 	free     [][]byte
 	lent     [][]byte // payloads of events
 }
@@ -92,44 +96,6 @@ func (in *inbox) deliverHeld(mode codec.Mode, channel uint8, payload []byte) {
 	in.lent = append(in.lent, payload)
 }
 
-// Sizes of a ring of early messages. Their memory counts as held.
-const (
-	leastEarly = 8
-	slotSize   = 40 // bytes
-)
-
-// slot returns the place of an early number, which is at most maxAhead beyond the last delivered one. It returns nil
-// if no more memory may be held.
-func (in *inbox) slot(c *inChannel, seq uint16) *earlyMessage {
-	need := int(seq - c.reliable)
-	if need > len(c.early) {
-		size := max(leastEarly, len(c.early))
-		for size < need {
-			size *= 2
-		}
-		more := (size - len(c.early)) * slotSize
-		if !in.fits(more) {
-			return nil
-		}
-		in.held += more
-		grown := make([]earlyMessage, size)
-		for i := 1; i <= len(c.early); i++ {
-			n := c.reliable + uint16(i)
-			grown[int(n)&(size-1)] = c.early[int(n)&(len(c.early)-1)]
-		}
-		c.early = grown
-	}
-	return &c.early[int(seq)&(len(c.early)-1)]
-}
-
-// shrink frees a large ring if no message in it is early.
-func (in *inbox) shrink(c *inChannel) {
-	if c.earlyCount == 0 && len(c.early) > leastEarly {
-		in.held -= len(c.early) * slotSize
-		c.early = nil
-	}
-}
-
 // place returns how far a number is ahead of the last delivered one, 1 for the next. Earlier numbers are ErrDuplicate.
 func (c *inChannel) place(seq uint16) (ahead int, err error) {
 	ahead = int(int16(seq - c.reliable))
@@ -152,7 +118,7 @@ func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	}
 	if ahead == 1 && c.isNextEmpty() {
 		in.deliver(codec.ReliableOrdered, n, payload)
-		c.advance(1)
+		in.advance(c, 1)
 		in.flushUnreliable(n, c)
 		in.release(n, c)
 		return nil
@@ -168,6 +134,7 @@ func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	case !in.fits(len(payload)):
 		return codec.ErrLimit
 	}
+	in.begins(c)
 	*s = earlyMessage{payload: in.copyOf(payload), whole: true}
 	c.earlyCount++
 	in.early++
@@ -185,9 +152,19 @@ func (c *inChannel) isNextEmpty() bool {
 }
 
 // advance moves past the numbers of a delivered message.
-func (c *inChannel) advance(numbers uint16) {
+func (in *inbox) advance(c *inChannel, numbers uint16) {
 	c.reliable += numbers
 	c.unreliable = 0
+	c.stillAt = in.now
+}
+
+// uncount stops counting the memory of a reliable message that is assembled.
+func (in *inbox) uncount(a *assembly) {
+	if a.isNext {
+		in.heldNext -= a.size()
+	} else {
+		in.held -= a.size()
+	}
 }
 
 // takeFragment takes a fragment of a reliable message.
@@ -209,6 +186,7 @@ func (in *inbox) takeFragment(n uint8, f *fragment, payload []byte) error {
 	if err := s.assembly.add(f, payload); err != nil {
 		return err
 	}
+	c.stillAt = in.now
 	if ahead == 1 && s.assembly.left == 0 {
 		in.release(n, c)
 	}
@@ -244,11 +222,7 @@ func (in *inbox) release(n uint8, c *inChannel) {
 			in.held -= len(s.payload)
 			in.deliverHeld(codec.ReliableOrdered, n, s.payload)
 		case s.assembly != nil && s.assembly.left == 0:
-			if s.assembly.isNext {
-				in.heldNext -= s.assembly.size()
-			} else {
-				in.held -= s.assembly.size()
-			}
+			in.uncount(s.assembly)
 			in.deliverHeld(codec.ReliableOrdered, n, s.assembly.payload)
 			numbers = uint16(s.assembly.count)
 		default:
@@ -257,7 +231,7 @@ func (in *inbox) release(n uint8, c *inChannel) {
 		*s = earlyMessage{}
 		c.earlyCount--
 		in.early--
-		c.advance(numbers)
+		in.advance(c, numbers)
 		in.flushUnreliable(n, c)
 	}
 }
@@ -292,6 +266,7 @@ func (in *inbox) takeUnreliable(n uint8, m unreliableMessage, isHeld bool) error
 	if !isHeld {
 		m.payload = in.copyOf(m.payload)
 	}
+	in.begins(c)
 	in.held += len(m.payload)
 	in.waiting++
 	c.waiting = append(c.waiting, m)
@@ -323,6 +298,9 @@ func (in *inbox) takeUnreliableFragment(n uint8, reliable uint16, f *fragment, p
 		c.unfinished = append(c.unfinished, a)
 	}
 	if err := a.add(f, payload); err != nil || a.left > 0 {
+		if err == nil {
+			c.stillAt = in.now
+		}
 		return err
 	}
 	for i, other := range c.unfinished {

@@ -9,6 +9,7 @@ import (
 // Receive takes one datagram. Commands before a malformed one count.
 func (c *Conn) Receive(now time.Time, datagram []byte) error {
 	c.in.recycle()
+	c.in.now = now.Sub(c.epoch)
 	return c.stats.Count(c.receive(now, datagram))
 }
 

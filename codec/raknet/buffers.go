@@ -64,7 +64,7 @@ func (f *buffers) get(n int) []byte {
 // put returns a buffer from get.
 func (f *buffers) put(b []byte) {
 	class := classOf(cap(b))
-	if class > mostClass || cap(b) != 1<<class || f.kept+cap(b) > keptBytes {
+	if b == nil || class > mostClass || cap(b) != 1<<class || f.kept+cap(b) > keptBytes {
 		return
 	}
 	if f.free == nil {

@@ -1,6 +1,10 @@
 package raknet
 
-import "tidegate/codec"
+import (
+	"time"
+
+	"tidegate/codec"
+)
 
 // inbound is a message on its way from the peer's datagram to the application.
 type inbound struct {
@@ -25,10 +29,11 @@ type channels struct {
 }
 
 type channel struct {
-	order    Seq24       // number of the next ordered message
-	sequence Seq24       // lowest sequencing number that is not stale
-	late     uint8       // stale sequenced messages in a row
-	waiting  waitingHeap // messages ahead of order
+	order    Seq24         // number of the next ordered message
+	sequence Seq24         // lowest sequencing number that is not stale
+	late     uint8         // stale sequenced messages in a row
+	stillAt  time.Duration // when the first message began to wait, or the channel last moved on
+	waiting  waitingHeap   // messages ahead of order
 }
 
 // judge says whether a message is fresh (next), early (ahead of a missing one), or stale.
@@ -96,9 +101,19 @@ func (c *channels) pass(m *inbound) {
 	}
 }
 
+// placeCost is the memory in bytes of a waiting message without its payload.
+const placeCost = 64
+
+// held returns the memory in bytes of the waiting messages.
+func (c *channels) held() int { return c.bytes + c.messages*placeCost }
+
 // hold keeps an early message, whose payload must be owned.
-func (c *channels) hold(m inbound) {
-	c.at(m.channel).waiting.push(m)
+func (c *channels) hold(now time.Duration, m inbound) {
+	ch := c.at(m.channel)
+	if len(ch.waiting) == 0 {
+		ch.stillAt = now
+	}
+	ch.waiting.push(m)
 	c.messages++
 	c.bytes += cap(m.payload)
 }
@@ -113,10 +128,29 @@ func (c *channels) release(number uint8) (m inbound, v verdict, ok bool) {
 	if v = c.judge(&ch.waiting[0]); v == early {
 		return inbound{}, v, false
 	}
-	m = ch.waiting.pop()
+	return c.take(ch), v, true
+}
+
+// take removes the first waiting message of a channel.
+func (c *channels) take(ch *channel) inbound {
+	m := ch.waiting.pop()
 	c.messages--
 	c.bytes -= cap(m.payload)
-	return m, v, true
+	if len(ch.waiting) == 0 && cap(ch.waiting) > keptPlaces {
+		ch.waiting = nil // a peer might fill each channel once
+	}
+	return m
+}
+
+// skip gives up the missing messages before the first waiting one of a channel that has stood still since the given
+// time. It reports whether it did.
+func (c *channels) skip(number uint8, since time.Duration) bool {
+	ch := &c.list[number]
+	if len(ch.waiting) == 0 || ch.stillAt >= since {
+		return false
+	}
+	ch.order, ch.sequence = ch.waiting[0].order, 0
+	return true
 }
 
 func (c *channels) at(number uint8) *channel {

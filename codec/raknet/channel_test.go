@@ -26,7 +26,7 @@ func channelScript(c *channels, arrivals []inbound) (passed []string) {
 		m.channel = 3
 		switch c.judge(&m) {
 		case early:
-			c.hold(m)
+			c.hold(0, m)
 		case fresh:
 			pass(&m)
 			for m, v, ok := c.release(3); ok; m, v, ok = c.release(3) {

@@ -27,6 +27,7 @@ func TestConformance(t *testing.T) {
 		return codectest.GoodbyeCase{Sent: codec.Goodbye{Reason: reason}, Received: codec.Goodbye{Reason: reason}}
 	}
 	codectest.Run(t, codectest.Config{
+		MaxHeld:       13 << 20,
 		New:           sides,
 		NearWrap:      wrapped,
 		Prefix:        []byte{0x86},

@@ -112,6 +112,7 @@ func (c *Conn) Advance(now time.Time) {
 	c.stepGoodbye(at)
 	switch {
 	case c.phase == connected:
+		c.expireUnfinished(at)
 		c.stepKeepalive(at)
 		c.releaseIfIdle(at)
 	case c.phase < connected && at >= c.p.o.HandshakeTimeout:
@@ -250,7 +251,7 @@ func (c *Conn) Stats() codec.Stats {
 	}
 	return codec.Stats{
 		RTT: rtt, Sent: c.sent, Received: c.received, Resent: c.sender.resent, Lost: c.sender.lost,
-		Dropped: c.receiver.dropped, Queued: c.sender.bytes,
+		Dropped: c.receiver.dropped, Queued: c.sender.bytes, Held: c.held(),
 	}
 }
 

@@ -22,6 +22,9 @@ type earlyMessages struct {
 	bytes int
 }
 
+// held returns the memory in bytes of the messages.
+func (e *earlyMessages) held() int { return e.bytes + len(e.list)*placeCost }
+
 // handle handles a message in its order: RakNet's own, or the game's.
 func (c *Conn) handle(now time.Duration, m *inbound) error {
 	if m.payload[0] < idFirstUser {
@@ -126,7 +129,7 @@ func (c *Conn) keepEarly(m *inbound) error {
 		m.payload, m.owned = c.memory.copy(m.payload), true
 	}
 	c.early.list = append(c.early.list, *m)
-	c.early.bytes += len(m.payload)
+	c.early.bytes += cap(m.payload)
 	return nil
 }
 

@@ -68,7 +68,7 @@ func (w *describedDirection) join(c *capsule) (joined []byte, pad uint8, err err
 	if judged, err := w.splits.judge(c); judged != fresh {
 		return nil, 0, err
 	}
-	joined, pad, _ = w.splits.add(c)
+	joined, pad, _ = w.splits.add(0, c)
 	return joined, pad, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"runtime"
 	"testing"
+	"time"
 
 	"tidegate/codec"
 	"tidegate/codec/codectest"
@@ -106,7 +107,62 @@ func TestHostileSessionIsBounded(t *testing.T) {
 		} else {
 			t.Logf("%s: %d kB kept", attack.name, kept>>10)
 		}
+		if held := uint64(h.server.Stats().Held); after > before+held+uncountedBytes {
+			t.Errorf("%s: %d bytes kept, and only %d counted", attack.name, after-before, held)
+		}
 		runtime.KeepAlive(h)
+		h.liveOn(unfinishedPatience + o.withDefaults().Timeout)
+		if held := h.server.Stats().Held; held != 0 || h.server.phase != connected {
+			t.Errorf("%s: %d bytes are held in phase %d after the time of an unfinished message", attack.name, held,
+				h.server.phase)
+		}
+	}
+}
+
+// uncountedBytes bounds the memory of a session that Stats.Held does not count: tables of numbers and spare buffers.
+const uncountedBytes = 1 << 20
+
+// liveOn lets time pass in which the client only shows that it is there.
+func (h *hostile) liveOn(d time.Duration) {
+	h.number, h.reliable = h.server.receiver.datagrams.next, h.server.receiver.reliable.base
+	for end := h.now.Add(d); h.now.Before(end); {
+		h.now = h.now.Add(time.Second)
+		ping := connectedPing{time: uint64(h.number)}
+		_ = h.inject(capsule{mode: codec.Unreliable, payload: ping.append(nil)})
+		h.server.Advance(h.now)
+		h.poll()
+		for _, ok := h.server.Transmit(h.now, nil); ok; _, ok = h.server.Transmit(h.now, nil) {
+		}
+	}
+}
+
+// TestUnfinishedMessagesExpire checks that messages with a missing part, and messages behind a missing one, are given
+// up. The messages that did come are passed on in their order, and the session goes on.
+func TestUnfinishedMessagesExpire(t *testing.T) {
+	h := newHostile(t, Options{})
+	part := gamePayload(300)
+	for i := range Seq24(3) { // order 0 never comes
+		early := capsule{mode: codec.ReliableOrdered, channel: 5, order: 1 + i, payload: gamePayload(10 + int(i))}
+		_ = h.inject(h.next(early))
+	}
+	_ = h.inject(h.next(capsule{mode: codec.Reliable, split: true, splitCount: 3, splitID: 1, payload: part}))
+	if h.server.Stats().Held == 0 {
+		t.Fatal("nothing is held")
+	}
+	h.liveOn(unfinishedPatience - 2*time.Second)
+	if h.server.Stats().Held == 0 || len(h.toServer) > 0 {
+		t.Fatalf("%d messages too early", len(h.toServer))
+	}
+	h.liveOn(4 * time.Second)
+	if held := h.server.Stats().Held; held != 0 {
+		t.Errorf("%d bytes are held", held)
+	}
+	if n := len(h.toServer); n != 3 || len(h.toServer[0].Payload) != 10 || len(h.toServer[2].Payload) != 12 {
+		t.Errorf("%d messages were passed on, want the 3 that waited", n)
+	}
+	_ = h.inject(h.next(capsule{mode: codec.ReliableOrdered, channel: 5, order: 4, payload: gamePayload(20)}))
+	if n := len(h.toServer); n != 4 || h.server.phase != connected {
+		t.Errorf("%d messages after another one, in phase %d", n, h.server.phase)
 	}
 }
 

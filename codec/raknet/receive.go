@@ -73,16 +73,46 @@ func (c *Conn) receiveOnline(now time.Duration, b []byte) error {
 	if err != errDatagramWindow && err != errDatagramSeen {
 		c.keepalive.heardAt = now
 	}
+	if handleErr := c.handleReady(now); err == nil {
+		err = handleErr
+	}
+	if err == errSplitTooLarge && c.isStuck(now) {
+		c.expel()
+	}
+	return err
+}
+
+// handleReady handles the messages whose turn has come. It returns the first error.
+func (c *Conn) handleReady(now time.Duration) (err error) {
 	for i := range c.receiver.ready {
 		if handleErr := c.handle(now, &c.receiver.ready[i]); err == nil {
 			err = handleErr
 		}
 	}
 	c.receiver.ready = c.receiver.ready[:0]
-	if err == errSplitTooLarge && c.isStuck(now) {
-		c.expel()
-	}
 	return err
+}
+
+// unfinishedPatience is how long an unfinished message may wait for its next part, and a message for the one before it,
+// beside twice the timeout. A live peer repeats a missing part all the time, and gives up the connection much earlier.
+const unfinishedPatience = time.Minute
+
+// expireUnfinished gives up what the peer no longer completes. The connection goes on, since the cause may be a forged
+// part.
+func (c *Conn) expireUnfinished(now time.Duration) {
+	if c.receiver.held() > 0 {
+		c.receiver.expire(now - max(unfinishedPatience, 2*c.p.o.Timeout))
+		_ = c.handleReady(now) // an error is counted
+	}
+}
+
+// held returns the memory in bytes that is kept for the peer.
+func (c *Conn) held() int {
+	held := c.receiver.held() + c.early.held()
+	if c.attempt != nil {
+		held += len(c.attempt.password)
+	}
+	return held
 }
 
 // hear takes a datagram about our own as a sign of life if it names one that was sent lately. Else it is late, or

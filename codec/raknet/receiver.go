@@ -210,7 +210,7 @@ func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err erro
 		v = stale
 	}
 	r.arrived(c)
-	r.place(m, v)
+	r.place(now, m, v)
 	return nil, nil
 }
 
@@ -232,24 +232,24 @@ func (r *receiver) takePart(now time.Duration, c *capsule, m inbound) (refusal, 
 		return errHeldRoom, nil
 	}
 	r.arrived(c)
-	joined, pad, done := r.splits.add(c)
+	joined, pad, done := r.splits.add(now, c)
 	if !done {
 		return nil, nil
 	}
 	r.acksAt = now // a peer may hold its next message back until all parts of this one are acknowledged
 	m.payload, m.pad, m.owned = joined, pad, true
-	r.place(m, r.judgeOrder(&m))
+	r.place(now, m, r.judgeOrder(&m))
 	return nil, nil
 }
 
 // place delivers a message and the messages that waited for it, or holds it, or drops it.
-func (r *receiver) place(m inbound, v verdict) {
+func (r *receiver) place(now time.Duration, m inbound, v verdict) {
 	switch v {
 	case early:
 		if !m.owned {
 			m.payload, m.owned = r.memory.copy(m.payload), true
 		}
-		r.channels.hold(m)
+		r.channels.hold(now, m)
 		return
 	case stale:
 		r.placeLate(m)
@@ -260,7 +260,13 @@ func (r *receiver) place(m inbound, v verdict) {
 		return
 	}
 	r.channels.pass(&m)
-	for m, v, ok := r.channels.release(m.channel); ok; m, v, ok = r.channels.release(m.channel) {
+	r.channels.list[m.channel].stillAt = now
+	r.releaseHeld(m.channel)
+}
+
+// releaseHeld passes on the waiting messages of a channel whose turn has come.
+func (r *receiver) releaseHeld(channel uint8) {
+	for m, v, ok := r.channels.release(channel); ok; m, v, ok = r.channels.release(channel) {
 		if v == stale {
 			r.placeLate(m)
 			continue
@@ -303,6 +309,21 @@ func (r *receiver) mayHold(size int) bool {
 func (r *receiver) arrived(c *capsule) {
 	if c.mode.IsReliable() {
 		r.reliable.add(c.reliable, c.print)
+	}
+}
+
+// held returns the memory in bytes of unfinished and waiting messages.
+func (r *receiver) held() int { return r.splits.held + r.channels.held() }
+
+// expire gives up messages that nothing has completed since the given time: a part that is missing for so long will not
+// come. A live peer repeats it until the connection is lost. Messages behind a missing one are passed on.
+func (r *receiver) expire(since time.Duration) {
+	r.dropped += uint64(r.splits.expire(since))
+	for number := range r.channels.list {
+		for r.channels.skip(uint8(number), since) {
+			r.dropped++
+			r.releaseHeld(uint8(number))
+		}
 	}
 }
 

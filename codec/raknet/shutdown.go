@@ -135,5 +135,5 @@ func (c *Conn) end(e codec.Event) {
 	c.events.Push(e)
 	c.phase, c.attempt, c.offline = closed, nil, nil
 	c.early, c.receiver.channels = earlyMessages{}, channels{}
-	c.receiver.splits.open = nil
+	c.receiver.splits.clear()
 }

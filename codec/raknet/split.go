@@ -2,6 +2,7 @@ package raknet
 
 import (
 	"fmt"
+	"time"
 
 	"tidegate/codec"
 )
@@ -23,6 +24,7 @@ var (
 // is refused until there is room.
 type reassembly struct {
 	open     []*assembly
+	held     int // bytes of memory
 	reserved int // bytes
 	budget   int
 	partRoom int // bytes reserved for one part
@@ -36,7 +38,14 @@ type assembly struct {
 	missing int
 	size    int // bytes of the arrived parts
 	pad     uint8
+	fedAt   time.Duration // when the latest part arrived
 }
+
+// Memory in bytes of an assembly without its parts, and of the place of one part.
+const (
+	assemblyCost  = 128
+	partPlaceCost = 24
+)
 
 // judge says whether a part is fresh, stale, or refused for lack of room.
 func (r *reassembly) judge(c *capsule) (verdict, error) {
@@ -64,16 +73,19 @@ func (r *reassembly) judge(c *capsule) (verdict, error) {
 }
 
 // add stores a fresh part. With the last one it returns the joined message, in recycled memory.
-func (r *reassembly) add(c *capsule) (joined []byte, pad uint8, done bool) {
+func (r *reassembly) add(now time.Duration, c *capsule) (joined []byte, pad uint8, done bool) {
 	a := r.find(c.splitID)
 	if a == nil {
 		a = &assembly{first: *c, parts: make([][]byte, c.splitCount), missing: int(c.splitCount)}
 		a.first.payload = nil
 		r.open = append(r.open, a)
 		r.reserved += len(a.parts) * r.partRoom
+		r.held += assemblyCost + len(a.parts)*partPlaceCost
 	}
-	a.parts[c.splitIndex] = r.memory.copy(c.payload)
+	part := r.memory.copy(c.payload)
+	a.parts[c.splitIndex], a.fedAt = part, now
 	a.size += len(c.payload)
+	r.held += cap(part)
 	if c.splitIndex == c.splitCount-1 {
 		a.pad = c.pad
 	}
@@ -95,19 +107,42 @@ func (r *reassembly) join(a *assembly) []byte {
 	joined := r.memory.get(a.size)
 	for _, part := range a.parts {
 		joined = append(joined, part...)
+	}
+	r.forget(a)
+	return joined
+}
+
+// forget frees the memory of an assembly.
+func (r *reassembly) forget(a *assembly) {
+	for _, part := range a.parts {
+		r.held -= cap(part)
 		r.memory.put(part)
 	}
+	r.held -= assemblyCost + len(a.parts)*partPlaceCost
 	r.reserved -= len(a.parts) * r.partRoom
 	for i, open := range r.open {
 		if open == a {
 			last := len(r.open) - 1
 			r.open[i], r.open[last] = r.open[last], nil
 			r.open = r.open[:last]
-			break
+			return
 		}
 	}
-	return joined
 }
+
+// expire gives up the messages that have got no part since the given time. It returns their number.
+func (r *reassembly) expire(since time.Duration) (given int) {
+	for i := len(r.open) - 1; i >= 0; i-- {
+		if r.open[i].fedAt < since {
+			r.forget(r.open[i])
+			given++
+		}
+	}
+	return given
+}
+
+// clear gives up all messages.
+func (r *reassembly) clear() { r.open, r.held, r.reserved = nil, 0, 0 }
 
 func (r *reassembly) find(id uint16) *assembly {
 	for i := len(r.open) - 1; i >= 0; i-- {

@@ -37,7 +37,7 @@ func TestReassemblyJoinsInAnyOrder(t *testing.T) {
 			if v, err := r.judge(&parts[i]); v != fresh || err != nil {
 				t.Fatalf("part %d: %v, %v", i, v, err)
 			}
-			joined, pad, done := r.add(&parts[i])
+			joined, pad, done := r.add(0, &parts[i])
 			if done != (i == len(parts)-1) {
 				t.Fatalf("done = %v after %d of %d parts", done, i+1, len(parts))
 			}
@@ -75,7 +75,7 @@ func TestReassemblyRefusesContradictions(t *testing.T) {
 		{"too large", func(c *capsule) { c.splitID, c.payload = 8, make([]byte, 1025) }, errSplitSize},
 	} {
 		r := newReassembly(1 << 20)
-		r.add(&first)
+		r.add(0, &first)
 		other := first
 		other.splitIndex = 0
 		test.change(&other)
@@ -89,7 +89,7 @@ func TestReassemblyIsBounded(t *testing.T) {
 	t.Run("messages", func(t *testing.T) {
 		r := newReassembly(1 << 30)
 		for id := range uint16(maxSplits) {
-			r.add(&splitParts(id, make([]byte, 2000), 1000)[0])
+			r.add(0, &splitParts(id, make([]byte, 2000), 1000)[0])
 		}
 		if v, _ := r.judge(&splitParts(maxSplits, make([]byte, 2000), 1000)[0]); v != refused {
 			t.Errorf("one message too many is %v, want refused", v)
@@ -100,7 +100,7 @@ func TestReassemblyIsBounded(t *testing.T) {
 	})
 	t.Run("bytes", func(t *testing.T) {
 		r := newReassembly(10 * 1024)
-		r.add(&splitParts(1, make([]byte, 6000), 1000)[0])
+		r.add(0, &splitParts(1, make([]byte, 6000), 1000)[0])
 		large, small := splitParts(2, make([]byte, 5000), 1000), splitParts(3, make([]byte, 4000), 1000)
 		if v, _ := r.judge(&large[0]); v != refused || r.neverFits(&large[0]) {
 			t.Errorf("a message over the rest of the budget is %v, or would never fit", v)

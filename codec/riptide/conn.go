@@ -134,7 +134,7 @@ func (c *Conn) NextTimeout() time.Time {
 func (c *Conn) Stats() codec.Stats {
 	s := c.stats
 	s.RTT = c.rtt.smooth
-	s.Queued = c.queued()
+	s.Queued, s.Held = c.queued(), len(c.ticker.connect)
 	return s
 }
 
@@ -199,6 +199,7 @@ func (c *Conn) endWith(disconnected codec.Event) {
 // finish answers all receipts and reports the end.
 func (c *Conn) finish(disconnected codec.Event) {
 	c.state = closed
+	c.ticker.connect = nil
 	for r := range c.flight.receipts() {
 		c.events.Answer(r, false)
 	}

@@ -92,6 +92,15 @@ func (c *client) Advance(now time.Time) {
 	}
 }
 
+// Stats returns the connection's figures so far.
+func (c *client) Stats() codec.Stats {
+	stats := c.link.Stats()
+	if c.state != closed {
+		stats.Held = c.gather.held
+	}
+	return stats
+}
+
 // deadline returns when the server's silence ends the session.
 func (c *client) deadline() time.Time { return c.heard.Add(c.options.ServerTimeout) }
 

@@ -19,7 +19,11 @@ type gather struct {
 	filled  bool // fillers have arrived: the count is that of several copies of the parts
 	pad     int
 	names   [][]byte // maxComponents of them, allocated with the first
+	held    int      // bytes of memory
 }
+
+// nameCost is the memory in bytes of the place of a name.
+const nameCost = 24
 
 // take stores a datagram that is a missing part. It reports whether the datagram was one.
 func (g *gather) take(d []byte) bool {
@@ -62,11 +66,13 @@ func (g *gather) takeName(index byte, name []byte, era Era) bool {
 	}
 	if g.names == nil {
 		g.names = make([][]byte, maxComponents)
+		g.held = maxComponents * nameCost
 	}
 	if g.names[i] != nil {
 		return false
 	}
 	g.names[i] = bytes.Clone(name)
+	g.held += len(name)
 	g.era = era
 	return true
 }
