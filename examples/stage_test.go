@@ -45,6 +45,7 @@ type client struct {
 	spec             *codec.Spec
 	connected, ended bool
 	text             string
+	id               uint16 // of that message
 }
 
 // perform starts an example with replacements for texts of its file, given as old and new in turn.
@@ -241,7 +242,7 @@ func heard(c *endpoint.Conn[client], e *codec.Event) {
 	case codec.Connected:
 		c.Value.connected = true
 	case codec.Received:
-		c.Value.text = string(e.Message.Payload)
+		c.Value.text, c.Value.id = string(e.Message.Payload), e.Message.ID
 	case codec.Disconnected:
 		c.Value.ended = true
 	}
@@ -254,6 +255,7 @@ type server struct {
 	addr     netip.AddrPort
 	peers    []netip.AddrPort // source of each connection
 	plain    *plain
+	answer   func(payload []byte) []byte // nil: the same bytes
 }
 
 // serve starts a game server at an address.
@@ -283,6 +285,9 @@ func (s *server) event(c *endpoint.Conn[struct{}], e *codec.Event) {
 	case codec.Connected:
 		s.peers = append(s.peers, c.Peer())
 	case codec.Received:
+		if s.answer != nil {
+			e.Message.Payload, e.Message.Pad = s.answer(e.Message.Payload), 0
+		}
 		_ = c.Send(s.Now(), e.Message) // without room the client misses it, and the test fails
 	}
 }
