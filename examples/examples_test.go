@@ -47,6 +47,7 @@ var performances = map[string]func(t *testing.T){
 	"any-game.toml":      testRelay,
 	"attack.toml":        testAttack,
 	"failover.toml":      testFailover,
+	"ipv6.toml":          testIPv6,
 	"kernel.toml":        testRelay,
 	"kubernetes.toml":    testKubernetes,
 	"limits.toml":        testLimits,
@@ -173,7 +174,7 @@ func testAddresses(t *testing.T) {
 	if !hasLocalPrefix() {
 		t.Skip("127.64.0.0/10 is not local here")
 	}
-	geyser := &server{plain: servePlain(t)} // its first datagram is enough
+	geyser := &server{plain: servePlain(t, loopback)} // its first datagram is enough
 	geyser.addr = geyser.plain.addr
 	s := performAt(t, "addresses.toml", map[string]*server{"10.0.0.5:19132": geyser})
 	player := s.dial(t, "geyser", "bedrock")
@@ -197,6 +198,17 @@ func hasLocalPrefix() bool {
 	}
 	_ = conn.Close()
 	return true
+}
+
+// testIPv6 joins a player with IPv6.
+func testIPv6(t *testing.T) {
+	conn, err := net.ListenPacket("udp6", "[::1]:0")
+	if err != nil {
+		t.Skip(err)
+	}
+	_ = conn.Close()
+	s := perform(t, "ipv6.toml")
+	s.join(t, "public", "raknet")
 }
 
 // testRelay exchanges datagrams of a protocol that Tidegate does not know.

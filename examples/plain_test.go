@@ -20,9 +20,9 @@ type plain struct {
 	from netip.AddrPort
 }
 
-func servePlain(t *testing.T) *plain {
+func servePlain(t *testing.T, at netip.AddrPort) *plain {
 	t.Helper()
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback))
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
 	if err != nil {
 		t.Fatal(err)
 	}

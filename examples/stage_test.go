@@ -76,7 +76,11 @@ func performAt(t *testing.T, name string, servers map[string]*server, replaced .
 		}
 	}
 	for _, l := range s.config.Listeners {
-		text = strings.ReplaceAll(text, `"`+l.Address.String()+`"`, `"127.0.0.1:0"`)
+		free := `"127.0.0.1:0"`
+		if l.Address.Addr().Is6() {
+			free = `"[::1]:0"`
+		}
+		text = strings.ReplaceAll(text, `"`+l.Address.String()+`"`, free)
 	}
 	s.rewrite(t, text+"\n[admin]\nlisten = \"unix:"+socket(t)+"\"\n[loop]\ncount = 1\n")
 	s.start(t)
@@ -263,7 +267,7 @@ func serve(t *testing.T, protocol string, at netip.AddrPort) *server {
 	t.Helper()
 	s := &server{protocol: protocol}
 	if protocol == "any" {
-		s.plain = servePlain(t)
+		s.plain = servePlain(t, at)
 		s.addr = s.plain.addr
 		return s
 	}
@@ -317,9 +321,15 @@ func copied(t *testing.T) string {
 		text := secretFile.ReplaceAllString(read(t, name), "file:"+filepath.ToSlash(dir)+"/")
 		put(t, dir, name, text)
 	}
+	companions(t, dir)
+	return dir
+}
+
+// companions writes the files that examples name.
+func companions(t *testing.T, dir string) {
+	t.Helper()
 	put(t, dir, "friends.txt", read(t, "friends.txt"))
 	put(t, dir, "cookie.secret", strings.Repeat("5a", 32)+"\n")
-	return dir
 }
 
 // all returns the names of the examples.

@@ -12,16 +12,20 @@ import (
 )
 
 // manualLine finds a command line in a page: at the start of a line of code, or in backticks.
-var manualLine = regexp.MustCompile("(?m)(?:^|`|^\\./)tidegate ([a-z][^`|#\n]*)")
+var manualLine = regexp.MustCompile("(?m)(?:^|`|^\\./|^\\$ )tidegate ([a-z][^`|#\n]*)")
 
 // TestManualCommandsExist checks that each command line of the documentation names commands and flags of the program.
 func TestManualCommandsExist(t *testing.T) {
-	pages, err := filepath.Glob("docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
 	}
 	lines := 0
-	for _, page := range append(pages, "README.md", "CONTRIBUTING.md", "SECURITY.md") {
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
