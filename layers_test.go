@@ -80,7 +80,7 @@ func TestLayers(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (name == "testdata" || len(name) > 1 && name[0] == '.'):
+		case entry.IsDir() && (name == "testdata" || len(name) > 1 && name[0] == '.' || isOtherModule(file)):
 			return filepath.SkipDir
 		case entry.IsDir() || !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 			return nil
@@ -103,6 +103,12 @@ func TestLayers(t *testing.T) {
 			t.Errorf("docs/architecture.md lists %s, which has no code", pkg)
 		}
 	}
+}
+
+// isOtherModule reports whether a directory holds a Go module of its own.
+func isOtherModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return dir != "." && err == nil
 }
 
 // packageOf returns the table's name of the package that a file belongs to.

@@ -15,7 +15,7 @@ import (
 )
 
 // installing is the time limit of one installation.
-const installing = 90 * time.Second
+const installing = 5 * time.Minute
 
 // runtime is a language in which peers are written.
 type runtime struct {

@@ -58,8 +58,14 @@ type route struct {
 // startTidegate runs the binary between clients of every protocol, over UDP and TCP, and one server.
 func startTidegate(t *testing.T, to route) *proxy {
 	t.Helper()
+	return runTidegate(t, to.configuration(), 2)
+}
+
+// runTidegate runs the binary with a configuration of some listeners, at most one of each transport.
+func runTidegate(t *testing.T, configuration string, listeners int) *proxy {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "tidegate.toml")
-	if err := os.WriteFile(path, []byte(to.configuration()), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(configuration), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p := &proxy{ports: make(map[string]string), journal: make(chan journalEntry, 1000)}
@@ -70,7 +76,7 @@ func startTidegate(t *testing.T, to route) *proxy {
 		}
 	}
 	p.process = start(t, nil, heard, tidegate, "run", "-c", path)
-	for range 2 { // listeners
+	for range listeners {
 		listening := p.await(t, "listening")
 		p.ports[listening.Transport] = portOf(t, listening.Address)
 	}
