@@ -145,6 +145,8 @@ func (d *listener) whyFull(draining bool, full error) (codec.Reason, stats.Drop)
 		return codec.ReasonNone, stats.DropHalfOpen
 	case full == sessions.ErrAddress, full == sessions.ErrNetwork:
 		return codec.ReasonNone, stats.DropHalfOpenSource
+	case full == sessions.ErrAddressFull, full == sessions.ErrNetworkFull:
+		return codec.ServerFull, stats.DropSourceFull
 	}
 	return codec.ServerFull, stats.DropTableFull
 }
@@ -211,7 +213,9 @@ func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socke
 		trust:   trust{proof: w.proof, unbound: r.settings.Unproved.trusts(from.Addr())},
 		expires: now.Add(r.settings.HandshakeTimeout),
 	})
-	if err != nil {
+	if err != nil { // another loop has taken the last place of the address
+		_, why := d.whyFull(false, err)
+		r.drops.add(now, dropped{why, d, from, size, err})
 		return false
 	}
 	r.presence.add(&e.Value)

@@ -95,13 +95,14 @@ type RelayOptions struct {
 	Shard, Shards int    // index and number of the Relays that share the listeners
 	Seed          uint64 // for the identities of clients that have none
 	Log           zerolog.Logger
-	HideAddresses bool            // log the networks of clients, not their addresses
-	Bans          *ratelimit.Bans // shared by all Relays; nil: there are no bans
-	Pools         *upstream.Pools // shared by all siblings; nil: its own
-	Presence      *Presence       // shared by all siblings; nil: its own
-	Allowance     *Allowance      // shared by all siblings; nil: its own
-	Forwarder     Forwarder       // shared by all siblings; nil: none
-	Gate          *shield.Gate    // its own, before its listeners' sockets; nil: none
+	HideAddresses bool             // log the networks of clients, not their addresses
+	Bans          *ratelimit.Bans  // shared by all Relays; nil: there are no bans
+	Pools         *upstream.Pools  // shared by all siblings; nil: its own
+	Presence      *Presence        // shared by all siblings; nil: its own
+	Allowance     *Allowance       // shared by all siblings; nil: its own
+	Places        *sessions.Places // shared by all siblings; nil: its own
+	Forwarder     Forwarder        // shared by all siblings; nil: none
+	Gate          *shield.Gate     // its own, before its listeners' sockets; nil: none
 	// Deserted is called when a removed listener has lost its last session. All siblings close its sockets together,
 	// since the kernel steers clients by the number of sockets. Nil means that the Relay has no siblings. Then it closes
 	// the socket itself.
@@ -125,6 +126,9 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
+	}
+	if o.Places != nil {
+		r.table.Share(o.Places)
 	}
 	r.paths = paths{shard: r.shard, byKey: make(map[pathKey]*path)}
 	r.waiting.pools, r.waiting.shard, r.waiting.dirty = o.Pools, r.shard, &r.dirty

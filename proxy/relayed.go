@@ -24,7 +24,8 @@ func (r *Relay) openRelayed(now time.Time, d *listener, w *protocolEntry, s neti
 	}
 	e, err := r.add(now, d, w, s, from, nil)
 	if err != nil {
-		r.drops.add(now, dropped{stats.DropTableFull, d, from, len(datagram), err})
+		_, why := d.whyFull(false, err) // another loop may have taken the last place of the address
+		r.drops.add(now, dropped{why, d, from, len(datagram), err})
 		return
 	}
 	if !r.dialRelayed(now, e, nil) {

@@ -18,6 +18,7 @@ import (
 	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
+	sessions "tidegate/session"
 )
 
 // Options are how a Server runs.
@@ -43,6 +44,7 @@ type Server struct {
 	pools     upstream.Pools
 	presence  Presence
 	allowance *Allowance
+	places    *sessions.Places
 	keeper    keeper
 
 	reloading  sync.Mutex    // held by Reload, and while listeners are closed
@@ -64,7 +66,7 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	server := &Server{
 		options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners)), deserted: make(chan struct{}, 1),
 	}
-	server.allowance = NewAllowance(time.Now(), rand.Uint64())
+	server.allowance, server.places = NewAllowance(time.Now(), rand.Uint64()), sessions.NewPlaces()
 	server.keeper.modes = make(map[string]shield.Mode)
 	server.pools.Wake = server.wake
 	var err error
@@ -101,7 +103,7 @@ func (s *Server) addLoop(shard int) error {
 	o := &s.options
 	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Pools: &s.pools, Presence: &s.presence, Allowance: s.allowance, Forwarder: o.Kernel.forwarder(),
+		Pools: &s.pools, Presence: &s.presence, Allowance: s.allowance, Places: s.places, Forwarder: o.Kernel.forwarder(),
 		Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted,
 	}, poller, time.Now())
 	loop := newLoop(relay, poller)

@@ -14,6 +14,9 @@ var (
 	ErrHalfOpen = errors.New("too many half-open sessions")                // Limits.HalfOpen are not established yet
 	ErrAddress  = errors.New("too many half-open sessions of its address") // Limits.HalfOpenAddress of the same address
 	ErrNetwork  = errors.New("too many half-open sessions of its network") // Limits.HalfOpenNetwork of the same network
+
+	ErrAddressFull = errors.New("too many sessions of its address") // Limits.Address of the same address
+	ErrNetworkFull = errors.New("too many sessions of its network") // Limits.Network of the same network
 )
 
 // Limits bound a Table.
@@ -23,6 +26,9 @@ type Limits struct {
 	// Half-open sessions from one address and from one network; 0 means no limit.
 	HalfOpenAddress, HalfOpenNetwork int
 	NetworkV4, NetworkV6             int // prefix lengths of a network, in bits
+	// Sessions of one address (IPv6: of one /64) and of one network (IPv4 /24, IPv6 /48) in all Tables that share Places;
+	// 0 means no limit.
+	Address, Network int
 }
 
 // network returns the network of an address. The address must not be IPv4-mapped IPv6.
@@ -44,6 +50,7 @@ type Key struct {
 // Table holds the sessions of one Relay. It is not safe for concurrent use.
 type Table[T any] struct {
 	limits   Limits
+	places   *Places
 	byKey    map[Key]*Entry[T]
 	halfOpen halfOpen[T]
 	first    *Entry[T] // all entries, oldest first, so that every run walks them in the same order
@@ -66,10 +73,13 @@ type Entry[T any] struct {
 // NewTable returns an empty table whose time begins at now.
 func NewTable[T any](limits Limits, now time.Time) *Table[T] {
 	return &Table[T]{
-		limits: limits, byKey: make(map[Key]*Entry[T]), wheel: wheel[T]{start: now},
+		limits: limits, places: NewPlaces(), byKey: make(map[Key]*Entry[T]), wheel: wheel[T]{start: now},
 		halfOpen: halfOpen[T]{addresses: make(map[netip.Addr]int), networks: make(map[netip.Prefix]int)},
 	}
 }
+
+// Share makes the table count its sessions together with other tables. It precedes the first Add.
+func (t *Table[T]) Share(p *Places) { t.places = p }
 
 // Limit replaces the limits. Sessions beyond the new limits stay.
 func (t *Table[T]) Limit(l Limits) { t.limits = l }
@@ -80,6 +90,14 @@ func (t *Table[T]) Get(k Key) *Entry[T] { return t.byKey[k] }
 // Room returns the reason why Add would refuse a session of a client, or nil. The limits of the client's own source
 // come first, since ending another session would not help it.
 func (t *Table[T]) Room(client netip.Addr) error {
+	if err := t.places.room(&t.limits, client); err != nil {
+		return err
+	}
+	return t.roomHere(client)
+}
+
+// roomHere is Room without the places that tables share.
+func (t *Table[T]) roomHere(client netip.Addr) error {
 	err := t.halfOpen.room(&t.limits, client)
 	if (err == nil || err == ErrHalfOpen) && len(t.byKey) >= t.limits.Sessions {
 		return ErrFull
@@ -97,7 +115,10 @@ func (t *Table[T]) Eldest(proved bool) *Entry[T] {
 
 // Add opens a half-open session. The key must not be in use.
 func (t *Table[T]) Add(k Key, value T) (*Entry[T], error) {
-	if err := t.Room(k.Client.Addr()); err != nil {
+	if err := t.roomHere(k.Client.Addr()); err != nil {
+		return nil, err
+	}
+	if err := t.places.take(&t.limits, k.Client.Addr()); err != nil {
 		return nil, err
 	}
 	e := &Entry[T]{Key: k, Value: value, prev: t.last}
@@ -131,6 +152,7 @@ func (t *Table[T]) Remove(e *Entry[T]) {
 	t.Establish(e)
 	t.wheel.disarm(e)
 	delete(t.byKey, e.Key)
+	t.places.leave(e.Key.Client.Addr())
 	if e.prev != nil {
 		e.prev.next = e.next
 	} else {

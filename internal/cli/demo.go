@@ -107,6 +107,7 @@ func demoSettings(exampleConfig []byte, pair demo.Pair) func(listen, server neti
 
 // liftAddressLimits lifts the limits for one address: all clients of a demo come from one address at the same moment.
 func liftAddressLimits(c *config.Config) {
+	c.Limits.SessionsPerAddress, c.Limits.SessionsPerNetwork = c.Limits.Sessions, c.Limits.Sessions
 	c.Limits.HalfOpenPerAddress, c.Limits.HalfOpenPerNetwork = c.Limits.HalfOpen, c.Limits.HalfOpen
 	for _, per := range []config.Scope{config.PerAddress, config.PerNetwork} {
 		c.Rates = append(c.Rates, config.Limit{Of: config.Handshakes, Per: per, Verdict: config.LimitOff})

@@ -45,6 +45,8 @@ func Default() *Config {
 
 			HalfOpenPerAddress: 32,
 			HalfOpenPerNetwork: 128,
+			SessionsPerAddress: 128,
+			SessionsPerNetwork: 512,
 			NetworkIPv4:        24,
 			NetworkIPv6:        64,
 

@@ -3,7 +3,10 @@ package config
 // Limits bounds sessions and durations, over all listeners together.
 type Limits struct {
 	Sessions int `toml:"sessions"`
-	HalfOpen int `toml:"half_open"` // sessions whose handshake has not ended
+	// Sessions of one address (IPv6: of one /64) and of one network (IPv4 /24, IPv6 /48).
+	SessionsPerAddress int `toml:"sessions_per_address"`
+	SessionsPerNetwork int `toml:"sessions_per_network"`
+	HalfOpen           int `toml:"half_open"` // sessions whose handshake has not ended
 	// Half-open sessions of one address and of one network. NetworkIPv4 and NetworkIPv6 are the bits of a network.
 	HalfOpenPerAddress int `toml:"half_open_per_address"`
 	HalfOpenPerNetwork int `toml:"half_open_per_network"`
@@ -27,6 +30,8 @@ type Limits struct {
 
 func (v *validator) limits() {
 	within(v.report, "limits.sessions", v.Limits.Sessions, 1, 1_000_000)
+	within(v.report, "limits.sessions_per_address", v.Limits.SessionsPerAddress, 1, 1_000_000)
+	within(v.report, "limits.sessions_per_network", v.Limits.SessionsPerNetwork, 1, 1_000_000)
 	within(v.report, "limits.half_open", v.Limits.HalfOpen, 1, 1_000_000)
 	within(v.report, "limits.half_open_per_address", v.Limits.HalfOpenPerAddress, 1, 1_000_000)
 	within(v.report, "limits.half_open_per_network", v.Limits.HalfOpenPerNetwork, 1, 1_000_000)

@@ -20,6 +20,9 @@ func Settings(c *config.Config, loops int) *proxy.Settings {
 			Sessions: share(c.Limits.Sessions, loops),
 			HalfOpen: share(c.Limits.HalfOpen, loops),
 
+			Address: c.Limits.SessionsPerAddress, // shared by the loops
+			Network: c.Limits.SessionsPerNetwork,
+
 			HalfOpenAddress: shareUp(c.Limits.HalfOpenPerAddress, loops),
 			HalfOpenNetwork: shareUp(c.Limits.HalfOpenPerNetwork, loops),
 			NetworkV4:       c.Limits.NetworkIPv4,

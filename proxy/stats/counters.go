@@ -50,6 +50,7 @@ const (
 	DropPaced                       // a client's datagram while too many waited to leave for its server (ModeRelay)
 	DropOverload                    // a stranger's datagram while more waited than could be read, players' too
 	DropReplyBudget                 // a stranger's datagram beyond the budget of answers not larger than their questions
+	DropSourceFull                  // a new client while all places of its address or network were taken
 	DropCount
 )
 
@@ -60,7 +61,7 @@ var dropNames = [DropCount]string{
 	"already-connected",
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
 	"held", "untrusted-header", "no-header", "paced",
-	"overload", "reply-budget",
+	"overload", "reply-budget", "source-full",
 }
 
 // String returns the reason's name, as in logs and metrics.
