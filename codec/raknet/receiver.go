@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/internal/prints"
 )
 
 var (
@@ -178,7 +177,7 @@ func (r *receiver) takeCapsules(now time.Duration, b []byte) (refusal, err error
 func (r *receiver) takeCapsule(now time.Duration, c *capsule) (refusal, err error) {
 	switch {
 	case c.mode.IsReliable():
-		c.print = prints.Of(c.payload, uint64(c.order)<<40|uint64(c.splitIndex)<<16|uint64(c.splitID))
+		c.print = r.reliable.prints.Of(c.payload, uint64(c.order)<<40|uint64(c.splitIndex)<<16|uint64(c.splitID))
 		switch r.reliable.judge(c.reliable, c.print) {
 		case stale:
 			r.dropped++

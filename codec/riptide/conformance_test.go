@@ -13,6 +13,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// FuzzRestore restores records of connections, damaged in all ways.
+func FuzzRestore(f *testing.F) { codectest.FuzzRestore(f, conformance(V22)) }
+
 // conformance describes the abilities of dialect v. Bad network conditions lose more notify messages than the library
 // accepts.
 func conformance(v Version) codectest.Config {

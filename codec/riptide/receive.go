@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/codec/internal/prints"
 )
 
 // Receive takes one datagram, which holds one message.
@@ -88,7 +87,7 @@ func (c *Conn) receiveReliable(now time.Time, d []byte) error {
 		return codec.ErrUnexpected
 	}
 	s := seq(c.dialect.uint16At(d, 0))
-	verdict := c.window.add(now, s, prints.Of(d, 0), c.options.TimeoutTime)
+	verdict := c.window.add(now, s, c.window.prints.Of(d, 0), c.options.TimeoutTime)
 	if verdict == beyond {
 		return codec.ErrWindow
 	}

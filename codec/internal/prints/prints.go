@@ -3,7 +3,11 @@
 // remembered.
 package prints
 
-import "hash/maphash"
+import (
+	"math/rand/v2"
+
+	"github.com/zeebo/xxh3"
+)
 
 const (
 	// Most is the number of newest messages that are remembered.
@@ -23,6 +27,7 @@ const (
 // number of messages, to 4 KiB, and beyond that with the distance to the message that is furthest ahead.
 type Prints struct {
 	Wrap   int      // one more than the highest number, a power of two; zero means 2^24
+	key    uint64   // of the hash; zero means the process's own
 	list   []uint32 // by number; 0: none
 	taken  int      // messages so far, up to Most
 	rivals []rival
@@ -34,12 +39,20 @@ type rival struct {
 	print  uint32
 }
 
-var seed = maphash.MakeSeed()
+// ownKey is the process's key of the hash. Saved prints carry the key that made them.
+var ownKey = rand.Uint64() | 1
 
 // Of returns the print of a message. extra is what distinguishes it beside its bytes.
-func Of(message []byte, extra uint64) uint32 {
-	h := maphash.Bytes(seed, message) ^ extra*0x9e3779b97f4a7c15
+func (p *Prints) Of(message []byte, extra uint64) uint32 {
+	h := xxh3.HashSeed(message, p.usedKey()) ^ extra*0x9e3779b97f4a7c15
 	return uint32(h^h>>32)&(1<<bits-1) | 1
+}
+
+func (p *Prints) usedKey() uint64 {
+	if p.key != 0 {
+		return p.key
+	}
+	return ownKey
 }
 
 // Differs reports whether messages have come under a number, and all had other content.

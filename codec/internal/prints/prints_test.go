@@ -7,7 +7,8 @@ import (
 )
 
 func printOf(n, content int) uint32 {
-	return Of(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(content))
+	var p Prints
+	return p.Of(binary.BigEndian.AppendUint64(nil, uint64(n)), uint64(content))
 }
 
 // TestRepetitionsAreKnown checks that the newest messages are told from others under their numbers, over the

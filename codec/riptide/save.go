@@ -1,0 +1,205 @@
+package riptide
+
+import (
+	"encoding/binary"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/internal/saved"
+	"tidegate/internal/record"
+)
+
+const savedVersion = 1
+
+// savedConn is a Conn as a record. Its kind is the dialect's name. The options are not part of it.
+type savedConn struct {
+	record.Head
+	Server    bool          `cbor:"3,keyasint,omitempty"`
+	State     state         `cbor:"4,keyasint"`
+	Tentative bool          `cbor:"5,keyasint,omitempty"`
+	Busy      bool          `cbor:"6,keyasint,omitempty"`
+	Client    uint16        `cbor:"7,keyasint,omitempty"`
+	Heard     record.Moment `cbor:"8,keyasint,omitempty"`
+	Tolerant  record.Moment `cbor:"9,keyasint,omitempty"`
+	Doubt     savedDoubt    `cbor:"10,keyasint,omitempty"`
+	Welcome   savedWelcome  `cbor:"11,keyasint,omitempty"`
+	Ticker    savedTicker   `cbor:"12,keyasint,omitempty"`
+	Window    savedWindow   `cbor:"13,keyasint"`
+	Flight    savedFlight   `cbor:"14,keyasint"`
+	Notifier  savedNotifier `cbor:"15,keyasint"`
+	RTT       savedRTT      `cbor:"16,keyasint,omitempty"`
+	Sends     savedSends    `cbor:"17,keyasint,omitempty"`
+	Data      []byte        `cbor:"18,keyasint,omitempty"` // the outbox of messages that wait for the session
+	Stats     saved.Stats   `cbor:"19,keyasint"`
+}
+
+type savedDoubt struct {
+	Reason  codec.Reason  `cbor:"1,keyasint,omitempty"`
+	Data    []byte        `cbor:"2,keyasint,omitempty"`
+	Pad     uint8         `cbor:"3,keyasint,omitempty"`
+	Since   record.Moment `cbor:"4,keyasint,omitempty"`
+	Believe record.Moment `cbor:"5,keyasint,omitempty"`
+	Probe   record.Moment `cbor:"6,keyasint,omitempty"`
+}
+
+type savedWelcome struct {
+	Waiting bool          `cbor:"1,keyasint,omitempty"`
+	Sends   uint8         `cbor:"2,keyasint,omitempty"`
+	SentAt  record.Moment `cbor:"3,keyasint,omitempty"`
+}
+
+type savedTicker struct {
+	Next     record.Moment `cbor:"1,keyasint,omitempty"`
+	Connect  []byte        `cbor:"2,keyasint,omitempty"`
+	Attempts int           `cbor:"3,keyasint,omitempty"`
+	Ping     uint8         `cbor:"4,keyasint,omitempty"`
+	PingAt   record.Moment `cbor:"5,keyasint,omitempty"`
+}
+
+type savedRTT struct {
+	Smooth time.Duration `cbor:"1,keyasint,omitempty"`
+	Last   time.Duration `cbor:"2,keyasint,omitempty"`
+	Own    bool          `cbor:"3,keyasint,omitempty"`
+}
+
+// savedSends has the latest results in the order of their places.
+type savedSends struct {
+	Sends []byte `cbor:"1,keyasint,omitempty"`
+	Count int    `cbor:"2,keyasint,omitempty"`
+	At    int    `cbor:"3,keyasint,omitempty"`
+	Bad   int    `cbor:"4,keyasint,omitempty"`
+}
+
+// Save implements codec.Saver.
+func (c *Conn) Save(now time.Time, b []byte) []byte {
+	t, w, d := &c.ticker, &c.welcome, &c.doubt
+	v := savedConn{
+		Head:   record.Head{Kind: names[c.options.Version], Version: savedVersion},
+		Server: c.server, State: c.state, Tentative: c.tentative, Busy: c.busy, Client: c.client,
+		Heard: record.MomentOf(now, c.heard), Tolerant: record.MomentOf(now, c.tolerantUntil),
+		Doubt: savedDoubt{
+			Reason: d.goodbye.Reason, Data: d.goodbye.Payload, Pad: d.goodbye.Pad,
+			Since: record.MomentOf(now, d.since), Believe: record.MomentOf(now, d.believe),
+			Probe: record.MomentOf(now, d.probeAt),
+		},
+		Welcome: savedWelcome{Waiting: w.waiting, Sends: w.sends, SentAt: record.MomentOf(now, w.sentAt)},
+		Ticker: savedTicker{
+			Next: record.MomentOf(now, t.next), Connect: t.connect, Attempts: t.attempts,
+			Ping: t.ping, PingAt: record.MomentOf(now, t.pingAt),
+		},
+		Window:   c.window.save(now),
+		Flight:   c.flight.save(now),
+		Notifier: c.notifier.save(),
+		RTT:      savedRTT{Smooth: c.rtt.smooth, Last: c.rtt.last, Own: c.rtt.own},
+		Data:     c.data.log[c.data.read:],
+		Stats:    saved.StatsOf(&c.stats),
+	}
+	if q := &c.sends; q.count > 0 {
+		v.Sends = savedSends{Sends: q.sends[:], Count: q.count, At: q.at, Bad: q.bad}
+	}
+	return record.Append(b, &v)
+}
+
+// Restore implements codec.Restorer.
+func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Conn, error) {
+	var v savedConn
+	if err := saved.Read(b, names[p.options.Version], savedVersion, &v); err != nil {
+		return nil, err
+	}
+	if err := v.check(&p.options); err != nil {
+		return nil, err
+	}
+	t, w, d := &v.Ticker, &v.Welcome, &v.Doubt
+	c := &Conn{
+		options: &p.options, dialect: p.dialect,
+		server: v.Server, state: v.State, tentative: v.Tentative, busy: v.Busy, client: v.Client,
+		heard: v.Heard.Time(now), tolerantUntil: v.Tolerant.Time(now),
+		doubt:   doubt{since: d.Since.Time(now), believe: d.Believe.Time(now), probeAt: d.Probe.Time(now)},
+		welcome: welcome{waiting: w.Waiting, sends: w.Sends, sentAt: w.SentAt.Time(now)},
+		ticker: ticker{
+			next: t.Next.Time(now), connect: t.Connect, attempts: t.Attempts, ping: t.Ping, pingAt: t.PingAt.Time(now),
+		},
+		notifier: v.Notifier.restore(),
+		rtt:      rtt{smooth: v.RTT.Smooth, last: v.RTT.Last, own: v.RTT.Own},
+		sends:    v.Sends.restore(),
+		data:     outbox{log: v.Data},
+		stats:    v.Stats.Restore(),
+	}
+	if !c.doubt.believe.IsZero() {
+		c.doubt.goodbye = codec.Event{Kind: codec.Disconnected, Reason: d.Reason}
+		c.doubt.goodbye.Payload, c.doubt.goodbye.Pad = d.Data, d.Pad
+	}
+	var err error
+	if c.window, err = v.Window.restore(now); err != nil {
+		return nil, err
+	}
+	if c.flight, err = v.Flight.restore(now, p.options.maxDatagram); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// check holds a record to the bounds of a Conn.
+func (v *savedConn) check(o *Options) error {
+	switch {
+	case v.State > closed:
+		return saved.Fault("state", v.State)
+	case int(v.Doubt.Reason) >= codec.ReasonCount || len(v.Doubt.Data) > o.maxDatagram || v.Doubt.Pad > 7:
+		return saved.Fault("goodbye", v.Doubt)
+	case len(v.Ticker.Connect) > o.maxDatagram || v.Ticker.Attempts < 0:
+		return saved.Fault("number of attempts", v.Ticker.Attempts)
+	case v.Server != (v.Ticker.Next == 0) && v.State != closed:
+		return saved.Fault("ticker of a server", v.Server)
+	case v.State == connecting && len(v.Ticker.Connect) == 0:
+		return saved.Fault("Connect", nil)
+	case len(v.Data) > o.MaxQueued+lengthSize*maxControl || !isLog(v.Data, o.maxDatagram):
+		return saved.Fault("log of waiting datagrams", len(v.Data))
+	}
+	if err := saved.Duration("round-trip time", v.RTT.Smooth); err != nil {
+		return err
+	}
+	if err := saved.Duration("last round-trip time", v.RTT.Last); err != nil {
+		return err
+	}
+	if err := v.Sends.check(); err != nil {
+		return err
+	}
+	return v.Notifier.check()
+}
+
+// isLog reports whether b is the log of an outbox, with whole records of datagrams.
+func isLog(b []byte, maxDatagram int) bool {
+	for len(b) > 0 {
+		if len(b) < lengthSize {
+			return false
+		}
+		n := int(binary.LittleEndian.Uint16(b))
+		if n == reference {
+			n = lengthSize
+		}
+		if n == 0 || n > maxDatagram || lengthSize+n > len(b) {
+			return false
+		}
+		b = b[lengthSize+n:]
+	}
+	return true
+}
+
+func (v *savedSends) check() error {
+	if v.Count < 0 || v.Count > qualitySpan || v.At < 0 || v.At >= qualitySpan || v.Bad < 0 ||
+		v.Count > 0 && len(v.Sends) != qualitySpan {
+		return saved.Fault("measure of transmissions", *v)
+	}
+	return nil
+}
+
+func (v *savedSends) restore() sendQuality {
+	q := sendQuality{count: v.Count, at: v.At, bad: v.Bad}
+	if v.Count > 0 {
+		copy(q.sends[:], v.Sends)
+	}
+	for _, n := range q.sends {
+		q.sum += int(n)
+	}
+	return q
+}

@@ -1,0 +1,187 @@
+package riptide
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/internal/prints"
+	"tidegate/codec/internal/saved"
+	"tidegate/internal/record"
+)
+
+// savedWindow is a window. Bits are empty while no number is missing.
+type savedWindow struct {
+	Base   seq           `cbor:"1,keyasint"`
+	Last   seq           `cbor:"2,keyasint"`
+	First  uint8         `cbor:"3,keyasint,omitempty"`
+	Bits   []uint64      `cbor:"4,keyasint,omitempty"`
+	Stuck  record.Moment `cbor:"5,keyasint,omitempty"`
+	Prints prints.Saved  `cbor:"6,keyasint"`
+}
+
+func (w *window) save(now time.Time) savedWindow {
+	v := savedWindow{Base: w.base, Last: w.last, First: w.first, Prints: w.prints.Save()}
+	v.Stuck = record.MomentOf(now, w.stuck)
+	if w.hasHoles() {
+		v.Bits = w.bits
+	}
+	return v
+}
+
+func (v *savedWindow) restore(now time.Time) (window, error) {
+	w := window{base: v.Base, last: v.Last, first: v.First, stuck: v.Stuck.Time(now)}
+	ahead := v.Last.minus(v.Base)
+	switch {
+	case v.First > 16:
+		return w, saved.Fault("number of acknowledgement bits", v.First)
+	case ahead < -1 || ahead >= windowSize:
+		return w, saved.Fault("distance of the newest number", ahead)
+	case w.hasHoles() && len(v.Bits) != windowSize/64 || !w.hasHoles() && len(v.Bits) > 0:
+		return w, saved.Fault("length of the window", len(v.Bits))
+	}
+	if w.bits = v.Bits; w.hasHoles() && (w.isSet(w.base) || !w.isSet(w.last)) {
+		return w, saved.Fault("oldest missing number", v.Base)
+	}
+	var err error
+	w.prints, err = v.Prints.Restore(1 << 16)
+	return w, err
+}
+
+// savedFlight is a flight. Sent messages are in the order of their last transmission, waiting ones in that of their
+// numbers.
+type savedFlight struct {
+	Oldest  seq            `cbor:"1,keyasint"`
+	Unsent  seq            `cbor:"2,keyasint"`
+	Sent    []savedSent    `cbor:"3,keyasint,omitempty"`
+	Waiting []savedWaiting `cbor:"4,keyasint,omitempty"`
+}
+
+type savedSent struct {
+	_        struct{} `cbor:",toarray"`
+	Number   seq
+	Sends    uint8
+	SentAt   record.Moment
+	Receipt  codec.Receipt
+	Datagram []byte
+}
+
+type savedWaiting struct {
+	_        struct{} `cbor:",toarray"`
+	Receipt  codec.Receipt
+	Datagram []byte
+}
+
+func (f *flight) save(now time.Time) savedFlight {
+	v := savedFlight{Oldest: f.oldest, Unsent: f.unsent}
+	for i, s := 0, f.first; i < f.listed; i, s = i+1, f.at(s).succ {
+		m := f.at(s)
+		v.Sent = append(v.Sent, savedSent{
+			Number: s, Sends: m.sends, SentAt: record.MomentOf(now, m.sentAt), Receipt: m.receipt, Datagram: m.datagram,
+		})
+	}
+	for s := f.unsent; s != f.next; s++ {
+		v.Waiting = append(v.Waiting, savedWaiting{Receipt: f.at(s).receipt, Datagram: f.at(s).datagram})
+	}
+	return v
+}
+
+func (v *savedFlight) restore(now time.Time, maxDatagram int) (flight, error) {
+	f := newFlight(v.Oldest)
+	total := int(v.Unsent-v.Oldest) + len(v.Waiting)
+	if total > maxWaiting {
+		return f, saved.Fault("number of messages", total)
+	}
+	f.unsent = v.Unsent
+	f.next = v.Unsent + seq(len(v.Waiting))
+	for len(f.ring) < total {
+		f.ring = make([]inFlight, max(16, 2*len(f.ring)))
+	}
+	for _, m := range v.Sent {
+		if m.Number-v.Oldest >= v.Unsent-v.Oldest || f.at(m.Number).datagram != nil || m.Sends == 0 {
+			return f, saved.Fault("number of a sent message", m.Number)
+		}
+		if len(m.Datagram) < 3 || len(m.Datagram) > maxDatagram {
+			return f, saved.Fault("length of a sent message", len(m.Datagram))
+		}
+		*f.at(m.Number) = inFlight{datagram: f.spare.copyOf(m.Datagram), receipt: m.Receipt, sends: m.Sends - 1}
+		f.sent(m.SentAt.Time(now), m.Number)
+		f.bytes += len(m.Datagram)
+	}
+	if f.oldest != f.unsent && f.at(f.oldest).datagram == nil {
+		return f, saved.Fault("oldest message", v.Oldest)
+	}
+	for i, m := range v.Waiting {
+		if len(m.Datagram) < 3 || len(m.Datagram) > maxDatagram {
+			return f, saved.Fault("length of a waiting message", len(m.Datagram))
+		}
+		*f.at(v.Unsent + seq(i)) = inFlight{datagram: f.spare.copyOf(m.Datagram), receipt: m.Receipt}
+		f.bytes += len(m.Datagram)
+	}
+	return f, nil
+}
+
+// copyOf returns a copy of b in a buffer that can be used again.
+func (p *buffers) copyOf(b []byte) []byte { return append(p.take(len(b)), b...) }
+
+// savedNotifier is a notifier.
+type savedNotifier struct {
+	Next     seq            `cbor:"1,keyasint"`
+	Acked    seq            `cbor:"2,keyasint"`
+	Last     seq            `cbor:"3,keyasint"`
+	Late     seq            `cbor:"4,keyasint,omitempty"`
+	LateRun  uint8          `cbor:"5,keyasint,omitempty"`
+	Reported seq            `cbor:"6,keyasint"`
+	Arrivals []uint64       `cbor:"7,keyasint"`
+	Receipts []savedReceipt `cbor:"8,keyasint,omitempty"`
+	Lost     uint64         `cbor:"9,keyasint,omitempty"`
+	Bad      int            `cbor:"10,keyasint,omitempty"`
+}
+
+type savedReceipt struct {
+	_       struct{} `cbor:",toarray"`
+	Number  seq
+	Receipt codec.Receipt
+}
+
+func (n *notifier) save() savedNotifier {
+	v := savedNotifier{
+		Next: n.next, Acked: n.acked, Last: n.last, Late: n.late, LateRun: n.lateRun, Reported: n.reported,
+		Arrivals: n.arrivals[:], Lost: n.loss.lost, Bad: n.loss.bad,
+	}
+	for _, r := range n.receipts[n.answered:] {
+		v.Receipts = append(v.Receipts, savedReceipt{Number: r.seq, Receipt: r.receipt})
+	}
+	return v
+}
+
+// check holds a record to the bounds of a notifier. Between the last reported number and the newest lies room for the
+// bits of a header, and the newest has arrived: reportable finds both.
+func (v *savedNotifier) check() error {
+	ahead := v.Last.minus(v.Reported)
+	switch {
+	case len(v.Arrivals) != notifyMemory/64:
+		return saved.Fault("length of the notify memory", len(v.Arrivals))
+	case ahead < 0 || ahead > notifyMemory-notifyReach:
+		return saved.Fault("distance of the newest notify message", ahead)
+	case len(v.Receipts) > maxNotifyReceipts:
+		return saved.Fault("number of notify receipts", len(v.Receipts))
+	case v.Bad < 0:
+		return saved.Fault("measure of losses", v.Bad)
+	}
+	if n := v.restore(); !n.arrived(n.last) {
+		return saved.Fault("newest notify message", v.Last)
+	}
+	return nil
+}
+
+func (v *savedNotifier) restore() notifier {
+	n := notifier{
+		next: v.Next, acked: v.Acked, last: v.Last, late: v.Late, lateRun: v.LateRun, reported: v.Reported,
+		loss: lossQuality{lost: v.Lost, bad: v.Bad},
+	}
+	copy(n.arrivals[:], v.Arrivals)
+	for _, r := range v.Receipts {
+		n.receipts = append(n.receipts, notifyReceipt{r.Number, r.Receipt})
+	}
+	return n
+}
