@@ -62,3 +62,6 @@ func TestConformance(t *testing.T) {
 		codectest.Run(t, config)
 	})
 }
+
+// FuzzRestore restores records of connections, damaged in all ways.
+func FuzzRestore(f *testing.F) { codectest.FuzzRestore(f, suite(Options{})) }

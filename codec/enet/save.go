@@ -1,0 +1,241 @@
+package enet
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/internal/saved"
+	"tidegate/internal/record"
+)
+
+const (
+	savedKind    = "enet"
+	savedVersion = 1
+)
+
+// savedConn is a Conn as a record. The options are not part of it.
+type savedConn struct {
+	record.Head
+	Server        bool           `cbor:"3,keyasint,omitempty"`
+	Summed        bool           `cbor:"4,keyasint,omitempty"`
+	State         state          `cbor:"5,keyasint"`
+	Tentative     bool           `cbor:"6,keyasint,omitempty"`
+	Proof         savedAck       `cbor:"7,keyasint"`
+	Proving       bool           `cbor:"8,keyasint,omitempty"`
+	ProofDue      bool           `cbor:"9,keyasint,omitempty"`
+	Secrets       savedSecrets   `cbor:"10,keyasint"`
+	Terms         []byte         `cbor:"11,keyasint"` // the body of a Connect
+	Peer          uint16         `cbor:"12,keyasint"`
+	SessionIn     uint8          `cbor:"13,keyasint"`
+	SessionOut    uint8          `cbor:"14,keyasint"`
+	MTU           int            `cbor:"15,keyasint"`
+	Channels      int            `cbor:"16,keyasint"`
+	Window        int            `cbor:"17,keyasint"`
+	Epoch         record.Moment  `cbor:"18,keyasint"`
+	Handshake     savedHandshake `cbor:"19,keyasint,omitempty"`
+	Deadline      record.Moment  `cbor:"20,keyasint,omitempty"`
+	Heard         record.Moment  `cbor:"21,keyasint,omitempty"`
+	Answered      record.Moment  `cbor:"22,keyasint,omitempty"`
+	PeerClock     uint16         `cbor:"23,keyasint,omitempty"`
+	PeerClockAt   record.Moment  `cbor:"24,keyasint,omitempty"`
+	PeerControl   uint16         `cbor:"25,keyasint"`
+	Out           savedOutgoing  `cbor:"26,keyasint"`
+	In            savedInbox     `cbor:"27,keyasint"`
+	Groups        savedGroups    `cbor:"28,keyasint"`
+	GroupOut      uint16         `cbor:"29,keyasint"`
+	Acks          []savedAck     `cbor:"30,keyasint,omitempty"`
+	RTT           savedRTT       `cbor:"31,keyasint"`
+	Throttle      savedThrottle  `cbor:"32,keyasint"`
+	Why           codec.Reason   `cbor:"33,keyasint,omitempty"`
+	Goodbye       uint32         `cbor:"34,keyasint,omitempty"`
+	PingDue       bool           `cbor:"35,keyasint,omitempty"`
+	DisconnectDue bool           `cbor:"36,keyasint,omitempty"`
+	Stats         saved.Stats    `cbor:"37,keyasint"`
+}
+
+type savedAck struct {
+	_         struct{} `cbor:",toarray"`
+	Channel   uint8
+	Seq, Time uint16
+}
+
+type savedSecrets struct {
+	_         struct{} `cbor:",toarray"`
+	ID        uint16
+	Session   uint8
+	Clock     uint16
+	ConnectID [4]byte
+}
+
+type savedHandshake struct {
+	Next     record.Moment  `cbor:"1,keyasint,omitempty"`
+	Interval time.Duration  `cbor:"2,keyasint,omitempty"`
+	Asked    int            `cbor:"3,keyasint,omitempty"`
+	Sent     int            `cbor:"4,keyasint,omitempty"`
+	Attempts []savedAttempt `cbor:"5,keyasint,omitempty"`
+}
+
+type savedAttempt struct {
+	_     struct{} `cbor:",toarray"`
+	Clock uint16
+	At    record.Moment
+}
+
+type savedGroups struct {
+	Newest uint16   `cbor:"1,keyasint"`
+	Seen   []uint64 `cbor:"2,keyasint,omitempty"` // none: nothing has come
+	Far    uint16   `cbor:"3,keyasint,omitempty"`
+	HasFar bool     `cbor:"4,keyasint,omitempty"`
+}
+
+type savedRTT struct {
+	_               struct{} `cbor:",toarray"`
+	Mean, Deviation time.Duration
+	Known           bool
+}
+
+type savedThrottle struct {
+	_                                    struct{} `cbor:",toarray"`
+	Interval, Acceleration, Deceleration uint32
+	Value, Counter                       uint32
+	Began                                record.Moment
+	Lowest, Widest, LastRTT, LastWidth   time.Duration
+}
+
+// Save implements codec.Saver.
+func (c *Conn) Save(now time.Time, b []byte) []byte {
+	s, t := &c.secrets, &c.throttle
+	v := savedConn{
+		Head:   record.Head{Kind: savedKind, Version: savedVersion},
+		Server: c.server, Summed: c.summed, State: c.state, Tentative: c.tentative,
+		Proof: c.proof.save(), Proving: c.proving, ProofDue: c.proofDue,
+		Secrets: savedSecrets{ID: s.id, Session: s.session, Clock: s.clock, ConnectID: s.connectID},
+		Terms:   c.terms.append(nil),
+		Peer:    c.peer, SessionIn: c.sessionIn, SessionOut: c.sessionOut,
+		MTU: c.mtu, Channels: c.channels, Window: c.window, Epoch: record.MomentOf(now, c.epoch),
+		Handshake: c.handshake.save(now), Deadline: record.MomentOf(now, c.deadline),
+		Heard: record.MomentOf(now, c.heard), Answered: record.MomentOf(now, c.answered),
+		PeerClock: c.peerClock.offset, PeerClockAt: record.MomentOf(now, c.peerClock.at), PeerControl: c.peerControl,
+		Out: c.saveOutgoing(now), In: c.in.save(now, c.epoch),
+		Groups:   savedGroups{Newest: c.groupsIn.newest, Far: c.groupsIn.far, HasFar: c.groupsIn.hasFar},
+		GroupOut: c.groupOut,
+		RTT:      savedRTT{Mean: c.rtt.mean, Deviation: c.rtt.deviation, Known: c.rtt.known},
+		Throttle: savedThrottle{
+			Interval: t.terms.interval, Acceleration: t.terms.acceleration, Deceleration: t.terms.deceleration,
+			Value: t.value, Counter: t.counter, Began: record.MomentOf(now, t.began),
+			Lowest: t.lowest, Widest: t.widest, LastRTT: t.lastRTT, LastWidth: t.lastWidth,
+		},
+		Why: c.why, Goodbye: c.goodbye, PingDue: c.pingDue, DisconnectDue: c.disconnectDue,
+		Stats: saved.StatsOf(&c.stats),
+	}
+	if c.groupsIn.seen != [len(c.groupsIn.seen)]uint64{} {
+		v.Groups.Seen = c.groupsIn.seen[:]
+	}
+	for _, a := range c.acks.list[c.acks.head:] {
+		v.Acks = append(v.Acks, a.save())
+	}
+	return record.Append(b, &v)
+}
+
+func (a ack) save() savedAck     { return savedAck{Channel: a.channel, Seq: a.seq, Time: a.time} }
+func (v savedAck) restore() ack  { return ack{channel: v.Channel, seq: v.Seq, time: v.Time} }
+func (v *savedRTT) restore() rtt { return rtt{mean: v.Mean, deviation: v.Deviation, known: v.Known} }
+func (v *savedSecrets) restore() (s secrets) {
+	return secrets{id: v.ID, session: v.Session, clock: v.Clock, connectID: v.ConnectID}
+}
+
+func (h *handshake) save(now time.Time) savedHandshake {
+	v := savedHandshake{Next: record.MomentOf(now, h.nextAt), Interval: h.interval, Asked: h.asked, Sent: h.sent}
+	for _, a := range h.attempts {
+		v.Attempts = append(v.Attempts, savedAttempt{Clock: a.clock, At: record.MomentOf(now, a.at)})
+	}
+	return v
+}
+
+// Restore implements codec.Restorer.
+func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Conn, error) {
+	var v savedConn
+	if err := saved.Read(b, savedKind, savedVersion, &v); err != nil {
+		return nil, err
+	}
+	if err := v.check(); err != nil {
+		return nil, err
+	}
+	c := newConn(p, v.Epoch.Time(now), v.Secrets.restore())
+	c.server, c.summed, c.state, c.tentative = v.Server, v.Summed, v.State, v.Tentative
+	c.proof, c.proving, c.proofDue = v.Proof.restore(), v.Proving, v.ProofDue
+	c.terms.parse(v.Terms)
+	c.peer, c.sessionIn, c.sessionOut = v.Peer, v.SessionIn, v.SessionOut
+	c.mtu, c.channels, c.window = v.MTU, v.Channels, v.Window
+	c.handshake = v.Handshake.restore(now)
+	c.deadline, c.heard, c.answered = v.Deadline.Time(now), v.Heard.Time(now), v.Answered.Time(now)
+	c.peerClock = peerClock{offset: v.PeerClock, at: v.PeerClockAt.Time(now)}
+	c.peerControl, c.groupOut = v.PeerControl, v.GroupOut
+	c.groupsIn = groups{newest: v.Groups.Newest, far: v.Groups.Far, hasFar: v.Groups.HasFar}
+	copy(c.groupsIn.seen[:], v.Groups.Seen)
+	for _, a := range v.Acks {
+		c.acks.list = append(c.acks.list, a.restore())
+	}
+	c.rtt, c.throttle = v.RTT.restore(), v.Throttle.restore(now)
+	c.why, c.goodbye, c.pingDue, c.disconnectDue = v.Why, v.Goodbye, v.PingDue, v.DisconnectDue
+	c.stats = v.Stats.Restore()
+	if err := c.restoreOutgoing(now, &v.Out); err != nil {
+		return nil, err
+	}
+	return c, c.in.restore(now, c.epoch, &v.In)
+}
+
+func (v *savedHandshake) restore(now time.Time) handshake {
+	h := handshake{nextAt: v.Next.Time(now), interval: v.Interval, asked: v.Asked, sent: v.Sent}
+	for _, a := range v.Attempts {
+		h.attempts = append(h.attempts, attempt{clock: a.Clock, at: a.At.Time(now)})
+	}
+	return h
+}
+
+func (v *savedThrottle) restore(now time.Time) throttle {
+	return throttle{
+		terms: throttleTerms{interval: v.Interval, acceleration: v.Acceleration, deceleration: v.Deceleration},
+		value: v.Value, counter: v.Counter, began: v.Began.Time(now),
+		lowest: v.Lowest, widest: v.Widest, lastRTT: v.LastRTT, lastWidth: v.LastWidth,
+	}
+}
+
+// check holds a record to the bounds of a Conn.
+func (v *savedConn) check() error {
+	h, t := &v.Handshake, &v.Throttle
+	switch {
+	case v.State > closed:
+		return saved.Fault("state", v.State)
+	case len(v.Terms) != connectLen:
+		return saved.Fault("length of the terms", len(v.Terms))
+	case v.Secrets.ID > maxID || v.Secrets.Session > 15 || v.Peer > 0xfff || v.SessionIn > 3 || v.SessionOut > 3:
+		return saved.Fault("peer ID or session", v.Secrets.ID)
+	case v.MTU < minMTU || v.MTU > maxMTU:
+		return saved.Fault("MTU", v.MTU)
+	case v.Channels < 0 || v.Channels > maxChannels:
+		return saved.Fault("number of channels", v.Channels)
+	case v.Window < minWindow || v.Window > maxWindow:
+		return saved.Fault("window", v.Window)
+	case h.Sent < 0 || h.Asked < 0 || len(h.Attempts) != min(h.Sent, maxAttempts):
+		return saved.Fault("number of attempts", len(h.Attempts))
+	case h.Next != 0 && h.Interval <= 0:
+		return saved.Fault("interval of attempts", h.Interval)
+	case len(v.Groups.Seen) > 0 && len(v.Groups.Seen) != groupReach/64:
+		return saved.Fault("length of the group window", len(v.Groups.Seen))
+	case len(v.Acks) > maxAcks:
+		return saved.Fault("number of acknowledgements", len(v.Acks))
+	case int(v.Why) >= codec.ReasonCount:
+		return saved.Fault("reason", v.Why)
+	case t.Value > throttleScale || t.Counter >= throttleScale:
+		return saved.Fault("throttle", t.Value)
+	}
+	for _, d := range [...]time.Duration{
+		h.Interval, v.RTT.Mean, v.RTT.Deviation, t.Lowest, t.Widest, t.LastRTT, t.LastWidth,
+	} {
+		if err := saved.Duration("time", d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
