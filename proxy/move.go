@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -60,8 +61,8 @@ func (r *Relay) moveAll(now time.Time, pool *upstream.Pool, from netip.AddrPort)
 // move begins to move a session to a server. The zero address means any server.
 func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 	p := &e.Value
-	if p.isRelayed() || !p.established || p.ending || p.hold != nil || !p.upstream.up || !p.client.Live() {
-		return ErrNotMovable
+	if cause := p.staysBecause(to); cause != "" {
+		return fmt.Errorf("%w: %s", ErrNotMovable, cause)
 	}
 	if to.IsValid() {
 		server := p.route.pool.Take(to)
@@ -80,6 +81,25 @@ func (r *Relay) move(now time.Time, e *entry, to netip.AddrPort) error {
 	p.expires = p.hold.until
 	r.settle(now, e)
 	return nil
+}
+
+// staysBecause returns why a session cannot be moved to a server, or nothing.
+func (p *session) staysBecause(to netip.AddrPort) string {
+	switch {
+	case p.isRelayed():
+		return "it is relayed, and only its server knows its state"
+	case p.ending || p.established && !p.client.Live():
+		return "it is ending"
+	case !p.established:
+		return "it is not established yet"
+	case p.hold != nil:
+		return "it is between two servers already"
+	case !p.upstream.up:
+		return "its server has not accepted it yet"
+	case p.server != nil && p.server.Addr == to:
+		return "it is at that server already"
+	}
+	return ""
 }
 
 const (

@@ -48,7 +48,10 @@ type Options struct {
 	Reloads func() Reloads // results so far
 	Config  func() string  // the running configuration, as TOML with every default and without secrets
 	Drain   func()         // ends the proxy as SIGTERM does
-	Log     zerolog.Logger
+	// StartUpgrade begins to replace the process, as SIGUSR2 does, or returns why it cannot.
+	StartUpgrade func() error
+	Upgrades     func() Upgrade // the state of upgrades
+	Log          zerolog.Logger
 	// LinesLost is how many lines of the log were lost; nil: none.
 	LinesLost func() uint64
 }

@@ -69,7 +69,7 @@ func TestClient(t *testing.T) {
 			}
 			var refused *StatusError
 			err := c.Get(t.Context(), "/api/v1/sessions/d", &done)
-			if !errors.As(err, &refused) || refused.Status != 404 || err.Error() != "no such session" {
+			if !errors.As(err, &refused) || refused.Status != 404 || err.Error() != "session d: no such session" {
 				t.Errorf("of a session that is not there: %v", err)
 			}
 			if err := NewClient(a, "").Get(t.Context(), "/livez", &done); !errors.As(err, &refused) || refused.Status != 401 {

@@ -128,7 +128,8 @@ func statusOf(err error) int {
 	case errors.Is(err, proxy.ErrNoSession), errors.Is(err, proxy.ErrNoUpstream), errors.Is(err, proxy.ErrNoRoute),
 		errors.Is(err, upstream.ErrUnknown):
 		return http.StatusNotFound
-	case errors.Is(err, proxy.ErrEnding), errors.Is(err, proxy.ErrNotMovable), errors.Is(err, proxy.ErrCaptures):
+	case errors.Is(err, proxy.ErrEnding), errors.Is(err, proxy.ErrNotMovable), errors.Is(err, proxy.ErrCaptures),
+		errors.Is(err, ErrNoUpgrade):
 		return http.StatusConflict
 	case errors.Is(err, proxy.ErrStopped), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable

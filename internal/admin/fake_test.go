@@ -154,10 +154,11 @@ func newFake(token string) *fake {
 	}}}}}
 	f.Server = New(Options{
 		Proxy: f.proxy, Token: token, Version: "1.2.3", Log: zerolog.Nop(),
-		Reload:  func(string) error { return f.reload },
-		Reloads: func() Reloads { return f.state },
-		Config:  func() string { return "[admin]\n" },
-		Drain:   func() { f.drained = true },
+		Reload:       func(string) error { return f.reload },
+		Reloads:      func() Reloads { return f.state },
+		Config:       func() string { return "[admin]\n" },
+		Drain:        func() { f.drained = true },
+		StartUpgrade: func() error { return nil }, Upgrades: func() Upgrade { return Upgrade{Error: "no such file"} },
 	})
 	return f
 }

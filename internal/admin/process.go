@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"errors"
 	"net/http"
 	"runtime"
 	"time"
@@ -33,6 +34,22 @@ func (s *Server) drain(*http.Request, nothing) (nothing, error) {
 	s.Drain()
 	return nothing{}, nil
 }
+
+// ErrNoUpgrade says that this system has no upgrades.
+var ErrNoUpgrade = errors.New("upgrades without a restart are possible on Linux only")
+
+// Upgrade is the state of the process's upgrades. After a successful one, another process answers.
+type Upgrade struct {
+	Running bool   `json:"running"`
+	Error   string `json:"error,omitempty"` // of the last upgrade; empty if none failed
+}
+
+func (s *Server) upgrade(*http.Request, nothing) (nothing, error) {
+	s.Log.Info().Msg("upgrade asked for by an operator")
+	return nothing{}, s.StartUpgrade()
+}
+
+func (s *Server) upgrades(*http.Request) (Upgrade, error) { return s.Upgrades(), nil }
 
 // Reloads are the results of the process's reloads.
 type Reloads struct {

@@ -24,6 +24,8 @@ func (s *Server) endpoints() []endpoint {
 		get("/api/v1/config", s.config),
 		get("/api/v1/reload", s.reloads),
 		post("/api/v1/reload", s.reload),
+		get("/api/v1/upgrade", s.upgrades),
+		post("/api/v1/upgrade", s.upgrade),
 		post("/api/v1/drain", s.drain),
 	}
 }

@@ -84,7 +84,10 @@ func (s *Server) showSession(r *http.Request) (Session, error) {
 		return Session{}, badRequest{err}
 	}
 	found, err := s.Proxy.Session(r.Context(), id)
-	return sessionOf(&found), err
+	if err != nil {
+		return Session{}, fmt.Errorf("session %s: %w", id, err)
+	}
+	return sessionOf(&found), nil
 }
 
 // Kick is the request body of a kick.
@@ -98,7 +101,7 @@ func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
 		return nothing{}, badRequest{err}
 	}
 	if err := s.Proxy.Kick(r.Context(), id, k.Text); err != nil {
-		return nothing{}, err
+		return nothing{}, fmt.Errorf("session %s: %w", id, err)
 	}
 	s.Log.Info().Stringer("session", id).Str("text", k.Text).Msg("session kicked by an operator")
 	return nothing{}, nil

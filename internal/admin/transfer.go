@@ -26,7 +26,7 @@ func (s *Server) transferSession(r *http.Request, to Transfer) (nothing, error) 
 		}
 	}
 	if err := s.Proxy.Transfer(r.Context(), id, server); err != nil {
-		return nothing{}, err
+		return nothing{}, fmt.Errorf("session %s: %w", id, err)
 	}
 	s.Log.Info().Stringer("session", id).Str("server", to.Server).Msg("session moved by an operator")
 	return nothing{}, nil

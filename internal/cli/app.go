@@ -6,6 +6,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"tidegate/internal/config"
 	"tidegate/internal/daemon"
 )
 
@@ -38,22 +40,72 @@ func run(ctx context.Context, exampleConfig []byte, args []string, stdout, stder
 	app := newApp(exampleConfig)
 	out := &output{Writer: stdout}
 	app.Writer, app.ErrWriter = out, stderr
-	err := app.RunContext(ctx, args)
+	if len(args) > 1 && args[1] == completeWord {
+		complete(ctx, app, args[2:])
+		return 0
+	}
+	l, err := parseLine(app, args[1:])
+	switch {
+	case len(l.arguments) > 0 && (l.command == nil || len(l.command.Subcommands) > 0):
+		err = unknownCommand(app, &l) // its flags are unknown, too
+	case err != nil:
+	case l.has("version", "v"):
+		err = app.RunContext(ctx, []string{args[0], "version"})
+	default:
+		err = app.RunContext(ctx, append([]string{args[0]}, l.words()...))
+	}
 	if out.err != nil && (err == nil || err.Error() == "") {
 		err = fmt.Errorf("print: %w", out.err)
 	}
 	if err == nil {
 		return 0
 	}
-	var code cli.ExitCoder
-	if errors.As(err, &code) {
-		if text := err.Error(); text != "" {
-			printLast(stderr, text)
-		}
-		return code.ExitCode()
+	return failure(&l, err, stderr)
+}
+
+// exitUsage is the exit code for wrong usage, and for a faulty configuration of all commands but run.
+const exitUsage = 2
+
+// failure prints an error and returns the exit code.
+func failure(l *line, err error, stderr io.Writer) int {
+	code := 1
+	var coder cli.ExitCoder
+	if errors.As(err, &coder) {
+		code = coder.ExitCode()
 	}
-	printLast(stderr, "tidegate: "+err.Error())
-	return 1
+	text := err.Error()
+	var usage *usageError
+	switch {
+	case text == "":
+		return code
+	case l.has("json"):
+		printLast(stderr, failureJSON(err, code))
+		return code
+	case errors.As(err, &usage):
+		text = fmt.Sprintf("tidegate: %s\nSee %s", text, l.help())
+	case coder == nil:
+		text = "tidegate: " + text
+	}
+	printLast(stderr, text)
+	return code
+}
+
+// failureJSON returns an error as JSON, for programs.
+func failureJSON(err error, code int) string {
+	out := struct {
+		Error  string      `json:"error"`
+		Code   int         `json:"code"`
+		Faults []faultJSON `json:"faults,omitempty"`
+	}{strings.TrimPrefix(err.Error(), "tidegate: "), code, nil}
+	var faults config.Faults
+	if errors.As(err, &faults) {
+		out.Faults = faultsJSON(faults)
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // lastWords bounds the time for a reader to read the last lines of an ending process.
@@ -74,11 +126,11 @@ func printLast(w io.Writer, text string) {
 
 func newApp(exampleConfig []byte) *cli.App {
 	return &cli.App{
-		Name:                 "tidegate",
-		Usage:                "a UDP proxy for game servers that speaks the games' protocols",
-		HideHelpCommand:      true,
-		HideVersion:          true,
-		EnableBashCompletion: true,
+		Name:            "tidegate",
+		Usage:           "a UDP proxy for game servers that speaks the games' protocols",
+		HideHelpCommand: true,
+		Flags:           []cli.Flag{cli.HelpFlag}, // not added by itself beside a command named help
+		HideVersion:     true,
 		Commands: []*cli.Command{
 			initCommand(),
 			runCommand(),
@@ -94,20 +146,17 @@ func newApp(exampleConfig []byte) *cli.App {
 			sessionsCommand(),
 			upstreamsCommand(),
 			reloadCommand(),
+			upgradeCommand(),
 			drainCommand(),
 			configCommand(),
 			benchCommand(),
 			completionCommand(),
 			manCommand(exampleConfig),
 			versionCommand(),
+			helpCommand(),
 		},
-		Action: func(c *cli.Context) error {
-			if c.NArg() > 0 {
-				return misuse(fmt.Errorf("unknown command %q", c.Args().First()))
-			}
-			return noSubcommand(c, "tidegate", cli.ShowAppHelp)
-		},
-		OnUsageError: func(_ *cli.Context, err error, _ bool) error { return misuse(err) },
+		Action:       func(c *cli.Context) error { return noSubcommand(c, "tidegate", cli.ShowAppHelp) },
+		OnUsageError: func(_ *cli.Context, err error, _ bool) error { return flagError(err) },
 		// run prints errors and picks the code.
 		ExitErrHandler: func(*cli.Context, error) {},
 	}
@@ -121,18 +170,13 @@ func command(c *cli.Command) *cli.Command {
 			is.DisableDefaultText = true // the default is always false
 		}
 	}
-	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return misuse(err) }
+	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return flagError(err) }
 	return c
 }
 
 // group completes a command that has subcommands and does nothing itself.
 func group(c *cli.Command) *cli.Command {
-	c.Action = func(c *cli.Context) error {
-		if c.NArg() > 0 {
-			return misuse(fmt.Errorf("unknown command %q", c.Command.Name+" "+c.Args().First()))
-		}
-		return noSubcommand(c, c.Command.Name, cli.ShowSubcommandHelp)
-	}
+	c.Action = func(c *cli.Context) error { return noSubcommand(c, c.Command.Name, cli.ShowSubcommandHelp) }
 	return command(c)
 }
 
@@ -142,12 +186,7 @@ func noSubcommand(c *cli.Context, name string, help func(*cli.Context) error) er
 	if err := help(c); err != nil {
 		return err
 	}
-	return cli.Exit(fmt.Sprintf("tidegate: %s: want one of its commands", name), 2)
-}
-
-// misuse turns err into an error that exits with code 2.
-func misuse(err error) error {
-	return cli.Exit(fmt.Sprintf("tidegate: %v\nSee tidegate --help.", err), 2)
+	return cli.Exit(fmt.Sprintf("tidegate: %s: want one of its commands", name), exitUsage)
 }
 
 // examples formats command lines for a command's Description. A test runs each of them.

@@ -6,7 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/netip"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -77,15 +77,15 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		{[]string{"ban"}, "ban: want one of its commands"},
 		{[]string{"sessions"}, "list sessions, oldest first"},
 		{[]string{"fly"}, `unknown command "fly"`},
-		{[]string{"--fast"}, "flag provided but not defined: -fast"},
-		{[]string{"run", "--fast"}, "flag provided but not defined: -fast"},
+		{[]string{"--fast"}, `unknown flag "--fast"`},
+		{[]string{"run", "--fast"}, `unknown flag "--fast"`},
 		{[]string{"run", "file"}, `unexpected argument "file"`},
 		{[]string{"check", "-c", "/nonexistent/tidegate.toml"}, "no such file"},
-		{[]string{"ping"}, "want one HOST:PORT after the flags"},
-		{[]string{"ping", "-p", "smtp", "127.0.0.1:1"}, `--protocol "smtp": want raknet, riptide-2.2 or any`},
+		{[]string{"ping"}, "ping: want one HOST:PORT"},
+		{[]string{"ping", "-p", "smtp", "127.0.0.1:1"}, `--protocol "smtp": want one of all, any, bedrock, `},
 		{[]string{"ping", "localhost"}, `"localhost": want HOST:PORT, for example "127.0.0.1:7777"`},
 		{[]string{"version", "1"}, `unexpected argument "1"`},
-		{[]string{"man", "1"}, `unexpected argument "1"`},
+		{[]string{"man", "1"}, `"1": want a command or tidegate.toml`},
 		{[]string{"completion", "cmd"}, "want one of bash, zsh or fish"},
 		{[]string{"bench", "backward"}, `unknown command "bench backward"`},
 		{[]string{"bench", "forward", "--size", "0"}, "datagrams of 0 bytes: cannot be measured: want 20 to 1200"},
@@ -429,7 +429,8 @@ func TestPing(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{[]string{p.addr}, []string{p.addr + ": raknet, ", ` ms, "MCPE;A test;"`, p.addr + ": riptide-2.2, "}},
+		{[]string{p.addr}, []string{p.addr + ": raknet, ", ` ms, "MCPE;A test;"`}},
+		{[]string{p.addr, "-p", "all"}, []string{p.addr + ": raknet, ", p.addr + ": riptide-2.2, "}},
 		{[]string{"-p", "riptide-2.2", p.addr}, []string{"riptide-2.2", "online, refuses clients: no-connection"}},
 		{[]string{"--json", "-p", "raknet", p.addr}, []string{`"protocol":"raknet"`, `"text":"\"MCPE;A test;\""`}},
 	} {
@@ -440,8 +441,19 @@ func TestPing(t *testing.T) {
 			}
 		}
 	}
-	code, _, stderr := tidegate(t, "ping", "-t", "200ms", netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), 9).String())
+	for _, protocol := range []string{"any", "riptide-2.2"} {
+		code, _, stderr := tidegate(t, "ping", "-t", "1h", "-p", protocol, "127.0.0.1:9")
+		if code != 1 || !strings.Contains(stderr, "ping 127.0.0.1:9: no server listens there") {
+			t.Errorf("ping of a closed port in %s: code %d, says %q", protocol, code, stderr)
+		}
+	}
+	silent, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	code, _, stderr := tidegate(t, "ping", silent.LocalAddr().String(), "-t", "200ms")
 	if code != 1 || !strings.Contains(stderr, "no answer in 200ms") {
-		t.Errorf("ping of a closed port: code %d, says %q", code, stderr)
+		t.Errorf("ping of a silent port: code %d, says %q", code, stderr)
 	}
 }

@@ -6,11 +6,14 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"tidegate/internal/banfile"
 	"tidegate/internal/cidr"
+	"tidegate/internal/words"
 	"tidegate/ratelimit"
 )
 
@@ -29,21 +32,26 @@ var (
 		Name: "file", TakesFile: true, Usage: "use the ban file `FILE`, not the one of the configuration",
 	}
 	banJSONFlag = &cli.BoolFlag{Name: "json", Usage: "print bans as JSON, one on each line"}
-	banFlags    = []cli.Flag{
+)
+
+// banFlags are the flags of commands that ban.
+func banFlags() []cli.Flag {
+	return []cli.Flag{
 		configFlag, banFileFlag, banJSONFlag,
-		&cli.DurationFlag{Name: "for", Usage: "ban for `DURATION`, for example 90m or 24h", DefaultText: "for ever"},
+		durationFlag(cli.GenericFlag{Name: "for", Usage: "ban for `DURATION`, for example 90m or 7d",
+			DefaultText: "for ever"}, 0),
 		&cli.StringFlag{Name: "reason", Usage: "record `TEXT` as the reason"},
 		&cli.StringFlag{Name: "author", Usage: "record `NAME` as the author", DefaultText: "your user name"},
 	}
-)
+}
 
 func banAddCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "add",
 		Usage:       "ban networks, or change the time of their bans",
 		ArgsUsage:   "PREFIX...",
-		Description: examples("tidegate ban add --for 24h --reason cheating 192.0.2.7 2001:db8:1::/48"),
-		Flags:       banFlags,
+		Description: examples("tidegate ban add 192.0.2.7 2001:db8:1::/48 --for 24h --reason cheating"),
+		Flags:       banFlags(),
 		Action: func(c *cli.Context) error {
 			networks, err := arguments(c)
 			if err != nil {
@@ -60,7 +68,7 @@ func banDelCommand() *cli.Command {
 		Usage:       "remove bans and their history",
 		ArgsUsage:   "PREFIX...",
 		Description: examples("tidegate ban del 192.0.2.7"),
-		Flags:       []cli.Flag{configFlag, banFileFlag},
+		Flags:       []cli.Flag{configFlag, banFileFlag, banJSONFlag},
 		Action: func(c *cli.Context) error {
 			networks, err := arguments(c)
 			if err != nil {
@@ -76,7 +84,12 @@ func banDelCommand() *cli.Command {
 					missing = append(missing, fmt.Errorf("%s is not banned", n))
 				}
 			}
-			return errors.Join(append(missing, book.save())...)
+			if err := errors.Join(append(missing, book.save())...); err != nil {
+				return err
+			}
+			return printDone(c, struct {
+				Removed []netip.Prefix `json:"removed"`
+			}{networks}, "no ban left for %s", bannedNetworks(networks))
 		},
 	})
 }
@@ -90,8 +103,8 @@ func banListCommand() *cli.Command {
 			Name: "all", Usage: "also list expired bans, which make a network's next ban longer",
 		}},
 		Action: func(c *cli.Context) error {
-			if c.NArg() > 0 {
-				return misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
+			if err := wantArguments(c); err != nil {
+				return err
 			}
 			book, err := openBans(c)
 			if err != nil {
@@ -114,11 +127,11 @@ func banImportCommand() *cli.Command {
 		Usage:     "ban all networks of a list",
 		ArgsUsage: "FILE",
 		Description: "FILE has a prefix or address on each line, and comments from # or ; on; - is standard input.\n\n" +
-			examples("tidegate ban import --for 168h --reason abuse blocklist.txt"),
-		Flags: banFlags,
+			examples("tidegate ban import --for 7d --reason abuse blocklist.txt"),
+		Flags: banFlags(),
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return misuse(errors.New("want one FILE after the flags"))
+				return misuse(errors.New("ban import: want one FILE"))
 			}
 			networks, err := readNetworks(c.App.Reader, c.Args().First())
 			if err != nil {
@@ -132,7 +145,7 @@ func banImportCommand() *cli.Command {
 // arguments returns the networks of a command line.
 func arguments(c *cli.Context) ([]netip.Prefix, error) {
 	if c.NArg() == 0 {
-		return nil, misuse(fmt.Errorf("ban %s: want at least one PREFIX after the flags", c.Command.Name))
+		return nil, misuse(fmt.Errorf("ban %s: want at least one PREFIX", c.Command.Name))
 	}
 	var networks []netip.Prefix
 	for _, text := range c.Args().Slice() {
@@ -169,7 +182,7 @@ func impose(c *cli.Context, networks []netip.Prefix) error {
 			return misuse(fmt.Errorf("--%s has %d bytes: want at most %d", flag, n, banfile.MaxText))
 		}
 	}
-	length := c.Duration("for")
+	length := durationOf(c, "for")
 	if length < 0 || c.IsSet("for") && length == 0 {
 		return misuse(fmt.Errorf(`--for %s: want a duration, for example "24h"; without the flag a ban does not end`, length))
 	}
@@ -192,6 +205,22 @@ func impose(c *cli.Context, networks []netip.Prefix) error {
 	if c.Bool("json") {
 		return printBans(c, imposed, book.now)
 	}
-	fmt.Fprintf(c.App.Writer, "%d banned\n", len(imposed))
+	until := "forever"
+	if length > 0 {
+		until = "until " + ban.Until.Local().Format(time.DateTime)
+	}
+	fmt.Fprintf(c.App.Writer, "%s banned %s\n", bannedNetworks(networks), until)
 	return nil
+}
+
+// bannedNetworks names networks for people: all of a few, else their number.
+func bannedNetworks(networks []netip.Prefix) string {
+	if len(networks) > 3 {
+		return words.Count(len(networks), "network")
+	}
+	names := make([]string, len(networks))
+	for i, n := range networks {
+		names[i] = n.String()
+	}
+	return strings.Join(names, ", ")
 }

@@ -39,9 +39,9 @@ func TestBanCommands(t *testing.T) {
 		want string // regular expression for the output
 	}{
 		{"list", 0, `^NETWORK +LEFT +BY +REASON\n$`},
-		{"add --for 24h --reason cheating --author ann 192.0.2.7", 0, "^1 banned\n$"},
+		{"add --for 24h --reason cheating --author ann 192.0.2.7", 0, `^192\.0\.2\.7/32 banned until 20.*\n$`},
 		{"add --json 198.51.100.0/24", 0, `^{"prefix":"198.51.100.0/24","author":".+","since":".+"}\n$`},
-		{"import --reason abuse " + list, 0, "^2 banned\n$"},
+		{"import --reason abuse " + list, 0, `^203\.0\.113\.0/24, 2001:db8::1/128 banned forever\n$`},
 		{"add --reason " + strings.Repeat("x", 1025) + " 192.0.2.7", 2, "--reason has 1025 bytes: want at most 1024"},
 		{"list", 0,
 			`192\.0\.2\.7/32 +2[34]h.* +ann +cheating\n198\.51\.100\.0/24 +forever +.+\n203\.0\.113\.0/24 +forever ` +

@@ -26,10 +26,12 @@ func benchCommand() *cli.Command {
 }
 
 // benchFlags are the flags of every scenario.
-var benchFlags = []cli.Flag{
-	&cli.DurationFlag{Name: "window", Value: time.Second, Usage: "measure for `TIME` each"},
-	&cli.IntFlag{Name: "rounds", Value: 5, Usage: "measure each `N` times, and print medians"},
-	&cli.BoolFlag{Name: "json", Usage: "print JSON"},
+func benchFlags() []cli.Flag {
+	return []cli.Flag{
+		durationFlag(cli.GenericFlag{Name: "window", Usage: "measure for `TIME` each"}, time.Second),
+		&cli.IntFlag{Name: "rounds", Value: 5, Usage: "measure each `N` times, and print medians"},
+		jsonFlag,
+	}
 }
 
 // Flags of some scenarios.
@@ -45,9 +47,12 @@ var (
 	benchRate  = &cli.IntFlag{Name: "rate", Usage: "let clients send `N` messages a second on a fixed timetable",
 		DefaultText: "as many as return"}
 	benchProfile = &cli.StringFlag{Name: "profile", Usage: "write profiles for go tool pprof into `FOLDER`"}
-	benchDelay   = &cli.DurationFlag{Name: "delay",
-		Usage: "let Tidegate delay datagrams for `TIME` to send more at once (loop.max_batch_delay)"}
 )
+
+func benchDelay() cli.Flag {
+	return durationFlag(cli.GenericFlag{Name: "delay",
+		Usage: "let Tidegate delay datagrams for `TIME` to send more at once (loop.max_batch_delay)"}, 0)
+}
 
 // benchProtocols returns the flags for the two protocols.
 func benchProtocols(from, to string) []cli.Flag {
@@ -62,8 +67,8 @@ func benchForwardCommand() *cli.Command {
 		Name:        "forward",
 		Usage:       "measure datagrams that pass unchanged (mode = \"relay\")",
 		Description: examples("tidegate bench forward --sessions 10 --rounds 1 --window 200ms"),
-		Flags: append([]cli.Flag{benchSessions, benchGrow, benchSize, benchRate, benchVs, benchDelay, benchProfile},
-			benchFlags...),
+		Flags: append([]cli.Flag{benchSessions, benchGrow, benchSize, benchRate, benchVs, benchDelay(), benchProfile},
+			benchFlags()...),
 		Action: func(c *cli.Context) error { return measure(c, bench.Forward) },
 	})
 }
@@ -73,9 +78,9 @@ func benchBridgeCommand() *cli.Command {
 		Name:        "bridge",
 		Usage:       "measure messages between two connections, also with a proxy on go-raknet",
 		Description: examples("tidegate bench bridge --from riptide-2.2 --sessions 10 --rounds 1 --window 200ms"),
-		Flags: append(append([]cli.Flag{benchSessions, benchSize, benchRate, benchFlight, benchBurst, benchDelay,
+		Flags: append(append([]cli.Flag{benchSessions, benchSize, benchRate, benchFlight, benchBurst, benchDelay(),
 			benchProfile},
-			benchProtocols("bedrock", "bedrock")...), benchFlags...),
+			benchProtocols("bedrock", "bedrock")...), benchFlags()...),
 		Action: func(c *cli.Context) error { return measure(c, bench.Bridge) },
 	})
 }
@@ -86,7 +91,7 @@ func benchHandshakesCommand() *cli.Command {
 		Usage:       "measure clients that connect and leave, also with a proxy on go-raknet",
 		Description: examples("tidegate bench handshakes --from raknet --to raknet --rounds 1 --window 200ms"),
 		Flags: append(append([]cli.Flag{benchRate, benchProfile}, benchProtocols("bedrock", "bedrock")...),
-			benchFlags...),
+			benchFlags()...),
 		Action: func(c *cli.Context) error { return measure(c, bench.Handshakes) },
 	})
 }
@@ -96,7 +101,7 @@ func benchSessionsCommand() *cli.Command {
 		Name:        "sessions",
 		Usage:       "measure idle sessions: relayed, or terminated with --from and --to",
 		Description: examples("tidegate bench sessions --sessions 100 --rounds 1 --window 200ms"),
-		Flags:       append(append([]cli.Flag{benchSessions, benchVs}, benchProtocols("", "")...), benchFlags...),
+		Flags:       append(append([]cli.Flag{benchSessions, benchVs}, benchProtocols("", "")...), benchFlags()...),
 		Action:      func(c *cli.Context) error { return measure(c, bench.Sessions) },
 	})
 }
@@ -120,8 +125,8 @@ func benchGoRakNetCommand() *cli.Command {
 
 // measure runs a scenario and prints its result.
 func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario func(*bench.Options) (R, error)) error {
-	if c.NArg() > 0 {
-		return misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
+	if err := wantArguments(c); err != nil {
+		return err
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -129,8 +134,8 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 	}
 	o := &bench.Options{
 		Sessions: c.Int("sessions"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"), Flight: c.Int("flight"),
-		Burst: c.Int("burst"), Window: c.Duration("window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"),
-		Delay: c.Duration("delay"), Tidegate: []string{self},
+		Burst: c.Int("burst"), Window: durationOf(c, "window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"),
+		Delay: durationOf(c, "delay"), Tidegate: []string{self},
 		From: c.String("from"), To: c.String("to"), Profiles: c.String("profile"),
 		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
 	}

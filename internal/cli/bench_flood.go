@@ -27,7 +27,7 @@ func benchFloodCommand() *cli.Command {
 			},
 			&cli.IntFlag{Name: "hz", Value: 30, Usage: "let each client send `N` times a second"},
 			&cli.IntFlag{Name: "rate", Usage: "flood with `N` datagrams a second (default: as many as one core can send)"},
-			&cli.DurationFlag{Name: "window", Value: 5 * time.Second, Usage: "flood for `TIME` each"},
+			durationFlag(cli.GenericFlag{Name: "window", Usage: "flood for `TIME` each"}, 5*time.Second),
 			&cli.StringSliceFlag{Name: "kind", Usage: fmt.Sprintf("use only floods of `KIND`: %q", flood.Kinds())},
 			&cli.StringFlag{Name: "subject", Usage: "flood only subjects with `TEXT` in their names, such as \"xdp\""},
 			&cli.StringSliceFlag{Name: "vs", Usage: "flood `NAME` too: nginx"},
@@ -47,7 +47,7 @@ func runFlood(c *cli.Context) error {
 		return err
 	}
 	result, err := flood.Run(&flood.Options{
-		Clients: c.Int("players"), Rate: c.Int("hz"), Flood: c.Int("rate"), Window: c.Duration("window"),
+		Clients: c.Int("players"), Rate: c.Int("hz"), Flood: c.Int("rate"), Window: durationOf(c, "window"),
 		Kinds: c.StringSlice("kind"), Vs: c.StringSlice("vs"), Subject: c.String("subject"), Loopback: c.Bool("loopback"),
 		Tidegate: []string{self}, Context: c.Context,
 		Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },

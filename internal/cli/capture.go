@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,12 +21,15 @@ func captureCommand() *cli.Command {
 		Name:  "capture",
 		Usage: "record the running proxy's datagrams for Wireshark and decode",
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "write pcapng to `FILE`; - is standard output"},
+			&cli.StringFlag{Name: "output", Aliases: []string{"o"}, TakesFile: true,
+				Usage: "write pcapng to `FILE`; - is standard output"},
+			&cli.BoolFlag{Name: "force", Usage: "replace a file that exists"},
+			jsonFlag,
 			&cli.StringFlag{Name: "session", Usage: "record only session `ID`, until it ends"},
 			&cli.StringFlag{Name: "client", Usage: "record only clients of `ADDRESS`, or of a network such as 203.0.113.0/24"},
 			&cli.StringFlag{Name: "route", Usage: "record only the route `NAME`"},
 			&cli.StringFlag{Name: "upstream", Usage: "record only the upstream `NAME`, with the checks of its servers"},
-			&cli.DurationFlag{Name: "for", Usage: "end after `TIME`", DefaultText: "Ctrl-C"},
+			durationFlag(cli.GenericFlag{Name: "for", Usage: "end after `TIME`", DefaultText: "Ctrl-C"}, 0),
 			&cli.Uint64Flag{Name: "count", Usage: "end after `N` datagrams", DefaultText: "all"},
 			&cli.StringFlag{Name: "max-size", Usage: "end before the file has more than `SIZE`, for example 64MiB",
 				DefaultText: "any"},
@@ -46,7 +50,7 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 		return misuse(err)
 	}
 	ctx := c.Context
-	if limit := c.Duration("for"); limit > 0 {
+	if limit := durationOf(c, "for"); limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -66,12 +70,18 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.ErrWriter, "capturing to %s; stop with Ctrl-C\n", c.String("output"))
+	if !c.Bool("json") {
+		fmt.Fprintf(c.App.ErrWriter, "capturing to %s; stop with Ctrl-C\n", c.String("output"))
+	}
 	totals, err := capture.Copy(file, stream, limits)
 	if failed := file.Close(); err == nil || ctx.Err() != nil {
 		err = failed
 	}
-	tellCaptured(c, totals)
+	if c.Bool("json") {
+		_ = json.NewEncoder(c.App.ErrWriter).Encode(totals) // standard output may have the capture
+	} else {
+		tellCaptured(c, totals)
+	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the proxy ended during the capture")
 	}
@@ -85,10 +95,12 @@ func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
 	switch text := c.String("max-size"); {
 	case c.String("output") == "":
 		return limits, errors.New("want -o FILE")
+	case existing(c.String("output")) && !c.Bool("force"):
+		return limits, fmt.Errorf("%s exists: choose another file, or replace it with --force", c.String("output"))
 	case c.String("output") == "-" && isTerminal(c.App.Writer):
 		return limits, errors.New("-o -: a terminal cannot show a pcapng file; pipe it to a program")
-	case c.IsSet("for") && c.Duration("for") <= 0:
-		return limits, fmt.Errorf("--for %v: want more than 0s", c.Duration("for"))
+	case c.IsSet("for") && durationOf(c, "for") <= 0:
+		return limits, fmt.Errorf("--for %v: want more than 0s", durationOf(c, "for"))
 	case c.IsSet("count") && limits.Datagrams == 0:
 		return limits, errors.New("--count 0: want at least 1")
 	case c.IsSet("max-size") && (size.UnmarshalText([]byte(text)) != nil || size == 0):
@@ -96,6 +108,12 @@ func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
 	}
 	limits.Bytes = int64(size)
 	return limits, nil
+}
+
+// existing reports whether a path is that of a regular file.
+func existing(path string) bool {
+	old, err := os.Stat(path)
+	return err == nil && old.Mode().IsRegular()
 }
 
 // createCapture creates the file. Only its owner may read the clients' messages, also if the file existed before.

@@ -139,7 +139,7 @@ func TestCapture(t *testing.T) {
 			if err := os.WriteFile(path, bytes.Repeat([]byte("old"), 1<<20), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			c := startCapture(t, p, "--client", "127.0.0.0/8", "-o", path)
+			c := startCapture(t, p, "--force", "--client", "127.0.0.0/8", "-o", path)
 			wire := new(wiretap)
 			play(t, p.addr, wire)
 			p.await(t, "session ended")

@@ -16,7 +16,7 @@ func configCommand() *cli.Command {
 		Subcommands: []*cli.Command{command(&cli.Command{
 			Name:  "print",
 			Usage: "print the configuration with every default, and without secrets",
-			Flags: []cli.Flag{configFlag, jsonFlag, &cli.BoolFlag{
+			Flags: []cli.Flag{configFlag, adminFlag, jsonFlag, &cli.BoolFlag{
 				Name: "running", Usage: "print the running proxy's configuration, which a refused file does not change",
 			}},
 			Description: examples("tidegate config print", "tidegate config print --running --json"),
@@ -53,7 +53,7 @@ func configText(c *cli.Context) (string, error) {
 	if err := wantArguments(c); err != nil {
 		return "", err
 	}
-	client, err := adminClient(c)
+	client, err := targetOf(c).client()
 	if err != nil {
 		return "", err
 	}

@@ -26,8 +26,6 @@ func decodeCommand() *cli.Command {
 		Action: func(c *cli.Context) error {
 			name, port := c.String("protocol"), c.Uint("port")
 			switch {
-			case slices.ContainsFunc(c.Args().Tail(), isFlag):
-				return misuse(errors.New("flags come before FILE"))
 			case c.NArg() != 1:
 				return misuse(errors.New("want one FILE"))
 			case name != "" && !slices.Contains(decode.Protocols(), name):
@@ -46,5 +44,3 @@ func decodeCommand() *cli.Command {
 		},
 	})
 }
-
-func isFlag(arg string) bool { return len(arg) > 1 && arg[0] == '-' }

@@ -23,7 +23,7 @@ func demoCommand(exampleConfig []byte) *cli.Command {
 		Usage:       "show Tidegate at work in one process: Riptide clients on a RakNet server, or any other pair",
 		Description: examples("tidegate demo --for 2s --clients 2 --from rudp --to raknet", "tidegate demo --list"),
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "for", Value: 10 * time.Second, Usage: "play for `DURATION`"},
+			durationFlag(cli.GenericFlag{Name: "for", Usage: "play for `DURATION`"}, 10*time.Second),
 			&cli.IntFlag{Name: "clients", Value: 4, Usage: "use `N` clients, 1 to 500"},
 			&cli.StringFlag{Name: "loss", Value: "0%", Usage: "lose this `SHARE` of the clients' datagrams each way, up to 50%"},
 			&cli.StringFlag{Name: "from", Value: demo.MainPair().From(), Usage: "`PROTOCOL` of the clients"},
@@ -42,8 +42,8 @@ func demoCommand(exampleConfig []byte) *cli.Command {
 				return misuse(err)
 			case c.Int("clients") < 1 || c.Int("clients") > 500:
 				return misuse(fmt.Errorf("--clients %d: want 1 to 500", c.Int("clients")))
-			case c.Duration("for") < time.Second:
-				return misuse(fmt.Errorf("--for %s: want at least 1s", c.Duration("for")))
+			case durationOf(c, "for") < time.Second:
+				return misuse(fmt.Errorf("--for %s: want at least 1s", durationOf(c, "for")))
 			case loss > 0 && pair.OverTCP():
 				return misuse(fmt.Errorf("--loss %s: want 0, since TCP loses nothing", c.String("loss")))
 			case c.NArg() > 0:
@@ -69,7 +69,7 @@ var (
 func playDemo(c *cli.Context, exampleConfig []byte, pair demo.Pair, loss float64) error {
 	result, err := demo.Run(c.Context, demo.Options{
 		Pair:     pair,
-		For:      c.Duration("for"),
+		For:      durationOf(c, "for"),
 		Clients:  c.Int("clients"),
 		Loss:     loss,
 		Settings: demoSettings(exampleConfig, pair),

@@ -78,12 +78,3 @@ func unknownWord(commands []*cli.Command, words []string) string {
 	}
 	return ""
 }
-
-// named returns the command of a name, or nil.
-func named(commands []*cli.Command, name string) *cli.Command {
-	i := slices.IndexFunc(commands, func(c *cli.Command) bool { return c.HasName(name) })
-	if i < 0 {
-		return nil
-	}
-	return commands[i]
-}

@@ -5,42 +5,44 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"tidegate/internal/admin"
-	"tidegate/internal/config"
 )
 
-var jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON"}
+var jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON, also of errors"}
 
-// operatorCommand makes a command for the running proxy of -c. It takes exactly the named arguments.
+// operatorCommand makes a command for a running proxy. It takes exactly the named arguments.
 func operatorCommand(c *cli.Command, do func(*cli.Context, *admin.Client) error, arguments ...string) *cli.Command {
 	c.ArgsUsage = strings.Join(arguments, " ")
-	c.Flags = append(c.Flags, configFlag)
+	return operatorCommandFor(c, func(c *cli.Context) error { return wantArguments(c, arguments...) }, do)
+}
+
+// operatorCommandFor is operatorCommand with a check of the arguments.
+func operatorCommandFor(c *cli.Command, check func(*cli.Context) error,
+	do func(*cli.Context, *admin.Client) error) *cli.Command {
+	c.Flags = append(c.Flags, configFlag, adminFlag)
 	c.Action = func(c *cli.Context) error {
-		if err := wantArguments(c, arguments...); err != nil {
+		if err := check(c); err != nil {
 			return err
 		}
-		client, err := adminClient(c)
+		client, err := targetOf(c).client()
 		if err != nil {
 			return err
 		}
 		if err = do(c, client); isAbsent(err) {
-			return fmt.Errorf("%w\nNo proxy listens there: start one, or name the running proxy's configuration with -c", err)
+			return fmt.Errorf("%w\nNo proxy listens there: start one, or name the running one with --admin or -c", err)
 		}
 		return orMisuse(err)
 	}
 	return command(c)
 }
 
-// wantArguments checks the number of arguments. An argument like a flag was meant as a flag.
+// wantArguments checks the number of arguments.
 func wantArguments(c *cli.Context, names ...string) error {
 	switch {
-	case slices.ContainsFunc(c.Args().Slice(), isFlag):
-		return misuse(fmt.Errorf("%s: flags come before other arguments", commandPath(c)))
 	case c.NArg() > len(names):
 		return misuse(fmt.Errorf("unexpected argument %q", c.Args().Get(len(names))))
 	case c.NArg() < len(names):
@@ -54,22 +56,6 @@ func commandPath(c *cli.Context) string {
 	return strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")
 }
 
-// adminClient returns a client for the running proxy of the configuration of -c, or of the default one.
-func adminClient(c *cli.Context) (*admin.Client, error) {
-	path, err := configPath(c)
-	if err != nil {
-		return nil, err
-	}
-	table, err := config.LoadAdmin(path)
-	switch {
-	case err != nil:
-		return nil, faulty(err)
-	case table.Listen == config.AdminOff:
-		return nil, fmt.Errorf(`%s has admin.listen = "off": a running proxy cannot be reached`, path)
-	}
-	return admin.NewClient(admin.Address(table.Listen), string(table.Token)), nil
-}
-
 // orMisuse makes an error end with code 2 if the proxy rejects the request as wrong.
 func orMisuse(err error) error {
 	var refused *admin.StatusError
@@ -78,7 +64,7 @@ func orMisuse(err error) error {
 		case http.StatusBadRequest:
 			return misuse(err)
 		case http.StatusUnprocessableEntity:
-			return cli.Exit(err.Error(), 2)
+			return cli.Exit(err.Error(), exitUsage)
 		}
 	}
 	return err
@@ -86,3 +72,12 @@ func orMisuse(err error) error {
 
 // printJSON prints a value in one line.
 func printJSON(c *cli.Context, value any) error { return json.NewEncoder(c.App.Writer).Encode(value) }
+
+// printDone prints the result of a command: a value as JSON, or a line for people.
+func printDone(c *cli.Context, value any, format string, args ...any) error {
+	if c.Bool("json") {
+		return printJSON(c, value)
+	}
+	fmt.Fprintf(c.App.Writer, format+"\n", args...)
+	return nil
+}

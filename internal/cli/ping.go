@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -19,35 +20,32 @@ func pingCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "ping",
 		Usage:       "check whether a game server answers in its own protocol",
-		Description: examples("tidegate ping 127.0.0.1:7777", "tidegate ping --protocol raknet --json 127.0.0.1:7777"),
+		Description: examples("tidegate ping 127.0.0.1:7777", "tidegate ping 127.0.0.1:7777 --protocol raknet --json"),
 		ArgsUsage:   "HOST:PORT",
 		Flags: []cli.Flag{
 			&cli.StringFlag{
-				Name:    "protocol",
-				Aliases: []string{"p"},
-				Value:   "any",
-				Usage:   "use the protocol `NAME`: raknet, riptide-2.2 or any",
+				Name: "protocol", Aliases: []string{"p"}, Value: "any",
+				Usage: "use the protocol `NAME`: " + strings.Join(probeNames(), ", ") +
+					"; any tries riptide-2.2 if raknet has no answer, all asks for both",
 			},
-			&cli.DurationFlag{
-				Name:    "timeout",
-				Aliases: []string{"t"},
-				Value:   3 * time.Second,
-				Usage:   "wait `DURATION` for an answer",
-			},
-			&cli.BoolFlag{Name: "json", Usage: "print the answer as JSON"},
+			durationFlag(cli.GenericFlag{
+				Name: "timeout", Aliases: []string{"t"}, Usage: "wait `DURATION` for an answer",
+			}, 3*time.Second),
+			jsonFlag,
 		},
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return misuse(errors.New("want one HOST:PORT after the flags"))
+				return misuse(errors.New("ping: want one HOST:PORT"))
 			}
 			pings, ok := probes[c.String("protocol")]
 			if !ok {
-				return misuse(fmt.Errorf("--protocol %q: want raknet, riptide-2.2 or any", c.String("protocol")))
+				return misuse(fmt.Errorf("--protocol %q: want one of %s", c.String("protocol"),
+					strings.Join(probeNames(), ", ")))
 			}
 			if _, _, err := net.SplitHostPort(c.Args().First()); err != nil {
 				return misuse(fmt.Errorf(`%q: want HOST:PORT, for example "127.0.0.1:7777"`, c.Args().First()))
 			}
-			found, err := ping(c.Context, c.Args().First(), pings, c.Duration("timeout"))
+			found, err := ping(c.Context, c.Args().First(), pings, durationOf(c, "timeout"))
 			for _, a := range found {
 				if err := a.print(c); err != nil {
 					return err
@@ -64,6 +62,7 @@ type answer struct {
 	Protocol string  `json:"protocol"`
 	RTT      float64 `json:"rtt_ms"`
 	Text     string  `json:"text"`
+	refused  bool    // the server's machine says that no program has the port; all else is zero
 }
 
 func (a answer) print(c *cli.Context) error {
@@ -79,9 +78,28 @@ type probe func(ctx context.Context, to netip.AddrPort, answers chan<- answer)
 
 // probes are the probes for each value of --protocol.
 var probes = map[string][]probe{
-	"any":         {pingRakNet, pingRiptide},
+	"any":         {pingRakNet, ifSilent(pingRiptide)},
+	"all":         {pingRakNet, pingRiptide},
 	"raknet":      {pingRakNet},
+	"bedrock":     {pingRakNet},
 	"riptide-2.2": {pingRiptide},
+}
+
+func probeNames() []string { return slices.Sorted(maps.Keys(probes)) }
+
+// silence is the time after which a server that did not answer the first probe gets the second one. A listener logs a
+// datagram of a protocol that it does not speak.
+const silence = 400 * time.Millisecond
+
+// ifSilent delays a probe. An answer to another one ends it first.
+func ifSilent(p probe) probe {
+	return func(ctx context.Context, to netip.AddrPort, answers chan<- answer) {
+		select {
+		case <-ctx.Done():
+		case <-time.After(silence):
+			p(ctx, to, answers)
+		}
+	}
 }
 
 // together is the time to wait for further answers after the first one: a port may speak several protocols.
@@ -107,6 +125,12 @@ func ping(ctx context.Context, address string, pings []probe, timeout time.Durat
 	for len(found) < len(pings) {
 		select {
 		case a := <-answers:
+			if a.refused && len(found) == 0 {
+				return nil, fmt.Errorf("ping %s: no server listens there", address)
+			}
+			if a.refused {
+				continue
+			}
 			a.Address = address
 			found = append(found, a)
 			soon, cancel := context.WithTimeout(ctx, together)

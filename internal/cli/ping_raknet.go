@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"tidegate/codec"
@@ -30,6 +31,9 @@ func pingRakNet(ctx context.Context, to netip.AddrPort, answers chan<- answer) {
 		switch {
 		case errors.Is(err, net.ErrClosed):
 			return
+		case errors.Is(err, syscall.ECONNREFUSED):
+			answers <- answer{refused: true}
+			return
 		case err != nil:
 			continue
 		}
@@ -50,10 +54,11 @@ func readPong(conn net.Conn, b []byte, deadline time.Time) (pong raknet.Pong, no
 		n, err := conn.Read(b)
 		now = time.Now()
 		if err != nil {
-			if !now.Before(deadline) || isTimeout(err) || errors.Is(err, net.ErrClosed) {
+			fatal := errors.Is(err, net.ErrClosed) || errors.Is(err, syscall.ECONNREFUSED)
+			if !now.Before(deadline) || isTimeout(err) || fatal {
 				return pong, now, err
 			}
-			continue // an ICMP error may belong to an earlier ping
+			continue // other errors may pass
 		}
 		if pong, err = raknet.ParsePong(b[:n]); err == nil {
 			return pong, now, nil

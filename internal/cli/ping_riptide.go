@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 	"time"
 
@@ -19,6 +20,7 @@ type riptidePing struct {
 	*endpoint.Endpoint[struct{}]
 	sent     time.Time // of the latest datagram
 	decision *codec.Event
+	refused  bool // the server's machine says that no program has the port
 }
 
 // pingRiptide asks to join a server, and leaves at once. A server that decides about clients first answers that it is
@@ -26,7 +28,7 @@ type riptidePing struct {
 func pingRiptide(ctx context.Context, to netip.AddrPort, answers chan<- answer) {
 	p := new(riptidePing)
 	var err error
-	p.Endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: p.event, Sent: p.note})
+	p.Endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: p.event, Sent: p.note, Failed: p.fail})
 	if err != nil {
 		return // the caller reports that no answer came
 	}
@@ -36,8 +38,13 @@ func pingRiptide(ctx context.Context, to netip.AddrPort, answers chan<- answer) 
 	if err != nil {
 		return
 	}
-	if found, ok := p.run(ctx, c); ok {
+	found, ok := p.run(ctx, c)
+	if ok {
 		answers <- found
+	}
+	if p.refused && !ok {
+		answers <- answer{refused: true}
+		return
 	}
 	c.Close(p.Now(), codec.Goodbye{Reason: codec.Closed})
 	p.Touch(c)
@@ -48,7 +55,7 @@ func pingRiptide(ctx context.Context, to netip.AddrPort, answers chan<- answer) 
 func (p *riptidePing) run(ctx context.Context, c *endpoint.Conn[struct{}]) (found answer, ok bool) {
 	found = answer{Protocol: "riptide-2.2", Text: "online, decision pending"}
 	var until time.Time // zero before the first datagram
-	for ctx.Err() == nil && (until.IsZero() || p.Now().Before(until)) {
+	for ctx.Err() == nil && !p.refused && (until.IsZero() || p.Now().Before(until)) {
 		if err := p.Turn(until); err != nil {
 			return found, false
 		}
@@ -70,6 +77,10 @@ func (p *riptidePing) event(_ *endpoint.Conn[struct{}], e *codec.Event) {
 }
 
 func (p *riptidePing) note(*endpoint.Conn[struct{}], []byte) { p.sent = time.Now() }
+
+func (p *riptidePing) fail(_ *endpoint.Conn[struct{}], err error) {
+	p.refused = p.refused || errors.Is(err, netio.ErrRefused)
+}
 
 // verdict describes a Riptide server's decision.
 func verdict(e *codec.Event) string {

@@ -49,19 +49,28 @@ func runProxy(c *cli.Context) error {
 const exitConfig = 78
 
 // configError is an error of the configuration. Commands exit with 2.
-type configError struct{ text string }
+type configError struct{ error }
 
-// Error implements error.
-func (e *configError) Error() string { return e.text }
+// Error returns faults as they are, and other errors with the program's name.
+func (e *configError) Error() string {
+	var faults config.Faults
+	if errors.As(e.error, &faults) {
+		return e.error.Error()
+	}
+	return "tidegate: " + e.error.Error()
+}
+
+// Unwrap returns the error itself.
+func (e *configError) Unwrap() error { return e.error }
 
 // ExitCode implements cli.ExitCoder.
-func (e *configError) ExitCode() int { return 2 }
+func (e *configError) ExitCode() int { return exitUsage }
 
 // unconfigured gives an error of the configuration run's exit code.
 func unconfigured(err error) error {
 	var bad *configError
 	if errors.As(err, &bad) {
-		return cli.Exit(bad.text, exitConfig)
+		return cli.Exit(bad.Error(), exitConfig)
 	}
 	return err
 }
@@ -73,8 +82,8 @@ var configFlag = &cli.StringFlag{
 
 // load reads the configuration of -c, or the default one. It prints all faults and warnings.
 func load(c *cli.Context) (path string, settled *config.Config, err error) {
-	if c.NArg() > 0 {
-		return "", nil, misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
+	if err := wantArguments(c); err != nil {
+		return "", nil, err
 	}
 	if path, err = configPath(c); err != nil {
 		return "", nil, err
@@ -96,16 +105,10 @@ func configPath(c *cli.Context) (string, error) {
 	}
 	path, err := config.Find()
 	if err != nil {
-		return "", &configError{"tidegate: " + err.Error()}
+		return "", faulty(err)
 	}
 	return path, nil
 }
 
 // faulty makes an error of the configuration exit with code 2.
-func faulty(err error) error {
-	var faults config.Faults
-	if errors.As(err, &faults) {
-		return &configError{faults.Error()}
-	}
-	return &configError{"tidegate: " + err.Error()}
-}
+func faulty(err error) error { return &configError{err} }

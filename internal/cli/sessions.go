@@ -3,8 +3,11 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -21,13 +24,16 @@ func sessionsCommand() *cli.Command {
 			operatorCommand(&cli.Command{
 				Name:  "list",
 				Usage: "list sessions, oldest first",
-				Flags: []cli.Flag{
-					&cli.StringFlag{Name: "listener", Usage: "list only sessions of the listener `NAME`"},
-					&cli.StringFlag{Name: "route", Usage: "list only sessions of the route `NAME`"},
+				Flags: append(choosingFlags(),
+					&cli.StringFlag{Name: "sort", Value: sortByAge, Usage: "sort by `FIGURE`: " + strings.Join(sortNames(), ", ")},
 					&cli.IntFlag{Name: "limit", Usage: "list at most `N` sessions", DefaultText: "all"},
+					&cli.BoolFlag{Name: "count", Usage: "print only the number of sessions"},
 					&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each session"},
-				},
-				Description: examples("tidegate sessions list", "tidegate sessions list --listener public --limit 20 --json"),
+				),
+				Description: "Figures are sorted from the largest, the age from the oldest.\n\n" +
+					examples("tidegate sessions list", "tidegate sessions list --listener public --limit 20 --json",
+						"tidegate sessions list --client 203.0.113.0/24 --sort rtt",
+						"tidegate sessions list --server 10.0.0.5:19132 --count"),
 			}, listSessions),
 			operatorCommand(&cli.Command{
 				Name: "show", Usage: "show one session and its two connections",
@@ -36,58 +42,91 @@ func sessionsCommand() *cli.Command {
 			}, showSession, "ID"),
 			operatorCommand(&cli.Command{
 				Name: "transfer", Usage: "move a session to another server of its upstream",
+				Flags: []cli.Flag{jsonFlag},
 				Description: "The client's data from its join goes to the new server. Reliable messages of the\n" +
 					"client wait meanwhile.\n\n" +
 					examples("tidegate sessions transfer 1 10.0.0.6:19132"),
 			}, transferSession, "ID", "SERVER"),
-			operatorCommand(&cli.Command{
-				Name: "kick", Usage: "end a session with a goodbye in the client's protocol",
-				Flags: []cli.Flag{
-					&cli.StringFlag{Name: "text", Usage: "send `TEXT` to the client, if its protocol has texts (Riptide)"},
-				},
-				Description: examples(`tidegate sessions kick --text "You were away for too long" 1`),
-			}, kickSession, "ID"),
+			kickCommand(),
 		},
 	})
 }
-
-// sessionsPage is the number of sessions in one request.
-const sessionsPage = 1000
 
 func listSessions(c *cli.Context, client *admin.Client) error {
 	limit := c.Int("limit")
 	if c.IsSet("limit") && limit < 1 {
 		return misuse(fmt.Errorf("--limit %d: want at least 1", limit))
 	}
-	ask := url.Values{"listener": {c.String("listener")}, "route": {c.String("route")}}
-	var rows [][]string
-	for count, more := 0, true; more; {
-		size := sessionsPage
-		if limit > 0 {
-			size = min(size, limit-count)
-		}
-		ask.Set("limit", strconv.Itoa(size))
-		var page admin.Sessions
-		if err := client.Get(c.Context, "/api/v1/sessions?"+ask.Encode(), &page); err != nil {
+	by, ok := figures[c.String("sort")]
+	if !ok {
+		return misuse(fmt.Errorf("--sort %q: want one of %s", c.String("sort"), strings.Join(sortNames(), ", ")))
+	}
+	if c.String("sort") == sortByAge && !c.Bool("count") {
+		return listPages(c, client, limit)
+	}
+	all, err := chosenSessions(c, client, 0)
+	switch {
+	case err != nil:
+		return err
+	case c.Bool("count"):
+		return printDone(c, struct {
+			Sessions int `json:"sessions"`
+		}{len(all)}, "%d", len(all))
+	}
+	slices.SortStableFunc(all, func(a, b admin.Session) int { return cmp.Compare(by(&b), by(&a)) })
+	if limit > 0 {
+		all = all[:min(limit, len(all))]
+	}
+	return printSessions(c, all)
+}
+
+// listPages lists sessions in the proxy's order. JSON is printed page by page.
+func listPages(c *cli.Context, client *admin.Client, limit int) error {
+	if !c.Bool("json") {
+		all, err := chosenSessions(c, client, limit)
+		if err != nil {
 			return err
 		}
-		for i := range page.Sessions {
-			s := &page.Sessions[i]
-			if !c.Bool("json") {
-				rows = append(rows, sessionRow(s))
-			} else if err := printJSON(c, s); err != nil {
-				return err
-			}
+		return printSessions(c, all)
+	}
+	chosen, err := choose(c)
+	if err != nil {
+		return err
+	}
+	return chosen.each(c.Context, client, limit, func(page []admin.Session) error { return printSessions(c, page) })
+}
+
+// printSessions prints sessions as a table or as JSON.
+func printSessions(c *cli.Context, all []admin.Session) error {
+	rows := make([][]string, len(all))
+	for i := range all {
+		if !c.Bool("json") {
+			rows[i] = sessionRow(&all[i])
+		} else if err := printJSON(c, &all[i]); err != nil {
+			return err
 		}
-		ask.Set("after", page.Next)
-		count += len(page.Sessions)
-		more = page.Next != "" && (limit == 0 || count < limit)
 	}
 	if !c.Bool("json") {
 		printTable(c.App.Writer, sessionColumns, rows)
 	}
 	return nil
 }
+
+// sortByAge is the proxy's own order.
+const sortByAge = "age"
+
+// figures are the figures of a session by which a list can be sorted.
+var figures = map[string]func(*admin.Session) float64{
+	sortByAge:    func(s *admin.Session) float64 { return s.Age },
+	"rtt":        func(s *admin.Session) float64 { return s.Client.RTT },
+	"server-rtt": func(s *admin.Session) float64 { return s.Server.RTT },
+	"queued":     func(s *admin.Session) float64 { return float64(s.Client.Queued + s.Server.Queued) },
+	"messages":   func(s *admin.Session) float64 { return float64(s.Client.Messages + s.Server.Messages) },
+	"resent":     func(s *admin.Session) float64 { return float64(s.Client.Resent + s.Server.Resent) },
+	"dropped":    func(s *admin.Session) float64 { return float64(s.Client.Dropped + s.Server.Dropped) },
+}
+
+func sortNames() []string { return slices.Sorted(maps.Keys(figures)) }
 
 var sessionColumns = []table.Column{
 	{Name: "ID"}, {Name: "CLIENT"}, {Name: "PROTOCOL", Drop: 2}, {Name: "STATE"}, {Name: "AGE", Number: true},
@@ -149,20 +188,10 @@ func transferSession(c *cli.Context, client *admin.Client) error {
 	if err := client.Post(c.Context, path, admin.Transfer{Server: server}, &done); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.Writer, "session %s moves to %s\n", id, server)
-	return nil
-}
-
-func kickSession(c *cli.Context, client *admin.Client) error {
-	id := c.Args().First()
-	var done struct{}
-	err := client.Post(c.Context, "/api/v1/sessions/"+url.PathEscape(id)+"/kick", admin.Kick{Text: c.String("text")},
-		&done)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(c.App.Writer, "session %s ends\n", id)
-	return nil
+	return printDone(c, struct {
+		Session string `json:"session"`
+		Server  string `json:"server"`
+	}{id, server}, "session %s moves to %s", id, server)
 }
 
 // age formats a time in seconds for people.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -17,6 +18,33 @@ import (
 
 	"tidegate/internal/testkit/await"
 )
+
+// TestUpgradeCommand upgrades by the command, and reports a program file that cannot run.
+func TestUpgradeCommand(t *testing.T) {
+	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
+	code, stdout, stderr := tidegate(t, "upgrade", "-c", p.file)
+	if code != 0 || !strings.Contains(stdout, "upgraded from ") {
+		t.Errorf("code %d, says %q %q", code, stdout, stderr)
+	}
+	successor := int(p.await(t, "handed over; ending with the last session")["successor"].(float64))
+	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
+	if code, stdout, stderr := tidegate(t, "health", "-c", p.file); code != 0 {
+		t.Errorf("the new process: code %d, says %q %q", code, stdout, stderr)
+	}
+
+	program := filepath.Join(t.TempDir(), "tidegate")
+	if err := os.Link(os.Args[0], program); err != nil {
+		t.Skip(err) // another file system
+	}
+	other := startProgram(t, program, bridgeConfig("127.0.0.1:1"), nil)
+	if err := os.Remove(program); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr = tidegate(t, "upgrade", "-c", other.file)
+	if code != 1 || !strings.Contains(stderr, "the proxy was not upgraded: start successor") {
+		t.Errorf("without a program file: code %d, says %q", code, stderr)
+	}
+}
 
 // TestUpgrade replaces a process under load by its successor. Clients stay in the old process, new clients join the
 // new one, and the old one ends with its last client.

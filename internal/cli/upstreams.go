@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"net/url"
 	"strconv"
 	"time"
@@ -25,13 +24,13 @@ func upstreamsCommand() *cli.Command {
 			operatorCommand(&cli.Command{
 				Name: "drain", Usage: "give a server no new sessions; its sessions stay",
 				Flags: []cli.Flag{
-					&cli.BoolFlag{Name: "move", Usage: "move its sessions to the upstream's other servers"},
+					jsonFlag, &cli.BoolFlag{Name: "move", Usage: "move its sessions to the upstream's other servers"},
 				},
 				Description: examples("tidegate upstreams drain arena 10.0.0.5:19132",
 					"tidegate upstreams drain --move arena 10.0.0.5:19132"),
 			}, drainServer, "UPSTREAM", "SERVER"),
 			operatorCommand(&cli.Command{
-				Name: "undrain", Usage: "give a drained server new sessions again",
+				Name: "undrain", Usage: "give a drained server new sessions again", Flags: []cli.Flag{jsonFlag},
 				Description: examples("tidegate upstreams undrain arena 10.0.0.5:19132"),
 			}, changeServer("undrain"), "UPSTREAM", "SERVER"),
 		},
@@ -64,7 +63,7 @@ func listUpstreams(c *cli.Context, client *admin.Client) error {
 
 var serverColumns = []table.Column{
 	{Name: "UPSTREAM"}, {Name: "SERVER"}, {Name: "STATE"}, {Name: "SINCE", Drop: 2}, {Name: "SESSIONS", Number: true},
-	{Name: "MOST", Number: true, Drop: 4}, {Name: "WEIGHT", Number: true, Drop: 5}, {Name: "RTT", Number: true, Drop: 3},
+	{Name: "MAX", Number: true, Drop: 4}, {Name: "WEIGHT", Number: true, Drop: 5}, {Name: "RTT", Number: true, Drop: 3},
 	{Name: "CAUSE", Drop: 1},
 }
 
@@ -91,9 +90,8 @@ func drainServer(c *cli.Context, client *admin.Client) error {
 	if err := client.Post(c.Context, path, admin.ServerOf{Server: server}, &moved); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.App.Writer, "server %s of %s: drained; %d of its sessions move to other servers\n", server, name,
+	return printDone(c, moved, "server %s of %s: drained; %d of its sessions move to other servers", server, name,
 		moved.Sessions)
-	return nil
 }
 
 func changeServer(verb string) func(*cli.Context, *admin.Client) error {
@@ -104,7 +102,6 @@ func changeServer(verb string) func(*cli.Context, *admin.Client) error {
 		if err := client.Post(c.Context, path, admin.ServerOf{Server: server}, &done); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.App.Writer, "server %s of %s: %sed\n", server, name, verb)
-		return nil
+		return printDone(c, struct{}{}, "server %s of %s: %sed", server, name, verb)
 	}
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"runtime"
 
 	"github.com/urfave/cli/v2"
@@ -13,14 +12,18 @@ func versionCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "version",
 		Usage:       "print the version",
-		Description: examples("tidegate version"),
+		Description: "The flags --version and -v do the same.\n\n" + examples("tidegate version"),
+		Flags:       []cli.Flag{jsonFlag},
 		Action: func(c *cli.Context) error {
 			if err := wantArguments(c); err != nil {
 				return err
 			}
-			fmt.Fprintf(c.App.Writer, "tidegate %s %s %s/%s\n", daemon.Version(), runtime.Version(), runtime.GOOS,
-				runtime.GOARCH)
-			return nil
+			return printDone(c, struct {
+				Version string `json:"version"`
+				Go      string `json:"go"`
+				System  string `json:"system"`
+			}{daemon.Version(), runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH},
+				"tidegate %s %s %s/%s", daemon.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 		},
 	})
 }

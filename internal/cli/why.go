@@ -25,7 +25,7 @@ func whyCommand() *cli.Command {
 		Name:      "why",
 		Usage:     "explain which ban, rule or limit applies to an address, and show its recent drops",
 		ArgsUsage: "ADDRESS",
-		Flags:     []cli.Flag{jsonFlag, configFlag},
+		Flags:     []cli.Flag{jsonFlag, configFlag, adminFlag},
 		Description: "The running proxy answers. Without one, the answer comes from the configuration and its\n" +
 			"files, and says so.\n\n" +
 			examples("tidegate why 203.0.113.7", "tidegate why --json 2001:db8::1"),
@@ -43,22 +43,16 @@ func whyCommand() *cli.Command {
 }
 
 func why(c *cli.Context, address netip.Addr) error {
-	path, err := configPath(c)
-	if err != nil {
-		return err
-	}
-	table, err := config.LoadAdmin(path)
-	if err != nil {
-		return faulty(err)
-	}
 	var answer admin.Why
-	running := table.Listen != config.AdminOff
-	if running {
-		client := admin.NewClient(admin.Address(table.Listen), string(table.Token))
+	client, err := targetOf(c).client()
+	if err == nil {
 		err = client.Get(c.Context, "/api/v1/why?"+url.Values{"address": {address.String()}}.Encode(), &answer)
-		running = !isAbsent(err)
 	}
-	if !running {
+	if absent := isAbsent(err) && !c.IsSet("admin"); absent || errors.Is(err, errAdminOff) {
+		path, missing := configPath(c)
+		if missing != nil {
+			return missing
+		}
 		answer, err = whyOffline(path, address)
 	}
 	switch {

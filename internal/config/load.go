@@ -19,6 +19,9 @@ var byteOrderMark = []byte("\xef\xbb\xbf")
 // maxFile is the size of the largest configuration file that is read.
 const maxFile = 1 * MiB
 
+// ErrNoFile says that no default configuration file exists.
+var ErrNoFile = errors.New("no configuration file")
+
 // Find returns the default configuration file: ./tidegate.toml, else /etc/tidegate/tidegate.toml.
 func Find() (string, error) {
 	return find("tidegate.toml", "/etc/tidegate/tidegate.toml")
@@ -34,7 +37,7 @@ func find(paths ...string) (string, error) {
 			return "", fmt.Errorf("look for configuration: %w", err)
 		}
 	}
-	return "", fmt.Errorf("no configuration file: neither %s exists; start from config.example.toml",
+	return "", fmt.Errorf("%w: neither %s exists; make one with tidegate init", ErrNoFile,
 		strings.Join(paths, " nor "))
 }
 

@@ -41,10 +41,10 @@ func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
 }
 
 // openAdmin starts the admin server. The returned function ends it.
-func (s *service) openAdmin(drain func()) (stop func(), err error) {
+func (s *service) openAdmin(drain func(), upgrades *upgrader) (stop func(), err error) {
 	stop, err = startAdmin(s.config, admin.Options{
 		Proxy: s.server, Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
-		Log: s.log, LinesLost: s.lines.Lost,
+		StartUpgrade: upgrades.request, Upgrades: upgrades.tried, Log: s.log, LinesLost: s.lines.Lost,
 	})
 	switch {
 	case err != nil && s.from.predecessor == nil:

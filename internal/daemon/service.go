@@ -89,14 +89,15 @@ func (s *service) run(ctx context.Context, watch bool) error {
 	}
 	ctx, drain := context.WithCancel(ctx)
 	defer drain()
-	leave, err := s.openAdmin(drain)
+	upgrades := &upgrader{server: s.server, log: s.log, grace: s.reloads.handoverGrace, from: s.from, program: s.program}
+	leave, err := s.openAdmin(drain, upgrades)
 	if err != nil {
 		return err
 	}
-	upgrades := &upgrader{server: s.server, log: s.log, grace: s.reloads.handoverGrace, leave: func() {
+	upgrades.leave = func() {
 		s.reloads.stop()
 		leave()
-	}, from: s.from, program: s.program}
+	}
 	upgrades.onSignal(ctx)
 	s.log.Info().Str("version", Version()).Int("loops", s.loops).Msg("tidegate is running")
 	manager.ready()

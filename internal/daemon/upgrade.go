@@ -6,10 +6,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/admin"
 	"tidegate/proxy"
 )
 
@@ -23,8 +25,9 @@ type upgrader struct {
 	from    inheritance // of this process; the successor needs a part of it
 	program string      // path of the program file
 
-	running sync.Mutex // held during an upgrade
-	pipe    io.Closer  // to the successor, for which its end is the end of this process; nil: none
+	state   atomic.Pointer[admin.Upgrade] // nil: no upgrade was tried
+	running sync.Mutex                    // held during an upgrade
+	pipe    io.Closer                     // to the successor, for which its end is the end of this process; nil: none
 }
 
 // programPath returns the path of the program at the start of the process. The next release will have that path, while
@@ -51,6 +54,14 @@ func isSameFile(a, b string) bool {
 	}
 	second, err := os.Stat(b)
 	return err == nil && os.SameFile(first, second)
+}
+
+// tried returns the state of upgrades.
+func (u *upgrader) tried() admin.Upgrade {
+	if state := u.state.Load(); state != nil {
+		return *state
+	}
+	return admin.Upgrade{}
 }
 
 // wait returns when no upgrade is running: the process must not end during one. It then tells the successor that all

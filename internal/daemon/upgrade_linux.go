@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"tidegate/internal/admin"
 	"tidegate/internal/setup"
 )
 
@@ -40,12 +41,24 @@ func (u *upgrader) onSignal(ctx context.Context) {
 	}()
 }
 
+// request begins an upgrade, unless one is about to begin.
+func (u *upgrader) request() error {
+	u.state.Store(&admin.Upgrade{Running: true})
+	select {
+	case upgrades <- syscall.SIGUSR2:
+	default: // the waiting request does the same
+	}
+	return nil
+}
+
 // upgrade replaces the process, or logs why it failed. It reports success.
 func (u *upgrader) upgrade() bool {
 	u.running.Lock()
 	defer u.running.Unlock()
+	u.state.Store(&admin.Upgrade{Running: true})
 	s, err := u.startSuccessor()
 	if err != nil {
+		u.state.Store(&admin.Upgrade{Error: err.Error()})
 		u.log.Error().Err(err).Str("program", u.program).Msg("upgrade failed; this process continues")
 		return false
 	}

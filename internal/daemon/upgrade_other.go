@@ -6,6 +6,8 @@ import (
 	"context"
 	"os/signal"
 	"syscall"
+
+	"tidegate/internal/admin"
 )
 
 // sigUSR2 is SIGUSR2 of the BSDs and macOS. Windows has no such signal.
@@ -13,6 +15,9 @@ const sigUSR2 = syscall.Signal(31)
 
 // catchUpgrades ignores the signal for upgrades, which would end the process.
 func catchUpgrades() { signal.Ignore(sigUSR2) }
+
+// request returns an error: sockets can be handed over on Linux only.
+func (u *upgrader) request() error { return admin.ErrNoUpgrade }
 
 // onSignal does nothing: sockets can be handed over on Linux only.
 func (u *upgrader) onSignal(context.Context) {}

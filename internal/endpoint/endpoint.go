@@ -24,6 +24,8 @@ type Options[T any] struct {
 	Event func(c *Conn[T], e *codec.Event)
 	// Sent, if not nil, takes each datagram that a dialed connection sends. The bytes are lent until Sent returns.
 	Sent func(c *Conn[T], datagram []byte)
+	// Failed, if not nil, takes each error of a connection's datagram socket. The connection goes on until its time-out.
+	Failed func(c *Conn[T], err error)
 	// Limit is the largest number of connections; 0 means DefaultLimit. Further clients are not accepted.
 	Limit int
 }

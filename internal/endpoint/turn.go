@@ -113,8 +113,11 @@ func (h handler[T]) Datagram(s netio.Socket, from netip.AddrPort, datagram []byt
 
 // Failed implements netio.Handler. The end of a stream ends its connection. A datagram socket stays usable: its
 // connection goes on until its own timeout.
-func (h handler[T]) Failed(s netio.Socket, _ error) {
+func (h handler[T]) Failed(s netio.Socket, err error) {
 	c := h.find(s, s.Peer())
+	if c != nil && !c.stream && !c.gone && h.options.Failed != nil {
+		h.options.Failed(c, err)
+	}
 	if c == nil || !c.stream || c.gone {
 		return
 	}

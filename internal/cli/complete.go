@@ -1,0 +1,333 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/admin"
+	"tidegate/internal/banfile"
+	"tidegate/internal/config"
+	"tidegate/internal/decode"
+	"tidegate/internal/demo"
+)
+
+// completeWord is the hidden command of the completion scripts: tidegate __complete WORD... prints the possible last
+// words, one a line, each with a tab and a description if it has one.
+const completeWord = "__complete"
+
+// filesFollow is the answer for the name of a file, which the shell completes itself.
+const filesFollow = ":files"
+
+// completeTime bounds the questions to a running proxy for one completion.
+const completeTime = time.Second
+
+// completion finds the possible last words of a command line.
+type completion struct {
+	ctx     context.Context
+	line    line
+	flags   map[string]string // values so far, by name
+	current string            // the word to complete, perhaps empty
+}
+
+// candidate is a possible word.
+type candidate struct{ word, about string }
+
+// source finds candidates. Errors mean that there are none: a completion cannot report them.
+type source func(*completion) []candidate
+
+// complete prints the candidates for the last of the words.
+func complete(ctx context.Context, app *cli.App, words []string) {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	ctx, cancel := context.WithTimeout(ctx, completeTime)
+	defer cancel()
+	given, current := words[:len(words)-1], words[len(words)-1]
+	c := &completion{ctx: ctx, current: current}
+	var open string // flag that the current word is the value of
+	anywhere := valueFlags(app.Commands)
+	if n := len(given); n > 0 && isFlag(given[n-1]) {
+		before, _ := parseLine(app, given[:n-1])
+		if name := strings.TrimLeft(given[n-1], "-"); before.takesValue(name, anywhere) {
+			open, given = name, given[:n-1]
+		}
+	}
+	c.line, _ = parseLine(app, given)
+	c.flags = make(map[string]string)
+	for i, flag := range c.line.flags {
+		if name, value, ok := strings.Cut(strings.TrimLeft(flag, "-"), "="); ok {
+			c.flags[name] = value
+		} else if c.line.takesValue(name, anywhere) && i+1 < len(c.line.flags) {
+			c.flags[name] = c.line.flags[i+1]
+		}
+	}
+	prefix := ""
+	if name, value, ok := strings.Cut(strings.TrimLeft(current, "-"), "="); ok && isFlag(current) {
+		open, prefix, c.current = name, strings.TrimSuffix(current, value), value
+	}
+	for _, found := range c.candidates(app, open) {
+		if strings.HasPrefix(found.word, c.current) || found.word == filesFollow {
+			fmt.Fprintln(app.Writer, strings.TrimSuffix(prefix+found.word+"\t"+found.about, "\t"))
+		}
+	}
+}
+
+// candidates returns the words that may stand in the place of the current one.
+func (c *completion) candidates(app *cli.App, open string) []candidate {
+	commands := app.Commands
+	if c.line.command != nil {
+		commands = c.line.command.Subcommands
+	}
+	switch path := strings.Join(c.line.path, " "); {
+	case open != "":
+		return c.values(path, open)
+	case strings.HasPrefix(c.current, "-"):
+		return flagNames(c.line.ownFlags())
+	case len(commands) > 0:
+		return commandNames(commands)
+	case len(argumentValues[path]) > 0:
+		sources := argumentValues[path]
+		return sources[min(len(c.line.arguments), len(sources)-1)](c)
+	}
+	return nil
+}
+
+func commandNames(commands []*cli.Command) (all []candidate) {
+	for _, c := range commands {
+		if !c.Hidden {
+			all = append(all, candidate{c.Name, c.Usage})
+		}
+	}
+	return all
+}
+
+func flagNames(flags []cli.Flag) (all []candidate) {
+	for _, f := range flags {
+		about := ""
+		if of, ok := f.(cli.DocGenerationFlag); ok {
+			about = strings.ReplaceAll(of.GetUsage(), "`", "")
+		}
+		all = append(all, candidate{"--" + f.Names()[0], about})
+	}
+	return append(all, candidate{"--help", "show help"})
+}
+
+// values returns the possible values of a flag.
+func (c *completion) values(path, flag string) []candidate {
+	for _, f := range c.line.ownFlags() {
+		if !slices.Contains(f.Names(), flag) {
+			continue
+		}
+		name := f.Names()[0]
+		if of, ok := f.(*cli.StringFlag); ok && of.TakesFile {
+			return files(c)
+		}
+		if find := flagValues[path+" "+name]; find != nil {
+			return find(c)
+		}
+		if find := flagValues[name]; find != nil {
+			return find(c)
+		}
+	}
+	return nil
+}
+
+// argumentValues has the sources of each command's arguments, in their order. The last one is for all further
+// arguments.
+var argumentValues = map[string][]source{
+	"sessions show":     {sessionIDs, none},
+	"sessions kick":     {sessionIDs},
+	"sessions transfer": {sessionIDs, serversOfSession, none},
+	"upstreams drain":   {upstreamNames, serversOfUpstream, none},
+	"upstreams undrain": {upstreamNames, serversOfUpstream, none},
+	"ban del":           {bannedPrefixes},
+	"ban import":        {files, none},
+	"decode":            {files, none},
+	"check":             {files, none},
+	"completion":        {fixed(shells...), none},
+	"help":              {helpTopics},
+}
+
+// flagValues has the sources of flags' values, by name, or by command and name where a command differs.
+var flagValues = map[string]source{
+	"from":            fixed(demo.Protocols()...),
+	"to":              fixed(demo.Protocols()...),
+	"init from":       fixed(append(demo.Configurable(), relayAny)...),
+	"init to":         fixed(demo.Configurable()...),
+	"protocol":        fixed(demo.Protocols()...),
+	"decode protocol": fixed(decode.Protocols()...),
+	"ping protocol":   fixed(probeNames()...),
+	"session":         sessionIDs,
+	"server":          serverAddresses,
+	"listener":        running(func(n runningConfig) []string { return n.Listeners }),
+	"route":           running(func(n runningConfig) []string { return n.Routes }),
+	"upstream":        running(func(n runningConfig) []string { return n.Upstreams }),
+	"sort":            fixed(sortNames()...),
+	"state":           fixed("half-open", "established", "held", "ending"),
+	"client":          clientAddresses,
+}
+
+func none(*completion) []candidate { return nil }
+
+func files(*completion) []candidate { return []candidate{{word: filesFollow}} }
+
+func fixed(words ...string) source {
+	return func(*completion) (all []candidate) {
+		for _, word := range words {
+			all = append(all, candidate{word: word})
+		}
+		return all
+	}
+}
+
+func helpTopics(c *completion) []candidate {
+	commands := newApp(nil).Commands
+	for _, word := range c.line.arguments {
+		if found := named(commands, word); found != nil {
+			commands = found.Subcommands
+		}
+	}
+	return commandNames(commands)
+}
+
+// client returns a client of the proxy that the flags name, or nil.
+func (c *completion) client() *admin.Client {
+	client, err := target{admin: c.flags["admin"], config: c.config()}.client()
+	if err != nil {
+		return nil
+	}
+	return client
+}
+
+func (c *completion) config() string {
+	if path := c.flags["c"]; path != "" {
+		return path
+	}
+	return c.flags["config"]
+}
+
+// sessions returns the first page of the running proxy's sessions.
+func (c *completion) sessions() []admin.Session {
+	var page admin.Sessions
+	if client := c.client(); client == nil || client.Get(c.ctx, "/api/v1/sessions", &page) != nil {
+		return nil
+	}
+	return page.Sessions
+}
+
+func sessionIDs(c *completion) (all []candidate) {
+	sessions := c.sessions()
+	for i := range sessions {
+		s := &sessions[i]
+		all = append(all, candidate{s.ID, s.Client.Address + ", " + s.Client.Protocol + ", " + s.State})
+	}
+	return all
+}
+
+func clientAddresses(c *completion) (all []candidate) {
+	sessions := c.sessions()
+	for i := range sessions {
+		host, _, _ := strings.Cut(sessions[i].Client.Address, ":")
+		if found := (candidate{word: host}); !slices.Contains(all, found) {
+			all = append(all, found)
+		}
+	}
+	return all
+}
+
+// upstreams returns the running proxy's upstreams.
+func (c *completion) upstreams() []admin.Upstream {
+	var list admin.Upstreams
+	if client := c.client(); client == nil || client.Get(c.ctx, "/api/v1/upstreams", &list) != nil {
+		return nil
+	}
+	return list.Upstreams
+}
+
+func upstreamNames(c *completion) (all []candidate) {
+	for _, u := range c.upstreams() {
+		all = append(all, candidate{word: u.Name})
+	}
+	return all
+}
+
+// servers returns the game servers of the upstreams that a function chooses.
+func (c *completion) servers(chosen func(*admin.Upstream) bool) (all []candidate) {
+	for _, u := range c.upstreams() {
+		if !chosen(&u) {
+			continue
+		}
+		for _, s := range u.Servers {
+			all = append(all, candidate{s.Address, u.Name + ", " + s.State})
+		}
+	}
+	return all
+}
+
+func serverAddresses(c *completion) []candidate {
+	return c.servers(func(*admin.Upstream) bool { return true })
+}
+
+func serversOfUpstream(c *completion) []candidate {
+	return c.servers(func(u *admin.Upstream) bool { return u.Name == c.line.arguments[0] })
+}
+
+// serversOfSession returns the servers to which a session can move.
+func serversOfSession(c *completion) (all []candidate) {
+	sessions := c.sessions()
+	i := slices.IndexFunc(sessions, func(s admin.Session) bool { return s.ID == c.line.arguments[0] })
+	if i < 0 {
+		return nil
+	}
+	at := sessions[i].Server.Address
+	return c.servers(func(u *admin.Upstream) bool {
+		return slices.ContainsFunc(u.Servers, func(s admin.GameServer) bool { return s.Address == at })
+	})
+}
+
+// running returns a source of names in the running proxy's configuration.
+func running(names func(runningConfig) []string) source {
+	return func(c *completion) []candidate {
+		client := c.client()
+		if client == nil {
+			return nil
+		}
+		found, err := runningNames(c.ctx, client)
+		if err != nil {
+			return nil
+		}
+		return fixed(names(found)...)(c)
+	}
+}
+
+// bannedPrefixes reads the ban file without changing it.
+func bannedPrefixes(c *completion) (all []candidate) {
+	file := c.flags["file"]
+	if path := c.config(); file == "" {
+		if path == "" {
+			path, _ = config.Find()
+		}
+		table, err := config.LoadBans(path)
+		if err != nil {
+			return nil
+		}
+		file = table.File
+	}
+	if _, err := os.Stat(file); err != nil {
+		return nil
+	}
+	bans, err := banfile.File(file).Read()
+	if err != nil {
+		return nil
+	}
+	for _, b := range bans {
+		all = append(all, candidate{b.Prefix.String(), printable(b.Reason)})
+	}
+	return all
+}

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/admin"
+	"tidegate/internal/words"
+)
+
+func kickCommand() *cli.Command {
+	c := operatorCommandFor(&cli.Command{
+		Name: "kick", Usage: "end sessions with a goodbye in the client's protocol",
+		Flags: append(choosingFlags(), jsonFlag,
+			&cli.BoolFlag{Name: "all", Usage: "end every session that the other flags choose, or of the whole proxy"},
+			&cli.StringFlag{Name: "text", Usage: "send `TEXT` to the client, if its protocol has texts (Riptide)"},
+		),
+		Description: "Name sessions by their IDs, or choose them with flags.\n\n" +
+			examples(`tidegate sessions kick --text "You were away for too long" 1`,
+				"tidegate sessions kick --client 203.0.113.7", "tidegate sessions kick --server 10.0.0.5:19132 --all"),
+	}, wantSessions, kickSessions)
+	c.ArgsUsage = "[ID...]"
+	return c
+}
+
+// wantSessions checks that a command line names sessions.
+func wantSessions(c *cli.Context) error {
+	chosen := slices.ContainsFunc(choosingFlags(), func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) })
+	switch {
+	case c.NArg() > 0 && (chosen || c.Bool("all")):
+		return misuse(errors.New("sessions kick: want IDs or flags that choose sessions, not both"))
+	case c.NArg() == 0 && !chosen && !c.Bool("all"):
+		return misuse(errors.New("sessions kick: want IDs, flags that choose sessions, or --all"))
+	}
+	return nil
+}
+
+// kicked is the JSON of kick.
+type kicked struct {
+	Kicked int      `json:"kicked"`
+	IDs    []string `json:"sessions"`
+}
+
+// kickSessions ends sessions one by one. A session that has ended meanwhile counts if it was chosen by a flag.
+func kickSessions(c *cli.Context, client *admin.Client) error {
+	ids := c.Args().Slice()
+	if len(ids) == 0 {
+		all, err := chosenSessions(c, client, 0)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			ids = append(ids, all[i].ID)
+		}
+	}
+	done, failed := kicked{IDs: []string{}}, []error(nil)
+	for _, id := range ids {
+		var nothing struct{}
+		err := client.Post(c.Context, "/api/v1/sessions/"+url.PathEscape(id)+"/kick", admin.Kick{Text: c.String("text")},
+			&nothing)
+		switch {
+		case err == nil:
+			done.IDs = append(done.IDs, id)
+		case c.NArg() > 0 || !hasEnded(err):
+			failed = append(failed, err)
+		}
+	}
+	done.Kicked = len(done.IDs)
+	text := words.Count(done.Kicked, "session")
+	if done.Kicked == 1 {
+		text = "session " + done.IDs[0]
+	}
+	if len(failed) == 0 || done.Kicked > 0 {
+		if err := printDone(c, done, "kicked: %s", text); err != nil {
+			return err
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// hasEnded reports whether an error means that the session has ended, or is ending.
+func hasEnded(err error) bool {
+	var refused *admin.StatusError
+	return errors.As(err, &refused) && (refused.Status == http.StatusNotFound || refused.Status == http.StatusConflict)
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// TestFlagsAnywhere runs command lines with flags before, behind and between arguments.
+func TestFlagsAnywhere(t *testing.T) {
+	app := newApp(nil)
+	for _, c := range []struct{ line, want string }{
+		{"ban add 192.0.2.9 --for 1h", "ban add --for 1h 192.0.2.9"},
+		{"--json sessions kick 4f", "sessions kick --json 4f"},
+		{"-c tidegate.toml check", "check -c tidegate.toml"},
+		{"sessions --listener public list", "sessions list --listener public"},
+		{"ban add --for=1h 192.0.2.9 --reason x", "ban add --for=1h --reason x 192.0.2.9"},
+		{"ban import - --for 1h", "ban import --for 1h -"},
+		{"ban add -- -c", "ban add -- -c"},
+		{"help sessions list", "help sessions list"},
+		{"sessions list --count --json", "sessions list --count --json"},
+		{"capture --count 5 -o -", "capture --count 5 -o -"},
+	} {
+		l, err := parseLine(app, strings.Fields(c.line))
+		if got := strings.Join(l.words(), " "); err != nil || got != c.want {
+			t.Errorf("%s: %q, error %v; want %q", c.line, got, err, c.want)
+		}
+	}
+}
+
+// eachCommand calls do for every visible command without subcommands.
+func eachCommand(commands []*cli.Command, path string, do func(path string, c *cli.Command)) {
+	for _, c := range commands {
+		name := strings.TrimSpace(path + " " + c.Name)
+		switch {
+		case c.Hidden || c.SkipFlagParsing:
+		case len(c.Subcommands) > 0:
+			eachCommand(c.Subcommands, name, do)
+		default:
+			do(name, c)
+		}
+	}
+}
+
+// noJSON names the commands without --json, with the reason.
+var noJSON = map[string]string{
+	"run": "its log is JSON", "init": "prints TOML", "completion": "prints a script", "man": "prints a page",
+	"check": "its own piece", "demo": "its own piece",
+	"help": "explains commands", "metrics": "prints the format of Prometheus",
+}
+
+// TestEveryCommandHasJSON also holds the list of exceptions to the commands that exist.
+func TestEveryCommandHasJSON(t *testing.T) {
+	exceptions := 0
+	eachCommand(newApp(nil).Commands, "", func(path string, c *cli.Command) {
+		has := slices.ContainsFunc(c.Flags, func(f cli.Flag) bool { return f.Names()[0] == "json" })
+		if noJSON[path] != "" {
+			exceptions++
+		}
+		if has == (noJSON[path] != "") {
+			t.Errorf("%s: --json %v, exception %q", path, has, noJSON[path])
+		}
+	})
+	if exceptions != len(noJSON) {
+		t.Errorf("%d of %d exceptions are commands", exceptions, len(noJSON))
+	}
+}
+
+// TestErrorsAsJSON prints each kind of error as one JSON object.
+func TestErrorsAsJSON(t *testing.T) {
+	faulty := write(t, "[[listener]]\n")
+	for _, c := range []struct {
+		line, says string
+		code       int
+	}{
+		{"ping --json", "ping: want one HOST:PORT", 2},
+		{"version --json --fast", `unknown flag "--fast"`, 2},
+		{"reload --json --admin 127.0.0.1:9", "No proxy listens there", 1},
+		{"config print --json -c " + faulty, "listener[0].address", 2},
+	} {
+		code, stdout, stderr := tidegate(t, strings.Fields(c.line)...)
+		var got struct {
+			Error  string
+			Code   int
+			Faults []struct{ Line int }
+		}
+		err := json.Unmarshal([]byte(stderr), &got)
+		if err != nil || code != c.code || got.Code != code || !strings.Contains(got.Error, c.says) || stdout != "" {
+			t.Errorf("%s: code %d, says %q %q; want %q", c.line, code, stdout, stderr, c.says)
+		}
+		if strings.Contains(c.line, faulty) && len(got.Faults) < 2 {
+			t.Errorf("%s: faults %v", c.line, got.Faults)
+		}
+	}
+}
+
+func TestConventions(t *testing.T) {
+	for _, c := range []struct {
+		line, says string
+		code       int
+	}{
+		{"--version", "tidegate ", 0},
+		{"-v", "tidegate ", 0},
+		{"sessions --version", "tidegate ", 0},
+		{"help", "COMMANDS:", 0},
+		{"help ban add", "tidegate ban add", 0},
+		{"ban add --help", "tidegate ban add", 0},
+		{"sesions", `unknown command "sesions"; did you mean "sessions"?`, 2},
+		{"session list", `unknown command "session"; did you mean "sessions"?`, 2},
+		{"sessions ls", `unknown command "sessions ls"; did you mean "sessions list"?`, 2},
+		{"validate", `did you mean "check"?`, 2},
+		{"help baan", `did you mean "ban"?`, 2},
+		{"ban add --reson x", `unknown flag "--reson"; did you mean "--reason"?`, 2},
+		{"ban add 192.0.2.9 --for 5", `--for "5": want a duration with its unit (ms, s, m, h or d), for example "90s"`, 2},
+		{"ban add 192.0.2.9 --for", "--for: want a value\nSee tidegate ban add --help", 2},
+		{"sessions list --limit many", `--limit "many": want a whole number`, 2},
+		{"upstreams drain arena", "want UPSTREAM and SERVER\nSee tidegate upstreams drain --help", 2},
+	} {
+		code, stdout, stderr := tidegate(t, strings.Fields(c.line)...)
+		if code != c.code || !strings.Contains(stdout+stderr, c.says) {
+			t.Errorf("%s: code %d, says %q %q; want %q", c.line, code, stdout, stderr, c.says)
+		}
+	}
+}
+
+func TestDurations(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"7d": 7 * day, "1d12h": 36 * time.Hour, "90s": 90 * time.Second, "0d": 0, "250ms": 250 * time.Millisecond,
+	} {
+		var got length
+		if err := got.Set(text); err != nil || time.Duration(got) != want {
+			t.Errorf("%s: %v, error %v; want %v", text, time.Duration(got), err, want)
+		}
+	}
+	for _, text := range []string{"", "5", "d", "1w", "7d5", "999999d"} {
+		if err := new(length).Set(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+	for d, want := range map[time.Duration]string{7 * day: "7d", 3 * time.Second: "3s", time.Hour: "1h",
+		90 * time.Minute: "1h30m", 0: "0s"} {
+		if got := shortDuration(d); got != want {
+			t.Errorf("%v is %q, want %q", d, got, want)
+		}
+	}
+}
