@@ -143,32 +143,3 @@ func TestForgedDatagramsOfAPlayer(t *testing.T) {
 	w.Run(time.Second)
 	w.stillPlays(rakneter, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
 }
-
-// FuzzRelay gives any datagrams to a Relay with a player of each protocol. They come from both players, a stranger
-// and the upstream.
-func FuzzRelay(f *testing.F) {
-	for _, d := range captured(f, 2) {
-		f.Add(d)
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		w, riptider, rakneter := both(t, 1)
-		for i := 0; len(data) > 1; i++ {
-			n := min(1+int(data[0]), len(data))
-			d := data[1:n]
-			data = data[n:]
-			switch i % 4 {
-			case 0:
-				w.Inject(0, riptider.addr, listenerAddr, d)
-			case 1:
-				w.Inject(0, rakneter.addr, listenerAddr, d)
-			case 2:
-				w.Inject(0, playerAddr(9000), listenerAddr, d)
-			case 3:
-				w.Inject(0, serverAddr, upstreamSocketAddr(0), d)
-			}
-			w.Run(5 * time.Millisecond)
-		}
-		w.proxy.relay.Drain(w.Now())
-		w.await("drained", 10*time.Second, w.proxy.relay.Drained)
-	})
-}

@@ -268,7 +268,11 @@ func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram
 		s.Close()
 		return
 	}
-	if p.client.Down || !r.guard.mayPass(now, d, &p.meter, from, len(datagram)) {
+	if p.client.Down { // the session is ending
+		r.drops.add(now, dropped{stats.DropUnexpected, d, from, len(datagram), codec.ErrClosed})
+		return
+	}
+	if !r.guard.mayPass(now, d, &p.meter, from, len(datagram)) {
 		return
 	}
 	p.via = d.via(p.via)
@@ -293,6 +297,7 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 	p.refused = 0
 	datagram = p.preamble.heard(datagram)
 	if !p.upstream.Live() {
+		r.drops.add(now, dropped{stats.DropUnexpected, p.listener, p.server.Addr, len(datagram), codec.ErrClosed})
 		return
 	}
 	var err error

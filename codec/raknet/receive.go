@@ -24,6 +24,7 @@ func (c *Conn) Receive(now time.Time, datagram []byte) error {
 func (c *Conn) receive(now time.Time, datagram []byte) error {
 	at := now.Sub(c.start)
 	if isBareGoodbye(datagram) && c.phase == connected {
+		c.received++
 		c.hearGoodbye(at)
 		return nil
 	}
@@ -121,7 +122,8 @@ func (c *Conn) hear(now time.Duration, err error) error {
 	if c.sender.named {
 		c.keepalive.heardAt = now
 		c.doubtGoodbye(now, c.sender.ackedSent)
-	} else {
+	}
+	if err != nil || !c.sender.named {
 		c.receiver.dropped++
 	}
 	return err

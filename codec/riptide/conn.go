@@ -135,6 +135,9 @@ func (c *Conn) Stats() codec.Stats {
 	s := c.stats
 	s.RTT = c.rtt.smooth
 	s.Queued, s.Held = c.queued(), len(c.ticker.connect)
+	if c.state == closed { // nothing waits for an acknowledgement any more
+		s.Queued = c.data.bytes()
+	}
 	return s
 }
 

@@ -84,9 +84,9 @@ func (s *server) decide(server *format) {
 	s.takeOpener()
 }
 
-// takeOpener reports the key that opened the session, if the client is not of the last game.
+// takeOpener reports the key that opened the session, if the client is not of the last game. Before Admit it waits.
 func (s *server) takeOpener() {
-	if s.opener == nil {
+	if s.opener == nil || s.state != connected {
 		return
 	}
 	if s.mayBeLast() {

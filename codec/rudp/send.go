@@ -1,14 +1,14 @@
 package rudp
 
 import (
-	"errors"
+	"fmt"
 	"time"
 
 	"tidegate/codec"
 )
 
 // errEmpty refuses a message without payload. Joined with other messages it would be invisible.
-var errEmpty = errors.New("empty message")
+var errEmpty = fmt.Errorf("rudp: empty message: %w", codec.ErrMode)
 
 // Send queues a message for the packet of this period, or for a later one if that packet is full.
 func (c *Conn) Send(_ time.Time, m codec.Message) error {
