@@ -17,6 +17,7 @@ import (
 //  7. LossTolerant and WorldResetter, between inputs of an established Conn.
 //  8. Throttler, before each Transmit round of an established Conn.
 //  9. Redialer, after each input of a dialed Conn that is not connected yet.
+//  10. Leaver, when a client comes back from another port of its host.
 
 // PerLoop is a Protocol whose connections can share memory if a single loop has them all.
 type PerLoop interface {
@@ -158,4 +159,12 @@ type Confirmer interface {
 	Conn
 	// Confirm joins the server. It has no effect on a connection that is not tentative or has ended.
 	Confirm(now time.Time)
+}
+
+// Leaver is a Conn that does not believe its peer's goodbye at once, because the goodbye may be forged.
+type Leaver interface {
+	Conn
+	// Believe ends the connection if its peer has said goodbye, and reports whether it did. The caller has other evidence
+	// that the peer has left.
+	Believe(now time.Time) bool
 }

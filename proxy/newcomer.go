@@ -82,7 +82,7 @@ func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Sock
 	switch {
 	case err != nil:
 		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
-	case conn != nil && r.presence.has(d, conn):
+	case conn != nil && r.isPresent(now, d, w, from, conn):
 		r.sockets.refusePresent(now, d, w, s, from, datagram)
 	case conn == nil:
 	case full != nil || closed: // the protocol has no refusal
@@ -218,7 +218,7 @@ func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socke
 		r.drops.add(now, dropped{why, d, from, size, err})
 		return false
 	}
-	r.presence.add(&e.Value)
+	r.presence.add(&e.Value, from)
 	e.Value.trust.owe(from, size)
 	if w.asksFirst {
 		r.askFirst(now, e)

@@ -8,6 +8,7 @@ import (
 	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
+	sessions "tidegate/session"
 )
 
 // Presence finds the sessions of clients that name themselves as they join (codec.Identity). A second client of the
@@ -15,7 +16,13 @@ import (
 // lock is held only while a session begins or ends.
 type Presence struct {
 	mu       sync.Mutex
-	sessions map[presenceKey]SessionID
+	sessions map[presenceKey]present
+}
+
+// present is the session of a client, and its address.
+type present struct {
+	session SessionID
+	from    netip.AddrPort
 }
 
 type presenceKey struct {
@@ -32,18 +39,39 @@ func (d *listener) keyOf(conn codec.Conn) (k presenceKey, ok bool) {
 	return presenceKey{d.name, c.Identity()}, true
 }
 
-// has reports whether a client already plays from another address. A session whose client has left does not count.
-func (here *Presence) has(d *listener, conn codec.Conn) bool {
+// find returns the session that a new client's identity has. A session whose client has left does not count.
+func (here *Presence) find(d *listener, conn codec.Conn) (p present, ok bool) {
 	key, ok := d.keyOf(conn)
 	if !ok {
-		return false
+		return p, false
 	}
 	here.mu.Lock()
 	defer here.mu.Unlock()
-	return here.sessions[key] != 0
+	p, ok = here.sessions[key]
+	return p, ok
 }
 
-func (here *Presence) add(p *session) {
+// isPresent reports whether a new client already plays from another address. A goodbye of that session is believed if
+// the client has proved that it comes from the same host.
+func (r *Relay) isPresent(now time.Time, d *listener, w *protocolEntry, from netip.AddrPort, conn codec.Conn) bool {
+	known, ok := r.presence.find(d, conn)
+	if !ok {
+		return false
+	}
+	e := r.table.Get(sessions.Key{Listener: d.index, Client: known.from})
+	if e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() || w.proof != codec.ProvedAccept {
+		return true
+	}
+	old, ok := e.Value.client.Conn.(codec.Leaver)
+	if !ok || !old.Believe(now) {
+		return true
+	}
+	r.settle(now, e)
+	return false
+}
+
+// add records the session of a client that names itself.
+func (here *Presence) add(p *session, from netip.AddrPort) {
 	key, ok := p.listener.keyOf(p.client.Conn)
 	if !ok {
 		return
@@ -51,9 +79,9 @@ func (here *Presence) add(p *session) {
 	here.mu.Lock()
 	defer here.mu.Unlock()
 	if here.sessions == nil {
-		here.sessions = make(map[presenceKey]SessionID)
+		here.sessions = make(map[presenceKey]present)
 	}
-	here.sessions[key] = p.serial
+	here.sessions[key] = present{p.serial, from}
 }
 
 // remove forgets a session whose client has left, unless another session has taken its place. A second call does
@@ -65,7 +93,7 @@ func (here *Presence) remove(p *session) {
 	}
 	here.mu.Lock()
 	defer here.mu.Unlock()
-	if here.sessions[key] == p.serial {
+	if here.sessions[key].session == p.serial {
 		delete(here.sessions, key)
 	}
 }

@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
 	"tidegate/codec"
+	"tidegate/codec/codectest"
 	"tidegate/codec/raknet"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/proxy/stats"
@@ -50,8 +52,31 @@ func TestIdentityPlaysOnceOnAllLoops(t *testing.T) {
 	first.conn.Close(one.Now(), codec.Goodbye{})
 	one.await("the first has left", 5*time.Second, func() bool { return len(presence.sessions) == 0 })
 	two.connect(codec.Hello{Identity: 7})
-	if got := presence.sessions[presenceKey{"play", 7}]; got.shard(2) != 1 {
+	if got := presence.sessions[presenceKey{"play", 7}]; got.session.shard(2) != 1 {
 		t.Errorf("session %v has the identity, want one of the other Relay", got)
+	}
+}
+
+// TestClientReturnsAtOnceAfterItsGoodbye lets a client leave, and return at once with its GUID from another port. The
+// goodbye still waits for evidence then. A client of another host is no evidence, since the goodbye may be forged.
+func TestClientReturnsAtOnceAfterItsGoodbye(t *testing.T) {
+	w := newWorld(t, 1, simnet.Weather{Latency: 5 * time.Millisecond}, raknet6(), defaultRoute(raknet6()))
+	plays, leaves := w.connect(codec.Hello{Identity: 7}), w.connect(codec.Hello{Identity: 8})
+	w.Run(100 * time.Millisecond)
+	forged := codectest.Unhex(t, "84e80300 00 0008 15")
+	w.Inject(0, plays.addr, listenerAddr, forged)
+	w.Inject(0, leaves.addr, listenerAddr, forged)
+	leaves.deaf, leaves.mute, leaves.said = true, true, true
+	w.Run(20 * time.Millisecond)
+	again := w.joinFrom(netip.AddrPortFrom(leaves.addr.Addr(), 6000), codec.Hello{Identity: 8})
+	thief := w.join(codec.Hello{Identity: 7})
+	w.await("back", 200*time.Millisecond, func() bool { return again.find(codec.Connected) != nil })
+	w.await("refused", 200*time.Millisecond, thief.gone)
+	w.Run(believed)
+	w.stillPlays(plays, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
+	w.stillPlays(again, codec.Message{Payload: []byte{0x86}, Mode: codec.ReliableOrdered})
+	if n := w.proxy.relay.table.Len(); n != 2 {
+		t.Errorf("%d sessions, want 2", n)
 	}
 }
 

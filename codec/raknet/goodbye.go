@@ -67,3 +67,16 @@ func (c *Conn) doubtGoodbye(now, sentAt time.Duration) {
 func isBareGoodbye(datagram []byte) bool {
 	return len(datagram) == 1 && datagram[0] == idDisconnectionNotification
 }
+
+var _ codec.Leaver = (*Conn)(nil)
+
+// Believe implements codec.Leaver.
+func (c *Conn) Believe(time.Time) bool {
+	if !c.goodbye.heard || c.phase != connected {
+		return false
+	}
+	c.occupy()
+	c.recycle()
+	c.finish(codec.Closed)
+	return true
+}
