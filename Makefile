@@ -4,12 +4,13 @@ BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@latest
 FUZZTIME ?= 20s
 SMOKETIME ?= 15s
 HELM ?= $(GO) run helm.sh/helm/v3/cmd/helm@v3.18.4
+HUGO ?= CGO_ENABLED=0 $(GO) run github.com/gohugoio/hugo@v0.163.3
 VERSION ?= $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' internal/daemon/version.go)
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build test race fuzz fuzz-smoke bench bench-flood bench-compare bench-peers lint check demo interop chaos release chart
+.PHONY: help build test race fuzz fuzz-smoke bench bench-flood bench-compare bench-peers lint check demo interop chaos release chart site
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -115,3 +116,7 @@ release: ## build static binaries, Debian packages and their checksums into dist
 chart: ## check the Helm chart
 	$(HELM) lint packaging/helm/tidegate --set admin.token=0123456789abcdef
 	$(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,udpRoute.enabled=true,podMonitor.enabled=true
+
+site: ## make the documentation's site in dist/site, and check its links; the first time compiles Hugo for minutes
+	$(HUGO) --source packaging/site --destination $(CURDIR)/dist/site --cleanDestinationDir
+	TIDEGATE_SITE=$(CURDIR)/dist/site $(GO) test -count 1 -run TestSite ./packaging

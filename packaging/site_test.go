@@ -1,0 +1,120 @@
+package packaging
+
+import (
+	"encoding/json"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestSiteLayoutsAskNoOthers checks that the layouts of the documentation's site load nothing from other servers.
+func TestSiteLayoutsAskNoOthers(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir("site", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(file) == ".toml" {
+			return err
+		}
+		files++
+		b, err := os.ReadFile(file)
+		for _, way := range []string{"http:", "https:", "//cdn", "@import", "fetch(", "XMLHttpRequest", "WebSocket"} {
+			if strings.Contains(string(b), way) {
+				t.Errorf("%s has %s", file, way)
+			}
+		}
+		return err
+	})
+	if err != nil || files < 5 {
+		t.Errorf("%d files, %v", files, err)
+	}
+}
+
+var (
+	reference = regexp.MustCompile(`<(\w+)[^>]*?\s(?:href|src|srcset)=(?:"([^"]*)"|([^\s>"]+))`)
+	anchor    = regexp.MustCompile(`\sid=(?:"([^"]*)"|([^\s>"]+))`)
+)
+
+// TestSite checks the site that make site has made in TIDEGATE_SITE: every link and its anchor lead somewhere, only
+// links that a reader follows lead to other servers, and the search knows every page.
+func TestSite(t *testing.T) {
+	root := os.Getenv("TIDEGATE_SITE")
+	if root == "" {
+		t.Skip("make site runs this test")
+	}
+	pages := make(map[string]string)
+	err := filepath.WalkDir(root, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(file) != ".html" {
+			return err
+		}
+		b, err := os.ReadFile(file)
+		name, _ := filepath.Rel(root, file)
+		pages[filepath.ToSlash(name)] = string(b)
+		return err
+	})
+	if err != nil || len(pages) < 30 {
+		t.Fatalf("%d pages, %v", len(pages), err)
+	}
+	for name, text := range pages {
+		for _, found := range reference.FindAllStringSubmatch(text, -1) {
+			if fault := followed(root, pages, name, found[1], found[2]+found[3]); fault != "" {
+				t.Errorf("%s: %s", name, fault)
+			}
+		}
+	}
+	b, err := os.ReadFile(filepath.Join(root, "search-index.js"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var index []struct{ Title, Link, Text string }
+	data := strings.TrimPrefix(strings.TrimSpace(string(b)), "window.searchIndex = ")
+	if err := json.Unmarshal([]byte(data), &index); err != nil {
+		t.Fatal(err)
+	}
+	known := make(map[string]bool)
+	for _, entry := range index {
+		fault := followed(root, pages, "index.html", "a", entry.Link)
+		if fault != "" || entry.Title == "" || entry.Text == "" {
+			t.Errorf("search: %+v: %s", entry.Link, fault)
+		}
+		page, _, _ := strings.Cut(entry.Link, "#")
+		known[page] = true
+	}
+	for name := range pages {
+		if !known[name] {
+			t.Errorf("the search does not know %s", name)
+		}
+	}
+}
+
+// followed follows a reference of a page and returns its fault.
+func followed(root string, pages map[string]string, from, tag, to string) string {
+	u, err := url.Parse(to)
+	switch {
+	case err != nil:
+		return err.Error()
+	case u.Scheme == "data" || tag == "a" && u.Host != "":
+		return ""
+	case u.Scheme != "" || u.Host != "":
+		return "<" + tag + "> loads " + to
+	}
+	target := from
+	if u.Path != "" {
+		target = path.Join(path.Dir(from), u.Path)
+	}
+	if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(target))); err != nil {
+		return to + " is not there"
+	}
+	if u.Fragment == "" {
+		return ""
+	}
+	for _, found := range anchor.FindAllStringSubmatch(pages[target], -1) {
+		if found[1]+found[2] == u.Fragment {
+			return ""
+		}
+	}
+	return to + " has no such heading"
+}
