@@ -80,6 +80,7 @@ func (r *Relay) InputDrained() {
 type known struct {
 	gate    *shield.Gate // before the listeners' sockets; nil: none
 	changes uint64       // number of changes of the known clients
+	count   int          // of known clients
 }
 
 // add notes that a client of a listener is no longer a stranger. Where no filter sees the client's own address, it
@@ -89,6 +90,7 @@ func (k *known) add(d *listener, client netip.AddrPort) {
 		return
 	}
 	k.changes++
+	k.count++
 	k.gate.Know(client, d.port)
 }
 
@@ -98,16 +100,8 @@ func (k *known) remove(d *listener, client netip.AddrPort) {
 		return
 	}
 	k.changes++
+	k.count--
 	k.gate.Forget(client, d.port)
-}
-
-// eachKnown calls f for each client that has a session and has answered. Such a client is no stranger.
-func (t sessionTable) eachKnown(f func(client netip.AddrPort)) {
-	for e := range t.All {
-		if e.Value.isKnown() {
-			f(e.Key.Client)
-		}
-	}
 }
 
 // shed drops a stranger's datagram because the loop is overloaded. The first of many is logged as any drop is. The

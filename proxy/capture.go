@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net/netip"
 	"time"
+
+	"tidegate/proxy/stats"
 )
 
 // Errors of a capture.
@@ -64,10 +66,12 @@ func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch)
 	}
 	defer s.release(spools)
 	for i, l := range s.loops {
-		if err := l.consult(ctx, func(r *Relay, now time.Time) {
+		if err := l.consult(ctx, stats.WorkCapture, func(r *Relay, now time.Time) {
 			r.sockets.tapInto(now, r.table, spools[i])
-			r.offload.recallWatched(r.table)
 		}); err != nil {
+			return err
+		}
+		if err := l.walk(ctx, stats.WorkCapture, (*Relay).recallWatched); err != nil {
 			return err
 		}
 	}
@@ -105,7 +109,7 @@ func (s *Server) mayCapture(ctx context.Context, f *CaptureFilter) error {
 // release makes the loops release spools, also a spool that a loop does not have yet.
 func (s *Server) release(spools []*spool) {
 	for i, l := range s.loops {
-		l.post(func(r *Relay, _ time.Time) { r.sockets.untap(spools[i]) })
+		l.post(stats.WorkCapture, func(r *Relay, _ time.Time) { r.sockets.untap(spools[i]) })
 	}
 }
 

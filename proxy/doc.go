@@ -17,6 +17,7 @@
 //
 //   - settings.go, names.go, mode.go, transport.go, locals.go: Settings, and the meaning of their values
 //   - server.go, loop.go, clock.go: loops, and their time
+//   - walk.go: work on all sessions, a slice in each turn
 //   - reload.go, inherit.go, handover.go, drain.go: new settings, sockets from a predecessor and for a successor,
 //     the end
 //   - roster.go, upstreams.go, serial.go: requests and changes by operators

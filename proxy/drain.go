@@ -18,7 +18,7 @@ func (r *Relay) DrainBy(now, at time.Time) {
 // Drain refuses all new clients, and says goodbye to every client and upstream. Drained reports when that is done.
 func (r *Relay) Drain(now time.Time) { r.DrainBy(now, now) }
 
-// drainDue says goodbye to all sessions when the time has come.
+// drainDue says goodbye to all sessions when the time has come, over some turns.
 func (r *Relay) drainDue(now time.Time) {
 	if !r.draining || r.farewell || now.Before(r.drainBy) {
 		return
@@ -27,9 +27,10 @@ func (r *Relay) drainDue(now time.Time) {
 	r.journal.settle(now)
 	r.pingers = nil
 	r.closeCheckers(now)
-	for e := range r.table.All {
+	r.walk(now, func(r *Relay, now time.Time, e *entry) int {
 		r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped})
-	}
+		return acted
+	}, nil)
 }
 
 // Drained reports whether the Relay drains and has no session left. A session leaves when its goodbyes are finished

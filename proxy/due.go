@@ -6,6 +6,9 @@ import (
 	"tidegate/codec"
 )
 
+// mostDue bounds the sessions whose deadlines one turn handles. The next turn handles the others.
+const mostDue = 1024
+
 // Advance runs due work, and begins another turn.
 func (r *Relay) Advance(now time.Time) {
 	r.drops.turn = 0
@@ -17,7 +20,11 @@ func (r *Relay) Advance(now time.Time) {
 	for _, c := range r.checkers {
 		c.advance(now, r)
 	}
-	for e := r.table.Due(now); e != nil; e = r.table.Due(now) {
+	for n := 0; n < mostDue; n++ {
+		e := r.table.Due(now)
+		if e == nil {
+			break
+		}
 		p := &e.Value
 		if p.isRelayed() {
 			r.expireRelayed(now, e)
@@ -36,6 +43,7 @@ func (r *Relay) Advance(now time.Time) {
 		r.holdDue(now, e)
 		r.expire(now, e)
 	}
+	r.walkOn(now)
 	r.attend(now)
 	r.closing.advance(now, r)
 }
@@ -77,6 +85,7 @@ func (r *Relay) NextTimeout() time.Time {
 		next = codec.Earliest(next, p.due)
 	}
 	next = codec.Earliest(next, r.closing.due)
+	next = codec.Earliest(next, r.walks.due)
 	next = codec.Earliest(next, r.waiting.due())
 	next = codec.Earliest(next, r.journal.lines.due)
 	return codec.Earliest(next, r.paths.blockedUntil())

@@ -21,8 +21,9 @@ type Figures struct {
 	ToClients   stats.Samples
 	ToUpstreams stats.Samples
 	Rules       []RuleCount
-	Bans        int             // bans in force, and past bans that are still remembered
-	Turns       stats.Histogram // durations of loops' turns, one in 16 counted
+	Bans        int              // bans in force, and past bans that are still remembered
+	Turns       stats.Histogram  // durations of loops' turns, one in 16 counted
+	Longest     []stats.LongTurn // by loop, of the last minute or two
 	Draining    bool
 	Kernel      stats.KernelFigures
 }
@@ -47,6 +48,7 @@ func (f *Figures) add(o *Figures) {
 	f.ToClients.Add(&o.ToClients)
 	f.ToUpstreams.Add(&o.ToUpstreams)
 	f.Turns.Add(&o.Turns)
+	f.Longest = append(f.Longest, o.Longest...)
 	f.Rules = addCounts(f.Rules, o.Rules)
 	f.Draining = f.Draining || o.Draining
 }
@@ -57,10 +59,11 @@ func (s *Server) Figures(ctx context.Context) (Figures, error) {
 	all := Figures{Bans: s.options.Bans.Len()}
 	for _, l := range s.loops {
 		var one Figures
-		err := l.consult(ctx, func(r *Relay, _ time.Time) {
+		err := l.consult(ctx, stats.WorkFigures, func(r *Relay, now time.Time) {
 			one = r.Figures()
 			one.Sockets = []netio.Stats{l.sockets()}
 			one.Turns = l.turns.Histogram
+			one.Longest = []stats.LongTurn{l.turns.Longest(now)}
 		})
 		if err != nil {
 			return Figures{}, err

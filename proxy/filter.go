@@ -32,17 +32,23 @@ type RuleCount struct {
 	Matches uint64
 }
 
-// Filter replaces the rules. It ends sessions of clients that the new rules drop.
+// Filter replaces the rules. It ends sessions of clients that the new rules drop, over some turns.
 func (r *Relay) Filter(now time.Time, set *filter.Set) {
 	f := &r.guard.filters
 	f.set = set
 	f.sources = f.sources.renamed(set.SourceNames())
 	f.messages = f.messages.renamed(set.MessageNames())
-	for e := range r.table.All {
-		if !e.Value.isEnding() && !r.guard.mayStay(e.Value.listener, e.Key.Client.Addr()) {
-			r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
-		}
+	if len(f.sources.names) > 0 {
+		r.rulesEnforced.begin(r, now, (*Relay).enforceRules)
 	}
+}
+
+func (r *Relay) enforceRules(now time.Time, e *entry) int {
+	if e.Value.isEnding() || r.guard.mayStay(e.Value.listener, e.Key.Client.Addr()) {
+		return looked
+	}
+	r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
+	return acted
 }
 
 // ruleCounts returns the counts of all rules, with rules about sources first.
@@ -130,7 +136,7 @@ func (h *ruleHits) list(to []RuleCount, kind string) []RuleCount {
 // Filter replaces the rules in every loop. When it returns, they are in force. It is safe for concurrent use.
 func (s *Server) Filter(set *filter.Set) {
 	for _, l := range s.loops {
-		l.ask(func(r *Relay, now time.Time) { r.Filter(now, set) })
+		l.ask(stats.WorkRules, func(r *Relay, now time.Time) { r.Filter(now, set) })
 	}
 }
 

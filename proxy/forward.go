@@ -131,21 +131,24 @@ func (o *offload) recall(e *entry) {
 	p.shortcut = nil
 }
 
-// recallAll recalls all sessions.
-func (o *offload) recallAll(t sessionTable) {
-	for e := range t.All {
-		o.recall(e)
-		e.Value.refusedAt = 0
+// recall ends the forwarding of a session, which may be forwarded again.
+func (r *Relay) recall(_ time.Time, e *entry) int {
+	cost := looked
+	if e.Value.shortcut != nil {
+		cost = acted
 	}
+	r.offload.recall(e)
+	e.Value.refusedAt = 0
+	return cost
 }
 
-// recallWatched recalls the sessions that a capture watches.
-func (o *offload) recallWatched(t sessionTable) {
-	for e := range t.All {
-		if o.watches(e) {
-			o.recall(e)
-		}
+// recallWatched ends the forwarding of a session that a capture watches.
+func (r *Relay) recallWatched(_ time.Time, e *entry) int {
+	if e.Value.shortcut == nil || !r.offload.watches(e) {
+		return looked
 	}
+	r.offload.recall(e)
+	return acted
 }
 
 // review copies the Forwarder's figures of a session into the session. The Relay's own counters do not include them.

@@ -144,7 +144,7 @@ func TestForwardingEnds(t *testing.T) {
 			p.relay.EnforceBans(p.now)
 		}},
 		{"kick", func(p *plainRelay) {
-			if err := p.relay.kick(p.now, p.relay.Snapshot(p.now).Sessions[0].ID, ""); err != nil {
+			if err := kick(p.relay, p.now, p.relay.Snapshot(p.now).Sessions[0].ID, ""); err != nil {
 				p.t.Fatal(err)
 			}
 		}},

@@ -15,6 +15,7 @@ import (
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -156,7 +157,7 @@ func (b *besieged) blind() (see func()) {
 	sighted := make(chan struct{})
 	for _, l := range b.loops {
 		stands := make(chan struct{})
-		l.post(func(*Relay, time.Time) {
+		l.post(stats.WorkKernel, func(*Relay, time.Time) {
 			close(stands)
 			<-sighted
 		})
@@ -281,7 +282,7 @@ func TestPlayersPassThinnedStrangers(t *testing.T) {
 	l := b.loops[0]
 	thin := func(times int) {
 		for range times {
-			l.ask(func(r *Relay, now time.Time) {
+			l.ask(stats.WorkKernel, func(r *Relay, now time.Time) {
 				r.backlog = backlog{tells: true, read: someBacklog + 1}
 				l.sampler.changed = time.Time{}
 				l.sampler.turn(now, r)
@@ -298,7 +299,7 @@ func TestPlayersPassThinnedStrangers(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("one of %d strangers passes after all is calm", one)
 		}
-		l.ask(func(_ *Relay, now time.Time) {
+		l.ask(stats.WorkKernel, func(_ *Relay, now time.Time) {
 			before := now.Add(-thinCalm)
 			l.sampler.changed, l.sampler.behind, l.sampler.looked = before, before, before
 			one = l.sampler.one

@@ -23,7 +23,7 @@ type guard struct {
 	limits   limits
 	seen     *ratelimit.SeenFilter // sources that asked for a session while the guard was crowded
 
-	all       node // counts of all sessions
+	all, none node // counts of all sessions; of none
 	addresses map[netip.Addr]*node
 	networks  map[netip.Prefix]*node
 }
@@ -170,11 +170,13 @@ func (r *Relay) banSource(now time.Time, e *entry, why string) {
 	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: reason})
 }
 
-// EnforceBans ends the sessions of clients that were banned after they joined.
-func (r *Relay) EnforceBans(now time.Time) {
-	for e := range r.table.All {
-		if !e.Value.isEnding() && r.guard.bans.Find(now, e.Key.Client.Addr()) != nil {
-			r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
-		}
+// EnforceBans ends the sessions of clients that were banned after they joined, over some turns.
+func (r *Relay) EnforceBans(now time.Time) { r.bansEnforced.begin(r, now, (*Relay).enforceBan) }
+
+func (r *Relay) enforceBan(now time.Time, e *entry) int {
+	if e.Value.isEnding() || r.guard.bans.Find(now, e.Key.Client.Addr()) == nil {
+		return looked
 	}
+	r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
+	return acted
 }

@@ -1,22 +1,19 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"math"
-	"net/netip"
 	"os"
 	"slices"
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 // ErrNoHandover reports a backend whose sockets cannot go to another process.
 var ErrNoHandover = errors.New("only the epoll backend can hand sockets over")
-
-// partBatch is how many sessions get their own socket in one turn of a loop. That takes about 2 ms.
-const partBatch = 128
 
 // Files returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited. They include
 // removed listeners, since their sessions still hold the addresses. The caller closes the files.
@@ -26,7 +23,7 @@ func (s *Server) Files() (files []*os.File, err error) {
 	attended := make(map[place]bool)
 	for _, l := range s.loops {
 		var own []*os.File
-		if !l.ask(func(r *Relay, _ time.Time) { own, err = r.files(attended) }) {
+		if !l.ask(stats.WorkHandover, func(r *Relay, _ time.Time) { own, err = r.files(attended) }) {
 			err = ErrEnded
 		}
 		files = append(files, own...)
@@ -74,20 +71,19 @@ func (r *Relay) files(attended map[place]bool) (files []*os.File, err error) {
 func (s *Server) HandOver(grace time.Duration) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	for _, l := range s.loops {
-		for more := true; more; {
-			var err error
-			if !l.ask(func(r *Relay, _ time.Time) { more, err = r.part(l, partBatch) }) {
-				return ErrEnded
-			}
-			if err != nil {
-				return fmt.Errorf("part sessions: %w", err)
-			}
+	youngest := make([]SessionID, len(s.loops)) // the youngest session with its own socket
+	for i, l := range s.loops {
+		var err error
+		if l.walk(context.Background(), stats.WorkHandover, parting(l, &youngest[i], &err)) != nil {
+			return ErrEnded
+		}
+		if err != nil {
+			return fmt.Errorf("part sessions: %w", err)
 		}
 	}
-	for _, l := range s.loops {
+	for i, l := range s.loops {
 		var err error
-		if !l.ask(func(r *Relay, now time.Time) { err = r.leave(now, l, grace) }) {
+		if !l.ask(stats.WorkHandover, func(r *Relay, now time.Time) { err = r.leave(now, l, youngest[i], grace) }) {
 			err = ErrEnded
 		}
 		if err != nil {
@@ -98,36 +94,51 @@ func (s *Server) HandOver(grace time.Duration) error {
 	return nil
 }
 
-// part gives up to n sessions on a listener's socket their own socket, and reports whether there are more.
-func (r *Relay) part(h netio.Handler, n int) (more bool, err error) {
+// parting returns a visit that gives a session its own socket, and notes its ID. An error ends the walk.
+func parting(h netio.Handler, youngest *SessionID, failed *error) visit {
+	return func(r *Relay, _ time.Time, e *entry) int {
+		did, err := r.part(h, e)
+		if err != nil {
+			*failed = err
+			return enough
+		}
+		if *youngest = e.Value.serial; did {
+			return parted
+		}
+		return looked
+	}
+}
+
+// part gives a session on a listener's socket its own socket. It reports false if the session has one.
+func (r *Relay) part(h netio.Handler, e *entry) (did bool, err error) {
 	sockets, ok := r.sockets.untapped().(netio.Handover)
 	if !ok {
 		return false, ErrNoHandover
 	}
-	own := func(d *listener, face *netio.Socket, client netip.AddrPort) {
-		if netio.ListenerOf(*face) != d.socket || more || err != nil {
-			return // a stream, or done already
-		}
-		if n--; n < 0 {
-			more = true
-			return
-		}
-		var fresh netio.Socket
-		if fresh, err = sockets.ConnectPeer(*face, client, h); err == nil {
-			*face = fresh
-		}
+	p := &e.Value
+	if netio.ListenerOf(p.face) != p.listener.socket {
+		return false, nil // a stream, or done already
 	}
-	for e := range r.table.All {
-		own(e.Value.listener, &e.Value.face, e.Value.via.to(e.Key.Client))
+	fresh, err := sockets.ConnectPeer(p.face, p.via.to(e.Key.Client), h)
+	if err == nil {
+		p.face = fresh
 	}
-	return more, err
+	return true, err
 }
 
-// leave gives the sessions that came meanwhile their own sockets, stops reading the listeners' sockets, and lets the
-// sessions end.
-func (r *Relay) leave(now time.Time, h netio.Handler, grace time.Duration) error {
-	if _, err := r.part(h, math.MaxInt); err != nil {
-		return err
+// leave gives the sessions that are younger than another their own sockets, stops reading the listeners' sockets, and
+// lets the sessions end.
+func (r *Relay) leave(now time.Time, h netio.Handler, youngest SessionID, grace time.Duration) error {
+	if _, ok := r.sockets.untapped().(netio.Handover); !ok {
+		return ErrNoHandover
+	}
+	for e := range r.table.Backward {
+		if e.Value.serial <= youngest {
+			break
+		}
+		if _, err := r.part(h, e); err != nil {
+			return err
+		}
 	}
 	for _, d := range slices.Concat(r.listeners, r.retired.list) {
 		r.sockets.untapped().(netio.Handover).StopReceiving(d.socket)

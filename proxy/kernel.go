@@ -11,6 +11,7 @@ import (
 	"tidegate/internal/kernel/flow"
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 // Kernel has the features of the operating system's kernel that a Server uses. The zero value uses none.
@@ -144,7 +145,7 @@ func (s *Server) shieldLoops() error {
 func (s *Server) reloadKernel() {
 	for _, l := range s.loops {
 		var err error
-		l.ask(func(r *Relay, _ time.Time) { err = s.shieldLoop(r) })
+		l.ask(stats.WorkKernel, func(r *Relay, _ time.Time) { err = s.shieldLoop(r) })
 		if err != nil {
 			s.options.Log.Warn().Err(err).Msg("a listener is without the kernel's filter")
 		}

@@ -18,15 +18,22 @@ type loop struct {
 	clock   clock
 	turns   stats.Turns
 	sampler *strangerSampler // nil: none
-	mailbox chan func(*Relay, time.Time)
+	lapped  time.Time        // when the last part of this turn ended
+	mailbox chan command
 	done    chan struct{} // closed when run has returned
 	dropped uint64        // the last reported netio.Stats.KernelDrops
+}
+
+// command is work that another goroutine asks of a loop.
+type command struct {
+	work stats.Work
+	do   func(*Relay, time.Time)
 }
 
 func newLoop(relay *Relay, poller netio.Poller) *loop {
 	return &loop{
 		relay: relay, poller: poller, clock: newClock(time.Now),
-		mailbox: make(chan func(*Relay, time.Time), 16), done: make(chan struct{}),
+		mailbox: make(chan command, 16), done: make(chan struct{}),
 	}
 }
 
@@ -51,21 +58,35 @@ func (l *loop) turn() error {
 	}
 	l.stood(l.clock.wake(deadline))
 	began := l.clock.now
+	l.lapped = began
 	l.poller.Receive(l.handler())
-	l.AfterRead()
+	l.lap(stats.WorkReceive)
 	l.readMail()
 	l.relay.Advance(l.clock.due())
+	l.lap(stats.WorkDue)
 	l.relay.Flush(l.clock.now)
+	l.lap(stats.WorkWrite)
 	l.poller.Flush()
-	l.AfterRead()
+	l.lap(stats.WorkSend)
 	if l.relay.paths.paced() {
 		l.relay.paths.sent(l.clock.now)
 	}
 	if l.sampler != nil {
 		l.sampler.turn(l.clock.now, l.relay)
+		l.lap(stats.WorkSample)
 	}
-	l.turns.End(l.clock.now.Sub(began))
+	l.turns.End(l.clock.now, l.clock.now.Sub(began))
 	return nil
+}
+
+// lap looks at the clock after a part of a turn, and counts the part's time.
+func (l *loop) lap(w stats.Work) {
+	l.stood(l.clock.look())
+	l.turns.Part(w, l.clock.now.Sub(l.lapped))
+	l.lapped = l.clock.now
+	if l.relay.sockets.tap != nil {
+		l.relay.sockets.tap.now = l.clock.now
+	}
 }
 
 // next returns the earliest deadline; zero means never.
@@ -88,12 +109,7 @@ func (l *loop) sockets() netio.Stats {
 }
 
 // AfterRead implements netio.ReadNotifier.
-func (l *loop) AfterRead() {
-	l.stood(l.clock.look())
-	if l.relay.sockets.tap != nil {
-		l.relay.sockets.tap.now = l.clock.now
-	}
-}
+func (l *loop) AfterRead() { l.lap(stats.WorkReceive) }
 
 // stood tells the Relay of a pause, if there was one.
 func (l *loop) stood(pause time.Duration) {
@@ -139,9 +155,9 @@ func (l *loop) Failed(s netio.Socket, err error) { l.relay.Failed(l.clock.now, s
 
 // post makes the loop call f on its own goroutine, between batches. It returns false if the loop has ended. It is
 // safe for concurrent use.
-func (l *loop) post(f func(*Relay, time.Time)) bool {
+func (l *loop) post(w stats.Work, f func(*Relay, time.Time)) bool {
 	select {
-	case l.mailbox <- f:
+	case l.mailbox <- command{w, f}:
 		l.poller.Wake()
 		return true
 	case <-l.done:
@@ -150,52 +166,36 @@ func (l *loop) post(f func(*Relay, time.Time)) bool {
 }
 
 // ask posts f and waits until f has been called or the loop has ended. It reports whether f was called.
-func (l *loop) ask(f func(*Relay, time.Time)) bool {
-	called := make(chan struct{})
-	if !l.post(func(r *Relay, now time.Time) {
-		f(r, now)
-		close(called)
-	}) {
-		return false
-	}
-	select {
-	case <-called:
-		return true
-	case <-l.done:
-		return isClosed(called) // f may have ended the loop
-	}
-}
-
-func isClosed(c chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
+func (l *loop) ask(w stats.Work, f func(*Relay, time.Time)) bool {
+	return l.consult(context.Background(), w, f) == nil
 }
 
 // consult is ask with a limit: it waits until ctx is done. The caller must not use f after an error, since the loop
 // may call it later.
-func (l *loop) consult(ctx context.Context, f func(*Relay, time.Time)) error {
+func (l *loop) consult(ctx context.Context, w stats.Work, f func(*Relay, time.Time)) error {
 	called := make(chan struct{})
-	command := func(r *Relay, now time.Time) {
+	do := func(r *Relay, now time.Time) {
 		f(r, now)
 		close(called)
 	}
 	select {
-	case l.mailbox <- command:
+	case l.mailbox <- command{w, do}:
 		l.poller.Wake()
 	case <-l.done:
 		return ErrStopped
 	case <-ctx.Done():
 		return fmt.Errorf("%w: a loop does not answer", ctx.Err())
 	}
+	return l.await(ctx, called)
+}
+
+// await waits until the loop closes a channel, or ends, or ctx is done.
+func (l *loop) await(ctx context.Context, closes <-chan struct{}) error {
 	select {
-	case <-called:
+	case <-closes:
 		return nil
 	case <-l.done:
-		if isClosed(called) {
+		if isClosed(closes) { // the command may have ended the loop
 			return nil
 		}
 		return ErrStopped
@@ -204,11 +204,21 @@ func (l *loop) consult(ctx context.Context, f func(*Relay, time.Time)) error {
 	}
 }
 
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
 func (l *loop) readMail() {
 	for {
 		select {
-		case f := <-l.mailbox:
-			f(l.relay, l.clock.now)
+		case c := <-l.mailbox:
+			c.do(l.relay, l.clock.now)
+			l.lap(c.work)
 		default:
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 // wakeless is the poller of a loop that needs no waking.
@@ -19,13 +20,13 @@ func TestLoopAnswersWithItsEnd(t *testing.T) {
 		l := newLoop(nil, wakeless{})
 		go func() {
 			f := <-l.mailbox
-			f(nil, time.Time{})
+			f.do(nil, time.Time{})
 			close(l.done)
 		}()
-		if !l.ask(func(*Relay, time.Time) {}) {
+		if !l.ask(stats.WorkList, func(*Relay, time.Time) {}) {
 			t.Fatal("the loop has not been asked")
 		}
-		if err := l.consult(t.Context(), func(*Relay, time.Time) {}); !errors.Is(err, ErrStopped) {
+		if err := l.consult(t.Context(), stats.WorkList, func(*Relay, time.Time) {}); !errors.Is(err, ErrStopped) {
 			t.Fatalf("a loop that has ended says %v", err)
 		}
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"net/netip"
+	"time"
 
 	"tidegate/ratelimit"
 )
@@ -26,11 +27,20 @@ func (g *guard) at(m *meter, s ratelimit.Scope) *node {
 	case ratelimit.PerSession:
 		return &m.own
 	case ratelimit.PerAddress:
-		return m.address
+		return g.orNone(m.address)
 	case ratelimit.PerNetwork:
-		return m.network
+		return g.orNone(m.network)
 	}
 	return &g.all
+}
+
+// orNone returns a node, or one without traffic for a session that is not enrolled since the limits have changed.
+func (g *guard) orNone(n *node) *node {
+	if n == nil {
+		g.none = node{sessions: 1}
+		return &g.none
+	}
+	return n
 }
 
 // enroll counts a session at its address and its network.
@@ -53,18 +63,28 @@ func (g *guard) discharge(m *meter, from netip.Addr) {
 	}
 }
 
-// enrollAnew counts all sessions again, after the limits have changed.
-func (g *guard) enrollAnew() {
-	g.all, g.addresses, g.networks = node{}, make(map[netip.Addr]*node), make(map[netip.Prefix]*node)
-	for e := range g.table.All {
-		m := &e.Value.meter
-		m.address, m.network = nil, nil
-		if !e.Value.isRelayed() {
-			e.Value.choked = false
-		}
-		g.all.queued += m.own.queued
-		g.enroll(m, e.Key.Client.Addr())
+// begin begins to count anew, after the limits have changed. Each session must be enrolled again. Until then it
+// counts at its old nodes, or at none.
+func (g *guard) begin() {
+	g.all.buckets = node{}.buckets
+	g.addresses, g.networks = make(map[netip.Addr]*node), make(map[netip.Prefix]*node)
+}
+
+// enrollAgain counts a session at its address and its network, after the limits have changed.
+func (r *Relay) enrollAgain(_ time.Time, e *entry) int {
+	g, m, from := &r.guard, &e.Value.meter, e.Key.Client.Addr()
+	if !e.Value.isRelayed() {
+		e.Value.choked = false
 	}
+	switch {
+	case !g.limits.shared:
+		m.address, m.network = nil, nil
+		return looked
+	case m.address == nil || g.addresses[from.Unmap()] != m.address:
+		m.address = join(g.addresses, from.Unmap(), m)
+		m.network = join(g.networks, g.settings.Networks.Of(from), m)
+	}
+	return copied
 }
 
 func join[K comparable](nodes map[K]*node, k K, m *meter) *node {
@@ -80,7 +100,7 @@ func join[K comparable](nodes map[K]*node, k K, m *meter) *node {
 
 func leave[K comparable](nodes map[K]*node, k K, n *node, m *meter) {
 	n.queued -= m.own.queued
-	if n.sessions--; n.sessions == 0 {
+	if n.sessions--; n.sessions == 0 && nodes[k] == n { // the limits may have changed since
 		delete(nodes, k)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 )
 
 // ErrNotMovable reports a session that is not established, is moving already, or is relayed. The state of a relayed
@@ -20,13 +21,7 @@ var ErrNotMovable = errors.New("session cannot be moved")
 // acknowledged, and the new server gets the later ones. A server that refuses the session counts as lost, and the
 // Relay tries others.
 func (s *Server) Transfer(ctx context.Context, id SessionID, to netip.AddrPort) error {
-	return s.atHome(ctx, id, func(r *Relay, now time.Time) error {
-		e := r.table.find(id)
-		if e == nil {
-			return ErrNoSession
-		}
-		return r.move(now, e, to)
-	})
+	return s.atHome(ctx, id, func(r *Relay, now time.Time, e *entry) error { return r.move(now, e, to) })
 }
 
 // TransferServer moves all sessions of a server to other servers, as the upstream balances new sessions. It drains
@@ -40,22 +35,28 @@ func (s *Server) TransferServer(ctx context.Context, upstreamName string, from n
 		return 0, err
 	}
 	for _, l := range s.loops {
-		err = errors.Join(err, l.consult(ctx, func(r *Relay, now time.Time) { moved += r.moveAll(now, pool, from) }))
+		n := 0
+		if failed := l.walk(ctx, stats.WorkMove, moving(pool, from, &n)); failed != nil {
+			err = errors.Join(err, failed)
+			continue // the loop may still count
+		}
+		moved += n
 	}
 	return moved, err
 }
 
-func (r *Relay) moveAll(now time.Time, pool *upstream.Pool, from netip.AddrPort) (moved int) {
-	for e := range r.table.All {
+// moving returns a visit that moves the sessions of a server, and counts them.
+func moving(pool *upstream.Pool, from netip.AddrPort, moved *int) visit {
+	return func(r *Relay, now time.Time, e *entry) int {
 		p := &e.Value
 		if p.server == nil || p.server.Addr != from || p.route.pool != pool {
-			continue
+			return looked
 		}
 		if r.move(now, e, netip.AddrPort{}) == nil {
-			moved++
+			*moved++
 		}
+		return acted
 	}
-	return moved
 }
 
 // move begins to move a session to a server. The zero address means any server.

@@ -126,7 +126,7 @@ func TestMoveAll(t *testing.T) {
 	}
 	pool := s.proxy.relay.pools.Get("arena")
 	_ = pool.Drain(s.Now(), serverAddr, true)
-	if n := s.proxy.relay.moveAll(s.Now(), pool, serverAddr); n != 5 {
+	if n := moveAll(s.proxy.relay, s.Now(), pool, serverAddr); n != 5 {
 		t.Errorf("%d are moved, want 5", n)
 	}
 	s.Run(3 * time.Second)
@@ -293,7 +293,7 @@ func TestMoveToAnEmptyServer(t *testing.T) {
 	o.pass(believed)
 	_ = pool.Drain(o.Now(), serverAddr, true)
 	_ = pool.Drain(o.Now(), secondAddr, false)
-	if n := o.proxy.relay.moveAll(o.Now(), pool, serverAddr); n != len(o.players) {
+	if n := moveAll(o.proxy.relay, o.Now(), pool, serverAddr); n != len(o.players) {
 		t.Fatalf("%d are moved, want %d", n, len(o.players))
 	}
 	o.pass(8 * time.Second)

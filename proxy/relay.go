@@ -72,6 +72,9 @@ type Relay struct {
 	draining   bool      // no new clients
 	drainBy    time.Time // when remaining sessions get their goodbyes, while draining
 	farewell   bool      // the goodbyes have been sent
+
+	walks                       walks
+	bansEnforced, rulesEnforced rounds
 }
 
 // route is a Route with the state that a Relay needs for it.
@@ -126,6 +129,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
+		walks:      walks{left: turnSlice},
 	}
 	if o.Places != nil {
 		r.table.Share(o.Places)
@@ -160,7 +164,8 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.offload.rate, r.guard.settings = s.flowRate(), s
 	r.sockets.unproved = &s.Unproved
 	r.guard.limits = newLimits(s.Bounds, r.identities.next)
-	r.guard.enrollAnew()
+	r.guard.begin()
+	r.walk(now, (*Relay).enrollAgain, nil)
 	r.locals = make(locals)
 	oldRoutes, oldListeners := r.routes, slices.Concat(r.listeners, r.retired.list)
 	r.routes, r.listeners = nil, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 // Errors of Server.Reload.
@@ -35,7 +36,9 @@ func (s *Server) Reload(settings *Settings) error {
 	addrs := make([]netip.AddrPort, len(settings.Listeners))
 	sockets := make([][]netio.Socket, len(s.loops)) // by loop and listener; nil where the loop has one
 	for i, l := range s.loops {
-		opened := l.ask(func(r *Relay, _ time.Time) { sockets[i], err = s.openFresh(i, r, l.poller, settings, addrs) })
+		opened := l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
+			sockets[i], err = s.openFresh(i, r, l.poller, settings, addrs)
+		})
 		if !opened {
 			err = ErrEnded
 		}
@@ -45,7 +48,7 @@ func (s *Server) Reload(settings *Settings) error {
 		}
 	}
 	for i, l := range s.loops {
-		if !l.ask(func(r *Relay, now time.Time) { r.reload(now, settings, sockets[i]) }) {
+		if !l.ask(stats.WorkReload, func(r *Relay, now time.Time) { r.reload(now, settings, sockets[i]) }) {
 			return ErrEnded
 		}
 	}
@@ -95,7 +98,7 @@ func (s *Server) openFresh(loop int, r *Relay, poller netio.Poller, settings *Se
 // discard closes sockets that are not needed.
 func (s *Server) discard(sockets [][]netio.Socket) {
 	for i, l := range s.loops {
-		l.ask(func(*Relay, time.Time) {
+		l.ask(stats.WorkListeners, func(*Relay, time.Time) {
 			for _, socket := range sockets[i] {
 				if socket != nil {
 					socket.Close()
@@ -113,7 +116,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	r.pingers = nil
 	r.closeCheckers(now)
 	r.arrange(now, s)
-	r.offload.recallAll(r.table) // sessions that the new settings let it forward are forwarded again
+	r.walk(now, (*Relay).recall, nil) // sessions that the new settings let it forward are forwarded again
 	r.table.Limit(s.Limits)
 	for i, socket := range sockets {
 		if socket != nil {
@@ -149,7 +152,7 @@ func (s *Server) closeDeserted() {
 	defer s.reloading.Unlock()
 	var empty []int // retired listeners without sessions in all loops so far
 	for i, l := range s.loops {
-		l.ask(func(r *Relay, _ time.Time) {
+		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
 			here := r.retired.empty()
 			if i > 0 {
 				here = slices.DeleteFunc(here, func(index int) bool { return !slices.Contains(empty, index) })
@@ -158,6 +161,6 @@ func (s *Server) closeDeserted() {
 		})
 	}
 	for _, l := range s.loops {
-		l.ask(func(r *Relay, _ time.Time) { r.retired.close(empty) })
+		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) { r.retired.close(empty) })
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 )
 
 // Errors of an operator's requests to a Server.
@@ -23,13 +24,12 @@ type Query struct {
 	Limit           int       // largest number of sessions
 }
 
-// Sessions returns the sessions that the query selects, oldest first. A loop spends a few nanoseconds on each session
-// it has, and about a microsecond on each listed one.
+// Sessions returns the sessions that the query selects, oldest first. A loop looks at its sessions in some turns.
 func (s *Server) Sessions(ctx context.Context, q Query) ([]Session, error) {
 	var all []Session
 	for _, l := range s.loops {
 		var some []Session
-		if err := l.consult(ctx, func(r *Relay, now time.Time) { some = r.table.list(now, q) }); err != nil {
+		if err := l.walk(ctx, stats.WorkList, q.listing(&some)); err != nil {
 			return nil, err
 		}
 		all = append(all, some...)
@@ -40,9 +40,9 @@ func (s *Server) Sessions(ctx context.Context, q Query) ([]Session, error) {
 
 // Session returns one session, or ErrNoSession.
 func (s *Server) Session(ctx context.Context, id SessionID) (found Session, err error) {
-	err = s.atHome(ctx, id, func(r *Relay, now time.Time) (err error) {
-		found, err = r.table.describe(now, id)
-		return err
+	err = s.atHome(ctx, id, func(_ *Relay, now time.Time, e *entry) error {
+		found = describe(now, e)
+		return nil
 	})
 	return found, err
 }
@@ -50,61 +50,52 @@ func (s *Server) Session(ctx context.Context, id SessionID) (found Session, err 
 // Kick ends a session. The client learns that it was kicked, and gets the text where its protocol can carry one. A
 // client of a route in ModeRelay learns nothing.
 func (s *Server) Kick(ctx context.Context, id SessionID, text string) error {
-	return s.atHome(ctx, id, func(r *Relay, now time.Time) error { return r.kick(now, id, text) })
+	return s.atHome(ctx, id, func(r *Relay, now time.Time, e *entry) error { return r.kick(now, e, text) })
 }
 
-// atHome calls f on the loop that an ID belongs to.
-func (s *Server) atHome(ctx context.Context, id SessionID, f func(*Relay, time.Time) error) error {
-	var result error
+// atHome calls f with a session, on the loop that its ID belongs to. It returns ErrNoSession if there is none.
+func (s *Server) atHome(ctx context.Context, id SessionID, f func(*Relay, time.Time, *entry) error) error {
+	result := ErrNoSession
 	l := s.loops[id.shard(len(s.loops))]
-	err := l.consult(ctx, func(r *Relay, now time.Time) { result = f(r, now) })
+	err := l.walk(ctx, stats.WorkList, id.visit(func(r *Relay, now time.Time, e *entry) { result = f(r, now, e) }))
 	if err != nil {
 		return err
 	}
 	return result
 }
 
-// list is the Relay's part of Server.Sessions.
-func (t sessionTable) list(now time.Time, q Query) []Session {
-	list := make([]Session, 0, min(q.Limit, t.Len()))
-	for e := range t.All {
-		if len(list) == q.Limit {
-			break
+// visit returns a visit to the session of an ID alone.
+func (id SessionID) visit(f func(*Relay, time.Time, *entry)) visit {
+	return func(r *Relay, now time.Time, e *entry) int {
+		if e.Value.serial != id {
+			return looked
 		}
-		if p := &e.Value; q.chooses(p.serial, p.listener, p.route) {
-			list = append(list, describe(now, e))
-		}
+		f(r, now, e)
+		return enough
 	}
-	return list
+}
+
+// listing returns a visit that lists the sessions which the query selects.
+func (q Query) listing(list *[]Session) visit {
+	return func(_ *Relay, now time.Time, e *entry) int {
+		p := &e.Value
+		switch {
+		case len(*list) == q.Limit:
+			return enough
+		case !q.chooses(p.serial, p.listener, p.route):
+			return looked
+		}
+		*list = append(*list, describe(now, e))
+		return copied
+	}
 }
 
 func (q *Query) chooses(id SessionID, d *listener, r *route) bool {
 	return id > q.After && (q.Listener == "" || d.name == q.Listener) && (q.Route == "" || r.Name == q.Route)
 }
 
-func (t sessionTable) describe(now time.Time, id SessionID) (Session, error) {
-	if e := t.find(id); e != nil {
-		return describe(now, e), nil
-	}
-	return Session{}, ErrNoSession
-}
-
-// find returns the session with an ID, or nil.
-func (t sessionTable) find(id SessionID) *entry {
-	for e := range t.All {
-		if e.Value.serial == id {
-			return e
-		}
-	}
-	return nil
-}
-
-func (r *Relay) kick(now time.Time, id SessionID, text string) error {
-	e := r.table.find(id)
-	switch {
-	case e == nil:
-		return ErrNoSession
-	case e.Value.isEnding():
+func (r *Relay) kick(now time.Time, e *entry, text string) error {
+	if e.Value.isEnding() {
 		return ErrEnding
 	}
 	r.dismiss(now, e, codec.Goodbye{Reason: codec.Kicked, Text: text})

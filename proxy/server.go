@@ -195,7 +195,7 @@ func (s *Server) enforceBans(ctx context.Context) {
 			return
 		case <-changed:
 			for _, l := range s.loops {
-				l.post((*Relay).EnforceBans)
+				l.post(stats.WorkBans, (*Relay).EnforceBans)
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func (s *Server) wake(shard int) {
 
 func (s *Server) drain() {
 	for _, l := range s.loops {
-		l.post(func(r *Relay, now time.Time) { r.DrainBy(now, now.Add(r.settings.DrainGrace)) })
+		l.post(stats.WorkDrain, func(r *Relay, now time.Time) { r.DrainBy(now, now.Add(r.settings.DrainGrace)) })
 	}
 }
 
@@ -220,7 +220,7 @@ func (s *Server) drain() {
 func (s *Server) Snapshot() Snapshot {
 	var all Snapshot
 	for _, l := range s.loops {
-		l.ask(func(r *Relay, now time.Time) {
+		l.ask(stats.WorkList, func(r *Relay, now time.Time) {
 			all.add(r.Snapshot(now), l.sockets())
 		})
 	}

@@ -14,7 +14,7 @@ import (
 func (p *plainRelay) tap(f CaptureFilter) *spool {
 	s := newSpool(&f, make(chan struct{}, 1))
 	p.relay.sockets.tapInto(p.now, p.relay.table, s)
-	p.relay.offload.recallWatched(p.relay.table)
+	p.relay.walk(p.now, (*Relay).recallWatched, nil)
 	return s
 }
 

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"net/netip"
 	"syscall"
 	"time"
 
@@ -28,17 +27,18 @@ const (
 
 // strangerSampler controls the classic filters of a loop.
 type strangerSampler struct {
-	one     int // one in so many strangers passes
-	clients *shield.ClientBitmap
-	known   uint64    // the Relay's known.changes at the last renewal
-	changed time.Time // when one last changed
-	turned  time.Time // when other strangers were chosen
-	renewed time.Time
-	told    int       // number of filters renewed since
-	telling bool      // more filters are still to be renewed
-	behind  time.Time // when the loop was last behind
-	looked  time.Time // when dropped was read
-	dropped uint32    // the kernel's drops until then
+	one      int // one in so many strangers passes
+	clients  *shield.ClientBitmap
+	known    uint64    // the Relay's known.changes at the last renewal
+	changed  time.Time // when one last changed
+	turned   time.Time // when other strangers were chosen
+	renewed  time.Time
+	told     int       // number of filters renewed since
+	renewing int       // number of renewals so far
+	telling  bool      // more filters are still to be renewed
+	behind   time.Time // when the loop was last behind
+	looked   time.Time // when dropped was read
+	dropped  uint32    // the kernel's drops until then
 }
 
 // turn is called at the end of each of the loop's turns.
@@ -121,14 +121,29 @@ func (t *strangerSampler) change(now time.Time, r *Relay, one int) {
 // filters.
 func (t *strangerSampler) renew(now time.Time, r *Relay) {
 	t.renewed, t.known = now, r.known.changes
-	if t.clients != nil {
-		known := 0
-		r.table.eachKnown(func(netip.AddrPort) { known++ })
-		t.clients.Clear(known)
-		r.table.eachKnown(t.clients.Know)
+	clients := t.clients
+	if clients == nil {
+		t.told = 0
+		t.tell(r)
+		return
 	}
-	t.told = 0
-	t.tell(r)
+	clients.Clear(r.known.count)
+	t.renewing++
+	mine := t.renewing
+	r.walk(now, func(_ *Relay, _ time.Time, e *entry) int {
+		if mine != t.renewing {
+			return enough // another renewal has begun
+		}
+		if e.Value.isKnown() && !e.Value.listener.stream && e.Value.listener.proxies == nil {
+			clients.Know(e.Key.Client)
+		}
+		return looked
+	}, func(time.Time) {
+		if mine == t.renewing {
+			t.told = 0
+			t.tell(r)
+		}
+	})
 }
 
 // tell renews the next filters: one per turn, or several small ones. A renewal takes up to 2 ms, in which nothing is

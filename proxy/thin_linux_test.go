@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"testing"
+	"tidegate/proxy/stats"
 	"time"
 )
 
@@ -10,7 +11,7 @@ import (
 func TestStrangersAreThinnedAsLongAsAFloodLasts(t *testing.T) {
 	b := besiege(t, 1, Kernel{Plain: true})
 	l := b.loops[0]
-	l.ask(func(r *Relay, now time.Time) {
+	l.ask(stats.WorkKernel, func(r *Relay, now time.Time) {
 		thin := l.sampler
 		at := func(what string, later time.Duration, one int) {
 			thin.turn(now.Add(later), r)

@@ -58,8 +58,7 @@ func JudgeSources(s *Settings, set *filter.Set, a netip.Addr) []SourceWhy {
 	return all
 }
 
-// why returns the bans, rules and limits that decide about an address. It changes nothing. Its time grows with the
-// Relay's number of sessions.
+// why returns the bans, rules and limits that decide about an address without a session. It changes nothing.
 func (g *guard) why(now time.Time, a netip.Addr) Why {
 	a = a.Unmap().WithZone("")
 	set := g.filters.set
@@ -73,13 +72,20 @@ func (g *guard) why(now time.Time, a netip.Addr) Why {
 			w.note(l, *l.bucket(a, g.settings.Networks), g.sinceStart(now), 0)
 		}
 	}
-	for e := range g.table.All {
-		if e.Key.Client.Addr().Unmap() == a {
-			w.Sessions = append(w.Sessions, describe(now, e))
-			g.whySession(now, &w, &e.Value.meter, e.Value.serial)
-		}
-	}
 	return w
+}
+
+// of returns a visit that adds the sessions of the address, and the limits that they have used up.
+func (w *Why) of(a netip.Addr) visit {
+	a = a.Unmap().WithZone("")
+	return func(r *Relay, now time.Time, e *entry) int {
+		if e.Key.Client.Addr().Unmap() != a {
+			return looked
+		}
+		w.Sessions = append(w.Sessions, describe(now, e))
+		r.guard.whySession(now, w, &e.Value.meter, e.Value.serial)
+		return copied
+	}
 }
 
 // whySession adds the limits that a session has used up.
@@ -111,7 +117,10 @@ func (s *Server) Why(ctx context.Context, a netip.Addr) (Why, error) {
 	var all Why
 	for i, l := range s.loops {
 		var one Why
-		if err := l.consult(ctx, func(r *Relay, now time.Time) { one = r.guard.why(now, a) }); err != nil {
+		if err := l.consult(ctx, stats.WorkWhy, func(r *Relay, now time.Time) { one = r.guard.why(now, a) }); err != nil {
+			return Why{}, err
+		}
+		if err := l.walk(ctx, stats.WorkWhy, one.of(a)); err != nil {
 			return Why{}, err
 		}
 		if i == 0 {

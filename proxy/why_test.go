@@ -37,7 +37,7 @@ func TestWhy(t *testing.T) {
 	}
 	w.Run(100 * time.Millisecond)
 
-	why := relay.guard.why(w.Now(), playerAddr(0).Addr())
+	why := whyOf(relay, w.Now(), playerAddr(0).Addr())
 	if s := why.Sources; len(s) != 1 || s[0].Rule != "friend" || s[0].Verdict != ratelimit.Pass ||
 		s[0].Observed[0] != "noted" {
 		t.Errorf("sources %+v", s)
@@ -50,7 +50,7 @@ func TestWhy(t *testing.T) {
 		t.Errorf("drops %+v", d)
 	}
 
-	why = relay.guard.why(w.Now(), netip.AddrFrom16(playerAddr(1).Addr().As16())) // as an operator may write it
+	why = whyOf(relay, w.Now(), netip.AddrFrom16(playerAddr(1).Addr().As16())) // as an operator may write it
 	if s := why.Sources; len(s) != 1 || s[0].Rule != "crowd" || s[0].Verdict != ratelimit.Drop {
 		t.Errorf("sources %+v", s)
 	}
@@ -59,7 +59,7 @@ func TestWhy(t *testing.T) {
 		t.Errorf("drops %+v", d)
 	}
 	w.bans().Add(ratelimit.Ban{Prefix: netip.PrefixFrom(playerAddr(1).Addr(), 32), Reason: "cheats"})
-	if why = relay.guard.why(w.Now(), playerAddr(1).Addr()); why.Ban == nil || why.Ban.Reason != "cheats" ||
+	if why = whyOf(relay, w.Now(), playerAddr(1).Addr()); why.Ban == nil || why.Ban.Reason != "cheats" ||
 		len(why.Sessions) != 0 {
 		t.Errorf("ban %v, sessions %v", why.Ban, why.Sessions)
 	}
@@ -80,14 +80,14 @@ func TestWhyTellsLimits(t *testing.T) {
 			want = 1
 		}
 		for range 3 {
-			if got := relay.guard.why(w.Now(), stranger.Addr()).Limits; len(got) != want {
+			if got := whyOf(relay, w.Now(), stranger.Addr()).Limits; len(got) != want {
 				t.Fatalf("after %d datagrams: limits %+v, want %d", asked, got, want)
 			}
 		}
 		relay.guard.mayEnter(w.Now(), relay.listeners[0], stranger, []byte{1})
 	}
 	want := LimitWhy{"packets per address", ratelimit.Drop, 0}
-	if got := relay.guard.why(w.Now(), stranger.Addr()).Limits[0]; got != want {
+	if got := whyOf(relay, w.Now(), stranger.Addr()).Limits[0]; got != want {
 		t.Errorf("%+v", got)
 	}
 }

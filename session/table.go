@@ -56,6 +56,8 @@ type Table[T any] struct {
 	first    *Entry[T] // all entries, oldest first, so that every run walks them in the same order
 	last     *Entry[T]
 	wheel    wheel[T]
+	walks    []*Walk[T] // under way
+	visited  uint64     // by walks
 }
 
 // Entry is one session's place in a Table. Value belongs to the owner.
@@ -150,6 +152,7 @@ func (t *Table[T]) Establish(e *Entry[T]) {
 // Remove deletes a session.
 func (t *Table[T]) Remove(e *Entry[T]) {
 	t.Establish(e)
+	t.leave(e)
 	t.wheel.disarm(e)
 	delete(t.byKey, e.Key)
 	t.places.leave(e.Key.Client.Addr())
@@ -205,9 +208,20 @@ func (t *Table[T]) Len() int { return len(t.byKey) }
 // HalfOpen returns the number of sessions that are not established.
 func (t *Table[T]) HalfOpen() int { return t.halfOpen.count }
 
-// All yields every session, oldest first. The loop may remove the current session.
+// All yields every session, oldest first. The loop may remove the current session. A Walk does the same in steps.
 func (t *Table[T]) All(yield func(*Entry[T]) bool) {
 	for e := t.first; e != nil; e = e.next {
+		t.visited++
+		if !yield(e) {
+			return
+		}
+	}
+}
+
+// Backward yields every session, youngest first. The loop must not remove any.
+func (t *Table[T]) Backward(yield func(*Entry[T]) bool) {
+	for e := t.last; e != nil; e = e.prev {
+		t.visited++
 		if !yield(e) {
 			return
 		}

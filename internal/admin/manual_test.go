@@ -24,8 +24,9 @@ func busyFigures() proxy.Figures {
 	tally.Ended[0][codec.Closed] = 1
 	return proxy.Figures{
 		Sessions: []*stats.Tally{tally}, Drops: []*stats.DropTally{{Listener: "play"}}, Sockets: make([]netio.Stats, 1),
-		Rules:  []proxy.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
-		Kernel: stats.KernelFigures{Filtered: []stats.Filtered{{Hook: "socket", Verdict: "passed", Datagrams: 1}}},
+		Longest: []stats.LongTurn{{Took: time.Millisecond, Work: stats.WorkReload}},
+		Rules:   []proxy.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
+		Kernel:  stats.KernelFigures{Filtered: []stats.Filtered{{Hook: "socket", Verdict: "passed", Datagrams: 1}}},
 	}
 }
 

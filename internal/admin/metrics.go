@@ -153,9 +153,11 @@ var (
 	queued        = gauge("queued_bytes", "Message bytes waiting to be sent or acknowledged, as sampled.", "side")
 	roundTrip     = newFamily(0, "rtt_seconds", "Round-trip times of active sessions, as sampled.", "side")
 	turn          = newFamily(0, "turn_seconds", "Time of a loop's turn from receiving to sending, for one of 16.")
-	resent        = counter("resent_total", "Repeated transmissions of messages.", "side")
-	lost          = counter("lost_total", "Messages or datagrams that did not arrive the first time.", "side")
-	overtaken     = counter("messages_overtaken_total",
+	longestTurn   = gauge("turn_longest_seconds",
+		"Longest turn of the last minute or two, and the work that took most of it.", "loop", "work")
+	resent    = counter("resent_total", "Repeated transmissions of messages.", "side")
+	lost      = counter("lost_total", "Messages or datagrams that did not arrive the first time.", "side")
+	overtaken = counter("messages_overtaken_total",
 		`Messages that arrived after a newer message of their channel (ordered = "fast").`)
 	unreported = counter("messages_lost_total", `Reliable messages lost for good (reliable = "report").`)
 	redials    = counter("redials_total", "Handshakes with a server that were restarted from another address.")
@@ -175,6 +177,9 @@ func (out metricsOf) traffic(f *proxy.Figures) {
 	out.count(lost, f.ToClients.Lost, "client")
 	out.count(lost, f.ToUpstreams.Lost, "server")
 	out.histogram(turn, &f.Turns)
+	for i, longest := range f.Longest {
+		out.set(longestTurn, longest.Took.Seconds(), strconv.Itoa(i), longest.Work.String())
+	}
 	out.count(overtaken, f.Counters.Overtaken)
 	out.count(unreported, f.Counters.Lost)
 	out.count(passed, f.Counters.Passed)
