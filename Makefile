@@ -10,7 +10,7 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build test race fuzz fuzz-smoke bench bench-flood bench-compare bench-peers lint check demo interop chaos release chart site
+.PHONY: help build test race fuzz fuzz-smoke bench bench-flood bench-compare bench-peers lint check demo interop chaos release release-check image chart site
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -99,19 +99,18 @@ interop: ## talk to real independent peers; needs Python, Node, Java with Maven,
 chaos: ## break the real binary and its surroundings, and print a table; needs the same, and util-linux
 	$(GO) test -tags 'interop chaos' -count 1 -timeout 20m -v -run '^TestChaos$$' ./interop
 
-release: ## build static binaries, Debian packages and their checksums into dist/
-	rm -rf dist && mkdir dist
-	@set -e; for platform in $(PLATFORMS); do \
-		os=$${platform%/*}; arch=$${platform#*/}; ext=; [ $$os = windows ] && ext=.exe || true; \
-		echo "dist/tidegate-$$os-$$arch$$ext"; \
-		CGO_ENABLED=0 GOOS=$$os GOARCH=$$arch $(GO) build -trimpath -ldflags '-s -w' -o dist/tidegate-$$os-$$arch$$ext .; \
-	done
-	@set -e; for shell in bash zsh fish; do $(GO) run . completion $$shell > dist/completion.$$shell; done
-	$(GO) run . man | gzip -9n > dist/tidegate.1.gz
-	@set -e; for arch in amd64 arm64; do \
-		packaging/deb/build.sh $(VERSION) $$arch; \
-	done
-	cd dist && sha256sum tidegate-* *.deb > SHA256SUMS
+release: ## build archives, packages, lists of components, licences and checksums into dist/
+	$(GO) run ./packaging/release -platforms $(PLATFORMS)
+
+release-check: ## build the release twice, in two folders, and compare every byte
+	$(GO) run ./packaging/release -platforms $(PLATFORMS)
+	@set -e; twin=$$(mktemp -d); git clone -q . $$twin; \
+		(cd $$twin && $(GO) run ./packaging/release -platforms $(PLATFORMS)); \
+		diff dist/SHA256SUMS $$twin/dist/SHA256SUMS && echo "both are the same"; rm -rf $$twin
+
+image: ## build the container image for both architectures; needs Docker with buildx
+	docker buildx build --platform linux/amd64,linux/arm64 -t tidegate:$(VERSION) --build-arg VERSION=$(VERSION) \
+		--build-arg COMMIT=$$(git rev-parse HEAD) -f packaging/docker/Dockerfile .
 
 chart: ## check the Helm chart
 	$(HELM) lint packaging/helm/tidegate --set admin.token=0123456789abcdef

@@ -3,10 +3,15 @@ package packaging
 
 import (
 	"encoding/json"
+	"encoding/xml"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"go/version"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -172,28 +177,108 @@ func TestAlertsAreExplained(t *testing.T) {
 	}
 }
 
-// TestPackageHasItsFiles checks that every file of the Debian package is in the source, or made by `make release`.
-func TestPackageHasItsFiles(t *testing.T) {
-	script, err := os.ReadFile("deb/build.sh")
+// TestPackagesHaveTheirFiles checks that every file that the packages' recipe names is in the source, or is made by the
+// release tool.
+func TestPackagesHaveTheirFiles(t *testing.T) {
+	recipe, err := os.ReadFile("nfpm.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	makefile, err := os.ReadFile("../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources := regexp.MustCompile(`(?m)^put \d+ "?([\w./-]+)`).FindAllStringSubmatch(string(script), -1)
-	if len(sources) < 8 {
+	source := regexp.MustCompile(`(?:src|install|remove|upgrade): "?([\w./-]+|\$)`)
+	sources := source.FindAllStringSubmatch(string(recipe), -1)
+	if len(sources) < 20 {
 		t.Fatalf("%d sources", len(sources))
 	}
 	for _, s := range sources {
-		if made := strings.HasPrefix(s[1], "dist/"); made {
-			stem, _, _ := strings.Cut(strings.TrimSuffix(s[1], "-linux-"), ".")
-			if !strings.Contains(string(makefile), stem) {
-				t.Errorf("make release does not make %s", s[1])
-			}
-		} else if _, err := os.Stat("../" + s[1]); err != nil {
+		if s[1] == "$" {
+			continue
+		}
+		if _, err := os.Stat("../" + s[1]); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestScripts checks that the shell reads every script of the packages and of OpenRC.
+func TestScripts(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh")
+	}
+	var scripts []string
+	for _, pattern := range []string{"deb/*", "rpm/*", "apk/*", "openrc/*"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		scripts = append(scripts, files...)
+	}
+	if len(scripts) != 11 {
+		t.Errorf("%d scripts: %q", len(scripts), scripts)
+	}
+	for _, script := range scripts {
+		if out, err := exec.Command(shell, "-n", script).CombinedOutput(); err != nil {
+			t.Errorf("%s: %v\n%s", script, err, out)
+		}
+	}
+}
+
+// TestServicesRunTheSame checks that every service file starts the same command and waits as long for its end.
+func TestServicesRunTheSame(t *testing.T) {
+	for file, want := range map[string][]string{
+		"systemd/tidegate.service": {"tidegate run -c /etc/tidegate/tidegate.toml", "TimeoutStopSec=90"},
+		"openrc/tidegate":          {`command_args="run -c $config"`, "/etc/tidegate/tidegate.toml", "TERM/90/"},
+		"launchd/tidegate.plist":   {"<string>run</string>", "/tidegate.toml</string>", "<integer>90</integer>"},
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range want {
+			if !strings.Contains(string(text), w) {
+				t.Errorf("%s lacks %s", file, w)
+			}
+		}
+	}
+}
+
+// TestLaunchdFileIsXML reads the launchd file to its end.
+func TestLaunchdFileIsXML(t *testing.T) {
+	file, err := os.Open("launchd/tidegate.plist")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	elements := 0
+	for decoder := xml.NewDecoder(file); ; {
+		token, err := decoder.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if _, is := token.(xml.StartElement); is {
+			elements++
+		}
+	}
+	if elements < 30 {
+		t.Errorf("%d elements", elements)
+	}
+}
+
+// TestImageIsPinned checks that the image's recipe names an exact release of Go, not older than the source needs.
+func TestImageIsPinned(t *testing.T) {
+	recipe, err := os.ReadFile("docker/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := regexp.MustCompile(`(?m)^ARG BASE=golang:(\d+\.\d+\.\d+)-\w+$`).FindStringSubmatch(string(recipe))
+	needed := regexp.MustCompile(`(?m)^go (\d+\.\d+\.\d+)$`).FindStringSubmatch(string(module))
+	if pinned == nil || needed == nil || version.Compare("go"+pinned[1], "go"+needed[1]) < 0 {
+		t.Errorf("the image is built by Go %q, the source needs %q", pinned, needed)
 	}
 }

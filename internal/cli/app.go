@@ -25,6 +25,9 @@ import (
 // Main runs the command line of this process and returns its exit code. exampleConfig is the text of
 // config.example.toml.
 func Main(exampleConfig []byte) int {
+	if code, ran := runService(exampleConfig); ran {
+		return code
+	}
 	if len(os.Args) > 1 && os.Args[1] == "run" {
 		daemon.CatchSignals() // first of all: by default these signals end the process
 	}

@@ -1,24 +1,28 @@
 package daemon
 
 import (
+	"cmp"
 	"runtime/debug"
 	"strings"
 )
 
-// Release is the version of this source; CHANGELOG.md lists its changes. The release build of a tag sets it.
+// Release is the version of this source; CHANGELOG.md lists its changes. A release build sets it, commit and date.
 var Release = "0.1.0-dev"
 
-// Version returns the release, with the commit if the build knows it. A build of a tag is known by the tag alone.
+// commit and date are set by a release build. Other builds ask the go command's notes.
+var commit, date string
+
+// Version returns the release. Between releases it has the commit, too, if the build knows it.
 func Version() string {
-	if commit := setting("vcs.revision"); len(commit) >= 12 && strings.Contains(Release, "-") {
-		return Release + "+" + commit[:12]
+	if id := cmp.Or(commit, setting("vcs.revision")); len(id) >= 12 && strings.Contains(Release, "-") {
+		return Release + "+" + id[:12]
 	}
 	return Release
 }
 
 // Date returns the day of the commit, such as 2026-11-30, or "" if the build does not know it.
 func Date() string {
-	day, _, _ := strings.Cut(setting("vcs.time"), "T")
+	day, _, _ := strings.Cut(cmp.Or(date, setting("vcs.time")), "T")
 	return day
 }
 
