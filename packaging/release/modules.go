@@ -117,6 +117,7 @@ var phrases = []struct{ id, words string }{
 	{"MPL-2.0", "mozilla public license version 2.0"},
 	{"BSD-3-Clause", "neither the name of"},
 	{"BSD-2-Clause", "redistributions in binary form must reproduce"},
+	{"CC0-1.0", "cc0 1.0 universal"},
 	{"ISC", "permission to use, copy, modify, and/or distribute this software"},
 	{"MIT", "permission is hereby granted, free of charge"},
 }
