@@ -111,34 +111,6 @@ func (r *Relay) retry(now time.Time, e *entry, why codec.Reason) bool {
 	return true
 }
 
-// abandonSilent gives up a server that has been silent for its share of the time.
-func (r *Relay) abandonSilent(now time.Time, e *entry) {
-	p := &e.Value
-	if p.dialBy.IsZero() || now.Before(p.dialBy) {
-		return
-	}
-	p.dialBy = time.Time{}
-	if p.upstream.Live() && !p.upstream.up && p.upstream.Conn.Stats().Received == 0 {
-		r.abandonUpstream(now, e)
-	}
-}
-
-// hangUp releases the session's server, its socket and its path.
-func (p *session) hangUp() {
-	if p.server != nil {
-		p.route.pool.Release(p.server)
-	}
-	if p.socket != nil {
-		p.socket.Close()
-	}
-	p.path.leave()
-	p.server, p.socket, p.path = nil, nil, nil
-	if !p.isRelayed() {
-		p.forgetEarlier()
-		p.waits = false
-	}
-}
-
 // establish notes that a side has connected. The session is established once both sides are.
 func (r *Relay) establish(now time.Time, e *entry) {
 	p := &e.Value
@@ -153,4 +125,35 @@ func (r *Relay) establish(now time.Time, e *entry) {
 	}
 	p.heard = now
 	r.journal.established(now, e)
+}
+
+// The Relay asks a server ahead where both protocols are a codec.Granter. The client waits until the server has
+// granted or refused the connection. The data of the client's Hello follows after the grant.
+
+// askFirst asks a server about a new client before the client is granted its connection.
+func (r *Relay) askFirst(now time.Time, e *entry) {
+	p := &e.Value
+	client := p.client.Conn.(codec.Deferrer)
+	client.Defer()
+	p.ahead = true
+	p.identify(client.Identity(), &r.identities)
+	r.dial(now, e, nil)
+}
+
+// granted lets the client go on. A client that another server has granted before keeps that server's identity.
+func (r *Relay) granted(now time.Time, e *entry, server uint64) {
+	if p := &e.Value; p.client.Live() {
+		p.client.Conn.(codec.Deferrer).Grant(now, server)
+		r.dirty.mark(e)
+	}
+}
+
+// introduce sends the client's Hello to the server that was asked ahead.
+func (r *Relay) introduce(now time.Time, e *entry) {
+	p := &e.Value
+	p.ahead = false
+	if p.upstream.Live() {
+		p.upstream.Conn.(codec.Introducer).Introduce(now, p.hello)
+		r.dirty.mark(e)
+	}
 }

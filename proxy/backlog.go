@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/kernel/shield"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -69,40 +68,6 @@ func (b *backlog) overrun() bool { return b.tells && b.read > mostBacklog }
 
 // sheds reports whether a stranger's datagram, if it was the last one read, is dropped.
 func (b *backlog) sheds() bool { return b.overrun() && b.read%heardOf != 0 }
-
-// InputDrained notes that nothing is left to read.
-func (r *Relay) InputDrained() {
-	r.backlog = backlog{tells: true, lossy: r.backlog.lossy}
-	r.known.gate.Drained()
-}
-
-// known tells the kernel's gate which clients are not strangers.
-type known struct {
-	gate    *shield.Gate // before the listeners' sockets; nil: none
-	changes uint64       // number of changes of the known clients
-	count   int          // of known clients
-}
-
-// add notes that a client of a listener is no longer a stranger. Where no filter sees the client's own address, it
-// does nothing.
-func (k *known) add(d *listener, client netip.AddrPort) {
-	if d.stream || d.proxies != nil {
-		return
-	}
-	k.changes++
-	k.count++
-	k.gate.Know(client, d.port)
-}
-
-// remove notes that a known client has left.
-func (k *known) remove(d *listener, client netip.AddrPort) {
-	if d.stream || d.proxies != nil {
-		return
-	}
-	k.changes++
-	k.count--
-	k.gate.Forget(client, d.port)
-}
 
 // shed drops a stranger's datagram because the loop is overloaded. The first of many is logged as any drop is. The
 // others are only counted, since this path must be the cheapest.

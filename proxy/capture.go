@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"net/netip"
 	"time"
 
 	"tidegate/proxy/stats"
@@ -20,32 +19,6 @@ const mostCaptures = 4
 
 // sessionLook is how often a capture of one session checks that the session still exists.
 const sessionLook = time.Second
-
-// CaptureFilter selects the datagrams of a capture. Empty fields select all.
-type CaptureFilter struct {
-	Session  SessionID
-	Client   netip.Prefix // a network that contains the client's address
-	Route    string
-	Upstream string
-}
-
-// Captured is a datagram that passed between a loop and the network.
-type Captured struct {
-	At       time.Time // the time of the loop's turn, which looks at the clock once
-	From, To netip.AddrPort
-	Upstream bool      // between the proxy and a server, not a client
-	Sent     bool      // sent by the proxy
-	Stream   bool      // over TCP: Bytes are a frame with its length before it
-	Session  SessionID // 0: none, or none yet
-	Bytes    []byte
-}
-
-// Catch has the captured datagrams of one loop since the last Catch, in the loop's order.
-type Catch struct {
-	Captured []Captured
-	// LeftOut counts datagrams without room, because the last catches were not taken in time.
-	LeftOut struct{ Clients, Upstreams uint64 }
-}
 
 // Capture passes all datagrams that f selects to take, first an empty Catch once every loop captures. It ends without
 // an error when ctx is done, the proxy has ended, or the session that f names has ended. A Catch is lent until take
@@ -161,4 +134,13 @@ func (s *Server) untilEnded(ctx context.Context) (context.Context, context.Cance
 		}
 	}()
 	return ctx, stop
+}
+
+// recallWatched ends the forwarding of a session that a capture watches.
+func (r *Relay) recallWatched(_ time.Time, e *entry) int {
+	if e.Value.shortcut == nil || !r.offload.watches(e) {
+		return looked
+	}
+	r.offload.recall(e)
+	return acted
 }

@@ -10,23 +10,6 @@ import (
 	"tidegate/internal/upstream"
 )
 
-// Checks are the settings for health checks of an upstream's servers. upstream.Options says how many answers decide.
-type Checks struct {
-	By       CheckBy
-	Interval time.Duration // from one check of a server to the next; longer while the server is down
-	Timeout  time.Duration // for the server's answer
-}
-
-// CheckBy is the kind of a check.
-type CheckBy uint8
-
-// Kinds of checks.
-const (
-	CheckNothing CheckBy = iota // nothing: only sessions show the health of servers
-	CheckPing                   // a question for the server's text, if the protocol is a codec.Pinger
-	CheckJoin                   // a join; the check leaves at once, or when the server takes too long to decide
-)
-
 // slowest bounds the time between checks of a server that is down, in intervals. The time doubles with each failed
 // check.
 const slowest = 8
@@ -54,23 +37,6 @@ type checked struct {
 	failures int       // in a row
 	known    bool      // it has answered the last check, and so needs no header again
 	preamble *preamble
-}
-
-// addCheckers adds a checker for every upstream with checks.
-func (r *Relay) addCheckers(now time.Time) {
-	var pools []*upstream.Pool
-	for _, route := range r.routes {
-		u := route.Upstream
-		if u.Checks.By == CheckNothing || slices.Contains(pools, route.pool) {
-			continue
-		}
-		pools = append(pools, route.pool)
-		c := &checker{upstream: u, pool: route.pool, token: r.identities.next(), due: now}
-		if u.Checks.By == CheckPing {
-			c.protocol = u.Protocol.(codec.Pinger)
-		}
-		r.checkers = append(r.checkers, c)
-	}
 }
 
 // closeCheckers ends all checks.

@@ -9,6 +9,9 @@ import (
 	"tidegate/proxy/stats"
 )
 
+// lingerTime bounds how long a session's goodbyes may take. Codecs give up earlier.
+const lingerTime = 5 * time.Second
+
 const (
 	// maxClosing bounds the closing connections at a time. Beyond it, a goodbye is sent once and not repeated if lost.
 	maxClosing = 4096

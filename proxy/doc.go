@@ -13,49 +13,39 @@
 //
 // # Files
 //
-// Settings, loops and the outside:
+// From the top to the ground. The Server, with the loops that drive Relays:
 //
-//   - settings.go, names.go, mode.go, transport.go, locals.go: Settings, and the meaning of their values
-//   - server.go, loop.go, clock.go: loops, and their time
-//   - walk.go: work on all sessions, a slice in each turn
-//   - reload.go, inherit.go, handover.go, drain.go: new settings, sockets from a predecessor and for a successor,
-//     the end
-//   - roster.go, upstreams.go, serial.go: requests and changes by operators
-//   - capture.go, tap.go, spool.go: copies of the datagrams at the sockets, for captures
-//   - snapshot.go, figures.go, sample.go: totals and sessions; package stats has the counters
-//   - journal.go, loglimiter.go, why.go: log lines, and reasons
+//   - run.go, reload.go, handover.go, roster.go, transfer.go, upstreams.go: life, new settings, a successor process,
+//     and requests by operators
+//   - capture.go, why.go, figures.go, snapshot.go: what operators see
+//   - listen.go, inherit.go, kernel_keep.go, server.go: listening sockets, and kernel offload
+//   - mailbox.go, thin.go, loop.go, clock.go: commands for loops, loops, and their time
 //
-// A session from its first datagram to its end:
+// What a Relay does in a turn:
 //
-//   - relay.go, due.go, listener.go: received datagrams, due work, sent datagrams
-//   - newcomer.go, presence.go, evict.go, trust.go, allowance.go: new clients, their places, and the bytes
-//     that they may get before they have proved their address
-//   - backlog.go, thin.go: strangers, when more datagrams come than the loop can read
-//   - session.go, events.go, ahead.go, admit.go, identity.go: the two sides, and when each of them is admitted
-//   - pressure.go: a side that sends more than the other side takes
-//   - redial.go: another socket to a server that does not answer
-//   - failover.go, move.go, seek.go, news.go, closing.go: another server: held, moved and waiting sessions, and the
-//     goodbyes to the old server
-//   - end.go: the end, and the party that caused it
+//   - arrange.go, receive.go, turn.go: settings, received datagrams, due work, sent datagrams
+//   - newcomer.go, relayed.go: new clients, and sessions in ModeRelay
+//   - seek.go, redial.go, dismiss.go: servers for waiting sessions, another socket, the end for many sessions
 //
-// Decisions about input, replaced as a whole by a reload:
+// What happens to a terminated session:
 //
-//   - guard.go: the questions about input, and verdicts
-//   - drops.go: datagrams and messages that go no further
-//   - limits.go, meter.go, queued.go: limits of rates, and of bytes that wait
-//   - filter.go: rules about sources and messages
+//   - events.go, admit.go: events of the two sides, and when each of them is admitted
+//   - failover.go, move.go: a lost server, and the farewell to a server
+//   - places.go, verdict.go: room in the table, and verdicts about messages and datagrams
+//   - carry.go, end.go: messages for package bridge, and the end of both kinds of sessions
 //
-// Package bridge decides how messages cross. carry.go gives it the messages of a session.
+// relay.go has the Relay, and walk.go its work on all sessions, a slice in each turn. Its parts know no Relay:
 //
-// The ways of datagrams:
+//   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
+//   - outlet.go, tap.go, spool.go: sent datagrams, and copies of datagrams for captures
+//   - guard.go, filter.go, limits.go, meter.go: questions about input; rules, limits and counts that decide
+//   - waiting.go, known.go, presence.go, forward.go, pressure.go: sessions without a server, clients that are no
+//     strangers, names of clients, kernel offload, and a side that is too fast
+//   - sample.go, drops.go, backlog.go, journal.go, loglimiter.go: figures, drops, overload, and log lines
+//   - session.go, path.go, line.go, fifo.go: a session, and its way to a server at the pace that the server accepts
+//   - listener.go, trusted_proxy.go, identity.go, serial.go, trust.go, allowance.go, hold.go: what sessions refer to
 //
-//   - trusted_proxy.go, header.go: PROXY protocol, from trusted proxies and to servers
-//   - outlet.go, path.go, line.go, parked.go, fifo.go: source addresses, and the pace that servers accept
-//   - relayed.go, relayed_end.go: sessions in ModeRelay
-//   - forward.go, kernel.go, kernel_keep.go: kernel offload
+// Values of the settings:
 //
-// Questions to servers outside of sessions:
-//
-//   - checker.go: health checks
-//   - pinger.go, pong.go: the servers' texts for server lists
+//   - settings.go, mode.go, transport.go, header.go, pong.go, kernel.go
 package proxy

@@ -7,9 +7,6 @@ import (
 	"tidegate/proxy/stats"
 )
 
-// lingerTime bounds how long a session's goodbyes may take. Codecs give up earlier.
-const lingerTime = 5 * time.Second
-
 // end says goodbye to each side that is still connected. The first reason given is the session's.
 func (r *Relay) end(now time.Time, e *entry, blame stats.Party, why codec.Goodbye) {
 	p := &e.Value
@@ -92,34 +89,6 @@ func idleOf(p codec.Protocol, idle time.Duration) time.Duration {
 	return idle
 }
 
-// expire ends a session whose time is over: first with goodbyes, then at once.
-func (r *Relay) expire(now time.Time, e *entry) {
-	p := &e.Value
-	if now.Before(p.expiry(r.settings)) {
-		return
-	}
-	if p.ending {
-		p.client.Down, p.upstream.Down = true, true
-		return
-	}
-	if p.hold != nil {
-		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
-	} else {
-		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.TimedOut})
-	}
-	r.settle(now, e)
-}
-
-// dismiss ends a terminated or relayed session. The client learns why, where its protocol can say it.
-func (r *Relay) dismiss(now time.Time, e *entry, why codec.Goodbye) {
-	if e.Value.isRelayed() {
-		r.endRelayed(now, e, stats.ByProxy, why.Reason)
-		return
-	}
-	r.end(now, e, stats.ByProxy, why)
-	r.settle(now, e)
-}
-
 // forget removes a terminated session whose sides have ended.
 func (r *Relay) forget(now time.Time, e *entry) {
 	p := &e.Value
@@ -150,4 +119,44 @@ func (r *Relay) remove(now time.Time, e *entry, blame stats.Party, why codec.Rea
 	r.retired.left(p.listener)
 	r.guard.discharge(&p.meter, e.Key.Client.Addr())
 	r.table.Remove(e)
+}
+
+// endRelayed forgets a session. It tells neither side, since no goodbye is common to all protocols.
+func (r *Relay) endRelayed(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
+	p := &e.Value
+	r.offload.recall(e)
+	switch {
+	case p.established:
+		r.journal.ended(now, e, blame, why)
+	case !p.answered && p.server != nil: // bounded, since clients may be forged
+		r.drops.add(now, dropped{stats.DropUnanswered, p.listener, p.server.Addr, 0, nil})
+	}
+	r.remove(now, e, blame, why)
+}
+
+// hangUp releases the session's server, its socket and its path.
+func (p *session) hangUp() {
+	if p.server != nil {
+		p.route.pool.Release(p.server)
+	}
+	if p.socket != nil {
+		p.socket.Close()
+	}
+	p.path.leave()
+	p.server, p.socket, p.path = nil, nil, nil
+	if !p.isRelayed() {
+		p.forgetEarlier()
+		p.waits = false
+	}
+}
+
+// forgetEarlier closes the sockets that a session no longer needs.
+func (p *session) forgetEarlier() {
+	if p.earlier == nil {
+		return
+	}
+	for _, s := range p.earlier.sockets {
+		s.Close()
+	}
+	p.earlier = nil
 }

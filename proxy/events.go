@@ -152,3 +152,15 @@ func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 		r.end(now, e, stats.ByUpstream, why)
 	}
 }
+
+// abandonSilent gives up a server that has been silent for its share of the time.
+func (r *Relay) abandonSilent(now time.Time, e *entry) {
+	p := &e.Value
+	if p.dialBy.IsZero() || now.Before(p.dialBy) {
+		return
+	}
+	p.dialBy = time.Time{}
+	if p.upstream.Live() && !p.upstream.up && p.upstream.Conn.Stats().Received == 0 {
+		r.abandonUpstream(now, e)
+	}
+}

@@ -1,31 +1,11 @@
 package proxy
 
 import (
-	"net/netip"
 	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )
-
-// Failover is how a route handles an established session whose server is lost. A server is lost when it falls silent,
-// its host refuses datagrams, or it says that it stops.
-type Failover struct {
-	// Hold is how long the client is kept while the Relay looks for another server, or for the same one again. Reliable
-	// messages of the client wait for the server that takes the session. It also gets the messages that the lost server
-	// has not acknowledged. So each message arrives at least once. With 0, the client gets a goodbye at once and may
-	// connect again.
-	Hold time.Duration
-	// Goodbyes makes a server's plain goodbye count as its loss. RakNet and RUDP have no other goodbye for a server that
-	// stops, and none for a client that is kicked.
-	Goodbyes bool
-	// NewIDs lets a session go on with another Riptide client ID than the client knows. Without it the session ends.
-	NewIDs bool
-}
-
-// moveTime is how long a session moved by an operator looks for a server, if its route holds no sessions.
-const moveTime = 10 * time.Second
 
 // seekEvery is how soon a held session looks for a server again after one has failed it.
 const seekEvery = 250 * time.Millisecond
@@ -35,42 +15,6 @@ const deafTime = 3 * time.Second
 
 // newsTime is how long it may take until all loops have read a server's last datagrams.
 const newsTime = 100 * time.Millisecond
-
-// hold is a session's state while it has no server, or is about to leave it.
-type hold struct {
-	since, until time.Time
-	phase        phase
-	next         time.Time        // when the session is due; zero: after the next event
-	to           netip.AddrPort   // the operator's choice of a server; zero: any
-	ticket       *upstream.Ticket // its place in the line of its server; nil: any client ID will do
-	departure    departure
-}
-
-// phase is a session's progress from one server to the next.
-type phase uint8
-
-const (
-	seeking   phase = iota // the session waits for a server, or asks one
-	quiescing              // moved: the old server acknowledges and answers its messages
-	closing                // moved: the old server gets a goodbye
-)
-
-// isLoss reports whether the end of an upstream connection means a lost server, and not a server that rejects the
-// client.
-func (f *Failover) isLoss(why codec.Reason) bool {
-	switch why {
-	case codec.NoConnection, codec.TimedOut, codec.TransportError, codec.PoorConnection, codec.ServerStopped:
-		return true
-	case codec.Closed:
-		return f.Goodbyes
-	}
-	return false
-}
-
-// keepsID reports whether the session must keep the client ID that its server gave it.
-func (p *session) keepsID() bool {
-	return p.route.keepsClientIDs(p.protocol) && p.protocol.Spec().IDs == codec.IDBeside && !p.route.Failover.NewIDs
-}
 
 // mayHold reports whether a session is held when its server is lost.
 func (p *session) mayHold() bool {
@@ -108,28 +52,6 @@ func (p *session) blameServer(now time.Time, why codec.Reason) {
 	}
 }
 
-// queue gives a session that must keep its client ID a place in the line of its server.
-func (w *waiting) queue(e *entry) {
-	p := &e.Value
-	if !p.keepsID() {
-		return
-	}
-	p.hold.ticket = &upstream.Ticket{
-		Client: p.id, Addr: e.Key.Client.Addr(), To: p.hold.to, Shard: w.shard.index, Owner: e,
-	}
-	p.route.pool.Enqueue(p.hold.ticket, p.server)
-	w.inLine++
-}
-
-// endHold ends the search for a server: the session has one, or has ended.
-func (w *waiting) endHold(p *session) {
-	if p.hold != nil && p.hold.ticket != nil {
-		p.route.pool.Dequeue(p.hold.ticket)
-		w.inLine--
-	}
-	p.hold, p.upstream.Away = nil, false
-}
-
 // leaveServer forgets the connection to a server, and keeps the messages that wait for the next one.
 func (r *Relay) leaveServer(now time.Time, p *session) {
 	p.announceDepartures(now)
@@ -138,29 +60,6 @@ func (r *Relay) leaveServer(now time.Time, p *session) {
 	sampleLast(&r.samples.toUpstreams, &p.upstream)
 	r.carrier.Leave(&p.upstream.Sender)
 	p.upstream = side{Sender: p.upstream.Sender}
-}
-
-// holdDue runs due work of a held session.
-func (r *Relay) holdDue(now time.Time, e *entry) {
-	p := &e.Value
-	h := p.hold
-	if h == nil || h.next.IsZero() || now.Before(h.next) {
-		return
-	}
-	h.next = time.Time{}
-	switch {
-	case h.phase == quiescing:
-		r.quiesce(now, e)
-	case h.phase == closing:
-		r.depart(now, e)
-	case p.server == nil:
-		r.waiting.seek(now, e)
-	case h.ticket == nil || !p.upstream.Live():
-	case p.upstream.Conn.Stats().Received > 0:
-		p.route.pool.Yield(h.ticket)
-	default:
-		h.next = now.Add(turnTime)
-	}
 }
 
 // unwelcome handles the end of a connection that was opened for a held session.
@@ -217,4 +116,12 @@ func (r *Relay) regain(now time.Time, e *entry, client uint16) {
 	r.journal.regained(e, held, client)
 	r.carrier.Resume(now, &p.upstream.Sender, &p.bridge.ToServer)
 	r.carried(now, e)
+}
+
+// announceDepartures tells a client that the other clients have left, since their server is lost.
+func (p *session) announceDepartures(now time.Time) {
+	for _, client := range p.knownClients {
+		_ = p.client.Conn.Announce(now, codec.Left, client) // a protocol without such announcements needs none
+	}
+	p.knownClients = nil
 }

@@ -2,15 +2,11 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
 )
-
-// ErrStopped reports that the proxy, or a part of it, no longer runs.
-var ErrStopped = errors.New("the proxy has stopped")
 
 // Figures are a proxy's totals at one moment. Their size does not grow with the number of sessions.
 type Figures struct {
@@ -73,4 +69,19 @@ func (s *Server) Figures(ctx context.Context) (Figures, error) {
 	all.Kernel = stats.ReadKernel(s.options.Kernel.Shield, s.options.Kernel.Flows)
 	all.Counters.AddForwarded(&all.Kernel)
 	return all, nil
+}
+
+// addCounts joins the counts of Relays. They may have different rules for a moment.
+func addCounts(all, more []RuleCount) []RuleCount {
+next:
+	for _, c := range more {
+		for i := range all {
+			if all[i].Kind == c.Kind && all[i].Name == c.Name {
+				all[i].Matches += c.Matches
+				continue next
+			}
+		}
+		all = append(all, c)
+	}
+	return all
 }

@@ -73,13 +73,6 @@ func ofDatagrams(b *ratelimit.Limit) bool {
 	return b.Of == ratelimit.Packets || b.Of == ratelimit.Bytes
 }
 
-// shortcut is a session's flow in a Forwarder.
-type shortcut struct {
-	flow    flow.Flow
-	counted flow.Traffic // forwarded traffic that the session's Traffic includes
-	changes uint64       // the Forwarder's changes when the flow was added
-}
-
 // offload gives relayed sessions to a Forwarder, and takes them back.
 type offload struct {
 	forwarder Forwarder // nil: none
@@ -129,26 +122,6 @@ func (o *offload) recall(e *entry) {
 		p.count(last)
 	}
 	p.shortcut = nil
-}
-
-// recall ends the forwarding of a session, which may be forwarded again.
-func (r *Relay) recall(_ time.Time, e *entry) int {
-	cost := looked
-	if e.Value.shortcut != nil {
-		cost = acted
-	}
-	r.offload.recall(e)
-	e.Value.refusedAt = 0
-	return cost
-}
-
-// recallWatched ends the forwarding of a session that a capture watches.
-func (r *Relay) recallWatched(_ time.Time, e *entry) int {
-	if e.Value.shortcut == nil || !r.offload.watches(e) {
-		return looked
-	}
-	r.offload.recall(e)
-	return acted
 }
 
 // review copies the Forwarder's figures of a session into the session. The Relay's own counters do not include them.

@@ -4,8 +4,6 @@ import (
 	"net/netip"
 	"time"
 
-	"tidegate/codec"
-	"tidegate/internal/filter"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
@@ -102,39 +100,6 @@ func (g *guard) mayRelay(now time.Time, d *listener, m *meter, from netip.AddrPo
 	return true
 }
 
-// accepted judges a client's datagram that its connection has accepted. A datagram over a limit ends the session.
-func (r *Relay) accepted(now time.Time, e *entry, size int) {
-	if l := r.guard.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {
-		r.drops.add(now, dropped{stats.DropRate, e.Value.listener, e.Key.Client, size, l.why})
-		r.applyVerdict(now, e, l.Verdict, l.String())
-	}
-}
-
-// mayCross judges a message from one side of a session, before it goes to the other side. The bytes of head begin it
-// on the wire.
-func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *codec.Message, head []byte) bool {
-	p := &e.Value
-	if !r.maySay(now, e, from, m, head) {
-		return false
-	}
-	if p.choked {
-		r.drops.add(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, len(m.Payload), nil})
-		if m.Mode.IsReliable() && !p.route.Bridge.AllowLossy {
-			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
-		}
-		return false
-	}
-	if from != filter.FromClient || !m.Mode.IsReliable() {
-		return true
-	}
-	l := r.guard.exceeded(now, r.guard.limits.messages, &p.meter, len(m.Payload))
-	if l == nil {
-		return true
-	}
-	r.drops.add(now, dropped{stats.DropRate, p.listener, e.Key.Client, len(m.Payload), l.why})
-	return r.applyVerdict(now, e, l.Verdict, l.String())
-}
-
 // exceeded applies rules to traffic of a session. It returns the rule that stops the traffic, or nil.
 func (g *guard) exceeded(now time.Time, rules []*rule, m *meter, size int) *rule {
 	at := g.sinceStart(now)
@@ -146,37 +111,117 @@ func (g *guard) exceeded(now time.Time, rules []*rule, m *meter, size int) *rule
 	return nil
 }
 
-// applyVerdict applies a verdict to a session. It reports whether the judged message or datagram may go on.
-func (r *Relay) applyVerdict(now time.Time, e *entry, v ratelimit.Verdict, why string) bool {
-	switch v {
-	case ratelimit.Disconnect:
-		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Kicked})
-	case ratelimit.BanSource:
-		r.banSource(now, e, why)
+// mayCome applies the rules about sources to an address without a session.
+func (g *guard) mayCome(now time.Time, d *listener, from netip.AddrPort, size int) bool {
+	f := &g.filters
+	if f.set == nil {
+		return true
 	}
-	return v < ratelimit.Drop
+	match := f.set.Source(d.name, from.Addr())
+	fault := f.sources.note(match)
+	if match.Verdict < ratelimit.Drop {
+		return true
+	}
+	g.drops.add(now, dropped{stats.DropSourceRule, d, from, size, fault})
+	return false
 }
 
-// banSource ends a session. It bans the address only if the client has proved it. Otherwise an attacker could get a
-// forged address banned.
-func (r *Relay) banSource(now time.Time, e *entry, why string) {
-	p := &e.Value
-	reason := codec.Kicked
-	if p.proved() && p.client.up && p.upstream.up {
-		ban := r.guard.bans.Offend(now, e.Key.Client.Addr(), why)
-		r.journal.banned(now, e, &ban)
-		reason = codec.Banned
-	}
-	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: reason})
+// mayStay applies the rules about sources to the address of a session.
+func (g *guard) mayStay(d *listener, client netip.Addr) bool {
+	return g.filters.set.Source(d.name, client).Verdict < ratelimit.Drop
 }
 
-// EnforceBans ends the sessions of clients that were banned after they joined, over some turns.
-func (r *Relay) EnforceBans(now time.Time) { r.bansEnforced.begin(r, now, (*Relay).enforceBan) }
+// ruleCounts returns the counts of all rules, with rules about sources first.
+func (g *guard) ruleCounts() []RuleCount {
+	f := &g.filters
+	counts := make([]RuleCount, 0, len(f.sources.names)+len(f.messages.names))
+	counts = f.sources.list(counts, "source")
+	return f.messages.list(counts, "message")
+}
 
-func (r *Relay) enforceBan(now time.Time, e *entry) int {
-	if e.Value.isEnding() || r.guard.bans.Find(now, e.Key.Client.Addr()) == nil {
-		return looked
+// strangerWithin applies rules to a datagram of size bytes from an address without a session. Every verdict above
+// Observe drops the datagram. It returns the rule that drops it, or nil.
+func (g *guard) strangerWithin(now time.Time, rules []*rule, from netip.AddrPort, size int) *rule {
+	at, a := g.sinceStart(now), from.Addr().Unmap()
+	for _, l := range rules {
+		if !l.bucket(a, g.settings.Networks).Take(at, l.Rate, l.weight(size)) && g.breaks(l) {
+			return l
+		}
 	}
-	r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
-	return acted
+	return nil
+}
+
+// breaks counts a breach of a limit, and reports whether the verdict is enforced.
+func (g *guard) breaks(l *rule) bool {
+	if l.Verdict <= ratelimit.Observe {
+		g.drops.counters.Limits[l.Of][l.Per].Observed++
+		return false
+	}
+	g.drops.counters.Limits[l.Of][l.Per].Enforced++
+	return true
+}
+
+// sinceStart returns the time as Buckets count it.
+func (g *guard) sinceStart(now time.Time) time.Duration { return now.Sub(g.start) }
+
+// at returns the node of a scope.
+func (g *guard) at(m *meter, s ratelimit.Scope) *node {
+	switch s {
+	case ratelimit.PerSession:
+		return &m.own
+	case ratelimit.PerAddress:
+		return g.orNone(m.address)
+	case ratelimit.PerNetwork:
+		return g.orNone(m.network)
+	}
+	return &g.all
+}
+
+// enroll counts a session at its address and its network.
+func (g *guard) enroll(m *meter, from netip.Addr) {
+	m.own.sessions = 1
+	g.all.sessions++
+	if g.limits.shared {
+		m.address = join(g.addresses, from.Unmap(), m)
+		m.network = join(g.networks, g.settings.Networks.Of(from), m)
+	}
+}
+
+// discharge stops counting a session. The node of an address lives as long as sessions of the address.
+func (g *guard) discharge(m *meter, from netip.Addr) {
+	g.all.sessions--
+	g.all.queued -= m.own.queued
+	if m.address != nil {
+		leave(g.addresses, from.Unmap(), m.address, m)
+		leave(g.networks, g.settings.Networks.Of(from), m.network, m)
+	}
+}
+
+// begin begins to count anew, after the limits have changed. Each session must be enrolled again. Until then it
+// counts at its old nodes, or at none.
+func (g *guard) begin() {
+	g.all.buckets = node{}.buckets
+	g.addresses, g.networks = make(map[netip.Addr]*node), make(map[netip.Prefix]*node)
+}
+
+// orNone returns a node, or one without traffic for a session that is not enrolled since the limits have changed.
+func (g *guard) orNone(n *node) *node {
+	if n == nil {
+		g.none = node{sessions: 1}
+		return &g.none
+	}
+	return n
+}
+
+// count adds to the waiting bytes of a session and of all nodes that include it.
+func (g *guard) count(m *meter, more int) {
+	if more == 0 {
+		return
+	}
+	m.own.queued += more
+	g.all.queued += more
+	if m.address != nil {
+		m.address.queued += more
+		m.network.queued += more
+	}
 }

@@ -2,8 +2,8 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"time"
@@ -11,9 +11,6 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
 )
-
-// ErrNoHandover reports a backend whose sockets cannot go to another process.
-var ErrNoHandover = errors.New("only the epoll backend can hand sockets over")
 
 // Files returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited. They include
 // removed listeners, since their sessions still hold the addresses. The caller closes the files.
@@ -145,4 +142,65 @@ func (r *Relay) leave(now time.Time, h netio.Handler, youngest SessionID, grace 
 	}
 	r.DrainBy(now, now.Add(grace))
 	return nil
+}
+
+// unattended returns copies of the inherited sockets that no loop reads.
+func (s *Server) unattended(attended map[place]bool) (files []*os.File, err error) {
+	for _, from := range s.inherited {
+		if attended[from.place] {
+			continue
+		}
+		file, err := netio.Duplicate(from.file)
+		if err != nil {
+			return files, err
+		}
+		files = append(files, file)
+	}
+	return files, nil
+}
+
+// spare closes the inherited sockets without a use. A socket that no loop reads, at the address of a listener, would
+// get a share of its clients. Only a service manager keeps TCP sockets open.
+func (s *Server) spare(settings *Settings, addrs []netip.AddrPort) {
+	listening := make(map[place]bool)
+	for i, addr := range addrs {
+		listening[place{addr, settings.Listeners[i].Transport.Stream}] = true
+	}
+	s.inherited = slices.DeleteFunc(s.inherited, func(from inherited) bool {
+		idle := from.loop < 0 && listening[from.place]
+		if !idle && (!from.stream || s.options.OthersGone == nil) {
+			return false
+		}
+		_ = from.file.Close()
+		return true
+	})
+}
+
+// warnOfInherited logs the sockets of a service manager that match no listener. Sockets of a predecessor may belong
+// to removed listeners.
+func (s *Server) warnOfInherited() {
+	for _, from := range s.inherited {
+		if from.loop < 0 && s.options.OthersGone == nil {
+			s.options.Log.Warn().Stringer("address", from.addr).Msg("inherited socket that no listener has the address of")
+		}
+	}
+}
+
+// awaitOthers closes the inherited sockets once the other processes have ended, unless ctx is done earlier.
+func (s *Server) awaitOthers(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-s.options.OthersGone: // nil for a service manager, which outlives this process
+		s.disown()
+	}
+}
+
+// disown closes the inherited sockets. Loops have their own copies.
+func (s *Server) disown() {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	for _, from := range s.inherited {
+		_ = from.file.Close()
+	}
+	s.inherited = nil
 }

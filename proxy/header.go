@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/netip"
 
+	"tidegate/internal/enum"
 	"tidegate/internal/proxyproto"
 )
 
@@ -73,3 +74,9 @@ func (p *preamble) heard(datagram []byte) []byte {
 	}
 	return datagram
 }
+
+// headersNames are as in the configuration.
+var headersNames = []string{"off", "first", "until_reply", "every", "spp"}
+
+// UnmarshalText reads the name of a Headers value.
+func (h *Headers) UnmarshalText(text []byte) error { return enum.Parse(headersNames, text, h) }

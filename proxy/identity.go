@@ -5,6 +5,9 @@ import (
 	"math/rand/v2"
 )
 
+// shard is the index of a Relay among the Relays that share the listeners, and their number.
+type shard struct{ index, of int }
+
 // identities makes RakNet GUIDs for clients whose protocol has none. A server takes two clients with one GUID for one
 // client.
 type identities struct{ rng *rand.Rand }

@@ -2,16 +2,13 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"syscall"
-	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/kernel/flow"
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
-	"tidegate/proxy/stats"
 )
 
 // Kernel has the features of the operating system's kernel that a Server uses. The zero value uses none.
@@ -98,61 +95,6 @@ func tellFiltered(socket syscall.Conn, on bool) {
 	}
 }
 
-// shieldLoop gives the listening sockets of a loop the filters of its Relay's settings. It runs on the loop's
-// goroutine, or before the loop runs.
-func (s *Server) shieldLoop(r *Relay) error {
-	for i := range r.settings.Listeners {
-		l, d := &r.settings.Listeners[i], r.listeners[i]
-		socket, ok := netio.ListenerOf(d.socket).(syscall.Conn)
-		if !ok || l.Transport.Stream {
-			continue
-		}
-		if err := s.options.Kernel.guard(socket, l, r.known.gate); err != nil {
-			return fmt.Errorf("listener %s: %w", l.Name, err)
-		}
-	}
-	return nil
-}
-
-// startKernel installs the filters. It logs one line with the kernel features in use, and the reasons for the others.
-func (s *Server) startKernel() {
-	k := &s.options.Kernel
-	line := s.options.Log.Info()
-	if k.Shield != nil {
-		s.shieldBans(time.Now())
-	}
-	filter := k.FilterState()
-	if err := s.shieldLoops(); err != nil {
-		filter = inKernel(err)
-	}
-	for _, state := range s.shieldInterfaces() {
-		line = line.Str("xdp_"+state.name, state.String())
-	}
-	line.Str("filter", filter).Str("forward", inKernel(k.NoFlows)).Msg("the kernel's help")
-}
-
-// shieldLoops calls shieldLoop for all loops, before they run.
-func (s *Server) shieldLoops() error {
-	for _, l := range s.loops {
-		if err := s.shieldLoop(l.relay); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// reloadKernel gives the filters the present settings. Server.reloading is held.
-func (s *Server) reloadKernel() {
-	for _, l := range s.loops {
-		var err error
-		l.ask(stats.WorkKernel, func(r *Relay, _ time.Time) { err = s.shieldLoop(r) })
-		if err != nil {
-			s.options.Log.Warn().Err(err).Msg("a listener is without the kernel's filter")
-		}
-	}
-	s.tellInterfaces(s.shieldInterfaces())
-}
-
 // FilterState names in words where strangers' datagrams are dropped: in the kernel, or in user space.
 func (k *Kernel) FilterState() string {
 	if k.Shield == nil && k.Plain {
@@ -167,4 +109,11 @@ func inKernel(why error) string {
 		return "kernel"
 	}
 	return "user space: " + strings.ReplaceAll(why.Error(), "\n", "; ")
+}
+
+// keeper remembers the state last given to the Shield, so that unchanged state is not given again.
+type keeper struct {
+	left    int // bans without room in the Shield
+	targets []shield.Listener
+	modes   map[string]shield.Mode // by interface that is guarded
 }

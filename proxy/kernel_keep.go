@@ -6,21 +6,17 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 
 	"tidegate/internal/kernel/shield"
+	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
 )
 
 // lookEvery is how often the Server checks that XDP is on its interfaces and knows the addresses of this host.
 // Another process, such as a predecessor, may have been on an interface before. And addresses come and go.
 const lookEvery = 5 * time.Second
-
-// keeper remembers the state last given to the Shield, so that unchanged state is not given again.
-type keeper struct {
-	left    int // bans without room in the Shield
-	targets []shield.Listener
-	modes   map[string]shield.Mode // by interface that is guarded
-}
 
 // interfaceState is the state of an interface that should be guarded.
 type interfaceState struct {
@@ -179,4 +175,59 @@ func localAddrs() (all []netip.Addr, err error) {
 		}
 	}
 	return all, nil
+}
+
+// startKernel installs the filters. It logs one line with the kernel features in use, and the reasons for the others.
+func (s *Server) startKernel() {
+	k := &s.options.Kernel
+	line := s.options.Log.Info()
+	if k.Shield != nil {
+		s.shieldBans(time.Now())
+	}
+	filter := k.FilterState()
+	if err := s.shieldLoops(); err != nil {
+		filter = inKernel(err)
+	}
+	for _, state := range s.shieldInterfaces() {
+		line = line.Str("xdp_"+state.name, state.String())
+	}
+	line.Str("filter", filter).Str("forward", inKernel(k.NoFlows)).Msg("the kernel's help")
+}
+
+// shieldLoops calls shieldLoop for all loops, before they run.
+func (s *Server) shieldLoops() error {
+	for _, l := range s.loops {
+		if err := s.shieldLoop(l.relay); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reloadKernel gives the filters the present settings. Server.reloading is held.
+func (s *Server) reloadKernel() {
+	for _, l := range s.loops {
+		var err error
+		l.ask(stats.WorkKernel, func(r *Relay, _ time.Time) { err = s.shieldLoop(r) })
+		if err != nil {
+			s.options.Log.Warn().Err(err).Msg("a listener is without the kernel's filter")
+		}
+	}
+	s.tellInterfaces(s.shieldInterfaces())
+}
+
+// shieldLoop gives the listening sockets of a loop the filters of its Relay's settings. It runs on the loop's
+// goroutine, or before the loop runs.
+func (s *Server) shieldLoop(r *Relay) error {
+	for i := range r.settings.Listeners {
+		l, d := &r.settings.Listeners[i], r.listeners[i]
+		socket, ok := netio.ListenerOf(d.socket).(syscall.Conn)
+		if !ok || l.Transport.Stream {
+			continue
+		}
+		if err := s.options.Kernel.guard(socket, l, r.known.gate); err != nil {
+			return fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+	}
+	return nil
 }

@@ -3,7 +3,6 @@ package proxy
 import (
 	"errors"
 	"net/netip"
-	"time"
 
 	"tidegate/ratelimit"
 )
@@ -85,18 +84,6 @@ func (l *rule) bucket(from netip.Addr, networks ratelimit.Networks) *ratelimit.B
 	return &l.overall
 }
 
-// strangerWithin applies rules to a datagram of size bytes from an address without a session. Every verdict above
-// Observe drops the datagram. It returns the rule that drops it, or nil.
-func (g *guard) strangerWithin(now time.Time, rules []*rule, from netip.AddrPort, size int) *rule {
-	at, a := g.sinceStart(now), from.Addr().Unmap()
-	for _, l := range rules {
-		if !l.bucket(a, g.settings.Networks).Take(at, l.Rate, l.weight(size)) && g.breaks(l) {
-			return l
-		}
-	}
-	return nil
-}
-
 // weight returns the amount that a datagram takes from a bucket.
 func (l *rule) weight(size int) int {
 	if l.Of == ratelimit.Bytes {
@@ -104,16 +91,3 @@ func (l *rule) weight(size int) int {
 	}
 	return 1
 }
-
-// breaks counts a breach of a limit, and reports whether the verdict is enforced.
-func (g *guard) breaks(l *rule) bool {
-	if l.Verdict <= ratelimit.Observe {
-		g.drops.counters.Limits[l.Of][l.Per].Observed++
-		return false
-	}
-	g.drops.counters.Limits[l.Of][l.Per].Enforced++
-	return true
-}
-
-// sinceStart returns the time as Buckets count it.
-func (g *guard) sinceStart(now time.Time) time.Duration { return now.Sub(g.start) }

@@ -3,10 +3,12 @@ package proxy
 import (
 	"net/netip"
 	"slices"
+	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/netio"
+	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
 	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
@@ -56,32 +58,6 @@ func listenerOf(l *Listener, listeners []*listener) *listener {
 	return nil
 }
 
-// configure gives a listener its new settings. Its sessions keep theirs.
-func (r *Relay) configure(d *listener, l *Listener, route *route) {
-	if l.Pong != nil && d.pong != nil && r.shard.index == 0 {
-		l.Pong.listing.Store(d.pong.listing.Load()) // until the servers have answered again
-	}
-	d.name, d.addr, d.transport, d.stream, d.retired = l.Name, l.Addr, l.Transport, l.Transport.Stream, false
-	d.route, d.pong, d.answers, d.entries = route, l.Pong, nil, nil
-	d.first = l.FirstBytes()
-	d.forwardable = r.settings.Forwardable(l) == nil
-	d.drops = r.tallies.DropsOf(l.Name)
-	if r.settings.Answers.Overall > 0 && !d.stream {
-		d.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())
-	}
-	d.proxies = newTrustedProxies(l.ProxiesFrom, r.settings.Limits.Sessions+r.settings.Limits.HalfOpen, d.proxies)
-	for _, p := range l.Protocols {
-		proof := proofOf(p, d.stream)
-		d.entries = append(d.entries, protocolEntry{
-			protocol:  r.locals.of(p),
-			bridge:    bridge.New(p, l.Route.Upstream.Protocol, &l.Route.Bridge),
-			asksFirst: l.Route.asksFirst(p),
-			proof:     proof,
-			tally:     r.tallies.Of(l.Name, p.Spec().Name),
-		})
-	}
-}
-
 // pinger returns the listener's first protocol with server lists, or nil.
 func (d *listener) pinger() codec.Pinger {
 	for i := range d.entries {
@@ -90,13 +66,6 @@ func (d *listener) pinger() codec.Pinger {
 		}
 	}
 	return nil
-}
-
-// Attach gives the Relay the socket of a listener. Streams accepted by the socket must have its Owner.
-func (r *Relay) Attach(listener int, s netio.Socket) {
-	d := r.listeners[listener]
-	d.socket, d.port = s, s.Addr().Port()
-	s.SetOwner(d)
 }
 
 // retiredListeners are removed UDP listeners that still have sessions.
@@ -150,4 +119,59 @@ func (l *retiredListeners) close(indexes []int) {
 		}
 		return closes
 	})
+}
+
+// route is a Route with the state that a Relay needs for it.
+type route struct {
+	*Route
+	speaks codec.Protocol // the upstream's protocol, as this Relay's instance
+	pool   *upstream.Pool
+	ids    *clientIDs
+}
+
+// mostTries is how many servers a client may be sent to before it is refused. More servers would have no time to
+// answer.
+func (r *route) mostTries() int { return min(len(r.pool.Servers()), 4) }
+
+// sniff finds the protocol of a first datagram, or returns nil.
+func (d *listener) sniff(datagram []byte) *protocolEntry {
+	for i := range d.entries {
+		if d.entries[i].protocol.Sniff(datagram) {
+			return &d.entries[i]
+		}
+	}
+	return nil
+}
+
+// mayAnswer takes an answer from the budget for answers that can amplify an attack.
+func (d *listener) mayAnswer(now time.Time, from netip.AddrPort) bool {
+	return d.answers == nil || d.answers.Allow(now, from.Addr())
+}
+
+// via returns the trusted proxy that a session uses from now on. so is the one until now. Nil means none.
+func (d *listener) via(so *trustedProxy) *trustedProxy {
+	if d.proxies == nil || !d.proxies.at.addr.IsValid() {
+		return so
+	}
+	if so != nil && *so == d.proxies.at {
+		return so
+	}
+	at := d.proxies.at
+	return &at
+}
+
+// locals are one Relay's instances of the settings' protocols. The connections of an instance share memory with each
+// other only.
+type locals map[codec.PerLoop]codec.Protocol
+
+// of returns the Relay's own instance of a protocol.
+func (l locals) of(p codec.Protocol) codec.Protocol {
+	shared, ok := p.(codec.PerLoop)
+	if !ok {
+		return p
+	}
+	if l[shared] == nil {
+		l[shared] = shared.ForLoop()
+	}
+	return l[shared]
 }

@@ -93,29 +93,6 @@ func (h *logLimiter) hears(now time.Time, k lineKind, from netip.Addr) bool {
 	return h.sources.OfKind(sourceLogNetworks.Of(from), uint8(k)).Take(minutes, rate, 1)
 }
 
-// catchUp reports all suppressed lines once that is due.
-func (j *journal) catchUp(now time.Time) {
-	h := &j.lines
-	if h.due.IsZero() || now.Before(h.due) {
-		return
-	}
-	h.due = time.Time{}
-	for k := range h.suppressed {
-		if h.suppressed[k] > 0 {
-			j.log.Warn().Str("about", lineKind(k).String()).Uint64("suppressed", h.suppressed[k]).Msg("lines left out")
-			h.suppressed[k] = 0
-		}
-	}
-}
-
-// settle reports all suppressed lines at once, since the Relay may end.
-func (j *journal) settle(now time.Time) {
-	if !j.lines.due.IsZero() {
-		j.lines.due = now
-		j.catchUp(now)
-	}
-}
-
 // String returns the subject of the lines.
 func (k lineKind) String() string {
 	switch k {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/enum"
 )
 
 // Mode is how a route handles datagrams.
@@ -42,3 +43,9 @@ func (anything) Accept(_ time.Time, _ netip.AddrPort, _, reply []byte) (codec.Co
 func (anything) Refuse(_, reply []byte, _ codec.Reason) []byte { return reply }
 
 func (anything) Dial(time.Time, netip.AddrPort, codec.Hello) codec.Conn { panic(errAny) }
+
+// modeNames are as in the configuration.
+var modeNames = []string{"terminate", "relay"}
+
+// UnmarshalText reads a mode's name.
+func (m *Mode) UnmarshalText(text []byte) error { return enum.Parse(modeNames, text, m) }

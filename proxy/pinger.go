@@ -39,29 +39,6 @@ type pinged struct {
 	preamble *preamble
 }
 
-// addPingers adds a pinger for every route whose listeners show its servers' texts.
-func (r *Relay) addPingers(now time.Time) {
-	for _, route := range r.routes {
-		if route.Pings.Refresh <= 0 || route.Upstream.Transport.Stream {
-			continue
-		}
-		protocol, _ := route.Upstream.Protocol.(codec.Pinger)
-		var listeners []*listener
-		for _, d := range r.listeners {
-			if d.route != route || d.pong == nil {
-				continue
-			}
-			listeners = append(listeners, d)
-			if protocol == nil && route.Mode == ModeRelay {
-				protocol = d.pinger() // the servers speak it too
-			}
-		}
-		if protocol != nil && len(listeners) > 0 {
-			r.pingers = append(r.pingers, newPinger(route, protocol, listeners, r.identities.next(), now))
-		}
-	}
-}
-
 func newPinger(r *route, protocol codec.Pinger, listeners []*listener, token uint64, now time.Time) *pinger {
 	return &pinger{route: r, protocol: protocol, token: token, due: now, listeners: listeners}
 }

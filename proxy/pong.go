@@ -3,7 +3,6 @@ package proxy
 import (
 	"bytes"
 	"sync/atomic"
-	"time"
 
 	"tidegate/codec"
 )
@@ -48,11 +47,4 @@ func (p *Pong) answer(b, ping []byte, protocol codec.Pinger) []byte {
 		return b
 	}
 	return protocol.AppendPong(b, ping, l.pong, l.text)
-}
-
-// Pings are the settings for questions about servers' texts.
-type Pings struct {
-	Refresh time.Duration // time between questions; 0: none are asked
-	Keep    time.Duration // how long the text of a silent server counts
-	Name    string        // listed in place of the servers' names; empty: theirs
 }

@@ -3,12 +3,8 @@ package proxy
 import (
 	"net/netip"
 	"sync"
-	"time"
 
 	"tidegate/codec"
-	"tidegate/internal/netio"
-	"tidegate/proxy/stats"
-	sessions "tidegate/session"
 )
 
 // Presence finds the sessions of clients that name themselves as they join (codec.Identity). A second client of the
@@ -51,25 +47,6 @@ func (here *Presence) find(d *listener, conn codec.Conn) (p present, ok bool) {
 	return p, ok
 }
 
-// isPresent reports whether a new client already plays from another address. A goodbye of that session is believed if
-// the client has proved that it comes from the same host.
-func (r *Relay) isPresent(now time.Time, d *listener, w *protocolEntry, from netip.AddrPort, conn codec.Conn) bool {
-	known, ok := r.presence.find(d, conn)
-	if !ok {
-		return false
-	}
-	e := r.table.Get(sessions.Key{Listener: d.index, Client: known.from})
-	if e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() || w.proof != codec.ProvedAccept {
-		return true
-	}
-	old, ok := e.Value.client.Conn.(codec.Leaver)
-	if !ok || !old.Believe(now) {
-		return true
-	}
-	r.settle(now, e)
-	return false
-}
-
 // add records the session of a client that names itself.
 func (here *Presence) add(p *session, from netip.AddrPort) {
 	key, ok := p.listener.keyOf(p.client.Conn)
@@ -95,14 +72,5 @@ func (here *Presence) remove(p *session) {
 	defer here.mu.Unlock()
 	if here.sessions[key].session == p.serial {
 		delete(here.sessions, key)
-	}
-}
-
-// refusePresent tells a client that it is already connected.
-func (o *outlet) refusePresent(now time.Time, d *listener, w *protocolEntry, s netio.Socket,
-	from netip.AddrPort, datagram []byte) {
-	o.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
-	if reply := w.protocol.Refuse(datagram, o.Buffer(), codec.AlreadyConnected); len(reply) > 0 {
-		o.answer(now, d, s, from, datagram, reply)
 	}
 }

@@ -11,14 +11,6 @@ import (
 // mostRedials bounds how many times a session asks one server again from another address.
 const mostRedials = 2
 
-// earlier are the earlier sockets of a session to its server, the first one first. They stay open until the session
-// is connected. So the next socket gets another address, also where sockets are shared.
-type earlier struct {
-	sockets  []netio.Socket
-	preamble *preamble // of the first socket
-	back     bool      // the session uses the first socket again
-}
-
 // redial asks a server again that no longer seems to answer the session's address.
 func (r *Relay) redial(now time.Time, e *entry) {
 	p := &e.Value
@@ -86,15 +78,4 @@ func (p *session) goBack(e *entry) bool {
 func (p *session) take(e *entry, socket netio.Socket) {
 	socket.SetOwner(e)
 	p.socket, p.refused = socket, 0
-}
-
-// forgetEarlier closes the sockets that a session no longer needs.
-func (p *session) forgetEarlier() {
-	if p.earlier == nil {
-		return
-	}
-	for _, s := range p.earlier.sockets {
-		s.Close()
-	}
-	p.earlier = nil
 }

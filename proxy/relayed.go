@@ -77,29 +77,6 @@ func (r *Relay) passUp(now time.Time, e *entry, datagram []byte) {
 	r.offload.offer(now, e)
 }
 
-// toServer sends a client's datagram to its server. lent says that it lies in the sockets' own memory.
-func (o *outlet) toServer(now time.Time, e *entry, datagram []byte, lent bool) {
-	p := &e.Value
-	switch {
-	case p.preamble != nil:
-		o.sendHeaded(now, e, p.socket, p.server.Addr, p.preamble.begin(o.Buffer()), datagram)
-		p.preamble.sent()
-	case lent:
-		o.Forward(p.socket, p.server.Addr, datagram)
-	default:
-		o.Send(p.socket, p.server.Addr, datagram)
-	}
-}
-
-// sendHeaded sends a datagram after the header in b.
-func (o *outlet) sendHeaded(now time.Time, e *entry, s netio.Socket, to netip.AddrPort, b, datagram []byte) {
-	if len(b)+len(datagram) > netio.MaxDatagram {
-		o.drops.add(now, dropped{stats.DropTooLarge, e.Value.listener, e.Key.Client, len(datagram), nil})
-		return
-	}
-	o.Send(s, to, append(b, datagram...))
-}
-
 // passDown forwards a server's datagram to its client.
 func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
@@ -152,4 +129,41 @@ func (r *Relay) establishRelayed(now time.Time, e *entry) {
 // onWire returns the size of a client's counted datagrams, with their IP and UDP headers.
 func onWire(t *stats.Traffic, client netip.AddrPort) uint64 {
 	return t.Bytes + t.Messages*uint64(wireSize(client, 0))
+}
+
+// refusals is how many times in a row the host of an established session's server may report a closed port. Then the
+// Relay believes it.
+const refusals = 3
+
+// refusedRelayed handles the news that no process listens at a session's server. While the server has not answered,
+// the Relay tries another: the client repeats its first datagram. Later, several such reports end the session. Then
+// the client's next first datagram finds a live server.
+func (r *Relay) refusedRelayed(now time.Time, e *entry) {
+	p := &e.Value
+	r.offload.review(now, e)
+	p.refused++
+	switch {
+	case p.answered && p.refused < refusals:
+		return
+	case !p.answered:
+		failed := p.server
+		p.route.pool.Failed(failed, now, now, codec.NoConnection.String())
+		if int(p.tries) < p.route.mostTries() {
+			p.hangUp()
+			if r.dialRelayed(now, e, failed) {
+				return
+			}
+		}
+	}
+	r.endRelayed(now, e, stats.ByUpstream, codec.NoConnection)
+}
+
+// expireRelayed ends a session whose time is over, or schedules the next look at it.
+func (r *Relay) expireRelayed(now time.Time, e *entry) {
+	r.offload.review(now, e)
+	if at := e.Value.expiry(r.settings); now.Before(at) {
+		r.table.Schedule(e, now, at)
+		return
+	}
+	r.endRelayed(now, e, stats.ByProxy, codec.TimedOut)
 }

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"tidegate/internal/filter"
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
 )
 
 // Errors of Server.Reload.
 var (
-	ErrEnded   = errors.New("the proxy is ending")
 	ErrFraming = errors.New("its frames cannot change without a restart") // about a TCP listener
 )
 
@@ -108,24 +108,6 @@ func (s *Server) discard(sockets [][]netio.Socket) {
 	}
 }
 
-// reload replaces the Relay's settings. sockets are those of new listeners.
-func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
-	for _, p := range r.pingers {
-		p.close()
-	}
-	r.pingers = nil
-	r.closeCheckers(now)
-	r.arrange(now, s)
-	r.walk(now, (*Relay).recall, nil) // sessions that the new settings let it forward are forwarded again
-	r.table.Limit(s.Limits)
-	for i, socket := range sockets {
-		if socket != nil {
-			r.Attach(i, socket)
-		}
-	}
-	r.Filter(now, s.Filter)
-}
-
 // sweep closes removed listeners once they have no session, until ctx is done.
 func (s *Server) sweep(ctx context.Context) {
 	for {
@@ -162,5 +144,12 @@ func (s *Server) closeDeserted() {
 	}
 	for _, l := range s.loops {
 		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) { r.retired.close(empty) })
+	}
+}
+
+// Filter replaces the rules in every loop. When it returns, they are in force. It is safe for concurrent use.
+func (s *Server) Filter(set *filter.Set) {
+	for _, l := range s.loops {
+		l.ask(stats.WorkRules, func(r *Relay, now time.Time) { r.Filter(now, set) })
 	}
 }

@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"net/netip"
 	"time"
 
 	"tidegate/codec"
@@ -10,8 +9,6 @@ import (
 )
 
 const (
-	// attendEvery is how often a Relay looks for servers for its waiting sessions.
-	attendEvery = 50 * time.Millisecond
 	// mostAsks bounds the sessions that ask a server at once, since each needs a socket. askPause follows.
 	mostAsks = 64
 	askPause = 10 * time.Millisecond
@@ -25,69 +22,6 @@ const (
 	// turnTime is how long a server that has answered a session may take to decide. Then the next session in line asks.
 	turnTime = 3 * time.Second
 )
-
-// seekers are a Relay's sessions that wait for a server of one upstream. Held sessions that must keep their client
-// IDs wait in the Pool's lines instead.
-type seekers struct {
-	pool *upstream.Pool
-	held line // sessions that have lost their server
-	new  line // sessions that have had no server yet
-}
-
-// waiting has a Relay's sessions that wait for servers, and the time when attend lets them ask.
-type waiting struct {
-	shard    shard
-	dirty    *marked
-	pools    *upstream.Pools
-	seekers  []*seekers // by upstream
-	inLine   int        // sessions that wait in a line of their upstream
-	stirred  uint64     // pools.Changes at the last attend
-	at       time.Time  // when attend is due
-	attended time.Time  // when attend was called last
-}
-
-// of returns the seekers of a Pool.
-func (w *waiting) of(pool *upstream.Pool) *seekers {
-	for _, s := range w.seekers {
-		if s.pool == pool {
-			return s
-		}
-	}
-	s := &seekers{pool: pool}
-	w.seekers = append(w.seekers, s)
-	return s
-}
-
-// seek makes a session that has left its server wait for another.
-func (w *waiting) seek(now time.Time, e *entry) {
-	p := &e.Value
-	p.hold.phase, p.hold.next = seeking, time.Time{}
-	if p.hold.ticket != nil {
-		p.route.pool.Ready(p.hold.ticket)
-	} else {
-		w.of(p.route.pool).held.push(e)
-	}
-	w.at = now
-	w.dirty.mark(e)
-}
-
-// await makes a new session wait for a server, after the held sessions.
-func (w *waiting) await(now time.Time, e *entry) {
-	w.of(e.Value.route.pool).new.push(e)
-	w.attendBy(now.Add(attendEvery))
-	w.dirty.mark(e)
-}
-
-// attendBy makes attend due at a time, or earlier.
-func (w *waiting) attendBy(at time.Time) { w.at = codec.Earliest(w.at, at) }
-
-// due returns when attend is due; zero means never.
-func (w *waiting) due() time.Time {
-	if w.pools.Changes() != w.stirred {
-		return w.attended
-	}
-	return w.at
-}
 
 // attend lets waiting sessions ask a server.
 func (r *Relay) attend(now time.Time) {
@@ -193,24 +127,6 @@ func (r *Relay) serveHeld(now time.Time, s *seekers) {
 	}
 }
 
-// choose picks the server that a held session asks, or returns nil.
-func (s *seekers) choose(now time.Time, e *entry) (server *upstream.Server) {
-	h := e.Value.hold
-	if h.to.IsValid() {
-		server = s.pool.Take(h.to)
-		h.to = netip.AddrPort{}
-	}
-	if server == nil {
-		server = s.pool.PickForHeld(now, e.Key.Client.Addr())
-	}
-	return server
-}
-
-// isHeld reports whether a session still waits in a seekers' line.
-func isHeld(p *session) bool {
-	return p.hold != nil && p.hold.phase == seeking && p.hold.next.IsZero() && p.server == nil && !p.forgotten
-}
-
 // ask asks a server to take a held session. If there is no socket, the session has no server afterwards.
 func (r *Relay) ask(now time.Time, e *entry, server *upstream.Server) {
 	p := &e.Value
@@ -242,7 +158,25 @@ func (r *Relay) serveNew(now time.Time, s *seekers) {
 	}
 }
 
-// isNew reports whether a new session still waits in a seekers' line.
-func isNew(p *session) bool {
-	return p.hold == nil && p.upstream.Conn == nil && p.client.Live() && !p.ending && !p.forgotten
+// holdDue runs due work of a held session.
+func (r *Relay) holdDue(now time.Time, e *entry) {
+	p := &e.Value
+	h := p.hold
+	if h == nil || h.next.IsZero() || now.Before(h.next) {
+		return
+	}
+	h.next = time.Time{}
+	switch {
+	case h.phase == quiescing:
+		r.quiesce(now, e)
+	case h.phase == closing:
+		r.depart(now, e)
+	case p.server == nil:
+		r.waiting.seek(now, e)
+	case h.ticket == nil || !p.upstream.Live():
+	case p.upstream.Conn.Stats().Received > 0:
+		p.route.pool.Yield(h.ticket)
+	default:
+		h.next = now.Add(turnTime)
+	}
 }

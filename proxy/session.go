@@ -5,6 +5,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/filter"
+	"tidegate/internal/kernel/flow"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
@@ -117,3 +118,29 @@ type side struct {
 
 // over reports whether both sides have ended.
 func (p *terminated) over() bool { return !p.client.Live() && !p.upstream.Live() }
+
+// marked has the sessions that the next Flush visits.
+type marked []*entry
+
+// mark puts a session on the list for the next Flush.
+func (l *marked) mark(e *entry) {
+	if !e.Value.dirty {
+		e.Value.dirty = true
+		*l = append(*l, e)
+	}
+}
+
+// earlier are the earlier sockets of a session to its server, the first one first. They stay open until the session
+// is connected. So the next socket gets another address, also where sockets are shared.
+type earlier struct {
+	sockets  []netio.Socket
+	preamble *preamble // of the first socket
+	back     bool      // the session uses the first socket again
+}
+
+// shortcut is a session's flow in a Forwarder.
+type shortcut struct {
+	flow    flow.Flow
+	counted flow.Traffic // forwarded traffic that the session's Traffic includes
+	changes uint64       // the Forwarder's changes when the flow was added
+}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/enum"
 	"tidegate/internal/filter"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
@@ -106,3 +107,40 @@ func grants(p codec.Protocol) bool {
 	_, ok := p.(codec.Granter)
 	return ok
 }
+
+// Checks are the settings for health checks of an upstream's servers. upstream.Options says how many answers decide.
+type Checks struct {
+	By       CheckBy
+	Interval time.Duration // from one check of a server to the next; longer while the server is down
+	Timeout  time.Duration // for the server's answer
+}
+
+// CheckBy is the kind of a check.
+type CheckBy uint8
+
+// Kinds of checks.
+const (
+	CheckNothing CheckBy = iota // nothing: only sessions show the health of servers
+	CheckPing                   // a question for the server's text, if the protocol is a codec.Pinger
+	CheckJoin                   // a join; the check leaves at once, or when the server takes too long to decide
+)
+
+// Pace bounds the datagrams to a server from one address. RakLib and Cloudburst block an address that sends too much:
+// beyond 200 or 120 datagrams in 10 ms. All sessions of a proxy have one address.
+type Pace struct {
+	Datagrams int // of this Relay, in any span; 0: unbounded
+	Span      time.Duration
+}
+
+// Pings are the settings for questions about servers' texts.
+type Pings struct {
+	Refresh time.Duration // time between questions; 0: none are asked
+	Keep    time.Duration // how long the text of a silent server counts
+	Name    string        // listed in place of the servers' names; empty: theirs
+}
+
+// admitNames are as in the configuration.
+var admitNames = []string{"upstream_first", "proof_first", "auto"}
+
+// UnmarshalText reads the name of an Admit value.
+func (a *Admit) UnmarshalText(text []byte) error { return enum.Parse(admitNames, text, a) }

@@ -1,6 +1,36 @@
 package proxy
 
-import "sync"
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// CaptureFilter selects the datagrams of a capture. Empty fields select all.
+type CaptureFilter struct {
+	Session  SessionID
+	Client   netip.Prefix // a network that contains the client's address
+	Route    string
+	Upstream string
+}
+
+// Captured is a datagram that passed between a loop and the network.
+type Captured struct {
+	At       time.Time // the time of the loop's turn, which looks at the clock once
+	From, To netip.AddrPort
+	Upstream bool      // between the proxy and a server, not a client
+	Sent     bool      // sent by the proxy
+	Stream   bool      // over TCP: Bytes are a frame with its length before it
+	Session  SessionID // 0: none, or none yet
+	Bytes    []byte
+}
+
+// Catch has the captured datagrams of one loop since the last Catch, in the loop's order.
+type Catch struct {
+	Captured []Captured
+	// LeftOut counts datagrams without room, because the last catches were not taken in time.
+	LeftOut struct{ Clients, Upstreams uint64 }
+}
 
 // maxSpool and maxSpoolCount bound the datagrams that a capture keeps of a loop until they are read. That is about 30
 // ms at a loop's highest rate, and longer at any lower one.

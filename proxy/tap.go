@@ -20,34 +20,6 @@ type tap struct {
 	prefix []byte // scratch
 }
 
-// tapInto makes the tap copy datagrams into a spool, as its filter selects.
-func (o *outlet) tapInto(now time.Time, table sessionTable, s *spool) {
-	if o.tap == nil {
-		o.tap = &tap{Sockets: o.Sockets, table: table, now: now}
-		o.Sockets = o.tap
-	}
-	o.tap.spools = append(o.tap.spools, s)
-}
-
-// untap ends the effect of tapInto.
-func (o *outlet) untap(s *spool) {
-	if o.tap == nil {
-		return
-	}
-	if o.tap.spools = slices.DeleteFunc(o.tap.spools,
-		func(other *spool) bool { return other == s }); len(o.tap.spools) == 0 {
-		o.Sockets, o.tap = o.tap.Sockets, nil
-	}
-}
-
-// untapped returns the loop's own sockets.
-func (o *outlet) untapped() Sockets {
-	if o.tap != nil {
-		return o.tap.Sockets
-	}
-	return o.Sockets
-}
-
 // watches reports whether a capture needs a session's datagrams, so that they must not be forwarded elsewhere.
 func (t *tap) watches(e *entry) bool {
 	if t == nil {

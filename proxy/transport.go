@@ -8,6 +8,15 @@ import (
 	"tidegate/internal/netio"
 )
 
+// Sockets are the functions that a Relay needs from its loop. netio.Poller implements them.
+type Sockets interface {
+	Dial(to netip.AddrPort, o netio.SocketOptions) (netio.Socket, error)
+	DialStream(to netip.AddrPort, o netio.StreamOptions) (netio.Socket, error)
+	Buffer() []byte
+	Send(s netio.Socket, to netip.AddrPort, datagram []byte)
+	Forward(s netio.Socket, to netip.AddrPort, datagram []byte)
+}
+
 // Transport is the way in which datagrams of a listener or an upstream travel. The zero value is UDP.
 type Transport struct {
 	Stream   bool         // TCP, with each datagram as a frame
@@ -26,42 +35,6 @@ type Transport struct {
 	// Transparent makes sessions come from the clients' own addresses. It needs Linux, and the answers must be routed to
 	// this machine.
 	Transparent bool
-}
-
-// listen opens a listener's socket in one loop. s are the settings of the loop's Relay.
-func (t Transport) listen(poller netio.Poller, addr netip.AddrPort, shared bool, s *Settings, o *Options) (netio.Socket,
-	error) {
-	if !t.Stream {
-		steered := 0
-		if shared {
-			steered = o.Loops
-		}
-		return poller.Listen(addr, netio.SocketOptions{
-			ReusePort: shared, SteerAmong: steered, ReceiveBuffer: o.ReceiveBuffer,
-		})
-	}
-	return poller.ListenStream(addr, t.streamOptions(shared, s))
-}
-
-// streamOptions returns the options of a TCP listener.
-func (t Transport) streamOptions(shared bool, s *Settings) netio.StreamOptions {
-	return netio.StreamOptions{
-		Prefix: t.Prefix, MaxFrame: t.MaxFrame, ReusePort: shared,
-		HelloTimeout: s.HandshakeTimeout,
-		// More than Sessions, so that the protocol can refuse some clients.
-		MaxConns: s.Limits.Sessions + s.Limits.HalfOpen,
-	}
-}
-
-// claim makes sure that no other process has the address of a listener, before the loops share it. A process that
-// shared the address too would get half of the clients. It returns the address with its port.
-func (t Transport) claim(poller netio.Poller, addr netip.AddrPort, s *Settings, o *Options) (netip.AddrPort, error) {
-	socket, err := t.listen(poller, addr, false, s, o)
-	if err != nil {
-		return addr, err
-	}
-	defer socket.Close()
-	return socket.Addr(), nil
 }
 
 // dial opens a socket to an upstream server for a client. A valid local is the source address.

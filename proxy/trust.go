@@ -2,10 +2,8 @@ package proxy
 
 import (
 	"net/netip"
-	"time"
 
 	"tidegate/codec"
-	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -58,74 +56,6 @@ func (t *trust) spend(client netip.AddrPort, size int) bool {
 	}
 	t.credit -= weight
 	return true
-}
-
-// spendMore reports whether a datagram may go to a client beyond its credit. A client that may never prove its
-// address plays within an allowance. Riptide repeats a lost Welcome. This repetition counts as an answer to a
-// stranger, like a pong. The client waits for it in silence, and so earns no credit.
-func (p *session) spendMore(now time.Time, a *Allowance, bound *Unproved, client netip.AddrPort, size int) bool {
-	switch {
-	case p.trust.mayBeSilent():
-		return a.spend(now, bound, &p.trust, client, size)
-	case p.trust.proof == codec.ProvedClientID:
-		return p.listener.mayAnswer(now, client)
-	}
-	return false
-}
-
-// sendToClient sends a datagram to a session's client, within the bounds of trust.
-func (o *outlet) sendToClient(now time.Time, e *entry, datagram []byte) {
-	p, client := &e.Value, e.Key.Client
-	size := len(datagram) - p.via.headerLen()
-	if !p.trust.spend(client, size) && !p.spendMore(now, o.allowance, o.unproved, client, size) {
-		o.drops.add(now, dropped{stats.DropUnproved, p.listener, client, len(datagram), nil})
-		return
-	}
-	o.counters.Clients.Out.Count(datagram)
-	o.Send(p.face, p.via.to(client), datagram)
-}
-
-// reviewTrust checks whether the client has answered by now. heard says that the client was connected, and its
-// connection has just accepted a datagram from it. A protocol without proof has no better sign.
-func (t sessionTable) reviewTrust(e *entry, k *known, heard bool) {
-	p := &e.Value
-	proved := p.proved()
-	if proved {
-		p.trust.unbound = true
-	}
-	if p.trust.answered || !proved && !heard && (!p.client.up || p.trust.mayBeSilent()) {
-		return
-	}
-	p.trust.answered = true
-	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent()
-	t.Prove(e)
-	k.add(p.listener, e.Key.Client)
-	t.settleDown(e)
-}
-
-// settleDown marks a session as established in the table once both sides are connected and the client has answered.
-// Where the protocol has no proof, a forged client can seem connected.
-func (t sessionTable) settleDown(e *entry) {
-	p := &e.Value
-	if p.trust.answered && p.client.up && p.upstream.up && !p.ending {
-		t.Establish(e)
-	}
-}
-
-// proved reports whether the client has proved its address.
-func (p *session) proved() bool {
-	switch p.trust.proof {
-	case codec.ProvedAccept:
-		return true
-	case codec.ProvedConnect:
-		return p.client.up
-	case codec.ProvedClientID:
-		return p.client.up && p.ownsID // servers choose their own IDs in order from 1
-	case codec.ProvedEcho:
-		echoer, ok := p.client.Conn.(codec.Echoer)
-		return ok && echoer.Proved()
-	}
-	return false
 }
 
 // proofOf returns how clients of a protocol prove their address. The handshake of a stream is a proof by itself.

@@ -3,9 +3,7 @@ package proxy
 import (
 	"errors"
 	"net/netip"
-	"time"
 
-	"tidegate/internal/netio"
 	"tidegate/internal/proxyproto"
 	"tidegate/proxy/stats"
 )
@@ -72,36 +70,38 @@ func newTrustedProxies(trusted []netip.Prefix, most int, old *trustedProxies) *t
 	return f
 }
 
-// unwrapProxied finds the client of a datagram and removes the header. It returns false if it drops the datagram.
-func (r *Relay) unwrapProxied(now time.Time, d *listener, from netip.AddrPort,
-	datagram []byte) (netip.AddrPort, []byte, bool) {
-	f := d.proxies
+// headerFault is the reason to drop a datagram because of its header. The zero value lets the datagram pass.
+type headerFault struct {
+	drops bool
+	why   stats.Drop
+	err   error // may be nil
+}
+
+// unwrap finds the client of a datagram and removes the header.
+func (f *trustedProxies) unwrap(from netip.AddrPort, datagram []byte) (netip.AddrPort, []byte, headerFault) {
 	f.at = trustedProxy{}
 	if !f.trusts(from.Addr()) {
 		if proxyproto.HasV2(datagram) {
-			r.drops.add(now, dropped{stats.DropUntrusted, d, from, len(datagram), nil})
-			return from, nil, false
+			return from, nil, headerFault{true, stats.DropUntrusted, nil}
 		}
-		return from, datagram, true
+		return from, datagram, headerFault{}
 	}
 	h, rest, err := proxyproto.Parse(datagram)
 	if errors.Is(err, proxyproto.ErrNone) {
 		var ok bool
 		if h, ok = f.recall(from); !ok {
-			r.drops.add(now, dropped{stats.DropUntold, d, from, len(datagram), errNoHeader})
-			return from, nil, false
+			return from, nil, headerFault{true, stats.DropUntold, errNoHeader}
 		}
 	} else if err != nil {
-		r.drops.add(now, dropped{stats.DropMalformed, d, from, len(datagram), err})
-		return from, nil, false
+		return from, nil, headerFault{true, stats.DropMalformed, err}
 	} else {
 		f.remember(from, h)
 	}
 	if h.Local {
-		return from, rest, true
+		return from, rest, headerFault{}
 	}
 	f.at = trustedProxy{from, h}
-	return h.Client, rest, true
+	return h.Client, rest, headerFault{}
 }
 
 func (f *trustedProxies) trusts(addr netip.Addr) bool {
@@ -133,30 +133,4 @@ func (f *trustedProxies) remember(from netip.AddrPort, h proxyproto.Header) {
 		f.recent, f.older = make(map[netip.AddrPort]proxyproto.Header), f.recent
 	}
 	f.recent[from] = h
-}
-
-// via returns the trusted proxy that a session uses from now on. so is the one until now. Nil means none.
-func (d *listener) via(so *trustedProxy) *trustedProxy {
-	if d.proxies == nil || !d.proxies.at.addr.IsValid() {
-		return so
-	}
-	if so != nil && *so == d.proxies.at {
-		return so
-	}
-	at := d.proxies.at
-	return &at
-}
-
-// sendAnswer sends a stranger an answer, through the trusted proxy of the present datagram if there is one.
-func (o *outlet) sendAnswer(d *listener, s netio.Socket, client netip.AddrPort, answer []byte) {
-	if d.proxies == nil {
-		o.Send(s, client, answer)
-		return
-	}
-	via := &d.proxies.at
-	if via.simple() {
-		o.scratch = append(via.begin(o.scratch[:0]), answer...)
-		answer = o.scratch
-	}
-	o.Send(s, via.to(client), answer)
 }

@@ -1,10 +1,8 @@
 package proxy
 
 import (
-	"context"
 	"time"
 
-	"tidegate/proxy/stats"
 	sessions "tidegate/session"
 )
 
@@ -103,22 +101,4 @@ func (o *rounds) begin(r *Relay, now time.Time, v visit) {
 			o.begin(r, now, v)
 		}
 	})
-}
-
-// walk visits all sessions of the loop's Relay, and waits until the walk ends or ctx is done. After an error, the
-// caller must not use what v uses: the loop may still call it.
-func (l *loop) walk(ctx context.Context, w stats.Work, v visit) error {
-	ended := make(chan struct{})
-	err := l.consult(ctx, w, func(r *Relay, now time.Time) {
-		r.walk(now, func(r *Relay, now time.Time, e *entry) int {
-			if ctx.Err() != nil {
-				return enough
-			}
-			return v(r, now, e)
-		}, func(time.Time) { close(ended) })
-	})
-	if err != nil {
-		return err
-	}
-	return l.await(ctx, ended)
 }

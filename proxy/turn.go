@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/proxy/stats"
 )
 
 // mostDue bounds the sessions whose deadlines one turn handles. The next turn handles the others.
@@ -103,4 +104,51 @@ func nextTimeout(p *session, settings *Settings) time.Time {
 		}
 	}
 	return next
+}
+
+// Flush writes the datagrams that the sessions have to send since the last Flush.
+func (r *Relay) Flush(now time.Time) {
+	r.sockets.clear(now)
+	// A session that is marked meanwhile is appended, and so visited too.
+	for i := 0; i < len(r.dirty); i++ {
+		e := r.dirty[i]
+		r.dirty[i] = nil
+		if e.Value.forgotten {
+			continue
+		}
+		e.Value.dirty = false
+		r.sendJoined(now, e)
+		e.Value.press(now)
+		r.transmit(now, e)
+		r.judgeQueue(now, e)
+		if r.poll(now, e) {
+			r.dirty.mark(e) // the results must be written too
+			continue
+		}
+		if e.Value.over() && !e.Value.waits {
+			r.forget(now, e)
+			continue
+		}
+		r.samples.sample(now, &e.Value)
+		r.table.Schedule(e, now, e.Value.patience(nextTimeout(&e.Value, r.settings)))
+	}
+	r.dirty = r.dirty[:0]
+}
+
+// expire ends a session whose time is over: first with goodbyes, then at once.
+func (r *Relay) expire(now time.Time, e *entry) {
+	p := &e.Value
+	if now.Before(p.expiry(r.settings)) {
+		return
+	}
+	if p.ending {
+		p.client.Down, p.upstream.Down = true, true
+		return
+	}
+	if p.hold != nil {
+		r.end(now, e, stats.ByUpstream, codec.Goodbye{Reason: codec.ServerStopped})
+	} else {
+		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.TimedOut})
+	}
+	r.settle(now, e)
 }

@@ -1,0 +1,80 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/filter"
+	"tidegate/proxy/stats"
+)
+
+// DrainBy refuses all new clients. Sessions may go on until they end, or until the given time. Then they get a
+// goodbye. A second call can only choose an earlier time.
+func (r *Relay) DrainBy(now, at time.Time) {
+	if !r.draining || at.Before(r.drainBy) {
+		r.draining, r.drainBy = true, at
+	}
+	r.drainDue(now)
+}
+
+// Drain refuses all new clients, and says goodbye to every client and upstream. Drained reports when that is done.
+func (r *Relay) Drain(now time.Time) { r.DrainBy(now, now) }
+
+// drainDue says goodbye to all sessions when the time has come, over some turns.
+func (r *Relay) drainDue(now time.Time) {
+	if !r.draining || r.farewell || now.Before(r.drainBy) {
+		return
+	}
+	r.farewell = true
+	r.journal.settle(now)
+	r.pingers = nil
+	r.closeCheckers(now)
+	r.walk(now, func(r *Relay, now time.Time, e *entry) int {
+		r.dismiss(now, e, codec.Goodbye{Reason: codec.ServerStopped})
+		return acted
+	}, nil)
+}
+
+// Drained reports whether the Relay drains and has no session left. A session leaves when its goodbyes are finished
+// or given up.
+func (r *Relay) Drained() bool { return r.draining && r.table.Len() == 0 }
+
+// dismiss ends a terminated or relayed session. The client learns why, where its protocol can say it.
+func (r *Relay) dismiss(now time.Time, e *entry, why codec.Goodbye) {
+	if e.Value.isRelayed() {
+		r.endRelayed(now, e, stats.ByProxy, why.Reason)
+		return
+	}
+	r.end(now, e, stats.ByProxy, why)
+	r.settle(now, e)
+}
+
+// EnforceBans ends the sessions of clients that were banned after they joined, over some turns.
+func (r *Relay) EnforceBans(now time.Time) { r.bansEnforced.begin(r, now, (*Relay).enforceBan) }
+
+func (r *Relay) enforceBan(now time.Time, e *entry) int {
+	if e.Value.isEnding() || r.guard.bans.Find(now, e.Key.Client.Addr()) == nil {
+		return looked
+	}
+	r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
+	return acted
+}
+
+// Filter replaces the rules. It ends sessions of clients that the new rules drop, over some turns.
+func (r *Relay) Filter(now time.Time, set *filter.Set) {
+	f := &r.guard.filters
+	f.set = set
+	f.sources = f.sources.renamed(set.SourceNames())
+	f.messages = f.messages.renamed(set.MessageNames())
+	if len(f.sources.names) > 0 {
+		r.rulesEnforced.begin(r, now, (*Relay).enforceRules)
+	}
+}
+
+func (r *Relay) enforceRules(now time.Time, e *entry) int {
+	if e.Value.isEnding() || r.guard.mayStay(e.Value.listener, e.Key.Client.Addr()) {
+		return looked
+	}
+	r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
+	return acted
+}

@@ -1,0 +1,79 @@
+package proxy
+
+import (
+	"net/netip"
+
+	"tidegate/codec"
+	"tidegate/internal/kernel/shield"
+)
+
+// known tells the kernel's gate which clients are not strangers.
+type known struct {
+	gate    *shield.Gate // before the listeners' sockets; nil: none
+	changes uint64       // number of changes of the known clients
+	count   int          // of known clients
+}
+
+// add notes that a client of a listener is no longer a stranger. Where no filter sees the client's own address, it
+// does nothing.
+func (k *known) add(d *listener, client netip.AddrPort) {
+	if d.stream || d.proxies != nil {
+		return
+	}
+	k.changes++
+	k.count++
+	k.gate.Know(client, d.port)
+}
+
+// remove notes that a known client has left.
+func (k *known) remove(d *listener, client netip.AddrPort) {
+	if d.stream || d.proxies != nil {
+		return
+	}
+	k.changes++
+	k.count--
+	k.gate.Forget(client, d.port)
+}
+
+// proved reports whether the client has proved its address.
+func (p *session) proved() bool {
+	switch p.trust.proof {
+	case codec.ProvedAccept:
+		return true
+	case codec.ProvedConnect:
+		return p.client.up
+	case codec.ProvedClientID:
+		return p.client.up && p.ownsID // servers choose their own IDs in order from 1
+	case codec.ProvedEcho:
+		echoer, ok := p.client.Conn.(codec.Echoer)
+		return ok && echoer.Proved()
+	}
+	return false
+}
+
+// reviewTrust checks whether the client has answered by now. heard says that the client was connected, and its
+// connection has just accepted a datagram from it. A protocol without proof has no better sign.
+func (t sessionTable) reviewTrust(e *entry, k *known, heard bool) {
+	p := &e.Value
+	proved := p.proved()
+	if proved {
+		p.trust.unbound = true
+	}
+	if p.trust.answered || !proved && !heard && (!p.client.up || p.trust.mayBeSilent()) {
+		return
+	}
+	p.trust.answered = true
+	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent()
+	t.Prove(e)
+	k.add(p.listener, e.Key.Client)
+	t.settleDown(e)
+}
+
+// settleDown marks a session as established in the table once both sides are connected and the client has answered.
+// Where the protocol has no proof, a forged client can seem connected.
+func (t sessionTable) settleDown(e *entry) {
+	p := &e.Value
+	if p.trust.answered && p.client.up && p.upstream.up && !p.ending {
+		t.Establish(e)
+	}
+}

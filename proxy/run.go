@@ -1,0 +1,123 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"tidegate/internal/kernel/shield"
+	"tidegate/internal/netio"
+	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
+	sessions "tidegate/session"
+)
+
+// Listen opens the sockets of all listeners. The settings must not change afterwards.
+func Listen(s *Settings, o Options) (*Server, error) {
+	o.Loops = max(o.Loops, 1)
+	if o.Bans == nil {
+		o.Bans = ratelimit.NewBans(ratelimit.Terms{})
+	}
+	server := &Server{
+		options: o, settings: s, addrs: make([]netip.AddrPort, len(s.Listeners)), deserted: make(chan struct{}, 1),
+	}
+	server.allowance, server.places = NewAllowance(time.Now(), rand.Uint64()), sessions.NewPlaces()
+	server.keeper.modes = make(map[string]shield.Mode)
+	server.pools.Wake = server.wake
+	var err error
+	if server.inherited, err = inherit(o.Inherited); err != nil {
+		return nil, err
+	}
+	server.reserve(s)
+	for i := range o.Loops {
+		if err := server.addLoop(i); err != nil {
+			for _, l := range server.loops {
+				_ = l.poller.Close() // the earlier error matters more
+			}
+			server.disown()
+			return nil, err
+		}
+	}
+	server.spare(s, server.addrs)
+	server.warnOfInherited()
+	server.startKernel()
+	return server, nil
+}
+
+func (s *Server) addLoop(shard int) error {
+	poller, err := netio.New(s.options.IO)
+	if err != nil {
+		return fmt.Errorf("open poller: %w", err)
+	}
+	o := &s.options
+	relay := NewRelay(s.settings, RelayOptions{
+		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
+		Pools: &s.pools, Presence: &s.presence, Allowance: s.allowance, Places: s.places, Forwarder: o.Kernel.forwarder(),
+		Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted,
+	}, poller, time.Now())
+	loop := newLoop(relay, poller)
+	if o.Kernel.Shield == nil && o.Kernel.Plain {
+		loop.sampler = new(strangerSampler)
+	}
+	s.loops = append(s.loops, loop)
+	for i := range s.settings.Listeners {
+		l := &s.settings.Listeners[i]
+		socket, err := s.open(shard, poller, l, s.addrs[i], s.settings)
+		if err != nil {
+			return fmt.Errorf("listener %s: %w", l.Name, err)
+		}
+		s.addrs[i] = socket.Addr()
+		relay.Attach(i, socket)
+	}
+	return nil
+}
+
+// Run serves until ctx is done. Then it admits no new clients, and waits for Settings.DrainGrace for sessions to end.
+// It says goodbye to all remaining clients and upstreams in their own protocols, and returns nil.
+func (s *Server) Run(ctx context.Context) error {
+	unwatched, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	go s.enforceBans(unwatched)
+	go s.keepShield(unwatched)
+	go s.sweep(unwatched)
+	go s.awaitOthers(unwatched)
+	defer s.disown()
+	results := make(chan error, len(s.loops))
+	for _, l := range s.loops {
+		go func() { results <- l.run() }()
+	}
+	stop := context.AfterFunc(ctx, s.drain)
+	defer stop()
+	var errs []error
+	for range s.loops {
+		if err := <-results; err != nil {
+			errs = append(errs, err)
+			s.drain() // without one loop the proxy is broken: end the others too
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// enforceBans makes every loop check its sessions whenever the bans have changed, until ctx is done.
+func (s *Server) enforceBans(ctx context.Context) {
+	changed := s.options.Bans.Subscribe()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changed:
+			for _, l := range s.loops {
+				l.post(stats.WorkBans, (*Relay).EnforceBans)
+			}
+		}
+	}
+}
+
+func (s *Server) drain() {
+	for _, l := range s.loops {
+		l.post(stats.WorkDrain, func(r *Relay, now time.Time) { r.DrainBy(now, now.Add(r.settings.DrainGrace)) })
+	}
+}

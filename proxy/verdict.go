@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/filter"
+	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
+)
+
+// judgeQueue counts the bytes that wait in a session, and applies the limits on them. A limit over several sessions
+// only applies to sessions with more than their share.
+func (r *Relay) judgeQueue(now time.Time, e *entry) {
+	rules := r.guard.limits.queues
+	if len(rules) == 0 {
+		return
+	}
+	p := &e.Value
+	queued := p.client.Conn.Stats().Queued + p.client.Held() + p.upstream.Held()
+	if p.upstream.Conn != nil {
+		queued += p.upstream.Conn.Stats().Queued
+	}
+	r.guard.count(&p.meter, queued-p.meter.own.queued)
+	p.choked = false
+	if queued == 0 || p.ending {
+		return
+	}
+	for _, l := range rules {
+		n := r.guard.at(&p.meter, l.Per)
+		if n.queued <= l.Rate.PerSecond || queued*n.sessions < n.queued || !r.guard.breaks(l) {
+			continue
+		}
+		if l.Verdict == ratelimit.Drop {
+			p.choked = true
+			continue
+		}
+		r.drops.add(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, queued, l.why})
+		if l.Verdict == ratelimit.BanSource {
+			r.banSource(now, e, l.String())
+		} else {
+			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
+		}
+		return
+	}
+}
+
+// accepted judges a client's datagram that its connection has accepted. A datagram over a limit ends the session.
+func (r *Relay) accepted(now time.Time, e *entry, size int) {
+	if l := r.guard.exceeded(now, r.guard.limits.accepted, &e.Value.meter, size); l != nil {
+		r.drops.add(now, dropped{stats.DropRate, e.Value.listener, e.Key.Client, size, l.why})
+		r.applyVerdict(now, e, l.Verdict, l.String())
+	}
+}
+
+// mayCross judges a message from one side of a session, before it goes to the other side. The bytes of head begin it
+// on the wire.
+func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *codec.Message, head []byte) bool {
+	p := &e.Value
+	if !r.maySay(now, e, from, m, head) {
+		return false
+	}
+	if p.choked {
+		r.drops.add(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, len(m.Payload), nil})
+		if m.Mode.IsReliable() && !p.route.Bridge.AllowLossy {
+			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
+		}
+		return false
+	}
+	if from != filter.FromClient || !m.Mode.IsReliable() {
+		return true
+	}
+	l := r.guard.exceeded(now, r.guard.limits.messages, &p.meter, len(m.Payload))
+	if l == nil {
+		return true
+	}
+	r.drops.add(now, dropped{stats.DropRate, p.listener, e.Key.Client, len(m.Payload), l.why})
+	return r.applyVerdict(now, e, l.Verdict, l.String())
+}
+
+// maySay applies the rules about messages to a message. It carries out the verdict on the session.
+func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.Message, head []byte) bool {
+	f := &r.guard.filters
+	if !f.set.Judges(from) {
+		return true
+	}
+	p := &e.Value
+	speaks := p.protocol
+	if from == filter.FromUpstream {
+		speaks = p.route.Upstream.Protocol
+	}
+	said := filter.Said{From: from, Listener: p.listener.name, Protocol: speaks.Spec().Name, Message: m, Head: head}
+	match := f.set.Message(now, &said, &p.rates)
+	fault := f.messages.note(match)
+	if match.Verdict < ratelimit.Drop {
+		return true
+	}
+	r.drops.add(now, dropped{stats.DropMessageRule, p.listener, e.Key.Client, len(m.Payload), fault})
+	return r.applyVerdict(now, e, match.Verdict, fault.Error())
+}
+
+// applyVerdict applies a verdict to a session. It reports whether the judged message or datagram may go on.
+func (r *Relay) applyVerdict(now time.Time, e *entry, v ratelimit.Verdict, why string) bool {
+	switch v {
+	case ratelimit.Disconnect:
+		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Kicked})
+	case ratelimit.BanSource:
+		r.banSource(now, e, why)
+	}
+	return v < ratelimit.Drop
+}
+
+// banSource ends a session. It bans the address only if the client has proved it. Otherwise an attacker could get a
+// forged address banned.
+func (r *Relay) banSource(now time.Time, e *entry, why string) {
+	p := &e.Value
+	reason := codec.Kicked
+	if p.proved() && p.client.up && p.upstream.up {
+		ban := r.guard.bans.Offend(now, e.Key.Client.Addr(), why)
+		r.journal.banned(now, e, &ban)
+		reason = codec.Banned
+	}
+	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: reason})
+}
