@@ -42,5 +42,6 @@ func conformance() codectest.Config {
 			codectest.ReasonOnly(codec.Closed, codec.Closed),
 		},
 		StatelessRefusal: codec.Rejected,
+		Forge:            forge,
 	}
 }

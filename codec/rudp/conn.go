@@ -31,6 +31,8 @@ type Conn struct {
 	refused  bool // client: a repeated request was refused; the server may still hold an earlier one
 
 	received acks
+	jump     jump
+	goodbye  goodbye
 	flight   flight
 	outbox   outbox
 	rtt      rtt
@@ -71,6 +73,8 @@ func (c *Conn) Advance(now time.Time) {
 	case c.state == closed:
 	case !c.deadline.IsZero() && !now.Before(c.deadline):
 		c.expire()
+	case c.goodbye.isDue(now):
+		c.believe(now)
 	case !c.tickAt.IsZero() && !now.Before(c.tickAt):
 		c.tick(now)
 	}
@@ -84,7 +88,7 @@ func (c *Conn) NextTimeout() time.Time {
 	case c.tickAt.IsZero() || !c.deadline.IsZero() && c.deadline.Before(c.tickAt):
 		return c.deadline
 	}
-	return c.tickAt
+	return codec.Earliest(c.tickAt, c.goodbye.at)
 }
 
 // Stats returns the connection's figures so far. Lost counts packets, with or without data.
@@ -125,7 +129,9 @@ func (c *Conn) tick(now time.Time) {
 		c.repeatAccept()
 	case connected:
 		if c.flight.isFull() {
-			c.giveUp()
+			if !c.believe(now) {
+				c.giveUp()
+			}
 			return
 		}
 		c.due = true

@@ -44,13 +44,16 @@ func TestGiveUp(t *testing.T) {
 			continue // the last packet acknowledges a packet that the server has not sent
 		}
 		_ = p.server.Receive(p.now, last)
+		for p.server.state != closed {
+			p.server.Advance(p.server.NextTimeout())
+		}
 		if got := codectest.Drain(p.server); len(got) != 1 || got[0].Reason != codec.Closed {
 			t.Errorf("the server makes of the last packet: %v", got)
 		}
 	}
 }
 
-// TestNotifyEnds: the peer's goodbye ends a session at once and gets no answer.
+// TestNotifyEnds: the peer's goodbye ends a session whose peer then falls silent, and gets no answer.
 func TestNotifyEnds(t *testing.T) {
 	for _, closer := range []string{"client", "server"} {
 		p := newPair(t, Options{})
@@ -61,6 +64,12 @@ func TestNotifyEnds(t *testing.T) {
 		}
 		from.Close(p.now, codec.Goodbye{Reason: codec.Kicked, Data: []byte("why")})
 		p.exchange()
+		for range 30 {
+			p.now = p.now.Add(10 * time.Millisecond)
+			p.client.Advance(p.now)
+			p.server.Advance(p.now)
+			p.exchange()
+		}
 		if len(*heard) != 1 || (*heard)[0].Reason != codec.Closed || len((*heard)[0].Payload) > 0 {
 			t.Errorf("after the %s's goodbye: %v", closer, *heard)
 		}

@@ -40,7 +40,13 @@ func (c *Conn) receiveInSession(now time.Time, p *packet) error {
 		return codec.ErrWindow
 	case c.state == admitted && p.acks.last == c.flight.acked:
 		return codec.ErrUnexpected // the packet proves nothing
+	case c.state == connected && p.kind == kindNotify:
+		c.hearGoodbye(now, p)
+		return nil
+	case c.state == connected && !c.jump.allows(p.seq, gap):
+		return codec.ErrWindow
 	}
+	c.goodbye.outlives(p.seq)
 	c.received.add(p.seq)
 	c.heard = now
 	c.acknowledge(now, &p.acks)

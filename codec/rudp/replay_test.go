@@ -127,7 +127,7 @@ func (r *replay) act(now time.Time, d []byte) {
 	switch {
 	case want.kind == kindRequest:
 		r.conn = r.p.Dial(now, address, codec.Hello{}).(*Conn)
-	case want.kind == kindRefuse || r.conn.state == closed:
+	case want.kind == kindRefuse || r.conn.state == closed || !r.conn.goodbye.at.IsZero():
 		return // we do not refuse repeated or malformed requests, and send nothing after the peer's notify
 	case want.kind == kindAccept:
 		r.conn.Admit(now, 1)

@@ -34,6 +34,13 @@ type savedConn struct {
 	Receipts []savedReceipt  `cbor:"17,keyasint,omitempty"`
 	Payloads []byte          `cbor:"18,keyasint,omitempty"` // waiting messages, joined
 	Waiting  []savedWaiting  `cbor:"19,keyasint,omitempty"`
+
+	Jump       seq           `cbor:"20,keyasint,omitempty"`
+	Jumped     bool          `cbor:"21,keyasint,omitempty"`
+	Goodbye    seq           `cbor:"22,keyasint,omitempty"`
+	BelievedAt record.Moment `cbor:"23,keyasint,omitempty"`
+	ByeLast    seq           `cbor:"24,keyasint,omitempty"` // acknowledged by the goodbye
+	ByeBits    uint32        `cbor:"25,keyasint,omitempty"`
 }
 
 // savedReceipt is a receipt of a message in flight.
@@ -61,6 +68,9 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		Deadline: record.MomentOf(now, c.deadline),
 		Heard:    record.MomentOf(now, c.heard),
 		Stats:    saved.StatsOf(&c.stats),
+		Jump:     c.jump.seq, Jumped: c.jump.known,
+		Goodbye: c.goodbye.seq, BelievedAt: record.MomentOf(now, c.goodbye.at),
+		ByeLast: c.goodbye.acks.last, ByeBits: c.goodbye.acks.bits,
 	}
 	v.saveFlight(now, &c.flight)
 	v.Payloads = c.outbox.payloads[c.outbox.taken:]
@@ -96,6 +106,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 		rtt:      rtt(v.RTT), period: v.Period,
 		tickAt: v.Tick.Time(now), deadline: v.Deadline.Time(now), heard: v.Heard.Time(now),
 		stats: v.Stats.Restore(),
+		jump:  jump{v.Jump, v.Jumped}, goodbye: goodbye{v.Goodbye, acks{v.ByeLast, v.ByeBits}, v.BelievedAt.Time(now)},
 	}
 	c.flight = v.restoreFlight(now)
 	for _, m := range v.Waiting {
