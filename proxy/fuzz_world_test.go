@@ -146,7 +146,8 @@ func (w *fuzzWorld) receive(s *simSocket, from netip.AddrPort, b []byte) {
 	w.scratch = append(w.scratch[:0], b...)
 	c := &w.relay.counters
 	in, dropped, sent, opened := c.Clients.In.Messages+c.Upstreams.In.Messages, w.drops(), w.sent, c.Opened
-	taken := w.taken(s, from)
+	conn := w.connOf(s, from)
+	taken := w.taken(conn)
 	w.relay.Receive(w.now, s, from, w.scratch)
 	for i := range w.scratch {
 		w.scratch[i] = 0xee
@@ -154,36 +155,37 @@ func (w *fuzzWorld) receive(s *simSocket, from netip.AddrPort, b []byte) {
 	if n := c.Clients.In.Messages + c.Upstreams.In.Messages; n != in+1 && s.owner != nil {
 		w.t.Fatalf("one datagram counts as %d", n-in)
 	}
-	fate := w.drops() != dropped || w.sent != sent || c.Opened != opened || w.taken(s, from) != taken
+	fate := w.drops() != dropped || w.sent != sent || c.Opened != opened || w.taken(conn) != taken
 	if !fate && s.owner != nil {
 		w.t.Fatalf("a datagram from %v is neither taken, answered nor counted as dropped: %x", from, b)
 	}
 	w.check()
 }
 
-// taken returns how many datagrams the connection behind a socket has read.
-func (w *fuzzWorld) taken(s *simSocket, from netip.AddrPort) uint64 {
-	var conn codec.Conn
+// connOf returns the connection behind a socket, or nil.
+func (w *fuzzWorld) connOf(s *simSocket, from netip.AddrPort) codec.Conn {
 	switch owner := s.owner.(type) {
 	case *entry:
-		if owner.Value.isRelayed() {
-			return w.relay.counters.RelayedDown.Messages
+		if !owner.Value.isRelayed() {
+			return owner.Value.upstream.Conn
 		}
-		conn = owner.Value.upstream.Conn
 	case *listener:
-		e := w.relay.table.Get(sessions.Key{Listener: owner.index, Client: from})
-		if e == nil || e.Value.isRelayed() {
-			return w.relay.counters.RelayedUp.Messages
+		if e := w.relay.table.Get(sessions.Key{Listener: owner.index, Client: from}); e != nil && !e.Value.isRelayed() {
+			return e.Value.client.Conn
 		}
-		conn = e.Value.client.Conn
 	case *closingConn:
-		conn = owner.conn
+		return owner.conn
 	}
+	return nil
+}
+
+// taken returns how many datagrams a connection has read, or the Relay has relayed.
+func (w *fuzzWorld) taken(conn codec.Conn) uint64 {
 	if conn == nil {
-		return 0
+		return w.relay.counters.RelayedUp.Messages + w.relay.counters.RelayedDown.Messages
 	}
 	figures := conn.Stats()
-	return 1 + figures.Received + figures.Dropped
+	return figures.Received + figures.Dropped
 }
 
 func (w *fuzzWorld) drops() (n uint64) {

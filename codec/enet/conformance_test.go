@@ -50,6 +50,7 @@ func suite(o Options) codectest.Config {
 				Received: codec.Goodbye{Reason: codec.Closed, Data: []byte{0, 0, 1, 0}}},
 		},
 		StatelessRefusal: codec.Rejected,
+		Forge:            forge,
 	}
 }
 

@@ -66,6 +66,7 @@ type Conn struct {
 	throttle               throttle
 	why                    codec.Reason // of our own goodbye
 	goodbye                uint32       // data of our own goodbye
+	farewell               goodbye      // the peer's
 	pingDue, disconnectDue bool
 	refusal                []byte // a last datagram that waits for Transmit
 
@@ -124,6 +125,7 @@ func (c *Conn) Advance(now time.Time) {
 		c.pingDue = true
 		c.in.free, c.out.free = nil, nil // the game is silent
 	}
+	c.stepGoodbye(now)
 }
 
 // NextTimeout returns when Advance has work again.
@@ -132,7 +134,7 @@ func (c *Conn) NextTimeout() time.Time {
 		return time.Time{}
 	}
 	next := c.deadline
-	for _, at := range [...]time.Time{c.handshake.nextAt, c.flight.nextAt, c.pingAt()} {
+	for _, at := range [...]time.Time{c.handshake.nextAt, c.flight.nextAt, c.pingAt(), c.farewell.next()} {
 		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
 			next = at
 		}
@@ -228,7 +230,7 @@ func (c *Conn) expire() {
 
 // end answers all receipts and reports the end. data is the peer's goodbye.
 func (c *Conn) end(reason codec.Reason, data uint32) {
-	c.state = closed
+	c.state, c.farewell = closed, goodbye{}
 	for _, l := range [...]*commandList{&c.flight.waiting, &c.flight.resend} {
 		for s := l.head; s != nil; s = s.next {
 			c.lose(s.message)

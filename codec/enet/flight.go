@@ -101,21 +101,24 @@ func (c *outChannel) enter(s *sentCommand) {
 	c.ring[int(s.seq)&(len(c.ring)-1)] = s
 }
 
-// leave removes and returns the command of an acknowledged number; nil if there is none.
-func (c *outChannel) leave(seq uint16) *sentCommand {
+// find returns the command of a number that is in flight; nil if there is none.
+func (c *outChannel) find(seq uint16) *sentCommand {
 	if len(c.ring) == 0 {
 		return nil
 	}
-	slot := &c.ring[int(seq)&(len(c.ring)-1)]
-	s := *slot
+	s := c.ring[int(seq)&(len(c.ring)-1)]
 	if s == nil || s.seq != seq {
 		return nil
 	}
-	*slot = nil
+	return s
+}
+
+// leave removes an acknowledged command.
+func (c *outChannel) leave(s *sentCommand) {
+	c.ring[int(s.seq)&(len(c.ring)-1)] = nil
 	for c.oldest != c.sent+1 && c.ring[int(c.oldest)&(len(c.ring)-1)] == nil {
 		c.oldest++
 	}
-	return s
 }
 
 // flight holds all unacknowledged reliable commands. Some wait for their acknowledgement. The others have timed out

@@ -60,14 +60,14 @@ func (c *Conn) receiveCommand(now time.Time, h *header, cmd *command) error {
 	case cmd.kind == kindConnect:
 		return codec.ErrUnexpected
 	case (c.state == dialing || c.state == admitted) && cmd.kind == kindDisconnect:
-		c.endByPeer(cmd)
+		c.endByPeer(be.Uint32(cmd.body))
 		return nil
 	case c.state == dialing:
 		return c.receiveVerify(now, h, cmd)
 	case c.state == admitted:
 		return c.receiveProof(now, cmd)
 	case c.state == verified && cmd.kind == kindDisconnect:
-		c.endByPeer(cmd)
+		c.endByPeer(be.Uint32(cmd.body))
 		return nil
 	case cmd.kind == kindVerify && c.proving:
 		c.proof.time = h.time
@@ -78,8 +78,7 @@ func (c *Conn) receiveCommand(now time.Time, h *header, cmd *command) error {
 	c.proving, c.proofDue = false, false
 	switch {
 	case cmd.kind == kindAck:
-		c.receiveAck(now, cmd)
-		return nil
+		return c.receiveAck(now, cmd)
 	case cmd.channel == controlChannel:
 		return c.receiveControl(now, h, cmd)
 	}
@@ -96,25 +95,27 @@ func (c *Conn) receiveControl(now time.Time, h *header, cmd *command) error {
 	switch {
 	case gap > maxControlGap || h.timed && !c.peerClock.allows(now, h.time):
 		return codec.ErrWindow
-	case gap <= 0 && cmd.kind == kindDisconnect:
+	case gap <= 0 && cmd.kind == kindDisconnect && c.farewell.heard.IsZero():
 		return codec.ErrDuplicate
+	case gap <= 0 && cmd.kind == kindDisconnect:
+		return c.queueAck(h, cmd, codec.ErrDuplicate) // our acknowledgement was lost
 	case gap > 0:
 		c.peerControl = cmd.seq
 	}
-	switch cmd.kind {
-	case kindDisconnect:
-		if cmd.wantsAck {
-			c.acks.add(cmd, h.time)
-		}
-		c.endByPeer(cmd)
+	switch {
+	case cmd.kind == kindDisconnect:
+		c.hearGoodbye(now, h, cmd)
 		return nil
-	case kindBandwidth:
+	case cmd.kind == kindBandwidth && gap > 0: // a late setting is out of date
 		c.window = windowOf(be.Uint32(cmd.body))
-	case kindThrottle:
+	case cmd.kind == kindThrottle && gap > 0:
 		c.throttle.terms.parse(cmd.body)
-	case kindPing:
+	case cmd.kind == kindPing, cmd.kind == kindBandwidth, cmd.kind == kindThrottle:
 	default:
 		return codec.ErrUnexpected
+	}
+	if c.state == disconnecting { // as the library: so the peer knows that we have left
+		return nil
 	}
 	return c.queueAck(h, cmd, nil)
 }
@@ -175,27 +176,29 @@ func (c *Conn) receiveFragment(cmd *command) error {
 	return c.in.takeFragment(cmd.channel, &f, cmd.payload)
 }
 
-// receiveAck handles an acknowledgement. It ignores a repeated one, which matches no command in flight.
-func (c *Conn) receiveAck(now time.Time, cmd *command) {
+// receiveAck handles an acknowledgement. ErrDuplicate is one that matches no command in flight, or echoes a time at
+// which the command was not under way.
+func (c *Conn) receiveAck(now time.Time, cmd *command) error {
 	channel := &c.control
 	if cmd.channel != controlChannel {
 		if int(cmd.channel) >= len(c.outChannels) {
-			return
+			return codec.ErrDuplicate
 		}
 		channel = &c.outChannels[cmd.channel]
 	}
-	s := channel.leave(be.Uint16(cmd.body))
-	if s == nil {
-		return
+	s := channel.find(be.Uint16(cmd.body))
+	if s == nil || !c.mayEcho(now, s, be.Uint16(cmd.body[2:])) {
+		return codec.ErrDuplicate
 	}
+	channel.leave(s)
 	c.answered = now
+	c.farewell.doubt(s.sentAt)
 	c.measure(now, s, be.Uint16(cmd.body[2:]))
 	m, k := s.message, s.kind
 	c.flight.acknowledged(s)
 	switch {
 	case k == kindDisconnect:
 		c.end(c.why, 0)
-		return
 	case m != nil:
 		if m.unacked--; m.unacked == 0 {
 			if m.receipt != 0 {
@@ -204,25 +207,27 @@ func (c *Conn) receiveAck(now time.Time, cmd *command) {
 			c.out.done(m)
 		}
 	}
+	return nil
+}
+
+// mayEcho reports whether an acknowledgement echoes a time between a command's first transmission and now.
+func (c *Conn) mayEcho(now time.Time, s *sentCommand, echoed uint16) bool {
+	late := time.Duration(c.clock(now)-echoed) * time.Millisecond
+	return late <= now.Sub(s.begun)+time.Millisecond
 }
 
 // measure takes a round trip from an acknowledgement that echoes the clock of a command's datagram.
 func (c *Conn) measure(now time.Time, s *sentCommand, echoed uint16) {
 	m := now.Sub(s.sentAt)
 	if echoed != s.clock { // echo of an earlier attempt
-		ms := int16(c.clock(now) - echoed)
-		if ms < 0 {
-			return
-		}
-		m = time.Duration(ms) * time.Millisecond
+		m = time.Duration(c.clock(now)-echoed) * time.Millisecond
 	}
 	c.rtt.sample(m)
 	c.throttle.sample(now, m, &c.rtt)
 }
 
 // endByPeer ends a connection that the peer has left or refused.
-func (c *Conn) endByPeer(cmd *command) {
-	data := be.Uint32(cmd.body)
+func (c *Conn) endByPeer(data uint32) {
 	reason := codec.Closed
 	switch {
 	case c.state >= flushing:

@@ -95,7 +95,11 @@ func (r *replay) run() {
 			r.drain()
 		}
 	}
-	r.until(r.now.Add(time.Millisecond))
+	end := r.now.Add(time.Millisecond)
+	if !r.conn.farewell.heard.IsZero() {
+		end = end.Add(3 * time.Second) // until our side believes the goodbye
+	}
+	r.until(end)
 }
 
 // dialer makes a client like the captured one.

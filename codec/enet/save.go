@@ -51,6 +51,15 @@ type savedConn struct {
 	PingDue       bool           `cbor:"35,keyasint,omitempty"`
 	DisconnectDue bool           `cbor:"36,keyasint,omitempty"`
 	Stats         saved.Stats    `cbor:"37,keyasint"`
+	Farewell      savedGoodbye   `cbor:"38,keyasint,omitempty"`
+}
+
+// savedGoodbye is a peer's goodbye that is not believed yet.
+type savedGoodbye struct {
+	Heard record.Moment `cbor:"1,keyasint,omitempty"`
+	End   record.Moment `cbor:"2,keyasint,omitempty"`
+	Ping  record.Moment `cbor:"3,keyasint,omitempty"`
+	Data  uint32        `cbor:"4,keyasint,omitempty"`
 }
 
 type savedAck struct {
@@ -126,7 +135,8 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 			Lowest: t.lowest, Widest: t.widest, LastRTT: t.lastRTT, LastWidth: t.lastWidth,
 		},
 		Why: c.why, Goodbye: c.goodbye, PingDue: c.pingDue, DisconnectDue: c.disconnectDue,
-		Stats: saved.StatsOf(&c.stats),
+		Stats:    saved.StatsOf(&c.stats),
+		Farewell: c.farewell.save(now),
 	}
 	if c.groupsIn.seen != [len(c.groupsIn.seen)]uint64{} {
 		v.Groups.Seen = c.groupsIn.seen[:]
@@ -142,6 +152,17 @@ func (v savedAck) restore() ack  { return ack{channel: v.Channel, seq: v.Seq, ti
 func (v *savedRTT) restore() rtt { return rtt{mean: v.Mean, deviation: v.Deviation, known: v.Known} }
 func (v *savedSecrets) restore() (s secrets) {
 	return secrets{id: v.ID, session: v.Session, clock: v.Clock, connectID: v.ConnectID}
+}
+
+func (g *goodbye) save(now time.Time) savedGoodbye {
+	return savedGoodbye{
+		Heard: record.MomentOf(now, g.heard), End: record.MomentOf(now, g.endAt), Ping: record.MomentOf(now, g.pingAt),
+		Data: g.data,
+	}
+}
+
+func (v *savedGoodbye) restore(now time.Time) goodbye {
+	return goodbye{heard: v.Heard.Time(now), endAt: v.End.Time(now), pingAt: v.Ping.Time(now), data: v.Data}
 }
 
 func (h *handshake) save(now time.Time) savedHandshake {
@@ -178,7 +199,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 	}
 	c.rtt, c.throttle = v.RTT.restore(), v.Throttle.restore(now)
 	c.why, c.goodbye, c.pingDue, c.disconnectDue = v.Why, v.Goodbye, v.PingDue, v.DisconnectDue
-	c.stats = v.Stats.Restore()
+	c.stats, c.farewell = v.Stats.Restore(), v.Farewell.restore(now)
 	if err := c.restoreOutgoing(now, &v.Out); err != nil {
 		return nil, err
 	}
