@@ -52,6 +52,10 @@ func (in *inbox) forgetEarly(c *inChannel) {
 		in.early--
 		c.earlyCount--
 	}
+	for _, r := range c.rivals {
+		in.held -= len(r.payload)
+	}
+	c.rivals = nil
 	in.shrink(c)
 }
 

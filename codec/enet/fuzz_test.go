@@ -126,6 +126,9 @@ func checkBooks(t *testing.T, in *inbox) {
 			t.Fatalf("%d early messages on channel %d, counted as %d", count, i, c.earlyCount)
 		}
 		early += count
+		for _, r := range c.rivals {
+			held += len(r.payload)
+		}
 		for _, a := range c.unfinished {
 			held += a.size()
 		}

@@ -1,6 +1,7 @@
 package enet
 
 import (
+	"bytes"
 	"time"
 
 	"tidegate/codec"
@@ -20,6 +21,7 @@ type inChannel struct {
 	reliable   uint16         // last delivered number
 	unreliable uint16         // last number delivered since then
 	early      []earlyMessage // a ring by number; nil while no message is early
+	rivals     []rival        // of early messages
 	earlyCount int
 	waiting    []unreliableMessage
 	unfinished []*assembly   // unreliable ones, oldest first
@@ -127,8 +129,10 @@ func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	switch {
 	case s == nil:
 		return codec.ErrLimit
-	case s.whole:
+	case s.whole && bytes.Equal(s.payload, payload):
 		return codec.ErrDuplicate
+	case s.whole:
+		return in.takeRival(c, seq, payload)
 	case s.assembly != nil:
 		return codec.ErrMalformed
 	case !in.fits(len(payload)):
@@ -221,6 +225,7 @@ func (in *inbox) release(n uint8, c *inChannel) {
 		case s.whole:
 			in.held -= len(s.payload)
 			in.deliverHeld(codec.ReliableOrdered, n, s.payload)
+			in.deliverRivals(n, c, c.reliable+1)
 		case s.assembly != nil && s.assembly.left == 0:
 			in.uncount(s.assembly)
 			in.deliverHeld(codec.ReliableOrdered, n, s.assembly.payload)

@@ -22,6 +22,7 @@ type savedInChannel struct {
 	Waiting    []savedUnreliable `cbor:"5,keyasint,omitempty"`
 	Unfinished []savedAssembly   `cbor:"6,keyasint,omitempty"`
 	Still      record.Moment     `cbor:"7,keyasint,omitempty"`
+	Rivals     []savedEarly      `cbor:"8,keyasint,omitempty"`
 }
 
 // savedEarly is a whole message, or one in assembly.
@@ -68,6 +69,9 @@ func (c *inChannel) save() savedInChannel {
 			a := s.assembly.save()
 			v.Early = append(v.Early, savedEarly{Number: number, Assembly: &a})
 		}
+	}
+	for _, r := range c.rivals {
+		v.Rivals = append(v.Rivals, savedEarly{Number: r.number, Payload: r.payload})
 	}
 	for _, m := range c.waiting {
 		v.Waiting = append(v.Waiting, savedUnreliable{Reliable: m.reliable, Number: m.number, Payload: m.payload})
@@ -119,6 +123,13 @@ func (in *inbox) restoreChannel(c *inChannel, v *savedInChannel) error {
 		if err := in.restoreEarly(c, &v.Early[i]); err != nil {
 			return err
 		}
+	}
+	if len(v.Rivals) > maxRivals {
+		return saved.Fault("number of rivals", len(v.Rivals))
+	}
+	for _, r := range v.Rivals {
+		c.rivals = append(c.rivals, rival{r.Number, r.Payload})
+		in.held += len(r.Payload)
 	}
 	for _, m := range v.Waiting {
 		c.waiting = append(c.waiting, unreliableMessage{m.Reliable, m.Number, m.Payload})
