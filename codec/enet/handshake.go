@@ -69,6 +69,7 @@ func (h *handshake) echoes(clock uint16) (at time.Time, ok bool) {
 // accept makes the connection the server's side for a client's Connect. docs/protocols/enet.md#handshake
 func (c *Conn) accept(asks *connect, summed bool) *Conn {
 	c.server, c.summed, c.state, c.terms = true, summed, asked, *asks
+	c.in.guesses = !summed
 	c.peer = asks.id & 0xfff
 	c.sessionIn, c.sessionOut = c.secrets.session&3, c.secrets.session>>2&3
 	c.mtu = min(max(int(min(asks.mtu, maxMTU)), minMTU), c.options.MTU)
@@ -148,6 +149,7 @@ func (c *Conn) open(now time.Time) {
 // dial makes the connection the client's side of a new one. docs/protocols/enet.md#handshake
 func (c *Conn) dial(hello codec.Hello) *Conn {
 	c.summed = c.options.Checksums == ChecksumsOn
+	c.in.guesses = !c.summed
 	c.tentative = hello.Tentative
 	c.terms = connect{
 		id: c.secrets.id, incoming: 0xff, outgoing: 0xff, mtu: uint32(c.mtu), window: maxWindow,

@@ -2,6 +2,7 @@ package enet
 
 import (
 	"bytes"
+	"hash/crc32"
 	"slices"
 
 	"tidegate/codec"
@@ -41,4 +42,40 @@ func (in *inbox) deliverRivals(n uint8, c *inChannel, seq uint16) {
 		}
 		return r.number == seq
 	})
+}
+
+// mostRecent is the number of delivered messages of a channel that are remembered.
+const mostRecent = 64
+
+// recent has a sum of each message that a channel delivered last, by number; 0: unknown. A second message under such a
+// number with another sum is no repetition: one of the two was forged. A forged message is delivered when its turn
+// comes, before the peer sends its own.
+type recent []uint32
+
+func sumOf(payload []byte) uint32 { return crc32.ChecksumIEEE(payload) | 1 }
+
+// note remembers the next message, which is about to count as delivered.
+func (in *inbox) note(c *inChannel, payload []byte) {
+	if !in.guesses {
+		return
+	}
+	if c.recent == nil {
+		c.recent = make(recent, mostRecent)
+	}
+	c.recent[(c.reliable+1)%mostRecent] = sumOf(payload)
+}
+
+// differs reports whether another message was delivered under a number that is behind the last one. The second message
+// takes the place of the first.
+func (r recent) differs(seq uint16, behind int, payload []byte) bool {
+	if r == nil || behind >= mostRecent || r[seq%mostRecent] == 0 {
+		return false
+	}
+	sum := sumOf(payload)
+	known := &r[seq%mostRecent]
+	if *known == sum {
+		return false
+	}
+	*known = sum
+	return true
 }

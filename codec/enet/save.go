@@ -184,6 +184,7 @@ func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Co
 	}
 	c := newConn(p, v.Epoch.Time(now), v.Secrets.restore())
 	c.server, c.summed, c.state, c.tentative = v.Server, v.Summed, v.State, v.Tentative
+	c.in.guesses = !v.Summed
 	c.proof, c.proving, c.proofDue = v.Proof.restore(), v.Proving, v.ProofDue
 	c.terms.parse(v.Terms)
 	c.peer, c.sessionIn, c.sessionOut = v.Peer, v.SessionIn, v.SessionOut

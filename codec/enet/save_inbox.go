@@ -23,6 +23,7 @@ type savedInChannel struct {
 	Unfinished []savedAssembly   `cbor:"6,keyasint,omitempty"`
 	Still      record.Moment     `cbor:"7,keyasint,omitempty"`
 	Rivals     []savedEarly      `cbor:"8,keyasint,omitempty"`
+	Recent     []uint32          `cbor:"9,keyasint,omitempty"`
 }
 
 // savedEarly is a whole message, or one in assembly.
@@ -59,7 +60,7 @@ func (in *inbox) save(now, epoch time.Time) savedInbox {
 }
 
 func (c *inChannel) save() savedInChannel {
-	v := savedInChannel{Reliable: c.reliable, Unreliable: c.unreliable, Ring: len(c.early)}
+	v := savedInChannel{Reliable: c.reliable, Unreliable: c.unreliable, Ring: len(c.early), Recent: c.recent}
 	for i := range len(c.early) {
 		number := c.reliable + 1 + uint16(i)
 		switch s := &c.early[int(number)&(len(c.early)-1)]; {
@@ -124,9 +125,10 @@ func (in *inbox) restoreChannel(c *inChannel, v *savedInChannel) error {
 			return err
 		}
 	}
-	if len(v.Rivals) > maxRivals {
+	if len(v.Rivals) > maxRivals || len(v.Recent) != 0 && len(v.Recent) != mostRecent {
 		return saved.Fault("number of rivals", len(v.Rivals))
 	}
+	c.recent = v.Recent
 	for _, r := range v.Rivals {
 		c.rivals = append(c.rivals, rival{r.Number, r.Payload})
 		in.held += len(r.Payload)
