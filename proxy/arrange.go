@@ -67,7 +67,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	r.pingers = nil
 	r.closeCheckers(now)
 	r.arrange(now, s)
-	r.walk(now, (*Relay).recall, nil) // sessions that the new settings let it forward are forwarded again
+	r.walk(now, recallSession, nil) // sessions that the new settings let it forward are forwarded again
 	r.table.Limit(s.Limits)
 	for i, socket := range sockets {
 		if socket != nil {
@@ -84,7 +84,7 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.sockets.unproved = &s.Unproved
 	r.guard.limits = newLimits(s.Bounds, r.identities.next)
 	r.guard.begin()
-	r.walk(now, (*Relay).enrollAgain, nil)
+	r.walk(now, enrollAgain, nil)
 	r.locals = make(locals)
 	oldRoutes, oldListeners := r.routes, slices.Concat(r.listeners, r.retired.list)
 	r.routes, r.listeners = nil, nil
@@ -160,8 +160,8 @@ func (r *Relay) Attach(listener int, s netio.Socket) {
 	s.SetOwner(d)
 }
 
-// enrollAgain counts a session at its address and its network, after the limits have changed.
-func (r *Relay) enrollAgain(_ time.Time, e *entry) int {
+// enrollAgain is the visit that counts a session at its address and its network, after the limits have changed.
+func enrollAgain(r *Relay, _ time.Time, e *entry) int {
 	g, m, from := &r.guard, &e.Value.meter, e.Key.Client.Addr()
 	if !e.Value.isRelayed() {
 		e.Value.choked = false
@@ -177,8 +177,8 @@ func (r *Relay) enrollAgain(_ time.Time, e *entry) int {
 	return copied
 }
 
-// recall ends the forwarding of a session, which may be forwarded again.
-func (r *Relay) recall(_ time.Time, e *entry) int {
+// recallSession is the visit that ends the forwarding of a session, which may be forwarded again.
+func recallSession(r *Relay, _ time.Time, e *entry) int {
 	cost := looked
 	if e.Value.shortcut != nil {
 		cost = acted

@@ -44,7 +44,7 @@ func (s *Server) Capture(ctx context.Context, f CaptureFilter, take func(*Catch)
 		}); err != nil {
 			return err
 		}
-		if err := l.walk(ctx, stats.WorkCapture, (*Relay).recallWatched); err != nil {
+		if err := l.walk(ctx, stats.WorkCapture, recallWatched); err != nil {
 			return err
 		}
 	}
@@ -136,8 +136,8 @@ func (s *Server) untilEnded(ctx context.Context) (context.Context, context.Cance
 	return ctx, stop
 }
 
-// recallWatched ends the forwarding of a session that a capture watches.
-func (r *Relay) recallWatched(_ time.Time, e *entry) int {
+// recallWatched is the visit that ends the forwarding of a session that a capture watches.
+func recallWatched(r *Relay, _ time.Time, e *entry) int {
 	if e.Value.shortcut == nil || !r.offload.watches(e) {
 		return looked
 	}

@@ -194,7 +194,7 @@ func (s *checked) report(now time.Time, r *Relay, why string) {
 		s.failures = 0
 	}
 	if s.checker.pool.Checked(s.server, now, passed, now.Sub(s.askedAt), why) {
-		r.journal.checked(s, passed, why)
+		r.journal.checked(s.checker.upstream.Name, s.server.Addr, passed, why)
 	}
 	if after := s.failures - s.checker.upstream.Options.Fall; after > 0 {
 		pause = min(pause<<min(after, 16), slowest*pause)

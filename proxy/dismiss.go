@@ -50,9 +50,10 @@ func (r *Relay) dismiss(now time.Time, e *entry, why codec.Goodbye) {
 }
 
 // EnforceBans ends the sessions of clients that were banned after they joined, over some turns.
-func (r *Relay) EnforceBans(now time.Time) { r.bansEnforced.begin(r, now, (*Relay).enforceBan) }
+func (r *Relay) EnforceBans(now time.Time) { r.bansEnforced.begin(r, now, enforceBan) }
 
-func (r *Relay) enforceBan(now time.Time, e *entry) int {
+// enforceBan is the visit for EnforceBans.
+func enforceBan(r *Relay, now time.Time, e *entry) int {
 	if e.Value.isEnding() || r.guard.bans.Find(now, e.Key.Client.Addr()) == nil {
 		return looked
 	}
@@ -67,11 +68,12 @@ func (r *Relay) Filter(now time.Time, set *filter.Set) {
 	f.sources = f.sources.renamed(set.SourceNames())
 	f.messages = f.messages.renamed(set.MessageNames())
 	if len(f.sources.names) > 0 {
-		r.rulesEnforced.begin(r, now, (*Relay).enforceRules)
+		r.rulesEnforced.begin(r, now, enforceRules)
 	}
 }
 
-func (r *Relay) enforceRules(now time.Time, e *entry) int {
+// enforceRules is the visit for Filter.
+func enforceRules(r *Relay, now time.Time, e *entry) int {
 	if e.Value.isEnding() || r.guard.mayStay(e.Value.listener, e.Key.Client.Addr()) {
 		return looked
 	}

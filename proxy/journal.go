@@ -136,13 +136,12 @@ func (j *journal) regained(e *entry, held time.Duration, client uint16) {
 }
 
 // checked logs that checks have found a server up again, or down.
-func (j *journal) checked(s *checked, passed bool, why string) {
+func (j *journal) checked(upstream string, server netip.AddrPort, passed bool, why string) {
 	if passed {
-		j.serverUp(s.checker.upstream.Name, s.server.Addr)
+		j.serverUp(upstream, server)
 		return
 	}
-	j.log.Warn().Str("reason", why).Str("upstream", s.checker.upstream.Name).Stringer("server", s.server.Addr).
-		Msg("server down")
+	j.log.Warn().Str("reason", why).Str("upstream", upstream).Stringer("server", server).Msg("server down")
 }
 
 // serverUp logs that a server that was down is up again.

@@ -54,6 +54,22 @@ func (o *outlet) untapped() Sockets {
 	return o.Sockets
 }
 
+// transmit writes the datagrams of both sides of a session.
+func (o *outlet) transmit(now time.Time, e *entry) {
+	p := &e.Value
+	for {
+		b, ok := p.client.Conn.Transmit(now, p.via.begin(o.Buffer()))
+		if !ok {
+			break
+		}
+		o.sendToClient(now, e, b)
+	}
+	if p.upstream.Conn == nil || p.socket == nil {
+		return
+	}
+	o.sendUp(now, e)
+}
+
 // sendToClient sends a datagram to a session's client, within the bounds of trust.
 func (o *outlet) sendToClient(now time.Time, e *entry, datagram []byte) {
 	p, client := &e.Value, e.Key.Client

@@ -57,7 +57,7 @@ func (r *Relay) evict(now time.Time, e *entry) {
 		return
 	}
 	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})
-	r.transmit(now, e)
+	r.sockets.transmit(now, e)
 	p.client.Down, p.upstream.Down = true, true
 	r.forget(now, e)
 }

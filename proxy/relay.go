@@ -83,19 +83,3 @@ type RelayOptions struct {
 	// the socket itself.
 	Deserted func()
 }
-
-// transmit writes the datagrams of both sides of a session.
-func (r *Relay) transmit(now time.Time, e *entry) {
-	p := &e.Value
-	for {
-		b, ok := p.client.Conn.Transmit(now, p.via.begin(r.sockets.Buffer()))
-		if !ok {
-			break
-		}
-		r.sockets.sendToClient(now, e, b)
-	}
-	if p.upstream.Conn == nil || p.socket == nil {
-		return
-	}
-	r.sockets.sendUp(now, e)
-}

@@ -14,7 +14,7 @@ import (
 func (p *plainRelay) tap(f CaptureFilter) *spool {
 	s := newSpool(&f, make(chan struct{}, 1))
 	p.relay.sockets.tapInto(p.now, p.relay.table, s)
-	p.relay.walk(p.now, (*Relay).recallWatched, nil)
+	p.relay.walk(p.now, recallWatched, nil)
 	return s
 }
 

@@ -119,7 +119,7 @@ func (r *Relay) Flush(now time.Time) {
 		e.Value.dirty = false
 		r.sendJoined(now, e)
 		e.Value.press(now)
-		r.transmit(now, e)
+		r.sockets.transmit(now, e)
 		r.judgeQueue(now, e)
 		if r.poll(now, e) {
 			r.dirty.mark(e) // the results must be written too
