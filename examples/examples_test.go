@@ -275,7 +275,7 @@ func testAttack(t *testing.T) {
 func testLoadTest(t *testing.T) {
 	s := perform(t, "load-test.toml", `"127.0.0.1:7777"`, `"127.0.0.1:0"`)
 	var crowd []*endpoint.Conn[client]
-	for range 100 {
+	for range 200 {
 		crowd = append(crowd, s.dial(t, "public", "riptide-2.2"))
 	}
 	for _, c := range crowd {
