@@ -2,7 +2,7 @@ GO ?= go
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@latest
 FUZZTIME ?= 20s
-SMOKETIME ?= 15s
+SMOKETIME ?= 14s
 HELM ?= $(GO) run helm.sh/helm/v3/cmd/helm@v3.18.4
 HUGO ?= CGO_ENABLED=0 $(GO) run github.com/gohugoio/hugo@v0.163.3
 VERSION ?= $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' internal/daemon/version.go)
@@ -40,6 +40,7 @@ fuzz: ## run every fuzz target for FUZZTIME each, and print the number of inputs
 fuzz-smoke: ## fuzz whole connections and the Relay for SMOKETIME each
 	@set -e; $(call fuzz,internal/protocols,FuzzServerSide,$(SMOKETIME))
 	@set -e; $(call fuzz,internal/protocols,FuzzClientSide,$(SMOKETIME))
+	@set -e; $(call fuzz,internal/protocols,FuzzForged,$(SMOKETIME))
 	@set -e; $(call fuzz,proxy,FuzzRelay,$(SMOKETIME))
 
 bench: ## run the benchmarks; BENCH=pattern, result in bench-new.txt

@@ -2,6 +2,7 @@ package protocols_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"tidegate/codec"
@@ -36,3 +37,16 @@ func FuzzServerSide(f *testing.F) { codectest.FuzzConns(f, subjects(), captures(
 
 // FuzzClientSide fuzzes our side of a connection to a server, for every protocol.
 func FuzzClientSide(f *testing.F) { codectest.FuzzConns(f, subjects(), captures(f), true) }
+
+// defenceless are the protocols whose sessions one forged datagram can harm, with the reason.
+var defenceless = map[string]string{
+	"rtype": "a datagram from a player's address is the player's", "rtype-0.0.1": "as rtype", "rtype-16": "as rtype",
+	"rtype-32": "as rtype", "rtype-final": "as rtype",
+	"enet": "without checksums, a part of a message takes a number",
+}
+
+// FuzzForged fuzzes one forged datagram in a session, for every protocol that promises to survive it.
+func FuzzForged(f *testing.F) {
+	all := slices.DeleteFunc(subjects(), func(s codectest.Subject) bool { return defenceless[s.Name] != "" })
+	codectest.FuzzForged(f, all, captures(f))
+}
