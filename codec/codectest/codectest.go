@@ -135,6 +135,7 @@ var checks = []check{
 	{"refuse-stateless", checkStatelessRefusal},
 	{"grant", checkGrant},
 	{"close-early", checkCloseEarly},
+	{"close-flushes", checkFlush},
 	{"close-both", checkCloseBoth},
 	{"peer-vanishes", checkVanish},
 	{"no-answer", checkNoAnswer},

@@ -46,6 +46,45 @@ func (p *pair) closeOver(s *side) {
 	s.close(p.net.Now(), closed)
 }
 
+const (
+	flushSeeds    = 6
+	flushMessages = 20 // of each reliable mode
+	flushTime     = 10 * time.Second
+)
+
+// checkFlush closes a side right after it has sent. If its goodbye waits for an acknowledgement, all its messages in
+// reliable modes must arrive first.
+func checkFlush(t tb, c *Config) {
+	simulateSeeds(t, flushSeeds, func(r *report, seed uint64) {
+		p := connectedPair(r, c, seed)
+		if p == nil {
+			return
+		}
+		p.net.Run(time.Second)
+		s := p.client
+		if seed%2 == 0 || s.out.fixed != nil {
+			s = p.server
+		}
+		for range flushMessages {
+			for _, m := range c.modes {
+				if m == codec.Reliable || m == codec.ReliableOrdered {
+					s.send(p.net.Now(), planned{mode: m, size: max(usualSize, c.smallest())})
+				}
+			}
+		}
+		s.close(p.net.Now(), codec.Goodbye{Reason: codec.Closed})
+		if s.over { // it says goodbye at once
+			return
+		}
+		p.net.Run(flushTime)
+		for i := range s.out.records {
+			if n := s.out.records[i].arrivals; n != 1 {
+				r.Errorf("%s: message %d, sent before Close, arrived %d times", s.name, i, n)
+			}
+		}
+	})
+}
+
 // checkCloseBoth closes both sides at once, with messages under way.
 func checkCloseBoth(t tb, c *Config) {
 	simulate(t, "close both", func(r *report) {

@@ -97,10 +97,13 @@ func (c *Conn) appendDatagram(now time.Time, b []byte) []byte {
 		b = c.appendControl(now, b, end)
 		b = c.appendMessages(now, b, end)
 	}
-	if len(b) == empty {
-		return b[:before]
+	switch {
+	case len(b) > empty:
+		return c.seal(b, place, false)
+	case !h.timed && c.hasReliable(): // an unreliable message has become reliable
+		return c.appendDatagram(now, b[:before])
 	}
-	return c.seal(b, place, false)
+	return b[:before]
 }
 
 // hasReliable reports whether the next datagram has a command that wants an acknowledgement.
@@ -274,7 +277,7 @@ func (c *Conn) appendUnreliable(b []byte, end int, m *message) ([]byte, bool) {
 		c.doneUnreliable(m)
 		return b, true
 	case !c.numberUnreliable(m, n):
-		return b, true
+		return b, false // the next datagram has a time
 	}
 	switch {
 	case n > 1:
