@@ -5,8 +5,8 @@ FUZZTIME ?= 20s
 SMOKETIME ?= 14s
 HELM ?= $(GO) run helm.sh/helm/v3/cmd/helm@v3.18.4
 HUGO ?= CGO_ENABLED=0 $(GO) run github.com/gohugoio/hugo@v0.163.3
-VERSION ?= $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' internal/daemon/version.go)
-PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64
+VERSION ?= $(shell sed -n 's/^var Release = "\(.*\)"/\1/p' internal/daemon/version.go)
+PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64
 BENCH ?= .
 BENCHCOUNT ?= 6
 
