@@ -138,6 +138,7 @@ func newApp(exampleConfig []byte) *cli.App {
 			initCommand(),
 			runCommand(),
 			checkCommand(),
+			doctorCommand(),
 			demoCommand(exampleConfig),
 			pingCommand(),
 			captureCommand(),

@@ -35,6 +35,11 @@ var exitStatus = map[string][]fact{
 		{"1", "A message was lost, doubled or changed, or the demo could not run."},
 		{"2", "Wrong usage."},
 	},
+	"doctor": {
+		{"0", "No problem was found. There may be advice."},
+		{"1", "There is a problem, or the output could not be written."},
+		{"2", "Wrong usage, or a faulty configuration."},
+	},
 	"health": {
 		{"0", "The running proxy is healthy; with --ready, it can take clients."},
 		{"1", "It is not, or no proxy runs."},

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/admin"
+	"tidegate/internal/config"
+	"tidegate/internal/daemon"
+	"tidegate/internal/doctor"
+)
+
+func doctorCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:  "doctor",
+		Usage: "find what is wrong with this machine for a configuration, with remedies",
+		Description: "Problems are faults that players notice. Advice is about features that Tidegate works without.\n" +
+			"The exit code is 1 if there is a problem. Run it as the user that runs Tidegate: rights differ.\n\n" +
+			examples("tidegate doctor", "tidegate doctor --json -c tidegate.toml"),
+		Flags: []cli.Flag{configFlag, jsonFlag, &cli.DurationFlag{
+			Name: "timeout", Aliases: []string{"t"}, Value: 3 * time.Second, Usage: "wait `DURATION` for servers and names",
+		}},
+		Action: examine,
+	})
+}
+
+func examine(c *cli.Context) error {
+	if err := wantArguments(c); err != nil {
+		return err
+	}
+	_, settled, err := load(c)
+	if err != nil {
+		return err
+	}
+	wait := c.Duration("timeout")
+	m := doctor.ThisMachine(settled)
+	m.Kernel = func() (filter, forward error) {
+		k := daemon.NewKernel(settled, 1)
+		_ = daemon.CloseKernel(&k) // nothing was attached
+		return k.NoShield, k.NoFlows
+	}
+	m.Running = func(ctx context.Context) (string, error) { return liveConfig(ctx, settled, wait) }
+	m.Ask = func(ctx context.Context, protocol string, addr netip.AddrPort) (string, bool, error) {
+		return askServer(ctx, protocol, addr, wait)
+	}
+	ctx, cancel := context.WithTimeout(c.Context, 4*wait+10*time.Second)
+	defer cancel()
+	results := doctor.Examine(ctx, settled, m)
+	problems := 0
+	for _, r := range results {
+		for _, f := range r.Findings {
+			if f.Severity == doctor.Problem {
+				problems++
+			}
+		}
+	}
+	if c.Bool("json") {
+		err = printJSON(c, map[string]any{"checks": results, "problems": problems})
+	} else {
+		printResults(c, results)
+	}
+	if err == nil && problems > 0 {
+		err = cli.Exit("", 1)
+	}
+	return err
+}
+
+// printResults prints a line for each check, and below it the findings with their remedies.
+func printResults(c *cli.Context, results []doctor.Result) {
+	for _, r := range results {
+		word := "ok"
+		for _, f := range r.Findings {
+			if word != string(doctor.Problem) {
+				word = string(f.Severity)
+			}
+		}
+		fmt.Fprintf(c.App.Writer, "%-8s %-12s %s\n", word, r.Check, printable(r.Detail))
+		for _, f := range r.Findings {
+			fmt.Fprintf(c.App.Writer, "         - %s\n           remedy: %s\n", printable(f.Text), printable(f.Remedy))
+		}
+	}
+}
+
+// liveConfig returns the configuration of the proxy at the admin address, or "" if no proxy listens there.
+func liveConfig(ctx context.Context, settled *config.Config, wait time.Duration) (string, error) {
+	if settled.Admin.Listen == config.AdminOff {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	var running admin.Configuration
+	client := admin.NewClient(admin.Address(settled.Admin.Listen), string(settled.Admin.Token))
+	err := client.Get(ctx, "/api/v1/config", &running)
+	if isAbsent(err) {
+		return "", nil
+	}
+	return running.TOML, err
+}
+
+// askServer pings a server in its protocol. ok is false for protocols without a question.
+func askServer(
+	ctx context.Context, protocol string, addr netip.AddrPort, wait time.Duration,
+) (text string, ok bool, err error) {
+	pings, ok := probes[protocol]
+	if !ok || protocol == "any" {
+		return "", false, nil
+	}
+	found, err := ping(ctx, addr.String(), pings, wait)
+	if err != nil {
+		return "", true, errors.New(strings.TrimPrefix(err.Error(), "ping "+addr.String()+": "))
+	}
+	return found[0].Text, true, nil
+}
