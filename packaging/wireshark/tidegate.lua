@@ -1,5 +1,5 @@
 -- Wireshark dissectors for the protocols of game servers: Riptide 2.0 and 2.1 or later, RUDP (renatommartins), RakNet 4
--- with its reliability layer, and ENet 1.3. docs/protocols has the facts that they are written by.
+-- with its reliability layer, ENet 1.3 and R-Type. docs/protocols has the facts that they are written by.
 --
 -- Use: wireshark -X lua_script:tidegate.lua game.pcap, or put this file into the personal Lua plugins
 -- (Help, About, Folders). Then choose "Decode As" for the game's UDP port, or for example:
@@ -468,3 +468,113 @@ do
 	end
 	DissectorTable.get("udp.port"):add_for_decode_as(proto)
 end
+
+---------------------------------------------------------------------------------------------------------------------
+-- R-Type, the game's dialects. The sender decides about the meaning, so the port of "Decode As" must be the server's.
+
+local rtype_operations = { [0] = "Create", "Delete", "Attach", "Update", "Detach", [10] = "Next frame" }
+
+-- rtype makes the dissector of a dialect: the bytes of an entity, the bytes of a component's index, and whether it is
+-- the last game, with its lobby and little-endian IDs.
+local function rtype(abbrev, title, entity, index, last)
+	local proto = Proto(abbrev, title)
+	local f = fields(proto, abbrev, {
+		{ "operation", "Operation", "uint8", base.HEX, rtype_operations },
+		{ "entity", "Entity", "uint32", base.DEC },
+		{ "component", "Component", "uint16", base.DEC },
+		{ "name", "Name of the component", "string" },
+		{ "count", "Number of components", "uint16", base.DEC },
+		{ "longest", "Length of the longest name", "uint16", base.DEC },
+		{ "key", "Key", "uint8", base.DEC },
+		{ "text", "Text", "string" },
+		{ "data", "Data", "bytes" },
+	})
+	local function id(tree, field, range) -- adds an ID in the dialect's byte order, and returns it
+		if last then
+			tree:add_le(field, range)
+			return range:le_uint()
+		end
+		tree:add(field, range)
+		return range:uint()
+	end
+	local function is_name(tvb, at)
+		return tvb:len() > at and tvb(at):string():match("^[%w%-_%.]+$") ~= nil
+	end
+
+	local function instruction(tvb, tree)
+		local n, operation = tvb:len(), tvb(0, 1):uint()
+		local name = rtype_operations[operation]
+		tree:add(f.operation, tvb(0, 1))
+		if name == "Next frame" and n == 1 then return name end
+		local whole = 1 + entity + (operation >= 2 and 2 or 0)
+		if name == nil or operation > 4 or n < whole or (n > whole and operation ~= 3) then
+			broken(tree, "this is no instruction")
+			return "unknown"
+		end
+		local text = name .. " " .. id(tree, f.entity, tvb(1, entity))
+		if operation >= 2 then text = text .. " component " .. id(tree, f.component, tvb(1 + entity, 2)) end
+		if n > whole then tree:add(f.data, tvb(whole)) end
+		return text
+	end
+
+	-- component adds the name of a component, whose index begins at a place.
+	local function component(tvb, tree, at, size)
+		tree:add_le(f.component, tvb(at, size))
+		tree:add(f.name, tvb(at + size))
+		return "Component " .. tvb(at, size):le_uint() .. " is " .. tvb(at + size):string()
+	end
+
+	local function from_server(tvb, tree)
+		local n, first = tvb:len(), tvb(0, 1):uint()
+		if n > 8 and tvb(0, 8):string() == "You have" then
+			tree:add(f.text, tvb())
+			return "Goodbye"
+		elseif last and first == 5 and is_name(tvb, 3) then
+			return component(tvb, tree, 1, 2)
+		elseif last and first == 6 and n == 3 then
+			tree:add(f.count, tvb(1, 2))
+			return "Count " .. tvb(1, 2):uint()
+		elseif not last and n == 2 and first == 0 then
+			tree:add(f.count, tvb())
+			return "Count " .. tvb():uint()
+		elseif not last and n == index and first > 10 or not last and n == 2 then
+			tree:add_le(f.longest, tvb())
+			return "Longest name " .. tvb():le_uint()
+		elseif not last and is_name(tvb, index) then
+			return component(tvb, tree, 0, index)
+		end
+		return instruction(tvb, tree)
+	end
+
+	local function from_client(tvb, tree)
+		local n, first = tvb:len(), tvb(0, 1):uint()
+		if tvb():string():match("^[%a]+$") then
+			tree:add(f.text, tvb())
+			return "Hello"
+		elseif last and n == 3 and first == 1 then
+			tree:add_le(f.component, tvb(1, 2))
+			return "Ignore component " .. tvb(1, 2):le_uint()
+		elseif last and n == 1 and (first == 0 or first == 2) then
+			tree:add(f.operation, tvb(0, 1)):set_text(first == 0 and "Hello" or "Start")
+			return first == 0 and "Hello" or "Start"
+		elseif n == 1 and first <= 11 then
+			tree:add(f.key, tvb(0, 1))
+			return "Key " .. first
+		end
+		return instruction(tvb, tree)
+	end
+
+	function proto.dissector(tvb, pinfo, root)
+		if tvb:len() == 0 then return 0 end
+		pinfo.cols.protocol = "R-Type"
+		local tree = root:add(proto, tvb())
+		local server = pinfo.match_uint == pinfo.src_port
+		pinfo.cols.info = (server and from_server or from_client)(tvb, tree)
+		return tvb:len()
+	end
+	DissectorTable.get("udp.port"):add_for_decode_as(proto)
+end
+
+rtype("rtype16", "R-Type, early", 2, 1, false)
+rtype("rtype32", "R-Type, late", 4, 2, false)
+rtype("rtypefinal", "R-Type, last game", 4, 2, true)
