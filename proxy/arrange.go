@@ -148,6 +148,7 @@ func (r *Relay) configure(d *listener, l *Listener, route *route) {
 			bridge:    bridge.New(p, l.Route.Upstream.Protocol, &l.Route.Bridge),
 			asksFirst: l.Route.asksFirst(p),
 			proof:     proof,
+			guessed:   l.Route.guessable(p, d.stream),
 			tally:     r.tallies.Of(l.Name, p.Spec().Name),
 		})
 	}

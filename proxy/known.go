@@ -63,7 +63,7 @@ func (t sessionTable) reviewTrust(e *entry, k *known, heard bool) {
 		return
 	}
 	p.trust.answered = true
-	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent()
+	p.trust.unbound = p.trust.unbound || !p.trust.mayBeSilent() && !p.trust.guessed
 	t.Prove(e)
 	k.add(p.listener, e.Key.Client)
 	t.settleDown(e)

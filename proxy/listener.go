@@ -45,6 +45,7 @@ type protocolEntry struct {
 	bridge    *bridge.Bridge
 	tally     *stats.Tally
 	proof     codec.Proof // of its clients' addresses
+	guessed   bool        // a forger can guess their answer
 	asksFirst bool        // the server is asked before a client is granted its connection
 }
 

@@ -115,7 +115,7 @@ func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socke
 	e, err := r.add(now, d, w, s, from, &terminated{
 		bridge:  w.bridge,
 		client:  side{Sender: bridge.Sender{Conn: conn}},
-		trust:   trust{proof: w.proof, unbound: r.settings.Unproved.trusts(from.Addr())},
+		trust:   trust{proof: w.proof, guessed: w.guessed, unbound: r.settings.Unproved.trusts(from.Addr())},
 		expires: now.Add(r.settings.HandshakeTimeout),
 	})
 	if err != nil { // another loop has taken the last place of the address

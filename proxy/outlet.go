@@ -87,7 +87,7 @@ func (o *outlet) sendToClient(now time.Time, e *entry, datagram []byte) {
 // stranger, like a pong. The client waits for it in silence, and so earns no credit.
 func (p *session) spendMore(now time.Time, a *Allowance, bound *Unproved, client netip.AddrPort, size int) bool {
 	switch {
-	case p.trust.mayBeSilent():
+	case p.trust.mayBeSilent(), p.trust.guessed && p.trust.answered:
 		return a.spend(now, bound, &p.trust, client, size)
 	case p.trust.proof == codec.ProvedClientID:
 		return p.listener.mayAnswer(now, client)

@@ -22,6 +22,7 @@ const (
 type trust struct {
 	proof    codec.Proof
 	answered bool             // the client has answered, as far as its protocol can show it
+	guessed  bool             // a forger can guess the answer, so it lifts no bound
 	unbound  bool             // no bound: the client has given proof, or is in a trusted network
 	credit   int              // bytes on the wire that may still be sent without a bucket
 	bucket   ratelimit.Bucket // bytes beyond credit, for protocols without a proof by all clients
@@ -64,4 +65,10 @@ func proofOf(p codec.Protocol, stream bool) codec.Proof {
 		return codec.ProvedAccept
 	}
 	return p.Spec().Proof
+}
+
+// guessable reports whether a forger can guess what a client of a protocol answers on a route: the client ID of a
+// Riptide server, since servers count their IDs up from 1.
+func (r *Route) guessable(p codec.Protocol, stream bool) bool {
+	return proofOf(p, stream) == codec.ProvedClientID && r.keepsClientIDs(p)
 }

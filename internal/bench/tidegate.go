@@ -54,6 +54,7 @@ sessions_per_network = 200000
 half_open_per_address = 200000
 half_open_per_network = 200000
 idle_timeout = "10m"
+trusted_networks = ["127.0.0.0/8"]
 [kernel]
 forward = %q
 [loop]
