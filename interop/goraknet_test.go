@@ -15,7 +15,13 @@ import (
 func startGoServer(t *testing.T) *peer {
 	t.Helper()
 	// go-raknet blocks an IP address after one bad datagram; here all clients share the proxy's address.
-	listener, err := raknet.ListenConfig{BlockDuration: -1}.Listen("127.0.0.1:0")
+	return listenGo(t, raknet.ListenConfig{BlockDuration: -1})
+}
+
+// listenGo is startGoServer with a configuration.
+func listenGo(t *testing.T, config raknet.ListenConfig) *peer {
+	t.Helper()
+	listener, err := config.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

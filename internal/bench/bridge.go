@@ -101,5 +101,13 @@ upstream = "bench"
 name = "bench"
 protocol = %q
 servers = [%q]
-%s`, listen, o.From, route, o.To, to, w.upstream)
+%s`, listen, o.From, route, o.To, to, w.upstream+unpaced(o.To))
+}
+
+// unpaced returns the line of [[upstream]] that lets the benchmark's server of a protocol get all datagrams at once.
+func unpaced(protocol string) string {
+	if protocol == bedrock {
+		return "server_library = \"go-raknet\"\n"
+	}
+	return ""
 }

@@ -27,6 +27,40 @@ func (a IP) Addr() netip.Addr {
 	return parsed.Unmap()
 }
 
+// Library is the RakNet library of an upstream's servers. Some block an address that sends many datagrams.
+type Library string
+
+// Libraries.
+const (
+	AnyLibrary        Library = "any"        // not known: the strictest bound of the servers of its protocol
+	CloudburstLibrary Library = "cloudburst" // Nukkit, Geyser, WaterdogPE
+	RakLibLibrary     Library = "raklib"     // PocketMine
+	GoRakNetLibrary   Library = "go-raknet"  // Dragonfly
+	StockLibrary      Library = "stock"      // C++ RakNet, Minecraft's own server
+)
+
+// Choices lists the words of the configuration.
+func (Library) Choices() []string {
+	return choices(AnyLibrary, CloudburstLibrary, RakLibLibrary, GoRakNetLibrary, StockLibrary)
+}
+
+// Packets returns the largest number of datagrams in MaxPacketsPer from one address to one server; 0 means unbounded.
+// Cloudburst blocks an address beyond 120 in 10 ms, and RakLib beyond 200. Datagrams that leave within 10 ms may
+// arrive within less, so the bounds are lower. Sessions with addresses of their own need none.
+func (u *Upstream) Packets() int {
+	switch {
+	case u.MaxPackets > 0:
+		return u.MaxPackets
+	case u.Transport == TCP, u.Transparent, u.SourcePrefix != "":
+		return 0
+	case u.Library == CloudburstLibrary, u.Library == AnyLibrary && u.Protocol == "bedrock":
+		return 90
+	case u.Library == RakLibLibrary:
+		return 150
+	}
+	return 0
+}
+
 // maxPackets is the largest number of datagrams in a rate.
 const maxPackets = 10_000
 
@@ -34,6 +68,10 @@ const maxPackets = 10_000
 func (v *validator) sourcesAndRate(path string, u Upstream) {
 	within(v.report, child(path, "max_packets"), u.MaxPackets, 0, maxPackets)
 	within(v.report, child(path, "max_packets_per"), u.MaxPacketsPer, milliseconds(1), seconds(1))
+	switch t := v.known[u.Protocol]; {
+	case u.Library != AnyLibrary && u.Protocol != "raknet" && u.Protocol != "bedrock" && !t.Opaque:
+		v.fault(child(path, "server_library"), u.Library, `"any": only servers of raknet and bedrock differ`)
+	}
 	if u.Transport == TCP && u.MaxPackets > 0 {
 		v.fault(child(path, "max_packets"), u.MaxPackets, "0: TCP controls its own rate")
 	}

@@ -87,6 +87,9 @@ t.toml:14:37: upstream[0].sources[2] = "fe80::1%eth0": want an IP address, for e
 		{"other family", `sources = ["::1"]`,
 			`t.toml:14:11: upstream[0].sources = ["::1"]: want also an address of the same family as ` +
 				`upstream[0].servers[0] on line 15`},
+		{"library", `server_library = "raklib"`, ""},
+		{"no library", `server_library = "enet"`, `
+t.toml:14:18: upstream[0].server_library = "enet": want "any", "cloudburst", "raklib", "go-raknet" or "stock"`},
 		{"out of range", "max_packets = 10001\nmax_packets_per = \"2s\"", `
 t.toml:14:15: upstream[0].max_packets = 10001: want 0 to 10000
 t.toml:15:19: upstream[0].max_packets_per = "2s": want "1ms" to "1s"`},
@@ -102,4 +105,28 @@ t.toml:15:19: upstream[0].max_packets_per = "2s": want "1ms" to "1s"`},
 	check(t, err, `
 t.toml:15:15: upstream[0].max_packets = 5: want 0: TCP controls its own rate
 t.toml:16:11: upstream[0].sources = ["::1"]: want []: source addresses work only with UDP`)
+}
+
+// TestPackets asserts the bound of datagrams for each library, and that an address of each session's own needs none.
+func TestPackets(t *testing.T) {
+	for _, c := range []struct {
+		upstream Upstream
+		want     int
+	}{
+		{Upstream{Protocol: "bedrock", Library: AnyLibrary}, 90},
+		{Upstream{Protocol: "raknet", Library: AnyLibrary}, 0},
+		{Upstream{Protocol: "riptide-2.2", Library: AnyLibrary}, 0},
+		{Upstream{Protocol: "bedrock", Library: RakLibLibrary}, 150},
+		{Upstream{Protocol: "any", Library: CloudburstLibrary}, 90},
+		{Upstream{Protocol: "bedrock", Library: GoRakNetLibrary}, 0},
+		{Upstream{Protocol: "bedrock", Library: StockLibrary}, 0},
+		{Upstream{Protocol: "bedrock", Library: GoRakNetLibrary, MaxPackets: 7}, 7},
+		{Upstream{Protocol: "bedrock", Library: AnyLibrary, MaxPackets: 7}, 7},
+		{Upstream{Protocol: "bedrock", Library: AnyLibrary, Transparent: true}, 0},
+		{Upstream{Protocol: "bedrock", Library: AnyLibrary, SourcePrefix: "127.64.0.0/10"}, 0},
+	} {
+		if got := c.upstream.Packets(); got != c.want {
+			t.Errorf("%+v: %d datagrams, want %d", c.upstream, got, c.want)
+		}
+	}
 }

@@ -17,8 +17,9 @@ type Upstream struct {
 	Balance    Balance    `toml:"balance"`
 	RetryAfter Duration   `toml:"retry_after"` // rest of a server that failed a session
 
+	Library       Library  `toml:"server_library"`
 	Sources       []IP     `toml:"sources"`     // addresses of this machine; empty: the system's choice
-	MaxPackets    int      `toml:"max_packets"` // per MaxPacketsPer, from each source to each server; 0: unbounded
+	MaxPackets    int      `toml:"max_packets"` // per MaxPacketsPer, from each source to each server; 0: as Library says
 	MaxPacketsPer Duration `toml:"max_packets_per"`
 
 	Health         Health   `toml:"health"`
@@ -41,7 +42,7 @@ type Upstream struct {
 func (u *Upstream) setDefaults() {
 	*u = Upstream{
 		Transport: UDP, Discover: []Discover{}, Balance: LeastSessions, RetryAfter: Duration(5 * time.Second),
-		Sources: []IP{}, MaxPacketsPer: milliseconds(10),
+		Library: AnyLibrary, Sources: []IP{}, MaxPacketsPer: milliseconds(10),
 		Health: HealthAuto, HealthInterval: seconds(2), HealthTimeout: seconds(1), HealthRise: 2, HealthFall: 3,
 		ProxyProtocol: HeadersOff, ReceiveBuffer: MiB, CookieMode: raknet.CookiesActive,
 	}

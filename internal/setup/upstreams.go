@@ -82,10 +82,11 @@ func sources(of []config.IP) (all []netip.Addr) {
 
 // pace returns one loop's part of the datagram rate that an upstream's servers accept from one address.
 func pace(u *config.Upstream, loops int) proxy.Pace {
-	if u.MaxPackets == 0 {
+	most := u.Packets()
+	if most == 0 {
 		return proxy.Pace{}
 	}
-	return proxy.Pace{Datagrams: share(u.MaxPackets, loops), Span: time.Duration(u.MaxPacketsPer)}
+	return proxy.Pace{Datagrams: share(most, loops), Span: time.Duration(u.MaxPacketsPer)}
 }
 
 // transport returns the transport of a protocol's datagrams.
