@@ -142,6 +142,7 @@ var checks = []check{
 	{"hostile", checkHostile},
 	{"forger", checkForger},
 	{"memory", checkMemory},
+	{"release", checkRelease},
 	{"proof", checkProof},
 	{"optional", checkOptional},
 	{"save", checkSave},

@@ -30,6 +30,9 @@ type epollStream struct {
 	awaits     bool   // the handler has called AwaitHello for the latest frame
 }
 
+// Buffered implements Buffering.
+func (s *epollStream) Buffered() (in, out int) { return len(s.rest), cap(s.backlog) }
+
 // AwaitHello implements AcceptedStream.
 func (s *epollStream) AwaitHello() { s.awaits = true }
 
