@@ -49,7 +49,7 @@ func Default() *Config {
 			SessionsPerNetwork: 512,
 
 			HeldBytes:           256 * MiB,
-			HeldBytesPerAddress: 64 * MiB,
+			HeldBytesPerAddress: 32 * MiB,
 			HeldBytesPerSession: 16 * MiB,
 
 			NetworkIPv4: 24,

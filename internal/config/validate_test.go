@@ -139,7 +139,7 @@ func TestRanges(t *testing.T) {
 		{"raknet.timeout", `"999ms"`, `"1s"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},
 		{"limits.sessions_per_address", "0", "1", "1000000", "1000001", "1 to 1000000"},
 		{"limits.sessions_per_network", "0", "1", "1000000", "1000001", "1 to 1000000"},
-		{"limits.held_bytes_per_session", `"63KiB"`, `"64KiB"`, `"64MiB"`, "", `"64KiB" to "1GiB"`},
+		{"limits.held_bytes_per_session", `"63KiB"`, `"64KiB"`, `"32MiB"`, "", `"64KiB" to "1GiB"`},
 		{"bedrock.max_mtu", "575", "576", "1492", "1493", "576 to 1492"},
 		{"riptide.heartbeat", `"99ms"`, `"100ms"`, `"4s"`, "", `"100ms" to "1m"`},
 		{"riptide.timeout", "", `"1001ms"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},

@@ -63,7 +63,7 @@ func TestHeldBounds(t *testing.T) {
 		loops int
 		want  proxy.HeldBounds
 	}{
-		{1, proxy.HeldBounds{Session: 16 << 20, Address: 64 << 20, Overall: 256 << 20}},
+		{1, proxy.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 256 << 20}},
 		{8, proxy.HeldBounds{Session: 16 << 20, Address: 16 << 20, Overall: 32 << 20}},
 		{64, proxy.HeldBounds{Session: 4 << 20, Address: 4 << 20, Overall: 4 << 20}},
 	} {
