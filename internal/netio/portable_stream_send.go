@@ -64,6 +64,7 @@ func (s *portableStream) shut() {
 	s.out.shut()
 	delete(s.poller.sockets, s)
 	if s.listener != nil {
+		s.greeted()
 		s.listener.open--
 	}
 }

@@ -144,6 +144,7 @@ func (s *epollStream) shut() {
 	}
 	s.poller.release(s.fd)
 	if s.listener != nil {
+		s.greeted()
 		s.listener.open--
 		s.listener = nil
 	}
