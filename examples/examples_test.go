@@ -90,7 +90,7 @@ func testFailover(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(s.servers, "10.0.0.5:7777")
-	s.until(t, "held", func() bool { return strings.Contains(s.command(t, "sessions", "list"), "held") })
+	s.await(t, "session held")
 	s.send(t, c, codec.Message{Payload: []byte("while it is away"), Mode: codec.Reliable, ID: 1})
 	s.servers["10.0.0.5:7777"] = serve(t, "riptide-2.2", old.addr)
 	s.until(t, "answered by the new server", func() bool { return c.Value.text == "while it is away" })

@@ -136,32 +136,58 @@ func lines(out io.Reader) <-chan logLine {
 	return log
 }
 
-// await returns the next line of the log with a message; "" is any.
+// await turns until the log has a line with a message, and returns it; "" is any.
 func (s *stage) await(t *testing.T, message string) logLine {
 	t.Helper()
-	for end := time.After(await.Patience); ; {
-		select {
-		case line, ok := <-s.log:
-			if !ok {
-				t.Fatalf("the log ended before %q", message)
+	var found logLine
+	s.until(t, "logged: "+message, func() bool {
+		for {
+			select {
+			case line, ok := <-s.log:
+				if !ok {
+					t.Fatalf("the log ended before %q", message)
+				}
+				if message == "" || line.Message == message {
+					found = line
+					return true
+				}
+			default:
+				return false
 			}
-			if message == "" || line.Message == message {
-				return line
-			}
-		case <-end:
-			t.Fatalf("the log has no %q", message)
 		}
-	}
+	})
+	return found
 }
 
-// command runs a command of Tidegate on the stage's configuration and returns its output.
+// command runs a command of Tidegate on the stage's configuration and returns its output. Clients and servers go on
+// meanwhile: on a busy machine a command takes seconds.
 func (s *stage) command(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := tidegate(s.dir, args...).CombinedOutput()
+	var out []byte
+	var err error
+	s.meanwhile(t, strings.Join(args, " "), func() { out, err = tidegate(s.dir, args...).CombinedOutput() })
 	if err != nil {
 		t.Fatalf("tidegate %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
 	return string(out)
+}
+
+// meanwhile turns until f, on another goroutine, has ended.
+func (s *stage) meanwhile(t *testing.T, what string, f func()) {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f()
+	}()
+	s.until(t, "ended: "+what, func() bool {
+		select {
+		case <-ended:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // metric returns the value of a metric, with its labels as in the output; 0 if it is missing.
@@ -246,7 +272,7 @@ func heard(c *endpoint.Conn[client], e *codec.Event) {
 	case codec.Connected:
 		c.Value.connected = true
 	case codec.Received:
-		c.Value.text, c.Value.id = string(e.Message.Payload), e.Message.ID
+		c.Value.text, c.Value.id = string(e.Payload), e.ID
 	case codec.Disconnected:
 		c.Value.ended = true
 	}
@@ -290,7 +316,7 @@ func (s *server) event(c *endpoint.Conn[struct{}], e *codec.Event) {
 		s.peers = append(s.peers, c.Peer())
 	case codec.Received:
 		if s.answer != nil {
-			e.Message.Payload, e.Message.Pad = s.answer(e.Message.Payload), 0
+			e.Payload, e.Pad = s.answer(e.Payload), 0
 		}
 		_ = c.Send(s.Now(), e.Message) // without room the client misses it, and the test fails
 	}

@@ -139,24 +139,14 @@ func (r *reader) run(t *testing.T, line string) {
 	cmd := exec.Command("sh", "-ec", line)
 	cmd.Dir = r.dir
 	cmd.Env = append(os.Environ(), "TIDEGATE_MAIN=1", "PATH="+r.dir+":"+os.Getenv("PATH"))
-	ended := make(chan struct{})
 	var out []byte
 	var err error
-	go func() {
-		defer close(ended)
-		r.host.Do(func() { out, err = cmd.CombinedOutput() })
-	}()
-	if r.stage != nil {
-		r.until(t, "ended: "+line, func() bool {
-			select {
-			case <-ended:
-				return true
-			default:
-				return false
-			}
-		})
+	run := func() { r.host.Do(func() { out, err = cmd.CombinedOutput() }) }
+	if r.stage == nil {
+		run()
+	} else {
+		r.meanwhile(t, line, run)
 	}
-	<-ended
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", line, err, out)
 	}
