@@ -81,7 +81,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.settings = s
 	r.offload.rate, r.guard.settings = s.flowRate(), s
-	r.sockets.unproved, r.held.bounds = &s.Unproved, s.Held
+	r.sockets.unproved = &s.Unproved
 	r.guard.limits = newLimits(s.Bounds, r.identities.next)
 	r.guard.begin()
 	r.walk(now, enrollAgain, nil)

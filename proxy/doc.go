@@ -38,7 +38,7 @@
 //
 //   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
 //   - outlet.go, tap.go, spool.go: sent datagrams, and copies of datagrams for captures
-//   - guard.go, filter.go, limits.go, meter.go, held.go: questions about input; rules, limits, counts and held memory
+//   - guard.go, filter.go, limits.go, meter.go: questions about input; rules, limits and counts that decide
 //   - waiting.go, known.go, presence.go, forward.go, pressure.go: sessions without a server, clients that are no
 //     strangers, names of clients, kernel offload, and a side that is too fast
 //   - sample.go, drops.go, backlog.go, journal.go, loglimiter.go: figures, drops, overload, and log lines

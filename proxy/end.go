@@ -98,7 +98,6 @@ func (r *Relay) forget(now time.Time, e *entry) {
 		p.route.ids.free(p.id)
 	}
 	r.presence.remove(p)
-	r.held.set(e, 0)
 	sampleLast(&r.samples.toClients, &p.client)
 	sampleLast(&r.samples.toUpstreams, &p.upstream)
 	r.remove(now, e, p.blame, p.why)

@@ -17,7 +17,6 @@ type Figures struct {
 	ToClients   stats.Samples
 	ToUpstreams stats.Samples
 	Rules       []RuleCount
-	Held        HeldFigures
 	Bans        int              // bans in force, and past bans that are still remembered
 	Turns       stats.Histogram  // durations of loops' turns, one in 16 counted
 	Longest     []stats.LongTurn // by loop, of the last minute or two
@@ -31,7 +30,7 @@ func (r *Relay) Figures() Figures {
 	return Figures{
 		Counters: r.counters, Sessions: copied.Sessions, Drops: copied.Drops,
 		ToClients: r.samples.toClients, ToUpstreams: r.samples.toUpstreams,
-		Draining: r.draining, Rules: r.guard.ruleCounts(), Held: r.held.figures(),
+		Draining: r.draining, Rules: r.guard.ruleCounts(),
 	}
 }
 
@@ -47,7 +46,6 @@ func (f *Figures) add(o *Figures) {
 	f.Turns.Add(&o.Turns)
 	f.Longest = append(f.Longest, o.Longest...)
 	f.Rules = addCounts(f.Rules, o.Rules)
-	f.Held.add(o.Held)
 	f.Draining = f.Draining || o.Draining
 }
 

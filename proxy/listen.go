@@ -92,8 +92,5 @@ func (t Transport) streamOptions(shared bool, s *Settings) netio.StreamOptions {
 		HelloTimeout: s.HandshakeTimeout,
 		// More than Sessions, so that the protocol can refuse some clients.
 		MaxConns: s.Limits.Sessions + s.Limits.HalfOpen,
-		Hellos: netio.HelloLimits{
-			Address: s.Limits.HalfOpenAddress, Network: s.Limits.HalfOpenNetwork, Overall: s.Limits.HalfOpen,
-		},
 	}
 }

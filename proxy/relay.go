@@ -54,7 +54,6 @@ type Relay struct {
 	offload offload
 
 	guard      guard
-	held       holdings
 	carrier    bridge.Carrier
 	identities identities
 	draining   bool      // no new clients

@@ -64,7 +64,6 @@ type terminated struct {
 
 	rates   filter.Memory // state of rules about messages
 	trust   trust
-	holding holding
 	expires time.Time // when the session is given up; moves with heard once established
 
 	sampleDue time.Duration // time since the Relay's start of the next sample

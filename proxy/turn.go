@@ -120,7 +120,7 @@ func (r *Relay) Flush(now time.Time) {
 		r.sendJoined(now, e)
 		e.Value.press(now)
 		r.sockets.transmit(now, e)
-		r.weigh(now, e)
+		r.judgeQueue(now, e)
 		if r.poll(now, e) {
 			r.dirty.mark(e) // the results must be written too
 			continue

@@ -9,43 +9,18 @@ import (
 	"tidegate/ratelimit"
 )
 
-// weigh counts the memory of a session, and applies its limits.
-func (r *Relay) weigh(now time.Time, e *entry) {
-	p := &e.Value
-	held, queued := p.memory()
-	if before := int(p.holding.bytes); held != before {
-		r.held.set(e, held)
-		if held > before {
-			r.relieve(now, e)
-		}
-	}
-	r.judgeQueue(now, e, queued)
-}
-
-// relieve ends sessions until no bound on held memory is exceeded.
-func (r *Relay) relieve(now time.Time, e *entry) {
-	for victim, why := r.held.excess(e); victim != nil; victim, why = r.held.excess(e) {
-		p := &victim.Value
-		r.drops.add(now, dropped{stats.DropHeldBytes, p.listener, victim.Key.Client, int(p.holding.bytes), why})
-		p.hello.Data = nil
-		for _, s := range [...]*side{&p.client, &p.upstream} {
-			if h, ok := s.Conn.(codec.Holder); ok {
-				h.Release()
-			}
-		}
-		r.held.set(victim, 0)
-		r.end(now, victim, stats.ByProxy, codec.Goodbye{Reason: codec.Violation})
-	}
-}
-
 // judgeQueue counts the bytes that wait in a session, and applies the limits on them. A limit over several sessions
-// only applies to sessions with more than their share of it. So each session that grows beyond the limit is at fault.
-func (r *Relay) judgeQueue(now time.Time, e *entry, queued int) {
+// only applies to sessions with more than their share.
+func (r *Relay) judgeQueue(now time.Time, e *entry) {
 	rules := r.guard.limits.queues
 	if len(rules) == 0 {
 		return
 	}
 	p := &e.Value
+	queued := p.client.Conn.Stats().Queued + p.client.Held() + p.upstream.Held()
+	if p.upstream.Conn != nil {
+		queued += p.upstream.Conn.Stats().Queued
+	}
 	r.guard.count(&p.meter, queued-p.meter.own.queued)
 	p.choked = false
 	if queued == 0 || p.ending {
@@ -53,7 +28,7 @@ func (r *Relay) judgeQueue(now time.Time, e *entry, queued int) {
 	}
 	for _, l := range rules {
 		n := r.guard.at(&p.meter, l.Per)
-		if n.queued <= l.Rate.PerSecond || queued*n.sessions <= l.Rate.PerSecond || !r.guard.breaks(l) {
+		if n.queued <= l.Rate.PerSecond || queued*n.sessions < n.queued || !r.guard.breaks(l) {
 			continue
 		}
 		if l.Verdict == ratelimit.Drop {

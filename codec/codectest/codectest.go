@@ -142,7 +142,6 @@ var checks = []check{
 	{"hostile", checkHostile},
 	{"forger", checkForger},
 	{"memory", checkMemory},
-	{"release", checkRelease},
 	{"proof", checkProof},
 	{"optional", checkOptional},
 	{"save", checkSave},

@@ -1,10 +1,6 @@
 package codectest
 
-import (
-	"time"
-
-	"tidegate/codec"
-)
+import "time"
 
 const (
 	// completionTime is the virtual time within which a codec completes or gives up what it holds for a calm peer.
@@ -41,34 +37,4 @@ func (p *pair) held() uint64 {
 		n += s.conn.Stats().Held + s.conn.Stats().Queued
 	}
 	return uint64(n)
-}
-
-const releaseDatagrams = 500 // before and after Release
-
-// checkRelease checks that both sides free what they hold for a hostile peer when they are told to, and then hold
-// nothing more.
-func checkRelease(t tb, c *Config) {
-	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
-		p := newPair(r, c, seed, clear20)
-		toServer, toClient := p.tap()
-		if !p.open(seed, false) || p.flood(toServer, toClient, releaseDatagrams, c.FatalIfForged) < releaseDatagrams {
-			return
-		}
-		holders := 0
-		for _, s := range []*side{p.client, p.server} {
-			if h, ok := s.conn.(codec.Holder); ok {
-				h.Release()
-				holders++
-			}
-		}
-		if holders == 0 {
-			return
-		}
-		p.flood(toServer, toClient, releaseDatagrams, c.FatalIfForged)
-		for _, s := range []*side{p.client, p.server} {
-			if held := s.conn.Stats().Held; held != 0 {
-				r.Errorf("%s: Stats.Held is %d after Release", s.name, held)
-			}
-		}
-	})
 }

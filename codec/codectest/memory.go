@@ -54,12 +54,8 @@ func floodSession(r *report, c *Config, seed uint64, n int, except func([]byte) 
 func (p *pair) flood(toServer, toClient *hostileSource, n int, except func([]byte) bool) int {
 	p.up.lenient, p.down.lenient = true, true
 	now := p.net.Now()
-	if p.flooded.After(now) {
-		now = p.flooded
-	}
 	for i := range n {
 		now = now.Add(time.Millisecond)
-		p.flooded = now
 		for _, way := range []struct {
 			to      *side
 			h, back *hostileSource

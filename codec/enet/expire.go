@@ -1,10 +1,6 @@
 package enet
 
-import (
-	"time"
-
-	"tidegate/codec"
-)
+import "time"
 
 // holds reports whether a message of the channel waits or is unfinished.
 func (c *inChannel) holds() bool { return c.earlyCount+len(c.waiting)+len(c.unfinished) > 0 }
@@ -29,20 +25,15 @@ func (in *inbox) expire(now, patience time.Duration) (given int) {
 			continue
 		}
 		given += c.earlyCount + len(c.waiting) + len(c.unfinished)
-		in.giveUp(c)
+		in.forgetEarly(c)
+		for len(c.waiting) > 0 {
+			in.takeWaiting(c, len(c.waiting)-1)
+		}
+		for len(c.unfinished) > 0 {
+			in.forget(c, len(c.unfinished)-1)
+		}
 	}
 	return given
-}
-
-// giveUp gives up all messages of a channel that wait or are unfinished.
-func (in *inbox) giveUp(c *inChannel) {
-	in.forgetEarly(c)
-	for len(c.waiting) > 0 {
-		in.takeWaiting(c, len(c.waiting)-1)
-	}
-	for len(c.unfinished) > 0 {
-		in.forget(c, len(c.unfinished)-1)
-	}
 }
 
 // forgetEarly gives up all early messages of a channel.
@@ -71,14 +62,4 @@ func (in *inbox) forgetEarly(c *inChannel) {
 // clear gives up all messages.
 func (in *inbox) clear() {
 	in.channels, in.held, in.heldNext, in.early, in.waiting = nil, 0, 0, 0, 0
-}
-
-var _ codec.Holder = (*Conn)(nil)
-
-// Release implements codec.Holder. Messages that would have to wait are refused from now on.
-func (c *Conn) Release() {
-	for i := range c.in.channels {
-		c.in.giveUp(&c.in.channels[i])
-	}
-	c.in.full = true
 }

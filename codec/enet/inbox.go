@@ -54,7 +54,6 @@ type inbox struct {
 	early    int           // reliable messages that arrived before their turn, or are unfinished
 	waiting  int           // unreliable messages that wait
 	now      time.Duration // of the present input
-	full     bool          // nothing more may wait
 	free     [][]byte
 	lent     [][]byte // payloads of events
 }
@@ -88,7 +87,7 @@ func (in *inbox) copyOf(payload []byte) []byte {
 
 // fits reports whether more bytes may be held, for other messages than a channel's next one. The next message has room
 // of its own, so that early ones cannot keep it out.
-func (in *inbox) fits(more int) bool { return in.held+more <= maxHeld && !in.full }
+func (in *inbox) fits(more int) bool { return in.held+more <= maxHeld }
 
 func (in *inbox) deliver(mode codec.Mode, channel uint8, payload []byte) {
 	m := codec.Message{Payload: payload, Mode: mode, Channel: channel}
@@ -212,7 +211,7 @@ func (in *inbox) takeFragment(n uint8, f *fragment, payload []byte) error {
 func (in *inbox) begin(c *inChannel, s *earlyMessage, f *fragment, isNext bool) bool {
 	size := held(f.total, f.count)
 	switch {
-	case isNext && !in.full && in.heldNext+size <= 2*in.largest:
+	case isNext && in.heldNext+size <= 2*in.largest:
 		in.heldNext += size
 	case !isNext && in.fits(size):
 		in.held += size

@@ -151,7 +151,6 @@ var (
 	datagrams     = counter("datagrams_total", "Datagrams, including those of strangers.", "side", "direction")
 	datagramBytes = counter("datagram_bytes_total", "Bytes of datagrams, without IP and UDP headers.", "side", "direction")
 	queued        = gauge("queued_bytes", "Message bytes waiting to be sent or acknowledged, as sampled.", "side")
-	held          = gauge("held_bytes", "Bytes held of unfinished and early messages, and of handshakes.", "scope")
 	roundTrip     = newFamily(0, "rtt_seconds", "Round-trip times of active sessions, as sampled.", "side")
 	turn          = newFamily(0, "turn_seconds", "Time of a loop's turn from receiving to sending, for one of 16.")
 	longestTurn   = gauge("turn_longest_seconds",
@@ -171,8 +170,6 @@ func (out metricsOf) traffic(f *proxy.Figures) {
 	out.wire("server", &f.Counters.Upstreams, &f.Counters.RelayedUp)
 	out.set(queued, float64(f.ToClients.Queued), "client")
 	out.set(queued, float64(f.ToUpstreams.Queued), "server")
-	out.set(held, float64(f.Held.Overall), "overall")
-	out.set(held, float64(f.Held.Address), "address")
 	out.histogram(roundTrip, &f.ToClients.RTT, "client")
 	out.histogram(roundTrip, &f.ToUpstreams.RTT, "server")
 	out.count(resent, f.ToClients.Resent, "client")

@@ -47,13 +47,8 @@ func Default() *Config {
 			HalfOpenPerNetwork: 128,
 			SessionsPerAddress: 128,
 			SessionsPerNetwork: 512,
-
-			HeldBytes:           256 * MiB,
-			HeldBytesPerAddress: 32 * MiB,
-			HeldBytesPerSession: 16 * MiB,
-
-			NetworkIPv4: 24,
-			NetworkIPv6: 64,
+			NetworkIPv4:        24,
+			NetworkIPv6:        64,
 
 			HandshakeTimeout: Duration(10 * time.Second),
 			IdleTimeout:      Duration(30 * time.Second),

@@ -22,7 +22,7 @@ var defaultLimits = []Limit{
 	{Handshakes, PerNetwork, 100, 400, LimitDrop},
 	{Handshakes, Overall, 1000, 4000, LimitDrop},
 	{ReliableMessages, PerSession, 50_000, 200_000, LimitDisconnect},
-	{QueuedBytes, Overall, Amount(512 * MiB), 0, LimitDrop},
+	{QueuedBytes, Overall, Amount(GiB), 0, LimitDrop},
 }
 
 // EffectiveLimits returns the limits in force: the stated ones and the defaults that they do not replace.

@@ -1,11 +1,5 @@
 package config
 
-import (
-	"reflect"
-
-	"tidegate/internal/protocols"
-)
-
 // Limits bounds sessions and durations, over all listeners together.
 type Limits struct {
 	Sessions int `toml:"sessions"`
@@ -18,11 +12,6 @@ type Limits struct {
 	HalfOpenPerNetwork int `toml:"half_open_per_network"`
 	NetworkIPv4        int `toml:"network_ipv4"`
 	NetworkIPv6        int `toml:"network_ipv6"`
-
-	// Memory of unfinished and early messages, and of data of handshakes.
-	HeldBytes           Size `toml:"held_bytes"`
-	HeldBytesPerAddress Size `toml:"held_bytes_per_address"` // IPv6: of one /64
-	HeldBytesPerSession Size `toml:"held_bytes_per_session"`
 
 	HandshakeTimeout Duration `toml:"handshake_timeout"`
 	IdleTimeout      Duration `toml:"idle_timeout"`
@@ -46,7 +35,6 @@ func (v *validator) limits() {
 	within(v.report, "limits.half_open", v.Limits.HalfOpen, 1, 1_000_000)
 	within(v.report, "limits.half_open_per_address", v.Limits.HalfOpenPerAddress, 1, 1_000_000)
 	within(v.report, "limits.half_open_per_network", v.Limits.HalfOpenPerNetwork, 1, 1_000_000)
-	v.heldBytes()
 	within(v.report, "limits.network_ipv4", v.Limits.NetworkIPv4, 8, 32)
 	within(v.report, "limits.network_ipv6", v.Limits.NetworkIPv6, 16, 128)
 	within(v.report, "limits.handshake_timeout", v.Limits.HandshakeTimeout, seconds(1), seconds(300))
@@ -59,26 +47,4 @@ func (v *validator) limits() {
 	within(v.report, "limits.unproved_bytes", v.Limits.UnprovedBytes, 4*KiB, GiB)
 	within(v.report, "limits.unproved_bytes_per_network", v.Limits.UnprovedBytesPerNetwork, 4*KiB, GiB)
 	within(v.report, "limits.unproved_bytes_per_session", v.Limits.UnprovedBytesPerSession, 4*KiB, GiB)
-}
-
-// heldBytes checks the bounds on held memory: each scope contains the narrower ones.
-func (v *validator) heldBytes() {
-	l := &v.Limits
-	within(v.report, "limits.held_bytes_per_session", l.HeldBytesPerSession, 64*KiB, GiB)
-	within(v.report, "limits.held_bytes_per_address", l.HeldBytesPerAddress, l.HeldBytesPerSession, 1024*GiB)
-	within(v.report, "limits.held_bytes", l.HeldBytes, l.HeldBytesPerAddress, 1024*GiB)
-}
-
-// LargestMessage returns the largest max_message of all protocols.
-func (c *Config) LargestMessage() Size {
-	var most Size
-	for _, d := range protocols.Tables() {
-		table := reflect.ValueOf(c.Options.Of(d)).Elem()
-		for i := range table.NumField() {
-			if table.Type().Field(i).Tag.Get("toml") == "max_message" {
-				most = max(most, Size(whole(table.Field(i))))
-			}
-		}
-	}
-	return most
 }

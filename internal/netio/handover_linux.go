@@ -43,7 +43,7 @@ func (p *epollPoller) AdoptStream(f *os.File, o StreamOptions) (Socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("adopt socket: %w", err)
 	}
-	l := &epollListener{poller: p, fd: fd, options: o, greeted: newHellos(o.Hellos)}
+	l := &epollListener{poller: p, fd: fd, options: o}
 	if err := l.start(); err != nil {
 		return nil, closeAfter(fd, err)
 	}

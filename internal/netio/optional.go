@@ -72,13 +72,6 @@ type KernelDropCounter interface {
 	SetFiltered(on bool)
 }
 
-// Buffering is a stream that holds memory of its own.
-type Buffering interface {
-	Socket
-	// Buffered returns the bytes of an unfinished incoming frame, and the bytes that wait for a slow peer.
-	Buffered() (in, out int)
-}
-
 // FragmentControl is a Socket with SocketOptions.DontFragment that can switch that option off.
 type FragmentControl interface {
 	Socket

@@ -24,7 +24,7 @@ type StreamStats struct {
 	BadFrames uint64 // closed because a frame length was out of bounds
 	Silent    uint64 // closed without a first frame in time
 	Slow      uint64 // closed because too much data waited for the peer
-	Refused   uint64 // closed at once because of StreamOptions.MaxConns or Hellos, or for lack of descriptors
+	Refused   uint64 // closed at once because of StreamOptions.MaxConns
 }
 
 // countEnd counts the end of a stream because of err.

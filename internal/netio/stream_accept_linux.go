@@ -21,7 +21,6 @@ type epollListener struct {
 	options StreamOptions
 	open    int         // accepted and not released
 	hellos  *timerQueue // of connections without a first frame
-	greeted hellos      // counts connections without a session
 	pauses  *timerQueue
 	pause   timer // ends a pause
 }
@@ -39,7 +38,7 @@ func (p *epollPoller) listenStream(addr netip.AddrPort, o StreamOptions) (*epoll
 	if err != nil {
 		return nil, err
 	}
-	l := &epollListener{poller: p, fd: fd, options: o, greeted: newHellos(o.Hellos)}
+	l := &epollListener{poller: p, fd: fd, options: o}
 	if err := l.listen(addr); err != nil {
 		return nil, closeAfter(fd, err)
 	}
@@ -108,7 +107,7 @@ func (l *epollListener) handle(uint32, Handler) {
 
 func (l *epollListener) accepted(fd int, from netip.AddrPort) {
 	p := l.poller
-	if l.open >= l.options.MaxConns || p.lacksDescriptors(fd) || !l.greeted.take(from) {
+	if l.open >= l.options.MaxConns {
 		p.stats.Streams.Refused++
 		_ = unix.Close(fd)
 		return
@@ -122,11 +121,10 @@ func (l *epollListener) accepted(fd int, from netip.AddrPort) {
 	}
 	if err != nil {
 		p.stats.Errors++
-		l.greeted.leave(from)
 		_ = unix.Close(fd)
 		return
 	}
-	s.listener, s.greets = l, true
+	s.listener = l
 	l.open++
 	p.stats.Streams.Accepted++
 	s.timer.due = func() { s.fail(ErrSilent) }

@@ -144,7 +144,6 @@ func (s *epollStream) shut() {
 	}
 	s.poller.release(s.fd)
 	if s.listener != nil {
-		s.greeted()
 		s.listener.open--
 		s.listener = nil
 	}

@@ -51,7 +51,6 @@ const (
 	DropOverload                    // a stranger's datagram while more waited than could be read, players' too
 	DropReplyBudget                 // a stranger's datagram beyond the budget of answers not larger than their questions
 	DropSourceFull                  // a new client while all places of its address or network were taken
-	DropHeldBytes                   // the unfinished messages of a session that ends, since too many bytes were held
 	DropCount
 )
 
@@ -62,7 +61,7 @@ var dropNames = [DropCount]string{
 	"already-connected",
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
 	"held", "untrusted-header", "no-header", "paced",
-	"overload", "reply-budget", "source-full", "held-bytes",
+	"overload", "reply-budget", "source-full",
 }
 
 // String returns the reason's name, as in logs and metrics.
