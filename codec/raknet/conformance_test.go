@@ -10,7 +10,12 @@ import (
 	"tidegate/codec/codectest"
 )
 
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { codectest.Run(t, conformance()) }
+
+// FuzzRestore restores records of connections, damaged in all ways.
+func FuzzRestore(f *testing.F) { codectest.FuzzRestore(f, conformance()) }
+
+func conformance() codectest.Config {
 	options := func(seed uint64) Options {
 		o := Options{MaxMessage: 64 << 10, MaxQueued: 1 << 20}
 		binary.BigEndian.PutUint64(o.Seed[:], seed)
@@ -26,7 +31,7 @@ func TestConformance(t *testing.T) {
 	both := func(reason codec.Reason) codectest.GoodbyeCase {
 		return codectest.GoodbyeCase{Sent: codec.Goodbye{Reason: reason}, Received: codec.Goodbye{Reason: reason}}
 	}
-	codectest.Run(t, codectest.Config{
+	return codectest.Config{
 		MaxHeld:       13 << 20,
 		New:           sides,
 		NearWrap:      wrapped,
@@ -60,7 +65,7 @@ func TestConformance(t *testing.T) {
 		Forge:            forge,
 		StatelessRefusal: codec.ServerFull,
 		Timeout:          15 * time.Second,
-	})
+	}
 }
 
 // nearWrap is RakNet with every counter of its connections starting a little below where it wraps. Both sides must use
