@@ -92,6 +92,9 @@ type Config struct {
 	ForgedGap time.Duration
 	// Defenceless is the reason why a blind forger can harm a session of the protocol. Empty: it must not.
 	Defenceless string
+	// Derived are the fields of a Conn that are not saved, by their paths: options, memory for reuse, and what Restore
+	// computes from other fields. All fields below one are left out, too.
+	Derived []string
 	// MaxMemory bounds in bytes how much hostile datagrams may make both sides of a session grow. Zero means 4 MiB.
 	MaxMemory uint64
 	// MaxHeld bounds Stats.Held of one side in bytes, for a hostile peer too. Zero means 64 KiB.
@@ -99,6 +102,7 @@ type Config struct {
 
 	boundsPayload bool         // MaxPayload was given
 	modes         []codec.Mode // modes of the protocol
+	fields        *fieldCheck  // nil: no check of single fields
 	twins         bool         // both ends poll after each Transmit round, so that they can be saved
 	replaces      bool         // both ends are saved and restored now and then
 }
@@ -145,6 +149,7 @@ var checks = []check{
 	{"proof", checkProof},
 	{"optional", checkOptional},
 	{"save", checkSave},
+	{"saved-fields", checkSavedFields},
 	{"allocations", checkAllocs},
 }
 

@@ -50,6 +50,9 @@ func (s *side) maySave(now time.Time) {
 		return
 	}
 	s.drain(now)
+	if s.c.fields != nil && !s.over {
+		s.c.fields.look(now, s.conn.(codec.Saver), v.protocol)
+	}
 	if s.over || !v.replaces || v.rng.IntN(savedShare) > 0 {
 		return
 	}

@@ -51,6 +51,12 @@ func suite(o Options) codectest.Config {
 		},
 		StatelessRefusal: codec.Rejected,
 		Forge:            forge,
+		Derived: []string{
+			"events", "handshake.due", "stats.RTT", "stats.Queued", "stats.Held",
+			"flight.bytes", "flight.messages", "flight.resend", "flight.waiting",
+			"in.early", "in.held", "in.heldNext", "in.largest", "in.now", "in.waiting",
+			"out.bytes", "out.count", "out.reliable", "out.unreliable",
+		},
 	}
 }
 

@@ -62,7 +62,15 @@ func conformance() codectest.Config {
 		Forgeable: func(datagram []byte) bool {
 			return len(datagram) > 0 && (datagram[0]&bitValid != 0 || datagram[0] == idOpenConnectionRequest2)
 		},
-		Forge:            forge,
+		Forge: forge,
+		Derived: []string{
+			"workspace", "p", "peer", "receiver.ackDelay", "receiver.heldBudget", "sender.orderedOnly",
+			"receiver.channels", "receiver.fresh", "receiver.scope", "receiver.reliable.prints",
+			"receiver.receiving.acks", "receiver.receiving.nacks", "receiver.receiving.recent", "receiver.receiving.repeat",
+			"receiver.receiving.holes", "receiver.splits", "wrote",
+			"sender.bytes", "sender.count", "sender.openSplits", "sender.named", "sender.congestion.segment", "sender.flight.unacked",
+			"sender.sending",
+		},
 		StatelessRefusal: codec.ServerFull,
 		Timeout:          15 * time.Second,
 	}

@@ -59,6 +59,10 @@ func conformance(v Version) codectest.Config {
 		Forge:            forge(v),
 		Forgeable:        func(d []byte) bool { return forgeable(&dialects[v], d) },
 		FatalIfForged:    func(d []byte) bool { return fatalIfForged(&dialects[v], d) },
+		Derived: []string{
+			"events", "stats.RTT", "stats.Queued", "stats.Held", "control", "doubt.goodbye", "notifier.answered",
+			"flight.bytes", "flight.first", "flight.last", "flight.spare", "sends", "window.prints",
+		},
 	}
 }
 

@@ -43,5 +43,9 @@ func conformance() codectest.Config {
 		},
 		StatelessRefusal: codec.Rejected,
 		Forge:            forge,
+		Derived: []string{
+			"events", "due", "stats.RTT", "stats.Queued", "stats.Held",
+			"flight.began", "flight.answered",
+		},
 	}
 }
