@@ -26,6 +26,13 @@ func TestConformance(t *testing.T) {
 	t.Run("0.0.1", func(t *testing.T) { codectest.Run(t, conformanceDocument()) })
 }
 
+// FuzzRestore restores records of connections, damaged in all ways.
+func FuzzRestore(f *testing.F) {
+	c := conformance(GameLast, maxDatagram)
+	c.Greeting = greeting(Final, 4)
+	codectest.FuzzRestore(f, c)
+}
+
 // greeting returns a server's component and entity in canonical form, and the messages for a client that asks again.
 func greeting(era Era, width uint8) [][]byte {
 	announcement := append([]byte{announced, byte(era), width, 0, 1, 4}, "Test\xff\xff"...)
@@ -64,7 +71,11 @@ func conformance(dialect Dialect, largest int) codectest.Config {
 		New:        func(uint64) (server, client codec.Protocol) { return New(options), New(options) },
 		Prefix:     (&instruction{op: update, entity: 1}).append(nil, &canonical),
 		MaxPayload: func(codec.Mode) int { return largest },
-		Repeats:    true,
+		Derived: []string{
+			"link.events", "link.initial", "link.stats.RTT", "link.stats.Queued", "link.stats.Held",
+			"gather.held", "mirror.bytes", "mirror.max", "pinger.interval", "pinger.timeout", "rate.perSecond",
+		},
+		Repeats: true,
 
 		Defenceless: "R-Type has neither a secret nor a number: a datagram of the player's address is the player's",
 
