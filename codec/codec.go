@@ -67,6 +67,10 @@ type Protocol interface {
 	Refuse(datagram, reply []byte, reason Reason) []byte
 	// Dial opens a connection to a server at to.
 	Dial(now time.Time, to netip.AddrPort, hello Hello) Conn
+	// Restore makes the connection that Save wrote, in this process or another one. from is as in Hello. A session follows
+	// the options of this Protocol from then on. A record is hostile input: an error, which wraps ErrSaved, says that it
+	// is not readable or breaks a bound.
+	Restore(now time.Time, from Addresser, saved []byte) (Conn, error)
 }
 
 // Conn is one side of one connection. It is not safe for concurrent use.
@@ -96,6 +100,9 @@ type Conn interface {
 	NextTimeout() time.Time
 	// Stats returns the connection's figures so far.
 	Stats() Stats
+	// Save appends the connection's whole state to b as one record, for Restore. It changes nothing. The caller has polled
+	// all events and transmitted all datagrams before. Times are saved as durations from now.
+	Save(now time.Time, b []byte) []byte
 }
 
 // Hello holds the data that a client sends when it joins.

@@ -44,6 +44,8 @@ func (anything) Refuse(_, reply []byte, _ codec.Reason) []byte { return reply }
 
 func (anything) Dial(time.Time, netip.AddrPort, codec.Hello) codec.Conn { panic(errAny) }
 
+func (anything) Restore(time.Time, codec.Addresser, []byte) (codec.Conn, error) { return nil, errAny }
+
 // modeNames are as in the configuration.
 var modeNames = []string{"terminate", "relay"}
 

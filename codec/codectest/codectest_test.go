@@ -35,6 +35,7 @@ func toyConfig(fault string) Config {
 		Timeout:          5 * time.Second,
 		DialTimeout:      6 * time.Second,
 		MaxMemory:        64 << 10,
+		Derived:          []string{"polled"},
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	saveSeeds   = 6   // simulations of each kind of network conditions
-	savedShare  = 4   // a side is saved after one in this many Transmit rounds
-	keptRecords = 200 // of one simulation
+	saveSeeds   = 3  // simulations of each kind of network conditions
+	savedShare  = 4  // a side is saved after one in this many Transmit rounds
+	keptRecords = 60 // of one simulation
 
-	damages       = 10 // altered copies of each record
+	damages       = 4  // altered copies of each record
 	damagedInputs = 20 // of the Conn of one
 	damagedRound  = 200
 	fuzzedRecords = 30 // of each side, as seeds
@@ -25,7 +25,7 @@ const (
 // saving replaces a side's Conn, now and then, by one that was restored from its saved state.
 type saving struct {
 	rng      *rand.Rand // its own, so that a twin that is not saved sees the same random numbers
-	protocol codec.Restorer
+	protocol codec.Protocol
 	replaces bool // false: this is the twin that keeps its Conn
 	records  [][]byte
 }
@@ -38,7 +38,7 @@ func (p *pair) startSaving(build factory, seed uint64) {
 	server, client := build(seed)
 	for i, s := range []*side{p.server, p.client} {
 		rng := rand.New(rand.NewPCG(seed, uint64(i)))
-		protocol := []codec.Protocol{server, client}[i].(codec.Restorer)
+		protocol := []codec.Protocol{server, client}[i]
 		s.saving = &saving{rng: rng, protocol: protocol, replaces: p.c.replaces}
 	}
 }
@@ -51,13 +51,13 @@ func (s *side) maySave(now time.Time) {
 	}
 	s.drain(now)
 	if s.c.fields != nil && !s.over {
-		s.c.fields.look(now, s.conn.(codec.Saver), v.protocol)
+		s.c.fields.look(now, s.conn, v.protocol)
 	}
 	if s.over || !v.replaces || v.rng.IntN(savedShare) > 0 {
 		return
 	}
 	saved := bytes.Clone(guard)
-	record, only := bytes.CutPrefix(s.conn.(codec.Saver).Save(now, saved), guard)
+	record, only := bytes.CutPrefix(s.conn.Save(now, saved), guard)
 	if !only {
 		s.r.Errorf("%s: Save does not only append", s.name)
 		return
@@ -70,12 +70,12 @@ func (s *side) maySave(now time.Time) {
 	if len(v.records) < keptRecords {
 		v.records = append(v.records, record)
 	}
-	s.compareRestored(now, record, restored.(codec.Saver))
+	s.compareRestored(now, record, restored)
 	s.conn = restored
 }
 
 // compareRestored compares a restored Conn with its original, as far as they tell without an input.
-func (s *side) compareRestored(now time.Time, record []byte, restored codec.Saver) {
+func (s *side) compareRestored(now time.Time, record []byte, restored codec.Conn) {
 	if again := restored.Save(now, nil); !bytes.Equal(again, record) {
 		s.r.Errorf("%s: a restored Conn saves %d other bytes:\n%x\nwant\n%x", s.name, len(again), again, record)
 	}
@@ -90,9 +90,6 @@ func (s *side) compareRestored(now time.Time, record []byte, restored codec.Save
 // checkSave plays each simulation twice: once as usual, and once with both ends saved and restored again and again.
 // The datagrams must be the same, byte for byte and at the same times. Then it restores damaged records.
 func checkSave(t tb, c *Config) {
-	if server, _ := c.New(1); !isRestorer(server) {
-		return
-	}
 	twin := *c
 	twin.twins = true
 	kinds := weathers
@@ -104,7 +101,11 @@ func checkSave(t tb, c *Config) {
 		if w.name == "wrap" {
 			build = c.NearWrap
 		}
-		for _, modes := range c.modeSets() {
+		sets := [][]codec.Mode{c.modes}
+		if w.name == foul.name {
+			sets = c.modeSets()
+		}
+		for _, modes := range sets {
 			simulateSeeds(t, saveSeeds, func(r *report, seed uint64) {
 				r.what = fmt.Sprintf("%s, %v: %s", w.name, modes, r.what)
 				playTwins(r, &twin, func(c *Config) uint64 {
@@ -140,11 +141,6 @@ func checkSaveHandshakes(t tb, twin *Config) {
 			})
 		})
 	}
-}
-
-func isRestorer(p codec.Protocol) bool {
-	_, ok := p.(codec.Restorer)
-	return ok
 }
 
 // modeSets returns each mode by itself, and all together.
@@ -191,7 +187,7 @@ func checkDamaged(r *report, c *Config, seed uint64) {
 }
 
 // live drives a Conn that comes of a damaged record, if the codec takes the record.
-func live(protocol codec.Restorer, damaged []byte, now time.Time, h *hostileSource) {
+func live(protocol codec.Protocol, damaged []byte, now time.Time, h *hostileSource) {
 	conn, err := protocol.Restore(now, nil, damaged)
 	if err != nil {
 		return
@@ -212,7 +208,7 @@ func live(protocol codec.Restorer, damaged []byte, now time.Time, h *hostileSour
 		conn.NextTimeout()
 		conn.Stats()
 	}
-	conn.(codec.Saver).Save(now, nil)
+	conn.Save(now, nil)
 }
 
 // FuzzRestore feeds records to Restore, beginning with those of real sessions, and drives what comes of them.
@@ -220,7 +216,7 @@ func FuzzRestore(f *testing.F, config Config) {
 	c := config.withDefaults()
 	c.twins, c.replaces = true, true
 	server, _ := c.New(1)
-	protocol := server.(codec.Restorer)
+	protocol := server
 	simulate(f, "seeds", func(r *report) {
 		p, _ := trafficPair(r, c, weather{net: foul.net, excuse: true}, c.New, c.modes, 1)
 		for _, s := range []*side{p.client, p.server} {

@@ -18,9 +18,6 @@ const savedMoments = 12
 // changed value, or Restore must refuse the record. So a field that a codec forgets to save shows, also if it changes
 // no datagram of the suite. Config.Derived names the fields that are not saved.
 func checkSavedFields(t tb, c *Config) {
-	if server, _ := c.New(1); !isRestorer(server) {
-		return
-	}
 	lost := make(map[string]bool)
 	twin := *c
 	twin.twins = true
@@ -42,7 +39,7 @@ type fieldCheck struct {
 }
 
 // look checks the fields of a Conn now, at some of the moments when it may be saved.
-func (f *fieldCheck) look(now time.Time, conn codec.Saver, protocol codec.Restorer) {
+func (f *fieldCheck) look(now time.Time, conn codec.Conn, protocol codec.Protocol) {
 	if f.moments == savedMoments || f.rng.IntN(10) > 0 {
 		return
 	}
@@ -67,7 +64,7 @@ func (f *fieldCheck) look(now time.Time, conn codec.Saver, protocol codec.Restor
 
 // saveAndRestore returns nil if the record is refused. A changed field may also make Save panic, since it contradicts
 // others.
-func saveAndRestore(now time.Time, conn codec.Saver, protocol codec.Restorer) (restored codec.Conn) {
+func saveAndRestore(now time.Time, conn codec.Conn, protocol codec.Protocol) (restored codec.Conn) {
 	defer func() {
 		if recover() != nil {
 			restored = nil
@@ -111,7 +108,7 @@ func sameField(a, b reflect.Value) bool {
 }
 
 // fieldsOf returns the plain fields of a Conn by their path, without lists and without pointers that are not embedded.
-// It leaves out what is below a derived field.
+// It leaves out all below a derived field.
 func fieldsOf(conn codec.Conn, derived []string) map[string]reflect.Value {
 	fields := make(map[string]reflect.Value)
 	collect(reflect.ValueOf(conn).Elem(), "", derived, fields)

@@ -54,7 +54,7 @@ func suite(o Options) codectest.Config {
 		Derived: []string{
 			"events", "handshake.due", "stats.RTT", "stats.Queued", "stats.Held",
 			"flight.bytes", "flight.messages", "flight.resend", "flight.waiting",
-			"in.early", "in.held", "in.heldNext", "in.largest", "in.now", "in.waiting",
+			"in.early", "in.guesses", "in.held", "in.heldNext", "in.largest", "in.now", "in.waiting",
 			"out.bytes", "out.count", "out.reliable", "out.unreliable",
 		},
 	}

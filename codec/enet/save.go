@@ -111,7 +111,7 @@ type savedThrottle struct {
 	Lowest, Widest, LastRTT, LastWidth   time.Duration
 }
 
-// Save implements codec.Saver.
+// Save implements codec.Conn.
 func (c *Conn) Save(now time.Time, b []byte) []byte {
 	s, t := &c.secrets, &c.throttle
 	v := savedConn{
@@ -173,7 +173,7 @@ func (h *handshake) save(now time.Time) savedHandshake {
 	return v
 }
 
-// Restore implements codec.Restorer.
+// Restore implements codec.Protocol.
 func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Conn, error) {
 	var v savedConn
 	if err := saved.Read(b, savedKind, savedVersion, &v); err != nil {

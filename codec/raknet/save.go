@@ -120,7 +120,7 @@ type savedClockSample struct {
 	Ahead     uint64
 }
 
-// Save implements codec.Saver.
+// Save implements codec.Conn.
 func (c *Conn) Save(now time.Time, b []byte) []byte {
 	peer, _ := c.peer.MarshalBinary() // a valid address has no error
 	s, g := &c.shutdown, &c.goodbye
@@ -185,7 +185,7 @@ func (k *peerClock) save() savedClock {
 	return v
 }
 
-// Restore implements codec.Restorer.
+// Restore implements codec.Protocol.
 func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec.Conn, error) {
 	var v savedConn
 	if err := saved.Read(b, p.spec.Name, savedVersion, &v); err != nil {

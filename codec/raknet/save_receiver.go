@@ -289,8 +289,8 @@ func (h *holes) restore(v *savedReceiver) error {
 	h.list, h.at = h.list[:0], v.HolesAt
 	for i, o := range v.Holes {
 		n := o.Last.Sub(o.First) + 1
-		if n < 1 || n > maxAckNumbers || i > 0 && !v.Holes[i-1].Last.Before(o.First) || o.AskAt > maxSpan || o.AskAt < -maxSpan ||
-			o.Asked > mostAsks {
+		if n < 1 || n > maxAckNumbers || i > 0 && !v.Holes[i-1].Last.Before(o.First) ||
+			o.AskAt > maxSpan || o.AskAt < -maxSpan || o.Asked > mostAsks {
 			return saved.Fault("hole", o)
 		}
 		h.list = append(h.list, hole{

@@ -70,7 +70,7 @@ type savedSends struct {
 	Bad   int    `cbor:"4,keyasint,omitempty"`
 }
 
-// Save implements codec.Saver.
+// Save implements codec.Conn.
 func (c *Conn) Save(now time.Time, b []byte) []byte {
 	t, w, d := &c.ticker, &c.welcome, &c.doubt
 	v := savedConn{
@@ -100,7 +100,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 	return record.Append(b, &v)
 }
 
-// Restore implements codec.Restorer.
+// Restore implements codec.Protocol.
 func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Conn, error) {
 	var v savedConn
 	if err := saved.Read(b, names[p.options.Version], savedVersion, &v); err != nil {

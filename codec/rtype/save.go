@@ -54,14 +54,14 @@ type savedGather struct {
 	Names   [][]byte `cbor:"6,keyasint,omitempty"` // by index; empty if missing
 }
 
-// Save implements codec.Saver.
+// Save implements codec.Conn.
 func (s *server) Save(now time.Time, b []byte) []byte {
 	v := s.link.save(now)
 	v.Server = s.save(now)
 	return record.Append(b, &v)
 }
 
-// Save implements codec.Saver.
+// Save implements codec.Conn.
 func (c *client) Save(now time.Time, b []byte) []byte {
 	v := c.link.save(now)
 	g := &c.gather
@@ -89,7 +89,7 @@ func (l *link) save(now time.Time) savedConn {
 	return v
 }
 
-// Restore implements codec.Restorer.
+// Restore implements codec.Protocol.
 func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Conn, error) {
 	var v savedConn
 	if err := saved.Read(b, p.spec.Name, savedVersion, &v); err != nil {

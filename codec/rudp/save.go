@@ -57,7 +57,7 @@ type savedWaiting struct {
 	Receipt codec.Receipt
 }
 
-// Save implements codec.Saver.
+// Save implements codec.Conn.
 func (c *Conn) Save(now time.Time, b []byte) []byte {
 	v := savedConn{
 		Head:   record.Head{Kind: savedKind, Version: savedVersion},
@@ -90,7 +90,7 @@ func (v *savedConn) saveFlight(now time.Time, f *flight) {
 	}
 }
 
-// Restore implements codec.Restorer.
+// Restore implements codec.Protocol.
 func (p *Protocol) Restore(now time.Time, _ codec.Addresser, b []byte) (codec.Conn, error) {
 	var v savedConn
 	if err := saved.Read(b, savedKind, savedVersion, &v); err != nil {
