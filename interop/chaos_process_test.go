@@ -54,6 +54,8 @@ func noisy(t *testing.T, harm func(log *os.File)) string {
 	t.Cleanup(func() { _ = read.Close() })
 	g.proxy = &proxy{process: &process{cmd: exec.Command(tidegate, "run", "-c", g.file)}}
 	g.cmd.Stderr = write
+	g.cmd.SysProcAttr = &syscall.SysProcAttr{}
+	endWithTest(g.cmd.SysProcAttr)
 	if err := g.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,7 @@ func start(t *testing.T, env []string, heard func(line []byte), args ...string) 
 	p.cmd.Stdout = &lines{said: &said, heard: heard}
 	p.cmd.Stderr = &lines{said: &said, heard: heard}
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithTest(p.cmd.SysProcAttr)
 	p.cmd.WaitDelay = patience
 	stdin, err := p.cmd.StdinPipe()
 	if err != nil {
