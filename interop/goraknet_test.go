@@ -6,22 +6,25 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net"
+	"strings"
 	"testing"
 
 	"github.com/sandertv/go-raknet"
 )
 
 // startGoServer runs a go-raknet server that echoes every message.
-func startGoServer(t *testing.T) *peer {
+func startGoServer(t *testing.T) *peer { return startGoServerAt(t, "127.0.0.1") }
+
+func startGoServerAt(t *testing.T, host string) *peer {
 	t.Helper()
 	// go-raknet blocks an IP address after one bad datagram; here all clients share the proxy's address.
-	return listenGo(t, raknet.ListenConfig{BlockDuration: -1})
+	return listenGo(t, host, raknet.ListenConfig{BlockDuration: -1})
 }
 
-// listenGo is startGoServer with a configuration.
-func listenGo(t *testing.T, config raknet.ListenConfig) *peer {
+// listenGo is startGoServerAt with a configuration.
+func listenGo(t *testing.T, host string, config raknet.ListenConfig) *peer {
 	t.Helper()
-	listener, err := config.Listen("127.0.0.1:0")
+	listener, err := config.Listen(net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,10 +58,18 @@ func (p *peer) echo(conn *raknet.Conn) {
 	}
 }
 
+// at returns the address of a port of 127.0.0.1, or the address that port is already.
+func at(port string) string {
+	if strings.Contains(port, ":") {
+		return port
+	}
+	return net.JoinHostPort("127.0.0.1", port)
+}
+
 // startGoClient connects a go-raknet client, which sends only reliable ordered messages.
 func startGoClient(t *testing.T, port string) *peer {
 	t.Helper()
-	conn, err := raknet.DialTimeout(net.JoinHostPort("127.0.0.1", port), patience)
+	conn, err := raknet.DialTimeout(at(port), patience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,12 +33,17 @@ type runtime struct {
 var (
 	python = newRuntime(runtime{
 		name: "python", version: []string{"python3", "--version"}, pins: "requirements.txt",
-		install: installPython("requirements.txt"), line: pythonLine,
+		install: installPython("requirements.txt", "python3"), line: pythonLine,
 	})
 	// stock is the original RakNet in C++, for which only some Pythons have a package.
 	stock = newRuntime(runtime{
 		name: "stock", version: []string{"python3", "--version"}, pins: "requirements-raknet.txt",
-		install: installPython("requirements-raknet.txt"), line: pythonLine,
+		install: installPython("requirements-raknet.txt", "python3"), line: pythonLine,
+	})
+	// stock11 is the original RakNet as protocol 11, with IPv6. Its package needs Python 3.12.
+	stock11 = newRuntime(runtime{
+		name: "stock11", version: append(python312, "--version"), pins: "requirements-raknet11.txt",
+		install: installPython("requirements-raknet11.txt", python312...), line: pythonLine,
 	})
 	node = newRuntime(runtime{
 		name: "node", version: []string{"node", "--version"}, pins: "package-lock.json",
@@ -51,6 +56,9 @@ var (
 		},
 	})
 )
+
+// python312 runs Python 3.12. pyenv, which some machines have, offers it only if its variable names the version.
+var python312 = []string{"env", "PYENV_VERSION=3.12", "python3.12"}
 
 func newRuntime(r runtime) *runtime {
 	r.ready = sync.OnceValues(r.prepare)
@@ -107,9 +115,9 @@ func (r *runtime) prepare() (string, error) {
 	return dir, os.WriteFile(complete, nil, 0o644)
 }
 
-func installPython(requirements string) func(dir string) error {
+func installPython(requirements string, python ...string) func(dir string) error {
 	return func(dir string) error {
-		if err := command(".", "python3", "-m", "venv", dir); err != nil {
+		if err := command(".", python[0], append(python[1:], "-m", "venv", dir)...); err != nil {
 			return err
 		}
 		return command("peers", filepath.Join(dir, "bin", "python"), "-m", "pip", "install",

@@ -27,7 +27,8 @@ type peer struct {
 
 // order is a command to a peer.
 type order struct {
-	Do       string  `json:"do"`               // send or leave; a Riptide client also has notify, its server kick
+	// Do is send or leave. A Riptide client also has notify, its server kick, and a stock client stamp.
+	Do       string  `json:"do"`
 	Client   *uint16 `json:"client,omitempty"` // the client to kick
 	ID       uint16  `json:"id"`               // of a Riptide message
 	Reliable bool    `json:"reliable"`         // of a message
@@ -39,13 +40,14 @@ type order struct {
 // event is a peer's report.
 type event struct {
 	// Event is, for a server: listening, joined, left, asked or received. For a client: connected, refused,
-	// disconnected, received, ponged, notified, and joined and left for other clients.
+	// disconnected, received, ponged, notified, and joined and left for other clients. Stock peers also have stamped.
 	Event    string
 	Client   uint16 // Riptide's client ID
 	ID       uint16 // of a Riptide message
 	Reliable bool   // of a Riptide message
 	Reason   int    // of a Riptide refusal or goodbye, as on the wire
 	Payload  string // in hex
+	Age      int    // of a message with a stock peer's time, in milliseconds
 	Channel  int    // of an ENet message
 	Mode     string // of an ENet message; Godot does not tell it
 }
@@ -53,16 +55,22 @@ type event struct {
 // startServer runs a server script on a free port.
 func startServer(t *testing.T, in *runtime, script string, args ...string) *peer {
 	t.Helper()
-	p := startScript(t, in, script, freePort(t), args...)
+	return startServerAt(t, in, script, freePort(t), args...)
+}
+
+// startServerAt is startServer at a port, or at HOST:PORT.
+func startServerAt(t *testing.T, in *runtime, script, address string, args ...string) *peer {
+	t.Helper()
+	p := startScript(t, in, script, address, args...)
 	p.awaitWithin(t, "listening", 3*patience) // some start slowly on a busy machine
 	return p
 }
 
-// startScript runs a script under peers/; its first argument is a port.
+// startScript runs a script under peers/. Its first argument is a port, or HOST:PORT if the script knows that.
 func startScript(t *testing.T, in *runtime, script, port string, args ...string) *peer {
 	t.Helper()
 	dir := in.dir(t)
-	p := &peer{name: script, port: port, events: make(chan event, 10000)}
+	p := &peer{name: script, port: portOf(t, at(port)), events: make(chan event, 10000)}
 	heard := func(line []byte) {
 		var e event
 		if json.Unmarshal(line, &e) == nil { // libraries may print other lines

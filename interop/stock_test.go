@@ -16,6 +16,12 @@ var (
 	stockClient = contender{name: "stock", transport: udp, dialect: "raknet", language: language{unreliable: true},
 		client: script(stock, "stock_client.py")}
 	stockServer = contender{name: "stock", transport: udp, protocol: "raknet", server: server(stock, "stock_server.py")}
+
+	// The same library as Minecraft ships it, protocol 11.
+	stock11Client = contender{name: "stock 11", transport: udp, language: language{unreliable: true},
+		client: script(stock11, "stock_client.py")}
+	stock11Server = contender{name: "stock 11", transport: udp, protocol: "bedrock",
+		server: server(stock11, "stock_server.py")}
 )
 
 // TestStock: the original library as client and as server, opposite itself and others.
@@ -28,6 +34,11 @@ func TestStock(t *testing.T) {
 		{cloudburstClient, stockServer},
 		{stockClient, pytideServers[0]},
 		{pytideClients[0], stockServer},
+		{stock11Client, stock11Server},
+		{stock11Client, goServer},
+		{goClient, stock11Server},
+		{stockClient, stock11Server},
+		{stock11Client, stockServer},
 	} {
 		t.Run(pair.from.name+" to "+pair.to.name, func(t *testing.T) {
 			client, between, server := meet(t, pair.from, pair.to)
@@ -39,6 +50,45 @@ func TestStock(t *testing.T) {
 		})
 	}
 }
+
+// TestStockTimes: a time that the original library sends arrives as one of the receiver's clock, in both directions.
+// The message is the time alone, or has more behind it.
+func TestStockTimes(t *testing.T) {
+	for _, pair := range []struct{ from, to contender }{
+		{stockClient, stockServer},
+		{stock11Client, stock11Server},
+		{stockClient, stock11Server},
+	} {
+		t.Run(pair.from.name+" to "+pair.to.name, func(t *testing.T) {
+			client, _, server := meet(t, pair.from, pair.to)
+			wantTimes(t, client, server)
+		})
+	}
+	t.Run("directly", func(t *testing.T) {
+		server := stock11Server.server(t)
+		client := stock11Client.client(t, server.port)
+		client.await(t, "connected")
+		wantTimes(t, client, server)
+	})
+}
+
+// wantTimes sends times to a server, which answers with its own. Each clock begins when its process starts.
+func wantTimes(t *testing.T, client, server *peer) {
+	t.Helper()
+	for _, behind := range []string{"", "86", "86c0ffee"} {
+		client.order(t, order{Do: "stamp", Payload: behind})
+		for _, p := range []*peer{server, client} {
+			e := p.await(t, "stamped")
+			if e.Payload != behind || e.Age < -mostAge || e.Age > mostAge {
+				t.Errorf("%s: a time with %q behind it is %d ms old, with %q", p.name, behind, e.Age, e.Payload)
+			}
+		}
+	}
+}
+
+// mostAge is the largest age of a time, in milliseconds, on a busy machine. A time that is not converted is 57 years
+// old, since Tidegate's clock is the calendar's.
+const mostAge = 5000
 
 // What a stock client tells its game by the first byte of a message.
 const (

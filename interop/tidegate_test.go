@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -44,6 +45,7 @@ type route struct {
 	protocol  string // the server's protocol
 	transport string // transport to the server
 	host      string // the server's host; empty: 127.0.0.1
+	listen    string // the host of the UDP listener; empty: 127.0.0.1
 	server    string // the server's port
 	noCookies bool   // for clients whose library has no cookies
 	players   string // the clients' RakNet dialect; empty: bedrock
@@ -90,7 +92,7 @@ func (r route) configuration() string {
 	return fmt.Sprintf(`
 [[listener]]
 name = "public"
-address = "127.0.0.1:0"
+address = %q
 protocols = [%q, "riptide-2.2", "enet"]
 route = "arena"
 [[listener]]
@@ -110,7 +112,7 @@ packet_id = %d
 name = "arena"
 protocol = %q
 transport = %q
-servers = ["%s:%s"]
+servers = [%q]
 %s
 [%s]
 cookies = %t
@@ -127,8 +129,9 @@ quality_disconnect = false
 format = "json"
 [admin]
 listen = "off"
-`, players, cmp.Or(r.admit, "upstream_first"), packetByte, r.failover, r.protocol, r.transport,
-		cmp.Or(r.host, "127.0.0.1"), r.server, r.upstream, players, !r.noCookies, r.bedrock, r.enet, r.limits)
+`, net.JoinHostPort(cmp.Or(r.listen, "127.0.0.1"), "0"), players, cmp.Or(r.admit, "upstream_first"), packetByte,
+		r.failover, r.protocol, r.transport, net.JoinHostPort(cmp.Or(r.host, "127.0.0.1"), r.server), r.upstream, players,
+		!r.noCookies, r.bedrock, r.enet, r.limits)
 }
 
 // await reads the log until a message.

@@ -30,30 +30,32 @@ import org.cloudburstmc.netty.handler.codec.raknet.server.RakServerOfflineHandle
 
 /**
  * A RakNet peer on CloudburstMC's netty-transport-raknet: a client, or a server that echoes every message as it came.
- * Usage: Cloudburst.java PORT client|server [MODE SECRET]|ping; ping asks for the server list text, MODE is of cookies:
- * active, offloaded or offloaded_psk.
+ * Usage: Cloudburst.java PORT|HOST:PORT client|server [MODE SECRET]|ping; ping asks for the server list text, MODE is of
+ * cookies: active, offloaded or offloaded_psk.
  */
 final class Cloudburst {
     private static final int PROTOCOL = 11;
     private static final Gson GSON = new Gson();
 
     public static void main(String[] args) throws Exception {
-        int port = Integer.parseInt(args[0]);
+        int split = args[0].lastIndexOf(':');
+        String host = split < 0 ? "127.0.0.1" : args[0].substring(0, split);
+        InetSocketAddress address = new InetSocketAddress(host, Integer.parseInt(args[0].substring(split + 1)));
         switch (args[1]) {
             case "server" -> {
-                serve(port, args.length > 2 ? new EdgeCookies(args[2], HexFormat.of().parseHex(args[3])) : null);
+                serve(address, args.length > 2 ? new EdgeCookies(args[2], HexFormat.of().parseHex(args[3])) : null);
                 obey(null);
             }
             case "ping" -> {
-                ask(port);
+                ask(address);
                 obey(null);
             }
-            default -> obey(connect(port));
+            default -> obey(connect(address));
         }
         System.exit(0); // netty's threads would continue
     }
 
-    private static void serve(int port, EdgeCookies cookies) throws InterruptedException {
+    private static void serve(InetSocketAddress address, EdgeCookies cookies) throws InterruptedException {
         Channel server = new ServerBootstrap()
             .channelFactory(RakChannelFactory.server(NioDatagramChannel.class))
             .group(new NioEventLoopGroup(1))
@@ -62,14 +64,14 @@ final class Cloudburst {
             .option(RakChannelOption.RAK_ADVERTISEMENT,
                 Unpooled.copiedBuffer("MCPE;Cloudburst;", StandardCharsets.UTF_8))
             .childHandler(initializer(Echo::new))
-            .bind("127.0.0.1", port).sync().channel();
+            .bind(address).sync().channel();
         if (cookies != null) {
             server.pipeline().addBefore(RakServerOfflineHandler.NAME, "edge-cookies", cookies);
         }
         tell("listening", Map.of());
     }
 
-    private static void ask(int port) throws InterruptedException {
+    private static void ask(InetSocketAddress address) throws InterruptedException {
         new Bootstrap()
             .channelFactory(RakChannelFactory.client(NioDatagramChannel.class))
             .group(new NioEventLoopGroup(1))
@@ -80,16 +82,16 @@ final class Cloudburst {
                 }
             })
             .bind(0).sync().channel()
-            .writeAndFlush(new RakPing(1, new InetSocketAddress("127.0.0.1", port))).sync();
+            .writeAndFlush(new RakPing(1, address)).sync();
     }
 
-    private static Channel connect(int port) throws InterruptedException {
+    private static Channel connect(InetSocketAddress address) throws InterruptedException {
         return new Bootstrap()
             .channelFactory(RakChannelFactory.client(NioDatagramChannel.class))
             .group(new NioEventLoopGroup(1))
             .option(RakChannelOption.RAK_PROTOCOL_VERSION, PROTOCOL)
             .handler(initializer(Player::new))
-            .connect("127.0.0.1", port).sync().channel();
+            .connect(address).sync().channel();
     }
 
     private static ChannelInitializer<Channel> initializer(Supplier<ChannelInboundHandlerAdapter> handler) {
