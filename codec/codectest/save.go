@@ -230,3 +230,38 @@ func FuzzRestore(f *testing.F, config Config) {
 		live(protocol, record, now, &hostileSource{rng: rand.New(rand.NewPCG(seed, 0))})
 	})
 }
+
+// BenchmarkSave measures Save and Restore of an established connection's two sides after some traffic, and the size of
+// their records.
+func BenchmarkSave(b *testing.B, config Config) {
+	c := config.withDefaults()
+	simulate(b, "session", func(r *report) {
+		p := connectedPair(r, c, 1)
+		if p == nil {
+			return
+		}
+		if c.ClientPayload == nil {
+			p.client.plan = p.compose(c.modes)
+		}
+		p.server.plan = p.compose(c.modes)
+		p.runUntilSettled(false)
+		server, _ := c.New(1)
+		now := p.net.Now()
+		saved := p.server.conn.Save(now, nil)
+		b.Run("save", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				saved = p.server.conn.Save(now, saved[:0])
+			}
+			b.ReportMetric(float64(len(saved)), "B/record")
+		})
+		b.Run("restore", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := server.Restore(now, nil, saved); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	})
+}

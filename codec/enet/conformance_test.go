@@ -72,3 +72,6 @@ func TestConformance(t *testing.T) {
 
 // FuzzRestore restores records of connections, damaged in all ways.
 func FuzzRestore(f *testing.F) { codectest.FuzzRestore(f, suite(Options{})) }
+
+// BenchmarkSave measures saved connections.
+func BenchmarkSave(b *testing.B) { codectest.BenchmarkSave(b, suite(Options{})) }

@@ -109,3 +109,6 @@ func (c *Conn) startAt(n Seq24) {
 		c.receiver.channels.list = append(c.receiver.channels.list, channel{order: n, sequence: n})
 	}
 }
+
+// BenchmarkSave measures saved connections.
+func BenchmarkSave(b *testing.B) { codectest.BenchmarkSave(b, conformance()) }

@@ -128,3 +128,6 @@ func TestFirstBytes(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkSave measures saved connections.
+func BenchmarkSave(b *testing.B) { codectest.BenchmarkSave(b, conformance(V22)) }

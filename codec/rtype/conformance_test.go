@@ -95,3 +95,6 @@ func conformance(dialect Dialect, largest int) codectest.Config {
 		Forgeable:        isGoodbye,
 	}
 }
+
+// BenchmarkSave measures saved connections.
+func BenchmarkSave(b *testing.B) { codectest.BenchmarkSave(b, conformance(Game32, maxDatagram)) }

@@ -49,3 +49,6 @@ func conformance() codectest.Config {
 		},
 	}
 }
+
+// BenchmarkSave measures saved connections.
+func BenchmarkSave(b *testing.B) { codectest.BenchmarkSave(b, conformance()) }
