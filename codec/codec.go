@@ -51,6 +51,17 @@ var (
 	ErrSaved      = errors.New("unusable record of a connection")     // Restore
 )
 
+// ErrNoProof is an ErrRefused: a client did not return the proof of its address.
+var ErrNoProof error = noProof{}
+
+type noProof struct{}
+
+// Error implements error.
+func (noProof) Error() string { return "no proof of its address" }
+
+// Is reports that the error is an ErrRefused, too.
+func (noProof) Is(target error) bool { return target == ErrRefused }
+
 // Protocol is one wire protocol with its options. It is immutable and safe for concurrent use.
 type Protocol interface {
 	// Spec returns the protocol's constant facts. All callers share the Spec and must not change it.

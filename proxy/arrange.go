@@ -23,7 +23,7 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	}
 	r := &Relay{
 		pools:      o.Pools,
-		journal:    newJournal(now, o.Log, o.HideAddresses, ^o.Seed),
+		journal:    newJournal(now, o.Log, o.Access, o.HideAddresses, ^o.Seed),
 		table:      sessionTable{sessions.NewTable[session](s.Limits, now)},
 		presence:   o.Presence,
 		identities: newIdentities(o.Seed),

@@ -54,9 +54,14 @@ func (r *Relay) EnforceBans(now time.Time) { r.bansEnforced.begin(r, now, enforc
 
 // enforceBan is the visit for EnforceBans.
 func enforceBan(r *Relay, now time.Time, e *entry) int {
-	if e.Value.isEnding() || r.guard.bans.Find(now, e.Key.Client.Addr()) == nil {
+	if e.Value.isEnding() {
 		return looked
 	}
+	ban := r.guard.bans.Find(now, e.Key.Client.Addr())
+	if ban == nil {
+		return looked
+	}
+	r.journal.becauseBanned(e, ban.Prefix)
 	r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
 	return acted
 }
@@ -77,6 +82,8 @@ func enforceRules(r *Relay, now time.Time, e *entry) int {
 	if e.Value.isEnding() || r.guard.mayStay(e.Value.listener, e.Key.Client.Addr()) {
 		return looked
 	}
+	match := r.guard.filters.set.Source(e.Value.listener.name, e.Key.Client.Addr())
+	r.journal.because(e, "rule "+r.guard.filters.set.SourceNames()[match.Rule])
 	r.dismiss(now, e, codec.Goodbye{Reason: codec.Banned})
 	return acted
 }

@@ -114,6 +114,7 @@ func (r *Relay) remove(now time.Time, e *entry, blame stats.Party, why codec.Rea
 	if p.isKnown() {
 		r.known.remove(p.listener, e.Key.Client)
 	}
+	delete(r.journal.causes, p.serial)
 	r.counters.Closed++
 	p.tally.End(blame, why, p.established)
 	r.retired.left(p.listener)

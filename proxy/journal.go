@@ -12,18 +12,20 @@ import (
 )
 
 // journal writes a Relay's log: a line for the beginning and end of each session, and lines about drops. The lines of
-// each kind and source are bounded.
+// each kind and source are bounded. The access log is not: it has one line for each session.
 type journal struct {
-	log   zerolog.Logger
-	hide  bool // log the networks of clients, not their addresses
-	lines logLimiter
+	log    zerolog.Logger
+	access zerolog.Logger
+	hide   bool // log the networks of clients, not their addresses
+	lines  logLimiter
+	causes map[SessionID]string // bans, rules and limits that end sessions, until their lines are written
 
 	forwarding ratelimit.Limiter // for lines about sessions that the kernel does not forward
 }
 
-func newJournal(now time.Time, log zerolog.Logger, hide bool, seed uint64) journal {
+func newJournal(now time.Time, log, access zerolog.Logger, hide bool, seed uint64) journal {
 	return journal{
-		log: log, hide: hide, lines: newLogLimiter(now, seed),
+		log: log, access: access, hide: hide, lines: newLogLimiter(now, seed), causes: make(map[SessionID]string),
 		forwarding: ratelimit.Limiter{Every: dropLogEvery, Burst: dropLogBurst},
 	}
 }
@@ -38,8 +40,8 @@ func (j *journal) drop(now time.Time, why stats.Drop, listener string, from neti
 	if why == stats.DropDuplicate || why == stats.DropWindow || why == stats.DropUnexpected {
 		e = j.log.Debug() // an honest client on a bad network causes these
 	}
-	e.Str("reason", why.String()).Str("listener", listener).Str("address", j.player(from)).Int("bytes", size).
-		Uint64("suppressed", suppressed).AnErr("error", err).Msg("dropped")
+	e.Str("reason", why.String()).Str("listener", listener).Str("address", j.player(from)).Int("bytes", size)
+	counting(e, suppressed).AnErr("error", err).Msg("dropped")
 }
 
 func (j *journal) established(now time.Time, e *entry) {
@@ -47,48 +49,100 @@ func (j *journal) established(now time.Time, e *entry) {
 	if !ok {
 		return
 	}
-	j.line(e).Int64("took_ms", now.Sub(e.Value.opened).Milliseconds()).Uint64("suppressed", suppressed).
+	counting(j.line(j.log.Info(), e).Int64("took_ms", now.Sub(e.Value.opened).Milliseconds()), suppressed).
 		Msg("session established")
 }
 
-// line begins a line about a session.
-func (j *journal) line(e *entry) *zerolog.Event {
-	p, server := &e.Value, "" // no server was chosen
-	if p.server != nil {
-		server = p.server.Addr.String()
+// counting adds the number of suppressed lines to a line, if there are any.
+func counting(line *zerolog.Event, suppressed uint64) *zerolog.Event {
+	if suppressed > 0 {
+		line.Uint64("suppressed", suppressed)
 	}
-	line := j.log.Info().Str("listener", p.listener.name).Str("client", j.player(e.Key.Client)).
-		Str("protocol", p.protocol.Spec().Name).Str("upstream", p.route.Upstream.Name).Str("server", server)
+	return line
+}
+
+// of begins a line about a session with the facts that every such line has.
+func (j *journal) of(line *zerolog.Event, e *entry) *zerolog.Event {
+	p := &e.Value
+	return line.Stringer("session", p.serial).Str("listener", p.listener.name).Str("route", p.route.Name).
+		Str("client", j.player(e.Key.Client))
+}
+
+// line begins a line about the beginning or end of a session.
+func (j *journal) line(line *zerolog.Event, e *entry) *zerolog.Event {
+	p := &e.Value
+	j.of(line, e).Str("protocol", p.protocol.Spec().Name).Str("upstream", p.route.Upstream.Name)
+	if p.server != nil { // one was chosen
+		line.Stringer("server", p.server.Addr)
+	}
 	if p.isRelayed() {
 		line.Str("mode", "relay")
 	}
 	return line
 }
 
-// ended writes the line about a session's end.
+// because stores the ban, rule or limit that ends a session, for its last line.
+func (j *journal) because(e *entry, cause string) { j.causes[e.Value.serial] = cause }
+
+// becauseBanned is because for a ban. A log without addresses does not name the network, which can be one address.
+func (j *journal) becauseBanned(e *entry, network netip.Prefix) {
+	if j.hide {
+		j.because(e, "ban")
+		return
+	}
+	j.because(e, "ban of "+network.String())
+}
+
+// ended writes the lines about a session's end.
 func (j *journal) ended(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
-	p, kind, unit := &e.Value, lineFailed, "messages"
+	p, kind := &e.Value, lineFailed
 	if p.established {
 		kind = lineEnded
 	}
-	suppressed, ok := j.lines.allow(now, kind, e.Key.Client.Addr())
-	if !ok {
-		return
+	cause := j.causes[p.serial]
+	if p.established || p.isKnown() { // not of a client whose address may be forged
+		j.last(now, j.line(j.access.Log(), e), p, blame, why, cause).Time("opened", p.opened).Send()
 	}
+	if suppressed, ok := j.lines.allow(now, kind, e.Key.Client.Addr()); ok {
+		counting(j.last(now, j.line(j.log.Info(), e), p, blame, why, cause), suppressed).Msg("session ended")
+	}
+}
+
+// last adds the figures of a whole session to a line.
+func (j *journal) last(now time.Time, line *zerolog.Event, p *session, blame stats.Party, why codec.Reason,
+	cause string) *zerolog.Event {
+	unit := "messages"
 	if p.isRelayed() {
 		unit = "datagrams"
 	}
-	j.line(e).Str("reason", why.String()).Stringer("by", blame).Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
+	line.Str("reason", why.String()).Stringer("by", blame)
+	if cause != "" {
+		line.Str("cause", cause)
+	}
+	line.Int64("lasted_ms", now.Sub(p.opened).Milliseconds()).
 		Uint64(unit+"_up", p.fromClient.Messages).Uint64("bytes_up", p.fromClient.Bytes).
-		Uint64(unit+"_down", p.fromServer.Messages).Uint64("bytes_down", p.fromServer.Bytes).
-		Uint64("suppressed", suppressed).Msg("session ended")
+		Uint64(unit+"_down", p.fromServer.Messages).Uint64("bytes_down", p.fromServer.Bytes)
+	if !p.isRelayed() {
+		connection(line, "client", &p.client)
+		connection(line, "server", &p.upstream)
+	}
+	return line
+}
+
+// connection adds the figures of one side's connection to a line.
+func connection(line *zerolog.Event, name string, s *side) {
+	if s.Conn == nil {
+		return
+	}
+	of := s.Conn.Stats()
+	line.Float64(name+"_rtt_ms", float64(of.RTT.Microseconds())/1000).
+		Uint64(name+"_resent", of.Resent).Uint64(name+"_lost", of.Lost)
 }
 
 // notForwarded logs why the kernel does not forward a session, within a limit.
 func (j *journal) notForwarded(now time.Time, e *entry, err error) {
 	if j.forwarding.Allow(now) {
-		j.log.Info().Str("listener", e.Value.listener.name).Str("client", j.player(e.Key.Client)).Err(err).
-			Msg("session stays in user space")
+		j.of(j.log.Info(), e).Err(err).Msg("session stays in user space")
 	}
 }
 
@@ -98,8 +152,8 @@ func (j *journal) banned(now time.Time, e *entry, ban *ratelimit.Ban) {
 	if !ok {
 		return
 	}
-	j.log.Warn().Str("listener", e.Value.listener.name).Str("client", j.player(e.Key.Client)).Str("reason", ban.Reason).
-		Time("until", ban.Until).Int("times", ban.Times).Uint64("suppressed", suppressed).Msg("banned")
+	counting(j.of(j.log.Warn(), e).Str("reason", ban.Reason).Time("until", ban.Until).Int("times", ban.Times), suppressed).
+		Msg("banned")
 }
 
 // player returns a client's address as logs show it.
@@ -121,18 +175,20 @@ func (j *journal) player(addr netip.AddrPort) string {
 // held logs that a session has lost its server and is kept.
 func (j *journal) held(e *entry, why codec.Reason) {
 	p := &e.Value
-	j.log.Info().Str("listener", p.listener.name).Str("client", j.player(e.Key.Client)).
-		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).Str("reason", why.String()).
-		Msg("session held")
+	j.of(j.log.Info(), e).Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
+		Str("reason", why.String()).Msg("session held")
 }
 
 // regained logs that a server has taken a held or moved session. client is the server's ID for the client, if its
 // protocol has IDs.
 func (j *journal) regained(e *entry, held time.Duration, client uint16) {
 	p := &e.Value
-	j.log.Info().Str("listener", p.listener.name).Str("client", j.player(e.Key.Client)).
-		Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).Int64("took_ms", held.Milliseconds()).
-		Uint16("client_id", client).Bool("same_id", client == p.id).Msg("session regained")
+	line := j.of(j.log.Info(), e).Str("upstream", p.route.Upstream.Name).Stringer("server", p.server.Addr).
+		Int64("took_ms", held.Milliseconds())
+	if client > 0 {
+		line.Uint16("client_id", client).Bool("same_id", client == p.id)
+	}
+	line.Msg("session regained")
 }
 
 // checked logs that checks have found a server up again, or down.

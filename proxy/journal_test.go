@@ -17,7 +17,7 @@ import (
 func TestAFloodDoesNotFillTheLog(t *testing.T) {
 	var log bytes.Buffer
 	now := time.Unix(1_700_000_000, 0)
-	j := newJournal(now, zerolog.New(&log), false, 1)
+	j := newJournal(now, zerolog.New(&log), zerolog.Nop(), false, 1)
 	stranger := netip.MustParseAddrPort("192.0.2.7:4000")
 	for range 60_000 { // a thousand a second for a minute
 		j.drop(now, stats.DropUnknownProtocol, "play", stranger, 14, nil)
@@ -51,7 +51,7 @@ func TestAFloodDoesNotFillTheLog(t *testing.T) {
 }
 
 func TestPlayersAddressesAreHidden(t *testing.T) {
-	j := newJournal(time.Time{}, zerolog.Nop(), true, 1)
+	j := newJournal(time.Time{}, zerolog.Nop(), zerolog.Nop(), true, 1)
 	for addr, want := range map[string]string{
 		"192.0.2.7:4000":          "192.0.2.0/24",
 		"[2001:db8:1:2::3]:4000":  "2001:db8:1::/48",

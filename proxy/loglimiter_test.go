@@ -17,7 +17,7 @@ import (
 func TestNoSourceTakesAllLines(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var log bytes.Buffer
-	j := newJournal(now, zerolog.New(&log), false, 1)
+	j := newJournal(now, zerolog.New(&log), zerolog.Nop(), false, 1)
 	loud, quiet := netip.MustParseAddrPort("192.0.2.7:4000"), netip.MustParseAddrPort("203.0.113.1:4000")
 	for range 120 {
 		for range 1000 {
@@ -38,7 +38,7 @@ func TestNoSourceTakesAllLines(t *testing.T) {
 func TestManySourcesTakeFewLines(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var log bytes.Buffer
-	j := newJournal(now, zerolog.New(&log), false, 1)
+	j := newJournal(now, zerolog.New(&log), zerolog.Nop(), false, 1)
 	for i := range 60_000 {
 		j.drop(now, stats.DropAskAgain, "play", strangerAddr(i), 1, nil)
 		now = now.Add(time.Millisecond)
@@ -53,7 +53,7 @@ func TestManySourcesTakeFewLines(t *testing.T) {
 func TestWhatWasLeftOutIsToldInTheEnd(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	var log bytes.Buffer
-	j := newJournal(now, zerolog.New(&log), false, 1)
+	j := newJournal(now, zerolog.New(&log), zerolog.Nop(), false, 1)
 	for range 100 {
 		j.drop(now, stats.DropAskAgain, "play", strangerAddr(1), 1, nil)
 	}

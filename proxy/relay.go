@@ -70,6 +70,7 @@ type RelayOptions struct {
 	Shard, Shards int    // index and number of the Relays that share the listeners
 	Seed          uint64 // for the identities of clients that have none
 	Log           zerolog.Logger
+	Access        zerolog.Logger   // one line for each session that ends; zero: none
 	HideAddresses bool             // log the networks of clients, not their addresses
 	Bans          *ratelimit.Bans  // shared by all Relays; nil: there are no bans
 	Pools         *upstream.Pools  // shared by all siblings; nil: its own

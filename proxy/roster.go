@@ -98,6 +98,7 @@ func (r *Relay) kick(now time.Time, e *entry, text string) error {
 	if e.Value.isEnding() {
 		return ErrEnding
 	}
+	r.journal.because(e, "an operator")
 	r.dismiss(now, e, codec.Goodbye{Reason: codec.Kicked, Text: text})
 	return nil
 }

@@ -54,7 +54,8 @@ func (s *Server) addLoop(shard int) error {
 	}
 	o := &s.options
 	relay := NewRelay(s.settings, RelayOptions{
-		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, HideAddresses: o.HideAddresses, Bans: o.Bans,
+		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, Access: o.Access,
+		HideAddresses: o.HideAddresses, Bans: o.Bans,
 		Pools: &s.pools, Presence: &s.presence, Allowance: s.allowance, Places: s.places, Forwarder: o.Kernel.forwarder(),
 		Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted,
 	}, poller, time.Now())

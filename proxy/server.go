@@ -22,6 +22,7 @@ type Options struct {
 	IO            netio.Options
 	ReceiveBuffer int // the kernel's, of each listening socket, in bytes; 0 means netio's default
 	Log           zerolog.Logger
+	Access        zerolog.Logger  // one line for each session that ends; zero: none
 	HideAddresses bool            // log the networks of clients, not their addresses
 	Bans          *ratelimit.Bans // nil: there are no bans
 	Kernel        Kernel          // the caller closes its parts after Run

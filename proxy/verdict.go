@@ -103,6 +103,7 @@ func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.
 func (r *Relay) applyVerdict(now time.Time, e *entry, v ratelimit.Verdict, why string) bool {
 	switch v {
 	case ratelimit.Disconnect:
+		r.journal.because(e, why)
 		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Kicked})
 	case ratelimit.BanSource:
 		r.banSource(now, e, why)
@@ -115,6 +116,7 @@ func (r *Relay) applyVerdict(now time.Time, e *entry, v ratelimit.Verdict, why s
 func (r *Relay) banSource(now time.Time, e *entry, why string) {
 	p := &e.Value
 	reason := codec.Kicked
+	r.journal.because(e, why)
 	if p.proved() && p.client.up && p.upstream.up {
 		ban := r.guard.bans.Offend(now, e.Key.Client.Addr(), why)
 		r.journal.banned(now, e, &ban)

@@ -24,8 +24,10 @@ var (
 	errProbeSize  = fmt.Errorf("raknet: probe shorter than the least MTU: %w", codec.ErrMalformed)
 	errVersion    = fmt.Errorf("raknet: protocol version not accepted: %w", codec.ErrRefused)
 	errChallenge  = fmt.Errorf("raknet: client wants to encrypt: %w", codec.ErrRefused)
-	errCookie     = fmt.Errorf("raknet: cookie wrong or too old: %w", codec.ErrRefused)
-	errOffloaded  = fmt.Errorf("raknet: first request is for the front proxy (offloaded cookies): %w", codec.ErrRefused)
+	errNoCookie   = fmt.Errorf("raknet: client did not return the cookie; set cookies = false if its library cannot: %w",
+		codec.ErrNoProof)
+	errCookie    = fmt.Errorf("raknet: cookie wrong or too old: %w", codec.ErrRefused)
+	errOffloaded = fmt.Errorf("raknet: first request is for the front proxy (offloaded cookies): %w", codec.ErrRefused)
 )
 
 // Protocol is RakNet with its options. It is safe for concurrent use. It learns nothing but the versions of servers.
@@ -201,6 +203,9 @@ func (p *Protocol) parseRequest2(now time.Time, from netip.AddrPort, datagram []
 	request openConnectionRequest2, o origin, err error,
 ) {
 	if err := request.parse(datagram, p.o.Cookies != CookiesNone); err != nil {
+		if new(openConnectionRequest2).parse(datagram, false) == nil {
+			err = errNoCookie
+		}
 		return request, o, err
 	}
 	if p.o.Cookies == CookiesNone {

@@ -52,6 +52,8 @@ type Options struct {
 	StartUpgrade func() error
 	Upgrades     func() Upgrade // the state of upgrades
 	Log          zerolog.Logger
+	// Limits returns values of [limits] by their keys; nil: none.
+	Limits func() map[string]int
 	// LinesLost is how many lines of the log were lost; nil: none.
 	LinesLost func() uint64
 }
@@ -67,6 +69,9 @@ type Server struct {
 func New(o Options) *Server {
 	if o.LinesLost == nil {
 		o.LinesLost = func() uint64 { return 0 }
+	}
+	if o.Limits == nil {
+		o.Limits = func() map[string]int { return nil }
 	}
 	s := &Server{Options: o, started: time.Now()}
 	s.handler = s.guard(s.routes())

@@ -158,6 +158,7 @@ func newFake(token string) *fake {
 		Reloads:      func() Reloads { return f.state },
 		Config:       func() string { return "[admin]\n" },
 		Drain:        func() { f.drained = true },
+		Limits:       func() map[string]int { return map[string]int{"sessions": 10_000} },
 		StartUpgrade: func() error { return nil }, Upgrades: func() Upgrade { return Upgrade{Error: "no such file"} },
 	})
 	return f

@@ -12,6 +12,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/proxy"
 	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
 )
 
 // busyFigures are the figures of a proxy in which every counter has a value.
@@ -22,7 +23,10 @@ func busyFigures() proxy.Figures {
 		tally.FromUpstreams[mode] = stats.Traffic{Messages: 1, Bytes: 2}
 	}
 	tally.Ended[0][codec.Closed] = 1
+	var counters stats.Counters
+	counters.Limits[ratelimit.Handshakes][ratelimit.PerAddress] = stats.Breaches{Observed: 2, Enforced: 3}
 	return proxy.Figures{
+		Counters: counters,
 		Sessions: []*stats.Tally{tally}, Drops: []*stats.DropTally{{Listener: "play"}}, Sockets: make([]netio.Stats, 1),
 		Longest: []stats.LongTurn{{Took: time.Millisecond, Work: stats.WorkReload}},
 		Rules:   []proxy.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
@@ -94,5 +98,21 @@ func TestNoAddressInLabels(t *testing.T) {
 	address := regexp.MustCompile(`tidegate_.*\d+\.\d+\.\d+\.\d+.*`)
 	if found := address.FindString(strings.ReplaceAll(text, "1.2.3", "")); found != "" {
 		t.Errorf("scraped %s", found)
+	}
+}
+
+// TestLimitsByVerdict counts breaches of a limit that only observes, too.
+func TestLimitsByVerdict(t *testing.T) {
+	f := newFake("")
+	f.proxy.figures = busyFigures()
+	text := f.ask("GET", "/metrics", "").Body.String()
+	for _, want := range []string{
+		`tidegate_limit_breaches_total{of="handshakes",per="address",verdict="observe"} 2`,
+		`tidegate_limit_breaches_total{of="handshakes",per="address",verdict="enforce"} 3`,
+		`tidegate_limit{key="sessions"} 10000`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("the scrape lacks %s", want)
+		}
 	}
 }

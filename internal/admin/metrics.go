@@ -14,6 +14,7 @@ import (
 	"tidegate/codec"
 	"tidegate/proxy"
 	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
 )
 
 // family is one of our metrics. Label values are names in the configuration and words of a fixed list, never addresses.
@@ -65,6 +66,7 @@ var (
 	up        = gauge("up", "1 if every loop answered this scrape. If not, metrics of sessions and traffic are missing.")
 	loops     = gauge("loops", "Loops that forward datagrams.")
 	draining  = gauge("draining", "1 while the proxy admits no new sessions.")
+	bound     = gauge("limit", "Configured value of a key of [limits], to divide figures by.", "key")
 	linesLost = counter("log_lines_lost_total", "Log lines lost because the log had no reader or a write failed.")
 )
 
@@ -73,6 +75,7 @@ type collector struct {
 	proxy     Proxy
 	reloads   func() Reloads
 	linesLost func() uint64
+	limits    func() map[string]int
 	build     [2]string
 }
 
@@ -85,6 +88,9 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	out.set(buildInfo, 1, c.build[:]...)
 	out.reloads(c.reloads())
 	out.count(linesLost, c.linesLost())
+	for key, value := range c.limits() {
+		out.set(bound, float64(value), key)
+	}
 	out.upstreams(c.proxy.Upstreams())
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -99,6 +105,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	out.traffic(&f)
 	out.drops(f.Drops)
 	out.rules(f.Rules)
+	out.limits(&f.Counters)
 	out.set(bans, float64(f.Bans))
 	out.sockets(&f)
 	out.kernel(&f.Kernel)
@@ -202,14 +209,31 @@ var (
 	socketDrops = counter("socket_drops_total", "Datagrams lost between Tidegate and the kernel.", "loop", "reason")
 	socketCalls = counter("socket_calls_total", "System calls that sent or received datagrams.", "loop", "direction")
 	ruleMatches = counter("rule_matches_total", "Matches of rules, including rules that only observe.", "kind", "rule")
-	bans        = gauge("bans", "Bans kept, including expired ones that still count.")
-	streams     = counter("streams_total", "TCP connections, by event.", "event")
+
+	limitBreaches = counter("limit_breaches_total",
+		"Breaches of limits. With verdict observe the traffic passed, with enforce the limit's verdict was applied.",
+		"of", "per", "verdict")
+	bans    = gauge("bans", "Bans kept, including expired ones that still count.")
+	streams = counter("streams_total", "TCP connections, by event.", "event")
 )
 
 func (out metricsOf) drops(tallies []*stats.DropTally) {
 	for _, t := range tallies {
 		for why, n := range t.Drops {
 			out.count(dropped, n, t.Listener, stats.Drop(why).String())
+		}
+	}
+}
+
+// limits counts breaches of limits that have any.
+func (out metricsOf) limits(c *stats.Counters) {
+	for of := range ratelimit.Quantities {
+		for per := range ratelimit.Scopes {
+			breaches := &c.Limits[of][per]
+			if breaches.Observed+breaches.Enforced > 0 {
+				out.count(limitBreaches, breaches.Observed, of.String(), per.String(), "observe")
+				out.count(limitBreaches, breaches.Enforced, of.String(), per.String(), "enforce")
+			}
 		}
 	}
 }
@@ -281,7 +305,8 @@ func (s *Server) metrics() http.Handler {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{
-			proxy: s.Proxy, reloads: s.Reloads, linesLost: s.LinesLost, build: [2]string{s.Version, runtime.Version()},
+			proxy: s.Proxy, reloads: s.Reloads, linesLost: s.LinesLost, limits: s.Limits,
+			build: [2]string{s.Version, runtime.Version()},
 		},
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"tidegate/proxy"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 )
 
@@ -108,10 +109,16 @@ func Explain(of *proxy.Why) Why {
 			At: d.At, Reason: d.Reason.String(), Listener: d.Listener, From: d.From.String(),
 			Bytes: d.Bytes, Times: d.Times,
 		}
-		if d.Cause != nil {
+		switch {
+		case d.Cause != nil:
 			drop.Cause = d.Cause.Error()
+		case d.Reason == stats.DropNoCookie:
+			drop.Cause = "the client did not return the cookie; set cookies = false if its library cannot"
 		}
 		w.Drops = append(w.Drops, drop)
+	}
+	if last := len(w.Drops) - 1; last >= 0 && w.Decision == "allow" {
+		w.Because += "; but its last datagram was dropped: " + w.Drops[last].Reason
 	}
 	return w
 }

@@ -34,7 +34,7 @@ type Config struct {
 // or upstream.
 func Default() *Config {
 	return &Config{
-		Log: Log{Level: Info, Format: FormatAuto, PlayerAddresses: true},
+		Log: Log{Level: Info, Format: FormatAuto, PlayerAddresses: true, AccessSize: 64 * MiB, AccessFiles: 5},
 		Loop: Loop{
 			Backend:       BackendAuto,
 			ReceiveBuffer: 2 * MiB,

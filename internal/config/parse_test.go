@@ -200,7 +200,7 @@ func TestFind(t *testing.T) {
 	here := filepath.Join(t.TempDir(), "tidegate.toml")
 	system := filepath.Join(t.TempDir(), "tidegate.toml")
 	_, err := find(here, system)
-	check(t, err, "no configuration file: neither "+here+" nor "+system+" exists; start from config.example.toml")
+	check(t, err, "no configuration file: neither "+here+" nor "+system+" exists; make one with tidegate init")
 
 	for _, path := range []string{system, here} { // the second one has priority
 		if err := os.WriteFile(path, nil, 0o600); err != nil {

@@ -5,6 +5,9 @@ type Log struct {
 	Level           LogLevel  `toml:"level"`
 	Format          LogFormat `toml:"format"`
 	PlayerAddresses bool      `toml:"player_addresses"` // false: players' addresses are redacted
+	AccessFile      string    `toml:"access_file"`      // one line of JSON for each session; empty: none
+	AccessSize      Size      `toml:"access_size"`      // a file of this size is renamed, and a new one begun
+	AccessFiles     int       `toml:"access_files"`     // renamed files that are kept
 }
 
 // LogLevel is the lowest severity that is logged.
@@ -54,6 +57,11 @@ const (
 
 // Choices lists the words of the configuration.
 func (Backend) Choices() []string { return choices(BackendAuto, BackendEpoll, BackendPortable) }
+
+func (v *validator) log() {
+	within(v.report, "log.access_size", v.Log.AccessSize, MiB, GiB)
+	within(v.report, "log.access_files", v.Log.AccessFiles, 1, 1000)
+}
 
 func (v *validator) loop() {
 	within(v.report, "loop.count", v.Loop.Count, 0, 1024)

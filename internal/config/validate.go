@@ -44,6 +44,7 @@ func (c *Config) Validate(known map[string]Traits) (warnings []Fault, err error)
 // validate checks everything that the types of the fields cannot.
 func (c *Config) validate(r *report, known map[string]Traits) {
 	v := validator{Config: c, report: r, known: known}
+	v.log()
 	v.loop()
 	v.limits()
 	v.rates()

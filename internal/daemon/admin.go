@@ -45,6 +45,7 @@ func (s *service) openAdmin(drain func(), upgrades *upgrader) (stop func(), err 
 	stop, err = startAdmin(s.config, admin.Options{
 		Proxy: s.server, Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
 		StartUpgrade: upgrades.request, Upgrades: upgrades.tried, Log: s.log, LinesLost: s.lines.Lost,
+		Limits: s.reloads.limits,
 	})
 	switch {
 	case err != nil && s.from.predecessor == nil:

@@ -4,7 +4,6 @@ import (
 	"io"
 	"log"
 	"strings"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -18,6 +17,7 @@ func newLog(c *config.Config, q *LogQueue, terminal bool) zerolog.Logger {
 	report := func(lost uint64) { direct.Warn().Uint64("lines", lost).Msg("log lines lost") }
 	q.resumed.Store(&report)
 	logger := logTo(c, q, terminal)
+	zerolog.TimeFieldFormat = "2006-01-02T15:04:05.000Z07:00"
 	zerolog.ErrorHandler = func(error) { q.lost.Add(1) } // the default prints to standard error, which may block
 	log.SetFlags(0)
 	log.SetOutput(libraryLog{logger})
@@ -38,7 +38,7 @@ func logTo(c *config.Config, w io.Writer, terminal bool) zerolog.Logger {
 		human = terminal
 	}
 	if human {
-		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
+		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}
 	}
 	level := map[config.LogLevel]zerolog.Level{
 		config.Debug: zerolog.DebugLevel, config.Info: zerolog.InfoLevel,

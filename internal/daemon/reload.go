@@ -114,6 +114,17 @@ func (r *reloader) handoverGrace() time.Duration {
 	return time.Duration(r.current.Limits.HandoverGrace)
 }
 
+// limits returns the limits in force that metrics show. Safe for concurrent use.
+func (r *reloader) limits() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := &r.current.Limits
+	return map[string]int{
+		"sessions": l.Sessions, "half_open": l.HalfOpen, "half_open_per_address": l.HalfOpenPerAddress,
+		"half_open_per_network": l.HalfOpenPerNetwork, "ping_answers": l.PingAnswers,
+	}
+}
+
 // configuration returns the configuration in force as TOML. Safe for concurrent use.
 func (r *reloader) configuration() string {
 	r.mu.Lock()

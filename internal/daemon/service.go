@@ -125,7 +125,12 @@ func (s *service) listen() (err error) {
 	if s.bans, err = openBans(s.config, s.log); err != nil {
 		return &ConfigError{err}
 	}
-	o := options(s.config, s.loops, s.log)
+	access, closeAccess, err := openAccessLog(s.config, s.log)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	s.closers = append(s.closers, closeAccess)
+	o := options(s.config, s.loops, s.log, access)
 	o.Bans, o.Kernel = s.bans.bans, NewKernel(s.config, s.loops)
 	o.Inherited, o.OthersGone = s.from.sockets, s.from.othersGone()
 	s.closers = append(s.closers, func() {

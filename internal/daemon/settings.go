@@ -10,7 +10,7 @@ import (
 	"tidegate/proxy"
 )
 
-func options(c *config.Config, loops int, log zerolog.Logger) proxy.Options {
+func options(c *config.Config, loops int, log, access zerolog.Logger) proxy.Options {
 	return proxy.Options{
 		Loops: loops,
 		IO: netio.Options{
@@ -19,6 +19,7 @@ func options(c *config.Config, loops int, log zerolog.Logger) proxy.Options {
 		},
 		ReceiveBuffer: int(c.Loop.ReceiveBuffer),
 		Log:           log,
+		Access:        access,
 		HideAddresses: !c.Log.PlayerAddresses,
 	}
 }

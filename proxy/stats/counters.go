@@ -51,6 +51,7 @@ const (
 	DropOverload                    // a stranger's datagram while more waited than could be read, players' too
 	DropReplyBudget                 // a stranger's datagram beyond the budget of answers not larger than their questions
 	DropSourceFull                  // a new client while all places of its address or network were taken
+	DropNoCookie                    // a new client that did not return the cookie, which proves its address
 	DropCount
 )
 
@@ -62,6 +63,7 @@ var dropNames = [DropCount]string{
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
 	"held", "untrusted-header", "no-header", "paced",
 	"overload", "reply-budget", "source-full",
+	"no-cookie",
 }
 
 // String returns the reason's name, as in logs and metrics.
@@ -175,6 +177,8 @@ func DropOf(err error) Drop {
 		return DropDuplicate
 	case errors.Is(err, codec.ErrWindow):
 		return DropWindow
+	case errors.Is(err, codec.ErrNoProof):
+		return DropNoCookie
 	case errors.Is(err, codec.ErrUnexpected):
 		return DropUnexpected
 	case errors.Is(err, codec.ErrLimit):

@@ -1,0 +1,46 @@
+package daemon
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/rs/zerolog"
+	"gopkg.in/natefinch/lumberjack.v2"
+
+	"tidegate/internal/config"
+)
+
+// accessWait bounds the time in which the last lines of the access log are written.
+const accessWait = 2 * time.Second
+
+// openAccessLog returns the logger for the access log, which writes behind a queue: a slow disk stops no loop. Without
+// a file it returns the zero Logger, which writes nothing. The function end writes the last lines.
+func openAccessLog(c *config.Config, log zerolog.Logger) (access zerolog.Logger, end func(), err error) {
+	path := c.Path(c.Log.AccessFile)
+	if path == "" {
+		return access, func() {}, nil
+	}
+	probe, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) // to fail now, not at the first session
+	if err == nil {
+		err = probe.Close()
+	}
+	if err != nil {
+		return access, nil, fmt.Errorf("log.access_file: %w", err)
+	}
+	file := &lumberjack.Logger{
+		Filename: path, MaxSize: int(c.Log.AccessSize / config.MiB), MaxBackups: c.Log.AccessFiles,
+	}
+	queue := NewLogQueue(file)
+	report := func(lost uint64) { log.Warn().Uint64("lines", lost).Msg("access log lines lost") }
+	queue.resumed.Store(&report)
+	end = func() {
+		if !queue.Close(accessWait) {
+			log.Warn().Msg("access log: the last lines are lost")
+		}
+		if err := file.Close(); err != nil {
+			log.Warn().Err(err).Msg("access log not closed")
+		}
+	}
+	return zerolog.New(queue).With().Timestamp().Logger(), end, nil
+}
