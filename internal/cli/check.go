@@ -1,13 +1,16 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
 	"tidegate/codec"
 	"tidegate/internal/banfile"
+	"tidegate/internal/config"
 	"tidegate/internal/netio"
 	"tidegate/internal/setup"
 	"tidegate/proxy"
@@ -16,41 +19,113 @@ import (
 
 func checkCommand() *cli.Command {
 	return command(&cli.Command{
-		Name:        "check",
-		Usage:       "report the faults of a configuration, or how its messages will cross",
-		Description: examples("tidegate check -c tidegate.toml"),
-		Flags: []cli.Flag{configFlag, &cli.BoolFlag{
-			Name:  "explain",
-			Usage: "also report where datagrams are dropped and forwarded, in the kernel or in user space, and why",
-		}},
-		Action: func(c *cli.Context) error {
-			_, settled, err := load(c)
-			if err != nil {
-				return err
-			}
-			ruled, err := setup.SettingsWithRules(settled, 1)
-			if err != nil {
-				return cli.Exit("tidegate: "+err.Error(), 2)
-			}
-			if file := banfile.File(settled.Path(settled.Bans.File)); file != "" {
-				if _, err := file.Read(); err != nil {
-					return cli.Exit(fmt.Sprintf("tidegate: read bans: %v", err), 2)
-				}
-			}
-			if err := setup.CheckMachine(settled); err != nil { // the proxy may run on another machine
-				fmt.Fprintln(c.App.ErrWriter, "warning:", err)
-			}
-			for _, s := range setup.BufferShortfalls(settled, netio.GrantedBuffer) {
-				fmt.Fprintln(c.App.ErrWriter, "warning:", s)
-			}
-			fmt.Fprint(c.App.Writer, explain(ruled))
-			if c.Bool("explain") {
-				fmt.Fprint(c.App.Writer, explainKernel(settled, ruled))
-			}
-			fmt.Fprintln(c.App.Writer, "configuration is valid")
-			return nil
+		Name:      "check",
+		Usage:     "report the faults of a configuration, or how its messages will cross",
+		ArgsUsage: "[FILE]",
+		Description: "FILE is the same as -c FILE; - is standard input.\n\n" +
+			examples("tidegate check", "tidegate check tidegate.toml --json"),
+		Flags: []cli.Flag{
+			configFlag, jsonFlag,
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only faults and warnings"},
+			&cli.BoolFlag{
+				Name:  "explain",
+				Usage: "also report where datagrams are dropped and forwarded, in the kernel or in user space, and why",
+			},
 		},
+		Action: check,
 	})
+}
+
+// checked is the JSON of check. The error of an invalid configuration goes to standard error, with its faults.
+type checked struct {
+	Valid    bool        `json:"valid"`
+	Warnings []faultJSON `json:"warnings"`
+	Machine  []string    `json:"machine"` // shortfalls of this machine
+	Text     string      `json:"text"`    // how messages cross
+}
+
+func check(c *cli.Context) error {
+	settled, warnings, err := loadForCheck(c)
+	if err != nil {
+		return err
+	}
+	ruled, err := setup.SettingsWithRules(settled, 1)
+	if err != nil {
+		return faulty(err)
+	}
+	if file := banfile.File(settled.Path(settled.Bans.File)); file != "" {
+		if _, err := file.Read(); err != nil {
+			return faulty(fmt.Errorf("read bans: %w", err))
+		}
+	}
+	out := checked{Valid: true, Warnings: faultsJSON(warnings), Machine: shortfalls(settled)}
+	if !c.Bool("quiet") {
+		out.Text = explain(ruled)
+	}
+	if c.Bool("explain") {
+		out.Text += explainKernel(settled, ruled)
+	}
+	if c.Bool("json") {
+		return printJSON(c, out)
+	}
+	for _, w := range warnings {
+		fmt.Fprintln(c.App.ErrWriter, "warning:", w)
+	}
+	for _, s := range out.Machine {
+		fmt.Fprintln(c.App.ErrWriter, "warning:", s)
+	}
+	fmt.Fprint(c.App.Writer, out.Text)
+	if !c.Bool("quiet") {
+		fmt.Fprintln(c.App.Writer, "configuration is valid")
+	}
+	return nil
+}
+
+// loadForCheck reads the configuration of the argument, which may be standard input, or that of the flags.
+func loadForCheck(c *cli.Context) (*config.Config, []config.Fault, error) {
+	path := c.String("config")
+	switch {
+	case c.NArg() > 1:
+		return nil, nil, misuse(fmt.Errorf("unexpected argument %q", c.Args().Get(1)))
+	case c.NArg() == 1 && path != "":
+		return nil, nil, misuse(errors.New("check: want FILE or -c FILE, not both"))
+	case c.NArg() == 1:
+		path = c.Args().First()
+	}
+	if path == "" {
+		found, err := configPath(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		path = found
+	}
+	read := func() (*config.Config, []config.Fault, error) { return setup.Load(path) }
+	if path == "-" {
+		text, err := io.ReadAll(io.LimitReader(c.App.Reader, 2<<20)) // Parse refuses more than half of it
+		if err != nil {
+			return nil, nil, fmt.Errorf("standard input: %w", err)
+		}
+		read = func() (*config.Config, []config.Fault, error) { return setup.Parse("standard input", text) }
+	}
+	settled, warnings, err := read()
+	if err != nil {
+		return nil, nil, faulty(err)
+	}
+	return settled, warnings, nil
+}
+
+// shortfalls returns what this machine lacks for a configuration. The proxy may run on another machine.
+func shortfalls(settled *config.Config) []string {
+	all := []string{}
+	for _, err := range []error{setup.CheckMachine(settled), setup.CheckFiles(settled)} {
+		if err != nil {
+			all = append(all, err.Error())
+		}
+	}
+	for _, s := range setup.BufferShortfalls(settled, netio.GrantedBuffer) {
+		all = append(all, s.String())
+	}
+	return all
 }
 
 // explain describes, for each listener and protocol, how messages cross to the upstream and back.

@@ -80,3 +80,46 @@ func TestSourcesThatAreNotLocal(t *testing.T) {
 		t.Errorf("run: code %d\n%s", code, stderr)
 	}
 }
+
+// TestCheckTakesPathsAndInput checks a file by its path, standard input, and both at once. JSON has warnings, and
+// faults with their positions.
+func TestCheckTakesPathsAndInput(t *testing.T) {
+	good, bad := write(t, placed), write(t, "[[listener]]\n")
+	if code, stdout, stderr := tidegate(t, "check", good, "--quiet"); code != 0 || stdout != "" {
+		t.Errorf("quiet: code %d, says %q %q", code, stdout, stderr)
+	}
+	if code, stdout, stderr := tidegate(t, "check", "--json", good); code != 0 ||
+		!strings.HasPrefix(stdout, `{"valid":true,"warnings":[],"machine":[`) {
+		t.Errorf("json: code %d, says %q %q", code, stdout, stderr)
+	}
+	if code, stdout, stderr := tidegate(t, "check", "--json", bad); code != 2 || stdout != "" ||
+		!strings.Contains(stderr, `"line":1,"column":3,"key":"listener[0].address","want":"ip:port`) {
+		t.Errorf("faults as json: code %d, says %q %q", code, stdout, stderr)
+	}
+	if code, _, stderr := tidegate(t, "check", good, "-c", bad); code != 2 || !strings.Contains(stderr, "not both") {
+		t.Errorf("two files: code %d, says %q", code, stderr)
+	}
+	app := newApp(exampleConfig)
+	var out, errs strings.Builder
+	app.Reader, app.Writer, app.ErrWriter = strings.NewReader(placed), &out, &errs
+	if err := app.Run([]string{"tidegate", "check", "-"}); err != nil || !strings.Contains(out.String(), "is valid") {
+		t.Errorf("standard input: %v, says %q %q", err, out.String(), errs.String())
+	}
+}
+
+// TestCheckWarns warns of a hold that Minecraft cannot use.
+func TestCheckWarns(t *testing.T) {
+	path := write(t, bridgeConfig("127.0.0.1:1"))
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := strings.Replace(string(text), `ordered = "fast"`, "ordered = \"fast\"\nfailover = \"hold\"", 1)
+	if err := os.WriteFile(path, []byte(held), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, stderr := tidegate(t, "check", path)
+	if want := `route[0].failover = "hold": want "disconnect" for Minecraft`; !strings.Contains(stderr, want) {
+		t.Errorf("says %s, want %s", stderr, want)
+	}
+}

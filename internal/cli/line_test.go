@@ -49,7 +49,7 @@ func eachCommand(commands []*cli.Command, path string, do func(path string, c *c
 // noJSON names the commands without --json, with the reason.
 var noJSON = map[string]string{
 	"run": "its log is JSON", "init": "prints TOML", "completion": "prints a script", "man": "prints a page",
-	"check": "its own piece", "demo": "its own piece",
+	"demo": "its summary is a table",
 	"help": "explains commands", "metrics": "prints the format of Prometheus",
 }
 

@@ -1,6 +1,11 @@
 package config
 
-import "path/filepath"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
 
 // Access is a rule about the addresses of players.
 type Access struct {
@@ -58,11 +63,34 @@ func (v *validator) access() {
 		}
 		v.scope(path, a.Listeners)
 		for j, file := range a.Files {
-			if file == "" {
-				v.fault(item(child(path, "files"), j), file, "the path of a file with a prefix on each line")
-			}
+			v.file(item(child(path, "files"), j), file, "the path of a file with a prefix on each line")
 		}
 		v.accessDatabases(path, a)
+	}
+}
+
+// file reports a file that cannot be read.
+func (v *validator) file(key, file, want string) {
+	info, err := os.Stat(v.Path(file))
+	switch {
+	case file == "":
+		v.fault(key, file, want)
+	case errors.Is(err, fs.ErrNotExist):
+		v.fault(key, file, want+"; "+v.Path(file)+" does not exist")
+	case err != nil:
+		v.fault(key, file, want+"; "+err.Error())
+	case info.IsDir():
+		v.fault(key, file, want+"; "+v.Path(file)+" is a folder")
+	}
+}
+
+// geo checks that the databases exist.
+func (v *validator) geo() {
+	if v.Geo.CountryFile != "" {
+		v.file("geo.country_file", v.Geo.CountryFile, "the path of a MaxMind database of countries")
+	}
+	if v.Geo.NetworkFile != "" {
+		v.file("geo.network_file", v.Geo.NetworkFile, "the path of a MaxMind database of networks (ASN)")
 	}
 }
 

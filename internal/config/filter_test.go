@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -11,6 +12,12 @@ import (
 func with(more string) []byte { return []byte(valid + "\n" + more) }
 
 func TestAccessRules(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, file := range []string{"a", "c", "n"} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	geo := "[geo]\ncountry_file = \"c\"\nnetwork_file = \"n\"\n"
 	for _, row := range []struct{ name, more, want string }{
 		{"good", geo + "[[access]]\nname = \"x\"\nverdict = \"drop\"\nlisteners = [\"public\"]\n" +

@@ -18,7 +18,11 @@ func (l *Listener) setDefaults() { *l = Listener{Transport: UDP, ProxyProtocolFr
 // listeners checks the listeners, and that no two of them receive the same datagrams.
 func (v *validator) listeners() {
 	if len(v.Listeners) == 0 {
-		v.fault("listener", nil, "at least one [[listener]] table")
+		want := "at least one [[listener]] table"
+		if len(v.Routes)+len(v.Upstreams) == 0 {
+			want += ", with a [[route]] and an [[upstream]]"
+		}
+		v.fault("listener", nil, want)
 	}
 	for i, l := range v.Listeners {
 		path := item("listener", i)

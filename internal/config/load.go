@@ -94,6 +94,9 @@ func parse(text []byte) (map[string]any, *Fault) {
 	if err == nil {
 		return tables, nil
 	}
+	if other := otherFormat(text); other != "" {
+		return nil, &Fault{Line: 1, Column: 1, Want: other}
+	}
 	fault := &Fault{Line: 1, Column: 1, Want: "valid TOML: " + strings.TrimPrefix(err.Error(), "toml: ")}
 	var syntax *toml.DecodeError
 	if errors.As(err, &syntax) {

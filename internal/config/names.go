@@ -3,8 +3,10 @@ package config
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"tidegate/internal/protocols"
+	"tidegate/internal/words"
 )
 
 // maxName is the length in bytes of the longest name. Names become metric labels and log fields.
@@ -24,11 +26,14 @@ func (v *validator) names(list string, names []string) {
 
 // reference checks that name is one of the names of a list of tables. It reports nothing if those names have faults.
 func (v *validator) reference(key, name, list string, names []string) {
-	if slices.Contains(names, name) || v.suppressed[list] {
+	if name != "" && slices.Contains(names, name) || v.suppressed[list] {
 		return
 	}
+	if name != "" && slices.ContainsFunc(names, func(name string) bool { return name == "" }) {
+		return // one of the tables without a name may be meant
+	}
 	for i := range names {
-		if v.suppressed[child(item(list, i), "name")] {
+		if name != "" && v.suppressed[child(item(list, i), "name")] {
 			return
 		}
 	}
@@ -56,7 +61,14 @@ func (v *validator) protocol(key, name string, able func(Traits) bool) {
 		return
 	}
 	slices.Sort(names)
-	v.fault(key, name, either(names))
+	want := either(names)
+	versions := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !strings.HasPrefix(n, name+"-") })
+	if near, ok := words.Nearest(name, names); len(versions) > 1 {
+		want = "one of its versions: " + either(versions)
+	} else if ok {
+		want = fmt.Sprintf("a known protocol; did you mean %q?", near)
+	}
+	v.fault(key, name, want)
 }
 
 // where returns a table's path and line, for references to it.

@@ -161,7 +161,7 @@ func TestSyntaxErrorStandsAlone(t *testing.T) {
 
 func TestFileWithoutListener(t *testing.T) {
 	_, _, err := Parse("t.toml", nil, known)
-	check(t, err, "t.toml:1:1: listener: want at least one [[listener]] table")
+	check(t, err, "t.toml:1:1: listener: want at least one [[listener]] table, with a [[route]] and an [[upstream]]")
 }
 
 func TestLargestFileIsRead(t *testing.T) {
@@ -235,7 +235,7 @@ tidegate.toml:9:12: route[0].upstream = "moon": want the name of one of the [[up
 func TestValidateWithoutFile(t *testing.T) {
 	c := Default()
 	_, err := c.Validate(known)
-	check(t, err, "listener: want at least one [[listener]] table")
+	check(t, err, "listener: want at least one [[listener]] table, with a [[route]] and an [[upstream]]")
 
 	at := AddressOf(netip.MustParseAddrPort("127.0.0.1:7777"))
 	c.Listeners = []Listener{

@@ -1,5 +1,7 @@
 package config
 
+import "slices"
+
 // Route connects listeners to an upstream and configures the bridge between their protocols.
 type Route struct {
 	Name         string     `toml:"name"`
@@ -113,6 +115,15 @@ const (
 	maxPacketID = 254  // leaves room for the next byte, which marks messages without an ID
 )
 
+// holdsBedrock warns of a hold that Minecraft's sessions cannot use.
+func (v *validator) holdsBedrock(path string, r Route) {
+	i := slices.IndexFunc(v.Upstreams, func(u Upstream) bool { return u.Name == r.Upstream })
+	if r.Failover == FailoverHold && i >= 0 && v.Upstreams[i].Protocol == "bedrock" {
+		v.warn(child(path, "failover"), r.Failover, `"disconnect" for Minecraft: its session cannot go on at another `+
+			`server, also not by a transfer; other games on RakNet can`)
+	}
+}
+
 // routes checks each route by itself. bridges checks its two protocols together.
 func (v *validator) routes() {
 	for i, r := range v.Routes {
@@ -122,5 +133,6 @@ func (v *validator) routes() {
 		within(v.report, child(path, "queue"), r.Queue, 16*KiB, GiB)
 		v.pong(path, r)
 		v.failover(path, r)
+		v.holdsBedrock(path, r)
 	}
 }

@@ -61,6 +61,7 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v.routes()
 	v.upstreams()
 	v.access()
+	v.geo()
 	v.filters()
 	v.bridges()
 	v.unused()

@@ -14,7 +14,17 @@ import (
 
 // Load reads a configuration file and checks it for this machine.
 func Load(path string) (c *config.Config, warnings []config.Fault, err error) {
-	if c, warnings, err = config.Load(path, Traits()); err != nil {
+	return checkHere(config.Load(path, Traits()))
+}
+
+// Parse is Load for a text in memory. name is the file name in faults.
+func Parse(name string, text []byte) (c *config.Config, warnings []config.Fault, err error) {
+	return checkHere(config.Parse(name, text, Traits()))
+}
+
+// checkHere checks a configuration for this machine.
+func checkHere(c *config.Config, warnings []config.Fault, err error) (*config.Config, []config.Fault, error) {
+	if err != nil {
 		return nil, nil, err
 	}
 	if err := c.CheckSelfForwarding(ownAddresses()); err != nil {

@@ -22,6 +22,21 @@ func CheckMachine(c *config.Config) error {
 	return errors.Join(append(errs, checkTransparent(c))...)
 }
 
+// spareFiles are the descriptors that the process needs beside those of its sessions.
+const spareFiles = 64
+
+// CheckFiles returns an error if this process may not open a descriptor for each session.
+func CheckFiles(c *config.Config) error { return filesFor(c, fileLimit()) }
+
+func filesFor(c *config.Config, limit uint64) error {
+	need := uint64(c.Limits.Sessions) + spareFiles
+	if limit == 0 || need <= limit {
+		return nil
+	}
+	return fmt.Errorf("limits.sessions = %d needs %d descriptors, but this process may open only %d: raise ulimit -n "+
+		"(LimitNOFILE= of systemd)", c.Limits.Sessions, need, limit)
+}
+
 // BufferShortfall is a kernel receive buffer that is smaller than configured.
 type BufferShortfall struct {
 	Key          string // for example `loop.receive_buffer`, or `upstream "games": receive_buffer`

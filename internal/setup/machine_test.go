@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	"tidegate/internal/config"
@@ -49,5 +50,17 @@ func TestBufferShortfalls(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestDescriptorsForSessions compares limits.sessions with the descriptors of the process.
+func TestDescriptorsForSessions(t *testing.T) {
+	c := config.Default()
+	c.Limits.Sessions = 1000
+	for limit, want := range map[uint64]string{0: "", 1064: "", 1063: "limits.sessions = 1000 needs 1064 descriptors"} {
+		err := filesFor(c, limit)
+		if (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%d descriptors: %v, want %q", limit, err, want)
+		}
 	}
 }

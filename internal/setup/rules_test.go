@@ -86,7 +86,8 @@ func TestRulesOfTheConfiguration(t *testing.T) {
 // TestRulesNameEveryFileThatIsWrong checks that the error lists all unusable files at once.
 func TestRulesNameEveryFileThatIsWrong(t *testing.T) {
 	c, dir := ruled(t, map[string][]byte{
-		"networks.mmdb": []byte("not a database"), "friends.txt": []byte("203.0.113.9\nfriend\n"),
+		"countries.mmdb": []byte("nor this"),
+		"networks.mmdb":  []byte("not a database"), "friends.txt": []byte("203.0.113.9\nfriend\n"),
 	})
 	_, err := Rules(c)
 	for _, want := range []string{

@@ -1,0 +1,15 @@
+//go:build unix
+
+package setup
+
+import "syscall"
+
+// fileLimit returns the number of descriptors that this process may open; 0 means that it is unknown. Go has raised
+// the soft limit to the hard one already.
+func fileLimit() uint64 {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return uint64(limit.Max)
+}
