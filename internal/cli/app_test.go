@@ -457,3 +457,15 @@ func TestPing(t *testing.T) {
 		t.Errorf("ping of a silent port: code %d, says %q", code, stderr)
 	}
 }
+
+// TestPingLeavesNoDrops pings a listener that speaks RakNet only. It drops nothing, so its log has no warning.
+func TestPingLeavesNoDrops(t *testing.T) {
+	p := startProcess(t, strings.Replace(bridgeConfig("127.0.0.1:1"), `["bedrock", "riptide-2.2"]`, `["bedrock"]`, 1))
+	if code, _, stderr := tidegate(t, "ping", p.addr); code != 0 {
+		t.Fatal(stderr)
+	}
+	if code, stdout, _ := tidegate(t, "why", "127.0.0.1", "--json", "-c", p.file); code != 0 ||
+		!strings.Contains(stdout, `"drops":[]`) {
+		t.Errorf("code %d, says %s", code, stdout)
+	}
+}

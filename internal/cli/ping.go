@@ -45,7 +45,11 @@ func pingCommand() *cli.Command {
 			if _, _, err := net.SplitHostPort(c.Args().First()); err != nil {
 				return misuse(fmt.Errorf(`%q: want HOST:PORT, for example "127.0.0.1:7777"`, c.Args().First()))
 			}
-			found, err := ping(c.Context, c.Args().First(), pings, durationOf(c, "timeout"))
+			answers := len(pings)
+			if c.String("protocol") == "any" {
+				answers = 1
+			}
+			found, err := ping(c.Context, c.Args().First(), pings, answers, durationOf(c, "timeout"))
 			for _, a := range found {
 				if err := a.print(c); err != nil {
 					return err
@@ -105,8 +109,8 @@ func ifSilent(p probe) probe {
 // together is the time to wait for further answers after the first one: a port may speak several protocols.
 const together = decisionTime + 100*time.Millisecond
 
-// ping runs several probes at once and returns their answers in the order of the protocols' names.
-func ping(ctx context.Context, address string, pings []probe, timeout time.Duration) ([]answer, error) {
+// ping runs several probes at once until a number of answers has come. They are in the order of the protocols' names.
+func ping(ctx context.Context, address string, pings []probe, want int, timeout time.Duration) ([]answer, error) {
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	to, err := resolve(asking, address)
@@ -122,7 +126,7 @@ func ping(ctx context.Context, address string, pings []probe, timeout time.Durat
 	}
 	var found []answer
 	over := asking.Done()
-	for len(found) < len(pings) {
+	for len(found) < want {
 		select {
 		case a := <-answers:
 			if a.refused && len(found) == 0 {
