@@ -49,7 +49,7 @@ func pingCommand() *cli.Command {
 			if c.String("protocol") == "any" {
 				answers = 1
 			}
-			found, err := ping(c.Context, c.Args().First(), pings, answers, durationOf(c, "timeout"))
+			found, err := pingFor(c.Context, c.Args().First(), pings, answers, durationOf(c, "timeout"))
 			for _, a := range found {
 				if err := a.print(c); err != nil {
 					return err
@@ -109,8 +109,13 @@ func ifSilent(p probe) probe {
 // together is the time to wait for further answers after the first one: a port may speak several protocols.
 const together = decisionTime + 100*time.Millisecond
 
-// ping runs several probes at once until a number of answers has come. They are in the order of the protocols' names.
-func ping(ctx context.Context, address string, pings []probe, want int, timeout time.Duration) ([]answer, error) {
+// ping runs several probes at once and waits for the answers of all.
+func ping(ctx context.Context, address string, pings []probe, timeout time.Duration) ([]answer, error) {
+	return pingFor(ctx, address, pings, len(pings), timeout)
+}
+
+// pingFor runs several probes at once until a number of answers has come. It sorts them by the protocols' names.
+func pingFor(ctx context.Context, address string, pings []probe, want int, timeout time.Duration) ([]answer, error) {
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	to, err := resolve(asking, address)

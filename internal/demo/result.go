@@ -117,6 +117,9 @@ func (r *Result) Summary() string {
 	line("%-12s %10d %10d %10d %10d", "reliable",
 		r.Reliable.Sent, r.Reliable.Returned, r.Reliable.Missing, r.Reliable.Duplicated)
 	line("%-12s %10d %10d", "unreliable", r.Unreliable.Sent, r.Unreliable.Returned)
+	if r.Unreliable.Returned < r.Unreliable.Sent {
+		line("%-12s late or lost ones are dropped by their receiver; no protocol promises them", "")
+	}
 	line("%-12s %d of both kinds", "changed", r.Changed)
 	line("%-12s %s", "promise", r.Pair.Promise().sentence())
 	line("%-12s p50 %s, p99 %s, from client to server and back", "round trip", roundTrip(r.RTT50), roundTrip(r.RTT99))

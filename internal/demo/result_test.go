@@ -27,6 +27,7 @@ func TestSummary(t *testing.T) {
 messages           sent   returned    missing duplicated
 reliable            800        800          0          0
 unreliable          800        721
+             late or lost ones are dropped by their receiver; no protocol promises them
 changed      0 of both kinds
 promise      exactly once: each reliable message is answered, once and unchanged
 round trip   p50 1.2 ms, p99 103.4 ms, from client to server and back
@@ -99,6 +100,17 @@ func TestEveryFaultFails(t *testing.T) {
 		r.Heard = 3
 		if !r.OK() {
 			t.Error("a goodbye lost by the link fails the demo")
+		}
+	}
+}
+
+// TestMissingUnreliableMessagesAreExplained: a reader of the summary must not take them for a fault of the proxy.
+func TestMissingUnreliableMessagesAreExplained(t *testing.T) {
+	const why = "no protocol promises them"
+	for returned, want := range map[uint64]bool{800: true, 801: false} {
+		r := Result{Pair: MainPair(), Unreliable: Exchange{Sent: 801, Returned: returned}}
+		if got := strings.Contains(r.Summary(), why); got != want {
+			t.Errorf("%d of 801 returned: explained %v", returned, got)
 		}
 	}
 }
