@@ -191,7 +191,7 @@ func (s *Server) startKernel() {
 	for _, state := range s.shieldInterfaces() {
 		line = line.Str("xdp_"+state.name, state.String())
 	}
-	line.Str("filter", filter).Str("forward", inKernel(k.NoFlows)).Msg("the kernel's help")
+	line.Str("filter", filter).Str("forward", inKernel(k.NoFlows)).Msg("kernel offload")
 }
 
 // shieldLoops calls shieldLoop for all loops, before they run.

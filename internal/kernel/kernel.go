@@ -1,7 +1,7 @@
 // Package kernel holds the error for work that the operating system's kernel cannot take over. Its subpackages do that
 // work: shield drops hostile datagrams in the kernel, flow forwards datagrams of relayed sessions there.
 //
-// Nothing depends on the kernel's help. A caller that gets an Unavailable does the work in user space.
+// Nothing depends on kernel offload. A caller that gets an Unavailable does the work in user space.
 package kernel
 
 import (
