@@ -42,7 +42,6 @@ func TestDecodeMisuse(t *testing.T) {
 	}{
 		{nil, 2, "want one FILE"},
 		{[]string{handshake, handshake}, 2, "want one FILE"},
-		{[]string{handshake, "--json"}, 2, "flags come before FILE"},
 		{[]string{"-p", "smtp", handshake}, 2, `--protocol "smtp": want raknet, `},
 		{[]string{"--port", "0", handshake}, 2, "--port 0: want 1 to 65535"},
 		{[]string{"--port", "65536", handshake}, 2, "--port 65536: want 1 to 65535"},
