@@ -136,7 +136,7 @@ func testLimits(t *testing.T) {
 	}
 	rate := `tidegate_dropped_total{listener="public",reason="rate"}`
 	s.until(t, "limited", func() bool {
-		for range 100 {
+		for range 1000 { // more than the burst, however slow the question behind is
 			s.send(t, c, codec.Message{Payload: []byte("move"), ID: 2})
 			s.Flush()
 		}
