@@ -21,7 +21,7 @@ func checkSavedFields(t tb, c *Config) {
 	lost := make(map[string]bool)
 	twin := *c
 	twin.twins = true
-	simulateSeeds(t, saveSeeds, func(r *report, seed uint64) {
+	simulateSeeds(t, numberOfSaveSeeds(), func(r *report, seed uint64) {
 		twin.fields = &fieldCheck{rng: rand.New(rand.NewPCG(seed, 4)), lost: lost, derived: c.Derived}
 		trafficPair(r, &twin, weather{net: foul.net, excuse: true}, c.New, c.modes, seed)
 	})
