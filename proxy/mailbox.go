@@ -12,6 +12,7 @@ import (
 // ErrStopped reports that the proxy, or a part of it, no longer runs.
 var ErrStopped = errors.New("the proxy has stopped")
 
+// ErrEnded reports that a change came too late, since the proxy is ending.
 var ErrEnded = errors.New("the proxy is ending")
 
 // post makes the loop call f on its own goroutine, between batches. It returns false if the loop has ended. It is

@@ -63,7 +63,7 @@ func (s *server) Save(now time.Time, b []byte) []byte {
 
 // Save implements codec.Conn.
 func (c *client) Save(now time.Time, b []byte) []byte {
-	v := c.link.save(now)
+	v := c.save(now)
 	g := &c.gather
 	v.Client = &savedClient{
 		Hellos: c.hellos, NextHello: record.MomentOf(now, c.nextHello), HelloDue: c.helloDue, PongDue: c.pongDue,

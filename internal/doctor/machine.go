@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"os"
@@ -43,6 +42,3 @@ func tryListen(network string, addr netip.AddrPort) error {
 	}
 	return l.Close()
 }
-
-// errUnsupported says that this system cannot answer.
-var errUnsupported = errors.New("not supported on this system")
