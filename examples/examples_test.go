@@ -60,6 +60,9 @@ var performances = map[string]func(t *testing.T){
 
 // TestTraffic runs every example in front of game servers, with clients.
 func TestTraffic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector does not see the processes")
+	}
 	for _, name := range all(t) {
 		t.Run(name, func(t *testing.T) {
 			if test := performances[name]; test != nil {

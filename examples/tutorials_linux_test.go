@@ -17,6 +17,9 @@ import (
 // that the page shows, runs every command in order, and plays. Game servers are at the addresses that the page names,
 // in a network of the test's own.
 func TestPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector does not see the processes")
+	}
 	for _, page := range pages(t) {
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			r := newReader(t)

@@ -45,8 +45,9 @@ func (Library) Choices() []string {
 }
 
 // Packets returns the largest number of datagrams in MaxPacketsPer from one address to one server; 0 means unbounded.
-// Cloudburst blocks an address beyond 120 in 10 ms, and RakLib beyond 200. Datagrams that leave within 10 ms may
-// arrive within less, so the bounds are lower. Sessions with addresses of their own need none.
+// Cloudburst blocks an address beyond 120 in 10 ms, and RakLib beyond 200. A server that is late reads the datagrams of
+// several spans at once, so the bounds are a third: with half, a real Cloudburst server blocked us. Sessions with
+// addresses of their own need none.
 func (u *Upstream) Packets() int {
 	switch {
 	case u.MaxPackets > 0:
@@ -54,9 +55,9 @@ func (u *Upstream) Packets() int {
 	case u.Transport == TCP, u.Transparent, u.SourcePrefix != "":
 		return 0
 	case u.Library == CloudburstLibrary, u.Library == AnyLibrary && u.Protocol == "bedrock":
-		return 90
+		return 40
 	case u.Library == RakLibLibrary:
-		return 150
+		return 65
 	}
 	return 0
 }

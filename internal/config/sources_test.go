@@ -113,11 +113,11 @@ func TestPackets(t *testing.T) {
 		upstream Upstream
 		want     int
 	}{
-		{Upstream{Protocol: "bedrock", Library: AnyLibrary}, 90},
+		{Upstream{Protocol: "bedrock", Library: AnyLibrary}, 40},
 		{Upstream{Protocol: "raknet", Library: AnyLibrary}, 0},
 		{Upstream{Protocol: "riptide-2.2", Library: AnyLibrary}, 0},
-		{Upstream{Protocol: "bedrock", Library: RakLibLibrary}, 150},
-		{Upstream{Protocol: "any", Library: CloudburstLibrary}, 90},
+		{Upstream{Protocol: "bedrock", Library: RakLibLibrary}, 65},
+		{Upstream{Protocol: "any", Library: CloudburstLibrary}, 40},
 		{Upstream{Protocol: "bedrock", Library: GoRakNetLibrary}, 0},
 		{Upstream{Protocol: "bedrock", Library: StockLibrary}, 0},
 		{Upstream{Protocol: "bedrock", Library: GoRakNetLibrary, MaxPackets: 7}, 7},
