@@ -62,7 +62,7 @@ var (
 		{"$XDG_RUNTIME_DIR/tidegate/admin.sock", "The same for a proxy that a user runs."},
 	}
 	banFiles   = []fact{{"bans.jsonl", "The bans, in the folder of the configuration (bans.file)."}}
-	noFiles    = []fact{{"none", "The command reads and writes no file, except those that its arguments name."}}
+	noFiles    = []fact{{"none", "The command reads and writes only files that its arguments name."}}
 	adminUsers = []string{
 		"capture", "drain", "health", "metrics", "reload", "sessions", "top", "upgrade", "upstreams", "why",
 	}
