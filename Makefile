@@ -1,8 +1,10 @@
 GO ?= go
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@latest
+BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 20s
 SMOKETIME ?= 14s
+FOR ?= 1m
+RACED ?= $$($(GO) list ./... | grep -v /codec)
 HELM ?= $(GO) run helm.sh/helm/v3/cmd/helm@v3.18.4
 HUGO ?= CGO_ENABLED=0 $(GO) run github.com/gohugoio/hugo@v0.163.3
 VERSION ?= $(shell sed -n 's/^var Release = "\(.*\)"/\1/p' internal/daemon/version.go)
@@ -10,7 +12,7 @@ PLATFORMS ?= linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,win
 BENCH ?= .
 BENCHCOUNT ?= 6
 
-.PHONY: help build test race fuzz fuzz-smoke bench bench-flood bench-compare bench-peers lint check demo interop chaos release release-check image chart site
+.PHONY: help build test race fuzz fuzz-smoke simulate simulate-mutants codec-mutants bench bench-flood bench-compare bench-peers lint check demo interop pictures chaos soak release release-check image chart site recording
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -22,8 +24,9 @@ test: ## run all tests
 	$(GO) test ./...
 	$(GO) test -tags flood -run Flood ./internal/cli
 
-race: ## run all tests under the race detector, shuffled; fewer seeds
-	$(GO) test -race -short -shuffle on ./...
+# Codecs have no goroutines, and tests in virtual time have one. Most parallel tests wait: so more than the cores.
+race: ## run the tests of concurrent code under the race detector, shuffled
+	$(GO) test -race -short -shuffle on -parallel 4 $(RACED)
 
 # Fuzzes target $(2) of folder $(1) for time $(3), and prints how long and how many inputs. Go keeps an input that fails
 # in testdata. Without a bound, the search for a shorter form of each new input takes most of the time.
@@ -37,11 +40,34 @@ fuzz: ## run every fuzz target for FUZZTIME each, and print the number of inputs
 		done; \
 	done
 
-fuzz-smoke: ## fuzz whole connections and the Relay for SMOKETIME each
-	@set -e; $(call fuzz,internal/protocols,FuzzServerSide,$(SMOKETIME))
-	@set -e; $(call fuzz,internal/protocols,FuzzClientSide,$(SMOKETIME))
-	@set -e; $(call fuzz,internal/protocols,FuzzForged,$(SMOKETIME))
-	@set -e; $(call fuzz,proxy,FuzzRelay,$(SMOKETIME))
+# Fuzzes target $(2) of folder $(1) for SMOKETIME, from its seeds alone: replaying the inputs that Go has kept from
+# earlier runs takes longer than that. It fails below $(3) inputs. The folder's program is built once, by built.
+smoke = (cd "$(1)" && "$$dir/$(subst /,-,$(1)).test" -test.run '^$$' -test.fuzz '^$(2)$$' -test.fuzztime $(SMOKETIME) \
+		-test.fuzzminimizetime 20x -test.fuzzcachedir "$$dir/cache") > "$$dir/out" 2>&1 || { cat "$$dir/out"; exit 1; }; \
+	last=$$(grep -o 'elapsed: .*execs: [0-9]*.*' "$$dir/out" | tail -1); echo "$(1) $(2): $$last"; \
+	n=$$(echo "$$last" | sed 's/.*execs: \([0-9]*\).*/\1/'); \
+	test "$${n:-0}" -ge $(3) || { echo "want at least $(3) inputs"; exit 1; }
+built = $(GO) test -c -fuzz . -o "$$dir/$(subst /,-,$(1)).test" ./$(1)
+
+fuzz-smoke: ## fuzz whole connections, decode and the Relay for SMOKETIME each
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	$(call built,internal/protocols); \
+	$(call built,proxy); \
+	$(call smoke,internal/protocols,FuzzServerSide,2000); \
+	$(call smoke,internal/protocols,FuzzClientSide,2000); \
+	$(call smoke,internal/protocols,FuzzForged,2500); \
+	$(call smoke,internal/protocols,FuzzDescribe,2000); \
+	$(call smoke,proxy,FuzzRelay,200)
+
+simulate: ## play games in virtual time for FOR=1m or GAMES=1000, fresh ones or from SEED=n; shortens one that fails
+	$(GO) test ./proxy -count 1 -timeout 24h -v -run '^TestSimulate$$' \
+		$(if $(GAMES),-games $(GAMES),-simulate $(FOR)) $(if $(SEED),-seed $(SEED))
+
+simulate-mutants: ## plant faults in the code, one after the other; the simulation must find each
+	$(GO) test ./proxy -count 1 -timeout 3h -v -run '^TestMutants$$' -mutants $(FOR)
+
+codec-mutants: ## plant faults in a codec, one after the other; what any codec runs must find each
+	$(GO) test ./codec/enet -count 1 -timeout 1h -v -run '^TestMutants$$' -mutants
 
 bench: ## run the benchmarks; BENCH=pattern, result in bench-new.txt
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./... | tee bench-new.txt
@@ -94,18 +120,27 @@ check: lint test race ## what must pass before a change is handed in
 demo: ## show the main job
 	$(GO) run . demo
 
-interop: ## talk to real independent peers; needs Python, Node, Java with Maven, Rust and Debian
+interop: ## talk to real independent peers; needs Python, Node, Java with Maven, Rust, Debian and Chromium
 	$(GO) test -tags interop -count 1 -parallel 4 ./interop/...
+
+pictures: build recording ## take the picture of the dashboard for the documentation; needs Chromium
+	@dir=$$(mktemp -d) && (cd interop/peers/dashboard && TIDEGATE=$(CURDIR)/tidegate SHOTS=$$dir $(GO) test -count 1 .) \
+		&& cp $$dir/now-light-1280.png docs/pictures/dashboard.png && echo "screenshots of all pages: $$dir"
 
 chaos: ## break the real binary and its surroundings, and print a table; needs the same, and util-linux
 	$(GO) test -tags 'interop chaos' -count 1 -timeout 20m -v -run '^TestChaos$$' ./interop
 
+soak: ## play for FOR=1h with players that come and go; nothing may grow or be lost; HOSTILE=1 adds hostile senders
+	$(GO) test -tags 'interop soak' -count 1 -timeout 24h -v -run '^Test(Soak|Trend)$$' ./interop -soak $(FOR) \
+		$(if $(HOSTILE),-hostile)
+
 release: ## build archives, packages, lists of components, licences and checksums into dist/
 	$(GO) run ./packaging/release -platforms $(PLATFORMS)
 
-release-check: ## build the release twice, in two folders, and compare every byte
-	$(GO) run ./packaging/release -platforms $(PLATFORMS)
-	@set -e; twin=$$(mktemp -d); git clone -q . $$twin; \
+release-check: ## build the release of this commit twice, in two folders, and compare every byte
+	@test -z "$$(git status --porcelain)" || { echo "commit first: the second build has only committed files"; exit 1; }
+	@set -e; at=$$(git rev-parse HEAD); $(GO) run ./packaging/release -platforms $(PLATFORMS); \
+		twin=$$(mktemp -d); git clone -q . $$twin; git -C $$twin checkout -q $$at; \
 		(cd $$twin && $(GO) run ./packaging/release -platforms $(PLATFORMS)); \
 		diff dist/SHA256SUMS $$twin/dist/SHA256SUMS && echo "both are the same"; rm -rf $$twin
 
@@ -115,7 +150,17 @@ image: ## build the container image for both architectures; needs Docker with bu
 
 chart: ## check the Helm chart
 	$(HELM) lint packaging/helm/tidegate --set admin.token=0123456789abcdef
-	$(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,udpRoute.enabled=true,podMonitor.enabled=true
+	$(HELM) template games packaging/helm/tidegate \
+		--set admin.token=0123456789abcdef,udpRoute.enabled=true,podMonitor.enabled=true \
+		--set replicas=2,podDisruptionBudget.enabled=true \
+		--set 'topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=kubernetes.io/hostname'
+	! $(HELM) template games packaging/helm/tidegate --set admin.token=short 2>/dev/null
+	! $(HELM) template games packaging/helm/tidegate --set admin.token=0123456789abcdef,replica=2 2>/dev/null
+
+recording: build ## record the demo in docs/pictures/demo.svg; installs termtosvg in a folder of its own
+	python3 -m venv dist/termtosvg && dist/termtosvg/bin/pip -q install termtosvg==1.1.0
+	script -qec "dist/termtosvg/bin/termtosvg docs/pictures/demo.svg -g 80x30 -t window_frame -m 200 -M 1500 -D 4000 \
+		-c packaging/pictures/demo.sh" /dev/null
 
 site: ## make the documentation's site in dist/site, and check its links; the first time compiles Hugo for minutes
 	$(HUGO) --source packaging/site --destination $(CURDIR)/dist/site --cleanDestinationDir

@@ -114,7 +114,7 @@ var (
 	messageCell = regexp.MustCompile("(?m)^\\| (`[^|]+`) \\|")
 )
 
-// TestLogMessagesExist checks that the program logs each message that docs/operations.md explains.
+// TestLogMessagesExist checks that the program logs each message that docs/operate/log.md explains.
 func TestLogMessagesExist(t *testing.T) {
 	logged := make(map[string]bool)
 	for _, folder := range []string{"internal", "proxy"} {
@@ -132,18 +132,18 @@ func TestLogMessagesExist(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page, err := os.ReadFile("docs/operations.md")
+	page, err := os.ReadFile("docs/operate/log.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(page), "\n## What the log says\n")
+	_, table, _ := strings.Cut(string(page), "# What the log says\n")
 	table, _, _ = strings.Cut(table, "\n#")
 	explained := 0
 	for _, row := range messageCell.FindAllStringSubmatch(table, -1) {
 		for _, message := range codeNames(row[1]) {
 			explained++
 			if !logged[message] {
-				t.Errorf("docs/operations.md explains the log message %q, which no code logs", message)
+				t.Errorf("docs/operate/log.md explains the log message %q, which no code logs", message)
 			}
 		}
 	}
@@ -163,4 +163,86 @@ func anchors(text string) map[string]bool {
 		found[slug] = true
 	}
 	return found
+}
+
+// longPage is the number of words above which a page for users needs a table of contents near its top.
+const longPage = 600
+
+// TestLongPagesHaveContents checks that a long page for users links to its own parts before it goes into them.
+func TestLongPagesHaveContents(t *testing.T) {
+	pages, err := filepath.Glob("docs/*/*.md")
+	top, topErr := filepath.Glob("docs/*.md")
+	if err != nil || topErr != nil || len(pages) < 30 {
+		t.Fatal(len(pages), err, topErr)
+	}
+	for _, page := range append(pages, top...) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain := codeBlock.ReplaceAllString(string(text), "")
+		head, _, many := strings.Cut(plain, "\n## ")
+		if parts := strings.Count(plain, "\n## "); !many || parts < 3 || len(strings.Fields(plain)) < longPage {
+			continue
+		}
+		if own := strings.Count(head, "](#"); own < 3 {
+			t.Errorf("%s has %d words and links to %d of its parts above the first one", page, len(strings.Fields(plain)), own)
+		}
+	}
+}
+
+var (
+	namedTest = regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)`")
+	testFunc  = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9]*)\(`)
+)
+
+// TestNamedTestsExist: each test that a page of docs/ names is there.
+func TestNamedTestsExist(t *testing.T) {
+	known, named := make(map[string]bool), make(map[string]string) // a page, by test
+	err := filepath.WalkDir(".", func(file string, entry fs.DirEntry, err error) error {
+		isPage := strings.HasPrefix(filepath.ToSlash(file), "docs/") && path.Ext(file) == ".md"
+		if err != nil || entry.IsDir() || !isPage && !strings.HasSuffix(file, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		if isPage {
+			for _, found := range namedTest.FindAllStringSubmatch(string(text), -1) {
+				named[found[1]] = file
+			}
+			return err
+		}
+		for _, found := range testFunc.FindAllStringSubmatch(string(text), -1) {
+			known[found[1]] = true
+		}
+		return err
+	})
+	if err != nil || len(known) < 1000 || len(named) < 40 {
+		t.Fatalf("%d tests, %d named, %v", len(known), len(named), err)
+	}
+	for name, page := range named {
+		if !known[name] {
+			t.Errorf("%s: there is no %s", page, name)
+		}
+	}
+}
+
+// TestPictures checks that the pictures of the documentation are small and load nothing from other servers.
+func TestPictures(t *testing.T) {
+	pictures, err := filepath.Glob("docs/pictures/*.svg")
+	if err != nil || len(pictures) < 2 {
+		t.Fatal(pictures, err)
+	}
+	outside := regexp.MustCompile(`(?:href|src)="https?://|url\(["']?https?://|@import|<script`)
+	for _, picture := range pictures {
+		text, err := os.ReadFile(picture)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := outside.Find(text); found != nil {
+			t.Errorf("%s has %s", picture, found)
+		}
+		if len(text) > 200_000 {
+			t.Errorf("%s has %d bytes, want at most 200000", picture, len(text))
+		}
+	}
 }

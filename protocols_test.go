@@ -19,9 +19,9 @@ var mentions = []struct{ file, section string }{
 	{"docs/bridging.md", "## Delivery modes"},
 	{"docs/bridging.md", "## Envelopes"},
 	{"docs/bridging.md", "## Joining"},
-	{"docs/security.md", "### Before the game notices"},
-	{"docs/security.md", "## Proof"},
-	{"docs/security.md", "## Amplification"},
+	{"docs/security/new-clients.md", "### Before the game notices"},
+	{"docs/security/new-clients.md", "## Proof"},
+	{"docs/security/amplification.md", "## Three times"},
 	{"docs/interop.md", "## Who takes part"},
 }
 

@@ -158,6 +158,8 @@ type Stats struct {
 	// Held is the memory in bytes that the Conn keeps for its peer: messages with missing parts, messages that wait for
 	// an earlier one, and data of the handshake. It is 0 again when all of that has been completed or given up.
 	Held int
+	// Kept is the memory in bytes of other state of the peer's that lasts as long as the connection: a game's world.
+	Kept int
 }
 
 // Count counts a datagram that was read: as received if err is nil, else as dropped. It returns err.

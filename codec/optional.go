@@ -18,6 +18,7 @@ import (
 //  8. Throttler, before each Transmit round of an established Conn.
 //  9. Redialer, after each input of a dialed Conn that is not connected yet.
 //  10. Leaver, when a client comes back from another port of its host.
+//  11. Holder, right before Close.
 
 // PerLoop is a Protocol whose connections can share memory if a single loop has them all.
 type PerLoop interface {
@@ -117,6 +118,14 @@ type Redialer interface {
 	// Redial restarts the handshake. From now on the codec's datagrams leave from another address. from knows that
 	// address, as in Hello.
 	Redial(now time.Time, from Addresser)
+}
+
+// Holder is a Conn that can free the memory of Stats.Held and Stats.Kept at once.
+type Holder interface {
+	Conn
+	// Release gives up all memory that the Conn holds for its peer, and takes no more to hold. Messages of the peer are
+	// lost, so Close follows.
+	Release()
 }
 
 // Throttler is a Conn that can slow its peer down while the proxy's other side takes less than the peer sends.

@@ -46,6 +46,7 @@ var performances = map[string]func(t *testing.T){
 	"addresses.toml":     testAddresses,
 	"any-game.toml":      testRelay,
 	"attack.toml":        testAttack,
+	"disconnect.toml":    testDisconnect,
 	"failover.toml":      testFailover,
 	"ipv6.toml":          testIPv6,
 	"kernel.toml":        testRelay,
@@ -100,6 +101,22 @@ func testFailover(t *testing.T) {
 	s.talk(t, c, "and afterwards")
 	if c.Value.ended {
 		t.Error("the player was disconnected")
+	}
+}
+
+// testDisconnect kicks a player. The file of its session appears by itself, and the command saves the session, too.
+func testDisconnect(t *testing.T) {
+	s := perform(t, "disconnect.toml", "/var/lib/tidegate", ".")
+	s.join(t, "public", "riptide-2.2")
+	s.command(t, "sessions", "kick", "1")
+	s.await(t, "session saved")
+	if files, err := filepath.Glob(filepath.Join(s.dir, "tidegate-*-session-1-kicked.pcapng")); len(files) != 1 {
+		t.Errorf("files %q, %v", files, err)
+	}
+	s.command(t, "capture", "--last", "30s", "--session", "1", "-o", "1.pcapng")
+	out := s.command(t, "decode", "1.pcapng")
+	if !strings.Contains(out, "riptide-2.2") || !strings.Contains(out, "raknet") {
+		t.Errorf("decode says\n%s", out)
 	}
 }
 

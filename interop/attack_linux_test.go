@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tidegate/internal/testkit/rtypegame"
 )
 
 // attackTime says how long each attack takes: TIDEGATE_ATTACK, for example 10m, or a few seconds.
@@ -39,61 +41,97 @@ type siege struct {
 	attacks sync.WaitGroup
 	sent    atomic.Int64 // datagrams of the attackers
 	failed  int          // attempts to join
+	beat    *time.Ticker // of the honest players
+	peak    usage        // of the proxy
 }
+
+// usage is what a process has of its machine.
+type usage struct{ memory, descriptors int }
 
 // besieged lists the players: the library in C of ENet, RakNet's in Go, and Riptide's in Python.
 var besieged = []contender{goClient, pytideClients[0], libenetContender}
 
-// lull is how many messages an honest player of Riptide sends before it joins again: pytide ends after 14 single ones.
-const lull = 10
+const (
+	// lull is how many messages an honest player of Riptide sends before it joins again: pytide ends after 14 single ones.
+	lull       = 10
+	honestBeat = 60 * time.Millisecond // between two messages of honest players
+)
 
 // underAttack plays honest players while an attack runs. Each message must come back, and a last player must get in.
-func underAttack(t *testing.T, limits string, attack func(s *siege, rng *rand.Rand)) {
-	s := &siege{t: t, server: startGoServer(t)}
+func underAttack(t *testing.T, limits string, attack func(h *hostile)) {
+	s := &siege{t: t, server: startGoServer(t), beat: time.NewTicker(honestBeat)}
+	defer s.beat.Stop()
 	go func() {
 		for range s.server.events { // the players look at their echoes
 		}
 	}()
-	s.between = startTidegate(t, route{protocol: "bedrock", transport: udp, server: s.server.port, limits: limits})
+	game := newRTypeServer(t, rtypegame.Late)
+	to := route{protocol: "bedrock", transport: udp, server: s.server.port, limits: limits}
+	s.between = runTidegate(t, moreListeners(t, to, game.socket.LocalAddr().String()), 4)
 	go func() {
 		for range s.between.journal { // nothing here waits for the log
 		}
 	}()
-	before := s.memory()
+	before := s.usage()
+	stop := make(chan struct{})
+	packets := playRUDP(t, s.between.ports["packets"], stop)
+	world := &worldPlayer{server: game}
+	world.tend(t, s.between.ports["world"], stop)
 	players := make([]*peer, len(besieged))
 	for i, c := range besieged {
 		players[i] = s.join(c)
 	}
 	for i := range 2 {
-		s.attacks.Go(func() { attack(s, rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(i)))) })
+		s.attacks.Go(func() {
+			h := newHostile(s, rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(i))))
+			defer h.ticks.Stop()
+			attack(h)
+		})
 	}
-	end := time.Now().Add(attackTime(t))
-	rounds := 0
-	for ; time.Now().Before(end); rounds++ {
+	rounds := s.play(players)
+	s.echo(s.join(goClient), goClient, rounds)
+	world.check(t)
+	s.stop.Store(true)
+	s.attacks.Wait()
+	close(stop)
+	world.wait.Wait()
+	s.report(before, rounds*len(players), <-packets)
+}
+
+// play has the honest players send until the time is over, and returns how many rounds that were.
+func (s *siege) play(players []*peer) (rounds int) {
+	for end := time.Now().Add(attackTime(s.t)); time.Now().Before(end); rounds++ {
 		for i, c := range besieged {
 			if rounds%lull == lull-1 && c.language.ids {
-				players[i].order(t, order{Do: "leave"})
-				players[i].await(t, "disconnected")
+				players[i].order(s.t, order{Do: "leave"})
+				players[i].await(s.t, "disconnected")
 				_ = players[i].kill() // it has said goodbye
 				players[i] = s.join(c)
 			}
 			s.echo(players[i], c, rounds)
 		}
+		s.usage()
 	}
-	s.echo(s.join(goClient), goClient, rounds)
-	s.stop.Store(true)
-	s.attacks.Wait()
-	after := s.memory()
-	t.Logf("%d messages came back; %d attempts to join failed; %d hostile datagrams; %d MiB before, %d MiB after",
-		rounds*len(players), s.failed, s.sent.Load(), before>>20, after>>20)
-	if after > before+128<<20 {
-		t.Errorf("the proxy has grown from %d to %d MiB", before>>20, after>>20)
+	return rounds
+}
+
+func (s *siege) report(before usage, echoes int, p *rudpPlayer) {
+	after := s.usage()
+	s.t.Logf("%d messages came back; %d attempts to join failed; %d hostile datagrams", echoes, s.failed, s.sent.Load())
+	s.t.Logf("RUDP: %d messages came back, %d were lost, %d sessions ended", p.echoed, p.lost, p.ended)
+	s.t.Logf("memory: %d MiB before, at most %d, %d after; descriptors: %d, %d, %d", before.memory>>20, s.peak.memory>>20,
+		after.memory>>20, before.descriptors, s.peak.descriptors, after.descriptors)
+	if s.peak.memory > before.memory+128<<20 {
+		s.t.Errorf("the proxy has grown from %d to %d MiB", before.memory>>20, s.peak.memory>>20)
+	}
+	if p.echoed < int(attackTime(s.t)/rudpPause)/2 || p.lost > 5+p.echoed/100 {
+		s.t.Errorf("RUDP: %d messages came back, %d were lost", p.echoed, p.lost)
 	}
 }
 
 func (s *siege) port() string { return s.between.ports[udp] }
 
-// join has a player join. A forger may end an attempt: docs/security.md says so. Then the player tries again.
+// join has a player join. A forger may end an attempt: docs/security/forgers.md says so. Then the player tries again.
 func (s *siege) join(c contender) *peer {
 	s.t.Helper()
 	for range 10 {
@@ -128,48 +166,78 @@ func (s *siege) echo(p *peer, c contender, i int) {
 			s.t.Fatalf("%s: message %d did not come back", p.name, i)
 		}
 	}
-	time.Sleep(60 * time.Millisecond)
+	<-s.beat.C
 }
 
-// memory returns the resident bytes of the proxy.
-func (s *siege) memory() int {
+// usage returns what the proxy has now, and notes the most.
+func (s *siege) usage() usage {
+	s.t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.between.cmd.Process.Pid))
 	if err != nil {
 		s.t.Fatalf("the proxy is gone: %v", err)
 	}
 	_, rest, _ := strings.Cut(string(status), "VmRSS:")
 	kib, _ := strconv.Atoi(strings.Fields(rest)[0])
-	return kib << 10
+	u := usage{memory: kib << 10, descriptors: s.between.descriptors(s.t)}
+	s.peak = usage{memory: max(s.peak.memory, u.memory), descriptors: max(s.peak.descriptors, u.descriptors)}
+	return u
 }
 
-// pause keeps an attacker at about a thousand datagrams a second.
-func (s *siege) pause() {
-	s.sent.Add(1)
-	time.Sleep(time.Millisecond)
+const (
+	hostilePause = time.Millisecond       // between two datagrams of an attacker
+	hostileDebt  = 100 * time.Millisecond // of pauses that an attacker makes up for after the machine was busy
+)
+
+// hostile is an attacker that sends a thousand datagrams a second.
+type hostile struct {
+	*siege
+	rng   *rand.Rand
+	ticks *time.Ticker
+	due   time.Time // of the next datagram
+}
+
+func newHostile(s *siege, rng *rand.Rand) *hostile {
+	return &hostile{siege: s, rng: rng, ticks: time.NewTicker(hostilePause), due: time.Now()}
+}
+
+// pause counts a datagram, and waits until the next one is due.
+func (h *hostile) pause() {
+	h.sent.Add(1)
+	now := time.Now()
+	if late := now.Add(-hostileDebt); h.due.Before(late) {
+		h.due = late
+	}
+	for h.due = h.due.Add(hostilePause); h.due.After(now); now = time.Now() {
+		<-h.ticks.C
+	}
 }
 
 // TestForger sends forged datagrams in the names of all players to the proxy, and in the server's name to all sockets
-// of the proxy. It sees no traffic.
+// of the proxy. It sees no traffic. It spares R-Type, which has no defence.
 func TestForger(t *testing.T) {
 	raw, err := newRawSocket()
 	if err != nil {
 		t.Skipf("forged addresses need root: %v", err)
 	}
-	underAttack(t, "", func(s *siege, rng *rand.Rand) {
-		port, _ := strconv.Atoi(s.port())
-		door := netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(port))
-		server, _ := strconv.Atoi(s.server.port)
-		from := netip.AddrPortFrom(door.Addr(), uint16(server))
-		for !s.stop.Load() {
-			players, sockets := udpPeers(door.Port()), udpPeers(from.Port())
+	underAttack(t, "", func(h *hostile) {
+		doors := []netip.AddrPort{netipAt(h.port()), netipAt(h.between.ports["packets"])}
+		from := netipAt(h.server.port)
+		for !h.stop.Load() {
+			sockets := udpPeers(from.Port())
+			players := make([][]netip.AddrPort, len(doors))
+			for i, door := range doors {
+				players[i] = udpPeers(door.Port())
+			}
 			for range 100 {
-				for _, p := range players {
-					raw.send(p, door, forgedDatagram(rng))
-					s.pause()
+				for i, door := range doors {
+					for _, p := range players[i] {
+						raw.send(p, door, forgedDatagram(h.rng))
+						h.pause()
+					}
 				}
 				for _, to := range sockets {
-					raw.send(from, to, forgedDatagram(rng))
-					s.pause()
+					raw.send(from, to, forgedDatagram(h.rng))
+					h.pause()
 				}
 			}
 		}
@@ -179,33 +247,54 @@ func TestForger(t *testing.T) {
 // TestInsider joins in each protocol, and sends everything that a server might not expect. It joins again when it is
 // sent away.
 func TestInsider(t *testing.T) {
-	underAttack(t, "", func(s *siege, rng *rand.Rand) {
-		for n := 0; !s.stop.Load(); n++ {
-			a, err := newAttacker(rng, fmt.Sprintf("127.1.%d.%d", n%200, 1+rng.IntN(200)), s.port())
+	underAttack(t, "", func(h *hostile) {
+		for n := 0; !h.stop.Load(); n++ {
+			kind := n % len(insiders)
+			from := fmt.Sprintf("127.1.%d.%d", n%200, 1+h.rng.IntN(200))
+			a, err := newAttacker(h.rng, from, h.between.ports[insiders[kind].route])
 			if err != nil {
 				continue
 			}
-			switch n % 3 {
-			case 0:
-				if a.joinRakNet(4) {
-					a.misbehave(s)
-				}
-			case 1:
-				if a.joinRiptide() {
-					a.misbehave(s)
-				}
-			case 2:
-				if head, ok := a.joinENet(); ok {
-					a.misbehaveENet(s, head)
-				}
-			}
+			insiders[kind].act(a, h)
 			_ = a.conn.Close()
 		}
 	})
 }
 
+// insiders are the attackers of each protocol, with the route of their listener.
+var insiders = []struct {
+	route string
+	act   func(a *attacker, h *hostile)
+}{
+	{udp, func(a *attacker, h *hostile) {
+		if a.joinRakNet(4) {
+			a.misbehave(h)
+		}
+	}},
+	{udp, func(a *attacker, h *hostile) {
+		if a.joinRiptide() {
+			a.misbehave(h)
+		}
+	}},
+	{udp, func(a *attacker, h *hostile) {
+		if head, ok := a.joinENet(); ok {
+			a.misbehaveENet(h, head)
+		}
+	}},
+	{"packets", func(a *attacker, h *hostile) {
+		if a.joinRUDP() {
+			a.misbehaveRUDP(h)
+		}
+	}},
+	{"world", func(a *attacker, h *hostile) {
+		if a.joinRType() {
+			a.misbehaveRType(h)
+		}
+	}},
+}
+
 // misbehave sends hostile datagrams of RakNet and Riptide for about two seconds, with numbers that continue.
-func (a *attacker) misbehave(s *siege) {
+func (a *attacker) misbehave(s *hostile) {
 	for range 1500 {
 		if s.stop.Load() {
 			return
@@ -229,7 +318,7 @@ func (a *attacker) misbehave(s *siege) {
 }
 
 // misbehaveENet sends commands of ENet with correct IDs and any content.
-func (a *attacker) misbehaveENet(s *siege, head []byte) {
+func (a *attacker) misbehaveENet(s *hostile, head []byte) {
 	for range 1500 {
 		if s.stop.Load() {
 			return
@@ -252,7 +341,7 @@ func (a *attacker) misbehaveENet(s *siege, head []byte) {
 // TestHoarder holds as much as it can: half-open handshakes, silent sessions, unfinished messages, and connections
 // that say nothing, each from many addresses.
 func TestHoarder(t *testing.T) {
-	underAttack(t, "", func(s *siege, rng *rand.Rand) {
+	underAttack(t, "", func(h *hostile) {
 		var held []net.Conn
 		defer func() {
 			for _, c := range held {
@@ -260,32 +349,34 @@ func TestHoarder(t *testing.T) {
 			}
 		}()
 		const most = 300 // descriptors of an attacker
-		for n := 0; !s.stop.Load(); n++ {
+		for n := 0; !h.stop.Load(); n++ {
 			if len(held) >= most {
 				_ = held[0].Close()
 				held = held[1:]
 			}
-			from := fmt.Sprintf("127.%d.%d.%d", 2+rng.IntN(100), rng.IntN(200), 1+rng.IntN(200))
-			if n%5 == 4 {
-				d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: time.Second}
-				if c, err := d.Dial("tcp", net.JoinHostPort("127.0.0.1", s.between.ports[tcp])); err == nil {
-					_, _ = c.Write([]byte{200, 0, 0, 0, 2}[:rng.IntN(6)])
+			from := fmt.Sprintf("127.%d.%d.%d", 2+h.rng.IntN(100), h.rng.IntN(200), 1+h.rng.IntN(200))
+			if n%(hoardKinds+1) == hoardKinds {
+				if c := hoardStream(h, from); c != nil {
 					held = append(held, c)
 				}
+				h.pause()
 				continue
 			}
-			a, err := newAttacker(rng, from, s.port())
+			route := [hoardKinds]string{udp, udp, udp, udp, "packets", "world"}[n%(hoardKinds+1)]
+			a, err := newAttacker(h.rng, from, h.between.ports[route])
 			if err != nil {
 				continue
 			}
 			held = append(held, a.conn)
-			a.hoard(s, n%5)
+			a.hoard(h, n%(hoardKinds+1))
 		}
 	})
 }
 
+const hoardKinds = 6 // of attacker.hoard
+
 // hoard opens a session, or half of one, and leaves unfinished messages behind.
-func (a *attacker) hoard(s *siege, how int) {
+func (a *attacker) hoard(h *hostile, how int) {
 	switch how {
 	case 0:
 		a.joinRakNet(1 + a.rng.IntN(3))
@@ -298,7 +389,7 @@ func (a *attacker) hoard(s *siege, how int) {
 					b = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint32(b, 400), id)
 					a.send(append(binary.BigEndian.AppendUint32(b, part), make([]byte, 1250)...))
 					a.datagram, a.reliable = a.datagram+1, a.reliable+1
-					s.pause()
+					h.pause()
 				}
 			}
 		}
@@ -306,6 +397,32 @@ func (a *attacker) hoard(s *siege, how int) {
 		a.joinRiptide()
 	case 3:
 		a.joinENet()
+	case 4:
+		if a.rng.IntN(2) == 0 {
+			a.joinRUDP()
+		} else {
+			a.send(rudpDatagram(0, 0, 0, 0)) // a request, and no more
+		}
+	case 5:
+		if a.joinRType() && a.rng.IntN(2) == 0 {
+			a.send([]byte{9})
+		}
 	}
-	s.pause()
+	h.pause()
+}
+
+// hoardStream opens a TCP connection. It stays silent, ends in the middle of a frame, or joins and reads nothing.
+func hoardStream(h *hostile, from string) net.Conn {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: time.Second}
+	c, err := d.Dial("tcp", net.JoinHostPort("127.0.0.1", h.between.ports[tcp]))
+	if err != nil {
+		return nil
+	}
+	switch h.rng.IntN(3) {
+	case 0:
+		_, _ = c.Write([]byte{200, 0, 0, 0, 2}[:h.rng.IntN(6)])
+	case 1:
+		_, _ = c.Write([]byte{1, 0, 0, 0, 2}) // a whole Connect
+	}
+	return c
 }

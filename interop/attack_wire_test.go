@@ -50,7 +50,8 @@ func udpPeers(port uint16) (all []netip.AddrPort) {
 	for _, line := range strings.Split(string(table), "\n") {
 		var n, ip, own, peerIP, peer uint32
 		if c, _ := fmt.Sscanf(line, "%d: %X:%X %X:%X", &n, &ip, &own, &peerIP, &peer); c == 5 && peer == uint32(port) {
-			all = append(all, netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), uint16(own)))
+			from := netip.AddrFrom4([4]byte{byte(ip), byte(ip >> 8), byte(ip >> 16), byte(ip >> 24)})
+			all = append(all, netip.AddrPortFrom(from, uint16(own)))
 		}
 	}
 	return all
@@ -68,7 +69,7 @@ func append24(b []byte, n uint32) []byte { return append(b, byte(n), byte(n>>8),
 
 // forgedDatagram returns a datagram that may hurt a session of one of the protocols.
 func forgedDatagram(rng *rand.Rand) []byte {
-	switch rng.IntN(12) {
+	switch rng.IntN(13) {
 	case 0: // RakNet: a number without content
 		return append24([]byte{0x84}, guess(rng, 24))
 	case 1: // RakNet: a goodbye, in a datagram or bare
@@ -106,6 +107,9 @@ func forgedDatagram(rng *rand.Rand) []byte {
 		kind := []byte{0x84, 0x85, 0x86, 0x8a, 0x8b, 0x01, 0x88}[rng.IntN(7)]
 		b = append(b, kind, []byte{0xff, 0, 1}[rng.IntN(3)], byte(guess(rng, 16)>>8), byte(rng.Uint32()))
 		return append(b, make([]byte, 4+rng.IntN(24))...)
+	case 11: // RUDP: a goodbye, a packet without content, or a message
+		kind := uint16(3 + rng.IntN(3))
+		return rudpDatagram(uint16(guess(rng, 15)), uint16(guess(rng, 15)), rng.Uint32(), kind, 0x52, 0x55, byte(kind))
 	}
 	b := make([]byte, 1+rng.IntN(60))
 	for i := range b {

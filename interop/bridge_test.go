@@ -40,7 +40,7 @@ var (
 	cloudburstClient = contender{name: "cloudburst", transport: udp, language: language{unreliable: true},
 		client: script(java, "Cloudburst.java", "client")}
 	// cloudburstServer takes 12 s to 2 minutes to send 1 MiB at 5 % loss. It blocks an address that sends it 120
-	// datagrams in 10 ms (docs/operations.md#servers-that-block-addresses).
+	// datagrams in 10 ms (docs/operate/addresses.md#servers-that-block-addresses).
 	cloudburstServer = contender{name: "cloudburst", transport: udp, protocol: "bedrock", bears: 128 << 10,
 		upstream: "max_packets = 90", server: server(java, "Cloudburst.java", "server")}
 
@@ -137,6 +137,7 @@ func TestRakNetToRiptide(t *testing.T) {
 
 // TestRakNetToRakNet checks four implementations of RakNet on each side, with messages in parts.
 func TestRakNetToRakNet(t *testing.T) {
+	t.Parallel() // the only parallel test with go-raknet's dialer, as two at once may fail in it
 	everyPair(t, raknetClients, raknetServers, func(t *testing.T, from, to contender) {
 		client, between, server := meet(t, from, to)
 		language := from.language

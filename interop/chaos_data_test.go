@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/netip"
 	"slices"
 	"strings"
 	"sync"
@@ -22,8 +21,6 @@ import (
 )
 
 func readFull(r io.Reader, b []byte) (int, error) { return io.ReadFull(r, b) }
-
-func netipAt(port string) netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:" + port) }
 
 // moves has players talk while an operator moves all of them from one server to the other and back.
 func moves(t *testing.T) string {

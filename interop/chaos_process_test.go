@@ -133,7 +133,7 @@ func rollback(t *testing.T) string {
 func (g *gate) upgraded(t *testing.T, path string) (pid int) {
 	t.Helper()
 	g.signal(t, syscall.SIGUSR2)
-	pid = g.await(t, "handed over; ending with the last session").Successor
+	pid = g.await(t, "handed over; this process ends").Successor
 	t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
 	runs, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
 	if err == nil && runs != path {

@@ -11,6 +11,7 @@ import (
 // TestForgedConnectsJoinNoGame: no real server lets a player join whose address is forged, though it is asked to accept
 // one before the player has answered, and no other player hears of it. A hasty server must not be asked so early.
 func TestForgedConnectsJoinNoGame(t *testing.T) {
+	t.Parallel() // each pair waits 5 s for the forged sessions to end
 	servers := slices.Concat(pytideServers, raknetServers, []contender{libenetContender})
 	everyPair(t, pytideClients[:1], servers, func(t *testing.T, from, to contender) {
 		by := route{}

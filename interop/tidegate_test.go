@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -23,10 +24,13 @@ const (
 	tcp = "tcp"
 )
 
+// netipAt returns the address of a port of this machine.
+func netipAt(port string) netip.AddrPort { return netip.MustParseAddrPort("127.0.0.1:" + port) }
+
 // proxy is a running Tidegate.
 type proxy struct {
 	*process
-	ports   map[string]string // listening ports, by transport
+	ports   map[string]string // listening ports, by route, and the first ones by transport
 	journal chan journalEntry
 }
 
@@ -35,6 +39,7 @@ type journalEntry struct {
 	Message   string
 	Address   string
 	Transport string
+	Route     string
 	Reason    string
 	By        string
 	Successor int
@@ -63,7 +68,7 @@ func startTidegate(t *testing.T, to route) *proxy {
 	return runTidegate(t, to.configuration(), 2)
 }
 
-// runTidegate runs the binary with a configuration of some listeners, at most one of each transport.
+// runTidegate runs the binary with a configuration of some listeners.
 func runTidegate(t *testing.T, configuration string, listeners int) *proxy {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tidegate.toml")
@@ -80,7 +85,11 @@ func runTidegate(t *testing.T, configuration string, listeners int) *proxy {
 	p.process = start(t, nil, heard, tidegate, "run", "-c", path)
 	for range listeners {
 		listening := p.await(t, "listening")
-		p.ports[listening.Transport] = portOf(t, listening.Address)
+		port := portOf(t, listening.Address)
+		p.ports[listening.Route] = port
+		if p.ports[listening.Transport] == "" {
+			p.ports[listening.Transport] = port
+		}
 	}
 	return p
 }

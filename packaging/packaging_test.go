@@ -113,25 +113,35 @@ func TestChartHidesTheToken(t *testing.T) {
 	}
 }
 
-// TestChartHasMemoryForTheDefaults checks that the pod's limit is above the default limit of queued bytes.
-func TestChartHasMemoryForTheDefaults(t *testing.T) {
-	b, err := os.ReadFile("helm/tidegate/values.yaml")
-	if err != nil {
-		t.Fatal(err)
+// TestPackagesHaveMemoryForTheDefaults checks that each package has twice the memory that the default limits let peers
+// take. The service also has room for two processes, which an upgrade has for a while.
+func TestPackagesHaveMemoryForTheDefaults(t *testing.T) {
+	bound := config.Default().MemoryBound()
+	if bound < 512<<20 {
+		t.Fatalf("the default limits let peers take %d bytes", bound)
 	}
-	found := regexp.MustCompile(`limits: \{memory: (\d+)Gi\}`).FindStringSubmatch(string(b))
-	if found == nil {
-		t.Fatal("values.yaml has no limit of memory in GiB")
-	}
-	pod, _ := strconv.Atoi(found[1])
-	queued := 0
-	for _, l := range config.Default().EffectiveLimits() {
-		if l.Of == config.QueuedBytes && l.Per == config.Overall {
-			queued = int(l.Rate)
+	for _, p := range []struct {
+		file, limit string
+		processes   int64
+	}{
+		{"helm/tidegate/values.yaml", `limits: \{memory: (\d+)Gi\}`, 1},
+		{"systemd/tidegate.service", `(?m)^MemoryMax=(\d+)G$`, 2},
+		{"docker/Dockerfile", `docker run .*--memory (\d+)g `, 1},
+		{"../README.md", `docker run -d --memory (\d+)g `, 1},
+	} {
+		b, err := os.ReadFile(p.file)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	if queued == 0 || pod<<30 < queued+queued/2 {
-		t.Errorf("a pod has %d GiB; %d bytes may be queued", pod, queued)
+		found := regexp.MustCompile(p.limit).FindStringSubmatch(string(b))
+		if found == nil {
+			t.Errorf("%s has no limit of memory", p.file)
+			continue
+		}
+		limit, _ := strconv.ParseInt(found[1], 10, 64)
+		if want := 2 * bound * p.processes; limit<<30 < want || limit<<30 > 2*want {
+			t.Errorf("%s has a limit of %d GiB; %d bytes are twice the bounds", p.file, limit, want)
+		}
 	}
 }
 
@@ -162,7 +172,7 @@ func TestAlertsAreExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	manual, err := os.ReadFile("../docs/operations.md")
+	manual, err := os.ReadFile("../docs/operate/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,9 +180,13 @@ func TestAlertsAreExplained(t *testing.T) {
 	if len(names) == 0 {
 		t.Error("no alerts")
 	}
+	const link = `runbook_url: "{{ $externalLabels.docs_url }}/docs/operate/metrics.html#alerts"`
+	if links := strings.Count(string(rules), link); links != len(names) {
+		t.Errorf("%d of %d alerts link to the manual", links, len(names))
+	}
 	for _, n := range names {
 		if !strings.Contains(string(manual), "`"+n[1]+"`") {
-			t.Errorf("docs/operations.md does not tell what to do about %s", n[1])
+			t.Errorf("docs/operate/metrics.md does not tell what to do about %s", n[1])
 		}
 	}
 }
@@ -223,6 +237,43 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// TestPurgeDeletesTheState runs Debian's script in another root folder. A removal and an upgrade keep the bans.
+func TestPurgeDeletesTheState(t *testing.T) {
+	shell, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh")
+	}
+	root := t.TempDir()
+	state, other := filepath.Join(root, "var/lib/private/tidegate"), filepath.Join(root, "var/lib/private/other")
+	link := filepath.Join(root, "var/lib/tidegate") // as systemd makes it for a service without a user of its own
+	for _, err := range []error{
+		os.MkdirAll(state, 0o755), os.MkdirAll(other, 0o755), os.Symlink("private/tidegate", link),
+		os.WriteFile(filepath.Join(state, "bans.jsonl"), []byte(`{"prefix":"192.0.2.7/32"}`), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		argument string
+		keeps    bool
+	}{{"upgrade", true}, {"remove", true}, {"purge", false}, {"purge", false}} {
+		script := exec.Command(shell, "deb/postrm", step.argument)
+		script.Env = append(os.Environ(), "DPKG_ROOT="+root)
+		if out, err := script.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", step.argument, err, out)
+		}
+		_, bans := os.Stat(filepath.Join(state, "bans.jsonl"))
+		_, linked := os.Lstat(link)
+		if (bans == nil) != step.keeps || (linked == nil) != step.keeps {
+			t.Errorf("%s: bans %v, link %v", step.argument, bans, linked)
+		}
+	}
+	if _, err := os.Stat(other); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestServicesRunTheSame checks that every service file starts the same command and waits as long for its end.
 func TestServicesRunTheSame(t *testing.T) {
 	for file, want := range map[string][]string{
@@ -266,7 +317,8 @@ func TestLaunchdFileIsXML(t *testing.T) {
 	}
 }
 
-// TestImageIsPinned checks that the image's recipe names an exact release of Go, not older than the source needs.
+// TestImageIsPinned checks that the image's recipe names an exact release of Go by its digest, not older than the
+// source needs.
 func TestImageIsPinned(t *testing.T) {
 	recipe, err := os.ReadFile("docker/Dockerfile")
 	if err != nil {
@@ -276,9 +328,53 @@ func TestImageIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pinned := regexp.MustCompile(`(?m)^ARG BASE=golang:(\d+\.\d+\.\d+)-\w+$`).FindStringSubmatch(string(recipe))
+	pinned := regexp.MustCompile(`(?m)^ARG BASE=golang:(\d+\.\d+\.\d+)-\w+@sha256:[0-9a-f]{64}$`).
+		FindStringSubmatch(string(recipe))
 	needed := regexp.MustCompile(`(?m)^go (\d+\.\d+\.\d+)$`).FindStringSubmatch(string(module))
 	if pinned == nil || needed == nil || version.Compare("go"+pinned[1], "go"+needed[1]) < 0 {
 		t.Errorf("the image is built by Go %q, the source needs %q", pinned, needed)
+	}
+}
+
+// TestChartSchemaIsWhole compares the chart's schema with its values: each key is in both, and the defaults fit.
+func TestChartSchemaIsWhole(t *testing.T) {
+	type node struct {
+		Properties           map[string]node
+		AdditionalProperties *bool
+	}
+	var schema node
+	b, err := os.ReadFile("helm/tidegate/values.schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if schema.AdditionalProperties == nil || *schema.AdditionalProperties {
+		t.Error("the schema admits unknown keys")
+	}
+	if b, err = os.ReadFile("helm/tidegate/values.yaml"); err != nil {
+		t.Fatal(err)
+	}
+	stated, inside := make(map[string]bool), ""
+	key := regexp.MustCompile(`(?m)^( {2})?([a-zA-Z]+):`)
+	for _, found := range key.FindAllStringSubmatch(string(b), -1) {
+		if found[1] == "" {
+			inside = found[2]
+			stated[inside] = true
+			if _, ok := schema.Properties[inside]; !ok {
+				t.Errorf("the schema lacks %s", inside)
+			}
+			continue
+		}
+		properties := schema.Properties[inside].Properties
+		if _, ok := properties[found[2]]; !ok && properties != nil {
+			t.Errorf("the schema lacks %s.%s", inside, found[2])
+		}
+	}
+	for name := range schema.Properties {
+		if !stated[name] && name != "global" { // Helm's own
+			t.Errorf("values.yaml lacks %s", name)
+		}
 	}
 }

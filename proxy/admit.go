@@ -54,7 +54,6 @@ func (r *Relay) admit(now time.Time, e *entry, id uint16) {
 // that was asked before, or nil. If there is no server, dial tells the client.
 func (r *Relay) dial(now time.Time, e *entry, failed *upstream.Server) bool {
 	p := &e.Value
-	sampleLast(&r.samples.toUpstreams, &p.upstream)
 	p.upstream = side{Sender: bridge.Sender{Keeps: p.route.Failover.Hold > 0}}
 	p.server = p.route.pool.Pick(now, e.Key.Client.Addr(), failed)
 	if p.server == nil && p.route.pool.AnyReserved() {
@@ -74,7 +73,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	p.path = r.paths.take(now, p.route.Upstream, p.server.Addr)
 	socket, err := p.route.Upstream.dial(r.sockets.Sockets, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
-		r.drops.add(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
+		r.drops.count(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
 		p.hangUp()
 		return false
 	}
@@ -84,6 +83,7 @@ func (r *Relay) reach(now time.Time, e *entry) bool {
 	p.refused, p.askedAt = 0, now.Sub(r.born)
 	// The server gets a share of the client's own timeout. So time is left to tell the client, or to ask the next
 	// server.
+	p.spare(r.stood)
 	p.dialBy = now.Add(r.settings.HandshakeTimeout / time.Duration(1+p.route.mostTries()))
 	hello := p.hello
 	hello.From = socket
@@ -106,6 +106,7 @@ func (r *Relay) retry(now time.Time, e *entry, why codec.Reason) bool {
 		return false
 	}
 	failed := p.server
+	r.samples.lastOfServer(p)
 	p.hangUp()
 	r.dial(now, e, failed)
 	return true
@@ -121,7 +122,7 @@ func (r *Relay) establish(now time.Time, e *entry) {
 	r.counters.Established++
 	if !p.established {
 		p.established = true
-		p.tally.Established++
+		p.tally.Establish(now.Sub(p.opened))
 	}
 	p.heard = now
 	r.journal.established(now, e)

@@ -82,7 +82,7 @@ func TestAmplification(t *testing.T) {
 type amplifier struct {
 	name     string
 	protocol codec.Protocol
-	most     float64 // measured, rounded up; docs/security.md has the figures
+	most     float64 // measured, rounded up; docs/security/amplification.md has the figures
 }
 
 // amplifiers returns every protocol, and RakNet without cookies. A protocol without a measured figure may have a

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"tidegate/codec"
 	"tidegate/internal/netio"
 	"tidegate/internal/upstream"
 	"tidegate/proxy/bridge"
@@ -21,16 +20,21 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 	if o.Presence == nil {
 		o.Presence = new(Presence)
 	}
+	if o.Arrivals == nil {
+		o.Arrivals = new(Arrivals)
+	}
 	r := &Relay{
 		pools:      o.Pools,
 		journal:    newJournal(now, o.Log, o.Access, o.HideAddresses, ^o.Seed),
 		table:      sessionTable{sessions.NewTable[session](s.Limits, now)},
 		presence:   o.Presence,
+		arrivals:   o.Arrivals,
 		identities: newIdentities(o.Seed),
 		shard:      shard{o.Shard, max(o.Shards, 1)},
 		born:       now,
 		serials:    newSerials(o.Shard, max(o.Shards, 1)),
 		walks:      walks{left: turnSlice},
+		abnormal:   o.Abnormal,
 	}
 	if o.Places != nil {
 		r.table.Share(o.Places)
@@ -46,10 +50,14 @@ func NewRelay(s *Settings, o RelayOptions, sockets Sockets, now time.Time) *Rela
 		r.retired.deserted = func() { r.retired.close(r.retired.empty()) }
 	}
 	r.carrier = bridge.NewCarrier(&r.counters)
+	r.watches = make(watches)
 	r.guard = newGuard(now, o.Bans, r.identities.next())
 	r.guard.table, r.guard.backlog, r.guard.drops = r.table, &r.backlog, &r.drops
 	r.drops = dropLog{counters: &r.counters, journal: &r.journal, recent: stats.NewRecent(r.identities.next())}
 	r.sockets = outlet{Sockets: sockets, paths: &r.paths, drops: &r.drops, counters: &r.counters, dirty: &r.dirty}
+	if r.held.shared = o.Holders; r.held.shared == nil {
+		r.held.shared = new(Holders)
+	}
 	if r.sockets.allowance = o.Allowance; r.sockets.allowance == nil {
 		r.sockets.allowance = NewAllowance(now, r.identities.next())
 	}
@@ -66,6 +74,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 	}
 	r.pingers = nil
 	r.closeCheckers(now)
+	r.precopy.stop() // the records of rules change
 	r.arrange(now, s)
 	r.walk(now, recallSession, nil) // sessions that the new settings let it forward are forwarded again
 	r.table.Limit(s.Limits)
@@ -81,7 +90,7 @@ func (r *Relay) reload(now time.Time, s *Settings, sockets []netio.Socket) {
 func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.settings = s
 	r.offload.rate, r.guard.settings = s.flowRate(), s
-	r.sockets.unproved = &s.Unproved
+	r.sockets.unproved, r.held.bounds = &s.Unproved, s.Held
 	r.guard.limits = newLimits(s.Bounds, r.identities.next)
 	r.guard.begin()
 	r.walk(now, enrollAgain, nil)
@@ -105,8 +114,8 @@ func (r *Relay) arrange(now time.Time, s *Settings) {
 	r.retired.retire(slices.DeleteFunc(oldListeners, func(d *listener) bool { return slices.Contains(r.listeners, d) }))
 	r.paths.arrange(now, r.routes)
 	if r.shard.index == 0 { // the siblings' listeners have the same Pongs
-		r.addPingers(now)
-		r.addCheckers(now)
+		r.pingers = newPingers(now, r.routes, r.listeners, r.identities)
+		r.checkers = newCheckers(now, r.routes, r.identities)
 	}
 }
 
@@ -136,7 +145,7 @@ func (r *Relay) configure(d *listener, l *Listener, route *route) {
 	d.route, d.pong, d.answers, d.entries = route, l.Pong, nil, nil
 	d.first = l.FirstBytes()
 	d.forwardable = r.settings.Forwardable(l) == nil
-	d.drops = r.tallies.DropsOf(l.Name)
+	d.drops = r.samples.tallies.DropsOf(l.Name)
 	if r.settings.Answers.Overall > 0 && !d.stream {
 		d.answers = ratelimit.NewBudget(r.settings.Answers, r.identities.next())
 	}
@@ -149,7 +158,7 @@ func (r *Relay) configure(d *listener, l *Listener, route *route) {
 			asksFirst: l.Route.asksFirst(p),
 			proof:     proof,
 			guessed:   l.Route.guessable(p, d.stream),
-			tally:     r.tallies.Of(l.Name, p.Spec().Name),
+			tally:     r.samples.tallies.Of(l.Name, p.Spec().Name),
 		})
 	}
 }
@@ -187,44 +196,4 @@ func recallSession(r *Relay, _ time.Time, e *entry) int {
 	r.offload.recall(e)
 	e.Value.refusedAt = 0
 	return cost
-}
-
-// addPingers adds a pinger for every route whose listeners show its servers' texts.
-func (r *Relay) addPingers(now time.Time) {
-	for _, route := range r.routes {
-		if route.Pings.Refresh <= 0 || route.Upstream.Transport.Stream {
-			continue
-		}
-		protocol, _ := route.Upstream.Protocol.(codec.Pinger)
-		var listeners []*listener
-		for _, d := range r.listeners {
-			if d.route != route || d.pong == nil {
-				continue
-			}
-			listeners = append(listeners, d)
-			if protocol == nil && route.Mode == ModeRelay {
-				protocol = d.pinger() // the servers speak it too
-			}
-		}
-		if protocol != nil && len(listeners) > 0 {
-			r.pingers = append(r.pingers, newPinger(route, protocol, listeners, r.identities.next(), now))
-		}
-	}
-}
-
-// addCheckers adds a checker for every upstream with checks.
-func (r *Relay) addCheckers(now time.Time) {
-	var pools []*upstream.Pool
-	for _, route := range r.routes {
-		u := route.Upstream
-		if u.Checks.By == CheckNothing || slices.Contains(pools, route.pool) {
-			continue
-		}
-		pools = append(pools, route.pool)
-		c := &checker{upstream: u, pool: route.pool, token: r.identities.next(), due: now}
-		if u.Checks.By == CheckPing {
-			c.protocol = u.Protocol.(codec.Pinger)
-		}
-		r.checkers = append(r.checkers, c)
-	}
 }

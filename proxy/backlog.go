@@ -78,6 +78,7 @@ func (l *dropLog) shed(now time.Time, b *backlog, d *listener, from netip.AddrPo
 		return
 	}
 	l.turn++
+	l.has(stats.FateDropped)
 	l.counters.Drops[stats.DropOverload]++
 	d.drops.Drops[stats.DropOverload]++
 	l.journal.lines.suppressed[stats.DropOverload]++

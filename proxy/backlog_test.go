@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"testing"
+	"time"
 
 	"tidegate/codec"
 	"tidegate/internal/testkit/allocs"
@@ -131,4 +132,20 @@ func TestAllAskTwiceWhenBehind(t *testing.T) {
 	p.meet(0, 0, serverAddr)
 	p.relay.InputDrained()
 	p.meet(1, 1, secondAddr)
+}
+
+// TestStreamsAreNotShed asserts that a client over TCP gets in while more datagrams come than the loop can read. Its
+// first frame is not repeated, since a stream loses nothing, and its address is proved.
+func TestStreamsAreNotShed(t *testing.T) {
+	w := streamWorld(t, func(*Route) {})
+	for range 20 {
+		p := w.join(codec.Hello{})
+		for range 100 {
+			w.proxy.relay.backlog = backlog{tells: true, read: mostBacklog + 1}
+			w.Run(time.Millisecond)
+		}
+		if p.find(codec.Connected) == nil {
+			t.Fatalf("not connected; drops: %v", w.proxy.relay.counters.Drops)
+		}
+	}
 }

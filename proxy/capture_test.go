@@ -91,6 +91,7 @@ func (c *recorder) wait(t *testing.T) {
 // TestCapture lets a Riptide player play on a RakNet server. The capture equals the sent and received datagrams of
 // both, byte by byte, with their addresses.
 func TestCapture(t *testing.T) {
+	t.Parallel()
 	for _, b := range backends {
 		t.Run(b.name, func(t *testing.T) {
 			clients, servers := riptide.New(riptide.Options{}), raknet.New(raknet.Options{DialVersion: 6})
@@ -218,6 +219,7 @@ func TestCaptureOfStreams(t *testing.T) {
 
 // TestCaptureEndsWithItsSession also asserts errors for an unknown session, route or upstream.
 func TestCaptureEndsWithItsSession(t *testing.T) {
+	t.Parallel()
 	patient := riptide.New(riptide.Options{})
 	r := start(t, netio.Auto, 2, patient, patient, closedPort(t))
 	for _, c := range []struct {

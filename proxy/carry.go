@@ -25,7 +25,7 @@ func (r *Relay) received(now time.Time, e *entry, from filter.Direction, m *code
 	for parts.Next(&one) {
 		r.countMessage(p, from, &one)
 		if p.ending {
-			r.drops.add(now, dropped{stats.DropClosing, p.listener, e.Key.Client, len(one.Payload), nil})
+			r.drops.count(now, dropped{stats.DropClosing, p.listener, e.Key.Client, len(one.Payload), nil})
 			return
 		}
 		if r.mayCross(now, e, from, &one, parts.Head(&one)) {
@@ -41,6 +41,7 @@ func (r *Relay) received(now time.Time, e *entry, from filter.Direction, m *code
 
 // countMessage counts a message that a side has received.
 func (r *Relay) countMessage(p *session, from filter.Direction, m *codec.Message) {
+	r.watches.count(p.serial, from, m)
 	if from == filter.FromClient {
 		p.fromClient.Add(m)
 		r.counters.FromClients.Add(m)
@@ -74,7 +75,7 @@ func (r *Relay) carried(now time.Time, e *entry) {
 
 // failed handles one message that was not sent on.
 func (r *Relay) failed(now time.Time, e *entry, f *bridge.Failure) {
-	r.drops.add(now, dropped{f.Why, e.Value.listener, e.Key.Client, f.Size, f.Err})
+	r.drops.count(now, dropped{f.Why, e.Value.listener, e.Key.Client, f.Size, f.Err})
 	if f.Ends {
 		r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
 	}

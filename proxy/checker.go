@@ -39,6 +39,24 @@ type checked struct {
 	preamble *preamble
 }
 
+// newCheckers makes a checker for every upstream with checks.
+func newCheckers(now time.Time, routes []*route, ids identities) (all []*checker) {
+	var pools []*upstream.Pool
+	for _, route := range routes {
+		u := route.Upstream
+		if u.Checks.By == CheckNothing || slices.Contains(pools, route.pool) {
+			continue
+		}
+		pools = append(pools, route.pool)
+		c := &checker{upstream: u, pool: route.pool, token: ids.next(), due: now}
+		if u.Checks.By == CheckPing {
+			c.protocol = u.Protocol.(codec.Pinger)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
 // closeCheckers ends all checks.
 func (r *Relay) closeCheckers(now time.Time) {
 	for _, c := range r.checkers {
@@ -145,7 +163,9 @@ func (s *checked) ask(now time.Time, r *Relay) {
 	}
 	s.known = false
 	if p := s.checker.protocol; p != nil {
-		r.sockets.Send(s.socket, s.server.Addr, p.AppendPing(s.preamble.begin(r.sockets.Buffer()), s.checker.token))
+		question := p.AppendPing(s.preamble.begin(r.sockets.Buffer()), s.checker.token)
+		r.counters.Upstreams.Out.Count(question)
+		r.sockets.Send(s.socket, s.server.Addr, question)
 		s.preamble.sent()
 		return
 	}
@@ -193,6 +213,7 @@ func (s *checked) report(now time.Time, r *Relay, why string) {
 	if s.failures++; passed {
 		s.failures = 0
 	}
+	r.samples.of(s.checker.upstream, s.server).Checked(passed, now.Sub(s.askedAt))
 	if s.checker.pool.Checked(s.server, now, passed, now.Sub(s.askedAt), why) {
 		r.journal.checked(s.checker.upstream.Name, s.server.Addr, passed, why)
 	}
@@ -225,6 +246,7 @@ func (s *checked) flush(now time.Time, r *Relay) (decided bool) {
 			break
 		}
 		s.preamble.sent()
+		r.counters.Upstreams.Out.Count(b)
 		r.sockets.Send(s.socket, s.server.Addr, b)
 	}
 	for ev, ok := s.conn.Poll(); ok; ev, ok = s.conn.Poll() {

@@ -116,6 +116,7 @@ func TestPauseSparesNewcomers(t *testing.T) {
 			*at(p) = aPause
 			p.turns(time.Millisecond)
 			for e := range p.relay.table.All {
+				e.Value.spare(p.relay.stood)
 				if age := p.now.Sub(e.Value.opened); age > longPause {
 					t.Errorf("the newcomer counts as %v old", age)
 				}

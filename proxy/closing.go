@@ -55,7 +55,12 @@ func (ps *closingConns) add(now time.Time, e *entry, r *Relay) {
 
 // receive handles a datagram of a server that a session has left.
 func (ps *closingConns) receive(now time.Time, x *closingConn, datagram []byte, r *Relay) {
-	_ = x.conn.Receive(now, x.preamble.heard(datagram)) // a bad datagram no longer matters
+	if err := x.conn.Receive(now, x.preamble.heard(datagram)); err == nil {
+		r.drops.has(stats.FateTaken)
+	} else {
+		d := x.of.Value.listener
+		r.drops.add(now, dropped{stats.DropOf(err), d, x.socket.Peer(), len(datagram), err})
+	}
 	x.flush(now, r)
 	ps.plan(x)
 }
@@ -100,6 +105,7 @@ func (x *closingConn) flush(now time.Time, r *Relay) {
 			break
 		}
 		x.preamble.sent()
+		r.counters.Upstreams.Out.Count(b)
 		r.sockets.Send(x.socket, x.socket.Peer(), b)
 	}
 	for ev, ok := x.conn.Poll(); ok; ev, ok = x.conn.Poll() {
@@ -118,7 +124,7 @@ func (x *closingConn) hand(now time.Time, r *Relay, m *codec.Message) {
 	p := &x.of.Value
 	x.late += len(m.Payload)
 	if p.hold == nil || p.hold.phase != seeking || x.late > maxLate {
-		r.drops.add(now, dropped{stats.DropClosing, p.listener, x.of.Key.Client, len(m.Payload), nil})
+		r.drops.count(now, dropped{stats.DropClosing, p.listener, x.of.Key.Client, len(m.Payload), nil})
 		return
 	}
 	r.received(now, x.of, filter.FromUpstream, m)

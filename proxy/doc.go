@@ -15,9 +15,9 @@
 //
 // From the top to the ground. The Server, with the loops that drive Relays:
 //
-//   - run.go, reload.go, handover.go, roster.go, transfer.go, upstreams.go: life, new settings, a successor process,
-//     and requests by operators
-//   - capture.go, why.go, figures.go, snapshot.go: what operators see
+//   - run.go, reload.go, handover.go, precopy.go, roster.go, transfer.go, upstreams.go: life, new settings, a
+//     successor process, and requests by operators
+//   - capture.go, recording.go, why.go, figures.go, snapshot.go, top.go, watch.go: what operators see
 //   - listen.go, inherit.go, kernel_keep.go, server.go: listening sockets, and kernel offload
 //   - mailbox.go, thin.go, loop.go, clock.go: commands for loops, loops, and their time
 //
@@ -29,19 +29,26 @@
 //
 // What happens to a terminated session:
 //
-//   - events.go, admit.go: events of the two sides, and when each of them is admitted
+//   - sides.go, events.go, admit.go: which of the two sides had an input, their events, and when each is admitted
 //   - failover.go, move.go: a lost server, and the farewell to a server
 //   - places.go, verdict.go: room in the table, and verdicts about messages and datagrams
 //   - carry.go, end.go: messages for package bridge, and the end of both kinds of sessions
 //
-// relay.go has the Relay, and walk.go its work on all sessions, a slice in each turn. Its parts know no Relay:
+// relay.go has the Relay, and walk.go its work on all sessions, a slice in each turn. These files get the Relay as an
+// argument:
 //
 //   - checker.go, pinger.go, closing.go: servers are checked, asked for texts, and left with a goodbye
-//   - outlet.go, tap.go, spool.go: sent datagrams, and copies of datagrams for captures
-//   - guard.go, filter.go, limits.go, meter.go: questions about input; rules, limits and counts that decide
+//   - export.go, read.go, import.go, import_relay.go, restore.go, pending.go: sessions as records, for a successor
+//   - travel.go, arrivals.go: a session that moves to another Server
+//
+// Parts of the Relay. They know no Relay:
+//
+//   - outlet.go, tap.go, spool.go, blackbox.go: sent datagrams, and copies of datagrams for captures and recordings
+//   - guard.go, filter.go, limits.go, meter.go, held.go: questions about input; rules, limits, counts and held memory
 //   - waiting.go, known.go, presence.go, forward.go, pressure.go: sessions without a server, clients that are no
 //     strangers, names of clients, kernel offload, and a side that is too fast
 //   - sample.go, drops.go, backlog.go, journal.go, loglimiter.go: figures, drops, overload, and log lines
+//   - save.go, save_relay.go: the fields of a session's record, and of a Relay's
 //   - session.go, path.go, line.go, fifo.go: a session, and its way to a server at the pace that the server accepts
 //   - listener.go, trusted_proxy.go, identity.go, serial.go, trust.go, allowance.go, hold.go: what sessions refer to
 //

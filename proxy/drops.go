@@ -28,11 +28,21 @@ type dropLog struct {
 	counters *stats.Counters
 	journal  *journal
 	recent   *stats.Recent
-	turn     int // drops in this turn
+	turn     int        // drops in this turn
+	fate     stats.Fate // of the datagram that the Relay is receiving
 }
 
-// add counts a drop, remembers it, and logs it within the journal's limits.
+// has notes a fate of the datagram that the Relay is receiving.
+func (l *dropLog) has(f stats.Fate) { l.fate = max(l.fate, f) }
+
+// add is count for the datagram that the Relay is receiving.
 func (l *dropLog) add(now time.Time, d dropped) {
+	l.has(stats.FateDropped)
+	l.count(now, d)
+}
+
+// count counts a drop, remembers it, and logs it within the journal's limits.
+func (l *dropLog) count(now time.Time, d dropped) {
 	l.turn++
 	l.counters.Drops[d.why]++
 	d.at.drops.Drops[d.why]++

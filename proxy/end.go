@@ -98,8 +98,9 @@ func (r *Relay) forget(now time.Time, e *entry) {
 		p.route.ids.free(p.id)
 	}
 	r.presence.remove(p)
-	sampleLast(&r.samples.toClients, &p.client)
-	sampleLast(&r.samples.toUpstreams, &p.upstream)
+	r.held.set(e, 0)
+	r.samples.lastOfClient(p)
+	r.samples.lastOfServer(p)
 	r.remove(now, e, p.blame, p.why)
 	p.forgotten = true
 }
@@ -107,6 +108,7 @@ func (r *Relay) forget(now time.Time, e *entry) {
 // remove removes a session from the table, and counts its end.
 func (r *Relay) remove(now time.Time, e *entry, blame stats.Party, why codec.Reason) {
 	p := &e.Value
+	r.abnormal.tell(now, e, blame, why)
 	p.hangUp()
 	if p.face != p.listener.socket { // a stream, or a socket made by part
 		p.face.Close()
@@ -115,6 +117,7 @@ func (r *Relay) remove(now time.Time, e *entry, blame stats.Party, why codec.Rea
 		r.known.remove(p.listener, e.Key.Client)
 	}
 	delete(r.journal.causes, p.serial)
+	delete(r.watches, p.serial)
 	r.counters.Closed++
 	p.tally.End(blame, why, p.established)
 	r.retired.left(p.listener)
@@ -130,7 +133,7 @@ func (r *Relay) endRelayed(now time.Time, e *entry, blame stats.Party, why codec
 	case p.established:
 		r.journal.ended(now, e, blame, why)
 	case !p.answered && p.server != nil: // bounded, since clients may be forged
-		r.drops.add(now, dropped{stats.DropUnanswered, p.listener, p.server.Addr, 0, nil})
+		r.drops.count(now, dropped{stats.DropUnanswered, p.listener, p.server.Addr, 0, nil})
 	}
 	r.remove(now, e, blame, why)
 }

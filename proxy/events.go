@@ -9,31 +9,29 @@ import (
 )
 
 // settle handles the results of an input to a session, and marks the session for the next Flush.
-func (r *Relay) settle(now time.Time, e *entry) {
-	r.poll(now, e)
-	r.dirty.mark(e)
-}
+func (r *Relay) settle(now time.Time, e *entry) { r.settleSides(now, e, bothSides) }
 
-// poll handles the events of both sides until none are left. It reports whether there were any.
-func (r *Relay) poll(now time.Time, e *entry) (found bool) {
+// poll handles the events of the touched sides until none are left. It reports whether there were any. An event of one
+// side may become an input of the other.
+func (r *Relay) poll(now time.Time, e *entry, touched sides) (found bool) {
 	p := &e.Value
 	for again := true; again; {
 		again = false
-		for {
+		for touched.has(clientSide) {
 			ev, ok := p.client.Conn.Poll()
 			if !ok {
 				break
 			}
 			r.clientEvent(now, e, &ev)
-			found = true
+			found, touched = true, bothSides
 		}
-		for p.upstream.Conn != nil {
+		for touched.has(serverSide) && p.upstream.Conn != nil {
 			ev, ok := p.upstream.Conn.Poll()
 			if !ok {
 				break
 			}
 			r.upstreamEvent(now, e, &ev)
-			found, again = true, true // the client's side may have new events now
+			found, again, touched = true, true, bothSides // the client's side may have new events now
 		}
 	}
 	switch {
@@ -81,6 +79,7 @@ func (r *Relay) upstreamEvent(now time.Time, e *entry, ev *codec.Event) {
 	case codec.Connected:
 		p.upstream.up, p.dialBy = true, time.Time{}
 		p.forgetEarlier()
+		r.samples.accepted(p)
 		if p.route.pool.Answered(p.server, now) {
 			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
 		}
@@ -134,6 +133,7 @@ func (r *Relay) abandonUpstream(now time.Time, e *entry) {
 // upstreamGone finds another server for the client, or tells the client why there is none.
 func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 	p := &e.Value
+	r.samples.refused(p, why.Reason)
 	switch {
 	case p.hold == nil:
 	case p.hold.phase != seeking:
@@ -150,17 +150,5 @@ func (r *Relay) upstreamGone(now time.Time, e *entry, why codec.Goodbye) {
 	}
 	if !r.lose(now, e, why.Reason) {
 		r.end(now, e, stats.ByUpstream, why)
-	}
-}
-
-// abandonSilent gives up a server that has been silent for its share of the time.
-func (r *Relay) abandonSilent(now time.Time, e *entry) {
-	p := &e.Value
-	if p.dialBy.IsZero() || now.Before(p.dialBy) {
-		return
-	}
-	p.dialBy = time.Time{}
-	if p.upstream.Live() && !p.upstream.up && p.upstream.Conn.Stats().Received == 0 {
-		r.abandonUpstream(now, e)
 	}
 }

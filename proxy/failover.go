@@ -56,8 +56,8 @@ func (p *session) blameServer(now time.Time, why codec.Reason) {
 func (r *Relay) leaveServer(now time.Time, p *session) {
 	p.announceDepartures(now)
 	p.expires, p.dialBy = p.hold.until, time.Time{}
+	r.samples.lastOfServer(p)
 	p.hangUp()
-	sampleLast(&r.samples.toUpstreams, &p.upstream)
 	r.carrier.Leave(&p.upstream.Sender)
 	p.upstream = side{Sender: p.upstream.Sender}
 }
@@ -124,4 +124,16 @@ func (p *session) announceDepartures(now time.Time) {
 		_ = p.client.Conn.Announce(now, codec.Left, client) // a protocol without such announcements needs none
 	}
 	p.knownClients = nil
+}
+
+// abandonSilent gives up a server that has been silent for its share of the time.
+func (r *Relay) abandonSilent(now time.Time, e *entry) {
+	p := &e.Value
+	if p.dialBy.IsZero() || now.Before(p.dialBy) {
+		return
+	}
+	p.dialBy = time.Time{}
+	if p.upstream.Live() && !p.upstream.up && p.upstream.Conn.Stats().Received == 0 {
+		r.abandonUpstream(now, e)
+	}
 }

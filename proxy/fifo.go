@@ -23,6 +23,9 @@ func (q *fifo[T]) push() *T {
 	return slot
 }
 
+// at returns the slot of element i, from the first one.
+func (q *fifo[T]) at(i int) *T { return &q.ring[(q.first+i)%len(q.ring)] }
+
 // pop removes the first element and returns its slot, or nil if the queue is empty. The slot is the caller's until
 // the next push.
 func (q *fifo[T]) pop() *T {

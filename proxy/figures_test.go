@@ -7,6 +7,7 @@ import (
 
 	"tidegate/codec"
 	"tidegate/internal/testkit/simnet"
+	"tidegate/internal/upstream"
 	"tidegate/proxy/stats"
 )
 
@@ -113,5 +114,81 @@ func TestFiguresOutliveAReload(t *testing.T) {
 	twice.add(&f)
 	if len(twice.Sessions) != 2 || twice.Sessions[0].Opened != 2 || twice.Drops[0].Drops[stats.DropEmpty] != 2 {
 		t.Errorf("of two loops: %+v %+v", twice.Sessions, twice.Drops)
+	}
+}
+
+// TestFiguresOfServers asserts that each server has its own joins, refusals and samples, and that the servers' figures
+// sum up to the totals. Server 0 is full at first.
+func TestFiguresOfServers(t *testing.T) {
+	route := defaultRoute(raknet6())
+	route.Upstream.Servers = upstream.At(serverAddr, secondAddr)
+	route.Upstream.Options.Balance = upstream.RoundRobin
+	w := newWorld(t, 1, simnet.Weather{Latency: 20 * time.Millisecond, Loss: 0.1}, riptide22(), route)
+	w.servers[0].react = func(now time.Time, p *peer, ev *codec.Event) {
+		if ev.Kind == codec.Asked {
+			p.conn.Close(now, codec.Goodbye{Reason: codec.ServerFull})
+		}
+	}
+	for range 4 {
+		w.join(codec.Hello{})
+	}
+	w.Run(30 * time.Second)
+	w.servers[0].react = welcome()
+	var players []*player
+	for range 4 {
+		players = append(players, w.connect(codec.Hello{}))
+	}
+	for range 50 {
+		for _, p := range players {
+			w.send(&p.peer, codec.Message{Payload: []byte("12345"), Mode: codec.Reliable, ID: 7, HasID: true})
+		}
+		w.Run(100 * time.Millisecond)
+	}
+	f := w.proxy.relay.Figures()
+	if len(f.Servers) != 2 {
+		t.Fatalf("%d servers have a tally, want 2", len(f.Servers))
+	}
+	var joined, full uint64
+	var legs [2]stats.Leg
+	for _, s := range f.Servers {
+		joined += s.Joined
+		if s.Server == w.servers[0].addr.String() {
+			full = s.Refused[codec.ServerFull]
+		}
+		for i, leg := range []*stats.Leg{&s.ToClients, &s.ToServer} {
+			legs[i].RTT.Add(&leg.RTT)
+			legs[i].Resent += leg.Resent
+			legs[i].Lost += leg.Lost
+			if leg.RTT.Count() == 0 || leg.Resent == 0 {
+				t.Errorf("%s, side %d: %d round trips, %d resent", s.Server, i, leg.RTT.Count(), leg.Resent)
+			}
+		}
+	}
+	established := f.Sessions[0].Established
+	if joined != established || full == 0 || full+established != 8 {
+		t.Errorf("%d joined and %d found it full; %d sessions are established", joined, full, established)
+	}
+	for i, total := range []*stats.Samples{&f.ToClients, &f.ToUpstreams} {
+		if legs[i].RTT != total.RTT || legs[i].Lost != total.Lost {
+			t.Errorf("side %d: servers have %+v, in all there are %+v", i, legs[i], total.Leg)
+		}
+	}
+	if got := f.Sessions[0].Handshakes; got.Count() != established || got.Sum() == 0 {
+		t.Errorf("%d handshakes in %v", got.Count(), got.Sum())
+	}
+}
+
+// TestFiguresOfServersAreBounded asserts that new servers without end share a tally, and that a known one keeps its.
+func TestFiguresOfServersAreBounded(t *testing.T) {
+	var all stats.Tallies
+	for i := range 2 * stats.MaxServers {
+		all.ServerOf("arena:7777", playerAddr(i)).Joined++
+	}
+	last := all.Servers[len(all.Servers)-1]
+	if len(all.Servers) != stats.MaxServers+1 || last.Server != stats.OtherServers || last.Joined != stats.MaxServers {
+		t.Errorf("%d tallies; the last one is %q with %d joins", len(all.Servers), last.Server, last.Joined)
+	}
+	if first := all.ServerOf("arena", playerAddr(0)); first.Joined != 1 || first.Upstream != "arena" {
+		t.Errorf("the first server has %+v", first)
 	}
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"slices"
 
 	"tidegate/internal/filter"
 )
@@ -51,6 +52,17 @@ func (h *ruleHits) renamed(names []string) ruleHits {
 		}
 	}
 	return fresh
+}
+
+// recall adds the matches of a rule in another Relay, if there is such a rule.
+func (f *filters) recall(c RuleCount) {
+	hits := &f.messages
+	if c.Kind == "source" {
+		hits = &f.sources
+	}
+	if i := slices.Index(hits.names, c.Name); i >= 0 {
+		hits.counts[i] += c.Matches
+	}
 }
 
 func (h *ruleHits) list(to []RuleCount, kind string) []RuleCount {

@@ -89,7 +89,7 @@ func forgedAs() []member {
 // TestForgedLifeFactor asserts that a forged address gets at most three times the bytes that were sent in its name,
 // over the whole life of all its sessions, headers of IP and UDP included. It tries every pair of protocols, every
 // admit mode and every forgery, from an address that never played, and from one that played a minute ago. The server
-// sends all the time. Budgets for larger answers are spent, since they come on top (docs/security.md).
+// sends all the time. Budgets for larger answers are spent, since they come on top (docs/security/amplification.md).
 func TestForgedLifeFactor(t *testing.T) {
 	for _, client := range forgedAs() {
 		t.Run(client.String(), func(t *testing.T) {

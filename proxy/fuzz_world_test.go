@@ -12,6 +12,7 @@ import (
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/simnet"
 	"tidegate/internal/upstream"
+	"tidegate/proxy/stats"
 	"tidegate/ratelimit"
 	sessions "tidegate/session"
 )
@@ -42,6 +43,7 @@ type fuzzWorld struct {
 	steps   int
 	sent    uint64 // datagrams that the Relay has written
 	scratch []byte
+	altered bool // the sessions' traffic comes from an altered record
 }
 
 // fuzzEnd is an honest player, or a game server's end of one session.
@@ -146,14 +148,22 @@ func (w *fuzzWorld) receive(s *simSocket, from netip.AddrPort, b []byte) {
 	w.scratch = append(w.scratch[:0], b...)
 	c := &w.relay.counters
 	in, dropped, sent, opened := c.Clients.In.Messages+c.Upstreams.In.Messages, w.drops(), w.sent, c.Opened
+	fates := w.fates()
 	conn := w.connOf(s, from)
 	taken := w.taken(conn)
 	w.relay.Receive(w.now, s, from, w.scratch)
 	for i := range w.scratch {
 		w.scratch[i] = 0xee
 	}
-	if n := c.Clients.In.Messages + c.Upstreams.In.Messages; n != in+1 && s.owner != nil {
+	if n := c.Clients.In.Messages + c.Upstreams.In.Messages; n != in+1 {
 		w.t.Fatalf("one datagram counts as %d", n-in)
+	}
+	for f, n := range w.fates() {
+		fates[f] = n - fates[f]
+	}
+	if fates[stats.FateStray] > 0 != (s.owner == nil) || fates[stats.FateDropped] > 0 && w.drops() == dropped ||
+		fates[stats.FateStray]+fates[stats.FateAnswered]+fates[stats.FateTaken]+fates[stats.FateDropped] != 1 {
+		w.t.Fatalf("a datagram from %v has the fates %v, %d more drops: %x", from, fates, w.drops()-dropped, b)
 	}
 	fate := w.drops() != dropped || w.sent != sent || c.Opened != opened || w.taken(conn) != taken
 	if !fate && s.owner != nil {
@@ -188,6 +198,14 @@ func (w *fuzzWorld) taken(conn codec.Conn) uint64 {
 	return figures.Received + figures.Dropped
 }
 
+// fates returns the number of received datagrams by their fate.
+func (w *fuzzWorld) fates() (n [stats.FateCount]uint64) {
+	for f := range n {
+		n[f] = w.relay.counters.Clients.Fates[f] + w.relay.counters.Upstreams.Fates[f]
+	}
+	return n
+}
+
 func (w *fuzzWorld) drops() (n uint64) {
 	for _, one := range w.relay.counters.Drops {
 		n += one
@@ -217,6 +235,9 @@ func (w *fuzzWorld) check() {
 	for e := range r.table.All {
 		p := &e.Value
 		up, down = up+p.fromClient.Messages, down+p.fromServer.Messages
+	}
+	if w.altered {
+		return
 	}
 	if up > c.FromClients.Messages+c.RelayedUp.Messages || down > c.FromUpstreams.Messages+c.RelayedDown.Messages {
 		w.t.Fatalf("sessions count %d and %d messages, the Relay fewer", up, down)

@@ -4,12 +4,12 @@ import (
 	"encoding/binary"
 	"net"
 	"net/netip"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/rs/zerolog"
 	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
 
 	"tidegate/internal/kernel/shield"
 	"tidegate/internal/testkit/await"
@@ -97,8 +97,8 @@ func TestWhoIsKickedIsAStranger(t *testing.T) {
 	await.Until(t, "rid of who was kicked", func() bool { return b.Snapshot().Kernel.Known == 0 })
 }
 
-// TestPlayersPassAFloodAfterAHandOver hands over to a new process. Players stay with the old process on sockets of
-// their own, while strangers fill the new one's buffer.
+// TestPlayersPassAFloodAfterAHandOver hands over to a new process while strangers fill the buffer. The player is no
+// stranger to the new process.
 func TestPlayersPassAFloodAfterAHandOver(t *testing.T) {
 	old := besiege(t, 1, newGates(t, 1))
 	player := old.player()
@@ -106,17 +106,32 @@ func TestPlayersPassAFloodAfterAHandOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings := *old.settings
-	settings.Listeners = slices.Clone(settings.Listeners)
-	settings.Listeners[0].Addr = old.Addrs()[0]
-	next := besiegeBy(t, &settings, Options{Loops: 1, Log: zerolog.Nop(), Kernel: newGates(t, 1), Inherited: files},
-		old.Server)
-	see := next.blind()
-	next.flood()
-	if !old.says(player, "still here") {
-		t.Error("a player of the old process is not heard")
+	server, err := Listen(old.settings, Options{
+		Loops: 1, Log: zerolog.Nop(), Kernel: newGates(t, 1), Inherited: files, Successor: true,
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	see()
+	frozen, err := old.Freeze()
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := frozen.Export()
+	for i, fd := range states[0].Descriptors {
+		if states[0].Descriptors[i], err = unix.Dup(fd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := server.Import(states, time.Now()); err != nil || all.Sessions != 1 {
+		frozen.Thaw()
+		t.Fatalf("%+v, %v", all, err)
+	}
+	frozen.Leave()
+	next := besiegeBy(t, server)
+	next.TakeKernel()
+	if n := next.heardInAFlood(player, 100); n != 100 {
+		t.Errorf("%d of 100 datagrams of a player of the old process came through", n)
+	}
 	if !next.says(next.dial(), "hello") {
 		t.Error("a newcomer does not get in after the flood")
 	}

@@ -41,19 +41,16 @@ func newGates(t *testing.T, loops int) Kernel {
 // besiege starts a besieged proxy with kernel offload.
 func besiege(t *testing.T, loops int, k Kernel) *besieged {
 	t.Helper()
-	return besiegeBy(t, besiegedSettings(echoServer(t)), Options{Loops: loops, Log: zerolog.Nop(), Kernel: k}, nil)
-}
-
-// besiegeBy starts a besieged proxy, as the successor of old unless that is nil.
-func besiegeBy(t *testing.T, s *Settings, o Options, old *Server) *besieged {
-	t.Helper()
-	server, err := Listen(s, o)
-	if err == nil && old != nil {
-		err = old.HandOver(time.Minute)
-	}
+	server, err := Listen(besiegedSettings(echoServer(t)), Options{Loops: loops, Log: zerolog.Nop(), Kernel: k})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return besiegeBy(t, server)
+}
+
+// besiegeBy runs a besieged proxy.
+func besiegeBy(t *testing.T, server *Server) *besieged {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Run(ctx) }()

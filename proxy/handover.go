@@ -1,26 +1,30 @@
 package proxy
 
 import (
-	"context"
-	"fmt"
-	"net/netip"
+	"encoding/binary"
+	"errors"
 	"os"
+	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"tidegate/internal/netio"
 	"tidegate/proxy/stats"
 )
 
+// ErrNoHandover reports a backend whose sockets cannot go to another process.
+var ErrNoHandover = errors.New("only the epoll backend can hand sockets over")
+
 // Files returns copies of the listening sockets, loop by loop, for a successor's Options.Inherited. They include
-// removed listeners, since their sessions still hold the addresses. The caller closes the files.
+// removed listeners, since their sessions still use them. The caller closes the files.
 func (s *Server) Files() (files []*os.File, err error) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	attended := make(map[place]bool)
 	for _, l := range s.loops {
 		var own []*os.File
-		if !l.ask(stats.WorkHandover, func(r *Relay, _ time.Time) { own, err = r.files(attended) }) {
+		if !l.ask(stats.WorkHandover, func(r *Relay, _ time.Time) { own, err = l.files(attended) }) {
 			err = ErrEnded
 		}
 		files = append(files, own...)
@@ -44,13 +48,13 @@ func closeAll(files []*os.File, err error) error {
 	return err
 }
 
-// files returns copies of the Relay's listening sockets, and notes their places.
-func (r *Relay) files(attended map[place]bool) (files []*os.File, err error) {
-	sockets, ok := r.sockets.untapped().(netio.Handover)
+// files returns copies of the loop's listening sockets, and notes their places.
+func (l *loop) files(attended map[place]bool) (files []*os.File, err error) {
+	sockets, ok := l.poller.(netio.Handover)
 	if !ok {
 		return nil, ErrNoHandover
 	}
-	for _, d := range slices.Concat(r.listeners, r.retired.list) {
+	for _, d := range slices.Concat(l.relay.listeners, l.relay.retired.list) {
 		file, err := sockets.File(d.socket)
 		if err != nil {
 			return files, err
@@ -59,89 +63,6 @@ func (r *Relay) files(attended map[place]bool) (files []*os.File, err error) {
 		attended[place{d.socket.Addr(), d.stream}] = true
 	}
 	return files, nil
-}
-
-// HandOver leaves the listening sockets to a successor. The successor must not read them before HandOver returns, and
-// must read them from then on. Every session gets its own socket, so that the kernel gives each process its own
-// datagrams. The sessions go on until they end, for at most grace. Then Run returns. After an error everything is as
-// before.
-func (s *Server) HandOver(grace time.Duration) error {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	youngest := make([]SessionID, len(s.loops)) // the youngest session with its own socket
-	for i, l := range s.loops {
-		var err error
-		if l.walk(context.Background(), stats.WorkHandover, parting(l, &youngest[i], &err)) != nil {
-			return ErrEnded
-		}
-		if err != nil {
-			return fmt.Errorf("part sessions: %w", err)
-		}
-	}
-	for i, l := range s.loops {
-		var err error
-		if !l.ask(stats.WorkHandover, func(r *Relay, now time.Time) { err = r.leave(now, l, youngest[i], grace) }) {
-			err = ErrEnded
-		}
-		if err != nil {
-			return fmt.Errorf("leave listeners: %w", err)
-		}
-	}
-	s.leaveInterfaces()
-	return nil
-}
-
-// parting returns a visit that gives a session its own socket, and notes its ID. An error ends the walk.
-func parting(h netio.Handler, youngest *SessionID, failed *error) visit {
-	return func(r *Relay, _ time.Time, e *entry) int {
-		did, err := r.part(h, e)
-		if err != nil {
-			*failed = err
-			return enough
-		}
-		if *youngest = e.Value.serial; did {
-			return parted
-		}
-		return looked
-	}
-}
-
-// part gives a session on a listener's socket its own socket. It reports false if the session has one.
-func (r *Relay) part(h netio.Handler, e *entry) (did bool, err error) {
-	sockets, ok := r.sockets.untapped().(netio.Handover)
-	if !ok {
-		return false, ErrNoHandover
-	}
-	p := &e.Value
-	if netio.ListenerOf(p.face) != p.listener.socket {
-		return false, nil // a stream, or done already
-	}
-	fresh, err := sockets.ConnectPeer(p.face, p.via.to(e.Key.Client), h)
-	if err == nil {
-		p.face = fresh
-	}
-	return true, err
-}
-
-// leave gives the sessions that are younger than another their own sockets, stops reading the listeners' sockets, and
-// lets the sessions end.
-func (r *Relay) leave(now time.Time, h netio.Handler, youngest SessionID, grace time.Duration) error {
-	if _, ok := r.sockets.untapped().(netio.Handover); !ok {
-		return ErrNoHandover
-	}
-	for e := range r.table.Backward {
-		if e.Value.serial <= youngest {
-			break
-		}
-		if _, err := r.part(h, e); err != nil {
-			return err
-		}
-	}
-	for _, d := range slices.Concat(r.listeners, r.retired.list) {
-		r.sockets.untapped().(netio.Handover).StopReceiving(d.socket)
-	}
-	r.DrainBy(now, now.Add(grace))
-	return nil
 }
 
 // unattended returns copies of the inherited sockets that no loop reads.
@@ -159,48 +80,136 @@ func (s *Server) unattended(attended map[place]bool) (files []*os.File, err erro
 	return files, nil
 }
 
-// spare closes the inherited sockets without a use. A socket that no loop reads, at the address of a listener, would
-// get a share of its clients. Only a service manager keeps TCP sockets open.
-func (s *Server) spare(settings *Settings, addrs []netip.AddrPort) {
-	listening := make(map[place]bool)
-	for i, addr := range addrs {
-		listening[place{addr, settings.Listeners[i].Transport.Stream}] = true
-	}
-	s.inherited = slices.DeleteFunc(s.inherited, func(from inherited) bool {
-		idle := from.loop < 0 && listening[from.place]
-		if !idle && (!from.stream || s.options.OthersGone == nil) {
-			return false
-		}
-		_ = from.file.Close()
-		return true
-	})
+// LoopState is the state of one loop, for the loop of a successor.
+type LoopState struct {
+	Sockets     []byte   // netio's state of all sockets that do not listen
+	Descriptors []int    // of these sockets
+	Shared      []byte   // the record of the rest: the last session ID, counters, health of servers
+	Sessions    [][]byte // batches of sessions in their order
 }
 
-// warnOfInherited logs the sockets of a service manager that match no listener. Sockets of a predecessor may belong
-// to removed listeners.
-func (s *Server) warnOfInherited() {
-	for _, from := range s.inherited {
-		if from.loop < 0 && s.options.OthersGone == nil {
-			s.options.Log.Warn().Stringer("address", from.addr).Msg("inherited socket that no listener has the address of")
-		}
-	}
+// Frozen is a Server whose loops stand still, so that a successor can take its sessions. Datagrams wait in the
+// kernel. Either Thaw or Leave ends the standstill.
+type Frozen struct {
+	server *Server
+	loops  []*frozenLoop
 }
 
-// awaitOthers closes the inherited sockets once the other processes have ended, unless ctx is done earlier.
-func (s *Server) awaitOthers(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-s.options.OthersGone: // nil for a service manager, which outlives this process
-		s.disown()
-	}
+// frozenLoop is a loop that stands still.
+type frozenLoop struct {
+	*loop
+	exporter *exporter
+	leave    chan bool // true: the loop ends and leaves its sockets to the successor
 }
 
-// disown closes the inherited sockets. Loops have their own copies.
-func (s *Server) disown() {
+// Freeze stops all loops between two turns, when their datagrams have left. It first waits for a reload under way.
+func (s *Server) Freeze() (*Frozen, error) {
 	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	for _, from := range s.inherited {
-		_ = from.file.Close()
+	f := &Frozen{server: s}
+	copied := s.precopied.Swap(false) // for this successor only
+	for _, l := range s.loops {
+		if _, ok := l.poller.(netio.Handover); !ok {
+			f.Thaw()
+			return nil, ErrNoHandover
+		}
+		stopped := make(chan *frozenLoop)
+		if !l.post(stats.WorkHandover, func(r *Relay, now time.Time) { l.freeze(now, copied, stopped) }) {
+			f.Thaw()
+			return nil, ErrEnded
+		}
+		select {
+		case frozen := <-stopped:
+			f.loops = append(f.loops, frozen)
+		case <-l.done:
+			f.Thaw()
+			return nil, ErrEnded
+		}
 	}
-	s.inherited = nil
+	return f, nil
+}
+
+// freeze stands still until the Frozen Server thaws or leaves. It runs on the loop's goroutine. copied reports that the
+// successor has the last pre-copy.
+func (l *loop) freeze(now time.Time, copied bool, stopped chan<- *frozenLoop) {
+	f := &frozenLoop{loop: l, exporter: beginExport(l.relay, now), leave: make(chan bool)}
+	f.exporter.copied = copied
+	l.poller.Flush()
+	stopped <- f
+	l.left = <-f.leave
+}
+
+// end closes the sockets of a loop that takes no more turns.
+func (l *loop) end() {
+	if l.left {
+		l.poller.(netio.Handover).Leave()
+	}
+	_ = l.poller.Close() // no data is left to lose
+}
+
+// Thaw makes the Server go on as if nothing had happened.
+func (f *Frozen) Thaw() { f.end(false) }
+
+// Leave ends the Server, which leaves all its sessions to the successor. Run returns nil.
+func (f *Frozen) Leave() {
+	f.server.leaveInterfaces()
+	f.end(true)
+}
+
+func (f *Frozen) end(leave bool) {
+	for _, l := range f.loops {
+		l.leave <- leave
+	}
+	f.server.reloading.Unlock()
+}
+
+// Export returns the state of all loops. The descriptors stay the Server's.
+func (f *Frozen) Export() []LoopState {
+	states := make([]LoopState, len(f.loops))
+	var all sync.WaitGroup
+	for i, l := range f.loops {
+		all.Go(func() { states[i] = l.export(max(1, runtime.GOMAXPROCS(0)/len(f.loops))) })
+	}
+	all.Wait()
+	return states
+}
+
+// export writes the loop's sessions in batches, with several workers at a time.
+func (l *frozenLoop) export(workers int) (s LoopState) {
+	s.Sockets, s.Descriptors = l.poller.(netio.Handover).Export()
+	s.Shared = l.exporter.shared(nil)
+	sessions := slices.Collect(l.relay.table.All)
+	share := (len(sessions) + workers - 1) / workers
+	s.Sessions = make([][]byte, min(workers, len(sessions)))
+	var all sync.WaitGroup
+	for i := range s.Sessions {
+		first := min(i*share, len(sessions))
+		all.Go(func() { s.Sessions[i] = l.batch(sessions[first:min(first+share, len(sessions))]) })
+	}
+	all.Wait()
+	return s
+}
+
+// sessionRoom is the room in bytes that most sessions take in a batch.
+const sessionRoom = 2048
+
+// batch writes sessions. Each one is the names of its sockets and its record, both after their length.
+func (l *frozenLoop) batch(sessions []*entry) []byte {
+	sockets := l.poller.(netio.Handover)
+	b := make([]byte, 0, len(sessions)*sessionRoom)
+	var names, session []byte
+	for _, e := range sessions {
+		names = names[:0]
+		for _, socket := range l.exporter.sockets(e) {
+			names = sockets.AppendName(names, socket)
+		}
+		if session = l.exporter.session(e, session[:0]); len(session) > 0 {
+			b = appendPiece(appendPiece(b, names), session)
+		}
+	}
+	return b
+}
+
+// appendPiece appends a piece after its length.
+func appendPiece(b, piece []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(piece))), piece...)
 }

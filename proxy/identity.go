@@ -60,6 +60,23 @@ func (c *clientIDs) take() (uint16, bool) {
 	return id, true
 }
 
+// claim takes an ID that a session of another process has. It returns false if the ID is in use, or is not one of the
+// shard's.
+func (c *clientIDs) claim(id uint16) bool {
+	if int(id) < c.first || (int(id)-c.first)%c.step != 0 {
+		return false
+	}
+	if c.used == nil {
+		c.used = make([]uint64, 1<<16/64)
+	}
+	if c.isUsed(id) {
+		return false
+	}
+	c.used[id/64] |= 1 << (id % 64)
+	c.count++
+	return true
+}
+
 func (c *clientIDs) free(id uint16) {
 	c.used[id/64] &^= 1 << (id % 64)
 	c.count--

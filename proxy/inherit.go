@@ -1,16 +1,20 @@
 package proxy
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
+	"sync"
+	"time"
 
 	"tidegate/internal/netio"
 )
 
-// inherited is a listening socket that another process opened. The Server keeps it while the other process, or
-// sockets of its sessions, may hold the address. A removed listener can come back on this socket only.
+// inherited is a listening socket that another process opened. If a service manager has it too, the Server keeps it: a
+// removed listener can come back on this socket only.
 type inherited struct {
 	file *os.File
 	place
@@ -41,5 +45,153 @@ func isAt(addr, listener netip.AddrPort) bool {
 	return addr == listener || listener.Port() == 0 && addr.Addr() == listener.Addr()
 }
 
-// ErrNoHandover reports a backend whose sockets cannot go to another process.
-var ErrNoHandover = errors.New("only the epoll backend can hand sockets over")
+// spare closes the inherited sockets without a use. A socket that no loop reads, at the address of a listener, would
+// get a share of its clients. A service manager keeps the others open.
+func (s *Server) spare(settings *Settings, addrs []netip.AddrPort) {
+	if !s.options.Held {
+		s.disown()
+		return
+	}
+	listening := make(map[place]bool)
+	for i, addr := range addrs {
+		listening[place{addr, settings.Listeners[i].Transport.Stream}] = true
+	}
+	s.inherited = slices.DeleteFunc(s.inherited, func(from inherited) bool {
+		idle := from.loop < 0 && listening[from.place]
+		if idle {
+			_ = from.file.Close()
+		}
+		return idle
+	})
+}
+
+// warnOfInherited logs the sockets of a service manager that match no listener.
+func (s *Server) warnOfInherited() {
+	for _, from := range s.inherited {
+		if from.loop < 0 {
+			s.options.Log.Warn().Stringer("address", from.addr).Msg("inherited socket that no listener has the address of")
+		}
+	}
+}
+
+// disown closes the inherited sockets. Loops have their own copies.
+func (s *Server) disown() {
+	for _, from := range s.inherited {
+		_ = from.file.Close()
+	}
+	s.inherited = nil
+}
+
+// Errors of Server.Import.
+var (
+	ErrLoops = errors.New("the predecessor has another number of loops")
+	errCut   = errors.New("a batch of sessions is cut off")
+
+	errNoSocket = errors.New("a socket of the session is missing")
+)
+
+// Imported is the result of an Import.
+type Imported struct {
+	Sessions int
+	Lost     int   // sessions that cannot go on
+	Why      error // the first reason
+}
+
+// Import takes over the sessions of a predecessor, before Run. Their states are those of the time at. It owns the
+// descriptors, also after an error.
+func (s *Server) Import(states []LoopState, at time.Time) (all Imported, err error) {
+	if len(states) != len(s.loops) {
+		return all, fmt.Errorf("%w: %d", ErrLoops, len(states))
+	}
+	results, errs := make([]Imported, len(states)), make([]error, len(states))
+	var work sync.WaitGroup
+	for i, l := range s.loops {
+		work.Go(func() { results[i], errs[i] = l.adopt(&states[i], at) })
+	}
+	work.Wait()
+	for _, one := range results {
+		all.Sessions += one.Sessions
+		all.Lost += one.Lost
+		if all.Why == nil {
+			all.Why = one.Why
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// adopt takes over the state of a predecessor's loop, before the loop runs.
+func (l *loop) adopt(state *LoopState, at time.Time) (all Imported, err error) {
+	sockets, ok := l.poller.(netio.Handover)
+	if !ok {
+		return all, ErrNoHandover
+	}
+	if err := sockets.Import(state.Sockets, state.Descriptors); err != nil {
+		return all, err
+	}
+	entering := beginImport(l.relay, at)
+	if l.entering != nil {
+		entering.copies, l.entering = l.entering.copies, nil
+	}
+	if err := entering.shared(state.Shared, notOpened); err != nil {
+		return all, err
+	}
+	var own []netio.Socket
+	err = readSessions(state.Sessions, func(s *readSession) {
+		err, found := errNoSocket, false
+		if own, found = namedSockets(own[:0], sockets, s.sockets); found {
+			err = entering.saved(s, own)
+		}
+		all.count(err)
+	})
+	if err != nil {
+		return all, err
+	}
+	entering.end()
+	sockets.CloseUnclaimed()
+	return all, nil
+}
+
+// notOpened opens no socket: the predecessor's configuration still has the listeners of all sessions.
+func notOpened(netip.AddrPort) (netio.Socket, error) { return nil, errNoSocket }
+
+// namedSockets appends the imported sockets with some names, and reports whether all were found.
+func namedSockets(all []netio.Socket, from netio.Handover, names []byte) (_ []netio.Socket, found bool) {
+	for len(names) > 0 {
+		var s netio.Socket
+		if s, names = from.Named(names); s == nil {
+			return all, false
+		}
+		all = append(all, s)
+	}
+	return all, true
+}
+
+// count counts a session, with the error if it cannot go on.
+func (i *Imported) count(err error) {
+	if err == nil {
+		i.Sessions++
+		return
+	}
+	if i.Lost++; i.Why == nil {
+		i.Why = err
+	}
+}
+
+// cutPiece returns the first piece of b and the bytes after it.
+func cutPiece(b []byte) (piece, rest []byte, ok bool) {
+	n, head := binary.Uvarint(b)
+	if head <= 0 || n > uint64(len(b)-head) {
+		return nil, nil, false
+	}
+	return b[head : head+int(n)], b[head+int(n):], true
+}
+
+// TakeKernel gives the kernel's filters to a Server that has imported its sessions. It is called when the predecessor
+// has ended: until then the predecessor's filters are in force, which know its clients.
+func (s *Server) TakeKernel() {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	s.reloadKernel()
+	k := &s.options.Kernel
+	s.options.Log.Info().Str("filter", k.FilterState()).Str("forward", inKernel(k.NoFlows)).Msg("kernel offload")
+}

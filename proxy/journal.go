@@ -37,8 +37,8 @@ func (j *journal) drop(now time.Time, why stats.Drop, listener string, from neti
 		return
 	}
 	e := j.log.Warn()
-	if why == stats.DropDuplicate || why == stats.DropWindow || why == stats.DropUnexpected {
-		e = j.log.Debug() // an honest client on a bad network causes these
+	if why == stats.DropDuplicate || why == stats.DropWindow || why == stats.DropUnexpected || err == errListPing {
+		e = j.log.Debug() // an honest client causes these, on a bad network or with a list of servers
 	}
 	e.Str("reason", why.String()).Str("listener", listener).Str("address", j.player(from)).Int("bytes", size)
 	counting(e, suppressed).AnErr("error", err).Msg("dropped")

@@ -11,6 +11,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/codec"
+	"tidegate/codec/raknet"
 	"tidegate/proxy/stats"
 )
 
@@ -47,6 +48,27 @@ func TestAFloodDoesNotFillTheLog(t *testing.T) {
 	log.Reset()
 	if j.drop(now, stats.DropMalformed, "play", stranger, 3, codec.ErrMalformed); log.Len() == 0 {
 		t.Error("one reason's flood silences another")
+	}
+}
+
+// TestListPingIsNoWarning: a question for a server list in RakNet is counted at a listener without RakNet, but is no
+// warning.
+func TestListPingIsNoWarning(t *testing.T) {
+	rak := raknet.New(raknet.Options{})
+	for what, c := range map[string]struct {
+		datagram []byte
+		warns    bool
+	}{
+		"a ping": {rak.AppendPing(nil, 7), false},
+		"HTTP":   {[]byte("GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"), true},
+	} {
+		var log bytes.Buffer
+		j := newJournal(time.Unix(1e9, 0), zerolog.New(&log).Level(zerolog.InfoLevel), zerolog.Nop(), false, 1)
+		err := questionOf(c.datagram)
+		j.drop(time.Unix(1e9, 0), stats.DropUnknownProtocol, "play", playerAddr(0), len(c.datagram), err)
+		if warns := log.Len() > 0; warns != c.warns {
+			t.Errorf("%s: logged %q", what, &log)
+		}
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-// docs/security.md#killers says how single datagrams harm the real libraries. This file sends each of them to a proxy
+// docs/security/players.md#killers says how single datagrams harm the real libraries. This file sends each to a proxy
 // between every pair of protocols. None of them, and nothing similar, may reach a server or a player.
 
 // killer is one datagram, or several, that ends or blocks a real server or client.

@@ -1,5 +1,7 @@
 package proxy
 
+import "slices"
+
 // line is a queue of sessions, first come, first served. The zero value is empty. A fifo would do, but the compiler
 // of Go 1.26 crashes on an entry that leads to a generic type of entries.
 type line struct {
@@ -10,6 +12,9 @@ type line struct {
 func (l *line) len() int { return len(l.now) - l.at + len(l.later) }
 
 func (l *line) push(e *entry) { l.later = append(l.later, e) }
+
+// all returns the sessions, first come first. It may share their memory.
+func (l *line) all() []*entry { return slices.Concat(l.now[l.at:], l.later) }
 
 // popIf removes and returns the first session for which holds is true, or nil. It also removes the sessions before
 // it.

@@ -63,13 +63,7 @@ func (s *Server) adopt(loop int, poller netio.Poller, l *Listener, addr netip.Ad
 func (t Transport) listen(poller netio.Poller, addr netip.AddrPort, shared bool, s *Settings, o *Options) (netio.Socket,
 	error) {
 	if !t.Stream {
-		steered := 0
-		if shared {
-			steered = o.Loops
-		}
-		return poller.Listen(addr, netio.SocketOptions{
-			ReusePort: shared, SteerAmong: steered, ReceiveBuffer: o.ReceiveBuffer,
-		})
+		return poller.Listen(addr, netio.SocketOptions{ReusePort: shared, ReceiveBuffer: o.ReceiveBuffer})
 	}
 	return poller.ListenStream(addr, t.streamOptions(shared, s))
 }
@@ -92,5 +86,8 @@ func (t Transport) streamOptions(shared bool, s *Settings) netio.StreamOptions {
 		HelloTimeout: s.HandshakeTimeout,
 		// More than Sessions, so that the protocol can refuse some clients.
 		MaxConns: s.Limits.Sessions + s.Limits.HalfOpen,
+		Hellos: netio.HelloLimits{
+			Address: s.Limits.HalfOpenAddress, Network: s.Limits.HalfOpenNetwork, Overall: s.Limits.HalfOpen,
+		},
 	}
 }

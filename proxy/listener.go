@@ -59,6 +59,16 @@ func listenerOf(l *Listener, listeners []*listener) *listener {
 	return nil
 }
 
+// protocolNamed returns the listener's protocol with a name, or nil.
+func (d *listener) protocolNamed(name string) codec.Protocol {
+	for i := range d.entries {
+		if d.entries[i].protocol.Spec().Name == name {
+			return d.entries[i].protocol
+		}
+	}
+	return nil
+}
+
 // pinger returns the listener's first protocol with server lists, or nil.
 func (d *listener) pinger() codec.Pinger {
 	for i := range d.entries {

@@ -20,6 +20,9 @@ type loop struct {
 	mailbox chan command
 	done    chan struct{} // closed when run has returned
 	dropped uint64        // the last reported netio.Stats.KernelDrops
+	left    bool          // a successor has the sessions
+	// entering has the pre-copy of a predecessor; nil: none.
+	entering *importer
 }
 
 // command is work that another goroutine asks of a loop.
@@ -35,12 +38,12 @@ func newLoop(relay *Relay, poller netio.Poller) *loop {
 	}
 }
 
-// run takes turns until the Relay is drained.
+// run takes turns until the Relay is drained, or a successor has its sessions.
 func (l *loop) run() error {
 	defer close(l.done)
-	defer func() { _ = l.poller.Close() }() // no data is left to lose
+	defer l.end()
 	l.clock.start()
-	for !l.relay.Drained() {
+	for !l.left && !l.relay.Drained() {
 		if err := l.turn(); err != nil {
 			return err
 		}
@@ -59,7 +62,9 @@ func (l *loop) turn() error {
 	l.lapped = began
 	l.poller.Receive(l.handler())
 	l.lap(stats.WorkReceive)
-	l.readMail()
+	if l.readMail(); l.left {
+		return nil
+	}
 	l.relay.Advance(l.clock.due())
 	l.lap(stats.WorkDue)
 	l.relay.Flush(l.clock.now)
@@ -150,15 +155,3 @@ func (l *loop) Refused() int { return l.relay.drops.turn }
 
 // Failed implements netio.Handler.
 func (l *loop) Failed(s netio.Socket, err error) { l.relay.Failed(l.clock.now, s, err) }
-
-func (l *loop) readMail() {
-	for {
-		select {
-		case c := <-l.mailbox:
-			c.do(l.relay, l.clock.now)
-			l.lap(c.work)
-		default:
-			return
-		}
-	}
-}

@@ -92,3 +92,16 @@ func isClosed(c <-chan struct{}) bool {
 		return false
 	}
 }
+
+// readMail does the waiting commands.
+func (l *loop) readMail() {
+	for !l.left {
+		select {
+		case c := <-l.mailbox:
+			c.do(l.relay, l.clock.now)
+			l.lap(c.work)
+		default:
+			return
+		}
+	}
+}

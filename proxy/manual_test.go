@@ -11,11 +11,11 @@ import (
 
 // TestManualHasEveryDrop compares the manual's table with the reasons of drops, in both directions.
 func TestManualHasEveryDrop(t *testing.T) {
-	manual, err := os.ReadFile("../docs/operations.md")
+	manual, err := os.ReadFile("../docs/operate/drops.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(manual), "\n### Reasons to drop\n")
+	_, table, _ := strings.Cut(string(manual), "# Reasons to drop\n")
 	table, _, _ = strings.Cut(table, "\n#")
 	found := make(map[string]bool)
 	for _, row := range regexp.MustCompile("(?m)^\\| (`[^|]*) \\|([^|]*)\\|([^|]*)\\|$").FindAllStringSubmatch(table, -1) {

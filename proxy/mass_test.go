@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -56,9 +57,11 @@ func newMass(t testing.TB, n int, protocol codec.Protocol, mode Mode, change fun
 	m.relay.Attach(0, m.listener)
 	for i := range n {
 		from := massAddr(i)
-		m.players[from] = protocol.Dial(m.now, listenerAddr, codec.Hello{})
-		for range 4 {
-			m.speak(from)
+		m.players[from] = protocol.Dial(m.now, listenerAddr, codec.Hello{Identity: uint64(i + 1)})
+		for n := range 12 {
+			if m.speak(from); n >= 3 && m.relay.counters.Established > uint64(i) || n >= 3 && mode == ModeRelay {
+				break
+			}
 		}
 	}
 	if got := m.relay.counters.Established; mode != ModeRelay && got < uint64(n-n/100) {
@@ -99,7 +102,11 @@ func (m *mass) flush() {
 func (m *mass) serve(d simDatagram) {
 	seat := m.seats[d.from]
 	if seat == nil {
-		seat, _, _ = m.servers.Accept(m.now, d.from, d.bytes, nil)
+		var reply []byte
+		seat, reply, _ = m.servers.Accept(m.now, d.from, d.bytes, nil)
+		if len(reply) > 0 {
+			m.relay.Receive(m.now, m.sockets[d.from], d.to, reply)
+		}
 		if seat == nil {
 			return
 		}
@@ -131,8 +138,9 @@ func visitAll(r *Relay, now time.Time, v visit) {
 
 // list is the Relay's part of Server.Sessions.
 func list(r *Relay, now time.Time, q Query) (all []Session) {
-	visitAll(r, now, q.listing(&all))
-	return all
+	var found pages
+	visitAll(r, now, q.listing(&found))
+	return slices.Concat(found...)
 }
 
 // kick is the Relay's part of Server.Kick.

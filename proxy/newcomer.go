@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 
@@ -44,9 +45,25 @@ func (g *guard) recognise(now time.Time, d *listener, from netip.AddrPort, datag
 	}
 	w := d.sniff(datagram)
 	if w == nil {
-		g.drops.add(now, dropped{stats.DropUnknownProtocol, d, from, len(datagram), nil})
+		g.drops.add(now, dropped{stats.DropUnknownProtocol, d, from, len(datagram), questionOf(datagram)})
 	}
 	return w
+}
+
+// errListPing is the note of a drop that is no reason for a warning: server browsers and "tidegate ping" ask any port.
+var errListPing = errors.New("a server list asks in RakNet")
+
+// listPing follows the first byte and the time of RakNet's question for a server list.
+const listPing = "\x00\xff\xff\x00\xfe\xfe\xfe\xfe\xfd\xfd\xfd\xfd\x12\x34\x56\x78"
+
+// questionOf returns errListPing for a RakNet question of a server list, else nil.
+func questionOf(datagram []byte) error {
+	const at = 9
+	if len(datagram) >= at+len(listPing) && (datagram[0] == 1 || datagram[0] == 2) &&
+		string(datagram[at:at+len(listPing)]) == listPing {
+		return errListPing
+	}
+	return nil
 }
 
 // greet handles the first datagram from an address in a terminated protocol.
@@ -74,6 +91,10 @@ func (r *Relay) greet(now time.Time, d *listener, w *protocolEntry, s netio.Sock
 	case err != nil:
 		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
 	case conn != nil && r.isPresent(now, d, w, from, conn):
+		if w.proof == codec.ProvedAccept && r.presence.mayReturn(now, d, from.Addr(), conn, r.shard) {
+			r.drops.add(now, dropped{stats.DropKnown, d, from, len(datagram), nil})
+			return mayRepeat
+		}
 		r.sockets.refusePresent(now, d, w, s, from, datagram)
 	case conn == nil:
 	case full != nil || closed: // the protocol has no refusal
@@ -123,6 +144,7 @@ func (r *Relay) open(now time.Time, d *listener, w *protocolEntry, s netio.Socke
 		r.drops.add(now, dropped{why, d, from, size, err})
 		return false
 	}
+	r.drops.has(stats.FateTaken)
 	r.presence.add(&e.Value, from)
 	e.Value.trust.owe(from, size)
 	if w.asksFirst {
@@ -143,6 +165,9 @@ func (r *Relay) isPresent(now time.Time, d *listener, w *protocolEntry, from net
 	e := r.table.Get(sessions.Key{Listener: d.index, Client: known.from})
 	if e == nil || e.Value.serial != known.session || known.from.Addr() != from.Addr() || w.proof != codec.ProvedAccept {
 		return true
+	}
+	if !complete(r, now, e) {
+		return false
 	}
 	old, ok := e.Value.client.Conn.(codec.Leaver)
 	if !ok || !old.Believe(now) {

@@ -14,7 +14,7 @@ import (
 // outlet sends a Relay's datagrams: to clients, to servers along paths, and to strangers within a budget.
 type outlet struct {
 	Sockets
-	tap      *tap // between the Relay and the loop's sockets; nil: no capture runs
+	tap      *tap // between the Relay and the loop's sockets; nil: no capture runs, and nothing is recorded
 	paths    *paths
 	drops    *dropLog
 	counters *stats.Counters
@@ -28,11 +28,21 @@ type outlet struct {
 
 // tapInto makes the tap copy datagrams into a spool, as its filter selects.
 func (o *outlet) tapInto(now time.Time, table sessionTable, s *spool) {
+	o.insertTap(now, table)
+	o.tap.spools = append(o.tap.spools, s)
+}
+
+// record makes the tap copy all datagrams into a black box.
+func (o *outlet) record(now time.Time, table sessionTable, b *blackBox) {
+	o.insertTap(now, table)
+	o.tap.box = b
+}
+
+func (o *outlet) insertTap(now time.Time, table sessionTable) {
 	if o.tap == nil {
 		o.tap = &tap{Sockets: o.Sockets, table: table, now: now}
 		o.Sockets = o.tap
 	}
-	o.tap.spools = append(o.tap.spools, s)
 }
 
 // untap ends the effect of tapInto.
@@ -41,33 +51,24 @@ func (o *outlet) untap(s *spool) {
 		return
 	}
 	if o.tap.spools = slices.DeleteFunc(o.tap.spools,
-		func(other *spool) bool { return other == s }); len(o.tap.spools) == 0 {
+		func(other *spool) bool { return other == s }); len(o.tap.spools) == 0 && o.tap.box == nil {
 		o.Sockets, o.tap = o.tap.Sockets, nil
 	}
 }
 
-// untapped returns the loop's own sockets.
-func (o *outlet) untapped() Sockets {
-	if o.tap != nil {
-		return o.tap.Sockets
-	}
-	return o.Sockets
-}
-
-// transmit writes the datagrams of both sides of a session.
-func (o *outlet) transmit(now time.Time, e *entry) {
+// transmit writes the datagrams of the touched sides of a session.
+func (o *outlet) transmit(now time.Time, e *entry, touched sides) {
 	p := &e.Value
-	for {
+	for touched.has(clientSide) {
 		b, ok := p.client.Conn.Transmit(now, p.via.begin(o.Buffer()))
 		if !ok {
 			break
 		}
 		o.sendToClient(now, e, b)
 	}
-	if p.upstream.Conn == nil || p.socket == nil {
-		return
+	if touched.has(serverSide) && p.upstream.Conn != nil && p.socket != nil {
+		o.sendUp(now, e)
 	}
-	o.sendUp(now, e)
 }
 
 // sendToClient sends a datagram to a session's client, within the bounds of trust.
@@ -75,7 +76,7 @@ func (o *outlet) sendToClient(now time.Time, e *entry, datagram []byte) {
 	p, client := &e.Value, e.Key.Client
 	size := len(datagram) - p.via.headerLen()
 	if !p.trust.spend(client, size) && !p.spendMore(now, o.allowance, o.unproved, client, size) {
-		o.drops.add(now, dropped{stats.DropUnproved, p.listener, client, len(datagram), nil})
+		o.drops.count(now, dropped{stats.DropUnproved, p.listener, client, len(datagram), nil})
 		return
 	}
 	o.counters.Clients.Out.Count(datagram)
@@ -107,6 +108,7 @@ func (o *outlet) answer(now time.Time, d *listener, s netio.Socket, from netip.A
 		o.drops.add(now, dropped{stats.DropReplyBudget, d, from, len(datagram), nil})
 		return
 	}
+	o.drops.has(stats.FateAnswered)
 	o.counters.Clients.Out.Count(reply)
 	o.sendAnswer(d, s, from, reply)
 }
@@ -165,8 +167,7 @@ func (o *outlet) forwardUp(now time.Time, e *entry, datagram []byte) {
 		o.drops.add(now, dropped{stats.DropPaced, p.listener, e.Key.Client, len(datagram), nil})
 		return
 	default:
-		slot := way.parked.push()
-		slot.of, slot.bytes = e, append(slot.bytes[:0], datagram...)
+		way.park(e, datagram)
 		o.paths.block(way)
 		return
 	}
@@ -238,6 +239,26 @@ func (o *outlet) sendWaiting(now time.Time, way *path) bool {
 	return true
 }
 
+// parkLine takes the datagrams of the sessions in a path's line, and parks them. A session can be saved only after its
+// connection has given all datagrams.
+func (o *outlet) parkLine(now time.Time, way *path) {
+	for e := way.line.pop(); e != nil; e = way.line.pop() {
+		p := &e.Value
+		if p.path != way || !p.waits {
+			continue // the session has left
+		}
+		p.waits = false
+		for {
+			b, ok := p.upstream.Conn.Transmit(now, o.Buffer())
+			if !ok {
+				break
+			}
+			way.park(e, b)
+		}
+		o.dirty.mark(e)
+	}
+}
+
 // sendParked sends the first datagram that is parked on a path. It reports whether there was one.
 func (o *outlet) sendParked(now time.Time, way *path) bool {
 	d := way.parked.pop()
@@ -247,6 +268,9 @@ func (o *outlet) sendParked(now time.Time, way *path) bool {
 	if p := &d.of.Value; p.path == way && p.socket != nil {
 		o.paths.count(now, way)
 		o.counters.Paced++
+		if !p.isRelayed() {
+			o.counters.Upstreams.Out.Count(d.bytes)
+		}
 		o.toServer(now, d.of, d.bytes, false)
 	}
 	d.of = nil

@@ -37,6 +37,7 @@ type paths struct {
 	byKey   map[pathKey]*path
 	blocked []*path // paths where a session or datagram waits
 	moved   []*path // paths with datagrams counted since sent
+	tidyAt  int     // number of paths at which unused ones are forgotten
 }
 
 // take returns the path of another session to a server, from the source address with the fewest sessions. It returns
@@ -77,11 +78,28 @@ func (ps *paths) of(now time.Time, u *Upstream, server netip.AddrPort, source ne
 	key := pathKey{u.Name, server, source}
 	p := ps.byKey[key]
 	if p == nil {
+		ps.tidy(now)
 		p = &path{pathKey: key}
 		p.pace(now, u.Pace)
 		ps.byKey[key] = p
 	}
 	return p
+}
+
+// leastPaths is the number of paths that are kept in any case.
+const leastPaths = 16
+
+// tidy forgets unused paths once their number has doubled. Discovered servers may come and go without end.
+func (ps *paths) tidy(now time.Time) {
+	if len(ps.byKey) < max(ps.tidyAt, leastPaths) {
+		return
+	}
+	for key, p := range ps.byKey {
+		if p.sessions == 0 && !p.blocked && !p.moved && (p.window == nil || p.window.Idle(now)) {
+			delete(ps.byKey, key)
+		}
+	}
+	ps.tidyAt = 2 * len(ps.byKey)
 }
 
 // source returns the first source address of an address's family. The zero Addr leaves the choice to the system.
@@ -207,11 +225,31 @@ func (u *Upstream) dial(sockets Sockets, way *path, server, client netip.AddrPor
 // datagrams in 10 ms that is a delay of 34 ms. A longer delay harms a game more than a loss.
 const maxParked = 512
 
-// parked are datagrams of sessions in ModeRelay that wait for their path. These sessions have no codec that could
-// keep them.
+// parked are datagrams that wait for their path: of sessions in ModeRelay, which have no codec that could keep them,
+// and of sessions that were saved.
 type parked struct{ fifo[parkedDatagram] }
 
 type parkedDatagram struct {
 	of    *entry
 	bytes []byte
+}
+
+// park keeps a copy of a datagram until the path is free. The path must be blocked then.
+func (p *path) park(e *entry, datagram []byte) {
+	slot := p.parked.push()
+	slot.of, slot.bytes = e, append(slot.bytes[:0], datagram...)
+}
+
+// rejoin returns the path of a session that had one before it was saved. It returns nil if there is no choice and no
+// bound any more.
+func (ps *paths) rejoin(now time.Time, u *Upstream, server netip.AddrPort, source netip.Addr) *path {
+	switch {
+	case u.Transport.Sources.IsValid():
+		return ps.own(now, u)
+	case !source.IsValid() && u.Pace.Datagrams == 0:
+		return nil
+	}
+	p := ps.of(now, u, server, source)
+	p.sessions++
+	return p
 }

@@ -316,3 +316,27 @@ func TestLine(t *testing.T) {
 		t.Fatal("not in order")
 	}
 }
+
+// TestPathsToServersThatAreGoneAreForgotten lets sessions play at 10,000 servers in turn. The paths to earlier servers
+// are forgotten, but not while datagrams of the last 10 ms count.
+func TestPathsToServersThatAreGoneAreForgotten(t *testing.T) {
+	ps := paths{shard: shard{of: 1}, byKey: make(map[pathKey]*path)}
+	u := &Upstream{Name: "arena", Pace: Pace{Datagrams: 20, Span: 10 * time.Millisecond}}
+	now := time.Unix(1_900_000_000, 0)
+	stays := ps.take(now, u, netip.MustParseAddrPort("192.0.2.1:7777"))
+	for i := range 10_000 {
+		server := netip.AddrPortFrom(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), 7777)
+		p := ps.take(now, u, server)
+		ps.count(now, p)
+		ps.sent(now)
+		p.leave()
+		if again := ps.take(now, u, server); again != p {
+			t.Fatal("a path was forgotten while its datagrams count")
+		}
+		p.leave()
+		now = now.Add(time.Millisecond)
+	}
+	if n := len(ps.byKey); n > 64 || ps.take(now, u, stays.server) != stays {
+		t.Errorf("%d paths are kept", n)
+	}
+}

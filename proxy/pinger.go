@@ -43,6 +43,30 @@ func newPinger(r *route, protocol codec.Pinger, listeners []*listener, token uin
 	return &pinger{route: r, protocol: protocol, token: token, due: now, listeners: listeners}
 }
 
+// newPingers makes a pinger for every route whose listeners show its servers' texts.
+func newPingers(now time.Time, routes []*route, listeners []*listener, ids identities) (all []*pinger) {
+	for _, route := range routes {
+		if route.Pings.Refresh <= 0 || route.Upstream.Transport.Stream {
+			continue
+		}
+		protocol, _ := route.Upstream.Protocol.(codec.Pinger)
+		var showing []*listener
+		for _, d := range listeners {
+			if d.route != route || d.pong == nil {
+				continue
+			}
+			showing = append(showing, d)
+			if protocol == nil && route.Mode == ModeRelay {
+				protocol = d.pinger() // the servers speak it too
+			}
+		}
+		if protocol != nil && len(showing) > 0 {
+			all = append(all, newPinger(route, protocol, showing, ids.next(), now))
+		}
+	}
+	return all
+}
+
 // list updates servers to the Pool's present list. Servers that stay keep their texts.
 func (p *pinger) list() {
 	listed := p.route.pool.Servers()
@@ -98,7 +122,7 @@ func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
 	if s.socket == nil {
 		socket, err := r.sockets.Dial(s.addr, netio.SocketOptions{Local: p.route.Upstream.source(s.addr.Addr())})
 		if err != nil {
-			r.drops.add(now, dropped{stats.DropSocket, p.listeners[0], s.addr, 0, err})
+			r.drops.count(now, dropped{stats.DropSocket, p.listeners[0], s.addr, 0, err})
 			return
 		}
 		socket.SetOwner(s)
@@ -108,7 +132,9 @@ func (p *pinger) ask(now time.Time, r *Relay, s *pinged) {
 		s.preamble = p.route.Upstream.Headers.preamble(self, self)
 	}
 	s.answers = false
-	r.sockets.Send(s.socket, s.addr, p.protocol.AppendPing(s.preamble.begin(r.sockets.Buffer()), p.token))
+	question := p.protocol.AppendPing(s.preamble.begin(r.sockets.Buffer()), p.token)
+	r.counters.Upstreams.Out.Count(question)
+	r.sockets.Send(s.socket, s.addr, question)
 	s.preamble.sent()
 }
 
@@ -123,6 +149,7 @@ func (s *pinged) answered(now time.Time, r *Relay, datagram []byte) {
 		r.drops.add(now, dropped{stats.DropUnexpected, s.pinger.listeners[0], s.socket.Peer(), len(datagram),
 			codec.ErrUnexpected})
 	default:
+		r.drops.has(stats.FateTaken)
 		s.heard, s.answers = now, true
 		s.text, s.pong = append(s.text[:0], text...), append(s.pong[:0], datagram...)
 		s.pinger.publish()

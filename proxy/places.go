@@ -57,7 +57,7 @@ func (r *Relay) evict(now time.Time, e *entry) {
 		return
 	}
 	r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.ServerFull})
-	r.sockets.transmit(now, e)
+	r.sockets.transmit(now, e, bothSides)
 	p.client.Down, p.upstream.Down = true, true
 	r.forget(now, e)
 }
@@ -80,7 +80,7 @@ func (r *Relay) add(now time.Time, d *listener, w *protocolEntry, s netio.Socket
 	}
 	e, err := r.table.Add(sessions.Key{Listener: d.index, Client: from}, session{
 		listener: d, route: d.route, protocol: w.protocol, face: s, via: d.via(nil), serial: r.serials.next(), tally: w.tally,
-		opened: now, heard: now, terminated: t,
+		opened: now, heard: now, spared: r.stood, terminated: t,
 	})
 	if err != nil {
 		return nil, err

@@ -57,6 +57,37 @@ func TestIdentityPlaysOnceOnAllLoops(t *testing.T) {
 	}
 }
 
+// TestClientReturnsOnAnotherLoop lets a client come to another Relay from another port of its host, while its session
+// still waits for evidence of its goodbye. It hears nothing until that session has ended, and gets in. If the first
+// client still plays, the second one is refused after a moment.
+func TestClientReturnsOnAnotherLoop(t *testing.T) {
+	for _, leaves := range []bool{true, false} {
+		var presence Presence
+		weather := simnet.Weather{Latency: 5 * time.Millisecond}
+		one := newWorld(t, 1, weather, raknet6(), defaultRoute(riptide22()))
+		two := newWorld(t, 2, weather, raknet6(), defaultRoute(riptide22()))
+		one.proxy.relay.presence, two.proxy.relay.presence = &presence, &presence
+		one.proxy.relay.shard, two.proxy.relay.shard = shard{0, 2}, shard{1, 2}
+		one.proxy.relay.serials, two.proxy.relay.serials = newSerials(0, 2), newSerials(1, 2)
+		first := one.connect(codec.Hello{Identity: 7})
+		second := two.joinFrom(netip.AddrPortFrom(first.addr.Addr(), 6000), codec.Hello{Identity: 7})
+		two.Run(300 * time.Millisecond)
+		if second.gone() || second.find(codec.Connected) != nil || two.drops(stats.DropKnown) == 0 {
+			t.Fatalf("leaves %v: the second is gone: %v", leaves, second.gone())
+		}
+		if !leaves {
+			two.await("refused", 4*time.Second, second.gone)
+			if got := second.find(codec.Disconnected).Reason; got != codec.AlreadyConnected {
+				t.Errorf("told %v, want already-connected", got)
+			}
+			continue
+		}
+		first.conn.Close(one.Now(), codec.Goodbye{})
+		one.await("the first has left", 5*time.Second, func() bool { return len(presence.sessions) == 0 })
+		two.await("back", 2*time.Second, func() bool { return second.find(codec.Connected) != nil })
+	}
+}
+
 // TestClientReturnsAtOnceAfterItsGoodbye lets a client leave, and return at once with its GUID from another port. The
 // goodbye still waits for evidence then. A client of another host is no evidence, since the goodbye may be forged.
 func TestClientReturnsAtOnceAfterItsGoodbye(t *testing.T) {

@@ -15,19 +15,22 @@ const (
 	refuseAt   = 0.75
 )
 
-// press sets the pressure on both sides of a session.
-func (p *session) press(now time.Time) {
+// press sets the pressure on each side of a session whose other side was touched. It returns the sides with another
+// pressure than before.
+func (p *session) press(now time.Time, touched sides) (pressed sides) {
 	limit := float64(p.route.Bridge.Queue)
-	if p.upstream.up {
-		p.upstream.press(now, p.client.fill(limit), p.ending)
+	if p.upstream.up && touched.has(clientSide) && p.upstream.press(now, p.client.fill(limit), p.ending) {
+		pressed |= serverSide
 	}
-	if p.client.up { // also while the session has no server
-		p.client.press(now, p.upstream.fill(limit), p.ending)
+	// The client is pressed also while the session has no server.
+	if p.client.up && touched.has(serverSide) && p.client.press(now, p.upstream.fill(limit), p.ending) {
+		pressed |= clientSide
 	}
+	return pressed
 }
 
-// press sets the pressure on the side's peer. full is the fill of the other side.
-func (s *side) press(now time.Time, full float64, ending bool) {
+// press sets the pressure on the side's peer, and reports whether it has changed. full is the fill of the other side.
+func (s *side) press(now time.Time, full float64, ending bool) (changed bool) {
 	level := codec.NoPressure
 	switch {
 	case ending || full < hesitateAt:
@@ -37,12 +40,14 @@ func (s *side) press(now time.Time, full float64, ending bool) {
 		level = codec.Refuse
 	}
 	if level == s.pressure || !s.Live() {
-		return
+		return false
 	}
-	if t, ok := s.Conn.(codec.Throttler); ok {
+	t, ok := s.Conn.(codec.Throttler)
+	if ok {
 		s.pressure = level
 		t.Throttle(now, level)
 	}
+	return ok
 }
 
 // fill returns how full the queue to the side's peer is, from 0 to 1. limit is the size of the queue where the

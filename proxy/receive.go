@@ -12,12 +12,13 @@ import (
 
 // Receive handles a datagram that came in by one of the Relay's sockets.
 func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	side := &r.counters.Upstreams
+	r.drops.fate = stats.FateStray
 	switch owner := s.Owner().(type) {
 	case *listener:
-		r.counters.Clients.In.Count(datagram)
+		side = &r.counters.Clients
 		r.fromClient(now, owner, s, from, datagram)
 	case *entry:
-		r.counters.Upstreams.In.Count(datagram)
 		if owner.Value.isRelayed() {
 			r.passDown(now, owner, datagram)
 		} else {
@@ -26,10 +27,12 @@ func (r *Relay) Receive(now time.Time, s netio.Socket, from netip.AddrPort, data
 	case *closingConn:
 		r.closing.receive(now, owner, datagram, r)
 	case *checked:
+		r.drops.has(stats.FateTaken)
 		owner.heard(now, r, datagram)
 	case *pinged:
 		owner.answered(now, r, datagram)
 	}
+	side.Receive(datagram, r.drops.fate)
 }
 
 func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from netip.AddrPort, datagram []byte) {
@@ -50,12 +53,15 @@ func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from neti
 		r.drops.add(now, dropped{stats.DropSourcePort, d, from, len(datagram), nil})
 		return
 	}
-	sheds := r.backlog.sheds()
+	sheds := !d.stream && r.backlog.sheds()  // a client does not repeat a frame of a stream
 	if sheds && d.first.Opens(datagram[0]) { // it counts as a stranger's, also from a client's address
 		r.drops.shed(now, &r.backlog, d, from, len(datagram))
 		return
 	}
 	e := r.table.Get(sessions.Key{Listener: d.index, Client: from})
+	if e == nil && !d.stream {
+		e = r.arrived(now, d, s, from)
+	}
 	switch {
 	case e == nil && sheds:
 		r.drops.shed(now, &r.backlog, d, from, len(datagram))
@@ -71,6 +77,10 @@ func (r *Relay) fromClient(now time.Time, d *listener, s netio.Socket, from neti
 // fromTerminated handles a datagram of a terminated session's client.
 func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram []byte) {
 	p, d, from := &e.Value, e.Value.listener, e.Key.Client
+	if !complete(r, now, e) {
+		r.drops.add(now, dropped{stats.DropClosing, d, from, len(datagram), codec.ErrClosed})
+		return
+	}
 	if d.stream && p.face != s {
 		// The client's last session is still saying goodbye to the upstream. The client may connect again.
 		r.drops.add(now, dropped{stats.DropClosing, d, from, len(datagram), nil})
@@ -91,10 +101,11 @@ func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram
 	err := p.client.Conn.Receive(now, datagram)
 	if err == nil {
 		p.heard = now // a refused datagram may be forged, and is no sign of life
+		r.drops.has(stats.FateTaken)
 	} else {
 		r.drops.add(now, dropped{stats.DropOf(err), d, from, len(datagram), err})
 	}
-	r.settle(now, e)
+	r.settleSides(now, e, clientSide)
 	if err == nil {
 		r.accepted(now, e, len(datagram))
 		r.table.reviewTrust(e, &r.known, connected)
@@ -103,6 +114,10 @@ func (r *Relay) fromTerminated(now time.Time, e *entry, s netio.Socket, datagram
 
 func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
+	if !complete(r, now, e) {
+		r.drops.add(now, dropped{stats.DropClosing, p.listener, p.server.Addr, len(datagram), codec.ErrClosed})
+		return
+	}
 	p.refused = 0
 	datagram = p.preamble.heard(datagram)
 	if !p.upstream.Live() {
@@ -117,10 +132,13 @@ func (r *Relay) fromUpstream(now time.Time, e *entry, datagram []byte) {
 	}
 	if err != nil || len(datagram) == 0 {
 		r.drops.add(now, dropped{drop, p.listener, p.server.Addr, len(datagram), err})
-	} else if p.upstream.up {
-		p.server.Heard(now)
+	} else {
+		r.drops.has(stats.FateTaken)
+		if p.upstream.up {
+			p.server.Heard(now)
+		}
 	}
-	r.settle(now, e)
+	r.settleSides(now, e, serverSide)
 	r.redial(now, e)
 }
 
@@ -130,13 +148,16 @@ func (r *Relay) Failed(now time.Time, s netio.Socket, _ error) {
 	case *listener:
 		// A datagram socket made by part only reports that one of our datagrams did not arrive.
 		e := r.table.Get(sessions.Key{Listener: owner.index, Client: s.Peer()})
-		if owner.stream && e != nil && !e.Value.isRelayed() && e.Value.face == s {
+		if owner.stream && e != nil && !e.Value.isRelayed() && e.Value.face == s && complete(r, now, e) {
 			r.abandonClient(now, e)
 		}
 	case *entry:
 		p := &owner.Value
 		if p.isRelayed() {
 			r.refusedRelayed(now, owner)
+			return
+		}
+		if !complete(r, now, owner) {
 			return
 		}
 		p.refused++

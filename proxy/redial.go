@@ -48,7 +48,7 @@ func (r *Relay) askFromElsewhere(now time.Time, e *entry) bool {
 	}
 	socket, err := p.route.Upstream.dial(r.sockets.Sockets, p.path, p.server.Addr, e.Key.Client)
 	if err != nil {
-		r.drops.add(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
+		r.drops.count(now, dropped{stats.DropSocket, p.listener, p.server.Addr, 0, err})
 		return false
 	}
 	if len(was.sockets) == 0 {

@@ -27,9 +27,10 @@ type Relay struct {
 	journal  journal
 	drops    dropLog
 	counters stats.Counters
-	tallies  stats.Tallies
+	watches  watches
 	serials  serials
 	born     time.Time
+	stood    time.Duration // how long the process has stood still
 
 	samples samples
 
@@ -44,6 +45,7 @@ type Relay struct {
 	waiting      waiting
 	table        sessionTable
 	presence     *Presence // shared with its siblings
+	arrivals     *Arrivals // shared with its siblings
 	dirty        marked
 	paths        paths
 	pools        *upstream.Pools // shared with its siblings
@@ -54,6 +56,7 @@ type Relay struct {
 	offload offload
 
 	guard      guard
+	held       holdings
 	carrier    bridge.Carrier
 	identities identities
 	draining   bool      // no new clients
@@ -62,6 +65,9 @@ type Relay struct {
 
 	walks                       walks
 	bansEnforced, rulesEnforced rounds
+
+	abnormal abnormalEnds
+	precopy  precopy
 }
 
 // RelayOptions are the settings in which a Relay differs from its siblings, its log, and the state that siblings
@@ -75,10 +81,13 @@ type RelayOptions struct {
 	Bans          *ratelimit.Bans  // shared by all Relays; nil: there are no bans
 	Pools         *upstream.Pools  // shared by all siblings; nil: its own
 	Presence      *Presence        // shared by all siblings; nil: its own
+	Arrivals      *Arrivals        // shared by all siblings; nil: its own
 	Allowance     *Allowance       // shared by all siblings; nil: its own
+	Holders       *Holders         // shared by all siblings; nil: its own
 	Places        *sessions.Places // shared by all siblings; nil: its own
 	Forwarder     Forwarder        // shared by all siblings; nil: none
 	Gate          *shield.Gate     // its own, before its listeners' sockets; nil: none
+	Abnormal      func(Ended)      // called when an established session has ended in an abnormal way; nil: none
 	// Deserted is called when a removed listener has lost its last session. All siblings close its sockets together,
 	// since the kernel steers clients by the number of sockets. Nil means that the Relay has no siblings. Then it closes
 	// the socket itself.

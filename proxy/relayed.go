@@ -68,6 +68,7 @@ func (r *Relay) dialRelayed(now time.Time, e *entry, failed *upstream.Server) bo
 func (r *Relay) passUp(now time.Time, e *entry, datagram []byte) {
 	p := &e.Value
 	p.heard, p.via = now, p.listener.via(p.via)
+	r.drops.has(stats.FateTaken)
 	if p.answered && !p.established {
 		r.establishRelayed(now, e)
 	}
@@ -89,6 +90,7 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 	p.server.Heard(now)
 	if !p.answered {
 		p.answered = true
+		r.samples.accepted(p)
 		if p.route.pool.Answered(p.server, now) {
 			r.journal.serverUp(p.route.Upstream.Name, p.server.Addr)
 		}
@@ -97,6 +99,7 @@ func (r *Relay) passDown(now time.Time, e *entry, datagram []byte) {
 		r.drops.add(now, dropped{stats.DropPingBudget, p.listener, e.Key.Client, len(datagram), nil})
 		return
 	}
+	r.drops.has(stats.FateTaken)
 	p.fromServer.Count(datagram)
 	r.counters.RelayedDown.Count(datagram)
 	r.offload.offer(now, e)
@@ -121,7 +124,7 @@ func (r *Relay) establishRelayed(now time.Time, e *entry) {
 	r.table.Establish(e)
 	r.known.add(p.listener, e.Key.Client)
 	r.counters.Established++
-	p.tally.Established++
+	p.tally.Establish(now.Sub(p.opened))
 	r.table.Schedule(e, now, p.expiry(r.settings))
 	r.journal.established(now, e)
 }
@@ -147,6 +150,7 @@ func (r *Relay) refusedRelayed(now time.Time, e *entry) {
 		return
 	case !p.answered:
 		failed := p.server
+		r.samples.refused(p, codec.NoConnection)
 		p.route.pool.Failed(failed, now, now, codec.NoConnection.String())
 		if int(p.tries) < p.route.mostTries() {
 			p.hangUp()

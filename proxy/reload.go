@@ -95,6 +95,20 @@ func (s *Server) openFresh(loop int, r *Relay, poller netio.Poller, settings *Se
 	return sockets, nil
 }
 
+// Retired returns the addresses of removed UDP listeners with sessions, as their settings had them.
+func (s *Server) Retired() (addrs []netip.AddrPort) {
+	for _, l := range s.loops {
+		l.ask(stats.WorkListeners, func(r *Relay, _ time.Time) {
+			for _, d := range r.retired.list {
+				if d.sessions > 0 && !slices.Contains(addrs, d.addr) {
+					addrs = append(addrs, d.addr)
+				}
+			}
+		})
+	}
+	return addrs
+}
+
 // discard closes sockets that are not needed.
 func (s *Server) discard(sockets [][]netio.Socket) {
 	for i, l := range s.loops {

@@ -28,11 +28,11 @@ type Query struct {
 func (s *Server) Sessions(ctx context.Context, q Query) ([]Session, error) {
 	var all []Session
 	for _, l := range s.loops {
-		var some []Session
+		var some pages
 		if err := l.walk(ctx, stats.WorkList, q.listing(&some)); err != nil {
 			return nil, err
 		}
-		all = append(all, some...)
+		all = append(all, slices.Concat(some...)...)
 	}
 	slices.SortFunc(all, func(a, b Session) int { return cmp.Compare(a.ID, b.ID) })
 	return all[:min(len(all), q.Limit)], nil
@@ -75,17 +75,33 @@ func (id SessionID) visit(f func(*Relay, time.Time, *entry)) visit {
 	}
 }
 
+// pages are a list in pieces. A loop that appended to one piece would copy all of it now and then.
+type pages [][]Session
+
+const pageSize = 256
+
+func (l *pages) add(s Session) {
+	last := len(*l) - 1
+	if last < 0 || len((*l)[last]) == pageSize {
+		*l = append(*l, make([]Session, 0, pageSize))
+		last++
+	}
+	(*l)[last] = append((*l)[last], s)
+}
+
 // listing returns a visit that lists the sessions which the query selects.
-func (q Query) listing(list *[]Session) visit {
+func (q Query) listing(list *pages) visit {
+	left := q.Limit
 	return func(_ *Relay, now time.Time, e *entry) int {
 		p := &e.Value
 		switch {
-		case len(*list) == q.Limit:
+		case left == 0:
 			return enough
 		case !q.chooses(p.serial, p.listener, p.route):
 			return looked
 		}
-		*list = append(*list, describe(now, e))
+		left--
+		list.add(describe(now, e))
 		return copied
 	}
 }

@@ -67,6 +67,7 @@ func startRType(t *testing.T, p codec.Protocol) (addr netip.AddrPort, kill, mute
 // of one server refuses datagrams, and another server is merely silent. The server's sessions end, or are held for
 // another server. The next player gets another server.
 func TestRTypeServerIsLost(t *testing.T) {
+	t.Parallel()
 	game := rtype.New(rtype.Options{
 		Dialect: rtype.Game32, ServerTimeout: time.Second, HelloInterval: 50 * time.Millisecond, MaxHellos: 4,
 	})

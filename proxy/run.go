@@ -43,7 +43,9 @@ func Listen(s *Settings, o Options) (*Server, error) {
 	}
 	server.spare(s, server.addrs)
 	server.warnOfInherited()
-	server.startKernel()
+	if !o.Successor {
+		server.startKernel()
+	}
 	return server, nil
 }
 
@@ -56,9 +58,15 @@ func (s *Server) addLoop(shard int) error {
 	relay := NewRelay(s.settings, RelayOptions{
 		Shard: shard, Shards: o.Loops, Seed: rand.Uint64(), Log: o.Log, Access: o.Access,
 		HideAddresses: o.HideAddresses, Bans: o.Bans,
-		Pools: &s.pools, Presence: &s.presence, Allowance: s.allowance, Places: s.places, Forwarder: o.Kernel.forwarder(),
-		Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted,
+		Pools: &s.pools, Presence: &s.presence, Arrivals: &s.arrivals, Allowance: s.allowance, Holders: &s.holders,
+		Places:    s.places,
+		Forwarder: o.Kernel.forwarder(), Gate: o.Kernel.gate(shard), Deserted: s.tellDeserted, Abnormal: o.Recording.Ended,
 	}, poller, time.Now())
+	if o.Recording.Last > 0 {
+		box := newBlackBox(o.Recording.Memory / o.Loops)
+		relay.sockets.record(time.Now(), relay.table, box)
+		s.boxes = append(s.boxes, box)
+	}
 	loop := newLoop(relay, poller)
 	if o.Kernel.Shield == nil && o.Kernel.Plain {
 		loop.sampler = new(strangerSampler)
@@ -84,8 +92,6 @@ func (s *Server) Run(ctx context.Context) error {
 	go s.enforceBans(unwatched)
 	go s.keepShield(unwatched)
 	go s.sweep(unwatched)
-	go s.awaitOthers(unwatched)
-	defer s.disown()
 	results := make(chan error, len(s.loops))
 	for _, l := range s.loops {
 		go func() { results <- l.run() }()

@@ -12,8 +12,6 @@ const (
 	// mostAsks bounds the sessions that ask a server at once, since each needs a socket. askPause follows.
 	mostAsks = 64
 	askPause = 10 * time.Millisecond
-	// mostMustered bounds the sessions of a lost server that are held at once.
-	mostMustered = 256
 	// askTime is how long a held session waits for a server's first answer before another one asks in its place. By then
 	// RakNet's client has tried each MTU, and Riptide's has asked four times.
 	askTime = 3500 * time.Millisecond
@@ -49,39 +47,58 @@ func (r *Relay) attend(now time.Time) {
 	}
 }
 
-// muster holds the sessions of lost servers that have not noticed the loss and must keep their client IDs.
+// mustering is the walk that holds the sessions of a lost server.
+type mustering struct {
+	pool *upstream.Pool
+	lost *upstream.Server // nil once the server is back
+}
+
+// muster holds the sessions of a lost server that have not noticed the loss and must keep their client IDs. It takes
+// some turns. Meanwhile the server's queue does not open, and other lost servers wait.
 func (r *Relay) muster(now time.Time, pool *upstream.Pool) {
-	for {
-		lost, next := pool.LostServer(now, r.shard.index)
-		r.waiting.attendBy(next)
-		if lost == nil {
-			return
-		}
-		all := r.musterAll(now, lost)
-		pool.SessionsHeld(lost, now, r.shard.index, all)
-		if !all {
-			r.waiting.at = now
-			return
-		}
+	lost, next := pool.LostServer(now, r.shard.index)
+	r.waiting.attendBy(next)
+	m := r.waiting.mustering
+	switch {
+	case m == nil && lost == nil:
+		return
+	case m == nil:
+		m = &mustering{pool: pool, lost: lost}
+		r.waiting.mustering = m
+		r.walk(now, m.visit, func(now time.Time) { r.mustered(now, m) })
+	case m.pool != pool && lost == nil:
+		return
+	case m.pool == pool && m.lost != lost:
+		m.lost = nil
+	}
+	r.waiting.attendBy(now)
+	if r.waiting.mustering == m && m.pool == pool && m.lost != nil {
+		pool.SessionsHeld(lost, now, r.shard.index, false)
 	}
 }
 
-// musterAll holds sessions of a lost server, and reports whether it held all of them.
-func (r *Relay) musterAll(now time.Time, lost *upstream.Server) bool {
-	n := 0
-	for e := range r.table.All {
-		p := &e.Value
-		if p.isRelayed() || p.server != lost || !p.keepsID() || p.hold != nil && p.hold.phase == seeking || !p.mayHold() {
-			continue
-		}
-		if n++; n > mostMustered {
-			return false
-		}
-		p.upstream.Down = true
-		r.upstreamGone(now, e, codec.Goodbye{Reason: codec.TimedOut})
-		r.settle(now, e)
+// visit holds a session of the lost server.
+func (m *mustering) visit(r *Relay, now time.Time, e *entry) int {
+	p := &e.Value
+	switch {
+	case m.lost == nil:
+		return enough
+	case p.isRelayed() || p.server != m.lost || !p.keepsID() || p.hold != nil && p.hold.phase == seeking || !p.mayHold():
+		return looked
 	}
-	return true
+	p.upstream.Down = true
+	r.upstreamGone(now, e, codec.Goodbye{Reason: codec.TimedOut})
+	r.settle(now, e)
+	return acted
+}
+
+// mustered notes that all sessions of a lost server have been visited.
+func (r *Relay) mustered(now time.Time, m *mustering) {
+	r.waiting.mustering = nil
+	r.waiting.attendBy(now)
+	if m.lost != nil {
+		m.pool.SessionsHeld(m.lost, now, r.shard.index, true)
+	}
 }
 
 // giveTurns lets the sessions ask whose turn in line has come.
@@ -131,6 +148,7 @@ func (r *Relay) serveHeld(now time.Time, s *seekers) {
 func (r *Relay) ask(now time.Time, e *entry, server *upstream.Server) {
 	p := &e.Value
 	p.server = server
+	p.spare(r.stood)
 	if r.reach(now, e) {
 		p.hold.next = now.Add(turnTime)
 		switch {

@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"context"
+	"math"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,28 +29,34 @@ type Options struct {
 	HideAddresses bool            // log the networks of clients, not their addresses
 	Bans          *ratelimit.Bans // nil: there are no bans
 	Kernel        Kernel          // the caller closes its parts after Run
+	Recording     Recording
 	// Inherited are listening sockets that another process opened, for the listeners at their addresses. They come from
 	// a service manager, or from the predecessor's Server.Files. The Server closes them.
 	Inherited []*os.File
-	// OthersGone is closed when no other process has sockets at the addresses of Inherited. Nil means never.
-	OthersGone <-chan struct{}
+	Held      bool // a service manager holds Inherited too
+	Successor bool // Import and TakeKernel will be called
 }
 
 // Server runs a proxy: loops that share no session and no socket.
 type Server struct {
 	loops     []*loop
+	boxes     []*blackBox // of the loops; none without a recording
 	options   Options
 	pools     upstream.Pools
 	presence  Presence
+	arrivals  Arrivals
 	allowance *Allowance
+	holders   Holders
 	places    *sessions.Places
 	keeper    keeper
+	onDrain   atomic.Pointer[func(string, netip.AddrPort, bool) bool] // nil: none
 
 	reloading  sync.Mutex    // held by Reload, and while listeners are closed
 	deserted   chan struct{} // tells that a removed listener has no session in one loop
 	handedOver bool          // guarded by reloading
 	inherited  []inherited   // guarded by reloading
 	captures   atomic.Int32  // captures that run
+	precopied  atomic.Bool   // the next Freeze is for a successor that has the last pre-copy
 	mu         sync.Mutex    // guards the fields below
 	settings   *Settings
 	addrs      []netip.AddrPort // of the settings' listeners
@@ -76,12 +85,17 @@ func (s *Server) wake(shard int) {
 	}
 }
 
-// Snapshot returns the present state of all loops. It waits for each loop's turn. After Run it has only zeros.
+// Snapshot returns the present state of all loops. It waits for some turns of each loop. After Run it has only zeros.
 func (s *Server) Snapshot() Snapshot {
 	var all Snapshot
 	for _, l := range s.loops {
-		l.ask(stats.WorkList, func(r *Relay, now time.Time) {
-			all.add(r.Snapshot(now), l.sockets())
+		var list pages
+		if l.walk(context.Background(), stats.WorkList, Query{Limit: math.MaxInt}.listing(&list)) == nil {
+			all.Sessions = append(all.Sessions, slices.Concat(list...)...)
+		}
+		l.ask(stats.WorkList, func(r *Relay, _ time.Time) { // last, so that each session not listed counts as closed
+			all.Counters.Add(&r.counters)
+			all.Sockets = append(all.Sockets, l.sockets())
 		})
 	}
 	all.Kernel = stats.ReadKernel(s.options.Kernel.Shield, s.options.Kernel.Flows)

@@ -5,6 +5,7 @@ package proxy_test
 import (
 	"context"
 	"net"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,13 +13,15 @@ import (
 
 	"github.com/rs/zerolog"
 	gork "github.com/sandertv/go-raknet"
+	"golang.org/x/sys/unix"
 
 	"tidegate/internal/netio"
+	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 )
 
-// TestHandOver lets a second proxy take over the first one's listeners while players talk. No session ends and no
-// message is lost. New players get the second proxy. The first one ends with its last player.
+// TestHandOver lets a second proxy take over the first one's listeners and sessions while players talk. No session
+// ends and no message is lost. The first proxy ends at once.
 func TestHandOver(t *testing.T) {
 	for _, b := range backends {
 		if b.backend == netio.Portable {
@@ -27,76 +30,131 @@ func TestHandOver(t *testing.T) {
 		t.Run(b.name, func(t *testing.T) {
 			const players = 16
 			server, _ := gorkServer(t)
-			old := start(t, b.backend, b.loops, bedrock(), bedrock(), server)
+			now := start(t, b.backend, b.loops, bedrock(), bedrock(), server)
 			stop := make(chan struct{})
 			var talking sync.WaitGroup
 			var conns []*gork.Conn
 			var longest atomic.Int64
-			for i := range players {
-				conn, err := gork.DialTimeout(old.addr.String(), patience)
-				if err != nil {
-					t.Fatal(err)
-				}
-				conns = append(conns, conn)
-				talking.Go(func() {
-					if err := talkTimed(conn, stop, &longest); err != nil {
-						t.Errorf("player %d: %v", i, err)
+			join := func() {
+				for i := range players {
+					conn, err := gork.DialTimeout(now.addr.String(), patience)
+					if err != nil {
+						t.Fatal(err)
 					}
-				})
-			}
-			second := succeed(t, old, b.loops)
-			for range players {
-				conn, err := gork.DialTimeout(old.addr.String(), patience)
-				if err != nil {
-					t.Fatal(err)
+					conns = append(conns, conn)
+					talking.Go(func() {
+						if err := talkTimed(conn, stop, &longest); err != nil {
+							t.Errorf("player %d: %v", i, err)
+						}
+					})
 				}
-				conns = append(conns, conn)
+			}
+			join()
+			for range 3 {
+				now = succeed(t, now, now.settings, b.loops)
+			}
+			join()
+			if got := now.server.Snapshot(); len(got.Sessions) != 2*players || got.Counters.Closed != 0 {
+				t.Errorf("the last proxy has %d sessions and has closed %d, want %d and 0", len(got.Sessions),
+					got.Counters.Closed, 2*players)
 			}
 			close(stop)
 			talking.Wait()
-			if got := old.server.Snapshot(); got.Counters.Closed != 0 || len(got.Sessions) != players {
-				t.Errorf("the first has lost %d sessions and has %d, want %d", got.Counters.Closed, len(got.Sessions), players)
-			}
-			if got := second.server.Snapshot(); len(got.Sessions) != players {
-				t.Errorf("the second has %d sessions, want %d", len(got.Sessions), players)
-			}
 			for _, conn := range conns {
 				_ = conn.Close()
 			}
-			select {
-			case err := <-old.ended:
-				if err != nil {
-					t.Error(err)
-				}
-			case <-time.After(patience):
-				t.Error("the first goes on without players")
-			}
-			old.ended = nil
 			t.Logf("longest answer: %v", time.Duration(longest.Load()))
 		})
 	}
 }
 
-// succeed starts a proxy on the sockets of another, which then has none of its own.
-func succeed(t *testing.T, old *running, loops int) *running {
+// TestHandOverKeepsTheBooks: after an upgrade counters go on, and no session gets the ID of an earlier one.
+func TestHandOverKeepsTheBooks(t *testing.T) {
+	server, _ := gorkServer(t)
+	now := start(t, netio.Auto, 1, bedrock(), bedrock(), server)
+	join := func() *gork.Conn {
+		conn, err := gork.DialTimeout(now.addr.String(), patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	stays, leaves := join(), join()
+	last := now.server.Snapshot().Sessions[1].ID
+	_ = leaves.Close()
+	await.Until(t, "rid of the player", func() bool { return len(now.server.Snapshot().Sessions) == 1 })
+	before := now.server.Snapshot().Counters
+	now = succeed(t, now, now.settings, 1)
+	after := now.server.Snapshot().Counters
+	if after.Opened != before.Opened || after.Closed != before.Closed || after.Established != before.Established ||
+		after.FromClients.Messages < before.FromClients.Messages {
+		t.Errorf("the counters were %+v and are %+v", before, after)
+	}
+	joins := join()
+	if id := now.server.Snapshot().Sessions[1].ID; id <= last {
+		t.Errorf("a new session has ID %v, an earlier one had %v", id, last)
+	}
+	_, _ = stays.Close(), joins.Close()
+}
+
+// succeed starts a proxy that takes over the listeners and sessions of another, which then has ended.
+func succeed(t *testing.T, old *running, settings *proxy.Settings, loops int) *running {
 	t.Helper()
-	files, err := old.server.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := proxy.Listen(old.settings, proxy.Options{Loops: loops, Log: zerolog.Nop(), Inherited: files})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := old.server.HandOver(time.Minute); err != nil {
-		t.Fatal(err)
+	server := successorOf(t, old.server, settings, proxy.Options{Loops: loops, Log: zerolog.Nop()})
+	if old.ended != nil {
+		if err := <-old.ended; err != nil {
+			t.Error(err)
+		}
+		old.ended = nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{addr: server.Addrs()[0], settings: old.settings, server: server, stop: cancel,
+	r := &running{addr: server.Addrs()[0], settings: settings, server: server, stop: cancel,
 		ended: make(chan error, 1)}
 	go func() { r.ended <- server.Run(ctx) }()
 	t.Cleanup(func() { r.end(t) })
 	return r
+}
+
+// successorOf returns a server that has taken over the listeners and sessions of another.
+func successorOf(t *testing.T, old *proxy.Server, settings *proxy.Settings, o proxy.Options) *proxy.Server {
+	t.Helper()
+	var err error
+	if o.Inherited, err = old.Files(); err != nil {
+		t.Fatal(err)
+	}
+	o.Successor = true
+	server, err := proxy.Listen(settings, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frozen, err := old.Freeze()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now()
+	states := frozen.Export()
+	for i := range states {
+		states[i].Descriptors = duplicates(t, states[i].Descriptors)
+	}
+	if all, err := server.Import(states, at); err != nil || all.Lost > 0 {
+		frozen.Thaw()
+		t.Fatalf("%+v, %v", all, err)
+	}
+	frozen.Leave()
+	return server
+}
+
+// duplicates returns copies of descriptors, as another process would get them.
+func duplicates(t *testing.T, descriptors []int) (all []int) {
+	t.Helper()
+	for _, fd := range descriptors {
+		fresh, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, fresh)
+	}
+	return all
 }
 
 // talkTimed is talk, and records the time of the slowest answer.
@@ -111,47 +169,96 @@ func talkTimed(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) err
 	})
 }
 
-// TestHandOverOfRelayedSessions asserts that relayed sessions stay with the first proxy too, each with its port at
-// the server.
-func TestHandOverOfRelayedSessions(t *testing.T) {
-	echo, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = echo.Close() }()
-	ports := make(chan uint16, 100)
-	go func() {
-		b := make([]byte, 100)
-		for {
-			n, from, err := echo.ReadFromUDPAddrPort(b)
-			if err != nil {
-				return
+// TestThaw stops a proxy for a successor that fails. Players go on as if nothing had happened.
+func TestThaw(t *testing.T) {
+	for _, b := range backends {
+		if b.backend == netio.Portable {
+			continue
+		}
+		t.Run(b.name, func(t *testing.T) {
+			server, _ := gorkServer(t)
+			now := start(t, b.backend, b.loops, bedrock(), bedrock(), server)
+			stop := make(chan struct{})
+			var talking sync.WaitGroup
+			for range 8 {
+				conn, err := gork.DialTimeout(now.addr.String(), patience)
+				if err != nil {
+					t.Fatal(err)
+				}
+				talking.Go(func() {
+					if err := talkWith(conn, stop, func(time.Duration) {}); err != nil {
+						t.Error(err)
+					}
+					_ = conn.Close()
+				})
 			}
-			ports <- from.Port()
-			_, _ = echo.WriteToUDPAddrPort(b[:n], from)
-		}
-	}()
-	old := startWith(t, netio.Auto, 1, proxy.Any, proxy.Any, echo.LocalAddr().(*net.UDPAddr).AddrPort(),
-		func(s *proxy.Settings) { s.Listeners[0].Route.Mode = proxy.ModeRelay })
-	conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(old.addr))
-	if err != nil {
-		t.Fatal(err)
+			for range 5 {
+				frozen, err := now.server.Freeze()
+				if err != nil {
+					t.Fatal(err)
+				}
+				frozen.Export()
+				frozen.Thaw()
+			}
+			close(stop)
+			talking.Wait()
+		})
 	}
-	defer func() { _ = conn.Close() }()
-	say := func() uint16 {
-		_ = conn.SetDeadline(time.Now().Add(patience))
-		if _, err := conn.Write([]byte("hello")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := conn.Read(make([]byte, 100)); err != nil {
-			t.Fatal(err)
-		}
-		return <-ports
-	}
-	first := say()
-	say() // established by now
-	succeed(t, old, 1)
-	if again := say(); again != first {
-		t.Errorf("the server sees port %d after port %d", again, first)
+}
+
+// TestHandOverOfRelayedSessions asserts that relayed sessions keep their ports at the server.
+func TestHandOverOfRelayedSessions(t *testing.T) {
+	for name, change := range map[string]func(*proxy.Transport){
+		"connected": func(*proxy.Transport) {},
+		"shared":    func(t *proxy.Transport) { t.Pooled = true },
+		"prefix":    func(t *proxy.Transport) { t.Sources = netip.MustParsePrefix("127.8.0.0/16") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			echo, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = echo.Close() }()
+			sources := make(chan netip.AddrPort, 100)
+			go func() {
+				b := make([]byte, 100)
+				for {
+					n, from, err := echo.ReadFromUDPAddrPort(b)
+					if err != nil {
+						return
+					}
+					sources <- from
+					_, _ = echo.WriteToUDPAddrPort(b[:n], from)
+				}
+			}()
+			now := startWith(t, netio.Auto, 1, proxy.Any, proxy.Any, echo.LocalAddr().(*net.UDPAddr).AddrPort(),
+				func(s *proxy.Settings) {
+					s.Listeners[0].Route.Mode = proxy.ModeRelay
+					change(&s.Listeners[0].Route.Upstream.Transport)
+				})
+			conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(now.addr))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			say := func() netip.AddrPort {
+				_ = conn.SetDeadline(time.Now().Add(patience))
+				if _, err := conn.Write([]byte("hello")); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := conn.Read(make([]byte, 100)); err != nil {
+					t.Fatal(err)
+				}
+				return <-sources
+			}
+			first := say()
+			say() // established by now
+			for range 2 {
+				now = succeed(t, now, now.settings, 1)
+				if again := say(); again != first {
+					t.Errorf("the server sees %v after %v", again, first)
+				}
+			}
+		})
 	}
 }

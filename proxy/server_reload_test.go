@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -120,15 +121,19 @@ func TestReloadIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// freePort returns an address without a listener.
+// freePort returns an address without a listener. The kernel gives no such port to a socket of another test while the
+// listener is away.
 func freePort(t *testing.T) netip.AddrPort {
 	t.Helper()
-	socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort))
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		addr := netip.AddrPortFrom(anyPort.Addr(), uint16(10000+rand.IntN(20000)))
+		if socket, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr)); err == nil {
+			_ = socket.Close()
+			return addr
+		}
 	}
-	defer func() { _ = socket.Close() }()
-	return socket.LocalAddr().(*net.UDPAddr).AddrPort()
+	t.Fatal("no port is free")
+	return netip.AddrPort{}
 }
 
 // TestReloadAfterTheEnd asserts that a reload of a stopped proxy is an error.

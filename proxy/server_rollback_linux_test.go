@@ -1,50 +1,17 @@
 package proxy_test
 
 import (
-	"context"
 	"net"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/rs/zerolog"
 
 	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 	"tidegate/proxy"
 )
 
-// generation is a proxy and the signal of its end, for its successor.
-type generation struct {
-	*running
-	gone chan struct{} // closed by the test when the process would have ended
-}
-
-// handOver starts a successor with some of the listeners.
-func (g *generation) handOver(t *testing.T, loops int, settings *proxy.Settings) *generation {
-	t.Helper()
-	files, err := g.server.Files()
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := proxy.Listen(settings, proxy.Options{
-		Loops: loops, Log: zerolog.Nop(), Inherited: files, OthersGone: g.gone,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.server.HandOver(time.Minute); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	r := &running{settings: settings, server: server, stop: cancel, ended: make(chan error, 1)}
-	go func() { r.ended <- server.Run(ctx) }()
-	t.Cleanup(func() { r.end(t) })
-	return &generation{r, make(chan struct{})}
-}
-
 // TestListenersComeBackAfterHandOver removes a listener and restores it, with an upgrade before, between or after.
-// Players of the first process stay. No step is refused, all players play on, and the address is free in the end.
+// Players of the first process play on. No step is refused, all players play on, and the address is free in the end.
 func TestListenersComeBackAfterHandOver(t *testing.T) {
 	for _, loops := range []int{1, 3} {
 		for name, steps := range map[string][]string{
@@ -76,13 +43,13 @@ func TestListenersComeBackAfterHandOver(t *testing.T) {
 				for range 4 {
 					players = append(players, joinAt(t, 1, spare))
 				}
-				all := []*generation{{first, make(chan struct{})}}
+				now := first
 				for _, step := range steps {
-					now := all[len(all)-1]
 					what, how, _ := strings.Cut(step, " ")
-					if what == "upgrade" {
-						all = append(all, now.handOver(t, loops, settings[how]))
-					} else if err := now.server.Reload(settings[how]); err != nil {
+					if what == "upgrade" { // with the listener that still has players, as the daemon does
+						now = succeed(t, now, &with, loops)
+					}
+					if err := now.server.Reload(settings[how]); err != nil {
 						t.Fatalf("%s: %v", step, err)
 					}
 					if how == "with" {
@@ -95,13 +62,8 @@ func TestListenersComeBackAfterHandOver(t *testing.T) {
 				for _, p := range players {
 					p.leave()
 				}
-				last := all[len(all)-1]
-				if err := last.server.Reload(&without); err != nil {
+				if err := now.server.Reload(&without); err != nil {
 					t.Fatal(err)
-				}
-				for _, g := range all[:len(all)-1] {
-					g.end(t)
-					close(g.gone)
 				}
 				await.Nil(t, func() error {
 					again, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(spare))

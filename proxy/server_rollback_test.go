@@ -130,6 +130,7 @@ func comeAndGo(t *testing.T, r *running, rng *rand.Rand, players []*regular,
 // TestRemovedListenerServesToTheEnd removes a listener, and its players leave one by one. The others play on in every
 // loop. The address is free after the last one.
 func TestRemovedListenerServesToTheEnd(t *testing.T) {
+	t.Parallel()
 	server, _ := gorkServer(t)
 	r := start(t, netio.Auto, 4, bedrock(), bedrock(), server)
 	var players []*regular

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -49,6 +50,7 @@ func TestOperatorsSeeAllLoops(t *testing.T) {
 		len(page) != 3 || page[0].ID != all[2].ID {
 		t.Errorf("the page after two is %v, %v", page, err)
 	}
+	checkTop(t, r, all)
 	for _, s := range all {
 		if found, err := r.server.Session(t.Context(), s.ID); err != nil || found.Client != s.Client {
 			t.Errorf("session %v is %v's, %v", s.ID, found.Client, err)
@@ -91,6 +93,48 @@ func TestLoopsThatDoNotAnswer(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if err := server.Run(ended); err != nil {
+		t.Error(err)
+	}
+}
+
+// checkTop sorts and searches the sessions of two loops.
+func checkTop(t *testing.T, r *running, all []proxy.Session) {
+	t.Helper()
+	top := func(q proxy.TopQuery) proxy.Top {
+		found, err := r.server.Top(t.Context(), q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	page := top(proxy.TopQuery{Sort: proxy.ByClient, Offset: 1, Limit: 3})
+	clients := make([]string, len(page.Sessions))
+	for i := range page.Sessions {
+		clients[i] = page.Sessions[i].Client.String()
+	}
+	if page.Total != len(all) || len(clients) != 3 || !slices.IsSorted(clients) {
+		t.Errorf("a page by client: %d of %d, %v", len(clients), page.Total, clients)
+	}
+	// The first sessions of both loops may be equally old.
+	if oldest := top(proxy.TopQuery{Descending: true, Limit: 1}); oldest.Sessions[0].ID > all[1].ID {
+		t.Errorf("the oldest is %v, want %v", oldest.Sessions[0].ID, all[0].ID)
+	}
+	search := strings.ToUpper(all[2].Client.String())
+	if found := top(proxy.TopQuery{Search: search, Limit: 10}); found.Total != 1 || found.Sessions[0].ID != all[2].ID {
+		t.Errorf("%s finds %d", search, found.Total)
+	}
+	if past := top(proxy.TopQuery{Offset: 100, Limit: 10}); past.Total != len(all) || len(past.Sessions) != 0 {
+		t.Errorf("beyond the end: %+v", past)
+	}
+	watched, err := r.server.Watch(t.Context(), all[3].ID)
+	if err != nil || watched.Session.Client != all[3].Client {
+		t.Errorf("watched %+v, %v", watched.Session, err)
+	}
+	r.server.Unwatch(all[3].ID)
+	if _, err := r.server.Watch(t.Context(), 999_999); !errors.Is(err, proxy.ErrNoSession) {
+		t.Errorf("a session that never was: %v", err)
+	}
+	if _, err := r.server.Refused(t.Context(), 10); err != nil {
 		t.Error(err)
 	}
 }

@@ -37,7 +37,8 @@ type session struct {
 	meter  meter
 
 	opened time.Time
-	heard  time.Time // when the client last sent an accepted datagram
+	heard  time.Time     // when the client last sent an accepted datagram
+	spared time.Duration // Relay.stood when spare was called last
 	// Traffic of the client and the server. It counts messages, or datagrams if the session is relayed.
 	fromClient, fromServer stats.Traffic
 
@@ -55,6 +56,7 @@ type session struct {
 type terminated struct {
 	bridge           *bridge.Bridge
 	client, upstream side
+	pending          *pending // the part of an imported session that is not restored yet; nil: none
 
 	earlier      *earlier     // earlier sockets to server; nil: none
 	dialBy       time.Time    // when a silent server is given up; zero once it has answered
@@ -64,6 +66,7 @@ type terminated struct {
 
 	rates   filter.Memory // state of rules about messages
 	trust   trust
+	holding holding
 	expires time.Time // when the session is given up; moves with heard once established
 
 	sampleDue time.Duration // time since the Relay's start of the next sample
@@ -74,6 +77,7 @@ type terminated struct {
 	admitted bool   // the client was told that it may join
 	ending   bool   // both sides have been told to close
 	dirty    bool   // is on the list for the next Flush
+	touched  sides  // had an input since the last Flush
 	// forgotten reports that the session has left the table. It may still be on the list for the next Flush.
 	forgotten bool
 	choked    bool // more is queued than a limit allows
@@ -82,6 +86,7 @@ type terminated struct {
 	searches  bool // routers may not fragment datagrams to server yet
 	why       codec.Reason
 	blame     stats.Party // the party that ended it
+	copied    uint8       // the round of the pre-copy that has written the body as it is; 0: none
 }
 
 // relayed is the part of a session in ModeRelay. Datagrams of the client and the server pass unchanged. The session
@@ -114,6 +119,8 @@ type side struct {
 	up       bool           // Connected
 	pressure codec.Pressure // on the peer
 	sampled  stats.Sampled
+	due      time.Time // the connection's next timeout, as of the last Flush
+	weight   weight
 }
 
 // over reports whether both sides have ended.
@@ -123,9 +130,13 @@ func (p *terminated) over() bool { return !p.client.Live() && !p.upstream.Live()
 type marked []*entry
 
 // mark puts a session on the list for the next Flush.
-func (l *marked) mark(e *entry) {
+func (l *marked) mark(e *entry) { l.markSides(e, bothSides) }
+
+// markSides is mark for a session of which only some sides had an input.
+func (l *marked) markSides(e *entry, touched sides) {
+	e.Value.touched |= touched
 	if !e.Value.dirty {
-		e.Value.dirty = true
+		e.Value.dirty, e.Value.copied = true, 0
 		*l = append(*l, e)
 	}
 }

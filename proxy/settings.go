@@ -27,6 +27,7 @@ type Settings struct {
 	// Unproved bounds the traffic to clients without proof of their address.
 	Unproved Unproved
 	Filter   *filter.Set // rules about sources and messages; nil: none
+	Held     HeldBounds
 	// Bounds are the limits of rates and queues, per Relay. There is at most one of each quantity and scope. Networks
 	// are the sizes of one network in limits by network.
 	Bounds   []ratelimit.Limit

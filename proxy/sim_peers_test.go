@@ -37,6 +37,16 @@ func (p *peer) find(kind codec.EventKind) *codec.Event {
 	return nil
 }
 
+// count returns the number of events of a kind.
+func (p *peer) count(kind codec.EventKind) (n int) {
+	for i := range p.events {
+		if p.events[i].Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
 // received returns the messages received so far.
 func (p *peer) received() []codec.Message {
 	var all []codec.Message
@@ -55,9 +65,10 @@ func (p *peer) gone() bool { return p.find(codec.Disconnected) != nil }
 type player struct {
 	peer
 	addr netip.AddrPort
-	deaf bool // receives nothing
-	mute bool // sends nothing after its first datagram
-	said bool // has sent its first datagram
+	at   netip.AddrPort // the listener; zero: listenerAddr
+	deaf bool           // receives nothing
+	mute bool           // sends nothing after its first datagram
+	said bool           // has sent its first datagram
 }
 
 func (c *player) Receive(now time.Time, _, _ netip.AddrPort, datagram []byte) {
@@ -66,6 +77,13 @@ func (c *player) Receive(now time.Time, _, _ netip.AddrPort, datagram []byte) {
 	}
 	_ = c.conn.Receive(now, datagram)
 	c.drain(now)
+}
+
+func (c *player) listener() netip.AddrPort {
+	if c.at.IsValid() {
+		return c.at
+	}
+	return listenerAddr
 }
 
 func (c *player) Advance(now time.Time) {
@@ -82,7 +100,7 @@ func (c *player) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, neti
 	b, ok := c.conn.Transmit(now, b)
 	c.said = c.said || ok
 	c.drain(now)
-	return b, c.addr, listenerAddr, ok
+	return b, c.addr, c.listener(), ok
 }
 
 // game is a game server.

@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"errors"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"time"
@@ -47,8 +48,47 @@ type relayNode struct {
 	out     []simDatagram
 	buffer  []byte
 	noDial  error // the error of Dial
+	noLocal bool  // no socket can have a port of its choice
 	// fragments says that the system cannot forbid fragments.
 	fragments bool
+	stopped   bool                  // the process does not run; its input waits
+	since     time.Time             // when it was stopped
+	waiting   []func(now time.Time) // input, until resume
+	sends     int                   // datagrams that the Relay has written
+	// receive takes the Relay's datagrams, if a test watches them; nil: the Relay itself.
+	receive func(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte)
+}
+
+// give gives the Relay a datagram.
+func (n *relayNode) give(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
+	if n.receive != nil {
+		n.receive(now, s, from, datagram)
+		return
+	}
+	n.relay.Receive(now, s, from, datagram)
+}
+
+// stop stops the process until resume.
+func (n *relayNode) stop(now time.Time) { n.stopped, n.since = true, now }
+
+// late keeps an input of a stopped process. It reports false for one that runs.
+func (n *relayNode) late(input func(now time.Time)) bool {
+	if n.stopped {
+		n.waiting = append(n.waiting, input)
+	}
+	return n.stopped
+}
+
+// resume lets a stopped process run again.
+func (n *relayNode) resume(now time.Time) {
+	n.stopped = false
+	inputs := n.waiting
+	n.waiting = nil
+	n.relay.Stood(now.Sub(n.since))
+	for _, input := range inputs {
+		input(now)
+	}
+	n.relay.Advance(now)
 }
 
 type simDatagram struct {
@@ -83,7 +123,13 @@ func (n *relayNode) Dial(to netip.AddrPort, o netio.SocketOptions) (netio.Socket
 		return nil, errors.ErrUnsupported
 	}
 	s := &simSocket{addr: upstreamSocketAddr(n.dialed), peer: to, whole: o.DontFragment, options: o}
-	if o.Local.IsValid() {
+	switch {
+	case o.LocalPort != 0 && n.noLocal:
+		return nil, netio.ErrAddress
+	case o.LocalPort != 0:
+		s.addr = netip.AddrPortFrom(o.Local, o.LocalPort)
+		n.dialed--
+	case o.Local.IsValid():
 		s.addr = netip.AddrPortFrom(o.Local, s.addr.Port())
 	}
 	n.dialed++
@@ -94,6 +140,7 @@ func (n *relayNode) Dial(to netip.AddrPort, o netio.SocketOptions) (netio.Socket
 func (n *relayNode) Buffer() []byte { return n.buffer[:0] }
 
 func (n *relayNode) Send(s netio.Socket, to netip.AddrPort, datagram []byte) {
+	n.sends++
 	if stream, ok := s.(*simStream); ok {
 		n.net.WriteStream(stream.addr, stream.peer, stream.append(nil, datagram))
 		return
@@ -110,19 +157,29 @@ func (n *relayNode) Forward(s netio.Socket, to netip.AddrPort, datagram []byte) 
 }
 
 func (n *relayNode) Receive(now time.Time, from, to netip.AddrPort, datagram []byte) {
+	if n.stopped {
+		kept := bytes.Clone(datagram)
+		n.late(func(now time.Time) { n.Receive(now, from, to, kept) })
+		return
+	}
 	s := n.sockets[to]
 	if s == nil || s.closed || s.peer.IsValid() && s.peer != from {
 		return
 	}
-	n.relay.Receive(now, s, from, datagram)
+	n.give(now, s, from, datagram)
 }
 
 func (n *relayNode) Advance(now time.Time) { n.relay.Advance(now) }
 
-func (n *relayNode) NextTimeout() time.Time { return n.relay.NextTimeout() }
+func (n *relayNode) NextTimeout() time.Time {
+	if n.stopped {
+		return time.Time{}
+	}
+	return n.relay.NextTimeout()
+}
 
 func (n *relayNode) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, netip.AddrPort, bool) {
-	if len(n.out) == 0 {
+	if len(n.out) == 0 && !n.stopped {
 		n.relay.Flush(now)
 	}
 	if len(n.out) == 0 {
@@ -145,6 +202,9 @@ type world struct {
 
 	tcpPlayers []*tcpPlayer // the players, if they use TCP
 	tcpServers []*tcpGame   // the servers, if they use TCP
+
+	copies    []CopiedSessions // of a pre-copy, until the Relay is replaced
+	unchanged int              // sessions that were unchanged since their copy
 }
 
 // defaultRoute returns a route that tests change before they call newWorld.
@@ -163,9 +223,13 @@ func newWorld(t testing.TB, seed uint64, weather simnet.Weather, clients codec.P
 	return newWorldWith(t, seed, weather, clients, route, func(*Settings) {})
 }
 
-// newWorldWith is newWorld with a function that changes the settings first.
+// newWorldWith is newWorld with a function that changes the settings first. A short run skips the test: a world has one
+// goroutine, so the race detector finds nothing in it.
 func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients codec.Protocol, route *Route,
 	change func(*Settings)) *world {
+	if testing.Short() {
+		t.Skip("one goroutine")
+	}
 	w := &world{Net: simnet.New(t, seed, weather), t: t, clients: clients}
 	w.settings = &Settings{
 		Listeners:        []Listener{{Name: "play", Addr: listenerAddr, Protocols: []codec.Protocol{clients}, Route: route}},
@@ -196,6 +260,9 @@ func newWorldWith(t testing.TB, seed uint64, weather simnet.Weather, clients cod
 			protocol: route.Upstream.Protocol, addr: addr, byAddr: make(map[netip.AddrPort]*peer), react: welcome(),
 		}
 		w.Add(w.gameNode(w.servers[i]), addr)
+	}
+	if replaceWorlds {
+		w.replaceAgain(rand.New(rand.NewPCG(seed, 9)))
 	}
 	return w
 }
@@ -244,4 +311,15 @@ func (w *world) send(p *peer, m codec.Message) {
 	if err := p.conn.Send(w.Now(), m); err != nil {
 		w.t.Fatalf("send: %v", err)
 	}
+}
+
+// Snapshot copies the state of the Relay and its sessions at once.
+func (r *Relay) Snapshot(now time.Time) Snapshot {
+	s := Snapshot{Counters: r.counters}
+	for e := range r.table.All {
+		if complete(r, now, e) {
+			s.Sessions = append(s.Sessions, describe(now, e))
+		}
+	}
+	return s
 }

@@ -40,15 +40,6 @@ type Session struct {
 	UpstreamStats codec.Stats
 }
 
-// Snapshot copies the state of the Relay and its sessions.
-func (r *Relay) Snapshot(now time.Time) Snapshot {
-	s := Snapshot{Counters: r.counters, Sessions: make([]Session, 0, r.table.Len())}
-	for e := range r.table.All {
-		s.Sessions = append(s.Sessions, describe(now, e))
-	}
-	return s
-}
-
 // describe copies the state of a session. Of a relayed session the proxy does not know the content.
 func describe(now time.Time, e *entry) Session {
 	p := &e.Value
@@ -71,16 +62,15 @@ func describe(now time.Time, e *entry) Session {
 		return s
 	}
 	s.Established = p.client.up && p.upstream.up && !p.ending
-	s.Ending, s.Held, s.ClientStats = p.ending, p.hold != nil, p.client.Conn.Stats()
-	if p.upstream.Conn != nil {
-		s.UpstreamStats = p.upstream.Conn.Stats()
-	}
+	s.Ending, s.Held = p.ending, p.hold != nil
+	s.ClientStats, s.UpstreamStats = p.stats()
 	return s
 }
 
-// add joins the snapshot of another Relay and of its sockets.
-func (s *Snapshot) add(o Snapshot, sockets netio.Stats) {
-	s.Counters.Add(&o.Counters)
-	s.Sockets = append(s.Sockets, sockets)
-	s.Sessions = append(s.Sessions, o.Sessions...)
+// stats returns the statistics of both connections.
+func (p *terminated) stats() (client, server codec.Stats) {
+	if p.upstream.Conn != nil {
+		server = p.upstream.Conn.Stats()
+	}
+	return p.client.Conn.Stats(), server
 }

@@ -79,24 +79,33 @@ func (n *relayNode) DialStream(to netip.AddrPort, o netio.StreamOptions) (netio.
 // Accept implements simnet.StreamNode, together with Segment and Ended.
 func (n *relayNode) Accept(_ time.Time, from, to netip.AddrPort) bool {
 	listenerSocket := n.sockets[to]
-	t := n.relay.settings.Listeners[0].Transport
-	if listenerSocket == nil || to != listenerAddr || !t.Stream {
-		return false
+	for _, l := range n.relay.settings.Listeners {
+		if l.Addr == to && l.Transport.Stream && listenerSocket != nil {
+			n.addStream(to, from, l.Transport, listenerSocket.owner)
+			return true
+		}
 	}
-	n.addStream(to, from, t, listenerSocket.owner)
-	return true
+	return false
 }
 
 func (n *relayNode) Segment(now time.Time, from, to netip.AddrPort, segment []byte) {
+	if n.stopped {
+		kept := bytes.Clone(segment)
+		n.late(func(now time.Time) { n.Segment(now, from, to, kept) })
+		return
+	}
 	s := n.streams[streamKey{to, from}]
 	s.take(segment, func(frame []byte) {
 		if !s.closed {
-			n.relay.Receive(now, s, from, frame)
+			n.give(now, s, from, frame)
 		}
 	})
 }
 
 func (n *relayNode) Ended(now time.Time, from, to netip.AddrPort) {
+	if n.late(func(now time.Time) { n.Ended(now, from, to) }) {
+		return
+	}
 	n.relay.Failed(now, n.streams[streamKey{to, from}], netio.ErrEnded)
 }
 
@@ -127,7 +136,7 @@ func (c *tcpPlayer) Transmit(now time.Time, b []byte) ([]byte, netip.AddrPort, n
 	}
 	if c.gone() && !c.left {
 		c.left = true
-		c.net.CloseStream(c.addr, listenerAddr)
+		c.net.CloseStream(c.addr, c.listener())
 	}
 	return b, netip.AddrPort{}, netip.AddrPort{}, false
 }

@@ -10,20 +10,22 @@ import (
 	sessions "tidegate/session"
 )
 
-// tap stands between a Relay and its sockets while a capture runs, and copies the datagrams. Without a capture there
-// is no tap, and only each turn of the loop checks for one.
+// tap stands between a Relay and its sockets while a capture runs or a black box records, and copies the datagrams.
+// Else there is no tap, and only each turn of the loop checks for one.
 type tap struct {
 	Sockets
 	table  sessionTable
 	now    time.Time // the time of the loop's turn
 	spools []*spool
-	prefix []byte // scratch
+	box    *blackBox // nil: nothing is recorded
+	prefix []byte    // scratch
 }
 
-// watches reports whether a capture needs a session's datagrams, so that they must not be forwarded elsewhere.
+// watches reports whether a capture or a black box needs a session's datagrams, so that they must not be forwarded
+// elsewhere.
 func (t *tap) watches(e *entry) bool {
-	if t == nil {
-		return false
+	if t == nil || t.box != nil {
+		return t != nil
 	}
 	about := topicOf(e.Value.route, e.Key.Client, e.Value.serial)
 	return t.wanted(&about)
@@ -55,13 +57,16 @@ func (t *tap) received(s netio.Socket, from netip.AddrPort, datagram []byte) {
 
 func (t *tap) copy(s netio.Socket, c *Captured, peer netip.AddrPort, datagram []byte) {
 	about := t.topic(s, peer, datagram, c.Sent)
-	if !t.wanted(&about) {
+	if t.box == nil && !t.wanted(&about) {
 		return
 	}
 	c.Upstream, c.Session, c.Stream = about.upstream, about.session, about.transport.Stream
 	t.prefix = t.prefix[:0]
 	if c.Stream {
 		t.prefix = about.transport.Prefix.Append(t.prefix, len(datagram))
+	}
+	if t.box != nil {
+		t.box.put(c, about.client, t.prefix, datagram)
 	}
 	for _, spool := range t.spools {
 		if about.chosenBy(spool.filter) {

@@ -52,7 +52,7 @@ func (s *Server) TransferServer(ctx context.Context, upstreamName string, from n
 	if err != nil {
 		return 0, err
 	}
-	if err := pool.Drain(time.Now(), from, true); err != nil {
+	if err := s.setDrain(upstreamName, from, true); err != nil {
 		return 0, err
 	}
 	for _, l := range s.loops {

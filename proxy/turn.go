@@ -27,18 +27,20 @@ func (r *Relay) Advance(now time.Time) {
 			break
 		}
 		p := &e.Value
+		p.spare(r.stood)
 		if p.isRelayed() {
 			r.expireRelayed(now, e)
 			continue
 		}
-		if p.client.Live() {
+		due := p.dueSides(now)
+		if due.has(clientSide) && p.client.Live() {
 			r.backlog.excuse(now, p.client.Conn)
 			p.client.Conn.Advance(now)
 		}
-		if p.upstream.Live() {
+		if due.has(serverSide) && p.upstream.Live() {
 			p.upstream.Conn.Advance(now)
 		}
-		r.settle(now, e)
+		r.settleSides(now, e, due)
 		r.redial(now, e)
 		r.abandonSilent(now, e)
 		r.holdDue(now, e)
@@ -47,30 +49,6 @@ func (r *Relay) Advance(now time.Time) {
 	r.walkOn(now)
 	r.attend(now)
 	r.closing.advance(now, r)
-}
-
-// Stood notes that the process stood still for d. Servers had no chance to answer in that time, and clients no chance
-// to finish a handshake. So the time does not count against them.
-func (r *Relay) Stood(d time.Duration) {
-	r.journal.log.Warn().Int64("for_ms", d.Milliseconds()).Msg("the process stood still")
-	for e := range r.table.All {
-		p := &e.Value
-		if p.isRelayed() {
-			if !p.established {
-				p.opened = p.opened.Add(d)
-			}
-			continue
-		}
-		if !p.dialBy.IsZero() {
-			p.dialBy = p.dialBy.Add(d)
-		}
-		if !p.established && !p.ending {
-			p.expires = p.expires.Add(d)
-		}
-	}
-	for _, c := range r.checkers {
-		c.stood(d)
-	}
 }
 
 // NextTimeout returns when Advance must be called next. Zero means never.
@@ -92,18 +70,15 @@ func (r *Relay) NextTimeout() time.Time {
 	return codec.Earliest(next, r.paths.blockedUntil())
 }
 
-// nextTimeout returns the earliest of a session's deadlines.
-func nextTimeout(p *session, settings *Settings) time.Time {
+// nextTimeout returns the earliest of a session's deadlines. It asks the connections of the touched sides.
+func nextTimeout(p *session, settings *Settings, touched sides) time.Time {
 	next := codec.Earliest(p.expiry(settings), p.dialBy)
 	if p.hold != nil {
 		next = codec.Earliest(next, p.hold.next)
 	}
-	for _, s := range [...]*side{&p.client, &p.upstream} {
-		if s.Live() {
-			next = codec.Earliest(next, s.Conn.NextTimeout())
-		}
-	}
-	return next
+	p.client.plan(touched.has(clientSide))
+	p.upstream.plan(touched.has(serverSide))
+	return codec.Earliest(codec.Earliest(next, p.client.due), p.upstream.due)
 }
 
 // Flush writes the datagrams that the sessions have to send since the last Flush.
@@ -116,12 +91,15 @@ func (r *Relay) Flush(now time.Time) {
 		if e.Value.forgotten {
 			continue
 		}
-		e.Value.dirty = false
-		r.sendJoined(now, e)
-		e.Value.press(now)
-		r.sockets.transmit(now, e)
-		r.judgeQueue(now, e)
-		if r.poll(now, e) {
+		touched := e.Value.touched
+		e.Value.dirty, e.Value.touched = false, 0
+		if touched == bothSides { // a message has crossed
+			r.sendJoined(now, e)
+		}
+		touched |= e.Value.press(now, touched)
+		r.sockets.transmit(now, e, touched)
+		r.weigh(now, e, touched)
+		if r.poll(now, e, touched) {
 			r.dirty.mark(e) // the results must be written too
 			continue
 		}
@@ -129,8 +107,8 @@ func (r *Relay) Flush(now time.Time) {
 			r.forget(now, e)
 			continue
 		}
-		r.samples.sample(now, &e.Value)
-		r.table.Schedule(e, now, e.Value.patience(nextTimeout(&e.Value, r.settings)))
+		r.samples.take(now, &e.Value)
+		r.table.Schedule(e, now, e.Value.patience(nextTimeout(&e.Value, r.settings, touched)))
 	}
 	r.dirty = r.dirty[:0]
 }

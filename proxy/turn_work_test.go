@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"tidegate/codec"
 	"tidegate/codec/riptide"
 	"tidegate/internal/filter"
 	"tidegate/internal/netio"
@@ -43,25 +47,6 @@ func (t turner) Forward(s netio.Socket, to netip.AddrPort, datagram []byte) {
 	t.mass.Send(s, to, datagram)
 }
 
-// Adopt implements netio.Handover.
-func (m *mass) Adopt(*os.File, netio.SocketOptions) (netio.Socket, error) { return nil, os.ErrInvalid }
-
-// AdoptStream implements netio.Handover.
-func (m *mass) AdoptStream(*os.File, netio.StreamOptions) (netio.Socket, error) {
-	return nil, os.ErrInvalid
-}
-
-// File implements netio.Handover.
-func (m *mass) File(netio.Socket) (*os.File, error) { return nil, os.ErrInvalid }
-
-// ConnectPeer implements netio.Handover.
-func (m *mass) ConnectPeer(_ netio.Socket, peer netip.AddrPort, _ netio.Handler) (netio.Socket, error) {
-	return &simSocket{addr: listenerAddr, peer: peer}, nil
-}
-
-// StopReceiving implements netio.Handover.
-func (m *mass) StopReceiving(netio.Socket) {}
-
 // operation is a command of an operator, or another event that concerns all sessions.
 type operation struct {
 	work stats.Work
@@ -88,6 +73,14 @@ var operations = []operation{
 		if all, err := s.Sessions(t.Context(), Query{Limit: manySessions}); err != nil || len(all) < manySessions*9/10 {
 			t.Errorf("%d sessions, %v", len(all), err)
 		}
+	}},
+	{stats.WorkList, "a snapshot", func(t *testing.T, s *Server, _ *mass) {
+		if n := len(s.Snapshot().Sessions); n < manySessions*9/10 {
+			t.Errorf("%d sessions", n)
+		}
+	}},
+	{stats.WorkDue, "after a pause of the process", func(_ *testing.T, s *Server, _ *mass) {
+		s.loops[0].ask(stats.WorkDue, func(r *Relay, _ time.Time) { r.Stood(time.Minute) })
 	}},
 	{stats.WorkList, "the youngest session", func(t *testing.T, s *Server, m *mass) {
 		if one, err := s.Session(t.Context(), SessionID(manySessions)); err != nil || one.ID != SessionID(manySessions) {
@@ -128,11 +121,6 @@ var operations = []operation{
 			t.Errorf("%v, %v", why.Sessions, err)
 		}
 	}},
-	{stats.WorkHandover, "to a successor", func(t *testing.T, s *Server, _ *mass) {
-		if err := s.HandOver(time.Minute); err != nil {
-			t.Error(err)
-		}
-	}},
 }
 
 // constantWork names the kinds of work that are no commands, or that concern no session.
@@ -140,7 +128,8 @@ var constantWork = map[stats.Work]string{
 	stats.WorkReceive: "bounded by the batches of netio", stats.WorkDue: "bounded by mostDue and by walks",
 	stats.WorkWrite: "of the sessions that the other work has marked", stats.WorkSend: "of datagrams that were written",
 	stats.WorkSample: "its renewal is a walk", stats.WorkFigures: "totals of listeners",
-	stats.WorkKernel: "filters of listeners", stats.WorkListeners: "sockets of listeners",
+	stats.WorkHandover: "it stands still for a successor",
+	stats.WorkKernel:   "filters of listeners", stats.WorkListeners: "sockets of listeners",
 }
 
 // TestTurnsVisitFewSessions asserts that no command makes a turn visit more than a bounded number of sessions, and
@@ -160,6 +149,82 @@ func TestTurnsVisitFewSessions(t *testing.T) {
 		if !tried[w] && constantWork[w] == "" {
 			t.Errorf("no test bounds the work %q", w)
 		}
+	}
+}
+
+// TestOnlyWalksVisitTheTable asserts that no code of the proxy visits all sessions at once. Tests may, and a handover
+// stands still for it.
+func TestOnlyWalksVisitTheTable(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	standsStill := []string{"handover.go", "save_relay.go"}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, "_test.go") || slices.Contains(standsStill, file) {
+			continue
+		}
+		if strings.Contains(string(source), "table.All") {
+			t.Errorf("%s visits all sessions in one turn: use Relay.walk", file)
+		}
+	}
+}
+
+// TestLostServerTakesSomeTurns loses a server of thousands of sessions that must keep their client IDs. One of them
+// notices. All are held, a bounded number in each turn.
+func TestLostServerTakesSomeTurns(t *testing.T) {
+	m := newMass(t, manySessions, riptide.New(riptide.Options{IgnoreQuality: true}), ModeTerminate, func(s *Settings) {
+		s.Listeners[0].Route.Failover.Hold = time.Hour
+	})
+	of := func() (there, held int) {
+		for e := range m.relay.table.All {
+			switch p := &e.Value; {
+			case p.hold != nil:
+				held++
+			case p.server.Addr == serverAddr:
+				there++
+			}
+		}
+		return there, held
+	}
+	before, _ := of()
+	m.now = m.now.Add(deafTime + 200*time.Millisecond)
+	lost := false
+	most := uint64(0)
+	for turns := 0; ; turns++ {
+		if there, held := of(); there == 0 {
+			if held < before {
+				t.Errorf("%d of %d sessions are held", held, before)
+			}
+			t.Logf("%d sessions held after %d turns, %d visits in one turn at most", held, turns, most)
+			break
+		} else if turns > 1000 {
+			t.Fatalf("after %d turns %d of %d sessions are held, %d are not", turns, held, before, there)
+		}
+		m.now = m.now.Add(20 * time.Millisecond)
+		if !lost {
+			for e := range m.relay.table.All {
+				if e.Value.server.Addr == serverAddr {
+					e.Value.upstream.Down = true
+					m.relay.upstreamGone(m.now, e, codec.Goodbye{Reason: codec.TimedOut})
+					m.relay.settle(m.now, e)
+					lost = true
+					break
+				}
+			}
+		}
+		visited := m.relay.table.Visited()
+		m.relay.Advance(m.now)
+		m.relay.Flush(m.now)
+		m.out = nil
+		most = max(most, m.relay.table.Visited()-visited)
+	}
+	if before < manySessions/3 || most > 2*turnSlice {
+		t.Errorf("%d sessions, %d visits in one turn", before, most)
 	}
 }
 

@@ -44,10 +44,29 @@ func (s *Server) UndrainServer(upstreamName string, server netip.AddrPort) error
 
 func (s *Server) setDrain(name string, server netip.AddrPort, drain bool) error {
 	pool, err := s.pool(name)
-	if err != nil {
+	if err == nil {
+		err = pool.Drain(time.Now(), server, drain)
+	}
+	tell := s.onDrain.Load()
+	if tell == nil || err != nil && drain {
 		return err
 	}
-	return pool.Drain(time.Now(), server, drain)
+	if (*tell)(name, server, drain) { // also the drain of a server that only other nodes list
+		return nil
+	}
+	return err
+}
+
+// OnDrain sets a function that hears of each drain by an operator, and of each end of one. It returns whether the
+// fleet has drained the server. It must be safe for concurrent use.
+func (s *Server) OnDrain(tell func(upstreamName string, server netip.AddrPort, drain bool) (known bool)) {
+	s.onDrain.Store(&tell)
+}
+
+// SetFleetDrain drains a server in the name of the fleet, or ends the drain if since is zero. The server may be
+// unknown here. It is safe for concurrent use.
+func (s *Server) SetFleetDrain(upstreamName string, server netip.AddrPort, since time.Time) {
+	s.pools.SetFleetDrain(upstreamName, server, since)
 }
 
 // Drained returns the drained servers of each upstream, by the upstream's name. It is safe for concurrent use.

@@ -2,7 +2,9 @@ package proxy_test
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,5 +85,40 @@ func TestDiscoveredServers(t *testing.T) {
 	r.server.Discovered("arena", nil)
 	if got := r.server.Upstreams()[0].Servers; len(got) != 1 || got[0].State != upstream.Gone || got[0].Sessions != 1 {
 		t.Errorf("the server that vanished: %+v", got)
+	}
+}
+
+// TestOnDrain tells the fleet of each drain, also of one with a move, and lets the fleet drain. An operator may undrain
+// a server that only other nodes list.
+func TestOnDrain(t *testing.T) {
+	first, _ := gorkServer(t)
+	r := startWith(t, netio.Auto, 1, bedrock(), bedrock(), first, func(*proxy.Settings) {})
+	var told []string
+	r.server.OnDrain(func(name string, server netip.AddrPort, drain bool) bool {
+		told = append(told, fmt.Sprint(name, server == first, drain))
+		return server != first
+	})
+	elsewhere := netip.MustParseAddrPort("127.0.0.1:1")
+	for _, err := range []error{
+		r.server.DrainServer("arena", first), r.server.UndrainServer("arena", first),
+		r.server.UndrainServer("arena", elsewhere), r.server.UndrainServer("unknown", elsewhere),
+	} {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := r.server.TransferServer(t.Context(), "arena", first); err != nil {
+		t.Error(err)
+	}
+	if err := r.server.DrainServer("arena", elsewhere); !errors.Is(err, upstream.ErrUnknown) {
+		t.Errorf("drain of an unknown server: %v", err)
+	}
+	want := []string{"arenatrue true", "arenatrue false", "arenafalse false", "unknownfalse false", "arenatrue true"}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+	r.server.SetFleetDrain("arena", first, time.Time{})
+	if got := r.server.Upstreams()[0].Servers[0]; got.State == upstream.Draining {
+		t.Errorf("the server is still drained: %+v", got)
 	}
 }

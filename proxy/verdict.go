@@ -9,18 +9,43 @@ import (
 	"tidegate/ratelimit"
 )
 
+// weigh counts the memory of a session, and applies its limits.
+func (r *Relay) weigh(now time.Time, e *entry, touched sides) {
+	p := &e.Value
+	held, queued := p.memory(touched)
+	if before := int(p.holding.bytes); held != before {
+		r.held.set(e, held)
+		if held > before {
+			r.relieve(now, e)
+		}
+	}
+	r.judgeQueue(now, e, queued)
+}
+
+// relieve ends sessions until no bound on held memory is exceeded.
+func (r *Relay) relieve(now time.Time, e *entry) {
+	for victim, why := r.held.excess(e); victim != nil; victim, why = r.held.excess(e) {
+		p := &victim.Value
+		r.drops.count(now, dropped{stats.DropHeldBytes, p.listener, victim.Key.Client, int(p.holding.bytes), why})
+		p.hello.Data = nil
+		for _, s := range [...]*side{&p.client, &p.upstream} {
+			if h, ok := s.Conn.(codec.Holder); ok {
+				h.Release()
+			}
+		}
+		r.held.set(victim, 0)
+		r.end(now, victim, stats.ByProxy, codec.Goodbye{Reason: codec.Violation})
+	}
+}
+
 // judgeQueue counts the bytes that wait in a session, and applies the limits on them. A limit over several sessions
-// only applies to sessions with more than their share.
-func (r *Relay) judgeQueue(now time.Time, e *entry) {
+// only applies to sessions with more than their share of it. So each session that grows beyond the limit is at fault.
+func (r *Relay) judgeQueue(now time.Time, e *entry, queued int) {
 	rules := r.guard.limits.queues
 	if len(rules) == 0 {
 		return
 	}
 	p := &e.Value
-	queued := p.client.Conn.Stats().Queued + p.client.Held() + p.upstream.Held()
-	if p.upstream.Conn != nil {
-		queued += p.upstream.Conn.Stats().Queued
-	}
 	r.guard.count(&p.meter, queued-p.meter.own.queued)
 	p.choked = false
 	if queued == 0 || p.ending {
@@ -28,14 +53,14 @@ func (r *Relay) judgeQueue(now time.Time, e *entry) {
 	}
 	for _, l := range rules {
 		n := r.guard.at(&p.meter, l.Per)
-		if n.queued <= l.Rate.PerSecond || queued*n.sessions < n.queued || !r.guard.breaks(l) {
+		if n.queued <= l.Rate.PerSecond || queued*n.sessions <= l.Rate.PerSecond || !r.guard.breaks(l) {
 			continue
 		}
 		if l.Verdict == ratelimit.Drop {
 			p.choked = true
 			continue
 		}
-		r.drops.add(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, queued, l.why})
+		r.drops.count(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, queued, l.why})
 		if l.Verdict == ratelimit.BanSource {
 			r.banSource(now, e, l.String())
 		} else {
@@ -61,7 +86,7 @@ func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *code
 		return false
 	}
 	if p.choked {
-		r.drops.add(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, len(m.Payload), nil})
+		r.drops.count(now, dropped{stats.DropQueueFull, p.listener, e.Key.Client, len(m.Payload), nil})
 		if m.Mode.IsReliable() && !p.route.Bridge.AllowLossy {
 			r.end(now, e, stats.ByProxy, codec.Goodbye{Reason: codec.Overflow})
 		}
@@ -74,7 +99,7 @@ func (r *Relay) mayCross(now time.Time, e *entry, from filter.Direction, m *code
 	if l == nil {
 		return true
 	}
-	r.drops.add(now, dropped{stats.DropRate, p.listener, e.Key.Client, len(m.Payload), l.why})
+	r.drops.count(now, dropped{stats.DropRate, p.listener, e.Key.Client, len(m.Payload), l.why})
 	return r.applyVerdict(now, e, l.Verdict, l.String())
 }
 
@@ -95,7 +120,7 @@ func (r *Relay) maySay(now time.Time, e *entry, from filter.Direction, m *codec.
 	if match.Verdict < ratelimit.Drop {
 		return true
 	}
-	r.drops.add(now, dropped{stats.DropMessageRule, p.listener, e.Key.Client, len(m.Payload), fault})
+	r.drops.count(now, dropped{stats.DropMessageRule, p.listener, e.Key.Client, len(m.Payload), fault})
 	return r.applyVerdict(now, e, match.Verdict, fault.Error())
 }
 

@@ -13,14 +13,15 @@ const attendEvery = 50 * time.Millisecond
 
 // waiting has a Relay's sessions that wait for servers, and the time when attend lets them ask.
 type waiting struct {
-	shard    shard
-	dirty    *marked
-	pools    *upstream.Pools
-	seekers  []*seekers // by upstream
-	inLine   int        // sessions that wait in a line of their upstream
-	stirred  uint64     // pools.Changes at the last attend
-	at       time.Time  // when attend is due
-	attended time.Time  // when attend was called last
+	shard     shard
+	dirty     *marked
+	pools     *upstream.Pools
+	seekers   []*seekers // by upstream
+	inLine    int        // sessions that wait in a line of their upstream
+	stirred   uint64     // pools.Changes at the last attend
+	at        time.Time  // when attend is due
+	attended  time.Time  // when attend was called last
+	mustering *mustering // nil: no server's sessions are being held
 }
 
 // seekers are a Relay's sessions that wait for a server of one upstream. Held sessions that must keep their client
@@ -41,6 +42,15 @@ func (w *waiting) of(pool *upstream.Pool) *seekers {
 	s := &seekers{pool: pool}
 	w.seekers = append(w.seekers, s)
 	return s
+}
+
+// len returns the number of sessions that wait for a server. Some of them may have left since.
+func (w *waiting) len() int {
+	n := w.inLine
+	for _, s := range w.seekers {
+		n += s.held.len() + s.new.len()
+	}
+	return n
 }
 
 // seek makes a session that has left its server wait for another.
@@ -69,11 +79,15 @@ func (w *waiting) queue(e *entry) {
 	if !p.keepsID() {
 		return
 	}
-	p.hold.ticket = &upstream.Ticket{
-		Client: p.id, Addr: e.Key.Client.Addr(), To: p.hold.to, Shard: w.shard.index, Owner: e,
-	}
+	p.hold.ticket = w.ticket(e)
 	p.route.pool.Enqueue(p.hold.ticket, p.server)
 	w.inLine++
+}
+
+// ticket returns a ticket for a held session.
+func (w *waiting) ticket(e *entry) *upstream.Ticket {
+	p := &e.Value
+	return &upstream.Ticket{Client: p.id, Addr: e.Key.Client.Addr(), To: p.hold.to, Shard: w.shard.index, Owner: e}
 }
 
 // endHold ends the search for a server: the session has one, or has ended.

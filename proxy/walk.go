@@ -13,7 +13,6 @@ const (
 	looked    = 1    // the visit only looked at the session
 	copied    = 2    // the visit copied the session's state, or changed a map
 	acted     = 8    // the visit changed the session, which has more to send now
-	parted    = 16   // the visit gave the session a socket, which takes about 16 µs
 	enough    = 0    // the walk is over
 )
 
@@ -68,10 +67,16 @@ func (w *walk) slice(r *Relay, now time.Time, cost int) int {
 		if e == nil {
 			return cost
 		}
+		if e.Value.isPending() {
+			cost -= e.Value.pending.cost()
+			if !complete(r, now, e) {
+				continue
+			}
+		}
 		spent := w.visit(r, now, e)
 		if spent == enough {
 			w.at.Stop()
-			return cost
+			return max(cost, 0)
 		}
 		cost -= spent
 	}

@@ -115,6 +115,15 @@ func (b *Bans) Offend(now time.Time, a netip.Addr, reason string) Ban {
 	return *ban
 }
 
+// Get returns the ban of exactly a prefix, active or expired. It takes no lock.
+func (b *Bans) Get(p netip.Prefix) (Ban, bool) {
+	ban, ok := b.table.Load().Get(Masked(p))
+	if !ok {
+		return Ban{}, false
+	}
+	return *ban, true
+}
+
 // All returns the bans by prefix. Expired bans that still count are included.
 func (b *Bans) All() []Ban {
 	all := make([]Ban, 0, b.Len())

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"errors"
 	"net/netip"
+	"runtime"
 	"slices"
 	"strconv"
 	"testing"
@@ -246,5 +247,31 @@ func TestFindDoesNotAllocate(t *testing.T) {
 		if n := allocs.PerRun(1000, func() { b.Find(start, a) }); n != 0 {
 			t.Errorf("%s: %v allocations", from, n)
 		}
+	}
+}
+
+// TestChangesOfALargeTableAreSmall bans one address after another beside many bans. Each change takes memory, and so
+// time, that does not grow with their number. A loop waits for it.
+func TestChangesOfALargeTableAreSmall(t *testing.T) {
+	const many, changes = 100_000, 200
+	stored := make([]Ban, many)
+	for i := range stored {
+		a := netip.AddrFrom4([4]byte{20, byte(i >> 16), byte(i >> 8), byte(i)})
+		stored[i] = Ban{Prefix: netip.PrefixFrom(a, 32), Author: "list"}
+	}
+	b := NewBans(terms)
+	if err := b.Sync(start, func() ([]Ban, error) { return stored, nil }, nil); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range changes {
+		b.Offend(start, netip.AddrFrom4([4]byte{30, 1, byte(i >> 8), byte(i)}), "flood")
+	}
+	runtime.ReadMemStats(&after)
+	each := (after.TotalAlloc - before.TotalAlloc) / changes
+	t.Logf("a change takes %d bytes", each)
+	if each > 64<<10 || len(b.All()) != many+changes {
+		t.Errorf("a change takes %d bytes beside %d bans", each, len(b.All()))
 	}
 }

@@ -60,4 +60,13 @@ func (l *Limiter) Spent(now time.Time) bool {
 	return !l.start.IsZero() && l.bucket.lacks(now.Sub(l.start), l.Every, l.depth())
 }
 
+// UsedUp returns the time until which past events are paid for.
+func (l *Limiter) UsedUp() time.Time { return l.start.Add(time.Duration(l.bucket)) }
+
+// UseUp makes a new Limiter that has passed events until now, which are paid for at the given time. A time beyond the
+// burst counts as the whole burst.
+func (l *Limiter) UseUp(now, paid time.Time) {
+	l.start, l.bucket = now, Bucket(min(max(paid.Sub(now), 0), l.depth()))
+}
+
 func (l *Limiter) depth() time.Duration { return l.Every * time.Duration(max(l.Burst, 1)) }

@@ -28,6 +28,11 @@ func (w *Window) Is(n int, span time.Duration) bool { return len(w.last) == n &&
 // Free reports whether an event may pass now.
 func (w *Window) Free(now time.Time) bool { return now.Sub(w.born)-w.last[w.next] >= w.span }
 
+// Idle reports whether no event has passed for a span. Such a Window is like a new one.
+func (w *Window) Idle(now time.Time) bool {
+	return now.Sub(w.born)-w.last[(w.next+len(w.last)-1)%len(w.last)] >= w.span
+}
+
 // Count counts an event that passes now. The Window must be Free.
 func (w *Window) Count(now time.Time) {
 	w.last[w.next] = now.Sub(w.born)
@@ -49,3 +54,21 @@ func (w *Window) Sent(now time.Time) {
 
 // Next returns the time at which an event may pass again.
 func (w *Window) Next() time.Time { return w.born.Add(w.last[w.next] + w.span) }
+
+// Times returns the times of the last events, oldest first. The times of a new Window lie a span back.
+func (w *Window) Times() []time.Time {
+	all := make([]time.Time, 0, len(w.last))
+	for i := range w.last {
+		all = append(all, w.born.Add(w.last[(w.next+i)%len(w.last)]))
+	}
+	return all
+}
+
+// Recall sets the times of the last events, oldest first. If there are more than the Window remembers, the youngest
+// count.
+func (w *Window) Recall(times []time.Time) {
+	for _, at := range times {
+		w.Count(at)
+	}
+	w.new = 0
+}

@@ -86,6 +86,17 @@ func (p *Places) take(l *Limits, client netip.Addr) error {
 	return nil
 }
 
+// Len returns the number of addresses and networks with sessions.
+func (p *Places) Len() (n int) {
+	for i := range p.shards {
+		s := &p.shards[i]
+		s.mu.Lock()
+		n += len(s.addresses) + len(s.networks)
+		s.mu.Unlock()
+	}
+	return n
+}
+
 // leave stops counting a session.
 func (p *Places) leave(client netip.Addr) {
 	at := placeOf(client)

@@ -123,6 +123,20 @@ func (t *Table[T]) Add(k Key, value T) (*Entry[T], error) {
 	if err := t.places.take(&t.limits, k.Client.Addr()); err != nil {
 		return nil, err
 	}
+	return t.insert(k, value), nil
+}
+
+// Readmit opens a half-open session regardless of the limits: it was in another Table. It returns nil if the key is in
+// use.
+func (t *Table[T]) Readmit(k Key, value T) *Entry[T] {
+	if t.byKey[k] != nil {
+		return nil
+	}
+	_ = t.places.take(&Limits{}, k.Client.Addr()) // without limits there is room
+	return t.insert(k, value)
+}
+
+func (t *Table[T]) insert(k Key, value T) *Entry[T] {
 	e := &Entry[T]{Key: k, Value: value, prev: t.last}
 	if t.last == nil {
 		t.first = e
@@ -132,8 +146,11 @@ func (t *Table[T]) Add(k Key, value T) (*Entry[T], error) {
 	t.last = e
 	t.byKey[k] = e
 	t.halfOpen.add(e, &t.limits)
-	return e, nil
+	return e
 }
+
+// IsEstablished reports whether a session is no longer half-open.
+func (t *Table[T]) IsEstablished(e *Entry[T]) bool { return e.waiting == nil }
 
 // Prove records that a session's client has proved its address.
 func (t *Table[T]) Prove(e *Entry[T]) {
@@ -204,6 +221,9 @@ func (t *Table[T]) NextTimeout() time.Time {
 
 // Len returns the number of sessions.
 func (t *Table[T]) Len() int { return len(t.byKey) }
+
+// Timers returns the number of sessions that will wake.
+func (t *Table[T]) Timers() int { return t.wheel.armed }
 
 // HalfOpen returns the number of sessions that are not established.
 func (t *Table[T]) HalfOpen() int { return t.halfOpen.count }

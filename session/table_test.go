@@ -104,10 +104,17 @@ func TestDueAgainstModel(t *testing.T) {
 			}
 			want[e.Value] = time.Time{}
 		}
+		timers := 0
 		for i, at := range want {
 			if !at.IsZero() && now.Sub(at) >= 2*tick {
 				t.Fatalf("session %d with deadline %v has not fired at %v", i, at, now)
 			}
+			if !at.IsZero() {
+				timers++
+			}
+		}
+		if got := table.Timers(); got != timers {
+			t.Fatalf("%d timers, want %d", got, timers)
 		}
 	}
 }

@@ -15,6 +15,7 @@ const (
 type wheel[T any] struct {
 	start time.Time // time of tick 0
 	done  int64     // every node of this tick and earlier has fired
+	armed int       // nodes on the wheel
 	heads [slots]*Entry[T]
 	used  [slots / 64]uint64 // one bit per head that is not nil
 }
@@ -30,6 +31,7 @@ func (w *wheel[T]) arm(e *Entry[T], now, at time.Time) {
 		e.wheelNext.wheelPrev = e
 	}
 	w.heads[slot] = e
+	w.armed++
 	w.used[slot/64] |= 1 << (slot % 64)
 }
 
@@ -37,6 +39,7 @@ func (w *wheel[T]) disarm(e *Entry[T]) {
 	if e.due == 0 {
 		return
 	}
+	w.armed--
 	slot := e.due % slots
 	if e.wheelPrev != nil {
 		e.wheelPrev.wheelNext = e.wheelNext

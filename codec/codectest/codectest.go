@@ -23,6 +23,12 @@ type Config struct {
 	New func(seed uint64) (server, client codec.Protocol)
 	// NearWrap is like New, but every counter of both sides starts just below the value where it wraps.
 	NearWrap func(seed uint64) (server, client codec.Protocol)
+	// NearWraps are like NearWrap, by the name of a counter that starts near its end alone. Where one counter begins anew
+	// with another, it never wraps beside it.
+	NearWraps map[string]func(seed uint64) (server, client codec.Protocol)
+	// FewChannels is like New, but the server grants fewer channels than Channels, and the client asks for all. Nil: the
+	// protocol has no such grant.
+	FewChannels func(seed uint64) (server, client codec.Protocol)
 
 	// Prefix begins every test payload, for protocols that reserve some first bytes (RakNet's packet IDs).
 	Prefix []byte
@@ -46,6 +52,8 @@ type Config struct {
 	Joins bool
 	// ModesBlur says that the wire does not distinguish the modes, so that a message may arrive in another mode.
 	ModesBlur bool
+	// Hardens says that an unreliable message may become ReliableOrdered, for lack of numbers.
+	Hardens bool
 
 	// ClientPayload is the only payload that a client can send if it cannot send test payloads (R-Type's keys). The suite
 	// then only counts its arrivals, and accepts more of them, because the handshake may contain it too. Nil: a client
@@ -92,11 +100,19 @@ type Config struct {
 	ForgedGap time.Duration
 	// Defenceless is the reason why a blind forger can harm a session of the protocol. Empty: it must not.
 	Defenceless string
+	// ForgedAnswer is the reason why a client can be made to believe that it is connected, by a forger that does not see
+	// its attempt. Empty: it must not.
+	ForgedAnswer string
+	// ShortProof is the reason why a forger can guess the proof of an address with 65,536 datagrams. Empty: it cannot.
+	ShortProof string
 	// Derived are the fields of a Conn that are not saved, by their paths: options, memory for reuse, and what Restore
 	// computes from other fields. All fields below one are left out, too.
 	Derived []string
 	// MaxMemory bounds in bytes how much hostile datagrams may make both sides of a session grow. Zero means 4 MiB.
 	MaxMemory uint64
+	// MaxSpare bounds in bytes how much of that growth Stats does not count: tables of numbers, and buffers for reuse.
+	// Zero means 1 MiB.
+	MaxSpare uint64
 	// MaxHeld bounds Stats.Held of one side in bytes, for a hostile peer too. Zero means 64 KiB.
 	MaxHeld int
 
@@ -130,6 +146,7 @@ var checks = []check{
 	{"sizes", checkSizes},
 	{"send-errors", checkSendErrors},
 	{"bulk", checkBulk},
+	{"few-channels", checkFewChannels},
 	{"queue-full", checkQueueFull},
 	{"news", checkAnnouncements},
 	{"confirm", checkConfirm},
@@ -145,11 +162,15 @@ var checks = []check{
 	{"no-answer", checkNoAnswer},
 	{"hostile", checkHostile},
 	{"forger", checkForger},
+	{"forged-goodbye", checkForgedGoodbye},
 	{"memory", checkMemory},
+	{"release", checkRelease},
 	{"proof", checkProof},
+	{"forged-answer", checkForgedAnswer},
 	{"optional", checkOptional},
 	{"save", checkSave},
 	{"saved-fields", checkSavedFields},
+	{"saved-later", checkLater},
 	{"allocations", checkAllocs},
 }
 
@@ -185,6 +206,9 @@ func (c Config) withDefaults() *Config {
 	}
 	if c.MaxMemory == 0 {
 		c.MaxMemory = 4 << 20
+	}
+	if c.MaxSpare == 0 {
+		c.MaxSpare = 1 << 20
 	}
 	if c.MaxHeld == 0 {
 		c.MaxHeld = 64 << 10

@@ -20,8 +20,10 @@ func toyConfig(fault string) Config {
 	kick := codec.Goodbye{Reason: codec.Kicked, Data: []byte("afk"), Pad: 2}
 	return Config{
 		Defenceless:      "the toys take every datagram of their peer's address",
+		ForgedAnswer:     "the toys take every welcome",
 		New:              factoryFrom(1),
 		NearWrap:         factoryFrom(0xffff - 10),
+		NearWraps:        map[string]func(uint64) (server, client codec.Protocol){"all": factoryFrom(0xffff - 20)},
 		MaxPayload:       func(codec.Mode) int { return toyMaxPayload },
 		Pads:             []uint8{0, 3},
 		IDs:              toySpec.Modes,
@@ -34,7 +36,7 @@ func toyConfig(fault string) Config {
 		StatelessRefusal: codec.ServerFull,
 		Timeout:          5 * time.Second,
 		DialTimeout:      6 * time.Second,
-		MaxMemory:        64 << 10,
+		MaxMemory:        256 << 10,
 		Derived:          []string{"polled"},
 	}
 }
@@ -79,6 +81,17 @@ func TestBrokenGranterFails(t *testing.T) {
 	}
 }
 
+// TestBelieverFails checks that a codec which believes each goodbye fails. The toys do, and so have no defence.
+func TestBelieverFails(t *testing.T) {
+	c := toyConfig("")
+	c.Defenceless = ""
+	w := runCheck(t, "forged-goodbye", c)
+	const fault = "100 of 100 forged goodbyes of a client are believed"
+	if !strings.Contains(strings.Join(w.errors, "\n"), fault) {
+		t.Errorf("a codec that believes goodbyes passes, or fails for other reasons: %q", w.errors)
+	}
+}
+
 // witness is a tb that records the reported errors.
 type witness struct{ errors []string }
 
@@ -110,6 +123,8 @@ func TestBrokenToyFails(t *testing.T) {
 		{"restless", "traffic/clear/reliable", "Advance calls within a virtual second"},
 		{"moody", "traffic/clear/reliable", "differ"},
 		{"compares without wrap", "traffic/wrap/reliable", "never arrived"},
+		{"compares without wrap", "traffic/wrap of all/reliable", "never arrived"},
+		{"remembers large messages", "memory", "grow by"},
 		{"loses the pad", "sizes", "pad 3"},
 		{"loses the pad", "traffic/clear/reliable", "pad 0 instead of 3"},
 		{"loses the ID", "traffic/clear/reliable", "with ID 0"},
@@ -165,6 +180,32 @@ func TestBrokenToyFails(t *testing.T) {
 				t.Errorf("a codec that %q passes %s, or for other reasons: %q", test.fault, test.check, w.errors)
 			}
 		})
+	}
+}
+
+// TestFewChannels checks that the suite finds a codec that loses or refuses messages on channels beyond those granted.
+// The toy has no channels, so all of them are one.
+func TestFewChannels(t *testing.T) {
+	for fault, says := range map[string]string{
+		"":                     "",
+		"drops far channels":   "beyond those granted, arrived 0 times",
+		"refuses far channels": "beyond those granted: ",
+	} {
+		config := toyConfig(fault)
+		config.Channels, config.FewChannels = 4, config.New
+		w := runCheck(t, "few-channels", config)
+		if len(w.errors) > 0 != (fault != "") || !strings.Contains(strings.Join(w.errors, "\n"), says) {
+			t.Errorf("a codec that %q: %q", fault, w.errors)
+		}
+	}
+}
+
+// TestForgedAnswerIsFound checks that the suite finds a client that takes every welcome.
+func TestForgedAnswerIsFound(t *testing.T) {
+	config := toyConfig("")
+	config.ForgedAnswer = ""
+	if w := runCheck(t, "forged-answer", config); len(w.errors) == 0 {
+		t.Error("a client that takes every welcome passes")
 	}
 }
 

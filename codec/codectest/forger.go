@@ -3,15 +3,20 @@ package codectest
 import (
 	"bytes"
 	"encoding/binary"
+	"flag"
 	"math/rand/v2"
 	"time"
 
 	"tidegate/codec"
 )
 
+// The figures of docs/security/tests.md are of 100 sessions and a minute.
+var (
+	forgerSeeds = flag.Int("forger.sessions", 5, "sessions under a forger's fire")
+	forgerTime  = flag.Duration("forger.time", 20*time.Second, "how long a forger fires at a session, in virtual time")
+)
+
 const (
-	forgerSeeds  = 5
-	forgerTime   = 20 * time.Second
 	forgerStep   = 20 * time.Millisecond
 	forgerRate   = 1000                   // forged datagrams a second in each direction
 	forgerPause  = 100 * time.Millisecond // between two messages of a side
@@ -25,16 +30,18 @@ const (
 // datagrams that are refused.
 func checkForger(t tb, c *Config) {
 	if c.Defenceless != "" {
-		t.Logf("not tested: %s", c.Defenceless)
-		return
+		t.Logf("measured, and not checked: %s", c.Defenceless)
 	}
 	var sum siege
-	simulateSeeds(t, forgerSeeds, func(r *report, seed uint64) {
+	simulateSeeds(t, *forgerSeeds, func(r *report, seed uint64) {
 		s := besiege(r, c, seed)
 		if s == nil {
 			return
 		}
 		sum.add(s)
+		if c.Defenceless != "" {
+			return
+		}
 		if s.ended {
 			r.Errorf("the forger ended the session after %v: client %v, server %v", s.lasted,
 				s.p.client.goodbye.Reason, s.p.server.goodbye.Reason)
@@ -91,7 +98,7 @@ func besiege(r *report, c *Config, seed uint64) *siege {
 	s.p.up.lenient, s.p.down.lenient = true, true
 	s.flows = newFlows(s.p, s.rng)
 	begun := s.p.net.Now()
-	for s.p.net.Now().Sub(begun) < forgerTime && !s.ended {
+	for s.p.net.Now().Sub(begun) < *forgerTime && !s.ended {
 		s.fire()
 		s.p.converse(s.flows, forgerStep)
 		s.ended = s.p.client.over || s.p.server.over

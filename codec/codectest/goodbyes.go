@@ -8,22 +8,33 @@ import (
 	"tidegate/internal/testkit/simnet"
 )
 
-const foulSeeds = 20 // for checks of another subject that also run in bad network conditions
+const (
+	foulSeeds    = 20 // for checks of another subject that also run in bad network conditions
+	crossedSeeds = 10 // for goodbyes that cross messages
+	mostCrossed  = 30 // messages
+)
+
+// far100 is a good network with a long way.
+var far100 = simnet.Weather{Latency: 100 * time.Millisecond}
 
 // checkLeaves lets the client send each of its goodbyes.
 func checkLeaves(t tb, c *Config) {
-	checkGoodbyes(t, c, c.Leaves, false, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
+	leave := func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
 		p.closeAndCheck(p.client, said)
 		return p.server.goodbye
-	})
+	}
+	checkGoodbyes(t, c, c.Leaves, false, leave)
+	checkCrossedGoodbyes(t, c, c.Leaves, func(p *pair) *side { return p.server }, leave)
 }
 
 // checkKicks lets the server send each of its goodbyes to a client in session.
 func checkKicks(t tb, c *Config) {
-	checkGoodbyes(t, c, c.Kicks, false, func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
+	kick := func(p *pair, said codec.Goodbye) (heard codec.Goodbye) {
 		p.closeAndCheck(p.server, said)
 		return p.client.goodbye
-	})
+	}
+	checkGoodbyes(t, c, c.Kicks, false, kick)
+	checkCrossedGoodbyes(t, c, c.Kicks, func(p *pair) *side { return p.client }, kick)
 }
 
 // checkRefusals answers Asked with each refusal.
@@ -60,6 +71,30 @@ func checkGoodbyes(t tb, c *Config, list []GoodbyeCase, refusal bool, say func(*
 			play(r, seed, foul.net, func(heard codec.Reason) bool {
 				return isSilence(heard) || refusal && heard == codec.NoConnection
 			})
+		})
+	}
+}
+
+// checkCrossedGoodbyes plays each goodbye while messages are under way to its sayer. They are never acknowledged, but
+// the goodbye ends the session.
+func checkCrossedGoodbyes(
+	t tb, c *Config, list []GoodbyeCase, hearer func(*pair) *side, say func(*pair, codec.Goodbye) codec.Goodbye,
+) {
+	for _, f := range list {
+		simulateSeeds(t, crossedSeeds, func(r *report, seed uint64) {
+			p := connectedPair(r, c, seed)
+			if p == nil {
+				return
+			}
+			p.net.SetWeather(far100)
+			sender := hearer(p)
+			for range 1 + p.rng.IntN(mostCrossed) {
+				sender.send(p.net.Now(), planned{mode: c.modes[p.rng.IntN(len(c.modes))], size: c.smallest()})
+				p.net.Run(2 * time.Millisecond)
+			}
+			if heard := say(p, f.Sent); !sameGoodbye(heard, f.Received) {
+				r.Errorf("goodbye %+v that crosses messages heard as %+v, want %+v", f.Sent, heard, f.Received)
+			}
 		})
 	}
 }

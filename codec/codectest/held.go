@@ -1,18 +1,18 @@
 package codectest
 
-import "time"
+import (
+	"time"
 
-const (
-	// completionTime is the virtual time within which a codec completes or gives up what it holds for a calm peer.
-	completionTime = 5 * time.Minute
-	// uncounted bounds the growth of a session's two sides that Stats does not count: tables of numbers, spare buffers.
-	uncounted = 1 << 20
+	"tidegate/codec"
 )
+
+// completionTime is the virtual time within which a codec completes or gives up what it holds for a calm peer.
+const completionTime = 5 * time.Minute
 
 // checkHeld checks the account of the memory that the side keeps for its peer, after an input.
 func (s *side) checkHeld() {
 	switch held := s.conn.Stats().Held; {
-	case held < 0:
+	case held < 0 || s.conn.Stats().Kept < 0:
 		s.r.Errorf("%s: Stats.Held is %d", s.name, held)
 	case held > s.c.MaxHeld:
 		s.r.Errorf("%s: Stats.Held is %d, want at most %d", s.name, held, s.c.MaxHeld)
@@ -37,4 +37,34 @@ func (p *pair) held() uint64 {
 		n += s.conn.Stats().Held + s.conn.Stats().Queued
 	}
 	return uint64(n)
+}
+
+const releaseDatagrams = 500 // before and after Release
+
+// checkRelease checks that both sides free what they hold for a hostile peer when they are told to, and then hold
+// nothing more.
+func checkRelease(t tb, c *Config) {
+	simulateSeeds(t, hostileSeeds, func(r *report, seed uint64) {
+		p := newPair(r, c, seed, clear20)
+		toServer, toClient := p.tap()
+		if !p.open(seed, false) || p.flood(toServer, toClient, releaseDatagrams, c.FatalIfForged) < releaseDatagrams {
+			return
+		}
+		holders := 0
+		for _, s := range []*side{p.client, p.server} {
+			if h, ok := s.conn.(codec.Holder); ok {
+				h.Release()
+				holders++
+			}
+		}
+		if holders == 0 {
+			return
+		}
+		p.flood(toServer, toClient, releaseDatagrams, c.FatalIfForged)
+		for _, s := range []*side{p.client, p.server} {
+			if stats := s.conn.Stats(); stats.Held+stats.Kept != 0 {
+				r.Errorf("%s: Stats.Held is %d after Release, Stats.Kept %d", s.name, stats.Held, stats.Kept)
+			}
+		}
+	})
 }

@@ -106,7 +106,7 @@ func (l *ledger) isSame(m codec.Message, index uint32) bool {
 		l.mismatch("message %d arrived with ID %d (%v), sent with %d", index, m.ID, m.HasID, rec.id)
 	case m.Channel != rec.channel:
 		l.mismatch("message %d arrived on channel %d, sent on %d", index, m.Channel, rec.channel)
-	case !l.c.ModesBlur && m.Mode != rec.mode && !isStrengthened(rec.mode, m.Mode):
+	case !l.c.ModesBlur && m.Mode != rec.mode && !l.c.isStrengthened(rec.mode, m.Mode):
 		l.mismatch("message %d arrived as %v, sent as %v", index, m.Mode, rec.mode)
 	default:
 		return true
@@ -121,12 +121,15 @@ func (l *ledger) mismatch(format string, args ...any) {
 	}
 }
 
-// isStrengthened reports whether a codec may send a message in another mode because of its size.
-func isStrengthened(sent, received codec.Mode) bool {
-	switch sent {
-	case codec.Unreliable:
+// isStrengthened reports whether a codec may send a message in another mode because of its size, or for lack of
+// numbers.
+func (c *Config) isStrengthened(sent, received codec.Mode) bool {
+	switch {
+	case c.Hardens && !sent.IsReliable() && received == codec.ReliableOrdered:
+		return true
+	case sent == codec.Unreliable:
 		return received == codec.Reliable || received == codec.UnreliableSequenced
-	case codec.UnreliableSequenced:
+	case sent == codec.UnreliableSequenced:
 		return received == codec.ReliableSequenced
 	}
 	return false

@@ -10,6 +10,8 @@ const (
 	memoryDatagrams = 20_000 // received by each side
 	memoryRound     = 16     // inputs for each Transmit round
 	memorySessions  = 50     // at most, if hostile datagrams end the sessions
+	memoryLarge     = 8      // one Transmit round in so many has large messages, which may be cut up
+	memoryLargest   = 6000   // bytes of such a message
 )
 
 // checkMemory floods both sides of sessions with hostile datagrams of all kinds, and bounds how much memory that adds.
@@ -43,7 +45,7 @@ func floodSession(r *report, c *Config, seed uint64, n int, except func([]byte) 
 	*p.up, *p.down = ledger{}, ledger{} // the suite's own records do not count
 	if after := heap(); after > before+c.MaxMemory {
 		r.Errorf("hostile datagrams made a session grow by %d bytes, want at most %d", after-before, c.MaxMemory)
-	} else if counted := p.held(); after > before+counted+uncounted {
+	} else if counted := p.held(); after > before+counted+c.MaxSpare {
 		r.Errorf("hostile datagrams made a session grow by %d bytes, and it counts only %d", after-before, counted)
 	}
 	runtime.KeepAlive(p)
@@ -54,8 +56,12 @@ func floodSession(r *report, c *Config, seed uint64, n int, except func([]byte) 
 func (p *pair) flood(toServer, toClient *hostileSource, n int, except func([]byte) bool) int {
 	p.up.lenient, p.down.lenient = true, true
 	now := p.net.Now()
+	if p.flooded.After(now) {
+		now = p.flooded
+	}
 	for i := range n {
 		now = now.Add(time.Millisecond)
+		p.flooded = now
 		for _, way := range []struct {
 			to      *side
 			h, back *hostileSource
@@ -77,7 +83,11 @@ func (p *pair) flood(toServer, toClient *hostileSource, n int, except func([]byt
 
 // transmitAll runs a Transmit round whose datagrams are only observed.
 func (s *side) transmitAll(now time.Time, h *hostileSource) {
-	if !s.over {
+	switch {
+	case s.over:
+	case s.rng.IntN(memoryLarge) == 0:
+		s.sendLarge(now)
+	default:
 		s.sendOneOfEach(now)
 	}
 	for range maxRound {
@@ -88,6 +98,14 @@ func (s *side) transmitAll(now time.Time, h *hostileSource) {
 		h.observe(b)
 	}
 	s.r.Errorf("%s: Transmit round did not end after %d datagrams", s.name, maxRound)
+}
+
+// sendLarge sends a large message in each mode.
+func (s *side) sendLarge(now time.Time) {
+	for _, m := range s.c.modes {
+		size := min(memoryLargest, s.c.MaxPayload(m)-maxIDSize)
+		s.send(now, planned{mode: m, size: max(size, s.c.smallest())})
+	}
 }
 
 // heap returns the number of live bytes on the heap.

@@ -27,17 +27,18 @@ var (
 
 // pair is a client and a server of one protocol in a network.
 type pair struct {
-	c      *Config
-	r      *report
-	net    *simnet.Net
-	rng    *rand.Rand
-	client *side
-	server *side
-	node   *serverNode
-	up     *ledger // client to server
-	down   *ledger // server to client
-	hello  codec.Hello
-	ahead  bool // the client is dialed ahead, and the server defers it
+	c       *Config
+	r       *report
+	net     *simnet.Net
+	rng     *rand.Rand
+	client  *side
+	server  *side
+	node    *serverNode
+	up      *ledger // client to server
+	down    *ledger // server to client
+	hello   codec.Hello
+	flooded time.Time // until when the last flood has driven both sides
+	ahead   bool      // the client is dialed ahead, and the server defers it
 }
 
 // newPair makes a server that waits in the given network conditions, and a client that has not dialed yet.

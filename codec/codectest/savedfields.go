@@ -48,12 +48,12 @@ func (f *fieldCheck) look(now time.Time, conn codec.Conn, protocol codec.Protoco
 	for path, field := range fields {
 		old := reflect.New(field.Type()).Elem()
 		old.Set(field)
-		if change(field, now) {
+		if ChangeField(field, now) {
 			changed := reflect.New(field.Type()).Elem()
 			changed.Set(field)
 			if restored := saveAndRestore(now, conn, protocol); restored != nil {
 				got, found := fieldsOf(restored, f.derived)[path]
-				if !found || !sameField(got, changed) {
+				if !found || !SameField(got, changed) {
 					f.lost[path] = true
 				}
 			}
@@ -77,8 +77,8 @@ func saveAndRestore(now time.Time, conn codec.Conn, protocol codec.Protocol) (re
 	return restored
 }
 
-// change changes a field to another value, if its type is a plain one.
-func change(field reflect.Value, now time.Time) bool {
+// ChangeField changes a field to another value, if its type is a plain one. It reports whether it did.
+func ChangeField(field reflect.Value, now time.Time) bool {
 	switch {
 	case field.Type() == reflect.TypeFor[time.Time]():
 		t := field.Interface().(time.Time)
@@ -100,7 +100,8 @@ func change(field reflect.Value, now time.Time) bool {
 	return true
 }
 
-func sameField(a, b reflect.Value) bool {
+// SameField reports whether two fields have the same value.
+func SameField(a, b reflect.Value) bool {
 	if t, ok := a.Interface().(time.Time); ok {
 		return t.Equal(b.Interface().(time.Time))
 	}

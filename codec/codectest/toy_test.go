@@ -212,7 +212,7 @@ func (c *toyConn) Receive(now time.Time, b []byte) error {
 	case !ok || c.over && c.fault != "ends again":
 		return codec.ErrMalformed
 	}
-	if c.fault == "remembers everything" {
+	if c.fault == "remembers everything" || c.fault == "remembers large messages" && len(b) > 600 {
 		c.hoard = append(c.hoard, append([]byte(nil), b...))
 	}
 	c.stats.Received++

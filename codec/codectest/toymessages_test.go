@@ -62,6 +62,10 @@ func (c *toyConn) Send(now time.Time, m codec.Message) error {
 		return codec.ErrMode
 	case len(m.Payload) > toyMaxPayload && c.fault != "takes any size":
 		return codec.ErrTooLarge
+	case m.Channel >= 2 && c.fault == "drops far channels":
+		return nil
+	case m.Channel >= 2 && c.fault == "refuses far channels":
+		return codec.ErrMode
 	}
 	for i := range c.slots {
 		if s := &c.slots[i]; !s.used {

@@ -1,6 +1,8 @@
 package codectest
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"tidegate/codec"
@@ -19,7 +21,7 @@ const (
 )
 
 // trafficChecks combines each mode, and all modes together, with all network conditions. Wrapping counters are checked
-// in the "foul" conditions.
+// in the "foul" and the "clear" conditions.
 func trafficChecks(c *Config) []check {
 	var list []check
 	add := func(w weather, build factory) {
@@ -31,10 +33,18 @@ func trafficChecks(c *Config) []check {
 	for _, w := range weathers {
 		add(w, c.New)
 	}
+	calm, bad := weathers[0], foul
+	bad.seeds = wrapSeeds
+	wraps := func(of string, build factory) {
+		bad.name, calm.name = "wrap"+of, "clear wrap"+of
+		add(bad, build)
+		add(calm, build) // where no message may be missing, also no unreliable one
+	}
 	if c.NearWrap != nil {
-		w := foul
-		w.name, w.seeds = "wrap", wrapSeeds
-		add(w, c.NearWrap)
+		wraps("", c.NearWrap)
+	}
+	for _, counter := range slices.Sorted(maps.Keys(c.NearWraps)) {
+		wraps(" of "+counter, c.NearWraps[counter])
 	}
 	return list
 }

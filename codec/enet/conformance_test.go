@@ -27,12 +27,25 @@ func suite(o Options) codectest.Config {
 	defaults := Options{}.withDefaults()
 	room := fragmentRoom(defaultMTU, o.Checksums == ChecksumsOn)
 	return codectest.Config{
-		MaxHeld:    5 << 20,
-		New:        func(seed uint64) (server, client codec.Protocol) { return build(seed, 0) },
-		NearWrap:   func(seed uint64) (server, client codec.Protocol) { return build(seed, 65520) },
+		MaxHeld:  5 << 20,
+		New:      func(seed uint64) (server, client codec.Protocol) { return build(seed, 0) },
+		NearWrap: func(seed uint64) (server, client codec.Protocol) { return build(seed, 65520) },
+		NearWraps: map[string]func(seed uint64) (server, client codec.Protocol){
+			"unreliable numbers": func(seed uint64) (codec.Protocol, codec.Protocol) {
+				ours, theirs := seeded(seed, o), seeded(seed+1<<32, client)
+				ours.follows, theirs.follows = 65534, 65534 // there are many channels
+				return New(ours), New(theirs)
+			},
+		},
+		FewChannels: func(seed uint64) (codec.Protocol, codec.Protocol) {
+			few := o
+			few.Channels = 3
+			return New(seeded(seed, few)), New(seeded(seed+1<<32, client))
+		},
 		MaxPayload: defaults.maxPayload,
 		Sizes:      []int{room - 1, room, room + 1, 2 * room, 2*room + 1},
 		Channels:   maxChannels,
+		Hardens:    true,
 		Refusals: []codectest.GoodbyeCase{
 			codectest.ReasonOnly(codec.ServerFull, codec.Rejected),
 			{Sent: codec.Goodbye{Reason: codec.RejectedCustom, Data: []byte{0, 0, 0, 7}},
@@ -52,9 +65,9 @@ func suite(o Options) codectest.Config {
 		StatelessRefusal: codec.Rejected,
 		Forge:            forge,
 		Derived: []string{
-			"events", "handshake.due", "stats.RTT", "stats.Queued", "stats.Held",
+			"events", "handshake.due", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept",
 			"flight.bytes", "flight.messages", "flight.resend", "flight.waiting",
-			"in.early", "in.guesses", "in.held", "in.heldNext", "in.largest", "in.now", "in.waiting",
+			"in.early", "in.follows", "in.guesses", "in.held", "in.heldNext", "in.largest", "in.now", "in.waiting",
 			"out.bytes", "out.count", "out.reliable", "out.unreliable",
 		},
 	}
@@ -68,6 +81,12 @@ func TestConformance(t *testing.T) {
 		config.Forgeable = func(datagram []byte) bool { return len(datagram) > headerLen }
 		codectest.Run(t, config)
 	})
+}
+
+// TestRecords restores sessions as earlier releases have saved them.
+func TestRecords(t *testing.T) {
+	codectest.TestRecords(t, "enet", suite(Options{}))
+	codectest.TestRecords(t, "enet-checksums", suite(Options{Checksums: ChecksumsOn}))
 }
 
 // FuzzRestore restores records of connections, damaged in all ways.

@@ -84,7 +84,7 @@ func newConn(p *Protocol, now time.Time, s secrets) *Conn {
 		window: maxWindow, groupOut: o.base, deadline: now.Add(o.DialTimeout),
 	}
 	c.control.reset(o.base)
-	c.in = inbox{events: &c.events, base: o.base, largest: o.MaxMessage}
+	c.in = inbox{events: &c.events, base: o.base, follows: o.follows, largest: o.MaxMessage}
 	c.groupsIn.newest = o.base
 	return c
 }
@@ -116,7 +116,11 @@ func (c *Conn) Advance(now time.Time) {
 		expired, gone := c.flight.expire(now, c.heard, c.answered, c.options.Timeout)
 		c.stats.Lost += uint64(expired)
 		c.proofDue = c.proving && expired > 0
-		if gone {
+		switch {
+		case gone && !c.farewell.heard.IsZero(): // so it has left
+			c.endByPeer(c.farewell.data)
+			return
+		case gone:
 			c.end(codec.TimedOut, 0)
 			return
 		}

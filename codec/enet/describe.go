@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"tidegate/codec"
+	"tidegate/internal/registry"
 	"tidegate/internal/words"
 )
 
@@ -16,51 +17,67 @@ type Describer struct {
 	started   bool
 }
 
-// Describe explains a datagram as a whole, and each command in it. Errors wrap codec.ErrMalformed.
+// Describe explains a datagram as a whole, and each command in it, up to the first that is malformed. Errors wrap
+// codec.ErrMalformed.
 func (d *Describer) Describe(_ bool, datagram []byte) (text string, content []string, err error) {
 	var h header
-	rest, err := h.parse(datagram)
+	rest, good, err := d.open(&h, datagram)
 	if err != nil {
 		return "", nil, err
 	}
-	d.learn(&h, datagram, len(datagram)-len(rest))
 	text = h.describe()
 	switch {
 	case h.compressed && !d.started: // otherwise any bytes would be accepted
 		return "", nil, codec.ErrMalformed
 	case h.compressed:
 		return text, nil, nil
+	case good:
+		text += ", checksum good"
 	}
-	if d.summed {
-		at := len(datagram) - len(rest)
-		connectID := d.connectID[:]
-		if h.peer == noPeer {
-			connectID = nil
-		}
-		switch {
-		case len(rest) < checksumLen:
-			return "", nil, codec.ErrMalformed
-		case checksumFits(datagram, at, connectID):
-			text += ", checksum good"
-		case d.started:
-			return "", nil, fmt.Errorf("%w: checksum differs", codec.ErrMalformed)
-		}
-		rest = rest[checksumLen:]
-	}
+	var c command
 	for len(rest) > 0 {
-		var c command
+		ended := c.kind == kindDisconnect
 		if rest, err = c.parse(rest); err != nil {
-			return "", nil, err
+			if ended { // its receiver has left
+				err = fmt.Errorf("%w: %w", registry.ErrUnusual, err)
+			}
+			break
 		}
 		content = append(content, c.describe())
 	}
 	switch {
+	case len(content) == 0 && err != nil:
+		return "", nil, err
 	case len(content) == 0 && !d.started:
 		return "", nil, codec.ErrMalformed
 	case len(content) == 0:
 		content = []string{"no command"}
 	}
-	return text, content, nil
+	return text, content, err
+}
+
+// open reads the header of a datagram, and returns its commands. It reports whether they have a right checksum.
+func (d *Describer) open(h *header, datagram []byte) (commands []byte, good bool, err error) {
+	rest, err := h.parse(datagram)
+	if err != nil {
+		return nil, false, err
+	}
+	at := len(datagram) - len(rest)
+	d.learn(h, datagram, at)
+	if h.compressed || !d.summed {
+		return rest, false, nil
+	}
+	connectID := d.connectID[:]
+	if h.peer == noPeer {
+		connectID = nil
+	}
+	switch good = checksumFits(datagram, at, connectID); {
+	case len(rest) < checksumLen:
+		return nil, false, codec.ErrMalformed
+	case !good && d.started:
+		return nil, false, fmt.Errorf("%w: checksum differs", codec.ErrMalformed)
+	}
+	return rest[checksumLen:], good, nil
 }
 
 // learn learns the format of later datagrams from a Connect.

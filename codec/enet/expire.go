@@ -1,6 +1,11 @@
 package enet
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"tidegate/codec"
+)
 
 // holds reports whether a message of the channel waits or is unfinished.
 func (c *inChannel) holds() bool { return c.earlyCount+len(c.waiting)+len(c.unfinished) > 0 }
@@ -21,19 +26,38 @@ const unfinishedPatience = time.Minute
 func (in *inbox) expire(now, patience time.Duration) (given int) {
 	for i := range in.channels {
 		c := &in.channels[i]
+		given += in.expireRivals(c, now-patience)
 		if !c.holds() || now-c.stillAt < patience {
 			continue
 		}
 		given += c.earlyCount + len(c.waiting) + len(c.unfinished)
-		in.forgetEarly(c)
-		for len(c.waiting) > 0 {
-			in.takeWaiting(c, len(c.waiting)-1)
-		}
-		for len(c.unfinished) > 0 {
-			in.forget(c, len(c.unfinished)-1)
-		}
+		in.giveUp(c)
 	}
 	return given
+}
+
+// expireRivals gives up the rivals that got no part since a time. Nothing waits for them.
+func (in *inbox) expireRivals(c *inChannel, since time.Duration) (given int) {
+	c.rivals = slices.DeleteFunc(c.rivals, func(r rival) bool {
+		isOld := r.assembly != nil && r.assembly.fedAt <= since
+		if isOld {
+			in.discard(&r)
+			given++
+		}
+		return isOld
+	})
+	return given
+}
+
+// giveUp gives up all messages of a channel that wait or are unfinished.
+func (in *inbox) giveUp(c *inChannel) {
+	in.forgetEarly(c)
+	for len(c.waiting) > 0 {
+		in.takeWaiting(c, len(c.waiting)-1)
+	}
+	for len(c.unfinished) > 0 {
+		in.forget(c, len(c.unfinished)-1)
+	}
 }
 
 // forgetEarly gives up all early messages of a channel.
@@ -52,8 +76,8 @@ func (in *inbox) forgetEarly(c *inChannel) {
 		in.early--
 		c.earlyCount--
 	}
-	for _, r := range c.rivals {
-		in.held -= len(r.payload)
+	for i := range c.rivals {
+		in.discard(&c.rivals[i])
 	}
 	c.rivals = nil
 	in.shrink(c)
@@ -62,4 +86,14 @@ func (in *inbox) forgetEarly(c *inChannel) {
 // clear gives up all messages.
 func (in *inbox) clear() {
 	in.channels, in.held, in.heldNext, in.early, in.waiting = nil, 0, 0, 0, 0
+}
+
+var _ codec.Holder = (*Conn)(nil)
+
+// Release implements codec.Holder. Messages that would have to wait are refused from now on.
+func (c *Conn) Release() {
+	for i := range c.in.channels {
+		c.in.giveUp(&c.in.channels[i])
+	}
+	c.in.full = true
 }

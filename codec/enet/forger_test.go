@@ -1,6 +1,7 @@
 package enet
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"net/netip"
 	"testing"
@@ -30,7 +31,14 @@ func forge(rng *rand.Rand, _ bool) []byte {
 }
 
 func appendForged(b []byte, rng *rand.Rand, guess func() uint16) []byte {
-	switch rng.IntN(5) {
+	switch rng.IntN(6) {
+	case 5:
+		f := fragment{start: guess(), count: 1 + rng.Uint32N(4), total: 40}
+		for n := 1 + rng.IntN(4); n > 0 && f.index < f.count; n-- {
+			b = appendPart(b, f, min(10, int(f.total-f.offset)))
+			f.index, f.offset = f.index+1, f.offset+10
+		}
+		return b
 	case 0:
 		return be.AppendUint32(appendCommand(b, kindDisconnect, flagAck, controlChannel, guess()), 7)
 	case 1:
@@ -117,4 +125,111 @@ func joined(t *testing.T) (time.Time, [2]*Conn) {
 func forgedHead(now time.Time, conns [2]*Conn) []byte {
 	h := header{peer: conns[0].secrets.id, session: conns[0].sessionIn, timed: true, time: conns[1].clock(now)}
 	return h.append(nil)
+}
+
+// forgedParts are commands of a forger that has guessed the next number of channel 0, and the IDs.
+var forgedParts = map[string]func(b []byte, next uint16) []byte{
+	"a part of another message": func(b []byte, next uint16) []byte {
+		return appendPart(b, fragment{start: next, count: 3, index: 1, total: 300, offset: 100}, 100)
+	},
+	"a part with the same shape": func(b []byte, next uint16) []byte {
+		room := uint32(fragmentRoom(defaultMTU, false))
+		return appendPart(b, fragment{start: next, count: 3, index: 1, total: 2*room + 10, offset: room}, int(room))
+	},
+	"a part at a wrong place": func(b []byte, next uint16) []byte {
+		room := uint32(fragmentRoom(defaultMTU, false))
+		return appendPart(b, fragment{start: next, count: 3, index: 1, total: 2*room + 10, offset: 5}, 100)
+	},
+	"a message": func(b []byte, next uint16) []byte {
+		return append(appendCommand(b, kindReliable, flagAck, 0, next), 0, 3, 1, 2, 3)
+	},
+	"an early message": func(b []byte, next uint16) []byte {
+		return append(appendCommand(b, kindReliable, flagAck, 0, next+1), 0, 3, 1, 2, 3)
+	},
+	"all parts of a message": func(b []byte, next uint16) []byte {
+		for i := range uint32(20) {
+			b = appendPart(b, fragment{start: next, count: 20, index: i, total: 20, offset: i}, 1)
+		}
+		return b
+	},
+	"an early part": func(b []byte, next uint16) []byte {
+		return appendPart(b, fragment{start: next + 2, count: 5, index: 0, total: 500}, 100)
+	},
+	"a part that began before": func(b []byte, next uint16) []byte {
+		return appendPart(b, fragment{start: next - 1, count: 5, index: 1, total: 500, offset: 100}, 100)
+	},
+}
+
+func appendPart(b []byte, f fragment, payload int) []byte {
+	b = f.append(appendCommand(b, kindFragment, flagAck, 0, f.start+uint16(f.index)), payload)
+	return append(b, make([]byte, payload)...)
+}
+
+// TestForgedParts gives a session a forged command at each moment of a conversation with whole messages and messages in
+// parts. All messages of the peer arrive exactly once, in time, and nothing stays behind.
+func TestForgedParts(t *testing.T) {
+	for name, forged := range forgedParts {
+		t.Run(name, func(t *testing.T) {
+			for at := range 14 {
+				forgedPart(t, at, forged)
+			}
+		})
+	}
+}
+
+// forgedPart injects forged commands before a datagram of the client's.
+func forgedPart(t *testing.T, at int, forged func(b []byte, next uint16) []byte) {
+	t.Helper()
+	now, conns := joined(t)
+	arrived := make(map[string]int)
+	var sent []string
+	for i := range 10 {
+		size := 20
+		if i%3 == 1 {
+			size = 2*fragmentRoom(defaultMTU, false) + 10
+		}
+		payload := bytes.Repeat([]byte{byte(100 + i)}, size)
+		m := codec.Message{Mode: codec.ReliableOrdered, Payload: payload}
+		if err := conns[1].Send(now, m); err != nil {
+			t.Fatal(err)
+		}
+		sent = append(sent, string(payload))
+	}
+	datagrams := 0
+	for step := range 400 {
+		now = now.Add(10 * time.Millisecond)
+		for i, c := range conns {
+			c.Advance(now)
+			for _, d := range codectest.Transmit(c, now) {
+				if i == 1 {
+					if datagrams++; datagrams == at+1 {
+						b := forged(forgedHead(now, conns), conns[0].in.channel(0).reliable+1)
+						_ = conns[0].Receive(now, b)
+						hear(conns[0], arrived)
+					}
+				}
+				_ = conns[1-i].Receive(now, d)
+				hear(conns[0], arrived)
+			}
+		}
+		if step == 100 {
+			for _, payload := range sent {
+				if arrived[payload] != 1 {
+					t.Errorf("before datagram %d: a message of %d bytes arrived %d times", at, len(payload), arrived[payload])
+				}
+			}
+		}
+	}
+	if conns[0].state != connected || conns[1].state != connected {
+		t.Errorf("before datagram %d: the session has ended", at)
+	}
+	codectest.Drain(conns[1])
+}
+
+func hear(c *Conn, arrived map[string]int) {
+	for e, ok := c.Poll(); ok; e, ok = c.Poll() {
+		if e.Kind == codec.Received {
+			arrived[string(e.Payload)]++
+		}
+	}
 }

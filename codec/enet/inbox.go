@@ -21,7 +21,7 @@ type inChannel struct {
 	reliable   uint16         // last delivered number
 	unreliable uint16         // last number delivered since then
 	early      []earlyMessage // a ring by number; nil while no message is early
-	rivals     []rival        // of early messages
+	rivals     []rival
 	recent     recent
 	earlyCount int
 	waiting    []unreliableMessage
@@ -36,6 +36,8 @@ type earlyMessage struct {
 	assembly *assembly
 }
 
+func (s *earlyMessage) isFinished() bool { return s.whole || s.assembly != nil && s.assembly.left == 0 }
+
 // unreliableMessage is an unreliable message that arrived before the reliable one that it follows.
 type unreliableMessage struct {
 	reliable, number uint16
@@ -47,6 +49,7 @@ type inbox struct {
 	events   *events.Queue
 	channels []inChannel
 	base     uint16
+	follows  uint16        // the last unreliable number before the first message of a channel
 	largest  int           // bytes of a message
 	guesses  bool          // a forger can guess what the peer's datagrams must have
 	held     int           // bytes of all other messages that wait or are unfinished
@@ -54,6 +57,7 @@ type inbox struct {
 	early    int           // reliable messages that arrived before their turn, or are unfinished
 	waiting  int           // unreliable messages that wait
 	now      time.Duration // of the present input
+	full     bool          // nothing more may wait
 	free     [][]byte
 	lent     [][]byte // payloads of events
 }
@@ -61,7 +65,7 @@ type inbox struct {
 // channel returns the state of a channel. It begins with the channel's first message.
 func (in *inbox) channel(n uint8) *inChannel {
 	for len(in.channels) <= int(n) {
-		in.channels = append(in.channels, inChannel{reliable: in.base})
+		in.channels = append(in.channels, inChannel{reliable: in.base, unreliable: in.follows})
 	}
 	return &in.channels[n]
 }
@@ -87,7 +91,7 @@ func (in *inbox) copyOf(payload []byte) []byte {
 
 // fits reports whether more bytes may be held, for other messages than a channel's next one. The next message has room
 // of its own, so that early ones cannot keep it out.
-func (in *inbox) fits(more int) bool { return in.held+more <= maxHeld }
+func (in *inbox) fits(more int) bool { return in.held+more <= maxHeld && !in.full }
 
 func (in *inbox) deliver(mode codec.Mode, channel uint8, payload []byte) {
 	m := codec.Message{Payload: payload, Mode: mode, Channel: channel}
@@ -117,7 +121,8 @@ func (c *inChannel) place(seq uint16) (ahead int, err error) {
 func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	c := in.channel(n)
 	ahead, err := c.place(seq)
-	if ahead <= 0 && in.guesses && c.recent.differs(seq, -ahead, payload) {
+	if sum := sumOf(payload); ahead <= 0 && in.guesses && c.recent.differs(seq, -ahead, sum) {
+		c.recent[seq%mostRecent] = sum
 		in.deliver(codec.ReliableOrdered, n, payload)
 		return nil
 	}
@@ -126,7 +131,7 @@ func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	}
 	if ahead == 1 && c.isNextEmpty() {
 		in.deliver(codec.ReliableOrdered, n, payload)
-		in.note(c, payload)
+		in.note(c, seq, payload, nil)
 		in.advance(c, 1)
 		in.flushUnreliable(n, c)
 		in.release(n, c)
@@ -138,10 +143,12 @@ func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 		return codec.ErrLimit
 	case s.whole && bytes.Equal(s.payload, payload):
 		return codec.ErrDuplicate
-	case s.whole:
-		return in.takeRival(c, seq, payload)
-	case s.assembly != nil:
-		return codec.ErrMalformed
+	case s.whole || s.assembly != nil:
+		if err := in.takeRival(c, seq, payload); err != nil {
+			return err
+		}
+		in.release(n, c)
+		return nil
 	case !in.fits(len(payload)):
 		return codec.ErrLimit
 	}
@@ -153,103 +160,26 @@ func (in *inbox) takeReliable(n uint8, seq uint16, payload []byte) error {
 	return nil
 }
 
+// at returns the place of a number. There are early messages.
+func (c *inChannel) at(seq uint16) *earlyMessage { return &c.early[int(seq)&(len(c.early)-1)] }
+
 // isNextEmpty reports whether no part of the next message has arrived yet.
 func (c *inChannel) isNextEmpty() bool {
 	if c.earlyCount == 0 {
 		return true
 	}
-	s := &c.early[int(c.reliable+1)&(len(c.early)-1)]
+	s := c.at(c.reliable + 1)
 	return !s.whole && s.assembly == nil
 }
 
-// advance moves past the numbers of a delivered message.
+// advance moves past the numbers of a delivered message. Other messages under these numbers become rivals.
 func (in *inbox) advance(c *inChannel, numbers uint16) {
-	if numbers > 1 {
-		c.recent = nil // a message of several parts
+	for i := range uint16(min(int(numbers), len(c.early))) {
+		in.outrun(c, c.reliable+1+i)
 	}
 	c.reliable += numbers
 	c.unreliable = 0
 	c.stillAt = in.now
-}
-
-// uncount stops counting the memory of a reliable message that is assembled.
-func (in *inbox) uncount(a *assembly) {
-	if a.isNext {
-		in.heldNext -= a.size()
-	} else {
-		in.held -= a.size()
-	}
-}
-
-// takeFragment takes a fragment of a reliable message.
-func (in *inbox) takeFragment(n uint8, f *fragment, payload []byte) error {
-	c := in.channel(n)
-	ahead, err := c.place(f.start)
-	if err != nil {
-		return err
-	}
-	s := in.slot(c, f.start)
-	switch {
-	case s == nil:
-		return codec.ErrLimit
-	case s.whole || f.count > maxFlight || f.total > uint32(in.largest):
-		return codec.ErrMalformed
-	case s.assembly == nil && !in.begin(c, s, f, ahead == 1):
-		return codec.ErrLimit
-	}
-	if err := s.assembly.add(f, payload); err != nil {
-		return err
-	}
-	c.stillAt = in.now
-	if ahead == 1 && s.assembly.left == 0 {
-		in.release(n, c)
-	}
-	return nil
-}
-
-// begin starts to assemble a reliable message, if there is room.
-func (in *inbox) begin(c *inChannel, s *earlyMessage, f *fragment, isNext bool) bool {
-	size := held(f.total, f.count)
-	switch {
-	case isNext && in.heldNext+size <= 2*in.largest:
-		in.heldNext += size
-	case !isNext && in.fits(size):
-		in.held += size
-	default:
-		return false
-	}
-	s.assembly = newAssembly(f, 0)
-	s.assembly.isNext = isNext
-	c.earlyCount++
-	in.early++
-	return true
-}
-
-// release delivers the early messages that are next now.
-func (in *inbox) release(n uint8, c *inChannel) {
-	defer in.shrink(c)
-	for c.earlyCount > 0 {
-		s := &c.early[int(c.reliable+1)&(len(c.early)-1)]
-		numbers := uint16(1)
-		switch {
-		case s.whole:
-			in.held -= len(s.payload)
-			in.deliverHeld(codec.ReliableOrdered, n, s.payload)
-			in.note(c, s.payload)
-			in.deliverRivals(n, c, c.reliable+1)
-		case s.assembly != nil && s.assembly.left == 0:
-			in.uncount(s.assembly)
-			in.deliverHeld(codec.ReliableOrdered, n, s.assembly.payload)
-			numbers = uint16(s.assembly.count)
-		default:
-			return
-		}
-		*s = earlyMessage{}
-		c.earlyCount--
-		in.early--
-		in.advance(c, numbers)
-		in.flushUnreliable(n, c)
-	}
 }
 
 // takeUnreliable takes an unreliable message that follows a reliable number. isHeld says that payload is our own

@@ -55,6 +55,8 @@ type Options struct {
 
 	// base is added to all first numbers. It is 0 in every real session. Tests of wrap-around choose another.
 	base uint16
+	// follows is the last unreliable number of every channel before its first message, likewise.
+	follows uint16
 }
 
 func (o Options) withDefaults() Options {

@@ -137,6 +137,8 @@ func (c *Conn) queueAck(h *header, cmd *command, err error) error {
 // receiveMessage takes a message or a part of one.
 func (c *Conn) receiveMessage(h *header, cmd *command) error {
 	switch {
+	case c.state == disconnecting: // as the library: so the peer knows that we have left
+		return nil
 	case int(cmd.channel) >= c.channels:
 		return codec.ErrUnexpected
 	case cmd.wantsAck && c.acks.len() == maxAcks:
@@ -192,7 +194,9 @@ func (c *Conn) receiveAck(now time.Time, cmd *command) error {
 	}
 	channel.leave(s)
 	c.answered = now
-	c.farewell.doubt(s.sentAt)
+	if be.Uint16(cmd.body[2:]) == s.clock { // not an earlier attempt
+		c.farewell.doubt(s.sentAt)
+	}
 	c.measure(now, s, be.Uint16(cmd.body[2:]))
 	m, k := s.message, s.kind
 	c.flight.acknowledged(s)

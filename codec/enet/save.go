@@ -13,6 +13,8 @@ const (
 	savedVersion = 1
 )
 
+var _ = record.Register[savedConn](savedVersion, savedKind)
+
 // savedConn is a Conn as a record. The options are not part of it.
 type savedConn struct {
 	record.Head
@@ -23,7 +25,7 @@ type savedConn struct {
 	Proof         savedAck       `cbor:"7,keyasint"`
 	Proving       bool           `cbor:"8,keyasint,omitempty"`
 	ProofDue      bool           `cbor:"9,keyasint,omitempty"`
-	Secrets       savedSecrets   `cbor:"10,keyasint"`
+	Secrets       savedSecrets   `cbor:"10,keyasint" secret:"true"`
 	Terms         []byte         `cbor:"11,keyasint"` // the body of a Connect
 	Peer          uint16         `cbor:"12,keyasint"`
 	SessionIn     uint8          `cbor:"13,keyasint"`

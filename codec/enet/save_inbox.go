@@ -12,6 +12,7 @@ import (
 type savedInbox struct {
 	Base     uint16           `cbor:"1,keyasint,omitempty"`
 	Channels []savedInChannel `cbor:"2,keyasint,omitempty"`
+	Full     bool             `cbor:"3,keyasint,omitempty"`
 }
 
 type savedInChannel struct {
@@ -40,26 +41,28 @@ type savedUnreliable struct {
 }
 
 type savedAssembly struct {
-	Payload  []byte   `cbor:"1,keyasint"`
-	Has      []uint64 `cbor:"2,keyasint"`
-	Count    uint32   `cbor:"3,keyasint"`
-	Reliable uint16   `cbor:"4,keyasint,omitempty"`
-	Start    uint16   `cbor:"5,keyasint,omitempty"`
-	IsNext   bool     `cbor:"6,keyasint,omitempty"`
+	Payload  []byte        `cbor:"1,keyasint"`
+	Has      []uint64      `cbor:"2,keyasint"`
+	Count    uint32        `cbor:"3,keyasint"`
+	Reliable uint16        `cbor:"4,keyasint,omitempty"`
+	Start    uint16        `cbor:"5,keyasint,omitempty"`
+	IsNext   bool          `cbor:"6,keyasint,omitempty"`
+	Unit     uint32        `cbor:"7,keyasint,omitempty"`
+	Fed      record.Moment `cbor:"8,keyasint,omitempty"`
 }
 
 // save needs the connection's epoch, since the inbox knows times since then.
 func (in *inbox) save(now, epoch time.Time) savedInbox {
-	v := savedInbox{Base: in.base}
+	v := savedInbox{Base: in.base, Full: in.full}
 	for i := range in.channels {
-		one := in.channels[i].save()
+		one := in.channels[i].save(now, epoch)
 		one.Still = record.MomentOf(now, epoch.Add(in.channels[i].stillAt))
 		v.Channels = append(v.Channels, one)
 	}
 	return v
 }
 
-func (c *inChannel) save() savedInChannel {
+func (c *inChannel) save(now, epoch time.Time) savedInChannel {
 	v := savedInChannel{Reliable: c.reliable, Unreliable: c.unreliable, Ring: len(c.early), Recent: c.recent}
 	for i := range len(c.early) {
 		number := c.reliable + 1 + uint16(i)
@@ -67,25 +70,29 @@ func (c *inChannel) save() savedInChannel {
 		case s.whole:
 			v.Early = append(v.Early, savedEarly{Number: number, Payload: s.payload})
 		case s.assembly != nil:
-			a := s.assembly.save()
-			v.Early = append(v.Early, savedEarly{Number: number, Assembly: &a})
+			v.Early = append(v.Early, savedEarly{Number: number, Assembly: s.assembly.save(now, epoch)})
 		}
 	}
 	for _, r := range c.rivals {
-		v.Rivals = append(v.Rivals, savedEarly{Number: r.number, Payload: r.payload})
+		one := savedEarly{Number: r.number, Payload: r.payload}
+		if r.assembly != nil {
+			one.Assembly = r.assembly.save(now, epoch)
+		}
+		v.Rivals = append(v.Rivals, one)
 	}
 	for _, m := range c.waiting {
 		v.Waiting = append(v.Waiting, savedUnreliable{Reliable: m.reliable, Number: m.number, Payload: m.payload})
 	}
 	for _, a := range c.unfinished {
-		v.Unfinished = append(v.Unfinished, a.save())
+		v.Unfinished = append(v.Unfinished, *a.save(now, epoch))
 	}
 	return v
 }
 
-func (a *assembly) save() savedAssembly {
-	return savedAssembly{
+func (a *assembly) save(now, epoch time.Time) *savedAssembly {
+	return &savedAssembly{
 		Payload: a.payload, Has: a.has, Count: a.count, Reliable: a.reliable, Start: a.start, IsNext: a.isNext,
+		Unit: a.unit, Fed: record.MomentOf(now, epoch.Add(a.fedAt)),
 	}
 }
 
@@ -94,10 +101,10 @@ func (in *inbox) restore(now, epoch time.Time, v *savedInbox) error {
 	if len(v.Channels) > maxChannels {
 		return saved.Fault("number of channels", len(v.Channels))
 	}
-	in.base = v.Base
+	in.base, in.full = v.Base, v.Full
 	in.channels = make([]inChannel, len(v.Channels))
 	for i := range v.Channels {
-		if err := in.restoreChannel(&in.channels[i], &v.Channels[i]); err != nil {
+		if err := in.restoreChannel(now, epoch, &in.channels[i], &v.Channels[i]); err != nil {
 			return err
 		}
 		if still := v.Channels[i].Still.Time(now); !still.IsZero() {
@@ -105,7 +112,7 @@ func (in *inbox) restore(now, epoch time.Time, v *savedInbox) error {
 		}
 	}
 	switch {
-	case in.held > maxHeld || in.heldNext > 2*in.largest:
+	case in.held > maxHeld || in.heldNext > in.nextRoom():
 		return saved.Fault("number of held bytes", in.held)
 	case in.waiting > maxWaiting:
 		return saved.Fault("number of waiting messages", in.waiting)
@@ -113,7 +120,7 @@ func (in *inbox) restore(now, epoch time.Time, v *savedInbox) error {
 	return nil
 }
 
-func (in *inbox) restoreChannel(c *inChannel, v *savedInChannel) error {
+func (in *inbox) restoreChannel(now, epoch time.Time, c *inChannel, v *savedInChannel) error {
 	if v.Ring < 0 || v.Ring > maxAhead || v.Ring&(v.Ring-1) != 0 || v.Ring > 0 && v.Ring < leastEarly ||
 		len(v.Unfinished) > maxUnfinished {
 		return saved.Fault("places for early messages", v.Ring)
@@ -121,7 +128,7 @@ func (in *inbox) restoreChannel(c *inChannel, v *savedInChannel) error {
 	*c = inChannel{reliable: v.Reliable, unreliable: v.Unreliable, early: make([]earlyMessage, v.Ring)}
 	in.held += ringCost(v.Ring)
 	for i := range v.Early {
-		if err := in.restoreEarly(c, &v.Early[i]); err != nil {
+		if err := in.restoreEarly(now, epoch, c, &v.Early[i]); err != nil {
 			return err
 		}
 	}
@@ -129,9 +136,10 @@ func (in *inbox) restoreChannel(c *inChannel, v *savedInChannel) error {
 		return saved.Fault("number of rivals", len(v.Rivals))
 	}
 	c.recent = v.Recent
-	for _, r := range v.Rivals {
-		c.rivals = append(c.rivals, rival{r.Number, r.Payload})
-		in.held += len(r.Payload)
+	for i := range v.Rivals {
+		if err := in.restoreRival(now, epoch, c, &v.Rivals[i]); err != nil {
+			return err
+		}
 	}
 	for _, m := range v.Waiting {
 		c.waiting = append(c.waiting, unreliableMessage{m.Reliable, m.Number, m.Payload})
@@ -139,7 +147,7 @@ func (in *inbox) restoreChannel(c *inChannel, v *savedInChannel) error {
 		in.held += len(m.Payload)
 	}
 	for i := range v.Unfinished {
-		a, err := v.Unfinished[i].restore(maxUnreliable)
+		a, err := v.Unfinished[i].restore(now, epoch, maxUnreliable)
 		if err != nil {
 			return err
 		}
@@ -149,7 +157,23 @@ func (in *inbox) restoreChannel(c *inChannel, v *savedInChannel) error {
 	return nil
 }
 
-func (in *inbox) restoreEarly(c *inChannel, v *savedEarly) error {
+func (in *inbox) restoreRival(now, epoch time.Time, c *inChannel, v *savedEarly) error {
+	r := rival{number: v.Number, payload: v.Payload}
+	if v.Assembly == nil {
+		in.held += len(v.Payload)
+	} else {
+		a, err := v.Assembly.restore(now, epoch, in.largest)
+		if err != nil {
+			return err
+		}
+		r.assembly = a
+		in.count(a)
+	}
+	c.rivals = append(c.rivals, r)
+	return nil
+}
+
+func (in *inbox) restoreEarly(now, epoch time.Time, c *inChannel, v *savedEarly) error {
 	ahead := int(v.Number - c.reliable)
 	if ahead < 1 || ahead > len(c.early) {
 		return saved.Fault("number of an early message", v.Number)
@@ -165,23 +189,26 @@ func (in *inbox) restoreEarly(c *inChannel, v *savedEarly) error {
 		in.held += len(v.Payload)
 		return nil
 	}
-	a, err := v.Assembly.restore(in.largest)
-	switch {
-	case err != nil:
+	a, err := v.Assembly.restore(now, epoch, in.largest)
+	if err != nil {
 		return err
-	case a.isNext:
-		in.heldNext += a.size()
-	default:
-		in.held += a.size()
 	}
 	s.assembly = a
+	in.count(a)
 	return nil
 }
 
-func (v *savedAssembly) restore(largest int) (*assembly, error) {
+func (v *savedAssembly) restore(now, epoch time.Time, largest int) (*assembly, error) {
 	a := &assembly{
 		payload: v.Payload, has: v.Has, count: v.Count, left: v.Count,
-		reliable: v.Reliable, start: v.Start, isNext: v.IsNext,
+		reliable: v.Reliable, start: v.Start, isNext: v.IsNext, unit: v.Unit,
+	}
+	if fed := v.Fed.Time(now); !fed.IsZero() {
+		a.fedAt = fed.Sub(epoch)
+	}
+	unit, size := uint64(v.Unit), uint64(len(v.Payload))
+	if unit > 0 && (uint64(v.Count)*unit < size || (uint64(v.Count)-1)*unit >= size) {
+		return nil, saved.Fault("size of a fragment", v.Unit)
 	}
 	if v.Count > maxFlight || len(v.Payload) > largest || len(v.Has) != int(v.Count+63)/64 {
 		return nil, saved.Fault("number of fragments", v.Count)

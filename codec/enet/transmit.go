@@ -200,7 +200,7 @@ func (c *Conn) outChannel(n uint8) *outChannel {
 		n = 0
 	}
 	for len(c.outChannels) <= int(n) {
-		var fresh outChannel
+		fresh := outChannel{unreliable: c.options.follows}
 		fresh.reset(c.options.base)
 		c.outChannels = append(c.outChannels, fresh)
 	}

@@ -171,6 +171,7 @@ const (
 type fragment struct {
 	start                       uint16
 	count, index, total, offset uint32
+	unit                        uint32 // not on the wire: see unitOf
 }
 
 const fragmentLen = 20
@@ -187,6 +188,25 @@ func (f *fragment) parse(body []byte, payload int) error {
 		return codec.ErrMalformed
 	}
 	return nil
+}
+
+// unitOf returns the size of all fragments of the message but the last. All known libraries cut a message into equal
+// pieces. So each piece tells their size, and two messages with one unit agree on the place of each piece. It returns 0
+// if the fragment is no such piece.
+func (f *fragment) unitOf(size int) uint32 {
+	unit := uint32(size)
+	if f.index > 0 {
+		unit = f.offset / f.index
+	}
+	isLast := f.index == f.count-1
+	switch {
+	case unit == 0 || f.offset != f.index*unit,
+		!isLast && uint32(size) != unit,
+		isLast && uint32(size) != f.total-f.offset,
+		uint64(f.count-1)*uint64(unit) >= uint64(f.total), uint64(f.count)*uint64(unit) < uint64(f.total):
+		return 0
+	}
+	return unit
 }
 
 func (f *fragment) append(b []byte, payload int) []byte {

@@ -142,6 +142,14 @@ func (c *channels) take(ch *channel) inbound {
 	return m
 }
 
+// clear gives up all waiting messages.
+func (c *channels) clear() {
+	for i := range c.list {
+		c.list[i].waiting = nil
+	}
+	c.messages, c.bytes = 0, 0
+}
+
 // skip gives up the missing messages before the first waiting one of a channel that has stood still since the given
 // time. It reports whether it did.
 func (c *channels) skip(number uint8, since time.Duration) bool {

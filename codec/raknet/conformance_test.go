@@ -12,6 +12,9 @@ import (
 
 func TestConformance(t *testing.T) { codectest.Run(t, conformance()) }
 
+// TestRecords restores sessions as earlier releases have saved them.
+func TestRecords(t *testing.T) { codectest.TestRecords(t, "raknet", conformance()) }
+
 // FuzzRestore restores records of connections, damaged in all ways.
 func FuzzRestore(f *testing.F) { codectest.FuzzRestore(f, conformance()) }
 
@@ -35,6 +38,8 @@ func conformance() codectest.Config {
 		MaxHeld:       13 << 20,
 		New:           sides,
 		NearWrap:      wrapped,
+		MaxSpare:      2*keptBytes + 1<<20,
+		ForgedAnswer:  "the replies of a handshake hold nothing but addresses and the client's clock",
 		Prefix:        []byte{0x86},
 		MinPayload:    1,
 		MaxPayload:    func(codec.Mode) int { return 64 << 10 },

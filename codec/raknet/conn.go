@@ -105,7 +105,7 @@ func (c *Conn) Advance(now time.Time) {
 			c.ask(at)
 		}
 	}
-	c.sender.advance(at)
+	c.sender.advance(at, c.awaitsSign())
 	c.askAgain(at)
 	c.report()
 	c.stepShutdown(at)
@@ -234,7 +234,7 @@ func (c *Conn) NextTimeout() time.Time {
 	if at, ok := c.receiver.holes.askAt(); ok {
 		next = min(next, at)
 	}
-	if at, ok := c.sender.nextTimeout(); ok {
+	if at, ok := c.sender.nextTimeout(c.awaitsSign()); ok {
 		next = min(next, at)
 	}
 	return c.start.Add(next)

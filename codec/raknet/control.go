@@ -39,6 +39,7 @@ func (c *Conn) handle(now time.Duration, m *inbound) error {
 	switch {
 	case c.phase == connected, c.phase == accepted, c.phase == closing && c.shutdown.flows:
 		c.keepalive.activeAt = now
+		c.doubtGoodbye(now, now)
 		c.deliver(m)
 		return nil
 	case c.phase == requesting, c.phase == admitted:

@@ -27,6 +27,9 @@ func (d *Describer) Describe(fromServer bool, b []byte) (text string, messages [
 		}
 		return text, nil, nil
 	}
+	if isBareGoodbye(b) {
+		return "disconnection, outside the session", nil, nil
+	}
 	if d.encrypted {
 		return "ciphertext of " + words.Count(len(b), "byte"), nil, nil
 	}

@@ -1,9 +1,12 @@
 package raknet
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
+	"tidegate/internal/registry"
 	"tidegate/internal/words"
 )
 
@@ -20,20 +23,23 @@ type describedDirection struct {
 	recent []Seq24 // the number plus 1 of the last message at index (number mod describedRecent); 0 for none
 }
 
-// capsules explains each message of a data datagram, up to the first that is invalid.
+// capsules explains each message of a data datagram, up to the first that is malformed. Errors that wrap
+// registry.ErrUnusual are of content, and end nothing.
 func (w *describedDirection) capsules(body []byte) (messages []string, err error) {
 	for !isPadding(body) {
 		var c capsule
-		if body, err = c.parse(body); err != nil {
-			return messages, err
+		rest, fault := c.parse(body)
+		if fault != nil {
+			return messages, fault
 		}
-		texts, err := w.capsule(&c)
+		texts, fault := w.capsule(&c)
 		messages = append(messages, texts...)
-		if err != nil {
-			return messages, err
+		if fault != nil && !errors.Is(fault, registry.ErrUnusual) {
+			return messages, fault
 		}
+		err, body = cmp.Or(err, fault), rest
 	}
-	return messages, nil
+	return messages, err
 }
 
 // capsule explains one capsule, and the message that its part completes.

@@ -3,16 +3,18 @@ package raknet
 import (
 	"fmt"
 
+	"tidegate/internal/registry"
 	"tidegate/internal/words"
 )
 
-// describeContent explains a whole online message: RakNet's own with its fields, the game's by its first byte.
+// describeContent explains a whole online message: RakNet's own with its fields, the game's by its first byte. One of
+// RakNet's own that is malformed is unusual: its receiver may be a side that never reads it.
 func describeContent(b []byte, pad uint8) (text string, err error) {
 	if b[0] >= idFirstUser {
 		return fmt.Sprintf("game message 0x%02x, %s: %.16x", b[0], size(b, pad), b), nil
 	}
 	if text, err = describeOwn(b); err != nil {
-		return "malformed library message", err
+		return "malformed library message", fmt.Errorf("%w: %w", registry.ErrUnusual, err)
 	}
 	return text, nil
 }

@@ -90,6 +90,8 @@ func (c *Conn) answerRequest2(now time.Time, b []byte) error {
 		return errPhase
 	case proven && c.phase != connected, c.hasBegunAnew(now, request.cookie, o):
 		c.finish(c.goodbyeReason())
+	case c.goodbye.heard: // a refusal would end the attempt; its place may be free when it repeats this
+		return errPhase
 	default:
 		c.offline = c.p.appendRefusal(c.blank(), idAlreadyConnected, serverIdentity{guid: c.server})
 	}

@@ -45,8 +45,11 @@ func (r *receiver) openHole(now time.Duration, last Seq24, count int) {
 // lacks reports whether a reliable message is missing that a closed hole may have contained.
 func (r *receiver) lacks(o *hole) bool { return r.reliable.base.Before(o.reliableEnd) }
 
+// open adds a hole. The list stays sorted, and no two holes have a number in common. A number can be missing again
+// after the window has moved back, or when the same step of the handshake is expected twice.
 func (h *holes) open(last Seq24, count int, expected Seq24, askAt time.Duration) {
-	if len(h.list) == maxHoles {
+	o := hole{first: last.Add(1 - count), last: last, reliableEnd: expected, askAt: askAt}
+	if !h.makeWay(&o) || len(h.list) == maxHoles {
 		return
 	}
 	if len(h.list) == 0 || askAt < h.at {
@@ -56,7 +59,31 @@ func (h *holes) open(last Seq24, count int, expected Seq24, askAt time.Duration)
 	for i > 0 && last.Before(h.list[i-1].first) {
 		i--
 	}
-	h.insert(i, hole{first: last.Add(1 - count), last: last, reliableEnd: expected, askAt: askAt})
+	h.insert(i, o)
+}
+
+// makeWay removes the numbers of a new hole from the list, and holes that are too far away to be compared. It reports
+// false if a larger hole has the numbers already.
+func (h *holes) makeWay(o *hole) bool {
+	kept := h.list[:0]
+	has := false
+	for _, old := range h.list {
+		switch {
+		case old.last.Before(o.first) && o.last.Sub(old.first) < seq24Half/2,
+			o.last.Before(old.first) && old.last.Sub(o.first) < seq24Half/2: // elsewhere
+		case old.first.Before(o.first) && o.last.Before(old.last):
+			has = true
+		case old.first.Before(o.first) && !old.last.Before(o.first):
+			old.last = o.first.Add(-1)
+		case o.last.Before(old.last) && !o.last.Before(old.first):
+			old.first = o.last.Add(1)
+		default:
+			continue
+		}
+		kept = append(kept, old)
+	}
+	h.list = kept
+	return !has
 }
 
 func (h *holes) insert(i int, o hole) {

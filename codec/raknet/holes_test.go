@@ -2,6 +2,7 @@ package raknet
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -180,10 +181,12 @@ func TestHolesAreSplitAndFilled(t *testing.T) {
 			t.Errorf("hole %d from %d to %d, want %v", i, o.first, o.last, want[i])
 		}
 	}
+	last := Seq24(1000)
 	for len(h.list) < maxHoles {
-		h.open(seq24Mask/2, 3, 0, patience)
+		last += 4
+		h.open(last, 3, 0, patience)
 	}
-	h.fill(seq24Mask/2 - 1)
+	h.fill(last - 1)
 	if len(h.list) != maxHoles {
 		t.Errorf("%d holes after a split, want %d", len(h.list), maxHoles)
 	}
@@ -202,5 +205,38 @@ func TestAskingAgainDoesNotAllocate(t *testing.T) {
 		f.r.nacks.write(wire, nackDatagram, cap(wire))
 	}); n > 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestHolesStaySortedAndDisjoint opens and fills holes around a window that moves to and fro, as strays move it. The
+// saved list can always be restored.
+func TestHolesStaySortedAndDisjoint(t *testing.T) {
+	for seed := range uint64(50) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		var h holes
+		next := Seq24(rng.IntN(1 << 24))
+		for step := range 300 {
+			switch rng.IntN(8) {
+			case 0:
+				next = next.Add(rng.IntN(400) - 200)
+			case 1:
+				next = next.Add(rng.IntN(1 << 24))
+			case 2, 3:
+				h.fill(next.Add(rng.IntN(100) - 90))
+			case 4:
+				h.open(next, 1, 0, ms) // as expect does
+			default:
+				count := 1 + rng.IntN(30)
+				h.open(next.Add(count-1), count, 0, ms)
+				next = next.Add(count)
+			}
+			v := savedReceiver{HolesAt: h.at}
+			for _, o := range h.list {
+				v.Holes = append(v.Holes, savedHole{First: o.first, Last: o.last})
+			}
+			if err := new(holes).restore(&v); err != nil {
+				t.Fatalf("seed %d, step %d: %v", seed, step, err)
+			}
+		}
 	}
 }

@@ -87,7 +87,11 @@ func (k *keepalive) ownPingAt() (time.Duration, bool) {
 func (c *Conn) stepKeepalive(now time.Duration) {
 	k := &c.keepalive
 	if now >= k.heardAt+c.p.o.Timeout {
-		c.finish(codec.TimedOut)
+		reason := codec.TimedOut
+		if c.goodbye.heard { // so it has left
+			reason = codec.Closed
+		}
+		c.finish(reason)
 		return
 	}
 	if at, ok := k.reliablePingAt(&c.sender, c.p.o.Timeout); ok && now >= at {
@@ -116,6 +120,10 @@ func (c *Conn) fillControl(now time.Duration) {
 	if at, ok := k.activePingAt(); ok && now >= at && c.phase == connected && c.sender.hasWork(true) {
 		k.ask(now, codec.Unreliable)
 	}
+	if g := &c.goodbye; g.pings > 0 && !k.pingDue {
+		g.pings--
+		k.ask(now, codec.Reliable)
+	}
 	if k.pingDue {
 		k.pingDue = false
 		m := connectedPing{time: c.milliseconds(now)}
@@ -142,7 +150,7 @@ func (k *keepalive) receivePong(now time.Duration, m *connectedPong) (rtt time.D
 func (c *Conn) releaseIfIdle(now time.Duration) {
 	switch {
 	case c.phase == closed:
-	case c.phase != connected || now < c.keepalive.activeAt+c.p.o.Timeout/2:
+	case c.phase != connected || !c.goodbye.heard && now < c.keepalive.activeAt+c.p.o.Timeout/2:
 		return
 	}
 	if c.events.Len() == 0 && c.receiver.isIdle() && c.sender.isIdle() {

@@ -66,7 +66,7 @@ func TestLiteralPeerGetsLostNumbersEmpty(t *testing.T) {
 	s := newLiteralSender(t)
 	s.enqueueOne(0, codec.Unreliable, 500, 1)
 	s.transmitAll(t, 0)
-	s.advance(firstTimeout)
+	s.advance(firstTimeout, false)
 	if got := s.outcomes(); len(got) != 1 || got[0] != "1 false" {
 		t.Errorf("outcomes %v, want that it was lost", got)
 	}
@@ -108,7 +108,7 @@ func TestLiteralPeerIsNoticedLate(t *testing.T) {
 	s := newSender(0)
 	s.enqueueOne(0, codec.Reliable, 500, 0)
 	s.transmitAll(t, 0)
-	s.advance(firstTimeout)
+	s.advance(firstTimeout, false)
 	s.transmitAll(t, firstTimeout) // the same as datagram 1
 	_ = s.acknowledge(firstTimeout+ms, one(1))
 	s.flight.trim()

@@ -10,6 +10,9 @@ import (
 
 // request2Of returns a second request with the cookie of a new client.
 func request2Of(p *Protocol, now time.Time, guid uint64) []byte {
+	if p.o.Cookies == CookiesOffloaded { // another host gives the cookies
+		return requestWith(p, uint32(minuteOf(now))<<4|10, guid)
+	}
 	return requestWith(p, p.giveCookie(now, linkClient, 11, 0), guid)
 }
 
@@ -23,28 +26,33 @@ func requestWith(p *Protocol, cookie uint32, guid uint64) []byte {
 // TestConnectionOutcome asks for a connection from an address that already has one
 // (docs/protocols/raknet.md#connection-outcome).
 func TestConnectionOutcome(t *testing.T) {
-	const same, other = 77, 78
+	const same, other, noAnswer = 77, 78, 0xff
 	for _, test := range []struct {
 		what      string
 		cookies   CookieMode
 		connected bool
 		anew      bool // its cookie is the connection's answer
+		left      bool // the connected client has said goodbye
 		guid      uint64
-		id        byte // ID of the answer; 0: none, and the connection is over
+		id        byte // ID of the answer; 0: none, and the connection is over; noAnswer: none, and it goes on
 	}{
-		{"the same client, whose answer was lost", CookiesPrivate, false, false, same, idOpenConnectionReply2},
-		{"the same client, which asked twice", CookiesPrivate, false, true, same, idOpenConnectionReply2},
-		{"another client in the place of a half-open one", CookiesPrivate, false, true, other, 0},
-		{"a late copy of the request that opened it", CookiesPrivate, true, false, same, idAlreadyConnected},
-		{"a late request of a client before it", CookiesPrivate, true, false, other, idAlreadyConnected},
-		{"the same client, begun anew", CookiesPrivate, true, true, same, 0},
-		{"another client in its place", CookiesPrivate, true, true, other, 0},
-		{"published cookie, a late copy", CookiesActive, true, false, same, idAlreadyConnected},
-		{"published cookie, begun anew", CookiesActive, true, true, same, 0},
-		{"without proof, half open", CookiesNone, false, false, same, idOpenConnectionReply2},
-		{"without proof, another client on a half-open one", CookiesNone, false, false, other, idAlreadyConnected},
-		{"without proof, the same client", CookiesNone, true, true, same, idAlreadyConnected},
-		{"without proof, another client", CookiesNone, true, true, other, idAlreadyConnected},
+		{"the same client, whose answer was lost", CookiesPrivate, false, false, false, same, idOpenConnectionReply2},
+		{"the same client, which asked twice", CookiesPrivate, false, true, false, same, idOpenConnectionReply2},
+		{"another client in the place of a half-open one", CookiesPrivate, false, true, false, other, 0},
+		{"a late copy of the request that opened it", CookiesPrivate, true, false, false, same, idAlreadyConnected},
+		{"a late request of a client before it", CookiesPrivate, true, false, false, other, idAlreadyConnected},
+		{"the same client, begun anew", CookiesPrivate, true, true, false, same, 0},
+		{"another client in its place", CookiesPrivate, true, true, false, other, 0},
+		{"published cookie, a late copy", CookiesActive, true, false, false, same, idAlreadyConnected},
+		{"published cookie, begun anew", CookiesActive, true, true, false, same, 0},
+		{"without proof, half open", CookiesNone, false, false, false, same, idOpenConnectionReply2},
+		{"without proof, another client on a half-open one", CookiesNone, false, false, false, other, idAlreadyConnected},
+		{"without proof, the same client", CookiesNone, true, true, false, same, idAlreadyConnected},
+		{"without proof, another client", CookiesNone, true, true, false, other, idAlreadyConnected},
+		{"after a goodbye, begun anew", CookiesPrivate, true, true, true, same, 0},
+		{"after a goodbye, a late copy", CookiesPrivate, true, false, true, same, noAnswer},
+		{"after a goodbye, in the same minute", CookiesOffloaded, true, false, true, same, 0},
+		{"after a goodbye, without proof", CookiesNone, true, true, true, same, noAnswer},
 	} {
 		l := newLink(t, Options{Cookies: test.cookies})
 		l.exchange()
@@ -56,12 +64,16 @@ func TestConnectionOutcome(t *testing.T) {
 		if test.anew {
 			request = requestWith(l.p, askAgain(t, l).cookie, test.guid)
 		}
-		if err := l.server.Receive(l.now, request); err != nil {
+		if test.left {
+			_ = l.server.Receive(l.now, []byte{idDisconnectionNotification})
+			l.carry(l.server, false)
+		}
+		if err := l.server.Receive(l.now, request); (err != nil) != (test.id == noAnswer) {
 			t.Errorf("%s: %v", test.what, err)
 		}
 		l.poll()
 		reply, ok := l.server.Transmit(l.now, nil)
-		if id, _ := offlineID(reply); ok != (test.id != 0) || id != test.id {
+		if id, _ := offlineID(reply); ok != (test.id != 0 && test.id != noAnswer) || ok && id != test.id {
 			t.Errorf("%s: answered by %#x, want %#x", test.what, id, test.id)
 		}
 		if over := has(l.toServer, codec.Disconnected); over != (test.id == 0) {

@@ -191,3 +191,14 @@ func (c *Conn) Throttle(now time.Time, p codec.Pressure) {
 func (c *Conn) Fill() float64 {
 	return float64(c.sender.bytes+queueOverhead*c.sender.count) / float64(c.p.o.MaxQueued)
 }
+
+var _ codec.Holder = (*Conn)(nil)
+
+// Release implements codec.Holder. Datagrams with parts or early messages are refused from now on.
+func (c *Conn) Release() {
+	c.receiver.splits.clear()
+	c.receiver.splits.budget = 0
+	c.receiver.channels.clear()
+	c.receiver.heldBudget = -1
+	c.early = earlyMessages{}
+}

@@ -45,6 +45,9 @@ func (s *sender) reject(now time.Duration, body []byte) error {
 	}
 	return s.eachNamed(body, func(n Seq24) {
 		d := s.flight.at(n)
+		if d.state != settled {
+			s.ackedSent = max(s.ackedSent, d.at)
+		}
 		if d.state != inFlight || s.flight.resentLately(n) && now-d.at < patience {
 			return
 		}
@@ -54,10 +57,13 @@ func (s *sender) reject(now time.Duration, body []byte) error {
 	})
 }
 
-// advance counts datagrams with an overdue acknowledgement as lost.
-func (s *sender) advance(now time.Duration) {
+// advance counts datagrams with an overdue acknowledgement as lost, unless patient is true.
+func (s *sender) advance(now time.Duration, patient bool) {
 	if now >= s.pacer.wakeAt {
 		s.pacer.wakeAt = 0
+	}
+	if patient {
+		return
 	}
 	timeout := s.rtt.timeout()
 	silent, expired := now-s.ackedAt >= timeout, false
@@ -79,10 +85,10 @@ func (s *sender) advance(now time.Duration) {
 }
 
 // nextTimeout returns when advance has work, or when delayed data may leave.
-func (s *sender) nextTimeout() (at time.Duration, ok bool) {
+func (s *sender) nextTimeout(patient bool) (at time.Duration, ok bool) {
 	at, ok = s.pacer.wakeAt, s.pacer.wakeAt != 0
 	n, due := s.flight.oldestDue()
-	if !due {
+	if !due || patient {
 		return at, ok
 	}
 	expiry := s.flight.at(n).at + s.rtt.timeout()

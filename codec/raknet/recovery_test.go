@@ -43,15 +43,15 @@ func TestSilenceSendsAgain(t *testing.T) {
 	s.enqueueOne(0, codec.Unreliable, 8, 1)
 	s.enqueueOne(0, codec.ReliableOrdered, 8, 2)
 	first := s.transmitAll(t, 0)[0]
-	at, ok := s.nextTimeout()
+	at, ok := s.nextTimeout(false)
 	if !ok || at != firstTimeout {
 		t.Fatalf("next timeout %v, %v, want %v", at, ok, firstTimeout)
 	}
-	s.advance(at - 1)
+	s.advance(at-1, false)
 	if got := s.transmitAll(t, at-1); len(got) > 0 {
 		t.Fatal("sent again too early")
 	}
-	s.advance(at)
+	s.advance(at, false)
 	if got, want := s.outcomes(), []string{"1 false"}; !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
 	}
@@ -62,7 +62,7 @@ func TestSilenceSendsAgain(t *testing.T) {
 	if c := again[0][0]; c.reliable != first[1].reliable || c.order != first[1].order || c.mode != first[1].mode {
 		t.Errorf("sent again as %+v, first as %+v", c, first[1])
 	}
-	if next, _ := s.nextTimeout(); next != at+longestBackoff {
+	if next, _ := s.nextTimeout(false); next != at+longestBackoff {
 		t.Errorf("next timeout %v, want backed off to %v", next, at+longestBackoff)
 	}
 	if s.resent != 1 || s.lost != 1 {
@@ -76,7 +76,7 @@ func TestLateAcknowledgement(t *testing.T) {
 		s := newSender(0)
 		s.enqueueOne(0, codec.Reliable, 8, 1)
 		s.transmitAll(t, 0)
-		s.advance(time.Second)
+		s.advance(time.Second, false)
 		if resent {
 			s.transmitAll(t, time.Second)
 		}
@@ -167,7 +167,7 @@ func TestFlightIsBounded(t *testing.T) {
 	if got := len(s.transmitAll(t, 0)); got != maxFlight || len(s.flight.ring) != maxFlight {
 		t.Errorf("%d datagrams in flight, %d remembered, want %d", got, len(s.flight.ring), maxFlight)
 	}
-	s.advance(time.Second) // all are lost, so they make room for new ones
+	s.advance(time.Second, false) // all are lost, so they make room for new ones
 	s.congestion.window = 1 << 30
 	if got := len(s.transmitAll(t, time.Second)); got != maxFlight || len(s.flight.ring) != maxFlight {
 		t.Errorf("%d datagrams sent again, %d remembered, want %d", got, len(s.flight.ring), maxFlight)

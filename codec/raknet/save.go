@@ -11,6 +11,8 @@ import (
 
 const savedVersion = 1
 
+var _ = record.Register[savedConn](savedVersion, Stock.Name, Bedrock.Name)
+
 // savedConn is a Conn as a record. Its kind is the protocol's name. The options are not part of it. All durations are
 // times since the start.
 type savedConn struct {
@@ -22,8 +24,8 @@ type savedConn struct {
 	Tentative bool           `cbor:"7,keyasint,omitempty"`
 	Ahead     bool           `cbor:"8,keyasint,omitempty"`
 	Family    family         `cbor:"9,keyasint,omitempty"`
-	GUID      uint64         `cbor:"10,keyasint"`
-	Server    uint64         `cbor:"11,keyasint,omitempty"`
+	GUID      uint64         `cbor:"10,keyasint" secret:"true"`
+	Server    uint64         `cbor:"11,keyasint,omitempty" secret:"true"`
 	LongList  bool           `cbor:"12,keyasint,omitempty"`
 	Pressure  codec.Pressure `cbor:"13,keyasint,omitempty"`
 	Round     uint8          `cbor:"14,keyasint,omitempty"`
@@ -47,14 +49,14 @@ type savedConn struct {
 }
 
 type savedAttempt struct {
-	Password     []byte        `cbor:"1,keyasint,omitempty"`
+	Password     []byte        `cbor:"1,keyasint,omitempty" secret:"true"`
 	Pad          uint8         `cbor:"2,keyasint,omitempty"`
 	Version      uint8         `cbor:"3,keyasint"`
 	Refused      []byte        `cbor:"4,keyasint,omitempty"`
 	Tries        int           `cbor:"5,keyasint,omitempty"`
 	Probe        int           `cbor:"6,keyasint,omitempty"`
-	ServerGUID   uint64        `cbor:"7,keyasint,omitempty"`
-	Cookie       *uint32       `cbor:"8,keyasint,omitempty"`
+	ServerGUID   uint64        `cbor:"7,keyasint,omitempty" secret:"true"`
+	Cookie       *uint32       `cbor:"8,keyasint,omitempty" secret:"true"`
 	Encrypts     bool          `cbor:"9,keyasint,omitempty"`
 	MTU          uint16        `cbor:"10,keyasint,omitempty"`
 	Replied      bool          `cbor:"11,keyasint,omitempty"`
@@ -84,6 +86,8 @@ type savedGoodbye struct {
 	Patience time.Duration `cbor:"3,keyasint,omitempty"`
 	PingAt   time.Duration `cbor:"4,keyasint,omitempty"`
 	EndAt    time.Duration `cbor:"5,keyasint,omitempty"`
+	Answered bool          `cbor:"6,keyasint,omitempty"`
+	Pings    uint8         `cbor:"7,keyasint,omitempty"`
 }
 
 type savedKeepalive struct {
@@ -123,7 +127,7 @@ type savedClockSample struct {
 // Save implements codec.Conn.
 func (c *Conn) Save(now time.Time, b []byte) []byte {
 	peer, _ := c.peer.MarshalBinary() // a valid address has no error
-	s, g := &c.shutdown, &c.goodbye
+	s := &c.shutdown
 	v := savedConn{
 		Head: record.Head{Kind: c.p.spec.Name, Version: savedVersion},
 		Peer: peer, Start: record.MomentOf(now, c.start), Phase: c.phase,
@@ -131,7 +135,7 @@ func (c *Conn) Save(now time.Time, b []byte) []byte {
 		GUID: c.guid, Server: c.server, LongList: c.longList, Pressure: c.pressure, Round: c.round,
 		Attempt: c.attempt.save(), AskedAt: c.askedAt, UpSince: c.upSince, PongDue: c.pongDue,
 		Shutdown: savedShutdown{Reason: s.reason, ByeAt: s.byeAt, EndAt: s.endAt, ByeSent: s.byeSent, Flows: s.flows},
-		Goodbye:  savedGoodbye{Heard: g.heard, At: g.at, Patience: g.patience, PingAt: g.pingAt, EndAt: g.endAt},
+		Goodbye:  c.goodbye.save(),
 		Sender:   c.sender.save(), Receiver: c.receiver.save(c.p.o.MaxAssembly), ReportAt: c.reportAt,
 		Keepalive: c.keepalive.save(), Clock: c.clock.save(),
 		Untimed: c.quirks.untimed, Literal: c.quirks.literal, Sent: c.sent, Received: c.received,
@@ -207,9 +211,9 @@ func (p *Protocol) Restore(now time.Time, from codec.Addresser, b []byte) (codec
 		c.attempt = &c.attemptRoom
 	}
 	c.askedAt, c.upSince, c.pongDue = v.AskedAt, v.UpSince, v.PongDue
-	s, g := &v.Shutdown, &v.Goodbye
+	s := &v.Shutdown
 	c.shutdown = shutdown{reason: s.Reason, byeAt: s.ByeAt, endAt: s.EndAt, byeSent: s.ByeSent, flows: s.Flows}
-	c.goodbye = goodbye{heard: g.Heard, at: g.At, patience: g.Patience, pingAt: g.PingAt, endAt: g.EndAt}
+	c.goodbye = v.Goodbye.restore()
 	if mtu := v.Sender.MTU; mtu > 0 {
 		c.setMTU(mtu)
 	}

@@ -33,7 +33,7 @@ type sender struct {
 	congestion  congestion
 	pacer       pacer
 	ackedAt     time.Duration // when a datagram was last newly acknowledged
-	ackedSent   time.Duration // when the newest acknowledged datagram was sent
+	ackedSent   time.Duration // when the newest datagram was sent that the peer has acknowledged or asked for
 	rtt         rtt
 	channels    []sendChannel
 	splitID     uint16

@@ -166,7 +166,7 @@ func TestSenderBooks(t *testing.T) {
 		if n, ok := s.flight.oldestDue(); ok {
 			_ = s.acknowledge(now+5*ms, one(n))
 		}
-		s.advance(now)
+		s.advance(now, false)
 		s.outcomes()
 	}
 	if s.bytes != 0 || s.count != 0 || s.openSplits != 0 || s.congestion.inFlight != 0 || s.flight.unacked != 0 {

@@ -66,8 +66,15 @@ func TestShortVisit(t *testing.T) {
 	if toServer != 5 || toClient != 5 {
 		t.Errorf("%d datagrams to the server and %d back, want 5 and 5", toServer, toClient)
 	}
+	l.drop = func(up bool, b []byte) bool {
+		toClient++
+		return true
+	}
 	l.wait(2 * time.Second) // unanswered pings show that the goodbye is the client's
 	ending(t, l.toServer)
+	if toClient > 11 {
+		t.Errorf("%d pings to a client that has left, want at most 6", toClient-5)
+	}
 }
 
 // TestBareGoodbye sends a server the goodbye of rust-raknet, a single byte. It ends the session of a client that is
@@ -88,6 +95,23 @@ func TestBareGoodbye(t *testing.T) {
 		case has(l.toServer, codec.Disconnected):
 			t.Error("the session of a client that is there ended")
 		}
+	}
+}
+
+// TestGoodbyeOfAnActivePlayer forges a goodbye of a player whose messages arrive, and whose answers do not.
+func TestGoodbyeOfAnActivePlayer(t *testing.T) {
+	l := newConnected(t, Options{})
+	isAck := func(b []byte) bool { return len(b) > 0 && b[0]&bitACK != 0 }
+	l.drop = func(up bool, b []byte) bool { return !up || isAck(b) }
+	if err := l.server.Receive(l.now, []byte{idDisconnectionNotification}); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		l.send(l.client, codec.Unreliable, 20, 0)
+		l.wait(200 * ms)
+	}
+	if has(l.toServer, codec.Disconnected) {
+		t.Error("the session of a player who plays on ended")
 	}
 }
 

@@ -13,7 +13,6 @@ const maxSplits = 256
 
 // Errors of parts.
 var (
-	errSplit           = fmt.Errorf("raknet: part contradicts other parts of its message: %w", codec.ErrMalformed)
 	errSplitUnreliable = fmt.Errorf("raknet: part of an unreliable message: %w", codec.ErrMalformed)
 	errSplitCount      = fmt.Errorf("raknet: split message with fewer than two parts: %w", codec.ErrMalformed)
 	errSplitSize       = fmt.Errorf("raknet: part larger than the MTU allows: %w", codec.ErrMalformed)
@@ -21,7 +20,8 @@ var (
 
 // reassembly joins split messages (docs/protocols/raknet.md#splitting). The first part to arrive fixes the number of
 // parts, and reserves room for all of them. So a started message can always be finished. A message beyond the budget
-// is refused until there is room.
+// is refused until there is room. A part that contradicts the others under its ID begins a message of its own: one of
+// the two is forged, and nothing tells which.
 type reassembly struct {
 	open     []*assembly
 	held     int // bytes of memory
@@ -33,7 +33,7 @@ type reassembly struct {
 
 // assembly is one incomplete message.
 type assembly struct {
-	first   capsule  // the first part to arrive, without its payload: all others must match it
+	first   capsule  // the first part to arrive, without its payload; all others match it
 	parts   [][]byte // by index; nil if missing
 	missing int
 	size    int // bytes of the arrived parts
@@ -57,11 +57,8 @@ func (r *reassembly) judge(c *capsule) (verdict, error) {
 	case len(c.payload) > r.partRoom:
 		return stale, errSplitSize
 	}
-	if a := r.find(c.splitID); a != nil {
-		switch {
-		case !a.matches(c):
-			return stale, errSplit
-		case a.parts[c.splitIndex] != nil:
+	if a := r.find(c); a != nil {
+		if a.parts[c.splitIndex] != nil {
 			return stale, nil
 		}
 		return fresh, nil
@@ -74,7 +71,7 @@ func (r *reassembly) judge(c *capsule) (verdict, error) {
 
 // add stores a fresh part. With the last one it returns the joined message, in recycled memory.
 func (r *reassembly) add(now time.Duration, c *capsule) (joined []byte, pad uint8, done bool) {
-	a := r.find(c.splitID)
+	a := r.find(c)
 	if a == nil {
 		a = &assembly{first: *c, parts: make([][]byte, c.splitCount), missing: int(c.splitCount)}
 		a.first.payload = nil
@@ -101,7 +98,7 @@ func (r *reassembly) neverFits(c *capsule) bool {
 }
 
 // opens reports whether a part is the first of its message to arrive.
-func (r *reassembly) opens(c *capsule) bool { return r.find(c.splitID) == nil }
+func (r *reassembly) opens(c *capsule) bool { return r.find(c) == nil }
 
 func (r *reassembly) join(a *assembly) []byte {
 	joined := r.memory.get(a.size)
@@ -144,10 +141,11 @@ func (r *reassembly) expire(since time.Duration) (given int) {
 // clear gives up all messages.
 func (r *reassembly) clear() { r.open, r.held, r.reserved = nil, 0, 0 }
 
-func (r *reassembly) find(id uint16) *assembly {
+// find returns the message of a part, or nil if it is the first one.
+func (r *reassembly) find(c *capsule) *assembly {
 	for i := len(r.open) - 1; i >= 0; i-- {
-		if r.open[i].first.splitID == id {
-			return r.open[i]
+		if a := r.open[i]; a.first.splitID == c.splitID && a.matches(c) {
+			return a
 		}
 	}
 	return nil

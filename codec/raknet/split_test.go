@@ -56,19 +56,53 @@ func TestReassemblyJoinsInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestReassemblyRefusesContradictions(t *testing.T) {
+// TestForgedPart gives a reassembly a part that contradicts the others under its ID, before and between them. The
+// message arrives whole.
+func TestForgedPart(t *testing.T) {
+	message := bytes.Repeat([]byte("0123456789"), 500)
+	for what, change := range map[string]func(c *capsule){
+		"count":    func(c *capsule) { c.splitCount++ },
+		"fewer":    func(c *capsule) { c.splitCount, c.splitIndex = 2, 1 },
+		"mode":     func(c *capsule) { c.mode = codec.Reliable },
+		"channel":  func(c *capsule) { c.channel++ },
+		"order":    func(c *capsule) { c.order++ },
+		"sequence": func(c *capsule) { c.sequence++ },
+	} {
+		for at := range 5 {
+			r := newReassembly(1 << 20)
+			parts := splitParts(7, message, 1000)
+			forged := parts[0]
+			forged.payload = make([]byte, 1000)
+			change(&forged)
+			for i := range parts {
+				if i == at {
+					if v, err := r.judge(&forged); v != fresh || err != nil {
+						t.Errorf("another %s: %v, %v", what, v, err)
+					}
+					r.add(0, &forged)
+				}
+				if v, err := r.judge(&parts[i]); v != fresh || err != nil {
+					t.Errorf("part %d after another %s: %v, %v", i, what, v, err)
+				}
+				joined, _, done := r.add(0, &parts[i])
+				if done != (i == len(parts)-1) || done && !bytes.Equal(joined, message) {
+					t.Errorf("part %d after another %s: done %v, %d bytes", i, what, done, len(joined))
+				}
+			}
+			if len(r.open) != 1 || r.expire(1) != 1 || r.held != 0 {
+				t.Errorf("another %s: %d messages are open, %d bytes held", what, len(r.open), r.held)
+			}
+		}
+	}
+}
+
+func TestReassemblyRefusesFaultyParts(t *testing.T) {
 	first := splitParts(7, make([]byte, 5000), 1000)[2]
 	for _, test := range []struct {
 		what   string
 		change func(c *capsule)
 		want   error
 	}{
-		{"count", func(c *capsule) { c.splitCount++ }, errSplit},
-		{"fewer", func(c *capsule) { c.splitCount, c.splitIndex = 2, 1 }, errSplit},
-		{"mode", func(c *capsule) { c.mode = codec.Reliable }, errSplit},
-		{"channel", func(c *capsule) { c.channel++ }, errSplit},
-		{"order", func(c *capsule) { c.order++ }, errSplit},
-		{"sequence", func(c *capsule) { c.sequence++ }, errSplit},
 		{"of one part", func(c *capsule) { c.splitID, c.splitCount, c.splitIndex = 8, 1, 0 }, errSplitCount},
 		{"of no part", func(c *capsule) { c.splitID, c.splitCount, c.splitIndex = 8, 0, 0 }, errSplitCount},
 		{"not reliable", func(c *capsule) { c.splitID, c.mode = 8, codec.UnreliableSequenced }, errSplitUnreliable},
@@ -80,7 +114,7 @@ func TestReassemblyRefusesContradictions(t *testing.T) {
 		other.splitIndex = 0
 		test.change(&other)
 		if _, err := r.judge(&other); err != test.want || !errors.Is(err, codec.ErrMalformed) {
-			t.Errorf("another %s: %v, want %v", test.what, err, test.want)
+			t.Errorf("a message %s: %v, want %v", test.what, err, test.want)
 		}
 	}
 }

@@ -13,6 +13,13 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// TestRecords restores sessions as earlier releases have saved them.
+func TestRecords(t *testing.T) {
+	for _, v := range []Version{V22, V20} {
+		codectest.TestRecords(t, names[v], conformance(v))
+	}
+}
+
 // FuzzRestore restores records of connections, damaged in all ways.
 func FuzzRestore(f *testing.F) { codectest.FuzzRestore(f, conformance(V22)) }
 
@@ -29,15 +36,17 @@ func conformance(v Version) codectest.Config {
 	}
 	custom := withData(pads)
 	return codectest.Config{
-		New:        makes(Options{}),
-		NearWrap:   makes(Options{first: 65520}),
-		MaxPayload: func(m codec.Mode) int { return largestPayloads[v][m] },
-		Pads:       pads,
-		IDs:        codec.ModesOf(codec.Unreliable, codec.Reliable),
-		Repeats:    true,
-		HelloData:  true,
-		ClientIDs:  true,
-		Announces:  true,
+		New:          makes(Options{}),
+		ShortProof:   "a client ID of 16 bits",
+		ForgedAnswer: "a Welcome holds nothing of the client's attempt",
+		NearWrap:     makes(Options{first: 65520}),
+		MaxPayload:   func(m codec.Mode) int { return largestPayloads[v][m] },
+		Pads:         pads,
+		IDs:          codec.ModesOf(codec.Unreliable, codec.Reliable),
+		Repeats:      true,
+		HelloData:    true,
+		ClientIDs:    true,
+		Announces:    true,
 		Refusals: []codectest.GoodbyeCase{
 			codectest.ReasonOnly(codec.NoConnection, codec.NoConnection),
 			codectest.ReasonOnly(codec.AlreadyConnected, codec.AlreadyConnected),
@@ -60,7 +69,7 @@ func conformance(v Version) codectest.Config {
 		Forgeable:        func(d []byte) bool { return forgeable(&dialects[v], d) },
 		FatalIfForged:    func(d []byte) bool { return fatalIfForged(&dialects[v], d) },
 		Derived: []string{
-			"events", "stats.RTT", "stats.Queued", "stats.Held", "control", "doubt.goodbye", "notifier.answered",
+			"events", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept", "control", "doubt.goodbye", "notifier.answered",
 			"flight.bytes", "flight.first", "flight.last", "flight.spare", "sends", "window.prints",
 		},
 	}

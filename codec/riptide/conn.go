@@ -188,9 +188,14 @@ func (c *Conn) open(now time.Time) {
 	c.sendWaiting(now)
 }
 
-// end ends the connection without a goodbye, as the library does when it loses the peer or the peer has left.
+// end ends the connection without a goodbye of ours, as the library does when it loses the peer. If the peer has said a
+// goodbye that is not believed yet, its reason counts: it acknowledges nothing because it has left.
 func (c *Conn) end(reason codec.Reason) {
-	c.endWith(codec.Event{Kind: codec.Disconnected, Reason: reason})
+	ended := codec.Event{Kind: codec.Disconnected, Reason: reason}
+	if !c.doubt.believe.IsZero() {
+		ended = c.doubt.goodbye
+	}
+	c.endWith(ended)
 }
 
 func (c *Conn) endWith(disconnected codec.Event) {

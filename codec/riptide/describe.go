@@ -1,26 +1,30 @@
 package riptide
 
 import (
+	"errors"
 	"fmt"
 
 	"tidegate/codec"
+	"tidegate/internal/registry"
 	"tidegate/internal/words"
 )
 
 // Describe explains a datagram, or a message of a stream, of dialect v in plain words, for people. content describes
-// the game's data. Describe expects of each side only the datagrams of an honest peer, so that those of the other
-// dialect stand out. Errors wrap codec.ErrMalformed.
+// the game's data. Errors wrap codec.ErrMalformed. A datagram that connections take, and that no honest peer sends, has
+// an explanation and registry.ErrUnusual, so that datagrams of the other dialect stand out.
 func Describe(v Version, fromServer bool, datagram []byte) (text string, content []string, err error) {
 	if len(datagram) == 0 {
 		return "", nil, codec.ErrMalformed
 	}
 	w := &dialects[v]
 	text, content, err = w.describe(fromServer, datagram)
-	if err != nil {
+	if err != nil && !errors.Is(err, registry.ErrUnusual) {
 		return "", nil, err
 	}
-	return text, content, nil
+	return text, content, err
 }
+
+var errUnusual = fmt.Errorf("%w: %w", registry.ErrUnusual, codec.ErrMalformed)
 
 // describe explains a datagram that is not empty. Its other results are void if there is an error.
 func (w *dialect) describe(fromServer bool, d []byte) (text string, content []string, err error) {
@@ -119,7 +123,7 @@ func (w *dialect) describeGoodbye(d []byte) (text string, content []string, err 
 	}
 	content = w.describeData(d, goodbyeLen)
 	if content != nil && !f.carriesData() {
-		return "", nil, codec.ErrMalformed
+		err = errUnusual
 	}
 	switch {
 	case f.kind == kindReject && f.reason == rejectPending:
@@ -129,7 +133,7 @@ func (w *dialect) describeGoodbye(d []byte) (text string, content []string, err 
 	default:
 		text = "disconnect: " + f.meaning().String()
 	}
-	return text, content, nil
+	return text, content, err
 }
 
 // describeData explains the data that a game may add, from byte i of d's body on.
@@ -149,10 +153,10 @@ func (w *dialect) describePayload(d []byte, i int) string {
 	return fmt.Sprintf("%s: %.16x", words.Count(len(payload), "byte"), payload)
 }
 
-// exactly returns an error unless datagram d has the constant size of its message.
+// exactly returns an error unless datagram d has the constant size of its message. Connections ignore further bytes.
 func exactly(d []byte, size int) error {
 	if len(d) != size {
-		return codec.ErrMalformed
+		return errUnusual
 	}
 	return nil
 }

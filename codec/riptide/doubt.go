@@ -11,7 +11,7 @@ import (
 // silent. A client sends a heartbeat each second. A server answers heartbeats, so our client asks it.
 const (
 	doubtGrace  = 200 * time.Millisecond // for datagrams that the goodbye has overtaken
-	doubtProbe  = 150 * time.Millisecond // between two heartbeats of our client
+	doubtProbe  = 60 * time.Millisecond  // between two heartbeats of our client; one answer of some seven is enough
 	doubtClient = 600 * time.Millisecond // how long our client waits for an answer, beside two round trips
 )
 

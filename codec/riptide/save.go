@@ -11,6 +11,8 @@ import (
 
 const savedVersion = 1
 
+var _ = record.Register[savedConn](savedVersion, names[:]...)
+
 // savedConn is a Conn as a record. Its kind is the dialect's name. The options are not part of it.
 type savedConn struct {
 	record.Head

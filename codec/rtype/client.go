@@ -101,6 +101,13 @@ func (c *client) Stats() codec.Stats {
 	return stats
 }
 
+var _ codec.Holder = (*client)(nil)
+
+// Release implements codec.Holder. Names of components are not collected any more.
+func (c *client) Release() {
+	c.gather.names, c.gather.held, c.gather.full = nil, 0, true
+}
+
 // deadline returns when the server's silence ends the session.
 func (c *client) deadline() time.Time { return c.heard.Add(c.options.ServerTimeout) }
 

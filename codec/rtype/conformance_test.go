@@ -1,6 +1,7 @@
 package rtype
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -24,6 +25,16 @@ func TestConformance(t *testing.T) {
 		codectest.Run(t, c)
 	})
 	t.Run("0.0.1", func(t *testing.T) { codectest.Run(t, conformanceDocument()) })
+}
+
+// TestRecords restores sessions as earlier releases have saved them.
+func TestRecords(t *testing.T) {
+	codectest.TestRecords(t, "rtype-16", conformance(Game16, maxDatagram+2))
+	codectest.TestRecords(t, "rtype-32", conformance(Game32, maxDatagram))
+	last := conformance(GameLast, maxDatagram)
+	last.Greeting = greeting(Final, 4)
+	codectest.TestRecords(t, "rtype-final", last)
+	codectest.TestRecords(t, "rtype-0.0.1", conformanceDocument())
 }
 
 // FuzzRestore restores records of connections, damaged in all ways.
@@ -72,12 +83,13 @@ func conformance(dialect Dialect, largest int) codectest.Config {
 		Prefix:     (&instruction{op: update, entity: 1}).append(nil, &canonical),
 		MaxPayload: func(codec.Mode) int { return largest },
 		Derived: []string{
-			"link.events", "link.initial", "link.stats.RTT", "link.stats.Queued", "link.stats.Held",
-			"gather.held", "mirror.bytes", "mirror.max", "pinger.interval", "pinger.timeout", "rate.perSecond",
+			"link.events", "link.initial", "link.stats.RTT", "link.stats.Queued", "link.stats.Held", "link.stats.Kept",
+			"gather.held", "gather.full", "mirror.bytes", "mirror.max", "pinger.interval", "pinger.timeout", "rate.perSecond",
 		},
 		Repeats: true,
 
-		Defenceless: "R-Type has neither a secret nor a number: a datagram of the player's address is the player's",
+		ForgedAnswer: "every datagram of a server shows that it has answered",
+		Defenceless:  "R-Type has neither a secret nor a number: a datagram of the player's address is the player's",
 
 		Leaves: []codectest.GoodbyeCase{codectest.ReasonOnly(codec.Closed, codec.TimedOut)},
 		Kicks: []codectest.GoodbyeCase{
@@ -93,7 +105,17 @@ func conformance(dialect Dialect, largest int) codectest.Config {
 		},
 		StatelessRefusal: codec.Rejected,
 		Forgeable:        isGoodbye,
+		Forge:            forge,
 	}
+}
+
+// forge returns a datagram of a forger that knows the protocol: the server's goodbye, or an instruction.
+func forge(rng *rand.Rand, toServer bool) []byte {
+	if !toServer && rng.IntN(100) == 0 {
+		return goodbye
+	}
+	i := instruction{op: opcode(rng.IntN(5)), entity: rng.Uint32N(4), component: uint16(rng.IntN(4)), data: []byte{1}}
+	return i.append(nil, &canonical)
 }
 
 // BenchmarkSave measures saved connections.

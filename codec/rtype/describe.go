@@ -10,6 +10,7 @@ import (
 // Describer explains the datagrams of one session in plain words, for people. It learns the dialect and the names of
 // the components as the session's peers do. It is not safe for concurrent use.
 type Describer struct {
+	dialect Dialect
 	format  format
 	gather  gather
 	initial initialisation
@@ -18,8 +19,10 @@ type Describer struct {
 // NewDescriber returns a Describer for a session from its first datagram on.
 func NewDescriber() *Describer { return new(Describer) }
 
-// NewLastDescriber returns a Describer for a session of the last game.
-func NewLastDescriber() *Describer { return &Describer{format: formats[GameLast]} }
+// NewDescriberOf returns a Describer for a session whose dialect is known.
+func NewDescriberOf(dialect Dialect) *Describer {
+	return &Describer{dialect: dialect, format: formats[dialect]}
+}
 
 // Describe explains a datagram as a whole, and each of its instructions if there are several. Errors wrap
 // codec.ErrMalformed. They wrap codec.ErrUnexpected for an update that arrives before the width of entities is known.
@@ -83,9 +86,11 @@ func (d *Describer) server(b []byte) ([]string, error) {
 		}
 		return texts, err
 	}
-	if text, rest, ok := d.names(b); ok {
-		more, err := d.instructions(rest)
-		return append([]string{text}, more...), err
+	if d.format.document || d.dialect == Auto {
+		if text, rest, ok := d.names(b); ok {
+			more, err := d.instructions(rest)
+			return append([]string{text}, more...), err
+		}
 	}
 	if part, ok := d.part(b); ok && !d.format.document {
 		return []string{part}, nil

@@ -1,12 +1,18 @@
 package rtype
 
 import (
+	"cmp"
 	"fmt"
 
+	"tidegate/internal/registry"
 	"tidegate/internal/words"
 )
 
-// instructions explains the changes of the world in a server's datagram, up to the first malformed one.
+// errUnusualComponent reports a component that the server, as far as the Describer has heard, has not announced. The
+// server itself may have announced it to a peer that was heard differently.
+var errUnusualComponent = fmt.Errorf("%w: %w", registry.ErrUnusual, errComponent)
+
+// instructions explains the changes of the world in a datagram, up to the first malformed one.
 func (d *Describer) instructions(b []byte) (texts []string, err error) {
 	f := d.format
 	if f.width == 0 {
@@ -17,26 +23,21 @@ func (d *Describer) instructions(b []byte) (texts []string, err error) {
 	}
 	for len(b) > 0 {
 		var in instruction
-		rest, err := in.parse(b, &f, d.sizes())
-		if err == nil && len(rest) > 0 && !f.document {
-			err = errLength
+		rest, fault := in.parse(b, &f, nil) // the sizes are configured and not on the wire
+		if fault == nil && len(rest) > 0 && !f.document {
+			fault = errLength
 		}
-		if err != nil {
-			return texts, err
+		if fault != nil {
+			return texts, fault
+		}
+		if in.op >= attach && in.op <= detach && d.initial.known() && int(in.component) >= len(d.initial.names) {
+			err = errUnusualComponent
 		}
 		texts = append(texts, d.instruction(&in))
 		b = rest
 	}
 	d.format = f
-	return texts, nil
-}
-
-// sizes returns the sizes of the announced components. They are unknown: they are configured and not on the wire.
-func (d *Describer) sizes() sizes {
-	if !d.initial.known() {
-		return nil
-	}
-	return sizesOf(&d.initial, nil)
+	return texts, err
 }
 
 func (d *Describer) instruction(in *instruction) string {
@@ -58,21 +59,37 @@ func (d *Describer) instruction(in *instruction) string {
 
 var keyNames = [maxKey/2 + 1]string{"right", "up", "left", "down", "left click", "right click"}
 
-// input explains a client's input: one key, several keys in the document's dialect, or an update.
+// errUnusualKeys reports keys where clients send none, or only one in a datagram, as far as the Describer has heard.
+var errUnusualKeys = fmt.Errorf("%w: %w", registry.ErrUnusual, errOpcode)
+
+// input explains a client's input: one key, several keys in the document's dialect, or an update. The dialect of an
+// automatic server may be known only to the server, so keys are explained in every dialect.
 func (d *Describer) input(b []byte) (texts []string, err error) {
-	if len(b) > 1 && !d.format.document {
-		if opcode(b[0]) != update {
-			return nil, errOpcode
+	f := d.format
+	if len(b) > 1 && opcode(b[0]) == update && !f.document {
+		if texts, err = d.instructions(b); len(texts) > 0 {
+			return texts, err
 		}
-		return d.instructions(b)
 	}
-	for _, key := range b {
-		if !d.format.hasKeys() || key > maxKey {
-			return texts, errOpcode
-		}
-		texts = append(texts, describeKey(key))
+	keys, rest := describeKeys(b)
+	switch {
+	case len(rest) > 0 && !f.document:
+		return texts, cmp.Or(err, errOpcode)
+	case len(rest) > 0:
+		return keys, errOpcode
+	case !f.hasKeys() || len(b) > 1 && !f.document && f != format{}:
+		return keys, errUnusualKeys
 	}
-	return texts, nil
+	return keys, nil
+}
+
+// describeKeys explains the keys at the start of b, and returns what follows them.
+func describeKeys(b []byte) (texts []string, rest []byte) {
+	for len(b) > 0 && b[0] <= maxKey {
+		texts = append(texts, describeKey(b[0]))
+		b = b[1:]
+	}
+	return texts, b
 }
 
 func describeKey(key byte) string {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tidegate/codec"
+	"tidegate/internal/registry"
 )
 
 // said is a datagram of a session with its explanation: the whole, and its instructions if it has several.
@@ -107,13 +108,21 @@ func TestDescribeMalformed(t *testing.T) {
 		{"nothing", true, "", 0},
 		{"no instruction", true, "20000005", 0},
 		{"two instructions of the game at once", true, "00000500000600", 0},
-		{"a client that creates", false, "000005", 0},
+		{"a client that creates", false, "000020", 0},
 		{"no key", false, "0c", 0},
 	} {
 		_, instructions, err := NewDescriber().Describe(c.fromServer, bytesOf(t, c.hex))
 		if !errors.Is(err, codec.ErrMalformed) || len(instructions) != c.text {
 			t.Errorf("%s: %q, %v", c.what, instructions, err)
 		}
+	}
+	_, keys, err := NewDescriberOf(Game16).Describe(false, bytesOf(t, "000005"))
+	if !errors.Is(err, registry.ErrUnusual) || !errors.Is(err, codec.ErrMalformed) || len(keys) != 3 {
+		t.Errorf("keys in one datagram of the game: %q, %v", keys, err)
+	}
+	_, keys, err = NewDescriber().Describe(false, bytesOf(t, "0801000100"))
+	if err != nil || len(keys) != 5 {
+		t.Errorf("keys before the server has answered: %q, %v", keys, err)
 	}
 	d := NewDescriber()
 	_, text, err := d.Describe(true, bytesOf(t, "03000500010102"))
@@ -127,8 +136,9 @@ func TestDescribeMalformed(t *testing.T) {
 	if !errors.Is(err, codec.ErrMalformed) || len(text) != 2 {
 		t.Errorf("a torn instruction behind two whole ones: %q, %v", text, err)
 	}
-	if _, text, err := d.Describe(true, bytesOf(t, "0200050001")); !errors.Is(err, codec.ErrMalformed) || len(text) != 0 {
-		t.Errorf("a component that was not announced: %q, %v", text, err)
+	whole, _, err := d.Describe(true, bytesOf(t, "0200050001"))
+	if !errors.Is(err, registry.ErrUnusual) || !errors.Is(err, codec.ErrMalformed) || whole == "" {
+		t.Errorf("a component that was not announced: %q, %v", whole, err)
 	}
 }
 

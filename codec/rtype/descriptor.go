@@ -13,8 +13,7 @@ import (
 )
 
 // The dialects. Any finds out the peer's dialect, and FromDocument is that of the protocol document. The game's own
-// dialects have entities of 16 or 32 bits, or, in the last game, a handshake of its own. Any's Describe explains all
-// but the last.
+// dialects have entities of 16 or 32 bits, or, in the last game, a handshake of its own.
 var (
 	Any          = descriptor(Auto)
 	FromDocument = descriptor(Document)
@@ -32,13 +31,13 @@ func descriptor(dialect Dialect) registry.Descriptor {
 		New: func(options any, use registry.Use) codec.Protocol {
 			return New(options.(*Settings).with(dialect, use))
 		},
+		Overhear: func() registry.Overhear { return newOverhearing(dialect).hear },
+		Speaks:   func(version uint8) string { return names[min(int(version), len(names)-1)] },
+		Number:   func() registry.Numbers { return newNumbers() },
 	}
-	switch dialect {
-	case Auto:
-		d.Describe = func() registry.Describe { return NewDescriber().Describe }
+	d.Describe = func() registry.Describe { return NewDescriberOf(dialect).Describe }
+	if dialect == Auto {
 		return d
-	case GameLast:
-		d.Describe = func() registry.Describe { return NewLastDescriber().Describe }
 	}
 	d.Inputs = func(options any) []string { return inputs(dialect, options.(*Settings).Era) }
 	return d

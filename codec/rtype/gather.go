@@ -20,6 +20,7 @@ type gather struct {
 	pad     int
 	names   [][]byte // maxComponents of them, allocated with the first
 	held    int      // bytes of memory
+	full    bool     // no more names are kept
 }
 
 // nameCost is the memory in bytes of the place of a name.
@@ -61,7 +62,7 @@ func (g *gather) takePad(pad byte, era Era) bool {
 
 func (g *gather) takeName(index byte, name []byte, era Era) bool {
 	i := int(index)
-	if i >= maxComponents || g.counted && era != Final && i >= g.count || len(name) > maxName {
+	if g.full || i >= maxComponents || g.counted && era != Final && i >= g.count || len(name) > maxName {
 		return false
 	}
 	if g.names == nil {

@@ -40,7 +40,7 @@ func (r *replay) portion(s *server) (over bool) {
 		if r.stage == deletions {
 			all = len(s.deleted.ring)
 		}
-		if r.at == all || r.stage == deletions && r.whole {
+		if r.at >= all || r.stage == deletions && r.whole { // beyond all, if the world was reset meanwhile
 			r.stage, r.at = r.stage+1, 0
 			continue
 		}

@@ -186,3 +186,26 @@ func TestResetWorldDeletes(t *testing.T) {
 	s.Advance(now)
 	wantSent(t, s, now, "00 00000001")
 }
+
+// TestResetWorldInAReplay: a larger world is being told when the server restarts.
+func TestResetWorldInAReplay(t *testing.T) {
+	s := admitted(t, Options{Dialect: Game32}, startHex)
+	send(t, s, start, announce8)
+	for i := range 4 * portion {
+		send(t, s, start, fmt.Sprintf("00 %08x", i))
+	}
+	codectest.Transmit(s, start)
+	now := start.Add(2 * minReplayed)
+	receive(t, s, now, startHex)
+	s.Advance(now) // the first portion
+	if s.replay.at == 0 || s.replay.stage == replayed {
+		t.Fatalf("the replay is at %d of stage %d, want one under way", s.replay.at, s.replay.stage)
+	}
+	s.ResetWorld(now)
+	send(t, s, now, "00 00000001")
+	for range 8 {
+		codectest.Transmit(s, now)
+		now = now.Add(time.Second)
+		s.Advance(now)
+	}
+}

@@ -10,6 +10,8 @@ import (
 
 const savedVersion = 1
 
+var _ = record.Register[savedConn](savedVersion, names[:]...)
+
 // savedConn is a connection as a record. Its kind is the protocol's name. It has a server's part or a client's. The
 // options are not part of it.
 type savedConn struct {

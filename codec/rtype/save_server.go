@@ -11,7 +11,7 @@ import (
 type savedServer struct {
 	Opener    []byte          `cbor:"1,keyasint,omitempty"`
 	Lobby     savedLobby      `cbor:"2,keyasint,omitempty"`
-	Secret    savedSecret     `cbor:"3,keyasint,omitempty"`
+	Secret    savedSecret     `cbor:"3,keyasint,omitempty" secret:"true"`
 	RateNext  record.Moment   `cbor:"4,keyasint,omitempty"`
 	Ping      record.Moment   `cbor:"5,keyasint,omitempty"`
 	OwedSince record.Moment   `cbor:"6,keyasint,omitempty"`

@@ -141,5 +141,15 @@ func (s *server) Proved() bool { return s.secret.proved }
 func (s *server) Stats() codec.Stats {
 	stats := s.link.Stats()
 	stats.RTT = s.pinger.rtt
+	if s.state != closed {
+		stats.Kept = s.mirror.bytes
+	}
 	return stats
+}
+
+var _ codec.Holder = (*server)(nil)
+
+// Release implements codec.Holder. The world is forgotten, and not kept any more.
+func (s *server) Release() {
+	s.mirror, s.deleted = mirror{}, deletionLog{}
 }

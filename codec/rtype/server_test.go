@@ -3,6 +3,7 @@ package rtype
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -101,6 +102,25 @@ func TestServerSpeaks(t *testing.T) {
 			send(t, s, start, c.announce)
 			wantSent(t, s, start) // known already
 		})
+	}
+}
+
+// TestWorldIsCounted: the memory of a world is in Stats, and Release frees it.
+func TestWorldIsCounted(t *testing.T) {
+	s := admitted(t, Options{Dialect: Game32, Components: worldSizes}, startHex)
+	send(t, s, start, announce8)
+	send(t, s, start, exampleMessages...)
+	before := s.Stats().Kept
+	for e := range 100 {
+		send(t, s, start, fmt.Sprintf("00%08x", 1000+e))
+	}
+	if kept := s.Stats().Kept; before == 0 || kept < before+100*slotCost/2 {
+		t.Errorf("%d bytes are kept, and %d after 100 creates", before, kept)
+	}
+	s.Release()
+	send(t, s, start, "0000000001")
+	if kept := s.Stats().Kept; kept != 0 {
+		t.Errorf("%d bytes are kept after Release", kept)
 	}
 }
 

@@ -12,6 +12,9 @@ import (
 // of the suite stay below that.
 func TestConformance(t *testing.T) { codectest.Run(t, conformance()) }
 
+// TestRecords restores sessions as earlier releases have saved them.
+func TestRecords(t *testing.T) { codectest.TestRecords(t, "rudp", conformance()) }
+
 // FuzzRestore restores records of connections, damaged in all ways.
 func FuzzRestore(f *testing.F) { codectest.FuzzRestore(f, conformance()) }
 
@@ -22,6 +25,7 @@ func conformance() codectest.Config {
 			binary.BigEndian.PutUint64(o.Seed[:], seed)
 			return New(o), New(o)
 		},
+		ForgedAnswer: "the first packets of every server are alike",
 		NearWrap: func(uint64) (server, client codec.Protocol) {
 			o := Options{Rate: 50, base: 65520}
 			return New(o), New(o)
@@ -44,7 +48,7 @@ func conformance() codectest.Config {
 		StatelessRefusal: codec.Rejected,
 		Forge:            forge,
 		Derived: []string{
-			"events", "due", "stats.RTT", "stats.Queued", "stats.Held",
+			"events", "due", "stats.RTT", "stats.Queued", "stats.Held", "stats.Kept",
 			"flight.began", "flight.answered",
 		},
 	}

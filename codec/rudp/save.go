@@ -13,6 +13,8 @@ const (
 	savedVersion = 1
 )
 
+var _ = record.Register[savedConn](savedVersion, savedKind)
+
 // savedConn is a Conn as a record. The options are not part of it.
 type savedConn struct {
 	record.Head

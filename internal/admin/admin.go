@@ -20,6 +20,8 @@ import (
 	"github.com/rs/zerolog"
 
 	"tidegate/proxy"
+	"tidegate/proxy/stats"
+	"tidegate/ratelimit"
 )
 
 // Proxy is the part of a proxy that the admin server uses; *proxy.Server implements it. It must be safe for concurrent
@@ -31,11 +33,19 @@ type Proxy interface {
 	Kick(ctx context.Context, id proxy.SessionID, text string) error
 	Why(ctx context.Context, a netip.Addr) (proxy.Why, error)
 	Capture(ctx context.Context, f proxy.CaptureFilter, take func(*proxy.Catch) error) error
+	Recorded(ctx context.Context, f proxy.RecordFilter, take func(*proxy.Catch) error) error
 	Transfer(ctx context.Context, id proxy.SessionID, to netip.AddrPort) error
+	Record(ctx context.Context, id proxy.SessionID) (map[string]any, error)
+	TakeOut(ctx context.Context, id proxy.SessionID) ([]byte, error)
+	PutIn(ctx context.Context, b []byte) error
 	Upstreams() []proxy.UpstreamStatus
 	TransferServer(ctx context.Context, upstream string, from netip.AddrPort) (moved int, err error)
 	DrainServer(upstream string, server netip.AddrPort) error
 	UndrainServer(upstream string, server netip.AddrPort) error
+	Top(ctx context.Context, q proxy.TopQuery) (proxy.Top, error)
+	Refused(ctx context.Context, sources int) ([]stats.RecentDrop, error)
+	Watch(ctx context.Context, id proxy.SessionID) (proxy.Watched, error)
+	Unwatch(id proxy.SessionID)
 }
 
 // Options configure a Server.
@@ -52,8 +62,15 @@ type Options struct {
 	StartUpgrade func() error
 	Upgrades     func() Upgrade // the state of upgrades
 	Log          zerolog.Logger
+	Bans         *ratelimit.Bans // nil: none, and new ones have no effect
+	SyncBans     func() error    // reads and writes the ban file; nil: there is no file
 	// Limits returns values of [limits] by their keys; nil: none.
 	Limits func() map[string]int
+	// Fleet, FleetServers and FleetBans return this node's part in a fleet, the game servers that the fleet drains, and
+	// its bans; nil: none.
+	Fleet        func() Fleet
+	FleetServers func() []FleetServer
+	FleetBans    func(ctx context.Context) ([]FleetBan, error)
 	// LinesLost is how many lines of the log were lost; nil: none.
 	LinesLost func() uint64
 }
@@ -62,6 +79,7 @@ type Options struct {
 type Server struct {
 	Options
 	started time.Time
+	pages   live
 	handler http.Handler
 }
 
@@ -73,7 +91,15 @@ func New(o Options) *Server {
 	if o.Limits == nil {
 		o.Limits = func() map[string]int { return nil }
 	}
+	o.withoutFleet()
+	if o.Bans == nil {
+		o.Bans = ratelimit.NewBans(ratelimit.Terms{})
+	}
+	if o.SyncBans == nil {
+		o.SyncBans = func() error { return nil }
+	}
 	s := &Server{Options: o, started: time.Now()}
+	s.pages = live{server: s, streams: make(map[*stream]struct{})}
 	s.handler = s.guard(s.routes())
 	return s
 }

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"testing"
+	"time"
 
 	"github.com/gopacket/gopacket/pcapgo"
 
@@ -57,6 +58,34 @@ func TestCapture(t *testing.T) {
 	}
 }
 
+// TestRecording reads a recording as a file, and refuses faulty questions.
+func TestRecording(t *testing.T) {
+	f := newFake("")
+	w := f.ask("GET", "/api/v1/recording?session=c&client=192.0.2.0/24&last=30s", "")
+	asked := f.proxy.recorded
+	ago := time.Since(asked.Since)
+	if w.Code != http.StatusOK || w.Header().Get("Content-Type") != capture.MediaType || asked.Session != 12 ||
+		asked.Client != netip.MustParsePrefix("192.0.2.0/24") || ago < 30*time.Second || ago > time.Minute {
+		t.Fatalf("%d, %v, for %+v", w.Code, w.Header(), asked)
+	}
+	reader, err := pcapgo.NewNgReader(w.Body, pcapgo.DefaultNgReaderOptions)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if data, _, err := reader.ReadPacketData(); err != nil || !bytes.HasSuffix(data, []byte("earlier")) {
+		t.Errorf("packet %x, %v", data, err)
+	}
+	want(t, f.ask("GET", "/api/v1/recording?session=d", ""), http.StatusNotFound, "nothing recorded of this")
+	for query, says := range map[string]string{
+		"last=1": `last \"1\": want a time such as 30s`, "last=-1s": "want a time", "session=%3f": "want an ID",
+		"route=arena": `parameter \"route\": want one of`,
+	} {
+		want(t, f.ask("GET", "/api/v1/recording?"+query, ""), http.StatusBadRequest, says)
+	}
+	f.proxy.err = proxy.ErrNotRecording
+	want(t, f.ask("GET", "/api/v1/recording", ""), http.StatusConflict, "set record.last")
+}
+
 // TestCaptureThatFails checks that a failed capture does not look complete, over a connection with all its time limits.
 func TestCaptureThatFails(t *testing.T) {
 	f := newFake("")
@@ -88,7 +117,7 @@ func FuzzCaptureFilter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, query string) {
 		r := &http.Request{URL: &url.URL{RawQuery: query}}
-		filter, err := captureFilter(r)
+		filter, err := captureFilter(r, captureQuery)
 		if err != nil {
 			return
 		}

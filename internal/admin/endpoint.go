@@ -126,10 +126,11 @@ func statusOf(err error) int {
 	case errors.As(err, &faulty):
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, proxy.ErrNoSession), errors.Is(err, proxy.ErrNoUpstream), errors.Is(err, proxy.ErrNoRoute),
-		errors.Is(err, upstream.ErrUnknown):
+		errors.Is(err, upstream.ErrUnknown), errors.Is(err, proxy.ErrNothingRecorded), errors.Is(err, errNoBan):
 		return http.StatusNotFound
 	case errors.Is(err, proxy.ErrEnding), errors.Is(err, proxy.ErrNotMovable), errors.Is(err, proxy.ErrCaptures),
-		errors.Is(err, ErrNoUpgrade):
+		errors.Is(err, proxy.ErrTravel), errors.Is(err, proxy.ErrEnded),
+		errors.Is(err, ErrNoUpgrade), errors.Is(err, proxy.ErrNotRecording):
 		return http.StatusConflict
 	case errors.Is(err, proxy.ErrStopped), errors.Is(err, context.DeadlineExceeded):
 		return http.StatusServiceUnavailable

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +29,10 @@ type fakeProxy struct {
 	kicked   string
 	movedTo  []netip.AddrPort
 	captured proxy.CaptureFilter
+	recorded proxy.RecordFilter
+	top      proxy.TopQuery
+	watched  atomic.Bool
+	asked    atomic.Int64 // calls of Figures
 
 	upstreams []proxy.UpstreamStatus
 }
@@ -47,7 +52,10 @@ var fakeSession = proxy.Session{
 	},
 }
 
-func (p *fakeProxy) Figures(context.Context) (proxy.Figures, error) { return p.figures, p.err }
+func (p *fakeProxy) Figures(context.Context) (proxy.Figures, error) {
+	p.asked.Add(1)
+	return p.figures, p.err
+}
 
 func (p *fakeProxy) Sessions(_ context.Context, q proxy.Query) ([]proxy.Session, error) {
 	p.query = q
@@ -94,6 +102,21 @@ func (p *fakeProxy) Capture(_ context.Context, f proxy.CaptureFilter, take func(
 	return errors.Join(take(new(proxy.Catch)), take(catch), p.err)
 }
 
+// Recorded has one datagram of session 12.
+func (p *fakeProxy) Recorded(_ context.Context, f proxy.RecordFilter, take func(*proxy.Catch) error) error {
+	p.recorded = f
+	switch {
+	case p.err != nil:
+		return p.err
+	case f.Session != 0 && f.Session != fakeSession.ID:
+		return proxy.ErrNothingRecorded
+	}
+	return take(&proxy.Catch{Captured: []proxy.Captured{{
+		At: time.Now(), From: fakeSession.Client, To: netip.MustParseAddrPort("192.0.2.9:7777"),
+		Session: 12, Bytes: []byte("earlier"),
+	}}})
+}
+
 func (p *fakeProxy) Upstreams() []proxy.UpstreamStatus { return p.upstreams }
 
 func (p *fakeProxy) Transfer(_ context.Context, id proxy.SessionID, to netip.AddrPort) error {
@@ -104,6 +127,24 @@ func (p *fakeProxy) Transfer(_ context.Context, id proxy.SessionID, to netip.Add
 		return proxy.ErrNotMovable
 	}
 	p.movedTo = append(p.movedTo, to)
+	return nil
+}
+
+func (p *fakeProxy) Record(_ context.Context, id proxy.SessionID) (map[string]any, error) {
+	return map[string]any{"serial": id.String()}, nil
+}
+
+func (p *fakeProxy) TakeOut(_ context.Context, id proxy.SessionID) ([]byte, error) {
+	if id != fakeSession.ID {
+		return nil, proxy.ErrNoSession
+	}
+	return []byte("record"), nil
+}
+
+func (p *fakeProxy) PutIn(_ context.Context, b []byte) error {
+	if string(b) != "record" {
+		return proxy.ErrTravel
+	}
 	return nil
 }
 
@@ -130,6 +171,29 @@ func (p *fakeProxy) change(name string, server netip.AddrPort, to upstream.State
 	return nil
 }
 
+func (p *fakeProxy) Top(_ context.Context, q proxy.TopQuery) (proxy.Top, error) {
+	p.top = q
+	return proxy.Top{Sessions: []proxy.Session{fakeSession}, Total: 50_000}, nil
+}
+
+func (p *fakeProxy) Refused(context.Context, int) ([]stats.RecentDrop, error) {
+	return []stats.RecentDrop{
+		{At: time.Now(), Listener: "play", From: fakeSession.Client, Times: 3},
+		{At: time.Now(), Reason: stats.DropRate, Listener: "play", From: fakeSession.Client, Times: 2},
+		{At: time.Now(), Listener: "play", From: fakeSession.Server, Times: 1},
+	}, nil
+}
+
+func (p *fakeProxy) Watch(_ context.Context, id proxy.SessionID) (proxy.Watched, error) {
+	if id != fakeSession.ID {
+		return proxy.Watched{}, proxy.ErrNoSession
+	}
+	p.watched.Store(true)
+	return proxy.Watched{Session: fakeSession}, nil
+}
+
+func (p *fakeProxy) Unwatch(proxy.SessionID) { p.watched.Store(false) }
+
 func (p *fakeProxy) Kick(_ context.Context, id proxy.SessionID, text string) error {
 	if id != fakeSession.ID {
 		return proxy.ErrNoSession
@@ -154,11 +218,18 @@ func newFake(token string) *fake {
 	}}}}}
 	f.Server = New(Options{
 		Proxy: f.proxy, Token: token, Version: "1.2.3", Log: zerolog.Nop(),
-		Reload:       func(string) error { return f.reload },
-		Reloads:      func() Reloads { return f.state },
-		Config:       func() string { return "[admin]\n" },
-		Drain:        func() { f.drained = true },
-		Limits:       func() map[string]int { return map[string]int{"sessions": 10_000} },
+		Reload:  func(string) error { return f.reload },
+		Reloads: func() Reloads { return f.state },
+		Config:  func() string { return "[admin]\n" },
+		Drain:   func() { f.drained = true },
+		Limits:  func() map[string]int { return map[string]int{"sessions": 10_000} },
+		FleetServers: func() []FleetServer {
+			return []FleetServer{{Upstream: "arena", Address: "192.0.2.9:1", Node: "ams1", Since: time.Now()}}
+		},
+		FleetBans: func(context.Context) ([]FleetBan, error) {
+			return []FleetBan{{Prefix: "192.0.2.0/24", Since: time.Now(), Node: "ams1"}}, nil
+		},
+		Fleet:        func() Fleet { return Fleet{On: true, Name: "eu", Node: "ams1", Connected: true, Lag: 0.5} },
 		StartUpgrade: func() error { return nil }, Upgrades: func() Upgrade { return Upgrade{Error: "no such file"} },
 	})
 	return f
@@ -166,8 +237,13 @@ func newFake(token string) *fake {
 
 // ask sends a request. headers are pairs of name and value.
 func (f *fake) ask(method, path, body string, headers ...string) *httptest.ResponseRecorder {
+	return askAt(f, "127.0.0.1:9470", method, path, body, headers)
+}
+
+// askAt sends a request to a host. headers are pairs of name and value. The name Host replaces the host.
+func askAt(h http.Handler, host, method, path, body string, headers []string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
-	r.Host = "127.0.0.1:9470"
+	r.Host = host
 	for i := 0; i < len(headers); i += 2 {
 		if headers[i] == "Host" {
 			r.Host = headers[i+1]
@@ -176,7 +252,7 @@ func (f *fake) ask(method, path, body string, headers ...string) *httptest.Respo
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	w := httptest.NewRecorder()
-	f.ServeHTTP(w, r)
+	h.ServeHTTP(w, r)
 	return w
 }
 

@@ -50,7 +50,7 @@ func TestGuard(t *testing.T) {
 func TestEverythingIsGuarded(t *testing.T) {
 	f := newFake("0123456789abcdef")
 	for _, path := range []string{
-		"/", "/livez", "/readyz", "/metrics", "/debug/pprof/", "/api/v1/openapi.json", "/api/v1/sessions",
+		"/nowhere", "/livez", "/readyz", "/metrics", "/debug/pprof/", "/api/v1/openapi.json", "/api/v1/sessions",
 	} {
 		want(t, f.ask(http.MethodGet, path, ""), 401)
 	}

@@ -1,9 +1,13 @@
 package admin
 
 import (
+	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/rs/zerolog"
 
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
@@ -60,8 +64,13 @@ func TestReload(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	f := newFake("")
+	var log bytes.Buffer
+	f.Log = zerolog.New(&log)
 	want(t, f.ask("POST", "/api/v1/drain", ""), 200, "{}")
 	if !f.drained {
 		t.Error("nothing was drained")
+	}
+	if text := log.String(); !strings.Contains(text, `"from":"192.0.2.1:1234"`) { // the address of httptest's requests
+		t.Errorf("the log does not name the operator's address: %s", text)
 	}
 }

@@ -15,6 +15,9 @@ import (
 	"tidegate/ratelimit"
 )
 
+// configuredServer is a server of the configuration.
+const configuredServer = "10.0.0.5:19132"
+
 // busyFigures are the figures of a proxy in which every counter has a value.
 func busyFigures() proxy.Figures {
 	tally := &stats.Tally{Listener: "play", Protocol: "raknet", Opened: 3, Established: 2, Unestablished: 1}
@@ -23,10 +26,16 @@ func busyFigures() proxy.Figures {
 		tally.FromUpstreams[mode] = stats.Traffic{Messages: 1, Bytes: 2}
 	}
 	tally.Ended[0][codec.Closed] = 1
+	server := &stats.ServerTally{Upstream: "arena", Server: configuredServer, Joined: 2}
+	server.Refused[codec.TimedOut] = 1
+	server.Checked(true, time.Millisecond)
+	var samples stats.Samples
+	samples.Observe(new(stats.Sampled), codec.Stats{RTT: time.Millisecond, Queued: 5000}, &server.ToClients)
+	samples.Observe(new(stats.Sampled), codec.Stats{RTT: time.Millisecond}, &server.ToServer)
 	var counters stats.Counters
 	counters.Limits[ratelimit.Handshakes][ratelimit.PerAddress] = stats.Breaches{Observed: 2, Enforced: 3}
 	return proxy.Figures{
-		Counters: counters,
+		Counters: counters, ToClients: samples, Servers: []*stats.ServerTally{server},
 		Sessions: []*stats.Tally{tally}, Drops: []*stats.DropTally{{Listener: "play"}}, Sockets: make([]netio.Stats, 1),
 		Longest: []stats.LongTurn{{Took: time.Millisecond, Work: stats.WorkReload}},
 		Rules:   []proxy.RuleCount{{Kind: "source", Name: "friends", Matches: 4}},
@@ -61,7 +70,7 @@ func scraped(t *testing.T) map[string][]string {
 
 // TestManualHasEveryMetric checks that the manual's table and a scrape have the same metrics and labels.
 func TestManualHasEveryMetric(t *testing.T) {
-	manual, err := os.ReadFile("../../docs/operations.md")
+	manual, err := os.ReadFile("../../docs/operate/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,11 +99,16 @@ func TestManualHasEveryMetric(t *testing.T) {
 	}
 }
 
-// TestNoAddressInLabels checks that no label value can be chosen by others.
+// TestNoAddressInLabels checks that no label value can be chosen by others. Only configured servers are named.
 func TestNoAddressInLabels(t *testing.T) {
 	f := newFake("")
 	f.proxy.figures = busyFigures()
+	f.proxy.upstreams[0].Servers[0].Configured = true // the other one is discovered
 	text := f.ask("GET", "/metrics", "").Body.String()
+	if !strings.Contains(text, `tidegate_server_sessions{server="other",upstream="arena"} `) {
+		t.Error("the discovered server is not counted")
+	}
+	text = strings.ReplaceAll(text, `server="`+configuredServer+`"`, "")
 	address := regexp.MustCompile(`tidegate_.*\d+\.\d+\.\d+\.\d+.*`)
 	if found := address.FindString(strings.ReplaceAll(text, "1.2.3", "")); found != "" {
 		t.Errorf("scraped %s", found)

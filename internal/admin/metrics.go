@@ -17,8 +17,8 @@ import (
 	"tidegate/ratelimit"
 )
 
-// family is one of our metrics. Label values are names in the configuration and words of a fixed list, never addresses.
-// So an attacker cannot create time series.
+// family is one of our metrics. Label values are names and servers in the configuration, and words of a fixed list. No
+// client's address is one. So an attacker cannot create time series.
 type family struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -75,6 +75,7 @@ type collector struct {
 	proxy     Proxy
 	reloads   func() Reloads
 	linesLost func() uint64
+	fleet     func() Fleet
 	limits    func() map[string]int
 	build     [2]string
 }
@@ -91,7 +92,10 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	for key, value := range c.limits() {
 		out.set(bound, float64(value), key)
 	}
-	out.upstreams(c.proxy.Upstreams())
+	out.fleet(c.fleet())
+	upstreams := c.proxy.Upstreams()
+	out.upstreams(upstreams)
+	out.serverStates(upstreams)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	f, err := c.proxy.Figures(ctx)
@@ -103,10 +107,14 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	out.set(draining, truth(f.Draining))
 	out.sessions(f.Sessions)
 	out.traffic(&f)
+	out.servers(f.Servers)
 	out.drops(f.Drops)
 	out.rules(f.Rules)
 	out.limits(&f.Counters)
 	out.set(bans, float64(f.Bans))
+	for table, n := range f.Tables {
+		out.set(tables, float64(n), stats.Table(table).String())
+	}
 	out.sockets(&f)
 	out.kernel(&f.Kernel)
 }
@@ -119,6 +127,8 @@ var (
 		"listener", "protocol", "result")
 	ended = counter("sessions_ended_total", "Sessions that ended, by the side that ended them and the reason.",
 		"listener", "protocol", "by", "reason")
+	handshakeTime = newFamily(0, "handshake_seconds",
+		"Times of successful handshakes, from the first datagram until both sides are connected.", "listener", "protocol")
 	messages     = counter("messages_total", "Messages received.", "listener", "protocol", "from", "mode")
 	messageBytes = counter("message_bytes_total", "Payload bytes of messages received.",
 		"listener", "protocol", "from", "mode")
@@ -131,6 +141,7 @@ func (out metricsOf) sessions(tallies []*stats.Tally) {
 		out.count(opened, t.Opened, t.Listener, t.Protocol)
 		out.count(handshakes, t.Established, t.Listener, t.Protocol, "established")
 		out.count(handshakes, t.Unestablished, t.Listener, t.Protocol, "failed")
+		out.histogram(handshakeTime, &t.Handshakes, t.Listener, t.Protocol)
 		for by := range t.Ended {
 			for reason, n := range t.Ended[by] {
 				if n > 0 { // most are zero
@@ -156,11 +167,15 @@ func (out metricsOf) modes(t *stats.Tally, from string, by *[codec.ModeCount]sta
 // Metrics of traffic.
 var (
 	datagrams     = counter("datagrams_total", "Datagrams, including those of strangers.", "side", "direction")
+	received      = counter("datagrams_received_total", "Datagrams received, by their fate. Each has one.", "side", "fate")
 	datagramBytes = counter("datagram_bytes_total", "Bytes of datagrams, without IP and UDP headers.", "side", "direction")
 	queued        = gauge("queued_bytes", "Message bytes waiting to be sent or acknowledged, as sampled.", "side")
-	roundTrip     = newFamily(0, "rtt_seconds", "Round-trip times of active sessions, as sampled.", "side")
-	turn          = newFamily(0, "turn_seconds", "Time of a loop's turn from receiving to sending, for one of 16.")
-	longestTurn   = gauge("turn_longest_seconds",
+	held          = gauge("held_bytes", "Bytes held of unfinished and early messages, and of handshakes.", "scope")
+	queueSize     = newFamily(0, "queue_bytes", "Message bytes that wait in one session, one sample per session and 5 s.",
+		"side")
+	roundTrip   = newFamily(0, "rtt_seconds", "Round-trip times of active sessions, as sampled.", "side")
+	turn        = newFamily(0, "turn_seconds", "Time of a loop's turn from receiving to sending, for one of 16.")
+	longestTurn = gauge("turn_longest_seconds",
 		"Longest turn of the last minute or two, and the work that took most of it.", "loop", "work")
 	resent    = counter("resent_total", "Repeated transmissions of messages.", "side")
 	lost      = counter("lost_total", "Messages or datagrams that did not arrive the first time.", "side")
@@ -177,6 +192,10 @@ func (out metricsOf) traffic(f *proxy.Figures) {
 	out.wire("server", &f.Counters.Upstreams, &f.Counters.RelayedUp)
 	out.set(queued, float64(f.ToClients.Queued), "client")
 	out.set(queued, float64(f.ToUpstreams.Queued), "server")
+	out.set(held, float64(f.Held.Overall), "overall")
+	out.set(held, float64(f.Held.Address), "address")
+	out.queues("client", &f.ToClients.Queues)
+	out.queues("server", &f.ToUpstreams.Queues)
 	out.histogram(roundTrip, &f.ToClients.RTT, "client")
 	out.histogram(roundTrip, &f.ToUpstreams.RTT, "server")
 	out.count(resent, f.ToClients.Resent, "client")
@@ -199,6 +218,9 @@ func (out metricsOf) traffic(f *proxy.Figures) {
 func (out metricsOf) wire(side string, w *stats.Wire, relayed *stats.Traffic) {
 	out.count(datagrams, w.In.Messages, side, "in")
 	out.count(datagrams, w.Out.Messages+relayed.Messages, side, "out")
+	for fate, n := range w.Fates {
+		out.count(received, n, side, stats.Fate(fate).String())
+	}
 	out.count(datagramBytes, w.In.Bytes, side, "in")
 	out.count(datagramBytes, w.Out.Bytes+relayed.Bytes, side, "out")
 }
@@ -208,11 +230,13 @@ var (
 	dropped     = counter("dropped_total", "Datagrams and messages dropped.", "listener", "reason")
 	socketDrops = counter("socket_drops_total", "Datagrams lost between Tidegate and the kernel.", "loop", "reason")
 	socketCalls = counter("socket_calls_total", "System calls that sent or received datagrams.", "loop", "direction")
+	batchDelays = counter("batch_delays_total", "Times that a loop waited for more datagrams.", "loop")
 	ruleMatches = counter("rule_matches_total", "Matches of rules, including rules that only observe.", "kind", "rule")
 
 	limitBreaches = counter("limit_breaches_total",
 		"Breaches of limits. With verdict observe the traffic passed, with enforce the limit's verdict was applied.",
 		"of", "per", "verdict")
+	tables  = gauge("table_entries", "Entries of the tables that clients and servers can make grow.", "table")
 	bans    = gauge("bans", "Bans kept, including expired ones that still count.")
 	streams = counter("streams_total", "TCP connections, by event.", "event")
 )
@@ -259,6 +283,7 @@ func (out metricsOf) sockets(f *proxy.Figures) {
 		out.count(socketDrops, s.Errors, loop, "error")
 		out.count(socketCalls, s.In.Calls, loop, "in")
 		out.count(socketCalls, s.Out.Calls, loop, "out")
+		out.count(batchDelays, s.Delays, loop)
 		t := &s.Streams
 		accepted, dialed, over = accepted+t.Accepted, dialed+t.Dialed, over+t.Ended
 		bad, silent, slow, refused = bad+t.BadFrames, silent+t.Silent, slow+t.Slow, refused+t.Refused
@@ -306,6 +331,7 @@ func (s *Server) metrics() http.Handler {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		&collector{
 			proxy: s.Proxy, reloads: s.Reloads, linesLost: s.LinesLost, limits: s.Limits,
+			fleet: s.Fleet,
 			build: [2]string{s.Version, runtime.Version()},
 		},
 	)

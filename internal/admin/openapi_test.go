@@ -89,6 +89,8 @@ func schemaOf(t reflect.Type) schema {
 		return schema{Type: "integer"}
 	case reflect.Float64:
 		return schema{Type: "number"}
+	case reflect.Map:
+		return schema{Type: "object"}
 	case reflect.Slice:
 		items := schemaOf(t.Elem())
 		return schema{Type: "array", Items: &items}
@@ -214,6 +216,9 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		"/api/v1/why":           "/api/v1/why?address=192.0.2.1",
 		"/api/v1/upstreams":     "/api/v1/upstreams",
 		"/api/v1/reload":        "/api/v1/reload",
+		"/api/v1/fleet":         "/api/v1/fleet",
+		"/api/v1/fleet/bans":    "/api/v1/fleet/bans",
+		"/api/v1/fleet/servers": "/api/v1/fleet/servers",
 		"/api/v1/version":       "/api/v1/version",
 		"/api/v1/config":        "/api/v1/config",
 		"/livez":                "/livez",

@@ -3,8 +3,11 @@ package admin
 import (
 	"errors"
 	"net/http"
+	"net/netip"
 	"runtime"
 	"time"
+
+	"github.com/rs/zerolog"
 )
 
 // Version describes the running program.
@@ -28,9 +31,19 @@ func (s *Server) config(*http.Request) (Configuration, error) {
 	return Configuration{s.Config()}, nil
 }
 
+// action begins the log line of an operator's action, with the address of the request. A Unix socket has none: only
+// this user can reach it.
+func (s *Server) action(r *http.Request) *zerolog.Event {
+	line := s.Log.Info()
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
+		return line.Stringer("from", from)
+	}
+	return line.Str("from", "Unix socket")
+}
+
 // drain answers at once: the goodbyes of the sessions take time.
-func (s *Server) drain(*http.Request, nothing) (nothing, error) {
-	s.Log.Info().Msg("proxy ended by an operator")
+func (s *Server) drain(r *http.Request, _ nothing) (nothing, error) {
+	s.action(r).Msg("proxy ended by an operator")
 	s.Drain()
 	return nothing{}, nil
 }
@@ -44,8 +57,8 @@ type Upgrade struct {
 	Error   string `json:"error,omitempty"` // of the last upgrade; empty if none failed
 }
 
-func (s *Server) upgrade(*http.Request, nothing) (nothing, error) {
-	s.Log.Info().Msg("upgrade asked for by an operator")
+func (s *Server) upgrade(r *http.Request, _ nothing) (nothing, error) {
+	s.action(r).Msg("upgrade asked for by an operator")
 	return nothing{}, s.StartUpgrade()
 }
 
@@ -59,6 +72,15 @@ type Reloads struct {
 	Error     string    `json:"error,omitempty"` // of the last attempt; empty if it succeeded
 	// Restart lists the changed keys in the file that need a restart.
 	Restart []string `json:"restart,omitempty"`
+	// Changed lists the keys that the last successful reload changed, at most 200.
+	Changed []KeyChange `json:"changed,omitempty"`
+}
+
+// KeyChange is a key that a reload changed.
+type KeyChange struct {
+	Key string `json:"key"`           // with the name of its table
+	Old string `json:"old,omitempty"` // as TOML; absent: the configuration did not have the key
+	New string `json:"new,omitempty"` // as TOML; absent: the configuration does not have the key
 }
 
 func (s *Server) reloads(*http.Request) (Reloads, error) { return s.Reloads(), nil }

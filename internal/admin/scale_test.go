@@ -117,3 +117,18 @@ func TestScrapeOfManySessions(t *testing.T) {
 		t.Errorf("a Relay allocates %v times for 50,000 sessions, %v for 10", n, of)
 	}
 }
+
+// BenchmarkLive measures one round of the live figures with 10,000 sessions: the Relay's share, the rates, and the
+// event for all streams. A round is due each second.
+func BenchmarkLive(b *testing.B) {
+	c := newManySessions(10_000)
+	var m meter
+	now, size := c.now, 0
+	b.ReportAllocs()
+	for b.Loop() {
+		figures := c.relay.Figures()
+		now = now.Add(time.Second)
+		size = len(event("live", m.read(now, &figures)))
+	}
+	b.ReportMetric(float64(size), "B/event")
+}

@@ -103,7 +103,7 @@ func (s *Server) kickSession(r *http.Request, k Kick) (nothing, error) {
 	if err := s.Proxy.Kick(r.Context(), id, k.Text); err != nil {
 		return nothing{}, fmt.Errorf("session %s: %w", id, err)
 	}
-	s.Log.Info().Stringer("session", id).Str("text", k.Text).Msg("session kicked by an operator")
+	s.action(r).Stringer("session", id).Str("text", k.Text).Msg("session kicked by an operator")
 	return nothing{}, nil
 }
 

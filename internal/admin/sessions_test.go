@@ -35,6 +35,13 @@ func TestSessions(t *testing.T) {
 		{"POST", "/api/v1/sessions/c/transfer", `{"server":"here"}`, 400, `server \"here\": want ip:port`},
 		{"POST", "/api/v1/sessions/c/transfer", `{"server":"10.0.0.5:19132"}`, 409, `session cannot be moved`},
 		{"POST", "/api/v1/sessions/d/transfer", ``, 404, `no such session`},
+		{"GET", "/api/v1/sessions/c/record", "", 200, `"state":{"serial":"c"}}`},
+		{"GET", "/api/v1/sessions/d/record", "", 404, `no such session`},
+		{"POST", "/api/v1/sessions/c/take-out", "", 200, `{"record":"cmVjb3Jk"}`},
+		{"POST", "/api/v1/sessions/d/take-out", "", 404, `no such session`},
+		{"POST", "/api/v1/sessions/put-in", `{"record":"cmVjb3Jk"}`, 200, `{}`},
+		{"POST", "/api/v1/sessions/put-in", `{"record":"b3RoZXI="}`, 409, `session cannot be taken in`},
+		{"POST", "/api/v1/sessions/put-in", `{"record":"?"}`, 400, `record: illegal base64`},
 		{"DELETE", "/api/v1/sessions/c", "", 404, `not found: DELETE /api/v1/sessions/c`},
 	} {
 		t.Run(c.method+" "+c.path, func(t *testing.T) { want(t, f.ask(c.method, c.path, c.body), c.status, c.says) })

@@ -28,7 +28,7 @@ func (s *Server) transferSession(r *http.Request, to Transfer) (nothing, error) 
 	if err := s.Proxy.Transfer(r.Context(), id, server); err != nil {
 		return nothing{}, fmt.Errorf("session %s: %w", id, err)
 	}
-	s.Log.Info().Stringer("session", id).Str("server", to.Server).Msg("session moved by an operator")
+	s.action(r).Stringer("session", id).Str("server", to.Server).Msg("session moved by an operator")
 	return nothing{}, nil
 }
 
@@ -47,7 +47,7 @@ func (s *Server) transferServer(r *http.Request, of ServerOf) (Moved, error) {
 	if err != nil {
 		return Moved{}, fmt.Errorf("upstream %s, server %s: %w", name, server, err)
 	}
-	s.Log.Info().Str("upstream", name).Stringer("server", server).Int("sessions", n).
+	s.action(r).Str("upstream", name).Stringer("server", server).Int("sessions", n).
 		Msg("server's sessions moved by an operator")
 	return Moved{n}, nil
 }

@@ -78,7 +78,7 @@ func (s *Server) changeServer(r *http.Request, of ServerOf, change func(string, 
 	if err := change(name, addr); err != nil {
 		return nothing{}, fmt.Errorf("upstream %s, server %s: %w", name, addr, err)
 	}
-	s.Log.Info().Str("upstream", name).Stringer("server", addr).Msg(done)
+	s.action(r).Str("upstream", name).Stringer("server", addr).Msg(done)
 	return nothing{}, nil
 }
 
@@ -107,7 +107,7 @@ func anyUp(u *proxy.UpstreamStatus) bool {
 	return false
 }
 
-// Metrics of upstreams. Servers are counted, not named, since discovery may bring new addresses without end.
+// Metrics of upstreams, with their discovered servers. servers.go has those of each configured server.
 var (
 	upstreamServers  = gauge("upstream_servers", "Servers by state.", "upstream", "state")
 	upstreamSessions = gauge("upstream_sessions", "Sessions at the servers.", "upstream")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"tidegate/proxy"
@@ -69,7 +71,7 @@ func (s *Server) why(r *http.Request) (Why, error) {
 	text := r.URL.Query().Get("address")
 	address, err := netip.ParseAddr(text)
 	if err != nil {
-		return Why{}, badRequest{fmt.Errorf("address %q: want an IP address", text)}
+		return Why{}, badRequest{fmt.Errorf("address %q: want one IP address: the answer may differ within a network", text)}
 	}
 	found, err := s.Proxy.Why(r.Context(), address)
 	if err != nil {
@@ -85,7 +87,7 @@ func Explain(of *proxy.Why) Why {
 	w := Why{
 		Address: of.Address.String(),
 		Country: of.Place.Country, Network: int(of.Place.Network), Holder: of.Place.Holder,
-		Bans: []WhyBan{}, Rules: []WhyRule{}, Limits: []WhyLimit{}, Sessions: []Session{}, Drops: []WhyDrop{},
+		Bans: []WhyBan{}, Rules: []WhyRule{}, Sessions: []Session{}, Drops: []WhyDrop{},
 	}
 	w.Decision, w.Because = decide(of)
 	if b := of.Ban; b != nil {
@@ -94,33 +96,53 @@ func Explain(of *proxy.Why) Why {
 	for _, s := range of.Sources {
 		w.Rules = append(w.Rules, WhyRule{s.Listener, s.Rule, s.Verdict.String(), s.Observed})
 	}
-	for _, l := range of.Limits {
-		limit := WhyLimit{Limit: l.Limit, Verdict: l.Verdict.String()}
-		if l.Session != 0 {
-			limit.Session = l.Session.String()
-		}
-		w.Limits = append(w.Limits, limit)
-	}
+	w.Limits = limitsOf(of.Limits)
 	for i := range of.Sessions[:min(len(of.Sessions), maxWhySessions)] {
 		w.Sessions = append(w.Sessions, sessionOf(&of.Sessions[i]))
 	}
-	for _, d := range of.Drops {
-		drop := WhyDrop{
-			At: d.At, Reason: d.Reason.String(), Listener: d.Listener, From: d.From.String(),
-			Bytes: d.Bytes, Times: d.Times,
-		}
-		switch {
-		case d.Cause != nil:
-			drop.Cause = d.Cause.Error()
-		case d.Reason == stats.DropNoCookie:
-			drop.Cause = "the client did not return the cookie; set cookies = false if its library cannot"
-		}
-		w.Drops = append(w.Drops, drop)
+	for i := range of.Drops {
+		w.Drops = append(w.Drops, dropOf(&of.Drops[i]))
 	}
 	if last := len(w.Drops) - 1; last >= 0 && w.Decision == "allow" {
 		w.Because += "; but its last datagram was dropped: " + w.Drops[last].Reason
 	}
 	return w
+}
+
+func limitsOf(limits []proxy.LimitWhy) []WhyLimit {
+	all := make([]WhyLimit, len(limits))
+	for i, l := range limits {
+		all[i] = WhyLimit{Limit: l.Limit, Verdict: l.Verdict.String()}
+		if l.Session != 0 {
+			all[i].Session = l.Session.String()
+		}
+	}
+	return all
+}
+
+func dropOf(d *stats.RecentDrop) WhyDrop {
+	drop := WhyDrop{
+		At: d.At, Reason: d.Reason.String(), Listener: d.Listener, From: d.From.String(), Bytes: d.Bytes, Times: d.Times,
+	}
+	switch {
+	case d.Cause != nil:
+		drop.Cause = d.Cause.Error()
+	case d.Reason == stats.DropNoCookie:
+		drop.Cause = "the client did not return the cookie; set cookies = false if its library cannot"
+	}
+	return drop
+}
+
+// observers returns the names of the rules that match and only observe.
+func observers(sources []proxy.SourceWhy) (names []string) {
+	for i := range sources {
+		for _, name := range sources[i].Observed {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // decide returns the decision about the next new session of an address, in the order of the proxy's own checks.
@@ -134,6 +156,9 @@ func decide(of *proxy.Why) (decision, because string) {
 		}
 	}
 	because = "no ban, limit or rule applies"
+	if watching := observers(of.Sources); len(watching) > 0 {
+		because = "no ban or limit applies, and rules that only observe: " + strings.Join(watching, ", ")
+	}
 	dropped := 0
 	for _, s := range of.Sources {
 		switch {

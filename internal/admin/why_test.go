@@ -14,12 +14,19 @@ func TestWhyDecides(t *testing.T) {
 	staff := proxy.SourceWhy{Listener: "staff", Rule: "office", Verdict: ratelimit.Pass}
 	unruled := proxy.SourceWhy{Listener: "other"}
 	const none = "no ban, limit or rule applies"
+	watched := proxy.SourceWhy{Listener: "play", Observed: []string{"watch", "look"}}
+	again := proxy.SourceWhy{Listener: "other", Observed: []string{"watch"}}
 	full := proxy.LimitWhy{Limit: "packets per address", Verdict: ratelimit.Drop}
 	for _, row := range []struct {
 		why               proxy.Why
 		decision, because string
 	}{
 		{proxy.Why{Sources: []proxy.SourceWhy{unruled}}, "allow", none},
+		{
+			proxy.Why{Sources: []proxy.SourceWhy{watched, again}},
+			"allow", "no ban or limit applies, and rules that only observe: watch, look",
+		},
+		{proxy.Why{Sources: []proxy.SourceWhy{again, crowd}}, "depends", "rule crowd, not at every listener"},
 		{proxy.Why{Sources: []proxy.SourceWhy{staff, unruled}}, "allow", "rule office"},
 		{proxy.Why{Sources: []proxy.SourceWhy{crowd}}, "drop", "rule crowd"},
 		{proxy.Why{Sources: []proxy.SourceWhy{staff, crowd}}, "depends", "rule crowd, not at every listener"},

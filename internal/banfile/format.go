@@ -35,24 +35,25 @@ type Record struct {
 
 // RecordOf returns the written form of a ban.
 func RecordOf(b ratelimit.Ban) Record {
-	return Record{b.Prefix.String(), cut(b.Reason), cut(b.Author), b.Since.UTC(), b.Until.UTC(), b.Times}
+	return Record{b.Prefix.String(), Cut(b.Reason), Cut(b.Author), b.Since.UTC(), b.Until.UTC(), b.Times}
 }
 
-// cut returns the first MaxText bytes of a text, without a part of a character at the end.
-func cut(text string) string {
+// Cut returns the first MaxText bytes of a text, without a part of a character at the end.
+func Cut(text string) string {
 	if len(text) <= MaxText {
 		return text
 	}
 	return strings.ToValidUTF8(text[:MaxText], "")
 }
 
-func (r *Record) ban() (ratelimit.Ban, error) {
+// Ban returns the ban of a record. It checks the network, and cuts long texts.
+func (r *Record) Ban() (ratelimit.Ban, error) {
 	prefix, err := cidr.Parse(r.Prefix)
 	if err != nil {
 		return ratelimit.Ban{}, err
 	}
 	return ratelimit.Ban{
-		Prefix: prefix, Reason: cut(r.Reason), Author: cut(r.Author), Since: r.Since.UTC(), Until: r.Until.UTC(),
+		Prefix: prefix, Reason: Cut(r.Reason), Author: Cut(r.Author), Since: r.Since.UTC(), Until: r.Until.UTC(),
 		Times: max(0, r.Times),
 	}, nil
 }
@@ -98,7 +99,7 @@ func parseLine(line []byte) (ratelimit.Ban, error) {
 	if d.More() {
 		return ratelimit.Ban{}, fmt.Errorf("want one object of JSON on a line")
 	}
-	return r.ban()
+	return r.Ban()
 }
 
 // format writes bans, one per line. It refuses what parse would refuse.

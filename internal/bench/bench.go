@@ -27,6 +27,8 @@ type Options struct {
 	Rounds   int           // measurements of each subject; their medians count
 	Vs       []string      // names of subjects beside Tidegate
 	Delay    time.Duration // Tidegate's max_batch_delay
+	Path     time.Duration // that a datagram takes between clients and subject, each way, in Join
+	Loss     float64       // share of datagrams that this path loses, each way
 	Tidegate []string      // command that runs Tidegate, before "run -c FILE"
 	Profiles string        // folder for profiles of the subjects that have profiles; empty: none
 	Progress func(string)  // takes progress messages; may be nil
@@ -41,6 +43,12 @@ const minSize = 4 + minStamp
 const (
 	maxFlight = 1 << 14
 	maxBurst  = 100
+)
+
+// Bounds of the path of Join.
+const (
+	maxPath     = time.Second
+	maxPathLoss = 0.5
 )
 
 // ErrOptions is the error for invalid Options.
@@ -58,6 +66,9 @@ func (o *Options) check() error {
 	case o.Flight < 0 || o.Flight > maxFlight || o.Burst < 0 || o.Burst > maxBurst:
 		return fmt.Errorf("%d messages in flight, %d at once: %w: want at most %d and %d", o.Flight, o.Burst, ErrOptions,
 			maxFlight, maxBurst)
+	case o.Path < 0 || o.Path > maxPath || !(o.Loss >= 0 && o.Loss <= maxPathLoss):
+		return fmt.Errorf("a path of %v that loses %v: %w: want at most %v and %v", o.Path, o.Loss, ErrOptions, maxPath,
+			maxPathLoss)
 	case o.Rounds < 1 || o.Window < 100*time.Millisecond:
 		return fmt.Errorf("%d rounds of %v: %w: want at least 1 of 100ms", o.Rounds, o.Window, ErrOptions)
 	}

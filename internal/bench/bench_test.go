@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"encoding/json"
 	"math"
 	"net"
 	"net/netip"
@@ -30,6 +31,8 @@ func TestInvalidOptions(t *testing.T) {
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Flight: maxFlight + 1}, "16385 messages in flight"},
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Burst: -1}, "-1 at once"},
 		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Vs: []string{"apache"}}, `"apache"`},
+		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Path: time.Minute}, "a path of 1m0s"},
+		{Options{Sessions: 1, Size: 200, Rounds: 1, Window: time.Second, Loss: math.NaN()}, "that loses NaN"},
 	} {
 		if _, err := Forward(&c.o); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%+v: %v, want %q", c.o, err, c.says)
@@ -183,7 +186,8 @@ func TestRatios(t *testing.T) {
 		{Name: "kernel-nat", CPUAll: 100, P99: 5},
 	}}
 	want := Ratios{Over: "nginx", CPU: 0.05, CPUUser: 0.5, Setups: []Ratio{
-		{"tidegate", 0.6, 0.5, 0.1}, {"tidegate-anyip", 0.5, 0.25, 0.02}, {"tidegate-kernel", 0.05, 0.125, 0},
+		{Setup: "tidegate", CPU: 0.6, P99: 0.5, Memory: 0.1}, {Setup: "tidegate-anyip", CPU: 0.5, P99: 0.25, Memory: 0.02},
+		{Setup: "tidegate-kernel", CPU: 0.05, P99: 0.125},
 	}}
 	if got := r.ratios(&r.Subjects[4]); !reflect.DeepEqual(got, want) {
 		t.Errorf("over nginx %+v, want %+v", got, want)
@@ -346,5 +350,23 @@ func TestMessages(t *testing.T) {
 					err)
 			}
 		}
+	}
+}
+
+// TestNothingReturned makes figures of a round in which nothing came back. They are JSON, and the subject is named.
+func TestNothingReturned(t *testing.T) {
+	lost := []round{{sent: 100, own: 5, all: 7, took: time.Second}}
+	sc := &scenario{Result: Result{Sessions: 1}, each: 2}
+	whole := []round{{sent: 100, back: 100, all: 1, took: time.Second}}
+	sc.conclude([]*measured{{kind: kind{name: "direct"}, rounds: whole},
+		{kind: kind{name: "tidegate"}, rounds: lost, ownProcess: true},
+		{kind: kind{name: "nginx"}, rounds: lost, ownProcess: true}})
+	if _, err := json.Marshal(sc.Result); err != nil {
+		t.Error(err)
+	}
+	var text strings.Builder
+	if err := sc.Print(&text); err != nil || strings.Contains(text.String(), "Inf") ||
+		!strings.Contains(text.String(), "tidegate lost more than 5 %") {
+		t.Errorf("%v\n%s", err, text.String())
 	}
 }

@@ -51,6 +51,33 @@ func Handshakes(o *Options) (*Result, error) {
 	return sc.run(o)
 }
 
+// Join measures how long a client needs to get in, over a path with a delay and losses, beside a direct connection over
+// the same path. The server of bedrock is go-raknet's.
+func Join(o *Options) (*Result, error) {
+	o.Sessions, o.Size = 1, minSize
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Rate <= 0 {
+		return nil, fmt.Errorf("%d joins a second: %w: want at least 1", o.Rate, ErrOptions)
+	}
+	sc, err := terminating(o, "join", "session")
+	if err != nil {
+		return nil, err
+	}
+	from, _ := protocolNamed(o.From) // terminating has checked the name
+	sc.each, sc.overDirect = 1, true
+	sc.Path, sc.PathLoss = o.Path, o.Loss
+	if o.From == o.To {
+		sc.kinds = append([]kind{{"direct", startDirect, alwaysInstalled}}, sc.kinds...)
+	}
+	if o.To == bedrock {
+		sc.server = func() (server, error) { return startGoRakNetGame() }
+	}
+	sc.load = func(to netip.AddrPort, _ int) (load, error) { return newPathLoad(o, from, to) }
+	return sc.run(o)
+}
+
 // terminating returns a scenario of routes that terminate, without its load.
 func terminating(o *Options, name, item string) (*scenario, error) {
 	if _, err := protocolNamed(o.From); err != nil {

@@ -20,29 +20,46 @@ func (sc *scenario) conclude(all []*measured) {
 		case direct > 0:
 			f.CPUAll = everything - direct
 		}
+		if f.Loss > tooLossy {
+			sc.Busy = append(sc.Busy, f.Name)
+		}
 		if sc.Subjects = append(sc.Subjects, f); f.Sessions > sc.Sessions {
 			sc.Growth = append(sc.Growth, growth(sc.Subjects, &f))
 		}
 	}
 	for i := range sc.Subjects {
-		if f := &sc.Subjects[i]; f.Name != "direct" && !isOurs(f) {
+		if f := &sc.Subjects[i]; !isOurs(f) && (f.Name != "direct" || sc.overDirect) {
 			sc.Ratios = append(sc.Ratios, sc.ratios(f))
 		}
 	}
 }
 
+// tooLossy is the share of lost items above which a subject's figures say more about the machine than about it.
+const tooLossy = 0.05
+
 // perItem divides a round's figure by its number of items.
-func (sc *scenario) perItem(r round, figure float64) float64 { return figure / float64(sc.each*r.back) }
+func (sc *scenario) perItem(r round, figure float64) float64 {
+	return quotient(figure, float64(sc.each*r.back))
+}
+
+// quotient divides two figures. Without a divisor it returns 0, which means unknown: JSON has no infinity.
+func quotient(a, by float64) float64 {
+	if by == 0 {
+		return 0
+	}
+	return a / by
+}
 
 func isOurs(f *Figures) bool { return strings.HasPrefix(f.Name, "tidegate") }
 
 func (sc *scenario) figures(m *measured) Figures {
 	f := Figures{
 		Name:      m.name,
-		PerSecond: m.median(func(r round) float64 { return float64(sc.each*r.back) / r.took.Seconds() }),
+		PerSecond: m.median(func(r round) float64 { return quotient(float64(sc.each*r.back), r.took.Seconds()) }),
 		Allocs:    m.median(func(r round) float64 { return sc.perItem(r, r.allocs) }),
-		Loss:      m.median(func(r round) float64 { return float64(r.sent-min(r.sent, r.back)) / float64(r.sent) }),
+		Loss:      m.median(func(r round) float64 { return quotient(float64(r.sent-min(r.sent, r.back)), float64(r.sent)) }),
 		P50:       m.median(func(r round) float64 { return float64(r.p50) }),
+		P90:       m.median(func(r round) float64 { return float64(r.p90) }),
 		P99:       m.median(func(r round) float64 { return float64(r.p99) }),
 		P999:      m.median(func(r round) float64 { return float64(r.p999) }),
 	}

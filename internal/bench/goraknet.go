@@ -59,6 +59,39 @@ func serveGoRakNet(client *raknet.Conn, server string) {
 	both.Wait()
 }
 
+// goRakNetGame is a game server on go-raknet. It reads what its clients send, and says nothing.
+type goRakNetGame struct{ *raknet.Listener }
+
+func startGoRakNetGame() (*goRakNetGame, error) {
+	l, err := raknet.Listen(netip.AddrPortFrom(process.Loopback, 0).String())
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go readGoRakNet(client.(*raknet.Conn))
+		}
+	}()
+	return &goRakNetGame{l}, nil
+}
+
+func readGoRakNet(client *raknet.Conn) {
+	for {
+		if _, err := client.ReadPacket(); err != nil {
+			_ = client.Close()
+			return
+		}
+	}
+}
+
+func (g *goRakNetGame) addr() netip.AddrPort { return netip.MustParseAddrPort(g.Addr().String()) }
+
+func (g *goRakNetGame) stop() { _ = g.Close() }
+
 // copyGoRakNet copies packets until one end closes, and then closes the other.
 func copyGoRakNet(to, from *raknet.Conn) {
 	defer func() { _ = to.Close() }()

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"tidegate/codec"
+	"tidegate/internal/bench/process"
 	"tidegate/internal/endpoint"
+	"tidegate/internal/lossylink"
 )
 
 // joinLoad is clients that connect and leave. New clients take their places.
@@ -71,4 +73,33 @@ func (l *joinLoad) turn(until time.Time) error {
 		err = context.Cause(l.ctx)
 	}
 	return err
+}
+
+// pathLoad is a joinLoad whose clients come over a path with a delay and losses.
+type pathLoad struct {
+	*joinLoad
+	link *lossylink.Link
+}
+
+// joinPatience is the time after which a join over a path counts as lost. A client asks for some seconds.
+const joinPatience = 10 * time.Second
+
+func newPathLoad(o *Options, p codec.Protocol, to netip.AddrPort) (*pathLoad, error) {
+	link, err := lossylink.StartAt(netip.AddrPortFrom(process.Loopback, 0), to, maxSessions,
+		lossylink.Loss{ToServer: o.Loss, ToClients: o.Loss, Delay: o.Path})
+	if err != nil {
+		return nil, err
+	}
+	l, err := newJoinLoad(p, link.Addr())
+	if err != nil {
+		link.Stop()
+		return nil, err
+	}
+	l.patience = joinPatience
+	return &pathLoad{l, link}, nil
+}
+
+func (l *pathLoad) close() {
+	l.joinLoad.close()
+	l.link.Stop()
 }

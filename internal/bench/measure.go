@@ -17,12 +17,13 @@ type measured struct {
 
 // round is one measurement.
 type round struct {
-	sent, back     uint64
-	took           time.Duration
-	own, all       time.Duration // processor time: of the subject's process, and of that together with ours
-	allocs         float64       // of the subject's process
-	memory         int64         // growth of its memory with its sessions, in bytes
-	p50, p99, p999 int64         // µs
+	sent, back uint64
+	took       time.Duration
+	own, all   time.Duration // processor time: of the subject's process, and of that together with ours
+	allocs     float64       // of the subject's process
+	memory     int64         // growth of its memory with its sessions, in bytes
+	p50, p90   int64         // µs
+	p99, p999  int64         // µs
 }
 
 // warmUp is the least time for a subject to allocate the memory that it reuses later.
@@ -60,7 +61,8 @@ func (s *subject) measure(o *Options) (r round, err error) {
 	if r.allocs, err = memory(); err != nil {
 		return r, err
 	}
-	r.p50, r.p99, r.p999 = t.delays.ValueAtQuantile(50), t.delays.ValueAtQuantile(99), t.delays.ValueAtQuantile(99.9)
+	r.p50, r.p90 = t.delays.ValueAtQuantile(50), t.delays.ValueAtQuantile(90)
+	r.p99, r.p999 = t.delays.ValueAtQuantile(99), t.delays.ValueAtQuantile(99.9)
 	return r, nil
 }
 

@@ -27,6 +27,10 @@ func (r *Result) Print(w io.Writer) error {
 	for _, g := range r.Growth {
 		fmt.Fprintf(w, "%s sessions: %.2f times the processor time for each\n", g.Setup, g.CPU)
 	}
+	for _, name := range r.Busy {
+		fmt.Fprintf(w, "%s lost more than %.0f %%: the machine is too busy, or the rate too high; do not use its figures\n",
+			name, 100*tooLossy)
+	}
 	printMissing(w, r.Missing)
 	return nil
 }
@@ -36,11 +40,13 @@ func (r *Result) printFigures(w io.Writer) {
 	for _, f := range r.Subjects {
 		rows = append(rows, []string{
 			f.Name, decimals(0, f.PerSecond), Figure(f.CPU), Figure(f.perCPU()), Figure(f.CPUAll), allocations(f.Allocs),
-			decimals(2, 100*f.Loss), decimals(0, f.P50), decimals(0, f.P99), decimals(0, f.P999), Figure(f.SessionMemory),
+			decimals(2, 100*f.Loss),
+			decimals(0, f.P50), decimals(0, f.P90), decimals(0, f.P99), decimals(0, f.P999), Figure(f.SessionMemory),
 		})
 	}
-	table.Print(w, 0, figureColumns("subject", r.Of+"s/s", "CPU ns each", "each CPU s", "added to direct", "allocations",
-		"loss %", "RTT p50 µs", "p99", "p99.9", "B/session"), rows)
+	table.Print(w, 0, figureColumns("subject", r.Of+"s/s", "own CPU ns", "per CPU s", "CPU ns over direct",
+		"allocations",
+		"loss %", "RTT p50 µs", "p90", "p99", "p99.9", "B/session"), rows)
 }
 
 func (r *Result) printRatios(w io.Writer) {
@@ -48,14 +54,15 @@ func (r *Result) printRatios(w io.Writer) {
 	for _, x := range r.Ratios {
 		for _, w := range x.Setups {
 			rows = append(rows, []string{
-				w.Setup, x.Over, decimals(3, w.CPU), decimals(1, 1/w.CPU), decimals(2, w.P99), decimals(2, w.Memory),
+				w.Setup, x.Over, decimals(3, w.CPU), decimals(1, quotient(1, w.CPU)), decimals(2, w.P50), decimals(2, w.P90),
+				decimals(2, w.P99), decimals(2, w.Memory),
 			})
 		}
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(w)
-		table.Print(w, 0, figureColumns("setup", "over", "cpu_ratio", "each CPU s, times", "rtt_p99_ratio", "memory_ratio"),
-			rows)
+		table.Print(w, 0, figureColumns("setup", "over", "cpu_ratio", "per CPU s, times", "rtt_p50_ratio", "rtt_p90_ratio",
+			"rtt_p99_ratio", "memory_ratio"), rows)
 	}
 }
 
@@ -104,6 +111,9 @@ func (r *Result) circumstances() (text string) {
 	}
 	if r.Burst > 1 {
 		text += fmt.Sprintf("%d at a time, ", r.Burst)
+	}
+	if r.Path > 0 || r.PathLoss > 0 {
+		text += fmt.Sprintf("a path of %v each way that loses %.1f %%, ", r.Path, 100*r.PathLoss)
 	}
 	switch {
 	case r.Rate > 0:

@@ -1,24 +1,30 @@
 package bench
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Result is the result of a scenario.
 type Result struct {
-	Scenario string    `json:"scenario"`
-	Of       string    `json:"of"` // the item that figures count: "datagram", "message" or "session"
-	Sessions int       `json:"sessions,omitempty"`
-	Size     int       `json:"size,omitempty"`   // bytes of each datagram or message
-	From     string    `json:"from,omitempty"`   // protocol of the clients; empty: datagrams pass unchanged
-	To       string    `json:"to,omitempty"`     // protocol of the server
-	Rate     int       `json:"rate"`             // a second from clients; 0: as many as return
-	Flight   int       `json:"flight,omitempty"` // messages in flight without a rate; 0: 256
-	Burst    int       `json:"burst,omitempty"`  // messages at once
-	Rounds   int       `json:"rounds"`
-	Machine  string    `json:"machine"`
-	Subjects []Figures `json:"subjects"`
-	Ratios   []Ratios  `json:"ratios,omitempty"`
-	Growth   []Growth  `json:"growth,omitempty"`
-	Missing  []string  `json:"missing,omitempty"` // subjects that could not be measured, with the reason
+	Scenario string        `json:"scenario"`
+	Of       string        `json:"of"` // the item that figures count: "datagram", "message" or "session"
+	Sessions int           `json:"sessions,omitempty"`
+	Size     int           `json:"size,omitempty"`      // bytes of each datagram or message
+	From     string        `json:"from,omitempty"`      // protocol of the clients; empty: datagrams pass unchanged
+	To       string        `json:"to,omitempty"`        // protocol of the server
+	Rate     int           `json:"rate"`                // a second from clients; 0: as many as return
+	Flight   int           `json:"flight,omitempty"`    // messages in flight without a rate; 0: 256
+	Burst    int           `json:"burst,omitempty"`     // messages at once
+	Path     time.Duration `json:"path_ns,omitempty"`   // that a datagram takes to the subject, each way
+	PathLoss float64       `json:"path_loss,omitempty"` // share of datagrams that this path loses, each way
+	Rounds   int           `json:"rounds"`
+	Machine  string        `json:"machine"`
+	Subjects []Figures     `json:"subjects"`
+	Ratios   []Ratios      `json:"ratios,omitempty"`
+	Growth   []Growth      `json:"growth,omitempty"`
+	Busy     []string      `json:"busy,omitempty"`    // subjects that lost more than the figures bear
+	Missing  []string      `json:"missing,omitempty"` // subjects that could not be measured, with the reason
 }
 
 // Figures are a subject's medians over all rounds. A datagram or message and its echo are two items.
@@ -31,6 +37,7 @@ type Figures struct {
 	Allocs        float64 `json:"allocations"`  // of the subject's process; negative: unknown
 	Loss          float64 `json:"loss"`         // share of sent items
 	P50           float64 `json:"rtt_p50_us"`   // of a session: until the client is connected
+	P90           float64 `json:"rtt_p90_us"`
 	P99           float64 `json:"rtt_p99_us"`
 	P999          float64 `json:"rtt_p999_us"`
 	SessionMemory float64 `json:"bytes_per_session"` // resident memory of the subject's process
@@ -48,6 +55,8 @@ type Ratios struct {
 type Ratio struct {
 	Setup  string  `json:"way"`
 	CPU    float64 `json:"cpu_ratio"`
+	P50    float64 `json:"rtt_p50_ratio"`
+	P90    float64 `json:"rtt_p90_ratio"`
 	P99    float64 `json:"rtt_p99_ratio"`
 	Memory float64 `json:"memory_ratio"` // for each session; 0: unknown
 }
@@ -75,9 +84,11 @@ func (r *Result) ratios(other *Figures) Ratios {
 // over compares with another subject. Two processes are compared by their own processor time, which excludes the noise
 // of direct. The kernel's fast path has no process, so it is compared by the time it adds to direct.
 func (f *Figures) over(other *Figures) Ratio {
-	one := Ratio{Setup: f.Name, P99: f.P99 / other.P99}
+	one := Ratio{
+		Setup: f.Name, P50: quotient(f.P50, other.P50), P90: quotient(f.P90, other.P90), P99: quotient(f.P99, other.P99),
+	}
 	if f.Name == fastPath || other.CPU == 0 {
-		one.CPU = f.CPUAll / other.CPUAll
+		one.CPU = quotient(f.CPUAll, other.CPUAll)
 		return one
 	}
 	one.CPU = f.CPU / other.CPU
@@ -98,9 +109,9 @@ func growth(all []Figures, f *Figures) Growth {
 	g := Growth{Setup: f.Name}
 	for i := range all {
 		if name, _, _ := strings.Cut(f.Name, ","); name == all[i].Name {
-			g.CPU = f.CPU / all[i].CPU
+			g.CPU = quotient(f.CPU, all[i].CPU)
 			if name == fastPath {
-				g.CPU = f.CPUAll / all[i].CPUAll
+				g.CPU = quotient(f.CPUAll, all[i].CPUAll)
 			}
 		}
 	}

@@ -17,6 +17,7 @@ type scenario struct {
 	each        uint64 // items for each returned datagram, message or session
 	kinds       []kind
 	largerKinds []kind // kinds that are measured with Options.Grow clients
+	overDirect  bool   // the delays of subjects are compared with direct's
 	server      func() (server, error)
 	load        func(to netip.AddrPort, clients int) (load, error)
 }

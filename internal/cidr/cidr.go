@@ -4,6 +4,7 @@ package cidr
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -14,6 +15,8 @@ import (
 const (
 	MaxList = 1_000_000
 	maxLine = 1024 // bytes
+
+	maxFaults = 20 // that Read reports
 )
 
 // Parse parses a prefix, or an address as a prefix of full length. Bits beyond the prefix's length must be zero: with a
@@ -49,9 +52,10 @@ func unmap(p netip.Prefix) netip.Prefix {
 }
 
 // Read reads a list with one prefix or address per line. A comment starts with # or ; and ends with the line. The error
-// names the line.
+// names each bad line, up to a bound.
 func Read(r io.Reader) ([]netip.Prefix, error) {
 	var list []netip.Prefix
+	var faults []error
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
 	n := 1
@@ -66,7 +70,10 @@ func Read(r io.Reader) ([]netip.Prefix, error) {
 		}
 		p, err := Parse(string(text))
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
+			if faults = append(faults, fmt.Errorf("line %d: %w", n, err)); len(faults) == maxFaults {
+				return nil, errors.Join(append(faults, errors.New("perhaps more"))...)
+			}
+			continue
 		}
 		if len(list) == MaxList {
 			return nil, fmt.Errorf("line %d: more than %d prefixes", n, MaxList)
@@ -74,7 +81,10 @@ func Read(r io.Reader) ([]netip.Prefix, error) {
 		list = append(list, p)
 	}
 	if err := lines.Err(); err != nil {
-		return nil, fmt.Errorf("line %d: %w", n, err)
+		faults = append(faults, fmt.Errorf("line %d: %w", n, err))
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
 	}
 	return list, nil
 }

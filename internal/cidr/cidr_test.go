@@ -40,6 +40,8 @@ func TestRead(t *testing.T) {
 
 		"# all of it\n\n 192.0.2.0/24 # office\r\n2001:db8::1;\n;\n": "[192.0.2.0/24 2001:db8::1/128] <nil>",
 
+		"x\n192.0.2.1\ny # why\n": `[] line 1: "x" is neither an address nor a prefix` + "\n" +
+			`line 3: "y" is neither an address nor a prefix`,
 		"192.0.2.1\n192.0.2.x\n": `[] line 2: "192.0.2.x" is neither an address nor a prefix`,
 
 		"192.0.2.1\n" + strings.Repeat("1", maxLine+1): "[] line 2: bufio.Scanner: token too long",

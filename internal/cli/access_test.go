@@ -58,6 +58,22 @@ func TestSessionLines(t *testing.T) {
 	}
 }
 
+// TestBansAreInForceAtOnce asks about an address right after a command has changed its ban, without a wait.
+func TestBansAreInForceAtOnce(t *testing.T) {
+	p := startProcess(t, bridgeConfig("127.0.0.1:1")+"[bans]\nfile = 'bans.jsonl'\n")
+	for i := range 3 {
+		for _, command := range []string{"add", "del"} {
+			if code, _, stderr := tidegate(t, "ban", command, "192.0.2.9", "-c", p.file); code != 0 {
+				t.Fatal(stderr)
+			}
+			_, stdout, stderr := tidegate(t, "why", "192.0.2.9", "-c", p.file)
+			if strings.Contains(stdout, "is not allowed") != (command == "add") || stdout == "" {
+				t.Errorf("round %d, after ban %s: %q %q", i, command, stdout, stderr)
+			}
+		}
+	}
+}
+
 // TestNoCookie names the remedy for a client whose library does not return RakNet's cookie.
 func TestNoCookie(t *testing.T) {
 	p := startProcess(t, bridgeConfig("127.0.0.1:1"))

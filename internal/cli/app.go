@@ -143,16 +143,20 @@ func newApp(exampleConfig []byte) *cli.App {
 			pingCommand(),
 			captureCommand(),
 			decodeCommand(),
+			replayCommand(),
 			banCommand(),
 			whyCommand(),
 			healthCommand(),
+			dashboardCommand(),
 			metricsCommand(),
+			topCommand(),
 			sessionsCommand(),
 			upstreamsCommand(),
 			reloadCommand(),
 			upgradeCommand(),
+			fleetCommand(),
 			drainCommand(),
-			configCommand(),
+			configCommand(exampleConfig),
 			benchCommand(),
 			completionCommand(),
 			manCommand(exampleConfig),
@@ -190,7 +194,16 @@ func noSubcommand(c *cli.Context, name string, help func(*cli.Context) error) er
 	if err := help(c); err != nil {
 		return err
 	}
-	return cli.Exit(fmt.Sprintf("tidegate: %s: want one of its commands", name), exitUsage)
+	var names []string
+	for _, sub := range c.Command.Subcommands {
+		if !sub.Hidden && sub.Name != "help" {
+			names = append(names, sub.Name)
+		}
+	}
+	if len(names) == 0 {
+		return cli.Exit("tidegate: want one of its commands", exitUsage)
+	}
+	return cli.Exit(fmt.Sprintf("tidegate %s: want one of its commands: %s", name, strings.Join(names, ", ")), exitUsage)
 }
 
 // examples formats command lines for a command's Description. A test runs each of them.

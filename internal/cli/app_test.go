@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -20,6 +21,7 @@ import (
 	gork "github.com/sandertv/go-raknet"
 
 	"tidegate/internal/daemon"
+	"tidegate/internal/protocols"
 	"tidegate/internal/testkit/await"
 	"tidegate/internal/testkit/rakserver"
 )
@@ -58,6 +60,20 @@ func tidegate(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), errs.String()
 }
 
+// separately is tidegate in a process of its own, for tests beside others: commands share their flags.
+func separately(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	command := exec.Command(os.Args[0], args...)
+	command.Env = append(os.Environ(), "TIDEGATE_MAIN=1")
+	command.Stdout, command.Stderr = &out, &errs
+	var ended *exec.ExitError
+	if err := command.Run(); err != nil && !errors.As(err, &ended) {
+		t.Error(err)
+	}
+	return command.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
 // write writes a configuration file and returns its path.
 func write(t *testing.T, text string) string {
 	t.Helper()
@@ -74,7 +90,7 @@ func TestMisuseEndsWithTwo(t *testing.T) {
 		says string
 	}{
 		{nil, "tidegate: want one of its commands"},
-		{[]string{"ban"}, "ban: want one of its commands"},
+		{[]string{"ban"}, "tidegate ban: want one of its commands: add, del, list, import"},
 		{[]string{"sessions"}, "list sessions, oldest first"},
 		{[]string{"fly"}, `unknown command "fly"`},
 		{[]string{"--fast"}, `unknown flag "--fast"`},
@@ -115,6 +131,26 @@ func TestRunWithFaultsEndsWith78(t *testing.T) {
 	}
 	if code, _, _ := tidegate(t, "run", "--fast"); code != 2 {
 		t.Errorf("wrong usage: code %d", code)
+	}
+}
+
+// TestFailedStartIsLogged starts at a port that another program has. Each line of the log is JSON, also the last one.
+func TestFailedStartIsLogged(t *testing.T) {
+	taken, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	text := strings.Replace(bridgeConfig("127.0.0.1:1"), "127.0.0.1:0", taken.LocalAddr().String(), 1)
+	code, _, stderr := tidegate(t, "run", "-c", write(t, text))
+	var last struct{ Level, Message, Error string }
+	for line := range strings.Lines(stderr) {
+		if err := json.Unmarshal([]byte(line), &last); err != nil {
+			t.Errorf("%v: %s", err, line)
+		}
+	}
+	if code != 1 || last.Level != "error" || last.Message != "tidegate failed" || !strings.Contains(last.Error, "bind") {
+		t.Errorf("code %d, last %+v of\n%s", code, last, stderr)
 	}
 }
 
@@ -380,6 +416,9 @@ func (p *process) awaitAll(t *testing.T, messages ...string) map[string]map[stri
 			t.Logf("log line %q", p.log.Text())
 			continue
 		}
+		if line["level"] == "error" {
+			t.Logf("the log has an error: %v", line)
+		}
 		if message, _ := line["message"].(string); slices.Contains(messages, message) {
 			got[message] = line
 		}
@@ -453,8 +492,40 @@ func TestPing(t *testing.T) {
 	}
 	defer func() { _ = silent.Close() }()
 	code, _, stderr := tidegate(t, "ping", silent.LocalAddr().String(), "-t", "200ms")
-	if code != 1 || !strings.Contains(stderr, "no answer in 200ms") {
+	if code != 1 || !strings.Contains(stderr, "no answer in 200ms; for a server that speaks neither") {
 		t.Errorf("ping of a silent port: code %d, says %q", code, stderr)
+	}
+}
+
+// TestPingInAnotherProtocol pings a Riptide listener in RakNet. The error says what to try. The listener's log has no
+// warning: its first line after the start is the end of the session that the ping in Riptide makes.
+func TestPingInAnotherProtocol(t *testing.T) {
+	p := startProcess(t, strings.Replace(bridgeConfig("127.0.0.1:1"), `["bedrock", "riptide-2.2"]`, `["riptide-2.2"]`, 1))
+	code, _, stderr := tidegate(t, "ping", p.addr, "-p", "bedrock", "-t", "200ms")
+	if code != 1 || !strings.Contains(stderr, "no answer in 200ms; does it speak bedrock? -p all asks") {
+		t.Errorf("code %d, says %q", code, stderr)
+	}
+	if code, stdout, _ := tidegate(t, "ping", p.addr, "-p", "all"); code != 0 || !strings.Contains(stdout, "riptide-2.2") {
+		t.Errorf("code %d, says %q", code, stdout)
+	}
+	_ = p.stderr.SetReadDeadline(time.Now().Add(await.Patience))
+	if !p.log.Scan() || !strings.Contains(p.log.Text(), `"message":"session ended"`) {
+		t.Errorf("the log has %q: %v", p.log.Text(), p.log.Err())
+	}
+}
+
+// TestPingEveryProtocol pings a listener of each protocol whose games do not notice it.
+func TestPingEveryProtocol(t *testing.T) {
+	for _, d := range protocols.All {
+		if d.Default().Spec().Closed {
+			continue
+		}
+		text := strings.Replace(bridgeConfig("127.0.0.1:1"), `["bedrock", "riptide-2.2"]`, `["`+d.Name+`"]`, 1)
+		p := startProcess(t, strings.Replace(text, `ordered = "fast"`,
+			"ordered = \"fast\"\nenvelope = \"framed\"\nallow_lossy = true", 1))
+		if code, stdout, stderr := tidegate(t, "ping", p.addr, "-p", d.Name); code != 0 {
+			t.Errorf("%s: code %d, says %s%s", d.Name, code, stdout, stderr)
+		}
 	}
 }
 

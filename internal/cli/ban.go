@@ -22,7 +22,8 @@ func banCommand() *cli.Command {
 		Name:  "ban",
 		Usage: "ban networks: add, remove and list bans",
 		Description: "Changes the ban file of [bans], with or without a running proxy. A running proxy applies the\n" +
-			"change at once, and ends the sessions of banned clients.",
+			"change at once, and ends the sessions of banned clients. With --admin or $" + adminVariable + " the commands\n" +
+			"ask that proxy, and need no file.",
 		Subcommands: []*cli.Command{banAddCommand(), banDelCommand(), banListCommand(), banImportCommand()},
 	})
 }
@@ -37,7 +38,7 @@ var (
 // banFlags are the flags of commands that ban.
 func banFlags() []cli.Flag {
 	return []cli.Flag{
-		configFlag, banFileFlag, banJSONFlag,
+		configFlag, adminFlag, banFileFlag, banJSONFlag,
 		durationFlag(cli.GenericFlag{Name: "for", Usage: "ban for `DURATION`, for example 90m or 7d",
 			DefaultText: "for ever"}, 0),
 		&cli.StringFlag{Name: "reason", Usage: "record `TEXT` as the reason"},
@@ -68,23 +69,13 @@ func banDelCommand() *cli.Command {
 		Usage:       "remove bans and their history",
 		ArgsUsage:   "PREFIX...",
 		Description: examples("tidegate ban del 192.0.2.7"),
-		Flags:       []cli.Flag{configFlag, banFileFlag, banJSONFlag},
+		Flags:       []cli.Flag{configFlag, adminFlag, banFileFlag, banJSONFlag},
 		Action: func(c *cli.Context) error {
 			networks, err := arguments(c)
 			if err != nil {
 				return err
 			}
-			book, err := openBans(c)
-			if err != nil {
-				return err
-			}
-			var missing []error
-			for _, n := range networks {
-				if !book.bans.Remove(n) {
-					missing = append(missing, fmt.Errorf("%s is not banned", n))
-				}
-			}
-			if err := errors.Join(append(missing, book.save())...); err != nil {
+			if err := pardon(c, networks); err != nil {
 				return err
 			}
 			return printDone(c, struct {
@@ -99,24 +90,25 @@ func banListCommand() *cli.Command {
 		Name:        "list",
 		Usage:       "list the bans in force",
 		Description: examples("tidegate ban list", "tidegate ban list --all --json"),
-		Flags: []cli.Flag{configFlag, banFileFlag, banJSONFlag, &cli.BoolFlag{
+		Flags: []cli.Flag{configFlag, adminFlag, banFileFlag, banJSONFlag, &cli.BoolFlag{
 			Name: "all", Usage: "also list expired bans, which make a network's next ban longer",
 		}},
 		Action: func(c *cli.Context) error {
 			if err := wantArguments(c); err != nil {
 				return err
 			}
-			book, err := openBans(c)
+			all, err := allBans(c)
 			if err != nil {
 				return err
 			}
+			now := time.Now()
 			var shown []ratelimit.Ban
-			for _, b := range book.bans.All() {
-				if b.Active(book.now) || c.Bool("all") {
+			for _, b := range all {
+				if b.Active(now) || c.Bool("all") {
 					shown = append(shown, b)
 				}
 			}
-			return printBans(c, shown, book.now)
+			return printBans(c, shown, now)
 		},
 	})
 }
@@ -186,24 +178,20 @@ func impose(c *cli.Context, networks []netip.Prefix) error {
 	if length < 0 || c.IsSet("for") && length == 0 {
 		return misuse(fmt.Errorf(`--for %s: want a duration, for example "24h"; without the flag a ban does not end`, length))
 	}
-	book, err := openBans(c)
-	if err != nil {
-		return err
-	}
-	ban := ratelimit.Ban{Reason: c.String("reason"), Author: author(c), Since: book.now}
+	now := time.Now().Truncate(time.Second).UTC()
+	ban := ratelimit.Ban{Reason: c.String("reason"), Author: author(c), Since: now}
 	if length > 0 {
-		ban.Until = book.now.Add(length)
+		ban.Until = now.Add(length)
 	}
 	var imposed []ratelimit.Ban
 	for _, ban.Prefix = range networks {
-		book.bans.Add(ban)
 		imposed = append(imposed, ban)
 	}
-	if err := book.save(); err != nil {
+	if err := add(c, networks, imposed); err != nil {
 		return err
 	}
 	if c.Bool("json") {
-		return printBans(c, imposed, book.now)
+		return printBans(c, imposed, now)
 	}
 	until := "forever"
 	if length > 0 {
@@ -211,6 +199,63 @@ func impose(c *cli.Context, networks []netip.Prefix) error {
 	}
 	fmt.Fprintf(c.App.Writer, "%s banned %s\n", bannedNetworks(networks), until)
 	return nil
+}
+
+// add adds bans with equal terms to a running proxy or to the ban file.
+func add(c *cli.Context, networks []netip.Prefix, bans []ratelimit.Ban) error {
+	client, err := remoteBans(c)
+	switch {
+	case err != nil:
+		return err
+	case client != nil && len(bans) > 0:
+		return imposeRemotely(c, client, networks, &bans[0])
+	}
+	book, err := openBans(c)
+	if err != nil {
+		return err
+	}
+	for _, ban := range bans {
+		book.bans.Add(ban)
+	}
+	return book.enforce(c)
+}
+
+// pardon removes bans from a running proxy or from the ban file.
+func pardon(c *cli.Context, networks []netip.Prefix) error {
+	client, err := remoteBans(c)
+	switch {
+	case err != nil:
+		return err
+	case client != nil:
+		return pardonRemotely(c, client, networks)
+	}
+	book, err := openBans(c)
+	if err != nil {
+		return err
+	}
+	var missing []error
+	for _, n := range networks {
+		if !book.bans.Remove(n) {
+			missing = append(missing, fmt.Errorf("%s is not banned", n))
+		}
+	}
+	return errors.Join(append(missing, book.enforce(c))...)
+}
+
+// allBans returns the bans of a running proxy or of the ban file.
+func allBans(c *cli.Context) ([]ratelimit.Ban, error) {
+	client, err := remoteBans(c)
+	switch {
+	case err != nil:
+		return nil, err
+	case client != nil:
+		return listRemotely(c, client)
+	}
+	book, err := openBans(c)
+	if err != nil {
+		return nil, err
+	}
+	return book.bans.All(), nil
 }
 
 // bannedNetworks names networks for people: all of a few, else their number.

@@ -91,3 +91,31 @@ func TestNoFileOfBans(t *testing.T) {
 		t.Errorf("code %d: %s", code, stderr)
 	}
 }
+
+// TestBanRemotely bans in a running proxy that only the environment names, without any file.
+func TestBanRemotely(t *testing.T) {
+	p := startProcess(t, bridgeConfig("127.0.0.1:1")+"[bans]\nfile = \"\"\n")
+	t.Setenv(adminVariable, "unix:"+p.admin)
+	t.Chdir(t.TempDir())
+	for _, c := range []struct {
+		args string
+		code int
+		want string
+	}{
+		{"ban add 192.0.2.7 10.0.0.0/8 --for 7d --reason cheating --author ann", 0, "192.0.2.7/32, 10.0.0.0/8 banned until"},
+		{"ban list --json", 0, `{"prefix":"192.0.2.7/32","reason":"cheating","author":"ann","since":"`},
+		{"why 192.0.2.7", 0, "banned   192.0.2.7/32 by ann"},
+		{"ban del 192.0.2.7 192.0.2.8", 1, "192.0.2.8/32 is not banned"},
+		{"ban list", 0, "10.0.0.0/8"},
+		{"ban list --admin 127.0.0.1:1 --file x", 2, "want one of them"},
+	} {
+		code, stdout, stderr := tidegate(t, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(stdout+stderr, c.want) {
+			t.Errorf("%s: code %d, says %s%s; want %d and %q", c.args, code, stdout, stderr, c.code, c.want)
+		}
+	}
+	t.Setenv(adminVariable, "127.0.0.1:1")
+	if code, _, stderr := tidegate(t, "why", "192.0.2.7"); code != 1 || !strings.Contains(stderr, "127.0.0.1:1") {
+		t.Errorf("why of an absent proxy: code %d, says %s", code, stderr)
+	}
+}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -62,6 +63,27 @@ func openBans(c *cli.Context) (*banStore, error) {
 
 // save merges the bans with those of the file.
 func (b *banStore) save() error { return b.file.Sync(b.now, b.bans) }
+
+// tellTime bounds the wait for a running proxy to read the ban file.
+const tellTime = 5 * time.Second
+
+// enforce saves the bans, and waits until a running proxy of the configuration has them in force. Without an answer of
+// a proxy it returns at once: a running proxy watches the file.
+func (b *banStore) enforce(c *cli.Context) error {
+	if err := b.save(); err != nil {
+		return err
+	}
+	if c.String("file") != "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.Context, tellTime)
+	defer cancel()
+	if client, err := targetOf(c).client(); err == nil {
+		var done struct{}
+		_ = client.Post(ctx, "/api/v1/bans/sync", done, &done)
+	}
+	return nil
+}
 
 // printBans prints bans for people or as JSON.
 func printBans(c *cli.Context, bans []ratelimit.Ban, now time.Time) error {

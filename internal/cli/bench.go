@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"tidegate/internal/bench"
+	"tidegate/internal/config"
 )
 
 func benchCommand() *cli.Command {
@@ -18,8 +19,8 @@ func benchCommand() *cli.Command {
 		Name:  "bench",
 		Usage: "measure Tidegate and other proxies in turn, in one run",
 		Subcommands: []*cli.Command{
-			benchForwardCommand(), benchBridgeCommand(), benchHandshakesCommand(), benchSessionsCommand(),
-			benchGoRakNetCommand(),
+			benchForwardCommand(), benchBridgeCommand(), benchHandshakesCommand(), benchJoinCommand(), benchSessionsCommand(),
+			benchUpgradeCommand(), benchGoRakNetCommand(),
 			benchFloodCommand(),
 		},
 	})
@@ -51,7 +52,8 @@ var (
 
 func benchDelay() cli.Flag {
 	return durationFlag(cli.GenericFlag{Name: "delay",
-		Usage: "let Tidegate delay datagrams for `TIME` to send more at once (loop.max_batch_delay)"}, 0)
+		Usage: "let Tidegate delay datagrams for `TIME` to send more at once (loop.max_batch_delay)"},
+		time.Duration(config.Default().Loop.MaxBatchDelay))
 }
 
 // benchProtocols returns the flags for the two protocols.
@@ -96,6 +98,22 @@ func benchHandshakesCommand() *cli.Command {
 	})
 }
 
+func benchJoinCommand() *cli.Command {
+	rate := *benchRate
+	rate.Value, rate.DefaultText, rate.Usage = 20, "", "let `N` clients a second join"
+	return command(&cli.Command{
+		Name:        "join",
+		Usage:       "measure how long clients need to get in, beside a direct connection",
+		Description: examples("tidegate bench join --path 10ms --loss 5% --rounds 1 --window 1s"),
+		Flags: append(append([]cli.Flag{&rate,
+			durationFlag(cli.GenericFlag{Name: "path", Usage: "let a datagram take `TIME` between clients and proxy"},
+				25*time.Millisecond),
+			&cli.StringFlag{Name: "loss", Value: "0%", Usage: "lose this `SHARE` of these datagrams, each way"}},
+			benchProtocols("bedrock", "bedrock")...), benchFlags()...),
+		Action: func(c *cli.Context) error { return measure(c, bench.Join) },
+	})
+}
+
 func benchSessionsCommand() *cli.Command {
 	return command(&cli.Command{
 		Name:        "sessions",
@@ -103,6 +121,17 @@ func benchSessionsCommand() *cli.Command {
 		Description: examples("tidegate bench sessions --sessions 100 --rounds 1 --window 200ms"),
 		Flags:       append(append([]cli.Flag{benchSessions, benchVs}, benchProtocols("", "")...), benchFlags()...),
 		Action:      func(c *cli.Context) error { return measure(c, bench.Sessions) },
+	})
+}
+
+func benchUpgradeCommand() *cli.Command {
+	return command(&cli.Command{
+		Name:        "upgrade",
+		Usage:       "measure an upgrade under load, with sessions of all protocols",
+		Description: examples("tidegate bench upgrade --sessions 100 --window 1s"),
+		Flags: []cli.Flag{benchSessions, benchSize, benchRate,
+			durationFlag(cli.GenericFlag{Name: "window", Usage: "play for `TIME` before and after"}, 3*time.Second), jsonFlag},
+		Action: func(c *cli.Context) error { return measure(c, bench.Upgrade) },
 	})
 }
 
@@ -128,6 +157,13 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 	if err := wantArguments(c); err != nil {
 		return err
 	}
+	var loss float64
+	if share := c.String("loss"); share != "" {
+		var err error
+		if loss, err = parseShare(share); err != nil {
+			return misuse(fmt.Errorf("--loss %w", err))
+		}
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -135,7 +171,7 @@ func measure[R interface{ Print(io.Writer) error }](c *cli.Context, scenario fun
 	o := &bench.Options{
 		Sessions: c.Int("sessions"), Grow: c.Int("grow"), Size: c.Int("size"), Rate: c.Int("rate"), Flight: c.Int("flight"),
 		Burst: c.Int("burst"), Window: durationOf(c, "window"), Rounds: c.Int("rounds"), Vs: c.StringSlice("vs"),
-		Delay: durationOf(c, "delay"), Tidegate: []string{self},
+		Delay: durationOf(c, "delay"), Path: durationOf(c, "path"), Loss: loss, Tidegate: []string{self},
 		From: c.String("from"), To: c.String("to"), Profiles: c.String("profile"),
 		Context: c.Context, Progress: func(text string) { fmt.Fprintln(c.App.ErrWriter, text) },
 	}

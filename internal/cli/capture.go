@@ -29,6 +29,8 @@ func captureCommand() *cli.Command {
 			&cli.StringFlag{Name: "client", Usage: "record only clients of `ADDRESS`, or of a network such as 203.0.113.0/24"},
 			&cli.StringFlag{Name: "route", Usage: "record only the route `NAME`"},
 			&cli.StringFlag{Name: "upstream", Usage: "record only the upstream `NAME`, with the checks of its servers"},
+			durationFlag(cli.GenericFlag{Name: "last", Usage: "save the `TIME` until now, from the black box ([record])",
+				DefaultText: "from now on"}, 0),
 			durationFlag(cli.GenericFlag{Name: "for", Usage: "end after `TIME`", DefaultText: "Ctrl-C"}, 0),
 			&cli.Uint64Flag{Name: "count", Usage: "end after `N` datagrams", DefaultText: "all"},
 			&cli.StringFlag{Name: "max-size", Usage: "end before the file has more than `SIZE`, for example 64MiB",
@@ -38,8 +40,11 @@ func captureCommand() *cli.Command {
 			"Each datagram is unchanged, with the session's ID as a comment. Datagrams that the proxy drops are\n" +
 			"included, datagrams that the kernel drops are not. During a capture the proxy itself forwards the\n" +
 			"kernel's sessions.\n\n" +
+			"With --last, the file has earlier datagrams, also of sessions that have ended. The proxy must keep\n" +
+			"them: see [record] in the configuration.\n\n" +
 			examples("tidegate capture --session 1 --for 1s -o session.pcapng",
-				"tidegate capture --client 203.0.113.0/24 --for 1s --max-size 64MiB -o player.pcapng"),
+				"tidegate capture --client 203.0.113.0/24 --for 1s --max-size 64MiB -o player.pcapng",
+				"tidegate capture --last 30s --session 1 -o before.pcapng"),
 	}, captureTo)
 }
 
@@ -55,13 +60,7 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	ask := make(url.Values)
-	for _, name := range []string{"session", "client", "route", "upstream"} {
-		if value := c.String(name); value != "" {
-			ask.Set(name, value)
-		}
-	}
-	stream, err := client.Stream(ctx, "/api/v1/capture?"+ask.Encode())
+	stream, err := client.Stream(ctx, captureSource(c))
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 	if err != nil {
 		return err
 	}
-	if !c.Bool("json") {
+	if !c.Bool("json") && !c.IsSet("last") {
 		fmt.Fprintf(c.App.ErrWriter, "capturing to %s; stop with Ctrl-C\n", c.String("output"))
 	}
 	totals, err := capture.Copy(file, stream, limits)
@@ -88,6 +87,21 @@ func captureTo(c *cli.Context, client *admin.Client) error {
 	return err
 }
 
+// captureSource returns the path and the query of the datagrams: those to come, or those of the black boxes.
+func captureSource(c *cli.Context) string {
+	path, ask := "/api/v1/capture?", make(url.Values)
+	if c.IsSet("last") {
+		path = "/api/v1/recording?"
+		ask.Set("last", durationOf(c, "last").String())
+	}
+	for _, name := range []string{"session", "client", "route", "upstream"} {
+		if value := c.String(name); value != "" {
+			ask.Set(name, value)
+		}
+	}
+	return path + ask.Encode()
+}
+
 // captureLimits checks the flags.
 func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
 	limits.Datagrams = c.Uint64("count")
@@ -101,6 +115,10 @@ func captureLimits(c *cli.Context) (limits capture.Limits, err error) {
 		return limits, errors.New("-o -: a terminal cannot show a pcapng file; pipe it to a program")
 	case c.IsSet("for") && durationOf(c, "for") <= 0:
 		return limits, fmt.Errorf("--for %v: want more than 0s", durationOf(c, "for"))
+	case c.IsSet("last") && durationOf(c, "last") <= 0:
+		return limits, fmt.Errorf("--last %v: want more than 0s", durationOf(c, "last"))
+	case c.IsSet("last") && (c.IsSet("for") || c.IsSet("route") || c.IsSet("upstream")):
+		return limits, errors.New("--last: want it without --for, --route and --upstream")
 	case c.IsSet("count") && limits.Datagrams == 0:
 		return limits, errors.New("--count 0: want at least 1")
 	case c.IsSet("max-size") && (size.UnmarshalText([]byte(text)) != nil || size == 0):

@@ -185,33 +185,45 @@ func playRakNet(t *testing.T, addr string, wire *wiretap) {
 
 // playRiptide does the same with our own codec.
 func playRiptide(t *testing.T, addr string, wire *wiretap) {
+	m := codec.Message{Payload: []byte(greeting), Mode: codec.Reliable, HasID: true, ID: 7}
+	playCodec(t, riptide.New(riptide.Options{}), addr, wire, m)
+}
+
+// playCodec joins with a codec of our own, sends a message, and leaves after the answer. It returns once the goodbye is
+// complete: a goodbye that waits for acknowledgements would otherwise never be sent.
+func playCodec(t *testing.T, p codec.Protocol, addr string, wire *wiretap, m codec.Message) {
+	t.Helper()
 	socket, err := wire.DialContext(t.Context(), "udp", addr)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = socket.Close() }()
-	conn := riptide.New(riptide.Options{}).Dial(time.Now(), netip.MustParseAddrPort(addr), codec.Hello{})
+	conn := p.Dial(time.Now(), netip.MustParseAddrPort(addr), codec.Hello{Identity: 1})
 	var buffer [codec.MaxDatagram]byte
-	for over := false; ; {
+	for left, over := false, false; !over; {
+		leaves := false
 		for _, ev := range codectest.Drain(conn) {
 			switch ev.Kind {
 			case codec.Connected:
-				err = conn.Send(time.Now(), codec.Message{Payload: []byte(greeting), Mode: codec.Reliable, HasID: true, ID: 7})
+				err = conn.Send(time.Now(), m)
 			case codec.Received:
 				conn.Close(time.Now(), codec.Goodbye{Reason: codec.Closed})
-				over = true
+				left, leaves = true, true
 			case codec.Disconnected:
-				t.Fatalf("told %v", ev.Reason)
+				if !left {
+					t.Fatalf("told %v", ev.Reason)
+				}
+				over = true
 			}
 		}
 		for _, datagram := range codectest.Transmit(conn, time.Now()) {
 			_, err = socket.Write(datagram)
 		}
-		switch {
-		case err != nil:
+		if err != nil {
 			t.Fatal(err)
-		case over:
-			return
+		}
+		if leaves || over { // a goodbye without acknowledgement is complete at once
+			continue
 		}
 		_ = socket.SetReadDeadline(conn.NextTimeout())
 		if n, err := socket.Read(buffer[:]); err == nil {

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -23,10 +25,13 @@ func checkCommand() *cli.Command {
 		Usage:     "report the faults of a configuration, or how its messages will cross",
 		ArgsUsage: "[FILE]",
 		Description: "FILE is the same as -c FILE; - is standard input.\n\n" +
-			examples("tidegate check", "tidegate check tidegate.toml --json"),
+			examples("tidegate check", "tidegate check tidegate.toml --json", "tidegate check --probe"),
 		Flags: []cli.Flag{
 			configFlag, jsonFlag,
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print only faults and warnings"},
+			&cli.BoolFlag{
+				Name: "probe", Usage: "also ask each server in its own protocol whether it is there; exit with 1 if one is silent",
+			},
 			&cli.BoolFlag{
 				Name:  "explain",
 				Usage: "also report where datagrams are dropped and forwarded, in the kernel or in user space, and why",
@@ -41,7 +46,8 @@ type checked struct {
 	Valid    bool        `json:"valid"`
 	Warnings []faultJSON `json:"warnings"`
 	Machine  []string    `json:"machine"` // shortfalls of this machine
-	Text     string      `json:"text"`    // how messages cross
+	Servers  []probed    `json:"servers,omitempty"`
+	Text     string      `json:"text"` // how messages cross
 }
 
 func check(c *cli.Context) error {
@@ -62,11 +68,17 @@ func check(c *cli.Context) error {
 	if !c.Bool("quiet") {
 		out.Text = explain(ruled)
 	}
+	if !c.Bool("quiet") {
+		out.Text += explainRecord(&settled.Record) + explainFleet(&settled.Fleet)
+	}
 	if c.Bool("explain") {
 		out.Text += explainKernel(settled, ruled)
 	}
+	if c.Bool("probe") {
+		out.Servers = probeServers(c.Context, settled)
+	}
 	if c.Bool("json") {
-		return printJSON(c, out)
+		return errors.Join(printJSON(c, out), silent(out.Servers))
 	}
 	for _, w := range warnings {
 		fmt.Fprintln(c.App.ErrWriter, "warning:", w)
@@ -78,7 +90,12 @@ func check(c *cli.Context) error {
 	if !c.Bool("quiet") {
 		fmt.Fprintln(c.App.Writer, "configuration is valid")
 	}
-	return nil
+	for i := range out.Servers {
+		if s := &out.Servers[i]; !c.Bool("quiet") || s.Asked && !s.Answered {
+			fmt.Fprintln(c.App.Writer, s)
+		}
+	}
+	return silent(out.Servers)
 }
 
 // loadForCheck reads the configuration of the argument, which may be standard input, or that of the flags.
@@ -122,6 +139,11 @@ func shortfalls(settled *config.Config) []string {
 			all = append(all, err.Error())
 		}
 	}
+	if directory := settled.Path(settled.Record.Directory); directory != "" {
+		if info, err := os.Stat(directory); err != nil || !info.IsDir() {
+			all = append(all, fmt.Sprintf("record.directory = %q is no directory: create it", settled.Record.Directory))
+		}
+	}
 	for _, s := range setup.BufferShortfalls(settled, netio.GrantedBuffer) {
 		all = append(all, s.String())
 	}
@@ -150,6 +172,24 @@ func explain(s *proxy.Settings) string {
 	}
 	return text.String()
 }
+
+// explainRecord describes the memory of the black boxes, and the traffic that it holds.
+func explainRecord(r *config.Record) string {
+	if r.Last == 0 {
+		return ""
+	}
+	held := float64(r.Memory) / (typicalDatagram + proxy.RecordOverhead)
+	text := fmt.Sprintf("record: %s of memory; holds %s of %.0f datagrams of %d bytes a second\n", r.Memory, r.Last,
+		held/time.Duration(r.Last).Seconds(), typicalDatagram)
+	if r.Directory != "" {
+		text += fmt.Sprintf("record: sessions with an abnormal end are saved to %s, up to %d files and %s\n", r.Directory,
+			r.Files, r.FilesSize)
+	}
+	return text
+}
+
+// typicalDatagram is a size in bytes with which check estimates.
+const typicalDatagram = 200
 
 // lastPort returns the last port of the listeners at the front that share a name.
 func lastPort(listeners []proxy.Listener) uint16 {

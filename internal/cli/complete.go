@@ -143,6 +143,8 @@ func (c *completion) values(path, flag string) []candidate {
 var argumentValues = map[string][]source{
 	"sessions show":     {sessionIDs, none},
 	"sessions kick":     {sessionIDs},
+	"sessions export":   {sessionIDs},
+	"sessions import":   {files, none},
 	"sessions transfer": {sessionIDs, serversOfSession, none},
 	"upstreams drain":   {upstreamNames, serversOfUpstream, none},
 	"upstreams undrain": {upstreamNames, serversOfUpstream, none},

@@ -3,7 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -19,16 +21,29 @@ import (
 
 func demoCommand(exampleConfig []byte) *cli.Command {
 	return command(&cli.Command{
-		Name:        "demo",
-		Usage:       "show Tidegate at work in one process: Riptide clients on a RakNet server, or any other pair",
-		Description: examples("tidegate demo --for 2s --clients 2 --from rudp --to raknet", "tidegate demo --list"),
+		Name:  "demo",
+		Usage: "show Tidegate at work in one process: Riptide clients on a RakNet server, or any other pair",
+		Description: examples("tidegate demo --for 2s --clients 2 --from rudp --to raknet",
+			"tidegate demo --for 2s --delay 40ms --loss 5%", "tidegate demo --serve", "tidegate demo --list"),
 		Flags: []cli.Flag{
-			durationFlag(cli.GenericFlag{Name: "for", Usage: "play for `DURATION`"}, 10*time.Second),
+			durationFlag(cli.GenericFlag{
+				Name: "for", Usage: "play for `DURATION` once all clients have joined",
+			}, 10*time.Second),
 			&cli.IntFlag{Name: "clients", Value: 4, Usage: "use `N` clients, 1 to 500"},
-			&cli.StringFlag{Name: "loss", Value: "0%", Usage: "lose this `SHARE` of the clients' datagrams each way, up to 50%"},
+			&cli.StringFlag{
+				Name: "loss", Value: "0%", Usage: "lose this `SHARE` of the clients' datagrams each way, up to 50%",
+			},
+			durationFlag(cli.GenericFlag{
+				Name: "delay", Usage: "delay the clients' datagrams by `DURATION` each way, up to 2s",
+			}, 0),
 			&cli.StringFlag{Name: "from", Value: demo.MainPair().From(), Usage: "`PROTOCOL` of the clients"},
 			&cli.StringFlag{Name: "to", Value: demo.MainPair().To(), Usage: "`PROTOCOL` of the game server"},
+			&cli.BoolFlag{
+				Name:  "serve",
+				Usage: "play until Ctrl-C at fixed ports, with the admin server on, for your own client and all commands",
+			},
 			&cli.BoolFlag{Name: "list", Usage: "list all pairs of protocols with their promises, and end"},
+			&cli.BoolFlag{Name: "json", Usage: "print only the result, as JSON; also errors are JSON then"},
 			&cli.BoolFlag{Name: "show-config", Usage: "print a configuration for the pair, and end"},
 		},
 		Action: func(c *cli.Context) error {
@@ -46,6 +61,16 @@ func demoCommand(exampleConfig []byte) *cli.Command {
 				return misuse(fmt.Errorf("--for %s: want at least 1s", durationOf(c, "for")))
 			case loss > 0 && pair.OverTCP():
 				return misuse(fmt.Errorf("--loss %s: want 0, since TCP loses nothing", c.String("loss")))
+			case durationOf(c, "delay") < 0 || durationOf(c, "delay") > 2*time.Second:
+				return misuse(fmt.Errorf("--delay %s: want 0s to 2s", durationOf(c, "delay")))
+			case durationOf(c, "delay") > 0 && pair.OverTCP():
+				return misuse(errors.New("--delay: want none with clients over TCP"))
+			case c.Bool("serve") && c.Int("clients") > maxServed:
+				return misuse(fmt.Errorf("--clients %d: want 1 to %d with --serve", c.Int("clients"), maxServed))
+			case c.Bool("serve") && c.Bool("json"):
+				return misuse(errors.New("--serve and --json: want one of them"))
+			case c.Bool("serve") && c.IsSet("for"):
+				return misuse(errors.New("--serve and --for: want one of them"))
 			case c.NArg() > 0:
 				return misuse(fmt.Errorf("unexpected argument %q", c.Args().First()))
 			case c.Bool("list"):
@@ -54,6 +79,8 @@ func demoCommand(exampleConfig []byte) *cli.Command {
 			case c.Bool("show-config"):
 				fmt.Fprint(c.App.Writer, pair.Configuration(exampleListener, exampleServer))
 				return nil
+			case c.Bool("serve"):
+				return serveDemo(c, pair, loss, demoPorts)
 			}
 			return playDemo(c, exampleConfig, pair, loss)
 		},
@@ -67,21 +94,41 @@ var (
 )
 
 func playDemo(c *cli.Context, exampleConfig []byte, pair demo.Pair, loss float64) error {
+	out, terminal := io.Discard, false
+	if !c.Bool("json") {
+		out, terminal = rawOutput(c), isTerminal(c.App.Writer)
+	}
+	if terminal {
+		out = terminalOf(out) // elsewhere, output keeps errors, which the demo ignores
+	}
 	result, err := demo.Run(c.Context, demo.Options{
 		Pair:     pair,
 		For:      durationOf(c, "for"),
 		Clients:  c.Int("clients"),
 		Loss:     loss,
+		Delay:    durationOf(c, "delay"),
 		Settings: demoSettings(exampleConfig, pair),
-		Out:      rawOutput(c),
-		Terminal: isTerminal(c.App.Writer),
+		In:       keys(c),
+		Out:      out,
+		Terminal: terminal,
 		Log:      zerolog.Nop(),
 	})
+	if err == nil && c.Bool("json") {
+		err = printJSON(c, result.Report())
+	}
 	if err != nil {
 		return err
 	}
 	if !result.OK() {
 		return cli.Exit("", 1)
+	}
+	return nil
+}
+
+// keys returns the user's keys; nil if standard input or output is no terminal.
+func keys(c *cli.Context) io.Reader {
+	if isTerminal(os.Stdin) && isTerminal(c.App.Writer) {
+		return os.Stdin
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"sync"
@@ -20,6 +21,19 @@ func TestDemoIsTheMainJob(t *testing.T) {
 	}
 }
 
+// TestDemoJSON prints one object, and nothing else.
+func TestDemoJSON(t *testing.T) {
+	code, stdout, stderr := tidegate(t, "demo", "--for", "1s", "--clients", "1", "--json")
+	var out demo.Report
+	if err := json.Unmarshal([]byte(stdout), &out); err != nil || strings.Count(stdout, "\n") != 1 {
+		t.Fatalf("%v: %s%s", err, stdout, stderr)
+	}
+	r := out.Reliable
+	if code != 0 || !out.OK || r.Returned != r.Sent || r.Sent == 0 || out.RTT99 < out.RTT50 {
+		t.Errorf("code %d, %+v", code, out)
+	}
+}
+
 // TestDemoManyClients plays with more clients than one address may have otherwise. With -short, as under the race
 // detector, it uses fewer.
 func TestDemoManyClients(t *testing.T) {
@@ -33,10 +47,11 @@ func TestDemoManyClients(t *testing.T) {
 	}
 }
 
-// TestDemoOfEveryPair plays every pair with its own configuration, six at a time, since a demo mostly waits. It plays
+// TestDemoOfEveryPair plays every pair with its own configuration, many at a time, since a demo mostly waits. It plays
 // only some of them with -short.
 func TestDemoOfEveryPair(t *testing.T) {
-	places := make(chan struct{}, 6)
+	t.Parallel()
+	places := make(chan struct{}, 12)
 	const share = 6 // no divisor of the number of protocols, so that each protocol is tested on both sides
 	var done sync.WaitGroup
 	for i, p := range demo.Pairs() {
@@ -88,6 +103,11 @@ func TestDemoList(t *testing.T) {
 	}
 	if code != 0 || stdout != string(want) {
 		t.Errorf("code %d, says:\n%s\nwant:\n%s", code, stdout, want)
+	}
+	for line := range strings.Lines(stdout) {
+		if len(line) > 60+len("\n") {
+			t.Errorf("a line has more than 60 characters: %s", line)
+		}
 	}
 }
 

@@ -12,10 +12,12 @@ import (
 
 func drainCommand() *cli.Command {
 	return operatorCommand(&cli.Command{
-		Name:        "drain",
-		Usage:       "end the running proxy as SIGTERM does: it admits no new clients, and says goodbye to all others",
-		Description: examples("tidegate drain --wait"),
-		Flags:       []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "wait", Usage: "return when the proxy has ended"}},
+		Name:  "drain",
+		Usage: "end the running proxy as SIGTERM does: it admits no new clients, and says goodbye to all others",
+		Description: "Without --wait the command ends at once, and the proxy ends when all goodbyes are said. Another\n" +
+			"drain changes nothing. The log names the address that asked.\n\n" +
+			examples("tidegate drain --wait"),
+		Flags: []cli.Flag{jsonFlag, &cli.BoolFlag{Name: "wait", Usage: "return when the proxy has ended"}},
 	}, func(c *cli.Context, client *admin.Client) error {
 		var done struct{}
 		if err := client.Post(c.Context, "/api/v1/drain", nil, &done); err != nil {

@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"os"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	gork "github.com/sandertv/go-raknet"
 	"github.com/urfave/cli/v2"
+
+	"tidegate/internal/testkit/await"
 )
 
 // example is a command line in a command's help.
@@ -59,8 +65,8 @@ func split(line string) (all []string) {
 }
 
 // TestExamples runs the examples of every command's help, in a directory with tidegate.toml, game.pcap and
-// blocklist.txt. The proxy from the example of run is running, with one client. The test replaces the addresses in the
-// examples.
+// blocklist.txt. The proxy from the example of run is running and records, with one client. The test replaces the
+// addresses in the examples. Examples that need no running proxy and mostly wait run beside the others.
 func TestExamples(t *testing.T) {
 	first, second := gameServer(t), gameServer(t)
 	capture, err := os.ReadFile(handshake)
@@ -68,7 +74,8 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	configuration := (&process{admin: socketPath(t)}).reachable(bridgeConfig(first+`", "`+second) + "[loop]\ncount = 1\n")
+	configuration := (&process{admin: socketPath(t)}).reachable(bridgeConfig(first+`", "`+second) +
+		"[loop]\ncount = 1\n[record]\nlast = \"1m\"\n")
 	for name, text := range map[string]string{"tidegate.toml": configuration, "game.pcap": string(capture),
 		"blocklist.txt": "203.0.113.0/24\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -77,6 +84,9 @@ func TestExamples(t *testing.T) {
 	}
 	ran := &background{servers: strings.NewReplacer("10.0.0.5:19132", first, "10.0.0.6:19132", second)}
 	var last []example // examples that end the proxy
+	var apart sync.WaitGroup
+	defer apart.Wait()
+	places := make(chan struct{}, 4)
 	for _, e := range allExamples(t, "", newApp(exampleConfig).Commands) {
 		switch e.command {
 		case "run":
@@ -89,8 +99,21 @@ func TestExamples(t *testing.T) {
 		case "upgrade": // starts the program itself: TestUpgradeCommand
 		case "drain":
 			last = append(last, e)
+		case "dashboard":
+			tryUntilPrompt(t, e)
 		default:
-			ran.try(t, e)
+			switch {
+			case slices.Contains(e.args, "--serve"): // does not end: TestDemoServe
+			case e.args[0] == "bench" || e.command == "demo":
+				apart.Go(func() {
+					places <- struct{}{}
+					defer func() { <-places }()
+					code, stdout, stderr := separately(t, e.args...)
+					e.passed(t, code, stdout, stderr)
+				})
+			default:
+				ran.try(t, e)
+			}
 		}
 	}
 	for _, e := range last {
@@ -100,6 +123,40 @@ func TestExamples(t *testing.T) {
 		t.Errorf("run ended with code %d", code)
 	}
 }
+
+// tryUntilPrompt runs an example that serves until Ctrl+C, and ends it once it serves.
+func tryUntilPrompt(t *testing.T, e example) {
+	t.Helper()
+	for i, arg := range e.args {
+		if arg == examplePort { // another program of this machine may have it
+			e.args[i] = strconv.Itoa(int(freePort(t).Port()))
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), await.Patience)
+	defer cancel()
+	out, errs := &untilPrompt{end: cancel}, new(bytes.Buffer)
+	code := run(ctx, exampleConfig, append([]string{"tidegate"}, e.args...), out, errs)
+	e.passed(t, code, out.String(), errs.String())
+	if !out.prompted() {
+		t.Errorf("tidegate %s: has no prompt, says\n%s", strings.Join(e.args, " "), out)
+	}
+}
+
+// untilPrompt is the output of a command. It ends the command once that has asked for Ctrl+C.
+type untilPrompt struct {
+	bytes.Buffer
+	end func()
+}
+
+func (u *untilPrompt) Write(b []byte) (int, error) {
+	n, err := u.Buffer.Write(b)
+	if u.prompted() {
+		u.end()
+	}
+	return n, err
+}
+
+func (u *untilPrompt) prompted() bool { return strings.Contains(u.String(), "Press Ctrl+C to end.") }
 
 // try runs an example that ends by itself.
 func (b *background) try(t *testing.T, e example) {
@@ -113,6 +170,12 @@ func (b *background) try(t *testing.T, e example) {
 	if e.command == "doctor" && code == 1 { // the test's machine may be small
 		code = 0
 	}
+	e.passed(t, code, stdout, stderr)
+}
+
+// passed checks the exit code of an example.
+func (e *example) passed(t *testing.T, code int, stdout, stderr string) {
+	t.Helper()
 	if code != 0 {
 		t.Errorf("tidegate %s: code %d, says\n%s%s", strings.Join(e.args, " "), code, stdout, stderr)
 	}
@@ -120,6 +183,9 @@ func (b *background) try(t *testing.T, e example) {
 
 // exampleAddress stands for the listener in examples.
 const exampleAddress = "127.0.0.1:7777"
+
+// examplePort is the port of the dashboard in examples.
+const examplePort = "9480"
 
 // background is a command that runs beside the test in this process.
 type background struct {

@@ -23,7 +23,7 @@ func explainKernel(c *config.Config, s *proxy.Settings) string {
 		}
 		fmt.Fprintf(&text, "%s (%s)\n", l.Name, place(l, lastPort(s.Listeners[i:])))
 		fmt.Fprintf(&text, "  dropped in %s\n", explainDrops(c, &k, l))
-		fmt.Fprintf(&text, "  forwarded in %s\n", explainForwarding(&k, s, l))
+		fmt.Fprintf(&text, "  forwarded in %s\n", explainForwarding(c, &k, s, l))
 	}
 	for _, name := range k.Interfaces {
 		fmt.Fprintf(&text, "%s: XDP drops datagrams for these listeners, if the interface exists\n", name)
@@ -68,8 +68,10 @@ func possible(f shield.FirstBytes) (n int) {
 	return n
 }
 
-func explainForwarding(k *proxy.Kernel, s *proxy.Settings, l *proxy.Listener) string {
+func explainForwarding(c *config.Config, k *proxy.Kernel, s *proxy.Settings, l *proxy.Listener) string {
 	switch why := s.Forwardable(l); {
+	case why == nil && c.Record.Last > 0:
+		return "user space: [record] needs every datagram"
 	case why != nil:
 		return fmt.Sprintf("user space: %v", why)
 	case k.Flows == nil:

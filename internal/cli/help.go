@@ -2,6 +2,10 @@ package cli
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 )
@@ -43,5 +47,25 @@ func unknownCommand(app *cli.App, l *line) error {
 	for _, group := range l.path {
 		prefix += group + " "
 	}
-	return unknown("command", prefix, l.arguments[0], known)
+	word := l.arguments[0]
+	if full := elsewhere(app, word); len(full) > 0 && !slices.Contains(known, meant[word]) {
+		return misuse(fmt.Errorf("unknown command %q; did you mean %s?", prefix+word, strings.Join(full, " or ")))
+	}
+	return unknown("command", prefix, word, known)
+}
+
+// elsewhere returns the full names, in quotes, of the commands that have a name, or its synonym, in any group.
+func elsewhere(app *cli.App, word string) (full []string) {
+	is := func(c *cli.Command) bool { return !c.Hidden && (c.HasName(word) || c.HasName(meant[word])) }
+	for _, c := range app.Commands {
+		if is(c) {
+			full = append(full, strconv.Quote(c.Name))
+		}
+		for _, sub := range c.Subcommands {
+			if is(sub) {
+				full = append(full, strconv.Quote(c.Name+" "+sub.Name))
+			}
+		}
+	}
+	return full
 }

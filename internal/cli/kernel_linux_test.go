@@ -274,7 +274,7 @@ func TestInterfaceIsTakenOver(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.end == syscall.SIGUSR2 {
-				successor := int(first.await(t, "handed over; ending with the last session")["successor"].(float64))
+				successor := int(first.await(t, "handed over; this process ends")["successor"].(float64))
 				t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
 			}
 			if line := second.await(t, "XDP has changed"); line["interface"] != "front" || line["mode"] != "native" {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -32,9 +33,9 @@ func wantSessions(c *cli.Context) error {
 	chosen := slices.ContainsFunc(choosingFlags(), func(f cli.Flag) bool { return c.IsSet(f.Names()[0]) })
 	switch {
 	case c.NArg() > 0 && (chosen || c.Bool("all")):
-		return misuse(errors.New("sessions kick: want IDs or flags that choose sessions, not both"))
+		return misuse(fmt.Errorf("%s: want IDs or flags that choose sessions, not both", commandPath(c)))
 	case c.NArg() == 0 && !chosen && !c.Bool("all"):
-		return misuse(errors.New("sessions kick: want IDs, flags that choose sessions, or --all"))
+		return misuse(fmt.Errorf("%s: want IDs, flags that choose sessions, or --all", commandPath(c)))
 	}
 	return nil
 }
@@ -45,17 +46,27 @@ type kicked struct {
 	IDs    []string `json:"sessions"`
 }
 
+// chosenIDs returns the sessions that the command's arguments name. Without arguments, its flags choose them.
+func chosenIDs(c *cli.Context, client *admin.Client) ([]string, error) {
+	if c.NArg() > 0 {
+		return c.Args().Slice(), nil
+	}
+	all, err := chosenSessions(c, client, 0)
+	if err != nil {
+		return nil, err
+	}
+	ids := make([]string, len(all))
+	for i := range all {
+		ids[i] = all[i].ID
+	}
+	return ids, nil
+}
+
 // kickSessions ends sessions one by one. A session that has ended meanwhile counts if it was chosen by a flag.
 func kickSessions(c *cli.Context, client *admin.Client) error {
-	ids := c.Args().Slice()
-	if len(ids) == 0 {
-		all, err := chosenSessions(c, client, 0)
-		if err != nil {
-			return err
-		}
-		for i := range all {
-			ids = append(ids, all[i].ID)
-		}
+	ids, err := chosenIDs(c, client)
+	if err != nil {
+		return err
 	}
 	done, failed := kicked{IDs: []string{}}, []error(nil)
 	for _, id := range ids {

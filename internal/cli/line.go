@@ -135,6 +135,9 @@ func (l *line) has(names ...string) bool {
 
 // words returns the line for package cli, which wants flags before other words.
 func (l *line) words() []string {
+	if l.command != nil && len(l.command.Subcommands) == 0 && l.has("help", "h") {
+		return append(slices.Clone(l.path), "--help") // an argument would be a topic
+	}
 	all := slices.Concat(l.path, l.flags)
 	if slices.ContainsFunc(l.arguments, isFlag) && (l.command == nil || !l.command.SkipFlagParsing) {
 		all = append(all, "--")
@@ -151,7 +154,7 @@ func (l *line) help() string {
 var meant = map[string]string{
 	"ls": "list", "rm": "del", "remove": "del", "delete": "del", "start": "run", "serve": "run", "status": "health",
 	"test": "check", "validate": "check", "lint": "check", "stop": "drain", "new": "init", "restart": "upgrade",
-	"disconnect": "kick", "top": "sessions",
+	"disconnect": "kick", "watch": "top", "monitor": "top", "unban": "del",
 }
 
 // unknown returns the error for a word that a command line cannot have after a prefix. It suggests a known word.

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func eachCommand(commands []*cli.Command, path string, do func(path string, c *c
 // noJSON names the commands without --json, with the reason.
 var noJSON = map[string]string{
 	"run": "its log is JSON", "init": "prints TOML", "completion": "prints a script", "man": "prints a page",
-	"demo": "its summary is a table",
+	"dashboard": "prints a link for a browser", "config schema": "prints JSON",
 	"help": "explains commands", "metrics": "prints the format of Prometheus",
 }
 
@@ -109,10 +110,18 @@ func TestConventions(t *testing.T) {
 		{"help", "COMMANDS:", 0},
 		{"help ban add", "tidegate ban add", 0},
 		{"ban add --help", "tidegate ban add", 0},
+		{"ban add 192.0.2.9 --for 7d --help", "tidegate ban add - ", 0},
 		{"sesions", `unknown command "sesions"; did you mean "sessions"?`, 2},
 		{"session list", `unknown command "session"; did you mean "sessions"?`, 2},
 		{"sessions ls", `unknown command "sessions ls"; did you mean "sessions list"?`, 2},
 		{"validate", `did you mean "check"?`, 2},
+		{"kick 4f", `unknown command "kick"; did you mean "sessions kick"?`, 2},
+		{"disconnect 4f", `did you mean "sessions kick"?`, 2},
+		{"unban 192.0.2.9", `did you mean "ban del"?`, 2},
+		{"list", `did you mean "ban list" or "sessions list" or "upstreams list"?`, 2},
+		{"upstreams kick 4f", `unknown command "upstreams kick"; did you mean "sessions kick"?`, 2},
+		{"sessions run", `unknown command "sessions run"; did you mean "run"?`, 2},
+		{"help kick", `did you mean "sessions kick"?`, 2},
 		{"help baan", `did you mean "ban"?`, 2},
 		{"ban add --reson x", `unknown flag "--reson"; did you mean "--reason"?`, 2},
 		{"ban add 192.0.2.9 --for 5", `--for "5": want a duration with its unit (ms, s, m, h or d), for example "90s"`, 2},
@@ -123,6 +132,23 @@ func TestConventions(t *testing.T) {
 		code, stdout, stderr := tidegate(t, strings.Fields(c.line)...)
 		if code != c.code || !strings.Contains(stdout+stderr, c.says) {
 			t.Errorf("%s: code %d, says %q %q; want %q", c.line, code, stdout, stderr, c.says)
+		}
+	}
+}
+
+// TestSuggestsEveryCommandOfAGroup: the name of a group's command, without its group, leads to the full name. A
+// synonym of a command of the program itself, as status, leads to that one.
+func TestSuggestsEveryCommandOfAGroup(t *testing.T) {
+	top := newApp(nil).Commands
+	for _, group := range top {
+		for _, sub := range group.Subcommands {
+			if sub.Hidden || named(top, sub.Name) != nil || named(top, meant[sub.Name]) != nil {
+				continue
+			}
+			code, _, stderr := tidegate(t, sub.Name)
+			if code != exitUsage || !strings.Contains(stderr, strconv.Quote(group.Name+" "+sub.Name)) {
+				t.Errorf("%s: code %d, says %q", sub.Name, code, stderr)
+			}
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	gork "github.com/sandertv/go-raknet"
 
+	"tidegate/internal/netio"
 	"tidegate/internal/testkit/await"
 )
 
@@ -140,4 +141,16 @@ func TestUpgradeWithFullLog(t *testing.T) {
 		t.Fatal("there is no successor")
 	}
 	p.plays(t)
+}
+
+// TestBackendIsLogged names the sockets' backend in the line about the start.
+func TestBackendIsLogged(t *testing.T) {
+	for _, want := range []netio.Backend{netio.Auto.Used(), netio.Portable} {
+		p := newProcess(t, os.Args[0], write(t, ""))
+		p.rewrite(t, bridgeConfig("127.0.0.1:1")+"[loop]\nbackend = '"+want.String()+"'\n")
+		p.start(t)
+		if line := p.await(t, "tidegate is running"); line["backend"] != want.String() {
+			t.Errorf("%v, want the backend %s", line, want)
+		}
+	}
 }

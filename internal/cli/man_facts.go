@@ -45,6 +45,11 @@ var exitStatus = map[string][]fact{
 		{"1", "It is not, or no proxy runs."},
 		{"2", "Wrong usage, or a faulty configuration."},
 	},
+	"replay": {
+		{"0", "The server answered as in the capture."},
+		{"1", "Something differed, or the capture could not be played."},
+		{"2", "Wrong usage."},
+	},
 	"ping": {
 		{"0", "The server answered."},
 		{"1", "There was no answer in time, or the name has no address."},
@@ -64,7 +69,7 @@ var (
 	banFiles   = []fact{{"bans.jsonl", "The bans, in the folder of the configuration (bans.file)."}}
 	noFiles    = []fact{{"none", "The command reads and writes only files that its arguments name."}}
 	adminUsers = []string{
-		"capture", "drain", "health", "metrics", "reload", "sessions", "top", "upgrade", "upstreams", "why",
+		"capture", "drain", "fleet", "health", "metrics", "reload", "sessions", "top", "upgrade", "upstreams", "why",
 	}
 )
 

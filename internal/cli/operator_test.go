@@ -134,7 +134,8 @@ func TestNoProxyToAsk(t *testing.T) {
 func TestAdminAddressIsTaken(t *testing.T) {
 	p := startProcess(t, bridgeConfig("127.0.0.1:1"))
 	code, _, stderr := tidegate(t, "run", "-c", p.file)
-	if code != 1 || !strings.Contains(stderr, "another process listens there; use another address, or \"off\"") {
+	const reason = `another process listens there; use another address, or \"off\"","time":`
+	if code != 1 || strings.Count(stderr, reason) != 1 || !strings.HasSuffix(stderr, `"message":"tidegate failed"}`+"\n") {
 		t.Errorf("code %d, says %s", code, stderr)
 	}
 }

@@ -67,6 +67,14 @@ func isTerminal(w io.Writer) bool {
 	return ok && isatty.IsTerminal(file.Fd())
 }
 
+// terminalOf returns the file behind an output: a program that draws on a terminal must know it.
+func terminalOf(w io.Writer) io.Writer {
+	if o, ok := w.(*output); ok {
+		return o.Writer
+	}
+	return w
+}
+
 // printTable prints a table. On a terminal it leaves out columns that do not fit.
 func printTable(w io.Writer, columns []table.Column, rows [][]string) {
 	file := w

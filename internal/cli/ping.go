@@ -14,6 +14,10 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"tidegate/codec/riptide"
+	"tidegate/internal/protocols"
+	"tidegate/internal/registry"
 )
 
 func pingCommand() *cli.Command {
@@ -26,7 +30,7 @@ func pingCommand() *cli.Command {
 			&cli.StringFlag{
 				Name: "protocol", Aliases: []string{"p"}, Value: "any",
 				Usage: "use the protocol `NAME`: " + strings.Join(probeNames(), ", ") +
-					"; any tries riptide-2.2 if raknet has no answer, all asks for both",
+					"; any tries riptide-2.2 if raknet has no answer, all asks for both; riptide-2.1 and minecraft work too",
 			},
 			durationFlag(cli.GenericFlag{
 				Name: "timeout", Aliases: []string{"t"}, Usage: "wait `DURATION` for an answer",
@@ -37,7 +41,7 @@ func pingCommand() *cli.Command {
 			if c.NArg() != 1 {
 				return misuse(errors.New("ping: want one HOST:PORT"))
 			}
-			pings, ok := probes[c.String("protocol")]
+			pings, ok := probesOf(c.String("protocol"))
 			if !ok {
 				return misuse(fmt.Errorf("--protocol %q: want one of %s", c.String("protocol"),
 					strings.Join(probeNames(), ", ")))
@@ -55,9 +59,23 @@ func pingCommand() *cli.Command {
 					return err
 				}
 			}
+			if errors.Is(err, errNoAnswer) {
+				err = fmt.Errorf("%w; %s", err, hintFor(c.String("protocol")))
+			}
 			return err
 		},
 	})
+}
+
+// errNoAnswer says that a server is silent.
+var errNoAnswer = errors.New("no answer")
+
+// hintFor returns what to try after a ping in a protocol that a server did not answer.
+func hintFor(protocol string) string {
+	if protocol == "any" || protocol == "all" {
+		return "for a server that speaks neither RakNet nor Riptide name its protocol with -p"
+	}
+	return "does it speak " + protocol + "? -p all asks in RakNet and in Riptide"
 }
 
 // answer is the answer of a server.
@@ -80,13 +98,38 @@ func (a answer) print(c *cli.Context) error {
 // probe pings a server in one protocol until it answers or ctx is done. It gives at most one answer.
 type probe func(ctx context.Context, to netip.AddrPort, answers chan<- answer)
 
-// probes are the probes for each value of --protocol.
-var probes = map[string][]probe{
-	"any":         {pingRakNet, ifSilent(pingRiptide)},
-	"all":         {pingRakNet, pingRiptide},
-	"raknet":      {pingRakNet},
-	"bedrock":     {pingRakNet},
-	"riptide-2.2": {pingRiptide},
+// probes are the probes for each value of --protocol. R-Type has none: its games notice every client that asks to join.
+var probes = func() map[string][]probe {
+	all := map[string][]probe{
+		"any": {pingRakNet, ifSilent(joining(&riptide.Riptide22, false))},
+		"all": {pingRakNet, joining(&riptide.Riptide22, false)},
+	}
+	for _, d := range protocols.All {
+		if p := probeOf(d, false); p != nil {
+			all[d.Name] = []probe{p}
+		}
+	}
+	return all
+}()
+
+// probeOf returns the probe for a protocol, or nil if it has none.
+func probeOf(d *registry.Descriptor, stream bool) probe {
+	switch spec := d.Default().Spec(); {
+	case spec.Closed:
+		return nil
+	case d.Table == "raknet" || d.Table == "bedrock":
+		return pingRakNet
+	}
+	return joining(d, stream)
+}
+
+// probesOf returns the probes for a value of --protocol, which may be an alias of a protocol.
+func probesOf(name string) ([]probe, bool) {
+	if d := protocols.Find(name); d != nil {
+		name = d.Name
+	}
+	pings, ok := probes[name]
+	return pings, ok
 }
 
 func probeNames() []string { return slices.Sorted(maps.Keys(probes)) }
@@ -155,7 +198,7 @@ func pingFor(ctx context.Context, address string, pings []probe, want int, timeo
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("ping %s: interrupted before an answer", address)
 	default:
-		return nil, fmt.Errorf("ping %s: no answer in %s", address, timeout)
+		return nil, fmt.Errorf("ping %s: %w in %s", address, errNoAnswer, timeout)
 	}
 	slices.SortFunc(found, func(a, b answer) int { return strings.Compare(a.Protocol, b.Protocol) })
 	return found, nil

@@ -43,7 +43,7 @@ func copyOfSelf(t *testing.T, path string) {
 func (p *process) isUpgraded(t *testing.T, path string) {
 	t.Helper()
 	must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
-	line := p.await(t, "handed over; ending with the last session")
+	line := p.await(t, "handed over; this process ends")
 	successor := int(line["successor"].(float64))
 	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
 	if _, err := os.Stat(path + ".ran"); err != nil {

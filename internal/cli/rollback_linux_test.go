@@ -55,7 +55,7 @@ func (p *process) upgraded(t *testing.T, pid int) (successor int) {
 	if err := syscall.Kill(pid, syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
-	const handedOver = "handed over; ending with the last session"
+	const handedOver = "handed over; this process ends"
 	lines := p.awaitAll(t, handedOver, "tidegate is running")
 	successor = int(lines[handedOver]["successor"].(float64))
 	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })

@@ -34,14 +34,22 @@ func runProxy(c *cli.Context) error {
 	if err != nil {
 		return unconfigured(err)
 	}
-	err = daemon.Run(c.Context, daemon.Options{
+	options := daemon.Options{
 		Path: path, Config: settled, Watch: c.Bool("watch"), Log: lines, Terminal: terminal,
-	})
-	var refused *daemon.ConfigError
-	if errors.As(err, &refused) {
-		return cli.Exit("tidegate: "+err.Error(), exitConfig)
 	}
-	return err
+	err = daemon.Run(c.Context, options)
+	var refused *daemon.ConfigError
+	code := 1
+	if errors.As(err, &refused) {
+		code = exitConfig
+	}
+	switch {
+	case err == nil:
+		return nil
+	case options.LogFailure(err):
+		return cli.Exit("", code)
+	}
+	return cli.Exit("tidegate: "+err.Error(), code)
 }
 
 // exitConfig is the exit code of run for a configuration with faults: EX_CONFIG of sysexits.h. A service manager does

@@ -19,7 +19,7 @@ import (
 func sessionsCommand() *cli.Command {
 	return group(&cli.Command{
 		Name:  "sessions",
-		Usage: "list, show, move and end the sessions of the running proxy",
+		Usage: "list, show, move, end, export and import the sessions of the running proxy",
 		Subcommands: []*cli.Command{
 			operatorCommand(&cli.Command{
 				Name:  "list",
@@ -48,6 +48,8 @@ func sessionsCommand() *cli.Command {
 					examples("tidegate sessions transfer 1 10.0.0.6:19132"),
 			}, transferSession, "ID", "SERVER"),
 			kickCommand(),
+			exportCommand(),
+			importCommand(),
 		},
 	})
 }

@@ -16,7 +16,7 @@ import (
 func TestSignalsWhileItStarts(t *testing.T) {
 	for signal, message := range map[syscall.Signal]string{
 		syscall.SIGHUP:  "configuration reloaded",
-		syscall.SIGUSR2: "handed over; ending with the last session",
+		syscall.SIGUSR2: "handed over; this process ends",
 	} {
 		t.Run(unix.SignalName(signal), func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "tidegate.toml")

@@ -14,8 +14,8 @@ import (
 )
 
 // echoes exchanges messages with a go-raknet echo server through the proxy until stop. It records the longest wait for
-// an echo.
-func echoes(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error {
+// an echo, and counts the echoes.
+func echoes(conn *gork.Conn, stop <-chan struct{}, longest, count *atomic.Int64) error {
 	answers, failed := make(chan []byte, 1), make(chan error, 1)
 	go func() {
 		for {
@@ -43,6 +43,7 @@ func echoes(conn *gork.Conn, stop <-chan struct{}, longest *atomic.Int64) error 
 				return os.ErrInvalid
 			}
 			longest.Store(max(longest.Load(), int64(time.Since(began))))
+			count.Add(1)
 		case err := <-failed:
 			return err
 		case <-time.After(await.Patience):
@@ -64,7 +65,7 @@ func TestStopUnderLoad(t *testing.T) {
 			t.Fatal(err)
 		}
 		conns[i] = conn
-		go func() { _ = echoes(conn, stop, new(atomic.Int64)) }() // until the goodbye
+		go func() { _ = echoes(conn, stop, new(atomic.Int64), new(atomic.Int64)) }() // until the goodbye
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func openCrossing(t *testing.T) *crossing {
 		a.at.Address(a.device, a.addr)
 	}
 	shell(t, c.host, "sysctl -qw net.ipv4.conf.all.rp_filter=1 net.ipv4.conf.eth1.rp_filter=1")
-	recipe := manualScripts(t, "### Transparent mode")
+	recipe := manualScripts(t, "## Transparent mode")
 	if len(recipe) != 2 {
 		t.Fatalf("the manual has %d recipes, want those of two machines", len(recipe))
 	}
@@ -57,7 +57,7 @@ func openCrossing(t *testing.T) *crossing {
 // manualScripts returns the shell scripts in a section of the operators' manual.
 func manualScripts(t *testing.T, heading string) (scripts []string) {
 	t.Helper()
-	text, err := os.ReadFile("docs/operations.md")
+	text, err := os.ReadFile("docs/operate/addresses.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ func upgradeCommand() *cli.Command {
 	return operatorCommand(&cli.Command{
 		Name:  "upgrade",
 		Usage: "make the running proxy start its program file anew, as SIGUSR2 does; no session ends",
-		Description: "The new process takes over the listeners and new clients. The old one ends with its last session.\n\n" +
+		Description: "The new process takes over the listeners and all sessions. The old one ends at once.\n\n" +
 			examples("tidegate upgrade"),
 		Flags: []cli.Flag{jsonFlag},
 	}, upgrade)
@@ -46,6 +46,6 @@ func upgrade(c *cli.Context, client *admin.Client) error {
 	if err != nil {
 		return fmt.Errorf("upgrade: %w", err)
 	}
-	return printDone(c, after, "upgraded from %s to %s; the old process ends with its last session", before.Version,
+	return printDone(c, after, "upgraded from %s to %s", before.Version,
 		after.Version)
 }

@@ -26,7 +26,7 @@ func TestUpgradeCommand(t *testing.T) {
 	if code != 0 || !strings.Contains(stdout, "upgraded from ") {
 		t.Errorf("code %d, says %q %q", code, stdout, stderr)
 	}
-	successor := int(p.await(t, "handed over; ending with the last session")["successor"].(float64))
+	successor := int(p.await(t, "handed over; this process ends")["successor"].(float64))
 	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
 	if code, stdout, stderr := tidegate(t, "health", "-c", p.file); code != 0 {
 		t.Errorf("the new process: code %d, says %q %q", code, stdout, stderr)
@@ -63,7 +63,7 @@ func TestUpgrade(t *testing.T) {
 			}
 			conns = append(conns, conn)
 			talking.Go(func() {
-				if err := echoes(conn, stop, &longest); err != nil {
+				if err := echoes(conn, stop, &longest, new(atomic.Int64)); err != nil {
 					t.Errorf("a client: %v", err)
 				}
 			})
@@ -73,7 +73,7 @@ func TestUpgrade(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
-	successor := int(p.await(t, "handed over; ending with the last session")["successor"].(float64))
+	successor := int(p.await(t, "handed over; this process ends")["successor"].(float64))
 	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
 	join()
 	close(stop)
@@ -112,7 +112,7 @@ func TestUpgradeKeepsDrains(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGUSR2); err != nil {
 		t.Fatal(err)
 	}
-	successor := int(p.await(t, "handed over; ending with the last session")["successor"].(float64))
+	successor := int(p.await(t, "handed over; this process ends")["successor"].(float64))
 	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
 	if err := p.cmd.Wait(); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func whyCommand() *cli.Command {
 			}
 			address, err := netip.ParseAddr(c.Args().First())
 			if err != nil {
-				return misuse(fmt.Errorf("%q: want an IP address", c.Args().First()))
+				return misuse(fmt.Errorf("%q: want one IP address: the answer may differ within a network", c.Args().First()))
 			}
 			return why(c, address)
 		},
@@ -48,7 +49,7 @@ func why(c *cli.Context, address netip.Addr) error {
 	if err == nil {
 		err = client.Get(c.Context, "/api/v1/why?"+url.Values{"address": {address.String()}}.Encode(), &answer)
 	}
-	if absent := isAbsent(err) && !c.IsSet("admin"); absent || errors.Is(err, errAdminOff) {
+	if absent := isAbsent(err) && !isNamed(c); absent || errors.Is(err, errAdminOff) {
 		path, missing := configPath(c)
 		if missing != nil {
 			return missing
@@ -63,6 +64,11 @@ func why(c *cli.Context, address netip.Addr) error {
 	}
 	printWhy(c.App.Writer, &answer)
 	return nil
+}
+
+// isNamed reports whether the command line or the environment names an admin server.
+func isNamed(c *cli.Context) bool {
+	return c.IsSet("admin") || !c.IsSet("config") && os.Getenv(adminVariable) != ""
 }
 
 // isAbsent reports whether an error means that no proxy listens at the admin address.

@@ -54,7 +54,7 @@ file = "bans.jsonl"
 `
 	for name, content := range map[string][]byte{
 		"tidegate.toml": []byte(text), "friends.txt": []byte("203.0.113.9\n"),
-		"countries.mmdb": geofile.Countries(t, map[string]string{"203.0.113.0/24": "XA"}),
+		"countries.mmdb": geofile.Countries(t, map[string]string{"203.0.113.0/24": "AQ"}),
 		"networks.mmdb": geofile.Networks(t,
 			map[string]geofile.Network{"203.0.113.0/24": {Number: 64500, Holder: "Example"}}),
 	} {
@@ -68,7 +68,7 @@ file = "bans.jsonl"
 		t.Fatal(err)
 	}
 	for address, want := range map[string]string{
-		"203.0.113.9":      "203.0.113.9 (XA, AS64500 Example) is allowed: rule friends\n",
+		"203.0.113.9":      "203.0.113.9 (AQ, AS64500 Example) is allowed: rule friends\n",
 		"203.0.113.8":      "is not allowed: rule abroad\n",
 		"::ffff:192.0.2.1": "192.0.2.1 is not allowed: ban of 192.0.2.0/24\n",
 		"2001:db8::1":      "2001:db8::1 is allowed: no ban, limit or rule applies\n",

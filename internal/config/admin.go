@@ -38,13 +38,13 @@ func (s Secret) String() string {
 // hidden stands for a secret in all output.
 const hidden = "(hidden)"
 
-// load returns the text. If it is "file:" and a path, load reads the file.
-func (s Secret) load() (Secret, error) {
+// loadSecret returns a secret's text. If it is "file:" and a path, loadSecret reads the file.
+func (v *validator) loadSecret(s Secret) (Secret, error) {
 	path, ok := strings.CutPrefix(string(s), fileKey)
 	if !ok {
 		return s, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(v.Path(path))
 	return Secret(strings.TrimSpace(string(text))), err
 }
 
@@ -72,7 +72,7 @@ func (v *validator) admin() {
 	if inline := a.Token != "" && !strings.HasPrefix(string(a.Token), fileKey); inline && openToAll(v.source.name()) {
 		v.warn("admin.token", a.Token, "a file that other users of this machine cannot read: chmod o= "+v.source.name())
 	}
-	token, err := a.Token.load()
+	token, err := v.loadSecret(a.Token)
 	v.Admin.Token = token
 	switch {
 	case err != nil:

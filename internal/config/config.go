@@ -25,7 +25,9 @@ type Config struct {
 	Filters   []Filter   `toml:"filter"`
 	Geo       Geo        `toml:"geo"`
 	Options   Options    `toml:"*"`
+	Record    Record     `toml:"record"`
 	Admin     Admin      `toml:"admin"`
+	Fleet     Fleet      `toml:"fleet"`
 
 	places *index // position of each key; nil if the Config was not read from a file
 }
@@ -37,6 +39,7 @@ func Default() *Config {
 		Log: Log{Level: Info, Format: FormatAuto, PlayerAddresses: true, AccessSize: 64 * MiB, AccessFiles: 5},
 		Loop: Loop{
 			Backend:       BackendAuto,
+			MaxBatchDelay: Duration(75 * time.Microsecond),
 			ReceiveBuffer: 2 * MiB,
 		},
 		Limits: Limits{
@@ -47,13 +50,17 @@ func Default() *Config {
 			HalfOpenPerNetwork: 128,
 			SessionsPerAddress: 128,
 			SessionsPerNetwork: 512,
-			NetworkIPv4:        24,
-			NetworkIPv6:        64,
+
+			HeldBytes:           256 * MiB,
+			HeldBytesPerAddress: 32 * MiB,
+			HeldBytesPerSession: 16 * MiB,
+
+			NetworkIPv4: 24,
+			NetworkIPv6: 64,
 
 			HandshakeTimeout: Duration(10 * time.Second),
 			IdleTimeout:      Duration(30 * time.Second),
 			DrainTimeout:     Duration(2 * time.Second),
-			HandoverGrace:    Duration(time.Hour),
 
 			PingAnswers:           2000,
 			PingAnswersPerNetwork: 20,
@@ -66,7 +73,9 @@ func Default() *Config {
 		Bans:    defaultBans(),
 		Kernel:  defaultKernel(),
 		Options: defaultOptions(),
+		Record:  defaultRecord(),
 		Admin:   Admin{Listen: AdminAuto},
+		Fleet:   defaultFleet(),
 	}
 }
 
@@ -79,8 +88,10 @@ func (c *Config) RestartKeys(next *Config) (keys []string) {
 	for _, t := range []struct {
 		path string
 		a, b any
-	}{{"log", c.Log, next.Log}, {"loop", c.Loop, next.Loop}, {"admin", c.Admin, next.Admin}, {"kernel", c.Kernel,
-		next.Kernel}} {
+	}{
+		{"log", c.Log, next.Log}, {"loop", c.Loop, next.Loop}, {"record", c.Record, next.Record},
+		{"admin", c.Admin, next.Admin}, {"kernel", c.Kernel, next.Kernel}, {"fleet", c.Fleet, next.Fleet},
+	} {
 		a, b := reflect.ValueOf(t.a), reflect.ValueOf(t.b)
 		for i := range a.NumField() {
 			if !reflect.DeepEqual(a.Field(i).Interface(), b.Field(i).Interface()) {

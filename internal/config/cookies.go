@@ -16,9 +16,9 @@ type CookieMode = raknet.CookieMode
 const fileKey = "file:"
 
 // loadKey returns a checked key. If it is "file:" and a path, loadKey reads the file.
-func loadKey(k Key) (Key, error) {
+func (v *validator) loadKey(k Key) (Key, error) {
 	if path, ok := strings.CutPrefix(string(k), fileKey); ok {
-		content, err := os.ReadFile(path)
+		content, err := os.ReadFile(v.Path(path))
 		if err != nil {
 			return k, err
 		}
@@ -39,7 +39,7 @@ func (v *validator) secret(key, because string, s *Key, needed bool) {
 	case !needed && *s != "":
 		v.warn(key, *s, "no value: "+because+" does not use it")
 	case needed:
-		loaded, err := loadKey(*s)
+		loaded, err := v.loadKey(*s)
 		if *s = loaded; err != nil {
 			v.fault(key, *s, fmt.Sprintf("64 hexadecimal digits, or %q and the path of a file with them: %v", fileKey, err))
 		}

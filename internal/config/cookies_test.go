@@ -11,6 +11,29 @@ import (
 
 var goodSecret = strings.Repeat("0f", 32)
 
+// TestFilesBesideTheConfiguration names every secret's file by a relative path, which starts at the configuration's
+// folder and not at the working folder.
+func TestFilesBesideTheConfiguration(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{"secret": goodSecret, "token": strings.Repeat("t", 20)} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := strings.Replace(withCookies, "#bedrock", `cookie_mode = "active"`+"\n"+`cookie_secret = "file:secret"`, 1)
+	text = strings.Replace(text, "#upstream", `cookie_mode = "offloaded_psk"`+"\n"+`cookie_secret = "file:secret"`, 1)
+	text += "[admin]\ntoken = \"file:token\"\n"
+	c, _, err := Parse(filepath.Join(folder, "tidegate.toml"), []byte(text), known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Admin.Token != Secret(strings.Repeat("t", 20)) || c.Upstreams[0].CookieSecret != Key(goodSecret) ||
+		c.Options["bedrock"].(*raknet.Settings).CookieSecret != Key(goodSecret) {
+		t.Errorf("token %q, secrets %q and %q", string(c.Admin.Token), string(c.Upstreams[0].CookieSecret),
+			string(c.Options["bedrock"].(*raknet.Settings).CookieSecret))
+	}
+}
+
 func TestCookies(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(file, []byte(goodSecret+"\n"), 0o600); err != nil {

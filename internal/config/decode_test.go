@@ -67,7 +67,7 @@ func TestAddresses(t *testing.T) {
 	for _, row := range []struct{ value, want string }{
 		{`":7777"`, `":7777": want ip:port, for example "0.0.0.0:7777"`},
 		{`"1.2.3.4"`, `"1.2.3.4": want ip:port, for example "0.0.0.0:7777"`},
-		{`"1.2.3.4:70000"`, `"1.2.3.4:70000": want ip:port, for example "0.0.0.0:7777"`},
+		{`"1.2.3.4:70000"`, `"1.2.3.4:70000": want ip:port, for example "0.0.0.0:7777"; the largest port is 65535`},
 		{`"::1:7777"`, `"::1:7777": want ip:port, for example "0.0.0.0:7777"`},
 		{`"example.com:7777"`,
 			`"example.com:7777": want ip:port, for example "0.0.0.0:7777"; host names are not looked up`},
@@ -108,7 +108,7 @@ func TestUnknownKeys(t *testing.T) {
 			`t.toml:5:1: listener[0]."rou te\n" = 1: want a known key; did you mean "route"?`},
 		{"empty key", "[[listener]]", "\"\" = 1\n[[listener]]",
 			`t.toml:1:1: "" = 1: want a known key: log, loop, limits, limit, bans, kernel, listener, route, upstream, ` +
-				`access, filter, geo, raknet, bedrock, riptide, rudp, enet, rtype or admin`},
+				`access, filter, geo, raknet, bedrock, riptide, rudp, enet, rtype, record, admin or fleet`},
 		{"with the right key beside it", "route = ", "rout = 1\nroute = 7 # ",
 			`t.toml:5:1: listener[0].rout = 1: want a known key; did you mean "route"?` + "\n" +
 				`t.toml:6:9: listener[0].route = 7: want text in quotes`},

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -92,9 +93,12 @@ var likeDuration = regexp.MustCompile(`^\+?((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s
 // expectedAddress returns the remedy for a text that is not an address.
 func expectedAddress(text string) string {
 	want := expected(addressType)
-	host, _, err := net.SplitHostPort(text)
+	host, port, err := net.SplitHostPort(text)
 	if err != nil || host == "" {
 		return want
+	}
+	if n, err := strconv.Atoi(port); err == nil && n > math.MaxUint16 {
+		want += fmt.Sprintf("; the largest port is %d", math.MaxUint16)
 	}
 	if _, err := netip.ParseAddr(host); err != nil {
 		want += "; host names are not looked up"

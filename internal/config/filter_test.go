@@ -39,11 +39,12 @@ t.toml:20:14: access[0].listeners[0] = "moon": want the name of one of the [[lis
 t.toml:22:8: access[1].name = "x": want a name of its own; access[0] on line 16 has it already
 t.toml:24:10: access[1].files[0] = "": want the path of a file with a prefix on each line`},
 		{"places without databases",
-			"[[access]]\nname = \"x\"\nverdict = \"drop\"\ncountries = [\"de\", \"DEU\"]\nnetworks = [0]", `
+			"[[access]]\nname = \"x\"\nverdict = \"drop\"\ncountries = [\"de\", \"DEU\", \"XX\", \"DE\"]\nnetworks = [0]", `
 t.toml:1:1: geo.country_file: want the path of a MaxMind database of countries; access[0] on line 16 needs it
 t.toml:1:1: geo.network_file: want the path of a MaxMind database of networks (ASN); access[0] on line 16 needs it
-t.toml:19:14: access[0].countries[0] = "de": want a country's code of two capital letters, for example "DE"
-t.toml:19:20: access[0].countries[1] = "DEU": want a country's code of two capital letters, for example "DE"
+t.toml:19:14: access[0].countries[0] = "de": want a country's code of two capital letters, as "DE" (ISO 3166)
+t.toml:19:20: access[0].countries[1] = "DEU": want a country's code of two capital letters, as "DE" (ISO 3166)
+t.toml:19:27: access[0].countries[2] = "XX": want a country's code of two capital letters, as "DE" (ISO 3166)
 t.toml:20:13: access[0].networks[0] = 0: want 1 to 4294967295`},
 	} {
 		t.Run(row.name, func(t *testing.T) {

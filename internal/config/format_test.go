@@ -58,4 +58,8 @@ func TestEmptyTables(t *testing.T) {
 			t.Errorf("%s is not among\n%v", key, err)
 		}
 	}
+	if want := "listener[0].route: want the name of one of the [[route]] tables; give it one"; err == nil ||
+		!strings.Contains(err.Error(), want) {
+		t.Errorf("want %q among\n%v", want, err)
+	}
 }

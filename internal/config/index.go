@@ -10,7 +10,9 @@ import (
 // index holds the position of each key in a file. A nil index belongs to a configuration without a file.
 type index struct {
 	file   string
+	text   string           // of the file
 	places map[string]place // by key path
+	again  map[position]int // lines of the first places of keys that repeat, by the position where they repeat
 }
 
 // place is the position of a key and of its value. An element of a list and a table under a header have one position
@@ -69,7 +71,7 @@ type indexer struct {
 // newIndex indexes a text that is valid TOML.
 func newIndex(file string, text []byte) *index {
 	x := indexer{
-		index:  index{file: file, places: make(map[string]place)},
+		index:  index{file: file, text: string(text), places: make(map[string]place), again: make(map[position]int)},
 		text:   text,
 		lines:  lineStarts(text),
 		counts: make(map[string]int),
@@ -152,9 +154,11 @@ func (x *indexer) keys(path string, depth int, node *unstable.Node) (string, int
 
 // record keeps the first place of a path, because a table may have several headers.
 func (x *indexer) record(path string, at place) {
-	if _, ok := x.places[path]; !ok {
-		x.places[path] = at
+	if first, ok := x.places[path]; ok {
+		x.again[at.key] = first.key.line
+		return
 	}
+	x.places[path] = at
 }
 
 // afterEquals returns the offset of the value in key = value, given the last part of the key.

@@ -14,7 +14,7 @@ type Limit struct {
 func (l *Limit) setDefaults() { *l = Limit{Verdict: LimitDrop} }
 
 // defaultLimits do not affect any known game, and stop a single source from occupying the whole proxy.
-// docs/security.md has the reasons.
+// docs/security/limits.md has the reasons.
 var defaultLimits = []Limit{
 	{Packets, PerSession, 10_000, 20_000, LimitDrop},
 	{Bytes, PerSession, Amount(16 * MiB), Amount(32 * MiB), LimitDrop},
@@ -22,7 +22,7 @@ var defaultLimits = []Limit{
 	{Handshakes, PerNetwork, 100, 400, LimitDrop},
 	{Handshakes, Overall, 1000, 4000, LimitDrop},
 	{ReliableMessages, PerSession, 50_000, 200_000, LimitDisconnect},
-	{QueuedBytes, Overall, Amount(GiB), 0, LimitDrop},
+	{QueuedBytes, Overall, Amount(512 * MiB), 0, LimitDrop},
 }
 
 // EffectiveLimits returns the limits in force: the stated ones and the defaults that they do not replace.

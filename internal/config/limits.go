@@ -1,5 +1,11 @@
 package config
 
+import (
+	"reflect"
+
+	"tidegate/internal/protocols"
+)
+
 // Limits bounds sessions and durations, over all listeners together.
 type Limits struct {
 	Sessions int `toml:"sessions"`
@@ -13,11 +19,15 @@ type Limits struct {
 	NetworkIPv4        int `toml:"network_ipv4"`
 	NetworkIPv6        int `toml:"network_ipv6"`
 
+	// Memory of unfinished and early messages, and of data of handshakes.
+	HeldBytes           Size `toml:"held_bytes"`
+	HeldBytesPerAddress Size `toml:"held_bytes_per_address"` // IPv6: of one /64
+	HeldBytesPerSession Size `toml:"held_bytes_per_session"`
+
 	HandshakeTimeout Duration `toml:"handshake_timeout"`
 	IdleTimeout      Duration `toml:"idle_timeout"`
-	DrainGrace       Duration `toml:"drain_grace"`    // for sessions to end by themselves at shutdown
-	DrainTimeout     Duration `toml:"drain_timeout"`  // for goodbyes at shutdown
-	HandoverGrace    Duration `toml:"handover_grace"` // for sessions to end once a successor has the listeners
+	DrainGrace       Duration `toml:"drain_grace"`   // for sessions to end by themselves at shutdown
+	DrainTimeout     Duration `toml:"drain_timeout"` // for goodbyes at shutdown
 	// Answers per second to strangers that are larger than the question, for each listener.
 	PingAnswers           int `toml:"ping_answers"`
 	PingAnswersPerNetwork int `toml:"ping_answers_per_network"` // IPv4 /24, IPv6 /48
@@ -35,16 +45,52 @@ func (v *validator) limits() {
 	within(v.report, "limits.half_open", v.Limits.HalfOpen, 1, 1_000_000)
 	within(v.report, "limits.half_open_per_address", v.Limits.HalfOpenPerAddress, 1, 1_000_000)
 	within(v.report, "limits.half_open_per_network", v.Limits.HalfOpenPerNetwork, 1, 1_000_000)
+	v.heldBytes()
 	within(v.report, "limits.network_ipv4", v.Limits.NetworkIPv4, 8, 32)
 	within(v.report, "limits.network_ipv6", v.Limits.NetworkIPv6, 16, 128)
 	within(v.report, "limits.handshake_timeout", v.Limits.HandshakeTimeout, seconds(1), seconds(300))
 	within(v.report, "limits.idle_timeout", v.Limits.IdleTimeout, seconds(1), seconds(86_400))
 	within(v.report, "limits.drain_grace", v.Limits.DrainGrace, 0, seconds(86_400))
-	within(v.report, "limits.handover_grace", v.Limits.HandoverGrace, 0, seconds(7*86_400))
 	within(v.report, "limits.drain_timeout", v.Limits.DrainTimeout, 0, seconds(3600))
 	within(v.report, "limits.ping_answers", v.Limits.PingAnswers, 1, 1_000_000)
 	within(v.report, "limits.ping_answers_per_network", v.Limits.PingAnswersPerNetwork, 1, 1_000_000)
 	within(v.report, "limits.unproved_bytes", v.Limits.UnprovedBytes, 4*KiB, GiB)
 	within(v.report, "limits.unproved_bytes_per_network", v.Limits.UnprovedBytesPerNetwork, 4*KiB, GiB)
 	within(v.report, "limits.unproved_bytes_per_session", v.Limits.UnprovedBytesPerSession, 4*KiB, GiB)
+}
+
+// heldBytes checks the bounds on held memory: each scope contains the narrower ones.
+func (v *validator) heldBytes() {
+	l := &v.Limits
+	within(v.report, "limits.held_bytes_per_session", l.HeldBytesPerSession, 64*KiB, GiB)
+	within(v.report, "limits.held_bytes_per_address", l.HeldBytesPerAddress, l.HeldBytesPerSession, 1024*GiB)
+	within(v.report, "limits.held_bytes", l.HeldBytes, l.HeldBytesPerAddress, 1024*GiB)
+}
+
+// SessionCost is the memory in bytes of a session between RakNet and RakNet, the most expensive one.
+const SessionCost = 10 << 10
+
+// MemoryBound returns the most memory in bytes that the limits let peers take, without the kernel's buffers.
+func (c *Config) MemoryBound() int64 {
+	bound := int64(c.Limits.HeldBytes) + int64(c.Limits.Sessions)*SessionCost
+	for _, l := range c.EffectiveLimits() {
+		if l.Of == QueuedBytes && l.Per == Overall {
+			bound += int64(l.Rate)
+		}
+	}
+	return bound
+}
+
+// LargestMessage returns the largest max_message of all protocols.
+func (c *Config) LargestMessage() Size {
+	var most Size
+	for _, d := range protocols.Tables() {
+		table := reflect.ValueOf(c.Options.Of(d)).Elem()
+		for i := range table.NumField() {
+			if table.Type().Field(i).Tag.Get("toml") == "max_message" {
+				most = max(most, Size(whole(table.Field(i))))
+			}
+		}
+	}
+	return most
 }

@@ -84,6 +84,14 @@ func Parse(name string, text []byte, known map[string]Traits) (c *Config, warnin
 	return c, warnings, nil
 }
 
+// Text returns the text that the configuration was parsed from.
+func (c *Config) Text() string {
+	if c.places == nil {
+		return ""
+	}
+	return c.places.text
+}
+
 // parse reads TOML. If the text is not TOML, the result is a single fault, since nothing else can be checked.
 func parse(text []byte) (map[string]any, *Fault) {
 	if len(text) > int(maxFile) {
@@ -101,6 +109,10 @@ func parse(text []byte) (map[string]any, *Fault) {
 	var syntax *toml.DecodeError
 	if errors.As(err, &syntax) {
 		fault.Line, fault.Column = syntax.Position()
+		first := newIndex("", text).again[position{fault.Line, fault.Column}]
+		if strings.Contains(fault.Want, "already") && first > 0 {
+			fault.Want += fmt.Sprintf(" on line %d", first)
+		}
 	}
 	return nil, fault
 }

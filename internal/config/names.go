@@ -38,10 +38,14 @@ func (v *validator) reference(key, name, list string, names []string) {
 		}
 	}
 	want := "the name of one of the [[" + list + "]] tables"
-	if len(names) == 0 {
+	named := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+	switch {
+	case len(names) == 0:
 		v.fault(key, name, want+"; there is none")
-	} else {
-		v.fault(key, name, want+": "+either(names))
+	case len(named) == 0:
+		v.fault(key, name, want+"; give it one")
+	default:
+		v.fault(key, name, want+": "+either(named))
 	}
 }
 

@@ -149,7 +149,9 @@ func TestSyntaxErrorStandsAlone(t *testing.T) {
 	for _, row := range []struct{ name, text, want string }{
 		{"no value", "a = 1\nb = \nc = [", "t.toml:2:5: want valid TOML: unexpected character U+000A at start of value"},
 		{"key twice", "[log]\nlevel = \"info\"\nlevel = \"warn\"",
-			"t.toml:3:1: want valid TOML: key level is already defined"},
+			"t.toml:3:1: want valid TOML: key level is already defined on line 2"},
+		{"dotted key twice", "[log]\nlevel = \"info\"\n[admin]\nlisten = \"off\"\n[log]\nformat = \"json\"",
+			"t.toml:5:2: want valid TOML: table log already exists on line 1"},
 		{"too long", strings.Repeat("#", int(maxFile)+1), "t.toml:1:1: want a file of at most 1MiB"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

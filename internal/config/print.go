@@ -16,6 +16,48 @@ func (c *Config) TOML() string {
 	return strings.TrimPrefix(p.String(), "\n")
 }
 
+// Changed returns the part of a text of TOML whose values differ from the defaults, with the header of each table in a
+// list.
+func Changed(text string) string {
+	standard := make(map[string]bool)
+	defaultLines(standard, "", reflect.ValueOf(*Default()))
+	var b strings.Builder
+	table, header := "", ""
+	for line := range strings.Lines(text) {
+		switch {
+		case strings.HasPrefix(line, "[["):
+			table, header = strings.Trim(line, "[]\n"), ""
+			b.WriteString("\n" + line)
+		case strings.HasPrefix(line, "["):
+			table = strings.Trim(line, "[]\n")
+			header = "\n" + line
+		case line != "\n" && !standard[child(table, line)]:
+			b.WriteString(header + line)
+			header = ""
+		}
+	}
+	return strings.TrimPrefix(b.String(), "\n")
+}
+
+// defaultLines adds the lines that the printer writes for the defaults, each after the path of its table.
+func defaultLines(lines map[string]bool, path string, table reflect.Value) {
+	for _, name := range keysOf(table.Type()) {
+		value, _ := fieldOf(table, name)
+		switch {
+		case !holdsTables(value.Type()):
+			lines[child(path, name+" = "+literal(value)+"\n")] = true
+		case value.Kind() == reflect.Slice:
+			element := reflect.New(value.Type().Elem())
+			if entry, ok := element.Interface().(defaulter); ok {
+				entry.setDefaults()
+			}
+			defaultLines(lines, child(path, name), element.Elem())
+		default:
+			defaultLines(lines, child(path, name), value)
+		}
+	}
+}
+
 // printer writes tables. Subtables follow the other keys of a table, as TOML requires.
 type printer struct{ strings.Builder }
 

@@ -44,6 +44,23 @@ servers = [{address = "10.0.0.5:8000-8009", weight = 3}, "10.0.0.6:8000-8009"]
 	}
 }
 
+// TestChanged prints the manual without its defaults. The rest means the same configuration, and has no default.
+func TestChanged(t *testing.T) {
+	want := loaded(t, manual, readFile(t, manual))
+	want.Limits.Sessions = 7
+	changed := Changed(want.TOML())
+	if got := loaded(t, "changed.toml", changed); !reflect.DeepEqual(got, want) {
+		t.Errorf("printed\n%s\nit means\n%+v\nwant\n%+v", changed, got, want)
+	}
+	const most = 20 // lines, of about 200
+	if n := strings.Count(changed, "\n"); n > most || !strings.Contains(changed, "[limits]\nsessions = 7\n") {
+		t.Errorf("%d lines, want at most %d:\n%s", n, most, changed)
+	}
+	if got := Changed(Default().TOML()); got != "" {
+		t.Errorf("of the defaults these differ:\n%s", got)
+	}
+}
+
 func TestTOMLHidesSecrets(t *testing.T) {
 	c := Default()
 	c.Admin.Token = "0123456789abcdef"

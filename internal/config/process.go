@@ -41,7 +41,7 @@ func (LogFormat) Choices() []string { return choices(FormatAuto, FormatHuman, Fo
 type Loop struct {
 	Count         int      `toml:"count"` // 0: automatic
 	Backend       Backend  `toml:"backend"`
-	MaxBatchDelay Duration `toml:"max_batch_delay"` // an outgoing datagram may wait this long for others
+	MaxBatchDelay Duration `toml:"max_batch_delay"` // of a turn under a steady load
 	ReceiveBuffer Size     `toml:"receive_buffer"`  // of each listening socket, in the kernel
 }
 

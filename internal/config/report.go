@@ -49,6 +49,8 @@ func (r *report) describe(at position, key string, value any, want string) Fault
 	case !r.source.has(key) && isZero(value):
 	case holdsSecret(key):
 		f.Value = quote(hidden)
+	case r.source != nil && !r.source.has(key):
+		f.Value = render(value) + " (default)"
 	default:
 		f.Value = render(value)
 	}

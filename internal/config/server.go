@@ -109,3 +109,16 @@ func (c *Config) CheckSelfForwarding(own []netip.Addr) error {
 	_, err := v.result()
 	return err
 }
+
+// MayServe reports whether a discovered address can be a game server of an upstream: an address of one machine, and of
+// no listener of this configuration, given the addresses of the machine.
+func (c *Config) MayServe(u *Upstream, server netip.AddrPort, own []netip.Addr) bool {
+	if server.Port() == 0 || !single(server.Addr()) {
+		return false
+	}
+	at := AddressOf(server)
+	return !slices.ContainsFunc(c.Listeners, func(l Listener) bool {
+		return l.Transport == u.Transport &&
+			(reaches(at, l.Address) || overlap(at, l.Address) && slices.Contains(own, server.Addr().Unmap()))
+	})
+}

@@ -61,5 +61,26 @@ func TestSelfForwarding(t *testing.T) {
 			want = strings.Replace(circle, "SERVER", row.server, 1)
 		}
 		check(t, c.CheckSelfForwarding(own), want)
+		server := netip.MustParseAddrPort(row.server)
+		if c.MayServe(&c.Upstreams[0], server, own) == row.circle {
+			t.Errorf("listener %s, discovered %s over %s: may serve %v", row.listener, server, row.transport, row.circle)
+		}
+	}
+}
+
+// TestDiscoveredAddresses tries addresses that are not of one machine.
+func TestDiscoveredAddresses(t *testing.T) {
+	c, _, err := Parse("t.toml", []byte(valid), known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for addr, may := range map[string]bool{
+		"10.0.0.5:19132": true, "[2001:db8::1]:19132": true, "0.0.0.0:19132": false, "[::]:19132": false,
+		"224.0.0.1:19132": false, "[ff02::1]:19132": false, "255.255.255.255:19132": false, "10.0.0.5:0": false,
+		"127.0.0.1:7777": false, "[::ffff:224.0.0.1]:19132": false,
+	} {
+		if got := c.MayServe(&c.Upstreams[0], netip.MustParseAddrPort(addr), nil); got != may {
+			t.Errorf("%s may serve: %v, want %v", addr, got, may)
+		}
 	}
 }

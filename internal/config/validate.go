@@ -50,10 +50,12 @@ func (c *Config) validate(r *report, known map[string]Traits) {
 	v.rates()
 	v.bans()
 	v.kernel()
+	v.record()
 	for _, d := range protocols.Tables() {
 		v.options(d)
 	}
 	v.admin()
+	v.fleet()
 	v.names("listener", namesOf(v.Listeners, listenerName))
 	v.names("route", namesOf(v.Routes, routeName))
 	v.names("upstream", namesOf(v.Upstreams, upstreamName))

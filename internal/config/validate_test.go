@@ -137,6 +137,9 @@ func TestRanges(t *testing.T) {
 		{"raknet.max_mtu", "575", "576", "1492", "1493", "576 to 1492"},
 		{"raknet.max_message", `"1023B"`, `"1KiB"`, `"64MiB"`, `"65MiB"`, `"1KiB" to "64MiB"`},
 		{"raknet.timeout", `"999ms"`, `"1s"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},
+		{"limits.sessions_per_address", "0", "1", "1000000", "1000001", "1 to 1000000"},
+		{"limits.sessions_per_network", "0", "1", "1000000", "1000001", "1 to 1000000"},
+		{"limits.held_bytes_per_session", `"63KiB"`, `"64KiB"`, `"32MiB"`, "", `"64KiB" to "1GiB"`},
 		{"bedrock.max_mtu", "575", "576", "1492", "1493", "576 to 1492"},
 		{"riptide.heartbeat", `"99ms"`, `"100ms"`, `"4s"`, "", `"100ms" to "1m"`},
 		{"riptide.timeout", "", `"1001ms"`, `"5m"`, `"5m1s"`, `"1s" to "5m"`},
@@ -191,7 +194,8 @@ func TestProtocolOptions(t *testing.T) {
 		{`rtype.components."" = 1`, `1:23: rtype.components."" = 1: want a name of 1 to 255 bytes`},
 		{`rtype.components."` + strings.Repeat("n", 256) + `" = 1`,
 			`1:279: rtype.components.` + strings.Repeat("n", 256) + ` = 1: want a name of 1 to 255 bytes`},
-		{`riptide.heartbeat = "5s"`, `1:1: riptide.timeout = "5s": want longer than riptide.heartbeat, which is 5s`},
+		{`riptide.heartbeat = "5s"`,
+			`1:1: riptide.timeout = "5s" (default): want longer than riptide.heartbeat, which is 5s`},
 	} {
 		_, _, err := Parse("t.toml", []byte(row.line+"\n"+valid), known)
 		check(t, err, "t.toml:"+row.want)

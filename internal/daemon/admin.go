@@ -40,22 +40,18 @@ func startAdmin(c *config.Config, o admin.Options) (stop func(), err error) {
 	}, nil
 }
 
-// openAdmin starts the admin server. The returned function ends it.
-func (s *service) openAdmin(drain func(), upgrades *upgrader) (stop func(), err error) {
-	stop, err = startAdmin(s.config, admin.Options{
+// openAdmin starts the admin server, until the service closes.
+func (s *service) openAdmin(drain func(), upgrades *upgrader) error {
+	stop, err := startAdmin(s.config, admin.Options{
 		Proxy: s.server, Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
 		StartUpgrade: upgrades.request, Upgrades: upgrades.tried, Log: s.log, LinesLost: s.lines.Lost,
-		Limits: s.reloads.limits,
+		Limits: s.reloads.limits, Bans: s.bans.bans, SyncBans: s.bans.sync, Fleet: s.fleetState,
+		FleetServers: s.fleetServers, FleetBans: s.fleetBans,
 	})
-	switch {
-	case err != nil && s.from.predecessor == nil:
-		return nil, err
-	case err != nil: // clients of the predecessor depend on this process
-		s.log.Error().Err(err).Msg("admin server not started")
-		return func() {}, nil
+	if err == nil {
+		s.closers = append(s.closers, stop)
 	}
-	s.closers = append(s.closers, stop)
-	return stop, nil
+	return err
 }
 
 // where returns the address of a listener as admin.listen would have it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -20,7 +21,8 @@ type banSync struct {
 	bans      *ratelimit.Bans
 	file      banfile.File // empty: bans are in memory only
 	log       zerolog.Logger
-	lastError string // the error that was logged last
+	syncing   sync.Mutex // of sync
+	lastError string     // the error that was logged last
 }
 
 // openBans reads the ban file of a configuration. A file that cannot be read is an error: without it, banned clients
@@ -41,6 +43,31 @@ func openBans(c *config.Config, log zerolog.Logger) (*banSync, error) {
 		return nil, fmt.Errorf("read bans: %w", err)
 	}
 	return k, nil
+}
+
+// unwritten returns the bans that no file has, for a successor. They are none if there is a ban file.
+func (k *banSync) unwritten() []banfile.Record {
+	if k.file != "" {
+		return nil
+	}
+	all := k.bans.All()
+	records := make([]banfile.Record, len(all))
+	for i := range all {
+		records[i] = banfile.RecordOf(all[i])
+	}
+	return records
+}
+
+// inherit imposes the bans of a predecessor without a ban file.
+func (k *banSync) inherit(records []banfile.Record) {
+	for i := range records {
+		ban, err := records[i].Ban()
+		if err != nil {
+			k.log.Error().Err(err).Msg("ban of the predecessor is not valid")
+			continue
+		}
+		k.bans.Add(ban)
+	}
 }
 
 // pruneEvery is the interval at which the file is synchronized without a change. This removes expired bans and repeats
@@ -82,14 +109,14 @@ func (k *banSync) run(ctx context.Context, changed, fromFile <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
-			k.sync()
+			_ = k.sync() // sync logs the error
 			return
 		case <-changed:
 		case <-fromFile:
 		case <-prune.C:
 		}
 		began := time.Now()
-		k.sync()
+		_ = k.sync()
 		pause(ctx, time.Since(began))
 	}
 }
@@ -107,7 +134,12 @@ func pause(ctx context.Context, took time.Duration) {
 }
 
 // sync merges bans and file. It logs the same error only once.
-func (k *banSync) sync() {
+func (k *banSync) sync() error {
+	if k.file == "" {
+		return nil
+	}
+	k.syncing.Lock()
+	defer k.syncing.Unlock()
 	err := k.file.Sync(time.Now(), k.bans)
 	text := ""
 	if err != nil {
@@ -117,4 +149,5 @@ func (k *banSync) sync() {
 		k.log.Error().Err(err).Msg("ban file not synchronized; the bans in force stay")
 	}
 	k.lastError = text
+	return err
 }

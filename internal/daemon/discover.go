@@ -2,12 +2,14 @@ package daemon
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/config"
 	"tidegate/internal/discovery"
+	"tidegate/internal/setup"
 	"tidegate/internal/upstream"
 	"tidegate/proxy"
 )
@@ -19,6 +21,7 @@ type discoverer struct {
 	log    zerolog.Logger
 
 	mu       sync.Mutex                   // guards the fields below
+	config   *config.Config               // in force
 	watching map[string]discoveredSources // by upstream
 }
 
@@ -33,6 +36,7 @@ type discoveredSources struct {
 func (d *discoverer) follow(c *config.Config) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.config = c
 	old := d.watching
 	d.watching = make(map[string]discoveredSources)
 	for i := range c.Upstreams {
@@ -52,8 +56,8 @@ func (d *discoverer) follow(c *config.Config) {
 		}
 		ctx, stop := context.WithCancel(d.ctx)
 		d.watching[u.Name] = discoveredSources{key, stop}
-		discovery.Watch(ctx, places(u), d.log.With().Str("upstream", u.Name).Logger(), func(found []upstream.Target) {
-			d.server.Discovered(u.Name, found)
+		discovery.Watch(ctx, places(c, u), d.log.With().Str("upstream", u.Name).Logger(), func(found []upstream.Target) {
+			d.server.Discovered(u.Name, d.usable(u, found))
 		})
 	}
 	for name, there := range old {
@@ -62,16 +66,41 @@ func (d *discoverer) follow(c *config.Config) {
 	}
 }
 
-// sourcesKey returns a text that is equal for equal sources.
+// usable returns the addresses of a list that can be game servers. DNS may answer with any address, also with one of
+// this proxy's listeners: its own datagrams would return to it forever.
+func (d *discoverer) usable(u *config.Upstream, found []upstream.Target) []upstream.Target {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	own := setup.OwnAddresses()
+	var skipped []string
+	found = slices.DeleteFunc(slices.Clone(found), func(t upstream.Target) bool {
+		may := d.config.MayServe(u, t.Addr, own)
+		if !may && len(skipped) < mostSkipped {
+			skipped = append(skipped, t.Addr.String())
+		}
+		return !may
+	})
+	if len(skipped) > 0 {
+		d.log.Warn().Str("upstream", u.Name).Strs("addresses", skipped).
+			Msg("discovered addresses skipped: want game servers, not a listener of this proxy or a group of machines")
+	}
+	return found
+}
+
+// mostSkipped bounds the addresses in a line of the log.
+const mostSkipped = 10
+
+// sourcesKey returns a text that is equal for equal sources of servers with the same transport.
 func sourcesKey(u *config.Upstream) string {
-	key := u.Resolver.String()
+	key := u.Resolver.String() + "\n" + string(u.Transport)
 	for _, place := range u.Discover {
 		key += "\n" + place.String()
 	}
 	return key
 }
 
-func places(u *config.Upstream) []discovery.Source {
+// places returns the sources of an upstream. A relative path starts at the folder of the configuration.
+func places(c *config.Config, u *config.Upstream) []discovery.Source {
 	resolver := ""
 	if u.Resolver.IsValid() {
 		resolver = u.Resolver.String()
@@ -80,7 +109,7 @@ func places(u *config.Upstream) []discovery.Source {
 	for i, p := range u.Discover {
 		switch {
 		case p.File != "":
-			all[i] = discovery.File(p.File)
+			all[i] = discovery.File(c.Path(p.File))
 		case p.Service != "":
 			all[i] = discovery.Service(p.Service, resolver)
 		default:

@@ -1,148 +1,84 @@
 package daemon
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/netip"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/coreos/go-systemd/v22/activation"
 
+	"tidegate/internal/banfile"
 	"tidegate/internal/setup"
 )
 
-// A new release replaces a running one without losing a session. The predecessor starts the successor with copies of
-// its listening sockets and with one end of a socket pair. On this pair they exchange lines in turn:
+// A new release replaces a running one, and takes over all of its sessions. The process starts its successor with one
+// end of a socket pair. On this pair they exchange messages in turn:
 //
-//	predecessor: a handover, as JSON
-//	successor:   "ready" and its version, once it has its configuration and the listeners
-//	predecessor: "go", once its sessions have their own sockets
+//	process:   "hello" with a handover, and copies of the listening sockets
+//	successor: "ready" with its version, once it has its configuration and the listeners; or "refused" with the reason
+//	process:   "copies" of sessions, while it goes on; any number of times, if the successor takes them
+//	successor: "copied" after each
+//	process:   stands still, and sends "sockets", "shared" and "sessions" of each loop, and "all"
+//	successor: "have", once it could go on
+//	process:   "go"
+//	successor: "running", and reads the sockets
 //
-// Then the successor reads from the listening sockets, and the predecessor ends with its last session. The pair stays
-// open until then: its end tells the successor that the predecessor's sessions have left the listeners' addresses.
+// Until "running" the process can go on with everything. It then kills the successor first. Afterwards it ends, and
+// the end of the pair tells the successor that this has happened. If the process dies before "go", a successor that has
+// "all" goes on with the sessions, and another one starts without them.
 
-// successorEnv is the environment variable with the successor's number of listening sockets.
-const successorEnv = "TIDEGATE_SUCCESSOR"
+// HandoverFormat is the format of the messages. A release with another format refuses them. Only tests change it.
+var HandoverFormat = 1
 
-// Descriptors of a successor: the socket pair, then the listening sockets, then the pipes of the predecessors.
-const conversationFD, firstListenerFD = 3, 4
-
+// Words of the conversation.
 const (
-	wordReady = "ready"
-	wordGo    = "go"
+	wordHello    = "hello"
+	wordReady    = "ready"
+	wordCopies   = "copies"
+	wordCopied   = "copied"
+	wordRefused  = "refused"
+	wordSockets  = "sockets"
+	wordShared   = "shared"
+	wordSessions = "sessions"
+	wordAll      = "all"
+	wordHave     = "have"
+	wordGo       = "go"
+	wordRunning  = "running"
 )
 
-// handover is the first line from the predecessor. Its JSON names are fixed: releases of different versions exchange
-// it.
+// handover is the body of the first message. Its JSON names are fixed: releases of different versions exchange it.
 type handover struct {
+	Format  int    `json:"format"`
+	Version string `json:"version"` // the predecessor's
+	Loops   int    `json:"loops"`
+	// Records are the versions of the records that the predecessor writes, by their kinds.
+	Records map[string]int `json:"records,omitempty"`
 	setup.Secrets
+	// Config is the configuration in force, as the text of its file. The sessions are those of this configuration.
+	Config string `json:"config"`
+	// Earlier are configurations before, and Retired the addresses of their removed listeners with sessions.
+	Earlier []string         `json:"earlier,omitempty"`
+	Retired []netip.AddrPort `json:"retired,omitempty"`
 	// Drained are the servers that operators have drained, by upstream. Without it operators would have to drain them
 	// again.
 	Drained map[string][]netip.AddrPort `json:"drained,omitempty"`
-	// Predecessors is the number of earlier processes with sessions.
-	Predecessors int `json:"elders,omitempty"`
+	// Bans are those in force without a ban file. Without it a banned client would get in again.
+	Bans []banfile.Record `json:"bans,omitempty"`
 	// Activated means that the service manager has the listening sockets too.
 	Activated bool `json:"activated,omitempty"`
-	// Version is the predecessor's. A predecessor without it does not expect the successor's version.
-	Version string `json:"version,omitempty"`
 }
 
 // inheritance is the state that a process inherits at its start.
 type inheritance struct {
-	sockets      []*os.File    // listening sockets, for proxy.Options.Inherited
-	predecessor  *conversation // nil: none
-	handover     handover      // from the predecessor
-	predecessors *predecessors
+	sockets     []*os.File // listening sockets, for proxy.Options.Inherited
+	activated   bool       // the service manager has them too
+	predecessor *predecessor
 }
 
-type conversation struct {
-	pipe io.ReadWriteCloser
-	in   *bufio.Reader
+// activated returns the inheritance from a service manager, which may be nothing.
+func activated() inheritance {
+	sockets := activation.Files(true)
+	return inheritance{sockets: sockets, activated: len(sockets) > 0}
 }
 
-func newConversation(pipe io.ReadWriteCloser) *conversation {
-	return &conversation{pipe: pipe, in: bufio.NewReader(pipe)}
-}
-
-// send writes a line.
-func (c *conversation) send(line string) error {
-	_, err := io.WriteString(c.pipe, line+"\n")
-	return err
-}
-
-// receive waits for a line that begins with a word, and returns the rest of the line.
-func (c *conversation) receive(word string) (pause string, err error) {
-	line, err := c.in.ReadString('\n')
-	got, pause, _ := strings.Cut(strings.TrimSpace(line), " ")
-	if err == nil && got != word {
-		err = fmt.Errorf("received %q, want %q", line, word)
-	}
-	return pause, err
-}
-
-// inherit returns the process's inheritance: from a predecessor, from systemd, or nothing.
-func inherit() (inheritance, error) {
-	count := os.Getenv(successorEnv)
-	if count == "" {
-		b := inheritance{sockets: activation.Files(true), predecessors: newPredecessors()}
-		b.handover.Activated = len(b.sockets) > 0
-		return b, nil
-	}
-	_ = os.Unsetenv(successorEnv) // child processes must not see it
-	n, err := strconv.Atoi(count)
-	if err != nil {
-		return inheritance{}, fmt.Errorf("%s=%s: want a number", successorEnv, count)
-	}
-	pipe := os.NewFile(conversationFD, "predecessor")
-	b := inheritance{predecessor: newConversation(pipe), predecessors: newPredecessors(pipe)}
-	for i := range n {
-		fd := firstListenerFD + i
-		b.sockets = append(b.sockets, os.NewFile(uintptr(fd), fmt.Sprint("inherited ", fd)))
-	}
-	line, err := b.predecessor.in.ReadBytes('\n')
-	if err != nil {
-		return inheritance{}, fmt.Errorf("read the predecessor's state: %w", err)
-	}
-	if err := json.Unmarshal(line, &b.handover); err != nil {
-		return inheritance{}, fmt.Errorf("read the predecessor's state: %w", err)
-	}
-	for i := range b.handover.Predecessors {
-		b.predecessors.add(os.NewFile(uintptr(firstListenerFD+n+i), "elder"))
-	}
-	setup.SetSecrets(b.handover.Secrets)
-	return b, nil
-}
-
-// takeOver waits until the predecessor has left the listening sockets to this process.
-func (b inheritance) takeOver() error {
-	if b.predecessor == nil {
-		return nil
-	}
-	ready := wordReady
-	if b.handover.Version != "" {
-		ready += " " + Version()
-	}
-	err := b.predecessor.send(ready)
-	if err == nil {
-		_, err = b.predecessor.receive(wordGo)
-	}
-	if err != nil && !errors.Is(err, io.EOF) { // a dead predecessor has left the sockets too
-		return fmt.Errorf("take over: %w", err)
-	}
-	b.predecessors.watch()
-	return nil
-}
-
-// othersGone returns a channel that is closed when no other process has sockets at the listeners' addresses any more.
-// Nil means never.
-func (b inheritance) othersGone() <-chan struct{} {
-	if b.handover.Activated {
-		return nil
-	}
-	return b.predecessors.gone
-}
+// AtStep is called before each step of an upgrade, for tests that end the process there. It is set before Run.
+var AtStep = func(string) {}

@@ -32,12 +32,24 @@ func (l libraryLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-func logTo(c *config.Config, w io.Writer, terminal bool) zerolog.Logger {
-	human := c.Log.Format == config.FormatHuman
-	if c.Log.Format == config.FormatAuto {
-		human = terminal
+// LogFailure logs the error of Run, if the log is JSON: a program reads every line of it then. It reports whether it
+// has done so.
+func (o *Options) LogFailure(err error) bool {
+	if isHuman(o.Config, o.Terminal) {
+		return false
 	}
-	if human {
+	log := newLog(o.Config, o.Log, o.Terminal)
+	log.Error().Err(err).Msg("tidegate failed")
+	return true
+}
+
+// isHuman reports whether the log is text for people.
+func isHuman(c *config.Config, terminal bool) bool {
+	return c.Log.Format == config.FormatHuman || c.Log.Format == config.FormatAuto && terminal
+}
+
+func logTo(c *config.Config, w io.Writer, terminal bool) zerolog.Logger {
+	if isHuman(c, terminal) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: "15:04:05.000"}
 	}
 	level := map[config.LogLevel]zerolog.Level{

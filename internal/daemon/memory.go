@@ -80,3 +80,13 @@ func (k *memoryReleaser) look(now time.Time, allocated, live uint64) bool {
 	k.released = allocated
 	return true
 }
+
+// upgradeGarbage is the share of garbage in percent of the heap that the collector lets an upgrade make. Each
+// collection would take time from players that wait.
+const upgradeGarbage = 800
+
+// restCollector lets the collector rest until the returned function is called.
+func restCollector() (end func()) {
+	usual := debug.SetGCPercent(upgradeGarbage)
+	return func() { debug.SetGCPercent(usual) }
+}

@@ -31,9 +31,13 @@ type reloader struct {
 
 	mu      sync.Mutex // guards the fields below
 	current *config.Config
+	earlier []*config.Config // in force before, and with listeners that current does not have; the oldest first
 	status  admin.Reloads
 	stopped bool
 }
+
+// maxChanges bounds the changed keys that the API shows.
+const maxChanges = 200
 
 // reload reads the file again. An error changes nothing. Safe for concurrent use.
 func (r *reloader) reload(cause string) error {
@@ -89,8 +93,29 @@ func (r *reloader) apply() (fixed []string, err error) {
 	r.bans.SetTerms(setup.BanTerms(next.Bans))
 	fixed = r.current.RestartKeys(next)
 	next.Log, next.Loop, next.Admin = r.current.Log, r.current.Loop, r.current.Admin
+	next.Record, next.Fleet = r.current.Record, r.current.Fleet
+	r.status.Changed = nil
+	for _, c := range r.current.Changes(next) {
+		if len(r.status.Changed) < maxChanges {
+			r.status.Changed = append(r.status.Changed, admin.KeyChange{Key: c.Key, Old: c.Old, New: c.New})
+		}
+	}
+	r.remember(r.current)
 	r.current = next
 	return fixed, nil
+}
+
+// mostEarlier bounds the configurations that are kept for removed listeners.
+const mostEarlier = 8
+
+// remember keeps a configuration that is replaced, as long as removed listeners have sessions.
+func (r *reloader) remember(c *config.Config) {
+	if len(r.server.Retired()) == 0 {
+		r.earlier = nil
+		return
+	}
+	r.earlier = append(r.earlier, c)
+	r.earlier = r.earlier[max(0, len(r.earlier)-mostEarlier):]
 }
 
 // state returns the results of the reloads so far. Safe for concurrent use.
@@ -107,11 +132,15 @@ func (r *reloader) stop() {
 	r.stopped = true
 }
 
-// handoverGrace returns how long sessions may stay in this process after a handover to a successor.
-func (r *reloader) handoverGrace() time.Duration {
+// texts returns the text of the configuration in force, as its file had it, and of earlier ones whose removed
+// listeners may have sessions. Safe for concurrent use.
+func (r *reloader) texts() (current string, earlier []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Duration(r.current.Limits.HandoverGrace)
+	for _, c := range r.earlier {
+		earlier = append(earlier, c.Text())
+	}
+	return r.current.Text(), earlier
 }
 
 // limits returns the limits in force that metrics show. Safe for concurrent use.

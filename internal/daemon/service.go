@@ -5,14 +5,18 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"runtime"
 	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/rs/zerolog"
 
 	"tidegate/internal/config"
+	"tidegate/internal/fleet"
 	"tidegate/internal/netio"
 	"tidegate/internal/setup"
 	"tidegate/proxy"
@@ -21,17 +25,20 @@ import (
 // service is a proxy and its surroundings in a process: configuration file, bans, rule files, discovery, reloads,
 // admin server, successors, and the service manager.
 type service struct {
-	path    string // of the configuration
-	config  *config.Config
+	path    string           // of the configuration
+	config  *config.Config   // at the start
+	fresh   *config.Config   // the configuration file's, if config is the predecessor's
+	earlier []*config.Config // of the predecessor, with removed listeners
 	loops   int
 	log     zerolog.Logger
 	lines   *LogQueue // the queue behind log
-	program string    // path of the program file
+	program string    // path of the program file; empty: no successor can replace the process
 	from    inheritance
 	server  *proxy.Server
 	bans    *banSync
 	reloads *reloader
-	closers []func() // calls of close, in reverse order
+	fleet   atomic.Pointer[fleet.Fleet] // nil: none
+	closers []func()                    // calls of close, in reverse order
 }
 
 // Options configure Run.
@@ -42,6 +49,8 @@ type Options struct {
 	Log    *LogQueue      // the caller closes it
 	// Terminal means that people read Log.
 	Terminal bool
+	// Embedded means that the process does more than this: no successor can replace it.
+	Embedded bool
 }
 
 // ConfigError is a fault of the configuration, or of a file that it names, found at the start.
@@ -57,9 +66,11 @@ func (e *ConfigError) Unwrap() error { return e.err }
 func Run(ctx context.Context, o Options) error {
 	s := newService(o)
 	defer s.close()
-	var err error
-	if s.program, err = programPath(os.Args[0]); err != nil {
-		s.log.Warn().Err(err).Msg("program file not found; upgrades will fail")
+	if !o.Embedded {
+		var err error
+		if s.program, err = programPath(os.Args[0]); err != nil {
+			s.log.Warn().Err(err).Msg("program file not found; upgrades will fail")
+		}
 	}
 	return s.run(ctx, o.Watch)
 }
@@ -79,51 +90,179 @@ func (s *service) close() {
 	}
 }
 
-// run serves until ctx is done and all sessions have ended.
+// run serves until ctx is done and all sessions have ended, or until a successor has them.
 func (s *service) run(ctx context.Context, watch bool) error {
-	if err := s.listen(); err != nil {
-		return err
-	}
-	if err := s.follow(ctx, watch); err != nil {
+	if err := s.prepare(ctx); err != nil {
+		if p := s.from.predecessor; p != nil {
+			p.refuse(err)
+		}
 		return err
 	}
 	ctx, drain := context.WithCancel(ctx)
 	defer drain()
-	upgrades := &upgrader{server: s.server, log: s.log, grace: s.reloads.handoverGrace, from: s.from, program: s.program}
-	leave, err := s.openAdmin(drain, upgrades)
-	if err != nil {
-		return err
+	upgrades := &upgrader{
+		server: s.server, reloads: s.reloads, bans: s.bans, loops: s.loops, log: s.log, from: s.from,
+		program: s.program,
 	}
-	upgrades.leave = func() {
-		s.reloads.stop()
-		leave()
+	if s.from.predecessor == nil {
+		if err := s.openFleet(); err != nil {
+			return &ConfigError{err}
+		}
+		if err := s.openAdmin(drain, upgrades); err != nil {
+			return err
+		}
+	} else {
+		// Connections are restored while the process already runs.
+		defer time.AfterFunc(settleTime, restCollector()).Stop()
+		if err := s.takeOver(); err != nil {
+			return err
+		}
 	}
-	upgrades.onSignal(ctx)
-	s.log.Info().Str("version", Version()).Int("loops", s.loops).Msg("tidegate is running")
-	manager.ready()
-	watched, done := context.WithCancel(context.WithoutCancel(ctx)) // also while sessions end
-	defer done()
-	go manager.feedWatchdog(watched, s.from.predecessor != nil, s.answers)
-	err = s.serve(ctx)
-	upgrades.wait()
+	served := make(chan error, 1)
+	go func() { served <- s.serve(ctx) }()
+	if s.from.predecessor != nil {
+		s.settleIn(drain, upgrades)
+	}
+	err := s.attend(ctx, watch, upgrades, served)
 	s.log.Info().AnErr("error", err).Msg("tidegate has ended")
 	return err
 }
 
-// listen opens everything that can fail because of a wrong configuration or another process.
-func (s *service) listen() (err error) {
-	if err := setup.CheckMachine(s.config); err != nil {
+// settleTime is the time in which a successor restores the connections of its sessions.
+const settleTime = 2 * time.Second
+
+// attend obeys signals until the proxy has ended.
+func (s *service) attend(ctx context.Context, watch bool, upgrades *upgrader, served <-chan error) error {
+	s.reloads.onSignal(ctx)
+	if watch {
+		if err := s.reloads.onChange(ctx); err != nil {
+			s.log.Error().Err(err).Msg("configuration file not watched")
+		}
+	}
+	upgrades.onSignal(ctx)
+	s.log.Info().Str("version", Version()).Int("loops", s.loops).Stringer("backend", backend(s.config).Used()).
+		Msg("tidegate is running")
+	manager.ready()
+	watched, done := context.WithCancel(context.WithoutCancel(ctx)) // also while sessions end
+	defer done()
+	go manager.feedWatchdog(watched, s.from.predecessor != nil, s.answers)
+	err := <-served
+	upgrades.wait()
+	return err
+}
+
+// takeOver takes over the predecessor's sessions.
+func (s *service) takeOver() error {
+	all, err := s.from.predecessor.takeOver(s.server)
+	if err != nil {
+		return fmt.Errorf("take over: %w", err)
+	}
+	event := s.log.Info()
+	if all.Lost > 0 {
+		event = s.log.Error().Int("lost", all.Lost).AnErr("error", all.Why)
+	}
+	event.Int("sessions", all.Sessions).Str("predecessor_version", s.from.predecessor.Version).Msg("took over")
+	return nil
+}
+
+// settleIn takes the resources that only one process can have, once the predecessor has ended, and the present
+// configuration. Clients are served meanwhile.
+func (s *service) settleIn(drain func(), upgrades *upgrader) {
+	s.from.predecessor.awaitEnd()
+	s.server.TakeKernel()
+	if err := s.openAdmin(drain, upgrades); err != nil { // clients depend on this process
+		s.log.Error().Err(err).Msg("admin server not started")
+	}
+	if err := s.openFleet(); err != nil {
+		s.log.Error().Err(err).Msg("fleet not shared until a restart")
+	}
+	if len(s.earlier) > 0 || s.fresh.Text() != s.config.Text() {
+		_ = s.reloads.reload("upgrade") // reload logs the error
+	}
+}
+
+// prepare does everything that can fail because of a wrong configuration or another process.
+func (s *service) prepare(ctx context.Context) error {
+	if err := s.listen(); err != nil {
 		return err
 	}
-	if s.from, err = inherit(); err != nil { // the settings need the predecessor's secrets
+	s.closers = append(s.closers, s.bans.start(context.Background()), releaseMemory()) // until the last session has ended
+	files := &ruleFiles{ctx: ctx, server: s.server, log: s.log}
+	if err := files.follow(s.config); err != nil {
+		return err
+	}
+	found := &discoverer{ctx: ctx, server: s.server, log: s.log}
+	found.follow(s.config)
+	s.reloads = &reloader{
+		path: s.path, loops: s.loops, server: s.server, ruleFiles: files, found: found, bans: s.bans.bans, log: s.log,
+		current: s.config, earlier: s.earlier,
+	}
+	return nil
+}
+
+// inherit takes the inheritance. The sessions of a predecessor belong to its configuration. So the process begins with
+// that one, and changes to its own by a reload. Only keys that need a restart change at once. The number of loops stays
+// the predecessor's.
+func (s *service) inherit() (err error) {
+	if s.from, err = inherit(); err != nil || s.from.predecessor == nil {
+		return err
+	}
+	s.loops, s.fresh = s.from.predecessor.Loops, s.config
+	if _, err := setup.SettingsWithRules(s.fresh, s.loops); err != nil { // the later reload must not fail
+		return &ConfigError{err}
+	}
+	old, _, err := setup.Parse(s.path, []byte(s.from.predecessor.Config))
+	if err != nil {
+		s.log.Warn().Err(err).Msg("the predecessor's configuration is not valid for this release; sessions that need it end")
+		return nil
+	}
+	old.Log, old.Loop, old.Admin, old.Kernel = s.config.Log, s.config.Loop, s.config.Admin, s.config.Kernel
+	old.Bans.File, old.Record, old.Fleet = s.config.Bans.File, s.config.Record, s.config.Fleet
+	s.config = old
+	return nil
+}
+
+// addRetired adds the removed listeners where a predecessor has sessions. A later reload removes them again.
+func (s *service) addRetired(to *proxy.Settings) {
+	if s.from.predecessor == nil {
+		return
+	}
+	retired := s.from.predecessor.Retired
+	for _, text := range slices.Backward(s.from.predecessor.Earlier) {
+		c, _, err := setup.Parse(s.path, []byte(text))
+		if err != nil {
+			continue // its sessions are lost, which is logged
+		}
+		s.earlier = slices.Insert(s.earlier, 0, c)
+		earlier := setup.Settings(c, s.loops)
+		for i := range earlier.Listeners {
+			if j := slices.Index(retired, earlier.Listeners[i].Addr); j >= 0 {
+				to.Listeners = append(to.Listeners, earlier.Listeners[i])
+				retired = slices.Delete(retired, j, j+1)
+			}
+		}
+	}
+}
+
+// listen opens the listeners.
+func (s *service) listen() error {
+	err := setup.CheckMachine(s.config)
+	if err != nil {
+		return err
+	}
+	if err := s.inherit(); err != nil { // the settings need the predecessor's secrets
 		return err
 	}
 	ruled, err := setup.SettingsWithRules(s.config, s.loops)
 	if err != nil {
 		return &ConfigError{err}
 	}
+	s.addRetired(ruled)
 	if s.bans, err = openBans(s.config, s.log); err != nil {
 		return &ConfigError{err}
+	}
+	if p := s.from.predecessor; p != nil {
+		s.bans.inherit(p.Bans)
 	}
 	access, closeAccess, err := openAccessLog(s.config, s.log)
 	if err != nil {
@@ -131,8 +270,15 @@ func (s *service) listen() (err error) {
 	}
 	s.closers = append(s.closers, closeAccess)
 	o := options(s.config, s.loops, s.log, access)
+	saves, err := openRecordings(s.config, s.log)
+	if err != nil {
+		return &ConfigError{err}
+	}
+	if saves != nil {
+		o.Recording.Ended = saves.ended
+	}
 	o.Bans, o.Kernel = s.bans.bans, NewKernel(s.config, s.loops)
-	o.Inherited, o.OthersGone = s.from.sockets, s.from.othersGone()
+	o.Inherited, o.Held, o.Successor = s.from.sockets, s.from.activated, s.from.predecessor != nil
 	s.closers = append(s.closers, func() {
 		if err := CloseKernel(&o.Kernel); err != nil {
 			s.log.Warn().Err(err).Msg("kernel offload stays until the process ends")
@@ -141,9 +287,16 @@ func (s *service) listen() (err error) {
 	if s.server, err = proxy.Listen(ruled, o); err != nil {
 		return err
 	}
-	s.server.InheritDrains(s.from.handover.Drained)
+	if saves != nil {
+		saves.recorded = s.server.Recorded
+		s.closers = append(s.closers, saves.start())
+	}
+	if p := s.from.predecessor; p != nil {
+		s.server.InheritDrains(p.Drained)
+	}
 	logListeners(s.log, s.config, s.server.Addrs())
 	warnBuffers(s.log, s.config)
+	limitMemory(s.log, s.config)
 	return nil
 }
 
@@ -153,29 +306,6 @@ func warnBuffers(log zerolog.Logger, c *config.Config) {
 		log.Warn().Str("key", s.Key).Stringer("asked", s.Asked).Stringer("given", s.Given).Str("remedy", s.Remedy()).
 			Msg("receive buffer is smaller than configured")
 	}
-}
-
-// follow starts the synchronization with files, discovered servers and the configuration file.
-func (s *service) follow(ctx context.Context, watch bool) error {
-	s.closers = append(s.closers, s.bans.start(context.Background()), releaseMemory()) // until the last session has ended
-	files := &ruleFiles{ctx: ctx, server: s.server, log: s.log}
-	if err := files.follow(s.config); err != nil {
-		return err
-	}
-	if err := s.from.takeOver(); err != nil {
-		return err
-	}
-	found := &discoverer{ctx: ctx, server: s.server, log: s.log}
-	found.follow(s.config)
-	s.reloads = &reloader{
-		path: s.path, loops: s.loops, server: s.server, ruleFiles: files, found: found, bans: s.bans.bans, log: s.log,
-		current: s.config,
-	}
-	s.reloads.onSignal(ctx)
-	if watch {
-		return s.reloads.onChange(ctx)
-	}
-	return nil
 }
 
 // answers returns an error if a loop does not answer. A proxy that has ended has no loops.

@@ -21,6 +21,7 @@ func options(c *config.Config, loops int, log, access zerolog.Logger) proxy.Opti
 		Log:           log,
 		Access:        access,
 		HideAddresses: !c.Log.PlayerAddresses,
+		Recording:     proxy.Recording{Last: time.Duration(c.Record.Last), Memory: int(c.Record.Memory)},
 	}
 }
 

@@ -1,13 +1,11 @@
 package daemon
 
 import (
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -17,17 +15,16 @@ import (
 
 // upgrader replaces the process by one of the program file's current release.
 type upgrader struct {
-	server *proxy.Server
-	log    zerolog.Logger
-	grace  func() time.Duration // how long sessions may stay in this process
-	// leave releases, before the successor continues, the resources that only one process can have.
-	leave   func()
-	from    inheritance // of this process; the successor needs a part of it
-	program string      // path of the program file
+	server  *proxy.Server
+	reloads *reloader
+	bans    *banSync
+	loops   int
+	log     zerolog.Logger
+	from    inheritance // of this process
+	program string      // path of the program file; empty: none
 
 	state   atomic.Pointer[admin.Upgrade] // nil: no upgrade was tried
 	running sync.Mutex                    // held during an upgrade
-	pipe    io.Closer                     // to the successor, for which its end is the end of this process; nil: none
 }
 
 // programPath returns the path of the program at the start of the process. The next release will have that path, while
@@ -64,12 +61,8 @@ func (u *upgrader) tried() admin.Upgrade {
 	return admin.Upgrade{}
 }
 
-// wait returns when no upgrade is running: the process must not end during one. It then tells the successor that all
-// sessions of this process have ended.
+// wait returns when no upgrade is running: the process must not end during one.
 func (u *upgrader) wait() {
 	u.running.Lock()
 	defer u.running.Unlock()
-	if u.pipe != nil {
-		_ = u.pipe.Close()
-	}
 }

@@ -8,17 +8,25 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
 
 	"tidegate/internal/admin"
+	"tidegate/internal/record"
 	"tidegate/internal/setup"
+	"tidegate/proxy"
 )
 
-// successorTime is the longest time until a successor is ready.
-const successorTime = 30 * time.Second
+const (
+	// successorTime is the longest time until a successor is ready.
+	successorTime = 30 * time.Second
+	// freezeTime is the longest time in which the process stands still for its successor.
+	freezeTime = 5 * time.Second
+	// catchUpTime is the time in which a successor handles the datagrams that have waited. The end of this process frees
+	// much memory, which takes processor time from the successor. So the process ends later.
+	catchUpTime = 250 * time.Millisecond
+)
 
 // upgrades receives SIGUSR2 after CatchSignals.
 var upgrades = make(chan os.Signal, 1)
@@ -56,92 +64,189 @@ func (u *upgrader) upgrade() bool {
 	u.running.Lock()
 	defer u.running.Unlock()
 	u.state.Store(&admin.Upgrade{Running: true})
-	s, err := u.startSuccessor()
+	s, err := u.succeed()
 	if err != nil {
 		u.state.Store(&admin.Upgrade{Error: err.Error()})
 		u.log.Error().Err(err).Str("program", u.program).Msg("upgrade failed; this process continues")
 		return false
 	}
-	u.log.Info().Int("successor", s.pid).Str("program", u.program).Str("successor_version", s.version).
-		Msg("handed over; ending with the last session")
+	u.log.Info().Int("successor", s.process.Process.Pid).Str("program", u.program).Str("successor_version", s.version).
+		Int64("stood_still_ms", s.stood.Milliseconds()).Msg("handed over; this process ends")
 	return true
 }
 
 // successor is the process that takes over.
 type successor struct {
-	pid     int
-	version string // empty: the release does not send its version
+	*conversation
+	process *exec.Cmd
+	version string
+	copies  bool          // it takes copies before the standstill
+	stood   time.Duration // how long this process stood still for it
 }
 
-// startSuccessor starts a successor and hands the listeners over to it. An error changes nothing.
-func (u *upgrader) startSuccessor() (s successor, err error) {
+// succeed starts a successor and hands everything over to it. An error changes nothing.
+func (u *upgrader) succeed() (s *successor, err error) {
+	if u.program == "" {
+		return nil, errors.New("no program file can replace this process; start tidegate run for that")
+	}
 	files, err := u.server.Files()
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	defer closeFiles(files) // the successor has copies
-	predecessors, err := u.from.predecessors.copies()
+	if s, err = u.start(); err != nil {
+		return nil, fmt.Errorf("start successor: %w", err)
+	}
+	AtStep("process started its successor")
+	if err = u.introduce(s, files); err == nil {
+		err = u.handOver(s)
+	}
 	if err != nil {
-		return s, err
+		s.kill()
+		return nil, err
 	}
-	defer closeFiles(predecessors)
-	process, pipe, err := u.start(files, predecessors)
-	if err != nil {
-		return s, fmt.Errorf("start successor: %w", err)
-	}
-	s.pid = process.Process.Pid
-	if err := u.handOver(newConversation(pipe), &s, len(predecessors)); err != nil {
-		_ = pipe.Close()
-		_ = process.Process.Kill()
-		_ = process.Wait()
-		return s, err
-	}
-	u.pipe = pipe
-	go func() { _ = process.Wait() }() // the successor runs on its own now
+	go func() { _ = s.process.Wait() }() // the successor runs on its own now
 	return s, nil
 }
 
-func (u *upgrader) handOver(c *conversation, s *successor, predecessors int) error {
-	text, err := json.Marshal(handover{
-		Secrets: setup.CurrentSecrets(), Drained: u.server.Drained(), Predecessors: predecessors,
-		Activated: u.from.handover.Activated,
-		Version:   Version(),
+// kill ends the successor for certain, before this process goes on.
+func (s *successor) kill() {
+	_ = s.process.Process.Kill()
+	_ = s.process.Wait()
+	s.close()
+}
+
+// start runs the program file with this process's arguments.
+func (u *upgrader) start() (*successor, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = theirs.Close() }()
+	process := exec.Command(u.program, os.Args[1:]...)
+	process.Stdout, process.Stderr = os.Stdout, os.Stderr
+	process.Env = append(os.Environ(), predecessorEnv+"="+strconv.Itoa(predecessorFD))
+	process.ExtraFiles = []*os.File{theirs}
+	if err := process.Start(); err != nil {
+		ours.close()
+		return nil, err
+	}
+	return &successor{conversation: ours, process: process}, nil
+}
+
+// introduce gives the successor all that it needs for its start, and waits until it is ready.
+func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
+	current, earlier := u.reloads.texts()
+	body, err := json.Marshal(handover{
+		Format: HandoverFormat, Version: Version(), Loops: u.loops, Records: record.Versions(),
+		Secrets: setup.CurrentSecrets(), Config: current, Earlier: earlier, Retired: u.server.Retired(),
+		Drained: u.server.Drained(), Bans: u.bans.unwritten(), Activated: u.from.activated,
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.send(string(text)); err != nil {
-		return err
+	m := message{Kind: wordHello, body: body}
+	for _, f := range listeners {
+		fd, err := descriptorOf(f)
+		if err != nil {
+			return err
+		}
+		m.descriptors = append(m.descriptors, fd)
 	}
-	if s.version, err = c.receive(wordReady); err != nil {
+	s.within(successorTime)
+	if err := s.send(m); err != nil {
+		return fmt.Errorf("start successor: %w", err)
+	}
+	ready, err := s.receive(wordReady)
+	if err != nil {
 		return fmt.Errorf("successor not ready: %w", err)
 	}
-	if err := u.server.HandOver(u.grace()); err != nil {
-		return err
-	}
-	u.leave()
-	manager.succeededBy(s.pid) // first: the service manager accepts messages only from the main process
-	// Too late for a way back: if the successor has died, a service manager restarts the service.
-	_ = c.send(wordGo)
+	s.version, s.copies = string(ready.body), ready.Copies
+	ready.release()
+	AtStep("successor is ready")
 	return nil
 }
 
-// start runs the program file with this process's arguments. The pipe fails after successorTime.
-func (u *upgrader) start(listeners, predecessors []*os.File) (*exec.Cmd, *os.File, error) {
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
+// handOver stands still, gives the successor everything, and lets it go on. After an error this process goes on: the
+// successor is killed first.
+func (u *upgrader) handOver(s *successor) error {
+	defer restCollector()()
+	if s.copies {
+		AtStep("process copies the sessions")
+		if err := u.server.Precopy(context.Background(), s.giveCopies); err != nil {
+			return fmt.Errorf("copy the sessions: %w", err)
+		}
 	}
-	ours, theirs := os.NewFile(uintptr(pair[0]), "successor"), os.NewFile(uintptr(pair[1]), "predecessor")
-	defer func() { _ = theirs.Close() }()
-	successor := exec.Command(u.program, os.Args[1:]...)
-	successor.Stdout, successor.Stderr = os.Stdout, os.Stderr
-	successor.Env = append(os.Environ(), successorEnv+"="+strconv.Itoa(len(listeners)))
-	successor.ExtraFiles = slices.Concat([]*os.File{theirs}, listeners, predecessors)
-	err = errors.Join(ours.SetDeadline(time.Now().Add(successorTime)), successor.Start())
+	frozen, err := u.server.Freeze()
 	if err != nil {
-		_ = ours.Close()
-		return nil, nil, err
+		return err
 	}
-	return successor, ours, nil
+	began, at := time.Now(), monotonic()
+	AtStep("process stands still")
+	s.within(freezeTime)
+	if err := s.give(at, frozen.Export()); err != nil {
+		s.kill()
+		frozen.Thaw()
+		return fmt.Errorf("hand over: %w", err)
+	}
+	s.stood = time.Since(began)
+	AtStep("successor runs")
+	manager.succeededBy(s.process.Process.Pid) // before this process ends: until then, the successor sends no message
+	time.Sleep(catchUpTime)
+	frozen.Leave()
+	u.reloads.stop() // after Leave, for which a reload may wait
+	return nil
+}
+
+// giveCopies sends a batch of a pre-copy, and waits until the successor has it.
+func (s *successor) giveCopies(b proxy.CopiedSessions) error {
+	at := monotonic() - time.Since(b.At).Nanoseconds()
+	if err := s.send(message{Kind: wordCopies, Loop: b.Loop, At: at, body: b.Batch}); err != nil {
+		return err
+	}
+	_, err := s.receive(wordCopied)
+	return err
+}
+
+// give sends the states of all loops as they were at a time, and waits until the successor runs.
+func (s *successor) give(at int64, states []proxy.LoopState) error {
+	for i := range states {
+		state := &states[i]
+		err := s.send(message{Kind: wordSockets, Loop: i, body: state.Sockets, descriptors: state.Descriptors})
+		if err == nil {
+			err = s.send(message{Kind: wordShared, Loop: i, body: state.Shared})
+		}
+		for _, b := range state.Sessions {
+			if err == nil {
+				err = s.send(message{Kind: wordSessions, Loop: i, body: b})
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	AtStep("process sent the sessions")
+	if err := s.send(message{Kind: wordAll, body: strconv.AppendInt(nil, at, 10)}); err != nil {
+		return err
+	}
+	AtStep("process sent all")
+	if _, err := s.receive(wordHave); err != nil {
+		return err
+	}
+	AtStep("process lets the successor go")
+	if err := s.send(message{Kind: wordGo}); err != nil {
+		return err
+	}
+	_, err := s.receive(wordRunning)
+	return err
+}
+
+// descriptorOf returns the descriptor of a file. File.Fd would make the socket blocking, for all processes.
+func descriptorOf(f *os.File) (fd int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	err = raw.Control(func(number uintptr) { fd = int(number) })
+	return fd, err
 }

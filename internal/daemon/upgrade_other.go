@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"tidegate/internal/admin"
+	"tidegate/proxy"
 )
 
 // sigUSR2 is SIGUSR2 of the BSDs and macOS. Windows has no such signal.
@@ -21,3 +22,16 @@ func (u *upgrader) request() error { return admin.ErrNoUpgrade }
 
 // onSignal does nothing: sockets can be handed over on Linux only.
 func (u *upgrader) onSignal(context.Context) {}
+
+// predecessor does not exist: sockets can be handed over on Linux only.
+type predecessor struct{ handover }
+
+func inherit() (inheritance, error) { return activated(), nil }
+
+func (*predecessor) takeOver(*proxy.Server) (all proxy.Imported, err error) {
+	return all, admin.ErrNoUpgrade
+}
+
+func (*predecessor) refuse(error) {}
+
+func (*predecessor) awaitEnd() {}

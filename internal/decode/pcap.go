@@ -34,6 +34,8 @@ type captured struct {
 	link layers.LinkType
 	side side
 	note string
+	// upstream says that our own capture has it from the side of the servers.
+	upstream bool
 }
 
 func readPcap(in *bufio.Reader, port uint16, take func(*record) error) error {
@@ -72,7 +74,7 @@ func readPackets(next func() (captured, error), port uint16, take func(*record) 
 		}
 		packet := gopacket.NewPacket(p.data, p.link, gopacket.DecodeOptions{Lazy: true, NoCopy: true})
 		r := recordOf(packet, streams)
-		r.side = p.side
+		r.side, r.upstream = p.side, p.upstream
 		if !r.ignored && !r.keep(packet, port) {
 			continue
 		}

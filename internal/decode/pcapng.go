@@ -27,16 +27,19 @@ func readPcapng(in *bufio.Reader, port uint16, take func(*record) error) error {
 			if err != nil {
 				return p, err
 			}
-			p.side = sideOf(from.Name, about.Flags.Direction)
+			p.side, p.upstream = sideOf(from.Name, about.Flags.Direction), from.Name == upstreamInterface
 		}
 		return p, nil
 	}, port, take)
 }
 
+// upstreamInterface is the name that our own captures give to the side of the servers.
+const upstreamInterface = "upstream"
+
 // sideOf returns the sender of a packet that our own command has captured. The names of its interfaces tell the sides.
 func sideOf(leadsTo string, direction pcapgo.NgEpbFlag) side {
 	inbound, outbound := clientSide, serverSide
-	if leadsTo == "upstream" {
+	if leadsTo == upstreamInterface {
 		inbound, outbound = serverSide, clientSide
 	}
 	switch direction {

@@ -2,12 +2,14 @@ package decode
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 
+	"tidegate/internal/registry"
 	"tidegate/internal/words"
 )
 
@@ -50,7 +52,10 @@ func (p *printer) print(r *record, protocol string, meaning explanation) error {
 	p.datagrams++
 	p.protocols[protocol]++
 	text := meaning.text
-	if meaning.fault != nil {
+	switch {
+	case errors.Is(meaning.fault, registry.ErrUnusual):
+		text += ", as no honest peer sends it"
+	case meaning.fault != nil:
 		p.unknown++
 		text = strings.TrimPrefix(text+", unknown: ", ", ") + meaning.fault.Error()
 	}

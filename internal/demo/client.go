@@ -18,6 +18,7 @@ type client struct {
 
 	connected bool
 	gone      bool         // the connection has ended
+	again     time.Time    // when the client joins again; zero: not known
 	left      bool         // by the client's own goodbye, while it was connected
 	reason    codec.Reason // of the end
 

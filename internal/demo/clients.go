@@ -23,33 +23,78 @@ const (
 // clients are all clients and their endpoint. One goroutine at a time uses them.
 type clients struct {
 	*endpoint.Endpoint[*client]
+	pair    Pair
+	to      netip.AddrPort
+	every   time.Duration // between two turns of a client's sending
+	joins   uint64        // connections so far
 	all     []*client
 	sending bool
+	rejoin  bool   // a client that lost its connection joins again
+	past    Result // of connections that were lost, if rejoin
 	began   time.Time
 	times   latencies // from sending to the echo
 }
 
 // newClients makes clients that connect to a proxy, or to a link before it, as soon as they run.
 func newClients(pair Pair, count, rate int, to netip.AddrPort) (*clients, error) {
-	c := new(clients)
+	c := &clients{pair: pair, to: to, every: time.Second / time.Duration(rate)}
 	var err error
 	if c.Endpoint, err = endpoint.New(endpoint.Options[*client]{Event: c.event}); err != nil {
 		return nil, err
 	}
 	c.began = c.Now()
-	every := time.Second / time.Duration(rate)
 	for i := range count {
-		conn, err := dial(c.Endpoint, pair.from, to, uint64(i)+1)
+		one, err := c.join(uint16(i))
 		if err != nil {
 			_ = c.Close() // the earlier error matters more
 			return nil, fmt.Errorf("client %d: dial %s: %w", i, to, err)
 		}
-		conn.Value = &client{
-			index: uint16(i), pair: pair, form: formOf(pair, pair.from), conn: conn, every: every, reliable: newLedger(),
-		}
-		c.all = append(c.all, conn.Value)
+		c.all = append(c.all, one)
 	}
 	return c, nil
+}
+
+// join dials the proxy for the client with an index.
+func (c *clients) join(index uint16) (*client, error) {
+	c.joins++
+	conn, err := dial(c.Endpoint, c.pair.from, c.to, c.joins)
+	if err != nil {
+		return nil, err
+	}
+	conn.Value = &client{
+		index: index, pair: c.pair, form: formOf(c.pair, c.pair.from), conn: conn, every: c.every, reliable: newLedger(),
+	}
+	return conn.Value, nil
+}
+
+// rejoinTime is the time after which a lost client joins again.
+const rejoinTime = 2 * time.Second
+
+// replace lets lost clients join again, and returns the time of the next one; zero means none.
+func (c *clients) replace() (next time.Time) {
+	if !c.rejoin {
+		return next
+	}
+	for i, one := range c.all {
+		switch {
+		case !one.gone:
+			continue
+		case one.again.IsZero():
+			one.again = c.Now().Add(rejoinTime)
+		case !c.Now().Before(one.again):
+			fresh, err := c.join(one.index)
+			if err != nil {
+				one.again = c.Now().Add(rejoinTime)
+				break
+			}
+			fresh.next = c.Now().Add(c.every)
+			c.past.add(one)
+			c.all[i] = fresh
+			continue
+		}
+		next = codec.Earliest(next, one.again)
+	}
+	return next
 }
 
 // play connects the clients, lets them send for a time, and then waits for the echoes under way. A time of 0 lasts
@@ -79,7 +124,7 @@ func (c *clients) run(ctx context.Context, long time.Duration, done func() bool)
 		end = c.Now().Add(long)
 	}
 	for ctx.Err() == nil && !done() && (end.IsZero() || c.Now().Before(end)) {
-		next := c.send()
+		next := codec.Earliest(c.send(), c.replace())
 		if err := c.Turn(codec.Earliest(next, end)); err != nil {
 			return fmt.Errorf("wait for datagrams: %w", err)
 		}
@@ -143,7 +188,8 @@ func (c *clients) since() time.Duration { return c.Now().Sub(c.began) }
 
 // result returns the clients' part of the Result.
 func (c *clients) result() Result {
-	r := Result{Clients: len(c.all)}
+	r := c.past
+	r.Clients = len(c.all)
 	for _, one := range c.all {
 		r.add(one)
 	}

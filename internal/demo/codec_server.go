@@ -22,7 +22,7 @@ type codecServer struct {
 }
 
 // startCodecServer starts a game server for a number of clients.
-func startCodecServer(pair Pair, clients int) (*codecServer, error) {
+func startCodecServer(pair Pair, at netip.AddrPort, clients int) (*codecServer, error) {
 	s := &codecServer{
 		protocol: pair.to, form: formOf(pair, pair.to), arrived: make(arrivals), done: make(chan struct{}),
 	}
@@ -30,7 +30,7 @@ func startCodecServer(pair Pair, clients int) (*codecServer, error) {
 	if s.Endpoint, err = endpoint.New(endpoint.Options[struct{}]{Event: s.event, Limit: clients}); err != nil {
 		return nil, err
 	}
-	if s.listener, err = listen(s.Endpoint, pair.to); err != nil {
+	if s.listener, err = listen(s.Endpoint, pair.to, at); err != nil {
 		_ = s.Close() // the earlier error matters more
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tidegate/codec"
@@ -25,8 +26,19 @@ func (p Pair) Relay(listen, server netip.AddrPort) string {
 	return p.write(listen, server, []setting{{`mode = "relay"`, "Datagrams pass unchanged."}})
 }
 
+// Served is the configuration of Serve: several servers whose players move when one is lost, and an admin server.
+func (p Pair) Served(listen, admin netip.AddrPort, servers []netip.AddrPort) string {
+	hold := setting{`failover = "hold"`, "Players stay connected while a server is lost."}
+	return p.writeAll(listen, servers, append(p.crossing(), hold)) + fmt.Sprintf("\n[admin]\nlisten = %q\n", admin)
+}
+
 // write writes a configuration with settings of the route.
 func (p Pair) write(listen, server netip.AddrPort, route []setting) string {
+	return p.writeAll(listen, []netip.AddrPort{server}, route)
+}
+
+// writeAll is write with several servers.
+func (p Pair) writeAll(listen netip.AddrPort, servers []netip.AddrPort, route []setting) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("# %s players on a %s server.", p.From(), p.To())
@@ -53,7 +65,11 @@ func (p Pair) write(listen, server netip.AddrPort, route []setting) string {
 	if isStream(p.to) {
 		line("transport = %q", "tcp")
 	}
-	line("servers = [%q]", server)
+	names := make([]string, len(servers))
+	for i, server := range servers {
+		names[i] = strconv.Quote(server.String())
+	}
+	line("servers = [%s]", strings.Join(names, ", "))
 	return b.String()
 }
 

@@ -9,6 +9,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,8 +17,10 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/table"
 	"tidegate/proxy"
 )
 
@@ -26,6 +29,7 @@ const (
 	maxClients     = 500
 	maxRate        = 1000
 	maxLoss        = 0.5
+	maxDelay       = 2 * time.Second
 	defaultClients = 4
 	defaultRate    = 20
 )
@@ -36,11 +40,13 @@ type Options struct {
 	For     time.Duration // sending time after all clients have joined; 0: until the context is done
 	Clients int           // 1 to 500; 4 if zero
 	Loss    float64       // share of datagrams lost between clients and proxy, each way, 0 to 0.5
+	Delay   time.Duration // of each datagram between clients and proxy, each way, 0 to 2 s
 	Rate    int           // reliable messages a second of each client, and as many unreliable ones; 1 to 1000, 20 if zero
 	// Settings returns the proxy's settings, with one listener at listen and one upstream server.
 	Settings func(listen, server netip.AddrPort) (*proxy.Settings, error)
 	Out      io.Writer      // receives the table and the summary
-	Terminal bool           // Out is a terminal, an *os.File: the table is redrawn in place; else each second adds a line
+	In       io.Reader      // keys; nil: none
+	Terminal bool           // Out is a terminal: the players are shown live; else each second adds a line
 	Log      zerolog.Logger // the proxy's
 }
 
@@ -56,19 +62,29 @@ func Run(ctx context.Context, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	var screen func() screen
-	if o.Terminal {
-		screen = screenOf(o.Out)
-	}
-	v := newView(o.Out, screen, time.Now())
-	v.introduce(s.introduction(&o))
-	driveErr := s.play(ctx, &o, v)
+	show(&o, s.introduction(&o), introWidth)
+	driveErr := s.play(ctx, &o)
 	result, err := s.finish()
 	if err = errors.Join(driveErr, err); err != nil {
 		return result, err
 	}
-	v.conclude(result.Summary())
+	show(&o, result.Summary(), 0)
 	return result, nil
+}
+
+// introWidth is the width of the introduction in columns, where Out is no terminal.
+const introWidth = 80
+
+// show writes a text, wrapped to the terminal or else to a width; 0 leaves lines whole, because programs parse them.
+// It ignores errors: without a reader the demo's result still counts.
+func show(o *Options, text string, width int) {
+	if o.Terminal {
+		width = cmp.Or(table.TerminalWidth(o.Out), introWidth)
+	}
+	if width > 0 {
+		text = ansi.Wordwrap(text, width, "")
+	}
+	_, _ = io.WriteString(o.Out, text)
 }
 
 // checked fills in the defaults and checks the bounds.
@@ -91,6 +107,10 @@ func (o Options) checked() (Options, error) {
 		return o, fmt.Errorf("loss %v: want 0 to %v", o.Loss, maxLoss)
 	case o.Loss > 0 && o.Pair.OverTCP():
 		return o, errors.New("loss over TCP: want 0, since TCP loses nothing")
+	case o.Delay < 0 || o.Delay > maxDelay:
+		return o, fmt.Errorf("delay %v: want 0 to %v", o.Delay, maxDelay)
+	case o.Delay > 0 && o.Pair.OverTCP():
+		return o, errors.New("delay over TCP: want 0, since the link carries datagrams only")
 	case o.For < 0:
 		return o, fmt.Errorf("duration %v: want 0 or more", o.For)
 	}

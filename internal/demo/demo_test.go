@@ -22,7 +22,7 @@ func TestRun(t *testing.T) {
 		want     []string
 	}{
 		{"clean link, terminal", 0, true, []string{
-			"Tidegate on 127.0.0.1:", "client    age", clearLine + ":", "all 3", "\nok: ",
+			"Tidegate on 127.0.0.1:", "riptide-2.2 to bedrock", "SESSION", "Receivers drop", "\nok: ",
 		}},
 		{"lossy link, plain", 0.05, false, []string{
 			"loses 5 %", "time     open", "lost\n", "\nok: ",
@@ -63,7 +63,7 @@ func TestRun(t *testing.T) {
 func TestRunEndsEarly(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out := lookout{awaits: regexp.MustCompile(`(?m)^\d+ s +1 +\S+ +\S+ +[1-9]`),
+	out := lookout{awaits: regexp.MustCompile(`(?m)^\d+s +1 +\S+ +\S+ +[1-9]`),
 		then: cancel} // one client with sent messages
 	r, err := Run(ctx, Options{For: time.Hour, Clients: 1, Settings: settings(MainPair()), Out: &out})
 	if err != nil || !r.OK() {
@@ -95,6 +95,7 @@ func TestRunRefuses(t *testing.T) {
 		{Options{Loss: 0.6}, "loss 0.6: want 0 to 0.5"},
 		{Options{Rate: 1001}, "rate 1001: want 1 to 1000"},
 		{Options{For: -time.Second}, "duration -1s: want 0 or more"},
+		{Options{Delay: -time.Second}, "delay -1s: want 0 to 2s"},
 		{Options{Settings: noSettings}, "make the proxy's settings: no such route"},
 	} {
 		if _, err := Run(t.Context(), step.options); err == nil || err.Error() != step.want {

@@ -56,13 +56,14 @@ func (l *ledger) delivery() Delivery {
 	}
 }
 
-// arrivals counts how often each reliable message of each client has reached a game server, by client and number.
+// arrivals counts how often each reliable message of each client has reached a game server, by client and number. A nil
+// map records nothing.
 type arrivals map[uint16]map[uint64]int
 
 // record counts a message with an ID, if it is a reliable message of a client and unchanged.
 func (a arrivals) record(id uint16, body []byte) {
 	var p probe
-	if p.parse(id, body) != nil || !p.reliable {
+	if a == nil || p.parse(id, body) != nil || !p.reliable {
 		return
 	}
 	if a[p.client] == nil {

@@ -1,9 +1,8 @@
 package demo
 
 import (
+	"fmt"
 	"strings"
-
-	"tidegate/internal/table"
 )
 
 // Promise is the delivery that a pair guarantees for its clients' strongest messages.
@@ -16,10 +15,8 @@ const (
 	Lossy                      // messages and answers may be lost; almost none are on a good link
 )
 
-var promiseNames = [...]string{"exactly once", "at least once", "lossy"}
-
-// String returns the promise for the list of pairs.
-func (p Promise) String() string { return promiseNames[p] }
+// String returns the promise for programs.
+func (p Promise) String() string { return [...]string{"exactly once", "at least once", "lossy"}[p] }
 
 // sentence returns the promise for the summary.
 func (p Promise) sentence() string {
@@ -43,29 +40,38 @@ func (p Pair) Promise() Promise {
 	return Lossy
 }
 
-// List returns a table of all pairs.
+// signs are the promises in the list of pairs.
+var signs = [...]string{ExactlyOnce: "E", AtLeastOnce: "A", Lossy: "L"}
+
+// List returns all pairs as a matrix, at most 60 characters wide. The columns have the numbers of the rows.
 func List() string {
 	var b strings.Builder
-	var rows [][]string
-	for _, p := range Pairs() {
-		rows = append(rows, []string{p.From(), p.To(), p.Promise().String(), p.serverOn(), p.reason()})
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	line("Rows: the clients' protocol. Columns: the server's.\n")
+	head := fmt.Sprintf("%18s", "")
+	for i := range available {
+		head += fmt.Sprintf("%3d", i+1)
 	}
-	table.Print(&b, 0, []table.Column{{Name: "from"}, {Name: "to"}, {Name: "promise"}, {Name: "server"}, {Name: "why"}},
-		rows)
+	line("%s", head)
+	for i, from := range available {
+		row := fmt.Sprintf("%2d %-15s", i+1, from.Spec().Name)
+		for _, to := range available {
+			sign := "-"
+			if p, err := NewPair(from.Spec().Name, to.Spec().Name); err == nil {
+				sign = signs[p.Promise()]
+			}
+			row += fmt.Sprintf("%3s", sign)
+		}
+		line("%s", row)
+	}
+	line("\n%s", `E  exactly once: both protocols resend
+A  at least once: the server's protocol reports losses,
+   and Tidegate resends
+L  lossy: one of the protocols resends nothing
+-  not possible: the two games have no input in common`)
+	line("\nThe game server of %s is go-raknet; others are our own.", goRakNet)
+	line("Play one: tidegate demo --from rudp --to raknet")
 	return b.String()
-}
-
-// reason returns the reason for the pair's promise.
-func (p Pair) reason() string {
-	switch {
-	case p.Promise() == ExactlyOnce:
-		return "both protocols resend"
-	case p.Promise() == AtLeastOnce:
-		return p.To() + " reports losses, Tidegate resends"
-	case !isReliable(p.from):
-		return p.From() + " resends nothing"
-	}
-	return p.To() + " resends nothing"
 }
 
 // serverOn returns the implementation of the pair's game server.

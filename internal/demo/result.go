@@ -129,6 +129,9 @@ func (r *Result) Summary() string {
 	line("%-12s %d by clients, %d to clients, %d to the server", "resent",
 		r.Resent.ByClients, r.Resent.ToClients, r.Resent.ToServer)
 	line("%-12s %d of %s, %d heard by the proxy", "goodbyes", r.Goodbyes, words.Count(r.Clients, "client"), r.Heard)
+	if r.Heard < r.Goodbyes && r.Link.Lost > 0 {
+		line("%-12s a client says goodbye once, and the link may lose it; then the session ends later", "")
+	}
 	line("")
 	if faults := r.faults(); len(faults) > 0 {
 		line("FAILED: %s", strings.Join(faults, "; "))
@@ -147,4 +150,15 @@ func (r *Result) success() string {
 		return fmt.Sprintf("all %d reliable messages reached the server unchanged", r.Reliable.Sent)
 	}
 	return fmt.Sprintf("%d of %d messages came back, none changed", r.Unreliable.Returned, r.Unreliable.Sent)
+}
+
+// roundTrip formats a round trip for people; "-" if it is unknown.
+func roundTrip(d time.Duration) string {
+	switch {
+	case d == 0:
+		return "-"
+	case d >= time.Second:
+		return fmt.Sprintf("%.2f s", d.Seconds())
+	}
+	return fmt.Sprintf("%.1f ms", d.Seconds()*1e3)
 }

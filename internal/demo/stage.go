@@ -2,20 +2,24 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/rs/zerolog"
 
+	"tidegate/internal/admin"
 	"tidegate/internal/lossylink"
 	"tidegate/internal/netio"
+	"tidegate/internal/top"
 	"tidegate/internal/words"
 	"tidegate/proxy"
 )
 
 const (
-	viewInterval = time.Second
 	// goodbyeTime is the time for the proxy to receive the clients' goodbyes before it stops. It is a little more than
 	// the longest goodbye to the server.
 	goodbyeTime     = 2500 * time.Millisecond
@@ -55,7 +59,7 @@ func setUp(o *Options) (*stage, error) {
 
 // start starts the parts, from the game server to the clients.
 func (s *stage) start(o *Options) (err error) {
-	if s.server, err = startServer(o); err != nil {
+	if s.server, err = startServer(o.Pair, loopback, o.Clients); err != nil {
 		return fmt.Errorf("start the game server: %w", err)
 	}
 	settings, err := o.Settings(loopback, s.server.addr())
@@ -66,10 +70,10 @@ func (s *stage) start(o *Options) (err error) {
 		return fmt.Errorf("start the proxy: %w", err)
 	}
 	to := s.proxy.addr()
-	if o.Loss > 0 {
-		if s.link, err = lossylink.Start(to, o.Clients, o.Loss); err != nil {
-			return fmt.Errorf("start the link: %w", err)
-		}
+	if s.link, err = startLink(to, o.Clients, o.Loss, o.Delay); err != nil {
+		return err
+	}
+	if s.link != nil {
 		to = s.link.Addr()
 	}
 	if s.clients, err = newClients(o.Pair, o.Clients, o.Rate, to); err != nil {
@@ -78,11 +82,24 @@ func (s *stage) start(o *Options) (err error) {
 	return nil
 }
 
-func startServer(o *Options) (server, error) {
-	if o.Pair.To() == goRakNet {
-		return startGameServer(loopback, formOf(o.Pair, o.Pair.to))
+// startLink starts a link to the proxy with a loss and a delay. Without both it returns nil.
+func startLink(to netip.AddrPort, clients int, loss float64, delay time.Duration) (*lossylink.Link, error) {
+	if loss == 0 && delay == 0 {
+		return nil, nil
 	}
-	return startCodecServer(o.Pair, o.Clients)
+	l, err := lossylink.StartAt(loopback, to, clients, lossylink.Loss{ToServer: loss, ToClients: loss, Delay: delay})
+	if err != nil {
+		return nil, fmt.Errorf("start the link: %w", err)
+	}
+	return l, nil
+}
+
+// startServer starts a game server of the pair for a number of clients.
+func startServer(pair Pair, at netip.AddrPort, clients int) (server, error) {
+	if pair.To() == goRakNet {
+		return startGameServer(at, formOf(pair, pair.to))
+	}
+	return startCodecServer(pair, at, clients)
 }
 
 // tearDown stops the parts of an incomplete stage.
@@ -100,34 +117,80 @@ func (s *stage) tearDown() {
 
 // introduction describes the parts and their addresses.
 func (s *stage) introduction(o *Options) string {
-	how := "play on it"
-	if s.link != nil {
-		how = fmt.Sprintf("play on it over a link on %s that loses %.3g %% each way", s.link.Addr(), 100*o.Loss)
-	}
-	text := fmt.Sprintf("Tidegate on %s in front of a %s game server (%s) on %s, which echoes messages.\n%s %s.\n",
-		s.proxy.addr(), s.pair.To(), s.pair.serverOn(), s.server.addr(), words.Count(o.Clients,
-			s.pair.From()+" client"), how) +
-		"Round trips are the protocols' own measures; Riptide's are whole milliseconds.\n"
-	if o.Loss > badLoss {
-		text += "Protocols end connections that lose so many heartbeats in a row: expect some to end.\n"
-	}
-	return text + "\n"
+	text := fmt.Sprintf("Tidegate on %s in front of a %s game server (%s) on %s, which echoes messages.\n",
+		s.proxy.addr(), s.pair.To(), s.pair.serverOn(), s.server.addr()) +
+		fmt.Sprintf("%s play on it%s.\n", words.Count(o.Clients, s.pair.From()+" client"),
+			over(s.link, o.Loss, o.Delay)) +
+		"Round trips are the protocols' own measures; Riptide's are whole milliseconds.\n" + s.pair.waits()
+	return text + warning(o.Loss) + "\n"
 }
 
-// play runs the clients and shows their progress.
-func (s *stage) play(ctx context.Context, o *Options, v *view) error {
-	played := make(chan error, 1)
-	go func() { played <- s.clients.play(ctx, o.For) }()
-	ticker := time.NewTicker(viewInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case err := <-played:
-			return err
-		case now := <-ticker.C:
-			v.show(now, s.proxy.server.Snapshot())
-		}
+// over describes the link between clients and proxy.
+func over(link *lossylink.Link, loss float64, delay time.Duration) string {
+	if link == nil {
+		return ""
 	}
+	var does []string
+	if loss > 0 {
+		does = append(does, fmt.Sprintf("loses %.3g %%", 100*loss))
+	}
+	if delay > 0 {
+		does = append(does, fmt.Sprintf("takes %s", delay))
+	}
+	return fmt.Sprintf(" over a link on %s that %s each way", link.Addr(), strings.Join(does, " and "))
+}
+
+// waits explains the round trip to a server that acknowledges late.
+func (p Pair) waits() string {
+	if p.To() != goRakNet {
+		return ""
+	}
+	return "This server waits up to 100 ms before it acknowledges an idle player: no cause for concern.\n"
+}
+
+// warning says what the column of dropped datagrams counts, and what a loss does to connections. A busy machine delays
+// acknowledgements, so there are duplicates without a loss, too.
+func warning(loss float64) string {
+	text := "Receivers drop duplicates and late datagrams: that is normal on a busy machine or a link with losses.\n"
+	if loss > badLoss {
+		text += "Protocols end connections that lose so many heartbeats in a row: expect some to end.\n"
+	}
+	return text
+}
+
+// play runs the clients and shows the proxy. A user who quits the view ends the play.
+func (s *stage) play(ctx context.Context, o *Options) error {
+	ctx, quit := context.WithCancel(ctx)
+	defer quit()
+	watched, over := context.WithCancel(ctx)
+	defer over()
+	played := make(chan error, 1)
+	go func() {
+		defer over()
+		played <- s.clients.play(ctx, o.For)
+	}()
+	err := s.watch(watched, o)
+	if watched.Err() == nil {
+		quit()
+	}
+	return errors.Join(<-played, err)
+}
+
+// watch shows the proxy until ctx is done or the user quits, by the API that operators have.
+func (s *stage) watch(ctx context.Context, o *Options) error {
+	client := admin.NewLocalClient(admin.New(admin.Options{
+		Proxy: s.proxy.server, Reloads: func() admin.Reloads { return admin.Reloads{} }, Version: "demo", Log: o.Log,
+	}))
+	if o.Terminal {
+		title := s.pair.From() + " to " + s.pair.To()
+		return top.Run(ctx, top.Options{Client: client, Title: title, In: o.In, Out: o.Out, Inline: true})
+	}
+	began := time.Now()
+	_, _ = io.WriteString(o.Out, top.Heading)
+	return top.Watch(ctx, client, 0, func(sample *top.Sample) error {
+		_, _ = io.WriteString(o.Out, sample.Line(began))
+		return nil
+	})
 }
 
 // finish ends all parts, from the clients to the game server, and makes the result.

@@ -34,11 +34,11 @@ func isStream(p codec.Protocol) bool {
 }
 
 // listen opens a server of a protocol.
-func listen[T any](e *endpoint.Endpoint[T], p codec.Protocol) (*endpoint.Listener, error) {
+func listen[T any](e *endpoint.Endpoint[T], p codec.Protocol, at netip.AddrPort) (*endpoint.Listener, error) {
 	if s, ok := p.(stream); ok {
-		return e.ListenStream(p, loopback, netio.StreamOptions{Prefix: s.prefix})
+		return e.ListenStream(p, at, netio.StreamOptions{Prefix: s.prefix})
 	}
-	return e.Listen(p, loopback, netio.SocketOptions{})
+	return e.Listen(p, at, netio.SocketOptions{})
 }
 
 // dial connects a client of a protocol.

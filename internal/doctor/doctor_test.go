@@ -122,7 +122,7 @@ var faults = []struct {
 		m.Kernel = func() (filter, forward error) { return errors.New("not permitted"), errors.New("not permitted") }
 	}, "not permitted", "CAP_BPF"},
 	{"sources", Problem, func(m *Machine, _ files) { m.Sources = func() error { return errors.New("no local route") } },
-		"no local route", "docs/operations.md"},
+		"no local route", "docs/operate/addresses.md"},
 	{"listeners", Problem, func(m *Machine, _ files) { m.Listen = refuse(syscall.EADDRINUSE) },
 		"listener public: ", "ss -lunp 'sport = :7777'"},
 	{"listeners", Problem, func(m *Machine, _ files) { m.Listen = refuse(syscall.EADDRNOTAVAIL) }, "listener public: ",

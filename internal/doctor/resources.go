@@ -108,7 +108,7 @@ func (e *examination) kernel() string {
 // sources reports why the addresses of source_prefix and transparent cannot be used.
 func (e *examination) sources() string {
 	if err := e.machine.Sources(); err != nil {
-		e.problem(err.Error(), "docs/operations.md, \"The real client address\", has the commands for routes and rights")
+		e.problem(err.Error(), "docs/operate/addresses.md has the commands for routes and rights")
 	}
 	return "source_prefix and transparent of upstreams"
 }

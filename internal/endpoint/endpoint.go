@@ -50,11 +50,12 @@ type Conn[T any] struct {
 	Listener *Listener // that accepted the connection; nil if it was dialed
 	Number   uint16    // of an accepted connection, from 1 for each listener; wraps around
 
-	socket netio.Socket
-	entry  *session.Entry[*Conn[T]]
-	stream bool
-	dirty  bool
-	gone   bool // the connection has given Disconnected
+	socket  netio.Socket
+	entry   *session.Entry[*Conn[T]]
+	stream  bool
+	dirty   bool
+	gone    bool // the connection has given Disconnected
+	removed bool // from the Endpoint
 }
 
 // Listener is a server of one protocol. It is the owner of its socket.
@@ -125,26 +126,39 @@ func (e *Endpoint[T]) listen(l *Listener) *Listener {
 // Dial connects a client to a server. The identity is the client's RakNet GUID.
 func (e *Endpoint[T]) Dial(p codec.Protocol, to netip.AddrPort, identity uint64, o netio.SocketOptions) (*Conn[T],
 	error) {
+	return e.DialHello(p, to, codec.Hello{Identity: identity}, o)
+}
+
+// DialHello is Dial with all data that a client sends when it joins.
+func (e *Endpoint[T]) DialHello(p codec.Protocol, to netip.AddrPort, hello codec.Hello,
+	o netio.SocketOptions) (*Conn[T], error) {
 	s, err := e.poller.Dial(to, o)
 	if err != nil {
 		return nil, err
 	}
-	return e.dial(p, to, identity, s, false)
+	return e.dial(p, to, hello, s, false)
 }
 
 // DialStream connects a client to a server over TCP.
 func (e *Endpoint[T]) DialStream(p codec.Protocol, to netip.AddrPort, identity uint64, o netio.StreamOptions) (*Conn[T],
 	error) {
+	return e.DialStreamHello(p, to, codec.Hello{Identity: identity}, o)
+}
+
+// DialStreamHello is DialStream with all data that a client sends when it joins.
+func (e *Endpoint[T]) DialStreamHello(p codec.Protocol, to netip.AddrPort, hello codec.Hello,
+	o netio.StreamOptions) (*Conn[T], error) {
 	s, err := e.poller.DialStream(to, o)
 	if err != nil {
 		return nil, err
 	}
-	return e.dial(p, to, identity, s, true)
+	return e.dial(p, to, hello, s, true)
 }
 
-func (e *Endpoint[T]) dial(p codec.Protocol, to netip.AddrPort, identity uint64, s netio.Socket, stream bool) (*Conn[T],
-	error) {
-	c := &Conn[T]{Conn: p.Dial(e.now, to, codec.Hello{Identity: identity, From: s}), socket: s, stream: stream}
+func (e *Endpoint[T]) dial(p codec.Protocol, to netip.AddrPort, hello codec.Hello, s netio.Socket, stream bool) (
+	*Conn[T], error) {
+	hello.From = s
+	c := &Conn[T]{Conn: p.Dial(e.now, to, hello), socket: s, stream: stream}
 	e.dialed++
 	// A dialed stream may not know its own address yet, so the key's number alone makes it unique.
 	if err := e.add(session.Key{Listener: -e.dialed, Client: to}, c); err != nil {
@@ -166,6 +180,9 @@ func (c *Conn[T]) Peer() netip.AddrPort { return c.entry.Key.Client }
 
 // Local returns the address of the connection's socket.
 func (c *Conn[T]) Local() netip.AddrPort { return c.socket.Addr() }
+
+// Stats returns the totals of the Endpoint's sockets.
+func (e *Endpoint[T]) Stats() netio.Stats { return e.poller.Stats() }
 
 // Touch tells the Endpoint that the connection may have something to send. It does nothing after Disconnected.
 func (e *Endpoint[T]) Touch(c *Conn[T]) {

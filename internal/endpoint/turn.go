@@ -35,7 +35,9 @@ func (e *Endpoint[T]) Flush() {
 }
 
 func (e *Endpoint[T]) flush(c *Conn[T]) {
-	c.dirty = false
+	if c.dirty = false; c.removed {
+		return
+	}
 	for b, ok := c.Transmit(e.now, e.poller.Buffer()); ok; b, ok = c.Transmit(e.now, e.poller.Buffer()) {
 		if e.options.Sent != nil && c.Listener == nil {
 			e.options.Sent(c, b)
@@ -54,6 +56,7 @@ func (e *Endpoint[T]) flush(c *Conn[T]) {
 
 // remove forgets a connection that has ended. It closes the socket unless that is a listener's.
 func (e *Endpoint[T]) remove(c *Conn[T]) {
+	c.removed = true
 	e.table.Remove(c.entry)
 	if c.Listener == nil || c.stream {
 		c.socket.Close()
@@ -109,6 +112,11 @@ func (h handler[T]) Datagram(s netio.Socket, from netip.AddrPort, datagram []byt
 	}
 	_ = c.Receive(h.now, datagram) // the connection counts dropped datagrams
 	h.settle(c)
+	if l := c.Listener; c.gone && l != nil && !l.stream {
+		if h.flush(c); c.removed { // the client may have begun anew with this datagram
+			h.accept(l, s, from, datagram)
+		}
+	}
 }
 
 // Failed implements netio.Handler. The end of a stream ends its connection. A datagram socket stays usable: its

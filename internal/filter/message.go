@@ -157,7 +157,30 @@ func within(ranges []Range, n uint16) bool {
 	return false
 }
 
-// limiter returns the limiter of a rule with a rate. State of another Set is dropped.
+// UsedUp returns the times until which the limiters of the Set's rules with a rate are used up, by rank. It returns nil
+// if no such rule has matched since the Set is in force.
+func (m *Memory) UsedUp(s *Set) (times []time.Time) {
+	if m.memory == nil || m.of != s {
+		return nil
+	}
+	for i := range m.limiters {
+		times = append(times, m.limiters[i].UsedUp())
+	}
+	return times
+}
+
+// Remember returns a Memory in which the limiters of the Set's rules are used up until the given times. It returns an
+// empty Memory if the Set has another number of rules with a rate.
+func (s *Set) Remember(now time.Time, times []time.Time) (m Memory) {
+	if s == nil || len(times) == 0 || len(times) != len(s.messages.rated) {
+		return m
+	}
+	for i, at := range times {
+		m.limiter(s, i).UseUp(now, at)
+	}
+	return m
+}
+
 func (m *Memory) limiter(s *Set, rank int) *ratelimit.Limiter {
 	if m.memory == nil || m.of != s {
 		m.memory = &memory{s, slices.Clone(s.messages.rated)}

@@ -1,11 +1,12 @@
-// Package lossylink carries UDP datagrams between clients and a server on real sockets, and drops some. The package
-// internal/testkit/simnet does the same in virtual time.
+// Package lossylink carries UDP datagrams between clients and a server on real sockets, and drops or delays some. The
+// package internal/testkit/simnet does the same in virtual time.
 package lossylink
 
 import (
 	"hash/maphash"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,6 +28,7 @@ type Link struct {
 	limit  int
 	loss   Loss
 	weather
+	late    []delayed // delayed ones in the order of their times; at most maxLate
 	carried atomic.Uint64
 	lost    atomic.Uint64
 	stopped atomic.Bool
@@ -48,6 +50,19 @@ type Loss struct {
 	Chosen func(toServer bool, datagram []byte) bool
 	// Spared is the number of datagrams, in both directions together, that pass before any is dropped.
 	Spared int
+	// Delay is the time that each datagram takes, in each direction.
+	Delay time.Duration
+}
+
+// maxLate bounds the number of delayed datagrams. Further ones are dropped.
+const maxLate = 1 << 14
+
+// delayed is a datagram that waits for its time.
+type delayed struct {
+	at      time.Time
+	from    netio.Socket
+	to      netip.AddrPort
+	content []byte
 }
 
 // Start opens a link to a server for at most the given number of clients, on a free loopback port.
@@ -99,12 +114,30 @@ func (l *Link) run() {
 	defer close(l.done)
 	for !l.stopped.Load() {
 		// An error ends the link: no client gets through, so the caller's result shows it.
-		if l.poller.Wait(time.Time{}) != nil {
+		if l.poller.Wait(l.next()) != nil {
 			return
 		}
 		l.poller.Receive(l)
+		l.release(time.Now())
 		l.poller.Flush()
 	}
+}
+
+// next returns the time of the next delayed datagram; zero means none.
+func (l *Link) next() time.Time {
+	if len(l.late) == 0 {
+		return time.Time{}
+	}
+	return l.late[0].at
+}
+
+// release sends the delayed datagrams whose time has come.
+func (l *Link) release(now time.Time) {
+	due := 0
+	for ; due < len(l.late) && !l.late[due].at.After(now); due++ {
+		l.poller.Send(l.late[due].from, l.late[due].to, l.late[due].content)
+	}
+	l.late = slices.Delete(l.late, 0, due)
 }
 
 // Datagram implements netio.Handler.
@@ -126,14 +159,22 @@ func (l *Link) Datagram(s netio.Socket, from netip.AddrPort, datagram []byte) {
 // Failed implements netio.Handler. It ignores errors: the server may be gone already.
 func (l *Link) Failed(netio.Socket, error) {}
 
-func (l *Link) carry(s netio.Socket, to netip.AddrPort, datagram []byte, loss float64, once bool) {
+func (l *Link) carry(s netio.Socket, to netip.AddrPort, content []byte, loss float64, once bool) {
 	spared := l.carried.Load() < uint64(l.loss.Spared)
-	if !spared && l.loses(loss) && (!once || !l.lostBefore(datagram)) {
+	if !spared && l.loses(loss) && (!once || !l.lostBefore(content)) {
+		l.lost.Add(1)
+		return
+	}
+	if l.loss.Delay > 0 && len(l.late) == maxLate {
 		l.lost.Add(1)
 		return
 	}
 	l.carried.Add(1)
-	l.poller.Send(s, to, datagram)
+	if l.loss.Delay == 0 {
+		l.poller.Send(s, to, content)
+		return
+	}
+	l.late = append(l.late, delayed{time.Now().Add(l.loss.Delay), s, to, slices.Clone(content)})
 }
 
 // path returns the socket of a client, or nil if there is no room or no socket.

@@ -73,6 +73,40 @@ func TestLinkLosesByDirection(t *testing.T) {
 	}
 }
 
+// TestLinkDelays sends a datagram to an echo server: there and back it takes at least two delays.
+func TestLinkDelays(t *testing.T) {
+	const delay = 30 * time.Millisecond
+	server, client := listen(t), listen(t)
+	l, err := StartAt(loopback, server.LocalAddr().(*net.UDPAddr).AddrPort(), 1, Loss{Delay: delay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Stop()
+	began := time.Now()
+	for _, text := range []string{"first", "second"} {
+		if _, err := client.WriteToUDPAddrPort([]byte(text), l.Addr()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"first", "second"} {
+		got, from := read(t, server)
+		if got != want {
+			t.Errorf("%q came, want %q", got, want)
+		}
+		if _, err := server.WriteToUDPAddrPort([]byte(got), from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"first", "second"} {
+		if got, _ := read(t, client); got != want {
+			t.Errorf("%q came back, want %q", got, want)
+		}
+	}
+	if took := time.Since(began); took < 2*delay {
+		t.Errorf("there and back in %v, want at least %v", took, 2*delay)
+	}
+}
+
 func listen(t *testing.T) *net.UDPConn {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(loopback))

@@ -66,7 +66,7 @@ func TestNoAllocations(t *testing.T) {
 	for _, c := range []struct {
 		addr  string
 		delay time.Duration
-	}{{"127.0.0.1:0", 0}, {"[::1]:0", 0}, {"127.0.0.1:0", time.Microsecond}} {
+	}{{"127.0.0.1:0", 0}, {"[::1]:0", 0}, {"127.0.0.1:0", 100 * time.Millisecond}} {
 		eachBackend(t, func(t *testing.T, o netio.Options) {
 			o.MaxBatchDelay = c.delay
 			e := newEchoPair(t, o, netip.MustParseAddrPort(c.addr))

@@ -53,12 +53,6 @@ func TestReceiveBuffers(t *testing.T) {
 		}
 		check(fmt.Sprint("shared, asked for ", asked), shared.(*virtualSocket).shared.fd, sharedBuffers*each)
 	}
-	client := dial(t, p, server.Addr())
-	part, err := p.ConnectPeer(server, client.Addr(), &heard{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	check("parted", part.(*epollSocket).fd, dialBuffer)
 }
 
 // TestGrantedBuffer asks for more than the system's limit, with and without the privilege to exceed it.

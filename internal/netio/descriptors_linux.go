@@ -31,6 +31,10 @@ func (p *epollPoller) checkDescriptor(fd int) error {
 	return nil
 }
 
+// lacksDescriptors reports whether an accepted connection takes a descriptor of the last quarter. That quarter is for
+// the sockets to servers, which the sessions of all clients need.
+func (p *epollPoller) lacksDescriptors(fd int) bool { return fd >= p.bound-p.bound/4 }
+
 // Reserve makes the kernel's table of the process's descriptors large enough for this number, within the process's
 // limit. Each entry takes 8 bytes. Otherwise the kernel doubles a full table, and the caller waits until all
 // processors have noticed (expand_files, synchronize_rcu). During a flood that stops a loop for up to half a second.

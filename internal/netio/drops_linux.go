@@ -62,7 +62,7 @@ func (p *epollPoller) Stats() Stats {
 	for _, w := range p.sockets {
 		s, ok := w.(*epollSocket)
 		switch {
-		case !ok || s.muted:
+		case !ok:
 		case !s.dialed():
 			s.countDrops()
 		case s.queued && looks < dialedLooks:

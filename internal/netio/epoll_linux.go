@@ -28,7 +28,7 @@ type epollPoller struct {
 	clock        timers
 	lingers      *timerQueue // of closed streams
 	pollMode     pollMode
-	delay        batchDelay
+	delay        moderation
 	failures     failures
 	readNotifier ReadNotifier // of this Receive
 	unread       bool         // this Receive may have left input of a listener
@@ -36,7 +36,9 @@ type epollPoller struct {
 	idle         bool         // the last Wait found nothing at first
 	sawAll       bool         // the last poll saw all ready sockets
 	stats        Stats
-	bound        int // for new descriptors
+	imported     imported // from another process
+	guest        bool     // the other process may still go on with the imported sockets
+	bound        int      // for new descriptors
 	closed       bool
 }
 
@@ -54,7 +56,8 @@ type readiness struct {
 	events uint32
 }
 
-const nativeSharesPorts = true
+// native is the backend that newNative opens.
+const native = Epoll
 
 // newNative opens the best backend of the platform.
 func newNative(o Options) (Poller, error) {
@@ -69,7 +72,7 @@ func newNative(o Options) (Poller, error) {
 		in:     in,
 		out:    newOutbox(in),
 		room:   make([]byte, streamRead),
-		delay:  batchDelay{max: o.MaxBatchDelay},
+		delay:  moderation{max: o.MaxBatchDelay},
 		bound:  descriptorBound(),
 	}
 	p.lingers = p.clock.add(lingerTime)
@@ -81,11 +84,6 @@ func (p *epollPoller) Listen(addr netip.AddrPort, o SocketOptions) (Socket, erro
 	s, err := p.open(addr, o.withListenDefaults(), bind)
 	if err == nil {
 		err = s.answerFromUsedAddress()
-	}
-	if err == nil && o.SteerAmong > 1 {
-		if err = steer(s.fd, o.SteerAmong); err != nil {
-			s.Close()
-		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", addr, err)
@@ -178,6 +176,7 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 	if p.closed {
 		return ErrClosed
 	}
+	p.guest = false
 	d := p.delay.next(deadline)
 	p.ready = p.ready[:0] // unread input is still ready
 	p.turn++
@@ -195,6 +194,7 @@ func (p *epollPoller) Wait(deadline time.Time) error {
 // sleepAndPoll sleeps for d, and then until there is something to do.
 func (p *epollPoller) sleepAndPoll(d time.Duration, deadline time.Time) error {
 	if d > 0 {
+		p.stats.Delays++
 		if err := p.waiter.sleep(d); err != nil {
 			return err
 		}

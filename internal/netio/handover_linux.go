@@ -43,7 +43,7 @@ func (p *epollPoller) AdoptStream(f *os.File, o StreamOptions) (Socket, error) {
 	if err != nil {
 		return nil, fmt.Errorf("adopt socket: %w", err)
 	}
-	l := &epollListener{poller: p, fd: fd, options: o}
+	l := &epollListener{poller: p, fd: fd, options: o, greeted: newHellos(o.Hellos)}
 	if err := l.start(); err != nil {
 		return nil, closeAfter(fd, err)
 	}
@@ -99,66 +99,6 @@ func descriptorOf(s Socket) (fd int, ok bool) {
 		return s.fd, true
 	}
 	return -1, false
-}
-
-func (p *epollPoller) ConnectPeer(listener Socket, peer netip.AddrPort, h Handler) (Socket, error) {
-	l, ok := ListenerOf(listener).(*epollSocket)
-	if !ok || l.dialed() {
-		return nil, errWrongSocket
-	}
-	// All sockets that share an address need SO_REUSEPORT.
-	if err := setOption(l.fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1); err != nil {
-		return nil, err
-	}
-	fd, err := openSocket(l.family, SocketOptions{ReusePort: true}.withDialDefaults())
-	if err != nil {
-		return nil, err
-	}
-	s := &epollSocket{poller: p, fd: fd, family: l.family}
-	s.owner = l.owner
-	if err := bind(fd, l.family, listener.Addr()); err != nil {
-		return nil, closeAfter(fd, err)
-	}
-	if err := connect(fd, l.family, peer); err != nil {
-		return nil, closeAfter(fd, err)
-	}
-	s.addr, s.peer = listener.Addr(), unmap(peer)
-	p.receiveEarly(l, fd, h)
-	if err := p.watch(s, fd, unix.EPOLLIN); err != nil {
-		return nil, closeAfter(fd, err)
-	}
-	return s, nil
-}
-
-// receiveEarly gives h the datagrams that a socket received between its bind and its connect. In that time the kernel
-// also gave it datagrams of other peers.
-func (p *epollPoller) receiveEarly(l *epollSocket, fd int, h Handler) {
-	for range 4 {
-		p.out.flush() // frees the whole inbox
-		n, errno := p.in.read(fd, listenBatch, true)
-		if errno != 0 {
-			return
-		}
-		p.deliver(l, n, h)
-	}
-}
-
-func (p *epollPoller) StopReceiving(s Socket) {
-	switch s := s.(type) {
-	case *epollListener:
-		if !s.closed {
-			s.stop()
-		}
-	case *epollSocket:
-		if s.closed {
-			return
-		}
-		s.countDrops()
-		s.muted = true
-		if !p.pollMode.remove(s) { // else it is in no set
-			p.unwatch(s.fd)
-		}
-	}
 }
 
 // Duplicate copies a descriptor for another process.

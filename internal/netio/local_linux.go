@@ -71,3 +71,11 @@ func (s *epollSocket) answerFromUsedAddress() error {
 	s.demux = newLocalSockets(s)
 	return setOption(s.fd, unix.SOL_IP, unix.IP_PKTINFO, 1)
 }
+
+// LocalSocket implements LocalSockets.
+func (s *epollSocket) LocalSocket(at netip.Addr) Socket {
+	if f, ok := s.demux.(*localSockets); ok {
+		return f.socketOf(s.addr, at)
+	}
+	return s
+}

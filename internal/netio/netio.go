@@ -97,7 +97,7 @@ type Socket interface {
 }
 
 // SharesPorts reports whether several Pollers of a backend can listen on one address (SocketOptions.ReusePort).
-func SharesPorts(b Backend) bool { return b != Portable && nativeSharesPorts }
+func SharesPorts(b Backend) bool { return b.Used() != Portable }
 
 // New opens a Poller with a backend.
 func New(o Options) (Poller, error) {

@@ -21,6 +21,13 @@ type LocalSocket interface {
 	Listener() Socket
 }
 
+// LocalSockets is a wildcard listener that can make a LocalSocket before a datagram comes to the address.
+type LocalSockets interface {
+	Socket
+	// LocalSocket returns the socket of a local address, or the listener itself if it makes none.
+	LocalSocket(at netip.Addr) Socket
+}
+
 // ListenerOf returns the opened socket of a Socket that a handler was given.
 func ListenerOf(s Socket) Socket {
 	if f, ok := s.(LocalSocket); ok {
@@ -72,6 +79,13 @@ type KernelDropCounter interface {
 	SetFiltered(on bool)
 }
 
+// Buffering is a stream that holds memory of its own.
+type Buffering interface {
+	Socket
+	// Buffered returns the bytes of an unfinished incoming frame, and the bytes that wait for a slow peer.
+	Buffered() (in, out int)
+}
+
 // FragmentControl is a Socket with SocketOptions.DontFragment that can switch that option off.
 type FragmentControl interface {
 	Socket
@@ -89,11 +103,20 @@ type Handover interface {
 	AdoptStream(f *os.File, o StreamOptions) (Socket, error)
 	// File returns a copy of a listening socket's descriptor, for another process.
 	File(s Socket) (*os.File, error)
-	// ConnectPeer opens a connected socket for one peer of a listening UDP socket or LocalSocket, with the same address
-	// and Owner. From then on the kernel delivers that peer's datagrams to it. Datagrams of other peers that arrive
-	// before the connect go to h, as if s had received them. A Handler must not call it.
-	ConnectPeer(s Socket, peer netip.AddrPort, h Handler) (Socket, error)
-	// StopReceiving ends input to a listening socket. A UDP socket can still send, and be closed. A TCP socket is
-	// closed, so that only its copies accept. Its connections continue.
-	StopReceiving(s Socket)
+	// Export returns the state of all sockets except the listening ones, and their descriptors, which stay open. The
+	// caller must have called Flush, and must not use the Poller until it goes on as before or calls Leave.
+	Export() (state []byte, descriptors []int)
+	// Import continues with the sockets of an Export in another process. It owns the descriptors, also after an error.
+	// Until the first Wait, the other process may still go on: Close only closes descriptors.
+	// Their listeners must have been adopted before, with their Owner.
+	Import(state []byte, descriptors []int) error
+	// AppendName appends the name of an exported socket.
+	AppendName(b []byte, s Socket) []byte
+	// Named returns the socket with a name in the imported state, and the bytes after the name. It is nil if there is no
+	// such socket.
+	Named(b []byte) (s Socket, rest []byte)
+	// CloseUnclaimed closes the imported sockets without an Owner. Named does not work any more.
+	CloseUnclaimed()
+	// Leave closes the descriptors, and leaves the connections to the process that has imported them.
+	Leave()
 }

@@ -18,7 +18,8 @@ func newNative(o Options) (Poller, error) {
 	return newPortable(o), nil
 }
 
-const nativeSharesPorts = false
+// native is the backend that newNative opens.
+const native = Portable
 
 // leastBuffer is the smallest receive buffer that is worth a try.
 const leastBuffer = 64 << 10

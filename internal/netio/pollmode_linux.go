@@ -2,7 +2,6 @@ package netio
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -93,16 +92,6 @@ func (p *epollPoller) enterPollMode(refused int) {
 			p.pollMode.sockets = append(p.pollMode.sockets, s)
 		}
 	}
-}
-
-// remove takes a socket out of poll mode without watching it again. It reports whether the socket was in poll mode.
-func (p *pollMode) remove(s *epollSocket) bool {
-	i := slices.Index(p.sockets, s)
-	if i < 0 {
-		return false
-	}
-	p.sockets = slices.Delete(p.sockets, i, i+1)
-	return true
 }
 
 // leavePollMode watches a calm socket again, and reports whether it did.

@@ -105,23 +105,6 @@ func TestBusyIsNotFlooded(t *testing.T) {
 	}
 }
 
-// TestStopReceivingInPollMode checks that a listener that is handed over in poll mode is not read any more.
-func TestStopReceivingInPollMode(t *testing.T) {
-	g := newFloodedListener(t, &refuser{all: 1})
-	g.send(t, floodMinimum)
-	g.StopReceiving(g.listener)
-	if _, err := g.flood.Write([]byte("let me in")); err != nil {
-		t.Fatal(err)
-	}
-	before := g.got
-	for range 2 {
-		g.turn(t)
-	}
-	if g.got != before || g.stats.Errors != 0 {
-		t.Errorf("a handed-over listener received %d datagrams, with %d errors", g.got-before, g.stats.Errors)
-	}
-}
-
 // TestCloseInPollMode checks that a listener may close in poll mode, and that its descriptor may be used again.
 func TestCloseInPollMode(t *testing.T) {
 	g := newFloodedListener(t, &refuser{all: 1})

@@ -19,7 +19,7 @@ type portable struct {
 	first        arrival // taken by Wait, for Receive
 	wake         chan struct{}
 	timer        *time.Timer
-	delay        batchDelay
+	delay        moderation
 	failures     failures
 	stats        Stats
 	out          [MaxDatagram]byte
@@ -31,6 +31,9 @@ type portable struct {
 	readNotifier ReadNotifier // of this Receive
 	closed       bool
 }
+
+// coarseTimer is how late Go's timers may be. Shorter batch delays would take as long, so there are none.
+const coarseTimer = time.Millisecond
 
 // arrival is an event from a socket's goroutine to the Poller's goroutine.
 type arrival interface{ deliver(p *portable, h Handler) }
@@ -46,8 +49,10 @@ func newPortable(o Options) *portable {
 		backlog: make(chan arrival, backlog),
 		wake:    make(chan struct{}, 1),
 		timer:   time.NewTimer(0),
-		delay:   batchDelay{max: o.MaxBatchDelay},
 		sockets: make(map[closable]struct{}),
+	}
+	if o.MaxBatchDelay >= coarseTimer {
+		p.delay.max = o.MaxBatchDelay
 	}
 	p.timer.Stop()
 	p.lingers = p.clock.add(lingerTime)
@@ -80,7 +85,7 @@ func localAddr(o SocketOptions) *net.UDPAddr {
 	if !o.Local.IsValid() {
 		return nil
 	}
-	return net.UDPAddrFromAddrPort(netip.AddrPortFrom(o.Local, 0))
+	return net.UDPAddrFromAddrPort(netip.AddrPortFrom(o.Local, o.LocalPort))
 }
 
 // open makes a socket by calling connect with the network of addr, and starts its reader.
@@ -131,7 +136,10 @@ func (p *portable) Wait(deadline time.Time) error {
 	if p.closed {
 		return ErrClosed
 	}
-	time.Sleep(p.delay.next(deadline))
+	if d := p.delay.next(deadline); d > 0 {
+		p.stats.Delays++
+		time.Sleep(d)
+	}
 	if p.first != nil || len(p.failures) > 0 {
 		return nil
 	}

@@ -16,6 +16,7 @@ type portableListener struct {
 	listener *net.TCPListener
 	open     int           // accepted and not yet shut
 	hellos   *timerQueue   // of connections without a first frame
+	greeted  hellos        // counts connections without a session
 	done     chan struct{} // closed by shut
 }
 
@@ -36,6 +37,7 @@ func (p *portable) ListenStream(addr netip.AddrPort, o StreamOptions) (Socket, e
 		return nil, fmt.Errorf("listen for streams on %s: %w", addr, err)
 	}
 	l := &portableListener{poller: p, options: o, listener: listener, done: make(chan struct{})}
+	l.greeted = newHellos(o.Hellos)
 	l.addr = unmap(listener.Addr().(*net.TCPAddr).AddrPort())
 	l.hellos = p.clock.add(o.HelloTimeout)
 	p.sockets[l] = struct{}{}
@@ -74,21 +76,23 @@ func (l *portableListener) post(a *accepted) bool {
 	}
 }
 
+func (a *accepted) peer() netip.AddrPort { return unmap(a.conn.RemoteAddr().(*net.TCPAddr).AddrPort()) }
+
 func (a *accepted) deliver(p *portable, _ Handler) {
 	l := a.listener
 	switch {
 	case a.err != nil:
 		p.stats.Errors++
 		return
-	case l.closed || l.open >= l.options.MaxConns:
+	case l.closed || l.open >= l.options.MaxConns || !l.greeted.take(a.peer()):
 		p.stats.Streams.Refused++
 		_ = a.conn.Close()
 		return
 	}
 	s := p.newStream(l.options)
 	s.addr = unmap(a.conn.LocalAddr().(*net.TCPAddr).AddrPort())
-	s.peer = unmap(a.conn.RemoteAddr().(*net.TCPAddr).AddrPort())
-	s.owner, s.listener = l.owner, l
+	s.peer = a.peer()
+	s.owner, s.listener, s.greets = l.owner, l, true
 	l.open++
 	p.stats.Streams.Accepted++
 	s.timer.due = func() { s.fail(ErrSilent) }

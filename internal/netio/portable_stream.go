@@ -27,6 +27,7 @@ type portableStream struct {
 	sent     bool // the peer may have data to read
 	released bool
 	timer    timer // for the first frame; after Close, for the end of lingering
+	greets   bool  // counts as a connection without a session
 	awaits   bool  // the handler has called AwaitHello for the latest frame
 }
 
@@ -94,6 +95,14 @@ func (s *portableStream) dial(ctx context.Context) {
 
 // AwaitHello implements AcceptedStream.
 func (s *portableStream) AwaitHello() { s.awaits = true }
+
+// greeted stops counting the stream as a connection without a session.
+func (s *portableStream) greeted() {
+	if s.greets {
+		s.greets = false
+		s.listener.greeted.leave(s.peer)
+	}
+}
 
 // read starts writing, and posts incoming frames until the connection ends.
 func (s *portableStream) read(conn *net.TCPConn) {
@@ -165,6 +174,7 @@ func (f *inFrame) deliver(p *portable, h Handler) {
 		h.Datagram(s, s.peer, f.bytes[:f.n])
 		if !s.awaits && !s.closed {
 			s.timer.stop()
+			s.greeted()
 		}
 	}
 	s.free <- f // it has room for all

@@ -21,6 +21,13 @@ func (s *portableStream) send(frame []byte) {
 	}
 }
 
+// Buffered implements Buffering. The reader's frames have a bound of their own.
+func (s *portableStream) Buffered() (in, out int) {
+	s.out.mu.Lock()
+	defer s.out.mu.Unlock()
+	return 0, len(s.out.bytes) + s.out.writing
+}
+
 // fail queues the end of the stream for the handler.
 func (s *portableStream) fail(err error) {
 	s.poller.failures.end(s, &s.endpoint, &s.poller.stats.Streams, err)
@@ -57,6 +64,7 @@ func (s *portableStream) shut() {
 	s.out.shut()
 	delete(s.poller.sockets, s)
 	if s.listener != nil {
+		s.greeted()
 		s.listener.open--
 	}
 }

@@ -15,7 +15,7 @@ import (
 // maxIdle bounds the idle sockets of a Poller. Each takes 2.8 KB in the kernel. idleShare is the divisor of the
 // process's descriptors that they may use.
 const (
-	maxIdle   = 64
+	maxIdle   = 512
 	idleShare = 16
 )
 
@@ -45,7 +45,7 @@ func (p *epollPoller) dialConnected(to netip.AddrPort, o SocketOptions) (*epollS
 
 // keepIdle disconnects a closed socket for the next Dial, and reports whether it could.
 func (p *epollPoller) keepIdle(s *epollSocket) bool {
-	if !s.reusable || p.closed || len(p.idleSockets) >= min(maxIdle, p.bound/idleShare) || !disconnect(s.fd) {
+	if !s.reusable || p.closed || p.guest || len(p.idleSockets) >= min(maxIdle, p.bound/idleShare) || !disconnect(s.fd) {
 		return false
 	}
 	s.idle, s.idleSince = true, p.turn

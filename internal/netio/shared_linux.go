@@ -37,11 +37,7 @@ func (p *epollPoller) dialFromPrefix(to netip.AddrPort, o SocketOptions) (Socket
 		if h, err = p.openShared(kind, o); err != nil {
 			return nil, err
 		}
-		h.ownAddresses, h.onClose = true, func(*virtualSocket) {}
-		if p.shared.own == nil {
-			p.shared.own = make(map[sharedKind]*sharedSocket)
-		}
-		p.shared.own[kind] = h
+		p.shared.keepOwn(kind, h)
 	}
 	to = unmap(to)
 	at, ok := h.freeSource(to, o)
@@ -49,6 +45,15 @@ func (p *epollPoller) dialFromPrefix(to netip.AddrPort, o SocketOptions) (Socket
 		return nil, ErrNoSource
 	}
 	return h.add(at, to), nil
+}
+
+// keepOwn keeps a shared socket whose members have their own addresses.
+func (all *sharedSockets) keepOwn(kind sharedKind, h *sharedSocket) {
+	h.ownAddresses, h.onClose = true, func(*virtualSocket) {}
+	if all.own == nil {
+		all.own = make(map[sharedKind]*sharedSocket)
+	}
+	all.own[kind] = h
 }
 
 // freeSource returns the first address, from the one for SourceKey, that no virtual socket to the peer has.
@@ -92,7 +97,7 @@ func (p *epollPoller) openShared(kind sharedKind, o SocketOptions) (*sharedSocke
 			return nil, err
 		}
 	}
-	h := &sharedSocket{epollSocket: s, members: make(map[virtualKey]*virtualSocket)}
+	h := &sharedSocket{epollSocket: s, kind: kind, members: make(map[virtualKey]*virtualSocket)}
 	s.demux = h
 	return h, nil
 }
@@ -111,14 +116,7 @@ func (p *epollPoller) dialShared(to netip.AddrPort, o SocketOptions) (Socket, er
 	}
 	to = unmap(to)
 	kind := kindOf(to, o)
-	pl := p.shared.pooled[kind]
-	if pl == nil {
-		pl = &socketPool{full: make(map[netip.AddrPort]int)}
-		if p.shared.pooled == nil {
-			p.shared.pooled = make(map[sharedKind]*socketPool)
-		}
-		p.shared.pooled[kind] = pl
-	}
+	pl := p.shared.pool(kind)
 	i := pl.full[to]
 	for i < len(pl.sockets) && pl.sockets[i] != nil && pl.sockets[i].members[keyOf(netip.Addr{}, to)] != nil {
 		i++
@@ -131,11 +129,29 @@ func (p *epollPoller) dialShared(to netip.AddrPort, o SocketOptions) (Socket, er
 		if err != nil {
 			return nil, err
 		}
-		h.onClose = func(l *virtualSocket) { pl.left(i, l) }
-		pl.sockets[i] = h
+		pl.keep(i, h)
 	}
 	pl.full[to] = i + 1
 	return pl.sockets[i].add(netip.Addr{}, to), nil
+}
+
+// pool returns the pool of a kind.
+func (all *sharedSockets) pool(kind sharedKind) *socketPool {
+	pl := all.pooled[kind]
+	if pl == nil {
+		pl = &socketPool{full: make(map[netip.AddrPort]int)}
+		if all.pooled == nil {
+			all.pooled = make(map[sharedKind]*socketPool)
+		}
+		all.pooled[kind] = pl
+	}
+	return pl
+}
+
+// keep makes a shared socket the i-th of the pool.
+func (pl *socketPool) keep(i int, h *sharedSocket) {
+	h.onClose = func(l *virtualSocket) { pl.left(i, l) }
+	pl.sockets[i] = h
 }
 
 // left notes that a member of the i-th shared socket has closed. A shared socket without members is closed.

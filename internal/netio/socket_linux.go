@@ -25,7 +25,6 @@ type epollSocket struct {
 
 	queued       bool   // several messages have waited since drops were last counted
 	filtered     bool   // a filter stands before it that does not count its drops
-	muted        bool   // another process reads it and counts its drops
 	reusable     bool   // dialed without special options, so the next Dial can reuse it
 	dontFragment bool   // of a reusable one
 	buffer       int    // SocketOptions.ReceiveBuffer of a reusable one
@@ -46,7 +45,7 @@ func (s *epollSocket) Close() {
 		return
 	}
 	s.poller.out.flushSocket(s)
-	if !s.muted && (!s.dialed() || s.queued) { // else its buffer was never full
+	if !s.dialed() || s.queued { // else its buffer was never full
 		s.countDrops()
 	}
 	s.closed = true
@@ -79,7 +78,7 @@ func openSocket(family int, o SocketOptions) (fd int, err error) {
 	if err := setOptions(fd, family, o); err != nil {
 		return -1, closeAfter(fd, err)
 	}
-	if err := bindLocal(fd, family, o.Local); err != nil {
+	if err := bindLocal(fd, family, netip.AddrPortFrom(o.Local, o.LocalPort)); err != nil {
 		return -1, closeAfter(fd, err)
 	}
 	return fd, nil
@@ -105,22 +104,6 @@ func setOptions(fd, family int, o SocketOptions) error {
 		return err
 	}
 	return setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, o.SendBuffer)
-}
-
-// rxHash is the offset of a datagram's flow hash in a classic BPF program (SKF_AD_OFF + SKF_AD_RXHASH in
-// linux/filter.h).
-const rxHash = 0xffff_f000 + 32
-
-// steer makes the kernel choose among the first n sockets that share an address, by the flow's hash. Without it, the
-// choice depends on the total number of sockets. The socket must be bound.
-func steer(fd, n int) error {
-	program := [...]unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: rxHash},
-		{Code: unix.BPF_ALU | unix.BPF_MOD | unix.BPF_K, K: uint32(n)},
-		{Code: unix.BPF_RET | unix.BPF_A},
-	}
-	return os.NewSyscallError("setsockopt", unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_REUSEPORT_CBPF,
-		&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}))
 }
 
 func setOption(fd, level, name, value int) error {
@@ -217,11 +200,10 @@ func (s *epollSocket) AllowFragments() error {
 }
 
 // bindLocal binds a socket to its source address, if there is one, before it is dialed.
-func bindLocal(fd, family int, local netip.Addr) error {
-	if !local.IsValid() {
+func bindLocal(fd, family int, from netip.AddrPort) error {
+	if !from.Addr().IsValid() {
 		return nil
 	}
-	from := netip.AddrPortFrom(local, 0)
 	if familyOf(from) != family {
 		return ErrAddress
 	}

@@ -82,34 +82,26 @@ func bufferSizes(t *testing.T, s Socket) (sizes [2]int) {
 // TestClosedSocketWithACopy closes listening sockets that have a copy, as another process would. Input for the copy
 // does not wake the loop.
 func TestClosedSocketWithACopy(t *testing.T) {
-	for name, end := range map[string]func(p *epollPoller, s Socket){
-		"closed":           func(_ *epollPoller, s Socket) { s.Close() },
-		"muted":            func(p *epollPoller, s Socket) { p.StopReceiving(s) },
-		"muted and closed": func(p *epollPoller, s Socket) { p.StopReceiving(s); s.Close() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			p, other := newEpollPoller(t), newEpollPoller(t)
-			datagrams := listen(t, p, SocketOptions{})
-			streams, err := p.ListenStream(netip.MustParseAddrPort("127.0.0.1:0"), StreamOptions{MaxConns: 1, HelloTimeout: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range []Socket{datagrams, streams} {
-				file, err := p.File(s)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer func() { _ = file.Close() }()
-				end(p, s)
-			}
-			other.Send(dial(t, other, datagrams.Addr()), netip.AddrPort{}, []byte("hello"))
-			other.Flush()
-			if _, err := other.DialStream(streams.Addr(), StreamOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			if n, errno := epollPoll(p.waiter.epfd, p.events[:]); n != 0 || errno != 0 {
-				t.Errorf("the loop is told of %d sockets, %v", n, errno)
-			}
-		})
+	p, other := newEpollPoller(t), newEpollPoller(t)
+	datagrams := listen(t, p, SocketOptions{})
+	streams, err := p.ListenStream(netip.MustParseAddrPort("127.0.0.1:0"), StreamOptions{MaxConns: 1, HelloTimeout: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []Socket{datagrams, streams} {
+		file, err := p.File(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		s.Close()
+	}
+	other.Send(dial(t, other, datagrams.Addr()), netip.AddrPort{}, []byte("hello"))
+	other.Flush()
+	if _, err := other.DialStream(streams.Addr(), StreamOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if n, errno := epollPoll(p.waiter.epfd, p.events[:]); n != 0 || errno != 0 {
+		t.Errorf("the loop is told of %d sockets, %v", n, errno)
 	}
 }

@@ -13,6 +13,7 @@ type Stats struct {
 	Strangers   uint64 // received by a shared descriptor from an unknown peer; dropped
 	Refused     uint64 // reports of closed ports at dialed peers
 	Errors      uint64 // other errors of sending and receiving, at most one for each datagram
+	Delays      uint64 // turns that waited for more datagrams
 	Streams     StreamStats
 }
 
@@ -24,7 +25,7 @@ type StreamStats struct {
 	BadFrames uint64 // closed because a frame length was out of bounds
 	Silent    uint64 // closed without a first frame in time
 	Slow      uint64 // closed because too much data waited for the peer
-	Refused   uint64 // closed at once because of StreamOptions.MaxConns
+	Refused   uint64 // closed at once because of StreamOptions.MaxConns or Hellos, or for lack of descriptors
 }
 
 // countEnd counts the end of a stream because of err.

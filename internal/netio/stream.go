@@ -29,6 +29,8 @@ type StreamOptions struct {
 	HelloTimeout time.Duration
 	// MaxConns bounds the accepted connections of a listener. 0 means 10,000. More connections are closed at once.
 	MaxConns int
+	// Hellos bounds the accepted connections that have no session yet. More connections are closed at once.
+	Hellos HelloLimits
 	// ReusePort is as in SocketOptions.
 	ReusePort bool
 }

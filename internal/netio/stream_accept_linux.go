@@ -21,6 +21,7 @@ type epollListener struct {
 	options StreamOptions
 	open    int         // accepted and not released
 	hellos  *timerQueue // of connections without a first frame
+	greeted hellos      // counts connections without a session
 	pauses  *timerQueue
 	pause   timer // ends a pause
 }
@@ -38,7 +39,7 @@ func (p *epollPoller) listenStream(addr netip.AddrPort, o StreamOptions) (*epoll
 	if err != nil {
 		return nil, err
 	}
-	l := &epollListener{poller: p, fd: fd, options: o}
+	l := &epollListener{poller: p, fd: fd, options: o, greeted: newHellos(o.Hellos)}
 	if err := l.listen(addr); err != nil {
 		return nil, closeAfter(fd, err)
 	}
@@ -107,7 +108,7 @@ func (l *epollListener) handle(uint32, Handler) {
 
 func (l *epollListener) accepted(fd int, from netip.AddrPort) {
 	p := l.poller
-	if l.open >= l.options.MaxConns {
+	if l.open >= l.options.MaxConns || p.lacksDescriptors(fd) || !l.greeted.take(from) {
 		p.stats.Streams.Refused++
 		_ = unix.Close(fd)
 		return
@@ -121,10 +122,11 @@ func (l *epollListener) accepted(fd int, from netip.AddrPort) {
 	}
 	if err != nil {
 		p.stats.Errors++
+		l.greeted.leave(from)
 		_ = unix.Close(fd)
 		return
 	}
-	s.listener = l
+	s.listener, s.greets = l, true
 	l.open++
 	p.stats.Streams.Accepted++
 	s.timer.due = func() { s.fail(ErrSilent) }

@@ -2,6 +2,8 @@ package netio_test
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -168,5 +170,52 @@ func TestFloodedStreamDoesNotStarveAnother(t *testing.T) {
 		if !served {
 			t.Errorf("%d frames of a flooding client came before one of another", frames)
 		}
+	})
+}
+
+// TestHelloLimits checks that one address has a bounded number of connections without a session. A connection whose
+// first frame was kept, or that has ended, makes room. A connection of another address is accepted.
+func TestHelloLimits(t *testing.T) {
+	eachBackend(t, func(t *testing.T, o netio.Options) {
+		l := newLoop(t, o)
+		listener := l.listenStream(netio.StreamOptions{Hellos: netio.HelloLimits{Address: 2, Network: 3, Overall: 4}})
+		dial := func(from string) *net.TCPConn {
+			t.Helper()
+			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
+			conn, err := d.Dial("tcp", listener.Addr().String())
+			if err != nil {
+				t.Skipf("dial from %s: %v", from, err) // not every system has all of 127.0.0.0/8
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			return conn.(*net.TCPConn)
+		}
+		accepted, refused := uint64(0), uint64(0)
+		expect := func(from string, ok bool) *net.TCPConn {
+			t.Helper()
+			conn := dial(from)
+			if ok {
+				accepted++
+			} else {
+				refused++
+			}
+			l.until(fmt.Sprintf("%d accepted, %d refused", accepted, refused), func() bool {
+				s := l.Stats().Streams
+				return s.Accepted == accepted && s.Refused == refused
+			})
+			return conn
+		}
+		first, second := expect("127.0.0.2", true), expect("127.0.0.2", true)
+		expect("127.0.0.2", false)
+		expect("127.0.0.3", true)
+		expect("127.0.0.4", false) // the network is full
+		expect("127.0.1.2", true)
+		expect("127.0.2.2", false) // all places are taken
+		write(t, first, framed("first"))
+		l.untilReceived(1)
+		expect("127.0.0.2", true)
+		expect("127.0.0.2", false)
+		_ = second.Close()
+		l.untilFailed(1)
+		expect("127.0.0.2", true)
 	})
 }

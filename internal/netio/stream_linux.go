@@ -27,8 +27,12 @@ type epollStream struct {
 	wrote      bool   // the peer may have data to read
 	events     uint32 // events in the epoll set
 	timer      timer  // for the first frame; after Close, for the end of lingering
+	greets     bool   // counts as a connection without a session
 	awaits     bool   // the handler has called AwaitHello for the latest frame
 }
+
+// Buffered implements Buffering.
+func (s *epollStream) Buffered() (in, out int) { return len(s.rest), cap(s.backlog) }
 
 // AwaitHello implements AcceptedStream.
 func (s *epollStream) AwaitHello() { s.awaits = true }
@@ -167,7 +171,16 @@ func (s *epollStream) deliver(b []byte, n int, h Handler) {
 		h.Datagram(s, s.peer, frame)
 		if !s.awaits && !s.closed {
 			s.timer.stop()
+			s.greeted()
 		}
+	}
+}
+
+// greeted stops counting the stream as a connection without a session.
+func (s *epollStream) greeted() {
+	if s.greets {
+		s.greets = false
+		s.listener.greeted.leave(s.peer)
 	}
 }
 

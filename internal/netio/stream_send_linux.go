@@ -119,7 +119,7 @@ func (s *epollStream) Close() {
 	s.closed = true
 	s.timer.stop()
 	s.rest = nil
-	if s.ending || s.connecting || !s.wrote && len(s.backlog) == 0 {
+	if p.guest || s.ending || s.connecting || !s.wrote && len(s.backlog) == 0 {
 		s.shut()
 		return
 	}
@@ -138,12 +138,14 @@ func (s *epollStream) shut() {
 	s.timer.stop()
 	s.closed = true
 	s.backlog = nil
-	if s.wrote { // unread input would make the kernel reset the connection, and the peer would lose the last data
+	if s.wrote && !s.poller.guest {
+		// Unread input would make the kernel reset the connection, and the peer would lose the last data.
 		s.finish()
 		_, _ = recv(s.fd, s.poller.room)
 	}
 	s.poller.release(s.fd)
 	if s.listener != nil {
+		s.greeted()
 		s.listener.open--
 		s.listener = nil
 	}

@@ -107,27 +107,3 @@ func (c *timers) fire() {
 		}
 	}
 }
-
-// busyTurn is the number of datagrams in a turn from which waiting for more gains little.
-const busyTurn = 64
-
-// batchDelay decides how long to delay the turn after one with few datagrams, so that it gets more of them. A turn
-// without any does not cause a delay: the first datagram after silence is served at once.
-type batchDelay struct {
-	max     time.Duration
-	handled int // datagrams since the last turn
-}
-
-// next returns the sleep before the next turn. It ends at the deadline, unless that is zero. The result may be
-// negative.
-func (d *batchDelay) next(deadline time.Time) time.Duration {
-	few := d.handled > 0 && d.handled < busyTurn
-	d.handled = 0
-	switch {
-	case d.max <= 0 || !few:
-		return 0
-	case deadline.IsZero():
-		return d.max
-	}
-	return min(d.max, time.Until(deadline))
-}

@@ -46,7 +46,7 @@ func machines(t *testing.T) (proxy, server string) {
 		"ip -n S addr add " + serverHere + "/24 dev cable", "ip -n S -6 addr add fd99::2/64 dev cable nodad",
 		"ip -n S link set cable up", "ip -n S link set lo up",
 		"ip -n S route add default via " + proxyHere, "ip -n S -6 route add default via fd99::1",
-		// docs/operations.md#transparent-mode
+		// docs/operate/addresses.md#transparent-mode
 		"ip -n P rule add iif cable from " + serverHere + " lookup 100",
 		"ip -n P route add local default dev lo table 100",
 		"ip -n P -6 rule add iif cable from fd99::2 lookup 100",

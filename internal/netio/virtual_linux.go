@@ -58,6 +58,7 @@ func (l *virtualSocket) Close() {
 // Datagrams from unknown peers are dropped and counted.
 type sharedSocket struct {
 	*epollSocket
+	kind         sharedKind
 	members      map[virtualKey]*virtualSocket
 	ownAddresses bool                   // each member has its own address
 	onClose      func(l *virtualSocket) // called after a member has closed

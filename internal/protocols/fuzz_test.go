@@ -42,7 +42,6 @@ func FuzzClientSide(f *testing.F) { codectest.FuzzConns(f, subjects(), captures(
 var defenceless = map[string]string{
 	"rtype": "a datagram from a player's address is the player's", "rtype-0.0.1": "as rtype", "rtype-16": "as rtype",
 	"rtype-32": "as rtype", "rtype-final": "as rtype",
-	"enet": "without checksums, a part of a message takes a number",
 }
 
 // FuzzForged fuzzes one forged datagram in a session, for every protocol that promises to survive it.

@@ -4,12 +4,10 @@
 package record
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
-
-	"github.com/fxamacker/cbor/v2"
 )
 
 const (
@@ -31,51 +29,42 @@ type Head struct {
 	Version int    `cbor:"2,keyasint"` // changes only if older readers must refuse the record
 }
 
-var writer, reader = modes()
-
-func modes() (cbor.UserBufferEncMode, cbor.DecMode) {
-	w, err := cbor.EncOptions{Sort: cbor.SortNone, IndefLength: cbor.IndefLengthForbidden}.UserBufferEncMode()
-	if err != nil {
-		panic(err)
-	}
-	r, err := cbor.DecOptions{
-		DupMapKey: cbor.DupMapKeyEnforcedAPF, IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden,
-		MaxArrayElements: MaxElements, MaxMapPairs: maxFields, MaxNestedLevels: maxDepth,
-	}.DecMode()
-	if err != nil {
-		panic(err)
-	}
-	return w, r
-}
-
-// Append appends v's record to b. v is a struct, or a pointer to one, of the types that cbor can write.
+// Append appends v's record to b. v is a pointer to a struct. Its fields have numbers in tags as those of
+// github.com/fxamacker/cbor, with the options keyasint and omitempty, or toarray for the struct.
 func Append(b []byte, v any) []byte {
-	buffer := bytes.NewBuffer(b)
-	if err := writer.MarshalToBuffer(v, buffer); err != nil {
-		panic(fmt.Sprintf("record: %T: %v", v, err)) // a type that cbor does not know: our own mistake
-	}
-	return buffer.Bytes()
+	of := reflect.ValueOf(v).Elem()
+	return coderOf(of.Type()).write(b, of)
 }
 
-// Open reads the head of a record, which must be of the given kind and version.
-func Open(b []byte, kind string, version int) error {
-	var head Head
-	switch err := Read(b, &head); {
-	case err != nil:
-		return err
-	case head.Kind != kind || head.Version != version:
-		return fmt.Errorf("%w: version %d of %.40q, want version %d of %q",
-			ErrUnreadable, head.Version, head.Kind, version, kind)
+// Is returns an error unless the head is of a kind and version.
+func (h *Head) Is(kind string, version int) error {
+	if h.Kind != kind || h.Version != version {
+		return fmt.Errorf("%w: version %d of %.40q, want version %d of %q", ErrUnreadable, h.Version, h.Kind, version, kind)
 	}
 	return nil
 }
 
-// Read reads one whole record into v. The result shares no memory with b.
+// Open reads a record as Read does. The record must be of the given kind and version.
+func Open(b []byte, kind string, version int, v interface {
+	Is(kind string, version int) error
+}) error {
+	if err := Read(b, v); err != nil {
+		return err
+	}
+	return v.Is(kind, version)
+}
+
+// Read reads one whole record into v, a pointer to a struct of zero value. The result shares no memory with b.
 func Read(b []byte, v any) error {
 	if len(b) > MaxLen {
 		return fmt.Errorf("%w: %d bytes, more than %d", ErrUnreadable, len(b), MaxLen)
 	}
-	if err := reader.Unmarshal(b, v); err != nil {
+	of, r := reflect.ValueOf(v).Elem(), reader{b: b}
+	err := coderOf(of.Type()).read(&r, of)
+	if err == nil && len(r.b) > 0 {
+		err = errForm
+	}
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnreadable, err)
 	}
 	return nil

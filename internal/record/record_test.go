@@ -22,7 +22,7 @@ type newer struct {
 // TestReleases reads a newer release's record with an older one's struct, and the reverse.
 func TestReleases(t *testing.T) {
 	head := Head{Kind: "test", Version: 1}
-	b := Append([]byte("before"), newer{Head: head, Name: "name", Lists: [][]byte{{1}, nil}, Until: 7})
+	b := Append([]byte("before"), &newer{Head: head, Name: "name", Lists: [][]byte{{1}, nil}, Until: 7})
 	b, only := bytes.CutPrefix(b, []byte("before"))
 	var was older
 	if err := Read(b, &was); err != nil || !only || was.Name != "name" || was.Head != head {
@@ -35,20 +35,20 @@ func TestReleases(t *testing.T) {
 }
 
 func TestOpen(t *testing.T) {
-	b := Append(nil, older{Head: Head{Kind: "test", Version: 2}})
+	b := Append(nil, &older{Head: Head{Kind: "test", Version: 2}})
 	for _, head := range []Head{{"test", 1}, {"test", 3}, {"other", 2}, {"", 0}} {
-		if err := Open(b, head.Kind, head.Version); !errors.Is(err, ErrUnreadable) {
+		if err := Open(b, head.Kind, head.Version, new(older)); !errors.Is(err, ErrUnreadable) {
 			t.Errorf("%+v: %v, want ErrUnreadable", head, err)
 		}
 	}
-	if err := Open(b, "test", 2); err != nil {
+	if err := Open(b, "test", 2, new(older)); err != nil {
 		t.Error(err)
 	}
 }
 
 // TestHostileRecords: each record is refused, and none takes much memory.
 func TestHostileRecords(t *testing.T) {
-	good := Append(nil, newer{Name: "name", Lists: [][]byte{{1, 2, 3}}})
+	good := Append(nil, &newer{Name: "name", Lists: [][]byte{{1, 2, 3}}})
 	hostile := map[string][]byte{
 		"nothing":           {},
 		"a second record":   append(bytes.Clone(good), good...),
@@ -87,7 +87,7 @@ func TestMoment(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(Append(nil, newer{Name: "name", Lists: [][]byte{{1, 2, 3}}, Until: -1}))
+	f.Add(Append(nil, &newer{Name: "name", Lists: [][]byte{{1, 2, 3}}, Until: -1}))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var v newer
 		if Read(b, &v) == nil && Read(Append(nil, &v), &v) != nil {

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"tidegate/codec/raknet"
 	"tidegate/internal/config"
+	"tidegate/proxy"
 	"tidegate/ratelimit"
 )
 
@@ -52,5 +54,27 @@ func TestBanTerms(t *testing.T) {
 	}
 	if got := BanTerms(config.Default().Bans); got != want {
 		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// TestHeldBounds checks the shares of loops: a session has room for its largest messages, and the sum is the whole.
+func TestHeldBounds(t *testing.T) {
+	for _, test := range []struct {
+		loops int
+		want  proxy.HeldBounds
+	}{
+		{1, proxy.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 256 << 20}},
+		{8, proxy.HeldBounds{Session: 16 << 20, Address: 32 << 20, Overall: 32 << 20}},
+		{64, proxy.HeldBounds{Session: 4 << 20, Address: 32 << 20, Overall: 4 << 20}},
+	} {
+		c := config.Default()
+		if got := heldBounds(c, test.loops); got != test.want {
+			t.Errorf("%d loops: %+v, want %+v", test.loops, got, test.want)
+		}
+	}
+	c := config.Default()
+	c.Options["raknet"].(*raknet.Settings).MaxMessage = 20 << 20
+	if got := heldBounds(c, 1).Session; got != 40<<20 {
+		t.Errorf("a session with messages of 20 MiB has %d bytes", got)
 	}
 }

@@ -27,15 +27,15 @@ func checkHere(c *config.Config, warnings []config.Fault, err error) (*config.Co
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := c.CheckSelfForwarding(ownAddresses()); err != nil {
+	if err := c.CheckSelfForwarding(OwnAddresses()); err != nil {
 		return nil, nil, err
 	}
 	return c, warnings, nil
 }
 
-// ownAddresses returns the addresses of the machine's interfaces. It returns none where the system does not list
+// OwnAddresses returns the addresses of the machine's interfaces. It returns none where the system does not list
 // them.
-func ownAddresses() []netip.Addr {
+func OwnAddresses() []netip.Addr {
 	networks, err := net.InterfaceAddrs()
 	if err != nil {
 		return nil

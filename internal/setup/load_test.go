@@ -25,7 +25,7 @@ func loaded(t *testing.T, path string) *config.Config {
 // TestServerAtOwnAddress checks that a server at one of the machine's addresses is refused if a wildcard listener
 // takes its datagrams.
 func TestServerAtOwnAddress(t *testing.T) {
-	own := ownAddresses()
+	own := OwnAddresses()
 	if !slices.Contains(own, netip.MustParseAddr("127.0.0.1")) {
 		t.Errorf("own addresses are %v, want 127.0.0.1 among them", own)
 	}

@@ -37,7 +37,7 @@ func ruled(t *testing.T, files map[string][]byte) (c *config.Config, dir string)
 
 func TestRulesOfTheConfiguration(t *testing.T) {
 	c, dir := ruled(t, map[string][]byte{
-		"countries.mmdb": geofile.Countries(t, map[string]string{"203.0.113.0/24": "XA"}),
+		"countries.mmdb": geofile.Countries(t, map[string]string{"203.0.113.0/24": "AQ"}),
 		"networks.mmdb":  geofile.Networks(t, map[string]geofile.Network{"192.0.2.0/24": {Number: 64500}}),
 		"friends.txt":    []byte("203.0.113.9 # a friend\n"),
 	})

@@ -43,7 +43,7 @@ func Settings(c *config.Config, loops int) *proxy.Settings {
 		Overall: int(c.Limits.UnprovedBytes),
 		Trusted: config.Networks(c.Limits.TrustedNetworks),
 	}
-	s.Bounds = rateLimits(c, loops)
+	s.Bounds, s.Held = rateLimits(c, loops), heldBounds(c, loops)
 	s.Networks = ratelimit.Networks{V4: c.Limits.NetworkIPv4, V6: c.Limits.NetworkIPv6}
 	upstreams := make(map[string]*proxy.Upstream)
 	for i := range c.Upstreams {

@@ -63,6 +63,7 @@ type Pool struct {
 	queued     []*Server                    // with a waitQueue, listed or not
 	turn       int                          // of RoundRobin: index of the next server to try
 	inherited  map[netip.AddrPort]time.Time // when each was drained; not listed yet
+	fleet      map[netip.AddrPort]time.Time // when each was drained in the fleet; listed or not
 }
 
 // New returns a pool of the given servers.
@@ -99,7 +100,7 @@ func (p *Pool) Discover(servers []Target) {
 func (p *Pool) list() {
 	known := slices.Concat(p.servers, p.leaving, p.queued)
 	listed := make([]*Server, 0, len(p.configured)+len(p.discovered))
-	for _, t := range slices.Concat(p.configured, p.discovered) {
+	for i, t := range slices.Concat(p.configured, p.discovered) {
 		if find(listed, t.Addr) != nil {
 			continue // both discovered and configured
 		}
@@ -108,6 +109,10 @@ func (p *Pool) list() {
 			s = &Server{Addr: t.Addr}
 			p.applyInheritedDrain(s)
 		}
+		if at, ok := p.fleet[t.Addr]; ok {
+			s.drainedAt = at
+		}
+		s.configured.Store(i < len(p.configured))
 		s.weight, s.maxSessions, s.gone = max(t.Weight, 1), t.MaxSessions, false
 		if p.options.Fall == 0 {
 			s.downAt = time.Time{} // without checks, nothing would mark it as up again
@@ -172,6 +177,20 @@ func (p *Pool) Take(addr netip.AddrPort) *Server {
 	if s != nil {
 		s.sessions++
 	}
+	return s
+}
+
+// Rejoin counts the session of another process at its server until Release. A server that is not listed any more keeps
+// its sessions and gets no new ones, as after Update.
+func (p *Pool) Rejoin(addr netip.AddrPort) *Server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.known(addr)
+	if s == nil {
+		s = &Server{Addr: addr, gone: true, weight: 1}
+		p.leaving = append(p.leaving, s)
+	}
+	s.sessions++
 	return s
 }
 

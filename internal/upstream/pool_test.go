@@ -316,3 +316,32 @@ func TestInheritDrains(t *testing.T) {
 		t.Errorf("drained are %v after all", got)
 	}
 }
+
+// TestFleetDrains checks that a drain of the fleet holds for servers and upstreams that are listed later, and again
+// when a server comes back.
+func TestFleetDrains(t *testing.T) {
+	var pools Pools
+	pools.SetFleetDrain("arena", c, now) // before the upstream is known
+	p := pools.Get("arena")
+	p.Update(At(a, b), Options{})
+	pools.SetFleetDrain("arena", a, now)
+	pick(t, p, now, b)
+	for range 2 { // a server that leaves and comes back stays drained
+		p.Discover(At(c))
+		if got := p.Drained(); !slices.Equal(got, []netip.AddrPort{a, c}) {
+			t.Errorf("drained are %v, want a and c", got)
+		}
+		p.Discover(nil)
+		if got := p.Drained(); len(got) != 2 { // a successor needs c too
+			t.Errorf("drained are %v, want a and c", got)
+		}
+	}
+	p.Discover(At(c))
+	p.InheritDrains(now, []netip.AddrPort{a})
+	for _, addr := range []netip.AddrPort{a, c} {
+		pools.SetFleetDrain("arena", addr, time.Time{})
+	}
+	if got := p.Drained(); len(got) != 0 || len(pools.fleet) != 0 {
+		t.Errorf("drained are %v after all; %v", got, pools.fleet)
+	}
+}

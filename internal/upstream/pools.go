@@ -1,9 +1,12 @@
 package upstream
 
 import (
+	"maps"
+	"net/netip"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Pools holds the Pools of a proxy by the names of their upstreams. The zero value is ready to use. It is safe for
@@ -14,7 +17,8 @@ type Pools struct {
 
 	mu      sync.Mutex
 	byName  map[string]*Pool
-	queued  []*Pool // with queued sessions
+	fleet   map[string]map[netip.AddrPort]time.Time // drains of the fleet, by upstream
+	queued  []*Pool                                 // with queued sessions
 	changes atomic.Uint64
 }
 
@@ -29,9 +33,39 @@ func (p *Pools) Get(name string) *Pool {
 		p.byName = make(map[string]*Pool)
 	}
 	if p.byName[name] == nil {
-		p.byName[name] = &Pool{pools: p}
+		p.byName[name] = &Pool{pools: p, fleet: maps.Clone(p.fleet[name])}
 	}
 	return p.byName[name]
+}
+
+// SetFleetDrain drains a server in the name of the fleet, or ends the drain if since is zero. The upstream and the
+// server may be unknown here: the drain holds as soon as the server is listed. The caller bounds the drains.
+func (p *Pools) SetFleetDrain(name string, addr netip.AddrPort, since time.Time) {
+	p.mu.Lock()
+	p.fleet = withDrain(p.fleet, name, addr, since)
+	pool := p.byName[name]
+	p.mu.Unlock()
+	if pool != nil {
+		pool.setFleetDrain(addr, since)
+	}
+}
+
+func withDrain(all map[string]map[netip.AddrPort]time.Time, name string, addr netip.AddrPort, since time.Time,
+) map[string]map[netip.AddrPort]time.Time {
+	if all == nil {
+		all = make(map[string]map[netip.AddrPort]time.Time)
+	}
+	if !since.IsZero() {
+		if all[name] == nil {
+			all[name] = make(map[netip.AddrPort]time.Time)
+		}
+		all[name][addr] = since
+		return all
+	}
+	if delete(all[name], addr); len(all[name]) == 0 {
+		delete(all, name)
+	}
+	return all
 }
 
 // WithQueues returns the Pools that have queued sessions.

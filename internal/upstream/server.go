@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Server is one game server of a Pool. The Pool guards all fields except Addr and heard.
+// Server is one game server of a Pool. The Pool guards all fields except Addr and the atomic ones.
 type Server struct {
-	Addr  netip.AddrPort
-	heard atomic.Int64 // time when it was last heard, in ns since origin; 0: never
+	Addr       netip.AddrPort
+	configured atomic.Bool  // not only discovered
+	heard      atomic.Int64 // time when it was last heard, in ns since origin; 0: never
 
 	weight, maxSessions int
 	sessions            int
@@ -33,6 +34,9 @@ type Server struct {
 	upAt      time.Time     // when the checks last found it up again
 	passed    bool          // it has passed a check at least once
 }
+
+// IsConfigured reports whether the configuration lists the server. It is safe for concurrent use.
+func (s *Server) IsConfigured() bool { return s.configured.Load() }
 
 // open reports whether the server may get another session.
 func (s *Server) open(now time.Time) bool { return s.usable() && !s.isResting(now) }

@@ -30,6 +30,7 @@ func (s State) String() string { return stateNames[s] }
 // Status describes one server at a moment.
 type Status struct {
 	Addr        netip.AddrPort
+	Configured  bool // not only discovered
 	State       State
 	Since       time.Time // when State began; zero if it has never changed
 	Cause       string    // of Resting and Down
@@ -48,7 +49,7 @@ func (p *Pool) Status(now time.Time) []Status {
 	all := make([]Status, 0, len(p.servers)+len(p.leaving))
 	for _, s := range slices.Concat(p.servers, p.leaving) {
 		one := Status{
-			Addr: s.Addr, Sessions: s.sessions, MaxSessions: s.maxSessions, Weight: s.weight,
+			Addr: s.Addr, Configured: s.IsConfigured(), Sessions: s.sessions, MaxSessions: s.maxSessions, Weight: s.weight,
 			CheckedAt: s.checkedAt, RTT: s.rtt,
 		}
 		one.State, one.Since = s.state(now)
@@ -89,7 +90,32 @@ func (p *Pool) Drained() (addrs []netip.AddrPort) {
 	for addr := range p.inherited {
 		addrs = append(addrs, addr)
 	}
+	for addr := range p.fleet {
+		if !slices.Contains(addrs, addr) {
+			addrs = append(addrs, addr)
+		}
+	}
 	return addrs
+}
+
+// setFleetDrain is Pools.SetFleetDrain for one Pool.
+func (p *Pool) setFleetDrain(addr netip.AddrPort, since time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if since.IsZero() {
+		delete(p.fleet, addr)
+		delete(p.inherited, addr)
+	} else {
+		if p.fleet == nil {
+			p.fleet = make(map[netip.AddrPort]time.Time)
+		}
+		p.fleet[addr] = since
+	}
+	for _, s := range slices.Concat(p.servers, p.leaving, p.queued) {
+		if s.Addr == addr {
+			s.drainedAt = since
+		}
+	}
 }
 
 // InheritDrains drains the servers that were drained in a predecessor's Pool, each as soon as it is listed. Discovery

@@ -67,6 +67,9 @@ func (r *release) components(p platform, modules []module) ([]byte, error) {
 		}
 		c := newComponent("library", m.Path, m.Version, ids)
 		c.Scope = "required"
+		if m.purl != "" {
+			c.Ref, c.PURL = m.purl, m.purl
+		}
 		list.Components = append(list.Components, c)
 		uses.DependsOn = append(uses.DependsOn, c.Ref)
 	}

@@ -21,9 +21,16 @@ type module struct {
 	Version string
 	Sum     string
 	folder  string // of its source
+	purl    string // empty: that of a Go module
 }
 
-// linkedModules returns the modules of a program in the order of their paths: Go's own library first.
+// vendored are libraries whose files are embedded in the program.
+var vendored = []module{{
+	Path: "uplot", Version: "1.6.32", folder: "internal/admin/dashboard/third_party/uplot", purl: "pkg:npm/uplot@1.6.32",
+}}
+
+// linkedModules returns the modules of a program in the order of their paths: Go's own library first. The vendored
+// libraries come last.
 func linkedModules(program string) ([]module, error) {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -48,7 +55,7 @@ func linkedModules(program string) ([]module, error) {
 		}
 		all = append(all, m)
 	}
-	return all, nil
+	return append(all, vendored...), nil
 }
 
 // moduleFolders returns the folders of the modules that Tidegate may be linked with, by path@version.

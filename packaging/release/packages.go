@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -15,6 +16,12 @@ import (
 
 // nfpm is the program that makes packages.
 const nfpm = "github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.0"
+
+// The environment may name the publisher of the packages. Without it, the packages are for the machine's own use.
+const (
+	maintainerVariable = "TIDEGATE_MAINTAINER"
+	authors            = "The Tidegate authors <tidegate@localhost>"
+)
 
 // formats lists the kinds of packages.
 var formats = []string{"deb", "rpm", "apk"}
@@ -47,7 +54,7 @@ func (r *release) packagesFor(p platform, folder string) error {
 	for _, format := range formats {
 		values := map[string]string{
 			"ARCH": p.arch, "VERSION": r.version, "STAGE": folder, "WORK": r.work, "DATE": r.date.Format(time.RFC3339),
-			"DESCRIPTION": descriptions[format],
+			"DESCRIPTION": descriptions[format], "MAINTAINER": cmp.Or(os.Getenv(maintainerVariable), authors),
 		}
 		text := os.Expand(string(template), func(name string) string { return values[name] })
 		if err := os.WriteFile(recipe, []byte(text), 0o644); err != nil {

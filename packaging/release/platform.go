@@ -70,7 +70,8 @@ func (r *release) buildFor(p platform) error {
 
 // documents lists the files and folders of the source that archives contain. Missing ones are left out.
 var documents = []string{
-	"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "config.example.toml", "docs", "examples",
+	"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CODE_OF_CONDUCT.md", "SECURITY.md", "LICENSE", "config.example.toml",
+	"docs", "examples",
 	"packaging/grafana", "packaging/prometheus", "packaging/wireshark",
 }
 

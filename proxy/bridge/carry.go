@@ -169,6 +169,9 @@ func (c *Carrier) answered(now time.Time, s *Sender, d *Direction, ev *codec.Eve
 // cared handles the fate of a kept message. It reports whether order must know this fate. It then gives the event the
 // receipt by which order knows the message.
 func (c *Carrier) cared(now time.Time, s *Sender, ev *codec.Event) bool {
+	if !s.kept.has(ev.Receipt) {
+		return false // only a damaged record of a saved session has such a receipt
+	}
 	k := s.kept.of(ev.Receipt)
 	if ev.Kind == codec.Lost {
 		switch {

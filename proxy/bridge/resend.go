@@ -59,6 +59,12 @@ func (r *resends) keep(m *codec.Message, c care, ordered bool, limit int) bool {
 // of returns the kept message of a receipt.
 func (r *resends) of(receipt codec.Receipt) *keptMessage { return &r.kept[receipt&^resendBit-1] }
 
+// has reports whether a receipt belongs to a kept message.
+func (r *resends) has(receipt codec.Receipt) bool {
+	i := int(receipt&^resendBit) - 1
+	return i >= 0 && i < len(r.kept) && r.kept[i].number > 0
+}
+
 // forget releases a kept message.
 func (r *resends) forget(receipt codec.Receipt) {
 	k := r.of(receipt)

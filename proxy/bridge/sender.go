@@ -29,6 +29,9 @@ func (s *Sender) Takes() bool { return s.Live() || s.Away }
 // Held returns how many bytes of messages wait for their turn.
 func (s *Sender) Held() int { return s.order.bytes }
 
+// Copied returns how many bytes the copies of messages have whose fate is not known.
+func (s *Sender) Copied() int { return s.kept.bytes }
+
 // HasLost reports whether lost messages wait for Resume or Purge.
 func (s *Sender) HasLost() bool { return s.kept.lost > 0 }
 

@@ -52,6 +52,7 @@ const (
 	DropReplyBudget                 // a stranger's datagram beyond the budget of answers not larger than their questions
 	DropSourceFull                  // a new client while all places of its address or network were taken
 	DropNoCookie                    // a new client that did not return the cookie, which proves its address
+	DropHeldBytes                   // the unfinished messages of a session that ends, since too many bytes were held
 	DropCount
 )
 
@@ -62,8 +63,7 @@ var dropNames = [DropCount]string{
 	"already-connected",
 	"rate", "handshakes", "ask-again", "half-open-source", "unproved",
 	"held", "untrusted-header", "no-header", "paced",
-	"overload", "reply-budget", "source-full",
-	"no-cookie",
+	"overload", "reply-budget", "source-full", "no-cookie", "held-bytes",
 }
 
 // String returns the reason's name, as in logs and metrics.
@@ -72,6 +72,17 @@ func (d Drop) String() string {
 		return dropNames[d]
 	}
 	return "unknown"
+}
+
+// OfStrangers reports whether only datagrams of strangers are dropped for the reason. Many of them are a flood.
+func (d Drop) OfStrangers() bool {
+	switch d {
+	case DropEmpty, DropSourcePort, DropUnknownProtocol, DropRefused, DropTableFull, DropHalfOpen, DropPingBudget,
+		DropBanned, DropUnanswered, DropSourceRule, DropHandshakes, DropAskAgain, DropHalfOpenSource, DropUntrusted,
+		DropUntold, DropOverload, DropReplyBudget, DropSourceFull, DropNoCookie:
+		return true
+	}
+	return false
 }
 
 // Traffic counts messages and the bytes of their payloads. In ModeRelay it counts datagrams and their bytes.
@@ -98,12 +109,41 @@ func (t *Traffic) Join(o Traffic) {
 	t.Bytes += o.Bytes
 }
 
+// Fate is the outcome of a received datagram.
+type Fate uint8
+
+// Fates. A datagram with several has the last of them.
+const (
+	FateStray    Fate = iota // it came to a socket that its session had left
+	FateAnswered             // it was answered without a session
+	FateTaken                // a session or a check read it, or passed it on
+	FateDropped              // it was refused, whole or in part, for a reason of Drop
+	FateCount
+)
+
+var fateNames = [FateCount]string{"stray", "answered", "taken", "dropped"}
+
+// String returns the fate's name, as in metrics.
+func (f Fate) String() string { return fateNames[f] }
+
 // Wire counts the datagrams on one side of the proxy, and their bytes without the headers of IP and UDP.
-type Wire struct{ In, Out Traffic }
+type Wire struct {
+	In, Out Traffic
+	Fates   [FateCount]uint64 // of the datagrams in In; each has one
+}
+
+// Receive counts a received datagram and its fate.
+func (w *Wire) Receive(datagram []byte, f Fate) {
+	w.In.Count(datagram)
+	w.Fates[f]++
+}
 
 func (w *Wire) join(o *Wire) {
 	w.In.Join(o.In)
 	w.Out.Join(o.Out)
+	for f, n := range o.Fates {
+		w.Fates[f] += n
+	}
 }
 
 // Breaches counts breaches of a limit by their consequence.
@@ -123,7 +163,7 @@ type Counters struct {
 	Regained      uint64 // times that a server took a held or moved session
 	Redialed      uint64 // times that a server was asked again from another address
 	Clients       Wire   // includes strangers and answers to them, but not RelayedDown
-	Upstreams     Wire   // does not include RelayedUp
+	Upstreams     Wire   // includes checks and closing connections, but not RelayedUp
 	FromClients   Traffic
 	FromUpstreams Traffic
 	RelayedUp     Traffic // clients' datagrams that routes in ModeRelay passed on

@@ -36,6 +36,32 @@ func (h *Histogram) Add(o *Histogram) {
 	h.sum += o.sum
 }
 
+// Since returns the durations that were counted after an earlier copy.
+func (h *Histogram) Since(before *Histogram) Histogram {
+	since := Histogram{sum: h.sum - before.sum}
+	for i := range h.counts {
+		since.counts[i] = h.counts[i] - before.counts[i]
+	}
+	return since
+}
+
+// Quantile estimates a quantile, from 0 to 1, along the bucket that holds it. Without durations it returns 0.
+func (h *Histogram) Quantile(q float64) time.Duration {
+	rank := q * float64(h.Count())
+	var below uint64
+	var low time.Duration
+	for i, bound := range histogramBounds {
+		if n := h.counts[i]; n > 0 && float64(below+n) >= rank {
+			return low + time.Duration((rank-float64(below))/float64(n)*float64(bound-low))
+		}
+		below, low = below+h.counts[i], bound
+	}
+	if below == h.Count() {
+		return 0
+	}
+	return low
+}
+
 // Sum returns the sum of all counted durations.
 func (h *Histogram) Sum() time.Duration { return h.sum }
 
@@ -57,4 +83,40 @@ func (h *Histogram) Buckets(yield func(bound time.Duration, count uint64) bool) 
 			return
 		}
 	}
+}
+
+// sizeBounds are the upper ends of the buckets of Sizes, in bytes.
+var sizeBounds = [...]int{0, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20}
+
+// Sizes counts sizes in bytes, in fixed buckets.
+type Sizes struct {
+	counts [len(sizeBounds) + 1]uint64 // the last one counts sizes beyond every bound
+	Sum    uint64
+}
+
+func (h *Sizes) observe(n int) {
+	i := 0
+	for i < len(sizeBounds) && n > sizeBounds[i] {
+		i++
+	}
+	h.counts[i]++
+	h.Sum += uint64(max(n, 0))
+}
+
+// Add adds the counts of another histogram.
+func (h *Sizes) Add(o *Sizes) {
+	for i, n := range o.counts {
+		h.counts[i] += n
+	}
+	h.Sum += o.Sum
+}
+
+// Cumulative returns the number of sizes up to each bound in bytes, and of all sizes.
+func (h *Sizes) Cumulative() (upTo map[float64]uint64, all uint64) {
+	upTo = make(map[float64]uint64, len(sizeBounds))
+	for i, bound := range sizeBounds {
+		all += h.counts[i]
+		upTo[float64(bound)] = all
+	}
+	return upTo, all + h.counts[len(sizeBounds)]
 }

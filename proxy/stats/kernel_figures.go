@@ -51,7 +51,9 @@ func trafficOf(c *flow.Count) Traffic { return Traffic{c.Packets, c.Bytes} }
 // AddForwarded adds the traffic that the kernel forwarded to the traffic of user space.
 func (c *Counters) AddForwarded(f *KernelFigures) {
 	c.Clients.In.Join(f.ForwardedUp)
+	c.Clients.Fates[FateTaken] += f.ForwardedUp.Messages
 	c.RelayedUp.Join(f.ForwardedUp)
 	c.Upstreams.In.Join(f.ForwardedDown)
+	c.Upstreams.Fates[FateTaken] += f.ForwardedDown.Messages
 	c.RelayedDown.Join(f.ForwardedDown)
 }

@@ -69,4 +69,17 @@ func (r *Recent) Of(a netip.Addr, to []RecentDrop) []RecentDrop {
 	return to
 }
 
+// All returns all remembered drops, at most shelves times shelfSize.
+func (r *Recent) All() []RecentDrop {
+	var all []RecentDrop
+	for i := range r.shelves {
+		for j := range r.shelves[i].drops {
+			if d := &r.shelves[i].drops[j]; d.Times > 0 {
+				all = append(all, *d)
+			}
+		}
+	}
+	return all
+}
+
 func (r *Recent) place(a netip.Addr) int { return int(ratelimit.Hash(a, 0, r.seed) % shelves) }

@@ -1,6 +1,10 @@
 package stats
 
-import "tidegate/codec"
+import (
+	"time"
+
+	"tidegate/codec"
+)
 
 // Party is the client, upstream or proxy that ended a session.
 type Party uint8
@@ -25,6 +29,7 @@ type Tally struct {
 	Established        uint64 // sessions with both sides connected
 	Ended              [Parties][codec.ReasonCount]uint64
 	Unestablished      uint64                   // ended sessions that were never established
+	Handshakes         Histogram                // time from the first datagram until both sides are connected
 	FromClients        [codec.ModeCount]Traffic // by the mode in which clients sent
 	FromUpstreams      [codec.ModeCount]Traffic // by the mode in which servers sent
 }
@@ -44,6 +49,12 @@ func (t *Tally) ended() (n uint64) {
 	return n
 }
 
+// Establish counts a session whose sides are both connected, after a handshake of a duration.
+func (t *Tally) Establish(took time.Duration) {
+	t.Established++
+	t.Handshakes.observe(took)
+}
+
 // End counts the end of a session.
 func (t *Tally) End(blame Party, why codec.Reason, established bool) {
 	t.Ended[blame][why]++
@@ -56,6 +67,7 @@ func (t *Tally) add(o *Tally) {
 	t.Opened += o.Opened
 	t.Established += o.Established
 	t.Unestablished += o.Unestablished
+	t.Handshakes.Add(&o.Handshakes)
 	for by := range o.Ended {
 		for reason, n := range o.Ended[by] {
 			t.Ended[by][reason] += n
@@ -78,6 +90,8 @@ type DropTally struct {
 type Tallies struct {
 	Sessions []*Tally
 	Drops    []*DropTally
+	Servers  []*ServerTally
+	servers  map[serverKey]*ServerTally // of a Relay, not of a copy
 }
 
 // Of returns the tally of a listener and protocol. It makes a missing one.
@@ -107,6 +121,7 @@ func (t *Tallies) DropsOf(listener string) *DropTally {
 // Clone returns a copy. It compares no names, because it runs in a loop's time.
 func (t *Tallies) Clone() Tallies {
 	sessions, drops := make([]Tally, len(t.Sessions)), make([]DropTally, len(t.Drops))
+	servers := make([]ServerTally, len(t.Servers))
 	var c Tallies
 	for i, one := range t.Sessions {
 		sessions[i] = *one
@@ -115,6 +130,10 @@ func (t *Tallies) Clone() Tallies {
 	for i, one := range t.Drops {
 		drops[i] = *one
 		c.Drops = append(c.Drops, &drops[i])
+	}
+	for i, one := range t.Servers {
+		servers[i] = *one
+		c.Servers = append(c.Servers, &servers[i])
 	}
 	return c
 }
@@ -130,4 +149,5 @@ func (t *Tallies) Add(o *Tallies) {
 			to.Drops[why] += n
 		}
 	}
+	t.joinServers(o.Servers)
 }

@@ -11,7 +11,7 @@ const mostPlaces = 1 << 16
 
 // Saved are Prints in a record. The list is joined, four bytes for each print.
 type Saved struct {
-	Key    uint64       `cbor:"1,keyasint,omitempty"`
+	Key    uint64       `cbor:"1,keyasint,omitempty" secret:"true"`
 	List   []byte       `cbor:"2,keyasint,omitempty"`
 	Taken  int          `cbor:"3,keyasint,omitempty"`
 	Rivals []savedRival `cbor:"4,keyasint,omitempty"`

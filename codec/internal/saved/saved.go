@@ -15,11 +15,10 @@ import (
 )
 
 // Read opens a record of the given kind and version, and reads it into v. Errors wrap codec.ErrSaved.
-func Read(b []byte, kind string, version int, v any) error {
-	if err := record.Open(b, kind, version); err != nil {
-		return fmt.Errorf("%w: %w", codec.ErrSaved, err)
-	}
-	if err := record.Read(b, v); err != nil {
+func Read(b []byte, kind string, version int, v interface {
+	Is(kind string, version int) error
+}) error {
+	if err := record.Open(b, kind, version, v); err != nil {
 		return fmt.Errorf("%w: %w", codec.ErrSaved, err)
 	}
 	return nil

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +35,27 @@ func CPUTime(pid int) (time.Duration, error) {
 	}
 	return sum, nil
 }
+
+// MachineTime returns the processor time of all programs on the machine since its start.
+func MachineTime() (time.Duration, error) {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, err
+	}
+	var user, nice, system, idle, waiting, irq, softirq int64
+	if _, err := fmt.Sscanf(string(b), "cpu %d %d %d %d %d %d %d", &user, &nice, &system, &idle, &waiting, &irq,
+		&softirq); err != nil {
+		return 0, fmt.Errorf("processor time of the machine: %w", err)
+	}
+	const tick = time.Second / 100 // USER_HZ
+	return time.Duration(user+nice+system+irq+softirq) * tick, nil
+}
+
+// Group puts a command's process into a group of its own, with all processes that it starts.
+func Group(command *exec.Cmd) { command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// KillGroup kills all processes of the group that began with a process.
+func KillGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
 // RSS returns the resident memory of a process in bytes.
 func RSS(pid int) (int64, error) {

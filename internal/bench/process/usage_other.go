@@ -4,6 +4,8 @@ package process
 
 import (
 	"errors"
+	"os"
+	"os/exec"
 	"time"
 )
 
@@ -11,6 +13,19 @@ import (
 
 // CPUTime fails.
 func CPUTime(int) (time.Duration, error) { return 0, errors.ErrUnsupported }
+
+// MachineTime fails.
+func MachineTime() (time.Duration, error) { return 0, errors.ErrUnsupported }
+
+// Group does nothing: there are no upgrades.
+func Group(*exec.Cmd) {}
+
+// KillGroup kills the process.
+func KillGroup(pid int) {
+	if p, err := os.FindProcess(pid); err == nil {
+		_ = p.Kill()
+	}
+}
 
 // RSS fails.
 func RSS(int) (int64, error) { return 0, errors.ErrUnsupported }

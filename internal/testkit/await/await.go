@@ -40,6 +40,17 @@ func Until(t testing.TB, what string, done func() bool) {
 	})
 }
 
+// Within polls until done returns true, and reports whether it did within a time. Use it where a test has a result to
+// show, also after a failure.
+func Within(limit time.Duration, done func() bool) bool {
+	for deadline := time.Now().Add(limit); !done(); time.Sleep(interval) {
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+	return true
+}
+
 // News is Until without polling: news signals each change.
 func News(t testing.TB, what string, news <-chan struct{}, done func() bool) {
 	t.Helper()

@@ -47,21 +47,23 @@ var epoch = time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC)
 
 // Net is the network. Use New.
 type Net struct {
-	tb        TB
-	seed      uint64
-	rng       *rand.Rand
-	now       time.Time
-	hosts     []*host // in the order added, which is the order of service
-	byAddr    map[netip.AddrPort]*host
-	weather   Weather
-	paths     map[path]*pathState
-	streams   map[path]*half // streams that have not ended, by direction
-	queue     queue
-	trace     trace
-	tap       func(from, to netip.AddrPort, datagram []byte)
-	idleSteps int
-	halted    bool
-	scratch   []byte
+	tb      TB
+	seed    uint64
+	rng     *rand.Rand
+	now     time.Time
+	hosts   []*host // in the order added, which is the order of service
+	byAddr  map[netip.AddrPort]*host
+	weather Weather
+	paths   map[path]*pathState
+	// pathWeather returns the weather of a path, or nil for the common one. It is nil until SetPaths.
+	pathWeather func(from, to netip.AddrPort) *Weather
+	streams     map[path]*half // streams that have not ended, by direction
+	queue       queue
+	trace       trace
+	tap         func(from, to netip.AddrPort, datagram []byte)
+	idleSteps   int
+	halted      bool
+	scratch     []byte
 }
 
 // host is a node with the network's state about it.

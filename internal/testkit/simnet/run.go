@@ -138,7 +138,9 @@ func (n *Net) send(from, to netip.AddrPort, datagram []byte) {
 		f := weather.fateOf(n.rng, state, n.now, len(datagram))
 		n.trace.add(n.Elapsed(), from, to, datagram, f)
 		if f.kind == arrives {
-			n.queue.push(event{at: n.now.Add(f.delay), from: from, to: to, datagram: n.queue.copyOf(datagram)})
+			arriving := n.queue.copyOf(datagram)
+			weather.corrupt(n.rng, arriving)
+			n.queue.push(event{at: n.now.Add(f.delay), from: from, to: to, datagram: arriving})
 		}
 	}
 }

@@ -16,6 +16,9 @@ const (
 	fewSeeds   = 5
 )
 
+// Seed returns the value of -seed; zero if it is not given.
+func Seed() uint64 { return *seedFlag }
+
 // Seeds returns the seeds for a test that usually runs n of them: 1 to n, or to the value of -seeds. With -short there
 // are fewer; with -seed only that one.
 func Seeds(n int) []uint64 {

@@ -15,6 +15,7 @@ type Weather struct {
 	MTU         int           // longest UDP payload in bytes; longer datagrams vanish; 0: any
 	Bandwidth   int           // bytes per second and direction; 0: unlimited
 	Backlog     time.Duration // longest wait for bandwidth; datagrams beyond are dropped; 0: unlimited
+	Corruption  float64       // share of datagrams that arrive with one bit altered; streams have a checksum
 }
 
 // SetWeather changes the weather of all paths without their own weather.
@@ -24,6 +25,9 @@ func (n *Net) SetWeather(w Weather) { n.weather = w }
 func (n *Net) SetPath(from, to netip.AddrPort, w Weather) {
 	n.stateOf(path{from, to}).own = &w
 }
+
+// SetPaths gives many directions their own weather at once. of returns nil for a direction with the common weather.
+func (n *Net) SetPaths(of func(from, to netip.AddrPort) *Weather) { n.pathWeather = of }
 
 // path is one direction between two addresses.
 type path struct{ from, to netip.AddrPort }
@@ -48,7 +52,19 @@ func (n *Net) weatherOf(p path) (*Weather, *pathState) {
 	if state.own != nil {
 		return state.own, state
 	}
+	if n.pathWeather != nil {
+		if own := n.pathWeather(p.from, p.to); own != nil {
+			return own, state
+		}
+	}
 	return &n.weather, state
+}
+
+// corrupt alters one bit of some datagrams.
+func (w *Weather) corrupt(rng *rand.Rand, datagram []byte) {
+	if w.Corruption > 0 && len(datagram) > 0 && rng.Float64() < w.Corruption {
+		datagram[rng.IntN(len(datagram))] ^= 1 << rng.IntN(8)
+	}
 }
 
 // fateOf decides the fate of one copy of a datagram of the given size.

@@ -1,0 +1,198 @@
+package admin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"tidegate/proxy"
+)
+
+// Bounds of the live stream.
+const (
+	liveEvery  = time.Second
+	maxStreams = 16       // open pages and commands
+	maxEvent   = 64 << 10 // bytes of one event
+)
+
+// errStreams says that too many pages are open.
+var errStreams = errors.New("too many live streams are open: close a page")
+
+// errLong says that an event is too long to send.
+var errLong = errors.New("the figures do not fit in one event")
+
+// live collects the figures of all live streams. While there is no stream, it does nothing.
+type live struct {
+	server  *Server
+	mu      sync.Mutex
+	streams map[*stream]struct{}
+	stop    context.CancelFunc // of the collector; nil: it does not run
+}
+
+// stream is one reader of the live figures. A slow reader misses events; no event waits for it.
+type stream struct {
+	session proxy.SessionID // 0: none
+	events  chan []byte     // holds the newest event
+}
+
+// stream answers with server-sent events, one a second, until the client disconnects. The event "live" has the
+// figures of the proxy. With the parameter session, the event "session" has those of a session.
+func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
+	if err := checkQuery(r, []string{"session"}); err != nil {
+		refuse(w, statusOf(err), err.Error())
+		return
+	}
+	one := &stream{events: make(chan []byte, 1)}
+	if text := r.URL.Query().Get("session"); text != "" {
+		id, err := proxy.ParseSessionID(text)
+		if err != nil {
+			refuse(w, http.StatusBadRequest, err.Error())
+			return
+		}
+		one.session = id
+	}
+	if err := s.pages.open(one); err != nil {
+		refuse(w, http.StatusServiceUnavailable, err.Error())
+		return
+	}
+	defer s.pages.close(one)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	for {
+		if http.NewResponseController(w).Flush() != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case event := <-one.events:
+			limitTime(w, writeTimeout) // extended each time
+			if _, err := w.Write(event); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// open adds a stream. The first one starts the collector.
+func (l *live) open(one *stream) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.streams) >= maxStreams {
+		return errStreams
+	}
+	l.streams[one] = struct{}{}
+	if l.stop == nil {
+		var ctx context.Context
+		ctx, l.stop = context.WithCancel(context.Background())
+		go l.run(ctx)
+	}
+	return nil
+}
+
+// close removes a stream. The last one stops the collector.
+func (l *live) close(one *stream) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.streams, one)
+	if one.session != 0 && !l.watches(one.session) {
+		l.server.Proxy.Unwatch(one.session)
+	}
+	if len(l.streams) == 0 {
+		l.stop()
+		l.stop = nil
+	}
+}
+
+func (l *live) watches(id proxy.SessionID) bool {
+	for one := range l.streams {
+		if one.session == id {
+			return true
+		}
+	}
+	return false
+}
+
+// run collects until ctx is done.
+func (l *live) run(ctx context.Context) {
+	ticker := time.NewTicker(liveEvery)
+	defer ticker.Stop()
+	var meter meter
+	for {
+		l.collect(ctx, &meter)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// collect gives all streams the newest figures. The figures of the proxy are collected once for all streams, and those
+// of a session once for all that show it.
+func (l *live) collect(ctx context.Context, m *meter) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	now := time.Now()
+	figures, err := l.server.Proxy.Figures(ctx)
+	if err != nil {
+		return // the next round tries again; readers see that no event comes
+	}
+	common := event("live", m.read(now, &figures))
+	sessions := make(map[proxy.SessionID][]byte)
+	for _, one := range l.present() {
+		text := common
+		if one.session != 0 {
+			if sessions[one.session] == nil {
+				sessions[one.session] = l.session(ctx, one.session)
+			}
+			text = append(append([]byte(nil), common...), sessions[one.session]...)
+		}
+		one.offer(text)
+	}
+}
+
+// present returns the present streams.
+func (l *live) present() []*stream {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]*stream, 0, len(l.streams))
+	for one := range l.streams {
+		all = append(all, one)
+	}
+	return all
+}
+
+// session returns the event of a session, or that it has ended.
+func (l *live) session(ctx context.Context, id proxy.SessionID) []byte {
+	found, err := l.server.Proxy.Watch(ctx, id)
+	if err != nil {
+		return event("ended", refusal{fmt.Sprintf("session %s: %v", id, err)})
+	}
+	return event("session", watchedOf(&found))
+}
+
+// offer replaces an event that the reader has not taken yet.
+func (one *stream) offer(text []byte) {
+	select {
+	case <-one.events:
+	default:
+	}
+	one.events <- text // the collector is the only sender
+}
+
+// event returns a server-sent event.
+func event(name string, value any) []byte {
+	text, err := json.Marshal(value)
+	if err == nil && len(text) > maxEvent {
+		name, err = "error", errLong
+	}
+	if err != nil {
+		text, _ = json.Marshal(refusal{err.Error()})
+	}
+	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, text)
+}

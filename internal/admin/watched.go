@@ -1,0 +1,81 @@
+package admin
+
+import (
+	"net/http"
+
+	"tidegate/internal/filter"
+	"tidegate/proxy"
+)
+
+// Top is the JSON of one page of the sorted sessions.
+type Top struct {
+	Sessions []Session `json:"sessions"`
+	Total    int       `json:"total"` // sessions that the search found, on all pages
+}
+
+// Bounds of a page of sorted sessions.
+const (
+	defaultTop = 50
+	maxTop     = 1000
+	maxSearch  = 100 // bytes
+	maxOffset  = 1 << 24
+)
+
+func (s *Server) top(r *http.Request) (Top, error) {
+	ask := r.URL.Query()
+	q := proxy.TopQuery{Search: ask.Get("search"), Descending: ask.Get("order") != "ascending"}
+	var err error
+	if q.Limit, err = number(ask.Get("limit"), defaultTop, 1, maxTop); err != nil {
+		return Top{}, err
+	}
+	if q.Offset, err = number(ask.Get("offset"), 0, 0, maxOffset); err != nil {
+		return Top{}, err
+	}
+	if name := ask.Get("sort"); name != "" {
+		if q.Sort, err = proxy.ParseSortKey(name); err != nil {
+			return Top{}, badRequest{err}
+		}
+	}
+	q.Search = q.Search[:min(len(q.Search), maxSearch)]
+	found, err := s.Proxy.Top(r.Context(), q)
+	if err != nil {
+		return Top{}, err
+	}
+	page := Top{make([]Session, len(found.Sessions)), found.Total}
+	for i := range found.Sessions {
+		page.Sessions[i] = sessionOf(&found.Sessions[i])
+	}
+	return page, nil
+}
+
+// Watched is the JSON of the event "session".
+type Watched struct {
+	Session  Session       `json:"session"`
+	Messages []WatchedKind `json:"messages"` // since the first page shows the session
+	Limits   []WhyLimit    `json:"limits"`   // exhausted limits
+	Drops    []WhyDrop     `json:"drops"`    // last drops of the client's address, oldest first
+}
+
+// WatchedKind has the messages of one kind.
+type WatchedKind struct {
+	From     string `json:"from"` // "client" or "server"
+	ID       int    `json:"id"`   // -1: messages without an ID; -2: all other kinds
+	Mode     string `json:"mode"`
+	Messages uint64 `json:"messages"`
+	Bytes    uint64 `json:"bytes"`
+}
+
+func watchedOf(w *proxy.Watched) Watched {
+	all := Watched{sessionOf(&w.Session), []WatchedKind{}, limitsOf(w.Limits), []WhyDrop{}}
+	for _, m := range w.Messages {
+		from := "client"
+		if m.From == filter.FromUpstream {
+			from = "server"
+		}
+		all.Messages = append(all.Messages, WatchedKind{from, m.ID, m.Mode.String(), m.Messages, m.Bytes})
+	}
+	for i := range w.Drops {
+		all.Drops = append(all.Drops, dropOf(&w.Drops[i]))
+	}
+	return all
+}

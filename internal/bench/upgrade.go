@@ -1,0 +1,234 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/bench/process"
+	"tidegate/internal/endpoint"
+	"tidegate/internal/table"
+)
+
+// Upgraded is the result of Upgrade.
+type Upgraded struct {
+	Sessions  int      `json:"sessions"`
+	Protocols []string `json:"protocols"`
+	Rate      int      `json:"rate"`      // messages a second of all clients
+	RUDPRate  int      `json:"rudp_rate"` // packets a second of an RUDP session
+	Machine   string   `json:"machine"`
+	Earlier   int      `json:"ended_before"` // sessions that ended before the upgrade: the machine is too busy
+	Ended     int      `json:"ended"`        // sessions, from the upgrade on
+	Lost      int      `json:"lost"`         // reliable messages, there or back
+	Doubled   int      `json:"doubled"`      // reliable messages
+	// Waits of the clients for an answer, in ms. Each client counts with its longest. RUDP's are only in Each.
+	Median  float64 `json:"wait_p50_ms"`
+	P99     float64 `json:"wait_p99_ms"`
+	Longest float64 `json:"wait_longest_ms"`
+	Usual   float64 `json:"wait_longest_before_ms"` // in the same time before the upgrade
+	Stood   float64 `json:"stood_still_ms"`
+	Exit    float64 `json:"old_process_ended_ms"` // after its successor ran
+	// Round trips of a new client's datagrams in µs. Each is the 10th percentile: the others depend on the cores that the
+	// two ends get.
+	Before float64 `json:"newcomer_before_us"`
+	Again  float64 `json:"newcomer_before_again_us"` // a second time before: the noise
+	After  float64 `json:"newcomer_after_us"`
+	// Shares of the machine's processor time before the upgrade, in percent: of all programs, and of programs that the
+	// measurement has not started. Zero if unknown.
+	Busy   float64 `json:"machine_busy_percent"`
+	Others float64 `json:"machine_busy_with_others_percent"`
+	// Each has the results by protocol.
+	Each []UpgradedProtocol `json:"by_protocol"`
+}
+
+// upgradeBench is a running measurement.
+type upgradeBench struct {
+	*Options
+	process  *exec.Cmd
+	group    int                 // of the process and its successors
+	dir      string              // of its configuration
+	lines    chan map[string]any // of the log
+	endpoint *endpoint.Endpoint[*upgradePlayer]
+	players  []*upgradePlayer
+	epoch    time.Time
+	next     int
+	phase    ending // of sessions that end now
+	doubled  int
+}
+
+// upgradeListener is a listener of the measured process, with its game server.
+type upgradeListener struct {
+	protocol codec.Protocol
+	at       netip.AddrPort
+	game     *game
+}
+
+// upgradeRate is the largest number of messages a second of all clients, unless the user asks for more. A machine of
+// two cores carries so many with 10,000 sessions, and has time left. Otherwise the waits are the machine's.
+const upgradeRate = 2000
+
+// Upgrade measures an upgrade of Tidegate under load, with the sessions of all protocols that carry messages.
+func Upgrade(o *Options) (*Upgraded, error) {
+	o.Size, o.Rounds = max(o.Size, minSize), 1
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	if o.Rate == 0 {
+		o.Rate = min(2*o.Sessions, upgradeRate)
+	}
+	b := &upgradeBench{Options: o, lines: make(chan map[string]any, 1024), epoch: time.Now(), phase: endedBefore}
+	var err error
+	if b.endpoint, err = endpoint.New(endpoint.Options[*upgradePlayer]{Event: b.event}); err != nil {
+		return nil, err
+	}
+	defer func() { _ = b.endpoint.Close() }()
+	relayed, err := startEcho()
+	if err != nil {
+		return nil, err
+	}
+	defer relayed.stop()
+	rate := rudpRate(o.Sessions)
+	listeners, err := startGames(upgradeProtocols(rate))
+	defer func() {
+		for _, l := range listeners {
+			l.game.stop()
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	strangers, err := process.FreeAddr(process.Loopback)
+	if err != nil {
+		return nil, err
+	}
+	defer b.stop()
+	if err := b.start(listeners, rate, strangers, relayed.addr()); err != nil {
+		return nil, err
+	}
+	if err := b.join(listeners); err != nil {
+		return nil, err
+	}
+	return b.measure(listeners, strangers)
+}
+
+func startGames(of []codec.Protocol) (all []upgradeListener, err error) {
+	for _, p := range of {
+		l := upgradeListener{protocol: p}
+		if l.at, err = process.FreeAddr(process.Loopback); err != nil {
+			return all, err
+		}
+		if l.game, err = startGame(p); err != nil {
+			return all, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+func (b *upgradeBench) measure(listeners []upgradeListener, strangers netip.AddrPort) (*Upgraded, error) {
+	r := &Upgraded{
+		Sessions: b.Sessions, Rate: b.Rate, RUDPRate: int(rudpRate(b.Sessions)), Machine: process.Machine(),
+	}
+	for _, l := range listeners {
+		name := l.protocol.Spec().Name
+		r.Protocols = append(r.Protocols, name)
+		r.Each = append(r.Each, UpgradedProtocol{Name: name, Clients: make(map[string]int), Proxy: make(map[string]int)})
+	}
+	var err error
+	if r.Before, err = b.newcomers(strangers); err != nil {
+		return nil, err
+	}
+	if r.Again, err = b.newcomers(strangers); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(b.play(time.Now().Add(b.Window)), b.settle()); err != nil {
+		return nil, err
+	}
+	b.waits()
+	if err := b.playMeasured(r); err != nil {
+		return nil, err
+	}
+	b.waitsByProtocol(r)
+	r.Usual = slices.Max(b.waits())
+	b.phase = endedSince
+	if err := b.upgrade(r); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(b.play(time.Now().Add(b.Window)), b.settle()); err != nil {
+		return nil, err
+	}
+	if err := b.byProtocol(r); err != nil {
+		return nil, err
+	}
+	waits := b.waits()
+	r.Median, r.P99, r.Longest = waits[len(waits)/2], waits[len(waits)*99/100], waits[len(waits)-1]
+	r.Doubled = b.doubled
+	for _, e := range r.Each {
+		r.Earlier, r.Ended, r.Lost = r.Earlier+e.Earlier, r.Ended+e.Ended, r.Lost+e.Lost
+	}
+	r.After, err = b.newcomers(strangers)
+	return r, err
+}
+
+// playMeasured lets the clients play for a window, and notes how busy the machine is meanwhile.
+func (b *upgradeBench) playMeasured(r *Upgraded) error {
+	ours := func() time.Duration {
+		own, _ := process.CPUTime(os.Getpid()) // zero where it is unknown
+		proxy, _ := process.CPUTime(b.process.Process.Pid)
+		return own + proxy
+	}
+	all, err := process.MachineTime()
+	own, began := ours(), time.Now()
+	if err := b.play(began.Add(b.Window)); err != nil {
+		return err
+	}
+	if after, afterErr := process.MachineTime(); err == nil && afterErr == nil {
+		whole := time.Since(began).Seconds() * float64(runtime.NumCPU()) / 100
+		r.Busy = (after - all).Seconds() / whole
+		r.Others = max(0, (after-all-ours()+own).Seconds()/whole)
+	}
+	return nil
+}
+
+// Print writes the result as a table.
+func (r *Upgraded) Print(w io.Writer) error {
+	fmt.Fprintf(w, "upgrade: %d sessions of %v, %d messages/s, RUDP at %d Hz; %s\n\n", r.Sessions, r.Protocols, r.Rate,
+		r.RUDPRate, r.Machine)
+	table.Print(w, 0, figureColumns("figure", "value"), [][]string{
+		{"sessions ended before the upgrade", fmt.Sprint(r.Earlier)},
+		{"sessions ended in the upgrade", fmt.Sprint(r.Ended)},
+		{"reliable messages lost", fmt.Sprint(r.Lost)},
+		{"reliable messages doubled", fmt.Sprint(r.Doubled)},
+		{"longest wait before the upgrade, ms", decimals(1, r.Usual)},
+		{"longest wait in the upgrade, median client, ms", decimals(1, r.Median)},
+		{"the same, p99 of clients", decimals(1, r.P99)},
+		{"the same, slowest client", decimals(1, r.Longest)},
+		{"the process stood still, ms", decimals(0, r.Stood)},
+		{"the old process ended after, ms", decimals(1, r.Exit)},
+		{"newcomer's round trip before, p10, µs", decimals(1, min(r.Before, r.Again))},
+		{"newcomer's round trip after, p10, µs", decimals(1, r.After)},
+		{"ratio", decimals(3, r.After/min(r.Before, r.Again))},
+		{"ratio of two measurements before", decimals(3, max(r.Before, r.Again)/min(r.Before, r.Again))},
+		{"machine busy before the upgrade, %", decimals(0, r.Busy)},
+		{"machine busy with other programs, %", decimals(0, r.Others)},
+	})
+	fmt.Fprintln(w)
+	var rows [][]string
+	for _, e := range r.Each {
+		rows = append(rows, []string{e.Name, fmt.Sprint(e.Sessions), fmt.Sprint(e.Earlier), fmt.Sprint(e.Ended),
+			fmt.Sprint(e.Lost), decimals(1, e.Usual), decimals(1, e.Longest)})
+	}
+	table.Print(w, 0, figureColumns("protocol", "sessions", "ended before", "ended in", "lost", "longest wait before, ms",
+		"in"), rows)
+	for i := range r.Each {
+		r.Each[i].printReasons(w)
+	}
+	return nil
+}

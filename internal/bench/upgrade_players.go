@@ -1,0 +1,241 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/codec/rudp"
+	"tidegate/internal/endpoint"
+)
+
+// upgradePlayer is a client that numbers its messages.
+type upgradePlayer struct {
+	*endpoint.Conn[*upgradePlayer]
+	protocol  string
+	form      form
+	seen      []bool // by number
+	got       int
+	longest   time.Duration
+	connected bool
+	ended     ending
+	why       codec.Reason // of the end
+}
+
+// ending is the time at which a session ended.
+type ending uint8
+
+const (
+	endedNever ending = iota
+	endedBefore
+	endedSince // the beginning of the upgrade
+)
+
+// join connects the clients, some at a time.
+func (b *upgradeBench) join(listeners []upgradeListener) error {
+	for i := range b.Sessions {
+		l := listenerOf(listeners, i)
+		conn, err := b.endpoint.Dial(l.protocol, l.at, uint64(i)+1, clientSocket(uint64(i)))
+		if err != nil {
+			return err
+		}
+		p := &upgradePlayer{Conn: conn, protocol: l.protocol.Spec().Name, form: formOf(l.protocol, l.protocol)}
+		conn.Value = p
+		b.players = append(b.players, p)
+		if err := b.connected(len(b.players) - joinsInFlight); err != nil {
+			return err
+		}
+	}
+	return b.connected(b.Sessions)
+}
+
+// listenerOf returns the listener of a client. RUDP has mostRUDP clients at most. Further ones speak the next protocol.
+func listenerOf(listeners []upgradeListener, client int) upgradeListener {
+	n := len(listeners)
+	if l := listeners[client%n]; l.protocol.Spec().Name != rudp.Descriptor.Name || client/n < mostRUDP {
+		return l
+	}
+	return listeners[(client+1)%n]
+}
+
+func (b *upgradeBench) connected(wanted int) error {
+	for give := time.Now().Add(startTimeout); ; {
+		n := 0
+		for _, p := range b.players[max(0, len(b.players)-2*joinsInFlight):] {
+			if !p.connected {
+				n++
+			}
+		}
+		if len(b.players)-n >= wanted {
+			return nil
+		}
+		if time.Now().After(give) {
+			return fmt.Errorf("%d of %d clients are connected, and no more connect", len(b.players)-n, b.Sessions)
+		}
+		if err := b.endpoint.Turn(time.Now().Add(time.Millisecond)); err != nil {
+			return err
+		}
+	}
+}
+
+func (b *upgradeBench) event(c *endpoint.Conn[*upgradePlayer], e *codec.Event) {
+	p := c.Value
+	switch e.Kind {
+	case codec.Connected:
+		p.connected = true
+	case codec.Disconnected:
+		p.ended, p.why = b.phase, e.Reason
+	case codec.Received:
+		p.form.stamps(&e.Message, func(m codec.Message) {
+			if len(m.Payload) < minStamp {
+				return
+			}
+			sent := b.epoch.Add(time.Duration(binary.LittleEndian.Uint64(m.Payload)))
+			n := int(number(m.Payload))
+			if n >= len(p.seen) || p.seen[n] {
+				b.doubled++
+				return
+			}
+			p.seen[n] = true
+			p.got++
+			p.longest = max(p.longest, b.endpoint.Now().Sub(sent))
+		})
+	}
+}
+
+// play lets the clients send on their timetable until a time.
+func (b *upgradeBench) play(until time.Time) error {
+	every := time.Second / time.Duration(b.Rate)
+	for now := time.Now(); now.Before(until); now = time.Now() {
+		due := int(now.Sub(b.epoch) / every)
+		if len(b.players) < b.Sessions {
+			due = b.next
+		}
+		if due-b.next > b.Rate { // the clients have waited for something else
+			b.next = due
+		}
+		for ; b.next < due; b.next++ {
+			b.players[b.next%len(b.players)].send(b)
+		}
+		if err := b.endpoint.Turn(earlier(until, now.Add(time.Millisecond))); err != nil {
+			return err
+		}
+		if err := context.Cause(b.Context); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func (p *upgradePlayer) send(b *upgradeBench) {
+	body := make([]byte, max(b.Size-p.form.head, minStamp))
+	binary.LittleEndian.PutUint64(body, uint64(b.endpoint.Now().Sub(b.epoch)))
+	binary.LittleEndian.PutUint64(body[8:], uint64(len(p.seen)))
+	if p.Send(b.endpoint.Now(), p.form.message(body)) == nil {
+		p.seen = append(p.seen, false)
+	}
+	b.endpoint.Touch(p.Conn)
+}
+
+// isReliable reports whether the client's messages are sent until they arrive. Those of RUDP are not: they also wait
+// for the next packet at each step, so their times tell more about RUDP's rate.
+func (p *upgradePlayer) isReliable() bool {
+	return p.form.mode == codec.ReliableOrdered || p.form.mode == codec.Reliable
+}
+
+// lost returns the number of reliable messages without an answer.
+func (p *upgradePlayer) lost() int {
+	if !p.isReliable() {
+		return 0
+	}
+	return len(p.seen) - p.got
+}
+
+// waits returns the longest waits of the clients with reliable messages since the last call, in ms, the shortest one
+// first.
+func (b *upgradeBench) waits() (all []float64) {
+	for _, p := range b.players {
+		if p.isReliable() {
+			all = append(all, millis(p.longest))
+		}
+		p.longest = 0
+	}
+	if len(all) == 0 {
+		all = append(all, 0)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// settle waits for the answers under way.
+func (b *upgradeBench) settle() error {
+	for give := time.Now().Add(3 * time.Second); time.Now().Before(give); {
+		if err := b.endpoint.Turn(time.Now().Add(10 * time.Millisecond)); err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(b.players, func(p *upgradePlayer) bool { return p.ended == endedNever && p.lost() > 0 }) {
+			break
+		}
+	}
+	b.next = int(time.Since(b.epoch) / (time.Second / time.Duration(b.Rate)))
+	return nil
+}
+
+// newcomerRounds is the number of measured new clients. newcomerDatagrams is the number of datagrams of each. The
+// pause between two of them lets the other clients read what they have received meanwhile.
+const (
+	newcomerRounds    = 200
+	newcomerDatagrams = 20
+	newcomerPause     = 3 * time.Millisecond
+)
+
+// newcomers returns the 10th percentile of new clients' round trips to a relayed listener, in µs. Clients with
+// sessions only do what their protocols need.
+func (b *upgradeBench) newcomers(at netip.AddrPort) (float64, error) {
+	var all []float64
+	lost := 0
+	for range newcomerRounds {
+		conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
+		if err != nil {
+			return 0, err
+		}
+		reply := make([]byte, 100)
+		for range newcomerDatagrams {
+			_ = conn.SetReadDeadline(time.Now().Add(lostAfter))
+			began := time.Now()
+			if _, err = conn.Write(reply[:20]); err == nil {
+				_, err = conn.Read(reply)
+			}
+			if err != nil {
+				if lost++; lost > newcomerRounds {
+					return 0, errors.Join(err, conn.Close())
+				}
+				break
+			}
+			all = append(all, float64(time.Since(began).Nanoseconds())/1000)
+		}
+		_ = conn.Close()
+		for until := time.Now().Add(newcomerPause); time.Now().Before(until); {
+			if err := b.endpoint.Turn(until); err != nil {
+				return 0, err
+			}
+		}
+	}
+	slices.Sort(all)
+	return all[len(all)/10], nil
+}

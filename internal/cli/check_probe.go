@@ -1,0 +1,110 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"tidegate/internal/config"
+	"tidegate/internal/protocols"
+)
+
+const (
+	probeTime    = 3 * time.Second // for one server to answer
+	probesAtTime = 64              // servers that are asked at the same time
+)
+
+// probed is the result of a question to one server of an upstream, and its JSON.
+type probed struct {
+	Upstream string  `json:"upstream"`
+	Server   string  `json:"server"`
+	Asked    bool    `json:"asked"`
+	Answered bool    `json:"answered"`
+	RTT      float64 `json:"rtt_ms,omitempty"`
+	Text     string  `json:"text"`
+}
+
+// String returns the result for people.
+func (p *probed) String() string {
+	text := p.Upstream + " " + p.Server + ": " + printable(p.Text)
+	if p.Answered {
+		text += fmt.Sprintf(", %.2f ms", p.RTT)
+	}
+	return text
+}
+
+// probeServers asks every server of a configuration in its own protocol, from this machine.
+func probeServers(ctx context.Context, settled *config.Config) []probed {
+	var all []probed
+	for i := range settled.Upstreams {
+		for j := range settled.Upstreams[i].Servers {
+			all = append(all, probed{Upstream: settled.Upstreams[i].Name, Server: settled.Upstreams[i].Servers[j].String()})
+		}
+	}
+	places := make(chan struct{}, probesAtTime)
+	var asking sync.WaitGroup
+	k := 0
+	for i := range settled.Upstreams {
+		for _, server := range settled.Upstreams[i].Servers {
+			one, upstream := &all[k], &settled.Upstreams[i]
+			k++
+			asking.Go(func() {
+				places <- struct{}{}
+				defer func() { <-places }()
+				one.ask(ctx, upstream, netip.AddrPortFrom(server.Address.Addr(), server.Address.Port()))
+			})
+		}
+	}
+	asking.Wait()
+	return all
+}
+
+// ask asks the server at its first port, if its upstream allows it.
+func (p *probed) ask(ctx context.Context, u *config.Upstream, at netip.AddrPort) {
+	d := protocols.Find(u.Protocol)
+	var by probe
+	if d != nil {
+		by = probeOf(d, u.Transport == config.TCP)
+	}
+	switch {
+	case d == nil:
+		p.Text = "not asked: the servers' protocol is unknown"
+		return
+	case by == nil:
+		p.Text = "not asked: the game would notice a client"
+		return
+	case u.ProxyProtocol != config.HeadersOff:
+		p.Text = "not asked: the server wants PROXY protocol headers"
+		return
+	}
+	p.Asked = true
+	found, err := pingFor(ctx, at.String(), []probe{by}, 1, probeTime)
+	if err != nil {
+		p.Text = strings.TrimPrefix(err.Error(), "ping "+at.String()+": ")
+		return
+	}
+	p.Answered, p.RTT, p.Text = true, found[0].RTT, "online"
+	if text := found[0].Text; text != "" {
+		p.Text += ", " + text
+	}
+}
+
+// silent returns an error if a server was asked and did not answer.
+func silent(all []probed) error {
+	asked, answered := 0, 0
+	for i := range all {
+		if all[i].Asked {
+			asked++
+		}
+		if all[i].Answered {
+			answered++
+		}
+	}
+	if answered < asked {
+		return fmt.Errorf("%d of %d servers did not answer", asked-answered, asked)
+	}
+	return nil
+}

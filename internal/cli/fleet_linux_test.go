@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"tidegate/internal/testkit/await"
+)
+
+// TestFleetUpgrade drains and bans at a node with an embedded NATS server, and upgrades it. The successor takes over
+// the server's folder and port, and the drain and the ban stay.
+func TestFleetUpgrade(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := l.Addr().String()
+	_ = l.Close()
+	server := gameServer(t)
+	p := startProcess(t, bridgeConfig(server)+fmt.Sprintf("[fleet]\nembedded = true\nnode = \"ams1\"\nlisten = %q\n"+
+		"store = %q\n", own, t.TempDir()))
+	run := func(want string, args ...string) error {
+		code, stdout, stderr := tidegate(t, append(args, "-c", p.file)...)
+		if code != 0 || !strings.Contains(stdout, want) {
+			return fmt.Errorf("%s: code %d, says %q %q, want %q", args, code, stdout, stderr, want)
+		}
+		return nil
+	}
+	await.Nil(t, func() error { return run("this node is ams1", "fleet", "status") })
+	must(t, run("drained", "upstreams", "drain", "arena", server))
+	must(t, run("", "ban", "add", "192.0.2.7", "--reason", "cheats"))
+	shared := func() {
+		t.Helper()
+		await.Nil(t, func() error { return run("1 drained", "fleet", "status") })
+		await.Nil(t, func() error { return run("0 wait", "fleet", "status") })
+		await.Nil(t, func() error { return run("192.0.2.7/32  ams1", "fleet", "bans") })
+		must(t, run(`"reason":"cheats"`, "fleet", "bans", "--json"))
+		must(t, run(server+"  ams1", "fleet", "servers"))
+		must(t, run(`"node":"ams1"`, "fleet", "servers", "--json"))
+		must(t, run("draining", "upstreams", "list"))
+	}
+	shared()
+	must(t, run("upgraded from ", "upgrade"))
+	successor := int(p.await(t, "handed over; this process ends")["successor"].(float64))
+	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
+	shared()
+	must(t, run("undrained", "upstreams", "undrain", "arena", server))
+	await.Nil(t, func() error { return run("0 drained", "fleet", "status") })
+}
+
+// TestFleetUpgradeWithoutNATS bans at a node without a ban file, and ends NATS. The ban stays in force after an upgrade
+// that fails, and at the successor, which shares again when NATS is back.
+func TestFleetUpgradeWithoutNATS(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	port, store := l.Addr().(*net.TCPAddr).Port, t.TempDir()
+	must(t, l.Close())
+	var nats *server.Server
+	halt := func() {
+		nats.Shutdown()
+		nats.WaitForShutdown()
+	}
+	run := func() {
+		t.Helper()
+		nats, err = server.NewServer(&server.Options{
+			Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: store, NoSigs: true, NoLog: true,
+		})
+		must(t, err)
+		nats.Start()
+		t.Cleanup(halt)
+	}
+	run()
+	good := bridgeConfig("127.0.0.1:1") + fmt.Sprintf("[bans]\nfile = \"\"\n[fleet]\nnode = \"ams1\"\nreplicas = 1\n"+
+		"servers = [\"nats://127.0.0.1:%d\"]\n", port)
+	p := startProcess(t, good)
+	says := func(want string, args ...string) {
+		t.Helper()
+		await.Nil(t, func() error {
+			if args[0] == "fleet" {
+				args = []string{"fleet", args[1], "-c", p.file}
+			}
+			_, stdout, stderr := tidegate(t, args...)
+			if !strings.Contains(stdout, want) {
+				return fmt.Errorf("%s says %q %q, want %q", args, stdout, stderr, want)
+			}
+			return nil
+		})
+	}
+	const current, away = "are those of the fleet", "not connected"
+	says(current, "fleet", "status")
+	says("192.0.2.7/32", "ban", "add", "192.0.2.7", "--admin", "unix:"+p.admin)
+	says("0 wait", "fleet", "status")
+
+	p.rewrite(t, strings.Replace(good, `"fast"`, `"soon"`, 1))
+	must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
+	p.await(t, "upgrade failed; this process continues")
+	says(current, "fleet", "status")
+	p.rewrite(t, good)
+
+	halt()
+	says(away, "fleet", "status")
+	says("192.0.2.7/32", "fleet", "bans")
+	must(t, p.cmd.Process.Signal(syscall.SIGUSR2))
+	successor := int(p.await(t, "handed over; this process ends")["successor"].(float64))
+	t.Cleanup(func() { _ = syscall.Kill(successor, syscall.SIGKILL) })
+	must(t, p.cmd.Wait())
+	says("192.0.2.7/32", "fleet", "bans")
+	run()
+	says(current, "fleet", "status")
+	says("192.0.2.7/32", "fleet", "bans")
+}

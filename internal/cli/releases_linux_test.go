@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"tidegate/internal/daemon"
+)
+
+// Versions of the programs that the test builds.
+const (
+	earlierRelease = "0.0.9"
+	laterRelease   = "0.2.0"
+)
+
+// firstHandover is the commit that stands for the release before, as long as no release has a tag.
+const firstHandover = "ea142ad"
+
+// laterSources are changes of the source that a later release may make: further fields in all records and in the first
+// message of an upgrade.
+var laterSources = map[string][2]string{
+	"internal/record/record.go": {
+		"type Head struct {\n", "type Head struct {\n\tLater [2]int `cbor:\"63,keyasint\"`\n",
+	},
+	"proxy/save.go": {
+		"type savedTerminated struct {\n", "type savedTerminated struct {\n\tLater []string `cbor:\"62,keyasint\"`\n",
+	},
+	"codec/internal/prints/save.go": {
+		"type Saved struct {\n", "type Saved struct {\n\tLater map[string]int `cbor:\"62,keyasint\"`\n",
+	},
+	"internal/daemon/inherit.go": {
+		"type handover struct {\n", "type handover struct {\n\tLater []string `json:\"later\"`\n",
+	},
+}
+
+// build builds the program of a source at a path.
+func build(t *testing.T, root, version, path string, flags ...string) {
+	t.Helper()
+	arguments := append([]string{"build", "-trimpath", "-o", path,
+		"-ldflags", "-X tidegate/internal/daemon.Release=" + version}, flags...)
+	cmd := exec.Command("go", append(arguments, ".")...)
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build release %s: %v: %s", version, err, out)
+	}
+}
+
+// buildLater builds a later release at a path: the present source with laterSources.
+func buildLater(t *testing.T, path string) {
+	t.Helper()
+	root, err := os.Getwd()
+	must(t, err)
+	dir := t.TempDir()
+	replaced := make(map[string]string)
+	for file, change := range laterSources {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		later := strings.Replace(string(text), change[0], change[1], 1)
+		if later == string(text) {
+			t.Fatalf("%s has no %q", file, change[0])
+		}
+		copied := filepath.Join(dir, strings.ReplaceAll(file, "/", "_"))
+		must(t, os.WriteFile(copied, []byte(later), 0o600))
+		replaced[filepath.Join(root, file)] = copied
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replaced})
+	must(t, err)
+	file := filepath.Join(dir, "overlay.json")
+	must(t, os.WriteFile(file, overlay, 0o600))
+	build(t, root, laterRelease, path, "-overlay", file)
+}
+
+// buildEarlier builds the release before at a path: the newest tag before this commit, or firstHandover. A clone
+// without history has neither. Then it returns false.
+func buildEarlier(t *testing.T, path string) bool {
+	t.Helper()
+	commit := firstHandover
+	if tag, err := exec.Command("git", "describe", "--tags", "--abbrev=0", "HEAD^").Output(); err == nil {
+		commit = string(bytes.TrimSpace(tag))
+	}
+	dir := t.TempDir()
+	archive := filepath.Join(dir, "source.tar")
+	if out, err := exec.Command("git", "archive", "-o", archive, commit).CombinedOutput(); err != nil {
+		t.Logf("no source of an earlier release: %v: %s", err, out)
+		return false
+	}
+	source := filepath.Join(dir, "source")
+	must(t, os.Mkdir(source, 0o700))
+	if out, err := exec.Command("tar", "-xf", archive, "-C", source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	build(t, source, earlierRelease, path, "-buildvcs=false")
+	return true
+}
+
+// TestUpgradeBetweenReleases upgrades an earlier release to this one, this one to a later one, and back, while players
+// talk. A later release has further fields in its records. No session ends.
+func TestUpgradeBetweenReleases(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil || testing.Short() {
+		t.Skip("it needs the go command, and a minute: ", err)
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	path, earlier, later := filepath.Join(dir, "tidegate"), filepath.Join(dir, "earlier"), filepath.Join(dir, "later")
+	buildLater(t, later)
+	order := []string{laterRelease, daemon.Version(), laterRelease, daemon.Version()}
+	if buildEarlier(t, earlier) {
+		order = append(order, earlierRelease, daemon.Version())
+	} else {
+		t.Log("the test goes on without an earlier release")
+	}
+	copyOfSelf(t, path)
+	p := startProgram(t, path, bridgeConfig(echoServer(t)), nil)
+	talk := p.talking(t, 8)
+	pid := p.cmd.Process.Pid
+	for _, version := range order {
+		must(t, os.Remove(path))
+		switch version {
+		case laterRelease:
+			must(t, os.Link(later, path))
+		case earlierRelease:
+			must(t, os.Link(earlier, path))
+		default:
+			copyOfSelf(t, path)
+		}
+		must(t, syscall.Kill(pid, syscall.SIGUSR2))
+		const handedOver = "handed over; this process ends"
+		lines := p.awaitAll(t, handedOver, "took over", "tidegate is running")
+		pid = int(lines[handedOver]["successor"].(float64))
+		t.Cleanup(func() { _ = syscall.Kill(pid, syscall.SIGKILL) })
+		got, _ := lines[handedOver]["successor_version"].(string)
+		if !strings.HasPrefix(got, version) || lines["took over"]["sessions"] != float64(8) {
+			t.Errorf("upgraded to %v, want %s: %v", got, version, lines["took over"])
+		}
+		talk.goesOn(t)
+	}
+	talk.end(t)
+}

@@ -1,0 +1,132 @@
+package fleet
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+	"golang.org/x/crypto/bcrypt"
+)
+
+// Embedded configures a NATS server in this process. It forms a cluster with those of the other nodes.
+type Embedded struct {
+	Host   string   // address for the other nodes
+	Port   int      // 0: none, since there are no other nodes
+	Peers  []string // host:port of all nodes
+	Secret string   // that all nodes share
+	Store  string   // folder
+}
+
+// Bounds of an embedded server.
+const (
+	maxMemory = 64 << 20 // bytes of streams in memory
+	maxStore  = 2 << 30  // bytes on disk
+)
+
+// routeUser is the name by which embedded servers know one another.
+const routeUser = "tidegate"
+
+// embedded is a NATS server in this process. Its methods do nothing if it is nil.
+type embedded struct {
+	*server.Server
+	user, password string // of this process; others cannot know them
+}
+
+func newEmbedded(o *Options) (*embedded, error) {
+	e := o.Embedded
+	s := &embedded{user: rand.Text(), password: rand.Text()}
+	hash, err := bcrypt.GenerateFromPassword([]byte(s.password), bcrypt.MinCost)
+	if err != nil {
+		return nil, err
+	}
+	options := &server.Options{
+		ServerName: o.Node, NoSigs: true, MaxPayload: 1 << 20,
+		// Routes need a client port (server.StartRouting waits for it). Only this process has its password.
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, Username: s.user, Password: string(hash),
+		JetStream: true, StoreDir: e.Store, JetStreamMaxMemory: maxMemory, JetStreamMaxStore: maxStore,
+	}
+	if len(e.Peers) > 1 {
+		options.Cluster = server.ClusterOpts{
+			Name: o.Name, Host: e.Host, Port: e.Port, Username: routeUser, Password: e.Secret,
+			PoolSize: -1, ConnectBackoff: true,
+		}
+		for _, peer := range e.Peers {
+			options.Routes = append(options.Routes,
+				&url.URL{Scheme: "nats-route", User: url.UserPassword(routeUser, e.Secret), Host: peer})
+		}
+	}
+	if o.Certificate != "" {
+		config, err := server.GenTLSConfig(&server.TLSConfigOpts{
+			CertFile: o.Certificate, KeyFile: o.Key, CaFile: o.CA, Verify: true,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("fleet.certificate: %w", err)
+		}
+		options.Cluster.TLSConfig, options.Cluster.TLSTimeout = config, patience.Seconds()
+	}
+	if s.Server, err = server.NewServer(options); err != nil {
+		return nil, fmt.Errorf("embedded NATS: %w", err)
+	}
+	s.SetLoggerV2(newServerLog(o.Log), false, false, false)
+	return s, nil
+}
+
+// client returns the options of a connection inside the process.
+func (s *embedded) client() []nats.Option {
+	return []nats.Option{nats.InProcessServer(s), nats.UserInfo(s.user, s.password)}
+}
+
+// start starts the server. It reads the disk first.
+func (s *embedded) start() {
+	if s != nil {
+		s.Start()
+	}
+}
+
+// stop ends the server, and waits until its files are written.
+func (s *embedded) stop() {
+	if s != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+	}
+}
+
+// Bound of the lines of an embedded server in our log. Strangers at its port can cause any number of them.
+const (
+	serverLines = 10
+	linesPeriod = time.Minute
+)
+
+// serverLog writes the errors of an embedded server to our log. A fatal error of the server does not end this process.
+type serverLog struct{ log zerolog.Logger }
+
+func newServerLog(log zerolog.Logger) serverLog {
+	return serverLog{log.Sample(&zerolog.BurstSampler{Burst: serverLines, Period: linesPeriod})}
+}
+
+func (l serverLog) line(event *zerolog.Event, format string, v []any) {
+	event.Str("text", strings.TrimSpace(fmt.Sprintf(format, v...))).Msg("embedded NATS server")
+}
+
+// Noticef implements server.Logger, as do the methods below.
+func (l serverLog) Noticef(string, ...any) {}
+
+// Warnf logs at a lower level: a server warns of each of its usual steps.
+func (l serverLog) Warnf(format string, v ...any) { l.line(l.log.Debug(), format, v) }
+
+// Errorf logs an error that the server survives.
+func (l serverLog) Errorf(format string, v ...any) { l.line(l.log.Warn(), format, v) }
+
+// Fatalf logs an error that ends the server.
+func (l serverLog) Fatalf(format string, v ...any) { l.line(l.log.Error(), format, v) }
+
+// Debugf logs nothing.
+func (l serverLog) Debugf(string, ...any) {}
+
+// Tracef logs nothing.
+func (l serverLog) Tracef(string, ...any) {}

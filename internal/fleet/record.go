@@ -1,0 +1,191 @@
+package fleet
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"tidegate/internal/banfile"
+	"tidegate/ratelimit"
+)
+
+// maxRecord bounds a record in the bucket, in bytes. The longest reason and author take up to 12 KiB with every byte
+// escaped.
+const maxRecord = 16 << 10
+
+// removalMemory bounds the time for which the bucket keeps a removal. A node that is away for longer may bring the
+// removed ban back.
+const removalMemory = 30 * 24 * time.Hour
+
+// skew is the largest difference between the clocks of two nodes that has no effect. The bucket keeps a record for this
+// long after its end, so that a node whose clock is late does not write an ended ban again.
+const skew = 5 * time.Minute
+
+// longest is the longest ban that the bucket ends by itself.
+const longest = 10 * 366 * 24 * time.Hour
+
+var (
+	errSize = fmt.Errorf("more than %d bytes", maxRecord)
+	errTime = errors.New("a time is outside of the years 0 to 9999")
+	errKey  = errors.New("the key is not that of the network")
+)
+
+// record is the last change of a network's ban: imposed, or removed.
+type record struct {
+	ban     ratelimit.Ban // of a removed ban: the network, and the end of the ban
+	removed bool
+	changed time.Time
+	node    string // the node of the change
+}
+
+// wire is the form of a record in the bucket. Readers ignore fields that they do not know.
+type wire struct {
+	banfile.Record
+	Removed bool      `json:"removed,omitempty"`
+	Changed time.Time `json:"changed,omitzero"`
+	Node    string    `json:"node,omitempty"`
+}
+
+// keyOf returns a network's key in the bucket, for example c0000200/24: the address in hexadecimal digits, since a
+// key must not contain a colon.
+func keyOf(p netip.Prefix) string {
+	return hex.EncodeToString(p.Addr().AsSlice()) + "/" + strconv.Itoa(p.Bits())
+}
+
+// parseKey returns the network of a key.
+func parseKey(key string) (netip.Prefix, error) {
+	digits, bits, _ := strings.Cut(key, "/")
+	raw, err := hex.DecodeString(digits)
+	addr, ok := netip.AddrFromSlice(raw)
+	n, bad := strconv.Atoi(bits)
+	p := netip.PrefixFrom(addr, n)
+	if err != nil || !ok || bad != nil || !p.IsValid() || ratelimit.Masked(p) != p || keyOf(p) != key {
+		return netip.Prefix{}, errKey
+	}
+	return p, nil
+}
+
+func (r *record) key() string { return keyOf(r.ban.Prefix) }
+
+// format returns a record as the bucket has it.
+func (r *record) format() ([]byte, error) {
+	w := wire{Record: banfile.RecordOf(r.ban), Removed: r.removed, Changed: r.changed.UTC(), Node: r.node}
+	return json.Marshal(&w)
+}
+
+// parse reads a record of the bucket. Its sender may be hostile: all parts are checked and bounded. A change in the
+// future counts as made now.
+func parse(key string, value []byte, now time.Time) (record, error) {
+	if len(value) > maxRecord {
+		return record{}, errSize
+	}
+	p, err := parseKey(key)
+	if err != nil {
+		return record{}, err
+	}
+	var w wire
+	if err := json.Unmarshal(value, &w); err != nil {
+		return record{}, err
+	}
+	ban, err := w.Ban()
+	if err != nil {
+		return record{}, err
+	}
+	if ban.Prefix != p {
+		return record{}, errKey
+	}
+	changed := w.Changed.UTC()
+	if changed.After(now) {
+		changed = now
+	}
+	r := record{ban, w.Removed, changed, banfile.Cut(w.Node)}
+	if !r.writable() {
+		return record{}, errTime
+	}
+	return r, nil
+}
+
+// writable reports whether all times of a record have a form in JSON. A time zone can move them out of its years.
+func (r *record) writable() bool {
+	for _, t := range []time.Time{r.ban.Since, r.ban.Until, r.changed} {
+		if y := t.UTC().Year(); y < 0 || y > 9999 {
+			return false
+		}
+	}
+	return true
+}
+
+// end returns the time from which a record has no effect. The zero time means never.
+func (r *record) end() time.Time {
+	if !r.removed {
+		return r.ban.Until
+	}
+	end := r.changed.Add(removalMemory)
+	if until := r.ban.Until; !until.IsZero() && until.Before(end) {
+		end = until
+	}
+	return end
+}
+
+// lives reports whether a record still has an effect.
+func (r *record) lives(now time.Time) bool {
+	end := r.end()
+	return end.IsZero() || now.Before(end)
+}
+
+// timeToLive is the time for which the bucket keeps a record, in whole seconds. Zero means forever.
+func (r *record) timeToLive(now time.Time) time.Duration {
+	end := r.end()
+	if end.IsZero() {
+		return 0
+	}
+	left := end.Sub(now)
+	if left > longest {
+		return 0
+	}
+	return max(0, left).Truncate(time.Second) + skew
+}
+
+// equal reports whether two records have the same effect.
+func (r *record) equal(o *record) bool {
+	return r.removed == o.removed && r.ban.Prefix == o.ban.Prefix && r.ban.Until.Equal(o.ban.Until) &&
+		(r.removed || sameText(&r.ban, &o.ban))
+}
+
+// sameText compares the parts of two bans that people read.
+func sameText(a, b *ratelimit.Ban) bool {
+	return banfile.Cut(a.Reason) == banfile.Cut(b.Reason) && banfile.Cut(a.Author) == banfile.Cut(b.Author) &&
+		a.Since.Equal(b.Since) && a.Times == b.Times
+}
+
+// beats reports whether a change of this node that the bucket does not have yet replaces the bucket's record. The rule
+// of conflicts is in docs/fleet.md.
+func (r *record) beats(stored *record, now time.Time) bool {
+	if !r.removed && !stored.removed {
+		if mine, theirs := r.byOperator(now), stored.byOperator(now); mine != theirs {
+			return mine
+		}
+	}
+	if c := r.changed.Compare(stored.changed); c != 0 {
+		return c > 0
+	}
+	if r.removed != stored.removed {
+		return stored.removed
+	}
+	return longer(r.ban.Until, stored.ban.Until)
+}
+
+// byOperator reports whether a record is a ban in force that Tidegate has not imposed by itself.
+func (r *record) byOperator(now time.Time) bool {
+	return !r.removed && r.ban.Author != ratelimit.Automatic && r.ban.Active(now)
+}
+
+// longer reports whether a ban ends later than another one. A ban without an end is the longest.
+func longer(until, other time.Time) bool {
+	return !other.IsZero() && (until.IsZero() || until.After(other))
+}

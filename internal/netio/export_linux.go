@@ -1,0 +1,123 @@
+package netio
+
+import (
+	"encoding/binary"
+
+	"golang.org/x/sys/unix"
+)
+
+func (p *epollPoller) Export() (state []byte, descriptors []int) {
+	part := new(savedPart)
+	next := func(full bool) {
+		if full || part.size() >= partSize {
+			state, part = part.appendTo(state), new(savedPart)
+		}
+	}
+	for fd, w := range p.sockets {
+		if !part.save(w) {
+			continue
+		}
+		part.Numbers = append(part.Numbers, fd)
+		descriptors = append(descriptors, fd)
+		next(false)
+	}
+	for fd, w := range p.sockets {
+		if h := sharedOf(w); h != nil {
+			for _, l := range h.members {
+				m := savedMember{Number: fd, Peer: l.peer}
+				if l.length > 0 {
+					m.At = l.addr.Addr()
+				}
+				part.Members = append(part.Members, m)
+				next(false)
+			}
+		}
+	}
+	next(true)
+	return state, descriptors
+}
+
+// sharedOf returns the shared socket of a descriptor, or nil.
+func sharedOf(w watched) *sharedSocket {
+	if s, ok := w.(*epollSocket); ok {
+		h, _ := s.demux.(*sharedSocket)
+		return h
+	}
+	return nil
+}
+
+// save adds a socket to the part, and reports whether the socket is exported.
+func (s *savedPart) save(w watched) bool {
+	switch w := w.(type) {
+	case *epollStream:
+		s.Streams = append(s.Streams, w.saved())
+		return true
+	case *epollSocket:
+		h := sharedOf(w)
+		if w.closed || h == nil && !w.dialed() {
+			return false
+		}
+		if w.queued || w.drops > 0 {
+			s.Drops = append(s.Drops, savedDrops{w.fd, w.drops})
+		}
+		if h == nil {
+			s.saveDialed(w)
+			return true
+		}
+		s.Shared = append(s.Shared, savedShared{
+			w.fd, h.kind.family == unix.AF_INET6, h.kind.dontFragment, h.kind.local, h.kind.buffer, h.ownAddresses,
+		})
+		return true
+	}
+	return false
+}
+
+func (s *savedPart) saveDialed(w *epollSocket) {
+	for i := range s.Dialed {
+		g := &s.Dialed[i]
+		if g.Reusable == w.reusable && g.DontFragment == w.dontFragment && g.Buffer == w.buffer {
+			g.Numbers = append(g.Numbers, w.fd)
+			return
+		}
+	}
+	s.Dialed = append(s.Dialed, savedDialed{w.reusable, w.dontFragment, w.buffer, []int{w.fd}})
+}
+
+func (s *epollStream) saved() savedStream {
+	all := savedStream{
+		Number: s.fd, Addr: s.addr, Peer: s.peer, Prefix: s.framing.prefix, MaxFrame: s.framing.max, Limit: s.limit,
+		Rest: s.rest, Backlog: s.backlog, Connecting: s.connecting, Wrote: s.wrote, Lingers: s.closed,
+		Silent: !s.closed && s.timer.queue != nil, Ended: s.ending,
+	}
+	if s.listener != nil {
+		all.Listener = s.listener.addr
+	}
+	return all
+}
+
+func (p *epollPoller) AppendName(b []byte, s Socket) []byte {
+	switch s := s.(type) {
+	case *epollStream:
+		return binary.AppendUvarint(append(b, numbered), uint64(s.fd))
+	case *epollSocket:
+		return binary.AppendUvarint(append(b, numbered), uint64(s.fd))
+	case *virtualSocket:
+		b = binary.AppendUvarint(append(b, virtual), uint64(s.shared.fd))
+		k := s.key()
+		return append(append(append(b, k.at[:]...), k.peer[:]...), k.port[:]...)
+	}
+	return b
+}
+
+func (p *epollPoller) Leave() {
+	if p.closed {
+		return
+	}
+	p.closed = true
+	_ = p.waiter.close() // first, so that the kernel need not take each socket out of the set
+	for fd, s := range p.sockets {
+		if s != nil {
+			_ = unix.Close(fd)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"tidegate/internal/admin"
+	"tidegate/internal/table"
+)
+
+// Options configure Run.
+type Options struct {
+	Client *admin.Client
+	Title  string
+	In     io.Reader // keys; nil: none
+	Out    io.Writer // the terminal
+	Inline bool      // below the text that stands there, and the last state stays
+}
+
+// Run shows the proxy until the user quits or ctx is done.
+func Run(ctx context.Context, o Options) error {
+	options := []tea.ProgramOption{
+		tea.WithContext(ctx), tea.WithOutput(o.Out), tea.WithInput(o.In), tea.WithoutSignalHandler(),
+	}
+	if table.TerminalWidth(o.Out) == 0 {
+		options = append(options, tea.WithWindowSize(80, 24)) // of unknown size
+	}
+	m := newModel(ctx, o.Client, o.Title)
+	m.inline = o.Inline
+	_, err := tea.NewProgram(m, options...).Run()
+	if ctx.Err() != nil || errors.Is(err, tea.ErrInterrupted) {
+		return nil
+	}
+	return err
+}
+
+// Watch gives take a sample each second, the first one after a second, until count samples were taken or ctx is done. 0
+// means all.
+func Watch(ctx context.Context, client *admin.Client, count int, take func(*Sample) error) error {
+	s := source{client: client}
+	if _, _, err := s.read(ctx, time.Now()); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for n := 0; count == 0 || n < count; n++ {
+		var now time.Time
+		select {
+		case <-ctx.Done():
+			return nil
+		case now = <-ticker.C:
+		}
+		sample, _, err := s.read(ctx, now)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := take(&sample); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Heading is the heading of the lines that Line returns.
+const Heading = `              round trip, ms     to server     to client      resent/s
+time     open  client server  msg/s   kB/s  msg/s   kB/s  client server dropped/s
+`
+
+// Line returns a sample as a line of text.
+func (s *Sample) Line(since time.Time) string {
+	kilo := func(n float64) string { return fmt.Sprintf("%.1f", n/1e3) }
+	return fmt.Sprintf("%-8s%5.0f%8s%7s%7.0f%7s%7.0f%7s%8s%7s%10s\n", age(s.At.Sub(since).Seconds()), s.Sessions,
+		milliseconds(s.Client.RTT), milliseconds(s.Server.RTT), s.FromClients.Count, kilo(s.FromClients.Bytes),
+		s.FromServers.Count, kilo(s.FromServers.Bytes), number(s.Client.Resent), number(s.Server.Resent), number(s.Dropped))
+}

@@ -1,0 +1,229 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"tidegate/codec/raknet"
+	"tidegate/internal/record"
+)
+
+// copyPass makes a pass of a pre-copy.
+func copyPass(r *Relay, now time.Time) CopiedSessions {
+	c := &r.precopy
+	c.begin(now)
+	for e := range r.table.All {
+		copyCalm(r, now, e)
+	}
+	return CopiedSessions{At: now, Batch: c.batch}
+}
+
+// eachCopy calls f with each record of a batch, which has one moment.
+func eachCopy(t testing.TB, batch []byte, f func(record []byte)) {
+	t.Helper()
+	for len(batch) > 0 {
+		after, n := binary.Uvarint(batch)
+		piece, rest, ok := cutPiece(batch[max(n, 0):])
+		if n <= 0 || after != 0 || !ok {
+			t.Fatal("a batch that cannot be read")
+		}
+		f(piece)
+		batch = rest
+	}
+}
+
+// takeCopies gives an importer the batches of a pre-copy.
+func takeCopies(t testing.TB, i *importer, batches []CopiedSessions) {
+	t.Helper()
+	for _, b := range batches {
+		eachCopy(t, b.Batch, func(record []byte) { i.copied(record, b.At) })
+	}
+}
+
+// precopyLater makes passes of a pre-copy at random moments within a time.
+func (w *world) precopyLater(rng *rand.Rand, within time.Duration) {
+	w.copies = nil
+	w.proxy.relay.precopy.start()
+	for range 2 {
+		w.After(time.Duration(rng.Int64N(int64(within))), func() {
+			w.copies = append(w.copies, copyPass(w.proxy.relay, w.Now()))
+		})
+	}
+}
+
+// checkCopies asserts that a session is unchanged since its last copy, if the Relay says so: another record with the
+// same moment of saving has the same body.
+func (w *world) checkCopies(r *Relay) {
+	w.t.Helper()
+	for _, b := range w.copies {
+		eachCopy(w.t, b.Batch, func(of []byte) {
+			var before savedSession
+			if err := record.Read(of, &before); err != nil {
+				w.t.Fatal(err)
+			}
+			for e := range r.table.All {
+				if e.Value.serial != before.Serial || !r.precopy.has(&e.Value) || !b.isLast(w.t, w.copies, e.Value.serial) {
+					continue
+				}
+				var room exportRoom
+				x := exporter{relay: r, now: b.At}
+				if x.body(e, &room); !bytes.Equal(room.body, before.Body) {
+					w.t.Fatalf("session %v has changed since its copy, and is not marked:\n%x\n%x", before.Serial, before.Body,
+						room.body)
+				}
+				w.unchanged++
+			}
+		})
+	}
+}
+
+// isLast reports whether no later batch has the session.
+func (b CopiedSessions) isLast(t testing.TB, of []CopiedSessions, id SessionID) bool {
+	for _, later := range of {
+		if later.At.After(b.At) {
+			last := true
+			eachCopy(t, later.Batch, func(b []byte) {
+				var v savedSession
+				last = last && (record.Read(b, &v) != nil || v.Serial != id)
+			})
+			if !last {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// TestPrecopy asserts that a pre-copy writes unchanged sessions once, and changed ones again. The import restores no
+// connection of an unchanged session again, and all sessions go on.
+func TestPrecopy(t *testing.T) {
+	const sessions = 40
+	m := newMass(t, sessions, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	old := m.relay
+	old.precopy.start()
+	var batches []CopiedSessions
+	pass := func(want int) {
+		t.Helper()
+		batches = append(batches, copyPass(old, m.now))
+		if got := old.precopy.count; got != want {
+			t.Fatalf("a pass copies %d sessions, want %d", got, want)
+		}
+	}
+	pass(sessions)
+	pass(0)
+	for e := range old.table.All {
+		if i := e.Value.serial; i%4 == 0 {
+			old.dirty.mark(e)
+		}
+	}
+	pass(0) // they are about to change
+	old.Flush(m.now)
+	pass(sessions / 4)
+	for e := range old.table.All {
+		if i := e.Value.serial; i%8 == 0 {
+			old.dirty.mark(e)
+		}
+	}
+	shared, all := exportAll(old, m.now)
+	r := m.successor(t)
+	i := beginImport(r, m.now)
+	takeCopies(t, i, batches)
+	if err := i.shared(shared, noSocket); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if err := i.session(one.bytes, one.sockets); err != nil {
+			t.Fatal(err)
+		}
+	}
+	restored := 0
+	for e := range r.table.All {
+		if e.Value.isPending() && e.Value.pending.restored != nil {
+			restored++
+		}
+	}
+	if restored != sessions-sessions/8 {
+		t.Errorf("%d of %d sessions are restored already", restored, sessions)
+	}
+	i.end()
+	m.relay = r
+	for n := range sessions {
+		m.speak(massAddr(n))
+	}
+	if c := &r.counters; c.Opened != sessions || c.Closed != 0 || pendingOf(r) != 0 {
+		t.Errorf("%d sessions opened, %d closed, %d pending", c.Opened, c.Closed, pendingOf(r))
+	}
+}
+
+// TestMissingCopy asserts that a record that refers to a missing copy costs its session only.
+func TestMissingCopy(t *testing.T) {
+	m := newMass(t, 3, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	old := m.relay
+	old.precopy.start()
+	batch := copyPass(old, m.now)
+	shared, all := exportAll(old, m.now)
+	i := beginImport(m.successor(t), m.now)
+	n := 0
+	eachCopy(t, batch.Batch, func(b []byte) {
+		if n++; n < 3 {
+			i.copied(b, m.now)
+		}
+	})
+	i.copied([]byte("damaged"), m.now)
+	if err := i.shared(shared, noSocket); err != nil {
+		t.Fatal(err)
+	}
+	lost := 0
+	for _, one := range all {
+		if i.session(one.bytes, one.sockets) != nil {
+			lost++
+		}
+	}
+	if lost != 1 {
+		t.Errorf("%d sessions are lost, want 1", lost)
+	}
+}
+
+// TestCopiesAreForOneSuccessor asserts that other records of a session have its body: its copy may never arrive, or
+// belong to a successor that has failed.
+func TestCopiesAreForOneSuccessor(t *testing.T) {
+	m := newMass(t, 3, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	r := m.relay
+	r.precopy.start()
+	copyPass(r, m.now)
+	has := func(what string, b []byte, err error) {
+		t.Helper()
+		var v savedSession
+		if err != nil || record.Read(b, &v) != nil || v.Copied || v.Body == nil {
+			t.Errorf("%s: %+v, %v", what, v, err)
+		}
+	}
+	for e := range r.table.All {
+		if !r.precopy.has(&e.Value) {
+			t.Fatal("a session is not copied")
+		}
+		has("freeze without a pre-copy", beginExport(r, m.now).session(e, nil), nil)
+		b, err := writeDown(r, m.now, e)
+		has("a session that travels", b, err)
+	}
+}
+
+// TestReloadEndsAPrecopy asserts that a reload makes all copies void: the records of rules change with it.
+func TestReloadEndsAPrecopy(t *testing.T) {
+	m := newMass(t, 3, raknet.New(raknet.Options{}), ModeTerminate, func(*Settings) {})
+	r := m.relay
+	r.precopy.start()
+	copyPass(r, m.now)
+	r.reload(m.now, m.settings, nil)
+	for e := range r.table.All {
+		if r.precopy.has(&e.Value) {
+			t.Fatal("a copy is valid after a reload")
+		}
+	}
+	if copyPass(r, m.now); r.precopy.count > 0 {
+		t.Error("the pre-copy goes on after a reload")
+	}
+}

@@ -1,0 +1,179 @@
+package proxy
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/rs/zerolog"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	"tidegate/internal/testkit/simnet"
+)
+
+// replaceWorlds makes each new world replace its Relay again and again.
+var replaceWorlds bool
+
+// savedRecord is the record of a session with its sockets.
+type savedRecord struct {
+	bytes   []byte
+	sockets []netio.Socket
+}
+
+// exportAll exports a Relay: the record of the Relay itself, and those of its sessions.
+func exportAll(r *Relay, now time.Time) (shared []byte, all []savedRecord) {
+	x := beginExport(r, now)
+	x.copied = true
+	for e := range r.table.All {
+		all = append(all, savedRecord{x.session(e, nil), x.sockets(e)})
+	}
+	return x.shared(nil), all
+}
+
+// importAll is the reverse of exportAll.
+func importAll(t testing.TB, r *Relay, now time.Time, shared []byte, all []savedRecord, copies ...CopiedSessions) {
+	t.Helper()
+	i := beginImport(r, now)
+	takeCopies(t, i, copies)
+	if err := i.shared(shared, noSocket); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range all {
+		if err := i.session(one.bytes, one.sockets); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.end()
+}
+
+// replaceRelay replaces the Relay by a new one, which imports all sessions.
+func (w *world) replaceRelay() {
+	w.t.Helper()
+	n, old, now := w.proxy, w.proxy.relay, w.Now()
+	w.checkCopies(old)
+	shared, all := exportAll(old, now)
+	born := now.Add(w.Elapsed().Truncate(time.Millisecond) - w.Elapsed()) // a Relay wakes at whole milliseconds since then
+	n.relay = NewRelay(w.settings, RelayOptions{Seed: 99, Log: zerolog.Nop(), Bans: old.guard.bans}, n, born)
+	n.relay.Attach(0, n.sockets[listenerAddr])
+	for _, s := range n.streams { // netio hands over the clients' streams without a session, too
+		if _, ok := s.owner.(*listener); ok {
+			s.owner = n.relay.listeners[0]
+		}
+	}
+	importAll(w.t, n.relay, now, shared, all, w.copies...)
+	w.copies = nil
+	w.sameBooks(old, n.relay)
+}
+
+// sameBooks checks that an operator sees the same of a Relay and of the one that it was imported from.
+func (w *world) sameBooks(old, fresh *Relay) {
+	w.t.Helper()
+	if got, want := fresh.table.Len(), old.table.Len(); got != want {
+		w.t.Fatalf("%d of %d sessions were imported", got, want)
+	}
+	if got, want := fresh.table.HalfOpen(), old.table.HalfOpen(); got != want {
+		w.t.Fatalf("%d sessions are half-open, want %d", got, want)
+	}
+	if got, want := len(fresh.presence.sessions), len(old.presence.sessions); got != want {
+		w.t.Fatalf("%d clients are present, want %d", got, want)
+	}
+	for _, route := range old.routes {
+		for i, s := range route.pool.Status(w.Now()) {
+			if got := fresh.pools.Get(route.Upstream.Name).Status(w.Now())[i].Sessions; got != s.Sessions {
+				w.t.Fatalf("server %v has %d sessions, want %d", s.Addr, got, s.Sessions)
+			}
+		}
+	}
+	before, after := old.Snapshot(w.Now()), fresh.Snapshot(w.Now()) // it restores all connections
+	if !reflect.DeepEqual(before, after) {
+		w.t.Fatalf("the snapshot was\n%+v\nand is now\n%+v", before, after)
+	}
+	fresh.Flush(w.Now()) // it samples the connections, and counts the bytes that they hold
+	old.sockets.Sockets = &relayNode{buffer: make([]byte, 0, codec.MaxDatagram)}
+	for e := range old.table.All {
+		if !e.Value.isRelayed() {
+			old.dirty.mark(e)
+		}
+	}
+	old.Flush(w.Now())
+	if before, after := old.Figures(), fresh.Figures(); !reflect.DeepEqual(before, after) {
+		w.t.Fatalf("the figures were\n%+v\nand are now\n%+v", before, after)
+	}
+}
+
+// replaceAgain replaces the Relay at random moments from now on: just after a whole millisecond. A Relay handles a
+// deadline at the next whole millisecond, but an importer handles a past one at once.
+func (w *world) replaceAgain(rng *rand.Rand) {
+	at := w.Elapsed().Truncate(time.Millisecond) + time.Duration(1+rng.IntN(100))*time.Millisecond + time.Microsecond
+	w.precopyLater(rand.New(rand.NewPCG(uint64(at), 10)), at-w.Elapsed())
+	w.After(at-w.Elapsed(), func() {
+		w.replaceRelay()
+		w.replaceAgain(rng)
+	})
+}
+
+// TestReplacedRelay plays a session of each pair of protocols twice. Once the Relay is replaced again and again. All
+// datagrams must be the same, at the same times.
+func TestReplacedRelay(t *testing.T) {
+	family := members(oneDialect)
+	for _, client := range family {
+		for _, upstream := range family {
+			t.Run(client.String()+" to "+upstream.String(), func(t *testing.T) {
+				t.Parallel()
+				for _, seed := range simnet.Seeds(2) {
+					plain := matrixRun(t, seed, client, upstream, func(*world) {})
+					replaced := matrixRun(t, seed, client, upstream, func(w *world) {
+						w.replaceAgain(rand.New(rand.NewPCG(seed, 8)))
+					})
+					if plain.Digest() != replaced.Digest() {
+						t.Errorf("seed %d: the datagrams differ", seed)
+					}
+					if replaced.unchanged == 0 {
+						t.Errorf("seed %d: a pre-copy was never of use", seed)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestReplacedScenarios runs other tests of this package in worlds whose Relay is replaced again and again.
+func TestReplacedScenarios(t *testing.T) {
+	defer func() { replaceWorlds = false }()
+	replaceWorlds = true
+	for name, test := range map[string]func(*testing.T){
+		"aggregates":                TestAggregatesThereAndBack,
+		"aggregates on the wire":    TestAggregateOnTheWire,
+		"aggregate before goodbye":  TestAggregateLeavesBeforeTheGoodbye,
+		"notify to RakNet":          TestNotifyGoesToRakNetAndBack,
+		"notify to Riptide 2.0":     TestNotifyBecomesAnOrdinaryMessageOf20,
+		"hold over a restart":       TestHoldOverARestart,
+		"hold, RUDP":                TestHoldRUDP,
+		"hold, another server":      TestHoldFindsAnotherServer,
+		"hold ends":                 TestHoldEnds,
+		"hold, client ID":           TestHoldKeepsTheClientID,
+		"hold, bounded":             TestHoldIsBounded,
+		"hold, refused":             TestHoldBelievesARefusal,
+		"hold, Riptide in line":     TestHoldOverRiptideRestarts,
+		"hold, streams":             TestHoldFindsAStreamServer,
+		"hold, client IDs back":     TestHoldTakesClientIDsBack,
+		"move":                      TestMove,
+		"move to no server":         TestMoveToNobody,
+		"move from a dying server":  TestMoveFromADyingServer,
+		"move loses no answers":     TestMoveLosesNoAnswers,
+		"move, RUDP":                TestMoveRUDP,
+		"move from a busy server":   TestMoveFromATalkingServer,
+		"join in bad weather":       TestJoinInBadWeather,
+		"redial":                    TestRedial,
+		"redial is bounded":         TestRedialIsBounded,
+		"redial of a known client":  TestRedialOfAKnownClient,
+		"pace":                      TestPaceKeepsServersFromBlocking,
+		"pace of relayed datagrams": TestPaceOfRelayedDatagrams,
+		"relayed":                   TestRelayedSessions,
+		"relayed with limits":       TestRelayedSessionsHaveLimits,
+	} {
+		t.Run(name, test)
+	}
+}

@@ -1,0 +1,197 @@
+package proxy
+
+import (
+	"net/netip"
+	"strings"
+	"time"
+
+	"tidegate/codec"
+	"tidegate/internal/netio"
+	sessions "tidegate/session"
+)
+
+// watch returns a function that gives a Relay a datagram, and checks that the datagram is read by a connection,
+// answered, or dropped for a counted reason. It counts once.
+func (p *performance) watch(n *relayNode) func(time.Time, netio.Socket, netip.AddrPort, []byte) {
+	return func(now time.Time, s netio.Socket, from netip.AddrPort, datagram []byte) {
+		r := n.relay
+		conn, pending := connOf(r, s, from)
+		if pending {
+			r.Receive(now, s, from, datagram)
+			return
+		}
+		c, owned := &r.counters, s.Owner() != nil
+		in, before := c.Clients.In.Messages+c.Upstreams.In.Messages, fateOf(n, conn)
+		r.Receive(now, s, from, datagram)
+		if !owned {
+			return
+		}
+		_, closes := s.Owner().(*closingConn)
+		if got := c.Clients.In.Messages + c.Upstreams.In.Messages; got != in+1 && !closes {
+			p.judge.Errorf("one datagram counts as %d", int64(got-in))
+		}
+		if !closes && fateOf(n, conn) == before {
+			p.judge.Errorf("a datagram from %v is neither read, answered nor counted as dropped: %x", from, datagram)
+		}
+	}
+}
+
+// fateOf returns a number that each datagram changes.
+func fateOf(n *relayNode, conn codec.Conn) uint64 {
+	c := &n.relay.counters
+	fate := c.Opened + c.Closed + uint64(n.sends) + c.RelayedUp.Messages + c.RelayedDown.Messages
+	for _, drops := range c.Drops {
+		fate += drops
+	}
+	if conn != nil {
+		figures := conn.Stats()
+		fate += figures.Received + figures.Dropped
+	}
+	return fate
+}
+
+// connOf returns the connection that reads a datagram, or nil, and whether it is not restored yet.
+func connOf(r *Relay, s netio.Socket, from netip.AddrPort) (conn codec.Conn, pending bool) {
+	switch owner := s.Owner().(type) {
+	case *entry:
+		return owner.Value.upstream.Conn, owner.Value.isPending()
+	case *listener:
+		if e := r.table.Get(sessions.Key{Listener: owner.index, Client: from}); e != nil {
+			return e.Value.client.Conn, e.Value.isPending()
+		}
+	case *closingConn:
+		return owner.conn, false
+	}
+	return nil, false
+}
+
+// checkBounds holds every table of the Relays to its bound.
+func (p *performance) checkBounds() {
+	total, identities := 0, len(p.proxy.presence.sessions)
+	for _, n := range p.proxy.nodes {
+		r := n.relay
+		limits, open, half := &r.settings.Limits, r.table.Len(), r.table.HalfOpen()
+		total += open
+		if open > limits.Sessions || half > limits.HalfOpen {
+			p.judge.Errorf("%d sessions and %d half-open ones, more than the limits", open, half)
+		}
+		if c := &r.counters; c.Opened-c.Closed != uint64(open) {
+			p.judge.Errorf("%d sessions opened, %d closed, %d in the table", c.Opened, c.Closed, open)
+		}
+		if g := &r.guard; len(g.addresses) > open || len(g.networks) > open || g.all.sessions != open {
+			p.judge.Errorf("%d addresses, %d networks and %d sessions are counted for %d sessions", len(g.addresses),
+				len(g.networks), g.all.sessions, open)
+		}
+		if k := r.known.count; k < 0 || k > open {
+			p.judge.Errorf("%d known clients of %d sessions", k, open)
+		}
+		if len(r.closing.list) > maxClosing || len(r.journal.causes) > open || len(r.watches) > open {
+			p.judge.Errorf("%d closing connections, %d causes, %d watches of %d sessions", len(r.closing.list),
+				len(r.journal.causes), len(r.watches), open)
+		}
+		for e := range r.table.All {
+			if e.Key.Client.Addr().As4()[1] == strangers && e.Value.isKnown() && !e.Value.trust.mayBeSilent() {
+				p.proved(e)
+			}
+		}
+		for _, route := range r.routes {
+			if ids := route.ids; ids.count < 0 || ids.count > open {
+				p.judge.Errorf("%d client IDs of %d sessions", ids.count, open)
+			}
+		}
+	}
+	if identities > total {
+		p.judge.Errorf("%d identities of %d sessions", identities, total)
+	}
+}
+
+// checkEmpty asserts that every table is empty after a drain.
+func (p *performance) checkEmpty() {
+	for _, n := range p.proxy.nodes {
+		r := n.relay
+		if open := r.table.Len(); open > 0 || len(r.closing.list) > 0 {
+			p.judge.Errorf("%d sessions and %d closing connections are left after the drain", open, len(r.closing.list))
+		}
+		if g := &r.guard; len(g.addresses)+len(g.networks)+g.all.sessions+g.all.queued != 0 {
+			p.judge.Errorf("%d addresses, %d networks, %d sessions and %d bytes are counted after the drain",
+				len(g.addresses), len(g.networks), g.all.sessions, g.all.queued)
+		}
+		if len(r.journal.causes)+len(r.watches)+r.known.count+r.waiting.inLine+len(r.paths.byKey) != 0 {
+			p.judge.Errorf("%d causes, %d watches, %d known clients, %d waiting and %d paths are left after the drain",
+				len(r.journal.causes), len(r.watches), r.known.count, r.waiting.inLine, len(r.paths.byKey))
+		}
+		if h := &r.held; h.total != 0 || len(h.addresses) != 0 {
+			p.judge.Errorf("%d bytes of %d addresses are held after the drain", h.total, len(h.addresses))
+		}
+		for _, route := range r.routes {
+			if route.ids.count != 0 {
+				p.judge.Errorf("%d client IDs are taken after the drain", route.ids.count)
+			}
+		}
+		for _, s := range n.sockets {
+			if _, ok := s.owner.(*entry); ok && !s.closed {
+				p.judge.Errorf("a socket to a server is left after the drain")
+			}
+		}
+	}
+	if left := len(p.proxy.presence.sessions); left > 0 {
+		p.judge.Errorf("%d identities are left after the drain", left)
+	}
+	for _, sc := range p.scenes {
+		for _, s := range p.proxy.pools.Get(sc.route.Upstream.Name).Status(p.Now()) {
+			if s.Sessions != 0 {
+				p.judge.Errorf("server %v counts %d sessions after the drain", s.Addr, s.Sessions)
+			}
+		}
+	}
+}
+
+// checkReason holds the end that a player is told to its cause in the story (docs/bridging.md).
+func (p *performance) checkReason(s *seat, why codec.Reason) {
+	if s.excused || s.suspect {
+		return
+	}
+	want := codec.Closed // RakNet, ENet and RUDP have no other goodbye
+	switch name := s.dialogue.clients.Spec().Name; {
+	case s.cause == leaves:
+	case strings.HasPrefix(name, "riptide") && s.cause == drains:
+		want = codec.ServerStopped
+	case strings.HasPrefix(name, "riptide"), s.dialogue.clients.Spec().Closed:
+		want = codec.Kicked
+	}
+	mayMiss := !p.lossy.IsZero() || !p.silent.IsZero() || s.cause == bans || s.early // the goodbye
+	missed := mayMiss && (why == codec.TimedOut || why == codec.PoorConnection)
+	refused := !s.connected && (why == codec.Rejected || why == codec.Banned) // while it joined
+	if why != want && !missed && !refused {
+		p.judge.Errorf("player %d of %s was told %v after it %s, want %v", s.number, s.dialogue.clients.Spec().Name, why,
+			actNames[s.cause], want)
+	}
+}
+
+// checkServersReason holds the end that a server is told to what the proxy tells it: its client has left.
+func (p *performance) checkServersReason(conn *peer, why codec.Reason) {
+	s := p.owners[conn]
+	if s == nil || s.excused || s.suspect || conn.find(codec.Connected) == nil {
+		return
+	}
+	if conn.count(codec.Disconnected) > 1 {
+		p.judge.Errorf("the server of player %d was told of the end again: %v", s.number, why)
+	}
+	mayMiss := !p.lossy.IsZero() || !p.silent.IsZero() || !p.crashed.IsZero()
+	missed := mayMiss && (why == codec.TimedOut || why == codec.PoorConnection)
+	if why != codec.Closed && !missed {
+		p.judge.Errorf("the %s server of player %d was told %v, want %v", s.dialogue.servers.Spec().Name, s.number, why,
+			codec.Closed)
+	}
+}
+
+// proved judges a forged client that counts as proved. RUDP's proof has 15 bits, and Riptide's 16: one of many thousand
+// replayed answers fits by chance, but not two in one game.
+func (p *performance) proved(e *entry) {
+	name := e.Value.protocol.Spec().Name
+	p.guessed[e.Key.Client] = true
+	weak := name == "rudp" || strings.HasPrefix(name, "riptide")
+	if !weak || len(p.guessed) > 1 {
+		p.judge.Errorf("a forged %s client at %v counts as proved", name, e.Key.Client)
+	}
+}
