@@ -79,7 +79,7 @@ bench-flood: ## flood Tidegate, and nginx if it is installed; as root, with forg
 bench-compare: ## compare bench-old.txt with bench-new.txt
 	$(BENCHSTAT) bench-old.txt bench-new.txt
 
-# What bench-peers measures; docs/benchmarks.md has the result. Where a peer is not installed it says so and goes on.
+# What bench-peers measures; docs/benchmarks/peers.md has the result. Where a peer is not installed it says so and goes on.
 define peers
 forward --sessions 1000 --grow 10000 --vs all
 forward --sessions 1000 --rate 20000 --vs nginx

@@ -110,7 +110,7 @@ func (c *crowd) play(t *testing.T, r *running, p codec.Protocol, mode codec.Mode
 }
 
 // TestRestartUnderLoad kills and restarts a game server on real sockets, under each policy. It reports lost and
-// repeated messages. docs/benchmarks.md has the figures of one run.
+// repeated messages. docs/benchmarks/failover.md has the figures of one run.
 func TestRestartUnderLoad(t *testing.T) {
 	const players = 20
 	for _, game := range []struct {
