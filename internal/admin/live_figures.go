@@ -134,7 +134,8 @@ func (m *meter) read(now time.Time, f *proxy.Figures) Live {
 	return l
 }
 
-func milliseconds(d time.Duration) float64 { return d.Seconds() * 1000 }
+// milliseconds returns a time with three decimals.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func both(a, b stats.Traffic) stats.Traffic {
 	a.Join(b)

@@ -177,13 +177,13 @@ var (
 	turn        = newFamily(0, "turn_seconds", "Time of a loop's turn from receiving to sending, for one of 16.")
 	longestTurn = gauge("turn_longest_seconds",
 		"Longest turn of the last minute or two, and the work that took most of it.", "loop", "work")
-	resent    = counter("resent_total", "Repeated transmissions of messages.", "side")
+	resent    = counter("messages_resent_total", "Repeated transmissions of messages.", "side")
 	lost      = counter("lost_total", "Messages or datagrams that did not arrive the first time.", "side")
 	overtaken = counter("messages_overtaken_total",
 		`Messages that arrived after a newer message of their channel (ordered = "fast").`)
 	unreported = counter("messages_lost_total", `Reliable messages lost for good (reliable = "report").`)
 	redials    = counter("redials_total", "Handshakes with a server that were restarted from another address.")
-	paced      = counter("paced_total", "Datagrams to a server that were delayed by max_packets.")
+	paced      = counter("datagrams_paced_total", "Datagrams to a server that were delayed by max_packets.")
 	passed     = counter("messages_passed_total", "Messages passed without translation, for lack of declared types.")
 )
 

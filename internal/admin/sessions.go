@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"tidegate/codec"
 	"tidegate/proxy"
@@ -122,16 +123,22 @@ func sessionOf(s *proxy.Session) Session {
 	if s.Relayed {
 		mode = "relay"
 	}
-	return Session{
-		ID: s.ID.String(), State: state, Mode: mode, Listener: s.Listener, Route: s.Route, Age: s.Age.Seconds(),
+	list := Session{
+		ID: s.ID.String(), State: state, Mode: mode, Listener: s.Listener, Route: s.Route,
+		Age:    s.Age.Round(time.Millisecond).Seconds(),
 		Client: sideOf(s.Client, s.ClientProtocol, s.FromClient, &s.ClientStats),
 		Server: sideOf(s.Server, s.UpstreamProtocol, s.FromUpstream, &s.UpstreamStats),
 	}
+	if s.Relayed { // a message is a datagram, and has no connection that counts it
+		list.Client.Received, list.Client.Sent = s.FromClient.Messages, s.FromUpstream.Messages
+		list.Server.Received, list.Server.Sent = s.FromUpstream.Messages, s.FromClient.Messages
+	}
+	return list
 }
 
 func sideOf(addr netip.AddrPort, protocol string, from stats.Traffic, stats *codec.Stats) Side {
 	one := Side{
-		Protocol: protocol, RTT: stats.RTT.Seconds() * 1000, Messages: from.Messages, Bytes: from.Bytes,
+		Protocol: protocol, RTT: milliseconds(stats.RTT), Messages: from.Messages, Bytes: from.Bytes,
 		Sent: stats.Sent, Received: stats.Received, Resent: stats.Resent, Lost: stats.Lost, Dropped: stats.Dropped,
 		Queued: stats.Queued,
 	}

@@ -1,11 +1,15 @@
 package admin
 
 import (
+	"encoding/json"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
+	"tidegate/codec"
 	"tidegate/proxy"
+	"tidegate/proxy/stats"
 )
 
 func TestSessions(t *testing.T) {
@@ -55,5 +59,24 @@ func TestSessions(t *testing.T) {
 	f.ask("GET", "/api/v1/sessions?after=c&limit=7&listener=play&route=arena", "")
 	if want := (proxy.Query{Listener: "play", Route: "arena", After: 12, Limit: 7}); f.proxy.query != want {
 		t.Errorf("asked for %+v, want %+v", f.proxy.query, want)
+	}
+}
+
+// TestRelayedSession asserts that a relayed session has datagrams: each of its messages is one.
+func TestRelayedSession(t *testing.T) {
+	s := fakeSession
+	s.Relayed, s.ClientStats, s.FromUpstream = true, codec.Stats{}, stats.Traffic{Messages: 5, Bytes: 50}
+	got := sessionOf(&s)
+	if got.Client.Received != 7 || got.Client.Sent != 5 || got.Server.Received != 5 || got.Server.Sent != 7 {
+		t.Errorf("got %+v, want 7 datagrams up and 5 down", got)
+	}
+}
+
+// TestRoundTripsAreReadable asserts that JSON has round trips of three decimals, whatever the float's last bits are.
+func TestRoundTripsAreReadable(t *testing.T) {
+	s := fakeSession
+	s.ClientStats.RTT = 128_039
+	if text, err := json.Marshal(sessionOf(&s)); err != nil || !strings.Contains(string(text), `"rtt_ms":0.128,`) {
+		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -51,7 +51,7 @@ func (s *Server) listUpstreams(*http.Request) (Upstreams, error) {
 func gameServer(s *upstream.Status) GameServer {
 	return GameServer{
 		Address: s.Addr.String(), State: s.State.String(), Since: s.Since.UTC(), Cause: s.Cause, Sessions: s.Sessions,
-		MaxSessions: s.MaxSessions, Weight: s.Weight, CheckedAt: s.CheckedAt.UTC(), RTT: s.RTT.Seconds() * 1000,
+		MaxSessions: s.MaxSessions, Weight: s.Weight, CheckedAt: s.CheckedAt.UTC(), RTT: milliseconds(s.RTT),
 	}
 }
 

@@ -28,9 +28,9 @@ type Limits struct {
 
 // Totals count the output of Copy.
 type Totals struct {
-	Datagrams uint64
-	Bytes     int64
-	LeftOut   uint64 // datagrams that the proxy dropped because the reader was too slow
+	Datagrams uint64 `json:"datagrams"`
+	Bytes     int64  `json:"bytes"`
+	LeftOut   uint64 `json:"left_out"` // datagrams that the proxy dropped because the reader was too slow
 }
 
 // Copy copies a file while it grows, up to its end or a limit. The output always consists of whole blocks, also after

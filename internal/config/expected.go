@@ -101,7 +101,7 @@ func expectedAddress(text string) string {
 		want += fmt.Sprintf("; the largest port is %d", math.MaxUint16)
 	}
 	if _, err := netip.ParseAddr(host); err != nil {
-		want += "; host names are not looked up"
+		want += "; host names are looked up only by discover of [[upstream]]"
 	}
 	return want
 }
