@@ -153,16 +153,22 @@ func TestDashboardIsJSON(t *testing.T) {
 	var d struct {
 		Panels []struct {
 			Title   string
+			GridPos struct{ X, Y int }
 			Targets []struct{ Expr string }
 		}
 	}
 	if err := json.Unmarshal(b, &d); err != nil || len(d.Panels) == 0 {
 		t.Fatalf("%d panels, %v", len(d.Panels), err)
 	}
+	places := make(map[struct{ X, Y int }]string)
 	for _, p := range d.Panels {
 		if len(p.Targets) == 0 || p.Targets[0].Expr == "" {
 			t.Errorf("panel %q asks for nothing", p.Title)
 		}
+		if other, taken := places[p.GridPos]; taken {
+			t.Errorf("panel %q covers panel %q", p.Title, other)
+		}
+		places[p.GridPos] = p.Title
 	}
 }
 

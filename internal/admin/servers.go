@@ -20,8 +20,8 @@ var (
 	serverChecksFailed = counter("server_checks_failed_total", "Failed health checks.", "upstream", "server")
 	serverRTT          = newFamily(0, "server_rtt_seconds",
 		"Round-trip times of the sessions at the server, as sampled.", "upstream", "server", "side")
-	serverResent = counter("server_messages_resent_total", "Repeated transmissions of messages of the sessions at the server.",
-		"upstream", "server", "side")
+	serverResent = counter("server_messages_resent_total",
+		"Repeated transmissions of messages of the sessions at the server.", "upstream", "server", "side")
 	serverLost = counter("server_lost_total",
 		"Messages or datagrams of the sessions at the server that did not arrive the first time.",
 		"upstream", "server", "side")

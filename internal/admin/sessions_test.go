@@ -72,7 +72,7 @@ func TestRelayedSession(t *testing.T) {
 	}
 }
 
-// TestRoundTripsAreReadable asserts that JSON has round trips of three decimals, whatever the float's last bits are.
+// TestRoundTripsAreReadable asserts that JSON has round trips of three decimals, not the last bits of a float.
 func TestRoundTripsAreReadable(t *testing.T) {
 	s := fakeSession
 	s.ClientStats.RTT = 128_039

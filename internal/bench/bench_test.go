@@ -180,13 +180,14 @@ func TestRatios(t *testing.T) {
 	r := Result{Subjects: []Figures{
 		{Name: "direct"},
 		{Name: "tidegate", CPU: 600, CPUAll: 700, P99: 20, SessionMemory: 500},
-		{Name: "tidegate-anyip", CPU: 500, CPUAll: 550, P99: 10, SessionMemory: 100},
+		{Name: "tidegate-source-prefix", CPU: 500, CPUAll: 550, P99: 10, SessionMemory: 100},
 		{Name: "tidegate-kernel", CPUAll: 50, P99: 5},
 		{Name: "nginx", CPU: 1000, CPUAll: 1000, P99: 40, SessionMemory: 5000},
 		{Name: "kernel-nat", CPUAll: 100, P99: 5},
 	}}
 	want := Ratios{Over: "nginx", CPU: 0.05, CPUUser: 0.5, Setups: []Ratio{
-		{Setup: "tidegate", CPU: 0.6, P99: 0.5, Memory: 0.1}, {Setup: "tidegate-anyip", CPU: 0.5, P99: 0.25, Memory: 0.02},
+		{Setup: "tidegate", CPU: 0.6, P99: 0.5, Memory: 0.1},
+		{Setup: "tidegate-source-prefix", CPU: 0.5, P99: 0.25, Memory: 0.02},
 		{Setup: "tidegate-kernel", CPU: 0.05, P99: 0.125},
 	}}
 	if got := r.ratios(&r.Subjects[4]); !reflect.DeepEqual(got, want) {

@@ -8,7 +8,7 @@ import (
 // bridgeSetups are Tidegate's setups for routes that terminate.
 var bridgeSetups = []setup{
 	{"tidegate", "", "auto"},
-	{"tidegate-anyip", anyIP, "auto"},
+	{"tidegate-source-prefix", anyIP, "auto"},
 }
 
 // Bridge measures messages that cross from one protocol to another, or to the same.

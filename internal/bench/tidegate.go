@@ -19,7 +19,7 @@ const anyIP = "source_prefix = \"127.64.0.0/10\"\n"
 // relaySetups are Tidegate's setups for relayed sessions, the best one last.
 var relaySetups = []setup{
 	{"tidegate", "", "off"},
-	{"tidegate-anyip", anyIP, "off"},
+	{"tidegate-source-prefix", anyIP, "off"},
 	{"tidegate-kernel", "", "auto"},
 }
 

@@ -70,7 +70,8 @@ func TestAddresses(t *testing.T) {
 		{`"1.2.3.4:70000"`, `"1.2.3.4:70000": want ip:port, for example "0.0.0.0:7777"; the largest port is 65535`},
 		{`"::1:7777"`, `"::1:7777": want ip:port, for example "0.0.0.0:7777"`},
 		{`"example.com:7777"`,
-			`"example.com:7777": want ip:port, for example "0.0.0.0:7777"; host names are looked up only by discover of [[upstream]]`},
+			`"example.com:7777": want ip:port, for example "0.0.0.0:7777"; ` +
+				`host names are looked up only by discover of [[upstream]]`},
 		{`7777`, `7777: want ip:port, for example "0.0.0.0:7777"`},
 	} {
 		text := change(t, `address = "0.0.0.0:7777"`, "address = "+row.value)

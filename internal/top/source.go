@@ -186,7 +186,8 @@ func sampleOf(before, after scrape, over time.Duration) (s Sample) {
 	}
 	leg := func(side string) Leg {
 		return Leg{
-			RTT: meanOf(before, after, side), Resent: rate("messages_resent_total", "side", side), Lost: rate("lost_total", "side", side),
+			RTT: meanOf(before, after, side), Resent: rate("messages_resent_total", "side", side),
+			Lost:   rate("lost_total", "side", side),
 			Queued: after.sum("queued_bytes", "side", side),
 		}
 	}
