@@ -277,6 +277,14 @@ func TestCaptureMisuse(t *testing.T) {
 	if _, err := os.Stat(path); err == nil {
 		t.Error("a file was made although nothing was captured")
 	}
+	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := tidegate(t, "capture", "-c", p.file, "-o", path, "--for", "1ms")
+	kept, err := os.ReadFile(path)
+	if code != 2 || !strings.Contains(stderr, "replace it with --force") || err != nil || string(kept) != "mine" {
+		t.Errorf("code %d, says %s; the file has %q, %v", code, stderr, kept, err)
+	}
 }
 
 // TestCaptureToPipe ends after a number of datagrams, on standard output.
