@@ -76,9 +76,9 @@ func wantPage(t *testing.T, codec string) {
 func TestProtocolNamesAreDocumented(t *testing.T) {
 	for _, d := range protocols.All {
 		for where, text := range map[string]string{
-			"the table of README.md":             section(t, "README.md", "## Protocols"),
-			"the table of docs/configuration.md": section(t, "docs/configuration.md", "### Protocols"),
-			"a comment of config.example.toml":   strings.ReplaceAll(read(t, "config.example.toml"), `"`, "`"),
+			"the table of README.md":           section(t, "README.md", "## Protocols"),
+			"the table of listeners in docs":   section(t, "docs/configuration/routes.md", "### Protocols"),
+			"a comment of config.example.toml": strings.ReplaceAll(read(t, "config.example.toml"), `"`, "`"),
 		} {
 			if !strings.Contains(text, "`"+d.Name+"`") {
 				t.Errorf("%s is not in %s", d.Name, where)

@@ -2,7 +2,7 @@
 // reports all faults at once, each with line, key, value and remedy. It knows neither sockets nor codecs: Traits tell
 // it the abilities of each protocol.
 //
-// Start with Load. config.example.toml is the manual of the keys, and docs/configuration.md has them in tables.
+// Start with Load. config.example.toml is the manual of the keys, and docs/configuration has them in tables.
 package config
 
 import (

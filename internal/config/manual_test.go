@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -13,7 +14,7 @@ import (
 
 const (
 	manual    = "../../config.example.toml"
-	reference = "../../docs/configuration.md"
+	reference = "../../docs/configuration/*.md"
 )
 
 func readFile(t testing.TB, path string) string {
@@ -23,6 +24,20 @@ func readFile(t testing.TB, path string) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// readPages returns the text of all files that a pattern matches.
+func readPages(t testing.TB, pattern string) string {
+	t.Helper()
+	pages, err := filepath.Glob(pattern)
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pattern, err)
+	}
+	var all strings.Builder
+	for _, page := range pages {
+		all.WriteString(readFile(t, page))
+	}
+	return all.String()
 }
 
 // loaded parses a manual, which must have no fault and no warning, and removes the positions of its keys.
@@ -108,7 +123,7 @@ func TestManualIsWhole(t *testing.T) {
 
 // TestReferenceIsWhole checks that the reference has every key in the table under its header's heading.
 func TestReferenceIsWhole(t *testing.T) {
-	text := readFile(t, reference)
+	text := readPages(t, reference)
 	sections := make(map[string]string)
 	for section := range strings.SplitSeq(text, "\n## ") {
 		heading, body, _ := strings.Cut(section, "\n")
@@ -146,7 +161,7 @@ func TestReferenceIsWhole(t *testing.T) {
 
 // TestReferenceExamplesLoad loads the example files of the reference.
 func TestReferenceExamplesLoad(t *testing.T) {
-	examples := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(readFile(t, reference), -1)
+	examples := regexp.MustCompile("(?s)```toml\n(.*?)```").FindAllStringSubmatch(readPages(t, reference), -1)
 	if len(examples) != 3 {
 		t.Fatalf("%d examples, want 3", len(examples))
 	}
