@@ -2,8 +2,9 @@ package raknet
 
 import "time"
 
-// Acknowledgements leave with data, or after a while by themselves (docs/protocols/raknet.md#recovery-and-congestion).
-// Each one that leaves by itself costs the peer a datagram more, and a wake-up.
+// Acknowledgements leave with data, or after a while by themselves
+// (docs/protocols/raknet/recovery.md#recovery-and-congestion). Each one that leaves by itself costs the peer a datagram
+// more, and a wake-up.
 
 // A peer whose window holds data back wants its acknowledgements soon: after the same number of milliseconds as stock
 // RakNet's, or after the same number of datagrams.

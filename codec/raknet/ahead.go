@@ -8,7 +8,7 @@ import (
 )
 
 // This file holds the handshake of a proxy that asks its server before our server side sends the second reply
-// (docs/protocols/raknet.md#the-servers-answer-first).
+// (docs/protocols/raknet/join.md#the-servers-answer-first).
 
 var (
 	_ codec.Granter    = (*Protocol)(nil)

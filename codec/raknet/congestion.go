@@ -20,10 +20,10 @@ const (
 	lossGain  = 1.0 / 64
 )
 
-// congestion bounds the bytes in flight (docs/protocols/raknet.md#recovery-and-congestion). After slow start the
-// window grows by one datagram per round trip, counted in bytes. A loss halves the window, once per round. As in TCP
-// Veno, this happens only if the loss comes from congestion: datagrams wait in a queue, or many are lost. The window
-// does not grow while there is a queue, so that a large message does not delay the game's small ones.
+// congestion bounds the bytes in flight (docs/protocols/raknet/recovery.md#recovery-and-congestion). After slow start
+// the window grows by one datagram per round trip, counted in bytes. A loss halves the window, once per round. As in
+// TCP Veno, this happens only if the loss comes from congestion: datagrams wait in a queue, or many are lost. The
+// window does not grow while there is a queue, so that a large message does not delay the game's small ones.
 type congestion struct {
 	segment   int   // bytes of a full datagram
 	window    int   // bytes that may be in flight

@@ -8,7 +8,7 @@ import (
 )
 
 // CookieMode says which side gives a client the cookie that proves its address, and which side checks it
-// (docs/protocols/raknet.md#cookies).
+// (docs/protocols/raknet/join.md#cookies).
 type CookieMode uint8
 
 // Ways to prove an address.
@@ -36,7 +36,7 @@ const cookieLife = 5 * time.Second
 
 // cookies are private ones. A cookie proves that a client receives datagrams at its address, before the server stores
 // anything about it. The server sends a number that only the server can make, and the client echoes it
-// (docs/protocols/raknet.md#open-connection).
+// (docs/protocols/raknet/join.md#open-connection).
 type cookies struct{ seed *[32]byte }
 
 // origin holds facts about the request that a private cookie answered, in the cookie's low three bits.

@@ -8,7 +8,7 @@ import (
 )
 
 // sharedCookies are those of CloudburstMC's Network library. Every host with the secret can give and check them
-// (docs/protocols/raknet.md#cookies):
+// (docs/protocols/raknet/join.md#cookies):
 //
 //	bits 31..8  low 24 bits of the cookieHash of address, port (2 bytes, big-endian) and the low byte
 //	bits 7..4   minute, modulo 16

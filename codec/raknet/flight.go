@@ -6,7 +6,7 @@ import (
 
 // maxFlight is the number of our newest datagrams that are remembered. Stock RakNet ignores acknowledgements of older
 // ones. go-raknet ends a connection with a window of 2048. So maxFlight also bounds the unacknowledged datagrams
-// (docs/protocols/raknet.md#recovery-and-congestion).
+// (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 const maxFlight = 512
 
 // part is a message, or one piece of a split one, that was sent and may be sent again.

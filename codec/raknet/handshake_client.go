@@ -9,7 +9,7 @@ import (
 )
 
 // probes are the MTUs that a client tries. It tries each several times before it takes the path for too narrow
-// (docs/protocols/raknet.md#open-connection).
+// (docs/protocols/raknet/join.md#open-connection).
 var probes = [...]int{1492, 1200, 576}
 
 const (

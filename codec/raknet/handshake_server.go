@@ -74,7 +74,7 @@ func (c *Conn) answerOffline(now time.Time, id byte, b []byte) error {
 // answerRequest2 answers a second request from the address of this connection. A client may have started again, for
 // example after a crash, and its cookie then proves it. Such a client replaces the known one: it repeats its
 // unanswered request and then finds the place free. Without that proof the connected client stays
-// (docs/protocols/raknet.md#connection-outcome).
+// (docs/protocols/raknet/join.md#connection-outcome).
 func (c *Conn) answerRequest2(now time.Time, b []byte) error {
 	request, o, err := c.p.parseRequest2(now, c.peer, b)
 	proven := c.p.o.Cookies != CookiesNone

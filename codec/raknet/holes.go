@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bounds of requests for missing datagrams (docs/protocols/raknet.md#recovery-and-congestion).
+// Bounds of requests for missing datagrams (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 const (
 	maxHoles   = 512
 	mostAsks   = 8 // requests for one hole, after the first

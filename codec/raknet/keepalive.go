@@ -18,7 +18,7 @@ const (
 )
 
 // keepalive notices a dead peer, keeps a live peer from giving us up, and answers its pings
-// (docs/protocols/raknet.md#recovery-and-congestion).
+// (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 type keepalive struct {
 	heardAt    time.Duration // any datagram
 	activeAt   time.Duration // a message of the game, in either direction

@@ -4,7 +4,7 @@ import "time"
 
 // A literal peer waits for each datagram number. It takes 255 datagrams behind a missing one, and 255 messages behind
 // a missing reliable message. It acknowledges and drops everything beyond. To such a peer we send again under the lost
-// number, and stay within that room (docs/protocols/raknet.md#peers-without-timers).
+// number, and stay within that room (docs/protocols/raknet/recovery.md#peers-without-timers).
 const literalRoom = 255
 
 // mostUnnoticed bounds the datagrams that may have been sent to a peer before it is recognized as literal.

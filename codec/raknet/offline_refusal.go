@@ -2,7 +2,7 @@ package raknet
 
 import "encoding/binary"
 
-// refusal refuses a connection attempt (docs/protocols/raknet.md#refusals):
+// refusal refuses a connection attempt (docs/protocols/raknet/join.md#refusals):
 //
 //	0       0x11, 0x12, 0x14, 0x17 or 0x1a
 //	1..16   magic

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// docs/protocols/raknet.md#open-connection describes the four messages that open a connection, two from each side.
+// docs/protocols/raknet/join.md#open-connection describes the four messages that open a connection, two from each side.
 
 // openConnectionRequest1 probes whether the server exists, speaks the version, and receives a datagram of this length:
 //

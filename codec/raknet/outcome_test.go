@@ -24,7 +24,7 @@ func requestWith(p *Protocol, cookie uint32, guid uint64) []byte {
 }
 
 // TestConnectionOutcome asks for a connection from an address that already has one
-// (docs/protocols/raknet.md#connection-outcome).
+// (docs/protocols/raknet/join.md#connection-outcome).
 func TestConnectionOutcome(t *testing.T) {
 	const same, other, noAnswer = 77, 78, 0xff
 	for _, test := range []struct {

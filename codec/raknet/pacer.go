@@ -9,9 +9,9 @@ const (
 	burstTime      = 4 * time.Millisecond
 )
 
-// pacer spreads a window over the round trip, so that a large message does not fill the queues of the path with a
-// burst (docs/protocols/raknet.md#recovery-and-congestion). It counts the bytes sent ahead of the rate as a debt. Time
-// pays it off.
+// pacer spreads a window over the round trip, so that a large message does not fill the queues of the path with a burst
+// (docs/protocols/raknet/recovery.md#recovery-and-congestion). It counts the bytes sent ahead of the rate as a debt.
+// Time pays it off.
 type pacer struct {
 	debt   int64         // bytes
 	at     time.Duration // time of debt

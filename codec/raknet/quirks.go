@@ -7,7 +7,7 @@ import (
 )
 
 // quirks are faults of the peer's library that show in its messages. We compensate for them
-// (docs/protocols/raknet.md#peers-without-timers).
+// (docs/protocols/raknet/recovery.md#peers-without-timers).
 type quirks struct {
 	// untimed peers send again only on request. They send messages of the handshake unreliably (jsp-raknet) or answer
 	// pings reliably (serenityjs), so that a gap shows losses.

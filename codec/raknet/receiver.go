@@ -22,7 +22,7 @@ const maxHeld = 2000
 
 // receiver is the receiving half of a connection. It unpacks datagrams, joins split messages, and puts messages in
 // order. If it has no room, it refuses a datagram. A refused datagram is not acknowledged, so the peer sends its
-// reliable messages again (docs/protocols/raknet.md#recovery-and-congestion).
+// reliable messages again (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 type receiver struct {
 	*receiving
 	datagrams  datagramWindow

@@ -3,7 +3,7 @@ package raknet
 import "time"
 
 // The sender learns which datagrams arrived from acknowledgements, requests to send again, and silence
-// (docs/protocols/raknet.md#recovery-and-congestion).
+// (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 
 // acknowledge handles the body of an ACK. It ignores numbers that are not in flight.
 func (s *sender) acknowledge(now time.Duration, body []byte) error {

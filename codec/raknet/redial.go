@@ -7,8 +7,8 @@ import (
 )
 
 // A go-raknet server sends its second reply once. If that is lost, the server keeps half of a connection. It then
-// receives everything from the client's address and answers nothing (docs/protocols/raknet.md#a-lost-second-reply).
-// Only another address helps.
+// receives everything from the client's address and answers nothing
+// (docs/protocols/raknet/join.md#a-lost-second-reply). Only another address helps.
 
 // grantPatience is how long the answer to the first second request may take before the client is stranded. A stock
 // server answers each repeated request. Its answer therefore gets about ten chances.

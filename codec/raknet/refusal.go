@@ -6,7 +6,7 @@ import (
 	"tidegate/codec"
 )
 
-// refusals pairs the reasons of a refusal with their messages (docs/protocols/raknet.md#refusals).
+// refusals pairs the reasons of a refusal with their messages (docs/protocols/raknet/join.md#refusals).
 var refusals = []struct {
 	reason codec.Reason
 	id     byte

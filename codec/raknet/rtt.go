@@ -43,7 +43,7 @@ func (r *rtt) expect(d time.Duration) {
 }
 
 // timeout returns how long to wait for an acknowledgement, by RFC 6298. Stock RakNet waits a round trip longer, but
-// has no backoff (docs/protocols/raknet.md#recovery-and-congestion).
+// has no backoff (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 func (r *rtt) timeout() time.Duration {
 	t := firstTimeout
 	switch handshake := r.deviation; {

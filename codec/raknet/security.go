@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 )
 
-// Messages for peers of which only one wants to encrypt (docs/protocols/raknet.md#security). Stock RakNet reports them
-// to its own application, except for the last two codes of the first message.
+// Messages for peers of which only one wants to encrypt (docs/protocols/raknet/join.md#security). Stock RakNet reports
+// them to its own application, except for the last two codes of the first message.
 
 // requiresPublicKey tells a peer that its key, or its proof of identity, is not sufficient:
 //

@@ -23,7 +23,7 @@ const (
 )
 
 // sender is the sending half of a connection. It numbers messages, splits and packs them into datagrams, and resends
-// the reliable ones until they are acknowledged (docs/protocols/raknet.md#recovery-and-congestion).
+// the reliable ones until they are acknowledged (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 type sender struct {
 	*sending
 	mtu         int

@@ -3,7 +3,7 @@ package raknet
 // datagramHistory is how many of the newest datagram numbers are remembered to tell duplicates. maxJump is by how much
 // a number may run ahead of the newest and count at once. A longer jump, as after an outage of the path, has to be
 // confirmed. Only the last maxMissing of a hole are asked for, as stock RakNet does
-// (docs/protocols/raknet.md#recovery-and-congestion).
+// (docs/protocols/raknet/recovery.md#recovery-and-congestion).
 const (
 	datagramHistory = 1024
 	maxJump         = 1024
