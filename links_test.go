@@ -170,12 +170,18 @@ const longPage = 600
 
 // TestLongPagesHaveContents checks that a long page for users links to its own parts before it goes into them.
 func TestLongPagesHaveContents(t *testing.T) {
-	pages, err := filepath.Glob("docs/*/*.md")
-	top, topErr := filepath.Glob("docs/*.md")
-	if err != nil || topErr != nil || len(pages) < 30 {
-		t.Fatal(len(pages), err, topErr)
+	var pages []string
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
 	}
-	for _, page := range append(pages, top...) {
+	if len(pages) < 30 {
+		t.Fatalf("only %d pages", len(pages))
+	}
+	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)

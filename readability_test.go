@@ -88,7 +88,7 @@ func proseOf(text string) (p prose) {
 // TestReadability bounds the sentences of the documentation. With -v it prints a table of all pages.
 func TestReadability(t *testing.T) {
 	var pages []string
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

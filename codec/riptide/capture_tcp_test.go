@@ -6,7 +6,7 @@ import (
 )
 
 // unframe turns the stream reads of a TCP capture into messages. Each message has the time of the read that completed
-// it. docs/protocols/riptide.md#tcp
+// it. docs/protocols/riptide/2.0.md#tcp
 func (c *capture) unframe(t *testing.T) {
 	t.Helper()
 	type stream struct {

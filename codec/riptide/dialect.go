@@ -9,7 +9,7 @@ import (
 // dialect holds the differences between one version of the protocol and the other. Their layouts differ in three
 // points: the width of the type, the form of a message ID, and the place where an acknowledgement says that it has
 // more. The same code writes and reads everything else. It counts bytes from behind the type: the body.
-// docs/protocols/riptide.md#riptide-20
+// docs/protocols/riptide/2.0.md#riptide-20
 type dialect struct {
 	modes codec.Modes
 	// wholeBytes says that the type takes a byte instead of a nibble, so that all fields lie on bytes.

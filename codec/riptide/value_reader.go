@@ -10,7 +10,7 @@ import (
 )
 
 // A game's messages are values in sequence, without names or types: only the game knows them. Reader and Writer are
-// the library's Get and Add methods for both dialects. See docs/protocols/riptide.md#values.
+// the library's Get and Add methods for both dialects. See docs/protocols/riptide/replay.md#values.
 
 // Errors of Reader, Writer and Transcode.
 var (

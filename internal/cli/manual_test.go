@@ -17,7 +17,7 @@ var manualLine = regexp.MustCompile("(?m)(?:^|`|^\\./|^\\$ )tidegate ([a-z][^`|#
 // TestManualCommandsExist checks that each command line of the documentation names commands and flags of the program.
 func TestManualCommandsExist(t *testing.T) {
 	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md"}
-	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
