@@ -38,6 +38,21 @@ type Limits struct {
 	TrustedNetworks         []Network `toml:"trusted_networks"` // networks without forged addresses
 }
 
+// Amounts returns the keys that are numbers or sizes, with their values.
+func (l *Limits) Amounts() map[string]int {
+	amounts, of := make(map[string]int), reflect.ValueOf(*l)
+	for i := range of.NumField() {
+		key := of.Type().Field(i).Tag.Get("toml")
+		switch v := of.Field(i).Interface().(type) {
+		case int:
+			amounts[key] = v
+		case Size:
+			amounts[key] = int(v)
+		}
+	}
+	return amounts
+}
+
 func (v *validator) limits() {
 	within(v.report, "limits.sessions", v.Limits.Sessions, 1, 1_000_000)
 	within(v.report, "limits.sessions_per_address", v.Limits.SessionsPerAddress, 1, 1_000_000)

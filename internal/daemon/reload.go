@@ -147,11 +147,7 @@ func (r *reloader) texts() (current string, earlier []string) {
 func (r *reloader) limits() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	l := &r.current.Limits
-	return map[string]int{
-		"sessions": l.Sessions, "half_open": l.HalfOpen, "half_open_per_address": l.HalfOpenPerAddress,
-		"half_open_per_network": l.HalfOpenPerNetwork, "ping_answers": l.PingAnswers,
-	}
+	return r.current.Limits.Amounts()
 }
 
 // configuration returns the configuration in force as TOML. Safe for concurrent use.
