@@ -171,11 +171,3 @@ func (s *Stats) Count(err error) error {
 	}
 	return err
 }
-
-// Earliest returns the earlier of two deadlines. Zero means never.
-func Earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}

@@ -47,6 +47,7 @@ type side struct {
 	accepted     time.Time     // when Receive last took a datagram
 	buffer       []byte        // for Transmit
 	saving       *saving       // nil: the Conn is never saved
+	stopped      bool          // its process stands still, and what arrives is lost
 	late         time.Duration // delay of each wake-up after its timeout, as in a busy loop
 	advancedFrom time.Time     // the timeout of an Advance without a Transmit round yet; else zero
 	second       int64         // the virtual second in which advances counts
@@ -73,6 +74,9 @@ var sumSeed = maphash.MakeSeed()
 
 // receive gives the Conn a datagram and drains it. At random it also calls Advance early, which must be harmless.
 func (s *side) receive(now time.Time, datagram []byte) {
+	if s.stopped {
+		return
+	}
 	// The codec may drop any datagram for its own reasons. The ledger shows whether a drop mattered.
 	dropped := s.conn.Stats().Dropped
 	if s.conn.Receive(now, datagram) == nil && s.conn.Stats().Dropped == dropped {
@@ -87,6 +91,9 @@ func (s *side) receive(now time.Time, datagram []byte) {
 
 // advance does the work that is due in the Conn and in the application.
 func (s *side) advance(now time.Time) {
+	if s.stopped {
+		return
+	}
 	if due := s.conn.NextTimeout(); !due.IsZero() && !due.After(now) {
 		s.conn.Advance(now)
 		s.drain(now)
@@ -164,7 +171,7 @@ func (s *side) drain(now time.Time) {
 
 // nextTimeout returns the next timeout of the Conn and the application; zero once the side is over.
 func (s *side) nextTimeout() time.Time {
-	if s.over {
+	if s.over || s.stopped {
 		return time.Time{}
 	}
 	next := s.conn.NextTimeout()

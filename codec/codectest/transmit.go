@@ -12,7 +12,7 @@ var guard = []byte("\xc3before\xc3")
 
 // transmitLast is transmit, up to and including the one round that follows Disconnected, as a proxy would run it.
 func (s *side) transmitLast(now time.Time, b []byte) ([]byte, bool) {
-	if s.silent {
+	if s.silent || s.stopped {
 		return b, false
 	}
 	b, ok := s.transmit(now, b)

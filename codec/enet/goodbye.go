@@ -31,9 +31,13 @@ func (c *Conn) hearGoodbye(now time.Time, h *header, cmd *command) {
 		c.endByPeer(data)
 		return
 	}
-	c.farewell = goodbye{
-		heard: now, endAt: now.Add(goodbyePatience + 2*c.rtt.mean), pingAt: now.Add(goodbyePing), data: data,
-	}
+	c.farewell = goodbye{heard: now, data: data}
+	c.awaitSign(now)
+}
+
+// awaitSign begins to wait for a sign of life.
+func (c *Conn) awaitSign(now time.Time) {
+	c.farewell.endAt, c.farewell.pingAt = now.Add(goodbyePatience+2*c.rtt.mean), now.Add(goodbyePing)
 }
 
 // doubt forgets a goodbye of a peer that has acknowledged a command from after it.
@@ -51,6 +55,8 @@ func (c *Conn) stepGoodbye(now time.Time) {
 	g := &c.farewell
 	switch {
 	case g.heard.IsZero():
+	case codec.IsLate(now, g.next()):
+		c.awaitSign(now)
 	case !now.Before(g.endAt):
 		c.endByPeer(g.data)
 	case !now.Before(g.pingAt):

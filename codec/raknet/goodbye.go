@@ -54,11 +54,15 @@ func (c *Conn) hearGoodbye(now time.Duration) {
 	if !c.goodbye.heard {
 		patience := goodbyePatience + 2*c.keepalive.rtt.smoothed
 		c.receiver.acksAt = now // a peer that leaves waits for it
-		c.goodbye = goodbye{
-			heard: true, at: now, pingAt: c.nextTick(now + goodbyePing), endAt: c.nextTick(now + patience),
-			patience: patience,
-		}
+		c.goodbye = goodbye{heard: true, at: now, patience: patience}
+		c.awaitSign(now)
 	}
+}
+
+// awaitSign begins to wait for a sign of life.
+func (c *Conn) awaitSign(now time.Duration) {
+	g := &c.goodbye
+	g.pingAt, g.endAt = c.nextTick(now+goodbyePing), c.nextTick(now+g.patience)
 }
 
 // stepGoodbye pings a peer that seems to have left, or believes its goodbye.
@@ -66,6 +70,8 @@ func (c *Conn) stepGoodbye(now time.Duration) {
 	g := &c.goodbye
 	switch {
 	case !g.heard || c.phase != connected:
+	case now-min(g.pingAt, g.endAt) > codec.MostLate:
+		c.awaitSign(now)
 	case now >= g.endAt:
 		c.finish(codec.Closed)
 	case now >= g.pingAt:

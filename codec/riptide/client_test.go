@@ -214,7 +214,7 @@ func TestClientDisconnected(t *testing.T) {
 		if err := p.client.Receive(p.now, codectest.Unhex(t, c.hex)); err != nil {
 			t.Errorf("%s: %v", c.hex, err)
 		}
-		p.client.Advance(p.now.Add(time.Second)) // the server is silent
+		silence(p.client, p.now.Add(time.Second))
 		if e := wantKinds(t, p.client, codec.Joined, codec.Disconnected); e[1].Reason != c.want {
 			t.Errorf("%s: %v, want %v", c.hex, e[1].Reason, c.want)
 		}
@@ -235,7 +235,7 @@ func TestClientLeaves(t *testing.T) {
 	if err := p.server.Receive(p.now, []byte{0x05}); err != nil {
 		t.Fatal(err)
 	}
-	p.server.Advance(p.now.Add(3 * time.Second)) // the client is silent
+	silence(p.server, p.now.Add(3*time.Second))
 	if e := wantKinds(t, p.server, codec.Disconnected); e[0].Reason != codec.Closed {
 		t.Errorf("left for %v", e[0].Reason)
 	}

@@ -107,6 +107,14 @@ func TestRTTByWelcome(t *testing.T) {
 	}
 }
 
+// silence runs a connection until a time. Its peer is silent, and hears nothing.
+func silence(c codec.Conn, until time.Time) {
+	for next := c.NextTimeout(); !next.IsZero() && !next.After(until); next = c.NextTimeout() {
+		c.Advance(next)
+		codectest.Transmit(c, next)
+	}
+}
+
 // TestAckSettles: one acknowledgement settles all messages that it covers.
 func TestAckSettles(t *testing.T) {
 	p := newPair(t, Options{})

@@ -32,11 +32,17 @@ func (c *Conn) hearGoodbye(now time.Time, goodbye codec.Event) {
 		c.endWith(goodbye)
 	case c.doubt.believe.IsZero():
 		goodbye.Payload = bytes.Clone(goodbye.Payload)
-		c.doubt = doubt{goodbye: goodbye, since: now, believe: now.Add(c.options.HeartbeatInterval * 5 / 2)}
-		if !c.server {
-			c.doubt.believe = now.Add(doubtClient + 2*c.rtt.smooth)
-			c.doubt.probeAt = now.Add(doubtGrace)
-		}
+		c.doubt = doubt{goodbye: goodbye, since: now}
+		c.awaitSign(now)
+	}
+}
+
+// awaitSign begins to wait for a sign of life.
+func (c *Conn) awaitSign(now time.Time) {
+	c.doubt.believe = now.Add(c.options.HeartbeatInterval * 5 / 2)
+	if !c.server {
+		c.doubt.believe = now.Add(doubtClient + 2*c.rtt.smooth)
+		c.doubt.probeAt = now.Add(doubtGrace)
 	}
 }
 
@@ -45,6 +51,8 @@ func (c *Conn) stepDoubt(now time.Time) {
 	d := &c.doubt
 	switch {
 	case c.state == closed || d.believe.IsZero():
+	case codec.IsLate(now, d.next()):
+		c.awaitSign(now)
 	case !now.Before(d.believe):
 		c.endWith(d.goodbye)
 	case !d.probeAt.IsZero() && !now.Before(d.probeAt):

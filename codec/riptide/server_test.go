@@ -196,7 +196,7 @@ func TestServerDisconnects(t *testing.T) {
 		if err := p.client.Receive(p.now, sent[0]); err != nil {
 			t.Errorf("%v: %v", c.why, err)
 		}
-		p.client.Advance(p.now.Add(time.Second)) // the server is silent
+		silence(p.client, p.now.Add(time.Second))
 		e := wantKinds(t, p.client, codec.Disconnected)
 		data := c.why.Data
 		if c.why.Reason != codec.Kicked {

@@ -73,6 +73,9 @@ func (c *Conn) Advance(now time.Time) {
 	case c.state == closed:
 	case !c.deadline.IsZero() && !now.Before(c.deadline):
 		c.expire()
+	case !c.goodbye.at.IsZero() && codec.IsLate(now, codec.Earliest(c.tickAt, c.goodbye.at)):
+		c.awaitSign(now)
+		c.tick(now)
 	case c.goodbye.isDue(now):
 		c.believe(now)
 	case !c.tickAt.IsZero() && !now.Before(c.tickAt):

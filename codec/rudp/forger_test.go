@@ -31,16 +31,21 @@ func forge(rng *rand.Rand, _ bool) []byte {
 // TestForgedGoodbye gives a session a goodbye with correct numbers. The session lives while its peer goes on to send,
 // and ends when it falls silent.
 func TestForgedGoodbye(t *testing.T) {
-	for _, silent := range []bool{false, true} {
+	for _, f := range []struct {
+		silent bool
+		stop   time.Duration // in which the process stands still
+	}{{silent: false}, {silent: true}, {stop: 500 * time.Millisecond}, {silent: true, stop: 500 * time.Millisecond}} {
 		c, now := connectedServer(t)
 		last, acked := c.received.last, c.flight.acked
 		bye := packet{seq: last + 3, acks: acks{last: acked}, kind: kindNotify}
 		if err := c.Receive(now, bye.append(nil)); err != nil {
 			t.Fatal(err)
 		}
+		now = now.Add(f.stop)
+		c.Advance(now) // before the loop has read anything
 		over := time.Duration(0)
 		for at := time.Duration(0); at < 2*time.Second && over == 0; at += c.period {
-			if n := seq(at/c.period) + 1; !silent {
+			if n := seq(at/c.period) + 1; !f.silent {
 				alive := packet{seq: last + n, acks: acks{last: c.flight.next - 1, bits: ^uint32(0)}, kind: kindKeepAlive}
 				if err := c.Receive(now.Add(at), alive.append(nil)); err != nil {
 					t.Fatalf("after %v: %v", at, err)
@@ -54,8 +59,8 @@ func TestForgedGoodbye(t *testing.T) {
 				}
 			}
 		}
-		if silent != (over > 0) || over > 400*time.Millisecond {
-			t.Errorf("silent %v: over after %v", silent, over)
+		if f.silent != (over > 0) || over > 400*time.Millisecond {
+			t.Errorf("%+v: over after %v", f, over)
 		}
 	}
 }

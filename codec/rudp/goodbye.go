@@ -26,8 +26,14 @@ type goodbye struct {
 // hearGoodbye takes a goodbye in session. The peer's next packet may still have its number.
 func (c *Conn) hearGoodbye(now time.Time, p *packet) {
 	if c.goodbye.at.IsZero() {
-		c.goodbye = goodbye{seq: p.seq, acks: p.acks, at: now.Add(max(goodbyePeriods*c.period, leastSilence))}
+		c.goodbye = goodbye{seq: p.seq, acks: p.acks}
+		c.awaitSign(now)
 	}
+}
+
+// awaitSign begins to wait for a sign of life.
+func (c *Conn) awaitSign(now time.Time) {
+	c.goodbye.at = now.Add(max(goodbyePeriods*c.period, leastSilence))
 }
 
 // believe ends the session by the peer's goodbye, if it has said one. Only now its acknowledgements count.
