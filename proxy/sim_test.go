@@ -142,6 +142,9 @@ func (n *relayNode) Buffer() []byte { return n.buffer[:0] }
 func (n *relayNode) Send(s netio.Socket, to netip.AddrPort, datagram []byte) {
 	n.sends++
 	if stream, ok := s.(*simStream); ok {
+		if n.net == nil {
+			return // the Relay has been replaced
+		}
 		n.net.WriteStream(stream.addr, stream.peer, stream.append(nil, datagram))
 		return
 	}

@@ -162,7 +162,8 @@ func (p *performance) checkReason(s *seat, why codec.Reason) {
 	mayMiss := !p.lossy.IsZero() || !p.silent.IsZero() || s.cause == bans || s.early // the goodbye
 	missed := mayMiss && (why == codec.TimedOut || why == codec.PoorConnection)
 	refused := !s.connected && (why == codec.Rejected || why == codec.Banned) // while it joined
-	if why != want && !missed && !refused {
+	unheard := !s.connected && mayMiss && why == codec.NoConnection           // also while it joined
+	if why != want && !missed && !refused && !unheard {
 		p.judge.Errorf("player %d of %s was told %v after it %s, want %v", s.number, s.dialogue.clients.Spec().Name, why,
 			actNames[s.cause], want)
 	}

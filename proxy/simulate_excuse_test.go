@@ -94,6 +94,8 @@ func (p *performance) excuse() {
 			s.excused = true
 		case (silent || heavy || unserved || refused || forged || holds(p.flooded)) && !settled:
 			s.shaky = true
+		case lossy && s.speaks("rudp") && sc.servers.transport.Stream && !settled: // losses delay a stream by seconds
+			s.shaky = true
 		}
 		// A forged goodbye may be believed. RUDP gives up after 33 packets, and 20 of them are under way in heavy loss.
 		s.risky = s.risky || forged && lossy || heavy && s.speaks("rudp")
