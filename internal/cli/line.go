@@ -147,6 +147,9 @@ func (l *line) words() []string {
 
 // help is the command line that explains the command.
 func (l *line) help() string {
+	if slices.Equal(l.path, []string{"help"}) { // it asks for the help of another command
+		return "tidegate --help"
+	}
 	return strings.Join(append([]string{"tidegate"}, append(l.path, "--help")...), " ")
 }
 

@@ -122,7 +122,7 @@ func TestConventions(t *testing.T) {
 		{"upstreams kick 4f", `unknown command "upstreams kick"; did you mean "sessions kick"?`, 2},
 		{"sessions run", `unknown command "sessions run"; did you mean "run"?`, 2},
 		{"help kick", `did you mean "sessions kick"?`, 2},
-		{"help baan", `did you mean "ban"?`, 2},
+		{"help baan", "did you mean \"ban\"?\nSee tidegate --help", 2},
 		{"ban add --reson x", `unknown flag "--reson"; did you mean "--reason"?`, 2},
 		{"ban add 192.0.2.9 --for 5", `--for "5": want a duration with its unit (ms, s, m, h or d), for example "90s"`, 2},
 		{"ban add 192.0.2.9 --for", "--for: want a value\nSee tidegate ban add --help", 2},
