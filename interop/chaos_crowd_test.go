@@ -20,6 +20,7 @@ type crowd struct {
 	protocol codec.Protocol
 	stream   *registry.Stream // nil: UDP
 	local    netip.Addr       // of players; the zero Addr: any
+	enter    func(f func())   // runs f where sockets are opened: a network namespace; nil: here
 	poller   netio.Poller
 	listener netio.Socket // of a server
 	ends     []*end
@@ -67,9 +68,9 @@ func newCrowd(t *testing.T, protocol, by string) *crowd {
 // listen opens an echo server at a port.
 func (n *crowd) listen(t *testing.T, port string) {
 	t.Helper()
-	at := netip.MustParseAddrPort("127.0.0.1:" + port)
+	at := netip.MustParseAddrPort(at(port))
 	var err error
-	n.do(func() {
+	n.open(func() {
 		if n.stream != nil {
 			n.listener, err = n.poller.ListenStream(at, netio.StreamOptions{Prefix: netio.PrefixOf(n.stream.Prefix)})
 		} else {
@@ -100,6 +101,15 @@ func (n *crowd) do(f func()) {
 	}
 }
 
+// open calls f on the crowd's goroutine, in the crowd's network namespace.
+func (n *crowd) open(f func()) {
+	if n.enter != nil {
+		inside := f
+		f = func() { n.enter(inside) }
+	}
+	n.do(f)
+}
+
 // kill ends the crowd without a goodbye.
 func (n *crowd) kill() {
 	n.do(func() { n.stopped = true })
@@ -114,8 +124,8 @@ func (n *crowd) pause(d time.Duration) {
 
 // dial connects one more player.
 func (n *crowd) dial(port string) {
-	n.do(func() {
-		to := netip.MustParseAddrPort("127.0.0.1:" + port)
+	n.open(func() {
+		to := netip.MustParseAddrPort(at(port))
 		var s netio.Socket
 		var err error
 		if n.stream != nil {

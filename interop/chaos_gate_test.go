@@ -25,8 +25,8 @@ import (
 type plan struct {
 	players, server     string   // protocols
 	playersBy, serverBy string   // transports; empty: udp
-	port                string   // where players connect
-	servers             []string // ports
+	port                string   // where players connect: a port of 127.0.0.1, or an address
+	servers             []string // the same
 	route, upstream     string   // more keys
 	more                string   // more tables
 }
@@ -35,12 +35,12 @@ type plan struct {
 func (p *plan) text(dir string) string {
 	var servers []string
 	for _, port := range p.servers {
-		servers = append(servers, fmt.Sprintf("%q", "127.0.0.1:"+port))
+		servers = append(servers, fmt.Sprintf("%q", at(port)))
 	}
 	return fmt.Sprintf(`
 [[listener]]
 name = "public"
-address = "127.0.0.1:%s"
+address = %q
 transport = %q
 protocols = [%q]
 route = "arena"
@@ -59,8 +59,8 @@ servers = [%s]
 format = "json"
 [admin]
 listen = "unix:%s"
-`, p.port, cmp.Or(p.playersBy, udp), p.players, p.route, p.server, cmp.Or(p.serverBy, udp), strings.Join(servers, ", "),
-		p.upstream, p.more, filepath.Join(dir, "admin.sock"))
+`, at(p.port), cmp.Or(p.playersBy, udp), p.players, p.route, p.server, cmp.Or(p.serverBy, udp),
+		strings.Join(servers, ", "), p.upstream, p.more, filepath.Join(dir, "admin.sock"))
 }
 
 // bedrock is the plan for go-raknet's players and server.

@@ -30,7 +30,7 @@ func New(t testing.TB, name string) *Namespace {
 	return n
 }
 
-// Do runs f in the namespace, on a thread that ends with it. So f must not end the test's goroutine.
+// Do runs f in the namespace, on another goroutine. So f must not end the test's goroutine.
 func (n *Namespace) Do(f func()) {
 	n.t.Helper()
 	var err error
@@ -44,12 +44,23 @@ func (n *Namespace) Do(f func()) {
 	}
 }
 
-// onOwnThread runs f on a thread that runs nothing else, before or after.
+// onOwnThread runs f on a thread that runs nothing else meanwhile, and takes the thread back to its namespace. The
+// thread must not end: the kernel would kill the processes that the thread has started to end with their parent.
 func onOwnThread(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		runtime.LockOSThread()
+		home, err := netns.Get()
+		if err != nil {
+			panic(err) // the thread has a namespace, always
+		}
+		defer func() {
+			if netns.Set(home) == nil {
+				runtime.UnlockOSThread() // otherwise the thread ends with the goroutine
+			}
+			_ = home.Close()
+		}()
 		f()
 	}()
 	<-done
