@@ -2,7 +2,6 @@ GO ?= go
 GOLANGCI ?= $(GO) run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 BENCHSTAT ?= $(GO) run golang.org/x/perf/cmd/benchstat@v0.0.0-20260908200009-22c9c6c9d4da
 FUZZTIME ?= 20s
-SMOKETIME ?= 14s
 FOR ?= 1m
 RACED ?= $$($(GO) list ./... | grep -v /codec)
 HELM ?= $(GO) run helm.sh/helm/v3/cmd/helm@v3.18.4
@@ -29,9 +28,11 @@ race: ## run the tests of concurrent code under the race detector, shuffled
 	$(GO) test -race -short -shuffle on -parallel 4 $(RACED)
 
 # Fuzzes target $(2) of folder $(1) for time $(3), and prints how long and how many inputs. Go keeps an input that fails
-# in testdata. Without a bound, the search for a shorter form of each new input takes most of the time.
+# in testdata. Without a bound, the search for a shorter form of each new input takes most of the time. Go sometimes
+# reports the end of the time as a failure.
 fuzz = out=$$(cd "$(1)" && $(GO) test -run '^$$' -fuzz "^$(2)$$" -fuzztime $(3) -fuzzminimizetime 20x . 2>&1) \
-	|| { echo "$$out"; exit 1; }; echo "$(1) $(2): $$(echo "$$out" | grep -o 'elapsed: .*' | tail -1)"
+	|| { echo "$$out" | grep -qx ' *context deadline exceeded'; } || { echo "$$out"; exit 1; }; \
+	echo "$(1) $(2): $$(echo "$$out" | grep -o 'elapsed: .*' | tail -1)"
 
 fuzz: ## run every fuzz target for FUZZTIME each, and print the number of inputs
 	@set -e; $(GO) list -f '{{.Dir}}' ./... | while read -r dir; do \
@@ -40,24 +41,22 @@ fuzz: ## run every fuzz target for FUZZTIME each, and print the number of inputs
 		done; \
 	done
 
-# Fuzzes target $(2) of folder $(1) for SMOKETIME, from its seeds alone: replaying the inputs that Go has kept from
-# earlier runs takes longer than that. It fails below $(3) inputs. The folder's program is built once, by built.
-smoke = (cd "$(1)" && "$$dir/$(subst /,-,$(1)).test" -test.run '^$$' -test.fuzz '^$(2)$$' -test.fuzztime $(SMOKETIME) \
+# Fuzzes target $(2) of folder $(1) with $(3) inputs, some 12 s, from its seeds alone: replaying the inputs that Go has
+# kept from earlier runs takes longer than that. The folder's program is built once, by built.
+smoke = (cd "$(1)" && "$$dir/$(subst /,-,$(1)).test" -test.run '^$$' -test.fuzz '^$(2)$$' -test.fuzztime $(3)x \
 		-test.fuzzminimizetime 20x -test.fuzzcachedir "$$dir/cache") > "$$dir/out" 2>&1 || { cat "$$dir/out"; exit 1; }; \
-	last=$$(grep -o 'elapsed: .*execs: [0-9]*.*' "$$dir/out" | tail -1); echo "$(1) $(2): $$last"; \
-	n=$$(echo "$$last" | sed 's/.*execs: \([0-9]*\).*/\1/'); \
-	test "$${n:-0}" -ge $(3) || { echo "want at least $(3) inputs"; exit 1; }
+	echo "$(1) $(2): $$(grep -o 'elapsed: .*execs: [0-9]*.*' "$$dir/out" | tail -1)"
 built = $(GO) test -c -fuzz . -o "$$dir/$(subst /,-,$(1)).test" ./$(1)
 
-fuzz-smoke: ## fuzz whole connections, decode and the Relay for SMOKETIME each
+fuzz-smoke: ## fuzz whole connections, decode and the Relay for a minute
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
 	$(call built,internal/protocols); \
 	$(call built,proxy); \
-	$(call smoke,internal/protocols,FuzzServerSide,2000); \
-	$(call smoke,internal/protocols,FuzzClientSide,2000); \
-	$(call smoke,internal/protocols,FuzzForged,2500); \
-	$(call smoke,internal/protocols,FuzzDescribe,2000); \
-	$(call smoke,proxy,FuzzRelay,200)
+	$(call smoke,internal/protocols,FuzzServerSide,120000); \
+	$(call smoke,internal/protocols,FuzzClientSide,120000); \
+	$(call smoke,internal/protocols,FuzzForged,30000); \
+	$(call smoke,internal/protocols,FuzzDescribe,30000); \
+	$(call smoke,proxy,FuzzRelay,3000)
 
 simulate: ## play games in virtual time for FOR=1m or GAMES=1000, fresh ones or from SEED=n; shortens one that fails
 	$(GO) test ./proxy -count 1 -timeout 24h -v -run '^TestSimulate$$' \

@@ -41,7 +41,7 @@ var mutants = []mutant{
 	{"RakNet forgets its window when it is saved", "codec/raknet/save_receiver.go",
 		"ReliableBase: r.reliable.base,", ""},
 	{"ENet believes a goodbye at once", "codec/enet/goodbye.go",
-		"endAt: now.Add(goodbyePatience + 2*c.rtt.mean)", "endAt: now"},
+		"= now.Add(goodbyePatience+2*c.rtt.mean), now", "= now, now"},
 	{"ENet forgets its order when it is saved", "codec/enet/save_inbox.go",
 		"v := savedInChannel{Reliable: c.reliable,", "v := savedInChannel{"},
 	{"R-Type says no goodbye to its clients", "codec/rtype/server.go",

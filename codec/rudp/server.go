@@ -11,6 +11,9 @@ import (
 const (
 	// clientTimeout is how long a real client waits for an answer to its request. A later answer is useless.
 	clientTimeout = 500 * time.Millisecond
+	// repeaterTimeout is how long a client waits that repeats its request, as ours does every requestInterval. Losses in
+	// a row do not end the wait.
+	repeaterTimeout = 6 * requestInterval
 	// maxAccepts bounds how often the server sends Accept before the client has answered. A client that has not proved
 	// its address receives nothing else.
 	maxAccepts = 8
@@ -51,7 +54,7 @@ func (c *Conn) Admit(now time.Time, _ uint16) {
 func (c *Conn) receiveUndecided(now time.Time, p *packet) error {
 	switch p.kind {
 	case kindRequest:
-		c.deadline = now.Add(clientTimeout)
+		c.deadline = now.Add(repeaterTimeout)
 		return codec.ErrDuplicate
 	case kindNotify:
 		c.end(codec.Closed)

@@ -119,9 +119,12 @@ func TestServerUnanswered(t *testing.T) {
 	}
 }
 
-// TestServerUndecided: a server keeps a client that repeats its request, and forgets a silent one after 500 ms.
+// TestServerUndecided: a server forgets a silent client after 500 ms, and one that repeats its request after 1.5 s.
 func TestServerUndecided(t *testing.T) {
 	c := newServer(t, Options{AppID: 1})
+	if next := c.NextTimeout(); !next.Equal(start.Add(500 * ms)) {
+		t.Errorf("NextTimeout of a silent client after %v", next.Sub(start))
+	}
 	now := start.Add(400 * ms)
 	if err := c.Receive(now, codectest.Unhex(t, request)); !errors.Is(err, codec.ErrDuplicate) {
 		t.Errorf("repeated request: %v", err)
@@ -132,14 +135,14 @@ func TestServerUndecided(t *testing.T) {
 	if d := codectest.Transmit(c, now); len(d) > 0 {
 		t.Errorf("answered by %x", d)
 	}
-	c.Advance(now.Add(499 * ms))
+	c.Advance(now.Add(1499 * ms))
 	if got := codectest.Drain(c); len(got) > 0 {
 		t.Errorf("too early: %v", got)
 	}
-	if next := c.NextTimeout(); !next.Equal(now.Add(500 * ms)) {
+	if next := c.NextTimeout(); !next.Equal(now.Add(1500 * ms)) {
 		t.Errorf("NextTimeout after %v", next.Sub(now))
 	}
-	c.Advance(now.Add(500 * ms))
+	c.Advance(now.Add(1500 * ms))
 	if got := codectest.Drain(c); len(got) != 1 || got[0].Reason != codec.TimedOut {
 		t.Errorf("events %v", got)
 	}
