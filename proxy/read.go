@@ -1,15 +1,10 @@
 package proxy
 
-import (
-	"encoding/binary"
-
-	"tidegate/internal/record"
-)
+import "tidegate/internal/record"
 
 // readSession is the record of a session in a batch.
 type readSession struct {
-	sockets []byte    // their names
-	kept    SessionID // an unchanged session of a pre-copy; 0: the session has a record
+	sockets []byte // their names
 	savedSession
 	err error // of reading
 }
@@ -55,22 +50,10 @@ func readBatches(batches [][]byte, ahead chan<- []readSession, done <-chan []rea
 				some = <-done
 			}
 			some = append(some, readSession{sockets: names})
-			some[len(some)-1].read(session)
+			one := &some[len(some)-1]
+			one.err = record.Read(session, &one.savedSession)
 		}
 	}
 	ahead <- some
 	return nil
-}
-
-// read reads the record of a session. An empty one stands for a session of the pre-copy, whose ID is in place of the
-// sockets' names.
-func (s *readSession) read(b []byte) {
-	if len(b) > 0 {
-		s.err = record.Read(b, &s.savedSession)
-		return
-	}
-	id, n := binary.Uvarint(s.sockets)
-	if s.kept = SessionID(id); n <= 0 || id == 0 {
-		s.err = errCut
-	}
 }

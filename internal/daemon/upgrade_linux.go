@@ -80,7 +80,7 @@ type successor struct {
 	*conversation
 	process *exec.Cmd
 	version string
-	keeps   bool          // it takes copies before the standstill
+	copies  bool          // it takes copies before the standstill
 	stood   time.Duration // how long this process stood still for it
 }
 
@@ -161,7 +161,7 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 	if err != nil {
 		return fmt.Errorf("successor not ready: %w", err)
 	}
-	s.version, s.keeps = string(ready.body), ready.Keeps
+	s.version, s.copies = string(ready.body), ready.Copies
 	ready.release()
 	AtStep("successor is ready")
 	return nil
@@ -171,9 +171,9 @@ func (u *upgrader) introduce(s *successor, listeners []*os.File) error {
 // successor is killed first.
 func (u *upgrader) handOver(s *successor) error {
 	defer restCollector()()
-	if s.keeps {
+	if s.copies {
 		AtStep("process copies the sessions")
-		if err := u.server.Precopy(context.Background(), s); err != nil {
+		if err := u.server.Precopy(context.Background(), s.giveCopies); err != nil {
 			return fmt.Errorf("copy the sessions: %w", err)
 		}
 	}
@@ -198,20 +198,10 @@ func (u *upgrader) handOver(s *successor) error {
 	return nil
 }
 
-// GiveSessions implements proxy.Heir.
-func (s *successor) GiveSessions(b proxy.CopiedSessions) error {
+// giveCopies sends a batch of a pre-copy, and waits until the successor has it.
+func (s *successor) giveCopies(b proxy.CopiedSessions) error {
 	at := monotonic() - time.Since(b.At).Nanoseconds()
-	return s.giveBefore(message{Kind: wordCopies, Loop: b.Loop, At: at, body: b.Batch})
-}
-
-// GiveSockets implements proxy.Heir.
-func (s *successor) GiveSockets(b proxy.GivenSockets) error {
-	return s.giveBefore(message{Kind: wordGiven, Loop: b.Loop, body: b.State, descriptors: b.Descriptors})
-}
-
-// giveBefore sends a part of a pre-copy, and waits until the successor has it.
-func (s *successor) giveBefore(m message) error {
-	if err := s.send(m); err != nil {
+	if err := s.send(message{Kind: wordCopies, Loop: b.Loop, At: at, body: b.Batch}); err != nil {
 		return err
 	}
 	_, err := s.receive(wordCopied)
