@@ -75,13 +75,17 @@ func TestChaos(t *testing.T) {
 	var rows strings.Builder
 	started := time.Now()
 	for _, c := range cells {
-		began, got, ran := time.Now(), "", false
+		began, got, ran, skipped := time.Now(), "", false, false
 		ok := t.Run(strings.ReplaceAll(c.name, " ", "-"), func(t *testing.T) {
 			ran = true
+			defer func() { skipped = t.Skipped() }()
 			got = c.run(t)
 		})
 		if ran {
 			verdict := map[bool]string{true: "pass", false: "**FAIL**"}[ok]
+			if skipped {
+				verdict = "skipped"
+			}
 			fmt.Fprintf(&rows, "| %s | %s | %s | %s | %s | %.1f |\n", c.name, c.peers, c.want, got, verdict,
 				time.Since(began).Seconds())
 		}
