@@ -165,7 +165,7 @@ func (p *proxy) stop(t *testing.T) {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	p.await(t, "tidegate has ended")
+	p.await(t, "tidegate stopped")
 	if err := p.wait(); err != nil {
 		t.Errorf("SIGTERM: %v, want exit code 0", err)
 	}

@@ -35,5 +35,5 @@ func TestAdminServer(t *testing.T) {
 	if err := client.Post(t.Context(), "/api/v1/drain", nil, &done); err != nil {
 		t.Fatal(err)
 	}
-	p.await(t, "tidegate has ended")
+	p.await(t, "tidegate stopped")
 }

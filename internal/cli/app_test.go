@@ -455,7 +455,7 @@ func TestSignalsEndItPolitely(t *testing.T) {
 		if line := p.await(t, "session ended"); line["reason"] != "server-stopped" || line["by"] != "proxy" {
 			t.Errorf("%v: the session ended for %v by %v", signal, line["reason"], line["by"])
 		}
-		p.await(t, "tidegate has ended")
+		p.await(t, "tidegate stopped")
 		if err := p.cmd.Wait(); err != nil {
 			t.Errorf("%v: %v", signal, err)
 		}

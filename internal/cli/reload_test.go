@@ -73,7 +73,7 @@ func TestReload(t *testing.T) {
 				t.Errorf("the client is gone: %v", err)
 			}
 			_ = p.cmd.Process.Signal(syscall.SIGTERM)
-			p.await(t, "tidegate has ended")
+			p.await(t, "tidegate stopped")
 		})
 	}
 }

@@ -124,7 +124,7 @@ func (s *service) run(ctx context.Context, watch bool) error {
 		s.settleIn(drain, upgrades)
 	}
 	err := s.attend(ctx, watch, upgrades, served)
-	s.log.Info().AnErr("error", err).Msg("tidegate has ended")
+	s.log.Info().AnErr("error", err).Msg("tidegate stopped")
 	return err
 }
 
