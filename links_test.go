@@ -170,18 +170,7 @@ const longPage = 600
 
 // TestLongPagesHaveContents checks that a long page for users links to its own parts before it goes into them.
 func TestLongPagesHaveContents(t *testing.T) {
-	var pages []string
-	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
-		found, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages = append(pages, found...)
-	}
-	if len(pages) < 30 {
-		t.Fatalf("only %d pages", len(pages))
-	}
-	for _, page := range pages {
+	for _, page := range documentation(t) {
 		text, err := os.ReadFile(page)
 		if err != nil {
 			t.Fatal(err)
@@ -251,4 +240,20 @@ func TestPictures(t *testing.T) {
 			t.Errorf("%s has %d bytes, want at most 200000", picture, len(text))
 		}
 	}
+}
+
+// documentation returns the pages under docs.
+func documentation(t *testing.T) (pages []string) {
+	t.Helper()
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "docs/*/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, found...)
+	}
+	if len(pages) < 30 {
+		t.Fatalf("only %d pages", len(pages))
+	}
+	return pages
 }

@@ -22,6 +22,9 @@ const (
 // lossy20 is a network that loses a tenth of the datagrams.
 var lossy20 = simnet.Weather{Latency: 20 * time.Millisecond, Loss: 0.1}
 
+// stopSeeds is the number of forged goodbyes to each side before each stop.
+const stopSeeds = 10
+
 // stops are for how long a process stands still after a forged goodbye.
 var stops = []time.Duration{300 * time.Millisecond, 900 * time.Millisecond}
 
@@ -69,7 +72,7 @@ func (f *forgedGoodbye) checkStop(t tb, c *Config, d time.Duration) {
 	if _, ended := f.play(t, c, 1, func(p *pair, _ func()) { standStill(p) }); ended > 0 {
 		return
 	}
-	said, ended := f.play(t, c, crossedSeeds, func(p *pair, say func()) {
+	said, ended := f.play(t, c, stopSeeds, func(p *pair, say func()) {
 		say()
 		standStill(p)
 	})
