@@ -69,6 +69,12 @@ func (s *Server) SetFleetDrain(upstreamName string, server netip.AddrPort, since
 	s.pools.SetFleetDrain(upstreamName, server, since)
 }
 
+// SetFleetSessions replaces the counts of the sessions that other nodes of the fleet have, by upstream and server. The
+// caller does not change the maps any more. It is safe for concurrent use.
+func (s *Server) SetFleetSessions(counts map[string]map[netip.AddrPort]int) {
+	s.pools.SetFleetSessions(counts)
+}
+
 // Drained returns the drained servers of each upstream, by the upstream's name. It is safe for concurrent use.
 func (s *Server) Drained() map[string][]netip.AddrPort {
 	drained := make(map[string][]netip.AddrPort)

@@ -66,11 +66,12 @@ type Options struct {
 	SyncBans     func() error    // reads and writes the ban file; nil: there is no file
 	// Limits returns values of [limits] by their keys; nil: none.
 	Limits func() map[string]int
-	// Fleet, FleetServers and FleetBans return this node's part in a fleet, the game servers that the fleet drains, and
-	// its bans; nil: none.
-	Fleet        func() Fleet
-	FleetServers func() []FleetServer
-	FleetBans    func(ctx context.Context) ([]FleetBan, error)
+	// Fleet, FleetServers, FleetSessions and FleetBans return this node's part in a fleet, the fleet's game servers, its
+	// nodes' counts of sessions, and its bans; nil: none.
+	Fleet         func() Fleet
+	FleetServers  func() []FleetServer
+	FleetSessions func() []FleetNode
+	FleetBans     func(ctx context.Context) ([]FleetBan, error)
 	// LinesLost is how many lines of the log were lost; nil: none.
 	LinesLost func() uint64
 }

@@ -224,7 +224,11 @@ func newFake(token string) *fake {
 		Drain:   func() { f.drained = true },
 		Limits:  func() map[string]int { return map[string]int{"sessions": 10_000} },
 		FleetServers: func() []FleetServer {
-			return []FleetServer{{Upstream: "arena", Address: "192.0.2.9:1", Node: "ams1", Since: time.Now()}}
+			return []FleetServer{{Upstream: "arena", Address: "192.0.2.9:1", Sessions: 3, DrainedBy: "ams1",
+				DrainedSince: time.Now(), Nodes: []FleetServerNode{{Node: "ams1", State: "draining", Sessions: 3}}}}
+		},
+		FleetSessions: func() []FleetNode {
+			return []FleetNode{{Node: "ams1", Age: 0.1, Sessions: 4, Protocols: []FleetProtocol{{"bedrock", 3, 1}}}}
 		},
 		FleetBans: func(context.Context) ([]FleetBan, error) {
 			return []FleetBan{{Prefix: "192.0.2.0/24", Since: time.Now(), Node: "ams1"}}, nil

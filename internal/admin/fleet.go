@@ -24,19 +24,70 @@ type Fleet struct {
 	Invalid   uint64  `json:"invalid"`         // records that were ignored because they are not valid
 	Conflicts uint64  `json:"conflicts"`       // changes of this node that met another node's change
 	Lag       float64 `json:"lag"`             // seconds from the last change at another node until it was in force here
+
+	Nodes    int           `json:"nodes"` // other nodes whose counts are known
+	Reports  FleetReports  `json:"reports"`
+	Messages FleetMessages `json:"messages"`
 }
 
-// FleetServers is the JSON of the game servers that the fleet drains.
+// FleetReports is the JSON of a node's reports of its sessions.
+type FleetReports struct {
+	Received uint64  `json:"received"`
+	Sent     uint64  `json:"sent"`
+	Invalid  uint64  `json:"invalid"` // ignored because they are not valid
+	NoRoom   uint64  `json:"no_room"` // ignored because there are too many nodes or servers
+	Beyond   int     `json:"beyond"`  // servers of this node for which its reports have no room
+	Lag      float64 `json:"lag"`     // seconds from the last change of counts at another node until it was known here
+}
+
+// FleetMessages is the JSON of all messages between this node and NATS.
+type FleetMessages struct {
+	In       uint64 `json:"in"`
+	Out      uint64 `json:"out"`
+	BytesIn  uint64 `json:"bytes_in"`
+	BytesOut uint64 `json:"bytes_out"`
+}
+
+// FleetServers is the JSON of the game servers of all nodes.
 type FleetServers struct {
 	Servers []FleetServer `json:"servers"` // by upstream and address
 }
 
-// FleetServer is the JSON of a game server that the fleet drains.
+// FleetServer is the JSON of a game server of the fleet.
 type FleetServer struct {
-	Upstream string    `json:"upstream"`
-	Address  string    `json:"address"`
-	Node     string    `json:"node"`  // where an operator drained it
-	Since    time.Time `json:"since"` // time of the drain
+	Upstream     string            `json:"upstream"`
+	Address      string            `json:"address"`
+	Sessions     int               `json:"sessions"`               // at all nodes together
+	DrainedBy    string            `json:"drained_by,omitempty"`   // node of the drain; absent: none
+	DrainedSince time.Time         `json:"drained_since,omitzero"` // absent: none
+	Nodes        []FleetServerNode `json:"nodes"`                  // by name
+}
+
+// FleetServerNode is the JSON of a node's account of a game server.
+type FleetServerNode struct {
+	Node     string `json:"node"`
+	State    string `json:"state"` // by the node's own checks
+	Sessions int    `json:"sessions"`
+}
+
+// FleetSessions is the JSON of the counts of sessions of all nodes.
+type FleetSessions struct {
+	Nodes []FleetNode `json:"nodes"` // by name
+}
+
+// FleetNode is the JSON of a node's account of its sessions.
+type FleetNode struct {
+	Node      string          `json:"node"`
+	Age       float64         `json:"age"`      // seconds since its last report
+	Sessions  int             `json:"sessions"` // of all protocols
+	Protocols []FleetProtocol `json:"protocols"`
+}
+
+// FleetProtocol is the JSON of a node's account of one protocol.
+type FleetProtocol struct {
+	Protocol    string `json:"protocol"`
+	Established int    `json:"established"`
+	HalfOpen    int    `json:"half_open"`
 }
 
 // FleetBans is the JSON of the fleet's bans.
@@ -58,6 +109,10 @@ func (s *Server) listFleetServers(*http.Request) (FleetServers, error) {
 	return FleetServers{append([]FleetServer{}, s.FleetServers()...)}, nil
 }
 
+func (s *Server) listFleetSessions(*http.Request) (FleetSessions, error) {
+	return FleetSessions{append([]FleetNode{}, s.FleetSessions()...)}, nil
+}
+
 func (s *Server) listFleetBans(r *http.Request) (FleetBans, error) {
 	bans, err := s.FleetBans(r.Context())
 	return FleetBans{append([]FleetBan{}, bans...)}, err
@@ -70,6 +125,9 @@ func (o *Options) withoutFleet() {
 	}
 	if o.FleetServers == nil {
 		o.FleetServers = func() []FleetServer { return nil }
+	}
+	if o.FleetSessions == nil {
+		o.FleetSessions = func() []FleetNode { return nil }
 	}
 	if o.FleetBans == nil {
 		o.FleetBans = func(context.Context) ([]FleetBan, error) { return nil, nil }
@@ -89,6 +147,12 @@ var (
 	fleetLag       = gauge("fleet_lag_seconds", "Time from the last change at another node until it was in force here.")
 	fleetRecords   = counter("fleet_records_total", "Records of bans and drains, by fate.", "fate")
 	fleetConflicts = counter("fleet_conflicts_total", "Changes of this node that met another node's change.")
+	fleetNodes     = gauge("fleet_nodes", "Other nodes whose counts of sessions are known.")
+	fleetReports   = counter("fleet_reports_total", "Reports of counts of sessions, by fate.", "fate")
+	fleetUncounted = gauge("fleet_uncounted_servers", "Servers of this node for which its reports have no room.")
+	fleetCountLag  = gauge("fleet_count_lag_seconds", "Time from a change of counts at another node until it was known.")
+	fleetMessages  = counter("fleet_messages_total", "Messages of NATS.", "direction")
+	fleetBytes     = counter("fleet_bytes_total", "Bytes in messages of NATS.", "direction")
 )
 
 func (out metricsOf) fleet(f Fleet) {
@@ -106,4 +170,15 @@ func (out metricsOf) fleet(f Fleet) {
 	out.count(fleetRecords, f.Sent, "sent")
 	out.count(fleetRecords, f.Invalid, "invalid")
 	out.count(fleetConflicts, f.Conflicts)
+	out.set(fleetNodes, float64(f.Nodes))
+	out.set(fleetUncounted, float64(f.Reports.Beyond))
+	out.set(fleetCountLag, f.Reports.Lag)
+	out.count(fleetReports, f.Reports.Received, "received")
+	out.count(fleetReports, f.Reports.Sent, "sent")
+	out.count(fleetReports, f.Reports.Invalid, "invalid")
+	out.count(fleetReports, f.Reports.NoRoom, "no_room")
+	out.count(fleetMessages, f.Messages.In, "in")
+	out.count(fleetMessages, f.Messages.Out, "out")
+	out.count(fleetBytes, f.Messages.BytesIn, "in")
+	out.count(fleetBytes, f.Messages.BytesOut, "out")
 }

@@ -211,18 +211,19 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 	d, f := described(t), newFake("")
 	f.state = Reloads{Succeeded: 1, Last: time.Now(), Error: "want more", Restart: []string{"log.level"}}
 	for path, example := range map[string]string{
-		"/api/v1/sessions":      "/api/v1/sessions?limit=1",
-		"/api/v1/sessions/{id}": "/api/v1/sessions/c",
-		"/api/v1/why":           "/api/v1/why?address=192.0.2.1",
-		"/api/v1/upstreams":     "/api/v1/upstreams",
-		"/api/v1/reload":        "/api/v1/reload",
-		"/api/v1/fleet":         "/api/v1/fleet",
-		"/api/v1/fleet/bans":    "/api/v1/fleet/bans",
-		"/api/v1/fleet/servers": "/api/v1/fleet/servers",
-		"/api/v1/version":       "/api/v1/version",
-		"/api/v1/config":        "/api/v1/config",
-		"/livez":                "/livez",
-		"/readyz":               "/readyz",
+		"/api/v1/sessions":       "/api/v1/sessions?limit=1",
+		"/api/v1/sessions/{id}":  "/api/v1/sessions/c",
+		"/api/v1/why":            "/api/v1/why?address=192.0.2.1",
+		"/api/v1/upstreams":      "/api/v1/upstreams",
+		"/api/v1/reload":         "/api/v1/reload",
+		"/api/v1/fleet":          "/api/v1/fleet",
+		"/api/v1/fleet/bans":     "/api/v1/fleet/bans",
+		"/api/v1/fleet/servers":  "/api/v1/fleet/servers",
+		"/api/v1/fleet/sessions": "/api/v1/fleet/sessions",
+		"/api/v1/version":        "/api/v1/version",
+		"/api/v1/config":         "/api/v1/config",
+		"/livez":                 "/livez",
+		"/readyz":                "/readyz",
 	} {
 		var answer any
 		if err := json.Unmarshal(f.ask("GET", example, "").Body.Bytes(), &answer); err != nil {

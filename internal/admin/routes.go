@@ -28,6 +28,7 @@ func (s *Server) endpoints() []endpoint {
 		get("/api/v1/fleet", s.fleet),
 		get("/api/v1/fleet/bans", s.listFleetBans),
 		get("/api/v1/fleet/servers", s.listFleetServers),
+		get("/api/v1/fleet/sessions", s.listFleetSessions),
 		get("/api/v1/why", s.why, "address"),
 		{method: http.MethodGet, path: "/api/v1/capture", query: captureQuery, serve: s.capture},
 		{method: http.MethodGet, path: "/api/v1/recording", query: recordingQuery, serve: s.recording},

@@ -30,6 +30,7 @@ type GameServer struct {
 	Since       time.Time `json:"since,omitzero"`         // time of the last change of state; absent: never changed
 	Cause       string    `json:"cause,omitempty"`        // of resting and down
 	Sessions    int       `json:"sessions"`               // at this server
+	Elsewhere   int       `json:"elsewhere,omitempty"`    // sessions of the fleet's other nodes at this server
 	MaxSessions int       `json:"max_sessions,omitempty"` // limit; absent: unlimited
 	Weight      int       `json:"weight"`
 	CheckedAt   time.Time `json:"checked_at,omitzero"` // absent: never
@@ -51,7 +52,8 @@ func (s *Server) listUpstreams(*http.Request) (Upstreams, error) {
 func gameServer(s *upstream.Status) GameServer {
 	return GameServer{
 		Address: s.Addr.String(), State: s.State.String(), Since: s.Since.UTC(), Cause: s.Cause, Sessions: s.Sessions,
-		MaxSessions: s.MaxSessions, Weight: s.Weight, CheckedAt: s.CheckedAt.UTC(), RTT: milliseconds(s.RTT),
+		Elsewhere: s.Elsewhere, MaxSessions: s.MaxSessions, Weight: s.Weight, CheckedAt: s.CheckedAt.UTC(),
+		RTT: milliseconds(s.RTT),
 	}
 }
 

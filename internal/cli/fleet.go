@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ func fleetCommand() *cli.Command {
 			operatorCommand(&cli.Command{
 				Name:  "status",
 				Usage: "show the connection to NATS, and whether its bans and drains are in force; if not, the exit code is 1",
-				Description: "Bans and drains of servers are the same at all nodes.\n\n" +
+				Description: "Bans and drains of servers are the same at all nodes, and counts of sessions add up.\n\n" +
 					examples("tidegate fleet status", "tidegate fleet status --json"),
 				Flags: []cli.Flag{jsonFlag},
 			}, fleetStatus),
@@ -32,11 +33,18 @@ func fleetCommand() *cli.Command {
 				Description: examples("tidegate fleet bans", "tidegate fleet bans --json"),
 			}, fleetBans),
 			operatorCommand(&cli.Command{
-				Name: "servers", Usage: "list the game servers that the fleet drains, and the nodes that drained them",
+				Name: "servers", Usage: "list the game servers of the fleet, with each node's health and count of sessions",
 				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each server"}},
-				Description: "`tidegate upstreams undrain` at any node ends a drain at all nodes.\n\n" +
+				Description: "A row for each server and node. `tidegate upstreams undrain` at any node ends a drain at all " +
+					"nodes.\n\n" +
 					examples("tidegate fleet servers", "tidegate fleet servers --json"),
 			}, fleetServers),
+			operatorCommand(&cli.Command{
+				Name: "sessions", Usage: "count the sessions of each node of the fleet by protocol",
+				Flags: []cli.Flag{&cli.BoolFlag{Name: "json", Usage: "print a JSON object for each node"}},
+				Description: "`tidegate fleet servers` counts them by server. `tidegate sessions list` at a node lists its " +
+					"sessions.\n\n" + examples("tidegate fleet sessions", "tidegate fleet sessions --json"),
+			}, fleetSessions),
 		},
 	})
 }
@@ -87,12 +95,60 @@ func fleetServers(c *cli.Context, client *admin.Client) error {
 	if c.Bool("json") {
 		return printEach(c, list.Servers)
 	}
-	rows := make([][]string, len(list.Servers))
-	for i, s := range list.Servers {
-		rows[i] = []string{printable(s.Upstream), s.Address, printable(s.Node), s.Since.Local().Format(time.DateTime)}
+	var rows [][]string
+	for i := range list.Servers {
+		rows = append(rows, fleetServerRows(&list.Servers[i])...)
 	}
 	printTable(c.App.Writer, []table.Column{
-		{Name: "UPSTREAM"}, {Name: "SERVER"}, {Name: "DRAINED BY"}, {Name: "SINCE"},
+		{Name: "UPSTREAM"}, {Name: "SERVER"}, {Name: "SESSIONS", Number: true}, {Name: "NODE"}, {Name: "STATE"},
+		{Name: "AT NODE", Number: true}, {Name: "DRAINED BY", Drop: 2}, {Name: "SINCE", Drop: 1},
+	}, rows)
+	return nil
+}
+
+// fleetServerRows returns a row for each node that lists a server. A drained server that no node lists has one row.
+func fleetServerRows(s *admin.FleetServer) (rows [][]string) {
+	by, since := "-", "-"
+	if s.DrainedBy != "" {
+		by, since = printable(s.DrainedBy), s.DrainedSince.Local().Format(time.DateTime)
+	}
+	row := func(node, state, sessions string) {
+		rows = append(rows, []string{
+			printable(s.Upstream), s.Address, strconv.Itoa(s.Sessions), node, state, sessions, by, since,
+		})
+	}
+	for _, n := range s.Nodes {
+		row(printable(n.Node), printable(n.State), strconv.Itoa(n.Sessions))
+	}
+	if len(s.Nodes) == 0 {
+		row("-", "-", "-")
+	}
+	return rows
+}
+
+func fleetSessions(c *cli.Context, client *admin.Client) error {
+	var list admin.FleetSessions
+	if err := client.Get(c.Context, "/api/v1/fleet/sessions", &list); err != nil {
+		return err
+	}
+	if c.Bool("json") {
+		return printEach(c, list.Nodes)
+	}
+	var rows [][]string
+	for _, n := range list.Nodes {
+		age := fmt.Sprintf("%.1f s", n.Age)
+		if len(n.Protocols) == 0 {
+			rows = append(rows, []string{printable(n.Node), "-", "0", "0", age})
+		}
+		for _, p := range n.Protocols {
+			rows = append(rows, []string{
+				printable(n.Node), printable(p.Protocol), strconv.Itoa(p.Established), strconv.Itoa(p.HalfOpen), age,
+			})
+		}
+	}
+	printTable(c.App.Writer, []table.Column{
+		{Name: "NODE"}, {Name: "PROTOCOL"}, {Name: "ESTABLISHED", Number: true}, {Name: "HALF-OPEN", Number: true},
+		{Name: "AGE", Number: true, Drop: 1},
 	}, rows)
 	return nil
 }
@@ -130,6 +186,11 @@ func printFleet(c *cli.Context, f *admin.Fleet) {
 	line("changes", "%d wait, no room for %d", f.Waiting, f.Beyond)
 	line("records", "%d received, %d sent, %d not valid, %d conflicts", f.Received, f.Sent, f.Invalid, f.Conflicts)
 	line("lag", "%.3f s for the last change at another node, by the clocks of both", f.Lag)
+	line("counts", "of %d other nodes, %.3f s old when they last changed; no room for %d servers", f.Nodes, f.Reports.Lag,
+		f.Reports.Beyond)
+	line("reports", "%d received, %d sent, %d not valid, %d without room", f.Reports.Received, f.Reports.Sent,
+		f.Reports.Invalid, f.Reports.NoRoom)
+	line("messages", "%d in, %d out", f.Messages.In, f.Messages.Out)
 }
 
 // explainFleet describes what a fleet shares, and the effect of each fault.
@@ -147,9 +208,12 @@ func explainFleet(f *config.Fleet) string {
 		}
 	}
 	return fmt.Sprintf("fleet: %s, node %s, by %s, state in %s\n", f.Name, f.NodeName(), by, copies(f.Copies())) +
-		"fleet: shared are bans and drains of servers; sessions, limits, counts and health are each node's own\n" +
+		"fleet: shared are bans, drains of servers and counts of sessions; sessions, limits and health are each node's " +
+		"own\nfleet: max_sessions holds for all nodes; a node knows the counts of others after " +
+		f.ReportEvery.String() + ", and forgets those of a silent node after 10 s\n" +
 		"fleet: if NATS is away, or " + lost +
 		", bans and drains stay in force; new ones hold at their node and are merged later\n" +
+		"fleet: meanwhile max_sessions holds at each node alone\n" +
 		"fleet: if this node restarts meanwhile, it begins with its ban file, and without drains\n" +
 		"fleet: if the buckets are lost, the nodes write them again from their own state\n"
 }

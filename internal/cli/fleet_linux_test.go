@@ -40,8 +40,13 @@ func TestFleetUpgrade(t *testing.T) {
 		await.Nil(t, func() error { return run("0 wait", "fleet", "status") })
 		await.Nil(t, func() error { return run("192.0.2.7/32  ams1", "fleet", "bans") })
 		must(t, run(`"reason":"cheats"`, "fleet", "bans", "--json"))
-		must(t, run(server+"  ams1", "fleet", "servers"))
-		must(t, run(`"node":"ams1"`, "fleet", "servers", "--json"))
+		await.Nil(t, func() error { return run(server, "fleet", "servers") })
+		await.Nil(t, func() error {
+			return run(`"node":"ams1","state":"draining","sessions":0`, "fleet", "servers", "--json")
+		})
+		must(t, run(`"drained_by":"ams1"`, "fleet", "servers", "--json"))
+		await.Nil(t, func() error { return run("ams1  bedrock", "fleet", "sessions") })
+		must(t, run(`"protocol":"bedrock"`, "fleet", "sessions", "--json"))
 		must(t, run("draining", "upstreams", "list"))
 	}
 	shared()

@@ -15,7 +15,8 @@ func TestCheckExplainsFleet(t *testing.T) {
 	}
 	f.Node, f.Servers = "ams1", []string{"tls://nats:4222"}
 	for _, want := range []string{
-		"node ams1, by tls://nats:4222, state in 3 copies", "shared are bans and drains", "ban file",
+		"node ams1, by tls://nats:4222, state in 3 copies", "shared are bans, drains of servers and counts",
+		"after 250ms", "at each node alone", "ban file",
 	} {
 		if text := explainFleet(&f); !strings.Contains(text, want) {
 			t.Errorf("want %q in\n%s", want, text)

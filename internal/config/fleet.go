@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Fleet configures what several Tidegates share by NATS. It is off without Servers and Embedded.
@@ -27,11 +28,13 @@ type Fleet struct {
 	Peers       []string `toml:"peers"`    // host:port of the embedded servers of all nodes
 	Secret      Secret   `toml:"secret"`   // that the embedded servers share
 	Store       string   `toml:"store"`    // folder of the embedded server
+	ReportEvery Duration `toml:"report_every"`
 }
 
 func defaultFleet() Fleet {
 	return Fleet{
 		Name: "tidegate", Servers: []string{}, Replicas: 3, Listen: "0.0.0.0:6222", Peers: []string{}, Store: "fleet",
+		ReportEvery: Duration(250 * time.Millisecond),
 	}
 }
 
@@ -69,6 +72,7 @@ func (v *validator) fleet() {
 	if f.Replicas != 1 && f.Replicas != 3 && f.Replicas != 5 {
 		v.fault("fleet.replicas", f.Replicas, "1, 3 or 5")
 	}
+	within(v.report, "fleet.report_every", f.ReportEvery, Duration(50*time.Millisecond), Duration(2*time.Second))
 	v.fleetServers()
 	if f.Embedded {
 		v.fleetEmbedded()

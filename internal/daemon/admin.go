@@ -46,7 +46,7 @@ func (s *service) openAdmin(drain func(), upgrades *upgrader) error {
 		Proxy: s.server, Reload: s.reloads.reload, Reloads: s.reloads.state, Config: s.reloads.configuration, Drain: drain,
 		StartUpgrade: upgrades.request, Upgrades: upgrades.tried, Log: s.log, LinesLost: s.lines.Lost,
 		Limits: s.reloads.limits, Bans: s.bans.bans, SyncBans: s.bans.sync, Fleet: s.fleetState,
-		FleetServers: s.fleetServers, FleetBans: s.fleetBans,
+		FleetServers: s.fleetServers, FleetBans: s.fleetBans, FleetSessions: s.fleetSessions,
 	})
 	if err == nil {
 		s.closers = append(s.closers, stop)

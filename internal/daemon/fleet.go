@@ -1,7 +1,11 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -9,18 +13,49 @@ import (
 	"tidegate/internal/admin"
 	"tidegate/internal/config"
 	"tidegate/internal/fleet"
+	"tidegate/proxy"
 	"tidegate/ratelimit"
 )
 
 // openFleet joins the fleet of the configuration, until the service closes. A successor does so after its predecessor
 // has ended: only one process can have an embedded server's port and folder.
 func (s *service) openFleet() error {
-	joined, stop, err := startFleet(s.config, s.bans.bans, s.server, s.log)
+	joined, stop, err := startFleet(s.config, s.bans.bans, fleetGames{s.server}, s.log)
 	if err == nil && joined != nil {
 		s.fleet.Store(joined)
 		s.closers = append(s.closers, stop)
 	}
 	return err
+}
+
+// fleetGames are the game servers of a proxy, as its fleet sees them.
+type fleetGames struct{ *proxy.Server }
+
+// ServerCounts implements fleet.GameServers, as does ProtocolCounts.
+func (g fleetGames) ServerCounts() (all []fleet.ServerCount) {
+	for _, u := range g.Upstreams() {
+		for _, s := range u.Servers {
+			all = append(all, fleet.ServerCount{
+				Upstream: u.Name, Addr: s.Addr, Sessions: s.Sessions, State: s.State.String(),
+			})
+		}
+	}
+	return all
+}
+
+// ProtocolCounts adds up the listeners of each protocol.
+func (g fleetGames) ProtocolCounts(ctx context.Context) (all []fleet.ProtocolCount, err error) {
+	f, err := g.Figures(ctx)
+	for _, t := range f.Sessions {
+		i := slices.IndexFunc(all, func(c fleet.ProtocolCount) bool { return c.Protocol == t.Protocol })
+		if i < 0 {
+			i = len(all)
+			all = append(all, fleet.ProtocolCount{Protocol: t.Protocol})
+		}
+		all[i].Established += int(t.Open() - t.HalfOpen())
+		all[i].HalfOpen += int(t.HalfOpen())
+	}
+	return all, err
 }
 
 // startFleet joins the fleet of a configuration. The Fleet is nil if there is none.
@@ -34,7 +69,7 @@ func startFleet(c *config.Config, bans *ratelimit.Bans, games fleet.GameServers,
 		Name: c.Fleet.Name, Node: c.Fleet.NodeName(), Servers: c.Fleet.Servers, Replicas: c.Fleet.Copies(),
 		Credentials: c.Path(c.Fleet.Credentials), NKey: c.Path(c.Fleet.NKey), CA: c.Path(c.Fleet.CA),
 		Certificate: c.Path(c.Fleet.Certificate), Key: c.Path(c.Fleet.Key), Bans: bans,
-		Games: games, Log: log,
+		Games: games, Log: log, ReportEvery: time.Duration(c.Fleet.ReportEvery),
 	}
 	if c.Fleet.Embedded {
 		listen := c.Fleet.ListenAddress()
@@ -62,16 +97,61 @@ func (s *service) fleetBans(ctx context.Context) ([]admin.FleetBan, error) {
 	return list, err
 }
 
-// fleetServers returns the game servers that the fleet drains.
+// fleetServers returns the game servers of all nodes, and all drained ones.
 func (s *service) fleetServers() []admin.FleetServer {
 	joined := s.fleet.Load()
 	if joined == nil {
 		return nil
 	}
-	drained := joined.DrainedServers()
-	list := make([]admin.FleetServer, len(drained))
-	for i, d := range drained {
-		list[i] = admin.FleetServer{Upstream: d.Upstream, Address: d.Addr.String(), Node: d.Node, Since: d.Since}
+	type server struct {
+		upstream string
+		addr     netip.AddrPort
+	}
+	all := make(map[server]*admin.FleetServer)
+	get := func(upstream string, addr netip.AddrPort) *admin.FleetServer {
+		key := server{upstream, addr}
+		if all[key] == nil {
+			all[key] = &admin.FleetServer{Upstream: upstream, Address: addr.String(), Nodes: []admin.FleetServerNode{}}
+		}
+		return all[key]
+	}
+	for _, d := range joined.DrainedServers() {
+		one := get(d.Upstream, d.Addr)
+		one.DrainedBy, one.DrainedSince = d.Node, d.Since
+	}
+	for _, node := range joined.Nodes() {
+		for _, c := range node.Servers {
+			one := get(c.Upstream, c.Addr)
+			one.Sessions += c.Sessions
+			one.Nodes = append(one.Nodes, admin.FleetServerNode{Node: node.Name, State: c.State, Sessions: c.Sessions})
+		}
+	}
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b server) int {
+		return cmp.Or(cmp.Compare(a.upstream, b.upstream), a.addr.Compare(b.addr))
+	})
+	list := make([]admin.FleetServer, len(keys))
+	for i, key := range keys {
+		list[i] = *all[key]
+	}
+	return list
+}
+
+// fleetSessions returns the counts of sessions of all nodes.
+func (s *service) fleetSessions() []admin.FleetNode {
+	joined := s.fleet.Load()
+	if joined == nil {
+		return nil
+	}
+	nodes := joined.Nodes()
+	list := make([]admin.FleetNode, len(nodes))
+	for i, node := range nodes {
+		list[i] = admin.FleetNode{
+			Node: node.Name, Age: node.Age.Round(time.Millisecond).Seconds(), Protocols: []admin.FleetProtocol{},
+		}
+		for _, p := range node.Protocols {
+			list[i].Protocols = append(list[i].Protocols, admin.FleetProtocol(p))
+			list[i].Sessions += p.Established + p.HalfOpen
+		}
 	}
 	return list
 }
@@ -88,6 +168,14 @@ func (s *service) fleetState() admin.Fleet {
 		Current: state.Current, Error: state.Error, Bans: state.Records, Drained: state.Drained,
 		Waiting: state.Waiting, Beyond: state.Beyond,
 		Received: state.Received, Sent: state.Sent, Invalid: state.Invalid, Conflicts: state.Conflicts,
-		Lag: max(0, state.Lag).Round(time.Microsecond).Seconds(),
+		Lag: max(0, state.Lag).Round(time.Microsecond).Seconds(), Nodes: state.Nodes,
+		Reports: admin.FleetReports{
+			Received: state.Reports.Received, Sent: state.Reports.Sent, Invalid: state.Reports.Invalid,
+			NoRoom: state.Reports.NoRoom, Beyond: state.Reports.Beyond,
+			Lag: state.Reports.Lag.Round(time.Microsecond).Seconds(),
+		},
+		Messages: admin.FleetMessages{
+			In: state.MessagesIn, Out: state.MessagesOut, BytesIn: state.BytesIn, BytesOut: state.BytesOut,
+		},
 	}
 }

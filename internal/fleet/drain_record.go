@@ -28,14 +28,9 @@ type gameServer struct {
 
 // valid reports whether the bucket can have a record of the server.
 func (s gameServer) valid() bool {
-	for _, c := range []byte(s.upstream) {
-		if c <= ' ' || c > '~' {
-			return false
-		}
-	}
 	addr := s.addr.Addr()
-	return s.upstream != "" && len(s.upstream) <= maxUpstream && addr.IsValid() && addr.Zone() == "" &&
-		addr.Unmap() == addr && s.addr.Port() != 0
+	return isName(s.upstream, maxUpstream) && addr.IsValid() && addr.Zone() == "" && addr.Unmap() == addr &&
+		s.addr.Port() != 0
 }
 
 // key returns the server's key in the bucket: name, address and port. Name and address are in hexadecimal digits.

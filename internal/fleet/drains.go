@@ -15,7 +15,7 @@ import (
 
 var errDrainSize = fmt.Errorf("more than %d bytes", maxDrainRecord)
 
-// GameServers are the game servers of this node; *proxy.Server implements it. It must be safe for concurrent use.
+// GameServers are the game servers of this node. It must be safe for concurrent use.
 type GameServers interface {
 	// Drained returns the drained servers by upstream.
 	Drained() map[string][]netip.AddrPort
@@ -23,6 +23,13 @@ type GameServers interface {
 	SetFleetDrain(upstream string, server netip.AddrPort, since time.Time)
 	// OnDrain sets the function that hears of changes by operators.
 	OnDrain(tell func(upstream string, server netip.AddrPort, drain bool) (known bool))
+	// ServerCounts returns this node's account of its servers.
+	ServerCounts() []ServerCount
+	// ProtocolCounts returns this node's account of its clients. It waits for the loops, as long as ctx allows.
+	ProtocolCounts(ctx context.Context) ([]ProtocolCount, error)
+	// SetFleetSessions replaces the counts of the sessions that other nodes have. They may have servers that this node
+	// does not have. The caller does not change the maps any more.
+	SetFleetSessions(counts map[string]map[netip.AddrPort]int)
 }
 
 // Drain is a game server that the fleet drains.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,9 @@ type games struct {
 	mu   sync.Mutex
 	all  map[gameServer]time.Time // drained
 	tell func(string, netip.AddrPort, bool) bool
+
+	servers   []ServerCount                     // of this node
+	elsewhere map[string]map[netip.AddrPort]int // sessions of other nodes
 }
 
 func (g *games) SetFleetDrain(upstream string, addr netip.AddrPort, since time.Time) {
@@ -35,6 +39,28 @@ func (g *games) SetFleetDrain(upstream string, addr netip.AddrPort, since time.T
 }
 
 func (g *games) OnDrain(tell func(string, netip.AddrPort, bool) bool) { g.tell = tell }
+
+func (g *games) ServerCounts() []ServerCount {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.servers)
+}
+
+func (g *games) ProtocolCounts(context.Context) ([]ProtocolCount, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := 0
+	for _, s := range g.servers {
+		n += s.Sessions
+	}
+	return []ProtocolCount{{"bedrock", n, 0}}, nil
+}
+
+func (g *games) SetFleetSessions(counts map[string]map[netip.AddrPort]int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.elsewhere = counts
+}
 
 func (g *games) Drained() map[string][]netip.AddrPort {
 	g.mu.Lock()

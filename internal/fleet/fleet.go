@@ -1,8 +1,9 @@
-// Package fleet shares the bans and the drains of several Tidegates by buckets in NATS. It is the only package that
-// knows NATS. A node works on from its own state while NATS is away.
+// Package fleet shares the bans, the drains and the counts of sessions of several Tidegates by NATS. It is the only
+// package that knows NATS. A node works on from its own state while NATS is away.
 //
 // Start with Start. ledger.go merges bans, and record.go is their form in the bucket. drains.go merges drains, and
-// drain_record.go is their form. bucket.go talks to NATS, and embedded.go runs a NATS server in this process.
+// drain_record.go is their form. counts.go exchanges counts, account.go adds them up, and report.go is their form.
+// bucket.go talks to NATS, and embedded.go runs a NATS server in this process.
 package fleet
 
 import (
@@ -30,8 +31,10 @@ type Options struct {
 
 	Embedded *Embedded // a server in this process, in place of Servers
 	Bans     *ratelimit.Bans
-	Games    GameServers // nil: drains are not shared
+	Games    GameServers // nil: drains and counts are not shared
 	Log      zerolog.Logger
+
+	ReportEvery time.Duration // at least, between two reports of the counts; 0: a quarter of a second
 }
 
 // Status is the state of a Fleet.
@@ -49,6 +52,20 @@ type Status struct {
 	Invalid   uint64        // records that were ignored because they are not valid
 	Conflicts uint64        // changes of this node that met another change of the same network or server
 	Lag       time.Duration // from the last change at another node until it was in force here, by both clocks
+
+	Nodes   int // other nodes whose counts are known
+	Reports Reports
+	// MessagesIn and MessagesOut are the messages of NATS, of all kinds, with their bytes.
+	MessagesIn, MessagesOut, BytesIn, BytesOut uint64
+}
+
+// Reports counts the reports of sessions.
+type Reports struct {
+	Received, Sent, Invalid uint64
+
+	NoRoom uint64        // reports of other nodes that were ignored because they are too many
+	Beyond int           // servers of this node for which its reports have no room
+	Lag    time.Duration // of the last report with other counts than before, by both clocks
 }
 
 // Fleet is a node's part in a fleet. Status is safe for concurrent use.
@@ -63,9 +80,11 @@ type Fleet struct {
 	planned bool            // the next survey is due because of a change
 	rested  time.Time       // earliest time of the next survey
 	drains  *drains         // nil: not shared
+	counts  *counts         // nil: not shared
 
-	mu     sync.Mutex
-	status Status
+	mu         sync.Mutex
+	status     Status
+	connection *nats.Conn // nil: not open yet
 }
 
 // Start joins the fleet. It does not wait for NATS. The function stop leaves the fleet, and waits until the last
@@ -89,6 +108,7 @@ func Start(o Options) (f *Fleet, stop func(), err error) {
 	if o.Games != nil {
 		f.drains = newDrains(&f.Options)
 		o.Games.OnDrain(f.drains.change)
+		f.counts = newCounts(&f.Options)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -135,10 +155,14 @@ func (f *Fleet) run(ctx context.Context, options []nats.Option) {
 		return
 	}
 	defer connection.Close()
+	f.mu.Lock()
+	f.connection = connection
+	f.mu.Unlock()
 	f.survey = time.NewTimer(surveyEvery)
 	defer f.survey.Stop()
 	f.takeStock() // the bans of the file
 	defer f.drains.start(ctx, connection, &f.Options)()
+	defer f.counts.start(ctx, connection)()
 	for ctx.Err() == nil {
 		err := errLost
 		if connection.IsConnected() {

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -12,9 +13,41 @@ import (
 func (f *Fleet) Status() Status {
 	f.mu.Lock()
 	s := f.status
+	if f.connection != nil {
+		all := f.connection.Stats()
+		s.MessagesIn, s.MessagesOut, s.BytesIn, s.BytesOut = all.InMsgs, all.OutMsgs, all.InBytes, all.OutBytes
+	}
 	f.mu.Unlock()
 	f.drains.addTo(&s)
+	f.counts.addTo(&s)
 	return s
+}
+
+// Nodes returns each node's account of its sessions, by name, with this node.
+func (f *Fleet) Nodes() []Node { return f.counts.list(time.Now()) }
+
+// addTo adds the state of counts to that of bans.
+func (c *counts) addTo(s *Status) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.Nodes = len(c.account.nodes)
+	of := &c.status
+	s.Reports = Reports{of.received, of.sent, of.invalid, of.noRoom, of.beyond, of.lag}
+}
+
+// list returns the accounts of all nodes, by name.
+func (c *counts) list(now time.Time) []Node {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := append(c.account.list(now), c.own)
+	slices.SortFunc(all, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	return all
 }
 
 // DrainedServers returns the game servers that the fleet drains, in order.

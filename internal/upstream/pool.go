@@ -39,7 +39,7 @@ const maxExcused = 2
 type Target struct {
 	Addr        netip.AddrPort
 	Weight      int // share of the sessions, compared with other servers; 0 means 1
-	MaxSessions int // at one time, over all loops; 0: no bound
+	MaxSessions int // at one time, over all loops and all nodes of the fleet; 0: no bound
 }
 
 // At returns targets of equal weight and without bounds.
@@ -64,6 +64,7 @@ type Pool struct {
 	turn       int                          // of RoundRobin: index of the next server to try
 	inherited  map[netip.AddrPort]time.Time // when each was drained; not listed yet
 	fleet      map[netip.AddrPort]time.Time // when each was drained in the fleet; listed or not
+	elsewhere  map[netip.AddrPort]int       // sessions of the fleet's other nodes; listed or not; never changed
 }
 
 // New returns a pool of the given servers.
@@ -112,6 +113,7 @@ func (p *Pool) list() {
 		if at, ok := p.fleet[t.Addr]; ok {
 			s.drainedAt = at
 		}
+		s.elsewhere = p.elsewhere[t.Addr]
 		s.configured.Store(i < len(p.configured))
 		s.weight, s.maxSessions, s.gone = max(t.Weight, 1), t.MaxSessions, false
 		if p.options.Fall == 0 {

@@ -345,3 +345,58 @@ func TestFleetDrains(t *testing.T) {
 		t.Errorf("drained are %v after all; %v", got, pools.fleet)
 	}
 }
+
+// TestFleetSessions bounds the sessions of a server together with those of other nodes, also if the server is listed
+// later, and admits again when another node has fewer.
+func TestFleetSessions(t *testing.T) {
+	var pools Pools
+	elsewhere := func(n int) {
+		pools.SetFleetSessions(map[string]map[netip.AddrPort]int{"arena": {a: n, c: 9}, "unknown": {a: 9}})
+	}
+	elsewhere(2)
+	p := pools.Get("arena")
+	p.Update([]Target{{Addr: a, MaxSessions: 3}}, Options{})
+	first := pick(t, p, now, a)
+	pickNone(t, p, now)
+	elsewhere(1)
+	pick(t, p, now, a)
+	elsewhere(5) // the other nodes did not know of the last session: all stay
+	pickNone(t, p, now)
+	p.Release(first)
+	pickNone(t, p, now)
+	if s := status(t, p, now, a); s.Sessions != 1 || s.Elsewhere != 5 {
+		t.Errorf("status: %+v", s)
+	}
+	p.Update(nil, Options{})
+	p.Discover([]Target{{Addr: a, MaxSessions: 7}, {Addr: c, MaxSessions: 9}})
+	pick(t, p, now, a)
+	pickNone(t, p, now)
+	pools.SetFleetSessions(nil) // the other nodes are gone
+	pick(t, p, now, c)
+}
+
+// TestFleetSessionsWakeQueue tells the loop of a queued session that another node has left room for it.
+func TestFleetSessionsWakeQueue(t *testing.T) {
+	woken := 0
+	pools := Pools{Wake: func(shard int) {
+		if shard == 3 {
+			woken++
+		}
+	}}
+	p := pools.Get("arena")
+	p.Update([]Target{{Addr: a, MaxSessions: 2}}, Options{})
+	s := pick(t, p, now, a)
+	pools.SetFleetSessions(map[string]map[netip.AddrPort]int{"arena": {a: 2}})
+	ticket := &Ticket{Client: 1, Shard: 3}
+	p.Enqueue(ticket, s)
+	p.Release(s)
+	p.Ready(ticket)
+	if got, _ := p.NextTurn(now, 3); got != nil {
+		t.Fatal("a queued session asks a server without room")
+	}
+	woken = 0
+	pools.SetFleetSessions(map[string]map[netip.AddrPort]int{"arena": {a: 1}})
+	if got, at := p.NextTurn(now, 3); woken != 1 || got != ticket || at != s {
+		t.Errorf("woken %d times, turn of %v at %v", woken, got, at)
+	}
+}

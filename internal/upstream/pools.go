@@ -18,6 +18,7 @@ type Pools struct {
 	mu      sync.Mutex
 	byName  map[string]*Pool
 	fleet   map[string]map[netip.AddrPort]time.Time // drains of the fleet, by upstream
+	counts  map[string]map[netip.AddrPort]int       // sessions of the fleet's other nodes, by upstream
 	queued  []*Pool                                 // with queued sessions
 	changes atomic.Uint64
 }
@@ -33,7 +34,7 @@ func (p *Pools) Get(name string) *Pool {
 		p.byName = make(map[string]*Pool)
 	}
 	if p.byName[name] == nil {
-		p.byName[name] = &Pool{pools: p, fleet: maps.Clone(p.fleet[name])}
+		p.byName[name] = &Pool{pools: p, fleet: maps.Clone(p.fleet[name]), elsewhere: p.counts[name]}
 	}
 	return p.byName[name]
 }
@@ -47,6 +48,19 @@ func (p *Pools) SetFleetDrain(name string, addr netip.AddrPort, since time.Time)
 	p.mu.Unlock()
 	if pool != nil {
 		pool.setFleetDrain(addr, since)
+	}
+}
+
+// SetFleetSessions replaces the counts of the sessions that other nodes of the fleet have, by upstream and server. Both
+// may be unknown here. MaxSessions of a server bounds them together with this node's own. The caller bounds the counts,
+// and does not change the maps any more.
+func (p *Pools) SetFleetSessions(counts map[string]map[netip.AddrPort]int) {
+	p.mu.Lock()
+	p.counts = counts
+	pools := maps.Clone(p.byName)
+	p.mu.Unlock()
+	for name, pool := range pools {
+		pool.setFleetSessions(counts[name])
 	}
 }
 

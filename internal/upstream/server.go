@@ -14,6 +14,7 @@ type Server struct {
 
 	weight, maxSessions int
 	sessions            int
+	elsewhere           int  // sessions of the fleet's other nodes
 	credit              int  // of Weighted
 	gone                bool // not listed any more
 
@@ -46,7 +47,7 @@ func (s *Server) usable() bool { return s.hasRoom() && s.downAt.IsZero() && !s.r
 
 // hasRoom reports whether the operator and the server's bound allow another session.
 func (s *Server) hasRoom() bool {
-	return s.drainedAt.IsZero() && (s.maxSessions == 0 || s.sessions < s.maxSessions)
+	return s.drainedAt.IsZero() && (s.maxSessions == 0 || s.sessions+s.elsewhere < s.maxSessions)
 }
 
 // isResting reports whether the server has recently failed a session.

@@ -35,6 +35,7 @@ type Status struct {
 	Since       time.Time // when State began; zero if it has never changed
 	Cause       string    // of Resting and Down
 	Sessions    int
+	Elsewhere   int // sessions of the fleet's other nodes
 	MaxSessions int // 0: no bound
 	Weight      int
 	CheckedAt   time.Time     // zero: never
@@ -49,8 +50,8 @@ func (p *Pool) Status(now time.Time) []Status {
 	all := make([]Status, 0, len(p.servers)+len(p.leaving))
 	for _, s := range slices.Concat(p.servers, p.leaving) {
 		one := Status{
-			Addr: s.Addr, Configured: s.IsConfigured(), Sessions: s.sessions, MaxSessions: s.maxSessions, Weight: s.weight,
-			CheckedAt: s.checkedAt, RTT: s.rtt,
+			Addr: s.Addr, Configured: s.IsConfigured(), Sessions: s.sessions, Elsewhere: s.elsewhere,
+			MaxSessions: s.maxSessions, Weight: s.weight, CheckedAt: s.checkedAt, RTT: s.rtt,
 		}
 		one.State, one.Since = s.state(now)
 		if one.State == Resting || one.State == Down {
@@ -114,6 +115,20 @@ func (p *Pool) setFleetDrain(addr netip.AddrPort, since time.Time) {
 	for _, s := range slices.Concat(p.servers, p.leaving, p.queued) {
 		if s.Addr == addr {
 			s.drainedAt = since
+		}
+	}
+}
+
+// setFleetSessions is Pools.SetFleetSessions for one Pool.
+func (p *Pool) setFleetSessions(counts map[netip.AddrPort]int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.elsewhere = counts
+	for _, s := range slices.Concat(p.servers, p.leaving, p.queued) {
+		before := s.elsewhere
+		s.elsewhere = counts[s.Addr]
+		if s.elsewhere < before && s.queue != nil {
+			p.wakeNext(s)
 		}
 	}
 }
